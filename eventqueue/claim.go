@@ -1,0 +1,69 @@
+package eventqueue
+
+import (
+	"context"
+	"time"
+
+	"eventsv2/eventqueue/machine"
+)
+
+// Claim is the lock on an event: locked_at is in the row, Attempt is the fence
+// token. Every write after the claim names both (I5).
+type Claim struct {
+	Event EventID
+	// Attempt is the value that this claim gave to the row's attempts; no other
+	// claim of the event ever gets the same.
+	Attempt int32
+}
+
+// Known lists the handlers that a worker has.
+type Known struct {
+	Everywhere []HandlerKey
+	OnCanvas   []CanvasHandler
+}
+
+// Found is what the claim statement says of one notified event.
+type Found struct {
+	// Event has its ID always, its canvas and handler when it is present, and
+	// the rest when it was claimed.
+	Event Event
+	Facts machine.Facts
+	// Attempt is the fence token when the event was claimed.
+	Attempt int32
+}
+
+// End is how a claim ends: what is to be written, fenced by the claim.
+type End struct {
+	Claim
+
+	// Label says what: ExecutesToCompletion deletes the row; RetryTooMany and
+	// FailedForGood move it to event_log as FAILED; RetryAllowed adds a retry,
+	// sets the delay and gives the lock back; Snoozed does so without the retry;
+	// Released gives the lock back.
+	Label machine.Label
+
+	// Delay is from the database's clock at the time of the write.
+	Delay time.Duration
+
+	// LastError goes to event_log.
+	LastError string
+}
+
+// ClaimStore is what a worker needs of the database; pgstore.Store is one.
+type ClaimStore interface {
+	// Claim answers for each of the ids, in one statement, at one moment of the
+	// database's clock, and claims those that may run: present, without a rule,
+	// due, not locked for less than lockTimeout, and known. Ids must not repeat.
+	// When it returns, the claims are committed.
+	Claim(ctx context.Context, ids []EventID, known Known, lockTimeout time.Duration) ([]Found, error)
+
+	// Finish writes the ends whose claims still hold and returns their ids.
+	// Those not returned are lost: the event ended, or somebody else claimed it.
+	// in is the transaction to write in; nil means one of its own. keep says
+	// that completed events go to event_log as well.
+	Finish(ctx context.Context, in DB, ends []End, keep bool) ([]EventID, error)
+
+	// Renew moves the locked_at of claims to now and returns the ids of those
+	// that are lost. It never waits for a row that somebody is writing.
+	Renew(ctx context.Context, claims []Claim) (lost []EventID, err error)
+}

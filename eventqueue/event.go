@@ -1,0 +1,105 @@
+package eventqueue
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// EventID identifies an event for ever: it is drawn from the sequence
+// events_id_seq and never used again.
+type EventID int64
+
+// String returns the id in decimal, as it stands in the database.
+func (id EventID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// CanvasID is the tenant that an event belongs to.
+type CanvasID uuid.UUID
+
+// ParseCanvasID reads a uuid in its usual form of 36 characters.
+func ParseCanvasID(s string) (CanvasID, error) {
+	id, err := uuid.Parse(s)
+	if err != nil || len(s) != 36 {
+		return CanvasID{}, fmt.Errorf("canvas_id %q is not a uuid: write it as 8-4-4-4-12 hexadecimal digits", s)
+	}
+	return CanvasID(id), nil
+}
+
+// String returns the canvas as a lower-case uuid.
+func (c CanvasID) String() string { return uuid.UUID(c).String() }
+
+// MarshalText writes the canvas as a uuid.
+func (c CanvasID) MarshalText() ([]byte, error) { return uuid.UUID(c).MarshalText() }
+
+// UnmarshalText reads what MarshalText writes.
+func (c *CanvasID) UnmarshalText(text []byte) error {
+	id, err := ParseCanvasID(string(text))
+	if err != nil {
+		return err
+	}
+	*c = id
+	return nil
+}
+
+// HandlerKey names a handler; together with the canvas it says exactly which
+// code an event is for. Keys are compared byte by byte.
+type HandlerKey struct {
+	Module   string
+	Name     string
+	Modifier string
+}
+
+// String returns the key as module/name/modifier, for logs and messages.
+func (k HandlerKey) String() string { return k.Module + "/" + k.Name + "/" + k.Modifier }
+
+// NewEvent is what an emitter hands in.
+type NewEvent struct {
+	Canvas   CanvasID
+	Module   string
+	Name     string
+	Modifier string
+
+	// Value is the JSON text that the handler will see, byte for byte (I8).
+	Value json.RawMessage
+
+	// DelayUntil keeps the event from running before that time by the
+	// database's clock (I6). The zero value, and a time that has passed, mean
+	// at once. Set DelayUntil or Delay, not both.
+	DelayUntil time.Time
+
+	// Delay is the same relative to the database's clock at the time of the
+	// emit, so that a skewed clock of the emitter does not matter. A negative
+	// one is refused.
+	Delay time.Duration
+}
+
+// Handler is the key of the handler that the event is for.
+func (e NewEvent) Handler() HandlerKey { return HandlerKey{e.Module, e.Name, e.Modifier} }
+
+// Event is what a handler sees of an event that it runs.
+type Event struct {
+	ID       EventID
+	Canvas   CanvasID
+	Module   string
+	Name     string
+	Modifier string
+	Value    json.RawMessage
+
+	// Retries counts the runs of this event that failed so far: errors,
+	// panics, time-outs, and workers that died while they held its lock.
+	Retries    int
+	DelayUntil time.Time
+	EnqueuedAt time.Time
+}
+
+// Handler is the key of the handler that the event is for.
+func (e Event) Handler() HandlerKey { return HandlerKey{e.Module, e.Name, e.Modifier} }
+
+// CanvasHandler is a handler on one canvas.
+type CanvasHandler struct {
+	Canvas CanvasID
+	Key    HandlerKey
+}

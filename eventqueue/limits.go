@@ -1,0 +1,205 @@
+package eventqueue
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxNameBytes is the longest module, name or modifier, in bytes of UTF-8.
+const MaxNameBytes = 255
+
+// Limits bound what can be emitted.
+type Limits struct {
+	// MaxValueBytes is the largest value. Default (0): 256 KiB.
+	MaxValueBytes int
+
+	// MaxDelay is how far in the future an event may be due. Default (0): 366
+	// days.
+	MaxDelay time.Duration
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.MaxValueBytes == 0 {
+		l.MaxValueBytes = 256 << 10
+	}
+	if l.MaxDelay == 0 {
+		l.MaxDelay = 366 * 24 * time.Hour
+	}
+	return l
+}
+
+// Validate names the first limit that makes no sense.
+func (l Limits) Validate() error {
+	if l.MaxValueBytes < 0 {
+		return fmt.Errorf("MaxValueBytes is %d: it must not be negative", l.MaxValueBytes)
+	}
+	if l.MaxDelay < 0 {
+		return fmt.Errorf("MaxDelay is %s: it must not be negative", l.MaxDelay)
+	}
+	return nil
+}
+
+// InvalidError says what is wrong with one event that was handed in. Emit in
+// all its forms returns it before anything is written.
+type InvalidError struct {
+	// Index is the place of the event among those of the call, from 0.
+	Index int
+	// Field is the name of the field, as in the database.
+	Field string
+	// Problem says what is wrong with it and what would be right.
+	Problem string
+}
+
+// Error names the place, the field and the problem.
+func (e *InvalidError) Error() string {
+	return fmt.Sprintf("event %d: %s: %s", e.Index, e.Field, e.Problem)
+}
+
+// CheckEvents returns an *InvalidError for the first of the events that cannot
+// be accepted, or nil. now is the caller's idea of the time; it only serves to
+// refuse a DelayUntil that is too far off.
+func (l Limits) CheckEvents(events []NewEvent, now time.Time) error {
+	l = l.withDefaults()
+	for i := range events {
+		if field, err := l.check(&events[i], now); err != nil {
+			return &InvalidError{Index: i, Field: field, Problem: err.Error()}
+		}
+	}
+	return nil
+}
+
+func (l Limits) check(e *NewEvent, now time.Time) (field string, err error) {
+	if e.Canvas == (CanvasID{}) {
+		return "canvas_id", errors.New("is missing")
+	}
+	if field, err := CheckHandler(e.Handler()); err != nil {
+		return field, err
+	}
+	if err := l.checkDelay(e, now); err != nil {
+		return "delay_until", err
+	}
+	return "value", checkValue(e.Value, l.MaxValueBytes)
+}
+
+func (l Limits) checkDelay(e *NewEvent, now time.Time) error {
+	switch {
+	case e.Delay != 0 && !e.DelayUntil.IsZero():
+		return errors.New("Delay and DelayUntil are both set: set one of them")
+	case e.Delay < 0:
+		return fmt.Errorf("a delay of %s is negative: use 0 for at once", e.Delay)
+	case e.Delay > l.MaxDelay:
+		return fmt.Errorf("a delay of %s is more than the limit of %s", e.Delay, l.MaxDelay)
+	case e.DelayUntil.After(now.Add(l.MaxDelay)):
+		return fmt.Errorf("%s is more than the limit of %s away", e.DelayUntil.Format(time.RFC3339), l.MaxDelay)
+	default:
+		return nil
+	}
+}
+
+// CheckHandler returns the name of the first field of a handler key that cannot
+// be stored, and what is wrong with it.
+func CheckHandler(k HandlerKey) (field string, err error) {
+	for _, part := range []struct{ field, text string }{
+		{"module", k.Module}, {"name", k.Name}, {"modifier", k.Modifier},
+	} {
+		if err := checkName(part.text); err != nil {
+			return part.field, err
+		}
+	}
+	return "", nil
+}
+
+func checkName(s string) error {
+	switch {
+	case s == "":
+		return errors.New("is empty")
+	case len(s) > MaxNameBytes:
+		return fmt.Errorf("is %d bytes long: the limit is %d", len(s), MaxNameBytes)
+	case !utf8.ValidString(s):
+		return fmt.Errorf("%q is not valid UTF-8", s)
+	}
+	for _, r := range s {
+		if unicode.IsControl(r) {
+			return fmt.Errorf("%q holds the control character %U", s, r)
+		}
+	}
+	return nil
+}
+
+// checkValue refuses what a text column or a strict JSON reader would refuse
+// later, so that every accepted value comes out as it went in (I8).
+func checkValue(value []byte, maxBytes int) error {
+	if len(value) == 0 {
+		return errors.New("is empty: give a JSON text, null for nothing")
+	}
+	if len(value) > maxBytes {
+		return fmt.Errorf("is %d bytes long: the limit is %d; keep large data elsewhere and emit a reference", len(value), maxBytes)
+	}
+	if !json.Valid(value) {
+		return notJSON(value)
+	}
+	if !utf8.Valid(value) {
+		return errors.New("is not valid UTF-8")
+	}
+	return checkEscapes(value)
+}
+
+// notJSON finds the place of the mistake, for the message.
+func notJSON(value []byte) error {
+	var raw json.RawMessage
+	var syntax *json.SyntaxError
+	if err := json.Unmarshal(value, &raw); errors.As(err, &syntax) {
+		return fmt.Errorf("is not JSON, at byte %d: %w", syntax.Offset, syntax)
+	}
+	return errors.New("is not JSON")
+}
+
+// checkEscapes finds \u0000 and surrogates without their other half. The value
+// is valid JSON, so a backslash stands in a string only.
+func checkEscapes(value []byte) error {
+	for i := 0; i < len(value); i++ {
+		if value[i] != '\\' {
+			continue
+		}
+		i++
+		if value[i] != 'u' {
+			continue
+		}
+		unit := hex4(value[i+1:])
+		at := i - 1
+		i += 4
+		switch {
+		case unit == 0:
+			return fmt.Errorf(`holds \u0000 at byte %d, which Postgres cannot store as text`, at)
+		case unit >= 0xDC00 && unit <= 0xDFFF:
+			return fmt.Errorf("holds half a surrogate pair at byte %d", at)
+		case unit >= 0xD800 && unit <= 0xDBFF:
+			if !lowSurrogateAt(value, i+1) {
+				return fmt.Errorf("holds half a surrogate pair at byte %d", at)
+			}
+			i += 6
+		}
+	}
+	return nil
+}
+
+func lowSurrogateAt(value []byte, i int) bool {
+	if len(value) < i+6 || value[i] != '\\' || value[i+1] != 'u' {
+		return false
+	}
+	low := hex4(value[i+2:])
+	return low >= 0xDC00 && low <= 0xDFFF
+}
+
+func hex4(b []byte) uint64 {
+	n, err := strconv.ParseUint(string(b[:4]), 16, 32)
+	if err != nil {
+		panic("eventqueue: \\u without four hexadecimal digits in valid JSON")
+	}
+	return n
+}

@@ -1,0 +1,144 @@
+package machine
+
+import "time"
+
+// Rule is what the scheduling rules say of an event's handler.
+type Rule int
+
+// A blocked handler is blocked whether or not it is paused as well.
+const (
+	NoRule Rule = iota
+	PauseRule
+	BlockRule
+)
+
+// Lock is what an event's locked_at says.
+type Lock int
+
+// Whether a lock is still valid is for the database's clock to say.
+const (
+	LockFree Lock = iota
+	LockHeld
+	LockStale
+)
+
+// Facts are what one statement in the database found to be true of an event,
+// all at one moment of its clock.
+type Facts struct {
+	Present bool
+	Rule    Rule
+
+	// Delay is how long it is until delay_until; 0 or less when it has passed.
+	Delay time.Duration
+
+	Lock Lock
+	// LockRemaining is how long a held lock stays valid when nobody renews it.
+	LockRemaining time.Duration
+
+	// Known says that the asking worker has the event's handler.
+	Known bool
+
+	// Claimed says that the same statement took the lock for the asking worker.
+	Claimed bool
+}
+
+// Look walks from a notification's arrival to where the facts lead: Process,
+// Queue or End. The label is the last one followed, which is the reason.
+func Look(f Facts) (State, Label) {
+	at, why := Follow(Queue, ReceiveNotification).To, ReceiveNotification
+	for {
+		var label Label
+		switch at {
+		case EventLoad:
+			label = eventLoad(f)
+		case PauseCheck:
+			label = pauseCheck(f)
+		case DelayCheck:
+			label = delayCheck(f)
+		case LockCheck:
+			label = lockCheck(f)
+		case LockClaim:
+			label = lockClaim(f)
+		default:
+			return at, why
+		}
+		at, why = Follow(at, label).To, label
+	}
+}
+
+func eventLoad(f Facts) Label {
+	if !f.Present {
+		return EventMissing
+	}
+	return EventPresent
+}
+
+func pauseCheck(f Facts) Label {
+	switch f.Rule {
+	case BlockRule:
+		return Blocked
+	case PauseRule:
+		return Paused
+	default:
+		return PauseNone
+	}
+}
+
+func delayCheck(f Facts) Label {
+	if f.Delay > 0 {
+		return DelayNotYet
+	}
+	return DelayNone
+}
+
+func lockCheck(f Facts) Label {
+	switch f.Lock {
+	case LockHeld:
+		return IsLocked
+	case LockStale:
+		return LockExpired
+	default:
+		return LockNone
+	}
+}
+
+func lockClaim(f Facts) Label {
+	switch {
+	case f.Claimed:
+		return Claimed
+	case !f.Known:
+		return HandlerUnknown
+	default:
+		return LockClaimFailed
+	}
+}
+
+// Run is how a run of a handler ended.
+type Run struct {
+	// Verdict is a label that leaves Process.
+	Verdict Label
+
+	// Retries is how many runs of the event failed before this one, and
+	// MaxRetries how often it may be tried again.
+	Retries    int
+	MaxRetries int
+}
+
+// Judge walks from Process to what has to be written: Delete, or Queue with the
+// label that says how the event waits there (RetryAllowed, Snoozed, Released).
+func Judge(r Run) (State, Label) {
+	arrow := Follow(Process, r.Verdict)
+	if arrow.To != RetryCheck {
+		return arrow.To, arrow.Label
+	}
+	arrow = Follow(RetryCheck, retryCheck(r))
+	return arrow.To, arrow.Label
+}
+
+// retryCheck keeps I9: at most MaxRetries+1 runs that failed.
+func retryCheck(r Run) Label {
+	if r.Retries < r.MaxRetries {
+		return RetryAllowed
+	}
+	return RetryTooMany
+}

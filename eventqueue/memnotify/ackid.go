@@ -1,0 +1,36 @@
+package memnotify
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+)
+
+// leaseRef names one delivery of the notification in a slot. The generation
+// moves with every delivery and whenever the slot is emptied, so that an old ack
+// ID never touches what came after it.
+type leaseRef struct {
+	slot       uint32
+	generation uint32
+}
+
+// ackIDLen is the length of an ack ID: slot and generation in hexadecimal.
+const ackIDLen = 16
+
+func (r leaseRef) appendAckID(b []byte) []byte {
+	return hex.AppendEncode(b, []byte{
+		byte(r.slot >> 24), byte(r.slot >> 16), byte(r.slot >> 8), byte(r.slot),
+		byte(r.generation >> 24), byte(r.generation >> 16), byte(r.generation >> 8), byte(r.generation),
+	})
+}
+
+// parseAckID refuses what no notifier of this package can have made, just as
+// Pub/Sub refuses a malformed ack ID.
+func parseAckID(s string) (leaseRef, error) {
+	if len(s) == ackIDLen {
+		if both, err := strconv.ParseUint(s, 16, 64); err == nil {
+			return leaseRef{slot: uint32(both >> 32), generation: uint32(both)}, nil
+		}
+	}
+	return leaseRef{}, fmt.Errorf("ack ID %q was never made by this notifier: pass deliveries on as Pull returned them", s)
+}

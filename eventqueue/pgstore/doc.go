@@ -1,0 +1,19 @@
+// Package pgstore is the queue in Postgres: every statement on events_v2,
+// scheduling_rules and event_log stands here, above its one caller.
+//
+// # Guarantees
+//
+// One statement asks about and claims a batch of events, and its clock is the
+// database's (I4, I6). Every write after a claim names the claim's token in its
+// WHERE clause, and what it returns says which claims still held (I5). Adding a
+// rule waits for the claims that began before it (I7). Statements that lock
+// several rows take them in the order of their ids or skip those that are
+// locked, so that no two of them deadlock.
+//
+// # Failures
+//
+// Nothing is tried again here: an error means that the statement did not happen
+// or that its outcome is unknown, and the callers are written for both. Every
+// connection that Open makes gives up on a statement after a minute, on a lock
+// after ten seconds, and refuses a server that cannot write.
+package pgstore

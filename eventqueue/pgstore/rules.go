@@ -1,0 +1,102 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+)
+
+// EXCLUSIVE conflicts with what a claim holds until it has committed (see
+// claimSQL), and with other changes of rules, but not with plain reads, such as
+// a backup's. While it waits, new claims wait behind it; lock_timeout bounds
+// that.
+const lockRulesAgainstClaimsSQL = `LOCK TABLE scheduling_rules IN EXCLUSIVE MODE`
+
+const addRuleSQL = `
+INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name)
+VALUES ($1::text::scheduling_rule_type, $2, $3, $4)
+ON CONFLICT DO NOTHING`
+
+// AddRule implements eventqueue.RuleStore.
+func (s *Store) AddRule(ctx context.Context, t eventqueue.RuleType, scope eventqueue.Scope) (added bool, err error) {
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockRulesAgainstClaimsSQL); err != nil {
+			return fmt.Errorf("wait for the claims under way: %w", err)
+		}
+		tag, err := tx.Exec(ctx, addRuleSQL, string(t), [16]byte(scope.Canvas), scope.Module, scope.Name)
+		added = tag.RowsAffected() == 1
+		return err
+	})
+	return added, err
+}
+
+// One change of rules at a time, so that of two rules lifted at once one is the
+// last. Claims need not wait.
+const lockRulesSQL = `LOCK TABLE scheduling_rules IN SHARE ROW EXCLUSIVE MODE`
+
+const liftRuleSQL = `
+DELETE FROM scheduling_rules
+WHERE rule_type = $1::text::scheduling_rule_type AND canvas_id = $2 AND event_space = $3 AND handler_name = $4`
+
+const noRuleLeftSQL = `
+SELECT NOT EXISTS (
+    SELECT FROM scheduling_rules WHERE canvas_id = $1 AND event_space = $2 AND handler_name = $3)`
+
+// LiftRule implements eventqueue.RuleStore. The time is read after the commit:
+// whoever is notified later is looked at without the rule.
+func (s *Store) LiftRule(ctx context.Context, t eventqueue.RuleType, scope eventqueue.Scope) (lifted eventqueue.Lifted, err error) {
+	canvas := [16]byte(scope.Canvas)
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockRulesSQL); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, liftRuleSQL, string(t), canvas, scope.Module, scope.Name)
+		if err != nil {
+			return err
+		}
+		lifted.Removed = tag.RowsAffected() == 1
+		return tx.QueryRow(ctx, noRuleLeftSQL, canvas, scope.Module, scope.Name).Scan(&lifted.Last)
+	})
+	if err != nil {
+		return eventqueue.Lifted{}, err
+	}
+	err = s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&lifted.At)
+	return lifted, err
+}
+
+// Locked events need no notification: they run, or their lock expires.
+const takeWaitingSQL = `
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), page AS MATERIALIZED (
+    SELECT id, delay_until, locked_at, notified_at
+    FROM events_v2
+    WHERE canvas_id = $1 AND module = $2 AND name = $3 AND id > $4
+    ORDER BY id
+    LIMIT $5
+), taken AS (
+    UPDATE events_v2 e SET notified_at = clock.now
+    FROM clock, (
+        SELECT e.id
+        FROM events_v2 e, clock
+        WHERE e.id IN (SELECT id FROM page)
+          AND e.locked_at IS NULL
+          AND e.delay_until <= clock.now + $7::interval
+          AND (e.notified_at IS NULL OR e.notified_at < $6)
+        ORDER BY e.id
+        FOR UPDATE OF e SKIP LOCKED
+    ) AS free
+    WHERE e.id = free.id
+    RETURNING e.id, e.canvas_id
+)
+SELECT progress.next, taken.id, taken.canvas_id
+FROM (SELECT CASE WHEN count(*) = $5 THEN max(id) END AS next FROM page) AS progress LEFT JOIN taken ON true`
+
+// TakeWaiting implements eventqueue.RuleStore.
+func (s *Store) TakeWaiting(ctx context.Context, scope eventqueue.Scope, since time.Time, after eventqueue.EventID, limit int) ([]eventqueue.Notification, eventqueue.EventID, error) {
+	return s.takePage(ctx, takeWaitingSQL, [16]byte(scope.Canvas), scope.Module, scope.Name, after, limit, since, eventqueue.MaxRequeue)
+}

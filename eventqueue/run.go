@@ -1,0 +1,93 @@
+package eventqueue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"eventsv2/eventqueue/machine"
+)
+
+// Run is one run of an event by its handler.
+type Run struct {
+	Event
+
+	// Attempt counts the claims of the event, this one included. It is the
+	// fence token.
+	Attempt int32
+
+	worker *Worker
+	// completed: the end is committed. completing: it was written in a
+	// transaction of the handler's, which may have committed.
+	completed  bool
+	completing bool
+}
+
+// CompleteTx completes the event in one transaction with what f writes and
+// emits: all of it commits or nothing does. After it has returned nil the
+// handler should return nil; the event has ended.
+//
+// It returns ErrLockLost when another worker has claimed the event since, and
+// commits nothing then. When the outcome of the commit is unknown it returns
+// the database's error; return it: if the transaction did commit, the event is
+// gone and is not run again.
+//
+// f must not keep tx. CompleteTx is for the handler's goroutine only.
+func (r *Run) CompleteTx(ctx context.Context, f func(ctx context.Context, tx *Tx) error) error {
+	err := r.worker.queue.InTx(ctx, func(ctx context.Context, tx *Tx) error {
+		if err := f(ctx, tx); err != nil {
+			return err
+		}
+		return r.complete(ctx, tx.DB)
+	})
+	if err != nil {
+		return err
+	}
+	r.completed = true
+	return nil
+}
+
+// CompleteIn is CompleteTx for a transaction that the caller opened and will
+// commit before the handler returns nil; with a rollback the handler returns an
+// error. It must be the last statement before the commit: the row of the event
+// stays locked until then.
+func (r *Run) CompleteIn(ctx context.Context, tx DB) error {
+	if err := r.complete(ctx, tx); err != nil {
+		return err
+	}
+	r.completing = true
+	return nil
+}
+
+func (r *Run) complete(ctx context.Context, db DB) error {
+	end := End{Claim: r.claim(), Label: machine.ExecutesToCompletion}
+	written, err := r.worker.store.Finish(ctx, db, []End{end}, r.worker.config.KeepHistory)
+	if err != nil {
+		return fmt.Errorf("complete event %s: %w", r.ID, err)
+	}
+	if len(written) == 0 {
+		return fmt.Errorf("complete event %s: %w", r.ID, ErrLockLost)
+	}
+	return nil
+}
+
+func (r *Run) claim() Claim { return Claim{Event: r.ID, Attempt: r.Attempt} }
+
+// verdictOf tells what an error of a handler means. stopping says that its
+// context had ended because the worker stops.
+func verdictOf(err error, stopping bool) machine.Label {
+	var snooze *snoozeError
+	var permanent *permanentError
+	switch {
+	case err == nil:
+		return machine.ExecutesToCompletion
+	case errors.As(err, &permanent):
+		return machine.FailedForGood
+	case errors.As(err, &snooze):
+		return machine.Snoozed
+	case stopping:
+		return machine.Released
+	default:
+		return machine.Exception
+	}
+}

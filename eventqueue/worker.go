@@ -1,0 +1,256 @@
+package eventqueue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue/machine"
+)
+
+// WorkerConfig configures a Worker. The zero value is ready to use.
+type WorkerConfig struct {
+	// Concurrency is how many events may be in hand at once. Default (0): 100.
+	Concurrency int
+
+	// ClaimBatch is how many notifications one claim statement answers at most.
+	// Default (0): 500; at most MaxPublish.
+	ClaimBatch int
+
+	// LockTimeout is how long a lock is valid without being renewed. All workers
+	// and relays of a database should agree on it. Default (0): 1 minute.
+	LockTimeout time.Duration
+
+	// Heartbeat is the interval in which running claims are renewed. Default
+	// (0): a quarter of LockTimeout; at most half of it.
+	Heartbeat time.Duration
+
+	// Lease is the notifier's ack deadline; it is extended for as long as an
+	// event runs. Default (0): 1 minute.
+	Lease time.Duration
+
+	// GracePeriod is how long running handlers may go on after Run's context
+	// has ended. Default (0): 8 s. Negative: none.
+	GracePeriod time.Duration
+
+	// UnknownDelay is the wait before the next look at an event whose handler
+	// this worker does not have. Default (0): 1 minute; at most MaxRequeue.
+	UnknownDelay time.Duration
+
+	// KeepHistory keeps completed events in event_log. Failed ones are kept
+	// always.
+	KeepHistory bool
+
+	// Heartbeats renews claims; give it a connection of its own, so that busy
+	// handlers cannot keep it waiting. Default (nil): the worker's store.
+	Heartbeats ClaimStore
+
+	// Observe is told every outcome, from many goroutines; it must return fast.
+	// Default (nil): nobody is told.
+	Observe func(Outcome)
+
+	// Logger gets one info line per event at its end, and steps at debug.
+	// Default (nil): none.
+	Logger *zap.Logger
+}
+
+func (c WorkerConfig) withDefaults() WorkerConfig {
+	setDefault(&c.Concurrency, 100)
+	setDefault(&c.ClaimBatch, 500)
+	setDefault(&c.LockTimeout, time.Minute)
+	setDefault(&c.Heartbeat, c.LockTimeout/4)
+	setDefault(&c.Lease, time.Minute)
+	setDefault(&c.GracePeriod, 8*time.Second)
+	setDefault(&c.UnknownDelay, time.Minute)
+	if c.Observe == nil {
+		c.Observe = func(Outcome) {}
+	}
+	if c.Logger == nil {
+		c.Logger = zap.NewNop()
+	}
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Validate names the first field that makes no sense.
+func (c WorkerConfig) Validate() error {
+	c = c.withDefaults()
+	switch {
+	case c.Concurrency < 0:
+		return fmt.Errorf("Concurrency is %d: it must be positive", c.Concurrency)
+	case c.ClaimBatch < 0 || c.ClaimBatch > MaxPublish:
+		return fmt.Errorf("ClaimBatch is %d: it must be from 1 to %d", c.ClaimBatch, MaxPublish)
+	case c.LockTimeout < 0:
+		return fmt.Errorf("LockTimeout is %s: it must be positive", c.LockTimeout)
+	case c.Heartbeat < 0 || c.Heartbeat > c.LockTimeout/2:
+		return fmt.Errorf("Heartbeat is %s: it must be positive and at most half of LockTimeout (%s)", c.Heartbeat, c.LockTimeout)
+	case c.Lease < time.Second || c.Lease > MaxRequeue:
+		return fmt.Errorf("Lease is %s: it must be from 1s to %s", c.Lease, MaxRequeue)
+	case c.UnknownDelay < 0 || c.UnknownDelay > MaxRequeue:
+		return fmt.Errorf("UnknownDelay is %s: it must be from 0 to %s", c.UnknownDelay, MaxRequeue)
+	default:
+		return nil
+	}
+}
+
+// Outcome is what became of one look at an event: the one vocabulary for logs,
+// counters and tests.
+type Outcome struct {
+	Event   EventID
+	Canvas  CanvasID
+	Handler HandlerKey
+
+	// Label is the last arrow followed and To where it led: Process when a run
+	// begins, Queue when the notification goes back, End when it is dropped.
+	Label machine.Label
+	To    machine.State
+
+	// Attempt is the fence token when the event was claimed.
+	Attempt int32
+	// Delay is the wait before the next look, when there is one.
+	Delay time.Duration
+	// Err is the error of a run that failed.
+	Err error
+	// Duration is how long the handler ran.
+	Duration time.Duration
+}
+
+// Worker runs events: it pulls notifications, asks the database about them in
+// batches, runs the handlers of what it could claim and writes how they ended.
+// While there is nothing to pull it sends the database nothing.
+type Worker struct {
+	queue    *Queue
+	store    ClaimStore
+	beats    ClaimStore
+	receiver Receiver
+	handlers *Handlers
+	known    Known
+	config   WorkerConfig
+	log      *zap.Logger
+
+	started atomic.Bool
+	slots   *slots
+	runs    runs
+	// running counts the goroutines of handlers.
+	running sync.WaitGroup
+	ends    chan finished
+	answers chan answer
+}
+
+// NewWorker makes a Worker; Run starts it. The queue is for CompleteTx and for
+// emitting from handlers.
+func NewWorker(queue *Queue, store ClaimStore, receiver Receiver, handlers *Handlers, config WorkerConfig) (*Worker, error) {
+	if queue == nil || store == nil || receiver == nil || handlers == nil {
+		return nil, errors.New("eventqueue.NewWorker: queue, store, receiver and handlers must not be nil")
+	}
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("eventqueue.NewWorker: %w", err)
+	}
+	config = config.withDefaults()
+	if config.Heartbeats == nil {
+		config.Heartbeats = store
+	}
+	return &Worker{
+		queue: queue, store: store, beats: config.Heartbeats, receiver: receiver,
+		handlers: handlers, known: handlers.known(), config: config, log: config.Logger,
+		slots:   newSlots(config.Concurrency),
+		runs:    newRuns(),
+		ends:    make(chan finished, config.Concurrency),
+		answers: make(chan answer, 2*config.Concurrency),
+	}, nil
+}
+
+// How many pulls are in flight: while one batch is claimed, the next one is
+// already on its way.
+const pullsInFlight = 2
+
+// How long handlers have to return after their context was cancelled at the end
+// of the grace period, and how long the last writes may take after that.
+const (
+	abandonAfter   = 500 * time.Millisecond
+	lastWritesTake = time.Second
+)
+
+// Run works until ctx ends, then stops: it pulls no more, lets running handlers
+// finish within GracePeriod, cancels those that have not (context.Cause is
+// ErrStopping) and gives their events back unharmed: lock released, no attempt
+// used, notification requeued at once. It returns nil after that, and an error
+// only when it was called before.
+//
+// A handler that ignores its context is left running, but its event is given
+// back; whatever it writes with its claim afterwards is refused.
+func (w *Worker) Run(ctx context.Context) error {
+	if w.started.Swap(true) {
+		return errors.New("eventqueue.Worker: Run was called twice")
+	}
+	// Three contexts: ctx stops the pulling, work stops the handlers, write
+	// stops what is written about them.
+	base := context.WithoutCancel(ctx)
+	work, stopWork := context.WithCancelCause(base)
+	defer stopWork(ErrStopping)
+	write, stopWrite := context.WithCancel(base)
+	defer stopWrite()
+
+	var receivers, finisher, answerer, heart sync.WaitGroup
+	for range pullsInFlight {
+		receivers.Go(func() { w.receive(ctx, work) })
+	}
+	finisher.Go(func() { w.finish(write) })
+	answerer.Go(func() { w.answer(write) })
+	beat, stopBeat := context.WithCancel(base)
+	defer stopBeat()
+	heart.Go(func() { w.heartbeat(beat) })
+
+	receivers.Wait()
+	w.stopRuns(stopWork)
+	defer time.AfterFunc(lastWritesTake, stopWrite).Stop()
+	close(w.ends)
+	finisher.Wait()
+	close(w.answers)
+	answerer.Wait()
+	stopBeat()
+	heart.Wait()
+	return nil
+}
+
+// stopRuns waits for the running handlers, cancels them at the end of the grace
+// period, and gives up those that do not return even then. After it, nothing
+// more is sent to w.ends.
+func (w *Worker) stopRuns(stopWork context.CancelCauseFunc) {
+	idle := make(chan struct{})
+	go func() {
+		w.running.Wait()
+		close(idle)
+	}()
+	if !returned(idle, w.config.GracePeriod) {
+		stopWork(ErrStopping)
+		returned(idle, abandonAfter)
+	}
+	w.runs.abandon(func(x *execution) {
+		w.log.Warn("a handler does not return though its context has ended; its event is given back",
+			zap.Stringer(logEvent, x.run.ID), zap.Stringer(logHandler, x.run.Handler()))
+		w.ends <- x.finished(machine.Released, ErrStopping)
+	})
+}
+
+func returned(idle <-chan struct{}, within time.Duration) bool {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-idle:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

@@ -1,0 +1,46 @@
+-- The queue itself: one row per event that has not ended.
+-- Locks: none on existing tables (everything here is new).
+
+-- +goose Up
+CREATE SEQUENCE events_id_seq AS bigint;
+
+CREATE TABLE events_v2 (
+    id          bigint      NOT NULL DEFAULT nextval('events_id_seq'),
+    canvas_id   uuid        NOT NULL,
+    module      text        NOT NULL,
+    name        text        NOT NULL,
+    modifier    text        NOT NULL,
+    value       text        NOT NULL,
+    retries     integer     NOT NULL DEFAULT 0,
+    delay_until timestamptz NOT NULL DEFAULT now(),
+    enqueued_at timestamptz NOT NULL DEFAULT now(),
+    locked_at   timestamptz,
+
+    -- I5: the fence. Every claim adds one; every write after a claim names the
+    -- number it got. Nothing else changes it.
+    attempts    integer     NOT NULL DEFAULT 0,
+
+    -- I1, I2: when a notification was last published; NULL means that one is
+    -- owed, and the relay publishes it.
+    notified_at timestamptz,
+
+    CONSTRAINT events_v2_pkey PRIMARY KEY (id)
+)
+-- Room on every page for the claim's new row version (a HOT update: locked_at
+-- and attempts are in no index), and an autovacuum that follows a queue, where
+-- every row is soon dead.
+WITH (fillfactor = 80,
+      autovacuum_vacuum_scale_factor = 0.01,
+      autovacuum_vacuum_threshold = 5000,
+      autovacuum_vacuum_cost_delay = 0);
+
+ALTER SEQUENCE events_id_seq OWNED BY events_v2.id;
+
+-- Counting the events of a handler, and walking them by id when it is unpaused.
+CREATE INDEX events_v2_handler ON events_v2 (canvas_id, module, name, id);
+
+-- What the relay owes, by the time at which it is due.
+CREATE INDEX events_v2_owed ON events_v2 (delay_until) WHERE notified_at IS NULL;
+
+-- +goose Down
+DROP TABLE events_v2;

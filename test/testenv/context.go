@@ -1,0 +1,50 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+)
+
+// testLimit is how long a test may wait for anything.
+const testLimit = 2 * time.Minute
+
+// errTooLong is the cause of the end of a context that Context made.
+var errTooLong = errors.New("the test waited too long")
+
+// Context returns the test's own context with a deadline two minutes from now,
+// so that a test that waits for something that never happens fails instead of
+// hanging: everything that heeds the context returns, context.Cause says why,
+// and the test fails even if it ignores that.
+func Context(t testing.TB) context.Context {
+	t.Helper()
+	return contextWithin(t, testLimit)
+}
+
+func contextWithin(t testing.TB, limit time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, fmt.Errorf("%w: %v", errTooLong, limit))
+	t.Cleanup(func() {
+		if cause := context.Cause(ctx); errors.Is(cause, errTooLong) {
+			t.Errorf("%v: something that it waits for has not happened", cause)
+		}
+		cancel()
+	})
+	return ctx
+}
+
+// Logger returns a logger that writes to the test's log: warnings and worse, and
+// everything under -v. Everything that logs must have ended before the test.
+func Logger(t testing.TB) *zap.Logger {
+	t.Helper()
+	level := zap.WarnLevel
+	if testing.Verbose() {
+		level = zap.DebugLevel
+	}
+	return zaptest.NewLogger(t, zaptest.Level(level))
+}

@@ -1,0 +1,42 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+const stopLimit = 30 * time.Second
+
+// Main runs the tests of a package, stops the services that they started, looks
+// for goroutines that they left behind, and exits: with status 1 if anything of
+// this failed. It does not return. The whole body of TestMain is
+// testenv.Main(m).
+func Main(m *testing.M) {
+	status := m.Run()
+	for _, err := range []error{stopProcess(), goleak.Find(ignored()...)} {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "testenv:", err)
+			status = max(status, 1)
+		}
+	}
+	os.Exit(status)
+}
+
+func stopProcess() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+	defer cancel()
+	return process.stop(ctx)
+}
+
+// ignored are goroutines that libraries start once per process and cannot end.
+func ignored() []goleak.Option {
+	return []goleak.Option{
+		goleak.IgnoreAnyFunction("go.opencensus.io/stats/view.(*worker).start"),
+		goleak.IgnoreAnyFunction("github.com/testcontainers/testcontainers-go.(*Reaper).connect.func1"),
+	}
+}

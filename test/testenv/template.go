@@ -1,0 +1,102 @@
+package testenv
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/migrations"
+)
+
+// templateLock is the key of the advisory lock under which a template is made.
+// The number means nothing; it only must not change.
+const templateLock int64 = 0x65763274656d70
+
+// emptyTemplate is Postgres' own template that nobody connects to.
+const emptyTemplate = "template0"
+
+// templateName is the name of the template for this binary's migrations.
+func templateName() string {
+	sum := sha256.Sum256([]byte(migrations.SQL()))
+	return "eventsv2_template_" + hex.EncodeToString(sum[:8])
+}
+
+// A template is complete when nobody may connect to it: that is the last step of
+// making it.
+const selectTemplate = `
+SELECT datallowconn
+  FROM pg_database
+ WHERE datname = $1`
+
+// ensureTemplate makes the template unless it is complete. It may be called from
+// any number of processes at once. The lock belongs to the session that takes
+// it, so it is gone with a process that dies.
+func ensureTemplate(ctx context.Context, admin *pgxpool.Pool, clusterURL, name string) (err error) {
+	conn, err := admin.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("connect for making the template: %w", err)
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", templateLock); err != nil {
+		return fmt.Errorf("lock the making of templates: %w", err)
+	}
+	defer func() {
+		_, unlockErr := conn.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", templateLock)
+		err = errors.Join(err, unlockErr)
+	}()
+
+	var unfinished bool
+	switch err := conn.QueryRow(ctx, selectTemplate, name).Scan(&unfinished); {
+	case errors.Is(err, pgx.ErrNoRows):
+	case err != nil:
+		return fmt.Errorf("look for template %s: %w", name, err)
+	case !unfinished:
+		return nil
+	default:
+		if err := dropDatabase(ctx, conn, name); err != nil {
+			return err
+		}
+	}
+	return makeTemplate(ctx, conn, clusterURL, name)
+}
+
+func makeTemplate(ctx context.Context, conn executor, clusterURL, name string) error {
+	if err := createDatabase(ctx, conn, name, emptyTemplate); err != nil {
+		return err
+	}
+	databaseURL, err := withDatabase(clusterURL, name)
+	if err != nil {
+		return err
+	}
+	if _, err := migrations.Up(ctx, databaseURL); err != nil {
+		return fmt.Errorf("make template %s: %w", name, err)
+	}
+	if _, err := conn.Exec(ctx, "ALTER DATABASE "+quote(name)+" WITH ALLOW_CONNECTIONS false"); err != nil {
+		return fmt.Errorf("close template %s: %w", name, err)
+	}
+	return nil
+}
+
+// withDatabase returns a database URL, or keyword string, with another database
+// in it.
+func withDatabase(databaseURL, name string) (string, error) {
+	if !strings.HasPrefix(databaseURL, "postgres://") && !strings.HasPrefix(databaseURL, "postgresql://") {
+		return databaseURL + " dbname=" + name, nil // the last one counts
+	}
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		return "", errors.New("the database URL is not a URL: percent-encode the special characters in its user and password")
+	}
+	query := u.Query()
+	query.Del("dbname")
+	query.Del("database")
+	u.Path, u.RawPath, u.RawQuery = "/"+name, "", query.Encode()
+	return u.String(), nil
+}

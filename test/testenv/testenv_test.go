@@ -1,0 +1,196 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"eventsv2/migrations"
+)
+
+func TestMain(m *testing.M) { Main(m) }
+
+func databaseExists(t *testing.T, name string) bool {
+	t.Helper()
+	var exists bool
+	err := requirePostgres(t).admin.QueryRow(Context(t),
+		"SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&exists)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exists
+}
+
+func TestDatabasesAreMigratedFreshAndDropped(t *testing.T) {
+	t.Parallel()
+	var name string
+	t.Run("use", func(t *testing.T) {
+		ctx, pool := Context(t), Pool(t)
+		if err := migrations.Check(ctx, pool); err != nil {
+			t.Fatal(err)
+		}
+		var rows int
+		if err := pool.QueryRow(ctx, "SELECT current_database(), (SELECT count(*) FROM events_v2)").Scan(&name, &rows); err != nil || rows != 0 {
+			t.Fatalf("%d events in a fresh database, %v", rows, err)
+		}
+		// A connection that nobody closes must not keep the database.
+		config := pool.Config().ConnConfig.Copy()
+		if _, err := pgx.ConnectConfig(ctx, config); err != nil {
+			t.Fatal(err)
+		}
+		if !databaseExists(t, name) {
+			t.Fatal("the database that is in use does not exist")
+		}
+	})
+	if databaseExists(t, name) {
+		t.Errorf("database %s has outlived its test", name)
+	}
+}
+
+func TestEmptyDatabaseHasNoSchema(t *testing.T) {
+	t.Parallel()
+	states, err := migrations.Status(Context(t), EmptyDatabaseURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range states {
+		if s.Applied {
+			t.Errorf("%s is applied", s.Name)
+		}
+	}
+}
+
+func TestDatabasesInParallelAreDifferent(t *testing.T) {
+	t.Parallel()
+	urls := make([]string, 8)
+	t.Run("all", func(t *testing.T) {
+		for i := range urls {
+			t.Run("one", func(t *testing.T) {
+				t.Parallel()
+				urls[i] = DatabaseURL(t)
+			})
+		}
+	})
+	seen := map[string]bool{}
+	for _, u := range urls {
+		if seen[u] {
+			t.Errorf("%s was given twice", u)
+		}
+		seen[u] = true
+	}
+}
+
+// A template of another name goes through everything that the real one does.
+func TestTemplateIsMadeOnceAndRepaired(t *testing.T) {
+	t.Parallel()
+	p, ctx := requirePostgres(t), Context(t)
+	name := "eventsv2_test_template_" + strings.ToLower(t.Name())
+	t.Cleanup(func() {
+		if err := dropDatabase(context.Background(), p.admin, name); err != nil {
+			t.Error(err)
+		}
+	})
+	// What a process leaves that dies while it makes the template.
+	if err := createDatabase(ctx, p.admin, name, emptyTemplate); err != nil {
+		t.Fatal(err)
+	}
+	var group errgroup.Group
+	for range 3 {
+		group.Go(func() error { return ensureTemplate(ctx, p.admin, p.service.URL, name) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	var made uint32
+	const selectOID = "SELECT oid FROM pg_database WHERE datname = $1 AND NOT datallowconn"
+	if err := p.admin.QueryRow(ctx, selectOID, name).Scan(&made); err != nil {
+		t.Fatalf("the template is not complete: %v", err)
+	}
+	if err := ensureTemplate(ctx, p.admin, p.service.URL, name); err != nil {
+		t.Fatal(err)
+	}
+	var again uint32
+	if err := p.admin.QueryRow(ctx, selectOID, name).Scan(&again); err != nil || again != made {
+		t.Errorf("a complete template was made anew: %d, then %d, %v", made, again, err)
+	}
+	copied := p.database(t, name)
+	states, err := migrations.Status(ctx, copied)
+	if err != nil || !states[len(states)-1].Applied {
+		t.Errorf("the copy is not migrated: %+v, %v", states, err)
+	}
+}
+
+func TestWithDatabase(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"postgres://u:p@h:1/db?sslmode=disable": "postgres://u:p@h:1/new?sslmode=disable",
+		"postgresql://h":                        "postgresql://h/new",
+		"postgres://h/db?dbname=other":          "postgres://h/new",
+		"host=h dbname=db":                      "host=h dbname=db dbname=new",
+	} {
+		got, err := withDatabase(given, "new")
+		if err != nil || got != want {
+			t.Errorf("%q becomes %q, want %q (%v)", given, got, want, err)
+		}
+		config, err := pgx.ParseConfig(got)
+		if err != nil || config.Database != "new" {
+			t.Errorf("%q leads to another database: %v", got, err)
+		}
+	}
+	if _, err := withDatabase("postgres://u:%zz@h/db", "new"); err == nil || strings.Contains(err.Error(), "zz") {
+		t.Errorf("a broken URL: %v", err)
+	}
+}
+
+func TestEmulatorHost(t *testing.T) {
+	t.Parallel()
+	if host := EmulatorHost(t); !strings.Contains(host, ":") {
+		t.Errorf("%q is not host:port", host)
+	}
+}
+
+// recorder is a testing.TB that remembers its errors and runs its clean-up when
+// it is told to.
+type recorder struct {
+	testing.TB
+	errors   int
+	cleanups []func()
+}
+
+func (r *recorder) Helper()               {}
+func (r *recorder) Cleanup(f func())      { r.cleanups = append(r.cleanups, f) }
+func (r *recorder) Errorf(string, ...any) { r.errors++ }
+
+func TestContextFailsATestThatWaitsTooLong(t *testing.T) {
+	t.Parallel()
+	r := &recorder{TB: t}
+	ctx := contextWithin(r, time.Nanosecond)
+	<-ctx.Done()
+	if cause := context.Cause(ctx); !errors.Is(cause, errTooLong) || !strings.Contains(cause.Error(), "1ns") {
+		t.Errorf("the context ended with %v", cause)
+	}
+	r.cleanups[0]()
+	if r.errors != 1 {
+		t.Errorf("the test was failed %d times, want once", r.errors)
+	}
+	r = &recorder{TB: t}
+	ctx = contextWithin(r, time.Hour)
+	r.cleanups[0]()
+	if r.errors != 0 || ctx.Err() == nil {
+		t.Errorf("a test that ended in time was failed %d times, its context says %v", r.errors, ctx.Err())
+	}
+}
+
+func TestLogger(t *testing.T) {
+	t.Parallel()
+	log := Logger(t)
+	if !log.Core().Enabled(1) || log.Core().Enabled(-1) != testing.Verbose() {
+		t.Error("the level is not warn, or debug under -v")
+	}
+	log.Debug("only under -v")
+}
