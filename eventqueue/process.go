@@ -30,16 +30,17 @@ func (w *Worker) start(work context.Context, d Delivery, f *Found, asked time.Ti
 		renewed:  asked,
 		leased:   asked,
 	}
+	takenOver := f.Facts.Lock == machine.LockStale
 	x.deadline = x.began.Add(x.policy.Timeout)
 	ctx, cancel := context.WithCancelCause(withTraceparent(work, d.Traceparent))
 	x.cancel = cancel
 	w.runs.add(x)
 	w.config.Observe(Outcome{Event: d.Event, Canvas: f.Event.Canvas, Handler: f.Event.Handler(),
-		Label: machine.Claimed, To: machine.Process, Attempt: f.Attempt})
+		Label: machine.Claimed, To: machine.Process, Attempt: f.Attempt, TakenOver: takenOver})
 
 	w.running.Go(func() {
 		defer cancel(nil)
-		verdict, err := x.process(ctx, f.Facts.Lock == machine.LockStale)
+		verdict, err := x.process(ctx, takenOver)
 		w.logPanic(x, err)
 		w.runs.end(x, func() { w.ends <- x.finished(verdict, err) })
 	})

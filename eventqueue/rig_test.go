@@ -139,15 +139,19 @@ func (r *rig) logged(status string) int {
 type outcomes struct {
 	mu      sync.Mutex
 	all     []eventqueue.Outcome
+	counts  map[machine.Label]int
 	changed chan struct{}
 }
 
-func newOutcomes() *outcomes { return &outcomes{changed: make(chan struct{})} }
+func newOutcomes() *outcomes {
+	return &outcomes{counts: map[machine.Label]int{}, changed: make(chan struct{})}
+}
 
 func (o *outcomes) add(out eventqueue.Outcome) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.all = append(o.all, out)
+	o.counts[out.Label]++
 	close(o.changed)
 	o.changed = make(chan struct{})
 }
@@ -160,13 +164,9 @@ func (o *outcomes) list() []eventqueue.Outcome {
 
 // count is how often a label was observed.
 func (o *outcomes) count(label machine.Label) int {
-	n := 0
-	for _, out := range o.list() {
-		if out.Label == label {
-			n++
-		}
-	}
-	return n
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.counts[label]
 }
 
 // await waits until a label was observed n times.
@@ -194,4 +194,14 @@ func (o *outcomes) summary() map[string]int {
 		sum[fmt.Sprintf("%s→%s", out.Label, out.To)]++
 	}
 	return sum
+}
+
+func (r *rig) relay(config eventqueue.RelayConfig) *eventqueue.Relay {
+	r.t.Helper()
+	config.Logger = testenv.Logger(r.t)
+	relay, err := eventqueue.NewRelay(r.store, r.notifier, config)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return relay
 }

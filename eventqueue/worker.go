@@ -118,6 +118,8 @@ type Outcome struct {
 
 	// Attempt is the fence token when the event was claimed.
 	Attempt int32
+	// TakenOver says that the claim took over an expired lock.
+	TakenOver bool
 	// Delay is the wait before the next look, when there is one.
 	Delay time.Duration
 	// Err is the error of a run that failed.

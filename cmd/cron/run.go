@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"eventsv2/cronchecker"
+	"eventsv2/eventqueue"
+	"eventsv2/internal/service"
+)
+
+// run is the program without its process: it returns the exit status.
+func run(ctx context.Context, args []string, environment map[string]string, stdout, stderr io.Writer) int {
+	root := &cobra.Command{
+		Use:   "cron",
+		Short: "Emit what cron definitions say and publish the notifications that are owed",
+		Long: "cron emits one event for each slot of each cron definition (see eventctl cron), and relays the\n" +
+			"notifications that are owed. Run at least one; any number may run. It is configured by its\n" +
+			"environment (docs/configuration.md).",
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return work(cmd.Context(), environment, stderr, nil)
+		},
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	if err := root.ExecuteContext(ctx); err != nil {
+		_, _ = fmt.Fprintln(stderr, "cron:", err) // nowhere else to say it
+		return 1
+	}
+	return 0
+}
+
+// work runs the relay and the cron checker until ctx ends. listening is told
+// the address of the health endpoints.
+func work(ctx context.Context, environment map[string]string, logs io.Writer, listening func(net.Addr)) (err error) {
+	config, err := service.Load(environment)
+	if err != nil {
+		return err
+	}
+	log, err := service.NewLogger(config.LogStyle, config.LogLevel, logs)
+	if err != nil {
+		return err
+	}
+	resources, err := service.Open(ctx, config, "eventsv2-cron", log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, resources.Close()) }()
+	relay, err := eventqueue.NewRelay(resources.Store, resources.Notifier, eventqueue.RelayConfig{
+		Interval:    config.RelayInterval,
+		Quiet:       config.RelayQuiet,
+		LockTimeout: config.LockTimeout,
+		PerSecond:   config.RelayPerSecond,
+		Logger:      log,
+	})
+	if err != nil {
+		return err
+	}
+	checker, err := cronchecker.New(cronchecker.NewPostgres(resources.Pool, resources.Queue), cronchecker.Config{Logger: log})
+	if err != nil {
+		return err
+	}
+	return service.RunWithHealth(ctx, config.Port, resources.Ready, log, listening, func(ctx context.Context) error {
+		log.Info("cron started", zap.Duration("relay_interval", config.RelayInterval))
+		defer log.Info("cron stopped")
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error { return relay.Run(ctx) })
+		group.Go(func() error { return checker.Run(ctx) })
+		return group.Wait()
+	})
+}

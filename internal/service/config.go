@@ -1,0 +1,122 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+
+	"eventsv2/eventqueue"
+	"eventsv2/pubsubnotify"
+)
+
+// Config is the configuration of the programs. Every field is one variable of
+// the environment; docs/configuration.md is rendered from the tags.
+type Config struct {
+	DatabaseURL      string `env:"DATABASE_URL" used:"all" desc:"Postgres, as a URL or as keywords and values. Required."`
+	DatabaseMaxConns int32  `env:"DATABASE_MAX_CONNS" envDefault:"10" used:"all" desc:"Connections of the pool, at most. A worker has one more for heartbeats, a cron process one more to listen."`
+
+	ProjectID    string `env:"PUBSUB_PROJECT_ID" used:"all" desc:"Google Cloud project of topic and subscription. Required, but with the emulator it is \"local\" when left out."`
+	Topic        string `env:"PUBSUB_TOPIC" envDefault:"events-v2" used:"all" desc:"Id of the topic."`
+	Subscription string `env:"PUBSUB_SUBSCRIPTION" envDefault:"events-v2-workers" used:"all" desc:"Id of the pull subscription that all workers share."`
+	Create       bool   `env:"PUBSUB_CREATE" envDefault:"false" used:"all" desc:"Create topic and subscription if they are missing, with the right settings."`
+	EmulatorHost string `env:"PUBSUB_EMULATOR_HOST" used:"all" desc:"host:port of a Pub/Sub emulator. Empty: Google Cloud Pub/Sub."`
+
+	MaxValueBytes  int           `env:"MAX_VALUE_BYTES" envDefault:"262144" used:"all" desc:"Largest value of an event, in bytes."`
+	MaxDelay       time.Duration `env:"MAX_DELAY" envDefault:"8784h" used:"all" desc:"How far in the future an event may be due."`
+	PublishTimeout time.Duration `env:"PUBLISH_TIMEOUT" envDefault:"2s" used:"all" desc:"How long an emit waits for its notification to be published. The event is accepted either way."`
+
+	LockTimeout time.Duration `env:"LOCK_TIMEOUT" envDefault:"1m" used:"worker, cron" desc:"How long a lock is valid without being renewed. The same for all workers and cron processes of a database."`
+
+	HandlersFile string        `env:"HANDLERS_FILE" used:"worker" desc:"YAML file that maps handlers to HTTP targets. Required."`
+	Concurrency  int           `env:"WORKER_CONCURRENCY" envDefault:"100" used:"worker" desc:"Events in hand at once, at most."`
+	ClaimBatch   int           `env:"WORKER_CLAIM_BATCH" envDefault:"500" used:"worker" desc:"Notifications that one claim statement answers, at most 1000."`
+	Heartbeat    time.Duration `env:"WORKER_HEARTBEAT" used:"worker" desc:"Interval in which the locks of running events are renewed. Empty: a quarter of LOCK_TIMEOUT."`
+	GracePeriod  time.Duration `env:"WORKER_GRACE_PERIOD" envDefault:"8s" used:"worker" desc:"How long running handlers may go on after SIGTERM. Keep it 2 s below what the platform allows (Cloud Run: 10 s)."`
+	KeepHistory  bool          `env:"KEEP_HISTORY" envDefault:"false" used:"worker" desc:"Keep completed events in event_log. Failed ones are kept always."`
+
+	RelayInterval  time.Duration `env:"RELAY_INTERVAL" envDefault:"30s" used:"cron" desc:"The relay's own timer; commits that owe a notification wake it earlier."`
+	RelayQuiet     time.Duration `env:"RELAY_QUIET" envDefault:"1m" used:"cron" desc:"How long a due event must have been silent for its notification to be taken for lost."`
+	RelayPerSecond int           `env:"RELAY_PER_SECOND" envDefault:"20000" used:"cron" desc:"Notifications that one relay publishes per second, at most."`
+
+	Port     int    `env:"PORT" envDefault:"8080" used:"worker, cron" desc:"Port of /healthz and /readyz. 0 takes any free one."`
+	LogLevel string `env:"LOG_LEVEL" envDefault:"info" used:"all" desc:"debug, info, warn or error."`
+	LogStyle string `env:"LOG_FORMAT" envDefault:"json" used:"all" desc:"json (with Google's severity) or console."`
+}
+
+// Load reads the configuration from an environment given as a map, and names
+// every variable that makes no sense.
+func Load(environment map[string]string) (Config, error) {
+	var c Config
+	if err := env.ParseWithOptions(&c, env.Options{Environment: environment}); err != nil {
+		return c, fmt.Errorf("configuration: %w", clean(err))
+	}
+	if c.EmulatorHost != "" && c.ProjectID == "" {
+		c.ProjectID = "local"
+	}
+	return c, c.validate()
+}
+
+// clean turns the library's list into one line that names the variables.
+func clean(err error) error {
+	var list env.AggregateError
+	if !errors.As(err, &list) {
+		return err
+	}
+	var problems []string
+	for _, e := range list.Errors {
+		var parse env.ParseError
+		if errors.As(e, &parse) {
+			problems = append(problems, fmt.Sprintf("%s: %v", variable(parse.Name), parse.Err))
+			continue
+		}
+		problems = append(problems, e.Error())
+	}
+	return errors.New(strings.Join(problems, "; "))
+}
+
+func (c Config) validate() error {
+	var problems []error
+	required := func(name, value string) {
+		if value == "" {
+			problems = append(problems, fmt.Errorf("%s is not set", name))
+		}
+	}
+	positive := func(name string, d time.Duration) {
+		if d <= 0 {
+			problems = append(problems, fmt.Errorf("%s is %s: it must be positive", name, d))
+		}
+	}
+	required("DATABASE_URL", c.DatabaseURL)
+	positive("MAX_DELAY", c.MaxDelay)
+	positive("PUBLISH_TIMEOUT", c.PublishTimeout)
+	positive("LOCK_TIMEOUT", c.LockTimeout)
+	positive("RELAY_INTERVAL", c.RelayInterval)
+	positive("RELAY_QUIET", c.RelayQuiet)
+	for name, n := range map[string]int{"DATABASE_MAX_CONNS": int(c.DatabaseMaxConns), "MAX_VALUE_BYTES": c.MaxValueBytes,
+		"WORKER_CONCURRENCY": c.Concurrency, "WORKER_CLAIM_BATCH": c.ClaimBatch, "RELAY_PER_SECOND": c.RelayPerSecond} {
+		if n <= 0 {
+			problems = append(problems, fmt.Errorf("%s is %d: it must be positive", name, n))
+		}
+	}
+	if c.Port < 0 || c.Port > 65535 {
+		problems = append(problems, fmt.Errorf("PORT is %d: it must be from 0 to 65535", c.Port))
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("configuration: %w", errors.Join(problems...))
+	}
+	return nil
+}
+
+// Notifier is the part of the configuration that pubsubnotify needs.
+func (c Config) Notifier() pubsubnotify.Config {
+	return pubsubnotify.Config{ProjectID: c.ProjectID, Topic: c.Topic, Subscription: c.Subscription,
+		Create: c.Create, EmulatorHost: c.EmulatorHost}
+}
+
+// Limits is the part of the configuration that bounds what can be emitted.
+func (c Config) Limits() eventqueue.Limits {
+	return eventqueue.Limits{MaxValueBytes: c.MaxValueBytes, MaxDelay: c.MaxDelay}
+}
