@@ -45,12 +45,13 @@ func (x *execution) finished(verdict machine.Label, err error) finished {
 	return f
 }
 
-// storable makes any text fit a text column.
+// storable makes any text fit a text column, and event_log.
 func storable(s string) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 	if len(s) > MaxLastErrorBytes {
-		s = s[:MaxLastErrorBytes]
+		s = strings.ToValidUTF8(s[:MaxLastErrorBytes], "") // no half rune at the end
 	}
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+	return s
 }
 
 // How many ends go into one statement, and how long a few wait for more while

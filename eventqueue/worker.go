@@ -196,20 +196,22 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.started.Swap(true) {
 		return errors.New("eventqueue.Worker: Run was called twice")
 	}
-	// Three contexts: ctx stops the pulling, work stops the handlers, write
-	// stops what is written about them.
+	// ctx stops the pulling, work stops the handlers, write stops what is written
+	// about them, tell what the notifier is told.
 	base := context.WithoutCancel(ctx)
 	work, stopWork := context.WithCancelCause(base)
 	defer stopWork(ErrStopping)
 	write, stopWrite := context.WithCancel(base)
 	defer stopWrite()
+	tell, stopTelling := context.WithCancel(base)
+	defer stopTelling()
 
 	var receivers, finisher, answerer, heart sync.WaitGroup
 	for range pullsInFlight {
 		receivers.Go(func() { w.receive(ctx, work) })
 	}
 	finisher.Go(func() { w.finish(write) })
-	answerer.Go(func() { w.answer(write) })
+	answerer.Go(func() { w.answer(tell) })
 	beat, stopBeat := context.WithCancel(base)
 	defer stopBeat()
 	heart.Go(func() { w.heartbeat(beat) })
@@ -219,6 +221,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer time.AfterFunc(lastWritesTake, stopWrite).Stop()
 	close(w.ends)
 	finisher.Wait()
+	defer time.AfterFunc(lastWritesTake, stopTelling).Stop()
 	close(w.answers)
 	answerer.Wait()
 	stopBeat()
