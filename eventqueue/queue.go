@@ -26,12 +26,12 @@ type DB interface {
 type Announce int
 
 const (
-	// AnnounceSelf: the inserting program publishes after the commit those that
+	// AnnounceSelf has the inserting program publish, after the commit, those that
 	// are due within MaxRequeue; their notified_at is set at once.
 	AnnounceSelf Announce = iota
-	// AnnounceRelay: they are owed, and the commit wakes the relay.
+	// AnnounceRelay leaves them owed, and the commit wakes the relay.
 	AnnounceRelay
-	// AnnounceLater: they are owed, and the relay finds them in its own time.
+	// AnnounceLater leaves them owed, for the relay to find in its own time.
 	AnnounceLater
 )
 

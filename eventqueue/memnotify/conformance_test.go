@@ -13,7 +13,7 @@ func TestConformance(t *testing.T) {
 	for _, unit := range []time.Duration{time.Nanosecond, 10 * time.Millisecond} {
 		t.Run(unit.String(), func(t *testing.T) {
 			t.Parallel()
-			notifytest.Run(t, func(t *testing.T) notifytest.Harness {
+			notifytest.Run(t, func(*testing.T) notifytest.Harness {
 				return notifytest.Harness{
 					Notifier: memnotify.New(memnotify.Config{Unit: unit}),
 					Unit:     unit,

@@ -59,8 +59,14 @@ FROM clock CROSS JOIN seen LEFT JOIN claimed USING (id) LEFT JOIN barrier ON tru
 // Claim implements eventqueue.ClaimStore. All rows are read before it returns:
 // only then has the claim committed.
 func (s *Store) Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.Known, lockTimeout time.Duration) ([]eventqueue.Found, error) {
+	return ClaimIn(ctx, s.pool, ids, known, lockTimeout)
+}
+
+// ClaimIn is Claim within a transaction: the claims are committed with it. Tests
+// hold one open with it.
+func ClaimIn(ctx context.Context, db eventqueue.DB, ids []eventqueue.EventID, known eventqueue.Known, lockTimeout time.Duration) ([]eventqueue.Found, error) {
 	args := append([]any{int64s(ids), lockTimeout}, knownArgs(known)...)
-	rows, err := s.pool.Query(ctx, claimSQL, args...)
+	rows, err := db.Query(ctx, claimSQL, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -118,30 +119,28 @@ func (s *Store) InsertSQL(ctx context.Context, in *sql.Tx, events []eventqueue.N
 			}
 			args[i] = string(literal)
 		}
-		rows, err := in.QueryContext(ctx, insertSQL, args...)
+		chunk, err := queryInserted(ctx, in, args)
 		if err != nil {
 			return nil, err
 		}
-		for rows.Next() {
-			var r eventqueue.Inserted
-			var woken sql.NullBool
-			if err := rows.Scan(&r.ID, &r.Announced, &woken); err != nil {
-				_ = rows.Close() // the scan's error says more
-				return nil, err
-			}
-			inserted = append(inserted, r)
-		}
-		if err := errorsOf(rows); err != nil {
-			return nil, err
-		}
+		inserted = append(inserted, chunk...)
 	}
 	return inserted, nil
 }
 
-func errorsOf(rows *sql.Rows) error {
-	if err := rows.Err(); err != nil {
-		_ = rows.Close() // the iteration's error says more
-		return err
+func queryInserted(ctx context.Context, in *sql.Tx, args []any) (inserted []eventqueue.Inserted, err error) {
+	rows, err := in.QueryContext(ctx, insertSQL, args...)
+	if err != nil {
+		return nil, err
 	}
-	return rows.Close()
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var r eventqueue.Inserted
+		var woken sql.NullBool
+		if err := rows.Scan(&r.ID, &r.Announced, &woken); err != nil {
+			return nil, err
+		}
+		inserted = append(inserted, r)
+	}
+	return inserted, rows.Err()
 }

@@ -29,10 +29,11 @@ const (
 	emulatorImage         = "google/cloud-sdk:emulators"
 	emulatorPort          = "8085/tcp"
 
-	// dockerLimit is how long a daemon may take to say that it is there, and
-	// containerLimit how long it may take to start a container whose image it
-	// has.
+	// dockerLimit is how long a daemon may take to say that it is there, hostLimit
+	// how long a container may take for one answer, and containerLimit how long
+	// it may take to start when its image is there.
 	dockerLimit    = 5 * time.Second
+	hostLimit      = 3 * time.Second
 	containerLimit = 2 * time.Minute
 )
 
@@ -83,8 +84,8 @@ func postgresFromImage(ctx context.Context, s *settings) (*Service, error) {
 	}
 	// The image listens on TCP only once its first start, which makes the
 	// cluster, is over.
-	databaseURL := postgresURL(c.host, c.port, password)
-	return c.service(ctx, databaseURL, func(ctx context.Context) error { return pingPostgres(ctx, databaseURL) })
+	address := func(host string) string { return postgresURL(host, c.port, password) }
+	return c.service(ctx, address, pingPostgres)
 }
 
 func emulatorFromImage(ctx context.Context, s *settings) (*Service, error) {
@@ -94,15 +95,15 @@ func emulatorFromImage(ctx context.Context, s *settings) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	host := net.JoinHostPort(c.host, strconv.Itoa(c.port))
-	return c.service(ctx, host, func(ctx context.Context) error { return pingEmulator(ctx, host) })
+	address := func(host string) string { return net.JoinHostPort(host, strconv.Itoa(c.port)) }
+	return c.service(ctx, address, pingEmulator)
 }
 
 // runningContainer is a container and the address of its one port.
 type runningContainer struct {
 	testcontainers.Container
 	image string
-	host  string
+	hosts []string // where it may be reached
 	port  int
 }
 
@@ -113,7 +114,7 @@ func runContainer(ctx context.Context, image, port string, options ...testcontai
 	if err != nil {
 		return nil, err
 	}
-	defer provider.Close() //nolint:errcheck // it only drops idle connections
+	defer provider.Close() // it only drops idle connections
 	if err := ensureImage(ctx, provider.Client(), image); err != nil {
 		return nil, err
 	}
@@ -152,25 +153,48 @@ func (c *runningContainer) locate(ctx context.Context, port string) error {
 	if err != nil {
 		return fmt.Errorf("find the port of the container of %s: %w", c.image, err)
 	}
-	if host == "localhost" {
-		host = loopback // where the port was bound; localhost may be ::1
+	c.port = int(mapped.Num())
+	c.hosts = []string{loopback} // localhost may be ::1, where nothing is bound
+	if host != "localhost" {
+		// Inside a container the library takes the Docker host to be the gateway.
+		// That is wrong where the daemon runs in the same container.
+		c.hosts = append([]string{host}, c.hosts...)
 	}
-	c.host, c.port = host, int(mapped.Num())
 	return nil
 }
 
-// service waits until the container answers.
-func (c *runningContainer) service(ctx context.Context, address string, ready func(context.Context) error) (*Service, error) {
+// service waits until the container answers on one of its hosts.
+func (c *runningContainer) service(ctx context.Context, address func(host string) string, ping func(ctx context.Context, address string) error) (*Service, error) {
 	limited, cancel := context.WithTimeout(ctx, containerLimit)
 	defer cancel()
-	if err := poll(limited, nil, ready); err != nil {
+	var answering string
+	err := poll(limited, nil, func(ctx context.Context) error {
+		var errs []error
+		for _, host := range c.hosts {
+			answering = address(host)
+			err := pingWithin(ctx, hostLimit, ping, answering)
+			if err == nil {
+				return nil
+			}
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	})
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the container of %s: %w", c.image, err), terminate(context.WithoutCancel(ctx), c.Container))
 	}
 	return &Service{
-		URL:    address,
+		URL:    answering,
 		Origin: "docker image " + c.image,
 		stop:   func(ctx context.Context) error { return terminate(ctx, c.Container) },
 	}, nil
+}
+
+// pingWithin keeps a host that is silent from taking the time of the next one.
+func pingWithin(ctx context.Context, limit time.Duration, ping func(context.Context, string) error, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return ping(ctx, address)
 }
 
 func terminate(ctx context.Context, ctr testcontainers.Container) error {

@@ -23,7 +23,7 @@ var errPortTaken = errors.New("the port is taken")
 
 // Emulator returns an official Pub/Sub emulator that answers: the one of
 // PUBSUB_EMULATOR_HOST, else that of an installed gcloud, else one in a
-// container. It blocks until the emulator answers, a minute at most beside the
+// container. It blocks until the emulator answers, two minutes at most beside the
 // time to pull an image, or until ctx ends. Safe for concurrent use; every call
 // that has to start an emulator starts another one. The option Durable means
 // nothing to it: the emulator keeps everything in memory.
@@ -168,7 +168,11 @@ func pingEmulator(ctx context.Context, host string) error {
 	if err != nil {
 		return fmt.Errorf("%q is not host:port: %w", host, err)
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	// The transport lets a dial outlive its request; this one ends with ctx.
+	dial := func(_ context.Context, network, address string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 	response, err := client.Do(request)
 	if err != nil {
 		return err

@@ -57,7 +57,7 @@ func (s *Service) homeDir() string {
 // deadline is the overall limit of everything that a test waits for.
 func deadline(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -120,7 +120,7 @@ func TestNothingSurvivesTheOwner(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer stdin.Close() //nolint:errcheck // the owner is dead by then
+			defer stdin.Close() // the owner is dead by then
 			if err := owner.Start(); err != nil {
 				t.Fatal(err)
 			}

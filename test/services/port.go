@@ -44,20 +44,21 @@ func poll(ctx context.Context, ended <-chan struct{}, ready func(context.Context
 	defer ticker.Stop()
 	for {
 		err := ready(ctx)
-		if cause := context.Cause(ctx); errors.Is(cause, errEnded) {
-			return errEnded
-		}
 		if err == nil {
-			return nil
+			select {
+			case <-ended:
+				return errEnded
+			default:
+				return nil
+			}
 		}
 		select {
-		case <-ctx.Done():
 		case <-ticker.C:
-			continue
+		case <-ctx.Done():
+			if cause := context.Cause(ctx); !errors.Is(cause, errEnded) {
+				return fmt.Errorf("it did not answer in time: %w (%w)", err, cause)
+			}
+			return errEnded
 		}
-		if cause := context.Cause(ctx); !errors.Is(cause, errEnded) {
-			return fmt.Errorf("it did not answer in time: %w (%w)", err, cause)
-		}
-		return errEnded
 	}
 }

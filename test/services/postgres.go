@@ -23,7 +23,7 @@ var errEnded = errors.New("the server ended")
 // Postgres returns a Postgres that answers: the one of DATABASE_URL, else one
 // started from the machine's binaries, else one in a container. The user in its
 // URL may create databases, and is a superuser where this package started it. It
-// blocks until the server answers, a minute at most beside the time to pull an
+// blocks until the server answers, two minutes at most beside the time to pull an
 // image, or until ctx ends. Safe for concurrent use; every call that has to
 // start a server starts another one.
 func Postgres(ctx context.Context, options ...Option) (*Service, error) {

@@ -13,9 +13,9 @@ import (
 // on this machine and cannot be brought there either.
 var ErrNotFound = errors.New("not found")
 
-// startLimit is how long a server may take until it answers. Java on a busy
-// machine with one core needs the better part of it.
-const startLimit = 60 * time.Second
+// startLimit is how long a server may take until it answers: seconds as a rule,
+// much longer for Java on a busy machine.
+const startLimit = 2 * time.Minute
 
 // answerLimit is how long a running server may take for one answer.
 const answerLimit = 15 * time.Second

@@ -43,8 +43,8 @@ func TestSignalsArePassedOn(t *testing.T) {
 	t.Parallel()
 	signals := make(chan os.Signal, 1)
 	signals <- syscall.SIGTERM
-	// It never ends by itself: read waits for a pipe that nobody writes to.
-	status, err := execute([]string{"sh", "-c", "sleep 3600"}, os.Environ(), signals)
+	// It becomes the sleep, which would otherwise outlive its shell.
+	status, err := execute([]string{"sh", "-c", "exec sleep 3600"}, os.Environ(), signals)
 	if status != 128+15 || err != nil {
 		t.Errorf("got status %d and %v, want 143", status, err)
 	}

@@ -1,0 +1,49 @@
+# The two commands for a newcomer are: make demo, make test.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# The version in go.mod is fetched when the installed Go is older.
+export GOTOOLCHAIN := auto
+export GOFLAGS := -buildvcs=false
+
+BIN := $(CURDIR)/bin
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := $(BIN)/golangci-lint-$(GOLANGCI_VERSION)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: services ## run a real queue on this machine for half a minute; INPUT=file.ndjson for your own events
+	@go run ./test/demo -input "$(INPUT)"
+
+.PHONY: test
+test: services ## everything, on real Postgres and the Pub/Sub emulator
+	@go run ./test/withservices -- go test -race -shuffle=on -timeout 15m ./...
+
+.PHONY: build
+build: ## static binaries of worker, cron and eventctl in bin/
+	CGO_ENABLED=0 go build -trimpath -o $(BIN)/ ./cmd/...
+
+.PHONY: lint
+lint: $(GOLANGCI) ## the linters; they also hold the direction of dependencies
+	go vet ./...
+	go mod tidy -diff
+	$(GOLANGCI) run ./...
+
+$(GOLANGCI):
+	GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv $(BIN)/golangci-lint $@
+
+.PHONY: golden
+golden: ## write the golden files anew; read the difference before you commit it
+	go test ./eventqueue/machine ./internal/service -update
+	go run ./test/withservices -- go test ./eventqueue -run TestScenarios -rewrite
+
+# Postgres comes from the first that is there: DATABASE_URL, binaries, Docker. On
+# Debian and Ubuntu as root the distribution's package is installed when there is
+# neither.
+.PHONY: services
+services:
+	@test/install-postgres

@@ -1,0 +1,193 @@
+package cronchecker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// MaxBatch is the largest number of slots in one call of Store.Emit.
+const MaxBatch = 1000
+
+// Store is what checking needs of the database; Postgres is one.
+type Store interface {
+	// Load returns the enabled definitions, each with its last recorded slot,
+	// and the database's clock.
+	Load(ctx context.Context) (Snapshot, error)
+
+	// Emit emits and records 1 to MaxBatch slots, in one transaction: all that
+	// are still due, or on an error none. The slots of a definition are all in
+	// one call, the oldest first. It leaves out a slot that is recorded,
+	// or not after its definition's last recorded one, or whose definition is
+	// gone, disabled or newer than the slot, or in the hands of another checker
+	// at the moment. It returns how many it emitted.
+	Emit(ctx context.Context, slots []Slot) (int, error)
+}
+
+// Snapshot is the state from which one pass decides.
+type Snapshot struct {
+	Now         time.Time
+	Definitions []Definition
+}
+
+// Result tells what one pass did.
+type Result struct {
+	// Now is the time of the pass by the database's clock.
+	Now time.Time
+	// Definitions is how many are enabled, and Broken how many of them cannot be
+	// read; these were logged.
+	Definitions, Broken int
+	// Due counts the slots that seemed due, and Emitted those for which this
+	// pass emitted. The others are another checker's.
+	Due, Emitted int
+	// More tells that slots are left that a pass right now would emit.
+	More bool
+}
+
+// Checker emits an event for each slot that is due. Any number of them may work
+// on one database.
+type Checker struct {
+	store  Store
+	config Config
+}
+
+// New makes a Checker.
+func New(store Store, config Config) (*Checker, error) {
+	if store == nil {
+		return nil, errors.New("cronchecker.New: the store must not be nil")
+	}
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("cronchecker.New: %w", err)
+	}
+	return &Checker{store: store, config: config.withDefaults()}, nil
+}
+
+// Run checks at once and then just after each multiple of the interval, by the
+// database's clock, until ctx ends; then it returns nil. It blocks and sends the
+// database nothing between two passes. A pass that fails is logged and tried
+// again after a back-off.
+func (c *Checker) Run(ctx context.Context) error {
+	failures := 0
+	for {
+		result, err := c.Check(ctx)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the end of ctx is an orderly end
+		}
+		var wait time.Duration
+		switch {
+		case err != nil:
+			failures++
+			wait = c.config.Backoff(failures)
+			c.config.Logger.Warn("could not check for due cron slots; nothing is lost, trying again",
+				zap.Duration(logWait, wait), zap.Error(err))
+		case result.More && result.Emitted > 0:
+			failures = 0
+		case result.More:
+			// Another checker is at work on them.
+			failures, wait = 0, c.config.Backoff(1)
+		default:
+			failures, wait = 0, untilNext(result.Now, c.config.Interval)
+		}
+		if !sleep(ctx, wait) {
+			return nil
+		}
+	}
+}
+
+// Check does one pass and blocks for it. On an error the slots of the batches
+// before it are emitted, and counted in the result; nothing is lost, a later
+// pass does the rest. It is safe for concurrent use.
+func (c *Checker) Check(ctx context.Context) (Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.config.PassTimeout)
+	defer cancel()
+	snapshot, err := c.store.Load(ctx)
+	if err != nil {
+		return Result{}, fmt.Errorf("load the cron definitions: %w", err)
+	}
+	pass := pass{
+		Checker:   c,
+		schedules: schedules{},
+		result:    Result{Now: snapshot.Now, Definitions: len(snapshot.Definitions)},
+	}
+	for _, d := range snapshot.Definitions {
+		if err := pass.definition(ctx, d); err != nil {
+			return pass.result, err
+		}
+	}
+	err = pass.flush(ctx)
+	r := pass.result
+	c.config.Logger.Debug("checked for due cron slots",
+		zap.Int(logDefinitions, r.Definitions), zap.Int(logDue, r.Due), zap.Int(logEmitted, r.Emitted))
+	return r, err
+}
+
+// pass is the state of one Check.
+type pass struct {
+	*Checker
+	schedules schedules
+	batch     []Slot
+	result    Result
+}
+
+// definition adds the due slots of one definition to the batch, after emitting
+// the batch if they do not fit. They stay together: if a batch with the first of
+// them failed and one with the others did not, the first would be lost, because
+// nothing before a recorded slot is due any more.
+func (p *pass) definition(ctx context.Context, d Definition) error {
+	schedule, err := p.schedules.of(d)
+	if err == nil {
+		err = d.check()
+	}
+	if err != nil {
+		p.result.Broken++
+		p.config.Logger.Error("a cron definition cannot be read and emits nothing: replace it or remove it",
+			zap.Stringer(logCron, d.ID), zap.Stringer(logCanvas, d.Canvas), zap.String(logName, d.Name), zap.Error(err))
+		return nil
+	}
+	slots, more := due(d, schedule, p.result.Now, p.config.lateness())
+	p.result.Due += len(slots)
+	p.result.More = p.result.More || more
+	if len(p.batch)+len(slots) > MaxBatch {
+		err = p.flush(ctx)
+	}
+	p.batch = append(p.batch, slots...)
+	return err
+}
+
+func (p *pass) flush(ctx context.Context) error {
+	if len(p.batch) == 0 {
+		return nil
+	}
+	emitted, err := p.store.Emit(ctx, p.batch)
+	if err != nil {
+		return fmt.Errorf("emit %d cron slots, the first of definition %s at %s: %w",
+			len(p.batch), p.batch[0].Cron, p.batch[0].At.UTC().Format(time.RFC3339), err)
+	}
+	p.result.Emitted += emitted
+	p.batch = p.batch[:0]
+	return nil
+}
+
+// untilNext is the time from now to just after the next multiple of the
+// interval. The jitter keeps several checkers from asking in the same instant.
+func untilNext(now time.Time, interval time.Duration) time.Duration {
+	const jitter = 200 * time.Millisecond
+	next := now.Truncate(interval).Add(interval)
+	return next.Sub(now) + rand.N(jitter)
+}
+
+// sleep waits for d, and tells whether ctx is still alive then.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

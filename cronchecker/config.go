@@ -1,0 +1,60 @@
+package cronchecker
+
+import (
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+)
+
+// Config configures a Checker. The zero value is ready to use.
+type Config struct {
+	// Interval is the time between passes. They happen just after its multiples
+	// by the database's clock: with one minute, after each full minute. Slots
+	// are whole minutes, so less only makes them more punctual after a failure.
+	// Default (0): 1 minute. At least 1 second.
+	Interval time.Duration
+
+	// PassTimeout bounds one pass. Default (0): 1 minute.
+	PassTimeout time.Duration
+
+	// Backoff is the wait after the nth failed pass in a row. Default (nil):
+	// eventqueue.Exponential(1 s, 30 s), which has jitter.
+	Backoff eventqueue.Backoff
+
+	// Logger gets an error per definition that cannot be read, a warning per
+	// failed pass, and debug lines. Default (nil): none.
+	Logger *zap.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Interval == 0 {
+		c.Interval = time.Minute
+	}
+	if c.PassTimeout == 0 {
+		c.PassTimeout = time.Minute
+	}
+	if c.Backoff == nil {
+		c.Backoff = eventqueue.Exponential(time.Second, 30*time.Second)
+	}
+	if c.Logger == nil {
+		c.Logger = zap.NewNop()
+	}
+	return c
+}
+
+// Validate names the first field that makes no sense.
+func (c Config) Validate() error {
+	if c.Interval != 0 && c.Interval < time.Second {
+		return fmt.Errorf("Interval is %s: it must be at least 1s", c.Interval)
+	}
+	if c.PassTimeout < 0 {
+		return fmt.Errorf("PassTimeout is %s: it must not be negative", c.PassTimeout)
+	}
+	return nil
+}
+
+// lateness is how late a slot may be under MissedNone.
+func (c Config) lateness() time.Duration { return max(2*c.Interval, 2*time.Minute) }

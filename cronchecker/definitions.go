@@ -1,0 +1,190 @@
+package cronchecker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+)
+
+var (
+	// ErrTaken is returned by Definitions.Add when the canvas has a definition of
+	// that name.
+	ErrTaken = errors.New("exists already: remove or replace it, or choose another name")
+	// ErrNotFound is returned by the methods of Definitions that name a
+	// definition which does not exist.
+	ErrNotFound = errors.New("does not exist")
+)
+
+// MaxNext is the largest number of slots that Definitions.Next tells.
+const MaxNext = 1000
+
+// Definitions is where operators manage cron definitions. Each method blocks for
+// one statement, changes nothing on an error (unless ctx ends while it runs),
+// and is safe for concurrent use, also while checkers run.
+type Definitions struct {
+	db eventqueue.DB
+}
+
+// NewDefinitions makes a Definitions on a pool, or on a transaction, which stays
+// the caller's.
+func NewDefinitions(db eventqueue.DB) *Definitions { return &Definitions{db} }
+
+// The clock is read in the update again, because it may have waited for a
+// checker. The WHERE makes a taken name return no row.
+const addSQL = `
+INSERT INTO cron_definitions AS d (canvas_id, name, schedule, time_zone, missed, starts_at)
+VALUES ($1, $2, $3, $4, $5::text::cron_missed_policy, clock_timestamp())
+ON CONFLICT ON CONSTRAINT cron_definitions_once DO UPDATE
+SET schedule = excluded.schedule, time_zone = excluded.time_zone, missed = excluded.missed,
+    enabled = true, starts_at = clock_timestamp()
+WHERE $6::boolean
+RETURNING ` + definitionColumns
+
+// Add makes a definition, enabled, whose first slot is the next one from now by
+// the database's clock. With replace it takes the place of the canvas's
+// definition of that name, if there is one: that keeps its id, and what was due
+// and not yet emitted under the old schedule is dropped. Without, such a
+// definition is ErrTaken. What is wrong with the definition is told by field.
+func (s *Definitions) Add(ctx context.Context, d NewDefinition, replace bool) (Definition, error) {
+	if err := d.normalize(); err != nil {
+		return Definition{}, fmt.Errorf("add cron definition: %w", err)
+	}
+	rows, err := s.db.Query(ctx, addSQL, [16]byte(d.Canvas), d.Name, d.Schedule, d.TimeZone, string(d.Missed), replace)
+	added, err := one(rows, err)
+	if errors.Is(err, ErrNotFound) {
+		err = ErrTaken
+	}
+	return added, described(err, "add", d.Canvas, d.Name)
+}
+
+// normalize checks the definition and fills in what is left out.
+func (d *NewDefinition) normalize() error {
+	asStored := Definition{Canvas: d.Canvas, Name: d.Name}
+	if err := asStored.check(); err != nil {
+		return err
+	}
+	schedule, err := ParseSchedule(d.Schedule, d.TimeZone)
+	if err != nil {
+		return err
+	}
+	d.Schedule, d.TimeZone = schedule.String(), schedule.Zone().String()
+	d.Missed, err = ParseMissed(string(d.Missed))
+	return err
+}
+
+const listSQL = `
+SELECT ` + definitionColumns + `
+FROM cron_definitions d
+WHERE $1::uuid IS NULL OR d.canvas_id = $1
+ORDER BY d.canvas_id, d.name`
+
+// List returns the definitions of a canvas, or of all canvases for nil, ordered
+// by canvas and name.
+func (s *Definitions) List(ctx context.Context, canvas *eventqueue.CanvasID) ([]Definition, error) {
+	rows, err := s.db.Query(ctx, listSQL, (*[16]byte)(canvas))
+	if err != nil {
+		return nil, fmt.Errorf("list cron definitions: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, scanDefinition)
+	if err != nil {
+		return nil, fmt.Errorf("list cron definitions: %w", err)
+	}
+	return list, nil
+}
+
+// The records go with the definition: a new one of the same name has another id.
+const removeSQL = `
+DELETE FROM cron_definitions d
+WHERE d.canvas_id = $1 AND d.name = $2
+RETURNING ` + definitionColumns
+
+// Remove deletes a definition and its records. Events that were emitted stay.
+// After it has returned no further one is emitted. One that is not there is
+// ErrNotFound.
+func (s *Definitions) Remove(ctx context.Context, canvas eventqueue.CanvasID, name string) error {
+	rows, err := s.db.Query(ctx, removeSQL, [16]byte(canvas), name)
+	_, err = one(rows, err)
+	return described(err, "remove", canvas, name)
+}
+
+// Enabling what is enabled moves nothing (I14).
+const setEnabledSQL = `
+UPDATE cron_definitions d
+SET enabled = $3, starts_at = CASE WHEN $3 AND NOT d.enabled THEN clock_timestamp() ELSE d.starts_at END
+WHERE d.canvas_id = $1 AND d.name = $2
+RETURNING ` + definitionColumns
+
+// SetEnabled switches a definition on or off. After it has been switched off, no
+// event is emitted for it; the slots that pass meanwhile are nobody's, whatever
+// its policy for missed ones. One that is not there is ErrNotFound.
+func (s *Definitions) SetEnabled(ctx context.Context, canvas eventqueue.CanvasID, name string, enabled bool) error {
+	rows, err := s.db.Query(ctx, setEnabledSQL, [16]byte(canvas), name, enabled)
+	_, err = one(rows, err)
+	return described(err, "enable or disable", canvas, name)
+}
+
+const getSQL = `
+SELECT clock_timestamp(), ` + definitionColumns + `
+FROM cron_definitions d
+WHERE d.canvas_id = $1 AND d.name = $2`
+
+// Next returns the next n slots of a definition from now on by the database's
+// clock, 1 to MaxNext of them, in its time zone; for one that is disabled they
+// are those that it would have. One that is not there is ErrNotFound.
+func (s *Definitions) Next(ctx context.Context, canvas eventqueue.CanvasID, name string, n int) ([]time.Time, error) {
+	if n < 1 || n > MaxNext {
+		return nil, fmt.Errorf("next cron slots: n is %d: it must be from 1 to %d", n, MaxNext)
+	}
+	var now time.Time
+	var d Definition
+	err := s.db.QueryRow(ctx, getSQL, [16]byte(canvas), name).Scan(append([]any{&now}, definitionTargets(&d)...)...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, described(err, "next slots of", canvas, name)
+	}
+	schedule, err := ParseSchedule(d.Schedule, d.TimeZone)
+	if err != nil {
+		return nil, described(err, "next slots of", canvas, name)
+	}
+	slots := make([]time.Time, n)
+	if d.StartsAt.After(now) {
+		now = d.StartsAt
+	}
+	for i := range slots {
+		slots[i] = schedule.Next(now)
+		now = slots[i]
+	}
+	return slots, nil
+}
+
+// one reads the only row of a statement; none is ErrNotFound.
+func one(rows pgx.Rows, err error) (Definition, error) {
+	if err != nil {
+		return Definition{}, err
+	}
+	d, err := pgx.CollectExactlyOneRow(rows, scanDefinition)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = ErrNotFound
+	}
+	return d, err
+}
+
+func scanDefinition(row pgx.CollectableRow) (d Definition, err error) {
+	err = row.Scan(definitionTargets(&d)...)
+	return d, err
+}
+
+// described names the operation and the definition in an error.
+func described(err error, operation string, canvas eventqueue.CanvasID, name string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s cron definition %q of canvas %s: %w", operation, name, canvas, err)
+}

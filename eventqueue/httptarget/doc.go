@@ -1,0 +1,56 @@
+// Package httptarget runs events by sending them to a web server: a Target is
+// an eventqueue.Handler that POSTs its event as a CloudEvent, and a File is the
+// YAML file that says which handler has which target.
+//
+// # What is sent
+//
+// One POST per run in the binary mode of the CloudEvents 1.0 HTTP binding. The
+// body is the value of the event, byte for byte (I8). The attributes are
+// headers; characters that a header cannot hold are percent-encoded UTF-8, as
+// the binding demands:
+//
+//	ce-id           the id of the event; the same on every retry: use it to
+//	                recognise an event that comes again
+//	ce-source       /canvases/<canvas id>
+//	ce-type         <module>.<name>
+//	ce-subject      <module>/<name>/<modifier>
+//	ce-time         when the event was enqueued
+//	ce-canvasid, ce-module, ce-name, ce-modifier
+//	                the handler, one part each
+//	ce-retries      how many runs of the event have failed so far
+//	content-type    application/json
+//
+// A trace in the context goes along as traceparent (and tracestate), and as the
+// attributes of the same names of the CloudEvents distributed tracing extension.
+// Without one neither is sent.
+//
+// # What the answer means
+//
+//	2xx                         the event is completed
+//	429, 503 with Retry-After   run again after that time; uses no attempt
+//	408, other 429, 5xx         a failed attempt
+//	no answer                   a failed attempt: refused or cut connection,
+//	                            time-out, unknown host, bad certificate
+//	3xx                         failed for good: redirects are not followed,
+//	                            since a redirected POST may arrive as a GET
+//	other 4xx                   failed for good
+//	anything else               a failed attempt
+//
+// The status decides: what happens to the body of the answer afterwards changes
+// nothing. Retry-After is seconds or a date, which is read relative to the Date
+// of the same answer; it counts as at least 1 second, so that a target cannot
+// make a hot loop, and at most MaxSnooze. One that is malformed or has passed
+// counts as none.
+//
+// # Failures
+//
+// The context bounds a run; when it ends, the request is abandoned and the error
+// wraps context.Cause. The target may have done its work all the same, and will
+// see the event again: it must be idempotent. Error texts hold the status and the
+// beginning of the answer's body for the history of the event. They, and
+// everything else that this package prints, never hold the user, password or
+// query of a URL.
+//
+// A handlers file is accepted whole or not at all. What is wrong is reported all
+// at once, each problem with its line.
+package httptarget

@@ -1,0 +1,127 @@
+package httptarget
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// document returns the root of the only YAML document in data, or nil when there
+// is none, after it has reported why.
+func (p *parser) document(data []byte) *yaml.Node {
+	if len(data) > MaxFileBytes {
+		p.problems.add(1, "the file is %d bytes long: the limit is %d", len(data), MaxFileBytes)
+		return nil
+	}
+	if !p.plainText(data) {
+		return nil
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var root, second yaml.Node
+	err := decoder.Decode(&root)
+	switch {
+	case errors.Is(err, io.EOF):
+		p.problems.add(1, "the file is empty: list the handlers under %q", keyHandlers)
+		return nil
+	case err != nil:
+		p.notYAML(data, err)
+		return nil
+	}
+	switch err := decoder.Decode(&second); {
+	case err == nil:
+		p.problems.add(second.Line, "a second document begins here: put all handlers into one list, without ---")
+	case !errors.Is(err, io.EOF):
+		p.notYAML(data, err)
+	}
+	content := root.Content[0]
+	if content.Kind == yaml.ScalarNode && content.ShortTag() == "!!null" {
+		p.problems.add(1, "the file is empty: list the handlers under %q", keyHandlers)
+		return nil
+	}
+	return content
+}
+
+// plainText refuses what is not text, for which the YAML library tells no line.
+func (p *parser) plainText(data []byte) bool {
+	line := 1
+	for rest := data; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			p.problems.add(line, "the file is not UTF-8 here: save it in that encoding")
+			return false
+		case r == '\n':
+			line++
+		case r < ' ' && r != '\t' && r != '\r', r == 0x7F:
+			p.problems.add(line, "the control character %U is here: remove it", r)
+			return false
+		}
+		rest = rest[size:]
+	}
+	return true
+}
+
+// notYAML reports a syntax error.
+func (p *parser) notYAML(data []byte, err error) {
+	hint, text := splitLine(err)
+	p.problems.add(errorLine(data, hint, text), "not YAML: %s", text)
+}
+
+// linePrefix is how the YAML library writes a line into a message; its errors
+// have no other form.
+var linePrefix = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// splitLine takes the line, or 0, out of an error of the YAML library.
+func splitLine(err error) (line int, text string) {
+	text = err.Error()
+	found := linePrefix.FindStringSubmatch(text)
+	if found == nil {
+		return 0, text
+	}
+	if found[1] != "" {
+		// Anything but a number is 0: no hint.
+		line, _ = strconv.Atoi(found[1])
+	}
+	return line, strings.TrimPrefix(text, found[0])
+}
+
+// errorLine finds the line of a syntax error. The library names the line where
+// the broken construct begins, sometimes one line off, or none. The first line
+// with which the text is broken in the same way is where the author has to look.
+func errorLine(data []byte, hint int, text string) int {
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	before, broken := min(max(hint-1, 0), len(lines)-1), len(lines)
+	for before+1 < broken {
+		middle := (before + broken) / 2
+		if syntaxError(bytes.Join(lines[:middle], nil)) == text {
+			broken = middle
+		} else {
+			before = middle
+		}
+	}
+	if broken == len(lines) && len(lines[broken-1]) == 0 && broken > 1 {
+		return broken - 1 // the end of the file, after its last line
+	}
+	return broken
+}
+
+// syntaxError is the library's complaint about data, without the line.
+func syntaxError(data []byte) string {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var node yaml.Node
+		switch err := decoder.Decode(&node); {
+		case errors.Is(err, io.EOF):
+			return ""
+		case err != nil:
+			_, text := splitLine(err)
+			return text
+		}
+	}
+}

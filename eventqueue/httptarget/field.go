@@ -1,0 +1,154 @@
+package httptarget
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"eventsv2/eventqueue"
+)
+
+// maxDuration keeps durations where arithmetic on them cannot overflow; it is as
+// far ahead as an event can be delayed by default.
+const maxDuration = 366 * 24 * time.Hour
+
+// text reads a field that has to be a text. It reports what is wrong; an absent
+// field is silently false. The value itself is never printed: it may be a URL.
+func (p *parser) text(fields map[string]*yaml.Node, key string) (n *yaml.Node, ok bool) {
+	n = resolve(fields[key])
+	switch {
+	case n == nil:
+		return nil, false
+	case n.Kind != yaml.ScalarNode:
+		p.problems.add(n.Line, "%s is %s: give it one value", key, kindOf(n))
+	case n.Value == "" || n.ShortTag() == "!!null":
+		p.problems.add(n.Line, "%s is empty: give it a value", key)
+	case n.ShortTag() != "!!str":
+		p.problems.add(n.Line, "%s is %s: put it into quotes if it is meant as text", key, kindOf(n))
+	default:
+		return n, true
+	}
+	return n, false
+}
+
+// name reads a part of a handler key and holds it to the rules of emit.
+func (p *parser) name(fields map[string]*yaml.Node, key string, into *string) bool {
+	n, ok := p.text(fields, key)
+	if !ok {
+		return false
+	}
+	// The rules are the same for all three parts, so one stands for the others.
+	if _, err := eventqueue.CheckHandler(eventqueue.HandlerKey{Module: n.Value, Name: "_", Modifier: "_"}); err != nil {
+		p.problems.add(n.Line, "%s %s", key, err)
+		return false
+	}
+	*into = n.Value
+	return true
+}
+
+func (p *parser) canvas(fields map[string]*yaml.Node, into *eventqueue.CanvasID) bool {
+	if fields[keyCanvas] == nil {
+		return true
+	}
+	n, ok := p.text(fields, keyCanvas)
+	if !ok {
+		return false
+	}
+	canvas, err := eventqueue.ParseCanvasID(n.Value)
+	switch {
+	case err != nil:
+		p.problems.add(n.Line, "%s %q is not a uuid: write it as 8-4-4-4-12 hexadecimal digits", keyCanvas, n.Value)
+	case canvas == (eventqueue.CanvasID{}):
+		p.problems.add(n.Line, "%s is all zeros, which no canvas is: leave it out to mean every canvas", keyCanvas)
+	default:
+		*into = canvas
+		return true
+	}
+	return false
+}
+
+func (p *parser) target(fields map[string]*yaml.Node, into *address) {
+	n, ok := p.text(fields, keyURL)
+	if !ok {
+		return
+	}
+	target, err := parseAddress(n.Value)
+	if err != nil {
+		p.problems.add(n.Line, "%s %s", keyURL, err)
+		return
+	}
+	*into = target
+}
+
+func (p *parser) duration(fields map[string]*yaml.Node, key string, into *time.Duration) bool {
+	if n := resolve(fields[key]); n != nil && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") {
+		p.problems.add(n.Line, "%s is a number without a unit: write it like 30s, 10m or 1h30m", key)
+		return false
+	}
+	n, ok := p.text(fields, key)
+	if !ok {
+		return false
+	}
+	d, err := time.ParseDuration(n.Value)
+	switch {
+	case err != nil:
+		p.problems.add(n.Line, "%s %q is not a duration: write it like 30s, 10m or 1h30m", key, n.Value)
+	case d <= 0:
+		p.problems.add(n.Line, "%s is %s: it must be more than 0", key, d)
+	case d > maxDuration:
+		p.problems.add(n.Line, "%s is %s: the limit is %s", key, d, maxDuration)
+	default:
+		*into = d
+		return true
+	}
+	return false
+}
+
+// retries reads a count that fits the column of the database.
+func (p *parser) retries(fields map[string]*yaml.Node, into **int) {
+	n := resolve(fields[keyMaxRetries])
+	if n == nil {
+		return
+	}
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" {
+		p.problems.add(n.Line, "%s is %s: write a whole number, 0 for one run only", keyMaxRetries, kindOf(n))
+		return
+	}
+	count, err := strconv.ParseInt(n.Value, 10, 32)
+	switch {
+	case err != nil:
+		p.problems.add(n.Line, "%s %s cannot be used: write a whole number from 0 to %d in decimal digits",
+			keyMaxRetries, n.Value, math.MaxInt32)
+	case count < 0:
+		p.problems.add(n.Line, "%s is %d: it must not be negative; 0 means one run only", keyMaxRetries, count)
+	default:
+		number := int(count)
+		*into = &number
+	}
+}
+
+// backoff wants both of its halves: the default of the other one would have to be
+// guessed by the reader.
+func (p *parser) backoff(fields map[string]*yaml.Node, e *Entry) {
+	n := resolve(fields[keyBackoff])
+	if n == nil {
+		return
+	}
+	parts, ok := p.mapping(n, keyBackoff, keyBase, keyMax)
+	if !ok {
+		return
+	}
+	for _, key := range []string{keyBase, keyMax} {
+		if parts[key] == nil {
+			p.problems.add(n.Line, "%s has no %s: write it like {base: 10s, max: 10m}", keyBackoff, key)
+		}
+	}
+	hasBase := p.duration(parts, keyBase, &e.BackoffBase)
+	hasMax := p.duration(parts, keyMax, &e.BackoffMax)
+	if hasBase && hasMax && e.BackoffBase > e.BackoffMax {
+		p.problems.add(n.Line, "%s has a base of %s, which is more than its max of %s: swap them or raise max",
+			keyBackoff, e.BackoffBase, e.BackoffMax)
+	}
+}

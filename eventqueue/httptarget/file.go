@@ -1,0 +1,103 @@
+package httptarget
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"eventsv2/eventqueue"
+)
+
+// MaxFileBytes is the size of the largest handlers file that is read.
+const MaxFileBytes = 1 << 20
+
+// File is a handlers file that has been found to be right.
+type File struct {
+	// Name is where it was read from, for messages.
+	Name string
+	// Entries are in the order of the file; there is at least one.
+	Entries []Entry
+}
+
+// Entry maps one handler to its target. What is optional in the file is zero
+// when it is absent, and eventqueue.Policy has the default.
+type Entry struct {
+	// Line is where the entry begins, counted from 1.
+	Line int
+	// Key is the handler, and Canvas the one canvas that it is for; zero means
+	// every canvas that has no entry of its own for this handler.
+	Key    eventqueue.HandlerKey
+	Canvas eventqueue.CanvasID
+
+	// Timeout bounds one run.
+	Timeout time.Duration
+	// MaxRetries is how often a failed event is tried again; nil means the
+	// default.
+	MaxRetries *int
+	// BackoffBase is the wait before the first retry, which doubles up to
+	// BackoffMax. Both are set or none.
+	BackoffBase, BackoffMax time.Duration
+
+	target address
+}
+
+// Target is the URL of the entry without user, password and query, for logs and
+// messages.
+func (e Entry) Target() string { return e.target.String() }
+
+// Policy is how the handler of the entry is run.
+func (e Entry) Policy() eventqueue.Policy {
+	policy := eventqueue.Policy{Timeout: e.Timeout, MaxRetries: e.MaxRetries}
+	if e.BackoffMax > 0 {
+		policy.Backoff = eventqueue.Exponential(e.BackoffBase, e.BackoffMax)
+	}
+	return policy
+}
+
+// Load reads a handlers file. The error is that of reading it, or all its
+// mistakes, each with path and line; see Problem.
+func Load(path string) (*File, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the handlers file: %w", err)
+	}
+	return Parse(path, data)
+}
+
+// Parse is Load for a text that has been read already; name stands for the path
+// in messages. It keeps no part of data.
+func Parse(name string, data []byte) (*File, error) {
+	p := &parser{problems: problems{file: name}}
+	entries := p.parse(data)
+	if err := p.problems.err(); err != nil {
+		return nil, err
+	}
+	return &File{Name: name, Entries: entries}, nil
+}
+
+// Register makes a Target for every entry and registers it with the entry's
+// policy. All the targets share client; nil means one from NewClient. The error
+// names the lines whose handlers are taken already; the others are registered
+// nevertheless, so give up the registry when there is one.
+func (f *File) Register(handlers *eventqueue.Handlers, client *http.Client) error {
+	if client == nil {
+		client = NewClient()
+	}
+	var failed []error
+	for _, entry := range f.Entries {
+		if err := entry.register(handlers, client); err != nil {
+			failed = append(failed, fmt.Errorf("%s:%d: %w", f.Name, entry.Line, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (e Entry) register(handlers *eventqueue.Handlers, client *http.Client) error {
+	target := newTarget(e.target, client)
+	if e.Canvas == (eventqueue.CanvasID{}) {
+		return handlers.Register(e.Key, target, e.Policy())
+	}
+	return handlers.RegisterOn(e.Canvas, e.Key, target, e.Policy())
+}

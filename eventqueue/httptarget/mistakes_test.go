@@ -1,0 +1,136 @@
+package httptarget
+
+import (
+	"strings"
+	"testing"
+)
+
+// entry is a handler without mistakes but those that are put into extra.
+func entry(extra string) string {
+	return "handlers:\n  - module: M\n    name: n\n    modifier: _\n    url: http://example.com\n" + extra
+}
+
+// badFiles are files with the beginnings of all the messages that they earn.
+var badFiles = []struct {
+	name string
+	text string
+	want []string
+}{
+	{"nothing", "", []string{"f:1: the file is empty"}},
+	{"comments only", "# one\n# two\n", []string{"f:1: the file is empty"}},
+	{"an empty document", "\n---\n", []string{"f:1: the file is empty"}},
+	{"null", "~\n", []string{"f:1: the file is empty"}},
+	{"a word", "handlers\n", []string{"f:1: the file is a text: write it as keys and values"}},
+	{"a list", "- handlers\n", []string{"f:1: the file is a list"}},
+	{"no handlers, by null", "\nhandlers:\n", []string{"f:2: there are no handlers"}},
+	{"no handlers, by an empty list", "handlers: []\n", []string{"f:1: there are no handlers"}},
+	{"an empty mapping", "{}\n", []string{"f:1: there are no handlers"}},
+	{"handlers is a word", "handlers: none\n", []string{`f:1: "handlers" is a text: make it a list`}},
+	{"handlers is a mapping", "handlers:\n  module: M\n", []string{`f:2: "handlers" is a mapping: make it a list`}},
+	{"a handler is a word", "handlers:\n  - M/n/_\n  -\n", []string{"f:2: a handler is a text", "f:3: a handler is empty"}},
+	{"unknown key at the top", "handler: []\n", []string{`f:1: unknown key "handler": the keys of the file are handlers`}},
+	{"unknown key beside handlers", entry("version: 1\n"), []string{`f:6: unknown key "version"`}},
+	{"unknown key in a handler", entry("    retries: 1\n"), []string{`f:6: unknown key "retries": the keys of a handler are module, name, modifier, canvas, url, timeout, max_retries, backoff`}},
+	{"unknown key in capitals", entry("    Timeout: 1s\n"), []string{`f:6: unknown key "Timeout"`}},
+	{"unknown key in backoff", entry("    backoff: {base: 1s, max: 2s, jitter: 1}\n"), []string{`f:6: unknown key "jitter": the keys of backoff are base, max`}},
+	{"merge key", entry("    <<: {timeout: 1s}\n"), []string{`f:6: unknown key "<<"`}},
+	{"a key that is a list", entry("    ? [a]\n    : b\n"), []string{"f:6: a key of a handler is a list"}},
+	{"a key twice", entry("    url: http://example.org\n"), []string{`f:6: "url" is there twice, first in line 5`}},
+	{"an unknown key twice", entry("    x: 1\n    x: 2\n"), []string{`f:6: unknown key "x"`, `f:7: "x" is there twice, first in line 6`}},
+	{"handlers twice", entry("handlers: []\n"), []string{`f:6: "handlers" is there twice, first in line 1`}},
+	{"all missing", "handlers:\n  - timeout: 1s\n", []string{
+		"f:2: module is missing", "f:2: name is missing", "f:2: modifier is missing", "f:2: url is missing",
+	}},
+	{"all empty", "handlers:\n  - module:\n    name: ''\n    modifier: ~\n    url: \"\"\n    canvas:\n    timeout:\n    max_retries:\n    backoff:\n", []string{
+		"f:2: module is empty", "f:3: name is empty", "f:4: modifier is empty", "f:5: url is empty", "f:6: canvas is empty",
+		"f:7: timeout is empty", "f:8: max_retries is empty", "f:9: backoff is empty",
+	}},
+	{"wrong types", "handlers:\n  - module: 5\n    name: [n]\n    modifier: true\n    url: {a: b}\n    canvas: 2024-02-29\n", []string{
+		"f:2: module is a number: put it into quotes", "f:3: name is a list", "f:4: modifier is a truth value: put it into quotes",
+		"f:5: url is a mapping", "f:6: canvas is a date",
+	}},
+	{"own tag", entry("    timeout: !x 1s\n"), []string{"f:6: timeout is of type !x"}},
+	{"control character", "handlers:\n  - {module: M, name: n, url: http://a, modifier: \"a\\tb\"}\n", []string{`f:2: modifier "a\tb" holds the control character U+0009`}},
+	{"long name", "handlers:\n  - {module: M, modifier: _, url: http://a, name: " + strings.Repeat("n", 256) + "}\n", []string{"f:2: name is 256 bytes long: the limit is 255"}},
+	{"canvas is no uuid", entry("    canvas: a713f8e6\n"), []string{`f:6: canvas "a713f8e6" is not a uuid`}},
+	{"canvas is zero", entry("    canvas: 00000000-0000-0000-0000-000000000000\n"), []string{"f:6: canvas is all zeros"}},
+	{"timeout without unit", entry("    timeout: 30\n"), []string{"f:6: timeout is a number without a unit"}},
+	{"timeout of zero", entry("    timeout: 0s\n"), []string{"f:6: timeout is 0s: it must be more than 0"}},
+	{"negative timeout", entry("    timeout: -1s\n"), []string{"f:6: timeout is -1s: it must be more than 0"}},
+	{"timeout of years", entry("    timeout: 8785h\n"), []string{"f:6: timeout is 8785h0m0s: the limit is 8784h0m0s"}},
+	{"timeout in words", entry("    timeout: 1 day\n"), []string{`f:6: timeout "1 day" is not a duration`}},
+	{"negative retries", entry("    max_retries: -1\n"), []string{"f:6: max_retries is -1: it must not be negative"}},
+	{"retries in quotes", entry("    max_retries: '5'\n"), []string{"f:6: max_retries is a text: write a whole number"}},
+	{"half a retry", entry("    max_retries: 0.5\n"), []string{"f:6: max_retries is a number: write a whole number"}},
+	{"too many retries", entry("    max_retries: 2147483648\n"), []string{"f:6: max_retries 2147483648 cannot be used"}},
+	{"hexadecimal retries", entry("    max_retries: 0x10\n"), []string{"f:6: max_retries 0x10 cannot be used"}},
+	{"list of retries", entry("    max_retries: [1]\n"), []string{"f:6: max_retries is a list"}},
+	{"backoff is a duration", entry("    backoff: 10s\n"), []string{"f:6: backoff is a text: write it as keys and values; the keys are base, max"}},
+	{"half a backoff", entry("    backoff:\n      base: 10s\n"), []string{"f:7: backoff has no max"}},
+	{"other half of a backoff", entry("    backoff: {max: 10s}\n"), []string{"f:6: backoff has no base"}},
+	{"backoff the wrong way round", entry("    backoff: {base: 10m, max: 10s}\n"), []string{"f:6: backoff has a base of 10m0s, which is more than its max of 10s"}},
+	{"bad durations in backoff", entry("    backoff:\n      base: 0s\n      max: soon\n"), []string{"f:7: base is 0s", `f:8: max "soon"`}},
+	{"doubled handler", entry("  - url: http://example.org\n    name: n\n    module: 'M'\n    modifier: _\n"), []string{"f:6: handler M/n/_ has a target already, in line 2"}},
+	{
+		"doubled handler of a canvas",
+		entry("    canvas: A713F8E6-1E3C-4F7F-9D5C-2F1B6A3E8D10\n  - {module: M, name: n, modifier: _, url: http://a, canvas: a713f8e6-1e3c-4f7f-9d5c-2f1b6a3e8d10}\n"),
+		[]string{"f:7: handler M/n/_ of canvas a713f8e6-1e3c-4f7f-9d5c-2f1b6a3e8d10 has a target already, in line 2"},
+	},
+	{"doubled handler by alias", "handlers:\n  - &a {module: M, name: n, modifier: _, url: http://a}\n  - *a\n  - *a\n", []string{"f:3: handler M/n/_ has a target already, in line 2", "f:4: handler M/n/_"}},
+	{"alias of oneself", "handlers: &a\n  - *a\n", []string{"f:1: a handler is a list"}},
+	{"two documents", entry("---\nhandlers: []\n"), []string{"f:6: a second document begins here"}},
+	{"broken second document", entry("---\na: b: c\n"), []string{"f:7: not YAML: mapping values are not allowed"}},
+	{"many at once, in the order of lines", "handlers:\n  - name: n\n    url: ftp://a\n    max_retries: -1\nx: 1\n", []string{
+		"f:2: module is missing", "f:2: modifier is missing", "f:3: url is not a complete http or https URL", "f:4: max_retries is -1", `f:5: unknown key "x"`,
+	}},
+
+	{"unclosed quote", "handlers:\n  - module: \"a\n      b\"\n    name: 'x\n    url: y\n  - module: B\n", []string{"f:4: not YAML: found unexpected end of stream"}},
+	{"unclosed quote in the last line", "handlers: 'x", []string{"f:1: not YAML: "}},
+	{"tab", "handlers:\n  - module: A\n\tname: x\n    url: y\n", []string{"f:3: not YAML: found a tab character"}},
+	{"two colons", "handlers:\n  - module: A\n    name: b: c\n    url: z\n", []string{"f:3: not YAML: mapping values are not allowed"}},
+	{"two colons in the first line", "a: b: c\n", []string{"f:1: not YAML: mapping values are not allowed"}},
+	{"bad indentation", "handlers:\n  - module: A\n    backoff: {base: 1s,\n      max: 2s}\n   name: b\n    url: y\n", []string{"f:5: not YAML: did not find expected '-' indicator"}},
+	{"unclosed brace", "handlers:\n  - module: A\n    backoff: {base: 10s\n    url: z\n", []string{"f:3: not YAML: did not find expected ',' or '}'"}},
+	{"reserved character", "handlers:\n  - module: A\n    name: @x\n", []string{"f:3: not YAML: found character that cannot start any token"}},
+	{"unknown alias", "handlers:\n  - module: A\n    name: *x\n    url: y\n", []string{"f:3: not YAML: unknown anchor 'x' referenced"}},
+	{"not UTF-8", "handlers:\n  - module: \xff\n", []string{"f:2: the file is not UTF-8 here"}},
+	{"UTF-16", "\xff\xfeh\x00", []string{"f:1: the file is not UTF-8 here"}},
+	{"null byte", "handlers:\n\n\x00", []string{"f:3: the control character U+0000 is here"}},
+	{"too large", "#" + strings.Repeat("\n", MaxFileBytes), []string{"f:1: the file is 1048577 bytes long: the limit is 1048576"}},
+}
+
+func TestEveryMistakeIsReportedWithItsLine(t *testing.T) {
+	t.Parallel()
+	for _, c := range badFiles {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			file, err := Parse("f", []byte(c.text))
+			if err == nil {
+				t.Fatalf("accepted as %+v", file)
+			}
+			got := strings.Split(err.Error(), "\n")
+			if len(got) != len(c.want) {
+				t.Fatalf("got\n%s\nwant %q", err, c.want)
+			}
+			for i, want := range c.want {
+				if !strings.HasPrefix(got[i], want) {
+					t.Errorf("got  %s\nwant %s…", got[i], want)
+				}
+			}
+			checkProblems(t, c.text, err)
+		})
+	}
+}
+
+func TestBadURLsAreReportedWithTheirLineAndNotRepeated(t *testing.T) {
+	t.Parallel()
+	for _, text := range badURLs {
+		if text == "" || strings.ContainsAny(text, "\n") {
+			continue
+		}
+		_, err := Parse("f", []byte("handlers:\n  - module: M\n    name: n\n    modifier: _\n    url: '"+text+"'\n"))
+		if err == nil || !strings.HasPrefix(err.Error(), "f:5: url ") || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package httptarget
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"eventsv2/eventqueue"
+)
+
+// MaxSnooze is the longest time that a Retry-After can put an event off for; a
+// longer one counts as this.
+const MaxSnooze = 24 * time.Hour
+
+// minSnooze keeps a target that answers Retry-After: 0 from making a hot loop:
+// snoozing uses no attempt, so nothing else would end it.
+const minSnooze = time.Second
+
+// answer is what a target has answered.
+type answer struct {
+	status   int
+	header   http.Header
+	excerpt  string    // beginning of the body, printable
+	received time.Time // serves to read a Retry-After when the answer has no Date
+}
+
+// verdict says what an answer means for the event, in the terms of
+// eventqueue.Handler. It is a pure function.
+func verdict(a answer) error {
+	switch {
+	case a.status >= 200 && a.status <= 299:
+		return nil
+	case a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable:
+		if wait, ok := retryAfter(a.header, a.received); ok {
+			return fmt.Errorf("%w, as the target asked: %s", eventqueue.Snooze(wait), a)
+		}
+		return errors.New(a.String())
+	case a.status >= 300 && a.status <= 399:
+		return eventqueue.Permanent(fmt.Errorf("%s; redirects are not followed: correct the URL of the handler%s",
+			a, newLocation(a.header)))
+	case a.status == http.StatusRequestTimeout:
+		return errors.New(a.String())
+	case a.status >= 400 && a.status <= 499:
+		return eventqueue.Permanent(errors.New(a.String()))
+	default:
+		return errors.New(a.String())
+	}
+}
+
+// String is the status and the beginning of the body.
+func (a answer) String() string {
+	text := strconv.Itoa(a.status)
+	if name := http.StatusText(a.status); name != "" {
+		text += " " + name
+	}
+	if a.excerpt != "" {
+		text += ": " + a.excerpt
+	}
+	return text
+}
+
+// newLocation is a hint at where a redirect leads, or empty.
+func newLocation(header http.Header) string {
+	location, err := url.Parse(header.Get("Location"))
+	if err != nil {
+		return ""
+	}
+	if shown := (address{location}).String(); shown != "" {
+		return " (it leads to " + shown + ")"
+	}
+	return ""
+}
+
+// retryAfter reads the header of that name. false means that there is none that
+// makes sense.
+func retryAfter(header http.Header, received time.Time) (time.Duration, bool) {
+	text := header.Get("Retry-After")
+	seconds, err := strconv.ParseUint(text, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange) || err == nil && seconds > uint64(MaxSnooze/time.Second):
+		return MaxSnooze, true
+	case err == nil:
+		return max(time.Duration(seconds)*time.Second, minSnooze), true
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0, false
+	}
+	// Both times by the clock of the target: the difference is then right
+	// whatever the clocks say.
+	now, err := http.ParseTime(header.Get("Date"))
+	if err != nil {
+		now = received
+	}
+	wait := at.Sub(now)
+	if wait <= 0 {
+		return 0, false
+	}
+	return min(max(wait, minSnooze), MaxSnooze), true
+}

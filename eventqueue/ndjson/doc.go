@@ -1,0 +1,24 @@
+// Package ndjson reads events from a text with one JSON object per line, which
+// is the format of files for eventctl emit and for the demo:
+//
+//	{"canvas_id":"…","module":"WORKER","name":"order_placed","modifier":"_","value":{"order":1}}
+//
+// The five keys are required, and one of these two may be added:
+//
+//	delay        a duration as Go writes it, such as "90s" or "1h30m"
+//	delay_until  a time as in RFC 3339, such as "2030-01-31T09:00:00+01:00"
+//
+// # Guarantees
+//
+// A value is handed out byte for byte as it stands in the text (I8): numbers,
+// spaces, escapes and the order of keys stay what they were. What an emit would
+// refuse is refused here, with the name of the file, the line and the field.
+// Nothing is guessed: unknown keys, keys that occur twice and other spellings of
+// keys are errors. Blank lines are skipped, and the last line needs no newline.
+//
+// # Failures
+//
+// Reading stops at the first mistake. The lines before it have been handed out
+// by then; a caller that must do all or nothing reads to the end before it acts.
+// Memory is bounded by the longest line, which is limited.
+package ndjson

@@ -1,0 +1,200 @@
+package ndjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"eventsv2/eventqueue"
+)
+
+// The keys of a line.
+const (
+	keyCanvas     = "canvas_id"
+	keyModule     = "module"
+	keyName       = "name"
+	keyModifier   = "modifier"
+	keyValue      = "value"
+	keyDelay      = "delay"
+	keyDelayUntil = "delay_until"
+)
+
+func requiredKeys() []string {
+	return []string{keyCanvas, keyModule, keyName, keyModifier, keyValue}
+}
+
+func allKeys() []string { return append(requiredKeys(), keyDelay, keyDelayUntil) }
+
+// parse reads one line that is not blank. The problem lacks its place.
+func parse(text []byte, limits eventqueue.Limits, now time.Time) (eventqueue.NewEvent, *Error) {
+	fields, problem := object(text)
+	if problem != nil {
+		return eventqueue.NewEvent{}, problem
+	}
+	event, problem := eventOf(fields)
+	if problem != nil {
+		return event, problem
+	}
+	var invalid *eventqueue.InvalidError
+	switch err := limits.CheckEvents([]eventqueue.NewEvent{event}, now); {
+	case err == nil:
+		return event, nil
+	case !errors.As(err, &invalid):
+		return event, &Error{Problem: err.Error()}
+	case invalid.Field == keyDelayUntil && fields[keyDelay] != nil:
+		return event, &Error{Field: keyDelay, Problem: invalid.Problem}
+	default:
+		return event, &Error{Field: invalid.Field, Problem: invalid.Problem}
+	}
+}
+
+// object splits a line into its fields, each byte for byte as it stands there.
+func object(text []byte) (map[string]json.RawMessage, *Error) {
+	if problem := syntax(text); problem != nil {
+		return nil, problem
+	}
+	// The text is one JSON text from here on, so the decoder cannot fail.
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
+		return nil, &Error{Problem: "is JSON, but no object: write {" + `"` + strings.Join(requiredKeys(), `": …, "`) + `": …}`}
+	}
+	fields := make(map[string]json.RawMessage, len(allKeys()))
+	for decoder.More() {
+		token, err := decoder.Token()
+		key, ok := token.(string)
+		if err != nil || !ok {
+			return nil, &Error{Problem: fmt.Sprintf("is not JSON: %v where a key should be", token)}
+		}
+		if !slices.Contains(allKeys(), key) {
+			return nil, &Error{Field: key, Problem: "is not a key of an event: the keys are " + strings.Join(allKeys(), ", ")}
+		}
+		if _, twice := fields[key]; twice {
+			return nil, &Error{Field: key, Problem: "is there twice: leave one of them out"}
+		}
+		var raw json.RawMessage
+		if err := decoder.Decode(&raw); err != nil {
+			return nil, &Error{Field: key, Problem: "is not JSON: " + err.Error()}
+		}
+		fields[key] = raw
+	}
+	for _, key := range requiredKeys() {
+		if fields[key] == nil {
+			return nil, &Error{Field: key, Problem: "is missing"}
+		}
+	}
+	return fields, nil
+}
+
+// syntax refuses what is not one JSON text and tells where it breaks.
+func syntax(text []byte) *Error {
+	var whole json.RawMessage
+	err := json.Unmarshal(text, &whole)
+	if err == nil {
+		return nil
+	}
+	var at *json.SyntaxError
+	if errors.As(err, &at) {
+		return &Error{Problem: fmt.Sprintf("is not JSON, at byte %d: %s", at.Offset, at)}
+	}
+	return &Error{Problem: "is not JSON: " + err.Error()}
+}
+
+// eventOf reads the fields. What it does not check, CheckEvents does.
+func eventOf(fields map[string]json.RawMessage) (eventqueue.NewEvent, *Error) {
+	event := eventqueue.NewEvent{Value: fields[keyValue]}
+	var canvas, delay, delayUntil string
+	for _, field := range []struct {
+		key  string
+		into *string
+	}{
+		{keyCanvas, &canvas}, {keyModule, &event.Module}, {keyName, &event.Name}, {keyModifier, &event.Modifier},
+		{keyDelay, &delay}, {keyDelayUntil, &delayUntil},
+	} {
+		if fields[field.key] == nil {
+			continue
+		}
+		text, err := str(fields[field.key])
+		if err != nil {
+			return event, &Error{Field: field.key, Problem: err.Error()}
+		}
+		*field.into = text
+	}
+	var err error
+	if event.Canvas, err = eventqueue.ParseCanvasID(canvas); err != nil {
+		return event, &Error{Field: keyCanvas, Problem: strings.TrimPrefix(err.Error(), keyCanvas+" ")}
+	}
+	return event, setDelay(&event, fields, delay, delayUntil)
+}
+
+func setDelay(event *eventqueue.NewEvent, fields map[string]json.RawMessage, delay, delayUntil string) *Error {
+	var err error
+	if fields[keyDelay] != nil {
+		if fields[keyDelayUntil] != nil {
+			return &Error{Field: keyDelay, Problem: "is there together with " + keyDelayUntil + ": leave one of them out"}
+		}
+		if event.Delay, err = time.ParseDuration(delay); err != nil {
+			return &Error{Field: keyDelay, Problem: fmt.Sprintf("%q is not a duration: write it like 30s, 10m or 1h30m", delay)}
+		}
+	}
+	if fields[keyDelayUntil] != nil {
+		if event.DelayUntil, err = time.Parse(time.RFC3339, delayUntil); err != nil {
+			return &Error{Field: keyDelayUntil, Problem: fmt.Sprintf("%q is not a time: write it like 2030-01-31T09:00:00Z", delayUntil)}
+		}
+	}
+	return nil
+}
+
+// str reads a JSON string. The library replaces what is no character by U+FFFD,
+// which would name another handler: such a string is refused.
+func str(raw json.RawMessage) (string, error) {
+	if raw[0] != '"' {
+		return "", fmt.Errorf("is %s: put a text in quotes", kind(raw[0]))
+	}
+	if !utf8.Valid(raw) {
+		return "", errors.New("is not valid UTF-8")
+	}
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return "", err
+	}
+	if replaced := strings.Count(text, "\uFFFD"); replaced > writtenReplacements(raw) {
+		return "", errors.New("holds half a surrogate pair")
+	}
+	return text, nil
+}
+
+// writtenReplacements counts how often a JSON string says U+FFFD itself.
+func writtenReplacements(raw []byte) int {
+	count := bytes.Count(raw, []byte("\uFFFD"))
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		if i+6 <= len(raw) && bytes.EqualFold(raw[i:i+6], []byte(`\ufffd`)) && raw[i+1] == 'u' {
+			count++
+		}
+		i++ // whatever is escaped is no backslash of its own
+	}
+	return count
+}
+
+// kind names a JSON text that is no string by its first byte.
+func kind(first byte) string {
+	switch first {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	default:
+		return "a number"
+	}
+}
