@@ -84,11 +84,9 @@ func TestACommitWakesTheRelay(t *testing.T) {
 		}
 	})
 	t.Cleanup(func() { cancel(); relaying.Wait() })
-	for !one[bool](r, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%')`) {
-		if ctx.Err() != nil {
-			t.Fatal("the relay does not listen")
-		}
-	}
+	testenv.Eventually(t, "the relay listens", func() bool {
+		return one[bool](r, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%')`)
+	})
 	tx, err := r.pool.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)

@@ -127,7 +127,7 @@ func TestPauseWaitsForClaimsUnderWay(t *testing.T) {
 			_, err := r.rules().Add(ctx, eventqueue.PauseRule, scope)
 			added <- err
 		}()
-		r.awaitBlockedOn(ctx, "scheduling_rules", "ExclusiveLock")
+		r.awaitBlockedOn("scheduling_rules", "ExclusiveLock")
 		select {
 		case err := <-added:
 			t.Fatalf("Add returned before the claim committed: %v", err)
@@ -146,13 +146,11 @@ func TestPauseWaitsForClaimsUnderWay(t *testing.T) {
 }
 
 // awaitBlockedOn waits until some session waits for a lock on a table.
-func (r *rig) awaitBlockedOn(ctx context.Context, table, mode string) {
+func (r *rig) awaitBlockedOn(table, mode string) {
 	r.t.Helper()
-	for !one[bool](r, `SELECT EXISTS (SELECT FROM pg_locks WHERE relation = $1::regclass AND mode = $2 AND NOT granted)`, table, mode) {
-		if ctx.Err() != nil {
-			r.t.Fatalf("nobody waits for %s on %s", mode, table)
-		}
-	}
+	testenv.Eventually(r.t, "somebody waits for "+mode+" on "+table, func() bool {
+		return one[bool](r, `SELECT EXISTS (SELECT FROM pg_locks WHERE relation = $1::regclass AND mode = $2 AND NOT granted)`, table, mode)
+	})
 }
 
 // TestNoClaimCommitsAfterPauseReturned pauses and unpauses under full load: what

@@ -185,7 +185,7 @@ WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), queued AS (
     SELECT e.canvas_id, e.module, e.name,` + stateSQL + ` AS state,
-        count(*) AS n, min(e.delay_until) FILTER (WHERE e.delay_until <= clock.now) AS due
+        count(*) AS n, min(greatest(e.delay_until, '0001-01-01 00:00Z')) FILTER (WHERE e.delay_until <= clock.now) AS due
     FROM clock CROSS JOIN events_v2 e
     LEFT JOIN (
         SELECT canvas_id, event_space AS module, handler_name AS name, max(rule_type) AS rule
@@ -196,7 +196,7 @@ WITH clock AS MATERIALIZED (
 ), depth AS (
     SELECT canvas_id, module, name,
         array_agg(state) AS states, array_agg(n::bigint) AS counts, sum(n)::bigint AS depth,
-        min(greatest(due, '0001-01-01 00:00Z')) FILTER (WHERE state <> 'running') AS due
+        min(due) FILTER (WHERE state <> 'running') AS due
     FROM queued GROUP BY 1, 2, 3
 ), rule AS (
     SELECT canvas_id, event_space AS module, handler_name AS name,

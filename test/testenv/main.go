@@ -12,12 +12,15 @@ import (
 
 const stopLimit = 30 * time.Second
 
-// Main runs the tests of a package, stops the services that they started, looks
-// for goroutines that they left behind, and exits: with status 1 if anything of
-// this failed. It does not return. The whole body of TestMain is
-// testenv.Main(m).
-func Main(m *testing.M) {
+// Main runs the tests of a package, then the functions after, stops the services
+// that the tests started, looks for goroutines that they left behind, and exits:
+// with status 1 if anything of this failed. It does not return, so it is the
+// last line of TestMain, and mostly the only one.
+func Main(m *testing.M, after ...func()) {
 	status := m.Run()
+	for _, f := range after {
+		f()
+	}
 	for _, err := range []error{stopProcess(), goleak.Find(ignored()...)} {
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "testenv:", err)

@@ -1,0 +1,109 @@
+package pubsubnotify
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
+	"github.com/googleapis/gax-go/v2"
+	"google.golang.org/api/option"
+	gtransport "google.golang.org/api/transport/grpc"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/keepalive"
+)
+
+const (
+	// callTimeout bounds a call whose ctx has no deadline.
+	callTimeout = 10 * time.Second
+
+	// pullTimeout bounds a Pull whose ctx has no deadline. It is how long a
+	// worker can wait on a connection that is dead without either side knowing.
+	pullTimeout = 90 * time.Second
+
+	// reconnectMax is the longest pause between two attempts to connect.
+	reconnectMax = time.Second
+
+	// connectTimeout bounds one attempt to connect.
+	connectTimeout = 5 * time.Second
+
+	// keepaliveTime is the shortest that servers grant by default; a connection
+	// that pings more often is closed.
+	keepaliveTime = 5 * time.Minute
+
+	// keepaliveTimeout is how long sent data may go without an answer before the
+	// connection counts as dead.
+	keepaliveTimeout = 10 * time.Second
+)
+
+// clients are both halves of the service on one connection.
+type clients struct {
+	conn          *grpc.ClientConn
+	topics        *pubsub.TopicAdminClient
+	subscriptions *pubsub.SubscriptionAdminClient
+}
+
+// connect makes the clients; the connection itself is made by the first call. It
+// dials by itself because the library's own way reads PUBSUB_EMULATOR_HOST from
+// the environment behind the back of Config.
+func connect(ctx context.Context, c Config) (*clients, error) {
+	conn, err := dial(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("connect to Pub/Sub for project %s: %w", c.ProjectID, err)
+	}
+	topics, err := pubsub.NewTopicAdminClient(ctx, option.WithGRPCConn(conn))
+	if err != nil {
+		_ = conn.Close() // the error that matters is the other one
+		return nil, fmt.Errorf("make the Pub/Sub topic client for project %s: %w", c.ProjectID, err)
+	}
+	subscriptions, err := pubsub.NewSubscriptionAdminClient(ctx, option.WithGRPCConn(conn))
+	if err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("make the Pub/Sub subscription client for project %s: %w", c.ProjectID, err)
+	}
+	withoutRetries(topics.CallOptions, subscriptions.CallOptions)
+	return &clients{conn: conn, topics: topics, subscriptions: subscriptions}, nil
+}
+
+func dial(ctx context.Context, c Config) (*grpc.ClientConn, error) {
+	options := []option.ClientOption{
+		option.WithGRPCDialOption(grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnectMax},
+			MinConnectTimeout: connectTimeout,
+		})),
+		option.WithGRPCDialOption(grpc.WithKeepaliveParams(keepalive.ClientParameters{
+			Time: keepaliveTime, Timeout: keepaliveTimeout,
+		})),
+		// The data of a forged message is limited by Pub/Sub only. A pull that was
+		// refused for its size would be refused for ever.
+		option.WithGRPCDialOption(grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32))),
+	}
+	if c.EmulatorHost != "" {
+		options = append(options,
+			option.WithEndpoint(c.EmulatorHost),
+			option.WithoutAuthentication(),
+			option.WithTelemetryDisabled(),
+			option.WithGRPCDialOption(grpc.WithNoProxy()))
+		return gtransport.DialInsecure(ctx, append(options, c.ClientOptions...)...)
+	}
+	options = append(options,
+		option.WithEndpoint("pubsub.googleapis.com:443"),
+		option.WithScopes(pubsub.DefaultAuthScopes()...))
+	return gtransport.Dial(ctx, append(options, c.ClientOptions...)...)
+}
+
+// withoutRetries replaces the library's retries, which go on for a minute or, with
+// a deadline, until it has passed. An emitter is better served by an error at once.
+func withoutRetries(topics *pubsub.TopicAdminCallOptions, subscriptions *pubsub.SubscriptionAdminCallOptions) {
+	once := []gax.CallOption{gax.WithTimeout(callTimeout)}
+	topics.CreateTopic = once
+	topics.GetTopic = once
+	topics.Publish = once
+	subscriptions.CreateSubscription = once
+	subscriptions.GetSubscription = once
+	subscriptions.Acknowledge = once
+	subscriptions.ModifyAckDeadline = once
+	subscriptions.Pull = []gax.CallOption{gax.WithTimeout(pullTimeout)}
+}

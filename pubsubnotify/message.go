@@ -1,0 +1,111 @@
+package pubsubnotify
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+
+	"eventsv2/eventqueue"
+)
+
+// traceparentKey is the message attribute that carries the trace context.
+const traceparentKey = "traceparent"
+
+// maxDataBytes bounds what decode looks at. The longest notification has 85
+// bytes; the rest is room for white space.
+const maxDataBytes = 256
+
+// maxTraceparentBytes is beyond any version of the W3C format, which has 55 bytes
+// today, and below Pub/Sub's limit for an attribute.
+const maxTraceparentBytes = 128
+
+// encode makes the messages of a batch. It refuses what decode would not take.
+func encode(notifications []eventqueue.Notification) ([]*pubsubpb.PubsubMessage, error) {
+	messages := make([]*pubsubpb.PubsubMessage, len(notifications))
+	for i, n := range notifications {
+		if n.Event <= 0 {
+			return nil, fmt.Errorf("encode notification %d of %d: event id %d is not positive; pass the id that the database gave",
+				i, len(notifications), n.Event)
+		}
+		messages[i] = &pubsubpb.PubsubMessage{Data: encodeData(n)}
+		// A trace context that Pub/Sub would refuse must not cost the
+		// notification, let alone the batch.
+		if validTraceparent(n.Traceparent) {
+			messages[i].Attributes = map[string]string{traceparentKey: n.Traceparent}
+		}
+	}
+	return messages, nil
+}
+
+func encodeData(n eventqueue.Notification) []byte {
+	data := make([]byte, 0, 88)
+	data = append(data, `{"id": `...)
+	data = strconv.AppendInt(data, int64(n.Event), 10)
+	data = append(data, `, "canvas_id": "`...)
+	data = append(data, n.Canvas.String()...)
+	return append(data, `"}`...)
+}
+
+// decode reads a message that anybody may have published. Its error says why the
+// message is no notification.
+func decode(message *pubsubpb.PubsubMessage) (eventqueue.Notification, error) {
+	n, err := decodeData(message.GetData())
+	if err != nil {
+		return eventqueue.Notification{}, err
+	}
+	if traceparent := message.GetAttributes()[traceparentKey]; validTraceparent(traceparent) {
+		n.Traceparent = traceparent
+	}
+	return n, nil
+}
+
+func decodeData(data []byte) (eventqueue.Notification, error) {
+	var none eventqueue.Notification
+	if len(data) > maxDataBytes {
+		return none, fmt.Errorf("it has %d bytes, and a notification at most %d", len(data), maxDataBytes)
+	}
+	var fields struct {
+		ID     *eventqueue.EventID `json:"id"`
+		Canvas *string             `json:"canvas_id"`
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&fields); err != nil {
+		return none, fmt.Errorf(`it is not the JSON {"id", "canvas_id"}: %w`, err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return none, errors.New("something follows its JSON")
+	}
+	switch {
+	case fields.ID == nil:
+		return none, errors.New("it has no id")
+	case *fields.ID <= 0:
+		return none, fmt.Errorf("its id %d is not positive", *fields.ID)
+	case fields.Canvas == nil:
+		return none, errors.New("it has no canvas_id")
+	}
+	canvas, err := eventqueue.ParseCanvasID(*fields.Canvas)
+	if err != nil {
+		return none, err
+	}
+	return eventqueue.Notification{Event: *fields.ID, Canvas: canvas}, nil
+}
+
+// validTraceparent reports whether s may travel as a trace context: printable
+// ASCII of a sane length. What it means is the tracer's business.
+func validTraceparent(s string) bool {
+	if s == "" || len(s) > maxTraceparentBytes {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,177 @@
+package pubsubnotify
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"eventsv2/eventqueue"
+)
+
+const (
+	// maxPull is the most that Pub/Sub returns for one pull.
+	maxPull = 1000
+
+	// maxAckIDs and maxAckBytes keep a request below Pub/Sub's limit of 512 KiB.
+	maxAckIDs   = 1000
+	maxAckBytes = 450 << 10
+
+	// ackIDOverhead is what an ack ID costs in a request beside its own bytes.
+	ackIDOverhead = 4
+
+	// dropTimeout bounds how long what is undecodable may delay the rest of its
+	// batch.
+	dropTimeout = 2 * time.Second
+
+	// quotedBytes is how much of an undecodable message is logged.
+	quotedBytes = 100
+)
+
+// Pull blocks until Pub/Sub has notifications and returns at most max of them,
+// leased to the caller for the subscription's ack deadline. It returns none
+// without an error when Pub/Sub has answered with none, or with undecodable
+// messages only. It blocks at most until ctx ends, and then returns the error of
+// ctx. It does not retry. A max of less than 1 is refused.
+func (n *Notifier) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, error) {
+	if max < 1 {
+		return nil, fmt.Errorf("pull at most %d notifications: ask for at least 1", max)
+	}
+	response, err := n.clients.subscriptions.Pull(ctx, &pubsubpb.PullRequest{
+		Subscription: n.subscription,
+		MaxMessages:  int32(min(max, maxPull)),
+	})
+	if err != nil {
+		// Pub/Sub's way of saying that there was nothing for a while.
+		if ctx.Err() == nil && status.Code(err) == codes.DeadlineExceeded {
+			return nil, nil
+		}
+		return nil, n.failed(ctx, fmt.Errorf("pull from %s: %w", n.subscription, err))
+	}
+	return n.deliveries(ctx, response.GetReceivedMessages()), nil
+}
+
+// deliveries decodes what can be decoded and drops the rest.
+func (n *Notifier) deliveries(ctx context.Context, messages []*pubsubpb.ReceivedMessage) []eventqueue.Delivery {
+	var bad []string
+	deliveries := make([]eventqueue.Delivery, 0, len(messages))
+	for _, message := range messages {
+		notification, err := decode(message.GetMessage())
+		if err != nil {
+			n.reportUndecodable(message.GetMessage(), err)
+			bad = append(bad, message.GetAckId())
+			continue
+		}
+		deliveries = append(deliveries, eventqueue.Delivery{Notification: notification, AckID: message.GetAckId()})
+	}
+	if len(bad) > 0 {
+		n.dropUndecodable(ctx, bad)
+	}
+	if len(deliveries) == 0 {
+		return nil
+	}
+	return deliveries
+}
+
+func (n *Notifier) reportUndecodable(message *pubsubpb.PubsubMessage, reason error) {
+	n.undecodable.Add(1)
+	data := message.GetData()
+	n.logger.Warn("message is no notification and is dropped",
+		zap.NamedError("reason", reason),
+		zap.String("message_id", message.GetMessageId()),
+		zap.String("subscription", n.subscription),
+		zap.String("data", fmt.Sprintf("%q", data[:min(len(data), quotedBytes)])))
+}
+
+// dropUndecodable acknowledges what cannot be decoded. When that fails, it comes
+// again and is dropped then.
+func (n *Notifier) dropUndecodable(ctx context.Context, ackIDs []string) {
+	ctx, cancel := context.WithTimeout(ctx, dropTimeout)
+	defer cancel()
+	if err := n.acknowledge(ctx, ackIDs); err != nil {
+		n.logger.Warn("undecodable messages could not be acknowledged and will come again",
+			zap.Error(err), zap.Int("messages", len(ackIDs)))
+	}
+}
+
+// Ack acknowledges the deliveries in requests of at most 1,000. It blocks at most
+// until ctx ends, or for ten seconds per request when ctx has no deadline, and
+// does not retry. After an error each delivery may come again.
+func (n *Notifier) Ack(ctx context.Context, deliveries []eventqueue.Delivery) error {
+	if err := n.acknowledge(ctx, ackIDs(deliveries)); err != nil {
+		return n.failed(ctx, fmt.Errorf("acknowledge %d notifications of %s: %w", len(deliveries), n.subscription, err))
+	}
+	return nil
+}
+
+func (n *Notifier) acknowledge(ctx context.Context, ackIDs []string) error {
+	return inChunks(ackIDs, func(chunk []string) error {
+		return n.clients.subscriptions.Acknowledge(ctx, &pubsubpb.AcknowledgeRequest{
+			Subscription: n.subscription,
+			AckIds:       chunk,
+		})
+	})
+}
+
+// Requeue sets the ack deadline of the deliveries to after from now, rounded up
+// to whole seconds; a negative after means 0, which is at once. It refuses more
+// than eventqueue.MaxRequeue, and blocks and fails as Ack does. After an error
+// each delivery may come again at once, after the delay, or when its lease ends.
+func (n *Notifier) Requeue(ctx context.Context, deliveries []eventqueue.Delivery, after time.Duration) error {
+	if after > eventqueue.MaxRequeue {
+		return fmt.Errorf("requeue %d notifications after %v: the longest delay is %v; acknowledge them and publish them again when they are due",
+			len(deliveries), after, eventqueue.MaxRequeue)
+	}
+	seconds := wholeSeconds(after)
+	err := inChunks(ackIDs(deliveries), func(chunk []string) error {
+		return n.clients.subscriptions.ModifyAckDeadline(ctx, &pubsubpb.ModifyAckDeadlineRequest{
+			Subscription:       n.subscription,
+			AckIds:             chunk,
+			AckDeadlineSeconds: seconds,
+		})
+	})
+	if err != nil {
+		return n.failed(ctx, fmt.Errorf("requeue %d notifications of %s after %v: %w", len(deliveries), n.subscription, after, err))
+	}
+	return nil
+}
+
+// wholeSeconds rounds up: a delay that became 0 would be a hot loop.
+func wholeSeconds(d time.Duration) int32 {
+	if d <= 0 {
+		return 0
+	}
+	return int32((d + time.Second - 1) / time.Second)
+}
+
+func ackIDs(deliveries []eventqueue.Delivery) []string {
+	ids := make([]string, len(deliveries))
+	for i := range deliveries {
+		ids[i] = deliveries[i].AckID
+	}
+	return ids
+}
+
+// inChunks calls send with as many ack IDs as one request may hold, until all are
+// sent or one call fails.
+func inChunks(ackIDs []string, send func(chunk []string) error) error {
+	for len(ackIDs) > 0 {
+		count, size := 0, 0
+		for count < len(ackIDs) && count < maxAckIDs {
+			size += len(ackIDs[count]) + ackIDOverhead
+			if size > maxAckBytes && count > 0 {
+				break
+			}
+			count++
+		}
+		if err := send(ackIDs[:count]); err != nil {
+			return err
+		}
+		ackIDs = ackIDs[count:]
+	}
+	return nil
+}

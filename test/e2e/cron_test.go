@@ -1,0 +1,88 @@
+package e2e_test
+
+import (
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"eventsv2/test/testenv"
+)
+
+// TestTheRelayPaysWhatIsOwed leaves notifications owed in every way, and has
+// the cron program publish them.
+func TestTheRelayPaysWhatIsOwed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "greet")
+	ctx := testenv.Context(t)
+	r.start("worker", nil).await("worker started")
+	r.start("cron", nil).await("cron started")
+
+	// In the caller's transaction, with nobody calling Notify.
+	tx, err := r.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.queue.EmitTx(ctx, tx, event("greet", `"in a transaction"`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r.target.await(t, 1)
+
+	// By plain SQL, far off, and then near: a restarted relay looks at once.
+	if _, err := r.pool.Exec(ctx, `INSERT INTO events_v2 (canvas_id, module, name, modifier, value) VALUES ($1, 'WORKER', 'greet', '_', '"by SQL"')`, [16]byte(canvas)); err != nil {
+		t.Fatal(err)
+	}
+	far := event("greet", `"far off"`)
+	far.Delay = time.Hour
+	id := r.emit(far)[0]
+	if !one[bool](r, `SELECT notified_at IS NULL FROM events_v2 WHERE id = $1`, id) {
+		t.Error("an event that is due in an hour was notified")
+	}
+	if _, err := r.pool.Exec(ctx, `UPDATE events_v2 SET delay_until = clock_timestamp() + interval '2 s' WHERE id = $1`, id); err != nil {
+		t.Fatal(err)
+	}
+	r.start("cron", nil)
+	r.target.await(t, 3)
+	r.awaitSQL("everything has ended", `SELECT count(*) = 0 FROM events_v2`)
+}
+
+// TestCronEmitsADueSlotOnce starts three checkers on a definition that has
+// missed slots.
+func TestCronEmitsADueSlotOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "greet")
+	if _, err := r.pool.Exec(testenv.Context(t), `INSERT INTO cron_definitions (canvas_id, name, schedule, starts_at)
+		VALUES ($1, 'nightly', 'every day', now() - interval '3 days')`, [16]byte(canvas)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		r.start("cron", nil)
+	}
+	r.awaitSQL("the slot is recorded", `SELECT count(*) = 1 FROM cron_records`)
+	r.awaitSQL("its event is there", `SELECT count(*) = 1 FROM events_v2 e JOIN cron_records c ON c.event_id = e.id
+		WHERE module = 'CRON' AND name = 'nightly' AND modifier = '_'`)
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	return port
+}
+
+func get(t *testing.T, url string) (int, error) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 30 * time.Second}
+	response, err := client.Get(url)
+	if err != nil {
+		return 0, err
+	}
+	return response.StatusCode, response.Body.Close()
+}
