@@ -12,12 +12,12 @@ import (
 )
 
 // testLimit is how long a test may wait for anything.
-const testLimit = 2 * time.Minute
+const testLimit = 4 * time.Minute
 
 // errTooLong is the cause of the end of a context that Context made.
 var errTooLong = errors.New("the test waited too long")
 
-// Context returns the test's own context with a deadline two minutes from now,
+// Context returns the test's own context with a deadline four minutes from now,
 // so that a test that waits for something that never happens fails instead of
 // hanging: everything that heeds the context returns, context.Cause says why,
 // and the test fails even if it ignores that.

@@ -1,0 +1,161 @@
+package eventqueue_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/pubsubnotify"
+)
+
+// What a program needs once: a pool, a notifier, a queue.
+func Example() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+
+	pool, err := pgstore.Open(ctx, "postgres://localhost/app", "app", 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pool.Close()
+	notifier, err := pubsubnotify.New(ctx, pubsubnotify.Config{
+		ProjectID: "my-project", Topic: "events-v2", Subscription: "events-v2-workers",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = notifier.Close() }()
+	store := pgstore.New(pool)
+	queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	handlers := eventqueue.NewHandlers()
+	greet := eventqueue.HandlerKey{Module: "WORKER", Name: "greet", Modifier: "_"}
+	if err := handlers.Register(greet, eventqueue.HandlerFunc(func(_ context.Context, run *eventqueue.Run) error {
+		fmt.Println("hello", string(run.Value))
+		return nil
+	}), eventqueue.Policy{}); err != nil {
+		log.Fatal(err)
+	}
+	worker, err := eventqueue.NewWorker(queue, store, notifier, handlers, eventqueue.WorkerConfig{Logger: zap.Must(zap.NewProduction())})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := worker.Run(ctx); err != nil { // until SIGTERM
+		log.Fatal(err)
+	}
+}
+
+var (
+	queue    *eventqueue.Queue
+	tenant   eventqueue.CanvasID
+	handlers *eventqueue.Handlers
+)
+
+// One event, due in five minutes by the database's clock.
+func ExampleQueue_Emit() {
+	id, err := queue.Emit(context.Background(), eventqueue.NewEvent{
+		Canvas: tenant, Module: "WORKER", Name: "remind", Modifier: "_",
+		Value: json.RawMessage(`{"cart": 17}`),
+		Delay: 5 * time.Minute,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("accepted as", id)
+}
+
+// A unit of work: the order and its events commit together, and the
+// notifications go out after the commit.
+func ExampleQueue_InTx() {
+	err := queue.InTx(context.Background(), func(ctx context.Context, tx *eventqueue.Tx) error {
+		if _, err := tx.Exec(ctx, `INSERT INTO orders (cart) VALUES ($1)`, 17); err != nil {
+			return err
+		}
+		_, err := tx.Emit(ctx, eventqueue.NewEvent{
+			Canvas: tenant, Module: "WORKER", Name: "order_placed", Modifier: "_", Value: json.RawMessage(`{"cart": 17}`),
+		})
+		return err
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// The same in a transaction that is yours. Without Notify the relay publishes.
+func ExampleQueue_EmitTx() {
+	place := func(ctx context.Context, tx pgx.Tx) error {
+		pending, err := queue.EmitTx(ctx, tx, eventqueue.NewEvent{
+			Canvas: tenant, Module: "WORKER", Name: "order_placed", Modifier: "_", Value: json.RawMessage(`{"cart": 17}`),
+		})
+		if err != nil {
+			return err
+		}
+		if err := tx.Commit(ctx); err != nil {
+			return err
+		}
+		return pending.Notify(ctx)
+	}
+	_ = place
+}
+
+var errUnknownCustomer = errors.New("unknown customer")
+
+// What a handler can answer.
+func ExampleHandlers_Register() {
+	charge := func(ctx context.Context, run *eventqueue.Run) error {
+		var order struct{ Customer string }
+		if err := json.Unmarshal(run.Value, &order); err != nil {
+			return eventqueue.Permanent(err) // no retry can mend it: FAILED
+		}
+		switch err := chargeCard(ctx, order.Customer); {
+		case errors.Is(err, errUnknownCustomer):
+			return eventqueue.Permanent(err)
+		case errors.Is(err, context.DeadlineExceeded):
+			return eventqueue.Snooze(time.Minute) // later, without using an attempt
+		default:
+			return err // nil completes, anything else is retried
+		}
+	}
+	retries := 5
+	err := handlers.Register(eventqueue.HandlerKey{Module: "WORKER", Name: "charge", Modifier: "_"},
+		eventqueue.HandlerFunc(charge),
+		eventqueue.Policy{Timeout: 30 * time.Second, MaxRetries: &retries, Backoff: eventqueue.Exponential(time.Second, time.Minute)})
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func chargeCard(context.Context, string) error { return nil }
+
+// A handler whose writes, follow-up events and completion commit together:
+// exactly once, whatever dies when.
+func ExampleRun_CompleteTx() {
+	ship := func(ctx context.Context, run *eventqueue.Run) error {
+		return run.CompleteTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
+			if _, err := tx.Exec(ctx, `UPDATE orders SET shipped = true WHERE id = $1`, string(run.Value)); err != nil {
+				return err
+			}
+			_, err := tx.Emit(ctx, eventqueue.NewEvent{
+				Canvas: run.Canvas, Module: "WORKER", Name: "shipped", Modifier: "_", Value: run.Value,
+			})
+			return err
+		})
+	}
+	if err := handlers.Register(eventqueue.HandlerKey{Module: "WORKER", Name: "ship", Modifier: "_"},
+		eventqueue.HandlerFunc(ship), eventqueue.Policy{}); err != nil {
+		log.Fatal(err)
+	}
+}

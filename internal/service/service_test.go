@@ -1,0 +1,128 @@
+package service_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/internal/service"
+	"eventsv2/test/testenv"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestTheConfigurationPageIsTheConfiguration(t *testing.T) {
+	t.Parallel()
+	const page, begin, end = "../../docs/configuration.md", "<!-- table -->\n", "<!-- end -->\n"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s lacks %q or %q", page, begin, end)
+	}
+	want := before + begin + service.Table() + end + after
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if want != string(text) {
+		t.Errorf("%s is not what Config says; run: make golden", page)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	config, err := service.Load(map[string]string{"DATABASE_URL": "x", "PUBSUB_EMULATOR_HOST": "h:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.LockTimeout != time.Minute || config.Concurrency != 100 || config.ProjectID != "local" || config.Port != 8080 {
+		t.Errorf("the defaults are %+v", config)
+	}
+	for variable, value := range map[string]string{
+		"LOCK_TIMEOUT": "soon", "WORKER_CONCURRENCY": "many", "PORT": "70000", "MAX_VALUE_BYTES": "-1",
+		"PUBSUB_CREATE": "perhaps", "RELAY_INTERVAL": "0s", "DATABASE_MAX_CONNS": "0",
+	} {
+		if _, err := service.Load(map[string]string{"DATABASE_URL": "x", variable: value}); err == nil || !strings.Contains(err.Error(), variable) {
+			t.Errorf("%s=%s: the error %v does not name it", variable, value, err)
+		}
+	}
+}
+
+func TestTheLogIsGoogles(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log, err := service.NewLogger("json", "debug", &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Debug("d")
+	log.Info("i")
+	log.Warn("w", zap.Duration("wait", 1500*time.Millisecond))
+	log.Error("e")
+	var severities []string
+	for line := range strings.Lines(out.String()) {
+		var entry struct{ Severity, Time, Message string }
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := time.Parse(time.RFC3339Nano, entry.Time); err != nil {
+			t.Error(err)
+		}
+		severities = append(severities, entry.Severity+" "+entry.Message)
+	}
+	if got := strings.Join(severities, ", "); got != "DEBUG d, INFO i, WARNING w, ERROR e" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(testenv.Context(t))
+	ready := errors.New("no database")
+	address := make(chan net.Addr, 1)
+	served := make(chan error, 1)
+	go func() {
+		served <- service.ServeHealth(ctx, 0, func(context.Context) error { return ready }, zap.NewNop(),
+			func(a net.Addr) { address <- a })
+	}()
+	_, port, err := net.SplitHostPort((<-address).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/": 404} {
+		response, err := client.Get("http://127.0.0.1:" + port + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s answers %d, want %d", path, response.StatusCode, want)
+		}
+		if strings.Contains(string(body), "database") {
+			t.Errorf("%s tells strangers: %s", path, body)
+		}
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
