@@ -24,7 +24,9 @@ CREATE TABLE events_v2 (
     -- owed, and the relay publishes it.
     notified_at timestamptz,
 
-    CONSTRAINT events_v2_pkey PRIMARY KEY (id)
+    CONSTRAINT events_v2_pkey PRIMARY KEY (id),
+    -- I15: one row that nobody can read would fail the claim of a whole batch.
+    CONSTRAINT events_v2_times CHECK (isfinite(delay_until) AND isfinite(enqueued_at))
 )
 -- Room on every page for the claim's new row version (a HOT update: locked_at
 -- and attempts are in no index), and an autovacuum that follows a queue, where
