@@ -22,23 +22,28 @@ import (
 func Example() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	if err := program(ctx); err != nil {
+		log.Print(err)
+	}
+}
 
+func program(ctx context.Context) error {
 	pool, err := pgstore.Open(ctx, "postgres://localhost/app", "app", 0)
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	defer pool.Close()
 	notifier, err := pubsubnotify.New(ctx, pubsubnotify.Config{
 		ProjectID: "my-project", Topic: "events-v2", Subscription: "events-v2-workers",
 	})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	defer func() { _ = notifier.Close() }()
 	store := pgstore.New(pool)
 	queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 
 	handlers := eventqueue.NewHandlers()
@@ -47,15 +52,13 @@ func Example() {
 		fmt.Println("hello", string(run.Value))
 		return nil
 	}), eventqueue.Policy{}); err != nil {
-		log.Fatal(err)
+		return err
 	}
 	worker, err := eventqueue.NewWorker(queue, store, notifier, handlers, eventqueue.WorkerConfig{Logger: zap.Must(zap.NewProduction())})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
-	if err := worker.Run(ctx); err != nil { // until SIGTERM
-		log.Fatal(err)
-	}
+	return worker.Run(ctx) // until SIGTERM
 }
 
 var (

@@ -80,10 +80,10 @@ func (e *emitted) add(ids []eventqueue.EventID) {
 
 func (a *app) reportEmitted(e emitted) error {
 	return a.write(e, func(w io.Writer) {
-		switch {
-		case e.Count == 0:
+		switch e.Count {
+		case 0:
 			_, _ = fmt.Fprintln(w, "emitted 0 events")
-		case e.Count == 1:
+		case 1:
 			_, _ = fmt.Fprintf(w, "emitted 1 event: id %s\n", e.FirstID)
 		default:
 			_, _ = fmt.Fprintf(w, "emitted %d events: ids %s to %s\n", e.Count, e.FirstID, e.LastID)

@@ -154,10 +154,10 @@ func TestShowAsJSON(t *testing.T) {
 	}
 }
 
-func TestShowAnInfiniteDelay(t *testing.T) {
+func TestShowADelayBeyondAllCalendars(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
-	c.exec(`INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until) VALUES ($1, 'm', 'n', '_', '1', 'infinity'), ($1, 'm', 'n', '_', '1', '-infinity')`, canvasA)
+	c.exec(`INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until) VALUES ($1, 'm', 'n', '_', '1', '294276-01-01'), ($1, 'm', 'n', '_', '1', '4713-01-01 BC')`, canvasA)
 	c.run("show", "1").is(exitOK, "9999-12-31", "")
 	c.run("show", "2").is(exitOK, "waiting", "")
 	c.run("ls").is(exitOK, "delayed", "")

@@ -104,7 +104,7 @@ func TestEveryCommandsHelpNamesTheExitStatuses(t *testing.T) {
 	t.Parallel()
 	for _, path := range commandPaths() {
 		var out, stderr bytes.Buffer
-		args := append(strings.Fields(path)[1:], "--help")
+		args := strings.Fields(path + " --help")[1:]
 		if status := run(t.Context(), args, nil, strings.NewReader(""), &out, &stderr); status != exitOK {
 			t.Errorf("%s --help: exit status %d, %s", path, status, &stderr)
 		}

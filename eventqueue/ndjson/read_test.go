@@ -94,7 +94,7 @@ func TestMistakesNameLineAndField(t *testing.T) {
 		{"cut off", `{"canvas_id":"x"`, "", "is not JSON"},
 		{"two objects", line("1", "") + line("2", ""), "", "is not JSON"},
 		{"no object", `[1]`, "", "no object"},
-		{"unknown key", line("1", `,"delay_untill":"x"`), "delay_untill", "not a key"},
+		{"unknown key", line("1", `,"delay_untli":"x"`), "delay_untli", "not a key"},
 		{"other spelling", strings.Replace(line("1", ""), "name", "Name", 1), "Name", "not a key"},
 		{"key twice", line("1", `,"value":2`), "value", "twice"},
 		{"no value", strings.Replace(line("1", ""), `,"value":1`, "", 1), "value", "missing"},
@@ -156,7 +156,7 @@ func TestErrorsOfOthers(t *testing.T) {
 	calls := 0
 	yield := func(int, eventqueue.NewEvent) error { calls++; return stop }
 	text := line("1", "") + "\n" + line("2", "") + "\n"
-	if err := ndjson.Read(strings.NewReader(text), "x", eventqueue.Limits{}, yield); err != stop || calls != 1 {
+	if err := ndjson.Read(strings.NewReader(text), "x", eventqueue.Limits{}, yield); !errors.Is(err, stop) || calls != 1 {
 		t.Errorf("yield's error: got %v after %d calls, want it as it is after 1", err, calls)
 	}
 	broken := io.MultiReader(strings.NewReader("\n"), iotest.ErrReader(stop))

@@ -79,7 +79,7 @@ const stateSQL = `
     END`
 
 // eventsSQL shows every event with its state. Whoever writes rows by SQL can
-// write an infinite delay; it is shown as the farthest time that can be printed.
+// write a delay_until of any year; it is shown as the farthest time that JSON has.
 const eventsSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now

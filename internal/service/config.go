@@ -50,6 +50,9 @@ type Config struct {
 // every variable that makes no sense.
 func Load(environment map[string]string) (Config, error) {
 	var c Config
+	if environment == nil {
+		environment = map[string]string{} // nil would mean this process's own to the library
+	}
 	if err := env.ParseWithOptions(&c, env.Options{Environment: environment}); err != nil {
 		return c, fmt.Errorf("configuration: %w", clean(err))
 	}

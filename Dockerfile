@@ -1,0 +1,41 @@
+# The programs of Events V2 in one image: /worker (default), /cron and /eventctl.
+#
+#   docker build -t eventsv2 .
+#   docker run --rm -e DATABASE_URL=… eventsv2                    # the worker
+#   docker run --rm --entrypoint /eventctl eventsv2 --help
+#
+# It needs nothing of BuildKit, so that every builder can build it. GO_IMAGE may
+# name any image with Go and CA certificates; test/images/ makes one from the
+# machine's own toolchain where none can be pulled.
+ARG GO_IMAGE=golang:1.26
+
+FROM ${GO_IMAGE} AS build
+# Where modules come from, for networks that have a proxy of their own.
+ARG GOPROXY
+WORKDIR /src
+# The modules change less often than the code, so they get a layer of their own.
+# It holds those that only tests need, too; if one of them cannot be had, that is
+# not the image's problem, and the build below says so if it is.
+COPY go.mod go.sum ./
+RUN go mod download || echo "not every module was to be had; going on"
+COPY . .
+# The build cache would only make the layer large: no later build can use it.
+# timetzdata: cron definitions name time zones, and an empty image has none.
+RUN CGO_ENABLED=0 go build -buildvcs=false -trimpath -tags timetzdata -ldflags '-s -w' \
+    -o /out/ ./cmd/worker ./cmd/cron ./cmd/eventctl \
+ && go clean -cache
+
+FROM scratch
+ARG VERSION=dev
+LABEL org.opencontainers.image.title="eventsv2" \
+      org.opencontainers.image.description="Durable background events on Postgres, with Google Cloud Pub/Sub as a doorbell" \
+      org.opencontainers.image.version="${VERSION}"
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /out/ /
+# Not root, and no name for it: an empty image has no list of users.
+USER 65532:65532
+# What PORT is unless the environment says otherwise.
+ENV PORT=8080
+EXPOSE 8080
+# exec form: the program is process 1 and gets SIGTERM itself.
+ENTRYPOINT ["/worker"]

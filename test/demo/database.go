@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/eventqueue"
+	"eventsv2/migrations"
+)
+
+// createDatabase makes a database for this demo alone beside the one that the
+// URL names, applies the schema and returns its URL. drop removes it with
+// whoever is connected; it is nil when there is an error.
+func createDatabase(ctx context.Context, clusterURL string) (databaseURL string, drop func(context.Context) error, err error) {
+	name := fmt.Sprintf("eventsv2_demo_%d_%s", os.Getpid(), strings.ToLower(rand.Text()[:10]))
+	if databaseURL, err = withDatabase(clusterURL, name); err != nil {
+		return "", nil, err
+	}
+	quoted := pgx.Identifier{name}.Sanitize()
+	if err := execute(ctx, clusterURL, "CREATE DATABASE "+quoted); err != nil {
+		return "", nil, fmt.Errorf("make a database for the demo: %w", err)
+	}
+	drop = func(ctx context.Context) error {
+		if err := execute(ctx, clusterURL, "DROP DATABASE IF EXISTS "+quoted+" WITH (FORCE)"); err != nil {
+			return fmt.Errorf("drop the demo's database %s: %w", name, err)
+		}
+		return nil
+	}
+	if _, err := migrations.Up(ctx, databaseURL); err != nil {
+		return "", nil, errors.Join(err, drop(context.WithoutCancel(ctx)))
+	}
+	return databaseURL, drop, nil
+}
+
+// withDatabase puts another database into a URL or a list of keywords.
+func withDatabase(from, name string) (string, error) {
+	if !strings.Contains(from, "://") {
+		return from + " dbname=" + name, nil // the last of several counts
+	}
+	u, err := url.Parse(from)
+	if err != nil {
+		// The library's error would print the URL with its password.
+		return "", errors.New("DATABASE_URL cannot be read: percent-encode the special characters of its user and password")
+	}
+	query := u.Query()
+	query.Del("dbname")
+	query.Del("database")
+	u.Path, u.RawPath, u.RawQuery = "/"+name, "", query.Encode()
+	return u.String(), nil
+}
+
+func execute(ctx context.Context, databaseURL, sql string) (err error) {
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	_, err = conn.Exec(ctx, sql)
+	return err
+}
+
+// counts is how far the queue is.
+type counts struct {
+	waiting int // rows of events_v2
+	ended   int // rows of event_log
+}
+
+const countSQL = `
+SELECT (SELECT count(*) FROM events_v2), (SELECT count(*) FROM event_log)`
+
+func countEvents(ctx context.Context, pool *pgxpool.Pool) (c counts, err error) {
+	if err := pool.QueryRow(ctx, countSQL).Scan(&c.waiting, &c.ended); err != nil {
+		return c, fmt.Errorf("count the events: %w", err)
+	}
+	return c, nil
+}
+
+const countEndedSQL = `
+SELECT count(*)
+  FROM event_log
+ WHERE id = ANY ($1::bigint[])`
+
+// countEnded counts those of the events that have ended.
+func countEnded(ctx context.Context, pool *pgxpool.Pool, ids []eventqueue.EventID) (n int, err error) {
+	if err := pool.QueryRow(ctx, countEndedSQL, ids).Scan(&n); err != nil {
+		return 0, fmt.Errorf("count the events that have ended: %w", err)
+	}
+	return n, nil
+}
+
+// ending is a row of event_log.
+type ending struct {
+	status string
+	digest digest // of the value
+}
+
+// digest is the SHA-256 of a value.
+type digest [sha256.Size]byte
+
+const endingsSQL = `
+SELECT id, status::text, sha256(convert_to(value, 'UTF8'))
+  FROM event_log`
+
+func endings(ctx context.Context, pool *pgxpool.Pool) (map[eventqueue.EventID]ending, error) {
+	rows, err := pool.Query(ctx, endingsSQL)
+	if err != nil {
+		return nil, fmt.Errorf("read event_log: %w", err)
+	}
+	ended := make(map[eventqueue.EventID]ending)
+	var (
+		id     eventqueue.EventID
+		status string
+		sum    []byte
+	)
+	_, err = pgx.ForEachRow(rows, []any{&id, &status, &sum}, func() error {
+		ended[id] = ending{status, digest(sum)}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read event_log: %w", err)
+	}
+	return ended, nil
+}

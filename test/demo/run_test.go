@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// e2eLimit is generous: it covers compiling both programs on a busy machine.
+const e2eLimit = 6 * time.Minute
+
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), e2eLimit)
+	defer cancel()
+	const events = 40
+	var stdout, stderr strings.Builder
+	status := run(ctx, []string{"-notifier", doorbellMemory, "-input", smallInput(t, events)}, &stdout, &stderr)
+	if status != exitOK {
+		t.Fatalf("exit status %d\n%s\n%s", status, stdout.String(), stderr.String())
+	}
+	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
+	last := regexp.MustCompile(fmt.Sprintf(`^demo: emitted=%d completed=%d failed=0 lost=0 duplicates=\d+ seconds=\d+\.\d$`, events, events))
+	if !last.MatchString(lines[len(lines)-1]) {
+		t.Errorf("the last line is %q, want %s", lines[len(lines)-1], last)
+	}
+	for _, want := range []string{"paused ", "unpaused ", "kill -9 worker-", "on purpose", "byte for byte"} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("the story does not tell %q:\n%s", want, stdout.String())
+		}
+	}
+}
+
+func TestStoppedDemo(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	// The first line is printed before anything is started.
+	out := &stopper{stop: cancel}
+	var stderr strings.Builder
+	status := run(ctx, []string{"-notifier", doorbellMemory, "-input", smallInput(t, 2)}, out, &stderr)
+	if status != exitStopped || !strings.Contains(out.String(), "stopped by a signal") || stderr.Len() > 0 {
+		t.Errorf("exit status %d\n%s\n%s", status, out, stderr.String())
+	}
+}
+
+// stopper ends a context as soon as something is printed.
+type stopper struct {
+	strings.Builder
+	stop context.CancelFunc
+}
+
+func (s *stopper) Write(p []byte) (int, error) {
+	s.stop()
+	return s.Builder.Write(p)
+}
+
+// smallInput makes a file with a number of events of three handlers.
+func smallInput(t *testing.T, events int) string {
+	t.Helper()
+	var text strings.Builder
+	for i := range events {
+		fmt.Fprintf(&text, `{"canvas_id":"7f0c2a4e-5b1d-4c8e-9a36-2d1f0e4b8c71","module":"WORKER","name":"händler %d","modifier":"_","value":{ "n" : %d.0e0,"x":"\u00e9"}}`+"\n", i%3, i)
+	}
+	path := filepath.Join(t.TempDir(), "small.ndjson")
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

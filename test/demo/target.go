@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"path"
+	"strconv"
+	"sync"
+	"time"
+
+	"eventsv2/eventqueue"
+)
+
+// refusalMark stands in values that the target refuses for good.
+const refusalMark = `"refuse_in_demo"`
+
+// failEvery: the target answers one of so many events with an error the first
+// time.
+const failEvery = 8
+
+// workTakes is how long the target pretends to work on an event.
+const workTakes = 5 * time.Millisecond
+
+// target is the web server that all events are posted to. The last part of the
+// path is the name of the worker that asks.
+type target struct {
+	refusals bool
+	gate     *gate
+
+	mu       sync.Mutex
+	seen     map[eventqueue.EventID]sighting
+	tripped  map[eventqueue.EventID]bool // were answered with an error on purpose
+	refused  int
+	handlers map[string]int // events done, by the name of their handler
+
+	server   *http.Server
+	served   chan struct{} // closed when the server has ended
+	listener net.Listener
+}
+
+// startTarget listens on the loopback interface.
+func startTarget(refusals bool) (*target, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for events: %w", err)
+	}
+	t := &target{
+		refusals: refusals,
+		gate:     newGate(),
+		seen:     make(map[eventqueue.EventID]sighting),
+		tripped:  make(map[eventqueue.EventID]bool),
+		handlers: make(map[string]int),
+		served:   make(chan struct{}),
+		listener: listener,
+	}
+	t.server = &http.Server{Handler: t, ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		defer close(t.served)
+		_ = t.server.Serve(listener) // always an error: that of Close
+	}()
+	return t, nil
+}
+
+func (t *target) url() string { return "http://" + t.listener.Addr().String() }
+
+// stop ends the server and what it is working on.
+func (t *target) stop(context.Context) error {
+	err := t.server.Close()
+	<-t.served
+	return err
+}
+
+// ServeHTTP takes one event.
+func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id, err := strconv.ParseInt(r.Header.Get("ce-id"), 10, 64)
+	if err != nil {
+		http.Error(w, "ce-id is not the id of an event", http.StatusBadRequest)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the worker is gone, and nobody reads an answer
+	}
+	event := eventqueue.EventID(id)
+	status := t.decide(event, body)
+	if status == http.StatusOK && !t.work(r, event) {
+		return
+	}
+	if status != http.StatusOK {
+		http.Error(w, http.StatusText(status)+", on purpose", status)
+		return
+	}
+	w.WriteHeader(status)
+}
+
+// decide notes what came and chooses the answer, by the id alone but for the
+// events that are refused for good.
+func (t *target) decide(id eventqueue.EventID, body []byte) (status int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sum := digest(sha256.Sum256(body))
+	saw, again := t.seen[id]
+	if again && saw.digest != sum {
+		saw.differs = true
+	}
+	saw.digest = sum
+	saw.runs++
+	t.seen[id] = saw
+	switch {
+	case t.refusals && bytes.Contains(body, []byte(refusalMark)):
+		t.refused++
+		return http.StatusUnprocessableEntity
+	case id%failEvery == 3 && !t.tripped[id]:
+		t.tripped[id] = true
+		return http.StatusInternalServerError
+	default:
+		return http.StatusOK
+	}
+}
+
+// work does an event. It returns false when the worker that asked is gone. While
+// the gate is closed nothing is answered: every second event waits before it is
+// done, the others after, as it may happen when a worker dies.
+func (t *target) work(r *http.Request, id eventqueue.EventID) bool {
+	held, doFirst := t.gate.enter(path.Base(r.URL.Path), id)
+	if doFirst {
+		t.did(r, id)
+	}
+	if held != nil {
+		select {
+		case <-held:
+		case <-r.Context().Done():
+			return false
+		}
+	}
+	timer := time.NewTimer(workTakes)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.Context().Done():
+		return false
+	}
+	if !doFirst {
+		t.did(r, id)
+	}
+	return true
+}
+
+func (t *target) did(r *http.Request, id eventqueue.EventID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	saw := t.seen[id]
+	saw.done++
+	t.seen[id] = saw
+	t.handlers[r.Header.Get("ce-name")]++
+}
+
+// sightings is a copy of what was seen of each event.
+func (t *target) sightings() map[eventqueue.EventID]sighting {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.seen)
+}
+
+// runs is how many requests there were for these events.
+func (t *target) runs(ids []eventqueue.EventID) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := 0
+	for _, id := range ids {
+		n += t.seen[id].runs
+	}
+	return n
+}
+
+// tally is what the target has to tell at the end.
+type tally struct {
+	handlers map[string]int
+	tripped  int
+	refused  int
+}
+
+func (t *target) tally() tally {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return tally{maps.Clone(t.handlers), len(t.tripped), t.refused}
+}
