@@ -20,7 +20,7 @@ demo: services ## run a real queue on this machine for half a minute; INPUT=file
 
 .PHONY: test
 test: services ## everything, on real Postgres and the Pub/Sub emulator
-	@go run ./test/withservices -- go test -race -shuffle=on -timeout 15m ./...
+	@go run ./test/withservices -- go test -race -shuffle=on -timeout 30m ./...
 
 .PHONY: build
 build: ## static binaries of worker, cron and eventctl in bin/

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"go.uber.org/zap"
@@ -90,7 +89,7 @@ func (c *Checker) Run(ctx context.Context) error {
 			// Another checker is at work on them.
 			failures, wait = 0, c.config.Backoff(1)
 		default:
-			failures, wait = 0, untilNext(result.Now, c.config.Interval)
+			failures, wait = 0, c.untilNext(result.Now)
 		}
 		if !sleep(ctx, wait) {
 			return nil
@@ -174,10 +173,11 @@ func (p *pass) flush(ctx context.Context) error {
 
 // untilNext is the time from now to just after the next multiple of the
 // interval. The jitter keeps several checkers from asking in the same instant.
-func untilNext(now time.Time, interval time.Duration) time.Duration {
-	const jitter = 200 * time.Millisecond
+func (c *Checker) untilNext(now time.Time) time.Duration {
+	const most = 200 * time.Millisecond
+	interval := c.config.Interval
 	next := now.Truncate(interval).Add(interval)
-	return next.Sub(now) + rand.N(jitter)
+	return next.Sub(now) + c.config.Jitter(most)
 }
 
 // sleep waits for d, and tells whether ctx is still alive then.

@@ -2,6 +2,7 @@ package cronchecker
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"go.uber.org/zap"
@@ -24,6 +25,10 @@ type Config struct {
 	// eventqueue.Exponential(1 s, 30 s), which has jitter.
 	Backoff eventqueue.Backoff
 
+	// Jitter returns a random duration below its argument, which is positive.
+	// Default (nil): rand.N. A simulation makes it repeatable.
+	Jitter func(time.Duration) time.Duration
+
 	// Logger gets an error per definition that cannot be read, a warning per
 	// failed pass, and debug lines. Default (nil): none.
 	Logger *zap.Logger
@@ -35,6 +40,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.PassTimeout == 0 {
 		c.PassTimeout = time.Minute
+	}
+	if c.Jitter == nil {
+		c.Jitter = rand.N[time.Duration]
 	}
 	if c.Backoff == nil {
 		c.Backoff = eventqueue.Exponential(time.Second, 30*time.Second)

@@ -74,8 +74,10 @@ func (w *Worker) finish(ctx context.Context) {
 // that are under way: a statement for many costs little more than one for few.
 func (w *Worker) collect(first finished) []finished {
 	batch := append(make([]finished, 0, len(w.ends)+1), first)
-	var linger <-chan time.Time
+	linger := time.NewTimer(finishLinger)
+	defer linger.Stop()
 	for len(batch) < finishBatch {
+		more := w.runs.count() > 0 // before looking: an end is handed in before its run is off the count
 		select {
 		case f, ok := <-w.ends:
 			if !ok {
@@ -85,11 +87,8 @@ func (w *Worker) collect(first finished) []finished {
 			continue
 		default:
 		}
-		if w.runs.count() == 0 {
+		if !more {
 			return batch
-		}
-		if linger == nil {
-			linger = time.After(finishLinger)
 		}
 		select {
 		case f, ok := <-w.ends:
@@ -97,7 +96,7 @@ func (w *Worker) collect(first finished) []finished {
 				return batch
 			}
 			batch = append(batch, f)
-		case <-linger:
+		case <-linger.C:
 			return batch
 		}
 	}
@@ -114,7 +113,7 @@ func (w *Worker) writeEnds(ctx context.Context, batch []finished) {
 			ends = append(ends, f.end)
 		}
 	}
-	wait := newFailureWait()
+	wait := newFailureWait(w.config.Jitter)
 	for {
 		written, err := w.writeOnce(ctx, ends)
 		switch {

@@ -13,27 +13,45 @@ import (
 // together in the next one.
 //
 // A failure is never the emitter's: the rows become owed and the relay
-// publishes them. After a failure nobody waits for the broker for a while
-// (closedUntil), so that emit keeps its latency while Pub/Sub is down.
+// publishes them. After a failure nobody waits for the broker until it has
+// answered a probe, so that emit keeps its latency while Pub/Sub is down.
 type publisher struct {
 	notifier Publisher
 	owe      func(ctx context.Context, ids []EventID) error
 	timeout  time.Duration // of one request
-	rest     time.Duration // after a failure
+	rest     time.Duration // between two probes
 	log      *zap.Logger
 
-	mu          sync.Mutex
-	waiting     []Notification
-	done        chan struct{} // closed when the waiting batch has been dealt with
-	idle        chan struct{} // closed when the goroutine in flush ends; nil when there is none
-	closedUntil time.Time
+	mu      sync.Mutex
+	waiting []Notification
+	done    chan struct{} // closed when the waiting batch has been dealt with
+	idle    chan struct{} // closed when the goroutine in flush ends; nil when there is none
+	down    bool          // the last request failed
+	probeAt time.Time     // when down: not before then
 }
 
-// open tells whether the broker is believed to be reachable.
-func (p *publisher) open() bool {
+// up tells whether the broker is believed to be reachable.
+func (p *publisher) up() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !time.Now().Before(p.closedUntil)
+	return !p.down
+}
+
+// probe finds out, without making anybody wait, whether a broker that was down
+// answers again. The notification's row is owed and stays so: it may be
+// published twice.
+func (p *publisher) probe(ctx context.Context, n Notification) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.down || p.idle != nil || time.Now().Before(p.probeAt) {
+		return
+	}
+	p.idle = make(chan struct{})
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		_ = p.request(ctx, []Notification{n}) // it has noted the result
+		p.flush(ctx)
+	}()
 }
 
 // publish hands the notifications to the next requests and waits until they
@@ -81,7 +99,7 @@ func (p *publisher) flush(ctx context.Context) {
 func (p *publisher) send(ctx context.Context, batch []Notification) {
 	for len(batch) > 0 {
 		n := min(len(batch), MaxPublish)
-		if !p.open() {
+		if !p.up() {
 			p.oweAll(ctx, batch)
 			return
 		}
@@ -95,16 +113,24 @@ func (p *publisher) send(ctx context.Context, batch []Notification) {
 // sendOne publishes at most MaxPublish notifications, or marks them as owed and
 // returns why.
 func (p *publisher) sendOne(ctx context.Context, batch []Notification) error {
-	requestCtx, cancel := context.WithTimeout(ctx, p.timeout)
-	defer cancel()
-	err := p.notifier.Publish(requestCtx, batch)
-	if err == nil {
-		return nil
+	err := p.request(ctx, batch)
+	if err != nil {
+		p.oweAll(ctx, batch)
 	}
+	return err
+}
+
+// request publishes and notes whether the broker is up.
+func (p *publisher) request(ctx context.Context, batch []Notification) error {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	err := p.notifier.Publish(ctx, batch)
 	p.mu.Lock()
-	p.closedUntil = time.Now().Add(p.rest)
-	p.mu.Unlock()
-	p.oweAll(ctx, batch)
+	defer p.mu.Unlock()
+	p.down = err != nil
+	if p.down {
+		p.probeAt = time.Now().Add(p.rest)
+	}
 	return err
 }
 

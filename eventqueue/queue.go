@@ -75,8 +75,9 @@ type QueueConfig struct {
 	// PublishTimeout bounds one request to the notifier. Default (0): 2 s.
 	PublishTimeout time.Duration
 
-	// PublishRest is how long nobody waits for the notifier after a request
-	// failed; the rows are owed from the start then. Default (0): 5 s.
+	// PublishRest is the time between two probes of a notifier that failed; until
+	// one succeeds no emit waits for it, and the rows are owed from the start.
+	// Default (0): 5 s.
 	PublishRest time.Duration
 
 	// Logger gets a warning when publishing fails. Default (nil): none.
@@ -171,6 +172,7 @@ func (q *Queue) EmitMany(ctx context.Context, events []NewEvent) ([]EventID, err
 		return nil, fmt.Errorf("emit %d events: %w", len(events), err)
 	}
 	q.publisher.publish(ctx, announced(ctx, events, inserted))
+	q.publisher.probe(ctx, Notification{Event: inserted[0].ID, Canvas: events[0].Canvas})
 	return eventIDs(inserted), nil
 }
 
@@ -180,6 +182,7 @@ type Tx struct {
 	DB
 	queue     *Queue
 	announced []Notification
+	first     *Notification // of an event emitted in it
 }
 
 // Emit writes events in the transaction and returns their ids in the order
@@ -197,6 +200,7 @@ func (tx *Tx) Emit(ctx context.Context, events ...NewEvent) ([]EventID, error) {
 		return nil, fmt.Errorf("emit %d events in a transaction: %w", len(events), err)
 	}
 	tx.announced = append(tx.announced, announced(ctx, events, inserted)...)
+	tx.first = &Notification{Event: inserted[0].ID, Canvas: events[0].Canvas}
 	return eventIDs(inserted), nil
 }
 
@@ -213,6 +217,9 @@ func (q *Queue) InTx(ctx context.Context, f func(ctx context.Context, tx *Tx) er
 		return err
 	}
 	q.publisher.publish(ctx, tx.announced)
+	if tx.first != nil {
+		q.publisher.probe(ctx, *tx.first)
+	}
 	return nil
 }
 
@@ -273,7 +280,7 @@ func (q *Queue) emitOwed(events []NewEvent, kind string, insert func() ([]Insert
 // announce is AnnounceSelf unless the notifier is known to be down: then nobody
 // waits for it.
 func (q *Queue) announce() Announce {
-	if q.publisher.open() {
+	if q.publisher.up() {
 		return AnnounceSelf
 	}
 	return AnnounceLater

@@ -2,7 +2,6 @@ package eventqueue
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,7 +20,7 @@ const (
 // receive pulls notifications for free slots and looks at their events, until
 // ctx ends. Two of these run at once.
 func (w *Worker) receive(ctx, work context.Context) {
-	wait := newFailureWait()
+	wait := newFailureWait(w.config.Jitter)
 	for {
 		n, err := w.slots.take(ctx, w.config.ClaimBatch)
 		if err != nil {
@@ -119,11 +118,11 @@ func (w *Worker) lookAgain(label machine.Label, facts *machine.Facts) time.Durat
 	case machine.DelayNotYet:
 		return facts.Delay
 	case machine.IsLocked:
-		return facts.LockRemaining + rand.N(claimFailedDelay)
+		return facts.LockRemaining + w.config.Jitter(claimFailedDelay)
 	case machine.HandlerUnknown:
 		return w.config.UnknownDelay
 	default:
-		return claimFailedDelay + rand.N(claimFailedDelay)
+		return claimFailedDelay + w.config.Jitter(claimFailedDelay)
 	}
 }
 
@@ -167,15 +166,20 @@ func (w *Worker) giveBack(deliveries []Delivery, after time.Duration) {
 }
 
 // failureWait grows from failure to failure, with jitter.
-type failureWait struct{ next time.Duration }
+type failureWait struct {
+	next   time.Duration
+	jitter func(time.Duration) time.Duration
+}
 
-func newFailureWait() *failureWait { return &failureWait{minFailureWait} }
+func newFailureWait(jitter func(time.Duration) time.Duration) *failureWait {
+	return &failureWait{minFailureWait, jitter}
+}
 
 func (f *failureWait) reset() { f.next = minFailureWait }
 
 // pause waits, or less when ctx ends.
 func (f *failureWait) pause(ctx context.Context) {
-	timer := time.NewTimer(f.next/2 + rand.N(f.next))
+	timer := time.NewTimer(f.next/2 + f.jitter(f.next))
 	defer timer.Stop()
 	f.next = min(2*f.next, maxFailureWait)
 	select {

@@ -53,6 +53,10 @@ type RelayConfig struct {
 	// PublishTimeout bounds one request to the notifier. Default (0): 10 s.
 	PublishTimeout time.Duration
 
+	// Jitter returns a random duration below its argument, which is positive.
+	// Default (nil): rand.N. A simulation makes it repeatable.
+	Jitter func(time.Duration) time.Duration
+
 	// Logger gets an info line when something was published, and a warning when
 	// that failed. Default (nil): none.
 	Logger *zap.Logger
@@ -64,6 +68,9 @@ func (c RelayConfig) withDefaults() RelayConfig {
 	setDefault(&c.LockTimeout, time.Minute)
 	setDefault(&c.PerSecond, 20_000)
 	setDefault(&c.PublishTimeout, 10*time.Second)
+	if c.Jitter == nil {
+		c.Jitter = rand.N[time.Duration]
+	}
 	if c.Logger == nil {
 		c.Logger = zap.NewNop()
 	}
@@ -143,7 +150,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	}()
 	defer func() { <-listening }()
 
-	wait := newFailureWait()
+	wait := newFailureWait(r.config.Jitter)
 	sweep := true
 	for ctx.Err() == nil {
 		done, err := r.pass(ctx, sweep)
@@ -164,7 +171,7 @@ func (r *Relay) Run(ctx context.Context) error {
 // idle waits for the timer, with jitter, or for a wake-up. It tells whether it
 // was the timer.
 func (r *Relay) idle(ctx context.Context, woken <-chan struct{}) (timer bool) {
-	t := time.NewTimer(r.config.Interval*9/10 + rand.N(r.config.Interval/5+1))
+	t := time.NewTimer(r.config.Interval*9/10 + r.config.Jitter(r.config.Interval/5+1))
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -237,7 +244,7 @@ func (r *Relay) publish(ctx context.Context, notifications []Notification) error
 // listen keeps the wake-up line open. Without it the relay still works, on its
 // timer.
 func (r *Relay) listen(ctx context.Context, wake func()) {
-	wait := newFailureWait()
+	wait := newFailureWait(r.config.Jitter)
 	for {
 		began := time.Now()
 		err := r.store.Listen(ctx, wake)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,6 +51,10 @@ type WorkerConfig struct {
 	// handlers cannot keep it waiting. Default (nil): the worker's store.
 	Heartbeats ClaimStore
 
+	// Jitter returns a random duration below its argument, which is positive.
+	// Default (nil): rand.N. A simulation makes it repeatable.
+	Jitter func(time.Duration) time.Duration
+
 	// Observe is told every outcome, from many goroutines; it must return fast.
 	// Default (nil): nobody is told.
 	Observe func(Outcome)
@@ -67,6 +72,9 @@ func (c WorkerConfig) withDefaults() WorkerConfig {
 	setDefault(&c.Lease, time.Minute)
 	setDefault(&c.GracePeriod, 8*time.Second)
 	setDefault(&c.UnknownDelay, time.Minute)
+	if c.Jitter == nil {
+		c.Jitter = rand.N[time.Duration]
+	}
 	if c.Observe == nil {
 		c.Observe = func(Outcome) {}
 	}

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -24,32 +22,17 @@ func run(ctx context.Context, args []string, environment map[string]string, stdo
 		Long: "cron emits one event for each slot of each cron definition (see eventctl cron), and relays the\n" +
 			"notifications that are owed. Run at least one; any number may run. It is configured by its\n" +
 			"environment (docs/configuration.md).",
-		Args:          cobra.NoArgs,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return work(cmd.Context(), environment, stderr, nil)
+			return work(cmd.Context(), environment, stderr)
 		},
 	}
-	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	if err := root.ExecuteContext(ctx); err != nil {
-		_, _ = fmt.Fprintln(stderr, "cron:", err) // nowhere else to say it
-		return 1
-	}
-	return 0
+	return service.Execute(ctx, root, args, stdout, stderr)
 }
 
-// work runs the relay and the cron checker until ctx ends. listening is told
-// the address of the health endpoints.
-func work(ctx context.Context, environment map[string]string, logs io.Writer, listening func(net.Addr)) (err error) {
-	config, err := service.Load(environment)
-	if err != nil {
-		return err
-	}
-	log, err := service.NewLogger(config.LogStyle, config.LogLevel, logs)
+// work runs the relay and the cron checker until ctx ends.
+func work(ctx context.Context, environment map[string]string, logs io.Writer) (err error) {
+	config, log, err := service.Setup(environment, logs)
 	if err != nil {
 		return err
 	}
@@ -72,7 +55,7 @@ func work(ctx context.Context, environment map[string]string, logs io.Writer, li
 	if err != nil {
 		return err
 	}
-	return service.RunWithHealth(ctx, config.Port, resources.Ready, log, listening, func(ctx context.Context) error {
+	return service.RunWithHealth(ctx, config.Port, resources.Ready, log, func(ctx context.Context) error {
 		log.Info("cron started", zap.Duration("relay_interval", config.RelayInterval))
 		defer log.Info("cron stopped")
 		group, ctx := errgroup.WithContext(ctx)

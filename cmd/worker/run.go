@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -19,15 +18,7 @@ import (
 
 // run is the program without its process: it returns the exit status.
 func run(ctx context.Context, args []string, environment map[string]string, stdout, stderr io.Writer) int {
-	root := command(environment, stderr)
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	if err := root.ExecuteContext(ctx); err != nil {
-		_, _ = fmt.Fprintln(stderr, "worker:", err) // nowhere else to say it
-		return 1
-	}
-	return 0
+	return service.Execute(ctx, command(environment, stderr), args, stdout, stderr)
 }
 
 func command(environment map[string]string, logs io.Writer) *cobra.Command {
@@ -37,14 +28,11 @@ func command(environment map[string]string, logs io.Writer) *cobra.Command {
 		Long: "worker pulls notifications, claims their events in Postgres and posts each event to the HTTP target\n" +
 			"that HANDLERS_FILE names for its handler. It is configured by its environment (docs/configuration.md).\n" +
 			"SIGTERM stops it: running events may finish, the others go back unharmed.",
-		Args:          cobra.NoArgs,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return work(cmd.Context(), environment, logs, nil)
+			return work(cmd.Context(), environment, logs)
 		},
 	}
-	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(&cobra.Command{
 		Use:   "check [file]",
 		Short: "Validate a handlers file (default: HANDLERS_FILE) without starting",
@@ -75,14 +63,9 @@ func loadHandlers(path string) (*httptarget.File, error) {
 	return httptarget.Load(path)
 }
 
-// work runs a worker until ctx ends. listening is told the address of the
-// health endpoints.
-func work(ctx context.Context, environment map[string]string, logs io.Writer, listening func(net.Addr)) (err error) {
-	config, err := service.Load(environment)
-	if err != nil {
-		return err
-	}
-	log, err := service.NewLogger(config.LogStyle, config.LogLevel, logs)
+// work runs a worker until ctx ends.
+func work(ctx context.Context, environment map[string]string, logs io.Writer) (err error) {
+	config, log, err := service.Setup(environment, logs)
 	if err != nil {
 		return err
 	}
@@ -115,7 +98,7 @@ func work(ctx context.Context, environment map[string]string, logs io.Writer, li
 	if err != nil {
 		return err
 	}
-	return service.RunWithHealth(ctx, config.Port, resources.Ready, log, listening, func(ctx context.Context) error {
+	return service.RunWithHealth(ctx, config.Port, resources.Ready, log, func(ctx context.Context) error {
 		log.Info("worker started", zap.Int("concurrency", config.Concurrency), zap.String("subscription", config.Subscription))
 		defer log.Info("worker stopped")
 		return worker.Run(ctx)

@@ -16,16 +16,8 @@ import (
 const readyTimeout = 3 * time.Second
 
 // ServeHealth answers /healthz (the process lives) and /readyz (ready returned
-// no error) on a port until ctx ends. It calls listening with the address once
-// it listens, and returns an error when it cannot.
-func ServeHealth(ctx context.Context, port int, ready func(context.Context) error, log *zap.Logger, listening func(net.Addr)) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf(":%d", port))
-	if err != nil {
-		return fmt.Errorf("PORT %d: %w", port, err)
-	}
-	if listening != nil {
-		listening(listener.Addr())
-	}
+// no error) on a listener, which it closes, until ctx ends.
+func ServeHealth(ctx context.Context, listener net.Listener, ready func(context.Context) error, log *zap.Logger) error {
 	server := &http.Server{Handler: healthHandler(ready, log), ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -36,7 +28,7 @@ func ServeHealth(ctx context.Context, port int, ready func(context.Context) erro
 	}
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	err = server.Shutdown(stop)
+	err := server.Shutdown(stop)
 	if served := <-served; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)
 	}
@@ -62,13 +54,17 @@ func healthHandler(ready func(context.Context) error, log *zap.Logger) http.Hand
 }
 
 // RunWithHealth runs a program's work until ctx ends, and the health endpoints
-// for as long as it works.
-func RunWithHealth(ctx context.Context, port int, ready func(context.Context) error, log *zap.Logger,
-	listening func(net.Addr), work func(context.Context) error) error {
+// for as long as it works. The port is taken before the work begins.
+func RunWithHealth(ctx context.Context, port int, ready func(context.Context) error, log *zap.Logger, work func(context.Context) error) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf(":%d", port))
+	if err != nil {
+		return fmt.Errorf("PORT %d: %w", port, err)
+	}
+	log.Info("health endpoints listen", zap.Stringer("address", listener.Addr()))
 	health, stopHealth := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopHealth()
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return ServeHealth(health, port, ready, log, listening) })
+	group.Go(func() error { return ServeHealth(health, listener, ready, log) })
 	group.Go(func() error {
 		defer stopHealth()
 		return work(ctx)

@@ -96,19 +96,17 @@ func TestReadiness(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(testenv.Context(t))
 	ready := errors.New("no database")
-	address := make(chan net.Addr, 1)
-	served := make(chan error, 1)
-	go func() {
-		served <- service.ServeHealth(ctx, 0, func(context.Context) error { return ready }, zap.NewNop(),
-			func(a net.Addr) { address <- a })
-	}()
-	_, port, err := net.SplitHostPort((<-address).String())
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	served := make(chan error, 1)
+	go func() {
+		served <- service.ServeHealth(ctx, listener, func(context.Context) error { return ready }, zap.NewNop())
+	}()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/": 404} {
-		response, err := client.Get("http://127.0.0.1:" + port + path)
+		response, err := client.Get("http://" + listener.Addr().String() + path)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -64,17 +63,6 @@ func TestCronEmitsADueSlotOnce(t *testing.T) {
 	r.awaitSQL("the slot is recorded", `SELECT count(*) = 1 FROM cron_records`)
 	r.awaitSQL("its event is there", `SELECT count(*) = 1 FROM events_v2 e JOIN cron_records c ON c.event_id = e.id
 		WHERE module = 'CRON' AND name = 'nightly' AND modifier = '_'`)
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	return port
 }
 
 func get(t *testing.T, url string) (int, error) {

@@ -154,9 +154,9 @@ func TestAKilledWorkersEventsAreTakenOver(t *testing.T) {
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "greet")
-	port := freePort(t)
-	worker := r.start("worker", map[string]string{"PORT": port})
+	worker := r.start("worker", nil)
 	worker.await("worker started")
+	port := regexp.MustCompile(`"address":"[^"]*:(\d+)"`).FindStringSubmatch(worker.text())[1]
 	for _, path := range []string{"/healthz", "/readyz"} {
 		if status, err := get(t, "http://127.0.0.1:"+port+path); err != nil || status != http.StatusOK {
 			t.Errorf("%s answers %d, %v", path, status, err)
