@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/fallback"
 	"eventsv2/eventqueue/httptarget"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/service"
@@ -85,7 +86,11 @@ func work(ctx context.Context, environment map[string]string, logs io.Writer) (e
 		return err
 	}
 	defer heartbeats.Close()
-	worker, err := eventqueue.NewWorker(resources.Queue, resources.Store, resources.Notifier, handlers, eventqueue.WorkerConfig{
+	receiver, err := fallback.New(resources.Notifier, resources.Store, fallback.Config{LockTimeout: config.LockTimeout, Logger: log})
+	if err != nil {
+		return err
+	}
+	worker, err := eventqueue.NewWorker(resources.Queue, resources.Store, receiver, handlers, eventqueue.WorkerConfig{
 		Concurrency: config.Concurrency,
 		ClaimBatch:  config.ClaimBatch,
 		LockTimeout: config.LockTimeout,

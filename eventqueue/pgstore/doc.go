@@ -15,5 +15,6 @@
 // Nothing is tried again here: an error means that the statement did not happen
 // or that its outcome is unknown, and the callers are written for both. Every
 // connection that Open makes gives up on a statement after a minute, on a lock
-// after ten seconds, and refuses a server that cannot write.
+// after ten seconds, on a server that vanished after twenty, and refuses a
+// server that cannot write.
 package pgstore

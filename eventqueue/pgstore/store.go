@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,6 +30,9 @@ const (
 	statementTimeout = time.Minute
 	lockTimeout      = 10 * time.Second
 	idleInTxTimeout  = 5 * time.Minute
+	// deadPeerTimeout is for a server that vanished without a word, as behind a
+	// network that was cut.
+	deadPeerTimeout = 20 * time.Second
 )
 
 // Open connects to a database. name is shown in pg_stat_activity; maxConns
@@ -55,6 +59,9 @@ func Open(ctx context.Context, databaseURL, name string, maxConns int32) (*pgxpo
 	if config.ConnConfig.ValidateConnect == nil {
 		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
+	dialer := &net.Dialer{Timeout: connectTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true,
+		Idle: deadPeerTimeout / 2, Interval: deadPeerTimeout / 4, Count: 2}, Control: giveUpDeadPeers}
+	config.ConnConfig.DialFunc = dialer.DialContext
 	if maxConns > 0 {
 		config.MaxConns = maxConns
 	}

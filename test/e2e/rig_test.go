@@ -42,8 +42,12 @@ type rig struct {
 // each posts to the target under its name.
 func newRig(t *testing.T, names ...string) *rig {
 	t.Helper()
+	return newRigOn(t, testenv.EmulatorHost(t), names...)
+}
+
+func newRigOn(t *testing.T, emulator string, names ...string) *rig {
+	t.Helper()
 	ctx := testenv.Context(t)
-	emulator := testenv.EmulatorHost(t)
 	url := testenv.DatabaseURL(t)
 	id := strings.ReplaceAll(filepath.Base(t.TempDir()), ".", "") + strings.ToLower(filepath.Base(filepath.Dir(t.TempDir())))
 	r := &rig{t: t, target: newTarget(t)}
