@@ -9,6 +9,8 @@ export GOFLAGS := -buildvcs=false
 BIN := $(CURDIR)/bin
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(BIN)/golangci-lint-$(GOLANGCI_VERSION)
+GOTESTSUM_VERSION := v1.13.0
+GOTESTSUM := $(BIN)/gotestsum-$(GOTESTSUM_VERSION)
 
 .PHONY: help
 help: ## list the targets
@@ -19,8 +21,9 @@ demo: services ## run a real queue on this machine for half a minute; INPUT=file
 	@go run ./test/demo -input "$(INPUT)"
 
 .PHONY: test
-test: services ## everything, on real Postgres and the Pub/Sub emulator
-	@go run ./test/withservices -- go test -race -shuffle=on -timeout 30m ./...
+test: services $(GOTESTSUM) ## everything, on real Postgres and the Pub/Sub emulator; ends with what was skipped
+	@go run ./test/withservices -- $(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- \
+		-race -shuffle=on -timeout 30m ./...
 
 .PHONY: build
 build: ## static binaries of worker, cron and eventctl in bin/
@@ -36,8 +39,12 @@ $(GOLANGCI):
 	GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv $(BIN)/golangci-lint $@
 
+$(GOTESTSUM):
+	GOBIN=$(BIN) go install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
+	mv $(BIN)/gotestsum $@
+
 .PHONY: golden
-golden: ## write the golden files anew; read the difference before you commit it
+golden: services ## write the golden files anew; read the difference before you commit it
 	go test ./eventqueue/machine ./internal/service -update
 	go run ./test/withservices -- go test ./eventqueue -run TestScenarios -rewrite
 

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"go.opentelemetry.io/otel/propagation"
+
 	"eventsv2/eventqueue"
 	"eventsv2/test/testenv"
 )
@@ -208,5 +210,22 @@ func TestAWorkerRefusesToStart(t *testing.T) {
 				t.Errorf("the message shows a password:\n%s", worker.text())
 			}
 		})
+	}
+}
+
+// TestTheTraceGoesOn follows a trace context from the emitter to the target.
+func TestTheTraceGoesOn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "greet")
+	r.start("worker", nil)
+	const traceID = "4bf92f3577b34da6a3ce929d0e0e4736"
+	ctx := propagation.TraceContext{}.Extract(testenv.Context(t), propagation.MapCarrier{
+		"traceparent": "00-" + traceID + "-00f067aa0ba902b7-01"})
+	if _, err := r.queue.Emit(ctx, event("greet", `1`)); err != nil {
+		t.Fatal(err)
+	}
+	header := r.target.await(t, 1)[0].header
+	if !strings.Contains(header.Get("Traceparent"), traceID) || !strings.Contains(header.Get("Ce-Traceparent"), traceID) {
+		t.Errorf("the headers are %v", header)
 	}
 }
