@@ -17,7 +17,8 @@ type answer struct {
 }
 
 // answerTo turns an outcome into an answer. A wait beyond MaxRequeue is the
-// relay's: the row is owed a notification, and this one is dropped.
+// relay's: this notification is dropped, and the relay rings for the row, because
+// it is owed a notification or, later, because it has been silent for long.
 func answerTo(d Delivery, out Outcome) answer {
 	if out.To != machine.Queue || out.Delay > MaxRequeue {
 		return answer{delivery: d}
@@ -45,8 +46,6 @@ func (w *Worker) answer(ctx context.Context) {
 }
 
 func (w *Worker) sendAnswers(ctx context.Context, batch []answer) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
 	var acks []Delivery
 	requeues := map[time.Duration][]Delivery{}
 	for _, a := range batch {
@@ -58,16 +57,23 @@ func (w *Worker) sendAnswers(ctx context.Context, batch []answer) {
 		}
 	}
 	if len(acks) > 0 {
-		if err := w.receiver.Ack(ctx, acks); err != nil {
+		if err := within(ctx, func(ctx context.Context) error { return w.receiver.Ack(ctx, acks) }); err != nil {
 			w.log.Warn("could not acknowledge notifications; they come again", zap.Int(logCount, len(acks)), zap.Error(err))
 		}
 	}
 	for after, deliveries := range requeues {
-		if err := w.receiver.Requeue(ctx, deliveries, after); err != nil {
+		if err := within(ctx, func(ctx context.Context) error { return w.receiver.Requeue(ctx, deliveries, after) }); err != nil {
 			w.log.Warn("could not requeue notifications; they come again when their lease ends",
 				zap.Int(logCount, len(deliveries)), zap.Duration(logDelay, after), zap.Error(err))
 		}
 	}
+}
+
+// within bounds one request.
+func within(ctx context.Context, request func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	return request(ctx)
 }
 
 // roundUp groups delays by tenths of a second below ten seconds and by seconds

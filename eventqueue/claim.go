@@ -57,13 +57,21 @@ type ClaimStore interface {
 	// When it returns, the claims are committed.
 	Claim(ctx context.Context, ids []EventID, known Known, lockTimeout time.Duration) ([]Found, error)
 
-	// Finish writes the ends whose claims still hold and returns their ids.
-	// Those not returned are lost: the event ended, or somebody else claimed it.
-	// in is the transaction to write in; nil means one of its own. keep says
-	// that completed events go to event_log as well.
-	Finish(ctx context.Context, in DB, ends []End, keep bool) ([]EventID, error)
+	// Finish writes the ends whose claims still hold. in is the transaction to
+	// write in; nil means one of its own. keep says that completed events go to
+	// event_log as well.
+	Finish(ctx context.Context, in DB, ends []End, keep bool) (Written, error)
 
-	// Renew moves the locked_at of claims to now and returns the ids of those
-	// that are lost. It never waits for a row that somebody is writing.
-	Renew(ctx context.Context, claims []Claim) (lost []EventID, err error)
+	// Renew moves the locked_at of claims that still hold to now.
+	Renew(ctx context.Context, claims []Claim) (Written, error)
+}
+
+// Written is what became of a fenced write of many claims. A claim in neither
+// list may still hold: somebody is writing its row at the moment, which no write
+// waits for (I15).
+type Written struct {
+	// Done were written.
+	Done []EventID
+	// Lost were refused: the event has ended, or somebody else claimed it (I5).
+	Lost []EventID
 }

@@ -30,10 +30,10 @@ func (f *faultyStore) Claim(ctx context.Context, ids []eventqueue.EventID, known
 	return f.ClaimStore.Claim(ctx, ids, known, lockTimeout)
 }
 
-func (f *faultyStore) Finish(ctx context.Context, in eventqueue.DB, ends []eventqueue.End, keep bool) ([]eventqueue.EventID, error) {
+func (f *faultyStore) Finish(ctx context.Context, in eventqueue.DB, ends []eventqueue.End, keep bool) (eventqueue.Written, error) {
 	if fault := f.finish.Load(); fault != nil {
 		if err := (*fault)(); err != nil {
-			return nil, err
+			return eventqueue.Written{}, err
 		}
 	}
 	return f.ClaimStore.Finish(ctx, in, ends, keep)

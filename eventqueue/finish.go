@@ -1,9 +1,11 @@
 package eventqueue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,8 +16,7 @@ import (
 
 // finished is a run that has ended and waits for its end to be written.
 type finished struct {
-	delivery Delivery
-	run      *Run
+	*execution
 	end      End
 	state    machine.State // where the machine stands: Delete or Queue
 	err      error
@@ -25,9 +26,16 @@ type finished struct {
 // MaxLastErrorBytes is how much of an error event_log keeps.
 const MaxLastErrorBytes = 8 << 10
 
-// finished judges a run: what is to be written about it.
+// maxWait bounds the wait that a handler or its policy may ask for.
+const maxWait = 10 * 366 * 24 * time.Hour
+
+// finished judges a run: what is to be written about it. The texts and waits
+// come from code of the handler's; a panic there is no worse than one in it.
 func (x *execution) finished(verdict machine.Label, err error) finished {
-	f := finished{delivery: x.delivery, run: x.run, err: err, duration: time.Since(x.began)}
+	if x.run.completed.Load() {
+		verdict, err = machine.ExecutesToCompletion, nil
+	}
+	f := finished{execution: x, err: err, duration: time.Since(x.began)}
 	f.state, f.end.Label = machine.Judge(machine.Run{
 		Verdict: verdict, Retries: x.run.Retries, MaxRetries: *x.policy.MaxRetries,
 	})
@@ -35,14 +43,46 @@ func (x *execution) finished(verdict machine.Label, err error) finished {
 	var snooze *snoozeError
 	switch {
 	case f.end.Label == machine.RetryAllowed:
-		f.end.Delay = max(x.policy.Backoff(x.run.Retries+1), 0)
-	case errors.As(err, &snooze):
+		f.end.Delay = x.backoff()
+	case f.end.Label == machine.Snoozed && errors.As(err, &snooze):
 		f.end.Delay = snooze.delay
 	}
+	f.end.Delay = min(max(f.end.Delay, 0), maxWait)
 	if err != nil {
-		f.end.LastError = storable(err.Error())
+		text, ok := textOf(err)
+		if !ok {
+			f.err = errors.New(text)
+		}
+		f.end.LastError = storable(text)
 	}
 	return f
+}
+
+// backoff asks the policy, or the default one when that panics.
+func (x *execution) backoff() time.Duration {
+	var wait time.Duration
+	var panicked error
+	func() {
+		defer recovered(&panicked)
+		wait = x.policy.Backoff(x.run.Retries + 1)
+	}()
+	if panicked != nil {
+		return Policy{}.withDefaults().Backoff(x.run.Retries + 1)
+	}
+	return wait
+}
+
+// textOf is the text of an error, also of one whose Error method panics.
+func textOf(err error) (text string, ok bool) {
+	var panicked error
+	func() {
+		defer recovered(&panicked)
+		text = err.Error()
+	}()
+	if panicked != nil {
+		return "the handler returned an error that cannot be printed: " + panicked.Error(), false
+	}
+	return text, true
 }
 
 // storable makes any text fit a text column, and event_log.
@@ -58,17 +98,37 @@ func storable(s string) string {
 // other handlers are about to end.
 const (
 	finishBatch  = 1000
-	finishLinger = 3 * time.Millisecond
+	finishLinger = 20 * time.Millisecond
 )
 
 // finish writes the ends of runs until w.ends is closed: whatever has come
-// together goes into one statement.
+// together goes into one statement. Ends whose rows somebody is writing wait
+// beside it, so that they keep nobody else waiting.
 func (w *Worker) finish(ctx context.Context) {
+	var later sync.WaitGroup
 	for first := range w.ends {
-		batch := w.collect(first)
-		w.writeEnds(ctx, batch)
+		busy := w.writeEnds(ctx, w.collect(first))
+		if len(busy) > 0 {
+			later.Go(func() { w.writeLater(ctx, busy) })
+		}
+	}
+	later.Wait()
+}
+
+func (w *Worker) writeLater(ctx context.Context, busy []finished) {
+	wait := newFailureWait(w.config.Jitter)
+	for len(busy) > 0 {
+		if ctx.Err() != nil {
+			w.unwritten(busy, errBusy)
+			return
+		}
+		wait.pause(ctx)
+		busy = w.writeEnds(ctx, busy)
 	}
 }
+
+// errBusy is why an end could not be written before the worker had to stop.
+var errBusy = errors.New("somebody else has locked the event's row")
 
 // collect takes what is there, and waits a moment for more when more runs than
 // that are under way: a statement for many costs little more than one for few.
@@ -105,90 +165,103 @@ func (w *Worker) collect(first finished) []finished {
 
 // writeEnds writes a batch and tries again until the database answers or ctx
 // ends. What the database refuses is halved until the one row that it refuses
-// stands alone: no event spoils the end of another (I15).
-func (w *Worker) writeEnds(ctx context.Context, batch []finished) {
+// stands alone: no event spoils the end of another (I15). It returns the ends
+// whose rows somebody is writing.
+func (w *Worker) writeEnds(ctx context.Context, batch []finished) (busy []finished) {
 	ends := make([]End, 0, len(batch))
 	for _, f := range batch {
-		if !f.run.completed {
+		if !f.run.completed.Load() {
 			ends = append(ends, f.end)
 		}
 	}
 	wait := newFailureWait(w.config.Jitter)
+	var last error
 	for {
 		written, err := w.writeOnce(ctx, ends)
 		switch {
 		case err == nil:
-			w.settle(batch, written)
-			return
+			return w.settle(batch, written)
 		case refused(err) && len(batch) > 1:
-			w.writeEnds(ctx, batch[:len(batch)/2])
-			w.writeEnds(ctx, batch[len(batch)/2:])
-			return
+			half := len(batch) / 2
+			return append(w.writeEnds(ctx, batch[:half]), w.writeEnds(ctx, batch[half:])...)
 		case refused(err) || ctx.Err() != nil:
-			w.unwritten(batch, err)
-			return
+			w.unwritten(batch, cmp.Or(last, err))
+			return nil
 		}
+		last = err
 		w.log.Warn("could not write how events ended", zap.Int(logCount, len(batch)),
 			zap.Duration(logWait, wait.next), zap.Error(err))
 		wait.pause(ctx)
 	}
 }
 
-func (w *Worker) writeOnce(ctx context.Context, ends []End) ([]EventID, error) {
+func (w *Worker) writeOnce(ctx context.Context, ends []End) (Written, error) {
 	if len(ends) == 0 {
-		return nil, nil
+		return Written{}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.config.LockTimeout/2)
 	defer cancel()
 	return w.store.Finish(ctx, nil, ends, w.config.KeepHistory)
 }
 
-// refused tells whether the database has judged the statement's data, so that
-// the same statement would fail again. Classes 22 and 23 of SQLSTATE are data
-// exceptions and violated constraints; 54 are exceeded limits.
+// refused tells whether the database has judged the statement or its data, so
+// that the same statement would fail again. Other classes of SQLSTATE are
+// troubles that pass: connections (08), read-only (25), conflicts (40), resources
+// (53), locks (55), shutdowns and time-outs (57), the system (58).
 func refused(err error) bool {
 	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
+	if !errors.As(err, &pg) || len(pg.Code) < 2 {
 		return false
 	}
-	class := pg.Code[:2]
-	return class == "22" || class == "23" || class == "54"
+	switch pg.Code[:2] {
+	case "08", "25", "40", "53", "55", "57", "58":
+		return false
+	default:
+		return true
+	}
 }
 
 // settle answers the notifications of ends that were written, and of those that
-// the fence refused.
-func (w *Worker) settle(batch []finished, written []EventID) {
-	held := make(map[EventID]struct{}, len(written))
-	for _, id := range written {
-		held[id] = struct{}{}
-	}
-	for i := range batch {
-		f := &batch[i]
-		label, to, delay := f.end.Label, f.state, f.end.Delay
-		if f.state == machine.Delete {
-			to = machine.Follow(machine.Delete, machine.Deleted).To
-		}
-		if _, ok := held[f.run.ID]; !ok && !f.run.completed && !f.run.completing {
+// the fence refused. It returns the others.
+func (w *Worker) settle(batch []finished, written Written) (busy []finished) {
+	done, lost := idSet(written.Done), idSet(written.Lost)
+	for _, f := range batch {
+		// A transaction of the handler's own that has committed took the row away.
+		ended := f.run.completed.Load() || f.end.Label == machine.ExecutesToCompletion && f.run.completing.Load() && lost[f.run.ID]
+		switch {
+		case ended || done[f.run.ID]:
+			to := f.state
+			if to == machine.Delete {
+				to = machine.Follow(machine.Delete, machine.Deleted).To
+			}
+			w.close(f, f.end.Label, to, f.end.Delay)
+		case lost[f.run.ID]:
 			arrow := machine.Follow(writer(f), machine.LockLost)
-			label, to, delay = arrow.Label, arrow.To, 0
+			w.close(f, arrow.Label, arrow.To, 0)
+		default:
+			busy = append(busy, f)
 		}
-		w.close(f, label, to, delay)
 	}
+	return busy
 }
 
 // unwritten gives the notifications back when the ends could not be written.
 // The locks expire, which counts as a failed attempt.
 func (w *Worker) unwritten(batch []finished, err error) {
 	w.log.Error("could not write how events ended; their locks will expire", zap.Int(logCount, len(batch)), zap.Error(err))
-	for i := range batch {
-		f := &batch[i]
+	for _, f := range batch {
+		from := writer(f)
+		if from == machine.Process { // which has no arrow of its own for this
+			from = machine.Follow(machine.Process, machine.Exception).To
+		}
+		arrow := machine.Follow(from, machine.Exception)
 		f.err = errors.Join(f.err, err)
-		w.close(f, machine.Exception, machine.Queue, w.config.LockTimeout)
+		w.close(f, arrow.Label, arrow.To, w.config.LockTimeout)
 	}
 }
 
 // writer is the state that writes an end.
-func writer(f *finished) machine.State {
+func writer(f finished) machine.State {
 	switch {
 	case f.state == machine.Delete:
 		return machine.Delete
@@ -199,9 +272,10 @@ func writer(f *finished) machine.State {
 	}
 }
 
-func (w *Worker) close(f *finished, label machine.Label, to machine.State, delay time.Duration) {
+func (w *Worker) close(f finished, label machine.Label, to machine.State, delay time.Duration) {
 	out := Outcome{Event: f.run.ID, Canvas: f.run.Canvas, Handler: f.run.Handler(), Label: label, To: to,
 		Attempt: f.run.Attempt, Delay: delay, Err: f.err, Duration: f.duration}
+	w.runs.remove(f.execution)
 	w.tell(out)
 	w.answers <- answerTo(f.delivery, out)
 	w.slots.give(1)

@@ -68,15 +68,17 @@ func (e *PanicError) Error() string { return fmt.Sprintf("the handler panicked: 
 type Backoff func(n int) time.Duration
 
 // Exponential waits base before the first retry and doubles the wait for each
-// further one, up to limit, with a fifth of it as jitter to either side.
+// further one, up to limit, with a fifth of it as jitter to either side. A base
+// of less than a nanosecond counts as that, and a limit below base as base.
 func Exponential(base, limit time.Duration) Backoff {
+	base = min(max(base, 1), maxWait)
+	limit = min(max(limit, base), maxWait)
 	return func(n int) time.Duration {
 		wait := base
 		for ; n > 1 && wait < limit; n-- {
-			wait *= 2
+			wait = min(2*wait, limit)
 		}
-		wait = min(wait, limit)
-		return wait*4/5 + rand.N(wait*2/5+1)
+		return wait - wait/5 + rand.N(wait/5*2+1)
 	}
 }
 

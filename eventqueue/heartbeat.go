@@ -2,41 +2,48 @@ package eventqueue
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
 )
 
 // heartbeat renews, every interval until ctx ends, the claims of all events
-// that have run for so long already, with one statement; and extends the leases
-// of their notifications. With nothing to renew it asks nobody anything.
+// that have been held for so long already, with one statement; extends the
+// leases of their notifications; and cancels runs whose lock may have expired.
+// The three do not wait for each other: a broker that hangs costs no lock, and a
+// database that hangs is noticed. With nothing held nobody is asked anything.
 //
 // A claim is believed for LockTimeout from the moment its last successful
-// renewal was asked for, by this machine's monotonic clock: the database wrote
-// locked_at later than that, so the belief ends no later than the lock.
+// renewal was asked for, by this machine's monotonic clock, give or take an
+// eighth: the database wrote locked_at later than that.
 func (w *Worker) heartbeat(ctx context.Context) {
-	interval := min(w.config.Heartbeat, w.config.Lease/3)
+	var beats sync.WaitGroup
+	beats.Go(func() { every(ctx, w.config.Heartbeat, func() { w.renewClaims(ctx) }) })
+	beats.Go(func() { every(ctx, w.config.Lease/3, func() { w.extendLeases(ctx) }) })
+	beats.Go(func() {
+		every(ctx, w.config.LockTimeout/8, func() { w.runs.expire(time.Now(), w.config.LockTimeout) })
+	})
+	beats.Wait()
+}
+
+func every(ctx context.Context, interval time.Duration, f func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			w.renewClaims(ctx, interval)
-			w.extendLeases(ctx)
+			f()
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// renewClaims renews what would be older than Heartbeat at the next tick. It
-// leaves out runs past their timeout: a handler that ignores its
-// context loses its lock, and another worker may take the event over.
-func (w *Worker) renewClaims(ctx context.Context, interval time.Duration) {
+func (w *Worker) renewClaims(ctx context.Context) {
 	now := time.Now()
-	due := w.runs.pick(func(x *execution) bool {
-		return now.Sub(x.renewed)+interval > w.config.Heartbeat && now.Before(x.deadline)
-	})
+	// What would be older than Heartbeat at the next tick but one is left out.
+	due := w.runs.held(now, func(x *execution) bool { return now.Sub(x.renewed) >= w.config.Heartbeat/2 })
 	if len(due) == 0 {
 		return
 	}
@@ -44,32 +51,19 @@ func (w *Worker) renewClaims(ctx context.Context, interval time.Duration) {
 	for i, x := range due {
 		claims[i] = x.run.claim()
 	}
-	renewCtx, cancel := context.WithTimeout(ctx, w.config.LockTimeout/2)
+	ctx, cancel := context.WithTimeout(ctx, w.config.LockTimeout/2)
 	defer cancel()
-	lost, err := w.beats.Renew(renewCtx, claims)
+	written, err := w.beats.Renew(ctx, claims)
 	if err != nil {
 		w.log.Warn("could not renew claims", zap.Int(logCount, len(claims)), zap.Error(err))
-		w.giveUpExpired(due)
 		return
 	}
-	gone := make(map[EventID]bool, len(lost))
-	for _, id := range lost {
-		gone[id] = true
-	}
+	renewed, lost := idSet(written.Done), idSet(written.Lost)
 	w.runs.update(due, func(x *execution) {
-		if gone[x.run.ID] {
-			x.cancel(ErrLockLost)
-		} else {
+		switch {
+		case renewed[x.run.ID]:
 			x.renewed = now
-		}
-	})
-}
-
-// giveUpExpired cancels the runs whose lock may have expired.
-func (w *Worker) giveUpExpired(due []*execution) {
-	now := time.Now()
-	w.runs.update(due, func(x *execution) {
-		if now.Sub(x.renewed) >= w.config.LockTimeout {
+		case lost[x.run.ID] && !x.ended:
 			x.cancel(ErrLockLost)
 		}
 	})
@@ -79,9 +73,7 @@ func (w *Worker) giveUpExpired(due []*execution) {
 // others, so that a crash, and not a long run, brings them out again.
 func (w *Worker) extendLeases(ctx context.Context) {
 	now := time.Now()
-	due := w.runs.pick(func(x *execution) bool {
-		return now.Sub(x.leased) >= w.config.Lease/3 && now.Before(x.deadline)
-	})
+	due := w.runs.held(now, func(x *execution) bool { return now.Sub(x.leased) >= w.config.Lease/4 && !x.ended })
 	if len(due) == 0 {
 		return
 	}
@@ -97,4 +89,12 @@ func (w *Worker) extendLeases(ctx context.Context) {
 		return
 	}
 	w.runs.update(due, func(x *execution) { x.leased = now })
+}
+
+func idSet(ids []EventID) map[EventID]bool {
+	set := make(map[EventID]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
 }

@@ -40,22 +40,29 @@ func (w *Worker) start(work context.Context, d Delivery, f *Found, asked time.Ti
 
 	w.running.Go(func() {
 		defer cancel(nil)
-		verdict, err := x.process(ctx, takenOver)
-		w.logPanic(x, err)
-		w.runs.end(x, func() { w.ends <- x.finished(verdict, err) })
+		// What holds when the handler ends its goroutine (runtime.Goexit).
+		verdict, err := machine.Exception, errNoReturn
+		defer func() {
+			w.logPanic(x, err)
+			f := x.finished(verdict, err)
+			w.runs.end(x, func() { w.ends <- f })
+		}()
+		verdict, err = x.process(ctx, takenOver)
 	})
 }
 
 // process is the state Process: it runs the handler and answers with a label
 // that leaves it.
-func (x *execution) process(ctx context.Context, takenOver bool) (machine.Label, error) {
+func (x *execution) process(ctx context.Context, takenOver bool) (verdict machine.Label, err error) {
+	verdict = machine.Exception // when even looking at the error panics
+	defer recovered(&err)
 	// The claim of an expired lock has counted the failed run already (I9).
 	if takenOver && x.run.Retries > *x.policy.MaxRetries {
 		return machine.Exception, errAbandoned
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, x.policy.Timeout, ErrTimeout)
 	defer cancel()
-	err := call(ctx, x.handler, x.run)
+	err = call(ctx, x.handler, x.run)
 	stopping := errors.Is(context.Cause(ctx), ErrStopping)
 	if err != nil && errors.Is(err, ctx.Err()) {
 		err = errors.Join(context.Cause(ctx), err)
@@ -63,22 +70,18 @@ func (x *execution) process(ctx context.Context, takenOver bool) (machine.Label,
 	return verdictOf(err, stopping), err
 }
 
-// call is the one place where a handler's panic is caught.
+// call runs a handler and makes an error of its panic.
 func call(ctx context.Context, h Handler, run *Run) (err error) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		if value := recover(); value != nil {
-			err = &PanicError{Value: value, Stack: debug.Stack()}
-			return
-		}
-		err = errNoReturn
-	}()
-	err = h.Handle(ctx, run)
-	returned = true
-	return err
+	defer recovered(&err)
+	return h.Handle(ctx, run)
+}
+
+// recovered is the one place where a panic of a handler's code is caught. It is
+// deferred.
+func recovered(err *error) {
+	if value := recover(); value != nil {
+		*err = &PanicError{Value: value, Stack: debug.Stack()}
+	}
 }
 
 func (w *Worker) logPanic(x *execution, err error) {

@@ -55,7 +55,8 @@ func (p *publisher) probe(ctx context.Context, n Notification) {
 }
 
 // publish hands the notifications to the next requests and waits until they
-// are out or owed, or until ctx ends; they are dealt with all the same then.
+// are out or owed, for the timeout at most, or until ctx ends; they are dealt
+// with all the same then.
 func (p *publisher) publish(ctx context.Context, notifications []Notification) {
 	if len(notifications) == 0 {
 		return
@@ -72,8 +73,11 @@ func (p *publisher) publish(ctx context.Context, notifications []Notification) {
 	}
 	p.mu.Unlock()
 
+	timer := time.NewTimer(p.timeout)
+	defer timer.Stop()
 	select {
 	case <-done:
+	case <-timer.C:
 	case <-ctx.Done():
 	}
 }

@@ -17,6 +17,16 @@ const (
 	maxFailureWait   = 5 * time.Second
 )
 
+// claimAtStop is how long a claim under way may still take when the worker stops.
+const claimAtStop = time.Second
+
+// A receiver that has nothing answers after a while. One that answers at once,
+// again and again, must not make the loop hot.
+const (
+	emptyPullTakes = 50 * time.Millisecond
+	emptyPullWait  = 100 * time.Millisecond
+)
+
 // receive pulls notifications for free slots and looks at their events, until
 // ctx ends. Two of these run at once.
 func (w *Worker) receive(ctx, work context.Context) {
@@ -26,38 +36,66 @@ func (w *Worker) receive(ctx, work context.Context) {
 		if err != nil {
 			return
 		}
+		began := time.Now()
 		deliveries, err := w.receiver.Pull(ctx, n)
 		w.slots.give(n - len(deliveries))
 		switch {
 		case ctx.Err() != nil:
 			w.giveBack(deliveries, 0)
 			return
+		case len(deliveries) > 0:
+			w.lookAt(ctx, work, deliveries, wait)
 		case err != nil:
 			w.log.Warn("could not pull notifications", zap.Duration(logWait, wait.next), zap.Error(err))
 			wait.pause(ctx)
-		case len(deliveries) > 0:
-			if err := w.look(ctx, work, deliveries); err != nil {
-				w.log.Warn("could not claim events", zap.Int(logCount, len(deliveries)),
-					zap.Duration(logWait, wait.next), zap.Error(err))
-				w.giveBack(deliveries, wait.next)
-				wait.pause(ctx)
-				continue
-			}
+		case time.Since(began) < emptyPullTakes:
+			pause(ctx, emptyPullWait)
+		default:
 			wait.reset()
 		}
 	}
 }
 
+// lookAt is look, and the wait after a failure.
+func (w *Worker) lookAt(ctx, work context.Context, deliveries []Delivery, wait *failureWait) {
+	deliveries, doubles := split(deliveries)
+	err := w.look(ctx, work, deliveries)
+	// A double may be the same message once more, so it is not acknowledged: it
+	// finds the event gone, or rings again.
+	w.giveBack(doubles, w.config.Lease)
+	if err == nil {
+		wait.reset()
+		return
+	}
+	w.log.Warn("could not claim events", zap.Int(logCount, len(deliveries)), zap.Duration(logWait, wait.next), zap.Error(err))
+	w.giveBack(deliveries, wait.next)
+	wait.pause(ctx)
+}
+
+// split takes the second and further notifications of one event out of a batch:
+// the first one stands for them all.
+func split(deliveries []Delivery) (first, doubles []Delivery) {
+	seen := make(map[EventID]struct{}, len(deliveries))
+	first = deliveries[:0]
+	for _, d := range deliveries {
+		if _, double := seen[d.Event]; double {
+			doubles = append(doubles, d)
+			continue
+		}
+		seen[d.Event] = struct{}{}
+		first = append(first, d)
+	}
+	return first, doubles
+}
+
 // look asks the database about the events of a batch of notifications, all at
 // once, and does with each what the diagram says.
 func (w *Worker) look(ctx, work context.Context, deliveries []Delivery) error {
-	deliveries = w.dropDoubles(deliveries)
 	ids := make([]EventID, len(deliveries))
 	for i, d := range deliveries {
 		ids[i] = d.Event
 	}
-	// A stop must not cut off a claim that may have committed.
-	claimCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.config.LockTimeout/2)
+	claimCtx, cancel := w.claimContext(ctx)
 	defer cancel()
 	asked := time.Now()
 	found, err := w.store.Claim(claimCtx, ids, w.known, w.config.LockTimeout)
@@ -78,21 +116,15 @@ func (w *Worker) look(ctx, work context.Context, deliveries []Delivery) error {
 	return nil
 }
 
-// dropDoubles acknowledges the second and further notifications of one event
-// within a batch: the first one stands for them all.
-func (w *Worker) dropDoubles(deliveries []Delivery) []Delivery {
-	seen := make(map[EventID]struct{}, len(deliveries))
-	kept := deliveries[:0]
-	for _, d := range deliveries {
-		if _, double := seen[d.Event]; double {
-			w.answers <- answer{delivery: d}
-			w.slots.give(1)
-			continue
-		}
-		seen[d.Event] = struct{}{}
-		kept = append(kept, d)
-	}
-	return kept
+// claimContext is for a claim: a stop must not cut it off at once, since it may
+// have committed, but neither may it keep the worker from stopping.
+func (w *Worker) claimContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	claim, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.config.LockTimeout/2)
+	unhook := context.AfterFunc(ctx, func() {
+		pause(claim, claimAtStop)
+		cancel()
+	})
+	return claim, func() { unhook(); cancel() }
 }
 
 // decide follows the facts to Process, Queue or End.
@@ -120,11 +152,29 @@ func (w *Worker) lookAgain(label machine.Label, facts *machine.Facts) time.Durat
 	case machine.IsLocked:
 		return facts.LockRemaining + w.config.Jitter(claimFailedDelay)
 	case machine.HandlerUnknown:
-		return w.config.UnknownDelay
+		return w.unknownDelay(facts)
 	default:
 		return claimFailedDelay + w.config.Jitter(claimFailedDelay)
 	}
 }
+
+// unknownDelay has several looks at an event that is due since recently, so that
+// a worker that knows its handler gets it soon. After that the relay rings for
+// it, in growing intervals (I11).
+func (w *Worker) unknownDelay(facts *machine.Facts) time.Duration {
+	if due := -facts.Delay; due > unknownLooks*w.config.UnknownDelay {
+		return leaveToRelay
+	}
+	return w.config.UnknownDelay + w.config.Jitter(claimFailedDelay)
+}
+
+const (
+	// unknownLooks times UnknownDelay is how long a worker goes on looking at an
+	// event that it has no handler for.
+	unknownLooks = 10
+	// leaveToRelay is a wait that is the relay's: see answerTo.
+	leaveToRelay = MaxRequeue + time.Second
+)
 
 // tell logs an outcome and passes it to the observer.
 func (w *Worker) tell(out Outcome) {
@@ -132,7 +182,7 @@ func (w *Worker) tell(out Outcome) {
 	level := zap.DebugLevel
 	message := "looked at event"
 	switch {
-	case out.Label == machine.HandlerUnknown:
+	case out.Label == machine.HandlerUnknown && w.unknown.sayNow(out.Handler):
 		level, message = zap.WarnLevel, "this worker has no handler for the event; left for another worker"
 	case out.Attempt != 0:
 		level, message = zap.InfoLevel, "event run ended"
@@ -179,9 +229,13 @@ func (f *failureWait) reset() { f.next = minFailureWait }
 
 // pause waits, or less when ctx ends.
 func (f *failureWait) pause(ctx context.Context) {
-	timer := time.NewTimer(f.next/2 + f.jitter(f.next))
-	defer timer.Stop()
+	pause(ctx, f.next/2+f.jitter(f.next))
 	f.next = min(2*f.next, maxFailureWait)
+}
+
+func pause(ctx context.Context, wait time.Duration) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():

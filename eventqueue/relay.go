@@ -28,15 +28,17 @@ type RelayStore interface {
 	// looked at, 0 when there are no more rows.
 	TakeLost(ctx context.Context, after EventID, limit int, quiet, lockTimeout time.Duration) (lost []Notification, next EventID, err error)
 
-	// Listen calls wake whenever a transaction commits that owes notifications,
-	// until ctx ends or the connection breaks. It sends nothing while it waits.
+	// Listen calls wake once it listens, and whenever a transaction commits that
+	// owes notifications, until ctx ends or the connection breaks. It sends
+	// nothing while it waits.
 	Listen(ctx context.Context, wake func()) error
 }
 
 // RelayConfig configures a Relay. The zero value is ready to use.
 type RelayConfig struct {
 	// Interval is the relay's own timer; it is woken for what must not wait for
-	// it. Default (0): 30 s.
+	// it. Default (0): 30 s; at most 4 minutes, so that what falls due between two
+	// passes is within MaxRequeue at the first.
 	Interval time.Duration
 
 	// Quiet is how long a due event must have been silent for its notification
@@ -88,6 +90,9 @@ func (c RelayConfig) Validate() error {
 			return fmt.Errorf("%s is %s: it must be positive", f.name, f.value)
 		}
 	}
+	if c.Interval > maxInterval {
+		return fmt.Errorf("Interval is %s: it must be at most %s", c.Interval, maxInterval)
+	}
 	if c.PerSecond < 0 {
 		return fmt.Errorf("PerSecond is %d: it must be positive", c.PerSecond)
 	}
@@ -110,10 +115,19 @@ type Relayed struct {
 	Owed int
 	// Lost had one that did not lead to a run.
 	Lost int
+	// More says that the pass ended before everything owed was published.
+	More bool
 }
 
-// How many rows one statement of the sweep for lost notifications looks at.
-const sweepPage = 20_000
+const (
+	// maxInterval keeps twice the interval below MaxRequeue.
+	maxInterval = 4 * time.Minute
+	// sweepPage is how many rows one statement of the sweep for lost
+	// notifications looks at.
+	sweepPage = 20_000
+	// statementTakes bounds one statement, whatever became of the connection.
+	statementTakes = 30 * time.Second
+)
 
 // NewRelay makes a Relay; Run starts it.
 func NewRelay(store RelayStore, notifier Publisher, config RelayConfig) (*Relay, error) {
@@ -151,47 +165,60 @@ func (r *Relay) Run(ctx context.Context) error {
 	defer func() { <-listening }()
 
 	wait := newFailureWait(r.config.Jitter)
-	sweep := true
+	var sweepAt time.Time // the zero time: at once
 	for ctx.Err() == nil {
+		sweep := !time.Now().Before(sweepAt)
 		done, err := r.pass(ctx, sweep)
 		if done != (Relayed{}) {
 			r.log.Info("published notifications", zap.Int("owed", done.Owed), zap.Int("lost", done.Lost))
 		}
-		if err != nil && ctx.Err() == nil {
-			r.log.Warn("could not relay notifications", zap.Duration(logWait, wait.next), zap.Error(err))
+		if err != nil {
+			if ctx.Err() == nil {
+				r.log.Warn("could not relay notifications", zap.Duration(logWait, wait.next), zap.Error(err))
+			}
 			wait.pause(ctx)
 			continue
 		}
 		wait.reset()
-		sweep = r.idle(ctx, woken)
+		if sweep {
+			sweepAt = time.Now().Add(r.config.Interval*9/10 + r.config.Jitter(r.config.Interval/5+1))
+		}
+		if !done.More {
+			idle(ctx, sweepAt, woken)
+		}
 	}
 	return nil
 }
 
-// idle waits for the timer, with jitter, or for a wake-up. It tells whether it
-// was the timer.
-func (r *Relay) idle(ctx context.Context, woken <-chan struct{}) (timer bool) {
-	t := time.NewTimer(r.config.Interval*9/10 + r.config.Jitter(r.config.Interval/5+1))
+// wakeGap is the least time between two passes, so that a stream of commits that
+// owe notifications is relayed in batches.
+const wakeGap = 10 * time.Millisecond
+
+// idle waits until the given time or for a wake-up, and never less than wakeGap.
+func idle(ctx context.Context, until time.Time, woken <-chan struct{}) {
+	pause(ctx, wakeGap)
+	t := time.NewTimer(time.Until(until))
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return true
 	case <-woken:
-		return false
 	case <-ctx.Done():
-		return false
 	}
 }
 
-// Pass publishes all that is owed and due soon, then sweeps once over the
-// waiting events for notifications that seem lost. Run calls it in its loop;
-// call it where no relay runs.
+// Pass publishes what is owed and due soon, then sweeps once over the waiting
+// events for notifications that seem lost. Run calls it in its loop; call it
+// where no relay runs. More says that there is more to do at once.
 func (r *Relay) Pass(ctx context.Context) (Relayed, error) { return r.pass(ctx, true) }
+
+// dueRounds bounds the pages of one pass, so that a stream of owed notifications
+// does not keep the sweep from its turn.
+const dueRounds = 50
 
 func (r *Relay) pass(ctx context.Context, sweep bool) (Relayed, error) {
 	var done Relayed
-	for {
-		due, err := r.store.TakeDue(ctx, 2*r.config.Interval, MaxPublish)
+	for range dueRounds {
+		due, err := r.takeDue(ctx)
 		if err != nil {
 			return done, fmt.Errorf("find owed notifications: %w", err)
 		}
@@ -199,16 +226,13 @@ func (r *Relay) pass(ctx context.Context, sweep bool) (Relayed, error) {
 			return done, err
 		}
 		done.Owed += len(due)
-		if len(due) < MaxPublish {
+		if done.More = len(due) == MaxPublish; !done.More {
 			break
 		}
 	}
-	if !sweep {
-		return done, nil
-	}
 	after := EventID(0)
-	for {
-		lost, next, err := r.store.TakeLost(ctx, after, sweepPage, r.config.Quiet, r.config.LockTimeout)
+	for sweep {
+		lost, next, err := r.takeLost(ctx, after)
 		if err != nil {
 			return done, fmt.Errorf("find lost notifications: %w", err)
 		}
@@ -216,11 +240,21 @@ func (r *Relay) pass(ctx context.Context, sweep bool) (Relayed, error) {
 			return done, err
 		}
 		done.Lost += len(lost)
-		if next == 0 {
-			return done, nil
-		}
-		after = next
+		after, sweep = next, next != 0
 	}
+	return done, nil
+}
+
+func (r *Relay) takeDue(ctx context.Context) ([]Notification, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTakes)
+	defer cancel()
+	return r.store.TakeDue(ctx, 2*r.config.Interval, MaxPublish)
+}
+
+func (r *Relay) takeLost(ctx context.Context, after EventID) ([]Notification, EventID, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTakes)
+	defer cancel()
+	return r.store.TakeLost(ctx, after, sweepPage, r.config.Quiet, r.config.LockTimeout)
 }
 
 // publish sends notifications that are marked as published. What cannot be sent
@@ -256,6 +290,5 @@ func (r *Relay) listen(ctx context.Context, wake func()) {
 		}
 		r.log.Warn("lost the connection that wakes the relay", zap.Duration(logWait, wait.next), zap.Error(err))
 		wait.pause(ctx)
-		wake() // for what was committed meanwhile
 	}
 }

@@ -71,12 +71,12 @@ func TestTheRelayLeavesPausedAndFarOffEventsAlone(t *testing.T) {
 	}
 }
 
-// TestACommitWakesTheRelay has a relay whose own timer is an hour away.
+// TestACommitWakesTheRelay has a relay whose own timer is minutes away.
 func TestACommitWakesTheRelay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx, cancel := context.WithCancel(testenv.Context(t))
-	relay := r.relay(eventqueue.RelayConfig{Interval: time.Hour})
+	relay := r.relay(eventqueue.RelayConfig{Interval: 4 * time.Minute})
 	var relaying sync.WaitGroup
 	relaying.Go(func() {
 		if err := relay.Run(ctx); err != nil {

@@ -57,8 +57,7 @@ type RuleStore interface {
 
 	// TakeWaiting looks at no more than limit waiting events of the scope with
 	// ids above after, by id. Of these it marks as published, and returns, those
-	// that are not locked, due within MaxRequeue and not notified since the
-	// given time of the database's clock. next is the last id looked at, 0 when
+	// that are due within MaxRequeue and not notified since the given time of the database's clock. next is the last id looked at, 0 when
 	// there are no more.
 	TakeWaiting(ctx context.Context, scope Scope, since time.Time, after EventID, limit int) (waiting []Notification, next EventID, err error)
 }
@@ -113,15 +112,24 @@ func (r *Rules) Lift(ctx context.Context, t RuleType, scope Scope) (removed bool
 	if err != nil {
 		return false, 0, fmt.Errorf("lift %s of %s: %w", t, scope, err)
 	}
-	if !lifted.Removed || !lifted.Last {
+	if !lifted.Last {
 		return lifted.Removed, 0, nil
 	}
-	notified, err = r.notifyWaiting(ctx, scope, lifted.At)
+	since := lifted.At
+	if !lifted.Removed {
+		// Perhaps an earlier call removed it and got no further.
+		since = since.Add(-repeatLift)
+	}
+	notified, err = r.notifyWaiting(ctx, scope, since)
 	if err != nil {
 		err = fmt.Errorf("notify the waiting events of %s: %w", scope, err)
 	}
-	return true, notified, err
+	return lifted.Removed, notified, err
 }
+
+// repeatLift is how long events must have been silent to be notified by lifting a
+// rule that is not there.
+const repeatLift = time.Minute
 
 func (r *Rules) notifyWaiting(ctx context.Context, scope Scope, since time.Time) (notified int, err error) {
 	after := EventID(0)

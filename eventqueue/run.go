@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"eventsv2/eventqueue/machine"
 )
@@ -18,9 +20,10 @@ type Run struct {
 
 	worker *Worker
 	// completed: the end is committed. completing: it was written in a
-	// transaction of the handler's, which may have committed.
-	completed  bool
-	completing bool
+	// transaction of the handler's, which may have committed. Both are read by
+	// the finisher and the heartbeat while an abandoned handler may still run.
+	completed  atomic.Bool
+	completing atomic.Bool
 }
 
 // CompleteTx completes the event in one transaction with what f writes and
@@ -43,7 +46,7 @@ func (r *Run) CompleteTx(ctx context.Context, f func(ctx context.Context, tx *Tx
 	if err != nil {
 		return err
 	}
-	r.completed = true
+	r.completed.Store(true)
 	return nil
 }
 
@@ -55,20 +58,31 @@ func (r *Run) CompleteIn(ctx context.Context, tx DB) error {
 	if err := r.complete(ctx, tx); err != nil {
 		return err
 	}
-	r.completing = true
+	r.completing.Store(true)
 	return nil
 }
 
+// busyWait is how long complete waits when a heartbeat is writing the row.
+const busyWait = 5 * time.Millisecond
+
 func (r *Run) complete(ctx context.Context, db DB) error {
-	end := End{Claim: r.claim(), Label: machine.ExecutesToCompletion}
-	written, err := r.worker.store.Finish(ctx, db, []End{end}, r.worker.config.KeepHistory)
-	if err != nil {
-		return fmt.Errorf("complete event %s: %w", r.ID, err)
+	ends := []End{{Claim: r.claim(), Label: machine.ExecutesToCompletion}}
+	for {
+		written, err := r.worker.store.Finish(ctx, db, ends, r.worker.config.KeepHistory)
+		switch {
+		case err != nil:
+			return fmt.Errorf("complete event %s: %w", r.ID, err)
+		case len(written.Done) == 1:
+			return nil
+		case len(written.Lost) == 1:
+			return fmt.Errorf("complete event %s: %w", r.ID, ErrLockLost)
+		}
+		select {
+		case <-time.After(busyWait):
+		case <-ctx.Done():
+			return fmt.Errorf("complete event %s: %w", r.ID, context.Cause(ctx))
+		}
 	}
-	if len(written) == 0 {
-		return fmt.Errorf("complete event %s: %w", r.ID, ErrLockLost)
-	}
-	return nil
 }
 
 func (r *Run) claim() Claim { return Claim{Event: r.ID, Attempt: r.Attempt} }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// execution is a run in this worker, from claim to end.
+// execution is a run in this worker, from claim to the writing of its end.
 type execution struct {
 	run      *Run
 	delivery Delivery
@@ -14,18 +14,20 @@ type execution struct {
 	handler  Handler
 	cancel   context.CancelCauseFunc
 	began    time.Time
+	deadline time.Time // of the handler
 
 	// Owned by runs.mu:
-	renewed  time.Time // when the claim or its last renewal was asked for
-	leased   time.Time // when the delivery was pulled or its lease extended
-	deadline time.Time // of the handler; after it nothing is renewed
-	ended    bool      // its end has been handed to the finisher
+	renewed time.Time // when the claim or its last renewal was asked for
+	leased  time.Time // when the delivery was pulled or its lease extended
+	ended   bool      // its end has been handed to the finisher
 }
 
-// runs are the executions that have not ended, for the heartbeat and the stop.
+// runs are the executions whose ends have not been written, for the heartbeat
+// and the stop.
 type runs struct {
-	mu  sync.Mutex
-	all map[*execution]struct{}
+	mu   sync.Mutex
+	all  map[*execution]struct{}
+	live int // those that have not ended
 }
 
 func newRuns() runs { return runs{all: map[*execution]struct{}{}} }
@@ -34,39 +36,52 @@ func (r *runs) add(x *execution) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all[x] = struct{}{}
+	r.live++
 }
 
-// end removes an execution and hands its end over, unless it was abandoned
-// before: then that has been done. hand must not block.
+// end marks an execution as ended and hands its end over, unless it was
+// abandoned before: then that has been done. hand must not block.
 func (r *runs) end(x *execution, hand func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if x.ended {
 		return
 	}
-	x.ended = true
-	delete(r.all, x)
 	hand()
+	x.ended = true
+	r.live--
 }
 
-// abandon ends all executions. After it returns, end does nothing.
+// abandon ends all executions that have not ended. After it returns, end does
+// nothing.
 func (r *runs) abandon(hand func(x *execution)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for x := range r.all {
-		x.ended = true
-		delete(r.all, x)
-		hand(x)
+		if !x.ended {
+			hand(x)
+			x.ended = true
+			r.live--
+		}
 	}
 }
 
-// pick returns the executions for which pick is true.
-func (r *runs) pick(pick func(x *execution) bool) []*execution {
+// remove forgets an execution whose end has been written, or given up.
+func (r *runs) remove(x *execution) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.all, x)
+}
+
+// held returns the executions whose claim is to be kept and for which pick is
+// true: those that wait for their end to be written, and those whose handler has
+// time left. A handler that ignores its timeout loses its lock.
+func (r *runs) held(now time.Time, pick func(x *execution) bool) []*execution {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var picked []*execution
 	for x := range r.all {
-		if pick(x) {
+		if (x.ended || now.Before(x.deadline)) && !x.run.completed.Load() && pick(x) {
 			picked = append(picked, x)
 		}
 	}
@@ -82,9 +97,20 @@ func (r *runs) update(xs []*execution, change func(x *execution)) {
 	}
 }
 
+// expire cancels the executions whose lock was not renewed for so long.
+func (r *runs) expire(now time.Time, lockTimeout time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for x := range r.all {
+		if now.Sub(x.renewed) >= lockTimeout {
+			x.cancel(ErrLockLost)
+		}
+	}
+}
+
 // count is the number of executions that have not ended.
 func (r *runs) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.all)
+	return r.live
 }

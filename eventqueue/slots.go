@@ -3,34 +3,63 @@ package eventqueue
 import (
 	"context"
 	"sync"
+	"time"
 )
+
+// slotsLinger is how long a receiver waits for more slots when few are free: one
+// statement for many events costs little more than one for few. With a quarter
+// of them free, as when there is little to do, nobody waits.
+const slotsLinger = 10 * time.Millisecond
 
 // slots counts how many more events may be in hand.
 type slots struct {
+	enough int // worth a statement
+
 	mu    sync.Mutex
 	free  int
-	freed chan struct{} // closed and replaced when slots come back
+	freed chan struct{} // closed when slots come back; nil when nobody waits
 }
 
-func newSlots(n int) *slots { return &slots{free: n, freed: make(chan struct{})} }
+func newSlots(n int) *slots { return &slots{enough: max(n/4, 1), free: n} }
 
-// take waits until a slot is free and takes as many as are, up to max.
-func (s *slots) take(ctx context.Context, max int) (int, error) {
+// take waits until slots are free and takes as many as are, up to most.
+func (s *slots) take(ctx context.Context, most int) (int, error) {
+	var lingered <-chan time.Time
+	enough := min(s.enough, most)
 	for {
-		s.mu.Lock()
-		n := min(s.free, max)
-		s.free -= n
-		freed := s.freed
-		s.mu.Unlock()
+		n, freed := s.takeNow(most, enough)
 		if n > 0 {
 			return n, nil
 		}
+		if lingered == nil && enough > 1 {
+			timer := time.NewTimer(slotsLinger)
+			defer timer.Stop()
+			lingered = timer.C
+		}
 		select {
 		case <-freed:
+		case <-lingered:
+			enough = 1
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
 	}
+}
+
+// takeNow takes slots when enough are free; otherwise the channel tells when
+// there are more.
+func (s *slots) takeNow(most, enough int) (int, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.free >= enough {
+		n := min(s.free, most)
+		s.free -= n
+		return n, nil
+	}
+	if s.freed == nil {
+		s.freed = make(chan struct{})
+	}
+	return 0, s.freed
 }
 
 // give returns slots.
@@ -40,9 +69,9 @@ func (s *slots) give(n int) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.free == 0 {
-		close(s.freed)
-		s.freed = make(chan struct{})
-	}
 	s.free += n
+	if s.freed != nil {
+		close(s.freed)
+		s.freed = nil
+	}
 }

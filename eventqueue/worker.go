@@ -16,7 +16,7 @@ import (
 
 // WorkerConfig configures a Worker. The zero value is ready to use.
 type WorkerConfig struct {
-	// Concurrency is how many events may be in hand at once. Default (0): 100.
+	// Concurrency is how many events may be in hand at once. Default (0): 500.
 	Concurrency int
 
 	// ClaimBatch is how many notifications one claim statement answers at most.
@@ -39,8 +39,9 @@ type WorkerConfig struct {
 	// has ended. Default (0): 8 s. Negative: none.
 	GracePeriod time.Duration
 
-	// UnknownDelay is the wait before the next look at an event whose handler
-	// this worker does not have. Default (0): 1 minute; at most MaxRequeue.
+	// UnknownDelay is the wait between the first ten looks at an event whose
+	// handler this worker does not have; after them the relay rings for it.
+	// Default (0): 5 s; at most 1 minute.
 	UnknownDelay time.Duration
 
 	// KeepHistory keeps completed events in event_log. Failed ones are kept
@@ -65,13 +66,13 @@ type WorkerConfig struct {
 }
 
 func (c WorkerConfig) withDefaults() WorkerConfig {
-	setDefault(&c.Concurrency, 100)
+	setDefault(&c.Concurrency, 500)
 	setDefault(&c.ClaimBatch, 500)
 	setDefault(&c.LockTimeout, time.Minute)
 	setDefault(&c.Heartbeat, c.LockTimeout/4)
 	setDefault(&c.Lease, time.Minute)
 	setDefault(&c.GracePeriod, 8*time.Second)
-	setDefault(&c.UnknownDelay, time.Minute)
+	setDefault(&c.UnknownDelay, 5*time.Second)
 	if c.Jitter == nil {
 		c.Jitter = rand.N[time.Duration]
 	}
@@ -99,14 +100,14 @@ func (c WorkerConfig) Validate() error {
 		return fmt.Errorf("Concurrency is %d: it must be positive", c.Concurrency)
 	case c.ClaimBatch < 0 || c.ClaimBatch > MaxPublish:
 		return fmt.Errorf("ClaimBatch is %d: it must be from 1 to %d", c.ClaimBatch, MaxPublish)
-	case c.LockTimeout < 0:
-		return fmt.Errorf("LockTimeout is %s: it must be positive", c.LockTimeout)
+	case c.LockTimeout < time.Second:
+		return fmt.Errorf("LockTimeout is %s: it must be at least 1s", c.LockTimeout)
 	case c.Heartbeat < 0 || c.Heartbeat > c.LockTimeout/2:
 		return fmt.Errorf("Heartbeat is %s: it must be positive and at most half of LockTimeout (%s)", c.Heartbeat, c.LockTimeout)
 	case c.Lease < time.Second || c.Lease > MaxRequeue:
 		return fmt.Errorf("Lease is %s: it must be from 1s to %s", c.Lease, MaxRequeue)
-	case c.UnknownDelay < 0 || c.UnknownDelay > MaxRequeue:
-		return fmt.Errorf("UnknownDelay is %s: it must be from 0 to %s", c.UnknownDelay, MaxRequeue)
+	case c.UnknownDelay < 0 || c.UnknownDelay > time.Minute:
+		return fmt.Errorf("UnknownDelay is %s: it must be from 0 to 1m", c.UnknownDelay)
 	default:
 		return nil
 	}
@@ -152,6 +153,7 @@ type Worker struct {
 	started atomic.Bool
 	slots   *slots
 	runs    runs
+	unknown unknown
 	// running counts the goroutines of handlers.
 	running sync.WaitGroup
 	ends    chan finished
@@ -224,12 +226,16 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer stopBeat()
 	heart.Go(func() { w.heartbeat(beat) })
 
+	<-ctx.Done()
+	grace, endGrace := context.WithTimeout(base, max(w.config.GracePeriod, 0))
+	defer endGrace()
 	receivers.Wait()
-	w.stopRuns(stopWork)
+	w.stopRuns(grace, stopWork)
+	// Whatever hangs, the last writes and answers have their time and no more.
 	defer time.AfterFunc(lastWritesTake, stopWrite).Stop()
+	defer time.AfterFunc(2*lastWritesTake, stopTelling).Stop()
 	close(w.ends)
 	finisher.Wait()
-	defer time.AfterFunc(lastWritesTake, stopTelling).Stop()
 	close(w.answers)
 	answerer.Wait()
 	stopBeat()
@@ -237,33 +243,27 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// stopRuns waits for the running handlers, cancels them at the end of the grace
-// period, and gives up those that do not return even then. After it, nothing
-// more is sent to w.ends.
-func (w *Worker) stopRuns(stopWork context.CancelCauseFunc) {
+// stopRuns waits for the running handlers, cancels them when grace ends, and
+// gives up those that do not return even then. After it, nothing more is sent to
+// w.ends.
+func (w *Worker) stopRuns(grace context.Context, stopWork context.CancelCauseFunc) {
 	idle := make(chan struct{})
 	go func() {
 		w.running.Wait()
 		close(idle)
 	}()
-	if !returned(idle, w.config.GracePeriod) {
+	select {
+	case <-idle:
+	case <-grace.Done():
 		stopWork(ErrStopping)
-		returned(idle, abandonAfter)
+		select {
+		case <-idle:
+		case <-time.After(abandonAfter):
+		}
 	}
 	w.runs.abandon(func(x *execution) {
 		w.log.Warn("a handler does not return though its context has ended; its event is given back",
 			zap.Stringer(logEvent, x.run.ID), zap.Stringer(logHandler, x.run.Handler()))
 		w.ends <- x.finished(machine.Released, ErrStopping)
 	})
-}
-
-func returned(idle <-chan struct{}, within time.Duration) bool {
-	timer := time.NewTimer(within)
-	defer timer.Stop()
-	select {
-	case <-idle:
-		return true
-	case <-timer.C:
-		return false
-	}
 }

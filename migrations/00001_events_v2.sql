@@ -26,7 +26,8 @@ CREATE TABLE events_v2 (
 
     CONSTRAINT events_v2_pkey PRIMARY KEY (id),
     -- I15: one row that nobody can read would fail the claim of a whole batch.
-    CONSTRAINT events_v2_times CHECK (isfinite(delay_until) AND isfinite(enqueued_at))
+    CONSTRAINT events_v2_readable CHECK (id > 0 AND retries >= 0 AND attempts >= 0 AND isfinite(delay_until)
+        AND isfinite(enqueued_at) AND isfinite(locked_at) AND isfinite(notified_at))
 )
 -- Room on every page for the claim's new row version (a HOT update: locked_at
 -- and attempts are in no index), and an autovacuum that follows a queue, where

@@ -19,9 +19,11 @@ const (
 	// callTimeout bounds a call whose ctx has no deadline.
 	callTimeout = 10 * time.Second
 
-	// pullTimeout bounds a Pull whose ctx has no deadline. It is how long a
-	// worker can wait on a connection that is dead without either side knowing.
-	pullTimeout = 90 * time.Second
+	// pullTimeout bounds one request for notifications. The server ends it about a
+	// second earlier when there are none. It is also how long a program that stops
+	// waits for the last one, and how long the messages of one that was killed may
+	// still be handed to nobody.
+	pullTimeout = 5 * time.Second
 
 	// reconnectMax is the longest pause between two attempts to connect.
 	reconnectMax = time.Second
@@ -105,5 +107,5 @@ func withoutRetries(topics *pubsub.TopicAdminCallOptions, subscriptions *pubsub.
 	subscriptions.GetSubscription = once
 	subscriptions.Acknowledge = once
 	subscriptions.ModifyAckDeadline = once
-	subscriptions.Pull = []gax.CallOption{gax.WithTimeout(pullTimeout)}
+	subscriptions.Pull = nil // request sets the deadline
 }

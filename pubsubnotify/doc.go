@@ -22,9 +22,9 @@
 // notification to the relay (an emitter). A connection that breaks is made again
 // in the background within about a second of the service's return. An emulator
 // forgets topic and subscription when it stops; with Config.Create the first call
-// after its return fails and makes them again. When a Pull is cancelled, the
-// service may have leased notifications to it already; they come again when that
-// lease ends.
+// after its return fails and makes them again. What the service still hands to a Pull that was cut off is
+// given back at once; what it hands to a process that was killed comes again when
+// the lease ends.
 //
 // A message that is no notification is acknowledged, counted and logged, and the
 // others of its batch are delivered.

@@ -25,6 +25,7 @@ type Notifier struct {
 	subscription string // full name
 	undecodable  atomic.Int64
 	restoring    sync.Mutex // held by the one call that makes what has gone
+	pulls        sync.WaitGroup
 }
 
 // The interface that this package exists for.
@@ -117,12 +118,24 @@ func (n *Notifier) Check(ctx context.Context) error {
 	return nil
 }
 
+// Unreachable tells whether an error of this package means that Pub/Sub does not
+// answer, rather than that something is wrong with what was asked of it.
+func Unreachable(err error) bool {
+	if err == nil {
+		return false
+	}
+	code := status.Code(err)
+	return code == codes.Unavailable || code == codes.DeadlineExceeded
+}
+
 // Undecodable is the number of messages that were no notifications and were
 // therefore acknowledged and passed over since New.
 func (n *Notifier) Undecodable() int64 { return n.undecodable.Load() }
 
-// Close closes the connection. It does not block; calls under way return errors.
+// Close waits for pulls that were cut off, for some seconds at most, and closes
+// the connection. Call it when no other method is running.
 func (n *Notifier) Close() error {
+	n.pulls.Wait()
 	if err := n.clients.conn.Close(); err != nil {
 		return fmt.Errorf("close the Pub/Sub connection: %w", err)
 	}

@@ -32,27 +32,69 @@ const (
 	quotedBytes = 100
 )
 
+// pulled is the answer to one request for notifications.
+type pulled struct {
+	deliveries []eventqueue.Delivery
+	err        error
+}
+
 // Pull blocks until Pub/Sub has notifications and returns at most max of them,
 // leased to the caller for the subscription's ack deadline. It returns none
-// without an error when Pub/Sub has answered with none, or with undecodable
+// without an error when there were none for some seconds, or undecodable
 // messages only. It blocks at most until ctx ends, and then returns the error of
 // ctx. It does not retry. A max of less than 1 is refused.
+//
+// A request that is cut off may still be answered, with messages that nobody
+// would see until their lease ends. So the end of ctx does not cancel it: its
+// answer is awaited in the background and given back at once. Close waits for
+// that.
 func (n *Notifier) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, error) {
 	if max < 1 {
 		return nil, fmt.Errorf("pull at most %d notifications: ask for at least 1", max)
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	answer := make(chan pulled, 1)
+	n.pulls.Go(func() { answer <- n.request(context.WithoutCancel(ctx), max) })
+	select {
+	case p := <-answer:
+		if p.err != nil {
+			return nil, n.failed(ctx, p.err)
+		}
+		return p.deliveries, nil
+	case <-ctx.Done():
+		n.pulls.Go(func() { n.giveBack(context.WithoutCancel(ctx), <-answer) })
+		return nil, ctx.Err()
+	}
+}
+
+// request is one pull, which the server ends by itself before pullTimeout.
+func (n *Notifier) request(ctx context.Context, max int) pulled {
+	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
+	defer cancel()
 	response, err := n.clients.subscriptions.Pull(ctx, &pubsubpb.PullRequest{
 		Subscription: n.subscription,
 		MaxMessages:  int32(min(max, maxPull)),
 	})
-	if err != nil {
-		// Pub/Sub's way of saying that there was nothing for a while.
-		if ctx.Err() == nil && status.Code(err) == codes.DeadlineExceeded {
-			return nil, nil
-		}
-		return nil, n.failed(ctx, fmt.Errorf("pull from %s: %w", n.subscription, err))
+	if status.Code(err) == codes.DeadlineExceeded { // there was nothing for a while
+		return pulled{}
 	}
-	return n.deliveries(ctx, response.GetReceivedMessages()), nil
+	if err != nil {
+		return pulled{err: fmt.Errorf("pull from %s: %w", n.subscription, err)}
+	}
+	return pulled{deliveries: n.deliveries(ctx, response.GetReceivedMessages())}
+}
+
+// giveBack requeues what came after its caller had gone.
+func (n *Notifier) giveBack(ctx context.Context, p pulled) {
+	if len(p.deliveries) == 0 {
+		return
+	}
+	if err := n.Requeue(ctx, p.deliveries, 0); err != nil {
+		n.logger.Warn("could not give back notifications that came too late; they come again when their lease ends",
+			zap.Int("notifications", len(p.deliveries)), zap.Error(err))
+	}
 }
 
 // deliveries decodes what can be decoded and drops the rest.

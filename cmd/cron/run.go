@@ -36,6 +36,12 @@ func work(ctx context.Context, environment map[string]string, logs io.Writer) (e
 	if err != nil {
 		return err
 	}
+	// The log's readers see errors of a start as well as the terminal's.
+	defer func() {
+		if err != nil {
+			log.Error("cron failed", zap.Error(err))
+		}
+	}()
 	resources, err := service.Open(ctx, config, "eventsv2-cron", log)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/service"
+	"eventsv2/pubsubnotify"
 )
 
 // applicationName is shown in pg_stat_activity.
@@ -96,20 +97,13 @@ func (a *app) withQueue(ctx context.Context, silent bool, f func(bell *doorbell)
 		return err
 	}
 	if silent {
-		return a.withStore(ctx, func(store *pgstore.Store, config service.Config) error {
-			queue, err := eventqueue.New(store, silence{}, eventqueue.QueueConfig{Limits: config.Limits(), PublishRest: silentRest})
-			if err != nil {
-				return failed(err)
-			}
-			err = f(&doorbell{store: store, queue: queue, silent: true})
-			// Also what was done before an interrupt is owed.
-			if wakeErr := wake(context.WithoutCancel(ctx), store); err == nil {
-				err = failed(wakeErr)
-			}
-			return err
-		})
+		return a.withSilentQueue(ctx, f)
 	}
 	resources, err := service.Open(ctx, config, applicationName, a.logger())
+	if pubsubnotify.Unreachable(err) {
+		a.complain("warning", fmt.Errorf("Pub/Sub cannot be reached, so the notifications are left to the relay, as with --no-notify: %w", err))
+		return a.withSilentQueue(ctx, f)
+	}
 	if err != nil {
 		return failed(err)
 	}
@@ -119,6 +113,23 @@ func (a *app) withQueue(ctx context.Context, silent bool, f func(bell *doorbell)
 		}
 	}()
 	return f(&doorbell{store: resources.Store, queue: resources.Queue, publisher: resources.Notifier, timeout: config.PublishTimeout})
+}
+
+// withSilentQueue is withQueue without a doorbell: all notifications are owed, and
+// the relay is told.
+func (a *app) withSilentQueue(ctx context.Context, f func(bell *doorbell) error) error {
+	return a.withStore(ctx, func(store *pgstore.Store, config service.Config) error {
+		queue, err := eventqueue.New(store, silence{}, eventqueue.QueueConfig{Limits: config.Limits(), PublishRest: silentRest})
+		if err != nil {
+			return failed(err)
+		}
+		err = f(&doorbell{store: store, queue: queue, silent: true})
+		// Also what was done before an interrupt is owed.
+		if wakeErr := wake(context.WithoutCancel(ctx), store); err == nil {
+			err = failed(wakeErr)
+		}
+		return err
+	})
 }
 
 // wake has the relay publish what this program left to it.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,6 +71,12 @@ func work(ctx context.Context, environment map[string]string, logs io.Writer) (e
 	if err != nil {
 		return err
 	}
+	// The log's readers see errors of a start as well as the terminal's.
+	defer func() {
+		if err != nil {
+			log.Error("worker failed", zap.Error(err))
+		}
+	}()
 	client := httptarget.NewClient()
 	defer client.CloseIdleConnections()
 	handlers, err := handlersOf(config, client)
@@ -95,7 +102,7 @@ func work(ctx context.Context, environment map[string]string, logs io.Writer) (e
 		ClaimBatch:  config.ClaimBatch,
 		LockTimeout: config.LockTimeout,
 		Heartbeat:   config.Heartbeat,
-		GracePeriod: config.GracePeriod,
+		GracePeriod: cmp.Or(config.GracePeriod, -1), // 0 is none here
 		KeepHistory: config.KeepHistory,
 		Heartbeats:  pgstore.New(heartbeats),
 		Logger:      log,

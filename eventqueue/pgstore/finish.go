@@ -10,51 +10,71 @@ import (
 	"eventsv2/eventqueue/machine"
 )
 
-// The fence (I5): the token is the claim's, and the lock was not given back
-// under the same token. It stands in the three statements below.
+// The fence (I5) stands in mineSQL: the token is the claim's, and the lock was not
+// given back under the same token. Rows that somebody is writing (a handler's own
+// transaction, an operator) are left for another try, so that one of them keeps
+// no other end waiting (I15).
+const mineSQL = `
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), held AS MATERIALIZED (
+    SELECT e.id
+    FROM events_v2 e JOIN unnest($1::bigint[], $2::int[]) AS mine (id, attempts) USING (id, attempts)
+    WHERE e.locked_at IS NOT NULL
+    ORDER BY e.id
+    FOR UPDATE OF e SKIP LOCKED
+)`
 
-const deleteSQL = `
-DELETE FROM events_v2 e
-USING unnest($1::bigint[], $2::int[]) AS mine (id, attempts)
-WHERE e.id = mine.id AND e.attempts = mine.attempts AND e.locked_at IS NOT NULL
-RETURNING e.id`
+const deleteSQL = mineSQL + `, ended AS (
+    DELETE FROM events_v2 e USING held WHERE e.id = held.id RETURNING e.id
+)` + finishedSQL
 
 // An event leaves events_v2 and enters event_log in one statement (I1, I9). A
 // status of NULL keeps no history.
-const deleteAndLogSQL = `
-WITH ended AS (
+const deleteAndLogSQL = mineSQL + `, gone AS (
     DELETE FROM events_v2 e
-    USING unnest($1::bigint[], $2::int[], $3::text[], $4::text[]) AS mine (id, attempts, status, last_error)
-    WHERE e.id = mine.id AND e.attempts = mine.attempts AND e.locked_at IS NOT NULL
-    RETURNING e.*, mine.status, mine.last_error
+    USING held, unnest($1::bigint[], $3::text[], $4::text[]) AS how (id, status, last_error)
+    WHERE e.id = held.id AND how.id = e.id
+    RETURNING e.*, how.status, how.last_error
 ), logged AS (
     INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at)
     SELECT id, canvas_id, module, name, modifier, value, status::event_log_status, retries, attempts, last_error, enqueued_at
-    FROM ended
+    FROM gone
     WHERE status IS NOT NULL
-)
-SELECT id FROM ended`
+    -- A row that somebody put back by hand under its old id ends all the same.
+    ON CONFLICT (id) DO UPDATE SET status = excluded.status, value = excluded.value, retries = excluded.retries,
+        attempts = excluded.attempts, last_error = excluded.last_error, created_at = excluded.created_at
+), ended AS (
+    SELECT id FROM gone
+)` + finishedSQL
 
 // The notification of an event that is due within MaxRequeue is requeued by the
 // worker and rings at its new time; beyond that one is owed. Without a new delay
 // the event is as it was before the claim.
-const rescheduleSQL = `
-WITH clock AS MATERIALIZED (
-    SELECT clock_timestamp() AS now
-)
-UPDATE events_v2 e
-SET locked_at = NULL,
-    retries = e.retries + mine.failed::int,
-    delay_until = CASE WHEN mine.delay IS NULL THEN e.delay_until ELSE clock.now + mine.delay END,
-    notified_at = CASE WHEN mine.delay IS NULL THEN e.notified_at
-                       WHEN mine.delay <= $5::interval THEN clock.now + mine.delay END
-FROM clock, unnest($1::bigint[], $2::int[], $3::boolean[], $4::interval[]) AS mine (id, attempts, failed, delay)
-WHERE e.id = mine.id AND e.attempts = mine.attempts AND e.locked_at IS NOT NULL
-RETURNING e.id`
+const rescheduleSQL = mineSQL + `, ended AS (
+    UPDATE events_v2 e
+    SET locked_at = NULL,
+        retries = e.retries + how.failed::int,
+        delay_until = CASE WHEN how.delay IS NULL THEN e.delay_until ELSE clock.now + how.delay END,
+        notified_at = CASE WHEN how.delay IS NULL THEN e.notified_at
+                           WHEN how.delay <= $5::interval THEN clock.now + how.delay END
+    FROM clock, held, unnest($1::bigint[], $3::boolean[], $4::interval[]) AS how (id, failed, delay)
+    WHERE e.id = held.id AND how.id = e.id
+    RETURNING e.id
+)` + finishedSQL
+
+// finishedSQL answers for every claim: written, or lost, or neither when
+// somebody is writing its row.
+const finishedSQL = `
+SELECT mine.id, ended.id IS NOT NULL AS written,
+    ended.id IS NULL AND NOT EXISTS (
+        SELECT FROM events_v2 e
+        WHERE e.id = mine.id AND e.attempts = mine.attempts AND e.locked_at IS NOT NULL) AS lost
+FROM unnest($1::bigint[], $2::int[]) AS mine (id, attempts) LEFT JOIN ended USING (id)`
 
 // Finish implements eventqueue.ClaimStore: at most two statements, in one round
 // trip and one transaction.
-func (s *Store) Finish(ctx context.Context, in eventqueue.DB, ends []eventqueue.End, keep bool) ([]eventqueue.EventID, error) {
+func (s *Store) Finish(ctx context.Context, in eventqueue.DB, ends []eventqueue.End, keep bool) (eventqueue.Written, error) {
 	var deleted, rescheduled []eventqueue.End
 	for _, end := range ends {
 		switch end.Label {
@@ -66,35 +86,44 @@ func (s *Store) Finish(ctx context.Context, in eventqueue.DB, ends []eventqueue.
 			panic("pgstore: an event cannot end with " + string(end.Label))
 		}
 	}
-	var statements []*pgx.QueuedQuery
+	batch := &pgx.Batch{}
 	if len(deleted) > 0 {
-		statements = append(statements, deletion(deleted, keep))
+		batch.QueuedQueries = append(batch.QueuedQueries, deletion(deleted, keep))
 	}
 	if len(rescheduled) > 0 {
-		statements = append(statements, rescheduling(rescheduled))
+		batch.QueuedQueries = append(batch.QueuedQueries, rescheduling(rescheduled))
 	}
-	db := s.in(in)
-	if len(statements) == 1 {
-		return queryIDs(ctx, db, statements[0].SQL, statements[0].Arguments...)
-	}
-	return queryIDsBatch(ctx, db, statements)
+	return writeBatch(ctx, s.in(in), batch)
 }
 
-func queryIDsBatch(ctx context.Context, db eventqueue.DB, statements []*pgx.QueuedQuery) ([]eventqueue.EventID, error) {
-	batch := &pgx.Batch{QueuedQueries: statements}
+// answer is what a statement says of one claim.
+type answer struct {
+	ID            eventqueue.EventID
+	Written, Lost bool
+}
+
+func writeBatch(ctx context.Context, db eventqueue.DB, batch *pgx.Batch) (written eventqueue.Written, err error) {
 	results := db.SendBatch(ctx, batch)
-	var ids []eventqueue.EventID
-	for range statements {
+	for range batch.Len() {
 		rows, err := results.Query()
+		var answers []answer
 		if err == nil {
-			ids, err = pgx.AppendRows(ids, rows, pgx.RowTo[eventqueue.EventID])
+			answers, err = pgx.CollectRows(rows, pgx.RowToStructByPos[answer])
 		}
 		if err != nil {
 			_ = results.Close() // the first error says what went wrong
-			return nil, err
+			return eventqueue.Written{}, err
+		}
+		for _, a := range answers {
+			switch {
+			case a.Written:
+				written.Done = append(written.Done, a.ID)
+			case a.Lost:
+				written.Lost = append(written.Lost, a.ID)
+			}
 		}
 	}
-	return ids, results.Close()
+	return written, results.Close()
 }
 
 func claimColumns(ends []eventqueue.End) (ids []int64, attempts []int32) {
@@ -131,40 +160,26 @@ func rescheduling(ends []eventqueue.End) *pgx.QueuedQuery {
 	for i, end := range ends {
 		failed[i] = end.Label == machine.RetryAllowed
 		if end.Label != machine.Released {
-			delays[i] = new((end.Delay + time.Microsecond - 1).Truncate(time.Microsecond))
+			delays[i] = new(end.Delay.Truncate(time.Microsecond) + time.Microsecond)
 		}
 	}
 	return &pgx.QueuedQuery{SQL: rescheduleSQL, Arguments: []any{ids, attempts, failed, delays, eventqueue.MaxRequeue}}
 }
 
-// A row that somebody is writing (a handler that completes its event, the relay)
-// is not waited for: other claims must not expire meanwhile, and nobody else can
-// claim it either. It is lost only when it is gone or has another token.
-const renewSQL = `
-WITH mine AS MATERIALIZED (
-    SELECT * FROM unnest($1::bigint[], $2::int[]) AS mine (id, attempts)
-), held AS MATERIALIZED (
-    SELECT e.id
-    FROM events_v2 e JOIN mine USING (id, attempts)
-    WHERE e.locked_at IS NOT NULL
-    ORDER BY e.id
-    FOR UPDATE OF e SKIP LOCKED
-), renewed AS (
-    UPDATE events_v2 e SET locked_at = clock_timestamp()
-    FROM held
+const renewSQL = mineSQL + `, ended AS (
+    UPDATE events_v2 e SET locked_at = clock.now
+    FROM clock, held
     WHERE e.id = held.id
-)
-SELECT mine.id
-FROM mine
-WHERE NOT EXISTS (
-    SELECT FROM events_v2 e
-    WHERE e.id = mine.id AND e.attempts = mine.attempts AND e.locked_at IS NOT NULL)`
+    RETURNING e.id
+)` + finishedSQL
 
 // Renew implements eventqueue.ClaimStore.
-func (s *Store) Renew(ctx context.Context, claims []eventqueue.Claim) ([]eventqueue.EventID, error) {
+func (s *Store) Renew(ctx context.Context, claims []eventqueue.Claim) (eventqueue.Written, error) {
 	ids, attempts := make([]int64, len(claims)), make([]int32, len(claims))
 	for i, c := range claims {
 		ids[i], attempts[i] = int64(c.Event), c.Attempt
 	}
-	return queryIDs(ctx, s.pool, renewSQL, ids, attempts)
+	batch := &pgx.Batch{}
+	batch.Queue(renewSQL, ids, attempts)
+	return writeBatch(ctx, s.pool, batch)
 }

@@ -48,8 +48,8 @@ func failInspected(t *testing.T, store *pgstore.Store, ids []eventqueue.EventID)
 	for _, f := range found {
 		ends = append(ends, eventqueue.End{Claim: eventqueue.Claim{Event: f.Event.ID, Attempt: f.Attempt}, Label: machine.FailedForGood, LastError: "no luck"})
 	}
-	if done, err := store.Finish(ctx, nil, ends, false); err != nil || len(done) != len(ids) {
-		t.Fatalf("%d of %d events failed, %v", len(done), len(ids), err)
+	if done, err := store.Finish(ctx, nil, ends, false); err != nil || len(done.Done) != len(ids) {
+		t.Fatalf("%d of %d events failed, %v", len(done.Done), len(ids), err)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestRetryAtOnceMovesOnce(t *testing.T) {
 		t.Errorf("the results are %v, want 50 moved and 350 queued", results)
 	}
 	stale := eventqueue.End{Claim: eventqueue.Claim{Event: ids[0], Attempt: 1}, Label: machine.ExecutesToCompletion}
-	if done, err := store.Finish(ctx, nil, []eventqueue.End{stale}, false); err != nil || len(done) != 0 {
+	if done, err := store.Finish(ctx, nil, []eventqueue.End{stale}, false); err != nil || len(done.Done) != 0 {
 		t.Errorf("a claim from before the retry has ended the event: %v, %v", done, err)
 	}
 	known := eventqueue.Known{Everywhere: []eventqueue.HandlerKey{{Module: "WORKER", Name: "greet", Modifier: "_"}}}

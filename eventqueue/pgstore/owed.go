@@ -145,6 +145,7 @@ func (s *Store) Listen(ctx context.Context, wake func()) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+owedChannel); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
+	wake() // for what was committed before
 	for {
 		if _, err := conn.WaitForNotification(ctx); err != nil {
 			return fmt.Errorf("wait for a wake-up: %w", err)

@@ -68,12 +68,13 @@ func (s *Store) LiftRule(ctx context.Context, t eventqueue.RuleType, scope event
 	return lifted, err
 }
 
-// Locked events need no notification: they run, or their lock expires.
+// A locked event is notified, too: its lock may have been left by a worker that
+// died, and nothing rings when it expires.
 const takeWaitingSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), page AS MATERIALIZED (
-    SELECT id, delay_until, locked_at, notified_at
+    SELECT id
     FROM events_v2
     WHERE canvas_id = $1 AND module = $2 AND name = $3 AND id > $4
     ORDER BY id
@@ -84,7 +85,6 @@ WITH clock AS MATERIALIZED (
         SELECT e.id
         FROM events_v2 e, clock
         WHERE e.id IN (SELECT id FROM page)
-          AND e.locked_at IS NULL
           AND e.delay_until <= clock.now + $7::interval
           AND (e.notified_at IS NULL OR e.notified_at < $6)
         ORDER BY e.id

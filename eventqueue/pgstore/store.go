@@ -48,6 +48,8 @@ func Open(ctx context.Context, databaseURL, name string, maxConns int32) (*pgxpo
 		"statement_timeout":                   milliseconds(statementTimeout),
 		"lock_timeout":                        milliseconds(lockTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(idleInTxTimeout),
+		// I7: a claim has to see the rules that were committed while it waited.
+		"default_transaction_isolation": "read committed",
 	} {
 		if _, set := config.ConnConfig.RuntimeParams[key]; !set {
 			config.ConnConfig.RuntimeParams[key] = value

@@ -31,10 +31,10 @@ type Config struct {
 	LockTimeout time.Duration `env:"LOCK_TIMEOUT" envDefault:"1m" used:"worker, cron" desc:"How long a lock is valid without being renewed. The same for all workers and cron processes of a database."`
 
 	HandlersFile string        `env:"HANDLERS_FILE" used:"worker" desc:"YAML file that maps handlers to HTTP targets. Required."`
-	Concurrency  int           `env:"WORKER_CONCURRENCY" envDefault:"100" used:"worker" desc:"Events in hand at once, at most."`
+	Concurrency  int           `env:"WORKER_CONCURRENCY" envDefault:"500" used:"worker" desc:"Events in hand at once, at most: that many requests to targets may be open. Below 500 the statements per event rise."`
 	ClaimBatch   int           `env:"WORKER_CLAIM_BATCH" envDefault:"500" used:"worker" desc:"Notifications that one claim statement answers, at most 1000."`
-	Heartbeat    time.Duration `env:"WORKER_HEARTBEAT" used:"worker" desc:"Interval in which the locks of running events are renewed. Empty: a quarter of LOCK_TIMEOUT."`
-	GracePeriod  time.Duration `env:"WORKER_GRACE_PERIOD" envDefault:"8s" used:"worker" desc:"How long running handlers may go on after SIGTERM. Keep it 2 s below what the platform allows (Cloud Run: 10 s)."`
+	Heartbeat    time.Duration `env:"WORKER_HEARTBEAT" used:"worker" desc:"Interval in which the locks of running events are renewed, at most half of LOCK_TIMEOUT. Empty: a quarter of it."`
+	GracePeriod  time.Duration `env:"WORKER_GRACE_PERIOD" envDefault:"8s" used:"worker" desc:"How long running handlers may go on after SIGTERM; 0 is none. Stopping takes up to 2 s more (up to 5 s when nothing runs, for the last pull), so keep it 2 s below what the platform allows (Cloud Run: 10 s)."`
 	KeepHistory  bool          `env:"KEEP_HISTORY" envDefault:"false" used:"worker" desc:"Keep completed events in event_log. Failed ones are kept always."`
 
 	RelayInterval  time.Duration `env:"RELAY_INTERVAL" envDefault:"30s" used:"cron" desc:"The relay's own timer; commits that owe a notification wake it earlier."`
@@ -87,17 +87,29 @@ func (c Config) validate() error {
 			problems = append(problems, fmt.Errorf("%s is not set", name))
 		}
 	}
-	positive := func(name string, d time.Duration) {
-		if d <= 0 {
-			problems = append(problems, fmt.Errorf("%s is %s: it must be positive", name, d))
+	atLeast := func(name string, d, least time.Duration) {
+		if d < least {
+			problems = append(problems, fmt.Errorf("%s is %s: it must be at least %s", name, d, least))
+		}
+	}
+	atMost := func(name string, d, most time.Duration) {
+		if d > most {
+			problems = append(problems, fmt.Errorf("%s is %s: it must be at most %s", name, d, most))
 		}
 	}
 	required("DATABASE_URL", c.DatabaseURL)
-	positive("MAX_DELAY", c.MaxDelay)
-	positive("PUBLISH_TIMEOUT", c.PublishTimeout)
-	positive("LOCK_TIMEOUT", c.LockTimeout)
-	positive("RELAY_INTERVAL", c.RelayInterval)
-	positive("RELAY_QUIET", c.RelayQuiet)
+	atLeast("MAX_DELAY", c.MaxDelay, time.Second)
+	atLeast("PUBLISH_TIMEOUT", c.PublishTimeout, time.Millisecond)
+	atLeast("LOCK_TIMEOUT", c.LockTimeout, time.Second)
+	atLeast("WORKER_HEARTBEAT", c.Heartbeat, 0)
+	atMost("WORKER_HEARTBEAT", c.Heartbeat, c.LockTimeout/2)
+	atLeast("WORKER_GRACE_PERIOD", c.GracePeriod, 0)
+	atLeast("RELAY_INTERVAL", c.RelayInterval, 100*time.Millisecond)
+	atMost("RELAY_INTERVAL", c.RelayInterval, 4*time.Minute)
+	atLeast("RELAY_QUIET", c.RelayQuiet, 100*time.Millisecond)
+	if c.ClaimBatch > eventqueue.MaxPublish {
+		problems = append(problems, fmt.Errorf("WORKER_CLAIM_BATCH is %d: it must be at most %d", c.ClaimBatch, eventqueue.MaxPublish))
+	}
 	for name, n := range map[string]int{"DATABASE_MAX_CONNS": int(c.DatabaseMaxConns), "MAX_VALUE_BYTES": c.MaxValueBytes,
 		"WORKER_CONCURRENCY": c.Concurrency, "WORKER_CLAIM_BATCH": c.ClaimBatch, "RELAY_PER_SECOND": c.RelayPerSecond} {
 		if n <= 0 {

@@ -52,7 +52,7 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.LockTimeout != time.Minute || config.Concurrency != 100 || config.ProjectID != "local" || config.Port != 8080 {
+	if config.LockTimeout != time.Minute || config.Concurrency != 500 || config.ProjectID != "local" || config.Port != 8080 {
 		t.Errorf("the defaults are %+v", config)
 	}
 	for variable, value := range map[string]string{

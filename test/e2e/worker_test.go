@@ -194,7 +194,7 @@ func TestAWorkerRefusesToStart(t *testing.T) {
 		"bad duration":       {change: map[string]string{"LOCK_TIMEOUT": "soon"}, want: "LOCK_TIMEOUT"},
 		"negative number":    {change: map[string]string{"WORKER_CONCURRENCY": "-1"}, want: "WORKER_CONCURRENCY is -1"},
 		"bad level":          {change: map[string]string{"LOG_LEVEL": "loud"}, want: "LOG_LEVEL"},
-		"heartbeat too slow": {change: map[string]string{"WORKER_HEARTBEAT": "10m"}, want: "Heartbeat is 10m0s"},
+		"heartbeat too slow": {change: map[string]string{"WORKER_HEARTBEAT": "10m"}, want: "WORKER_HEARTBEAT is 10m0s"},
 		"unknown flag":       {args: []string{"--fast"}, want: "unknown flag: --fast"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,176 @@
+package eventqueue_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/test/testenv"
+)
+
+// nilError is an error whose Error method panics on the nil that a careless
+// handler returns.
+type nilError struct{ text string }
+
+func (e *nilError) Error() string { return e.text }
+
+// TestAHostileHandlerHarmsNobodyElse has handlers that panic in every place that
+// the worker calls, and one worker with two slots: the event of a good handler
+// runs after all of them (I15).
+func TestAHostileHandlerHarmsNobodyElse(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	once := quick()
+	once.MaxRetries = new(int)
+	for name, h := range map[string]struct {
+		run    eventqueue.HandlerFunc
+		policy eventqueue.Policy
+	}{
+		"panics":     {func(context.Context, *eventqueue.Run) error { panic("boom") }, once},
+		"typed nil":  {func(context.Context, *eventqueue.Run) error { var e *nilError; return e }, once},
+		"goexit":     {func(context.Context, *eventqueue.Run) error { runtime.Goexit(); return nil }, once},
+		"mad policy": {func(context.Context, *eventqueue.Run) error { return errors.New("no") }, eventqueue.Policy{Backoff: func(int) time.Duration { panic("boom") }}},
+		"odd policy": {func(context.Context, *eventqueue.Run) error { return errors.New("no") }, eventqueue.Policy{Backoff: eventqueue.Exponential(-1, 1<<62)}},
+	} {
+		if err := r.handlers.Register(eventqueue.HandlerKey{Module: "WORKER", Name: name, Modifier: "_"}, h.run, h.policy); err != nil {
+			t.Fatal(err)
+		}
+		e := r.event(`1`)
+		e.Name = name
+		r.emit(e)
+	}
+	r.handle(func(context.Context, *eventqueue.Run) error { return nil }, quick())
+	r.start(eventqueue.WorkerConfig{Concurrency: 2})
+	r.outcomes.await(t, machine.RetryTooMany, 4)
+	r.outcomes.await(t, machine.RetryAllowed, 1)
+	r.emit(r.event(`1`))
+	r.outcomes.await(t, machine.ExecutesToCompletion, 1)
+}
+
+func TestBackoffIsBounded(t *testing.T) {
+	t.Parallel()
+	backoff := eventqueue.Exponential(10*time.Second, time.Hour)
+	for n, want := range map[int]time.Duration{1: 10 * time.Second, 2: 20 * time.Second, 3: 40 * time.Second, 99: time.Hour} {
+		if got := backoff(n); got < want*4/5 || got > want*6/5 {
+			t.Errorf("retry %d waits %s, want about %s", n, got, want)
+		}
+	}
+}
+
+// TestALockedRowKeepsNobodyWaiting holds one event's row in somebody's
+// transaction: the other events of the batch end, and it ends when it is free.
+func TestALockedRowKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	running, let := make(chan struct{}, 5), make(chan struct{})
+	r.handle(func(context.Context, *eventqueue.Run) error {
+		running <- struct{}{}
+		<-let
+		return nil
+	}, quick())
+	ids := r.emit(r.event(`1`), r.event(`2`), r.event(`3`), r.event(`4`), r.event(`5`))
+	r.start(eventqueue.WorkerConfig{})
+	for range ids {
+		<-running
+	}
+	tx, err := r.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, `SELECT FROM events_v2 WHERE id = $1 FOR UPDATE`, ids[2]); err != nil {
+		t.Fatal(err)
+	}
+	close(let)
+	r.outcomes.await(t, machine.ExecutesToCompletion, 4)
+	if n := r.waiting(); n != 1 {
+		t.Errorf("%d rows are left, want the locked one", n)
+	}
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r.outcomes.await(t, machine.ExecutesToCompletion, 5)
+}
+
+// TestSlotsAreGivenBackOnce has claims fail over batches with doubles: never
+// more events are in hand than there are slots.
+func TestSlotsAreGivenBackOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	store := &faultyStore{ClaimStore: r.store}
+	var claims, now, most atomic.Int32
+	store.claim.Store(new(func() error {
+		if claims.Add(1) <= 4 {
+			return errors.New("connection reset")
+		}
+		return nil
+	}))
+	let := make(chan struct{})
+	r.handle(func(context.Context, *eventqueue.Run) error {
+		if n := now.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		defer now.Add(-1)
+		<-let
+		return nil
+	}, quick())
+	r.notifier.Duplicate(20)
+	events := make([]eventqueue.NewEvent, 20)
+	for i := range events {
+		events[i] = r.event(`1`)
+	}
+	r.emit(events...)
+	r.startOn(store, eventqueue.WorkerConfig{Concurrency: 4, Lease: time.Second})
+	r.outcomes.await(t, machine.Claimed, 4)
+	close(let)
+	r.outcomes.await(t, machine.ExecutesToCompletion, len(events))
+	if n := most.Load(); n > 4 {
+		t.Errorf("%d handlers ran at once with 4 slots", n)
+	}
+}
+
+// TestWakeUpsDoNotStarveTheSweep wakes a relay all the time and has it find a
+// lost notification all the same.
+func TestWakeUpsDoNotStarveTheSweep(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.notifier.Drop(1)
+	r.emit(r.event(`"lost"`))
+	ctx, cancel := context.WithCancel(testenv.Context(t))
+	relay := r.relay(eventqueue.RelayConfig{Interval: 100 * time.Millisecond, Quiet: 500 * time.Millisecond})
+	done := make(chan struct{})
+	go func() { defer close(done); _ = relay.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	testenv.Eventually(t, "the lost notification is published again", func() bool {
+		r.exec(`SELECT pg_notify('events_v2_owed', '')`)
+		return r.notifier.Ready() == 1
+	})
+}
+
+// TestUnknownEventsDoNotMultiply lets a worker without the handler and an eager
+// relay look at an event for a while: there is never more than one notification.
+func TestUnknownEventsDoNotMultiply(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	relay := r.relay(eventqueue.RelayConfig{Quiet: 20 * time.Millisecond})
+	r.start(eventqueue.WorkerConfig{UnknownDelay: 5 * time.Millisecond})
+	r.emit(r.event(`1`))
+	for i := range 5 {
+		testenv.Eventually(t, "the relay rings", func() bool {
+			done, err := relay.Pass(ctx)
+			return err == nil && done.Lost > 0
+		})
+		if n := r.notifier.Len(); n > 3 {
+			t.Errorf("%d notifications of one event after %d rings", n, i+1)
+		}
+	}
+	if n := one[int](r, `SELECT attempts + retries FROM events_v2`); n != 0 {
+		t.Errorf("an event without a handler used %d attempts", n)
+	}
+}

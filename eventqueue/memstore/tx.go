@@ -1,0 +1,279 @@
+package memstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+)
+
+// Tx is an open transaction. It is for one goroutine at a time, and implements
+// pgx.Tx as far as Commit, Rollback and being handed to the Store go; its SQL
+// methods return ErrNoSQL.
+type Tx struct {
+	noSQL
+	store *Store
+
+	// Guarded by the database's lock:
+	closed bool  // committed, rolled back, or cut off: for its owner it has ended
+	err    error // why it was cut off
+	spoilt bool  // an operation failed, which undid all; it can only be closed
+	writes map[eventqueue.EventID]*Row
+	logged map[eventqueue.EventID]LogRow
+	wake   bool // its commit wakes the relay
+	onEnd  []func(committed bool)
+}
+
+// Begin opens a transaction, as a caller of eventqueue.Queue.EmitTx does.
+func (s *Store) Begin(ctx context.Context) (*Tx, error) {
+	var tx *Tx
+	err := s.atOnce(ctx, OpBegin, func() { tx = s.begin() })
+	if err != nil {
+		if tx != nil {
+			_ = tx.Rollback(ctx) // cannot fail
+		}
+		return nil, err
+	}
+	return tx, nil
+}
+
+func (s *Store) begin() *Tx {
+	tx := &Tx{
+		store:  s,
+		writes: map[eventqueue.EventID]*Row{},
+		logged: map[eventqueue.EventID]LogRow{},
+	}
+	s.db.open[tx] = struct{}{}
+	return tx
+}
+
+// InTx implements eventqueue.EmitStore. The DB that f gets is a *Tx.
+func (s *Store) InTx(ctx context.Context, f func(ctx context.Context, db eventqueue.DB) error) error {
+	tx, err := s.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(ctx) }() // also on panic; after a commit it does nothing
+	if err := f(ctx, tx); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+// OnCommit has f called when the transaction commits, as part of the commit: it
+// is for effects that are in the same database in reality. f is called with a
+// lock held: it must return fast and not call the Store. It panics when db is
+// not a transaction of this package, or one of a Queue on it.
+func OnCommit(db eventqueue.DB, f func()) {
+	OnEnd(db, func(committed bool) {
+		if committed {
+			f()
+		}
+	})
+}
+
+// OnEnd is OnCommit for every end of the transaction, also a rollback and that
+// by Disconnect; it serves what is locked until then. When the transaction has
+// ended already, f is called at once.
+func OnEnd(db eventqueue.DB, f func(committed bool)) {
+	tx, err := txOf(db)
+	if err != nil || tx == nil {
+		panic(fmt.Sprintf("memstore: OnCommit and OnEnd need the transaction that InTx or Begin gives, not a %T", db))
+	}
+	tx.store.db.mu.Lock()
+	defer tx.store.db.mu.Unlock()
+	if tx.ended() {
+		f(false)
+		return
+	}
+	tx.onEnd = append(tx.onEnd, f)
+}
+
+// Commit makes what the transaction wrote visible, all at once. When an operation
+// in it has failed, it is rolled back and the error is pgx.ErrTxCommitRollback.
+func (tx *Tx) Commit(ctx context.Context) error {
+	err := tx.store.before(ctx, OpCommit)
+	tx.store.db.mu.Lock()
+	switch {
+	case tx.closed:
+		err = errors.Join(pgx.ErrTxClosed, tx.err)
+	case err != nil:
+		tx.end(false) // the connection is gone, and the transaction with it
+	case tx.spoilt:
+		err = pgx.ErrTxCommitRollback
+	default:
+		tx.apply()
+		tx.end(true)
+	}
+	tx.closed = true
+	tx.store.db.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return tx.store.after(ctx, OpCommit)
+}
+
+// Rollback forgets what the transaction wrote. After a commit it does nothing
+// and returns pgx.ErrTxClosed.
+func (tx *Tx) Rollback(context.Context) error {
+	tx.store.db.mu.Lock()
+	defer tx.store.db.mu.Unlock()
+	if tx.closed {
+		return pgx.ErrTxClosed
+	}
+	tx.closed = true
+	tx.end(false)
+	return nil
+}
+
+func (tx *Tx) ended() bool {
+	_, open := tx.store.db.open[tx]
+	return !open
+}
+
+// end gives the rows back that the transaction was writing. Only the first call
+// does anything.
+func (tx *Tx) end(committed bool) {
+	if tx.ended() {
+		return
+	}
+	db := tx.store.db
+	for id := range tx.writes {
+		if r, ok := db.events[id]; ok && r.writer == tx {
+			r.writer = nil
+		}
+	}
+	delete(db.open, tx)
+	for _, f := range tx.onEnd {
+		f(committed)
+	}
+	if committed && tx.wake {
+		db.wake()
+	}
+}
+
+// apply writes what the transaction wrote into the tables.
+func (tx *Tx) apply() {
+	db := tx.store.db
+	now := db.now()
+	for _, id := range slices.Sorted(maps.Keys(tx.writes)) {
+		change := Change{At: now, After: tx.writes[id]}
+		if r, ok := db.events[id]; ok {
+			before := r.Row
+			change.Before = &before
+		}
+		if logged, ok := tx.logged[id]; ok {
+			db.log[id] = logged
+			change.Logged = &logged
+		}
+		if change.After == nil {
+			delete(db.events, id)
+		} else {
+			after := *change.After
+			db.events[id] = &record{Row: after}
+		}
+		if change.Before != nil || change.After != nil {
+			db.config.Observe(change)
+		}
+	}
+}
+
+// row is what the transaction sees of a row: its own version, or the committed
+// one.
+func (tx *Tx) row(id eventqueue.EventID) (Row, bool) {
+	if own, written := tx.writes[id]; written {
+		if own == nil {
+			return Row{}, false
+		}
+		return *own, true
+	}
+	r, ok := tx.store.db.events[id]
+	if !ok {
+		return Row{}, false
+	}
+	return r.Row, true
+}
+
+// mayWrite tells whether no other transaction is writing the row (SKIP LOCKED).
+func (tx *Tx) mayWrite(id eventqueue.EventID) bool {
+	r, ok := tx.store.db.events[id]
+	return !ok || r.writer == nil || r.writer == tx
+}
+
+// write sets the transaction's version of a row; nil deletes it.
+func (tx *Tx) write(id eventqueue.EventID, row *Row) {
+	tx.writes[id] = row
+	if r, ok := tx.store.db.events[id]; ok {
+		r.writer = tx
+	}
+}
+
+// inTx runs a writing operation in the given transaction, or with nil in one of
+// its own, which commits when f returns nil. f is called with the lock held.
+func (s *Store) inTx(ctx context.Context, in eventqueue.DB, op Op, f func(tx *Tx) error) error {
+	tx, err := txOf(in)
+	if err != nil {
+		return err
+	}
+	err = s.do(ctx, op, func() error {
+		s.db.mu.Lock()
+		defer s.db.mu.Unlock()
+		if tx != nil {
+			if err := tx.usable(); err != nil {
+				return err
+			}
+			return f(tx)
+		}
+		own := s.begin()
+		err := f(own)
+		if err == nil {
+			own.apply()
+		}
+		own.end(err == nil)
+		return err
+	})
+	if err != nil && tx != nil {
+		tx.spoil()
+	}
+	return err
+}
+
+// usable returns what Postgres says of an operation in a transaction that has
+// ended, or in which one has failed.
+func (tx *Tx) usable() error {
+	switch {
+	case tx.closed:
+		return errors.Join(pgx.ErrTxClosed, tx.err)
+	case tx.spoilt:
+		return refusal("25P02", "current transaction is aborted, commands ignored until end of transaction block")
+	default:
+		return nil
+	}
+}
+
+// spoil is what a failed operation does to its transaction: all is undone at
+// once, locks included, and what is left for the owner is to close it.
+func (tx *Tx) spoil() {
+	tx.store.db.mu.Lock()
+	defer tx.store.db.mu.Unlock()
+	tx.spoilt = true
+	tx.end(false)
+}
+
+func txOf(in eventqueue.DB) (*Tx, error) {
+	switch db := in.(type) {
+	case nil:
+		return nil, nil
+	case *Tx:
+		return db, nil
+	case *eventqueue.Tx:
+		return txOf(db.DB)
+	default:
+		return nil, fmt.Errorf("memstore: cannot write in a %T: use the transaction that InTx or Begin gives", in)
+	}
+}
