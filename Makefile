@@ -23,7 +23,7 @@ demo: services ## run a real queue on this machine for half a minute; INPUT=file
 .PHONY: test
 test: services $(GOTESTSUM) ## everything, on real Postgres and the Pub/Sub emulator; ends with what was skipped
 	@go run ./test/withservices -- $(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- \
-		-race -shuffle=on -timeout 30m ./...
+		-race -shuffle=on -count=1 -timeout 30m ./...
 
 .PHONY: build
 build: ## static binaries of worker, cron and eventctl in bin/

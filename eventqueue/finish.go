@@ -98,7 +98,7 @@ func storable(s string) string {
 // other handlers are about to end.
 const (
 	finishBatch  = 1000
-	finishLinger = 20 * time.Millisecond
+	finishLinger = 50 * time.Millisecond
 )
 
 // finish writes the ends of runs until w.ends is closed: whatever has come

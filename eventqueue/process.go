@@ -54,7 +54,7 @@ func (w *Worker) start(work context.Context, d Delivery, f *Found, asked time.Ti
 // process is the state Process: it runs the handler and answers with a label
 // that leaves it.
 func (x *execution) process(ctx context.Context, takenOver bool) (verdict machine.Label, err error) {
-	verdict = machine.Exception // when even looking at the error panics
+	verdict = machine.Exception //nolint:wastedassign // it stands when even looking at the error panics
 	defer recovered(&err)
 	// The claim of an expired lock has counted the failed run already (I9).
 	if takenOver && x.run.Retries > *x.policy.MaxRetries {

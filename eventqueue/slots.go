@@ -9,7 +9,7 @@ import (
 // slotsLinger is how long a receiver waits for more slots when few are free: one
 // statement for many events costs little more than one for few. With a quarter
 // of them free, as when there is little to do, nobody waits.
-const slotsLinger = 10 * time.Millisecond
+const slotsLinger = 50 * time.Millisecond
 
 // slots counts how many more events may be in hand.
 type slots struct {

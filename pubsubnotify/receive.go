@@ -69,21 +69,39 @@ func (n *Notifier) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, er
 	}
 }
 
-// request is one pull, which the server ends by itself before pullTimeout.
+// request waits for notifications; the server ends it by itself before
+// pullTimeout. A service returns a page at a time (the emulator's are of 100
+// messages), so after a full page it is asked for what else is there.
 func (n *Notifier) request(ctx context.Context, max int) pulled {
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
-	response, err := n.clients.subscriptions.Pull(ctx, &pubsubpb.PullRequest{
-		Subscription: n.subscription,
-		MaxMessages:  int32(min(max, maxPull)),
-	})
-	if status.Code(err) == codes.DeadlineExceeded { // there was nothing for a while
-		return pulled{}
+	messages, err := n.page(ctx, max, false)
+	for last := len(messages); err == nil && last >= fullPage && len(messages) < max; {
+		var more []*pubsubpb.ReceivedMessage
+		more, err = n.page(ctx, max-len(messages), true)
+		messages, last = append(messages, more...), len(more)
 	}
-	if err != nil {
+	if err != nil && len(messages) == 0 {
 		return pulled{err: fmt.Errorf("pull from %s: %w", n.subscription, err)}
 	}
-	return pulled{deliveries: n.deliveries(ctx, response.GetReceivedMessages())}
+	return pulled{deliveries: n.deliveries(ctx, messages)}
+}
+
+// fullPage is a response that seems to have left something behind.
+const fullPage = 100
+
+// page is one call. It returns none without an error when there was nothing for
+// a while, or at the moment when atOnce is set.
+func (n *Notifier) page(ctx context.Context, max int, atOnce bool) ([]*pubsubpb.ReceivedMessage, error) {
+	response, err := n.clients.subscriptions.Pull(ctx, &pubsubpb.PullRequest{
+		Subscription:      n.subscription,
+		MaxMessages:       int32(min(max, maxPull)),
+		ReturnImmediately: atOnce, //nolint:staticcheck // discouraged for waiting, which is not done with it
+	})
+	if status.Code(err) == codes.DeadlineExceeded {
+		return nil, nil
+	}
+	return response.GetReceivedMessages(), err
 }
 
 // giveBack requeues what came after its caller had gone.

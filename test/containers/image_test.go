@@ -28,6 +28,14 @@ func testImage(ctx context.Context, t *testing.T, app string) {
 		t.Parallel()
 		testFiles(t, imageFiles(ctx, t, app))
 	})
+	t.Run("example handlers", func(t *testing.T) {
+		t.Parallel()
+		example, err := filepath.Abs("handlers.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		docker("run", "--rm", "--network", "none", "--volume", example+":/handlers.yaml:ro", app, "check", "/handlers.yaml").must(ctx, t)
+	})
 	for _, program := range programs() {
 		t.Run(program, func(t *testing.T) {
 			t.Parallel()

@@ -44,7 +44,7 @@ is_current() {
 
 # hash_of FILE...: one hash over names and contents; stdin is hashed with them.
 hash_of() {
-  { cat; for f in "$@"; do echo "$f" | sed "s|^$repo/||"; cat "$f"; done; } | sha256sum | cut -d' ' -f1
+  { cat; for f in "$@"; do echo "${f#"$repo"/}"; cat "$f"; done; } | sha256sum | cut -d' ' -f1
 }
 
 # build_on NAME ROOT HASH CONTEXT builds CONTEXT on the image ROOT of root_files.
@@ -162,7 +162,7 @@ modules() {
   cache=$(go env GOMODCACHE)/cache/download
   mkdir "$1"
   # Some that only tests of other modules need may not be to be had.
-  (cd "$repo" && go mod download -json 2>/dev/null || true) | sed -n 's/^\t"Zip": "\(.*\)",$/\1/p' >"$scratch/zips"
+  { cd "$repo"; go mod download -json 2>/dev/null || true; } | sed -n 's/^\t"Zip": "\(.*\)",$/\1/p' >"$scratch/zips"
   (cd "$cache" && { find . -name '*.mod' -o -name '*.info'; sed "s|^$cache/|./|" "$scratch/zips"; } | tar -c -T -) | tar -x -C "$1"
 }
 
@@ -203,7 +203,13 @@ main() {
     esac
   done
   distribution
-  for image in "$@"; do "$image"; done
+  for image in "$@"; do
+    case $image in
+      postgres) postgres ;;
+      pubsub) pubsub ;;
+      golang) golang ;;
+    esac
+  done
 }
 
 main "$@"
