@@ -111,7 +111,7 @@ func (a *app) changed(ctx context.Context, store *pgstore.Store, t eventqueue.Ru
 	}
 	change.Known = known
 	if !known && !a.json {
-		a.complain("warning", fmt.Errorf("no event of %s is waiting; check the spelling", scope))
+		a.complain("warning", fmt.Errorf("no event of %s is waiting at the moment; check the spelling if there should be", scope))
 	}
 	return change, nil
 }

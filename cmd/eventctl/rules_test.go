@@ -86,7 +86,7 @@ func TestARuleForAnUnknownHandlerIsDoneWithAWarning(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run(scopeArgs("pause", canvasA, "WORKER", "gr\u202eet")...).is(exitOK, `paused WORKER/gr\u202eet`,
-		`warning: no event of WORKER/gr\u202eet on canvas `+canvasA+` is waiting; check the spelling`)
+		`warning: no event of WORKER/gr\u202eet on canvas `+canvasA+` is waiting at the moment; check the spelling if there should be`)
 	c.run(scopeArgs("pause", canvasA, "WORKER", "greet", "--json")...).is(exitOK, `"known":false`, "")
 	c.run("cron", "add", "--canvas", canvasA, "--name", "nightly", "--schedule", "every day").is(exitOK, "", "")
 	c.run(scopeArgs("pause", canvasA, "CRON", "nightly")...).is(exitOK, "paused", "")

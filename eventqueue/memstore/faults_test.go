@@ -1,0 +1,106 @@
+package memstore_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/memstore"
+)
+
+// on fails one operation.
+func on(op memstore.Op) func(context.Context, memstore.Op) error {
+	return func(_ context.Context, asked memstore.Op) error {
+		if asked == op {
+			return errBroken
+		}
+		return nil
+	}
+}
+
+func TestFaultsBeforeAndAfter(t *testing.T) {
+	t.Parallel()
+	for _, op := range []memstore.Op{memstore.OpInsert, memstore.OpCommit, memstore.OpBegin} {
+		for _, after := range []bool{false, true} {
+			store := memstore.New(memstore.Config{})
+			faults := memstore.Faults{Before: on(op)}
+			if after {
+				faults = memstore.Faults{After: on(op)}
+			}
+			broken := store.Connect(faults)
+			err := broken.InTx(t.Context(), func(ctx context.Context, db eventqueue.DB) error {
+				_, err := broken.Insert(ctx, db, []eventqueue.NewEvent{event(`1`)}, eventqueue.AnnounceSelf)
+				return err
+			})
+			want := 0
+			if after && op == memstore.OpCommit {
+				want = 1 // it has happened, and nobody was told
+			}
+			if got := len(store.Events()); !errors.Is(err, errBroken) || got != want {
+				t.Errorf("%s, after %t: %v, and %d events instead of %d", op, after, err, got, want)
+			}
+			insert(t, store, nil, eventqueue.AnnounceSelf) // others are not concerned
+		}
+	}
+}
+
+func TestUnknownOutcomeOfAClaim(t *testing.T) {
+	t.Parallel()
+	store := memstore.New(memstore.Config{})
+	id := insert(t, store, nil, eventqueue.AnnounceSelf)
+	store.Inject(memstore.Faults{After: on(memstore.OpClaim)})
+	if _, err := store.Claim(t.Context(), []eventqueue.EventID{id}, known, lockTimeout); !errors.Is(err, errBroken) {
+		t.Errorf("claim: %v", err)
+	}
+	store.Inject(memstore.Faults{})
+	if row := store.Events()[0]; row.Attempts != 1 || row.LockedAt.IsZero() {
+		t.Errorf("the claim has not happened: %+v", row)
+	}
+}
+
+func TestDisconnectFreesWhatIsOpen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New(memstore.Config{})
+		dying := store.Connect(memstore.Faults{})
+		held := mustClaim(t, store, insert(t, store, nil, eventqueue.AnnounceSelf))
+		tx, err := dying.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends := []eventqueue.End{{Claim: held, Label: machine.ExecutesToCompletion}}
+		if _, err := dying.Finish(t.Context(), tx, ends, false); err != nil {
+			t.Fatal(err)
+		}
+		listened := make(chan error, 1)
+		go func() { listened <- dying.Listen(t.Context(), func() {}) }()
+		synctest.Wait()
+
+		dying.Disconnect()
+		if err := <-listened; !errors.Is(err, memstore.ErrDisconnected) {
+			t.Errorf("Listen returned %v", err)
+		}
+		if err := tx.Commit(t.Context()); !errors.Is(err, memstore.ErrDisconnected) {
+			t.Errorf("commit after the end of the connection: %v", err)
+		}
+		if written, err := store.Finish(t.Context(), nil, ends, false); len(written.Done) != 1 || err != nil {
+			t.Errorf("the row was not given back: %v, %v", written, err)
+		}
+	})
+}
+
+func TestEndedContextDoesNothing(t *testing.T) {
+	t.Parallel()
+	store := memstore.New(memstore.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := store.Insert(ctx, nil, []eventqueue.NewEvent{event(`1`)}, eventqueue.AnnounceSelf); !errors.Is(err, context.Canceled) {
+		t.Errorf("insert: %v", err)
+	}
+	if rows := store.Events(); len(rows) != 0 {
+		t.Errorf("rows: %v", rows)
+	}
+}

@@ -1,0 +1,51 @@
+// Package oracle judges what happened to a queue: given a history of an attack,
+// it names every promise of docs/guarantees.md that was broken. The simulation
+// and the chaos program share it, so that both mean the same by "lost".
+//
+// # Use
+//
+// Collect a [History]: what was emitted, claimed, run and written, by whom and
+// when, which faults there were, and what was left in the tables at the end.
+// [Judge] returns the violations, and none when the queue kept its promises.
+//
+//	h := oracle.History{Bounds: oracle.Bounds{LockTimeout: time.Minute}}
+//	h.Add(oracle.Record{Kind: oracle.Emitted, Event: 7, At: t0, Due: t0, Value: "{}"})
+//	...
+//	for _, v := range oracle.Judge(&h) {
+//		fmt.Println(v)
+//	}
+//
+// # What is judged
+//
+//   - I1 nothing is lost, nothing ends twice, nothing is left that could run.
+//     I2 is I1 under faults of the broker.
+//   - I3 a run whose end was not written, and after which the event was claimed
+//     again, overlaps a fault of its holder.
+//   - I4 an event is not claimed while a claim of it is valid.
+//   - I5 no write succeeds with a stale claim, and none with a good one is
+//     refused; every claim raises the token by one.
+//   - I6 no claim comes before delay_until.
+//   - I7 no claim comes between the return of a pause or block and the first
+//     request to lift it.
+//   - I8 handlers and event_log see the bytes that were emitted.
+//   - I9 no more than max retries + 1 runs fail, and the row counts them right.
+//   - I10 a (cron, slot) is emitted at most once, never early, and left out only
+//     as the policy allows.
+//   - I11 notifications per event are bounded; see [Bounds].
+//   - I13 an event that may run is claimed within [Bounds].Progress, counted from
+//     the end of the last fault.
+//   - I14 repeating a pause, block or lift changes nothing.
+//   - I15 an event fails for what its own handler did, or for what happened to
+//     the workers that held it.
+//
+// I12 and I16 are about costs and SQL; other tests have them. A check for which
+// the history holds no data (no notifications, no crons, a bound of 0) passes.
+//
+// # Failure handling
+//
+// Judge never guesses: what the history leaves open is judged in favour of the
+// queue. So a collector has to record everything that it can know, and what it
+// cannot know, such as the outcome of an emit whose connection broke, it has to
+// find out at the end. A history that contradicts itself (a claim of an event
+// that nobody emitted) is a violation, too.
+package oracle

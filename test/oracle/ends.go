@@ -1,0 +1,88 @@
+package oracle
+
+import (
+	"eventsv2/eventqueue/machine"
+)
+
+// The statuses of event_log.
+const (
+	completed = "COMPLETED"
+	failed    = "FAILED"
+)
+
+// judgeEnd holds how an event ended against I1.
+func (j *judgement) judgeEnd(l *life) {
+	if l.emitted == nil {
+		return
+	}
+	switch {
+	case len(l.log) > 1:
+		j.accuse(l, "I1", "it stands %d times in event_log", len(l.log))
+	case l.row != nil && len(l.log) > 0:
+		j.accuse(l, "I1", "it is in events_v2 and, as %s, in event_log", l.log[0].Status)
+	case l.row != nil && l.ended != nil:
+		j.accuse(l, "I1", "it is in events_v2 though it was deleted")
+	case l.row != nil:
+		j.judgeWaiting(l)
+	case l.ended == nil:
+		j.accuse(l, "I1", "lost: it is gone from events_v2, and no write ended it")
+	case l.ended.Label == machine.ExecutesToCompletion:
+		j.judgeCompleted(l)
+	default:
+		if len(l.log) == 0 || l.log[0].Status != failed {
+			j.accuse(l, "I1", "lost: it ended with %s and is not in event_log as FAILED", l.ended.Label)
+		}
+	}
+}
+
+// judgeWaiting judges an event that is left at the end: it must not be one that
+// could run.
+func (j *judgement) judgeWaiting(l *life) {
+	if l.row.Due.After(j.Final.At) {
+		return
+	}
+	scope := scopeOf(l.emitted)
+	for _, rule := range j.Final.Rules {
+		if rule.Scope == scope {
+			return
+		}
+	}
+	if l.row.Locked {
+		j.accuse(l, "I1", "stuck: it is locked at the end, with token %d", l.row.Attempt)
+		return
+	}
+	j.accuse(l, "I1", "stuck: it could run, and nobody ran it until the end")
+}
+
+func (j *judgement) judgeCompleted(l *life) {
+	run, end := l.starts[l.ended.Attempt], l.ends[l.ended.Attempt]
+	// What the handler says after its own transaction has committed, if it lives
+	// to say something, does not matter.
+	if !l.ended.InTx && (end == nil || end.Result != OK) || run == nil {
+		j.accuse(l, "I1", "lost: it was completed with token %d, but that run did not end well", l.ended.Attempt)
+	}
+	switch {
+	case len(l.log) == 0 && j.Bounds.KeepHistory:
+		j.accuse(l, "I1", "it was completed and is not in event_log, though history is kept")
+	case len(l.log) > 0 && l.log[0].Status != completed:
+		j.accuse(l, "I1", "it was completed and is in event_log as %s", l.log[0].Status)
+	}
+}
+
+// judgeBytes is I8.
+func (j *judgement) judgeBytes(l *life) {
+	if l.emitted == nil {
+		return
+	}
+	want := l.emitted.Value
+	for _, r := range l.records {
+		if r.Kind == RunStarted && r.Value != want || r.Kind == Logged && r.Value != want {
+			j.accuse(l, "I8", "%s saw %q: emitted was %q", r.Kind, r.Value, want)
+		}
+	}
+	for _, row := range l.log {
+		if row.Value != want {
+			j.accuse(l, "I8", "event_log holds %q: emitted was %q", row.Value, want)
+		}
+	}
+}

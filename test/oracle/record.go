@@ -1,0 +1,155 @@
+package oracle
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+)
+
+// Kind says what a Record records.
+type Kind string
+
+// The kinds, each with the fields that it uses beside Kind, At, Actor and Event.
+const (
+	// Emitted is an event that is committed: Canvas, Handler, Value, Due.
+	Emitted Kind = "emitted"
+	// Published is one notification handed to the broker. Failed says that the
+	// publisher was told that it failed, whether or not it went out.
+	Published Kind = "published"
+	// Delivered is one notification handed to a worker.
+	Delivered Kind = "delivered"
+	// Claimed is a committed claim: Attempt (the new token), Retries (of the row
+	// after it), LockedAt and LockTimeout (what the claimant goes by).
+	Claimed Kind = "claimed"
+	// Renewed is a heartbeat that moved locked_at: Attempt, LockedAt.
+	Renewed Kind = "renewed"
+	// RunStarted is a handler that was called: Attempt, Value (as it saw it).
+	RunStarted Kind = "run started"
+	// RunEnded is a handler that returned: Attempt, Result.
+	RunEnded Kind = "run ended"
+	// Written is the end of a claim that the database accepted: Attempt, Label,
+	// Due when the event waits again with a new delay_until, and InTx when the
+	// handler wrote it in a transaction of its own.
+	Written Kind = "written"
+	// Refused is the end of a claim that the fence refused: Attempt, Label.
+	Refused Kind = "refused"
+	// Logged is a row that entered event_log: Status, Value.
+	Logged Kind = "logged"
+	// RuleAsked and RuleAdded are the call and the successful return of adding a
+	// rule: Rule, Scope; of the return also Changed. Both carry the same Call.
+	RuleAsked Kind = "rule asked"
+	RuleAdded Kind = "rule added"
+	// LiftAsked and RuleLifted are those of lifting one.
+	LiftAsked  Kind = "lift asked"
+	RuleLifted Kind = "rule lifted"
+	// SlotEmitted is a row of cron_records: Cron, Slot, Event.
+	SlotEmitted Kind = "slot emitted"
+)
+
+// Result is how a run of a handler ended.
+type Result string
+
+// The results.
+const (
+	OK        Result = "ok"        // it returned nil
+	Failed    Result = "failed"    // an error, a panic or a time-out
+	Permanent Result = "permanent" // the error that ends an event
+	Snoozed   Result = "snoozed"
+	Cut       Result = "cut" // its context ended under it: lock lost or worker stopped
+)
+
+// Record is one thing that happened. Which fields count depends on Kind.
+type Record struct {
+	Kind Kind
+	// At is when it took effect by the database's clock.
+	At time.Time
+	// Actor is the process that did it, such as the name of a worker. Empty when
+	// it is not known.
+	Actor string
+	Event eventqueue.EventID
+
+	Canvas  eventqueue.CanvasID
+	Handler eventqueue.HandlerKey
+	Value   string
+	Due     time.Time
+
+	Attempt     int32
+	Retries     int
+	LockedAt    time.Time // zero: At
+	LockTimeout time.Duration
+	Label       machine.Label
+	Result      Result
+	Status      string // COMPLETED or FAILED
+	Failed      bool
+	InTx        bool
+
+	Rule    eventqueue.RuleType
+	Scope   eventqueue.Scope
+	Call    int64 // ties the return of a call to its beginning
+	Changed bool  // the rule was added or removed, and not so before
+
+	Cron int64
+	Slot time.Time
+}
+
+// lockedAt is the row's locked_at after a claim or a renewal.
+func (r *Record) lockedAt() time.Time {
+	if r.LockedAt.IsZero() {
+		return r.At
+	}
+	return r.LockedAt
+}
+
+// clock is how times are shown.
+const clock = "15:04:05.000000"
+
+// String shows the record on one line, with the fields that its kind uses.
+func (r Record) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %-11s", r.At.UTC().Format(clock), r.Kind)
+	field := func(name string, value any) { fmt.Fprintf(&b, " %s=%v", name, value) }
+	if r.Event != 0 {
+		field("event", r.Event)
+	}
+	if r.Actor != "" {
+		field("by", r.Actor)
+	}
+	switch r.Kind {
+	case Emitted:
+		field("handler", r.Handler)
+		field("due", r.Due.UTC().Format(clock))
+	case Published:
+		if r.Failed {
+			field("failed", true)
+		}
+	case Claimed:
+		field("attempt", r.Attempt)
+		field("retries", r.Retries)
+	case Renewed, RunStarted:
+		field("attempt", r.Attempt)
+	case RunEnded:
+		field("attempt", r.Attempt)
+		field("result", r.Result)
+	case Written, Refused:
+		field("attempt", r.Attempt)
+		field("label", r.Label)
+		if !r.Due.IsZero() {
+			field("due", r.Due.UTC().Format(clock))
+		}
+	case Logged:
+		field("status", r.Status)
+	case RuleAsked, RuleAdded, LiftAsked, RuleLifted:
+		field("rule", r.Rule)
+		field("of", r.Scope)
+		if r.Kind == RuleAdded || r.Kind == RuleLifted {
+			field("changed", r.Changed)
+		}
+	case SlotEmitted:
+		field("cron", r.Cron)
+		field("slot", r.Slot.UTC().Format(time.RFC3339))
+	}
+	return b.String()
+}

@@ -1,0 +1,128 @@
+package oracle
+
+import (
+	"time"
+
+	"eventsv2/eventqueue/machine"
+)
+
+// replay walks over the changes of a row and holds each against what the row
+// must have been: I4, I5, I6, and the count of I9.
+func (j *judgement) replay(l *life) {
+	if l.emitted == nil {
+		j.accuse(l, "I1", "it is in the history, but nobody emitted it")
+		return
+	}
+	w := &walk{judgement: j, life: l, due: l.emitted.Due, free: l.emitted.At}
+	for _, r := range l.changes {
+		switch r.Kind {
+		case Claimed:
+			w.claimed(r)
+		case Renewed:
+			w.renewed(r)
+		case Written:
+			w.written(r)
+		case Refused:
+			w.refused(r)
+		}
+	}
+}
+
+// walk is the row as it must be between two changes.
+type walk struct {
+	*judgement
+	*life
+	attempt int32
+	retries int
+	due     time.Time
+	free    time.Time // since when it has been unlocked, when it is
+	holder  *hold     // nil: unlocked
+	gone    bool
+}
+
+func (w *walk) claimed(r *Record) {
+	if w.gone {
+		w.accuse(w.life, "I5", "claimed with token %d after it had ended", r.Attempt)
+	}
+	if r.Attempt != w.attempt+1 {
+		w.accuse(w.life, "I5", "a claim got token %d after token %d: every claim must raise it by one", r.Attempt, w.attempt)
+	}
+	at := r.lockedAt()
+	if at.Before(w.due) {
+		w.accuse(w.life, "I6", "claimed %s before its delay_until", w.due.Sub(at))
+	}
+	free := w.free
+	if old := w.holder; old != nil {
+		expiry := old.lockedAt.Add(w.timeout(r))
+		if at.Before(expiry) {
+			w.accuse(w.life, "I4", "claimed with token %d while token %d was valid for another %s", r.Attempt, w.attempt, expiry.Sub(at))
+		}
+		old.next = r
+		free = expiry
+		w.retries++
+	}
+	if r.Retries != w.retries {
+		w.accuse(w.life, "I9", "claim %d found retries %d: it must be %d, the failed runs so far", r.Attempt, r.Retries, w.retries)
+		w.retries = r.Retries
+	}
+	if len(w.holds) > 0 {
+		w.holds[len(w.holds)-1].next = r
+	}
+	w.holder = &hold{claim: r, lockedAt: at, due: w.due, free: free}
+	w.holds = append(w.holds, w.holder)
+	w.attempt = r.Attempt
+}
+
+func (w *walk) timeout(r *Record) time.Duration {
+	if r.LockTimeout != 0 {
+		return r.LockTimeout
+	}
+	return w.Bounds.LockTimeout
+}
+
+// stale tells why a write does not belong to the claim that holds the row.
+func (w *walk) stale(r *Record) string {
+	switch {
+	case w.gone:
+		return "the event had ended"
+	case w.holder == nil:
+		return "nobody held it"
+	case r.Attempt != w.attempt:
+		return "another claim held it"
+	case r.Actor != "" && w.holder.claim.Actor != "" && r.Actor != w.holder.claim.Actor:
+		return "another worker held it"
+	default:
+		return ""
+	}
+}
+
+func (w *walk) renewed(r *Record) {
+	if why := w.stale(r); why != "" {
+		w.accuse(w.life, "I5", "token %d was renewed by %s, though %s", r.Attempt, r.Actor, why)
+		return
+	}
+	w.holder.lockedAt = r.lockedAt()
+}
+
+func (w *walk) written(r *Record) {
+	if why := w.stale(r); why != "" {
+		w.accuse(w.life, "I5", "%s was written with token %d by %s, though %s", r.Label, r.Attempt, r.Actor, why)
+		return
+	}
+	w.holder.end, w.holder, w.free = r, nil, r.At
+	switch r.Label {
+	case machine.ExecutesToCompletion, machine.RetryTooMany, machine.FailedForGood:
+		w.gone, w.ended = true, r
+	case machine.RetryAllowed:
+		w.retries++
+	}
+	if !r.Due.IsZero() {
+		w.due = r.Due
+	}
+}
+
+func (w *walk) refused(r *Record) {
+	if w.stale(r) == "" {
+		w.accuse(w.life, "I5", "%s was refused with token %d, which was valid", r.Label, r.Attempt)
+	}
+}

@@ -1,0 +1,215 @@
+package oracle
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"eventsv2/eventqueue"
+)
+
+// ruleKey is one row that scheduling_rules may have.
+type ruleKey struct {
+	rule  eventqueue.RuleType
+	scope eventqueue.Scope
+}
+
+func (k ruleKey) String() string { return fmt.Sprintf("%s of %s", k.rule, k.scope) }
+
+// ruleCall is one call that adds or lifts a rule.
+type ruleCall struct {
+	asked    *Record
+	returned *Record // nil: it failed, and may have happened at any time since
+}
+
+// ruleLife is all that was done to one rule.
+type ruleLife struct {
+	adds, lifts []*ruleCall
+	open        map[int64]*ruleCall
+}
+
+func scopeOf(emitted *Record) eventqueue.Scope {
+	return eventqueue.Scope{Canvas: emitted.Canvas, Module: emitted.Handler.Module, Name: emitted.Handler.Name}
+}
+
+func (j *judgement) addRule(r *Record) {
+	key := ruleKey{r.Rule, r.Scope}
+	l := j.rules[key]
+	if l == nil {
+		l = &ruleLife{open: map[int64]*ruleCall{}}
+		j.rules[key] = l
+	}
+	switch r.Kind {
+	case RuleAsked:
+		l.open[r.Call] = &ruleCall{asked: r}
+		l.adds = append(l.adds, l.open[r.Call])
+	case LiftAsked:
+		l.open[r.Call] = &ruleCall{asked: r}
+		l.lifts = append(l.lifts, l.open[r.Call])
+	default:
+		if call := l.open[r.Call]; call != nil {
+			call.returned = r
+		}
+	}
+}
+
+// force is a time during which a rule was certainly in force.
+type force struct {
+	from time.Time
+	to   time.Time // zero: to the end
+}
+
+// forces returns when a rule was certainly in force: from the return of an add
+// to the first request to lift it that may have come after the add.
+func (l *ruleLife) forces() []force {
+	var forces []force
+	for _, add := range l.adds {
+		if add.returned == nil {
+			continue
+		}
+		f := force{from: add.returned.At}
+		for _, lift := range l.lifts {
+			before := lift.returned != nil && lift.returned.At.Before(add.asked.At)
+			if !before && (f.to.IsZero() || lift.asked.At.Before(f.to)) {
+				f.to = lift.asked.At
+			}
+		}
+		if f.to.IsZero() || f.to.After(f.from) {
+			forces = append(forces, f)
+		}
+	}
+	return forces
+}
+
+// judgeRules is I7. A claim at the very moment at which an add returns may have
+// come first.
+func (j *judgement) judgeRules(l *life) {
+	if l.emitted == nil {
+		return
+	}
+	for _, f := range j.forcesOf(scopeOf(l.emitted)) {
+		for _, h := range l.holds {
+			if at := h.claim.At; at.After(f.from) && (f.to.IsZero() || at.Before(f.to)) {
+				j.accuse(l, "I7", "claimed at %s, after a rule for its handler had been added by %s", at.UTC().Format(clock),
+					f.from.UTC().Format(clock))
+			}
+		}
+	}
+}
+
+// forcesOf returns when rules of either type held a scope back.
+func (j *judgement) forcesOf(scope eventqueue.Scope) []force {
+	var forces []force
+	for _, rule := range []eventqueue.RuleType{eventqueue.PauseRule, eventqueue.BlockRule} {
+		if known := j.rules[ruleKey{rule, scope}]; known != nil {
+			forces = append(forces, known.forces()...)
+		}
+	}
+	return forces
+}
+
+// lifts counts how often it was tried to lift a rule of the scope.
+func (j *judgement) lifts(scope eventqueue.Scope) int {
+	n := 0
+	for _, rule := range []eventqueue.RuleType{eventqueue.PauseRule, eventqueue.BlockRule} {
+		if known := j.rules[ruleKey{rule, scope}]; known != nil {
+			n += len(known.lifts)
+		}
+	}
+	return n
+}
+
+// heldBack returns the last time, not after until, at which a rule of the scope
+// may have been in force.
+func (j *judgement) heldBack(scope eventqueue.Scope, until time.Time) time.Time {
+	var last time.Time
+	for _, rule := range []eventqueue.RuleType{eventqueue.PauseRule, eventqueue.BlockRule} {
+		known := j.rules[ruleKey{rule, scope}]
+		if known == nil {
+			continue
+		}
+		for _, add := range known.adds {
+			if add.asked.At.After(until) {
+				continue
+			}
+			last = latest(last, earliest(until, known.gone(add)))
+		}
+	}
+	return last
+}
+
+// gone is when a rule was certainly gone after an add.
+func (l *ruleLife) gone(add *ruleCall) time.Time {
+	var gone time.Time
+	for _, lift := range l.lifts {
+		// Only a lift that began after the add had returned certainly removed it.
+		after := lift.returned != nil && add.returned != nil && !lift.asked.At.Before(add.returned.At)
+		if after && (gone.IsZero() || lift.returned.At.Before(gone)) {
+			gone = lift.returned.At
+		}
+	}
+	if gone.IsZero() {
+		return time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	return gone
+}
+
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// judgeRepeats is I14: of two calls in a row that want the same, the second one
+// changes nothing; and the table says so at the end.
+func (j *judgement) judgeRepeats() {
+	keys := slices.SortedFunc(maps.Keys(j.rules), func(a, b ruleKey) int {
+		return slices.Compare([]string{a.String()}, []string{b.String()})
+	})
+	for _, key := range keys {
+		l := j.rules[key]
+		j.judgeRepeated(key, l.adds, l.lifts)
+		j.judgeRepeated(key, l.lifts, l.adds)
+		j.judgeLast(key, l)
+	}
+}
+
+// judgeRepeated looks for two calls that both changed something, with none of
+// the opposite kind that can have come between.
+func (j *judgement) judgeRepeated(key ruleKey, calls, opposite []*ruleCall) {
+	for i, first := range calls {
+		for _, second := range calls[i+1:] {
+			if first.returned == nil || second.returned == nil || !first.returned.Changed || !second.returned.Changed {
+				continue
+			}
+			between := slices.ContainsFunc(opposite, func(o *ruleCall) bool {
+				return !o.asked.At.After(second.returned.At) && (o.returned == nil || !o.returned.At.Before(first.asked.At))
+			})
+			if !between {
+				j.accuse(&life{records: []*Record{first.asked, first.returned, second.asked, second.returned}}, "I14",
+					"%s: two calls of the same kind both changed something", key)
+			}
+		}
+	}
+}
+
+// judgeLast holds the table against the last call, where it is clear which one
+// that was.
+func (j *judgement) judgeLast(key ruleKey, l *ruleLife) {
+	calls := slices.Concat(l.adds, l.lifts)
+	for i, call := range calls {
+		if call.returned == nil {
+			continue
+		}
+		last := !slices.ContainsFunc(calls, func(o *ruleCall) bool {
+			return o != call && (o.returned == nil || !o.returned.At.Before(call.asked.At))
+		})
+		there := slices.Contains(j.Final.Rules, RuleRow{key.rule, key.scope})
+		if last && there != (i < len(l.adds)) {
+			j.accuse(&life{records: []*Record{call.asked, call.returned}}, "I14",
+				"%s: the last call was this one, and the table says otherwise", key)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package oracle
+
+import (
+	"time"
+
+	"eventsv2/eventqueue/machine"
+)
+
+// judgeExtraRuns is I3: a claim that ended without a write, and was followed by
+// another one, overlaps a fault of its holder.
+func (j *judgement) judgeExtraRuns(l *life) {
+	for _, h := range l.holds {
+		if h.end != nil || h.next == nil {
+			continue
+		}
+		if !j.excused(l, h) {
+			j.accuse(l, "I3", "token %d of %s was taken over, and %s had no fault between %s and %s",
+				h.claim.Attempt, h.claim.Actor, h.claim.Actor, h.claim.At.UTC().Format(clock), h.next.At.UTC().Format(clock))
+		}
+	}
+}
+
+func (j *judgement) excused(l *life, h *hold) bool {
+	for i := range j.Faults {
+		f := &j.Faults[i]
+		if f.Kind == Broker || f.Kind == Stopped {
+			continue
+		}
+		if (f.Actor == "" || f.Actor == h.claim.Actor) && (f.Event == 0 || f.Event == l.id) &&
+			f.overlaps(h.claim.lockedAt(), h.next.lockedAt()) {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeFailures is the bound of I9, and I15: an event is FAILED for its own
+// failed runs.
+func (j *judgement) judgeFailures(l *life) {
+	if l.emitted == nil {
+		return
+	}
+	least, most := j.Bounds.maxRetries(l.emitted.Handler)
+	failures, own := 0, 0
+	for _, h := range l.holds {
+		run, end := l.starts[h.claim.Attempt], l.ends[h.claim.Attempt]
+		lost := h.end == nil && h.next != nil
+		wrong := end != nil && (end.Result == Failed || end.Result == Permanent || end.Result == Cut)
+		bad := lost || h.end != nil && isFailure(h.end.Label)
+		if run != nil && bad {
+			failures++
+		}
+		if lost || bad && wrong {
+			own++
+		}
+	}
+	if failures > most+1 {
+		j.accuse(l, "I9", "%d runs failed: with %d retries at most %d may", failures, most, most+1)
+	}
+	if l.ended == nil {
+		return
+	}
+	switch end := l.ends[l.ended.Attempt]; l.ended.Label {
+	case machine.FailedForGood:
+		if end == nil || end.Result != Permanent {
+			j.accuse(l, "I15", "it failed for good, and its handler had not asked for that")
+		}
+	case machine.RetryTooMany:
+		if own < least+1 {
+			j.accuse(l, "I15", "it is FAILED after %d runs of its own that failed: it may be tried %d times", own, least+1)
+		}
+	}
+}
+
+func isFailure(label machine.Label) bool {
+	return label == machine.RetryAllowed || label == machine.RetryTooMany || label == machine.FailedForGood
+}
+
+// judgeProgress is I13: from the moment at which an event may run, and from the
+// end of the last fault and of the last rule, it takes at most
+// Bounds.Progress until it is claimed.
+func (j *judgement) judgeProgress(l *life) {
+	if j.Bounds.Progress == 0 || l.emitted == nil {
+		return
+	}
+	for _, h := range l.holds {
+		j.judgeWait(l, latest(h.due, h.free), h.claim.At)
+	}
+	if l.row != nil && !l.row.Locked {
+		since := latest(l.row.Due, l.emitted.At)
+		if n := len(l.holds); n > 0 && l.holds[n-1].end != nil {
+			since = latest(since, l.holds[n-1].end.At)
+		}
+		j.judgeWait(l, since, j.Final.At)
+	}
+}
+
+func (j *judgement) judgeWait(l *life, since, until time.Time) {
+	if until.Sub(since) <= j.Bounds.Progress {
+		return
+	}
+	for i := range j.Faults {
+		f := &j.Faults[i]
+		if f.Event != 0 && f.Event != l.id || f.From.After(until) {
+			continue
+		}
+		if f.To.IsZero() {
+			return
+		}
+		since = latest(since, f.To)
+	}
+	since = latest(since, j.heldBack(scopeOf(l.emitted), until))
+	if waited := until.Sub(since); waited > j.Bounds.Progress {
+		j.accuse(l, "I13", "it could run and was without a claim for %s, from %s on: at most %s", waited,
+			since.UTC().Format(clock), j.Bounds.Progress)
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

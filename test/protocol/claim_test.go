@@ -1,0 +1,245 @@
+package protocol
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/testenv"
+)
+
+// TestAClaimTakesOnlyWhatMayRun asks in one statement about events that must not
+// run, each for a reason of its own, and one that may (I4, I6, I7, I16).
+func TestAClaimTakesOnlyWhatMayRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	with := func(change func(*eventqueue.NewEvent)) eventqueue.NewEvent { e := event(); change(&e); return e }
+	names := []string{"paused", "blocked", "early", "locked", "unknown", "free"}
+	ids := r.insert(
+		with(func(e *eventqueue.NewEvent) { e.Name = "paused" }),
+		with(func(e *eventqueue.NewEvent) { e.Name = "blocked" }),
+		with(func(e *eventqueue.NewEvent) { e.Delay = time.Hour }),
+		event(),
+		with(func(e *eventqueue.NewEvent) { e.Name = "unknown" }),
+		event(),
+	)
+	at := map[string]eventqueue.EventID{}
+	for i, name := range names {
+		at[name] = ids[i]
+	}
+	for _, rule := range []struct {
+		t eventqueue.RuleType
+		s eventqueue.Scope
+	}{
+		{eventqueue.PauseRule, eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: "paused"}},
+		{eventqueue.BlockRule, eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: "blocked"}},
+		// Those of others.
+		{eventqueue.PauseRule, eventqueue.Scope{Canvas: another, Module: key.Module, Name: key.Name}},
+		{eventqueue.PauseRule, eventqueue.Scope{Canvas: canvas, Module: "OTHER", Name: key.Name}},
+	} {
+		if _, err := r.store.AddRule(ctx, rule.t, rule.s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.exec(`UPDATE events_v2 SET locked_at = clock_timestamp() - interval '30 s', attempts = 7 WHERE id = $1`, at["locked"])
+	before := map[string]row{}
+	for name, id := range at {
+		before[name] = r.mustRow(id)
+	}
+
+	all := known
+	for _, name := range []string{"paused", "blocked"} {
+		all.Everywhere = append(all.Everywhere, eventqueue.HandlerKey{Module: key.Module, Name: name, Modifier: "_"})
+	}
+	all.OnCanvas = []eventqueue.CanvasHandler{{Canvas: another, Key: eventqueue.HandlerKey{Module: key.Module, Name: "unknown", Modifier: "_"}}}
+	found, err := r.store.Claim(ctx, ids, all, lockTimeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claimed := map[eventqueue.EventID]bool{}
+	for _, f := range found {
+		claimed[f.Event.ID] = f.Facts.Claimed
+	}
+	for name, id := range at {
+		switch {
+		case name == "free" && !claimed[id]:
+			t.Error("the free event was not claimed")
+		case name == "free":
+		case claimed[id]:
+			t.Errorf("the claim took the event that is %s", name)
+		default:
+			if diff := cmp.Diff(before[name], r.mustRow(id)); diff != "" {
+				t.Errorf("the claim changed the row that is %s: %s", name, diff)
+			}
+		}
+	}
+}
+
+// TestEveryClaimHasATokenOfItsOwn (I5): after a release, after a failure and
+// after an expired lock.
+func TestEveryClaimHasATokenOfItsOwn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.insert(event())[0]
+	seen := map[int32]bool{}
+	next := func() eventqueue.Claim {
+		t.Helper()
+		c := r.claim(id)
+		if seen[c.Attempt] {
+			t.Errorf("the token %d was given twice", c.Attempt)
+		}
+		seen[c.Attempt] = true
+		return c
+	}
+	r.finish(next(), machine.Released, 0, false)
+	r.finish(next(), machine.RetryAllowed, 0, false)
+	next()
+	r.expire(id)
+	next()
+}
+
+// TestTakingOverAnExpiredLockIsAFailedRun (I9), and a claim of a free event is
+// not.
+func TestTakingOverAnExpiredLockIsAFailedRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.insert(event())[0]
+	r.finish(r.claim(id), machine.Released, 0, false)
+	r.claim(id)
+	if n := r.mustRow(id).Retries; n != 0 {
+		t.Fatalf("%d retries before the lock expired", n)
+	}
+	r.expire(id)
+	f := r.look(id)[id]
+	if f.Facts.Lock != machine.LockStale || f.Event.Retries != 1 || r.mustRow(id).Retries != 1 {
+		t.Errorf("taken over as %+v with %d retries, want 1", f.Facts, f.Event.Retries)
+	}
+}
+
+// TestAClaimGoesByTheClockOfItsMoment (I6): within a transaction that began
+// before the event was due.
+func TestAClaimGoesByTheClockOfItsMoment(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	tx, err := r.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(ctx) }()
+	var began time.Time
+	if err := tx.QueryRow(ctx, `SELECT now()`).Scan(&began); err != nil {
+		t.Fatal(err)
+	}
+	id := r.insert(event())[0]
+	found, err := pgstore.ClaimIn(ctx, tx, []eventqueue.EventID{id}, known, lockTimeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !found[0].Facts.Claimed {
+		t.Errorf("an event that fell due after %s was not claimed: %+v", began, found[0].Facts)
+	}
+}
+
+// TestOfTwoClaimsAtOnceOneHolds (I4): the second comes while the first has not
+// committed. It waits for nobody, so that one slow commit holds up no batch.
+func TestOfTwoClaimsAtOnceOneHolds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	id := r.insert(event())[0]
+	tx, err := r.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := pgstore.ClaimIn(ctx, tx, []eventqueue.EventID{id}, known, lockTimeout)
+	if err != nil || !found[0].Facts.Claimed {
+		t.Fatalf("the first claim: %+v, %v", found, err)
+	}
+	type answer struct {
+		found []eventqueue.Found
+		err   error
+	}
+	second := make(chan answer, 1)
+	go func() {
+		found, err := r.store.Claim(ctx, []eventqueue.EventID{id}, known, lockTimeout)
+		second <- answer{found, err}
+	}()
+	testenv.Eventually(t, "the second claim has returned or waits", func() bool { return len(second) == 1 || r.waits(1) })
+	if len(second) == 0 {
+		t.Error("the second claim waits for the first")
+	}
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	got := <-second
+	if got.err != nil || got.found[0].Facts.Claimed {
+		t.Errorf("the second claim: %+v, %v", got.found, got.err)
+	}
+	if n := r.mustRow(id).Attempts; n != 1 {
+		t.Errorf("the event was claimed %d times", n)
+	}
+}
+
+// TestTheWorkersClockDecidesNothing has a database whose clock is an hour off,
+// either way.
+func TestTheWorkersClockDecidesNothing(t *testing.T) {
+	t.Parallel()
+	for name, ahead := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRigWithClock(t, ahead)
+			later := event()
+			later.Delay = 30 * time.Second
+			before := r.now()
+			ids := r.insert(event(), later)
+			due := r.mustRow(ids[1]).DelayUntil
+			if due.Before(before.Add(later.Delay)) || due.After(r.now().Add(later.Delay)) {
+				t.Errorf("emitted at %s with a delay of %s, it is due at %s", before, later.Delay, due)
+			}
+			found := r.look(ids...)
+			if f := found[ids[0]].Facts; !f.Claimed {
+				t.Errorf("what is due by the database's clock was not claimed: %+v", f)
+			}
+			if f := found[ids[1]].Facts; f.Claimed || f.Delay <= 0 || f.Delay > later.Delay {
+				t.Errorf("what is due in %s was found as %+v", later.Delay, f)
+			}
+			if f := r.look(ids[0])[ids[0]].Facts; f.Claimed || f.LockRemaining <= 0 || f.LockRemaining > lockTimeout {
+				t.Errorf("a new lock was found as %+v", f)
+			}
+			r.setClock(ahead + 2*lockTimeout)
+			for id, f := range r.look(ids...) {
+				if !f.Facts.Claimed {
+					t.Errorf("two lock timeouts later event %s was found as %+v", id, f.Facts)
+				}
+			}
+		})
+	}
+}
+
+// TestTheQueuesConnectionsReadWhatIsCommitted (I7): in a database whose default
+// is another, a claim that waited for a rule would not see it.
+func TestTheQueuesConnectionsReadWhatIsCommitted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	r.exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = %L',
+		current_database(), 'repeatable read'); END $$`)
+	pool, err := pgstore.Open(ctx, r.pool.Config().ConnString(), "protocol", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	var isolation string
+	if err := pool.QueryRow(ctx, `SHOW transaction_isolation`).Scan(&isolation); err != nil {
+		t.Fatal(err)
+	}
+	if isolation != "read committed" {
+		t.Errorf("the isolation is %s", isolation)
+	}
+}

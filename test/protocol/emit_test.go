@@ -1,0 +1,158 @@
+package protocol
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/memnotify"
+	"eventsv2/test/testenv"
+)
+
+// queue makes a Queue that rings a bell.
+func (r *rig) queue(bell *memnotify.Notifier) *eventqueue.Queue {
+	r.t.Helper()
+	q, err := eventqueue.New(r.store, bell, eventqueue.QueueConfig{PublishRest: time.Hour})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return q
+}
+
+// TestADelayIsNeverShortened (I6), not by a microsecond.
+func TestADelayIsNeverShortened(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for delay, microseconds := range map[time.Duration]int{
+		1: 1, 999 * time.Millisecond: 999_000, 1500*time.Millisecond + 1: 1_500_001,
+	} {
+		e := event()
+		e.Delay = delay
+		id := r.insert(e)[0]
+		if got := one[int](r, `SELECT (extract(epoch FROM delay_until - enqueued_at) * 1000000)::bigint FROM events_v2 WHERE id = $1`, id); got != microseconds {
+			t.Errorf("a delay of %s became %d µs, want %d", delay, got, microseconds)
+		}
+	}
+}
+
+// TestAValueComesOutAsItWentIn (I8), byte for byte, through insert and claim.
+func TestAValueComesOutAsItWentIn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, value := range []string{`{"b": 1,  "a":1.0 }`, ` [1e400, "\u00fc ü" ] `, `"<&>\/"`} {
+		e := event()
+		e.Value = []byte(value)
+		id := r.insert(e)[0]
+		if got := string(r.look(id)[id].Event.Value); got != value {
+			t.Errorf("%s came out as %s", value, got)
+		}
+	}
+}
+
+// TestNothingRingsBeforeTheCommit (I1): the commit itself fails, or the unit of
+// work does.
+func TestNothingRingsBeforeTheCommit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	bell := memnotify.New(memnotify.Config{})
+	q := r.queue(bell)
+	boom := errors.New("boom")
+	err := q.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
+		_, err := tx.Emit(ctx, event())
+		return errors.Join(err, boom)
+	})
+	if !errors.Is(err, boom) {
+		t.Errorf("the unit of work returned %v", err)
+	}
+	r.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not today'; END $$`)
+	r.exec(`CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON events_v2 DEFERRABLE INITIALLY DEFERRED
+		FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	if err := q.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
+		_, err := tx.Emit(ctx, event())
+		return err
+	}); err == nil {
+		t.Error("the commit did not fail")
+	}
+	if n := bell.Stats().Published; n != 0 {
+		t.Errorf("%d notifications of events that were never there", n)
+	}
+}
+
+// TestAFailedPublishIsOwed (I1, I2), and for a while nobody tries again.
+func TestAFailedPublishIsOwed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	bell := memnotify.New(memnotify.Config{})
+	tried := 0
+	bell.Inject(memnotify.Faults{Publish: func() error { tried++; return errors.New("down") }})
+	q := r.queue(bell)
+	for range 3 {
+		if _, err := q.Emit(testenv.Context(t), event()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := one[int](r, `SELECT count(*) FROM events_v2 WHERE notified_at IS NULL`); n != 3 {
+		t.Errorf("%d notifications are owed, want 3", n)
+	}
+	if tried != 1 {
+		t.Errorf("a broker that is down was tried %d times in a row", tried)
+	}
+}
+
+// TestABrokerThatIsBackIsNoticed (I2) by the emits that it made nobody wait for.
+func TestABrokerThatIsBackIsNoticed(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		l := newLedger(0, 0)
+		q, err := eventqueue.New(l, l, eventqueue.QueueConfig{PublishRest: 5 * time.Second})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		emit := func() eventqueue.EventID {
+			id, err := q.Emit(s.t.Context(), event())
+			if err != nil {
+				s.t.Error(err)
+			}
+			pass(time.Minute)
+			return id
+		}
+		l.failing = true
+		if id := emit(); !l.owed[id] {
+			s.t.Error("a notification that failed is not owed")
+		}
+		l.failing = false
+		emit() // owed as well, and tried
+		if id := emit(); l.published[id] != 1 {
+			s.t.Errorf("published %d times after the broker came back", l.published[id])
+		}
+	})
+}
+
+// TestABrokerThatHangsHoldsUpNoEmit (I12), not beyond the time for one request.
+func TestABrokerThatHangsHoldsUpNoEmit(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		l := newLedger(0, 0)
+		l.hang = make(chan struct{})
+		q, err := eventqueue.New(l, l, eventqueue.QueueConfig{PublishTimeout: 2 * time.Second})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		emitted := make(chan error, 1)
+		go func() {
+			_, err := q.Emit(s.t.Context(), event())
+			emitted <- err
+		}()
+		pass(time.Minute)
+		if len(emitted) == 0 {
+			s.t.Error("the emit waits for the broker")
+		}
+		close(l.hang)
+		if err := <-emitted; err != nil {
+			s.t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,228 @@
+package protocol
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/testenv"
+)
+
+// ways are the ways in which a claim can end.
+var ways = []struct {
+	name  string
+	label machine.Label
+	keep  bool
+}{
+	{"completed", machine.ExecutesToCompletion, false},
+	{"completed and kept", machine.ExecutesToCompletion, true},
+	{"failed", machine.RetryTooMany, false},
+	{"failed for good", machine.FailedForGood, false},
+	{"to be tried again", machine.RetryAllowed, false},
+	{"snoozed", machine.Snoozed, false},
+	{"released", machine.Released, false},
+}
+
+// refuses checks that an end is refused and changes nothing.
+func (r *rig) refuses(c eventqueue.Claim, label machine.Label, keep bool) {
+	r.t.Helper()
+	before := r.mustRow(c.Event)
+	if r.finish(c, label, time.Second, keep) {
+		r.t.Error("the stale claim was believed")
+	}
+	after, exists := r.row(c.Event)
+	if !exists {
+		r.t.Error("the stale claim ended the event")
+		return
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		r.t.Errorf("the stale claim changed the row: %s", diff)
+	}
+	if n := one[int](r, `SELECT count(*) FROM event_log WHERE id = $1`, c.Event); n != 0 {
+		r.t.Error("the stale claim wrote history")
+	}
+}
+
+// TestNoEndIsWrittenWithTheClaimOfAnother (I5): another worker took over.
+func TestNoEndIsWrittenWithTheClaimOfAnother(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			r := &rig{t, r.pool, r.store}
+			id := r.insert(event())[0]
+			stale := r.claim(id)
+			r.expire(id)
+			r.claim(id)
+			r.refuses(stale, way.label, way.keep)
+		})
+	}
+}
+
+// TestNoEndIsWrittenWithAClaimThatWasGivenBack (I5): the token is still the
+// row's, but the lock is free and anybody may take it at any moment.
+func TestNoEndIsWrittenWithAClaimThatWasGivenBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			r := &rig{t, r.pool, r.store}
+			c := r.claim(r.insert(event())[0])
+			if !r.finish(c, machine.Released, 0, false) {
+				t.Fatal("the release was refused")
+			}
+			r.refuses(c, way.label, way.keep)
+		})
+	}
+}
+
+// TestRenewingMovesLiveLocksOnly (I4, I5), and tells which are lost.
+func TestRenewingMovesLiveLocksOnly(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ids := r.insert(event(), event(), event(), event())
+	live, stale, back, gone := r.claim(ids[0]), r.claim(ids[1]), r.claim(ids[2]), r.claim(ids[3])
+	r.expire(ids[1])
+	r.claim(ids[1])
+	r.finish(back, machine.Released, 0, false)
+	r.finish(gone, machine.ExecutesToCompletion, 0, false)
+	r.exec(`UPDATE events_v2 SET locked_at = clock_timestamp() - interval '30 s' WHERE locked_at IS NOT NULL`)
+	before, others := r.now(), *r.mustRow(ids[1]).LockedAt
+
+	written, err := r.store.Renew(testenv.Context(t), []eventqueue.Claim{live, stale, back, gone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(written.Lost)
+	if diff := cmp.Diff(eventqueue.Written{Done: ids[:1], Lost: ids[1:]}, written); diff != "" {
+		t.Errorf("told: %s", diff)
+	}
+	if at := r.mustRow(ids[0]).LockedAt; at == nil || at.Before(before) {
+		t.Errorf("the live lock was not renewed: %v", at)
+	}
+	if at := r.mustRow(ids[1]).LockedAt; at == nil || !at.Equal(others) {
+		t.Errorf("the lock of another was moved from %s to %v", others, at)
+	}
+	if at := r.mustRow(ids[2]).LockedAt; at != nil {
+		t.Errorf("a free event was locked at %s", at)
+	}
+}
+
+// TestRenewingWaitsForNobody: a handler that completes its event in a long
+// transaction must not let the locks of the others expire.
+func TestRenewingWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	c := r.claim(r.insert(event())[0])
+	tx, err := r.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, `SELECT FROM events_v2 WHERE id = $1 FOR UPDATE`, c.Event); err != nil {
+		t.Fatal(err)
+	}
+	renewed := make(chan error, 1)
+	go func() {
+		written, err := r.store.Renew(ctx, []eventqueue.Claim{c})
+		if len(written.Lost) != 0 {
+			t.Error("the claim was told as lost")
+		}
+		renewed <- err
+	}()
+	testenv.Eventually(t, "Renew has returned or waits", func() bool { return len(renewed) == 1 || r.waits(1) })
+	if len(renewed) == 0 {
+		t.Error("Renew waits for somebody else's transaction")
+	}
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-renewed; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAnEndDoesNotOvertakeAClaim (I5): another worker is taking the event over
+// and has not committed yet. The end waits for nobody, and is not written.
+func TestAnEndDoesNotOvertakeAClaim(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	stale := r.claim(r.insert(event())[0])
+	r.expire(stale.Event)
+	tx, err := r.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := pgstore.ClaimIn(ctx, tx, []eventqueue.EventID{stale.Event}, known, lockTimeout)
+	if err != nil || !found[0].Facts.Claimed {
+		t.Fatalf("take over: %+v, %v", found, err)
+	}
+	ended := make(chan eventqueue.Written, 1)
+	go func() {
+		written, err := r.store.Finish(ctx, nil, []eventqueue.End{{Claim: stale, Label: machine.ExecutesToCompletion}}, false)
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- written
+	}()
+	testenv.Eventually(t, "Finish has returned or waits", func() bool { return len(ended) == 1 || r.waits(1) })
+	if len(ended) == 0 {
+		t.Error("Finish waits for somebody else's transaction")
+	}
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if written := <-ended; len(written.Done)+len(written.Lost) != 0 {
+		t.Errorf("told of a row that was being written: %+v", written)
+	}
+	if _, exists := r.row(stale.Event); !exists {
+		t.Error("the stale claim ended the event")
+	}
+}
+
+// TestWhatAnEndLeavesBehind (I1, I6, I9, I11) has every end that does not
+// complete its event.
+func TestWhatAnEndLeavesBehind(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const short, long = 1900*time.Millisecond + time.Nanosecond, 2 * time.Hour
+	for _, c := range []struct {
+		label   machine.Label
+		delay   time.Duration
+		retries int
+		owed    bool // the notification cannot wait for so long
+	}{
+		{machine.RetryAllowed, short, 1, false},
+		{machine.RetryAllowed, long, 1, true},
+		{machine.Snoozed, short, 0, false},
+		{machine.Snoozed, long, 0, true},
+		{machine.Released, 0, 0, false},
+	} {
+		id := r.insert(event())[0]
+		claim, before := r.claim(id), r.now()
+		if !r.finish(claim, c.label, c.delay, false) {
+			t.Fatalf("%s was refused", c.label)
+		}
+		got := r.mustRow(id)
+		if got.Retries != c.retries || got.LockedAt != nil || got.Attempts != 1 {
+			t.Errorf("%s left %+v, want %d retries and no lock", c.label, got, c.retries)
+		}
+		if c.label != machine.Released && got.DelayUntil.Before(before.Add(c.delay)) {
+			t.Errorf("%s for %s at %s is due at %s already", c.label, c.delay, before, got.DelayUntil)
+		}
+		if (got.NotifiedAt == nil) != c.owed {
+			t.Errorf("%s for %s left notified_at %v", c.label, c.delay, got.NotifiedAt)
+		}
+	}
+	id := r.insert(event())[0]
+	r.finish(r.claim(id), machine.RetryTooMany, 0, false)
+	if got := one[string](r, `SELECT status || ' ' || value || ' ' || last_error FROM event_log WHERE id = $1`, id); got != "FAILED 1 no luck" {
+		t.Errorf("event_log says %q", got)
+	}
+}

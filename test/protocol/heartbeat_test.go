@@ -1,0 +1,147 @@
+package protocol
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"eventsv2/eventqueue"
+)
+
+// TestALongRunKeepsItsLockAndItsLease (I3): never longer than half of either
+// without a renewal.
+func TestALongRunKeepsItsLockAndItsLease(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		let := make(chan struct{})
+		s.handle(eventqueue.Policy{Timeout: time.Hour}, func(context.Context, *eventqueue.Run) error { <-let; return nil })
+		last, longest := time.Now(), time.Duration(0)
+		s.renewing = func([]eventqueue.Claim) ([]eventqueue.EventID, error) {
+			longest = max(longest, time.Since(last))
+			last = time.Now()
+			return nil, nil
+		}
+		stop := s.start(eventqueue.WorkerConfig{LockTimeout: time.Minute, Lease: time.Minute})
+		defer stop()
+		s.ring(s.claimed(1))
+		pass(30 * time.Minute)
+		got := s.state()
+		close(let)
+		if longest = max(longest, time.Since(last)); longest > 30*time.Second {
+			s.t.Errorf("the lock was not renewed for %s", longest)
+		}
+		if len(got.requeued) < 30 || got.requeued[0].after != time.Minute {
+			s.t.Errorf("the lease was extended %d times in half an hour", len(got.requeued))
+		}
+	})
+}
+
+// TestALostClaimEndsItsRun (I3, I5): the handler is told, and why.
+func TestALostClaimEndsItsRun(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		renewing func([]eventqueue.Claim) ([]eventqueue.EventID, error)
+		after    time.Duration // it has been told
+	}{
+		{"another has taken over", func([]eventqueue.Claim) ([]eventqueue.EventID, error) {
+			return []eventqueue.EventID{1}, nil
+		}, 40 * time.Second},
+		{"the database does not answer", func([]eventqueue.Claim) ([]eventqueue.EventID, error) {
+			return nil, errors.New("the database is down")
+		}, 2 * time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			inVirtualTime(t, func(s *script) {
+				s.renewing = c.renewing
+				let := make(chan struct{})
+				var cause error
+				s.handle(eventqueue.Policy{Timeout: time.Hour}, func(ctx context.Context, _ *eventqueue.Run) error {
+					select {
+					case <-ctx.Done():
+						cause = context.Cause(ctx)
+					case <-let:
+					}
+					return nil
+				})
+				stop := s.start(eventqueue.WorkerConfig{LockTimeout: time.Minute})
+				s.ring(s.claimed(1))
+				pass(c.after)
+				close(let)
+				stop()
+				if !errors.Is(cause, eventqueue.ErrLockLost) {
+					s.t.Errorf("the handler was told %v", cause)
+				}
+			})
+		})
+	}
+}
+
+// TestADeafHandlerLosesItsLock (I13): past its timeout nobody renews for it, so
+// that another worker may try.
+func TestADeafHandlerLosesItsLock(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		let := make(chan struct{})
+		s.handle(eventqueue.Policy{Timeout: 2 * time.Minute}, func(context.Context, *eventqueue.Run) error { <-let; return nil })
+		stop := s.start(eventqueue.WorkerConfig{LockTimeout: time.Minute})
+		s.ring(s.claimed(1))
+		pass(2 * time.Minute)
+		before := s.state()
+		pass(time.Hour)
+		after := s.state()
+		close(let)
+		stop()
+		if before.renewals == 0 || after.renewals != before.renewals || len(after.requeued) != len(before.requeued) {
+			s.t.Errorf("%d renewals and %d extensions in time, %d and %d after an hour", before.renewals, len(before.requeued),
+				after.renewals, len(after.requeued))
+		}
+	})
+}
+
+// TestAnEndThatCannotBeWrittenKeepsItsLock (I3), past the handler's timeout too,
+// so that nobody runs again what has been done.
+func TestAnEndThatCannotBeWrittenKeepsItsLock(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		down := true
+		s.refuse = func([]eventqueue.End) error {
+			if down {
+				return errors.New("the database is down")
+			}
+			return nil
+		}
+		s.handle(eventqueue.Policy{Timeout: time.Minute}, func(context.Context, *eventqueue.Run) error { return nil })
+		stop := s.start(eventqueue.WorkerConfig{LockTimeout: time.Minute})
+		defer stop()
+		s.ring(s.claimed(1))
+		pass(10 * time.Minute)
+		renewals := s.state().renewals
+		s.mu.Lock()
+		down = false
+		s.mu.Unlock()
+		pass(time.Minute)
+		if got := s.state(); renewals < 20 || len(got.ends) != 1 || len(got.acked) != 1 {
+			s.t.Errorf("%d renewals in ten minutes, then %+v", renewals, got)
+		}
+	})
+}
+
+// TestAnIdleWorkerAsksNobody for an hour.
+func TestAnIdleWorkerAsksNobody(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
+		stop := s.start(eventqueue.WorkerConfig{})
+		defer stop()
+		s.ring(s.claimed(1))
+		pass(time.Second)
+		before := s.state()
+		pass(time.Hour)
+		if after := s.state(); after.claims != before.claims || after.renewals != 0 || len(after.ends) != len(before.ends) {
+			s.t.Errorf("while idle: %+v, before: %+v", after, before)
+		}
+	})
+}

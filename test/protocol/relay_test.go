@@ -1,0 +1,252 @@
+package protocol
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"eventsv2/eventqueue"
+)
+
+// ledger plays the database for emits, a relay and rules: it hands out each of
+// its pages once and keeps what is owed. Beside the pages it is for one goroutine
+// at a time.
+type ledger struct {
+	// Methods that are not called panic.
+	eventqueue.EmitStore
+	eventqueue.RelayStore
+	eventqueue.RuleStore
+
+	mu        sync.Mutex // for pages
+	due, lost [][]eventqueue.Notification
+	asked     int // for pages
+
+	owed      map[eventqueue.EventID]bool
+	published map[eventqueue.EventID]int
+	failing   bool
+	inserted  eventqueue.EventID
+	lifted    eventqueue.Lifted
+	since     time.Time // of the last TakeWaiting
+	hang      chan struct{}
+}
+
+// newLedger has pages of whole requests, with ids from 1 on.
+func newLedger(due, lost int) *ledger {
+	l := &ledger{owed: map[eventqueue.EventID]bool{}, published: map[eventqueue.EventID]int{}}
+	next := eventqueue.EventID(1)
+	page := func() (p []eventqueue.Notification) {
+		for range eventqueue.MaxPublish {
+			p = append(p, eventqueue.Notification{Event: next, Canvas: canvas})
+			next++
+		}
+		return p
+	}
+	for range due {
+		l.due = append(l.due, page())
+	}
+	for range lost {
+		l.lost = append(l.lost, page())
+	}
+	return l
+}
+
+func (l *ledger) Publish(_ context.Context, notifications []eventqueue.Notification) error {
+	if l.hang != nil {
+		<-l.hang
+	}
+	if l.failing {
+		return errors.New("down")
+	}
+	for _, n := range notifications {
+		l.published[n.Event]++
+	}
+	return nil
+}
+
+func (l *ledger) Owe(_ context.Context, ids []eventqueue.EventID) error {
+	for _, id := range ids {
+		l.owed[id] = true
+	}
+	return nil
+}
+
+func (l *ledger) Insert(_ context.Context, _ eventqueue.DB, events []eventqueue.NewEvent, announce eventqueue.Announce) ([]eventqueue.Inserted, error) {
+	rows := make([]eventqueue.Inserted, len(events))
+	for i := range rows {
+		l.inserted++
+		rows[i] = eventqueue.Inserted{ID: l.inserted, Announced: announce == eventqueue.AnnounceSelf}
+	}
+	return rows, nil
+}
+
+func (l *ledger) TakeOwed(context.Context, []eventqueue.EventID) ([]eventqueue.Notification, error) {
+	return nil, nil
+}
+
+func (l *ledger) TakeDue(context.Context, time.Duration, int) ([]eventqueue.Notification, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked++
+	if len(l.due) == 0 {
+		return nil, nil
+	}
+	page := l.due[0]
+	l.due = l.due[1:]
+	return page, nil
+}
+
+func (l *ledger) TakeLost(_ context.Context, after eventqueue.EventID, _ int, _, _ time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+	return l.page(after)
+}
+
+func (l *ledger) TakeWaiting(_ context.Context, _ eventqueue.Scope, since time.Time, after eventqueue.EventID, _ int) ([]eventqueue.Notification, eventqueue.EventID, error) {
+	l.since = since
+	return l.page(after)
+}
+
+// page is the first page of lost that is after an id.
+func (l *ledger) page(after eventqueue.EventID) ([]eventqueue.Notification, eventqueue.EventID, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked++
+	for i, page := range l.lost {
+		last := page[len(page)-1].Event
+		switch {
+		case last <= after:
+		case i == len(l.lost)-1:
+			return page, 0, nil
+		default:
+			return page, last, nil
+		}
+	}
+	return nil, 0, nil
+}
+
+func (l *ledger) LiftRule(context.Context, eventqueue.RuleType, eventqueue.Scope) (eventqueue.Lifted, error) {
+	return l.lifted, nil
+}
+
+func (l *ledger) relay(t *testing.T, config eventqueue.RelayConfig) *eventqueue.Relay {
+	t.Helper()
+	relay, err := eventqueue.NewRelay(l, l, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return relay
+}
+
+// publishedOnce checks that the events 1 to n were published, each once.
+func (l *ledger) publishedOnce(t *testing.T, n int) {
+	t.Helper()
+	for id := eventqueue.EventID(1); id <= eventqueue.EventID(n); id++ {
+		if l.published[id] != 1 {
+			t.Fatalf("event %s of %d was published %d times", id, n, l.published[id])
+		}
+	}
+}
+
+// TestARelayPaysAndSearches (I1, I2): all pages of what is owed, and all pages of
+// what seems lost.
+func TestARelayPaysAndSearches(t *testing.T) {
+	t.Parallel()
+	l := newLedger(3, 3)
+	const page = eventqueue.MaxPublish
+	done, err := l.relay(t, eventqueue.RelayConfig{}).Pass(t.Context())
+	if err != nil || done != (eventqueue.Relayed{Owed: 3 * page, Lost: 3 * page}) {
+		t.Errorf("published %+v, %v", done, err)
+	}
+	l.publishedOnce(t, 6*page)
+}
+
+// TestWhatARelayCannotPublishIsOwedAgain (I1, I2), all of it.
+func TestWhatARelayCannotPublishIsOwedAgain(t *testing.T) {
+	t.Parallel()
+	const page = eventqueue.MaxPublish
+	for name, l := range map[string]*ledger{"owed": newLedger(1, 0), "lost": newLedger(0, 1)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l.failing = true
+			// More than one request can carry.
+			for id := range eventqueue.EventID(page) {
+				extra := eventqueue.Notification{Event: page + 1 + id, Canvas: canvas}
+				if name == "owed" {
+					l.due[0] = append(l.due[0], extra)
+				} else {
+					l.lost[0] = append(l.lost[0], extra)
+				}
+			}
+			if done, err := l.relay(t, eventqueue.RelayConfig{}).Pass(t.Context()); err == nil {
+				t.Errorf("it says that it published %+v", done)
+			}
+			if len(l.owed) != 2*page {
+				t.Errorf("%d of %d are owed again", len(l.owed), 2*page)
+			}
+		})
+	}
+}
+
+// TestARelayKeepsItsRate (I11), in virtual time.
+func TestARelayKeepsItsRate(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		l := newLedger(11, 0)
+		began := time.Now()
+		if _, err := l.relay(s.t, eventqueue.RelayConfig{PerSecond: eventqueue.MaxPublish}).Pass(s.t.Context()); err != nil {
+			s.t.Error(err)
+		}
+		// The first second's worth may go out at once.
+		if took := time.Since(began); took < 10*time.Second {
+			s.t.Errorf("eleven seconds' worth took %s", took)
+		}
+	})
+}
+
+// rules are on the ledger.
+func (l *ledger) rules(t *testing.T) *eventqueue.Rules {
+	t.Helper()
+	queue, err := eventqueue.New(l, l, eventqueue.QueueConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := eventqueue.NewRules(l, queue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
+// TestLiftingNotifiesAllThatWaits (I13), however many pages there are.
+func TestLiftingNotifiesAllThatWaits(t *testing.T) {
+	t.Parallel()
+	const pages, all = 3, 3 * eventqueue.MaxPublish
+	l := newLedger(0, pages)
+	l.lifted = eventqueue.Lifted{Removed: true, Last: true, At: time.Now()}
+	removed, notified, err := l.rules(t).Lift(t.Context(), eventqueue.PauseRule, scope)
+	if err != nil || !removed || notified != all {
+		t.Errorf("removed=%t notified=%d err=%v, want all %d", removed, notified, err, all)
+	}
+	l.publishedOnce(t, all)
+}
+
+// TestLiftingAgain (I13, I14): an earlier call may have removed the rule and got
+// no further, so what waits is notified once more, but not what has just been.
+// While another rule holds it all back, nothing is.
+func TestLiftingAgain(t *testing.T) {
+	t.Parallel()
+	l := newLedger(0, 1)
+	l.lifted = eventqueue.Lifted{Last: true, At: time.Now()}
+	removed, notified, err := l.rules(t).Lift(t.Context(), eventqueue.PauseRule, scope)
+	if err != nil || removed || notified != eventqueue.MaxPublish {
+		t.Errorf("removed=%t notified=%d err=%v", removed, notified, err)
+	}
+	if !l.since.Before(l.lifted.At) {
+		t.Error("what has just been notified is notified again")
+	}
+	l = newLedger(0, 1)
+	l.lifted = eventqueue.Lifted{Removed: true, At: time.Now()}
+	if _, notified, err := l.rules(t).Lift(t.Context(), eventqueue.PauseRule, scope); err != nil || notified != 0 {
+		t.Errorf("under another rule %d were notified, %v", notified, err)
+	}
+}

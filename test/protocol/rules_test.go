@@ -1,0 +1,183 @@
+package protocol
+
+import (
+	"testing"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/testenv"
+)
+
+// TestPausingWaitsForTheClaimsUnderWay (I7) holds a claim open, as a slow commit
+// would.
+func TestPausingWaitsForTheClaimsUnderWay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	id := r.insert(event())[0]
+	tx, err := r.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := pgstore.ClaimIn(ctx, tx, []eventqueue.EventID{id}, known, lockTimeout)
+	if err != nil || !found[0].Facts.Claimed {
+		t.Fatalf("claim: %+v, %v", found, err)
+	}
+	added := make(chan error, 1)
+	go func() {
+		_, err := r.store.AddRule(ctx, eventqueue.PauseRule, scope)
+		added <- err
+	}()
+	testenv.Eventually(t, "AddRule has returned or waits", func() bool { return len(added) == 1 || r.waits(1) })
+	if len(added) == 1 {
+		t.Error("AddRule returned while a claim could still commit")
+	}
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-added; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLiftingARuleTouchesNoOther (I7, I16): of another type, canvas or handler.
+func TestLiftingARuleTouchesNoOther(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	elsewhere, other := scope, scope
+	elsewhere.Canvas, other.Name = another, "other"
+	add := func(rule eventqueue.RuleType, s eventqueue.Scope) {
+		t.Helper()
+		if added, err := r.store.AddRule(ctx, rule, s); err != nil || !added {
+			t.Fatalf("add: %t, %v", added, err)
+		}
+	}
+	add(eventqueue.PauseRule, scope)
+	add(eventqueue.BlockRule, scope)
+	add(eventqueue.PauseRule, elsewhere)
+	add(eventqueue.PauseRule, other)
+	lift := func(rule eventqueue.RuleType, removed, last bool) {
+		t.Helper()
+		lifted, err := r.store.LiftRule(ctx, rule, scope)
+		if err != nil || lifted.Removed != removed || lifted.Last != last {
+			t.Errorf("lifting %s: %+v, %v; want removed=%t and last=%t", rule, lifted, err, removed, last)
+		}
+	}
+	lift(eventqueue.PauseRule, true, false)
+	lift(eventqueue.PauseRule, false, false)
+	lift(eventqueue.BlockRule, true, true)
+	if n := one[int](r, `SELECT count(*) FROM scheduling_rules`); n != 2 {
+		t.Errorf("%d of the two rules of others are left", n)
+	}
+}
+
+// atCommit has the database run a statement at the end of every transaction that
+// removed a rule.
+func (r *rig) atCommit(statement string) {
+	r.t.Helper()
+	r.exec(`CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ` + statement + `; RETURN NULL; END $$`)
+	r.exec(`CREATE CONSTRAINT TRIGGER at_commit AFTER DELETE ON scheduling_rules DEFERRABLE INITIALLY DEFERRED
+		FOR EACH ROW EXECUTE FUNCTION at_commit()`)
+}
+
+// TestTheTimeOfALiftIsAfterItsCommit: an event that was looked at before the
+// commit was found paused and its notification is gone, so it must be notified
+// again, whatever notified_at says.
+func TestTheTimeOfALiftIsAfterItsCommit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	if _, err := r.store.AddRule(ctx, eventqueue.PauseRule, scope); err != nil {
+		t.Fatal(err)
+	}
+	r.exec(`CREATE TABLE committing (at timestamptz)`)
+	r.atCommit(`INSERT INTO committing VALUES (clock_timestamp())`)
+	lifted, err := r.store.LiftRule(ctx, eventqueue.PauseRule, scope)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := one[time.Time](r, `SELECT at FROM committing`); !lifted.At.After(at) {
+		t.Errorf("lifted at %s, but the commit began at %s", lifted.At, at)
+	}
+}
+
+// TestOfTwoRulesLiftedAtOnceOneIsTheLast (I13): both are held up at their commit,
+// if they get that far, so that neither sees what the other has done. If nobody
+// lifted the last rule, nobody would notify the waiting events.
+func TestOfTwoRulesLiftedAtOnceOneIsTheLast(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	rules := []eventqueue.RuleType{eventqueue.PauseRule, eventqueue.BlockRule}
+	for _, rule := range rules {
+		if _, err := r.store.AddRule(ctx, rule, scope); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.atCommit(`PERFORM pg_advisory_xact_lock(1)`)
+	gate, err := r.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gate.Exec(ctx, `SELECT pg_advisory_xact_lock(1)`); err != nil {
+		t.Fatal(err)
+	}
+	lasts := make(chan bool, len(rules))
+	for _, rule := range rules {
+		go func() {
+			lifted, err := r.store.LiftRule(ctx, rule, scope)
+			if err != nil {
+				t.Error(err)
+			}
+			lasts <- lifted.Last
+		}()
+	}
+	testenv.Eventually(t, "both are held up", func() bool { return r.waits(len(rules)) })
+	if err := gate.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if first, second := <-lasts, <-lasts; first == second {
+		t.Errorf("both lifts say last=%t", first)
+	}
+}
+
+// TestWhatWaitsIsTakenOnce (I11, I14, I16): what was not notified since the lift,
+// page by page.
+func TestWhatWaitsIsTakenOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	elsewhere, far := event(), event()
+	elsewhere.Canvas, far.Delay = another, time.Hour
+	r.insert(elsewhere, far)
+	ids := r.insert(event(), event(), event(), event(), event())
+	r.claim(ids[0])
+	since := r.now()
+	take := func() (n int) {
+		t.Helper()
+		for after := eventqueue.EventID(0); ; {
+			waiting, next, err := r.store.TakeWaiting(ctx, scope, since, after, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range waiting {
+				if w.Canvas != canvas {
+					t.Errorf("an event of %s was taken", w.Canvas)
+				}
+			}
+			n += len(waiting)
+			if next == 0 {
+				return n
+			}
+			after = next
+		}
+	}
+	if n := take(); n != 5 {
+		t.Errorf("%d events were taken, want the 5 that wait or run", n)
+	}
+	if n := take(); n != 0 {
+		t.Errorf("%d events were taken twice", n)
+	}
+}

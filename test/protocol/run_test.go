@@ -1,0 +1,218 @@
+package protocol
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+)
+
+// TestHowARunIsJudged (I9): by the failures that the row counts, not by how often
+// it was claimed or delivered.
+func TestHowARunIsJudged(t *testing.T) {
+	t.Parallel()
+	no := errors.New("no luck")
+	for _, c := range []struct {
+		name    string
+		retries int
+		attempt int32
+		expired bool // the claim took over an expired lock
+		handler func() error
+		label   machine.Label
+		runs    int
+	}{
+		{"completed", 0, 1, false, func() error { return nil }, machine.ExecutesToCompletion, 1},
+		{"failed once", 0, 1, false, func() error { return no }, machine.RetryAllowed, 1},
+		{"failed once after many snoozes", 0, 90, false, func() error { return no }, machine.RetryAllowed, 1},
+		{"failed for the second time", 1, 2, false, func() error { return no }, machine.RetryAllowed, 1},
+		{"failed once too often", 2, 3, false, func() error { return no }, machine.RetryTooMany, 1},
+		{"panicked", 0, 1, false, func() error { panic("boom") }, machine.RetryAllowed, 1},
+		{"failed for good", 0, 1, false, func() error { return eventqueue.Permanent(no) }, machine.FailedForGood, 1},
+		{"snoozed after many failures", 2, 9, false, func() error { return eventqueue.Snooze(time.Second) }, machine.Snoozed, 1},
+		{"taken over and completed", 2, 3, true, func() error { return nil }, machine.ExecutesToCompletion, 1},
+		{"taken over once too often", 3, 4, true, func() error { return nil }, machine.RetryTooMany, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			inVirtualTime(t, func(s *script) {
+				s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return c.handler() })
+				stop := s.start(eventqueue.WorkerConfig{})
+				defer stop()
+				f := s.claimed(1)
+				f.Event.Retries, f.Attempt = c.retries, c.attempt
+				if c.expired {
+					f.Facts.Lock = machine.LockStale
+				}
+				s.ring(f)
+				pass(time.Second)
+				got := s.state()
+				if len(got.ends) != 1 || got.ends[0].Label != c.label || got.ends[0].Attempt != c.attempt || got.runs[1] != c.runs {
+					s.t.Errorf("%+v, want %s and %d runs", got, c.label, c.runs)
+				}
+			})
+		})
+	}
+}
+
+// TestALongBackOffIsTheRelays (I11): the notification is dropped, whatever the
+// bell could carry.
+func TestALongBackOffIsTheRelays(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		s.handle(eventqueue.Policy{Backoff: func(int) time.Duration { return time.Hour }},
+			func(context.Context, *eventqueue.Run) error { return errors.New("no luck") })
+		stop := s.start(eventqueue.WorkerConfig{})
+		defer stop()
+		s.ring(s.claimed(1))
+		pass(time.Second)
+		if got := s.state(); len(got.ends) != 1 || got.ends[0].Delay != time.Hour || len(got.acked) != 1 {
+			s.t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestOneRefusedEndSpoilsNoOther (I15).
+func TestOneRefusedEndSpoilsNoOther(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		s.refuse = func(ends []eventqueue.End) error {
+			for _, end := range ends {
+				if end.Event == 3 {
+					return &pgconn.PgError{Code: "23514"}
+				}
+			}
+			return nil
+		}
+		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
+		stop := s.start(eventqueue.WorkerConfig{})
+		defer stop()
+		s.ring(s.claimed(1), s.claimed(2), s.claimed(3), s.claimed(4), s.claimed(5))
+		pass(time.Minute)
+		got := s.state()
+		if len(got.ends) != 4 || len(got.acked) != 4 || len(got.requeued) != 1 {
+			s.t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestAnEndWhoseRowIsBusyHoldsUpNoOther (I15) that comes after it.
+func TestAnEndWhoseRowIsBusyHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		s.busy = map[eventqueue.EventID]int{1: 1000}
+		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
+		stop := s.start(eventqueue.WorkerConfig{})
+		defer stop()
+		s.ring(s.claimed(1))
+		pass(time.Second)
+		s.ring(s.claimed(2))
+		pass(time.Second)
+		if got := s.state(); len(got.ends) != 1 || got.ends[0].Event != 2 {
+			s.t.Errorf("while the row is busy: %+v", got)
+		}
+	})
+}
+
+// TestAnEndWhoseRowIsBusyIsWrittenLater (I1).
+func TestAnEndWhoseRowIsBusyIsWrittenLater(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		s.busy = map[eventqueue.EventID]int{1: 1000}
+		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
+		stop := s.start(eventqueue.WorkerConfig{})
+		defer stop()
+		s.ring(s.claimed(1), s.claimed(2))
+		pass(time.Second)
+		if got := s.state(); len(got.ends) != 1 || got.ends[0].Event != 2 || len(got.acked) != 1 {
+			s.t.Errorf("while the row is busy: %+v", got)
+		}
+		s.mu.Lock()
+		s.busy[1] = 0
+		s.mu.Unlock()
+		pass(time.Minute)
+		if got := s.state(); len(got.ends) != 2 || len(got.acked) != 2 || got.runs[1] != 1 {
+			s.t.Errorf("after it: %+v", got)
+		}
+	})
+}
+
+// TestAStopUsesNoAttempt (I9) of a handler that heeds its context, and of one
+// that does not.
+func TestAStopUsesNoAttempt(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		let := make(chan struct{})
+		s.handle(eventqueue.Policy{Timeout: time.Hour}, func(ctx context.Context, run *eventqueue.Run) error {
+			if run.ID == 2 {
+				<-let
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		stop := s.start(eventqueue.WorkerConfig{})
+		s.ring(s.claimed(1), s.claimed(2))
+		stop()
+		got := s.state()
+		close(let)
+		if len(got.ends) != 2 || len(got.requeued) != 2 {
+			s.t.Fatalf("%+v", got)
+		}
+		for i := range got.ends {
+			if got.ends[i].Label != machine.Released || got.requeued[i].after != 0 {
+				s.t.Errorf("event %s ended as %s and comes back after %s", got.ends[i].Event, got.ends[i].Label, got.requeued[i].after)
+			}
+		}
+	})
+}
+
+// TestCompletingWithAStaleClaimFails (I5), so that the transaction is rolled
+// back.
+func TestCompletingWithAStaleClaimFails(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		s.lostEnds = true
+		var inTx, inCallers error
+		s.handle(eventqueue.Policy{}, func(ctx context.Context, run *eventqueue.Run) error {
+			inTx = run.CompleteTx(ctx, func(context.Context, *eventqueue.Tx) error { return nil })
+			inCallers = run.CompleteIn(ctx, nil)
+			return nil
+		})
+		stop := s.start(eventqueue.WorkerConfig{})
+		defer stop()
+		s.ring(s.claimed(1))
+		pass(time.Second)
+		if !errors.Is(inTx, eventqueue.ErrLockLost) || !errors.Is(inCallers, eventqueue.ErrLockLost) {
+			s.t.Errorf("CompleteTx returned %v, CompleteIn %v", inTx, inCallers)
+		}
+	})
+}
+
+// TestARunHasNoMoreThanItsTimeout (I13): a handler that heeds its context.
+func TestARunHasNoMoreThanItsTimeout(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		let := make(chan struct{})
+		s.handle(eventqueue.Policy{Timeout: 10 * time.Second}, func(ctx context.Context, _ *eventqueue.Run) error {
+			select {
+			case <-ctx.Done():
+			case <-let:
+			}
+			return ctx.Err()
+		})
+		stop := s.start(eventqueue.WorkerConfig{})
+		defer stop()
+		s.ring(s.claimed(1))
+		pass(20 * time.Second) // before its lock would be given up
+		got := s.state()
+		close(let)
+		if len(got.ends) != 1 || got.ends[0].Label != machine.RetryAllowed {
+			s.t.Errorf("%+v", got)
+		}
+	})
+}
