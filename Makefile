@@ -25,11 +25,6 @@ test: services $(GOTESTSUM) ## everything, on real Postgres and the Pub/Sub emul
 	@go run ./test/withservices -- $(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- \
 		-race -shuffle=on -count=1 -timeout 30m ./...
 
-SEEDS ?= 300
-.PHONY: sim
-sim: ## attack the queue in virtual time; SEEDS=2000 for more, see test/sim/doc.go
-	@go run ./test/sim/simulate -seeds $(SEEDS)
-
 .PHONY: build
 build: ## static binaries of worker, cron and eventctl in bin/
 	CGO_ENABLED=0 go build -trimpath -o $(BIN)/ ./cmd/...
