@@ -25,6 +25,10 @@ test: services $(GOTESTSUM) ## everything, on real Postgres and the Pub/Sub emul
 	@go run ./test/withservices -- $(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- \
 		-race -shuffle=on -count=1 -timeout 30m ./...
 
+.PHONY: mutants
+mutants: services ## every wrong change of the protocol is noticed by a test
+	@go run ./test/mutants
+
 .PHONY: build
 build: ## static binaries of worker, cron and eventctl in bin/
 	CGO_ENABLED=0 go build -trimpath -o $(BIN)/ ./cmd/...

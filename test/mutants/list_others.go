@@ -1,0 +1,39 @@
+package main
+
+// notifierMutants are about Pub/Sub.
+func notifierMutants() []mutant {
+	const receive = "pubsubnotify/receive.go"
+	return []mutant{
+		{"undecodable-message-comes-again-and-again", "I11", receive, change("bad = append(bad, message.GetAckId())", "_ = bad"),
+			pubsub("TestAnUndecodableMessageHarmsNoOther")},
+		{"undecodable-message-fails-its-batch", "I2 I15", receive, change("bad = append(bad, message.GetAckId())\n\t\t\tcontinue", "n.dropUndecodable(ctx, []string{message.GetAckId()})\n\t\t\treturn nil"),
+			pubsub("TestNothingDecodableIsNothing")},
+		{"requeue-truncated-on-the-wire", "I6 I11", receive, change("int32((d + time.Second - 1) / time.Second)", "int32(d / time.Second)"),
+			pubsub("TestDelaysAreRoundedUp")},
+	}
+}
+
+// fallbackMutants are about the database standing in for a bell that is down.
+func fallbackMutants() []mutant {
+	const receiver = "eventqueue/fallback/receiver.go"
+	judges := protocol("TestTheDatabaseStandsInForTheBell")
+	return []mutant{
+		{"fallback-off", "I2 I13", receiver, change("r.polling, r.probeAt = true,", "r.polling, r.probeAt = false,"), judges},
+		{"fallback-at-the-first-hiccup", "I12", receiver, change("now.Sub(r.failing) >= r.config.After", "now.Sub(r.failing) >= 0"), judges},
+		{"fallback-never-steps-back", "I12", receiver, change("r.failing, r.polling = time.Time{}, false", "r.failing, r.polling = time.Time{}, true"), judges},
+		{"fallback-misses-what-is-lost", "I2", receiver, change("return r.enqueue(ctx, lost)", "_ = lost\n\treturn nil"), judges},
+	}
+}
+
+// cronMutants are about slots.
+func cronMutants() []mutant {
+	const due, postgres = "cronchecker/due.go", "cronchecker/postgres.go"
+	return []mutant{
+		{"cron-slot-is-emitted-again", "I10", postgres, change(" && slot.At.After(last[slot.Cron])", ""), cron("TestEmitChecksAgain")},
+		{"cron-slot-is-not-recorded", "I10", postgres, change("return record(ctx, tx, ours, ids)", "_ = ids\n\t\treturn nil"), cron("TestCheckAgain")},
+		{"cron-checkers-do-not-exclude-each-other", "I10", postgres, change("\nFOR NO KEY UPDATE SKIP LOCKED", ""), cron("TestCheckLeavesWhatAnotherHolds")},
+		{"cron-slot-before-its-start", "I10", postgres, change("locked && slot.At.After(start) &&", "locked && !start.IsZero() &&"), cron("TestEmitChecksAgain")},
+		{"cron-latest-is-all", "I10", due, change("if d.Missed == MissedAll {", "if d.Missed != MissedNone {"), cron("TestDue")},
+		{"cron-emits-however-late", "I10", due, change("d.Missed == MissedNone && now.Sub(latest) > late", "d.Missed == MissedNone && now.Before(latest)"), cron("TestDue")},
+	}
+}

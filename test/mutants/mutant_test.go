@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestEveryMutantApplies fails as soon as somebody changes a text that a mutant
+// replaces, long before the gate runs.
+func TestEveryMutantApplies(t *testing.T) {
+	t.Parallel()
+	root, err := moduleRoot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, m := range mutants() {
+		if names[m.name] {
+			t.Errorf("two mutants are named %s", m.name)
+		}
+		names[m.name] = true
+		if m.breaks == "" || len(m.judges) == 0 || len(m.edits) == 0 {
+			t.Errorf("the mutant %s lacks an invariant, a judge or an edit", m.name)
+		}
+		text, err := m.apply(root)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if _, err := parser.ParseFile(token.NewFileSet(), m.file, text, parser.SkipObjectResolution); err != nil {
+			t.Errorf("the mutant %s is no Go: %v", m.name, err)
+		}
+	}
+	if len(names) < 20 {
+		t.Errorf("there are %d mutants only", len(names))
+	}
+}
+
+func TestAMutantThatDoesNotApplySaysSo(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "f.go"), []byte("one two two"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	with := func(old string) error {
+		m := mutant{name: "example", file: "f.go", edits: change(old, "x")}
+		_, err := m.apply(root)
+		return err
+	}
+	if err := with("one"); err != nil {
+		t.Error(err)
+	}
+	for _, old := range []string{"three", "two"} {
+		err := with(old)
+		if gone := new(notApplicable); !errors.As(err, &gone) || !strings.Contains(err.Error(), "the mutant example no longer applies") {
+			t.Errorf("%q: %v", old, err)
+		}
+	}
+}
+
+func TestJudged(t *testing.T) {
+	t.Parallel()
+	j := judge{"./pkg", []string{"TestA", "TestB"}}
+	for _, c := range []struct {
+		output string
+		fate   fate
+		by     string
+	}{
+		{"--- PASS: TestA (0.00s)\nPASS\n", survived, ""},
+		{"--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/sub (0.00s)\nFAIL\n", killed, "TestA/sub"},
+		{"--- FAIL: TestC (0.00s)\nFAIL\n", survived, ""},
+		{"--- SKIP: TestA (0.00s)\nPASS\n", survived, ""},
+		{"--- FAIL: TestA (0.00s)\npanic: boom [recovered]\n", panicked, ""},
+		{"=== RUN TestA\npanic: test timed out after 1m0s\n", outOfTime, ""},
+		{"", survived, ""},
+	} {
+		if f, by, _ := judged(c.output, j); f != c.fate || by != c.by {
+			t.Errorf("%q: got %s by %q, want %s by %q", c.output, f, by, c.fate, c.by)
+		}
+	}
+}
+
+func TestAllPassed(t *testing.T) {
+	t.Parallel()
+	j := judge{"./pkg", []string{"TestA", "TestB"}}
+	if err := allPassed("--- PASS: TestA (0.00s)\n--- PASS: TestB (0.00s)\n", j); err != nil {
+		t.Error(err)
+	}
+	for _, output := range []string{
+		"--- PASS: TestA (0.00s)\n",
+		"--- PASS: TestA (0.00s)\n--- SKIP: TestB (0.00s)\n",
+		"--- PASS: TestA (0.00s)\n--- FAIL: TestB (0.00s)\n",
+		"--- PASS: TestA (0.00s)\n    --- PASS: TestB/sub (0.00s)\n",
+	} {
+		if err := allPassed(output, j); err == nil {
+			t.Errorf("%q passes", output)
+		}
+	}
+}
+
+func TestSelectMutants(t *testing.T) {
+	t.Parallel()
+	all := []mutant{{name: "a"}, {name: "b"}, {name: "c"}}
+	if got, err := selectMutants(all, ""); err != nil || len(got) != 3 {
+		t.Errorf("got %d, %v", len(got), err)
+	}
+	if got, err := selectMutants(all, "c,a"); err != nil || len(got) != 2 || got[0].name != "c" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if _, err := selectMutants(all, "a,d"); err == nil || !strings.Contains(err.Error(), `no mutant "d"`) {
+		t.Errorf("got %v", err)
+	}
+}
