@@ -2,6 +2,8 @@ package eventqueue
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -61,7 +63,8 @@ func (w *Worker) sendAnswers(ctx context.Context, batch []answer) {
 			w.log.Warn("could not acknowledge notifications; they come again", zap.Int(logCount, len(acks)), zap.Error(err))
 		}
 	}
-	for after, deliveries := range requeues {
+	for _, after := range slices.Sorted(maps.Keys(requeues)) { // who waits least comes first
+		deliveries := requeues[after]
 		if err := within(ctx, func(ctx context.Context) error { return w.receiver.Requeue(ctx, deliveries, after) }); err != nil {
 			w.log.Warn("could not requeue notifications; they come again when their lease ends",
 				zap.Int(logCount, len(deliveries)), zap.Duration(logDelay, after), zap.Error(err))

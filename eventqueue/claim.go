@@ -59,10 +59,20 @@ type ClaimStore interface {
 
 	// Finish writes the ends whose claims still hold. in is the transaction to
 	// write in; nil means one of its own. keep says that completed events go to
-	// event_log as well.
+	// event_log as well. Claims must not repeat.
 	Finish(ctx context.Context, in DB, ends []End, keep bool) (Written, error)
 
-	// Renew moves the locked_at of claims that still hold to now.
+	// Runnable finds events that could be claimed now: present, without a rule,
+	// due and not locked for less than lockTimeout. It walks the scopes (canvas,
+	// module, name) above the given one in the database's order, leaving out
+	// whole canvases, a page at a time, and looks at the oldest and the newest
+	// few of each; what it costs does not grow with what waits. It locks
+	// nothing. The events have their IDs, canvases and handlers. next is the
+	// last scope of a full page, the zero Scope when there are no more.
+	Runnable(ctx context.Context, after Scope, except []CanvasID, lockTimeout time.Duration) (events []Event, next Scope, err error)
+
+	// Renew moves the locked_at of claims that still hold to now. Claims must not
+	// repeat.
 	Renew(ctx context.Context, claims []Claim) (Written, error)
 }
 

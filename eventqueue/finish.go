@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -107,7 +108,11 @@ const (
 func (w *Worker) finish(ctx context.Context) {
 	var later sync.WaitGroup
 	for first := range w.ends {
-		busy := w.writeEnds(ctx, w.collect(first))
+		batch := w.collect(first)
+		// By id: then it does not matter in which order runs that ended together
+		// came, and statements that meet lock rows in one order.
+		slices.SortFunc(batch, func(a, b finished) int { return cmp.Compare(a.run.ID, b.run.ID) })
+		busy := w.writeEnds(ctx, batch)
 		if len(busy) > 0 {
 			later.Go(func() { w.writeLater(ctx, busy) })
 		}
@@ -277,6 +282,5 @@ func (w *Worker) close(f finished, label machine.Label, to machine.State, delay 
 		Attempt: f.run.Attempt, Delay: delay, Err: f.err, Duration: f.duration}
 	w.runs.remove(f.execution)
 	w.tell(out)
-	w.answers <- answerTo(f.delivery, out)
-	w.slots.give(1)
+	w.letGo(f.delivery, answerTo(f.delivery, out))
 }

@@ -73,7 +73,7 @@ func (w *Worker) renewClaims(ctx context.Context) {
 // others, so that a crash, and not a long run, brings them out again.
 func (w *Worker) extendLeases(ctx context.Context) {
 	now := time.Now()
-	due := w.runs.held(now, func(x *execution) bool { return now.Sub(x.leased) >= w.config.Lease/4 && !x.ended })
+	due := w.runs.held(now, func(x *execution) bool { return now.Sub(x.leased) >= w.config.Lease/4 && !x.ended && x.delivery.rung() })
 	if len(due) == 0 {
 		return
 	}

@@ -23,7 +23,7 @@ type Delivery struct {
 	Notification
 
 	// AckID names this delivery to the notifier that made it; opaque to all
-	// others.
+	// others, and never empty.
 	AckID string
 }
 

@@ -139,8 +139,7 @@ func (w *Worker) decide(work context.Context, d Delivery, f *Found, asked time.T
 		out.Delay = w.lookAgain(label, &f.Facts)
 	}
 	w.tell(out)
-	w.answers <- answerTo(d, out)
-	w.slots.give(1)
+	w.letGo(d, answerTo(d, out))
 }
 
 // lookAgain is the wait before the next look at an event that could not be

@@ -1,7 +1,9 @@
 package eventqueue
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -28,6 +30,8 @@ type runs struct {
 	mu   sync.Mutex
 	all  map[*execution]struct{}
 	live int // those that have not ended
+	// begun counts those that were added since aboveMean was asked.
+	begun int
 }
 
 func newRuns() runs { return runs{all: map[*execution]struct{}{}} }
@@ -37,6 +41,7 @@ func (r *runs) add(x *execution) {
 	defer r.mu.Unlock()
 	r.all[x] = struct{}{}
 	r.live++
+	r.begun++
 }
 
 // end marks an execution as ended and hands its end over, unless it was
@@ -113,4 +118,28 @@ func (r *runs) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.live
+}
+
+// aboveMean returns the canvases that have at least as many executions as the
+// mean of all canvases that have some. busy says that as many as enough are in
+// hand or have begun since the last time that it was asked.
+func (r *runs) aboveMean(enough int) (above []CanvasID, busy bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	busy = max(len(r.all), r.begun) >= enough
+	r.begun = 0
+	if !busy {
+		return nil, false
+	}
+	count := map[CanvasID]int{}
+	for x := range r.all {
+		count[x.run.Canvas]++
+	}
+	for canvas, n := range count {
+		if n*len(count) >= len(r.all) {
+			above = append(above, canvas)
+		}
+	}
+	slices.SortFunc(above, func(a, b CanvasID) int { return bytes.Compare(a[:], b[:]) })
+	return above, true
 }

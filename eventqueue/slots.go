@@ -13,17 +13,27 @@ const slotsLinger = 50 * time.Millisecond
 
 // slots counts how many more events may be in hand.
 type slots struct {
-	enough int // worth a statement
+	enough int           // worth a statement
+	turn   chan struct{} // held by the one whose turn it is to take
 
 	mu    sync.Mutex
 	free  int
 	freed chan struct{} // closed when slots come back; nil when nobody waits
 }
 
-func newSlots(n int) *slots { return &slots{enough: max(n/4, 1), free: n} }
+func newSlots(n int) *slots {
+	return &slots{enough: max(n/4, 1), turn: make(chan struct{}, 1), free: n}
+}
 
-// take waits until slots are free and takes as many as are, up to most.
+// take waits until slots are free and takes as many as are, up to most. Those
+// who wait are served in the order in which they came.
 func (s *slots) take(ctx context.Context, most int) (int, error) {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
 	var lingered <-chan time.Time
 	enough := min(s.enough, most)
 	for {

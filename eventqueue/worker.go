@@ -16,7 +16,9 @@ import (
 
 // WorkerConfig configures a Worker. The zero value is ready to use.
 type WorkerConfig struct {
-	// Concurrency is how many events may be in hand at once. Default (0): 500.
+	// Concurrency is how many events may be in hand at once. Of 16 and more, a
+	// sixteenth is kept for canvases that would otherwise wait behind a busy one.
+	// Default (0): 500.
 	Concurrency int
 
 	// ClaimBatch is how many notifications one claim statement answers at most.
@@ -151,7 +153,8 @@ type Worker struct {
 	log      *zap.Logger
 
 	started atomic.Bool
-	slots   *slots
+	slots   *slots // for what was notified
+	spare   *slots // for what share finds; the same when there are few
 	runs    runs
 	unknown unknown
 	// running counts the goroutines of handlers.
@@ -173,14 +176,20 @@ func NewWorker(queue *Queue, store ClaimStore, receiver Receiver, handlers *Hand
 	if config.Heartbeats == nil {
 		config.Heartbeats = store
 	}
-	return &Worker{
+	spare := config.Concurrency / spareShare
+	w := &Worker{
 		queue: queue, store: store, beats: config.Heartbeats, receiver: receiver,
 		handlers: handlers, known: handlers.known(), config: config, log: config.Logger,
-		slots:   newSlots(config.Concurrency),
+		slots:   newSlots(config.Concurrency - spare),
 		runs:    newRuns(),
 		ends:    make(chan finished, config.Concurrency),
 		answers: make(chan answer, 2*config.Concurrency),
-	}, nil
+	}
+	w.spare = w.slots
+	if spare > 0 {
+		w.spare = newSlots(spare)
+	}
+	return w, nil
 }
 
 // How many pulls are in flight: while one batch is claimed, the next one is
@@ -220,6 +229,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	for range pullsInFlight {
 		receivers.Go(func() { w.receive(ctx, work) })
 	}
+	receivers.Go(func() { w.share(ctx, work) })
 	finisher.Go(func() { w.finish(write) })
 	answerer.Go(func() { w.answer(tell) })
 	beat, stopBeat := context.WithCancel(base)

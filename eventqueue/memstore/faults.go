@@ -19,6 +19,7 @@ const (
 	OpTakeOwed    Op = "TakeOwed"
 	OpClaim       Op = "Claim"
 	OpFinish      Op = "Finish"
+	OpRunnable    Op = "Runnable"
 	OpRenew       Op = "Renew"
 	OpTakeDue     Op = "TakeDue"
 	OpTakeLost    Op = "TakeLost"

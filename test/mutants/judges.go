@@ -16,7 +16,7 @@ func cron(tests ...string) []judge { return []judge{{"./cronchecker", tests}} }
 func mutants() []mutant {
 	var all []mutant
 	for _, list := range [][]mutant{
-		emitMutants(), claimMutants(), lookMutants(), machineMutants(), runMutants(), heartbeatMutants(),
+		emitMutants(), claimMutants(), lookMutants(), shareMutants(), machineMutants(), runMutants(), heartbeatMutants(),
 		finishMutants(), fenceMutants(), ruleMutants(), owedMutants(), relayMutants(), notifierMutants(), fallbackMutants(),
 		cronMutants(),
 	} {

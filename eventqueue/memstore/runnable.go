@@ -1,0 +1,80 @@
+package memstore
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"eventsv2/eventqueue"
+)
+
+// How many scopes one look for runnable events walks, and how many events it
+// looks at from either end of each.
+const (
+	runnableScopes = 64
+	runnableEvents = 32
+)
+
+// Runnable implements eventqueue.ClaimStore. What it returns is by id; the
+// database's order of scopes is that of their bytes.
+func (s *Store) Runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID, lockTimeout time.Duration) (events []eventqueue.Event, next eventqueue.Scope, err error) {
+	err = s.atOnce(ctx, OpRunnable, func() {
+		now := s.db.now()
+		waiting := map[eventqueue.Scope][]*record{}
+		for _, r := range s.db.events {
+			waiting[r.scope()] = append(waiting[r.scope()], r)
+		}
+		var scopes []eventqueue.Scope
+		scopes, next = scopesAfter(slices.SortedFunc(maps.Keys(waiting), compareScopes), after, except)
+		for _, scope := range scopes {
+			if len(s.db.rulesOf(scope)) == 0 {
+				events = append(events, runnable(waiting[scope], lockTimeout, now)...)
+			}
+		}
+		slices.SortFunc(events, func(a, b eventqueue.Event) int { return cmp.Compare(a.ID, b.ID) })
+	})
+	if err != nil {
+		return nil, eventqueue.Scope{}, err
+	}
+	return events, next, nil
+}
+
+func compareScopes(a, b eventqueue.Scope) int {
+	return cmp.Or(bytes.Compare(a.Canvas[:], b.Canvas[:]), cmp.Compare(a.Module, b.Module), cmp.Compare(a.Name, b.Name))
+}
+
+// scopesAfter walks the scopes after the given one. A canvas that is left out
+// costs one step of the page, and yields nothing.
+func scopesAfter(all []eventqueue.Scope, after eventqueue.Scope, except []eventqueue.CanvasID) (scopes []eventqueue.Scope, next eventqueue.Scope) {
+	last, steps := after, 0
+	for _, scope := range all {
+		leave := slices.Contains(except, last.Canvas) && scope.Canvas == last.Canvas
+		if compareScopes(scope, last) <= 0 || leave {
+			continue
+		}
+		last = scope
+		if !slices.Contains(except, scope.Canvas) {
+			scopes = append(scopes, scope)
+		}
+		if steps++; steps == runnableScopes {
+			return scopes, scope
+		}
+	}
+	return scopes, eventqueue.Scope{}
+}
+
+// runnable picks those of the oldest and newest rows of a scope that could be
+// claimed.
+func runnable(rows []*record, lockTimeout time.Duration, now time.Time) (events []eventqueue.Event) {
+	slices.SortFunc(rows, byID)
+	for i, r := range rows {
+		atAnEnd := i < runnableEvents || i >= len(rows)-runnableEvents
+		if atAnEnd && !r.DelayUntil.After(now) && unlocked(&r.Row, lockTimeout, now) {
+			events = append(events, eventqueue.Event{ID: r.ID, Canvas: r.Canvas, Module: r.Module, Name: r.Name, Modifier: r.Modifier})
+		}
+	}
+	return events
+}

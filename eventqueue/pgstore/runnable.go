@@ -1,0 +1,96 @@
+package pgstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+)
+
+// How many scopes one look for runnable events walks, and how many events it
+// looks at from either end of each.
+const (
+	runnableScopes = 64
+	runnableEvents = 32
+)
+
+// scopes jumps along the index events_v2_handler from one scope to the next, and
+// past a canvas that is left out, however many events it has. The rows of a
+// scope are taken from both ends: its oldest may all be running, or delayed for
+// long.
+const runnableSQL = `
+WITH RECURSIVE clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), scopes AS (
+    SELECT $1::uuid AS canvas_id, $2::text AS module, $3::text AS name, 0 AS n
+    UNION ALL
+    SELECT following.canvas_id, following.module, following.name, scopes.n + 1
+    FROM scopes CROSS JOIN LATERAL (
+        (SELECT e.canvas_id, e.module, e.name FROM events_v2 e
+         WHERE scopes.canvas_id = ANY ($4::uuid[]) AND e.canvas_id > scopes.canvas_id
+         ORDER BY e.canvas_id, e.module, e.name LIMIT 1)
+        UNION ALL
+        (SELECT e.canvas_id, e.module, e.name FROM events_v2 e
+         WHERE scopes.canvas_id <> ALL ($4::uuid[])
+           AND (e.canvas_id, e.module, e.name) > (scopes.canvas_id, scopes.module, scopes.name)
+         ORDER BY e.canvas_id, e.module, e.name LIMIT 1)
+    ) AS following
+    WHERE scopes.n < $6
+), progress AS (
+    SELECT canvas_id, module, name FROM scopes WHERE n = $6
+), looked AS (
+    SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at
+    FROM scopes CROSS JOIN LATERAL (
+        (SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at FROM events_v2 e
+         WHERE e.canvas_id = scopes.canvas_id AND e.module = scopes.module AND e.name = scopes.name
+         ORDER BY e.id LIMIT $7)
+        UNION
+        (SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at FROM events_v2 e
+         WHERE e.canvas_id = scopes.canvas_id AND e.module = scopes.module AND e.name = scopes.name
+         ORDER BY e.id DESC LIMIT $7)
+    ) AS e
+    WHERE scopes.n > 0 AND scopes.canvas_id <> ALL ($4::uuid[])
+      AND NOT EXISTS (
+          SELECT FROM scheduling_rules r
+          WHERE r.canvas_id = scopes.canvas_id AND r.event_space = scopes.module AND r.handler_name = scopes.name)
+), runnable AS (
+    SELECT looked.* FROM looked, clock
+    WHERE delay_until <= now AND (locked_at IS NULL OR locked_at <= now - $5::interval)
+)
+SELECT progress.canvas_id, progress.module, progress.name,
+    runnable.id, runnable.canvas_id, runnable.module, runnable.name, runnable.modifier
+FROM (VALUES (1)) AS one LEFT JOIN progress ON true LEFT JOIN runnable ON true
+ORDER BY runnable.id`
+
+// Runnable implements eventqueue.ClaimStore.
+func (s *Store) Runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID, lockTimeout time.Duration) ([]eventqueue.Event, eventqueue.Scope, error) {
+	left := make([][16]byte, len(except))
+	for i, canvas := range except {
+		left[i] = canvas
+	}
+	rows, err := s.pool.Query(ctx, runnableSQL, [16]byte(after.Canvas), after.Module, after.Name, left, lockTimeout,
+		runnableScopes, runnableEvents)
+	if err != nil {
+		return nil, eventqueue.Scope{}, err
+	}
+	var (
+		events                []eventqueue.Event
+		nextCanvas            *[16]byte
+		nextModule, nextName  *string
+		id                    *eventqueue.EventID
+		canvas                *[16]byte
+		module, name, variant *string
+	)
+	_, err = pgx.ForEachRow(rows, []any{&nextCanvas, &nextModule, &nextName, &id, &canvas, &module, &name, &variant}, func() error {
+		if id != nil {
+			events = append(events, eventqueue.Event{ID: *id, Canvas: *canvas, Module: *module, Name: *name, Modifier: *variant})
+		}
+		return nil
+	})
+	if err != nil || nextCanvas == nil {
+		return events, eventqueue.Scope{}, err
+	}
+	return events, eventqueue.Scope{Canvas: *nextCanvas, Module: *nextModule, Name: *nextName}, nil
+}

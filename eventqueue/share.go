@@ -1,0 +1,131 @@
+package eventqueue
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// How a full worker looks for the events of other canvases: every shareInterval,
+// and sooner while it finds more of them than it has room for.
+const (
+	shareInterval = time.Second
+	shareSoon     = 100 * time.Millisecond
+	// spareShare is the part of the slots that is kept for them. A worker with
+	// fewer slots keeps none: there, they wait for the next slot that comes free.
+	spareShare = 16
+	// full is how many per cent of the slots make a worker full. Some are always
+	// on their way between one event and the next.
+	full = 75
+)
+
+// share gives every canvas its share of this worker (I15). The doorbell rings in
+// its own order: behind a hundred thousand notifications of one canvas, that of
+// another's single event is heard last. So while as many events are in hand, or
+// have begun since the last look, as fill the worker, it asks the database for
+// runnable events of the canvases that have less in hand than the mean, and runs
+// them in slots of their own. A worker that is not full asks nothing.
+//
+// These events are claimed as all others are. Their notifications come later,
+// find them gone, and are dropped.
+func (w *Worker) share(ctx, work context.Context) {
+	wait := newFailureWait(w.config.Jitter)
+	for place := (Scope{}); ; {
+		next, more, err := w.shareOnce(ctx, work, place)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			w.log.Warn("could not look for events of other canvases", zap.Duration(logWait, wait.next), zap.Error(err))
+			wait.pause(ctx)
+			continue
+		case more:
+			pause(ctx, shareSoon)
+		default:
+			pause(ctx, shareInterval*9/10+w.config.Jitter(shareInterval/5))
+		}
+		wait.reset()
+		place = next
+	}
+}
+
+// shareOnce looks once, from the given place on. more says that the
+// next look should be soon.
+func (w *Worker) shareOnce(ctx, work context.Context, place Scope) (next Scope, more bool, err error) {
+	above, busy := w.runs.aboveMean(max(w.config.Concurrency*full/100, 1))
+	if !busy {
+		return Scope{}, false, nil
+	}
+	n, err := w.spare.take(ctx, w.config.ClaimBatch)
+	if err != nil {
+		return place, false, err
+	}
+	events, next, err := w.runnable(ctx, place, above)
+	if err != nil {
+		w.spare.give(n)
+		return place, false, err
+	}
+	chosen := w.takeTurns(events, n)
+	w.spare.give(n - len(chosen))
+	if len(chosen) == 0 {
+		return next, false, nil
+	}
+	if err := w.look(ctx, work, chosen); err != nil {
+		w.spare.give(len(chosen))
+		return place, false, err
+	}
+	return next, len(chosen) == n || next != Scope{}, nil
+}
+
+func (w *Worker) runnable(ctx context.Context, place Scope, except []CanvasID) ([]Event, Scope, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.config.LockTimeout/2)
+	defer cancel()
+	return w.store.Runnable(ctx, place, except, w.config.LockTimeout)
+}
+
+// takeTurns takes at most n events that this worker has handlers for, one of
+// each canvas in turn.
+func (w *Worker) takeTurns(events []Event, n int) []Delivery {
+	byCanvas := map[CanvasID][]Delivery{}
+	for _, e := range events {
+		if _, known := w.handlers.find(&e); known {
+			byCanvas[e.Canvas] = append(byCanvas[e.Canvas], unrung(&e))
+		}
+	}
+	canvases := slices.SortedFunc(maps.Keys(byCanvas), func(a, b CanvasID) int { return slices.Compare(a[:], b[:]) })
+	var chosen []Delivery
+	for turn := 0; len(chosen) < n; turn++ {
+		before := len(chosen)
+		for _, canvas := range canvases {
+			if waiting := byCanvas[canvas]; turn < len(waiting) && len(chosen) < n {
+				chosen = append(chosen, waiting[turn])
+			}
+		}
+		if len(chosen) == before {
+			break
+		}
+	}
+	return chosen
+}
+
+// unrung is the delivery of an event that was found without a notification:
+// there is nothing to answer, and its slot is a spare one.
+func unrung(e *Event) Delivery {
+	return Delivery{Notification: Notification{Event: e.ID, Canvas: e.Canvas}}
+}
+
+// rung tells whether a notifier made the delivery.
+func (d *Delivery) rung() bool { return d.AckID != "" }
+
+// letGo answers a delivery and frees its slot.
+func (w *Worker) letGo(d Delivery, a answer) {
+	if !d.rung() {
+		w.spare.give(1)
+		return
+	}
+	w.answers <- a
+	w.slots.give(1)
+}

@@ -1,0 +1,194 @@
+package protocol
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/memnotify"
+	"eventsv2/eventqueue/memstore"
+	"eventsv2/test/testenv"
+)
+
+// crowd is a worker on a queue in memory whose handlers of the busy canvas do
+// not end before the test does.
+type crowd struct {
+	t     *testing.T
+	queue *eventqueue.Queue
+	looks int // for events of other canvases
+
+	mu      sync.Mutex
+	running map[eventqueue.CanvasID]int
+	ended   map[eventqueue.CanvasID]int
+}
+
+// withCrowd runs a test in a bubble.
+func withCrowd(t *testing.T, concurrency int, f func(c *crowd)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := &crowd{t: t, running: map[eventqueue.CanvasID]int{}, ended: map[eventqueue.CanvasID]int{}}
+		store := memstore.New(memstore.Config{})
+		store.Inject(memstore.Faults{Before: func(_ context.Context, op memstore.Op) error {
+			if op == memstore.OpRunnable {
+				c.looks++
+			}
+			return nil
+		}})
+		bell := memnotify.New(memnotify.Config{})
+		var err error
+		if c.queue, err = eventqueue.New(store, bell, eventqueue.QueueConfig{}); err != nil {
+			t.Fatal(err)
+		}
+		handlers := eventqueue.NewHandlers()
+		if err := handlers.Register(key, eventqueue.HandlerFunc(c.run), eventqueue.Policy{Timeout: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		worker, err := eventqueue.NewWorker(c.queue, store, bell, handlers, eventqueue.WorkerConfig{Concurrency: concurrency, GracePeriod: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		var working sync.WaitGroup
+		working.Go(func() { _ = worker.Run(ctx) }) // it returns nil: it is called once
+		f(c)
+		stop()
+		working.Wait()
+	})
+}
+
+func (c *crowd) run(ctx context.Context, run *eventqueue.Run) error {
+	c.mu.Lock()
+	c.running[run.Canvas]++
+	c.mu.Unlock()
+	if run.Canvas == canvas {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running[run.Canvas]--
+	c.ended[run.Canvas]++
+	return nil
+}
+
+func (c *crowd) emit(canvas eventqueue.CanvasID, n int) {
+	c.t.Helper()
+	events := make([]eventqueue.NewEvent, n)
+	for i := range events {
+		events[i] = eventqueue.NewEvent{Canvas: canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier, Value: []byte(`1`)}
+	}
+	if _, err := c.queue.EmitMany(c.t.Context(), events); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// TestAFullWorkerServesOtherCanvases has one canvas take all the slots that it
+// can get (I15).
+func TestAFullWorkerServesOtherCanvases(t *testing.T) {
+	t.Parallel()
+	withCrowd(t, 32, func(c *crowd) {
+		c.emit(canvas, 3000)
+		pass(10 * time.Second)
+		others := []eventqueue.CanvasID{{1}, {0xfe}, {0xff}}
+		for _, other := range others {
+			c.emit(other, 20)
+		}
+		pass(time.Minute)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, other := range others {
+			if c.ended[other] != 20 {
+				t.Errorf("%d of the 20 events of canvas %s have run", c.ended[other], other)
+			}
+		}
+		if n := c.running[canvas]; n != 30 {
+			t.Errorf("the busy canvas has %d of 32 slots, want all but the two that are kept for others", n)
+		}
+	})
+}
+
+// TestAWorkerThatIsNotFullAsksNothing has long runs in hand, and slots left.
+func TestAWorkerThatIsNotFullAsksNothing(t *testing.T) {
+	t.Parallel()
+	withCrowd(t, 32, func(c *crowd) {
+		c.emit(canvas, 20)
+		pass(time.Minute)
+		if c.looks != 0 {
+			t.Errorf("the worker looked %d times for events of other canvases", c.looks)
+		}
+	})
+}
+
+// TestRunnableIsWhatMayBeClaimed has, on canvases beside a busy one, events that
+// may not be claimed, each for a reason of its own, and one that may.
+func TestRunnableIsWhatMayBeClaimed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	on := func(name string, delay time.Duration) eventqueue.EventID {
+		e := event()
+		e.Canvas, e.Name, e.Delay = another, name, delay
+		return r.insert(e)[0]
+	}
+	r.insert(event())
+	on("paused", 0)
+	on("early", time.Hour)
+	running, abandoned, free := on("running", 0), on("abandoned", 0), on("free", 0)
+	if _, err := r.store.AddRule(ctx, eventqueue.PauseRule, eventqueue.Scope{Canvas: another, Module: key.Module, Name: "paused"}); err != nil {
+		t.Fatal(err)
+	}
+	for id, age := range map[eventqueue.EventID]string{running: "30 s", abandoned: "90 s"} {
+		r.exec(`UPDATE events_v2 SET locked_at = clock_timestamp() - $2::text::interval WHERE id = $1`, id, age)
+	}
+	events, next, err := r.store.Runnable(ctx, eventqueue.Scope{}, []eventqueue.CanvasID{canvas}, lockTimeout)
+	if err != nil || next != (eventqueue.Scope{}) {
+		t.Fatalf("next %v, error %v; want no more pages", next, err)
+	}
+	want := []eventqueue.Event{
+		{ID: abandoned, Canvas: another, Module: key.Module, Name: "abandoned", Modifier: key.Modifier},
+		{ID: free, Canvas: another, Module: key.Module, Name: "free", Modifier: key.Modifier},
+	}
+	if diff := cmp.Diff(want, events); diff != "" {
+		t.Errorf("runnable events (-want +got):\n%s", diff)
+	}
+}
+
+// TestRunnableReachesEveryCanvas walks more canvases than a page has, behind
+// canvases whose handlers have more events than are looked at.
+func TestRunnableReachesEveryCanvas(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var events []eventqueue.NewEvent
+	for range 500 {
+		events = append(events, event())
+	}
+	for i := range 150 {
+		e := event()
+		e.Canvas = eventqueue.CanvasID{0xf0, byte(i)}
+		events = append(events, e)
+	}
+	r.insert(events...)
+	seen := map[eventqueue.CanvasID]int{}
+	pages := 0
+	for place := (eventqueue.Scope{}); ; {
+		found, next, err := r.store.Runnable(testenv.Context(t), place, []eventqueue.CanvasID{canvas}, lockTimeout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range found {
+			seen[e.Canvas]++
+		}
+		pages++
+		if place = next; place == (eventqueue.Scope{}) || pages == 10 {
+			break
+		}
+	}
+	if len(seen) != 150 || seen[canvas] != 0 || pages != 3 {
+		t.Errorf("%d pages with %d canvases, and %d events of the busy one; want 3 with 150, and 0", pages, len(seen), seen[canvas])
+	}
+}
