@@ -68,8 +68,8 @@ type Receiver interface {
 }
 
 // Notifier is the doorbell between emitters and workers. Its implementations
-// (pubsubnotify for Google Cloud Pub/Sub, memnotify within one process) pass the
-// suite of package notifytest.
+// (pubsubnotify for Google Cloud Pub/Sub, pgnotify on Postgres, memnotify within
+// one process) pass the suite of package notifytest.
 type Notifier interface {
 	Publisher
 	Receiver

@@ -73,14 +73,14 @@ const silentRest = 24 * time.Hour
 // checkPublishing finds out before anything is opened whether notifications can
 // be published, if they shall be.
 func checkPublishing(config service.Config, silent bool) error {
-	if silent {
+	if silent || !config.UsesPubSub() {
 		return nil
 	}
 	if config.ProjectID == "" {
 		return badInput(errors.New("PUBSUB_PROJECT_ID is not set: set it (or PUBSUB_EMULATOR_HOST) as for the workers, " +
-			"or leave the notifications to the relay with --no-notify"))
+			"or set NOTIFIER=postgres as for the workers, or leave the notifications to the relay with --no-notify"))
 	}
-	if err := config.Notifier().Validate(); err != nil {
+	if err := config.PubSub().Validate(); err != nil {
 		return badInput(err)
 	}
 	return nil

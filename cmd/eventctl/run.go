@@ -52,7 +52,8 @@ func (a *app) command() *cobra.Command {
 		Short: "Operate the event queue",
 		Long: "eventctl operates the event queue: schema, events, rules, history and cron definitions. It is\n" +
 			"configured by the environment of the workers (docs/configuration.md); most commands need\n" +
-			"DATABASE_URL only, those that publish notifications need PUBSUB_PROJECT_ID or --no-notify.",
+			"DATABASE_URL only, those that publish notifications need PUBSUB_PROJECT_ID,\n" +
+			"NOTIFIER=postgres or --no-notify.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/fallback"
 	"eventsv2/eventqueue/httptarget"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/service"
@@ -93,7 +92,7 @@ func work(ctx context.Context, environment map[string]string, logs io.Writer) (e
 		return err
 	}
 	defer heartbeats.Close()
-	receiver, err := fallback.New(resources.Notifier, resources.Store, fallback.Config{LockTimeout: config.LockTimeout, Logger: log})
+	receiver, err := resources.Receiver(config, log)
 	if err != nil {
 		return err
 	}
@@ -111,7 +110,7 @@ func work(ctx context.Context, environment map[string]string, logs io.Writer) (e
 		return err
 	}
 	return service.RunWithHealth(ctx, config.Port, resources.Ready, log, func(ctx context.Context) error {
-		log.Info("worker started", zap.Int("concurrency", config.Concurrency), zap.String("subscription", config.Subscription))
+		log.Info("worker started", zap.Int("concurrency", config.Concurrency), zap.String("doorbell", config.DoorbellName()))
 		defer log.Info("worker stopped")
 		return worker.Run(ctx)
 	})

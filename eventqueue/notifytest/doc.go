@@ -1,6 +1,6 @@
 // Package notifytest is the suite that every eventqueue.Notifier passes: the one
-// in memory, the one on Google Cloud Pub/Sub against the official emulator, and
-// the same against the fake server of its client library.
+// in memory, the one on Postgres, the one on Google Cloud Pub/Sub against the
+// official emulator, and the same against the fake server of its client library.
 //
 // # Guarantees
 //

@@ -16,7 +16,9 @@ import (
 // the environment; docs/configuration.md is rendered from the tags.
 type Config struct {
 	DatabaseURL      string `env:"DATABASE_URL" used:"all" desc:"Postgres, as a URL or as keywords and values. Required."`
-	DatabaseMaxConns int32  `env:"DATABASE_MAX_CONNS" envDefault:"10" used:"all" desc:"Connections of the pool, at most. A worker has one more for heartbeats, a cron process one more to listen."`
+	DatabaseMaxConns int32  `env:"DATABASE_MAX_CONNS" envDefault:"10" used:"all" desc:"Connections of the pool, at most. A worker has one more for heartbeats, a cron process one more to listen, and with NOTIFIER=postgres a worker one more to listen, too."`
+
+	Doorbell string `env:"NOTIFIER" envDefault:"pubsub" used:"all" desc:"What wakes workers: pubsub, or postgres, which needs no Pub/Sub and ignores the variables PUBSUB_…. The same for all programs of a database."`
 
 	ProjectID    string `env:"PUBSUB_PROJECT_ID" used:"all" desc:"Google Cloud project of topic and subscription. Required, but with the emulator it is \"local\" when left out."`
 	Topic        string `env:"PUBSUB_TOPIC" envDefault:"events-v2" used:"all" desc:"Id of the topic."`
@@ -44,6 +46,23 @@ type Config struct {
 	Port     int    `env:"PORT" envDefault:"8080" used:"worker, cron" desc:"Port of /healthz and /readyz. 0 takes any free one."`
 	LogLevel string `env:"LOG_LEVEL" envDefault:"info" used:"all" desc:"debug, info, warn or error."`
 	LogStyle string `env:"LOG_FORMAT" envDefault:"json" used:"all" desc:"json (with Google's severity) or console."`
+}
+
+// The values of NOTIFIER.
+const (
+	doorbellPubSub   = "pubsub"
+	doorbellPostgres = "postgres"
+)
+
+// UsesPubSub tells whether the doorbell is Pub/Sub. If not, it is Postgres.
+func (c Config) UsesPubSub() bool { return c.Doorbell == doorbellPubSub }
+
+// DoorbellName is how a log names the doorbell.
+func (c Config) DoorbellName() string {
+	if c.UsesPubSub() {
+		return "subscription " + c.Subscription
+	}
+	return doorbellPostgres
 }
 
 // Load reads the configuration from an environment given as a map, and names
@@ -98,6 +117,9 @@ func (c Config) validate() error {
 		}
 	}
 	required("DATABASE_URL", c.DatabaseURL)
+	if c.Doorbell != doorbellPubSub && c.Doorbell != doorbellPostgres {
+		problems = append(problems, fmt.Errorf("NOTIFIER is %q: it must be %s or %s", c.Doorbell, doorbellPubSub, doorbellPostgres))
+	}
 	atLeast("MAX_DELAY", c.MaxDelay, time.Second)
 	atLeast("PUBLISH_TIMEOUT", c.PublishTimeout, time.Millisecond)
 	atLeast("LOCK_TIMEOUT", c.LockTimeout, time.Second)
@@ -125,8 +147,8 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Notifier is the part of the configuration that pubsubnotify needs.
-func (c Config) Notifier() pubsubnotify.Config {
+// PubSub is the part of the configuration that pubsubnotify needs.
+func (c Config) PubSub() pubsubnotify.Config {
 	return pubsubnotify.Config{ProjectID: c.ProjectID, Topic: c.Topic, Subscription: c.Subscription,
 		Create: c.Create, EmulatorHost: c.EmulatorHost}
 }

@@ -11,19 +11,18 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/migrations"
-	"eventsv2/pubsubnotify"
 )
 
 // Resources are the connections of a program.
 type Resources struct {
 	Pool     *pgxpool.Pool
 	Store    *pgstore.Store
-	Notifier *pubsubnotify.Notifier
+	Notifier Notifier
 	Queue    *eventqueue.Queue
 }
 
-// Open connects to the database and to Pub/Sub and checks that both are fit for
-// work: the schema is there, and the subscription loses nothing. name is shown
+// Open connects to the database and to the doorbell and checks that both are fit
+// for work: the schema is there, and a subscription loses nothing. name is shown
 // in pg_stat_activity.
 func Open(ctx context.Context, c Config, name string, log *zap.Logger) (*Resources, error) {
 	pool, err := OpenDatabase(ctx, c, name)
@@ -31,9 +30,7 @@ func Open(ctx context.Context, c Config, name string, log *zap.Logger) (*Resourc
 		return nil, err
 	}
 	r := &Resources{Pool: pool, Store: pgstore.New(pool)}
-	notifier := c.Notifier()
-	notifier.Logger = log
-	if r.Notifier, err = pubsubnotify.New(ctx, notifier); err != nil {
+	if r.Notifier, err = openNotifier(ctx, c, pool, log); err != nil {
 		pool.Close()
 		return nil, err
 	}

@@ -52,12 +52,12 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.LockTimeout != time.Minute || config.Concurrency != 500 || config.ProjectID != "local" || config.Port != 8080 {
+	if config.LockTimeout != time.Minute || config.Concurrency != 500 || config.ProjectID != "local" || config.Port != 8080 || !config.UsesPubSub() {
 		t.Errorf("the defaults are %+v", config)
 	}
 	for variable, value := range map[string]string{
 		"LOCK_TIMEOUT": "soon", "WORKER_CONCURRENCY": "many", "PORT": "70000", "MAX_VALUE_BYTES": "-1",
-		"PUBSUB_CREATE": "perhaps", "RELAY_INTERVAL": "0s", "DATABASE_MAX_CONNS": "0",
+		"PUBSUB_CREATE": "perhaps", "NOTIFIER": "kafka", "RELAY_INTERVAL": "0s", "DATABASE_MAX_CONNS": "0",
 	} {
 		if _, err := service.Load(map[string]string{"DATABASE_URL": "x", variable: value}); err == nil || !strings.Contains(err.Error(), variable) {
 			t.Errorf("%s=%s: the error %v does not name it", variable, value, err)

@@ -1,0 +1,101 @@
+package pgnotify
+
+import (
+	"context"
+	"fmt"
+
+	"eventsv2/eventqueue"
+)
+
+// channel is what a commit that inserts notifications notifies. Channels belong
+// to a database: queues in several schemas of one wake each other, for nothing.
+const channel = "events_v2_notifications"
+
+// Rows are inserted in the order of their events, so that two statements with
+// the same ones wait for each other instead of deadlocking. The wake-up does not
+// depend on what was inserted: a notification that waits already may be one that
+// every look has passed over.
+const insertSQL = `
+WITH inserted AS (
+    INSERT INTO notifications (event_id, canvas_id, traceparent)
+    SELECT event_id, canvas_id, traceparent
+    FROM unnest($1::bigint[], $2::uuid[], $3::text[]) AS given (event_id, canvas_id, traceparent)
+    ORDER BY event_id
+    ON CONFLICT DO NOTHING
+)
+SELECT pg_notify('` + channel + `', '')`
+
+// Publish inserts the notifications with one statement and wakes those who wait
+// for them; an event that has one in the table keeps that one. It blocks until
+// the statement has committed, at most until ctx ends, or for ten seconds when
+// ctx has no deadline. It does not retry. More than eventqueue.MaxPublish
+// notifications, or one with an event id that is not positive, are refused before
+// anything is sent.
+func (n *Notifier) Publish(ctx context.Context, notifications []eventqueue.Notification) error {
+	if len(notifications) == 0 {
+		return nil
+	}
+	if count := len(notifications); count > eventqueue.MaxPublish {
+		return fmt.Errorf("publish %d notifications: the limit is %d in one call; split them", count, eventqueue.MaxPublish)
+	}
+	for i := range notifications {
+		if id := notifications[i].Event; id <= 0 {
+			return fmt.Errorf("publish notification %d of %d: event id %d is not positive; pass the id that the database gave",
+				i, len(notifications), id)
+		}
+	}
+	if err := n.insert(ctx, notifications); err != nil {
+		return fmt.Errorf("publish %d notifications: %w", len(notifications), err)
+	}
+	return nil
+}
+
+// insert runs insertSQL. When its outcome is unknown it may be run again.
+func (n *Notifier) insert(ctx context.Context, notifications []eventqueue.Notification) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	ids, canvases := make([]int64, len(notifications)), make([][16]byte, len(notifications))
+	var traceparents []*string // unnest fills up with NULL
+	for i := range notifications {
+		ids[i], canvases[i] = int64(notifications[i].Event), notifications[i].Canvas
+		// A trace context that Postgres would refuse must not cost the notification,
+		// let alone the batch.
+		if text := notifications[i].Traceparent; validTraceparent(text) {
+			if traceparents == nil {
+				traceparents = make([]*string, len(notifications))
+			}
+			traceparents[i] = &text
+		}
+	}
+	_, err := n.pool.Exec(ctx, insertSQL, ids, canvases, traceparents)
+	if cause := ctx.Err(); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// maxTraceparentBytes is beyond any version of the W3C format, which has 55 bytes
+// today. The table's own check has the same limit.
+const maxTraceparentBytes = 128
+
+// validTraceparent reports whether s may travel as a trace context: printable
+// ASCII of a sane length. What it means is the tracer's business.
+func validTraceparent(s string) bool {
+	if s == "" || len(s) > maxTraceparentBytes {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+const notifySQL = `SELECT pg_notify('` + channel + `', $1)`
+
+// notify sends a text to all that listen.
+func (n *Notifier) notify(ctx context.Context, text string) error {
+	_, err := n.pool.Exec(ctx, notifySQL, text)
+	return err
+}
