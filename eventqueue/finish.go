@@ -102,6 +102,10 @@ const (
 	finishLinger = 50 * time.Millisecond
 )
 
+// maxFinishWait bounds the wait between two tries to write ends: a worker that
+// stops when the database is back after a long outage still tries once more.
+const maxFinishWait = lastWritesTake / 2
+
 // finish writes the ends of runs until w.ends is closed: whatever has come
 // together goes into one statement. Ends whose rows somebody is writing wait
 // beside it, so that they keep nobody else waiting.
@@ -194,6 +198,7 @@ func (w *Worker) writeEnds(ctx context.Context, batch []finished) (busy []finish
 			return nil
 		}
 		last = err
+		wait.next = min(wait.next, maxFinishWait)
 		w.log.Warn("could not write how events ended", zap.Int(logCount, len(batch)),
 			zap.Duration(logWait, wait.next), zap.Error(err))
 		wait.pause(ctx)

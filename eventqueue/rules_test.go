@@ -46,9 +46,10 @@ func TestLiftingARuleNotifiesEveryWaitingEvent(t *testing.T) {
 	r.emit(events...)
 	var runs atomic.Int64
 	r.handle(func(context.Context, *eventqueue.Run) error { runs.Add(1); return nil }, quick())
-	r.start(eventqueue.WorkerConfig{Concurrency: 2000})
+	stop := r.start(eventqueue.WorkerConfig{Concurrency: 2000})
 	r.outcomes.await(t, machine.Paused, total)
 	r.outcomes.await(t, machine.ExecutesToCompletion, 1)
+	stop() // a full worker finds some without a notification
 
 	// Lifted four times at once: one of them notifies.
 	var lifters sync.WaitGroup
@@ -69,6 +70,7 @@ func TestLiftingARuleNotifiesEveryWaitingEvent(t *testing.T) {
 	if removed.Load() != 1 || notified.Load() != total {
 		t.Errorf("%d lifts removed the rule and %d events were notified, want 1 and %d", removed.Load(), notified.Load(), total)
 	}
+	r.start(eventqueue.WorkerConfig{Concurrency: 2000})
 	r.outcomes.await(t, machine.ExecutesToCompletion, total+1)
 	if n := runs.Load(); n != total+1 {
 		t.Errorf("%d runs of %d events", n, total+1)

@@ -197,10 +197,12 @@ func NewWorker(queue *Queue, store ClaimStore, receiver Receiver, handlers *Hand
 const pullsInFlight = 2
 
 // How long handlers have to return after their context was cancelled at the end
-// of the grace period, and how long the last writes may take after that.
+// of the grace period, and how long the last writes and then the last answers
+// may take after that.
 const (
-	abandonAfter   = 500 * time.Millisecond
-	lastWritesTake = time.Second
+	abandonAfter    = 500 * time.Millisecond
+	lastWritesTake  = time.Second
+	lastAnswersTake = time.Second / 2
 )
 
 // Run works until ctx ends, then stops: it pulls no more, lets running handlers
@@ -237,13 +239,17 @@ func (w *Worker) Run(ctx context.Context) error {
 	heart.Go(func() { w.heartbeat(beat) })
 
 	<-ctx.Done()
-	grace, endGrace := context.WithTimeout(base, max(w.config.GracePeriod, 0))
+	end := time.Now().Add(max(w.config.GracePeriod, 0))
+	grace, endGrace := context.WithDeadline(base, end)
 	defer endGrace()
 	receivers.Wait()
 	w.stopRuns(grace, stopWork)
-	// Whatever hangs, the last writes and answers have their time and no more.
-	defer time.AfterFunc(lastWritesTake, stopWrite).Stop()
-	defer time.AfterFunc(2*lastWritesTake, stopTelling).Stop()
+	// Whatever hangs, the last writes and answers have their time and no more. It
+	// is counted from the end of the grace period, though all handlers may have
+	// ended before: a database that comes back within it is still told how.
+	end = end.Add(abandonAfter)
+	defer time.AfterFunc(time.Until(end.Add(lastWritesTake)), stopWrite).Stop()
+	defer time.AfterFunc(time.Until(end.Add(lastWritesTake+lastAnswersTake)), stopTelling).Stop()
 	close(w.ends)
 	finisher.Wait()
 	close(w.answers)

@@ -210,9 +210,12 @@ func (s *script) Claim(ctx context.Context, ids []eventqueue.EventID, _ eventque
 }
 
 // Finish keeps the ends, unless the test refuses them.
-func (s *script) Finish(_ context.Context, _ eventqueue.DB, ends []eventqueue.End, _ bool) (written eventqueue.Written, err error) {
+func (s *script) Finish(ctx context.Context, _ eventqueue.DB, ends []eventqueue.End, _ bool) (written eventqueue.Written, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if ctx.Err() != nil {
+		return written, ctx.Err()
+	}
 	if s.refuse != nil {
 		if err := s.refuse(ends); err != nil {
 			return written, err
