@@ -49,15 +49,19 @@ func (w *Worker) answer(ctx context.Context) {
 
 func (w *Worker) sendAnswers(ctx context.Context, batch []answer) {
 	var acks []Delivery
+	var unrung []Notification
 	requeues := map[time.Duration][]Delivery{}
 	for _, a := range batch {
-		if a.requeue {
+		if !a.delivery.rung() {
+			unrung = append(unrung, a.delivery.Notification)
+		} else if a.requeue {
 			after := roundUp(a.after)
 			requeues[after] = append(requeues[after], a.delivery)
 		} else {
 			acks = append(acks, a.delivery)
 		}
 	}
+	w.queue.publisher.publish(ctx, unrung) // early: their next look waits for the rest of the delay
 	if len(acks) > 0 {
 		if err := within(ctx, func(ctx context.Context) error { return w.receiver.Ack(ctx, acks) }); err != nil {
 			w.log.Warn("could not acknowledge notifications; they come again", zap.Int(logCount, len(acks)), zap.Error(err))

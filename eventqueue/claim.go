@@ -59,7 +59,7 @@ type ClaimStore interface {
 
 	// Finish writes the ends whose claims still hold. in is the transaction to
 	// write in; nil means one of its own. keep says that completed events go to
-	// event_log as well. Claims must not repeat.
+	// event_log as well. No event may be named twice.
 	Finish(ctx context.Context, in DB, ends []End, keep bool) (Written, error)
 
 	// Runnable finds events that could be claimed now: present, without a rule,
@@ -71,8 +71,8 @@ type ClaimStore interface {
 	// last scope of a full page, the zero Scope when there are no more.
 	Runnable(ctx context.Context, after Scope, except []CanvasID, lockTimeout time.Duration) (events []Event, next Scope, err error)
 
-	// Renew moves the locked_at of claims that still hold to now. Claims must not
-	// repeat.
+	// Renew moves the locked_at of claims that still hold to now. No event may be
+	// named twice.
 	Renew(ctx context.Context, claims []Claim) (Written, error)
 }
 

@@ -177,6 +177,10 @@ func (w *Worker) collect(first finished) []finished {
 // stands alone: no event spoils the end of another (I15). It returns the ends
 // whose rows somebody is writing.
 func (w *Worker) writeEnds(ctx context.Context, batch []finished) (busy []finished) {
+	batch, lost := w.runs.current(batch)
+	for _, f := range lost {
+		w.closeLost(f)
+	}
 	ends := make([]End, 0, len(batch))
 	for _, f := range batch {
 		if !f.run.completed.Load() {
@@ -246,13 +250,18 @@ func (w *Worker) settle(batch []finished, written Written) (busy []finished) {
 			}
 			w.close(f, f.end.Label, to, f.end.Delay)
 		case lost[f.run.ID]:
-			arrow := machine.Follow(writer(f), machine.LockLost)
-			w.close(f, arrow.Label, arrow.To, 0)
+			w.closeLost(f)
 		default:
 			busy = append(busy, f)
 		}
 	}
 	return busy
+}
+
+// closeLost closes a run whose end the fence refuses.
+func (w *Worker) closeLost(f finished) {
+	arrow := machine.Follow(writer(f), machine.LockLost)
+	w.close(f, arrow.Label, arrow.To, 0)
 }
 
 // unwritten gives the notifications back when the ends could not be written.
@@ -287,5 +296,7 @@ func (w *Worker) close(f finished, label machine.Label, to machine.State, delay 
 		Attempt: f.run.Attempt, Delay: delay, Err: f.err, Duration: f.duration}
 	w.runs.remove(f.execution)
 	w.tell(out)
-	w.letGo(f.delivery, answerTo(f.delivery, out))
+	a := answerTo(f.delivery, out)
+	w.ringAgain(f.delivery, a)
+	w.letGo(f.delivery, a)
 }

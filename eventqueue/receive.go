@@ -44,6 +44,9 @@ func (w *Worker) receive(ctx, work context.Context) {
 			w.giveBack(deliveries, 0)
 			return
 		case len(deliveries) > 0:
+			if len(deliveries) == n {
+				w.pulledAll.Store(true)
+			}
 			w.lookAt(ctx, work, deliveries, wait)
 		case err != nil:
 			w.log.Warn("could not pull notifications", zap.Duration(logWait, wait.next), zap.Error(err))

@@ -22,23 +22,41 @@ type execution struct {
 	renewed time.Time // when the claim or its last renewal was asked for
 	leased  time.Time // when the delivery was pulled or its lease extended
 	ended   bool      // its end has been handed to the finisher
+	// superseded says that this worker has claimed the event once more, so that
+	// the lock had expired.
+	superseded bool
 }
 
 // runs are the executions whose ends have not been written, for the heartbeat
 // and the stop.
 type runs struct {
-	mu   sync.Mutex
-	all  map[*execution]struct{}
-	live int // those that have not ended
-	// begun counts those that were added since aboveMean was asked.
+	mu     sync.Mutex
+	all    map[*execution]struct{}
+	latest map[EventID]*execution // of each event
+	live   int                    // those that have not ended
+	// begun counts those that were added since full was asked.
 	begun int
 }
 
-func newRuns() runs { return runs{all: map[*execution]struct{}{}} }
+func newRuns() runs {
+	return runs{all: map[*execution]struct{}{}, latest: map[EventID]*execution{}}
+}
 
+// add takes in a new execution. An older one of the same event has lost its
+// claim, and is told so; nothing more is asked or written in its name, so that
+// no statement names an event twice (I5).
 func (r *runs) add(x *execution) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	older, newer := r.latest[x.run.ID], x
+	if older != nil && older.run.Attempt > x.run.Attempt { // whose claim was answered late
+		older, newer = newer, older
+	}
+	if older != nil {
+		older.superseded = true
+		older.cancel(ErrLockLost)
+	}
+	r.latest[x.run.ID] = newer
 	r.all[x] = struct{}{}
 	r.live++
 	r.begun++
@@ -76,17 +94,35 @@ func (r *runs) remove(x *execution) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.all, x)
+	if r.latest[x.run.ID] == x {
+		delete(r.latest, x.run.ID)
+	}
+}
+
+// current parts the ends whose claims may hold from those that are superseded.
+func (r *runs) current(batch []finished) (current, lost []finished) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range batch {
+		if f.superseded {
+			lost = append(lost, f)
+		} else {
+			current = append(current, f)
+		}
+	}
+	return current, lost
 }
 
 // held returns the executions whose claim is to be kept and for which pick is
 // true: those that wait for their end to be written, and those whose handler has
-// time left. A handler that ignores its timeout loses its lock.
+// time left. A handler that ignores its timeout loses its lock, and one that was
+// superseded has lost it.
 func (r *runs) held(now time.Time, pick func(x *execution) bool) []*execution {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var picked []*execution
 	for x := range r.all {
-		if (x.ended || now.Before(x.deadline)) && !x.run.completed.Load() && pick(x) {
+		if (x.ended || now.Before(x.deadline)) && !x.run.completed.Load() && !x.superseded && pick(x) {
 			picked = append(picked, x)
 		}
 	}
@@ -120,17 +156,21 @@ func (r *runs) count() int {
 	return r.live
 }
 
-// aboveMean returns the canvases that have at least as many executions as the
-// mean of all canvases that have some. busy says that as many as enough are in
-// hand or have begun since the last time that it was asked.
-func (r *runs) aboveMean(enough int) (above []CanvasID, busy bool) {
+// full tells whether as many as enough are in hand, or have begun since the last
+// time that it was asked.
+func (r *runs) full(enough int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	busy = max(len(r.all), r.begun) >= enough
+	busy := max(len(r.all), r.begun) >= enough
 	r.begun = 0
-	if !busy {
-		return nil, false
-	}
+	return busy
+}
+
+// aboveMean returns the canvases that have at least as many executions as the
+// mean of all canvases that have some.
+func (r *runs) aboveMean() (above []CanvasID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	count := map[CanvasID]int{}
 	for x := range r.all {
 		count[x.run.Canvas]++
@@ -141,5 +181,5 @@ func (r *runs) aboveMean(enough int) (above []CanvasID, busy bool) {
 		}
 	}
 	slices.SortFunc(above, func(a, b CanvasID) int { return bytes.Compare(a[:], b[:]) })
-	return above, true
+	return above
 }

@@ -10,78 +10,89 @@ import (
 )
 
 // How a full worker looks for the events of other canvases: every shareInterval,
-// and sooner while it finds more of them than it has room for.
+// and sooner while there is more to look through than one page.
 const (
 	shareInterval = time.Second
 	shareSoon     = 100 * time.Millisecond
+	// shareTakes bounds one look, and shareRest is how many times as long as a
+	// look took the next one waits at least: what it costs the database stays
+	// small, whatever state the table is in.
+	shareTakes = 2 * time.Second
+	shareRest  = 10
 	// spareShare is the part of the slots that is kept for them. A worker with
 	// fewer slots keeps none: there, they wait for the next slot that comes free.
 	spareShare = 16
-	// full is how many per cent of the slots make a worker full. Some are always
-	// on their way between one event and the next.
-	full = 75
+	// fullPercent of the slots make a worker full. Some are always on their way
+	// between one event and the next.
+	fullPercent = 75
 )
 
 // share gives every canvas its share of this worker (I15). The doorbell rings in
 // its own order: behind a hundred thousand notifications of one canvas, that of
-// another's single event is heard last. So while as many events are in hand, or
-// have begun since the last look, as fill the worker, it asks the database for
-// runnable events of the canvases that have less in hand than the mean, and runs
-// them in slots of their own. A worker that is not full asks nothing.
+// another's single event is heard last. So while this worker is full, it asks the
+// database for runnable events of the canvases that have less in hand than the
+// mean, and runs them in slots of their own. A worker that is not full asks
+// nothing.
 //
 // These events are claimed as all others are. Their notifications come later,
 // find them gone, and are dropped.
 func (w *Worker) share(ctx, work context.Context) {
 	wait := newFailureWait(w.config.Jitter)
-	for place := (Scope{}); ; {
-		next, more, err := w.shareOnce(ctx, work, place)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			w.log.Warn("could not look for events of other canvases", zap.Duration(logWait, wait.next), zap.Error(err))
-			wait.pause(ctx)
-			continue
-		case more:
-			pause(ctx, shareSoon)
-		default:
-			pause(ctx, shareInterval*9/10+w.config.Jitter(shareInterval/5))
+	for place := (Scope{}); ctx.Err() == nil; {
+		rest := shareInterval*9/10 + w.config.Jitter(shareInterval/5)
+		if w.isFull() {
+			began := time.Now()
+			next, more, err := w.shareOnce(ctx, work, place)
+			if err != nil && ctx.Err() == nil {
+				w.log.Warn("could not look for events of other canvases", zap.Duration(logWait, wait.next), zap.Error(err))
+				wait.pause(ctx)
+			} else {
+				wait.reset()
+			}
+			if place = next; more {
+				rest = shareSoon
+			}
+			rest = max(rest, shareRest*min(time.Since(began), shareTakes))
 		}
-		wait.reset()
-		place = next
+		pause(ctx, rest)
 	}
 }
 
-// shareOnce looks once, from the given place on. more says that the
-// next look should be soon.
+// isFull tells whether events wait behind those in hand: a pull brought as many
+// as were asked for since the last time, or the slots are taken.
+func (w *Worker) isFull() bool {
+	full := w.runs.full(max(w.config.Concurrency*fullPercent/100, 1))
+	return w.pulledAll.Swap(false) || full
+}
+
+// shareOnce looks once, from the given place on. more says that there is more
+// behind it than this look took.
 func (w *Worker) shareOnce(ctx, work context.Context, place Scope) (next Scope, more bool, err error) {
-	above, busy := w.runs.aboveMean(max(w.config.Concurrency*full/100, 1))
-	if !busy {
-		return Scope{}, false, nil
-	}
+	// Asked before and after: it may take long until a slot is free, and the run
+	// that has made it free counts.
+	above := w.runs.aboveMean()
 	n, err := w.spare.take(ctx, w.config.ClaimBatch)
 	if err != nil {
 		return place, false, err
 	}
-	events, next, err := w.runnable(ctx, place, above)
+	events, next, err := w.runnable(ctx, place, append(above, w.runs.aboveMean()...))
 	if err != nil {
 		w.spare.give(n)
 		return place, false, err
 	}
 	chosen := w.takeTurns(events, n)
 	w.spare.give(n - len(chosen))
-	if len(chosen) == 0 {
-		return next, false, nil
-	}
-	if err := w.look(ctx, work, chosen); err != nil {
-		w.spare.give(len(chosen))
-		return place, false, err
+	if len(chosen) > 0 {
+		if err := w.look(ctx, work, chosen); err != nil {
+			w.spare.give(len(chosen))
+			return next, false, err
+		}
 	}
 	return next, len(chosen) == n || next != Scope{}, nil
 }
 
 func (w *Worker) runnable(ctx context.Context, place Scope, except []CanvasID) ([]Event, Scope, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.config.LockTimeout/2)
+	ctx, cancel := context.WithTimeout(ctx, shareTakes)
 	defer cancel()
 	return w.store.Runnable(ctx, place, except, w.config.LockTimeout)
 }
@@ -128,4 +139,12 @@ func (w *Worker) letGo(d Delivery, a answer) {
 	}
 	w.answers <- a
 	w.slots.give(1)
+}
+
+// ringAgain has a notification published for an event that has been run without
+// one and is to be run again: its own may be gone.
+func (w *Worker) ringAgain(d Delivery, a answer) {
+	if !d.rung() && a.requeue {
+		w.answers <- a
+	}
 }

@@ -155,8 +155,10 @@ type Worker struct {
 	started atomic.Bool
 	slots   *slots // for what was notified
 	spare   *slots // for what share finds; the same when there are few
-	runs    runs
-	unknown unknown
+	// pulledAll says that a pull brought as many notifications as were asked for.
+	pulledAll atomic.Bool
+	runs      runs
+	unknown   unknown
 	// running counts the goroutines of handlers.
 	running sync.WaitGroup
 	ends    chan finished
@@ -247,7 +249,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	// Whatever hangs, the last writes and answers have their time and no more. It
 	// is counted from the end of the grace period, though all handlers may have
 	// ended before: a database that comes back within it is still told how.
-	end = end.Add(abandonAfter)
+	if end = end.Add(abandonAfter); end.Before(time.Now()) { // a claim under way took long
+		end = time.Now()
+	}
 	defer time.AfterFunc(time.Until(end.Add(lastWritesTake)), stopWrite).Stop()
 	defer time.AfterFunc(time.Until(end.Add(lastWritesTake+lastAnswersTake)), stopTelling).Stop()
 	close(w.ends)

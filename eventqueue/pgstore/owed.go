@@ -40,17 +40,19 @@ func (s *Store) TakeOwed(ctx context.Context, ids []eventqueue.EventID) ([]event
 }
 
 // The clock is read in a sub-select: as a value that does not change during the
-// statement it can bound the scan of the index events_v2_owed.
+// statement it can bound the scan of the index events_v2_owed. free is read once,
+// whatever the plan: as the inner side of a loop it would skip the rows that it
+// took before, and take as many others.
 const takeDueSQL = `
-UPDATE events_v2 e SET notified_at = clock_timestamp()
-FROM (
+WITH free AS MATERIALIZED (
     SELECT id FROM events_v2
     WHERE notified_at IS NULL AND delay_until <= (SELECT clock_timestamp() + $1::interval)
     ORDER BY delay_until
     LIMIT $2
     FOR UPDATE SKIP LOCKED
-) AS free
-WHERE e.id = free.id
+)
+UPDATE events_v2 e SET notified_at = clock_timestamp()
+WHERE e.id = ANY (ARRAY(SELECT id FROM free))
 RETURNING e.id, e.canvas_id`
 
 // TakeDue implements eventqueue.RelayStore.

@@ -19,7 +19,8 @@ const (
 // scopes jumps along the index events_v2_handler from one scope to the next, and
 // past a canvas that is left out, however many events it has. The rows of a
 // scope are taken from both ends: its oldest may all be running, or delayed for
-// long.
+// long. They are compared as rows, not column by column: then no other index has
+// them in order, and none is walked past all events of others.
 const runnableSQL = `
 WITH RECURSIVE clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
@@ -44,12 +45,14 @@ WITH RECURSIVE clock AS MATERIALIZED (
     SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at
     FROM scopes CROSS JOIN LATERAL (
         (SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at FROM events_v2 e
-         WHERE e.canvas_id = scopes.canvas_id AND e.module = scopes.module AND e.name = scopes.name
-         ORDER BY e.id LIMIT $7)
+         WHERE (e.canvas_id, e.module, e.name, e.id) > (scopes.canvas_id, scopes.module, scopes.name, 0)
+           AND (e.canvas_id, e.module, e.name) <= (scopes.canvas_id, scopes.module, scopes.name)
+         ORDER BY e.canvas_id, e.module, e.name, e.id LIMIT $7)
         UNION
         (SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at FROM events_v2 e
-         WHERE e.canvas_id = scopes.canvas_id AND e.module = scopes.module AND e.name = scopes.name
-         ORDER BY e.id DESC LIMIT $7)
+         WHERE (e.canvas_id, e.module, e.name, e.id) <= (scopes.canvas_id, scopes.module, scopes.name, 9223372036854775807)
+           AND (e.canvas_id, e.module, e.name) >= (scopes.canvas_id, scopes.module, scopes.name)
+         ORDER BY e.canvas_id DESC, e.module DESC, e.name DESC, e.id DESC LIMIT $7)
     ) AS e
     WHERE scopes.n > 0 AND scopes.canvas_id <> ALL ($4::uuid[])
       AND NOT EXISTS (
@@ -64,13 +67,17 @@ SELECT progress.canvas_id, progress.module, progress.name,
 FROM (VALUES (1)) AS one LEFT JOIN progress ON true LEFT JOIN runnable ON true
 ORDER BY runnable.id`
 
+// runnableMode has each look planned anew: a plan that was made while the table
+// was small would read and sort all of it when it has grown.
+const runnableMode = pgx.QueryExecModeCacheDescribe
+
 // Runnable implements eventqueue.ClaimStore.
 func (s *Store) Runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID, lockTimeout time.Duration) ([]eventqueue.Event, eventqueue.Scope, error) {
 	left := make([][16]byte, len(except))
 	for i, canvas := range except {
 		left[i] = canvas
 	}
-	rows, err := s.pool.Query(ctx, runnableSQL, [16]byte(after.Canvas), after.Module, after.Name, left, lockTimeout,
+	rows, err := s.pool.Query(ctx, runnableSQL, runnableMode, [16]byte(after.Canvas), after.Module, after.Name, left, lockTimeout,
 		runnableScopes, runnableEvents)
 	if err != nil {
 		return nil, eventqueue.Scope{}, err

@@ -6,6 +6,10 @@ const finishFile = "eventqueue/pgstore/finish.go"
 func finishMutants() []mutant {
 	const left = "TestWhatAnEndLeavesBehind"
 	return []mutant{
+		{"older-run-goes-on", "I5", "eventqueue/runs.go", change("older.superseded = true", "older.superseded = false"),
+			protocol("TestAWorkerKnowsItsNewestClaimOnly")},
+		{"ends-are-tried-again-too-late", "I3", "eventqueue/finish.go", change("wait.next = min(wait.next, maxFinishWait)", ""),
+			protocol("TestAStopWritesTheEndsWhenTheDatabaseIsBack")},
 		{"failure-is-not-counted", "I9", finishFile, change("retries = e.retries + how.failed::int", "retries = e.retries"), protocol(left)},
 		{"snooze-counts-as-a-failure", "I9", finishFile, change("end.Label == machine.RetryAllowed", "end.Label != machine.Released"), protocol(left)},
 		{"release-counts-as-a-failure", "I9", finishFile, change("end.Label == machine.RetryAllowed", "end.Label != machine.Snoozed"), protocol(left)},

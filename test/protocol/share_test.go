@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/test/testenv"
 )
 
@@ -190,5 +192,56 @@ func TestRunnableReachesEveryCanvas(t *testing.T) {
 	}
 	if len(seen) != 150 || seen[canvas] != 0 || pages != 3 {
 		t.Errorf("%d pages with %d canvases, and %d events of the busy one; want 3 with 150, and 0", pages, len(seen), seen[canvas])
+	}
+}
+
+// TestRunnableCostsTheSameInABacklog asks often enough for a plan to be kept, then
+// fills the table: the look still reads what it returns, and not the table.
+func TestRunnableCostsTheSameInABacklog(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	config := r.pool.Config()
+	config.MaxConns = 1 // one connection, one plan
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	store := pgstore.New(pool)
+	blocks := func(looks int) (n int) {
+		t.Helper()
+		count := func() (n int) {
+			if _, err := pool.Exec(ctx, `SELECT pg_stat_force_next_flush()`); err != nil {
+				t.Skipf("this Postgres cannot flush its statistics: %v", err)
+			}
+			const sql = `SELECT heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit
+				FROM pg_statio_user_tables WHERE relname = 'events_v2'`
+			if err := pool.QueryRow(ctx, sql).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		before := count()
+		for range looks {
+			if _, _, err := store.Runnable(ctx, eventqueue.Scope{}, []eventqueue.CanvasID{canvas}, lockTimeout); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return count() - before
+	}
+	e := event()
+	e.Canvas = another
+	for range 100 {
+		r.insert(event(), e)
+	}
+	r.exec(`VACUUM ANALYZE events_v2`)
+	few := blocks(20)
+	r.exec(`INSERT INTO events_v2 (canvas_id, module, name, modifier, value, notified_at)
+		SELECT canvas_id, module, name, modifier, value, now() FROM events_v2, generate_series(1, 300) WHERE canvas_id = $1`, [16]byte(canvas))
+	many := blocks(20)
+	t.Logf("20 looks read %d blocks, and then %d", few, many)
+	if few == 0 || many > 20*(few+64) {
+		t.Errorf("20 looks read %d blocks beside a backlog of 30,000 events, and %d beside one", many, few)
 	}
 }
