@@ -52,12 +52,13 @@ func (w *Worker) sendAnswers(ctx context.Context, batch []answer) {
 	var unrung []Notification
 	requeues := map[time.Duration][]Delivery{}
 	for _, a := range batch {
-		if !a.delivery.rung() {
+		switch {
+		case !a.delivery.rung():
 			unrung = append(unrung, a.delivery.Notification)
-		} else if a.requeue {
+		case a.requeue:
 			after := roundUp(a.after)
 			requeues[after] = append(requeues[after], a.delivery)
-		} else {
+		default:
 			acks = append(acks, a.delivery)
 		}
 	}

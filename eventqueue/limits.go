@@ -19,7 +19,7 @@ type Limits struct {
 	MaxValueBytes int
 
 	// MaxDelay is how far in the future an event may be due. Default (0): 366
-	// days.
+	// days; at most a hundred times that.
 	MaxDelay time.Duration
 }
 
@@ -33,6 +33,10 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
+// maxMaxDelay keeps what is computed with delays, here and in the database,
+// exact and from overflowing.
+const maxMaxDelay = 100 * 366 * 24 * time.Hour
+
 // Validate names the first limit that makes no sense.
 func (l Limits) Validate() error {
 	if l.MaxValueBytes < 0 {
@@ -40,6 +44,9 @@ func (l Limits) Validate() error {
 	}
 	if l.MaxDelay < 0 {
 		return fmt.Errorf("MaxDelay is %s: it must not be negative", l.MaxDelay)
+	}
+	if l.MaxDelay > maxMaxDelay {
+		return fmt.Errorf("MaxDelay is %s: it must be at most %s", l.MaxDelay, maxMaxDelay)
 	}
 	return nil
 }

@@ -152,7 +152,8 @@ func (w *Worker) lookAgain(label machine.Label, facts *machine.Facts) time.Durat
 	case machine.DelayNotYet:
 		return facts.Delay
 	case machine.IsLocked:
-		return facts.LockRemaining + w.config.Jitter(claimFailedDelay)
+		// The sum must not overflow: somebody may have set locked_at by hand.
+		return min(facts.LockRemaining, leaveToRelay) + w.config.Jitter(claimFailedDelay)
 	case machine.HandlerUnknown:
 		return w.unknownDelay(facts)
 	default:
@@ -164,7 +165,7 @@ func (w *Worker) lookAgain(label machine.Label, facts *machine.Facts) time.Durat
 // a worker that knows its handler gets it soon. After that the relay rings for
 // it, in growing intervals (I11).
 func (w *Worker) unknownDelay(facts *machine.Facts) time.Duration {
-	if due := -facts.Delay; due > unknownLooks*w.config.UnknownDelay {
+	if facts.Delay < -unknownLooks*w.config.UnknownDelay { // -Delay may overflow
 		return leaveToRelay
 	}
 	return w.config.UnknownDelay + w.config.Jitter(claimFailedDelay)

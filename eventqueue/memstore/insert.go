@@ -45,7 +45,7 @@ func (s *Store) InsertSQL(context.Context, *sql.Tx, []eventqueue.NewEvent, event
 func newRow(e *eventqueue.NewEvent, now time.Time, announce eventqueue.Announce) Row {
 	due := now.Add(roundUp(e.Delay))
 	if !e.DelayUntil.IsZero() {
-		due = e.DelayUntil.Truncate(time.Microsecond)
+		due = e.DelayUntil.Add(time.Microsecond - 1).Truncate(time.Microsecond)
 	}
 	row := Row{
 		Canvas: e.Canvas, Module: e.Module, Name: e.Name, Modifier: e.Modifier, Value: string(e.Value),

@@ -88,7 +88,7 @@ func insertArgs(events []eventqueue.NewEvent, announce eventqueue.Announce) []an
 		modules[i], names[i], modifiers[i] = e.Module, e.Name, e.Modifier
 		delays[i] = roundUpMicroseconds(e.Delay)
 		if !e.DelayUntil.IsZero() {
-			untils[i] = &e.DelayUntil
+			untils[i] = new(storableTime(e.DelayUntil))
 		}
 	}
 	return []any{canvases, modules, names, modifiers, values, untils, delays,
@@ -99,6 +99,15 @@ func insertArgs(events []eventqueue.NewEvent, announce eventqueue.Announce) []an
 // unit (I6).
 func roundUpMicroseconds(d time.Duration) int64 {
 	return int64((d + time.Microsecond - 1) / time.Microsecond)
+}
+
+// storableTime does the same to a time. Years that no timestamptz can hold have
+// passed, as all before 1970 have, and any of these means now.
+func storableTime(t time.Time) time.Time {
+	if epoch := time.Unix(0, 0); t.Before(epoch) {
+		return epoch
+	}
+	return t.Add(time.Microsecond - 1).Truncate(time.Microsecond)
 }
 
 // arrayTypes are the types of the arrays among insertSQL's parameters.

@@ -35,5 +35,9 @@ func TestContainers(t *testing.T) {
 			t.Parallel()
 			testCompose(ctx, t, app, base)
 		})
+		t.Run("cut off", func(t *testing.T) {
+			t.Parallel()
+			testCutOff(ctx, t, app, base)
+		})
 	})
 }

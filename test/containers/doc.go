@@ -1,6 +1,7 @@
 // Package containers holds the tests of what runs in containers: the image of
-// the Dockerfile, docker-compose.yml from "up" to "down", and the branch of
-// test/services that starts Postgres and the Pub/Sub emulator from images.
+// the Dockerfile, docker-compose.yml from "up" to "down", the branch of
+// test/services that starts Postgres and the Pub/Sub emulator from images, and
+// what happens to the events of a worker that a network takes away from Postgres.
 //
 // # What is needed
 //
