@@ -94,7 +94,7 @@ func TestABacklogDrainsAtConstantCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = long.Rollback(ctx) }() // it only reads
-	if _, err := long.Exec(ctx, `SELECT count(*) FROM notifications`); err != nil {
+	if _, err := long.Exec(ctx, `SELECT count(*) FROM events_v2_notifications`); err != nil {
 		t.Fatal(err)
 	}
 

@@ -6,7 +6,8 @@
 //
 // Publishing is one statement, which wakes the waiting pulls of all processes
 // when it commits. The table has one notification per event at most: one that
-// waits already is not added again, so that it is never larger than the queue.
+// waits already is not added again, so that a table from which somebody pulls is
+// about as large as the queue at most.
 // Pulling is one statement, which deletes the rows that it returns; two pulls
 // never get the same row. Acknowledging, requeueing and extending a lease are no
 // statements: a lease is kept in memory, and when it ends, or the delay of
@@ -24,13 +25,17 @@
 //
 // # Failures
 //
+// Where nobody pulls, since the workers listen to another doorbell than the one
+// that is rung, the table grows by a row for each event that is published, and
+// keeps it when the event has long ended. [Waiting] lets such a program notice.
+//
 // What Postgres forgets in a crash, what a killed process had leased, and what a
 // pull took whose answer was lost are lost notifications: the relay rings for
 // their events (I2). So run cmd/cron.
 //
-// The connection that listens is made again by itself, and while it is down, or
-// hears nothing because a pooler of transactions is between, pulls look into the
-// table about once a second. Publish and Pull do not repeat a statement: an error
+// The connection that listens is made again by itself, and while it is down,
+// hangs while it is made, or hears nothing because a pooler of transactions is
+// between, pulls look into the table about once a second. Publish and Pull do not repeat a statement: an error
 // reaches the caller, who waits or leaves the notification to the relay. What is
 // to be inserted again stays in memory until it is, with growing waits.
 package pgnotify

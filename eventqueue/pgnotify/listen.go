@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,7 +14,7 @@ import (
 )
 
 const (
-	// hearTimeout is how long a connection may take to hear what it is sent.
+	// hearTimeout is how long a connection may take to hear what it was sent.
 	hearTimeout = 5 * time.Second
 	// pollEvery is about the time between two looks while nothing is heard.
 	pollEvery = time.Second
@@ -21,16 +22,23 @@ const (
 	closeConnTimeout = 2 * time.Second
 )
 
-// errDeaf is why pulls look by themselves behind a pooler of transactions.
-var errDeaf = errors.New("what is notified is not heard: LISTEN needs a connection of its own, " +
-	"so let DATABASE_URL name Postgres or a pooler of sessions, not one of transactions")
+// Why pulls look by themselves when a connection does not hear what it is sent.
+// Once, that may be a busy server; again at once, it is a pooler of transactions.
+var (
+	errUnheard = errors.New("what was notified did not come in time")
+	errDeaf    = errors.New("what is notified is not heard: LISTEN needs a connection of its own, " +
+		"so let DATABASE_URL name Postgres or a pooler of sessions, not one of transactions")
+)
 
 // listener rings the bell for each NOTIFY, on a connection of its own.
 type listener struct {
-	config *pgx.ConnConfig
-	notify func(ctx context.Context, text string) error // through the pool
-	ring   func()
-	log    *zap.Logger
+	config     *pgx.ConnConfig
+	notify     func(ctx context.Context, text string) error // through the pool
+	ring       func()
+	hearWithin time.Duration
+	log        *zap.Logger
+
+	unheard bool // the last connection did not hear itself; owned by run
 }
 
 // run listens until ctx ends. While it cannot, it rings about once a second, so
@@ -62,10 +70,33 @@ func (l *listener) ringFor(ctx context.Context, wait time.Duration) {
 	}
 }
 
+// ringBeside rings about once a second, the first time in about a second, until
+// stop is called or ctx ends.
+func (l *listener) ringBeside(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var ringing sync.WaitGroup
+	ringing.Go(func() {
+		for {
+			pause(ctx, pollEvery/2+mathrand.N(pollEvery))
+			if ctx.Err() != nil {
+				return
+			}
+			l.ring()
+		}
+	})
+	return func() {
+		cancel()
+		ringing.Wait()
+	}
+}
+
 // listen rings once it listens, for what was committed before, and for each
-// NOTIFY after that. It returns when ctx ends or the connection does, and tells
-// whether it had heard itself.
+// NOTIFY after that; and about once a second until it has heard itself, since
+// each step before that may hang. It returns when ctx ends or the connection
+// does, and tells whether it had heard itself.
 func (l *listener) listen(ctx context.Context) (heard bool, err error) {
+	stopRinging := l.ringBeside(ctx)
+	defer stopRinging()
 	conn, err := l.connect(ctx)
 	if err != nil {
 		return false, fmt.Errorf("connect to listen: %w", err)
@@ -82,6 +113,7 @@ func (l *listener) listen(ctx context.Context) (heard bool, err error) {
 	if err := l.hearItself(ctx, conn); err != nil {
 		return false, err
 	}
+	stopRinging()
 	for {
 		notification, err := conn.WaitForNotification(ctx)
 		if err != nil {
@@ -110,24 +142,35 @@ func (l *listener) connect(ctx context.Context) (*pgx.Conn, error) {
 
 // hearItself sends a word through the pool and waits until it comes. A pooler of
 // transactions takes LISTEN and passes nothing on, and whoever trusted it would
-// wait for ever.
+// wait for ever. The time begins when the word was sent: a pool that is busy says
+// nothing about the connection.
 func (l *listener) hearItself(ctx context.Context, conn *pgx.Conn) error {
-	within, cancel := context.WithTimeout(ctx, hearTimeout)
-	defer cancel()
 	word := rand.Text()
-	if err := l.notify(within, word); err != nil {
+	if err := l.notify(ctx, word); err != nil {
 		return fmt.Errorf("send a word to the connection that listens: %w", err)
 	}
+	within, cancel := context.WithTimeout(ctx, l.hearWithin)
+	defer cancel()
 	for {
 		notification, err := conn.WaitForNotification(within)
 		switch {
 		case err != nil && within.Err() != nil && ctx.Err() == nil:
-			return errDeaf
+			return l.notHeard()
 		case err != nil:
 			return fmt.Errorf("wait for the first wake-up: %w", err)
 		case notification.Payload == word:
+			l.unheard = false
 			return nil
 		}
 		l.hear(notification.Payload)
 	}
+}
+
+// notHeard is errDeaf from the second time in a row.
+func (l *listener) notHeard() error {
+	if l.unheard {
+		return errDeaf
+	}
+	l.unheard = true
+	return errUnheard
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
 
@@ -114,21 +113,10 @@ func (n *Notifier) start() {
 	n.startOnce.Do(func() {
 		ctx, stop := context.WithCancel(context.Background())
 		n.stop = stop
-		l := &listener{config: n.pool.Config().ConnConfig, notify: n.notify, ring: n.bell.ring, log: n.log}
+		l := &listener{config: n.pool.Config().ConnConfig, notify: n.notify, ring: n.bell.ring, hearWithin: hearTimeout, log: n.log}
 		n.running.Go(func() { l.run(ctx) })
 		n.running.Go(func() { n.keep(ctx) })
 	})
-}
-
-const checkSQL = `SELECT FROM notifications LIMIT 0`
-
-// Check reports whether the table can be read. It costs one statement, and blocks
-// at most until ctx ends.
-func (n *Notifier) Check(ctx context.Context) error {
-	if _, err := n.pool.Exec(ctx, checkSQL, pgx.QueryExecModeSimpleProtocol); err != nil {
-		return fmt.Errorf("check the notifications in Postgres: %w", err)
-	}
-	return nil
 }
 
 // Close gives everything that is leased or delayed back to the table, for other

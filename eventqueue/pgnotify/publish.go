@@ -17,7 +17,7 @@ const channel = "events_v2_notifications"
 // every look has passed over.
 const insertSQL = `
 WITH inserted AS (
-    INSERT INTO notifications (event_id, canvas_id, traceparent)
+    INSERT INTO events_v2_notifications (event_id, canvas_id, traceparent)
     SELECT event_id, canvas_id, traceparent
     FROM unnest($1::bigint[], $2::uuid[], $3::text[]) AS given (event_id, canvas_id, traceparent)
     ORDER BY event_id
@@ -94,8 +94,10 @@ func validTraceparent(s string) bool {
 
 const notifySQL = `SELECT pg_notify('` + channel + `', $1)`
 
-// notify sends a text to all that listen.
+// notify sends a text to all that listen. It blocks for ten seconds at most.
 func (n *Notifier) notify(ctx context.Context, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	_, err := n.pool.Exec(ctx, notifySQL, text)
 	return err
 }

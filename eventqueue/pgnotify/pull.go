@@ -14,10 +14,10 @@ import (
 // The rows are locked first, and found again by where they lie: nobody ever
 // changes one, so they lie there until they are deleted.
 const takeSQL = `
-DELETE FROM notifications
+DELETE FROM events_v2_notifications
 WHERE ctid = ANY (ARRAY(
     SELECT ctid
-    FROM notifications
+    FROM events_v2_notifications
     WHERE place > $1
     ORDER BY place
     LIMIT $2

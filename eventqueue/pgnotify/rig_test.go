@@ -109,7 +109,7 @@ func waitingPull(t *testing.T, n *Notifier) <-chan pulled {
 // rows is how many notifications the table has.
 func rows(t *testing.T, pool *pgxpool.Pool) int {
 	t.Helper()
-	return one[int](t, pool, `SELECT count(*) FROM notifications`)
+	return one[int](t, pool, `SELECT count(*) FROM events_v2_notifications`)
 }
 
 func one[T any](t *testing.T, pool *pgxpool.Pool, sql string, args ...any) (v T) {

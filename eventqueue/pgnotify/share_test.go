@@ -105,7 +105,7 @@ func TestCloseGivesEverythingBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := rows(t, pool); got != 2000 {
-		t.Errorf("the table has %d notifications, want 2000", got)
+		t.Fatalf("the table has %d notifications, want 2000", got)
 	}
 	back := map[eventqueue.EventID]bool{}
 	for len(back) < 2000 {

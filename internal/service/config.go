@@ -27,7 +27,7 @@ type Config struct {
 	EmulatorHost string `env:"PUBSUB_EMULATOR_HOST" used:"all" desc:"host:port of a Pub/Sub emulator. Empty: Google Cloud Pub/Sub."`
 
 	MaxValueBytes  int           `env:"MAX_VALUE_BYTES" envDefault:"262144" used:"all" desc:"Largest value of an event, in bytes."`
-	MaxDelay       time.Duration `env:"MAX_DELAY" envDefault:"8784h" used:"all" desc:"How far in the future an event may be due."`
+	MaxDelay       time.Duration `env:"MAX_DELAY" envDefault:"8784h" used:"all" desc:"How far in the future an event may be due; at most 878400h, a hundred years."`
 	PublishTimeout time.Duration `env:"PUBLISH_TIMEOUT" envDefault:"2s" used:"all" desc:"How long an emit waits for its notification to be published. The event is accepted either way."`
 
 	LockTimeout time.Duration `env:"LOCK_TIMEOUT" envDefault:"1m" used:"worker, cron" desc:"How long a lock is valid without being renewed. The same for all workers and cron processes of a database."`
@@ -36,7 +36,7 @@ type Config struct {
 	Concurrency  int           `env:"WORKER_CONCURRENCY" envDefault:"500" used:"worker" desc:"Events in hand at once, at most: that many requests to targets may be open. Below 500 the statements per event rise."`
 	ClaimBatch   int           `env:"WORKER_CLAIM_BATCH" envDefault:"500" used:"worker" desc:"Notifications that one claim statement answers, at most 1000."`
 	Heartbeat    time.Duration `env:"WORKER_HEARTBEAT" used:"worker" desc:"Interval in which the locks of running events are renewed, at most half of LOCK_TIMEOUT. Empty: a quarter of it."`
-	GracePeriod  time.Duration `env:"WORKER_GRACE_PERIOD" envDefault:"8s" used:"worker" desc:"How long running handlers may go on after SIGTERM; 0 is none. Stopping takes up to 2 s more (up to 5 s when nothing runs, for the last pull), so keep it 2 s below what the platform allows (Cloud Run: 10 s)."`
+	GracePeriod  time.Duration `env:"WORKER_GRACE_PERIOD" envDefault:"8s" used:"worker" desc:"How long running handlers may go on after SIGTERM; 0 is none. Stopping takes up to 2 s more (up to 5 s when nothing runs, for the last pull), so keep it 2 s below what the platform allows (Cloud Run: 10 s). With NOTIFIER=postgres closing takes up to 2 s on top of that, so keep it 4 s below."`
 	KeepHistory  bool          `env:"KEEP_HISTORY" envDefault:"false" used:"worker" desc:"Keep completed events in event_log. Failed ones are kept always."`
 
 	RelayInterval  time.Duration `env:"RELAY_INTERVAL" envDefault:"30s" used:"cron" desc:"The relay's own timer; commits that owe a notification wake it earlier."`

@@ -1,9 +1,15 @@
 package service_test
 
 import (
+	"context"
+	"crypto/rand"
+	"net/url"
+	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/pgnotify"
@@ -47,7 +53,7 @@ func TestTheDoorbellOnPostgresNeedsNothingElse(t *testing.T) {
 	if err != nil || len(deliveries) != 1 || deliveries[0].Event != id {
 		t.Errorf("pulled %+v, %v, want event %v", deliveries, err, id)
 	}
-	if _, err := resources.Pool.Exec(ctx, `DROP TABLE notifications`); err != nil {
+	if _, err := resources.Pool.Exec(ctx, `DROP TABLE events_v2_notifications`); err != nil {
 		t.Fatal(err)
 	}
 	if resources.Ready(ctx) == nil {
@@ -55,5 +61,98 @@ func TestTheDoorbellOnPostgresNeedsNothingElse(t *testing.T) {
 	}
 	if err := receiver.Ack(ctx, deliveries); err != nil { // nothing is left to give back
 		t.Error(err)
+	}
+}
+
+// asRole makes a role that may use every table, and returns the URL with which
+// one is that role.
+func asRole(t *testing.T, pool *pgxpool.Pool, database string) (role, roleURL string) {
+	t.Helper()
+	role = "service_test_" + strings.ToLower(rand.Text())
+	for _, sql := range []string{
+		`CREATE ROLE ` + role,
+		`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ` + role,
+	} {
+		if _, err := pool.Exec(testenv.Context(t), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	t.Cleanup(func() {
+		for _, sql := range []string{`DROP OWNED BY ` + role, `DROP ROLE ` + role} {
+			if _, err := pool.Exec(context.Background(), sql); err != nil {
+				t.Errorf("%s: %v", sql, err)
+			}
+		}
+	})
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := u.Query()
+	query.Set("role", role)
+	u.RawQuery = query.Encode()
+	return role, u.String()
+}
+
+func TestADoorbellThatMayNotBeUsedIsRefused(t *testing.T) {
+	t.Parallel()
+	ctx := testenv.Context(t)
+	database := testenv.DatabaseURL(t)
+	pool, err := pgxpool.New(ctx, database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	role, roleURL := asRole(t, pool, database)
+	config, err := service.Load(map[string]string{"DATABASE_URL": roleURL, "NOTIFIER": "postgres"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resources, err := service.Open(ctx, config, "eventsv2-test", zap.NewNop())
+	if err != nil {
+		t.Fatalf("Open = %v with all privileges", err)
+	}
+	if err := resources.Close(); err != nil {
+		t.Error(err)
+	}
+
+	if _, err := pool.Exec(ctx, `REVOKE DELETE ON events_v2_notifications FROM `+role); err != nil {
+		t.Fatal(err)
+	}
+	resources, err = service.Open(ctx, config, "eventsv2-test", zap.NewNop())
+	if err == nil {
+		t.Fatalf("Open = nil without DELETE; closed: %v", resources.Close())
+	}
+	if grant := "GRANT DELETE ON events_v2_notifications TO " + role; !strings.Contains(err.Error(), grant) {
+		t.Errorf("Open = %v, which does not say %q", err, grant)
+	}
+}
+
+// TestMixedDoorbellsAreWarnedOf opens a program with Pub/Sub on a database where
+// somebody rings in Postgres.
+func TestMixedDoorbellsAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	ctx := testenv.Context(t)
+	database := testenv.DatabaseURL(t)
+	config, err := service.Load(map[string]string{"DATABASE_URL": database, "PUBSUB_CREATE": "true",
+		"PUBSUB_EMULATOR_HOST": testenv.EmulatorHost(t), "PUBSUB_TOPIC": "mixed-doorbells", "PUBSUB_SUBSCRIPTION": "mixed-doorbells"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want := range 2 {
+		core, logs := observer.New(zap.WarnLevel)
+		resources, err := service.Open(ctx, config, "eventsv2-test", zap.New(core))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := logs.FilterMessageSnippet("NOTIFIER").Len(); got != want {
+			t.Errorf("%d warnings with %d notifications in Postgres", got, want)
+		}
+		if _, err := resources.Pool.Exec(ctx, `INSERT INTO events_v2_notifications (event_id, canvas_id) VALUES ($1, gen_random_uuid())`, want+1); err != nil {
+			t.Error(err)
+		}
+		if err := resources.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -22,8 +22,8 @@ type Resources struct {
 }
 
 // Open connects to the database and to the doorbell and checks that both are fit
-// for work: the schema is there, and a subscription loses nothing. name is shown
-// in pg_stat_activity.
+// for work: the schema is there, and a subscription loses nothing, or the
+// notifications in Postgres may be used. name is shown in pg_stat_activity.
 func Open(ctx context.Context, c Config, name string, log *zap.Logger) (*Resources, error) {
 	pool, err := OpenDatabase(ctx, c, name)
 	if err != nil {

@@ -169,7 +169,7 @@ func TestAKilledWorkerLosesNothingWithoutPubSub(t *testing.T) {
 	}
 	r.emit(events...)
 	r.target.await(t, 20)
-	r.awaitSQL("nobody but the worker knows of the notifications", `SELECT count(*) = 0 FROM notifications`)
+	r.awaitSQL("nobody but the worker knows of the notifications", `SELECT count(*) = 0 FROM events_v2_notifications`)
 	if err := first.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

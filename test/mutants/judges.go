@@ -12,13 +12,16 @@ func pubsub(tests ...string) []judge { return []judge{{"./pubsubnotify", tests}}
 // cron are tests of the cron checker.
 func cron(tests ...string) []judge { return []judge{{"./cronchecker", tests}} }
 
+// bell are tests of the notifier on Postgres.
+func bell(tests ...string) []judge { return []judge{{"./eventqueue/pgnotify", tests}} }
+
 // mutants are all, in the order of the way of an event.
 func mutants() []mutant {
 	var all []mutant
 	for _, list := range [][]mutant{
 		emitMutants(), claimMutants(), lookMutants(), shareMutants(), machineMutants(), runMutants(), heartbeatMutants(),
-		finishMutants(), fenceMutants(), ruleMutants(), owedMutants(), relayMutants(), notifierMutants(), fallbackMutants(),
-		cronMutants(),
+		finishMutants(), fenceMutants(), ruleMutants(), owedMutants(), relayMutants(), notifierMutants(), pgnotifyMutants(),
+		fallbackMutants(), cronMutants(),
 	} {
 		all = append(all, list...)
 	}

@@ -11,7 +11,7 @@ func lookMutants() []mutant {
 			change("w.giveBack(doubles, w.config.Lease)", "for _, d := range doubles {\n\t\tw.answers <- answer{delivery: d}\n\t}\n\tw.slots.give(len(doubles))"),
 			protocol("TestADoubledNotificationRunsItsEventOnce")},
 		{"held-lock-is-looked-at-again-at-once", "I11", receive,
-			change("return facts.LockRemaining + w.config.Jitter(claimFailedDelay)", "return 0"), protocol(back)},
+			change("return min(facts.LockRemaining, leaveToRelay) + w.config.Jitter(claimFailedDelay)", "return 0"), protocol(back)},
 		{"busy-row-is-looked-at-again-at-once", "I11", receive,
 			change("return claimFailedDelay + w.config.Jitter(claimFailedDelay)", "return 0"), protocol(back)},
 		{"unknown-handler-is-looked-at-again-at-once", "I11", receive,

@@ -13,6 +13,32 @@ func notifierMutants() []mutant {
 	}
 }
 
+// pgnotifyMutants are about the doorbell on Postgres.
+func pgnotifyMutants() []mutant {
+	const (
+		notifier = "eventqueue/pgnotify/notifier.go"
+		listen   = "eventqueue/pgnotify/listen.go"
+		publish  = "eventqueue/pgnotify/publish.go"
+		pull     = "eventqueue/pgnotify/pull.go"
+		marks    = "eventqueue/pgnotify/marks.go"
+	)
+	return []mutant{
+		{"bell-publish-wakes-nobody", "I2", publish, change("SELECT pg_notify('` + channel + `', '')`", "SELECT '` + channel + `'`"),
+			bell("TestEachPublishNotifies")},
+		{"bell-misses-what-was-before-listen", "I2", listen, change("\tl.ring()\n\tif err := l.hearItself", "\tif err := l.hearItself"),
+			bell("TestItRingsOnceItListens")},
+		{"bell-failed-take-rings-no-more", "I2", pull, change("n.bell.ring()\n\t\treturn fmt.Errorf(\"take", "return fmt.Errorf(\"take"),
+			bell("TestAFailedLookIsMadeAgain")},
+		{"bell-never-looks-from-the-beginning", "I2", marks, change(" || now.Sub(m.wholeAt) >= wholeEvery", ""), bell("TestMarks")},
+		{"bell-waits-for-what-is-locked", "I2 I13", pull, change("\n    FOR UPDATE SKIP LOCKED", "\n    FOR UPDATE"),
+			bell("TestWhatIsLockedIsPassedOver")},
+		{"bell-keeps-what-was-taken-ahead", "I2", pull, change("n.leases.returnReady() // this process may pull no more\n", ""),
+			bell("TestWhatWasTakenAheadGoesBack")},
+		{"bell-close-forgets-its-leases", "I2", notifier, change("slices.Concat(n.unreturned, n.leases.takeAll())", "slices.Concat(n.unreturned)"),
+			bell("TestCloseGivesEverythingBack")},
+	}
+}
+
 // fallbackMutants are about the database standing in for a bell that is down.
 func fallbackMutants() []mutant {
 	const receiver = "eventqueue/fallback/receiver.go"
