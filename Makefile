@@ -25,9 +25,35 @@ test: services $(GOTESTSUM) ## everything, on real Postgres and the Pub/Sub emul
 	@go run ./test/withservices -- $(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- \
 		-race -shuffle=on -count=1 -timeout 30m ./...
 
+SEED ?= 1
+SEEDS ?= 300
+.PHONY: sim
+sim: ## the real code against a simulated world, in virtual time; SEEDS=2000 for more
+	@go run ./test/sim/simulate -seeds $(SEEDS) -first $(SEED)
+
+SEQUENCES ?= 20000
+.PHONY: model
+model: services ## the store in memory against Postgres; SEQUENCES of 50 operations each
+	@go run ./test/withservices -- go test ./test/model -count=1 -timeout 3h -v -run Equals -args -sequences $(SEQUENCES)
+
 .PHONY: mutants
 mutants: services ## every wrong change of the protocol is noticed by a test
 	@go run ./test/mutants
+
+MINUTES ?= 5
+.PHONY: chaos
+chaos: services ## a whole deployment attacked for MINUTES; says what was lost
+	@go run ./test/chaos -minutes $(MINUTES) -seed $(SEED)
+
+HOURS ?= 1
+.PHONY: soak
+soak: services ## a deployment at a steady rate with a fault a minute for HOURS; says what grows
+	@go run ./test/soak -hours $(HOURS)
+
+TIME ?= 1m
+.PHONY: fuzz
+fuzz: ## every fuzz target for TIME
+	@test/fuzz $(TIME)
 
 .PHONY: build
 build: ## static binaries of worker, cron and eventctl in bin/

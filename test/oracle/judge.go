@@ -34,8 +34,8 @@ func (v Violation) String() string {
 	return b.String()
 }
 
-// Judge returns every violation in a history, those of an event together, and
-// nil when there is none. It only reads the history.
+// Judge returns the violations in a history, those of an event together and at
+// most ten of each, and nil when there is none. It only reads the history.
 func Judge(h *History) []Violation {
 	j := newJudgement(h)
 	for _, id := range j.order {
@@ -77,6 +77,7 @@ type life struct {
 	published []*Record
 	delivered []*Record
 	row       *Row
+	accused   int // how often
 	log       []*LogRow
 
 	// Made by replay:
@@ -150,24 +151,33 @@ func (l *life) add(r *Record) {
 	}
 }
 
-// maxEvidence bounds the lines that a violation carries.
-const maxEvidence = 60
+// maxEvidence bounds the lines that a violation carries, and maxPerEvent how
+// often one event is accused.
+const (
+	maxEvidence = 60
+	maxPerEvent = 10
+)
 
 // accuse adds a violation of an event's, with the event's records, and the
-// faults during its life, as evidence.
+// faults of those who had to do with it, as evidence.
 func (j *judgement) accuse(l *life, invariant, format string, args ...any) {
+	if l.accused++; l.accused > maxPerEvent {
+		return
+	}
 	type line struct {
 		at   time.Time
 		text string
 	}
 	var lines []line
+	actors := map[string]bool{"": true}
 	for _, r := range l.records {
 		lines = append(lines, line{r.At, r.String()})
+		actors[r.Actor] = true
 	}
 	if len(lines) > 0 {
 		first, last := l.records[0].At, l.records[len(l.records)-1].At
 		for i := range j.Faults {
-			if f := &j.Faults[i]; f.overlaps(first, last) && (f.Event == 0 || f.Event == l.id) {
+			if f := &j.Faults[i]; actors[f.Actor] && f.overlaps(first, last) && (f.Event == 0 || f.Event == l.id) {
 				lines = append(lines, line{f.From, f.String()})
 			}
 		}

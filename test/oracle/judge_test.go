@@ -138,6 +138,7 @@ func TestGoodHistories(t *testing.T) {
 		"failed":            newScript().emit(0, 0).fail(1, 1, machine.RetryAllowed).fail(4, 2, machine.RetryAllowed).fail(8, 3, machine.RetryTooMany).log("FAILED"),
 		"for good":          newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.Permanent).write(2, "w1", 1, machine.FailedForGood, 0).log("FAILED"),
 		"released":          newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.Cut).write(2, "w1", 1, machine.Released, 0).complete(3, "w2", 2, 0),
+		"stopped":           newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.Stopping).write(2, "w1", 1, machine.Released, 0).complete(3, "w2", 2, 0),
 		"taken over":        newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Killed, "w1", 5, 30).complete(61, "w2", 2, 1),
 		"renewed":           newScript().emit(0, 0).claim(1, "w1", 1, 0).kind(oracle.Renewed, 30, "w1", 1).run(1, "w1", 1, oracle.OK).write(80, "w1", 1, machine.ExecutesToCompletion, 0),
 		"stale one refused": newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Frozen, "w1", 5, 90).complete(61, "w2", 2, 1).kind(oracle.Refused, 95, "w1", 1),
@@ -193,6 +194,7 @@ func TestBadHistories(t *testing.T) {
 		"claimed when gone": {"I5", done().claim(5, "w1", 2, 0)},
 		"early":             {"I6", newScript().emit(0, 50).complete(49.5, "w1", 1, 0)},
 		"early retry":       {"I6", newScript().emit(0, 0).fail(1, 1, machine.RetryAllowed).complete(2.5, "w1", 2, 1)},
+		"stop is a failure": {"I9", newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.Stopping).write(2, "w1", 1, machine.RetryAllowed, 4).complete(5, "w2", 2, 1)},
 		"paused":            {"I7", newScript().emit(0, 0).pause(0, 1, 1, true).complete(2, "w1", 1, 0).paused()},
 		"other rule lifted": {"I7", newScript().emit(0, 0).pause(0, 1, 1, true).lift(0.1, 0.2, 2, false).pause(0.3, 1, 3, true).complete(2, "w1", 1, 0).paused()},
 		"other bytes": {"I8", func() *script {
@@ -245,15 +247,18 @@ func (s *script) repeat(kind oracle.Kind, times int) {
 // A violation carries what it follows from.
 func TestEvidence(t *testing.T) {
 	t.Parallel()
-	s := newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Killed, "w3", 5, 30).complete(62, "w2", 2, 1)
+	s := newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Killed, "w3", 5, 30).fault(oracle.Broker, "w2", 6, 30).complete(62, "w2", 2, 1)
 	violations := oracle.Judge(&s.History)
 	if len(violations) != 1 {
 		t.Fatalf("want one violation, got %v", violations)
 	}
 	text := violations[0].String()
-	for _, want := range []string{"I3 event 7", "claimed", "by=w1", "killed, w3", "ExecutesToCompletion"} {
+	for _, want := range []string{"I3 event 7", "claimed", "by=w1", "broker, w2", "ExecutesToCompletion"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}
+	}
+	if strings.Contains(text, "w3") {
+		t.Errorf("a fault of somebody else's in:\n%s", text)
 	}
 }

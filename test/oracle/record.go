@@ -59,6 +59,8 @@ const (
 	Permanent Result = "permanent" // the error that ends an event
 	Snoozed   Result = "snoozed"
 	Cut       Result = "cut" // its context ended under it: lock lost or worker stopped
+	// Stopping is Cut by a worker that certainly was stopping: no attempt is used.
+	Stopping Result = "stopping"
 )
 
 // Record is one thing that happened. Which fields count depends on Kind.

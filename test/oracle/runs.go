@@ -45,6 +45,9 @@ func (j *judgement) judgeFailures(l *life) {
 	for _, h := range l.holds {
 		run, end := l.starts[h.claim.Attempt], l.ends[h.claim.Attempt]
 		lost := h.end == nil && h.next != nil
+		if end != nil && end.Result == Stopping && h.end != nil && isFailure(h.end.Label) {
+			j.accuse(l, "I9", "the run with token %d ended because its worker was stopping, and it was counted as a failure", h.claim.Attempt)
+		}
 		wrong := end != nil && (end.Result == Failed || end.Result == Permanent || end.Result == Cut)
 		bad := lost || h.end != nil && isFailure(h.end.Label)
 		if run != nil && bad {

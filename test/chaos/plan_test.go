@@ -1,0 +1,64 @@
+package main
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestThePlanIsThatOfItsSeed(t *testing.T) {
+	t.Parallel()
+	const length = 30 * time.Minute
+	plan := makePlan(7, length)
+	if !slices.Equal(plan, makePlan(7, length)) {
+		t.Error("the same seed gave another plan")
+	}
+	if slices.Equal(plan, makePlan(8, length)) {
+		t.Error("another seed gave the same plan")
+	}
+	kills := 0
+	for _, p := range plan {
+		if p.kind.kills() {
+			kills++
+		}
+		if p.at < warmUp || p.at > length {
+			t.Errorf("%s at %s", p, p.at)
+		}
+	}
+	if kills < 100 {
+		t.Errorf("%d kills in half an hour, want 100", kills)
+	}
+	if !slices.IsSortedFunc(plan, func(a, b planned) int { return int(a.at - b.at) }) {
+		t.Error("the plan is not in order")
+	}
+}
+
+func TestEveryKindOfFaultIsInAShortPlan(t *testing.T) {
+	t.Parallel()
+	plan := makePlan(1, 20*time.Second)
+	for _, f := range frequencies() {
+		if !slices.ContainsFunc(plan, func(p planned) bool { return p.kind == f.kind && slices.Contains(f.targets, p.target) }) {
+			t.Errorf("no %s", f.kind)
+		}
+	}
+}
+
+func TestTheFormsShareAllCalls(t *testing.T) {
+	t.Parallel()
+	sum := 0
+	for _, f := range forms() {
+		sum += f.share
+	}
+	if sum != 100 {
+		t.Errorf("the shares make %d, want 100", sum)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{nil, {"-minutes", "0.5", "-seed", "9", "-report", "r.md"}} {
+		if _, err := parseOptions(args, t.Output()); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+}

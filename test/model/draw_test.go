@@ -1,0 +1,171 @@
+package model_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+)
+
+// Few values, and many of them equal, so that what could meet does meet.
+var (
+	canvases  = []eventqueue.CanvasID{{1}, {2}}
+	modules   = []string{"WORKER", "CRON"}
+	names     = []string{"mail", "bill"}
+	modifiers = []string{"_", "bulk"}
+
+	// durations are delays, intervals, timeouts and steps of the clock alike.
+	// MaxRequeue and its neighbours are among them.
+	durations = []time.Duration{
+		0, time.Microsecond, 1500 * time.Nanosecond, 5 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second,
+		time.Minute, eventqueue.MaxRequeue - time.Microsecond, eventqueue.MaxRequeue,
+		eventqueue.MaxRequeue + time.Microsecond, eventqueue.MaxRequeue + 10*time.Second, time.Hour,
+	}
+	lockTimeouts = []time.Duration{10 * time.Second, 30 * time.Second, time.Minute}
+	quiets       = []time.Duration{time.Microsecond, 5 * time.Second, 10 * time.Second, time.Minute}
+	limits       = []int{1, 2, 3, 5, 1000}
+)
+
+// longAgo is a time that not every database can hold.
+var longAgo = time.Date(1, time.January, 2, 0, 0, 0, 0, time.UTC)
+
+func pick[T any](t *rapid.T, label string, from []T) T {
+	return rapid.SampledFrom(from).Draw(t, label)
+}
+
+// refusedText is what a text column does not take.
+const refusedText = "nul\x00"
+
+func (w *world) drawEvents(t *rapid.T) []eventqueue.NewEvent {
+	events := make([]eventqueue.NewEvent, rapid.IntRange(1, 4).Draw(t, "events"))
+	for i := range events {
+		e := eventqueue.NewEvent{
+			Canvas: pick(t, "canvas", canvases), Module: pick(t, "module", modules), Name: pick(t, "name", names),
+			Modifier: pick(t, "modifier", modifiers), Value: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i)),
+		}
+		switch rapid.IntRange(0, 3).Draw(t, "due") {
+		case 0:
+			e.Delay = pick(t, "delay", durations)
+		case 1:
+			e.DelayUntil = w.now.Add(pick(t, "until", durations))
+		case 2:
+			e.DelayUntil = pick(t, "past", []time.Time{w.now.Add(-pick(t, "ago", durations)), longAgo})
+		}
+		events[i] = e
+	}
+	if rapid.IntRange(0, 39).Draw(t, "refused") == 39 {
+		events[len(events)-1].Value = json.RawMessage(`"` + refusedText + `"`)
+	}
+	return events
+}
+
+// drawIDs draws different ids: of events that are there, that were, and that never
+// were.
+func (w *world) drawIDs(t *rapid.T, label string) []eventqueue.EventID {
+	return rapid.SliceOfNDistinct(rapid.Custom(w.drawID), 1, min(8, int(w.lastID)+2), rapid.ID[eventqueue.EventID]).Draw(t, label)
+}
+
+func (w *world) drawID(t *rapid.T) eventqueue.EventID {
+	rows := w.mem.Events()
+	if len(rows) > 0 && rapid.IntRange(0, 9).Draw(t, "there") > 0 {
+		return rows[rapid.IntRange(0, len(rows)-1).Draw(t, "row")].ID
+	}
+	return eventqueue.EventID(rapid.Int64Range(1, int64(w.lastID)+2).Draw(t, "id"))
+}
+
+func (w *world) drawKnown(t *rapid.T) eventqueue.Known {
+	var known eventqueue.Known
+	if rapid.IntRange(0, 3).Draw(t, "knowsAll") > 0 {
+		for _, module := range modules {
+			for _, name := range names {
+				for _, modifier := range modifiers {
+					known.Everywhere = append(known.Everywhere, eventqueue.HandlerKey{Module: module, Name: name, Modifier: modifier})
+				}
+			}
+		}
+		return known
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "everywhere") {
+		known.Everywhere = append(known.Everywhere, drawKey(t))
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "onCanvas") {
+		known.OnCanvas = append(known.OnCanvas, eventqueue.CanvasHandler{Canvas: pick(t, "canvas", canvases), Key: drawKey(t)})
+	}
+	return known
+}
+
+func drawKey(t *rapid.T) eventqueue.HandlerKey {
+	return eventqueue.HandlerKey{Module: pick(t, "module", modules), Name: pick(t, "name", names), Modifier: pick(t, "modifier", modifiers)}
+}
+
+func drawScope(t *rapid.T) eventqueue.Scope {
+	return eventqueue.Scope{Canvas: pick(t, "canvas", canvases), Module: pick(t, "module", modules), Name: pick(t, "name", names)}
+}
+
+// drawClaim draws a claim that holds, one that did, or one that was never given.
+func (w *world) drawClaim(t *rapid.T) eventqueue.Claim {
+	if len(w.claims) == 0 || rapid.IntRange(0, 9).Draw(t, "guess") == 9 {
+		return eventqueue.Claim{Event: w.drawID(t), Attempt: rapid.Int32Range(0, 3).Draw(t, "attempt")}
+	}
+	// The latest are the ones that probably hold.
+	recent := w.claims[max(0, len(w.claims)-6):]
+	if rapid.IntRange(0, 3).Draw(t, "old") == 3 {
+		recent = w.claims
+	}
+	return pick(t, "claim", recent)
+}
+
+var endLabels = []machine.Label{
+	machine.ExecutesToCompletion, machine.RetryTooMany, machine.FailedForGood,
+	machine.RetryAllowed, machine.Snoozed, machine.Released,
+}
+
+// drawClaims draws claims of different events.
+func (w *world) drawClaims(t *rapid.T) []eventqueue.Claim {
+	var claims []eventqueue.Claim
+	seen := map[eventqueue.EventID]bool{}
+	for range rapid.IntRange(1, 5).Draw(t, "claims") {
+		if c := w.drawClaim(t); !seen[c.Event] {
+			seen[c.Event] = true
+			claims = append(claims, c)
+		}
+	}
+	return claims
+}
+
+// The errors that an end may have: lastErrors also such that the database
+// refuses.
+var (
+	storableErrors = []string{"broken", "a", "b"}
+	lastErrors     = slices.Concat(storableErrors, storableErrors, storableErrors, []string{refusedText})
+)
+
+func (w *world) drawEnds(t *rapid.T, errors []string) []eventqueue.End {
+	claims := w.drawClaims(t)
+	ends := make([]eventqueue.End, len(claims))
+	for i, c := range claims {
+		end := eventqueue.End{Claim: c, Label: pick(t, "label", endLabels)}
+		switch end.Label {
+		case machine.RetryAllowed, machine.Snoozed:
+			end.Delay = pick(t, "delay", durations)
+		case machine.RetryTooMany, machine.FailedForGood:
+			end.LastError = pick(t, "lastError", errors)
+		}
+		ends[i] = end
+	}
+	return ends
+}
+
+// drawTime draws a time that an operation may be given: now, or one that was
+// returned before.
+func (w *world) drawTime(t *rapid.T) time.Time {
+	if len(w.times) > 0 && rapid.Bool().Draw(t, "earlier") {
+		return pick(t, "time", w.times)
+	}
+	return w.now
+}

@@ -1,0 +1,164 @@
+package model_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"pgregory.net/rapid"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/testenv"
+)
+
+// database is a Postgres whose clock the test sets.
+type database struct {
+	ctx   context.Context
+	pool  *pgxpool.Pool
+	store *pgstore.Store
+	sql   *sql.DB // on the same pool
+
+	sequences int // so far
+}
+
+// The sequence holds the time in microseconds: unlike a row it is read without a
+// snapshot and set without a lock.
+const virtualClockSQL = `
+CREATE SCHEMA model;
+CREATE SEQUENCE model.clock MINVALUE 0;
+CREATE FUNCTION model.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
+    SELECT timestamptz 'epoch' + (SELECT last_value FROM model.clock) * interval '1 microsecond'
+$$;
+ALTER TABLE event_log ALTER created_at SET DEFAULT model.clock_timestamp();
+ALTER TABLE scheduling_rules ALTER created_at SET DEFAULT model.clock_timestamp() AT TIME ZONE 'UTC'`
+
+// searchPath finds the function above before that of Postgres.
+const searchPath = `model, pg_catalog, public`
+
+func newDatabase(t *testing.T) *database {
+	t.Helper()
+	ctx := t.Context()
+	config, err := pgxpool.ParseConfig(testenv.DatabaseURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"search_path": searchPath,
+		// While a transaction is open, whatever waits for it waits for ever: that
+		// is a difference, too, since in the model nobody waits.
+		"lock_timeout": "30s",
+		// Planning anew would take longer than the statements.
+		"plan_cache_mode": "force_generic_plan",
+		"jit":             "off",
+	} {
+		config.ConnConfig.RuntimeParams[name] = value
+	}
+	config.MaxConns = 8
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	if _, err := pool.Exec(ctx, virtualClockSQL); err != nil {
+		t.Fatal(err)
+	}
+	standard := stdlib.OpenDBFromPool(pool)
+	t.Cleanup(func() { _ = standard.Close() }) // before its pool, which says what is wrong
+	return &database{ctx: ctx, pool: pool, store: pgstore.New(pool), sql: standard}
+}
+
+// DELETE is faster than TRUNCATE for so few rows, and leaves the plans alone.
+const emptySQL = `
+DO $$ BEGIN
+DELETE FROM events_v2; DELETE FROM event_log; DELETE FROM scheduling_rules; DELETE FROM cron_definitions;
+PERFORM setval('events_id_seq', 1, false), setval('scheduling_rules_id_seq', 1, false);
+END $$`
+
+// misleadSQL has the planner believe that the table has a single row for ever:
+// what a statement does must not depend on its plan. Autovacuum, which finds out
+// otherwise, is slower than a sequence.
+const (
+	misleadEvery = 20 // sequences
+	oneRowSQL    = `INSERT INTO events_v2 (canvas_id, module, name, modifier, value) VALUES (gen_random_uuid(), '', '', '', '')`
+	misleadSQL   = `VACUUM (ANALYZE) events_v2`
+)
+
+const setClockSQL = `SELECT setval('model.clock', $1)`
+
+// world is the two databases in the course of one sequence.
+type world struct {
+	*database
+	now time.Time // of both clocks
+	mem *memstore.Store
+
+	// The transaction that is open in both, if any, and what it is writing.
+	pgTx    pgx.Tx
+	memTx   *memstore.Tx
+	writing map[eventqueue.EventID]bool
+
+	// The claim that is under way in Postgres, if any.
+	claiming pgx.Tx
+
+	// What operations have returned, for later ones to use.
+	lastID eventqueue.EventID
+	claims []eventqueue.Claim
+	times  []time.Time
+}
+
+// newWorld empties the database and makes an empty model.
+func newWorld(t rapid.TB, d *database) *world {
+	w := &world{database: d, now: time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC), writing: map[eventqueue.EventID]bool{}}
+	w.mem = memstore.New(memstore.Config{Clock: func() time.Time { return w.now }})
+	steps := []string{emptySQL}
+	if d.sequences%misleadEvery == 0 {
+		steps = []string{emptySQL, oneRowSQL, misleadSQL, emptySQL}
+	}
+	d.sequences++
+	for _, sql := range steps {
+		if _, err := d.pool.Exec(d.ctx, sql); err != nil {
+			t.Fatalf("empty the database: %v", err)
+		}
+	}
+	w.setClock(t)
+	return w
+}
+
+// close ends what a sequence has left open, so that the next one finds no locks.
+func (w *world) close() {
+	for _, tx := range []pgx.Tx{w.pgTx, w.claiming} {
+		if tx != nil {
+			_ = tx.Rollback(w.ctx) // what the test thinks of it has been said
+		}
+	}
+}
+
+func (w *world) setClock(t rapid.TB) {
+	if _, err := w.pool.Exec(w.ctx, setClockSQL, w.now.UnixMicro()); err != nil {
+		t.Fatalf("set the clock: %v", err)
+	}
+}
+
+// in is where an operation writes: the open transaction or one of its own.
+type in struct{ pg, mem eventqueue.DB }
+
+func (w *world) drawIn(t *rapid.T) (in, bool) {
+	if w.pgTx != nil && rapid.Bool().Draw(t, "inTx") {
+		return in{w.pgTx, w.memTx}, true
+	}
+	return in{}, false
+}
+
+// same fails the test when the two answers to an operation differ.
+func same[T any](t rapid.TB, what string, pg, mem T) {
+	t.Helper()
+	if got, want := fmt.Sprintf("%+v", pg), fmt.Sprintf("%+v", mem); got != want {
+		t.Fatalf("%s: Postgres and the model differ\n  Postgres: %s\n  model:    %s", what, got, want)
+	}
+}

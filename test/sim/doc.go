@@ -1,0 +1,59 @@
+// Package sim attacks the queue in virtual time, again and again, each time in
+// a way that can be repeated exactly. The real Worker, Relay, Rules, Queue and
+// cron checker run on a database and a broker in memory, in a bubble of
+// testing/synctest; a seed decides everything else. Package oracle judges what
+// happened.
+//
+//	go run ./test/sim/simulate -seeds 2000             # seeds 1 to 2000
+//	go run ./test/sim/simulate -first 17 -seeds 1 -trace
+//	go run ./test/sim/simulate -seeds 500 -twice       # is the trace the seed's alone?
+//
+// # How a seed decides everything
+//
+// Every call of the database and of the broker, every start and end of a
+// handler and every outcome that a worker reports stops at a gate. When nothing
+// in the bubble can go on by itself, the controller looks at who stands there,
+// in an order that does not depend on the scheduler of Go, throws the dice for one
+// of them, lets it through, and waits until nothing moves again. So only one
+// thing happens at a time, and the order of things, their faults and their
+// times are the seed's. Jitter and back-off are a hash of the seed, the process
+// and the time. The trace is the list of what passed the gate, with results; the
+// same seed gives the same trace, on any number of processors.
+//
+// Three things would be left to Go, and are taken from it. Answers to the broker go
+// through the gate one by one, and the worker does not wait for them: how many it
+// sends together depends on who runs first. A relay gets a wake-up only while it
+// waits for one, so that it never has to choose between that and its timer. And an
+// event that may end without a run is claimed alone.
+//
+// # Who takes part
+//
+// Three workers of different versions (handlers known, retries, slots, batch
+// sizes, heartbeats, grace periods), two programs with a relay and a cron checker
+// each, two emitters, and an operator who pauses, blocks and lifts, and emits events
+// at that very moment. The clock of each is wrong by up to 90 seconds. Handlers succeed, fail, panic, snooze, give
+// up, emit, complete their events in transactions, run past their timeout deaf to
+// their context, or kill their worker.
+//
+// # The attack
+//
+// For some minutes of virtual time, processes are killed, frozen for longer than
+// locks last and thawed, cut off from the database, stopped and started again as
+// other versions; the database and the broker go away; the broker drops, doubles,
+// delays and reorders notifications, hands them out again and forgets all;
+// single calls fail before or after they have happened, or take long; now and then
+// no worker works for minutes. Then all is healed, every rule is lifted, and the
+// queue has to come to rest. Result counts what was done.
+//
+// # What it cannot show
+//
+// The database is package memstore, whose statements each happen at one moment:
+// what statements do to each other is for the tests on Postgres. The Pub/Sub and
+// Postgres notifiers, and the receiver that polls while a notifier is down, have
+// timers and dice of their own and are not part of it.
+//
+// # Failure handling
+//
+// A violation is returned with its evidence; the trace of its seed is in the
+// Result. A bubble that deadlocks panics, as synctest does.
+package sim

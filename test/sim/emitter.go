@@ -1,0 +1,114 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"eventsv2/eventqueue"
+)
+
+// startEmitter starts an emitter that has n events to emit.
+func (w *world) startEmitter(slot, n int) {
+	w.incarnation++
+	p := w.newProcess(fmt.Sprintf("e%d.%d", slot+1, w.incarnation))
+	w.emitters[slot] = p
+	d := newDice(mix(w.seed, hash(p.name)), "emitter")
+	p.run(func(ctx context.Context) {
+		for n > 0 && w.pause(ctx, d.between(0, 2*w.attackTime/time.Duration(w.emitsEach))) {
+			n -= p.emitSome(ctx, d)
+			w.left[slot] = n
+		}
+	})
+}
+
+// pause waits; false means that ctx has ended.
+func (w *world) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+var errRolledBack = errors.New("the emitter changed its mind")
+
+// emitSome emits one or a few events in one of the ways that there are, and
+// returns how many it tried to.
+func (p *process) emitSome(ctx context.Context, d dice) int {
+	count := 1
+	if d.chance(0.2) {
+		count = 2 + d.IntN(4)
+	}
+	events := make([]eventqueue.NewEvent, count)
+	for i := range events {
+		events[i] = p.draw(d)
+	}
+	// What fails is not tried again: whether it was committed is the history's to
+	// say.
+	switch {
+	case count > 1:
+		_, _ = p.queue.EmitMany(ctx, events)
+	case d.chance(0.6):
+		_, _ = p.queue.Emit(ctx, events[0])
+	case d.chance(0.5):
+		rollback := d.chance(0.3)
+		_ = p.queue.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
+			if _, err := tx.Emit(ctx, events...); err != nil {
+				return err
+			}
+			if rollback {
+				return errRolledBack
+			}
+			return nil
+		})
+	default:
+		p.emitTx(ctx, events, d.chance(0.5))
+	}
+	return count
+}
+
+// emitTx emits in a transaction of the emitter's own.
+func (p *process) emitTx(ctx context.Context, events []eventqueue.NewEvent, notify bool) {
+	tx, err := p.store.begin(ctx)
+	if err != nil {
+		return
+	}
+	defer func() { _ = tx.Rollback(ctx) }() // after a commit it does nothing
+	pending, err := p.queue.EmitTx(ctx, tx, events...)
+	if err != nil || p.store.commit(ctx, tx) != nil || !notify {
+		return
+	}
+	_ = pending.Notify(ctx) // the relay does what it fails to do
+}
+
+func (p *process) draw(d dice) eventqueue.NewEvent {
+	w := p.w
+	w.mu.Lock()
+	w.serial++
+	serial := w.serial
+	poisoned := w.poisonLeft > 0 && d.chance(0.05)
+	if poisoned {
+		w.poisonLeft--
+	}
+	w.mu.Unlock()
+	e := eventqueue.NewEvent{Canvas: eventqueue.CanvasID{byte(1 + d.IntN(3))}, Module: "WORKER", Name: jobs[d.IntN(len(jobs))], Modifier: "_"}
+	if poisoned {
+		e.Name = poison
+	}
+	switch {
+	case d.chance(0.7):
+	case d.chance(0.03):
+		e.Delay = d.between(eventqueue.MaxRequeue-time.Second, eventqueue.MaxRequeue+time.Minute)
+	case d.chance(0.5):
+		e.Delay = d.between(time.Millisecond, time.Minute)
+	default:
+		e.DelayUntil = time.Now().Add(d.between(-time.Minute, time.Minute)) // by its wrong clock
+	}
+	e.Value = p.payload(&e, payload{Serial: serial})
+	return e
+}

@@ -1,0 +1,185 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/memstore"
+	"eventsv2/test/oracle"
+)
+
+// What follows is called by one who has passed the gate, in the same step, so
+// that the history has the order in which things happened.
+
+// note adds a line to the trace.
+func (w *world) note(format string, args ...any) {
+	line := fmt.Sprintf("%11.6f ", time.Since(w.start).Seconds()) + fmt.Sprintf(format, args...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.trace = append(w.trace, line)
+}
+
+func (w *world) add(r oracle.Record) {
+	if r.At.IsZero() {
+		r.At = w.memory.Now()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.history.Add(r)
+}
+
+// fault opens a fault and returns its end. Actor "" means everybody.
+func (w *world) fault(kind oracle.FaultKind, actor string) (end func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := len(w.history.Faults)
+	w.history.Faults = append(w.history.Faults, oracle.Fault{Kind: kind, Actor: actor, From: time.Now()})
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.history.Faults[i].To = time.Now()
+	}
+}
+
+// record writes at once what was written outside of a transaction, and what was
+// written in one when it commits.
+func (w *world) record(in eventqueue.DB, write func()) {
+	if in == nil {
+		write()
+		return
+	}
+	tx := in.(*memstore.Tx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open[tx] = append(w.open[tx], write)
+}
+
+func (w *world) committed(tx *memstore.Tx) {
+	w.mu.Lock()
+	writes := w.open[tx]
+	delete(w.open, tx)
+	w.mu.Unlock()
+	for _, write := range writes {
+		write()
+	}
+}
+
+// row is a committed row; it must be there.
+func (w *world) row(id eventqueue.EventID) memstore.Row {
+	for _, row := range w.memory.Events() {
+		if row.ID == id {
+			return row
+		}
+	}
+	return memstore.Row{}
+}
+
+func (w *world) emitted(p *process, id eventqueue.EventID, e *eventqueue.NewEvent, now time.Time) {
+	w.add(oracle.Record{Kind: oracle.Emitted, Actor: p.name, Event: id, Canvas: e.Canvas, Handler: e.Handler(),
+		Value: string(e.Value), Due: meant(e.Value, now, w.row(id).DelayUntil)})
+}
+
+func (w *world) claimed(p *process, found []eventqueue.Found, lock time.Duration) {
+	for _, f := range found {
+		if f.Facts.Claimed {
+			w.add(oracle.Record{Kind: oracle.Claimed, Actor: p.name, Event: f.Event.ID, Attempt: f.Attempt,
+				Retries: f.Event.Retries, LockTimeout: lock, LockedAt: w.row(f.Event.ID).LockedAt})
+		}
+	}
+}
+
+func (w *world) renewed(p *process, claims []eventqueue.Claim, done []eventqueue.EventID) {
+	for _, id := range done {
+		c := claims[w.which(id, len(claims), func(i int) eventqueue.Claim { return claims[i] })]
+		w.add(oracle.Record{Kind: oracle.Renewed, Actor: p.name, Event: id, Attempt: c.Attempt})
+	}
+}
+
+func (w *world) written(p *process, ends []eventqueue.End, done []eventqueue.EventID, inTx bool) {
+	for _, id := range done {
+		end := ends[w.which(id, len(ends), func(i int) eventqueue.Claim { return ends[i].Claim })]
+		r := oracle.Record{Kind: oracle.Written, At: w.memory.Now(), Actor: p.name, Event: id, Attempt: end.Attempt, Label: end.Label, InTx: inTx}
+		if row := w.row(id); row.ID != 0 {
+			r.Due = row.DelayUntil
+			if end.Label != machine.Released {
+				r.Due = r.At.Add(end.Delay) // what was meant, whatever the row says
+			}
+		}
+		w.add(r)
+	}
+}
+
+// which finds the claim of an event that was written. A process may hold two
+// claims of one event, of which at most the newest is good.
+func (w *world) which(id eventqueue.EventID, n int, claim func(int) eventqueue.Claim) int {
+	found := -1
+	for i := range n {
+		if c := claim(i); c.Event == id && (found < 0 || c.Attempt > claim(found).Attempt) {
+			found = i
+		}
+	}
+	return found
+}
+
+// refused records the ends that the fence refused: where a process handed in two
+// of one event, the older one.
+func (w *world) refused(p *process, ends []eventqueue.End, lost []eventqueue.EventID) {
+	for _, id := range lost {
+		for i := range ends {
+			if ends[i].Event == id {
+				w.add(oracle.Record{Kind: oracle.Refused, Actor: p.name, Event: id, Attempt: ends[i].Attempt, Label: ends[i].Label})
+				break
+			}
+		}
+	}
+}
+
+func (w *world) rung(p *process, kind oracle.Kind, notifications []eventqueue.Notification, failed bool) {
+	for _, n := range notifications {
+		w.add(oracle.Record{Kind: kind, Actor: p.name, Event: n.Event, Failed: failed})
+	}
+}
+
+// publishFailed marks the publishes of a call as failed, whether or not it had
+// happened.
+func (w *world) publishFailed(p *process, notifications []eventqueue.Notification, done bool) {
+	if !done {
+		return // nothing went out, and that costs nobody anything
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range notifications {
+		for i := len(w.history.Records) - 1; i >= 0; i-- {
+			r := &w.history.Records[i]
+			if r.Kind == oracle.Published && r.Event == n.Event && r.Actor == p.name {
+				r.Failed = true
+				break
+			}
+		}
+	}
+}
+
+// mayBeAbandoned tells which events are locked and have failed before: who takes
+// such a lock over may end the event without a run.
+func (w *world) mayBeAbandoned() func(eventqueue.EventID) bool {
+	risky := map[eventqueue.EventID]bool{}
+	for _, row := range w.memory.Events() {
+		if !row.LockedAt.IsZero() && int(row.Retries) >= w.leastRetries {
+			risky[row.ID] = true
+		}
+	}
+	return func(id eventqueue.EventID) bool { return risky[id] }
+}
+
+// aloneOf is the first of the events when it may be an abandoned one, or else
+// those that cannot be.
+func (w *world) aloneOf(events []eventqueue.Event) []eventqueue.Event {
+	alone := w.mayBeAbandoned()
+	if len(events) > 0 && alone(events[0].ID) {
+		return events[:1]
+	}
+	return slices.DeleteFunc(events, func(e eventqueue.Event) bool { return alone(e.ID) })
+}

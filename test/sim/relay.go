@@ -1,0 +1,54 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"eventsv2/cronchecker"
+	"eventsv2/eventqueue"
+)
+
+// startRelay starts a program with a relay and a cron checker.
+func (w *world) startRelay(slot int) {
+	w.incarnation++
+	p := w.newProcess(fmt.Sprintf("c%d.%d", slot+1, w.incarnation))
+	w.relays[slot] = p
+	port := &relayPort{port: p.store, rests: w.never()}
+	relay, err := eventqueue.NewRelay(port, port, eventqueue.RelayConfig{
+		Interval: relayInterval, Quiet: quiet, LockTimeout: lockTimeout, PublishTimeout: 5 * time.Second, Jitter: p.jitter,
+	})
+	if err != nil {
+		panic(err)
+	}
+	checker, err := cronchecker.New(w.crons.Connect(p.store.mem, p.queue), cronchecker.Config{
+		Interval: time.Minute, PassTimeout: 30 * time.Second, Jitter: p.jitter, Backoff: p.backoff(time.Second, 30*time.Second),
+	})
+	if err != nil {
+		panic(err)
+	}
+	p.run(func(ctx context.Context) {
+		var parts sync.WaitGroup
+		parts.Go(func() { _ = relay.Run(ctx) }) // it returns nil
+		parts.Go(func() {
+			cronCtx, stop := context.WithDeadline(ctx, w.cronStop)
+			defer stop()
+			_ = checker.Run(cronCtx) // it returns nil
+		})
+		parts.Wait()
+	})
+}
+
+// defineCrons makes a definition for each policy, all due every minute.
+func (w *world) defineCrons() {
+	p := w.newProcess("define")
+	defer close(p.stopped)
+	store := w.crons.Connect(w.memory, p.queue)
+	for _, policy := range crons {
+		definition := cronchecker.NewDefinition{Canvas: eventqueue.CanvasID{9}, Name: string(policy), Schedule: "every minute", Missed: policy}
+		if _, err := store.Add(context.Background(), definition, false); err != nil {
+			panic(err)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+)
+
+// The times of the simulated queue.
+const (
+	lockTimeout   = 20 * time.Second
+	relayInterval = 10 * time.Second
+	quiet         = 15 * time.Second
+)
+
+// version is what differs between the workers of one fleet.
+type version struct {
+	concurrency, claimBatch int
+	heartbeat, grace        time.Duration
+	unknownDelay            time.Duration
+	maxRetries              int
+	unknown                 map[string]bool // names of handlers that it does not have
+}
+
+// drawVersion draws a version; a full one knows every handler.
+func (w *world) drawVersion(full bool) version {
+	v := version{
+		concurrency:  40,
+		claimBatch:   1 + w.dice.IntN(6),
+		heartbeat:    w.dice.between(2*time.Second, lockTimeout/2),
+		grace:        w.dice.between(-1, 8*time.Second),
+		unknownDelay: w.dice.between(2*time.Second, 10*time.Second),
+		maxRetries:   w.leastRetries + w.dice.IntN(w.mostRetries-w.leastRetries+1),
+		unknown:      map[string]bool{},
+	}
+	if w.dice.chance(0.3) {
+		v.concurrency = 2 + w.dice.IntN(30) // so small that it is full now and then
+	}
+	if !full && w.dice.chance(0.3) {
+		v.unknown[jobs[w.dice.IntN(len(jobs))]] = true
+	}
+	return v
+}
+
+// startWorker starts a worker in one of the fleet's places.
+func (w *world) startWorker(slot int, full bool) {
+	w.incarnation++
+	p := w.newProcess(fmt.Sprintf("w%d.%d", slot+1, w.incarnation))
+	p.works, p.version = true, w.drawVersion(full)
+	if w.attacking {
+		w.faults["worker started as a version of its own"]++
+	}
+	if len(p.version.unknown) > 0 {
+		w.faults["worker started without a handler"]++
+	}
+	w.workers[slot] = p
+	handlers := eventqueue.NewHandlers()
+	for i, key := range w.keys() {
+		if p.version.unknown[key.Name] {
+			continue
+		}
+		retries := p.version.maxRetries
+		policy := eventqueue.Policy{
+			Timeout:    time.Duration(8+11*i) * time.Second, // some outlast a lock
+			MaxRetries: &retries,
+			Backoff:    p.backoff(time.Second, 8*time.Second),
+		}
+		handle := func(ctx context.Context, run *eventqueue.Run) error { return p.handle(ctx, run, policy.Timeout) }
+		if err := handlers.Register(key, eventqueue.HandlerFunc(handle), policy); err != nil {
+			panic(err)
+		}
+	}
+	worker, err := eventqueue.NewWorker(p.queue, p.store, ringer{p}, handlers, eventqueue.WorkerConfig{
+		Concurrency: p.version.concurrency, ClaimBatch: p.version.claimBatch, LockTimeout: lockTimeout,
+		Heartbeat: p.version.heartbeat, Lease: leaseExtension, GracePeriod: p.version.grace, UnknownDelay: p.version.unknownDelay,
+		KeepHistory: true, Jitter: p.jitter, Observe: p.observe,
+	})
+	if err != nil {
+		panic(err)
+	}
+	w.note("start %s: slots %d, batch %d, heartbeat %s, grace %s, retries %d, without %v", p.name, p.version.concurrency, p.version.claimBatch,
+		p.version.heartbeat, p.version.grace, p.version.maxRetries, p.version.unknown)
+	p.run(func(ctx context.Context) { _ = worker.Run(ctx) }) // it fails only when it is called twice
+}
+
+// observe stops the worker at each outcome until nothing else in it moves. What
+// the worker does from outcome to outcome is then the same each time, whatever the
+// order in which Go runs its goroutines. For the same reason answers go through
+// the gate one by one, and the bell hands out alone what may be an abandoned event,
+// whose end comes without a run.
+func (p *process) observe(out eventqueue.Outcome) {
+	c := call{op: "outcome", key: fmt.Sprintf("%s#%d %s", out.Event, out.Attempt, labelOf(out.Label))}
+	_ = p.do(context.Background(), c, func() (string, error) { // it fails only when the process is dead
+		p.w.outcomes[labelOf(out.Label)]++
+		return fmt.Sprintf("%s after %s", out.To, out.Delay), nil
+	})
+}
+
+func labelOf(l machine.Label) string {
+	if l == machine.Deleted {
+		return "deleted"
+	}
+	return string(l)
+}
