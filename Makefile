@@ -34,7 +34,7 @@ sim: ## the real code against a simulated world, in virtual time; SEEDS=2000 for
 SEQUENCES ?= 20000
 .PHONY: model
 model: services ## the store in memory against Postgres; SEQUENCES of 50 operations each
-	@go run ./test/withservices -- go test ./test/model -count=1 -timeout 3h -v -run Equals -args -sequences $(SEQUENCES)
+	@go run ./test/withservices -- go test ./test/model -count=1 -timeout 3h -v -run EqualsSQL -args -sequences $(SEQUENCES)
 
 .PHONY: mutants
 mutants: services ## every wrong change of the protocol is noticed by a test

@@ -260,7 +260,7 @@ func FuzzSchedule(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, zone string, start int64, atChange bool) {
 		s, err := ParseSchedule(text, zone)
 		if err != nil {
-			t.Skip()
+			return // no schedule
 		}
 		// Before 1973 offsets were not whole minutes everywhere.
 		const first, last = 94694400, 4102444800

@@ -109,12 +109,18 @@ func (w *Worker) look(ctx, work context.Context, deliveries []Delivery) error {
 	for i := range found {
 		byID[found[i].Event.ID] = &found[i]
 	}
-	for _, d := range deliveries {
-		f, ok := byID[d.Event]
-		if !ok {
-			f = &Found{Event: Event{ID: d.Event, Canvas: d.Canvas}}
+	// What was claimed is begun before anything is answered: an answer may have to
+	// wait for a broker that hangs, and only what has begun keeps its lock (I3).
+	for _, claimed := range []bool{true, false} {
+		for _, d := range deliveries {
+			f, ok := byID[d.Event]
+			if !ok {
+				f = &Found{Event: Event{ID: d.Event, Canvas: d.Canvas}}
+			}
+			if f.Facts.Claimed == claimed {
+				w.decide(work, d, f, asked)
+			}
 		}
-		w.decide(work, d, f, asked)
 	}
 	return nil
 }

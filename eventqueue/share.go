@@ -10,15 +10,17 @@ import (
 )
 
 // How a full worker looks for the events of other canvases: every shareInterval,
-// and sooner while there is more to look through than one page.
+// twice as seldom after each look that finds nothing, up to shareSeldom, and
+// sooner while there is more to look through than one page.
 const (
 	shareInterval = time.Second
+	shareSeldom   = 4 * time.Second
 	shareSoon     = 100 * time.Millisecond
-	// shareTakes bounds one look, and shareRest is how many times as long as a
+	// shareTakes bounds one look, and shareApart is how many times as long as a
 	// look took the next one waits at least: what it costs the database stays
 	// small, whatever state the table is in.
 	shareTakes = 2 * time.Second
-	shareRest  = 10
+	shareApart = 10
 	// spareShare is the part of the slots that is kept for them. A worker with
 	// fewer slots keeps none: there, they wait for the next slot that comes free.
 	spareShare = 16
@@ -38,24 +40,37 @@ const (
 // find them gone, and are dropped.
 func (w *Worker) share(ctx, work context.Context) {
 	wait := newFailureWait(w.config.Jitter)
+	interval := shareInterval
 	for place := (Scope{}); ctx.Err() == nil; {
-		rest := shareInterval*9/10 + w.config.Jitter(shareInterval/5)
-		if w.isFull() {
-			began := time.Now()
-			next, more, err := w.shareOnce(ctx, work, place)
-			if err != nil && ctx.Err() == nil {
-				w.log.Warn("could not look for events of other canvases", zap.Duration(logWait, wait.next), zap.Error(err))
-				wait.pause(ctx)
-			} else {
-				wait.reset()
-			}
-			if place = next; more {
-				rest = shareSoon
-			}
-			rest = max(rest, shareRest*min(time.Since(began), shareTakes))
+		if !w.isFull() {
+			interval = shareInterval
+			pause(ctx, w.shareRest(interval))
+			continue
 		}
-		pause(ctx, rest)
+		began := time.Now()
+		looked, err := w.shareOnce(ctx, work, place)
+		if err != nil && ctx.Err() == nil {
+			w.log.Warn("could not look for events of other canvases", zap.Duration(logWait, wait.next), zap.Error(err))
+			wait.pause(ctx)
+		} else {
+			wait.reset()
+		}
+		place = looked.next
+		interval = min(2*interval, shareSeldom)
+		if looked.found > 0 {
+			interval = shareInterval
+		}
+		rest := w.shareRest(interval)
+		if looked.more {
+			rest = shareSoon
+		}
+		pause(ctx, max(rest, shareApart*min(time.Since(began), shareTakes)))
 	}
+}
+
+// shareRest is an interval with jitter.
+func (w *Worker) shareRest(interval time.Duration) time.Duration {
+	return interval*9/10 + w.config.Jitter(interval/5)
 }
 
 // isFull tells whether events wait behind those in hand: a pull brought as many
@@ -65,30 +80,36 @@ func (w *Worker) isFull() bool {
 	return w.pulledAll.Swap(false) || full
 }
 
-// shareOnce looks once, from the given place on. more says that there is more
-// behind it than this look took.
-func (w *Worker) shareOnce(ctx, work context.Context, place Scope) (next Scope, more bool, err error) {
+// looked is what came of one look.
+type looked struct {
+	next  Scope // where the next one begins
+	found int   // events to run
+	more  bool  // there is more behind it than this one took
+}
+
+// shareOnce looks once, from the given place on.
+func (w *Worker) shareOnce(ctx, work context.Context, place Scope) (looked, error) {
 	// Asked before and after: it may take long until a slot is free, and the run
 	// that has made it free counts.
 	above := w.runs.aboveMean()
 	n, err := w.spare.take(ctx, w.config.ClaimBatch)
 	if err != nil {
-		return place, false, err
+		return looked{next: place}, err
 	}
 	events, next, err := w.runnable(ctx, place, append(above, w.runs.aboveMean()...))
 	if err != nil {
 		w.spare.give(n)
-		return place, false, err
+		return looked{next: place}, err
 	}
 	chosen := w.takeTurns(events, n)
 	w.spare.give(n - len(chosen))
 	if len(chosen) > 0 {
 		if err := w.look(ctx, work, chosen); err != nil {
 			w.spare.give(len(chosen))
-			return next, false, err
+			return looked{next: next}, err
 		}
 	}
-	return next, len(chosen) == n || next != Scope{}, nil
+	return looked{next, len(chosen), len(chosen) == n || next != Scope{}}, nil
 }
 
 func (w *Worker) runnable(ctx context.Context, place Scope, except []CanvasID) ([]Event, Scope, error) {

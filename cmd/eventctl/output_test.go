@@ -52,7 +52,7 @@ func FuzzPrintableJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var before, after any
 		if json.Unmarshal(text, &before) != nil {
-			t.Skip("only JSON is printed")
+			return // only JSON is printed
 		}
 		safe := printableJSON(text)
 		if err := json.Unmarshal(safe, &after); err != nil {

@@ -333,6 +333,7 @@ func TestTheJudgeWantsEffectsExactlyOnce(t *testing.T) {
 
 func TestALongWaitNeedsAReason(t *testing.T) {
 	t.Parallel()
+	late := patience.Seconds() + 100
 	for name, test := range map[string]struct {
 		play func(s *script)
 		good bool
@@ -343,8 +344,8 @@ func TestALongWaitNeedsAReason(t *testing.T) {
 			s.rules = []oracle.Record{
 				{Kind: oracle.RuleAsked, At: at(1), Rule: eventqueue.BlockRule, Scope: scope, Call: 1},
 				{Kind: oracle.RuleAdded, At: at(2), Rule: eventqueue.BlockRule, Scope: scope, Call: 1, Changed: true},
-				{Kind: oracle.LiftAsked, At: at(299), Rule: eventqueue.BlockRule, Scope: scope, Call: 2},
-				{Kind: oracle.RuleLifted, At: at(299.5), Rule: eventqueue.BlockRule, Scope: scope, Call: 2, Changed: true},
+				{Kind: oracle.LiftAsked, At: at(late - 1), Rule: eventqueue.BlockRule, Scope: scope, Call: 2},
+				{Kind: oracle.RuleLifted, At: at(late - 0.5), Rule: eventqueue.BlockRule, Scope: scope, Call: 2, Changed: true},
 			}
 		}, true},
 		"a machine that stood still": {func(s *script) { s.fault(oracle.Frozen, "", 10, 200) }, true},
@@ -352,12 +353,12 @@ func TestALongWaitNeedsAReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScript(task.Task{Do: task.Succeed})
-			s.final.at = at(400)
-			s.claim(300, "w1-1")
-			s.run(300.1, 300.2, "w1-1", journal.OK)
-			s.delete(300.3, "w1-1")
+			s.final.at = at(late + 100)
+			s.claim(late, "w1-1")
+			s.run(late+0.1, late+0.2, "w1-1", journal.OK)
+			s.delete(late+0.3, "w1-1")
 			// So that only the judge of this program has something to say.
-			s.fault(oracle.Killed, "w3-1", 0, 300)
+			s.fault(oracle.Killed, "w3-1", 0, late)
 			test.play(s)
 			if j := judge(s.evidence); (j.count(stuck) == 0) != test.good {
 				t.Errorf("violations: %+v", j.violations)

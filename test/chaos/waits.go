@@ -21,7 +21,7 @@ type wait struct {
 
 // patience is how long an event may wait for its first claim while it is due and
 // no rule holds it back: much longer than several outages in a row take.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // firstClaim notes how long the event was due before it was claimed, unless a
 // rule may have held it back.

@@ -5,7 +5,7 @@ func shareMutants() []mutant {
 	const share, runs, store = "eventqueue/share.go", "eventqueue/runs.go", "eventqueue/pgstore/runnable.go"
 	const served, may = "TestAFullWorkerServesOtherCanvases", "TestRunnableIsWhatMayBeClaimed"
 	return []mutant{
-		{"share-off", "I15", share, change("if w.isFull() {", "if w.isFull() && len(place.Name) > 99 {"), protocol(served)},
+		{"share-off", "I15", share, change("if !w.isFull() {", "if !w.isFull() || len(place.Name) < 99 {"), protocol(served)},
 		{"share-of-the-busy-canvas", "I15", runs, change("n*len(count) >= len(r.all)", "n*len(count) < 0"), protocol(served)},
 		{"share-asks-while-there-is-room", "I12", runs, change("busy := max(len(r.all), r.begun) >= enough", "busy := enough > 0"),
 			protocol("TestAWorkerThatIsNotFullAsksNothing")},

@@ -28,6 +28,7 @@ type script struct {
 	mu       sync.Mutex
 	found    map[eventqueue.EventID]eventqueue.Found
 	claiming func(ctx context.Context) error // before a claim answers
+	acking   func(ctx context.Context) error // instead of an acknowledgement
 	refuse   func(ends []eventqueue.End) error
 	renewing func(claims []eventqueue.Claim) (lost []eventqueue.EventID, err error)
 	lostEnds bool                       // Finish finds that no claim holds
@@ -168,7 +169,10 @@ func (s *script) Pull(ctx context.Context, _ int) ([]eventqueue.Delivery, error)
 }
 
 // Ack keeps what was acknowledged.
-func (s *script) Ack(_ context.Context, deliveries []eventqueue.Delivery) error {
+func (s *script) Ack(ctx context.Context, deliveries []eventqueue.Delivery) error {
+	if s.acking != nil {
+		return s.acking(ctx)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range deliveries {
