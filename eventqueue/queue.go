@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"go.opentelemetry.io/otel/propagation"
 	"go.uber.org/zap"
 )
 
@@ -304,20 +303,4 @@ func announced(ctx context.Context, events []NewEvent, inserted []Inserted) []No
 		}
 	}
 	return notifications
-}
-
-// traceparent is the W3C trace context of ctx, or empty.
-func traceparent(ctx context.Context) string {
-	carrier := propagation.MapCarrier{}
-	propagation.TraceContext{}.Inject(ctx, carrier)
-	return carrier["traceparent"]
-}
-
-// withTraceparent is the reverse: the context of a run continues the trace of
-// the emitter, when the notification still knew it.
-func withTraceparent(ctx context.Context, parent string) context.Context {
-	if parent == "" {
-		return ctx
-	}
-	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": parent})
 }

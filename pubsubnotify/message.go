@@ -20,10 +20,6 @@ const traceparentKey = "traceparent"
 // bytes; the rest is room for white space.
 const maxDataBytes = 256
 
-// maxTraceparentBytes is beyond any version of the W3C format, which has 55 bytes
-// today, and below Pub/Sub's limit for an attribute.
-const maxTraceparentBytes = 128
-
 // encode makes the messages of a batch. It refuses what decode would not take.
 func encode(notifications []eventqueue.Notification) ([]*pubsubpb.PubsubMessage, error) {
 	messages := make([]*pubsubpb.PubsubMessage, len(notifications))
@@ -35,7 +31,7 @@ func encode(notifications []eventqueue.Notification) ([]*pubsubpb.PubsubMessage,
 		messages[i] = &pubsubpb.PubsubMessage{Data: encodeData(n)}
 		// A trace context that Pub/Sub would refuse must not cost the
 		// notification, let alone the batch.
-		if validTraceparent(n.Traceparent) {
+		if eventqueue.ValidTraceparent(n.Traceparent) {
 			messages[i].Attributes = map[string]string{traceparentKey: n.Traceparent}
 		}
 	}
@@ -58,7 +54,7 @@ func decode(message *pubsubpb.PubsubMessage) (eventqueue.Notification, error) {
 	if err != nil {
 		return eventqueue.Notification{}, err
 	}
-	if traceparent := message.GetAttributes()[traceparentKey]; validTraceparent(traceparent) {
+	if traceparent := message.GetAttributes()[traceparentKey]; eventqueue.ValidTraceparent(traceparent) {
 		n.Traceparent = traceparent
 	}
 	return n, nil
@@ -94,18 +90,4 @@ func decodeData(data []byte) (eventqueue.Notification, error) {
 		return none, err
 	}
 	return eventqueue.Notification{Event: *fields.ID, Canvas: canvas}, nil
-}
-
-// validTraceparent reports whether s may travel as a trace context: printable
-// ASCII of a sane length. What it means is the tracer's business.
-func validTraceparent(s string) bool {
-	if s == "" || len(s) > maxTraceparentBytes {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
 }

@@ -49,7 +49,7 @@ func TestEncodeRefusesAnEventWithoutID(t *testing.T) {
 
 func TestAnUnusableTraceContextCostsNothingElse(t *testing.T) {
 	t.Parallel()
-	for _, bad := range []string{"00-é", "two words", "\xff", strings.Repeat("0", maxTraceparentBytes+1)} {
+	for _, bad := range []string{"00-é", "two words", "\xff", strings.Repeat("0", eventqueue.MaxTraceparentBytes+1)} {
 		n := notification(1)
 		n.Traceparent = bad
 		messages, err := encode([]eventqueue.Notification{n})

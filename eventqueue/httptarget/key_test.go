@@ -28,7 +28,7 @@ func FuzzKey(f *testing.F) {
 			t.Fatal(err)
 		}
 		if len(text) > MaxFileBytes {
-			t.Skip("too long for a file")
+			return // too long for a file
 		}
 		file, err := Parse("f", text)
 		field, bad := eventqueue.CheckHandler(key)

@@ -60,7 +60,7 @@ func (n *Notifier) insert(ctx context.Context, notifications []eventqueue.Notifi
 		ids[i], canvases[i] = int64(notifications[i].Event), notifications[i].Canvas
 		// A trace context that Postgres would refuse must not cost the notification,
 		// let alone the batch.
-		if text := notifications[i].Traceparent; validTraceparent(text) {
+		if text := notifications[i].Traceparent; eventqueue.ValidTraceparent(text) {
 			if traceparents == nil {
 				traceparents = make([]*string, len(notifications))
 			}
@@ -72,24 +72,6 @@ func (n *Notifier) insert(ctx context.Context, notifications []eventqueue.Notifi
 		return cause
 	}
 	return err
-}
-
-// maxTraceparentBytes is beyond any version of the W3C format, which has 55 bytes
-// today. The table's own check has the same limit.
-const maxTraceparentBytes = 128
-
-// validTraceparent reports whether s may travel as a trace context: printable
-// ASCII of a sane length. What it means is the tracer's business.
-func validTraceparent(s string) bool {
-	if s == "" || len(s) > maxTraceparentBytes {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
 }
 
 const notifySQL = `SELECT pg_notify('` + channel + `', $1)`

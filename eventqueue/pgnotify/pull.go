@@ -167,7 +167,7 @@ func (n *Notifier) take(ctx context.Context, above int64, limit int) (taken []ev
 	_, err = pgx.ForEachRow(rows, []any{&place, &event, &canvas, &traceparent}, func() error {
 		highest = max(highest, place)
 		taken = append(taken, eventqueue.Notification{Event: eventqueue.EventID(event), Canvas: canvas})
-		if traceparent != nil && validTraceparent(*traceparent) {
+		if traceparent != nil && eventqueue.ValidTraceparent(*traceparent) {
 			taken[len(taken)-1].Traceparent = *traceparent
 		}
 		return nil

@@ -18,10 +18,20 @@ func (r *rig) statements() int {
 }
 
 // TestWhatAWorkerCosts drains a backlog of 10,000 events through the deployed
-// worker with its default settings, and then leaves it idle.
+// worker with its default settings, and then leaves it idle; once with Pub/Sub,
+// and once with the doorbell among the statements.
 func TestWhatAWorkerCosts(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "greet")
+	for name, newRig := range map[string]func(*testing.T, ...string) *rig{"Pub/Sub": newRig, "Postgres": newPostgresRig} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			newRig(t, "greet").testCosts()
+		})
+	}
+}
+
+func (r *rig) testCosts() {
+	t := r.t
 	if _, err := r.pool.Exec(testenv.Context(t), `CREATE EXTENSION IF NOT EXISTS pg_stat_statements; SELECT count(*) FROM pg_stat_statements`); err != nil {
 		t.Skipf("SKIPPED, NOT TESTED: what a worker costs: the server has no pg_stat_statements: %v", err)
 	}

@@ -182,32 +182,3 @@ func TestAKilledWorkerLosesNothingWithoutPubSub(t *testing.T) {
 		t.Errorf("%d events count a lost run as a failed attempt, want the 20 that ran", n)
 	}
 }
-
-// TestWhatAWorkerCostsWithoutPubSub is TestWhatAWorkerCosts with the doorbell
-// among the statements.
-func TestWhatAWorkerCostsWithoutPubSub(t *testing.T) {
-	t.Parallel()
-	r := newPostgresRig(t, "greet")
-	if _, err := r.pool.Exec(testenv.Context(t), `CREATE EXTENSION IF NOT EXISTS pg_stat_statements; SELECT count(*) FROM pg_stat_statements`); err != nil {
-		t.Skipf("SKIPPED, NOT TESTED: what a worker costs without Pub/Sub: the server has no pg_stat_statements: %v", err)
-	}
-	events := make([]eventqueue.NewEvent, 10_000)
-	for i := range events {
-		events[i] = event("greet", `{"n": 1}`)
-	}
-	r.emit(events...)
-	before := r.statements()
-	r.start("worker", map[string]string{"LOG_LEVEL": "warn"})
-	r.awaitSQL("the backlog is drained", `SELECT count(*) = 0 FROM events_v2`)
-	perEvent := float64(r.statements()-before) / float64(len(events))
-	t.Logf("%.4f statements per drained event", perEvent)
-	if perEvent > 0.02 {
-		t.Errorf("%.4f statements per drained event, more than 0.02", perEvent)
-	}
-	testenv.Eventually(t, "an idle worker sends no statement for two seconds", func() bool {
-		before := r.statements()
-		idle := time.NewTimer(2 * time.Second)
-		<-idle.C
-		return r.statements() == before
-	})
-}

@@ -213,7 +213,7 @@ func TestRunnableCostsTheSameInABacklog(t *testing.T) {
 		t.Helper()
 		count := func() (n int) {
 			if _, err := pool.Exec(ctx, `SELECT pg_stat_force_next_flush()`); err != nil {
-				t.Skipf("this Postgres cannot flush its statistics: %v", err)
+				t.Skipf("SKIPPED, NOT TESTED: what a look for other canvases reads: this Postgres cannot flush its statistics: %v", err)
 			}
 			const sql = `SELECT heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit
 				FROM pg_statio_user_tables WHERE relname = 'events_v2'`
