@@ -24,6 +24,7 @@ demo: services ## run a real queue on this machine for half a minute; INPUT=file
 test: services $(GOTESTSUM) ## everything, on real Postgres and the Pub/Sub emulator; ends with what was skipped
 	@go run ./test/withservices -- $(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- \
 		-race -shuffle=on -count=1 -timeout 30m ./...
+	@cd bench && $(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -race -shuffle=on -count=1 ./...
 
 SEED ?= 1
 SEEDS ?= 300
@@ -50,6 +51,15 @@ HOURS ?= 1
 soak: services ## a deployment at a steady rate with a fault a minute for HOURS; says what grows
 	@go run ./test/soak -hours $(HOURS)
 
+ROUNDS ?= 3
+.PHONY: bench
+bench: services ## the queue beside River, in ROUNDS; writes docs/benchmarks.md and its chart
+	@cd bench && go run . -rounds $(ROUNDS) -write ../docs
+
+.PHONY: bench-smoke
+bench-smoke: services ## the counts of the benchmark that are the same on any machine
+	@cd bench && go run . -smoke
+
 TIME ?= 1m
 .PHONY: fuzz
 fuzz: ## every fuzz target for TIME
@@ -64,6 +74,9 @@ lint: $(GOLANGCI) ## the linters; they also hold the direction of dependencies
 	go vet ./...
 	go mod tidy -diff
 	$(GOLANGCI) run --allow-parallel-runners ./...
+	cd bench && go vet ./...
+	cd bench && go mod tidy -diff
+	cd bench && $(GOLANGCI) run --allow-parallel-runners ./...
 
 $(GOLANGCI):
 	GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
@@ -76,6 +89,7 @@ $(GOTESTSUM):
 .PHONY: golden
 golden: services ## write the golden files anew; read the difference before you commit it
 	go test ./eventqueue/machine ./internal/service -update
+	cd bench && go test ./report -update
 	go run ./test/withservices -- go test ./eventqueue -run TestScenarios -rewrite
 
 # Postgres comes from the first that is there: DATABASE_URL, binaries, Docker. On

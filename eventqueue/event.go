@@ -74,6 +74,24 @@ type NewEvent struct {
 	// emit, so that a skewed clock of the emitter does not matter. A negative
 	// one is refused.
 	Delay time.Duration
+
+	// OrderingKey, when it is not empty, puts the event into a line: events of one
+	// canvas with the same key run one at a time and in the order in which they
+	// were emitted, whatever handlers they are for; see docs/ordering.md. One
+	// with a delay takes its place when it is due. It is at most MaxNameBytes
+	// long, without control characters.
+	OrderingKey string
+
+	// UniqueKey, when it is not empty, stands for this event on its canvas: while
+	// the event is queued or runs, and for UniqueFor after its end, emitting the key
+	// again inserts nothing and returns the id of this event, whatever else is
+	// in the new one. It is at most MaxNameBytes long, without control characters.
+	UniqueKey string
+
+	// UniqueFor is how long the key holds after the event has ended, completed or
+	// FAILED, in seconds, rounded up. 0: not beyond the end. At most MaxUniqueFor. What counts is the
+	// UniqueFor of the event that was inserted, not that of the repeat.
+	UniqueFor time.Duration
 }
 
 // Handler is the key of the handler that the event is for.

@@ -62,6 +62,7 @@ func program(ctx context.Context) error {
 }
 
 var (
+	store    *pgstore.Store
 	queue    *eventqueue.Queue
 	tenant   eventqueue.CanvasID
 	handlers *eventqueue.Handlers
@@ -78,6 +79,22 @@ func ExampleQueue_Emit() {
 		log.Fatal(err)
 	}
 	fmt.Println("accepted as", id)
+}
+
+// An event that is wanted once, however often it is emitted: while the first is
+// queued, and for a day after its end, its id is returned.
+func ExampleQueue_EmitUnique() {
+	emitted, err := queue.EmitUnique(context.Background(), eventqueue.NewEvent{
+		Canvas: tenant, Module: "WORKER", Name: "send_invoice", Modifier: "_", Value: json.RawMessage(`{"invoice": 7}`),
+		UniqueKey: "invoice 7",
+		UniqueFor: 24 * time.Hour,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if !emitted[0].New {
+		fmt.Println("was emitted before, as", emitted[0].ID)
+	}
 }
 
 // A unit of work: the order and its events commit together, and the
@@ -161,4 +178,51 @@ func ExampleRun_CompleteTx() {
 		eventqueue.HandlerFunc(ship), eventqueue.Policy{}); err != nil {
 		log.Fatal(err)
 	}
+}
+
+// What an operator's page would do about the events of a tenant that do not get on.
+func ExampleRequeuer() {
+	if err := unstick(context.Background()); err != nil {
+		log.Print(err)
+	}
+}
+
+func unstick(ctx context.Context) error {
+	const lockTimeout = time.Minute // as the workers have it
+	long := pgstore.StuckAfter{Unclaimed: 5 * time.Minute, Attempts: 10}
+	stuck, err := store.Stuck(ctx, pgstore.HandlerFilter{Canvas: &tenant}, long, 0, 100, lockTimeout)
+	if err != nil {
+		return err
+	}
+	requeuer, err := eventqueue.NewRequeuer(store, queue, lockTimeout)
+	if err != nil {
+		return err
+	}
+	for _, event := range stuck {
+		results, err := requeuer.Requeue(ctx, event.ID)
+		if err != nil {
+			return err
+		}
+		fmt.Println(event.ID, event.Reasons, results[0].Result) // 17 [expired] requeued
+	}
+	return nil
+}
+
+// History that is deleted by its age, in a program that has no cron process
+// beside it.
+func ExamplePruner() {
+	if err := prune(context.Background(), store); err != nil {
+		log.Print(err)
+	}
+}
+
+func prune(ctx context.Context, store *pgstore.Store) error {
+	pruner, err := eventqueue.NewPruner(store, eventqueue.PrunerConfig{
+		CompletedFor: 3 * 24 * time.Hour,
+		FailedFor:    90 * 24 * time.Hour,
+	})
+	if err != nil {
+		return err
+	}
+	return pruner.Run(ctx) // until ctx ends
 }

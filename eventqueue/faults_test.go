@@ -18,7 +18,16 @@ import (
 // faultyStore fails as told, and is the real store otherwise.
 type faultyStore struct {
 	eventqueue.ClaimStore
-	claim, finish atomic.Pointer[func() error]
+	claim, finish, take atomic.Pointer[func() error]
+}
+
+func (f *faultyStore) TakeRate(ctx context.Context, asks []eventqueue.RateAsk) ([]eventqueue.RateAnswer, error) {
+	if fault := f.take.Load(); fault != nil {
+		if err := (*fault)(); err != nil {
+			return nil, err
+		}
+	}
+	return f.ClaimStore.TakeRate(ctx, asks)
 }
 
 func (f *faultyStore) Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.Known, lockTimeout time.Duration) ([]eventqueue.Found, error) {

@@ -32,23 +32,27 @@ const maxWait = 10 * 366 * 24 * time.Hour
 
 // finished judges a run: what is to be written about it. The texts and waits
 // come from code of the handler's; a panic there is no worse than one in it.
-func (x *execution) finished(verdict machine.Label, err error) finished {
+func (x *execution) finished(verdict machine.Label, err error) *finished {
 	if x.run.completed.Load() {
 		verdict, err = machine.ExecutesToCompletion, nil
 	}
-	f := finished{execution: x, err: err, duration: time.Since(x.began)}
+	f := &finished{execution: x, err: err, duration: time.Since(x.began)}
 	f.state, f.end.Label = machine.Judge(machine.Run{
 		Verdict: verdict, Retries: x.run.Retries, MaxRetries: *x.policy.MaxRetries,
 	})
-	f.end.Claim = x.run.claim()
+	f.end.Claim, f.end.Unique, f.end.InLine = x.run.claim(), x.run.unique, x.run.inLine
 	var snooze *snoozeError
+	var over *overLimitError
 	switch {
 	case f.end.Label == machine.RetryAllowed:
 		f.end.Delay = x.backoff()
 	case f.end.Label == machine.Snoozed && errors.As(err, &snooze):
 		f.end.Delay = snooze.delay
+	case f.end.Label == machine.OverLimit && errors.As(err, &over):
+		f.end.Delay = over.delay
 	}
 	f.end.Delay = min(max(f.end.Delay, 0), maxWait)
+	f.end.Passes = x.policy.HoldLine != nil && f.end.Delay > *x.policy.HoldLine
 	if err != nil {
 		text, ok := textOf(err)
 		if !ok {
@@ -106,25 +110,29 @@ const (
 // stops when the database is back after a long outage still tries once more.
 const maxFinishWait = lastWritesTake / 2
 
-// finish writes the ends of runs until w.ends is closed: whatever has come
+// finish writes the ends of runs until w.ends is closed and empty: whatever has come
 // together goes into one statement. Ends whose rows somebody is writing wait
 // beside it, so that they keep nobody else waiting.
 func (w *Worker) finish(ctx context.Context) {
 	var later sync.WaitGroup
-	for first := range w.ends {
-		batch := w.collect(first)
+	for batch := w.collect(); len(batch) > 0; batch = w.collect() {
 		// By id: then it does not matter in which order runs that ended together
 		// came, and statements that meet lock rows in one order.
-		slices.SortFunc(batch, func(a, b finished) int { return cmp.Compare(a.run.ID, b.run.ID) })
-		busy := w.writeEnds(ctx, batch)
-		if len(busy) > 0 {
-			later.Go(func() { w.writeLater(ctx, busy) })
+		slices.SortFunc(batch, func(a, b *finished) int { return cmp.Compare(a.run.ID, b.run.ID) })
+		size := len(batch)
+		if slices.ContainsFunc(batch, (*finished).heldLine) {
+			size = MaxTurns
+		}
+		for part := range slices.Chunk(batch, size) {
+			if busy := w.writeEnds(ctx, part); len(busy) > 0 {
+				later.Go(func() { w.writeLater(ctx, busy) })
+			}
 		}
 	}
 	later.Wait()
 }
 
-func (w *Worker) writeLater(ctx context.Context, busy []finished) {
+func (w *Worker) writeLater(ctx context.Context, busy []*finished) {
 	wait := newFailureWait(w.config.Jitter)
 	for len(busy) > 0 {
 		if ctx.Err() != nil {
@@ -139,35 +147,29 @@ func (w *Worker) writeLater(ctx context.Context, busy []finished) {
 // errBusy is why an end could not be written before the worker had to stop.
 var errBusy = errors.New("somebody else has locked the event's row")
 
+// heldLine tells whether another event may be waiting for this end.
+func (f *finished) heldLine() bool { return f.end.InLine }
+
 // collect takes what is there, and waits a moment for more when more runs than
-// that are under way: a statement for many costs little more than one for few.
-func (w *Worker) collect(first finished) []finished {
-	batch := append(make([]finished, 0, len(w.ends)+1), first)
+// that are under way: a statement for many costs little more than one for few. It
+// returns none at the end.
+func (w *Worker) collect() (batch []*finished) {
+	for len(batch) == 0 {
+		if batch = w.ends.takeNow(nil, finishBatch); len(batch) == 0 && !w.ends.wait(nil) {
+			return nil
+		}
+	}
 	linger := time.NewTimer(finishLinger)
 	defer linger.Stop()
-	for len(batch) < finishBatch {
-		more := w.runs.count() > 0 // before looking: an end is handed in before its run is off the count
-		select {
-		case f, ok := <-w.ends:
-			if !ok {
-				return batch
-			}
-			batch = append(batch, f)
-			continue
-		default:
+	held := slices.ContainsFunc(batch, (*finished).heldLine)
+	for len(batch) < finishBatch && !held {
+		more := w.runs.unended() > 0 // before looking: an end is handed in before its run is off the count
+		before := len(batch)
+		batch = w.ends.takeNow(batch, finishBatch)
+		if len(batch) == before && (!more || !w.ends.wait(linger.C)) {
+			break
 		}
-		if !more {
-			return batch
-		}
-		select {
-		case f, ok := <-w.ends:
-			if !ok {
-				return batch
-			}
-			batch = append(batch, f)
-		case <-linger.C:
-			return batch
-		}
+		held = slices.ContainsFunc(batch[before:], (*finished).heldLine)
 	}
 	return batch
 }
@@ -176,14 +178,17 @@ func (w *Worker) collect(first finished) []finished {
 // ends. What the database refuses is halved until the one row that it refuses
 // stands alone: no event spoils the end of another (I15). It returns the ends
 // whose rows somebody is writing.
-func (w *Worker) writeEnds(ctx context.Context, batch []finished) (busy []finished) {
+func (w *Worker) writeEnds(ctx context.Context, batch []*finished) (busy []*finished) {
 	batch, lost := w.runs.current(batch)
-	for _, f := range lost {
-		w.closeLost(f)
+	closed := make([]closing, len(lost))
+	for i, f := range lost {
+		closed[i] = lostTo(f)
 	}
+	w.close(closed)
 	ends := make([]End, 0, len(batch))
 	for _, f := range batch {
-		if !f.run.completed.Load() {
+		// What has completed in a transaction of the handler's own gives its turn on here.
+		if !f.run.completed.Load() || f.end.InLine {
 			ends = append(ends, f.end)
 		}
 	}
@@ -198,7 +203,7 @@ func (w *Worker) writeEnds(ctx context.Context, batch []finished) (busy []finish
 			half := len(batch) / 2
 			return append(w.writeEnds(ctx, batch[:half]), w.writeEnds(ctx, batch[half:])...)
 		case refused(err) || ctx.Err() != nil:
-			w.unwritten(batch, cmp.Or(last, err))
+			w.unwritten(w.settleCompleted(batch), cmp.Or(last, err))
 			return nil
 		}
 		last = err
@@ -207,6 +212,22 @@ func (w *Worker) writeEnds(ctx context.Context, batch []finished) (busy []finish
 			zap.Duration(logWait, wait.next), zap.Error(err))
 		wait.pause(ctx)
 	}
+}
+
+// settleCompleted settles those that a transaction of the handler's has completed:
+// nothing but their turns, which the relay finds, is left to write. It returns the
+// others.
+func (w *Worker) settleCompleted(batch []*finished) (others []*finished) {
+	var completed []*finished
+	for _, f := range batch {
+		if f.run.completed.Load() {
+			completed = append(completed, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	w.settle(completed, Written{})
+	return others
 }
 
 func (w *Worker) writeOnce(ctx context.Context, ends []End) (Written, error) {
@@ -237,50 +258,73 @@ func refused(err error) bool {
 
 // settle answers the notifications of ends that were written, and of those that
 // the fence refused. It returns the others.
-func (w *Worker) settle(batch []finished, written Written) (busy []finished) {
-	done, lost := idSet(written.Done), idSet(written.Lost)
+func (w *Worker) settle(batch []*finished, written Written) (busy []*finished) {
+	all := len(written.Done) == len(batch) // as nearly always: no set is needed
+	var done, lost map[EventID]bool
+	if !all {
+		done, lost = idSet(written.Done), idSet(written.Lost)
+	}
+	for i := range written.Turns {
+		w.turns.put(written.Turns[i])
+	}
+	ended := make([]closing, 0, len(batch))
 	for _, f := range batch {
 		// A transaction of the handler's own that has committed took the row away.
-		ended := f.run.completed.Load() || f.end.Label == machine.ExecutesToCompletion && f.run.completing.Load() && lost[f.run.ID]
+		completed := f.run.completed.Load() || f.end.Label == machine.ExecutesToCompletion && f.run.completing.Load() && lost[f.run.ID]
 		switch {
-		case ended || done[f.run.ID]:
+		case completed || all || done[f.run.ID]:
 			to := f.state
 			if to == machine.Delete {
 				to = machine.Follow(machine.Delete, machine.Deleted).To
 			}
-			w.close(f, f.end.Label, to, f.end.Delay)
+			ended = append(ended, closing{f, f.end.Label, to, f.end.Delay})
 		case lost[f.run.ID]:
-			w.closeLost(f)
+			ended = append(ended, lostTo(f))
 		default:
 			busy = append(busy, f)
 		}
 	}
+	w.close(ended)
 	return busy
 }
 
-// closeLost closes a run whose end the fence refuses.
-func (w *Worker) closeLost(f finished) {
+// closing is a run whose end has been dealt with: its last arrow, and the wait
+// before the next look at its event.
+type closing struct {
+	*finished
+	label machine.Label
+	to    machine.State
+	delay time.Duration
+}
+
+// lostTo closes a run whose end the fence refuses.
+func lostTo(f *finished) closing {
 	arrow := machine.Follow(writer(f), machine.LockLost)
-	w.close(f, arrow.Label, arrow.To, 0)
+	return closing{f, arrow.Label, arrow.To, 0}
 }
 
 // unwritten gives the notifications back when the ends could not be written.
 // The locks expire, which counts as a failed attempt.
-func (w *Worker) unwritten(batch []finished, err error) {
+func (w *Worker) unwritten(batch []*finished, err error) {
+	if len(batch) == 0 {
+		return
+	}
 	w.log.Error("could not write how events ended; their locks will expire", zap.Int(logCount, len(batch)), zap.Error(err))
-	for _, f := range batch {
+	closed := make([]closing, len(batch))
+	for i, f := range batch {
 		from := writer(f)
 		if from == machine.Process { // which has no arrow of its own for this
 			from = machine.Follow(machine.Process, machine.Exception).To
 		}
 		arrow := machine.Follow(from, machine.Exception)
 		f.err = errors.Join(f.err, err)
-		w.close(f, arrow.Label, arrow.To, w.config.LockTimeout)
+		closed[i] = closing{f, arrow.Label, arrow.To, w.config.LockTimeout}
 	}
+	w.close(closed)
 }
 
 // writer is the state that writes an end.
-func writer(f finished) machine.State {
+func writer(f *finished) machine.State {
 	switch {
 	case f.state == machine.Delete:
 		return machine.Delete
@@ -291,12 +335,30 @@ func writer(f finished) machine.State {
 	}
 }
 
-func (w *Worker) close(f finished, label machine.Label, to machine.State, delay time.Duration) {
-	out := Outcome{Event: f.run.ID, Canvas: f.run.Canvas, Handler: f.run.Handler(), Label: label, To: to,
-		Attempt: f.run.Attempt, Delay: delay, Err: f.err, Duration: f.duration}
-	w.runs.remove(f.execution)
-	w.tell(out)
-	a := answerTo(f.delivery, out)
-	w.ringAgain(f.delivery, a)
-	w.letGo(f.delivery, a)
+// close tells the ends of runs, answers their notifications and frees their slots.
+// An event that was run without a notification, and is to be run again, has one
+// published: its own may be gone.
+func (w *Worker) close(ended []closing) {
+	w.runs.remove(ended)
+	ran, spare := 0, 0
+	for i := range ended {
+		c := &ended[i]
+		out := Outcome{Event: c.run.ID, Canvas: c.run.Canvas, Handler: c.run.Handler(), Label: c.label, To: c.to,
+			Attempt: c.run.Attempt, Delay: c.delay, Err: c.err, Duration: c.duration}
+		w.tell(out)
+		a := answerTo(c.delivery, out)
+		if c.delivery.rung() || a.requeue {
+			w.answers <- a
+		}
+		switch {
+		case c.label == machine.OverLimit: // it did not run, which is no event for MaxEvents
+			w.slotsOf(&c.delivery).give(1)
+		case c.delivery.rung():
+			ran++
+		default:
+			spare++
+		}
+	}
+	w.slots.ended(ran)
+	w.spare.ended(spare)
 }

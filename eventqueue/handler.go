@@ -47,6 +47,13 @@ type permanentError struct{ error }
 
 func (e *permanentError) Unwrap() error { return e.error }
 
+// IsPermanent tells whether a handler that returned err would end its event as
+// FAILED at once; see Permanent. It is for code between handlers and the worker.
+func IsPermanent(err error) bool {
+	var permanent *permanentError
+	return errors.As(err, &permanent)
+}
+
 // Snooze is an error that asks for the event to be run again after d, without
 // using an attempt. A negative d counts as 0.
 func Snooze(d time.Duration) error { return &snoozeError{max(d, 0)} }
@@ -54,6 +61,16 @@ func Snooze(d time.Duration) error { return &snoozeError{max(d, 0)} }
 type snoozeError struct{ delay time.Duration }
 
 func (e *snoozeError) Error() string { return fmt.Sprintf("snoozed for %s", e.delay) }
+
+// SnoozeOf returns for how long a handler that returned err would have its event
+// wait, and whether it would; see Snooze. A Permanent error is none.
+func SnoozeOf(err error) (d time.Duration, snoozed bool) {
+	var snooze *snoozeError
+	if IsPermanent(err) || !errors.As(err, &snooze) {
+		return 0, false
+	}
+	return snooze.delay, true
+}
 
 // PanicError is the error of a run whose handler panicked.
 type PanicError struct {
@@ -92,6 +109,12 @@ type Policy struct {
 
 	// Backoff is the wait before a retry. Default (nil): Exponential(10 s, 1 h).
 	Backoff Backoff
+
+	// HoldLine is how long an event with an OrderingKey holds the next one back
+	// when it is put off, by a retry or a snooze: with a longer delay, others of
+	// its key go first, and it takes its place again when it is due. Default
+	// (nil): for however long, so that the order is kept. 0: it never holds it.
+	HoldLine *time.Duration
 }
 
 func (p Policy) withDefaults() Policy {
@@ -115,6 +138,9 @@ func (p Policy) Validate() error {
 	}
 	if p.MaxRetries != nil && *p.MaxRetries < 0 {
 		return fmt.Errorf("MaxRetries is %d: it must not be negative; 0 means one run only", *p.MaxRetries)
+	}
+	if p.HoldLine != nil && *p.HoldLine < 0 {
+		return fmt.Errorf("HoldLine is %s: it must not be negative; 0 means that a failed event never holds the next one back", *p.HoldLine)
 	}
 	return nil
 }

@@ -51,6 +51,7 @@ func (w *Worker) renewClaims(ctx context.Context) {
 	for i, x := range due {
 		claims[i] = x.run.claim()
 	}
+	w.runs.update(due, func(x *execution) { x.place = 0 }) // a renewal moves the row
 	ctx, cancel := context.WithTimeout(ctx, w.config.LockTimeout/2)
 	defer cancel()
 	written, err := w.beats.Renew(ctx, claims)
@@ -64,7 +65,7 @@ func (w *Worker) renewClaims(ctx context.Context) {
 		case renewed[x.run.ID]:
 			x.renewed = now
 		case lost[x.run.ID] && !x.ended:
-			x.cancel(ErrLockLost)
+			x.ctx.end(ErrLockLost)
 		}
 	})
 }

@@ -97,6 +97,31 @@ func TestALockedRowKeepsNobodyWaiting(t *testing.T) {
 	r.outcomes.await(t, machine.ExecutesToCompletion, 5)
 }
 
+// TestARowThatWasMovedEnds has the handler write its own event's row: the end is
+// not where the claim had put the row, and is written all the same.
+func TestARowThatWasMovedEnds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.handle(func(_ context.Context, run *eventqueue.Run) error {
+		r.exec(`UPDATE events_v2 SET notified_at = notified_at WHERE id = $1`, run.ID)
+		return nil
+	}, quick())
+	r.emit(r.event(`1`))
+	var tries atomic.Int32
+	store := &faultyStore{ClaimStore: r.store}
+	store.finish.Store(new(func() error {
+		if tries.Add(1) == 4 { // one is in vain, and none after the second: waiting for it ends here
+			r.outcomes.add(eventqueue.Outcome{Label: machine.ExecutesToCompletion})
+		}
+		return nil
+	}))
+	r.startOn(store, eventqueue.WorkerConfig{LockTimeout: time.Hour, Heartbeat: time.Hour / 2, GracePeriod: -1}) // no renewal forgets the place
+	r.outcomes.await(t, machine.ExecutesToCompletion, 1)
+	if n := r.waiting(); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
+}
+
 // TestSlotsAreGivenBackOnce has claims fail over batches with doubles: never
 // more events are in hand than there are slots.
 func TestSlotsAreGivenBackOnce(t *testing.T) {

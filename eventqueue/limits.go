@@ -90,6 +90,14 @@ func (l Limits) check(e *NewEvent, now time.Time) (field string, err error) {
 	if err := l.checkDelay(e, now); err != nil {
 		return "delay_until", err
 	}
+	if field, err := checkUnique(e); err != nil {
+		return field, err
+	}
+	if e.OrderingKey != "" {
+		if err := checkName(e.OrderingKey); err != nil {
+			return "ordering_key", err
+		}
+	}
 	return "value", checkValue(e.Value, l.MaxValueBytes)
 }
 

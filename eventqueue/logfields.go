@@ -13,4 +13,7 @@ const (
 	logDuration = "duration"
 	logStack    = "stack"
 	logWait     = "retry_in"
+
+	logMaxEvents = "max_events"
+	logTTL       = "ttl"
 )

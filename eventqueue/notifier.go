@@ -25,6 +25,10 @@ type Delivery struct {
 	// AckID names this delivery to the notifier that made it; opaque to all
 	// others, and never empty.
 	AckID string
+
+	// unheard: the worker has found the event without a notification, and none
+	// has been published for it.
+	unheard bool
 }
 
 // MaxPublish is the largest number of notifications in one call of Publish,

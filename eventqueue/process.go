@@ -20,54 +20,73 @@ var errNoReturn = errors.New("the handler ended its goroutine without returning"
 
 // start runs a claimed event in a goroutine of its own.
 func (w *Worker) start(work context.Context, d Delivery, f *Found, asked time.Time) {
+	x := w.hold(work, d, f, asked)
+	w.running.Add(1)
+	go w.execute(x)
+}
+
+// hold takes a claimed event in hand: from here on its claim is renewed.
+func (w *Worker) hold(work context.Context, d Delivery, f *Found, asked time.Time) *execution {
 	r, _ := w.handlers.find(&f.Event) // claimed, so known
 	x := &execution{
-		run:      &Run{Event: f.Event, Attempt: f.Attempt, worker: w},
-		delivery: d,
-		policy:   r.policy,
-		handler:  r.handler,
-		began:    time.Now(),
-		renewed:  asked,
-		leased:   asked,
+		delivery:  d,
+		policy:    r.policy,
+		handler:   r.handler,
+		takenOver: f.Facts.Lock == machine.LockStale,
+		began:     time.Now(),
+		renewed:   asked,
+		leased:    asked,
+		place:     f.Place,
 	}
-	takenOver := f.Facts.Lock == machine.LockStale
-	x.deadline = x.began.Add(x.policy.Timeout)
-	ctx, cancel := context.WithCancelCause(withTraceparent(work, d.Traceparent))
-	x.cancel = cancel
+	x.run.Event, x.run.Attempt, x.run.worker, x.run.unique, x.run.inLine = f.Event, f.Attempt, w, f.Unique, f.InLine
+	x.ctx = runContext{parent: withTraceparent(work, d.Traceparent), deadline: x.began.Add(x.policy.Timeout)}
 	w.runs.add(x)
 	w.config.Observe(Outcome{Event: d.Event, Canvas: f.Event.Canvas, Handler: f.Event.Handler(),
-		Label: machine.Claimed, To: machine.Process, Attempt: f.Attempt, TakenOver: takenOver})
+		Label: machine.Claimed, To: machine.Process, Attempt: f.Attempt, TakenOver: x.takenOver})
+	return x
+}
 
-	w.running.Go(func() {
-		defer cancel(nil)
-		// What holds when the handler ends its goroutine (runtime.Goexit).
-		verdict, err := machine.Exception, errNoReturn
-		defer func() {
+// execute runs the handler of a claimed event and hands the end in. What it needs
+// of its goroutine's stack, beside the handler, fits the stack that goroutines
+// begin with: to make it grow would cost as much as all the rest.
+func (w *Worker) execute(x *execution) {
+	defer w.running.Done()
+	defer x.ctx.release()
+	// What holds when the handler ends its goroutine (runtime.Goexit).
+	verdict, err := machine.Exception, errNoReturn
+	defer func() {
+		if err != nil {
 			w.logPanic(x, err)
-			f := x.finished(verdict, err)
-			w.runs.end(x, func() { w.ends <- f })
-		}()
-		verdict, err = x.process(ctx, takenOver)
-	})
+		}
+		f := x.finished(verdict, err)
+		w.runs.end(x, func() { w.ends.put(f) })
+	}()
+	verdict, err = x.process()
 }
 
 // process is the state Process: it runs the handler and answers with a label
 // that leaves it.
-func (x *execution) process(ctx context.Context, takenOver bool) (verdict machine.Label, err error) {
+func (x *execution) process() (verdict machine.Label, err error) {
 	verdict = machine.Exception //nolint:wastedassign // it stands when even looking at the error panics
 	defer recovered(&err)
-	// The claim of an expired lock has counted the failed run already (I9).
-	if takenOver && x.run.Retries > *x.policy.MaxRetries {
+	if givenUp(x.takenOver, x.run.Retries, x.policy) {
 		return machine.Exception, errAbandoned
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, x.policy.Timeout, ErrTimeout)
-	defer cancel()
-	err = call(ctx, x.handler, x.run)
-	stopping := errors.Is(context.Cause(ctx), ErrStopping)
-	if err != nil && errors.Is(err, ctx.Err()) {
-		err = errors.Join(context.Cause(ctx), err)
+	err = call(&x.ctx, x.handler, &x.run)
+	if err == nil {
+		return verdictOf(nil, false), nil
+	}
+	stopping := errors.Is(context.Cause(&x.ctx), ErrStopping)
+	if errors.Is(err, x.ctx.Err()) {
+		err = errors.Join(context.Cause(&x.ctx), err)
 	}
 	return verdictOf(err, stopping), err
+}
+
+// givenUp tells whether an event has lost its last run with an expired lock, whose claim
+// has counted that run as failed already (I9).
+func givenUp(takenOver bool, retries int, policy Policy) bool {
+	return takenOver && retries > *policy.MaxRetries
 }
 
 // call runs a handler and makes an error of its panic.

@@ -158,11 +158,16 @@ func (p *publisher) wait(ctx context.Context) error {
 	p.mu.Lock()
 	idle := p.idle
 	p.mu.Unlock()
-	if idle == nil {
+	return waitFor(ctx, idle)
+}
+
+// waitFor waits for a channel to be closed, or for ctx to end; nil is closed.
+func waitFor(ctx context.Context, closed <-chan struct{}) error {
+	if closed == nil {
 		return nil
 	}
 	select {
-	case <-idle:
+	case <-closed:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

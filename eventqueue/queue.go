@@ -37,7 +37,9 @@ const (
 // EmitStore is what emitting needs of the database; pgstore.Store is one.
 type EmitStore interface {
 	// Insert writes all the events or none and returns them in the order given.
-	// in is the transaction to write in; nil means one of its own.
+	// in is the transaction to write in; nil means one of its own. An event whose
+	// UniqueKey holds, or stands earlier among the events, is answered for and not
+	// written; for a key that another transaction is writing, Insert waits.
 	Insert(ctx context.Context, in DB, events []NewEvent, announce Announce) ([]Inserted, error)
 
 	// InsertSQL is Insert within a transaction of database/sql.
@@ -65,6 +67,8 @@ type Inserted struct {
 	ID EventID
 	// Announced says that the caller has to publish a notification.
 	Announced bool
+	// Repeat says that no row was written: ID is the event that has the key.
+	Repeat bool
 }
 
 // QueueConfig configures a Queue. The zero value is ready to use.
@@ -113,6 +117,7 @@ func (c QueueConfig) Validate() error {
 type Queue struct {
 	store     EmitStore
 	limits    Limits
+	inserts   *groupCommit
 	publisher *publisher
 }
 
@@ -125,7 +130,7 @@ func New(store EmitStore, notifier Publisher, config QueueConfig) (*Queue, error
 		return nil, fmt.Errorf("eventqueue.New: %w", err)
 	}
 	config = config.withDefaults()
-	return &Queue{
+	q := &Queue{
 		store:  store,
 		limits: config.Limits,
 		publisher: &publisher{
@@ -135,19 +140,39 @@ func New(store EmitStore, notifier Publisher, config QueueConfig) (*Queue, error
 			rest:     config.PublishRest,
 			log:      config.Logger,
 		},
-	}, nil
+	}
+	q.inserts = &groupCommit{insert: q.insert, notify: q.notifyLater, came: make(chan struct{}, 1)}
+	return q, nil
+}
+
+func (q *Queue) insert(ctx context.Context, events []NewEvent) ([]Inserted, error) {
+	return q.store.Insert(ctx, nil, events, q.announce())
+}
+
+// notifyLater publishes for an emitter who has left.
+func (q *Queue) notifyLater(parent string, events []NewEvent, inserted []Inserted) {
+	nobody, leave := context.WithCancel(context.Background())
+	leave() // publish waits for nothing then, and publishes all the same
+	q.publisher.publish(nobody, announced(parent, events, inserted))
 }
 
 // Close waits until every notification that is being published is out or owed,
-// or until ctx ends. Call it after the last emit, before the program exits;
-// what it would have waited for is not lost without it, only later.
-func (q *Queue) Close(ctx context.Context) error { return q.publisher.wait(ctx) }
+// and until nothing is being inserted for emits that were given up, or until ctx
+// ends. Call it after the last emit, before the program exits; what it would have
+// waited for is not lost without it, only later.
+func (q *Queue) Close(ctx context.Context) error {
+	if err := q.inserts.wait(ctx); err != nil {
+		return err
+	}
+	return q.publisher.wait(ctx)
+}
 
 // Emit accepts one event: when it returns without an error the event is
 // committed and will run (I1), whatever happens to its notification. It blocks
-// for one round trip to the database and then at most PublishTimeout for the
-// notification. When ctx ends during the insert, the event may be committed or
-// not. An *InvalidError says what is wrong with the event; nothing is written.
+// for one round trip to the database, for two when many emit at once and share
+// inserts, and then at most PublishTimeout for the notification. When ctx ends
+// during the insert, the event may be committed or not. An *InvalidError says
+// what is wrong with the event; nothing is written.
 func (q *Queue) Emit(ctx context.Context, event NewEvent) (EventID, error) {
 	ids, err := q.EmitMany(ctx, []NewEvent{event})
 	if err != nil {
@@ -160,19 +185,24 @@ func (q *Queue) Emit(ctx context.Context, event NewEvent) (EventID, error) {
 // ids in the order given and sends at most one statement per 1,000 events, all
 // of them in one round trip.
 func (q *Queue) EmitMany(ctx context.Context, events []NewEvent) ([]EventID, error) {
+	inserted, err := q.emitMany(ctx, events)
+	return eventIDs(inserted), err
+}
+
+func (q *Queue) emitMany(ctx context.Context, events []NewEvent) ([]Inserted, error) {
 	if err := q.limits.CheckEvents(events, time.Now()); err != nil {
 		return nil, err
 	}
 	if len(events) == 0 {
 		return nil, nil
 	}
-	inserted, err := q.store.Insert(ctx, nil, events, q.announce())
+	inserted, err := q.inserts.emit(ctx, events)
 	if err != nil {
 		return nil, fmt.Errorf("emit %d events: %w", len(events), err)
 	}
-	q.publisher.publish(ctx, announced(ctx, events, inserted))
+	q.publisher.publish(ctx, announced(traceparent(ctx), events, inserted))
 	q.publisher.probe(ctx, Notification{Event: inserted[0].ID, Canvas: events[0].Canvas})
-	return eventIDs(inserted), nil
+	return inserted, nil
 }
 
 // Tx is a unit of work: a transaction of the library's, in which the caller
@@ -187,6 +217,11 @@ type Tx struct {
 // Emit writes events in the transaction and returns their ids in the order
 // given. They exist, and are notified, once the transaction has committed.
 func (tx *Tx) Emit(ctx context.Context, events ...NewEvent) ([]EventID, error) {
+	inserted, err := tx.emit(ctx, events)
+	return eventIDs(inserted), err
+}
+
+func (tx *Tx) emit(ctx context.Context, events []NewEvent) ([]Inserted, error) {
 	q := tx.queue
 	if err := q.limits.CheckEvents(events, time.Now()); err != nil {
 		return nil, err
@@ -198,9 +233,9 @@ func (tx *Tx) Emit(ctx context.Context, events ...NewEvent) ([]EventID, error) {
 	if err != nil {
 		return nil, fmt.Errorf("emit %d events in a transaction: %w", len(events), err)
 	}
-	tx.announced = append(tx.announced, announced(ctx, events, inserted)...)
+	tx.announced = append(tx.announced, announced(traceparent(ctx), events, inserted)...)
 	tx.first = &Notification{Event: inserted[0].ID, Canvas: events[0].Canvas}
-	return eventIDs(inserted), nil
+	return inserted, nil
 }
 
 // InTx runs f in a transaction. When f returns nil the transaction commits and
@@ -226,6 +261,10 @@ func (q *Queue) InTx(ctx context.Context, f func(ctx context.Context, tx *Tx) er
 type Pending struct {
 	// IDs are in the order of the emit.
 	IDs []EventID
+
+	// New tells of each whether it was inserted; false is the event that had its
+	// UniqueKey already.
+	New []bool
 
 	queue *Queue
 }
@@ -273,6 +312,9 @@ func (q *Queue) emitOwed(events []NewEvent, kind string, insert func() ([]Insert
 		return nil, fmt.Errorf("emit %d events in the caller's %s transaction: %w", len(events), kind, err)
 	}
 	pending.IDs = eventIDs(inserted)
+	for _, row := range inserted {
+		pending.New = append(pending.New, !row.Repeat)
+	}
 	return pending, nil
 }
 
@@ -286,6 +328,9 @@ func (q *Queue) announce() Announce {
 }
 
 func eventIDs(inserted []Inserted) []EventID {
+	if len(inserted) == 0 {
+		return nil
+	}
 	ids := make([]EventID, len(inserted))
 	for i, row := range inserted {
 		ids[i] = row.ID
@@ -294,8 +339,7 @@ func eventIDs(inserted []Inserted) []EventID {
 }
 
 // announced makes the notifications that the caller of Insert has to publish.
-func announced(ctx context.Context, events []NewEvent, inserted []Inserted) []Notification {
-	parent := traceparent(ctx)
+func announced(parent string, events []NewEvent, inserted []Inserted) []Notification {
 	notifications := make([]Notification, 0, len(inserted))
 	for i, row := range inserted {
 		if row.Announced {

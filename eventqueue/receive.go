@@ -111,16 +111,25 @@ func (w *Worker) look(ctx, work context.Context, deliveries []Delivery) error {
 	}
 	// What was claimed is begun before anything is answered: an answer may have to
 	// wait for a broker that hangs, and only what has begun keeps its lock (I3).
-	for _, claimed := range []bool{true, false} {
-		for _, d := range deliveries {
-			f, ok := byID[d.Event]
-			if !ok {
-				f = &Found{Event: Event{ID: d.Event, Canvas: d.Canvas}}
-			}
-			if f.Facts.Claimed == claimed {
-				w.decide(work, d, f, asked)
-			}
+	var rest []pending
+	var limited []limitedEvent
+	for _, d := range deliveries {
+		f, ok := byID[d.Event]
+		if !ok {
+			f = &Found{Event: Event{ID: d.Event, Canvas: d.Canvas}}
 		}
+		switch {
+		case !f.Facts.Claimed:
+			rest = append(rest, pending{d, f})
+		case w.asksLimit(f):
+			limited = append(limited, limitedEvent{d, f})
+		default:
+			w.decide(work, d, f, asked)
+		}
+	}
+	w.beginLimited(claimCtx, work, limited, asked)
+	for _, p := range w.takeTurns(claimCtx, work, rest) {
+		w.decide(work, p.delivery, p.found, asked)
 	}
 	return nil
 }
@@ -193,7 +202,7 @@ func (w *Worker) tell(out Outcome) {
 	switch {
 	case out.Label == machine.HandlerUnknown && w.unknown.sayNow(out.Handler):
 		level, message = zap.WarnLevel, "this worker has no handler for the event; left for another worker"
-	case out.Attempt != 0:
+	case out.Attempt != 0 && out.Label != machine.OverLimit: // which is none
 		level, message = zap.InfoLevel, "event run ended"
 	}
 	entry := w.log.Check(level, message)

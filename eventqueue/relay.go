@@ -11,7 +11,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// RelayStore is what the relay needs of the database; pgstore.Store is one.
+// RelayStore is what the relay needs of the database; pgstore.Store is one. One that
+// is a UniqueStore as well has its keys looked after.
 type RelayStore interface {
 	OwedStore
 
@@ -166,6 +167,7 @@ func (r *Relay) Run(ctx context.Context) error {
 
 	wait := newFailureWait(r.config.Jitter)
 	var sweepAt time.Time // the zero time: at once
+	forgetAt := time.Now().Add(r.config.Jitter(forgetEvery))
 	for ctx.Err() == nil {
 		sweep := !time.Now().Before(sweepAt)
 		done, err := r.pass(ctx, sweep)
@@ -182,6 +184,10 @@ func (r *Relay) Run(ctx context.Context) error {
 		wait.reset()
 		if sweep {
 			sweepAt = time.Now().Add(r.config.Interval*9/10 + r.config.Jitter(r.config.Interval/5+1))
+		}
+		if sweep && !time.Now().Before(forgetAt) {
+			r.forget(ctx)
+			forgetAt = time.Now().Add(forgetEvery)
 		}
 		if !done.More {
 			idle(ctx, sweepAt, woken)

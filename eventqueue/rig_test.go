@@ -36,7 +36,11 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	pool := testenv.Pool(t)
+	return newRigOn(t, testenv.Pool(t))
+}
+
+func newRigOn(t *testing.T, pool *pgxpool.Pool) *rig {
+	t.Helper()
 	r := &rig{
 		t:        t,
 		pool:     pool,

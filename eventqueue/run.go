@@ -19,6 +19,8 @@ type Run struct {
 	Attempt int32
 
 	worker *Worker
+	unique bool // see Found.Unique
+	inLine bool // see Found.InLine
 	// completed: the end is committed. completing: it was written in a
 	// transaction of the handler's, which may have committed. Both are read by
 	// the finisher and the heartbeat while an abandoned handler may still run.
@@ -37,6 +39,9 @@ type Run struct {
 //
 // f must not keep tx. CompleteTx is for the handler's goroutine only.
 func (r *Run) CompleteTx(ctx context.Context, f func(ctx context.Context, tx *Tx) error) error {
+	if r.worker == nil {
+		return errNotItsEnd
+	}
 	err := r.worker.queue.InTx(ctx, func(ctx context.Context, tx *Tx) error {
 		if err := f(ctx, tx); err != nil {
 			return err
@@ -55,6 +60,9 @@ func (r *Run) CompleteTx(ctx context.Context, f func(ctx context.Context, tx *Tx
 // error. It must be the last statement before the commit: the row of the event
 // stays locked until then.
 func (r *Run) CompleteIn(ctx context.Context, tx DB) error {
+	if r.worker == nil {
+		return errNotItsEnd
+	}
 	if err := r.complete(ctx, tx); err != nil {
 		return err
 	}
@@ -62,11 +70,15 @@ func (r *Run) CompleteIn(ctx context.Context, tx DB) error {
 	return nil
 }
 
+// errNotItsEnd is the error of completing a run that no worker has begun, as that
+// of a synchronous handler of a typed event, or of an action of a grid.
+var errNotItsEnd = errors.New("this run does not end its event: a synchronous handler, or an action of a grid, cannot complete the event that it is a part of")
+
 // busyWait is how long complete waits when a heartbeat is writing the row.
 const busyWait = 5 * time.Millisecond
 
 func (r *Run) complete(ctx context.Context, db DB) error {
-	ends := []End{{Claim: r.claim(), Label: machine.ExecutesToCompletion}}
+	ends := []End{{Claim: r.claim(), Label: machine.ExecutesToCompletion, Unique: r.unique, InLine: r.inLine}}
 	for {
 		written, err := r.worker.store.Finish(ctx, db, ends, r.worker.config.KeepHistory)
 		switch {

@@ -2,7 +2,6 @@ package eventqueue
 
 import (
 	"bytes"
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -10,18 +9,20 @@ import (
 
 // execution is a run in this worker, from claim to the writing of its end.
 type execution struct {
-	run      *Run
-	delivery Delivery
-	policy   Policy
-	handler  Handler
-	cancel   context.CancelCauseFunc
-	began    time.Time
-	deadline time.Time // of the handler
+	run       Run
+	delivery  Delivery
+	policy    Policy
+	handler   Handler
+	takenOver bool // from one whose lock had expired
+	ctx       runContext
+	began     time.Time
 
 	// Owned by runs.mu:
-	renewed time.Time // when the claim or its last renewal was asked for
-	leased  time.Time // when the delivery was pulled or its lease extended
-	ended   bool      // its end has been handed to the finisher
+	prev, next *execution // its neighbours among the runs
+	renewed    time.Time  // when the claim or its last renewal was asked for
+	leased     time.Time  // when the delivery was pulled or its lease extended
+	ended      bool       // its end has been handed to the finisher
+	place      Place      // of its row, until somebody may have written it
 	// superseded says that this worker has claimed the event once more, so that
 	// the lock had expired.
 	superseded bool
@@ -31,15 +32,18 @@ type execution struct {
 // and the stop.
 type runs struct {
 	mu     sync.Mutex
-	all    map[*execution]struct{}
+	first  *execution             // of a list of all, in no order
+	count  int                    // of that list
 	latest map[EventID]*execution // of each event
 	live   int                    // those that have not ended
+	// stopped is why no run may go on, when the worker stops.
+	stopped error
 	// begun counts those that were added since full was asked.
 	begun int
 }
 
 func newRuns() runs {
-	return runs{all: map[*execution]struct{}{}, latest: map[EventID]*execution{}}
+	return runs{latest: map[EventID]*execution{}}
 }
 
 // add takes in a new execution. An older one of the same event has lost its
@@ -54,12 +58,56 @@ func (r *runs) add(x *execution) {
 	}
 	if older != nil {
 		older.superseded = true
-		older.cancel(ErrLockLost)
+		older.ctx.end(ErrLockLost)
 	}
 	r.latest[x.run.ID] = newer
-	r.all[x] = struct{}{}
+	r.link(x)
 	r.live++
 	r.begun++
+	if r.stopped != nil {
+		x.ctx.end(r.stopped)
+	}
+}
+
+func (r *runs) link(x *execution) {
+	x.next = r.first
+	if r.first != nil {
+		r.first.prev = x
+	}
+	r.first = x
+	r.count++
+}
+
+func (r *runs) unlink(x *execution) {
+	if x.prev == nil {
+		r.first = x.next
+	} else {
+		x.prev.next = x.next
+	}
+	if x.next != nil {
+		x.next.prev = x.prev
+	}
+	x.prev, x.next = nil, nil
+	r.count--
+}
+
+// all are the executions. The lock is held.
+func (r *runs) all(yield func(*execution) bool) {
+	for x := r.first; x != nil; x = x.next {
+		if !yield(x) {
+			return
+		}
+	}
+}
+
+// stop ends the contexts of all runs, and of those that may still begin.
+func (r *runs) stop(cause error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = cause
+	for x := range r.all {
+		x.ctx.end(cause)
+	}
 }
 
 // end marks an execution as ended and hands its end over, unless it was
@@ -89,24 +137,30 @@ func (r *runs) abandon(hand func(x *execution)) {
 	}
 }
 
-// remove forgets an execution whose end has been written, or given up.
-func (r *runs) remove(x *execution) {
+// remove forgets executions whose ends have been written, or given up.
+func (r *runs) remove(ended []closing) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.all, x)
-	if r.latest[x.run.ID] == x {
-		delete(r.latest, x.run.ID)
+	for i := range ended {
+		x := ended[i].execution
+		r.unlink(x)
+		if r.latest[x.run.ID] == x {
+			delete(r.latest, x.run.ID)
+		}
 	}
 }
 
-// current parts the ends whose claims may hold from those that are superseded.
-func (r *runs) current(batch []finished) (current, lost []finished) {
+// current parts the ends whose claims may hold from those that are superseded. It
+// gives them the places of their rows, for one try.
+func (r *runs) current(batch []*finished) (current, lost []*finished) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	current = batch[:0]
 	for _, f := range batch {
 		if f.superseded {
 			lost = append(lost, f)
 		} else {
+			f.end.Place, f.place = f.place, 0
 			current = append(current, f)
 		}
 	}
@@ -122,7 +176,7 @@ func (r *runs) held(now time.Time, pick func(x *execution) bool) []*execution {
 	defer r.mu.Unlock()
 	var picked []*execution
 	for x := range r.all {
-		if (x.ended || now.Before(x.deadline)) && !x.run.completed.Load() && !x.superseded && pick(x) {
+		if (x.ended || now.Before(x.ctx.deadline)) && !x.run.completed.Load() && !x.superseded && pick(x) {
 			picked = append(picked, x)
 		}
 	}
@@ -144,13 +198,13 @@ func (r *runs) expire(now time.Time, lockTimeout time.Duration) {
 	defer r.mu.Unlock()
 	for x := range r.all {
 		if now.Sub(x.renewed) >= lockTimeout {
-			x.cancel(ErrLockLost)
+			x.ctx.end(ErrLockLost)
 		}
 	}
 }
 
-// count is the number of executions that have not ended.
-func (r *runs) count() int {
+// unended is the number of executions that have not ended.
+func (r *runs) unended() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.live
@@ -161,7 +215,7 @@ func (r *runs) count() int {
 func (r *runs) full(enough int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	busy := max(len(r.all), r.begun) >= enough
+	busy := max(r.count, r.begun) >= enough
 	r.begun = 0
 	return busy
 }
@@ -176,7 +230,7 @@ func (r *runs) aboveMean() (above []CanvasID) {
 		count[x.run.Canvas]++
 	}
 	for canvas, n := range count {
-		if n*len(count) >= len(r.all) {
+		if n*len(count) >= r.count {
 			above = append(above, canvas)
 		}
 	}

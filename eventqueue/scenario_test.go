@@ -78,7 +78,7 @@ func path(out eventqueue.Outcome) []string {
 		return append(look[:3], "DelayCheck|DelayNotYet")
 	case machine.IsLocked:
 		return append(look, "LockCheck|IsLocked")
-	case machine.LockClaimFailed, machine.HandlerUnknown:
+	case machine.LockClaimFailed, machine.HandlerUnknown, machine.NotItsTurn:
 		return append(look, "LockClaim|"+string(out.Label))
 	case machine.Claimed:
 		lock := "LockCheck|LockNone"
@@ -107,8 +107,9 @@ func path(out eventqueue.Outcome) []string {
 // scenario is the state of one script.
 type scenario struct {
 	*rig
-	rules *eventqueue.Rules
-	stop  func()
+	rules  *eventqueue.Rules
+	limits *eventqueue.RateLimits
+	stop   func()
 	// writer is the transaction of "writing".
 	writer pgx.Tx
 
@@ -125,6 +126,9 @@ func newScenario(t *testing.T) *scenario {
 		plans: map[string][]string{}, let: map[string]chan struct{}{}, shown: map[string]int{}}
 	var err error
 	if s.rules, err = eventqueue.NewRules(s.store, s.queue); err != nil {
+		t.Fatal(err)
+	}
+	if s.limits, err = eventqueue.NewRateLimits(s.store, s.queue); err != nil {
 		t.Fatal(err)
 	}
 	s.handle(s.run, quick())
@@ -208,6 +212,12 @@ func (s *scenario) command(t *testing.T, d *datadriven.TestData) string {
 	case "unpause", "unblock":
 		removed, notified, err := s.rules.Lift(ctx, eventqueue.RuleType(strings.TrimPrefix(d.Cmd, "un")), scope)
 		return fmt.Sprintf("removed=%t notified=%d err=%v\n", removed, notified, err)
+	case "limit":
+		_, err := s.limits.Set(ctx, eventqueue.RateLimit{Scope: scope, PerDay: 1})
+		return fmt.Sprintf("err=%v\n", err)
+	case "unlimit":
+		removed, notified, err := s.limits.Remove(ctx, scope)
+		return fmt.Sprintf("removed=%t notified=%d err=%v\n", removed, notified, err)
 	case "writing":
 		var err error
 		if s.writer, err = s.pool.Begin(ctx); err != nil {
@@ -249,6 +259,9 @@ func (s *scenario) emitCommand(t *testing.T, d *datadriven.TestData) string {
 	}
 	if d.HasArg("unknown") {
 		event.Name = "nobody"
+	}
+	if d.HasArg("key") {
+		d.ScanArgs(t, "key", &event.OrderingKey)
 	}
 	if d.HasArg("delay") {
 		var delay string

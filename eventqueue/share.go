@@ -101,7 +101,7 @@ func (w *Worker) shareOnce(ctx, work context.Context, place Scope) (looked, erro
 		w.spare.give(n)
 		return looked{next: place}, err
 	}
-	chosen := w.takeTurns(events, n)
+	chosen := w.pickEvenly(events, n)
 	w.spare.give(n - len(chosen))
 	if len(chosen) > 0 {
 		if err := w.look(ctx, work, chosen); err != nil {
@@ -118,9 +118,9 @@ func (w *Worker) runnable(ctx context.Context, place Scope, except []CanvasID) (
 	return w.store.Runnable(ctx, place, except, w.config.LockTimeout)
 }
 
-// takeTurns takes at most n events that this worker has handlers for, one of
+// pickEvenly takes at most n events that this worker has handlers for, one of
 // each canvas in turn.
-func (w *Worker) takeTurns(events []Event, n int) []Delivery {
+func (w *Worker) pickEvenly(events []Event, n int) []Delivery {
 	byCanvas := map[CanvasID][]Delivery{}
 	for _, e := range events {
 		if _, known := w.handlers.find(&e); known {
@@ -152,20 +152,23 @@ func unrung(e *Event) Delivery {
 // rung tells whether a notifier made the delivery.
 func (d *Delivery) rung() bool { return d.AckID != "" }
 
+// slotsOf are the slots of which a delivery has one.
+func (w *Worker) slotsOf(d *Delivery) *slots {
+	if d.rung() {
+		return w.slots
+	}
+	return w.spare
+}
+
 // letGo answers a delivery and frees its slot.
 func (w *Worker) letGo(d Delivery, a answer) {
 	if !d.rung() {
+		if d.unheard && a.requeue {
+			w.answers <- a
+		}
 		w.spare.give(1)
 		return
 	}
 	w.answers <- a
 	w.slots.give(1)
-}
-
-// ringAgain has a notification published for an event that has been run without
-// one and is to be run again: its own may be gone.
-func (w *Worker) ringAgain(d Delivery, a answer) {
-	if !d.rung() && a.requeue {
-		w.answers <- a
-	}
 }

@@ -13,6 +13,7 @@ const slotsLinger = 50 * time.Millisecond
 
 // slots counts how many more events may be in hand.
 type slots struct {
+	bound  *allowance    // of a bounded worker; nil when it may take any number
 	enough int           // worth a statement
 	turn   chan struct{} // held by the one whose turn it is to take
 
@@ -25,9 +26,21 @@ func newSlots(n int) *slots {
 	return &slots{enough: max(n/4, 1), turn: make(chan struct{}, 1), free: n}
 }
 
-// take waits until slots are free and takes as many as are, up to most. Those
-// who wait are served in the order in which they came.
+// take waits until slots are free and takes as many as are, up to most, and of a
+// bounded worker as many as it may still use. Those who wait are served in the
+// order in which they came.
 func (s *slots) take(ctx context.Context, most int) (int, error) {
+	n, err := s.takeFree(ctx, most)
+	if err != nil || s.bound == nil {
+		return n, err
+	}
+	// Last: who waits for it here keeps slots from nobody who could use them.
+	allowed, err := s.bound.take(ctx, n)
+	s.put(n - allowed)
+	return allowed, err
+}
+
+func (s *slots) takeFree(ctx context.Context, most int) (int, error) {
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
@@ -72,8 +85,36 @@ func (s *slots) takeNow(most, enough int) (int, <-chan struct{}) {
 	return 0, s.freed
 }
 
-// give returns slots.
+// takeSpare takes what is free, up to most, but for some that it leaves, and waits
+// for nothing. Of a bounded worker it takes none.
+func (s *slots) takeSpare(most, leave int) int {
+	if s.bound != nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := max(min(s.free-leave, most), 0)
+	s.free -= n
+	return n
+}
+
+// give returns slots that were not used for an event.
 func (s *slots) give(n int) {
+	s.put(n)
+	if s.bound != nil {
+		s.bound.giveBack(n)
+	}
+}
+
+// ended returns the slots of events that were claimed and have ended.
+func (s *slots) ended(n int) {
+	s.put(n)
+	if s.bound != nil {
+		s.bound.use(n)
+	}
+}
+
+func (s *slots) put(n int) {
 	if n == 0 {
 		return
 	}

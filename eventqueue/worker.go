@@ -46,6 +46,17 @@ type WorkerConfig struct {
 	// Default (0): 5 s; at most 1 minute.
 	UnknownDelay time.Duration
 
+	// MaxEvents bounds how many events this worker claims: when so many have
+	// ended, Run stops and returns. A claim counts, so an event that is run again
+	// counts again; one whose answer was lost does not, as nothing runs then, and
+	// neither does one that a rate limit puts off.
+	// Default (0): no bound.
+	MaxEvents int
+
+	// TTL is how long the worker runs before it stops as when Run's context ends.
+	// Default (0): no bound.
+	TTL time.Duration
+
 	// KeepHistory keeps completed events in event_log. Failed ones are kept
 	// always.
 	KeepHistory bool
@@ -108,6 +119,10 @@ func (c WorkerConfig) Validate() error {
 		return fmt.Errorf("Heartbeat is %s: it must be positive and at most half of LockTimeout (%s)", c.Heartbeat, c.LockTimeout)
 	case c.Lease < time.Second || c.Lease > MaxRequeue:
 		return fmt.Errorf("Lease is %s: it must be from 1s to %s", c.Lease, MaxRequeue)
+	case c.MaxEvents < 0:
+		return fmt.Errorf("MaxEvents is %d: it must not be negative; 0 means no bound", c.MaxEvents)
+	case c.TTL < 0:
+		return fmt.Errorf("TTL is %s: it must not be negative; 0 means no bound", c.TTL)
 	case c.UnknownDelay < 0 || c.UnknownDelay > time.Minute:
 		return fmt.Errorf("UnknownDelay is %s: it must be from 0 to 1m", c.UnknownDelay)
 	default:
@@ -154,14 +169,19 @@ type Worker struct {
 
 	started atomic.Bool
 	slots   *slots // for what was notified
-	spare   *slots // for what share finds; the same when there are few
+	spare   *slots // for what share finds and handOver runs; the same when there are few
+	// keepSpare of these are for share alone.
+	keepSpare int
 	// pulledAll says that a pull brought as many notifications as were asked for.
 	pulledAll atomic.Bool
 	runs      runs
 	unknown   unknown
+	rates     rates
 	// running counts the goroutines of handlers.
 	running sync.WaitGroup
-	ends    chan finished
+	ends    *mailbox[*finished]
+	// turns are events whose turn in a line it has become, for handOver.
+	turns   *mailbox[Event]
 	answers chan answer
 }
 
@@ -184,12 +204,14 @@ func NewWorker(queue *Queue, store ClaimStore, receiver Receiver, handlers *Hand
 		handlers: handlers, known: handlers.known(), config: config, log: config.Logger,
 		slots:   newSlots(config.Concurrency - spare),
 		runs:    newRuns(),
-		ends:    make(chan finished, config.Concurrency),
+		rates:   newRates(config.ClaimBatch),
+		ends:    newMailbox[*finished](),
+		turns:   newMailbox[Event](),
 		answers: make(chan answer, 2*config.Concurrency),
 	}
 	w.spare = w.slots
 	if spare > 0 {
-		w.spare = newSlots(spare)
+		w.spare, w.keepSpare = newSlots(spare), (spare+1)/2
 	}
 	return w, nil
 }
@@ -207,34 +229,43 @@ const (
 	lastAnswersTake = time.Second / 2
 )
 
-// Run works until ctx ends, then stops: it pulls no more, lets running handlers
-// finish within GracePeriod, cancels those that have not (context.Cause is
-// ErrStopping) and gives their events back unharmed: lock released, no attempt
-// used, notification requeued at once. It returns nil after that, and an error
-// only when it was called before.
+// Run works until ctx ends, or MaxEvents or TTL is reached, then stops: it pulls
+// no more, lets running handlers finish within GracePeriod, cancels those that
+// have not (context.Cause is ErrStopping) and gives their events back unharmed:
+// lock released, no attempt used, notification requeued at once. It returns nil
+// after that, and an error only when it was called before.
 //
-// A handler that ignores its context is left running, but its event is given
-// back; whatever it writes with its claim afterwards is refused.
+// At MaxEvents there is nothing to give back: the worker has pulled no more
+// notifications than it could use, and waits for the handlers as long as their
+// own timeouts let them run. One that ignores its timeout keeps it from ending;
+// TTL bounds that too.
+//
+// A handler that ignores its context is left running when the worker stops, but
+// its event is given back; whatever it writes with its claim afterwards is
+// refused.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.started.Swap(true) {
 		return errors.New("eventqueue.Worker: Run was called twice")
 	}
-	// ctx stops the pulling, work stops the handlers, write stops what is written
+	ctx, stopBounds := w.bounded(ctx)
+	defer stopBounds()
+	// ctx stops the pulling, runs.stop the handlers, write stops what is written
 	// about them, tell what the notifier is told.
 	base := context.WithoutCancel(ctx)
-	work, stopWork := context.WithCancelCause(base)
-	defer stopWork(ErrStopping)
+	defer w.runs.stop(ErrStopping)
 	write, stopWrite := context.WithCancel(base)
 	defer stopWrite()
 	tell, stopTelling := context.WithCancel(base)
 	defer stopTelling()
 
-	var receivers, finisher, answerer, heart sync.WaitGroup
+	var receivers, finisher, counter, answerer, heart sync.WaitGroup
 	for range pullsInFlight {
-		receivers.Go(func() { w.receive(ctx, work) })
+		receivers.Go(func() { w.receive(ctx, base) })
 	}
-	receivers.Go(func() { w.share(ctx, work) })
+	receivers.Go(func() { w.share(ctx, base) })
+	receivers.Go(func() { w.handOver(ctx, base) })
 	finisher.Go(func() { w.finish(write) })
+	counter.Go(func() { w.reportRates(write) })
 	answerer.Go(func() { w.answer(tell) })
 	beat, stopBeat := context.WithCancel(base)
 	defer stopBeat()
@@ -245,7 +276,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	grace, endGrace := context.WithDeadline(base, end)
 	defer endGrace()
 	receivers.Wait()
-	w.stopRuns(grace, stopWork)
+	w.rates.close()
+	w.stopRuns(grace)
 	// Whatever hangs, the last writes and answers have their time and no more. It
 	// is counted from the end of the grace period, though all handlers may have
 	// ended before: a database that comes back within it is still told how.
@@ -254,19 +286,21 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	defer time.AfterFunc(time.Until(end.Add(lastWritesTake)), stopWrite).Stop()
 	defer time.AfterFunc(time.Until(end.Add(lastWritesTake+lastAnswersTake)), stopTelling).Stop()
-	close(w.ends)
+	w.ends.close()
 	finisher.Wait()
+	w.ringRest(tell)
 	close(w.answers)
 	answerer.Wait()
 	stopBeat()
 	heart.Wait()
+	counter.Wait()
 	return nil
 }
 
 // stopRuns waits for the running handlers, cancels them when grace ends, and
 // gives up those that do not return even then. After it, nothing more is sent to
 // w.ends.
-func (w *Worker) stopRuns(grace context.Context, stopWork context.CancelCauseFunc) {
+func (w *Worker) stopRuns(grace context.Context) {
 	idle := make(chan struct{})
 	go func() {
 		w.running.Wait()
@@ -275,7 +309,7 @@ func (w *Worker) stopRuns(grace context.Context, stopWork context.CancelCauseFun
 	select {
 	case <-idle:
 	case <-grace.Done():
-		stopWork(ErrStopping)
+		w.runs.stop(ErrStopping)
 		select {
 		case <-idle:
 		case <-time.After(abandonAfter):
@@ -284,6 +318,6 @@ func (w *Worker) stopRuns(grace context.Context, stopWork context.CancelCauseFun
 	w.runs.abandon(func(x *execution) {
 		w.log.Warn("a handler does not return though its context has ended; its event is given back",
 			zap.Stringer(logEvent, x.run.ID), zap.Stringer(logHandler, x.run.Handler()))
-		w.ends <- x.finished(machine.Released, ErrStopping)
+		w.ends.put(x.finished(machine.Released, ErrStopping))
 	})
 }

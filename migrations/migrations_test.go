@@ -32,8 +32,8 @@ func connect(t *testing.T, databaseURL string) *pgx.Conn {
 	return conn
 }
 
-// schema describes every column, index and constraint of the database, and the
-// labels of its enums, as text.
+// schema describes every column, index, constraint and function of the database,
+// and the labels of its enums, as text.
 func schema(t *testing.T, databaseURL string) []string {
 	t.Helper()
 	const selectSchema = `
@@ -44,6 +44,9 @@ SELECT concat_ws(' ', 'index', indexdef) FROM pg_indexes WHERE schemaname = 'pub
 UNION ALL
 SELECT concat_ws(' ', 'constraint', conrelid::regclass, conname, pg_get_constraintdef(oid))
   FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+UNION ALL
+SELECT concat_ws(' ', 'function', oid::regprocedure, proconfig, md5(pg_get_functiondef(oid)))
+  FROM pg_proc WHERE pronamespace = 'public'::regnamespace
 UNION ALL
 SELECT concat_ws(' ', 'enum', enumtypid::regtype, enumlabel) FROM pg_enum
 UNION ALL

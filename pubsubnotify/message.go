@@ -38,14 +38,51 @@ func encode(notifications []eventqueue.Notification) ([]*pubsubpb.PubsubMessage,
 	return messages, nil
 }
 
+// The parts of what encodeData makes.
+const (
+	beforeID     = `{"id": `
+	beforeCanvas = `, "canvas_id": "`
+	afterCanvas  = `"}`
+)
+
 func encodeData(n eventqueue.Notification) []byte {
 	data := make([]byte, 0, 88)
-	data = append(data, `{"id": `...)
+	data = append(data, beforeID...)
 	data = strconv.AppendInt(data, int64(n.Event), 10)
-	data = append(data, `, "canvas_id": "`...)
+	data = append(data, beforeCanvas...)
 	data = append(data, n.Canvas.String()...)
-	return append(data, `"}`...)
+	return append(data, afterCanvas...)
 }
+
+// decodeOwn reads what encodeData makes, and nothing else: most messages are this
+// project's own, and reading JSON of any form takes ten times as long.
+func decodeOwn(data []byte) (n eventqueue.Notification, ok bool) {
+	rest, ok := bytes.CutPrefix(data, []byte(beforeID))
+	if !ok {
+		return n, false
+	}
+	id, rest, ok := bytes.Cut(rest, []byte(beforeCanvas))
+	if !ok || len(id) == 0 || len(id) > maxOwnDigits || id[0] == '0' {
+		return n, false
+	}
+	for _, digit := range id {
+		if digit < '0' || digit > '9' {
+			return n, false
+		}
+		n.Event = n.Event*10 + eventqueue.EventID(digit-'0')
+	}
+	canvas, ok := bytes.CutSuffix(rest, []byte(afterCanvas))
+	if !ok {
+		return n, false
+	}
+	var err error
+	n.Canvas, err = eventqueue.ParseCanvasID(string(canvas))
+	return n, err == nil
+}
+
+// maxOwnDigits keeps an id from overflowing; larger ones are left to the JSON
+// reader.
+const maxOwnDigits = 18
 
 // decode reads a message that anybody may have published. Its error says why the
 // message is no notification.
@@ -61,6 +98,9 @@ func decode(message *pubsubpb.PubsubMessage) (eventqueue.Notification, error) {
 }
 
 func decodeData(data []byte) (eventqueue.Notification, error) {
+	if n, ok := decodeOwn(data); ok {
+		return n, nil
+	}
 	var none eventqueue.Notification
 	if len(data) > maxDataBytes {
 		return none, fmt.Errorf("it has %d bytes, and a notification at most %d", len(data), maxDataBytes)

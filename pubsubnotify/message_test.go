@@ -100,6 +100,63 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
+// TestOwnMessagesAreReadLikeOthers: the reader of this project's own form takes
+// nothing that the reader of JSON refuses, and reads nothing else in it. A space
+// in front leaves a message to the latter.
+func TestOwnMessagesAreReadLikeOthers(t *testing.T) {
+	t.Parallel()
+	message := func(id, canvas string) string { return `{"id": ` + id + `, "canvas_id": "` + canvas + `"}` }
+	upper, lower := "ABCDEF01-2345-6789-ABCD-EF0123456789", "abcdef01-2345-6789-abcd-ef0123456789"
+	for name, c := range map[string]struct {
+		data string
+		own  bool
+	}{
+		"canonical":             {message("123", canvasText), true},
+		"the smallest id":       {message("1", canvasText), true},
+		"18 digits":             {message("999999999999999999", canvasText), true},
+		"19 digits":             {message("1000000000000000000", canvasText), false},
+		"the largest id":        {message("9223372036854775807", canvasText), false},
+		"an id beyond bigint":   {message("9223372036854775808", canvasText), false},
+		"19 nines":              {message("9999999999999999999", canvasText), false},
+		"20 digits":             {message("18446744073709551617", canvasText), false}, // 1 if it overflows
+		"id 0":                  {message("0", canvasText), false},
+		"a leading zero":        {message("0123", canvasText), false},
+		"many leading zeros":    {message("000000000000000001", canvasText), false},
+		"a sign":                {message("+1", canvasText), false},
+		"a negative id":         {message("-1", canvasText), false},
+		"no digits":             {message("", canvasText), false},
+		"a hundred":             {message("1e2", canvasText), false},
+		"a space after the id":  {message("1 ", canvasText), false},
+		"a lower-case uuid":     {message("1", lower), true},
+		"an upper-case uuid":    {message("1", upper), true},
+		"a uuid in braces":      {message("1", "{"+canvasText+"}"), false},
+		"a uuid without dashes": {message("1", strings.ReplaceAll(canvasText, "-", "")), false},
+		"an escape in the uuid": {message("1", `\u0030`+canvasText[1:]), false},
+		"a short uuid":          {message("1", canvasText[1:]), false},
+		"no uuid":               {message("1", ""), false},
+		"another field":         {message("1", canvasText+`", "value": "`), false},
+		"a second id":           {message("1", canvasText+`", "id": 2, "canvas_id": "`+lower), false},
+		"trailing space":        {message("1", canvasText) + " ", false},
+		"a trailing byte":       {message("1", canvasText) + "}", false},
+		"a trailing zero byte":  {message("1", canvasText) + "\x00", false},
+		"twice":                 {message("1", canvasText) + message("1", canvasText), false},
+		"nothing":               {"", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			own, ok := decodeOwn([]byte(c.data))
+			if ok != c.own {
+				t.Errorf("decodeOwn(%q) = %+v, %v, want %v", c.data, own, ok, c.own)
+			}
+			got, err := decodeData([]byte(c.data))
+			want, wantErr := decodeData([]byte(" " + c.data))
+			if got != want || (err == nil) != (wantErr == nil) {
+				t.Errorf("decodeData(%q) = %+v, %v, and as other JSON %+v, %v", c.data, got, err, want, wantErr)
+			}
+		})
+	}
+}
+
 // FuzzDecode checks that no message makes decode panic, and that what it takes is
 // a notification that comes through encode and decode unchanged.
 func FuzzDecode(f *testing.F) {

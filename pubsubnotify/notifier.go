@@ -26,6 +26,7 @@ type Notifier struct {
 	undecodable  atomic.Int64
 	restoring    sync.Mutex // held by the one call that makes what has gone
 	pulls        sync.WaitGroup
+	turn         turn
 }
 
 // The interface that this package exists for.
@@ -61,6 +62,7 @@ func newNotifier(config Config, clients *clients) *Notifier {
 		clients:      clients,
 		topic:        config.topicPath(),
 		subscription: config.subscriptionPath(),
+		turn:         newTurn(config),
 	}
 }
 

@@ -52,7 +52,7 @@ func (n *Notifier) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, er
 	if max < 1 {
 		return nil, fmt.Errorf("pull at most %d notifications: ask for at least 1", max)
 	}
-	if err := ctx.Err(); err != nil {
+	if err := n.turn.take(ctx); err != nil {
 		return nil, err
 	}
 	answer := make(chan pulled, 1)
@@ -69,13 +69,14 @@ func (n *Notifier) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, er
 	}
 }
 
-// request waits for notifications; the server ends it by itself before
+// request waits for notifications, in its turn; the server ends it by itself before
 // pullTimeout. A service returns a page at a time (the emulator's are of 100
 // messages), so after a full page it is asked for what else is there.
 func (n *Notifier) request(ctx context.Context, max int) pulled {
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
 	messages, err := n.page(ctx, max, false)
+	n.turn.give()
 	for last := len(messages); err == nil && last >= fullPage && len(messages) < max; {
 		var more []*pubsubpb.ReceivedMessage
 		more, err = n.page(ctx, max-len(messages), true)

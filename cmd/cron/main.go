@@ -1,5 +1,5 @@
-// Command cron emits what cron definitions say and relays the notifications
-// that are owed. Run at least one; any number may run. It is configured by its
+// Command cron emits what cron definitions say, relays the notifications that
+// are owed, and deletes history that is old enough. Run at least one; any number may run. It is configured by its
 // environment; see docs/configuration.md.
 package main
 

@@ -19,9 +19,10 @@ func run(ctx context.Context, args []string, environment map[string]string, stdo
 	root := &cobra.Command{
 		Use:   "cron",
 		Short: "Emit what cron definitions say and publish the notifications that are owed",
-		Long: "cron emits one event for each slot of each cron definition (see eventctl cron), and relays the\n" +
-			"notifications that are owed. Run at least one; any number may run. It is configured by its\n" +
-			"environment (docs/configuration.md).",
+		Long: "cron emits one event for each slot of each cron definition (see eventctl cron), relays the\n" +
+			"notifications that are owed, and deletes history that is older than HISTORY_COMPLETED_FOR and\n" +
+			"HISTORY_FAILED_FOR. Run at least one; any number may run. It is configured by its environment\n" +
+			"(docs/configuration.md).",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return work(cmd.Context(), environment, stderr)
@@ -30,7 +31,7 @@ func run(ctx context.Context, args []string, environment map[string]string, stdo
 	return service.Execute(ctx, root, args, stdout, stderr)
 }
 
-// work runs the relay and the cron checker until ctx ends.
+// work runs the relay, the cron checker and the pruner until ctx ends.
 func work(ctx context.Context, environment map[string]string, logs io.Writer) (err error) {
 	config, log, err := service.Setup(environment, logs)
 	if err != nil {
@@ -61,12 +62,23 @@ func work(ctx context.Context, environment map[string]string, logs io.Writer) (e
 	if err != nil {
 		return err
 	}
+	pruner, err := eventqueue.NewPruner(resources.Store, eventqueue.PrunerConfig{
+		CompletedFor: config.HistoryCompletedFor,
+		FailedFor:    config.HistoryFailedFor,
+		Interval:     config.HistoryInterval,
+		PerSecond:    config.HistoryPerSecond,
+		Logger:       log,
+	})
+	if err != nil {
+		return err
+	}
 	return service.RunWithHealth(ctx, config.Port, resources.Ready, log, func(ctx context.Context) error {
 		log.Info("cron started", zap.Duration("relay_interval", config.RelayInterval))
 		defer log.Info("cron stopped")
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return relay.Run(ctx) })
 		group.Go(func() error { return checker.Run(ctx) })
+		group.Go(func() error { return pruner.Run(ctx) })
 		return group.Wait()
 	})
 }

@@ -78,6 +78,11 @@ func TestThePageExplainsStatesAndExitStatuses(t *testing.T) {
 			t.Errorf("the page does not explain the state %s", state)
 		}
 	}
+	for _, reason := range pgstore.StuckReasons() {
+		if !strings.Contains(page, "| "+string(reason)+" | ") {
+			t.Errorf("the page does not explain the reason %s", reason)
+		}
+	}
 	for _, status := range []string{"| 0 | done", "| 1 | failed", "| 2 | bad usage or bad input", "| 3 | not found"} {
 		if !strings.Contains(page, status) {
 			t.Errorf("the page lacks %q", status)

@@ -21,6 +21,9 @@ type emitFlags struct {
 	scope             *scopeFlags
 	modifier, value   string
 	delay, delayUntil string
+	uniqueKey         string
+	uniqueFor         time.Duration
+	orderingKey       string
 	file              string
 	silent            bool
 }
@@ -32,8 +35,9 @@ func (a *app) emitCommand() *cobra.Command {
 		Short: "Emit one event, or those of a file",
 		Long: "emit writes events and publishes their notifications. A file has one JSON object on each line:\n\n" +
 			`  {"canvas_id": …, "module": …, "name": …, "modifier": …, "value": …}` + "\n\n" +
-			"and may add \"delay\" (as in 90s) or \"delay_until\" (RFC 3339). All lines are checked before\n" +
-			"the first is written; then they go out 1,000 at a time. Values arrive byte for byte.",
+			"and may add \"delay\" (as in 90s) or \"delay_until\" (RFC 3339), \"unique_key\" with or without\n" +
+			"\"unique_for\" (as in 24h), and \"ordering_key\". All lines are checked before the first is written; then they go out\n" +
+			"1,000 at a time. Values arrive byte for byte.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("file") {
@@ -50,9 +54,12 @@ func (a *app) emitCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.value, "value", "", "`JSON`, @file to read it from, or - for standard input")
 	cmd.Flags().StringVar(&f.delay, "delay", "", "run it not before this `duration` has passed, as in 5m")
 	cmd.Flags().StringVar(&f.delayUntil, "delay-until", "", "run it not before this `time`, as in 2030-01-31T09:00:00Z")
+	cmd.Flags().StringVar(&f.uniqueKey, "unique-key", "", "emit nothing if an event with this `key` is queued on the canvas")
+	cmd.Flags().DurationVar(&f.uniqueFor, "unique-for", 0, "nor for this `duration` after its end, as in 24h")
+	cmd.Flags().StringVar(&f.orderingKey, "ordering-key", "", "run it after those of the canvas with the same `key`, one at a time")
 	cmd.Flags().StringVar(&f.file, "file", "", "emit the events of this `file`; - is standard input")
 	addSilent(cmd, &f.silent)
-	for _, name := range []string{"canvas", "module", "name", "modifier", "value", "delay", "delay-until"} {
+	for _, name := range []string{"canvas", "module", "name", "modifier", "value", "delay", "delay-until", "unique-key", "unique-for", "ordering-key"} {
 		cmd.MarkFlagsMutuallyExclusive("file", name)
 	}
 	cmd.MarkFlagsMutuallyExclusive("delay", "delay-until")
@@ -66,28 +73,46 @@ func addSilent(cmd *cobra.Command, silent *bool) {
 // emitted is the result of emit.
 type emitted struct {
 	Count   int                 `json:"emitted"`
+	Repeats int                 `json:"repeats,omitempty"` // events that were there already, not among Count
 	FirstID *eventqueue.EventID `json:"first_id"`
 	LastID  *eventqueue.EventID `json:"last_id"`
 }
 
-func (e *emitted) add(ids []eventqueue.EventID) {
-	if e.FirstID == nil {
-		e.FirstID = &ids[0]
+// add counts a batch. The ids are those of new events; when there are none, of the
+// one that was there.
+func (e *emitted) add(events []eventqueue.Emitted) {
+	for i := range events {
+		if !events[i].New {
+			e.Repeats++
+			continue
+		}
+		if e.Count++; e.Count == 1 {
+			e.FirstID = &events[i].ID
+		}
+		e.LastID = &events[i].ID
 	}
-	e.Count += len(ids)
-	e.LastID = &ids[len(ids)-1]
+	if e.Count == 0 && len(events) == 1 {
+		e.FirstID, e.LastID = &events[0].ID, &events[0].ID
+	}
 }
 
 func (a *app) reportEmitted(e emitted) error {
 	return a.write(e, func(w io.Writer) {
-		switch e.Count {
-		case 0:
-			_, _ = fmt.Fprintln(w, "emitted 0 events")
-		case 1:
-			_, _ = fmt.Fprintf(w, "emitted 1 event: id %s\n", e.FirstID)
+		switch {
+		case e.Count == 0 && e.FirstID != nil:
+			_, _ = fmt.Fprintf(w, "emitted 0 events: its key is that of event %s\n", e.FirstID)
+			return
+		case e.Count == 0:
+			_, _ = fmt.Fprint(w, "emitted 0 events")
+		case e.Count == 1:
+			_, _ = fmt.Fprintf(w, "emitted 1 event: id %s", e.FirstID)
 		default:
-			_, _ = fmt.Fprintf(w, "emitted %d events: ids %s to %s\n", e.Count, e.FirstID, e.LastID)
+			_, _ = fmt.Fprintf(w, "emitted %d events: ids %s to %s", e.Count, e.FirstID, e.LastID)
 		}
+		if e.Repeats > 0 {
+			_, _ = fmt.Fprintf(w, "; %s had a key of another", plural(e.Repeats, "event"))
+		}
+		_, _ = fmt.Fprintln(w)
 	})
 }
 
@@ -106,12 +131,12 @@ func (a *app) emitOne(ctx context.Context, cmd *cobra.Command, f *emitFlags) err
 		return badInput(err)
 	}
 	return a.withQueue(ctx, f.silent, func(bell *doorbell) error {
-		ids, err := bell.emit(ctx, []eventqueue.NewEvent{event})
+		events, err := bell.emit(ctx, []eventqueue.NewEvent{event})
 		if err != nil {
 			return failed(err)
 		}
 		var done emitted
-		done.add(ids)
+		done.add(events)
 		return a.reportEmitted(done)
 	})
 }
@@ -122,7 +147,14 @@ func (a *app) event(cmd *cobra.Command, f *emitFlags, config service.Config) (ev
 	if err != nil {
 		return event, err
 	}
-	event = eventqueue.NewEvent{Canvas: canvas, Module: f.scope.module, Name: f.scope.name, Modifier: f.modifier}
+	event = eventqueue.NewEvent{Canvas: canvas, Module: f.scope.module, Name: f.scope.name, Modifier: f.modifier,
+		UniqueKey: f.uniqueKey, UniqueFor: f.uniqueFor, OrderingKey: f.orderingKey}
+	if cmd.Flags().Changed("unique-key") && f.uniqueKey == "" {
+		return event, errors.New("--unique-key is empty: leave it out for an event that may be repeated")
+	}
+	if cmd.Flags().Changed("ordering-key") && f.orderingKey == "" {
+		return event, errors.New("--ordering-key is empty: leave it out for an event that is in no line")
+	}
 	if cmd.Flags().Changed("delay") {
 		if event.Delay, err = time.ParseDuration(f.delay); err != nil {
 			return event, fmt.Errorf("--delay %q is not a duration: write it like 30s, 10m or 1h30m", f.delay)

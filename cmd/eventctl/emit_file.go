@@ -89,7 +89,7 @@ type fileEmitter struct {
 // run returns an error that says how far it came.
 func (e *fileEmitter) run(ctx context.Context, limits eventqueue.Limits) error {
 	err := ndjson.Read(e.input, e.input.name, limits, func(line int, event eventqueue.NewEvent) error {
-		if e.done.Count+len(e.batch) == e.total {
+		if e.done.read()+len(e.batch) == e.total {
 			return errEnough
 		}
 		if len(e.batch) == 0 {
@@ -115,11 +115,14 @@ func (e *fileEmitter) run(ctx context.Context, limits eventqueue.Limits) error {
 	if err != nil {
 		return failed(err)
 	}
-	if e.done.Count < e.total {
+	if e.done.read() < e.total {
 		return failed(fmt.Errorf("%s has become shorter while it was read: %s", e.input.name, e.progressText()))
 	}
 	return nil
 }
+
+// read is how many events of the input have been dealt with.
+func (e *emitted) read() int { return e.Count + e.Repeats }
 
 // flush emits the batch. An interrupt is heeded between batches only, so that
 // what is reported as emitted is exactly what was.
@@ -130,35 +133,38 @@ func (e *fileEmitter) flush(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("interrupted: %s; go on with line %d of %s", e.progressText(), e.first, e.input.name)
 	}
-	ids, err := e.bell.emit(ctx, e.batch)
+	events, err := e.bell.emit(ctx, e.batch)
 	if err != nil {
 		return fmt.Errorf("%s; lines %d to %d of %s failed: %w", e.progressText(), e.first, e.last, e.input.name, err)
 	}
-	e.done.add(ids)
-	e.progress.add(len(ids))
+	e.done.add(events)
+	e.progress.add(len(events))
 	e.batch = e.batch[:0]
 	return nil
 }
 
 func (e *fileEmitter) progressText() string {
-	return fmt.Sprintf("emitted %d of %s", e.done.Count, plural(e.total, "event"))
+	return fmt.Sprintf("emitted %d of %s", e.done.read(), plural(e.total, "event"))
 }
 
 // emit emits events to the end, also when ctx ends meanwhile.
-func (b *doorbell) emit(ctx context.Context, events []eventqueue.NewEvent) (ids []eventqueue.EventID, err error) {
+func (b *doorbell) emit(ctx context.Context, events []eventqueue.NewEvent) (emitted []eventqueue.Emitted, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
 	defer cancel()
 	if !b.silent {
-		return b.queue.EmitMany(ctx, events)
+		return b.queue.EmitUnique(ctx, events...)
 	}
 	err = pgx.BeginFunc(ctx, b.store.Pool(), func(tx pgx.Tx) error {
 		pending, err := b.queue.EmitTx(ctx, tx, events...)
-		if err == nil {
-			ids = pending.IDs
+		if err != nil {
+			return err
 		}
-		return err
+		for i, id := range pending.IDs {
+			emitted = append(emitted, eventqueue.Emitted{ID: id, New: pending.New[i]})
+		}
+		return nil
 	})
-	return ids, err
+	return emitted, err
 }
 
 // input is a file that can be read twice.

@@ -145,3 +145,26 @@ func TestAnOutputThatFailsIsTold(t *testing.T) {
 		t.Errorf("exit status %d, stderr: %s", status, &stderr)
 	}
 }
+
+func TestEmitAKeyOnce(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	keyed := func(args ...string) []string { return emitArgs("1", append(args, "--no-notify")...) }
+	c.run(keyed("--unique-key", "invoice 7", "--unique-for", "24h")...).is(exitOK, "emitted 1 event: id 1\n", "")
+	c.run(keyed("--unique-key", "invoice 7")...).is(exitOK, "emitted 0 events: its key is that of event 1\n", "")
+	var doc emitted
+	c.run(keyed("--unique-key", "invoice 7", "--json")...).is(exitOK, "", "").into(&doc)
+	if doc.Count != 0 || doc.Repeats != 1 || *doc.FirstID != 1 {
+		t.Errorf("%+v", doc)
+	}
+	if got := one[string](c, `SELECT key || ' ' || unique_seconds FROM unique_keys JOIN events_v2 ON id = event_id`); got != "invoice 7 86400" {
+		t.Errorf("stored: %s", got)
+	}
+	c.run(keyed("--unique-key", "")...).is(exitBadInput, "", "--unique-key is empty")
+	c.run(keyed("--unique-for", "1h")...).is(exitBadInput, "", "unique_key")
+	file := c.file(`{"canvas_id": "ca170000-0000-0000-0000-000000000001", "module": "M", "name": "n", "modifier": "_", "value": 1, "unique_key": "k", "unique_for": "1h"}
+{"canvas_id": "ca170000-0000-0000-0000-000000000001", "module": "M", "name": "n", "modifier": "_", "value": 1, "unique_key": "k"}
+{"canvas_id": "ca170000-0000-0000-0000-000000000001", "module": "M", "name": "n", "modifier": "_", "value": 1}
+`)
+	c.run("emit", "--file", file, "--no-notify").is(exitOK, "emitted 2 events: ids 2 to 3; 1 event had a key of another\n", "")
+}

@@ -32,11 +32,12 @@ type eventDoc struct {
 	NotifiedAt *time.Time          `json:"notified_at"`
 	ValueBytes int                 `json:"value_bytes"`
 	Value      json.RawMessage     `json:"value,omitempty"`
+	Ordering   string              `json:"ordering_key,omitempty"`
 }
 
 func eventDocOf(e pgstore.QueuedEvent) eventDoc {
 	return eventDoc{e.ID, e.Canvas, e.Module, e.Name, e.Modifier, e.State, e.Retries, e.Attempts,
-		e.EnqueuedAt.UTC(), e.DelayUntil.UTC(), inUTC(e.LockedAt), inUTC(e.NotifiedAt), e.ValueBytes, jsonValue(e.Value)}
+		e.EnqueuedAt.UTC(), e.DelayUntil.UTC(), inUTC(e.LockedAt), inUTC(e.NotifiedAt), e.ValueBytes, jsonValue(e.Value), e.OrderingKey}
 }
 
 func inUTC(t *time.Time) *time.Time {
@@ -62,7 +63,8 @@ func (a *app) lsCommand() *cobra.Command {
 			"  running  a worker holds its lock\n" +
 			"  paused   held back by a pause rule\n" +
 			"  blocked  held back by a block rule, and perhaps by a pause as well\n" +
-			"  expired  the lock ran out: the next claim takes it over",
+			"  expired  the lock ran out: the next claim takes it over\n" +
+			"  behind   due and free, but others of its line are before it",
 		Args: cobra.NoArgs,
 	}
 	flags, page := addScope(cmd, false), addPage(cmd)

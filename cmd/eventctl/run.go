@@ -43,7 +43,7 @@ const exitStatuses = `Exit status:
   0  done
   1  failed: the database, Pub/Sub or an output did not work, or an interrupt
   2  bad usage or bad input: nothing was written
-  3  not found: an unknown event, rule or cron definition
+  3  not found: an unknown event, rule, limit or cron definition, or an event that is refused
 `
 
 func (a *app) command() *cobra.Command {
@@ -65,8 +65,9 @@ func (a *app) command() *cobra.Command {
 	root.PersistentFlags().StringVar(&a.databaseURL, "database-url", "", "Postgres to use instead of DATABASE_URL (other users of the machine can see it)")
 	root.AddCommand(
 		a.migrateCommand(), a.emitCommand(),
-		a.addRuleCommand(pauseWords()), a.liftRuleCommand(pauseWords()), a.addRuleCommand(blockWords()), a.liftRuleCommand(blockWords()), a.rulesCommand(),
-		a.lsCommand(), a.showCommand(), a.statsCommand(), a.cronCommand(), a.logCommand(), a.retryCommand(),
+		a.addRuleCommand(pauseWords()), a.liftRuleCommand(pauseWords()), a.addRuleCommand(blockWords()), a.liftRuleCommand(blockWords()), a.rulesCommand(), a.runningCommand(),
+		a.lsCommand(), a.showCommand(), a.statsCommand(), a.stuckCommand(), a.requeueCommand(),
+		a.limitCommand(), a.cronCommand(), a.logCommand(), a.retryCommand(), a.pruneCommand(),
 	)
 	return root
 }

@@ -42,7 +42,7 @@ func (a *app) showCommand() *cobra.Command {
 
 func (a *app) showQueued(shown pgstore.Shown, lockTimeout time.Duration) error {
 	e := *shown.Queued
-	reasons := whyState(e, shown.Rules, lockTimeout)
+	reasons := whyState(e, shown, lockTimeout)
 	doc := struct {
 		Event   eventDoc `json:"event"`
 		Reasons []string `json:"reasons"`
@@ -54,6 +54,9 @@ func (a *app) showQueued(shown pgstore.Shown, lockTimeout time.Duration) error {
 			[]string{"enqueued", at(e.EnqueuedAt)},
 			[]string{"due", at(e.DelayUntil)},
 			[]string{"retries", fmt.Sprintf("%d used, %s so far", e.Retries, plural(int64(e.Attempts), "claim"))})
+		if e.OrderingKey != "" {
+			rows = append(rows, []string{"key", printable(e.OrderingKey)})
+		}
 		table(w, rows)
 		writeValue(w, e.Event)
 	})
@@ -75,14 +78,14 @@ func writeValue(w io.Writer, e eventqueue.Event) {
 
 // whyState explains a state: first what decides it, then what else stands in the
 // way or is under way.
-func whyState(e pgstore.QueuedEvent, rules []eventqueue.Rule, lockTimeout time.Duration) []string {
+func whyState(e pgstore.QueuedEvent, shown pgstore.Shown, lockTimeout time.Duration) []string {
 	var reasons []string
 	say := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
 	if e.State == pgstore.EventRunning {
 		say("a worker holds its lock, taken or renewed %s, valid for %s more",
 			when(*e.LockedAt, e.AsOf), age(e.LockedAt.Add(lockTimeout).Sub(e.AsOf)))
 	}
-	for _, r := range rules {
+	for _, r := range shown.Rules {
 		words := wordsOf(r.Type)
 		say("%s by %s since %s", words.done, words.who, clockTime(r.CreatedAt))
 	}
@@ -98,6 +101,9 @@ func whyState(e pgstore.QueuedEvent, rules []eventqueue.Rule, lockTimeout time.D
 	if e.State == pgstore.EventWaiting {
 		say("due and free: it runs as soon as a worker that has its handler looks at it")
 	}
+	if e.State == pgstore.EventBehind {
+		return append(reasons, whyBehind(shown.Line))
+	}
 	switch {
 	case e.NotifiedAt == nil:
 		say("owed a notification, which the relay publishes when it is due")
@@ -107,6 +113,18 @@ func whyState(e pgstore.QueuedEvent, rules []eventqueue.Rule, lockTimeout time.D
 		say("last notified %s", when(*e.NotifiedAt, e.AsOf))
 	}
 	return reasons
+}
+
+// whyBehind says in which line an event waits, and for whom.
+func whyBehind(line *pgstore.Line) string {
+	switch {
+	case line == nil:
+		return "it has just left the place where it waited"
+	case line.Turn == 0:
+		return fmt.Sprintf("it waits in the line of %s, where nobody has a turn: the relay gives it", line.Of)
+	default:
+		return fmt.Sprintf("it waits in the line of %s, %d at a time, where it is the turn of event %s", line.Of, line.Of.Max, line.Turn)
+	}
 }
 
 func (a *app) showLogged(e pgstore.LogEntry) error {

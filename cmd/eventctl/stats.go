@@ -55,7 +55,7 @@ func (a *app) writeStats(stats []pgstore.HandlerStats) error {
 	doc := struct {
 		Handlers []statsDoc `json:"handlers"`
 	}{make([]statsDoc, 0, len(stats))}
-	rows := [][]string{{"CANVAS", "MODULE", "NAME", "DEPTH", "WAITING", "DELAYED", "RUNNING", "PAUSED", "BLOCKED", "EXPIRED", "OLDEST DUE", "FAILED"}}
+	rows := [][]string{{"CANVAS", "MODULE", "NAME", "DEPTH", "WAITING", "DELAYED", "RUNNING", "PAUSED", "BLOCKED", "EXPIRED", "BEHIND", "OLDEST DUE", "FAILED"}}
 	for _, h := range stats {
 		doc.Handlers = append(doc.Handlers, statsDocOf(h))
 		row := []string{h.Canvas.String(), printable(h.Module), printable(h.Name), count(h.Depth)}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -28,11 +30,27 @@ func command(environment map[string]string, logs io.Writer) *cobra.Command {
 		Short: "Run events: post each to the HTTP target of its handler",
 		Long: "worker pulls notifications, claims their events in Postgres and posts each event to the HTTP target\n" +
 			"that HANDLERS_FILE names for its handler. It is configured by its environment (docs/configuration.md).\n" +
-			"SIGTERM stops it: running events may finish, the others go back unharmed.",
+			"SIGTERM stops it: running events may finish, the others go back unharmed. With --max-events or --ttl it\n" +
+			"ends by itself, with status 0, for those who run it as a job.",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return work(cmd.Context(), environment, logs)
-		},
+	}
+	maxEvents := root.Flags().Int("max-events", 0, "end when so many events have been run; 0 is no bound (default: WORKER_MAX_EVENTS)")
+	ttl := root.Flags().Duration("ttl", 0, "stop after so long, like 5m; 0 is no bound (default: WORKER_TTL)")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		environment := maps.Clone(environment)
+		if cmd.Flags().Changed("max-events") {
+			if *maxEvents < 0 {
+				return fmt.Errorf("--max-events is %d: it must not be negative; 0 is no bound", *maxEvents)
+			}
+			environment["WORKER_MAX_EVENTS"] = strconv.Itoa(*maxEvents)
+		}
+		if cmd.Flags().Changed("ttl") {
+			if *ttl < 0 {
+				return fmt.Errorf("--ttl is %s: it must not be negative; 0 is no bound", *ttl)
+			}
+			environment["WORKER_TTL"] = ttl.String()
+		}
+		return work(cmd.Context(), environment, logs)
 	}
 	root.AddCommand(&cobra.Command{
 		Use:   "check [file]",
@@ -51,6 +69,13 @@ func check(out io.Writer, path string) error {
 		return err
 	}
 	if err := file.Register(eventqueue.NewHandlers(), http.DefaultClient); err != nil {
+		return err
+	}
+	if _, err := service.WebhookSources(file, service.AnySecrets); err != nil {
+		return err
+	}
+	if len(file.Webhooks) > 0 {
+		_, err = fmt.Fprintf(out, "%s: ok, %d handlers, %d sources of webhooks\n", path, len(file.Entries), len(file.Webhooks))
 		return err
 	}
 	_, err = fmt.Fprintf(out, "%s: ok, %d handlers\n", path, len(file.Entries))
@@ -78,7 +103,15 @@ func work(ctx context.Context, environment map[string]string, logs io.Writer) (e
 	}()
 	client := httptarget.NewClient()
 	defer client.CloseIdleConnections()
-	handlers, err := handlersOf(config, client)
+	file, err := loadHandlers(config.HandlersFile)
+	if err != nil {
+		return err
+	}
+	handlers := eventqueue.NewHandlers()
+	if err := file.Register(handlers, client); err != nil {
+		return err
+	}
+	sources, err := service.WebhookSources(file, service.SecretsOf(environment))
 	if err != nil {
 		return err
 	}
@@ -102,6 +135,8 @@ func work(ctx context.Context, environment map[string]string, logs io.Writer) (e
 		LockTimeout: config.LockTimeout,
 		Heartbeat:   config.Heartbeat,
 		GracePeriod: cmp.Or(config.GracePeriod, -1), // 0 is none here
+		MaxEvents:   config.MaxEvents,
+		TTL:         config.TTL,
 		KeepHistory: config.KeepHistory,
 		Heartbeats:  pgstore.New(heartbeats),
 		Logger:      log,
@@ -109,18 +144,13 @@ func work(ctx context.Context, environment map[string]string, logs io.Writer) (e
 	if err != nil {
 		return err
 	}
-	return service.RunWithHealth(ctx, config.Port, resources.Ready, log, func(ctx context.Context) error {
+	webhooks, err := service.Webhooks(resources.Queue, resources.Store, sources, config, log)
+	if err != nil {
+		return err
+	}
+	return service.RunWithWebhooks(ctx, config.Port, resources.Ready, webhooks, log, func(ctx context.Context) error {
 		log.Info("worker started", zap.Int("concurrency", config.Concurrency), zap.String("doorbell", config.DoorbellName()))
 		defer log.Info("worker stopped")
 		return worker.Run(ctx)
 	})
-}
-
-func handlersOf(config service.Config, client *http.Client) (*eventqueue.Handlers, error) {
-	file, err := loadHandlers(config.HandlersFile)
-	if err != nil {
-		return nil, err
-	}
-	handlers := eventqueue.NewHandlers()
-	return handlers, file.Register(handlers, client)
 }

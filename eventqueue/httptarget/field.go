@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/yamlfile"
 )
 
 // maxDuration keeps durations where arithmetic on them cannot overflow; it is as
@@ -17,16 +18,16 @@ const maxDuration = 366 * 24 * time.Hour
 // text reads a field that has to be a text. It reports what is wrong; an absent
 // field is silently false. The value itself is never printed: it may be a URL.
 func (p *parser) text(fields map[string]*yaml.Node, key string) (n *yaml.Node, ok bool) {
-	n = resolve(fields[key])
+	n = yamlfile.Resolve(fields[key])
 	switch {
 	case n == nil:
 		return nil, false
 	case n.Kind != yaml.ScalarNode:
-		p.problems.add(n.Line, "%s is %s: give it one value", key, kindOf(n))
+		p.problems.add(n.Line, "%s is %s: give it one value", key, yamlfile.KindOf(n))
 	case n.Value == "" || n.ShortTag() == "!!null":
 		p.problems.add(n.Line, "%s is empty: give it a value", key)
 	case n.ShortTag() != "!!str":
-		p.problems.add(n.Line, "%s is %s: put it into quotes if it is meant as text", key, kindOf(n))
+		p.problems.add(n.Line, "%s is %s: put it into quotes if it is meant as text", key, yamlfile.KindOf(n))
 	default:
 		return n, true
 	}
@@ -82,38 +83,61 @@ func (p *parser) target(fields map[string]*yaml.Node, into *address) {
 	*into = target
 }
 
+// duration reads a time that something takes.
 func (p *parser) duration(fields map[string]*yaml.Node, key string, into *time.Duration) bool {
-	if n := resolve(fields[key]); n != nil && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") {
-		p.problems.add(n.Line, "%s is a number without a unit: write it like 30s, 10m or 1h30m", key)
+	d, n, ok := p.span(fields, key)
+	switch {
+	case !ok:
 		return false
+	case d <= 0:
+		p.problems.add(n.Line, "%s is %s: it must be more than 0", key, d)
+		return false
+	default:
+		*into = d
+		return true
 	}
-	n, ok := p.text(fields, key)
-	if !ok {
-		return false
+}
+
+func (p *parser) holdLine(fields map[string]*yaml.Node, into **time.Duration) {
+	d, n, ok := p.span(fields, keyHoldLine)
+	switch {
+	case !ok:
+	case d < 0:
+		p.problems.add(n.Line, "%s is %s: it must not be negative; 0s means that an event that is put off holds back no other", keyHoldLine, d)
+	default:
+		*into = &d
+	}
+}
+
+// span reads a duration of any sign.
+func (p *parser) span(fields map[string]*yaml.Node, key string) (d time.Duration, n *yaml.Node, ok bool) {
+	if n := yamlfile.Resolve(fields[key]); n != nil && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") {
+		p.problems.add(n.Line, "%s is a number without a unit: write it like 30s, 10m or 1h30m", key)
+		return 0, nil, false
+	}
+	if n, ok = p.text(fields, key); !ok {
+		return 0, nil, false
 	}
 	d, err := time.ParseDuration(n.Value)
 	switch {
 	case err != nil:
 		p.problems.add(n.Line, "%s %q is not a duration: write it like 30s, 10m or 1h30m", key, n.Value)
-	case d <= 0:
-		p.problems.add(n.Line, "%s is %s: it must be more than 0", key, d)
 	case d > maxDuration:
 		p.problems.add(n.Line, "%s is %s: the limit is %s", key, d, maxDuration)
 	default:
-		*into = d
-		return true
+		return d, n, true
 	}
-	return false
+	return 0, nil, false
 }
 
 // retries reads a count that fits the column of the database.
 func (p *parser) retries(fields map[string]*yaml.Node, into **int) {
-	n := resolve(fields[keyMaxRetries])
+	n := yamlfile.Resolve(fields[keyMaxRetries])
 	if n == nil {
 		return
 	}
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" {
-		p.problems.add(n.Line, "%s is %s: write a whole number, 0 for one run only", keyMaxRetries, kindOf(n))
+		p.problems.add(n.Line, "%s is %s: write a whole number, 0 for one run only", keyMaxRetries, yamlfile.KindOf(n))
 		return
 	}
 	count, err := strconv.ParseInt(n.Value, 10, 32)
@@ -132,7 +156,7 @@ func (p *parser) retries(fields map[string]*yaml.Node, into **int) {
 // backoff wants both of its halves: the default of the other one would have to be
 // guessed by the reader.
 func (p *parser) backoff(fields map[string]*yaml.Node, e *Entry) {
-	n := resolve(fields[keyBackoff])
+	n := yamlfile.Resolve(fields[keyBackoff])
 	if n == nil {
 		return
 	}

@@ -19,6 +19,8 @@ type File struct {
 	Name string
 	// Entries are in the order of the file; there is at least one.
 	Entries []Entry
+	// Webhooks are the sources of webhooks, in the order of the file.
+	Webhooks []WebhookEntry
 }
 
 // Entry maps one handler to its target. What is optional in the file is zero
@@ -39,6 +41,9 @@ type Entry struct {
 	// BackoffBase is the wait before the first retry, which doubles up to
 	// BackoffMax. Both are set or none.
 	BackoffBase, BackoffMax time.Duration
+	// HoldLine is for how long at most an event that is put off holds back the next
+	// one of its ordering key; nil means until it has ended.
+	HoldLine *time.Duration
 
 	target address
 }
@@ -49,7 +54,7 @@ func (e Entry) Target() string { return e.target.String() }
 
 // Policy is how the handler of the entry is run.
 func (e Entry) Policy() eventqueue.Policy {
-	policy := eventqueue.Policy{Timeout: e.Timeout, MaxRetries: e.MaxRetries}
+	policy := eventqueue.Policy{Timeout: e.Timeout, MaxRetries: e.MaxRetries, HoldLine: e.HoldLine}
 	if e.BackoffMax > 0 {
 		policy.Backoff = eventqueue.Exponential(e.BackoffBase, e.BackoffMax)
 	}
@@ -70,11 +75,11 @@ func Load(path string) (*File, error) {
 // in messages. It keeps no part of data.
 func Parse(name string, data []byte) (*File, error) {
 	p := &parser{problems: problems{file: name}}
-	entries := p.parse(data)
+	entries, webhooks := p.parse(data)
 	if err := p.problems.err(); err != nil {
 		return nil, err
 	}
-	return &File{Name: name, Entries: entries}, nil
+	return &File{Name: name, Entries: entries, Webhooks: webhooks}, nil
 }
 
 // Register makes a Target for every entry and registers it with the entry's

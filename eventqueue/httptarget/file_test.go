@@ -24,6 +24,7 @@ handlers:
     url: https://me:s3cret@example.com/push?token=s3cret
     timeout: 30s
     max_retries: 0
+    hold_line: 0s
     backoff: {base: 10s, max: 10m}
   - {module: WORKER, name: push, modifier: "_", url: "http://localhost:8080"}
   - module: "Grüße 😀"
@@ -40,6 +41,7 @@ handlers:
     modifier: "5"
     url: http://10.0.0.1
     backoff: *slow
+    hold_line: 90s
 `
 
 func TestParseReadsEverything(t *testing.T) {
@@ -53,19 +55,21 @@ func TestParseReadsEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	none, most := 0, 1<<31-1
+	never, short := time.Duration(0), 90*time.Second
 	want := []Entry{
 		{
 			Line: 3, Key: eventqueue.HandlerKey{Module: "WORKER", Name: "push", Modifier: "_"}, Canvas: canvas,
 			Timeout: 30 * time.Second, MaxRetries: &none, BackoffBase: 10 * time.Second, BackoffMax: 10 * time.Minute,
+			HoldLine: &never,
 		},
-		{Line: 11, Key: eventqueue.HandlerKey{Module: "WORKER", Name: "push", Modifier: "_"}},
+		{Line: 12, Key: eventqueue.HandlerKey{Module: "WORKER", Name: "push", Modifier: "_"}},
 		{
-			Line: 12, Key: eventqueue.HandlerKey{Module: "Grüße 😀", Name: "100%", Modifier: `a "b"`},
+			Line: 13, Key: eventqueue.HandlerKey{Module: "Grüße 😀", Name: "100%", Modifier: `a "b"`},
 			MaxRetries: &most, BackoffBase: time.Hour, BackoffMax: time.Hour,
 		},
 		{
-			Line: 21, Key: eventqueue.HandlerKey{Module: "CRON", Name: "nightly", Modifier: "5"},
-			BackoffBase: time.Hour, BackoffMax: time.Hour,
+			Line: 22, Key: eventqueue.HandlerKey{Module: "CRON", Name: "nightly", Modifier: "5"},
+			BackoffBase: time.Hour, BackoffMax: time.Hour, HoldLine: &short,
 		},
 	}
 	targets := []string{"https://example.com/push?…", "http://localhost:8080", "http://[::1]:80/", "http://10.0.0.1"}
@@ -88,12 +92,12 @@ func TestParseReadsEverything(t *testing.T) {
 
 func TestPolicyOfAnEntry(t *testing.T) {
 	t.Parallel()
-	if p := (Entry{}).Policy(); p.Timeout != 0 || p.MaxRetries != nil || p.Backoff != nil {
+	if p := (Entry{}).Policy(); p.Timeout != 0 || p.MaxRetries != nil || p.Backoff != nil || p.HoldLine != nil {
 		t.Errorf("an entry without options does not leave the defaults to eventqueue: %+v", p)
 	}
-	retries := 5
-	p := Entry{Timeout: time.Second, MaxRetries: &retries, BackoffBase: 10 * time.Second, BackoffMax: 10 * time.Second}.Policy()
-	if p.Timeout != time.Second || *p.MaxRetries != 5 {
+	retries, hold := 5, time.Duration(0)
+	p := Entry{Timeout: time.Second, MaxRetries: &retries, BackoffBase: 10 * time.Second, BackoffMax: 10 * time.Second, HoldLine: &hold}.Policy()
+	if p.Timeout != time.Second || *p.MaxRetries != 5 || p.HoldLine == nil || *p.HoldLine != 0 {
 		t.Errorf("got %+v", p)
 	}
 	if wait := p.Backoff(3); wait < 8*time.Second || wait > 12*time.Second {
@@ -137,7 +141,7 @@ func TestRegister(t *testing.T) {
 		t.Fatal("every handler is registered twice, and nobody says so")
 	}
 	lines := strings.Split(err.Error(), "\n")
-	for i, line := range []int{3, 11, 12, 21} {
+	for i, line := range []int{3, 12, 13, 22} {
 		if prefix := fmt.Sprintf("handlers.yaml:%d: handler ", line); !strings.HasPrefix(lines[i], prefix) {
 			t.Errorf("%q does not begin with %q", lines[i], prefix)
 		}
@@ -169,6 +173,9 @@ func rewrite(t *testing.T, entries []Entry) []byte {
 		}
 		if e.MaxRetries != nil {
 			list[i][keyMaxRetries] = *e.MaxRetries
+		}
+		if e.HoldLine != nil {
+			list[i][keyHoldLine] = e.HoldLine.String()
 		}
 		if e.BackoffMax != 0 {
 			list[i][keyBackoff] = map[string]string{keyBase: e.BackoffBase.String(), keyMax: e.BackoffMax.String()}

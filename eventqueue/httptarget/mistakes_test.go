@@ -10,6 +10,11 @@ func entry(extra string) string {
 	return "handlers:\n  - module: M\n    name: n\n    modifier: _\n    url: http://example.com\n" + extra
 }
 
+// hook is a source without mistakes but those that are in fields.
+func hook(fields string) string {
+	return "webhooks:\n  - {source: s, scheme: github, module: M, modifier: _, " + fields + "}\n"
+}
+
 // badFiles are files with the beginnings of all the messages that they earn.
 var badFiles = []struct {
 	name string
@@ -28,15 +33,32 @@ var badFiles = []struct {
 	{"handlers is a word", "handlers: none\n", []string{`f:1: "handlers" is a text: make it a list`}},
 	{"handlers is a mapping", "handlers:\n  module: M\n", []string{`f:2: "handlers" is a mapping: make it a list`}},
 	{"a handler is a word", "handlers:\n  - M/n/_\n  -\n", []string{"f:2: a handler is a text", "f:3: a handler is empty"}},
-	{"unknown key at the top", "handler: []\n", []string{`f:1: unknown key "handler": the keys of the file are handlers`}},
+	{"unknown key at the top", "handler: []\n", []string{`f:1: unknown key "handler": the keys of the file are handlers, webhooks`}},
 	{"unknown key beside handlers", entry("version: 1\n"), []string{`f:6: unknown key "version"`}},
-	{"unknown key in a handler", entry("    retries: 1\n"), []string{`f:6: unknown key "retries": the keys of a handler are module, name, modifier, canvas, url, timeout, max_retries, backoff`}},
+	{"unknown key in a handler", entry("    retries: 1\n"), []string{`f:6: unknown key "retries": the keys of a handler are module, name, modifier, canvas, url, timeout, max_retries, backoff, hold_line`}},
 	{"unknown key in capitals", entry("    Timeout: 1s\n"), []string{`f:6: unknown key "Timeout"`}},
 	{"unknown key in backoff", entry("    backoff: {base: 1s, max: 2s, jitter: 1}\n"), []string{`f:6: unknown key "jitter": the keys of backoff are base, max`}},
 	{"merge key", entry("    <<: {timeout: 1s}\n"), []string{`f:6: unknown key "<<"`}},
 	{"a key that is a list", entry("    ? [a]\n    : b\n"), []string{"f:6: a key of a handler is a list"}},
 	{"a key twice", entry("    url: http://example.org\n"), []string{`f:6: "url" is there twice, first in line 5`}},
 	{"an unknown key twice", entry("    x: 1\n    x: 2\n"), []string{`f:6: unknown key "x"`, `f:7: "x" is there twice, first in line 6`}},
+	{"webhooks is a word", entry("webhooks: none\n"), []string{`f:6: "webhooks" is a text: make it a list`}},
+	{"a source is a word", entry("webhooks: [github]\n"), []string{"f:6: a source is a text"}},
+	{"a source without anything", entry("webhooks:\n  - {canvas: x}\n"), []string{
+		"f:7: source is missing", "f:7: scheme is missing", "f:7: secrets is missing", "f:7: module is missing", "f:7: modifier is missing",
+		`f:7: canvas "x" is not a uuid`, "f:7: give name for all events or names for each type",
+	}},
+	{"a source with both names", entry(hook("names: {a: b}, name: n, secrets: [A]")), []string{"f:7: give name for all events or names for each type"}},
+	{"a secret in the file", entry(hook("name: n, secrets: [hunter2]")), []string{"f:7: secret 1 is not the name of a variable"}},
+	{"no secrets", entry(hook("name: n, secrets: []")), []string{"f:7: secrets is no list"}},
+	{"a secret that is no list", entry(hook("name: n, secrets: A")), []string{"f:7: secrets is no list"}},
+	{"a bad name of a type", entry(hook("names: {push: \"a\\tb\"}, secrets: [A]")), []string{"f:7: the name for \"push\" \"a\\tb\" holds the control character"}},
+	{"names that are a list", entry(hook("names: [a], secrets: [A]")), []string{"f:7: names is a list"}},
+	{"a number for a name", entry(hook("names: {push: 5}, secrets: [A]")), []string{"f:7: push of names is a number", "f:7: the name for \"push\" is empty"}},
+	{"a type twice", entry(hook("names: {a: b, a: c}, secrets: [A]")), []string{`f:7: "a" is there twice`}},
+	{"an unknown key of hmac", entry(hook("name: n, secrets: [A], hmac: {headers: X}")), []string{`f:7: unknown key "headers"`}},
+	{"a source twice", entry(hook("name: n, secrets: [A]") + "  - {source: s, scheme: github, module: M, modifier: _, name: n, secrets: [A]}\n"),
+		[]string{"f:8: source s is there already, in line 7"}},
 	{"handlers twice", entry("handlers: []\n"), []string{`f:6: "handlers" is there twice, first in line 1`}},
 	{"all missing", "handlers:\n  - timeout: 1s\n", []string{
 		"f:2: module is missing", "f:2: name is missing", "f:2: modifier is missing", "f:2: url is missing",
@@ -59,6 +81,9 @@ var badFiles = []struct {
 	{"negative timeout", entry("    timeout: -1s\n"), []string{"f:6: timeout is -1s: it must be more than 0"}},
 	{"timeout of years", entry("    timeout: 8785h\n"), []string{"f:6: timeout is 8785h0m0s: the limit is 8784h0m0s"}},
 	{"timeout in words", entry("    timeout: 1 day\n"), []string{`f:6: timeout "1 day" is not a duration`}},
+	{"hold_line without unit", entry("    hold_line: 0\n"), []string{"f:6: hold_line is a number without a unit"}},
+	{"negative hold_line", entry("    hold_line: -1s\n"), []string{"f:6: hold_line is -1s: it must not be negative; 0s means that"}},
+	{"hold_line of years", entry("    hold_line: 8785h\n"), []string{"f:6: hold_line is 8785h0m0s: the limit is 8784h0m0s"}},
 	{"negative retries", entry("    max_retries: -1\n"), []string{"f:6: max_retries is -1: it must not be negative"}},
 	{"retries in quotes", entry("    max_retries: '5'\n"), []string{"f:6: max_retries is a text: write a whole number"}},
 	{"half a retry", entry("    max_retries: 0.5\n"), []string{"f:6: max_retries is a number: write a whole number"}},

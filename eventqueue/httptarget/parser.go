@@ -1,17 +1,18 @@
 package httptarget
 
 import (
-	"slices"
-	"strings"
+	"fmt"
 
 	"go.yaml.in/yaml/v3"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/yamlfile"
 )
 
 // Keys of a handlers file.
 const (
 	keyHandlers   = "handlers"
+	keyWebhooks   = "webhooks"
 	keyModule     = "module"
 	keyName       = "name"
 	keyModifier   = "modifier"
@@ -20,6 +21,7 @@ const (
 	keyTimeout    = "timeout"
 	keyMaxRetries = "max_retries"
 	keyBackoff    = "backoff"
+	keyHoldLine   = "hold_line"
 	keyBase       = "base"
 	keyMax        = "max"
 )
@@ -32,16 +34,25 @@ type parser struct {
 }
 
 // parse returns the entries; they are right if and only if there are no problems.
-func (p *parser) parse(data []byte) []Entry {
-	root := p.document(data)
+func (p *parser) parse(data []byte) ([]Entry, []WebhookEntry) {
+	root := yamlfile.Document(yamlfile.Source{
+		Data:     data,
+		MaxBytes: MaxFileBytes,
+		Empty:    fmt.Sprintf("list the handlers under %q", keyHandlers),
+		Second:   "put all handlers into one list, without ---",
+	}, p.problems.add)
 	if root == nil {
-		return nil
+		return nil, nil
 	}
-	fields, ok := p.mapping(root, "the file", keyHandlers)
+	fields, ok := p.mapping(root, "the file", keyHandlers, keyWebhooks)
 	if !ok {
-		return nil
+		return nil, nil
 	}
-	list := resolve(fields[keyHandlers])
+	return p.handlers(root, fields), p.webhooks(fields)
+}
+
+func (p *parser) handlers(root *yaml.Node, fields map[string]*yaml.Node) []Entry {
+	list := yamlfile.Resolve(fields[keyHandlers])
 	switch {
 	case list == nil && len(root.Content) > 0:
 		// What is there instead has been reported already.
@@ -50,7 +61,7 @@ func (p *parser) parse(data []byte) []Entry {
 		p.problems.add(root.Line, "there are no handlers: list at least one under %q", keyHandlers)
 		return nil
 	case list.Kind != yaml.SequenceNode:
-		p.problems.add(list.Line, "%q is %s: make it a list, one handler after each dash", keyHandlers, kindOf(list))
+		p.problems.add(list.Line, "%q is %s: make it a list, one handler after each dash", keyHandlers, yamlfile.KindOf(list))
 		return nil
 	}
 	p.seen = make(map[eventqueue.CanvasHandler]int, len(list.Content))
@@ -63,8 +74,8 @@ func (p *parser) parse(data []byte) []Entry {
 
 func (p *parser) entry(item *yaml.Node) Entry {
 	e := Entry{Line: item.Line}
-	fields, ok := p.mapping(resolve(item), "a handler",
-		keyModule, keyName, keyModifier, keyCanvas, keyURL, keyTimeout, keyMaxRetries, keyBackoff)
+	fields, ok := p.mapping(yamlfile.Resolve(item), "a handler",
+		keyModule, keyName, keyModifier, keyCanvas, keyURL, keyTimeout, keyMaxRetries, keyBackoff, keyHoldLine)
 	if !ok {
 		return e
 	}
@@ -82,6 +93,7 @@ func (p *parser) entry(item *yaml.Node) Entry {
 	p.duration(fields, keyTimeout, &e.Timeout)
 	p.retries(fields, &e.MaxRetries)
 	p.backoff(fields, &e)
+	p.holdLine(fields, &e.HoldLine)
 	if whole {
 		p.once(e)
 	}
@@ -119,62 +131,5 @@ func (p *parser) require(line int, fields map[string]*yaml.Node, keys ...string)
 // mapping returns the values of a mapping by their keys and reports keys that
 // are unknown or doubled. what names it in messages.
 func (p *parser) mapping(n *yaml.Node, what string, known ...string) (map[string]*yaml.Node, bool) {
-	if n.Kind != yaml.MappingNode {
-		p.problems.add(n.Line, "%s is %s: write it as keys and values; the keys are %s",
-			what, kindOf(n), strings.Join(known, ", "))
-		return nil, false
-	}
-	fields := make(map[string]*yaml.Node, len(n.Content)/2)
-	lines := make(map[string]int, len(n.Content)/2)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		switch first, doubled := lines[key.Value]; {
-		case key.Kind != yaml.ScalarNode:
-			p.problems.add(key.Line, "a key of %s is %s: the keys are %s", what, kindOf(key), strings.Join(known, ", "))
-		case doubled:
-			p.problems.add(key.Line, "%q is there twice, first in line %d: remove one of the two", key.Value, first)
-		case !slices.Contains(known, key.Value):
-			lines[key.Value] = key.Line
-			p.problems.add(key.Line, "unknown key %q: the keys of %s are %s", key.Value, what, strings.Join(known, ", "))
-		default:
-			lines[key.Value] = key.Line
-			fields[key.Value] = value
-		}
-	}
-	return fields, true
-}
-
-// resolve follows an alias to its anchor. An alias cannot lead to another one.
-func resolve(n *yaml.Node) *yaml.Node {
-	if n != nil && n.Kind == yaml.AliasNode {
-		return n.Alias
-	}
-	return n
-}
-
-// kindOf says what a node is, for messages.
-func kindOf(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
-		return "a mapping"
-	case yaml.SequenceNode:
-		return "a list"
-	case yaml.AliasNode:
-		return "an alias"
-	default:
-	}
-	switch n.ShortTag() {
-	case "!!null":
-		return "empty"
-	case "!!bool":
-		return "a truth value"
-	case "!!int", "!!float":
-		return "a number"
-	case "!!timestamp":
-		return "a date"
-	case "!!str":
-		return "a text"
-	default:
-		return "of type " + n.ShortTag()
-	}
+	return yamlfile.Mapping(n, what, p.problems.add, known...)
 }

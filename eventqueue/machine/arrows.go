@@ -55,6 +55,8 @@ const (
 	FailedForGood  Label = "FailedForGood"
 	Released       Label = "Released"
 	LockLost       Label = "LockLost"
+	NotItsTurn     Label = "NotItsTurn"
+	OverLimit      Label = "OverLimit"
 )
 
 // Arrow leads from one state to the next under a label.
@@ -106,6 +108,9 @@ var arrows = []Arrow{
 	{From: LockClaim, Label: HandlerUnknown, To: Queue,
 		Why: "this worker has no such handler: another one may, so no lock is taken and no attempt is used"},
 
+	{From: LockClaim, Label: NotItsTurn, To: End,
+		Why: "others of its line are before it: when it is its turn, it is notified again"},
+
 	// The run failed.
 	{From: Process, Label: Exception, To: RetryCheck},
 	{From: RetryCheck, Label: RetryAllowed, To: Queue, Note: "increment, delay"},
@@ -119,6 +124,8 @@ var arrows = []Arrow{
 		Why: "the handler asked for a later time; no attempt is used"},
 	{From: Process, Label: Released, To: Queue,
 		Why: "the worker stops: the lock goes back and no attempt is used"},
+	{From: Process, Label: OverLimit, To: Queue, Note: "delay",
+		Why: "a rate limit has no room: the handler is not called, and no retry is used"},
 
 	// The end could not be written.
 	{From: Delete, Label: Exception, To: Queue,
@@ -131,28 +138,15 @@ var arrows = []Arrow{
 		Why: "as for Delete, when a snooze or a release was to be written"},
 }
 
-// lookup finds an arrow by its beginning.
-var lookup = func() map[State]map[Label]Arrow {
-	table := make(map[State]map[Label]Arrow)
-	for _, a := range arrows {
-		if table[a.From] == nil {
-			table[a.From] = make(map[Label]Arrow)
-		}
-		if other, ok := table[a.From][a.Label]; ok {
-			panic(fmt.Sprintf("machine: %s has two arrows |%s|, to %s and to %s", a.From, a.Label, other.To, a.To))
-		}
-		table[a.From][a.Label] = a
-	}
-	return table
-}()
-
 // Follow returns the arrow that leaves a state under a label. It panics when
 // the table has none: that is a mistake in the program, not a state of the
-// world.
+// world. It reads the table from its beginning, where the way of an event that
+// just runs is: that is faster than any index of so few.
 func Follow(from State, label Label) Arrow {
-	arrow, ok := lookup[from][label]
-	if !ok {
-		panic(fmt.Sprintf("machine: no arrow |%s| leaves %s", label, from))
+	for i := range arrows {
+		if a := &arrows[i]; a.From == from && a.Label == label {
+			return *a
+		}
 	}
-	return arrow
+	panic(fmt.Sprintf("machine: no arrow |%s| leaves %s", label, from))
 }

@@ -55,6 +55,15 @@ func TestEveryDocumentedArrowIsInTheTable(t *testing.T) {
 	}
 }
 
+func TestNoTwoArrowsLeaveAStateUnderOneLabel(t *testing.T) {
+	t.Parallel()
+	for _, a := range machine.Arrows() {
+		if first := machine.Follow(a.From, a.Label); first != a {
+			t.Errorf("%s has two arrows |%s|, to %s and to %s", a.From, a.Label, first.To, a.To)
+		}
+	}
+}
+
 func TestThePictureIsTheTable(t *testing.T) {
 	t.Parallel()
 	const page = "../../docs/state-machine.md"
@@ -107,6 +116,8 @@ func TestLook(t *testing.T) {
 		{"expired and taken over", with(func(f *machine.Facts) { f.Lock, f.Claimed = machine.LockStale, true }), machine.Process, machine.Claimed},
 		{"free, but another was faster", present, machine.Queue, machine.LockClaimFailed},
 		{"expired, but another was faster", with(func(f *machine.Facts) { f.Lock = machine.LockStale }), machine.Queue, machine.LockClaimFailed},
+		{"not its turn", with(func(f *machine.Facts) { f.Waits = true }), machine.End, machine.NotItsTurn},
+		{"not its turn, and no such handler here", with(func(f *machine.Facts) { f.Waits, f.Known = true, false }), machine.Queue, machine.HandlerUnknown},
 		{"no such handler here", with(func(f *machine.Facts) { f.Known = false }), machine.Queue, machine.HandlerUnknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {

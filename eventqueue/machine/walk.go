@@ -38,6 +38,10 @@ type Facts struct {
 	// Known says that the asking worker has the event's handler.
 	Known bool
 
+	// Waits says that it is not the event's turn in the line of its key, or of a
+	// limit.
+	Waits bool
+
 	// Claimed says that the same statement took the lock for the asking worker.
 	Claimed bool
 }
@@ -108,6 +112,8 @@ func lockClaim(f Facts) Label {
 		return Claimed
 	case !f.Known:
 		return HandlerUnknown
+	case f.Waits:
+		return NotItsTurn
 	default:
 		return LockClaimFailed
 	}

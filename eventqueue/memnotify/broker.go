@@ -29,16 +29,22 @@ const never = time.Duration(math.MaxInt64)
 // broker is the queue without locks, clocks and waiting: every method is told
 // what time it is, and its caller holds the lock.
 type broker struct {
-	slots []slot
-	empty []uint32 // slots that are free
-	queue ring     // may hold stale references; see next
-	ready int      // slots that are ready
+	pages []*[pageSlots]slot // in pages, so that none is moved when there are more
+	used  int                // slots that there are
+	empty []uint32           // slots that are free
+	queue ring               // may hold stale references; see next
+	ready int                // slots that are ready
 	later timeHeap
 }
 
+// pageSlots is how many slots are made at once.
+const pageSlots = 1024
+
+func (b *broker) slot(at uint32) *slot { return &b.pages[at/pageSlots][at%pageSlots] }
+
 func newBroker() *broker {
 	b := &broker{}
-	b.later.moved = func(slot uint32, at int) { b.slots[slot].heapAt = at }
+	b.later.moved = func(slot uint32, at int) { b.slot(slot).heapAt = at }
 	return b
 }
 
@@ -56,15 +62,18 @@ func (b *broker) add(n eventqueue.Notification) {
 	if last := len(b.empty) - 1; last >= 0 {
 		at, b.empty = b.empty[last], b.empty[:last]
 	} else {
-		at = uint32(len(b.slots))
-		b.slots = append(b.slots, slot{})
+		at = uint32(b.used)
+		if b.used%pageSlots == 0 {
+			b.pages = append(b.pages, new([pageSlots]slot))
+		}
+		b.used++
 	}
-	b.slots[at].notification = n
+	b.slot(at).notification = n
 	b.makeReady(at)
 }
 
 func (b *broker) makeReady(at uint32) {
-	s := &b.slots[at]
+	s := b.slot(at)
 	s.place = ready
 	b.ready++
 	b.queue.push(leaseRef{at, s.generation})
@@ -85,7 +94,7 @@ func (b *broker) next(due time.Duration) (eventqueue.Notification, leaseRef) {
 		// A reference is stale when its notification was acknowledged or hidden
 		// again by its last holder while it stood in the ring.
 		ref := b.queue.pop()
-		s := &b.slots[ref.slot]
+		s := b.slot(ref.slot)
 		if s.generation != ref.generation || s.place != ready {
 			continue
 		}
@@ -97,7 +106,7 @@ func (b *broker) next(due time.Duration) (eventqueue.Notification, leaseRef) {
 }
 
 func (b *broker) hide(at uint32, due time.Duration) {
-	b.slots[at].place = waiting
+	b.slot(at).place = waiting
 	b.later.push(hidden{due, at})
 }
 
@@ -105,16 +114,16 @@ func (b *broker) hide(at uint32, due time.Duration) {
 // here. That also holds for a short while after its lease has ended: until it is
 // delivered again, its last holder may still acknowledge it.
 func (b *broker) holds(ref leaseRef) bool {
-	if int(ref.slot) >= len(b.slots) {
+	if int(ref.slot) >= b.used {
 		return false
 	}
-	s := &b.slots[ref.slot]
+	s := b.slot(ref.slot)
 	return s.place != free && s.generation == ref.generation
 }
 
 // drop forgets the notification for good.
 func (b *broker) drop(at uint32) {
-	s := &b.slots[at]
+	s := b.slot(at)
 	b.takeOut(at)
 	s.place = free
 	s.generation++
@@ -125,7 +134,7 @@ func (b *broker) drop(at uint32) {
 // takeOut removes a notification from where it stands; a reference that stays
 // behind in the ring is stale.
 func (b *broker) takeOut(at uint32) {
-	s := &b.slots[at]
+	s := b.slot(at)
 	if s.place == ready {
 		b.ready--
 		return
@@ -136,13 +145,13 @@ func (b *broker) takeOut(at uint32) {
 // release shows the notification to anybody again; its ack ID is void.
 func (b *broker) release(at uint32) {
 	b.takeOut(at)
-	b.slots[at].generation++
+	b.slot(at).generation++
 	b.makeReady(at)
 }
 
 // postpone hides the notification until due; its ack ID stays good.
 func (b *broker) postpone(at uint32, due time.Duration) {
-	if s := &b.slots[at]; s.place == waiting {
+	if s := b.slot(at); s.place == waiting {
 		b.later.move(s.heapAt, due)
 		return
 	}
@@ -153,9 +162,9 @@ func (b *broker) postpone(at uint32, due time.Duration) {
 // wipe forgets everything.
 func (b *broker) wipe() {
 	b.queue.clear()
-	for at := range b.slots {
-		if b.slots[at].place != free {
-			b.drop(uint32(at))
+	for at := range uint32(b.used) {
+		if b.slot(at).place != free {
+			b.drop(at)
 		}
 	}
 }

@@ -39,7 +39,9 @@ func (db *database) claim(r *record, known eventqueue.Known, lockTimeout time.Du
 			Rule:    db.rule(r.scope()),
 			Delay:   r.DelayUntil.Sub(now),
 			Known:   knows(known, &r.Row),
+			Waits:   r.Line == lineWaits || r.Line == lineLater,
 		},
+		InLine: r.Line == lineTurn,
 	}
 	if !r.LockedAt.IsZero() {
 		f.Facts.LockRemaining = r.LockedAt.Add(lockTimeout).Sub(now)
@@ -48,7 +50,7 @@ func (db *database) claim(r *record, known eventqueue.Known, lockTimeout time.Du
 			f.Facts.Lock = machine.LockHeld
 		}
 	}
-	if r.writer != nil || f.Facts.Rule != machine.NoRule || !f.Facts.Known || f.Facts.Delay > 0 ||
+	if r.writer != nil || f.Facts.Rule != machine.NoRule || !f.Facts.Known || f.Facts.Delay > 0 || f.Facts.Waits ||
 		!unlocked(&r.Row, lockTimeout, now) {
 		return f
 	}
@@ -60,7 +62,8 @@ func (db *database) claim(r *record, known eventqueue.Known, lockTimeout time.Du
 		row.Attempts++
 	})
 	f.Facts.Claimed = true
-	f.Attempt = r.Attempts
+	f.Attempt, f.Unique, f.Limited = r.Attempts, r.UniqueFor > 0, db.limited(r.scope())
+	f.Exact = db.exact(r.scope())
 	f.Event.Retries, f.Event.EnqueuedAt, f.Event.Value = int(r.Retries), r.EnqueuedAt, json.RawMessage(r.Value)
 	return f
 }

@@ -1,7 +1,7 @@
 // Package memstore is the queue's database within one process: it implements
-// [eventqueue.EmitStore], [eventqueue.ClaimStore], [eventqueue.RelayStore] and
-// [eventqueue.RuleStore] without Postgres. It serves unit tests of handlers and
-// simulations.
+// [eventqueue.EmitStore], [eventqueue.ClaimStore], [eventqueue.RelayStore],
+// [eventqueue.RuleStore], [eventqueue.RateStore] and [eventqueue.UniqueStore] without
+// Postgres. It serves unit tests of handlers and simulations.
 //
 // # Use
 //

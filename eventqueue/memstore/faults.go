@@ -27,6 +27,15 @@ const (
 	OpAddRule     Op = "AddRule"
 	OpLiftRule    Op = "LiftRule"
 	OpTakeWaiting Op = "TakeWaiting"
+	OpTakeTurns   Op = "TakeTurns"
+	OpForgetKeys  Op = "ForgetKeys"
+
+	OpTakeRate        Op = "TakeRate"
+	OpSetRateLimit    Op = "SetRateLimit"
+	OpRemoveRateLimit Op = "RemoveRateLimit"
+	OpRateLimits      Op = "RateLimits"
+	OpCheckRate       Op = "CheckRate"
+	OpTakeLimited     Op = "TakeLimited"
 )
 
 // Faults make operations fail or wait. Both functions are called without any

@@ -21,8 +21,12 @@ func (s *Store) Finish(ctx context.Context, in eventqueue.DB, ends []eventqueue.
 		}
 		// As in Postgres, all that leave the table come before all that stay.
 		now := s.db.now()
+		had := tx.turnsOf(ends)
 		for _, leave := range []bool{true, false} {
 			tx.finishAll(ends, leave, keep, now, &written)
+		}
+		if in == nil {
+			written.Turns = tx.turnsAfter(ends, had)
 		}
 		return nil
 	})
@@ -60,7 +64,7 @@ func leaves(label machine.Label) bool {
 	switch label {
 	case machine.ExecutesToCompletion, machine.RetryTooMany, machine.FailedForGood:
 		return true
-	case machine.RetryAllowed, machine.Snoozed, machine.Released:
+	case machine.RetryAllowed, machine.Snoozed, machine.Released, machine.OverLimit:
 		return false
 	default:
 		panic("memstore: an event cannot end with " + string(label))
@@ -76,6 +80,7 @@ func fails(label machine.Label) bool {
 func (tx *Tx) finish(row *Row, end *eventqueue.End, keep bool, now time.Time) {
 	if leaves(end.Label) {
 		tx.keep(row, end, keep, now)
+		tx.stamp(row, now)
 		tx.write(row.ID, nil)
 		return
 	}
@@ -91,6 +96,12 @@ func (tx *Tx) finish(row *Row, end *eventqueue.End, keep bool, now time.Time) {
 			row.NotifiedAt = row.DelayUntil
 		}
 	}
+	if end.Label == machine.OverLimit {
+		if row.LimitedAttempt == -limitedAttempt(row.Attempts) { // changed since it was asked
+			row.DelayUntil, row.NotifiedAt = now, time.Time{}
+		}
+		row.LimitedAttempt = limitedAttempt(row.Attempts)
+	}
 	tx.write(row.ID, row)
 }
 
@@ -99,7 +110,7 @@ func (tx *Tx) keep(row *Row, end *eventqueue.End, keep bool, now time.Time) {
 	entry := LogRow{
 		ID: row.ID, Canvas: row.Canvas, Module: row.Module, Name: row.Name, Modifier: row.Modifier, Value: row.Value,
 		Status: Failed, Retries: row.Retries, Attempts: row.Attempts, LastError: end.LastError,
-		EnqueuedAt: row.EnqueuedAt, CreatedAt: now,
+		EnqueuedAt: row.EnqueuedAt, CreatedAt: now, OrderingKey: row.OrderingKey,
 	}
 	if end.Label == machine.ExecutesToCompletion {
 		if !keep {

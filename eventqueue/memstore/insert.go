@@ -16,19 +16,37 @@ func (s *Store) Insert(ctx context.Context, in eventqueue.DB, events []eventqueu
 	err := s.inTx(ctx, in, OpInsert, func(tx *Tx) error {
 		for i := range events {
 			e := &events[i]
-			if err := checkTexts(e.Module, e.Name, e.Modifier, string(e.Value)); err != nil {
+			if err := checkTexts(e.Module, e.Name, e.Modifier, e.UniqueKey, e.OrderingKey, string(e.Value)); err != nil {
 				return err
 			}
 		}
+		if err := tx.lockKeys(ctx, events); err != nil {
+			return err
+		}
 		now := s.db.now()
+		lined := map[orderingLine]bool{}
 		for i := range events {
+			if events[i].UniqueKey != "" {
+				if id, holds := tx.holder(keyOf(&events[i]), now); holds {
+					inserted = append(inserted, eventqueue.Inserted{ID: id, Repeat: true})
+					continue
+				}
+			}
 			row := newRow(&events[i], now, announce)
+			heard := alone(&events[i]) || !lined[row.orderingLine()]
+			if !heard { // the end of the one before it has it notified
+				row.NotifiedAt = now
+			}
+			lined[row.orderingLine()] = lined[row.orderingLine()] || !alone(&events[i])
 			s.db.lastEvent++
 			row.ID = s.db.lastEvent
 			tx.write(row.ID, &row)
-			inserted = append(inserted, eventqueue.Inserted{ID: row.ID, Announced: !row.NotifiedAt.IsZero()})
+			tx.wake = tx.wake || announce == eventqueue.AnnounceRelay
+			if events[i].UniqueKey != "" {
+				tx.name(keyOf(&events[i]), row.ID)
+			}
+			inserted = append(inserted, eventqueue.Inserted{ID: row.ID, Announced: heard && !row.NotifiedAt.IsZero()})
 		}
-		tx.wake = tx.wake || announce == eventqueue.AnnounceRelay && len(events) > 0
 		return nil
 	})
 	if err != nil {
@@ -42,6 +60,12 @@ func (s *Store) InsertSQL(context.Context, *sql.Tx, []eventqueue.NewEvent, event
 	return nil, ErrNoSQL
 }
 
+// alone tells that an event gets a notification of its own, whatever others go into
+// its line with it.
+func alone(e *eventqueue.NewEvent) bool {
+	return e.OrderingKey == "" || e.UniqueKey != "" || e.Delay != 0 || !e.DelayUntil.IsZero()
+}
+
 func newRow(e *eventqueue.NewEvent, now time.Time, announce eventqueue.Announce) Row {
 	due := now.Add(roundUp(e.Delay))
 	if !e.DelayUntil.IsZero() {
@@ -49,7 +73,13 @@ func newRow(e *eventqueue.NewEvent, now time.Time, announce eventqueue.Announce)
 	}
 	row := Row{
 		Canvas: e.Canvas, Module: e.Module, Name: e.Name, Modifier: e.Modifier, Value: string(e.Value),
-		DelayUntil: latest(due, now), EnqueuedAt: now,
+		DelayUntil: latest(due, now), EnqueuedAt: now, UniqueFor: wholeSeconds(e.UniqueFor),
+	}
+	if row.OrderingKey = e.OrderingKey; e.OrderingKey != "" {
+		row.Line = lineLater
+		if !row.DelayUntil.After(now) {
+			row.Line = lineWaits
+		}
 	}
 	if announce == eventqueue.AnnounceSelf && !row.DelayUntil.After(now.Add(eventqueue.MaxRequeue)) {
 		row.NotifiedAt = now

@@ -77,6 +77,7 @@ func (s *Store) TakeLost(ctx context.Context, after eventqueue.EventID, limit in
 		now := s.db.now()
 		var page []*record
 		page, next = s.db.page(after, limit, func(*Row) bool { return true })
+		taken = s.mend(page, after, next, limit)
 		for _, r := range page {
 			if r.writer == nil && s.db.lost(&r.Row, now, quiet, lockTimeout) {
 				taken = append(taken, s.db.notify(r))
@@ -94,7 +95,7 @@ func (s *Store) TakeLost(ctx context.Context, after eventqueue.EventID, limit in
 // each time.
 func (db *database) lost(r *Row, now time.Time, quiet, lockTimeout time.Duration) bool {
 	due := latest(r.DelayUntil, r.EnqueuedAt)
-	if r.NotifiedAt.IsZero() || due.After(now) || !unlocked(r, lockTimeout, now) || len(db.rulesOf(r.scope())) > 0 {
+	if r.NotifiedAt.IsZero() || r.Line == lineWaits || due.After(now) || !unlocked(r, lockTimeout, now) || len(db.rulesOf(r.scope())) > 0 {
 		return false
 	}
 	rung := latest(due, r.NotifiedAt)

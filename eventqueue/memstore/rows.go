@@ -21,6 +21,14 @@ type Row struct {
 	LockedAt   time.Time
 	Attempts   int32
 	NotifiedAt time.Time
+	UniqueFor  time.Duration
+
+	// Line is 0 for an event without an OrderingKey, 1 while it waits in its line, 2
+	// when it has its turn there, and 3 when it takes its place later.
+	Line        int16
+	OrderingKey string
+	// LimitedAttempt names the claim that a rate limit has put off.
+	LimitedAttempt int16
 }
 
 // Handler is the key of the handler that the event is for.
@@ -55,6 +63,8 @@ type LogRow struct {
 	LastError  string // empty stands for NULL when Completed
 	EnqueuedAt time.Time
 	CreatedAt  time.Time
+
+	OrderingKey string
 }
 
 // RuleRow is a row of scheduling_rules.

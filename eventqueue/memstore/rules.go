@@ -48,7 +48,7 @@ func (s *Store) TakeWaiting(ctx context.Context, scope eventqueue.Scope, since t
 		var page []*record
 		page, next = s.db.page(after, limit, func(r *Row) bool { return r.scope() == scope })
 		for _, r := range page {
-			if r.writer == nil && !r.DelayUntil.After(horizon) &&
+			if r.writer == nil && r.Line != lineWaits && !r.DelayUntil.After(horizon) &&
 				(r.NotifiedAt.IsZero() || r.NotifiedAt.Before(since)) {
 				taken = append(taken, s.db.notify(r))
 			}

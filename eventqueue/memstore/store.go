@@ -43,10 +43,12 @@ type Store struct {
 }
 
 var (
-	_ eventqueue.EmitStore  = (*Store)(nil)
-	_ eventqueue.ClaimStore = (*Store)(nil)
-	_ eventqueue.RelayStore = (*Store)(nil)
-	_ eventqueue.RuleStore  = (*Store)(nil)
+	_ eventqueue.EmitStore   = (*Store)(nil)
+	_ eventqueue.ClaimStore  = (*Store)(nil)
+	_ eventqueue.RelayStore  = (*Store)(nil)
+	_ eventqueue.RuleStore   = (*Store)(nil)
+	_ eventqueue.UniqueStore = (*Store)(nil)
+	_ eventqueue.RateStore   = (*Store)(nil)
 )
 
 // New makes an empty database and a Store on it.
@@ -57,6 +59,11 @@ func New(config Config) *Store {
 		log:       map[eventqueue.EventID]LogRow{},
 		open:      map[*Tx]struct{}{},
 		listeners: map[*listener]struct{}{},
+		keys:      map[eventqueue.UniqueKey]eventqueue.EventID{},
+		keyLocks:  map[eventqueue.UniqueKey]*Tx{},
+		ends:      map[eventqueue.EventID]EndRow{},
+		rates:     map[eventqueue.Scope]*RateRow{},
+		left:      map[eventqueue.EventID]orderingLine{},
 	}}
 }
 
@@ -77,6 +84,11 @@ type database struct {
 	rules     []RuleRow // by id
 	open      map[*Tx]struct{}
 	listeners map[*listener]struct{}
+	keys      map[eventqueue.UniqueKey]eventqueue.EventID
+	keyLocks  map[eventqueue.UniqueKey]*Tx // that have emitted them, and are open
+	ends      map[eventqueue.EventID]EndRow
+	rates     map[eventqueue.Scope]*RateRow
+	left      map[eventqueue.EventID]orderingLine // who have ended, and still have their turns
 }
 
 // record is the committed version of a row, and the transaction that is writing

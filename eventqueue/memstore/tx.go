@@ -25,7 +25,10 @@ type Tx struct {
 	spoilt bool  // an operation failed, which undid all; it can only be closed
 	writes map[eventqueue.EventID]*Row
 	logged map[eventqueue.EventID]LogRow
-	wake   bool // its commit wakes the relay
+	keys   map[eventqueue.UniqueKey]eventqueue.EventID
+	ends   map[eventqueue.EventID]EndRow // the zero EndRow removes one
+	handed map[eventqueue.EventID]bool   // have ended, and others have their turns
+	wake   bool                          // its commit wakes the relay
 	onEnd  []func(committed bool)
 }
 
@@ -47,6 +50,9 @@ func (s *Store) begin() *Tx {
 		store:  s,
 		writes: map[eventqueue.EventID]*Row{},
 		logged: map[eventqueue.EventID]LogRow{},
+		keys:   map[eventqueue.UniqueKey]eventqueue.EventID{},
+		ends:   map[eventqueue.EventID]EndRow{},
+		handed: map[eventqueue.EventID]bool{},
 	}
 	s.db.open[tx] = struct{}{}
 	return tx
@@ -148,6 +154,7 @@ func (tx *Tx) end(committed bool) {
 			r.writer = nil
 		}
 	}
+	maps.DeleteFunc(db.keyLocks, func(_ eventqueue.UniqueKey, owner *Tx) bool { return owner == tx })
 	delete(db.open, tx)
 	for _, f := range tx.onEnd {
 		f(committed)
@@ -160,6 +167,7 @@ func (tx *Tx) end(committed bool) {
 // apply writes what the transaction wrote into the tables.
 func (tx *Tx) apply() {
 	db := tx.store.db
+	tx.applyKeys()
 	now := db.now()
 	for _, id := range slices.Sorted(maps.Keys(tx.writes)) {
 		change := Change{At: now, After: tx.writes[id]}
@@ -177,9 +185,13 @@ func (tx *Tx) apply() {
 			after := *change.After
 			db.events[id] = &record{Row: after}
 		}
+		tx.applyTurns(change.Before, change.After)
 		if change.Before != nil || change.After != nil {
 			db.config.Observe(change)
 		}
+	}
+	for id := range tx.handed {
+		delete(db.left, id)
 	}
 }
 
@@ -231,6 +243,9 @@ func (s *Store) inTx(ctx context.Context, in eventqueue.DB, op Op, f func(tx *Tx
 		}
 		own := s.begin()
 		err := f(own)
+		if own.closed { // cut off while it waited
+			err = errors.Join(pgx.ErrTxClosed, own.err)
+		}
 		if err == nil {
 			own.apply()
 		}

@@ -3,10 +3,13 @@
 //
 //	{"canvas_id":"…","module":"WORKER","name":"order_placed","modifier":"_","value":{"order":1}}
 //
-// The five keys are required, and one of these two may be added:
+// The five keys are required, and these may be added, of the first two one:
 //
 //	delay        a duration as Go writes it, such as "90s" or "1h30m"
 //	delay_until  a time as in RFC 3339, such as "2030-01-31T09:00:00+01:00"
+//	unique_key   a key that stands for the event on its canvas
+//	unique_for   with unique_key: a duration, for which it holds after the event's end
+//	ordering_key events of a canvas with the same one run one at a time and in order
 //
 // # Guarantees
 //

@@ -22,13 +22,18 @@ const (
 	keyValue      = "value"
 	keyDelay      = "delay"
 	keyDelayUntil = "delay_until"
+	keyUniqueKey  = "unique_key"
+	keyUniqueFor  = "unique_for"
+	keyOrdering   = "ordering_key"
 )
 
 func requiredKeys() []string {
 	return []string{keyCanvas, keyModule, keyName, keyModifier, keyValue}
 }
 
-func allKeys() []string { return append(requiredKeys(), keyDelay, keyDelayUntil) }
+func allKeys() []string {
+	return append(requiredKeys(), keyDelay, keyDelayUntil, keyUniqueKey, keyUniqueFor, keyOrdering)
+}
 
 // parse reads one line that is not blank. The problem lacks its place.
 func parse(text []byte, limits eventqueue.Limits, now time.Time) (eventqueue.NewEvent, *Error) {
@@ -107,13 +112,14 @@ func syntax(text []byte) *Error {
 // eventOf reads the fields. What it does not check, CheckEvents does.
 func eventOf(fields map[string]json.RawMessage) (eventqueue.NewEvent, *Error) {
 	event := eventqueue.NewEvent{Value: fields[keyValue]}
-	var canvas, delay, delayUntil string
+	var canvas, delay, delayUntil, uniqueFor string
 	for _, field := range []struct {
 		key  string
 		into *string
 	}{
 		{keyCanvas, &canvas}, {keyModule, &event.Module}, {keyName, &event.Name}, {keyModifier, &event.Modifier},
-		{keyDelay, &delay}, {keyDelayUntil, &delayUntil},
+		{keyDelay, &delay}, {keyDelayUntil, &delayUntil}, {keyUniqueKey, &event.UniqueKey}, {keyUniqueFor, &uniqueFor},
+		{keyOrdering, &event.OrderingKey},
 	} {
 		if fields[field.key] == nil {
 			continue
@@ -128,7 +134,22 @@ func eventOf(fields map[string]json.RawMessage) (eventqueue.NewEvent, *Error) {
 	if event.Canvas, err = eventqueue.ParseCanvasID(canvas); err != nil {
 		return event, &Error{Field: keyCanvas, Problem: strings.TrimPrefix(err.Error(), keyCanvas+" ")}
 	}
+	if fields[keyUniqueKey] != nil && event.UniqueKey == "" {
+		return event, &Error{Field: keyUniqueKey, Problem: "is empty: leave it out for an event that may be repeated"}
+	}
+	if fields[keyOrdering] != nil && event.OrderingKey == "" {
+		return event, &Error{Field: keyOrdering, Problem: "is empty: leave it out for an event that is in no line"}
+	}
+	if fields[keyUniqueFor] != nil {
+		if event.UniqueFor, err = time.ParseDuration(uniqueFor); err != nil {
+			return event, &Error{Field: keyUniqueFor, Problem: notADuration(uniqueFor)}
+		}
+	}
 	return event, setDelay(&event, fields, delay, delayUntil)
+}
+
+func notADuration(text string) string {
+	return fmt.Sprintf("%q is not a duration: write it like 30s, 10m or 1h30m", text)
 }
 
 func setDelay(event *eventqueue.NewEvent, fields map[string]json.RawMessage, delay, delayUntil string) *Error {
@@ -138,7 +159,7 @@ func setDelay(event *eventqueue.NewEvent, fields map[string]json.RawMessage, del
 			return &Error{Field: keyDelay, Problem: "is there together with " + keyDelayUntil + ": leave one of them out"}
 		}
 		if event.Delay, err = time.ParseDuration(delay); err != nil {
-			return &Error{Field: keyDelay, Problem: fmt.Sprintf("%q is not a duration: write it like 30s, 10m or 1h30m", delay)}
+			return &Error{Field: keyDelay, Problem: notADuration(delay)}
 		}
 	}
 	if fields[keyDelayUntil] != nil {

@@ -115,8 +115,9 @@ func (m *mix) settle(ctx context.Context, deliveries []eventqueue.Delivery) {
 	finished := len(done) > 0 && m.acked == mixNotifications
 	m.mu.Unlock()
 	if finished {
-		// Nothing else is left: the sentinel comes alone.
-		m.send("Publish", 1, func() error { return m.Notifier.Publish(ctx, []eventqueue.Notification{m.sentinel}) })
+		// Nothing else is left: the sentinel comes alone, perhaps before this returns.
+		unstopped := context.WithoutCancel(ctx)
+		m.send("Publish", 1, func() error { return m.Notifier.Publish(unstopped, []eventqueue.Notification{m.sentinel}) })
 	}
 }
 

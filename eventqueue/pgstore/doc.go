@@ -1,5 +1,6 @@
 // Package pgstore is the queue in Postgres: every statement on events_v2,
-// scheduling_rules and event_log stands here, above its one caller.
+// event_log, scheduling_rules and the tables of unique keys stands here, above
+// its one caller.
 //
 // # Guarantees
 //
@@ -8,12 +9,14 @@
 // WHERE clause, and what it returns says which claims still held (I5). Adding a
 // rule waits for the claims that began before it (I7). Statements that lock
 // several rows take them in the order of their ids or skip those that are
-// locked, so that no two of them deadlock.
+// locked, or give way after 100 ms, so that no two of them block each other for
+// good.
 //
 // # Failures
 //
-// Nothing is tried again here: an error means that the statement did not happen
-// or that its outcome is unknown, and the callers are written for both. Every
+// Nothing is tried again here but a statement that lost its patience
+// (patience.go): an error means that the statement did not happen or that its
+// outcome is unknown, and the callers are written for both. Every
 // connection that Open makes gives up on a statement after a minute, on a lock
 // after ten seconds, on a server that vanished after twenty, and refuses a
 // server that cannot write.

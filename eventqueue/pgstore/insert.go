@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,34 +20,51 @@ const owedChannel = "events_v2_owed"
 
 // A delay counts from the database's clock; a delay_until that has passed means
 // now. An event whose notification goes out right after the commit has
-// notified_at set here, so that publishing costs no second write.
+// notified_at set here, so that publishing costs no second write. The
+// rows come back as they were inserted: in the order of place, and of their ids.
 const insertSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
-), input AS (
-    SELECT i.*, greatest(coalesce(i.until, clock.now + i.delay_us * interval '1 microsecond'), clock.now) AS due
-    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[])
-        WITH ORDINALITY AS i (canvas_id, module, name, modifier, value, until, delay_us, place), clock
-), inserted AS (
-    INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at)
-    SELECT canvas_id, module, name, modifier, value, due, clock.now,
-        CASE WHEN $8::boolean AND due <= clock.now + $9::bigint * interval '1 microsecond' THEN clock.now END
-    FROM input, clock
-    ORDER BY place
-    RETURNING id, notified_at IS NOT NULL AS announced
 )
-SELECT id, announced, (SELECT pg_notify('` + owedChannel + `', '') IS NULL WHERE $10::boolean) AS woken
-FROM inserted
-ORDER BY id`
+INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at)
+SELECT canvas_id, module, name, modifier, value, due, (SELECT now FROM clock),
+    CASE WHEN $8::boolean AND due <= (SELECT now FROM clock) + $9::bigint * interval '1 microsecond' THEN (SELECT now FROM clock) END
+FROM (
+    SELECT i.*, greatest(coalesce(i.until, (SELECT now FROM clock) + i.delay_us * interval '1 microsecond'), (SELECT now FROM clock)) AS due
+    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[])
+        WITH ORDINALITY AS i (canvas_id, module, name, modifier, value, until, delay_us, place)) AS input
+ORDER BY place
+RETURNING id, notified_at IS NOT NULL AS announced, (SELECT pg_notify('` + owedChannel + `', '') IS NULL WHERE $10::boolean) AS woken`
+
+// insertNowSQL is insertSQL for events without delays, which are most: at two thirds
+// of its price. Canvases and handlers, of which there are few, come as a list of
+// their own, and each event with its place there. A scan of a function returns its
+// rows in order, so nothing has to be sorted.
+const insertNowSQL = `
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+)
+INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at)
+SELECT ($1::uuid[])[handler], ($2::text[])[handler], ($3::text[])[handler], ($4::text[])[handler], value,
+    (SELECT now FROM clock), (SELECT now FROM clock), (SELECT now FROM clock WHERE $7::boolean)
+FROM unnest($5::text[], $6::int[]) AS i (value, handler)
+RETURNING id, notified_at IS NOT NULL AS announced, (SELECT pg_notify('` + owedChannel + `', '') IS NULL WHERE $8::boolean) AS woken`
 
 // insertChunk is how many events one statement takes.
 const insertChunk = 1000
 
 // Insert implements eventqueue.EmitStore.
 func (s *Store) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, announce eventqueue.Announce) ([]eventqueue.Inserted, error) {
+	if hasKeys(events) {
+		return s.insertUnique(ctx, in, events, announce)
+	}
+	statement, arguments := insertSQL, insertArgs
+	if !slices.ContainsFunc(events, isDelayed) {
+		statement, arguments = insertNowSQL, insertNowArgs
+	}
 	db := s.in(in)
 	if len(events) <= insertChunk {
-		rows, err := db.Query(ctx, insertSQL, insertArgs(events, announce)...)
+		rows, err := db.Query(ctx, statement, arguments(events, announce)...)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +73,7 @@ func (s *Store) Insert(ctx context.Context, in eventqueue.DB, events []eventqueu
 	// One round trip, and one transaction if there is none yet.
 	batch := &pgx.Batch{}
 	for rest := events; len(rest) > 0; rest = rest[min(len(rest), insertChunk):] {
-		batch.Queue(insertSQL, insertArgs(rest[:min(len(rest), insertChunk)], announce)...)
+		batch.Queue(statement, arguments(rest[:min(len(rest), insertChunk)], announce)...)
 	}
 	results := db.SendBatch(ctx, batch)
 	inserted := make([]eventqueue.Inserted, 0, len(events))
@@ -95,6 +113,29 @@ func insertArgs(events []eventqueue.NewEvent, announce eventqueue.Announce) []an
 		announce == eventqueue.AnnounceSelf, eventqueue.MaxRequeue.Microseconds(), announce == eventqueue.AnnounceRelay}
 }
 
+func isDelayed(e eventqueue.NewEvent) bool { return e.Delay != 0 || !e.DelayUntil.IsZero() }
+
+func insertNowArgs(events []eventqueue.NewEvent, announce eventqueue.Announce) []any {
+	values, places := make([]string, len(events)), make([]int32, len(events))
+	var canvases [][16]byte
+	var modules, names, modifiers []string
+	seen := map[eventqueue.CanvasHandler]int32{}
+	for i := range events {
+		e := &events[i]
+		at := eventqueue.CanvasHandler{Canvas: e.Canvas, Key: e.Handler()}
+		place, known := seen[at]
+		if !known {
+			canvases, modules = append(canvases, e.Canvas), append(modules, e.Module)
+			names, modifiers = append(names, e.Name), append(modifiers, e.Modifier)
+			place = int32(len(canvases)) // arrays of Postgres begin at 1
+			seen[at] = place
+		}
+		values[i], places[i] = string(e.Value), place
+	}
+	return []any{canvases, modules, names, modifiers, values, places,
+		announce == eventqueue.AnnounceSelf, announce == eventqueue.AnnounceRelay}
+}
+
 // roundUpMicroseconds keeps a delay from becoming shorter by the database's
 // unit (I6).
 func roundUpMicroseconds(d time.Duration) int64 {
@@ -117,6 +158,9 @@ var arrayTypes = []uint32{pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.TextA
 // InsertSQL implements eventqueue.EmitStore. Drivers of database/sql differ in
 // the arrays they can send, but all send text, so arrays go as their literals.
 func (s *Store) InsertSQL(ctx context.Context, in *sql.Tx, events []eventqueue.NewEvent, announce eventqueue.Announce) ([]eventqueue.Inserted, error) {
+	if hasKeys(events) {
+		return insertUniqueSQLTx(ctx, in, events, announce)
+	}
 	types := pgtype.NewMap()
 	inserted := make([]eventqueue.Inserted, 0, len(events))
 	for rest := events; len(rest) > 0; rest = rest[min(len(rest), insertChunk):] {

@@ -24,11 +24,12 @@ const (
 	EventPaused  EventState = "paused"  // held back by a pause rule
 	EventBlocked EventState = "blocked" // held back by a block rule, and perhaps by a pause as well
 	EventExpired EventState = "expired" // its lock ran out: the next claim takes it over
+	EventBehind  EventState = "behind"  // due and free, but others of its line are before it
 )
 
 // EventStates lists all states, in the order in which they are shown.
 func EventStates() []EventState {
-	return []EventState{EventWaiting, EventDelayed, EventRunning, EventPaused, EventBlocked, EventExpired}
+	return []EventState{EventWaiting, EventDelayed, EventRunning, EventPaused, EventBlocked, EventExpired, EventBehind}
 }
 
 // HandlerFilter narrows a listing. What is left empty is not asked about.
@@ -63,6 +64,8 @@ type QueuedEvent struct {
 	// NotifiedAt is when a notification was published last; nil when one is owed.
 	NotifiedAt *time.Time
 	State      EventState
+	// OrderingKey is empty for an event without one.
+	OrderingKey string
 	// AsOf is the database's clock, by which State was decided.
 	AsOf time.Time
 }
@@ -75,6 +78,7 @@ const stateSQL = `
         WHEN r.rule = 'pause' THEN 'paused'
         WHEN e.delay_until > clock.now THEN 'delayed'
         WHEN e.locked_at IS NOT NULL THEN 'expired'
+        WHEN e.line = 1 THEN 'behind'
         ELSE 'waiting'
     END`
 
@@ -86,7 +90,7 @@ WITH clock AS MATERIALIZED (
 ), shown AS (
     SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.value, e.retries, e.attempts,
         least(greatest(e.delay_until, '0001-01-01 00:00Z'), '9999-12-31 00:00Z') AS delay_until,
-        e.enqueued_at, e.locked_at, e.notified_at, clock.now,` + stateSQL + ` AS state
+        e.enqueued_at, e.locked_at, e.notified_at, clock.now, e.ordering_key,` + stateSQL + ` AS state
     FROM clock CROSS JOIN events_v2 e
     LEFT JOIN LATERAL (
         SELECT max(rule_type) AS rule FROM scheduling_rules
@@ -94,7 +98,7 @@ WITH clock AS MATERIALIZED (
     ) AS r ON true
 )
 SELECT id, canvas_id, module, name, modifier, retries, attempts, delay_until, enqueued_at, locked_at, notified_at,
-    octet_length(value), CASE WHEN $5::boolean THEN value END, now, state
+    octet_length(value), CASE WHEN $5::boolean THEN value END, now, state, ordering_key
 FROM shown
 WHERE ` + filterSQL
 
@@ -115,7 +119,7 @@ func (s *Store) ListEvents(ctx context.Context, filter HandlerFilter, state Even
 
 func scanQueued(row pgx.CollectableRow) (e QueuedEvent, err error) {
 	err = row.Scan(&e.ID, (*[16]byte)(&e.Canvas), &e.Module, &e.Name, &e.Modifier, &e.Retries, &e.Attempts, &e.DelayUntil,
-		&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.State)
+		&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.State, &e.OrderingKey)
 	return e, err
 }
 
@@ -125,6 +129,8 @@ type Shown struct {
 	Logged *LogEntry
 	// Rules are those of a queued event's handler.
 	Rules []eventqueue.Rule
+	// Line is what a queued event waits in, if it does.
+	Line *Line
 }
 
 const showEventSQL = eventsSQL + ` AND id = $6`
@@ -143,6 +149,10 @@ func (s *Store) Show(ctx context.Context, id eventqueue.EventID, lockTimeout tim
 		if shown.Queued != nil {
 			e := shown.Queued
 			shown.Rules, err = listRules(ctx, tx, HandlerFilter{&e.Canvas, e.Module, e.Name})
+			if err != nil || e.State != EventBehind {
+				return err
+			}
+			shown.Line, err = optional(ctx, tx, scanLine(e.Canvas), lineSQL, id)
 			return err
 		}
 		shown.Logged, err = optional(ctx, tx, scanLogged, showLogSQL, HandlerFilter{}.args("", true, id)...)

@@ -10,12 +10,12 @@ import (
 )
 
 // LogStatus says how an event ended.
-type LogStatus string
+type LogStatus = eventqueue.LogStatus
 
 // The ends of an event.
 const (
-	LogCompleted LogStatus = "COMPLETED"
-	LogFailed    LogStatus = "FAILED"
+	LogCompleted = eventqueue.LogCompleted
+	LogFailed    = eventqueue.LogFailed
 )
 
 // LogEntry is a row of event_log: an event that has ended.
@@ -85,7 +85,9 @@ type Retried struct {
 // An event leaves event_log and enters events_v2 in one statement (I1). It keeps
 // its id, and its attempts, so that no fence token repeats (I5). It is owed a
 // notification, and the commit wakes the relay. Whoever comes second waits for
-// the row, and finds it gone (I14).
+// the row, and finds it gone (I14). A unique key that still stands for the event
+// does so until it ends again, and for its time from then on. In a line it takes the
+// place of its id.
 const retrySQL = `
 WITH asked AS (
     SELECT DISTINCT id FROM unnest($1::bigint[]) AS asked (id)
@@ -97,10 +99,12 @@ WITH asked AS (
     FOR UPDATE
 ), taken AS (
     DELETE FROM event_log l USING failed WHERE l.id = failed.id
-    RETURNING l.id, l.canvas_id, l.module, l.name, l.modifier, l.value, l.attempts, l.enqueued_at
+    RETURNING l.id, l.canvas_id, l.module, l.name, l.modifier, l.value, l.attempts, l.enqueued_at, l.ordering_key
 ), moved AS (
-    INSERT INTO events_v2 (id, canvas_id, module, name, modifier, value, retries, attempts, delay_until, enqueued_at, notified_at)
-    SELECT id, canvas_id, module, name, modifier, value, 0, attempts, clock_timestamp(), enqueued_at, NULL
+    INSERT INTO events_v2 (id, canvas_id, module, name, modifier, value, retries, attempts, delay_until, enqueued_at, notified_at, unique_seconds, line, ordering_key)
+    SELECT id, canvas_id, module, name, modifier, value, 0, attempts, clock_timestamp(), enqueued_at, NULL,
+        coalesce((SELECT u.unique_seconds FROM unique_ends u WHERE u.event_id = taken.id), 0),
+        CASE WHEN ordering_key IS NULL THEN 0 ELSE 3 END, coalesce(ordering_key, '')
     FROM taken
     ORDER BY id
     RETURNING id

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -72,7 +73,7 @@ const takeLostSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), page AS MATERIALIZED (
-    SELECT id, canvas_id, module, name, locked_at, notified_at,
+    SELECT id, canvas_id, module, name, locked_at, notified_at, line, ordering_key,
         greatest(delay_until, enqueued_at) AS due,
         greatest(delay_until, enqueued_at, notified_at, locked_at + $4::interval) AS rung
     FROM events_v2
@@ -83,13 +84,14 @@ WITH clock AS MATERIALIZED (
     SELECT id, notified_at
     FROM page, clock
     WHERE notified_at IS NOT NULL
+      AND line <> 1
       AND due <= now
       AND (locked_at IS NULL OR locked_at <= now - $4::interval)
       AND now - rung > least(greatest($3::interval, notified_at - due), $5 * $3::interval)
       AND NOT EXISTS (
           SELECT FROM scheduling_rules r
           WHERE r.canvas_id = page.canvas_id AND r.event_space = page.module AND r.handler_name = page.name)
-), taken AS (
+), ` + mendSQL + `, taken AS (
     UPDATE events_v2 e SET notified_at = clock.now
     FROM clock, (
         SELECT e.id
@@ -99,38 +101,66 @@ WITH clock AS MATERIALIZED (
     ) AS free
     WHERE e.id = free.id
     RETURNING e.id, e.canvas_id
+), told AS (
+    SELECT id, canvas_id FROM taken
+    UNION ALL
+    SELECT id, NULL FROM orphans
+    UNION ALL
+    SELECT id, NULL FROM stalled
 )
-SELECT progress.next, taken.id, taken.canvas_id
-FROM (SELECT CASE WHEN count(*) = $2 THEN max(id) END AS next FROM page) AS progress LEFT JOIN taken ON true`
+SELECT progress.next, told.id, told.canvas_id
+FROM (SELECT CASE WHEN count(*) = $2 THEN max(id) END AS next FROM page) AS progress LEFT JOIN told ON true`
 
-// TakeLost implements eventqueue.RelayStore.
+// TakeLost implements eventqueue.RelayStore. With what it finds, turns in lines are
+// given that were lost.
 func (s *Store) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, quiet, lockTimeout time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
-	return s.takePage(ctx, takeLostSQL, after, limit, quiet, lockTimeout, MaxQuietFactor)
+	found, next, err := s.takePage(ctx, takeLostSQL, after, limit, quiet, lockTimeout, MaxQuietFactor)
+	if err != nil {
+		return nil, 0, err
+	}
+	var stuck []eventqueue.EventID
+	taken := slices.DeleteFunc(found, func(n eventqueue.Notification) bool {
+		if n.Canvas == (eventqueue.CanvasID{}) {
+			stuck = append(stuck, n.Event)
+		}
+		return n.Canvas == (eventqueue.CanvasID{})
+	})
+	mended, err := s.mend(ctx, stuck, lockTimeout)
+	if err != nil {
+		return nil, 0, err
+	}
+	return append(taken, mended...), next, nil
 }
 
 // takePage runs a statement that returns (next, id, canvas_id), with a row for
 // next alone when nothing was taken.
-func (s *Store) takePage(ctx context.Context, sql string, args ...any) ([]eventqueue.Notification, eventqueue.EventID, error) {
-	rows, err := s.pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, 0, err
-	}
-	var (
-		taken  []eventqueue.Notification
-		next   *eventqueue.EventID
-		id     *eventqueue.EventID
-		canvas *[16]byte
-	)
-	_, err = pgx.ForEachRow(rows, []any{&next, &id, &canvas}, func() error {
-		if id != nil {
-			taken = append(taken, eventqueue.Notification{Event: *id, Canvas: *canvas})
-		}
-		return nil
-	})
-	if err != nil || next == nil {
-		return taken, 0, err
-	}
-	return taken, *next, nil
+func (s *Store) takePage(ctx context.Context, sql string, args ...any) (taken []eventqueue.Notification, next eventqueue.EventID, err error) {
+	err = send(ctx, s.pool, []query{{
+		forms:     forms{skips: sql},
+		arguments: args,
+		read: func(rows pgx.Rows) error {
+			var (
+				last   *eventqueue.EventID
+				id     *eventqueue.EventID
+				canvas *[16]byte
+			)
+			_, err := pgx.ForEachRow(rows, []any{&last, &id, &canvas}, func() error {
+				if last != nil {
+					next = *last
+				}
+				if id != nil {
+					n := eventqueue.Notification{Event: *id}
+					if canvas != nil {
+						n.Canvas = *canvas
+					}
+					taken = append(taken, n)
+				}
+				return nil
+			})
+			return err
+		},
+	}}, skipping, s.settings, nil)
+	return taken, next, err
 }
 
 // Listen implements eventqueue.RelayStore, on a connection of its own.

@@ -42,14 +42,14 @@ WITH RECURSIVE clock AS MATERIALIZED (
 ), progress AS (
     SELECT canvas_id, module, name FROM scopes WHERE n = $6
 ), looked AS (
-    SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at
+    SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.line
     FROM scopes CROSS JOIN LATERAL (
-        (SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at FROM events_v2 e
+        (SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.line FROM events_v2 e
          WHERE (e.canvas_id, e.module, e.name, e.id) > (scopes.canvas_id, scopes.module, scopes.name, 0)
            AND (e.canvas_id, e.module, e.name) <= (scopes.canvas_id, scopes.module, scopes.name)
          ORDER BY e.canvas_id, e.module, e.name, e.id LIMIT $7)
         UNION
-        (SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at FROM events_v2 e
+        (SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.line FROM events_v2 e
          WHERE (e.canvas_id, e.module, e.name, e.id) <= (scopes.canvas_id, scopes.module, scopes.name, 9223372036854775807)
            AND (e.canvas_id, e.module, e.name) >= (scopes.canvas_id, scopes.module, scopes.name)
          ORDER BY e.canvas_id DESC, e.module DESC, e.name DESC, e.id DESC LIMIT $7)
@@ -60,7 +60,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
           WHERE r.canvas_id = scopes.canvas_id AND r.event_space = scopes.module AND r.handler_name = scopes.name)
 ), runnable AS (
     SELECT looked.* FROM looked, clock
-    WHERE delay_until <= now AND (locked_at IS NULL OR locked_at <= now - $5::interval)
+    WHERE line <> 1 AND delay_until <= now AND (locked_at IS NULL OR locked_at <= now - $5::interval)
 )
 SELECT progress.canvas_id, progress.module, progress.name,
     runnable.id, runnable.canvas_id, runnable.module, runnable.name, runnable.modifier

@@ -3,7 +3,9 @@ package pgstore
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,11 +17,23 @@ import (
 
 // Store is the queue in one database. It is safe for concurrent use.
 type Store struct {
-	pool *pgxpool.Pool
+	pool           *pgxpool.Pool
+	settings       []string     // what is sent before claims and ends; see patience.go
+	impatientUntil atomic.Int64 // nanoseconds of the Unix time; see patience.go
 }
 
-// New makes a Store on a pool, which stays the caller's to close.
-func New(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
+// New makes a Store on a pool, which stays the caller's to close. On one that
+// Open has not made, claims and ends cost one statement more.
+func New(pool *pgxpool.Pool) *Store {
+	s := &Store{pool: pool}
+	have := pool.Config().ConnConfig.RuntimeParams
+	for key, value := range planning {
+		if have[key] != value {
+			s.settings = []string{planSQL}
+		}
+	}
+	return s
+}
 
 // Pool is the pool that the store was made on.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
@@ -36,21 +50,24 @@ const (
 )
 
 // Open connects to a database. name is shown in pg_stat_activity; maxConns
-// bounds the pool, 0 leaves it to the URL. Settings in the URL win. It connects
-// once, to tell at once what is wrong.
+// bounds the pool, 0 leaves it to the URL. Settings in the URL win. Queries on its
+// connections are planned without scans of whole tables where there is an index,
+// and without JIT. It connects once, to tell at once what is wrong.
 func Open(ctx context.Context, databaseURL, name string, maxConns int32) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("DATABASE_URL: %w", err)
 	}
-	for key, value := range map[string]string{
+	settings := map[string]string{
 		"application_name":                    name,
 		"statement_timeout":                   milliseconds(statementTimeout),
 		"lock_timeout":                        milliseconds(lockTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(idleInTxTimeout),
 		// I7: a claim has to see the rules that were committed while it waited.
 		"default_transaction_isolation": "read committed",
-	} {
+	}
+	maps.Copy(settings, planning)
+	for key, value := range settings {
 		if _, set := config.ConnConfig.RuntimeParams[key]; !set {
 			config.ConnConfig.RuntimeParams[key] = value
 		}

@@ -37,13 +37,20 @@ type Config struct {
 	ClaimBatch   int           `env:"WORKER_CLAIM_BATCH" envDefault:"500" used:"worker" desc:"Notifications that one claim statement answers, at most 1000."`
 	Heartbeat    time.Duration `env:"WORKER_HEARTBEAT" used:"worker" desc:"Interval in which the locks of running events are renewed, at most half of LOCK_TIMEOUT. Empty: a quarter of it."`
 	GracePeriod  time.Duration `env:"WORKER_GRACE_PERIOD" envDefault:"8s" used:"worker" desc:"How long running handlers may go on after SIGTERM; 0 is none. Stopping takes up to 2 s more (up to 5 s when nothing runs, for the last pull), so keep it 2 s below what the platform allows (Cloud Run: 10 s). With NOTIFIER=postgres closing takes up to 2 s on top of that, so keep it 4 s below."`
+	MaxEvents    int           `env:"WORKER_MAX_EVENTS" envDefault:"0" used:"worker" desc:"The worker ends, with status 0, when it has had so many events; 0 is no bound. The flag --max-events wins over it."`
+	TTL          time.Duration `env:"WORKER_TTL" envDefault:"0s" used:"worker" desc:"The worker stops after so long as it does after SIGTERM, and ends with status 0; 0 is no bound. The flag --ttl wins over it."`
 	KeepHistory  bool          `env:"KEEP_HISTORY" envDefault:"false" used:"worker" desc:"Keep completed events in event_log. Failed ones are kept always."`
 
 	RelayInterval  time.Duration `env:"RELAY_INTERVAL" envDefault:"30s" used:"cron" desc:"The relay's own timer; commits that owe a notification wake it earlier."`
 	RelayQuiet     time.Duration `env:"RELAY_QUIET" envDefault:"1m" used:"cron" desc:"How long a due event must have been silent for its notification to be taken for lost."`
 	RelayPerSecond int           `env:"RELAY_PER_SECOND" envDefault:"20000" used:"cron" desc:"Notifications that one relay publishes per second, at most."`
 
-	Port     int    `env:"PORT" envDefault:"8080" used:"worker, cron" desc:"Port of /healthz and /readyz. 0 takes any free one."`
+	HistoryCompletedFor time.Duration `env:"HISTORY_COMPLETED_FOR" used:"cron" desc:"How long completed events stay in event_log, as in 72h. Empty: for ever."`
+	HistoryFailedFor    time.Duration `env:"HISTORY_FAILED_FOR" used:"cron" desc:"How long failed events stay in event_log, as in 2160h; what is gone cannot be retried. Empty: for ever."`
+	HistoryInterval     time.Duration `env:"HISTORY_INTERVAL" envDefault:"1h" used:"cron" desc:"The time between two looks for history that is old enough to be deleted."`
+	HistoryPerSecond    int           `env:"HISTORY_PER_SECOND" envDefault:"20000" used:"cron" desc:"Entries of event_log that one cron process looks at, and so deletes, per second, at most."`
+
+	Port     int    `env:"PORT" envDefault:"8080" used:"worker, cron" desc:"Port of /healthz and /readyz, and of /webhooks/ in a worker with sources of webhooks. 0 takes any free one."`
 	LogLevel string `env:"LOG_LEVEL" envDefault:"info" used:"all" desc:"debug, info, warn or error."`
 	LogStyle string `env:"LOG_FORMAT" envDefault:"json" used:"all" desc:"json (with Google's severity) or console."`
 }
@@ -126,14 +133,22 @@ func (c Config) validate() error {
 	atLeast("WORKER_HEARTBEAT", c.Heartbeat, 0)
 	atMost("WORKER_HEARTBEAT", c.Heartbeat, c.LockTimeout/2)
 	atLeast("WORKER_GRACE_PERIOD", c.GracePeriod, 0)
+	atLeast("WORKER_TTL", c.TTL, 0)
+	if c.MaxEvents < 0 {
+		problems = append(problems, fmt.Errorf("WORKER_MAX_EVENTS is %d: it must not be negative; 0 is no bound", c.MaxEvents))
+	}
 	atLeast("RELAY_INTERVAL", c.RelayInterval, 100*time.Millisecond)
 	atMost("RELAY_INTERVAL", c.RelayInterval, 4*time.Minute)
 	atLeast("RELAY_QUIET", c.RelayQuiet, 100*time.Millisecond)
+	atLeast("HISTORY_COMPLETED_FOR", c.HistoryCompletedFor, 0)
+	atLeast("HISTORY_FAILED_FOR", c.HistoryFailedFor, 0)
+	atLeast("HISTORY_INTERVAL", c.HistoryInterval, time.Second)
 	if c.ClaimBatch > eventqueue.MaxPublish {
 		problems = append(problems, fmt.Errorf("WORKER_CLAIM_BATCH is %d: it must be at most %d", c.ClaimBatch, eventqueue.MaxPublish))
 	}
 	for name, n := range map[string]int{"DATABASE_MAX_CONNS": int(c.DatabaseMaxConns), "MAX_VALUE_BYTES": c.MaxValueBytes,
-		"WORKER_CONCURRENCY": c.Concurrency, "WORKER_CLAIM_BATCH": c.ClaimBatch, "RELAY_PER_SECOND": c.RelayPerSecond} {
+		"WORKER_CONCURRENCY": c.Concurrency, "WORKER_CLAIM_BATCH": c.ClaimBatch, "RELAY_PER_SECOND": c.RelayPerSecond,
+		"HISTORY_PER_SECOND": c.HistoryPerSecond} {
 		if n <= 0 {
 			problems = append(problems, fmt.Errorf("%s is %d: it must be positive", name, n))
 		}

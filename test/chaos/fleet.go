@@ -149,7 +149,7 @@ func (f *fleet) environment(s *slot, name string) ([]string, error) {
 		settings["CHAOS_JOURNAL"] = f.journal(name)
 	case programWorker:
 		path := filepath.Join(f.dir, name+".yaml")
-		if err := writeHandlersFile(path, f.target.url()+"/"+name); err != nil {
+		if err := writeHandlersFile(path, f.target.server.URL()+"/"+name); err != nil {
 			return nil, err
 		}
 		settings["HANDLERS_FILE"] = path

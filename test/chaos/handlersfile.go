@@ -1,41 +1,16 @@
 package main
 
 import (
-	"fmt"
-	"os"
-
-	"go.yaml.in/yaml/v3"
-
 	"eventsv2/test/chaos/task"
+	"eventsv2/test/webtarget"
 )
-
-// entry is one handler of the file that HANDLERS_FILE names.
-type entry struct {
-	Module     string            `yaml:"module"`
-	Name       string            `yaml:"name"`
-	Modifier   string            `yaml:"modifier"`
-	URL        string            `yaml:"url"`
-	Timeout    string            `yaml:"timeout"`
-	MaxRetries int               `yaml:"max_retries"`
-	Backoff    map[string]string `yaml:"backoff"`
-}
 
 // writeHandlersFile sends all handlers of the chaos run to one URL.
 func writeHandlersFile(path, to string) error {
-	var entries []entry
+	var handlers []webtarget.Handler
 	for _, h := range task.Handlers() {
-		entries = append(entries, entry{
-			Module: h.Key.Module, Name: h.Key.Name, Modifier: h.Key.Modifier, URL: to,
-			Timeout: h.Timeout.String(), MaxRetries: task.MaxRetries,
-			Backoff: map[string]string{"base": task.BackoffBase.String(), "max": task.BackoffMax.String()},
-		})
+		handlers = append(handlers, webtarget.Handler{Key: h.Key, Timeout: h.Timeout, MaxRetries: task.MaxRetries,
+			BackoffBase: task.BackoffBase, BackoffMax: task.BackoffMax})
 	}
-	text, err := yaml.Marshal(map[string]any{"handlers": entries})
-	if err == nil {
-		err = os.WriteFile(path, text, 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("write the handlers file: %w", err)
-	}
-	return nil
+	return webtarget.WriteHandlersFile(path, to, handlers)
 }

@@ -222,7 +222,7 @@ func (s *stage) openProxies(context.Context) error {
 // preparePrograms makes the fleet, the emitters and the storms.
 func (s *stage) preparePrograms(ctx context.Context, broken context.CancelCauseFunc) error {
 	s.fleet = &fleet{dir: s.dir, env: environment(s.databaseURL), faults: s.faults, slots: map[string]*slot{}, broken: broken}
-	target, err := startTarget(s.fleet.journal)
+	target, err := startTarget(ctx, s.fleet.journal)
 	if err != nil {
 		return err
 	}

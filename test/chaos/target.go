@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"path"
 	"strconv"
@@ -15,6 +13,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/test/chaos/journal"
 	"eventsv2/test/chaos/task"
+	"eventsv2/test/webtarget"
 )
 
 // targetDeafFor is how long the target works on an event that asks for
@@ -32,34 +31,22 @@ type target struct {
 	runs     int32
 	snoozed  map[int64]int // how often each event was snoozed
 
-	server   *http.Server
-	listener net.Listener
-	served   chan struct{} // closed when the server has ended
+	server *webtarget.Server
 }
 
 // startTarget listens on the loopback interface. journalOf names the journal of
 // a process.
-func startTarget(journalOf func(name string) string) (*target, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listen for events: %w", err)
+func startTarget(ctx context.Context, journalOf func(name string) string) (t *target, err error) {
+	t = &target{journal: journalOf, journals: map[string]*journal.Writer{}, snoozed: map[int64]int{}}
+	if t.server, err = webtarget.Start(ctx, t); err != nil {
+		return nil, err
 	}
-	t := &target{journal: journalOf, journals: map[string]*journal.Writer{},
-		snoozed: map[int64]int{}, listener: listener, served: make(chan struct{})}
-	t.server = &http.Server{Handler: t, ReadHeaderTimeout: 10 * time.Second}
-	go func() {
-		defer close(t.served)
-		_ = t.server.Serve(listener) // always an error: that of Close
-	}()
 	return t, nil
 }
 
-func (t *target) url() string { return "http://" + t.listener.Addr().String() }
-
 // stop ends the server and closes the journals.
-func (t *target) stop(context.Context) error {
-	errs := []error{t.server.Close()}
-	<-t.served
+func (t *target) stop(ctx context.Context) error {
+	errs := []error{t.server.Stop(ctx)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, w := range t.journals {

@@ -49,12 +49,12 @@ func setUp(ctx context.Context, opts options, in *input, dir string, story *stor
 	if err := s.openQueue(ctx, at, doorbell, stop); err != nil {
 		return nil, err
 	}
-	if s.target, err = startTarget(in.refusals); err != nil {
+	if s.target, err = startTarget(ctx, in.refusals); err != nil {
 		return nil, err
 	}
-	stop.add(s.target.stop)
+	stop.add(s.target.server.Stop)
 	s.fleet = &fleet{
-		dir: dir, env: childEnvironment(at.databaseURL, doorbell), handlers: in.handlers(), target: s.target.url(), broken: broken,
+		dir: dir, env: childEnvironment(at.databaseURL, doorbell), handlers: in.handlers(), target: s.target.server.URL(), broken: broken,
 	}
 	stop.add(s.fleet.stop)
 	if err := s.startFleet(ctx); err != nil {

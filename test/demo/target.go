@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"path"
 	"strconv"
@@ -15,6 +13,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/test/webtarget"
 )
 
 // refusalMark stands in values that the target refuses for good.
@@ -36,44 +35,26 @@ type target struct {
 	mu       sync.Mutex
 	seen     map[eventqueue.EventID]sighting
 	tripped  map[eventqueue.EventID]bool // were answered with an error on purpose
-	refused  int
-	handlers map[string]int // events done, by the name of their handler
+	refused  map[eventqueue.EventID]bool // for good: perhaps twice, since a worker that is killed cannot say so
+	handlers map[string]int              // events done, by the name of their handler
 
-	server   *http.Server
-	served   chan struct{} // closed when the server has ended
-	listener net.Listener
+	server *webtarget.Server
 }
 
 // startTarget listens on the loopback interface.
-func startTarget(refusals bool) (*target, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listen for events: %w", err)
-	}
-	t := &target{
+func startTarget(ctx context.Context, refusals bool) (t *target, err error) {
+	t = &target{
 		refusals: refusals,
 		gate:     newGate(),
 		seen:     make(map[eventqueue.EventID]sighting),
 		tripped:  make(map[eventqueue.EventID]bool),
+		refused:  make(map[eventqueue.EventID]bool),
 		handlers: make(map[string]int),
-		served:   make(chan struct{}),
-		listener: listener,
 	}
-	t.server = &http.Server{Handler: t, ReadHeaderTimeout: 10 * time.Second}
-	go func() {
-		defer close(t.served)
-		_ = t.server.Serve(listener) // always an error: that of Close
-	}()
+	if t.server, err = webtarget.Start(ctx, t); err != nil {
+		return nil, err
+	}
 	return t, nil
-}
-
-func (t *target) url() string { return "http://" + t.listener.Addr().String() }
-
-// stop ends the server and what it is working on.
-func (t *target) stop(context.Context) error {
-	err := t.server.Close()
-	<-t.served
-	return err
 }
 
 // ServeHTTP takes one event.
@@ -114,7 +95,7 @@ func (t *target) decide(id eventqueue.EventID, body []byte) (status int) {
 	t.seen[id] = saw
 	switch {
 	case t.refusals && bytes.Contains(body, []byte(refusalMark)):
-		t.refused++
+		t.refused[id] = true
 		return http.StatusUnprocessableEntity
 	case id%failEvery == 3 && !t.tripped[id]:
 		t.tripped[id] = true
@@ -189,5 +170,5 @@ type tally struct {
 func (t *target) tally() tally {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return tally{maps.Clone(t.handlers), len(t.tripped), t.refused}
+	return tally{maps.Clone(t.handlers), len(t.tripped), len(t.refused)}
 }

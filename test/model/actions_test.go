@@ -32,6 +32,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		{"unitOfWork", 1, w.unitOfWork},
 		{"begin", 1, w.begin},
 		{"end", 1, w.end},
+		{"takeTurns", 5, w.takeTurns},
 		{"renew", 2, w.renew},
 		{"owe", 2, w.owe},
 		{"takeOwed", 1, w.takeOwed},
@@ -43,6 +44,12 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		{"addRule", 1, w.addRule},
 		{"liftRule", 2, w.liftRule},
 		{"takeWaiting", 2, w.takeWaiting},
+		{"forgetKeys", 1, w.forgetKeys},
+		{"setRateLimit", 2, w.setRateLimit},
+		{"removeRateLimit", 1, w.removeRateLimit},
+		{"takeRate", 4, w.takeRate},
+		{"lookAtRates", 1, w.lookAtRates},
+		{"takeLimited", 2, w.takeLimited},
 		{"letTimePass", 5, w.letTimePass},
 	} {
 		for i := range a.weight {
@@ -61,9 +68,14 @@ var announces = []eventqueue.Announce{eventqueue.AnnounceSelf, eventqueue.Announ
 
 func (w *world) insert(t *rapid.T) {
 	where, inTx := w.drawIn(t)
-	events, announce := w.drawEvents(t), pick(t, "announce", announces)
+	events, announce := w.drawEvents(t, inTx), pick(t, "announce", announces)
 	pg, pgErr := w.store.Insert(w.ctx, where.pg, events, announce)
 	mem, memErr := w.mem.Insert(w.ctx, where.mem, events, announce)
+	if inTx {
+		for _, e := range events {
+			w.keys[eventqueue.UniqueKey{Canvas: e.Canvas, Key: e.UniqueKey}] = true
+		}
+	}
 	w.sameErrors(t, pgErr, memErr, inTx)
 	same(t, "Insert", pg, mem)
 	w.noteInserted(pg)
@@ -72,7 +84,7 @@ func (w *world) insert(t *rapid.T) {
 // insertSQL emits within a transaction of database/sql, which the model takes
 // for one of its own.
 func (w *world) insertSQL(t *rapid.T) {
-	events, announce := w.drawEvents(t), pick(t, "announce", announces)
+	events, announce := w.drawEvents(t, false), pick(t, "announce", announces)
 	pg, pgErr := w.insertInSQL(events, announce)
 	mem, memErr := w.mem.Insert(w.ctx, nil, events, announce)
 	w.sameErrors(t, pgErr, memErr, false)
@@ -101,8 +113,19 @@ func (w *world) noteInserted(inserted []eventqueue.Inserted) {
 func (w *world) finish(t *rapid.T) {
 	where, inTx := w.drawIn(t)
 	ends, keep := w.drawEnds(t, lastErrors), rapid.Bool().Draw(t, "keep")
-	pg, pgErr := w.store.Finish(w.ctx, where.pg, ends, keep)
-	mem, memErr := w.mem.Finish(w.ctx, where.mem, ends, keep)
+	placed, misled := ends, []eventqueue.End(nil)
+	if !inTx { // where no place is believed
+		placed, misled = w.drawPlaces(t, ends)
+	}
+	pg, pgErr := w.store.Finish(w.ctx, where.pg, slices.Concat(placed, misled), keep)
+	// A store that is impatient believes no places: then they may be written.
+	lost := w.notHeld(misled)
+	for _, end := range misled {
+		if slices.Contains(pg.Done, end.Event) || slices.Contains(lost, end.Event) {
+			placed = append(placed, end)
+		}
+	}
+	mem, memErr := w.mem.Finish(w.ctx, where.mem, placed, keep)
 	w.sameErrors(t, pgErr, memErr, inTx)
 	same(t, "Finish", byID(pg), byID(mem))
 	if inTx {
@@ -110,6 +133,18 @@ func (w *world) finish(t *rapid.T) {
 			w.writing[id] = true
 		}
 	}
+}
+
+// notHeld are the ends whose claims do not hold.
+func (w *world) notHeld(ends []eventqueue.End) (ids []eventqueue.EventID) {
+	for _, end := range ends {
+		if !slices.ContainsFunc(w.mem.Events(), func(r row) bool {
+			return r.ID == end.Event && r.Attempts == end.Attempt && !r.LockedAt.IsZero()
+		}) {
+			ids = append(ids, end.Event)
+		}
+	}
+	return ids
 }
 
 func (w *world) begin(t *rapid.T) {
@@ -137,6 +172,7 @@ func (w *world) end(t *rapid.T) {
 	}
 	w.pgTx, w.memTx = nil, nil
 	clear(w.writing)
+	clear(w.keys)
 	w.sameErrors(t, pgErr, memErr, false)
 }
 
@@ -146,7 +182,7 @@ var errRollback = errors.New("roll it back")
 // unitOfWork emits and finishes in a transaction of InTx, which may be rolled
 // back, by an error of an operation or by its own.
 func (w *world) unitOfWork(t *rapid.T) {
-	events, announce := w.drawEvents(t), pick(t, "announce", announces)
+	events, announce := w.drawEvents(t, false), pick(t, "announce", announces)
 	ends := w.drawEnds(t, lastErrors)
 	keep, ignore := rapid.Bool().Draw(t, "keep"), rapid.Bool().Draw(t, "ignoreErrors")
 	var result error
@@ -191,6 +227,18 @@ func (w *world) sameErrors(t rapid.TB, pg, mem error, inTx bool) {
 	}
 	if pg != nil && inTx {
 		clear(w.writing) // the transaction is spoilt and has undone what it wrote
+		clear(w.keys)
+	}
+}
+
+func (w *world) forgetKeys(t *rapid.T) {
+	limit := pick(t, "limit", limits)
+	for after, more := (eventqueue.UniqueKey{}), true; more; more = after != (eventqueue.UniqueKey{}) {
+		pg, pgNext, pgErr := w.store.ForgetKeys(w.ctx, after, limit)
+		mem, memNext, memErr := w.mem.ForgetKeys(w.ctx, after, limit)
+		w.sameErrors(t, pgErr, memErr, false)
+		same(t, "ForgetKeys", []any{pg, pgNext}, []any{mem, memNext})
+		after = pgNext
 	}
 }
 
@@ -213,5 +261,31 @@ func kind(err error) string {
 
 // byID orders an answer whose order is open.
 func byID(w eventqueue.Written) eventqueue.Written {
-	return eventqueue.Written{Done: slices.Sorted(slices.Values(w.Done)), Lost: slices.Sorted(slices.Values(w.Lost))}
+	return eventqueue.Written{Done: slices.Sorted(slices.Values(w.Done)), Lost: slices.Sorted(slices.Values(w.Lost)), Turns: byTurn(w.Turns)}
+}
+
+func byTurn(turns []eventqueue.Event) []eventqueue.Event {
+	return slices.SortedFunc(slices.Values(turns), func(a, b eventqueue.Event) int { return int(a.ID - b.ID) })
+}
+
+// takeTurns has events of lines, that are there or not, leave and arrive.
+func (w *world) takeTurns(t *rapid.T) {
+	left, arrived := w.drawIDs(t, "left"), w.drawIDs(t, "arrived")
+	if rapid.Bool().Draw(t, "all") { // as when a batch was emitted
+		for _, r := range w.mem.Events() {
+			arrived = append(arrived, r.ID)
+		}
+		slices.Sort(arrived)
+		arrived = slices.Compact(arrived)
+	}
+	free := map[eventqueue.EventID]bool{}
+	for _, r := range w.mem.Events() {
+		free[r.ID] = r.OrderingKey == ""
+	}
+	arrived = slices.DeleteFunc(arrived, func(id eventqueue.EventID) bool { return free[id] })
+	lockTimeout := pick(t, "lockTimeout", lockTimeouts)
+	pg, pgErr := w.store.TakeTurns(w.ctx, left, arrived, lockTimeout)
+	mem, memErr := w.mem.TakeTurns(w.ctx, left, arrived, lockTimeout)
+	w.sameErrors(t, pgErr, memErr, false)
+	same(t, "TakeTurns", byTurn(pg), byTurn(mem))
 }

@@ -52,10 +52,13 @@ func (c claimer) look(t *rapid.T, w *world, id eventqueue.EventID) []eventqueue.
 	return found
 }
 
+// byEvent puts answers in order, and takes out the places, which the model does not
+// have.
 func byEvent(found []eventqueue.Found) []eventqueue.Found {
 	slices.SortFunc(found, func(a, b eventqueue.Found) int { return int(a.Event.ID - b.Event.ID) })
 	for i := range found {
 		inUTC(&found[i].Event.DelayUntil, &found[i].Event.EnqueuedAt)
+		found[i].Place = 0
 	}
 	return found
 }
@@ -63,7 +66,9 @@ func byEvent(found []eventqueue.Found) []eventqueue.Found {
 func (w *world) noteClaims(found []eventqueue.Found) {
 	for _, f := range found {
 		if f.Facts.Claimed {
-			w.claims = append(w.claims, eventqueue.Claim{Event: f.Event.ID, Attempt: f.Attempt})
+			c := eventqueue.Claim{Event: f.Event.ID, Attempt: f.Attempt}
+			w.claims = append(w.claims, c)
+			w.inLine[c] = f.InLine
 		}
 	}
 }

@@ -5,8 +5,8 @@
 //
 // # What is driven
 //
-// All operations of eventqueue's EmitStore, ClaimStore, RelayStore and RuleStore
-// except Listen; of crons the whole pass of a checker, its store, and the changes
+// All operations of eventqueue's EmitStore, ClaimStore, RelayStore, RuleStore
+// and RateStore except Listen; of crons the whole pass of a checker, its store, and the changes
 // of definitions. The inquiries and the retry of eventctl have no counterpart in
 // memory.
 //

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"pgregory.net/rapid"
 
 	"eventsv2/eventqueue"
@@ -18,13 +20,15 @@ var (
 	modules   = []string{"WORKER", "CRON"}
 	names     = []string{"mail", "bill"}
 	modifiers = []string{"_", "bulk"}
+	keys      = []string{"", "", "", "once", "b", "Ä"}
+	orderings = []string{"", "", "line", "line", "Ä"}
 
 	// durations are delays, intervals, timeouts and steps of the clock alike.
 	// MaxRequeue and its neighbours are among them.
 	durations = []time.Duration{
 		0, time.Microsecond, 1500 * time.Nanosecond, 5 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second,
 		time.Minute, eventqueue.MaxRequeue - time.Microsecond, eventqueue.MaxRequeue,
-		eventqueue.MaxRequeue + time.Microsecond, eventqueue.MaxRequeue + 10*time.Second, time.Hour,
+		eventqueue.MaxRequeue + time.Microsecond, eventqueue.MaxRequeue + 10*time.Second, time.Hour, 20 * time.Hour,
 	}
 	lockTimeouts = []time.Duration{10 * time.Second, 30 * time.Second, time.Minute}
 	quiets       = []time.Duration{time.Microsecond, 5 * time.Second, 10 * time.Second, time.Minute}
@@ -41,7 +45,9 @@ func pick[T any](t *rapid.T, label string, from []T) T {
 // refusedText is what a text column does not take.
 const refusedText = "nul\x00"
 
-func (w *world) drawEvents(t *rapid.T) []eventqueue.NewEvent {
+// drawEvents draws events for a transaction of their own, or for the one that is
+// open, for whose keys everybody else would wait.
+func (w *world) drawEvents(t *rapid.T, inTx bool) []eventqueue.NewEvent {
 	events := make([]eventqueue.NewEvent, rapid.IntRange(1, 4).Draw(t, "events"))
 	for i := range events {
 		e := eventqueue.NewEvent{
@@ -56,10 +62,17 @@ func (w *world) drawEvents(t *rapid.T) []eventqueue.NewEvent {
 		case 2:
 			e.DelayUntil = pick(t, "past", []time.Time{w.now.Add(-pick(t, "ago", durations)), longAgo})
 		}
+		key := eventqueue.UniqueKey{Canvas: e.Canvas, Key: pick(t, "key", keys)}
+		if key.Key != "" && (inTx || !w.keys[key]) {
+			e.UniqueKey, e.UniqueFor = key.Key, pick(t, "uniqueFor", durations)
+		}
+		e.OrderingKey = pick(t, "orderingKey", orderings)
 		events[i] = e
 	}
 	if rapid.IntRange(0, 39).Draw(t, "refused") == 39 {
-		events[len(events)-1].Value = json.RawMessage(`"` + refusedText + `"`)
+		last := &events[len(events)-1]
+		last.Value = json.RawMessage(`"` + refusedText + `"`)
+		last.UniqueKey, last.UniqueFor = "", 0 // a repeat within the batch is not sent
 	}
 	return events
 }
@@ -122,7 +135,7 @@ func (w *world) drawClaim(t *rapid.T) eventqueue.Claim {
 
 var endLabels = []machine.Label{
 	machine.ExecutesToCompletion, machine.RetryTooMany, machine.FailedForGood,
-	machine.RetryAllowed, machine.Snoozed, machine.Released,
+	machine.RetryAllowed, machine.Snoozed, machine.Released, machine.OverLimit,
 }
 
 // drawClaims draws claims of different events.
@@ -147,11 +160,16 @@ var (
 
 func (w *world) drawEnds(t *rapid.T, errors []string) []eventqueue.End {
 	claims := w.drawClaims(t)
+	unique := map[eventqueue.EventID]bool{}
+	for _, r := range w.mem.Events() {
+		unique[r.ID] = r.UniqueFor > 0
+	}
 	ends := make([]eventqueue.End, len(claims))
 	for i, c := range claims {
-		end := eventqueue.End{Claim: c, Label: pick(t, "label", endLabels)}
+		end := eventqueue.End{Claim: c, Label: pick(t, "label", endLabels), Unique: unique[c.Event],
+			InLine: w.inLine[c], Passes: rapid.Bool().Draw(t, "passes")}
 		switch end.Label {
-		case machine.RetryAllowed, machine.Snoozed:
+		case machine.RetryAllowed, machine.Snoozed, machine.OverLimit:
 			end.Delay = pick(t, "delay", durations)
 		case machine.RetryTooMany, machine.FailedForGood:
 			end.LastError = pick(t, "lastError", errors)
@@ -159,6 +177,40 @@ func (w *world) drawEnds(t *rapid.T, errors []string) []eventqueue.End {
 		ends[i] = end
 	}
 	return ends
+}
+
+// drawPlaces gives some of the ends the places of their rows. Those that it gives
+// the place of a row of no other end are misled, and need not be written.
+func (w *world) drawPlaces(t *rapid.T, ends []eventqueue.End) (placed, misled []eventqueue.End) {
+	places := map[eventqueue.EventID]eventqueue.Place{}
+	rows, err := w.pool.Query(w.ctx, `SELECT id, ctid FROM events_v2`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var id eventqueue.EventID
+	var at pgtype.TID
+	if _, err := pgx.ForEachRow(rows, []any{&id, &at}, func() error {
+		places[id] = eventqueue.Place(at.BlockNumber)<<16 | eventqueue.Place(at.OffsetNumber)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range ends {
+		switch rapid.IntRange(0, 3).Draw(t, "place") {
+		case 0:
+			end.Place = places[end.Event]
+		case 1:
+			other := w.drawID(t)
+			named := slices.ContainsFunc(ends, func(e eventqueue.End) bool { return e.Event == other })
+			if places[other] != 0 && !named && end.LastError != refusedText {
+				end.Place = places[other]
+				misled = append(misled, end)
+				continue
+			}
+		}
+		placed = append(placed, end)
+	}
+	return placed, misled
 }
 
 // drawTime draws a time that an operation may be given: now, or one that was

@@ -28,9 +28,10 @@ func (w *world) finishAtOnce(t *rapid.T) {
 	enders := make([]ender, rapid.IntRange(2, 3).Draw(t, "enders"))
 	var ids []eventqueue.EventID
 	for i := range enders {
-		// A token that the claim beside it is yet to give is nobody's to know.
+		// A token that the claim beside it is yet to give is nobody's to know; and
+		// whether it sees a turn that an end gives is open.
 		enders[i].ends = slices.DeleteFunc(w.drawEnds(t, storableErrors), func(end eventqueue.End) bool {
-			return end.Attempt > before[end.Event].Attempts
+			return end.Attempt > before[end.Event].Attempts || before[end.Event].OrderingKey != ""
 		})
 		enders[i].keep = rapid.Bool().Draw(t, "keep")
 		for _, end := range enders[i].ends {
@@ -89,7 +90,7 @@ func (w *world) mustBeAnOrder(t *rapid.T, id eventqueue.EventID, before row, end
 	// It may have looked before the event ended, and claimed it after that.
 	if f, ok := earlier[id]; ok {
 		f.Facts.Claimed = got.Facts.Claimed
-		f.Attempt, f.Event.Retries = got.Attempt, got.Event.Retries
+		f.Attempt, f.Unique, f.Limited, f.Exact, f.Event.Retries = got.Attempt, got.Unique, got.Limited, got.Exact, got.Event.Retries
 		f.Event.EnqueuedAt, f.Event.Value = got.Event.EnqueuedAt, got.Event.Value
 		earlier[id] = f
 	}

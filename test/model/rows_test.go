@@ -13,12 +13,13 @@ import (
 
 const (
 	eventsSQL = `
-SELECT id, canvas_id, module, name, modifier, value, retries, delay_until, enqueued_at, locked_at, attempts, notified_at
+SELECT id, canvas_id, module, name, modifier, value, retries, delay_until, enqueued_at, locked_at, attempts, notified_at, unique_seconds * interval '1 second',
+    limited_attempt, line, ordering_key
 FROM events_v2
 ORDER BY id`
 
 	logSQL = `
-SELECT id, canvas_id, module, name, modifier, value, status::text, retries, attempts, last_error, enqueued_at, created_at
+SELECT id, canvas_id, module, name, modifier, value, status::text, retries, attempts, last_error, enqueued_at, created_at, ordering_key
 FROM event_log
 ORDER BY id`
 
@@ -26,6 +27,14 @@ ORDER BY id`
 SELECT id, rule_type::text, canvas_id, event_space, handler_name, created_at
 FROM scheduling_rules
 ORDER BY id`
+
+	keysSQL = `SELECT canvas_id, key, event_id FROM unique_keys ORDER BY canvas_id, key`
+	// misplacedSQL are the events whose place says something else than they do.
+	misplacedSQL = `
+SELECT e.id FROM events_v2 e LEFT JOIN event_lines p ON p.event_id = e.id
+WHERE e.line IS DISTINCT FROM (CASE WHEN e.ordering_key = '' THEN 0 WHEN p.turn THEN 2 WHEN NOT p.turn THEN 1 ELSE 3 END)`
+
+	endsSQL = `SELECT event_id, unique_seconds * interval '1 second', expires_at FROM unique_ends ORDER BY event_id`
 )
 
 // compare compares all rows of both databases.
@@ -36,16 +45,30 @@ func (w *world) compare(t rapid.TB) {
 	batch.Queue(eventsSQL)
 	batch.Queue(logSQL)
 	batch.Queue(rulesSQL)
+	batch.Queue(keysSQL)
+	batch.Queue(endsSQL)
+	batch.Queue(ratesSQL)
+	batch.Queue(misplacedSQL)
 	results := w.pool.SendBatch(w.ctx, batch)
 	events := read(t, results, scanEvent)
 	log := read(t, results, scanLog)
 	rules := read(t, results, scanRule)
+	keys := read(t, results, scanKey)
+	ends := read(t, results, scanEnd)
+	rates := read(t, results, scanRate)
+	misplaced := read(t, results, pgx.RowTo[int64])
 	if err := results.Close(); err != nil {
 		t.Fatalf("read the tables: %v", err)
+	}
+	if len(misplaced) > 0 {
+		t.Fatalf("events %v are not in the places that they say", misplaced)
 	}
 	sameRows(t, "events_v2", events, w.mem.Events())
 	sameRows(t, "event_log", log, w.mem.Log())
 	sameRows(t, "scheduling_rules", rules, w.mem.Rules())
+	sameRows(t, "unique_keys", keys, w.mem.Keys())
+	sameRows(t, "unique_ends", ends, w.mem.Ends())
+	sameRows(t, "rate_limits", rates, w.mem.Rates())
 }
 
 func read[T any](t rapid.TB, results pgx.BatchResults, scan pgx.RowToFunc[T]) []T {
@@ -74,14 +97,14 @@ func sameRows[T comparable](t rapid.TB, table string, pg, mem []T) {
 
 func scanEvent(row pgx.CollectableRow) (r memstore.Row, err error) {
 	err = row.Scan(&r.ID, (*[16]byte)(&r.Canvas), &r.Module, &r.Name, &r.Modifier, &r.Value, &r.Retries, &r.DelayUntil,
-		&r.EnqueuedAt, (*zeronull.Timestamptz)(&r.LockedAt), &r.Attempts, (*zeronull.Timestamptz)(&r.NotifiedAt))
+		&r.EnqueuedAt, (*zeronull.Timestamptz)(&r.LockedAt), &r.Attempts, (*zeronull.Timestamptz)(&r.NotifiedAt), &r.UniqueFor, &r.LimitedAttempt, &r.Line, &r.OrderingKey)
 	inUTC(&r.DelayUntil, &r.EnqueuedAt, &r.LockedAt, &r.NotifiedAt)
 	return r, err
 }
 
 func scanLog(row pgx.CollectableRow) (r memstore.LogRow, err error) {
 	err = row.Scan(&r.ID, (*[16]byte)(&r.Canvas), &r.Module, &r.Name, &r.Modifier, &r.Value, &r.Status, &r.Retries,
-		&r.Attempts, (*zeronull.Text)(&r.LastError), &r.EnqueuedAt, &r.CreatedAt)
+		&r.Attempts, (*zeronull.Text)(&r.LastError), &r.EnqueuedAt, &r.CreatedAt, (*zeronull.Text)(&r.OrderingKey))
 	inUTC(&r.EnqueuedAt, &r.CreatedAt)
 	return r, err
 }
@@ -89,6 +112,17 @@ func scanLog(row pgx.CollectableRow) (r memstore.LogRow, err error) {
 func scanRule(row pgx.CollectableRow) (r memstore.RuleRow, err error) {
 	err = row.Scan(&r.ID, &r.Type, (*[16]byte)(&r.Canvas), &r.Module, &r.Name, &r.CreatedAt)
 	inUTC(&r.CreatedAt)
+	return r, err
+}
+
+func scanKey(row pgx.CollectableRow) (r memstore.KeyRow, err error) {
+	err = row.Scan((*[16]byte)(&r.Canvas), &r.Key, &r.Event)
+	return r, err
+}
+
+func scanEnd(row pgx.CollectableRow) (r memstore.EndRow, err error) {
+	err = row.Scan(&r.Event, &r.UniqueFor, &r.ExpiresAt)
+	inUTC(&r.ExpiresAt)
 	return r, err
 }
 

@@ -77,17 +77,18 @@ func newDatabase(t *testing.T) *database {
 // DELETE is faster than TRUNCATE for so few rows, and leaves the plans alone.
 const emptySQL = `
 DO $$ BEGIN
-DELETE FROM events_v2; DELETE FROM event_log; DELETE FROM scheduling_rules; DELETE FROM cron_definitions;
+DELETE FROM events_v2; DELETE FROM event_log; DELETE FROM scheduling_rules; DELETE FROM unique_keys; DELETE FROM unique_ends; DELETE FROM event_lines; DELETE FROM rate_limits; DELETE FROM cron_definitions;
 PERFORM setval('events_id_seq', 1, false), setval('scheduling_rules_id_seq', 1, false);
 END $$`
 
-// misleadSQL has the planner believe that the table has a single row for ever:
+// misleadSQL has the planner believe that a table has a single row for ever:
 // what a statement does must not depend on its plan. Autovacuum, which finds out
 // otherwise, is slower than a sequence.
 const (
 	misleadEvery = 20 // sequences
 	oneRowSQL    = `INSERT INTO events_v2 (canvas_id, module, name, modifier, value) VALUES (gen_random_uuid(), '', '', '', '')`
-	misleadSQL   = `VACUUM (ANALYZE) events_v2`
+	onePlaceSQL  = `INSERT INTO event_lines (event_id, stage, canvas_id, line) VALUES (1, 1, gen_random_uuid(), '')`
+	misleadSQL   = `VACUUM (ANALYZE) events_v2, event_lines`
 )
 
 const setClockSQL = `SELECT setval('model.clock', $1)`
@@ -102,6 +103,7 @@ type world struct {
 	pgTx    pgx.Tx
 	memTx   *memstore.Tx
 	writing map[eventqueue.EventID]bool
+	keys    map[eventqueue.UniqueKey]bool // that it has emitted
 
 	// The claim that is under way in Postgres, if any.
 	claiming pgx.Tx
@@ -109,16 +111,18 @@ type world struct {
 	// What operations have returned, for later ones to use.
 	lastID eventqueue.EventID
 	claims []eventqueue.Claim
+	inLine map[eventqueue.Claim]bool // what was found with them
 	times  []time.Time
 }
 
 // newWorld empties the database and makes an empty model.
 func newWorld(t rapid.TB, d *database) *world {
-	w := &world{database: d, now: time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC), writing: map[eventqueue.EventID]bool{}}
+	w := &world{database: d, now: time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC), writing: map[eventqueue.EventID]bool{},
+		keys: map[eventqueue.UniqueKey]bool{}, inLine: map[eventqueue.Claim]bool{}}
 	w.mem = memstore.New(memstore.Config{Clock: func() time.Time { return w.now }})
 	steps := []string{emptySQL}
 	if d.sequences%misleadEvery == 0 {
-		steps = []string{emptySQL, oneRowSQL, misleadSQL, emptySQL}
+		steps = []string{emptySQL, oneRowSQL, onePlaceSQL, misleadSQL, emptySQL}
 	}
 	d.sequences++
 	for _, sql := range steps {

@@ -43,7 +43,7 @@ func (b builder) overlay(m *mutant) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	changed := filepath.Join(b.dir, m.name+".go")
+	changed := filepath.Join(b.dir, m.name+filepath.Ext(m.file))
 	if err := os.WriteFile(changed, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("write the mutant %s: %w", m.name, err)
 	}

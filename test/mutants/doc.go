@@ -8,7 +8,7 @@
 //
 // It prints a line per mutant and ends with
 //
-//	mutants: 20 killed: 20
+//	mutants: N killed: N
 //
 // and status 0, or status 1 when a mutant survived or could not be judged.
 //

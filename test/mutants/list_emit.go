@@ -17,8 +17,19 @@ func emitMutants() []mutant {
 				{"values[i] = e.Canvas, string(e.Value)", "values[i] = e.Canvas, \"\"\n\t\tvar again bytes.Buffer\n\t\t_ = json.Compact(&again, e.Value)\n\t\tvalues[i] = again.String()"},
 			},
 			protocol("TestAValueComesOutAsItWentIn")},
+		{"emit-at-once-encodes-the-value-again", "I8", insert,
+			[]edit{
+				{"\t\"database/sql\"\n", "\t\"bytes\"\n\t\"database/sql\"\n\t\"encoding/json\"\n"},
+				{"values[i], places[i] = string(e.Value), place", "var again bytes.Buffer\n\t\t_ = json.Compact(&again, e.Value)\n\t\tvalues[i], places[i] = again.String(), place"},
+			},
+			protocol("TestAValueComesOutAsItWentIn")},
+		{"batch-goes-to-one-handler", "I16", insert,
+			change("place = int32(len(canvases))", "place = 1"), protocol("TestEachOfABatchGoesToItsHandler")},
+		{"batch-forgets-canvases", "I16", insert,
+			change("at := eventqueue.CanvasHandler{Canvas: e.Canvas, Key: e.Handler()}", "at := eventqueue.CanvasHandler{Key: e.Handler()}"),
+			protocol("TestEachOfABatchGoesToItsHandler")},
 		{"far-off-event-counts-as-notified", "I2 I13", insert,
-			change("AND due <= clock.now + $9::bigint * interval '1 microsecond' THEN", "AND $9::bigint IS NOT NULL THEN"),
+			change("AND due <= (SELECT now FROM clock) + $9::bigint * interval '1 microsecond' THEN", "AND $9::bigint IS NOT NULL THEN"),
 			protocol("TestADebtIsPaidOnce")},
 		{"published-after-a-rollback", "I1", queue,
 			change("if err != nil {\n\t\treturn err\n\t}\n\tq.publisher.publish(ctx, tx.announced)\n",
@@ -37,5 +48,31 @@ func emitMutants() []mutant {
 			change("if !p.down || p.idle != nil", "if p.rest > 0 || p.idle != nil"),
 			protocol("TestABrokerThatIsBackIsNoticed")},
 		{"emit-waits-for-a-broker-that-hangs", "I12", publish, change("\tcase <-timer.C:\n", ""), protocol("TestABrokerThatHangsHoldsUpNoEmit")},
+	}
+}
+
+// groupMutants are about emits that share an insert.
+func groupMutants() []mutant {
+	const group = "eventqueue/groupcommit.go"
+	return []mutant{
+		{"one-refused-emit-fails-others", "I15", group, change("if refused(err) && len(calls) > 1 {", "if refused(err) && len(calls) > maxGroup {"),
+			queue("TestOneRefusedEmitFailsNoOther")},
+		{"group-without-bound", "I12", group, change("events > maxGroup ||", "events > 1000*maxGroup ||"), queue("TestGroupsAreBounded")},
+		{"given-up-emit-is-inserted", "I8", group, change("; i >= 0 {", "; i > len(g.waiting) {"),
+			queue("TestAnEmitThatIsGivenUpBeforeItsInsertIsNotInserted")},
+		{"group-tells-before-the-insert", "I1", group,
+			[]edit{
+				{"\tinserted, err := g.insertOnce(ctx, events)\n",
+					"\tfor _, call := range calls {\n\t\tcall.inserted = make([]Inserted, len(call.events))\n\t\tclose(call.done)\n\t}\n\tinserted, err := g.insertOnce(ctx, events)\n"},
+				{"\t\tclose(call.done)\n\t\tif call.left", "\t\tif call.left"},
+			}, queue("TestAnEmitReturnsAfterItsCommit")},
+		{"given-up-emit-is-not-notified", "I13", group, change("if call.left && call.err == nil {", "if call.left && call.err != nil {"),
+			queue("TestAnEmitThatIsGivenUpIsNotified")},
+		{"given-up-emit-reads-its-callers-memory", "I8", group, change("Value = slices.Clone(events[i].Value)", "Value = events[i].Value"),
+			queue("TestAnEmitThatIsGivenUpKeepsNothingOfItsCaller")},
+		{"hanging-insert-holds-up-all", "I15", group, change("g.running < maxInserts &&", "g.running < 1 &&"),
+			queue("TestAHangingInsertHoldsUpNobodyElse")},
+		{"group-mixes-up-its-ids", "I2", group, change("call.inserted, inserted = inserted[:n:n], inserted[n:]", "call.inserted = inserted[:n:n]"),
+			queue("TestAnEmitReturnsAfterItsCommit")},
 	}
 }

@@ -15,7 +15,7 @@ func finishMutants() []mutant {
 		{"release-counts-as-a-failure", "I9", finishFile, change("end.Label == machine.RetryAllowed", "end.Label != machine.Snoozed"), protocol(left)},
 		{"release-forgets-the-lock", "I13", finishFile, change("SET locked_at = NULL,", "SET locked_at = e.locked_at,"), protocol(left)},
 		{"far-off-retry-counts-as-notified", "I2 I13", finishFile,
-			change("WHEN how.delay <= $5::interval THEN", "WHEN $5::interval IS NOT NULL THEN"), protocol(left)},
+			change("WHEN how.delay <= $6::interval THEN", "WHEN $6::interval IS NOT NULL THEN"), protocol(left)},
 		{"retry-delay-truncated", "I6", finishFile,
 			change("end.Delay.Truncate(time.Microsecond) + time.Microsecond", "end.Delay.Truncate(time.Second)"), protocol(left)},
 		{"failed-event-leaves-no-history", "I1 I9", finishFile, change("if !logs {", "if !logs || logs {"), protocol(left)},
@@ -25,30 +25,36 @@ func finishMutants() []mutant {
 // fenceMutants take the fence, or a part of it, out of one statement or all.
 func fenceMutants() []mutant {
 	const stale, back = "TestNoEndIsWrittenWithTheClaimOfAnother", "TestNoEndIsWrittenWithAClaimThatWasGivenBack"
-	const renew, overtake = "TestRenewingMovesLiveLocksOnly", "TestAnEndDoesNotOvertakeAClaim"
-	const fence = "USING (id, attempts)\n    WHERE e.locked_at IS NOT NULL"
+	const renew, renewal = "TestRenewingMovesLiveLocksOnly", "UPDATE events_v2 e SET locked_at = clock.now FROM clock WHERE ` + heldSQL + `"
+	const all = "e.id = ANY ($1::bigint[])"
 	return []mutant{
-		{"fence-without-the-token", "I5", finishFile, change(fence, "USING (id)\n    WHERE e.locked_at IS NOT NULL"), protocol(stale)},
-		{"fence-without-the-lock", "I5", finishFile, change(fence, "USING (id, attempts)\n    WHERE true"), protocol(back)},
-		{"fence-that-a-claim-overtakes", "I4 I5", finishFile, change("    FOR UPDATE OF e SKIP LOCKED\n", ""), protocol(overtake)},
-		{"fence-that-waits-for-others", "I3 I15", finishFile, change("FOR UPDATE OF e SKIP LOCKED", "FOR UPDATE OF e"), protocol(overtake)},
-		{"completion-beside-the-fence", "I5", finishFile,
-			change("DELETE FROM events_v2 e USING held WHERE e.id = held.id RETURNING", "DELETE FROM events_v2 e WHERE e.id = ANY ($1::bigint[]) RETURNING"), protocol(stale)},
-		{"failure-beside-the-fence", "I5", finishFile,
+		{"fence-without-the-token", "I5", finishFile,
 			[]edit{
-				{"USING held, unnest(", "USING unnest("},
-				{"WHERE e.id = held.id AND how.id = e.id\n    RETURNING e.*", "WHERE how.id = e.id\n    RETURNING e.*"},
+				{"AND e.attempts = mine.attempts AND e.locked_at IS NOT NULL`\n", "AND e.locked_at IS NOT NULL`\n"},
+				{"\n      AND ((e.id, e.attempts) IN (SELECT * FROM unnest($1::bigint[], $2::int[]))) IS TRUE", ""},
 			}, protocol(stale)},
-		{"retry-beside-the-fence", "I5", finishFile,
+		{"fence-without-the-lock", "I5", finishFile,
 			[]edit{
-				{"FROM clock, held, unnest(", "FROM clock, unnest("},
-				{"WHERE e.id = held.id AND how.id = e.id\n    RETURNING e.id", "WHERE how.id = e.id\n    RETURNING e.id"},
+				{"AND e.attempts = mine.attempts AND e.locked_at IS NOT NULL`\n", "AND e.attempts = mine.attempts`\n"},
+				{"(SELECT version FROM held)) AND e.locked_at IS NOT NULL\n", "(SELECT version FROM held))\n"},
 			}, protocol(back)},
+		{"place-instead-of-the-fence", "I5", finishFile,
+			change("\n      AND ((e.id, e.attempts) IN (SELECT * FROM unnest($1::bigint[], $2::int[]))) IS TRUE", ""), protocol("TestAPlaceIsNoFence")},
+		{"place-is-not-used", "I12", finishFile, change("coalesce(mine.place, ", "coalesce(NULL, "), protocol("TestAnEndFindsItsRowByItsPlace")},
+		{"place-is-believed-twice", "I1 I13", "eventqueue/runs.go", change("f.end.Place, f.place = f.place, 0", "f.end.Place = f.place"), queue("TestARowThatWasMovedEnds")},
+		{"completion-beside-the-fence", "I5", finishFile,
+			change("DELETE FROM events_v2 e WHERE ` + heldSQL + ` RETURNING e.id", "DELETE FROM events_v2 e WHERE "+all+" RETURNING e.id"), protocol(stale)},
+		{"failure-beside-the-fence", "I5", finishFile,
+			change("DELETE FROM events_v2 e WHERE ` + heldSQL + ` RETURNING e.*", "DELETE FROM events_v2 e WHERE "+all+" RETURNING e.*"), protocol(stale)},
+		{"retry-beside-the-fence", "I5", finishFile, change("WHERE ` + heldSQL + ` AND how.id = e.id", "WHERE how.id = e.id"), protocol(back)},
 		{"renewal-beside-the-fence", "I4 I5", finishFile,
-			change("FROM clock, held\n    WHERE e.id = held.id\n", "FROM clock\n    WHERE e.id = ANY ($1::bigint[])\n"), protocol(renew)},
-		{"renewal-writes-nothing", "I3 I4", finishFile, change("SET locked_at = clock.now\n", "SET locked_at = e.locked_at\n"), protocol(renew)},
+			change(renewal, "UPDATE events_v2 e SET locked_at = clock.now FROM clock WHERE "+all), protocol(renew)},
+		{"renewal-writes-nothing", "I3 I4", finishFile,
+			change(renewal, "UPDATE events_v2 e SET locked_at = e.locked_at FROM clock WHERE ` + heldSQL + `"), protocol(renew)},
 		{"lost-claim-is-not-told", "I3", finishFile, change(" AS lost\nFROM", " AND false AS lost\nFROM"), protocol(renew)},
-		{"busy-row-counts-as-lost", "I3", finishFile, change("ended.id IS NULL AND NOT EXISTS (", "ended.id IS NULL OR NOT EXISTS ("),
+		{"busy-row-counts-as-lost", "I3", finishFile, change("SELECT mine.id, NOT EXISTS (", "SELECT mine.id, true OR NOT EXISTS ("),
 			protocol("TestRenewingWaitsForNobody")},
+		{"unwritten-end-counts-as-written", "I1 I5", finishFile, change("if !unwritten[id] {", "if !unwritten[id] || len(unwritten) > 0 {"),
+			protocol(stale)},
 	}
 }

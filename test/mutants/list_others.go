@@ -2,7 +2,8 @@ package main
 
 // notifierMutants are about Pub/Sub.
 func notifierMutants() []mutant {
-	const receive = "pubsubnotify/receive.go"
+	const receive, message = "pubsubnotify/receive.go", "pubsubnotify/message.go"
+	const formats = "TestOwnMessagesAreReadLikeOthers"
 	return []mutant{
 		{"undecodable-message-comes-again-and-again", "I11", receive, change("bad = append(bad, message.GetAckId())", "_ = bad"),
 			pubsub("TestAnUndecodableMessageHarmsNoOther")},
@@ -10,6 +11,8 @@ func notifierMutants() []mutant {
 			pubsub("TestNothingDecodableIsNothing")},
 		{"requeue-truncated-on-the-wire", "I6 I11", receive, change("int32((d + time.Second - 1) / time.Second)", "int32(d / time.Second)"),
 			pubsub("TestDelaysAreRoundedUp")},
+		{"own-format-overflows", "I2", message, change("const maxOwnDigits = 18", "const maxOwnDigits = 20"), pubsub(formats)},
+		{"own-format-takes-what-is-no-id", "I2", message, change(" || id[0] == '0'", ""), pubsub(formats)},
 	}
 }
 

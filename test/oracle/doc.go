@@ -37,6 +37,8 @@
 //   - I14 repeating a pause, block or lift changes nothing.
 //   - I15 an event fails for what its own handler did, or for what happened to
 //     the workers that held it.
+//   - order: no two claims of events with the same ordering key are valid at once.
+//     I13 is not judged of such events: who is before them may take long.
 //
 // I12 and I16 are about costs and SQL; other tests have them. A check for which
 // the history holds no data (no notifications, no crons, a bound of 0) passes.

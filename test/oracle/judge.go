@@ -49,6 +49,7 @@ func Judge(h *History) []Violation {
 		j.judgeAmplification(l)
 		j.judgeProgress(l)
 	}
+	j.judgeLines()
 	j.judgeRepeats()
 	j.judgeCrons()
 	return j.violations

@@ -128,27 +128,45 @@ func (s *script) fail(second float64, attempt int32, label machine.Label) *scrip
 	return s.claim(second, "w1", attempt, int(attempt)-1).run(second, "w1", attempt, oracle.Failed).write(second+1, "w1", attempt, label, due)
 }
 
+// beside puts event 7 into a line, and another one that runs from one time to another.
+func (s *script) beside(from, to float64) *script {
+	const other = 8
+	s.Add(oracle.Record{Kind: oracle.Emitted, At: at(0), Event: other, Canvas: scope().Canvas, Handler: key, Value: `{"a":1}`})
+	for i := range s.Records {
+		if s.Records[i].Kind == oracle.Emitted {
+			s.Records[i].OrderingKey = "line"
+		}
+	}
+	s.Add(oracle.Record{Kind: oracle.Claimed, At: at(from), Actor: "w8", Event: other, Attempt: 1})
+	s.Add(oracle.Record{Kind: oracle.RunStarted, At: at(from), Actor: "w8", Event: other, Attempt: 1, Value: `{"a":1}`})
+	s.Add(oracle.Record{Kind: oracle.RunEnded, At: at(to), Actor: "w8", Event: other, Attempt: 1, Result: oracle.OK})
+	s.Add(oracle.Record{Kind: oracle.Written, At: at(to), Actor: "w8", Event: other, Attempt: 1, Label: machine.ExecutesToCompletion})
+	return s
+}
+
 func TestGoodHistories(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]*script{
-		"nothing":           newScript(),
-		"completed":         newScript().emit(0, 0).complete(1, "w1", 1, 0),
-		"delayed":           newScript().emit(0, 50).complete(50, "w1", 1, 0),
-		"retried":           newScript().emit(0, 0).fail(1, 1, machine.RetryAllowed).complete(4, "w2", 2, 1),
-		"failed":            newScript().emit(0, 0).fail(1, 1, machine.RetryAllowed).fail(4, 2, machine.RetryAllowed).fail(8, 3, machine.RetryTooMany).log("FAILED"),
-		"for good":          newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.Permanent).write(2, "w1", 1, machine.FailedForGood, 0).log("FAILED"),
-		"released":          newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.Cut).write(2, "w1", 1, machine.Released, 0).complete(3, "w2", 2, 0),
-		"stopped":           newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.Stopping).write(2, "w1", 1, machine.Released, 0).complete(3, "w2", 2, 0),
-		"taken over":        newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Killed, "w1", 5, 30).complete(61, "w2", 2, 1),
-		"renewed":           newScript().emit(0, 0).claim(1, "w1", 1, 0).kind(oracle.Renewed, 30, "w1", 1).run(1, "w1", 1, oracle.OK).write(80, "w1", 1, machine.ExecutesToCompletion, 0),
-		"stale one refused": newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Frozen, "w1", 5, 90).complete(61, "w2", 2, 1).kind(oracle.Refused, 95, "w1", 1),
-		"waits, not due":    newScript().emit(0, 5000).row(5000, false),
-		"waits, paused":     newScript().pause(0, 1, 1, true).emit(2, 2).row(2, false).paused(),
-		"paused and lifted": newScript().emit(0, 0).pause(0, 1, 1, true).pause(2, 3, 2, false).lift(300, 301, 3, true).lift(302, 303, 4, false).complete(310, "w1", 1, 0),
-		"claimed meanwhile": newScript().emit(0, 0).rule(oracle.RuleAsked, 0, 1, false).complete(1, "w1", 1, 0).rule(oracle.RuleAdded, 2, 1, true).paused(),
-		"unclear lift":      newScript().emit(0, 0).pause(0, 1, 1, true).rule(oracle.LiftAsked, 5, 2, false).complete(7, "w1", 1, 0),
-		"late for a fault":  newScript().emit(0, 0).fault(oracle.LostDatabase, "", 1, 500).complete(510, "w1", 1, 0),
-		"cron":              newScript().emit(60, 60).slot(60, at(60)).complete(61, "w1", 1, 0).cron(oracle.All, 60),
+		"nothing":             newScript(),
+		"completed":           newScript().emit(0, 0).complete(1, "w1", 1, 0),
+		"delayed":             newScript().emit(0, 50).complete(50, "w1", 1, 0),
+		"retried":             newScript().emit(0, 0).fail(1, 1, machine.RetryAllowed).complete(4, "w2", 2, 1),
+		"failed":              newScript().emit(0, 0).fail(1, 1, machine.RetryAllowed).fail(4, 2, machine.RetryAllowed).fail(8, 3, machine.RetryTooMany).log("FAILED"),
+		"for good":            newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.Permanent).write(2, "w1", 1, machine.FailedForGood, 0).log("FAILED"),
+		"released":            newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.Cut).write(2, "w1", 1, machine.Released, 0).complete(3, "w2", 2, 0),
+		"stopped":             newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.Stopping).write(2, "w1", 1, machine.Released, 0).complete(3, "w2", 2, 0),
+		"taken over":          newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Killed, "w1", 5, 30).complete(61, "w2", 2, 1),
+		"renewed":             newScript().emit(0, 0).claim(1, "w1", 1, 0).kind(oracle.Renewed, 30, "w1", 1).run(1, "w1", 1, oracle.OK).write(80, "w1", 1, machine.ExecutesToCompletion, 0),
+		"stale one refused":   newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Frozen, "w1", 5, 90).complete(61, "w2", 2, 1).kind(oracle.Refused, 95, "w1", 1),
+		"waits, not due":      newScript().emit(0, 5000).row(5000, false),
+		"waits, paused":       newScript().pause(0, 1, 1, true).emit(2, 2).row(2, false).paused(),
+		"paused and lifted":   newScript().emit(0, 0).pause(0, 1, 1, true).pause(2, 3, 2, false).lift(300, 301, 3, true).lift(302, 303, 4, false).complete(310, "w1", 1, 0),
+		"claimed meanwhile":   newScript().emit(0, 0).rule(oracle.RuleAsked, 0, 1, false).complete(1, "w1", 1, 0).rule(oracle.RuleAdded, 2, 1, true).paused(),
+		"unclear lift":        newScript().emit(0, 0).pause(0, 1, 1, true).rule(oracle.LiftAsked, 5, 2, false).complete(7, "w1", 1, 0),
+		"late for a fault":    newScript().emit(0, 0).fault(oracle.LostDatabase, "", 1, 500).complete(510, "w1", 1, 0),
+		"cron":                newScript().emit(60, 60).slot(60, at(60)).complete(61, "w1", 1, 0).cron(oracle.All, 60),
+		"one after the other": newScript().emit(0, 0).complete(30, "w1", 1, 0).beside(31, 300),
+		"before it in line":   newScript().emit(0, 0).complete(900, "w1", 1, 0).beside(1, 899),
 		"slot missed": newScript().emit(120, 120).slot(120, at(120)).complete(121, "w1", 1, 0).
 			cron(oracle.Latest, 60, 120).fault(oracle.Killed, "c1", 50, 119),
 	} {
@@ -182,6 +200,7 @@ func TestBadHistories(t *testing.T) {
 		"another's fault":     {"I3", newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Killed, "w3", 5, 30).complete(62, "w2", 2, 1)},
 		"the broker's fault":  {"I3", newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Broker, "", 5, 30).complete(62, "w2", 2, 1)},
 		"an earlier fault":    {"I3", newScript().fault(oracle.Killed, "w1", 0, 1).emit(2, 2).claim(3, "w1", 1, 0).complete(70, "w2", 2, 1)},
+		"two of a line":       {"order", newScript().emit(0, 0).complete(30, "w1", 1, 0).beside(25, 40)},
 		"two holders":         {"I4", newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Killed, "w1", 5, 30).complete(60, "w2", 2, 1)},
 		"renewed, taken":      {"I4", newScript().emit(0, 0).claim(1, "w1", 1, 0).kind(oracle.Renewed, 30, "w1", 1).fault(oracle.Killed, "w1", 35, 80).complete(70, "w2", 2, 1)},
 		"stale write": {"I5", newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Frozen, "w1", 5, 90).claim(62, "w2", 2, 1).

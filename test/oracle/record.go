@@ -14,7 +14,8 @@ type Kind string
 
 // The kinds, each with the fields that it uses beside Kind, At, Actor and Event.
 const (
-	// Emitted is an event that is committed: Canvas, Handler, Value, Due.
+	// Emitted is an event that is committed: Canvas, Handler, Value, Due,
+	// OrderingKey.
 	Emitted Kind = "emitted"
 	// Published is one notification handed to the broker. Failed says that the
 	// publisher was told that it failed, whether or not it went out.
@@ -77,6 +78,8 @@ type Record struct {
 	Handler eventqueue.HandlerKey
 	Value   string
 	Due     time.Time
+	// OrderingKey is empty for an event that is in no line.
+	OrderingKey string
 
 	Attempt     int32
 	Retries     int
@@ -123,6 +126,9 @@ func (r Record) String() string {
 	case Emitted:
 		field("handler", r.Handler)
 		field("due", r.Due.UTC().Format(clock))
+		if r.OrderingKey != "" {
+			field("key", r.OrderingKey)
+		}
 	case Published:
 		if r.Failed {
 			field("failed", true)

@@ -81,9 +81,10 @@ func isFailure(label machine.Label) bool {
 
 // judgeProgress is I13: from the moment at which an event may run, and from the
 // end of the last fault and of the last rule, it takes at most
-// Bounds.Progress until it is claimed.
+// Bounds.Progress until it is claimed. How long an event of a line waits is up to
+// those before it; that it ends is judged with the others'.
 func (j *judgement) judgeProgress(l *life) {
-	if j.Bounds.Progress == 0 || l.emitted == nil {
+	if j.Bounds.Progress == 0 || l.emitted == nil || l.emitted.OrderingKey != "" {
 		return
 	}
 	for _, h := range l.holds {

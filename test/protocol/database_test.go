@@ -162,7 +162,13 @@ type row struct {
 // row reads the row of an event; there is none after its end.
 func (r *rig) row(id eventqueue.EventID) (got row, exists bool) {
 	r.t.Helper()
-	rows, err := r.pool.Query(testenv.Context(r.t),
+	return r.rowIn(r.pool, id)
+}
+
+// rowIn is row in a transaction.
+func (r *rig) rowIn(db eventqueue.DB, id eventqueue.EventID) (got row, exists bool) {
+	r.t.Helper()
+	rows, err := db.Query(testenv.Context(r.t),
 		`SELECT retries, attempts, locked_at, delay_until, notified_at FROM events_v2 WHERE id = $1`, id)
 	if err != nil {
 		r.t.Fatal(err)

@@ -3,6 +3,7 @@ package protocol
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -37,16 +38,43 @@ func TestADelayIsNeverShortened(t *testing.T) {
 	}
 }
 
-// TestAValueComesOutAsItWentIn (I8), byte for byte, through insert and claim.
+// TestAValueComesOutAsItWentIn (I8), byte for byte, through each way of inserting
+// and the claim.
 func TestAValueComesOutAsItWentIn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for _, value := range []string{`{"b": 1,  "a":1.0 }`, ` [1e400, "\u00fc ü" ] `, `"<&>\/"`} {
+		atOnce, past, keyed := event(), event(), event()
+		past.DelayUntil = time.Unix(1, 0)
+		keyed.UniqueKey = value
+		for _, e := range []eventqueue.NewEvent{atOnce, past, keyed} {
+			e.Value = []byte(value)
+			id := r.insert(e)[0]
+			if got := string(r.look(id)[id].Event.Value); got != value {
+				t.Errorf("%s came out as %s", value, got)
+			}
+		}
+	}
+}
+
+// TestEachOfABatchGoesToItsHandler (I16): a batch of several canvases and handlers.
+func TestEachOfABatchGoesToItsHandler(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var events []eventqueue.NewEvent
+	for i := range 30 {
 		e := event()
-		e.Value = []byte(value)
-		id := r.insert(e)[0]
-		if got := string(r.look(id)[id].Event.Value); got != value {
-			t.Errorf("%s came out as %s", value, got)
+		e.Canvas[3] = byte(i % 3)
+		e.Module, e.Name, e.Modifier = fmt.Sprint("module", i/2%2), fmt.Sprint("name", i/4%2), fmt.Sprint("modifier", i%2)
+		e.Value = fmt.Append(nil, i)
+		events = append(events, e)
+	}
+	ids := r.insert(events...)
+	for i, id := range ids {
+		want := events[i]
+		got := one[string](r, `SELECT concat_ws(' ', canvas_id, module, name, modifier, value) FROM events_v2 WHERE id = $1`, id)
+		if want := fmt.Sprint(want.Canvas, " ", want.Module, " ", want.Name, " ", want.Modifier, " ", string(want.Value)); got != want {
+			t.Errorf("event %d of the batch became %s, want %s", i, got, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -9,11 +10,10 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
-	"eventsv2/eventqueue/pgstore"
 	"eventsv2/test/testenv"
 )
 
-// ways are the ways in which a claim can end.
+// ways are the ways in which a claim can end. The first four delete the row.
 var ways = []struct {
 	name  string
 	label machine.Label
@@ -35,7 +35,13 @@ func (r *rig) refuses(c eventqueue.Claim, label machine.Label, keep bool) {
 	if r.finish(c, label, time.Second, keep) {
 		r.t.Error("the stale claim was believed")
 	}
-	after, exists := r.row(c.Event)
+	r.unchanged(c.Event, before)
+}
+
+// unchanged checks that a stale claim has written nothing.
+func (r *rig) unchanged(id eventqueue.EventID, before row) {
+	r.t.Helper()
+	after, exists := r.row(id)
 	if !exists {
 		r.t.Error("the stale claim ended the event")
 		return
@@ -43,7 +49,7 @@ func (r *rig) refuses(c eventqueue.Claim, label machine.Label, keep bool) {
 	if diff := cmp.Diff(before, after); diff != "" {
 		r.t.Errorf("the stale claim changed the row: %s", diff)
 	}
-	if n := one[int](r, `SELECT count(*) FROM event_log WHERE id = $1`, c.Event); n != 0 {
+	if n := one[int](r, `SELECT count(*) FROM event_log WHERE id = $1`, id); n != 0 {
 		r.t.Error("the stale claim wrote history")
 	}
 }
@@ -118,72 +124,43 @@ func TestRenewingMovesLiveLocksOnly(t *testing.T) {
 func TestRenewingWaitsForNobody(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	ctx := testenv.Context(t)
 	c := r.claim(r.insert(event())[0])
-	tx, err := r.pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(ctx, `SELECT FROM events_v2 WHERE id = $1 FOR UPDATE`, c.Event); err != nil {
-		t.Fatal(err)
-	}
-	renewed := make(chan error, 1)
-	go func() {
+	handler := r.begin()
+	handler.lock(c.Event)
+	r.returns("Renew", func(ctx context.Context) {
 		written, err := r.store.Renew(ctx, []eventqueue.Claim{c})
-		if len(written.Lost) != 0 {
-			t.Error("the claim was told as lost")
+		if err != nil || len(written.Done)+len(written.Lost) != 0 {
+			t.Errorf("told of a row that was being written: %+v, %v", written, err)
 		}
-		renewed <- err
-	}()
-	testenv.Eventually(t, "Renew has returned or waits", func() bool { return len(renewed) == 1 || r.waits(1) })
-	if len(renewed) == 0 {
-		t.Error("Renew waits for somebody else's transaction")
-	}
-	if err := tx.Rollback(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-renewed; err != nil {
-		t.Error(err)
-	}
+	})
+	handler.end(`ROLLBACK`)
 }
 
-// TestAnEndDoesNotOvertakeAClaim (I5): another worker is taking the event over
-// and has not committed yet. The end waits for nobody, and is not written.
+// TestAnEndDoesNotOvertakeAClaim (I5, I15): another worker is taking the event
+// over and has not committed yet. The end does not wait until it has, and is not
+// written.
 func TestAnEndDoesNotOvertakeAClaim(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	ctx := testenv.Context(t)
-	stale := r.claim(r.insert(event())[0])
-	r.expire(stale.Event)
-	tx, err := r.pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, err := pgstore.ClaimIn(ctx, tx, []eventqueue.EventID{stale.Event}, known, lockTimeout)
-	if err != nil || !found[0].Facts.Claimed {
-		t.Fatalf("take over: %+v, %v", found, err)
-	}
-	ended := make(chan eventqueue.Written, 1)
-	go func() {
-		written, err := r.store.Finish(ctx, nil, []eventqueue.End{{Claim: stale, Label: machine.ExecutesToCompletion}}, false)
-		if err != nil {
-			t.Error(err)
+	newRig(t).inForms(func(r *rig, f form) {
+		for _, w := range writes(f) {
+			r.t.Run(w.name, func(t *testing.T) {
+				r := &rig{t, r.pool, r.store}
+				stale := r.claim(r.insert(event())[0])
+				r.expire(stale.Event)
+				worker := r.begin()
+				worker.claim(stale.Event)
+				taken, _ := r.rowIn(worker.conn, stale.Event)
+				r.returns("the end", func(ctx context.Context) {
+					written, err := w.do(ctx, r, f, stale)
+					if err != nil || len(written.Done)+len(written.Lost) != 0 {
+						t.Errorf("told of a row that was being written: %+v, %v", written, err)
+					}
+				})
+				worker.end(`COMMIT`)
+				r.unchanged(stale.Event, taken)
+			})
 		}
-		ended <- written
-	}()
-	testenv.Eventually(t, "Finish has returned or waits", func() bool { return len(ended) == 1 || r.waits(1) })
-	if len(ended) == 0 {
-		t.Error("Finish waits for somebody else's transaction")
-	}
-	if err := tx.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if written := <-ended; len(written.Done)+len(written.Lost) != 0 {
-		t.Errorf("told of a row that was being written: %+v", written)
-	}
-	if _, exists := r.row(stale.Event); !exists {
-		t.Error("the stale claim ended the event")
-	}
+	})
 }
 
 // TestWhatAnEndLeavesBehind (I1, I6, I9, I11) has every end that does not

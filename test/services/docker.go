@@ -73,7 +73,7 @@ func postgresFromImage(ctx context.Context, s *settings) (*Service, error) {
 	image := imageName(s, postgresImageVariable, postgresImage)
 	password := rand.Text()
 	command := []string{"postgres", "-c", "shared_preload_libraries=pg_stat_statements"}
-	for _, setting := range serverSettings(s.durable) {
+	for _, setting := range s.serverSettings() {
 		command = append(command, "-c", setting[0]+"="+setting[1])
 	}
 	c, err := runContainer(ctx, image, postgresPort,

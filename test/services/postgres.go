@@ -36,7 +36,7 @@ func Postgres(ctx context.Context, options ...Option) (*Service, error) {
 		return &Service{URL: databaseURL, Origin: databaseURLVariable}, nil
 	}
 	if dir, ok := s.postgresBin(); ok {
-		service, err := postgresFromBinaries(ctx, dir, s.durable)
+		service, err := postgresFromBinaries(ctx, dir, s.serverSettings())
 		if err != nil {
 			return nil, fmt.Errorf("start Postgres from the binaries in %s: %w", dir, err)
 		}
@@ -81,8 +81,9 @@ func postgresURL(host string, port int, password string) string {
 // superuser is the first user of a server that this package starts.
 const superuser = "postgres"
 
-// serverSettings are the settings of a server that this package starts.
-func serverSettings(durable bool) [][2]string {
+// serverSettings are the settings of a server that this package starts; of two of
+// one name Postgres takes the last.
+func (s *settings) serverSettings() [][2]string {
 	list := [][2]string{
 		{"max_connections", "300"},
 		{"shared_buffers", "256MB"},
@@ -90,12 +91,12 @@ func serverSettings(durable bool) [][2]string {
 		{"checkpoint_timeout", "30min"},
 		{"timezone", "UTC"},
 	}
-	if !durable {
+	if !s.durable {
 		list = append(list, [][2]string{
 			{"fsync", "off"},
 			{"synchronous_commit", "off"},
 			{"full_page_writes", "off"},
 		}...)
 	}
-	return list
+	return append(list, s.server...)
 }

@@ -85,7 +85,7 @@ type cluster struct {
 	arguments []string
 }
 
-func postgresFromBinaries(ctx context.Context, bin string, durable bool) (*Service, error) {
+func postgresFromBinaries(ctx context.Context, bin string, server [][2]string) (*Service, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	cred, err := serverUser()
@@ -97,7 +97,7 @@ func postgresFromBinaries(ctx context.Context, bin string, durable bool) (*Servi
 		return nil, err
 	}
 	c := &cluster{home: h, bin: bin, password: rand.Text()}
-	pid, err := c.create(ctx, durable)
+	pid, err := c.create(ctx, server)
 	if err != nil {
 		return nil, errors.Join(err, h.remove(context.WithoutCancel(ctx)))
 	}
@@ -124,11 +124,11 @@ func serverEnvironment() []string {
 }
 
 // create makes the cluster and starts its server, and returns its process.
-func (c *cluster) create(ctx context.Context, durable bool) (int, error) {
+func (c *cluster) create(ctx context.Context, server [][2]string) (int, error) {
 	if err := c.initdb(ctx); err != nil {
 		return 0, err
 	}
-	if err := c.configure(durable); err != nil {
+	if err := c.configure(server); err != nil {
 		return 0, err
 	}
 	var err error
@@ -196,10 +196,10 @@ func (c *cluster) write(path, text string) error {
 
 // configure writes the settings to the file that ALTER SYSTEM changes, so that
 // a test can change them.
-func (c *cluster) configure(durable bool) error {
+func (c *cluster) configure(server [][2]string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "listen_addresses = '%s'\nunix_socket_directories = ''\n", loopback)
-	for _, setting := range serverSettings(durable) {
+	for _, setting := range server {
 		fmt.Fprintf(&b, "%s = '%s'\n", setting[0], setting[1])
 	}
 	return c.write(filepath.Join(c.data(), "postgresql.auto.conf"), b.String())

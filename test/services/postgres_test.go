@@ -90,7 +90,10 @@ func TestPostgresFromBinaries(t *testing.T) {
 
 func TestPostgresSurvivesARestart(t *testing.T) {
 	t.Parallel()
-	service := startPostgres(t, Durable())
+	service := startPostgres(t, Durable(), Setting("shared_buffers", "48MB"))
+	if got, want := query(t, service.URL, "SHOW shared_buffers"), "48MB"; got != want {
+		t.Errorf("shared_buffers is %s, want %s", got, want)
+	}
 	if got, want := query(t, service.URL, selectSettings), "on on 300 127.0.0.1 t"; got != want {
 		t.Errorf("settings %q, want %q", got, want)
 	}
@@ -143,7 +146,7 @@ func TestPostgresOnATakenPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &cluster{home: h, bin: bin, password: "secret", port: occupied(t)}
-	err = errors.Join(c.initdb(ctx), c.configure(false))
+	err = errors.Join(c.initdb(ctx), c.configure(nil))
 	if err == nil {
 		_, err = c.start(ctx)
 	}

@@ -76,6 +76,7 @@ func (s *Service) Restart(ctx context.Context) error {
 type settings struct {
 	durable bool
 	private bool
+	server  [][2]string
 
 	getenv      func(string) string
 	postgresBin func() (dir string, found bool)
@@ -90,6 +91,12 @@ type Option func(*settings)
 // it survives in production. Without it a test's Postgres is fast and may lose
 // everything when the machine (not the process) fails.
 func Durable() Option { return func(s *settings) { s.durable = true } }
+
+// Setting has a Postgres that this package starts run with one more setting of
+// its configuration file. It means nothing to the emulator.
+func Setting(name, value string) Option {
+	return func(s *settings) { s.server = append(s.server, [2]string{name, value}) }
+}
 
 // Private asks for a service of one's own, also when the environment names one,
 // for tests that kill it or count everything that is sent to it.

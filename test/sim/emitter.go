@@ -86,6 +86,9 @@ func (p *process) emitTx(ctx context.Context, events []eventqueue.NewEvent, noti
 	_ = pending.Notify(ctx) // the relay does what it fails to do
 }
 
+// lineKeys are the ordering keys of some of the events.
+var lineKeys = []string{"first line", "second line"}
+
 func (p *process) draw(d dice) eventqueue.NewEvent {
 	w := p.w
 	w.mu.Lock()
@@ -99,6 +102,9 @@ func (p *process) draw(d dice) eventqueue.NewEvent {
 	e := eventqueue.NewEvent{Canvas: eventqueue.CanvasID{byte(1 + d.IntN(3))}, Module: "WORKER", Name: jobs[d.IntN(len(jobs))], Modifier: "_"}
 	if poisoned {
 		e.Name = poison
+	}
+	if d.chance(0.2) {
+		e.OrderingKey = lineKeys[d.IntN(len(lineKeys))]
 	}
 	switch {
 	case d.chance(0.7):

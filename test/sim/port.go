@@ -168,6 +168,15 @@ func (s *port) Runnable(ctx context.Context, after eventqueue.Scope, except []ev
 	return onlyIf(events, err), onlyIf(next, err), err
 }
 
+// TakeTurns implements eventqueue.ClaimStore.
+func (s *port) TakeTurns(ctx context.Context, left, arrived []eventqueue.EventID, lockTimeout time.Duration) (turns []eventqueue.Event, err error) {
+	err = s.do(ctx, "TakeTurns", fmt.Sprint(left, arrived), func() (string, error) {
+		turns, err = s.mem.TakeTurns(ctx, left, arrived, lockTimeout)
+		return fmt.Sprint(idsOf(turns, func(e eventqueue.Event) eventqueue.EventID { return e.ID })), err
+	})
+	return onlyIf(turns, err), err
+}
+
 // Renew implements eventqueue.ClaimStore.
 func (s *port) Renew(ctx context.Context, claims []eventqueue.Claim) (written eventqueue.Written, err error) {
 	claims = slices.SortedFunc(slices.Values(claims), func(a, b eventqueue.Claim) int {
@@ -179,6 +188,11 @@ func (s *port) Renew(ctx context.Context, claims []eventqueue.Claim) (written ev
 		return fmt.Sprintf("done %v, lost %v", written.Done, written.Lost), err
 	})
 	return written, err
+}
+
+// TakeRate implements eventqueue.RateTaker. There are no rate limits in the simulation.
+func (s *port) TakeRate(ctx context.Context, asks []eventqueue.RateAsk) ([]eventqueue.RateAnswer, error) {
+	return s.mem.TakeRate(ctx, asks)
 }
 
 // TakeDue implements eventqueue.RelayStore.

@@ -79,7 +79,7 @@ func (w *world) row(id eventqueue.EventID) memstore.Row {
 
 func (w *world) emitted(p *process, id eventqueue.EventID, e *eventqueue.NewEvent, now time.Time) {
 	w.add(oracle.Record{Kind: oracle.Emitted, Actor: p.name, Event: id, Canvas: e.Canvas, Handler: e.Handler(),
-		Value: string(e.Value), Due: meant(e.Value, now, w.row(id).DelayUntil)})
+		Value: string(e.Value), OrderingKey: e.OrderingKey, Due: meant(e.Value, now, w.row(id).DelayUntil)})
 }
 
 func (w *world) claimed(p *process, found []eventqueue.Found, lock time.Duration) {

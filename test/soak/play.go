@@ -18,6 +18,7 @@ import (
 	"eventsv2/migrations"
 	"eventsv2/pubsubnotify"
 	"eventsv2/test/services"
+	"eventsv2/test/webtarget"
 )
 
 // The settings of the deployment; what is not here has its default value.
@@ -175,13 +176,13 @@ func (s *stage) prepareEmitters(ctx context.Context) error {
 }
 
 func (s *stage) startFleet(ctx context.Context, broken context.CancelCauseFunc) error {
-	web, err := startTarget(ctx, s.ledger)
+	web, err := webtarget.Start(ctx, target{s.ledger})
 	if err != nil {
 		return err
 	}
-	s.onCleanup(web.stop)
+	s.onCleanup(web.Stop)
 	handlers := filepath.Join(s.dir, "handlers.yaml")
-	if err := writeHandlersFile(handlers, web.url()); err != nil {
+	if err := writeHandlersFile(handlers, web.URL()); err != nil {
 		return err
 	}
 	heard := &listener{ledger: s.ledger}

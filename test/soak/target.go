@@ -1,52 +1,20 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
-	"time"
 
 	"eventsv2/cronchecker"
 )
 
-// target is the web server that cmd/worker posts events to.
-type target struct {
-	ledger   *ledger
-	server   *http.Server
-	listener net.Listener
-	served   chan struct{} // closed when the server has ended
-}
-
-// startTarget listens on the loopback interface.
-func startTarget(ctx context.Context, l *ledger) (*target, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listen for events: %w", err)
-	}
-	t := &target{ledger: l, listener: listener, served: make(chan struct{})}
-	t.server = &http.Server{Handler: t, ReadHeaderTimeout: 10 * time.Second}
-	go func() {
-		defer close(t.served)
-		_ = t.server.Serve(listener) // always an error: that of Close
-	}()
-	return t, nil
-}
-
-func (t *target) url() string { return "http://" + t.listener.Addr().String() }
-
-func (t *target) stop(context.Context) error {
-	err := t.server.Close()
-	<-t.served
-	return err
-}
+// target does the events that cmd/worker posts.
+type target struct{ ledger *ledger }
 
 // ServeHTTP does one event. It is on record before the answer: what the worker
 // knows to be done has to be done.
-func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (t target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	value, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the worker is gone, and nobody reads an answer
@@ -71,7 +39,7 @@ func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // errUnknown is the answer to an event that has no handler here.
 var errUnknown = errors.New("no handler of the soak")
 
-func (t *target) record(of string, value []byte) error {
+func (t target) record(of string, value []byte) error {
 	switch of {
 	case module:
 		return t.ledger.ran(value)

@@ -1,4 +1,4 @@
-package httptarget
+package yamlfile
 
 import (
 	"bytes"
@@ -12,14 +12,28 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// document returns the root of the only YAML document in data, or nil when there
-// is none, after it has reported why.
-func (p *parser) document(data []byte) *yaml.Node {
-	if len(data) > MaxFileBytes {
-		p.problems.add(1, "the file is %d bytes long: the limit is %d", len(data), MaxFileBytes)
+// Report is told one mistake: its line, counted from 1, and what is wrong.
+type Report func(line int, format string, args ...any)
+
+// Source is a text and what is said of it in messages.
+type Source struct {
+	// Data is the text, of at most MaxBytes.
+	Data     []byte
+	MaxBytes int
+	// Empty is the advice when there is nothing in it, Second when there is more
+	// than one document.
+	Empty, Second string
+}
+
+// Document returns the root of the only YAML document of a source, or nil when
+// there is none, after it has reported why.
+func Document(source Source, report Report) *yaml.Node {
+	data := source.Data
+	if len(data) > source.MaxBytes {
+		report(1, "the file is %d bytes long: the limit is %d", len(data), source.MaxBytes)
 		return nil
 	}
-	if !p.plainText(data) {
+	if !plainText(data, report) {
 		return nil
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -27,39 +41,39 @@ func (p *parser) document(data []byte) *yaml.Node {
 	err := decoder.Decode(&root)
 	switch {
 	case errors.Is(err, io.EOF):
-		p.problems.add(1, "the file is empty: list the handlers under %q", keyHandlers)
+		report(1, "the file is empty: %s", source.Empty)
 		return nil
 	case err != nil:
-		p.notYAML(data, err)
+		notYAML(data, err, report)
 		return nil
 	}
 	switch err := decoder.Decode(&second); {
 	case err == nil:
-		p.problems.add(second.Line, "a second document begins here: put all handlers into one list, without ---")
+		report(second.Line, "a second document begins here: %s", source.Second)
 	case !errors.Is(err, io.EOF):
-		p.notYAML(data, err)
+		notYAML(data, err, report)
 	}
 	content := root.Content[0]
-	if content.Kind == yaml.ScalarNode && content.ShortTag() == "!!null" {
-		p.problems.add(1, "the file is empty: list the handlers under %q", keyHandlers)
+	if IsNull(content) {
+		report(1, "the file is empty: %s", source.Empty)
 		return nil
 	}
 	return content
 }
 
 // plainText refuses what is not text, for which the YAML library tells no line.
-func (p *parser) plainText(data []byte) bool {
+func plainText(data []byte, report Report) bool {
 	line := 1
 	for rest := data; len(rest) > 0; {
 		r, size := utf8.DecodeRune(rest)
 		switch {
 		case r == utf8.RuneError && size == 1:
-			p.problems.add(line, "the file is not UTF-8 here: save it in that encoding")
+			report(line, "the file is not UTF-8 here: save it in that encoding")
 			return false
 		case r == '\n':
 			line++
 		case r < ' ' && r != '\t' && r != '\r', r == 0x7F:
-			p.problems.add(line, "the control character %U is here: remove it", r)
+			report(line, "the control character %U is here: remove it", r)
 			return false
 		}
 		rest = rest[size:]
@@ -68,9 +82,9 @@ func (p *parser) plainText(data []byte) bool {
 }
 
 // notYAML reports a syntax error.
-func (p *parser) notYAML(data []byte, err error) {
+func notYAML(data []byte, err error, report Report) {
 	hint, text := splitLine(err)
-	p.problems.add(errorLine(data, hint, text), "not YAML: %s", text)
+	report(errorLine(data, hint, text), "not YAML: %s", text)
 }
 
 // linePrefix is how the YAML library writes a line into a message; its errors

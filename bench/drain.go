@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"time"
+
+	"eventsv2/bench/contest"
+	"eventsv2/bench/lab"
+	"eventsv2/bench/ours"
+)
+
+// runLimit bounds one run: the slowest take a minute.
+const runLimit = 10 * time.Minute
+
+// drain lets a worker work off events that wait.
+func (b *bench) drain(ctx context.Context) error {
+	if err := b.bareDrain(ctx); err != nil {
+		return err
+	}
+	for _, side := range []string{memory, river, emulator, postgres} {
+		err := b.with(ctx, side, func(ctx context.Context, q contest.Queue) error {
+			return b.drainOnce(ctx, q, "drain."+side, b.events)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// backlogs is drain with a backlog ten times as long, and with events that wait
+// for other reasons beside it.
+func (b *bench) backlogs(ctx context.Context) error {
+	err := b.with(ctx, memory, func(ctx context.Context, q contest.Queue) error {
+		return b.drainOnce(ctx, q, "backlog.million", b.backlog)
+	})
+	if err != nil {
+		return err
+	}
+	return b.with(ctx, memory, func(ctx context.Context, q contest.Queue) error {
+		if err := park(ctx, q.URL(), b.backlog); err != nil {
+			return err
+		}
+		return b.drainOnce(ctx, q, "backlog.parked", b.events)
+	})
+}
+
+// park fills the table with n events of a paused handler and n that are far off.
+func park(ctx context.Context, databaseURL string, n int) error {
+	return errors.Join(
+		lab.Exec(ctx, databaseURL, `INSERT INTO scheduling_rules (rule_type, canvas_id, handler_name, event_space) VALUES ('pause', $1, 'paused', $2)`,
+			ours.Canvas.String(), ours.Key.Module),
+		lab.Exec(ctx, databaseURL, `
+INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, notified_at)
+SELECT $1, $2, CASE n % 2 WHEN 0 THEN 'paused' ELSE $3 END, $4, $5,
+    clock_timestamp() + (n % 2) * interval '30 days', CASE n % 2 WHEN 0 THEN clock_timestamp() END
+FROM generate_series(1, 2 * $6::bigint) AS n`,
+			ours.Canvas.String(), ours.Key.Module, ours.Key.Name, ours.Key.Modifier, string(contest.NewValue(0).JSON()), n))
+}
+
+// with opens a queue for f and closes it again.
+func (b *bench) with(ctx context.Context, side string, f func(ctx context.Context, q contest.Queue) error) error {
+	ctx, cancel := context.WithTimeout(ctx, runLimit)
+	defer cancel()
+	q, err := b.open(ctx, side)
+	if err != nil {
+		return fmt.Errorf("open a queue of %s: %w", side, err)
+	}
+	return errors.Join(f(ctx, q), q.Close(ctx))
+}
+
+// drainOnce emits n events and measures how long a worker needs for them.
+func (b *bench) drainOnce(ctx context.Context, q contest.Queue, name string, n int) error {
+	if err := q.Emit(ctx, n); err != nil {
+		return err
+	}
+	if err := b.lab.Settle(ctx, q.URL()); err != nil {
+		return err
+	}
+	took, usage, err := b.timed(name, func() error { return work(ctx, q, contest.Throughput, n) })
+	if err != nil {
+		return err
+	}
+	b.record(name, float64(n)/took.Seconds(), "events/s", usage)
+	return nil
+}
+
+// work starts a worker and waits until n events have ended.
+func work(ctx context.Context, q contest.Queue, mode contest.Mode, n int) error {
+	w, err := q.Work(ctx, mode)
+	if err != nil {
+		return err
+	}
+	return errors.Join(w.Ended.Wait(ctx, int64(n)), w.Stop(ctx))
+}
+
+// timed measures f, and writes a profile of it where one is asked for.
+func (b *bench) timed(name string, f func() error) (took time.Duration, usage lab.Usage, err error) {
+	stop, err := b.startProfile(name)
+	if err != nil {
+		return 0, usage, err
+	}
+	runtime.GC() // what the run before has left
+	busy := b.lab.StartBusy()
+	began := time.Now()
+	err = f()
+	took = time.Since(began)
+	usage = b.lab.StopBusy(busy)
+	b.figures.Note(usage.Mine, usage.Others)
+	return took, usage, errors.Join(err, stop())
+}
+
+func (b *bench) startProfile(name string) (stop func() error, err error) {
+	if b.profile == "" {
+		return func() error { return nil }, nil
+	}
+	file, err := os.Create(filepath.Join(b.profile, fmt.Sprintf("%s-%d.pprof", name, b.round)))
+	if err != nil {
+		return nil, fmt.Errorf("write a profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return file.Close()
+	}, nil
+}

@@ -1,0 +1,211 @@
+// Package ours is this project as a side of the benchmark.
+package ours
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/bench/contest"
+	"eventsv2/bench/lab"
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/memnotify"
+	"eventsv2/eventqueue/pgnotify"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/migrations"
+	"eventsv2/pubsubnotify"
+)
+
+// Doorbell is what rings.
+type Doorbell string
+
+// The three doorbells.
+const (
+	InMemory Doorbell = "memory"
+	Emulator Doorbell = "emulator"
+	Postgres Doorbell = "postgres"
+)
+
+// Canvas and Key are those of all events.
+var (
+	Canvas = eventqueue.CanvasID{0: 1}
+	Key    = eventqueue.HandlerKey{Module: "bench", Name: "noop", Modifier: "_"}
+)
+
+// Queue is a contest.Queue.
+type Queue struct {
+	lab         *lab.Lab
+	databaseURL string
+	pool        *pgxpool.Pool
+	store       *pgstore.Store
+	bell        eventqueue.Notifier
+	closeBell   func() error
+	queue       *eventqueue.Queue
+}
+
+var _ contest.Queue = (*Queue)(nil)
+
+// Open makes an empty queue. host is the emulator's.
+func Open(ctx context.Context, l *lab.Lab, doorbell Doorbell, host string) (*Queue, error) {
+	databaseURL, err := l.Database(ctx, func(ctx context.Context, databaseURL string) error {
+		_, err := migrations.Up(ctx, databaseURL)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	q := &Queue{lab: l, databaseURL: databaseURL, closeBell: func() error { return nil }}
+	if err := q.open(ctx, doorbell, host); err != nil {
+		return nil, errors.Join(err, q.Close(ctx))
+	}
+	return q, nil
+}
+
+func (q *Queue) open(ctx context.Context, doorbell Doorbell, host string) (err error) {
+	if q.pool, err = pgstore.Open(ctx, q.databaseURL, "bench", contest.Connections); err != nil {
+		return err
+	}
+	q.store = pgstore.New(q.pool)
+	if q.bell, q.closeBell, err = ring(ctx, q.pool, doorbell, host); err != nil {
+		return err
+	}
+	q.queue, err = eventqueue.New(q.store, q.bell, eventqueue.QueueConfig{PublishTimeout: 10 * time.Second})
+	return err
+}
+
+var topics atomic.Int64
+
+// ring opens a doorbell.
+func ring(ctx context.Context, pool *pgxpool.Pool, doorbell Doorbell, host string) (eventqueue.Notifier, func() error, error) {
+	switch doorbell {
+	case Emulator:
+		n := topics.Add(1)
+		bell, err := pubsubnotify.New(ctx, PubSub(host, fmt.Sprintf("bench-%d", n)))
+		if err != nil {
+			return nil, nil, err
+		}
+		return bell, bell.Close, nil
+	case Postgres:
+		bell, err := pgnotify.New(pool, pgnotify.Config{})
+		if err != nil {
+			return nil, nil, err
+		}
+		return bell, bell.Close, nil
+	default:
+		return memnotify.New(memnotify.Config{}), func() error { return nil }, nil
+	}
+}
+
+// PubSub is a topic and a subscription of one name on the emulator.
+func PubSub(host, name string) pubsubnotify.Config {
+	return pubsubnotify.Config{ProjectID: "bench", Topic: name, Subscription: name, Create: true, EmulatorHost: host}
+}
+
+// URL implements contest.Queue.
+func (q *Queue) URL() string { return q.databaseURL }
+
+func event(number int) eventqueue.NewEvent {
+	return eventqueue.NewEvent{Canvas: Canvas, Module: Key.Module, Name: Key.Name, Modifier: Key.Modifier,
+		Value: contest.NewValue(number).JSON()}
+}
+
+// Emit implements contest.Queue.
+func (q *Queue) Emit(ctx context.Context, n int) error {
+	for from := 0; from < n; from += contest.BatchSize {
+		events := make([]eventqueue.NewEvent, min(contest.BatchSize, n-from))
+		for i := range events {
+			events[i] = event(from + i)
+		}
+		if _, err := q.queue.EmitMany(ctx, events); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EmitOne implements contest.Queue.
+func (q *Queue) EmitOne(ctx context.Context, number int) error {
+	_, err := q.queue.Emit(ctx, event(number))
+	return err
+}
+
+// Work implements contest.Queue.
+func (q *Queue) Work(ctx context.Context, mode contest.Mode) (*contest.Worker, error) {
+	return Work(ctx, q.store, q.bell, q.queue, mode)
+}
+
+// The worker's settings where throughput counts.
+const (
+	concurrency = 4000
+	claimBatch  = 1000
+)
+
+// Settings are those of the worker for each mode, for the report.
+var Settings = fmt.Sprintf("Concurrency %d, ClaimBatch %d; for latency the defaults", concurrency, claimBatch)
+
+func workerConfig(mode contest.Mode) eventqueue.WorkerConfig {
+	switch mode {
+	case contest.Latency:
+		return eventqueue.WorkerConfig{}
+	default:
+		return eventqueue.WorkerConfig{Concurrency: concurrency, ClaimBatch: claimBatch, KeepHistory: mode == contest.History}
+	}
+}
+
+// Work starts a worker with no-op handlers.
+func Work(ctx context.Context, store *pgstore.Store, bell eventqueue.Receiver, queue *eventqueue.Queue, mode contest.Mode) (*contest.Worker, error) {
+	started := make(chan contest.Start, 1<<16)
+	handlers := eventqueue.NewHandlers()
+	if err := handlers.Register(Key, handler(mode, started), eventqueue.Policy{}); err != nil {
+		return nil, err
+	}
+	ended := contest.NewCounter()
+	config := workerConfig(mode)
+	config.Observe = func(out eventqueue.Outcome) {
+		if out.Label == machine.ExecutesToCompletion && out.Err == nil {
+			ended.Add(1)
+		}
+	}
+	worker, err := eventqueue.NewWorker(queue, store, bell, handlers, config)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- worker.Run(ctx) }()
+	return contest.NewWorker(ended, started, func(context.Context) error {
+		stop()
+		return <-done
+	}), nil
+}
+
+func handler(mode contest.Mode, started chan<- contest.Start) eventqueue.Handler {
+	if mode != contest.Latency {
+		return eventqueue.HandlerFunc(func(context.Context, *eventqueue.Run) error { return nil })
+	}
+	return eventqueue.HandlerFunc(func(_ context.Context, run *eventqueue.Run) error {
+		at := time.Now()
+		var value contest.Value
+		if err := json.Unmarshal(run.Value, &value); err != nil {
+			return err
+		}
+		started <- contest.Start{Number: value.Number, At: at}
+		return nil
+	})
+}
+
+// Close implements contest.Queue.
+func (q *Queue) Close(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	errs := []error{q.closeBell()}
+	if q.pool != nil {
+		q.pool.Close()
+	}
+	return errors.Join(append(errs, q.lab.Drop(ctx, q.databaseURL))...)
+}

@@ -1,0 +1,214 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The files that Write writes.
+const (
+	PageFile  = "benchmarks.md"
+	ChartFile = "benchmarks.svg"
+)
+
+// What is between the two is written by the program, the rest of the page by hand.
+const (
+	begin = "<!-- figures: begin -->"
+	end   = "<!-- figures: end -->"
+)
+
+// Run is a run of the benchmark that is over.
+type Run struct {
+	Figures *Figures
+	Results []Result
+	Facts   []Fact // about where and how it was measured
+}
+
+// Fact is a row of the table about the machine and the settings.
+type Fact struct{ Name, Value string }
+
+// CheckPage tells whether Write would find a page with its markers in dir, so
+// that one need not measure for long to learn that it does not.
+func CheckPage(dir string) error {
+	_, _, err := readPage(dir)
+	return err
+}
+
+// Write writes a run into dir: its tables between the markers of PageFile, whose
+// other text stays as it is, and ChartFile. Each of the two is replaced in one
+// step; the page, which refers to the chart, comes last.
+func Write(dir string, run Run) error {
+	before, after, err := readPage(dir)
+	if err != nil {
+		return err
+	}
+	if err := replace(filepath.Join(dir, ChartFile), chart(run.Results)); err != nil {
+		return err
+	}
+	return replace(filepath.Join(dir, PageFile), before+"\n"+tables(run)+after)
+}
+
+// readPage returns the page up to the end of the first marker and from the
+// beginning of the second one.
+func readPage(dir string) (before, after string, err error) {
+	path := filepath.Join(dir, PageFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", "", fmt.Errorf("%w; -write takes the directory of %s, and writes into a page that is there", err, PageFile)
+	}
+	page := string(text)
+	for _, marker := range []string{begin, end} {
+		if n := strings.Count(page, marker); n != 1 {
+			return "", "", fmt.Errorf("%s has the marker %s %d times; the figures go between one %s and one %s, each on a line of its own", path, marker, n, begin, end)
+		}
+	}
+	from, to := strings.Index(page, begin)+len(begin), strings.Index(page, end)
+	if to < from {
+		return "", "", fmt.Errorf("%s has %s before %s; put them in the other order", path, end, begin)
+	}
+	return page[:from], page[to:], nil
+}
+
+// tables is what stands between the markers.
+func tables(run Run) string {
+	var b strings.Builder
+	b.WriteString("\nWritten by `make bench`; changes by hand are lost.\n\n")
+	fmt.Fprintf(&b, "![Each measure beside its goal](%s)\n", ChartFile)
+
+	b.WriteString("\n### Machine and settings\n\n")
+	row(&b, "", "")
+	row(&b, "---", "---")
+	for _, f := range slices.Concat(run.Facts, run.Figures.otherLoad()) {
+		row(&b, cell(f.Name), cell(f.Value))
+	}
+
+	b.WriteString("\n### Measures\n\n")
+	b.WriteString("Ours and River are medians of the rounds. The ratio is the median of the ratios of each round, so it is not quite the one of\n" +
+		"the two medians.\n\n")
+	row(&b, "measure", "what", "ours", "River", "ratio", "goal", "")
+	row(&b, "---", "---", "--:", "--:", "--:", "--:", "---")
+	for _, r := range run.Results {
+		row(&b, run.Figures.measureCells(r)...)
+	}
+
+	b.WriteString("\n### All figures\n\n")
+	row(&b, "figure", "median", "least", "most", "unit", "rounds")
+	row(&b, "---", "--:", "--:", "--:", "---", "--:")
+	for _, name := range run.Figures.order {
+		row(&b, run.Figures.figureCells(name)...)
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+func (f *Figures) otherLoad() []Fact {
+	middle, ok := median(f.others)
+	if !ok {
+		return []Fact{{"other load", "unknown"}}
+	}
+	return []Fact{{"other load", fmt.Sprintf("%.2f cores in the median run, %.2f at most", middle, slices.Max(f.others))}}
+}
+
+func (f *Figures) measureCells(r Result) []string {
+	ours, river, ratio := f.quantity(r.Of), "", ""
+	if r.By != "" {
+		river, ratio = f.quantity(r.By), grouped(Number(r.Value))
+		if !slices.Contains(strings.Split(r.By, "."), "river") {
+			river = "(ours, `" + r.By + "`) " + river
+		}
+	}
+	verdict := "**short**"
+	if r.OK() {
+		verdict = "ok"
+	}
+	return []string{"`" + r.Name + "`", cell(r.Text), ours, river, ratio, cell(r.goalText()), verdict}
+}
+
+func (f *Figures) figureCells(name string) []string {
+	values := f.values[name]
+	middle, _ := f.median(name) // it has one
+	cells := []string{"`" + name + "`"}
+	for _, v := range []float64{middle, slices.Min(values), slices.Max(values)} {
+		cells = append(cells, grouped(Number(v)))
+	}
+	return append(cells, cell(unitText(f.units[name])), strconv.Itoa(len(values)))
+}
+
+// quantity is the median of a figure with its unit, for a cell.
+func (f *Figures) quantity(name string) string {
+	value, ok := f.median(name)
+	if !ok {
+		return ""
+	}
+	return cell(withUnit(grouped(Number(value)), unitText(f.units[name])))
+}
+
+// goalText is the goal with its unit.
+func (r Result) goalText() string {
+	sign := "≥ "
+	if r.Goal.most {
+		sign = "≤ "
+	}
+	return withUnit(sign+grouped(strconv.FormatFloat(r.Goal.bound, 'f', -1, 64)), r.Unit)
+}
+
+func withUnit(number, unit string) string {
+	if unit == "" {
+		return number
+	}
+	return number + " " + unit
+}
+
+// unitText spells out "/event".
+func unitText(unit string) string {
+	if of, ok := strings.CutPrefix(unit, "/"); ok {
+		return "per " + of
+	}
+	return unit
+}
+
+// grouped puts commas between the thousands of a number.
+func grouped(number string) string {
+	sign := ""
+	if strings.HasPrefix(number, "-") {
+		sign, number = "-", number[1:]
+	}
+	whole, fraction, found := strings.Cut(number, ".")
+	for at := len(whole) - 3; at > 0; at -= 3 {
+		whole = whole[:at] + "," + whole[at:]
+	}
+	if found {
+		whole += "." + fraction
+	}
+	return sign + whole
+}
+
+func row(b *strings.Builder, cells ...string) {
+	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+}
+
+// cell keeps a text within its cell.
+var cell = strings.NewReplacer("\n", " ", "|", `\|`, "<", "&lt;").Replace
+
+// replace writes a file in one step: whoever reads it sees all of the old one or
+// all of the new one.
+func replace(path, text string) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	_, err = file.WriteString(text)
+	err = errors.Join(err, file.Chmod(0o644), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(file.Name())))
+	}
+	return nil
+}

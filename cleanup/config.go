@@ -1,0 +1,113 @@
+package cleanup
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"eventsv2/eventqueue"
+)
+
+// Config says what a publication replaces, and when. It is part of a handler's
+// own configuration, and reads from JSON and YAML:
+//
+//	cleanup:
+//	  key: my_publication
+//	  ttl: 3d12h
+//	  inputs: [target, channel]
+//
+// Reading it refuses what Validate does, and fields that it does not have: a
+// ttl that is misspelled would have publications deleted at once.
+type Config struct {
+	// Key is the topic. A publication is cleaned up by those of the same canvas,
+	// component, topic and inputs. Required; at most eventqueue.MaxNameBytes long,
+	// without control characters.
+	Key string `json:"key" yaml:"key"`
+
+	// TTL is how long the publication stays at least. Default (0): Replace.
+	TTL TTL `json:"ttl" yaml:"ttl"`
+
+	// Inputs are the names of the inputs whose values belong to the key, such as
+	// the channel; in any order, and once or more. Default: none.
+	Inputs []string `json:"inputs,omitempty" yaml:"inputs,omitempty"`
+}
+
+// Validate names the first field that makes no sense.
+func (c Config) Validate() error {
+	if err := checkName(c.Key); err != nil {
+		return fmt.Errorf("cleanup: key %w", err)
+	}
+	if err := c.TTL.Validate(); err != nil {
+		return fmt.Errorf("cleanup: %w", err)
+	}
+	if slices.Contains(c.Inputs, "") {
+		return errors.New("cleanup: inputs holds an empty name: leave it out")
+	}
+	return nil
+}
+
+// plain is a Config that reads without its own methods.
+type plain Config
+
+// UnmarshalJSON reads a Config, and refuses one that is not valid.
+func (c *Config) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		return nil
+	}
+	var read plain
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&read); err != nil {
+		return fmt.Errorf("cleanup: %w", err)
+	}
+	return c.set(read)
+}
+
+// UnmarshalYAML reads a Config, and refuses one that is not valid. The libraries
+// for YAML know this method; none of them is needed for it.
+func (c *Config) UnmarshalYAML(unmarshal func(any) error) error {
+	var fields map[string]any
+	if err := unmarshal(&fields); err != nil {
+		return fmt.Errorf("cleanup: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if !slices.Contains([]string{"key", "ttl", "inputs"}, name) {
+			return fmt.Errorf("cleanup: unknown field %q: there are key, ttl and inputs", name)
+		}
+	}
+	var read plain
+	if err := unmarshal(&read); err != nil {
+		return fmt.Errorf("cleanup: %w", err)
+	}
+	return c.set(read)
+}
+
+func (c *Config) set(read plain) error {
+	if err := Config(read).Validate(); err != nil {
+		return err
+	}
+	*c = Config(read)
+	return nil
+}
+
+// checkName refuses what a text column, a log or a human would stumble over.
+func checkName(s string) error {
+	switch {
+	case s == "":
+		return errors.New("is missing")
+	case len(s) > eventqueue.MaxNameBytes:
+		return fmt.Errorf("is %d bytes long: the limit is %d", len(s), eventqueue.MaxNameBytes)
+	case !utf8.ValidString(s):
+		return fmt.Errorf("%q is not valid UTF-8", s)
+	case strings.ContainsFunc(s, unicode.IsControl):
+		return fmt.Errorf("%q holds a control character", s)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,140 @@
+package cleanup
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"eventsv2/eventqueue"
+)
+
+// NoInputs stands in a Key in the place of the hash when no inputs are chosen.
+const NoInputs = "none"
+
+// Key identifies the publications that replace each other. It is made by NewKey,
+// and comparable. Its parts are kept apart everywhere, so that no two keys run into one.
+type Key struct {
+	// Canvas is the tenant. Keys of different canvases have nothing in common.
+	Canvas eventqueue.CanvasID
+
+	// Component is who publishes and can delete, such as "slack".
+	Component string
+
+	// Topic is Config.Key.
+	Topic string
+
+	// Inputs is the SHA-256 of the chosen inputs, in hexadecimal, or NoInputs.
+	Inputs string
+}
+
+// NewKey makes the key of a publication by component (at most
+// eventqueue.MaxNameBytes long, without control characters). inputs are all the
+// inputs that it has; those of config.Inputs, sorted and each once, are hashed by
+// name and value. One that inputs does not have is an error that names it.
+//
+// Values are compared by their JSON (encoding/json), with the fields of objects
+// in order: "1" is not 1, and null is not an input that is absent. To have
+// another thing compared, hand another value in: the name of a user in place of
+// the user. A value without JSON, and text that is not UTF-8 or holds U+FFFD,
+// which stands for such text, are refused, because two different ones could hash
+// alike.
+func NewKey(canvas eventqueue.CanvasID, component string, config Config, inputs map[string]any) (Key, error) {
+	if err := config.Validate(); err != nil {
+		return Key{}, err
+	}
+	hash, err := hashInputs(config.Inputs, inputs)
+	if err != nil {
+		return Key{}, fmt.Errorf("cleanup %q of component %q: %w", config.Key, component, err)
+	}
+	key := Key{Canvas: canvas, Component: component, Topic: config.Key, Inputs: hash}
+	return key, key.Validate()
+}
+
+// String writes the key for logs and messages, with component and topic quoted:
+// different keys are different texts.
+func (k Key) String() string {
+	return fmt.Sprintf("%s/%q/%q/%s", k.Canvas, k.Component, k.Topic, k.Inputs)
+}
+
+var hashForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// Validate names the first part that cannot be stored. Every key of NewKey is valid.
+func (k Key) Validate() error {
+	if k.Canvas == (eventqueue.CanvasID{}) {
+		return errors.New("cleanup key: canvas is missing")
+	}
+	if err := checkName(k.Component); err != nil {
+		return fmt.Errorf("cleanup key: component %w", err)
+	}
+	if err := checkName(k.Topic); err != nil {
+		return fmt.Errorf("cleanup key: topic %w", err)
+	}
+	if k.Inputs != NoInputs && !hashForm.MatchString(k.Inputs) {
+		return fmt.Errorf("cleanup key: inputs are %q: use NewKey, which hashes them", k.Inputs)
+	}
+	return nil
+}
+
+// hashInputs hashes the inputs of these names. Each name and each value is
+// preceded by its length, so that no two lists of inputs are the same bytes.
+func hashInputs(names []string, inputs map[string]any) (string, error) {
+	if len(names) == 0 {
+		return NoInputs, nil
+	}
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	var text []byte
+	for _, name := range names {
+		value, ok := inputs[name]
+		if !ok {
+			return "", fmt.Errorf("there is no input %q: %s", name, have(inputs))
+		}
+		canonical, err := canonicalJSON(value)
+		if err != nil {
+			return "", fmt.Errorf("input %q: %w; hand another value in for it", name, err)
+		}
+		for _, part := range [][]byte{[]byte(name), canonical} {
+			text = binary.BigEndian.AppendUint64(text, uint64(len(part)))
+			text = append(text, part...)
+		}
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+func have(inputs map[string]any) string {
+	if len(inputs) == 0 {
+		return "there are no inputs"
+	}
+	return "there are " + strings.Join(slices.Sorted(maps.Keys(inputs)), ", ")
+}
+
+// canonicalJSON is the same for a struct, a map and a text that say the same.
+func canonicalJSON(value any) ([]byte, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var generic any
+	if err := decoder.Decode(&generic); err != nil {
+		return nil, err
+	}
+	if text, err = json.Marshal(generic); err != nil {
+		return nil, err
+	}
+	// What is not UTF-8 has become this by now, whatever it was.
+	if bytes.ContainsRune(text, utf8.RuneError) {
+		return nil, errors.New("its text is not valid UTF-8, or holds U+FFFD, which stands for such text")
+	}
+	return text, nil
+}

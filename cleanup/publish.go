@@ -1,0 +1,275 @@
+package cleanup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/eventqueue"
+)
+
+// Publications publishes for handlers: what has expired is cleaned up, then the
+// publication is sent, then how to delete it is remembered. The package
+// comment says what is guaranteed. It is safe for concurrent use, and holds no
+// connection while the functions of a Publication run.
+type Publications struct {
+	db eventqueue.DB
+}
+
+// NewPublications makes a Publications on a pool, which stays the caller's. A
+// transaction would not do: what one step has written must outlive a crash in
+// the next one. The pool must be on the queue's own database.
+func NewPublications(pool *pgxpool.Pool) *Publications { return &Publications{pool} }
+
+// Intent is what was written down before a publication was sent.
+type Intent struct {
+	Key Key
+
+	// Token is a uuid that stays the same in all runs of the event for this key, and is
+	// that of no other publication. Send it as the idempotency key of the service, or
+	// within the publication, so that Find finds it.
+	Token string
+
+	// Begun is when the intent was written, by the database's clock: Find need not
+	// look at anything that is much older.
+	Begun time.Time
+
+	// Repeat says that an earlier run of the event had come to the point of sending,
+	// and that Find has found nothing. It may have been sent nevertheless, if Find
+	// looked too early, or is CannotFind.
+	Repeat bool
+}
+
+// Publication is one thing to publish. Its functions get the context of the call,
+// which they must heed; an error of theirs, and a panic, is a failed attempt of
+// the event, except in cleaning up.
+type Publication struct {
+	Key Key
+
+	// TTL is how long the publication is left alone, from when it was remembered.
+	TTL TTL
+
+	// Send publishes, and returns what Delete will need. Required. Its error may be
+	// eventqueue.Permanent or Snooze, and does not say that nothing was published.
+	// A service that takes Intent.Token as an idempotency key publishes once,
+	// however often Send is called.
+	Send func(ctx context.Context, intent Intent) (data []byte, err error)
+
+	// Find looks for what Send has published with Intent.Token, and returns what Send
+	// would have. It is asked after a crash between Send and the statement that
+	// remembers its data, also for an earlier event of the key: where it has to look
+	// must follow from the key. Required; who cannot know sets CannotFind.
+	Find func(ctx context.Context, intent Intent) (data []byte, found bool, err error)
+
+	// Delete deletes a publication of the key. Required. It must be idempotent: what is
+	// gone already is deleted, and not an error. After an error the cleanup stays,
+	// and is tried again by the next event that publishes with this key.
+	Delete func(ctx context.Context, c Cleanup) error
+
+	// DeleteTimeout bounds Find and Delete of one cleanup, so that one that hangs
+	// leaves time to publish. Default (0): 10 s.
+	DeleteTimeout time.Duration
+}
+
+// CannotFind is the Find of a service that cannot be asked. A publication is then
+// lost to cleaning up, and stays for ever, if the process died after it was sent
+// and before that was remembered; and the event's next run sends it once
+// more, unless the service takes Intent.Token as an idempotency key.
+func CannotFind(context.Context, Intent) (data []byte, found bool, err error) {
+	return nil, false, nil
+}
+
+// MaxFailures is how many deletions may fail in one run. What else has expired
+// is left to the next one, which begins with what was not tried or the longest ago.
+const MaxFailures = 3
+
+// Failure is a cleanup that has failed, and stays.
+type Failure struct {
+	Cleanup Cleanup
+	Err     error
+}
+
+// Result is what Publish and Clean have done.
+type Result struct {
+	// Data is what Send has returned, now or in an earlier run.
+	Data []byte
+
+	// Repeat says that an earlier run of the event has published already, and that
+	// this one has sent nothing and cleaned up nothing.
+	Repeat bool
+
+	// Cleaned counts the cleanups that were done, and Failed are those that could not
+	// be; they were no reason not to publish. Log them.
+	Cleaned int
+	Failed  []Failure
+}
+
+// Publish cleans up what has expired of pub.Key, sends pub, and remembers how to
+// delete it. run is the run of the handler that calls it. An event publishes once
+// for each key: in later runs, and in a second call, Publish finds that it is done,
+// and does nothing.
+//
+// It returns an error when the publication was not sent or not remembered; return
+// it from the handler, and the next run goes on where this one stopped. The error
+// of Send is wrapped. It is eventqueue.ErrLockLost when another worker has
+// claimed the event since. The Result says in either case what was cleaned up.
+//
+// It blocks for about four statements, two more for each cleanup, and for the functions of pub. What was
+// sent is remembered even if ctx has ended meanwhile.
+func (p *Publications) Publish(ctx context.Context, run *eventqueue.Run, pub Publication) (Result, error) {
+	c, err := p.newCourse(run, pub)
+	if err == nil && pub.Send == nil {
+		err = errors.New("Send is missing")
+	}
+	if err == nil {
+		err = c.publish(ctx)
+	}
+	if err != nil {
+		return c.result, fmt.Errorf("publish %s: %w", pub.Key, err)
+	}
+	return c.result, nil
+}
+
+// Clean cleans up what has expired of pub.Key, and publishes nothing: for a
+// handler that runs on a schedule. pub needs no Send. What could not be cleaned
+// up is in the Result; an error means that it could not be found out.
+func (p *Publications) Clean(ctx context.Context, run *eventqueue.Run, pub Publication) (Result, error) {
+	c, err := p.newCourse(run, pub)
+	if err == nil {
+		err = c.clean(ctx)
+	}
+	if err != nil {
+		return c.result, fmt.Errorf("clean up %s: %w", pub.Key, err)
+	}
+	return c.result, nil
+}
+
+// course is one call of Publish or Clean.
+type course struct {
+	db     eventqueue.DB
+	run    *eventqueue.Run
+	pub    Publication
+	result Result
+}
+
+// newCourse returns a course in any case, for its result.
+func (p *Publications) newCourse(run *eventqueue.Run, pub Publication) (*course, error) {
+	if pub.DeleteTimeout == 0 {
+		pub.DeleteTimeout = 10 * time.Second
+	}
+	c := &course{db: p.db, run: run, pub: pub}
+	switch err := check(pub.Key, pub.TTL); {
+	case err != nil:
+		return c, err
+	case pub.Key.Canvas != run.Canvas: // I16
+		return c, fmt.Errorf("the event is of canvas %s: make the key with the canvas of the run", run.Canvas)
+	case pub.Find == nil:
+		return c, errors.New("Find is missing: set CannotFind if the service cannot be asked")
+	case pub.Delete == nil:
+		return c, errors.New("Delete is missing")
+	case pub.DeleteTimeout < 0:
+		return c, fmt.Errorf("DeleteTimeout is %s: it must not be negative", pub.DeleteTimeout)
+	}
+	return c, nil
+}
+
+func (c *course) publish(ctx context.Context) error {
+	own, begun, err := c.look(ctx)
+	if err != nil {
+		return err
+	}
+	if begun {
+		if done, err := c.resume(ctx, own); done || err != nil {
+			return err
+		}
+	}
+	// Not before it is known that there is something to send: what this would
+	// delete may be newer than what an earlier run has published.
+	if err := c.clean(ctx); err != nil {
+		return err
+	}
+	if own, err = c.intend(ctx); err != nil {
+		return err
+	}
+	if !own.Open { // by an earlier run, which was only frozen
+		c.repeated(own.Data)
+		return nil
+	}
+	data, err := c.pub.Send(ctx, own.intent(begun))
+	if err != nil {
+		return fmt.Errorf("send: %w", err)
+	}
+	c.result.Data = data
+	return c.remember(ctx, own, data)
+}
+
+// resume goes on where an earlier run has stopped. done: that one had published.
+func (c *course) resume(ctx context.Context, own Cleanup) (done bool, err error) {
+	if !own.Open {
+		c.repeated(own.Data)
+		return true, nil
+	}
+	data, found, err := c.pub.Find(ctx, own.intent(false))
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("find what an earlier run may have sent: %w", err)
+	case !found:
+		return false, nil
+	}
+	if err := c.remember(ctx, own, data); err != nil {
+		return false, err
+	}
+	c.repeated(data)
+	return true, nil
+}
+
+func (c *course) repeated(data []byte) { c.result.Data, c.result.Repeat = data, true }
+
+func (c Cleanup) intent(repeat bool) Intent {
+	return Intent{Key: c.Key, Token: c.Token, Begun: c.CreatedAt, Repeat: repeat}
+}
+
+// clean does the cleanups of the key that have expired, one after the other.
+func (c *course) clean(ctx context.Context) error {
+	seen := []int64{} // nil would be NULL, which nothing is different from
+	for len(c.result.Failed) < MaxFailures {
+		next, claimed, err := c.claimNext(ctx, seen)
+		if err != nil || next.ID == 0 {
+			return err
+		}
+		seen = append(seen, int64(next.ID))
+		if !claimed { // somebody was faster
+			continue
+		}
+		if err := c.undo(ctx, next); err != nil {
+			c.result.Failed = append(c.result.Failed, Failure{next, err})
+			continue
+		}
+		if err := c.drop(ctx, next); err != nil {
+			return err
+		}
+		c.result.Cleaned++
+	}
+	return nil
+}
+
+// undo deletes a publication. The data of one whose event ended without having
+// remembered it are looked for; if there are none, there is nothing to delete.
+func (c *course) undo(ctx context.Context, next Cleanup) error {
+	ctx, cancel := context.WithTimeout(ctx, c.pub.DeleteTimeout)
+	defer cancel()
+	if next.Open {
+		data, found, err := c.pub.Find(ctx, next.intent(false))
+		if err != nil {
+			return fmt.Errorf("find what event %s may have sent: %w", next.Event, err)
+		}
+		if !found {
+			return nil
+		}
+		next.Data, next.Open = stored(data), false
+	}
+	return c.pub.Delete(ctx, next)
+}

@@ -1,0 +1,381 @@
+package cleanup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/test/testenv"
+)
+
+// TestManyAtOnce: events of one key and of others publish at the same time. No
+// message is deleted twice, none is without its cleanup, and the next event of a
+// key leaves its own message alone.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	keys := make([]Key, 3)
+	for i := range keys {
+		keys[i] = keyOf(t, Config{Key: "k", Inputs: []string{"to"}}, map[string]any{"to": i})
+		for n := range 5 {
+			data, _ := r.service.send(keys[i], "", fmt.Sprint(n))
+			if _, err := r.store.Put(r.ctx, keys[i], Replace, data); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var wait sync.WaitGroup
+	for range 6 {
+		for _, key := range keys {
+			event := r.emit(canvas)
+			run := r.claim(event)
+			wait.Go(func() {
+				if _, err := NewPublications(r.pool).Publish(r.ctx, run, r.publication(key, "new")); err != nil {
+					t.Error(err)
+				}
+				if _, err := r.pool.Exec(r.ctx, `DELETE FROM events_v2 WHERE id = $1`, int64(run.ID)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	wait.Wait()
+	for _, key := range keys {
+		r.wantRows(key)
+		r.published(key, "last")
+		r.wantTexts(key, "last")
+		r.wantRows(key)
+	}
+	for id, n := range r.service.deletes {
+		if n > 1 {
+			t.Errorf("%s was deleted %d times", id, n)
+		}
+	}
+}
+
+// TestAClaimThatWasWaitedFor: while an event waits for a row that another one is
+// claiming, that other event is too new for its snapshot, and has the row still.
+func TestAClaimThatWasWaitedFor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	key := keyOf(t, Config{Key: "k"}, nil)
+	r.published(key, "old")
+	event := r.emit(canvas)
+	run := r.claim(event)
+	tx, err := r.pool.Begin(r.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const newerSQL = `
+WITH newer AS (INSERT INTO events_v2 (canvas_id, module, name, modifier, value) VALUES ($1, 'm', 'n', '_', '0') RETURNING id)
+UPDATE cleanups SET cleaned_by = newer.id FROM newer`
+	if _, err := tx.Exec(r.ctx, newerSQL, [16]byte(canvas)); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := NewPublications(r.pool).Publish(r.ctx, run, r.publication(key, "new"))
+		done <- err
+	}()
+	testenv.Eventually(t, "the claim waits for the row", func() bool {
+		var waits bool
+		const waitsSQL = `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`
+		return r.pool.QueryRow(r.ctx, waitsSQL).Scan(&waits) == nil && waits
+	})
+	if err := tx.Commit(r.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	r.wantTexts(key, "old", "new")
+}
+
+// TestAFailedDeletionIsTriedAgain, by the next event, and keeps nobody from
+// publishing, however many fail; what was not tried comes before what was.
+func TestAFailedDeletionIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	key := keyOf(t, Config{Key: "k"}, nil)
+	r.service.refuse = map[string]bool{}
+	for i := range MaxFailures + 1 {
+		data, _ := r.service.send(key, "", fmt.Sprint(i))
+		r.service.refuse[string(data)] = i < MaxFailures
+		if _, err := r.store.Put(r.ctx, key, Replace, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	result := r.published(key, "a")
+	if len(result.Failed) != MaxFailures || result.Cleaned != 0 || result.Failed[0].Err.Error() != "the service refuses to delete m001" || result.Failed[0].Cleanup.ID == 0 {
+		t.Errorf("first: %+v", result)
+	}
+	if result = r.published(key, "b"); result.Cleaned != 2 || len(result.Failed) != MaxFailures {
+		t.Errorf("second: %+v", result)
+	}
+	r.wantTexts(key, "0", "1", "2", "b")
+	r.service.refuse = nil
+	if result = r.published(key, "c"); result.Cleaned != 4 || len(result.Failed) != 0 {
+		t.Errorf("third: %+v", result)
+	}
+	r.wantTexts(key, "c")
+	r.wantRows(key)
+}
+
+// TestADeletionThatHangs leaves the rest of the handler's time; one that ends with it
+// ends the run, before anything is published.
+func TestADeletionThatHangs(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	key := keyOf(t, Config{Key: "k"}, nil)
+	r.published(key, "old")
+	pub := r.publication(key, "new")
+	ctx, cancel := context.WithCancel(r.ctx)
+	pub.Delete = func(ctx context.Context, _ Cleanup) error {
+		cancel()
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	run := r.claim(r.emit(canvas))
+	if _, err := NewPublications(r.pool).Publish(ctx, run, pub); !errors.Is(err, context.Canceled) {
+		t.Errorf("the handler's context has ended: %v", err)
+	}
+	r.wantTexts(key, "old")
+	pub.DeleteTimeout = time.Millisecond
+	result, err := NewPublications(r.pool).Publish(r.ctx, run, pub)
+	if err != nil || len(result.Failed) != 1 || !errors.Is(result.Failed[0].Err, context.DeadlineExceeded) {
+		t.Errorf("a deletion hangs: %+v, %v", result, err)
+	}
+	r.wantTexts(key, "old", "new")
+}
+
+// TestSentAsTheTimeRanOut: what was sent is remembered.
+func TestSentAsTheTimeRanOut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	key := keyOf(t, Config{Key: "k"}, nil)
+	ctx, cancel := context.WithCancel(r.ctx)
+	pub := r.publication(key, "new")
+	send := pub.Send
+	pub.Send = func(ctx context.Context, intent Intent) ([]byte, error) {
+		cancel()
+		return send(ctx, intent)
+	}
+	if _, err := NewPublications(r.pool).Publish(ctx, r.claim(r.emit(canvas)), pub); err != nil {
+		t.Fatal(err)
+	}
+	r.wantRows(key)
+}
+
+// TestAStaleRunSendsNothing (I5), and deletes nothing; what it had sent already is
+// remembered beside what its successor has.
+func TestAStaleRunSendsNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	publications := NewPublications(r.pool)
+	key := keyOf(t, Config{Key: "k"}, nil)
+	r.published(key, "old")
+	event := r.emit(canvas)
+	stale := r.claim(event)
+	run := r.claim(event)
+	if _, err := publications.Publish(r.ctx, stale, r.publication(key, "stale")); !errors.Is(err, eventqueue.ErrLockLost) {
+		t.Errorf("a stale run: %v", err)
+	}
+	r.wantTexts(key, "old")
+
+	frozen := r.publication(key, "frozen")
+	frozen.Send = func(context.Context, Intent) ([]byte, error) {
+		pub := r.publication(key, "new")
+		pub.Find = CannotFind
+		if _, err := publications.Publish(r.ctx, r.claim(event), pub); err != nil {
+			t.Error(err)
+		}
+		return r.service.send(key, "", "frozen")
+	}
+	if _, err := publications.Publish(r.ctx, run, frozen); err != nil {
+		t.Fatal(err)
+	}
+	r.wantTexts(key, "new", "frozen")
+	r.wantRows(key)
+	r.end(event)
+	r.published(key, "last")
+	r.wantTexts(key, "last")
+}
+
+// TestAnEventPublishesOnce for each key, whatever happens to it, and whatever
+// others do meanwhile, until it has ended.
+func TestAnEventPublishesOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	publications := NewPublications(r.pool)
+	key, other := keyOf(t, Config{Key: "k"}, nil), keyOf(t, Config{Key: "other"}, nil)
+	event := r.emit(canvas)
+	for i := range 3 {
+		run := r.claim(event)
+		for _, k := range []Key{key, other} {
+			result, err := publications.Publish(r.ctx, run, r.publication(k, "once"))
+			if err != nil || result.Repeat != (i > 0) || string(result.Data) != r.service.ids(k)[0] {
+				t.Errorf("run %d: %+v, %v", i, result, err)
+			}
+		}
+		r.published(key, "beside")
+	}
+	r.wantTexts(key, "once", "beside")
+	r.wantTexts(other, "once")
+	r.end(event)
+	result, err := publications.Clean(r.ctx, r.claim(r.emit(canvas)), r.publication(key, ""))
+	if err != nil || result.Cleaned != 2 {
+		t.Errorf("Clean: %+v, %v", result, err)
+	}
+	r.wantTexts(key)
+	r.wantTexts(other, "once")
+}
+
+// TestAnErrorOfSend is the caller's to see, and the next run knows of it.
+func TestAnErrorOfSend(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	key := keyOf(t, Config{Key: "k"}, nil)
+	event := r.emit(canvas)
+	broken := errors.New("broken")
+	var intents []Intent
+	pub := r.publication(key, "new")
+	pub.Find = CannotFind
+	pub.Send = func(_ context.Context, intent Intent) ([]byte, error) {
+		intents = append(intents, intent)
+		return nil, broken
+	}
+	for range 2 {
+		if _, err := NewPublications(r.pool).Publish(r.ctx, r.claim(event), pub); !errors.Is(err, broken) || !strings.Contains(err.Error(), key.String()) {
+			t.Errorf("Send failed: %v", err)
+		}
+	}
+	first, second := intents[0], intents[1]
+	if first.Repeat || !second.Repeat || first.Token != second.Token || len(first.Token) != 36 || first.Key != key || first.Begun.IsZero() {
+		t.Errorf("the runs got %+v and %+v", first, second)
+	}
+	pub.Find = func(context.Context, Intent) ([]byte, bool, error) { return nil, false, broken }
+	if _, err := NewPublications(r.pool).Publish(r.ctx, r.claim(event), pub); !errors.Is(err, broken) || len(intents) != 2 {
+		t.Errorf("Find failed: %v; Send was called %d times", err, len(intents))
+	}
+	r.end(event)
+	result, err := NewPublications(r.pool).Clean(r.ctx, r.claim(r.emit(canvas)), pub)
+	if err != nil || len(result.Failed) != 1 || !errors.Is(result.Failed[0].Err, broken) || len(r.all(key)) != 1 {
+		t.Errorf("Find failed in cleaning up: %+v, %v", result, err)
+	}
+}
+
+// TestATTL: what has not expired by the database's clock stays.
+func TestATTL(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	key := keyOf(t, Config{Key: "k"}, nil)
+	for _, text := range []string{"monday", "tuesday"} {
+		event := r.emit(canvas)
+		pub := r.publication(key, text)
+		pub.TTL = TTL(time.Hour)
+		if _, err := NewPublications(r.pool).Publish(r.ctx, r.claim(event), pub); err != nil {
+			t.Fatal(err)
+		}
+		r.end(event)
+	}
+	r.wantTexts(key, "monday", "tuesday")
+	r.exec(`UPDATE cleanups SET expires_at = expires_at - interval '1 hour' WHERE data = 'm001'`)
+	r.published(key, "wednesday")
+	r.wantTexts(key, "tuesday", "wednesday")
+	r.wantRows(key)
+}
+
+// TestAnEventThatComesBack: an operator has an event that failed retried, while
+// another one is cleaning up its intent. It has the intent again, and what it
+// sends then is found after a crash.
+func TestAnEventThatComesBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	key := keyOf(t, Config{Key: "k"}, nil)
+	event := r.emit(canvas)
+	pub := r.publication(key, "back")
+	r.killedAt(3, event, pub) // after the intent
+	r.end(event)
+	newer := r.publication(key, "newer")
+	newer.Find = func(context.Context, Intent) ([]byte, bool, error) {
+		r.exec(`INSERT INTO events_v2 (id, canvas_id, module, name, modifier, value) VALUES ($1, $2, 'm', 'n', '_', '0')`, int64(event.ID), [16]byte(canvas))
+		if taken, died := r.killedAt(5, event, pub); !died || len(r.service.texts(key)) != 1 {
+			t.Errorf("it was to be killed after it had sent: %v", taken)
+		}
+		return nil, false, nil // it had looked before that
+	}
+	if _, err := NewPublications(r.pool).Publish(r.ctx, r.claim(r.emit(canvas)), newer); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewPublications(r.pool).Publish(r.ctx, r.claim(event), pub); err != nil {
+		t.Fatal(err)
+	}
+	r.wantTexts(key, "back", "newer")
+	r.wantRows(key)
+}
+
+// TestNoDataIsData: a publication may need nothing to be deleted by.
+func TestNoDataIsData(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	key := keyOf(t, Config{Key: "k"}, nil)
+	pub := r.publication(key, "")
+	pub.Send = func(context.Context, Intent) ([]byte, error) { return nil, nil }
+	event := r.emit(canvas)
+	if _, err := NewPublications(r.pool).Publish(r.ctx, r.claim(event), pub); err != nil {
+		t.Fatal(err)
+	}
+	if rows := r.all(key); len(rows) != 1 || rows[0].Open || rows[0].Data == nil {
+		t.Errorf("remembered is %+v", rows)
+	}
+	r.end(event)
+	if result := r.published(key, "new"); result.Cleaned != 1 || r.service.deletes[""] != 1 {
+		t.Errorf("%+v, deleted: %v", result, r.service.deletes)
+	}
+}
+
+// TestWhatIsWrongIsSaid before anything is written or sent.
+func TestWhatIsWrongIsSaid(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	key := keyOf(t, Config{Key: "k"}, nil)
+	foreign := key
+	foreign.Canvas[0]++
+	run := r.claim(r.emit(canvas))
+	for want, spoil := range map[string]func(*Publication){
+		"canvas is missing":                         func(p *Publication) { p.Key = Key{} },
+		"the event is of canvas " + canvas.String(): func(p *Publication) { p.Key = foreign },
+		"ttl is -1ns":                               func(p *Publication) { p.TTL = -1 },
+		"Send is missing":                           func(p *Publication) { p.Send = nil },
+		"Find is missing: set CannotFind":           func(p *Publication) { p.Find = nil },
+		"Delete is missing":                         func(p *Publication) { p.Delete = nil },
+		"DeleteTimeout is -1ns":                     func(p *Publication) { p.DeleteTimeout = -1 },
+	} {
+		pub := r.publication(key, "new")
+		spoil(&pub)
+		if _, err := NewPublications(r.pool).Publish(r.ctx, run, pub); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error with %q", err, want)
+		}
+	}
+	var rows int
+	if err := r.pool.QueryRow(r.ctx, `SELECT count(*) FROM cleanups`).Scan(&rows); err != nil || rows != 0 || r.service.sent != 0 {
+		t.Errorf("%d rows, %d messages, %v", rows, r.service.sent, err)
+	}
+}
+
+// TestWithoutPostgres nothing is sent, and the error says what could not be done.
+func TestWithoutPostgres(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	key := keyOf(t, Config{Key: "k"}, nil)
+	run := r.claim(r.emit(canvas))
+	r.pool.Close()
+	if _, err := NewPublications(r.pool).Publish(r.ctx, run, r.publication(key, "new")); err == nil || r.service.sent != 0 {
+		t.Errorf("%v, %d messages", err, r.service.sent)
+	}
+}

@@ -1,0 +1,150 @@
+package cleanup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+)
+
+// The statements of a course. Each is a transaction of its own.
+
+const lookSQL = `
+SELECT ` + columns + `
+FROM cleanups c
+WHERE ` + ofKey + ` AND c.event_id = $5`
+
+// look returns what earlier runs of the event have left, if anything.
+func (c *course) look(ctx context.Context) (own Cleanup, begun bool, err error) {
+	own.Key = c.pub.Key
+	err = c.db.QueryRow(ctx, lookSQL, keyed(own.Key, int64(c.run.ID))...).Scan(own.targets()...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return own, false, nil
+	}
+	if err != nil {
+		return own, false, fmt.Errorf("look for the cleanup of event %s: %w", c.run.ID, err)
+	}
+	return own, true, nil
+}
+
+// held is true while the claim of run $5 with token $6 is the last one (I5).
+const held = `EXISTS (SELECT FROM events_v2 e WHERE e.id = $5 AND e.attempts = $6)`
+
+// A crashed run's claim is its event's, which is in events_v2; so the condition of
+// free has to be told apart for $5. The update goes by the row version that was looked at
+// (xmin): one that has waited for another claim, whose event this statement's
+// snapshot may be too old to see, finds another version and does nothing.
+const claimNextSQL = `
+WITH next AS MATERIALIZED (
+    SELECT c.id, c.xmin AS version
+    FROM cleanups c
+    WHERE ` + ofKey + ` AND ` + held + `
+      AND c.id <> ALL ($7::bigint[])
+      AND c.expires_at <= clock_timestamp()
+      AND NOT EXISTS (SELECT FROM events_v2 e WHERE e.id = c.event_id)
+      AND NOT EXISTS (SELECT FROM events_v2 e WHERE e.id = c.cleaned_by AND e.id <> $5)
+    ORDER BY c.cleaned_by NULLS FIRST, c.id
+    LIMIT 1
+), claimed AS (
+    UPDATE cleanups c
+    SET cleaned_by = $5
+    FROM next
+    WHERE c.id = next.id AND c.xmin = next.version
+    RETURNING ` + columns + `
+)
+SELECT next.id, c.*
+FROM next
+LEFT JOIN claimed c ON true`
+
+// claimNext makes an expired cleanup this event's to do, one that was tried
+// longest ago or never. Without any, its ID is 0. It is not claimed if somebody
+// was faster.
+func (c *course) claimNext(ctx context.Context, seen []int64) (next Cleanup, claimed bool, err error) {
+	var id int64
+	var open *bool
+	targets := append([]any{&id}, next.targets()...)
+	targets[2] = &open
+	args := keyed(c.pub.Key, int64(c.run.ID), c.run.Attempt, seen)
+	err = c.db.QueryRow(ctx, claimNextSQL, args...).Scan(targets...)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return Cleanup{}, false, nil
+	case err != nil:
+		return Cleanup{}, false, fmt.Errorf("claim what has expired: %w", err)
+	}
+	claimed = next.ID != 0
+	next.ID, next.Key, next.Open = ID(id), c.pub.Key, open != nil && *open
+	return next, claimed, nil
+}
+
+const dropSQL = `
+DELETE FROM cleanups c
+WHERE ` + ofKey + ` AND c.id = $5 AND c.cleaned_by = $6`
+
+// drop forgets a cleanup that is done, unless it is its own event's again: an
+// operator has had that retried.
+func (c *course) drop(ctx context.Context, done Cleanup) error {
+	_, err := c.db.Exec(ctx, dropSQL, keyed(c.pub.Key, int64(done.ID), int64(c.run.ID))...)
+	if err != nil {
+		return fmt.Errorf("forget cleanup %s, which is done: %w", done.ID, err)
+	}
+	return nil
+}
+
+// An intent that somebody is cleaning up, because the event had ended and was
+// then retried by an operator, is taken back.
+const intendSQL = `
+INSERT INTO cleanups AS c (canvas_id, component, topic, inputs_hash, event_id, expires_at)
+SELECT $1, $2, $3, $4, $5::bigint, clock_timestamp() + $7::bigint * interval '1 microsecond'
+WHERE ` + held + `
+ON CONFLICT ON CONSTRAINT cleanups_once DO UPDATE
+SET cleaned_by = CASE WHEN c.data IS NULL THEN NULL ELSE c.cleaned_by END
+RETURNING ` + columns
+
+// intend writes down that the event is about to publish, and returns the row, which
+// may be an earlier run's. It is the last step that is fenced.
+func (c *course) intend(ctx context.Context) (own Cleanup, err error) {
+	own.Key = c.pub.Key
+	args := keyed(own.Key, int64(c.run.ID), c.run.Attempt, time.Duration(c.pub.TTL).Microseconds())
+	err = c.db.QueryRow(ctx, intendSQL, args...).Scan(own.targets()...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = eventqueue.ErrLockLost
+	}
+	if err != nil {
+		return own, fmt.Errorf("write the intent of event %s: %w", c.run.ID, err)
+	}
+	return own, nil
+}
+
+// rememberTimeout is for the time after the handler's own is over.
+const rememberTimeout = 10 * time.Second
+
+// Not fenced: whoever has sent something must be able to say so. When the row holds
+// other data by now, of another run of the event that was under way at the same
+// time, or is gone, because the event had ended and it was cleaned up, the
+// publication gets a row that is nobody's.
+const rememberSQL = `
+WITH filled AS (
+    UPDATE cleanups c
+    SET data = $6, cleaned_by = NULL, expires_at = clock_timestamp() + $7::bigint * interval '1 microsecond'
+    WHERE ` + ofKey + ` AND c.event_id = $5 AND (c.data IS NULL OR c.data = $6)
+    RETURNING c.id
+)
+INSERT INTO cleanups (canvas_id, component, topic, inputs_hash, token, data, expires_at)
+SELECT $1, $2, $3, $4, $8::text::uuid, $6, clock_timestamp() + $7::bigint * interval '1 microsecond'
+WHERE NOT EXISTS (SELECT FROM filled)`
+
+// remember keeps what it takes to delete what was sent.
+func (c *course) remember(ctx context.Context, own Cleanup, data []byte) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rememberTimeout)
+	defer cancel()
+	args := keyed(own.Key, int64(c.run.ID), stored(data), time.Duration(c.pub.TTL).Microseconds(), own.Token)
+	if _, err := c.db.Exec(ctx, rememberSQL, args...); err != nil {
+		return fmt.Errorf("remember what was sent: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package cleanup
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
+
+	"eventsv2/eventqueue"
+)
+
+// ID identifies a cleanup for ever.
+type ID int64
+
+// String returns the id in decimal, as it stands in the database.
+func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// Cleanup is what is known of one publication.
+type Cleanup struct {
+	ID  ID
+	Key Key
+
+	// Open says that this is an intent: an event began to publish, and whether it
+	// did is not known (yet). Data is nil then.
+	Open bool
+
+	// Data is what it takes to delete the publication, byte for byte as it was put.
+	Data []byte
+
+	// Event is the event whose handler has published; 0 for one that was Put.
+	Event eventqueue.EventID
+
+	// Token is a uuid of this publication's own; see Intent.
+	Token string
+
+	// CreatedAt and ExpiresAt are by the database's clock. It expires TTL after it was
+	// put or remembered.
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
+// Store keeps cleanups in the table cleanups, which has to be in the queue's own
+// database. It is the simple half of this package; handlers use Publications.
+//
+// Each method blocks for one statement, changes nothing on an error (unless ctx
+// ends while it runs), touches rows of its key only (I16), and is safe for
+// concurrent use if the database handle is.
+type Store struct {
+	db eventqueue.DB
+}
+
+// NewStore makes a Store on a pool, or on a transaction, such as an
+// *eventqueue.Tx, which stays the caller's.
+func NewStore(db eventqueue.DB) *Store { return &Store{db} }
+
+// The conditions and the parameters of a key.
+const ofKey = `c.canvas_id = $1 AND c.component = $2 AND c.topic = $3 AND c.inputs_hash = $4`
+
+func keyed(key Key, more ...any) []any {
+	return append([]any{[16]byte(key.Canvas), key.Component, key.Topic, key.Inputs}, more...)
+}
+
+// columns are in the order of targets, of a cleanup c.
+const columns = `c.id, c.data IS NULL, c.data, c.event_id, c.token::text, c.created_at, c.expires_at`
+
+// targets are where columns are scanned to; NULL is zero.
+func (c *Cleanup) targets() []any {
+	return []any{
+		(*zeronull.Int8)(&c.ID), &c.Open, &c.Data, (*zeronull.Int8)(&c.Event),
+		(*zeronull.Text)(&c.Token), (*zeronull.Timestamptz)(&c.CreatedAt), (*zeronull.Timestamptz)(&c.ExpiresAt),
+	}
+}
+
+// stored makes what is not NULL in the database: NULL is an intent.
+func stored(data []byte) []byte {
+	if data == nil {
+		return []byte{}
+	}
+	return data
+}
+
+// ttl is added in microseconds, as Postgres has them.
+const putSQL = `
+INSERT INTO cleanups (canvas_id, component, topic, inputs_hash, data, expires_at)
+VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6::bigint * interval '1 microsecond')
+RETURNING id`
+
+// Put remembers how to delete a publication that nobody has announced with an
+// intent: data is for whoever deletes it, and expires after ttl.
+func (s *Store) Put(ctx context.Context, key Key, ttl TTL, data []byte) (ID, error) {
+	if err := check(key, ttl); err != nil {
+		return 0, err
+	}
+	var id int64
+	err := s.db.QueryRow(ctx, putSQL, keyed(key, stored(data), time.Duration(ttl).Microseconds())...).Scan(&id)
+	if err != nil {
+		return 0, fmt.Errorf("put cleanup %s: %w", key, err)
+	}
+	return ID(id), nil
+}
+
+func check(key Key, ttl TTL) error {
+	if err := key.Validate(); err != nil {
+		return err
+	}
+	if err := ttl.Validate(); err != nil {
+		return fmt.Errorf("cleanup %s: %w", key, err)
+	}
+	return nil
+}
+
+// free is true of a cleanup c that has expired and is nobody's: the event that
+// published has ended, and so has one that was deleting the publication.
+const free = `c.expires_at <= clock_timestamp()
+    AND NOT EXISTS (SELECT FROM events_v2 e WHERE e.id = c.event_id)
+    AND NOT EXISTS (SELECT FROM events_v2 e WHERE e.id = c.cleaned_by)`
+
+const listExpiredSQL = `
+SELECT ` + columns + `
+FROM cleanups c
+WHERE ` + ofKey + ` AND ` + free + `
+ORDER BY c.id`
+
+// ListExpired returns the cleanups of a key that have expired, by the database's
+// clock, in the order in which they were put. Those of an event that is still in the
+// queue, and those that one is deleting, are left out. An open one has a Token only.
+// Nothing is reserved: two callers get the same list.
+func (s *Store) ListExpired(ctx context.Context, key Key) ([]Cleanup, error) {
+	return s.list(ctx, listExpiredSQL, key)
+}
+
+const listAllSQL = `
+SELECT ` + columns + `
+FROM cleanups c
+WHERE ` + ofKey + `
+ORDER BY c.id`
+
+// ListAll returns all cleanups of a key, in the order in which they were put.
+func (s *Store) ListAll(ctx context.Context, key Key) ([]Cleanup, error) {
+	return s.list(ctx, listAllSQL, key)
+}
+
+func (s *Store) list(ctx context.Context, sql string, key Key) ([]Cleanup, error) {
+	if err := key.Validate(); err != nil {
+		return nil, err
+	}
+	rows, err := s.db.Query(ctx, sql, keyed(key)...)
+	if err != nil {
+		return nil, fmt.Errorf("list cleanups of %s: %w", key, err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Cleanup, error) {
+		c := Cleanup{Key: key}
+		err := row.Scan(c.targets()...)
+		return c, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list cleanups of %s: %w", key, err)
+	}
+	return list, nil
+}
+
+const deleteSQL = `
+DELETE FROM cleanups c
+WHERE ` + ofKey + ` AND c.id = $5`
+
+// Delete forgets a cleanup of a key, once the publication is deleted. One that is
+// not there, or is of another key, is no error: deleting twice is as once (I14).
+func (s *Store) Delete(ctx context.Context, key Key, id ID) error {
+	if err := key.Validate(); err != nil {
+		return err
+	}
+	if _, err := s.db.Exec(ctx, deleteSQL, keyed(key, int64(id))...); err != nil {
+		return fmt.Errorf("delete cleanup %s of %s: %w", id, key, err)
+	}
+	return nil
+}

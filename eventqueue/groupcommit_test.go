@@ -1,0 +1,373 @@
+package eventqueue_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/memnotify"
+	"eventsv2/eventqueue/memstore"
+)
+
+// slowStore takes a second for each insert, and refuses as a database does.
+type slowStore struct {
+	eventqueue.EmitStore
+
+	mu      sync.Mutex
+	inserts []int // events of each
+	ids     map[string]eventqueue.EventID
+	refuse  string
+	hang    string // the value whose insert hangs
+	down    error
+}
+
+func (s *slowStore) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, announce eventqueue.Announce) ([]eventqueue.Inserted, error) {
+	time.Sleep(time.Second)
+	if s.hang != "" && slices.ContainsFunc(events, func(e eventqueue.NewEvent) bool { return string(e.Value) == s.hang }) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down != nil {
+		return nil, s.down
+	}
+	if s.refuse != "" && slices.ContainsFunc(events, func(e eventqueue.NewEvent) bool { return strings.Contains(string(e.Value), s.refuse) }) {
+		return nil, &pgconn.PgError{Code: "23514", Message: "refused"}
+	}
+	s.inserts = append(s.inserts, len(events))
+	inserted, err := s.EmitStore.Insert(ctx, in, events, announce)
+	for i, row := range inserted {
+		s.ids[string(events[i].Value)] = row.ID
+	}
+	return inserted, err
+}
+
+// idOf is the id of the event with a value, if it is committed.
+func (s *slowStore) idOf(value string) (id eventqueue.EventID, committed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, committed = s.ids[value]
+	return id, committed
+}
+
+// emitAll emits one event with each value from a goroutine of its own and returns
+// their errors.
+func emitAll(q *eventqueue.Queue, values ...string) []error {
+	errs := make([]error, len(values))
+	var all sync.WaitGroup
+	for i, value := range values {
+		all.Go(func() { _, errs[i] = q.Emit(context.Background(), groupEvent(value)) })
+	}
+	all.Wait()
+	return errs
+}
+
+func groupEvent(value string) eventqueue.NewEvent {
+	return eventqueue.NewEvent{Canvas: eventqueue.CanvasID{1}, Module: "m", Name: "n", Modifier: "_", Value: []byte(value)}
+}
+
+func newSlowQueue(t *testing.T) (*slowStore, *eventqueue.Queue) {
+	t.Helper()
+	store := &slowStore{EmitStore: memstore.New(memstore.Config{}), ids: map[string]eventqueue.EventID{}}
+	q, err := eventqueue.New(store, memnotify.New(memnotify.Config{}), eventqueue.QueueConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store, q
+}
+
+func closeQueue(t *testing.T, q *eventqueue.Queue) {
+	t.Helper()
+	if err := q.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func sum(counts []int) (total int) {
+	for _, n := range counts {
+		total += n
+	}
+	return total
+}
+
+func manyValues(n int) []string {
+	values := make([]string, n)
+	for i := range values {
+		values[i] = `"ok"`
+	}
+	return values
+}
+
+// TestConcurrentEmitsShareInserts: the first is alone, and what comes while it is
+// under way goes into one insert.
+func TestConcurrentEmitsShareInserts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, q := newSlowQueue(t)
+		defer closeQueue(t, q)
+		for i, err := range emitAll(q, manyValues(200)...) {
+			if err != nil {
+				t.Errorf("emit %d: %v", i, err)
+			}
+		}
+		if total := sum(store.inserts); len(store.inserts) > 2 || total != 200 {
+			t.Errorf("200 emits at once made inserts of %v events", store.inserts)
+		}
+	})
+}
+
+// TestAnEmitReturnsAfterItsCommit (I1): whoever shares an insert returns when his
+// own event is committed, with its id.
+func TestAnEmitReturnsAfterItsCommit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, q := newSlowQueue(t)
+		defer closeQueue(t, q)
+		var all sync.WaitGroup
+		for i := range 50 {
+			all.Go(func() {
+				value := strconv.Itoa(i)
+				id, err := q.Emit(t.Context(), groupEvent(value))
+				if want, committed := store.idOf(value); err != nil || !committed || id != want {
+					t.Errorf("emit %d returned event %s, %v; committed: %v, as event %s", i, id, err, committed, want)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// TestGroupsAreBounded: no insert takes more than a thousand, and a large emit is
+// its own.
+func TestGroupsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, q := newSlowQueue(t)
+		defer closeQueue(t, q)
+		var large sync.WaitGroup
+		large.Go(func() {
+			events := make([]eventqueue.NewEvent, 101)
+			for i := range events {
+				events[i] = groupEvent("1")
+			}
+			if _, err := q.EmitMany(t.Context(), events); err != nil {
+				t.Error(err)
+			}
+		})
+		for _, err := range emitAll(q, manyValues(2500)...) {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		large.Wait()
+		if slices.Max(store.inserts) > 1000 || !slices.Contains(store.inserts, 101) {
+			t.Errorf("inserts of %v events", store.inserts)
+		}
+	})
+}
+
+// TestOneRefusedEmitFailsNoOther (I15): the database refuses one event of many.
+func TestOneRefusedEmitFailsNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, q := newSlowQueue(t)
+		defer closeQueue(t, q)
+		store.refuse = "bad"
+		values := manyValues(50)
+		values[17] = `"bad"`
+		for i, err := range emitAll(q, values...) {
+			if refused := i == 17; refused != (err != nil) {
+				t.Errorf("emit %d: %v", i, err)
+			}
+		}
+		if written := sum(store.inserts); written != 49 {
+			t.Errorf("%d events were written, want 49", written)
+		}
+	})
+}
+
+// TestAllEmitsOfAGroupLearnThatTheDatabaseIsDown: nobody is told of an insert that
+// was not.
+func TestAllEmitsOfAGroupLearnThatTheDatabaseIsDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, q := newSlowQueue(t)
+		defer closeQueue(t, q)
+		store.down = errors.New("no connection")
+		for i, err := range emitAll(q, manyValues(20)...) {
+			if !errors.Is(err, store.down) {
+				t.Errorf("emit %d: %v", i, err)
+			}
+		}
+	})
+}
+
+// TestAnEmitThatIsGivenUpBeforeItsInsertIsNotInserted: its context ends while
+// another insert is under way.
+func TestAnEmitThatIsGivenUpBeforeItsInsertIsNotInserted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, q := newSlowQueue(t)
+		defer closeQueue(t, q)
+		var first sync.WaitGroup
+		first.Go(func() {
+			if _, err := q.Emit(t.Context(), groupEvent("1")); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := q.Emit(ctx, groupEvent("2")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("an emit whose time is over: %v", err)
+		}
+		first.Wait()
+		time.Sleep(time.Minute)
+		if !slices.Equal(store.inserts, []int{1}) {
+			t.Errorf("inserts of %v events, want one of 1", store.inserts)
+		}
+	})
+}
+
+// TestOneEmitterWaitsForNobody: an emit after the other, each in its own insert,
+// and none of them lingers.
+func TestOneEmitterWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, q := newSlowQueue(t)
+		defer closeQueue(t, q)
+		began := time.Now()
+		for range 10 {
+			if _, err := q.Emit(t.Context(), groupEvent("1")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("10 emits of a second each took %s", took)
+		}
+	})
+}
+
+// TestAnEmitThatIsGivenUpKeepsNothingOfItsCaller (I8): the caller uses the memory
+// of the value for something else as soon as Emit has returned.
+func TestAnEmitThatIsGivenUpKeepsNothingOfItsCaller(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, q := newSlowQueue(t)
+		defer closeQueue(t, q)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		event := groupEvent(`"mine"`)
+		if _, err := q.Emit(ctx, event); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("an emit whose time is over: %v", err)
+		}
+		copy(event.Value, `"else"`)
+		time.Sleep(time.Minute)
+		if _, wrong := store.idOf(`"else"`); wrong {
+			t.Error("what was inserted is not what was emitted")
+		}
+	})
+}
+
+// TestAnEmitThatIsGivenUpIsNotified (I13): its insert had begun.
+func TestAnEmitThatIsGivenUpIsNotified(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowStore{EmitStore: memstore.New(memstore.Config{}), ids: map[string]eventqueue.EventID{}}
+		notifier := memnotify.New(memnotify.Config{})
+		q, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeQueue(t, q)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := q.Emit(ctx, groupEvent("1")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("an emit whose time is over: %v", err)
+		}
+		time.Sleep(10 * time.Second)
+		if _, committed := store.idOf("1"); !committed {
+			t.Fatal("it was not inserted")
+		}
+		pull, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if got, err := notifier.Pull(pull, 1); len(got) != 1 {
+			t.Errorf("pulled %v, %v: the row says that its notification is out", got, err)
+		}
+	})
+}
+
+// TestLargeValuesShareNoInsert: what one insert may hold is bounded in bytes, too.
+func TestLargeValuesShareNoInsert(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, q := newSlowQueue(t)
+		defer closeQueue(t, q)
+		value := `"` + strings.Repeat("x", 200<<10) + `"`
+		for _, err := range emitAll(q, slices.Repeat([]string{value}, 100)...) {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		if largest := slices.Max(store.inserts); largest > 20 {
+			t.Errorf("%d values of 200 KiB went into one insert", largest)
+		}
+	})
+}
+
+// TestAHangingInsertHoldsUpNobodyElse (I15): one connection hangs, and others do
+// not.
+func TestAHangingInsertHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, q := newSlowQueue(t)
+		defer closeQueue(t, q)
+		store.hang = `"hangs"`
+		var hanging sync.WaitGroup
+		hanging.Go(func() {
+			if _, err := q.Emit(t.Context(), groupEvent(store.hang)); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the insert that hangs: %v", err)
+			}
+		})
+		time.Sleep(500 * time.Millisecond)
+		began := time.Now()
+		if _, err := q.Emit(t.Context(), groupEvent("1")); err != nil {
+			t.Error(err)
+		}
+		if waited := time.Since(began); waited > 2*time.Second {
+			t.Errorf("an emit beside it took %s", waited)
+		}
+		hanging.Wait()
+	})
+}
+
+// panickingStore panics.
+type panickingStore struct{ eventqueue.EmitStore }
+
+func (panickingStore) Insert(context.Context, eventqueue.DB, []eventqueue.NewEvent, eventqueue.Announce) ([]eventqueue.Inserted, error) {
+	panic("a tracer's fault")
+}
+
+// TestAPanicOfTheStoreIsAnError: it happens in a goroutine that no emitter could
+// recover.
+func TestAPanicOfTheStoreIsAnError(t *testing.T) {
+	t.Parallel()
+	q, err := eventqueue.New(panickingStore{}, memnotify.New(memnotify.Config{}), eventqueue.QueueConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeQueue(t, q)
+	if _, err := q.Emit(t.Context(), groupEvent("1")); err == nil || !strings.Contains(err.Error(), "a tracer's fault") {
+		t.Errorf("emit returned %v", err)
+	}
+}

@@ -1,0 +1,159 @@
+package httptarget
+
+import (
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+
+	"eventsv2/eventqueue"
+	"eventsv2/internal/yamlfile"
+)
+
+// Keys of a source of webhooks.
+const (
+	keySource  = "source"
+	keyScheme  = "scheme"
+	keySecrets = "secrets"
+	keyNames   = "names"
+	keyHMAC    = "hmac"
+)
+
+// WebhookEntry is one source of webhooks. What its scheme means is not known
+// here.
+type WebhookEntry struct {
+	// Line is where the entry begins, counted from 1.
+	Line int
+	// Source is the last part of the path; Canvas the one canvas that it is for, zero
+	// means all.
+	Source string
+	Canvas eventqueue.CanvasID
+	// Scheme says how requests are verified, Secrets are the names of variables of
+	// the environment.
+	Scheme  string
+	Secrets []string
+	// HMAC are the fields of a scheme of the sender's own.
+	HMAC map[string]string
+	// Key is the handler of the events. With Names, which map the sender's types of
+	// event to names of handlers, its Name is empty, and other types are ignored.
+	Key   eventqueue.HandlerKey
+	Names map[string]string
+}
+
+// hmacKeys are those of an hmac mapping.
+func hmacKeys() []string {
+	return []string{"header", "prefix", "algorithm", "encoding", "signed", "timestamp_header", "id_header", "type_header"}
+}
+
+func (p *parser) webhooks(fields map[string]*yaml.Node) []WebhookEntry {
+	list := yamlfile.Resolve(fields[keyWebhooks])
+	switch {
+	case list == nil:
+		return nil
+	case list.Kind != yaml.SequenceNode:
+		p.problems.add(list.Line, "%q is %s: make it a list, one source after each dash", keyWebhooks, yamlfile.KindOf(list))
+		return nil
+	}
+	entries := make([]WebhookEntry, len(list.Content))
+	seen := map[string]int{}
+	for i, item := range list.Content {
+		e := p.webhook(item)
+		entries[i] = e
+		at := e.Source + " " + e.Canvas.String()
+		if first, taken := seen[at]; taken && e.Source != "" {
+			p.problems.add(e.Line, "source %s is there already, in line %d: remove one of the two", e.Source, first)
+		}
+		seen[at] = e.Line
+	}
+	return entries
+}
+
+func (p *parser) webhook(item *yaml.Node) WebhookEntry {
+	e := WebhookEntry{Line: item.Line}
+	fields, ok := p.mapping(yamlfile.Resolve(item), "a source", keySource, keyScheme, keyCanvas, keySecrets, keyHMAC, keyModule, keyName, keyNames, keyModifier)
+	if !ok {
+		return e
+	}
+	for _, key := range []string{keySource, keyScheme, keySecrets, keyModule, keyModifier} {
+		if fields[key] == nil {
+			p.problems.add(e.Line, "%s is missing: add it to this source", key)
+		}
+	}
+	p.name(fields, keySource, &e.Source)
+	p.name(fields, keyScheme, &e.Scheme)
+	p.name(fields, keyModule, &e.Key.Module)
+	p.name(fields, keyModifier, &e.Key.Modifier)
+	p.canvas(fields, &e.Canvas)
+	e.Secrets = p.secrets(fields)
+	if (fields[keyName] == nil) == (fields[keyNames] == nil) {
+		p.problems.add(e.Line, "give %s for all events or %s for each type, and not both", keyName, keyNames)
+	}
+	p.name(fields, keyName, &e.Key.Name)
+	e.Names = p.texts(fields, keyNames)
+	for typ, name := range e.Names {
+		if _, err := eventqueue.CheckHandler(eventqueue.HandlerKey{Module: "_", Name: name, Modifier: "_"}); err != nil {
+			p.problems.add(yamlfile.Resolve(fields[keyNames]).Line, "the name for %q %s", typ, err)
+		}
+	}
+	if fields[keyHMAC] != nil {
+		if _, ok := p.mapping(yamlfile.Resolve(fields[keyHMAC]), keyHMAC, hmacKeys()...); ok {
+			e.HMAC = p.texts(fields, keyHMAC)
+		}
+	}
+	return e
+}
+
+// secrets reads names of variables: a secret itself has no place in a file, and is
+// never printed if it is there all the same.
+func (p *parser) secrets(fields map[string]*yaml.Node) (names []string) {
+	n := yamlfile.Resolve(fields[keySecrets])
+	if n == nil {
+		return nil
+	}
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
+		p.problems.add(n.Line, "%s is no list: write the names of variables of the environment like [GITHUB_SECRET]", keySecrets)
+		return nil
+	}
+	for i, item := range n.Content {
+		item = yamlfile.Resolve(item)
+		if item.Kind != yaml.ScalarNode || !variableName(item.Value) {
+			p.problems.add(item.Line, "secret %d is not the name of a variable: put the secret into the environment, and name the variable here, in capitals", i+1)
+			continue
+		}
+		names = append(names, item.Value)
+	}
+	return names
+}
+
+func variableName(s string) bool {
+	for i, c := range []byte(s) {
+		if (c < 'A' || c > 'Z') && c != '_' && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// texts reads a mapping of texts to texts.
+func (p *parser) texts(fields map[string]*yaml.Node, key string) map[string]string {
+	n := yamlfile.Resolve(fields[key])
+	if n == nil {
+		return nil
+	}
+	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
+		p.problems.add(n.Line, "%s is %s: write it as keys and values", key, yamlfile.KindOf(n))
+		return nil
+	}
+	texts := map[string]string{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		from := n.Content[i].Value
+		if _, twice := texts[from]; twice {
+			p.problems.add(n.Content[i].Line, "%q is there twice: remove one of the two", from)
+		}
+		value, ok := p.text(map[string]*yaml.Node{fmt.Sprintf("%s of %s", from, key): n.Content[i+1]}, fmt.Sprintf("%s of %s", from, key))
+		texts[from] = ""
+		if ok {
+			texts[from] = value.Value
+		}
+	}
+	return texts
+}

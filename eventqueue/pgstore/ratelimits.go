@@ -1,0 +1,199 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"eventsv2/eventqueue"
+)
+
+// before is read from the snapshot, so it is the limit as it was. The counters are the
+// trigger's.
+const setRateLimitSQL = `
+WITH before AS MATERIALIZED (
+    SELECT per_minute, per_day, mode FROM rate_limits WHERE canvas_id = $1 AND module = $2 AND name = $3
+), upserted AS (
+    INSERT INTO rate_limits AS l (canvas_id, module, name, per_minute, per_day, mode)
+    VALUES ($1, $2, $3, nullif($4::integer, 0), nullif($5::integer, 0), $6)
+    ON CONFLICT (canvas_id, module, name) DO UPDATE
+    SET per_minute = excluded.per_minute, per_day = excluded.per_day, mode = excluded.mode
+    WHERE (l.per_minute, l.per_day, l.mode) IS DISTINCT FROM (excluded.per_minute, excluded.per_day, excluded.mode)
+)
+SELECT coalesce(per_minute, 0), coalesce(per_day, 0), mode FROM before`
+
+// SetRateLimit implements eventqueue.RateStore.
+func (s *Store) SetRateLimit(ctx context.Context, limit eventqueue.RateLimit) (*eventqueue.RateLimit, error) {
+	rows, err := s.pool.Query(ctx, setRateLimitSQL, [16]byte(limit.Canvas), limit.Module, limit.Name,
+		limit.PerMinute, limit.PerDay, string(limit.Mode))
+	if err != nil {
+		return nil, err
+	}
+	before, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (eventqueue.RateLimit, error) {
+		l := eventqueue.RateLimit{Scope: limit.Scope}
+		return l, row.Scan(&l.PerMinute, &l.PerDay, &l.Mode)
+	})
+	if err != nil || len(before) == 0 {
+		return nil, err
+	}
+	return &before[0], nil
+}
+
+const removeRateLimitSQL = `DELETE FROM rate_limits WHERE canvas_id = $1 AND module = $2 AND name = $3`
+
+// RemoveRateLimit implements eventqueue.RateStore.
+func (s *Store) RemoveRateLimit(ctx context.Context, scope eventqueue.Scope) (bool, error) {
+	tag, err := s.pool.Exec(ctx, removeRateLimitSQL, [16]byte(scope.Canvas), scope.Module, scope.Name)
+	return tag.RowsAffected() == 1, err
+}
+
+// rolledSQL brings the counters of a limit (l) and its counters (c) up to clock.now:
+//
+//   - The windows are whole minutes and days of UTC, and never go back.
+//   - What a window that is over has overshot is carried on. Without such a limit
+//     nothing is.
+//   - waiting are those put off to later windows: each window that has begun since takes
+//     as many as it had room for. It is an estimate. Who does not get in is put off once
+//     more.
+const rolledSQL = `
+    SELECT minute_at, day_at,
+        CASE minutes WHEN 0 THEN c.minute_count ELSE greatest(c.minute_count - minutes * coalesce(l.per_minute, c.minute_count), 0) END AS minute_used,
+        CASE days WHEN 0 THEN c.day_count ELSE greatest(c.day_count - days * coalesce(l.per_day, c.day_count), 0) END AS day_used,
+        greatest(c.waiting - greatest(CASE
+            WHEN l.per_minute IS NULL THEN days * l.per_day - greatest(c.day_count - l.per_day, 0)
+            ELSE least(minutes * l.per_minute - greatest(c.minute_count - l.per_minute, 0), (days + 1) * l.per_day - c.day_count)
+        END, 0), 0) AS waiting
+    FROM (
+        SELECT *, round(extract(epoch FROM minute_at - c.minute_at) / 60)::bigint AS minutes,
+            round(extract(epoch FROM day_at - c.day_at) / 86400)::bigint AS days
+        FROM (SELECT greatest(date_bin('1 minute', clock.now, 'epoch'), c.minute_at) AS minute_at,
+                greatest(date_bin('1 day', clock.now, 'epoch'), c.day_at) AS day_at) AS at
+    ) AS elapsed`
+
+const (
+	rateLimitsSQL = `
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+)
+SELECT canvas_id, module, name, coalesce(l.per_minute, 0), coalesce(l.per_day, 0), l.mode, r.minute_used, r.day_used,
+    r.minute_at + interval '1 minute' - clock.now, r.day_at + interval '1 day' - clock.now, r.waiting
+FROM clock CROSS JOIN rate_limits l JOIN rate_counters c USING (canvas_id, module, name) CROSS JOIN LATERAL (` + rolledSQL + `) AS r`
+	allRatesSQL = rateLimitsSQL + `
+WHERE $1::uuid IS NULL OR canvas_id = $1
+ORDER BY canvas_id, module, name`
+	checkRateSQL = rateLimitsSQL + `
+WHERE canvas_id = $1 AND module IN ('', $2) AND name IN ('', $3)`
+)
+
+// RateLimits implements eventqueue.RateStore.
+func (s *Store) RateLimits(ctx context.Context, canvas *eventqueue.CanvasID) ([]eventqueue.RateStatus, error) {
+	return s.rates(ctx, allRatesSQL, (*[16]byte)(canvas))
+}
+
+func (s *Store) rates(ctx context.Context, sql string, arguments ...any) ([]eventqueue.RateStatus, error) {
+	rows, err := s.pool.Query(ctx, sql, arguments...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r eventqueue.RateStatus, err error) {
+		err = row.Scan((*[16]byte)(&r.Canvas), &r.Module, &r.Name, &r.PerMinute, &r.PerDay, &r.Mode, &r.MinuteUsed, &r.DayUsed,
+			&r.MinuteLeft, &r.DayLeft, &r.Waiting)
+		return r, err
+	})
+}
+
+// CheckRate implements eventqueue.RateStore.
+func (s *Store) CheckRate(ctx context.Context, scope eventqueue.Scope) (answer eventqueue.RateAnswer, err error) {
+	found, err := s.rates(ctx, checkRateSQL, [16]byte(scope.Canvas), scope.Module, scope.Name)
+	for _, r := range found {
+		state := &eventqueue.RateState{PerMinute: r.PerMinute, PerDay: r.PerDay, Mode: r.Mode, RateWindows: r.RateWindows}
+		if r.WholeCanvas() {
+			answer.Canvas = state
+		} else {
+			answer.Handler = state
+		}
+	}
+	return answer, err
+}
+
+// limitedAttemptSQL is what limited_attempt is while a limit has put the event off: it
+// names the claim, so that it holds no longer when there is another.
+const limitedAttemptSQL = `(e.attempts % 32767 + 1)::smallint`
+
+// page is bounded by the rows looked at, in the order of the index events_v2_handler.
+//
+// What is claimed may be about to be put off by the limit as it was. It gets a negative
+// limited_attempt, by which that end knows that it came too late (tooLateSQL). One that
+// is being written just now is waited for, for a moment: behind that it has been put
+// off, or gets the mark. Rows that somebody holds for longer are skipped.
+const (
+	takeLimitedSQL = `
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), page AS MATERIALIZED (
+    SELECT module, name, id
+    FROM events_v2
+    WHERE canvas_id = $1 AND (canvas_id, module, name, id) > ($1, $2, $3, $4)`
+	takeLimitedOfSQL = `
+      AND (canvas_id, module, name) = ($1, $2, $3)`
+	takeLimitedRestSQL = `
+    ORDER BY canvas_id, module, name, id
+    LIMIT $5
+), held AS MATERIALIZED (
+    SELECT e.id, e.locked_at IS NOT NULL AS claimed
+    FROM events_v2 e, clock
+    WHERE e.id IN (SELECT id FROM page)
+      AND (e.locked_at IS NOT NULL OR e.limited_attempt = ` + limitedAttemptSQL + ` AND e.delay_until > clock.now)`
+	takeLimitedWriteSQL = `
+), marked AS (
+    UPDATE events_v2 e SET limited_attempt = -` + limitedAttemptSQL + ` FROM held WHERE e.id = held.id AND held.claimed
+), taken AS (
+    UPDATE events_v2 e SET delay_until = clock.now, notified_at = clock.now
+    FROM clock, held
+    WHERE e.id = held.id AND NOT held.claimed
+    RETURNING e.id, e.canvas_id
+), last AS (
+    SELECT module, name, id FROM page ORDER BY module DESC, name DESC, id DESC LIMIT 1
+)
+SELECT progress.module, progress.name, progress.id, taken.id, taken.canvas_id
+FROM (SELECT last.* FROM (VALUES (1)) AS one LEFT JOIN last ON (SELECT count(*) = $5 FROM page)) AS progress LEFT JOIN taken ON true`
+)
+
+// TakeLimited implements eventqueue.RateStore.
+func (s *Store) TakeLimited(ctx context.Context, scope eventqueue.Scope, after eventqueue.RatePlace, limit int) (due []eventqueue.Notification, next eventqueue.RatePlace, err error) {
+	sql := takeLimitedSQL + takeLimitedRestSQL
+	if !scope.WholeCanvas() {
+		sql = takeLimitedSQL + takeLimitedOfSQL + takeLimitedRestSQL
+		after.Module, after.Name = scope.Module, scope.Name
+	}
+	due, next, err = s.takeLimited(ctx, sql+" AND "+patientSQL+"\n    ORDER BY e.id FOR UPDATE OF e"+takeLimitedWriteSQL, scope, after, limit)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == lockNotAvailable {
+		due, next, err = s.takeLimited(ctx, sql+"\n    ORDER BY e.id FOR UPDATE OF e SKIP LOCKED"+takeLimitedWriteSQL, scope, after, limit)
+	}
+	return due, next, err
+}
+
+func (s *Store) takeLimited(ctx context.Context, sql string, scope eventqueue.Scope, after eventqueue.RatePlace, limit int) (due []eventqueue.Notification, next eventqueue.RatePlace, err error) {
+	var (
+		module, name *string
+		last, id     *eventqueue.EventID
+		canvas       *[16]byte
+	)
+	arguments := []any{[16]byte(scope.Canvas), after.Module, after.Name, after.Event, limit}
+	err = s.walk(ctx, sql, arguments, func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&module, &name, &last, &id, &canvas}, func() error {
+			if id != nil {
+				due = append(due, eventqueue.Notification{Event: *id, Canvas: *canvas})
+			}
+			return nil
+		})
+		return err
+	})
+	if err != nil || last == nil {
+		return due, eventqueue.RatePlace{}, err
+	}
+	return due, eventqueue.RatePlace{Module: *module, Name: *name, Event: *last}, nil
+}

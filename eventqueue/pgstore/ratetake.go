@@ -1,0 +1,172 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"eventsv2/eventqueue"
+)
+
+// A take asks about scopes and counts what they get, under row locks:
+//
+//   - applied are the limits of the scopes that are asked for, as the statement's
+//     snapshot has them, so that a change of a limit holds from the next take on.
+//   - locked are their counters, locked in the order of their key, so that no two
+//     takes wait for each other (I15), and as they are when the lock is there.
+//   - clock is read after that: what is granted last has the last time.
+//   - ready are the scopes whose limits are all locked; nothing is granted to, or
+//     counted for, the others.
+//   - fits is what a handler's limit lets through, and granted what of that the canvas'
+//     limit lets through, in the order in which the scopes were given. So an event
+//     passes both, and one that either refuses is counted by neither.
+//   - counted writes the sums.
+//
+// The counters are found by their key once more, not by their place: the version that
+// was locked may be newer than the snapshot.
+const (
+	takeRateSQL = `
+WITH asked AS MATERIALIZED (
+    SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[])
+        WITH ORDINALITY AS asked (canvas_id, module, name, want, ran, place)
+), applied AS MATERIALIZED (
+    SELECT DISTINCT l.canvas_id, l.module, l.name, l.per_minute, l.per_day, l.mode
+    FROM asked CROSS JOIN LATERAL (
+        SELECT * FROM rate_limits l
+        WHERE l.canvas_id = asked.canvas_id AND l.module IN ('', asked.module) AND l.name IN ('', asked.name)
+        OFFSET 0) AS l
+), locked AS MATERIALIZED (
+    SELECT c.* FROM rate_counters c
+    WHERE (c.canvas_id, c.module, c.name) IN (SELECT canvas_id, module, name FROM applied)`
+	takeRateRestSQL = `
+), clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now FROM (SELECT count(*) FROM locked) AS held
+), ready AS MATERIALIZED (
+    SELECT * FROM asked
+    WHERE NOT EXISTS (
+        SELECT FROM applied a
+        WHERE a.canvas_id = asked.canvas_id AND a.module IN ('', asked.module) AND a.name IN ('', asked.name)
+          AND (a.canvas_id, a.module, a.name) NOT IN (SELECT canvas_id, module, name FROM locked))
+), rolled AS MATERIALIZED (
+    SELECT l.*, r.*
+    FROM clock CROSS JOIN applied l JOIN locked c USING (canvas_id, module, name) CROSS JOIN LATERAL (` + rolledSQL + `) AS r
+), states AS MATERIALIZED (
+    SELECT rolled.*, greatest(least(per_minute - minute_used - ran, per_day - day_used - ran), 0) AS room, ran
+    FROM rolled CROSS JOIN LATERAL (
+        SELECT coalesce(sum(ready.ran), 0)::bigint AS ran FROM ready
+        WHERE ready.canvas_id = rolled.canvas_id AND rolled.module IN ('', ready.module) AND rolled.name IN ('', ready.name)) AS told
+), fitting AS MATERIALIZED (
+    SELECT ready.*, least(want, states.room) AS fits
+    FROM ready LEFT JOIN states USING (canvas_id, module, name)
+), granting AS MATERIALIZED (
+    SELECT fitting.*, coalesce(sum(fits) OVER before, 0)::bigint AS fits_before,
+        coalesce(greatest(least(fits, room - coalesce(sum(fits) OVER before, 0)), 0), fits)::bigint AS granted
+    FROM fitting LEFT JOIN (SELECT canvas_id, room FROM states WHERE module = '') AS whole USING (canvas_id)
+    WINDOW before AS (PARTITION BY canvas_id ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+), sums AS MATERIALIZED (
+    SELECT s.canvas_id, s.module, s.name, s.minute_at, s.day_at, s.minute_used + s.ran + granted AS minute_used,
+        s.day_used + s.ran + granted AS day_used, s.waiting, s.per_minute, s.per_day, s.mode, refused
+    FROM states s CROSS JOIN LATERAL (
+        SELECT coalesce(sum(g.granted), 0)::bigint AS granted,
+            coalesce(sum(CASE s.module WHEN '' THEN g.fits - g.granted ELSE g.want - g.fits END), 0)::bigint AS refused
+        FROM granting g
+        WHERE g.canvas_id = s.canvas_id AND s.module IN ('', g.module) AND s.name IN ('', g.name)) AS got
+), counted AS (
+    UPDATE rate_counters c
+    SET minute_at = sums.minute_at, minute_count = sums.minute_used, day_at = sums.day_at, day_count = sums.day_used,
+        waiting = sums.waiting + sums.refused
+    FROM sums
+    WHERE (c.canvas_id, c.module, c.name) = (sums.canvas_id, sums.module, sums.name)
+)
+SELECT clock.now, g.place IS NULL AS busy, coalesce(g.granted, 0),
+    w.per_minute, w.per_day, w.mode, w.minute_used, w.day_used, w.minute_at + interval '1 minute' - clock.now,
+    w.day_at + interval '1 day' - clock.now, w.waiting + coalesce(sum(g.fits - g.granted) OVER before, 0)::bigint, g.fits - g.granted,
+    h.per_minute, h.per_day, h.mode, h.minute_used, h.day_used, h.minute_at + interval '1 minute' - clock.now,
+    h.day_at + interval '1 day' - clock.now, h.waiting, g.want - g.fits
+FROM clock CROSS JOIN asked
+LEFT JOIN granting g USING (place)
+LEFT JOIN sums w ON w.canvas_id = g.canvas_id AND w.module = ''
+LEFT JOIN sums h ON (h.canvas_id, h.module, h.name) = (g.canvas_id, g.module, g.name) AND h.module <> ''
+WINDOW before AS (PARTITION BY asked.canvas_id ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+ORDER BY place`
+)
+
+// takeRate is the take in the form that waits for counters which somebody is writing,
+// for a moment each, and in the one that skips them (see patience.go).
+var takeRate = forms{
+	waits: takeRateSQL + ` AND ` + patientSQL + `
+    ORDER BY c.canvas_id, c.module, c.name
+    FOR NO KEY UPDATE` + takeRateRestSQL,
+	skips: takeRateSQL + `
+    ORDER BY c.canvas_id, c.module, c.name
+    FOR NO KEY UPDATE SKIP LOCKED` + takeRateRestSQL,
+}
+
+// TakeRate implements eventqueue.RateTaker. Counters are written by others all the
+// time, so having waited for one in vain, which skips, is no reason not to wait for the next.
+func (s *Store) TakeRate(ctx context.Context, asks []eventqueue.RateAsk) (answers []eventqueue.RateAnswer, err error) {
+	if len(asks) == 0 {
+		return nil, nil
+	}
+	queries := []query{{forms: takeRate, arguments: rateArgs(asks), read: func(rows pgx.Rows) error {
+		answers, err = pgx.CollectRows(rows, scanRateAnswer)
+		return err
+	}}}
+	err = send(ctx, s.pool, queries, func(f forms) string { return f.waits }, s.settings, nil)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == lockNotAvailable {
+		err = send(ctx, s.pool, queries, skipping, s.settings, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answers, nil
+}
+
+func rateArgs(asks []eventqueue.RateAsk) []any {
+	canvases, modules, names := make([][16]byte, len(asks)), make([]string, len(asks)), make([]string, len(asks))
+	wants, rans := make([]int64, len(asks)), make([]int64, len(asks))
+	for i, ask := range asks {
+		canvases[i], modules[i], names[i] = ask.Canvas, ask.Module, ask.Name
+		wants[i], rans[i] = int64(ask.Want), int64(ask.Ran)
+	}
+	return []any{canvases, modules, names, wants, rans}
+}
+
+func scanRateAnswer(row pgx.CollectableRow) (a eventqueue.RateAnswer, err error) {
+	var whole, handler rateColumns
+	err = row.Scan(append(append([]any{&a.At, &a.Busy, &a.Granted}, whole.columns()...), handler.columns()...)...)
+	a.Canvas, a.Handler = whole.state(), handler.state()
+	return a, err
+}
+
+// rateColumns are a limit in an answer; all of them are NULL when there is none.
+type rateColumns struct {
+	perMinute, perDay            *int
+	mode                         *eventqueue.RateMode
+	minuteUsed, dayUsed, waiting *int64
+	minuteLeft, dayLeft          *time.Duration
+	refused                      *int
+}
+
+func (c *rateColumns) columns() []any {
+	return []any{&c.perMinute, &c.perDay, &c.mode, &c.minuteUsed, &c.dayUsed, &c.minuteLeft, &c.dayLeft, &c.waiting, &c.refused}
+}
+
+func (c *rateColumns) state() *eventqueue.RateState {
+	if c.mode == nil {
+		return nil
+	}
+	s := &eventqueue.RateState{Mode: *c.mode, Refused: *c.refused, RateWindows: eventqueue.RateWindows{
+		MinuteUsed: *c.minuteUsed, DayUsed: *c.dayUsed, MinuteLeft: *c.minuteLeft, DayLeft: *c.dayLeft, Waiting: *c.waiting}}
+	if c.perMinute != nil {
+		s.PerMinute = *c.perMinute
+	}
+	if c.perDay != nil {
+		s.PerDay = *c.perDay
+	}
+	return s
+}

@@ -1,0 +1,103 @@
+package pgstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+)
+
+// First the rows are locked, and the claims and ends that are under way are waited
+// for, as in patience.go. The decision is a statement of its own, so that it sees
+// what they have written: also that an event has left for event_log.
+var lockRequeued = forms{
+	waits: `
+SELECT id FROM events_v2 WHERE id = ANY ($1::bigint[]) AND ` + patientSQL + ` ORDER BY id FOR UPDATE`,
+	skips: `
+SELECT id FROM events_v2 WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED`,
+}
+
+// free are the rows that this transaction has locked; what is not in it and yet in
+// events_v2 is somebody else's at the moment.
+//
+// A lock that has expired is taken away as a claim would take it (I4): the run
+// counts as failed (I9), and without locked_at the holder's token is good for
+// nothing (I5). attempts stays, so that no token repeats. A rule is not asked: who
+// claims asks it (I7). The event is owed a notification, and the commit wakes
+// the relay, whose growing intervals begin anew with delay_until.
+const requeueSQL = `
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), asked AS (
+    SELECT DISTINCT id FROM unnest($1::bigint[]) AS asked (id)
+), free AS MATERIALIZED (
+    SELECT id, canvas_id, module, name, locked_at
+    FROM events_v2
+    WHERE id = ANY ($1::bigint[])
+    ORDER BY id
+    FOR UPDATE SKIP LOCKED
+), requeued AS (
+    UPDATE events_v2 e
+    SET locked_at = NULL,
+        retries = e.retries + (e.locked_at IS NOT NULL)::int,
+        delay_until = clock.now,
+        notified_at = NULL
+    FROM clock
+    WHERE e.id = ANY (ARRAY(SELECT id FROM free)) AND (e.locked_at IS NULL OR e.locked_at <= clock.now - $2::interval)
+    RETURNING e.id
+), woken AS (
+    SELECT pg_notify('` + owedChannel + `', '') WHERE EXISTS (SELECT FROM requeued)
+)
+SELECT asked.id,
+    CASE
+        WHEN requeued.id IS NOT NULL THEN 'requeued'
+        WHEN free.id IS NOT NULL THEN 'running'
+        WHEN e.id IS NOT NULL THEN 'busy'
+        WHEN l.status = 'COMPLETED' THEN 'completed'
+        WHEN l.status = 'FAILED' THEN 'failed'
+        ELSE 'unknown'
+    END,
+    CASE WHEN requeued.id IS NULL THEN free.locked_at + $2::interval - clock.now END,
+    requeued.id IS NOT NULL AND free.locked_at IS NOT NULL,
+    CASE WHEN requeued.id IS NOT NULL THEN (
+        SELECT max(r.rule_type)::text FROM scheduling_rules r
+        WHERE r.canvas_id = free.canvas_id AND r.event_space = free.module AND r.handler_name = free.name) END
+FROM clock CROSS JOIN asked
+LEFT JOIN requeued ON requeued.id = asked.id
+LEFT JOIN free ON free.id = asked.id
+LEFT JOIN events_v2 e ON e.id = asked.id
+LEFT JOIN event_log l ON l.id = asked.id
+LEFT JOIN woken ON true
+ORDER BY asked.id`
+
+// Requeue implements eventqueue.RequeueStore, in one round trip and one
+// transaction.
+func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID, lockTimeout time.Duration) (results []eventqueue.Requeued, err error) {
+	lock := query{forms: lockRequeued, arguments: []any{int64s(ids)}, read: func(rows pgx.Rows) error {
+		_, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		return err
+	}}
+	requeue := query{forms: forms{waits: requeueSQL, skips: requeueSQL}, arguments: []any{int64s(ids), lockTimeout}, read: func(rows pgx.Rows) error {
+		results, err = pgx.CollectRows(rows, scanRequeued)
+		return err
+	}}
+	if err := s.patiently(ctx, []query{lock, requeue}); err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+func scanRequeued(row pgx.CollectableRow) (r eventqueue.Requeued, err error) {
+	var remaining *time.Duration
+	var rule *string
+	err = row.Scan(&r.ID, &r.Result, &remaining, &r.TakenOver, &rule)
+	if remaining != nil {
+		r.LockRemaining = *remaining
+	}
+	if rule != nil {
+		r.Rule = eventqueue.RuleType(*rule)
+	}
+	return r, err
+}

@@ -1,0 +1,429 @@
+package eventqueue_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"eventsv2/eventqueue"
+)
+
+// everything has a field of each kind that JSON can hold.
+type everything struct {
+	embeddedPart
+	Text     string            `json:"text"`
+	Number   int8              `json:"number"`
+	Share    float32           `json:"share"`
+	Yes      bool              `json:"yes"`
+	Quoted   int               `json:"quoted,string"`
+	At       time.Time         `json:"at"`
+	IP       net.IP            `json:"ip"`
+	Big      big.Int           `json:"big"`
+	Bytes    []byte            `json:"bytes"`
+	Pair     [2]string         `json:"pair"`
+	Items    []item            `json:"items"`
+	ByNumber map[int]item      `json:"by_number"`
+	Names    map[string]string `json:"names"`
+	Raw      json.RawMessage   `json:"raw"`
+	Any      any               `json:"any"`
+	Tree     tree              `json:"tree"`
+	Untagged string
+
+	Perhaps *item     `json:"perhaps"`
+	Empty   string    `json:"empty,omitempty"`
+	Zero    time.Time `json:"zero,omitzero"`
+	Hidden  func()    `json:"-"`
+	unseen  chan int
+}
+
+type embeddedPart struct {
+	Part string `json:"part"`
+	Text int    `json:"text"` // hidden by the field above
+}
+
+type item struct {
+	Price int    `json:"price"`
+	Note  string `json:"note,omitempty"`
+}
+
+type tree struct {
+	Leaves []tree `json:"leaves"`
+}
+
+func (everything) EventType() string   { return "EVERYTHING" }
+func (everything) EventAction() string { return "" }
+
+func full() everything {
+	return everything{embeddedPart: embeddedPart{Part: "p"}, Text: "<ü>", Number: -7, Share: 0.5, Yes: true, Quoted: 9,
+		At: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), IP: net.IPv4(10, 0, 0, 1), Big: *big.NewInt(1 << 40), Bytes: []byte{1, 2},
+		Pair: [2]string{"a", "b"}, Items: []item{{1, "n"}, {2, ""}}, ByNumber: map[int]item{-3: {4, ""}}, Names: map[string]string{"k": "v"},
+		Raw: json.RawMessage(`{"x":[1]}`), Any: []any{"a", nil}, Tree: tree{[]tree{{nil}, {[]tree{}}}}, Untagged: "u", Perhaps: &item{Price: 5}}
+}
+
+// reading is a bus with one handler, without a database: NewEvent writes, and
+// the registered handler reads.
+func reading[T eventqueue.TypedEvent](t *testing.T) (*eventqueue.Bus, func(value string) (T, error)) {
+	t.Helper()
+	bus := newBus(t)
+	var got T
+	if err := eventqueue.On(bus, "read", func(_ context.Context, e T, _ *eventqueue.Run) error {
+		got = e
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	handlers := eventqueue.NewHandlers()
+	if err := bus.Register(handlers); err != nil {
+		t.Fatal(err)
+	}
+	var zero T
+	key := strings.TrimSuffix(zero.EventType()+"."+zero.EventAction(), ".")
+	module, _, _ := strings.Cut(key, ".")
+	run := eventqueue.Run{Event: eventqueue.Event{Module: module, Name: "read", Modifier: key}}
+	handler, found := handlers.Find(run.Event)
+	if !found {
+		t.Fatalf("no handler of %s", run.Handler())
+	}
+	return bus, func(value string) (T, error) {
+		run := eventqueue.Run{Event: run.Event}
+		run.Value = json.RawMessage(value)
+		got = *new(T)
+		err := handler.Handle(t.Context(), &run)
+		return got, err
+	}
+}
+
+func newBus(t *testing.T) *eventqueue.Bus {
+	t.Helper()
+	bus, err := eventqueue.NewBus(&eventqueue.Queue{}, eventqueue.BusConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bus
+}
+
+func TestAValueComesBackAsItWent(t *testing.T) {
+	t.Parallel()
+	bus, read := reading[everything](t)
+	for _, want := range []everything{full(), {}} {
+		event, err := bus.NewEvent(canvas, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := read(" " + string(event.Value) + "\n")
+		if err != nil {
+			t.Fatalf("%s: %v", event.Value, err)
+		}
+		// The library's own decoder is what it is to agree with.
+		var reference everything
+		if err := json.Unmarshal(event.Value, &reference); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(reference, got, cmp.AllowUnexported(everything{}, big.Int{})); diff != "" {
+			t.Errorf("%s: reference and value differ:\n%s", event.Value, diff)
+		}
+	}
+}
+
+// TestEachFieldIsNeeded leaves out one field of a value after the other.
+func TestEachFieldIsNeeded(t *testing.T) {
+	t.Parallel()
+	bus, read := reading[everything](t)
+	event, err := bus.NewEvent(canvas, full())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(event.Value, &members); err != nil {
+		t.Fatal(err)
+	}
+	if len(members) != 19 {
+		t.Errorf("%d fields were written", len(members))
+	}
+	for name, value := range members {
+		delete(members, name)
+		without, err := json.Marshal(members)
+		if err != nil {
+			t.Fatal(err)
+		}
+		members[name] = value
+		_, err = read(string(without))
+		if name == "perhaps" {
+			if err != nil {
+				t.Errorf("a pointer may be missing: %v", err)
+			}
+			continue
+		}
+		var wrong *eventqueue.DecodeError
+		if !errors.As(err, &wrong) || wrong.Field != name || wrong.Problem != "is missing" || wrong.Key != "EVERYTHING" {
+			t.Errorf("without %s: %v", name, err)
+		}
+	}
+}
+
+func TestWhatIsWrongIsNamed(t *testing.T) {
+	t.Parallel()
+	bus, read := reading[everything](t)
+	event, err := bus.NewEvent(canvas, full())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ field, value, want string }{
+		{"text", `7`, `field "text" is the number 7: it must be a string`},
+		{"text", `null`, `field "text" is null: it must be a string`},
+		{"number", `300`, `field "number" is the number 300: it must be a number that fits int8`},
+		{"number", `1.5`, `field "number" is the number 1.5: it must be a number that fits int8`},
+		{"number", `"secret"`, `field "number" is a string: it must be a number that fits int8`},
+		{"share", `[]`, `field "share" is an array: it must be a number that fits float32`},
+		{"yes", `{}`, `field "yes" is an object: it must be true or false`},
+		{"quoted", `9`, `field "quoted" is the number 9: it must be a string, by its tag`},
+		{"quoted", `"x"`, `field "quoted" is a string: it must hold a number that fits int`},
+		{"quoted", `""`, `field "quoted" is a string: it must hold a number that fits int`},
+		{"at", `"yesterday"`, `field "at" is a string: it must be a time.Time: `},
+		{"at", `null`, `field "at" is null: it must be a time.Time`},
+		{"ip", `"here"`, `field "ip" is a string: it must be a net.IP: `},
+		{"bytes", `"%"`, `field "bytes" is a string: it must be a string in base64`},
+		{"pair", `["a"]`, `field "pair" is an array of 1: it must be one of 2`},
+		{"pair", `"a"`, `field "pair" is a string: it must be an array`},
+		{"items", `[{"price": 1}, {"note": "n"}]`, `field "items[1].price" is missing`},
+		{"items", `[{"price": 1}, {"price": true}]`, `field "items[1].price" is true: it must be a number that fits int`},
+		{"items", `[null]`, `field "items[0]" is null: it must be an object`},
+		{"by_number", `{"3": {}}`, `field "by_number.3.price" is missing`},
+		{"by_number", `{"x": {"price": 1}}`, `field "by_number.x" has a key that is no int: `},
+		{"names", `{"k": 1}`, `field "names.k" is the number 1: it must be a string`},
+		{"tree", `{"leaves": [{"leaves": []}, {}]}`, `field "tree.leaves[1].leaves" is missing`},
+		{"perhaps", `{}`, `field "perhaps.price" is missing`},
+		{"part", `false`, `field "part" is false: it must be a string`},
+		{"empty", `1`, `field "empty" is the number 1: it must be a string`},
+	} {
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(event.Value, &members); err != nil {
+			t.Fatal(err)
+		}
+		members[c.field] = json.RawMessage(c.value)
+		value, err := json.Marshal(members)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = read(string(value))
+		want := "event EVERYTHING as eventqueue_test.everything: " + c.want
+		if err == nil || err.Error() != want && (!strings.HasSuffix(want, ": ") || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%s = %s:\n got %v\nwant %s", c.field, c.value, err, want)
+		}
+	}
+	for value, want := range map[string]string{
+		`[]`: "the value is an array: it must be an object", `null`: "the value is null: it must be an object", `{`: "the value is not JSON"} {
+		if _, err := read(value); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+	// The name of a field is as it is written: no other case will do.
+	if _, err := read(strings.Replace(string(event.Value), `"text"`, `"Text"`, 1)); err == nil || !strings.Contains(err.Error(), `"text" is missing`) {
+		t.Errorf("a field in another case: %v", err)
+	}
+}
+
+// Structs that are refused. Each has the key of its name.
+type (
+	withChan      struct{ C chan int }
+	withFunc      struct{ Deep struct{ F []func() } }
+	withInterface struct{ S fmt.Stringer }
+	withKey       struct{ M map[[2]int]string }
+	withWriter    struct{ W writeOnly }
+	withPointer   struct{ *recordEvent }
+	withTime      struct{ time.Time }
+	withDoubles   struct {
+		oneX
+		otherX
+	}
+	oneX      struct{ X int }
+	otherX    struct{ X int }
+	withQuote struct {
+		A int `json:"it's"` //nolint:staticcheck // it is what is refused
+	}
+	onPointer   struct{}
+	restless    struct{ Name string }
+	alsoRecord  struct{ ID string }
+	strange     struct{}
+	poorRecord  struct{ Title string }
+	laxRecord   struct{ recordEventLax }
+	deepParent  struct{ Owner struct{ ID string } }
+	deepChild   struct{ Owner struct{ Name string } }
+	likeHandler struct{ recordEvent }
+)
+
+type recordEventLax struct {
+	ID string `json:"id,omitempty"`
+}
+
+type writeOnly struct{}
+
+func (writeOnly) MarshalText() ([]byte, error) { return nil, nil }
+
+func (withChan) EventType() string        { return "A" }
+func (withChan) EventAction() string      { return "" }
+func (withFunc) EventType() string        { return "A" }
+func (withFunc) EventAction() string      { return "" }
+func (withInterface) EventType() string   { return "A" }
+func (withInterface) EventAction() string { return "" }
+func (withKey) EventType() string         { return "A" }
+func (withKey) EventAction() string       { return "" }
+func (withWriter) EventType() string      { return "A" }
+func (withWriter) EventAction() string    { return "" }
+func (withPointer) EventType() string     { return "A" }
+func (withPointer) EventAction() string   { return "" }
+func (withTime) EventType() string        { return "A" }
+func (withTime) EventAction() string      { return "" }
+func (withDoubles) EventType() string     { return "A" }
+func (withDoubles) EventAction() string   { return "" }
+func (withQuote) EventType() string       { return "A" }
+func (withQuote) EventAction() string     { return "" }
+func (*onPointer) EventType() string      { return "A" }
+func (*onPointer) EventAction() string    { return "" }
+func (r restless) EventType() string      { return "A" + r.Name }
+func (restless) EventAction() string      { return "" }
+func (alsoRecord) EventType() string      { return "RECORD" }
+func (alsoRecord) EventAction() string    { return "" }
+func (strange) EventType() string         { panic("no type") }
+func (strange) EventAction() string       { return "" }
+func (poorRecord) EventType() string      { return "RECORD" }
+func (poorRecord) EventAction() string    { return "POOR" }
+func (laxRecord) EventType() string       { return "RECORD" }
+func (laxRecord) EventAction() string     { return "LAX" }
+func (deepParent) EventType() string      { return "DEEP" }
+func (deepParent) EventAction() string    { return "" }
+func (deepChild) EventType() string       { return "DEEP" }
+func (deepChild) EventAction() string     { return "CHILD" }
+func (likeHandler) EventAction() string   { return "index" }
+
+// Structs whose keys are refused.
+type (
+	noType      struct{}
+	emptyPart   struct{}
+	dotAtTheEnd struct{}
+	reserved    struct{}
+	spaced      struct{}
+	long        struct{}
+)
+
+func (noType) EventType() string        { return "" }
+func (noType) EventAction() string      { return "CREATE" }
+func (emptyPart) EventType() string     { return "A" }
+func (emptyPart) EventAction() string   { return "B..C" }
+func (dotAtTheEnd) EventType() string   { return "A." }
+func (dotAtTheEnd) EventAction() string { return "" }
+func (reserved) EventType() string      { return "A" }
+func (reserved) EventAction() string    { return "_" }
+func (spaced) EventType() string        { return "A" }
+func (spaced) EventAction() string      { return " B" }
+func (long) EventType() string          { return strings.Repeat("A.", 127) + "A" }
+func (long) EventAction() string        { return "A" }
+
+func nothing[T any](context.Context, T, *eventqueue.Run) error { return nil }
+
+func TestWhatIsRefusedAtRegistration(t *testing.T) {
+	t.Parallel()
+	index := func(b *eventqueue.Bus) error {
+		return eventqueue.On(b, "index", nothing[recordEvent])
+	}
+	register := func(b *eventqueue.Bus) error { return b.Register(eventqueue.NewHandlers()) }
+	for want, steps := range map[string][]func(*eventqueue.Bus) error{
+		`field "C" is a chan int, which JSON does not have`:                   {eventqueue.Declare[withChan]},
+		`field "Deep.F[]" is a func(), which JSON does not have`:              {eventqueue.Declare[withFunc]},
+		`field "S" is a fmt.Stringer: what is behind an interface`:            {eventqueue.Declare[withInterface]},
+		`field "M" is a map with keys of [2]int`:                              {eventqueue.Declare[withKey]},
+		`field "W" is a eventqueue_test.writeOnly, which writes itself`:       {eventqueue.Declare[withWriter]},
+		`field "recordEvent" is an embedded pointer`:                          {eventqueue.Declare[withPointer]},
+		`so give that field a name`:                                           {eventqueue.Declare[withTime]},
+		`field "X" is there twice in eventqueue_test.withDoubles`:             {eventqueue.Declare[withDoubles]},
+		`field "A" has the name "it's" in its tag, which`:                     {eventqueue.Declare[withQuote]},
+		`it is a ptr and must be a struct`:                                    {eventqueue.Declare[*onPointer]},
+		`it is a interface and must be a struct`:                              {eventqueue.Declare[eventqueue.TypedEvent]},
+		`its handling key: the handler panicked: no type`:                     {eventqueue.Declare[strange]},
+		`the key RECORD is that of eventqueue_test.recordEvent already`:       {index, eventqueue.Declare[alsoRecord]},
+		`eventqueue.Declare[eventqueue_test.noType]: its handling key: ".CRE`: {eventqueue.Declare[noType]},
+		`"A.B..C": a part is empty`:                                           {eventqueue.Declare[emptyPart]},
+		`"A.": a part is empty`:                                               {eventqueue.Declare[dotAtTheEnd]},
+		`a part is "_", which is reserved`:                                    {eventqueue.Declare[reserved]},
+		`a part is " B": it may have letters, digits, _ and -`:                {eventqueue.Declare[spaced]},
+		`is 257 bytes long: the limit is 255`:                                 {eventqueue.Declare[long]},
+		`the name is taken`:                                                   {index, index},
+		`comes after Register`:                                                {register, index},
+		`Register was called twice`:                                           {register, register},
+		`handler "index" is called like the action of the event RECORD.index`: {index, eventqueue.Declare[likeHandler], register},
+		`has no field "id" that is always written, which handler "index"`:     {index, eventqueue.Declare[poorRecord], register},
+		`eventqueue_test.laxRecord (RECORD.LAX) has no field "id"`:            {index, eventqueue.Declare[laxRecord], register},
+		`has no field "Owner.ID" that is always written`: {func(b *eventqueue.Bus) error {
+			return eventqueue.On(b, "deep", nothing[deepParent])
+		}, eventqueue.Declare[deepChild], register},
+		`handler "index": the function is nil`: {func(b *eventqueue.Bus) error {
+			return eventqueue.On[recordEvent](b, "index", nil)
+		}},
+		`handler "": the name is empty`: {func(b *eventqueue.Bus) error {
+			return eventqueue.On(b, "", nothing[recordEvent])
+		}},
+		`the name is "a.b": it may have`: {func(b *eventqueue.Bus) error {
+			return eventqueue.On(b, "a.b", nothing[recordEvent])
+		}},
+		`a synchronous handler has no policy of its own`: {func(b *eventqueue.Bus) error {
+			return eventqueue.On(b, "index", nothing[recordEvent], eventqueue.Synchronous(), eventqueue.WithPolicy(eventqueue.Policy{}))
+		}},
+		`Timeout is -1ns`: {func(b *eventqueue.Bus) error {
+			return eventqueue.On(b, "index", nothing[recordEvent], eventqueue.WithPolicy(eventqueue.Policy{Timeout: -1}))
+		}},
+		`the bus is nil`: {func(*eventqueue.Bus) error { return eventqueue.Declare[recordEvent](nil) }},
+		`handler RECORD/_/_ is registered twice`: {index, func(b *eventqueue.Bus) error {
+			handlers := eventqueue.NewHandlers()
+			taken := eventqueue.HandlerKey{Module: "RECORD", Name: "_", Modifier: "_"}
+			f := eventqueue.HandlerFunc(func(context.Context, *eventqueue.Run) error { return nil })
+			return errors.Join(handlers.Register(taken, f, eventqueue.Policy{}), b.Register(handlers))
+		}},
+	} {
+		bus := newBus(t)
+		for i, step := range steps {
+			err := step(bus)
+			if last := i == len(steps)-1; !last && err != nil || last && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("step %d of %q: %v", i, want, err)
+			}
+		}
+	}
+	if _, err := eventqueue.NewBus(nil, eventqueue.BusConfig{}); err == nil {
+		t.Error("a bus without a queue was made")
+	}
+	if _, err := eventqueue.NewBus(&eventqueue.Queue{}, eventqueue.BusConfig{Dispatch: eventqueue.Policy{Timeout: -1}}); err == nil ||
+		!strings.Contains(err.Error(), "Dispatch: Timeout") {
+		t.Errorf("a bus with a bad policy: %v", err)
+	}
+}
+
+func TestWhatIsRefusedAtEmit(t *testing.T) {
+	t.Parallel()
+	bus := newBus(t)
+	for _, err := range []error{eventqueue.Declare[restless](bus), eventqueue.Declare[everything](bus), eventqueue.Declare[everything](bus)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	unwritable := full()
+	unwritable.unseen = make(chan int) // which does not matter
+	unwritable.Any = make(chan int)
+	for want, event := range map[string]eventqueue.TypedEvent{
+		"eventqueue_test.recordEvent is not known to this bus": recordEvent{},
+		"the typed event is nil":                               nil,
+		"event 0: the typed event is nil":                      (*everything)(nil),
+		`says that it is "AX", and was declared as "A"`:        restless{"X"},
+		"write event EVERYTHING as JSON":                       unwritable,
+	} {
+		if _, err := bus.Emit(t.Context(), canvas, event); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+}

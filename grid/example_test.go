@@ -1,0 +1,215 @@
+package grid_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/eventqueue"
+	"eventsv2/grid"
+)
+
+// Issue is what trackers have.
+type Issue struct {
+	ID    int    `json:"id"`
+	Title string `json:"title"`
+}
+
+// Tracker is a service: GitLab or GitHub, by what the definition injects.
+type Tracker interface {
+	Open(ctx context.Context, project string) ([]Issue, error)
+}
+
+// Fetch gets the open issues of a project.
+type (
+	FetchInputs struct {
+		Project string `grid:"project,event"`
+	}
+	FetchParams struct {
+		Limit int `grid:"limit,optional"`
+	}
+	FetchServices struct {
+		Source Tracker `grid:"source"`
+	}
+)
+
+func fetch(ctx context.Context, call grid.Call[FetchInputs, FetchParams, FetchServices]) ([]Issue, error) {
+	issues, err := call.Services.Source.Open(ctx, call.Inputs.Project)
+	if err != nil {
+		return nil, err // tried again, with what had finished kept
+	}
+	if len(issues) == 0 {
+		return nil, grid.ErrSkip // nothing to report: publish does not run
+	}
+	if n := call.Params.Limit; n > 0 && n < len(issues) {
+		issues = issues[:n]
+	}
+	return issues, nil
+}
+
+// Publish sends a report.
+type (
+	Layout struct {
+		Title string `json:"title"`
+	}
+	PublishInputs struct {
+		Issues []Issue `grid:"issues,action"`
+		Layout Layout  `grid:"layout,static"`
+	}
+	PublishServices struct {
+		Channel Channel `grid:"channel"`
+	}
+)
+
+// Channel is where reports go. It ignores a key that it has had already.
+type Channel interface {
+	Post(ctx context.Context, key, text string) error
+}
+
+func publish(ctx context.Context, call grid.Call[PublishInputs, grid.None, PublishServices]) (grid.None, error) {
+	text := fmt.Sprintf("%s: %d", call.Inputs.Layout.Title, len(call.Inputs.Issues))
+	return grid.None{}, call.Services.Channel.Post(ctx, call.Key(), text)
+}
+
+const definitionOfReport = `grid: report
+actions:
+  issues:
+    use: fetch
+    inject:
+      source: gitlab
+    params:
+      limit: 20
+    inputs:
+      project: {origin: event}
+  send:
+    use: publish
+    inject:
+      channel: slack
+    inputs:
+      issues:
+        origin: action
+        action: issues
+      layout:
+        origin: static
+        static: {title: Open issues}
+`
+
+// GitLab and Slack stand for real clients.
+type (
+	GitLab struct{}
+	Slack  struct{}
+)
+
+// Open implements Tracker.
+func (GitLab) Open(context.Context, string) ([]Issue, error) {
+	return []Issue{{17, "On Bells"}, {18, "On Doors"}}, nil
+}
+
+// Post implements Channel.
+func (Slack) Post(_ context.Context, _, text string) error {
+	fmt.Println(text)
+	return nil
+}
+
+func register() (*grid.Actions, error) {
+	actions := grid.NewActions()
+	return actions, errors.Join(
+		grid.Register(actions, "fetch", fetch, grid.Timeout(30*time.Second)),
+		grid.Register(actions, "publish", publish, grid.Cast("layout", grid.Strict[Layout])),
+	)
+}
+
+var (
+	queue    *eventqueue.Queue
+	handlers *eventqueue.Handlers
+	pool     *pgxpool.Pool
+	tenant   eventqueue.CanvasID
+)
+
+// The definition above, and what it comes to.
+func ExampleGrid_Order() {
+	actions, err := register()
+	if err != nil {
+		log.Fatal(err)
+	}
+	report, err := grid.Parse("report.yaml", []byte(definitionOfReport), actions, grid.Services{"gitlab": GitLab{}, "slack": Slack{}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(report.Handler(), report.Order())
+	// Output: GRID/report/_ [issues send]
+}
+
+// From a definition to a run. The worker that has the handlers does the rest.
+func Example() {
+	run := func(ctx context.Context) error {
+		actions, err := register()
+		if err != nil {
+			return err
+		}
+		report, err := grid.Load("report.yaml", actions, grid.Services{"gitlab": GitLab{}, "slack": Slack{}})
+		if err != nil {
+			return err // all mistakes, each with its line
+		}
+		runner, err := grid.NewRunner(pool, grid.Config{Policy: eventqueue.Policy{Timeout: 10 * time.Minute}})
+		if err != nil {
+			return err
+		}
+		if err := runner.Register(handlers, report); err != nil {
+			return err
+		}
+
+		// Wherever events come from: a webhook, the handler of a schedule or of any other event.
+		event, err := report.NewInput(tenant, "report of project 7", "project-7")
+		if err != nil {
+			return err
+		}
+		_, err = queue.Emit(ctx, event)
+		return err
+	}
+	_ = run
+}
+
+// All mistakes in a definition are reported together, each with its place.
+func ExampleParse() {
+	actions, err := register()
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = grid.Parse("report.yaml", []byte(`grid: report
+actions:
+  issues:
+    use: fetch
+    inject: {source: github}
+    inputs:
+      project: {origin: action, action: send}
+  send:
+    use: publish
+    inject: {channel: slack}
+    inputs:
+      issues: {origin: action, action: issue}
+      layout: {origin: static, static: {titel: Open issues}}
+`), actions, grid.Services{"gitlab": GitLab{}, "slack": Slack{}})
+	fmt.Println(err)
+	// Output:
+	// report.yaml:5: actions.issues.inject.source: there is no service "github": there are gitlab, slack
+	// report.yaml:7: actions.issues.inputs.project.origin: the Go action fetch does not take project from action: it takes it from event
+	// report.yaml:12: actions.send.inputs.issues.action: there is no action "issue" in this grid: there are issues, send
+	// report.yaml:13: actions.send.inputs.layout.static: it cannot be made into a grid_test.Layout: unknown field "titel"
+}
+
+// Beside the worker, in any number of processes.
+func ExampleSweeper() {
+	sweep := func(ctx context.Context) error {
+		sweeper, err := grid.NewSweeper(pool, grid.SweeperConfig{})
+		if err != nil {
+			return err
+		}
+		return sweeper.Run(ctx) // until ctx ends
+	}
+	_ = sweep
+}

@@ -1,0 +1,74 @@
+package grid
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"eventsv2/internal/yamlfile"
+)
+
+// Problem is one mistake in a definition.
+type Problem struct {
+	// File is the name that was given to Load or Parse.
+	File string
+	// Line is counted from 1.
+	Line int
+	// Path is the place in the definition, like actions.report.inputs.vars; empty
+	// for the file as a whole.
+	Path string
+	// Text says what is wrong and what would be right.
+	Text string
+}
+
+// Error is file:line: path: text, which editors can follow.
+func (p *Problem) Error() string {
+	if p.Path == "" {
+		return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
+	}
+	return fmt.Sprintf("%s:%d: %s: %s", p.File, p.Line, p.Path, p.Text)
+}
+
+// Aliases can repeat a mistake, and what it quotes, without an end.
+const (
+	// maxProblems is how many mistakes are reported.
+	maxProblems = 10_000
+	// maxProblemBytes is how long the path and the text of one may be, about.
+	maxProblemBytes = 1000
+)
+
+// full tells whether nothing more is reported, so that nothing more need be read.
+func (c *checker) full() bool { return len(c.problems) >= maxProblems }
+
+// at reports mistakes at a path.
+func (c *checker) at(path string) yamlfile.Report {
+	return func(line int, format string, args ...any) {
+		if c.full() {
+			return
+		}
+		text := shorten(fmt.Sprintf(format, args...))
+		c.problems = append(c.problems, &Problem{File: c.file, Line: max(line, 1), Path: shorten(path), Text: text})
+	}
+}
+
+// shorten leaves out the middle of what is too long to be read. The ends say where
+// it is and what to do.
+func shorten(s string) string {
+	if len(s) <= maxProblemBytes {
+		return s
+	}
+	half := maxProblemBytes / 2
+	return strings.ToValidUTF8(s[:half], "") + " … " + strings.ToValidUTF8(s[len(s)-half:], "")
+}
+
+// err is nil when there are no mistakes.
+func (c *checker) err() error {
+	slices.SortStableFunc(c.problems, func(a, b *Problem) int { return cmp.Compare(a.Line, b.Line) })
+	joined := make([]error, len(c.problems))
+	for i, p := range c.problems {
+		joined[i] = p
+	}
+	return errors.Join(joined...)
+}

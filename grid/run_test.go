@@ -1,0 +1,313 @@
+package grid_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/grid"
+	"eventsv2/test/testenv"
+)
+
+func TestARunTakesEveryActionOnceInOrder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	said := make(chan string, 1)
+	r.on("d", func(_ context.Context, c call) (string, error) {
+		said <- echo(c)
+		return "", nil
+	})
+	sites := make(chan grid.Site, 1)
+	r.on("alone", func(_ context.Context, c call) (string, error) {
+		sites <- c.Site
+		return "", nil
+	})
+	r.start(r.definition("d a=b b=c say=!", "b a=a", "c a=a b=event", "a a=static:start", "alone"), grid.Config{Concurrency: 1}, eventqueue.WorkerConfig{})
+	id := r.emit("go")
+	r.await(machine.ExecutesToCompletion)
+	if got := <-said; got != "d!(b(a(start)),c(a(start),go))" {
+		t.Errorf("the last action took %s", got)
+	}
+	// Dependencies first, then the order of the file.
+	if want := []string{"a", "b", "c", "d", "alone"}; !slices.Equal(r.calls(), want) {
+		t.Errorf("the calls were %v, want %v", r.calls(), want)
+	}
+	site := <-sites
+	if want := (grid.Site{Canvas: canvas, Event: id, Grid: "g", Action: "alone", Attempt: 1}); site != want || site.Key() != id.String()+"/alone" {
+		t.Errorf("the site is %+v, with key %s", site, site.Key())
+	}
+	r.completed()
+}
+
+// keeper is a database that keeps every output.
+type keeper struct{ eventqueue.DB }
+
+func (keeper) QueryRow(context.Context, string, ...any) pgx.Row { return held{} }
+
+type held struct{}
+
+func (held) Scan(into ...any) error {
+	*into[0].(*bool) = true
+	return nil
+}
+
+// Independent actions run at the same time, up to the bound.
+func TestIndependentActionsRunTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &rig{T: t, does: map[string]does{}}
+		goOn := make(chan struct{})
+		for _, name := range []string{"a", "b", "c", "d"} {
+			r.on(name, func(context.Context, call) (string, error) {
+				<-goOn
+				return "", nil
+			})
+		}
+		runner, err := grid.NewRunner(keeper{}, grid.Config{Concurrency: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, ended := r.definition("a", "b", "c", "d", "last a=d"), make(chan error, 1)
+		go func() { ended <- runner.RunAll(t.Context(), g, &eventqueue.Run{}) }()
+		for began := 2; began <= 4; began++ {
+			synctest.Wait() // until nothing can go on by itself
+			if got := r.calls(); len(got) != began {
+				t.Errorf("%v have begun, want %d", got, began)
+			}
+			goOn <- struct{}{}
+		}
+		goOn <- struct{}{}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		r.wantCalls("a", "b", "c", "d", "last")
+	})
+}
+
+// After a failure the run goes on where it stopped, and what does not need the
+// failed action has run meanwhile.
+func TestAFailedRunGoesOnWhereItStopped(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	failures := 0 // one at a time
+	r.on("b", func(_ context.Context, c call) (string, error) {
+		if failures++; failures < 3 {
+			return "", errors.New("not yet")
+		}
+		return echo(c), nil
+	})
+	said := make(chan string, 1)
+	r.on("c", func(_ context.Context, c call) (string, error) {
+		said <- echo(c)
+		return "", nil
+	})
+	r.start(r.definition("a a=event", "b a=a", "c a=b b=other", "other"), grid.Config{}, eventqueue.WorkerConfig{})
+	r.emit("x")
+	r.await(machine.RetryAllowed)
+	r.await(machine.ExecutesToCompletion)
+	r.wantCalls("a", "b", "b", "b", "c", "other")
+	if got := <-said; got != "c(b(a(x)),other())" {
+		t.Errorf("the last action took %s", got)
+	}
+	r.completed()
+}
+
+func TestAnActionWithNothingToDo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.on("skips", func(context.Context, call) (string, error) {
+		return "", fmt.Errorf("no issues: %w", grid.ErrSkip)
+	})
+	said, looked := make(chan string, 1), make(chan struct{})
+	failures := 0
+	r.on("optional", func(_ context.Context, c call) (string, error) {
+		if failures++; failures == 1 {
+			return "", errors.New("not yet")
+		}
+		<-looked
+		said <- echo(c)
+		return "", nil
+	})
+	// taken's inputs are optional; strict's are not.
+	actions := r.actions()
+	if err := grid.Register(actions, "strict", func(context.Context, grid.Call[struct {
+		In string `grid:"in"`
+	}, grid.None, grid.None]) (string, error) {
+		t.Error("an action ran without its input")
+		return "", nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	text := definition("skips", "optional a=skips b=static") + "  static: {use: do}\n" +
+		"  strict: {use: strict, inputs: {in: {origin: action, action: skips}}}\n" +
+		"  after: {use: strict, inputs: {in: {origin: action, action: strict}}}\n"
+	g, err := grid.Parse("test", []byte(text), actions, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.start(g, grid.Config{}, eventqueue.WorkerConfig{})
+	r.emit(1)
+	r.await(machine.RetryAllowed)
+	r.wantOutputs("skips/1 -", `static/1 "static()"`)
+	close(looked)
+	r.await(machine.ExecutesToCompletion)
+	r.wantCalls("skips", "static", "optional", "optional")
+	if got := <-said; got != "optional(static())" {
+		t.Errorf("the action took %s", got)
+	}
+	r.completed()
+}
+
+// A worker that stops gives the run back, with what has finished.
+func TestARunGoesOnAfterADeploy(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	began := make(chan struct{}, 1)
+	r.on("slow", func(ctx context.Context, _ call) (string, error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	g := r.definition("a", "slow a=a", "last a=slow", "other")
+	never := 0
+	config := grid.Config{Concurrency: 1, Policy: eventqueue.Policy{MaxRetries: &never}}
+	stop := r.start(g, config, eventqueue.WorkerConfig{GracePeriod: -1})
+	r.emit(1)
+	<-began
+	stop()
+	r.await(machine.Released)
+	r.wantOutputs(`a/1 "a()"`)
+	r.on("slow", nil)
+	r.start(g, config, eventqueue.WorkerConfig{})
+	r.await(machine.ExecutesToCompletion)
+	r.wantCalls("a", "slow", "slow", "last", "other")
+	r.completed()
+}
+
+// An action that finishes just when its context ends is kept all the same.
+func TestWhatFinishesAtTheLastMomentIsKept(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	began := make(chan struct{}, 1)
+	r.on("slow", func(ctx context.Context, _ call) (string, error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		return "done", nil
+	})
+	g := r.definition("slow", "last a=slow")
+	stop := r.start(g, grid.Config{}, eventqueue.WorkerConfig{GracePeriod: -1})
+	r.emit(1)
+	<-began
+	stop()
+	r.await(machine.Released)
+	r.wantOutputs(`slow/1 "done"`)
+	r.start(g, grid.Config{}, eventqueue.WorkerConfig{})
+	r.await(machine.ExecutesToCompletion)
+	r.wantCalls("slow", "last")
+}
+
+// A definition that has changed: what is the same is kept, what is not, and what
+// took from it, runs anew.
+func TestADefinitionThatChanges(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		options []grid.Option
+		lines   []string
+		anew    []string // beside the one that had failed
+	}{
+		{name: "not at all", lines: []string{"a a=event", "b a=a", "c a=static:x", "bad b=b"}},
+		{name: "in its order", lines: []string{"bad b=b", "c a=static:x", "b a=a", "a a=event"}},
+		{name: "a param", lines: []string{"a a=event", "b a=a say=!", "c a=static:x", "bad b=b"}, anew: []string{"b"}},
+		{name: "a literal", lines: []string{"a a=event", "b a=a", "c a=static:y", "bad b=b"}, anew: []string{"c"}},
+		{name: "an origin", lines: []string{"a a=static:x", "b a=a", "c a=static:x", "bad b=b"}, anew: []string{"a", "b"}},
+		{name: "an action more", lines: []string{"a a=event", "b a=a", "c a=static:x", "d a=b", "bad b=b"}, anew: []string{"d"}},
+		{name: "an action less", lines: []string{"a a=event", "b a=a", "bad b=b"}},
+		{name: "the code", options: []grid.Option{grid.Version("2")}, lines: []string{"a a=event", "b a=a", "c a=static:x", "bad b=b"}, anew: []string{"a", "b", "c"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.on("bad", func(context.Context, call) (string, error) { return "", eventqueue.Snooze(0) })
+			stop := r.start(r.definition("a a=event", "b a=a", "c a=static:x", "bad b=b"), grid.Config{}, eventqueue.WorkerConfig{})
+			r.emit("x")
+			r.await(machine.Snoozed)
+			stop()
+			r.on("bad", nil)
+			r.mu.Lock()
+			r.ran = nil
+			r.mu.Unlock()
+			r.start(r.grid(r.actions(c.options...), c.lines...), grid.Config{}, eventqueue.WorkerConfig{})
+			r.await(machine.ExecutesToCompletion)
+			r.wantCalls(append(c.anew, "bad")...)
+			r.completed()
+		})
+	}
+}
+
+// A canvas' own grid goes before that of all.
+func TestGridsOfOneCanvas(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	runner, err := grid.NewRunner(r.pool, grid.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := r.definition("a")
+	own, err := grid.Parse("own", []byte("grid: g\ncanvas: "+canvas.String()+"\nactions: {own: {use: do}}"), r.actions(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handlers := eventqueue.NewHandlers()
+	if err := runner.Register(handlers, all, own); err != nil {
+		t.Fatal(err)
+	}
+	if err := runner.Register(handlers, own); err == nil || !strings.HasPrefix(err.Error(), "own: handler GRID/g/_ of canvas "+canvas.String()+" is registered twice") {
+		t.Errorf("the same grid twice: %v", err)
+	}
+	worker, err := eventqueue.NewWorker(r.queue, r.store, r.notifier, handlers, eventqueue.WorkerConfig{MaxEvents: 1, Logger: testenv.Logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.emit(1)
+	if err := worker.Run(testenv.Context(t)); err != nil {
+		t.Fatal(err)
+	}
+	r.wantCalls("own")
+}
+
+func TestNewRunnerRefuses(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	bad := -1
+	for _, c := range []struct {
+		config grid.Config
+		want   string
+	}{
+		{grid.Config{Concurrency: -1}, "Concurrency is -1"},
+		{grid.Config{MaxOutputBytes: -1}, "MaxOutputBytes is -1"},
+		{grid.Config{Policy: eventqueue.Policy{MaxRetries: &bad}}, "Policy: MaxRetries is -1"},
+	} {
+		if _, err := grid.NewRunner(r.pool, c.config); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c.config, err)
+		}
+	}
+	if _, err := grid.NewRunner(nil, grid.Config{}); err == nil {
+		t.Error("a runner without a database was made")
+	}
+	runner, err := grid.NewRunner(r.pool, grid.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runner.Register(eventqueue.NewHandlers(), nil); err == nil {
+		t.Error("a grid that is nil was registered")
+	}
+}

@@ -1,0 +1,122 @@
+package grid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+)
+
+// Config configures a Runner. The zero value is ready to use.
+type Config struct {
+	// Policy is how runs are run: Timeout bounds an attempt with all of its actions,
+	// and MaxRetries says how often a failed run goes on.
+	Policy eventqueue.Policy
+
+	// Concurrency is how many actions of one run may run at once. Default (0): 4.
+	Concurrency int
+
+	// MaxOutputBytes is the largest output of an action, as JSON. Default (0): 256
+	// KiB.
+	MaxOutputBytes int
+
+	// Logger gets a debug line for each action that ends. Default (nil): none.
+	Logger *zap.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Concurrency == 0 {
+		c.Concurrency = 4
+	}
+	if c.MaxOutputBytes == 0 {
+		c.MaxOutputBytes = 256 << 10
+	}
+	if c.Logger == nil {
+		c.Logger = zap.NewNop()
+	}
+	return c
+}
+
+// Validate names the first field that makes no sense.
+func (c Config) Validate() error {
+	if err := c.Policy.Validate(); err != nil {
+		return fmt.Errorf("Policy: %w", err)
+	}
+	if c.Concurrency < 0 {
+		return fmt.Errorf("Concurrency is %d: it must be positive", c.Concurrency)
+	}
+	if c.MaxOutputBytes < 0 {
+		return fmt.Errorf("MaxOutputBytes is %d: it must be positive", c.MaxOutputBytes)
+	}
+	return nil
+}
+
+// Runner runs grids. It is safe for concurrent use and holds no goroutine between
+// runs.
+type Runner struct {
+	outputs outputs
+	config  Config
+}
+
+// NewRunner makes a Runner. db, usually a pool, must be on the queue's database;
+// it stays the caller's to close.
+func NewRunner(db eventqueue.DB, config Config) (*Runner, error) {
+	if db == nil {
+		return nil, errors.New("grid.NewRunner: the database must not be nil")
+	}
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("grid.NewRunner: %w", err)
+	}
+	return &Runner{outputs: outputs{db}, config: config.withDefaults()}, nil
+}
+
+// Register adds grids to the handlers of a worker: each on its canvas, or on all
+// that have no grid of this name of their own. The error names those whose name is
+// taken; the others are registered nevertheless, so give up the handlers then.
+func (r *Runner) Register(handlers *eventqueue.Handlers, grids ...*Grid) error {
+	var failed []error
+	for _, g := range grids {
+		if g == nil {
+			failed = append(failed, errors.New("grid: a grid is nil"))
+			continue
+		}
+		err := r.register(handlers, g)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", g.file, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (r *Runner) register(handlers *eventqueue.Handlers, g *Grid) error {
+	h := eventqueue.HandlerFunc(func(ctx context.Context, run *eventqueue.Run) error { return r.handle(ctx, g, run) })
+	if g.canvas == (eventqueue.CanvasID{}) {
+		return handlers.Register(g.Handler(), h, r.config.Policy)
+	}
+	return handlers.RegisterOn(g.canvas, g.Handler(), h, r.config.Policy)
+}
+
+// handle is one attempt of a run: it goes on from what is kept and, when every
+// action that can run has finished, completes the event and removes the outputs in
+// one transaction.
+func (r *Runner) handle(ctx context.Context, g *Grid, run *eventqueue.Run) error {
+	if err := g.checkValue(run.Value); err != nil {
+		return eventqueue.Permanent(fmt.Errorf("grid %s: %w", g.name, err))
+	}
+	a, err := r.resume(ctx, g, run)
+	if err != nil {
+		return fmt.Errorf("grid %s: load the outputs of its actions: %w", g.name, err)
+	}
+	if err := a.runAll(ctx); err != nil {
+		return err
+	}
+	return run.CompleteTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
+		if err := forget(ctx, tx, run.ID); err != nil {
+			return fmt.Errorf("grid %s: remove the outputs of its actions: %w", g.name, err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,216 @@
+package grid
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+
+	"eventsv2/eventqueue"
+)
+
+// Origin is where an input may come from.
+type Origin string
+
+// The origins.
+const (
+	// FromAction is the output of another action of the grid.
+	FromAction Origin = "action"
+	// FromEvent is the value of the event that started the run.
+	FromEvent Origin = "event"
+	// FromStatic is a literal of the definition.
+	FromStatic Origin = "static"
+)
+
+// tagKey is the key of the tags of fields.
+const tagKey = "grid"
+
+const optional = "optional"
+
+// slot is a field that a definition fills.
+type slot struct {
+	name     string
+	index    int
+	is       reflect.Type
+	optional bool
+	origins  []Origin // of an input
+}
+
+// read takes the slots out of the types, and checks what the action has said of
+// them.
+func (a *goAction) read(in, params, services reflect.Type) error {
+	var problems []error
+	for _, part := range []struct {
+		what  string
+		is    reflect.Type
+		into  *[]slot
+		words []string
+	}{
+		{"inputs", in, &a.inputs, []string{optional, string(FromAction), string(FromEvent), string(FromStatic)}},
+		{"params", params, &a.params, []string{optional}},
+		{"services", services, &a.services, []string{optional}},
+	} {
+		slots, err := slotsOf(part.is, part.words)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", part.what, err))
+		}
+		*part.into = slots
+	}
+	for i := range a.inputs {
+		problems = append(problems, a.checkInput(&a.inputs[i]))
+	}
+	for _, param := range a.params {
+		problems = append(problems, readable("param", param))
+	}
+	for input := range a.casts {
+		if !slices.ContainsFunc(a.inputs, func(s slot) bool { return s.name == input }) {
+			problems = append(problems, fmt.Errorf("there is a cast of input %q, which the inputs do not have", input))
+		}
+	}
+	problems = append(problems, writable(a.out))
+	return errors.Join(problems...)
+}
+
+func (a *goAction) checkInput(s *slot) error {
+	if len(s.origins) == 0 {
+		s.origins = []Origin{FromAction, FromEvent}
+	}
+	c, castable := a.casts[s.name]
+	static := slices.Contains(s.origins, FromStatic)
+	switch {
+	case static && !castable:
+		return fmt.Errorf("input %q may be static and has no cast: add grid.Cast(%q, …), perhaps with grid.Strict[%s]", s.name, s.name, s.is)
+	case castable && !static:
+		return fmt.Errorf("input %q has a cast and may not be static: add static to its tag", s.name)
+	case castable && c.to != s.is:
+		return fmt.Errorf("the cast of input %q makes a %s: it must make a %s", s.name, c.to, s.is)
+	}
+	if static && len(s.origins) == 1 {
+		return nil // nothing is read into it: the cast makes it
+	}
+	return readable("input", *s)
+}
+
+// writable refuses types of which no value is JSON. What else is wrong with the
+// zero value says nothing about others.
+func writable(out reflect.Type) error {
+	var unsupported *json.UnsupportedTypeError
+	err := guard(func() error {
+		_, err := json.Marshal(reflect.New(out).Elem().Interface())
+		return err
+	})
+	if errors.As(err, &unsupported) {
+		return fmt.Errorf("the output cannot be written as JSON: %w", err)
+	}
+	return nil
+}
+
+// readable refuses types into which nothing can be read.
+func readable(what string, s slot) error {
+	switch s.is.Kind() {
+	case reflect.Interface:
+		if s.is.NumMethod() == 0 {
+			return nil
+		}
+	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
+	default:
+		return nil
+	}
+	return fmt.Errorf("%s %q is a %s, which cannot be read from JSON", what, s.name, s.is)
+}
+
+// slotsOf reads the tags of a struct. words are what may follow a name.
+func slotsOf(t reflect.Type, words []string) ([]slot, error) {
+	if t.Kind() != reflect.Struct {
+		return nil, fmt.Errorf("%s is a %s: it must be a struct, or grid.None", t, t.Kind())
+	}
+	var slots []slot
+	var problems []error
+	for i := range t.NumField() {
+		field := t.Field(i)
+		tag, tagged := field.Tag.Lookup(tagKey)
+		if !field.IsExported() && !tagged {
+			continue
+		}
+		s, err := slotOf(field, tag, words)
+		if err == nil && slices.ContainsFunc(slots, func(other slot) bool { return other.name == s.name }) {
+			err = fmt.Errorf("is called %q like another one", s.name)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("field %s of %s %w", field.Name, t, err))
+		}
+		s.index = i
+		slots = append(slots, s)
+	}
+	return slots, errors.Join(problems...)
+}
+
+func slotOf(field reflect.StructField, tag string, words []string) (slot, error) {
+	name, rest, more := strings.Cut(tag, ",")
+	s := slot{name: name, is: field.Type}
+	switch {
+	case !field.IsExported():
+		return s, errors.New("has a tag and is not exported")
+	case name == "":
+		return s, fmt.Errorf("has no name: give it a tag like `%s:\"name\"`", tagKey)
+	}
+	if err := checkName(name); err != nil {
+		return s, fmt.Errorf("has a name that %w", err)
+	}
+	if !more {
+		return s, nil
+	}
+	for word := range strings.SplitSeq(rest, ",") {
+		switch {
+		case !slices.Contains(words, word):
+			return s, fmt.Errorf("has %q in its tag: what may follow the name is %s", word, strings.Join(words, ", "))
+		case word == optional:
+			s.optional = true
+		default:
+			s.origins = append(s.origins, Origin(word))
+		}
+	}
+	return s, nil
+}
+
+// takes tells whether an input can be read from the output of an action.
+func (s slot) takes(out reflect.Type) bool {
+	if s.is == reflect.TypeFor[json.RawMessage]() || s.is.Kind() == reflect.Interface {
+		return true
+	}
+	return out.AssignableTo(s.is)
+}
+
+func (s slot) allows(o Origin) bool { return slices.Contains(s.origins, o) }
+
+// checkName refuses what cannot be a name of a grid, an action or one of its
+// slots: they stand in paths with dots.
+func checkName(s string) error {
+	switch {
+	case s == "":
+		return errors.New("is empty")
+	case len(s) > eventqueue.MaxNameBytes:
+		return fmt.Errorf("is %d bytes long: the limit is %d", len(s), eventqueue.MaxNameBytes)
+	case strings.ContainsFunc(s, func(r rune) bool {
+		return r != '_' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}):
+		return fmt.Errorf("is %q: it may have letters, digits, _ and -", s)
+	default:
+		return nil
+	}
+}
+
+// namesOf lists slots for messages.
+func namesOf(slots []slot) string {
+	if len(slots) == 0 {
+		return "none"
+	}
+	names := make([]string, len(slots))
+	for i, s := range slots {
+		names[i] = s.name
+	}
+	return strings.Join(names, ", ")
+}

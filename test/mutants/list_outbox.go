@@ -1,0 +1,16 @@
+package main
+
+// outboxMutants are about the functions that emit from SQL and from triggers.
+func outboxMutants() []mutant {
+	const sql = "migrations/00007_outbox.sql"
+	return []mutant{
+		{"sql-emit-wakes-nobody", "I13", sql, change("PERFORM pg_notify('events_v2_owed', '');", "PERFORM 1;"), outbox("TestOneNoticePerTransaction")},
+		{"sql-emit-takes-half-a-pair", "I8", sql, change(`IF strpos(value, '\u') > 0 THEN`, "IF false THEN"), outbox("TestRefusals")},
+		{"sql-emit-forgets-the-delay", "I6", sql, change("greatest(coalesce(delay_until, at + delay), at), at);", "at, at);"), outbox("TestTheIDIsReturned")},
+		{"sql-emit-goes-by-the-callers-tables", "I1", sql, change("ALTER FUNCTION events_emit_from SET search_path = pg_catalog, %s, pg_temp",
+			"ALTER FUNCTION events_emit_from SET search_path = pg_temp, pg_catalog, %s"), outbox("TestAnyCallerFindsTheQueue")},
+		{"trigger-sends-the-old-row", "I8", sql, change("CASE TG_OP WHEN 'DELETE' THEN row_to_json(OLD) ELSE row_to_json(NEW) END;",
+			"CASE TG_OP WHEN 'INSERT' THEN row_to_json(NEW) ELSE row_to_json(OLD) END;"), outbox("TestEveryWayToWriteARow")},
+		{"trigger-feeds-the-queue-with-itself", "I12", sql, change("ELSIF TG_RELID = ANY (", "ELSIF false AND TG_RELID = ANY ("), outbox("TestTheQueueDoesNotFeedItself")},
+	}
+}

@@ -1,0 +1,22 @@
+package main
+
+// uniqueMutants are about keys that are emitted once.
+func uniqueMutants() []mutant {
+	const store, group, end = "eventqueue/pgstore/unique.go", "eventqueue/groupcommit.go", "eventqueue/finish.go"
+	return []mutant{
+		{"key-is-forgotten-at-the-end", "I8", store, change("coalesce(e.queued, u.kept, false) AS holds", "coalesce(e.queued, false) AS holds"),
+			protocol("TestAKeyHoldsAsLongAsItWasTold")},
+		{"key-holds-for-ever", "I13", store, change("u.event_id = k.event_id AND u.expires_at > (SELECT now FROM clock)", "u.event_id = k.event_id"),
+			protocol("TestAKeyHoldsAsLongAsItWasTold")},
+		{"key-is-not-waited-for", "I3", store, change("DO UPDATE SET event_id = unique_keys.event_id WHERE false", "DO NOTHING"),
+			protocol("TestAnExpiredKeyIsTakenOverOnce")},
+		{"keys-are-taken-in-any-order", "I15", store, change("cmp.Compare(a.Key, b.Key))", "cmp.Compare(a.Key, a.Key))"),
+			protocol("TestBatchesOfTheSameKeysDoNotDeadlock")},
+		{"key-that-holds-is-removed", "I3", store, change("AND e.queued IS NULL AND u.kept IS NULL", "AND e.queued IS NULL"),
+			protocol("TestKeysThatHoldNoLongerAreRemoved")},
+		{"emit-with-a-key-holds-up-others", "I15", group, change(" || slices.ContainsFunc(events, NewEvent.unique)", ""),
+			protocol("TestAnEmitWithAKeyHoldsUpNoOther")},
+		{"worker-forgets-that-it-has-a-key", "I3", end, change("f.end.Claim, f.end.Unique, f.end.InLine = x.run.claim(), x.run.unique, x.run.inLine", "f.end.Claim, f.end.InLine = x.run.claim(), x.run.inLine"),
+			queue("TestAWorkerKeepsTheEndOfAKey")},
+	}
+}

@@ -1,0 +1,136 @@
+package protocol
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/testenv"
+)
+
+// single is a rig on a pool with one connection: one plan of each statement, and
+// one account of what it has read and written.
+func (r *rig) single(pool *pgxpool.Pool, err error) *rig {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(pool.Close)
+	return &rig{r.t, pool, pgstore.New(pool)}
+}
+
+// flush has Postgres count what the only connection has done.
+func (r *rig) flush() {
+	r.t.Helper()
+	if _, err := r.pool.Exec(testenv.Context(r.t), `SELECT pg_stat_force_next_flush()`); err != nil {
+		r.t.Skipf("SKIPPED, NOT TESTED: what a statement costs: this Postgres cannot flush its statistics: %v", err)
+	}
+}
+
+// TestClaimsOfFullPagesWriteNoIndex (I12): the page of each row has room for its
+// next version, also when all of its rows are claimed at once.
+func TestClaimsOfFullPagesWriteNoIndex(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	config := r.pool.Config()
+	config.MaxConns = 1
+	r = r.single(pgxpool.NewWithConfig(testenv.Context(t), config))
+	events := make([]eventqueue.NewEvent, 400)
+	for i := range events {
+		events[i] = event()
+	}
+	ids := r.insert(events...)
+	if found := r.look(ids...); len(found) != len(ids) {
+		t.Fatalf("found %d of %d events", len(found), len(ids))
+	}
+	r.flush()
+	updated := one[int](r, `SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'events_v2'`)
+	hot := one[int](r, `SELECT n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'events_v2'`)
+	if updated != len(ids) || hot != updated {
+		t.Errorf("%d of %d updates were HOT, of %d claims", hot, updated, len(ids))
+	}
+}
+
+// TestAClaimCostsTheSameInABacklog (I12) works often enough for plans to be kept,
+// beside an empty table, and then fills it: claims and ends still read what they
+// return, and not the table. So it is on connections of Open, which send nothing
+// beside their statements, and on those of any other pool.
+func TestAClaimCostsTheSameInABacklog(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(ctx context.Context, url string) (*pgxpool.Pool, error){
+		"pool of Open": func(ctx context.Context, url string) (*pgxpool.Pool, error) {
+			return pgstore.Open(ctx, url, "protocol", 1)
+		},
+		"other pool": func(ctx context.Context, url string) (*pgxpool.Pool, error) {
+			config, err := pgxpool.ParseConfig(url)
+			if err != nil {
+				return nil, err
+			}
+			config.MaxConns = 1
+			return pgxpool.NewWithConfig(ctx, config)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.single(open(testenv.Context(t), r.pool.Config().ConnString())).testBacklog()
+		})
+	}
+}
+
+func (r *rig) testBacklog() {
+	t := r.t
+	r.exec(`ALTER TABLE events_v2 SET (autovacuum_enabled = off)`) // it would have everything planned anew, some time
+	r.exec(`VACUUM ANALYZE events_v2`)
+	work := func() (reads int) {
+		t.Helper()
+		count := func() int {
+			r.flush()
+			return one[int](r, `SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = 'events_v2'`)
+		}
+		before := count()
+		for range 10 {
+			for _, f := range forms {
+				r.claimRenewAndEnd(f, r.insert(event(), event(), event()))
+			}
+		}
+		return count() - before
+	}
+	few := work()
+	const backlog = 20_000
+	r.exec(`INSERT INTO events_v2 (canvas_id, module, name, modifier, value, notified_at)
+		SELECT $1, 'WORKER', 'another', '_', '1', now() FROM generate_series(1, $2)`, [16]byte(canvas), backlog)
+	many := work()
+	t.Logf("the same work read %d rows, and then %d", few, many)
+	if many >= few+backlog {
+		t.Errorf("beside a backlog of %d events, claims and ends read %d rows instead of %d", backlog, many, few)
+	}
+}
+
+// claimRenewAndEnd does so with three new events, of which each ends by another
+// statement.
+func (r *rig) claimRenewAndEnd(f form, ids []eventqueue.EventID) {
+	r.t.Helper()
+	ctx := testenv.Context(r.t)
+	found, err := f.claim(ctx, r, ids...)
+	if err != nil || len(found) != len(ids) {
+		r.t.Fatalf("found %d of %d events, %v", len(found), len(ids), err)
+	}
+	claims := make([]eventqueue.Claim, len(ids))
+	for i, id := range ids {
+		claims[i] = eventqueue.Claim{Event: id, Attempt: 1}
+	}
+	if written, err := r.store.Renew(ctx, claims); err != nil || len(written.Done) != len(ids) {
+		r.t.Fatalf("renewed: %+v, %v", written, err)
+	}
+	for i, label := range []machine.Label{machine.ExecutesToCompletion, machine.FailedForGood, machine.RetryAllowed} {
+		written, err := f.finish(ctx, r, false, eventqueue.End{Claim: claims[i], Label: label, LastError: "no luck"})
+		if err != nil || len(written.Done) != 1 {
+			r.t.Fatalf("%s: %+v, %v", label, written, err)
+		}
+	}
+}

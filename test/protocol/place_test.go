@@ -1,0 +1,108 @@
+package protocol
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/test/testenv"
+)
+
+// write writes one end in a transaction of the store's own.
+func (r *rig) write(end eventqueue.End, keep bool) eventqueue.Written {
+	r.t.Helper()
+	written, err := r.store.Finish(testenv.Context(r.t), nil, []eventqueue.End{end}, keep)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return written
+}
+
+// TestAnEndFindsItsRowByItsPlace (I12): no index is read for one that deletes it.
+func TestAnEndFindsItsRowByItsPlace(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	config := r.pool.Config()
+	config.MaxConns = 1
+	r = r.single(pgxpool.NewWithConfig(testenv.Context(t), config))
+	for _, way := range ways[:4] {
+		t.Run(way.name, func(t *testing.T) {
+			r := &rig{t, r.pool, r.store}
+			id := r.insert(event())[0]
+			f := r.look(id)[id]
+			end := eventqueue.End{Claim: eventqueue.Claim{Event: id, Attempt: f.Attempt}, Place: f.Place, Label: way.label, Delay: time.Second}
+			if end.Place == 0 {
+				t.Fatal("the claim says no place")
+			}
+			const reads = `SELECT idx_scan FROM pg_stat_user_tables WHERE relname = 'events_v2'`
+			r.flush()
+			before := one[int](r, reads)
+			if written := r.write(end, way.keep); len(written.Done) != 1 {
+				t.Errorf("wrote %+v", written)
+			}
+			r.flush()
+			if n := one[int](r, reads) - before; n != 0 {
+				t.Errorf("an index was read %d times", n)
+			}
+		})
+	}
+}
+
+// TestAPlaceIsNoFence (I5): at the place of a row that another has claimed since,
+// or of another event's row, nothing is written.
+func TestAPlaceIsNoFence(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			r := &rig{t, r.pool, r.store}
+			ids := r.insert(event(), event())
+			stale := r.claim(ids[0])
+			r.expire(ids[0])
+			now := r.look(ids[0])[ids[0]]
+			other := r.look(ids[1])[ids[1]]
+			before, otherBefore := r.mustRow(ids[0]), r.mustRow(ids[1])
+			written := r.write(eventqueue.End{Claim: stale, Place: now.Place, Label: way.label, Delay: time.Second}, way.keep)
+			if len(written.Done) != 0 || len(written.Lost) != 1 {
+				t.Errorf("with a stale claim: %+v, want it lost", written)
+			}
+			r.unchanged(ids[0], before)
+
+			holds := eventqueue.End{Claim: eventqueue.Claim{Event: ids[0], Attempt: now.Attempt}, Place: other.Place, Label: way.label, Delay: time.Second}
+			written = r.write(holds, way.keep)
+			if len(written.Done)+len(written.Lost) != 0 {
+				t.Errorf("at the place of another row: %+v", written)
+			}
+			r.unchanged(ids[0], before)
+			r.unchanged(ids[1], otherBefore)
+			holds.Place = 0
+			if written = r.write(holds, way.keep); len(written.Done) != 1 {
+				t.Errorf("without a place: %+v", written)
+			}
+		})
+	}
+}
+
+// TestARenewalMovesTheRow: an end that is sent with the place of before is not
+// written, and not lost; the next try is without it.
+func TestARenewalMovesTheRow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.insert(event())[0]
+	f := r.look(id)[id]
+	c := eventqueue.Claim{Event: id, Attempt: f.Attempt}
+	if _, err := r.store.Renew(testenv.Context(t), []eventqueue.Claim{c}); err != nil {
+		t.Fatal(err)
+	}
+	end := eventqueue.End{Claim: c, Place: f.Place, Label: machine.ExecutesToCompletion}
+	if written := r.write(end, false); len(written.Done)+len(written.Lost) != 0 {
+		t.Errorf("at the old place: %+v", written)
+	}
+	end.Place = 0
+	if written := r.write(end, false); len(written.Done) != 1 {
+		t.Errorf("without a place: %+v", written)
+	}
+}

@@ -1,0 +1,322 @@
+package protocol
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/memnotify"
+	"eventsv2/test/testenv"
+)
+
+func (r *rig) setLimit(scope eventqueue.Scope, perMinute, perDay int) {
+	r.t.Helper()
+	limit := eventqueue.RateLimit{Scope: scope, PerMinute: perMinute, PerDay: perDay, Mode: eventqueue.RateExact}
+	if _, err := r.store.SetRateLimit(testenv.Context(r.t), limit); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) take(asks ...eventqueue.RateAsk) []eventqueue.RateAnswer {
+	r.t.Helper()
+	answers, err := r.store.TakeRate(testenv.Context(r.t), asks)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return answers
+}
+
+func ask(scope eventqueue.Scope, want int) eventqueue.RateAsk {
+	return eventqueue.RateAsk{Scope: scope, Want: want}
+}
+
+func onCanvas(canvas eventqueue.CanvasID) eventqueue.Scope { return eventqueue.Scope{Canvas: canvas} }
+
+func named(name string) eventqueue.Scope {
+	return eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: name}
+}
+
+// TestTakesAtOnceGrantNoMoreThanTheLimit, of a day, in which nothing begins anew.
+func TestTakesAtOnceGrantNoMoreThanTheLimit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.setLimit(onCanvas(canvas), 0, 100)
+	r.setLimit(named("greet"), 0, 60)
+	var mu sync.Mutex
+	granted := map[string]int{}
+	var wait sync.WaitGroup
+	for range 20 {
+		wait.Go(func() {
+			answers, err := r.store.TakeRate(testenv.Context(t), []eventqueue.RateAsk{ask(named("greet"), 7), ask(named("other"), 4)})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for i, name := range []string{"greet", "other"} {
+				if answers[i].Busy {
+					t.Error("somebody was busy for longer than a moment")
+				}
+				granted[name] += answers[i].Granted
+			}
+		})
+	}
+	wait.Wait()
+	if granted["greet"]+granted["other"] != 100 || granted["greet"] > 60 {
+		t.Errorf("granted %v, want 100 in all, and 60 to greet at most", granted)
+	}
+	if n := one[int](r, `SELECT day_count FROM rate_counters WHERE module = ''`); n != 100 {
+		t.Errorf("%d are counted on the canvas", n)
+	}
+	if n := one[int](r, `SELECT day_count FROM rate_counters WHERE module <> ''`); n != granted["greet"] {
+		t.Errorf("%d are counted, and %d granted", n, granted["greet"])
+	}
+}
+
+// TestARefusalIsCountedByNeitherLimit, whichever of the two it is.
+func TestARefusalIsCountedByNeitherLimit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.setLimit(onCanvas(canvas), 0, 5)
+	r.setLimit(named("greet"), 0, 3)
+	a := r.take(ask(named("greet"), 4))[0]
+	if a.Granted != 3 || a.Handler.Refused != 1 || a.Canvas.Refused != 0 || a.Canvas.DayUsed != 3 {
+		t.Errorf("%+v: %+v %+v", a, a.Canvas, a.Handler)
+	}
+	r.exec(`UPDATE rate_limits SET per_day = 10 WHERE module <> ''`)
+	a = r.take(ask(named("greet"), 4))[0]
+	if a.Granted != 2 || a.Handler.Refused != 0 || a.Canvas.Refused != 2 || a.Handler.DayUsed != 5 {
+		t.Errorf("%+v: %+v %+v", a, a.Canvas, a.Handler)
+	}
+	if free := r.take(ask(eventqueue.Scope{Canvas: another, Module: key.Module, Name: key.Name}, 9))[0]; free.Granted != 9 || free.Canvas != nil {
+		t.Errorf("another canvas: %+v", free)
+	}
+}
+
+// TestTakesOfTheSameLimitsDoNotDeadlock, in whatever order they name them: one that waits
+// for the first of its counters has locked none of the others.
+func TestTakesOfTheSameLimitsDoNotDeadlock(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var asks []eventqueue.RateAsk
+	for i := range 8 {
+		scope := named(fmt.Sprint("handler_", i))
+		r.setLimit(scope, 1000, 0)
+		asks = append([]eventqueue.RateAsk{ask(scope, 1)}, asks...)
+	}
+	ctx := testenv.Context(t)
+	for range 5 {
+		err := pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, `SELECT FROM rate_counters WHERE name = 'handler_0' FOR UPDATE`); err != nil {
+				return err
+			}
+			taken := make(chan struct{})
+			go func() {
+				defer close(taken)
+				if _, err := r.store.TakeRate(ctx, asks); err != nil {
+					t.Errorf("take: %v", err)
+				}
+			}()
+			testenv.Eventually(t, "the take waits, or has ended", func() bool {
+				select {
+				case <-taken:
+					return true
+				default:
+					return r.waits(1)
+				}
+			})
+			free := one[int](r, `SELECT count(*) FROM (SELECT FROM rate_counters WHERE name <> 'handler_0' FOR UPDATE SKIP LOCKED) AS free`)
+			if r.waits(1) && free != 7 { // it has waited all the time
+				t.Errorf("the take waits for its first counter, and holds %d others", 7-free)
+			}
+			<-taken
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestCountersThatSomebodyWritesHoldUpNoOther limit (I15).
+func TestCountersThatSomebodyWritesHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.setLimit(named("greet"), 10, 0)
+	r.setLimit(named("other"), 10, 0)
+	ctx := testenv.Context(t)
+	err := pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT FROM rate_counters WHERE name = 'greet' FOR UPDATE`); err != nil {
+			return err
+		}
+		answers := r.take(ask(named("greet"), 3), ask(named("other"), 3))
+		if !answers[0].Busy || answers[0].Granted != 0 || answers[1].Busy || answers[1].Granted != 3 {
+			t.Errorf("%+v", answers)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := r.take(ask(named("greet"), 3))[0]; a.Busy || a.Granted != 3 || a.Handler.MinuteUsed != 3 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestTheClaimTellsWhatIsLimited, and whether one of the limits is exact.
+func TestTheClaimTellsWhatIsLimited(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limits []eventqueue.Scope
+		want   bool
+	}{
+		"none":                   {nil, false},
+		"of the handler":         {[]eventqueue.Scope{scope}, true},
+		"of the canvas":          {[]eventqueue.Scope{onCanvas(canvas)}, true},
+		"of another handler":     {[]eventqueue.Scope{named("other")}, false},
+		"of another canvas":      {[]eventqueue.Scope{onCanvas(another), {Canvas: another, Module: key.Module, Name: key.Name}}, false},
+		"both, and of a third":   {[]eventqueue.Scope{scope, onCanvas(canvas), onCanvas(another)}, true},
+		"the name, not the rest": {[]eventqueue.Scope{{Canvas: canvas, Module: "OTHER", Name: key.Name}}, false},
+	} {
+		r := newRig(t)
+		for _, l := range c.limits {
+			r.setLimit(l, 1, 1)
+		}
+		id := r.insert(event())[0]
+		if f := r.look(id)[id]; f.Limited != c.want || f.Exact != c.want || !f.Facts.Claimed {
+			t.Errorf("a limit %s: %+v", name, f)
+		}
+		if _, err := r.pool.Exec(testenv.Context(t), `UPDATE rate_limits SET mode = 'approximate' WHERE module <> ''`); err != nil {
+			t.Fatal(err)
+		}
+		id = r.insert(event())[0]
+		if f := r.look(id)[id]; f.Limited != c.want || f.Exact != slices.Contains(c.limits, onCanvas(canvas)) {
+			t.Errorf("an approximate limit %s: %+v", name, f)
+		}
+	}
+}
+
+// TestOnlyWhatALimitHasPutOffIsReleased, and only until the next claim.
+func TestOnlyWhatALimitHasPutOffIsReleased(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	release := func(scope eventqueue.Scope) (n int) {
+		t.Helper()
+		for after := (eventqueue.RatePlace{}); ; {
+			due, next, err := r.store.TakeLimited(testenv.Context(t), scope, after, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n += len(due); next == (eventqueue.RatePlace{}) {
+				return n
+			}
+			after = next
+		}
+	}
+	off, snoozed, foreign := event(), event(), event()
+	foreign.Canvas = another
+	ids := r.insert(off, snoozed, foreign, off, off)
+	for i, id := range ids {
+		label := machine.OverLimit
+		if i == 1 {
+			label = machine.Snoozed
+		}
+		r.finish(r.claim(id), label, time.Hour, false)
+	}
+	if n := release(named("other")); n != 0 {
+		t.Errorf("%d of another handler", n)
+	}
+	if n := release(scope); n != 3 {
+		t.Errorf("%d of 3 are released", n)
+	}
+	if n := release(onCanvas(canvas)); n != 0 {
+		t.Errorf("%d once more", n)
+	}
+	r.finish(r.claim(ids[0]), machine.RetryAllowed, time.Hour, false)
+	r.finish(r.claim(ids[3]), machine.OverLimit, time.Hour, false)
+	if n := release(onCanvas(canvas)); n != 1 {
+		t.Errorf("%d are released; one was put off, and one waits for its retry", n)
+	}
+	if n := one[int](r, `SELECT count(*) FROM events_v2 WHERE delay_until > clock_timestamp() AND notified_at IS NULL`); n != 3 {
+		t.Errorf("%d still wait, want the snoozed one, that of another canvas and the retry", n)
+	}
+}
+
+// TestAReleaseWaitsForWhatIsPutOffJustNow, for a moment: otherwise it would neither see
+// the event put off, nor tell the end that the limit is another by now.
+func TestAReleaseWaitsForWhatIsPutOffJustNow(t *testing.T) {
+	t.Parallel()
+	inPlans(t, func(r *rig) {
+		id := r.insert(event())[0]
+		end := eventqueue.End{Claim: r.claim(id), Label: machine.OverLimit, Delay: time.Hour}
+		o := r.begin()
+		if written, err := r.store.Finish(testenv.Context(r.t), o.conn, []eventqueue.End{end}, false); err != nil || len(written.Done) != 1 {
+			r.t.Fatalf("%+v, %v", written, err)
+		}
+		released := beside(r, func(ctx context.Context) (int, error) {
+			due, _, err := r.store.TakeLimited(ctx, scope, eventqueue.RatePlace{}, 10)
+			return len(due), err
+		})
+		o.endWhenWaitedFor(`COMMIT`)
+		if n := <-released; n != 1 {
+			r.t.Errorf("%d of 1 are released", n)
+		}
+	})
+}
+
+// TestAReleaseDoesNotWaitForLong for a row that somebody holds (I15), and releases the others.
+func TestAReleaseDoesNotWaitForLong(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ids := r.insert(event(), event())
+	for _, id := range ids {
+		r.finish(r.claim(id), machine.OverLimit, time.Hour, false)
+	}
+	o := r.begin()
+	o.lock(ids[0])
+	due, _, err := r.store.TakeLimited(testenv.Context(t), scope, eventqueue.RatePlace{}, 10)
+	if err != nil || len(due) != 1 || due[0].Event != ids[1] {
+		t.Errorf("%+v, %v", due, err)
+	}
+	o.end(`ROLLBACK`)
+}
+
+// TestACheckCountsNothing and locks nothing.
+func TestACheckCountsNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.setLimit(named("greet"), 0, 1)
+	ctx := testenv.Context(t)
+	limits, err := eventqueue.NewRateLimits(r.store, r.queue(memnotify.New(memnotify.Config{})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT FROM rate_counters FOR UPDATE`); err != nil {
+			return err
+		}
+		for range 3 {
+			if wait, err := limits.Check(ctx, canvas, key); wait != 0 || err != nil {
+				t.Errorf("wait %s, %v", wait, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := r.take(ask(named("greet"), 1))[0]; a.Granted != 1 {
+		t.Errorf("%+v", a)
+	}
+	if wait, err := limits.Check(ctx, canvas, key); wait <= 0 || wait > 24*time.Hour || err != nil {
+		t.Errorf("wait %s, %v", wait, err)
+	}
+}

@@ -1,0 +1,9 @@
+// Package webtarget is what the programs that run a deployment (test/demo,
+// test/chaos, test/soak) need to have cmd/worker post its events to them: a web
+// server on the loopback interface, and the handlers file that names it.
+//
+// # Failure handling
+//
+// A server that cannot listen, and a file that cannot be written, are errors of
+// the call. A server that was started serves until it is stopped.
+package webtarget
