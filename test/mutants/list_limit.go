@@ -4,11 +4,11 @@ package main
 func limitMutants() []mutant {
 	const take, store, claim = "eventqueue/pgstore/ratetake.go", "eventqueue/pgstore/ratelimits.go", "eventqueue/pgstore/claim.go"
 	const views, stage, window = "eventqueue/rateviews.go", "eventqueue/ratestage.go", "eventqueue/ratewindow.go"
-	const atOnce, approximate = "TestTakesAtOnceGrantNoMoreThanTheLimit", "TestAnApproximateLimitDoesNotWait"
+	const approximate = "TestAnApproximateLimitDoesNotWait"
 	return []mutant{
 		{"limit-counts-are-not-locked", "limit", take, []edit{
 			{"FOR NO KEY UPDATE` + takeRateRestSQL,\n\tskips", "` + takeRateRestSQL,\n\tskips"},
-		}, protocol(atOnce)},
+		}, protocol("TestATakeThatWaitedCountsOnTopOfWhatItWaitedFor")},
 		{"limit-counts-are-locked-in-any-order", "I15", take, []edit{
 			{"patientSQL + `\n    ORDER BY c.canvas_id, c.module, c.name\n", "patientSQL + `\n    ORDER BY random()\n"},
 		}, protocol("TestTakesOfTheSameLimitsDoNotDeadlock")},

@@ -81,6 +81,41 @@ func TestTakesAtOnceGrantNoMoreThanTheLimit(t *testing.T) {
 	}
 }
 
+// TestATakeThatWaitedCountsOnTopOfWhatItWaitedFor, whether another take has counted or
+// was rolled back.
+func TestATakeThatWaitedCountsOnTopOfWhatItWaitedFor(t *testing.T) {
+	t.Parallel()
+	inPlans(t, func(r *rig) {
+		r.setLimit(named("greet"), 0, 20)
+		used := r.take(ask(named("greet"), 1))[0].Granted
+		for _, c := range []struct {
+			end     string
+			others  int
+			granted int
+		}{
+			{`ROLLBACK`, 18, 7},
+			{`COMMIT`, 10, 2},
+		} {
+			first := r.begin()
+			first.exec(`UPDATE rate_counters SET day_count = day_count + $1`, c.others)
+			second := beside(r, func(ctx context.Context) ([]eventqueue.RateAnswer, error) {
+				return r.store.TakeRate(ctx, []eventqueue.RateAsk{ask(named("greet"), 7)})
+			})
+			first.endWhenWaitedFor(c.end)
+			if c.end == `COMMIT` {
+				used += c.others
+			}
+			used += c.granted
+			if a := (<-second)[0]; a.Busy || a.Granted != c.granted || a.Handler.DayUsed != int64(used) {
+				r.t.Errorf("after a %s: %+v %+v, want %d granted and %d used", c.end, a, a.Handler, c.granted, used)
+			}
+			if n := one[int](r, `SELECT day_count FROM rate_counters`); n != used {
+				r.t.Errorf("after a %s %d are counted, want %d", c.end, n, used)
+			}
+		}
+	})
+}
+
 // TestARefusalIsCountedByNeitherLimit, whichever of the two it is.
 func TestARefusalIsCountedByNeitherLimit(t *testing.T) {
 	t.Parallel()
