@@ -11,7 +11,7 @@ func uniqueMutants() []mutant {
 		{"key-is-not-waited-for", "I3", store, change("DO UPDATE SET event_id = unique_keys.event_id WHERE false", "DO NOTHING"),
 			protocol("TestAnExpiredKeyIsTakenOverOnce")},
 		{"keys-are-taken-in-any-order", "I15", store, change("cmp.Compare(a.Key, b.Key))", "cmp.Compare(a.Key, a.Key))"),
-			protocol("TestBatchesOfTheSameKeysDoNotDeadlock")},
+			protocol("TestABatchTakesItsKeysInOrder")},
 		{"key-that-holds-is-removed", "I3", store, change("AND e.queued IS NULL AND u.kept IS NULL", "AND e.queued IS NULL"),
 			protocol("TestKeysThatHoldNoLongerAreRemoved")},
 		{"emit-with-a-key-holds-up-others", "I15", group, change(" || slices.ContainsFunc(events, NewEvent.unique)", ""),

@@ -300,6 +300,31 @@ func TestBatchesOfTheSameKeysDoNotDeadlock(t *testing.T) {
 	}
 }
 
+// TestABatchTakesItsKeysInOrder, not in its own: while it waits for the first of them it
+// has locked none of the others, so that no two batches wait for each other (I15).
+func TestABatchTakesItsKeysInOrder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	batch := []eventqueue.NewEvent{once("c", 0), once("b", 0), once("a", 0)}
+	r.insert(batch...)
+	first := r.begin()
+	first.exec(`SELECT FROM unique_keys WHERE key = 'a' FOR UPDATE`)
+	second := beside(r, func(ctx context.Context) ([]eventqueue.Inserted, error) {
+		return r.store.Insert(ctx, nil, batch, eventqueue.AnnounceSelf)
+	})
+	first.whenWaitedFor(``)
+	free := one[int](r, `SELECT count(*) FROM (SELECT FROM unique_keys WHERE key <> 'a' FOR UPDATE SKIP LOCKED) AS free`)
+	first.end(`COMMIT`)
+	if free != 2 {
+		t.Errorf("a batch that waits for its first key has locked %d others", 2-free)
+	}
+	for i, row := range <-second {
+		if !row.Repeat {
+			t.Errorf("event %d of the second batch: %+v", i, row)
+		}
+	}
+}
+
 // TestARolledBackKeyIsFree, also when it was free to be taken from another event.
 func TestARolledBackKeyIsFree(t *testing.T) {
 	t.Parallel()
