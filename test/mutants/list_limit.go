@@ -26,7 +26,7 @@ func limitMutants() []mutant {
 		{"limit-release-skips-who-is-put-off-just-now", "I11", store, change("FOR UPDATE OF e\"+takeLimitedWriteSQL", "FOR UPDATE OF e SKIP LOCKED\"+takeLimitedWriteSQL"),
 			protocol("TestAReleaseWaitsForWhatIsPutOffJustNow")},
 		{"limit-forgets-an-overshoot", "limit", store, change("greatest(c.minute_count - minutes * coalesce(l.per_minute, c.minute_count), 0) END AS minute_used", "0 END AS minute_used"),
-			[]judge{{"./test/model", []string{"TestRatesEqualSQL"}}}},
+			protocol("TestAnOvershootIsCarriedOn")},
 		{"limit-lets-run-without-telling", "limit", views, change("n = max(min(n, r.credit-v.untold, int(v.room)), 0)", "n = max(min(n, int(v.room)), 0)"), queue(approximate)},
 		{"limit-loses-counts-at-the-stop", "limit", views, change("	case there:\n		return true\n	case closed:\n		return false\n", "	case closed:\n		return false\n	case there:\n		return true\n"), queue("TestCountsAreToldAtTheStop")},
 		{"limit-puts-all-off-to-the-next-window", "I11", window, change("own.turn(own.Waiting + int64(before))", "own.turn(int64(before - before))"), queue("TestABacklogIsLookedAtOncePerTurn")},

@@ -136,6 +136,31 @@ func TestARefusalIsCountedByNeitherLimit(t *testing.T) {
 	}
 }
 
+// TestAnOvershootIsCarriedOn to the windows after it, until they have had room for it all.
+func TestAnOvershootIsCarriedOn(t *testing.T) {
+	t.Parallel()
+	r := newRigWithClock(t, 0)
+	r.setLimit(named("greet"), 10, 0)
+	now := r.now()
+	begins := now.Truncate(time.Minute).Add(time.Minute + time.Second).Sub(now) // and is not over soon
+	for _, c := range []struct {
+		minute, ran, want int
+		granted, used     int
+	}{
+		{0, 45, 0, 0, 45},
+		{1, 0, 3, 0, 35},
+		{3, 0, 3, 0, 15}, // nobody has looked in the second
+		{4, 0, 8, 5, 10},
+		{5, 0, 8, 8, 8},
+	} {
+		r.setClock(begins + time.Duration(c.minute)*time.Minute)
+		a := r.take(eventqueue.RateAsk{Scope: named("greet"), Ran: c.ran, Want: c.want})[0]
+		if a.Granted != c.granted || a.Handler.MinuteUsed != int64(c.used) {
+			t.Errorf("minute %d: %d granted and %d used, want %d and %d", c.minute, a.Granted, a.Handler.MinuteUsed, c.granted, c.used)
+		}
+	}
+}
+
 // TestTakesOfTheSameLimitsDoNotDeadlock, in whatever order they name them: one that waits
 // for the first of its counters has locked none of the others.
 func TestTakesOfTheSameLimitsDoNotDeadlock(t *testing.T) {
