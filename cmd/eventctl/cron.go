@@ -131,17 +131,12 @@ func (a *app) cronAddCommand() *cobra.Command {
 }
 
 func (a *app) cronLsCommand() *cobra.Command {
-	var canvas string
 	cmd := &cobra.Command{Use: "ls", Short: "List cron definitions", Args: cobra.NoArgs}
-	cmd.Flags().StringVar(&canvas, "canvas", "", "only the canvas with this `uuid`")
+	cmd.Flags().String("canvas", "", "only the canvas with this `uuid`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		var only *eventqueue.CanvasID
-		if cmd.Flags().Changed("canvas") {
-			parsed, err := parseCanvas(canvas)
-			if err != nil {
-				return err
-			}
-			only = &parsed
+		only, err := onlyCanvas(cmd)
+		if err != nil {
+			return err
 		}
 		return a.withDefinitions(cmd.Context(), func(definitions *cronchecker.Definitions) error {
 			list, err := definitions.List(cmd.Context(), only)

@@ -58,12 +58,8 @@ func (f *scopeFlags) scope() (eventqueue.Scope, error) {
 // filter is the filter that the flags describe. A flag that is given must name
 // something: an empty one, as from an unset variable of a script, is not all.
 func (f *scopeFlags) filter() (filter pgstore.HandlerFilter, err error) {
-	if f.cmd.Flags().Changed("canvas") {
-		canvas, err := parseCanvas(f.canvas)
-		if err != nil {
-			return filter, err
-		}
-		filter.Canvas = &canvas
+	if filter.Canvas, err = onlyCanvas(f.cmd); err != nil {
+		return filter, err
 	}
 	key := eventqueue.HandlerKey{Module: "_", Name: "_", Modifier: "_"}
 	if f.cmd.Flags().Changed("module") {
@@ -77,6 +73,19 @@ func (f *scopeFlags) filter() (filter pgstore.HandlerFilter, err error) {
 	}
 	filter.Module, filter.Name = f.module, f.name
 	return filter, nil
+}
+
+// onlyCanvas is the canvas that a filter's --canvas names, nil when it is not given.
+func onlyCanvas(cmd *cobra.Command) (*eventqueue.CanvasID, error) {
+	flag := cmd.Flags().Lookup("canvas")
+	if !flag.Changed {
+		return nil, nil
+	}
+	canvas, err := parseCanvas(flag.Value.String())
+	if err != nil {
+		return nil, err
+	}
+	return &canvas, nil
 }
 
 func parseCanvas(text string) (eventqueue.CanvasID, error) {

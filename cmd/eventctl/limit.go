@@ -17,22 +17,27 @@ func (a *app) limitCommand() *cobra.Command {
 		a.limitSetCommand(), a.limitListCommand(), a.limitRemoveCommand(), a.limitReleaseCommand())
 }
 
-// limitScope are the flags of a handler on a canvas, or of a whole canvas.
-type limitScope struct{ canvas, module, name string }
-
-func addLimitScope(cmd *cobra.Command) *limitScope {
-	s := &limitScope{}
-	cmd.Flags().StringVar(&s.canvas, "canvas", "", "the canvas with this `uuid`")
-	cmd.Flags().StringVar(&s.module, "module", "", "the handler in this module; without --module and --name: the whole canvas")
-	cmd.Flags().StringVar(&s.name, "name", "", "the handler of this name")
-	cmd.MarkFlagsRequiredTogether("module", "name")
-	require(cmd, "canvas")
-	return s
+// limitFlags say which limit a command is about: that of a handler on a canvas, or
+// of a whole canvas.
+type limitFlags struct {
+	canvas, module, name string
+	silent               bool
 }
 
-func (s *limitScope) parse(cmd *cobra.Command) (scope eventqueue.Scope, err error) {
-	scope.Module, scope.Name = s.module, s.name
-	if scope.Canvas, err = parseCanvas(s.canvas); err != nil {
+func addLimitFlags(cmd *cobra.Command) *limitFlags {
+	f := &limitFlags{}
+	cmd.Flags().StringVar(&f.canvas, "canvas", "", "the canvas with this `uuid`")
+	cmd.Flags().StringVar(&f.module, "module", "", "the handler in this module; without --module and --name: the whole canvas")
+	cmd.Flags().StringVar(&f.name, "name", "", "the handler of this name")
+	cmd.MarkFlagsRequiredTogether("module", "name")
+	require(cmd, "canvas")
+	addSilent(cmd, &f.silent)
+	return f
+}
+
+func (f *limitFlags) scope(cmd *cobra.Command) (scope eventqueue.Scope, err error) {
+	scope.Module, scope.Name = f.module, f.name
+	if scope.Canvas, err = parseCanvas(f.canvas); err != nil {
 		return scope, err
 	}
 	// An empty flag, as from an unset variable of a script, is not the whole canvas.
@@ -72,7 +77,6 @@ func limitText(scope eventqueue.Scope) string {
 func (a *app) limitSetCommand() *cobra.Command {
 	var limit eventqueue.RateLimit
 	var mode string
-	var silent bool
 	cmd := &cobra.Command{
 		Use:   "set --canvas … [--module … --name …] [--per-minute N] [--per-day N]",
 		Short: "Add a rate limit, or replace that of its scope",
@@ -81,14 +85,13 @@ func (a *app) limitSetCommand() *cobra.Command {
 			"given. When the new one allows more, the events that wait for their turn are notified.",
 		Args: cobra.NoArgs,
 	}
-	flags := addLimitScope(cmd)
+	flags := addLimitFlags(cmd)
 	cmd.Flags().IntVar(&limit.PerMinute, "per-minute", 0, "at most `n` events in each minute")
 	cmd.Flags().IntVar(&limit.PerDay, "per-day", 0, "at most `n` events on each day")
 	cmd.Flags().StringVar(&mode, "mode", string(eventqueue.RateExact), "exact, or approximate, which is cheaper and may overshoot")
 	cmd.MarkFlagsOneRequired("per-minute", "per-day")
-	addSilent(cmd, &silent)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
-		if limit.Scope, err = flags.parse(cmd); err != nil {
+		if limit.Scope, err = flags.scope(cmd); err != nil {
 			return err
 		}
 		for name, n := range map[string]int{"per-minute": limit.PerMinute, "per-day": limit.PerDay} {
@@ -102,11 +105,24 @@ func (a *app) limitSetCommand() *cobra.Command {
 		if err := limit.Validate(); err != nil {
 			return badInput(err)
 		}
-		return a.withLimits(cmd, silent, func(limits *eventqueue.RateLimits) error {
-			return a.setLimit(cmd, limits, limit, silent)
+		return a.withLimits(cmd, flags.silent, func(limits *eventqueue.RateLimits) error {
+			return a.setLimit(cmd, limits, limit, flags.silent)
 		})
 	}
 	return cmd
+}
+
+// onLimit makes the body of a command about the limit that the flags name.
+func (a *app) onLimit(flags *limitFlags, f func(cmd *cobra.Command, limits *eventqueue.RateLimits, scope eventqueue.Scope, silent bool) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		scope, err := flags.scope(cmd)
+		if err != nil {
+			return err
+		}
+		return a.withLimits(cmd, flags.silent, func(limits *eventqueue.RateLimits) error {
+			return f(cmd, limits, scope, flags.silent)
+		})
+	}
 }
 
 func (a *app) withLimits(cmd *cobra.Command, silent bool, f func(limits *eventqueue.RateLimits) error) error {
@@ -155,23 +171,12 @@ func releasedText(notified int, silent bool) string {
 }
 
 func (a *app) limitRemoveCommand() *cobra.Command {
-	var silent bool
 	cmd := &cobra.Command{
 		Use:   "remove --canvas … [--module … --name …]",
 		Short: "Remove a rate limit, and notify the events that wait for their turn",
 		Args:  cobra.NoArgs,
 	}
-	flags := addLimitScope(cmd)
-	addSilent(cmd, &silent)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		scope, err := flags.parse(cmd)
-		if err != nil {
-			return err
-		}
-		return a.withLimits(cmd, silent, func(limits *eventqueue.RateLimits) error {
-			return a.removeLimit(cmd, limits, scope, silent)
-		})
-	}
+	cmd.RunE = a.onLimit(addLimitFlags(cmd), a.removeLimit)
 	return cmd
 }
 
@@ -200,7 +205,6 @@ func (a *app) removeLimit(cmd *cobra.Command, limits *eventqueue.RateLimits, sco
 }
 
 func (a *app) limitReleaseCommand() *cobra.Command {
-	var silent bool
 	cmd := &cobra.Command{
 		Use:   "release --canvas … [--module … --name …]",
 		Short: "Notify the events that wait for their turn, after limits were changed in SQL",
@@ -209,17 +213,7 @@ func (a *app) limitReleaseCommand() *cobra.Command {
 			"and for a set or a remove that was cut off.",
 		Args: cobra.NoArgs,
 	}
-	flags := addLimitScope(cmd)
-	addSilent(cmd, &silent)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		scope, err := flags.parse(cmd)
-		if err != nil {
-			return err
-		}
-		return a.withLimits(cmd, silent, func(limits *eventqueue.RateLimits) error {
-			return a.releaseLimited(cmd, limits, scope, silent)
-		})
-	}
+	cmd.RunE = a.onLimit(addLimitFlags(cmd), a.releaseLimited)
 	return cmd
 }
 
@@ -244,17 +238,12 @@ func (a *app) releaseLimited(cmd *cobra.Command, limits *eventqueue.RateLimits, 
 }
 
 func (a *app) limitListCommand() *cobra.Command {
-	var canvas string
 	cmd := &cobra.Command{Use: "list [--canvas …]", Short: "List rate limits, and what has been counted of them", Args: cobra.NoArgs}
-	cmd.Flags().StringVar(&canvas, "canvas", "", "only the canvas with this `uuid`")
+	cmd.Flags().String("canvas", "", "only the canvas with this `uuid`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		var only *eventqueue.CanvasID
-		if cmd.Flags().Changed("canvas") {
-			parsed, err := parseCanvas(canvas)
-			if err != nil {
-				return err
-			}
-			only = &parsed
+		only, err := onlyCanvas(cmd)
+		if err != nil {
+			return err
 		}
 		return a.withStore(cmd.Context(), func(store *pgstore.Store, _ service.Config) error {
 			all, err := store.RateLimits(cmd.Context(), only)
@@ -289,13 +278,7 @@ func (a *app) writeLimits(all []eventqueue.RateStatus) error {
 		rows = append(rows, []string{l.Canvas.String(), module, name, usedText(l.MinuteUsed, l.PerMinute), usedText(l.DayUsed, l.PerDay),
 			string(l.Mode), fmt.Sprint(l.Waiting)})
 	}
-	return a.write(doc, func(w io.Writer) {
-		if len(all) == 0 {
-			_, _ = fmt.Fprintln(w, "no rate limits")
-			return
-		}
-		table(w, rows)
-	})
+	return a.write(doc, func(w io.Writer) { writePage(w, rows, "rate limits", nil) })
 }
 
 func usedText(used int64, limit int) string {

@@ -238,11 +238,5 @@ func (a *app) writeRules(rules []eventqueue.Rule) error {
 		doc.Rules = append(doc.Rules, ruleDoc{r.Type, r.Canvas, r.Module, r.Name, r.CreatedAt.UTC()})
 		rows = append(rows, []string{string(r.Type), r.Canvas.String(), printable(r.Module), printable(r.Name), clockTime(r.CreatedAt)})
 	}
-	return a.write(doc, func(w io.Writer) {
-		if len(rules) == 0 {
-			_, _ = fmt.Fprintln(w, "no rules")
-			return
-		}
-		table(w, rows)
-	})
+	return a.write(doc, func(w io.Writer) { writePage(w, rows, "rules", nil) })
 }
