@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,8 +81,8 @@ func (d *requeuedDoc) add(r eventqueue.Requeued) {
 
 func (a *app) requeue(ctx context.Context, requeuer *eventqueue.Requeuer, ids []eventqueue.EventID) error {
 	doc := requeuedDoc{TakenOver: []eventqueue.EventID{}, HeldBack: []heldBack{}, Refused: []refusal{}}
-	for rest := ids; len(rest) > 0; rest = rest[min(len(rest), eventqueue.MaxRequeueEvents):] {
-		results, err := requeueBatch(ctx, requeuer, rest[:min(len(rest), eventqueue.MaxRequeueEvents)])
+	for batch := range slices.Chunk(ids, eventqueue.MaxRequeueEvents) {
+		results, err := requeueBatch(ctx, requeuer, batch)
 		if err != nil {
 			return errors.Join(failed(fmt.Errorf("%s requeued, and then: %w", plural(doc.Requeued, "event"), err)), a.reportRequeued(doc))
 		}
@@ -90,14 +90,7 @@ func (a *app) requeue(ctx context.Context, requeuer *eventqueue.Requeuer, ids []
 			doc.add(r)
 		}
 	}
-	if len(doc.Refused) == 0 {
-		return a.reportRequeued(doc)
-	}
-	var lines []string
-	for _, r := range doc.Refused {
-		lines = append(lines, fmt.Sprintf("event %s %s", r.ID, r.Reason))
-	}
-	return errors.Join(notFound("not requeued: %s", strings.Join(lines, "; ")), a.reportRequeued(doc))
+	return errors.Join(refusedError("not requeued", doc.Refused), a.reportRequeued(doc))
 }
 
 // requeueBatch goes on to its end even if ctx ends meanwhile, so that what it did

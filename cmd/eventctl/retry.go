@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -69,10 +70,22 @@ func onlyIDs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// refusal is an event that was not retried.
+// refusal is an event that retry or requeue has left alone.
 type refusal struct {
 	ID     eventqueue.EventID `json:"id"`
 	Reason string             `json:"reason"`
+}
+
+// refusedError names the events that were refused; nil when there are none.
+func refusedError(what string, refused []refusal) error {
+	if len(refused) == 0 {
+		return nil
+	}
+	lines := make([]string, len(refused))
+	for i, r := range refused {
+		lines[i] = fmt.Sprintf("event %s %s", r.ID, r.Reason)
+	}
+	return notFound("%s: %s", what, strings.Join(lines, "; "))
 }
 
 // retriedDoc is the result of retry.
@@ -89,8 +102,8 @@ func (a *app) reportRetried(doc retriedDoc) error {
 
 func (a *app) retryIDs(ctx context.Context, bell *doorbell, ids []eventqueue.EventID) error {
 	doc := retriedDoc{Refused: []refusal{}}
-	for rest := ids; len(rest) > 0; rest = rest[min(len(rest), retryBatch):] {
-		results, err := a.retry(ctx, bell, rest[:min(len(rest), retryBatch)])
+	for batch := range slices.Chunk(ids, retryBatch) {
+		results, err := a.retry(ctx, bell, batch)
 		if err != nil {
 			return errors.Join(failed(fmt.Errorf("retry: %s moved: %w", plural(doc.Retried, "event"), err)), a.reportRetried(doc))
 		}
@@ -102,14 +115,7 @@ func (a *app) retryIDs(ctx context.Context, bell *doorbell, ids []eventqueue.Eve
 			doc.Refused = append(doc.Refused, refusal{r.ID, refusalText(r.Result)})
 		}
 	}
-	if len(doc.Refused) == 0 {
-		return a.reportRetried(doc)
-	}
-	var lines []string
-	for _, r := range doc.Refused {
-		lines = append(lines, fmt.Sprintf("event %s %s", r.ID, r.Reason))
-	}
-	return errors.Join(notFound("not retried: %s", strings.Join(lines, "; ")), a.reportRetried(doc))
+	return errors.Join(refusedError("not retried", doc.Refused), a.reportRetried(doc))
 }
 
 func refusalText(result pgstore.RetryResult) string {
