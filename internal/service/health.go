@@ -16,18 +16,13 @@ import (
 // readyTimeout bounds one answer of /readyz.
 const readyTimeout = 3 * time.Second
 
-// ServeHealth answers /healthz (the process lives) and /readyz (ready returned
-// no error) on a listener, which it closes, until ctx ends.
-func ServeHealth(ctx context.Context, listener net.Listener, ready func(context.Context) error, log *zap.Logger) error {
-	return serve(ctx, listener, healthHandler(ready, nil, log), log)
-}
-
 // answerTimeout is how long those have whose request is under way when the program
 // stops. A webhook that is cut off is not answered, so it comes again.
 const answerTimeout = time.Second
 
-// serve leaves the size of headers to the default, 1 MiB, so that whoever sends
-// too many signatures gets the handler's answer, and a line in the log.
+// serve serves on a listener, which it closes, until ctx ends. The size of headers is
+// left to the default, 1 MiB, so that whoever sends too many signatures gets the
+// handler's answer, and a line in the log.
 func serve(ctx context.Context, listener net.Listener, handler http.Handler, log *zap.Logger) error {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute}
 	served := make(chan error, 1)
@@ -51,6 +46,8 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 	return err
 }
 
+// healthHandler answers /healthz (the process lives) and /readyz (ready returned no
+// error), and leaves what begins with /webhooks to webhooks, unless that is nil.
 func healthHandler(ready func(context.Context) error, webhooks http.Handler, log *zap.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {

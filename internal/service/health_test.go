@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,7 +17,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// webServer is a program that serves webhooks while it works.
+// webServer is a program that works until it is stopped.
 type webServer struct {
 	address string
 	logs    *observer.ObservedLogs
@@ -24,8 +25,14 @@ type webServer struct {
 	ended   chan error
 }
 
-// serveWebhooks starts one on a free port.
+// serveWebhooks starts one that is ready.
 func serveWebhooks(t *testing.T, webhooks http.HandlerFunc) *webServer {
+	t.Helper()
+	return startServer(t, func(context.Context) error { return nil }, webhooks)
+}
+
+// startServer starts one on a free port.
+func startServer(t *testing.T, ready func(context.Context) error, webhooks http.Handler) *webServer {
 	t.Helper()
 	core, logs := observer.New(zap.InfoLevel)
 	ctx, stop := context.WithCancel(testenv.Context(t))
@@ -33,7 +40,7 @@ func serveWebhooks(t *testing.T, webhooks http.HandlerFunc) *webServer {
 	s := &webServer{logs: logs, stop: stop, ended: make(chan error, 1)}
 	working := make(chan struct{})
 	go func() {
-		s.ended <- service.RunWithWebhooks(ctx, 0, func(context.Context) error { return nil }, webhooks, zap.New(core), func(ctx context.Context) error {
+		s.ended <- service.RunWithWebhooks(ctx, 0, ready, webhooks, zap.New(core), func(ctx context.Context) error {
 			close(working)
 			<-ctx.Done()
 			return nil
@@ -63,6 +70,30 @@ func (s *webServer) send(t *testing.T, request string) net.Conn {
 	// A server that has read enough may answer and close before all of it is sent.
 	_, _ = io.WriteString(connection, request)
 	return connection
+}
+
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, func(context.Context) error { return errors.New("no database") }, nil)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/": 404} {
+		response, err := client.Get("http://" + s.address + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s answers %d, want %d", path, response.StatusCode, want)
+		}
+		if strings.Contains(string(body), "database") {
+			t.Errorf("%s tells strangers: %s", path, body)
+		}
+	}
+	s.stop()
+	if err := <-s.ended; err != nil {
+		t.Error(err)
+	}
 }
 
 // TestASenderDoesNotHoldUpTheEnd: who is still sending when the program stops is cut

@@ -2,13 +2,8 @@ package service_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"flag"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -17,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/internal/service"
-	"eventsv2/test/testenv"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -91,38 +85,5 @@ func TestTheLogIsGoogles(t *testing.T) {
 	}
 	if got := strings.Join(severities, ", "); got != "DEBUG d, INFO i, WARNING w, ERROR e" {
 		t.Errorf("got %s", got)
-	}
-}
-
-func TestReadiness(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(testenv.Context(t))
-	ready := errors.New("no database")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() {
-		served <- service.ServeHealth(ctx, listener, func(context.Context) error { return ready }, zap.NewNop())
-	}()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/": 404} {
-		response, err := client.Get("http://" + listener.Addr().String() + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, _ := io.ReadAll(response.Body)
-		_ = response.Body.Close()
-		if response.StatusCode != want {
-			t.Errorf("%s answers %d, want %d", path, response.StatusCode, want)
-		}
-		if strings.Contains(string(body), "database") {
-			t.Errorf("%s tells strangers: %s", path, body)
-		}
-	}
-	cancel()
-	if err := <-served; err != nil {
-		t.Error(err)
 	}
 }
