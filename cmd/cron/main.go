@@ -1,6 +1,6 @@
 // Command cron emits what cron definitions say, relays the notifications that
-// are owed, and deletes history that is old enough. Run at least one; any number may run. It is configured by its
-// environment; see docs/configuration.md.
+// are owed, and deletes history that is old enough. Run at least one; any number
+// may run. It is configured by its environment; see docs/configuration.md.
 package main
 
 import (

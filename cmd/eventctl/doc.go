@@ -1,7 +1,7 @@
 // Command eventctl is the operator's command line: it migrates the database,
-// emits events, pauses and blocks handlers, shows what waits, runs, is stuck and
-// failed, has it tried again, deletes old history, and manages cron definitions.
-// See docs/eventctl.md.
+// emits events, pauses, blocks and limits handlers, shows what waits, runs, is
+// stuck and failed, has it tried again, deletes old history, and manages cron
+// definitions. See docs/eventctl.md.
 //
 // # Guarantees
 //

@@ -37,6 +37,23 @@ func TestThePageNamesEveryCommand(t *testing.T) {
 	}
 }
 
+// TestThePageNamesWhatPublishes: these commands need more than a database.
+func TestThePageNamesWhatPublishes(t *testing.T) {
+	t.Parallel()
+	list := regexp.MustCompile(`(?s)commands that publish notifications \((.*?)\)`).FindString(documentation(t))
+	root := (&app{}).command()
+	for _, path := range commandPaths() {
+		cmd, _, err := root.Find(strings.Fields(path)[1:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := "`" + strings.TrimPrefix(path, "eventctl ") + "`"
+		if publishes := cmd.Flags().Lookup("no-notify") != nil; publishes != strings.Contains(list, name) {
+			t.Errorf("%s publishes: %t; the page says %s", name, publishes, list)
+		}
+	}
+}
+
 // TestThePageNamesOnlyWhatExists takes every example apart.
 func TestThePageNamesOnlyWhatExists(t *testing.T) {
 	t.Parallel()

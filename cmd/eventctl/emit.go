@@ -36,8 +36,8 @@ func (a *app) emitCommand() *cobra.Command {
 		Long: "emit writes events and publishes their notifications. A file has one JSON object on each line:\n\n" +
 			`  {"canvas_id": …, "module": …, "name": …, "modifier": …, "value": …}` + "\n\n" +
 			"and may add \"delay\" (as in 90s) or \"delay_until\" (RFC 3339), \"unique_key\" with or without\n" +
-			"\"unique_for\" (as in 24h), and \"ordering_key\". All lines are checked before the first is written; then they go out\n" +
-			"1,000 at a time. Values arrive byte for byte.",
+			"\"unique_for\" (as in 24h), and \"ordering_key\". All lines are checked before the first is written;\n" +
+			"then they go out 1,000 at a time. Values arrive byte for byte.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("file") {

@@ -50,7 +50,7 @@ func (a *app) command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "eventctl",
 		Short: "Operate the event queue",
-		Long: "eventctl operates the event queue: schema, events, rules, history and cron definitions. It is\n" +
+		Long: "eventctl operates the event queue: schema, events, rules, limits, history and cron definitions. It is\n" +
 			"configured by the environment of the workers (docs/configuration.md); most commands need\n" +
 			"DATABASE_URL only, those that publish notifications need PUBSUB_PROJECT_ID,\n" +
 			"NOTIFIER=postgres or --no-notify.",
@@ -65,9 +65,11 @@ func (a *app) command() *cobra.Command {
 	root.PersistentFlags().StringVar(&a.databaseURL, "database-url", "", "Postgres to use instead of DATABASE_URL (other users of the machine can see it)")
 	root.AddCommand(
 		a.migrateCommand(), a.emitCommand(),
-		a.addRuleCommand(pauseWords()), a.liftRuleCommand(pauseWords()), a.addRuleCommand(blockWords()), a.liftRuleCommand(blockWords()), a.rulesCommand(), a.runningCommand(),
+		a.addRuleCommand(pauseWords()), a.liftRuleCommand(pauseWords()),
+		a.addRuleCommand(blockWords()), a.liftRuleCommand(blockWords()), a.rulesCommand(),
+		a.limitCommand(), a.runningCommand(),
 		a.lsCommand(), a.showCommand(), a.statsCommand(), a.stuckCommand(), a.requeueCommand(),
-		a.limitCommand(), a.cronCommand(), a.logCommand(), a.retryCommand(), a.pruneCommand(),
+		a.cronCommand(), a.logCommand(), a.retryCommand(), a.pruneCommand(),
 	)
 	return root
 }

@@ -34,8 +34,9 @@ func (a *app) stuckCommand() *cobra.Command {
 			"             are busy, or its notification was lost\n" +
 			"  repeated   claimed --attempts times or more: its runs fail, lose their worker, or put it off\n\n" +
 			"Events that are paused or blocked are not stuck; those that are delayed or run are so only as\n" +
-			"repeated, and so are those that wait in a line behind another one. SINCE is when the first reason began, NOTIFIED when its notification was last published.\n" +
-			"It reads all events of the canvas, and without --canvas all there are, 20,000 in a statement.",
+			"repeated, and so are those that wait in a line behind another one. SINCE is when the first reason\n" +
+			"began, NOTIFIED when its notification was last published. It reads all events of the canvas, and\n" +
+			"without --canvas all there are, 20,000 in a statement.",
 		Args: cobra.NoArgs,
 	}
 	flags, page := addScope(cmd, false), addPage(cmd)
