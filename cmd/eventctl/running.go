@@ -15,7 +15,7 @@ import (
 
 func (a *app) runningCommand() *cobra.Command {
 	return group("running", "Limit how many events run at once",
-		a.listRunningCommand(), a.setRunningCommand(), a.removeRunningCommand())
+		a.runningListCommand(), a.runningSetCommand(), a.runningRemoveCommand())
 }
 
 // runningFlags say what a limit is for.
@@ -36,10 +36,7 @@ func addRunning(cmd *cobra.Command) *runningFlags {
 	cmd.Flags().BoolVar(&f.everyKey, "every-key", false, "of each ordering key that has no limit of its own")
 	require(cmd, "canvas")
 	cmd.MarkFlagsRequiredTogether("module", "name")
-	for _, other := range []string{"module", "every-key"} {
-		cmd.MarkFlagsMutuallyExclusive("key", other)
-	}
-	cmd.MarkFlagsMutuallyExclusive("module", "every-key")
+	cmd.MarkFlagsMutuallyExclusive("key", "module", "every-key")
 	addSilent(cmd, &f.silent)
 	return f
 }
@@ -76,7 +73,7 @@ func runningDocOf(l eventqueue.RunningLimit) runningDoc {
 	return runningDoc{l.Canvas, l.Module, l.Name, l.Key, l.EveryKey, l.Max}
 }
 
-func (a *app) setRunningCommand() *cobra.Command {
+func (a *app) runningSetCommand() *cobra.Command {
 	var most int
 	cmd := &cobra.Command{
 		Use:   "set --canvas … [--module … --name … | --key … | --every-key] --max …",
@@ -97,11 +94,7 @@ func (a *app) setRunningCommand() *cobra.Command {
 		if limit.Max = most; most < 1 || int(int32(most)) != most {
 			return badInput(fmt.Errorf("--max is %d: it must be from 1 to 2147483647; to let none run, pause or block the handler", most))
 		}
-		return a.withQueue(cmd.Context(), f.silent, func(bell *doorbell) error {
-			limits, err := eventqueue.NewRunningLimits(bell.store, bell.queue)
-			if err != nil {
-				return failed(err)
-			}
+		return a.withRunningLimits(cmd, f.silent, func(limits *eventqueue.RunningLimits) error {
 			if err := limits.Set(cmd.Context(), limit); err != nil {
 				return failed(err)
 			}
@@ -113,7 +106,17 @@ func (a *app) setRunningCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) removeRunningCommand() *cobra.Command {
+func (a *app) withRunningLimits(cmd *cobra.Command, silent bool, f func(limits *eventqueue.RunningLimits) error) error {
+	return a.withQueue(cmd.Context(), silent, func(bell *doorbell) error {
+		limits, err := eventqueue.NewRunningLimits(bell.store, bell.queue)
+		if err != nil {
+			return failed(err)
+		}
+		return f(limits)
+	})
+}
+
+func (a *app) runningRemoveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove --canvas … [--module … --name … | --key … | --every-key]",
 		Short: "Remove a limit, and notify the events that may run by that",
@@ -125,11 +128,7 @@ func (a *app) removeRunningCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.withQueue(cmd.Context(), f.silent, func(bell *doorbell) error {
-			limits, err := eventqueue.NewRunningLimits(bell.store, bell.queue)
-			if err != nil {
-				return failed(err)
-			}
+		return a.withRunningLimits(cmd, f.silent, func(limits *eventqueue.RunningLimits) error {
 			was, err := limits.Remove(cmd.Context(), limit)
 			if err != nil {
 				return failed(err)
@@ -147,7 +146,7 @@ func (a *app) removeRunningCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) listRunningCommand() *cobra.Command {
+func (a *app) runningListCommand() *cobra.Command {
 	var canvas string
 	cmd := &cobra.Command{Use: "list --canvas …", Short: "List the limits of a canvas", Args: cobra.NoArgs}
 	cmd.Flags().StringVar(&canvas, "canvas", "", "`uuid` of the canvas")
