@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,6 +15,9 @@ import (
 	"eventsv2/pubsubnotify"
 )
 
+// pullers are as many pulls in flight as a worker has.
+const pullers = 2
+
 // bare is a publisher and a puller with nothing behind them.
 type bare struct {
 	notifier *pubsubnotify.Notifier
@@ -22,19 +26,24 @@ type bare struct {
 	pulling  chan error
 }
 
-// openBare starts the pulling.
-func (b *bench) openBare(ctx context.Context, name string) (*bare, error) {
+// bareNotifier has a topic and a subscription of this round's own.
+func (b *bench) bareNotifier(ctx context.Context, name string) (*pubsubnotify.Notifier, error) {
 	host, err := b.lab.EmulatorHost(ctx)
 	if err != nil {
 		return nil, err
 	}
-	notifier, err := pubsubnotify.New(ctx, ours.PubSub(host, fmt.Sprintf("%s-%d", name, b.round)))
+	return pubsubnotify.New(ctx, ours.PubSub(host, fmt.Sprintf("%s-%d", name, b.round)))
+}
+
+// openBare starts the pulling.
+func (b *bench) openBare(ctx context.Context, name string) (*bare, error) {
+	notifier, err := b.bareNotifier(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	r := &bare{notifier: notifier, started: make(chan contest.Start, 1<<16), stop: stop, pulling: make(chan error, 2)}
-	for range cap(r.pulling) { // as many pulls in flight as a worker has
+	r := &bare{notifier: notifier, started: make(chan contest.Start, 1<<16), stop: stop, pulling: make(chan error, pullers)}
+	for range pullers {
 		go func() { r.pulling <- r.pull(ctx) }()
 	}
 	return r, nil
@@ -63,7 +72,10 @@ func (r *bare) pull(ctx context.Context) error {
 
 func (r *bare) close() error {
 	r.stop()
-	errs := []error{<-r.pulling, <-r.pulling}
+	var errs []error
+	for range pullers {
+		errs = append(errs, <-r.pulling)
+	}
 	return errors.Join(append(errs, r.notifier.Close())...)
 }
 
@@ -71,11 +83,7 @@ func (r *bare) close() error {
 // notifications as a drain has, with nobody behind it and nothing in a database:
 // the most that any worker can reach through it. The emulator is warm after it.
 func (b *bench) bareDrain(ctx context.Context) error {
-	host, err := b.lab.EmulatorHost(ctx)
-	if err != nil {
-		return err
-	}
-	notifier, err := pubsubnotify.New(ctx, ours.PubSub(host, fmt.Sprintf("bare-drain-%d", b.round)))
+	notifier, err := b.bareNotifier(ctx, "bare-drain")
 	if err != nil {
 		return err
 	}
@@ -96,14 +104,13 @@ func (b *bench) bareDrain(ctx context.Context) error {
 	return nil
 }
 
-// pullAll pulls and acknowledges n notifications, with as many pulls in flight as a
-// worker has.
+// pullAll pulls and acknowledges n notifications.
 func pullAll(ctx context.Context, notifier *pubsubnotify.Notifier, n int) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	pulled := contest.NewCounter()
+	var pulled atomic.Int64
 	group, pulling := errgroup.WithContext(ctx)
-	for range 2 {
+	for range pullers {
 		group.Go(func() error {
 			for pulled.Load() < int64(n) {
 				deliveries, err := notifier.Pull(pulling, eventqueue.MaxPublish)
@@ -112,7 +119,7 @@ func pullAll(ctx context.Context, notifier *pubsubnotify.Notifier, n int) error 
 				}
 				if err != nil {
 					if pulled.Load() >= int64(n) {
-						return nil // the other one has had the last
+						return nil // another one has had the last
 					}
 					return err
 				}

@@ -41,7 +41,7 @@ func (b *bench) latencyOf(ctx context.Context, q contest.Queue, name string) err
 	}
 	var waits []time.Duration
 	_, usage, err := b.timed(name, func() error {
-		waits, err = handlerWaits(ctx, q, w)
+		waits, err = paced(ctx, q.EmitOne, w.Started)
 		return err
 	})
 	if err := errors.Join(err, w.Stop(ctx)); err != nil {
@@ -50,12 +50,6 @@ func (b *bench) latencyOf(ctx context.Context, q contest.Queue, name string) err
 	b.record(name+".p50", milliseconds(percentile(waits, 50)), "ms", usage)
 	b.record(name+".p99", milliseconds(percentile(waits, 99)), "ms", usage)
 	return nil
-}
-
-// handlerWaits emits at the steady rate and returns how long each handler took to
-// start.
-func handlerWaits(ctx context.Context, q contest.Queue, w *contest.Worker) ([]time.Duration, error) {
-	return paced(ctx, q.EmitOne, w.Started)
 }
 
 // paced sends events at the steady rate and returns how long each took to start.
@@ -108,7 +102,7 @@ func (b *bench) emulatorLatency(ctx context.Context) error {
 			var bareErr error
 			var both sync.WaitGroup
 			both.Go(func() { bareWaits, bareErr = paced(ctx, bare.publish, bare.started) })
-			waits, err = handlerWaits(ctx, q, w)
+			waits, err = paced(ctx, q.EmitOne, w.Started)
 			both.Wait()
 			return errors.Join(err, bareErr)
 		})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"sync/atomic"
 	"time"
 
@@ -45,7 +46,6 @@ type Queue struct {
 	pool        *pgxpool.Pool
 	store       *pgstore.Store
 	bell        eventqueue.Notifier
-	closeBell   func() error
 	queue       *eventqueue.Queue
 }
 
@@ -60,7 +60,7 @@ func Open(ctx context.Context, l *lab.Lab, doorbell Doorbell, host string) (*Que
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{lab: l, databaseURL: databaseURL, closeBell: func() error { return nil }}
+	q := &Queue{lab: l, databaseURL: databaseURL}
 	if err := q.open(ctx, doorbell, host); err != nil {
 		return nil, errors.Join(err, q.Close(ctx))
 	}
@@ -72,7 +72,7 @@ func (q *Queue) open(ctx context.Context, doorbell Doorbell, host string) (err e
 		return err
 	}
 	q.store = pgstore.New(q.pool)
-	if q.bell, q.closeBell, err = ring(ctx, q.pool, doorbell, host); err != nil {
+	if q.bell, err = openBell(ctx, q.pool, doorbell, host); err != nil {
 		return err
 	}
 	q.queue, err = eventqueue.New(q.store, q.bell, eventqueue.QueueConfig{PublishTimeout: 10 * time.Second})
@@ -81,25 +81,27 @@ func (q *Queue) open(ctx context.Context, doorbell Doorbell, host string) (err e
 
 var topics atomic.Int64
 
-// ring opens a doorbell.
-func ring(ctx context.Context, pool *pgxpool.Pool, doorbell Doorbell, host string) (eventqueue.Notifier, func() error, error) {
+// openBell returns no doorbell with an error, so that there is none to close.
+func openBell(ctx context.Context, pool *pgxpool.Pool, doorbell Doorbell, host string) (bell eventqueue.Notifier, err error) {
 	switch doorbell {
 	case Emulator:
-		n := topics.Add(1)
-		bell, err := pubsubnotify.New(ctx, PubSub(host, fmt.Sprintf("bench-%d", n)))
-		if err != nil {
-			return nil, nil, err
-		}
-		return bell, bell.Close, nil
+		bell, err = pubsubnotify.New(ctx, PubSub(host, fmt.Sprintf("bench-%d", topics.Add(1))))
 	case Postgres:
-		bell, err := pgnotify.New(pool, pgnotify.Config{})
-		if err != nil {
-			return nil, nil, err
-		}
-		return bell, bell.Close, nil
+		bell, err = pgnotify.New(pool, pgnotify.Config{})
 	default:
-		return memnotify.New(memnotify.Config{}), func() error { return nil }, nil
+		bell = memnotify.New(memnotify.Config{})
 	}
+	if err != nil {
+		return nil, err
+	}
+	return bell, nil
+}
+
+func (q *Queue) closeBell() error {
+	if bell, ok := q.bell.(io.Closer); ok { // the one in memory is none
+		return bell.Close()
+	}
+	return nil
 }
 
 // PubSub is a topic and a subscription of one name on the emulator.
