@@ -65,7 +65,7 @@ LEFT JOIN claimed c ON true`
 // was faster.
 func (c *course) claimNext(ctx context.Context, seen []int64) (next Cleanup, claimed bool, err error) {
 	var id int64
-	var open *bool
+	var open *bool // NULL, like all of the row, when it was not claimed
 	targets := append([]any{&id}, next.targets()...)
 	targets[2] = &open
 	args := keyed(c.pub.Key, int64(c.run.ID), c.run.Attempt, seen)

@@ -218,5 +218,5 @@ func newGoAction[In, Params, Services, Out any](name string, action Action[In, P
 		}
 		return nil
 	}
-	return a, a.read(reflect.TypeFor[In](), reflect.TypeFor[Params](), reflect.TypeFor[Services]())
+	return a, a.readTypes(reflect.TypeFor[In](), reflect.TypeFor[Params](), reflect.TypeFor[Services]())
 }

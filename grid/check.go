@@ -175,7 +175,7 @@ func (c *checker) use(s *step, path string, line int, n *yaml.Node) {
 
 // inject finds the services that an action names.
 func (c *checker) inject(s *step, sec section) {
-	missing := c.fill(s, sec, "service", func(a *goAction) []slot { return a.services },
+	missing := c.eachSlot(s, sec, "service", func(a *goAction) []slot { return a.services },
 		func(i int, at string, value *yaml.Node) {
 			name, ok := c.text(value.Line, value, at)
 			if !ok {
@@ -224,7 +224,7 @@ func isNil(service any) bool {
 // params reads the params of an action.
 func (c *checker) params(s *step, sec section) {
 	before := len(c.problems)
-	missing := c.fill(s, sec, "param", func(a *goAction) []slot { return a.params },
+	missing := c.eachSlot(s, sec, "param", func(a *goAction) []slot { return a.params },
 		func(i int, at string, value *yaml.Node) {
 			literal, ok := c.literal(value, at)
 			if !ok {
@@ -247,9 +247,9 @@ func (c *checker) params(s *step, sec section) {
 	}
 }
 
-// fill goes through a section and returns the slots that it lacks. each gets the
+// eachSlot goes through a section and returns the slots that it lacks. each gets the
 // place of a slot and what is there.
-func (c *checker) fill(s *step, sec section, what string, of func(*goAction) []slot, each func(i int, at string, value *yaml.Node)) (missing []slot) {
+func (c *checker) eachSlot(s *step, sec section, what string, of func(*goAction) []slot, each func(i int, at string, value *yaml.Node)) (missing []slot) {
 	entries := c.entries(sec.n, sec.path, "the keys are the names of the Go action's "+what+"s")
 	if s.uses == nil {
 		return nil

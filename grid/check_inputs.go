@@ -21,7 +21,7 @@ func (c *checker) inputs(s *step, sec section) {
 		}
 		return
 	}
-	missing := c.fill(s, sec, "input", func(a *goAction) []slot { return a.inputs },
+	missing := c.eachSlot(s, sec, "input", func(a *goAction) []slot { return a.inputs },
 		func(i int, at string, value *yaml.Node) {
 			slot := &s.uses.inputs[i]
 			s.inputs[i] = c.input(s, slot, at, slot.name, value)

@@ -39,9 +39,9 @@ type slot struct {
 	origins  []Origin // of an input
 }
 
-// read takes the slots out of the types, and checks what the action has said of
+// readTypes takes the slots out of the types, and checks what the action has said of
 // them.
-func (a *goAction) read(in, params, services reflect.Type) error {
+func (a *goAction) readTypes(in, params, services reflect.Type) error {
 	var problems []error
 	for _, part := range []struct {
 		what  string
