@@ -166,24 +166,31 @@ func TestAnActionWithNothingToDo(t *testing.T) {
 	r.completed()
 }
 
-// A worker that stops gives the run back, with what has finished.
-func TestARunGoesOnAfterADeploy(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
+// stopInSlow stops the worker of a run while the action slow is under way, which
+// then ends as it is told.
+func (r *rig) stopInSlow(g *grid.Grid, config grid.Config, end func(context.Context) (string, error)) {
+	r.Helper()
 	began := make(chan struct{}, 1)
 	r.on("slow", func(ctx context.Context, _ call) (string, error) {
 		began <- struct{}{}
 		<-ctx.Done()
-		return "", ctx.Err()
+		return end(ctx)
 	})
-	g := r.definition("a", "slow a=a", "last a=slow", "other")
-	never := 0
-	config := grid.Config{Concurrency: 1, Policy: eventqueue.Policy{MaxRetries: &never}}
 	stop := r.start(g, config, eventqueue.WorkerConfig{GracePeriod: -1})
 	r.emit(1)
 	<-began
 	stop()
 	r.await(machine.Released)
+}
+
+// A worker that stops gives the run back, with what has finished.
+func TestARunGoesOnAfterADeploy(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	g := r.definition("a", "slow a=a", "last a=slow", "other")
+	never := 0
+	config := grid.Config{Concurrency: 1, Policy: eventqueue.Policy{MaxRetries: &never}}
+	r.stopInSlow(g, config, func(ctx context.Context) (string, error) { return "", ctx.Err() })
 	r.wantOutputs(`a/1 "a()"`)
 	r.on("slow", nil)
 	r.start(g, config, eventqueue.WorkerConfig{})
@@ -196,18 +203,8 @@ func TestARunGoesOnAfterADeploy(t *testing.T) {
 func TestWhatFinishesAtTheLastMomentIsKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	began := make(chan struct{}, 1)
-	r.on("slow", func(ctx context.Context, _ call) (string, error) {
-		began <- struct{}{}
-		<-ctx.Done()
-		return "done", nil
-	})
 	g := r.definition("slow", "last a=slow")
-	stop := r.start(g, grid.Config{}, eventqueue.WorkerConfig{GracePeriod: -1})
-	r.emit(1)
-	<-began
-	stop()
-	r.await(machine.Released)
+	r.stopInSlow(g, grid.Config{}, func(context.Context) (string, error) { return "done", nil })
 	r.wantOutputs(`slow/1 "done"`)
 	r.start(g, grid.Config{}, eventqueue.WorkerConfig{})
 	r.await(machine.ExecutesToCompletion)
