@@ -78,8 +78,8 @@ type emitted struct {
 	LastID  *eventqueue.EventID `json:"last_id"`
 }
 
-// add counts a batch. The ids are those of new events; when there are none, of the
-// one that was there.
+// add counts a batch. The ids are those of new events; when the only event of all is
+// none, of the one that was there.
 func (e *emitted) add(events []eventqueue.Emitted) {
 	for i := range events {
 		if !events[i].New {
@@ -91,7 +91,7 @@ func (e *emitted) add(events []eventqueue.Emitted) {
 		}
 		e.LastID = &events[i].ID
 	}
-	if e.Count == 0 && len(events) == 1 {
+	if e.Count == 0 && e.Repeats == 1 {
 		e.FirstID, e.LastID = &events[0].ID, &events[0].ID
 	}
 }

@@ -167,4 +167,9 @@ func TestEmitAKeyOnce(t *testing.T) {
 {"canvas_id": "ca170000-0000-0000-0000-000000000001", "module": "M", "name": "n", "modifier": "_", "value": 1}
 `)
 	c.run("emit", "--file", file, "--no-notify").is(exitOK, "emitted 2 events: ids 2 to 3; 1 event had a key of another\n", "")
+
+	// One more than a batch, and none of them is new.
+	repeats := c.file(strings.Repeat(`{"canvas_id": "`+canvasA+`", "module": "M", "name": "n", "modifier": "_", "value": 1, "unique_key": "invoice 7"}
+`, emitBatch+1))
+	c.run("emit", "--file", repeats, "--no-notify").is(exitOK, "emitted 0 events; 1001 events had a key of another\n", "")
 }
