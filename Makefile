@@ -88,7 +88,7 @@ $(GOTESTSUM):
 
 .PHONY: golden
 golden: services ## write the golden files anew; read the difference before you commit it
-	go test ./eventqueue/machine ./internal/service -update
+	go test ./eventqueue/machine ./internal/service ./cmd/eventctl -update
 	cd bench && go test ./report -update
 	go run ./test/withservices -- go test ./eventqueue -run TestScenarios -rewrite
 

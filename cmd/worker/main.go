@@ -1,6 +1,6 @@
 // Command worker runs events: it maps handlers to HTTP targets (HANDLERS_FILE)
-// and posts each event to its target. It is configured by its environment; see
-// docs/configuration.md.
+// and posts each event to its target. It serves the sources of webhooks that the
+// same file lists. It is configured by its environment; see docs/configuration.md.
 package main
 
 import (
