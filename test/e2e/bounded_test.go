@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -14,24 +13,14 @@ import (
 // itself, and only when they have been answered.
 func TestAWorkerAsAJob(t *testing.T) {
 	t.Parallel()
-	for name, newRig := range map[string]func(*testing.T, ...string) *rig{"Pub/Sub": newRig, "Postgres": newPostgresRig} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			newRig(t, "greet").testBounds()
-		})
-	}
+	onEachDoorbell(t, (*rig).testBounds, "greet")
 }
 
 func (r *rig) testBounds() {
 	t := r.t
 	const all, first, second = 300, 120, 100
 	let := make(chan struct{})
-	r.target.answerWith(func(_ http.ResponseWriter, request *http.Request) {
-		select {
-		case <-let:
-		case <-request.Context().Done():
-		}
-	})
+	r.target.holdUntil(let)
 	events := make([]eventqueue.NewEvent, all)
 	for i := range events {
 		events[i] = event("greet", `1`)

@@ -22,12 +22,7 @@ func (r *rig) statements() int {
 // and once with the doorbell among the statements.
 func TestWhatAWorkerCosts(t *testing.T) {
 	t.Parallel()
-	for name, newRig := range map[string]func(*testing.T, ...string) *rig{"Pub/Sub": newRig, "Postgres": newPostgresRig} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			newRig(t, "greet").testCosts()
-		})
-	}
+	onEachDoorbell(t, (*rig).testCosts, "greet")
 }
 
 func (r *rig) testCosts() {

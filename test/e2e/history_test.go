@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 
@@ -41,12 +40,7 @@ func TestTheEventOfADeadWorkerIsRequeued(t *testing.T) {
 	hold := map[string]string{"LOCK_TIMEOUT": "10h"}
 	ended := make(chan struct{})
 	t.Cleanup(func() { close(ended) })
-	r.target.answerWith(func(_ http.ResponseWriter, request *http.Request) {
-		select {
-		case <-ended:
-		case <-request.Context().Done():
-		}
-	})
+	r.target.holdUntil(ended)
 	dead := r.start("worker", hold)
 	dead.await("worker started")
 	id := r.emit(event("greet", `1`))[0]

@@ -15,12 +15,7 @@ import (
 // Postgres. The relay's own timer is minutes away.
 func TestTheOutbox(t *testing.T) {
 	t.Parallel()
-	for name, newRig := range map[string]func(*testing.T, ...string) *rig{"Pub/Sub": newRig, "Postgres": newPostgresRig} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			newRig(t, "greet", "insert_person", "update_person", "delete_person").testOutbox()
-		})
-	}
+	onEachDoorbell(t, (*rig).testOutbox, "greet", "insert_person", "update_person", "delete_person")
 }
 
 func (r *rig) testOutbox() {

@@ -152,12 +152,7 @@ func TestAKilledWorkerLosesNothingWithoutPubSub(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "slow")
 	let := make(chan struct{})
-	r.target.answerWith(func(_ http.ResponseWriter, request *http.Request) {
-		select {
-		case <-let:
-		case <-request.Context().Done():
-		}
-	})
+	r.target.holdUntil(let)
 	short := map[string]string{"LOCK_TIMEOUT": "2s", "KEEP_HISTORY": "true"}
 	first := r.start("worker", short)
 	events := make([]eventqueue.NewEvent, 40)

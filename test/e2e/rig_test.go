@@ -81,6 +81,17 @@ func newRigOn(t *testing.T, emulator string, names ...string) *rig {
 	return r
 }
 
+// onEachDoorbell runs a test with Pub/Sub, and with nothing but Postgres.
+func onEachDoorbell(t *testing.T, test func(r *rig), names ...string) {
+	t.Helper()
+	for doorbell, newRig := range map[string]func(*testing.T, ...string) *rig{"Pub/Sub": newRig, "Postgres": newPostgresRig} {
+		t.Run(doorbell, func(t *testing.T) {
+			t.Parallel()
+			test(newRig(t, names...))
+		})
+	}
+}
+
 func (r *rig) handlersFile(names []string) string {
 	r.t.Helper()
 	var b strings.Builder
@@ -265,6 +276,16 @@ func (tg *target) answerWith(f http.HandlerFunc) {
 	tg.mu.Lock()
 	defer tg.mu.Unlock()
 	tg.answer = f
+}
+
+// holdUntil has no request answered until let is closed.
+func (tg *target) holdUntil(let <-chan struct{}) {
+	tg.answerWith(func(_ http.ResponseWriter, request *http.Request) {
+		select {
+		case <-let:
+		case <-request.Context().Done():
+		}
+	})
 }
 
 // await waits until n requests have come and returns all of them.

@@ -95,12 +95,7 @@ func TestSIGTERMGivesTheRestBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "slow")
 	let := make(chan struct{})
-	r.target.answerWith(func(_ http.ResponseWriter, request *http.Request) {
-		select {
-		case <-let:
-		case <-request.Context().Done():
-		}
-	})
+	r.target.holdUntil(let)
 	first := r.start("worker", map[string]string{"WORKER_GRACE_PERIOD": "100ms"})
 	events := make([]eventqueue.NewEvent, 20)
 	for i := range events {
@@ -124,12 +119,7 @@ func TestAKilledWorkersEventsAreTakenOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "slow")
 	let := make(chan struct{})
-	r.target.answerWith(func(_ http.ResponseWriter, request *http.Request) {
-		select {
-		case <-let:
-		case <-request.Context().Done():
-		}
-	})
+	r.target.holdUntil(let)
 	short := map[string]string{"LOCK_TIMEOUT": "2s", "KEEP_HISTORY": "true"}
 	first := r.start("worker", short)
 	events := make([]eventqueue.NewEvent, 20)
