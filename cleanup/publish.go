@@ -117,8 +117,8 @@ type Result struct {
 // of Send is wrapped. It is eventqueue.ErrLockLost when another worker has
 // claimed the event since. The Result says in either case what was cleaned up.
 //
-// It blocks for about four statements, two more for each cleanup, and for the functions of pub. What was
-// sent is remembered even if ctx has ended meanwhile.
+// It blocks for about four statements, two more for each cleanup, and for the
+// functions of pub. What was sent is remembered even if ctx has ended meanwhile.
 func (p *Publications) Publish(ctx context.Context, run *eventqueue.Run, pub Publication) (Result, error) {
 	c, err := p.newCourse(run, pub)
 	if err == nil && pub.Send == nil {

@@ -73,9 +73,9 @@ func (f VerifierFunc) Verify(r *Request) (Verified, error) { return f(r) }
 // Caster makes events of a genuine request. Their canvas is set afterwards. The
 // first event without a UniqueKey of its own gets one, of the delivery, is written
 // before the others, which keep their order, and when the key has been seen before
-// none is emitted. If all have keys of their own, these alone tell repeats. ErrUnusable says that there is nothing
-// to make events of and never will be; after any other error the sender may try
-// again. It is used concurrently.
+// none is emitted. If all have keys of their own, these alone tell repeats.
+// ErrUnusable says that there is nothing to make events of and never will be;
+// after any other error the sender may try again. It is used concurrently.
 type Caster func(ctx context.Context, r *Request) ([]eventqueue.NewEvent, error)
 
 // ErrUnusable is returned, wrapped or not, by a Caster for a request that is
