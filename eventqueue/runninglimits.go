@@ -127,7 +127,7 @@ func (l *RunningLimits) set(ctx context.Context, limit RunningLimit) (before boo
 	for after := ""; ; {
 		turns, next, err := l.store.FillLines(ctx, limit, after)
 		if err != nil {
-			return before, fmt.Errorf("let events of %s run: %w", limit, err)
+			return before, fmt.Errorf("the limit of running events of %s is changed, and the relay notifies those that may run by that: %w", limit, err)
 		}
 		l.queue.publisher.publish(ctx, notificationsOf(turns))
 		switch {
