@@ -135,7 +135,7 @@ func (s *Store) TakeLost(ctx context.Context, after eventqueue.EventID, limit in
 // takePage runs a statement that returns (next, id, canvas_id), with a row for
 // next alone when nothing was taken.
 func (s *Store) takePage(ctx context.Context, sql string, args ...any) (taken []eventqueue.Notification, next eventqueue.EventID, err error) {
-	err = send(ctx, s.pool, []query{{
+	err = s.run(ctx, skipping, query{
 		forms:     forms{skips: sql},
 		arguments: args,
 		read: func(rows pgx.Rows) error {
@@ -159,7 +159,7 @@ func (s *Store) takePage(ctx context.Context, sql string, args ...any) (taken []
 			})
 			return err
 		},
-	}}, skipping, s.settings, nil)
+	})
 	return taken, next, err
 }
 

@@ -49,7 +49,8 @@ SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan'
 // planning are the settings of planSQL for the whole life of a connection.
 var planning = map[string]string{"enable_seqscan": "off", "jit": "off"}
 
-// forms are the two forms of a statement.
+// forms are the two forms of a statement. One that has nothing to wait for has only
+// the form that skips.
 type forms struct{ waits, skips string }
 
 // query is a statement with its arguments, and what reads its answer.
@@ -64,22 +65,30 @@ type query struct {
 func (s *Store) patiently(ctx context.Context, queries []query) error {
 	var err error
 	if time.Now().UnixNano() >= s.impatientUntil.Load() {
-		err = send(ctx, s.pool, queries, func(f forms) string { return f.waits }, s.settings, nil)
-		var pg *pgconn.PgError
-		if !errors.As(err, &pg) || pg.Code != lockNotAvailable {
+		if err = s.run(ctx, waiting, queries...); !waitedInVain(err) {
 			return err
 		}
 		s.impatientUntil.Store(time.Now().Add(impatience).UnixNano())
 	}
-	return send(ctx, s.pool, queries, skipping, s.settings, nil)
+	return s.run(ctx, skipping, queries...)
 }
 
 // impatience is how long a store that has waited in vain does not wait: who has
 // locked one row for so long may have locked many, and for longer.
 const impatience = 5 * time.Second
 
-// lockNotAvailable is the SQLSTATE of a lock_timeout.
-const lockNotAvailable = "55P03"
+// waitedInVain tells whether somebody held a lock for longer than a statement waits.
+func waitedInVain(err error) bool {
+	const lockNotAvailable = "55P03"
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == lockNotAvailable
+}
+
+// run runs statements in one of their forms, in a transaction of their own and one
+// round trip.
+func (s *Store) run(ctx context.Context, form func(forms) string, queries ...query) error {
+	return send(ctx, s.pool, queries, form, s.settings, nil)
+}
 
 // walk runs a statement that reads a page along an index, in a transaction of its
 // own and one round trip.
@@ -93,6 +102,7 @@ func within(ctx context.Context, in eventqueue.DB, queries []query) error {
 	return send(ctx, in, queries, skipping, []string{keepSQL, planSQL}, []string{putBackSQL})
 }
 
+func waiting(f forms) string  { return f.waits }
 func skipping(f forms) string { return f.skips }
 
 // send sends settings, statements and settings at once and reads the answers.

@@ -2,10 +2,8 @@ package pgstore
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"eventsv2/eventqueue"
 )
@@ -169,8 +167,7 @@ func (s *Store) TakeLimited(ctx context.Context, scope eventqueue.Scope, after e
 		after.Module, after.Name = scope.Module, scope.Name
 	}
 	due, next, err = s.takeLimited(ctx, sql+" AND "+patientSQL+"\n    ORDER BY e.id FOR UPDATE OF e"+takeLimitedWriteSQL, scope, after, limit)
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == lockNotAvailable {
+	if waitedInVain(err) {
 		due, next, err = s.takeLimited(ctx, sql+"\n    ORDER BY e.id FOR UPDATE OF e SKIP LOCKED"+takeLimitedWriteSQL, scope, after, limit)
 	}
 	return due, next, err

@@ -2,11 +2,9 @@ package pgstore
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"eventsv2/eventqueue"
 )
@@ -111,14 +109,12 @@ func (s *Store) TakeRate(ctx context.Context, asks []eventqueue.RateAsk) (answer
 	if len(asks) == 0 {
 		return nil, nil
 	}
-	queries := []query{{forms: takeRate, arguments: rateArgs(asks), read: func(rows pgx.Rows) error {
+	take := query{forms: takeRate, arguments: rateArgs(asks), read: func(rows pgx.Rows) error {
 		answers, err = pgx.CollectRows(rows, scanRateAnswer)
 		return err
-	}}}
-	err = send(ctx, s.pool, queries, func(f forms) string { return f.waits }, s.settings, nil)
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == lockNotAvailable {
-		err = send(ctx, s.pool, queries, skipping, s.settings, nil)
+	}}
+	if err = s.run(ctx, waiting, take); waitedInVain(err) {
+		err = s.run(ctx, skipping, take)
 	}
 	if err != nil {
 		return nil, err

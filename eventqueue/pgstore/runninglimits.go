@@ -126,7 +126,7 @@ FROM (VALUES (1)) AS one LEFT JOIN turns AS t ON true`
 
 // FillLines implements eventqueue.RunningLimitStore.
 func (s *Store) FillLines(ctx context.Context, limit eventqueue.RunningLimit, after string) (turns []eventqueue.Event, next string, err error) {
-	err = send(ctx, s.pool, []query{{
+	err = s.run(ctx, skipping, query{
 		forms:     forms{skips: fillLinesSQL},
 		arguments: []any{[16]byte(limit.Canvas), lineOf(limit), after, turnsChunk},
 		read: func(rows pgx.Rows) error {
@@ -144,6 +144,6 @@ func (s *Store) FillLines(ctx context.Context, limit eventqueue.RunningLimit, af
 			})
 			return err
 		},
-	}}, skipping, s.settings, nil)
+	})
 	return turns, next, err
 }

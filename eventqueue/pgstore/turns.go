@@ -2,11 +2,9 @@ package pgstore
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
@@ -61,7 +59,7 @@ func (s *Store) TakeTurns(ctx context.Context, left, arrived []eventqueue.EventI
 	for len(left)+len(arrived) > 0 && err == nil {
 		gone, come := min(len(left), turnsChunk), min(len(arrived), turnsChunk)
 		next := takeTurns(&turns, int64s(left[:gone]), make([]bool, gone), int64s(arrived[:come]), &lockTimeout)
-		err = send(ctx, s.pool, []query{next}, skipping, s.settings, nil)
+		err = s.run(ctx, skipping, next)
 		left, arrived = left[gone:], arrived[come:]
 	}
 	return turns, err
@@ -100,8 +98,7 @@ const mendSQL = `waiting AS (
 // long is left for the next time, as are all then.
 func (s *Store) mend(ctx context.Context, lost []eventqueue.EventID, lockTimeout time.Duration) ([]eventqueue.Notification, error) {
 	turns, err := s.TakeTurns(ctx, lost, lost, lockTimeout) // each is one or the other
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == lockNotAvailable {
+	if waitedInVain(err) {
 		err = nil
 	}
 	notifications := make([]eventqueue.Notification, len(turns))

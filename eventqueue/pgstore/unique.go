@@ -200,7 +200,7 @@ func (s *Store) insertUnique(ctx context.Context, in eventqueue.DB, events []eve
 	}
 	var err error
 	if in == nil {
-		err = send(ctx, s.pool, queries, skipping, s.settings, nil)
+		err = s.run(ctx, skipping, queries...)
 	} else {
 		err = within(ctx, in, queries)
 	}
@@ -326,14 +326,14 @@ func (s *Store) ForgetKeys(ctx context.Context, after eventqueue.UniqueKey, limi
 	var seen int
 	var canvas *[16]byte
 	var key *string
-	err = send(ctx, s.pool, []query{{
+	err = s.run(ctx, skipping, query{
 		forms:     forms{skips: forgetKeysSQL},
 		arguments: []any{[16]byte(after.Canvas), after.Key, limit},
 		read: func(rows pgx.Rows) error {
 			_, err := pgx.ForEachRow(rows, []any{&forgotten, &seen, &canvas, &key}, func() error { return nil })
 			return err
 		},
-	}}, skipping, s.settings, nil)
+	})
 	if err != nil || seen < limit || canvas == nil {
 		return forgotten, eventqueue.UniqueKey{}, err
 	}

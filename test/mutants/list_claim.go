@@ -55,7 +55,7 @@ func patienceMutants() []mutant {
 	const patience = "eventqueue/pgstore/patience.go"
 	const two, waited, busy = "TestOfTwoClaimsAtOnceOneHolds", "TestAClaimThatWaitedLooksOnceMore", "TestABusyRowHoldsUpNoOther"
 	const over = "TestPatienceEndsWithItsStatement"
-	const waiting = "func(f forms) string { return f.waits }, []string{keepSQL, planSQL}, []string{putBackSQL})"
+	const waiting = "waiting, []string{keepSQL, planSQL}, []string{putBackSQL})"
 	return []mutant{
 		// The place of a row version would tell as well that the row was written
 		// since: in versions of Postgres that look at it once more.
@@ -79,7 +79,7 @@ func patienceMutants() []mutant {
 		{"fence-that-waits-for-others", "I3 I15", finishFile, change(" FOR UPDATE SKIP LOCKED)", " FOR UPDATE)"), protocol(busy)},
 		{"patience-without-end", "I3 I15", patience, change("'100ms'", "'0'"), protocol(two)},
 		{"patience-outlives-its-statement", "I15", patience, change("'100ms'), true)", "'100ms'), false)"), protocol(over)},
-		{"claim-only-waits", "I13 I15", patience, change("return send(ctx, s.pool, queries, skipping, s.settings, nil)", "return err"), protocol(two)},
+		{"claim-only-waits", "I13 I15", patience, change("return s.run(ctx, skipping, queries...)", "return err"), protocol(two)},
 		{"claim-in-the-callers-transaction-is-patient", "I15", claimFile,
 			change("within(ctx, db, []query{claim(&found, ids, known, lockTimeout)})", "send(ctx, db, []query{claim(&found, ids, known, lockTimeout)}, "+waiting),
 			protocol(over)},
