@@ -2,14 +2,10 @@ package pgstore
 
 import (
 	"context"
-	"database/sql"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"eventsv2/eventqueue"
 )
@@ -56,7 +52,7 @@ const insertChunk = 1000
 // Insert implements eventqueue.EmitStore.
 func (s *Store) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, announce eventqueue.Announce) ([]eventqueue.Inserted, error) {
 	if hasKeys(events) {
-		return s.insertUnique(ctx, in, events, announce)
+		return s.insertKeyed(ctx, in, events, announce)
 	}
 	statement, arguments := insertSQL, insertArgs
 	if !slices.ContainsFunc(events, isDelayed) {
@@ -71,23 +67,27 @@ func (s *Store) Insert(ctx context.Context, in eventqueue.DB, events []eventqueu
 		return pgx.CollectRows(rows, scanInserted)
 	}
 	// One round trip, and one transaction if there is none yet.
-	batch := &pgx.Batch{}
-	for rest := events; len(rest) > 0; rest = rest[min(len(rest), insertChunk):] {
-		batch.Queue(statement, arguments(rest[:min(len(rest), insertChunk)], announce)...)
-	}
-	results := db.SendBatch(ctx, batch)
 	inserted := make([]eventqueue.Inserted, 0, len(events))
-	for range batch.Len() {
-		rows, err := results.Query()
-		if err == nil {
-			inserted, err = pgx.AppendRows(inserted, rows, scanInserted)
-		}
-		if err != nil {
-			_ = results.Close() // the first error says what went wrong
-			return nil, err
-		}
+	var queries []query
+	for chunk := range slices.Chunk(events, insertChunk) {
+		queries = append(queries, insertion(&inserted, statement, arguments(chunk, announce), scanInserted))
 	}
-	return inserted, results.Close()
+	if err := send(ctx, db, queries, skipping, nil, nil); err != nil {
+		return nil, err
+	}
+	return inserted, nil
+}
+
+// insertion is the statement that adds to inserted what it has inserted.
+func insertion(inserted *[]eventqueue.Inserted, statement string, arguments []any, scan pgx.RowToFunc[eventqueue.Inserted]) query {
+	return query{
+		forms:     forms{skips: statement},
+		arguments: arguments,
+		read: func(rows pgx.Rows) (err error) {
+			*inserted, err = pgx.AppendRows(*inserted, rows, scan)
+			return err
+		},
+	}
 }
 
 func scanInserted(row pgx.CollectableRow) (r eventqueue.Inserted, err error) {
@@ -149,51 +149,4 @@ func storableTime(t time.Time) time.Time {
 		return epoch
 	}
 	return t.Add(time.Microsecond - 1).Truncate(time.Microsecond)
-}
-
-// arrayTypes are the types of the arrays among insertSQL's parameters.
-var arrayTypes = []uint32{pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.TextArrayOID, pgtype.TextArrayOID,
-	pgtype.TextArrayOID, pgtype.TimestamptzArrayOID, pgtype.Int8ArrayOID}
-
-// InsertSQL implements eventqueue.EmitStore. Drivers of database/sql differ in
-// the arrays they can send, but all send text, so arrays go as their literals.
-func (s *Store) InsertSQL(ctx context.Context, in *sql.Tx, events []eventqueue.NewEvent, announce eventqueue.Announce) ([]eventqueue.Inserted, error) {
-	if hasKeys(events) {
-		return insertUniqueSQLTx(ctx, in, events, announce)
-	}
-	types := pgtype.NewMap()
-	inserted := make([]eventqueue.Inserted, 0, len(events))
-	for rest := events; len(rest) > 0; rest = rest[min(len(rest), insertChunk):] {
-		args := insertArgs(rest[:min(len(rest), insertChunk)], announce)
-		for i, oid := range arrayTypes {
-			literal, err := types.Encode(oid, pgtype.TextFormatCode, args[i], nil)
-			if err != nil {
-				return nil, fmt.Errorf("encode parameter %d of the insert: %w", i+1, err)
-			}
-			args[i] = string(literal)
-		}
-		chunk, err := queryInserted(ctx, in, args)
-		if err != nil {
-			return nil, err
-		}
-		inserted = append(inserted, chunk...)
-	}
-	return inserted, nil
-}
-
-func queryInserted(ctx context.Context, in *sql.Tx, args []any) (inserted []eventqueue.Inserted, err error) {
-	rows, err := in.QueryContext(ctx, insertSQL, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var r eventqueue.Inserted
-		var woken sql.NullBool
-		if err := rows.Scan(&r.ID, &r.Announced, &woken); err != nil {
-			return nil, err
-		}
-		inserted = append(inserted, r)
-	}
-	return inserted, rows.Err()
 }

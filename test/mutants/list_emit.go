@@ -13,13 +13,13 @@ func emitMutants() []mutant {
 			protocol("TestADelayIsNeverShortened")},
 		{"emit-encodes-the-value-again", "I8", insert,
 			[]edit{
-				{"\t\"database/sql\"\n", "\t\"bytes\"\n\t\"database/sql\"\n\t\"encoding/json\"\n"},
+				{"\t\"context\"\n", "\t\"bytes\"\n\t\"context\"\n\t\"encoding/json\"\n"},
 				{"values[i] = e.Canvas, string(e.Value)", "values[i] = e.Canvas, \"\"\n\t\tvar again bytes.Buffer\n\t\t_ = json.Compact(&again, e.Value)\n\t\tvalues[i] = again.String()"},
 			},
 			protocol("TestAValueComesOutAsItWentIn")},
 		{"emit-at-once-encodes-the-value-again", "I8", insert,
 			[]edit{
-				{"\t\"database/sql\"\n", "\t\"bytes\"\n\t\"database/sql\"\n\t\"encoding/json\"\n"},
+				{"\t\"context\"\n", "\t\"bytes\"\n\t\"context\"\n\t\"encoding/json\"\n"},
 				{"values[i], places[i] = string(e.Value), place", "var again bytes.Buffer\n\t\t_ = json.Compact(&again, e.Value)\n\t\tvalues[i], places[i] = again.String(), place"},
 			},
 			protocol("TestAValueComesOutAsItWentIn")},

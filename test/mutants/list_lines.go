@@ -4,7 +4,7 @@ package main
 // limits of running events.
 func lineMutants() []mutant {
 	const sql, claim, store, mend, emit = "migrations/00009_lines.sql", "eventqueue/pgstore/claim.go", "eventqueue/pgstore/finish.go",
-		"eventqueue/pgstore/turns.go", "eventqueue/pgstore/unique.go"
+		"eventqueue/pgstore/turns.go", "eventqueue/pgstore/insertkeyed.go"
 	const order, counts = "TestALineGoesByIds", "TestALimitCountsWhatBeginsUnderIt"
 	return []mutant{
 		{"last-of-a-line-comes-first", "order", sql, change("ORDER BY p.event_id LIMIT greatest(free.room, 0)", "ORDER BY p.event_id DESC LIMIT greatest(free.room, 0)"),

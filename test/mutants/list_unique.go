@@ -2,7 +2,7 @@ package main
 
 // uniqueMutants are about keys that are emitted once.
 func uniqueMutants() []mutant {
-	const store, group, end = "eventqueue/pgstore/unique.go", "eventqueue/groupcommit.go", "eventqueue/finish.go"
+	const store, forget, group, end = "eventqueue/pgstore/insertkeyed.go", "eventqueue/pgstore/unique.go", "eventqueue/groupcommit.go", "eventqueue/finish.go"
 	return []mutant{
 		{"key-is-forgotten-at-the-end", "I8", store, change("coalesce(e.queued, u.kept, false) AS holds", "coalesce(e.queued, false) AS holds"),
 			protocol("TestAKeyHoldsAsLongAsItWasTold")},
@@ -12,7 +12,7 @@ func uniqueMutants() []mutant {
 			protocol("TestAnExpiredKeyIsTakenOverOnce")},
 		{"keys-are-taken-in-any-order", "I15", store, change("cmp.Compare(a.Key, b.Key))", "cmp.Compare(a.Key, a.Key))"),
 			protocol("TestABatchTakesItsKeysInOrder")},
-		{"key-that-holds-is-removed", "I3", store, change("AND e.queued IS NULL AND u.kept IS NULL", "AND e.queued IS NULL"),
+		{"key-that-holds-is-removed", "I3", forget, change("AND e.queued IS NULL AND u.kept IS NULL", "AND e.queued IS NULL"),
 			protocol("TestKeysThatHoldNoLongerAreRemoved")},
 		{"emit-with-a-key-holds-up-others", "I15", group, change(" || slices.ContainsFunc(events, NewEvent.unique)", ""),
 			protocol("TestAnEmitWithAKeyHoldsUpNoOther")},

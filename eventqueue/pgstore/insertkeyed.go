@@ -1,0 +1,203 @@
+package pgstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+)
+
+// Events of which some have a unique key or an ordering key are inserted by two
+// statements. The first takes the row of each unique key, in the order of the keys so
+// that two batches never wait for each other: it makes those that are missing, and
+// locks the others without writing them. Whoever comes second waits there until the
+// first has committed or rolled back. The second statement, with a snapshot of its
+// own, sees what those had committed for whom it waited, and decides.
+const lockKeysSQL = `
+INSERT INTO unique_keys (canvas_id, key)
+SELECT canvas_id, key
+FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS asked (canvas_id, key, place)
+ORDER BY place
+ON CONFLICT (canvas_id, key) DO UPDATE SET event_id = unique_keys.event_id WHERE false`
+
+// A key holds while its event is there, and until the end that was kept of it
+// expires. named are the rows that lockKeysSQL has locked, so their versions
+// (ctid) stay. OFFSET 0 has each row looked up by its key. The rest is as in
+// insertSQL, and so are the first columns of the answer.
+const insertKeyedSQL = `
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), input AS MATERIALIZED (
+    SELECT i.*, greatest(coalesce(i.until, (SELECT now FROM clock) + i.delay_us * interval '1 microsecond'), (SELECT now FROM clock)) AS due
+    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[], $11::text[], $12::int[], $13::text[], $14::boolean[])
+        WITH ORDINALITY AS i (canvas_id, module, name, modifier, value, until, delay_us, key, unique_seconds, ordering_key, head, place)
+), named AS MATERIALIZED (
+    SELECT input.place, k.version, k.event_id, coalesce(e.queued, u.kept, false) AS holds
+    FROM input CROSS JOIN LATERAL (
+        SELECT k.ctid AS version, k.event_id FROM unique_keys k WHERE k.canvas_id = input.canvas_id AND k.key = input.key
+        OFFSET 0) AS k
+    LEFT JOIN LATERAL (
+        SELECT true AS queued FROM events_v2 e WHERE e.id = k.event_id OFFSET 0) AS e ON true
+    LEFT JOIN LATERAL (
+        SELECT true AS kept FROM unique_ends u WHERE u.event_id = k.event_id AND u.expires_at > (SELECT now FROM clock)
+        OFFSET 0) AS u ON true
+), fresh AS MATERIALIZED (
+    SELECT nextval('events_id_seq') AS id, f.*
+    FROM (
+        SELECT input.*, named.version, named.event_id AS before
+        FROM input LEFT JOIN named USING (place)
+        WHERE named.holds IS NOT TRUE
+        ORDER BY place) AS f
+), inserted AS (
+    INSERT INTO events_v2 (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, line, ordering_key)
+    SELECT id, canvas_id, module, name, modifier, value, due, (SELECT now FROM clock),
+        CASE WHEN NOT head OR $8::boolean AND due <= (SELECT now FROM clock) + $9::bigint * interval '1 microsecond'
+            THEN (SELECT now FROM clock) END,
+        unique_seconds, CASE WHEN ordering_key = '' THEN 0 WHEN due <= (SELECT now FROM clock) THEN 1 ELSE 3 END, ordering_key
+    FROM fresh
+    ORDER BY place
+    RETURNING id, notified_at IS NOT NULL AS announced, canvas_id, line, ordering_key
+), placed AS (
+    INSERT INTO event_lines (event_id, stage, canvas_id, line)
+    SELECT id, 1, canvas_id, events_v2_line(1, '', '', ordering_key) FROM inserted WHERE line = 1
+), renamed AS (
+    UPDATE unique_keys k SET event_id = fresh.id FROM fresh WHERE k.ctid = fresh.version
+), forgotten AS (
+    DELETE FROM unique_ends u WHERE u.event_id = ANY (ARRAY(SELECT before FROM fresh WHERE before IS NOT NULL))
+)
+SELECT coalesce(inserted.id, named.event_id), coalesce(inserted.announced AND input.head, false),
+    (SELECT pg_notify('` + owedChannel + `', '') IS NULL WHERE $10::boolean AND EXISTS (SELECT FROM inserted)) AS woken,
+    inserted.id IS NULL AS repeat
+FROM input
+LEFT JOIN named USING (place)
+LEFT JOIN fresh USING (place)
+LEFT JOIN inserted ON inserted.id = fresh.id
+WHERE named.holds OR inserted.id IS NOT NULL
+ORDER BY place`
+
+func hasKeys(events []eventqueue.NewEvent) bool {
+	return slices.ContainsFunc(events, func(e eventqueue.NewEvent) bool { return e.UniqueKey != "" || e.OrderingKey != "" })
+}
+
+// keyed is a batch of which some events have keys.
+type keyed struct {
+	keys   []eventqueue.UniqueKey // each once, in order
+	events []eventqueue.NewEvent  // without those that repeat one of the batch
+	places []int                  // of each event of the batch, among events
+}
+
+func keyedOf(events []eventqueue.NewEvent) keyed {
+	k := keyed{places: make([]int, len(events))}
+	first := map[eventqueue.UniqueKey]int{}
+	for i := range events {
+		key := eventqueue.UniqueKey{Canvas: events[i].Canvas, Key: events[i].UniqueKey}
+		if place, again := first[key]; again {
+			k.places[i] = place
+			continue
+		}
+		k.places[i] = len(k.events)
+		k.events = append(k.events, events[i])
+		if key.Key != "" {
+			first[key] = k.places[i]
+			k.keys = append(k.keys, key)
+		}
+	}
+	slices.SortFunc(k.keys, func(a, b eventqueue.UniqueKey) int {
+		return cmp.Or(slices.Compare(a.Canvas[:], b.Canvas[:]), cmp.Compare(a.Key, b.Key))
+	})
+	return k
+}
+
+func (k keyed) lockArgs() []any {
+	canvases, keys := make([][16]byte, len(k.keys)), make([]string, len(k.keys))
+	for i, key := range k.keys {
+		canvases[i], keys[i] = key.Canvas, key.Key
+	}
+	return []any{canvases, keys}
+}
+
+func insertKeyedArgs(events []eventqueue.NewEvent, announce eventqueue.Announce) []any {
+	keys, times, orderingKeys := make([]*string, len(events)), make([]int32, len(events)), make([]string, len(events))
+	for i := range events {
+		if events[i].UniqueKey != "" {
+			keys[i] = &events[i].UniqueKey
+		}
+		times[i] = int32((events[i].UniqueFor + time.Second - 1) / time.Second)
+		orderingKeys[i] = events[i].OrderingKey
+	}
+	return append(insertArgs(events, announce), keys, times, orderingKeys, headsOf(events))
+}
+
+// headsOf tells which events need a notification: of those that go into one line
+// together the first is enough, since the end of each has the next one notified.
+// One with a UniqueKey may not be inserted, so that others cannot rely on it, and
+// one with a delay takes its place later.
+func headsOf(events []eventqueue.NewEvent) []bool {
+	type line struct {
+		canvas eventqueue.CanvasID
+		key    string
+	}
+	heads := make([]bool, len(events))
+	seen := map[line]bool{}
+	for i := range events {
+		e := &events[i]
+		of := line{e.Canvas, e.OrderingKey}
+		alone := e.OrderingKey == "" || e.UniqueKey != "" || isDelayed(*e)
+		heads[i] = alone || !seen[of]
+		seen[of] = seen[of] || !alone
+	}
+	return heads
+}
+
+// answer is what became of each event of the batch.
+func (k keyed) answer(inserted []eventqueue.Inserted) ([]eventqueue.Inserted, error) {
+	if len(inserted) != len(k.events) {
+		return nil, fmt.Errorf("%d events became %d rows: events_v2 or unique_keys has a trigger or a rule that keeps rows out; take it away",
+			len(k.events), len(inserted))
+	}
+	answers := make([]eventqueue.Inserted, len(k.places))
+	told := make([]bool, len(inserted))
+	for i, place := range k.places {
+		answers[i] = inserted[place]
+		if told[place] {
+			answers[i].Repeat, answers[i].Announced = true, false
+		}
+		told[place] = true
+	}
+	return answers, nil
+}
+
+// insertKeyed sends everything in one round trip, in a transaction of its own if
+// there is none yet.
+func (s *Store) insertKeyed(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, announce eventqueue.Announce) ([]eventqueue.Inserted, error) {
+	k := keyedOf(events)
+	inserted := make([]eventqueue.Inserted, 0, len(k.events))
+	queries := []query{{
+		forms:     forms{skips: lockKeysSQL},
+		arguments: k.lockArgs(),
+		read:      func(rows pgx.Rows) error { rows.Close(); return rows.Err() },
+	}}
+	for chunk := range slices.Chunk(k.events, insertChunk) {
+		queries = append(queries, insertion(&inserted, insertKeyedSQL, insertKeyedArgs(chunk, announce), scanKeyed))
+	}
+	var err error
+	if in == nil {
+		err = s.run(ctx, skipping, queries...)
+	} else {
+		err = within(ctx, in, queries)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return k.answer(inserted)
+}
+
+func scanKeyed(row pgx.CollectableRow) (r eventqueue.Inserted, err error) {
+	err = row.Scan(&r.ID, &r.Announced, nil, &r.Repeat)
+	return r, err
+}

@@ -1,0 +1,111 @@
+package pgstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"eventsv2/eventqueue"
+)
+
+// InsertSQL implements eventqueue.EmitStore.
+func (s *Store) InsertSQL(ctx context.Context, in *sql.Tx, events []eventqueue.NewEvent, announce eventqueue.Announce) ([]eventqueue.Inserted, error) {
+	if !hasKeys(events) {
+		return insertChunks(ctx, in, insertSQL, insertArgs, events, announce)
+	}
+	k := keyedOf(events)
+	lock, err := literals(k.lockArgs())
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range []struct {
+		sql  string
+		args []any
+	}{{keepSQL, nil}, {planSQL, nil}, {lockKeysSQL, lock}} {
+		if _, err := in.ExecContext(ctx, s.sql, s.args...); err != nil {
+			return nil, err
+		}
+	}
+	inserted, err := insertChunks(ctx, in, insertKeyedSQL, insertKeyedArgs, k.events, announce)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := in.ExecContext(ctx, putBackSQL); err != nil {
+		return nil, err
+	}
+	return k.answer(inserted)
+}
+
+func insertChunks(ctx context.Context, in *sql.Tx, statement string, arguments func([]eventqueue.NewEvent, eventqueue.Announce) []any,
+	events []eventqueue.NewEvent, announce eventqueue.Announce,
+) ([]eventqueue.Inserted, error) {
+	inserted := make([]eventqueue.Inserted, 0, len(events))
+	for chunk := range slices.Chunk(events, insertChunk) {
+		args, err := literals(arguments(chunk, announce))
+		if err != nil {
+			return nil, err
+		}
+		if inserted, err = appendInserted(ctx, in, inserted, statement, args); err != nil {
+			return nil, err
+		}
+	}
+	return inserted, nil
+}
+
+// literals writes the arrays among args as text: drivers of database/sql differ in
+// the arrays they can send, but all send text.
+func literals(args []any) ([]any, error) {
+	types := pgtype.NewMap()
+	for i, arg := range args {
+		var array uint32
+		switch arg.(type) {
+		case [][16]byte:
+			array = pgtype.UUIDArrayOID
+		case []string, []*string:
+			array = pgtype.TextArrayOID
+		case []*time.Time:
+			array = pgtype.TimestamptzArrayOID
+		case []int32:
+			array = pgtype.Int4ArrayOID
+		case []int64:
+			array = pgtype.Int8ArrayOID
+		case []bool:
+			array = pgtype.BoolArrayOID
+		default:
+			continue
+		}
+		literal, err := types.Encode(array, pgtype.TextFormatCode, arg, nil)
+		if err != nil {
+			return nil, fmt.Errorf("encode parameter %d of the insert: %w", i+1, err)
+		}
+		args[i] = string(literal)
+	}
+	return args, nil
+}
+
+func appendInserted(ctx context.Context, in *sql.Tx, inserted []eventqueue.Inserted, statement string, args []any) (_ []eventqueue.Inserted, err error) {
+	rows, err := in.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	names, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	for rows.Next() {
+		var r eventqueue.Inserted
+		var woken sql.NullBool
+		columns := []any{&r.ID, &r.Announced, &woken, &r.Repeat} // the last is of insertKeyedSQL alone
+		if err := rows.Scan(columns[:len(names)]...); err != nil {
+			return nil, err
+		}
+		inserted = append(inserted, r)
+	}
+	return inserted, rows.Err()
+}
