@@ -155,7 +155,7 @@ func (f *finished) heldLine() bool { return f.end.InLine }
 // returns none at the end.
 func (w *Worker) collect() (batch []*finished) {
 	for len(batch) == 0 {
-		if batch = w.ends.takeNow(nil, finishBatch); len(batch) == 0 && !w.ends.wait(nil) {
+		if batch = w.ends.takeNow(nil, finishBatch); len(batch) == 0 && !w.ends.wait(nil, nil) {
 			return nil
 		}
 	}
@@ -166,7 +166,7 @@ func (w *Worker) collect() (batch []*finished) {
 		more := w.runs.unended() > 0 // before looking: an end is handed in before its run is off the count
 		before := len(batch)
 		batch = w.ends.takeNow(batch, finishBatch)
-		if len(batch) == before && (!more || !w.ends.wait(linger.C)) {
+		if len(batch) == before && (!more || !w.ends.wait(linger.C, nil)) {
 			break
 		}
 		held = slices.ContainsFunc(batch[before:], (*finished).heldLine)

@@ -53,14 +53,9 @@ func (m *mailbox[T]) takeNow(batch []T, most int) []T {
 }
 
 // wait blocks until something may be there, and tells so; it tells false when the
-// mailbox is closed and empty, or when the given channel, which may be nil, says
+// mailbox is closed and empty, or when one of the channels, which may be nil, says
 // that it has waited for long enough.
-func (m *mailbox[T]) wait(enough <-chan time.Time) bool { return waitForMail(m, enough) }
-
-// waitUntil is wait for another kind of channel.
-func (m *mailbox[T]) waitUntil(done <-chan struct{}) bool { return waitForMail(m, done) }
-
-func waitForMail[T, E any](m *mailbox[T], enough <-chan E) bool {
+func (m *mailbox[T]) wait(lingered <-chan time.Time, done <-chan struct{}) bool {
 	m.mu.Lock()
 	there, closed := len(m.items) > 0, m.closed
 	m.mu.Unlock()
@@ -70,7 +65,9 @@ func waitForMail[T, E any](m *mailbox[T], enough <-chan E) bool {
 	select {
 	case <-m.filled:
 		return true
-	case <-enough:
+	case <-lingered:
+		return false
+	case <-done:
 		return false
 	}
 }

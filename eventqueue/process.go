@@ -19,14 +19,15 @@ var errAbandoned = errors.New("the lock expired during every run: the worker die
 var errNoReturn = errors.New("the handler ended its goroutine without returning")
 
 // start runs a claimed event in a goroutine of its own.
-func (w *Worker) start(work context.Context, d Delivery, f *Found, asked time.Time) {
-	x := w.hold(work, d, f, asked)
+func (w *Worker) start(work context.Context, l lookedAt, asked time.Time) {
+	x := w.hold(work, l, asked)
 	w.running.Add(1)
 	go w.execute(x)
 }
 
 // hold takes a claimed event in hand: from here on its claim is renewed.
-func (w *Worker) hold(work context.Context, d Delivery, f *Found, asked time.Time) *execution {
+func (w *Worker) hold(work context.Context, l lookedAt, asked time.Time) *execution {
+	d, f := l.delivery, l.found
 	r, _ := w.handlers.find(&f.Event) // claimed, so known
 	x := &execution{
 		delivery:  d,

@@ -13,16 +13,11 @@ import (
 	"eventsv2/eventqueue/machine"
 )
 
-// limitedEvent is a claimed event that has a rate limit.
-type limitedEvent struct {
-	delivery Delivery
-	found    *Found
-}
-
-// limitedGroup are the events of one scope, oldest first.
+// limitedGroup are the claimed events of one scope, which has a rate limit, oldest
+// first.
 type limitedGroup struct {
 	scope  Scope
-	events []limitedEvent
+	events []lookedAt
 	// exact: by the claim. A worker that knows them as approximate has not been told yet
 	// that they were changed.
 	exact bool
@@ -45,7 +40,7 @@ var (
 // asksLimit tells whether a limit is to be asked about a claimed event. One that has
 // lost its last run does not run any more, and ends without asking.
 func (w *Worker) asksLimit(f *Found) bool {
-	if !f.Limited || !f.Facts.Claimed {
+	if !f.Limited {
 		return false
 	}
 	r, _ := w.handlers.find(&f.Event)
@@ -56,7 +51,7 @@ func (w *Worker) asksLimit(f *Found) bool {
 // and puts off the others, with at most one statement. It blocks until the database
 // has answered or claim ends, which is when the lock of an event that has not begun is
 // half over.
-func (w *Worker) beginLimited(claim, work context.Context, limited []limitedEvent, asked time.Time) {
+func (w *Worker) beginLimited(claim, work context.Context, limited []lookedAt, asked time.Time) {
 	if len(limited) == 0 {
 		return
 	}
@@ -101,8 +96,8 @@ func (w *Worker) beginLimited(claim, work context.Context, limited []limitedEven
 }
 
 // grouped puts events in groups, in the order of the oldest of each.
-func grouped(limited []limitedEvent) (groups []limitedGroup) {
-	slices.SortFunc(limited, func(a, b limitedEvent) int { return cmp.Compare(a.found.Event.ID, b.found.Event.ID) })
+func grouped(limited []lookedAt) (groups []limitedGroup) {
+	slices.SortFunc(limited, func(a, b lookedAt) int { return cmp.Compare(a.found.Event.ID, b.found.Event.ID) })
 	at := map[Scope]int{}
 	for _, l := range limited {
 		e := &l.found.Event
@@ -138,28 +133,28 @@ func (w *Worker) takeRates(ctx context.Context, asks []RateAsk) (map[Scope]RateA
 	return byScope, nil
 }
 
-func (w *Worker) startAll(work context.Context, events []limitedEvent, asked time.Time) {
+func (w *Worker) startAll(work context.Context, events []lookedAt, asked time.Time) {
 	for _, l := range events {
-		w.start(work, l.delivery, l.found, asked)
+		w.start(work, l, asked)
 	}
 }
 
 // putOffAll is for events about which nothing is known; they come back one to two times
 // after.
-func (w *Worker) putOffAll(work context.Context, events []limitedEvent, asked time.Time, after time.Duration, why error) {
+func (w *Worker) putOffAll(work context.Context, events []lookedAt, asked time.Time, after time.Duration, why error) {
 	for _, l := range events {
 		w.putOff(work, l, asked, &overLimitError{after + w.config.Jitter(after), why})
 	}
 }
 
-func (w *Worker) putOff(work context.Context, l limitedEvent, asked time.Time, why *overLimitError) {
-	w.giveUp(w.hold(work, l.delivery, l.found, asked), machine.OverLimit, why)
+func (w *Worker) putOff(work context.Context, l lookedAt, asked time.Time, why *overLimitError) {
+	w.giveUp(w.hold(work, l, asked), machine.OverLimit, why)
 }
 
 // releaseAll is for events about which the worker has to stop asking.
-func (w *Worker) releaseAll(work context.Context, events []limitedEvent, asked time.Time) {
+func (w *Worker) releaseAll(work context.Context, events []lookedAt, asked time.Time) {
 	for _, l := range events {
-		w.giveUp(w.hold(work, l.delivery, l.found, asked), machine.Released, ErrStopping)
+		w.giveUp(w.hold(work, l, asked), machine.Released, ErrStopping)
 	}
 }
 

@@ -111,27 +111,32 @@ func (w *Worker) look(ctx, work context.Context, deliveries []Delivery) error {
 	}
 	// What was claimed is begun before anything is answered: an answer may have to
 	// wait for a broker that hangs, and only what has begun keeps its lock (I3).
-	var rest []pending
-	var limited []limitedEvent
+	var rest, limited []lookedAt
 	for _, d := range deliveries {
-		f, ok := byID[d.Event]
-		if !ok {
-			f = &Found{Event: Event{ID: d.Event, Canvas: d.Canvas}}
+		l := lookedAt{d, byID[d.Event]}
+		if l.found == nil {
+			l.found = &Found{Event: Event{ID: d.Event, Canvas: d.Canvas}}
 		}
 		switch {
-		case !f.Facts.Claimed:
-			rest = append(rest, pending{d, f})
-		case w.asksLimit(f):
-			limited = append(limited, limitedEvent{d, f})
+		case !l.found.Facts.Claimed:
+			rest = append(rest, l)
+		case w.asksLimit(l.found):
+			limited = append(limited, l)
 		default:
-			w.decide(work, d, f, asked)
+			w.decide(work, l, asked)
 		}
 	}
 	w.beginLimited(claimCtx, work, limited, asked)
-	for _, p := range w.takeTurns(claimCtx, work, rest) {
-		w.decide(work, p.delivery, p.found, asked)
+	for _, l := range w.takeTurns(claimCtx, work, rest) {
+		w.decide(work, l, asked)
 	}
 	return nil
+}
+
+// lookedAt is a delivery, and what was found of its event.
+type lookedAt struct {
+	delivery Delivery
+	found    *Found
 }
 
 // claimContext is for a claim: a stop must not cut it off at once, since it may
@@ -146,10 +151,11 @@ func (w *Worker) claimContext(ctx context.Context) (context.Context, context.Can
 }
 
 // decide follows the facts to Process, Queue or End.
-func (w *Worker) decide(work context.Context, d Delivery, f *Found, asked time.Time) {
+func (w *Worker) decide(work context.Context, l lookedAt, asked time.Time) {
+	d, f := l.delivery, l.found
 	state, label := machine.Look(f.Facts)
 	if state == machine.Process {
-		w.start(work, d, f, asked)
+		w.start(work, l, asked)
 		return
 	}
 	out := Outcome{Event: d.Event, Canvas: f.Event.Canvas, Handler: f.Event.Handler(), Label: label, To: state}

@@ -13,7 +13,7 @@ import (
 // when its handler is paused, gives it back. It returns what is left to decide:
 // events of the batch whose turn it has become are looked at once more instead,
 // and others are handed over.
-func (w *Worker) takeTurns(ctx, work context.Context, rest []pending) []pending {
+func (w *Worker) takeTurns(ctx, work context.Context, rest []lookedAt) []lookedAt {
 	var left, arrived []EventID
 	for _, l := range rest {
 		switch _, label := machine.Look(l.found.Facts); {
@@ -50,7 +50,7 @@ func keepsFromRunning(label machine.Label) bool {
 
 // useTurns claims the events of the batch whose turn it has become, and hands the
 // others over.
-func (w *Worker) useTurns(ctx, work context.Context, rest []pending, turns []Event) []pending {
+func (w *Worker) useTurns(ctx, work context.Context, rest []lookedAt, turns []Event) []lookedAt {
 	mine := make(map[EventID]bool, len(turns))
 	for i := range turns {
 		mine[turns[i].ID] = true
@@ -87,7 +87,7 @@ func (w *Worker) useTurns(ctx, work context.Context, rest []pending, turns []Eve
 // this worker as far as it has the handlers and spare slots, without a
 // notification; for the others the bell is rung.
 func (w *Worker) handOver(ctx, work context.Context) {
-	for ctx.Err() == nil && w.turns.waitUntil(ctx.Done()) {
+	for ctx.Err() == nil && w.turns.wait(nil, ctx.Done()) {
 		turns := w.turns.takeNow(nil, w.config.ClaimBatch)
 		var own, others []Event
 		for i := range turns {
@@ -134,10 +134,4 @@ func (w *Worker) ringRest(ctx context.Context) {
 	for turns := w.turns.takeNow(nil, MaxPublish); len(turns) > 0; turns = w.turns.takeNow(nil, MaxPublish) {
 		w.ring(ctx, turns)
 	}
-}
-
-// pending is a delivery of an event that was not claimed, and what was found of it.
-type pending struct {
-	delivery Delivery
-	found    *Found
 }

@@ -23,7 +23,7 @@ func lineMutants() []mutant {
 		{"claim-without-a-turn", "order", claim, change("AND e.line IN (0, 2)", "AND e.line IN (0, 1, 2)"), protocol(order)},
 		{"limit-stops-a-take-over", "I13", claim, change("`e.line = 0 AND e.locked_at IS NULL AND (SELECT EXISTS", "`e.line = 0 AND (SELECT EXISTS"), protocol(counts)},
 		{"transaction-holds-a-line", "I15", store, change("in == nil && slices.ContainsFunc(ends", "slices.ContainsFunc(ends"), protocol("TestATransactionHoldsNoLine")},
-		{"stopping-worker-goes-on-with-lines", "I13", "eventqueue/turns.go", change("for ctx.Err() == nil && w.turns.waitUntil", "for w.turns.waitUntil"), protocol("TestAStoppingWorkerHandsNothingOver")},
+		{"stopping-worker-goes-on-with-lines", "I13", "eventqueue/turns.go", change("for ctx.Err() == nil && w.turns.wait", "for w.turns.wait"), protocol("TestAStoppingWorkerHandsNothingOver")},
 		{"stopping-worker-keeps-turns", "I13", "eventqueue/worker.go", change("	w.ringRest(tell)\n", ""), protocol("TestAStoppingWorkerHandsNothingOver")},
 		{"plan-of-turns-ages", "I12", sql, []edit{
 			{"WHERE (SELECT true FROM events_v2 e WHERE e.id = l.id) IS NULL);", "WHERE NOT EXISTS (SELECT FROM events_v2 e WHERE e.id = l.id));"},
