@@ -60,13 +60,38 @@ func (s *slowStore) idOf(value string) (id eventqueue.EventID, committed bool) {
 	return id, committed
 }
 
+// slowRig is a queue on a slowStore.
+type slowRig struct {
+	store    *slowStore
+	notifier *memnotify.Notifier
+	queue    *eventqueue.Queue
+}
+
+// withSlowQueue runs a test in virtual time (testing/synctest): the seconds of the
+// slowStore, and every time.Sleep in these tests, pass at once.
+func withSlowQueue(t *testing.T, test func(t *testing.T, r *slowRig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := &slowRig{
+			store:    &slowStore{EmitStore: memstore.New(memstore.Config{}), ids: map[string]eventqueue.EventID{}},
+			notifier: memnotify.New(memnotify.Config{}),
+		}
+		var err error
+		if r.queue, err = eventqueue.New(r.store, r.notifier, eventqueue.QueueConfig{}); err != nil {
+			t.Fatal(err)
+		}
+		defer closeQueue(t, r.queue)
+		test(t, r)
+	})
+}
+
 // emitAll emits one event with each value from a goroutine of its own and returns
 // their errors.
-func emitAll(q *eventqueue.Queue, values ...string) []error {
+func (r *slowRig) emitAll(values ...string) []error {
 	errs := make([]error, len(values))
 	var all sync.WaitGroup
 	for i, value := range values {
-		all.Go(func() { _, errs[i] = q.Emit(context.Background(), groupEvent(value)) })
+		all.Go(func() { _, errs[i] = r.queue.Emit(context.Background(), groupEvent(value)) })
 	}
 	all.Wait()
 	return errs
@@ -74,16 +99,6 @@ func emitAll(q *eventqueue.Queue, values ...string) []error {
 
 func groupEvent(value string) eventqueue.NewEvent {
 	return eventqueue.NewEvent{Canvas: eventqueue.CanvasID{1}, Module: "m", Name: "n", Modifier: "_", Value: []byte(value)}
-}
-
-func newSlowQueue(t *testing.T) (*slowStore, *eventqueue.Queue) {
-	t.Helper()
-	store := &slowStore{EmitStore: memstore.New(memstore.Config{}), ids: map[string]eventqueue.EventID{}}
-	q, err := eventqueue.New(store, memnotify.New(memnotify.Config{}), eventqueue.QueueConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store, q
 }
 
 func closeQueue(t *testing.T, q *eventqueue.Queue) {
@@ -112,16 +127,14 @@ func manyValues(n int) []string {
 // under way goes into one insert.
 func TestConcurrentEmitsShareInserts(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store, q := newSlowQueue(t)
-		defer closeQueue(t, q)
-		for i, err := range emitAll(q, manyValues(200)...) {
+	withSlowQueue(t, func(t *testing.T, r *slowRig) {
+		for i, err := range r.emitAll(manyValues(200)...) {
 			if err != nil {
 				t.Errorf("emit %d: %v", i, err)
 			}
 		}
-		if total := sum(store.inserts); len(store.inserts) > 2 || total != 200 {
-			t.Errorf("200 emits at once made inserts of %v events", store.inserts)
+		if total := sum(r.store.inserts); len(r.store.inserts) > 2 || total != 200 {
+			t.Errorf("200 emits at once made inserts of %v events", r.store.inserts)
 		}
 	})
 }
@@ -130,15 +143,13 @@ func TestConcurrentEmitsShareInserts(t *testing.T) {
 // own event is committed, with its id.
 func TestAnEmitReturnsAfterItsCommit(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store, q := newSlowQueue(t)
-		defer closeQueue(t, q)
+	withSlowQueue(t, func(t *testing.T, r *slowRig) {
 		var all sync.WaitGroup
 		for i := range 50 {
 			all.Go(func() {
 				value := strconv.Itoa(i)
-				id, err := q.Emit(t.Context(), groupEvent(value))
-				if want, committed := store.idOf(value); err != nil || !committed || id != want {
+				id, err := r.queue.Emit(t.Context(), groupEvent(value))
+				if want, committed := r.store.idOf(value); err != nil || !committed || id != want {
 					t.Errorf("emit %d returned event %s, %v; committed: %v, as event %s", i, id, err, committed, want)
 				}
 			})
@@ -151,27 +162,25 @@ func TestAnEmitReturnsAfterItsCommit(t *testing.T) {
 // its own.
 func TestGroupsAreBounded(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store, q := newSlowQueue(t)
-		defer closeQueue(t, q)
+	withSlowQueue(t, func(t *testing.T, r *slowRig) {
 		var large sync.WaitGroup
 		large.Go(func() {
 			events := make([]eventqueue.NewEvent, 101)
 			for i := range events {
 				events[i] = groupEvent("1")
 			}
-			if _, err := q.EmitMany(t.Context(), events); err != nil {
+			if _, err := r.queue.EmitMany(t.Context(), events); err != nil {
 				t.Error(err)
 			}
 		})
-		for _, err := range emitAll(q, manyValues(2500)...) {
+		for _, err := range r.emitAll(manyValues(2500)...) {
 			if err != nil {
 				t.Error(err)
 			}
 		}
 		large.Wait()
-		if slices.Max(store.inserts) > 1000 || !slices.Contains(store.inserts, 101) {
-			t.Errorf("inserts of %v events", store.inserts)
+		if slices.Max(r.store.inserts) > 1000 || !slices.Contains(r.store.inserts, 101) {
+			t.Errorf("inserts of %v events", r.store.inserts)
 		}
 	})
 }
@@ -179,18 +188,16 @@ func TestGroupsAreBounded(t *testing.T) {
 // TestOneRefusedEmitFailsNoOther (I15): the database refuses one event of many.
 func TestOneRefusedEmitFailsNoOther(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store, q := newSlowQueue(t)
-		defer closeQueue(t, q)
-		store.refuse = "bad"
+	withSlowQueue(t, func(t *testing.T, r *slowRig) {
+		r.store.refuse = "bad"
 		values := manyValues(50)
 		values[17] = `"bad"`
-		for i, err := range emitAll(q, values...) {
+		for i, err := range r.emitAll(values...) {
 			if refused := i == 17; refused != (err != nil) {
 				t.Errorf("emit %d: %v", i, err)
 			}
 		}
-		if written := sum(store.inserts); written != 49 {
+		if written := sum(r.store.inserts); written != 49 {
 			t.Errorf("%d events were written, want 49", written)
 		}
 	})
@@ -200,12 +207,10 @@ func TestOneRefusedEmitFailsNoOther(t *testing.T) {
 // was not.
 func TestAllEmitsOfAGroupLearnThatTheDatabaseIsDown(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store, q := newSlowQueue(t)
-		defer closeQueue(t, q)
-		store.down = errors.New("no connection")
-		for i, err := range emitAll(q, manyValues(20)...) {
-			if !errors.Is(err, store.down) {
+	withSlowQueue(t, func(t *testing.T, r *slowRig) {
+		r.store.down = errors.New("no connection")
+		for i, err := range r.emitAll(manyValues(20)...) {
+			if !errors.Is(err, r.store.down) {
 				t.Errorf("emit %d: %v", i, err)
 			}
 		}
@@ -216,25 +221,23 @@ func TestAllEmitsOfAGroupLearnThatTheDatabaseIsDown(t *testing.T) {
 // another insert is under way.
 func TestAnEmitThatIsGivenUpBeforeItsInsertIsNotInserted(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store, q := newSlowQueue(t)
-		defer closeQueue(t, q)
+	withSlowQueue(t, func(t *testing.T, r *slowRig) {
 		var first sync.WaitGroup
 		first.Go(func() {
-			if _, err := q.Emit(t.Context(), groupEvent("1")); err != nil {
+			if _, err := r.queue.Emit(t.Context(), groupEvent("1")); err != nil {
 				t.Error(err)
 			}
 		})
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if _, err := q.Emit(ctx, groupEvent("2")); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := r.queue.Emit(ctx, groupEvent("2")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("an emit whose time is over: %v", err)
 		}
 		first.Wait()
 		time.Sleep(time.Minute)
-		if !slices.Equal(store.inserts, []int{1}) {
-			t.Errorf("inserts of %v events, want one of 1", store.inserts)
+		if !slices.Equal(r.store.inserts, []int{1}) {
+			t.Errorf("inserts of %v events, want one of 1", r.store.inserts)
 		}
 	})
 }
@@ -243,12 +246,10 @@ func TestAnEmitThatIsGivenUpBeforeItsInsertIsNotInserted(t *testing.T) {
 // and none of them lingers.
 func TestOneEmitterWaitsForNobody(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		_, q := newSlowQueue(t)
-		defer closeQueue(t, q)
+	withSlowQueue(t, func(t *testing.T, r *slowRig) {
 		began := time.Now()
 		for range 10 {
-			if _, err := q.Emit(t.Context(), groupEvent("1")); err != nil {
+			if _, err := r.queue.Emit(t.Context(), groupEvent("1")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -262,18 +263,16 @@ func TestOneEmitterWaitsForNobody(t *testing.T) {
 // of the value for something else as soon as Emit has returned.
 func TestAnEmitThatIsGivenUpKeepsNothingOfItsCaller(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store, q := newSlowQueue(t)
-		defer closeQueue(t, q)
+	withSlowQueue(t, func(t *testing.T, r *slowRig) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		event := groupEvent(`"mine"`)
-		if _, err := q.Emit(ctx, event); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := r.queue.Emit(ctx, event); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("an emit whose time is over: %v", err)
 		}
 		copy(event.Value, `"else"`)
 		time.Sleep(time.Minute)
-		if _, wrong := store.idOf(`"else"`); wrong {
+		if _, wrong := r.store.idOf(`"else"`); wrong {
 			t.Error("what was inserted is not what was emitted")
 		}
 	})
@@ -282,26 +281,19 @@ func TestAnEmitThatIsGivenUpKeepsNothingOfItsCaller(t *testing.T) {
 // TestAnEmitThatIsGivenUpIsNotified (I13): its insert had begun.
 func TestAnEmitThatIsGivenUpIsNotified(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := &slowStore{EmitStore: memstore.New(memstore.Config{}), ids: map[string]eventqueue.EventID{}}
-		notifier := memnotify.New(memnotify.Config{})
-		q, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer closeQueue(t, q)
+	withSlowQueue(t, func(t *testing.T, r *slowRig) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if _, err := q.Emit(ctx, groupEvent("1")); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := r.queue.Emit(ctx, groupEvent("1")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("an emit whose time is over: %v", err)
 		}
 		time.Sleep(10 * time.Second)
-		if _, committed := store.idOf("1"); !committed {
+		if _, committed := r.store.idOf("1"); !committed {
 			t.Fatal("it was not inserted")
 		}
 		pull, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
-		if got, err := notifier.Pull(pull, 1); len(got) != 1 {
+		if got, err := r.notifier.Pull(pull, 1); len(got) != 1 {
 			t.Errorf("pulled %v, %v: the row says that its notification is out", got, err)
 		}
 	})
@@ -310,16 +302,14 @@ func TestAnEmitThatIsGivenUpIsNotified(t *testing.T) {
 // TestLargeValuesShareNoInsert: what one insert may hold is bounded in bytes, too.
 func TestLargeValuesShareNoInsert(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store, q := newSlowQueue(t)
-		defer closeQueue(t, q)
+	withSlowQueue(t, func(t *testing.T, r *slowRig) {
 		value := `"` + strings.Repeat("x", 200<<10) + `"`
-		for _, err := range emitAll(q, slices.Repeat([]string{value}, 100)...) {
+		for _, err := range r.emitAll(slices.Repeat([]string{value}, 100)...) {
 			if err != nil {
 				t.Error(err)
 			}
 		}
-		if largest := slices.Max(store.inserts); largest > 20 {
+		if largest := slices.Max(r.store.inserts); largest > 20 {
 			t.Errorf("%d values of 200 KiB went into one insert", largest)
 		}
 	})
@@ -329,19 +319,17 @@ func TestLargeValuesShareNoInsert(t *testing.T) {
 // not.
 func TestAHangingInsertHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store, q := newSlowQueue(t)
-		defer closeQueue(t, q)
-		store.hang = `"hangs"`
+	withSlowQueue(t, func(t *testing.T, r *slowRig) {
+		r.store.hang = `"hangs"`
 		var hanging sync.WaitGroup
 		hanging.Go(func() {
-			if _, err := q.Emit(t.Context(), groupEvent(store.hang)); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := r.queue.Emit(t.Context(), groupEvent(r.store.hang)); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("the insert that hangs: %v", err)
 			}
 		})
 		time.Sleep(500 * time.Millisecond)
 		began := time.Now()
-		if _, err := q.Emit(t.Context(), groupEvent("1")); err != nil {
+		if _, err := r.queue.Emit(t.Context(), groupEvent("1")); err != nil {
 			t.Error(err)
 		}
 		if waited := time.Since(began); waited > 2*time.Second {
