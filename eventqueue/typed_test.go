@@ -7,7 +7,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,99 +16,6 @@ import (
 	"eventsv2/eventqueue/machine"
 	"eventsv2/test/testenv"
 )
-
-// recordEvent is for the handlers of every RECORD; it is light.
-type recordEvent struct {
-	ID string `json:"id"`
-}
-
-func (recordEvent) EventType() string   { return "RECORD" }
-func (recordEvent) EventAction() string { return "" }
-
-// recordCreated is heavy.
-type recordCreated struct {
-	recordEvent
-	Title  string            `json:"title"`
-	Labels map[string]string `json:"labels"`
-}
-
-func (recordCreated) EventAction() string { return "CREATE" }
-
-// fileEvent is for the handlers of the files of a record.
-type fileEvent struct{ recordEvent }
-
-func (fileEvent) EventAction() string { return "FILE" }
-
-type fileAdded struct {
-	fileEvent
-	Name string `json:"name"`
-}
-
-func (fileAdded) EventAction() string { return "FILE.ADD" }
-
-// typedRig is a rig with a bus, and the calls of its handlers.
-type typedRig struct {
-	*rig
-	bus   *eventqueue.Bus
-	mu    sync.Mutex
-	calls []string
-}
-
-func newTypedRig(t *testing.T) *typedRig {
-	t.Helper()
-	r := &typedRig{rig: newRig(t)}
-	var err error
-	r.bus, err = eventqueue.NewBus(r.queue, eventqueue.BusConfig{Dispatch: quick()})
-	r.ok(err)
-	return r
-}
-
-func (r *typedRig) ok(err error) {
-	r.t.Helper()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-}
-
-func (r *typedRig) called(what string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.calls = append(r.calls, what)
-}
-
-// count is how often a call was noted.
-func (r *typedRig) count(what string) (n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range r.calls {
-		if c == what {
-			n++
-		}
-	}
-	return n
-}
-
-// run registers the bus and starts a worker.
-func (r *typedRig) run() (stop func()) {
-	r.t.Helper()
-	r.ok(r.bus.Register(r.handlers))
-	return r.start(eventqueue.WorkerConfig{KeepHistory: true})
-}
-
-func (r *typedRig) emitTyped(events ...eventqueue.TypedEvent) {
-	r.t.Helper()
-	_, err := r.bus.Emit(testenv.Context(r.t), canvas, events...)
-	r.ok(err)
-}
-
-// note adds a handler that notes its name, the key and the id.
-func note[T eventqueue.TypedEvent](r *typedRig, name string, id func(T) string, options ...eventqueue.HandlerOption) {
-	r.t.Helper()
-	r.ok(eventqueue.On(r.bus, name, func(_ context.Context, e T, run *eventqueue.Run) error {
-		r.called(name + " " + run.HandlingKey() + " " + id(e))
-		return nil
-	}, options...))
-}
 
 // TestTheChainRunsParentsFirst adds the handlers in another order than they are
 // to run in.
