@@ -12,9 +12,17 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// single is a rig on a pool with one connection: one plan of each statement, and
-// one account of what it has read and written.
-func (r *rig) single(pool *pgxpool.Pool, err error) *rig {
+// withConns is a rig on a pool with so many connections. With one there is one plan
+// of each statement, and one account of what it has read and written.
+func (r *rig) withConns(n int32) *rig {
+	r.t.Helper()
+	config := r.pool.Config()
+	config.MaxConns = n
+	return r.on(pgxpool.NewWithConfig(testenv.Context(r.t), config))
+}
+
+// on is a rig on another pool of the database.
+func (r *rig) on(pool *pgxpool.Pool, err error) *rig {
 	r.t.Helper()
 	if err != nil {
 		r.t.Fatal(err)
@@ -36,9 +44,7 @@ func (r *rig) flush() {
 func TestClaimsOfFullPagesWriteNoIndex(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	config := r.pool.Config()
-	config.MaxConns = 1
-	r = r.single(pgxpool.NewWithConfig(testenv.Context(t), config))
+	r = r.withConns(1)
 	events := make([]eventqueue.NewEvent, 400)
 	for i := range events {
 		events[i] = event()
@@ -77,7 +83,7 @@ func TestAClaimCostsTheSameInABacklog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			r.single(open(testenv.Context(t), r.pool.Config().ConnString())).testBacklog()
+			r.on(open(testenv.Context(t), r.pool.Config().ConnString())).testBacklog()
 		})
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/test/testenv"
@@ -70,9 +68,7 @@ func (r *rig) buffers() int {
 func TestALineCostsTheSameBehindABacklog(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	config := r.pool.Config()
-	config.MaxConns = 1
-	r = r.single(pgxpool.NewWithConfig(testenv.Context(t), config))
+	r = r.withConns(1)
 	ctx := testenv.Context(t)
 	r.exec(`ALTER TABLE events_v2 SET (autovacuum_enabled = off)`)
 	r.exec(`ALTER TABLE event_lines SET (autovacuum_enabled = off)`)
@@ -151,9 +147,7 @@ func TestPlacesOfDeletedEventsGoAtOnce(t *testing.T) {
 func TestWithoutLinesNothingIsReadOfThem(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	config := r.pool.Config()
-	config.MaxConns = 1
-	r = r.single(pgxpool.NewWithConfig(testenv.Context(t), config))
+	r = r.withConns(1)
 	touched := func() int {
 		t.Helper()
 		r.flush()

@@ -12,7 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/pgstore"
@@ -52,9 +51,7 @@ type throng struct {
 func TestLinesUnderACrowd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	config := r.pool.Config()
-	config.MaxConns = 3 * crowdSize // each member may have a transaction open, and one more
-	r = r.single(pgxpool.NewWithConfig(testenv.Context(t), config))
+	r = r.withConns(3 * crowdSize) // each member may have a transaction open, and one more
 	ctx := testenv.Context(t)
 	for _, limit := range []eventqueue.RunningLimit{
 		{Canvas: another, Max: 4}, {Canvas: another, Module: "WORKER", Name: "one", Max: 2}, {Canvas: another, Key: "two at once", Max: 2},

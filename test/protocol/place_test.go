@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/test/testenv"
@@ -25,9 +23,7 @@ func (r *rig) write(end eventqueue.End, keep bool) eventqueue.Written {
 func TestAnEndFindsItsRowByItsPlace(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	config := r.pool.Config()
-	config.MaxConns = 1
-	r = r.single(pgxpool.NewWithConfig(testenv.Context(t), config))
+	r = r.withConns(1)
 	for _, way := range ways[:4] {
 		t.Run(way.name, func(t *testing.T) {
 			r := &rig{t, r.pool, r.store}

@@ -8,12 +8,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/memstore"
-	"eventsv2/eventqueue/pgstore"
 	"eventsv2/test/testenv"
 )
 
@@ -201,30 +199,17 @@ func TestRunnableCostsTheSameInABacklog(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
-	config := r.pool.Config()
-	config.MaxConns = 1 // one connection, one plan
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	store := pgstore.New(pool)
-	blocks := func(looks int) (n int) {
+	looker := r.withConns(1)
+	blocks := func(looks int) int {
 		t.Helper()
-		count := func() (n int) {
-			if _, err := pool.Exec(ctx, `SELECT pg_stat_force_next_flush()`); err != nil {
-				t.Skipf("SKIPPED, NOT TESTED: what a look for other canvases reads: this Postgres cannot flush its statistics: %v", err)
-			}
-			const sql = `SELECT heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit
-				FROM pg_statio_user_tables WHERE relname = 'events_v2'`
-			if err := pool.QueryRow(ctx, sql).Scan(&n); err != nil {
-				t.Fatal(err)
-			}
-			return n
+		count := func() int {
+			looker.flush()
+			return one[int](looker, `SELECT heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit
+				FROM pg_statio_user_tables WHERE relname = 'events_v2'`)
 		}
 		before := count()
 		for range looks {
-			if _, _, err := store.Runnable(ctx, eventqueue.Scope{}, []eventqueue.CanvasID{canvas}, lockTimeout); err != nil {
+			if _, _, err := looker.store.Runnable(ctx, eventqueue.Scope{}, []eventqueue.CanvasID{canvas}, lockTimeout); err != nil {
 				t.Fatal(err)
 			}
 		}

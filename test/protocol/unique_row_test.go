@@ -125,7 +125,7 @@ func TestKeysAreCheckedBeforeAnythingIsWritten(t *testing.T) {
 func TestAnEmitOfAKeyReadsNoTable(t *testing.T) {
 	t.Parallel()
 	outer := newRig(t)
-	r := outer.single(pgstore.Open(testenv.Context(t), outer.pool.Config().ConnString(), "protocol", 1))
+	r := outer.on(pgstore.Open(testenv.Context(t), outer.pool.Config().ConnString(), "protocol", 1))
 	r.exec(`ALTER TABLE events_v2 SET (autovacuum_enabled = off); ALTER TABLE unique_keys SET (autovacuum_enabled = off)`)
 	work := func() int {
 		reads := func() int {
