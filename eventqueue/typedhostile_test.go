@@ -100,16 +100,7 @@ func TestWhatIsWrongWithUnusualFieldsIsNamed(t *testing.T) {
 		{"Bytes", `{"a": [1, 256]}`, `field "Bytes.a[1]" is the number 256: it must be a number that fits uint8`},
 		{"Deep", `3`, `field "Deep" is the number 3: it must be an object`},
 	} {
-		var members map[string]json.RawMessage
-		if err := json.Unmarshal(event.Value, &members); err != nil {
-			t.Fatal(err)
-		}
-		members[c.field] = json.RawMessage(c.value)
-		value, err := json.Marshal(members)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err = read(string(value)); err == nil || err.Error() != "event UNUSUAL as eventqueue_test.unusual: "+c.want {
+		if _, err = read(withField(t, event.Value, c.field, c.value)); err == nil || err.Error() != "event UNUSUAL as eventqueue_test.unusual: "+c.want {
 			t.Errorf("%s = %s:\n got %v\nwant %s", c.field, c.value, err, c.want)
 		}
 	}

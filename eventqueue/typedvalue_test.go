@@ -100,6 +100,21 @@ func reading[T eventqueue.TypedEvent](t *testing.T) (*eventqueue.Bus, func(value
 	}
 }
 
+// withField is a value in which one field is another.
+func withField(t *testing.T, value json.RawMessage, field, other string) string {
+	t.Helper()
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(value, &members); err != nil {
+		t.Fatal(err)
+	}
+	members[field] = json.RawMessage(other)
+	changed, err := json.Marshal(members)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(changed)
+}
+
 func newBus(t *testing.T) *eventqueue.Bus {
 	t.Helper()
 	bus, err := eventqueue.NewBus(&eventqueue.Queue{}, eventqueue.BusConfig{})
@@ -203,16 +218,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{"part", `false`, `field "part" is false: it must be a string`},
 		{"empty", `1`, `field "empty" is the number 1: it must be a string`},
 	} {
-		var members map[string]json.RawMessage
-		if err := json.Unmarshal(event.Value, &members); err != nil {
-			t.Fatal(err)
-		}
-		members[c.field] = json.RawMessage(c.value)
-		value, err := json.Marshal(members)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = read(string(value))
+		_, err = read(withField(t, event.Value, c.field, c.value))
 		want := "event EVERYTHING as eventqueue_test.everything: " + c.want
 		if err == nil || err.Error() != want && (!strings.HasSuffix(want, ": ") || !strings.HasPrefix(err.Error(), want)) {
 			t.Errorf("%s = %s:\n got %v\nwant %s", c.field, c.value, err, want)
