@@ -109,14 +109,14 @@ func (tx *Tx) finish(row *Row, end *eventqueue.End, keep bool, now time.Time) {
 func (tx *Tx) keep(row *Row, end *eventqueue.End, keep bool, now time.Time) {
 	entry := LogRow{
 		ID: row.ID, Canvas: row.Canvas, Module: row.Module, Name: row.Name, Modifier: row.Modifier, Value: row.Value,
-		Status: Failed, Retries: row.Retries, Attempts: row.Attempts, LastError: end.LastError,
+		Status: eventqueue.LogFailed, Retries: row.Retries, Attempts: row.Attempts, LastError: end.LastError,
 		EnqueuedAt: row.EnqueuedAt, CreatedAt: now, OrderingKey: row.OrderingKey,
 	}
 	if end.Label == machine.ExecutesToCompletion {
 		if !keep {
 			return
 		}
-		entry.Status, entry.LastError = Completed, ""
+		entry.Status, entry.LastError = eventqueue.LogCompleted, ""
 	}
 	tx.logged[row.ID] = entry
 }

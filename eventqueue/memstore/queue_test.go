@@ -91,7 +91,7 @@ func TestQueueRunsOnIt(t *testing.T) {
 			t.Errorf("these have not ended: %+v", rows)
 		}
 		log := store.Log()
-		if len(log) != 3 || log[0].Status != memstore.Completed || log[1].Status != memstore.Completed || log[2].Status != memstore.Failed {
+		if len(log) != 3 || log[0].Status != eventqueue.LogCompleted || log[1].Status != eventqueue.LogCompleted || log[2].Status != eventqueue.LogFailed {
 			t.Errorf("event_log: %+v", log)
 		}
 		if got := runs.Load(); got != 1+2+3 {

@@ -40,15 +40,6 @@ func (r Row) scope() eventqueue.Scope {
 	return eventqueue.Scope{Canvas: r.Canvas, Module: r.Module, Name: r.Name}
 }
 
-// Status says how an event ended.
-type Status string
-
-// The ends of an event.
-const (
-	Completed Status = "COMPLETED"
-	Failed    Status = "FAILED"
-)
-
 // LogRow is a row of event_log.
 type LogRow struct {
 	ID         eventqueue.EventID
@@ -57,7 +48,7 @@ type LogRow struct {
 	Name       string
 	Modifier   string
 	Value      string
-	Status     Status
+	Status     eventqueue.LogStatus
 	Retries    int32
 	Attempts   int32
 	LastError  string // empty stands for NULL when Completed

@@ -230,10 +230,10 @@ func deletion(written *eventqueue.Written, ends []eventqueue.End, keep bool) que
 		stamps = stamps || ends[i].Unique
 		switch {
 		case ends[i].Label != machine.ExecutesToCompletion:
-			statuses[i], lastErrors[i] = new("FAILED"), &ends[i].LastError
+			statuses[i], lastErrors[i] = new(string(eventqueue.LogFailed)), &ends[i].LastError
 			logs = true
 		case keep:
-			statuses[i] = new("COMPLETED")
+			statuses[i] = new(string(eventqueue.LogCompleted))
 			logs = true
 		}
 	}
