@@ -124,9 +124,9 @@ func (b *Bus) add(h *typedHandler) error {
 
 // Register adds everything that the bus knows to the handlers of a worker. Call
 // it once, after the last On and Declare. It refuses an event whose struct lacks
-// a field that a handler of its parents needs, or has it as another type of JSON, a handler that is called like an
-// action beside it, and keys that are taken in handlers; only in the last case
-// has handlers changed.
+// a field that a handler of its parents needs, or has it as another type of JSON,
+// a handler that is called like an action beside it, and keys that are taken in
+// handlers; only in the last case has handlers changed.
 //
 // An event RECORD.CREATE is one row for module RECORD, name CREATE, modifier _.
 // For the handler mail it emits one for module RECORD, name mail, modifier

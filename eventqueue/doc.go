@@ -14,6 +14,8 @@
 //     what runs long (heartbeat.go).
 //   - [Relay] publishes the notifications that are owed or seem lost.
 //   - [Rules] pauses and blocks handlers.
+//   - [RunningLimits] bounds how many events run at once; the worker has them wait in
+//     lines, as it has those of one ordering key (turns.go).
 //   - [RateLimits] bounds how many events run per minute and day; the worker asks them
 //     about claimed events before it runs them (ratestage.go).
 //   - [Bus] is for typed events: structs, and chains of handlers that get them.
@@ -21,9 +23,9 @@
 //   - [Pruner] deletes from event_log what has been there for long enough.
 //
 // The database is behind the small interfaces that each of these names
-// ([EmitStore], [ClaimStore], [RelayStore], [RuleStore], [RequeueStore],
-// [HistoryStore], [RateStore]); package pgstore implements them on Postgres. The bell is behind
-// [Notifier].
+// ([EmitStore], [ClaimStore], [RelayStore], [UniqueStore], [RuleStore],
+// [RunningLimitStore], [RateStore], [RequeueStore], [HistoryStore]); package
+// pgstore implements them on Postgres. The bell is behind [Notifier].
 //
 // # Guarantees
 //
@@ -36,7 +38,7 @@
 // longer valid is refused (I5). Nothing runs before its delay_until (I6), and
 // nothing is claimed while its handler is paused or blocked (I7).
 //
-// Events have no order.
+// Events have no order, except those of one canvas with the same OrderingKey.
 //
 // # Typed events
 //

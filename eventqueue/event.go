@@ -89,8 +89,9 @@ type NewEvent struct {
 	UniqueKey string
 
 	// UniqueFor is how long the key holds after the event has ended, completed or
-	// FAILED, in seconds, rounded up. 0: not beyond the end. At most MaxUniqueFor. What counts is the
-	// UniqueFor of the event that was inserted, not that of the repeat.
+	// FAILED, in seconds, rounded up. 0: not beyond the end. At most MaxUniqueFor.
+	// What counts is the UniqueFor of the event that was inserted, not that of the
+	// repeat.
 	UniqueFor time.Duration
 }
 

@@ -57,8 +57,8 @@ type RuleStore interface {
 
 	// TakeWaiting looks at no more than limit waiting events of the scope with
 	// ids above after, by id. Of these it marks as published, and returns, those
-	// that are due within MaxRequeue and not notified since the given time of the database's clock. next is the last id looked at, 0 when
-	// there are no more.
+	// that are due within MaxRequeue and not notified since the given time of the
+	// database's clock. next is the last id looked at, 0 when there are no more.
 	TakeWaiting(ctx context.Context, scope Scope, since time.Time, after EventID, limit int) (waiting []Notification, next EventID, err error)
 }
 

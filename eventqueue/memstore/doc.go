@@ -45,5 +45,6 @@
 // of a program does.
 //
 // What differs from Postgres: a claim is one step, so none is in flight when a
-// rule is added; database/sql is not supported.
+// rule is added; there are no limits of running events; database/sql is not
+// supported.
 package memstore

@@ -27,8 +27,8 @@ import (
 //   - An event in a line has to have its turn there, and one that is in none must
 //     need none (see turns.go).
 //   - marks says whether the key holds beyond the end, whether a rate limit is to be
-//     asked, and whether an exact one is among them, and the line; with no limits anywhere, that is looked up once per
-//     statement.
+//     asked and whether an exact one is among them, and the line; that there are no
+//     rate limits anywhere is found out once per statement.
 //   - The rest of the answer are the facts of the rows that were not claimed, if
 //     there are any.
 const (

@@ -1,6 +1,6 @@
-// Package pgstore is the queue in Postgres: every statement on events_v2,
-// event_log, scheduling_rules and the tables of unique keys stands here, above
-// its one caller.
+// Package pgstore is the queue in Postgres: every statement of the queue stands
+// here, above its one caller. Turns in lines are given by an SQL function, which
+// the migrations bring.
 //
 // # Guarantees
 //
