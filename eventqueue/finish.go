@@ -41,17 +41,7 @@ func (x *execution) finished(verdict machine.Label, err error) *finished {
 		Verdict: verdict, Retries: x.run.Retries, MaxRetries: *x.policy.MaxRetries,
 	})
 	f.end.Claim, f.end.Unique, f.end.InLine = x.run.claim(), x.run.unique, x.run.inLine
-	var snooze *snoozeError
-	var over *overLimitError
-	switch {
-	case f.end.Label == machine.RetryAllowed:
-		f.end.Delay = x.backoff()
-	case f.end.Label == machine.Snoozed && errors.As(err, &snooze):
-		f.end.Delay = snooze.delay
-	case f.end.Label == machine.OverLimit && errors.As(err, &over):
-		f.end.Delay = over.delay
-	}
-	f.end.Delay = min(max(f.end.Delay, 0), maxWait)
+	f.end.Delay = min(max(x.waitAfter(f.end.Label, err), 0), maxWait)
 	f.end.Passes = x.policy.HoldLine != nil && f.end.Delay > *x.policy.HoldLine
 	if err != nil {
 		text, ok := textOf(err)
@@ -61,6 +51,25 @@ func (x *execution) finished(verdict machine.Label, err error) *finished {
 		f.end.LastError = storable(text)
 	}
 	return f
+}
+
+// waitAfter is what a run that ended with a label and an error asks for: the wait
+// before the next look at its event.
+func (x *execution) waitAfter(label machine.Label, err error) time.Duration {
+	switch label {
+	case machine.RetryAllowed:
+		return x.backoff()
+	case machine.Snoozed:
+		wait, _ := SnoozeOf(err)
+		return wait
+	case machine.OverLimit:
+		var over *overLimitError
+		if errors.As(err, &over) {
+			return over.delay
+		}
+	default:
+	}
+	return 0
 }
 
 // backoff asks the policy, or the default one when that panics.

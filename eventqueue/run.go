@@ -102,14 +102,13 @@ func (r *Run) claim() Claim { return Claim{Event: r.ID, Attempt: r.Attempt} }
 // verdictOf tells what an error of a handler means. stopping says that its
 // context had ended because the worker stops.
 func verdictOf(err error, stopping bool) machine.Label {
-	var snooze *snoozeError
-	var permanent *permanentError
-	switch {
-	case err == nil:
+	if err == nil {
 		return machine.ExecutesToCompletion
-	case errors.As(err, &permanent):
+	}
+	switch _, snoozed := SnoozeOf(err); {
+	case IsPermanent(err):
 		return machine.FailedForGood
-	case errors.As(err, &snooze):
+	case snoozed:
 		return machine.Snoozed
 	case stopping:
 		return machine.Released
