@@ -89,12 +89,8 @@ type QueueConfig struct {
 
 func (c QueueConfig) withDefaults() QueueConfig {
 	c.Limits = c.Limits.withDefaults()
-	if c.PublishTimeout == 0 {
-		c.PublishTimeout = 2 * time.Second
-	}
-	if c.PublishRest == 0 {
-		c.PublishRest = 5 * time.Second
-	}
+	setDefault(&c.PublishTimeout, 2*time.Second)
+	setDefault(&c.PublishRest, 5*time.Second)
 	if c.Logger == nil {
 		c.Logger = zap.NewNop()
 	}
