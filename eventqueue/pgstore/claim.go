@@ -119,6 +119,7 @@ func claim(found *[]eventqueue.Found, ids []eventqueue.EventID, known eventqueue
 	return query{
 		forms:     forms{waits: claimSQL, skips: claimFreeSQL},
 		arguments: append([]any{int64s(ids), lockTimeout}, knownArgs(known)...),
+		keepsPlan: len(ids) <= fewEvents,
 		read: func(rows pgx.Rows) error {
 			*found = make([]eventqueue.Found, 0, len(ids))
 			row := newFoundRow()

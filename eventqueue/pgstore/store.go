@@ -18,7 +18,7 @@ import (
 // Store is the queue in one database. It is safe for concurrent use.
 type Store struct {
 	pool           *pgxpool.Pool
-	settings       []string     // what is sent before claims and ends; see patience.go
+	settings       []string     // what is sent before claims and ends on this pool; see patience.go
 	impatientUntil atomic.Int64 // nanoseconds of the Unix time; see patience.go
 }
 

@@ -63,8 +63,8 @@ func TestClaimsOfFullPagesWriteNoIndex(t *testing.T) {
 
 // TestAClaimCostsTheSameInABacklog (I12) works often enough for plans to be kept,
 // beside an empty table, and then fills it: claims and ends still read what they
-// return, and not the table. So it is on connections of Open, which send nothing
-// beside their statements, and on those of any other pool.
+// return, and not the table. So it is on connections of Open, which are set so, and on
+// those of any other pool.
 func TestAClaimCostsTheSameInABacklog(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(ctx context.Context, url string) (*pgxpool.Pool, error){
@@ -84,6 +84,29 @@ func TestAClaimCostsTheSameInABacklog(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			r.on(open(testenv.Context(t), r.pool.Config().ConnString())).testBacklog()
+		})
+	}
+}
+
+// TestAClaimOfFewEventsIsPlannedOnce for each connection: to plan it takes longer than to
+// claim them. So it is with any setting of the pool's, which stays for the others.
+func TestAClaimOfFewEventsIsPlannedOnce(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"auto", "force_custom_plan"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			r := newRigWith(t, map[string]string{"plan_cache_mode": mode}).withConns(1)
+			const claims = 8 // Postgres makes up its mind after five
+			for range claims {
+				r.claim(r.insert(event())[0])
+			}
+			const plans = ` FROM pg_prepared_statements WHERE statement LIKE '%barrier%'`
+			if kept, anew := one[int](r, `SELECT generic_plans`+plans), one[int](r, `SELECT custom_plans`+plans); kept != claims || anew != 0 {
+				t.Errorf("of %d claims %d were planned anew, and %d ran with the plan that is kept", claims, anew, kept)
+			}
+			if got := one[string](r, `SELECT current_setting('plan_cache_mode')`); got != mode {
+				t.Errorf("after the claims plan_cache_mode is %s, and was %s", got, mode)
+			}
 		})
 	}
 }
