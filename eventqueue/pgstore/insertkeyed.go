@@ -13,11 +13,11 @@ import (
 )
 
 // Events of which some have a unique key or an ordering key are inserted by two
-// statements. The first takes the row of each unique key, in the order of the keys so
-// that two batches never wait for each other: it makes those that are missing, and
-// locks the others without writing them. Whoever comes second waits there until the
-// first has committed or rolled back. The second statement, with a snapshot of its
-// own, sees what those had committed for whom it waited, and decides.
+// statements. The first, which only unique keys need, takes the row of each of them, in
+// the order of the keys so that two batches never wait for each other: it makes those
+// that are missing, and locks the others without writing them. Whoever comes second
+// waits there until the first has committed or rolled back. The second statement, with
+// a snapshot of its own, sees what those had committed for whom it waited, and decides.
 const lockKeysSQL = `
 INSERT INTO unique_keys (canvas_id, key)
 SELECT canvas_id, key
@@ -177,11 +177,14 @@ func (k keyed) answer(inserted []eventqueue.Inserted) ([]eventqueue.Inserted, er
 func (s *Store) insertKeyed(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, announce eventqueue.Announce) ([]eventqueue.Inserted, error) {
 	k := keyedOf(events)
 	inserted := make([]eventqueue.Inserted, 0, len(k.events))
-	queries := []query{{
-		forms:     forms{skips: lockKeysSQL},
-		arguments: k.lockArgs(),
-		read:      func(rows pgx.Rows) error { rows.Close(); return rows.Err() },
-	}}
+	var queries []query
+	if len(k.keys) > 0 {
+		queries = append(queries, query{
+			forms:     forms{skips: lockKeysSQL},
+			arguments: k.lockArgs(),
+			read:      func(rows pgx.Rows) error { rows.Close(); return rows.Err() },
+		})
+	}
 	for chunk := range slices.Chunk(k.events, insertChunk) {
 		queries = append(queries, insertion(&inserted, insertKeyedSQL, insertKeyedArgs(chunk, announce), scanKeyed))
 	}

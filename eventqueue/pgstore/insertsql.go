@@ -19,15 +19,17 @@ func (s *Store) InsertSQL(ctx context.Context, in *sql.Tx, events []eventqueue.N
 		return insertChunks(ctx, in, insertSQL, insertArgs, events, announce)
 	}
 	k := keyedOf(events)
-	lock, err := literals(k.lockArgs())
-	if err != nil {
-		return nil, err
+	for _, setting := range []string{keepSQL, planSQL} {
+		if _, err := in.ExecContext(ctx, setting); err != nil {
+			return nil, err
+		}
 	}
-	for _, s := range []struct {
-		sql  string
-		args []any
-	}{{keepSQL, nil}, {planSQL, nil}, {lockKeysSQL, lock}} {
-		if _, err := in.ExecContext(ctx, s.sql, s.args...); err != nil {
+	if len(k.keys) > 0 {
+		lock, err := literals(k.lockArgs())
+		if err != nil {
+			return nil, err
+		}
+		if _, err := in.ExecContext(ctx, lockKeysSQL, lock...); err != nil {
 			return nil, err
 		}
 	}

@@ -89,6 +89,17 @@ func TestWithoutKeysNothingOfThemIsTouched(t *testing.T) {
 	if n := one[int](r, sent, `%AS marks%`); n != 0 { // the claim reads what they are
 		t.Errorf("%d statements have to do with keys", n)
 	}
+	ordered := event()
+	ordered.OrderingKey = "k"
+	for _, emit := range r.emitters() {
+		if _, _, err := emit(ordered); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const locks = ` AND query LIKE '%INSERT INTO unique\_keys%'`
+	if n := one[int](r, sent+locks, ``); n != 0 {
+		t.Errorf("with an ordering key alone, %d statements lock unique keys", n)
+	}
 	r.complete(r.insert(once("k", time.Hour))[0], machine.ExecutesToCompletion)
 	if n := one[int](r, sent, ``); n < 3 {
 		t.Errorf("with a key %d statements have to do with it: the test does not see them", n)
