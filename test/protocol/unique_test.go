@@ -248,6 +248,11 @@ func TestAnEmitWithAKeyHoldsUpNoOther(t *testing.T) {
 	}
 	waiting := beside(r, func(ctx context.Context) (eventqueue.EventID, error) { return q.Emit(ctx, once("k", 0)) })
 	for !r.waits(1) {
+		select {
+		case got := <-waiting:
+			t.Fatalf("the repeat is %s, and waits for nobody: the key's transaction is open", got)
+		default:
+		}
 		if _, err := q.Emit(ctx, event()); err != nil {
 			t.Fatal(err)
 		}
