@@ -7,7 +7,7 @@
 # It needs nothing of BuildKit, so that every builder can build it. GO_IMAGE may
 # name any image with Go and CA certificates; test/images/ makes one from the
 # machine's own toolchain where none can be pulled.
-ARG GO_IMAGE=golang:1.26
+ARG GO_IMAGE=golang:1.26.11
 
 FROM ${GO_IMAGE} AS build
 # Where modules come from, for networks that have a proxy of their own.

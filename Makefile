@@ -20,11 +20,15 @@ help: ## list the targets
 demo: services ## run a real queue on this machine for half a minute; INPUT=file.ndjson for your own events
 	@go run ./test/demo -input "$(INPUT)"
 
+# Most tests wait for a database or a clock, so more of them run at once than there are
+# processors. make lint has vetted the code; nobody debugs these binaries.
+TESTS := --format pkgname --format-hide-empty-pkg -- -race -shuffle=on -count=1 -timeout 30m \
+	-parallel 8 -vet=off -ldflags='-s -w'
 .PHONY: test
-test: services $(GOTESTSUM) ## everything, on real Postgres and the Pub/Sub emulator; ends with what was skipped
-	@go run ./test/withservices -- $(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- \
-		-race -shuffle=on -count=1 -timeout 30m ./...
-	@cd bench && $(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -race -shuffle=on -count=1 ./...
+test: services $(GOTESTSUM) $(GOLANGCI) ## everything, on real Postgres and the Pub/Sub emulator; ends with what was skipped
+	@go run ./test/withservices -- $(GOTESTSUM) $(TESTS) ./...
+	@cd bench && $(GOTESTSUM) $(TESTS) ./...
+	@cd test/attack && $(GOTESTSUM) $(TESTS) ./...
 
 SEED ?= 1
 SEEDS ?= 300
@@ -44,12 +48,17 @@ mutants: services ## every wrong change of the protocol is noticed by a test
 MINUTES ?= 5
 .PHONY: chaos
 chaos: services ## a whole deployment attacked for MINUTES; says what was lost
-	@go run ./test/chaos -minutes $(MINUTES) -seed $(SEED)
+	@cd test/attack && go run ./chaos -minutes $(MINUTES) -seed $(SEED)
+
+ONLY ?=
+.PHONY: faults
+faults: services ## each named fault against the programs as deployed; ONLY=name for one
+	@cd test/attack && go run ./faults -only "$(ONLY)"
 
 HOURS ?= 1
 .PHONY: soak
 soak: services ## a deployment at a steady rate with a fault a minute for HOURS; says what grows
-	@go run ./test/soak -hours $(HOURS)
+	@cd test/attack && go run ./soak -hours $(HOURS)
 
 ROUNDS ?= 3
 .PHONY: bench
@@ -65,6 +74,11 @@ TIME ?= 1m
 fuzz: ## every fuzz target for TIME
 	@test/fuzz $(TIME)
 
+MODULE ?=
+.PHONY: module
+module: ## give the module the path MODULE, so that others can import it; docs/install.md
+	@go run ./test/setmodule "$(MODULE)"
+
 .PHONY: build
 build: ## static binaries of worker, cron and eventctl in bin/
 	CGO_ENABLED=0 go build -trimpath -o $(BIN)/ ./cmd/...
@@ -77,6 +91,9 @@ lint: $(GOLANGCI) ## the linters; they also hold the direction of dependencies
 	cd bench && go vet ./...
 	cd bench && go mod tidy -diff
 	cd bench && $(GOLANGCI) run --allow-parallel-runners ./...
+	cd test/attack && go vet ./...
+	cd test/attack && go mod tidy -diff
+	cd test/attack && $(GOLANGCI) run --allow-parallel-runners ./...
 
 $(GOLANGCI):
 	GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
@@ -88,9 +105,9 @@ $(GOTESTSUM):
 
 .PHONY: golden
 golden: services ## write the golden files anew; read the difference before you commit it
-	go test ./eventqueue/machine ./internal/service ./cmd/eventctl -update
+	go test ./eventqueue/machine ./internal/setup ./internal/eventctl ./test/walls -update
 	cd bench && go test ./report -update
-	go run ./test/withservices -- go test ./eventqueue -run TestScenarios -rewrite
+	go run ./test/withservices -- go test ./eventqueue/worker -run TestScenarios -rewrite
 
 # Postgres comes from the first that is there: DATABASE_URL, binaries, Docker. On
 # Debian and Ubuntu as root the distribution's package is installed when there is
@@ -98,3 +115,4 @@ golden: services ## write the golden files anew; read the difference before you 
 .PHONY: services
 services:
 	@test/install-postgres
+	@test/install-pgbouncer

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"eventsv2/bench/contest"
-	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/pgstore"
 )
@@ -43,7 +43,7 @@ type costs struct {
 }
 
 func (b *bench) costOf(ctx context.Context, q contest.Queue, mode contest.Mode) (costs, error) {
-	if err := b.lab.Settle(ctx, q.URL()); err != nil {
+	if err := b.lab.Prepare(ctx, q.URL()); err != nil {
 		return costs{}, err
 	}
 	walBefore, err := b.lab.WAL(ctx)
@@ -135,7 +135,7 @@ func startIdleRelay(ctx context.Context, q contest.Queue) (stop func(context.Con
 	if err != nil {
 		return nil, err
 	}
-	relay, err := eventqueue.NewRelay(pgstore.New(pool), memnotify.New(memnotify.Config{}), eventqueue.RelayConfig{})
+	relay, err := maintenance.NewRelay(pgstore.New(pool), memnotify.New(memnotify.Config{}), maintenance.RelayConfig{})
 	if err != nil {
 		pool.Close()
 		return nil, err

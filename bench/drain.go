@@ -80,7 +80,7 @@ func (b *bench) drainOnce(ctx context.Context, q contest.Queue, name string, n i
 	if err := q.Emit(ctx, n); err != nil {
 		return err
 	}
-	if err := b.lab.Settle(ctx, q.URL()); err != nil {
+	if err := b.lab.Prepare(ctx, q.URL()); err != nil {
 		return err
 	}
 	took, usage, err := b.timed(name, func() error { return work(ctx, q, contest.Throughput, n) })

@@ -29,7 +29,7 @@ func (b *bench) emit(ctx context.Context) error {
 func (b *bench) inTurns(ctx context.Context, f func(ctx context.Context, side string, q contest.Queue) error) error {
 	for _, at := range []struct{ name, side string }{{"ours", memory}, {river, river}} {
 		err := b.with(ctx, at.side, func(ctx context.Context, q contest.Queue) error {
-			if err := b.lab.Settle(ctx, q.URL()); err != nil {
+			if err := b.lab.Prepare(ctx, q.URL()); err != nil {
 				return err
 			}
 			return f(ctx, at.name, q)

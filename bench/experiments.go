@@ -38,18 +38,18 @@ func experimentNames() (names []string) {
 
 // measures are what has to be reached.
 var measures = []report.Measure{
-	{Name: "drain-memory", Of: "drain.memory", By: "drain.river", Goal: report.AtLeast(5.0), Text: "drain 100,000 events, in-memory doorbell"},
+	{Name: "drain-memory", Of: "drain.memory", By: "drain.river", Goal: report.AtLeast(5.0), Text: "drain 100,000 events, in-memory notifier"},
 	{Name: "drain-emulator", Of: "drain.emulator", By: "drain.river", Goal: report.AtLeast(1.6), Text: "drain 100,000 events, official emulator on the same cores"},
 	{Name: "drain-emulator-limit", Of: "drain.emulator", By: "drain.emulator-bare", Goal: report.AtLeast(0.8), Text: "the same, against bare pulling and acknowledging through it"},
-	{Name: "drain-postgres", Of: "drain.postgres", By: "drain.river", Goal: report.AtLeast(2.0), Text: "drain 100,000 events, doorbell on Postgres"},
+	{Name: "drain-postgres", Of: "drain.postgres", By: "drain.river", Goal: report.AtLeast(2.0), Text: "drain 100,000 events, notifier on Postgres"},
 	{Name: "drain-million", Of: "backlog.million", By: "drain.memory", Goal: report.AtLeast(0.9), Text: "drain 1,000,000 events, against our own 100,000"},
 	{Name: "drain-parked", Of: "backlog.parked", By: "drain.memory", Goal: report.AtLeast(0.9), Text: "drain 100,000 beside 1,000,000 paused and 1,000,000 delayed ones, against ours alone"},
 	{Name: "emit-batches", Of: "emit.ours", By: "emit.river", Goal: report.AtLeast(2.5), Text: "emit 1,000 at a time"},
 	{Name: "emit-singles", Of: "singles.ours", By: "singles.river", Goal: report.AtLeast(4.0), Text: "emit one at a time from 16 goroutines"},
 	{Name: "emit-and-drain", Of: "steady.ours", By: "steady.river", Goal: report.AtLeast(3.0), Text: "emit in batches while draining, steady state"},
-	{Name: "latency-p50", Of: "latency.memory.p50", By: "latency.river.p50", Goal: report.AtMost(0.6), Text: "emit → handler starts, 50 events/s, in-memory doorbell, p50"},
+	{Name: "latency-p50", Of: "latency.memory.p50", By: "latency.river.p50", Goal: report.AtMost(0.6), Text: "emit → handler starts, 50 events/s, in-memory notifier, p50"},
 	{Name: "latency-p99", Of: "latency.memory.p99", By: "latency.river.p99", Goal: report.AtMost(0.6), Text: "the same, p99"},
-	{Name: "latency-postgres-p50", Of: "latency.postgres.p50", By: "latency.river.p50", Goal: report.AtMost(0.6), Text: "the same with the doorbell on Postgres, p50"},
+	{Name: "latency-postgres-p50", Of: "latency.postgres.p50", By: "latency.river.p50", Goal: report.AtMost(0.6), Text: "the same with the notifier on Postgres, p50"},
 	{Name: "latency-postgres-p99", Of: "latency.postgres.p99", By: "latency.river.p99", Goal: report.AtMost(0.6), Text: "the same, p99"},
 	{Name: "latency-emulator-p50", Of: "emulator.added.p50", Goal: report.AtMost(3), Unit: "ms", Text: "what we add to a bare publish → pull through the emulator, p50"},
 	{Name: "latency-emulator-p99", Of: "emulator.added.p99", Goal: report.AtMost(10), Unit: "ms", Text: "the same, p99"},
@@ -75,7 +75,7 @@ func (b *bench) open(ctx context.Context, side string) (contest.Queue, error) {
 		}
 		return ours.Open(ctx, b.lab, ours.Emulator, host)
 	default:
-		return ours.Open(ctx, b.lab, ours.Doorbell(side), "")
+		return ours.Open(ctx, b.lab, ours.Notifier(side), "")
 	}
 }
 

@@ -2,9 +2,7 @@
 // the project.
 module eventsv2/bench
 
-go 1.26.0
-
-toolchain go1.26.11
+go 1.26.11
 
 require (
 	eventsv2 v0.0.0

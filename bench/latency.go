@@ -22,7 +22,7 @@ const (
 func (b *bench) latency(ctx context.Context) error {
 	for _, side := range []string{memory, river, postgres} {
 		err := b.with(ctx, side, func(ctx context.Context, q contest.Queue) error {
-			if err := b.lab.Settle(ctx, q.URL()); err != nil {
+			if err := b.lab.Prepare(ctx, q.URL()); err != nil {
 				return err
 			}
 			return b.latencyOf(ctx, q, "latency."+side)
@@ -86,7 +86,7 @@ func paced(ctx context.Context, send func(ctx context.Context, number int) error
 // same beat, a bare notification from publish to pull.
 func (b *bench) emulatorLatency(ctx context.Context) error {
 	return b.with(ctx, emulator, func(ctx context.Context, q contest.Queue) error {
-		if err := b.lab.Settle(ctx, q.URL()); err != nil {
+		if err := b.lab.Prepare(ctx, q.URL()); err != nil {
 			return err
 		}
 		w, err := q.Work(ctx, contest.Latency)

@@ -31,7 +31,7 @@ func (b *bench) memory(ctx context.Context) error {
 		if err := q.Emit(ctx, b.backlog); err != nil {
 			return err
 		}
-		if err := b.lab.Settle(ctx, q.URL()); err != nil {
+		if err := b.lab.Prepare(ctx, q.URL()); err != nil {
 			return err
 		}
 		var samples []int64

@@ -14,8 +14,8 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Config says what a publication replaces, and when. It is part of a handler's
-// own configuration, and reads from JSON and YAML:
+// Config configures which publications a new one replaces, and when. It is part of a
+// handler's own configuration, and can be read from JSON and YAML:
 //
 //	cleanup:
 //	  key: my_publication
@@ -38,7 +38,7 @@ type Config struct {
 	Inputs []string `json:"inputs,omitempty" yaml:"inputs,omitempty"`
 }
 
-// Validate names the first field that makes no sense.
+// Validate returns an error that names the first field with an invalid value.
 func (c Config) Validate() error {
 	if err := checkName(c.Key); err != nil {
 		return fmt.Errorf("cleanup: key %w", err)
@@ -96,7 +96,7 @@ func (c *Config) set(read plain) error {
 	return nil
 }
 
-// checkName refuses what a text column, a log or a human would stumble over.
+// checkName refuses names that do not fit a text column or a line of a log.
 func checkName(s string) error {
 	switch {
 	case s == "":

@@ -21,12 +21,13 @@ import (
 const NoInputs = "none"
 
 // Key identifies the publications that replace each other. It is made by NewKey,
-// and comparable. Its parts are kept apart everywhere, so that no two keys run into one.
+// and comparable. Its parts are separate everywhere, so that no two keys are mistaken
+// for each other.
 type Key struct {
 	// Canvas is the tenant. Keys of different canvases have nothing in common.
 	Canvas eventqueue.CanvasID
 
-	// Component is who publishes and can delete, such as "slack".
+	// Component is the part of the program that publishes and can delete, such as "slack".
 	Component string
 
 	// Topic is Config.Key.
@@ -43,8 +44,8 @@ type Key struct {
 //
 // Values are compared by their JSON (encoding/json), with the fields of objects
 // in order: "1" is not 1, and null is not an input that is absent. To have
-// another thing compared, hand another value in: the name of a user in place of
-// the user. A value without JSON, and text that is not UTF-8 or holds U+FFFD,
+// another thing compared, pass another value: the name of a user instead of the
+// user. A value without JSON, and text that is not UTF-8 or holds U+FFFD,
 // which stands for such text, are refused, because two different ones could hash
 // alike.
 func NewKey(canvas eventqueue.CanvasID, component string, config Config, inputs map[string]any) (Key, error) {
@@ -117,7 +118,7 @@ func have(inputs map[string]any) string {
 	return "there are " + strings.Join(slices.Sorted(maps.Keys(inputs)), ", ")
 }
 
-// canonicalJSON is the same for a struct, a map and a text that say the same.
+// canonicalJSON is the same for a struct, a map and a text with the same JSON.
 func canonicalJSON(value any) ([]byte, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -132,7 +133,7 @@ func canonicalJSON(value any) ([]byte, error) {
 	if text, err = json.Marshal(generic); err != nil {
 		return nil, err
 	}
-	// What is not UTF-8 has become this by now, whatever it was.
+	// The encoder has replaced invalid UTF-8 by this character.
 	if bytes.ContainsRune(text, utf8.RuneError) {
 		return nil, errors.New("its text is not valid UTF-8, or holds U+FFFD, which stands for such text")
 	}

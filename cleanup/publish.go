@@ -11,20 +11,20 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Publications publishes for handlers: what has expired is cleaned up, then the
-// publication is sent, then how to delete it is remembered. The package
-// comment says what is guaranteed. It is safe for concurrent use, and holds no
-// connection while the functions of a Publication run.
+// Publications publishes for handlers: it cleans up expired publications, sends the
+// new one, and records how to delete it. The package comment has the guarantees. It is
+// safe for concurrent use, and holds no connection while the functions of a Publication
+// run.
 type Publications struct {
 	db eventqueue.DB
 }
 
-// NewPublications makes a Publications on a pool, which stays the caller's. A
-// transaction would not do: what one step has written must outlive a crash in
-// the next one. The pool must be on the queue's own database.
+// NewPublications makes a Publications on a pool, which the caller closes. A
+// transaction cannot be used: the row of one step must survive a crash in the next
+// one. The pool must be on the queue's own database.
 func NewPublications(pool *pgxpool.Pool) *Publications { return &Publications{pool} }
 
-// Intent is what was written down before a publication was sent.
+// Intent is what was written before a publication was sent.
 type Intent struct {
 	Key Key
 
@@ -34,12 +34,12 @@ type Intent struct {
 	Token string
 
 	// Begun is when the intent was written, by the database's clock: Find need not
-	// look at anything that is much older.
+	// search for anything that is much older.
 	Begun time.Time
 
-	// Repeat says that an earlier run of the event had come to the point of sending,
-	// and that Find has found nothing. It may have been sent nevertheless, if Find
-	// looked too early, or is CannotFind.
+	// Repeat means that an earlier run of the event may have called Send, and that Find
+	// has found nothing. The publication may have been sent nevertheless, if Find
+	// searched too early, or is CannotFind.
 	Repeat bool
 }
 
@@ -58,15 +58,16 @@ type Publication struct {
 	// however often Send is called.
 	Send func(ctx context.Context, intent Intent) (data []byte, err error)
 
-	// Find looks for what Send has published with Intent.Token, and returns what Send
-	// would have. It is asked after a crash between Send and the statement that
-	// remembers its data, also for an earlier event of the key: where it has to look
-	// must follow from the key. Required; who cannot know sets CannotFind.
+	// Find searches for the publication that was sent with Intent.Token, and returns the
+	// data that Send would have returned. It is called after a crash between Send and
+	// the statement that records its data, also for an earlier event of the key: where
+	// it has to search must follow from the key. Required; set CannotFind if the service
+	// cannot be searched.
 	Find func(ctx context.Context, intent Intent) (data []byte, found bool, err error)
 
-	// Delete deletes a publication of the key. Required. It must be idempotent: what is
-	// gone already is deleted, and not an error. After an error the cleanup stays,
-	// and is tried again by the next event that publishes with this key.
+	// Delete deletes a publication of the key. Required. It must be idempotent: a
+	// publication that no longer exists is deleted, not an error. After an error the
+	// cleanup stays, and is tried again by the next event that publishes with this key.
 	Delete func(ctx context.Context, c Cleanup) error
 
 	// DeleteTimeout bounds Find and Delete of one cleanup, so that one that hangs
@@ -74,16 +75,17 @@ type Publication struct {
 	DeleteTimeout time.Duration
 }
 
-// CannotFind is the Find of a service that cannot be asked. A publication is then
-// lost to cleaning up, and stays for ever, if the process died after it was sent
-// and before that was remembered; and the event's next run sends it once
-// more, unless the service takes Intent.Token as an idempotency key.
+// CannotFind is the Find of a service that cannot be searched. If the process dies
+// after a publication was sent and before that was recorded, the publication is never
+// cleaned up; and the event's next run sends it once more, unless the service takes
+// Intent.Token as an idempotency key.
 func CannotFind(context.Context, Intent) (data []byte, found bool, err error) {
 	return nil, false, nil
 }
 
-// MaxFailures is how many deletions may fail in one run. What else has expired
-// is left to the next one, which begins with what was not tried or the longest ago.
+// MaxFailures is how many deletions may fail in one run. The other expired cleanups
+// are left to the next run, which begins with those that were never tried, or tried
+// the longest ago.
 const MaxFailures = 3
 
 // Failure is a cleanup that has failed, and stays.
@@ -92,12 +94,12 @@ type Failure struct {
 	Err     error
 }
 
-// Result is what Publish and Clean have done.
+// Result is the result of Publish and Clean.
 type Result struct {
 	// Data is what Send has returned, now or in an earlier run.
 	Data []byte
 
-	// Repeat says that an earlier run of the event has published already, and that
+	// Repeat means that an earlier run of the event has published already, and that
 	// this one has sent nothing and cleaned up nothing.
 	Repeat bool
 
@@ -112,13 +114,13 @@ type Result struct {
 // for each key: in later runs, and in a second call, Publish finds that it is done,
 // and does nothing.
 //
-// It returns an error when the publication was not sent or not remembered; return
-// it from the handler, and the next run goes on where this one stopped. The error
+// It returns an error when the publication was not sent or not recorded; return
+// it from the handler, and the next run continues where this one stopped. The error
 // of Send is wrapped. It is eventqueue.ErrLockLost when another worker has
-// claimed the event since. The Result says in either case what was cleaned up.
+// claimed the event since. The Result is valid in either case.
 //
 // It blocks for about four statements, two more for each cleanup, and for the
-// functions of pub. What was sent is remembered even if ctx has ended meanwhile.
+// functions of pub. A sent publication is recorded even if ctx has ended meanwhile.
 func (p *Publications) Publish(ctx context.Context, run *eventqueue.Run, pub Publication) (Result, error) {
 	c, err := p.newCourse(run, pub)
 	if err == nil && pub.Send == nil {
@@ -177,7 +179,7 @@ func (p *Publications) newCourse(run *eventqueue.Run, pub Publication) (*course,
 }
 
 func (c *course) publish(ctx context.Context) error {
-	own, begun, err := c.look(ctx)
+	own, begun, err := c.findOwn(ctx)
 	if err != nil {
 		return err
 	}
@@ -206,7 +208,7 @@ func (c *course) publish(ctx context.Context) error {
 	return c.remember(ctx, own, data)
 }
 
-// resume goes on where an earlier run has stopped. done: that one had published.
+// resume continues where an earlier run has stopped. done: that one had published.
 func (c *course) resume(ctx context.Context, own Cleanup) (done bool, err error) {
 	if !own.Open {
 		c.repeated(own.Data)
@@ -241,7 +243,7 @@ func (c *course) clean(ctx context.Context) error {
 			return err
 		}
 		seen = append(seen, int64(next.ID))
-		if !claimed { // somebody was faster
+		if !claimed { // another event was faster
 			continue
 		}
 		if err := c.undo(ctx, next); err != nil {
@@ -256,8 +258,8 @@ func (c *course) clean(ctx context.Context) error {
 	return nil
 }
 
-// undo deletes a publication. The data of one whose event ended without having
-// remembered it are looked for; if there are none, there is nothing to delete.
+// undo deletes a publication. If its event ended without recording the data, Find
+// searches for it; if Find finds nothing, there is nothing to delete.
 func (c *course) undo(ctx context.Context, next Cleanup) error {
 	ctx, cancel := context.WithTimeout(ctx, c.pub.DeleteTimeout)
 	defer cancel()

@@ -339,8 +339,8 @@ func TestNoDataIsData(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrongIsSaid before anything is written or sent.
-func TestWhatIsWrongIsSaid(t *testing.T) {
+// TestMistakesAreReported before anything is written or sent.
+func TestMistakesAreReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	key := keyOf(t, Config{Key: "k"}, nil)

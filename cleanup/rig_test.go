@@ -121,8 +121,8 @@ func (r *rig) wantRows(key Key) {
 	for _, c := range r.all(key) {
 		known = append(known, string(c.Data))
 	}
-	if there := r.service.ids(key); !slices.Equal(slices.Sorted(slices.Values(known)), there) {
-		r.Errorf("the messages of %s are %q, and cleanups there are for %q", key, there, known)
+	if published := r.service.ids(key); !slices.Equal(slices.Sorted(slices.Values(known)), published) {
+		r.Errorf("the messages of %s are %q, and cleanups there are for %q", key, published, known)
 	}
 }
 

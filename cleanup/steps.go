@@ -13,26 +13,26 @@ import (
 
 // The statements of a course. Each is a transaction of its own.
 
-const lookSQL = `
+const findOwnSQL = `
 SELECT ` + columns + `
 FROM cleanups c
 WHERE ` + ofKey + ` AND c.event_id = $5`
 
-// look returns what earlier runs of the event have left, if anything.
-func (c *course) look(ctx context.Context) (own Cleanup, begun bool, err error) {
+// findOwn returns the row of earlier runs of the event, if there is one.
+func (c *course) findOwn(ctx context.Context) (own Cleanup, begun bool, err error) {
 	own.Key = c.pub.Key
-	err = c.db.QueryRow(ctx, lookSQL, keyed(own.Key, int64(c.run.ID))...).Scan(own.targets()...)
+	err = c.db.QueryRow(ctx, findOwnSQL, keyed(own.Key, int64(c.run.ID))...).Scan(own.targets()...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return own, false, nil
 	}
 	if err != nil {
-		return own, false, fmt.Errorf("look for the cleanup of event %s: %w", c.run.ID, err)
+		return own, false, fmt.Errorf("find the cleanup of event %s: %w", c.run.ID, err)
 	}
 	return own, true, nil
 }
 
-// held is true while the claim of run $5 with token $6 is the last one (I5).
-const held = `EXISTS (SELECT FROM events_v2 e WHERE e.id = $5 AND e.attempts = $6)`
+// held is true while the claim of run $5 with token $6 and number $8 is the last one (I5).
+const held = `EXISTS (SELECT FROM events_v2 e WHERE e.id = $5 AND e.attempts = $6 AND coalesce(e.claim_id - e.attempts, 0) = $8)`
 
 // A crashed run's claim is its event's, which is in events_v2; so the condition of
 // free has to be told apart for $5. The update goes by the row version that was looked at
@@ -61,14 +61,14 @@ FROM next
 LEFT JOIN claimed c ON true`
 
 // claimNext makes an expired cleanup this event's to do, one that was tried
-// longest ago or never. Without any, its ID is 0. It is not claimed if somebody
+// longest ago or never. Without any, its ID is 0. It is not claimed if another event
 // was faster.
 func (c *course) claimNext(ctx context.Context, seen []int64) (next Cleanup, claimed bool, err error) {
 	var id int64
 	var open *bool // NULL, like all of the row, when it was not claimed
 	targets := append([]any{&id}, next.targets()...)
 	targets[2] = &open
-	args := keyed(c.pub.Key, int64(c.run.ID), c.run.Attempt, seen)
+	args := keyed(c.pub.Key, int64(c.run.ID), c.run.Attempt, seen, int64(c.run.ClaimID))
 	err = c.db.QueryRow(ctx, claimNextSQL, args...).Scan(targets...)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -85,18 +85,18 @@ const dropSQL = `
 DELETE FROM cleanups c
 WHERE ` + ofKey + ` AND c.id = $5 AND c.cleaned_by = $6`
 
-// drop forgets a cleanup that is done, unless it is its own event's again: an
-// operator has had that retried.
+// drop deletes the row of a cleanup that is done, unless the row belongs to its own
+// event again, because an operator has retried that.
 func (c *course) drop(ctx context.Context, done Cleanup) error {
 	_, err := c.db.Exec(ctx, dropSQL, keyed(c.pub.Key, int64(done.ID), int64(c.run.ID))...)
 	if err != nil {
-		return fmt.Errorf("forget cleanup %s, which is done: %w", done.ID, err)
+		return fmt.Errorf("delete cleanup %s, which is done: %w", done.ID, err)
 	}
 	return nil
 }
 
-// An intent that somebody is cleaning up, because the event had ended and was
-// then retried by an operator, is taken back.
+// If another event is cleaning up this intent, because this event had ended and was
+// then retried by an operator, the row belongs to this event again.
 const intendSQL = `
 INSERT INTO cleanups AS c (canvas_id, component, topic, inputs_hash, event_id, expires_at)
 SELECT $1, $2, $3, $4, $5::bigint, clock_timestamp() + $7::bigint * interval '1 microsecond'
@@ -105,11 +105,11 @@ ON CONFLICT ON CONSTRAINT cleanups_once DO UPDATE
 SET cleaned_by = CASE WHEN c.data IS NULL THEN NULL ELSE c.cleaned_by END
 RETURNING ` + columns
 
-// intend writes down that the event is about to publish, and returns the row, which
+// intend records that the event is about to publish, and returns the row, which
 // may be an earlier run's. It is the last step that is fenced.
 func (c *course) intend(ctx context.Context) (own Cleanup, err error) {
 	own.Key = c.pub.Key
-	args := keyed(own.Key, int64(c.run.ID), c.run.Attempt, time.Duration(c.pub.TTL).Microseconds())
+	args := keyed(own.Key, int64(c.run.ID), c.run.Attempt, time.Duration(c.pub.TTL).Microseconds(), int64(c.run.ClaimID))
 	err = c.db.QueryRow(ctx, intendSQL, args...).Scan(own.targets()...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = eventqueue.ErrLockLost
@@ -123,10 +123,9 @@ func (c *course) intend(ctx context.Context) (own Cleanup, err error) {
 // rememberTimeout is for the time after the handler's own is over.
 const rememberTimeout = 10 * time.Second
 
-// Not fenced: whoever has sent something must be able to say so. When the row holds
-// other data by now, of another run of the event that was under way at the same
-// time, or is gone, because the event had ended and it was cleaned up, the
-// publication gets a row that is nobody's.
+// Not fenced: a run that has sent something must be able to record it. The publication
+// gets a free row of its own if the row has other data by now, of a concurrent run of
+// the event, or was deleted, because the event had ended and it was cleaned up.
 const rememberSQL = `
 WITH filled AS (
     UPDATE cleanups c
@@ -138,7 +137,7 @@ INSERT INTO cleanups (canvas_id, component, topic, inputs_hash, token, data, exp
 SELECT $1, $2, $3, $4, $8::text::uuid, $6, clock_timestamp() + $7::bigint * interval '1 microsecond'
 WHERE NOT EXISTS (SELECT FROM filled)`
 
-// remember keeps what it takes to delete what was sent.
+// remember records the data with which the sent publication can be deleted.
 func (c *course) remember(ctx context.Context, own Cleanup, data []byte) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rememberTimeout)
 	defer cancel()

@@ -18,16 +18,16 @@ type ID int64
 // String returns the id in decimal, as it stands in the database.
 func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// Cleanup is what is known of one publication.
+// Cleanup is the row of one publication.
 type Cleanup struct {
 	ID  ID
 	Key Key
 
-	// Open says that this is an intent: an event began to publish, and whether it
-	// did is not known (yet). Data is nil then.
+	// Open means that this is an intent: an event began to publish, and it is not (yet)
+	// known whether it did. Data is nil then.
 	Open bool
 
-	// Data is what it takes to delete the publication, byte for byte as it was put.
+	// Data is what Delete needs, byte for byte as it was put.
 	Data []byte
 
 	// Event is the event whose handler has published; 0 for one that was Put.
@@ -42,7 +42,7 @@ type Cleanup struct {
 	ExpiresAt time.Time
 }
 
-// Store keeps cleanups in the table cleanups, which has to be in the queue's own
+// Store stores cleanups in the table cleanups, which has to be in the queue's own
 // database. It is the simple half of this package; handlers use Publications.
 //
 // Each method blocks for one statement, changes nothing on an error (unless ctx
@@ -88,8 +88,8 @@ INSERT INTO cleanups (canvas_id, component, topic, inputs_hash, data, expires_at
 VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6::bigint * interval '1 microsecond')
 RETURNING id`
 
-// Put remembers how to delete a publication that nobody has announced with an
-// intent: data is for whoever deletes it, and expires after ttl.
+// Put records how to delete a publication for which there is no intent: data is for
+// the program that deletes it. The cleanup expires after ttl.
 func (s *Store) Put(ctx context.Context, key Key, ttl TTL, data []byte) (ID, error) {
 	if err := check(key, ttl); err != nil {
 		return 0, err
@@ -112,7 +112,7 @@ func check(key Key, ttl TTL) error {
 	return nil
 }
 
-// free is true of a cleanup c that has expired and is nobody's: the event that
+// free is true of a cleanup c that has expired and belongs to no event: the event that
 // published has ended, and so has one that was deleting the publication.
 const free = `c.expires_at <= clock_timestamp()
     AND NOT EXISTS (SELECT FROM events_v2 e WHERE e.id = c.event_id)
@@ -166,8 +166,9 @@ const deleteSQL = `
 DELETE FROM cleanups c
 WHERE ` + ofKey + ` AND c.id = $5`
 
-// Delete forgets a cleanup of a key, once the publication is deleted. One that is
-// not there, or is of another key, is no error: deleting twice is as once (I14).
+// Delete deletes a cleanup of a key, after its publication was deleted. It is no error
+// if the cleanup does not exist, or is of another key: a second Delete has no effect
+// (I14).
 func (s *Store) Delete(ctx context.Context, key Key, id ID) error {
 	if err := key.Validate(); err != nil {
 		return err

@@ -33,8 +33,8 @@ var units = []struct {
 
 var errTTLHelp = errors.New(`write a duration such as 3d12h (units w, d, h, m, s, ms), or "replace"`)
 
-// ParseTTL reads what String writes, and every other text that TTL describes. Its
-// error says what is wrong and what would be right.
+// ParseTTL reads texts as String writes them, and every other text that TTL describes.
+// Its error says what is wrong and what would be right.
 func ParseTTL(text string) (TTL, error) {
 	switch text {
 	case "":
@@ -88,7 +88,7 @@ func cutTerm(text string) (number int64, unit int, tail string, err error) {
 }
 
 // String writes the ttl as ParseTTL reads it, without weeks: 3d12h, or replace.
-// What is less than a millisecond is left out.
+// Fractions of a millisecond are left out.
 func (t TTL) String() string {
 	rest := time.Duration(t)
 	if rest < time.Millisecond {

@@ -11,6 +11,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
 
@@ -63,14 +64,14 @@ func (r *rig) work() *eventqueue.Queue {
 	}); err != nil {
 		r.Fatal(err)
 	}
-	worker, err := eventqueue.NewWorker(queue, pgstore.New(r.pool), notifier, handlers, eventqueue.WorkerConfig{})
+	w, err := worker.New(queue, pgstore.New(r.pool), notifier, handlers, worker.Config{})
 	if err != nil {
 		r.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := worker.Run(ctx); err != nil {
+		if err := w.Run(ctx); err != nil {
 			r.Error(err)
 		}
 	})

@@ -82,6 +82,9 @@ type Definition struct {
 
 	// LastSlot is the newest slot that has been emitted; zero if there is none.
 	LastSlot time.Time
+
+	// badStart is what stands in the database in place of a StartsAt.
+	badStart string
 }
 
 // Handler is the key of the handler that the definition's events are for.

@@ -41,14 +41,17 @@ INSERT INTO cron_definitions AS d (canvas_id, name, schedule, time_zone, missed,
 VALUES ($1, $2, $3, $4, $5::text::cron_missed_policy, clock_timestamp())
 ON CONFLICT ON CONSTRAINT cron_definitions_once DO UPDATE
 SET schedule = excluded.schedule, time_zone = excluded.time_zone, missed = excluded.missed,
-    enabled = true, starts_at = clock_timestamp()
+    enabled = true,
+    starts_at = CASE WHEN d.enabled AND ` + startsReadableSQL + `
+        AND (d.schedule, d.time_zone, d.missed) = (excluded.schedule, excluded.time_zone, excluded.missed) THEN d.starts_at ELSE clock_timestamp() END
 WHERE $6::boolean
 RETURNING ` + definitionColumns
 
 // Add makes a definition, enabled, whose first slot is the next one from now by
 // the database's clock. With replace it takes the place of the canvas's
 // definition of that name, if there is one: that keeps its id, and what was due
-// and not yet emitted under the old schedule is dropped. Without, such a
+// and not yet emitted under the old schedule is dropped; one that is the same, and
+// enabled, stays as it is (I14). Without, such a
 // definition is ErrTaken. What is wrong with the definition is told by field.
 func (s *Definitions) Add(ctx context.Context, d NewDefinition, replace bool) (Definition, error) {
 	if err := d.normalize(); err != nil {
@@ -112,10 +115,11 @@ func (s *Definitions) Remove(ctx context.Context, canvas eventqueue.CanvasID, na
 	return described(err, "remove", canvas, name)
 }
 
-// Enabling what is enabled moves nothing (I14).
+// Enabling what is enabled moves nothing (I14). A time that nobody can read is replaced.
 const setEnabledSQL = `
 UPDATE cron_definitions d
-SET enabled = $3, starts_at = CASE WHEN $3 AND NOT d.enabled THEN clock_timestamp() ELSE d.starts_at END
+SET enabled = $3,
+    starts_at = CASE WHEN $3 AND NOT d.enabled OR NOT ` + startsReadableSQL + ` THEN clock_timestamp() ELSE d.starts_at END
 WHERE d.canvas_id = $1 AND d.name = $2
 RETURNING ` + definitionColumns
 
@@ -150,6 +154,9 @@ func (s *Definitions) Next(ctx context.Context, canvas eventqueue.CanvasID, name
 		return nil, described(err, "next slots of", canvas, name)
 	}
 	schedule, err := ParseSchedule(d.Schedule, d.TimeZone)
+	if err == nil {
+		err = d.check()
+	}
 	if err != nil {
 		return nil, described(err, "next slots of", canvas, name)
 	}

@@ -112,6 +112,26 @@ func TestAddTakenAndReplace(t *testing.T) {
 	}
 }
 
+// TestReplacingByTheSameKeepsWhatIsDue: who sets its definitions each time that it is
+// deployed loses no slot (I14).
+func TestReplacingByTheSameKeepsWhatIsDue(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	old := r.add(canvasA, "report", "every day", MissedAll, 72*time.Hour)
+	again, err := r.definitions.Add(r.ctx, NewDefinition{Canvas: canvasA, Name: "report", Schedule: "every day", Missed: MissedAll}, true)
+	if err != nil || again != old {
+		t.Errorf("it became %+v, %v; want %+v", again, err, old)
+	}
+	if result := r.check(); result.Due == 0 {
+		t.Errorf("nothing is due any more: %+v", result)
+	}
+	r.exec(`ALTER TABLE cron_definitions DROP CONSTRAINT cron_definitions_readable`) // as rows from before it may be
+	r.exec(`UPDATE cron_definitions SET starts_at = 'infinity'`)
+	if again, err = r.definitions.Add(r.ctx, NewDefinition{Canvas: canvasA, Name: "report", Schedule: "every day", Missed: MissedAll}, true); err != nil || again.StartsAt.IsZero() {
+		t.Errorf("a start that nobody can read became %+v, %v", again, err)
+	}
+}
+
 func TestSetEnabled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -38,8 +38,8 @@ func due(d Definition, schedule Schedule, now time.Time, late time.Duration) (sl
 	return []Slot{d.slot(latest)}, false
 }
 
-// check refuses a definition that could not be emitted for: somebody may have
-// written it with SQL, and it must not fail the transaction of the others.
+// check refuses a definition for which no event can be emitted: it may have been
+// written with SQL, and must not fail the transaction of the others.
 func (d Definition) check() error {
 	if d.Canvas == (eventqueue.CanvasID{}) {
 		return errors.New("canvas_id: is missing")
@@ -47,11 +47,14 @@ func (d Definition) check() error {
 	if field, err := eventqueue.CheckHandler(d.Handler()); err != nil {
 		return fmt.Errorf("%s: %w", field, err)
 	}
+	if d.badStart != "" {
+		return fmt.Errorf("starts_at: is %s: it must be a time in the years 1 to 9999", d.badStart)
+	}
 	return nil
 }
 
-// schedules parses each schedule of one pass once. It is not kept from pass to
-// pass, so that a new time zone database is noticed.
+// schedules parses each schedule of one pass once. It is not reused in the next pass,
+// so that a new time zone database is noticed.
 type schedules map[[2]string]parsedSchedule
 
 type parsedSchedule struct {

@@ -25,17 +25,23 @@ func NewPostgres(db eventqueue.DB, queue *eventqueue.Queue) *Postgres {
 	return &Postgres{db: db, queue: queue}
 }
 
-// definitionColumns are in the order of scanDefinition, of a definition d.
+// definitionColumns are in the order of scanDefinition, of a definition d. SQL can write
+// times that Go cannot represent: they are returned as texts, so that only the definition
+// with such a time cannot be read.
 const definitionColumns = `
-    d.id, d.canvas_id, d.name, d.schedule, d.time_zone, d.missed::text, coalesce(d.enabled, false), d.starts_at,
-    (SELECT r.slot FROM cron_records r WHERE r.cron_id = d.id ORDER BY r.slot DESC LIMIT 1)`
+    d.id, d.canvas_id, d.name, d.schedule, d.time_zone, d.missed::text, coalesce(d.enabled, false),
+    CASE WHEN ` + startsReadableSQL + ` THEN d.starts_at END,
+    (SELECT r.slot FROM cron_records r WHERE r.cron_id = d.id AND isfinite(r.slot) ORDER BY r.slot DESC LIMIT 1),
+    CASE WHEN NOT ` + startsReadableSQL + ` THEN d.starts_at::text END`
+
+const startsReadableSQL = `(d.starts_at >= '0001-01-01 00:00Z' AND d.starts_at < '10000-01-01 00:00Z')`
 
 // definitionTargets are where definitionColumns are scanned to; NULL is zero.
 func definitionTargets(d *Definition) []any {
 	return []any{
 		(*zeronull.Int8)(&d.ID), (*zeronull.UUID)(&d.Canvas), (*zeronull.Text)(&d.Name),
 		(*zeronull.Text)(&d.Schedule), (*zeronull.Text)(&d.TimeZone), (*zeronull.Text)(&d.Missed),
-		&d.Enabled, (*zeronull.Timestamptz)(&d.StartsAt), (*zeronull.Timestamptz)(&d.LastSlot),
+		&d.Enabled, (*zeronull.Timestamptz)(&d.StartsAt), (*zeronull.Timestamptz)(&d.LastSlot), (*zeronull.Text)(&d.badStart),
 	}
 }
 
@@ -66,10 +72,10 @@ func (p *Postgres) Load(ctx context.Context) (Snapshot, error) {
 	return snapshot, err
 }
 
-// Emit implements Store. The definitions' rows are locked first, so that one
-// checker at a time emits for a definition, and what is recorded is read after
-// that; the primary key of cron_records stands behind it (I10). The events and
-// their records commit together.
+// Emit implements Store. It locks the definitions' rows first, so that one checker at a
+// time emits for a definition, and then reads the recorded slots. The primary key of
+// cron_records also refuses a second record of a slot (I10). The events and their
+// records commit together.
 func (p *Postgres) Emit(ctx context.Context, slots []Slot) (int, error) {
 	var emitted int
 	err := p.queue.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
@@ -98,25 +104,24 @@ func (p *Postgres) Emit(ctx context.Context, slots []Slot) (int, error) {
 	return emitted, nil
 }
 
-// A checker that freezes in the middle keeps its definitions from the others
-// for this long.
+// A frozen checker blocks its definitions for the others for this long.
 const boundIdleSQL = `
 SELECT set_config('idle_in_transaction_session_timeout', '30s', true)`
 
-// What another checker has locked is left to it: nobody waits, and a batch with
-// one stuck definition does not hold up the rest.
+// Definitions that another checker has locked are skipped: no checker waits, and one
+// stuck definition does not delay the rest of its batch.
 const lockDefinitionsSQL = `
-SELECT id, starts_at
-FROM cron_definitions
-WHERE id = ANY ($1::bigint[]) AND enabled
-ORDER BY id
+SELECT d.id, d.starts_at
+FROM cron_definitions d
+WHERE d.id = ANY ($1::bigint[]) AND d.enabled AND ` + startsReadableSQL + `
+ORDER BY d.id
 FOR NO KEY UPDATE SKIP LOCKED`
 
 // A statement of its own, so that its snapshot is newer than the locks.
 const lastSlotsSQL = `
 SELECT d.id, r.slot
 FROM unnest($1::bigint[]) AS d (id)
-CROSS JOIN LATERAL (SELECT slot FROM cron_records WHERE cron_id = d.id ORDER BY slot DESC LIMIT 1) r`
+CROSS JOIN LATERAL (SELECT slot FROM cron_records WHERE cron_id = d.id AND isfinite(slot) ORDER BY slot DESC LIMIT 1) r`
 
 // lock returns when each of the definitions that could be locked starts, and the
 // last recorded slot of those that have one, in one round trip.
@@ -146,8 +151,8 @@ func lock(ctx context.Context, db eventqueue.DB, slots []Slot) (starts, last map
 	return starts, last, db.SendBatch(ctx, batch).Close()
 }
 
-// stillDue returns the slots to emit: those of definitions that are locked, and
-// after what is recorded for them and after their start, each once.
+// stillDue returns the slots to emit: those of locked definitions, after their last
+// recorded slot and after their start, each once.
 func stillDue(slots []Slot, starts, last map[CronID]time.Time) []Slot {
 	ours := make([]Slot, 0, len(slots))
 	for _, slot := range slots {

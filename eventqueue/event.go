@@ -1,16 +1,18 @@
 package eventqueue
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 )
 
-// EventID identifies an event for ever: it is drawn from the sequence
-// events_id_seq and never used again.
+// EventID identifies an event for ever. It comes from the sequence events_id_seq and is never
+// reused.
 type EventID int64
 
 // String returns the id in decimal, as it stands in the database.
@@ -55,7 +57,7 @@ type HandlerKey struct {
 // String returns the key as module/name/modifier, for logs and messages.
 func (k HandlerKey) String() string { return k.Module + "/" + k.Name + "/" + k.Modifier }
 
-// NewEvent is what an emitter hands in.
+// NewEvent is an event as its emitter passes it in.
 type NewEvent struct {
 	Canvas   CanvasID
 	Module   string
@@ -65,21 +67,18 @@ type NewEvent struct {
 	// Value is the JSON text that the handler will see, byte for byte (I8).
 	Value json.RawMessage
 
-	// DelayUntil keeps the event from running before that time by the
-	// database's clock (I6). The zero value, and a time that has passed, mean
-	// at once. Set DelayUntil or Delay, not both.
+	// DelayUntil is the earliest time at which the event may run, by the database's clock (I6). The
+	// zero value and a time in the past mean at once. Set DelayUntil or Delay, not both.
 	DelayUntil time.Time
 
-	// Delay is the same relative to the database's clock at the time of the
-	// emit, so that a skewed clock of the emitter does not matter. A negative
-	// one is refused.
+	// Delay is the same, relative to the database's clock at the time of the emit, so that the
+	// emitter's clock does not matter. A negative delay is refused.
 	Delay time.Duration
 
-	// OrderingKey, when it is not empty, puts the event into a line: events of one
-	// canvas with the same key run one at a time and in the order in which they
-	// were emitted, whatever handlers they are for; see docs/ordering.md. One
-	// with a delay takes its place when it is due. It is at most MaxNameBytes
-	// long, without control characters.
+	// OrderingKey, when it is not empty, puts the event into an ordering group: events of one
+	// canvas with the same key run one at a time and in the order in which they were emitted,
+	// whatever handlers they are for; see docs/ordering.md. A delayed event joins the group when it
+	// is due. It is at most MaxNameBytes long, without control characters.
 	OrderingKey string
 
 	// UniqueKey, when it is not empty, stands for this event on its canvas: while
@@ -97,6 +96,26 @@ type NewEvent struct {
 
 // Handler is the key of the handler that the event is for.
 func (e NewEvent) Handler() HandlerKey { return HandlerKey{e.Module, e.Name, e.Modifier} }
+
+// addressed returns the events with the canvas, module and modifier of missing where they
+// name none. It does not change the caller's slice.
+func addressed(events []NewEvent, missing *NewEvent) []NewEvent {
+	copied := false
+	for i := range events {
+		e := events[i]
+		e.Canvas = cmp.Or(e.Canvas, missing.Canvas)
+		e.Module = cmp.Or(e.Module, missing.Module)
+		e.Modifier = cmp.Or(e.Modifier, missing.Modifier)
+		if e.Canvas == events[i].Canvas && e.Handler() == events[i].Handler() {
+			continue
+		}
+		if !copied {
+			events, copied = slices.Clone(events), true
+		}
+		events[i] = e
+	}
+	return events
+}
 
 // Event is what a handler sees of an event that it runs.
 type Event struct {

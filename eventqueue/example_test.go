@@ -14,20 +14,25 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/pubsubnotify"
 )
 
-// What a program needs once: a pool, a notifier, a queue.
-func Example() {
+// What package service puts together, for a program that puts it together itself: a
+// pool, a notifier, a queue, a worker. The relay is another program's here.
+func Example_pieces() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	if err := program(ctx); err != nil {
+	if err := pieces(ctx); err != nil {
 		log.Print(err)
 	}
 }
 
-func program(ctx context.Context) error {
+func pieces(ctx context.Context) error {
 	pool, err := pgstore.Open(ctx, "postgres://localhost/app", "app", 0)
 	if err != nil {
 		return err
@@ -54,11 +59,11 @@ func program(ctx context.Context) error {
 	}), eventqueue.Policy{}); err != nil {
 		return err
 	}
-	worker, err := eventqueue.NewWorker(queue, store, notifier, handlers, eventqueue.WorkerConfig{Logger: zap.Must(zap.NewProduction())})
+	w, err := worker.New(queue, store, notifier, handlers, worker.Config{Logger: zap.Must(zap.NewProduction())})
 	if err != nil {
 		return err
 	}
-	return worker.Run(ctx) // until SIGTERM
+	return w.Run(ctx) // until SIGTERM
 }
 
 var (
@@ -131,7 +136,10 @@ func ExampleQueue_EmitTx() {
 	_ = place
 }
 
-var errUnknownCustomer = errors.New("unknown customer")
+var (
+	errUnknownCustomer = errors.New("unknown customer")
+	errMaintenance     = errors.New("the card processor is closed for maintenance")
+)
 
 // What a handler can answer.
 func ExampleHandlers_Register() {
@@ -143,10 +151,10 @@ func ExampleHandlers_Register() {
 		switch err := chargeCard(ctx, order.Customer); {
 		case errors.Is(err, errUnknownCustomer):
 			return eventqueue.Permanent(err)
-		case errors.Is(err, context.DeadlineExceeded):
+		case errors.Is(err, errMaintenance):
 			return eventqueue.Snooze(time.Minute) // later, without using an attempt
 		default:
-			return err // nil completes, anything else is retried
+			return err // nil completes; anything else, a time-out too, is a failed attempt and retried
 		}
 	}
 	retries := 5
@@ -189,12 +197,12 @@ func ExampleRequeuer() {
 
 func unstick(ctx context.Context) error {
 	const lockTimeout = time.Minute // as the workers have it
-	long := pgstore.StuckAfter{Unclaimed: 5 * time.Minute, Attempts: 10}
-	stuck, err := store.Stuck(ctx, pgstore.HandlerFilter{Canvas: &tenant}, long, 0, 100, lockTimeout)
+	long := inspect.StuckAfter{Unclaimed: 5 * time.Minute, Attempts: 10}
+	stuck, err := inspect.New(store.Pool()).Stuck(ctx, inspect.Filter{Canvas: &tenant}, long, 0, 100, lockTimeout)
 	if err != nil {
 		return err
 	}
-	requeuer, err := eventqueue.NewRequeuer(store, queue, lockTimeout)
+	requeuer, err := control.NewRequeuer(store, queue, lockTimeout)
 	if err != nil {
 		return err
 	}
@@ -217,7 +225,7 @@ func ExamplePruner() {
 }
 
 func prune(ctx context.Context, store *pgstore.Store) error {
-	pruner, err := eventqueue.NewPruner(store, eventqueue.PrunerConfig{
+	pruner, err := maintenance.NewPruner(store, maintenance.PrunerConfig{
 		CompletedFor: 3 * 24 * time.Hour,
 		FailedFor:    90 * 24 * time.Hour,
 	})

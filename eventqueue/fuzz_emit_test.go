@@ -17,6 +17,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
 )
 
@@ -39,8 +40,8 @@ func FuzzEmit(f *testing.F) {
 	for _, e := range emitSeeds() {
 		f.Add(e.Canvas[:], e.Module, e.Name, e.Modifier, []byte(e.Value), int64(e.Delay), e.DelayUntil.Unix(), int64(e.DelayUntil.Nanosecond()), int64(0))
 	}
-	canvas := canvas // a copy, since fuzzing may write into it
-	for _, d := range edgesOfDelays() {
+	canvas := rig.Canvas // a copy, since fuzzing may write into it
+	for _, d := range rig.EdgesOfDelays() {
 		until := time.Time{}.Unix()
 		f.Add(canvas[:], "m", "n", "_", []byte(`1`), d, until, int64(0), int64(math.MaxInt64))
 		f.Add(canvas[:], "m", "n", "_", []byte(`1`), int64(0), d, d, int64(math.MaxInt64))
@@ -90,7 +91,7 @@ func emitFuzzed(t *testing.T, db table, e *eventqueue.NewEvent, limits eventqueu
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := eventqueue.NewEvent{Canvas: canvas, Module: "m", Name: "n", Modifier: "_", Value: json.RawMessage(`1`)}
+	good := eventqueue.NewEvent{Canvas: rig.Canvas, Module: "m", Name: "n", Modifier: "_", Value: json.RawMessage(`1`)}
 	before := db.last(t)
 	ids, err := queue.EmitMany(t.Context(), []eventqueue.NewEvent{good, *e})
 	bad := badFields(e, limits)
@@ -219,7 +220,7 @@ func badEscape(text string) bool {
 
 // emitSeeds are events on either side of every rule.
 func emitSeeds() []eventqueue.NewEvent {
-	good := eventqueue.NewEvent{Canvas: canvas, Module: "m", Name: "n", Modifier: "_", Value: json.RawMessage(`1`)}
+	good := eventqueue.NewEvent{Canvas: rig.Canvas, Module: "m", Name: "n", Modifier: "_", Value: json.RawMessage(`1`)}
 	with := func(change func(e *eventqueue.NewEvent)) eventqueue.NewEvent { e := good; change(&e); return e }
 	seeds := []eventqueue.NewEvent{good, with(func(e *eventqueue.NewEvent) { e.Canvas = eventqueue.CanvasID{} })}
 	for _, value := range []string{

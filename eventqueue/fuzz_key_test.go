@@ -11,6 +11,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/test/rig"
 )
 
 // nameSeeds are parts of handler keys on either side of every rule.
@@ -43,7 +44,7 @@ func FuzzHandlerKey(f *testing.F) {
 		handlers := eventqueue.NewHandlers()
 		one := handlers.Register(everywhere, stub{"everywhere"}, eventqueue.Policy{})
 		checkKey(t, everywhere, one)
-		two := handlers.RegisterOn(canvas, onCanvas, stub{"on canvas"}, eventqueue.Policy{})
+		two := handlers.RegisterOn(rig.Canvas, onCanvas, stub{"on canvas"}, eventqueue.Policy{})
 		checkKey(t, onCanvas, two)
 		if one != nil || two != nil {
 			return
@@ -71,7 +72,7 @@ func checkKey(t *testing.T, key eventqueue.HandlerKey, registered error) {
 	if (registered != nil) != (want != "") || want != "" && !strings.Contains(registered.Error(), want+": ") {
 		t.Fatalf("the registry says %v of %q: want it to name %q", registered, key, want)
 	}
-	scope := eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: key.Name}.Validate()
+	scope := eventqueue.Scope{Canvas: rig.Canvas, Module: key.Module, Name: key.Name}.Validate()
 	if bad := want == "module" || want == "name"; (scope != nil) != bad || bad && !strings.HasPrefix(scope.Error(), want+": ") {
 		t.Fatalf("the rules say %v of %q: want them to name %q", scope, key, want)
 	}
@@ -88,7 +89,7 @@ func checkFound(t *testing.T, handlers *eventqueue.Handlers, everywhere, onCanva
 	}
 	var events []eventqueue.NewEvent
 	for _, key := range []eventqueue.HandlerKey{everywhere, onCanvas} {
-		for _, on := range []eventqueue.CanvasID{canvas, {1}} {
+		for _, on := range []eventqueue.CanvasID{rig.Canvas, {1}} {
 			events = append(events, eventqueue.NewEvent{Canvas: on, Module: key.Module, Name: key.Name, Modifier: key.Modifier,
 				Value: json.RawMessage(`1`)})
 		}
@@ -97,21 +98,22 @@ func checkFound(t *testing.T, handlers *eventqueue.Handlers, everywhere, onCanva
 	if err != nil {
 		t.Fatalf("a key that can be registered cannot be emitted: %v", err)
 	}
-	found, err := store.Claim(t.Context(), ids, handlers.Registered(), time.Minute)
+	found, err := store.Claim(t.Context(), ids, handlers.Set(), time.Minute, 0)
 	if err != nil || len(found) != len(events) {
 		t.Fatalf("claimed %d of %d events: %v", len(found), len(events), err)
 	}
 	for _, f := range found {
 		want, leads := "<nil>", machine.Queue
 		switch {
-		case f.Event.Handler() == onCanvas && f.Event.Canvas == canvas:
+		case f.Event.Handler() == onCanvas && f.Event.Canvas == rig.Canvas:
 			want, leads = "{on canvas}", machine.Process
 		case f.Event.Handler() == everywhere:
 			want, leads = "{everywhere}", machine.Process
 		}
-		handler, ok := handlers.Find(f.Event)
-		state, label := machine.Look(f.Facts)
-		if fmt.Sprint(handler) != want || ok != (want != "<nil>") || f.Facts.Known != ok || state != leads {
+		registered, ok := handlers.Lookup(&f.Event)
+		handler := registered.Handler
+		state, label := machine.DecideClaim(f.Facts)
+		if fmt.Sprint(handler) != want || ok != (want != "<nil>") || f.Facts.HandlerKnown != ok || state != leads {
 			t.Fatalf("an event %q of canvas %s: handler %v (%t), %s to %s; want %s and %s", f.Event.Handler(), f.Event.Canvas,
 				handler, ok, label, state, want, leads)
 		}
@@ -122,8 +124,8 @@ func checkFound(t *testing.T, handlers *eventqueue.Handlers, everywhere, onCanva
 // the same way, but for the case, and what is written can be read.
 func FuzzCanvasID(f *testing.F) {
 	for _, text := range []string{
-		canvas.String(), strings.ToUpper(canvas.String()), "{" + canvas.String() + "}", "urn:uuid:" + canvas.String(),
-		strings.ReplaceAll(canvas.String(), "-", ""), "", "00000000-0000-0000-0000-000000000000", "ca170000 0000-0000-0000-000000000001",
+		rig.Canvas.String(), strings.ToUpper(rig.Canvas.String()), "{" + rig.Canvas.String() + "}", "urn:uuid:" + rig.Canvas.String(),
+		strings.ReplaceAll(rig.Canvas.String(), "-", ""), "", "00000000-0000-0000-0000-000000000000", "ca170000 0000-0000-0000-000000000001",
 		"ca170000-0000-0000-0000-00000000000g", "ca17000-00000-0000-0000-000000000001", "\u00e9a170000-0000-0000-0000-00000000000",
 	} {
 		f.Add(text, []byte(text))

@@ -7,16 +7,17 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"eventsv2/internal/sqlstate"
+	"eventsv2/internal/trace"
 )
 
-// groupCommit has concurrent emits share inserts: while one is under way, what
-// arrives waits, and goes into the next one together. Each emit returns after the
-// commit of its own rows, and one that comes when there are no others waits for
-// none. A transaction costs the database ten times as much as a row.
+// groupCommit has concurrent emits share inserts: emits that arrive while one is under way go into
+// the next one together. Each emit returns after the commit of its own rows, and one that arrives
+// alone does not wait. A transaction costs the database ten times as much as a row.
 type groupCommit struct {
 	insert func(ctx context.Context, events []NewEvent) ([]Inserted, error)
-	// notify has the notifications of committed events published, and does not
-	// wait for that.
+	// notify has the notifications of committed events published, and does not wait until they are.
 	notify func(parent string, events []NewEvent, inserted []Inserted)
 
 	mu        sync.Mutex
@@ -30,20 +31,23 @@ type groupCommit struct {
 }
 
 const (
-	// maxGroup is how many events one insert takes, and maxGroupBytes how many bytes
-	// of values; the others are the most that one call may bring to share it.
+	// maxGroup is how many events one insert takes, and maxGroupBytes how many bytes of values. A
+	// larger call than smallEmit or smallEmitBytes does not share an insert.
 	maxGroup       = 1000
 	maxGroupBytes  = 4 << 20
 	smallEmit      = 100
 	smallEmitBytes = 256 << 10
-	// lingerShare is the part of an insert's time that the next one waits for those
-	// whose emits have just returned: they are likely to come again.
-	lingerShare = 4
-	maxLinger   = 10 * time.Millisecond
+	// lingerFraction is the part of an insert's time that the next one waits for callers whose
+	// emits have just returned: they are likely to emit again.
+	lingerFraction = 4
+	maxLinger      = 10 * time.Millisecond
 	// maxInserts is how many inserts are under way at once when one takes longer
 	// than slowInsert: a connection that hangs must not hold up all emits (I15).
 	maxInserts = 4
 	slowInsert = 250 * time.Millisecond
+
+	// insertTakes bounds one insert, whatever happens to the connection.
+	insertTakes = 30 * time.Second
 )
 
 // emitCall is one emit that waits.
@@ -57,7 +61,7 @@ type emitCall struct {
 	done     chan struct{}
 
 	// Of groupCommit.mu.
-	left   bool   // nobody waits for it any more
+	left   bool   // its caller no longer waits for it
 	parent string // the trace context of the one who has left
 }
 
@@ -69,8 +73,8 @@ func (g *groupCommit) emit(ctx context.Context, events []NewEvent) ([]Inserted, 
 	for i := range events {
 		bytes += len(events[i].Value)
 	}
-	// A key may have to wait for the transaction of somebody else, and nobody is to
-	// wait with it (I15).
+	// A unique key may have to wait for another transaction, and no other emit may wait with it
+	// (I15).
 	if len(events) > smallEmit || bytes > smallEmitBytes || slices.ContainsFunc(events, NewEvent.unique) {
 		return g.insert(ctx, events)
 	}
@@ -86,7 +90,7 @@ func (g *groupCommit) emit(ctx context.Context, events []NewEvent) ([]Inserted, 
 	case <-call.done:
 		return call.inserted, call.err
 	case <-ctx.Done():
-		if g.leave(call, traceparent(ctx)) {
+		if g.leave(call, trace.Parent(ctx)) {
 			return nil, ctx.Err()
 		}
 		return call.inserted, call.err
@@ -112,7 +116,7 @@ func (g *groupCommit) join(call *emitCall) {
 	}
 }
 
-// leave gives a call up, unless it has been served.
+// leave abandons a call, unless it has been served.
 func (g *groupCommit) leave(call *emitCall, parent string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -128,7 +132,7 @@ func (g *groupCommit) leave(call *emitCall, parent string) bool {
 	return true
 }
 
-// run inserts what waits until nothing does.
+// run inserts the waiting calls until there are none.
 func (g *groupCommit) run() {
 	for {
 		group := g.next()
@@ -137,14 +141,14 @@ func (g *groupCommit) run() {
 		}
 		began := time.Now()
 		g.insertGroup(group)
-		all := g.tell(group)
-		g.linger(all, min(time.Since(began)/lingerShare, maxLinger))
+		all := g.release(group)
+		g.linger(all, min(time.Since(began)/lingerFraction, maxLinger))
 	}
 }
 
-// tell ends the waiting of a group that was inserted, or refused. It returns how
-// many waited for that, or wait now: before anybody who is told can come again.
-func (g *groupCommit) tell(group []*emitCall) (all int) {
+// release lets the callers of a group go on that was inserted or refused. It returns how many calls
+// were in the group or wait now, counted before any caller can emit again.
+func (g *groupCommit) release(group []*emitCall) (all int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, call := range group {
@@ -156,10 +160,9 @@ func (g *groupCommit) tell(group []*emitCall) (all int) {
 	return len(group) + len(g.waiting)
 }
 
-// linger waits, for a moment, until as many calls wait as there were at the end of
-// the last insert, with those that it has served. One insert for all of them is
-// better than two for a half each. One call that comes again and again waits for
-// nobody.
+// linger waits for a moment until as many calls wait as the last insert served or left waiting. One
+// insert for all of them is better than two for a half each. A single caller that emits again and
+// again does not wait.
 func (g *groupCommit) linger(all int, most time.Duration) {
 	g.mu.Lock()
 	lingers := all > 1 && len(g.waiting) < all && !g.lingering
@@ -180,7 +183,7 @@ func (g *groupCommit) linger(all int, most time.Duration) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if waits && g.enough == 0 { // they have come at the last moment
+	if waits && g.enough == 0 { // enough have come at the last moment
 		<-g.came
 	}
 	g.lingering, g.enough = false, 0
@@ -218,10 +221,10 @@ func (g *groupCommit) next() (group []*emitCall) {
 	return group
 }
 
-// insertGroup sets what became of each call. All of its inserts together take no
-// longer than one may.
+// insertGroup sets the result of each call. All of its inserts together take no longer than one
+// may.
 func (g *groupCommit) insertGroup(group []*emitCall) {
-	ctx, cancel := context.WithTimeout(context.Background(), statementTakes)
+	ctx, cancel := context.WithTimeout(context.Background(), insertTakes)
 	defer cancel()
 	g.insertCalls(ctx, group)
 }
@@ -232,9 +235,9 @@ func (g *groupCommit) insertCalls(ctx context.Context, calls []*emitCall) {
 		events = append(events, call.events...)
 	}
 	inserted, err := g.insertOnce(ctx, events)
-	if refused(err) && len(calls) > 1 {
-		// Nothing was written. Whose events the database refuses is found by halves,
-		// so that nobody's fault is another's (I15).
+	if sqlstate.Refused(err) && len(calls) > 1 {
+		// Nothing was written. Halving finds the calls that the database refuses, so that they fail
+		// alone (I15).
 		half := len(calls) / 2
 		g.insertCalls(ctx, calls[:half])
 		g.insertCalls(ctx, calls[half:])
@@ -248,7 +251,7 @@ func (g *groupCommit) insertCalls(ctx context.Context, calls []*emitCall) {
 	}
 }
 
-// insertOnce makes an error of a panic: this goroutine is none of the emitters'.
+// insertOnce turns a panic into an error: this goroutine belongs to no emitter.
 func (g *groupCommit) insertOnce(ctx context.Context, events []NewEvent) (inserted []Inserted, err error) {
 	defer func() {
 		if value := recover(); value != nil {

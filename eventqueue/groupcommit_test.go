@@ -30,7 +30,7 @@ type slowStore struct {
 	down    error
 }
 
-func (s *slowStore) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, announce eventqueue.Announce) ([]eventqueue.Inserted, error) {
+func (s *slowStore) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, mode eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
 	time.Sleep(time.Second)
 	if s.hang != "" && slices.ContainsFunc(events, func(e eventqueue.NewEvent) bool { return string(e.Value) == s.hang }) {
 		<-ctx.Done()
@@ -45,7 +45,7 @@ func (s *slowStore) Insert(ctx context.Context, in eventqueue.DB, events []event
 		return nil, &pgconn.PgError{Code: "23514", Message: "refused"}
 	}
 	s.inserts = append(s.inserts, len(events))
-	inserted, err := s.EmitStore.Insert(ctx, in, events, announce)
+	inserted, err := s.EmitStore.Insert(ctx, in, events, mode)
 	for i, row := range inserted {
 		s.ids[string(events[i].Value)] = row.ID
 	}
@@ -342,7 +342,7 @@ func TestAHangingInsertHoldsUpNobodyElse(t *testing.T) {
 // panickingStore panics.
 type panickingStore struct{ eventqueue.EmitStore }
 
-func (panickingStore) Insert(context.Context, eventqueue.DB, []eventqueue.NewEvent, eventqueue.Announce) ([]eventqueue.Inserted, error) {
+func (panickingStore) Insert(context.Context, eventqueue.DB, []eventqueue.NewEvent, eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
 	panic("a tracer's fault")
 }
 

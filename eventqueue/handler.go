@@ -1,19 +1,20 @@
 package eventqueue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"time"
 )
 
 // Handler runs events. It is called from many goroutines at once and, after a
 // fault, more than once for one event: it must be idempotent.
 //
-// ctx ends when the handler's timeout passes, when the lock on the event is
-// lost, and when the worker has to stop; context.Cause tells which
-// (ErrTimeout, ErrLockLost, ErrStopping).
+// ctx ends when the handler's timeout passes, when the lock on the event is lost, and when the
+// worker has to stop; context.Cause returns which (ErrTimeout, ErrLockLost, ErrStopping).
 //
 // nil completes the event. Permanent ends it as FAILED. Snooze brings it back
 // later. Any other error, and a panic, is a failed attempt.
@@ -27,43 +28,44 @@ type HandlerFunc func(ctx context.Context, run *Run) error
 // Handle calls f.
 func (f HandlerFunc) Handle(ctx context.Context, run *Run) error { return f(ctx, run) }
 
-// Why the context of a run ended, as context.Cause tells it.
+// Why the context of a run ended, as returned by context.Cause.
 var (
 	// ErrTimeout is the cause when the handler's timeout has passed.
 	ErrTimeout = errors.New("the handler's timeout has passed")
 	// ErrLockLost is the cause when the event's lock could not be renewed, and
 	// the error of CompleteTx when another worker has claimed the event since.
 	ErrLockLost = errors.New("the lock on the event is lost")
-	// ErrStopping is the cause when the worker stops and its grace period is
-	// over. What the handler returns then, but nil, uses no attempt.
+	// ErrStopping is the cause when the worker stops and its grace period is over. Any error that
+	// the handler returns then uses no attempt.
 	ErrStopping = errors.New("the worker is stopping")
 )
 
-// Permanent wraps an error to say that trying again is of no use: the event ends
-// as FAILED at once.
+// Permanent wraps an error that no retry can fix: the event ends as FAILED at once.
 func Permanent(err error) error { return &permanentError{err} }
 
 type permanentError struct{ error }
 
 func (e *permanentError) Unwrap() error { return e.error }
 
-// IsPermanent tells whether a handler that returned err would end its event as
-// FAILED at once; see Permanent. It is for code between handlers and the worker.
+// IsPermanent reports whether a handler that returned err would end its event as FAILED at once;
+// see Permanent. It is for code between handlers and the worker.
 func IsPermanent(err error) bool {
 	var permanent *permanentError
 	return errors.As(err, &permanent)
 }
 
 // Snooze is an error that asks for the event to be run again after d, without
-// using an attempt. A negative d counts as 0.
+// using an attempt. A negative d counts as 0. The handler's Policy says how long
+// the wait is at least, and how often an event may be snoozed in a row: a snooze
+// beyond that is a failed attempt.
 func Snooze(d time.Duration) error { return &snoozeError{max(d, 0)} }
 
 type snoozeError struct{ delay time.Duration }
 
 func (e *snoozeError) Error() string { return fmt.Sprintf("snoozed for %s", e.delay) }
 
-// SnoozeOf returns for how long a handler that returned err would have its event
-// wait, and whether it would; see Snooze. A Permanent error is none.
+// SnoozeOf returns how long err asks to snooze its event, and whether it does; see Snooze. A
+// Permanent error is no snooze.
 func SnoozeOf(err error) (d time.Duration, snoozed bool) {
 	var snooze *snoozeError
 	if IsPermanent(err) || !errors.As(err, &snooze) {
@@ -78,18 +80,35 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error tells what the handler panicked with.
+// Error names the value that the handler panicked with.
 func (e *PanicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.Value) }
 
-// Backoff tells how long to wait before retry number n, counted from 1.
+// Invoke runs a handler and returns a panic as a *PanicError. All code that calls handlers uses it.
+func Invoke(ctx context.Context, h Handler, run *Run) (err error) {
+	defer Recovered(&err)
+	return h.Handle(ctx, run)
+}
+
+// Recovered is deferred around a handler's code. It is the one place where panics of handlers are
+// caught, and turns them into a *PanicError.
+func Recovered(err *error) {
+	if value := recover(); value != nil {
+		*err = &PanicError{Value: value, Stack: debug.Stack()}
+	}
+}
+
+// Backoff returns how long to wait before retry number n, counted from 1.
 type Backoff func(n int) time.Duration
+
+// MaxWait bounds the wait that a handler or its policy may ask for: about ten years.
+const MaxWait = 10 * 366 * 24 * time.Hour
 
 // Exponential waits base before the first retry and doubles the wait for each
 // further one, up to limit, with a fifth of it as jitter to either side. A base
 // of less than a nanosecond counts as that, and a limit below base as base.
 func Exponential(base, limit time.Duration) Backoff {
-	base = min(max(base, 1), maxWait)
-	limit = min(max(limit, base), maxWait)
+	base = min(max(base, 1), MaxWait)
+	limit = min(max(limit, base), MaxWait)
 	return func(n int) time.Duration {
 		wait := base
 		for ; n > 1 && wait < limit; n-- {
@@ -99,7 +118,7 @@ func Exponential(base, limit time.Duration) Backoff {
 	}
 }
 
-// Policy is how a handler is run. The zero value is the documented behaviour.
+// Policy is how a handler is run. The zero value has the defaults given below.
 type Policy struct {
 	// Timeout bounds one run. Default (0): 1 minute.
 	Timeout time.Duration
@@ -110,14 +129,35 @@ type Policy struct {
 	// Backoff is the wait before a retry. Default (nil): Exponential(10 s, 1 h).
 	Backoff Backoff
 
-	// HoldLine is how long an event with an OrderingKey holds the next one back
-	// when it is put off, by a retry or a snooze: with a longer delay, others of
-	// its key go first, and it takes its place again when it is due. Default
-	// (nil): for however long, so that the order is kept. 0: it never holds it.
-	HoldLine *time.Duration
+	// OrderHold is how long an event with an OrderingKey holds the next one back when it is put
+	// off, by a retry or a snooze: after a longer delay than that, the others of its key go first,
+	// and it joins them again when it is due. Default (nil): without a limit, so that the order is
+	// kept. 0: it never holds the next one back.
+	OrderHold *time.Duration
+
+	// MaxSnoozes is how often an event may be snoozed in a row, so that an event which is always
+	// put off ends eventually. The snooze after that is a failed attempt, which leads to a retry or
+	// to FAILED; then the count begins anew. 0: each snooze is a failed attempt. Default (nil):
+	// 100; at most MostSnoozes.
+	MaxSnoozes *int
+
+	// MinSnooze is how long a snooze lasts at least. The second one in a row lasts
+	// twice as long at least, the third one three times, up to sixty times. Default
+	// (0): 1 s.
+	MinSnooze time.Duration
 }
 
-func (p Policy) withDefaults() Policy {
+// MostSnoozes is the largest MaxSnoozes of a Policy, and the longest MinSnooze is a
+// minute.
+const (
+	MostSnoozes   = 30_000
+	mostMinSnooze = time.Minute
+	// snoozeGrows is how often MinSnooze grows.
+	snoozeGrows = 60
+)
+
+// WithDefaults returns the policy with every unset field at its default.
+func (p Policy) WithDefaults() Policy {
 	if p.Timeout == 0 {
 		p.Timeout = time.Minute
 	}
@@ -128,10 +168,14 @@ func (p Policy) withDefaults() Policy {
 	if p.Backoff == nil {
 		p.Backoff = Exponential(10*time.Second, time.Hour)
 	}
+	if p.MaxSnoozes == nil {
+		p.MaxSnoozes = new(100)
+	}
+	p.MinSnooze = cmp.Or(p.MinSnooze, time.Second)
 	return p
 }
 
-// Validate names the first field that makes no sense.
+// Validate names the first invalid field.
 func (p Policy) Validate() error {
 	if p.Timeout < 0 {
 		return fmt.Errorf("Timeout is %s: it must not be negative", p.Timeout)
@@ -139,32 +183,44 @@ func (p Policy) Validate() error {
 	if p.MaxRetries != nil && *p.MaxRetries < 0 {
 		return fmt.Errorf("MaxRetries is %d: it must not be negative; 0 means one run only", *p.MaxRetries)
 	}
-	if p.HoldLine != nil && *p.HoldLine < 0 {
-		return fmt.Errorf("HoldLine is %s: it must not be negative; 0 means that a failed event never holds the next one back", *p.HoldLine)
+	if p.OrderHold != nil && *p.OrderHold < 0 {
+		return fmt.Errorf("OrderHold is %s: it must not be negative; 0 means that a failed event never holds the next one back", *p.OrderHold)
+	}
+	if p.MaxSnoozes != nil && (*p.MaxSnoozes < 0 || *p.MaxSnoozes > MostSnoozes) {
+		return fmt.Errorf("MaxSnoozes is %d: it must be from 0 to %d; 0 means that a snooze is a failed attempt", *p.MaxSnoozes, MostSnoozes)
+	}
+	if p.MinSnooze < 0 || p.MinSnooze > mostMinSnooze {
+		return fmt.Errorf("MinSnooze is %s: it must be from 0 to %s", p.MinSnooze, mostMinSnooze)
 	}
 	return nil
 }
 
-// Handlers says which code runs which events. Register before the worker runs;
-// it is not safe for concurrent use.
-type Handlers struct {
-	everywhere map[HandlerKey]registered
-	onCanvas   map[CanvasHandler]registered
+// SnoozeFor is how long an event waits that has been snoozed n times in a row before,
+// when its handler asks for wait.
+func (p *Policy) SnoozeFor(wait time.Duration, n int) time.Duration {
+	return max(wait, p.MinSnooze*time.Duration(min(n+1, snoozeGrows)))
 }
 
-type registered struct {
-	handler Handler
-	policy  Policy
+// Handlers is the registry of handlers. Register them before the worker runs; it is not safe for
+// concurrent use.
+type Handlers struct {
+	everywhere map[HandlerKey]Registered
+	onCanvas   map[CanvasHandler]Registered
+}
+
+// Registered is a handler, and how its events are run.
+type Registered struct {
+	Handler Handler
+	Policy  Policy // with its defaults
 }
 
 // NewHandlers returns an empty registry.
 func NewHandlers() *Handlers {
-	return &Handlers{everywhere: map[HandlerKey]registered{}, onCanvas: map[CanvasHandler]registered{}}
+	return &Handlers{everywhere: map[HandlerKey]Registered{}, onCanvas: map[CanvasHandler]Registered{}}
 }
 
-// Register makes h the handler of key on every canvas that has none of its own.
-// It refuses a key that is taken, a key that could not be emitted, and a policy
-// that makes no sense.
+// Register makes h the handler of key on every canvas that has no handler of its own for it. It
+// refuses a key that is already registered, a key that could not be emitted, and an invalid policy.
 func (hs *Handlers) Register(key HandlerKey, h Handler, policy Policy) error {
 	r, err := newRegistered(key, h, policy)
 	if err != nil {
@@ -191,20 +247,22 @@ func (hs *Handlers) RegisterOn(canvas CanvasID, key HandlerKey, h Handler, polic
 	return nil
 }
 
-func newRegistered(key HandlerKey, h Handler, policy Policy) (registered, error) {
+func newRegistered(key HandlerKey, h Handler, policy Policy) (Registered, error) {
 	if h == nil {
-		return registered{}, fmt.Errorf("handler %s is nil", key)
+		return Registered{}, fmt.Errorf("handler %s is nil", key)
 	}
 	if field, err := CheckHandler(key); err != nil {
-		return registered{}, fmt.Errorf("handler %s: %s: %w", key, field, err)
+		return Registered{}, fmt.Errorf("handler %s: %s: %w", key, field, err)
 	}
 	if err := policy.Validate(); err != nil {
-		return registered{}, fmt.Errorf("handler %s: %w", key, err)
+		return Registered{}, fmt.Errorf("handler %s: %w", key, err)
 	}
-	return registered{h, policy.withDefaults()}, nil
+	return Registered{h, policy.WithDefaults()}, nil
 }
 
-func (hs *Handlers) find(e *Event) (registered, bool) {
+// Lookup returns the handler that runs an event: the one registered for its canvas, or else the one
+// for all canvases.
+func (hs *Handlers) Lookup(e *Event) (Registered, bool) {
 	if r, ok := hs.onCanvas[CanvasHandler{e.Canvas, e.Handler()}]; ok {
 		return r, true
 	}
@@ -212,9 +270,9 @@ func (hs *Handlers) find(e *Event) (registered, bool) {
 	return r, ok
 }
 
-// Known lists what is registered, for the claim.
-func (hs *Handlers) known() Known {
-	var k Known
+// Set returns the keys of all handlers. A worker passes them to its claims.
+func (hs *Handlers) Set() HandlerSet {
+	var k HandlerSet
 	for key := range hs.everywhere {
 		k.Everywhere = append(k.Everywhere, key)
 	}
@@ -222,4 +280,10 @@ func (hs *Handlers) known() Known {
 		k.OnCanvas = append(k.OnCanvas, at)
 	}
 	return k
+}
+
+// HandlerSet lists the handlers that a worker has.
+type HandlerSet struct {
+	Everywhere []HandlerKey
+	OnCanvas   []CanvasHandler
 }

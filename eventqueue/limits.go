@@ -33,11 +33,11 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// maxMaxDelay keeps what is computed with delays, here and in the database,
-// exact and from overflowing.
+// maxMaxDelay keeps computations with delays, here and in the database, exact and free of
+// overflows.
 const maxMaxDelay = 100 * 366 * 24 * time.Hour
 
-// Validate names the first limit that makes no sense.
+// Validate names the first invalid limit.
 func (l Limits) Validate() error {
 	if l.MaxValueBytes < 0 {
 		return fmt.Errorf("MaxValueBytes is %d: it must not be negative", l.MaxValueBytes)
@@ -51,25 +51,24 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// InvalidError says what is wrong with one event that was handed in. Emit in
-// all its forms returns it before anything is written.
+// InvalidError describes what is wrong with one of the events to emit. Emit in all its forms
+// returns it before anything is written.
 type InvalidError struct {
-	// Index is the place of the event among those of the call, from 0.
+	// Index is the position of the event among those of the call, from 0.
 	Index int
 	// Field is the name of the field, as in the database.
 	Field string
-	// Problem says what is wrong with it and what would be right.
+	// Problem describes what is wrong with the field and what is allowed.
 	Problem string
 }
 
-// Error names the place, the field and the problem.
+// Error names the position, the field and the problem.
 func (e *InvalidError) Error() string {
 	return fmt.Sprintf("event %d: %s: %s", e.Index, e.Field, e.Problem)
 }
 
-// CheckEvents returns an *InvalidError for the first of the events that cannot
-// be accepted, or nil. now is the caller's idea of the time; it only serves to
-// refuse a DelayUntil that is too far off.
+// CheckEvents returns an *InvalidError for the first of the events that cannot be accepted, or nil.
+// now is the caller's time; it is only used to refuse a DelayUntil that is too far off.
 func (l Limits) CheckEvents(events []NewEvent, now time.Time) error {
 	l = l.withDefaults()
 	for i := range events {
@@ -94,7 +93,7 @@ func (l Limits) check(e *NewEvent, now time.Time) (field string, err error) {
 		return field, err
 	}
 	if e.OrderingKey != "" {
-		if err := checkName(e.OrderingKey); err != nil {
+		if err := CheckName(e.OrderingKey); err != nil {
 			return "ordering_key", err
 		}
 	}
@@ -122,14 +121,16 @@ func CheckHandler(k HandlerKey) (field string, err error) {
 	for _, part := range []struct{ field, text string }{
 		{"module", k.Module}, {"name", k.Name}, {"modifier", k.Modifier},
 	} {
-		if err := checkName(part.text); err != nil {
+		if err := CheckName(part.text); err != nil {
 			return part.field, err
 		}
 	}
 	return "", nil
 }
 
-func checkName(s string) error {
+// CheckName refuses what cannot be a module, a name or a modifier: nothing, more than
+// MaxNameBytes, invalid UTF-8, control characters.
+func CheckName(s string) error {
 	switch {
 	case s == "":
 		return errors.New("is empty")
@@ -146,8 +147,8 @@ func checkName(s string) error {
 	return nil
 }
 
-// checkValue refuses what a text column or a strict JSON reader would refuse
-// later, so that every accepted value comes out as it went in (I8).
+// checkValue refuses values that a text column or a strict JSON reader would refuse later, so that
+// handlers see every accepted value unchanged (I8).
 func checkValue(value []byte, maxBytes int) error {
 	if len(value) == 0 {
 		return errors.New("is empty: give a JSON text, null for nothing")
@@ -164,7 +165,7 @@ func checkValue(value []byte, maxBytes int) error {
 	return checkEscapes(value)
 }
 
-// notJSON finds the place of the mistake, for the message.
+// notJSON finds the position of the mistake, for the message.
 func notJSON(value []byte) error {
 	var raw json.RawMessage
 	var syntax *json.SyntaxError

@@ -1,6 +1,7 @@
 package eventqueue
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -10,9 +11,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"go.uber.org/zap"
+
+	"eventsv2/internal/trace"
 )
 
-// DB is what a transaction offers to the code that runs in it. pgx.Tx is one.
+// DB is the part of a transaction that the code which runs in it may use. pgx.Tx is one.
 type DB interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
@@ -21,52 +24,54 @@ type DB interface {
 	CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error)
 }
 
-// Announce says who sees to the notifications of inserted events.
-type Announce int
+// NotifyMode says who publishes the notifications of inserted events.
+type NotifyMode int
 
 const (
-	// AnnounceSelf has the inserting program publish, after the commit, those that
+	// NotifyModeSelf has the inserting program publish, after the commit, those that
 	// are due within MaxRequeue; their notified_at is set at once.
-	AnnounceSelf Announce = iota
-	// AnnounceRelay leaves them owed, and the commit wakes the relay.
-	AnnounceRelay
-	// AnnounceLater leaves them owed, for the relay to find in its own time.
-	AnnounceLater
+	NotifyModeSelf NotifyMode = iota
+	// NotifyModeRelay leaves them pending, and the commit wakes the relay.
+	NotifyModeRelay
+	// NotifyModeLater leaves them pending because the program cannot publish. The commit wakes the
+	// relay, and workers that find due events in the database.
+	NotifyModeLater
 )
 
 // EmitStore is what emitting needs of the database; pgstore.Store is one.
 type EmitStore interface {
-	// Insert writes all the events or none and returns them in the order given.
-	// in is the transaction to write in; nil means one of its own. An event whose
-	// UniqueKey holds, or stands earlier among the events, is answered for and not
-	// written; for a key that another transaction is writing, Insert waits.
-	Insert(ctx context.Context, in DB, events []NewEvent, announce Announce) ([]Inserted, error)
+	// Insert writes all the events or none and returns them in the order given. in is the
+	// transaction to write in; nil means one of its own. An event whose UniqueKey is taken, in the
+	// database or by an earlier one of the events, is not written but returned as a Repeat. Insert
+	// waits for a key that another transaction is writing.
+	Insert(ctx context.Context, in DB, events []NewEvent, mode NotifyMode) ([]Inserted, error)
 
 	// InsertSQL is Insert within a transaction of database/sql.
-	InsertSQL(ctx context.Context, in *sql.Tx, events []NewEvent, announce Announce) ([]Inserted, error)
+	InsertSQL(ctx context.Context, in *sql.Tx, events []NewEvent, mode NotifyMode) ([]Inserted, error)
 
 	// InTx runs f in a transaction: commit when it returns nil, rollback
 	// otherwise and on panic.
 	InTx(ctx context.Context, f func(ctx context.Context, db DB) error) error
 
-	OwedStore
+	PendingStore
 }
 
-// OwedStore keeps the account of notifications that are owed.
-type OwedStore interface {
-	// Owe marks events as owed a notification; ids that are gone are ignored.
-	Owe(ctx context.Context, ids []EventID) error
+// PendingStore records which notifications are pending.
+type PendingStore interface {
+	// MarkPending marks the notifications of events as pending. It wakes the relay, and workers
+	// that find due events in the database. Ids that are gone are ignored.
+	MarkPending(ctx context.Context, ids []EventID) error
 
-	// TakeOwed marks those of the events that are owed a notification and due
-	// within MaxRequeue as published, and returns them for publishing.
-	TakeOwed(ctx context.Context, ids []EventID) ([]Notification, error)
+	// TakePending returns the pending notifications of those of the events that are due within
+	// MaxRequeue, and marks them as published. The caller publishes them.
+	TakePending(ctx context.Context, ids []EventID) ([]Notification, error)
 }
 
 // Inserted is one row that Insert wrote.
 type Inserted struct {
 	ID EventID
-	// Announced says that the caller has to publish a notification.
-	Announced bool
+	// MustNotify says that the caller has to publish a notification.
+	MustNotify bool
 	// Repeat says that no row was written: ID is the event that has the key.
 	Repeat bool
 }
@@ -75,29 +80,36 @@ type Inserted struct {
 type QueueConfig struct {
 	Limits Limits
 
+	// Canvas, Module and Modifier are those of events that name none, in every form of
+	// emit. Default (zero): an event that lacks one is refused.
+	Canvas   CanvasID
+	Module   string
+	Modifier string
+
 	// PublishTimeout bounds one request to the notifier. Default (0): 2 s.
 	PublishTimeout time.Duration
 
-	// PublishRest is the time between two probes of a notifier that failed; until
-	// one succeeds no emit waits for it, and the rows are owed from the start.
-	// Default (0): 5 s.
+	// PublishRest is the time between two probes of a notifier that failed; until one succeeds, no
+	// emit waits for the notifier, and its notifications are pending from the start. Default (0): 1
+	// s.
 	PublishRest time.Duration
 
-	// Logger gets a warning when publishing fails. Default (nil): none.
+	// Logger gets an entry when publishing begins to fail and when it succeeds again. Default
+	// (nil): none.
 	Logger *zap.Logger
 }
 
 func (c QueueConfig) withDefaults() QueueConfig {
 	c.Limits = c.Limits.withDefaults()
-	setDefault(&c.PublishTimeout, 2*time.Second)
-	setDefault(&c.PublishRest, 5*time.Second)
+	c.PublishTimeout = cmp.Or(c.PublishTimeout, 2*time.Second)
+	c.PublishRest = cmp.Or(c.PublishRest, defaultRest)
 	if c.Logger == nil {
 		c.Logger = zap.NewNop()
 	}
 	return c
 }
 
-// Validate names the first field that makes no sense.
+// Validate names the first invalid field.
 func (c QueueConfig) Validate() error {
 	if c.PublishTimeout < 0 {
 		return fmt.Errorf("PublishTimeout is %s: it must not be negative", c.PublishTimeout)
@@ -105,19 +117,25 @@ func (c QueueConfig) Validate() error {
 	if c.PublishRest < 0 {
 		return fmt.Errorf("PublishRest is %s: it must not be negative", c.PublishRest)
 	}
+	for _, f := range []struct{ name, value string }{{"Module", c.Module}, {"Modifier", c.Modifier}} {
+		if err := CheckName(f.value); f.value != "" && err != nil {
+			return fmt.Errorf("%s %w", f.name, err)
+		}
+	}
 	return c.Limits.Validate()
 }
 
-// Queue takes events in. It is safe for concurrent use and holds no connection
-// and no goroutine while nothing is emitted.
+// Queue accepts events. It is safe for concurrent use, and has no connection and no goroutine while
+// nothing is emitted.
 type Queue struct {
 	store     EmitStore
 	limits    Limits
+	missing   NewEvent // its Canvas, Module and Modifier are those of events without
 	inserts   *groupCommit
-	publisher *publisher
+	publisher *Sender
 }
 
-// New makes a Queue on a database and a doorbell.
+// New makes a Queue on a database and a notifier.
 func New(store EmitStore, notifier Publisher, config QueueConfig) (*Queue, error) {
 	if store == nil || notifier == nil {
 		return nil, errors.New("eventqueue.New: store and notifier must not be nil")
@@ -127,35 +145,54 @@ func New(store EmitStore, notifier Publisher, config QueueConfig) (*Queue, error
 	}
 	config = config.withDefaults()
 	q := &Queue{
-		store:  store,
-		limits: config.Limits,
-		publisher: &publisher{
-			notifier: notifier,
-			owe:      store.Owe,
-			timeout:  config.PublishTimeout,
-			rest:     config.PublishRest,
-			log:      config.Logger,
-		},
+		store:     store,
+		limits:    config.Limits,
+		missing:   NewEvent{Canvas: config.Canvas, Module: config.Module, Modifier: config.Modifier},
+		publisher: NewSender(notifier, store, config.PublishTimeout, config.PublishRest, config.Logger),
 	}
 	q.inserts = &groupCommit{insert: q.insert, notify: q.notifyLater, came: make(chan struct{}, 1)}
 	return q, nil
 }
 
 func (q *Queue) insert(ctx context.Context, events []NewEvent) ([]Inserted, error) {
-	return q.store.Insert(ctx, nil, events, q.announce())
+	return q.store.Insert(ctx, nil, events, q.mode())
 }
 
-// notifyLater publishes for an emitter who has left.
+// notifyLater publishes for an emitter that no longer waits.
 func (q *Queue) notifyLater(parent string, events []NewEvent, inserted []Inserted) {
 	nobody, leave := context.WithCancel(context.Background())
-	leave() // publish waits for nothing then, and publishes all the same
-	q.publisher.publish(nobody, announced(parent, events, inserted))
+	leave() // then publish does not wait, and publishes all the same
+	q.publisher.publish(nobody, toNotify(parent, events, inserted))
+	q.publisher.probe(nobody, Notification{Event: inserted[0].ID, Canvas: events[0].Canvas})
 }
 
-// Close waits until every notification that is being published is out or owed,
-// and until nothing is being inserted for emits that were given up, or until ctx
-// ends. Call it after the last emit, before the program exits; what it would have
-// waited for is not lost without it, only later.
+// PublishError returns why the last notifications could not be published; nil while they can.
+// Events are accepted and run in either case.
+func (q *Queue) PublishError() error { return q.publisher.LastError() }
+
+// Logger returns the configured logger, for the parts that are built on the queue.
+func (q *Queue) Logger() *zap.Logger { return q.publisher.log }
+
+// Notify publishes notifications of events whose rows are committed, and waits until they are
+// published or pending, for PublishTimeout at most, or until ctx ends.
+func (q *Queue) Notify(ctx context.Context, notifications []Notification) {
+	q.publisher.publish(ctx, notifications)
+}
+
+// NotifyPending publishes the pending notifications of the events; events that are gone are
+// ignored. An error only means a delay: the relay publishes them.
+func (q *Queue) NotifyPending(ctx context.Context, ids []EventID) error {
+	notifications, err := q.store.TakePending(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("notify %d events: %w", len(ids), err)
+	}
+	q.publisher.publish(ctx, notifications)
+	return nil
+}
+
+// Close waits until no notification is being published and nothing is being inserted for emits
+// whose callers no longer wait, or until ctx ends. Call it after the last emit, before the program
+// exits. Without it nothing is lost, but events may run later.
 func (q *Queue) Close(ctx context.Context) error {
 	if err := q.inserts.wait(ctx); err != nil {
 		return err
@@ -163,12 +200,11 @@ func (q *Queue) Close(ctx context.Context) error {
 	return q.publisher.wait(ctx)
 }
 
-// Emit accepts one event: when it returns without an error the event is
-// committed and will run (I1), whatever happens to its notification. It blocks
-// for one round trip to the database, for two when many emit at once and share
-// inserts, and then at most PublishTimeout for the notification. When ctx ends
-// during the insert, the event may be committed or not. An *InvalidError says
-// what is wrong with the event; nothing is written.
+// Emit accepts one event. When it returns without an error, the event is committed and will run
+// (I1), whatever happens to its notification. It blocks for one round trip to the database, for two
+// when many emit at once and share inserts, and then at most PublishTimeout for the notification.
+// When ctx ends during the insert, the event may be committed or not. An *InvalidError says what is
+// wrong with the event; nothing is written.
 func (q *Queue) Emit(ctx context.Context, event NewEvent) (EventID, error) {
 	ids, err := q.EmitMany(ctx, []NewEvent{event})
 	if err != nil {
@@ -186,6 +222,7 @@ func (q *Queue) EmitMany(ctx context.Context, events []NewEvent) ([]EventID, err
 }
 
 func (q *Queue) emitMany(ctx context.Context, events []NewEvent) ([]Inserted, error) {
+	events = addressed(events, &q.missing)
 	if err := q.limits.CheckEvents(events, time.Now()); err != nil {
 		return nil, err
 	}
@@ -196,18 +233,18 @@ func (q *Queue) emitMany(ctx context.Context, events []NewEvent) ([]Inserted, er
 	if err != nil {
 		return nil, fmt.Errorf("emit %d events: %w", len(events), err)
 	}
-	q.publisher.publish(ctx, announced(traceparent(ctx), events, inserted))
+	q.publisher.publish(ctx, toNotify(trace.Parent(ctx), events, inserted))
 	q.publisher.probe(ctx, Notification{Event: inserted[0].ID, Canvas: events[0].Canvas})
 	return inserted, nil
 }
 
-// Tx is a unit of work: a transaction of the library's, in which the caller
-// writes what is its own and emits what follows from it.
+// Tx is a unit of work: a transaction of the library's, in which the caller writes its own rows and
+// emits events.
 type Tx struct {
 	DB
-	queue     *Queue
-	announced []Notification
-	first     *Notification // of an event emitted in it
+	queue    *Queue
+	toNotify []Notification
+	first    *Notification // of an event emitted in it
 }
 
 // Emit writes events in the transaction and returns their ids in the order
@@ -219,17 +256,18 @@ func (tx *Tx) Emit(ctx context.Context, events ...NewEvent) ([]EventID, error) {
 
 func (tx *Tx) emit(ctx context.Context, events []NewEvent) ([]Inserted, error) {
 	q := tx.queue
+	events = addressed(events, &q.missing)
 	if err := q.limits.CheckEvents(events, time.Now()); err != nil {
 		return nil, err
 	}
 	if len(events) == 0 {
 		return nil, nil
 	}
-	inserted, err := q.store.Insert(ctx, tx.DB, events, q.announce())
+	inserted, err := q.store.Insert(ctx, tx.DB, events, q.mode())
 	if err != nil {
 		return nil, fmt.Errorf("emit %d events in a transaction: %w", len(events), err)
 	}
-	tx.announced = append(tx.announced, announced(traceparent(ctx), events, inserted)...)
+	tx.toNotify = append(tx.toNotify, toNotify(trace.Parent(ctx), events, inserted)...)
 	tx.first = &Notification{Event: inserted[0].ID, Canvas: events[0].Canvas}
 	return inserted, nil
 }
@@ -246,56 +284,51 @@ func (q *Queue) InTx(ctx context.Context, f func(ctx context.Context, tx *Tx) er
 	if err != nil {
 		return err
 	}
-	q.publisher.publish(ctx, tx.announced)
+	q.publisher.publish(ctx, tx.toNotify)
 	if tx.first != nil {
 		q.publisher.probe(ctx, *tx.first)
 	}
 	return nil
 }
 
-// Pending are events that were emitted in a transaction of the caller's.
+// Pending are events that were emitted in the caller's own transaction.
 type Pending struct {
 	// IDs are in the order of the emit.
 	IDs []EventID
 
-	// New tells of each whether it was inserted; false is the event that had its
-	// UniqueKey already.
+	// New says of each whether it was inserted; false means that its id is that of an earlier event
+	// with its UniqueKey.
 	New []bool
 
 	queue *Queue
 }
 
-// Notify publishes the notifications of the events at once. Call it after the
-// commit; without it, and for what it fails to do, the relay publishes them. It
-// never fails the emit: what the error reports is a delay. Events that were
-// rolled back are ignored.
+// Notify publishes the notifications of the events at once. Call it after the commit. Without it,
+// or when it fails, the relay publishes them. An error does not undo the emit; it only means a
+// delay. Events that were rolled back are ignored.
 func (p *Pending) Notify(ctx context.Context) error {
-	notifications, err := p.queue.store.TakeOwed(ctx, p.IDs)
-	if err != nil {
-		return fmt.Errorf("notify %d events: %w", len(p.IDs), err)
-	}
-	p.queue.publisher.publish(ctx, notifications)
-	return nil
+	return p.queue.NotifyPending(ctx, p.IDs)
 }
 
-// EmitTx emits within a transaction that the caller opened with pgx and will
-// commit: the events exist if and only if it commits. Their notifications are
-// owed from the commit on, which wakes the relay; Pending.Notify is faster.
+// EmitTx emits within a transaction that the caller opened with pgx and will commit: the events
+// exist if and only if it commits. Their notifications are pending from the commit on, which wakes
+// the relay; Pending.Notify is faster.
 func (q *Queue) EmitTx(ctx context.Context, tx pgx.Tx, events ...NewEvent) (*Pending, error) {
-	return q.emitOwed(events, "pgx", func() ([]Inserted, error) {
-		return q.store.Insert(ctx, tx, events, AnnounceRelay)
+	return q.emitPending(events, "pgx", func(events []NewEvent) ([]Inserted, error) {
+		return q.store.Insert(ctx, tx, events, NotifyModeRelay)
 	})
 }
 
 // EmitSQL is EmitTx for a transaction of database/sql, whatever its driver for
 // Postgres.
 func (q *Queue) EmitSQL(ctx context.Context, tx *sql.Tx, events ...NewEvent) (*Pending, error) {
-	return q.emitOwed(events, "database/sql", func() ([]Inserted, error) {
-		return q.store.InsertSQL(ctx, tx, events, AnnounceRelay)
+	return q.emitPending(events, "database/sql", func(events []NewEvent) ([]Inserted, error) {
+		return q.store.InsertSQL(ctx, tx, events, NotifyModeRelay)
 	})
 }
 
-func (q *Queue) emitOwed(events []NewEvent, kind string, insert func() ([]Inserted, error)) (*Pending, error) {
+func (q *Queue) emitPending(events []NewEvent, kind string, insert func([]NewEvent) ([]Inserted, error)) (*Pending, error) {
+	events = addressed(events, &q.missing)
 	if err := q.limits.CheckEvents(events, time.Now()); err != nil {
 		return nil, err
 	}
@@ -303,7 +336,7 @@ func (q *Queue) emitOwed(events []NewEvent, kind string, insert func() ([]Insert
 	if len(events) == 0 {
 		return pending, nil
 	}
-	inserted, err := insert()
+	inserted, err := insert(events)
 	if err != nil {
 		return nil, fmt.Errorf("emit %d events in the caller's %s transaction: %w", len(events), kind, err)
 	}
@@ -314,13 +347,12 @@ func (q *Queue) emitOwed(events []NewEvent, kind string, insert func() ([]Insert
 	return pending, nil
 }
 
-// announce is AnnounceSelf unless the notifier is known to be down: then nobody
-// waits for it.
-func (q *Queue) announce() Announce {
-	if q.publisher.up() {
-		return AnnounceSelf
+// mode is NotifyModeSelf unless the notifier is known to be down: then no emit waits for it.
+func (q *Queue) mode() NotifyMode {
+	if q.publisher.Up() {
+		return NotifyModeSelf
 	}
-	return AnnounceLater
+	return NotifyModeLater
 }
 
 func eventIDs(inserted []Inserted) []EventID {
@@ -334,11 +366,11 @@ func eventIDs(inserted []Inserted) []EventID {
 	return ids
 }
 
-// announced makes the notifications that the caller of Insert has to publish.
-func announced(parent string, events []NewEvent, inserted []Inserted) []Notification {
+// toNotify makes the notifications that the caller of Insert has to publish.
+func toNotify(parent string, events []NewEvent, inserted []Inserted) []Notification {
 	notifications := make([]Notification, 0, len(inserted))
 	for i, row := range inserted {
-		if row.Announced {
+		if row.MustNotify {
 			notifications = append(notifications, Notification{Event: row.ID, Canvas: events[i].Canvas, Traceparent: parent})
 		}
 	}

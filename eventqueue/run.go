@@ -3,29 +3,34 @@ package eventqueue
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync/atomic"
-	"time"
-
-	"eventsv2/eventqueue/machine"
 )
 
 // Run is one run of an event by its handler.
 type Run struct {
 	Event
 
-	// Attempt counts the claims of the event, this one included. It is the
-	// fence token.
+	// Attempt counts the claims of the event, this one included. With ClaimID, the
+	// number of this one, it is the fence.
 	Attempt int32
+	ClaimID ClaimID
 
-	worker *Worker
-	unique bool // see Found.Unique
-	inLine bool // see Found.InLine
-	// completed: the end is committed. completing: it was written in a
-	// transaction of the handler's, which may have committed. Both are read by
-	// the finisher and the heartbeat while an abandoned handler may still run.
-	completed  atomic.Bool
-	completing atomic.Bool
+	// Snoozes is how often the event has been snoozed in a row, since its last
+	// failed attempt.
+	Snoozes int
+
+	// Completer completes the event when its handler asks for it. The worker sets it; nil means
+	// that this run cannot complete its event.
+	Completer Completer
+}
+
+// Completer completes a claimed event in a transaction of the handler's own. A worker implements
+// it; handlers call the methods of Run.
+type Completer interface {
+	// CompleteTx does what [Run.CompleteTx] says.
+	CompleteTx(ctx context.Context, f func(ctx context.Context, tx *Tx) error) error
+
+	// CompleteIn does what [Run.CompleteIn] says.
+	CompleteIn(ctx context.Context, tx DB) error
 }
 
 // CompleteTx completes the event in one transaction with what f writes and
@@ -39,20 +44,10 @@ type Run struct {
 //
 // f must not keep tx. CompleteTx is for the handler's goroutine only.
 func (r *Run) CompleteTx(ctx context.Context, f func(ctx context.Context, tx *Tx) error) error {
-	if r.worker == nil {
-		return errNotItsEnd
+	if r.Completer == nil {
+		return errNotCompletable
 	}
-	err := r.worker.queue.InTx(ctx, func(ctx context.Context, tx *Tx) error {
-		if err := f(ctx, tx); err != nil {
-			return err
-		}
-		return r.complete(ctx, tx.DB)
-	})
-	if err != nil {
-		return err
-	}
-	r.completed.Store(true)
-	return nil
+	return r.Completer.CompleteTx(ctx, f)
 }
 
 // CompleteIn is CompleteTx for a transaction that the caller opened and will
@@ -60,59 +55,12 @@ func (r *Run) CompleteTx(ctx context.Context, f func(ctx context.Context, tx *Tx
 // error. It must be the last statement before the commit: the row of the event
 // stays locked until then.
 func (r *Run) CompleteIn(ctx context.Context, tx DB) error {
-	if r.worker == nil {
-		return errNotItsEnd
+	if r.Completer == nil {
+		return errNotCompletable
 	}
-	if err := r.complete(ctx, tx); err != nil {
-		return err
-	}
-	r.completing.Store(true)
-	return nil
+	return r.Completer.CompleteIn(ctx, tx)
 }
 
-// errNotItsEnd is the error of completing a run that no worker has begun, as that
-// of a synchronous handler of a typed event, or of an action of a grid.
-var errNotItsEnd = errors.New("this run does not end its event: a synchronous handler, or an action of a grid, cannot complete the event that it is a part of")
-
-// busyWait is how long complete waits when a heartbeat is writing the row.
-const busyWait = 5 * time.Millisecond
-
-func (r *Run) complete(ctx context.Context, db DB) error {
-	ends := []End{{Claim: r.claim(), Label: machine.ExecutesToCompletion, Unique: r.unique, InLine: r.inLine}}
-	for {
-		written, err := r.worker.store.Finish(ctx, db, ends, r.worker.config.KeepHistory)
-		switch {
-		case err != nil:
-			return fmt.Errorf("complete event %s: %w", r.ID, err)
-		case len(written.Done) == 1:
-			return nil
-		case len(written.Lost) == 1:
-			return fmt.Errorf("complete event %s: %w", r.ID, ErrLockLost)
-		}
-		select {
-		case <-time.After(busyWait):
-		case <-ctx.Done():
-			return fmt.Errorf("complete event %s: %w", r.ID, context.Cause(ctx))
-		}
-	}
-}
-
-func (r *Run) claim() Claim { return Claim{Event: r.ID, Attempt: r.Attempt} }
-
-// verdictOf tells what an error of a handler means. stopping says that its
-// context had ended because the worker stops.
-func verdictOf(err error, stopping bool) machine.Label {
-	if err == nil {
-		return machine.ExecutesToCompletion
-	}
-	switch _, snoozed := SnoozeOf(err); {
-	case IsPermanent(err):
-		return machine.FailedForGood
-	case snoozed:
-		return machine.Snoozed
-	case stopping:
-		return machine.Released
-	default:
-		return machine.Exception
-	}
-}
+// errNotCompletable is the error of completing a run that no worker has begun, such as that of a
+// synchronous handler of a typed event, or of an action of a grid.
+var errNotCompletable = errors.New("this run does not end its event: a synchronous handler, or an action of a grid, cannot complete the event that it is a part of")

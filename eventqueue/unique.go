@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"go.uber.org/zap"
 )
 
 // MaxUniqueFor is the longest time that a key may hold after the end of its event.
@@ -18,7 +16,7 @@ type UniqueKey struct {
 	Key    string
 }
 
-// Emitted is what became of an event that was emitted.
+// Emitted is the result of emitting one event.
 type Emitted struct {
 	ID EventID
 
@@ -27,15 +25,14 @@ type Emitted struct {
 	New bool
 }
 
-// EmitUnique is EmitMany for those who want to know which events are new. It is
-// no different otherwise: a UniqueKey counts in every emit, and events without one
-// are always new.
+// EmitUnique is EmitMany that also reports which events are new. A UniqueKey has the same effect in
+// every form of emit, and events without one are always new.
 func (q *Queue) EmitUnique(ctx context.Context, events ...NewEvent) ([]Emitted, error) {
 	inserted, err := q.emitMany(ctx, events)
 	return emittedOf(inserted), err
 }
 
-// EmitUnique is Emit for those who want to know which events are new.
+// EmitUnique is Emit that also reports which events are new.
 func (tx *Tx) EmitUnique(ctx context.Context, events ...NewEvent) ([]Emitted, error) {
 	inserted, err := tx.emit(ctx, events)
 	return emittedOf(inserted), err
@@ -58,67 +55,10 @@ func checkUnique(e *NewEvent) (field string, err error) {
 	case e.UniqueFor > MaxUniqueFor:
 		return "unique_for", fmt.Errorf("%s is more than the limit of %s", e.UniqueFor, MaxUniqueFor)
 	case e.unique():
-		return "unique_key", checkName(e.UniqueKey)
+		return "unique_key", CheckName(e.UniqueKey)
 	case e.UniqueFor != 0:
 		return "unique_key", errors.New("is missing: unique_for goes with it")
 	default:
 		return "", nil
-	}
-}
-
-// UniqueStore removes the keys that hold no longer; the relay asks its RelayStore
-// to do so if that is one too, as pgstore.Store is.
-type UniqueStore interface {
-	// ForgetKeys looks at no more than limit keys above after, in the database's
-	// order, and removes those whose event has ended at least UniqueFor ago. It
-	// skips keys that somebody is writing. next is the last key looked at, the
-	// zero UniqueKey when there are no more.
-	ForgetKeys(ctx context.Context, after UniqueKey, limit int) (forgotten int, next UniqueKey, err error)
-}
-
-const (
-	// forgetEvery is how often a relay removes keys that hold no longer. They do no
-	// harm but take room.
-	forgetEvery = time.Hour
-	// forgetPage is how many keys one statement looks at.
-	forgetPage = 10_000
-)
-
-// ForgetKeys removes all unique keys that hold no longer and returns their number.
-// Run does it once per hour; call it where no relay runs. A key that holds no longer
-// is as good as none, removed or not.
-func (r *Relay) ForgetKeys(ctx context.Context) (int, error) {
-	store, ok := r.store.(UniqueStore)
-	if !ok {
-		return 0, nil
-	}
-	total := 0
-	for after := (UniqueKey{}); ; {
-		forgotten, next, err := r.forgetPage(ctx, store, after)
-		if err != nil {
-			return total, fmt.Errorf("remove unique keys: %w", err)
-		}
-		total += forgotten
-		if next == (UniqueKey{}) {
-			return total, nil
-		}
-		after = next
-	}
-}
-
-func (r *Relay) forgetPage(ctx context.Context, store UniqueStore, after UniqueKey) (int, UniqueKey, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTakes)
-	defer cancel()
-	return store.ForgetKeys(ctx, after, forgetPage)
-}
-
-// forget is ForgetKeys for Run. What it could not do waits for the next time.
-func (r *Relay) forget(ctx context.Context) {
-	forgotten, err := r.ForgetKeys(ctx)
-	if forgotten > 0 {
-		r.log.Info("removed unique keys that hold no longer", zap.Int(logCount, forgotten))
-	}
-	if err != nil && ctx.Err() == nil {
-		r.log.Warn("could not remove unique keys that hold no longer", zap.Error(err))
 	}
 }

@@ -13,8 +13,11 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
 )
 
@@ -23,8 +26,8 @@ import (
 func TestAWorkerKeepsTheEndOfAKey(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []bool{false, true} {
-		r := newRig(t)
-		r.handle(func(ctx context.Context, run *eventqueue.Run) error {
+		r := rig.New(t)
+		r.Handle(func(ctx context.Context, run *eventqueue.Run) error {
 			switch string(run.Value) {
 			case `"fail"`:
 				return eventqueue.Permanent(errors.New("no luck"))
@@ -33,23 +36,23 @@ func TestAWorkerKeepsTheEndOfAKey(t *testing.T) {
 			default:
 				return nil
 			}
-		}, quick())
-		r.start(eventqueue.WorkerConfig{KeepHistory: keep})
+		}, rig.Quick())
+		r.Start(worker.Config{RetainHistory: keep})
 		var events []eventqueue.NewEvent
 		for _, value := range []string{`"complete"`, `"fail"`, `"tx"`} {
-			e := r.event(value)
+			e := r.Event(value)
 			e.UniqueKey, e.UniqueFor = value, time.Hour
-			short := r.event(value)
+			short := r.Event(value)
 			short.UniqueKey = "short " + value
-			events = append(events, e, r.event(value), short)
+			events = append(events, e, r.Event(value), short)
 		}
-		ids := r.emit(events...)
-		r.outcomes.await(t, machine.ExecutesToCompletion, 6)
-		r.outcomes.await(t, machine.FailedForGood, 3)
-		if n := one[int](r, `SELECT count(*) FROM unique_ends WHERE expires_at - clock_timestamp() BETWEEN interval '50 min' AND interval '1 hour'`); n != 3 {
+		ids := r.Emit(events...)
+		r.Outcomes.Await(t, machine.ExecutesToCompletion, 6)
+		r.Outcomes.Await(t, machine.FailedForGood, 3)
+		if n := rig.One[int](r, `SELECT count(*) FROM unique_ends WHERE expires_at - clock_timestamp() BETWEEN interval '50 min' AND interval '1 hour'`); n != 3 {
 			t.Errorf("%d ends are kept, want 3", n)
 		}
-		again, err := r.queue.EmitUnique(testenv.Context(t), events...)
+		again, err := r.Queue.EmitUnique(testenv.Context(t), events...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +73,7 @@ func TestTheRelayRemovesKeys(t *testing.T) {
 		store := memstore.New(memstore.Config{})
 		var looks, fails atomic.Int32
 		store.Inject(memstore.Faults{Before: func(_ context.Context, op memstore.Op) error {
-			if op != memstore.OpForgetKeys {
+			if op != memstore.OpDeleteKeys {
 				return nil
 			}
 			looks.Add(1)
@@ -81,22 +84,22 @@ func TestTheRelayRemovesKeys(t *testing.T) {
 		}})
 		fails.Store(1)
 		core, logs := observer.New(zap.InfoLevel)
-		relay, err := eventqueue.NewRelay(store, memnotify.New(memnotify.Config{}), eventqueue.RelayConfig{Logger: zap.New(core)})
+		relay, err := maintenance.NewRelay(store, memnotify.New(memnotify.Config{}), maintenance.RelayConfig{Logger: zap.New(core)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		events := []eventqueue.NewEvent{{Canvas: canvas, Module: "M", Name: "n", Modifier: "_", Value: []byte(`1`), UniqueKey: "k"}}
-		rows, err := store.Insert(t.Context(), nil, events, eventqueue.AnnounceSelf)
+		events := []eventqueue.NewEvent{{Canvas: rig.Canvas, Module: "M", Name: "n", Modifier: "_", Value: []byte(`1`), UniqueKey: "k"}}
+		rows, err := store.Insert(t.Context(), nil, events, eventqueue.NotifyModeSelf)
 		if err != nil {
 			t.Fatal(err)
 		}
-		everywhere := eventqueue.Known{Everywhere: []eventqueue.HandlerKey{events[0].Handler()}}
-		found, err := store.Claim(t.Context(), []eventqueue.EventID{rows[0].ID}, everywhere, time.Minute)
+		everywhere := eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{events[0].Handler()}}
+		found, err := store.Claim(t.Context(), []eventqueue.EventID{rows[0].ID}, everywhere, time.Minute, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		end := eventqueue.End{Claim: eventqueue.Claim{Event: rows[0].ID, Attempt: found[0].Attempt}, Label: machine.ExecutesToCompletion}
-		if _, err := store.Finish(t.Context(), nil, []eventqueue.End{end}, false); err != nil {
+		end := worker.Completion{Claim: worker.Claim{Event: rows[0].ID, Attempt: found[0].Attempt}, Label: machine.ExecutesToCompletion}
+		if _, err := store.Complete(t.Context(), nil, []worker.Completion{end}, false); err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())

@@ -46,7 +46,7 @@ type Call[In, Params, Services any] struct {
 	Site
 }
 
-// Site says for whom and where an action runs.
+// Site is the run, and the action in it.
 type Site struct {
 	Canvas eventqueue.CanvasID
 	// Event is the run: the event that started it.
@@ -54,28 +54,32 @@ type Site struct {
 	// Grid and Action are the names of the definition.
 	Grid   string
 	Action string
-	// Attempt is that of the event under which the action runs: the fence token.
+	// Attempt and ClaimID are those of the event under which the action runs: together
+	// the fence.
 	Attempt int32
+	ClaimID eventqueue.ClaimID
 }
 
-// Key names this run of this action, the same in every attempt: a key for
-// receivers that ignore what they have had already.
+// Key identifies this run of this action, and is the same in every attempt: an
+// idempotency key for receivers.
 func (s Site) Key() string { return s.Event.String() + "/" + s.Action }
 
-// Run is the run for who wants that of a handler, such as cleanup.Publications. It
-// has no value and cannot complete the event, which the grid does. What is kept
-// per event, as a publication of one key is, is shared by the actions of a grid.
+// Run is the run for functions that need that of a handler, such as those of
+// cleanup.Publications. It has no value and cannot complete the event, which the grid
+// does. State per event, such as a publication of one key, is common to all actions of
+// a grid.
 func (s Site) Run() *eventqueue.Run {
 	key := handlerOf(s.Grid)
 	return &eventqueue.Run{
 		Event:   eventqueue.Event{ID: s.Event, Canvas: s.Canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier},
 		Attempt: s.Attempt,
+		ClaimID: s.ClaimID,
 	}
 }
 
-// ErrSkip is returned by an action for which there is nothing to be done in this
-// run. It has finished then, without an output, and actions that need one of it do
-// not run. Wrap it to say why.
+// ErrSkip is returned by an action that has nothing to do in this run. The action is
+// complete then, without an output, and actions that need its output do not run. Wrap
+// it to add the reason.
 var ErrSkip = errors.New("there is nothing to be done")
 
 // Actions are the Go actions that definitions may use, by name. Register all of
@@ -104,9 +108,8 @@ func Timeout(d time.Duration) Option {
 	}
 }
 
-// Version is the version of the action's code, "" without it. Give it another one
-// when the code changes so that an output of the old code is of no use to the new
-// one: runs that are under way then run the action again.
+// Version is the version of the action's code; the default is "". Change it when the
+// new code cannot use outputs of the old code: current runs then run the action again.
 func Version(v string) Option {
 	return func(a *goAction) error {
 		a.version = v

@@ -16,21 +16,21 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// attempt is one attempt of a run. All of it belongs to the goroutine of runAll;
-// the goroutines of actions only read what was there when they began.
+// attempt is one attempt of a run. Only the goroutine of runAll changes it; the
+// goroutines of actions only read values that were set before they began.
 type attempt struct {
-	runner *Runner
-	grid   *Grid
-	run    *eventqueue.Run
-	states map[*step]state
-	ended  map[*step]end // those that failed
-	halted bool          // nothing more is to start
+	runner   *Runner
+	grid     *Grid
+	run      *eventqueue.Run
+	states   map[*step]state
+	failures map[*step]result // those that failed
+	halted   bool             // nothing more is to start
 }
 
-// state is how far an action has come in this attempt.
+// state is the progress of an action in this attempt.
 type state struct {
 	phase  phase
-	output json.RawMessage // of finished; nil: there was nothing to be done
+	output json.RawMessage // of completed; nil: the action was skipped
 }
 
 type phase int
@@ -38,15 +38,15 @@ type phase int
 const (
 	waiting phase = iota
 	running
-	finished
-	// skipped: what it needs was not put out, so it cannot run from this event.
+	completed
+	// skipped: an output that it needs does not exist, so it cannot run from this event.
 	skipped
-	// failed, or an action that it needs has.
+	// failed: the action, or one that it needs, has failed.
 	failed
 )
 
-// end is how the call of an action has ended.
-type end struct {
+// result is the result of the call of an action.
+type result struct {
 	step   *step
 	output json.RawMessage
 	err    error
@@ -54,14 +54,14 @@ type end struct {
 	lost bool
 }
 
-// resume makes an attempt that goes on from what is kept.
+// resume makes an attempt that continues from the saved outputs.
 func (r *Runner) resume(ctx context.Context, g *Grid, run *eventqueue.Run) (*attempt, error) {
 	rows, err := r.outputs.of(ctx, run.ID)
 	if err != nil {
 		return nil, err
 	}
-	a := &attempt{runner: r, grid: g, run: run, states: map[*step]state{}, ended: map[*step]end{}}
-	byName := make(map[string]kept, len(rows))
+	a := &attempt{runner: r, grid: g, run: run, states: map[*step]state{}, failures: map[*step]result{}}
+	byName := make(map[string]storedOutput, len(rows))
 	for _, row := range rows {
 		byName[row.Action] = row
 	}
@@ -70,7 +70,7 @@ func (r *Runner) resume(ctx context.Context, g *Grid, run *eventqueue.Run) (*att
 		if !ok || !bytes.Equal(row.Definition, s.fingerprint[:]) {
 			continue
 		}
-		done := state{phase: finished}
+		done := state{phase: completed}
 		if row.Output != nil {
 			done.output = json.RawMessage(*row.Output)
 		}
@@ -79,37 +79,37 @@ func (r *Runner) resume(ctx context.Context, g *Grid, run *eventqueue.Run) (*att
 	return a, nil
 }
 
-// runAll runs every action that can run, and returns when all that it has started
-// have ended.
+// runAll runs every action that can run, and returns when all started actions have
+// ended.
 func (a *attempt) runAll(ctx context.Context) error {
-	ends := make(chan end)
-	for inHand := 0; ; {
-		for inHand < a.runner.config.Concurrency && !a.halted && ctx.Err() == nil {
+	results := make(chan result)
+	for active := 0; ; {
+		for active < a.runner.config.Concurrency && !a.halted && ctx.Err() == nil {
 			s := a.next()
 			if s == nil {
 				break
 			}
 			a.states[s] = state{phase: running}
-			inHand++
-			go a.execute(ctx, s, a.inputsOf(s), ends)
+			active++
+			go a.execute(ctx, s, a.inputsOf(s), results)
 		}
-		if inHand == 0 {
+		if active == 0 {
 			return a.outcome(ctx)
 		}
-		a.note(<-ends)
-		inHand--
+		a.record(<-results)
+		active--
 	}
 }
 
 // next returns an action that can run now, the first in the order of the grid, or
-// nil. On the way it settles those that cannot.
+// nil. It also marks actions that cannot run.
 func (a *attempt) next() *step {
 	for _, s := range a.grid.steps {
 		if a.states[s].phase != waiting {
 			continue
 		}
 		ready := a.ready(s)
-		if ready == finished {
+		if ready == completed {
 			return s
 		}
 		a.states[s] = state{phase: ready}
@@ -117,10 +117,10 @@ func (a *attempt) next() *step {
 	return nil
 }
 
-// ready tells what the actions that a step takes from mean for it: finished, all
-// is there; waiting, not yet; skipped or failed, it cannot run.
+// ready returns what the actions that a step takes from mean for it: completed, all
+// inputs exist; waiting, not yet; skipped or failed, it cannot run.
 func (a *attempt) ready(s *step) phase {
-	all := finished
+	all := completed
 	for i, from := range s.inputs {
 		if from.from == nil {
 			continue
@@ -130,7 +130,7 @@ func (a *attempt) ready(s *step) phase {
 			return failed
 		case other.phase == waiting || other.phase == running:
 			all = waiting
-		case other.output == nil && !s.uses.inputs[i].optional && all == finished:
+		case other.output == nil && !s.uses.inputs[i].optional && all == completed:
 			all = skipped
 		}
 	}
@@ -148,20 +148,20 @@ func (a *attempt) inputsOf(s *step) filler {
 	return s.fill(a.run.Value, func(other *step) json.RawMessage { return taken[other] })
 }
 
-// note takes in how an action has ended.
-func (a *attempt) note(e end) {
+// record records the result of an action.
+func (a *attempt) record(e result) {
 	if e.err == nil {
-		a.states[e.step] = state{phase: finished, output: e.output}
+		a.states[e.step] = state{phase: completed, output: e.output}
 		return
 	}
 	a.states[e.step] = state{phase: failed}
-	a.ended[e.step] = e
+	a.failures[e.step] = e
 	a.halted = a.halted || e.lost || eventqueue.IsPermanent(e.err)
 }
 
-// execute calls an action and keeps its output. It always sends one end.
-func (a *attempt) execute(ctx context.Context, s *step, fill filler, ends chan<- end) {
-	e := end{step: s, err: errNoReturn} // it stands when the action ends its goroutine
+// execute calls an action and saves its output. It always sends one result.
+func (a *attempt) execute(ctx context.Context, s *step, fill filler, results chan<- result) {
+	e := result{step: s, err: errNoReturn} // the error if the action ends its goroutine
 	began := time.Now()
 	defer func() {
 		if e.err != nil {
@@ -169,14 +169,14 @@ func (a *attempt) execute(ctx context.Context, s *step, fill filler, ends chan<-
 		}
 		a.runner.config.Logger.Debug("an action has ended", zap.Stringer(logEvent, a.run.ID), zap.String(logGrid, a.grid.name),
 			zap.String(logAction, s.name), zap.Duration(logTook, time.Since(began)), zap.Bool(logSkipped, e.err == nil && e.output == nil), zap.Error(e.err))
-		ends <- e
+		results <- e
 	}()
 	output, err := a.call(ctx, s, fill)
 	if err != nil {
 		e.err = err
 		return
 	}
-	if err := a.runner.outputs.keepSurely(ctx, a.run, s, output); err != nil {
+	if err := a.runner.outputs.saveWithRetries(ctx, a.run, s, output); err != nil {
 		e.err, e.lost = fmt.Errorf("keep its output: %w", err), errors.Is(err, eventqueue.ErrLockLost)
 		return
 	}
@@ -186,8 +186,8 @@ func (a *attempt) execute(ctx context.Context, s *step, fill filler, ends chan<-
 // errNoReturn is the error of an action that left by runtime.Goexit.
 var errNoReturn = errors.New("the action ended its goroutine without returning")
 
-// call runs the Go function and makes JSON of its output; nil says that there was
-// nothing to be done.
+// call runs the Go function and makes JSON of its output; nil means that the action
+// was skipped.
 func (a *attempt) call(ctx context.Context, s *step, fill filler) (output json.RawMessage, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -199,7 +199,7 @@ func (a *attempt) call(ctx context.Context, s *step, fill filler) (output json.R
 		ctx, cancel = context.WithTimeoutCause(ctx, s.uses.timeout, fmt.Errorf("its time of %s has passed", s.uses.timeout))
 		defer cancel()
 	}
-	site := Site{Canvas: a.run.Canvas, Event: a.run.ID, Grid: a.grid.name, Action: s.name, Attempt: a.run.Attempt}
+	site := Site{Canvas: a.run.Canvas, Event: a.run.ID, Grid: a.grid.name, Action: s.name, Attempt: a.run.Attempt, ClaimID: a.run.ClaimID}
 	value, err := s.uses.call(ctx, site, fill)
 	switch {
 	case errors.Is(err, ErrSkip):
@@ -212,7 +212,7 @@ func (a *attempt) call(ctx context.Context, s *step, fill filler) (output json.R
 	return encode(value, a.runner.config.MaxOutputBytes)
 }
 
-// encode makes JSON of an output. What it refuses no retry can mend.
+// encode makes JSON of an output. Its errors are permanent: no retry can repair them.
 func encode(value any, limit int) (json.RawMessage, error) {
 	output, err := json.Marshal(value)
 	switch {
@@ -228,14 +228,13 @@ func encode(value any, limit int) (json.RawMessage, error) {
 	}
 }
 
-// outcome is the error of the attempt: nil if every action that can run has
-// finished.
+// outcome is the error of the attempt: nil if every action that can run is complete.
 func (a *attempt) outcome(ctx context.Context) error {
 	var problems, snoozes []error
 	var shortest time.Duration
 	permanent, lost := false, false
 	for _, s := range a.grid.steps {
-		e, ok := a.ended[s]
+		e, ok := a.failures[s]
 		if !ok {
 			continue
 		}
@@ -253,22 +252,22 @@ func (a *attempt) outcome(ctx context.Context) error {
 	case lost:
 		return fmt.Errorf("grid %s: %w", a.grid.name, errors.Join(problems...))
 	case len(problems) > 0 && !permanent && len(snoozes) > 0:
-		// The failure counts; the snoozes are told, and are none of the run.
+		// The failure counts; the snoozes are only reported, and do not snooze the run.
 		return fmt.Errorf("grid %s: %w\n%s", a.grid.name, errors.Join(problems...), texts(snoozes))
 	case len(problems) > 0:
 		return fmt.Errorf("grid %s: %w", a.grid.name, errors.Join(append(problems, snoozes...)...))
 	case len(snoozes) > 0:
 		return fmt.Errorf("grid %s: %s: %w", a.grid.name, texts(snoozes), eventqueue.Snooze(shortest))
-	case a.unfinished():
+	case a.incomplete():
 		return fmt.Errorf("grid %s: not all actions have run: %w", a.grid.name, context.Cause(ctx))
 	default:
 		return nil
 	}
 }
 
-// unfinished tells whether something was left waiting, which only the end of the
-// context does.
-func (a *attempt) unfinished() bool {
+// incomplete reports whether actions are still waiting, as after the end of the
+// context.
+func (a *attempt) incomplete() bool {
 	for _, s := range a.grid.steps {
 		if a.states[s].phase == waiting {
 			return true

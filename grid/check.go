@@ -2,7 +2,6 @@ package grid
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -32,14 +31,12 @@ const (
 // are reported together. A mistake is reported once, where it was made: what
 // depends on it is not checked.
 type checker struct {
-	file     string
+	literals
 	actions  *Actions
 	services Services
-	problems []*Problem
 
 	steps map[string]*step // with all that stand in the file, right or wrong
 	order []*step          // as in the file
-	size  int              // of literals in bytes, so far
 }
 
 func (c *checker) grid(data []byte) *Grid {
@@ -68,7 +65,7 @@ func (c *checker) grid(data []byte) *Grid {
 	c.canvas(fields[keyCanvas], &g.canvas)
 	c.allActions(root, fields[keyActions])
 	g.steps = c.sorted()
-	if len(c.problems) == 0 {
+	if len(c.found) == 0 {
 		for _, s := range g.steps {
 			s.fingerprint = s.identity()
 		}
@@ -102,7 +99,7 @@ func (c *checker) allActions(root, n *yaml.Node) {
 		return
 	}
 	entries := c.entries(n, keyActions, "the names of the actions are its keys")
-	if len(entries) == 0 && len(c.problems) == 0 {
+	if len(entries) == 0 && len(c.found) == 0 {
 		c.at(keyActions)(n.Line, "there are none: give the grid at least one action")
 	}
 	if len(entries) > MaxActions {
@@ -223,7 +220,7 @@ func isNil(service any) bool {
 
 // params reads the params of an action.
 func (c *checker) params(s *step, sec section) {
-	before := len(c.problems)
+	before := len(c.found)
 	missing := c.eachSlot(s, sec, "param", func(a *goAction) []slot { return a.params },
 		func(i int, at string, value *yaml.Node) {
 			literal, ok := c.literal(value, at)
@@ -239,7 +236,7 @@ func (c *checker) params(s *step, sec section) {
 	for _, slot := range missing {
 		c.at(sec.path+"."+slot.name)(sec.line, "is missing: give it a %s", slot.is)
 	}
-	if s.uses == nil || len(c.problems) > before {
+	if s.uses == nil || len(c.found) > before {
 		return
 	}
 	if err := guard(func() error { return s.uses.checkParams(s.fillParams) }); err != nil {
@@ -311,14 +308,4 @@ func orNone(names []string) string {
 		return "none"
 	}
 	return strings.Join(names, ", ")
-}
-
-// guard makes an error of a panic in code of an action's.
-func guard(f func() error) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("the action's code panicked: %v", value)
-		}
-	}()
-	return f()
 }

@@ -8,6 +8,6 @@ import (
 
 // RunAll runs the actions of a grid as a first attempt does, without a worker.
 func (r *Runner) RunAll(ctx context.Context, g *Grid, run *eventqueue.Run) error {
-	a := &attempt{runner: r, grid: g, run: run, states: map[*step]state{}, ended: map[*step]end{}}
+	a := &attempt{runner: r, grid: g, run: run, states: map[*step]state{}, failures: map[*step]result{}}
 	return a.runAll(ctx)
 }

@@ -11,6 +11,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/grid"
 )
 
@@ -64,7 +65,7 @@ func TestFailures(t *testing.T) {
 			}
 			c.config.Concurrency = 1
 			g := r.grid(r.actions(c.options...), "good a=event", "bad", "after a=bad", "last")
-			r.start(g, c.config, eventqueue.WorkerConfig{})
+			r.start(g, c.config, worker.Config{})
 			r.emit(c.value)
 			if out := r.await(machine.RetryTooMany, machine.FailedForGood); out.Label != label {
 				t.Errorf("the run ended as %s, want %s", out.Label, label)
@@ -100,7 +101,7 @@ func TestAnOutputThatCannotBeWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.start(g, grid.Config{}, eventqueue.WorkerConfig{})
+	r.start(g, grid.Config{}, worker.Config{})
 	r.emit(1)
 	r.await(machine.FailedForGood)
 	if got := r.lastError(); !strings.Contains(got, "actions.a (odd): its output cannot be written as JSON: ") || !strings.Contains(got, "cannot be written") {
@@ -124,7 +125,7 @@ func TestAPermanentFailureStartsNothingElse(t *testing.T) {
 		}
 		return "done", context.Cause(ctx)
 	})
-	r.start(r.definition("bad", "slow", "never a=slow"), grid.Config{}, eventqueue.WorkerConfig{})
+	r.start(r.definition("bad", "slow", "never a=slow"), grid.Config{}, worker.Config{})
 	r.emit(1)
 	r.await(machine.FailedForGood)
 	r.wantOutputs(`slow/1 "done"`)
@@ -144,7 +145,7 @@ func TestSnoozes(t *testing.T) {
 		return "", errors.New("never")
 	})
 	never := 0
-	r.start(r.definition("first", "later a=first", "hour"), grid.Config{Policy: eventqueue.Policy{MaxRetries: &never}}, eventqueue.WorkerConfig{})
+	r.start(r.definition("first", "later a=first", "hour"), grid.Config{Policy: eventqueue.Policy{MaxRetries: &never}}, worker.Config{})
 	hours := 0
 	r.on("hour", func(context.Context, call) (string, error) {
 		if hours++; hours < 3 {
@@ -166,7 +167,7 @@ func TestAFailureBesideASnoozeCounts(t *testing.T) {
 	r.on("bad", func(context.Context, call) (string, error) { return "", errors.New("no luck") })
 	r.on("later", func(context.Context, call) (string, error) { return "", eventqueue.Snooze(time.Millisecond) })
 	never := 0
-	r.start(r.definition("bad", "later"), grid.Config{Policy: eventqueue.Policy{MaxRetries: &never}}, eventqueue.WorkerConfig{})
+	r.start(r.definition("bad", "later"), grid.Config{Policy: eventqueue.Policy{MaxRetries: &never}}, worker.Config{})
 	r.emit(1)
 	r.await(machine.RetryTooMany)
 	if want := "grid g: actions.bad (do): no luck\nactions.later (do): snoozed for 1ms"; r.lastError() != want {

@@ -20,6 +20,7 @@ import (
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/grid"
 	"eventsv2/test/testenv"
 )
@@ -29,10 +30,10 @@ import (
 func (r *rig) expire() {
 	r.Helper()
 	r.exec(`UPDATE events_v2 SET locked_at = clock_timestamp() - interval '1 hour'`)
-	r.ring()
+	r.publishAgain()
 }
 
-func (r *rig) ring() {
+func (r *rig) publishAgain() {
 	r.Helper()
 	id := one[int64](r, `SELECT id FROM events_v2`)
 	if err := r.notifier.Publish(testenv.Context(r), []eventqueue.Notification{{Event: eventqueue.EventID(id), Canvas: canvas}}); err != nil {
@@ -45,7 +46,7 @@ func (r *rig) ring() {
 func TestAnOutputOfAStaleAttemptIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	began, goOn := make(chan struct{}), make(chan struct{})
+	began, proceed := make(chan struct{}), make(chan struct{})
 	times := 0 // the second call begins when the first has begun
 	said := make(chan string, 1)
 	r.on("slow", func(context.Context, call) (string, error) {
@@ -53,26 +54,26 @@ func TestAnOutputOfAStaleAttemptIsRefused(t *testing.T) {
 			return "second", nil
 		}
 		close(began)
-		<-goOn // frozen: deaf to its context
+		<-proceed // frozen: deaf to its context
 		return "first", nil
 	})
 	r.on("last", func(_ context.Context, c call) (string, error) {
 		said <- echo(c)
-		<-goOn
+		<-proceed
 		return "last", nil
 	})
 	g := r.definition("a", "slow a=a", "last a=slow")
-	hour := eventqueue.WorkerConfig{LockTimeout: time.Hour, Heartbeat: time.Minute}
+	hour := worker.Config{LockTimeout: time.Hour, Heartbeat: time.Minute}
 	r.start(g, grid.Config{}, hour)
 	r.emit(1)
 	<-began
-	r.start(g, grid.Config{}, eventqueue.WorkerConfig{})
+	r.start(g, grid.Config{}, worker.Config{})
 	r.expire()
 	if got := <-said; got != "last(second)" {
 		t.Errorf("the last action took %s", got)
 	}
 	r.wantOutputs(`a/1 "a()"`, `slow/2 "second"`)
-	close(goOn)
+	close(proceed)
 	// Either may be the first to end.
 	labels := map[machine.Label]int{}
 	for range 2 {
@@ -86,7 +87,7 @@ func TestAnOutputOfAStaleAttemptIsRefused(t *testing.T) {
 }
 
 // Every output is refused once the event is claimed anew, given back, or gone.
-func TestKeepIsFenced(t *testing.T) {
+func TestSaveIsFenced(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, change string
@@ -109,7 +110,7 @@ func TestKeepIsFenced(t *testing.T) {
 				r.wantOutputs(`a/1 "done"`)
 				return "", eventqueue.Permanent(errors.New("the end"))
 			})
-			r.start(r.definition("a", "b a=a"), grid.Config{}, eventqueue.WorkerConfig{})
+			r.start(r.definition("a", "b a=a"), grid.Config{}, worker.Config{})
 			r.emit(1)
 			if c.kept {
 				r.await(machine.FailedForGood)
@@ -139,7 +140,7 @@ func TestAnOutputWaitsForAClaimThatIsUnderWay(t *testing.T) {
 		_, err := other.Exec(ctx, `UPDATE events_v2 SET attempts = attempts + 1, locked_at = clock_timestamp()`)
 		return "done", err
 	})
-	r.start(r.definition("a"), grid.Config{}, eventqueue.WorkerConfig{})
+	r.start(r.definition("a"), grid.Config{}, worker.Config{})
 	r.emit(1)
 	testenv.Eventually(t, "the output waits", func() bool {
 		return one[int](r, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%grid_outputs%'`) == 1
@@ -162,7 +163,7 @@ func TestAnOutputWaitsForTheDatabase(t *testing.T) {
 		IF nextval('tries') = 1 THEN RAISE 'shutting down' USING ERRCODE = '57P01'; END IF;
 		RETURN NEW; END $$`)
 	r.exec(`CREATE TRIGGER fail BEFORE INSERT ON grid_outputs FOR EACH ROW EXECUTE FUNCTION fail()`)
-	r.start(r.definition("a"), grid.Config{}, eventqueue.WorkerConfig{})
+	r.start(r.definition("a"), grid.Config{}, worker.Config{})
 	r.emit(1)
 	r.await(machine.ExecutesToCompletion)
 	r.wantCalls("a")
@@ -198,13 +199,13 @@ func (lost) Scan(...any) error { return io.ErrUnexpectedEOF }
 
 // An output whose answer was lost is there already: the second try leaves it as
 // it is.
-func TestAFinishedActionIsNotOverwritten(t *testing.T) {
+func TestACompletedActionIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	db := &lossy{DB: r.pool, meanwhile: func() { r.exec(`UPDATE grid_outputs SET output = '"before"'`) }}
 	r.db = db
 	r.on("b", func(context.Context, call) (string, error) { return "", eventqueue.Permanent(errors.New("the end")) })
-	r.start(r.definition("a", "b a=a"), grid.Config{}, eventqueue.WorkerConfig{})
+	r.start(r.definition("a", "b a=a"), grid.Config{}, worker.Config{})
 	r.emit(1)
 	r.await(machine.FailedForGood)
 	r.wantOutputs(`a/1 "before"`)
@@ -220,7 +221,7 @@ func TestAnOutputThatTheDatabaseRefuses(t *testing.T) {
 	r := newRig(t)
 	r.exec(`ALTER TABLE grid_outputs ADD CHECK (output <> '"a()"')`)
 	never := 0
-	r.start(r.definition("a"), grid.Config{Policy: eventqueue.Policy{MaxRetries: &never}}, eventqueue.WorkerConfig{})
+	r.start(r.definition("a"), grid.Config{Policy: eventqueue.Policy{MaxRetries: &never}}, worker.Config{})
 	r.emit(1)
 	r.await(machine.RetryTooMany)
 	if got := r.lastError(); !strings.HasPrefix(got, "grid g: actions.a (do): keep its output: ") {
@@ -230,7 +231,7 @@ func TestAnOutputThatTheDatabaseRefuses(t *testing.T) {
 
 // The end of a run is one transaction: when it fails, nothing is removed, and the
 // next attempt runs no action.
-func TestTheOutputsGoWithTheEvent(t *testing.T) {
+func TestTheOutputsAreDeletedWithTheEvent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.exec(`CREATE SEQUENCE tries`)
@@ -244,7 +245,7 @@ func TestTheOutputsGoWithTheEvent(t *testing.T) {
 		close(looked)
 		return time.Millisecond
 	}}}
-	r.start(r.definition("a"), config, eventqueue.WorkerConfig{})
+	r.start(r.definition("a"), config, worker.Config{})
 	r.emit(1)
 	<-looked
 	r.await(machine.ExecutesToCompletion)
@@ -252,7 +253,7 @@ func TestTheOutputsGoWithTheEvent(t *testing.T) {
 	r.completed()
 }
 
-// crashURL is the database of the process that TestARunGoesOnAfterACrash kills.
+// crashURL is the database of the process that TestARunContinuesAfterACrash kills.
 const crashURL = "GRID_CRASH_DATABASE_URL"
 
 // effect leaves a mark outside of the queue.
@@ -279,7 +280,7 @@ func crash(t *testing.T, url string) {
 	}
 	defer pool.Close()
 	r := &rig{T: t, pool: pool, db: pool, store: pgstore.New(pool), notifier: memnotify.New(memnotify.Config{}),
-		ended: make(chan eventqueue.Outcome, 1000), does: map[string]does{}}
+		ended: make(chan worker.Outcome, 1000), does: map[string]does{}}
 	if r.queue, err = eventqueue.New(r.store, r.notifier, eventqueue.QueueConfig{}); err != nil {
 		t.Fatal(err)
 	}
@@ -300,15 +301,15 @@ func crash(t *testing.T, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.start(g, grid.Config{}, eventqueue.WorkerConfig{LockTimeout: time.Second})
-	r.ring()
+	r.start(g, grid.Config{}, worker.Config{LockTimeout: time.Second})
+	r.publishAgain()
 	<-ctx.Done()
 }
 
 // The end-to-end test: a worker process is killed (kill -9) in the middle of a
 // run. When its lock has run out, another process takes the run over, from where
 // it stopped: what had finished ran once, and its outputs are what the rest takes.
-func TestARunGoesOnAfterACrash(t *testing.T) {
+func TestARunContinuesAfterACrash(t *testing.T) {
 	t.Parallel()
 	if url := os.Getenv(crashURL); url != "" {
 		crash(t, url)
@@ -321,7 +322,7 @@ func TestARunGoesOnAfterACrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child := exec.CommandContext(testenv.Context(t), test, "-test.run=^TestARunGoesOnAfterACrash$", "-test.timeout=2m")
+	child := exec.CommandContext(testenv.Context(t), test, "-test.run=^TestARunContinuesAfterACrash$", "-test.timeout=2m")
 	child.Env = append(os.Environ(), crashURL+"="+r.url)
 	said, err := child.CombinedOutput()
 	var exit *exec.ExitError
@@ -343,8 +344,8 @@ func TestARunGoesOnAfterACrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.start(g, grid.Config{}, eventqueue.WorkerConfig{LockTimeout: time.Second})
-	r.ring()
+	r.start(g, grid.Config{}, worker.Config{LockTimeout: time.Second})
+	r.publishAgain()
 	r.await(machine.ExecutesToCompletion)
 	if got := <-result; got != "mail(charge(fetch(x),count(fetch(x))),fetch(x))" {
 		t.Errorf("the last action took %s", got)

@@ -1,26 +1,12 @@
 package grid
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"os"
 	"reflect"
 
 	"eventsv2/eventqueue"
-)
-
-const (
-	// MaxFileBytes is the size of the largest definition that is read.
-	MaxFileBytes = 1 << 20
-	// MaxActions is how many actions a grid may have.
-	MaxActions = 1000
-)
-
-// Module and Modifier are those of every event that starts a run; its name is
-// that of the grid.
-const (
-	Module   = "GRID"
-	Modifier = "_"
 )
 
 // Services are what actions may have injected, by the names that definitions
@@ -28,8 +14,7 @@ const (
 // runs, so they must be safe for concurrent use.
 type Services map[string]any
 
-// Grid is a definition that has been found to be right. It is safe for concurrent
-// use.
+// Grid is a valid definition. It is safe for concurrent use.
 type Grid struct {
 	name   string
 	canvas eventqueue.CanvasID
@@ -74,10 +59,6 @@ func (g *Grid) Canvas() eventqueue.CanvasID { return g.canvas }
 // Handler is the key of the handler that runs the grid.
 func (g *Grid) Handler() eventqueue.HandlerKey { return handlerOf(g.name) }
 
-func handlerOf(grid string) eventqueue.HandlerKey {
-	return eventqueue.HandlerKey{Module: Module, Name: grid, Modifier: Modifier}
-}
-
 // Order lists the actions so that each comes after those that it takes from.
 func (g *Grid) Order() []string {
 	names := make([]string, len(g.steps))
@@ -87,24 +68,32 @@ func (g *Grid) Order() []string {
 	return names
 }
 
-// Load reads a definition from a file. The error is that of reading it, or all
-// its mistakes; see Parse.
-func Load(path string, actions *Actions, services Services) (*Grid, error) {
-	data, err := os.ReadFile(path)
+// identity is the hash of what the output of a step depends on, the definitions
+// of those that it takes from included. Their identities are known already.
+func (s *step) identity() [32]byte {
+	type input struct {
+		Origin  Origin
+		From    []byte          `json:",omitempty"`
+		Literal json.RawMessage `json:",omitempty"`
+	}
+	inputs, params := map[string]input{}, map[string]json.RawMessage{}
+	for i, slot := range s.uses.inputs {
+		in := input{Origin: s.inputs[i].origin, Literal: s.inputs[i].literal}
+		if from := s.inputs[i].from; from != nil {
+			in.From = from.fingerprint[:]
+		}
+		if in.Origin != "" {
+			inputs[slot.name] = in
+		}
+	}
+	for i, slot := range s.uses.params {
+		if s.params[i] != nil {
+			params[slot.name] = s.params[i]
+		}
+	}
+	text, err := json.Marshal([]any{s.uses.name, s.uses.version, s.uses.out.String(), s.serviceNames, params, inputs})
 	if err != nil {
-		return nil, fmt.Errorf("read the definition of a grid: %w", err)
+		panic(fmt.Sprintf("grid: texts and literals do not become JSON: %v", err))
 	}
-	return Parse(path, data, actions, services)
-}
-
-// Parse is Load for a text that has been read already; name stands for the path
-// in messages. The error joins a *Problem for each mistake, in the order of their
-// lines.
-func Parse(name string, data []byte, actions *Actions, services Services) (*Grid, error) {
-	c := &checker{file: name, actions: actions, services: services, steps: map[string]*step{}}
-	g := c.grid(data)
-	if err := c.err(); err != nil {
-		return nil, err
-	}
-	return g, nil
+	return sha256.Sum256(text)
 }

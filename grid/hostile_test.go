@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/grid"
 )
 
@@ -79,7 +79,7 @@ func TestALiteralIsOfOneRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.start(g, grid.Config{}, eventqueue.WorkerConfig{})
+	r.start(g, grid.Config{}, worker.Config{})
 	for range 2 {
 		r.emit(1)
 		r.await(machine.ExecutesToCompletion)

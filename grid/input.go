@@ -80,20 +80,6 @@ func (g *Grid) checkValue(value json.RawMessage) error {
 	return errors.Join(misfits...)
 }
 
-// read reads a value or an output. Unknown fields are ignored, so that a newer
-// program may add some.
-func read(raw json.RawMessage, into reflect.Value) error {
-	if string(raw) == "null" && !takesNull(into.Type()) {
-		return fmt.Errorf("it is null: it must be a %s", into.Type())
-	}
-	return guard(func() error {
-		if err := json.Unmarshal(raw, into.Addr().Interface()); err != nil {
-			return mismatch(err)
-		}
-		return nil
-	})
-}
-
 func (s *step) fillParams(params reflect.Value) error {
 	for i, slot := range s.uses.params {
 		if s.params[i] == nil {

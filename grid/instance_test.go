@@ -11,6 +11,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/grid"
 	"eventsv2/test/testenv"
 )
@@ -68,8 +69,8 @@ func TestInputsOfOneInstanceRunOneAtATime(t *testing.T) {
 			events = append(events, event)
 		}
 	}
-	r.start(g, grid.Config{}, eventqueue.WorkerConfig{})
-	r.start(g, grid.Config{}, eventqueue.WorkerConfig{})
+	r.start(g, grid.Config{}, worker.Config{})
+	r.start(g, grid.Config{}, worker.Config{})
 	if _, err := r.queue.EmitMany(testenv.Context(t), events); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func TestAnInputThatFailsLetsTheNextOneRun(t *testing.T) {
 		}
 		events = append(events, event)
 	}
-	r.start(r.definition("a a=event"), grid.Config{Policy: eventqueue.Policy{MaxRetries: &once}}, eventqueue.WorkerConfig{})
+	r.start(r.definition("a a=event"), grid.Config{Policy: eventqueue.Policy{MaxRetries: &once}}, worker.Config{})
 	if _, err := r.queue.EmitMany(testenv.Context(t), events); err != nil {
 		t.Fatal(err)
 	}

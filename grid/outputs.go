@@ -18,36 +18,36 @@ type outputs struct {
 	db eventqueue.DB
 }
 
-// kept is what is known of an action that has finished. Without an output there
-// was nothing to be done.
-type kept struct {
+// storedOutput is the row of a complete action. Without an Output the action was
+// skipped.
+type storedOutput struct {
 	Action     string
 	Definition []byte
 	Output     *string
 }
 
-const keptSQL = `
+const storedSQL = `
 SELECT action, definition, output
 FROM grid_outputs
 WHERE event_id = $1`
 
-// of returns what the actions of a run have put out so far.
-func (o outputs) of(ctx context.Context, event eventqueue.EventID) ([]kept, error) {
-	rows, err := o.db.Query(ctx, keptSQL, int64(event))
+// of returns the saved outputs of a run.
+func (o outputs) of(ctx context.Context, event eventqueue.EventID) ([]storedOutput, error) {
+	rows, err := o.db.Query(ctx, storedSQL, int64(event))
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[kept])
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[storedOutput])
 }
 
-// The fence (I5): FOR SHARE waits for a claim that is under way, and keeps others
-// waiting until this is committed. So either the next attempt sees this row, or
-// this one is refused. What has finished under the same definition stays as it
-// is; it can only be this very row, after an answer that was lost.
-const keepSQL = `
+// The fence (I5): FOR SHARE waits for a claim that is being written, and makes other
+// claims wait until this statement is committed. So either the next attempt sees this
+// row, or this one is refused. A row of the same definition is not changed: it can
+// only be this very row, after an answer that was lost.
+const saveSQL = `
 WITH held AS MATERIALIZED (
     SELECT id, canvas_id FROM events_v2
-    WHERE id = $1 AND attempts = $2 AND locked_at IS NOT NULL
+    WHERE id = $1 AND attempts = $2 AND coalesce(claim_id - attempts, 0) = $6 AND locked_at IS NOT NULL
     FOR SHARE
 ), written AS (
     INSERT INTO grid_outputs (event_id, action, canvas_id, definition, attempt, output)
@@ -58,15 +58,15 @@ WITH held AS MATERIALIZED (
 )
 SELECT EXISTS (SELECT FROM held)`
 
-// keep writes what an action of a run has put out; nil is nothing to be done. It
-// returns eventqueue.ErrLockLost when the attempt does not hold the event any more.
-func (o outputs) keep(ctx context.Context, run *eventqueue.Run, s *step, output json.RawMessage) error {
+// save writes the output of an action; nil means that the action was skipped. It
+// returns eventqueue.ErrLockLost if the attempt no longer holds the event.
+func (o outputs) save(ctx context.Context, run *eventqueue.Run, s *step, output json.RawMessage) error {
 	var text *string
 	if output != nil {
 		text = new(string(output))
 	}
 	var held bool
-	err := o.db.QueryRow(ctx, keepSQL, int64(run.ID), run.Attempt, s.name, s.fingerprint[:], text).Scan(&held)
+	err := o.db.QueryRow(ctx, saveSQL, int64(run.ID), run.Attempt, s.name, s.fingerprint[:], text, int64(run.ClaimID)).Scan(&held)
 	if err == nil && !held {
 		return eventqueue.ErrLockLost
 	}
@@ -74,32 +74,32 @@ func (o outputs) keep(ctx context.Context, run *eventqueue.Run, s *step, output 
 }
 
 const (
-	// keepTakes bounds one try to keep an output, keepWait is the wait between two.
-	keepTakes = 5 * time.Second
-	keepWait  = 200 * time.Millisecond
+	// saveTimeout bounds one attempt to save an output, saveWait is the wait between two.
+	saveTimeout = 5 * time.Second
+	saveWait    = 200 * time.Millisecond
 )
 
-// keepSurely tries until it succeeds, the attempt has lost the event, or ctx has
-// ended: an action that has run should not run again because the database was
-// away for a moment. It tries at least once, also after the end of ctx.
-func (o outputs) keepSurely(ctx context.Context, run *eventqueue.Run, s *step, output json.RawMessage) error {
+// saveWithRetries tries until it succeeds, the attempt has lost the event, or ctx has
+// ended: an action that has run should not run again because of a short outage of the
+// database. It tries at least once, also after the end of ctx.
+func (o outputs) saveWithRetries(ctx context.Context, run *eventqueue.Run, s *step, output json.RawMessage) error {
 	for {
-		once, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTakes)
-		err := o.keep(once, run, s, output)
+		once, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+		err := o.save(once, run, s, output)
 		cancel()
 		if err == nil || errors.Is(err, eventqueue.ErrLockLost) || !passes(err) {
 			return err
 		}
 		select {
-		case <-time.After(keepWait):
+		case <-time.After(saveWait):
 		case <-ctx.Done():
 			return fmt.Errorf("%w, and the run may not last longer: %w", err, context.Cause(ctx))
 		}
 	}
 }
 
-// passes tells whether an error of the database is one that time may mend: a
-// connection that was lost, a server that is busy or restarts, a deadlock.
+// passes reports whether an error of the database may pass: a lost connection, a
+// server that is busy or restarts, a deadlock.
 func passes(err error) bool {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) {
@@ -113,12 +113,12 @@ func passes(err error) bool {
 	}
 }
 
-const forgetSQL = `
+const deleteOutputsSQL = `
 DELETE FROM grid_outputs
 WHERE event_id = $1`
 
-// forget removes the outputs of a run in the transaction that completes it.
-func forget(ctx context.Context, db eventqueue.DB, event eventqueue.EventID) error {
-	_, err := db.Exec(ctx, forgetSQL, int64(event))
+// deleteOutputs deletes the outputs of a run in the transaction that completes it.
+func deleteOutputs(ctx context.Context, db eventqueue.DB, event eventqueue.EventID) error {
+	_, err := db.Exec(ctx, deleteOutputsSQL, int64(event))
 	return err
 }

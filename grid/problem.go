@@ -19,7 +19,7 @@ type Problem struct {
 	// Path is the place in the definition, like actions.report.inputs.vars; empty
 	// for the file as a whole.
 	Path string
-	// Text says what is wrong and what would be right.
+	// Text is what is wrong and what would be right.
 	Text string
 }
 
@@ -39,22 +39,28 @@ const (
 	maxProblemBytes = 1000
 )
 
-// full tells whether nothing more is reported, so that nothing more need be read.
-func (c *checker) full() bool { return len(c.problems) >= maxProblems }
+// problems are the mistakes of one definition.
+type problems struct {
+	file  string
+	found []*Problem
+}
+
+// full reports whether the limit of mistakes is reached, so that reading can stop.
+func (p *problems) full() bool { return len(p.found) >= maxProblems }
 
 // at reports mistakes at a path.
-func (c *checker) at(path string) yamlfile.Report {
+func (p *problems) at(path string) yamlfile.Report {
 	return func(line int, format string, args ...any) {
-		if c.full() {
+		if p.full() {
 			return
 		}
 		text := shorten(fmt.Sprintf(format, args...))
-		c.problems = append(c.problems, &Problem{File: c.file, Line: max(line, 1), Path: shorten(path), Text: text})
+		p.found = append(p.found, &Problem{File: p.file, Line: max(line, 1), Path: shorten(path), Text: text})
 	}
 }
 
-// shorten leaves out the middle of what is too long to be read. The ends say where
-// it is and what to do.
+// shorten leaves out the middle of a text that is too long. Its beginning has the place
+// of the mistake, and its end the advice.
 func shorten(s string) string {
 	if len(s) <= maxProblemBytes {
 		return s
@@ -64,11 +70,11 @@ func shorten(s string) string {
 }
 
 // err is nil when there are no mistakes.
-func (c *checker) err() error {
-	slices.SortStableFunc(c.problems, func(a, b *Problem) int { return cmp.Compare(a.Line, b.Line) })
-	joined := make([]error, len(c.problems))
-	for i, p := range c.problems {
-		joined[i] = p
+func (p *problems) err() error {
+	slices.SortStableFunc(p.found, func(a, b *Problem) int { return cmp.Compare(a.Line, b.Line) })
+	joined := make([]error, len(p.found))
+	for i, problem := range p.found {
+		joined[i] = problem
 	}
 	return errors.Join(joined...)
 }

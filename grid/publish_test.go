@@ -11,6 +11,7 @@ import (
 	"eventsv2/cleanup"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/grid"
 )
 
@@ -80,7 +81,7 @@ actions:
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.start(g, grid.Config{}, eventqueue.WorkerConfig{})
+	r.start(g, grid.Config{}, worker.Config{})
 	var want []string
 	for _, target := range []string{"ann", "bob", "ann"} {
 		want = append(want, fmt.Sprint(target, " ", r.emit(target)))

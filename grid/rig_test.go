@@ -16,6 +16,7 @@ import (
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/grid"
 	"eventsv2/test/testenv"
 )
@@ -46,7 +47,7 @@ type rig struct {
 	store    *pgstore.Store
 	notifier *memnotify.Notifier
 	queue    *eventqueue.Queue
-	ended    chan eventqueue.Outcome // what is not Claimed
+	ended    chan worker.Outcome // what is not Claimed
 
 	mu   sync.Mutex
 	does map[string]does
@@ -55,7 +56,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{T: t, url: testenv.DatabaseURL(t), notifier: memnotify.New(memnotify.Config{}), ended: make(chan eventqueue.Outcome, 1000), does: map[string]does{}}
+	r := &rig{T: t, url: testenv.DatabaseURL(t), notifier: memnotify.New(memnotify.Config{}), ended: make(chan worker.Outcome, 1000), does: map[string]does{}}
 	var err error
 	if r.pool, err = pgxpool.New(t.Context(), r.url); err != nil {
 		t.Fatal(err)
@@ -158,14 +159,14 @@ func definition(lines ...string) string {
 
 // quick is a policy without waits between attempts.
 func quick() eventqueue.Policy {
-	return eventqueue.Policy{Backoff: func(int) time.Duration { return time.Millisecond }}
+	return eventqueue.Policy{Backoff: func(int) time.Duration { return time.Millisecond }, MinSnooze: time.Millisecond}
 }
 
 // handlers registers a grid.
 func (r *rig) handlers(g *grid.Grid, config grid.Config) *eventqueue.Handlers {
 	r.Helper()
 	if config.Policy.Backoff == nil {
-		config.Policy.Backoff = quick().Backoff
+		config.Policy.Backoff, config.Policy.MinSnooze = quick().Backoff, quick().MinSnooze
 	}
 	config.Logger = testenv.Logger(r)
 	runner, err := grid.NewRunner(r.db, config)
@@ -180,15 +181,15 @@ func (r *rig) handlers(g *grid.Grid, config grid.Config) *eventqueue.Handlers {
 }
 
 // start runs a worker of a grid until the test ends or stop is called.
-func (r *rig) start(g *grid.Grid, config grid.Config, worker eventqueue.WorkerConfig) (stop func()) {
+func (r *rig) start(g *grid.Grid, config grid.Config, workers worker.Config) (stop func()) {
 	r.Helper()
-	worker.Logger = testenv.Logger(r)
-	worker.Observe = func(o eventqueue.Outcome) {
+	workers.Logger = testenv.Logger(r)
+	workers.Observe = func(o worker.Outcome) {
 		if o.Label != machine.Claimed {
 			r.ended <- o
 		}
 	}
-	w, err := eventqueue.NewWorker(r.queue, r.store, r.notifier, r.handlers(g, config), worker)
+	w, err := worker.New(r.queue, r.store, r.notifier, r.handlers(g, config), workers)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -222,7 +223,7 @@ func (r *rig) emit(value any) eventqueue.EventID {
 }
 
 // await waits for an outcome with one of the labels and returns it.
-func (r *rig) await(labels ...machine.Label) eventqueue.Outcome {
+func (r *rig) await(labels ...machine.Label) worker.Outcome {
 	r.Helper()
 	ctx := testenv.Context(r)
 	for {

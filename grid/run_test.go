@@ -13,6 +13,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/grid"
 	"eventsv2/test/testenv"
 )
@@ -30,7 +31,7 @@ func TestARunTakesEveryActionOnceInOrder(t *testing.T) {
 		sites <- c.Site
 		return "", nil
 	})
-	r.start(r.definition("d a=b b=c say=!", "b a=a", "c a=a b=event", "a a=static:start", "alone"), grid.Config{Concurrency: 1}, eventqueue.WorkerConfig{})
+	r.start(r.definition("d a=b b=c say=!", "b a=a", "c a=a b=event", "a a=static:start", "alone"), grid.Config{Concurrency: 1}, worker.Config{})
 	id := r.emit("go")
 	r.await(machine.ExecutesToCompletion)
 	if got := <-said; got != "d!(b(a(start)),c(a(start),go))" {
@@ -41,20 +42,20 @@ func TestARunTakesEveryActionOnceInOrder(t *testing.T) {
 		t.Errorf("the calls were %v, want %v", r.calls(), want)
 	}
 	site := <-sites
-	if want := (grid.Site{Canvas: canvas, Event: id, Grid: "g", Action: "alone", Attempt: 1}); site != want || site.Key() != id.String()+"/alone" {
+	if want := (grid.Site{Canvas: canvas, Event: id, Grid: "g", Action: "alone", Attempt: 1, ClaimID: site.ClaimID}); site != want || site.Key() != id.String()+"/alone" {
 		t.Errorf("the site is %+v, with key %s", site, site.Key())
 	}
 	r.completed()
 }
 
 // keeper is a database that keeps every output.
-type keeper struct{ eventqueue.DB }
+type savingDB struct{ eventqueue.DB }
 
-func (keeper) QueryRow(context.Context, string, ...any) pgx.Row { return held{} }
+func (savingDB) QueryRow(context.Context, string, ...any) pgx.Row { return heldRow{} }
 
-type held struct{}
+type heldRow struct{}
 
-func (held) Scan(into ...any) error {
+func (heldRow) Scan(into ...any) error {
 	*into[0].(*bool) = true
 	return nil
 }
@@ -64,14 +65,14 @@ func TestIndependentActionsRunTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{T: t, does: map[string]does{}}
-		goOn := make(chan struct{})
+		proceed := make(chan struct{})
 		for _, name := range []string{"a", "b", "c", "d"} {
 			r.on(name, func(context.Context, call) (string, error) {
-				<-goOn
+				<-proceed
 				return "", nil
 			})
 		}
-		runner, err := grid.NewRunner(keeper{}, grid.Config{Concurrency: 2})
+		runner, err := grid.NewRunner(savingDB{}, grid.Config{Concurrency: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,9 +83,9 @@ func TestIndependentActionsRunTogether(t *testing.T) {
 			if got := r.calls(); len(got) != began {
 				t.Errorf("%v have begun, want %d", got, began)
 			}
-			goOn <- struct{}{}
+			proceed <- struct{}{}
 		}
-		goOn <- struct{}{}
+		proceed <- struct{}{}
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
@@ -94,7 +95,7 @@ func TestIndependentActionsRunTogether(t *testing.T) {
 
 // After a failure the run goes on where it stopped, and what does not need the
 // failed action has run meanwhile.
-func TestAFailedRunGoesOnWhereItStopped(t *testing.T) {
+func TestAFailedRunContinuesWhereItStopped(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	failures := 0 // one at a time
@@ -109,7 +110,7 @@ func TestAFailedRunGoesOnWhereItStopped(t *testing.T) {
 		said <- echo(c)
 		return "", nil
 	})
-	r.start(r.definition("a a=event", "b a=a", "c a=b b=other", "other"), grid.Config{}, eventqueue.WorkerConfig{})
+	r.start(r.definition("a a=event", "b a=a", "c a=b b=other", "other"), grid.Config{}, worker.Config{})
 	r.emit("x")
 	r.await(machine.RetryAllowed)
 	r.await(machine.ExecutesToCompletion)
@@ -153,7 +154,7 @@ func TestAnActionWithNothingToDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.start(g, grid.Config{}, eventqueue.WorkerConfig{})
+	r.start(g, grid.Config{}, worker.Config{})
 	r.emit(1)
 	r.await(machine.RetryAllowed)
 	r.wantOutputs("skips/1 -", `static/1 "static()"`)
@@ -176,7 +177,7 @@ func (r *rig) stopInSlow(g *grid.Grid, config grid.Config, end func(context.Cont
 		<-ctx.Done()
 		return end(ctx)
 	})
-	stop := r.start(g, config, eventqueue.WorkerConfig{GracePeriod: -1})
+	stop := r.start(g, config, worker.Config{GracePeriod: -1})
 	r.emit(1)
 	<-began
 	stop()
@@ -184,7 +185,7 @@ func (r *rig) stopInSlow(g *grid.Grid, config grid.Config, end func(context.Cont
 }
 
 // A worker that stops gives the run back, with what has finished.
-func TestARunGoesOnAfterADeploy(t *testing.T) {
+func TestARunContinuesAfterADeploy(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	g := r.definition("a", "slow a=a", "last a=slow", "other")
@@ -193,20 +194,20 @@ func TestARunGoesOnAfterADeploy(t *testing.T) {
 	r.stopInSlow(g, config, func(ctx context.Context) (string, error) { return "", ctx.Err() })
 	r.wantOutputs(`a/1 "a()"`)
 	r.on("slow", nil)
-	r.start(g, config, eventqueue.WorkerConfig{})
+	r.start(g, config, worker.Config{})
 	r.await(machine.ExecutesToCompletion)
 	r.wantCalls("a", "slow", "slow", "last", "other")
 	r.completed()
 }
 
 // An action that finishes just when its context ends is kept all the same.
-func TestWhatFinishesAtTheLastMomentIsKept(t *testing.T) {
+func TestAnOutputAtTheLastMomentIsSaved(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	g := r.definition("slow", "last a=slow")
 	r.stopInSlow(g, grid.Config{}, func(context.Context) (string, error) { return "done", nil })
 	r.wantOutputs(`slow/1 "done"`)
-	r.start(g, grid.Config{}, eventqueue.WorkerConfig{})
+	r.start(g, grid.Config{}, worker.Config{})
 	r.await(machine.ExecutesToCompletion)
 	r.wantCalls("slow", "last")
 }
@@ -234,7 +235,7 @@ func TestADefinitionThatChanges(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			r.on("bad", func(context.Context, call) (string, error) { return "", eventqueue.Snooze(0) })
-			stop := r.start(r.definition("a a=event", "b a=a", "c a=static:x", "bad b=b"), grid.Config{}, eventqueue.WorkerConfig{})
+			stop := r.start(r.definition("a a=event", "b a=a", "c a=static:x", "bad b=b"), grid.Config{}, worker.Config{})
 			r.emit("x")
 			r.await(machine.Snoozed)
 			stop()
@@ -242,7 +243,7 @@ func TestADefinitionThatChanges(t *testing.T) {
 			r.mu.Lock()
 			r.ran = nil
 			r.mu.Unlock()
-			r.start(r.grid(r.actions(c.options...), c.lines...), grid.Config{}, eventqueue.WorkerConfig{})
+			r.start(r.grid(r.actions(c.options...), c.lines...), grid.Config{}, worker.Config{})
 			r.await(machine.ExecutesToCompletion)
 			r.wantCalls(append(c.anew, "bad")...)
 			r.completed()
@@ -270,12 +271,12 @@ func TestGridsOfOneCanvas(t *testing.T) {
 	if err := runner.Register(handlers, own); err == nil || !strings.HasPrefix(err.Error(), "own: handler GRID/g/_ of canvas "+canvas.String()+" is registered twice") {
 		t.Errorf("the same grid twice: %v", err)
 	}
-	worker, err := eventqueue.NewWorker(r.queue, r.store, r.notifier, handlers, eventqueue.WorkerConfig{MaxEvents: 1, Logger: testenv.Logger(t)})
+	w, err := worker.New(r.queue, r.store, r.notifier, handlers, worker.Config{MaxEvents: 1, Logger: testenv.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.emit(1)
-	if err := worker.Run(testenv.Context(t)); err != nil {
+	if err := w.Run(testenv.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	r.wantCalls("own")

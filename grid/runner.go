@@ -13,7 +13,7 @@ import (
 // Config configures a Runner. The zero value is ready to use.
 type Config struct {
 	// Policy is how runs are run: Timeout bounds an attempt with all of its actions,
-	// and MaxRetries says how often a failed run goes on.
+	// and MaxRetries is how often a failed run is tried again.
 	Policy eventqueue.Policy
 
 	// Concurrency is how many actions of one run may run at once. Default (0): 4.
@@ -40,7 +40,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate names the first field that makes no sense.
+// Validate returns an error that names the first field with an invalid value.
 func (c Config) Validate() error {
 	if err := c.Policy.Validate(); err != nil {
 		return fmt.Errorf("Policy: %w", err)
@@ -99,8 +99,8 @@ func (r *Runner) register(handlers *eventqueue.Handlers, g *Grid) error {
 	return handlers.RegisterOn(g.canvas, g.Handler(), h, r.config.Policy)
 }
 
-// handle is one attempt of a run: it goes on from what is kept and, when every
-// action that can run has finished, completes the event and removes the outputs in
+// handle is one attempt of a run: it continues from the saved outputs. When every
+// action that can run is complete, it completes the event and deletes the outputs in
 // one transaction.
 func (r *Runner) handle(ctx context.Context, g *Grid, run *eventqueue.Run) error {
 	if err := g.checkValue(run.Value); err != nil {
@@ -114,7 +114,7 @@ func (r *Runner) handle(ctx context.Context, g *Grid, run *eventqueue.Run) error
 		return err
 	}
 	return run.CompleteTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
-		if err := forget(ctx, tx, run.ID); err != nil {
+		if err := deleteOutputs(ctx, tx, run.ID); err != nil {
 			return fmt.Errorf("grid %s: remove the outputs of its actions: %w", g.name, err)
 		}
 		return nil

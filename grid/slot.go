@@ -7,9 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"unicode"
-
-	"eventsv2/eventqueue"
 )
 
 // Origin is where an input may come from.
@@ -185,23 +182,6 @@ func (s slot) takes(out reflect.Type) bool {
 }
 
 func (s slot) allows(o Origin) bool { return slices.Contains(s.origins, o) }
-
-// checkName refuses what cannot be a name of a grid, an action or one of its
-// slots: they stand in paths with dots.
-func checkName(s string) error {
-	switch {
-	case s == "":
-		return errors.New("is empty")
-	case len(s) > eventqueue.MaxNameBytes:
-		return fmt.Errorf("is %d bytes long: the limit is %d", len(s), eventqueue.MaxNameBytes)
-	case strings.ContainsFunc(s, func(r rune) bool {
-		return r != '_' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	}):
-		return fmt.Errorf("is %q: it may have letters, digits, _ and -", s)
-	default:
-		return nil
-	}
-}
 
 // namesOf lists slots for messages.
 func namesOf(slots []slot) string {

@@ -22,11 +22,10 @@ type SweeperConfig struct {
 	Logger *zap.Logger
 }
 
-// Sweeper removes the outputs of runs that nobody can go on with: their event is
-// neither in the queue nor in event_log as FAILED, from where it could be retried.
-// So how long the outputs of a failed run are kept is decided by how long the
-// history is. Runs that complete leave nothing behind. Any number of sweepers may
-// run at once.
+// Sweeper removes the outputs of runs that cannot continue: their event is neither in
+// the queue nor in event_log as FAILED, from where it could be retried. So the outputs
+// of a failed run stay as long as its entry in the history. Runs that complete leave
+// nothing behind. Any number of sweepers may run at once.
 type Sweeper struct {
 	db     eventqueue.DB
 	config SweeperConfig
@@ -50,8 +49,8 @@ func NewSweeper(db eventqueue.DB, config SweeperConfig) (*Sweeper, error) {
 }
 
 // Run does a pass at once and then one in each interval, until ctx ends; then it
-// returns nil. A pass that fails is logged, and the next one comes in its time:
-// nothing depends on it but room in the database.
+// returns nil. A failed pass is logged, and the next one begins at its usual time: the
+// only effect is that the outputs stay in the database for longer.
 func (s *Sweeper) Run(ctx context.Context) error {
 	for {
 		removed, err := s.Pass(ctx)
@@ -70,7 +69,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 }
 
 const (
-	// sweepRuns is how many runs one statement looks at, sweepTakes bounds it.
+	// sweepRuns is how many runs one statement checks, sweepTakes bounds it.
 	sweepRuns  = 500
 	sweepTakes = 30 * time.Second
 )
@@ -93,7 +92,7 @@ WITH page AS MATERIALIZED (
 )
 SELECT (SELECT count(*) FROM removed), (SELECT count(*) FROM page), (SELECT coalesce(max(event_id), 0) FROM page)`
 
-// Pass looks at all runs that have outputs, page by page, and returns how many
+// Pass checks all runs that have outputs, page by page, and returns how many
 // outputs it has removed, also when it fails. Run calls it in its loop.
 func (s *Sweeper) Pass(ctx context.Context) (removed int, err error) {
 	for last := int64(0); ; {

@@ -9,6 +9,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/grid"
 	"eventsv2/test/testenv"
 )
@@ -32,7 +33,7 @@ func TestAFailedRunCanBeRetried(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.on("bad", func(context.Context, call) (string, error) { return "", eventqueue.Permanent(errors.New("no use")) })
-	r.start(r.definition("a", "bad a=a"), grid.Config{}, eventqueue.WorkerConfig{})
+	r.start(r.definition("a", "bad a=a"), grid.Config{}, worker.Config{})
 	first, second := r.emit(1), r.emit(2)
 	r.await(machine.FailedForGood)
 	r.await(machine.FailedForGood)
@@ -50,7 +51,7 @@ func TestAFailedRunCanBeRetried(t *testing.T) {
 	if n := r.sweep(); n != 0 {
 		t.Errorf("%d outputs of a run that is retried were removed", n)
 	}
-	r.ring()
+	r.publishAgain()
 	r.await(machine.ExecutesToCompletion)
 	r.wantCalls("a", "a", "bad", "bad", "bad")
 	r.completed()

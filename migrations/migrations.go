@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+
+	"eventsv2/eventqueue/pgsession"
 )
 
 const (
@@ -85,7 +87,7 @@ func Down(ctx context.Context, databaseURL string, steps int) ([]Applied, error)
 // open makes the migration library's view of the database. Nothing is connected
 // before the first use.
 func open(databaseURL string) (*goose.Provider, error) {
-	config, err := parse(databaseURL)
+	config, prepare, err := parse(databaseURL)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +96,7 @@ func open(databaseURL string) (*goose.Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare the advisory lock: %w", err)
 	}
-	db := stdlib.OpenDB(*config)
+	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(prepare))
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, fsys,
 		goose.WithTableName(versionTable),
 		goose.WithSessionLocker(locker),
@@ -107,17 +109,27 @@ func open(databaseURL string) (*goose.Provider, error) {
 }
 
 // parse reads a database URL (or keyword string) for a connection whose session
-// runs in UTC, because the version table keeps times without a zone.
-func parse(databaseURL string) (*pgx.ConnConfig, error) {
+// runs in UTC, because the version table keeps times without a zone. prepare has to
+// be called on each new connection; it refuses a pooler that would lose the lock.
+func parse(databaseURL string) (config *pgx.ConnConfig, prepare func(ctx context.Context, conn *pgx.Conn) error, err error) {
 	if databaseURL == "" {
-		return nil, errors.New("the database URL is empty: set DATABASE_URL to postgres://user:password@host:5432/database")
+		return nil, nil, errors.New("the database URL is empty: set DATABASE_URL to postgres://user:password@host:5432/database")
 	}
-	config, err := pgx.ParseConfig(databaseURL)
+	parsed, err := pgsession.ParseURL(databaseURL)
 	if err != nil {
-		return nil, fmt.Errorf("read the database URL: %w", err)
+		return nil, nil, fmt.Errorf("read the database URL: %w", err)
 	}
-	config.RuntimeParams["timezone"] = "UTC"
-	return config, nil
+	config = parsed.ConnConfig
+	settings, err := pgsession.TakeSettings(&config.Config, nil, pgsession.Settings{"timezone": "UTC"})
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the database URL: %w", err)
+	}
+	return config, func(ctx context.Context, conn *pgx.Conn) error {
+		if err := pgsession.CheckPooling(ctx, conn.PgConn(), &config.Config); err != nil {
+			return err
+		}
+		return pgsession.Prepare(ctx, conn.PgConn(), settings)
+	}, nil
 }
 
 func closeDB(db *sql.DB) error {

@@ -42,7 +42,7 @@ SELECT version_id, tstamp
 // version table stays without one and has had none. It takes no lock, and blocks
 // at most until ctx ends.
 func Status(ctx context.Context, databaseURL string) (states []State, err error) {
-	config, err := parse(databaseURL)
+	config, prepare, err := parse(databaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("migration status: %w", err)
 	}
@@ -51,6 +51,9 @@ func Status(ctx context.Context, databaseURL string) (states []State, err error)
 		return nil, fmt.Errorf("migration status: %w", err)
 	}
 	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	if err := prepare(ctx, conn); err != nil {
+		return nil, fmt.Errorf("migration status: %w", err)
+	}
 
 	have, err := appliedVersions(ctx, conn)
 	if err != nil {

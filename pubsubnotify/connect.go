@@ -19,11 +19,16 @@ const (
 	// callTimeout bounds a call whose ctx has no deadline.
 	callTimeout = 10 * time.Second
 
-	// pullTimeout bounds one request for notifications. The server ends it about a
-	// second earlier when there are none. It is also how long a program that stops
-	// waits for the last one, and how long the messages of one that was killed may
-	// still be handed to nobody.
+	// pullTimeout bounds one request for notifications. An emulator ends it about a
+	// second earlier when there are none. It is also how long the messages of a program
+	// that was killed may still be handed to nobody.
 	pullTimeout = 5 * time.Second
+
+	// atOnceTimeout bounds a request that need not wait for notifications.
+	atOnceTimeout = 2 * time.Second
+
+	// lastPullTakes bounds a pull whose caller has gone, with what it has to give back.
+	lastPullTakes = pullTimeout + atOnceTimeout
 
 	// reconnectMax is the longest pause between two attempts to connect.
 	reconnectMax = time.Second
@@ -40,7 +45,7 @@ const (
 	keepaliveTimeout = 10 * time.Second
 )
 
-// clients are both halves of the service on one connection.
+// clients are both halves of the service on one connection; connection holds those in use.
 type clients struct {
 	conn          *grpc.ClientConn
 	topics        *pubsub.TopicAdminClient
@@ -105,6 +110,7 @@ func withoutRetries(topics *pubsub.TopicAdminCallOptions, subscriptions *pubsub.
 	topics.Publish = once
 	subscriptions.CreateSubscription = once
 	subscriptions.GetSubscription = once
+	subscriptions.DeleteSubscription = once
 	subscriptions.Acknowledge = once
 	subscriptions.ModifyAckDeadline = once
 	subscriptions.Pull = nil // request sets the deadline

@@ -8,8 +8,9 @@
 // package uses the unary calls of the service, since these give exact
 // back-pressure (a Pull leases no more than it returns) and ack IDs.
 //
-// New refuses a topic or a subscription with settings that would lose or delay
-// events, and says for each how to mend it. With Config.Create it makes what is
+// Settings of a topic or a subscription that would lose or delay events are refused as
+// soon as the service answers, by Notifier.Attend, with a correction for each. A Publisher
+// needs the right to publish and checks nothing else. With Config.Create it makes what is
 // missing with the right settings: no dead-letter policy and no retry policy
 // (both act on ack deadlines that end, which are the delays of Requeue), an
 // expiration of never, an ack deadline of 60 seconds, a retention of 7 days,

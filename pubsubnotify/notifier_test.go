@@ -1,12 +1,18 @@
 package pubsubnotify
 
 import (
-	"net"
+	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"cloud.google.com/go/pubsub/v2/pstest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
@@ -29,38 +35,252 @@ func TestValidateNamesEveryField(t *testing.T) {
 	}
 }
 
-func TestNewSaysWhatIsMissing(t *testing.T) {
+// TestWhatIsMissingIsNamed, and mended from outside while the program runs.
+func TestWhatIsMissingIsNamed(t *testing.T) {
 	t.Parallel()
 	server := fakeServer(t)
 	config := fakeConfig(server)
 	config.Create = false
-	_, err := New(testContext(t), config)
-	if err == nil {
-		t.Fatal("New = nil error, want one")
-	}
+	n, logged := openLogged(t, config)
+	err := logged()
 	for _, want := range []string{"topic projects/project/topics/topic", "subscription projects/project/subscriptions/subscription",
 		"PUBSUB_CREATE=true", "gcloud pubsub topics create", "gcloud pubsub subscriptions create"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("New = %v, want it to mention %q", err, want)
+		if !strings.Contains(err, want) {
+			t.Errorf("New logged %s, want it to mention %q", err, want)
 		}
 	}
+	if err := n.Check(testContext(t)); status.Code(err) != codes.NotFound || !strings.Contains(err.Error(), "PUBSUB_CREATE=true") {
+		t.Errorf("Check = %v, want NotFound and a remedy", err)
+	}
 	seed(t, server, wantedSubscription(config))
-	open(t, config)
+	if err := n.Attend(testContext(t)); err != nil {
+		t.Errorf("Attend = %v", err)
+	}
 }
 
-func TestNewSaysThatNobodyAnswers(t *testing.T) {
+// openLogged is open, and the error that is logged.
+func openLogged(t *testing.T, config Config) (*Notifier, func() string) {
+	t.Helper()
+	core, logs := observer.New(zapcore.WarnLevel)
+	config.Logger = zap.New(core)
+	return open(t, config), func() string {
+		if logs.Len() != 1 {
+			t.Fatalf("%d lines were logged, want 1: %v", logs.Len(), logs.All())
+		}
+		return fmt.Sprint(logs.All()[0].ContextMap()["error"])
+	}
+}
+
+// TestNobodyHasToAnswerAtTheStart opens a notifier where nobody listens, or where
+// somebody accepts and says nothing, and brings the server later.
+func TestNobodyHasToAnswerAtTheStart(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	for name, silent := range map[string]bool{"nobody listens": false, "somebody accepts": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := fakeServer(t)
+			p := testenv.Proxy(t, server.Addr)
+			p.Refuse.Store(!silent)
+			p.Swallow.Store(silent)
+			config := fakeConfig(server)
+			config.EmulatorHost = p.Address
+			n, logged := openLogged(t, config)
+			if err := logged(); !strings.Contains(err, p.Address+" does not answer") {
+				t.Errorf("New logged %s, want that %s does not answer", err, p.Address)
+			}
+			p.Refuse.Store(false)
+			p.Swallow.Store(false)
+			if err := n.Attend(testContext(t)); err != nil {
+				t.Fatalf("Attend = %v", err)
+			}
+			if err := n.Publish(testContext(t), []eventqueue.Notification{notification(1)}); err != nil {
+				t.Errorf("Publish = %v", err)
+			}
+			pull(t, n, 1)
+		})
+	}
+}
+
+// TestWrongSettingsAreRefusedWhenTheyAreSeen, also when that is later than New.
+func TestWrongSettingsAreRefusedWhenTheyAreSeen(t *testing.T) {
+	t.Parallel()
+	server := fakeServer(t)
+	p := testenv.Proxy(t, server.Addr)
+	p.Refuse.Store(true)
+	config := fakeConfig(server)
+	config.EmulatorHost = p.Address
+	n := open(t, config)
+	wrong := wantedSubscription(config)
+	wrong.RetryPolicy = &pubsubpb.RetryPolicy{}
+	seed(t, server, wrong)
+	p.Refuse.Store(false)
+	err := n.Attend(testContext(t))
+	if _, atOnce := New(testContext(t), config); err == nil || atOnce == nil || err.Error() != atOnce.Error() {
+		t.Errorf("Attend = %v, and New = %v; want the same error", err, atOnce)
+	}
+}
+
+// TestADeletedTopicIsMadeAgain, with a subscription that gets its messages.
+func TestADeletedTopicIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	for name, notice := range map[string]func(n *Notifier) error{
+		"Publish": func(n *Notifier) error {
+			return n.Publish(t.Context(), []eventqueue.Notification{notification(1)})
+		},
+		"Check": func(n *Notifier) error { return n.Check(t.Context()) },
+	} {
+		for on, host := range map[string]func(*testing.T) string{
+			"fake server": func(t *testing.T) string { return fakeServer(t).Addr },
+			"emulator":    func(t *testing.T) string { return testenv.EmulatorHost(t) },
+		} {
+			t.Run(name+" on "+on, func(t *testing.T) {
+				t.Parallel()
+				id := "deleted-by-" + name
+				ctx := testContext(t)
+				n := open(t, Config{ProjectID: "healing", Topic: id, Subscription: id, Create: true, EmulatorHost: host(t)})
+				if err := n.connection.clients().topics.DeleteTopic(ctx, &pubsubpb.DeleteTopicRequest{Topic: n.topic}); err != nil {
+					t.Fatal(err)
+				}
+				if err := notice(n); err == nil {
+					t.Error("a deleted topic was not noticed")
+				}
+				if err := n.Check(ctx); err != nil {
+					t.Errorf("Check = %v after the topic was made again", err)
+				}
+				if err := n.Publish(ctx, []eventqueue.Notification{notification(2)}); err != nil {
+					t.Errorf("Publish = %v after the topic was made again", err)
+				}
+				if got := pull(t, n, 1); got[0].Event != 2 {
+					t.Errorf("pulled %+v", got)
+				}
+			})
+		}
+	}
+}
+
+// TestWhatAnotherWorkerHasReplacedStays: of two that see a subscription without its topic
+// the slower one must not delete what the faster one has made.
+func TestWhatAnotherWorkerHasReplacedStays(t *testing.T) {
+	t.Parallel()
+	deletes := &reaction{}
+	server := fakeServer(t, pstest.ServerReactorOption{FuncName: "DeleteSubscription", Reactor: deletes})
+	config, ctx := fakeConfig(server), testContext(t)
+	fast, slow := open(t, config), open(t, config)
+	if _, err := server.GServer.DeleteTopic(ctx, &pubsubpb.DeleteTopicRequest{Topic: fast.topic}); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := lookUp(ctx, config, slow.connection.clients())
+	if err != nil || !seen.orphaned {
+		t.Fatalf("the slow worker sees %+v, %v", seen, err)
+	}
+	_ = fast.Check(ctx) // says what it has found, and mends it
+	if err := fast.Publish(ctx, []eventqueue.Notification{notification(1)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := seen.create(ctx, config, slow.connection.clients()); err != nil {
+		t.Fatal(err)
+	}
+	if n := deletes.calls.Load(); n != 1 {
+		t.Fatalf("the subscription was deleted %d times", n)
+	}
+	if got := pull(t, slow, 1); got[0].Event != 1 {
+		t.Errorf("pulled %+v", got)
+	}
+}
+
+// TestPublishingNeedsTheTopicOnly, and no right but to publish.
+func TestPublishingNeedsTheTopicOnly(t *testing.T) {
+	t.Parallel()
+	denied := &reaction{answer: func() (any, error) { return nil, status.Error(codes.PermissionDenied, "not yours") }}
+	denied.armed.Store(true)
+	var options []pstest.ServerReactorOption
+	for _, method := range []string{"GetTopic", "GetSubscription", "CreateSubscription", "Pull"} {
+		options = append(options, pstest.ServerReactorOption{FuncName: method, Reactor: denied})
+	}
+	server := fakeServer(t, options...)
+	config := fakeConfig(server)
+	config.Create = false
+	if _, err := server.GServer.CreateTopic(testContext(t), &pubsubpb.Topic{Name: config.topicPath()}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := NewPublisher(testContext(t), config)
 	if err != nil {
-		t.Fatalf("listen: %v", err)
+		t.Fatal(err)
 	}
-	host := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatalf("close the listener: %v", err)
+	defer func() { _ = p.Close() }()
+	if n := denied.calls.Load(); n != 0 {
+		t.Errorf("NewPublisher made %d calls", n)
 	}
-	_, err = New(testContext(t), Config{ProjectID: "project", Topic: "topic", Subscription: "subscription", EmulatorHost: host})
-	if err == nil || !strings.Contains(err.Error(), host+" does not answer") {
-		t.Errorf("New = %v, want an error that says that %s does not answer", err, host)
+	if err := p.Publish(testContext(t), []eventqueue.Notification{notification(1)}); err != nil {
+		t.Errorf("Publish = %v", err)
+	}
+	if err := p.Check(testContext(t)); err != nil {
+		t.Errorf("Check = %v, though the role may not look", err)
+	}
+}
+
+// TestAConnectionThatFellSilentIsReplaced has a proxy swallow what is sent on the
+// connections of its time, for good.
+func TestAConnectionThatFellSilentIsReplaced(t *testing.T) {
+	t.Parallel()
+	server := fakeServer(t)
+	p := testenv.Proxy(t, server.Addr)
+	config := fakeConfig(server)
+	config.EmulatorHost = p.Address
+	n := open(t, config)
+	p.Swallow.Store(true) // and what it has swallowed it goes on swallowing
+	ask := func() error {
+		ctx, cancel := context.WithTimeout(testContext(t), redialGap)
+		defer cancel()
+		return n.Check(ctx)
+	}
+	if err := ask(); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("Check = %v, want that nobody answers", err)
+	}
+	p.Swallow.Store(false)
+	testenv.Eventually(t, "a new connection is used", func() bool { return ask() == nil })
+}
+
+// TestASlowServerIsDialledSeldom: once for all calls that a connection has not answered,
+// not again a moment later, and not when the notifier is closed.
+func TestASlowServerIsDialledSeldom(t *testing.T) {
+	t.Parallel()
+	server := fakeServer(t)
+	n, err := New(testContext(t), fakeConfig(server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &n.connection
+	aged := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.dialed = time.Now().Add(-redialGap)
+	}
+	first := l.clients()
+	aged()
+	l.redial(first)
+	second := l.clients()
+	if second == first {
+		t.Fatal("a connection that nobody answered on is kept")
+	}
+	if l.redial(second); l.clients() != second {
+		t.Error("dialled again a moment later")
+	}
+	aged()
+	if l.redial(first); l.clients() != second {
+		t.Error("dialled because of a connection that was given up already")
+	}
+	aged()
+	if l.redial(second); first.conn.GetState() != connectivity.Shutdown {
+		t.Error("the connection before the last is kept open")
+	}
+	third := l.clients()
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	aged()
+	if l.redial(third); l.clients() != third {
+		t.Error("dialled after Close")
 	}
 }
 
@@ -81,10 +301,8 @@ func TestManyWorkersCreateAtOnce(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					if err := n.Check(ctx); err != nil {
-						return err
-					}
-					return n.Close()
+					// On a slow machine New gives up, and Attend goes on.
+					return errors.Join(n.Attend(ctx), n.Check(ctx), n.Close())
 				})
 			}
 			if err := workers.Wait(); err != nil {
@@ -129,10 +347,10 @@ func TestTheConnectionRecoversFromARestart(t *testing.T) {
 
 	second := pstest.NewServerWithAddress(first.Addr)
 	t.Cleanup(func() { stopServer(t, second) })
-	for state := n.clients.conn.GetState(); state != connectivity.Ready; state = n.clients.conn.GetState() {
-		n.clients.conn.Connect() // does nothing unless the connection idles
-		if !n.clients.conn.WaitForStateChange(ctx, state) {
-			t.Fatalf("the connection is %v within %v, want it ready", state, patience)
+	for state := n.connection.clients().conn.GetState(); state != connectivity.Ready; state = n.connection.clients().conn.GetState() {
+		n.connection.clients().conn.Connect() // does nothing unless the connection idles
+		if !n.connection.clients().conn.WaitForStateChange(ctx, state) {
+			t.Fatalf("the connection is %v within %v, want it ready", state, maxWait)
 		}
 	}
 	// The new server knows neither topic nor subscription.

@@ -28,8 +28,9 @@ func (n *Notifier) Publish(ctx context.Context, notifications []eventqueue.Notif
 	if err != nil {
 		return err
 	}
-	if _, err := n.clients.topics.Publish(ctx, &pubsubpb.PublishRequest{Topic: n.topic, Messages: messages}); err != nil {
-		return n.failed(ctx, fmt.Errorf("publish %d notifications to %s: %w", len(notifications), n.topic, err))
+	clients := n.connection.clients()
+	if _, err := clients.topics.Publish(ctx, &pubsubpb.PublishRequest{Topic: n.topic, Messages: messages}); err != nil {
+		return n.failed(ctx, clients, fmt.Sprintf("publish %d notifications to %s", len(notifications), n.topic), rolePublisher, err)
 	}
 	return nil
 }

@@ -34,6 +34,7 @@ const (
 
 // pulled is the answer to one request for notifications.
 type pulled struct {
+	clients    *clients
 	deliveries []eventqueue.Delivery
 	err        error
 }
@@ -44,15 +45,15 @@ type pulled struct {
 // messages only. It blocks at most until ctx ends, and then returns the error of
 // ctx. It does not retry. A max of less than 1 is refused.
 //
-// A request that is cut off may still be answered, with messages that nobody
-// would see until their lease ends. So the end of ctx does not cancel it: its
-// answer is awaited in the background and given back at once. Close waits for
-// that.
+// A request that is cut off may still be answered, with messages that no
+// worker would get until their lease ends. So the end of ctx does not cancel it: its
+// answer is awaited in the background, and its messages are requeued at once. Close waits for
+// that, for lastPullTakes at most after the end of ctx, whoever does not answer.
 func (n *Notifier) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, error) {
 	if max < 1 {
 		return nil, fmt.Errorf("pull at most %d notifications: ask for at least 1", max)
 	}
-	if err := n.turn.take(ctx); err != nil {
+	if err := n.pullSlot.take(ctx); err != nil {
 		return nil, err
 	}
 	answer := make(chan pulled, 1)
@@ -60,30 +61,38 @@ func (n *Notifier) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, er
 	select {
 	case p := <-answer:
 		if p.err != nil {
-			return nil, n.failed(ctx, p.err)
+			return nil, n.failed(ctx, p.clients, "pull from "+n.subscription, roleSubscriber, p.err)
 		}
 		return p.deliveries, nil
 	case <-ctx.Done():
-		n.pulls.Go(func() { n.giveBack(context.WithoutCancel(ctx), <-answer) })
+		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastPullTakes)
+		n.pulls.Go(func() {
+			defer cancel()
+			n.giveBack(leaving, <-answer)
+		})
 		return nil, ctx.Err()
 	}
 }
 
-// request waits for notifications, in its turn; the server ends it by itself before
+// request waits for the pull slot and then for notifications; the server ends it by itself before
 // pullTimeout. A service returns a page at a time (the emulator's are of 100
 // messages), so after a full page it is asked for what else is there.
 func (n *Notifier) request(ctx context.Context, max int) pulled {
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
-	messages, err := n.page(ctx, max, false)
-	n.turn.give()
+	clients := n.connection.clients()
+	messages, err := n.page(ctx, clients, max, false)
+	n.pullSlot.give()
+	if err != nil && timedOut(ctx) {
+		return n.atOnce(context.WithoutCancel(ctx), clients, max)
+	}
 	for last := len(messages); err == nil && last >= fullPage && len(messages) < max; {
 		var more []*pubsubpb.ReceivedMessage
-		more, err = n.page(ctx, max-len(messages), true)
+		more, err = n.page(ctx, clients, max-len(messages), true)
 		messages, last = append(messages, more...), len(more)
 	}
 	if err != nil && len(messages) == 0 {
-		return pulled{err: fmt.Errorf("pull from %s: %w", n.subscription, err)}
+		return pulled{clients: clients, err: err}
 	}
 	return pulled{deliveries: n.deliveries(ctx, messages)}
 }
@@ -93,16 +102,39 @@ const fullPage = 100
 
 // page is one call. It returns none without an error when there was nothing for
 // a while, or at the moment when atOnce is set.
-func (n *Notifier) page(ctx context.Context, max int, atOnce bool) ([]*pubsubpb.ReceivedMessage, error) {
-	response, err := n.clients.subscriptions.Pull(ctx, &pubsubpb.PullRequest{
+func (n *Notifier) page(ctx context.Context, clients *clients, max int, atOnce bool) ([]*pubsubpb.ReceivedMessage, error) {
+	response, err := clients.subscriptions.Pull(ctx, &pubsubpb.PullRequest{
 		Subscription:      n.subscription,
 		MaxMessages:       int32(min(max, maxPull)),
 		ReturnImmediately: atOnce, //nolint:staticcheck // discouraged for waiting, which is not done with it
 	})
-	if status.Code(err) == codes.DeadlineExceeded {
-		return nil, nil
+	if status.Code(err) == codes.DeadlineExceeded && !timedOut(ctx) {
+		return nil, nil // the server's own word for nothing
 	}
 	return response.GetReceivedMessages(), err
+}
+
+// deadlineMargin is more than the clocks of a request's two ends differ by.
+const deadlineMargin = 100 * time.Millisecond
+
+// timedOut reports whether the time of a request is over. The server knows its deadline,
+// and its answer that the time is over may come just before ctx ends here.
+func timedOut(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && time.Until(deadline) < deadlineMargin
+}
+
+// atOnce is request after a call that got no answer in time. A service without messages
+// may let such a call wait for minutes, and one that hangs never answers. A call that need
+// not wait distinguishes the two (I19).
+func (n *Notifier) atOnce(ctx context.Context, clients *clients, max int) pulled {
+	asking, cancel := context.WithTimeout(ctx, atOnceTimeout)
+	defer cancel()
+	messages, err := n.page(asking, clients, max, true)
+	if err != nil {
+		return pulled{clients: clients, err: err}
+	}
+	return pulled{deliveries: n.deliveries(ctx, messages)}
 }
 
 // giveBack requeues what came after its caller had gone.
@@ -164,14 +196,14 @@ func (n *Notifier) dropUndecodable(ctx context.Context, ackIDs []string) {
 // does not retry. After an error each delivery may come again.
 func (n *Notifier) Ack(ctx context.Context, deliveries []eventqueue.Delivery) error {
 	if err := n.acknowledge(ctx, ackIDs(deliveries)); err != nil {
-		return n.failed(ctx, fmt.Errorf("acknowledge %d notifications of %s: %w", len(deliveries), n.subscription, err))
+		return n.failed(ctx, nil, fmt.Sprintf("acknowledge %d notifications of %s", len(deliveries), n.subscription), roleSubscriber, err)
 	}
 	return nil
 }
 
 func (n *Notifier) acknowledge(ctx context.Context, ackIDs []string) error {
 	return inChunks(ackIDs, func(chunk []string) error {
-		return n.clients.subscriptions.Acknowledge(ctx, &pubsubpb.AcknowledgeRequest{
+		return n.connection.clients().subscriptions.Acknowledge(ctx, &pubsubpb.AcknowledgeRequest{
 			Subscription: n.subscription,
 			AckIds:       chunk,
 		})
@@ -189,14 +221,14 @@ func (n *Notifier) Requeue(ctx context.Context, deliveries []eventqueue.Delivery
 	}
 	seconds := wholeSeconds(after)
 	err := inChunks(ackIDs(deliveries), func(chunk []string) error {
-		return n.clients.subscriptions.ModifyAckDeadline(ctx, &pubsubpb.ModifyAckDeadlineRequest{
+		return n.connection.clients().subscriptions.ModifyAckDeadline(ctx, &pubsubpb.ModifyAckDeadlineRequest{
 			Subscription:       n.subscription,
 			AckIds:             chunk,
 			AckDeadlineSeconds: seconds,
 		})
 	})
 	if err != nil {
-		return n.failed(ctx, fmt.Errorf("requeue %d notifications of %s after %v: %w", len(deliveries), n.subscription, after, err))
+		return n.failed(ctx, nil, fmt.Sprintf("requeue %d notifications of %s after %v", len(deliveries), n.subscription, after), roleSubscriber, err)
 	}
 	return nil
 }

@@ -125,7 +125,7 @@ func TestNoCallIsRepeated(t *testing.T) {
 	}
 }
 
-func TestAnEndedContextIsToldAsSuch(t *testing.T) {
+func TestAnEndedContextIsReportedAsSuch(t *testing.T) {
 	t.Parallel()
 	n := open(t, fakeConfig(fakeServer(t)))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -2,7 +2,9 @@ package pubsubnotify
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,11 +27,14 @@ const (
 type resources struct {
 	topic        *pubsubpb.Topic
 	subscription *pubsubpb.Subscription
+	// orphaned says that there is a subscription whose topic was deleted, which is
+	// as good as none.
+	orphaned bool
 }
 
 func (r *resources) incomplete() bool { return r.topic == nil || r.subscription == nil }
 
-func look(ctx context.Context, config Config, clients *clients) (*resources, error) {
+func lookUp(ctx context.Context, config Config, clients *clients) (*resources, error) {
 	found := &resources{}
 	topic, err := clients.topics.GetTopic(ctx, &pubsubpb.GetTopicRequest{Topic: config.topicPath()})
 	switch status.Code(err) {
@@ -37,36 +42,58 @@ func look(ctx context.Context, config Config, clients *clients) (*resources, err
 		found.topic = topic
 	case codes.NotFound:
 	default:
-		return nil, explain(ctx, config, "read topic "+config.topicPath(), err)
+		return nil, explain(ctx, config, "read topic "+config.topicPath(), roleViewer, err)
 	}
 	subscription, err := clients.subscriptions.GetSubscription(ctx,
 		&pubsubpb.GetSubscriptionRequest{Subscription: config.subscriptionPath()})
 	switch status.Code(err) {
 	case codes.OK:
-		found.subscription = subscription
+		if found.orphaned = subscription.GetTopic() == deletedTopic; !found.orphaned {
+			found.subscription = subscription
+		}
 	case codes.NotFound:
 	default:
-		return nil, explain(ctx, config, "read subscription "+config.subscriptionPath(), err)
+		return nil, explain(ctx, config, "read subscription "+config.subscriptionPath(), roleViewer, err)
 	}
 	return found, nil
 }
 
-// create makes what is missing. Another worker may be faster, so that what exists
-// meanwhile is as good; its settings are checked like any other's.
+// deletedTopic is what Pub/Sub names as the topic of a subscription whose topic was
+// deleted. Such a subscription stays empty for ever, also when a topic of the same
+// name is made.
+const deletedTopic = "_deleted-topic_"
+
+// create makes what is missing, and replaces a subscription that has lost its topic.
+// Another worker may be faster, so that what exists meanwhile is as good; its
+// settings are checked like any other's.
 func (r *resources) create(ctx context.Context, config Config, clients *clients) error {
 	if r.topic == nil {
 		_, err := clients.topics.CreateTopic(ctx, &pubsubpb.Topic{Name: config.topicPath()})
 		if err != nil && status.Code(err) != codes.AlreadyExists {
-			return explain(ctx, config, "create topic "+config.topicPath(), err)
+			return explain(ctx, config, "create topic "+config.topicPath(), roleEditor, err)
+		}
+	}
+	if r.orphaned {
+		// Once more, right before: what another worker has put in its place is not to go.
+		found, err := lookUp(ctx, config, clients)
+		if err != nil {
+			return err
+		}
+		r.subscription, r.orphaned = found.subscription, found.orphaned
+	}
+	if r.orphaned {
+		err := clients.subscriptions.DeleteSubscription(ctx, &pubsubpb.DeleteSubscriptionRequest{Subscription: config.subscriptionPath()})
+		if err != nil && status.Code(err) != codes.NotFound {
+			return explain(ctx, config, "replace subscription "+config.subscriptionPath()+", whose topic was deleted", roleEditor, err)
 		}
 	}
 	if r.subscription == nil {
 		_, err := clients.subscriptions.CreateSubscription(ctx, wantedSubscription(config))
 		if err != nil && status.Code(err) != codes.AlreadyExists {
-			return explain(ctx, config, "create subscription "+config.subscriptionPath(), err)
+			return explain(ctx, config, "create subscription "+config.subscriptionPath(), roleEditor, err)
 		}
 	}
-	found, err := look(ctx, config, clients)
+	found, err := lookUp(ctx, config, clients)
 	if err != nil {
 		return err
 	}
@@ -85,7 +112,7 @@ func wantedSubscription(config Config) *pubsubpb.Subscription {
 	}
 }
 
-// missing says what is not there and how to make it.
+// missing is the error that names what does not exist and how to make it.
 func (r *resources) missing(config Config) error {
 	var names, commands []string
 	if r.topic == nil {
@@ -94,10 +121,15 @@ func (r *resources) missing(config Config) error {
 	}
 	if r.subscription == nil {
 		names = append(names, "subscription "+config.subscriptionPath())
-		commands = append(commands, createSubscriptionCommand(config))
+		if r.orphaned {
+			names[len(names)-1] += " with a topic (its own was deleted)"
+			commands = append(commands, recreateCommand(config))
+		} else {
+			commands = append(commands, createSubscriptionCommand(config))
+		}
 	}
-	return fmt.Errorf("pub/sub has no %s: set PUBSUB_CREATE=true to have it made, or run\n  %s",
-		strings.Join(names, " and no "), strings.Join(commands, "\n  "))
+	return &Error{text: fmt.Sprintf("pub/sub has no %s: set PUBSUB_CREATE=true to have it made, or run\n  %s",
+		strings.Join(names, " and no "), strings.Join(commands, "\n  ")), advice: adviceGone}
 }
 
 func createTopicCommand(config Config) string {
@@ -109,23 +141,102 @@ func createSubscriptionCommand(config Config) string {
 		config.Subscription, config.ProjectID, config.Topic)
 }
 
-// explain adds what to do about an error of New to it.
-func explain(ctx context.Context, config Config, action string, err error) error {
-	if cause := ctx.Err(); cause != nil {
-		return fmt.Errorf("%s: %w", action, cause)
+func recreateCommand(config Config) string {
+	return fmt.Sprintf("gcloud pubsub subscriptions delete %s --project=%s && %s",
+		config.Subscription, config.ProjectID, createSubscriptionCommand(config))
+}
+
+// Error is the error of a call of this package. Its text says what to do, with all
+// names.
+type Error struct {
+	text   string
+	advice string
+	err    error
+}
+
+func (e *Error) Error() string { return e.text }
+
+// Unwrap returns the error of Pub/Sub, or of the caller's context.
+func (e *Error) Unwrap() error { return e.err }
+
+// Timeout reports whether Pub/Sub has not answered.
+func (e *Error) Timeout() bool {
+	return status.Code(e.err) == codes.DeadlineExceeded || errors.Is(e.err, context.DeadlineExceeded)
+}
+
+// Advice says in a few words what is wrong with Pub/Sub and what to do about it. It names
+// no resource, and is meant for readers who may not know more. For joined errors it is the
+// advice of all of them.
+func Advice(err error) string {
+	var said []string
+	for _, one := range parts(err) {
+		var failed *Error
+		text := "the reason is in the log"
+		if errors.As(one, &failed) {
+			text = failed.advice
+		}
+		if !slices.Contains(said, text) {
+			said = append(said, text)
+		}
 	}
-	where, advice := "Google Cloud Pub/Sub", ""
+	return strings.Join(said, "; ")
+}
+
+// parts are the errors that were joined, in wrappers or not.
+func parts(err error) []error {
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if joined, is := e.(interface{ Unwrap() []error }); is {
+			var all []error
+			for _, one := range joined.Unwrap() {
+				all = append(all, parts(one)...)
+			}
+			return all
+		}
+	}
+	return []error{err}
+}
+
+// explain adds what to do about an error to it. right is the role that the action needs.
+func explain(ctx context.Context, config Config, action, right string, err error) error {
+	code := status.Code(err)
+	if cause := ctx.Err(); cause != nil {
+		if err = cause; !errors.Is(cause, context.DeadlineExceeded) {
+			return fmt.Errorf("%s: %w", action, cause)
+		}
+		code = codes.DeadlineExceeded
+	}
+	where, what, advice := "Google Cloud Pub/Sub", "", "it refuses a call"
 	if config.EmulatorHost != "" {
 		where = "the Pub/Sub emulator at " + config.EmulatorHost
 	}
-	switch status.Code(err) {
+	switch code {
 	case codes.Unavailable, codes.DeadlineExceeded:
-		advice = ": " + where + " does not answer; check that it runs and can be reached from here"
+		what = ": " + where + " does not answer; check that it runs and can be reached from here"
+		advice = "it does not answer: check that it runs and can be reached"
 	case codes.PermissionDenied:
-		advice = ": grant roles/pubsub.viewer beside roles/pubsub.publisher and roles/pubsub.subscriber (roles/pubsub.editor to create)"
+		what = ": the service account lacks a right: grant it " + right + " in project " + config.ProjectID
+		advice = "a right is missing: grant " + right
 	case codes.Unauthenticated:
-		advice = ": give the process credentials of a service account of project " + config.ProjectID
+		what = ": give the process credentials of a service account of project " + config.ProjectID
+		advice = "it does not know the program: give it credentials"
+	case codes.NotFound:
+		what = ": the topic or the subscription is gone; set PUBSUB_CREATE=true to have both made again, or run " +
+			createTopicCommand(config) + " and " + recreateCommand(config)
+		advice = adviceGone
+	case codes.ResourceExhausted:
+		what = ": a quota of project " + config.ProjectID + " is exhausted; raise it (gcloud console, IAM, Quotas: Pub/Sub)"
+		advice = "a quota is exhausted: raise it"
 	default: // the error says it all
 	}
-	return fmt.Errorf("%s%s: %w", action, advice, err)
+	return &Error{fmt.Sprintf("%s%s: %v", action, what, err), advice, err}
 }
+
+const adviceGone = "the topic or the subscription is gone: have them made again"
+
+// The roles that calls need.
+const (
+	rolePublisher  = "roles/pubsub.publisher"
+	roleSubscriber = "roles/pubsub.subscriber"
+	roleViewer     = "roles/pubsub.viewer"
+	roleEditor     = "roles/pubsub.editor"
+)

@@ -12,12 +12,12 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// patience is how long a test waits for what must happen.
-const patience = 2 * time.Minute
+// maxWait is how long a test waits for what must happen.
+const maxWait = 2 * time.Minute
 
 func testContext(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), maxWait)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -1,6 +1,7 @@
 package pubsubnotify
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ func (p problem) String() string {
 }
 
 // checkSettings returns one error that lists everything that is wrong, so that
-// one restart is enough to mend it.
+// it can be corrected with one restart.
 func checkSettings(config Config, topic *pubsubpb.Topic, subscription *pubsubpb.Subscription) error {
 	problems := append(topicProblems(config, topic), subscriptionProblems(config, subscription)...)
 	if len(problems) == 0 {
@@ -31,8 +32,20 @@ func checkSettings(config Config, topic *pubsubpb.Topic, subscription *pubsubpb.
 	for i, p := range problems {
 		lines[i] = p.String()
 	}
-	return fmt.Errorf("pub/sub subscription %s would lose or delay events:\n  %s",
-		config.subscriptionPath(), strings.Join(lines, "\n  "))
+	return &unfitError{fmt.Sprintf("pub/sub subscription %s would lose or delay events:\n  %s",
+		config.subscriptionPath(), strings.Join(lines, "\n  "))}
+}
+
+// unfitError describes wrong settings of the topic and the subscription. Unlike a missing
+// topic or a server that does not answer, they need an operator, and running with them
+// would do harm.
+type unfitError struct{ text string }
+
+func (e *unfitError) Error() string { return e.text }
+
+func isUnfit(err error) bool {
+	var unfit *unfitError
+	return errors.As(err, &unfit)
 }
 
 func topicProblems(config Config, topic *pubsubpb.Topic) []problem {
@@ -55,8 +68,7 @@ func subscriptionProblems(config Config, s *pubsubpb.Subscription) []problem {
 	update := func(flag string) string {
 		return fmt.Sprintf("gcloud pubsub subscriptions update %s --project=%s %s", config.Subscription, config.ProjectID, flag)
 	}
-	recreate := fmt.Sprintf("gcloud pubsub subscriptions delete %s --project=%s && %s",
-		config.Subscription, config.ProjectID, createSubscriptionCommand(config))
+	recreate := recreateCommand(config)
 	pull := fmt.Sprintf(`gcloud pubsub subscriptions modify-push-config %s --project=%s --push-endpoint=""`,
 		config.Subscription, config.ProjectID)
 

@@ -31,21 +31,28 @@ type Config struct {
 	// that a queue takes by default.
 	MaxBodyBytes int64
 
+	// MaxBufferedBytes is about the memory that all current requests may take together.
+	// If it is used up when another request arrives, the body whose reading began first
+	// is cut off with 503; if all bodies have been read, the new request is refused.
+	// Default (0): 32 MiB, or eight times MaxBodyBytes if that is more. It must have room
+	// for one body.
+	MaxBufferedBytes int64
+
 	// ReadTimeout is how long a body may take to arrive. Default (0): 10 s. The
-	// time for the header is the http.Server's to bound (ReadHeaderTimeout).
+	// http.Server bounds the time for the header (ReadHeaderTimeout).
 	ReadTimeout time.Duration
 
-	// KeepDelivery is how long after the end of its event a delivery is known.
-	// Default (0): 72 h, for which most senders try again. At most
-	// eventqueue.MaxUniqueFor.
-	KeepDelivery time.Duration
+	// RetainDelivery is how long after the end of its event a repeat of a delivery is
+	// recognised. Default (0): 72 h, since most senders do not try again for longer. At
+	// most eventqueue.MaxUniqueFor.
+	RetainDelivery time.Duration
 
-	// Check is asked before the events of a genuine request are written. A wait above
+	// Check is called before the events of a genuine request are written. A wait above
 	// 0 refuses them with 429 and Retry-After, an error with 503. Default (nil): all
-	// are welcome.
+	// are accepted.
 	Check func(ctx context.Context, canvas eventqueue.CanvasID) (wait time.Duration, err error)
 
-	// Clock is what time stamps are compared with. Default (nil): time.Now.
+	// Clock is the clock that time stamps are compared with. Default (nil): time.Now.
 	Clock func() time.Time
 
 	// Logger gets a warning for each refusal and a debug line for each delivery.
@@ -57,11 +64,14 @@ func (c Config) withDefaults() Config {
 	if c.MaxBodyBytes == 0 {
 		c.MaxBodyBytes = 256 << 10
 	}
+	if c.MaxBufferedBytes == 0 {
+		c.MaxBufferedBytes = max(defaultBufferedBytes, leastBodies*c.MaxBodyBytes)
+	}
 	if c.ReadTimeout == 0 {
 		c.ReadTimeout = 10 * time.Second
 	}
-	if c.KeepDelivery == 0 {
-		c.KeepDelivery = 72 * time.Hour
+	if c.RetainDelivery == 0 {
+		c.RetainDelivery = 72 * time.Hour
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now
@@ -72,15 +82,20 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate names the first field that makes no sense.
+// Validate returns an error that names the first field with an invalid value.
 func (c Config) Validate() error {
 	switch {
 	case c.MaxBodyBytes < 0:
 		return fmt.Errorf("MaxBodyBytes is %d: it must not be negative", c.MaxBodyBytes)
+	case c.MaxBufferedBytes < 0:
+		return fmt.Errorf("MaxBufferedBytes is %d: it must not be negative", c.MaxBufferedBytes)
+	case c.MaxBufferedBytes > 0 && c.MaxBufferedBytes < c.withDefaults().MaxBodyBytes+2*requestBytes:
+		return fmt.Errorf("MaxBufferedBytes is %d: it must be at least %d, to have room for one body of MaxBodyBytes",
+			c.MaxBufferedBytes, c.withDefaults().MaxBodyBytes+2*requestBytes)
 	case c.ReadTimeout < 0:
 		return fmt.Errorf("ReadTimeout is %s: it must not be negative", c.ReadTimeout)
-	case c.KeepDelivery < 0 || c.KeepDelivery > eventqueue.MaxUniqueFor:
-		return fmt.Errorf("KeepDelivery is %s: it must be from 0 to %s", c.KeepDelivery, eventqueue.MaxUniqueFor)
+	case c.RetainDelivery < 0 || c.RetainDelivery > eventqueue.MaxUniqueFor:
+		return fmt.Errorf("RetainDelivery is %s: it must be from 0 to %s", c.RetainDelivery, eventqueue.MaxUniqueFor)
 	case len(c.Sources) == 0:
 		return errors.New("Sources is empty: name at least one")
 	}
@@ -97,18 +112,18 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// place is where a source listens. The zero canvas is all of them.
+// place is the path of a source. The zero canvas means all canvases.
 type place struct {
 	name   string
 	canvas eventqueue.CanvasID
 }
 
-// Handler serves POST /webhooks/{canvas}/{source}. It is safe for concurrent use
-// and holds nothing.
+// Handler serves POST /webhooks/{canvas}/{source}. It is safe for concurrent use.
 type Handler struct {
 	queue   *eventqueue.Queue
 	config  Config
 	sources map[place]Source
+	intake  *intake
 }
 
 // New makes a Handler that emits to a queue.
@@ -119,31 +134,42 @@ func New(queue *eventqueue.Queue, config Config) (*Handler, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("webhook.New: %w", err)
 	}
-	h := &Handler{queue: queue, config: config.withDefaults(), sources: map[place]Source{}}
+	config = config.withDefaults()
+	h := &Handler{queue: queue, config: config, sources: map[place]Source{}, intake: &intake{room: config.MaxBufferedBytes}}
 	for _, s := range config.Sources {
 		h.sources[place{s.Name, s.Canvas}] = s
 	}
 	return h, nil
 }
 
-// refusal is an answer that is no 2xx, and why.
+// leftoverTimeout is how long the rest of a refused body may take.
+const leftoverTimeout = time.Second
+
+// refusal is an answer other than 2xx, with its reason.
 type refusal struct {
 	status int
 	reason error
 	wait   time.Duration
+	// unread means that part of the body has not been read, and will not be.
+	unread bool
 }
 
 func refuse(status int, reason error) *refusal { return &refusal{status: status, reason: reason} }
 
-// pathOf reads /webhooks/{canvas}/{source}. A ServeMux would answer for paths that
-// are not in their shortest form, with a redirect and no line in the log.
+// busy refuses a request for which there is no room at the moment.
+func busy(reason error) *refusal {
+	return &refusal{status: http.StatusServiceUnavailable, reason: reason, wait: time.Second}
+}
+
+// pathOf reads /webhooks/{canvas}/{source}. A ServeMux would redirect paths that are
+// not in their shortest form, without a line in the log.
 func pathOf(r *http.Request) (canvas, source string) {
 	rest, _ := strings.CutPrefix(r.URL.Path, "/webhooks/")
 	canvas, source, _ = strings.Cut(rest, "/")
 	return canvas, source
 }
 
-// short is what the log has of a text that a stranger may have made long.
+// short cuts a text of an unknown sender for the log.
 func short(text string) string {
 	const most = 100
 	if len(text) <= most {
@@ -162,8 +188,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 			w.Header().Set("X-Content-Type-Options", "nosniff")
 		}
-		_, _ = w.Write(reply) // the sender hung up: it comes again, in vain
+		_, _ = w.Write(reply) // the sender closed the connection; if it repeats the delivery, that has no effect
 		return
+	}
+	if refused.unread {
+		w.Header().Set("Connection", "close")
+		// The server itself reads the rest, so that the sender sees the answer.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(leftoverTimeout))
 	}
 	log.Warn("webhook refused", zap.Int("status", refused.status), zap.Error(refused.reason))
 	if refused.wait > 0 {
@@ -172,15 +203,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(refused.status)
 }
 
-// deliver takes a request in and returns what to answer.
+// deliver processes a request and returns the answer.
 func (h *Handler) deliver(w http.ResponseWriter, r *http.Request, log *zap.Logger) (reply []byte, refused *refusal) {
+	whole := r.ContentLength == 0
 	defer func() {
 		if value := recover(); value != nil {
 			refused = refuse(http.StatusInternalServerError, fmt.Errorf("panic: %v\n%s", value, debug.Stack()))
 		}
+		if refused != nil {
+			refused.unread = !whole
+		}
 	}()
-	// Also for what is left unread of a request that is refused. A ResponseWriter that
-	// knows no deadlines is that of a test.
+	// The deadline also bounds the unread rest of a refused request. Only the
+	// ResponseWriter of a test has no deadlines.
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(h.config.ReadTimeout))
 	if r.Method != http.MethodPost {
@@ -191,10 +226,22 @@ func (h *Handler) deliver(w http.ResponseWriter, r *http.Request, log *zap.Logge
 	if err != nil {
 		return nil, refuse(http.StatusNotFound, err)
 	}
+	if refused := h.unwelcome(r); refused != nil {
+		return nil, refused
+	}
+	room := h.intake.reserve(sizeOf(r, h.config.MaxBodyBytes), func() { _ = control.SetReadDeadline(time.Unix(1, 0)) })
+	if room == nil {
+		return nil, busy(fmt.Errorf("the requests in hand take all of the %d bytes that they may", h.config.MaxBufferedBytes))
+	}
+	defer room.free()
 	body, refused := h.read(w, r)
+	if !room.stopReading() {
+		return nil, busy(errors.New("the body was cut off: it had been on its way the longest, and others had no room"))
+	}
 	if refused != nil {
 		return nil, refused
 	}
+	whole = true
 	_ = control.SetReadDeadline(time.Time{})
 	request := &Request{Canvas: canvas, Source: source.Name, Header: r.Header, Body: body, Received: h.config.Clock()}
 	if request.Verified, err = source.Verifier.Verify(request); err != nil {
@@ -222,23 +269,36 @@ func (h *Handler) sourceOf(r *http.Request) (source Source, canvas eventqueue.Ca
 	return source, canvas, nil
 }
 
-// read reads the body, within its limits of size and time.
-func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
+// unwelcome refuses requests whose bodies need not be read.
+func (h *Handler) unwelcome(r *http.Request) *refusal {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return nil, refuse(http.StatusUnsupportedMediaType, fmt.Errorf("Content-Encoding is %q: have the sender send the body as it is", short(encoding)))
+		return refuse(http.StatusUnsupportedMediaType, fmt.Errorf("Content-Encoding is %q: have the sender send the body as it is", short(encoding)))
 	}
-	tooLarge := refuse(http.StatusRequestEntityTooLarge, fmt.Errorf("the body is larger than the limit of %d bytes", h.config.MaxBodyBytes))
 	if r.ContentLength > h.config.MaxBodyBytes {
-		w.Header().Set("Connection", "close") // nobody reads the rest
-		return nil, tooLarge
+		return h.tooLarge()
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.config.MaxBodyBytes))
+	return nil
+}
+
+func (h *Handler) tooLarge() *refusal {
+	return refuse(http.StatusRequestEntityTooLarge, fmt.Errorf("the body is larger than the limit of %d bytes", h.config.MaxBodyBytes))
+}
+
+// read reads the body, within its limits of size and time.
+func (h *Handler) read(w http.ResponseWriter, r *http.Request) (body []byte, refused *refusal) {
+	var err error
+	if r.ContentLength >= 0 {
+		// It has the announced length, which is accounted for: growing would take twice as much.
+		body = make([]byte, r.ContentLength)
+		_, err = io.ReadFull(r.Body, body)
+	} else {
+		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, h.config.MaxBodyBytes))
+	}
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, tooLarge
+		return nil, h.tooLarge()
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		w.Header().Set("Connection", "close")
 		return nil, refuse(http.StatusRequestTimeout, fmt.Errorf("the body has not come within %s", h.config.ReadTimeout))
 	case err != nil:
 		return nil, refuse(http.StatusBadRequest, fmt.Errorf("the body broke off: %w", err))
@@ -246,10 +306,10 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, *refusal
 	return body, nil
 }
 
-// emitTimeout bounds the transaction: a sender waits for no longer than that.
+// emitTimeout bounds the transaction: senders do not wait longer.
 const emitTimeout = 20 * time.Second
 
-// take casts a genuine request and emits what comes out.
+// take casts a genuine request and emits its events.
 func (h *Handler) take(ctx context.Context, source Source, r *Request, log *zap.Logger) *refusal {
 	events, err := source.Cast(ctx, r)
 	switch {
@@ -266,7 +326,7 @@ func (h *Handler) take(ctx context.Context, source Source, r *Request, log *zap.
 		case err != nil:
 			return refuse(http.StatusServiceUnavailable, fmt.Errorf("check the canvas: %w", err))
 		case wait > 0:
-			return &refusal{http.StatusTooManyRequests, fmt.Errorf("the canvas has to wait for %s", wait), wait}
+			return &refusal{status: http.StatusTooManyRequests, reason: fmt.Errorf("the canvas has to wait for %s", wait), wait: wait}
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, emitTimeout)
@@ -284,8 +344,8 @@ func (h *Handler) take(ctx context.Context, source Source, r *Request, log *zap.
 	return nil
 }
 
-// emit writes the events of one delivery in one transaction, unless it was here
-// before. The first event without a key of its own has that of the delivery, is
+// emit writes the events of one delivery in one transaction, unless the delivery is a
+// repeat. The first event without a key of its own gets the key of the delivery, is
 // written first, and decides for all.
 func (h *Handler) emit(ctx context.Context, r *Request, events []eventqueue.NewEvent) (first eventqueue.Emitted, err error) {
 	for i := range events {
@@ -294,11 +354,11 @@ func (h *Handler) emit(ctx context.Context, r *Request, events []eventqueue.NewE
 	i := slices.IndexFunc(events, func(e eventqueue.NewEvent) bool { return e.UniqueKey == "" })
 	decides := i >= 0 && r.Delivery != ""
 	if decides {
-		events[i].UniqueKey, events[i].UniqueFor = deliveryKey(r), h.config.KeepDelivery
+		events[i].UniqueKey, events[i].UniqueFor = deliveryKey(r), h.config.RetainDelivery
 	}
 	if !decides || len(events) == 1 {
-		// In one call, which takes all keys in their order: with two, deliveries that have
-		// the same keys could wait for each other.
+		// One call takes all keys in their order. With two calls, deliveries that have the
+		// same keys could deadlock.
 		emitted, err := h.queue.EmitUnique(ctx, events...)
 		if err != nil {
 			return first, err
@@ -319,8 +379,8 @@ func (h *Handler) emit(ctx context.Context, r *Request, events []eventqueue.NewE
 	return first, err
 }
 
-// deliveryKey is the unique key of a delivery. An id that is not fit for a key
-// stands there as its hash.
+// deliveryKey is the unique key of a delivery. For an id that cannot be a key it has
+// the hash of the id.
 func deliveryKey(r *Request) string {
 	id := r.Delivery
 	if len(id) > 128 || slices.ContainsFunc([]rune(id), func(c rune) bool { return c == unicode.ReplacementChar || unicode.IsControl(c) }) {

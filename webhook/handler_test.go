@@ -69,13 +69,13 @@ func TestTheSameDeliveryAddsNothing(t *testing.T) {
 	}
 }
 
-// TestADeliveryIsKnownBySourceAndForItsTime: another source may use the same id.
-func TestADeliveryIsKnownBySourceAndForItsTime(t *testing.T) {
+// TestADeliveryIsRecognizedPerSourceAndForItsTime: another source may use the same id.
+func TestADeliveryIsRecognizedPerSourceAndForItsTime(t *testing.T) {
 	t.Parallel()
 	for set, want := range map[time.Duration]time.Duration{0: 72 * time.Hour, time.Minute: time.Minute} {
 		here, there := source(webhook.ToHandler(key)), source(webhook.ToHandler(key))
 		there.Name = "there"
-		r := newRig(t, webhook.Config{Sources: []webhook.Source{here, there}, KeepDelivery: set})
+		r := newRig(t, webhook.Config{Sources: []webhook.Source{here, there}, RetainDelivery: set})
 		for _, name := range []string{"hook", "there", "hook"} {
 			request := httptest.NewRequest(http.MethodPost, "/webhooks/"+canvas.String()+"/"+name, strings.NewReader(`1`))
 			request.Header.Set("X-Id", "17")
@@ -353,14 +353,15 @@ func TestConfigurationsThatMakeNoSense(t *testing.T) {
 	}
 	good := source(webhook.ToHandler(key))
 	for want, change := range map[string]func(c *webhook.Config){
-		"MaxBodyBytes": func(c *webhook.Config) { c.MaxBodyBytes = -1 },
-		"ReadTimeout":  func(c *webhook.Config) { c.ReadTimeout = -1 },
-		"KeepDelivery": func(c *webhook.Config) { c.KeepDelivery = eventqueue.MaxUniqueFor + 1 },
-		"Sources":      func(c *webhook.Config) { c.Sources = nil },
-		"twice":        func(c *webhook.Config) { c.Sources = []webhook.Source{good, good} },
-		"a name":       func(c *webhook.Config) { c.Sources[0].Name = "a/b" },
-		"Verifier":     func(c *webhook.Config) { c.Sources[0].Verifier = nil },
-		"Cast":         func(c *webhook.Config) { c.Sources[0].Cast = nil },
+		"MaxBodyBytes":     func(c *webhook.Config) { c.MaxBodyBytes = -1 },
+		"MaxBufferedBytes": func(c *webhook.Config) { c.MaxBufferedBytes = 300_000 },
+		"ReadTimeout":      func(c *webhook.Config) { c.ReadTimeout = -1 },
+		"RetainDelivery":   func(c *webhook.Config) { c.RetainDelivery = eventqueue.MaxUniqueFor + 1 },
+		"Sources":          func(c *webhook.Config) { c.Sources = nil },
+		"twice":            func(c *webhook.Config) { c.Sources = []webhook.Source{good, good} },
+		"a name":           func(c *webhook.Config) { c.Sources[0].Name = "a/b" },
+		"Verifier":         func(c *webhook.Config) { c.Sources[0].Verifier = nil },
+		"Cast":             func(c *webhook.Config) { c.Sources[0].Cast = nil },
 	} {
 		config := webhook.Config{Sources: []webhook.Source{good}}
 		change(&config)

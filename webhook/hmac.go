@@ -1,7 +1,7 @@
 package webhook
 
 import (
-	"crypto/sha1" //nolint:gosec // some senders sign with nothing else; as an HMAC it holds
+	"crypto/sha1" //nolint:gosec // some senders sign with nothing else; as an HMAC it is secure
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/base64"
@@ -11,7 +11,17 @@ import (
 	"hash"
 	"regexp"
 	"strings"
+	"unicode"
 )
+
+func init() {
+	registerTrusting("hmac", func(o SchemeOptions) (Verifier, error) {
+		return NewHMAC(HMAC{Secrets: o.Secrets, Header: o.HMAC["header"], Prefix: o.HMAC["prefix"],
+			Algorithm: o.HMAC["algorithm"], Encoding: o.HMAC["encoding"], Signed: o.HMAC["signed"],
+			TimestampHeader: o.HMAC["timestamp_header"], IDHeader: o.HMAC["id_header"], TypeHeader: o.HMAC["type_header"],
+			TrustID: o.TrustID})
+	})
+}
 
 // HMAC describes a sender that signs with an HMAC in a header.
 type HMAC struct {
@@ -24,24 +34,40 @@ type HMAC struct {
 
 	// Algorithm is sha256 (the default), sha512 or sha1.
 	Algorithm string
-	// Encoding is hex (the default; capitals are as good) or base64.
+	// Encoding is hex (the default; capitals are accepted) or base64.
 	Encoding string
 
-	// Signed is what is signed: {body} once, and perhaps {timestamp} and {id}, which
-	// something that is in no id must part from the rest. Default: {body}.
+	// Signed is the template of the signed text, in ASCII: {body} once, and perhaps
+	// {timestamp} and {id}. An {id} before the body has to be followed, and one after it
+	// preceded, by a character that is neither a letter nor a digit: otherwise part of
+	// the body could be read as part of the id. Ids with this character are refused.
+	// Default: {body}.
 	Signed string
 
 	// TimestampHeader has the time in seconds of the Unix time. It is checked, so it
 	// has to be signed.
 	TimestampHeader string
-	// IDHeader has the id of the delivery, and TypeHeader the type of event. Those
-	// that are named must be there.
+	// IDHeader has the id of the delivery, and TypeHeader the type of event. If they are
+	// named, each request must have them.
+	//
+	// The type is not signed: an attacker who has recorded a request can send it again
+	// with another type. TypeFromBody takes it from the body instead.
 	IDHeader, TypeHeader string
+
+	// TrustID means that repeats are recognised by the id in IDHeader although it is not
+	// signed, or not at all if there is no IDHeader. An attacker who has recorded a
+	// request can then send it again as a new one. Default: unless {id} is signed, a
+	// delivery is identified by the signed text, so that another delivery of exactly the
+	// same bytes is a repeat.
+	TrustID bool
 }
 
 var (
-	idIsParted = regexp.MustCompile(`\{id\}([^{}A-Za-z0-9]|$)`)
-	// placeholders are the parts of Signed that are no separators.
+	// idGoesOn finds an id without a separator after it, idBegan one without a
+	// separator before it.
+	idGoesOn = regexp.MustCompile(`\{id\}([{A-Za-z0-9]|$)`)
+	idBegan  = regexp.MustCompile(`(^|[}A-Za-z0-9])\{id\}`)
+	// placeholders are the parts of Signed that are not separators.
 	placeholders = regexp.MustCompile(`\{id\}|\{timestamp\}|\{body\}|[A-Za-z0-9]`)
 )
 
@@ -50,7 +76,8 @@ type hmacVerifier struct {
 	keys   hmacKeys
 	before string // of the body, in Signed
 	after  string
-	// separators are what may not be in an id that is signed.
+	// signsID means that the id is signed; it may then not contain any of separators.
+	signsID    bool
 	separators string
 }
 
@@ -82,12 +109,17 @@ func NewHMAC(config HMAC) (Verifier, error) {
 		err = errors.New("a timestamp header and {timestamp} in what is signed go together: without the one the other is worth nothing")
 	case signs("{id}") && config.IDHeader == "":
 		err = errors.New("{id} is signed, and no header has it")
-	case signs("{id}") && !idIsParted.MatchString(config.Signed):
-		err = errors.New("{id} must be followed by a character that is no letter and no digit: else an id could reach into what follows")
+	case strings.ContainsFunc(config.Signed, func(c rune) bool { return c > unicode.MaxASCII }):
+		err = fmt.Errorf("signed is %q: it must be ASCII", config.Signed)
+	case signs("{id}") && config.TrustID:
+		err = errors.New("the id is signed: there is no need to trust it")
+	case reaches(v.before, v.after):
+		err = fmt.Errorf("signed is %q: between {id} and the rest, on the side of {body}, must be a character that is no letter and no digit, "+
+			"like {id}.{body} or {body}.{id}: else an id could reach into what follows, and pass for part of the body", config.Signed)
 	default:
 		v.keys, err = newKeys(newHash, config.Secrets)
 	}
-	if signs("{id}") {
+	if v.signsID = signs("{id}"); v.signsID {
 		v.separators = placeholders.ReplaceAllString(config.Signed, "")
 	}
 	if err != nil {
@@ -123,13 +155,28 @@ func (v *hmacVerifier) Verify(r *Request) (verified Verified, err error) {
 			return verified, err
 		}
 	}
-	// An id with the text that parts it from the body could move what is signed from
-	// the one into the other.
+	// With a separator in the id, part of the signed text could be moved from the body
+	// into the id, or back.
 	if strings.ContainsAny(verified.Delivery, v.separators) {
 		return verified, fmt.Errorf("the id in %s holds one of %q, which part it from the rest", v.config.IDHeader, v.separators)
 	}
 	fill := strings.NewReplacer("{id}", verified.Delivery, "{timestamp}", timestamp)
-	return verified, v.keys.check([][]byte{signature}, fill.Replace(v.before), string(r.Body), fill.Replace(v.after))
+	what := signed{fill.Replace(v.before), r.Body, fill.Replace(v.after)}
+	if err := v.keys.check([][]byte{signature}, what); err != nil {
+		return verified, err
+	}
+	if !v.signsID && !v.config.TrustID {
+		verified.Delivery = what.delivery()
+	}
+	return verified, nil
+}
+
+// reaches reports whether two different requests could have the same signed text. The
+// part before the body is read from the front and the part after it from the end, since
+// the body may contain anything: the text of the template is known, a time has a fixed
+// length, and an id ends at a character that no id contains.
+func reaches(before, after string) bool {
+	return idGoesOn.MatchString(before) || idBegan.MatchString(after)
 }
 
 func (v *hmacVerifier) decode(text string) (signature []byte, err error) {

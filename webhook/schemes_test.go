@@ -21,9 +21,14 @@ func TestGenuineRequestsBecomeEvents(t *testing.T) {
 			t.Parallel()
 			verifier, err := s.make(s.secrets[:]...)
 			r := of(t, verifier, err)
+			seen := map[string]bool{}
 			for i, data := range all {
 				id := fmt.Sprintf("id-%d", i)
 				body := s.body(id, data)
+				if seen[string(body)] && s.name == "github" {
+					continue // nothing that is signed tells the two apart
+				}
+				seen[string(body)] = true
 				header := s.sign(body, s.secrets[i%2], at(int64(i%601)-300), id)
 				if !s.unsigned {
 					r.refuses("re-serialised", http.StatusUnauthorized, header, reserialised(t, body))
@@ -188,7 +193,7 @@ func TestSlackIsAnsweredItsChallenge(t *testing.T) {
 		t.Errorf("the answer is %d %q %v", answer.Code, answer.Body, answer.Header())
 	}
 	r.refuses("a forged challenge", http.StatusUnauthorized, sign(nil), body)
-	r.refuses("no JSON", http.StatusUnauthorized, sign([]byte("a=b")), []byte("a=b"))
+	r.refuses("other JSON", http.StatusUnauthorized, sign([]byte("[]")), []byte("[]"))
 	form := sign([]byte("command=%2Fx"))
 	form.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.refuses("a form that is cast to a handler", http.StatusBadRequest, form, []byte("command=%2Fx"))
@@ -248,9 +253,12 @@ func TestSchemesThatProtectNothingAreRefusedAtTheStart(t *testing.T) {
 		},
 		"a time that is not signed": func(h *webhook.HMAC) { h.TimestampHeader = "X-Time" },
 		"a time from nowhere":       func(h *webhook.HMAC) { h.Signed = "{timestamp}.{body}" },
-		"an id that is not parted":  func(h *webhook.HMAC) { h.Signed, h.IDHeader = "{id}{body}", "X-Id" },
-		"an id from nowhere":        func(h *webhook.HMAC) { h.Signed = "{id}.{body}" },
-		"a part that is not known":  func(h *webhook.HMAC) { h.Signed = "{time}.{body}" },
+		"no ASCII":                  func(h *webhook.HMAC) { h.Signed, h.IDHeader = "{id}·{body}", "X-Id" },
+		"a signed id that is trusted": func(h *webhook.HMAC) {
+			h.Signed, h.IDHeader, h.TrustID = "{id}.{body}", "X-Id", true
+		},
+		"an id from nowhere":       func(h *webhook.HMAC) { h.Signed = "{id}.{body}" },
+		"a part that is not known": func(h *webhook.HMAC) { h.Signed = "{time}.{body}" },
 	} {
 		config := good
 		change(&config)

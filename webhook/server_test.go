@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"eventsv2/eventqueue"
 	"eventsv2/test/testenv"
 	"eventsv2/webhook"
 )
@@ -122,5 +124,84 @@ func TestABodyThatIsAnnouncedTooLargeIsNotAwaited(t *testing.T) {
 	}
 	if answer, err := bufio.NewReader(connection).ReadString('\n'); err != nil || !strings.HasPrefix(answer, "HTTP/1.1 413 ") {
 		t.Errorf("%q, %v", answer, err)
+	}
+}
+
+// TestWhoHasBeenTheLongestMakesRoom: stalled bodies fill the memory that there is, and
+// the next sender is served at the cost of the first of them.
+func TestWhoHasBeenTheLongestMakesRoom(t *testing.T) {
+	t.Parallel()
+	const size = 200_000
+	r, address := serve(t, webhook.Config{MaxBodyBytes: size, MaxBufferedBytes: 2*size + 100_000, ReadTimeout: time.Hour})
+	var stalled []net.Conn
+	for i := range 3 {
+		connection, err := (&net.Dialer{}).DialContext(testenv.Context(t), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = connection.Close() }()
+		if _, err := fmt.Fprintf(connection, "POST /webhooks/%s/hook HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", canvas, size); err != nil {
+			t.Fatal(err)
+		}
+		// It is being read when the server has asked for it.
+		if answer, err := bufio.NewReader(connection).ReadString('\n'); err != nil || answer != "HTTP/1.1 100 Continue\r\n" {
+			t.Fatalf("%d: %q, %v", i, answer, err)
+		}
+		stalled = append(stalled, connection)
+	}
+	body := `"` + strings.Repeat("x", size-2) + `"`
+	for range 2 {
+		answer, err := http.Post("http://"+address+"/webhooks/"+canvas.String()+"/hook", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = answer.Body.Close(); answer.StatusCode != http.StatusOK {
+			t.Errorf("a body that comes at once is answered with %d: %v", answer.StatusCode, r.reasons())
+		}
+	}
+	// The last one was not in the way of any.
+	if _, err := io.WriteString(stalled[2], body); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := bufio.NewReader(stalled[2]).ReadString('2'); err != nil || !strings.Contains(answer, "HTTP/1.1 2") {
+		t.Fatalf("the one that had room: %q, %v", answer, err)
+	}
+	for i, connection := range stalled[:2] {
+		answer, err := io.ReadAll(connection)
+		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 503 ") || !strings.Contains(string(answer), "\r\nRetry-After: 1\r\n") {
+			t.Errorf("stalled %d: %q, %v", i, answer, err)
+		}
+	}
+}
+
+// TestWhereNobodyCanBeCutOffTheNextIsRefused: bodies that have been read keep their room
+// until they are answered, and give it back then.
+func TestWhereNobodyCanBeCutOffTheNextIsRefused(t *testing.T) {
+	t.Parallel()
+	casting, proceed := make(chan struct{}), make(chan struct{})
+	r := newRig(t, webhook.Config{MaxBodyBytes: 100, MaxBufferedBytes: 70_000, Sources: []webhook.Source{source(func(_ context.Context, r *webhook.Request) ([]eventqueue.NewEvent, error) {
+		if string(r.Body) == "held" {
+			casting <- struct{}{}
+			<-proceed
+		}
+		return nil, nil
+	})}})
+	for range 3 {
+		statuses := make(chan int, 2)
+		for range 2 {
+			go func() { statuses <- r.post(nil, []byte("held")).Code }()
+			select {
+			case <-casting:
+			case status := <-statuses:
+				t.Fatalf("there is no room for one of two: %d", status)
+			}
+		}
+		r.refuses("a third", http.StatusServiceUnavailable, nil, []byte("1"))
+		for range 2 {
+			proceed <- struct{}{}
+			if status := <-statuses; status != http.StatusOK {
+				t.Errorf("one of two: %d", status)
+			}
+		}
 	}
 }

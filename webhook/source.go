@@ -21,45 +21,47 @@ type Source struct {
 	// name for all canvases, which is what the zero value means.
 	Canvas eventqueue.CanvasID
 
-	// Verifier tells whether a request is genuine.
+	// Verifier decides whether a request is genuine.
 	Verifier Verifier
 
-	// Cast makes events of a genuine request. No event and no error: it is ignored,
-	// and the sender is told that all is well.
+	// Cast makes events of a genuine request. If it returns no event and no error, the
+	// request is ignored, and the answer is 2xx.
 	Cast Caster
 }
 
-// Request is one delivery. Its parts are not to be changed.
+// Request is one delivery. It must not be changed.
 type Request struct {
 	Canvas eventqueue.CanvasID
 	Source string
+	// Header may be forged, except for the parts that the scheme signs: no Caster should
+	// depend on it.
 	Header http.Header
-	// Body is as it came, byte for byte.
+	// Body is as received, byte for byte.
 	Body []byte
 	// Received is the time of this process's clock.
 	Received time.Time
 
-	// Verified is for the Caster: what the Verifier said.
+	// Verified is the result of the Verifier.
 	Verified
 }
 
-// Verified is what a Verifier says of a genuine request.
+// Verified is the result of a Verifier for a genuine request.
 type Verified struct {
-	// Delivery is the same when the sender sends the same again, and never else.
-	// Empty: the sender has no such thing.
+	// Delivery identifies a delivery: a repeat has the same, and no other delivery has
+	// it. Empty means that repeats are not recognised.
 	Delivery string
 
-	// Type is what the sender calls this kind of event, if it does.
+	// Type is the sender's name for this type of event, if it has one.
 	Type string
 
-	// Reply, if not nil, is the answer to a request that is no event but part of the
-	// scheme, as a challenge is: nothing is emitted.
+	// Reply, if not nil, is the answer to a request that is part of the scheme, such as
+	// a challenge: no event is emitted.
 	Reply []byte
 }
 
-// Verifier tells whether a request is genuine. It must not interpret the body
-// before it knows. An error, which goes to the log and not to the sender, says
-// what is wrong, without secrets and signatures. It is used concurrently.
+// Verifier decides whether a request is genuine. It must not interpret the body
+// before that. Its error says what is wrong, without secrets and signatures; it is
+// logged, and not sent. A Verifier is used concurrently.
 type Verifier interface {
 	Verify(r *Request) (Verified, error)
 }
@@ -71,15 +73,15 @@ type VerifierFunc func(r *Request) (Verified, error)
 func (f VerifierFunc) Verify(r *Request) (Verified, error) { return f(r) }
 
 // Caster makes events of a genuine request. Their canvas is set afterwards. The
-// first event without a UniqueKey of its own gets one, of the delivery, is written
-// before the others, which keep their order, and when the key has been seen before
-// none is emitted. If all have keys of their own, these alone tell repeats.
-// ErrUnusable says that there is nothing to make events of and never will be;
-// after any other error the sender may try again. It is used concurrently.
+// first event without a UniqueKey of its own gets the key of the delivery and is
+// written first; the others follow in their order. If that key is taken, no event is
+// emitted. If all events have keys of their own, only these identify repeats.
+// ErrUnusable means that no events can ever be made of this request; after any other
+// error the sender may try again. A Caster is used concurrently.
 type Caster func(ctx context.Context, r *Request) ([]eventqueue.NewEvent, error)
 
-// ErrUnusable is returned, wrapped or not, by a Caster for a request that is
-// genuine and of no use. The sender gets 400.
+// ErrUnusable is returned, wrapped or not, by a Caster for a genuine request of which
+// it can make no event. The answer is 400.
 var ErrUnusable = errors.New("the request cannot be made an event")
 
 // ToHandler casts each request to one event for a handler, with the body as its

@@ -134,10 +134,10 @@ func Pool(ctx context.Context, databaseURL string) (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
-// Settle has the server do what it would do later: it writes its dirty pages and
+// Prepare has the server do what it would do later: it writes its dirty pages and
 // cleans and measures the tables of a database, so that a run begins alike on
 // both sides.
-func (l *Lab) Settle(ctx context.Context, databaseURL string) error {
+func (l *Lab) Prepare(ctx context.Context, databaseURL string) error {
 	if err := Exec(ctx, databaseURL, "VACUUM ANALYZE"); err != nil {
 		return err
 	}

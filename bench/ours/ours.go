@@ -19,18 +19,19 @@ import (
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/pgnotify"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/migrations"
 	"eventsv2/pubsubnotify"
 )
 
-// Doorbell is what rings.
-type Doorbell string
+// Notifier names the notifier of our side.
+type Notifier string
 
-// The three doorbells.
+// The three notifiers.
 const (
-	InMemory Doorbell = "memory"
-	Emulator Doorbell = "emulator"
-	Postgres Doorbell = "postgres"
+	InMemory Notifier = "memory"
+	Emulator Notifier = "emulator"
+	Postgres Notifier = "postgres"
 )
 
 // Canvas and Key are those of all events.
@@ -52,7 +53,7 @@ type Queue struct {
 var _ contest.Queue = (*Queue)(nil)
 
 // Open makes an empty queue. host is the emulator's.
-func Open(ctx context.Context, l *lab.Lab, doorbell Doorbell, host string) (*Queue, error) {
+func Open(ctx context.Context, l *lab.Lab, doorbell Notifier, host string) (*Queue, error) {
 	databaseURL, err := l.Database(ctx, func(ctx context.Context, databaseURL string) error {
 		_, err := migrations.Up(ctx, databaseURL)
 		return err
@@ -67,7 +68,7 @@ func Open(ctx context.Context, l *lab.Lab, doorbell Doorbell, host string) (*Que
 	return q, nil
 }
 
-func (q *Queue) open(ctx context.Context, doorbell Doorbell, host string) (err error) {
+func (q *Queue) open(ctx context.Context, doorbell Notifier, host string) (err error) {
 	if q.pool, err = pgstore.Open(ctx, q.databaseURL, "bench", contest.Connections); err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (q *Queue) open(ctx context.Context, doorbell Doorbell, host string) (err e
 var topics atomic.Int64
 
 // openBell returns no doorbell with an error, so that there is none to close.
-func openBell(ctx context.Context, pool *pgxpool.Pool, doorbell Doorbell, host string) (bell eventqueue.Notifier, err error) {
+func openBell(ctx context.Context, pool *pgxpool.Pool, doorbell Notifier, host string) (bell eventqueue.Notifier, err error) {
 	switch doorbell {
 	case Emulator:
 		bell, err = pubsubnotify.New(ctx, PubSub(host, fmt.Sprintf("bench-%d", topics.Add(1))))
@@ -151,12 +152,12 @@ const (
 // Settings are those of the worker for each mode, for the report.
 var Settings = fmt.Sprintf("Concurrency %d, ClaimBatch %d; for latency the defaults", concurrency, claimBatch)
 
-func workerConfig(mode contest.Mode) eventqueue.WorkerConfig {
+func workerConfig(mode contest.Mode) worker.Config {
 	switch mode {
 	case contest.Latency:
-		return eventqueue.WorkerConfig{}
+		return worker.Config{}
 	default:
-		return eventqueue.WorkerConfig{Concurrency: concurrency, ClaimBatch: claimBatch, KeepHistory: mode == contest.History}
+		return worker.Config{Concurrency: concurrency, ClaimBatch: claimBatch, RetainHistory: mode == contest.History}
 	}
 }
 
@@ -169,18 +170,18 @@ func Work(ctx context.Context, store *pgstore.Store, bell eventqueue.Receiver, q
 	}
 	ended := contest.NewCounter()
 	config := workerConfig(mode)
-	config.Observe = func(out eventqueue.Outcome) {
+	config.Observe = func(out worker.Outcome) {
 		if out.Label == machine.ExecutesToCompletion && out.Err == nil {
 			ended.Add(1)
 		}
 	}
-	worker, err := eventqueue.NewWorker(queue, store, bell, handlers, config)
+	w, err := worker.New(queue, store, bell, handlers, config)
 	if err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
-	go func() { done <- worker.Run(ctx) }()
+	go func() { done <- w.Run(ctx) }()
 	return contest.NewWorker(ended, started, func(context.Context) error {
 		stop()
 		return <-done

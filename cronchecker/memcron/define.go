@@ -12,8 +12,9 @@ import (
 
 // Add makes a definition whose first slot is the next one from now. With replace
 // it takes the place of the canvas's definition of that name, if there is one,
-// and keeps its id; without, such a definition is cronchecker.ErrTaken. It waits
-// for a checker that is emitting for it.
+// and keeps its id; one that is the same, and enabled, stays as it is (I14). Without
+// replace, such a definition is cronchecker.ErrTaken. Add waits for a checker that is
+// emitting for it.
 func (s *Store) Add(ctx context.Context, d cronchecker.NewDefinition, replace bool) (cronchecker.Definition, error) {
 	schedule, err := cronchecker.ParseSchedule(d.Schedule, d.TimeZone)
 	if err != nil {
@@ -34,17 +35,21 @@ func (s *Store) Add(ctx context.Context, d cronchecker.NewDefinition, replace bo
 		case !replace:
 			return cronchecker.ErrTaken
 		}
-		old.Schedule, old.TimeZone, old.Missed = schedule.String(), schedule.Zone().String(), missed
-		old.Enabled, old.StartsAt = true, now
+		renewed := *old
+		renewed.Schedule, renewed.TimeZone, renewed.Missed = schedule.String(), schedule.Zone().String(), missed
+		if !old.Enabled || renewed.Definition != old.Definition {
+			renewed.Enabled, renewed.StartsAt = true, now
+		}
+		*old = renewed
 		added = old.Definition
 		return nil
 	})
 	return added, err
 }
 
-// SetEnabled switches a definition on or off; slots that pass while it is off are
-// nobody's. One that is not there is cronchecker.ErrNotFound. It waits as Add
-// does.
+// SetEnabled switches a definition on or off; no event is emitted for slots that pass
+// while it is off. If it does not exist, the error is cronchecker.ErrNotFound. It waits
+// as Add does.
 func (s *Store) SetEnabled(ctx context.Context, canvas eventqueue.CanvasID, name string, enabled bool) error {
 	return s.change(ctx, canvas, name, func(d *definition, now time.Time) error {
 		if d == nil {
@@ -58,7 +63,7 @@ func (s *Store) SetEnabled(ctx context.Context, canvas eventqueue.CanvasID, name
 	})
 }
 
-// Remove deletes a definition and its records. One that is not there is
+// Remove deletes a definition and its records. If it does not exist, the error is
 // cronchecker.ErrNotFound. It waits as Add does.
 func (s *Store) Remove(ctx context.Context, canvas eventqueue.CanvasID, name string) error {
 	return s.change(ctx, canvas, name, func(d *definition, _ time.Time) error {

@@ -52,18 +52,18 @@ func NewTables(database *memstore.Store) *Tables {
 // Those of removed definitions are gone.
 func (t *Tables) Records() []Record {
 	var records []Record
-	t.look(func(time.Time) { records = slices.Clone(t.records) })
+	t.read(func(time.Time) { records = slices.Clone(t.records) })
 	return records
 }
 
 // Definitions returns a copy of all definitions, by id.
 func (t *Tables) Definitions() []cronchecker.Definition {
 	var all []cronchecker.Definition
-	t.look(func(time.Time) { all = t.list(func(*definition) bool { return true }) })
+	t.read(func(time.Time) { all = t.list(func(*definition) bool { return true }) })
 	return all
 }
 
-func (t *Tables) look(f func(now time.Time)) {
+func (t *Tables) read(f func(now time.Time)) {
 	_ = t.database.Do(context.Background(), OpLoad, f) // without faults it does not fail
 }
 
@@ -135,7 +135,7 @@ func (s *Store) Emit(ctx context.Context, slots []cronchecker.Slot) (int, error)
 	return emitted, nil
 }
 
-// lock locks the definitions that nobody has locked until the transaction ends,
+// lock locks the definitions that are not locked, until the transaction ends,
 // and returns the slots to emit: those of its own definitions that are after
 // their start and after what is recorded, each once.
 func (s *Store) lock(ctx context.Context, tx *eventqueue.Tx, slots []cronchecker.Slot) ([]cronchecker.Slot, error) {

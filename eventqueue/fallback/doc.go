@@ -1,17 +1,18 @@
-// Package fallback keeps workers working while their notifier is down: a
-// receiver that, after pulls have failed for a few seconds, finds due events in
-// Postgres by itself, and steps back when the notifier answers again.
+// Package fallback keeps workers running while their notifier is down. Its receiver
+// finds due events in Postgres when the notifier's check fails, or when pulls have failed
+// for a few seconds, and stops when the notifier answers again.
 //
 // # Semantics
 //
-// While the notifier answers, calls go through to it and the database is asked
-// nothing. While it does not, a Pull takes what is owed a notification and due,
-// and now and then what seems lost, from the table, skipping rows that somebody
-// is writing and marking them as notified, so that several workers share the
-// work. What it found is leased, requeued and acknowledged within the process:
-// when the process dies, the relay or another worker finds it again by its age.
-// Acknowledgements for the notifier are refused at once meanwhile, so that nobody
-// waits for it; those notifications come again, and cost a look.
+// While the notifier answers, calls go through to it. The database is queried only for
+// a few seconds after a program has reported, by NOTIFY, that it could not publish.
+// While the notifier does not answer, a Pull takes due events with pending
+// notifications from the table, and from time to time those whose notifications seem
+// lost. It skips locked rows and marks the others as notified, so that several workers
+// divide the work. These notifications are leased, requeued and acknowledged within the
+// process: when the process dies, the relay or another worker finds the events again by
+// their age. Acknowledgements for the notifier are refused at once meanwhile, so that no
+// caller waits for it; those notifications come again, and cost a claim each.
 //
 // # Failures
 //

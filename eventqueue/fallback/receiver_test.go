@@ -7,13 +7,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/fallback"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
 
@@ -68,8 +71,8 @@ func TestWorkGoesOnWhileTheNotifierIsDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	completed := make(chan eventqueue.EventID, 1000)
-	worker, err := eventqueue.NewWorker(queue, store, receiver, handlers, eventqueue.WorkerConfig{
-		Observe: func(out eventqueue.Outcome) {
+	w, err := worker.New(queue, store, receiver, handlers, worker.Config{
+		Observe: func(out worker.Outcome) {
 			if out.Label == machine.ExecutesToCompletion {
 				completed <- out.Event
 			}
@@ -79,7 +82,7 @@ func TestWorkGoesOnWhileTheNotifierIsDown(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var working sync.WaitGroup
-	working.Go(func() { _ = worker.Run(ctx) })
+	working.Go(func() { _ = w.Run(ctx) })
 	t.Cleanup(func() { stop(); working.Wait() })
 
 	emit := func(n int) {
@@ -128,4 +131,129 @@ func TestWorkGoesOnWhileTheNotifierIsDown(t *testing.T) {
 		t.Errorf("event %s was completed twice", id)
 	default:
 	}
+}
+
+// TestFailureIsWhyItIsDown, from the moment on when the database takes over until the
+// notifier is back.
+func TestFailureIsWhyItIsDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &broker{Notifier: memnotify.New(memnotify.Config{})}
+		receiver, err := fallback.New(b, never{}, fallback.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var pulling sync.WaitGroup
+		pulling.Go(func() { _, _ = receiver.Pull(ctx, 1) }) // until the test ends
+		defer pulling.Wait()
+		defer stop()
+		if err := receiver.Failure(); err != nil {
+			t.Errorf("Failure = %v of a notifier that is well", err)
+		}
+		b.set(true)
+		<-time.After(time.Minute) // of virtual time
+		if err := receiver.Failure(); !errors.Is(err, errDown) {
+			t.Errorf("Failure = %v of a notifier that is down", err)
+		}
+		b.set(false)
+		<-time.After(time.Minute)
+		if err := receiver.Failure(); err != nil {
+			t.Errorf("Failure = %v of a notifier that is well again", err)
+		}
+	})
+}
+
+// forgetful is a store in which nothing is found any more once it is told so.
+type forgetful struct {
+	*pgstore.Store
+	blind atomic.Bool
+}
+
+func (f *forgetful) TakeDue(ctx context.Context, within time.Duration, limit int) ([]eventqueue.Notification, error) {
+	if f.blind.Load() {
+		return nil, nil
+	}
+	return f.Store.TakeDue(ctx, within, limit)
+}
+
+func (f *forgetful) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, quiet, lock time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+	if f.blind.Load() {
+		return nil, 0, nil
+	}
+	return f.Store.TakeLost(ctx, after, limit, quiet, lock)
+}
+
+func (f *forgetful) TakeRound(ctx context.Context, after maintenance.RoundPlace, quiet, lock time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
+	if f.blind.Load() {
+		return nil, maintenance.RoundPlace{}, nil
+	}
+	return f.Store.TakeRound(ctx, after, quiet, lock)
+}
+
+// TestAdvancedEventsAreNotPublishedWhereNothingCanBePulled (I19): while publishing works and
+// pulling does not, the next event of an ordering key starts when the one before it has
+// ended, and not when its notification is taken for lost.
+func TestAdvancedEventsAreNotPublishedWhereNothingCanBePulled(t *testing.T) {
+	t.Parallel()
+	store := &forgetful{Store: pgstore.New(testenv.Pool(t))}
+	b := &broker{Notifier: memnotify.New(memnotify.Config{})}
+	b.down.Store(true)
+	b.Inject(memnotify.Faults{Pull: b.state, Ack: b.state, Requeue: b.state})
+	queue, err := eventqueue.New(store, b, eventqueue.QueueConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	receiver, err := fallback.New(b, store, fallback.Config{After: time.Millisecond, Poll: 10 * time.Millisecond,
+		Sweep: 10 * time.Millisecond, Quiet: time.Millisecond, Logger: testenv.Logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const events = 20
+	begun, goOn, done := make(chan struct{}, events), make(chan struct{}), make(chan struct{}, events)
+	handlers := eventqueue.NewHandlers()
+	key := eventqueue.HandlerKey{Module: "M", Name: "n", Modifier: "_"}
+	if err := handlers.Register(key, eventqueue.HandlerFunc(func(context.Context, *eventqueue.Run) error {
+		begun <- struct{}{}
+		<-goOn
+		return nil
+	}), eventqueue.Policy{}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := worker.New(queue, store.Store, receiver, handlers, worker.Config{Concurrency: 2, Observe: func(out worker.Outcome) {
+		if out.Label == machine.ExecutesToCompletion {
+			done <- struct{}{}
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var working sync.WaitGroup
+	working.Go(func() { _ = w.Run(ctx) })
+	t.Cleanup(func() { stop(); working.Wait() })
+
+	all := make([]eventqueue.NewEvent, events)
+	for i := range all {
+		all[i] = eventqueue.NewEvent{Canvas: eventqueue.CanvasID{1}, Module: "M", Name: "n", Modifier: "_", OrderingKey: "k", Value: json.RawMessage(`1`)}
+	}
+	if _, err := queue.EmitMany(testenv.Context(t), all); err != nil {
+		t.Fatal(err)
+	}
+	soon, cancel := context.WithTimeout(testenv.Context(t), 40*time.Second) // of one or two
+	defer cancel()
+	await := func(what string, c <-chan struct{}, n int) {
+		t.Helper()
+		for i := range n {
+			select {
+			case <-c:
+			case <-soon.Done():
+				t.Fatalf("%d of %d events %s", i, n, what)
+			}
+		}
+	}
+	await("began", begun, 1)
+	store.blind.Store(true)
+	close(goOn)
+	await("ended", done, events)
 }

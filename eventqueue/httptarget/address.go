@@ -6,14 +6,14 @@ import (
 	"strconv"
 )
 
-// address is the URL of a target. Its String leaves out what may be secret: URLs
-// carry passwords before the @ and tokens after the ?.
+// address is the URL of a target. Its String leaves out the parts that may be
+// secret: passwords before the @ and tokens after the ?.
 type address struct {
 	url *url.URL
 }
 
 // parseAddress accepts absolute http and https URLs with a host. Its errors never
-// repeat the text: what makes a URL unreadable may well be its password.
+// repeat the text: the part that makes a URL unreadable may be its password.
 func parseAddress(text string) (address, error) {
 	u, err := url.Parse(text)
 	switch {

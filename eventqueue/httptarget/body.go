@@ -17,13 +17,13 @@ const (
 	excerptBytes = 200
 )
 
-// finishBody reads what is worth reading of the body, closes it, and returns its
-// beginning in printable form. An error while reading changes nothing: the
-// status has been received, and that is the answer.
+// finishBody reads the body as far as that saves a new connection, closes it, and
+// returns its beginning in printable form. An error while reading changes nothing:
+// the status has been received, and it alone decides.
 func finishBody(response *http.Response) string {
 	defer response.Body.Close()
 	if response.StatusCode < 200 {
-		// 101 hands over the bare connection, on which a read never ends.
+		// After 101 the body is the raw connection, on which a read never ends.
 		return ""
 	}
 	head := make([]byte, excerptBytes)
@@ -38,7 +38,7 @@ func finishBody(response *http.Response) string {
 	return printable(head)
 }
 
-// wholeRunes drops the last rune where the cut has halved it.
+// wholeRunes drops the last rune if it is incomplete.
 func wholeRunes(b []byte) []byte {
 	for i := len(b) - 1; i >= max(len(b)-utf8.UTFMax, 0); i-- {
 		if utf8.RuneStart(b[i]) {
@@ -51,8 +51,7 @@ func wholeRunes(b []byte) []byte {
 	return b
 }
 
-// printable makes one line of valid UTF-8 without control characters of any
-// bytes.
+// printable turns any bytes into one line of valid UTF-8 without control characters.
 func printable(b []byte) string {
 	valid := strings.ToValidUTF8(string(b), "\uFFFD")
 	line := strings.Map(func(r rune) rune {

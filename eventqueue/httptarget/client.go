@@ -3,20 +3,31 @@ package httptarget
 import (
 	"net"
 	"net/http"
+	"net/url"
+	"syscall"
 	"time"
 )
 
-// NewClient makes a client that is fit for targets: it keeps enough idle
-// connections for a busy worker, honours HTTP_PROXY, HTTPS_PROXY and NO_PROXY,
-// and has no time-out of its own, because the context of a run bounds it. Share
-// one among all targets; it is safe for concurrent use. CloseIdleConnections
-// ends its connections; idle ones end by themselves after 90 s.
-func NewClient() *http.Client {
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+// NewClient makes a client for targets. It has enough idle connections for a busy
+// worker, honours HTTP_PROXY, HTTPS_PROXY and NO_PROXY, and has no timeout of its
+// own, because the context of a run bounds each request. Use one client for all
+// targets; it is safe for concurrent use. CloseIdleConnections closes its idle
+// connections; they also close by themselves after 90 s.
+//
+// It connects to no link-local address, no metadata server of a cloud and no unspecified
+// or multicast address, whichever name leads there: requests fail with an AddressError.
+// Through a proxy only the host in the URL is checked; the proxy resolves names, and
+// has to check their addresses. AllowLinkLocal removes this protection.
+func NewClient(options ...ClientOption) *http.Client {
+	settings := clientSettings{proxy: guardProxied, control: guardDial}
+	for _, option := range options {
+		option(&settings)
+	}
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Control: settings.control}
 	return &http.Client{
 		CheckRedirect: stayHere,
 		Transport: &http.Transport{
-			Proxy:                  http.ProxyFromEnvironment,
+			Proxy:                  settings.proxy,
 			DialContext:            dialer.DialContext,
 			TLSHandshakeTimeout:    10 * time.Second,
 			ForceAttemptHTTP2:      true,
@@ -24,12 +35,25 @@ func NewClient() *http.Client {
 			MaxIdleConnsPerHost:    256,
 			IdleConnTimeout:        90 * time.Second,
 			MaxResponseHeaderBytes: 64 << 10,
-			// Answers are thrown away, so there is nothing to gain from
-			// unpacking them.
+			// Answers are discarded, so compressing them saves nothing.
 			DisableCompression: true,
 		},
 	}
 }
 
-// stayHere makes a redirect an answer like any other.
+// ClientOption changes what NewClient makes.
+type ClientOption func(*clientSettings)
+
+type clientSettings struct {
+	proxy   func(*http.Request) (*url.URL, error)
+	control func(network, address string, connection syscall.RawConn) error
+}
+
+// AllowLinkLocal permits targets at any address. Use it only if a target is at such an
+// address and everybody who writes URLs is trusted.
+func AllowLinkLocal() ClientOption {
+	return func(s *clientSettings) { s.proxy, s.control = http.ProxyFromEnvironment, nil }
+}
+
+// stayHere does not follow redirects, so that a redirect is an answer like any other.
 func stayHere(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

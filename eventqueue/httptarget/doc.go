@@ -10,7 +10,7 @@
 // the binding demands:
 //
 //	ce-id           the id of the event; the same on every retry: use it to
-//	                recognise an event that comes again
+//	                recognise an event that is sent again
 //	ce-source       /canvases/<canvas id>
 //	ce-type         <module>.<name>
 //	ce-subject      <module>/<name>/<modifier>
@@ -20,9 +20,9 @@
 //	ce-retries      how many runs of the event have failed so far
 //	content-type    application/json
 //
-// A trace in the context goes along as traceparent (and tracestate), and as the
+// A trace in the context is sent as traceparent (and tracestate), and as the
 // attributes of the same names of the CloudEvents distributed tracing extension.
-// Without one neither is sent.
+// Without a trace these are absent.
 //
 // # What the answer means
 //
@@ -30,27 +30,29 @@
 //	429, 503 with Retry-After   run again after that time; uses no attempt
 //	408, other 429, 5xx         a failed attempt
 //	no answer                   a failed attempt: refused or cut connection,
-//	                            time-out, unknown host, bad certificate
+//	                            timeout, unknown host, bad certificate
 //	3xx                         failed for good: redirects are not followed,
 //	                            since a redirected POST may arrive as a GET
 //	other 4xx                   failed for good
+//	no call: a forbidden        failed for good, see AddressError
+//	address
 //	anything else               a failed attempt
 //
-// The status decides: what happens to the body of the answer afterwards changes
+// The status decides; a failure while the body of the answer is read changes
 // nothing. Retry-After is seconds or a date, which is read relative to the Date
 // of the same answer; it counts as at least 1 second, so that a target cannot
-// make a hot loop, and at most MaxSnooze. One that is malformed or has passed
-// counts as none.
+// cause a hot loop, and at most MaxSnooze. A malformed or past Retry-After counts
+// as none.
 //
 // # Failures
 //
 // The context bounds a run; when it ends, the request is abandoned and the error
-// wraps context.Cause. The target may have done its work all the same, and will
-// see the event again: it must be idempotent. Error texts hold the status and the
-// beginning of the answer's body for the history of the event. They, and
-// everything else that this package prints, never hold the user, password or
+// wraps context.Cause. The target may have done its work nevertheless, and will
+// receive the event again: it must be idempotent. Error texts contain the status and
+// the beginning of the answer's body, for the history of the event. They, and
+// everything else that this package prints, never contain the user, password or
 // query of a URL.
 //
-// A handlers file is accepted whole or not at all. What is wrong is reported all
-// at once, each problem with its line.
+// A handlers file is accepted whole or not at all. All mistakes are reported
+// together, each with its line, up to a hundred.
 package httptarget

@@ -1,7 +1,6 @@
 package httptarget
 
 import (
-	"math"
 	"strconv"
 	"time"
 
@@ -11,12 +10,12 @@ import (
 	"eventsv2/internal/yamlfile"
 )
 
-// maxDuration keeps durations where arithmetic on them cannot overflow; it is as
-// far ahead as an event can be delayed by default.
+// maxDuration bounds durations so that arithmetic on them cannot overflow; it is the
+// longest delay of an event by default.
 const maxDuration = 366 * 24 * time.Hour
 
-// text reads a field that has to be a text. It reports what is wrong; an absent
-// field is silently false. The value itself is never printed: it may be a URL.
+// text reads a field that has to be a text. It reports a mistake; for an absent field
+// it only returns false. The value itself is never printed: it may be a URL.
 func (p *parser) text(fields map[string]*yaml.Node, key string) (n *yaml.Node, ok bool) {
 	n = yamlfile.Resolve(fields[key])
 	switch {
@@ -34,13 +33,14 @@ func (p *parser) text(fields map[string]*yaml.Node, key string) (n *yaml.Node, o
 	return n, false
 }
 
-// name reads a part of a handler key and holds it to the rules of emit.
+// name reads a part of a handler key and checks it by the rules of emit.
 func (p *parser) name(fields map[string]*yaml.Node, key string, into *string) bool {
 	n, ok := p.text(fields, key)
 	if !ok {
 		return false
 	}
-	// The rules are the same for all three parts, so one stands for the others.
+	// The rules are the same for all three parts, so any part can be checked as the
+	// module.
 	if _, err := eventqueue.CheckHandler(eventqueue.HandlerKey{Module: n.Value, Name: "_", Modifier: "_"}); err != nil {
 		p.problems.add(n.Line, "%s %s", key, err)
 		return false
@@ -83,7 +83,7 @@ func (p *parser) target(fields map[string]*yaml.Node, into *address) {
 	*into = target
 }
 
-// duration reads a time that something takes.
+// duration reads a duration of more than 0.
 func (p *parser) duration(fields map[string]*yaml.Node, key string, into *time.Duration) bool {
 	d, n, ok := p.span(fields, key)
 	switch {
@@ -98,12 +98,12 @@ func (p *parser) duration(fields map[string]*yaml.Node, key string, into *time.D
 	}
 }
 
-func (p *parser) holdLine(fields map[string]*yaml.Node, into **time.Duration) {
-	d, n, ok := p.span(fields, keyHoldLine)
+func (p *parser) orderHold(fields map[string]*yaml.Node, into **time.Duration) {
+	d, n, ok := p.span(fields, keyOrderHold)
 	switch {
 	case !ok:
 	case d < 0:
-		p.problems.add(n.Line, "%s is %s: it must not be negative; 0s means that an event that is put off holds back no other", keyHoldLine, d)
+		p.problems.add(n.Line, "%s is %s: it must not be negative; 0s means that an event that is put off holds back no other", keyOrderHold, d)
 	default:
 		*into = &d
 	}
@@ -130,31 +130,39 @@ func (p *parser) span(fields map[string]*yaml.Node, key string) (d time.Duration
 	return 0, nil, false
 }
 
-// retries reads a count that fits the column of the database.
-func (p *parser) retries(fields map[string]*yaml.Node, into **int) {
-	n := yamlfile.Resolve(fields[keyMaxRetries])
+// count reads a number of times, up to most; zero is what 0 means, for messages.
+func (p *parser) count(fields map[string]*yaml.Node, key, zero string, most int64, into **int) {
+	n := yamlfile.Resolve(fields[key])
 	if n == nil {
 		return
 	}
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" {
-		p.problems.add(n.Line, "%s is %s: write a whole number, 0 for one run only", keyMaxRetries, yamlfile.KindOf(n))
+		p.problems.add(n.Line, "%s is %s: write a whole number; 0 means %s", key, yamlfile.KindOf(n), zero)
 		return
 	}
-	count, err := strconv.ParseInt(n.Value, 10, 32)
+	count, err := strconv.ParseInt(n.Value, 10, 64)
 	switch {
-	case err != nil:
-		p.problems.add(n.Line, "%s %s cannot be used: write a whole number from 0 to %d in decimal digits",
-			keyMaxRetries, n.Value, math.MaxInt32)
+	case err != nil || count > most:
+		p.problems.add(n.Line, "%s %s cannot be used: write a whole number from 0 to %d in decimal digits", key, n.Value, most)
 	case count < 0:
-		p.problems.add(n.Line, "%s is %d: it must not be negative; 0 means one run only", keyMaxRetries, count)
+		p.problems.add(n.Line, "%s is %d: it must not be negative; 0 means %s", key, count, zero)
 	default:
 		number := int(count)
 		*into = &number
 	}
 }
 
-// backoff wants both of its halves: the default of the other one would have to be
-// guessed by the reader.
+func (p *parser) minSnooze(fields map[string]*yaml.Node, into *time.Duration) {
+	if fields[keyMinSnooze] == nil || !p.duration(fields, keyMinSnooze, into) {
+		return
+	}
+	if err := (eventqueue.Policy{MinSnooze: *into}).Validate(); err != nil {
+		p.problems.add(yamlfile.Resolve(fields[keyMinSnooze]).Line, "%s is %s: it must be at most 1m", keyMinSnooze, *into)
+	}
+}
+
+// backoff requires both of its halves: a reader of the file would have to guess the
+// default of the other one.
 func (p *parser) backoff(fields map[string]*yaml.Node, e *Entry) {
 	n := yamlfile.Resolve(fields[keyBackoff])
 	if n == nil {

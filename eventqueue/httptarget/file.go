@@ -13,9 +13,9 @@ import (
 // MaxFileBytes is the size of the largest handlers file that is read.
 const MaxFileBytes = 1 << 20
 
-// File is a handlers file that has been found to be right.
+// File is a valid handlers file.
 type File struct {
-	// Name is where it was read from, for messages.
+	// Name is the path that it was read from, for messages.
 	Name string
 	// Entries are in the order of the file; there is at least one.
 	Entries []Entry
@@ -23,8 +23,8 @@ type File struct {
 	Webhooks []WebhookEntry
 }
 
-// Entry maps one handler to its target. What is optional in the file is zero
-// when it is absent, and eventqueue.Policy has the default.
+// Entry maps one handler to its target. An optional field is zero when it is absent,
+// and eventqueue.Policy has the default.
 type Entry struct {
 	// Line is where the entry begins, counted from 1.
 	Line int
@@ -41,9 +41,13 @@ type Entry struct {
 	// BackoffBase is the wait before the first retry, which doubles up to
 	// BackoffMax. Both are set or none.
 	BackoffBase, BackoffMax time.Duration
-	// HoldLine is for how long at most an event that is put off holds back the next
-	// one of its ordering key; nil means until it has ended.
-	HoldLine *time.Duration
+	// OrderHold is the order hold: for how long at most an event that is put off holds
+	// back the next one of its ordering key. Nil means until it has ended.
+	OrderHold *time.Duration
+	// MaxSnoozes is how often in a row an event may be snoozed, as by a Retry-After;
+	// nil means the default. MinSnooze is the shortest snooze; 0 means the default.
+	MaxSnoozes *int
+	MinSnooze  time.Duration
 
 	target address
 }
@@ -52,16 +56,17 @@ type Entry struct {
 // messages.
 func (e Entry) Target() string { return e.target.String() }
 
-// Policy is how the handler of the entry is run.
+// Policy is the policy of the entry's handler.
 func (e Entry) Policy() eventqueue.Policy {
-	policy := eventqueue.Policy{Timeout: e.Timeout, MaxRetries: e.MaxRetries, HoldLine: e.HoldLine}
+	policy := eventqueue.Policy{Timeout: e.Timeout, MaxRetries: e.MaxRetries, OrderHold: e.OrderHold,
+		MaxSnoozes: e.MaxSnoozes, MinSnooze: e.MinSnooze}
 	if e.BackoffMax > 0 {
 		policy.Backoff = eventqueue.Exponential(e.BackoffBase, e.BackoffMax)
 	}
 	return policy
 }
 
-// Load reads a handlers file. The error is that of reading it, or all its
+// Load reads a handlers file. The error is that of reading it, or its
 // mistakes, each with path and line; see Problem.
 func Load(path string) (*File, error) {
 	data, err := os.ReadFile(path)
@@ -71,8 +76,8 @@ func Load(path string) (*File, error) {
 	return Parse(path, data)
 }
 
-// Parse is Load for a text that has been read already; name stands for the path
-// in messages. It keeps no part of data.
+// Parse is Load for a text that has been read already; name is used as the path in
+// messages. It retains no part of data.
 func Parse(name string, data []byte) (*File, error) {
 	p := &parser{problems: problems{file: name}}
 	entries, webhooks := p.parse(data)
@@ -83,14 +88,14 @@ func Parse(name string, data []byte) (*File, error) {
 }
 
 // Register makes a Target for every entry and registers it with the entry's
-// policy. All the targets share client; nil means one from NewClient. The error
-// names the lines whose handlers are taken already; the others are registered
-// nevertheless, so give up the registry when there is one.
+// policy. All targets use client; nil means one from NewClient. The error names
+// the lines whose handlers are registered already; the others are registered
+// nevertheless, so do not use the registry after an error.
 func (f *File) Register(handlers *eventqueue.Handlers, client *http.Client) error {
 	if client == nil {
 		client = NewClient()
 	}
-	var failed []error
+	var failed []error // few: the file has each handler once
 	for _, entry := range f.Entries {
 		if err := entry.register(handlers, client); err != nil {
 			failed = append(failed, fmt.Errorf("%s:%d: %w", f.Name, entry.Line, err))

@@ -24,7 +24,7 @@ handlers:
     url: https://me:s3cret@example.com/push?token=s3cret
     timeout: 30s
     max_retries: 0
-    hold_line: 0s
+    order_hold: 0s
     backoff: {base: 10s, max: 10m}
   - {module: WORKER, name: push, modifier: "_", url: "http://localhost:8080"}
   - module: "Grüße 😀"
@@ -41,7 +41,7 @@ handlers:
     modifier: "5"
     url: http://10.0.0.1
     backoff: *slow
-    hold_line: 90s
+    order_hold: 90s
 `
 
 func TestParseReadsEverything(t *testing.T) {
@@ -60,7 +60,7 @@ func TestParseReadsEverything(t *testing.T) {
 		{
 			Line: 3, Key: eventqueue.HandlerKey{Module: "WORKER", Name: "push", Modifier: "_"}, Canvas: canvas,
 			Timeout: 30 * time.Second, MaxRetries: &none, BackoffBase: 10 * time.Second, BackoffMax: 10 * time.Minute,
-			HoldLine: &never,
+			OrderHold: &never,
 		},
 		{Line: 12, Key: eventqueue.HandlerKey{Module: "WORKER", Name: "push", Modifier: "_"}},
 		{
@@ -69,7 +69,7 @@ func TestParseReadsEverything(t *testing.T) {
 		},
 		{
 			Line: 22, Key: eventqueue.HandlerKey{Module: "CRON", Name: "nightly", Modifier: "5"},
-			BackoffBase: time.Hour, BackoffMax: time.Hour, HoldLine: &short,
+			BackoffBase: time.Hour, BackoffMax: time.Hour, OrderHold: &short,
 		},
 	}
 	targets := []string{"https://example.com/push?…", "http://localhost:8080", "http://[::1]:80/", "http://10.0.0.1"}
@@ -92,12 +92,12 @@ func TestParseReadsEverything(t *testing.T) {
 
 func TestPolicyOfAnEntry(t *testing.T) {
 	t.Parallel()
-	if p := (Entry{}).Policy(); p.Timeout != 0 || p.MaxRetries != nil || p.Backoff != nil || p.HoldLine != nil {
+	if p := (Entry{}).Policy(); p.Timeout != 0 || p.MaxRetries != nil || p.Backoff != nil || p.OrderHold != nil {
 		t.Errorf("an entry without options does not leave the defaults to eventqueue: %+v", p)
 	}
 	retries, hold := 5, time.Duration(0)
-	p := Entry{Timeout: time.Second, MaxRetries: &retries, BackoffBase: 10 * time.Second, BackoffMax: 10 * time.Second, HoldLine: &hold}.Policy()
-	if p.Timeout != time.Second || *p.MaxRetries != 5 || p.HoldLine == nil || *p.HoldLine != 0 {
+	p := Entry{Timeout: time.Second, MaxRetries: &retries, BackoffBase: 10 * time.Second, BackoffMax: 10 * time.Second, OrderHold: &hold}.Policy()
+	if p.Timeout != time.Second || *p.MaxRetries != 5 || p.OrderHold == nil || *p.OrderHold != 0 {
 		t.Errorf("got %+v", p)
 	}
 	if wait := p.Backoff(3); wait < 8*time.Second || wait > 12*time.Second {
@@ -174,8 +174,8 @@ func rewrite(t *testing.T, entries []Entry) []byte {
 		if e.MaxRetries != nil {
 			list[i][keyMaxRetries] = *e.MaxRetries
 		}
-		if e.HoldLine != nil {
-			list[i][keyHoldLine] = e.HoldLine.String()
+		if e.OrderHold != nil {
+			list[i][keyOrderHold] = e.OrderHold.String()
 		}
 		if e.BackoffMax != 0 {
 			list[i][keyBackoff] = map[string]string{keyBase: e.BackoffBase.String(), keyMax: e.BackoffMax.String()}

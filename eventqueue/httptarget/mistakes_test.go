@@ -35,7 +35,7 @@ var badFiles = []struct {
 	{"a handler is a word", "handlers:\n  - M/n/_\n  -\n", []string{"f:2: a handler is a text", "f:3: a handler is empty"}},
 	{"unknown key at the top", "handler: []\n", []string{`f:1: unknown key "handler": the keys of the file are handlers, webhooks`}},
 	{"unknown key beside handlers", entry("version: 1\n"), []string{`f:6: unknown key "version"`}},
-	{"unknown key in a handler", entry("    retries: 1\n"), []string{`f:6: unknown key "retries": the keys of a handler are module, name, modifier, canvas, url, timeout, max_retries, backoff, hold_line`}},
+	{"unknown key in a handler", entry("    retries: 1\n"), []string{`f:6: unknown key "retries": the keys of a handler are module, name, modifier, canvas, url, timeout, max_retries, backoff, order_hold, max_snoozes, min_snooze`}},
 	{"unknown key in capitals", entry("    Timeout: 1s\n"), []string{`f:6: unknown key "Timeout"`}},
 	{"unknown key in backoff", entry("    backoff: {base: 1s, max: 2s, jitter: 1}\n"), []string{`f:6: unknown key "jitter": the keys of backoff are base, max`}},
 	{"merge key", entry("    <<: {timeout: 1s}\n"), []string{`f:6: unknown key "<<"`}},
@@ -52,6 +52,10 @@ var badFiles = []struct {
 	{"a secret in the file", entry(hook("name: n, secrets: [hunter2]")), []string{"f:7: secret 1 is not the name of a variable"}},
 	{"no secrets", entry(hook("name: n, secrets: []")), []string{"f:7: secrets is no list"}},
 	{"a secret that is no list", entry(hook("name: n, secrets: A")), []string{"f:7: secrets is no list"}},
+	{"types without names", entry(hook("name: n, secrets: [A], type_fields: [a]")), []string{"f:7: type_fields goes with names"}},
+	{"types that are no list", entry(hook("names: {a: b}, secrets: [A], type_fields: a")), []string{"f:7: type_fields is no list"}},
+	{"a type that is a number", entry(hook("names: {a: b}, secrets: [A], type_fields: [5]")), []string{"f:7: field 1 of type_fields is a number"}},
+	{"trust that is a text", entry(hook("name: n, secrets: [A], trust_id: maybe")), []string{"f:7: trust_id is a text: write true or false"}},
 	{"a bad name of a type", entry(hook("names: {push: \"a\\tb\"}, secrets: [A]")), []string{"f:7: the name for \"push\" \"a\\tb\" holds the control character"}},
 	{"names that are a list", entry(hook("names: [a], secrets: [A]")), []string{"f:7: names is a list"}},
 	{"a number for a name", entry(hook("names: {push: 5}, secrets: [A]")), []string{"f:7: push of names is a number", "f:7: the name for \"push\" is empty"}},
@@ -81,14 +85,18 @@ var badFiles = []struct {
 	{"negative timeout", entry("    timeout: -1s\n"), []string{"f:6: timeout is -1s: it must be more than 0"}},
 	{"timeout of years", entry("    timeout: 8785h\n"), []string{"f:6: timeout is 8785h0m0s: the limit is 8784h0m0s"}},
 	{"timeout in words", entry("    timeout: 1 day\n"), []string{`f:6: timeout "1 day" is not a duration`}},
-	{"hold_line without unit", entry("    hold_line: 0\n"), []string{"f:6: hold_line is a number without a unit"}},
-	{"negative hold_line", entry("    hold_line: -1s\n"), []string{"f:6: hold_line is -1s: it must not be negative; 0s means that"}},
-	{"hold_line of years", entry("    hold_line: 8785h\n"), []string{"f:6: hold_line is 8785h0m0s: the limit is 8784h0m0s"}},
+	{"order_hold without unit", entry("    order_hold: 0\n"), []string{"f:6: order_hold is a number without a unit"}},
+	{"negative order_hold", entry("    order_hold: -1s\n"), []string{"f:6: order_hold is -1s: it must not be negative; 0s means that"}},
+	{"order_hold of years", entry("    order_hold: 8785h\n"), []string{"f:6: order_hold is 8785h0m0s: the limit is 8784h0m0s"}},
 	{"negative retries", entry("    max_retries: -1\n"), []string{"f:6: max_retries is -1: it must not be negative"}},
 	{"retries in quotes", entry("    max_retries: '5'\n"), []string{"f:6: max_retries is a text: write a whole number"}},
 	{"half a retry", entry("    max_retries: 0.5\n"), []string{"f:6: max_retries is a number: write a whole number"}},
 	{"too many retries", entry("    max_retries: 2147483648\n"), []string{"f:6: max_retries 2147483648 cannot be used"}},
 	{"hexadecimal retries", entry("    max_retries: 0x10\n"), []string{"f:6: max_retries 0x10 cannot be used"}},
+	{"too many snoozes", entry("    max_snoozes: 30001\n"), []string{"f:6: max_snoozes 30001 cannot be used: write a whole number from 0 to 30000"}},
+	{"negative snoozes", entry("    max_snoozes: -1\n"), []string{"f:6: max_snoozes is -1: it must not be negative; 0 means that a snooze is a failed attempt"}},
+	{"long least snooze", entry("    min_snooze: 61s\n"), []string{"f:6: min_snooze is 1m1s: it must be at most 1m"}},
+	{"no least snooze", entry("    min_snooze: 0s\n"), []string{"f:6: min_snooze is 0s: it must be more than 0"}},
 	{"list of retries", entry("    max_retries: [1]\n"), []string{"f:6: max_retries is a list"}},
 	{"backoff is a duration", entry("    backoff: 10s\n"), []string{"f:6: backoff is a text: write it as keys and values; the keys are base, max"}},
 	{"half a backoff", entry("    backoff:\n      base: 10s\n"), []string{"f:7: backoff has no max"}},
@@ -156,6 +164,27 @@ func TestBadURLsAreReportedWithTheirLineAndNotRepeated(t *testing.T) {
 		_, err := Parse("f", []byte("handlers:\n  - module: M\n    name: n\n    modifier: _\n    url: '"+text+"'\n"))
 		if err == nil || !strings.HasPrefix(err.Error(), "f:5: url ") || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestManyMistakesAreCounted: nobody reads half a million lines, and the log has to take
+// them.
+func TestManyMistakesAreCounted(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct{ text, last string }{
+		"no mappings":  {"handlers: [" + strings.Repeat("1,", 20_000) + "1]", "f: and 19901 mistakes more: correct these first"},
+		"in lines":     {"handlers:\n" + strings.Repeat("- {}\n", 2_000), "mistakes more: correct these first"},
+		"a long value": {"handlers: [{canvas: " + strings.Repeat("k", 1_000_000) + "}]", "8-4-4-4-12 hexadecimal digits"},
+		"aliases":      {"handlers:\n- &a {canvas: " + strings.Repeat("k", 10_000) + "}\n" + strings.Repeat("- *a\n", 2_000), "mistakes more: correct these first"},
+	} {
+		_, err := Parse("f", []byte(c.text))
+		if err == nil {
+			t.Errorf("%s: no error", what)
+			continue
+		}
+		if text := err.Error(); len(text) > 110_000 || strings.Count(text, "\n") > 101 || !strings.HasPrefix(text, "f:") || !strings.Contains(text, c.last) {
+			t.Errorf("%s: %d bytes, %.200q … %q", what, len(text), text, text[max(0, len(text)-200):])
 		}
 	}
 }

@@ -2,6 +2,7 @@ package httptarget
 
 import (
 	"fmt"
+	"math"
 
 	"go.yaml.in/yaml/v3"
 
@@ -21,19 +22,21 @@ const (
 	keyTimeout    = "timeout"
 	keyMaxRetries = "max_retries"
 	keyBackoff    = "backoff"
-	keyHoldLine   = "hold_line"
+	keyOrderHold  = "order_hold"
+	keyMaxSnoozes = "max_snoozes"
+	keyMinSnooze  = "min_snooze"
 	keyBase       = "base"
 	keyMax        = "max"
 )
 
-// parser reads a handlers file and goes on after a mistake, so that all of them
+// parser reads a handlers file and continues after a mistake, so that all mistakes
 // are reported together.
 type parser struct {
 	problems problems
 	seen     map[eventqueue.CanvasHandler]int // its line
 }
 
-// parse returns the entries; they are right if and only if there are no problems.
+// parse returns the entries; they are valid if and only if there are no problems.
 func (p *parser) parse(data []byte) ([]Entry, []WebhookEntry) {
 	root := yamlfile.Document(yamlfile.Source{
 		Data:     data,
@@ -55,7 +58,7 @@ func (p *parser) handlers(root *yaml.Node, fields map[string]*yaml.Node) []Entry
 	list := yamlfile.Resolve(fields[keyHandlers])
 	switch {
 	case list == nil && len(root.Content) > 0:
-		// What is there instead has been reported already.
+		// The mistake has been reported already.
 		return nil
 	case list == nil || list.ShortTag() == "!!null" || list.Kind == yaml.SequenceNode && len(list.Content) == 0:
 		p.problems.add(root.Line, "there are no handlers: list at least one under %q", keyHandlers)
@@ -75,7 +78,7 @@ func (p *parser) handlers(root *yaml.Node, fields map[string]*yaml.Node) []Entry
 func (p *parser) entry(item *yaml.Node) Entry {
 	e := Entry{Line: item.Line}
 	fields, ok := p.mapping(yamlfile.Resolve(item), "a handler",
-		keyModule, keyName, keyModifier, keyCanvas, keyURL, keyTimeout, keyMaxRetries, keyBackoff, keyHoldLine)
+		keyModule, keyName, keyModifier, keyCanvas, keyURL, keyTimeout, keyMaxRetries, keyBackoff, keyOrderHold, keyMaxSnoozes, keyMinSnooze)
 	if !ok {
 		return e
 	}
@@ -91,17 +94,19 @@ func (p *parser) entry(item *yaml.Node) Entry {
 	whole = p.canvas(fields, &e.Canvas) && whole
 	p.target(fields, &e.target)
 	p.duration(fields, keyTimeout, &e.Timeout)
-	p.retries(fields, &e.MaxRetries)
+	p.count(fields, keyMaxRetries, "one run only", math.MaxInt32, &e.MaxRetries)
 	p.backoff(fields, &e)
-	p.holdLine(fields, &e.HoldLine)
+	p.orderHold(fields, &e.OrderHold)
+	p.count(fields, keyMaxSnoozes, "that a snooze is a failed attempt", eventqueue.MostSnoozes, &e.MaxSnoozes)
+	p.minSnooze(fields, &e.MinSnooze)
 	if whole {
 		p.once(e)
 	}
 	return e
 }
 
-// once refuses a second entry for the same handler: which of them would run is
-// nothing to guess at.
+// once refuses a second entry for the same handler: it would not be clear which of
+// them runs.
 func (p *parser) once(e Entry) {
 	at := eventqueue.CanvasHandler{Canvas: e.Canvas, Key: e.Key}
 	first, taken := p.seen[at]
@@ -129,7 +134,7 @@ func (p *parser) require(line int, fields map[string]*yaml.Node, keys ...string)
 }
 
 // mapping returns the values of a mapping by their keys and reports keys that
-// are unknown or doubled. what names it in messages.
+// are unknown or duplicate. what names the mapping in messages.
 func (p *parser) mapping(n *yaml.Node, what string, known ...string) (map[string]*yaml.Node, bool) {
 	return yamlfile.Mapping(n, what, p.problems.add, known...)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // patience is how long a test waits for what has to happen.
-const patience = 30 * time.Second
+const waitLimit = 3 * time.Minute
 
 func typeName(v any) string { return fmt.Sprintf("%T", v) }
 
@@ -41,7 +41,7 @@ func targetFor(t *testing.T, url string) *Target {
 // testContext ends when the test has waited long enough.
 func testContext(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -65,8 +65,8 @@ func await[T any](t *testing.T, what string, from <-chan T) T {
 	select {
 	case v := <-from:
 		return v
-	case <-time.After(patience):
-		t.Fatalf("%s did not happen within %s", what, patience)
+	case <-time.After(waitLimit):
+		t.Fatalf("%s did not happen within %s", what, waitLimit)
 		panic("unreachable")
 	}
 }

@@ -28,13 +28,13 @@ type Target struct {
 	to     address
 	client *http.Client
 
-	// bodyTime is how long the body of an answer may take. It has no part in
-	// the outcome, so it must not hold up the worker.
+	// bodyTime is how long the body of an answer may take. The body does not affect
+	// the outcome, so it must not delay the worker.
 	bodyTime time.Duration
 }
 
-// New makes a Target. It connects to nothing; the error says what is wrong with
-// the URL.
+// New makes a Target. It makes no connection; the error names the mistake in the
+// URL.
 func New(config Config) (*Target, error) {
 	to, err := parseAddress(config.URL)
 	if err != nil {
@@ -69,7 +69,11 @@ func (t *Target) post(ctx context.Context, event *eventqueue.Event) error {
 		return fmt.Errorf("make the request for event %s to %s: %w", event.ID, t.to, err)
 	}
 	response, err := t.client.Do(request)
-	if err != nil {
+	var refused *AddressError
+	switch {
+	case errors.As(err, &refused):
+		return eventqueue.Permanent(fmt.Errorf("POST %s: %w", t.to, refused))
+	case err != nil:
 		return fmt.Errorf("POST %s: no answer: %w", t.to, reason(ctx, err))
 	}
 	received := time.Now()
@@ -87,8 +91,8 @@ func (t *Target) post(ctx context.Context, event *eventqueue.Event) error {
 	return nil
 }
 
-// reason strips the wrapper of the HTTP client, which repeats the URL, and
-// prefers the cause for which the run was ended.
+// reason removes the wrapper of the HTTP client, which repeats the URL, and prefers
+// the cause for which the context of the run ended.
 func reason(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -15,8 +15,7 @@ import (
 // longer one counts as this.
 const MaxSnooze = 24 * time.Hour
 
-// minSnooze keeps a target that answers Retry-After: 0 from making a hot loop:
-// snoozing uses no attempt, so nothing else would end it.
+// minSnooze is the shortest one, for dates that are less than a second ahead.
 const minSnooze = time.Second
 
 // answer is what a target has answered.
@@ -75,7 +74,8 @@ func newLocation(header http.Header) string {
 }
 
 // retryAfter reads the header of that name. false means that there is none that
-// makes sense.
+// makes sense: a target that has no time to name, or one that has passed, does not
+// know when it can be asked again, so that the policy's backoff is the better guess.
 func retryAfter(header http.Header, received time.Time) (time.Duration, bool) {
 	text := header.Get("Retry-After")
 	seconds, err := strconv.ParseUint(text, 10, 64)
@@ -83,7 +83,7 @@ func retryAfter(header http.Header, received time.Time) (time.Duration, bool) {
 	case errors.Is(err, strconv.ErrRange) || err == nil && seconds > uint64(MaxSnooze/time.Second):
 		return MaxSnooze, true
 	case err == nil:
-		return max(time.Duration(seconds)*time.Second, minSnooze), true
+		return time.Duration(seconds) * time.Second, seconds > 0
 	}
 	at, err := http.ParseTime(text)
 	if err != nil {

@@ -85,7 +85,8 @@ func TestRetryAfter(t *testing.T) {
 	}{
 		{name: "absent"},
 		{name: "seconds", retryAfter: "7", want: 7 * time.Second},
-		{name: "zero is no hot loop", retryAfter: "0", want: time.Second},
+		{name: "zero", retryAfter: "0"},
+		{name: "zero, at length", retryAfter: "000"},
 		{name: "a day", retryAfter: "86400", want: MaxSnooze},
 		{name: "more than a day", retryAfter: "86401", want: MaxSnooze},
 		{name: "more than a duration", retryAfter: "9223372037", want: MaxSnooze},
@@ -120,7 +121,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-func TestVerdictTellsWhereARedirectLeadsWithoutSecrets(t *testing.T) {
+func TestVerdictReportsWhereARedirectLeadsWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	err := verdict(answer{status: 308, header: http.Header{"Location": {"https://me:secret@example.com/new?token=secret"}}})
 	text := err.Error()

@@ -16,10 +16,12 @@ const (
 	keySecrets = "secrets"
 	keyNames   = "names"
 	keyHMAC    = "hmac"
+	keyTypes   = "type_fields"
+	keyTrustID = "trust_id"
 )
 
-// WebhookEntry is one source of webhooks. What its scheme means is not known
-// here.
+// WebhookEntry is one source of webhooks. Package webhook knows what its scheme means;
+// this package does not.
 type WebhookEntry struct {
 	// Line is where the entry begins, counted from 1.
 	Line int
@@ -33,6 +35,11 @@ type WebhookEntry struct {
 	Secrets []string
 	// HMAC are the fields of a scheme of the sender's own.
 	HMAC map[string]string
+	// TypeFields are the fields of the body with the type of event; none means those of
+	// the scheme.
+	TypeFields []string
+	// TrustID means that repeats are recognised by an id that is not signed.
+	TrustID bool
 	// Key is the handler of the events. With Names, which map the sender's types of
 	// event to names of handlers, its Name is empty, and other types are ignored.
 	Key   eventqueue.HandlerKey
@@ -69,7 +76,7 @@ func (p *parser) webhooks(fields map[string]*yaml.Node) []WebhookEntry {
 
 func (p *parser) webhook(item *yaml.Node) WebhookEntry {
 	e := WebhookEntry{Line: item.Line}
-	fields, ok := p.mapping(yamlfile.Resolve(item), "a source", keySource, keyScheme, keyCanvas, keySecrets, keyHMAC, keyModule, keyName, keyNames, keyModifier)
+	fields, ok := p.mapping(yamlfile.Resolve(item), "a source", keySource, keyScheme, keyCanvas, keySecrets, keyHMAC, keyTypes, keyTrustID, keyModule, keyName, keyNames, keyModifier)
 	if !ok {
 		return e
 	}
@@ -84,6 +91,8 @@ func (p *parser) webhook(item *yaml.Node) WebhookEntry {
 	p.name(fields, keyModifier, &e.Key.Modifier)
 	p.canvas(fields, &e.Canvas)
 	e.Secrets = p.secrets(fields)
+	e.TypeFields = p.typeFields(fields)
+	e.TrustID = p.flag(fields, keyTrustID)
 	if (fields[keyName] == nil) == (fields[keyNames] == nil) {
 		p.problems.add(e.Line, "give %s for all events or %s for each type, and not both", keyName, keyNames)
 	}
@@ -102,8 +111,8 @@ func (p *parser) webhook(item *yaml.Node) WebhookEntry {
 	return e
 }
 
-// secrets reads names of variables: a secret itself has no place in a file, and is
-// never printed if it is there all the same.
+// secrets reads names of variables: a secret itself must not be in a file, and if it is,
+// it is never printed.
 func (p *parser) secrets(fields map[string]*yaml.Node) (names []string) {
 	n := yamlfile.Resolve(fields[keySecrets])
 	if n == nil {
@@ -122,6 +131,41 @@ func (p *parser) secrets(fields map[string]*yaml.Node) (names []string) {
 		names = append(names, item.Value)
 	}
 	return names
+}
+
+// typeFields reads where the body of a request has its type.
+func (p *parser) typeFields(fields map[string]*yaml.Node) (names []string) {
+	n := yamlfile.Resolve(fields[keyTypes])
+	if n == nil {
+		return nil
+	}
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
+		p.problems.add(n.Line, "%s is no list: write fields of the body like [object_kind] or [event.type]", keyTypes)
+		return nil
+	}
+	if fields[keyNames] == nil {
+		p.problems.add(n.Line, "%s goes with %s, which say what becomes of each type", keyTypes, keyNames)
+	}
+	for i, item := range n.Content {
+		name := fmt.Sprintf("field %d of %s", i+1, keyTypes)
+		if text, ok := p.text(map[string]*yaml.Node{name: item}, name); ok {
+			names = append(names, text.Value)
+		}
+	}
+	return names
+}
+
+// flag reads true or false; an absent one is false.
+func (p *parser) flag(fields map[string]*yaml.Node, key string) (on bool) {
+	n := yamlfile.Resolve(fields[key])
+	if n == nil {
+		return false
+	}
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" || n.Decode(&on) != nil {
+		p.problems.add(n.Line, "%s is %s: write true or false", key, yamlfile.KindOf(n))
+		return false
+	}
+	return on
 }
 
 func variableName(s string) bool {

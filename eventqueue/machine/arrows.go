@@ -5,8 +5,7 @@ import "fmt"
 // State is a box of the diagram, spelled as documented.
 type State string
 
-// The documented states. Queue and End are where a notification is when nobody
-// looks at it.
+// The documented states. Queue and End are where a notification is while no worker holds it.
 const (
 	Queue      State = "Queue"
 	EventLoad  State = "EventLoad"
@@ -20,8 +19,8 @@ const (
 	End        State = "End"
 )
 
-// Label is what a step answers; it names an arrow. Labels are also the one
-// vocabulary for why something happened, in logs, counters and tests.
+// Label is the result of a step; it names an arrow. Labels are also the one vocabulary for why
+// something happened, in logs, counters and tests.
 type Label string
 
 // The documented labels.
@@ -68,12 +67,12 @@ type Arrow struct {
 	// Note is what the diagram says about the arrow beside its label.
 	Note string
 
-	// Why tells why an arrow stands here that the documented diagram lacks; it
-	// is empty for the documented ones.
+	// Why is the reason for an arrow that the documented diagram lacks; it is empty for the
+	// documented ones.
 	Why string
 }
 
-// Documented tells whether the arrow is one of the documented diagram.
+// Documented reports whether the arrow is one of the documented diagram.
 func (a Arrow) Documented() bool { return a.Why == "" }
 
 // Arrows returns the whole diagram, in reading order. The slice is the
@@ -96,12 +95,12 @@ var arrows = []Arrow{
 	{From: Process, Label: ExecutesToCompletion, To: Delete},
 	{From: Delete, Label: Deleted, To: End},
 
-	// The event has ended before: nothing to come back for.
+	// The event has left the queue before: no further try is needed.
 	{From: EventLoad, Label: EventMissing, To: End},
 	// Lifting the rule has every waiting event notified again.
 	{From: PauseCheck, Label: Paused, To: End},
 	{From: PauseCheck, Label: Blocked, To: End},
-	// Too early, or somebody else is at it: look again later.
+	// Too early, or another worker has it: try again later.
 	{From: DelayCheck, Label: DelayNotYet, To: Queue},
 	{From: LockCheck, Label: IsLocked, To: Queue},
 	{From: LockClaim, Label: LockClaimFailed, To: Queue},
@@ -109,7 +108,7 @@ var arrows = []Arrow{
 		Why: "this worker has no such handler: another one may, so no lock is taken and no attempt is used"},
 
 	{From: LockClaim, Label: NotItsTurn, To: End,
-		Why: "others of its line are before it: when it is its turn, it is notified again"},
+		Why: "others of its ordering group are before it: when the group advances to it, it is notified again"},
 
 	// The run failed.
 	{From: Process, Label: Exception, To: RetryCheck},
@@ -127,7 +126,7 @@ var arrows = []Arrow{
 	{From: Process, Label: OverLimit, To: Queue, Note: "delay",
 		Why: "a rate limit has no room: the handler is not called, and no retry is used"},
 
-	// The end could not be written.
+	// The completion could not be written.
 	{From: Delete, Label: Exception, To: Queue,
 		Why: "the database did not answer until the worker had to stop"},
 	{From: Delete, Label: LockLost, To: End,
@@ -138,10 +137,10 @@ var arrows = []Arrow{
 		Why: "as for Delete, when a snooze or a release was to be written"},
 }
 
-// Follow returns the arrow that leaves a state under a label. It panics when
-// the table has none: that is a mistake in the program, not a state of the
-// world. It reads the table from its beginning, where the way of an event that
-// just runs is: that is faster than any index of so few.
+// Follow returns the arrow that leaves a state under a label. It panics when the table has none:
+// that is a mistake in the program, not a state of the world. It reads the table from its
+// beginning, which has the way of an event that just runs: for so few arrows that is faster than an
+// index.
 func Follow(from State, label Label) Arrow {
 	for i := range arrows {
 		if a := &arrows[i]; a.From == from && a.Label == label {

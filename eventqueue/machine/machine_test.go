@@ -94,9 +94,9 @@ func replaceBetween(t *testing.T, text, begin, end, middle string) string {
 	return before + begin + middle + end + after
 }
 
-func TestLook(t *testing.T) {
+func TestDecideClaim(t *testing.T) {
 	t.Parallel()
-	present := machine.Facts{Present: true, Known: true}
+	present := machine.Facts{Present: true, HandlerKnown: true}
 	with := func(change func(*machine.Facts)) machine.Facts { f := present; change(&f); return f }
 	for _, c := range []struct {
 		name  string
@@ -108,7 +108,7 @@ func TestLook(t *testing.T) {
 		{"paused", with(func(f *machine.Facts) { f.Rule = machine.PauseRule }), machine.End, machine.Paused},
 		{"blocked", with(func(f *machine.Facts) { f.Rule = machine.BlockRule }), machine.End, machine.Blocked},
 		{"paused before anything else", with(func(f *machine.Facts) {
-			f.Rule, f.Delay, f.Lock, f.Known = machine.PauseRule, 1, machine.LockHeld, false
+			f.Rule, f.Delay, f.Lock, f.HandlerKnown = machine.PauseRule, 1, machine.LockHeld, false
 		}), machine.End, machine.Paused},
 		{"early by a nanosecond", with(func(f *machine.Facts) { f.Delay = 1 }), machine.Queue, machine.DelayNotYet},
 		{"due now", with(func(f *machine.Facts) { f.Claimed = true }), machine.Process, machine.Claimed},
@@ -117,12 +117,12 @@ func TestLook(t *testing.T) {
 		{"free, but another was faster", present, machine.Queue, machine.LockClaimFailed},
 		{"expired, but another was faster", with(func(f *machine.Facts) { f.Lock = machine.LockStale }), machine.Queue, machine.LockClaimFailed},
 		{"not its turn", with(func(f *machine.Facts) { f.Waits = true }), machine.End, machine.NotItsTurn},
-		{"not its turn, and no such handler here", with(func(f *machine.Facts) { f.Waits, f.Known = true, false }), machine.Queue, machine.HandlerUnknown},
-		{"no such handler here", with(func(f *machine.Facts) { f.Known = false }), machine.Queue, machine.HandlerUnknown},
+		{"not its turn, and no such handler here", with(func(f *machine.Facts) { f.Waits, f.HandlerKnown = true, false }), machine.Queue, machine.HandlerUnknown},
+		{"no such handler here", with(func(f *machine.Facts) { f.HandlerKnown = false }), machine.Queue, machine.HandlerUnknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			state, label := machine.Look(c.facts)
+			state, label := machine.DecideClaim(c.facts)
 			if state != c.state || label != c.label {
 				t.Errorf("got %s by %s, want %s by %s", state, label, c.state, c.label)
 			}
@@ -130,7 +130,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestDecideRun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		run   machine.Run
@@ -146,7 +146,7 @@ func TestJudge(t *testing.T) {
 		{machine.Run{Verdict: machine.Exception, Retries: 3, MaxRetries: 2}, machine.Delete, machine.RetryTooMany},
 		{machine.Run{Verdict: machine.Exception}, machine.Delete, machine.RetryTooMany},
 	} {
-		state, label := machine.Judge(c.run)
+		state, label := machine.DecideRun(c.run)
 		if state != c.state || label != c.label {
 			t.Errorf("%+v: got %s by %s, want %s by %s", c.run, state, label, c.state, c.label)
 		}

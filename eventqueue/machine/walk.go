@@ -2,28 +2,28 @@ package machine
 
 import "time"
 
-// Rule is what the scheduling rules say of an event's handler.
-type Rule int
+// Rule is the scheduling rule of an event's handler, spelled as in the database.
+type Rule string
 
 // A blocked handler is blocked whether or not it is paused as well.
 const (
-	NoRule Rule = iota
-	PauseRule
-	BlockRule
+	NoRule    Rule = ""
+	PauseRule Rule = "pause" // by the user
+	BlockRule Rule = "block" // by an admin
 )
 
-// Lock is what an event's locked_at says.
+// Lock is the state of an event's lock, from its locked_at.
 type Lock int
 
-// Whether a lock is still valid is for the database's clock to say.
+// The database's clock decides whether a lock is still valid.
 const (
 	LockFree Lock = iota
 	LockHeld
 	LockStale
 )
 
-// Facts are what one statement in the database found to be true of an event,
-// all at one moment of its clock.
+// Facts are the state of an event as one statement in the database read it, all at one moment of
+// its clock.
 type Facts struct {
 	Present bool
 	Rule    Rule
@@ -35,20 +35,20 @@ type Facts struct {
 	// LockRemaining is how long a held lock stays valid when nobody renews it.
 	LockRemaining time.Duration
 
-	// Known says that the asking worker has the event's handler.
-	Known bool
+	// HandlerKnown says that the claiming worker has the event's handler.
+	HandlerKnown bool
 
-	// Waits says that it is not the event's turn in the line of its key, or of a
-	// limit.
+	// Waits says that the event has to wait for others of its ordering groups: those of its key, or
+	// of a limit.
 	Waits bool
 
-	// Claimed says that the same statement took the lock for the asking worker.
+	// Claimed says that the same statement took the lock for the claiming worker.
 	Claimed bool
 }
 
-// Look walks from a notification's arrival to where the facts lead: Process,
-// Queue or End. The label is the last one followed, which is the reason.
-func Look(f Facts) (State, Label) {
+// DecideClaim walks from a notification's arrival to where the facts lead: Process, Queue or End.
+// The label is the last one followed, which is the reason.
+func DecideClaim(f Facts) (State, Label) {
 	at, why := Follow(Queue, ReceiveNotification).To, ReceiveNotification
 	for {
 		var label Label
@@ -110,7 +110,7 @@ func lockClaim(f Facts) Label {
 	switch {
 	case f.Claimed:
 		return Claimed
-	case !f.Known:
+	case !f.HandlerKnown:
 		return HandlerUnknown
 	case f.Waits:
 		return NotItsTurn
@@ -130,9 +130,9 @@ type Run struct {
 	MaxRetries int
 }
 
-// Judge walks from Process to what has to be written: Delete, or Queue with the
-// label that says how the event waits there (RetryAllowed, Snoozed, Released).
-func Judge(r Run) (State, Label) {
+// DecideRun walks from Process to what has to be written: Delete, or Queue with the label that says
+// how the event waits there (RetryAllowed, Snoozed, Released).
+func DecideRun(r Run) (State, Label) {
 	arrow := Follow(Process, r.Verdict)
 	if arrow.To != RetryCheck {
 		return arrow.To, arrow.Label

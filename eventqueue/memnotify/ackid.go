@@ -7,8 +7,8 @@ import (
 )
 
 // leaseRef names one delivery of the notification in a slot. The generation
-// moves with every delivery and whenever the slot is emptied, so that an old ack
-// ID never touches what came after it.
+// changes with every delivery and whenever the slot is emptied, so that an old ack
+// ID never applies to a later delivery.
 type leaseRef struct {
 	slot       uint32
 	generation uint32
@@ -24,8 +24,8 @@ func (r leaseRef) appendAckID(b []byte) []byte {
 	})
 }
 
-// parseAckID refuses what no notifier of this package can have made, just as
-// Pub/Sub refuses a malformed ack ID.
+// parseAckID refuses an ack ID that no notifier of this package can have made, as
+// Pub/Sub refuses a malformed one.
 func parseAckID(s string) (leaseRef, error) {
 	if len(s) == ackIDLen {
 		if both, err := strconv.ParseUint(s, 16, 64); err == nil {

@@ -1,28 +1,28 @@
 package memnotify
 
-// Faults makes calls fail. Each function is asked when a call begins, without
-// any lock held and possibly by many goroutines at once; its error becomes the
-// error of the call, and nil lets the call go on. A nil function never fails.
+// Faults makes calls fail. Each function is called when a call begins, without
+// any lock held and possibly by many goroutines at once. Its error becomes the
+// error of the call; nil lets the call continue. A nil function never fails.
 type Faults struct {
-	// Publish is asked before anything is queued.
+	// Publish is called before anything is queued.
 	Publish func() error
 
-	// AfterPublish is asked when everything is queued: an error is a publish that
-	// succeeded without its caller being told.
+	// AfterPublish is called after everything is queued: an error means a publish
+	// that succeeded, whose caller does not learn it.
 	AfterPublish func() error
 
-	// Pull is asked when a Pull begins, and once more, when Inject is called, by
-	// every Pull that waits.
+	// Pull is called when a Pull begins, and again for every waiting Pull when Inject
+	// is called.
 	Pull func() error
 
-	// Ack is asked before anything is acknowledged.
+	// Ack is called before anything is acknowledged.
 	Ack func() error
 
-	// Requeue is asked before anything is requeued.
+	// Requeue is called before anything is requeued.
 	Requeue func() error
 }
 
-// faults is what a Notifier knows of the faults to come; its lock guards it.
+// faults are the injected faults of a Notifier, guarded by its lock.
 type faults struct {
 	Faults
 	injections int
@@ -30,7 +30,7 @@ type faults struct {
 	duplicate  int
 }
 
-// copies says how often the next published notification is to be queued.
+// copies is how often the next published notification is queued.
 func (f *faults) copies() int {
 	if f.drop > 0 {
 		f.drop--
@@ -44,7 +44,7 @@ func (f *faults) copies() int {
 }
 
 // Inject replaces the faults of the notifier; Inject(Faults{}) ends them. Pulls
-// that wait are asked again, so that a broker that breaks down breaks them, too.
+// that wait check the new faults, so that an outage also fails them.
 func (n *Notifier) Inject(f Faults) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -55,45 +55,45 @@ func (n *Notifier) Inject(f Faults) {
 	}
 }
 
-// Drop has the next count published notifications accepted and lost. Calls add
-// up.
+// Drop makes the notifier accept and lose the next count published notifications.
+// Calls add up.
 func (n *Notifier) Drop(count int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.faults.drop += count
 }
 
-// Duplicate has the next count published notifications queued twice. Calls add
-// up; what is dropped is not doubled.
+// Duplicate makes the notifier queue the next count published notifications twice.
+// Calls add up; dropped notifications are not doubled.
 func (n *Notifier) Duplicate(count int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.faults.duplicate += count
 }
 
-// Redeliver ends every lease and every delay at once and voids their ack IDs, so
-// that everything which is not acknowledged is ready. It returns how many leases
-// and delays it ended.
+// Redeliver ends every lease and every delay at once and invalidates their ack IDs,
+// so that every notification that is not acknowledged is ready. It returns how many
+// leases and delays it ended.
 func (n *Notifier) Redeliver() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	ended := len(n.broker.later.entries)
-	for len(n.broker.later.entries) > 0 {
-		n.broker.release(n.broker.later.entries[0].slot)
+	ended := len(n.queue.later.entries)
+	for len(n.queue.later.entries) > 0 {
+		n.queue.release(n.queue.later.entries[0].slot)
 	}
-	if n.broker.ready > 0 {
+	if n.queue.ready > 0 {
 		n.waiters.wakeOne()
 	}
 	return ended
 }
 
-// Wipe forgets every notification, the leased and the delayed ones as well, and
+// Wipe deletes every notification, including the leased and the delayed ones, and
 // returns how many there were.
 func (n *Notifier) Wipe() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	count := n.broker.live()
-	n.broker.wipe()
+	count := n.queue.live()
+	n.queue.wipe()
 	return count
 }
 
@@ -115,8 +115,7 @@ func (n *Notifier) requeueFault() func() error {
 	return orNone(n.faults.Requeue)
 }
 
-// checkFault asks the Pull fault once for every injection that the puller lives
-// through.
+// checkFault calls the Pull fault once for every injection during the call.
 func (p *puller) checkFault() error {
 	p.n.mu.Lock()
 	fault, injections := p.n.faults.Pull, p.n.faults.injections

@@ -100,7 +100,7 @@ func TestRedeliverEndsLeasesAndDelays(t *testing.T) {
 	}
 }
 
-func TestWipeForgetsEverything(t *testing.T) {
+func TestWipeDeletesEverything(t *testing.T) {
 	t.Parallel()
 	n := memnotify.New(memnotify.Config{})
 	publish(t, n, 1, 2, 3)

@@ -9,19 +9,19 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// DefaultLease is how long a pulled notification is kept from others when Config
-// does not say; it is the ack deadline that the design asks of Pub/Sub.
+// DefaultLease is the Config.Lease that is used for 0. It is the ack deadline that
+// Pub/Sub subscriptions of a queue should have.
 const DefaultLease = 60 * time.Second
 
 // Config sets the times of a Notifier. The zero value is ready for use.
 type Config struct {
-	// Lease is how long a pulled notification is kept from others: the ack
-	// deadline. 0 means DefaultLease; a negative one is a programmer's error.
+	// Lease is how long a pulled notification is hidden from other pulls: the ack
+	// deadline. 0 means DefaultLease. New panics if it is negative.
 	Lease time.Duration
 
-	// Unit is what the delay of Requeue is rounded up to. 0 means a nanosecond,
-	// that is, not at all; time.Second is what Pub/Sub does. A negative one is a
-	// programmer's error.
+	// Unit is the duration to a multiple of which the delay of Requeue is rounded
+	// up. 0 means a nanosecond, that is, no rounding; Pub/Sub rounds to time.Second.
+	// New panics if it is negative.
 	Unit time.Duration
 }
 
@@ -50,13 +50,12 @@ type Notifier struct {
 	start  time.Time
 
 	mu      sync.Mutex
-	broker  *broker
+	queue   *queue
 	waiters waiters
 	stats   Stats
 	faults  faults
 }
 
-// The interface that this package exists for.
 var _ eventqueue.Notifier = (*Notifier)(nil)
 
 // New makes an empty notifier. It panics when a time in config is negative.
@@ -64,13 +63,13 @@ func New(config Config) *Notifier {
 	if config.Lease < 0 || config.Unit < 0 {
 		panic(fmt.Sprintf("memnotify: Config.Lease is %v and Config.Unit is %v: neither may be negative", config.Lease, config.Unit))
 	}
-	return &Notifier{config: config.withDefaults(), start: time.Now(), broker: newBroker()}
+	return &Notifier{config: config.withDefaults(), start: time.Now(), queue: newQueue()}
 }
 
 // Publish queues the notifications; it does not block. It returns an error when
 // ctx has ended, when a fault is injected, when there are more than
-// eventqueue.MaxPublish of them, or when one names no event; then it has queued
-// none, unless the fault says otherwise.
+// eventqueue.MaxPublish of them, or when an event id is not positive. Then it has
+// queued none of them, except for a fault of AfterPublish.
 func (n *Notifier) Publish(ctx context.Context, notifications []eventqueue.Notification) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -97,11 +96,11 @@ func (n *Notifier) enqueue(notifications []eventqueue.Notification) {
 	defer n.mu.Unlock()
 	for _, notification := range notifications {
 		for range n.faults.copies() {
-			n.broker.add(notification)
+			n.queue.add(notification)
 		}
 	}
 	n.stats.Published += int64(len(notifications))
-	if n.broker.ready > 0 {
+	if n.queue.ready > 0 {
 		n.waiters.wakeOne()
 	}
 }
@@ -130,20 +129,20 @@ func (n *Notifier) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, er
 	}
 }
 
-// Ack drops the deliveries for good; it does not block. One that was acknowledged
-// before, or has been delivered again meanwhile, is passed over. It returns an
-// error when ctx has ended, when a fault is injected, or when an ack ID was never
-// made by a notifier of this package; then each delivery may come again.
+// Ack drops the deliveries for good; it does not block. It ignores a delivery that
+// was acknowledged before, or was delivered again meanwhile. It returns an error
+// when ctx has ended, when a fault is injected, or when an ack ID was not made by a
+// notifier of this package; then each notification may be delivered again.
 func (n *Notifier) Ack(ctx context.Context, deliveries []eventqueue.Delivery) error {
-	return n.settle(ctx, n.ackFault(), deliveries, func(ref leaseRef) {
-		n.broker.drop(ref.slot)
+	return n.apply(ctx, n.ackFault(), deliveries, func(ref leaseRef) {
+		n.queue.drop(ref.slot)
 		n.stats.Acked++
 	})
 }
 
 // Requeue hides the deliveries until after has passed, rounded up to the unit of
-// the notifier, and then shows them to anybody; a negative after means 0, which
-// is at once. It does not block. It returns an error when after exceeds
+// the notifier; then any pull may get them. A negative after means 0, which is at
+// once. It does not block. It returns an error when after exceeds
 // eventqueue.MaxRequeue, and otherwise as Ack does.
 func (n *Notifier) Requeue(ctx context.Context, deliveries []eventqueue.Delivery, after time.Duration) error {
 	if after > eventqueue.MaxRequeue {
@@ -151,19 +150,19 @@ func (n *Notifier) Requeue(ctx context.Context, deliveries []eventqueue.Delivery
 			len(deliveries), after, eventqueue.MaxRequeue)
 	}
 	wait := roundUp(after, n.config.Unit)
-	return n.settle(ctx, n.requeueFault(), deliveries, func(ref leaseRef) {
+	return n.apply(ctx, n.requeueFault(), deliveries, func(ref leaseRef) {
 		n.stats.Requeued++
 		if wait <= 0 {
-			n.broker.release(ref.slot)
+			n.queue.release(ref.slot)
 			return
 		}
-		n.broker.postpone(ref.slot, n.now()+wait)
+		n.queue.postpone(ref.slot, n.now()+wait)
 	})
 }
 
-// settle applies act to every delivery that is still the last one of its
+// apply calls act for every delivery that is still the last one of its
 // notification.
-func (n *Notifier) settle(ctx context.Context, fault func() error, deliveries []eventqueue.Delivery, act func(leaseRef)) error {
+func (n *Notifier) apply(ctx context.Context, fault func() error, deliveries []eventqueue.Delivery, act func(leaseRef)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -172,18 +171,18 @@ func (n *Notifier) settle(ctx context.Context, fault func() error, deliveries []
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	dueBefore := n.broker.nextDue()
+	dueBefore := n.queue.nextDue()
 	defer func() {
-		if n.broker.ready > 0 || n.broker.nextDue() < dueBefore {
+		if n.queue.ready > 0 || n.queue.nextDue() < dueBefore {
 			n.waiters.wakeOne()
 		}
 	}()
 	for i := range deliveries {
 		ref, err := parseAckID(deliveries[i].AckID)
 		if err != nil {
-			return fmt.Errorf("settle delivery %d of %d: %w", i, len(deliveries), err)
+			return fmt.Errorf("find the lease of delivery %d of %d: %w", i, len(deliveries), err)
 		}
-		if n.broker.holds(ref) {
+		if n.queue.isCurrent(ref) {
 			act(ref)
 		}
 	}
@@ -195,15 +194,28 @@ func (n *Notifier) settle(ctx context.Context, fault func() error, deliveries []
 func (n *Notifier) Len() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.broker.live()
+	return n.queue.live()
 }
 
 // Ready is the number of notifications that a Pull could return now.
 func (n *Notifier) Ready() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.broker.promote(n.now())
-	return n.broker.ready
+	n.queue.promote(n.now())
+	return n.queue.ready
+}
+
+// Next is how long it takes until a Pull can return something if nobody publishes
+// or requeues anything; ok is false when that is never.
+func (n *Notifier) Next() (wait time.Duration, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.queue.promote(n.now())
+	if n.queue.ready > 0 {
+		return 0, true
+	}
+	due := n.queue.nextDue()
+	return due - n.now(), due != never
 }
 
 // Stats returns the counts so far.

@@ -9,36 +9,36 @@ import (
 
 // puller is one call of Pull.
 //
-// Whenever the lock is free and there is a waiter, then either one of them holds
-// a token, or nothing is ready and one of them has a timer that ends no later
-// than the next due. Everybody who breaks that wakes one waiter, and that one
-// restores it: it takes what is ready and wakes the next, or sets its timer.
+// The invariant: whenever the lock is free and there are waiters, either one of them
+// has a token, or no notification is ready and one of them has a timer that ends no
+// later than the next due. A call that breaks this wakes one waiter, which restores
+// it: it takes the ready notifications and wakes the next waiter, or sets its timer.
 type puller struct {
 	n      *Notifier
 	max    int
 	waiter *waiter // nil until it has to wait
 
-	faultsSeen int // the injections whose Pull fault was asked
+	faultsSeen int // the number of injections whose Pull fault was called
 }
 
-// take leases what is ready, or joins the waiters and returns the next due.
+// take leases ready notifications, or joins the waiters and returns the next due.
 func (p *puller) take() ([]eventqueue.Delivery, time.Duration) {
 	n := p.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := n.now()
-	n.broker.promote(now)
-	if n.broker.ready == 0 {
+	n.queue.promote(now)
+	if n.queue.ready == 0 {
 		if p.waiter == nil {
 			p.waiter = &waiter{wake: make(chan struct{}, 1)}
 		}
 		n.waiters.join(p.waiter)
-		return nil, n.broker.nextDue()
+		return nil, n.queue.nextDue()
 	}
-	dueBefore := n.broker.nextDue()
-	deliveries := n.lease(min(p.max, n.broker.ready), now)
-	// A puller that waited passes the watch on when it leaves.
-	if p.waiter == nil && (n.broker.ready > 0 || n.broker.nextDue() < dueBefore) {
+	dueBefore := n.queue.nextDue()
+	deliveries := n.lease(min(p.max, n.queue.ready), now)
+	// A puller that waited wakes the next waiter when it leaves.
+	if p.waiter == nil && (n.queue.ready > 0 || n.queue.nextDue() < dueBefore) {
 		n.waiters.wakeOne()
 	}
 	return deliveries, 0
@@ -49,11 +49,11 @@ func (n *Notifier) lease(count int, now time.Duration) []eventqueue.Delivery {
 	deliveries := make([]eventqueue.Delivery, count)
 	buffer := make([]byte, 0, count*ackIDLen)
 	for i := range deliveries {
-		notification, ref := n.broker.next(now + n.config.Lease)
+		notification, ref := n.queue.next(now + n.config.Lease)
 		deliveries[i].Notification = notification
 		buffer = ref.appendAckID(buffer)
 	}
-	// One string for all spares an allocation for each.
+	// One string for all saves an allocation for each.
 	ackIDs := string(buffer)
 	for i := range deliveries {
 		deliveries[i].AckID = ackIDs[i*ackIDLen : (i+1)*ackIDLen]
@@ -62,23 +62,23 @@ func (n *Notifier) lease(count int, now time.Duration) []eventqueue.Delivery {
 	return deliveries
 }
 
-// wait blocks until the puller is woken, the next due has come, or ctx ends.
+// wait blocks until the puller is woken, the next due is reached, or ctx ends.
 func (p *puller) wait(ctx context.Context, due time.Duration) {
-	var dueCome <-chan time.Time
+	var dueReached <-chan time.Time
 	if due != never {
 		timer := time.NewTimer(due - p.n.now())
 		defer timer.Stop()
-		dueCome = timer.C
+		dueReached = timer.C
 	}
 	select {
 	case <-ctx.Done():
 	case <-p.waiter.wake:
-	case <-dueCome:
+	case <-dueReached:
 	}
 }
 
-// leave ends the waiting and passes the watch over ready and due notifications
-// on to another waiter.
+// leave ends the waiting and wakes another waiter, which takes over the waiting for
+// ready and due notifications.
 func (p *puller) leave() {
 	if p.waiter == nil {
 		return
@@ -86,7 +86,7 @@ func (p *puller) leave() {
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()
 	p.n.waiters.leave(p.waiter)
-	if p.n.broker.live() > 0 {
+	if p.n.queue.live() > 0 {
 		p.n.waiters.wakeOne()
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"eventsv2/eventqueue/memnotify"
 )
 
-// In a bubble of synctest the clock stands still until everybody waits, so that
-// these tests can ask for exact times.
+// In a bubble of synctest the clock does not advance until all goroutines wait, so
+// these tests can compare exact times.
 
-func TestTheLeaseEndsWhenItIsOver(t *testing.T) {
+func TestALeaseExpiresOnTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := memnotify.New(memnotify.Config{})
@@ -86,9 +86,8 @@ func TestAnEarlierDelayOvertakesALongerWait(t *testing.T) {
 	})
 }
 
-// A waiter that was woken and cancelled at the same time must not take the news
-// with it.
-func TestACancelledWaiterPassesTheWatchOn(t *testing.T) {
+// A waiter that was woken and cancelled at the same time must wake another one.
+func TestACancelledWaiterWakesAnother(t *testing.T) {
 	t.Parallel()
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {

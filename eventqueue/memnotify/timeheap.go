@@ -2,14 +2,14 @@ package memnotify
 
 import "time"
 
-// hidden is a notification that nobody is shown before due.
+// hidden is a notification that no pull gets before due.
 type hidden struct {
 	due  time.Duration // since the notifier was made
 	slot uint32
 }
 
-// timeHeap is a binary min-heap by due. It tells every slot where its entry is,
-// so that a lease can end early or move in O(log n). The heap of the standard
+// timeHeap is a binary min-heap by due. It reports the index of each entry to its
+// slot, so that a lease can end early or move in O(log n). The heap of the standard
 // library would box each entry.
 type timeHeap struct {
 	entries []hidden

@@ -53,6 +53,6 @@ func (l *waiters) wakeOne() {
 	l.leave(w)
 	select {
 	case w.wake <- struct{}{}:
-	default: // a token that it has not seen yet does as well
+	default: // an earlier token, not yet received, wakes it as well
 	}
 }

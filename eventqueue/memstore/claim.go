@@ -8,17 +8,18 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
 )
 
-// Claim implements eventqueue.ClaimStore. What it returns is by id.
-func (s *Store) Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.Known, lockTimeout time.Duration) ([]eventqueue.Found, error) {
+// Claim implements worker.Store. What it returns is by id.
+func (s *Store) Claim(ctx context.Context, ids []eventqueue.EventID, handlers eventqueue.HandlerSet, lockTimeout time.Duration, claim eventqueue.ClaimID) ([]worker.ClaimResult, error) {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
-	found := make([]eventqueue.Found, 0, len(ids))
+	found := make([]worker.ClaimResult, 0, len(ids))
 	err := s.atOnce(ctx, OpClaim, func() {
-		now := s.db.now()
+		now, lockTimeout := s.db.now(), s.db.validFor(lockTimeout)
 		for _, id := range ids {
 			if r, ok := s.db.events[id]; ok {
-				found = append(found, s.db.claim(r, known, lockTimeout, now))
+				found = append(found, s.db.claim(r, handlers, lockTimeout, claim, now))
 			}
 		}
 	})
@@ -30,18 +31,18 @@ func (s *Store) Claim(ctx context.Context, ids []eventqueue.EventID, known event
 
 // claim answers for one row, and takes its lock when it may be taken. A row that
 // is being written is answered for as it is committed, and left.
-func (db *database) claim(r *record, known eventqueue.Known, lockTimeout time.Duration, now time.Time) eventqueue.Found {
-	f := eventqueue.Found{
+func (db *database) claim(r *record, handlers eventqueue.HandlerSet, lockTimeout time.Duration, claim eventqueue.ClaimID, now time.Time) worker.ClaimResult {
+	f := worker.ClaimResult{
 		Event: eventqueue.Event{ID: r.ID, Canvas: r.Canvas, Module: r.Module, Name: r.Name, Modifier: r.Modifier,
 			DelayUntil: r.DelayUntil},
 		Facts: machine.Facts{
-			Present: true,
-			Rule:    db.rule(r.scope()),
-			Delay:   r.DelayUntil.Sub(now),
-			Known:   knows(known, &r.Row),
-			Waits:   r.Line == lineWaits || r.Line == lineLater,
+			Present:      true,
+			Rule:         db.rule(r.scope()),
+			Delay:        r.DelayUntil.Sub(now),
+			HandlerKnown: knows(handlers, &r.Row),
+			Waits:        r.Group == groupWaiting || r.Group == groupLater || db.needsGroup(&r.Row),
 		},
-		InLine: r.Line == lineTurn,
+		Grouped: r.Group == groupMayRun,
 	}
 	if !r.LockedAt.IsZero() {
 		f.Facts.LockRemaining = r.LockedAt.Add(lockTimeout).Sub(now)
@@ -50,43 +51,42 @@ func (db *database) claim(r *record, known eventqueue.Known, lockTimeout time.Du
 			f.Facts.Lock = machine.LockHeld
 		}
 	}
-	if r.writer != nil || f.Facts.Rule != machine.NoRule || !f.Facts.Known || f.Facts.Delay > 0 || f.Facts.Waits ||
+	if r.writer != nil || f.Facts.Rule != machine.NoRule || !f.Facts.HandlerKnown || f.Facts.Delay > 0 || f.Facts.Waits ||
 		!unlocked(&r.Row, lockTimeout, now) {
 		return f
 	}
+	if r.Attempts == 0 { // only somebody by hand can have locked it, and that is not reported
+		f.Facts.Lock, f.Facts.LockRemaining = machine.LockFree, 0
+	}
 	db.update(r, func(row *Row) {
 		if !row.LockedAt.IsZero() {
-			row.Retries++ // I9: a lock that expired was a failed attempt
+			row.takeLock()
 		}
-		row.LockedAt = now
+		row.LockedAt, row.ClaimID, row.Begun = now, claim, false
 		row.Attempts++
 	})
+	f.ClaimID, f.BeginFirst, f.LostRun = claim, r.BeginFirst, r.LostRun
 	f.Facts.Claimed = true
 	f.Attempt, f.Unique, f.Limited = r.Attempts, r.UniqueFor > 0, db.limited(r.scope())
-	f.Exact = db.exact(r.scope())
+	f.Exact, f.Snoozes = db.exact(r.scope()), int(r.Snoozes)
 	f.Event.Retries, f.Event.EnqueuedAt, f.Event.Value = int(r.Retries), r.EnqueuedAt, json.RawMessage(r.Value)
 	return f
 }
 
-// unlocked tells whether a row has no lock, or one that has expired.
-func unlocked(r *Row, lockTimeout time.Duration, now time.Time) bool {
-	return r.LockedAt.IsZero() || !r.LockedAt.After(now.Add(-lockTimeout.Truncate(time.Microsecond)))
+func knows(handlers eventqueue.HandlerSet, r *Row) bool {
+	return slices.Contains(handlers.Everywhere, r.Handler()) ||
+		slices.Contains(handlers.OnCanvas, eventqueue.CanvasHandler{Canvas: r.Canvas, Key: r.Handler()})
 }
 
-func knows(known eventqueue.Known, r *Row) bool {
-	return slices.Contains(known.Everywhere, r.Handler()) ||
-		slices.Contains(known.OnCanvas, eventqueue.CanvasHandler{Canvas: r.Canvas, Key: r.Handler()})
+// holds is the fence (I5): the token and the number are the claim's, and the lock was
+// not given back under them.
+func holds(r *Row, c worker.Claim) bool {
+	return r.ID == c.Event && r.Attempts == c.Attempt && r.ClaimID == c.ID && !r.LockedAt.IsZero()
 }
 
-// holds is the fence (I5): the token is the claim's, and the lock was not given
-// back under the same token.
-func holds(r *Row, c eventqueue.Claim) bool {
-	return r.ID == c.Event && r.Attempts == c.Attempt && !r.LockedAt.IsZero()
-}
-
-// Renew implements eventqueue.ClaimStore.
-func (s *Store) Renew(ctx context.Context, claims []eventqueue.Claim) (eventqueue.Written, error) {
-	var written eventqueue.Written
+// Renew implements worker.Store.
+func (s *Store) Renew(ctx context.Context, claims []worker.Claim) (worker.WriteResult, error) {
+	var written worker.WriteResult
 	err := s.atOnce(ctx, OpRenew, func() {
 		now := s.db.now()
 		for _, c := range claims {
@@ -95,13 +95,28 @@ func (s *Store) Renew(ctx context.Context, claims []eventqueue.Claim) (eventqueu
 			case !ok || !holds(&r.Row, c):
 				written.Lost = append(written.Lost, c.Event)
 			case r.writer == nil:
-				s.db.update(r, func(row *Row) { row.LockedAt = now })
+				s.db.update(r, func(row *Row) { row.LockedAt, row.Begun, row.LostRun = now, true, false })
 				written.Done = append(written.Done, c.Event)
 			}
 		}
 	})
 	if err != nil {
-		return eventqueue.Written{}, err
+		return worker.WriteResult{}, err
 	}
 	return written, nil
+}
+
+// GiveBack implements worker.Store. What it returns is by id.
+func (s *Store) GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []eventqueue.EventID) (given []eventqueue.EventID, err error) {
+	err = s.atOnce(ctx, OpGiveBack, func() {
+		for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
+			r, ok := s.db.events[id]
+			if !ok || claim == 0 || r.ClaimID != claim || r.LockedAt.IsZero() || r.writer != nil {
+				continue
+			}
+			s.db.update(r, func(row *Row) { row.LockedAt, row.NotifiedAt = time.Time{}, time.Time{} })
+			given = append(given, id)
+		}
+	})
+	return resultOf(given, err)
 }

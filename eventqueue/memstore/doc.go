@@ -1,16 +1,16 @@
 // Package memstore is the queue's database within one process: it implements
-// [eventqueue.EmitStore], [eventqueue.ClaimStore], [eventqueue.RelayStore],
-// [eventqueue.RuleStore], [eventqueue.RateStore] and [eventqueue.UniqueStore] without
+// [eventqueue.EmitStore], [worker.Store], [maintenance.RelayStore],
+// [control.RuleStore], [control.RateStore] and [maintenance.UniqueStore] without
 // Postgres. It serves unit tests of handlers and simulations.
 //
 // # Use
 //
 //	store := memstore.New(memstore.Config{})
 //	queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
-//	worker, err := eventqueue.NewWorker(queue, store, notifier, handlers, eventqueue.WorkerConfig{})
+//	worker, err := worker.New(queue, store, notifier, handlers, worker.Config{})
 //
 // [Store.Events], [Store.Log] and [Store.Rules] show what is committed, and
-// Config.Observe is told each change of a row as a trigger would be. [Store.Connect]
+// Config.Observe is called with each change of a row, as a trigger would be. [Store.Connect]
 // gives each simulated program a Store of its own on the same database, with its
 // own [Faults].
 //
@@ -30,7 +30,7 @@
 // [Store.InTx] and [Store.Begin] give a [Tx]. It holds no SQL engine: its SQL methods
 // return [ErrNoSQL], but it may be handed to whatever takes an eventqueue.DB,
 // and [OnCommit] hangs other effects on it. What it writes is seen by nobody else
-// before the commit. An event that it has finished is being written until it
+// before the commit. An event that it has completed stays locked until it
 // ends: claims, renewals, other ends, the relay and lifted rules skip it, as SKIP
 // LOCKED does, so nobody waits for a transaction. As in Postgres, an operation
 // that fails within one undoes all of it, and its commit is refused with
@@ -45,6 +45,5 @@
 // of a program does.
 //
 // What differs from Postgres: a claim is one step, so none is in flight when a
-// rule is added; there are no limits of running events; database/sql is not
-// supported.
+// rule is added; database/sql is not supported.
 package memstore

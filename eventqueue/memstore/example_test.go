@@ -9,6 +9,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/worker"
 )
 
 // A unit test of a handler: the queue runs it as in production, without Postgres
@@ -31,7 +32,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	worker, err := eventqueue.NewWorker(queue, store, notifier, handlers, eventqueue.WorkerConfig{KeepHistory: true})
+	w, err := worker.New(queue, store, notifier, handlers, worker.Config{RetainHistory: true})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -40,7 +41,7 @@ func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	stopped := make(chan error)
-	go func() { stopped <- worker.Run(ctx) }()
+	go func() { stopped <- w.Run(ctx) }()
 	if _, err := queue.Emit(ctx, eventqueue.NewEvent{
 		Canvas: eventqueue.CanvasID{1}, Module: "WORKER", Name: "welcome", Modifier: "_", Value: json.RawMessage(`"Ada"`),
 	}); err != nil {

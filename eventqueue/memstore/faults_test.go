@@ -9,6 +9,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/worker"
 )
 
 // on fails one operation.
@@ -32,7 +33,7 @@ func TestFaultsBeforeAndAfter(t *testing.T) {
 			}
 			broken := store.Connect(faults)
 			err := broken.InTx(t.Context(), func(ctx context.Context, db eventqueue.DB) error {
-				_, err := broken.Insert(ctx, db, []eventqueue.NewEvent{event(`1`)}, eventqueue.AnnounceSelf)
+				_, err := broken.Insert(ctx, db, []eventqueue.NewEvent{event(`1`)}, eventqueue.NotifyModeSelf)
 				return err
 			})
 			want := 0
@@ -42,7 +43,7 @@ func TestFaultsBeforeAndAfter(t *testing.T) {
 			if got := len(store.Events()); !errors.Is(err, errBroken) || got != want {
 				t.Errorf("%s, after %t: %v, and %d events instead of %d", op, after, err, got, want)
 			}
-			insert(t, store, nil, eventqueue.AnnounceSelf) // others are not concerned
+			insert(t, store, nil, eventqueue.NotifyModeSelf) // others are not concerned
 		}
 	}
 }
@@ -50,9 +51,9 @@ func TestFaultsBeforeAndAfter(t *testing.T) {
 func TestUnknownOutcomeOfAClaim(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Config{})
-	id := insert(t, store, nil, eventqueue.AnnounceSelf)
+	id := insert(t, store, nil, eventqueue.NotifyModeSelf)
 	store.Inject(memstore.Faults{After: on(memstore.OpClaim)})
-	if _, err := store.Claim(t.Context(), []eventqueue.EventID{id}, known, lockTimeout); !errors.Is(err, errBroken) {
+	if _, err := store.Claim(t.Context(), []eventqueue.EventID{id}, handlers, lockTimeout, 0); !errors.Is(err, errBroken) {
 		t.Errorf("claim: %v", err)
 	}
 	store.Inject(memstore.Faults{})
@@ -66,13 +67,13 @@ func TestDisconnectFreesWhatIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New(memstore.Config{})
 		dying := store.Connect(memstore.Faults{})
-		held := mustClaim(t, store, insert(t, store, nil, eventqueue.AnnounceSelf))
+		held := mustClaim(t, store, insert(t, store, nil, eventqueue.NotifyModeSelf))
 		tx, err := dying.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		ends := []eventqueue.End{{Claim: held, Label: machine.ExecutesToCompletion}}
-		if _, err := dying.Finish(t.Context(), tx, ends, false); err != nil {
+		ends := []worker.Completion{{Claim: held, Label: machine.ExecutesToCompletion}}
+		if _, err := dying.Complete(t.Context(), tx, ends, false); err != nil {
 			t.Fatal(err)
 		}
 		listened := make(chan error, 1)
@@ -86,7 +87,7 @@ func TestDisconnectFreesWhatIsOpen(t *testing.T) {
 		if err := tx.Commit(t.Context()); !errors.Is(err, memstore.ErrDisconnected) {
 			t.Errorf("commit after the end of the connection: %v", err)
 		}
-		if written, err := store.Finish(t.Context(), nil, ends, false); len(written.Done) != 1 || err != nil {
+		if written, err := store.Complete(t.Context(), nil, ends, false); len(written.Done) != 1 || err != nil {
 			t.Errorf("the row was not given back: %v, %v", written, err)
 		}
 	})
@@ -97,7 +98,7 @@ func TestEndedContextDoesNothing(t *testing.T) {
 	store := memstore.New(memstore.Config{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := store.Insert(ctx, nil, []eventqueue.NewEvent{event(`1`)}, eventqueue.AnnounceSelf); !errors.Is(err, context.Canceled) {
+	if _, err := store.Insert(ctx, nil, []eventqueue.NewEvent{event(`1`)}, eventqueue.NotifyModeSelf); !errors.Is(err, context.Canceled) {
 		t.Errorf("insert: %v", err)
 	}
 	if rows := store.Events(); len(rows) != 0 {

@@ -11,7 +11,7 @@ import (
 )
 
 // Insert implements eventqueue.EmitStore.
-func (s *Store) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, announce eventqueue.Announce) ([]eventqueue.Inserted, error) {
+func (s *Store) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, mode eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
 	var inserted []eventqueue.Inserted
 	err := s.inTx(ctx, in, OpInsert, func(tx *Tx) error {
 		for i := range events {
@@ -24,7 +24,7 @@ func (s *Store) Insert(ctx context.Context, in eventqueue.DB, events []eventqueu
 			return err
 		}
 		now := s.db.now()
-		lined := map[orderingLine]bool{}
+		lined := map[group]bool{}
 		for i := range events {
 			if events[i].UniqueKey != "" {
 				if id, holds := tx.holder(keyOf(&events[i]), now); holds {
@@ -32,20 +32,23 @@ func (s *Store) Insert(ctx context.Context, in eventqueue.DB, events []eventqueu
 					continue
 				}
 			}
-			row := newRow(&events[i], now, announce)
-			heard := alone(&events[i]) || !lined[row.orderingLine()]
+			row := newRow(&events[i], now, mode)
+			heard := alone(&events[i]) || !lined[row.groupAt(stageKey)]
 			if !heard { // the end of the one before it has it notified
 				row.NotifiedAt = now
 			}
-			lined[row.orderingLine()] = lined[row.orderingLine()] || !alone(&events[i])
+			lined[row.groupAt(stageKey)] = lined[row.groupAt(stageKey)] || !alone(&events[i])
 			s.db.lastEvent++
 			row.ID = s.db.lastEvent
 			tx.write(row.ID, &row)
-			tx.wake = tx.wake || announce == eventqueue.AnnounceRelay
+			if row.Group == groupWaiting {
+				tx.writePlace(placeID{row.ID, stageKey}, &place{group: row.groupAt(stageKey)})
+			}
+			tx.wake = tx.wake || mode != eventqueue.NotifyModeSelf
 			if events[i].UniqueKey != "" {
 				tx.name(keyOf(&events[i]), row.ID)
 			}
-			inserted = append(inserted, eventqueue.Inserted{ID: row.ID, Announced: heard && !row.NotifiedAt.IsZero()})
+			inserted = append(inserted, eventqueue.Inserted{ID: row.ID, MustNotify: heard && !row.NotifiedAt.IsZero()})
 		}
 		return nil
 	})
@@ -56,17 +59,17 @@ func (s *Store) Insert(ctx context.Context, in eventqueue.DB, events []eventqueu
 }
 
 // InsertSQL returns ErrNoSQL.
-func (s *Store) InsertSQL(context.Context, *sql.Tx, []eventqueue.NewEvent, eventqueue.Announce) ([]eventqueue.Inserted, error) {
+func (s *Store) InsertSQL(context.Context, *sql.Tx, []eventqueue.NewEvent, eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
 	return nil, ErrNoSQL
 }
 
 // alone tells that an event gets a notification of its own, whatever others go into
-// its line with it.
+// its group with it.
 func alone(e *eventqueue.NewEvent) bool {
 	return e.OrderingKey == "" || e.UniqueKey != "" || e.Delay != 0 || !e.DelayUntil.IsZero()
 }
 
-func newRow(e *eventqueue.NewEvent, now time.Time, announce eventqueue.Announce) Row {
+func newRow(e *eventqueue.NewEvent, now time.Time, mode eventqueue.NotifyMode) Row {
 	due := now.Add(roundUp(e.Delay))
 	if !e.DelayUntil.IsZero() {
 		due = e.DelayUntil.Add(time.Microsecond - 1).Truncate(time.Microsecond)
@@ -76,12 +79,12 @@ func newRow(e *eventqueue.NewEvent, now time.Time, announce eventqueue.Announce)
 		DelayUntil: latest(due, now), EnqueuedAt: now, UniqueFor: wholeSeconds(e.UniqueFor),
 	}
 	if row.OrderingKey = e.OrderingKey; e.OrderingKey != "" {
-		row.Line = lineLater
+		row.Group = groupLater
 		if !row.DelayUntil.After(now) {
-			row.Line = lineWaits
+			row.Group = groupWaiting
 		}
 	}
-	if announce == eventqueue.AnnounceSelf && !row.DelayUntil.After(now.Add(eventqueue.MaxRequeue)) {
+	if mode == eventqueue.NotifyModeSelf && !row.DelayUntil.After(now.Add(eventqueue.MaxRequeue)) {
 		row.NotifiedAt = now
 	}
 	return row

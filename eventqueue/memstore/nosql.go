@@ -14,8 +14,6 @@ var ErrNoSQL = errors.New("memstore: there is no SQL in memory: use OnCommit for
 // noSQL is what a Tx cannot do.
 type noSQL struct{}
 
-var _ pgx.Tx = (*Tx)(nil)
-
 // Begin returns ErrNoSQL: there are no savepoints.
 func (noSQL) Begin(context.Context) (pgx.Tx, error) { return nil, ErrNoSQL }
 

@@ -10,8 +10,11 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/worker"
 )
 
 // program is a queue, a worker and a relay on a Store.
@@ -19,7 +22,7 @@ type program struct {
 	store    *memstore.Store
 	notifier *memnotify.Notifier
 	queue    *eventqueue.Queue
-	rules    *eventqueue.Rules
+	rules    *control.Rules
 	stop     func()
 }
 
@@ -31,24 +34,24 @@ func start(t *testing.T, store *memstore.Store, handle eventqueue.HandlerFunc) *
 		t.Fatal(err)
 	}
 	p.queue = queue
-	if p.rules, err = eventqueue.NewRules(store, queue); err != nil {
+	if p.rules, err = control.NewRules(store, queue); err != nil {
 		t.Fatal(err)
 	}
 	handlers := eventqueue.NewHandlers()
 	if err := handlers.Register(key, handle, eventqueue.Policy{}); err != nil {
 		t.Fatal(err)
 	}
-	worker, err := eventqueue.NewWorker(queue, store, p.notifier, handlers, eventqueue.WorkerConfig{KeepHistory: true})
+	w, err := worker.New(queue, store, p.notifier, handlers, worker.Config{RetainHistory: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	relay, err := eventqueue.NewRelay(store, p.notifier, eventqueue.RelayConfig{})
+	relay, err := maintenance.NewRelay(store, p.notifier, maintenance.RelayConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	for _, run := range []func(context.Context) error{worker.Run, relay.Run} {
+	for _, run := range []func(context.Context) error{w.Run, relay.Run} {
 		running.Go(func() {
 			if err := run(ctx); err != nil {
 				t.Error(err)
@@ -91,7 +94,7 @@ func TestQueueRunsOnIt(t *testing.T) {
 			t.Errorf("these have not ended: %+v", rows)
 		}
 		log := store.Log()
-		if len(log) != 3 || log[0].Status != eventqueue.LogCompleted || log[1].Status != eventqueue.LogCompleted || log[2].Status != eventqueue.LogFailed {
+		if len(log) != 3 || log[0].Status != maintenance.LogCompleted || log[1].Status != maintenance.LogCompleted || log[2].Status != maintenance.LogFailed {
 			t.Errorf("event_log: %+v", log)
 		}
 		if got := runs.Load(); got != 1+2+3 {
@@ -121,7 +124,7 @@ func TestPausedEventsWait(t *testing.T) {
 		p := start(t, store, func(context.Context, *eventqueue.Run) error { return nil })
 		defer p.stop()
 		scope := eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: key.Name}
-		if _, err := p.rules.Add(t.Context(), eventqueue.PauseRule, scope); err != nil {
+		if _, err := p.rules.Add(t.Context(), control.PauseRule, scope); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := p.queue.EmitMany(t.Context(), []eventqueue.NewEvent{event(`1`), event(`2`)}); err != nil {
@@ -131,7 +134,7 @@ func TestPausedEventsWait(t *testing.T) {
 		if rows := store.Events(); len(rows) != 2 || rows[0].Attempts != 0 {
 			t.Errorf("while paused: %+v", rows)
 		}
-		if _, notified, err := p.rules.Lift(t.Context(), eventqueue.PauseRule, scope); err != nil || notified != 2 {
+		if _, notified, err := p.rules.Lift(t.Context(), control.PauseRule, scope); err != nil || notified != 2 {
 			t.Errorf("lifting notified %d: %v", notified, err)
 		}
 		pass(time.Second)

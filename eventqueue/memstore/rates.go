@@ -7,25 +7,10 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/ratelimit"
+	"eventsv2/eventqueue/worker"
 )
-
-// RateRow is a row of rate_limits with that of rate_counters. A zero limit stands for
-// NULL.
-type RateRow struct {
-	eventqueue.RateLimit
-	MinuteAt    time.Time
-	MinuteCount int64
-	DayAt       time.Time
-	DayCount    int64
-	Waiting     int64
-}
-
-// Rates returns a copy of the limits with their counters, by canvas, module and name.
-func (s *Store) Rates() []RateRow {
-	s.db.mu.Lock()
-	defer s.db.mu.Unlock()
-	return s.db.rateRows()
-}
 
 func (db *database) rateRows() []RateRow {
 	rows := make([]RateRow, 0, len(db.rates))
@@ -36,14 +21,14 @@ func (db *database) rateRows() []RateRow {
 	return rows
 }
 
-// limited tells whether a limit is to be asked about the events of a scope.
+// limited reports whether a limit is to be asked about the events of a scope.
 func (db *database) limited(scope eventqueue.Scope) bool {
 	return db.rates[wholeCanvas(scope)] != nil || db.rates[scope] != nil
 }
 
-// exact tells whether one of the limits of a scope is exact.
+// exact reports whether one of the limits of a scope is exact.
 func (db *database) exact(scope eventqueue.Scope) bool {
-	return slices.ContainsFunc(db.ratesOf(scope), func(r *RateRow) bool { return r.Mode == eventqueue.RateExact })
+	return slices.ContainsFunc(db.ratesOf(scope), func(r *RateRow) bool { return r.Mode == ratelimit.Exact })
 }
 
 func wholeCanvas(scope eventqueue.Scope) eventqueue.Scope {
@@ -53,8 +38,8 @@ func wholeCanvas(scope eventqueue.Scope) eventqueue.Scope {
 // limitedAttempt names the claim that a limit has put off.
 func limitedAttempt(attempts int32) int16 { return int16(attempts%32767 + 1) }
 
-// SetRateLimit implements eventqueue.RateStore.
-func (s *Store) SetRateLimit(ctx context.Context, limit eventqueue.RateLimit) (before *eventqueue.RateLimit, err error) {
+// SetRateLimit implements control.RateStore.
+func (s *Store) SetRateLimit(ctx context.Context, limit control.RateLimit) (before *control.RateLimit, err error) {
 	err = s.atOnce(ctx, OpSetRateLimit, func() {
 		r, there := s.db.rates[limit.Scope]
 		switch {
@@ -82,7 +67,7 @@ func (s *Store) SetRateLimit(ctx context.Context, limit eventqueue.RateLimit) (b
 	return before, nil
 }
 
-// RemoveRateLimit implements eventqueue.RateStore.
+// RemoveRateLimit implements control.RateStore.
 func (s *Store) RemoveRateLimit(ctx context.Context, scope eventqueue.Scope) (removed bool, err error) {
 	err = s.atOnce(ctx, OpRemoveRateLimit, func() {
 		_, removed = s.db.rates[scope]
@@ -91,25 +76,25 @@ func (s *Store) RemoveRateLimit(ctx context.Context, scope eventqueue.Scope) (re
 	return removed && err == nil, err
 }
 
-// RateLimits implements eventqueue.RateStore.
-func (s *Store) RateLimits(ctx context.Context, canvas *eventqueue.CanvasID) (all []eventqueue.RateStatus, err error) {
+// RateLimits implements control.RateStore.
+func (s *Store) RateLimits(ctx context.Context, canvas *eventqueue.CanvasID) (all []control.RateStatus, err error) {
 	err = s.atOnce(ctx, OpRateLimits, func() {
 		now := s.db.now()
 		for _, r := range s.db.rateRows() {
 			if canvas == nil || r.Canvas == *canvas {
 				r.roll(now)
-				all = append(all, eventqueue.RateStatus{RateLimit: r.RateLimit, RateWindows: r.windows(now)})
+				all = append(all, control.RateStatus{RateLimit: r.RateLimit, Windows: r.windows(now)})
 			}
 		}
 	})
 	return resultOf(all, err)
 }
 
-// CheckRate implements eventqueue.RateStore.
-func (s *Store) CheckRate(ctx context.Context, scope eventqueue.Scope) (answer eventqueue.RateAnswer, err error) {
+// CheckRate implements control.RateStore.
+func (s *Store) CheckRate(ctx context.Context, scope eventqueue.Scope) (answer ratelimit.Answer, err error) {
 	err = s.atOnce(ctx, OpCheckRate, func() {
 		now := s.db.now()
-		look := func(scope eventqueue.Scope) *eventqueue.RateState {
+		look := func(scope eventqueue.Scope) *ratelimit.State {
 			r, there := s.db.rates[scope]
 			if !there {
 				return nil
@@ -124,25 +109,25 @@ func (s *Store) CheckRate(ctx context.Context, scope eventqueue.Scope) (answer e
 		}
 	})
 	if err != nil {
-		return eventqueue.RateAnswer{}, err
+		return ratelimit.Answer{}, err
 	}
 	return answer, nil
 }
 
-// TakeRate implements eventqueue.RateTaker. Nobody is ever busy.
-func (s *Store) TakeRate(ctx context.Context, asks []eventqueue.RateAsk) (answers []eventqueue.RateAnswer, err error) {
+// TakeRate implements worker.RateTaker. Nobody is ever busy.
+func (s *Store) TakeRate(ctx context.Context, asks []worker.RateAsk) (answers []ratelimit.Answer, err error) {
 	err = s.atOnce(ctx, OpTakeRate, func() { answers = s.db.takeRate(asks, s.db.now()) })
 	return resultOf(answers, err)
 }
 
-func (db *database) takeRate(asks []eventqueue.RateAsk, now time.Time) []eventqueue.RateAnswer {
+func (db *database) takeRate(asks []worker.RateAsk, now time.Time) []ratelimit.Answer {
 	for _, ask := range asks {
 		for _, r := range db.ratesOf(ask.Scope) {
 			r.roll(now)
 			r.count(ask.Ran)
 		}
 	}
-	answers := make([]eventqueue.RateAnswer, len(asks))
+	answers := make([]ratelimit.Answer, len(asks))
 	type refusal struct{ waiting, refused int64 }
 	refused := map[*RateRow][]refusal{}
 	waiting := map[*RateRow]int64{}
@@ -164,7 +149,7 @@ func (db *database) takeRate(asks []eventqueue.RateAsk, now time.Time) []eventqu
 	}
 	// The counts of an answer are those after all of the asks.
 	for i, ask := range asks {
-		state := func(scope eventqueue.Scope) *eventqueue.RateState {
+		state := func(scope eventqueue.Scope) *ratelimit.State {
 			r, there := db.rates[scope]
 			if !there {
 				return nil
@@ -236,25 +221,25 @@ func (r *RateRow) count(n int) {
 }
 
 func (r *RateRow) room() int {
-	return int((&eventqueue.RateState{PerMinute: r.PerMinute, PerDay: r.PerDay,
-		RateWindows: eventqueue.RateWindows{MinuteUsed: r.MinuteCount, DayUsed: r.DayCount}}).Room())
+	return int((&ratelimit.State{PerMinute: r.PerMinute, PerDay: r.PerDay,
+		Windows: ratelimit.Windows{MinuteUsed: r.MinuteCount, DayUsed: r.DayCount}}).Room())
 }
 
-func (r *RateRow) windows(now time.Time) eventqueue.RateWindows {
-	return eventqueue.RateWindows{MinuteUsed: r.MinuteCount, DayUsed: r.DayCount, MinuteLeft: r.MinuteAt.Add(time.Minute).Sub(now),
+func (r *RateRow) windows(now time.Time) ratelimit.Windows {
+	return ratelimit.Windows{MinuteUsed: r.MinuteCount, DayUsed: r.DayCount, MinuteLeft: r.MinuteAt.Add(time.Minute).Sub(now),
 		DayLeft: r.DayAt.Add(24 * time.Hour).Sub(now), Waiting: r.Waiting}
 }
 
-func (r *RateRow) state(now time.Time) *eventqueue.RateState {
-	return &eventqueue.RateState{PerMinute: r.PerMinute, PerDay: r.PerDay, Mode: r.Mode, RateWindows: r.windows(now)}
+func (r *RateRow) state(now time.Time) *ratelimit.State {
+	return &ratelimit.State{PerMinute: r.PerMinute, PerDay: r.PerDay, Mode: r.Mode, Windows: r.windows(now)}
 }
 
-// TakeLimited implements eventqueue.RateStore.
-func (s *Store) TakeLimited(ctx context.Context, scope eventqueue.Scope, after eventqueue.RatePlace, limit int) (due []eventqueue.Notification, next eventqueue.RatePlace, err error) {
+// TakeLimited implements control.RateStore.
+func (s *Store) TakeLimited(ctx context.Context, scope eventqueue.Scope, after control.RatePlace, limit int) (due []eventqueue.Notification, next control.RatePlace, err error) {
 	err = s.atOnce(ctx, OpTakeLimited, func() {
 		var page []*record
 		for _, r := range s.db.events {
-			place := eventqueue.RatePlace{Module: r.Module, Name: r.Name, Event: r.ID}
+			place := control.RatePlace{Module: r.Module, Name: r.Name, Event: r.ID}
 			inScope := r.Canvas == scope.Canvas && (scope.WholeCanvas() || r.scope() == scope)
 			if inScope && comparePlaces(place, after) > 0 {
 				page = append(page, r)
@@ -266,7 +251,7 @@ func (s *Store) TakeLimited(ctx context.Context, scope eventqueue.Scope, after e
 		if len(page) >= limit {
 			page = page[:limit]
 			last := page[limit-1]
-			next = eventqueue.RatePlace{Module: last.Module, Name: last.Name, Event: last.ID}
+			next = control.RatePlace{Module: last.Module, Name: last.Name, Event: last.ID}
 		}
 		now := s.db.now()
 		for _, r := range page {
@@ -280,11 +265,11 @@ func (s *Store) TakeLimited(ctx context.Context, scope eventqueue.Scope, after e
 		}
 	})
 	if err != nil {
-		return nil, eventqueue.RatePlace{}, err
+		return nil, control.RatePlace{}, err
 	}
 	return due, next, nil
 }
 
-func comparePlaces(a, b eventqueue.RatePlace) int {
+func comparePlaces(a, b control.RatePlace) int {
 	return cmp.Or(cmp.Compare(a.Module, b.Module), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Event, b.Event))
 }

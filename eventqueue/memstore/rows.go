@@ -1,10 +1,11 @@
 package memstore
 
 import (
-	"slices"
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/maintenance"
 )
 
 // Row is a row of events_v2. A zero time stands for NULL.
@@ -23,12 +24,22 @@ type Row struct {
 	NotifiedAt time.Time
 	UniqueFor  time.Duration
 
-	// Line is 0 for an event without an OrderingKey, 1 while it waits in its line, 2
-	// when it has its turn there, and 3 when it takes its place later.
-	Line        int16
+	// Group is 0 for an event in no ordering group, 1 while it waits in one, 2 when it
+	// may run in all of them, and 3 when it joins its group later.
+	Group       int16
 	OrderingKey string
 	// LimitedAttempt names the claim that a rate limit has put off.
 	LimitedAttempt int16
+	// Snoozes is how often the event was snoozed in a row.
+	Snoozes int16
+
+	// ClaimID is the number of the last claim, Begun says that its run has begun, and
+	// BeginFirst that the runs of further ones have to be recorded before they begin.
+	ClaimID    eventqueue.ClaimID
+	Begun      bool
+	BeginFirst bool
+	// LostRun says that a lost run was counted, and none has begun since.
+	LostRun bool
 }
 
 // Handler is the key of the handler that the event is for.
@@ -48,7 +59,7 @@ type LogRow struct {
 	Name       string
 	Modifier   string
 	Value      string
-	Status     eventqueue.LogStatus
+	Status     maintenance.LogStatus
 	Retries    int32
 	Attempts   int32
 	LastError  string // empty stands for NULL when Completed
@@ -61,7 +72,7 @@ type LogRow struct {
 // RuleRow is a row of scheduling_rules.
 type RuleRow struct {
 	ID int32
-	eventqueue.Rule
+	control.Rule
 }
 
 // Change is one committed change of a row of events_v2.
@@ -74,40 +85,35 @@ type Change struct {
 	Logged *LogRow
 }
 
-// Events returns a copy of the committed rows of events_v2, by id.
-func (s *Store) Events() []Row {
-	s.db.mu.Lock()
-	defer s.db.mu.Unlock()
-	rows := make([]Row, 0, len(s.db.events))
-	for _, r := range s.db.events {
-		rows = append(rows, r.Row)
-	}
-	slices.SortFunc(rows, func(a, b Row) int { return int(a.ID - b.ID) })
-	return rows
+// KeyRow is a row of unique_keys.
+type KeyRow struct {
+	eventqueue.UniqueKey
+	Event eventqueue.EventID
 }
 
-// Log returns a copy of the committed rows of event_log, by id.
-func (s *Store) Log() []LogRow {
-	s.db.mu.Lock()
-	defer s.db.mu.Unlock()
-	rows := make([]LogRow, 0, len(s.db.log))
-	for _, r := range s.db.log {
-		rows = append(rows, r)
-	}
-	slices.SortFunc(rows, func(a, b LogRow) int { return int(a.ID - b.ID) })
-	return rows
+// ExpiryRow is a row of unique_ends: when a unique key is free again.
+type ExpiryRow struct {
+	Event     eventqueue.EventID
+	UniqueFor time.Duration
+	ExpiresAt time.Time
 }
 
-// Rules returns a copy of the rows of scheduling_rules, by id.
-func (s *Store) Rules() []RuleRow {
-	s.db.mu.Lock()
-	defer s.db.mu.Unlock()
-	return slices.Clone(s.db.rules)
+// RateRow is a row of rate_limits with that of rate_counters. A zero limit stands for
+// NULL.
+type RateRow struct {
+	control.RateLimit
+	MinuteAt    time.Time
+	MinuteCount int64
+	DayAt       time.Time
+	DayCount    int64
+	Waiting     int64
 }
 
-// Now is the database's clock.
-func (s *Store) Now() time.Time {
-	s.db.mu.Lock()
-	defer s.db.mu.Unlock()
-	return s.db.now()
+// PlaceRow is a row of event_lines.
+type PlaceRow struct {
+	Event  eventqueue.EventID
+	Stage  int
+	Canvas eventqueue.CanvasID
+	Group  string
+	MayRun bool
 }

@@ -11,18 +11,18 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// How many scopes one look for runnable events walks, and how many events it
-// looks at from either end of each.
+// How many scopes one search for runnable events visits, and how many events it
+// reads from either end of each.
 const (
 	runnableScopes = 64
 	runnableEvents = 32
 )
 
-// Runnable implements eventqueue.ClaimStore. What it returns is by id; the
+// Runnable implements worker.Store. What it returns is by id; the
 // database's order of scopes is that of their bytes.
 func (s *Store) Runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID, lockTimeout time.Duration) (events []eventqueue.Event, next eventqueue.Scope, err error) {
 	err = s.atOnce(ctx, OpRunnable, func() {
-		now := s.db.now()
+		now, lockTimeout := s.db.now(), s.db.validFor(lockTimeout)
 		waiting := map[eventqueue.Scope][]*record{}
 		for _, r := range s.db.events {
 			waiting[r.scope()] = append(waiting[r.scope()], r)
@@ -72,7 +72,7 @@ func runnable(rows []*record, lockTimeout time.Duration, now time.Time) (events 
 	slices.SortFunc(rows, byID)
 	for i, r := range rows {
 		atAnEnd := i < runnableEvents || i >= len(rows)-runnableEvents
-		if atAnEnd && r.Line != lineWaits && !r.DelayUntil.After(now) && unlocked(&r.Row, lockTimeout, now) {
+		if atAnEnd && r.Group != groupWaiting && !r.DelayUntil.After(now) && unlocked(&r.Row, lockTimeout, now) {
 			events = append(events, eventqueue.Event{ID: r.ID, Canvas: r.Canvas, Module: r.Module, Name: r.Name, Modifier: r.Modifier})
 		}
 	}

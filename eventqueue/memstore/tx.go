@@ -20,17 +20,19 @@ type Tx struct {
 	store *Store
 
 	// Guarded by the database's lock:
-	closed bool  // committed, rolled back, or cut off: for its owner it has ended
-	err    error // why it was cut off
-	spoilt bool  // an operation failed, which undid all; it can only be closed
-	writes map[eventqueue.EventID]*Row
-	logged map[eventqueue.EventID]LogRow
-	keys   map[eventqueue.UniqueKey]eventqueue.EventID
-	ends   map[eventqueue.EventID]EndRow // the zero EndRow removes one
-	handed map[eventqueue.EventID]bool   // have ended, and others have their turns
-	wake   bool                          // its commit wakes the relay
-	onEnd  []func(committed bool)
+	closed   bool  // committed, rolled back, or cut off: for its owner it has ended
+	err      error // why it was cut off
+	spoilt   bool  // an operation failed, which undid all; it can only be closed
+	writes   map[eventqueue.EventID]*Row
+	logged   map[eventqueue.EventID]LogRow
+	keys     map[eventqueue.UniqueKey]eventqueue.EventID
+	expiries map[eventqueue.EventID]ExpiryRow // the zero ExpiryRow removes one
+	places   map[placeID]*place
+	wake     bool // its commit wakes those who listen
+	onEnd    []func(committed bool)
 }
+
+var _ pgx.Tx = (*Tx)(nil)
 
 // Begin opens a transaction, as a caller of eventqueue.Queue.EmitTx does.
 func (s *Store) Begin(ctx context.Context) (*Tx, error) {
@@ -47,12 +49,12 @@ func (s *Store) Begin(ctx context.Context) (*Tx, error) {
 
 func (s *Store) begin() *Tx {
 	tx := &Tx{
-		store:  s,
-		writes: map[eventqueue.EventID]*Row{},
-		logged: map[eventqueue.EventID]LogRow{},
-		keys:   map[eventqueue.UniqueKey]eventqueue.EventID{},
-		ends:   map[eventqueue.EventID]EndRow{},
-		handed: map[eventqueue.EventID]bool{},
+		store:    s,
+		writes:   map[eventqueue.EventID]*Row{},
+		logged:   map[eventqueue.EventID]LogRow{},
+		keys:     map[eventqueue.UniqueKey]eventqueue.EventID{},
+		expiries: map[eventqueue.EventID]ExpiryRow{},
+		places:   map[placeID]*place{},
 	}
 	s.db.open[tx] = struct{}{}
 	return tx
@@ -124,7 +126,7 @@ func (tx *Tx) Commit(ctx context.Context) error {
 	return tx.store.after(ctx, OpCommit)
 }
 
-// Rollback forgets what the transaction wrote. After a commit it does nothing
+// Rollback discards what the transaction wrote. After a commit it does nothing
 // and returns pgx.ErrTxClosed.
 func (tx *Tx) Rollback(context.Context) error {
 	tx.store.db.mu.Lock()
@@ -185,13 +187,35 @@ func (tx *Tx) apply() {
 			after := *change.After
 			db.events[id] = &record{Row: after}
 		}
-		tx.applyTurns(change.Before, change.After)
 		if change.Before != nil || change.After != nil {
 			db.config.Observe(change)
 		}
 	}
-	for id := range tx.handed {
-		delete(db.left, id)
+	tx.applyPlaces()
+}
+
+// applyKeys writes keys and their expiries into the tables.
+func (tx *Tx) applyKeys() {
+	db := tx.store.db
+	for key, id := range tx.keys {
+		db.keys[key] = id
+	}
+	for id, end := range tx.expiries {
+		if end == (ExpiryRow{}) {
+			delete(db.expiries, id)
+		} else {
+			db.expiries[id] = end
+		}
+	}
+}
+
+func (tx *Tx) applyPlaces() {
+	for id, p := range tx.places {
+		if p == nil {
+			delete(tx.store.db.places, id)
+		} else {
+			tx.store.db.places[id] = *p
+		}
 	}
 }
 
@@ -211,7 +235,7 @@ func (tx *Tx) row(id eventqueue.EventID) (Row, bool) {
 	return r.Row, true
 }
 
-// mayWrite tells whether no other transaction is writing the row (SKIP LOCKED).
+// mayWrite reports whether no other transaction is writing the row (SKIP LOCKED).
 func (tx *Tx) mayWrite(id eventqueue.EventID) bool {
 	r, ok := tx.store.db.events[id]
 	return !ok || r.writer == nil || r.writer == tx
@@ -258,8 +282,8 @@ func (s *Store) inTx(ctx context.Context, in eventqueue.DB, op Op, f func(tx *Tx
 	return err
 }
 
-// usable returns what Postgres says of an operation in a transaction that has
-// ended, or in which one has failed.
+// usable returns the error of Postgres for an operation in a transaction that has
+// ended, or in which an operation has failed.
 func (tx *Tx) usable() error {
 	switch {
 	case tx.closed:

@@ -11,6 +11,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/worker"
 )
 
 func TestNobodySeesWhatIsNotCommitted(t *testing.T) {
@@ -20,7 +21,7 @@ func TestNobodySeesWhatIsNotCommitted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := insert(t, store, tx, eventqueue.AnnounceSelf)
+	id := insert(t, store, tx, eventqueue.NotifyModeSelf)
 	if _, ok := claim(t, store, id); ok {
 		t.Error("an event was claimed before its transaction has committed")
 	}
@@ -36,14 +37,14 @@ func TestNobodySeesWhatIsNotCommitted(t *testing.T) {
 func TestRollbackUndoesAll(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Config{})
-	held := mustClaim(t, store, insert(t, store, nil, eventqueue.AnnounceSelf))
+	held := mustClaim(t, store, insert(t, store, nil, eventqueue.NotifyModeSelf))
 	before := store.Events()
 	committed := false
 	err := store.InTx(t.Context(), func(ctx context.Context, db eventqueue.DB) error {
 		memstore.OnCommit(db, func() { committed = true })
-		insert(t, store, db, eventqueue.AnnounceSelf)
-		end := eventqueue.End{Claim: held, Label: machine.ExecutesToCompletion}
-		written, err := store.Finish(ctx, db, []eventqueue.End{end}, true)
+		insert(t, store, db, eventqueue.NotifyModeSelf)
+		end := worker.Completion{Claim: held, Label: machine.ExecutesToCompletion}
+		written, err := store.Complete(ctx, db, []worker.Completion{end}, true)
 		if len(written.Done) != 1 || err != nil {
 			t.Errorf("finish: %v, %v", written, err)
 		}
@@ -55,7 +56,7 @@ func TestRollbackUndoesAll(t *testing.T) {
 	if !slices.Equal(store.Events(), before) || len(store.Log()) != 0 || committed {
 		t.Errorf("after the rollback: %v, %v, committed %t", store.Events(), store.Log(), committed)
 	}
-	if next := insert(t, store, nil, eventqueue.AnnounceSelf); next != held.Event+2 {
+	if next := insert(t, store, nil, eventqueue.NotifyModeSelf); next != held.Event+2 {
 		t.Errorf("the id after a rollback is %s: ids are not used again", next)
 	}
 }
@@ -63,27 +64,27 @@ func TestRollbackUndoesAll(t *testing.T) {
 func TestRowsBeingWrittenAreSkipped(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Config{})
-	held := mustClaim(t, store, insert(t, store, nil, eventqueue.AnnounceSelf))
-	ends := []eventqueue.End{{Claim: held, Label: machine.Released}}
+	held := mustClaim(t, store, insert(t, store, nil, eventqueue.NotifyModeSelf))
+	ends := []worker.Completion{{Claim: held, Label: machine.Released}}
 	tx, err := store.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if written, err := store.Finish(t.Context(), tx, ends, false); len(written.Done) != 1 || err != nil {
+	if written, err := store.Complete(t.Context(), tx, ends, false); len(written.Done) != 1 || err != nil {
 		t.Fatalf("finish in the transaction: %v, %v", written, err)
 	}
-	renewed, err := store.Renew(t.Context(), []eventqueue.Claim{held})
+	renewed, err := store.Renew(t.Context(), []worker.Claim{held})
 	if err != nil || len(renewed.Done)+len(renewed.Lost) != 0 {
 		t.Errorf("renew: %v, %v", renewed, err)
 	}
-	finished, err := store.Finish(t.Context(), nil, ends, false)
+	finished, err := store.Complete(t.Context(), nil, ends, false)
 	if err != nil || len(finished.Done)+len(finished.Lost) != 0 {
 		t.Errorf("finish beside the transaction: %v, %v", finished, err)
 	}
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	finished, err = store.Finish(t.Context(), nil, ends, false)
+	finished, err = store.Complete(t.Context(), nil, ends, false)
 	if err != nil || len(finished.Lost) != 1 {
 		t.Errorf("finish after the transaction: %v, %v", finished, err)
 	}
@@ -93,8 +94,8 @@ func TestFailureSpoilsTheTransaction(t *testing.T) {
 	t.Parallel()
 	store := memstore.New(memstore.Config{})
 	err := store.InTx(t.Context(), func(ctx context.Context, db eventqueue.DB) error {
-		insert(t, store, db, eventqueue.AnnounceSelf)
-		if _, err := store.Insert(ctx, db, []eventqueue.NewEvent{event("\"\x00\"")}, eventqueue.AnnounceSelf); err == nil {
+		insert(t, store, db, eventqueue.NotifyModeSelf)
+		if _, err := store.Insert(ctx, db, []eventqueue.NewEvent{event("\"\x00\"")}, eventqueue.NotifyModeSelf); err == nil {
 			t.Error("a value that Postgres refuses was taken")
 		}
 		return nil
@@ -110,7 +111,7 @@ func TestPanicRollsBack(t *testing.T) {
 	func() {
 		defer func() { _ = recover() }()
 		_ = store.InTx(t.Context(), func(_ context.Context, db eventqueue.DB) error {
-			insert(t, store, db, eventqueue.AnnounceSelf)
+			insert(t, store, db, eventqueue.NotifyModeSelf)
 			panic("on purpose")
 		})
 	}()
@@ -133,7 +134,7 @@ func TestOnlyItsOwnTransactions(t *testing.T) {
 		t.Errorf("QueryRow: %v", err)
 	}
 	foreign := struct{ eventqueue.DB }{tx}
-	if _, err := store.Insert(t.Context(), foreign, []eventqueue.NewEvent{event(`1`)}, eventqueue.AnnounceSelf); err == nil {
+	if _, err := store.Insert(t.Context(), foreign, []eventqueue.NewEvent{event(`1`)}, eventqueue.NotifyModeSelf); err == nil {
 		t.Error("a foreign transaction was written in")
 	}
 }

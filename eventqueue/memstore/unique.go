@@ -10,44 +10,12 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// KeyRow is a row of unique_keys.
-type KeyRow struct {
-	eventqueue.UniqueKey
-	Event eventqueue.EventID
-}
-
-// EndRow is a row of unique_ends.
-type EndRow struct {
-	Event     eventqueue.EventID
-	UniqueFor time.Duration
-	ExpiresAt time.Time
-}
-
-// Keys returns a copy of the committed rows of unique_keys, by canvas and key.
-func (s *Store) Keys() []KeyRow {
-	s.db.mu.Lock()
-	defer s.db.mu.Unlock()
-	return s.db.keyRows()
-}
-
 func (db *database) keyRows() []KeyRow {
 	rows := make([]KeyRow, 0, len(db.keys))
 	for key, id := range db.keys {
 		rows = append(rows, KeyRow{key, id})
 	}
 	slices.SortFunc(rows, func(a, b KeyRow) int { return compareKeys(a.UniqueKey, b.UniqueKey) })
-	return rows
-}
-
-// Ends returns a copy of the committed rows of unique_ends, by event.
-func (s *Store) Ends() []EndRow {
-	s.db.mu.Lock()
-	defer s.db.mu.Unlock()
-	rows := make([]EndRow, 0, len(s.db.ends))
-	for _, row := range s.db.ends {
-		rows = append(rows, row)
-	}
-	slices.SortFunc(rows, func(a, b EndRow) int { return cmp.Compare(a.Event, b.Event) })
 	return rows
 }
 
@@ -96,7 +64,20 @@ func (tx *Tx) lockKeys(ctx context.Context, events []eventqueue.NewEvent) error 
 	return nil
 }
 
-// holder is the event that a key stands for, if it holds.
+// KeysFree reports whether an Insert of events would wait for no other transaction that
+// has one of their keys.
+func (s *Store) KeysFree(events []eventqueue.NewEvent) bool {
+	s.db.mu.Lock()
+	defer s.db.mu.Unlock()
+	for i := range events {
+		if events[i].UniqueKey != "" && s.db.keyLocks[keyOf(&events[i])] != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// holder is the event that reserves a key, if the key is reserved.
 func (tx *Tx) holder(key eventqueue.UniqueKey, now time.Time) (eventqueue.EventID, bool) {
 	id, named := tx.keys[key]
 	if !named {
@@ -108,48 +89,33 @@ func (tx *Tx) holder(key eventqueue.UniqueKey, now time.Time) (eventqueue.EventI
 	if _, queued := tx.row(id); queued {
 		return id, true
 	}
-	end, kept := tx.ends[id]
+	expiry, kept := tx.expiries[id]
 	if !kept {
-		end, kept = tx.store.db.ends[id]
+		expiry, kept = tx.store.db.expiries[id]
 	}
-	return id, kept && end.ExpiresAt.After(now)
+	return id, kept && expiry.ExpiresAt.After(now)
 }
 
-// name has a key stand for a new event.
+// name reserves a key for a new event.
 func (tx *Tx) name(key eventqueue.UniqueKey, id eventqueue.EventID) {
 	before, named := tx.keys[key]
 	if !named {
 		before = tx.store.db.keys[key]
 	}
 	tx.keys[key] = id
-	tx.ends[before] = EndRow{}
+	tx.expiries[before] = ExpiryRow{}
 }
 
-// stamp keeps the end of an event whose key holds beyond it.
+// stamp records until when the key of a completed event stays reserved.
 func (tx *Tx) stamp(row *Row, now time.Time) {
 	if row.UniqueFor > 0 {
-		tx.ends[row.ID] = EndRow{Event: row.ID, UniqueFor: row.UniqueFor, ExpiresAt: now.Add(row.UniqueFor)}
+		tx.expiries[row.ID] = ExpiryRow{Event: row.ID, UniqueFor: row.UniqueFor, ExpiresAt: now.Add(row.UniqueFor)}
 	}
 }
 
-// applyKeys writes keys and ends into the tables.
-func (tx *Tx) applyKeys() {
-	db := tx.store.db
-	for key, id := range tx.keys {
-		db.keys[key] = id
-	}
-	for id, end := range tx.ends {
-		if end == (EndRow{}) {
-			delete(db.ends, id)
-		} else {
-			db.ends[id] = end
-		}
-	}
-}
-
-// ForgetKeys implements eventqueue.UniqueStore.
-func (s *Store) ForgetKeys(ctx context.Context, after eventqueue.UniqueKey, limit int) (forgotten int, next eventqueue.UniqueKey, err error) {
-	err = s.atOnce(ctx, OpForgetKeys, func() {
+// DeleteKeys implements maintenance.UniqueStore.
+func (s *Store) DeleteKeys(ctx context.Context, after eventqueue.UniqueKey, limit int) (deleted int, next eventqueue.UniqueKey, err error) {
+	err = s.atOnce(ctx, OpDeleteKeys, func() {
 		now, seen := s.db.now(), 0
 		for _, row := range s.db.keyRows() {
 			if seen == limit || compareKeys(row.UniqueKey, after) <= 0 {
@@ -159,16 +125,16 @@ func (s *Store) ForgetKeys(ctx context.Context, after eventqueue.UniqueKey, limi
 				next = row.UniqueKey
 			}
 			_, queued := s.db.events[row.Event]
-			if queued || s.db.ends[row.Event].ExpiresAt.After(now) || s.db.keyLocks[row.UniqueKey] != nil {
+			if queued || s.db.expiries[row.Event].ExpiresAt.After(now) || s.db.keyLocks[row.UniqueKey] != nil {
 				continue
 			}
 			delete(s.db.keys, row.UniqueKey)
-			delete(s.db.ends, row.Event)
-			forgotten++
+			delete(s.db.expiries, row.Event)
+			deleted++
 		}
 	})
 	if err != nil {
 		return 0, eventqueue.UniqueKey{}, err
 	}
-	return forgotten, next, nil
+	return deleted, next, nil
 }

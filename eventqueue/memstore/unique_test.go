@@ -10,6 +10,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/worker"
 )
 
 func once(uniqueFor time.Duration) []eventqueue.NewEvent {
@@ -24,7 +25,7 @@ func TestAKeyHolds(t *testing.T) {
 		store := memstore.New(memstore.Config{})
 		emit := func() eventqueue.Inserted {
 			t.Helper()
-			rows, err := store.Insert(t.Context(), nil, once(time.Hour), eventqueue.AnnounceSelf)
+			rows, err := store.Insert(t.Context(), nil, once(time.Hour), eventqueue.NotifyModeSelf)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -34,20 +35,20 @@ func TestAKeyHolds(t *testing.T) {
 		if again := emit(); first.Repeat || !again.Repeat || again.ID != first.ID {
 			t.Errorf("first %+v, then %+v", first, again)
 		}
-		ends := []eventqueue.End{{Claim: mustClaim(t, store, first.ID), Label: machine.ExecutesToCompletion, Unique: true}}
-		if _, err := store.Finish(t.Context(), nil, ends, false); err != nil {
+		ends := []worker.Completion{{Claim: mustClaim(t, store, first.ID), Label: machine.ExecutesToCompletion, Unique: true}}
+		if _, err := store.Complete(t.Context(), nil, ends, false); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour - time.Second)
 		if again := emit(); again.ID != first.ID {
 			t.Errorf("within its time the key has gone to %+v", again)
 		}
-		if n, _, err := store.ForgetKeys(t.Context(), eventqueue.UniqueKey{}, 10); n != 0 || err != nil {
+		if n, _, err := store.DeleteKeys(t.Context(), eventqueue.UniqueKey{}, 10); n != 0 || err != nil {
 			t.Errorf("%d keys were removed that hold, %v", n, err)
 		}
 		time.Sleep(time.Second)
-		if n, _, err := store.ForgetKeys(t.Context(), eventqueue.UniqueKey{}, 10); n != 1 || err != nil || len(store.Ends()) != 0 {
-			t.Errorf("%d keys were removed, %v, and %v is left", n, err, store.Ends())
+		if n, _, err := store.DeleteKeys(t.Context(), eventqueue.UniqueKey{}, 10); n != 1 || err != nil || len(store.Expiries()) != 0 {
+			t.Errorf("%d keys were removed, %v, and %v is left", n, err, store.Expiries())
 		}
 		if again := emit(); again.Repeat || again.ID == first.ID {
 			t.Errorf("after its time the key is still that of %+v", again)
@@ -66,18 +67,18 @@ func TestAnEmitWaitsForAKey(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			first, err := store.Insert(t.Context(), tx, once(0), eventqueue.AnnounceSelf)
+			first, err := store.Insert(t.Context(), tx, once(0), eventqueue.NotifyModeSelf)
 			if err != nil {
 				t.Fatal(err)
 			}
 			impatient, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			if _, err := store.Insert(impatient, nil, once(0), eventqueue.AnnounceSelf); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := store.Insert(impatient, nil, once(0), eventqueue.NotifyModeSelf); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("an emit that has no time to wait: %v", err)
 			}
 			second := make(chan []eventqueue.Inserted, 1)
 			go func() {
-				rows, err := store.Insert(t.Context(), nil, once(0), eventqueue.AnnounceSelf)
+				rows, err := store.Insert(t.Context(), nil, once(0), eventqueue.NotifyModeSelf)
 				if err != nil {
 					t.Error(err)
 				}

@@ -3,25 +3,26 @@
 //
 //	{"canvas_id":"…","module":"WORKER","name":"order_placed","modifier":"_","value":{"order":1}}
 //
-// The five keys are required, and these may be added, of the first two one:
+// These five keys are required. The following are optional; of the first two only
+// one may be given:
 //
 //	delay        a duration as Go writes it, such as "90s" or "1h30m"
 //	delay_until  a time as in RFC 3339, such as "2030-01-31T09:00:00+01:00"
-//	unique_key   a key that stands for the event on its canvas
-//	unique_for   with unique_key: a duration, for which it holds after the event's end
-//	ordering_key events of a canvas with the same one run one at a time and in order
+//	unique_key   a key that no other event of the canvas in the queue may have
+//	unique_for   with unique_key: for how long the key is taken after the event's end
+//	ordering_key events of a canvas with the same key run one at a time and in order
 //
 // # Guarantees
 //
-// A value is handed out byte for byte as it stands in the text (I8): numbers,
-// spaces, escapes and the order of keys stay what they were. What an emit would
-// refuse is refused here, with the name of the file, the line and the field.
-// Nothing is guessed: unknown keys, keys that occur twice and other spellings of
-// keys are errors. Blank lines are skipped, and the last line needs no newline.
+// A value is passed on byte for byte as it is in the text (I8): numbers, spaces,
+// escapes and the order of keys do not change. What an emit would refuse is refused
+// here, with the name of the file, the line and the field. Nothing is guessed:
+// unknown keys, duplicate keys and other spellings of keys are errors. Blank lines
+// are skipped, and the last line needs no newline.
 //
 // # Failures
 //
-// Reading stops at the first mistake. The lines before it have been handed out
-// by then; a caller that must do all or nothing reads to the end before it acts.
-// Memory is bounded by the longest line, which is limited.
+// Reading stops at the first mistake. The lines before it have been passed on by
+// then; a caller that must do all or nothing reads to the end before it acts.
+// Memory is bounded by the longest line, whose length is limited.
 package ndjson

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Error says what is wrong with one line. Its text begins with file:line, so
-// that editors can jump there.
+// Error describes the mistake in one line. Its text begins with file:line, so
+// that editors can jump to it.
 type Error struct {
 	// Name is the name of the text, as it was given to Read.
 	Name string
@@ -15,11 +15,11 @@ type Error struct {
 	// Field is the key with the mistake, or empty when the line as a whole is
 	// wrong.
 	Field string
-	// Problem says what is wrong and what would be right.
+	// Problem is what is wrong and what would be right.
 	Problem string
 }
 
-// Error names the place, the field and the problem.
+// Error returns the file, the line, the field and the problem.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d: ", e.Name, e.Line)

@@ -35,7 +35,8 @@ func allKeys() []string {
 	return append(requiredKeys(), keyDelay, keyDelayUntil, keyUniqueKey, keyUniqueFor, keyOrdering)
 }
 
-// parse reads one line that is not blank. The problem lacks its place.
+// parse reads one line that is not blank. It leaves out the Name and the Line of an
+// Error.
 func parse(text []byte, limits eventqueue.Limits, now time.Time) (eventqueue.NewEvent, *Error) {
 	fields, problem := object(text)
 	if problem != nil {
@@ -58,7 +59,7 @@ func parse(text []byte, limits eventqueue.Limits, now time.Time) (eventqueue.New
 	}
 }
 
-// object splits a line into its fields, each byte for byte as it stands there.
+// object splits a line into its fields, each byte for byte as in the line.
 func object(text []byte) (map[string]json.RawMessage, *Error) {
 	if problem := syntax(text); problem != nil {
 		return nil, problem
@@ -95,7 +96,7 @@ func object(text []byte) (map[string]json.RawMessage, *Error) {
 	return fields, nil
 }
 
-// syntax refuses what is not one JSON text and tells where it breaks.
+// syntax refuses a line that is not one JSON text, and reports where the mistake is.
 func syntax(text []byte) *Error {
 	var whole json.RawMessage
 	err := json.Unmarshal(text, &whole)
@@ -109,7 +110,7 @@ func syntax(text []byte) *Error {
 	return &Error{Problem: "is not JSON: " + err.Error()}
 }
 
-// eventOf reads the fields. What it does not check, CheckEvents does.
+// eventOf reads the fields. eventqueue.CheckEvents checks the rest.
 func eventOf(fields map[string]json.RawMessage) (eventqueue.NewEvent, *Error) {
 	event := eventqueue.NewEvent{Value: fields[keyValue]}
 	var canvas, delay, delayUntil, uniqueFor string
@@ -170,8 +171,8 @@ func setDelay(event *eventqueue.NewEvent, fields map[string]json.RawMessage, del
 	return nil
 }
 
-// str reads a JSON string. The library replaces what is no character by U+FFFD,
-// which would name another handler: such a string is refused.
+// str reads a JSON string. The library replaces invalid characters by U+FFFD, which
+// would name another handler; so such a string is refused.
 func str(raw json.RawMessage) (string, error) {
 	if raw[0] != '"' {
 		return "", fmt.Errorf("is %s: put a text in quotes", kind(raw[0]))
@@ -183,14 +184,14 @@ func str(raw json.RawMessage) (string, error) {
 	if err := json.Unmarshal(raw, &text); err != nil {
 		return "", err
 	}
-	if replaced := strings.Count(text, "\uFFFD"); replaced > writtenReplacements(raw) {
+	if replaced := strings.Count(text, "\uFFFD"); replaced > literalReplacements(raw) {
 		return "", errors.New("holds half a surrogate pair")
 	}
 	return text, nil
 }
 
-// writtenReplacements counts how often a JSON string says U+FFFD itself.
-func writtenReplacements(raw []byte) int {
+// literalReplacements counts how often a JSON string contains U+FFFD itself.
+func literalReplacements(raw []byte) int {
 	count := bytes.Count(raw, []byte("\uFFFD"))
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {
@@ -199,12 +200,12 @@ func writtenReplacements(raw []byte) int {
 		if i+6 <= len(raw) && bytes.EqualFold(raw[i:i+6], []byte(`\ufffd`)) && raw[i+1] == 'u' {
 			count++
 		}
-		i++ // whatever is escaped is no backslash of its own
+		i++ // the escaped character begins no escape itself
 	}
 	return count
 }
 
-// kind names a JSON text that is no string by its first byte.
+// kind returns the kind of a JSON text that is not a string, from its first byte.
 func kind(first byte) string {
 	switch first {
 	case '{':

@@ -11,10 +11,10 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Read reads events from r to its end and hands them to yield in order. name
-// stands for the file in messages; limits are those of the queue that the events
-// are for. It returns an *Error for the first line that is wrong, the error of
-// yield as it is, or the wrapped error of r. It blocks as r and yield do.
+// Read reads events from r to its end and calls yield for each, in order. name is
+// the name of the file in messages; limits are those of the queue for the events.
+// It returns an *Error for the first wrong line, the error of yield unchanged, or
+// the wrapped error of r. It blocks as r and yield do.
 func Read(r io.Reader, name string, limits eventqueue.Limits, yield func(line int, e eventqueue.NewEvent) error) error {
 	if err := limits.Validate(); err != nil {
 		return fmt.Errorf("read events from %s: %w", name, err)
@@ -45,8 +45,9 @@ func Read(r io.Reader, name string, limits eventqueue.Limits, yield func(line in
 	}
 }
 
-// lineLimit leaves a value that is somewhat too large to the message about
-// values, which says more, and names and blanks their room.
+// lineLimit is the length of the longest line. It leaves room for names and blanks,
+// and for a value that is a little too large: the message about values helps more
+// than that about lines.
 func lineLimit(limits eventqueue.Limits) int {
 	const values, rest = 1 << 20, 64 << 10
 	return max(limits.MaxValueBytes, values) + rest
@@ -62,7 +63,7 @@ type lineReader struct {
 	line  []byte // reused
 }
 
-// next returns the next line with its end, valid until the next call. At the end
+// next returns the next line with its newline, valid until the next call. At the end
 // of the text it returns io.EOF and no line.
 func (l *lineReader) next() ([]byte, error) {
 	l.line = l.line[:0]

@@ -32,7 +32,7 @@ func readAll(text string) ([]eventqueue.NewEvent, []int, error) {
 	return events, lines, err
 }
 
-func TestValuesAreKeptByteForByte(t *testing.T) {
+func TestValuesAreUnchangedByteForByte(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{
 		`{}`, `null`, `"text"`, `1e400`, `-0`, `0.1000000000000000055`, `12345678901234567890123`,
@@ -139,7 +139,7 @@ func TestMistakesNameLineAndField(t *testing.T) {
 	}
 }
 
-func TestWrittenReplacementCharactersAreFine(t *testing.T) {
+func TestLiteralReplacementCharactersAreAccepted(t *testing.T) {
 	t.Parallel()
 	events, _, err := readAll(strings.Replace(line("1", ""), `"n"`, `"\ufffd\uFFFD`+"\uFFFD"+`\\ufffd"`, 1))
 	if err != nil {

@@ -1,18 +1,18 @@
 // Package notifytest is the suite that every eventqueue.Notifier passes: the one
-// in memory, the one on Postgres, the one on Google Cloud Pub/Sub against the
-// official emulator, and the same against the fake server of its client library.
+// in memory, the one on Postgres, and the one on Google Cloud Pub/Sub, both with
+// the official emulator and with the fake server of its client library.
 //
 // # Guarantees
 //
-// A notifier that passes loses nothing that was published while it works, shows a
-// leased notification to nobody else, brings back what was requeued not before
-// its time, and brings back what nobody acknowledged. The suite asserts lower
-// bounds of time only, measured from before the request to after the delivery,
-// so that a slow machine never fails it.
+// A notifier that passes loses no notification while it works. It gives a leased
+// notification to no other pull, delivers a requeued one again, not before its
+// time, and delivers again every notification that was not acknowledged. The suite
+// asserts only lower bounds of time, measured from before the request to after the
+// delivery, so that a slow machine never fails it.
 //
-// # Failure handling
+// # Failures
 //
-// A case that waits for something which never comes fails when the patience of
-// its Harness is over, and says what it waited for. Every case opens a notifier
-// of its own and runs in parallel with the others.
+// A case that waits in vain fails at the time limit of its Harness, and reports what
+// it waited for. Every case opens a notifier of its own and runs in parallel with
+// the others.
 package notifytest

@@ -10,42 +10,42 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Harness is one empty notifier under test and what the suite has to know of it.
+// Harness is one empty notifier under test, with its properties.
 type Harness struct {
-	// Notifier is empty and used by nobody else. Whoever opened it closes it with
-	// t.Cleanup.
+	// Notifier is empty, and only the suite uses it. The function that opened it
+	// closes it with t.Cleanup.
 	Notifier eventqueue.Notifier
 
-	// ShortLeased opens another one, empty as well, whose leases are as short as the
-	// broker allows, for the case that waits for the end of a lease which nobody can
-	// cut short: the lease to a Pull that was cancelled. Nil means that Notifier
-	// serves, and that the case may wait for a whole lease of it.
+	// ShortLeased opens another empty notifier, whose leases are as short as its
+	// server allows. One case needs it: it waits for the end of the lease of a
+	// cancelled Pull, which cannot be ended early. Nil means that the case uses
+	// Notifier, and may wait for a whole lease of it.
 	ShortLeased func(t *testing.T) eventqueue.Notifier
 
-	// Unit is what delays are rounded up to; the suite requeues by one to three
-	// units. 0 means a second, which is Pub/Sub's.
+	// Unit is the duration to a multiple of which delays are rounded up; the suite
+	// requeues by one to three units. 0 means a second, as with Pub/Sub.
 	Unit time.Duration
 
-	// ClockError is by how much a delay may seem too short because the broker
-	// measures it with another or a coarser clock. 0 means not at all.
+	// ClockError is by how much a delay may seem too short because the notifier's
+	// server measures it with another or a coarser clock. 0 means not at all.
 	ClockError time.Duration
 
 	// Patience is how long a case may take. It has to exceed twice the lease of the
 	// notifier. 0 means three minutes.
-	Patience time.Duration
+	MaxWait time.Duration
 }
 
 func (h Harness) withDefaults() Harness {
 	if h.Unit == 0 {
 		h.Unit = time.Second
 	}
-	if h.Patience == 0 {
-		h.Patience = 3 * time.Minute
+	if h.MaxWait == 0 {
+		h.MaxWait = 3 * time.Minute
 	}
 	return h
 }
 
-// session is one case at work: a harness with the context that ends its patience.
+// session is one running case: a harness with the context of its time limit.
 type session struct {
 	Harness
 	t   *testing.T
@@ -54,13 +54,13 @@ type session struct {
 
 func newSession(t *testing.T, h Harness) *session {
 	h = h.withDefaults()
-	ctx, cancel := context.WithTimeout(t.Context(), h.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), h.MaxWait)
 	t.Cleanup(cancel)
 	return &session{Harness: h, t: t, ctx: ctx}
 }
 
-// lastID makes the event ids of all cases distinct, so that a case that is shown
-// the notification of another says so.
+// lastID makes the event ids of all cases distinct, so that a case that gets the
+// notification of another fails.
 type lastID struct{ atomic.Int64 }
 
 func (l *lastID) notifications(count int) []eventqueue.Notification {
@@ -91,7 +91,7 @@ func (s *session) pull(max int) []eventqueue.Delivery {
 		deliveries, err := s.Notifier.Pull(s.ctx, max)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded) && s.ctx.Err() != nil:
-			s.t.Fatalf("nothing was delivered within %v", s.Patience)
+			s.t.Fatalf("nothing was delivered within %v", s.MaxWait)
 		case err != nil:
 			s.t.Fatalf("Pull(%d) = %v, want deliveries", max, err)
 		case len(deliveries) > max:
@@ -102,7 +102,7 @@ func (s *session) pull(max int) []eventqueue.Delivery {
 	}
 }
 
-// pullAll pulls until count deliveries are there and fails on a repeated one.
+// pullAll pulls until it has count deliveries, and fails on a repeated one.
 func (s *session) pullAll(count int) []eventqueue.Delivery {
 	s.t.Helper()
 	seen := make(map[eventqueue.EventID]bool, count)
@@ -153,7 +153,7 @@ func (s *session) wantNotBefore(start time.Time, delay time.Duration) {
 }
 
 // wantSentinelNext publishes one more notification and fails unless it is the
-// next and only thing that comes: what was settled before must not.
+// next and only one delivered: acknowledged ones must not be.
 func (s *session) wantSentinelNext(sentinel eventqueue.Notification) {
 	s.t.Helper()
 	s.publish(sentinel)

@@ -19,8 +19,8 @@ const (
 	mixNotifications = mixPublishers * mixBatches * mixBatchSize
 )
 
-// mix counts what may happen to every event: one delivery, and one more for each
-// time that it was given back.
+// mix counts the permitted deliveries of every event: one, and one more for each
+// time that it was requeued.
 type mix struct {
 	*session
 	stop     context.CancelFunc
@@ -46,7 +46,7 @@ func concurrentMix(s *session, ids *lastID) {
 	workers.Wait()
 
 	if s.ctx.Err() != nil {
-		s.t.Fatalf("%d of %d notifications were acknowledged within %v", m.acked, mixNotifications, s.Patience)
+		s.t.Fatalf("%d of %d notifications were acknowledged within %v", m.acked, mixNotifications, s.MaxWait)
 	}
 }
 
@@ -79,18 +79,18 @@ func (m *mix) pullUntilAcked(ctx context.Context) {
 			m.stop()
 			return
 		}
-		m.settle(ctx, deliveries)
+		m.acknowledgeOrRequeue(ctx, deliveries)
 	}
 }
 
-// settle acknowledges two thirds at random, and gives back the rest.
-func (m *mix) settle(ctx context.Context, deliveries []eventqueue.Delivery) {
+// acknowledgeOrRequeue acknowledges two thirds at random, and requeues the rest.
+func (m *mix) acknowledgeOrRequeue(ctx context.Context, deliveries []eventqueue.Delivery) {
 	var done, atOnce, later []eventqueue.Delivery
 	m.mu.Lock()
 	for _, d := range deliveries {
 		if m.allowed[d.Event] < 1 {
 			m.mu.Unlock()
-			m.fail("event %v was delivered without having been given back", d.Event)
+			m.fail("event %v was delivered without having been requeued", d.Event)
 			return
 		}
 		m.allowed[d.Event]--
@@ -112,10 +112,10 @@ func (m *mix) settle(ctx context.Context, deliveries []eventqueue.Delivery) {
 
 	m.mu.Lock()
 	m.acked += len(done)
-	finished := len(done) > 0 && m.acked == mixNotifications
+	allAcked := len(done) > 0 && m.acked == mixNotifications
 	m.mu.Unlock()
-	if finished {
-		// Nothing else is left: the sentinel comes alone, perhaps before this returns.
+	if allAcked {
+		// Nothing else is left: the sentinel is delivered alone, perhaps before this returns.
 		unstopped := context.WithoutCancel(ctx)
 		m.send("Publish", 1, func() error { return m.Notifier.Publish(unstopped, []eventqueue.Notification{m.sentinel}) })
 	}

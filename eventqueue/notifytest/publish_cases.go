@@ -7,7 +7,7 @@ import (
 	"eventsv2/eventqueue"
 )
 
-func ackedIsGone(s *session, ids *lastID) {
+func ackedIsDeleted(s *session, ids *lastID) {
 	want := ids.notifications(2)
 	s.publish(want[0])
 	got := s.await(want[0].Event)
@@ -62,7 +62,7 @@ func traceparent(s *session, ids *lastID) {
 	wantSame(s.t, s.pullAll(2), want)
 }
 
-func slicesNotKept(s *session, ids *lastID) {
+func slicesNotRetained(s *session, ids *lastID) {
 	want := ids.notifications(3)
 	handed := slices.Clone(want)
 	s.publish(handed...)
@@ -73,23 +73,23 @@ func slicesNotKept(s *session, ids *lastID) {
 	deliveries := s.pullAll(3)
 	wantSame(s.t, deliveries, want)
 
-	settled := slices.Clone(deliveries)
-	s.requeue(0, settled...)
-	if !slices.Equal(settled, deliveries) {
+	passed := slices.Clone(deliveries)
+	s.requeue(0, passed...)
+	if !slices.Equal(passed, deliveries) {
 		s.t.Error("Requeue changed the slice that it was given")
 	}
-	clear(settled)
+	clear(passed)
 	deliveries = s.pullAll(3)
-	settled = slices.Clone(deliveries)
-	s.ack(settled...)
-	if !slices.Equal(settled, deliveries) {
+	passed = slices.Clone(deliveries)
+	s.ack(passed...)
+	if !slices.Equal(passed, deliveries) {
 		s.t.Error("Ack changed the slice that it was given")
 	}
-	clear(settled)
+	clear(passed)
 	s.wantSentinelNext(ids.notifications(1)[0])
 }
 
-// wantSame compares regardless of order, which no notifier promises.
+// wantSame compares regardless of order, which no notifier guarantees.
 func wantSame(t *testing.T, got []eventqueue.Delivery, want []eventqueue.Notification) {
 	t.Helper()
 	left := make(map[eventqueue.EventID]eventqueue.Notification, len(want))

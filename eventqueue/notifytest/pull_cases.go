@@ -38,8 +38,8 @@ func twoPullers(s *session, ids *lastID) {
 	wantSame(s.t, all, want) // reports what came twice, too
 }
 
-// waitingPull starts to wait before anything is there. Nothing tells from outside
-// whether a Pull has begun to wait; both orders must work.
+// waitingPull starts to wait before anything is published. A test cannot know whether
+// a Pull has begun to wait; both orders must work.
 func waitingPull(s *session, ids *lastID) {
 	want := ids.notifications(1)[0]
 	pulled := make(chan eventqueue.Delivery, 1)
@@ -93,8 +93,8 @@ func cancelledPull(s *session, _ *lastID) {
 	}
 }
 
-// cancelledPullLosesNothing cancels pulls while notifications come in. What a
-// broker has leased to a pull that nobody hears any more comes back when that
+// cancelledPullLosesNothing cancels pulls while notifications are published. A
+// notification that was leased to a cancelled pull is delivered again when that
 // lease ends.
 func cancelledPullLosesNothing(s *session, ids *lastID) {
 	const rounds = 5

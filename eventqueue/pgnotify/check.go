@@ -9,18 +9,19 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// table is where notifications wait.
+// table holds the notifications.
 const table = "events_v2_notifications"
 
-// Locking rows needs UPDATE, though nobody changes one.
+// Locking rows needs UPDATE, though rows are never updated.
 const checkSQL = `
 SELECT quote_ident(current_user), coalesce(string_agg(privilege, ', ' ORDER BY nr), '')
 FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) WITH ORDINALITY AS needed (privilege, nr)
 WHERE NOT has_table_privilege('` + table + `', privilege)`
 
-// Check reports whether the table is there and may be used: a worker that may
-// read it but not delete from it would fail at each pull. It costs one statement,
-// and blocks at most until ctx ends, or for ten seconds when ctx has no deadline.
+// Check returns an error if the table is missing or a privilege on it is: a worker
+// that may read it but not delete from it would fail at each pull. It costs one
+// statement, and blocks at most until ctx ends, or for ten seconds when ctx has no
+// deadline.
 func (n *Notifier) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -36,21 +37,21 @@ func (n *Notifier) Check(ctx context.Context) error {
 	return nil
 }
 
-// waitingTimeout bounds the look of Waiting: a table that nobody empties may be
-// large, and all that hangs on the answer is a warning.
+// waitingTimeout bounds the statement of Waiting: a table that no process empties may
+// be large, and its answer only decides about a warning.
 const waitingTimeout = 2 * time.Second
 
 const waitingSQL = `SELECT EXISTS (SELECT FROM ` + table + `)`
 
-// Waiting tells whether notifications wait in the table, for a program that has
-// another doorbell and would never see them. It costs one statement, and blocks
-// for two seconds at most.
+// Waiting reports whether the table has notifications, for a program that uses
+// another notifier and would never see them. It costs one statement, and blocks
+// for at most two seconds.
 func Waiting(ctx context.Context, pool *pgxpool.Pool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, waitingTimeout)
 	defer cancel()
 	var waiting bool
 	if err := pool.QueryRow(ctx, waitingSQL, pgx.QueryExecModeSimpleProtocol).Scan(&waiting); err != nil {
-		return false, fmt.Errorf("look whether notifications wait in Postgres: %w", err)
+		return false, fmt.Errorf("check whether notifications wait in Postgres: %w", err)
 	}
 	return waiting, nil
 }

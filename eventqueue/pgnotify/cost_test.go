@@ -35,8 +35,8 @@ func TestWaitingAndSettlingSendNothing(t *testing.T) {
 	default:
 	}
 
-	// One notification: its publish, the look that takes it, and at most one more
-	// for what that one may have passed over.
+	// One notification: its publish, the poll that takes it, and at most one more
+	// for the rows that the first one may have passed over.
 	publish(t, n, 11, 11)
 	ack(t, n, (<-came).deliveries)
 	waitingPull(t, n)
@@ -119,7 +119,7 @@ func TestABacklogDrainsAtConstantCost(t *testing.T) {
 	if fromStart < 2*first {
 		t.Errorf("without a mark a pull at the end touches %d blocks, and %d at the beginning: this test shows nothing", fromStart, first)
 	}
-	if most := count/batch + 10; statements > most { // LISTEN and its word, and what another look took
+	if most := count/batch + 10; statements > most { // LISTEN and its probe, and what another poll took
 		t.Errorf("%d statements for %d notifications, more than %d", statements, count, most)
 	}
 }

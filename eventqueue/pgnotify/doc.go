@@ -1,41 +1,42 @@
-// Package pgnotify is the notifier on Postgres, for those who have no Pub/Sub:
-// notifications are rows of an unlogged table, LISTEN/NOTIFY wakes whoever waits
-// for them, and their leases live in the memory of the process that pulled them.
+// Package pgnotify is the notifier on Postgres, for systems without Pub/Sub.
+// Notifications are rows of an unlogged table, LISTEN/NOTIFY wakes the pulls that
+// wait for them, and a lease is in the memory of the process that pulled.
 //
 // # Guarantees
 //
 // Publishing is one statement, which wakes the waiting pulls of all processes
-// when it commits. The table has one notification per event at most: one that
-// waits already is not added again, so that a table from which somebody pulls is
-// about as large as the queue at most.
+// when it commits. The table has at most one notification per event: Publish does
+// not add a second one. So while any process pulls, the table is at most about as
+// large as the queue.
 // Pulling is one statement, which deletes the rows that it returns; two pulls
-// never get the same row. Acknowledging, requeueing and extending a lease are no
-// statements: a lease is kept in memory, and when it ends, or the delay of
-// Requeue is over, its notification is inserted into the table again, for
-// anybody. Close inserts all that are left.
+// never get the same row. Acknowledging, requeueing and extending a lease send no
+// statement, because leases are in memory. When a lease ends, or the delay of
+// Requeue is over, its notification is inserted into the table again, and any
+// process may pull it. Close inserts all notifications that are left.
 //
-// A pull that waits sends nothing, however long. Nothing is missed by that: the
-// first look into the table comes after LISTEN, Postgres delivers a NOTIFY when
-// its transaction has committed and its rows can be seen, and each look after a
-// NOTIFY begins after it has come. What a look may have passed over (see marks)
-// is looked at a second later, once.
+// A pull that waits sends nothing, however long it waits. It misses nothing: the
+// first poll of the table comes after LISTEN, Postgres delivers a NOTIFY when its
+// transaction has committed and its rows are visible, and a poll that a NOTIFY
+// causes begins after that NOTIFY has arrived. Rows that a poll may have passed
+// over (see marks) are polled once more, a second later.
 //
-// The cost of a pull does not grow with the backlog nor with what was taken out
-// of the table before.
+// The cost of a pull grows neither with the backlog nor with the number of rows
+// that were taken out of the table before.
 //
 // # Failures
 //
-// Where nobody pulls, since the workers listen to another doorbell than the one
-// that is rung, the table grows by a row for each event that is published, and
-// keeps it when the event has long ended. [Waiting] lets such a program notice.
+// If no process pulls, because the workers use another notifier than the one that
+// is published to, the table grows by a row for each published event, and the row
+// stays after the event has ended. [Waiting] lets such a program notice.
 //
-// What Postgres forgets in a crash, what a killed process had leased, and what a
-// pull took whose answer was lost are lost notifications: the relay rings for
-// their events (I2). So run cmd/cron.
+// Three kinds of notifications are lost: those in the table when Postgres crashes,
+// those that a killed process had leased, and those of a pull whose answer was
+// lost. The relay publishes them again (I2). So run cmd/cron.
 //
-// The connection that listens is made again by itself, and while it is down,
-// hangs while it is made, or hears nothing because a pooler of transactions is
-// between, pulls look into the table about once a second. Publish and Pull do not repeat a statement: an error
-// reaches the caller, who waits or leaves the notification to the relay. What is
-// to be inserted again stays in memory until it is, with growing waits.
+// The listening connection reconnects by itself. Pulls poll the table about once a
+// second while that connection is down, while it hangs in connecting, and while it
+// receives nothing because a transaction pooler is in between. Publish and Pull do
+// not repeat a statement: the error reaches the caller, who waits or leaves the
+// notification to the relay. A notification that has to be inserted again stays in
+// memory until an insert succeeds; the waits between the attempts grow.
 package pgnotify

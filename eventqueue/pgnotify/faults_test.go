@@ -36,9 +36,9 @@ func TestTheListenerReconnects(t *testing.T) {
 		if one[int](t, pool, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND `+lost) == 0 {
 			t.Fatal("no connection was ended")
 		}
-		publish(t, a, id, id) // heard or not
+		publish(t, a, id, id) // whether its NOTIFY arrives or not
 		p := <-came
-		for p.err != nil { // a look on a connection that was ended
+		for p.err != nil { // a poll on a connection that was ended
 			p = <-waitingPull(t, b)
 		}
 		if p.deliveries[0].Event != eventqueue.EventID(id) {
@@ -53,16 +53,16 @@ func TestTheListenerReconnects(t *testing.T) {
 	}
 }
 
-// TestPullsLookWhileNothingIsHeard has the listener on one database and
-// everything else on another, which is to the listener as a pooler of
-// transactions is: what is notified never comes.
-func TestPullsLookWhileNothingIsHeard(t *testing.T) {
+// TestPullsPollWhileNothingIsDelivered has the listener on one database and
+// everything else on another. To the listener that is the same as a transaction
+// pooler: no NOTIFY ever arrives.
+func TestPullsPollWhileNothingIsDelivered(t *testing.T) {
 	t.Parallel()
 	pool, elsewhere := testenv.Pool(t), testenv.Pool(t)
 	n := open(t, pool, Config{})
 	ctx, stop := context.WithCancel(testenv.Context(t))
 	listening := make(chan error, 2)
-	l := &listener{config: elsewhere.Config().ConnConfig, notify: n.notify, ring: n.bell.ring, hearWithin: 100 * time.Millisecond, log: n.log}
+	l := &listener{config: elsewhere.Config().ConnConfig, notify: n.notify, wake: n.wakeup.signal, probeWithin: 100 * time.Millisecond, log: n.log}
 	n.startOnce.Do(func() {}) // no other listener
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -73,7 +73,7 @@ func TestPullsLookWhileNothingIsHeard(t *testing.T) {
 		l.run(ctx)
 	})
 	t.Cleanup(func() { stop(); running.Wait() })
-	for _, want := range []error{errUnheard, errDeaf} {
+	for _, want := range []error{errProbeLate, errNotDelivered} {
 		if err := <-listening; !errors.Is(err, want) {
 			t.Fatalf("listen = %v, want %v", err, want)
 		}
@@ -84,10 +84,10 @@ func TestPullsLookWhileNothingIsHeard(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeGivenBackIsKept takes the table away for a while.
-func TestWhatCannotBeGivenBackIsKept(t *testing.T) {
+// TestAFailedReturnIsRepeated renames the table for a while.
+func TestAFailedReturnIsRepeated(t *testing.T) {
 	t.Parallel()
-	for _, how := range []string{"tried again", "given back by Close"} {
+	for _, how := range []string{"tried again", "returned by Close"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			a, b, pool := two(t)
@@ -108,7 +108,7 @@ func TestWhatCannotBeGivenBackIsKept(t *testing.T) {
 			if err := a.Check(testenv.Context(t)); err != nil {
 				t.Errorf("Check = %v", err)
 			}
-			if how == "given back by Close" {
+			if how == "returned by Close" {
 				if err := a.Close(); err != nil {
 					t.Fatal(err)
 				}
@@ -143,8 +143,8 @@ func TestWhatCommitsLateIsFound(t *testing.T) {
 	}
 }
 
-// TestPostgresGoesAwayAndReturns kills the server, which forgets the table; what
-// is leased is in memory and comes back.
+// TestPostgresGoesAwayAndReturns kills the server, which loses the table. Leased
+// notifications are in memory and are inserted again.
 func TestPostgresGoesAwayAndReturns(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
@@ -176,12 +176,12 @@ func TestPostgresGoesAwayAndReturns(t *testing.T) {
 	if err := server.Restart(ctx); err != nil {
 		t.Fatal(err)
 	}
-	<-failed // the listener says that it has lost its connection
+	<-failed // the listener reports that it has lost its connection
 	if err := n.Requeue(ctx, held, time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	ack(t, n, pullAll(t, n, 1, 1000, true))
-	// Places have begun anew, below all marks.
+	// Places have started again, below all marks.
 	publish(t, n, 4001, 6000)
 	ack(t, n, pullAll(t, n, 4001, 6000, true))
 	if got := rows(t, pool); got != 0 {

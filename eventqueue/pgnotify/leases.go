@@ -12,36 +12,36 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// lease is a notification that is in the memory of this process only, until due.
+// lease is a notification that only this process has, in its memory, until due.
 type lease struct {
 	serial       uint64
 	notification eventqueue.Notification
 	due          time.Time
-	at           int // its place in the heap; -1 when it is not leased any more
+	at           int // index in the heap; -1 when it is not leased any more
 }
 
 // leases are the notifications that were taken out of the table: those that were
-// handed out, and those that are ready for the next pull. The keeper takes out
-// what is due.
+// handed out, and those that are ready for the next pull. The returner removes
+// those that are due.
 type leases struct {
-	// sooner tells the keeper that a lease ends before the time it waits for.
+	// sooner wakes the returner when a lease ends before the time it waits for.
 	sooner chan struct{}
 
 	mu       sync.Mutex
-	bySerial map[uint64]*lease // what was handed out
-	queue    leaseHeap         // everything
-	ready    []*lease          // in order; those that went back have left the heap
-	last     uint64            // serial given
-	awaited  time.Time         // what the keeper waits for; the zero time when it does not wait
+	bySerial map[uint64]*lease // handed out
+	queue    leaseHeap         // all leases
+	ready    []*lease          // in order; returned ones have left the heap
+	last     uint64            // the last serial given
+	awaited  time.Time         // the time the returner waits for; zero when it does not wait
 }
 
-// newLeases begins the serials anywhere, so that the ack IDs of another notifier
-// mean nothing here.
+// newLeases begins the serials at a random number, so that the ack IDs of another
+// notifier are unknown here.
 func newLeases() *leases {
 	return &leases{sooner: make(chan struct{}, 1), bySerial: map[uint64]*lease{}, last: rand.Uint64()}
 }
 
-// add makes notifications ready until due, when they go back.
+// add makes notifications ready. Those still ready at due return to the table.
 func (l *leases) add(notifications []eventqueue.Notification, due time.Time) {
 	added := make([]lease, len(notifications)) // one allocation for all
 	l.mu.Lock()
@@ -51,10 +51,10 @@ func (l *leases) add(notifications []eventqueue.Notification, due time.Time) {
 		heap.Push(&l.queue, &added[i])
 		l.ready = append(l.ready, &added[i])
 	}
-	l.tellKeeper()
+	l.wakeReturner()
 }
 
-// handOut leases at most count of what is ready until due.
+// handOut leases at most count of the ready notifications until due.
 func (l *leases) handOut(count int, due time.Time) []eventqueue.Delivery {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,14 +83,14 @@ func (l *leases) handOut(count int, due time.Time) []eventqueue.Delivery {
 	return deliveries
 }
 
-// passReturned drops what has gone back from the front of what is ready.
+// passReturned drops the returned notifications from the front of ready.
 func (l *leases) passReturned() {
 	for len(l.ready) > 0 && l.ready[0].at < 0 {
 		l.ready = l.ready[1:]
 	}
 }
 
-// readyCount is how many are ready, give or take those that go back meanwhile.
+// readyCount is how many are ready. It may count some that were returned meanwhile.
 func (l *leases) readyCount() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +98,7 @@ func (l *leases) readyCount() int {
 	return len(l.ready)
 }
 
-// returnReady has what is ready go back at once.
+// returnReady makes all ready notifications due now, so that they return to the table.
 func (l *leases) returnReady() {
 	now := time.Now()
 	l.mu.Lock()
@@ -110,15 +110,15 @@ func (l *leases) returnReady() {
 		}
 	}
 	l.ready = nil
-	l.tellKeeper()
+	l.wakeReturner()
 }
 
-// drop ends leases for good. One that is not here any more is passed over.
+// drop ends leases for good. It ignores a lease that has ended already.
 func (l *leases) drop(deliveries []eventqueue.Delivery) error {
 	return l.each(deliveries, l.remove)
 }
 
-// move ends leases at another time. One that is not here any more is passed over.
+// move changes the end of leases. It ignores a lease that has ended already.
 func (l *leases) move(deliveries []eventqueue.Delivery, due time.Time) error {
 	return l.each(deliveries, func(x *lease) {
 		x.due = due
@@ -129,11 +129,11 @@ func (l *leases) move(deliveries []eventqueue.Delivery, due time.Time) error {
 func (l *leases) each(deliveries []eventqueue.Delivery, act func(*lease)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	defer l.tellKeeper()
+	defer l.wakeReturner()
 	for i := range deliveries {
 		serial, err := parseAckID(deliveries[i].AckID)
 		if err != nil {
-			return fmt.Errorf("settle delivery %d of %d: %w", i, len(deliveries), err)
+			return fmt.Errorf("find the lease of delivery %d of %d: %w", i, len(deliveries), err)
 		}
 		if x, ok := l.bySerial[serial]; ok {
 			act(x)
@@ -147,8 +147,8 @@ func (l *leases) remove(x *lease) {
 	heap.Remove(&l.queue, x.at)
 }
 
-// tellKeeper wakes the keeper if the first lease ends before it would wake.
-func (l *leases) tellKeeper() {
+// wakeReturner wakes the returner if the first lease ends before the time it waits for.
+func (l *leases) wakeReturner() {
 	if len(l.queue) == 0 || l.awaited.IsZero() || !l.queue[0].due.Before(l.awaited) {
 		return
 	}
@@ -161,8 +161,8 @@ func (l *leases) tellKeeper() {
 // forever is longer than any lease.
 const forever = 24 * time.Hour
 
-// takeDue takes out at most limit leases that have ended. When there are none it
-// returns when to come again, and counts on the keeper's waiting until then.
+// takeDue removes at most limit leases that have ended. If there are none it returns
+// the time of the next call, and relies on the returner to wait until then.
 func (l *leases) takeDue(now time.Time, limit int) (due []eventqueue.Notification, again time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,7 +180,7 @@ func (l *leases) takeDue(now time.Time, limit int) (due []eventqueue.Notificatio
 	return due, l.awaited
 }
 
-// takeAll takes out everything.
+// takeAll removes all leases and returns their notifications.
 func (l *leases) takeAll() []eventqueue.Notification {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,7 +223,7 @@ func (h *leaseHeap) Pop() any {
 // ackIDLen is the length of an ack ID: the serial in hexadecimal.
 const ackIDLen = 16
 
-// ackIDs makes the ack IDs of consecutive serials, as one string: that spares an
+// ackIDs makes the ack IDs of consecutive serials as one string, which saves an
 // allocation for each.
 func ackIDs(first uint64, count int) string {
 	b := make([]byte, 0, count*ackIDLen)

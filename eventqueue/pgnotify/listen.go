@@ -14,74 +14,75 @@ import (
 )
 
 const (
-	// hearTimeout is how long a connection may take to hear what it was sent.
-	hearTimeout = 5 * time.Second
-	// pollEvery is about the time between two looks while nothing is heard.
+	// probeTimeout is how long a connection may take to receive its probe.
+	probeTimeout = 5 * time.Second
+	// pollEvery is about the time between two polls while the listener is not known
+	// to work.
 	pollEvery = time.Second
-	// closeConnTimeout bounds the farewell of a connection.
+	// closeConnTimeout bounds the closing of a connection.
 	closeConnTimeout = 2 * time.Second
 )
 
-// Why pulls look by themselves when a connection does not hear what it is sent.
-// Once, that may be a busy server; again at once, it is a pooler of transactions.
+// Why a connection did not receive its probe. The first time, the server may be
+// busy; a second time in a row, a transaction pooler is in between.
 var (
-	errUnheard = errors.New("what was notified did not come in time")
-	errDeaf    = errors.New("what is notified is not heard: LISTEN needs a connection of its own, " +
+	errProbeLate    = errors.New("a NOTIFY did not arrive in time")
+	errNotDelivered = errors.New("no NOTIFY arrives: LISTEN needs a connection of its own, " +
 		"so let DATABASE_URL name Postgres or a pooler of sessions, not one of transactions")
 )
 
-// listener rings the bell for each NOTIFY, on a connection of its own.
+// listener wakes a pull for each NOTIFY. It has a connection of its own.
 type listener struct {
-	config     *pgx.ConnConfig
-	notify     func(ctx context.Context, text string) error // through the pool
-	ring       func()
-	hearWithin time.Duration
-	log        *zap.Logger
+	config      *pgx.ConnConfig
+	notify      func(ctx context.Context, text string) error // through the pool
+	wake        func()
+	probeWithin time.Duration
+	log         *zap.Logger
 
-	unheard bool // the last connection did not hear itself; owned by run
+	probeFailed bool // the last connection did not receive its probe; owned by run
 }
 
-// run listens until ctx ends. While it cannot, it rings about once a second, so
-// that pulls look or fail.
+// run listens until ctx ends. While it cannot listen, it wakes a pull about once a
+// second, which polls the table or fails.
 func (l *listener) run(ctx context.Context) {
 	wait := minFailureWait
 	for {
-		heard, err := l.listen(ctx)
+		verified, err := l.listen(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if heard {
+		if verified {
 			wait = minFailureWait
 		}
-		l.log.Warn("nothing wakes this process for notifications: looking about once a second",
+		l.log.Warn("nothing wakes this process for notifications: polling about once a second",
 			zap.Duration("wait", wait), zap.Error(err))
-		l.ringFor(ctx, wait/2+mathrand.N(wait))
+		l.wakeFor(ctx, wait/2+mathrand.N(wait))
 		wait = min(2*wait, maxFailureWait)
 	}
 }
 
-// ringFor rings now and about once a second for the given time.
-func (l *listener) ringFor(ctx context.Context, wait time.Duration) {
+// wakeFor wakes a pull now, and about once a second for the given time.
+func (l *listener) wakeFor(ctx context.Context, wait time.Duration) {
 	for wait > 0 && ctx.Err() == nil {
-		l.ring()
+		l.wake()
 		part := min(wait, pollEvery/2+mathrand.N(pollEvery))
-		pause(ctx, part)
+		sleep(ctx, part)
 		wait -= part
 	}
 }
 
-// ringBeside rings about once a second, the first time in about a second, until
-// stop is called or ctx ends.
-func (l *listener) ringBeside(ctx context.Context) (stop func()) {
+// wakeMeanwhile wakes a pull about once a second, the first time in about a second,
+// until stop is called or ctx ends.
+func (l *listener) wakeMeanwhile(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var ringing sync.WaitGroup
 	ringing.Go(func() {
 		for {
-			pause(ctx, pollEvery/2+mathrand.N(pollEvery))
+			sleep(ctx, pollEvery/2+mathrand.N(pollEvery))
 			if ctx.Err() != nil {
 				return
 			}
-			l.ring()
+			l.wake()
 		}
 	})
 	return func() {
@@ -90,12 +91,12 @@ func (l *listener) ringBeside(ctx context.Context) (stop func()) {
 	}
 }
 
-// listen rings once it listens, for what was committed before, and for each
-// NOTIFY after that; and about once a second until it has heard itself, since
-// each step before that may hang. It returns when ctx ends or the connection
-// does, and tells whether it had heard itself.
-func (l *listener) listen(ctx context.Context) (heard bool, err error) {
-	stopRinging := l.ringBeside(ctx)
+// listen wakes a pull as soon as it listens, for rows that were committed before,
+// and for each NOTIFY after that. Until its probe has arrived it also wakes a pull
+// about once a second, since each step before that may hang. It returns when ctx
+// ends or the connection fails, and reports whether the probe had arrived.
+func (l *listener) listen(ctx context.Context) (verified bool, err error) {
+	stopRinging := l.wakeMeanwhile(ctx)
 	defer stopRinging()
 	conn, err := l.connect(ctx)
 	if err != nil {
@@ -109,8 +110,8 @@ func (l *listener) listen(ctx context.Context) (heard bool, err error) {
 	if _, err := conn.Exec(ctx, "LISTEN "+channel, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return false, fmt.Errorf("listen: %w", err)
 	}
-	l.ring()
-	if err := l.hearItself(ctx, conn); err != nil {
+	l.wake()
+	if err := l.probe(ctx, conn); err != nil {
 		return false, err
 	}
 	stopRinging()
@@ -119,14 +120,14 @@ func (l *listener) listen(ctx context.Context) (heard bool, err error) {
 		if err != nil {
 			return true, fmt.Errorf("wait for a wake-up: %w", err)
 		}
-		l.hear(notification.Payload)
+		l.receive(notification.Payload)
 	}
 }
 
-// hear rings, unless it is another's word to itself.
-func (l *listener) hear(text string) {
+// receive wakes a pull, unless the text is the probe of another listener.
+func (l *listener) receive(text string) {
 	if text == "" {
-		l.ring()
+		l.wake()
 	}
 }
 
@@ -140,37 +141,38 @@ func (l *listener) connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// hearItself sends a word through the pool and waits until it comes. A pooler of
-// transactions takes LISTEN and passes nothing on, and whoever trusted it would
-// wait for ever. The time begins when the word was sent: a pool that is busy says
-// nothing about the connection.
-func (l *listener) hearItself(ctx context.Context, conn *pgx.Conn) error {
-	word := rand.Text()
-	if err := l.notify(ctx, word); err != nil {
-		return fmt.Errorf("send a word to the connection that listens: %w", err)
+// probe sends a random text through the pool and waits until it arrives. A
+// transaction pooler accepts LISTEN and delivers nothing, and a listener behind it
+// would wait for ever. The time begins when the text was sent: a busy pool does not
+// mean that the connection fails.
+func (l *listener) probe(ctx context.Context, conn *pgx.Conn) error {
+	text := rand.Text()
+	if err := l.notify(ctx, text); err != nil {
+		return fmt.Errorf("send a probe to the connection that listens: %w", err)
 	}
-	within, cancel := context.WithTimeout(ctx, l.hearWithin)
+	within, cancel := context.WithTimeout(ctx, l.probeWithin)
 	defer cancel()
 	for {
 		notification, err := conn.WaitForNotification(within)
 		switch {
 		case err != nil && within.Err() != nil && ctx.Err() == nil:
-			return l.notHeard()
+			return l.probeFailure()
 		case err != nil:
 			return fmt.Errorf("wait for the first wake-up: %w", err)
-		case notification.Payload == word:
-			l.unheard = false
+		case notification.Payload == text:
+			l.probeFailed = false
 			return nil
 		}
-		l.hear(notification.Payload)
+		l.receive(notification.Payload)
 	}
 }
 
-// notHeard is errDeaf from the second time in a row.
-func (l *listener) notHeard() error {
-	if l.unheard {
-		return errDeaf
+// probeFailure returns errProbeLate, and errNotDelivered from the second failure in
+// a row on.
+func (l *listener) probeFailure() error {
+	if l.probeFailed {
+		return errNotDelivered
 	}
-	l.unheard = true
-	return errUnheard
+	l.probeFailed = true
+	return errProbeLate
 }

@@ -14,19 +14,19 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// listenWith runs a listener until the test ends; each ring is sent to the
+// listenWith runs a listener until the test ends; each wake-up is sent to the
 // channel.
 func listenWith(t *testing.T, pool *pgxpool.Pool, change func(l *listener)) <-chan struct{} {
 	t.Helper()
-	rings := make(chan struct{}, 1000)
-	l := &listener{config: pool.Config().ConnConfig, ring: func() { rings <- struct{}{} },
-		hearWithin: hearTimeout, log: testenv.Logger(t)}
+	wakeups := make(chan struct{}, 1000)
+	l := &listener{config: pool.Config().ConnConfig, wake: func() { wakeups <- struct{}{} },
+		probeWithin: probeTimeout, log: testenv.Logger(t)}
 	change(l)
 	ctx, stop := context.WithCancel(testenv.Context(t))
 	var running sync.WaitGroup
 	running.Go(func() { l.run(ctx) })
 	t.Cleanup(func() { stop(); running.Wait() })
-	return rings
+	return wakeups
 }
 
 func await(t *testing.T, what string, signals <-chan struct{}) {
@@ -38,28 +38,29 @@ func await(t *testing.T, what string, signals <-chan struct{}) {
 	}
 }
 
-// TestItRingsOnceItListens is about what was committed before, of which nobody
-// will tell.
-func TestItRingsOnceItListens(t *testing.T) {
+// TestTheListenerWakesPullsOnceItListens is about rows that were committed before
+// LISTEN, for which no NOTIFY arrives.
+func TestTheListenerWakesPullsOnceItListens(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
 	n := open(t, pool, Config{})
-	var rung atomic.Bool
-	rungBefore := make(chan bool, 100)
+	var woken atomic.Bool
+	wokenBefore := make(chan bool, 100)
 	listenWith(t, pool, func(l *listener) {
-		l.ring = func() { rung.Store(true) }
+		l.wake = func() { woken.Store(true) }
 		l.notify = func(ctx context.Context, text string) error {
-			rungBefore <- rung.Load() // it listens now
+			wokenBefore <- woken.Load() // it listens now
 			return n.notify(ctx, text)
 		}
 	})
-	if !<-rungBefore {
-		t.Error("it listens and has not rung")
+	if !<-wokenBefore {
+		t.Error("it listens and has woken no pull")
 	}
 }
 
-// TestEachPublishNotifies has one connection listen and publish: Postgres hands
-// it its own NOTIFY with the answer. What waits already is notified again.
+// TestEachPublishNotifies has one connection listen and publish: Postgres delivers
+// its own NOTIFY with the answer. A notification that is in the table already sends
+// a NOTIFY again.
 func TestEachPublishNotifies(t *testing.T) {
 	t.Parallel()
 	config, err := pgxpool.ParseConfig(testenv.DatabaseURL(t))
@@ -85,11 +86,11 @@ func TestEachPublishNotifies(t *testing.T) {
 	}
 }
 
-// TestItRingsWhileTheConnectionHangs dials a server that never answers.
-func TestItRingsWhileTheConnectionHangs(t *testing.T) {
+// TestTheListenerWakesPullsWhileTheConnectionHangs dials a server that never answers.
+func TestTheListenerWakesPullsWhileTheConnectionHangs(t *testing.T) {
 	t.Parallel()
 	dialled := make(chan struct{}, 1)
-	rings := listenWith(t, testenv.Pool(t), func(l *listener) {
+	wakeups := listenWith(t, testenv.Pool(t), func(l *listener) {
 		l.config.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			dialled <- struct{}{}
 			<-ctx.Done()
@@ -98,27 +99,27 @@ func TestItRingsWhileTheConnectionHangs(t *testing.T) {
 	})
 	await(t, "the connection to be made", dialled)
 	for range 2 {
-		await(t, "a ring", rings)
+		await(t, "a wake-up", wakeups)
 	}
 }
 
-// TestAPoolThatIsBusyMakesNobodyDeaf has the word to itself sent later than it
-// may take to come.
-func TestAPoolThatIsBusyMakesNobodyDeaf(t *testing.T) {
+// TestABusyPoolDoesNotFailTheProbe has the probe sent later than it may take to
+// arrive.
+func TestABusyPoolDoesNotFailTheProbe(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
 	n := open(t, pool, Config{})
 	sent := make(chan error, 100)
 	listenWith(t, pool, func(l *listener) {
-		l.hearWithin = 2 * time.Second
+		l.probeWithin = 2 * time.Second
 		l.notify = func(ctx context.Context, text string) error {
-			pause(ctx, l.hearWithin+time.Second/2)
+			sleep(ctx, l.probeWithin+time.Second/2)
 			err := n.notify(ctx, text)
 			sent <- err
 			return err
 		}
 	})
 	if err := <-sent; err != nil {
-		t.Errorf("the word could not be sent any more: %v", err)
+		t.Errorf("the probe could not be sent any more: %v", err)
 	}
 }

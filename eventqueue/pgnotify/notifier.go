@@ -16,14 +16,16 @@ import (
 
 // Config configures a Notifier. The zero value is ready to use.
 type Config struct {
-	// Lease is how long a pulled notification is kept from others. Default (0): 1
-	// minute, which is what workers expect; at most eventqueue.MaxRequeue.
+	// Lease is how long a pulled notification is hidden from other pulls. Default
+	// (0): 1 minute, which is what workers expect; at most eventqueue.MaxRequeue.
 	Lease time.Duration
 
-	// Unit is what the delay of Requeue is rounded up to. Default (0): 1 ms.
+	// Unit is the duration to a multiple of which the delay of Requeue is rounded
+	// up. Default (0): 1 ms.
 	Unit time.Duration
 
-	// Logger is told of failures that no caller sees. Default (nil): nobody is.
+	// Logger receives the failures that no caller sees. Default (nil): they are not
+	// logged.
 	Logger *zap.Logger
 }
 
@@ -40,7 +42,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate names the first field that makes no sense.
+// Validate returns an error that names the first field with an invalid value.
 func (c Config) Validate() error {
 	if c.Lease < 0 || c.Lease > eventqueue.MaxRequeue {
 		return fmt.Errorf("Lease is %s: it must be from 0 to %s", c.Lease, eventqueue.MaxRequeue)
@@ -54,45 +56,45 @@ func (c Config) Validate() error {
 const (
 	// callTimeout bounds a statement.
 	callTimeout = 10 * time.Second
-	// closeTimeout bounds what Close sends.
+	// closeTimeout bounds the statements of Close.
 	closeTimeout = 2 * time.Second
 )
 
 // Notifier is an eventqueue.Notifier on one database. All methods are safe for
 // concurrent use. Close ends it.
 //
-// One that only publishes holds no connection and runs no goroutine. The first
-// Pull makes the connection that listens and starts two: the listener, and the
-// keeper of the leases.
+// A Notifier that only publishes holds no connection and runs no goroutine. The
+// first Pull starts two goroutines: the listener, which has a connection of its
+// own, and the returner, which inserts notifications whose leases have ended.
 type Notifier struct {
 	pool   *pgxpool.Pool
 	config Config
 	log    *zap.Logger
 
-	bell   bell
-	marks  marks
-	pace   pace
-	leases *leases
-	// later rings for what a look may have passed over.
+	wakeup       wakeup
+	marks        marks
+	pace         pace
+	backpressure *backpressure
+	leases       *leases
+	// later wakes a pull for the rows that a poll may have passed over.
 	later *time.Timer
 
 	startOnce sync.Once
-	stop      context.CancelFunc // of the listener and the keeper; nil before the first Pull
+	stop      context.CancelFunc // of the listener and the returner; nil before the first Pull
 	running   sync.WaitGroup     // those two
 	pulls     sync.WaitGroup     // statements of Pull under way
 	closing   chan struct{}      // closed by Close
 	closeOnce sync.Once
-	// unreturned is what the keeper was inserting when it was stopped; Close reads
-	// it when the keeper has ended.
+	// unreturned are the notifications that the returner was inserting when it was
+	// stopped. Close reads them after the returner has ended.
 	unreturned []eventqueue.Notification
 }
 
-// The interface that this package exists for.
 var _ eventqueue.Notifier = (*Notifier)(nil)
 
-// New makes a Notifier on a pool, which stays the caller's to close, after the
-// Notifier. Open the pool with pgstore.Open: its time-outs are what notices a
-// server that vanished, also for the connection that listens. New sends nothing.
+// New makes a Notifier on a pool. The caller closes the pool, after the Notifier.
+// Open the pool with pgstore.Open: its timeouts detect a server that vanished,
+// also for the listening connection. New sends nothing.
 func New(pool *pgxpool.Pool, config Config) (*Notifier, error) {
 	if pool == nil {
 		return nil, errors.New("pgnotify.New: pool must not be nil")
@@ -101,29 +103,29 @@ func New(pool *pgxpool.Pool, config Config) (*Notifier, error) {
 		return nil, fmt.Errorf("pgnotify.New: %w", err)
 	}
 	config = config.withDefaults()
-	n := &Notifier{pool: pool, config: config, log: config.Logger, bell: newBell(), leases: newLeases(),
+	n := &Notifier{pool: pool, config: config, log: config.Logger, wakeup: newWakeup(), backpressure: newBackpressure(), leases: newLeases(),
 		closing: make(chan struct{})}
-	n.later = time.AfterFunc(time.Hour, n.bell.ring)
+	n.later = time.AfterFunc(time.Hour, n.wakeup.signal)
 	n.later.Stop()
 	return n, nil
 }
 
-// start starts what a Notifier that pulls needs.
+// start starts the listener and the returner, once.
 func (n *Notifier) start() {
 	n.startOnce.Do(func() {
 		ctx, stop := context.WithCancel(context.Background())
 		n.stop = stop
-		l := &listener{config: n.pool.Config().ConnConfig, notify: n.notify, ring: n.bell.ring, hearWithin: hearTimeout, log: n.log}
+		l := &listener{config: n.pool.Config().ConnConfig, notify: n.notify, wake: n.wakeup.signal, probeWithin: probeTimeout, log: n.log}
 		n.running.Go(func() { l.run(ctx) })
-		n.running.Go(func() { n.keep(ctx) })
+		n.running.Go(func() { n.returnExpired(ctx) })
 	})
 }
 
-// Close gives everything that is leased or delayed back to the table, for other
-// processes, and ends the connection that listens. It blocks for two seconds at
-// most. What it could not give back is left to the relay; the error says how much
-// that is. Call it when no other method is running; calling it again does
-// nothing.
+// Close inserts all leased and delayed notifications into the table again, for
+// other processes, and ends the listening connection. It blocks for at most two
+// seconds. Notifications that it could not insert are left to the relay; the error
+// gives their number. Call Close when no other method is running; a second call
+// does nothing.
 func (n *Notifier) Close() error {
 	var err error
 	n.closeOnce.Do(func() { err = n.close() })
@@ -146,15 +148,15 @@ func (n *Notifier) close() error {
 	}()
 	select {
 	case <-pulled:
-	case <-ctx.Done(): // they end by callTimeout
+	case <-ctx.Done(): // callTimeout ends them
 	}
 	n.stop()
 	n.running.Wait()
-	return n.giveBackAll(ctx)
+	return n.returnAll(ctx)
 }
 
-// giveBackAll inserts what is in memory into the table.
-func (n *Notifier) giveBackAll(ctx context.Context) error {
+// returnAll inserts the notifications in memory into the table.
+func (n *Notifier) returnAll(ctx context.Context) error {
 	left := slices.Concat(n.unreturned, n.leases.takeAll())
 	for len(left) > 0 {
 		batch := left[:min(len(left), closeBatch)]
@@ -166,6 +168,6 @@ func (n *Notifier) giveBackAll(ctx context.Context) error {
 	return nil
 }
 
-// closeBatch is how many notifications one statement of Close takes: a process
-// may hold very many that are delayed.
+// closeBatch is the most notifications that one statement of Close inserts: a
+// process may hold very many delayed ones.
 const closeBatch = 10_000

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// paceWindow is how far ahead a look takes, in time.
+// paceWindow is the time whose expected need a poll takes in advance.
 const paceWindow = 500 * time.Millisecond
 
-// pace tells how many notifications this process goes through within paceWindow.
-// A look takes as many more than it was asked for, so that a busy worker, whose
-// pulls are small because few of its slots come free at a time, does not need a
-// statement for each. One that is idle takes what it was asked for.
+// pace measures how many notifications this process pulls within paceWindow. A
+// poll takes so many more than the pull asked for. A busy worker pulls few at a
+// time, because few of its slots become free at once; so it does not need a
+// statement for each pull. An idle worker takes only what it asked for.
 type pace struct {
 	mu            sync.Mutex
 	began         time.Time // of the window
 	current, last int       // handed out in this window, and in the one before
 }
 
-func (p *pace) note(now time.Time, count int) {
+func (p *pace) record(now time.Time, count int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.roll(now)

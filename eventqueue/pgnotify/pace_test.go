@@ -14,7 +14,7 @@ func TestPace(t *testing.T) {
 	start := time.Now()
 	p := &pace{}
 	for i, step := range []struct {
-		ms, note, want int
+		ms, record, want int
 	}{
 		{0, 0, 0},
 		{1, 300, 300},
@@ -28,7 +28,7 @@ func TestPace(t *testing.T) {
 		{9000, 0, 0},
 	} {
 		now := start.Add(time.Duration(step.ms) * time.Millisecond)
-		p.note(now, step.note)
+		p.record(now, step.record)
 		if got := p.expected(now); got != step.want {
 			t.Errorf("step %d at %d ms: %d are expected, want %d", i, step.ms, got, step.want)
 		}
@@ -43,7 +43,7 @@ func TestWhatWasTakenAheadGoesBack(t *testing.T) {
 			t.Parallel()
 			a, b, pool := two(t)
 			publish(t, b, 1, 50)
-			a.pace.note(time.Now().Add(time.Hour), 100) // the window has not ended when it is asked
+			a.pace.record(time.Now().Add(time.Hour), 100) // the window has not ended when it is asked
 			first, err := a.Pull(testenv.Context(t), 1)
 			if err != nil || len(first) != 1 {
 				t.Fatalf("pulled %+v, %v", first, err)

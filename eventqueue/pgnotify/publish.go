@@ -7,14 +7,14 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// channel is what a commit that inserts notifications notifies. Channels belong
-// to a database: queues in several schemas of one wake each other, for nothing.
+// channel is the channel that a commit with new notifications notifies. Channels
+// belong to a database: queues in several schemas of it wake each other needlessly.
 const channel = "events_v2_notifications"
 
 // Rows are inserted in the order of their events, so that two statements with
-// the same ones wait for each other instead of deadlocking. The wake-up does not
-// depend on what was inserted: a notification that waits already may be one that
-// every look has passed over.
+// the same events wait for each other instead of deadlocking. The NOTIFY is sent
+// even if no row was inserted: a notification that is in the table already may be
+// one that every poll has passed over.
 const insertSQL = `
 WITH inserted AS (
     INSERT INTO events_v2_notifications (event_id, canvas_id, traceparent)
@@ -25,12 +25,12 @@ WITH inserted AS (
 )
 SELECT pg_notify('` + channel + `', '')`
 
-// Publish inserts the notifications with one statement and wakes those who wait
-// for them; an event that has one in the table keeps that one. It blocks until
-// the statement has committed, at most until ctx ends, or for ten seconds when
-// ctx has no deadline. It does not retry. More than eventqueue.MaxPublish
-// notifications, or one with an event id that is not positive, are refused before
-// anything is sent.
+// Publish inserts the notifications with one statement and wakes the waiting
+// pulls. If the table already has a notification of an event, that one stays. It
+// blocks until the statement has committed, at most until ctx ends, or for ten
+// seconds when ctx has no deadline. It does not retry. It refuses more than
+// eventqueue.MaxPublish notifications, and event ids that are not positive, before
+// it sends anything.
 func (n *Notifier) Publish(ctx context.Context, notifications []eventqueue.Notification) error {
 	if len(notifications) == 0 {
 		return nil
@@ -76,7 +76,7 @@ func (n *Notifier) insert(ctx context.Context, notifications []eventqueue.Notifi
 
 const notifySQL = `SELECT pg_notify('` + channel + `', $1)`
 
-// notify sends a text to all that listen. It blocks for ten seconds at most.
+// notify sends a text to all listeners. It blocks for at most ten seconds.
 func (n *Notifier) notify(ctx context.Context, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// The rows are locked first, and found again by where they lie: nobody ever
-// changes one, so they lie there until they are deleted.
+// The rows are locked first, and then found by their ctid: rows of this table are
+// never updated, so a row has the same ctid until it is deleted.
 const takeSQL = `
 DELETE FROM events_v2_notifications
 WHERE ctid = ANY (ARRAY(
@@ -32,8 +32,8 @@ const takeMode = pgx.QueryExecModeCacheDescribe
 const (
 	// maxTake is how many rows one statement takes at most.
 	maxTake = 1000
-	// readyFor is how long what was taken ahead may wait for a pull of this
-	// process.
+	// readyFor is how long a notification that was taken ahead may wait for a pull
+	// of this process.
 	readyFor = 2 * time.Second
 )
 
@@ -41,13 +41,13 @@ var errClosed = errors.New("the notifier is closed")
 
 // Pull blocks until there are notifications and returns at most max of them,
 // leased to the caller for Config.Lease. While there are none it sends nothing.
-// It returns an error when a statement has failed, after which notifications may
-// be lost (the relay rings for their events), when max is less than 1, and when
-// the Notifier is closed; and the error of ctx when that has ended.
+// It returns an error when a statement has failed, when max is less than 1, and
+// when the Notifier is closed; and the error of ctx when ctx has ended. After a
+// failed statement notifications may be lost; the relay publishes them again.
 //
-// A statement under way is not cancelled by the end of ctx, since it may have
-// taken notifications already. They are given back in the background; Close
-// waits for that.
+// The end of ctx does not cancel a statement that is running, since it may have
+// taken notifications already. They are returned to the table in the background;
+// Close waits for that.
 func (n *Notifier) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, error) {
 	if max < 1 {
 		return nil, fmt.Errorf("pull at most %d notifications: ask for at least 1", max)
@@ -62,10 +62,10 @@ func (n *Notifier) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, er
 		now := time.Now()
 		deliveries := n.leases.handOut(max, now.Add(n.config.Lease))
 		if len(deliveries) > 0 {
-			// After an error the bell has rung: the next pull tells.
-			n.pace.note(now, len(deliveries))
+			// After an error the wake-up was signalled: the next pull reports it.
+			n.pace.record(now, len(deliveries))
 			if n.leases.readyCount() > 0 {
-				n.bell.ring()
+				n.wakeup.signal()
 			}
 			return deliveries, nil
 		}
@@ -75,8 +75,8 @@ func (n *Notifier) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, er
 	}
 }
 
-// fill looks into the table if fewer than count are ready and somebody has rung.
-// With none ready it waits for that.
+// fill polls the table if fewer than count notifications are ready and the wake-up
+// was signalled. If none is ready it waits for the signal.
 func (n *Notifier) fill(ctx context.Context, count int) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -87,64 +87,92 @@ func (n *Notifier) fill(ctx context.Context, count int) error {
 		return nil
 	case ready > 0:
 		select {
-		case <-n.bell:
+		case <-n.wakeup:
 		default:
 			return nil
 		}
 	default:
 		select {
-		case <-n.bell:
+		case <-n.wakeup:
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-n.closing:
 			return errClosed
 		}
 	}
-	return n.look(ctx, count)
+	if ready > 0 && n.backpressure.wait(time.Now()) > 0 { // what is ready goes first
+		n.wakeup.signal()
+		return nil
+	}
+	if err := n.waitToPoll(ctx); err != nil {
+		return err
+	}
+	return n.poll(ctx, count)
 }
 
-// look takes what is there, in a goroutine of its own: what comes when ctx has
-// ended goes back.
-func (n *Notifier) look(ctx context.Context, count int) error {
-	looked := make(chan error)
+// waitToPoll waits until backpressure lets this process poll. If ctx ends first, it puts
+// the token back for the next pull, because the signal may have meant an event.
+func (n *Notifier) waitToPoll(ctx context.Context) error {
+	wait := n.backpressure.wait(time.Now())
+	if wait <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		n.wakeup.signal()
+		return ctx.Err()
+	case <-n.closing:
+		return errClosed
+	}
+}
+
+// poll takes notifications from the table in a goroutine of its own. Notifications
+// that arrive after ctx has ended are returned to the table.
+func (n *Notifier) poll(ctx context.Context, count int) error {
+	polled := make(chan error)
 	n.pulls.Go(func() {
 		err := n.takeAhead(context.WithoutCancel(ctx), count)
 		select {
-		case looked <- err:
+		case polled <- err:
 		case <-ctx.Done():
 			n.leases.returnReady()
 		}
 	})
 	select {
-	case err := <-looked:
+	case err := <-polled:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// takeAhead makes ready what a pull of count needs, and what the next ones will
-// need soon. Whatever becomes of it, the bell rings again if there may be more.
+// takeAhead takes what a pull of count notifications needs, and what the next pulls
+// are expected to need. In any case it signals again if the table may have more.
 func (n *Notifier) takeAhead(ctx context.Context, count int) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	now := time.Now()
-	// Another pull may have looked meanwhile.
+	// Another pull may have polled meanwhile.
 	want := count - n.leases.readyCount() + n.pace.expected(now)
 	if want < 1 {
-		n.bell.ring()
+		n.wakeup.signal()
 		return nil
 	}
 	limit := min(want, maxTake)
 	l := n.marks.begin(now)
 	taken, highest, err := n.take(ctx, l.above, limit)
 	if err != nil {
-		n.bell.ring()
+		n.wakeup.signal()
 		return fmt.Errorf("take notifications: %w", err)
 	}
+	n.backpressure.record(time.Now(), len(taken))
 	switch then := n.marks.end(l, highest, len(taken) == limit); {
 	case then.now:
-		n.bell.ring()
+		n.wakeup.signal()
 	case !then.at.IsZero():
 		n.later.Reset(time.Until(then.at))
 	}

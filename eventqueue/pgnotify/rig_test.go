@@ -124,7 +124,7 @@ const listenersSQL = `
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND application_name LIKE '%-listen' AND state = 'idle'`
 
-// awaitListeners waits until so many connections listen, each by its last word.
+// awaitListeners waits until so many connections listen, by their last statements.
 func awaitListeners(t *testing.T, pool *pgxpool.Pool, count int) {
 	t.Helper()
 	testenv.Eventually(t, "the connections listen", func() bool {
@@ -189,7 +189,7 @@ func notices(to chan<- struct{}) *zap.Logger {
 	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), zapcore.AddSync(signal(to)), zap.WarnLevel))
 }
 
-// signal is a writer that only tells that it was written to.
+// signal is a writer that only reports that it was written to.
 type signal chan<- struct{}
 
 func (s signal) Write(line []byte) (int, error) {

@@ -2,19 +2,11 @@ package pgstore
 
 import (
 	"context"
-	"strings"
-	"time"
 
-	"github.com/jackc/pgx/v5"
+	"eventsv2/eventqueue/worker"
 )
 
-// ExplainStuck is what Postgres did for the first statement of Stuck.
-func (s *Store) ExplainStuck(ctx context.Context, filter HandlerFilter, long StuckAfter, lockTimeout time.Duration) (plan string, err error) {
-	args := stuckArgs(filter, long, firstStuckPlace(filter), 0, 50, lockTimeout)
-	err = s.walk(ctx, `EXPLAIN (ANALYZE, TIMING off) `+stuckSQL, args, func(rows pgx.Rows) error {
-		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		plan = strings.Join(lines, "\n")
-		return err
-	})
-	return plan, err
+// Listen listens on the connection of a reserve, as the receiver behind it does.
+func Listen(ctx context.Context, r worker.Reserve, wake func(lost bool)) error {
+	return r.(*reserve).listen(ctx, wake)
 }

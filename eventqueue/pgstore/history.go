@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/maintenance"
 )
 
 // The history is walked in the order of its primary key, so that no other index
@@ -43,19 +44,19 @@ SELECT count(*) FILTER (WHERE outdated), coalesce(min(id) FILTER (WHERE asked AN
     coalesce(max(id), 0), count(*) = $4 AND bool_or(aged)
 FROM page`
 
-// PruneLog implements eventqueue.HistoryStore, in one statement.
-func (s *Store) PruneLog(ctx context.Context, status LogStatus, olderThan time.Duration, after eventqueue.EventID, limit int) (eventqueue.PrunedPage, error) {
+// PruneLog implements maintenance.HistoryStore, in one statement.
+func (s *Store) PruneLog(ctx context.Context, status maintenance.LogStatus, olderThan time.Duration, after eventqueue.EventID, limit int) (maintenance.PrunedPage, error) {
 	return s.prunedPage(ctx, pruneLogSQL, status, olderThan, after, limit)
 }
 
-// CountLog implements eventqueue.HistoryStore, in one statement.
-func (s *Store) CountLog(ctx context.Context, status LogStatus, olderThan time.Duration, after eventqueue.EventID, limit int) (eventqueue.PrunedPage, error) {
+// CountLog implements maintenance.HistoryStore, in one statement.
+func (s *Store) CountLog(ctx context.Context, status maintenance.LogStatus, olderThan time.Duration, after eventqueue.EventID, limit int) (maintenance.PrunedPage, error) {
 	return s.prunedPage(ctx, countLogSQL, status, olderThan, after, limit)
 }
 
-func (s *Store) prunedPage(ctx context.Context, sql string, status LogStatus, olderThan time.Duration, after eventqueue.EventID, limit int) (page eventqueue.PrunedPage, err error) {
+func (s *Store) prunedPage(ctx context.Context, sql string, status maintenance.LogStatus, olderThan time.Duration, after eventqueue.EventID, limit int) (page maintenance.PrunedPage, err error) {
 	err = s.walk(ctx, sql, []any{string(status), olderThan, after, limit}, func(rows pgx.Rows) error {
-		page, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[eventqueue.PrunedPage])
+		page, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[maintenance.PrunedPage])
 		return err
 	})
 	return page, err

@@ -10,9 +10,34 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// owedChannel is what a commit that owes notifications notifies and the relay
-// listens to.
-const owedChannel = "events_v2_owed"
+// pendingChannel is notified by a commit that leaves notifications pending. The relay
+// listens to it.
+const pendingChannel = "events_v2_owed"
+
+// unpublishedChannel is notified as well by programs that could not publish. Workers
+// listen to it and then find the events in the database. An emit by SQL wakes the relay
+// only.
+const unpublishedChannel = "events_v2_unpublished"
+
+// lostPayload is the relay's payload on that channel when published notifications seem
+// lost. Programs that could not publish send an empty payload.
+const lostPayload = "lost"
+
+// wokenBy names the channels that an insert notifies. It is never nil: drivers of
+// database/sql get it as text.
+func wokenBy(mode eventqueue.NotifyMode) []string {
+	switch mode {
+	case eventqueue.NotifyModeRelay:
+		return []string{pendingChannel}
+	case eventqueue.NotifyModeLater:
+		return []string{pendingChannel, unpublishedChannel}
+	default:
+		return []string{}
+	}
+}
+
+// wakeSQL notifies the channels of an array.
+const wakeSQL = `SELECT bool_and(pg_notify(channel, '') IS NULL) FROM unnest(`
 
 // A delay counts from the database's clock; a delay_until that has passed means
 // now. An event whose notification goes out right after the commit has
@@ -30,7 +55,7 @@ FROM (
     FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[])
         WITH ORDINALITY AS i (canvas_id, module, name, modifier, value, until, delay_us, place)) AS input
 ORDER BY place
-RETURNING id, notified_at IS NOT NULL AS announced, (SELECT pg_notify('` + owedChannel + `', '') IS NULL WHERE $10::boolean) AS woken`
+RETURNING id, notified_at IS NOT NULL AS announced, (` + wakeSQL + `$10::text[]) AS channel) AS woken`
 
 // insertNowSQL is insertSQL for events without delays, which are most: at two thirds
 // of its price. Canvases and handlers, of which there are few, come as a list of
@@ -44,23 +69,26 @@ INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, en
 SELECT ($1::uuid[])[handler], ($2::text[])[handler], ($3::text[])[handler], ($4::text[])[handler], value,
     (SELECT now FROM clock), (SELECT now FROM clock), (SELECT now FROM clock WHERE $7::boolean)
 FROM unnest($5::text[], $6::int[]) AS i (value, handler)
-RETURNING id, notified_at IS NOT NULL AS announced, (SELECT pg_notify('` + owedChannel + `', '') IS NULL WHERE $8::boolean) AS woken`
+RETURNING id, notified_at IS NOT NULL AS announced, (` + wakeSQL + `$8::text[]) AS channel) AS woken`
 
 // insertChunk is how many events one statement takes.
 const insertChunk = 1000
 
 // Insert implements eventqueue.EmitStore.
-func (s *Store) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, announce eventqueue.Announce) ([]eventqueue.Inserted, error) {
+func (s *Store) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, mode eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
 	if hasKeys(events) {
-		return s.insertKeyed(ctx, in, events, announce)
+		return s.insertKeyed(ctx, in, events, mode)
 	}
 	statement, arguments := insertSQL, insertArgs
 	if !slices.ContainsFunc(events, isDelayed) {
 		statement, arguments = insertNowSQL, insertNowArgs
 	}
-	db := s.in(in)
 	if len(events) <= insertChunk {
-		rows, err := db.Query(ctx, statement, arguments(events, announce)...)
+		query := s.pool.QueryAtAnyLevel // it reads nothing
+		if in != nil {
+			query = in.Query
+		}
+		rows, err := query(ctx, statement, arguments(events, mode)...)
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +98,11 @@ func (s *Store) Insert(ctx context.Context, in eventqueue.DB, events []eventqueu
 	inserted := make([]eventqueue.Inserted, 0, len(events))
 	var queries []query
 	for chunk := range slices.Chunk(events, insertChunk) {
-		queries = append(queries, insertion(&inserted, statement, arguments(chunk, announce), scanInserted))
+		queries = append(queries, insertion(&inserted, statement, arguments(chunk, mode), scanInserted))
+	}
+	var db batcher = s.pool
+	if in != nil {
+		db = in
 	}
 	if err := send(ctx, db, queries, skipping, nil, nil); err != nil {
 		return nil, err
@@ -91,11 +123,11 @@ func insertion(inserted *[]eventqueue.Inserted, statement string, arguments []an
 }
 
 func scanInserted(row pgx.CollectableRow) (r eventqueue.Inserted, err error) {
-	err = row.Scan(&r.ID, &r.Announced, nil)
+	err = row.Scan(&r.ID, &r.MustNotify, nil)
 	return r, err
 }
 
-func insertArgs(events []eventqueue.NewEvent, announce eventqueue.Announce) []any {
+func insertArgs(events []eventqueue.NewEvent, mode eventqueue.NotifyMode) []any {
 	n := len(events)
 	canvases, values := make([][16]byte, n), make([]string, n)
 	modules, names, modifiers := make([]string, n), make([]string, n), make([]string, n)
@@ -110,12 +142,12 @@ func insertArgs(events []eventqueue.NewEvent, announce eventqueue.Announce) []an
 		}
 	}
 	return []any{canvases, modules, names, modifiers, values, untils, delays,
-		announce == eventqueue.AnnounceSelf, eventqueue.MaxRequeue.Microseconds(), announce == eventqueue.AnnounceRelay}
+		mode == eventqueue.NotifyModeSelf, eventqueue.MaxRequeue.Microseconds(), wokenBy(mode)}
 }
 
 func isDelayed(e eventqueue.NewEvent) bool { return e.Delay != 0 || !e.DelayUntil.IsZero() }
 
-func insertNowArgs(events []eventqueue.NewEvent, announce eventqueue.Announce) []any {
+func insertNowArgs(events []eventqueue.NewEvent, mode eventqueue.NotifyMode) []any {
 	values, places := make([]string, len(events)), make([]int32, len(events))
 	var canvases [][16]byte
 	var modules, names, modifiers []string
@@ -123,8 +155,8 @@ func insertNowArgs(events []eventqueue.NewEvent, announce eventqueue.Announce) [
 	for i := range events {
 		e := &events[i]
 		at := eventqueue.CanvasHandler{Canvas: e.Canvas, Key: e.Handler()}
-		place, known := seen[at]
-		if !known {
+		place, seenBefore := seen[at]
+		if !seenBefore {
 			canvases, modules = append(canvases, e.Canvas), append(modules, e.Module)
 			names, modifiers = append(names, e.Name), append(modifiers, e.Modifier)
 			place = int32(len(canvases)) // arrays of Postgres begin at 1
@@ -133,7 +165,7 @@ func insertNowArgs(events []eventqueue.NewEvent, announce eventqueue.Announce) [
 		values[i], places[i] = string(e.Value), place
 	}
 	return []any{canvases, modules, names, modifiers, values, places,
-		announce == eventqueue.AnnounceSelf, announce == eventqueue.AnnounceRelay}
+		mode == eventqueue.NotifyModeSelf, wokenBy(mode)}
 }
 
 // roundUpMicroseconds keeps a delay from becoming shorter by the database's

@@ -15,18 +15,21 @@ import (
 // Events of which some have a unique key or an ordering key are inserted by two
 // statements. The first, which only unique keys need, takes the row of each of them, in
 // the order of the keys so that two batches never wait for each other: it makes those
-// that are missing, and locks the others without writing them. Whoever comes second
-// waits there until the first has committed or rolled back. The second statement, with
-// a snapshot of its own, sees what those had committed for whom it waited, and decides.
+// that are missing, and locks the others without writing them. A second
+// emit waits there until the first has committed or rolled back. The second statement
+// has a snapshot of its own, sees what was committed meanwhile, and decides. Within a
+// caller's transaction with one snapshot for all statements it would not see that, so
+// such an emit is refused.
 const lockKeysSQL = `
 INSERT INTO unique_keys (canvas_id, key)
 SELECT canvas_id, key
 FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS asked (canvas_id, key, place)
+WHERE (SELECT events_v2_needs_read_committed('an emit with a unique key'))
 ORDER BY place
 ON CONFLICT (canvas_id, key) DO UPDATE SET event_id = unique_keys.event_id WHERE false`
 
-// A key holds while its event is there, and until the end that was kept of it
-// expires. named are the rows that lockKeysSQL has locked, so their versions
+// A key is reserved while its event is queued, and afterwards until the row of
+// unique_ends expires. named are the rows that lockKeysSQL has locked, so their versions
 // (ctid) stay. OFFSET 0 has each row looked up by its key. The rest is as in
 // insertSQL, and so are the first columns of the answer.
 const insertKeyedSQL = `
@@ -71,7 +74,7 @@ WITH clock AS MATERIALIZED (
     DELETE FROM unique_ends u WHERE u.event_id = ANY (ARRAY(SELECT before FROM fresh WHERE before IS NOT NULL))
 )
 SELECT coalesce(inserted.id, named.event_id), coalesce(inserted.announced AND input.head, false),
-    (SELECT pg_notify('` + owedChannel + `', '') IS NULL WHERE $10::boolean AND EXISTS (SELECT FROM inserted)) AS woken,
+    (` + wakeSQL + `$10::text[]) AS channel WHERE EXISTS (SELECT FROM inserted)) AS woken,
     inserted.id IS NULL AS repeat
 FROM input
 LEFT JOIN named USING (place)
@@ -121,7 +124,7 @@ func (k keyed) lockArgs() []any {
 	return []any{canvases, keys}
 }
 
-func insertKeyedArgs(events []eventqueue.NewEvent, announce eventqueue.Announce) []any {
+func insertKeyedArgs(events []eventqueue.NewEvent, mode eventqueue.NotifyMode) []any {
 	keys, times, orderingKeys := make([]*string, len(events)), make([]int32, len(events)), make([]string, len(events))
 	for i := range events {
 		if events[i].UniqueKey != "" {
@@ -130,23 +133,23 @@ func insertKeyedArgs(events []eventqueue.NewEvent, announce eventqueue.Announce)
 		times[i] = int32((events[i].UniqueFor + time.Second - 1) / time.Second)
 		orderingKeys[i] = events[i].OrderingKey
 	}
-	return append(insertArgs(events, announce), keys, times, orderingKeys, headsOf(events))
+	return append(insertArgs(events, mode), keys, times, orderingKeys, headsOf(events))
 }
 
-// headsOf tells which events need a notification: of those that go into one line
-// together the first is enough, since the end of each has the next one notified.
-// One with a UniqueKey may not be inserted, so that others cannot rely on it, and
-// one with a delay takes its place later.
+// headsOf reports which events need a notification. Of the events of one ordering
+// group only the first does: when it completes, the group advances and the next one is
+// notified. An event with a UniqueKey may turn out not to be inserted, so it does not
+// count as the first; nor does one with a delay, which joins the group later.
 func headsOf(events []eventqueue.NewEvent) []bool {
-	type line struct {
+	type group struct {
 		canvas eventqueue.CanvasID
 		key    string
 	}
 	heads := make([]bool, len(events))
-	seen := map[line]bool{}
+	seen := map[group]bool{}
 	for i := range events {
 		e := &events[i]
-		of := line{e.Canvas, e.OrderingKey}
+		of := group{e.Canvas, e.OrderingKey}
 		alone := e.OrderingKey == "" || e.UniqueKey != "" || isDelayed(*e)
 		heads[i] = alone || !seen[of]
 		seen[of] = seen[of] || !alone
@@ -161,20 +164,20 @@ func (k keyed) answer(inserted []eventqueue.Inserted) ([]eventqueue.Inserted, er
 			len(k.events), len(inserted))
 	}
 	answers := make([]eventqueue.Inserted, len(k.places))
-	told := make([]bool, len(inserted))
+	answered := make([]bool, len(inserted))
 	for i, place := range k.places {
 		answers[i] = inserted[place]
-		if told[place] {
-			answers[i].Repeat, answers[i].Announced = true, false
+		if answered[place] {
+			answers[i].Repeat, answers[i].MustNotify = true, false
 		}
-		told[place] = true
+		answered[place] = true
 	}
 	return answers, nil
 }
 
 // insertKeyed sends everything in one round trip, in a transaction of its own if
 // there is none yet.
-func (s *Store) insertKeyed(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, announce eventqueue.Announce) ([]eventqueue.Inserted, error) {
+func (s *Store) insertKeyed(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, mode eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
 	k := keyedOf(events)
 	inserted := make([]eventqueue.Inserted, 0, len(k.events))
 	var queries []query
@@ -186,7 +189,7 @@ func (s *Store) insertKeyed(ctx context.Context, in eventqueue.DB, events []even
 		})
 	}
 	for chunk := range slices.Chunk(k.events, insertChunk) {
-		queries = append(queries, insertion(&inserted, insertKeyedSQL, insertKeyedArgs(chunk, announce), scanKeyed))
+		queries = append(queries, insertion(&inserted, insertKeyedSQL, insertKeyedArgs(chunk, mode), scanKeyed))
 	}
 	var err error
 	if in == nil {
@@ -201,6 +204,6 @@ func (s *Store) insertKeyed(ctx context.Context, in eventqueue.DB, events []even
 }
 
 func scanKeyed(row pgx.CollectableRow) (r eventqueue.Inserted, err error) {
-	err = row.Scan(&r.ID, &r.Announced, nil, &r.Repeat)
+	err = row.Scan(&r.ID, &r.MustNotify, nil, &r.Repeat)
 	return r, err
 }

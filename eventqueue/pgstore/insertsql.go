@@ -14,12 +14,12 @@ import (
 )
 
 // InsertSQL implements eventqueue.EmitStore.
-func (s *Store) InsertSQL(ctx context.Context, in *sql.Tx, events []eventqueue.NewEvent, announce eventqueue.Announce) ([]eventqueue.Inserted, error) {
+func (s *Store) InsertSQL(ctx context.Context, in *sql.Tx, events []eventqueue.NewEvent, mode eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
 	if !hasKeys(events) {
-		return insertChunks(ctx, in, insertSQL, insertArgs, events, announce)
+		return insertChunks(ctx, in, insertSQL, insertArgs, events, mode)
 	}
 	k := keyedOf(events)
-	for _, setting := range []string{keepSQL, planSQL} {
+	for _, setting := range []string{saveSettingsSQL, planSQL} {
 		if _, err := in.ExecContext(ctx, setting); err != nil {
 			return nil, err
 		}
@@ -33,22 +33,22 @@ func (s *Store) InsertSQL(ctx context.Context, in *sql.Tx, events []eventqueue.N
 			return nil, err
 		}
 	}
-	inserted, err := insertChunks(ctx, in, insertKeyedSQL, insertKeyedArgs, k.events, announce)
+	inserted, err := insertChunks(ctx, in, insertKeyedSQL, insertKeyedArgs, k.events, mode)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := in.ExecContext(ctx, putBackSQL); err != nil {
+	if _, err := in.ExecContext(ctx, restoreSettingsSQL); err != nil {
 		return nil, err
 	}
 	return k.answer(inserted)
 }
 
-func insertChunks(ctx context.Context, in *sql.Tx, statement string, arguments func([]eventqueue.NewEvent, eventqueue.Announce) []any,
-	events []eventqueue.NewEvent, announce eventqueue.Announce,
+func insertChunks(ctx context.Context, in *sql.Tx, statement string, arguments func([]eventqueue.NewEvent, eventqueue.NotifyMode) []any,
+	events []eventqueue.NewEvent, mode eventqueue.NotifyMode,
 ) ([]eventqueue.Inserted, error) {
 	inserted := make([]eventqueue.Inserted, 0, len(events))
 	for chunk := range slices.Chunk(events, insertChunk) {
-		args, err := literals(arguments(chunk, announce))
+		args, err := literals(arguments(chunk, mode))
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +103,7 @@ func appendInserted(ctx context.Context, in *sql.Tx, inserted []eventqueue.Inser
 	for rows.Next() {
 		var r eventqueue.Inserted
 		var woken sql.NullBool
-		columns := []any{&r.ID, &r.Announced, &woken, &r.Repeat} // the last is of insertKeyedSQL alone
+		columns := []any{&r.ID, &r.MustNotify, &woken, &r.Repeat} // the last is of insertKeyedSQL alone
 		if err := rows.Scan(columns[:len(names)]...); err != nil {
 			return nil, err
 		}

@@ -6,6 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/ratelimit"
 )
 
 // before is read from the snapshot, so it is the limit as it was. The counters are the
@@ -22,15 +24,15 @@ WITH before AS MATERIALIZED (
 )
 SELECT coalesce(per_minute, 0), coalesce(per_day, 0), mode FROM before`
 
-// SetRateLimit implements eventqueue.RateStore.
-func (s *Store) SetRateLimit(ctx context.Context, limit eventqueue.RateLimit) (*eventqueue.RateLimit, error) {
+// SetRateLimit implements control.RateStore.
+func (s *Store) SetRateLimit(ctx context.Context, limit control.RateLimit) (*control.RateLimit, error) {
 	rows, err := s.pool.Query(ctx, setRateLimitSQL, [16]byte(limit.Canvas), limit.Module, limit.Name,
 		limit.PerMinute, limit.PerDay, string(limit.Mode))
 	if err != nil {
 		return nil, err
 	}
-	before, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (eventqueue.RateLimit, error) {
-		l := eventqueue.RateLimit{Scope: limit.Scope}
+	before, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (control.RateLimit, error) {
+		l := control.RateLimit{Scope: limit.Scope}
 		return l, row.Scan(&l.PerMinute, &l.PerDay, &l.Mode)
 	})
 	if err != nil || len(before) == 0 {
@@ -41,7 +43,7 @@ func (s *Store) SetRateLimit(ctx context.Context, limit eventqueue.RateLimit) (*
 
 const removeRateLimitSQL = `DELETE FROM rate_limits WHERE canvas_id = $1 AND module = $2 AND name = $3`
 
-// RemoveRateLimit implements eventqueue.RateStore.
+// RemoveRateLimit implements control.RateStore.
 func (s *Store) RemoveRateLimit(ctx context.Context, scope eventqueue.Scope) (bool, error) {
 	tag, err := s.pool.Exec(ctx, removeRateLimitSQL, [16]byte(scope.Canvas), scope.Module, scope.Name)
 	return tag.RowsAffected() == 1, err
@@ -53,8 +55,8 @@ func (s *Store) RemoveRateLimit(ctx context.Context, scope eventqueue.Scope) (bo
 //   - What a window that is over has overshot is carried on. Without such a limit
 //     nothing is.
 //   - waiting are those put off to later windows: each window that has begun since takes
-//     as many as it had room for. It is an estimate. Who does not get in is put off once
-//     more.
+//     as many as it had room for. It is an estimate: an event that finds no room is put
+//     off once more.
 const rolledSQL = `
     SELECT minute_at, day_at,
         CASE minutes WHEN 0 THEN c.minute_count ELSE greatest(c.minute_count - minutes * coalesce(l.per_minute, c.minute_count), 0) END AS minute_used,
@@ -85,28 +87,28 @@ ORDER BY canvas_id, module, name`
 WHERE canvas_id = $1 AND module IN ('', $2) AND name IN ('', $3)`
 )
 
-// RateLimits implements eventqueue.RateStore.
-func (s *Store) RateLimits(ctx context.Context, canvas *eventqueue.CanvasID) ([]eventqueue.RateStatus, error) {
+// RateLimits implements control.RateStore.
+func (s *Store) RateLimits(ctx context.Context, canvas *eventqueue.CanvasID) ([]control.RateStatus, error) {
 	return s.rates(ctx, allRatesSQL, (*[16]byte)(canvas))
 }
 
-func (s *Store) rates(ctx context.Context, sql string, arguments ...any) ([]eventqueue.RateStatus, error) {
+func (s *Store) rates(ctx context.Context, sql string, arguments ...any) ([]control.RateStatus, error) {
 	rows, err := s.pool.Query(ctx, sql, arguments...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r eventqueue.RateStatus, err error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r control.RateStatus, err error) {
 		err = row.Scan((*[16]byte)(&r.Canvas), &r.Module, &r.Name, &r.PerMinute, &r.PerDay, &r.Mode, &r.MinuteUsed, &r.DayUsed,
 			&r.MinuteLeft, &r.DayLeft, &r.Waiting)
 		return r, err
 	})
 }
 
-// CheckRate implements eventqueue.RateStore.
-func (s *Store) CheckRate(ctx context.Context, scope eventqueue.Scope) (answer eventqueue.RateAnswer, err error) {
+// CheckRate implements control.RateStore.
+func (s *Store) CheckRate(ctx context.Context, scope eventqueue.Scope) (answer ratelimit.Answer, err error) {
 	found, err := s.rates(ctx, checkRateSQL, [16]byte(scope.Canvas), scope.Module, scope.Name)
 	for _, r := range found {
-		state := &eventqueue.RateState{PerMinute: r.PerMinute, PerDay: r.PerDay, Mode: r.Mode, RateWindows: r.RateWindows}
+		state := &ratelimit.State{PerMinute: r.PerMinute, PerDay: r.PerDay, Mode: r.Mode, Windows: r.Windows}
 		if r.WholeCanvas() {
 			answer.Canvas = state
 		} else {
@@ -120,12 +122,12 @@ func (s *Store) CheckRate(ctx context.Context, scope eventqueue.Scope) (answer e
 // names the claim, so that it holds no longer when there is another.
 const limitedAttemptSQL = `(e.attempts % 32767 + 1)::smallint`
 
-// page is bounded by the rows looked at, in the order of the index events_v2_handler.
+// page is bounded by the rows that are read, in the order of the index events_v2_handler.
 //
-// What is claimed may be about to be put off by the limit as it was. It gets a negative
-// limited_attempt, by which that end knows that it came too late (tooLateSQL). One that
-// is being written just now is waited for, for a moment: behind that it has been put
-// off, or gets the mark. Rows that somebody holds for longer are skipped.
+// A claimed event may be about to be put off by the limit as it was. It gets a negative
+// limited_attempt, which tells that write that the limit has changed (tooLateSQL). A
+// locked row is waited for briefly: after that, the event has been put off, or gets the
+// mark. Rows that stay locked for longer are skipped.
 const (
 	takeLimitedSQL = `
 WITH clock AS MATERIALIZED (
@@ -159,21 +161,21 @@ SELECT progress.module, progress.name, progress.id, taken.id, taken.canvas_id
 FROM (SELECT last.* FROM (VALUES (1)) AS one LEFT JOIN last ON (SELECT count(*) = $5 FROM page)) AS progress LEFT JOIN taken ON true`
 )
 
-// TakeLimited implements eventqueue.RateStore.
-func (s *Store) TakeLimited(ctx context.Context, scope eventqueue.Scope, after eventqueue.RatePlace, limit int) (due []eventqueue.Notification, next eventqueue.RatePlace, err error) {
+// TakeLimited implements control.RateStore.
+func (s *Store) TakeLimited(ctx context.Context, scope eventqueue.Scope, after control.RatePlace, limit int) (due []eventqueue.Notification, next control.RatePlace, err error) {
 	sql := takeLimitedSQL + takeLimitedRestSQL
 	if !scope.WholeCanvas() {
 		sql = takeLimitedSQL + takeLimitedOfSQL + takeLimitedRestSQL
 		after.Module, after.Name = scope.Module, scope.Name
 	}
-	due, next, err = s.takeLimited(ctx, sql+" AND "+patientSQL+"\n    ORDER BY e.id FOR UPDATE OF e"+takeLimitedWriteSQL, scope, after, limit)
-	if waitedInVain(err) {
+	due, next, err = s.takeLimited(ctx, sql+" AND "+lockWaitSQL+"\n    ORDER BY e.id FOR UPDATE OF e"+takeLimitedWriteSQL, scope, after, limit)
+	if lockWaitExpired(err) {
 		due, next, err = s.takeLimited(ctx, sql+"\n    ORDER BY e.id FOR UPDATE OF e SKIP LOCKED"+takeLimitedWriteSQL, scope, after, limit)
 	}
 	return due, next, err
 }
 
-func (s *Store) takeLimited(ctx context.Context, sql string, scope eventqueue.Scope, after eventqueue.RatePlace, limit int) (due []eventqueue.Notification, next eventqueue.RatePlace, err error) {
+func (s *Store) takeLimited(ctx context.Context, sql string, scope eventqueue.Scope, after control.RatePlace, limit int) (due []eventqueue.Notification, next control.RatePlace, err error) {
 	var (
 		module, name *string
 		last, id     *eventqueue.EventID
@@ -190,7 +192,7 @@ func (s *Store) takeLimited(ctx context.Context, sql string, scope eventqueue.Sc
 		return err
 	})
 	if err != nil || last == nil {
-		return due, eventqueue.RatePlace{}, err
+		return due, control.RatePlace{}, err
 	}
-	return due, eventqueue.RatePlace{Module: *module, Name: *name, Event: *last}, nil
+	return due, control.RatePlace{Module: *module, Name: *name, Event: *last}, nil
 }

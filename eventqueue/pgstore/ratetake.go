@@ -6,7 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/ratelimit"
+	"eventsv2/eventqueue/worker"
 )
 
 // A take asks about scopes and counts what they get, under row locks:
@@ -92,10 +93,10 @@ WINDOW before AS (PARTITION BY asked.canvas_id ORDER BY place ROWS BETWEEN UNBOU
 ORDER BY place`
 )
 
-// takeRate is the take in the form that waits for counters which somebody is writing,
-// for a moment each, and in the one that skips them (see patience.go).
+// takeRate is the statement in the form that waits briefly for locked counters, and in
+// the form that skips them (see lockwait.go).
 var takeRate = forms{
-	waits: takeRateSQL + ` AND ` + patientSQL + `
+	waits: takeRateSQL + ` AND ` + lockWaitSQL + `
     ORDER BY c.canvas_id, c.module, c.name
     FOR NO KEY UPDATE` + takeRateRestSQL,
 	skips: takeRateSQL + `
@@ -103,9 +104,9 @@ var takeRate = forms{
     FOR NO KEY UPDATE SKIP LOCKED` + takeRateRestSQL,
 }
 
-// TakeRate implements eventqueue.RateTaker. Counters are written by others all the
-// time, so having waited for one in vain, which skips, is no reason not to wait for the next.
-func (s *Store) TakeRate(ctx context.Context, asks []eventqueue.RateAsk) (answers []eventqueue.RateAnswer, err error) {
+// TakeRate implements worker.RateTaker. Counters are locked often and briefly, so a wait
+// that took too long makes this call skip, and not the next one.
+func (s *Store) TakeRate(ctx context.Context, asks []worker.RateAsk) (answers []ratelimit.Answer, err error) {
 	if len(asks) == 0 {
 		return nil, nil
 	}
@@ -113,7 +114,7 @@ func (s *Store) TakeRate(ctx context.Context, asks []eventqueue.RateAsk) (answer
 		answers, err = pgx.CollectRows(rows, scanRateAnswer)
 		return err
 	}}
-	if err = s.run(ctx, waiting, take); waitedInVain(err) {
+	if err = s.run(ctx, waiting, take); lockWaitExpired(err) {
 		err = s.run(ctx, skipping, take)
 	}
 	if err != nil {
@@ -122,7 +123,7 @@ func (s *Store) TakeRate(ctx context.Context, asks []eventqueue.RateAsk) (answer
 	return answers, nil
 }
 
-func rateArgs(asks []eventqueue.RateAsk) []any {
+func rateArgs(asks []worker.RateAsk) []any {
 	canvases, modules, names := make([][16]byte, len(asks)), make([]string, len(asks)), make([]string, len(asks))
 	wants, rans := make([]int64, len(asks)), make([]int64, len(asks))
 	for i, ask := range asks {
@@ -132,7 +133,7 @@ func rateArgs(asks []eventqueue.RateAsk) []any {
 	return []any{canvases, modules, names, wants, rans}
 }
 
-func scanRateAnswer(row pgx.CollectableRow) (a eventqueue.RateAnswer, err error) {
+func scanRateAnswer(row pgx.CollectableRow) (a ratelimit.Answer, err error) {
 	var whole, handler rateColumns
 	err = row.Scan(append(append([]any{&a.At, &a.Busy, &a.Granted}, whole.columns()...), handler.columns()...)...)
 	a.Canvas, a.Handler = whole.state(), handler.state()
@@ -142,7 +143,7 @@ func scanRateAnswer(row pgx.CollectableRow) (a eventqueue.RateAnswer, err error)
 // rateColumns are a limit in an answer; all of them are NULL when there is none.
 type rateColumns struct {
 	perMinute, perDay            *int
-	mode                         *eventqueue.RateMode
+	mode                         *ratelimit.Mode
 	minuteUsed, dayUsed, waiting *int64
 	minuteLeft, dayLeft          *time.Duration
 	refused                      *int
@@ -152,11 +153,11 @@ func (c *rateColumns) columns() []any {
 	return []any{&c.perMinute, &c.perDay, &c.mode, &c.minuteUsed, &c.dayUsed, &c.minuteLeft, &c.dayLeft, &c.waiting, &c.refused}
 }
 
-func (c *rateColumns) state() *eventqueue.RateState {
+func (c *rateColumns) state() *ratelimit.State {
 	if c.mode == nil {
 		return nil
 	}
-	s := &eventqueue.RateState{Mode: *c.mode, Refused: *c.refused, RateWindows: eventqueue.RateWindows{
+	s := &ratelimit.State{Mode: *c.mode, Refused: *c.refused, Windows: ratelimit.Windows{
 		MinuteUsed: *c.minuteUsed, DayUsed: *c.dayUsed, MinuteLeft: *c.minuteLeft, DayLeft: *c.dayLeft, Waiting: *c.waiting}}
 	if c.perMinute != nil {
 		s.PerMinute = *c.perMinute

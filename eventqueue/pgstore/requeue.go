@@ -7,14 +7,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 )
 
 // First the rows are locked, and the claims and ends that are under way are waited
-// for, as in patience.go. The decision is a statement of its own, so that it sees
+// for, as in lockwait.go. The decision is a statement of its own, so that it sees
 // what they have written: also that an event has left for event_log.
 var lockRequeued = forms{
 	waits: `
-SELECT id FROM events_v2 WHERE id = ANY ($1::bigint[]) AND ` + patientSQL + ` ORDER BY id FOR UPDATE`,
+SELECT id FROM events_v2 WHERE id = ANY ($1::bigint[]) AND ` + lockWaitSQL + ` ORDER BY id FOR UPDATE`,
 	skips: `
 SELECT id FROM events_v2 WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED`,
 }
@@ -22,12 +23,12 @@ SELECT id FROM events_v2 WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE SK
 // free are the rows that this transaction has locked; what is not in it and yet in
 // events_v2 is somebody else's at the moment.
 //
-// A lock that has expired is taken away as a claim would take it (I4): the run
-// counts as failed (I9), and without locked_at the holder's token is good for
+// A lock that has expired is taken away as a claim would take it (I4): a run that had
+// begun counts as failed (I9, I18), and without locked_at the holder's token is good for
 // nothing (I5). attempts stays, so that no token repeats. A rule is not asked: who
-// claims asks it (I7). The event is owed a notification, and the commit wakes
+// claims asks it (I7). A notification of the event is pending, and the commit wakes
 // the relay, whose growing intervals begin anew with delay_until.
-const requeueSQL = `
+var requeueSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), asked AS (
@@ -41,14 +42,16 @@ WITH clock AS MATERIALIZED (
 ), requeued AS (
     UPDATE events_v2 e
     SET locked_at = NULL,
-        retries = e.retries + (e.locked_at IS NOT NULL)::int,
+        retries = e.retries + (e.locked_at IS NOT NULL AND e.begun)::int,
+        lost_run = false,
+        begin_first = e.begin_first OR e.locked_at IS NOT NULL AND NOT e.begun,
         delay_until = clock.now,
         notified_at = NULL
     FROM clock
-    WHERE e.id = ANY (ARRAY(SELECT id FROM free)) AND (e.locked_at IS NULL OR e.locked_at <= clock.now - $2::interval)
+    WHERE e.id = ANY (ARRAY(SELECT id FROM free)) AND ` + unlockedSQL("e.locked_at", validSinceSQL("clock.now", "$2")) + `
     RETURNING e.id
 ), woken AS (
-    SELECT pg_notify('` + owedChannel + `', '') WHERE EXISTS (SELECT FROM requeued)
+    SELECT pg_notify('` + pendingChannel + `', '') WHERE EXISTS (SELECT FROM requeued)
 )
 SELECT asked.id,
     CASE
@@ -59,7 +62,7 @@ SELECT asked.id,
         WHEN l.status = 'FAILED' THEN 'failed'
         ELSE 'unknown'
     END,
-    CASE WHEN requeued.id IS NULL THEN free.locked_at + $2::interval - clock.now END,
+    CASE WHEN requeued.id IS NULL THEN free.locked_at + greatest($2::interval, ` + validSQL + `) - clock.now END,
     requeued.id IS NOT NULL AND free.locked_at IS NOT NULL,
     CASE WHEN requeued.id IS NOT NULL THEN (
         SELECT max(r.rule_type)::text FROM scheduling_rules r
@@ -72,9 +75,9 @@ LEFT JOIN event_log l ON l.id = asked.id
 LEFT JOIN woken ON true
 ORDER BY asked.id`
 
-// Requeue implements eventqueue.RequeueStore, in one round trip and one
+// Requeue implements control.RequeueStore, in one round trip and one
 // transaction.
-func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID, lockTimeout time.Duration) (results []eventqueue.Requeued, err error) {
+func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID, lockTimeout time.Duration) (results []control.Requeued, err error) {
 	lock := query{forms: lockRequeued, arguments: []any{int64s(ids)}, read: func(rows pgx.Rows) error {
 		_, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 		return err
@@ -83,13 +86,20 @@ func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID, lockTimeo
 		results, err = pgx.CollectRows(rows, scanRequeued)
 		return err
 	}}
-	if err := s.patiently(ctx, []query{lock, requeue}); err != nil {
+	if lockTimeout == 0 {
+		settings, err := s.Settings(ctx)
+		if err != nil {
+			return nil, err
+		}
+		requeue.arguments[1] = settings.LockTimeout
+	}
+	if err := s.waitThenSkip(ctx, []query{lock, requeue}); err != nil {
 		return nil, err
 	}
 	return results, nil
 }
 
-func scanRequeued(row pgx.CollectableRow) (r eventqueue.Requeued, err error) {
+func scanRequeued(row pgx.CollectableRow) (r control.Requeued, err error) {
 	var remaining *time.Duration
 	var rule *string
 	err = row.Scan(&r.ID, &r.Result, &remaining, &r.TakenOver, &rule)
@@ -97,7 +107,7 @@ func scanRequeued(row pgx.CollectableRow) (r eventqueue.Requeued, err error) {
 		r.LockRemaining = *remaining
 	}
 	if rule != nil {
-		r.Rule = eventqueue.RuleType(*rule)
+		r.Rule = control.RuleType(*rule)
 	}
 	return r, err
 }

@@ -8,21 +8,22 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 )
 
-// EXCLUSIVE conflicts with what a claim holds until it has committed (see
-// claimSQL), and with other changes of rules, but not with plain reads, such as
-// a backup's. While it waits, new claims wait behind it; lock_timeout bounds
-// that.
-const lockRulesAgainstClaimsSQL = `LOCK TABLE scheduling_rules IN EXCLUSIVE MODE`
+// On claim_barrier EXCLUSIVE conflicts with what a claim holds until it has committed
+// (see claimSQL), and on scheduling_rules with other changes of rules and with what
+// claims of earlier versions hold there, but not with plain reads, such as a
+// backup's. While it waits, new claims wait behind it; lock_timeout bounds that.
+const lockRulesAgainstClaimsSQL = `LOCK TABLE scheduling_rules, claim_barrier IN EXCLUSIVE MODE`
 
 const addRuleSQL = `
 INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name)
 VALUES ($1::text::scheduling_rule_type, $2, $3, $4)
 ON CONFLICT DO NOTHING`
 
-// AddRule implements eventqueue.RuleStore.
-func (s *Store) AddRule(ctx context.Context, t eventqueue.RuleType, scope eventqueue.Scope) (added bool, err error) {
+// AddRule implements control.RuleStore.
+func (s *Store) AddRule(ctx context.Context, t control.RuleType, scope eventqueue.Scope) (added bool, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockRulesAgainstClaimsSQL); err != nil {
 			return fmt.Errorf("wait for the claims under way: %w", err)
@@ -34,8 +35,8 @@ func (s *Store) AddRule(ctx context.Context, t eventqueue.RuleType, scope eventq
 	return added, err
 }
 
-// One change of rules at a time, so that of two rules lifted at once one is the
-// last. Claims need not wait.
+// One change of rules at a time, so that of two rules that are lifted at
+// once, one is the last. Claims need not wait.
 const lockRulesSQL = `LOCK TABLE scheduling_rules IN SHARE ROW EXCLUSIVE MODE`
 
 const liftRuleSQL = `
@@ -46,9 +47,9 @@ const noRuleLeftSQL = `
 SELECT NOT EXISTS (
     SELECT FROM scheduling_rules WHERE canvas_id = $1 AND event_space = $2 AND handler_name = $3)`
 
-// LiftRule implements eventqueue.RuleStore. The time is read after the commit:
-// whoever is notified later is looked at without the rule.
-func (s *Store) LiftRule(ctx context.Context, t eventqueue.RuleType, scope eventqueue.Scope) (lifted eventqueue.Lifted, err error) {
+// LiftRule implements control.RuleStore. The time is read after the commit:
+// an event that is notified later is claimed without the rule.
+func (s *Store) LiftRule(ctx context.Context, t control.RuleType, scope eventqueue.Scope) (lifted control.Lifted, err error) {
 	canvas := [16]byte(scope.Canvas)
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockRulesSQL); err != nil {
@@ -62,14 +63,14 @@ func (s *Store) LiftRule(ctx context.Context, t eventqueue.RuleType, scope event
 		return tx.QueryRow(ctx, noRuleLeftSQL, canvas, scope.Module, scope.Name).Scan(&lifted.Last)
 	})
 	if err != nil {
-		return eventqueue.Lifted{}, err
+		return control.Lifted{}, err
 	}
 	err = s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&lifted.At)
 	return lifted, err
 }
 
-// A locked event is notified, too: its lock may have been left by a worker that
-// died, and nothing rings when it expires.
+// A locked event is notified as well: the lock may have been left by a worker that
+// died, and no notification is sent when it expires.
 const takeWaitingSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
@@ -85,7 +86,7 @@ WITH clock AS MATERIALIZED (
         SELECT e.id
         FROM events_v2 e, clock
         WHERE e.id IN (SELECT id FROM page)
-          AND e.line <> 1 -- what waits in a line is notified when it is its turn
+          AND e.line <> 1 -- an event that waits in a group is notified when the group advances to it
           AND e.delay_until <= clock.now + $7::interval
           AND (e.notified_at IS NULL OR e.notified_at < $6)
         ORDER BY e.id
@@ -97,7 +98,7 @@ WITH clock AS MATERIALIZED (
 SELECT progress.next, taken.id, taken.canvas_id
 FROM (SELECT CASE WHEN count(*) = $5 THEN max(id) END AS next FROM page) AS progress LEFT JOIN taken ON true`
 
-// TakeWaiting implements eventqueue.RuleStore.
+// TakeWaiting implements control.RuleStore.
 func (s *Store) TakeWaiting(ctx context.Context, scope eventqueue.Scope, since time.Time, after eventqueue.EventID, limit int) ([]eventqueue.Notification, eventqueue.EventID, error) {
 	return s.takePage(ctx, takeWaitingSQL, [16]byte(scope.Canvas), scope.Module, scope.Name, after, limit, since, eventqueue.MaxRequeue)
 }

@@ -9,8 +9,8 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// How many scopes one look for runnable events walks, and how many events it
-// looks at from either end of each.
+// How many scopes one search for runnable events visits, and how many events it
+// reads from either end of each.
 const (
 	runnableScopes = 64
 	runnableEvents = 32
@@ -21,7 +21,7 @@ const (
 // scope are taken from both ends: its oldest may all be running, or delayed for
 // long. They are compared as rows, not column by column: then no other index has
 // them in order, and none is walked past all events of others.
-const runnableSQL = `
+var runnableSQL = `
 WITH RECURSIVE clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), scopes AS (
@@ -55,23 +55,21 @@ WITH RECURSIVE clock AS MATERIALIZED (
          ORDER BY e.canvas_id DESC, e.module DESC, e.name DESC, e.id DESC LIMIT $7)
     ) AS e
     WHERE scopes.n > 0 AND scopes.canvas_id <> ALL ($4::uuid[])
-      AND NOT EXISTS (
-          SELECT FROM scheduling_rules r
-          WHERE r.canvas_id = scopes.canvas_id AND r.event_space = scopes.module AND r.handler_name = scopes.name)
+      AND NOT ` + ruledSQL("scopes") + `
 ), runnable AS (
     SELECT looked.* FROM looked, clock
-    WHERE line <> 1 AND delay_until <= now AND (locked_at IS NULL OR locked_at <= now - $5::interval)
+    WHERE ` + notBehindSQL("line") + ` AND ` + dueSQL("delay_until", "now") + ` AND ` + unlockedSQL("locked_at", validSinceSQL("now", "$5")) + `
 )
 SELECT progress.canvas_id, progress.module, progress.name,
     runnable.id, runnable.canvas_id, runnable.module, runnable.name, runnable.modifier
 FROM (VALUES (1)) AS one LEFT JOIN progress ON true LEFT JOIN runnable ON true
 ORDER BY runnable.id`
 
-// runnableMode has each look planned anew: a plan that was made while the table
+// runnableMode has each search planned anew: a plan that was made while the table
 // was small would read and sort all of it when it has grown.
 const runnableMode = pgx.QueryExecModeCacheDescribe
 
-// Runnable implements eventqueue.ClaimStore.
+// Runnable implements worker.Store.
 func (s *Store) Runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID, lockTimeout time.Duration) ([]eventqueue.Event, eventqueue.Scope, error) {
 	left := make([][16]byte, len(except))
 	for i, canvas := range except {

@@ -2,47 +2,12 @@ package pgstore
 
 import (
 	"context"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 )
-
-// How events_v2_line spells lines; every key has one more.
-const (
-	canvasLine    = "canvas"
-	handlerLine   = "handler "
-	keyLine       = "key "
-	everyKeyLine  = "keys"
-	handlerBreaks = "\x1f" // between module and name
-)
-
-// lineOf is the line that a limit is for.
-func lineOf(l eventqueue.RunningLimit) string {
-	switch {
-	case l.EveryKey:
-		return everyKeyLine
-	case l.Key != "":
-		return keyLine + l.Key
-	case l.Module != "":
-		return handlerLine + l.Module + handlerBreaks + l.Name
-	default:
-		return canvasLine
-	}
-}
-
-// limitOf is the other way round.
-func limitOf(canvas eventqueue.CanvasID, line string, most int) eventqueue.RunningLimit {
-	limit := eventqueue.RunningLimit{Canvas: canvas, EveryKey: line == everyKeyLine, Max: most}
-	if handler, is := strings.CutPrefix(line, handlerLine); is {
-		limit.Module, limit.Name, _ = strings.Cut(handler, handlerBreaks)
-	}
-	if key, is := strings.CutPrefix(line, keyLine); is {
-		limit.Key = key
-	}
-	return limit
-}
 
 const (
 	setRunningLimitSQL = `
@@ -61,9 +26,9 @@ WITH removed AS (
 SELECT EXISTS (SELECT FROM removed)`
 )
 
-// SetRunningLimit implements eventqueue.RunningLimitStore.
-func (s *Store) SetRunningLimit(ctx context.Context, limit eventqueue.RunningLimit) (before bool, err error) {
-	sql, args := removeRunningLimitSQL, []any{[16]byte(limit.Canvas), lineOf(limit)}
+// SetRunningLimit implements control.RunningLimitStore.
+func (s *Store) SetRunningLimit(ctx context.Context, limit control.RunningLimit) (before bool, err error) {
+	sql, args := removeRunningLimitSQL, []any{[16]byte(limit.Canvas), limit.Group()}
 	if limit.Max > 0 {
 		sql, args = setRunningLimitSQL, append(args, limit.Max)
 	}
@@ -77,38 +42,39 @@ FROM running_limits
 WHERE canvas_id = $1
 ORDER BY line`
 
-// RunningLimits implements eventqueue.RunningLimitStore.
-func (s *Store) RunningLimits(ctx context.Context, canvas eventqueue.CanvasID) ([]eventqueue.RunningLimit, error) {
+// RunningLimits implements control.RunningLimitStore.
+func (s *Store) RunningLimits(ctx context.Context, canvas eventqueue.CanvasID) ([]control.RunningLimit, error) {
 	rows, err := s.pool.Query(ctx, runningLimitsSQL, [16]byte(canvas))
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (eventqueue.RunningLimit, error) {
-		var line string
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (control.RunningLimit, error) {
+		var group string
 		var most int
-		err := row.Scan(&line, &most)
-		return limitOf(canvas, line, most), err
+		err := row.Scan(&group, &most)
+		return control.LimitOfGroup(canvas, group, most), err
 	})
 }
 
-// The lines of a limit, from the one after $3 on, a page at a time: for every key,
-// jumping along the index from one to the next. The first that wait in them, where
-// there is room, arrive once more; or have left, if somebody has deleted them.
-const fillLinesSQL = `
+// The groups of a limit are read a page at a time, from the one after $3 on; for a limit
+// of every key, by jumping along the index from one group to the next. The first event
+// that waits in a group with room is passed to events_v2_turns, as one that arrives and
+// as one that leaves, in case it was deleted by hand.
+const fillGroupsSQL = `
 WITH RECURSIVE lines AS (
     SELECT $3::text COLLATE "C" AS line, 0 AS n
     UNION ALL
     SELECT following.line, lines.n + 1
     FROM lines CROSS JOIN LATERAL (
         SELECT p.line FROM event_lines p
-        WHERE $2 = '` + everyKeyLine + `' AND p.canvas_id = $1 AND p.line > greatest(lines.line, '` + keyLine + `') AND p.line < 'key!'
+        WHERE $2 = '` + control.EveryKeyGroup + `' AND p.canvas_id = $1 AND p.line > greatest(lines.line, '` + control.KeyGroup + `') AND p.line < 'key!'
         ORDER BY p.canvas_id, p.line LIMIT 1
     ) AS following
     WHERE lines.n < $4
 ), asked AS (
     SELECT line FROM lines WHERE n > 0
     UNION ALL
-    SELECT $2::text COLLATE "C" WHERE $2 <> '` + everyKeyLine + `'
+    SELECT $2::text COLLATE "C" WHERE $2 <> '` + control.EveryKeyGroup + `'
 ), stalled AS MATERIALIZED (
     SELECT array_agg(first.event_id) AS ids
     FROM asked CROSS JOIN LATERAL (
@@ -124,11 +90,11 @@ WITH RECURSIVE lines AS (
 SELECT (SELECT line FROM lines WHERE n = $4), t.id, t.canvas_id, t.module, t.name, t.modifier
 FROM (VALUES (1)) AS one LEFT JOIN turns AS t ON true`
 
-// FillLines implements eventqueue.RunningLimitStore.
-func (s *Store) FillLines(ctx context.Context, limit eventqueue.RunningLimit, after string) (turns []eventqueue.Event, next string, err error) {
+// FillGroups implements control.RunningLimitStore.
+func (s *Store) FillGroups(ctx context.Context, limit control.RunningLimit, after string) (advanced []eventqueue.Event, next string, err error) {
 	err = s.run(ctx, skipping, query{
-		forms:     forms{skips: fillLinesSQL},
-		arguments: []any{[16]byte(limit.Canvas), lineOf(limit), after, turnsChunk},
+		forms:     forms{skips: fillGroupsSQL},
+		arguments: []any{[16]byte(limit.Canvas), limit.Group(), after, advanceChunk},
 		read: func(rows pgx.Rows) error {
 			var following, module, name, modifier *string
 			var id *eventqueue.EventID
@@ -138,12 +104,12 @@ func (s *Store) FillLines(ctx context.Context, limit eventqueue.RunningLimit, af
 					next = *following
 				}
 				if id != nil {
-					turns = append(turns, eventqueue.Event{ID: *id, Canvas: *canvas, Module: *module, Name: *name, Modifier: *modifier})
+					advanced = append(advanced, eventqueue.Event{ID: *id, Canvas: *canvas, Module: *module, Name: *name, Modifier: *modifier})
 				}
 				return nil
 			})
 			return err
 		},
 	})
-	return turns, next, err
+	return advanced, next, err
 }

@@ -2,41 +2,50 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgsession"
 )
 
 // Store is the queue in one database. It is safe for concurrent use.
 type Store struct {
-	pool           *pgxpool.Pool
-	settings       []string     // what is sent before claims and ends on this pool; see patience.go
-	impatientUntil atomic.Int64 // nanoseconds of the Unix time; see patience.go
+	pool      *pgsession.Pool
+	skipUntil atomic.Int64 // nanoseconds of the Unix time; see lockwait.go
+	due       due          // see due.go
 }
 
-// New makes a Store on a pool, which stays the caller's to close. On one that
-// Open has not made, claims and ends cost one statement more.
-func New(pool *pgxpool.Pool) *Store {
-	s := &Store{pool: pool}
-	have := pool.Config().ConnConfig.RuntimeParams
-	for key, value := range planning {
-		if have[key] != value {
-			s.settings = []string{planSQL}
-		}
-	}
-	return s
-}
+// New makes a Store on a pool, which stays the caller's to close. What the queue
+// needs is set for each transaction on one that Open has not made, which costs
+// claims and completions two statements more; see also [Store.Check].
+func New(pool *pgxpool.Pool) *Store { return &Store{pool: pgsession.On(pool)} }
 
 // Pool is the pool that the store was made on.
-func (s *Store) Pool() *pgxpool.Pool { return s.pool }
+func (s *Store) Pool() *pgxpool.Pool { return s.pool.Shared }
+
+// Check reports whether the queue can work over the store's pool, and says what to do if
+// not: a pooler of transactions ([pgsession.ErrTransactionPooling]), a database
+// that does not write, an encoding that is not UTF-8, or tables that are missing or
+// in several schemas. The error is an *eventqueue.UnfitError unless waiting may help,
+// as when the server does not answer. A pool that Open has not made is also checked at
+// its first use, except for the tables. Call Check at the start to learn of an error at
+// once; a Worker does, and checks its rights as well (CheckWorker).
+func (s *Store) Check(ctx context.Context) error {
+	if err := s.Reach(ctx); err != nil {
+		return err
+	}
+	return explain(pgsession.CheckSchema(ctx, s.pool))
+}
+
+// Reach is Check without the tables, for a database that may have none yet.
+func (s *Store) Reach(ctx context.Context) error { return explain(s.pool.Check(ctx)) }
 
 // What a connection of Open does not wait longer for.
 const (
@@ -47,67 +56,118 @@ const (
 	// deadPeerTimeout is for a server that vanished without a word, as behind a
 	// network that was cut.
 	deadPeerTimeout = 20 * time.Second
+	// openTakes is what Open waits for a database that accepts and does not answer.
+	openTakes = 5 * time.Second
 )
 
-// Open connects to a database. name is shown in pg_stat_activity; maxConns
-// bounds the pool, 0 leaves it to the URL. Settings in the URL win. Queries on its
-// connections are planned without scans of whole tables where there is an index,
-// and without JIT. It connects once, to tell at once what is wrong.
+// Open makes a pool of connections to a database and connects once, to report at once
+// what is wrong: wrong settings are an error, a database that cannot be reached yet is
+// none. Its pool connects when it is used, and until then each use
+// says why it cannot; a Worker waits. Open blocks for some seconds at most.
+//
+// name is shown in pg_stat_activity; maxConns bounds the pool, 0 leaves it to the URL.
+// Of the settings, timeouts and the like in the URL win; how queries are planned
+// (without scans of whole tables where there is an index, and without JIT) and the
+// isolation level are the queue's. They are set by SQL on each connection and read
+// back, so that poolers of sessions work; poolers of transactions are refused. No
+// error shows any part of the URL.
 func Open(ctx context.Context, databaseURL, name string, maxConns int32) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig(databaseURL)
+	pool, err := NewPool(databaseURL, name, maxConns)
 	if err != nil {
-		return nil, fmt.Errorf("DATABASE_URL: %w", err)
+		return nil, err
 	}
-	settings := map[string]string{
-		"application_name":                    name,
-		"statement_timeout":                   milliseconds(statementTimeout),
-		"lock_timeout":                        milliseconds(lockTimeout),
-		"idle_in_transaction_session_timeout": milliseconds(idleInTxTimeout),
-		// I7: a claim has to see the rules that were committed while it waited.
-		"default_transaction_isolation": "read committed",
-	}
-	maps.Copy(settings, planning)
-	for key, value := range settings {
-		if _, set := config.ConnConfig.RuntimeParams[key]; !set {
-			config.ConnConfig.RuntimeParams[key] = value
-		}
-	}
-	if config.ConnConfig.ConnectTimeout == 0 {
-		config.ConnConfig.ConnectTimeout = connectTimeout
-	}
-	if config.ConnConfig.ValidateConnect == nil {
-		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
-	}
-	dialer := &net.Dialer{Timeout: connectTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true,
-		Idle: deadPeerTimeout / 2, Interval: deadPeerTimeout / 4, Count: 2}, Control: giveUpDeadPeers}
-	config.ConnConfig.DialFunc = dialer.DialContext
-	if maxConns > 0 {
-		config.MaxConns = maxConns
-	}
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, fmt.Errorf("open the pool of database connections: %w", err)
-	}
-	if err := pool.Ping(ctx); err != nil {
+	looking, cancel := context.WithTimeout(ctx, openTakes)
+	defer cancel()
+	if err := explain(pgsession.On(pool).Check(looking)); ctx.Err() != nil || isUnfit(err) {
 		pool.Close()
-		return nil, fmt.Errorf("cannot reach the database; check DATABASE_URL and that Postgres runs and is no replica: %w", err)
+		return nil, err
 	}
 	return pool, nil
 }
 
-func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
-
-// InTx implements eventqueue.EmitStore.
-func (s *Store) InTx(ctx context.Context, f func(ctx context.Context, db eventqueue.DB) error) error {
-	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return f(ctx, tx) })
+// NewPool is Open without the connection: it returns an error only when the URL is
+// wrong, and connects to nothing.
+func NewPool(databaseURL, name string, maxConns int32) (*pgxpool.Pool, error) {
+	config, err := pgsession.ParseURL(databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("DATABASE_URL: %w", err)
+	}
+	if err := pgsession.CheckMode(config.ConnConfig.DefaultQueryExecMode); err != nil {
+		return nil, fmt.Errorf("DATABASE_URL: %w", err)
+	}
+	if err := configure(config, name, maxConns); err != nil {
+		return nil, fmt.Errorf("DATABASE_URL: %w", err)
+	}
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		return nil, fmt.Errorf("open the pool of database connections: %w", err)
+	}
+	return pool, nil
 }
 
-// in is the transaction to use, or the pool.
-func (s *Store) in(db eventqueue.DB) eventqueue.DB {
-	if db != nil {
-		return db
+// explain says what to do about why the database could not be used. It is an
+// *eventqueue.UnfitError unless waiting may help.
+func explain(err error) error {
+	switch {
+	case err == nil, errors.Is(err, context.Canceled):
+		return err
+	case pgsession.Unreachable(err):
+		return fmt.Errorf("%s: %w", pgsession.Remedy(err), err)
+	default:
+		return &eventqueue.UnfitError{Err: fmt.Errorf("cannot use the database; check DATABASE_URL: %w", err)}
 	}
-	return s.pool
+}
+
+func isUnfit(err error) bool {
+	var unfit *eventqueue.UnfitError
+	return errors.As(err, &unfit)
+}
+
+// configure adds what is the same for every connection.
+func configure(config *pgxpool.Config, name string, maxConns int32) error {
+	c := config.ConnConfig
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = name
+	}
+	settings, err := pgsession.TakeSettings(&c.Config, pgsession.Settings{
+		"statement_timeout":                   milliseconds(statementTimeout),
+		"lock_timeout":                        milliseconds(lockTimeout),
+		"idle_in_transaction_session_timeout": milliseconds(idleInTxTimeout),
+	}, planning)
+	if err != nil {
+		return err
+	}
+	var pooled atomic.Bool // whether the way to the database was looked at
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		// The first one may be made long after Open, when the database is there.
+		if !pooled.Load() {
+			if err := pgsession.CheckPooling(ctx, conn.PgConn(), &conn.Config().Config); err != nil {
+				return err
+			}
+			pooled.Store(true)
+		}
+		return pgsession.Prepare(ctx, conn.PgConn(), settings)
+	}
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = connectTimeout
+	}
+	if c.ValidateConnect == nil && settings["default_transaction_read_only"] == "" {
+		c.ValidateConnect = pgsession.CheckWrites
+	}
+	dialer := &net.Dialer{Timeout: connectTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true,
+		Idle: deadPeerTimeout / 2, Interval: deadPeerTimeout / 4, Count: 2}, Control: giveUpDeadPeers}
+	c.DialFunc = dialer.DialContext
+	if maxConns > 0 {
+		config.MaxConns = maxConns
+	}
+	return nil
+}
+
+func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
+
+// InTx implements eventqueue.EmitStore, at READ COMMITTED.
+func (s *Store) InTx(ctx context.Context, f func(ctx context.Context, db eventqueue.DB) error) error {
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return f(ctx, tx) })
 }
 
 // int64s gives ids to pgx in the type that it encodes fastest.

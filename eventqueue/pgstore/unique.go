@@ -8,9 +8,9 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// A key that was given to another event since the page was read is looked at once
-// more, and left; one that somebody is writing is skipped.
-const forgetKeysSQL = `
+// A key that another event has reserved since the page was read is left; a locked one is
+// skipped.
+const deleteKeysSQL = `
 WITH page AS MATERIALIZED (
     SELECT canvas_id, key, event_id
     FROM unique_keys
@@ -39,21 +39,21 @@ WITH page AS MATERIALIZED (
 )
 SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM page), (SELECT canvas_id FROM last), (SELECT key FROM last)`
 
-// ForgetKeys implements eventqueue.UniqueStore.
-func (s *Store) ForgetKeys(ctx context.Context, after eventqueue.UniqueKey, limit int) (forgotten int, next eventqueue.UniqueKey, err error) {
+// DeleteKeys implements maintenance.UniqueStore.
+func (s *Store) DeleteKeys(ctx context.Context, after eventqueue.UniqueKey, limit int) (deleted int, next eventqueue.UniqueKey, err error) {
 	var seen int
 	var canvas *[16]byte
 	var key *string
 	err = s.run(ctx, skipping, query{
-		forms:     forms{skips: forgetKeysSQL},
+		forms:     forms{skips: deleteKeysSQL},
 		arguments: []any{[16]byte(after.Canvas), after.Key, limit},
 		read: func(rows pgx.Rows) error {
-			_, err := pgx.ForEachRow(rows, []any{&forgotten, &seen, &canvas, &key}, func() error { return nil })
+			_, err := pgx.ForEachRow(rows, []any{&deleted, &seen, &canvas, &key}, func() error { return nil })
 			return err
 		},
 	})
 	if err != nil || seen < limit || canvas == nil {
-		return forgotten, eventqueue.UniqueKey{}, err
+		return deleted, eventqueue.UniqueKey{}, err
 	}
-	return forgotten, eventqueue.UniqueKey{Canvas: *canvas, Key: *key}, nil
+	return deleted, eventqueue.UniqueKey{Canvas: *canvas, Key: *key}, nil
 }

@@ -12,21 +12,21 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Report is told one mistake: its line, counted from 1, and what is wrong.
+// Report records one mistake: its line, counted from 1, and what is wrong.
 type Report func(line int, format string, args ...any)
 
-// Source is a text and what is said of it in messages.
+// Source is a text and its description in messages.
 type Source struct {
 	// Data is the text, of at most MaxBytes.
 	Data     []byte
 	MaxBytes int
-	// Empty is the advice when there is nothing in it, Second when there is more
-	// than one document.
+	// Empty is the advice for a text without a document, Second for one with more
+	// than one.
 	Empty, Second string
 }
 
-// Document returns the root of the only YAML document of a source, or nil when
-// there is none, after it has reported why.
+// Document returns the root of the only YAML document of a source. If there is none
+// it reports why and returns nil.
 func Document(source Source, report Report) *yaml.Node {
 	data := source.Data
 	if len(data) > source.MaxBytes {
@@ -61,7 +61,7 @@ func Document(source Source, report Report) *yaml.Node {
 	return content
 }
 
-// plainText refuses what is not text, for which the YAML library tells no line.
+// plainText refuses data that is not text, for which the YAML library gives no line.
 func plainText(data []byte, report Report) bool {
 	line := 1
 	for rest := data; len(rest) > 0; {
@@ -105,9 +105,9 @@ func splitLine(err error) (line int, text string) {
 	return line, strings.TrimPrefix(text, found[0])
 }
 
-// errorLine finds the line of a syntax error. The library names the line where
-// the broken construct begins, sometimes one line off, or none. The first line
-// with which the text is broken in the same way is where the author has to look.
+// errorLine finds the line of a syntax error. The library names the line where the
+// broken construct begins, sometimes one line off, or none. The mistake is in the
+// first line with which the text so far has the same error.
 func errorLine(data []byte, hint int, text string) int {
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	before, broken := min(max(hint-1, 0), len(lines)-1), len(lines)
@@ -125,7 +125,7 @@ func errorLine(data []byte, hint int, text string) int {
 	return broken
 }
 
-// syntaxError is the library's complaint about data, without the line.
+// syntaxError is the library's error about data, without the line.
 func syntaxError(data []byte) string {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for {

@@ -12,10 +12,10 @@ type Entry struct {
 	Key, Value *yaml.Node
 }
 
-// Entries returns the keys and values of a mapping whose keys its author
-// chooses, in their order. Keys that are doubled, and those that are no single
-// value, are reported and left out. what names the mapping in messages. It is
-// false when n is no mapping, which is reported with hint.
+// Entries returns the keys and values of a mapping whose keys the author chooses, in
+// their order. Duplicate keys and keys that are not scalars are reported and left
+// out. what names the mapping in messages. If n is not a mapping, Entries reports it
+// with hint and returns false.
 func Entries(n *yaml.Node, what, hint string, report Report) ([]Entry, bool) {
 	if n.Kind != yaml.MappingNode {
 		report(n.Line, "%s is %s: write it as keys and values; %s", what, KindOf(n), hint)
@@ -38,8 +38,8 @@ func Entries(n *yaml.Node, what, hint string, report Report) ([]Entry, bool) {
 	return entries, true
 }
 
-// Mapping returns the values of a mapping by their keys and reports keys that
-// are unknown or doubled. what names it in messages.
+// Mapping returns the values of a mapping by their keys and reports unknown and
+// duplicate keys. what names the mapping in messages.
 func Mapping(n *yaml.Node, what string, report Report, known ...string) (map[string]*yaml.Node, bool) {
 	entries, ok := Entries(n, what, "the keys are "+strings.Join(known, ", "), report)
 	if !ok {
@@ -64,10 +64,10 @@ func Resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// IsNull tells whether a node is null, which is also what is written as nothing.
+// IsNull reports whether a node is null; an absent value is null, too.
 func IsNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
-// KindOf says what a node is, for messages.
+// KindOf names the kind of a node, for messages.
 func KindOf(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -52,7 +52,7 @@ func TestDocumentIsOneYAMLText(t *testing.T) {
 	}
 }
 
-func TestMappingKeepsTheFirstOfEachKnownKey(t *testing.T) {
+func TestMappingReturnsTheFirstOfEachKnownKey(t *testing.T) {
 	t.Parallel()
 	var r reports
 	root := yamlfile.Document(source("a: 1\nb: &x [2]\na: 3\nc: 4\n? [d]\n: 5\ne: *x\n"), r.add)

@@ -107,9 +107,9 @@ type image struct {
 // baseImages are what the tests need, in the order in which they are looked for.
 func baseImages() []image {
 	return []image{
-		{"POSTGRES_IMAGE", "postgres:17", "postgres"},
-		{"PUBSUB_EMULATOR_IMAGE", "google/cloud-sdk:emulators", "pubsub"},
-		{"GO_IMAGE", "golang:1.26", "golang"},
+		{"POSTGRES_IMAGE", "postgres:17.6", "postgres"},
+		{"PUBSUB_EMULATOR_IMAGE", "gcr.io/google.com/cloudsdktool/google-cloud-cli:577.0.0-emulators", "pubsub"},
+		{"GO_IMAGE", "golang:1.26.11", "golang"},
 	}
 }
 

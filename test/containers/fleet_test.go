@@ -96,11 +96,12 @@ func published(ctx context.Context, t *testing.T, container, port string) string
 func (f *fleet) open(ctx context.Context, t *testing.T) {
 	t.Helper()
 	url := fmt.Sprintf("postgres://events:%s@%s/events?sslmode=disable", f.password, published(ctx, t, f.postgres, "5432"))
-	eventually(ctx, t, "Postgres answers", func(ctx context.Context) (err error) {
-		f.pool, err = pgstore.Open(ctx, url, "test", 0)
-		return err
-	})
+	var err error
+	if f.pool, err = pgstore.Open(ctx, url, "test", 0); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(f.pool.Close)
+	eventually(ctx, t, "Postgres answers", f.pool.Ping)
 	docker(append(append([]string{"run", "--rm", "--network", f.database, "--entrypoint", "/eventctl"}, f.environment("migrate")...),
 		f.app, "migrate", "up")...).must(ctx, t)
 	if _, err := f.pool.Exec(ctx, recordSQL); err != nil {

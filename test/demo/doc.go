@@ -1,5 +1,5 @@
 // Demo shows the event queue at work on one machine: the programs of cmd/worker
-// and cmd/cron as child processes, a real Postgres, a doorbell, and a web server
+// and cmd/cron as child processes, a real Postgres, a notifier, and a web server
 // of its own as the target of all events.
 //
 //	make demo

@@ -25,7 +25,7 @@ const (
 // emulatorVariable is the origin of an emulator that the environment names.
 const emulatorVariable = "PUBSUB_EMULATOR_HOST"
 
-// doorbell is a Pub/Sub that processes on this machine can reach.
+// notifier is a Pub/Sub that processes on this machine can reach.
 type doorbell struct {
 	host   string // host:port
 	origin string // for the reader
@@ -63,7 +63,7 @@ func shorten(origin string) string {
 	return strings.TrimSuffix(before, "'s")
 }
 
-// deleteTopic removes the demo's topic and subscription from a doorbell that
+// deleteTopic removes the demo's topic and subscription from a notifier that
 // goes on without the demo.
 func deleteTopic(ctx context.Context, config pubsubnotify.Config) error {
 	conn, err := grpc.NewClient(config.EmulatorHost, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/internal/service"
+	"eventsv2/internal/setup"
 )
 
 // The programs of the fleet.
@@ -138,7 +138,7 @@ func (f *fleet) stop(ctx context.Context) error {
 // sets counts.
 func cleanEnvironment(environment []string) []string {
 	ours := make(map[string]bool)
-	for field := range reflect.TypeFor[service.Config]().Fields() {
+	for field := range reflect.TypeFor[setup.Config]().Fields() {
 		ours[field.Tag.Get("env")] = true
 	}
 	return slices.DeleteFunc(environment, func(variable string) bool {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/pubsubnotify"
 	"eventsv2/test/services"
@@ -24,7 +25,7 @@ type stage struct {
 	story   *story
 	pool    *pgxpool.Pool
 	emitter *emitter
-	rules   *eventqueue.Rules
+	rules   *control.Rules
 	target  *target
 	fleet   *fleet
 }
@@ -64,7 +65,7 @@ func setUp(ctx context.Context, opts options, in *input, dir string, story *stor
 	return s, nil
 }
 
-// openServices finds or starts Postgres and the doorbell and compiles meanwhile.
+// openServices finds or starts Postgres and the notifier and compiles meanwhile.
 func openServices(ctx context.Context, opts options, dir string, story *story, stop *cleanup) (*setting, error) {
 	at := &setting{}
 	group, ctx := errgroup.WithContext(ctx)
@@ -115,7 +116,7 @@ func (s *stage) openQueue(ctx context.Context, at *setting, doorbell pubsubnotif
 	}
 	stop.add(queue.Close)
 	s.emitter = newEmitter(queue)
-	s.rules, err = eventqueue.NewRules(store, queue)
+	s.rules, err = control.NewRules(store, queue)
 	return err
 }
 
@@ -142,7 +143,7 @@ func childEnvironment(databaseURL string, doorbell pubsubnotify.Config) map[stri
 		"WORKER_HEARTBEAT":     (lockTimeout / 4).String(),
 		"WORKER_CONCURRENCY":   "16",
 		"WORKER_GRACE_PERIOD":  "5s",
-		"KEEP_HISTORY":         "true",
+		"RETAIN_HISTORY":       "true",
 		"RELAY_INTERVAL":       "1s",
 		"RELAY_QUIET":          "2s",
 		"PORT":                 "0",

@@ -36,7 +36,7 @@ func (r *rig) testBounds() {
 			t.Errorf("%s; want %s", got, text)
 		}
 	}
-	keep := map[string]string{"KEEP_HISTORY": "true", "WORKER_GRACE_PERIOD": "0"}
+	keep := map[string]string{"RETAIN_HISTORY": "true", "WORKER_GRACE_PERIOD": "0"}
 	job := r.start("worker", keep, "--max-events", fmt.Sprint(first))
 	r.target.await(t, first)
 	r.awaitSQL("so many are claimed", `SELECT count(*) = $1 FROM events_v2 WHERE locked_at IS NOT NULL`, first)

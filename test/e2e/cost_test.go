@@ -1,26 +1,41 @@
 package e2e_test
 
 import (
+	"maps"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
 	"eventsv2/test/testenv"
 )
 
-// statements counts, by Postgres' own account, what was sent to the rig's
-// database but for the counting and the test's own polling.
-func (r *rig) statements() int {
+// sent are the statements that were sent to the rig's database, by their texts, but for
+// the counting and the test's own polling.
+func (r *rig) sent() map[string]int {
 	r.t.Helper()
-	return one[int](r, `SELECT coalesce(sum(calls), 0) FROM pg_stat_statements
+	rows, err := r.pool.Query(testenv.Context(r.t), `SELECT query, calls FROM pg_stat_statements
 		WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
 		  AND query NOT LIKE '%pg_stat_statements%' AND query NOT LIKE 'SELECT count(*)%'`)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	calls := map[string]int{}
+	var text string
+	var n int
+	if _, err := pgx.ForEachRow(rows, []any{&text, &n}, func() error { calls[text] += n; return nil }); err != nil {
+		r.t.Fatal(err)
+	}
+	return calls
 }
 
-// TestWhatAWorkerCosts drains a backlog of 10,000 events through the deployed
-// worker with its default settings, and then leaves it idle; once with Pub/Sub,
-// and once with the doorbell among the statements.
-func TestWhatAWorkerCosts(t *testing.T) {
+// TestWhatADeployedWorkerCosts drains a backlog through the deployed worker with its
+// default settings, and then leaves it idle; once with Pub/Sub, and once with the notifier
+// among the statements. How many events come together in a statement depends on the
+// machine, and is counted in package worker without one; here it is shown that the
+// program sends nothing for each event besides.
+func TestWhatADeployedWorkerCosts(t *testing.T) {
 	t.Parallel()
 	onEachDoorbell(t, (*rig).testCosts, "greet")
 }
@@ -30,25 +45,28 @@ func (r *rig) testCosts() {
 	if _, err := r.pool.Exec(testenv.Context(t), `CREATE EXTENSION IF NOT EXISTS pg_stat_statements; SELECT count(*) FROM pg_stat_statements`); err != nil {
 		t.Skipf("SKIPPED, NOT TESTED: what a worker costs: the server has no pg_stat_statements: %v", err)
 	}
-	events := make([]eventqueue.NewEvent, 10_000)
+	events := make([]eventqueue.NewEvent, 3_000)
 	for i := range events {
 		events[i] = event("greet", `{"n": 1}`)
 	}
 	r.emit(events...)
-	before := r.statements()
 	r.start("worker", map[string]string{"LOG_LEVEL": "warn"})
 	r.awaitSQL("the backlog is drained", `SELECT count(*) = 0 FROM events_v2`)
-	perEvent := float64(r.statements()-before) / float64(len(events))
-	t.Logf("%.4f statements per drained event", perEvent)
-	if perEvent > 0.02 {
-		t.Errorf("%.4f statements per drained event, more than 0.02", perEvent)
+	all := 0
+	for text, calls := range r.sent() {
+		all += calls
+		t.Logf("%d times: %.150s", calls, text)
+		if calls >= len(events)/2 {
+			t.Errorf("for %d events this was sent %d times: %s", len(events), calls, text)
+		}
 	}
+	t.Logf("%d statements for %d events", all, len(events))
 
 	// Idle: there is a stretch without any statement, while pulls come and go.
 	testenv.Eventually(t, "an idle worker sends no statement for two seconds", func() bool {
-		before := r.statements()
+		before := r.sent()
 		idle := time.NewTimer(2 * time.Second)
 		<-idle.C
-		return r.statements() == before
+		return maps.Equal(r.sent(), before)
 	})
 }

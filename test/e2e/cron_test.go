@@ -65,6 +65,34 @@ func TestCronEmitsADueSlotOnce(t *testing.T) {
 		WHERE module = 'CRON' AND name = 'nightly' AND modifier = '_'`)
 }
 
+// TestACronDefinitionThatNobodyCanReadCostsItselfOnly: somebody has written times that
+// only Postgres knows, before they were refused.
+func TestACronDefinitionThatNobodyCanReadCostsItselfOnly(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "greet")
+	ctx := testenv.Context(t)
+	const insert = `INSERT INTO cron_definitions (canvas_id, name, schedule, starts_at)
+		SELECT $1, name, 'every day', starts_at FROM unnest($2::text[], $3::text[]::timestamptz[]) AS d (name, starts_at)`
+	bad, starts := []string{"never", "ever", "far"}, []string{"infinity", "-infinity", "200000-01-01"}
+	for i := range bad {
+		if _, err := r.pool.Exec(ctx, insert, [16]byte(canvas), bad[i:i+1], starts[i:i+1]); err == nil {
+			t.Errorf("a definition that starts at %s is not refused", starts[i])
+		}
+	}
+	if _, err := r.pool.Exec(ctx, `ALTER TABLE cron_definitions DROP CONSTRAINT cron_definitions_readable`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.pool.Exec(ctx, insert, [16]byte(canvas), bad, starts); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.pool.Exec(ctx, insert, [16]byte(canvas), []string{"nightly"}, []string{"2026-01-01"}); err != nil {
+		t.Fatal(err)
+	}
+	cron := r.start("cron", nil)
+	r.awaitSQL("the slot of the other is recorded", `SELECT count(*) = 1 FROM cron_records`)
+	cron.await("a cron definition cannot be read and emits nothing")
+}
+
 func get(t *testing.T, url string) (int, error) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 30 * time.Second}

@@ -12,7 +12,7 @@ func TestCronDeletesOldHistory(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet")
 	ctx := testenv.Context(t)
-	r.start("worker", map[string]string{"KEEP_HISTORY": "true"}).await("worker started")
+	r.start("worker", map[string]string{"RETAIN_HISTORY": "true"}).await("worker started")
 	ids := r.emit(event("greet", `1`), event("greet", `2`), event("greet", `3`), event("greet", `4`))
 	r.awaitSQL("the history is kept", `SELECT count(*) = 4 FROM event_log`)
 	if _, err := r.pool.Exec(ctx, `UPDATE event_log SET enqueued_at = now() - interval '81 h', created_at = now() - interval '80 h' WHERE id <> $1`, ids[3]); err != nil {

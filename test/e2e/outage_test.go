@@ -12,7 +12,7 @@ import (
 
 // TestWorkGoesOnWithoutPubSub kills the emulator under a running worker. What is
 // emitted then runs all the same; and after the emulator has returned, having
-// forgotten everything, the bell rings again.
+// forgotten everything, the notifier rings again.
 func TestWorkGoesOnWithoutPubSub(t *testing.T) {
 	t.Parallel()
 	emulator, err := services.Emulator(testenv.Context(t), services.Private())

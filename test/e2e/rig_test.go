@@ -200,18 +200,26 @@ func (p *program) text() string {
 // await waits for a text in the log.
 func (p *program) await(text string) {
 	p.t.Helper()
+	if !p.says(text) {
+		p.t.Fatalf("%s ended without saying %q:\n%s", p.name, text, p.text())
+	}
+}
+
+// says waits for a text in the log, and reports whether it came before the program ended.
+func (p *program) says(text string) bool {
+	p.t.Helper()
 	ctx := testenv.Context(p.t)
 	for {
 		p.mu.Lock()
 		seen, found := p.seen, strings.Contains(p.log.String(), text)
 		p.mu.Unlock()
 		if found {
-			return
+			return true
 		}
 		select {
 		case <-seen:
 		case <-p.done:
-			p.t.Fatalf("%s ended without saying %q:\n%s", p.name, text, p.text())
+			return strings.Contains(p.text(), text)
 		case <-ctx.Done():
 			p.t.Fatalf("%s does not say %q:\n%s", p.name, text, p.text())
 		}

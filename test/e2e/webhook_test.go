@@ -34,7 +34,7 @@ func TestAWebhookGoesToItsTarget(t *testing.T) {
 	if status := refused.wait(); status == 0 || !strings.Contains(refused.text(), "the variable OLD is not set or empty") {
 		t.Errorf("without a secret the worker ended with %d", status)
 	}
-	worker := r.start("worker", map[string]string{"HANDLERS_FILE": path, "OLD": "before", "NEW": "hush", "KEEP_HISTORY": "true"})
+	worker := r.start("worker", map[string]string{"HANDLERS_FILE": path, "OLD": "before", "NEW": "hush", "RETAIN_HISTORY": "true"})
 	worker.await("worker started")
 	port := regexp.MustCompile(`"address":"[^"]*:(\d+)"`).FindStringSubmatch(worker.text())
 	if port == nil {

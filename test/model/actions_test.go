@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/worker"
 )
 
 // actions are all operations, the more often drawn the higher their weight.
@@ -23,32 +25,36 @@ func (w *world) actions() map[string]func(*rapid.T) {
 	}{
 		{"insert", 4, w.insert},
 		{"insertSQL", 1, w.insertSQL},
+		{"insertRows", 1, w.insertRows},
 		{"claim", 6, w.claim},
 		{"claimAtOnce", 2, w.claimAtOnce},
 		{"claimUnderWay", 2, w.claimUnderWay},
 		{"ruleWaitsForClaim", 1, w.ruleWaitsForClaim},
-		{"finish", 5, w.finish},
-		{"finishAtOnce", 2, w.finishAtOnce},
+		{"finish", 5, w.complete},
+		{"finishAtOnce", 2, w.unlessLimited(w.completeAtOnce, w.complete)},
 		{"unitOfWork", 1, w.unitOfWork},
 		{"begin", 1, w.begin},
 		{"end", 1, w.end},
-		{"takeTurns", 5, w.takeTurns},
+		{"takeTurns", 5, w.advance},
 		{"renew", 2, w.renew},
-		{"owe", 2, w.owe},
-		{"takeOwed", 1, w.takeOwed},
+		{"giveBack", 2, w.giveBack},
+		{"owe", 2, w.markPending},
+		{"takeOwed", 1, w.takePending},
 		{"takeDue", 2, w.takeDue},
 		{"takeLost", 2, w.takeLost},
 		{"sweep", 3, w.sweep},
-		{"takeAtOnce", 1, w.takeAtOnce},
+		{"takeAtOnce", 1, w.unlessLimited(w.takeAtOnce, w.sweep)},
 		{"runnable", 2, w.runnable},
 		{"addRule", 1, w.addRule},
 		{"liftRule", 2, w.liftRule},
 		{"takeWaiting", 2, w.takeWaiting},
-		{"forgetKeys", 1, w.forgetKeys},
+		{"forgetKeys", 1, w.deleteKeys},
+		{"setRunningLimit", 2, w.setRunningLimit},
+		{"fillLines", 1, w.fillGroups},
 		{"setRateLimit", 2, w.setRateLimit},
 		{"removeRateLimit", 1, w.removeRateLimit},
 		{"takeRate", 4, w.takeRate},
-		{"lookAtRates", 1, w.lookAtRates},
+		{"lookAtRates", 1, w.checkRates},
 		{"takeLimited", 2, w.takeLimited},
 		{"letTimePass", 5, w.letTimePass},
 	} {
@@ -64,13 +70,13 @@ func (w *world) letTimePass(t *rapid.T) {
 	w.setClock(t)
 }
 
-var announces = []eventqueue.Announce{eventqueue.AnnounceSelf, eventqueue.AnnounceRelay, eventqueue.AnnounceLater}
+var announces = []eventqueue.NotifyMode{eventqueue.NotifyModeSelf, eventqueue.NotifyModeRelay, eventqueue.NotifyModeLater}
 
 func (w *world) insert(t *rapid.T) {
 	where, inTx := w.drawIn(t)
-	events, announce := w.drawEvents(t, inTx), pick(t, "announce", announces)
-	pg, pgErr := w.store.Insert(w.ctx, where.pg, events, announce)
-	mem, memErr := w.mem.Insert(w.ctx, where.mem, events, announce)
+	events, mode := w.drawEvents(t, inTx), pick(t, "announce", announces)
+	pg, pgErr := w.store.Insert(w.ctx, where.pg, events, mode)
+	mem, memErr := w.mem.Insert(w.ctx, where.mem, events, mode)
 	if inTx {
 		for _, e := range events {
 			w.keys[eventqueue.UniqueKey{Canvas: e.Canvas, Key: e.UniqueKey}] = true
@@ -78,46 +84,46 @@ func (w *world) insert(t *rapid.T) {
 	}
 	w.sameErrors(t, pgErr, memErr, inTx)
 	same(t, "Insert", pg, mem)
-	w.noteInserted(pg)
+	w.recordInserted(pg)
 }
 
 // insertSQL emits within a transaction of database/sql, which the model takes
 // for one of its own.
 func (w *world) insertSQL(t *rapid.T) {
-	events, announce := w.drawEvents(t, false), pick(t, "announce", announces)
-	pg, pgErr := w.insertInSQL(events, announce)
-	mem, memErr := w.mem.Insert(w.ctx, nil, events, announce)
+	events, mode := w.drawEvents(t, false), pick(t, "announce", announces)
+	pg, pgErr := w.insertInSQL(events, mode)
+	mem, memErr := w.mem.Insert(w.ctx, nil, events, mode)
 	w.sameErrors(t, pgErr, memErr, false)
 	same(t, "InsertSQL", pg, mem)
-	w.noteInserted(pg)
+	w.recordInserted(pg)
 }
 
-func (w *world) insertInSQL(events []eventqueue.NewEvent, announce eventqueue.Announce) (inserted []eventqueue.Inserted, err error) {
-	tx, err := w.sql.BeginTx(w.ctx, nil)
+func (w *world) insertInSQL(events []eventqueue.NewEvent, mode eventqueue.NotifyMode) (inserted []eventqueue.Inserted, err error) {
+	tx, err := w.sql.BeginTx(w.ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
-	if inserted, err = w.store.InsertSQL(w.ctx, tx, events, announce); err != nil {
+	if inserted, err = w.store.InsertSQL(w.ctx, tx, events, mode); err != nil {
 		return nil, err
 	}
 	return inserted, tx.Commit()
 }
 
-func (w *world) noteInserted(inserted []eventqueue.Inserted) {
+func (w *world) recordInserted(inserted []eventqueue.Inserted) {
 	for _, row := range inserted {
 		w.lastID = max(w.lastID, row.ID)
 	}
 }
 
-func (w *world) finish(t *rapid.T) {
+func (w *world) complete(t *rapid.T) {
 	where, inTx := w.drawIn(t)
-	ends, keep := w.drawEnds(t, lastErrors), rapid.Bool().Draw(t, "keep")
-	placed, misled := ends, []eventqueue.End(nil)
+	completions, retain := w.drawCompletions(t, lastErrors), rapid.Bool().Draw(t, "keep")
+	placed, misled := completions, []worker.Completion(nil)
 	if !inTx { // where no place is believed
-		placed, misled = w.drawPlaces(t, ends)
+		placed, misled = w.drawPlaces(t, completions)
 	}
-	pg, pgErr := w.store.Finish(w.ctx, where.pg, slices.Concat(placed, misled), keep)
+	pg, pgErr := w.store.Complete(w.ctx, where.pg, slices.Concat(placed, misled), retain)
 	// A store that is impatient believes no places: then they may be written.
 	lost := w.notHeld(misled)
 	for _, end := range misled {
@@ -125,7 +131,7 @@ func (w *world) finish(t *rapid.T) {
 			placed = append(placed, end)
 		}
 	}
-	mem, memErr := w.mem.Finish(w.ctx, where.mem, placed, keep)
+	mem, memErr := w.mem.Complete(w.ctx, where.mem, placed, retain)
 	w.sameErrors(t, pgErr, memErr, inTx)
 	same(t, "Finish", byID(pg), byID(mem))
 	if inTx {
@@ -136,10 +142,10 @@ func (w *world) finish(t *rapid.T) {
 }
 
 // notHeld are the ends whose claims do not hold.
-func (w *world) notHeld(ends []eventqueue.End) (ids []eventqueue.EventID) {
-	for _, end := range ends {
+func (w *world) notHeld(completions []worker.Completion) (ids []eventqueue.EventID) {
+	for _, end := range completions {
 		if !slices.ContainsFunc(w.mem.Events(), func(r row) bool {
-			return r.ID == end.Event && r.Attempts == end.Attempt && !r.LockedAt.IsZero()
+			return r.ID == end.Event && r.Attempts == end.Attempt && r.ClaimID == end.ID && !r.LockedAt.IsZero()
 		}) {
 			ids = append(ids, end.Event)
 		}
@@ -147,12 +153,15 @@ func (w *world) notHeld(ends []eventqueue.End) (ids []eventqueue.EventID) {
 	return ids
 }
 
+// readCommitted is what the documentation tells callers to begin with.
+var readCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
+
 func (w *world) begin(t *rapid.T) {
 	if w.pgTx != nil {
 		t.Skip("one is open")
 	}
 	var err error
-	if w.pgTx, err = w.pool.Begin(w.ctx); err != nil {
+	if w.pgTx, err = w.pool.BeginTx(w.ctx, readCommitted); err != nil {
 		t.Fatal(err)
 	}
 	if w.memTx, err = w.mem.Begin(w.ctx); err != nil {
@@ -182,32 +191,32 @@ var errRollback = errors.New("roll it back")
 // unitOfWork emits and finishes in a transaction of InTx, which may be rolled
 // back, by an error of an operation or by its own.
 func (w *world) unitOfWork(t *rapid.T) {
-	events, announce := w.drawEvents(t, false), pick(t, "announce", announces)
-	ends := w.drawEnds(t, lastErrors)
-	keep, ignore := rapid.Bool().Draw(t, "keep"), rapid.Bool().Draw(t, "ignoreErrors")
+	events, mode := w.drawEvents(t, false), pick(t, "announce", announces)
+	completions := w.drawCompletions(t, lastErrors)
+	retain, ignore := rapid.Bool().Draw(t, "keep"), rapid.Bool().Draw(t, "ignoreErrors")
 	var result error
 	if rapid.IntRange(0, 2).Draw(t, "rollback") == 2 {
 		result = errRollback
 	}
 	type answers struct {
 		inserted []eventqueue.Inserted
-		written  eventqueue.Written
+		written  worker.WriteResult
 		errs     [2]string
 	}
 	body := func(store interface {
 		eventqueue.EmitStore
-		eventqueue.ClaimStore
+		worker.Store
 	}) (a answers, err error) {
 		err = store.InTx(w.ctx, func(ctx context.Context, db eventqueue.DB) error {
-			var insertErr, finishErr error
-			a.inserted, insertErr = store.Insert(ctx, db, events, announce)
-			a.written, finishErr = store.Finish(ctx, db, ends, keep)
+			var insertErr, completeErr error
+			a.inserted, insertErr = store.Insert(ctx, db, events, mode)
+			a.written, completeErr = store.Complete(ctx, db, completions, retain)
 			a.written = byID(a.written)
-			a.errs = [2]string{kind(insertErr), kind(finishErr)}
+			a.errs = [2]string{kind(insertErr), kind(completeErr)}
 			if ignore {
 				return result
 			}
-			return errors.Join(insertErr, finishErr, result)
+			return errors.Join(insertErr, completeErr, result)
 		})
 		return a, err
 	}
@@ -215,7 +224,7 @@ func (w *world) unitOfWork(t *rapid.T) {
 	mem, memErr := body(w.mem)
 	w.sameErrors(t, pgErr, memErr, false)
 	same(t, "unit of work", pg, mem)
-	w.noteInserted(pg.inserted)
+	w.recordInserted(pg.inserted)
 }
 
 // sameErrors fails the test unless both operations failed in the same way, or
@@ -231,13 +240,13 @@ func (w *world) sameErrors(t rapid.TB, pg, mem error, inTx bool) {
 	}
 }
 
-func (w *world) forgetKeys(t *rapid.T) {
+func (w *world) deleteKeys(t *rapid.T) {
 	limit := pick(t, "limit", limits)
 	for after, more := (eventqueue.UniqueKey{}), true; more; more = after != (eventqueue.UniqueKey{}) {
-		pg, pgNext, pgErr := w.store.ForgetKeys(w.ctx, after, limit)
-		mem, memNext, memErr := w.mem.ForgetKeys(w.ctx, after, limit)
+		pg, pgNext, pgErr := w.store.DeleteKeys(w.ctx, after, limit)
+		mem, memNext, memErr := w.mem.DeleteKeys(w.ctx, after, limit)
 		w.sameErrors(t, pgErr, memErr, false)
-		same(t, "ForgetKeys", []any{pg, pgNext}, []any{mem, memNext})
+		same(t, "DeleteKeys", []any{pg, pgNext}, []any{mem, memNext})
 		after = pgNext
 	}
 }
@@ -260,16 +269,16 @@ func kind(err error) string {
 }
 
 // byID orders an answer whose order is open.
-func byID(w eventqueue.Written) eventqueue.Written {
-	return eventqueue.Written{Done: slices.Sorted(slices.Values(w.Done)), Lost: slices.Sorted(slices.Values(w.Lost)), Turns: byTurn(w.Turns)}
+func byID(w worker.WriteResult) worker.WriteResult {
+	return worker.WriteResult{Done: slices.Sorted(slices.Values(w.Done)), Lost: slices.Sorted(slices.Values(w.Lost)), Advanced: byTurn(w.Advanced)}
 }
 
-func byTurn(turns []eventqueue.Event) []eventqueue.Event {
-	return slices.SortedFunc(slices.Values(turns), func(a, b eventqueue.Event) int { return int(a.ID - b.ID) })
+func byTurn(advanced []eventqueue.Event) []eventqueue.Event {
+	return slices.SortedFunc(slices.Values(advanced), func(a, b eventqueue.Event) int { return int(a.ID - b.ID) })
 }
 
-// takeTurns has events of lines, that are there or not, leave and arrive.
-func (w *world) takeTurns(t *rapid.T) {
+// advance has events, that are there or not, leave their lines and arrive.
+func (w *world) advance(t *rapid.T) {
 	left, arrived := w.drawIDs(t, "left"), w.drawIDs(t, "arrived")
 	if rapid.Bool().Draw(t, "all") { // as when a batch was emitted
 		for _, r := range w.mem.Events() {
@@ -278,14 +287,16 @@ func (w *world) takeTurns(t *rapid.T) {
 		slices.Sort(arrived)
 		arrived = slices.Compact(arrived)
 	}
-	free := map[eventqueue.EventID]bool{}
-	for _, r := range w.mem.Events() {
-		free[r.ID] = r.OrderingKey == ""
+	if !w.limited { // nobody tells those that need no turn
+		free := map[eventqueue.EventID]bool{}
+		for _, r := range w.mem.Events() {
+			free[r.ID] = r.OrderingKey == ""
+		}
+		arrived = slices.DeleteFunc(arrived, func(id eventqueue.EventID) bool { return free[id] })
 	}
-	arrived = slices.DeleteFunc(arrived, func(id eventqueue.EventID) bool { return free[id] })
 	lockTimeout := pick(t, "lockTimeout", lockTimeouts)
-	pg, pgErr := w.store.TakeTurns(w.ctx, left, arrived, lockTimeout)
-	mem, memErr := w.mem.TakeTurns(w.ctx, left, arrived, lockTimeout)
+	pg, pgErr := w.store.Advance(w.ctx, left, arrived, lockTimeout)
+	mem, memErr := w.mem.Advance(w.ctx, left, arrived, lockTimeout)
 	w.sameErrors(t, pgErr, memErr, false)
-	same(t, "TakeTurns", byTurn(pg), byTurn(mem))
+	same(t, "Advance", byTurn(pg), byTurn(mem))
 }

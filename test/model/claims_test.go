@@ -10,22 +10,24 @@ import (
 	"pgregory.net/rapid"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/worker"
 )
 
 // claimer is one call of Claim.
 type claimer struct {
 	ids         []eventqueue.EventID
-	known       eventqueue.Known
+	handlers    eventqueue.HandlerSet
 	lockTimeout time.Duration
+	id          eventqueue.ClaimID
 }
 
 func (w *world) drawClaimer(t *rapid.T) claimer {
-	return claimer{w.drawIDs(t, "ids"), w.drawKnown(t), pick(t, "lockTimeout", lockTimeouts)}
+	return claimer{w.drawIDs(t, "ids"), w.drawHandlers(t), pick(t, "lockTimeout", lockTimeouts), pick(t, "claimID", claimIDs)}
 }
 
-func (c claimer) claim(t *rapid.T, w *world, store eventqueue.ClaimStore) []eventqueue.Found {
+func (c claimer) claim(t *rapid.T, w *world, store worker.Store) []worker.ClaimResult {
 	t.Helper()
-	found, err := store.Claim(w.ctx, c.ids, c.known, c.lockTimeout)
+	found, err := store.Claim(w.ctx, c.ids, c.handlers, c.lockTimeout, c.id)
 	if err != nil {
 		t.Fatalf("Claim: %v", err)
 	}
@@ -33,42 +35,42 @@ func (c claimer) claim(t *rapid.T, w *world, store eventqueue.ClaimStore) []even
 }
 
 // ask is what the model answers about one event, which it claims if it may.
-func (c claimer) ask(t *rapid.T, w *world, id eventqueue.EventID) []eventqueue.Found {
+func (c claimer) ask(t *rapid.T, w *world, id eventqueue.EventID) []worker.ClaimResult {
 	c.ids = []eventqueue.EventID{id}
 	return c.claim(t, w, w.mem)
 }
 
 // look is what the model answers about one event when nobody claims it.
-func (c claimer) look(t *rapid.T, w *world, id eventqueue.EventID) []eventqueue.Found {
-	known := c.known
-	c.known = eventqueue.Known{} // with which nothing is claimed
+func (c claimer) look(t *rapid.T, w *world, id eventqueue.EventID) []worker.ClaimResult {
+	handlers := c.handlers
+	c.handlers = eventqueue.HandlerSet{} // with which nothing is claimed
 	found := c.ask(t, w, id)
 	for i := range found {
 		e := &found[i].Event
 		key := eventqueue.HandlerKey{Module: e.Module, Name: e.Name, Modifier: e.Modifier}
-		found[i].Facts.Known = slices.Contains(known.Everywhere, key) ||
-			slices.Contains(known.OnCanvas, eventqueue.CanvasHandler{Canvas: e.Canvas, Key: key})
+		found[i].Facts.HandlerKnown = slices.Contains(handlers.Everywhere, key) ||
+			slices.Contains(handlers.OnCanvas, eventqueue.CanvasHandler{Canvas: e.Canvas, Key: key})
 	}
 	return found
 }
 
 // byEvent puts answers in order, and takes out the places, which the model does not
 // have.
-func byEvent(found []eventqueue.Found) []eventqueue.Found {
-	slices.SortFunc(found, func(a, b eventqueue.Found) int { return int(a.Event.ID - b.Event.ID) })
+func byEvent(found []worker.ClaimResult) []worker.ClaimResult {
+	slices.SortFunc(found, func(a, b worker.ClaimResult) int { return int(a.Event.ID - b.Event.ID) })
 	for i := range found {
 		inUTC(&found[i].Event.DelayUntil, &found[i].Event.EnqueuedAt)
-		found[i].Place = 0
+		found[i].RowID = 0
 	}
 	return found
 }
 
-func (w *world) noteClaims(found []eventqueue.Found) {
+func (w *world) recordClaims(found []worker.ClaimResult) {
 	for _, f := range found {
 		if f.Facts.Claimed {
-			c := eventqueue.Claim{Event: f.Event.ID, Attempt: f.Attempt}
+			c := worker.Claim{Event: f.Event.ID, Attempt: f.Attempt, ID: f.ClaimID}
 			w.claims = append(w.claims, c)
-			w.inLine[c] = f.InLine
+			w.grouped[c] = f.Grouped
 		}
 	}
 }
@@ -77,7 +79,7 @@ func (w *world) claim(t *rapid.T) {
 	c := w.drawClaimer(t)
 	pg, mem := c.claim(t, w, w.store), c.claim(t, w, w.mem)
 	same(t, "Claim", pg, mem)
-	w.noteClaims(pg)
+	w.recordClaims(pg)
 }
 
 // claimAtOnce has several claim overlapping ids at the same time. What one of
@@ -85,22 +87,22 @@ func (w *world) claim(t *rapid.T) {
 // They may have looked before the winner or after it.
 func (w *world) claimAtOnce(t *rapid.T) {
 	claimers := make([]claimer, rapid.IntRange(2, 4).Draw(t, "claimers"))
-	before := make([]map[eventqueue.EventID]eventqueue.Found, len(claimers))
+	before := make([]map[eventqueue.EventID]worker.ClaimResult, len(claimers))
 	for i := range claimers {
 		claimers[i] = w.drawClaimer(t)
-		before[i] = map[eventqueue.EventID]eventqueue.Found{}
+		before[i] = map[eventqueue.EventID]worker.ClaimResult{}
 		for _, id := range claimers[i].ids {
 			maps.Copy(before[i], index(claimers[i].look(t, w, id)))
 		}
 	}
 
-	answers := make([]map[eventqueue.EventID]eventqueue.Found, len(claimers))
+	answers := make([]map[eventqueue.EventID]worker.ClaimResult, len(claimers))
 	errs := make([]error, len(claimers))
 	var wait sync.WaitGroup
 	for i, c := range claimers {
 		wait.Go(func() {
-			var found []eventqueue.Found
-			found, errs[i] = w.store.Claim(w.ctx, c.ids, c.known, c.lockTimeout)
+			var found []worker.ClaimResult
+			found, errs[i] = w.store.Claim(w.ctx, c.ids, c.handlers, c.lockTimeout, c.id)
 			answers[i] = index(byEvent(found))
 		})
 	}
@@ -112,8 +114,8 @@ func (w *world) claimAtOnce(t *rapid.T) {
 		}
 		for _, id := range c.ids {
 			if f := answers[i][id]; f.Facts.Claimed {
-				same(t, fmt.Sprintf("claimer %d of event %s", i, id), []eventqueue.Found{f}, c.ask(t, w, id))
-				w.noteClaims([]eventqueue.Found{f})
+				same(t, fmt.Sprintf("claimer %d of event %s", i, id), []worker.ClaimResult{f}, c.ask(t, w, id))
+				w.recordClaims([]worker.ClaimResult{f})
 			}
 		}
 	}
@@ -125,7 +127,7 @@ func (w *world) claimAtOnce(t *rapid.T) {
 }
 
 // mustHaveLost checks the answer to a claimer that did not get an event.
-func (w *world) mustHaveLost(t *rapid.T, i int, c claimer, id eventqueue.EventID, before, answers map[eventqueue.EventID]eventqueue.Found) {
+func (w *world) mustHaveLost(t *rapid.T, i int, c claimer, id eventqueue.EventID, before, answers map[eventqueue.EventID]worker.ClaimResult) {
 	t.Helper()
 	got, present := answers[id]
 	if got.Facts.Claimed {
@@ -147,8 +149,8 @@ func (w *world) mustHaveLost(t *rapid.T, i int, c claimer, id eventqueue.EventID
 	}
 }
 
-func index(found []eventqueue.Found) map[eventqueue.EventID]eventqueue.Found {
-	byID := map[eventqueue.EventID]eventqueue.Found{}
+func index(found []worker.ClaimResult) map[eventqueue.EventID]worker.ClaimResult {
+	byID := map[eventqueue.EventID]worker.ClaimResult{}
 	for _, f := range found {
 		byID[f.Event.ID] = f
 	}
@@ -161,6 +163,16 @@ func (w *world) renew(t *rapid.T) {
 	mem, memErr := w.mem.Renew(w.ctx, claims)
 	w.sameErrors(t, pgErr, memErr, false)
 	same(t, "Renew", byID(pg), byID(mem))
+}
+
+// giveBack gives back what a claim may hold.
+func (w *world) giveBack(t *rapid.T) {
+	ids, claim := w.drawIDs(t, "ids"), pick(t, "claimID", claimIDs)
+	pg, pgErr := w.store.GiveBack(w.ctx, claim, ids)
+	mem, memErr := w.mem.GiveBack(w.ctx, claim, ids)
+	w.sameErrors(t, pgErr, memErr, false)
+	slices.Sort(pg)
+	same(t, "GiveBack", pg, mem)
 }
 
 // runnable looks for events that could be claimed, leaving out some canvases.

@@ -5,8 +5,8 @@
 //
 // # What is driven
 //
-// All operations of eventqueue's EmitStore, ClaimStore, RelayStore, RuleStore
-// and RateStore except Listen; of crons the whole pass of a checker, its store, and the changes
+// All operations of eventqueue's EmitStore, worker.Store, RelayStore, RuleStore,
+// RunningLimitStore and RateStore except Listen; of crons the whole pass of a checker, its store, and the changes
 // of definitions. The inquiries and the retry of eventctl have no counterpart in
 // memory.
 //
@@ -35,7 +35,7 @@
 //
 // # Running it
 //
-//	go test ./test/model                              2,000 sequences of 50 steps on average
+//	go test ./test/model                              600 sequences of 50 steps on average
 //	go test ./test/model -timeout=2h -sequences=20000
 //	go test ./test/model -short                       400, of 25 steps
 //	go test ./test/model -run=… -rapid.seed=…         one that failed, as the failure says

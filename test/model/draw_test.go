@@ -12,6 +12,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
 )
 
 // Few values, and many of them equal, so that what could meet does meet.
@@ -32,6 +33,7 @@ var (
 	}
 	lockTimeouts = []time.Duration{10 * time.Second, 30 * time.Second, time.Minute}
 	quiets       = []time.Duration{time.Microsecond, 5 * time.Second, 10 * time.Second, time.Minute}
+	claimIDs     = []eventqueue.ClaimID{0, 1, 2, 3}
 	limits       = []int{1, 2, 3, 5, 1000}
 )
 
@@ -91,25 +93,25 @@ func (w *world) drawID(t *rapid.T) eventqueue.EventID {
 	return eventqueue.EventID(rapid.Int64Range(1, int64(w.lastID)+2).Draw(t, "id"))
 }
 
-func (w *world) drawKnown(t *rapid.T) eventqueue.Known {
-	var known eventqueue.Known
+func (w *world) drawHandlers(t *rapid.T) eventqueue.HandlerSet {
+	var handlers eventqueue.HandlerSet
 	if rapid.IntRange(0, 3).Draw(t, "knowsAll") > 0 {
 		for _, module := range modules {
 			for _, name := range names {
 				for _, modifier := range modifiers {
-					known.Everywhere = append(known.Everywhere, eventqueue.HandlerKey{Module: module, Name: name, Modifier: modifier})
+					handlers.Everywhere = append(handlers.Everywhere, eventqueue.HandlerKey{Module: module, Name: name, Modifier: modifier})
 				}
 			}
 		}
-		return known
+		return handlers
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "everywhere") {
-		known.Everywhere = append(known.Everywhere, drawKey(t))
+		handlers.Everywhere = append(handlers.Everywhere, drawKey(t))
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "onCanvas") {
-		known.OnCanvas = append(known.OnCanvas, eventqueue.CanvasHandler{Canvas: pick(t, "canvas", canvases), Key: drawKey(t)})
+		handlers.OnCanvas = append(handlers.OnCanvas, eventqueue.CanvasHandler{Canvas: pick(t, "canvas", canvases), Key: drawKey(t)})
 	}
-	return known
+	return handlers
 }
 
 func drawKey(t *rapid.T) eventqueue.HandlerKey {
@@ -121,9 +123,9 @@ func drawScope(t *rapid.T) eventqueue.Scope {
 }
 
 // drawClaim draws a claim that holds, one that did, or one that was never given.
-func (w *world) drawClaim(t *rapid.T) eventqueue.Claim {
+func (w *world) drawClaim(t *rapid.T) worker.Claim {
 	if len(w.claims) == 0 || rapid.IntRange(0, 9).Draw(t, "guess") == 9 {
-		return eventqueue.Claim{Event: w.drawID(t), Attempt: rapid.Int32Range(0, 3).Draw(t, "attempt")}
+		return worker.Claim{Event: w.drawID(t), Attempt: rapid.Int32Range(0, 3).Draw(t, "attempt"), ID: pick(t, "claimID", claimIDs)}
 	}
 	// The latest are the ones that probably hold.
 	recent := w.claims[max(0, len(w.claims)-6):]
@@ -139,8 +141,8 @@ var endLabels = []machine.Label{
 }
 
 // drawClaims draws claims of different events.
-func (w *world) drawClaims(t *rapid.T) []eventqueue.Claim {
-	var claims []eventqueue.Claim
+func (w *world) drawClaims(t *rapid.T) []worker.Claim {
+	var claims []worker.Claim
 	seen := map[eventqueue.EventID]bool{}
 	for range rapid.IntRange(1, 5).Draw(t, "claims") {
 		if c := w.drawClaim(t); !seen[c.Event] {
@@ -158,31 +160,31 @@ var (
 	lastErrors     = slices.Concat(storableErrors, storableErrors, storableErrors, []string{refusedText})
 )
 
-func (w *world) drawEnds(t *rapid.T, errors []string) []eventqueue.End {
+func (w *world) drawCompletions(t *rapid.T, errors []string) []worker.Completion {
 	claims := w.drawClaims(t)
 	unique := map[eventqueue.EventID]bool{}
 	for _, r := range w.mem.Events() {
 		unique[r.ID] = r.UniqueFor > 0
 	}
-	ends := make([]eventqueue.End, len(claims))
+	completions := make([]worker.Completion, len(claims))
 	for i, c := range claims {
-		end := eventqueue.End{Claim: c, Label: pick(t, "label", endLabels), Unique: unique[c.Event],
-			InLine: w.inLine[c], Passes: rapid.Bool().Draw(t, "passes")}
-		switch end.Label {
+		completion := worker.Completion{Claim: c, Label: pick(t, "label", endLabels), Unique: unique[c.Event],
+			Grouped: w.grouped[c], Passes: rapid.Bool().Draw(t, "passes")}
+		switch completion.Label {
 		case machine.RetryAllowed, machine.Snoozed, machine.OverLimit:
-			end.Delay = pick(t, "delay", durations)
+			completion.Delay = pick(t, "delay", durations)
 		case machine.RetryTooMany, machine.FailedForGood:
-			end.LastError = pick(t, "lastError", errors)
+			completion.LastError = pick(t, "lastError", errors)
 		}
-		ends[i] = end
+		completions[i] = completion
 	}
-	return ends
+	return completions
 }
 
 // drawPlaces gives some of the ends the places of their rows. Those that it gives
 // the place of a row of no other end are misled, and need not be written.
-func (w *world) drawPlaces(t *rapid.T, ends []eventqueue.End) (placed, misled []eventqueue.End) {
-	places := map[eventqueue.EventID]eventqueue.Place{}
+func (w *world) drawPlaces(t *rapid.T, completions []worker.Completion) (placed, misled []worker.Completion) {
+	places := map[eventqueue.EventID]worker.RowID{}
 	rows, err := w.pool.Query(w.ctx, `SELECT id, ctid FROM events_v2`)
 	if err != nil {
 		t.Fatal(err)
@@ -190,25 +192,25 @@ func (w *world) drawPlaces(t *rapid.T, ends []eventqueue.End) (placed, misled []
 	var id eventqueue.EventID
 	var at pgtype.TID
 	if _, err := pgx.ForEachRow(rows, []any{&id, &at}, func() error {
-		places[id] = eventqueue.Place(at.BlockNumber)<<16 | eventqueue.Place(at.OffsetNumber)
+		places[id] = worker.RowID(at.BlockNumber)<<16 | worker.RowID(at.OffsetNumber)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for _, end := range ends {
+	for _, completion := range completions {
 		switch rapid.IntRange(0, 3).Draw(t, "place") {
 		case 0:
-			end.Place = places[end.Event]
+			completion.RowID = places[completion.Event]
 		case 1:
 			other := w.drawID(t)
-			named := slices.ContainsFunc(ends, func(e eventqueue.End) bool { return e.Event == other })
-			if places[other] != 0 && !named && end.LastError != refusedText {
-				end.Place = places[other]
-				misled = append(misled, end)
+			named := slices.ContainsFunc(completions, func(e worker.Completion) bool { return e.Event == other })
+			if places[other] != 0 && !named && completion.LastError != refusedText {
+				completion.RowID = places[other]
+				misled = append(misled, completion)
 				continue
 			}
 		}
-		placed = append(placed, end)
+		placed = append(placed, completion)
 	}
 	return placed, misled
 }

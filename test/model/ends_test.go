@@ -8,19 +8,20 @@ import (
 	"pgregory.net/rapid"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/worker"
 )
 
 // ender is one call of Finish, and what became of it.
 type ender struct {
-	ends    []eventqueue.End
-	keep    bool
-	written eventqueue.Written
-	err     error
+	completions []worker.Completion
+	retain      bool
+	written     worker.WriteResult
+	err         error
 }
 
-// finishAtOnce has several end overlapping claims while somebody claims the same
+// completeAtOnce has several end overlapping claims while somebody claims the same
 // events, of which some have locks that expired.
-func (w *world) finishAtOnce(t *rapid.T) {
+func (w *world) completeAtOnce(t *rapid.T) {
 	before := map[eventqueue.EventID]row{}
 	for _, r := range w.mem.Events() {
 		before[r.ID] = r
@@ -30,11 +31,11 @@ func (w *world) finishAtOnce(t *rapid.T) {
 	for i := range enders {
 		// A token that the claim beside it is yet to give is nobody's to know; and
 		// whether it sees a turn that an end gives is open.
-		enders[i].ends = slices.DeleteFunc(w.drawEnds(t, storableErrors), func(end eventqueue.End) bool {
+		enders[i].completions = slices.DeleteFunc(w.drawCompletions(t, storableErrors), func(end worker.Completion) bool {
 			return end.Attempt > before[end.Event].Attempts || before[end.Event].OrderingKey != ""
 		})
-		enders[i].keep = rapid.Bool().Draw(t, "keep")
-		for _, end := range enders[i].ends {
+		enders[i].retain = rapid.Bool().Draw(t, "keep")
+		for _, end := range enders[i].completions {
 			ids = append(ids, end.Event)
 		}
 	}
@@ -47,14 +48,14 @@ func (w *world) finishAtOnce(t *rapid.T) {
 	}
 }
 
-func (w *world) runAtOnce(t *rapid.T, enders []ender, c claimer) map[eventqueue.EventID]eventqueue.Found {
+func (w *world) runAtOnce(t *rapid.T, enders []ender, c claimer) map[eventqueue.EventID]worker.ClaimResult {
 	t.Helper()
 	var wait sync.WaitGroup
 	for i := range enders {
 		e := &enders[i]
-		wait.Go(func() { e.written, e.err = w.store.Finish(w.ctx, nil, e.ends, e.keep) })
+		wait.Go(func() { e.written, e.err = w.store.Complete(w.ctx, nil, e.completions, e.retain) })
 	}
-	found, err := w.store.Claim(w.ctx, c.ids, c.known, c.lockTimeout)
+	found, err := w.store.Claim(w.ctx, c.ids, c.handlers, c.lockTimeout, c.id)
 	wait.Wait()
 	if err != nil {
 		t.Fatalf("Claim: %v", err)
@@ -64,14 +65,14 @@ func (w *world) runAtOnce(t *rapid.T, enders []ender, c claimer) map[eventqueue.
 			t.Fatalf("Finish %d: %v", i, enders[i].err)
 		}
 	}
-	w.noteClaims(found)
+	w.recordClaims(found)
 	return index(byEvent(found))
 }
 
 // mustBeAnOrder checks that the answers about one event are those of some order
 // of the calls, and has the model follow it. Who ended the event did so before
 // it was claimed: after that, their claims had gone.
-func (w *world) mustBeAnOrder(t *rapid.T, id eventqueue.EventID, before row, enders []ender, c claimer, answers map[eventqueue.EventID]eventqueue.Found) {
+func (w *world) mustBeAnOrder(t *rapid.T, id eventqueue.EventID, before row, enders []ender, c claimer, answers map[eventqueue.EventID]worker.ClaimResult) {
 	t.Helper()
 	earlier := index(c.look(t, w, id))
 	ended := w.followEnder(t, id, enders)
@@ -90,7 +91,7 @@ func (w *world) mustBeAnOrder(t *rapid.T, id eventqueue.EventID, before row, end
 	// It may have looked before the event ended, and claimed it after that.
 	if f, ok := earlier[id]; ok {
 		f.Facts.Claimed = got.Facts.Claimed
-		f.Attempt, f.Unique, f.Limited, f.Exact, f.Event.Retries = got.Attempt, got.Unique, got.Limited, got.Exact, got.Event.Retries
+		f.Attempt, f.ClaimID, f.LostRun, f.BeginFirst, f.Unique, f.Limited, f.Exact, f.Event.Retries = got.Attempt, got.ClaimID, got.LostRun, got.BeginFirst, got.Unique, got.Limited, got.Exact, got.Event.Retries
 		f.Event.EnqueuedAt, f.Event.Value = got.Event.EnqueuedAt, got.Event.Value
 		earlier[id] = f
 	}
@@ -100,7 +101,7 @@ func (w *world) mustBeAnOrder(t *rapid.T, id eventqueue.EventID, before row, end
 	}
 }
 
-func sameFound(got eventqueue.Found, present bool, answers map[eventqueue.EventID]eventqueue.Found, id eventqueue.EventID) bool {
+func sameFound(got worker.ClaimResult, present bool, answers map[eventqueue.EventID]worker.ClaimResult, id eventqueue.EventID) bool {
 	want, ok := answers[id]
 	return present == ok && fmt.Sprintf("%+v", got) == fmt.Sprintf("%+v", want)
 }
@@ -119,7 +120,7 @@ func (w *world) followEnder(t *rapid.T, id eventqueue.EventID, enders []ender) i
 		}
 		ended = i
 		end, _ := e.end(id)
-		written, err := w.mem.Finish(w.ctx, nil, []eventqueue.End{end}, e.keep)
+		written, err := w.mem.Complete(w.ctx, nil, []worker.Completion{end}, e.retain)
 		if err != nil || len(written.Done) != 1 {
 			t.Fatalf("the end %+v was written in Postgres, and not in the model: %+v, %v", end, written, err)
 		}
@@ -127,12 +128,12 @@ func (w *world) followEnder(t *rapid.T, id eventqueue.EventID, enders []ender) i
 	return ended
 }
 
-func (e *ender) end(id eventqueue.EventID) (eventqueue.End, bool) {
-	i := slices.IndexFunc(e.ends, func(end eventqueue.End) bool { return end.Event == id })
+func (e *ender) end(id eventqueue.EventID) (worker.Completion, bool) {
+	i := slices.IndexFunc(e.completions, func(end worker.Completion) bool { return end.Event == id })
 	if i < 0 {
-		return eventqueue.End{}, false
+		return worker.Completion{}, false
 	}
-	return e.ends[i], true
+	return e.completions[i], true
 }
 
 // mustNotHave checks the answer to a call that has not ended an event. Its claim

@@ -25,7 +25,7 @@ type counts struct{ sequences, steps atomic.Int64 }
 var tried, cronTried counts
 
 func TestMain(m *testing.M) {
-	sequences := flag.Int("sequences", 2000, "how many sequences of steps to try; -short: a fifth of them, of half as many steps")
+	sequences := flag.Int("sequences", 600, "how many sequences of steps to try; -short: a fifth of them, of half as many steps")
 	flag.Parse()
 	// A failure is repeated by the seed that it prints; files would stay behind
 	// and be tried for ever.

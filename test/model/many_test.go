@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/worker"
 )
 
 // TestManyEvents compares what sequences are too short for: emits of several
@@ -18,17 +19,17 @@ func TestManyEvents(t *testing.T) {
 	defer w.close()
 	events := manyEvents()
 
-	pg, pgErr := w.store.Insert(w.ctx, nil, events, eventqueue.AnnounceSelf)
-	mem, memErr := w.mem.Insert(w.ctx, nil, events, eventqueue.AnnounceSelf)
+	pg, pgErr := w.store.Insert(w.ctx, nil, events, eventqueue.NotifyModeSelf)
+	mem, memErr := w.mem.Insert(w.ctx, nil, events, eventqueue.NotifyModeSelf)
 	w.sameErrors(t, pgErr, memErr, false)
 	same(t, "Insert", pg, mem)
-	pg, pgErr = w.insertInSQL(events, eventqueue.AnnounceRelay)
-	mem, memErr = w.mem.Insert(w.ctx, nil, events, eventqueue.AnnounceRelay)
+	pg, pgErr = w.insertInSQL(events, eventqueue.NotifyModeRelay)
+	mem, memErr = w.mem.Insert(w.ctx, nil, events, eventqueue.NotifyModeRelay)
 	w.sameErrors(t, pgErr, memErr, false)
 	same(t, "InsertSQL", pg, mem)
 	events[1500].Value = []byte(refusedText)
-	_, pgErr = w.store.Insert(w.ctx, nil, events, eventqueue.AnnounceLater)
-	_, memErr = w.mem.Insert(w.ctx, nil, events, eventqueue.AnnounceLater)
+	_, pgErr = w.store.Insert(w.ctx, nil, events, eventqueue.NotifyModeLater)
+	_, memErr = w.mem.Insert(w.ctx, nil, events, eventqueue.NotifyModeLater)
 	w.sameErrors(t, pgErr, memErr, false)
 	if pgErr == nil {
 		t.Error("a text with NUL was taken")
@@ -65,7 +66,7 @@ func manyEvents() []eventqueue.NewEvent {
 // walkRunnable compares page after page, and returns how many there were.
 func (w *world) walkRunnable(t *testing.T, except []eventqueue.CanvasID) (pages int) {
 	t.Helper()
-	look := func(store eventqueue.ClaimStore, after eventqueue.Scope) ([]eventqueue.Event, eventqueue.Scope, error) {
+	look := func(store worker.Store, after eventqueue.Scope) ([]eventqueue.Event, eventqueue.Scope, error) {
 		return store.Runnable(w.ctx, after, except, time.Minute)
 	}
 	var after eventqueue.Scope

@@ -13,11 +13,16 @@ func TestModelEqualsSQL(t *testing.T) {
 	for i := range databases {
 		t.Run(fmt.Sprintf("database %d", i+1), func(t *testing.T) {
 			t.Parallel()
-			d := newDatabase(t)
+			var settings map[string]string
+			if i%2 == 1 {
+				settings = strange
+			}
+			d := newDatabaseWith(t, settings)
 			checkAll(t, func(t *rapid.T) {
 				tried.sequences.Add(1)
 				w := newWorld(t, d)
 				defer w.close()
+				w.limited = rapid.Bool().Draw(t, "runningLimits")
 				t.Repeat(w.actions())
 			})
 		})

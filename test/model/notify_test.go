@@ -1,26 +1,30 @@
 package model_test
 
 import (
+	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/maintenance"
 )
 
-func (w *world) owe(t *rapid.T) {
+func (w *world) markPending(t *rapid.T) {
 	ids := w.drawIDs(t, "ids")
-	w.sameErrors(t, w.store.Owe(w.ctx, ids), w.mem.Owe(w.ctx, ids), false)
+	w.sameErrors(t, w.store.MarkPending(w.ctx, ids), w.mem.MarkPending(w.ctx, ids), false)
 }
 
 // taker is one call of an operation that takes notifications, on either database.
 type taker func(store takeStore) (taken []eventqueue.Notification, next eventqueue.EventID, err error)
 
 type takeStore interface {
-	eventqueue.RelayStore
-	eventqueue.RuleStore
+	maintenance.RelayStore
+	TakeLost(ctx context.Context, after eventqueue.EventID, limit int, quiet, lockTimeout time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error)
+	control.RuleStore
 }
 
 // take compares one call, and returns what it took.
@@ -37,8 +41,8 @@ func byNotified(taken []eventqueue.Notification) []eventqueue.Notification {
 	return slices.SortedFunc(slices.Values(taken), func(a, b eventqueue.Notification) int { return int(a.Event - b.Event) })
 }
 
-func (w *world) takeOwed(t *rapid.T) { w.take(t, "TakeOwed", w.drawTakeOwed(t)) }
-func (w *world) takeDue(t *rapid.T)  { w.take(t, "TakeDue", w.drawTakeDue(t, pick(t, "limit", limits))) }
+func (w *world) takePending(t *rapid.T) { w.take(t, "TakePending", w.drawTakePending(t)) }
+func (w *world) takeDue(t *rapid.T)     { w.take(t, "TakeDue", w.drawTakeDue(t, pick(t, "limit", limits))) }
 func (w *world) takeLost(t *rapid.T) {
 	w.take(t, "TakeLost", w.drawTakeLost(t, w.drawAfter(t), pick(t, "limit", limits)))
 }
@@ -47,7 +51,34 @@ func (w *world) takeLost(t *rapid.T) {
 // row show how the interval between two notifications grows.
 func (w *world) sweep(t *rapid.T) {
 	w.letTimePass(t)
+	if rapid.Bool().Draw(t, "round") {
+		w.take(t, "TakeRound", w.drawTakeRound(t))
+		return
+	}
 	w.take(t, "TakeLost", w.drawTakeLost(t, 0, 1000))
+}
+
+func (w *world) drawTakeRound(t *rapid.T) taker {
+	quiet, lockTimeout := pick(t, "quiet", quiets), pick(t, "lockTimeout", lockTimeouts)
+	var after maintenance.RoundPlace
+	switch after.Stage = maintenance.RoundStage(rapid.IntRange(0, int(maintenance.RoundOfRuns)).Draw(t, "stage")); {
+	case rapid.Bool().Draw(t, "from its beginning"):
+	case after.Stage == maintenance.RoundOfRuns:
+		after.Run = w.drawID(t)
+	default:
+		after.Scope = drawScope(t)
+	}
+	return func(s takeStore) ([]eventqueue.Notification, eventqueue.EventID, error) {
+		lost, next, err := s.TakeRound(w.ctx, after, quiet, lockTimeout)
+		var want maintenance.RoundPlace // few handlers and lines are one part each
+		if after.Stage != maintenance.RoundOfRuns {
+			want.Stage = after.Stage + 1
+		}
+		if err == nil && next != want {
+			t.Fatalf("a round behind %+v goes on behind %+v", after, next)
+		}
+		return lost, 0, err
+	}
 }
 
 func (w *world) takeWaiting(t *rapid.T) {
@@ -69,7 +100,7 @@ func (w *world) takeAtOnce(t *rapid.T) {
 	var f taker
 	switch pick(t, "what", []string{"owed", "due", "lost", "waiting"}) {
 	case "owed":
-		f = w.drawTakeOwed(t)
+		f = w.drawTakePending(t)
 	case "due":
 		f = w.drawTakeDue(t, all)
 	case "lost":
@@ -97,28 +128,16 @@ func (w *world) takeAtOnce(t *rapid.T) {
 	same(t, "taken by several", byNotified(slices.Concat(taken...)), byNotified(mem))
 }
 
-func (w *world) drawTakeOwed(t *rapid.T) taker {
+func (w *world) drawTakePending(t *rapid.T) taker {
 	ids := w.drawIDs(t, "ids")
 	return func(s takeStore) ([]eventqueue.Notification, eventqueue.EventID, error) {
-		taken, err := s.TakeOwed(w.ctx, ids)
+		taken, err := s.TakePending(w.ctx, ids)
 		return taken, 0, err
 	}
 }
 
-// drawTakeDue raises the limit when it would fall between events that are due at
-// the same time: which of them is taken is open.
 func (w *world) drawTakeDue(t *rapid.T, limit int) taker {
 	within := pick(t, "within", durations)
-	var owed []memstore.Row
-	for _, r := range w.mem.Events() {
-		if r.NotifiedAt.IsZero() && !w.writing[r.ID] {
-			owed = append(owed, r)
-		}
-	}
-	slices.SortFunc(owed, func(a, b memstore.Row) int { return a.DelayUntil.Compare(b.DelayUntil) })
-	for limit < len(owed) && owed[limit-1].DelayUntil.Equal(owed[limit].DelayUntil) {
-		limit++
-	}
 	return func(s takeStore) ([]eventqueue.Notification, eventqueue.EventID, error) {
 		taken, err := s.TakeDue(w.ctx, within, limit)
 		return taken, 0, err
@@ -139,7 +158,7 @@ func (w *world) drawTakeWaiting(t *rapid.T, after eventqueue.EventID, limit int)
 	}
 }
 
-var ruleTypes = []eventqueue.RuleType{eventqueue.PauseRule, eventqueue.BlockRule}
+var ruleTypes = []control.RuleType{control.PauseRule, control.BlockRule}
 
 func (w *world) addRule(t *rapid.T) {
 	kind, scope := pick(t, "type", ruleTypes), drawScope(t)

@@ -8,7 +8,10 @@ import (
 	"pgregory.net/rapid"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/ratelimit"
+	"eventsv2/eventqueue/worker"
 )
 
 const ratesSQL = `
@@ -34,8 +37,8 @@ func drawRateScope(t *rapid.T) eventqueue.Scope {
 }
 
 func (w *world) setRateLimit(t *rapid.T) {
-	limit := eventqueue.RateLimit{Scope: drawRateScope(t), PerMinute: rapid.IntRange(0, 4).Draw(t, "perMinute"),
-		PerDay: rapid.IntRange(0, 9).Draw(t, "perDay"), Mode: pick(t, "mode", []eventqueue.RateMode{eventqueue.RateExact, eventqueue.RateApproximate})}
+	limit := control.RateLimit{Scope: drawRateScope(t), PerMinute: rapid.IntRange(0, 4).Draw(t, "perMinute"),
+		PerDay: rapid.IntRange(0, 9).Draw(t, "perDay"), Mode: pick(t, "mode", []ratelimit.Mode{ratelimit.Exact, ratelimit.Approximate})}
 	if limit.Validate() != nil {
 		limit.PerMinute = 3
 	}
@@ -55,12 +58,12 @@ func (w *world) removeRateLimit(t *rapid.T) {
 
 // takeRate asks as often as not for more than there is, across the ends of windows.
 func (w *world) takeRate(t *rapid.T) {
-	var asks []eventqueue.RateAsk
+	var asks []worker.RateAsk
 	seen := map[eventqueue.Scope]bool{}
 	for range rapid.IntRange(1, 4).Draw(t, "asks") {
 		if scope := drawScope(t); !seen[scope] {
 			seen[scope] = true
-			asks = append(asks, eventqueue.RateAsk{Scope: scope, Want: rapid.IntRange(0, 6).Draw(t, "want"), Ran: rapid.IntRange(0, 3).Draw(t, "ran")})
+			asks = append(asks, worker.RateAsk{Scope: scope, Want: rapid.IntRange(0, 6).Draw(t, "want"), Ran: rapid.IntRange(0, 3).Draw(t, "ran")})
 		}
 	}
 	pg, pgErr := w.store.TakeRate(w.ctx, asks)
@@ -72,12 +75,12 @@ func (w *world) takeRate(t *rapid.T) {
 	same(t, "TakeRate", plain(pg), plain(mem))
 }
 
-func (w *world) lookAtRates(t *rapid.T) {
+func (w *world) checkRates(t *rapid.T) {
 	scope := drawRateScope(t)
 	pg, pgErr := w.store.CheckRate(w.ctx, scope)
 	mem, memErr := w.mem.CheckRate(w.ctx, scope)
 	w.sameErrors(t, pgErr, memErr, false)
-	same(t, "CheckRate", plain([]eventqueue.RateAnswer{pg}), plain([]eventqueue.RateAnswer{mem}))
+	same(t, "CheckRate", plain([]ratelimit.Answer{pg}), plain([]ratelimit.Answer{mem}))
 	for _, canvas := range []*eventqueue.CanvasID{nil, &scope.Canvas} {
 		pg, pgErr := w.store.RateLimits(w.ctx, canvas)
 		mem, memErr := w.mem.RateLimits(w.ctx, canvas)
@@ -91,10 +94,10 @@ type plainAnswer struct {
 	at              time.Time
 	busy            bool
 	granted         int
-	canvas, handler eventqueue.RateState
+	canvas, handler ratelimit.State
 }
 
-func plain(answers []eventqueue.RateAnswer) (all []plainAnswer) {
+func plain(answers []ratelimit.Answer) (all []plainAnswer) {
 	for _, a := range answers {
 		p := plainAnswer{at: a.At, busy: a.Busy, granted: a.Granted}
 		if a.Canvas != nil {
@@ -110,13 +113,13 @@ func plain(answers []eventqueue.RateAnswer) (all []plainAnswer) {
 
 func (w *world) takeLimited(t *rapid.T) {
 	scope, limit := drawRateScope(t), rapid.IntRange(1, 4).Draw(t, "limit")
-	for after := (eventqueue.RatePlace{}); ; {
+	for after := (control.RatePlace{}); ; {
 		pg, pgNext, pgErr := w.store.TakeLimited(w.ctx, scope, after, limit)
 		mem, memNext, memErr := w.mem.TakeLimited(w.ctx, scope, after, limit)
 		w.sameErrors(t, pgErr, memErr, false)
 		same(t, "TakeLimited", byNotified(pg), byNotified(mem))
 		same(t, "the next place of TakeLimited", pgNext, memNext)
-		if after = pgNext; after == (eventqueue.RatePlace{}) {
+		if after = pgNext; after == (control.RatePlace{}) {
 			return
 		}
 	}
@@ -137,7 +140,7 @@ func TestRatesEqualSQL(t *testing.T) {
 			"takeRate":      w.takeRate,
 			"takeRate'":     w.takeRate,
 			"takeRate''":    w.takeRate,
-			"lookAtRates":   w.lookAtRates,
+			"lookAtRates":   w.checkRates,
 			"letTimePass":   w.letTimePass,
 			"letAMinuteGo":  func(t *rapid.T) { w.now = w.now.Add(time.Minute); w.setClock(t) },
 			"letSixHoursGo": func(t *rapid.T) { w.now = w.now.Add(6 * time.Hour); w.setClock(t) },

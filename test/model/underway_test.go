@@ -9,6 +9,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/eventqueue/worker"
 )
 
 // underWay is a claim in Postgres that has not committed yet. The model claims
@@ -17,7 +18,7 @@ import (
 type underWay struct {
 	claimer
 	tx   pgx.Tx
-	got  []eventqueue.Found
+	got  []worker.ClaimResult
 	ids  []eventqueue.EventID        // that it got
 	rows map[eventqueue.EventID]row  // as they are for everybody else
 	held map[eventqueue.EventID]bool // the ids
@@ -31,15 +32,15 @@ func (w *world) beginClaim(t *rapid.T) *underWay {
 	t.Helper()
 	u := &underWay{claimer: w.drawClaimer(t), rows: map[eventqueue.EventID]row{}, held: map[eventqueue.EventID]bool{}}
 	var err error
-	if u.tx, err = w.pool.Begin(w.ctx); err != nil {
+	if u.tx, err = w.pool.BeginTx(w.ctx, readCommitted); err != nil {
 		t.Fatal(err)
 	}
 	w.claiming = u.tx // which a failure from here on leaves open
-	found, err := pgstore.ClaimIn(w.ctx, u.tx, u.claimer.ids, u.known, u.lockTimeout)
+	found, err := pgstore.ClaimIn(w.ctx, u.tx, u.claimer.ids, u.handlers, u.lockTimeout, u.id)
 	if err != nil {
 		t.Fatalf("Claim: %v", err)
 	}
-	var missed []eventqueue.Found
+	var missed []worker.ClaimResult
 	for _, f := range byEvent(found) {
 		if !f.Facts.Claimed {
 			missed = append(missed, f)
@@ -71,7 +72,7 @@ func (u *underWay) commit(t *rapid.T, w *world) {
 	c := u.claimer
 	c.ids = u.ids
 	same(t, "Claim", byEvent(u.got), c.claim(t, w, w.mem))
-	w.noteClaims(u.got)
+	w.recordClaims(u.got)
 }
 
 // free are those of the ids that the claim does not hold.
@@ -91,16 +92,16 @@ func (w *world) claimUnderWay(t *rapid.T) {
 		case "renew":
 			u.othersRenew(t, w)
 		case "finish":
-			u.othersFinish(t, w)
+			u.othersComplete(t, w)
 		case "owe":
 			ids := w.drawIDs(t, "ids")
-			w.sameErrors(t, w.store.Owe(w.ctx, ids), w.mem.Owe(w.ctx, u.free(ids)), false)
+			w.sameErrors(t, w.store.MarkPending(w.ctx, ids), w.mem.MarkPending(w.ctx, u.free(ids)), false)
 		case "takeOwed":
 			ids := w.drawIDs(t, "ids")
-			pg, pgErr := w.store.TakeOwed(w.ctx, ids)
-			mem, memErr := w.mem.TakeOwed(w.ctx, u.free(ids))
+			pg, pgErr := w.store.TakePending(w.ctx, ids)
+			mem, memErr := w.mem.TakePending(w.ctx, u.free(ids))
 			w.sameErrors(t, pgErr, memErr, false)
-			same(t, "TakeOwed beside a claim", byNotified(pg), byNotified(mem))
+			same(t, "TakePending beside a claim", byNotified(pg), byNotified(mem))
 		}
 	}
 	if rapid.IntRange(0, 3).Draw(t, "commit") > 0 {
@@ -121,7 +122,7 @@ func (u *underWay) othersClaim(t *rapid.T, w *world) {
 		}
 	}
 	same(t, "Claim beside a claim", pg, byEvent(mem))
-	w.noteClaims(pg)
+	w.recordClaims(pg)
 }
 
 func (u *underWay) othersRenew(t *rapid.T, w *world) {
@@ -134,16 +135,16 @@ func (u *underWay) othersRenew(t *rapid.T, w *world) {
 	same(t, "Renew beside a claim", byID(pg), byID(mem))
 }
 
-func (u *underWay) othersFinish(t *rapid.T, w *world) {
-	ends, keep := w.drawEnds(t, storableErrors), rapid.Bool().Draw(t, "keep")
-	pg, pgErr := w.store.Finish(w.ctx, nil, ends, keep)
-	claims := make([]eventqueue.Claim, len(ends))
+func (u *underWay) othersComplete(t *rapid.T, w *world) {
+	ends, retain := w.drawCompletions(t, storableErrors), rapid.Bool().Draw(t, "keep")
+	pg, pgErr := w.store.Complete(w.ctx, nil, ends, retain)
+	claims := make([]worker.Claim, len(ends))
 	for i := range ends {
 		claims[i] = ends[i].Claim
 	}
 	free, lost := u.split(claims)
-	ends = slices.DeleteFunc(ends, func(end eventqueue.End) bool { return !slices.Contains(free, end.Claim) })
-	mem, memErr := w.mem.Finish(w.ctx, nil, ends, keep)
+	ends = slices.DeleteFunc(ends, func(end worker.Completion) bool { return !slices.Contains(free, end.Claim) })
+	mem, memErr := w.mem.Complete(w.ctx, nil, ends, retain)
 	w.sameErrors(t, pgErr, memErr, false)
 	mem.Lost = append(mem.Lost, lost...)
 	same(t, "Finish beside a claim", byID(pg), byID(mem))
@@ -152,7 +153,7 @@ func (u *underWay) othersFinish(t *rapid.T, w *world) {
 // split returns the claims of events that are free, and those events of the
 // others whose claims do not hold. One that does is neither: its row is being
 // written.
-func (u *underWay) split(claims []eventqueue.Claim) (free []eventqueue.Claim, lost []eventqueue.EventID) {
+func (u *underWay) split(claims []worker.Claim) (free []worker.Claim, lost []eventqueue.EventID) {
 	for _, c := range claims {
 		switch {
 		case !u.held[c.Event]:
@@ -164,14 +165,14 @@ func (u *underWay) split(claims []eventqueue.Claim) (free []eventqueue.Claim, lo
 	return free, lost
 }
 
-func holds(r row, c eventqueue.Claim) bool {
-	return r.ID == c.Event && r.Attempts == c.Attempt && !r.LockedAt.IsZero()
+func holds(r row, c worker.Claim) bool {
+	return r.ID == c.Event && r.Attempts == c.Attempt && r.ClaimID == c.ID && !r.LockedAt.IsZero()
 }
 
 const ruleWaitsSQL = `
 SELECT EXISTS (
     SELECT FROM pg_locks
-    WHERE relation = 'scheduling_rules'::regclass AND NOT granted
+    WHERE relation = 'claim_barrier'::regclass AND NOT granted
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`
 
 // ruleWaitsForClaim adds a rule while a claim is under way. It must not return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
 
@@ -42,7 +44,28 @@ ALTER TABLE scheduling_rules ALTER created_at SET DEFAULT model.clock_timestamp(
 // searchPath finds the function above before that of Postgres.
 const searchPath = `model, pg_catalog, public`
 
+// strange are the defaults of a database, a role or a pool on which all is the same.
+var strange = map[string]string{
+	"default_transaction_isolation": "serializable",
+	"DateStyle":                     "SQL, DMY",
+	"IntervalStyle":                 "sql_standard",
+	"TimeZone":                      "Pacific/Chatham",
+	"standard_conforming_strings":   "off",
+	"bytea_output":                  "escape",
+	"extra_float_digits":            "-15",
+	"row_security":                  "off",
+	"quote_all_identifiers":         "on",
+	"enable_hashjoin":               "off",
+	"enable_mergejoin":              "off",
+	"enable_bitmapscan":             "off",
+}
+
 func newDatabase(t *testing.T) *database {
+	t.Helper()
+	return newDatabaseWith(t, nil)
+}
+
+func newDatabaseWith(t *testing.T, settings map[string]string) *database {
 	t.Helper()
 	ctx := t.Context()
 	config, err := pgxpool.ParseConfig(testenv.DatabaseURL(t))
@@ -60,6 +83,7 @@ func newDatabase(t *testing.T) *database {
 	} {
 		config.ConnConfig.RuntimeParams[name] = value
 	}
+	maps.Copy(config.ConnConfig.RuntimeParams, settings)
 	config.MaxConns = 8
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -77,7 +101,7 @@ func newDatabase(t *testing.T) *database {
 // DELETE is faster than TRUNCATE for so few rows, and leaves the plans alone.
 const emptySQL = `
 DO $$ BEGIN
-DELETE FROM events_v2; DELETE FROM event_log; DELETE FROM scheduling_rules; DELETE FROM unique_keys; DELETE FROM unique_ends; DELETE FROM event_lines; DELETE FROM rate_limits; DELETE FROM cron_definitions;
+DELETE FROM events_v2; DELETE FROM event_log; DELETE FROM scheduling_rules; DELETE FROM unique_keys; DELETE FROM unique_ends; DELETE FROM event_lines; DELETE FROM running_limits; DELETE FROM rate_limits; DELETE FROM cron_definitions;
 PERFORM setval('events_id_seq', 1, false), setval('scheduling_rules_id_seq', 1, false);
 END $$`
 
@@ -97,7 +121,9 @@ const setClockSQL = `SELECT setval('model.clock', $1)`
 type world struct {
 	*database
 	now time.Time // of both clocks
-	mem *memstore.Store
+
+	limited bool // the sequence has limits of running events
+	mem     *memstore.Store
 
 	// The transaction that is open in both, if any, and what it is writing.
 	pgTx    pgx.Tx
@@ -109,22 +135,23 @@ type world struct {
 	claiming pgx.Tx
 
 	// What operations have returned, for later ones to use.
-	lastID eventqueue.EventID
-	claims []eventqueue.Claim
-	inLine map[eventqueue.Claim]bool // what was found with them
-	times  []time.Time
+	lastID  eventqueue.EventID
+	claims  []worker.Claim
+	grouped map[worker.Claim]bool // what was found with them
+	times   []time.Time
 }
 
 // newWorld empties the database and makes an empty model.
 func newWorld(t rapid.TB, d *database) *world {
 	w := &world{database: d, now: time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC), writing: map[eventqueue.EventID]bool{},
-		keys: map[eventqueue.UniqueKey]bool{}, inLine: map[eventqueue.Claim]bool{}}
+		keys: map[eventqueue.UniqueKey]bool{}, grouped: map[worker.Claim]bool{}}
 	w.mem = memstore.New(memstore.Config{Clock: func() time.Time { return w.now }})
 	steps := []string{emptySQL}
 	if d.sequences%misleadEvery == 0 {
 		steps = []string{emptySQL, oneRowSQL, onePlaceSQL, misleadSQL, emptySQL}
 	}
 	d.sequences++
+	d.store = pgstore.New(d.pool) // without what it remembers of the sequence before
 	for _, sql := range steps {
 		if _, err := d.pool.Exec(d.ctx, sql); err != nil {
 			t.Fatalf("empty the database: %v", err)

@@ -21,6 +21,19 @@ type builder struct {
 	root string // of the module
 	dir  string // for overlays and binaries
 	env  []string
+
+	programs *programs
+	// Tests wait for much of their time, so more of them than builds go on at once.
+	builds, tests slots
+}
+
+// slots bound how much goes on at once.
+type slots chan struct{}
+
+// take waits for a slot and returns the function that gives it back.
+func (s slots) take() func() {
+	s <- struct{}{}
+	return func() { <-s }
 }
 
 // moduleRoot is the directory of go.mod.
@@ -36,37 +49,47 @@ func moduleRoot(ctx context.Context) (string, error) {
 	return filepath.Dir(file), nil
 }
 
-// overlay writes the changed file of a mutant, and the file for -overlay that
-// puts it in the place of the real one.
-func (b builder) overlay(m *mutant) (string, error) {
-	text, err := m.apply(b.root)
+// unchanged makes the test binary of a package without a mutant, in the way in which
+// those of mutants are made, so that judges are tried on what they will judge.
+func (b builder) unchanged(ctx context.Context, pkg, name string) (binary string, err error) {
+	p, err := b.programs.of(ctx, b, pkg)
 	if err != nil {
 		return "", err
 	}
-	changed := filepath.Join(b.dir, m.name+filepath.Ext(m.file))
+	defer b.builds.take()()
+	return b.link(ctx, p, name, "", "")
+}
+
+// build makes the test binary of a package with a mutant. The error holds what the
+// compiler said.
+func (b builder) build(ctx context.Context, pkg string, m *mutant, text, name string) (binary string, err error) {
+	p, err := b.programs.of(ctx, b, pkg)
+	if err != nil {
+		return "", err
+	}
+	defer b.builds.take()()
+	if binary, err := b.relink(ctx, p, m, text, name); err == nil {
+		return binary, nil
+	}
+	return b.buildAnew(ctx, pkg, m, text, name)
+}
+
+// buildAnew has the go command compile all that imports the changed package.
+func (b builder) buildAnew(ctx context.Context, pkg string, m *mutant, text, name string) (binary string, err error) {
+	changed := filepath.Join(b.dir, name+filepath.Ext(m.file))
 	if err := os.WriteFile(changed, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("write the mutant %s: %w", m.name, err)
 	}
+	overlay := filepath.Join(b.dir, name+".json")
 	replace, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(b.root, m.file): changed}})
 	if err != nil {
 		return "", fmt.Errorf("write the overlay of %s: %w", m.name, err)
 	}
-	path := filepath.Join(b.dir, m.name+".json")
-	if err := os.WriteFile(path, replace, 0o600); err != nil {
+	if err := os.WriteFile(overlay, replace, 0o600); err != nil {
 		return "", fmt.Errorf("write the overlay of %s: %w", m.name, err)
 	}
-	return path, nil
-}
-
-// build makes the test binary of a package, with an overlay unless it is empty.
-// The error holds what the compiler said.
-func (b builder) build(ctx context.Context, pkg, overlay, name string) (binary string, err error) {
 	binary = filepath.Join(b.dir, name+".test")
-	args := []string{"test", "-c", "-ldflags=-s -w", "-o", binary}
-	if overlay != "" {
-		args = append(args, "-overlay", overlay)
-	}
-	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, pkg)
 	cmd.Dir, cmd.Env = b.root, b.env
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the tests of %s: %w\n%s", pkg, err, out)
@@ -77,6 +100,7 @@ func (b builder) build(ctx context.Context, pkg, overlay, name string) (binary s
 // test runs some tests of a binary to the first failure and returns what they
 // printed. A failed test is no error.
 func (b builder) test(ctx context.Context, binary string, j judge) (string, error) {
+	defer b.tests.take()()
 	cmd := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.shuffle=on", "-test.timeout="+testLimit.String(),
 		"-test.run=^("+strings.Join(j.tests, "|")+")$")
 	cmd.Dir, cmd.Env = filepath.Join(b.root, j.pkg), b.env

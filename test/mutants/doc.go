@@ -15,8 +15,10 @@
 // # How it works
 //
 // A mutant replaces text that stands exactly once in its file. The changed copy
-// lies in a temporary directory and is handed to the test build with -overlay,
-// so the product has no switches and the checkout is not touched. Each mutant
+// lies in a temporary directory, so the product has no switches and the checkout is
+// not touched. Only the package of that file is compiled, and linked with what the go
+// command has compiled of the others; where the linker finds that these would have been
+// compiled differently, the go command builds it all, with -overlay. Each mutant
 // names the tests that must notice it; first they must pass without it.
 //
 // # What counts as killed

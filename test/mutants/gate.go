@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,45 +17,87 @@ import (
 
 // gate judges mutants and reports.
 type gate struct {
-	builder  builder
-	out      io.Writer
-	parallel int
+	builder builder
+	out     io.Writer
 }
 
-// run judges all and returns errSurvivors unless every one was killed.
+// mostAgain is how many mutants may be judged again. Where more were not killed it is
+// not the load: tests have stopped noticing.
+const mostAgain = 6
+
+// run judges all and returns errSurvivors unless every one was killed. The few that
+// were not, among many tests that run at once, are judged again, each alone: a machine
+// that stood still fails no change. They are named either way, since a test that
+// notices only sometimes should be made to notice always.
 func (g gate) run(ctx context.Context, all []mutant) error {
 	began := time.Now()
 	if err := g.withoutMutants(ctx, all); err != nil {
 		return err
 	}
 	g.say("%-46s %-12s %-8s %6s  %s", "MUTANT", "BREAKS", "FATE", "TOOK", "NOTICED BY")
-	var (
-		mu    sync.Mutex
-		kills int
-	)
+	alive, err := g.judgeAll(ctx, all, cap(g.builder.builds)+cap(g.builder.tests))
+	if err != nil {
+		return err
+	}
+	again := alive
+	if n := len(again); n > 0 && n <= mostAgain {
+		g.say("not killed at first, judged again alone: %s", names(again))
+		if alive, err = g.judgeAll(ctx, again, 1); err != nil {
+			return err
+		}
+	}
+	g.say("took %s", time.Since(began).Round(time.Second))
+	if len(again) > len(alive) {
+		g.say("killed only when judged again, so their tests are not reliable: %s", names(without(again, alive)))
+	}
+	if len(alive) > 0 {
+		g.say("not killed: %s", names(alive))
+	}
+	g.say("mutants: %d killed: %d", len(all), len(all)-len(alive))
+	if len(alive) > 0 {
+		return errSurvivors
+	}
+	return nil
+}
+
+// judgeAll judges mutants, so many at a time, reports each and returns those that were
+// not killed.
+func (g gate) judgeAll(ctx context.Context, all []mutant, atOnce int) (alive []mutant, err error) {
+	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(g.parallel)
+	group.SetLimit(atOnce)
 	for i := range all {
 		group.Go(func() error {
 			v := g.judge(ctx, &all[i])
 			mu.Lock()
 			defer mu.Unlock()
-			if v.fate == killed {
-				kills++
+			if v.fate != killed {
+				alive = append(alive, all[i])
 			}
 			g.report(v)
 			return ctx.Err()
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return fmt.Errorf("stopped before all mutants were judged: %w", err)
+		return nil, fmt.Errorf("stopped before all mutants were judged: %w", err)
 	}
-	g.say("took %s", time.Since(began).Round(time.Second))
-	g.say("mutants: %d killed: %d", len(all), kills)
-	if kills != len(all) {
-		return errSurvivors
+	return alive, nil
+}
+
+// names lists mutants in one line.
+func names(all []mutant) string {
+	var each []string
+	for i := range all {
+		each = append(each, all[i].name)
 	}
-	return nil
+	return strings.Join(each, ", ")
+}
+
+// without returns those of all that are not among the others.
+func without(all, others []mutant) []mutant {
+	return slices.DeleteFunc(slices.Clone(all), func(m mutant) bool {
+		return slices.ContainsFunc(others, func(other mutant) bool { return other.name == m.name })
+	})
 }
 
 // withoutMutants runs what the judges run on the code as it is: a judge that
@@ -67,10 +110,9 @@ func (g gate) withoutMutants(ctx context.Context, all []mutant) error {
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(g.parallel)
 	for i, j := range judges {
 		group.Go(func() error {
-			binary, err := g.builder.build(ctx, j.pkg, "", "unchanged-"+strconv.Itoa(i))
+			binary, err := g.builder.unchanged(ctx, j.pkg, "unchanged-"+strconv.Itoa(i))
 			if err != nil {
 				return err
 			}
@@ -104,7 +146,7 @@ func (g gate) judge(ctx context.Context, m *mutant) (v verdict) {
 	began := time.Now()
 	v.mutant = m
 	defer func() { v.took = time.Since(began) }()
-	overlay, err := g.builder.overlay(m)
+	text, err := m.apply(g.builder.root)
 	if err != nil {
 		v.fate, v.why = couldNotJudge, err.Error()
 		if gone := new(notApplicable); errors.As(err, &gone) || errors.Is(err, os.ErrNotExist) {
@@ -113,7 +155,7 @@ func (g gate) judge(ctx context.Context, m *mutant) (v verdict) {
 		return v
 	}
 	for i, j := range m.judges {
-		binary, err := g.builder.build(ctx, j.pkg, overlay, m.name+"-"+strconv.Itoa(i))
+		binary, err := g.builder.build(ctx, j.pkg, m, text, m.name+"-"+strconv.Itoa(i))
 		if err != nil {
 			v.fate, v.why = uncompilable, err.Error()
 			return v

@@ -9,14 +9,35 @@ func pure(tests ...string) []judge { return []judge{{"./eventqueue/machine", tes
 // queue are tests of package eventqueue.
 func queue(tests ...string) []judge { return []judge{{"./eventqueue", tests}} }
 
+// working are tests of package worker.
+func working(tests ...string) []judge { return []judge{{"./eventqueue/worker", tests}} }
+
+// maintaining are tests of package maintenance.
+func maintaining(tests ...string) []judge { return []judge{{"./eventqueue/maintenance", tests}} }
+
+// controlling are tests of package control.
+func controlling(tests ...string) []judge { return []judge{{"./eventqueue/control", tests}} }
+
+// typedEvents are tests of package typed.
+func typedEvents(tests ...string) []judge { return []judge{{"./eventqueue/typed", tests}} }
+
 // pubsub are tests of the Pub/Sub notifier on the client library's fake server.
 func pubsub(tests ...string) []judge { return []judge{{"./pubsubnotify", tests}} }
+
+// standIn are tests of the receiver that works while its notifier is down.
+func standIn(tests ...string) []judge { return []judge{{"./eventqueue/fallback", tests}} }
 
 // cron are tests of the cron checker.
 func cron(tests ...string) []judge { return []judge{{"./cronchecker", tests}} }
 
 // bell are tests of the notifier on Postgres.
-func bell(tests ...string) []judge { return []judge{{"./eventqueue/pgnotify", tests}} }
+func pgnotifier(tests ...string) []judge { return []judge{{"./eventqueue/pgnotify", tests}} }
+
+// sessions are tests of connections, settings and poolers.
+func sessions(tests ...string) []judge { return []judge{{"./eventqueue/pgsession", tests}} }
+
+// serving are tests of package service.
+func serving(tests ...string) []judge { return []judge{{"./service", tests}} }
 
 // outbox are tests of the SQL functions.
 func outbox(tests ...string) []judge { return []judge{{"./test/outbox", tests}} }
@@ -24,18 +45,8 @@ func outbox(tests ...string) []judge { return []judge{{"./test/outbox", tests}} 
 // web are tests of webhooks.
 func web(tests ...string) []judge { return []judge{{"./webhook", tests}} }
 
-// mutants are all, in the order of the way of an event.
-func mutants() []mutant {
-	var all []mutant
-	for _, list := range [][]mutant{
-		emitMutants(), groupMutants(), uniqueMutants(), lineMutants(), claimMutants(), patienceMutants(), lookMutants(), shareMutants(), machineMutants(), runMutants(), heartbeatMutants(),
-		finishMutants(), fenceMutants(), ruleMutants(), owedMutants(), relayMutants(), notifierMutants(), pgnotifyMutants(),
-		fallbackMutants(), cronMutants(), historyMutants(), typedMutants(), outboxMutants(), webhookMutants(), limitMutants(),
-	} {
-		all = append(all, list...)
-	}
-	return all
-}
+// target are tests of HTTP targets.
+func target(tests ...string) []judge { return []judge{{"./eventqueue/httptarget", tests}} }
 
 // change is the only edit of most mutants.
 func change(from, to string) []edit { return []edit{{from, to}} }

@@ -2,38 +2,54 @@ package main
 
 const (
 	claimFile = "eventqueue/pgstore/claim.go"
-	storeFile = "eventqueue/pgstore/store.go"
+	askFile   = "eventqueue/worker/ask.go"
 )
 
 // claimMutants are about the one statement that looks and claims.
 func claimMutants() []mutant {
 	const only, clock = "TestAClaimTakesOnlyWhatMayRun", "TestTheWorkersClockDecidesNothing"
 	const takeOver = "TestTakingOverAnExpiredLockIsAFailedRun"
-	const rule = "AND EXISTS (\n          SELECT FROM scheduling_rules r\n          WHERE "
+	const rule = `ruledSQL("e")`
+	const bad = "TestARowThatNoClaimCanWriteCostsItselfOnly"
 	const oldLock = "CASE WHEN e.attempts > 1 THEN (SELECT before.locked_at FROM events_v2 before WHERE before.id = e.id) END AS locked_at"
 	return []mutant{
-		{"claim-ignores-rules", "I7", claimFile, change(rule, rule+"false AND "), protocol(only)},
-		{"claim-ignores-who-is-known", "I9 I15", claimFile, change("WHERE ` + knownSQL + `\n", "WHERE true\n"), protocol(only)},
-		{"claim-ignores-the-delay", "I6", claimFile, change("`e.delay_until <= (SELECT now FROM clock)\n", "`true\n"), protocol(only)},
+		{"claim-ignores-rules", "I7", claimFile, change(rule, rule+" + \" AND false\""), protocol(only)},
+		{"claim-ignores-who-is-known", "I9 I15", claimFile, change("WHERE ` + handlerKnownSQL + `\n", "WHERE true\n"), protocol(only)},
+		{"claim-ignores-the-delay", "I6", claimFile, change(`dueSQL("e.delay_until", "(SELECT now FROM clock)")`, `"true"`), protocol(only)},
 		{"claim-ignores-locks", "I4", claimFile,
-			change("e.locked_at <= (SELECT now FROM clock) - $2::interval", "$2::interval IS NOT NULL"), protocol(only)},
-		{"claim-heeds-rules-of-other-canvases", "I16", claimFile,
-			change(rule+"r.canvas_id = e.canvas_id AND", rule), protocol(only)},
+			change(`unlockedSQL("e.locked_at", "(SELECT now - valid_for FROM clock)")`, `"true"`), protocol(only)},
+		{"claim-heeds-rules-of-other-canvases", "I16", "eventqueue/pgstore/mayrun.go",
+			change("r.canvas_id = ` + row + `.canvas_id AND r.event_space", "r.event_space"), protocol(only)},
 		{"claim-tells-rules-of-other-canvases", "I16", claimFile,
 			change("FROM scheduling_rules r\n     WHERE r.canvas_id = e.canvas_id AND", "FROM scheduling_rules r\n     WHERE"), protocol(only)},
 		{"claim-tells-of-no-rule", "I7", claimFile, change("max(r.rule_type)::text", "NULL::text"), protocol(only)},
 		{"claim-keeps-the-token", "I5", claimFile, change("attempts = e.attempts + 1,", "attempts = e.attempts,"),
 			protocol("TestEveryClaimHasATokenOfItsOwn")},
-		{"take-over-counts-as-nothing", "I9", claimFile, change("retries = e.retries + (e.locked_at IS NOT NULL)::int", "retries = e.retries"),
+		{"take-over-counts-as-nothing", "I9", claimFile, change("retries = e.retries + (e.locked_at IS NOT NULL AND e.begun)::int", "retries = e.retries"),
 			protocol(takeOver)},
+		{"take-over-of-no-run-counts", "I18", claimFile, change("(e.locked_at IS NOT NULL AND e.begun)::int", "(e.locked_at IS NOT NULL)::int"),
+			protocol("TestOnlyWhatHasBegunUsesAnAttempt")},
+		{"claim-inherits-the-run-before", "I18", claimFile, change("nullif($10::bigint, 0) + e.attempts + 1, begun = false,", "nullif($10::bigint, 0) + e.attempts + 1,"), protocol("TestARunIsOneClaims")},
+		{"run-is-never-recorded-first", "I9", claimFile, change("begin_first = e.begin_first OR e.locked_at IS NOT NULL AND NOT e.begun", "begin_first = false"),
+			protocol("TestOnlyWhatHasBegunUsesAnAttempt")},
+		{"lost-run-is-forgotten", "I9", claimFile, change("lost_run = e.lost_run OR e.locked_at", "lost_run = e.locked_at"),
+			protocol("TestAClaimThatIsGivenBackForgetsNoLostRun")},
+		{"unrecorded-run-begins", "I18", "eventqueue/worker/decide.go", change("case l.result.BeginFirst && !w.executor.exhausted(l.result):", "case false:"),
+			protocol("TestARunThatHasToBeRecordedBeginsAfterThat")},
+		{"claim-that-commits-late-is-forgotten", "I13 I18", "eventqueue/worker/unanswered.go", change("u.tries < len(lateCommits)", "u.tries < 0"),
+			protocol("TestAClaimThatCommitsAfterItWasGivenBackIsGivenBackAgain")},
+		{"claim-that-never-commits-is-looked-for-for-ever", "I11", "eventqueue/worker/unanswered.go", change("u.tries++", "u.tries = 1"),
+			protocol("TestAClaimThatCommitsAfterItWasGivenBackIsGivenBackAgain")},
+		{"unanswered-claim-is-forgotten", "I13 I18", askFile, change("if err != nil && sqlstate.MayHaveCommitted(err) {", "if false {"),
+			protocol("TestAClaimWithoutAnAnswerIsGivenBack")},
 		{"take-over-is-not-told", "I9", claimFile, change(oldLock, "NULL::timestamptz AS locked_at"), protocol(takeOver)},
 		{"take-over-tells-of-the-new-lock", "I9", claimFile, change(oldLock, "e.locked_at"), protocol(takeOver)},
 		{"claim-by-the-transactions-clock", "I6", claimFile, change("SELECT clock_timestamp() AS now", "SELECT now() AS now"),
 			protocol("TestAClaimGoesByTheClockOfItsMoment")},
 		{"claim-by-the-workers-clock", "I4 I6", claimFile,
 			[]edit{
-				{"SELECT clock_timestamp() AS now", "SELECT $10::timestamptz AS now"},
-				{"append([]any{int64s(ids), lockTimeout}, knownArgs(known)...)", "append(append([]any{int64s(ids), lockTimeout}, knownArgs(known)...), time.Now())"},
+				{"SELECT clock_timestamp() AS now", "SELECT $11::timestamptz AS now"},
+				{"append(append([]any{int64s(ids), lockTimeout}, handlerArgs(handlers)...), int64(id))", "append(append(append([]any{int64s(ids), lockTimeout}, handlerArgs(handlers)...), int64(id)), time.Now())"},
 			}, protocol(clock)},
 		{"delay-left-by-the-workers-clock", "I6 I11", claimFile,
 			change("f.Facts.Delay = r.delayUntil.Sub(r.now)", "f.Facts.Delay = time.Until(r.delayUntil)"), protocol(clock)},
@@ -41,8 +57,19 @@ func claimMutants() []mutant {
 			change("r.lockedAt.Time.Add(lockTimeout).Sub(r.now)", "time.Until(r.lockedAt.Time.Add(lockTimeout))"), protocol(clock)},
 		{"claim-without-the-barrier", "I7", claimFile, change("WHERE false FOR KEY SHARE", "WHERE false"),
 			protocol("TestPausingWaitsForTheClaimsUnderWay")},
-		{"claim-sees-what-was-committed-before-it-waited", "I7", storeFile, change("\"default_transaction_isolation\": \"read committed\",", ""),
+		{"claim-sees-what-was-committed-before-it-waited", "I7", "eventqueue/pgsession/session.go", change("\"default_transaction_isolation\": \"read committed\",", ""),
 			protocol("TestTheQueuesConnectionsReadWhatIsCommitted")},
+		{"refused-claim-spoils-its-batch", "I15", askFile, change("case len(ids) > 1:", "case len(ids) > 1 && false:"), protocol(bad)},
+		{"refused-row-is-asked-with-others", "I15", askFile, change("case !refused:", "case !refused || len(ids) > 0:"), protocol(bad)},
+		{"refused-row-comes-as-often-as-ever", "I11 I15", askFile, change("row.wait = min(2*row.wait, most)", "row.wait = minRefusedWait"), protocol(bad)},
+		{"missing-right-is-blamed-on-rows", "I13", askFile, change("a.unsure = append(a.unsure, refusedClaim{ids[0], err})", "w.setAside(refusedClaim{ids[0], err}, maxRefusedWait, a)\n\t\ta.answered = true"),
+			protocol("TestADatabaseThatRefusesAllClaimsBlamesNoRow")},
+		{"lone-refused-row-stops-the-receiver", "I15", askFile, change("a.err = w.askForNothing(ctx, a.unsure[0].err)", "a.err = a.unsure[0].err"),
+			protocol("TestALoneRowThatNoClaimCanWriteCostsItselfOnly")},
+		{"lone-refused-row-is-forgotten-for-long", "I13 I15", askFile, change("most = maxUnsureWait", "_ = maxUnsureWait"),
+			protocol("TestALoneRowThatNoClaimCanWriteCostsItselfOnly")},
+		{"counts-without-a-bound", "I15", "migrations/00014_countable.sql", change("attempts <= 1000000000 AND retries <= 1000000000", "true"),
+			protocol("TestCountsThatNoClaimCanRaiseAreRefused")},
 		{"claim-without-room-on-its-page", "I12", "migrations/00006_room_for_claims.sql", change("fillfactor = 50", "fillfactor = 80"),
 			protocol("TestClaimsOfFullPagesWriteNoIndex")},
 	}
@@ -51,11 +78,11 @@ func claimMutants() []mutant {
 // patienceMutants are about rows that somebody else is writing: a statement of
 // the store's own waits for them for a moment, then looks at them once more, or
 // skips them in a second try; a transaction of the caller skips them at once.
-func patienceMutants() []mutant {
-	const patience = "eventqueue/pgstore/patience.go"
-	const two, waited, busy = "TestOfTwoClaimsAtOnceOneHolds", "TestAClaimThatWaitedLooksOnceMore", "TestABusyRowHoldsUpNoOther"
-	const over = "TestPatienceEndsWithItsStatement"
-	const waiting = "waiting, []string{keepSQL, planSQL}, []string{putBackSQL})"
+func lockWaitMutants() []mutant {
+	const patience = "eventqueue/pgstore/lockwait.go"
+	const two, waited, busy = "TestOfTwoClaimsAtOnceOneHolds", "TestAClaimThatWaitedChecksAgain", "TestABusyRowHoldsUpNoOther"
+	const over = "TestALockWaitEndsWithItsStatement"
+	const waiting = "waiting, []string{saveSettingsSQL, planSQL}, []string{restoreSettingsSQL})"
 	return []mutant{
 		// The place of a row version would tell as well that the row was written
 		// since: in versions of Postgres that look at it once more.
@@ -70,9 +97,9 @@ func patienceMutants() []mutant {
 			[]edit{
 				{"SELECT e.ctid FROM events_v2 e\n        WHERE e.id = mine.id", "SELECT e.id FROM events_v2 e\n        WHERE e.id = mine.id"},
 				{"coalesce(mine.place, ", "coalesce(NULL, "},
-				{"e.ctid = ANY (ARRAY(SELECT version FROM held)) AND e.locked_at IS NOT NULL\n      AND ((e.id, e.attempts) IN (SELECT * FROM unnest($1::bigint[], $2::int[]))) IS TRUE",
+				{"e.ctid = ANY (ARRAY(SELECT version FROM held)) AND e.locked_at IS NOT NULL\n      AND ((e.id, e.attempts, coalesce(e.claim_id - e.attempts, 0)) IN (SELECT * FROM unnest($1::bigint[], $2::int[], $3::bigint[]))) IS TRUE",
 					"e.id = ANY (ARRAY(SELECT version FROM held))"},
-			}, protocol("TestAnEndThatWaitedLooksOnceMore")},
+			}, protocol("TestACompletionThatWaitedChecksAgain")},
 		{"claim-locks-no-rows", "I12 I15", claimFile, change("\n        FOR UPDATE SKIP LOCKED`", "`"), protocol(two)},
 		{"claim-waits-for-others", "I12 I15", claimFile, change("FOR UPDATE SKIP LOCKED`", "FOR UPDATE`"), protocol(two)},
 		{"fence-that-locks-no-rows", "I3 I15", finishFile, change(" FOR UPDATE SKIP LOCKED)", ")"), protocol(busy)},
@@ -81,7 +108,7 @@ func patienceMutants() []mutant {
 		{"patience-outlives-its-statement", "I15", patience, change("'100ms'), true)", "'100ms'), false)"), protocol(over)},
 		{"claim-only-waits", "I13 I15", patience, change("return s.run(ctx, skipping, queries...)", "return err"), protocol(two)},
 		{"claim-in-the-callers-transaction-is-patient", "I15", claimFile,
-			change("within(ctx, db, []query{claim(&found, ids, known, lockTimeout)})", "send(ctx, db, []query{claim(&found, ids, known, lockTimeout)}, "+waiting),
+			change("within(ctx, db, []query{claim(&found, ids, handlers, lockTimeout, id)})", "send(ctx, db, []query{claim(&found, ids, handlers, lockTimeout, id)}, "+waiting),
 			protocol(over)},
 		{"end-in-the-callers-transaction-is-patient", "I15", finishFile,
 			change("within(ctx, in, queries)", "send(ctx, in, queries, "+waiting), protocol(over)},
@@ -93,9 +120,9 @@ func patienceMutants() []mutant {
 			protocol("TestAClaimOfFewEventsIsPlannedOnce")},
 		{"plan-of-a-claim-is-kept-by-all-statements", "I12", patience, change("'force_generic_plan', true)", "'force_generic_plan', false)"),
 			protocol("TestAClaimOfFewEventsIsPlannedOnce")},
-		{"any-pool-is-taken-for-one-of-open", "I12", storeFile, change("if have[key] != value {", "if false && have[key] != value {"),
+		{"any-pool-is-taken-for-one-of-open", "I12", patience, change("if !ready {", "if !ready && false {"),
 			protocol("TestAClaimCostsTheSameInABacklog")},
-		{"settings-stay-in-the-callers-transaction", "I12", patience, change("[]string{putBackSQL})", "nil)"),
+		{"settings-stay-in-the-callers-transaction", "I12", patience, change("[]string{restoreSettingsSQL})", "nil)"),
 			protocol("TestTheCallersTransactionKeepsItsSettings")},
 	}
 }

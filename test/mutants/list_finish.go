@@ -1,23 +1,30 @@
 package main
 
-const finishFile = "eventqueue/pgstore/finish.go"
+const finishFile = "eventqueue/pgstore/complete.go"
 
 // finishMutants are about what an end leaves behind.
 func finishMutants() []mutant {
 	const left = "TestWhatAnEndLeavesBehind"
 	return []mutant{
-		{"older-run-goes-on", "I5", "eventqueue/runs.go", change("older.superseded = true", "older.superseded = false"),
+		{"end-leaves-its-run-behind", "I18", finishFile, change("SET locked_at = NULL, begun = false, lost_run", "SET locked_at = NULL, lost_run"), protocol("TestARunIsOneClaims")},
+		{"older-run-goes-on", "I5", "eventqueue/worker/runs.go", change("older.superseded = true", "older.superseded = false"),
 			protocol("TestAWorkerKnowsItsNewestClaimOnly")},
-		{"ends-are-tried-again-too-late", "I3", "eventqueue/finish.go", change("wait.next = min(wait.next, maxFinishWait)", ""),
+		{"ends-are-tried-again-too-late", "I3", "eventqueue/worker/complete.go", change("wait.Next = min(wait.Next, maxCompleteWait)", ""),
 			protocol("TestAStopWritesTheEndsWhenTheDatabaseIsBack")},
+		{"ends-do-not-wait-for-each-other", "I12", "eventqueue/worker/complete.go", change("(!more || !w.completions.wait(linger.C, nil))", "(!more || before > 0)"), working("TestWhatAWorkerCosts")},
+		{"idle-heartbeat-asks", "I12", "eventqueue/worker/heartbeat.go", change("	if len(due) == 0 {\n		return\n	}\n	claims := make(", "	claims := make("), working("TestWhatAWorkerCosts")},
 		{"failure-is-not-counted", "I9", finishFile, change("retries = e.retries + how.failed::int", "retries = e.retries"), protocol(left)},
-		{"snooze-counts-as-a-failure", "I9", finishFile, change("end.Label == machine.RetryAllowed", "end.Label != machine.Released"), protocol(left)},
-		{"release-counts-as-a-failure", "I9", finishFile, change("end.Label == machine.RetryAllowed", "end.Label != machine.Snoozed"), protocol(left)},
+		{"snooze-counts-as-a-failure", "I9", finishFile, change("completion.Label == machine.RetryAllowed", "completion.Label != machine.Released"), protocol(left)},
+		{"release-counts-as-a-failure", "I9", finishFile, change("completion.Label == machine.RetryAllowed", "completion.Label != machine.Snoozed"), protocol(left)},
+		{"snoozes-are-not-counted", "I9", finishFile, change("least(e.snoozes + 1, 32767)", "e.snoozes"), protocol("TestSnoozesAreCounted")},
+		{"snoozes-are-counted-for-ever", "I9", finishFile, change("WHEN how.failed THEN 0 ELSE e.snoozes", "ELSE e.snoozes"), protocol("TestSnoozesAreCounted")},
+		{"snoozes-without-a-bound", "I9 I13", "eventqueue/worker/completion.go", change("x.run.Snoozes >= *x.policy.MaxSnoozes", "x.run.Snoozes > 1<<20"), protocol("TestHowARunIsJudged")},
+		{"snoozes-make-a-hot-loop", "I11", "eventqueue/handler.go", change("p.MinSnooze*time.Duration(min(n+1, snoozeGrows))", "0"), protocol("TestSnoozesGrow")},
 		{"release-forgets-the-lock", "I13", finishFile, change("SET locked_at = NULL,", "SET locked_at = e.locked_at,"), protocol(left)},
 		{"far-off-retry-counts-as-notified", "I2 I13", finishFile,
-			change("WHEN how.delay <= $6::interval THEN", "WHEN $6::interval IS NOT NULL THEN"), protocol(left)},
+			change("WHEN how.delay <= $7::interval THEN", "WHEN $7::interval IS NOT NULL THEN"), protocol(left)},
 		{"retry-delay-truncated", "I6", finishFile,
-			change("end.Delay.Truncate(time.Microsecond) + time.Microsecond", "end.Delay.Truncate(time.Second)"), protocol(left)},
+			change("completion.Delay.Truncate(time.Microsecond) + time.Microsecond", "completion.Delay.Truncate(time.Second)"), protocol(left)},
 		{"failed-event-leaves-no-history", "I1 I9", finishFile, change("if !logs {", "if !logs || logs {"), protocol(left)},
 	}
 }
@@ -25,32 +32,43 @@ func finishMutants() []mutant {
 // fenceMutants take the fence, or a part of it, out of one statement or all.
 func fenceMutants() []mutant {
 	const stale, back = "TestNoEndIsWrittenWithTheClaimOfAnother", "TestNoEndIsWrittenWithAClaimThatWasGivenBack"
-	const renew, renewal = "TestRenewingMovesLiveLocksOnly", "UPDATE events_v2 e SET locked_at = clock.now FROM clock WHERE ` + heldSQL + `"
+	const renew, renewal = "TestRenewingMovesLiveLocksOnly", "UPDATE events_v2 e SET locked_at = clock.now, begun = true, lost_run = false FROM clock WHERE ` + heldSQL + `"
 	const all = "e.id = ANY ($1::bigint[])"
 	return []mutant{
 		{"fence-without-the-token", "I5", finishFile,
 			[]edit{
-				{"AND e.attempts = mine.attempts AND e.locked_at IS NOT NULL`\n", "AND e.locked_at IS NOT NULL`\n"},
-				{"\n      AND ((e.id, e.attempts) IN (SELECT * FROM unnest($1::bigint[], $2::int[]))) IS TRUE", ""},
+				{"AND e.attempts = mine.attempts AND coalesce(e.claim_id - e.attempts, 0) = mine.claim_id AND e.locked_at IS NOT NULL`\n", "AND e.locked_at IS NOT NULL`\n"},
+				{"\n      AND ((e.id, e.attempts, coalesce(e.claim_id - e.attempts, 0)) IN (SELECT * FROM unnest($1::bigint[], $2::int[], $3::bigint[]))) IS TRUE", ""},
 			}, protocol(stale)},
 		{"fence-without-the-lock", "I5", finishFile,
 			[]edit{
-				{"AND e.attempts = mine.attempts AND e.locked_at IS NOT NULL`\n", "AND e.attempts = mine.attempts`\n"},
+				{"AND e.attempts = mine.attempts AND coalesce(e.claim_id - e.attempts, 0) = mine.claim_id AND e.locked_at IS NOT NULL`\n", "AND e.attempts = mine.attempts`\n"},
 				{"(SELECT version FROM held)) AND e.locked_at IS NOT NULL\n", "(SELECT version FROM held))\n"},
 			}, protocol(back)},
 		{"place-instead-of-the-fence", "I5", finishFile,
-			change("\n      AND ((e.id, e.attempts) IN (SELECT * FROM unnest($1::bigint[], $2::int[]))) IS TRUE", ""), protocol("TestAPlaceIsNoFence")},
+			change("\n      AND ((e.id, e.attempts, coalesce(e.claim_id - e.attempts, 0)) IN (SELECT * FROM unnest($1::bigint[], $2::int[], $3::bigint[]))) IS TRUE", ""), protocol("TestAPlaceIsNoFence")},
 		{"place-is-not-used", "I12", finishFile, change("coalesce(mine.place, ", "coalesce(NULL, "), protocol("TestAnEndFindsItsRowByItsPlace")},
-		{"place-is-believed-twice", "I1 I13", "eventqueue/runs.go", change("f.end.Place, f.place = f.place, 0", "f.end.Place = f.place"), queue("TestARowThatWasMovedEnds")},
+		{"place-is-believed-twice", "I1 I13", "eventqueue/worker/runs.go", change("f.completion.RowID, f.rowID = f.rowID, 0", "f.completion.RowID = f.rowID"), working("TestARowThatWasMovedEnds")},
+		{"fence-without-the-claims-number", "I5", finishFile,
+			[]edit{
+				{"AND coalesce(e.claim_id - e.attempts, 0) = mine.claim_id AND e.locked_at IS NOT NULL`\n", "AND e.locked_at IS NOT NULL`\n"},
+				{"((e.id, e.attempts, coalesce(e.claim_id - e.attempts, 0)) IN (SELECT * FROM unnest($1::bigint[], $2::int[], $3::bigint[])))", "((e.id, e.attempts) IN (SELECT * FROM unnest($1::bigint[], $2::int[])))"},
+			}, protocol("TestATokenThatACrashRepeatsIsNoFence")},
+		{"any-claim-is-given-back", "I4 I5", "eventqueue/pgstore/giveback.go",
+			[]edit{{"AND e.claim_id - e.attempts = $2 AND e.locked_at IS NOT NULL\n        FOR", "AND $2::bigint IS NOT NULL AND e.locked_at IS NOT NULL\n        FOR"}, {"\n  AND e.claim_id - e.attempts = $2 AND e.locked_at IS NOT NULL\n", "\n  AND e.locked_at IS NOT NULL\n"}},
+			protocol("TestATokenThatACrashRepeatsIsNoFence")},
+		{"claim-of-an-older-program-is-given-back", "I4", "eventqueue/pgstore/giveback.go",
+			[]edit{{"AND e.claim_id - e.attempts = $2 AND e.locked_at IS NOT NULL\n        FOR", "AND e.claim_id BETWEEN $2 AND $2 + e.attempts AND e.locked_at IS NOT NULL\n        FOR"}, {"\n  AND e.claim_id - e.attempts = $2 AND e.locked_at IS NOT NULL\n", "\n  AND e.locked_at IS NOT NULL\n"}},
+			protocol("TestAClaimOfAnOlderProgramIsNotGivenBack")},
 		{"completion-beside-the-fence", "I5", finishFile,
 			change("DELETE FROM events_v2 e WHERE ` + heldSQL + ` RETURNING e.id", "DELETE FROM events_v2 e WHERE "+all+" RETURNING e.id"), protocol(stale)},
 		{"failure-beside-the-fence", "I5", finishFile,
 			change("DELETE FROM events_v2 e WHERE ` + heldSQL + ` RETURNING e.*", "DELETE FROM events_v2 e WHERE "+all+" RETURNING e.*"), protocol(stale)},
 		{"retry-beside-the-fence", "I5", finishFile, change("WHERE ` + heldSQL + ` AND how.id = e.id", "WHERE how.id = e.id"), protocol(back)},
 		{"renewal-beside-the-fence", "I4 I5", finishFile,
-			change(renewal, "UPDATE events_v2 e SET locked_at = clock.now FROM clock WHERE "+all), protocol(renew)},
+			change(renewal, "UPDATE events_v2 e SET locked_at = clock.now, begun = true, lost_run = false FROM clock WHERE "+all), protocol(renew)},
 		{"renewal-writes-nothing", "I3 I4", finishFile,
-			change(renewal, "UPDATE events_v2 e SET locked_at = e.locked_at FROM clock WHERE ` + heldSQL + `"), protocol(renew)},
+			change(renewal, "UPDATE events_v2 e SET locked_at = e.locked_at, begun = true, lost_run = false FROM clock WHERE ` + heldSQL + `"), protocol(renew)},
 		{"lost-claim-is-not-told", "I3", finishFile, change(" AS lost\nFROM", " AND false AS lost\nFROM"), protocol(renew)},
 		{"busy-row-counts-as-lost", "I3", finishFile, change("SELECT mine.id, NOT EXISTS (", "SELECT mine.id, true OR NOT EXISTS ("),
 			protocol("TestRenewingWaitsForNobody")},

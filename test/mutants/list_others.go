@@ -2,7 +2,8 @@ package main
 
 // notifierMutants are about Pub/Sub.
 func notifierMutants() []mutant {
-	const receive, message = "pubsubnotify/receive.go", "pubsubnotify/message.go"
+	const receive, message, line = "pubsubnotify/receive.go", "pubsubnotify/message.go", "pubsubnotify/connection.go"
+	const seldom = "TestASlowServerIsDialledSeldom"
 	const formats = "TestOwnMessagesAreReadLikeOthers"
 	return []mutant{
 		{"undecodable-message-comes-again-and-again", "I11", receive, change("bad = append(bad, message.GetAckId())", "_ = bad"),
@@ -11,12 +12,18 @@ func notifierMutants() []mutant {
 			pubsub("TestNothingDecodableIsNothing")},
 		{"requeue-truncated-on-the-wire", "I6 I11", receive, change("int32((d + time.Second - 1) / time.Second)", "int32(d / time.Second)"),
 			pubsub("TestDelaysAreRoundedUp")},
+		{"new-subscription-is-deleted", "I19", "pubsubnotify/resources.go", change("r.subscription, r.orphaned = found.subscription, found.orphaned", "_ = found"), pubsub("TestWhatAnotherWorkerHasReplacedStays")},
+		{"last-pull-is-given-back-for-ever", "I19", receive, change("context.WithTimeout(context.WithoutCancel(ctx), lastPullTakes)", "context.WithCancel(context.WithoutCancel(ctx))"), pubsub("TestTheLastPullKeepsItsTime")},
+		{"silent-connection-is-kept", "I19", line, change("if l.closed || l.now != silent ||", "if l.closed || l.now == silent ||"), pubsub(seldom)},
+		{"slow-server-is-dialled-for-each-answer", "I11", line, change(" || time.Since(l.dialed) < redialGap", ""), pubsub(seldom)},
+		{"connection-is-replaced-once-more-for-each-call", "I11", line, change("l.closed || l.now != silent ||", "l.closed ||"), pubsub(seldom)},
+		{"replaced-connections-pile-up", "I11", line, change("_ = c.conn.Close() // its", "_ = c.conn // its"), pubsub(seldom)},
 		{"own-format-overflows", "I2", message, change("const maxOwnDigits = 18", "const maxOwnDigits = 20"), pubsub(formats)},
 		{"own-format-takes-what-is-no-id", "I2", message, change(" || id[0] == '0'", ""), pubsub(formats)},
 	}
 }
 
-// pgnotifyMutants are about the doorbell on Postgres.
+// pgnotifyMutants are about the notifier on Postgres.
 func pgnotifyMutants() []mutant {
 	const (
 		notifier = "eventqueue/pgnotify/notifier.go"
@@ -26,31 +33,69 @@ func pgnotifyMutants() []mutant {
 		marks    = "eventqueue/pgnotify/marks.go"
 	)
 	return []mutant{
-		{"bell-publish-wakes-nobody", "I2", publish, change("SELECT pg_notify('` + channel + `', '')`", "SELECT '` + channel + `'`"),
-			bell("TestEachPublishNotifies")},
-		{"bell-misses-what-was-before-listen", "I2", listen, change("\tl.ring()\n\tif err := l.hearItself", "\tif err := l.hearItself"),
-			bell("TestItRingsOnceItListens")},
-		{"bell-failed-take-rings-no-more", "I2", pull, change("n.bell.ring()\n\t\treturn fmt.Errorf(\"take", "return fmt.Errorf(\"take"),
-			bell("TestAFailedLookIsMadeAgain")},
-		{"bell-never-looks-from-the-beginning", "I2", marks, change(" || now.Sub(m.wholeAt) >= wholeEvery", ""), bell("TestMarks")},
-		{"bell-waits-for-what-is-locked", "I2 I13", pull, change("\n    FOR UPDATE SKIP LOCKED", "\n    FOR UPDATE"),
-			bell("TestWhatIsLockedIsPassedOver")},
-		{"bell-keeps-what-was-taken-ahead", "I2", pull, change("n.leases.returnReady() // this process may pull no more\n", ""),
-			bell("TestWhatWasTakenAheadGoesBack")},
-		{"bell-close-forgets-its-leases", "I2", notifier, change("slices.Concat(n.unreturned, n.leases.takeAll())", "slices.Concat(n.unreturned)"),
-			bell("TestCloseGivesEverythingBack")},
+		{"flood-of-notices-is-polled-for", "I12", "eventqueue/pgnotify/backpressure.go", change("if found == 0 && !b.free.AllowN(now, 1) {", "if false && found == 0 && !b.free.AllowN(now, 1) {"),
+			pgnotifier("TestEmptyPollsAreBounded")},
+		{"pgnotify-publish-wakes-nobody", "I2", publish, change("SELECT pg_notify('` + channel + `', '')`", "SELECT '` + channel + `'`"),
+			pgnotifier("TestEachPublishNotifies")},
+		{"pgnotify-misses-what-was-before-listen", "I2", listen, change("\tl.wake()\n\tif err := l.probe(", "\tif err := l.probe("),
+			pgnotifier("TestTheListenerWakesPullsOnceItListens")},
+		{"pgnotify-failed-take-signals-no-more", "I2", pull, change("n.wakeup.signal()\n\t\treturn fmt.Errorf(\"take", "return fmt.Errorf(\"take"),
+			pgnotifier("TestAFailedPollIsRepeated")},
+		{"pgnotify-never-polls-from-the-beginning", "I2", marks, change(" || now.Sub(m.wholeAt) >= wholeEvery", ""), pgnotifier("TestMarks")},
+		{"pgnotify-waits-for-what-is-locked", "I2 I13", pull, change("\n    FOR UPDATE SKIP LOCKED", "\n    FOR UPDATE"),
+			pgnotifier("TestWhatIsLockedIsPassedOver")},
+		{"pgnotify-keeps-what-was-taken-ahead", "I2", pull, change("n.leases.returnReady() // this process may pull no more\n", ""),
+			pgnotifier("TestWhatWasTakenAheadGoesBack")},
+		{"pgnotify-close-loses-its-leases", "I2", notifier, change("slices.Concat(n.unreturned, n.leases.takeAll())", "slices.Concat(n.unreturned)"),
+			pgnotifier("TestCloseGivesEverythingBack")},
 	}
 }
 
 // fallbackMutants are about the database standing in for a bell that is down.
 func fallbackMutants() []mutant {
-	const receiver = "eventqueue/fallback/receiver.go"
-	judges := protocol("TestTheDatabaseStandsInForTheBell")
+	const health, look = "eventqueue/fallback/health.go", "eventqueue/fallback/poll.go"
+	const hot, topic, wake = "TestANotifierThatAnswersAtOnceMakesNoHotLoop", "TestANotifierThatHasLostItsTopicIsFoundOut", "TestWhoCouldNotPublishHasTheDatabaseAsked"
+	const suspicion, mute = "eventqueue/fallback/suspicion.go", "TestANotifierThatDeliversNothingIsFoundOut"
+	judges := protocol("TestTheDatabaseStandsInForTheNotifier")
 	return []mutant{
-		{"fallback-off", "I2 I13", receiver, change("r.polling, r.probeAt = true,", "r.polling, r.probeAt = false,"), judges},
-		{"fallback-at-the-first-hiccup", "I12", receiver, change("now.Sub(r.failing) >= r.config.After", "now.Sub(r.failing) >= 0"), judges},
-		{"fallback-never-steps-back", "I12", receiver, change("r.failing, r.polling = time.Time{}, false", "r.failing, r.polling = time.Time{}, true"), judges},
-		{"fallback-misses-what-is-lost", "I2", receiver, change("return r.enqueue(ctx, lost)", "_ = lost\n\treturn nil"), judges},
+		{"fallback-round-waits-for-ever", "I13 I19", look, change("ctx, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\treturn r.store.TakeRound(", "ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\treturn r.store.TakeRound("), protocol("TestAWorkerWaitsForNoStatementForEver")},
+		{"fallback-sweep-waits-for-ever", "I13 I19", look, change("asking, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeLost(", "asking, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeLost("), protocol("TestAWorkerWaitsForNoStatementForEver")},
+		{"pull-spins", "I12", look, change("return max(wait, time.Millisecond)", "return wait"), standIn("TestAPullThatHasNothingToDoWaits")},
+		{"fallback-off", "I2 I13", health, change("r.down, r.failing, r.why = true, now, err", "r.down, r.failing, r.why = false, now, err"), judges},
+		{"fallback-at-the-first-hiccup", "I12", health, change("now.Sub(r.failing) >= r.config.After", "now.Sub(r.failing) >= 0"), judges},
+		{"fallback-never-steps-back", "I12", health, change("r.down, r.why = false, nil", "r.down, r.why = true, nil"), judges},
+		{"turns-are-published-into-silence", "I19", look, change("return down && r.enqueue(ctx, notifications) == nil", "return false && down"),
+			standIn("TestAdvancedEventsAreNotPublishedWhereNothingCanBePulled")},
+		{"fallback-misses-what-is-lost", "I2", look, change("return found || len(lost) > 0, r.enqueue(ctx, lost)", "_ = lost\n\treturn found, nil"), judges},
+		{"empty-bell-is-never-checked", "I19", health, change("check = !now.Before(r.checkAt); check {", "check = r.checkAt.After(now) && now.IsZero(); check {"), protocol(topic)},
+		{"check-that-fails-is-not-believed", "I19", health, change("} else {\n\t\tr.fallBack(now, err)", "} else {\n\t\tr.askAt = now"), protocol(topic)},
+		{"empty-bell-is-asked-in-a-hot-loop", "I11", health, change("r.askAt = now.Add(emptyWait)", "_ = emptyWait"), protocol(hot)},
+		{"failing-bell-is-asked-in-a-hot-loop", "I11", health, change("\tr.askAt = now.Add(min(r.config.Probe, r.config.After/4))\n", ""), protocol(hot)},
+		{"who-could-not-publish-is-not-heard", "I19", look, change("r.until = now.Add(r.config.Linger)\n\tr.signal()", "r.signal()"), protocol(wake)},
+		{"who-could-not-publish-is-heard-for-ever", "I12", look, change("r.down || now.Before(r.until)", "r.down || !r.until.IsZero()"), protocol(wake)},
+		{"each-who-could-not-publish-has-the-database-asked", "I12", look, change("soon.Before(earliest) {", "soon.Before(earliest) && earliest.IsZero() {"), protocol(wake)},
+		{"stand-in-takes-a-page-a-second", "I13", look, change("		r.pollAt = now\n", ""), protocol(wake)},
+		{"stand-in-searches-for-what-it-has", "I11", look, change("now.Before(r.sweepAt) || r.local.Len() > eventqueue.MaxPublish", "now.Before(r.sweepAt)"), protocol("TestWhatIsInHandIsNotSearchedFor")},
+		{"stand-in-holds-without-bound", "I11", look, change("!now.Before(r.pollAt) && r.local.Len() <= maxHeld", "!now.Before(r.pollAt)"), protocol("TestWhatIsPutOffHasABound")},
+		{"stand-in-waits-for-a-statement-for-ever", "I13 I19", look, change("asking, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tdue,", "asking, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tdue,"),
+			protocol("TestADatabaseThatHangsDoesNotHideTheNotifier")},
+		{"look-that-failed-goes-before-the-bell", "I13 I19", look, change("if err != nil { // after a long wait", "if err != nil && r.pulling < 0 { // after a long wait"),
+			protocol("TestADatabaseThatHangsDoesNotHideTheNotifier")},
+		{"relay-tells-nobody-of-what-is-lost", "I13 I19", "eventqueue/maintenance/relay.go", change("!ok || len(lost) == 0 {", "!ok || len(lost) >= 0 {"), protocol(mute)},
+		{"relay-tells-when-nothing-is-lost", "I12", "eventqueue/maintenance/relay.go", change("!ok || len(lost) == 0 {", "!ok {"), protocol(mute)},
+		{"search-stops-though-it-finds", "I13 I19", suspicion, change("r.newest, r.searchUntil = newest, r.searchEnd(now)", "r.newest = newest"), protocol(mute)},
+		{"search-for-what-nobody-knows-has-no-end", "I12", suspicion, change("newest == r.newest || ", ""), protocol("TestASearchForWhatIsLostEnds")},
+		{"search-begins-beside-a-bell-that-delivers", "I12", suspicion, change("now.Sub(r.heard) < deafAfter", "now.Before(r.heard)"), protocol("TestASearchForWhatIsLostEnds", "TestASearchEndsWhenTheNotifierDelivers")},
+		{"search-goes-on-beside-a-bell-that-delivers", "I12", health, change("r.heard, r.searchUntil = now, time.Time{}", "r.heard = now"), protocol("TestASearchEndsWhenTheNotifierDelivers")},
+		{"worker-does-not-hear-of-what-is-lost", "I13 I19", "eventqueue/pgstore/reserve.go", change("return true, n.Payload == lostPayload, nil", "return true, n.Payload == \"\" && users < 0, nil"), []judge{{"./eventqueue/pgstore", []string{"TestWorkersHearOfWhatIsLost"}}}},
+		{"stand-in-goes-by-ids-alone", "I20", look, change("found, round, err = r.goRound(ctx, round)", "_ = r.goRound"), protocol("TestADatabaseThatStandsInServesEveryCanvas")},
+		{"declined-event-stays-with-its-finder", "I13 I19", "eventqueue/worker/answer.go", change("if d, ok := as.receiver.(decliner); ok {", "if d, ok := as.receiver.(decliner); ok && after < 0 {"),
+			protocol("TestWhatAWorkerFindsAndDoesNotKnowIsLeftToOthers")},
+		{"declined-event-comes-back-to-its-finder", "I13 I19", "eventqueue/fallback/local.go", change("others = append(others, d)", "own = append(own, d)"),
+			standIn("TestWhatIsDeclinedForLongIsLeftToOthers")},
+		{"notifier-that-answers-no-pull-is-well", "I19", health, change("if silent {", "if silent && began.IsZero() {"), standIn("TestANotifierThatAnswersNoPullIsDown")},
+		{"notifier-that-answers-no-pull-is-down-late", "I19", health, change("r.failing = now.Add(-took)", "r.failing = now"), standIn("TestANotifierThatAnswersNoPullIsDown")},
+		{"errand-begins-behind-the-wait", "I19", "eventqueue/fallback/tasks.go", change("if e.closed {", "if e.closed && e.under < 0 {"), standIn("TestNothingGoesOnBehindAttend")},
 	}
 }
 

@@ -1,44 +1,72 @@
 package main
 
 // owedMutants are about the account of notifications.
-func owedMutants() []mutant {
-	const owed = "eventqueue/pgstore/owed.go"
+func pendingMutants() []mutant {
+	const pendingFile, pending = "eventqueue/pgstore/pending.go", "eventqueue/pgstore/due.go"
 	const once, lost = "TestADebtIsPaidOnce", "TestWhatSeemsLost"
+	const reserve, wakes, listens = "eventqueue/pgstore/reserve.go", "TestWhoOwesWakesOthers", "TestTheConnectionOfHeartbeatsListens"
 	const due = "UPDATE events_v2 e SET notified_at = clock_timestamp()\nWHERE e.id"
+	const fair = "TestNobodyWaitsBehindAnotherCanvas"
+	const round, between, lines = "eventqueue/pgstore/lost.go", "TestARoundFindsWhatStandsBetweenOwnEvents", "TestARoundComesByEveryGroup"
 	const sweep = "UPDATE events_v2 e SET notified_at = clock.now"
 	return []mutant{
-		{"nothing-becomes-owed", "I1 I2", owed, change("SET notified_at = NULL\n", "SET notified_at = e.notified_at\n"), protocol(once)},
-		{"paid-debt-is-still-owed", "I11", owed,
+		{"nothing-becomes-owed", "I1 I2", pendingFile, change("SET notified_at = NULL\n", "SET notified_at = e.notified_at\n"), protocol(once)},
+		{"who-owes-wakes-nobody", "I13 I19", pendingFile, change("AS channel WHERE EXISTS (SELECT FROM owed)", "AS channel WHERE false"), protocol(wakes)},
+		{"who-owes-nothing-wakes-all", "I12", pendingFile, change("AS channel WHERE EXISTS (SELECT FROM owed)", "AS channel"), protocol(wakes)},
+		{"renewal-waits-for-the-listener", "I3 I13", reserve, change("if r.interrupt != nil {\n\t\tr.interrupt()", "if r.interrupt != nil && r.users < 0 {\n\t\tr.interrupt()"), protocol(listens)},
+		{"what-was-owed-before-listening-is-missed", "I19", reserve, change("r.fresh = true", "r.fresh = false"), protocol(listens)},
+		{"paid-debt-is-still-owed", "I11", pending,
 			change(due, "UPDATE events_v2 e SET notified_at = e.notified_at\nWHERE e.id"), protocol(once)},
-		{"relay-takes-far-off-events", "I11", owed,
+		{"relay-takes-far-off-events", "I11", pending,
 			change("AND delay_until <= (SELECT clock_timestamp() + $1::interval)", "AND $1::interval IS NOT NULL"), protocol(once)},
-		{"notify-pays-twice", "I11 I14", owed, change("ANY ($1::bigint[]) AND notified_at IS NULL AND", "ANY ($1::bigint[]) AND"), protocol(once)},
-		{"relay-waits-for-others", "I13 I15", owed, change("LIMIT $2\n    FOR UPDATE SKIP LOCKED", "LIMIT $2\n    FOR UPDATE"),
+		{"notify-pays-twice", "I11 I14", pendingFile, change("ANY ($1::bigint[]) AND notified_at IS NULL AND", "ANY ($1::bigint[]) AND"), protocol(once)},
+		{"relay-waits-for-others", "I13 I15", pending, change("LIMIT $2\n    FOR UPDATE SKIP LOCKED", "LIMIT $2\n    FOR UPDATE"),
 			protocol("TestRelaysWaitForNobody")},
-		{"sweep-ignores-rules", "I11", owed, change("WHERE r.canvas_id = page.canvas_id", "WHERE false AND r.canvas_id = page.canvas_id"), protocol(lost)},
-		{"sweep-takes-the-running", "I3 I11", owed,
-			[]edit{
-				{"AND (locked_at IS NULL OR locked_at <= now - $4::interval)", "AND $4::interval IS NOT NULL"},
-				{"enqueued_at, notified_at, locked_at + $4::interval)", "enqueued_at, notified_at)"},
-			}, protocol(lost)},
-		{"sweeps-interval-does-not-grow", "I11", owed, change("least(greatest($3::interval, notified_at - due), $5", "least($3::interval, $5"), protocol(lost)},
-		{"sweeps-interval-grows-for-ever", "I13", owed, change("least(greatest($3::interval, notified_at - due), $5 *", "greatest($3::interval, notified_at - due, 0 * $5 *"), protocol(lost)},
-		{"sweep-takes-the-same-again", "I11", owed, change(sweep, "UPDATE events_v2 e SET notified_at = e.notified_at"), protocol(lost)},
-		{"sweep-ends-after-a-page-of-rows", "I2 I13", owed, change("CASE WHEN count(*) = $2 THEN max(id) END", "NULL::bigint"),
-			protocol("TestTheSweepLooksAtEveryRow")},
+		{"relay-goes-by-age-alone", "I20", pending, change("s.due.behind = len(oldest) == rest", "s.due.behind = false"), protocol(fair)},
+		{"one-canvas-gets-the-whole-page", "I20", pending, change("LIMIT (SELECT $3 / count(*) FROM due)", "LIMIT (SELECT $3 FROM due LIMIT 1)"), protocol(fair)},
+		{"relay-stays-with-the-first-canvases", "I20", pending, change("	s.due.canvas = next\n", "	_ = next\n"), protocol(fair)},
+		{"sweep-ignores-rules", "I11", pendingFile, change(`AND NOT `+"`"+` + ruledSQL("page")`, `AND NOT false AND `+"`"+` + "$4::interval IS NOT NULL"`), protocol(lost)},
+		{"sweep-takes-the-running", "I3 I11", pendingFile, change(`unlockedSQL("locked_at", validSinceSQL("now", "$4"))`, `"$4::interval IS NOT NULL"`), protocol(lost)},
+		{"lost-worker-is-waited-for-twice", "I13", pendingFile, change("locked_at > ` + validSinceSQL(\"rang\", \"$4\") + `\n          OR ` + silentSQL", "` + silentSQL"), protocol(lost)},
+		{"sweeps-interval-does-not-grow", "I11", pendingFile, change("least(greatest($3::interval, rang - due), $5", "least($3::interval, $5"), protocol(lost)},
+		{"sweeps-interval-grows-for-ever", "I13", pendingFile, change("least(greatest($3::interval, rang - due), $5 *", "greatest($3::interval, rang - due, 0 * $5 *"), protocol(lost)},
+		{"row-of-any-year-stops-the-sweep", "I15", pendingFile,
+			change("THEN least(greatest(e.notified_at, 'epoch'), '9999-01-01 00:00Z') END AS rang", "THEN e.notified_at END AS rang"),
+			protocol("TestRowsOfAnyYearCostThemselvesOnly")},
+		{"round-ends-with-the-first-handlers", "I20", round, change("FROM scopes WHERE n = $1)", "FROM scopes WHERE n < 0)"),
+			protocol("TestARoundComesByEveryHandler")},
+		{"round-misses-what-is-due-among-the-put-off", "I13 I20", round, change("putOffSQL = `e.delay_until", "putOffSQL = `false AND e.delay_until"), protocol(between)},
+		{"round-misses-the-runs-of-the-dead", "I13 I20", round, change("WHERE e.begun AND e.id > $1", "WHERE e.begun AND false AND e.id > $1"), protocol(between)},
+		{"round-looks-no-deeper", "I13", round, change("roundDeeper = 4000", "roundDeeper = 0"), protocol("TestARoundFindsAllThatAWorkerHeld")},
+		{"round-leaves-lines-out", "I13 I20", round, change("next.Stage = maintenance.RoundOfGroups", "next.Stage = maintenance.RoundOfRuns"), protocol(lines)},
+		{"round-ends-with-the-first-lines", "I13 I20", round, change("FROM lines WHERE n = $1)", "FROM lines WHERE n < 0)"), protocol(lines)},
+		{"round-rings-for-every-new-line", "I11", round, change("dueSQL(\"e.due\", \"now\") + ` AND ` + silentSQL + `)", "dueSQL(\"e.due\", \"now\") + `)"), protocol(lines)},
+		{"deleted-event-keeps-its-turn-from-the-round", "I13", round, change("FROM places WHERE event_id NOT IN (SELECT id FROM page)", "FROM places WHERE false"), protocol(lines)},
+		{"sweep-takes-the-same-again", "I11", pendingFile, change(sweep, "UPDATE events_v2 e SET notified_at = e.notified_at"), protocol(lost)},
+		{"sweep-ends-after-a-page-of-rows", "I2 I13", pendingFile, change("CASE WHEN count(*) = $2 THEN max(id) END", "NULL::bigint"),
+			protocol("TestTheSweepReadsEveryRow")},
 	}
 }
 
 // relayMutants are about the loop that pays and searches.
 func relayMutants() []mutant {
-	const relay = "eventqueue/relay.go"
-	const pays, again = "TestARelayPaysAndSearches", "TestWhatARelayCannotPublishIsOwedAgain"
+	const relay, sweep = "eventqueue/maintenance/relay.go", "eventqueue/maintenance/sweep.go"
+	const pays, again = "TestARelayPaysAndSearches", "TestWhatARelayCannotPublishIsPendingAgain"
 	return []mutant{
-		{"relay-pays-nothing", "I1 I2", relay, change("due, err := r.takeDue(ctx)", "due, err := []Notification(nil), error(nil)"), protocol(pays)},
-		{"relay-pays-one-page", "I13", relay, change("done.More = len(due) == MaxPublish; !done.More {", "done.More = len(due) == MaxPublish; len(due) >= 0 {"), protocol(pays)},
-		{"relay-searches-nothing", "I2", relay, change("for sweep {", "for sweep && after < 0 {"), protocol(pays)},
-		{"relay-searches-one-page", "I2 I13", relay, change("after, sweep = next, next != 0", "after, sweep = next, false"), protocol(pays)},
-		{"relay-forgets-the-rest", "I1 I2", relay, change("r.publisher.oweAll(context.WithoutCancel(ctx), notifications[len(batch):])\n", ""), protocol(again)},
+		{"rounds-wait-for-each-other", "I20", sweep, change("next != (RoundPlace{}) && next.Stage == stage;", "next != (RoundPlace{}) && stage >= 0;"),
+			maintaining("TestLostGroupsDelayNoOtherEvent")},
+		{"relay-pays-nothing", "I1 I2", relay, change("due, err := r.takeDue(ctx)", "due, err := []eventqueue.Notification(nil), error(nil)"), protocol(pays)},
+		{"relay-pays-one-page", "I13", relay, change("done.More = len(due) == eventqueue.MaxPublish; !done.More {", "done.More = len(due) == eventqueue.MaxPublish; len(due) >= 0 {"), protocol(pays)},
+		{"relay-searches-nothing", "I2", relay, change("for more := true; more && err == nil;", "for more := false; more && err == nil;"), protocol(pays)},
+		{"relay-searches-one-page", "I2 I13", sweep, change("	w.after = swept.Next\n", "	w.after = 0\n"), protocol(pays)},
+		{"relay-goes-by-ids-alone", "I20", relay, change("r.loop(ctx, round.on, ", "r.loop(ctx, func(context.Context) (Relayed, error) { return Relayed{}, nil }, "),
+			protocol("TestARelayServesEveryCanvas")},
+		{"round-waits-for-ever", "I13", sweep, change("ctx, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\treturn r.store.TakeRound(", "ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\treturn r.store.TakeRound("), protocol("TestARelayWaitsForNoStatementForEver")},
+		{"sweep-waits-for-ever", "I13", sweep, change("ctx, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\treturn r.store.Sweep(", "ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\treturn r.store.Sweep("), protocol("TestARelayWaitsForNoStatementForEver")},
+		{"idle-walk-does-not-rest", "I12 I20", sweep, change("w.after != 0 && w.parked < parkedPages", "w.after != 0"), protocol("TestAnIdleWalkCostsTheSame")},
+		{"walk-rests-before-what-may-be-lost", "I13", sweep, change("swept.Live < sweepPage/2", "swept.Live >= 0"), protocol("TestAnIdleWalkCostsTheSame")},
+		{"round-over-many-does-not-rest", "I12", sweep, change("readFrom = time.Now().Add(min(", "readFrom = time.Now().Add(0 * min("), protocol("TestARoundOverManyRests")},
+		{"relay-forgets-the-rest", "I1 I2", relay, change("r.publisher.MarkPending(context.WithoutCancel(ctx), notifications[len(batch):])\n", ""), protocol(again)},
 		{"relay-without-a-rate", "I11 I12", relay, change("r.limiter.WaitN(ctx, len(batch))", "r.limiter.WaitN(ctx, 0)"), protocol("TestARelayKeepsItsRate")},
 	}
 }

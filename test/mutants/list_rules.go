@@ -2,7 +2,7 @@ package main
 
 // ruleMutants are about pausing, blocking and lifting.
 func ruleMutants() []mutant {
-	const store, rules = "eventqueue/pgstore/rules.go", "eventqueue/rules.go"
+	const store, rules = "eventqueue/pgstore/rules.go", "eventqueue/control/rules.go"
 	const lift, waits = "TestLiftingARuleTouchesNoOther", "TestWhatWaitsIsTakenOnce"
 	return []mutant{
 		{"pause-does-not-wait-for-claims", "I7", store, change("IN EXCLUSIVE MODE", "IN ROW EXCLUSIVE MODE"),

@@ -2,7 +2,7 @@ package main
 
 // uniqueMutants are about keys that are emitted once.
 func uniqueMutants() []mutant {
-	const store, forget, group, end = "eventqueue/pgstore/insertkeyed.go", "eventqueue/pgstore/unique.go", "eventqueue/groupcommit.go", "eventqueue/finish.go"
+	const store, forget, group, end = "eventqueue/pgstore/insertkeyed.go", "eventqueue/pgstore/unique.go", "eventqueue/groupcommit.go", "eventqueue/worker/completion.go"
 	return []mutant{
 		{"key-is-forgotten-at-the-end", "I8", store, change("coalesce(e.queued, u.kept, false) AS holds", "coalesce(e.queued, false) AS holds"),
 			protocol("TestAKeyHoldsAsLongAsItWasTold")},
@@ -10,13 +10,15 @@ func uniqueMutants() []mutant {
 			protocol("TestAKeyHoldsAsLongAsItWasTold")},
 		{"key-is-not-waited-for", "I3", store, change("DO UPDATE SET event_id = unique_keys.event_id WHERE false", "DO NOTHING"),
 			protocol("TestAnExpiredKeyIsTakenOverOnce")},
+		{"key-in-a-transaction-of-old-snapshots", "I8", store, change("WHERE (SELECT events_v2_needs_read_committed('an emit with a unique key'))\n", ""),
+			sessions("TestUniqueKeysNeedReadCommitted")},
 		{"keys-are-taken-in-any-order", "I15", store, change("cmp.Compare(a.Key, b.Key))", "cmp.Compare(a.Key, a.Key))"),
 			protocol("TestABatchTakesItsKeysInOrder")},
 		{"key-that-holds-is-removed", "I3", forget, change("AND e.queued IS NULL AND u.kept IS NULL", "AND e.queued IS NULL"),
 			protocol("TestKeysThatHoldNoLongerAreRemoved")},
 		{"emit-with-a-key-holds-up-others", "I15", group, change(" || slices.ContainsFunc(events, NewEvent.unique)", ""),
 			protocol("TestAnEmitWithAKeyHoldsUpNoOther")},
-		{"worker-forgets-that-it-has-a-key", "I3", end, change("f.end.Claim, f.end.Unique, f.end.InLine = x.run.claim(), x.run.unique, x.run.inLine", "f.end.Claim, f.end.InLine = x.run.claim(), x.run.inLine"),
+		{"worker-forgets-that-it-has-a-key", "I3", end, change("f.completion.Claim, f.completion.Unique, f.completion.Grouped = x.claim(), x.unique, x.grouped", "f.completion.Claim, f.completion.Grouped = x.claim(), x.grouped"),
 			queue("TestAWorkerKeepsTheEndOfAKey")},
 	}
 }

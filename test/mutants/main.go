@@ -35,7 +35,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	only := flags.String("only", "", "judge these `names` only, with commas between")
 	list := flags.Bool("list", false, "list the mutants and do nothing")
-	parallel := flags.Int("parallel", min(max(runtime.NumCPU(), 2), 4), "judge so many at a time")
+	parallel := flags.Int("parallel", min(max(runtime.NumCPU(), 2), 4), "build so many at a time, and run the tests of twice as many")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -59,8 +59,10 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return errors.Join(fmt.Errorf("make a directory for test binaries: %w", err), stopService(ctx, postgres))
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir), stopService(ctx, postgres)) }()
-	b := builder{root: root, dir: dir, env: append(os.Environ(), "DATABASE_URL="+postgres.URL)}
-	return gate{builder: b, out: out, parallel: max(*parallel, 1)}.run(ctx, selected)
+	b := builder{root: root, dir: dir, env: append(os.Environ(), "DATABASE_URL="+postgres.URL),
+		programs: &programs{by: map[string]func() (*program, error){}},
+		builds:   make(slots, max(*parallel, 1)), tests: make(slots, 2*max(*parallel, 1))}
+	return gate{builder: b, out: out}.run(ctx, selected)
 }
 
 func stopService(ctx context.Context, s *services.Service) error {

@@ -22,8 +22,19 @@ type mutant struct {
 	judges []judge
 }
 
-// edit replaces a text that stands exactly once in the file.
+// edit replaces a text that stands exactly once in the file; of a migration, in what
+// brings a database up.
 type edit struct{ old, new string }
+
+// withItsLines is the new text, with as many lines as the old one where whole lines were
+// taken out: what stands below is then where it was, and the package looks the same from
+// outside.
+func (e edit) withItsLines() string {
+	if fewer := strings.Count(e.old, "\n") - strings.Count(e.new, "\n"); fewer > 0 && strings.HasSuffix(e.old, "\n") {
+		return e.new + strings.Repeat("\n", fewer)
+	}
+	return e.new
+}
 
 // judge names tests of one package.
 type judge struct {
@@ -48,12 +59,18 @@ func (m *mutant) apply(root string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the mutant %s no longer applies: %w", m.name, err)
 	}
-	text := string(source)
+	text, down, migration := strings.Cut(string(source), goDown)
 	for _, e := range m.edits {
 		if n := strings.Count(text, e.old); n != 1 {
 			return "", &notApplicable{m.name, m.file, e.old, n}
 		}
-		text = strings.Replace(text, e.old, e.new, 1)
+		text = strings.Replace(text, e.old, e.withItsLines(), 1)
+	}
+	if migration {
+		text += goDown + down
 	}
 	return text, nil
 }
+
+// goDown begins the part of a migration that takes it back.
+const goDown = "-- +goose Down"

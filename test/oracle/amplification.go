@@ -2,8 +2,8 @@ package oracle
 
 import "time"
 
-// judgeAmplification is I11; see Bounds for the bounds.
-func (j *judgement) judgeAmplification(l *life) {
+// checkAmplification is I11; see Bounds for the bounds.
+func (j *judgement) checkAmplification(l *life) {
 	if j.Bounds.Quiet == 0 || l.emitted == nil || len(l.published)+len(l.delivered) == 0 {
 		return
 	}
@@ -30,13 +30,13 @@ func (j *judgement) judgeAmplification(l *life) {
 	if len(l.delivered) > most {
 		j.accuse(l, "I11", "delivered %d times in %s: at most %d", len(l.delivered), lifetime, most)
 	}
-	j.judgePaused(l)
+	j.checkPaused(l)
 }
 
-// judgePaused holds what was published while a rule was certainly in force
+// checkPaused holds what was published while a rule was certainly in force
 // against what may be: the notification of the emit, one that was owed, and for
 // each publish that failed another one. A paused event costs nothing.
-func (j *judgement) judgePaused(l *life) {
+func (j *judgement) checkPaused(l *life) {
 	for _, f := range j.forcesOf(scopeOf(l.emitted)) {
 		most, n := 2, 0
 		for _, r := range l.published {
@@ -60,8 +60,8 @@ func (j *judgement) judgePaused(l *life) {
 
 // lookEvery is the bound with its default.
 func (b *Bounds) lookEvery() time.Duration {
-	if b.LookEvery == 0 {
+	if b.CheckEvery == 0 {
 		return time.Second
 	}
-	return b.LookEvery
+	return b.CheckEvery
 }

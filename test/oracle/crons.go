@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// judgeCrons is I10.
-func (j *judgement) judgeCrons() {
+// checkCrons is I10.
+func (j *judgement) checkCrons() {
 	type slot struct {
 		cron int64
 		at   time.Time
@@ -51,7 +51,7 @@ func (j *judgement) lastSlot(cron int) time.Time {
 	return slots[len(slots)-1]
 }
 
-// mayMiss tells whether a slot may be left out: never under All; else when there
+// mayMiss reports whether a slot may be left out: never under All; else when there
 // was a fault between it and the next slot, and not the last one under Latest.
 func (j *judgement) mayMiss(c *Cron, n int) bool {
 	last := n == len(c.Slots)-1
@@ -62,5 +62,5 @@ func (j *judgement) mayMiss(c *Cron, n int) bool {
 	if !last {
 		until = c.Slots[n+1]
 	}
-	return slices.ContainsFunc(j.Faults, func(f Fault) bool { return f.Kind != Broker && f.Event == 0 && f.overlaps(c.Slots[n], until) })
+	return slices.ContainsFunc(j.Faults, func(f Fault) bool { return f.Kind != NotifierFault && f.Event == 0 && f.overlaps(c.Slots[n], until) })
 }

@@ -19,26 +19,55 @@
 //
 //   - I1 nothing is lost, nothing ends twice, nothing is left that could run.
 //     I2 is I1 under faults of the broker.
+//
 //   - I3 a run whose end was not written, and after which the event was claimed
 //     again, overlaps a fault of its holder.
+//
 //   - I4 an event is not claimed while a claim of it is valid.
+//
 //   - I5 no write succeeds with a stale claim, and none with a good one is
 //     refused; every claim raises the token by one.
+//
 //   - I6 no claim comes before delay_until.
+//
 //   - I7 no claim comes between the return of a pause or block and the first
 //     request to lift it.
+//
 //   - I8 handlers and event_log see the bytes that were emitted.
+//
 //   - I9 no more than max retries + 1 runs fail, and the row counts them right.
+//
 //   - I10 a (cron, slot) is emitted at most once, never early, and left out only
 //     as the policy allows.
+//
 //   - I11 notifications per event are bounded; see [Bounds].
+//
 //   - I13 an event that may run is claimed within [Bounds].Progress, counted from
 //     the end of the last fault.
+//
 //   - I14 repeating a pause, block or lift changes nothing.
+//
 //   - I15 an event fails for what its own handler did, or for what happened to
 //     the workers that held it.
+//
+//   - I18 an event for which no handler was ever called is FAILED only if each of its
+//     claimants died; what a lost claim counts is what was recorded as begun.
+//
 //   - order: no two claims of events with the same ordering key are valid at once.
 //     I13 is not judged of such events: who is before them may take long.
+//
+//   - limits: no more events of a canvas or a handler have valid claims than its limit of
+//     running events allows. I13 counts from the last time that others of it were claimed.
+//
+//   - unique keys: no two events with the same key, of which the second was emitted while
+//     the key held, and no emit is taken for a repeat when it did not.
+//
+//   - chains: the completion of an event emits its children once, and nothing else does.
+//
+//   - rates: no window grants more than its limit, and no run begins without a grant, or
+//     more than [Bounds].Untold of them under an approximate limit.
+//
+//   - an event that no program has a handler for stays as it is.
 //
 // I12 and I16 are about costs and SQL; other tests have them. A check for which
 // the history holds no data (no notifications, no crons, a bound of 0) passes.

@@ -10,9 +10,15 @@ const (
 	failed    = "FAILED"
 )
 
-// judgeEnd holds how an event ended against I1.
-func (j *judgement) judgeEnd(l *life) {
+// checkEnd holds how an event ended against I1.
+func (j *judgement) checkEnd(l *life) {
 	if l.emitted == nil {
+		return
+	}
+	if l.emitted.Foreign {
+		if l.row == nil || len(l.log) > 0 || len(l.holds) > 0 {
+			j.accuse(l, "I1", "no program has its handler, and it was touched: %d claims, %d rows of event_log", len(l.holds), len(l.log))
+		}
 		return
 	}
 	switch {
@@ -23,11 +29,11 @@ func (j *judgement) judgeEnd(l *life) {
 	case l.row != nil && l.ended != nil:
 		j.accuse(l, "I1", "it is in events_v2 though it was deleted")
 	case l.row != nil:
-		j.judgeWaiting(l)
+		j.checkWaiting(l)
 	case l.ended == nil:
 		j.accuse(l, "I1", "lost: it is gone from events_v2, and no write ended it")
 	case l.ended.Label == machine.ExecutesToCompletion:
-		j.judgeCompleted(l)
+		j.checkCompleted(l)
 	default:
 		if len(l.log) == 0 || l.log[0].Status != failed {
 			j.accuse(l, "I1", "lost: it ended with %s and is not in event_log as FAILED", l.ended.Label)
@@ -35,9 +41,9 @@ func (j *judgement) judgeEnd(l *life) {
 	}
 }
 
-// judgeWaiting judges an event that is left at the end: it must not be one that
+// checkWaiting judges an event that is left at the end: it must not be one that
 // could run.
-func (j *judgement) judgeWaiting(l *life) {
+func (j *judgement) checkWaiting(l *life) {
 	if l.row.Due.After(j.Final.At) {
 		return
 	}
@@ -54,7 +60,7 @@ func (j *judgement) judgeWaiting(l *life) {
 	j.accuse(l, "I1", "stuck: it could run, and nobody ran it until the end")
 }
 
-func (j *judgement) judgeCompleted(l *life) {
+func (j *judgement) checkCompleted(l *life) {
 	run, end := l.starts[l.ended.Attempt], l.ends[l.ended.Attempt]
 	// What the handler says after its own transaction has committed, if it lives
 	// to say something, does not matter.
@@ -62,15 +68,15 @@ func (j *judgement) judgeCompleted(l *life) {
 		j.accuse(l, "I1", "lost: it was completed with token %d, but that run did not end well", l.ended.Attempt)
 	}
 	switch {
-	case len(l.log) == 0 && j.Bounds.KeepHistory:
+	case len(l.log) == 0 && j.Bounds.RetainHistory:
 		j.accuse(l, "I1", "it was completed and is not in event_log, though history is kept")
 	case len(l.log) > 0 && l.log[0].Status != completed:
 		j.accuse(l, "I1", "it was completed and is in event_log as %s", l.log[0].Status)
 	}
 }
 
-// judgeBytes is I8.
-func (j *judgement) judgeBytes(l *life) {
+// checkBytes is I8.
+func (j *judgement) checkBytes(l *life) {
 	if l.emitted == nil {
 		return
 	}

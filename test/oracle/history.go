@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 )
 
 // History is what is known of one attack on a queue.
@@ -16,6 +17,8 @@ type History struct {
 
 	Faults []Fault
 	Crons  []Cron
+	Limits []LimitChange // in the order in which they were made
+	Rates  []RateChange  // likewise
 	Final  Final
 	Bounds Bounds
 }
@@ -36,9 +39,9 @@ const (
 	// LostDatabase is a process that could not reach the database, or of which
 	// one statement failed, hung or had an unknown outcome.
 	LostDatabase FaultKind = "lost database"
-	// Broker is anything that the broker or the way to it did. It never excuses
+	// NotifierFault is anything that the notifier or the way to it did. It never excuses
 	// an extra run (I3).
-	Broker FaultKind = "broker"
+	NotifierFault FaultKind = "broker"
 	// Hung is a handler that ran past its timeout and ignored its context: its
 	// lock is not renewed any more. Event names its event.
 	Hung FaultKind = "handler hung"
@@ -118,7 +121,7 @@ type LogRow struct {
 
 // RuleRow is a row of scheduling_rules at the end.
 type RuleRow struct {
-	Type  eventqueue.RuleType
+	Type  control.RuleType
 	Scope eventqueue.Scope
 }
 
@@ -131,8 +134,12 @@ type Bounds struct {
 	// and most. Nil means 2 and 2.
 	MaxRetries func(eventqueue.HandlerKey) (least, most int)
 
-	// KeepHistory says that every completed event must be COMPLETED in event_log.
-	KeepHistory bool
+	// Snoozes bounds in the same way how often an event is snoozed in a row. Nil
+	// means 100 and 100.
+	Snoozes func(eventqueue.HandlerKey) (least, most int)
+
+	// RetainHistory says that every completed event must be COMPLETED in event_log.
+	RetainHistory bool
 
 	// Quiet is the relay's (I11). An event may be published at most
 	//
@@ -144,17 +151,32 @@ type Bounds struct {
 	// failed and each run that ended meanwhile. 0 means that I11 is not judged.
 	Quiet time.Duration
 
-	// LookEvery is the shortest wait, on average, between two deliveries of one
+	// CheckEvery is the shortest wait, on average, between two deliveries of one
 	// notification (I11). An event may be delivered at most
 	//
-	//	published · (8 · (1 + claims) + lifetime / LookEvery)
+	//	published · (8 · (1 + claims) + lifetime / CheckEvery)
 	//
 	// times, where its lifetime goes on to the last delivery. 0 means one second.
-	LookEvery time.Duration
+	CheckEvery time.Duration
+
+	// Alone says that workers find events without notifications, so that no fault of the
+	// broker excuses a lack of progress (I13).
+	Alone bool
+
+	// Untold is how many events of a handler with an approximate rate limit a worker may
+	// have let begin without having told the database.
+	Untold int
 
 	// Progress is how soon an event that may run has to be claimed when there is
 	// no fault (I13). 0 means that I13 is not judged.
 	Progress time.Duration
+}
+
+func (b *Bounds) snoozes(key eventqueue.HandlerKey) (least, most int) {
+	if b.Snoozes == nil {
+		return 100, 100
+	}
+	return b.Snoozes(key)
 }
 
 func (b *Bounds) maxRetries(key eventqueue.HandlerKey) (least, most int) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
 )
 
@@ -15,8 +16,18 @@ type Kind string
 // The kinds, each with the fields that it uses beside Kind, At, Actor and Event.
 const (
 	// Emitted is an event that is committed: Canvas, Handler, Value, Due,
-	// OrderingKey.
+	// OrderingKey, UniqueKey, UniqueFor; Parent of one that another's completion
+	// emits, and Children of one whose completion emits others. Of a row that was
+	// written by hand also Retries and LockedAt (zero: unlocked), and Foreign.
 	Emitted Kind = "emitted"
+	// Repeated is an emit that made no event, because Event has its UniqueKey: Canvas,
+	// UniqueKey; At is the moment of the statement.
+	Repeated Kind = "repeated"
+	// MadeDue is an event whose delay was ended from outside: Due.
+	MadeDue Kind = "made due"
+	// Granted is an answer of the rate limits: Scope, Granted, and what was told of
+	// runs that had begun before, Ran.
+	Granted Kind = "granted"
 	// Published is one notification handed to the broker. Failed says that the
 	// publisher was told that it failed, whether or not it went out.
 	Published Kind = "published"
@@ -37,6 +48,9 @@ const (
 	Written Kind = "written"
 	// Refused is the end of a claim that the fence refused: Attempt, Label.
 	Refused Kind = "refused"
+	// TakenBack is an expired lock that was taken away with the turn of its event, so
+	// that others of a limit run: Retries (of the row after it), LockTimeout.
+	TakenBack Kind = "taken back"
 	// Logged is a row that entered event_log: Status, Value.
 	Logged Kind = "logged"
 	// RuleAsked and RuleAdded are the call and the successful return of adding a
@@ -80,6 +94,13 @@ type Record struct {
 	Due     time.Time
 	// OrderingKey is empty for an event that is in no line.
 	OrderingKey string
+	// UniqueKey is empty for an event without one.
+	UniqueKey string
+	UniqueFor time.Duration
+	Parent    eventqueue.EventID
+	Children  []eventqueue.HandlerKey
+	// Foreign says that no program has a handler for it.
+	Foreign bool
 
 	Attempt     int32
 	Retries     int
@@ -91,7 +112,9 @@ type Record struct {
 	Failed      bool
 	InTx        bool
 
-	Rule    eventqueue.RuleType
+	Granted, Ran int
+
+	Rule    control.RuleType
 	Scope   eventqueue.Scope
 	Call    int64 // ties the return of a call to its beginning
 	Changed bool  // the rule was added or removed, and not so before
@@ -129,6 +152,24 @@ func (r Record) String() string {
 		if r.OrderingKey != "" {
 			field("key", r.OrderingKey)
 		}
+		if r.UniqueKey != "" {
+			field("unique", r.UniqueKey)
+			field("for", r.UniqueFor)
+		}
+		if r.Parent != 0 {
+			field("parent", r.Parent)
+		}
+		if !r.LockedAt.IsZero() {
+			field("locked", r.LockedAt.UTC().Format(clock))
+		}
+	case Repeated:
+		field("unique", r.UniqueKey)
+	case MadeDue:
+		field("due", r.Due.UTC().Format(clock))
+	case Granted:
+		field("of", r.Scope)
+		field("granted", r.Granted)
+		field("ran", r.Ran)
 	case Published:
 		if r.Failed {
 			field("failed", true)

@@ -14,8 +14,14 @@ func (j *judgement) replay(l *life) {
 		return
 	}
 	w := &walk{judgement: j, life: l, due: l.emitted.Due, free: l.emitted.At}
+	w.retries = l.emitted.Retries
+	if locked := l.emitted.LockedAt; !locked.IsZero() { // by hand: nobody's run
+		w.holder = &hold{claim: l.emitted, lockedAt: locked}
+	}
 	for _, r := range l.changes {
 		switch r.Kind {
+		case MadeDue:
+			w.due = r.Due
 		case Claimed:
 			w.claimed(r)
 		case Renewed:
@@ -24,6 +30,8 @@ func (j *judgement) replay(l *life) {
 			w.written(r)
 		case Refused:
 			w.refused(r)
+		case TakenBack:
+			w.takenBack(r)
 		}
 	}
 }
@@ -59,7 +67,9 @@ func (w *walk) claimed(r *Record) {
 		}
 		old.next = r
 		free = expiry
-		w.retries++
+		if old.begun { // of what did not say so, nobody knows (I18)
+			w.retries++
+		}
 	}
 	if r.Retries != w.retries {
 		w.accuse(w.life, "I9", "claim %d found retries %d: it must be %d, the failed runs so far", r.Attempt, r.Retries, w.retries)
@@ -101,7 +111,7 @@ func (w *walk) renewed(r *Record) {
 		w.accuse(w.life, "I5", "token %d was renewed by %s, though %s", r.Attempt, r.Actor, why)
 		return
 	}
-	w.holder.lockedAt = r.lockedAt()
+	w.holder.lockedAt, w.holder.begun = r.lockedAt(), true
 }
 
 func (w *walk) written(r *Record) {
@@ -125,4 +135,24 @@ func (w *walk) refused(r *Record) {
 	if w.stale(r) == "" {
 		w.accuse(w.life, "I5", "%s was refused with token %d, which was valid", r.Label, r.Attempt)
 	}
+}
+
+// takenBack ends a claim that had expired. Its run has failed, if it is known to have begun.
+func (w *walk) takenBack(r *Record) {
+	old := w.holder
+	if w.gone || old == nil {
+		w.accuse(w.life, "I5", "a lock was taken back, and there was none")
+		return
+	}
+	if expiry := old.lockedAt.Add(w.timeout(r)); r.At.Before(expiry) {
+		w.accuse(w.life, "I4", "token %d was taken back while it was valid for another %s", w.attempt, expiry.Sub(r.At))
+	}
+	want := w.retries
+	if old.begun { // of what did not say so, nobody knows (I18)
+		want++
+	}
+	if r.Retries != want {
+		w.accuse(w.life, "I9", "retries are %d when token %d was taken back: they must be %d", r.Retries, w.attempt, want)
+	}
+	w.retries, w.holder, w.free = r.Retries, nil, r.At
 }

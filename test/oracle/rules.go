@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 )
 
 // ruleKey is one row that scheduling_rules may have.
 type ruleKey struct {
-	rule  eventqueue.RuleType
+	rule  control.RuleType
 	scope eventqueue.Scope
 }
 
@@ -82,9 +83,9 @@ func (l *ruleLife) forces() []force {
 	return forces
 }
 
-// judgeRules is I7. A claim at the very moment at which an add returns may have
+// checkRules is I7. A claim at the very moment at which an add returns may have
 // come first.
-func (j *judgement) judgeRules(l *life) {
+func (j *judgement) checkRules(l *life) {
 	if l.emitted == nil {
 		return
 	}
@@ -101,7 +102,7 @@ func (j *judgement) judgeRules(l *life) {
 // forcesOf returns when rules of either type held a scope back.
 func (j *judgement) forcesOf(scope eventqueue.Scope) []force {
 	var forces []force
-	for _, rule := range []eventqueue.RuleType{eventqueue.PauseRule, eventqueue.BlockRule} {
+	for _, rule := range []control.RuleType{control.PauseRule, control.BlockRule} {
 		if known := j.rules[ruleKey{rule, scope}]; known != nil {
 			forces = append(forces, known.forces()...)
 		}
@@ -112,7 +113,7 @@ func (j *judgement) forcesOf(scope eventqueue.Scope) []force {
 // lifts counts how often it was tried to lift a rule of the scope.
 func (j *judgement) lifts(scope eventqueue.Scope) int {
 	n := 0
-	for _, rule := range []eventqueue.RuleType{eventqueue.PauseRule, eventqueue.BlockRule} {
+	for _, rule := range []control.RuleType{control.PauseRule, control.BlockRule} {
 		if known := j.rules[ruleKey{rule, scope}]; known != nil {
 			n += len(known.lifts)
 		}
@@ -124,7 +125,7 @@ func (j *judgement) lifts(scope eventqueue.Scope) int {
 // may have been in force.
 func (j *judgement) heldBack(scope eventqueue.Scope, until time.Time) time.Time {
 	var last time.Time
-	for _, rule := range []eventqueue.RuleType{eventqueue.PauseRule, eventqueue.BlockRule} {
+	for _, rule := range []control.RuleType{control.PauseRule, control.BlockRule} {
 		known := j.rules[ruleKey{rule, scope}]
 		if known == nil {
 			continue
@@ -162,23 +163,23 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// judgeRepeats is I14: of two calls in a row that want the same, the second one
+// checkRepeats is I14: of two calls in a row that want the same, the second one
 // changes nothing; and the table says so at the end.
-func (j *judgement) judgeRepeats() {
+func (j *judgement) checkRepeats() {
 	keys := slices.SortedFunc(maps.Keys(j.rules), func(a, b ruleKey) int {
 		return slices.Compare([]string{a.String()}, []string{b.String()})
 	})
 	for _, key := range keys {
 		l := j.rules[key]
-		j.judgeRepeated(key, l.adds, l.lifts)
-		j.judgeRepeated(key, l.lifts, l.adds)
-		j.judgeLast(key, l)
+		j.checkRepeated(key, l.adds, l.lifts)
+		j.checkRepeated(key, l.lifts, l.adds)
+		j.checkLast(key, l)
 	}
 }
 
-// judgeRepeated looks for two calls that both changed something, with none of
+// checkRepeated looks for two calls that both changed something, with none of
 // the opposite kind that can have come between.
-func (j *judgement) judgeRepeated(key ruleKey, calls, opposite []*ruleCall) {
+func (j *judgement) checkRepeated(key ruleKey, calls, opposite []*ruleCall) {
 	for i, first := range calls {
 		for _, second := range calls[i+1:] {
 			if first.returned == nil || second.returned == nil || !first.returned.Changed || !second.returned.Changed {
@@ -195,9 +196,9 @@ func (j *judgement) judgeRepeated(key ruleKey, calls, opposite []*ruleCall) {
 	}
 }
 
-// judgeLast holds the table against the last call, where it is clear which one
+// checkLast holds the table against the last call, where it is clear which one
 // that was.
-func (j *judgement) judgeLast(key ruleKey, l *ruleLife) {
+func (j *judgement) checkLast(key ruleKey, l *ruleLife) {
 	calls := slices.Concat(l.adds, l.lifts)
 	for i, call := range calls {
 		if call.returned == nil {

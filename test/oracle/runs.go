@@ -6,9 +6,9 @@ import (
 	"eventsv2/eventqueue/machine"
 )
 
-// judgeExtraRuns is I3: a claim that ended without a write, and was followed by
+// checkExtraRuns is I3: a claim that ended without a write, and was followed by
 // another one, overlaps a fault of its holder.
-func (j *judgement) judgeExtraRuns(l *life) {
+func (j *judgement) checkExtraRuns(l *life) {
 	for _, h := range l.holds {
 		if h.end != nil || h.next == nil {
 			continue
@@ -23,7 +23,7 @@ func (j *judgement) judgeExtraRuns(l *life) {
 func (j *judgement) excused(l *life, h *hold) bool {
 	for i := range j.Faults {
 		f := &j.Faults[i]
-		if f.Kind == Broker || f.Kind == Stopped {
+		if f.Kind == NotifierFault || f.Kind == Stopped {
 			continue
 		}
 		if (f.Actor == "" || f.Actor == h.claim.Actor) && (f.Event == 0 || f.Event == l.id) &&
@@ -34,28 +34,45 @@ func (j *judgement) excused(l *life, h *hold) bool {
 	return false
 }
 
-// judgeFailures is the bound of I9, and I15: an event is FAILED for its own
+// checkFailures is the bound of I9, and I15: an event is FAILED for its own
 // failed runs.
-func (j *judgement) judgeFailures(l *life) {
+func (j *judgement) checkFailures(l *life) {
 	if l.emitted == nil {
 		return
 	}
 	least, most := j.Bounds.maxRetries(l.emitted.Handler)
-	failures, own := 0, 0
+	leastSnoozes, mostSnoozes := j.Bounds.snoozes(l.emitted.Handler)
+	failures, own, silent, snoozes := 0, 0, 0, 0
 	for _, h := range l.holds {
 		run, end := l.starts[h.claim.Attempt], l.ends[h.claim.Attempt]
 		lost := h.end == nil && h.next != nil
 		if end != nil && end.Result == Stopping && h.end != nil && isFailure(h.end.Label) {
 			j.accuse(l, "I9", "the run with token %d ended because its worker was stopping, and it was counted as a failure", h.claim.Attempt)
 		}
-		wrong := end != nil && (end.Result == Failed || end.Result == Permanent || end.Result == Cut)
+		wrong := end != nil && (end.Result == Failed || end.Result == Permanent || end.Result == Cut ||
+			end.Result == Snoozed && snoozes >= leastSnoozes)
 		bad := lost || h.end != nil && isFailure(h.end.Label)
-		if run != nil && bad {
+		switch {
+		case run != nil && lost && !h.begun:
+			silent++
+		case run != nil && bad:
 			failures++
 		}
 		if lost || bad && wrong {
 			own++
 		}
+		switch {
+		case h.end == nil:
+		case h.end.Label == machine.RetryAllowed:
+			snoozes = 0
+		case h.end.Label == machine.Snoozed:
+			if snoozes++; snoozes > mostSnoozes {
+				j.accuse(l, "I9", "it was snoozed %d times in a row: at most %d", snoozes, mostSnoozes)
+			}
+		}
+	}
+	if silent > 1 {
+		j.accuse(l, "I9", "%d runs were lost without a record that they had begun: at most the first may", silent)
 	}
 	if failures > most+1 {
 		j.accuse(l, "I9", "%d runs failed: with %d retries at most %d may", failures, most, most+1)
@@ -63,49 +80,79 @@ func (j *judgement) judgeFailures(l *life) {
 	if l.ended == nil {
 		return
 	}
+	if l.ended.Label != machine.ExecutesToCompletion && len(l.starts) == 0 {
+		j.checkUndelivered(l)
+	}
 	switch end := l.ends[l.ended.Attempt]; l.ended.Label {
 	case machine.FailedForGood:
 		if end == nil || end.Result != Permanent {
 			j.accuse(l, "I15", "it failed for good, and its handler had not asked for that")
 		}
 	case machine.RetryTooMany:
+		own += l.emitted.Retries // which somebody has written
 		if own < least+1 {
 			j.accuse(l, "I15", "it is FAILED after %d runs of its own that failed: it may be tried %d times", own, least+1)
 		}
 	}
 }
 
+// checkUndelivered is I18: an event is FAILED that no handler was ever called for. Then
+// each of its claimants died, or hung, before it could give it back.
+func (j *judgement) checkUndelivered(l *life) {
+	lost := false
+	for _, h := range l.holds {
+		lost = lost || h.end == nil && h.next != nil
+		if h.end == nil && h.next != nil && !j.died(h) {
+			j.accuse(l, "I18", "it is FAILED, no handler was ever called for it, and %s, which held token %d, lived", h.claim.Actor, h.claim.Attempt)
+		}
+	}
+	if !lost {
+		j.accuse(l, "I18", "it is FAILED, no handler was ever called for it, and no claim of it was lost")
+	}
+}
+
+// died reports whether a claimant was killed or stood still while it held its claim.
+func (j *judgement) died(h *hold) bool {
+	for i := range j.Faults {
+		f := &j.Faults[i]
+		if (f.Kind == Killed || f.Kind == Frozen) && (f.Actor == "" || f.Actor == h.claim.Actor) && f.overlaps(h.claim.lockedAt(), h.next.lockedAt()) {
+			return true
+		}
+	}
+	return false
+}
+
 func isFailure(label machine.Label) bool {
 	return label == machine.RetryAllowed || label == machine.RetryTooMany || label == machine.FailedForGood
 }
 
-// judgeProgress is I13: from the moment at which an event may run, and from the
+// checkProgress is I13: from the moment at which an event may run, and from the
 // end of the last fault and of the last rule, it takes at most
 // Bounds.Progress until it is claimed. How long an event of a line waits is up to
 // those before it; that it ends is judged with the others'.
-func (j *judgement) judgeProgress(l *life) {
-	if j.Bounds.Progress == 0 || l.emitted == nil || l.emitted.OrderingKey != "" {
+func (j *judgement) checkProgress(l *life) {
+	if j.Bounds.Progress == 0 || l.emitted == nil || l.emitted.OrderingKey != "" || l.emitted.Foreign {
 		return
 	}
 	for _, h := range l.holds {
-		j.judgeWait(l, latest(h.due, h.free), h.claim.At)
+		j.checkWait(l, latest(h.due, h.free), h.claim.At)
 	}
 	if l.row != nil && !l.row.Locked {
 		since := latest(l.row.Due, l.emitted.At)
 		if n := len(l.holds); n > 0 && l.holds[n-1].end != nil {
 			since = latest(since, l.holds[n-1].end.At)
 		}
-		j.judgeWait(l, since, j.Final.At)
+		j.checkWait(l, since, j.Final.At)
 	}
 }
 
-func (j *judgement) judgeWait(l *life, since, until time.Time) {
+func (j *judgement) checkWait(l *life, since, until time.Time) {
 	if until.Sub(since) <= j.Bounds.Progress {
 		return
 	}
 	for i := range j.Faults {
 		f := &j.Faults[i]
-		if f.Event != 0 && f.Event != l.id || f.From.After(until) {
+		if f.Event != 0 && f.Event != l.id || f.From.After(until) || j.Bounds.Alone && f.Kind == NotifierFault {
 			continue
 		}
 		if f.To.IsZero() {
@@ -114,6 +161,7 @@ func (j *judgement) judgeWait(l *life, since, until time.Time) {
 		since = latest(since, f.To)
 	}
 	since = latest(since, j.heldBack(scopeOf(l.emitted), until))
+	since = latest(since, j.busy(l, until))
 	if waited := until.Sub(since); waited > j.Bounds.Progress {
 		j.accuse(l, "I13", "it could run and was without a claim for %s, from %s on: at most %s", waited,
 			since.UTC().Format(clock), j.Bounds.Progress)

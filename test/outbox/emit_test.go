@@ -233,7 +233,7 @@ func edgesOfValues() []string {
 		strings.Repeat(`{"]":`, 10_001) + "1" + strings.Repeat("}", 10_001)}
 }
 
-// emitsAsGo fails when SQL and Go do not agree about an event, and tells whether
+// emitsAsGo fails when SQL and Go do not agree about an event, and reports whether
 // it was accepted.
 func emitsAsGo(t *testing.T, conn *pgx.Conn, e eventqueue.NewEvent) bool {
 	t.Helper()

@@ -15,8 +15,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
 
@@ -31,7 +33,7 @@ const (
 	farOff = 4 * time.Minute
 )
 
-// rig is a queue on a database of its own and an in-memory doorbell that notes
+// rig is a queue on a database of its own and an in-memory notifier that notes
 // when it was rung for which event.
 type rig struct {
 	t     *testing.T
@@ -124,9 +126,9 @@ func (r *rig) refused(db querier, sql string, args ...any) *pgconn.PgError {
 	return refusal
 }
 
-func (r *rig) relay(store eventqueue.RelayStore, interval time.Duration) *eventqueue.Relay {
+func (r *rig) relay(store maintenance.RelayStore, interval time.Duration) *maintenance.Relay {
 	r.t.Helper()
-	relay, err := eventqueue.NewRelay(store, r.bell, eventqueue.RelayConfig{Interval: interval, Logger: testenv.Logger(r.t)})
+	relay, err := maintenance.NewRelay(store, r.bell, maintenance.RelayConfig{Interval: interval, Logger: testenv.Logger(r.t)})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -134,7 +136,7 @@ func (r *rig) relay(store eventqueue.RelayStore, interval time.Duration) *eventq
 }
 
 // startRelay runs a relay until the test ends and returns when it listens.
-func (r *rig) startRelay(store eventqueue.RelayStore, interval time.Duration) {
+func (r *rig) startRelay(store maintenance.RelayStore, interval time.Duration) {
 	r.t.Helper()
 	r.run(r.relay(store, interval).Run)
 	r.listener()
@@ -153,7 +155,7 @@ func (r *rig) listener() (pid int) {
 
 // startWorker runs a worker with one handler for every given name and returns
 // what they get to see. A worker also finds events that nobody rang for: what
-// the bell gets is awaited without one.
+// the notifier gets is awaited without one.
 func (r *rig) startWorker(names ...string) *runs {
 	r.t.Helper()
 	queue, err := eventqueue.New(r.store, r.bell, eventqueue.QueueConfig{Logger: testenv.Logger(r.t)})
@@ -167,11 +169,11 @@ func (r *rig) startWorker(names ...string) *runs {
 			r.t.Fatal(err)
 		}
 	}
-	worker, err := eventqueue.NewWorker(queue, r.store, r.bell, handlers, eventqueue.WorkerConfig{Logger: testenv.Logger(r.t)})
+	w, err := worker.New(queue, r.store, r.bell, handlers, worker.Config{Logger: testenv.Logger(r.t)})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.run(worker.Run)
+	r.run(w.Run)
 	return seen
 }
 
@@ -223,7 +225,7 @@ func (s *runs) await(t *testing.T, n int) []eventqueue.Event {
 	}
 }
 
-// bell is a notifier that notes when each event was first published.
+// notifier is a notifier that notes when each event was first published.
 type bell struct {
 	*memnotify.Notifier
 	mu      sync.Mutex
@@ -255,7 +257,7 @@ func (b *bell) published() map[eventqueue.EventID]time.Time {
 	return maps.Clone(b.times)
 }
 
-// await waits until the bell was rung for an event and returns when that was.
+// await waits until the notifier was rung for an event and returns when that was.
 func (b *bell) await(t *testing.T, id eventqueue.EventID) time.Time {
 	t.Helper()
 	ctx := testenv.Context(t)

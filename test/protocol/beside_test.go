@@ -9,6 +9,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
 
@@ -48,7 +49,7 @@ func (o *other) lock(id eventqueue.EventID) {
 // claim claims an event that is free.
 func (o *other) claim(id eventqueue.EventID) {
 	o.r.t.Helper()
-	found, err := pgstore.ClaimIn(testenv.Context(o.r.t), o.conn, []eventqueue.EventID{id}, known, lockTimeout)
+	found, err := pgstore.ClaimIn(testenv.Context(o.r.t), o.conn, []eventqueue.EventID{id}, handlers, lockTimeout, 0)
 	if err != nil || len(found) != 1 || !found[0].Facts.Claimed {
 		o.r.t.Fatalf("claim event %s in a transaction: %+v, %v", id, found, err)
 	}
@@ -105,7 +106,7 @@ func beside[T any](r *rig, f func(ctx context.Context) (T, error)) <-chan T {
 // else's transaction, also on a slow machine, and soon enough for a test to fail.
 const stuckAfter = "5 s"
 
-// stuck tells whether a session of this database has been waiting for a lock for
+// stuck reports whether a session of this database has been waiting for a lock for
 // so long that it is going to wait for the end of the transaction which has it.
 func (r *rig) stuck() bool {
 	r.t.Helper()
@@ -149,24 +150,24 @@ type form struct {
 }
 
 // claim asks for the claims of events.
-func (f form) claim(ctx context.Context, r *rig, ids ...eventqueue.EventID) (found []eventqueue.Found, err error) {
+func (f form) claim(ctx context.Context, r *rig, ids ...eventqueue.EventID) (found []worker.ClaimResult, err error) {
 	if !f.in {
-		return r.store.Claim(ctx, ids, known, lockTimeout)
+		return r.store.Claim(ctx, ids, handlers, lockTimeout, 0)
 	}
 	err = r.store.InTx(ctx, func(ctx context.Context, db eventqueue.DB) error {
-		found, err = pgstore.ClaimIn(ctx, db, ids, known, lockTimeout)
+		found, err = pgstore.ClaimIn(ctx, db, ids, handlers, lockTimeout, 0)
 		return err
 	})
 	return found, err
 }
 
-// finish writes ends.
-func (f form) finish(ctx context.Context, r *rig, keep bool, ends ...eventqueue.End) (written eventqueue.Written, err error) {
+// complete writes ends.
+func (f form) complete(ctx context.Context, r *rig, retain bool, completions ...worker.Completion) (written worker.WriteResult, err error) {
 	if !f.in {
-		return r.store.Finish(ctx, nil, ends, keep)
+		return r.store.Complete(ctx, nil, completions, retain)
 	}
 	err = r.store.InTx(ctx, func(ctx context.Context, db eventqueue.DB) error {
-		written, err = r.store.Finish(ctx, db, ends, keep)
+		written, err = r.store.Complete(ctx, db, completions, retain)
 		return err
 	})
 	return written, err
@@ -182,7 +183,7 @@ func (r *rig) inForms(test func(r *rig, f form)) {
 // write is a fenced write of one claim.
 type write struct {
 	name string
-	do   func(ctx context.Context, r *rig, f form, c eventqueue.Claim) (eventqueue.Written, error)
+	do   func(ctx context.Context, r *rig, f form, c worker.Claim) (worker.WriteResult, error)
 }
 
 // writes are the ways in which a claim can end, and its renewal, which is never
@@ -190,14 +191,14 @@ type write struct {
 func writes(f form) []write {
 	var all []write
 	for _, way := range ways {
-		all = append(all, write{way.name, func(ctx context.Context, r *rig, f form, c eventqueue.Claim) (eventqueue.Written, error) {
-			return f.finish(ctx, r, way.keep, eventqueue.End{Claim: c, Label: way.label, Delay: time.Second, LastError: "no luck"})
+		all = append(all, write{way.name, func(ctx context.Context, r *rig, f form, c worker.Claim) (worker.WriteResult, error) {
+			return f.complete(ctx, r, way.retain, worker.Completion{Claim: c, Label: way.label, Delay: time.Second, LastError: "no luck"})
 		}})
 	}
 	if f.in {
 		return all
 	}
-	return append(all, write{"renewed", func(ctx context.Context, r *rig, _ form, c eventqueue.Claim) (eventqueue.Written, error) {
-		return r.store.Renew(ctx, []eventqueue.Claim{c})
+	return append(all, write{"renewed", func(ctx context.Context, r *rig, _ form, c worker.Claim) (worker.WriteResult, error) {
+		return r.store.Renew(ctx, []worker.Claim{c})
 	}})
 }

@@ -6,27 +6,28 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/worker"
 )
 
-// TestABrokerThatHangsCostsNoLock (I3): what was claimed is begun, and so its
+// TestANotifierThatHangsCostsNoLock (I3): what was claimed is begun, and so its
 // lock renewed, though the answers for the rest of its batch do not get through.
-func TestABrokerThatHangsCostsNoLock(t *testing.T) {
+func TestANotifierThatHangsCostsNoLock(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		s.acking = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
-		stop := s.start(eventqueue.WorkerConfig{Concurrency: 10, LockTimeout: 4 * time.Second})
+		stop := s.start(worker.Config{Concurrency: 10, LockTimeout: 4 * time.Second})
 		defer stop()
-		gone := make([]*eventqueue.Found, 10)
+		gone := make([]*worker.ClaimResult, 10)
 		for i := range gone {
-			gone[i] = &eventqueue.Found{Event: eventqueue.Event{ID: eventqueue.EventID(100 + i)}}
+			gone[i] = &worker.ClaimResult{Event: eventqueue.Event{ID: eventqueue.EventID(100 + i)}}
 		}
 		// One hangs, twice as many as there are slots wait behind it, and the next
 		// has no room.
-		s.ring(gone[0])
-		s.ring(gone...)
-		s.ring(gone...)
-		s.ring(gone[0], s.claimed(1))
+		s.notify(gone[0])
+		s.notify(gone...)
+		s.notify(gone...)
+		s.notify(gone[0], s.claimed(1))
 		pass(time.Second)
 		if s.state().runs[1] != 1 {
 			s.t.Error("an event was claimed and not begun")

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -9,8 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
 
@@ -35,14 +38,14 @@ func TestAClaimTakesOnlyWhatMayRun(t *testing.T) {
 		at[name] = ids[i]
 	}
 	for _, rule := range []struct {
-		t eventqueue.RuleType
+		t control.RuleType
 		s eventqueue.Scope
 	}{
-		{eventqueue.PauseRule, eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: "paused"}},
-		{eventqueue.BlockRule, eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: "blocked"}},
+		{control.PauseRule, eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: "paused"}},
+		{control.BlockRule, eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: "blocked"}},
 		// Those of others.
-		{eventqueue.PauseRule, eventqueue.Scope{Canvas: another, Module: key.Module, Name: key.Name}},
-		{eventqueue.PauseRule, eventqueue.Scope{Canvas: canvas, Module: "OTHER", Name: key.Name}},
+		{control.PauseRule, eventqueue.Scope{Canvas: another, Module: key.Module, Name: key.Name}},
+		{control.PauseRule, eventqueue.Scope{Canvas: canvas, Module: "OTHER", Name: key.Name}},
 	} {
 		if _, err := r.store.AddRule(ctx, rule.t, rule.s); err != nil {
 			t.Fatal(err)
@@ -54,12 +57,12 @@ func TestAClaimTakesOnlyWhatMayRun(t *testing.T) {
 		before[name] = r.mustRow(id)
 	}
 
-	all := known
+	all := handlers
 	for _, name := range []string{"paused", "blocked"} {
 		all.Everywhere = append(all.Everywhere, eventqueue.HandlerKey{Module: key.Module, Name: name, Modifier: "_"})
 	}
 	all.OnCanvas = []eventqueue.CanvasHandler{{Canvas: another, Key: eventqueue.HandlerKey{Module: key.Module, Name: "unknown", Modifier: "_"}}}
-	found, err := r.store.Claim(ctx, ids, all, lockTimeout)
+	found, err := r.store.Claim(ctx, ids, all, lockTimeout, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,12 +85,12 @@ func TestAClaimTakesOnlyWhatMayRun(t *testing.T) {
 		}
 	}
 	want := map[string]machine.Facts{
-		"paused":  {Present: true, Known: true, Rule: machine.PauseRule},
-		"blocked": {Present: true, Known: true, Rule: machine.BlockRule},
-		"early":   {Present: true, Known: true, Delay: time.Hour},
-		"locked":  {Present: true, Known: true, Lock: machine.LockHeld, LockRemaining: lockTimeout - 30*time.Second},
+		"paused":  {Present: true, HandlerKnown: true, Rule: machine.PauseRule},
+		"blocked": {Present: true, HandlerKnown: true, Rule: machine.BlockRule},
+		"early":   {Present: true, HandlerKnown: true, Delay: time.Hour},
+		"locked":  {Present: true, HandlerKnown: true, Lock: machine.LockHeld, LockRemaining: lockTimeout - 30*time.Second},
 		"unknown": {Present: true},
-		"free":    {Present: true, Known: true, Claimed: true},
+		"free":    {Present: true, HandlerKnown: true, Claimed: true},
 	}
 	// The clock runs between the statements; a delay that is over is below zero.
 	about := cmp.Comparer(func(a, b time.Duration) bool {
@@ -105,7 +108,7 @@ func TestEveryClaimHasATokenOfItsOwn(t *testing.T) {
 	r := newRig(t)
 	id := r.insert(event())[0]
 	seen := map[int32]bool{}
-	next := func() eventqueue.Claim {
+	next := func() worker.Claim {
 		t.Helper()
 		c := r.claim(id)
 		if seen[c.Attempt] {
@@ -114,8 +117,8 @@ func TestEveryClaimHasATokenOfItsOwn(t *testing.T) {
 		seen[c.Attempt] = true
 		return c
 	}
-	r.finish(next(), machine.Released, 0, false)
-	r.finish(next(), machine.RetryAllowed, 0, false)
+	r.complete(next(), machine.Released, 0, false)
+	r.complete(next(), machine.RetryAllowed, 0, false)
 	next()
 	r.expire(id)
 	next()
@@ -127,7 +130,7 @@ func TestTakingOverAnExpiredLockIsAFailedRun(t *testing.T) {
 	t.Parallel()
 	newRig(t).inForms(func(r *rig, f form) {
 		id := r.insert(event())[0]
-		claim := func() eventqueue.Found {
+		claim := func() worker.ClaimResult {
 			r.t.Helper()
 			found, err := f.claim(testenv.Context(r.t), r, id)
 			if err != nil || len(found) != 1 || !found[0].Facts.Claimed {
@@ -136,9 +139,9 @@ func TestTakingOverAnExpiredLockIsAFailedRun(t *testing.T) {
 			return found[0]
 		}
 		first := claim()
-		r.finish(eventqueue.Claim{Event: id, Attempt: first.Attempt}, machine.Released, 0, false)
+		r.complete(worker.Claim{Event: id, Attempt: first.Attempt}, machine.Released, 0, false)
 		second := claim()
-		for _, free := range []eventqueue.Found{first, second} {
+		for _, free := range []worker.ClaimResult{first, second} {
 			if free.Facts.Lock != machine.LockFree || free.Event.Retries != 0 {
 				r.t.Errorf("a free event was claimed as %+v with %d retries", free.Facts, free.Event.Retries)
 			}
@@ -154,6 +157,57 @@ func TestTakingOverAnExpiredLockIsAFailedRun(t *testing.T) {
 		}
 		if over.Event.Retries != 1 || r.mustRow(id).Retries != 1 {
 			r.t.Errorf("taken over with %d retries, want 1", over.Event.Retries)
+		}
+	})
+}
+
+// TestARunIsOneClaims (I18): that the run of one claim had begun says nothing of the next
+// claim. What a failed or released run leaves is not taken for a run, and when a claim dies
+// before its run, no attempt is used for the one before it.
+func TestARunIsOneClaims(t *testing.T) {
+	t.Parallel()
+	newRig(t).inForms(func(r *rig, f form) {
+		id := r.insert(event())[0]
+		claim := func() worker.Claim {
+			r.t.Helper()
+			r.exec(`UPDATE events_v2 SET delay_until = enqueued_at, locked_at = locked_at - interval '61 s' WHERE id = $1`, id)
+			found, err := f.claim(testenv.Context(r.t), r, id)
+			if err != nil || len(found) != 1 || !found[0].Facts.Claimed {
+				r.t.Fatalf("claimed: %+v, %v", found, err)
+			}
+			return worker.Claim{Event: id, Attempt: found[0].Attempt, ID: found[0].ClaimID}
+		}
+		begin := func(c worker.Claim) {
+			r.t.Helper()
+			if written, err := r.store.Renew(testenv.Context(r.t), []worker.Claim{c}); err != nil || len(written.Done) != 1 {
+				r.t.Fatalf("renewed: %+v, %v", written, err)
+			}
+		}
+		state := func() string {
+			return one[string](r, `SELECT concat(begun, ' ', retries) FROM events_v2 WHERE id = $1`, id)
+		}
+		for _, label := range []machine.Label{machine.Released, machine.RetryAllowed} {
+			c := claim()
+			begin(c)
+			before := one[int](r, `SELECT retries FROM events_v2 WHERE id = $1`, id)
+			if !r.complete(c, label, time.Second, false) {
+				r.t.Fatalf("%s was not written", label)
+			}
+			if label == machine.RetryAllowed {
+				before++
+			}
+			if got, want := state(), fmt.Sprint("f ", before); got != want {
+				r.t.Errorf("after %s the event is %q, want %q", label, got, want)
+			}
+		}
+		begin(claim())
+		claim() // takes the begun run over, and dies before its own
+		if got := state(); got != "f 2" {
+			r.t.Errorf("the run that was taken over leaves %q", got)
+		}
+		claim()
+		if got := state(); got != "f 2" {
+			r.t.Errorf("a claim without a run was taken over, which leaves %q", got)
 		}
 	})
 }
@@ -174,7 +228,7 @@ func TestAClaimGoesByTheClockOfItsMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := r.insert(event())[0]
-	found, err := pgstore.ClaimIn(ctx, tx, []eventqueue.EventID{id}, known, lockTimeout)
+	found, err := pgstore.ClaimIn(ctx, tx, []eventqueue.EventID{id}, handlers, lockTimeout, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,13 +2,17 @@ package protocol
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
 
@@ -100,14 +104,103 @@ func TestAClaimOfFewEventsIsPlannedOnce(t *testing.T) {
 			for range claims {
 				r.claim(r.insert(event())[0])
 			}
-			const plans = ` FROM pg_prepared_statements WHERE statement LIKE '%barrier%'`
-			if kept, anew := one[int](r, `SELECT generic_plans`+plans), one[int](r, `SELECT custom_plans`+plans); kept != claims || anew != 0 {
+			// The statement that asks is prepared as well, and would be the first of them or
+			// not, by a hash of their texts.
+			const plans = ` FROM pg_prepared_statements WHERE statement LIKE '%barrier%' AND statement NOT LIKE '%pg_prepared_statements%'`
+			if kept, anew := one[int](r, `SELECT coalesce(sum(generic_plans), 0)`+plans), one[int](r, `SELECT coalesce(sum(custom_plans), 0)`+plans); kept != claims || anew != 0 {
 				t.Errorf("of %d claims %d were planned anew, and %d ran with the plan that is kept", claims, anew, kept)
 			}
 			if got := one[string](r, `SELECT current_setting('plan_cache_mode')`); got != mode {
 				t.Errorf("after the claims plan_cache_mode is %s, and was %s", got, mode)
 			}
 		})
+	}
+}
+
+// statements counts what is sent to Postgres.
+type statements struct{ sent atomic.Int64 }
+
+func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	s.sent.Add(1)
+	return ctx
+}
+func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (s *statements) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
+	s.sent.Add(int64(data.Batch.Len()))
+	return ctx
+}
+func (s *statements) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (s *statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
+
+// TestABatchIsOneStatement (I12): what a worker calls for a full batch, on connections
+// of Open, is one statement each, however many events are in it.
+func TestABatchIsOneStatement(t *testing.T) {
+	t.Parallel()
+	ctx := testenv.Context(t)
+	opened, err := pgstore.Open(ctx, testenv.DatabaseURL(t), "protocol", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(opened.Close)
+	config, count := opened.Config(), &statements{}
+	config.ConnConfig.Tracer = count
+	r := (&rig{t: t}).on(pgxpool.NewWithConfig(ctx, config))
+	events := make([]eventqueue.NewEvent, 500) // the default size of a batch
+	for i := range events {
+		events[i] = event()
+	}
+	ids := r.insert(events...)
+	var claims []worker.Claim
+	complete := func(label func(i int) machine.Label) func() error {
+		return func() error {
+			completions := make([]worker.Completion, len(claims))
+			for i := range claims {
+				completions[i] = worker.Completion{Claim: claims[i], Label: label(i), LastError: "no luck"}
+			}
+			written, err := r.store.Complete(ctx, nil, completions, false)
+			if err == nil && len(written.Done) != len(completions) {
+				err = fmt.Errorf("of %d ends %d were written", len(completions), len(written.Done))
+			}
+			return err
+		}
+	}
+	claim := func() error {
+		found, err := r.store.Claim(ctx, ids, handlers, lockTimeout, 7)
+		claims = claims[:0]
+		for _, f := range found {
+			claims = append(claims, worker.Claim{Event: f.Event.ID, Attempt: f.Attempt, ID: f.ClaimID})
+		}
+		if err == nil && len(claims) != len(ids) {
+			err = fmt.Errorf("of %d events %d were claimed", len(ids), len(claims))
+		}
+		return err
+	}
+	for _, step := range []struct {
+		what       string
+		do         func() error
+		statements int64
+	}{
+		{"a claim", claim, 1},
+		{"a heartbeat", func() error { _, err := r.store.Renew(ctx, claims); return err }, 1},
+		{"the ends of runs that failed", complete(func(int) machine.Label { return machine.RetryAllowed }), 1},
+		{"a look for what others have", func() error {
+			_, _, err := r.store.Runnable(ctx, eventqueue.Scope{}, nil, lockTimeout)
+			return err
+		}, 1},
+		{"another claim", claim, 1},
+		{"the ends of runs of which half failed", complete(func(i int) machine.Label {
+			return []machine.Label{machine.RetryAllowed, machine.ExecutesToCompletion}[i%2]
+		}), 2},
+		{"a look at events of which half are gone", func() error { _, err := r.store.Claim(ctx, ids, handlers, lockTimeout, 8); return err }, 1},
+	} {
+		before := count.sent.Load()
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.what, err)
+		}
+		if n := count.sent.Load() - before; n != step.statements {
+			t.Errorf("%s: %d statements, want %d", step.what, n, step.statements)
+		}
 	}
 }
 
@@ -124,7 +217,7 @@ func (r *rig) testBacklog() {
 		before := count()
 		for range 10 {
 			for _, f := range forms {
-				r.claimRenewAndEnd(f, r.insert(event(), event(), event()))
+				r.claimRenewAndComplete(f, r.insert(event(), event(), event()))
 			}
 		}
 		return count() - before
@@ -140,24 +233,24 @@ func (r *rig) testBacklog() {
 	}
 }
 
-// claimRenewAndEnd does so with three new events, of which each ends by another
+// claimRenewAndComplete does so with three new events, of which each ends by another
 // statement.
-func (r *rig) claimRenewAndEnd(f form, ids []eventqueue.EventID) {
+func (r *rig) claimRenewAndComplete(f form, ids []eventqueue.EventID) {
 	r.t.Helper()
 	ctx := testenv.Context(r.t)
 	found, err := f.claim(ctx, r, ids...)
 	if err != nil || len(found) != len(ids) {
 		r.t.Fatalf("found %d of %d events, %v", len(found), len(ids), err)
 	}
-	claims := make([]eventqueue.Claim, len(ids))
+	claims := make([]worker.Claim, len(ids))
 	for i, id := range ids {
-		claims[i] = eventqueue.Claim{Event: id, Attempt: 1}
+		claims[i] = worker.Claim{Event: id, Attempt: 1}
 	}
 	if written, err := r.store.Renew(ctx, claims); err != nil || len(written.Done) != len(ids) {
 		r.t.Fatalf("renewed: %+v, %v", written, err)
 	}
 	for i, label := range []machine.Label{machine.ExecutesToCompletion, machine.FailedForGood, machine.RetryAllowed} {
-		written, err := f.finish(ctx, r, false, eventqueue.End{Claim: claims[i], Label: label, LastError: "no luck"})
+		written, err := f.complete(ctx, r, false, worker.Completion{Claim: claims[i], Label: label, LastError: "no luck"})
 		if err != nil || len(written.Done) != 1 {
 			r.t.Fatalf("%s: %+v, %v", label, written, err)
 		}

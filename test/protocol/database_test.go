@@ -5,21 +5,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
 
 // The tenants and the handler of most tests.
 var (
-	canvas  = eventqueue.CanvasID{0xca, 15: 1}
-	another = eventqueue.CanvasID{0xca, 15: 2}
-	key     = eventqueue.HandlerKey{Module: "WORKER", Name: "greet", Modifier: "_"}
-	known   = eventqueue.Known{Everywhere: []eventqueue.HandlerKey{key}}
-	scope   = eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: key.Name}
+	canvas   = eventqueue.CanvasID{0xca, 15: 1}
+	another  = eventqueue.CanvasID{0xca, 15: 2}
+	key      = eventqueue.HandlerKey{Module: "WORKER", Name: "greet", Modifier: "_"}
+	handlers = eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{key}}
+	scope    = eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: key.Name}
 )
 
 // lockTimeout is the workers' in these tests.
@@ -81,10 +83,24 @@ func one[T any](r *rig, sql string, args ...any) T {
 	return v
 }
 
+// ids are those that a query returns.
+func (r *rig) ids(sql string, args ...any) []eventqueue.EventID {
+	r.t.Helper()
+	rows, err := r.pool.Query(testenv.Context(r.t), sql, args...)
+	if err != nil {
+		r.t.Fatalf("%s: %v", sql, err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[eventqueue.EventID])
+	if err != nil {
+		r.t.Fatalf("%s: %v", sql, err)
+	}
+	return ids
+}
+
 // now is the database's time.
 func (r *rig) now() time.Time { r.t.Helper(); return one[time.Time](r, `SELECT clock_timestamp()`) }
 
-// waits tells whether a session of this database waits for a lock of another.
+// waits reports whether a session of this database waits for a lock of another.
 func (r *rig) waits(sessions int) bool {
 	r.t.Helper()
 	return one[int](r, `SELECT count(*) FROM pg_stat_activity
@@ -99,7 +115,7 @@ func event() eventqueue.NewEvent {
 // insert writes events and returns their ids.
 func (r *rig) insert(events ...eventqueue.NewEvent) []eventqueue.EventID {
 	r.t.Helper()
-	rows, err := r.store.Insert(testenv.Context(r.t), nil, events, eventqueue.AnnounceSelf)
+	rows, err := r.store.Insert(testenv.Context(r.t), nil, events, eventqueue.NotifyModeSelf)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -111,13 +127,13 @@ func (r *rig) insert(events ...eventqueue.NewEvent) []eventqueue.EventID {
 }
 
 // look asks for the claim of some events and returns what was found, by id.
-func (r *rig) look(ids ...eventqueue.EventID) map[eventqueue.EventID]eventqueue.Found {
+func (r *rig) look(ids ...eventqueue.EventID) map[eventqueue.EventID]worker.ClaimResult {
 	r.t.Helper()
-	found, err := r.store.Claim(testenv.Context(r.t), ids, known, lockTimeout)
+	found, err := r.store.Claim(testenv.Context(r.t), ids, handlers, lockTimeout, 0)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	byID := map[eventqueue.EventID]eventqueue.Found{}
+	byID := map[eventqueue.EventID]worker.ClaimResult{}
 	for _, f := range found {
 		byID[f.Event.ID] = f
 	}
@@ -125,26 +141,26 @@ func (r *rig) look(ids ...eventqueue.EventID) map[eventqueue.EventID]eventqueue.
 }
 
 // claim claims an event that is free.
-func (r *rig) claim(id eventqueue.EventID) eventqueue.Claim {
+func (r *rig) claim(id eventqueue.EventID) worker.Claim {
 	r.t.Helper()
 	f := r.look(id)[id]
 	if !f.Facts.Claimed {
 		r.t.Fatalf("event %s could not be claimed: %+v", id, f.Facts)
 	}
-	return eventqueue.Claim{Event: id, Attempt: f.Attempt}
+	return worker.Claim{Event: id, Attempt: f.Attempt, ID: f.ClaimID}
 }
 
-// expire lets the lock of an event be older than the lock timeout.
+// expire lets the lock of an event, whose run has begun, be older than the lock timeout.
 func (r *rig) expire(id eventqueue.EventID) {
 	r.t.Helper()
-	r.exec(`UPDATE events_v2 SET locked_at = clock_timestamp() - interval '61 s' WHERE id = $1`, id)
+	r.exec(`UPDATE events_v2 SET locked_at = clock_timestamp() - interval '61 s', begun = true WHERE id = $1`, id)
 }
 
-// finish writes an end and tells whether the claim still held.
-func (r *rig) finish(c eventqueue.Claim, label machine.Label, delay time.Duration, keep bool) bool {
+// complete writes an end and reports whether the claim still held.
+func (r *rig) complete(c worker.Claim, label machine.Label, delay time.Duration, retain bool) bool {
 	r.t.Helper()
-	end := eventqueue.End{Claim: c, Label: label, Delay: delay, LastError: "no luck"}
-	written, err := r.store.Finish(testenv.Context(r.t), nil, []eventqueue.End{end}, keep)
+	end := worker.Completion{Claim: c, Label: label, Delay: delay, LastError: "no luck"}
+	written, err := r.store.Complete(testenv.Context(r.t), nil, []worker.Completion{end}, retain)
 	if err != nil {
 		r.t.Fatal(err)
 	}

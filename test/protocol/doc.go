@@ -10,6 +10,6 @@
 //
 // The tests of statements run on a real Postgres, whose clock they move by
 // putting a clock_timestamp of their own before the built-in one. The tests of
-// the worker and the relay run on a store and a bell that do what the test says,
+// the worker and the relay run on a store and a notifier that do what the test says,
 // in virtual time (testing/synctest).
 package protocol

@@ -12,10 +12,10 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// queue makes a Queue that rings a bell.
-func (r *rig) queue(bell *memnotify.Notifier) *eventqueue.Queue {
+// queue makes a Queue that rings a notifier.
+func (r *rig) queue(notifier *memnotify.Notifier) *eventqueue.Queue {
 	r.t.Helper()
-	q, err := eventqueue.New(r.store, bell, eventqueue.QueueConfig{PublishRest: time.Hour})
+	q, err := eventqueue.New(r.store, notifier, eventqueue.QueueConfig{PublishRest: time.Hour})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -79,14 +79,14 @@ func TestEachOfABatchGoesToItsHandler(t *testing.T) {
 	}
 }
 
-// TestNothingRingsBeforeTheCommit (I1): the commit itself fails, or the unit of
+// TestNothingIsNotifiedBeforeTheCommit (I1): the commit itself fails, or the unit of
 // work does.
-func TestNothingRingsBeforeTheCommit(t *testing.T) {
+func TestNothingIsNotifiedBeforeTheCommit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
-	bell := memnotify.New(memnotify.Config{})
-	q := r.queue(bell)
+	notifier := memnotify.New(memnotify.Config{})
+	q := r.queue(notifier)
 	boom := errors.New("boom")
 	err := q.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
 		_, err := tx.Emit(ctx, event())
@@ -104,19 +104,19 @@ func TestNothingRingsBeforeTheCommit(t *testing.T) {
 	}); err == nil {
 		t.Error("the commit did not fail")
 	}
-	if n := bell.Stats().Published; n != 0 {
+	if n := notifier.Stats().Published; n != 0 {
 		t.Errorf("%d notifications of events that were never there", n)
 	}
 }
 
-// TestAFailedPublishIsOwed (I1, I2), and for a while nobody tries again.
-func TestAFailedPublishIsOwed(t *testing.T) {
+// TestAFailedPublishIsPending (I1, I2), and for a while nobody tries again.
+func TestAFailedPublishIsPending(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	bell := memnotify.New(memnotify.Config{})
+	notifier := memnotify.New(memnotify.Config{})
 	tried := 0
-	bell.Inject(memnotify.Faults{Publish: func() error { tried++; return errors.New("down") }})
-	q := r.queue(bell)
+	notifier.Inject(memnotify.Faults{Publish: func() error { tried++; return errors.New("down") }})
+	q := r.queue(notifier)
 	for range 3 {
 		if _, err := q.Emit(testenv.Context(t), event()); err != nil {
 			t.Fatal(err)
@@ -130,8 +130,8 @@ func TestAFailedPublishIsOwed(t *testing.T) {
 	}
 }
 
-// TestABrokerThatIsBackIsNoticed (I2) by the emits that it made nobody wait for.
-func TestABrokerThatIsBackIsNoticed(t *testing.T) {
+// TestANotifierThatIsBackIsNoticed (I2) by the emits that it made nobody wait for.
+func TestANotifierThatIsBackIsNoticed(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		l := newLedger(0, 0)
@@ -148,7 +148,7 @@ func TestABrokerThatIsBackIsNoticed(t *testing.T) {
 			return id
 		}
 		l.failing = true
-		if id := emit(); !l.owed[id] {
+		if id := emit(); !l.pending[id] {
 			s.t.Error("a notification that failed is not owed")
 		}
 		l.failing = false
@@ -159,8 +159,8 @@ func TestABrokerThatIsBackIsNoticed(t *testing.T) {
 	})
 }
 
-// TestABrokerThatHangsHoldsUpNoEmit (I12), not beyond the time for one request.
-func TestABrokerThatHangsHoldsUpNoEmit(t *testing.T) {
+// TestANotifierThatHangsHoldsUpNoEmit (I12), not beyond the time for one request.
+func TestANotifierThatHangsHoldsUpNoEmit(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		l := newLedger(0, 0)

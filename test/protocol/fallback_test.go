@@ -9,9 +9,12 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/fallback"
+	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/worker"
 )
 
-// deaf is a bell that has nothing to tell and may be down. Its other methods
+// deaf is a notifier that has nothing to tell and may be down. Its other methods
 // panic.
 type deaf struct {
 	eventqueue.Receiver
@@ -38,7 +41,7 @@ func (d *deaf) state() (<-chan struct{}, error) {
 	return d.changed, nil
 }
 
-// Pull finds nothing after some seconds, as Pub/Sub does, or that the bell is
+// Pull finds nothing after some seconds, as Pub/Sub does, or that the notifier is
 // down.
 func (d *deaf) Pull(ctx context.Context, _ int) ([]eventqueue.Delivery, error) {
 	changed, err := d.state()
@@ -56,20 +59,20 @@ func (d *deaf) Pull(ctx context.Context, _ int) ([]eventqueue.Delivery, error) {
 	}
 }
 
-// Ack needs a bell that is not down.
+// Ack needs a notifier that is not down.
 func (d *deaf) Ack(context.Context, []eventqueue.Delivery) error { _, err := d.state(); return err }
 
-// Check tells whether the bell is down.
+// Check reports whether the notifier is down.
 func (d *deaf) Check(context.Context) error { _, err := d.state(); return err }
 
-// TestTheDatabaseStandsInForTheBell (I2, I12, I13) while it is down, and not
+// TestTheDatabaseStandsInForTheNotifier (I2, I12, I13) while it is down, and not
 // before and not after.
-func TestTheDatabaseStandsInForTheBell(t *testing.T) {
+func TestTheDatabaseStandsInForTheNotifier(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		const page = eventqueue.MaxPublish
-		l, bell := newLedger(1, 1), &deaf{changed: make(chan struct{})}
-		receiver, err := fallback.New(bell, l, fallback.Config{})
+		l, notifier := newLedger(1, 1), &deaf{changed: make(chan struct{})}
+		receiver, err := fallback.New(notifier, l, fallback.Config{})
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -101,19 +104,19 @@ func TestTheDatabaseStandsInForTheBell(t *testing.T) {
 		defer func() { stop(); pulling.Wait() }()
 
 		pass(time.Minute)
-		bell.set(true)
+		notifier.set(true)
 		pass(time.Second) // a hiccup
-		bell.set(false)
+		notifier.set(false)
 		pass(time.Minute)
 		if asked() != 0 || deliveries() != 0 {
 			s.t.Errorf("while the bell rings: %d statements, %d deliveries", asked(), deliveries())
 		}
-		bell.set(true)
+		notifier.set(true)
 		pass(time.Minute)
 		if n := deliveries(); n != 2*page {
 			s.t.Errorf("while the bell is down: %d deliveries, want the %d that are due or lost", n, 2*page)
 		}
-		bell.set(false)
+		notifier.set(false)
 		pass(time.Minute)
 		before := asked()
 		pass(time.Minute)
@@ -122,6 +125,484 @@ func TestTheDatabaseStandsInForTheBell(t *testing.T) {
 		}
 		if err := receiver.Ack(ctx, []eventqueue.Delivery{{AckID: "the bell's own"}}); err != nil {
 			s.t.Errorf("the bell is back and is not told: %v", err)
+		}
+	})
+}
+
+// crowded is a ledger in which one canvas has a long walk of lost notifications, and
+// another one, which only a round finds, behind some parts of it.
+type crowded struct {
+	*ledger
+	parts int
+}
+
+func (c *crowded) TakeLost(_ context.Context, after eventqueue.EventID, _ int, _, _ time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+	return []eventqueue.Notification{{Event: after + 1, Canvas: another}}, after + 1, nil
+}
+
+func (c *crowded) TakeRound(_ context.Context, after maintenance.RoundPlace, _, _ time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
+	<-time.After(20 * time.Millisecond) // of virtual time, as a statement takes
+	if after.Run++; int(after.Run) < c.parts {
+		return nil, after, nil
+	}
+	return []eventqueue.Notification{{Event: 1 << 40, Canvas: canvas}}, maintenance.RoundPlace{}, nil
+}
+
+// TestADatabaseThatStandsInServesEveryCanvas (I20): what is lost of one canvas is found
+// beside a walk over another's that has no end.
+func TestADatabaseThatStandsInServesEveryCanvas(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		notifier := &deaf{changed: make(chan struct{}), down: true}
+		receiver, err := fallback.New(notifier, &crowded{newLedger(0, 0), 20}, fallback.Config{})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(s.t.Context())
+		defer stop()
+		began := time.Now()
+		for {
+			deliveries, err := receiver.Pull(ctx, 10)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			for _, d := range deliveries {
+				if d.Canvas == canvas {
+					return
+				}
+			}
+			if took := time.Since(began); took > time.Minute {
+				s.t.Fatalf("nothing of the other canvas after %s", took)
+			}
+		}
+	})
+}
+
+// quick is a notifier that answers every pull after a millisecond, and counts them.
+type quick struct {
+	*deaf
+	pulls         int
+	fails, orphan error // what Pull and Check say
+}
+
+func (q *quick) Pull(ctx context.Context, _ int) ([]eventqueue.Delivery, error) {
+	q.mu.Lock()
+	q.pulls++
+	err := q.fails
+	q.mu.Unlock()
+	select {
+	case <-time.After(time.Millisecond): // of virtual time
+		return nil, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (q *quick) Check(context.Context) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.orphan
+}
+
+func (q *quick) say(fails, orphan error) (pulls int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.fails, q.orphan = fails, orphan
+	pulls, q.pulls = q.pulls, 0
+	return pulls
+}
+
+// stand is a receiver that stands in for a quick notifier, of which somebody pulls.
+type stand struct {
+	*ledger
+	notifier *quick
+
+	mu        sync.Mutex
+	delivered int
+	acks      bool
+	wake      func(lost bool) // as somebody who could not publish does, or a relay
+}
+
+func newStand(s *script, l *ledger, max int, pause time.Duration) *stand {
+	st := &stand{ledger: l, notifier: &quick{deaf: &deaf{changed: make(chan struct{})}}}
+	receiver, err := fallback.New(st.notifier, l, fallback.Config{Listen: func(ctx context.Context, wake func(lost bool)) error {
+		st.wake = wake
+		<-ctx.Done()
+		return ctx.Err()
+	}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(s.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = receiver.Attend(ctx) }) // the notifier is fit
+	running.Go(func() {
+		for ctx.Err() == nil {
+			deliveries, _ := receiver.Pull(ctx, max) // it fails only at the end
+			st.mu.Lock()
+			st.delivered += len(deliveries)
+			acks := st.acks
+			st.mu.Unlock()
+			if acks {
+				_ = receiver.Ack(ctx, deliveries) // the notifier is well
+			}
+			<-time.After(pause)
+		}
+	})
+	s.t.Cleanup(func() { stop(); running.Wait() })
+	pass(time.Millisecond)
+	return st
+}
+
+// since are the statements and the deliveries since the last call.
+func (st *stand) since() (asked, delivered int) {
+	st.ledger.mu.Lock()
+	asked, st.asked = st.asked, 0
+	st.ledger.mu.Unlock()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	delivered, st.delivered = st.delivered, 0
+	return asked, delivered
+}
+
+// TestANotifierThatAnswersAtOnceMakesNoHotLoop (I11), whether it has nothing or fails, and a
+// notifier that is well has nothing asked of the database (I12).
+func TestANotifierThatAnswersAtOnceMakesNoHotLoop(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		st := newStand(s, newLedger(1, 0), 10, 0)
+		pass(time.Minute)
+		if pulls := st.notifier.say(nil, nil); pulls > 1000 {
+			s.t.Errorf("a bell with nothing was pulled %d times in a minute", pulls)
+		}
+		if asked, _ := st.since(); asked != 0 {
+			s.t.Errorf("the database was asked %d times beside a bell that is well", asked)
+		}
+		st.notifier.say(errors.New("down"), nil)
+		pass(2 * time.Second)
+		if pulls := st.notifier.say(errors.New("down"), nil); pulls > 20 {
+			s.t.Errorf("a bell that fails was pulled %d times in two seconds", pulls)
+		}
+	})
+}
+
+// TestANotifierThatHasLostItsTopicIsFoundOut (I19): it has nothing, and only says so when asked
+// how it is. The database stands in, until the notifier is well again.
+func TestANotifierThatHasLostItsTopicIsFoundOut(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		st := newStand(s, newLedger(1, 0), eventqueue.MaxPublish, 0)
+		pass(time.Minute)
+		st.since()
+		st.notifier.say(nil, errors.New("the topic is gone"))
+		pass(10 * time.Second)
+		if _, delivered := st.since(); delivered != eventqueue.MaxPublish {
+			s.t.Errorf("%d of %d due events were found", delivered, eventqueue.MaxPublish)
+		}
+		st.notifier.say(nil, nil)
+		pass(20 * time.Second)
+		st.since()
+		pass(time.Minute)
+		if asked, _ := st.since(); asked != 0 {
+			s.t.Errorf("the bell is back and the database was asked %d times", asked)
+		}
+	})
+}
+
+// TestWhoCouldNotPublishHasTheDatabaseAsked (I12, I19): all that is due is found, page
+// after page; however often somebody says so, the database is asked a few times a second;
+// and some seconds after the last time nobody asks it.
+func TestWhoCouldNotPublishHasTheDatabaseAsked(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		const pages = 40
+		st := newStand(s, newLedger(pages, 0), eventqueue.MaxPublish, 0)
+		st.wake(false)
+		pass(5 * time.Second)
+		if _, delivered := st.since(); delivered != pages*eventqueue.MaxPublish {
+			s.t.Errorf("%d of %d due events were found in five seconds", delivered, pages*eventqueue.MaxPublish)
+		}
+		for range 1000 {
+			st.wake(false)
+			pass(10 * time.Millisecond)
+		}
+		if asked, _ := st.since(); asked < 10 || asked > 60 {
+			s.t.Errorf("the database was asked %d times in ten seconds, in which it was asked for a thousand times", asked)
+		}
+		pass(20 * time.Second)
+		st.since()
+		pass(time.Minute)
+		if asked, _ := st.since(); asked != 0 {
+			s.t.Errorf("the database was asked %d times long after", asked)
+		}
+	})
+}
+
+// TestWhatIsInHandIsNotSearchedFor (I11): a worker that does not get on with what it has
+// taken is given little more.
+func TestWhatIsInHandIsNotSearchedFor(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		st := newStand(s, newLedger(0, 1000), eventqueue.MaxPublish, time.Second)
+		st.notifier.say(errors.New("down"), errors.New("down"))
+		pass(time.Minute)
+		if _, delivered := st.since(); delivered == 0 || delivered > 10*eventqueue.MaxPublish {
+			s.t.Errorf("in a minute a worker that answers nothing was given %d events", delivered)
+		}
+	})
+}
+
+// TestWhatIsPutOffHasABound (I11): a worker that puts off what it is given, as one that
+// knows no handler for it does, leaves the rest to others.
+func TestWhatIsPutOffHasABound(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		const pages, bound = 200, 51
+		l := newLedger(pages, 0)
+		receiver, err := fallback.New(&deaf{changed: make(chan struct{}), down: true}, l, fallback.Config{})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(s.t.Context(), 30*time.Second)
+		defer stop()
+		taken := map[eventqueue.EventID]bool{}
+		for {
+			deliveries, err := receiver.Pull(ctx, eventqueue.MaxPublish)
+			if err != nil {
+				break
+			}
+			for _, d := range deliveries {
+				taken[d.Event] = true
+			}
+			if err := receiver.Requeue(ctx, deliveries, time.Minute); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+		if n := len(taken); n != bound*eventqueue.MaxPublish {
+			s.t.Errorf("%d events were taken and put off, want %d", n, bound*eventqueue.MaxPublish)
+		}
+	})
+}
+
+// stuck is a ledger whose statements are not answered for as long as somebody waits.
+type stuck struct{ *ledger }
+
+func (stuck) TakeDue(ctx context.Context, _ time.Duration, _ int) ([]eventqueue.Notification, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// fickle is a notifier that has something to tell once it is no longer down.
+type fickle struct{ *deaf }
+
+func (f *fickle) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, error) {
+	if _, err := f.state(); err == nil {
+		return []eventqueue.Delivery{{Notification: eventqueue.Notification{Event: 1, Canvas: canvas}, AckID: "1"}}, nil
+	}
+	return f.deaf.Pull(ctx, max)
+}
+
+func (f *fickle) Requeue(context.Context, []eventqueue.Delivery, time.Duration) error { return nil }
+
+// TestADatabaseThatHangsDoesNotHideTheNotifier (I13, I19): a notifier that is back is used, though
+// no statement is answered any more.
+func TestADatabaseThatHangsDoesNotHideTheNotifier(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		notifier := &fickle{&deaf{changed: make(chan struct{}), down: true}}
+		receiver, err := fallback.New(notifier, stuck{newLedger(0, 0)}, fallback.Config{})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(s.t.Context(), 2*time.Minute)
+		defer stop()
+		var pulling sync.WaitGroup
+		delivered := make(chan struct{})
+		pulling.Go(func() {
+			for ctx.Err() == nil {
+				if deliveries, _ := receiver.Pull(ctx, 1); len(deliveries) > 0 { // a failure is what it is to get over
+					close(delivered)
+					return
+				}
+			}
+		})
+		pass(20 * time.Second)
+		notifier.set(false)
+		pulling.Wait()
+		select {
+		case <-delivered:
+		default:
+			s.t.Error("the bell was not heard any more")
+		}
+	})
+}
+
+// TestASearchForWhatIsLostEnds (I12): a relay that finds something lost has it searched for
+// by workers whose notifier delivers nothing, for a while, also when it is found again and
+// again, as an event that nobody has a handler for is; and by no others.
+func TestASearchForWhatIsLostEnds(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		st := newStand(s, newLedger(0, 1), eventqueue.MaxPublish, 0)
+		st.mu.Lock()
+		st.acks = true
+		st.mu.Unlock()
+		st.wake(true)
+		pass(20 * time.Second)
+		if asked, _ := st.since(); asked != 0 {
+			s.t.Errorf("the database was asked %d times by a worker that has just begun", asked)
+		}
+		st.wake(true)
+		pass(20 * time.Second)
+		if asked, delivered := st.since(); asked == 0 || delivered == 0 {
+			s.t.Errorf("in %d looks %d lost events were found", asked, delivered)
+		}
+		pass(2 * time.Minute)
+		st.since()
+		pass(time.Minute)
+		if asked, _ := st.since(); asked != 0 {
+			s.t.Errorf("the database was asked %d times long after", asked)
+		}
+	})
+}
+
+// TestASearchEndsWhenTheNotifierDelivers (I12), and none begins beside a notifier that does.
+func TestASearchEndsWhenTheNotifierDelivers(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		notifier, l := &fickle{&deaf{changed: make(chan struct{})}}, newLedger(0, 0)
+		var tell func(lost bool)
+		receiver, err := fallback.New(notifier, l, fallback.Config{Listen: func(ctx context.Context, wake func(lost bool)) error {
+			tell = wake
+			<-ctx.Done()
+			return ctx.Err()
+		}})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(s.t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = receiver.Attend(ctx) }) // the notifier is fit
+		defer running.Wait()
+		defer stop()
+		pass(time.Minute)
+		tell(true) // nothing has been delivered: nobody has pulled
+		for range 100 {
+			if _, err := receiver.Pull(ctx, 1); err != nil {
+				s.t.Fatal(err)
+			}
+			pass(time.Second)
+			tell(true)
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.asked > 2 {
+			s.t.Errorf("beside a bell that delivers the database was asked %d times", l.asked)
+		}
+	})
+}
+
+// counted is a database whose looks for what could not be notified are counted, and whose
+// relays reach one worker.
+type counted struct {
+	*memstore.Store
+	mu    sync.Mutex
+	looks int
+	wake  func(lost bool)
+}
+
+func (c *counted) look() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looks++
+}
+
+func (c *counted) looked() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, c.looks = c.looks, 0
+	return n
+}
+
+func (c *counted) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, quiet, lock time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+	c.look()
+	return c.Store.TakeLost(ctx, after, limit, quiet, lock)
+}
+
+// ReportLost implements maintenance.LostReporter.
+func (c *counted) ReportLost(context.Context) error { c.wake(true); return nil }
+
+// hole takes what is published, and nobody gets it.
+type hole struct{}
+
+func (hole) Publish(context.Context, []eventqueue.Notification) error { return nil }
+
+// TestANotifierThatDeliversNothingIsFoundOut (I13, I19): it takes everything, answers every
+// pull with nothing, and says that it is well. The first events run when the relay has
+// found that they are lost, those after them soon, and nothing is searched for when there
+// is no more.
+func TestANotifierThatDeliversNothingIsFoundOut(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		store := &counted{Store: memstore.New(memstore.Config{}), wake: func(bool) {}}
+		queue, err := eventqueue.New(store, hole{}, eventqueue.QueueConfig{})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		receiver, err := fallback.New(&deaf{changed: make(chan struct{})}, store, fallback.Config{Listen: func(ctx context.Context, wake func(lost bool)) error {
+			store.wake = wake
+			<-ctx.Done()
+			return ctx.Err()
+		}})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		ran := func() (n int) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return len(s.runs)
+		}
+		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
+		w, err := worker.New(queue, store.Store, receiver, s.handlers, worker.Config{})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		relay, err := maintenance.NewRelay(store, hole{}, maintenance.RelayConfig{})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(s.t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = w.Run(ctx) })
+		running.Go(func() { _ = relay.Run(ctx) })
+		defer running.Wait()
+		defer stop()
+		pass(time.Minute)
+		emit := func() {
+			for range 10 {
+				if _, err := queue.Emit(ctx, event()); err != nil {
+					s.t.Fatal(err)
+				}
+			}
+		}
+		emit()
+		pass(90 * time.Second) // the relay interval and the lock timeout
+		if n := ran(); n != 10 {
+			s.t.Errorf("%d of 10 events ran", n)
+		}
+		for want := 20; want <= 60; want += 10 {
+			pass(10 * time.Second)
+			emit()
+			pass(5 * time.Second)
+			if n := ran(); n != want {
+				s.t.Errorf("%d of %d events ran", n, want)
+			}
+		}
+		pass(2 * time.Minute)
+		store.looked()
+		pass(time.Hour)
+		if n := store.looked(); n != 0 {
+			s.t.Errorf("%d looks in an hour without events", n)
 		}
 	})
 }

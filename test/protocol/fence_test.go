@@ -10,14 +10,15 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
 
 // ways are the ways in which a claim can end. The first four delete the row.
 var ways = []struct {
-	name  string
-	label machine.Label
-	keep  bool
+	name   string
+	label  machine.Label
+	retain bool
 }{
 	{"completed", machine.ExecutesToCompletion, false},
 	{"completed and kept", machine.ExecutesToCompletion, true},
@@ -29,10 +30,10 @@ var ways = []struct {
 }
 
 // refuses checks that an end is refused and changes nothing.
-func (r *rig) refuses(c eventqueue.Claim, label machine.Label, keep bool) {
+func (r *rig) refuses(c worker.Claim, label machine.Label, retain bool) {
 	r.t.Helper()
 	before := r.mustRow(c.Event)
-	if r.finish(c, label, time.Second, keep) {
+	if r.complete(c, label, time.Second, retain) {
 		r.t.Error("the stale claim was believed")
 	}
 	r.unchanged(c.Event, before)
@@ -65,7 +66,7 @@ func TestNoEndIsWrittenWithTheClaimOfAnother(t *testing.T) {
 			stale := r.claim(id)
 			r.expire(id)
 			r.claim(id)
-			r.refuses(stale, way.label, way.keep)
+			r.refuses(stale, way.label, way.retain)
 		})
 	}
 }
@@ -79,10 +80,10 @@ func TestNoEndIsWrittenWithAClaimThatWasGivenBack(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			r := &rig{t, r.pool, r.store}
 			c := r.claim(r.insert(event())[0])
-			if !r.finish(c, machine.Released, 0, false) {
+			if !r.complete(c, machine.Released, 0, false) {
 				t.Fatal("the release was refused")
 			}
-			r.refuses(c, way.label, way.keep)
+			r.refuses(c, way.label, way.retain)
 		})
 	}
 }
@@ -95,17 +96,17 @@ func TestRenewingMovesLiveLocksOnly(t *testing.T) {
 	live, stale, back, gone := r.claim(ids[0]), r.claim(ids[1]), r.claim(ids[2]), r.claim(ids[3])
 	r.expire(ids[1])
 	r.claim(ids[1])
-	r.finish(back, machine.Released, 0, false)
-	r.finish(gone, machine.ExecutesToCompletion, 0, false)
+	r.complete(back, machine.Released, 0, false)
+	r.complete(gone, machine.ExecutesToCompletion, 0, false)
 	r.exec(`UPDATE events_v2 SET locked_at = clock_timestamp() - interval '30 s' WHERE locked_at IS NOT NULL`)
 	before, others := r.now(), *r.mustRow(ids[1]).LockedAt
 
-	written, err := r.store.Renew(testenv.Context(t), []eventqueue.Claim{live, stale, back, gone})
+	written, err := r.store.Renew(testenv.Context(t), []worker.Claim{live, stale, back, gone})
 	if err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(written.Lost)
-	if diff := cmp.Diff(eventqueue.Written{Done: ids[:1], Lost: ids[1:]}, written); diff != "" {
+	if diff := cmp.Diff(worker.WriteResult{Done: ids[:1], Lost: ids[1:]}, written); diff != "" {
 		t.Errorf("told: %s", diff)
 	}
 	if at := r.mustRow(ids[0]).LockedAt; at == nil || at.Before(before) {
@@ -128,7 +129,7 @@ func TestRenewingWaitsForNobody(t *testing.T) {
 	handler := r.begin()
 	handler.lock(c.Event)
 	r.returns("Renew", func(ctx context.Context) {
-		written, err := r.store.Renew(ctx, []eventqueue.Claim{c})
+		written, err := r.store.Renew(ctx, []worker.Claim{c})
 		if err != nil || len(written.Done)+len(written.Lost) != 0 {
 			t.Errorf("told of a row that was being written: %+v, %v", written, err)
 		}
@@ -163,6 +164,37 @@ func TestAnEndDoesNotOvertakeAClaim(t *testing.T) {
 	})
 }
 
+// TestSnoozesAreCounted (I9) until a failed attempt, and by nothing else.
+func TestSnoozesAreCounted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.insert(event())[0]
+	for i, c := range []struct {
+		before int
+		label  machine.Label
+	}{
+		{0, machine.Snoozed}, {1, machine.Snoozed}, {2, machine.Released}, {2, machine.OverLimit}, {2, machine.Snoozed}, {3, machine.RetryAllowed},
+		{0, machine.Snoozed}, {1, machine.Released},
+	} {
+		found, err := r.store.Claim(testenv.Context(t), []eventqueue.EventID{id}, handlers, lockTimeout, 0)
+		if err != nil || len(found) != 1 || !found[0].Facts.Claimed {
+			t.Fatalf("claim %d: %+v, %v", i, found, err)
+		}
+		if found[0].Snoozes != c.before {
+			t.Errorf("before its end %d (%s) the event has been snoozed %d times, want %d", i, c.label, found[0].Snoozes, c.before)
+		}
+		if !r.complete(worker.Claim{Event: id, Attempt: found[0].Attempt}, c.label, 0, false) {
+			t.Fatalf("%s was refused", c.label)
+		}
+	}
+	// As often as the column can hold.
+	r.exec(`UPDATE events_v2 SET snoozes = 32767`)
+	r.complete(r.claim(id), machine.Snoozed, 0, false)
+	if n := one[int](r, `SELECT snoozes FROM events_v2`); n != 32767 {
+		t.Errorf("one snooze more than can be counted makes %d", n)
+	}
+}
+
 // TestWhatAnEndLeavesBehind (I1, I6, I9, I11) has every end that does not
 // complete its event.
 func TestWhatAnEndLeavesBehind(t *testing.T) {
@@ -173,7 +205,7 @@ func TestWhatAnEndLeavesBehind(t *testing.T) {
 		label   machine.Label
 		delay   time.Duration
 		retries int
-		owed    bool // the notification cannot wait for so long
+		pending bool // the notification cannot wait for so long
 	}{
 		{machine.RetryAllowed, short, 1, false},
 		{machine.RetryAllowed, long, 1, true},
@@ -183,7 +215,7 @@ func TestWhatAnEndLeavesBehind(t *testing.T) {
 	} {
 		id := r.insert(event())[0]
 		claim, before := r.claim(id), r.now()
-		if !r.finish(claim, c.label, c.delay, false) {
+		if !r.complete(claim, c.label, c.delay, false) {
 			t.Fatalf("%s was refused", c.label)
 		}
 		got := r.mustRow(id)
@@ -193,12 +225,12 @@ func TestWhatAnEndLeavesBehind(t *testing.T) {
 		if c.label != machine.Released && got.DelayUntil.Before(before.Add(c.delay)) {
 			t.Errorf("%s for %s at %s is due at %s already", c.label, c.delay, before, got.DelayUntil)
 		}
-		if (got.NotifiedAt == nil) != c.owed {
+		if (got.NotifiedAt == nil) != c.pending {
 			t.Errorf("%s for %s left notified_at %v", c.label, c.delay, got.NotifiedAt)
 		}
 	}
 	id := r.insert(event())[0]
-	r.finish(r.claim(id), machine.RetryTooMany, 0, false)
+	r.complete(r.claim(id), machine.RetryTooMany, 0, false)
 	if got := one[string](r, `SELECT status || ' ' || value || ' ' || last_error FROM event_log WHERE id = $1`, id); got != "FAILED 1 no luck" {
 		t.Errorf("event_log says %q", got)
 	}

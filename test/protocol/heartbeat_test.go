@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/worker"
 )
 
 // TestALongRunKeepsItsLockAndItsLease (I3): never longer than half of either
@@ -17,14 +18,14 @@ func TestALongRunKeepsItsLockAndItsLease(t *testing.T) {
 		let := make(chan struct{})
 		s.handle(eventqueue.Policy{Timeout: time.Hour}, func(context.Context, *eventqueue.Run) error { <-let; return nil })
 		last, longest := time.Now(), time.Duration(0)
-		s.renewing = func([]eventqueue.Claim) ([]eventqueue.EventID, error) {
+		s.renewing = func([]worker.Claim) ([]eventqueue.EventID, error) {
 			longest = max(longest, time.Since(last))
 			last = time.Now()
 			return nil, nil
 		}
-		stop := s.start(eventqueue.WorkerConfig{LockTimeout: time.Minute, Lease: time.Minute})
+		stop := s.start(worker.Config{LockTimeout: time.Minute, Lease: time.Minute})
 		defer stop()
-		s.ring(s.claimed(1))
+		s.notify(s.claimed(1))
 		pass(30 * time.Minute)
 		got := s.state()
 		close(let)
@@ -42,13 +43,13 @@ func TestALostClaimEndsItsRun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name     string
-		renewing func([]eventqueue.Claim) ([]eventqueue.EventID, error)
+		renewing func([]worker.Claim) ([]eventqueue.EventID, error)
 		after    time.Duration // it has been told
 	}{
-		{"another has taken over", func([]eventqueue.Claim) ([]eventqueue.EventID, error) {
+		{"another has taken over", func([]worker.Claim) ([]eventqueue.EventID, error) {
 			return []eventqueue.EventID{1}, nil
 		}, 40 * time.Second},
-		{"the database does not answer", func([]eventqueue.Claim) ([]eventqueue.EventID, error) {
+		{"the database does not answer", func([]worker.Claim) ([]eventqueue.EventID, error) {
 			return nil, errors.New("the database is down")
 		}, 2 * time.Minute},
 	} {
@@ -66,8 +67,8 @@ func TestALostClaimEndsItsRun(t *testing.T) {
 					}
 					return nil
 				})
-				stop := s.start(eventqueue.WorkerConfig{LockTimeout: time.Minute})
-				s.ring(s.claimed(1))
+				stop := s.start(worker.Config{LockTimeout: time.Minute})
+				s.notify(s.claimed(1))
 				pass(c.after)
 				close(let)
 				stop()
@@ -86,8 +87,8 @@ func TestADeafHandlerLosesItsLock(t *testing.T) {
 	inVirtualTime(t, func(s *script) {
 		let := make(chan struct{})
 		s.handle(eventqueue.Policy{Timeout: 2 * time.Minute}, func(context.Context, *eventqueue.Run) error { <-let; return nil })
-		stop := s.start(eventqueue.WorkerConfig{LockTimeout: time.Minute})
-		s.ring(s.claimed(1))
+		stop := s.start(worker.Config{LockTimeout: time.Minute})
+		s.notify(s.claimed(1))
 		pass(2 * time.Minute)
 		before := s.state()
 		pass(time.Hour)
@@ -107,23 +108,23 @@ func TestAnEndThatCannotBeWrittenKeepsItsLock(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		down := true
-		s.refuse = func([]eventqueue.End) error {
+		s.refuse = func([]worker.Completion) error {
 			if down {
 				return errors.New("the database is down")
 			}
 			return nil
 		}
 		s.handle(eventqueue.Policy{Timeout: time.Minute}, func(context.Context, *eventqueue.Run) error { return nil })
-		stop := s.start(eventqueue.WorkerConfig{LockTimeout: time.Minute})
+		stop := s.start(worker.Config{LockTimeout: time.Minute})
 		defer stop()
-		s.ring(s.claimed(1))
+		s.notify(s.claimed(1))
 		pass(10 * time.Minute)
 		renewals := s.state().renewals
 		s.mu.Lock()
 		down = false
 		s.mu.Unlock()
 		pass(time.Minute)
-		if got := s.state(); renewals < 20 || len(got.ends) != 1 || len(got.acked) != 1 {
+		if got := s.state(); renewals < 20 || len(got.completions) != 1 || len(got.acked) != 1 {
 			s.t.Errorf("%d renewals in ten minutes, then %+v", renewals, got)
 		}
 	})
@@ -134,13 +135,13 @@ func TestAnIdleWorkerAsksNobody(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
-		stop := s.start(eventqueue.WorkerConfig{})
+		stop := s.start(worker.Config{})
 		defer stop()
-		s.ring(s.claimed(1))
+		s.notify(s.claimed(1))
 		pass(time.Second)
 		before := s.state()
 		pass(time.Hour)
-		if after := s.state(); after.claims != before.claims || after.renewals != 0 || len(after.ends) != len(before.ends) {
+		if after := s.state(); after.claims != before.claims || after.renewals != 0 || len(after.completions) != len(before.completions) {
 			s.t.Errorf("while idle: %+v, before: %+v", after, before)
 		}
 	})

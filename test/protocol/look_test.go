@@ -8,47 +8,52 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
 )
 
 // TestWhenANotificationComesBack (I6, I11, I13): never too early, never at once,
 // and not at all when somebody else will see to it.
 func TestWhenANotificationComesBack(t *testing.T) {
 	t.Parallel()
-	present := machine.Facts{Present: true, Known: true}
+	present := machine.Facts{Present: true, HandlerKnown: true}
 	with := func(change func(*machine.Facts)) machine.Facts { f := present; change(&f); return f }
 	delayed := func(d time.Duration) machine.Facts { return with(func(f *machine.Facts) { f.Delay = d }) }
+	locked := func(f *machine.Facts) { f.Lock, f.LockRemaining = machine.LockHeld, 30*time.Second }
+	pausedAndLocked := with(func(f *machine.Facts) { locked(f); f.Rule = machine.PauseRule })
 	for _, c := range []struct {
 		name  string
 		facts machine.Facts
 		drop  bool
 		after time.Duration // at least
+		turn  bool
 	}{
-		{"gone", machine.Facts{}, true, 0},
-		{"paused", with(func(f *machine.Facts) { f.Rule = machine.PauseRule }), true, 0},
-		{"blocked", with(func(f *machine.Facts) { f.Rule = machine.BlockRule }), true, 0},
-		{"early by a moment", delayed(time.Microsecond), false, time.Microsecond},
-		{"early by a little", delayed(50 * time.Millisecond), false, 50 * time.Millisecond},
-		{"early by more", delayed(12_345 * time.Millisecond), false, 12_345 * time.Millisecond},
-		{"early by all that the bell can carry", delayed(eventqueue.MaxRequeue), false, eventqueue.MaxRequeue},
-		{"early by more than that", delayed(eventqueue.MaxRequeue + 1), true, 0},
-		{"locked", with(func(f *machine.Facts) { f.Lock, f.LockRemaining = machine.LockHeld, 30*time.Second }), false, 30 * time.Second},
-		{"being written", present, false, time.Second},
-		{"somebody else's", with(func(f *machine.Facts) { f.Known = false }), false, 5 * time.Second},
-		{"nobody's, for an hour", with(func(f *machine.Facts) { f.Known, f.Delay = false, -time.Hour }), true, 0},
+		{"gone", machine.Facts{}, true, 0, false},
+		{"paused", with(func(f *machine.Facts) { f.Rule = machine.PauseRule }), true, 0, false},
+		{"blocked", with(func(f *machine.Facts) { f.Rule = machine.BlockRule }), true, 0, false},
+		{"early by a moment", delayed(time.Microsecond), false, time.Microsecond, false},
+		{"early by a little", delayed(50 * time.Millisecond), false, 50 * time.Millisecond, false},
+		{"early by more", delayed(12_345 * time.Millisecond), false, 12_345 * time.Millisecond, false},
+		{"early by all that the bell can carry", delayed(eventqueue.MaxRequeue), false, eventqueue.MaxRequeue, false},
+		{"early by more than that", delayed(eventqueue.MaxRequeue + 1), true, 0, false},
+		{"locked", with(locked), false, 30 * time.Second, false},
+		{"being written", present, false, time.Second, false},
+		{"paused while it runs", pausedAndLocked, true, 0, false},
+		{"paused while it has a turn and its holder may be dead", pausedAndLocked, false, 30 * time.Second, true},
+		{"put off for long while it has a turn and its holder may be dead", with(func(f *machine.Facts) { locked(f); f.Delay = time.Hour }), false, 30 * time.Second, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			inVirtualTime(t, func(s *script) {
 				s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
-				stop := s.start(eventqueue.WorkerConfig{})
+				stop := s.start(worker.Config{})
 				defer stop()
 				f := s.claimed(1)
-				f.Facts = c.facts
-				s.ring(f)
+				f.Facts, f.Grouped = c.facts, c.turn
+				s.notify(f)
 				pass(time.Second)
 				got := s.state()
 				switch {
-				case len(got.runs) != 0 || len(got.ends) != 0:
+				case len(got.runs) != 0 || len(got.completions) != 0:
 					s.t.Errorf("it ran: %+v", got)
 				case c.drop && (len(got.acked) != 1 || len(got.requeued) != 0):
 					s.t.Errorf("it was not dropped: %+v", got)
@@ -69,16 +74,16 @@ func TestANotificationIsAnsweredAfterItsEvent(t *testing.T) {
 	inVirtualTime(t, func(s *script) {
 		let := make(chan struct{})
 		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { <-let; return nil })
-		stop := s.start(eventqueue.WorkerConfig{})
+		stop := s.start(worker.Config{})
 		defer stop()
-		s.ring(s.claimed(1))
+		s.notify(s.claimed(1))
 		pass(time.Second)
 		if got := s.state(); len(got.acked)+len(got.requeued) != 0 {
 			s.t.Errorf("answered before the handler ended: %+v", got)
 		}
 		close(let)
 		pass(time.Second)
-		if got := s.state(); len(got.acked) != 1 || len(got.requeued) != 0 || len(got.ends) != 1 {
+		if got := s.state(); len(got.acked) != 1 || len(got.requeued) != 0 || len(got.completions) != 1 {
 			s.t.Errorf("after the handler ended: %+v", got)
 		}
 	})
@@ -89,9 +94,9 @@ func TestADoubledNotificationRunsItsEventOnce(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
-		stop := s.start(eventqueue.WorkerConfig{})
+		stop := s.start(worker.Config{})
 		defer stop()
-		s.ring(s.claimed(1), s.claimed(1), s.claimed(2))
+		s.notify(s.claimed(1), s.claimed(1), s.claimed(2))
 		pass(time.Second)
 		got := s.state()
 		if got.runs[1] != 1 || got.runs[2] != 1 || len(got.acked) != 2 {
@@ -104,15 +109,15 @@ func TestADoubledNotificationRunsItsEventOnce(t *testing.T) {
 	})
 }
 
-// TestALookThatFailsGivesItsNotificationsBack (I2, I11), after a while.
-func TestALookThatFailsGivesItsNotificationsBack(t *testing.T) {
+// TestAClaimThatFailsGivesItsNotificationsBack (I2, I11), after a while.
+func TestAClaimThatFailsGivesItsNotificationsBack(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		s.claiming = func(context.Context) error { return errors.New("the database is down") }
 		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
-		stop := s.start(eventqueue.WorkerConfig{})
+		stop := s.start(worker.Config{})
 		defer stop()
-		s.ring(s.claimed(1), s.claimed(2))
+		s.notify(s.claimed(1), s.claimed(2))
 		pass(time.Minute)
 		got := s.state()
 		if len(got.acked) != 0 || len(got.requeued) != 2 {
@@ -133,8 +138,8 @@ func TestAClaimThatHangsDoesNotHoldUpAStop(t *testing.T) {
 	inVirtualTime(t, func(s *script) {
 		s.claiming = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
-		stop := s.start(eventqueue.WorkerConfig{})
-		s.ring(s.claimed(1))
+		stop := s.start(worker.Config{})
+		s.notify(s.claimed(1))
 		began := time.Now()
 		stop()
 		if took := time.Since(began); took > 5*time.Second {
@@ -146,14 +151,14 @@ func TestAClaimThatHangsDoesNotHoldUpAStop(t *testing.T) {
 	})
 }
 
-// TestABellThatAnswersNothingAtOnceMakesNoHotLoop (I11).
-func TestABellThatAnswersNothingAtOnceMakesNoHotLoop(t *testing.T) {
+// TestANotifierThatAnswersNothingAtOnceMakesNoHotLoop (I11).
+func TestANotifierThatAnswersNothingAtOnceMakesNoHotLoop(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		const most = 1000
 		s.empty = most
 		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
-		stop := s.start(eventqueue.WorkerConfig{})
+		stop := s.start(worker.Config{})
 		defer stop()
 		pass(time.Second)
 		s.mu.Lock()
@@ -178,8 +183,8 @@ func TestAStopDoesNotCutOffAClaim(t *testing.T) {
 		}
 		began := time.Now()
 		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
-		stop := s.start(eventqueue.WorkerConfig{})
-		s.ring(s.claimed(1))
+		stop := s.start(worker.Config{})
+		s.notify(s.claimed(1))
 		stopped := make(chan struct{})
 		go func() { defer close(stopped); stop() }()
 		pass(500 * time.Millisecond)
@@ -191,7 +196,7 @@ func TestAStopDoesNotCutOffAClaim(t *testing.T) {
 		if cut != nil {
 			s.t.Errorf("the claim was cut off: %v", cut)
 		}
-		if got := s.state(); len(got.ends) != 1 {
+		if got := s.state(); len(got.completions) != 1 {
 			s.t.Errorf("what was claimed was not ended: %+v", got)
 		}
 	})

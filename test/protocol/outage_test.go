@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/worker"
 )
 
 // TestAStopWritesTheEndsWhenTheDatabaseIsBack (I3): after an outage of any length
@@ -15,21 +16,21 @@ func TestAStopWritesTheEndsWhenTheDatabaseIsBack(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		down := true
-		s.refuse = func([]eventqueue.End) error {
+		s.refuse = func([]worker.Completion) error {
 			if down {
 				return errors.New("the database is down")
 			}
 			return nil
 		}
 		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
-		stop := s.start(eventqueue.WorkerConfig{LockTimeout: time.Minute, GracePeriod: -1, Jitter: longest})
-		s.ring(s.claimed(1))
+		stop := s.start(worker.Config{LockTimeout: time.Minute, GracePeriod: -1, Jitter: longest})
+		s.notify(s.claimed(1))
 		pass(10 * time.Minute)
 		s.mu.Lock()
 		down = false
 		s.mu.Unlock()
 		stop()
-		if got := s.state(); len(got.ends) != 1 || len(got.acked) != 1 {
+		if got := s.state(); len(got.completions) != 1 || len(got.acked) != 1 {
 			s.t.Errorf("the worker stopped and left %+v", got)
 		}
 	})

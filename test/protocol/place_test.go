@@ -4,15 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
 
 // write writes one end in a transaction of the store's own.
-func (r *rig) write(end eventqueue.End, keep bool) eventqueue.Written {
+func (r *rig) write(end worker.Completion, retain bool) worker.WriteResult {
 	r.t.Helper()
-	written, err := r.store.Finish(testenv.Context(r.t), nil, []eventqueue.End{end}, keep)
+	written, err := r.store.Complete(testenv.Context(r.t), nil, []worker.Completion{end}, retain)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -29,14 +29,14 @@ func TestAnEndFindsItsRowByItsPlace(t *testing.T) {
 			r := &rig{t, r.pool, r.store}
 			id := r.insert(event())[0]
 			f := r.look(id)[id]
-			end := eventqueue.End{Claim: eventqueue.Claim{Event: id, Attempt: f.Attempt}, Place: f.Place, Label: way.label, Delay: time.Second}
-			if end.Place == 0 {
+			end := worker.Completion{Claim: worker.Claim{Event: id, Attempt: f.Attempt}, RowID: f.RowID, Label: way.label, Delay: time.Second}
+			if end.RowID == 0 {
 				t.Fatal("the claim says no place")
 			}
 			const reads = `SELECT idx_scan FROM pg_stat_user_tables WHERE relname = 'events_v2'`
 			r.flush()
 			before := one[int](r, reads)
-			if written := r.write(end, way.keep); len(written.Done) != 1 {
+			if written := r.write(end, way.retain); len(written.Done) != 1 {
 				t.Errorf("wrote %+v", written)
 			}
 			r.flush()
@@ -61,21 +61,21 @@ func TestAPlaceIsNoFence(t *testing.T) {
 			now := r.look(ids[0])[ids[0]]
 			other := r.look(ids[1])[ids[1]]
 			before, otherBefore := r.mustRow(ids[0]), r.mustRow(ids[1])
-			written := r.write(eventqueue.End{Claim: stale, Place: now.Place, Label: way.label, Delay: time.Second}, way.keep)
+			written := r.write(worker.Completion{Claim: stale, RowID: now.RowID, Label: way.label, Delay: time.Second}, way.retain)
 			if len(written.Done) != 0 || len(written.Lost) != 1 {
 				t.Errorf("with a stale claim: %+v, want it lost", written)
 			}
 			r.unchanged(ids[0], before)
 
-			holds := eventqueue.End{Claim: eventqueue.Claim{Event: ids[0], Attempt: now.Attempt}, Place: other.Place, Label: way.label, Delay: time.Second}
-			written = r.write(holds, way.keep)
+			holds := worker.Completion{Claim: worker.Claim{Event: ids[0], Attempt: now.Attempt}, RowID: other.RowID, Label: way.label, Delay: time.Second}
+			written = r.write(holds, way.retain)
 			if len(written.Done)+len(written.Lost) != 0 {
 				t.Errorf("at the place of another row: %+v", written)
 			}
 			r.unchanged(ids[0], before)
 			r.unchanged(ids[1], otherBefore)
-			holds.Place = 0
-			if written = r.write(holds, way.keep); len(written.Done) != 1 {
+			holds.RowID = 0
+			if written = r.write(holds, way.retain); len(written.Done) != 1 {
 				t.Errorf("without a place: %+v", written)
 			}
 		})
@@ -89,15 +89,15 @@ func TestARenewalMovesTheRow(t *testing.T) {
 	r := newRig(t)
 	id := r.insert(event())[0]
 	f := r.look(id)[id]
-	c := eventqueue.Claim{Event: id, Attempt: f.Attempt}
-	if _, err := r.store.Renew(testenv.Context(t), []eventqueue.Claim{c}); err != nil {
+	c := worker.Claim{Event: id, Attempt: f.Attempt}
+	if _, err := r.store.Renew(testenv.Context(t), []worker.Claim{c}); err != nil {
 		t.Fatal(err)
 	}
-	end := eventqueue.End{Claim: c, Place: f.Place, Label: machine.ExecutesToCompletion}
+	end := worker.Completion{Claim: c, RowID: f.RowID, Label: machine.ExecutesToCompletion}
 	if written := r.write(end, false); len(written.Done)+len(written.Lost) != 0 {
 		t.Errorf("at the old place: %+v", written)
 	}
-	end.Place = 0
+	end.RowID = 0
 	if written := r.write(end, false); len(written.Done) != 1 {
 		t.Errorf("without a place: %+v", written)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/maintenance"
 )
 
 // ledger plays the database for emits, a relay and rules: it hands out each of
@@ -16,25 +18,25 @@ import (
 type ledger struct {
 	// Methods that are not called panic.
 	eventqueue.EmitStore
-	eventqueue.RelayStore
-	eventqueue.RuleStore
+	maintenance.RelayStore
+	control.RuleStore
 
 	mu        sync.Mutex // for pages
 	due, lost [][]eventqueue.Notification
 	asked     int // for pages
 
-	owed      map[eventqueue.EventID]bool
+	pending   map[eventqueue.EventID]bool
 	published map[eventqueue.EventID]int
 	failing   bool
 	inserted  eventqueue.EventID
-	lifted    eventqueue.Lifted
+	lifted    control.Lifted
 	since     time.Time // of the last TakeWaiting
 	hang      chan struct{}
 }
 
 // newLedger has pages of whole requests, with ids from 1 on.
 func newLedger(due, lost int) *ledger {
-	l := &ledger{owed: map[eventqueue.EventID]bool{}, published: map[eventqueue.EventID]int{}}
+	l := &ledger{pending: map[eventqueue.EventID]bool{}, published: map[eventqueue.EventID]int{}}
 	next := eventqueue.EventID(1)
 	page := func() (p []eventqueue.Notification) {
 		for range eventqueue.MaxPublish {
@@ -65,23 +67,23 @@ func (l *ledger) Publish(_ context.Context, notifications []eventqueue.Notificat
 	return nil
 }
 
-func (l *ledger) Owe(_ context.Context, ids []eventqueue.EventID) error {
+func (l *ledger) MarkPending(_ context.Context, ids []eventqueue.EventID) error {
 	for _, id := range ids {
-		l.owed[id] = true
+		l.pending[id] = true
 	}
 	return nil
 }
 
-func (l *ledger) Insert(_ context.Context, _ eventqueue.DB, events []eventqueue.NewEvent, announce eventqueue.Announce) ([]eventqueue.Inserted, error) {
+func (l *ledger) Insert(_ context.Context, _ eventqueue.DB, events []eventqueue.NewEvent, mode eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
 	rows := make([]eventqueue.Inserted, len(events))
 	for i := range rows {
 		l.inserted++
-		rows[i] = eventqueue.Inserted{ID: l.inserted, Announced: announce == eventqueue.AnnounceSelf}
+		rows[i] = eventqueue.Inserted{ID: l.inserted, MustNotify: mode == eventqueue.NotifyModeSelf}
 	}
 	return rows, nil
 }
 
-func (l *ledger) TakeOwed(context.Context, []eventqueue.EventID) ([]eventqueue.Notification, error) {
+func (l *ledger) TakePending(context.Context, []eventqueue.EventID) ([]eventqueue.Notification, error) {
 	return nil, nil
 }
 
@@ -99,6 +101,15 @@ func (l *ledger) TakeDue(context.Context, time.Duration, int) ([]eventqueue.Noti
 
 func (l *ledger) TakeLost(_ context.Context, after eventqueue.EventID, _ int, _, _ time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
 	return l.page(after)
+}
+
+func (l *ledger) TakeRound(context.Context, maintenance.RoundPlace, time.Duration, time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
+	return nil, maintenance.RoundPlace{}, nil
+}
+
+func (l *ledger) Sweep(_ context.Context, after eventqueue.EventID, _ int, _, _ time.Duration) (s maintenance.Swept, err error) {
+	s.Lost, s.Next, err = l.page(after)
+	return s, err
 }
 
 func (l *ledger) TakeWaiting(_ context.Context, _ eventqueue.Scope, since time.Time, after eventqueue.EventID, _ int) ([]eventqueue.Notification, eventqueue.EventID, error) {
@@ -124,13 +135,13 @@ func (l *ledger) page(after eventqueue.EventID) ([]eventqueue.Notification, even
 	return nil, 0, nil
 }
 
-func (l *ledger) LiftRule(context.Context, eventqueue.RuleType, eventqueue.Scope) (eventqueue.Lifted, error) {
+func (l *ledger) LiftRule(context.Context, control.RuleType, eventqueue.Scope) (control.Lifted, error) {
 	return l.lifted, nil
 }
 
-func (l *ledger) relay(t *testing.T, config eventqueue.RelayConfig) *eventqueue.Relay {
+func (l *ledger) relay(t *testing.T, config maintenance.RelayConfig) *maintenance.Relay {
 	t.Helper()
-	relay, err := eventqueue.NewRelay(l, l, config)
+	relay, err := maintenance.NewRelay(l, l, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,15 +164,15 @@ func TestARelayPaysAndSearches(t *testing.T) {
 	t.Parallel()
 	l := newLedger(3, 3)
 	const page = eventqueue.MaxPublish
-	done, err := l.relay(t, eventqueue.RelayConfig{}).Pass(t.Context())
-	if err != nil || done != (eventqueue.Relayed{Owed: 3 * page, Lost: 3 * page}) {
+	done, err := l.relay(t, maintenance.RelayConfig{}).Pass(t.Context())
+	if err != nil || done != (maintenance.Relayed{Pending: 3 * page, Lost: 3 * page}) {
 		t.Errorf("published %+v, %v", done, err)
 	}
 	l.publishedOnce(t, 6*page)
 }
 
-// TestWhatARelayCannotPublishIsOwedAgain (I1, I2), all of it.
-func TestWhatARelayCannotPublishIsOwedAgain(t *testing.T) {
+// TestWhatARelayCannotPublishIsPendingAgain (I1, I2), all of it.
+func TestWhatARelayCannotPublishIsPendingAgain(t *testing.T) {
 	t.Parallel()
 	const page = eventqueue.MaxPublish
 	for name, l := range map[string]*ledger{"owed": newLedger(1, 0), "lost": newLedger(0, 1)} {
@@ -177,11 +188,11 @@ func TestWhatARelayCannotPublishIsOwedAgain(t *testing.T) {
 					l.lost[0] = append(l.lost[0], extra)
 				}
 			}
-			if done, err := l.relay(t, eventqueue.RelayConfig{}).Pass(t.Context()); err == nil {
+			if done, err := l.relay(t, maintenance.RelayConfig{}).Pass(t.Context()); err == nil {
 				t.Errorf("it says that it published %+v", done)
 			}
-			if len(l.owed) != 2*page {
-				t.Errorf("%d of %d are owed again", len(l.owed), 2*page)
+			if len(l.pending) != 2*page {
+				t.Errorf("%d of %d are owed again", len(l.pending), 2*page)
 			}
 		})
 	}
@@ -193,7 +204,7 @@ func TestARelayKeepsItsRate(t *testing.T) {
 	inVirtualTime(t, func(s *script) {
 		l := newLedger(11, 0)
 		began := time.Now()
-		if _, err := l.relay(s.t, eventqueue.RelayConfig{PerSecond: eventqueue.MaxPublish}).Pass(s.t.Context()); err != nil {
+		if _, err := l.relay(s.t, maintenance.RelayConfig{PerSecond: eventqueue.MaxPublish}).Pass(s.t.Context()); err != nil {
 			s.t.Error(err)
 		}
 		// The first second's worth may go out at once.
@@ -204,13 +215,13 @@ func TestARelayKeepsItsRate(t *testing.T) {
 }
 
 // rules are on the ledger.
-func (l *ledger) rules(t *testing.T) *eventqueue.Rules {
+func (l *ledger) rules(t *testing.T) *control.Rules {
 	t.Helper()
 	queue, err := eventqueue.New(l, l, eventqueue.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := eventqueue.NewRules(l, queue)
+	rules, err := control.NewRules(l, queue)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,8 +233,8 @@ func TestLiftingNotifiesAllThatWaits(t *testing.T) {
 	t.Parallel()
 	const pages, all = 3, 3 * eventqueue.MaxPublish
 	l := newLedger(0, pages)
-	l.lifted = eventqueue.Lifted{Removed: true, Last: true, At: time.Now()}
-	removed, notified, err := l.rules(t).Lift(t.Context(), eventqueue.PauseRule, scope)
+	l.lifted = control.Lifted{Removed: true, Last: true, At: time.Now()}
+	removed, notified, err := l.rules(t).Lift(t.Context(), control.PauseRule, scope)
 	if err != nil || !removed || notified != all {
 		t.Errorf("removed=%t notified=%d err=%v, want all %d", removed, notified, err, all)
 	}
@@ -236,8 +247,8 @@ func TestLiftingNotifiesAllThatWaits(t *testing.T) {
 func TestLiftingAgain(t *testing.T) {
 	t.Parallel()
 	l := newLedger(0, 1)
-	l.lifted = eventqueue.Lifted{Last: true, At: time.Now()}
-	removed, notified, err := l.rules(t).Lift(t.Context(), eventqueue.PauseRule, scope)
+	l.lifted = control.Lifted{Last: true, At: time.Now()}
+	removed, notified, err := l.rules(t).Lift(t.Context(), control.PauseRule, scope)
 	if err != nil || removed || notified != eventqueue.MaxPublish {
 		t.Errorf("removed=%t notified=%d err=%v", removed, notified, err)
 	}
@@ -245,8 +256,8 @@ func TestLiftingAgain(t *testing.T) {
 		t.Error("what has just been notified is notified again")
 	}
 	l = newLedger(0, 1)
-	l.lifted = eventqueue.Lifted{Removed: true, At: time.Now()}
-	if _, notified, err := l.rules(t).Lift(t.Context(), eventqueue.PauseRule, scope); err != nil || notified != 0 {
+	l.lifted = control.Lifted{Removed: true, At: time.Now()}
+	if _, notified, err := l.rules(t).Lift(t.Context(), control.PauseRule, scope); err != nil || notified != 0 {
 		t.Errorf("under another rule %d were notified, %v", notified, err)
 	}
 }

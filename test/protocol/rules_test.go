@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/test/testenv"
 )
@@ -20,13 +21,13 @@ func TestPausingWaitsForTheClaimsUnderWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := pgstore.ClaimIn(ctx, tx, []eventqueue.EventID{id}, known, lockTimeout)
+	found, err := pgstore.ClaimIn(ctx, tx, []eventqueue.EventID{id}, handlers, lockTimeout, 0)
 	if err != nil || !found[0].Facts.Claimed {
 		t.Fatalf("claim: %+v, %v", found, err)
 	}
 	added := make(chan error, 1)
 	go func() {
-		_, err := r.store.AddRule(ctx, eventqueue.PauseRule, scope)
+		_, err := r.store.AddRule(ctx, control.PauseRule, scope)
 		added <- err
 	}()
 	testenv.Eventually(t, "AddRule has returned or waits", func() bool { return len(added) == 1 || r.waits(1) })
@@ -48,26 +49,26 @@ func TestLiftingARuleTouchesNoOther(t *testing.T) {
 	ctx := testenv.Context(t)
 	elsewhere, other := scope, scope
 	elsewhere.Canvas, other.Name = another, "other"
-	add := func(rule eventqueue.RuleType, s eventqueue.Scope) {
+	add := func(rule control.RuleType, s eventqueue.Scope) {
 		t.Helper()
 		if added, err := r.store.AddRule(ctx, rule, s); err != nil || !added {
 			t.Fatalf("add: %t, %v", added, err)
 		}
 	}
-	add(eventqueue.PauseRule, scope)
-	add(eventqueue.BlockRule, scope)
-	add(eventqueue.PauseRule, elsewhere)
-	add(eventqueue.PauseRule, other)
-	lift := func(rule eventqueue.RuleType, removed, last bool) {
+	add(control.PauseRule, scope)
+	add(control.BlockRule, scope)
+	add(control.PauseRule, elsewhere)
+	add(control.PauseRule, other)
+	lift := func(rule control.RuleType, removed, last bool) {
 		t.Helper()
 		lifted, err := r.store.LiftRule(ctx, rule, scope)
 		if err != nil || lifted.Removed != removed || lifted.Last != last {
 			t.Errorf("lifting %s: %+v, %v; want removed=%t and last=%t", rule, lifted, err, removed, last)
 		}
 	}
-	lift(eventqueue.PauseRule, true, false)
-	lift(eventqueue.PauseRule, false, false)
-	lift(eventqueue.BlockRule, true, true)
+	lift(control.PauseRule, true, false)
+	lift(control.PauseRule, false, false)
+	lift(control.BlockRule, true, true)
 	if n := one[int](r, `SELECT count(*) FROM scheduling_rules`); n != 2 {
 		t.Errorf("%d of the two rules of others are left", n)
 	}
@@ -89,12 +90,12 @@ func TestTheTimeOfALiftIsAfterItsCommit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
-	if _, err := r.store.AddRule(ctx, eventqueue.PauseRule, scope); err != nil {
+	if _, err := r.store.AddRule(ctx, control.PauseRule, scope); err != nil {
 		t.Fatal(err)
 	}
 	r.exec(`CREATE TABLE committing (at timestamptz)`)
 	r.atCommit(`INSERT INTO committing VALUES (clock_timestamp())`)
-	lifted, err := r.store.LiftRule(ctx, eventqueue.PauseRule, scope)
+	lifted, err := r.store.LiftRule(ctx, control.PauseRule, scope)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func TestOfTwoRulesLiftedAtOnceOneIsTheLast(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
-	rules := []eventqueue.RuleType{eventqueue.PauseRule, eventqueue.BlockRule}
+	rules := []control.RuleType{control.PauseRule, control.BlockRule}
 	for _, rule := range rules {
 		if _, err := r.store.AddRule(ctx, rule, scope); err != nil {
 			t.Fatal(err)

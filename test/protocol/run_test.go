@@ -10,6 +10,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
 )
 
 // TestHowARunIsJudged (I9): by the failures that the row counts, not by how often
@@ -20,38 +21,42 @@ func TestHowARunIsJudged(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		retries int
+		snoozes int // in a row
 		attempt int32
 		expired bool // the claim took over an expired lock
 		handler func() error
 		label   machine.Label
 		runs    int
 	}{
-		{"completed", 0, 1, false, func() error { return nil }, machine.ExecutesToCompletion, 1},
-		{"failed once", 0, 1, false, func() error { return no }, machine.RetryAllowed, 1},
-		{"failed once after many snoozes", 0, 90, false, func() error { return no }, machine.RetryAllowed, 1},
-		{"failed for the second time", 1, 2, false, func() error { return no }, machine.RetryAllowed, 1},
-		{"failed once too often", 2, 3, false, func() error { return no }, machine.RetryTooMany, 1},
-		{"panicked", 0, 1, false, func() error { panic("boom") }, machine.RetryAllowed, 1},
-		{"failed for good", 0, 1, false, func() error { return eventqueue.Permanent(no) }, machine.FailedForGood, 1},
-		{"snoozed after many failures", 2, 9, false, func() error { return eventqueue.Snooze(time.Second) }, machine.Snoozed, 1},
-		{"taken over and completed", 2, 3, true, func() error { return nil }, machine.ExecutesToCompletion, 1},
-		{"taken over once too often", 3, 4, true, func() error { return nil }, machine.RetryTooMany, 0},
+		{"completed", 0, 0, 1, false, func() error { return nil }, machine.ExecutesToCompletion, 1},
+		{"failed once", 0, 0, 1, false, func() error { return no }, machine.RetryAllowed, 1},
+		{"failed once after many snoozes", 0, 0, 90, false, func() error { return no }, machine.RetryAllowed, 1},
+		{"failed for the second time", 1, 0, 2, false, func() error { return no }, machine.RetryAllowed, 1},
+		{"failed once too often", 2, 0, 3, false, func() error { return no }, machine.RetryTooMany, 1},
+		{"panicked", 0, 0, 1, false, func() error { panic("boom") }, machine.RetryAllowed, 1},
+		{"failed for good", 0, 0, 1, false, func() error { return eventqueue.Permanent(no) }, machine.FailedForGood, 1},
+		{"snoozed after many failures", 2, 0, 9, false, func() error { return eventqueue.Snooze(time.Second) }, machine.Snoozed, 1},
+		{"taken over and completed", 2, 0, 3, true, func() error { return nil }, machine.ExecutesToCompletion, 1},
+		{"taken over once too often", 3, 0, 4, true, func() error { return nil }, machine.RetryTooMany, 0},
+		{"snoozed once more", 0, 99, 100, false, func() error { return eventqueue.Snooze(time.Second) }, machine.Snoozed, 1},
+		{"snoozed once too often", 0, 100, 101, false, func() error { return eventqueue.Snooze(time.Second) }, machine.RetryAllowed, 1},
+		{"snoozed once too often, after failures", 2, 100, 101, false, func() error { return eventqueue.Snooze(time.Second) }, machine.RetryTooMany, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			inVirtualTime(t, func(s *script) {
 				s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return c.handler() })
-				stop := s.start(eventqueue.WorkerConfig{})
+				stop := s.start(worker.Config{})
 				defer stop()
 				f := s.claimed(1)
-				f.Event.Retries, f.Attempt = c.retries, c.attempt
+				f.Event.Retries, f.Snoozes, f.Attempt = c.retries, c.snoozes, c.attempt
 				if c.expired {
-					f.Facts.Lock = machine.LockStale
+					f.Facts.Lock, f.LostRun = machine.LockStale, true
 				}
-				s.ring(f)
+				s.notify(f)
 				pass(time.Second)
 				got := s.state()
-				if len(got.ends) != 1 || got.ends[0].Label != c.label || got.ends[0].Attempt != c.attempt || got.runs[1] != c.runs {
+				if len(got.completions) != 1 || got.completions[0].Label != c.label || got.completions[0].Attempt != c.attempt || got.runs[1] != c.runs {
 					s.t.Errorf("%+v, want %s and %d runs", got, c.label, c.runs)
 				}
 			})
@@ -59,18 +64,86 @@ func TestHowARunIsJudged(t *testing.T) {
 	}
 }
 
+// TestOnlyALostRunEndsAnEventUnrun (I18): one that stands in an ordering group and has more failures
+// than its policy allows, as when the policy has been changed, is run once more like any
+// other; and what is written of one that has lost its last run says so.
+func TestOnlyALostRunEndsAnEventUnrun(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return errors.New("no luck") })
+		stop := s.start(worker.Config{})
+		defer stop()
+		failed, lost := s.claimed(1), s.claimed(2)
+		for _, f := range []*worker.ClaimResult{failed, lost} {
+			f.Event.Retries, f.Attempt, f.Grouped = 3, 9, true
+		}
+		lost.LostRun = true
+		s.notify(failed, lost)
+		pass(time.Second)
+		got := s.state()
+		if len(got.completions) != 2 || got.runs[1] != 1 || got.runs[2] != 0 {
+			s.t.Fatalf("%+v", got)
+		}
+		for _, end := range got.completions {
+			want := "no luck"
+			if end.Event == 2 {
+				want = "the lock expired during the last run that was allowed: its worker died, hung, or lost the database"
+			}
+			if end.Label != machine.RetryTooMany || end.LastError != want {
+				s.t.Errorf("%+v, want %q", end, want)
+			}
+		}
+	})
+}
+
+// TestSnoozesGrow: whoever always asks to be run again at once is run again ever more
+// seldom.
+func TestSnoozesGrow(t *testing.T) {
+	t.Parallel()
+	none, most := 0, eventqueue.MostSnoozes
+	for _, c := range []struct {
+		policy  eventqueue.Policy
+		snoozes int
+		asks    time.Duration
+		want    time.Duration
+		label   machine.Label
+	}{
+		{eventqueue.Policy{}, 0, 0, time.Second, machine.Snoozed},
+		{eventqueue.Policy{}, 0, -time.Hour, time.Second, machine.Snoozed},
+		{eventqueue.Policy{}, 1, time.Millisecond, 2 * time.Second, machine.Snoozed},
+		{eventqueue.Policy{}, 99, 0, time.Minute, machine.Snoozed},
+		{eventqueue.Policy{}, 99, time.Hour, time.Hour, machine.Snoozed},
+		{eventqueue.Policy{MinSnooze: time.Minute, MaxSnoozes: &most}, eventqueue.MostSnoozes - 1, 0, time.Hour, machine.Snoozed},
+		{eventqueue.Policy{MinSnooze: time.Millisecond}, 9, 0, 10 * time.Millisecond, machine.Snoozed},
+		{eventqueue.Policy{MaxSnoozes: &none, Backoff: func(int) time.Duration { return time.Second }}, 0, time.Hour, time.Second, machine.RetryAllowed},
+	} {
+		inVirtualTime(t, func(s *script) {
+			s.handle(c.policy, func(context.Context, *eventqueue.Run) error { return eventqueue.Snooze(c.asks) })
+			stop := s.start(worker.Config{})
+			defer stop()
+			f := s.claimed(1)
+			f.Snoozes = c.snoozes
+			s.notify(f)
+			pass(time.Second)
+			if got := s.state(); len(got.completions) != 1 || got.completions[0].Delay != c.want || got.completions[0].Label != c.label {
+				s.t.Errorf("snooze %d, for %s: %+v, want %s after %s", c.snoozes+1, c.asks, got.completions, c.label, c.want)
+			}
+		})
+	}
+}
+
 // TestALongBackOffIsTheRelays (I11): the notification is dropped, whatever the
-// bell could carry.
+// notifier could carry.
 func TestALongBackOffIsTheRelays(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		s.handle(eventqueue.Policy{Backoff: func(int) time.Duration { return time.Hour }},
 			func(context.Context, *eventqueue.Run) error { return errors.New("no luck") })
-		stop := s.start(eventqueue.WorkerConfig{})
+		stop := s.start(worker.Config{})
 		defer stop()
-		s.ring(s.claimed(1))
+		s.notify(s.claimed(1))
 		pass(time.Second)
-		if got := s.state(); len(got.ends) != 1 || got.ends[0].Delay != time.Hour || len(got.acked) != 1 {
+		if got := s.state(); len(got.completions) != 1 || got.completions[0].Delay != time.Hour || len(got.acked) != 1 {
 			s.t.Errorf("%+v", got)
 		}
 	})
@@ -80,8 +153,8 @@ func TestALongBackOffIsTheRelays(t *testing.T) {
 func TestOneRefusedEndSpoilsNoOther(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
-		s.refuse = func(ends []eventqueue.End) error {
-			for _, end := range ends {
+		s.refuse = func(completions []worker.Completion) error {
+			for _, end := range completions {
 				if end.Event == 3 {
 					return &pgconn.PgError{Code: "23514"}
 				}
@@ -89,12 +162,12 @@ func TestOneRefusedEndSpoilsNoOther(t *testing.T) {
 			return nil
 		}
 		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
-		stop := s.start(eventqueue.WorkerConfig{})
+		stop := s.start(worker.Config{})
 		defer stop()
-		s.ring(s.claimed(1), s.claimed(2), s.claimed(3), s.claimed(4), s.claimed(5))
+		s.notify(s.claimed(1), s.claimed(2), s.claimed(3), s.claimed(4), s.claimed(5))
 		pass(time.Minute)
 		got := s.state()
-		if len(got.ends) != 4 || len(got.acked) != 4 || len(got.requeued) != 1 {
+		if len(got.completions) != 4 || len(got.acked) != 4 || len(got.requeued) != 1 {
 			s.t.Errorf("%+v", got)
 		}
 	})
@@ -106,13 +179,13 @@ func TestAnEndWhoseRowIsBusyHoldsUpNoOther(t *testing.T) {
 	inVirtualTime(t, func(s *script) {
 		s.busy = map[eventqueue.EventID]int{1: 1000}
 		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
-		stop := s.start(eventqueue.WorkerConfig{})
+		stop := s.start(worker.Config{})
 		defer stop()
-		s.ring(s.claimed(1))
+		s.notify(s.claimed(1))
 		pass(time.Second)
-		s.ring(s.claimed(2))
+		s.notify(s.claimed(2))
 		pass(time.Second)
-		if got := s.state(); len(got.ends) != 1 || got.ends[0].Event != 2 {
+		if got := s.state(); len(got.completions) != 1 || got.completions[0].Event != 2 {
 			s.t.Errorf("while the row is busy: %+v", got)
 		}
 	})
@@ -124,18 +197,18 @@ func TestAnEndWhoseRowIsBusyIsWrittenLater(t *testing.T) {
 	inVirtualTime(t, func(s *script) {
 		s.busy = map[eventqueue.EventID]int{1: 1000}
 		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
-		stop := s.start(eventqueue.WorkerConfig{})
+		stop := s.start(worker.Config{})
 		defer stop()
-		s.ring(s.claimed(1), s.claimed(2))
+		s.notify(s.claimed(1), s.claimed(2))
 		pass(time.Second)
-		if got := s.state(); len(got.ends) != 1 || got.ends[0].Event != 2 || len(got.acked) != 1 {
+		if got := s.state(); len(got.completions) != 1 || got.completions[0].Event != 2 || len(got.acked) != 1 {
 			s.t.Errorf("while the row is busy: %+v", got)
 		}
 		s.mu.Lock()
 		s.busy[1] = 0
 		s.mu.Unlock()
 		pass(time.Minute)
-		if got := s.state(); len(got.ends) != 2 || len(got.acked) != 2 || got.runs[1] != 1 {
+		if got := s.state(); len(got.completions) != 2 || len(got.acked) != 2 || got.runs[1] != 1 {
 			s.t.Errorf("after it: %+v", got)
 		}
 	})
@@ -155,17 +228,17 @@ func TestAStopUsesNoAttempt(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		stop := s.start(eventqueue.WorkerConfig{})
-		s.ring(s.claimed(1), s.claimed(2))
+		stop := s.start(worker.Config{})
+		s.notify(s.claimed(1), s.claimed(2))
 		stop()
 		got := s.state()
 		close(let)
-		if len(got.ends) != 2 || len(got.requeued) != 2 {
+		if len(got.completions) != 2 || len(got.requeued) != 2 {
 			s.t.Fatalf("%+v", got)
 		}
-		for i := range got.ends {
-			if got.ends[i].Label != machine.Released || got.requeued[i].after != 0 {
-				s.t.Errorf("event %s ended as %s and comes back after %s", got.ends[i].Event, got.ends[i].Label, got.requeued[i].after)
+		for i := range got.completions {
+			if got.completions[i].Label != machine.Released || got.requeued[i].after != 0 {
+				s.t.Errorf("event %s ended as %s and comes back after %s", got.completions[i].Event, got.completions[i].Label, got.requeued[i].after)
 			}
 		}
 	})
@@ -183,9 +256,9 @@ func TestCompletingWithAStaleClaimFails(t *testing.T) {
 			inCallers = run.CompleteIn(ctx, nil)
 			return nil
 		})
-		stop := s.start(eventqueue.WorkerConfig{})
+		stop := s.start(worker.Config{})
 		defer stop()
-		s.ring(s.claimed(1))
+		s.notify(s.claimed(1))
 		pass(time.Second)
 		if !errors.Is(inTx, eventqueue.ErrLockLost) || !errors.Is(inCallers, eventqueue.ErrLockLost) {
 			s.t.Errorf("CompleteTx returned %v, CompleteIn %v", inTx, inCallers)
@@ -205,13 +278,13 @@ func TestARunHasNoMoreThanItsTimeout(t *testing.T) {
 			}
 			return ctx.Err()
 		})
-		stop := s.start(eventqueue.WorkerConfig{})
+		stop := s.start(worker.Config{})
 		defer stop()
-		s.ring(s.claimed(1))
+		s.notify(s.claimed(1))
 		pass(20 * time.Second) // before its lock would be given up
 		got := s.state()
 		close(let)
-		if len(got.ends) != 1 || got.ends[0].Label != machine.RetryAllowed {
+		if len(got.completions) != 1 || got.completions[0].Label != machine.RetryAllowed {
 			s.t.Errorf("%+v", got)
 		}
 	})

@@ -12,34 +12,40 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
 )
 
-// script plays the database and the bell for one worker: it answers as the test
+// script plays the database and the notifier for one worker: it answers as the test
 // says and keeps what the worker did. It lives in a synctest bubble.
 type script struct {
 	// Methods that no worker calls panic.
 	eventqueue.EmitStore
-	eventqueue.ClaimStore
+	worker.Store
 
 	t        *testing.T
 	handlers *eventqueue.Handlers
 	pulls    chan []eventqueue.Delivery
 
-	mu       sync.Mutex
-	found    map[eventqueue.EventID]eventqueue.Found
-	claiming func(ctx context.Context) error // before a claim answers
-	acking   func(ctx context.Context) error // instead of an acknowledgement
-	refuse   func(ends []eventqueue.End) error
-	renewing func(claims []eventqueue.Claim) (lost []eventqueue.EventID, err error)
-	lostEnds bool                       // Finish finds that no claim holds
-	busy     map[eventqueue.EventID]int // so often Finish finds the row being written
-	empty    int                        // so many pulls return nothing at once
+	mu         sync.Mutex
+	found      map[eventqueue.EventID]worker.ClaimResult
+	claiming   func(ctx context.Context) error // before a claim answers
+	acking     func(ctx context.Context) error // instead of an acknowledgement
+	refuse     func(completions []worker.Completion) error
+	givingBack func() error
+	// refuseClaim is asked about every claim.
+	refuseClaim func(ids []eventqueue.EventID) error
+	renewing    func(claims []worker.Claim) (lost []eventqueue.EventID, err error)
+	lostEnds    bool                       // Complete finds that no claim holds
+	busy        map[eventqueue.EventID]int // so often Finish finds the row being written
+	empty       int                        // so many pulls return nothing at once
 
 	claims, renewals int
-	ends             []eventqueue.End
+	completions      []worker.Completion
 	acked            []string
 	requeued         []requeued
 	runs             map[eventqueue.EventID]int
+	gaveBack         []eventqueue.EventID
+	asked            []eventqueue.ClaimID // by claims
 }
 
 // requeued is one delivery that was given back, or whose lease was extended.
@@ -51,7 +57,7 @@ type requeued struct {
 func newScript(t *testing.T) *script {
 	t.Helper()
 	return &script{t: t, handlers: eventqueue.NewHandlers(), pulls: make(chan []eventqueue.Delivery, 10),
-		found: map[eventqueue.EventID]eventqueue.Found{}, runs: map[eventqueue.EventID]int{}}
+		found: map[eventqueue.EventID]worker.ClaimResult{}, runs: map[eventqueue.EventID]int{}}
 }
 
 // inVirtualTime runs a test in a bubble.
@@ -84,39 +90,51 @@ func (s *script) handle(policy eventqueue.Policy, f eventqueue.HandlerFunc) {
 }
 
 // start runs a worker until the returned function is called, which waits for it.
-func (s *script) start(config eventqueue.WorkerConfig) (stop func()) {
+func (s *script) start(config worker.Config) (stop func()) {
+	s.t.Helper()
+	return s.startOn(s, config)
+}
+
+// scripted is a script, or something around one.
+type scripted interface {
+	worker.Store
+	eventqueue.Receiver
+}
+
+// startOn is start on something around the script.
+func (s *script) startOn(on scripted, config worker.Config) (stop func()) {
 	s.t.Helper()
 	queue, err := eventqueue.New(s, silent{}, eventqueue.QueueConfig{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	worker, err := eventqueue.NewWorker(queue, s, s, s.handlers, config)
+	w, err := worker.New(queue, on, on, s.handlers, config)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := worker.Run(ctx); err != nil {
+		if err := w.Run(ctx); err != nil {
 			s.t.Errorf("worker: %v", err)
 		}
 	})
 	return func() { cancel(); running.Wait() }
 }
 
-// silent is a bell that nobody hears.
+// silent is a notifier that nobody hears.
 type silent struct{}
 
 func (silent) Publish(context.Context, []eventqueue.Notification) error { return nil }
 
 // claimed is an event that a claim has just got.
-func (*script) claimed(id eventqueue.EventID) *eventqueue.Found {
-	return &eventqueue.Found{Attempt: 1, Facts: machine.Facts{Present: true, Known: true, Claimed: true},
+func (*script) claimed(id eventqueue.EventID) *worker.ClaimResult {
+	return &worker.ClaimResult{Attempt: 1, Facts: machine.Facts{Present: true, HandlerKnown: true, Claimed: true},
 		Event: eventqueue.Event{ID: id, Canvas: canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier, Value: []byte(`1`)}}
 }
 
-// ring has the worker pull notifications of events, all at once.
-func (s *script) ring(found ...*eventqueue.Found) {
+// notify has the worker pull notifications of events, all at once.
+func (s *script) notify(found ...*worker.ClaimResult) {
 	deliveries := make([]eventqueue.Delivery, len(found))
 	s.mu.Lock()
 	for i, f := range found {
@@ -132,7 +150,7 @@ func (s *script) ring(found ...*eventqueue.Found) {
 // state is a copy of what the worker did.
 type state struct {
 	claims, renewals int
-	ends             []eventqueue.End
+	completions      []worker.Completion
 	acked            []string
 	requeued         []requeued
 	runs             map[eventqueue.EventID]int
@@ -145,7 +163,7 @@ func (s *script) state() state {
 	for id, n := range s.runs {
 		runs[id] = n
 	}
-	return state{s.claims, s.renewals, append([]eventqueue.End(nil), s.ends...), append([]string(nil), s.acked...),
+	return state{s.claims, s.renewals, append([]worker.Completion(nil), s.completions...), append([]string(nil), s.acked...),
 		append([]requeued(nil), s.requeued...), runs}
 }
 
@@ -192,9 +210,10 @@ func (s *script) Requeue(_ context.Context, deliveries []eventqueue.Delivery, af
 }
 
 // Claim answers what the test has prepared; of what it has not, nothing.
-func (s *script) Claim(ctx context.Context, ids []eventqueue.EventID, _ eventqueue.Known, _ time.Duration) ([]eventqueue.Found, error) {
+func (s *script) Claim(ctx context.Context, ids []eventqueue.EventID, _ eventqueue.HandlerSet, _ time.Duration, claim eventqueue.ClaimID) ([]worker.ClaimResult, error) {
 	s.mu.Lock()
 	s.claims++
+	s.asked = append(s.asked, claim)
 	claiming := s.claiming
 	s.mu.Unlock()
 	if claiming != nil {
@@ -204,49 +223,60 @@ func (s *script) Claim(ctx context.Context, ids []eventqueue.EventID, _ eventque
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var found []eventqueue.Found
+	if s.refuseClaim != nil {
+		if err := s.refuseClaim(ids); err != nil {
+			return nil, err
+		}
+	}
+	var found []worker.ClaimResult
 	for _, id := range ids {
 		if f, ok := s.found[id]; ok && f.Facts.Present {
+			f.ClaimID = claim
 			found = append(found, f)
 		}
 	}
 	return found, nil
 }
 
-// Finish keeps the ends, unless the test refuses them.
-func (s *script) Finish(ctx context.Context, _ eventqueue.DB, ends []eventqueue.End, _ bool) (written eventqueue.Written, err error) {
+// Complete keeps the ends, unless the test refuses them.
+func (s *script) Complete(ctx context.Context, _ eventqueue.DB, completions []worker.Completion, _ bool) (written worker.WriteResult, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ctx.Err() != nil {
 		return written, ctx.Err()
 	}
 	if s.refuse != nil {
-		if err := s.refuse(ends); err != nil {
+		if err := s.refuse(completions); err != nil {
 			return written, err
 		}
 	}
-	for _, end := range ends {
+	for _, end := range completions {
 		switch {
 		case s.lostEnds:
 			written.Lost = append(written.Lost, end.Event)
 		case s.busy[end.Event] > 0:
 			s.busy[end.Event]--
 		default:
-			s.ends = append(s.ends, end)
+			s.completions = append(s.completions, end)
 			written.Done = append(written.Done, end.Event)
 		}
 	}
 	return written, nil
 }
 
+// Advance implements worker.Store: nobody waits for a turn.
+func (s *script) Advance(context.Context, []eventqueue.EventID, []eventqueue.EventID, time.Duration) ([]eventqueue.Event, error) {
+	return nil, nil
+}
+
 // Renew counts, and finds lost what the test says.
-func (s *script) Renew(_ context.Context, claims []eventqueue.Claim) (written eventqueue.Written, err error) {
+func (s *script) Renew(_ context.Context, claims []worker.Claim) (written worker.WriteResult, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.renewals++
 	if s.renewing != nil {
 		if written.Lost, err = s.renewing(claims); err != nil {
-			return eventqueue.Written{}, err
+			return worker.WriteResult{}, err
 		}
 	}
 	for _, c := range claims {
@@ -262,20 +292,44 @@ func (s *script) InTx(ctx context.Context, f func(ctx context.Context, db eventq
 	return f(ctx, nil)
 }
 
-// Owe is called for nothing: the bell of these tests does not fail.
-func (s *script) Owe(context.Context, []eventqueue.EventID) error { return nil }
+// MarkPending is called for nothing: the notifier of these tests does not fail.
+func (s *script) MarkPending(context.Context, []eventqueue.EventID) error { return nil }
 
-// TakeOwed finds nothing.
-func (s *script) TakeOwed(context.Context, []eventqueue.EventID) ([]eventqueue.Notification, error) {
+// TakePending finds nothing.
+func (s *script) TakePending(context.Context, []eventqueue.EventID) ([]eventqueue.Notification, error) {
 	return nil, nil
 }
 
 // Insert and InsertSQL write nothing.
-func (s *script) Insert(context.Context, eventqueue.DB, []eventqueue.NewEvent, eventqueue.Announce) ([]eventqueue.Inserted, error) {
+func (s *script) Insert(context.Context, eventqueue.DB, []eventqueue.NewEvent, eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
 	return nil, nil
 }
 
 // InsertSQL is as Insert.
-func (s *script) InsertSQL(context.Context, *sql.Tx, []eventqueue.NewEvent, eventqueue.Announce) ([]eventqueue.Inserted, error) {
+func (s *script) InsertSQL(context.Context, *sql.Tx, []eventqueue.NewEvent, eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
 	return nil, nil
+}
+
+// GiveBack keeps what was given back with a number that a claim had.
+func (s *script) GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []eventqueue.EventID) ([]eventqueue.EventID, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if s.givingBack != nil {
+		if err := s.givingBack(); err != nil {
+			return nil, err
+		}
+	}
+	if !slices.Contains(s.asked, claim) {
+		s.t.Errorf("events %v are given back with a number that no claim has had", ids)
+	}
+	s.gaveBack = append(s.gaveBack, ids...)
+	return ids, nil
+}
+
+// Runnable finds nothing.
+func (s *script) Runnable(context.Context, eventqueue.Scope, []eventqueue.CanvasID, time.Duration) ([]eventqueue.Event, eventqueue.Scope, error) {
+	return nil, eventqueue.Scope{}, nil
 }

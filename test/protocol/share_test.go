@@ -10,8 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
 
@@ -39,22 +41,22 @@ func withCrowd(t *testing.T, concurrency int, f func(c *crowd)) {
 			}
 			return nil
 		}})
-		bell := memnotify.New(memnotify.Config{})
+		notifier := memnotify.New(memnotify.Config{})
 		var err error
-		if c.queue, err = eventqueue.New(store, bell, eventqueue.QueueConfig{}); err != nil {
+		if c.queue, err = eventqueue.New(store, notifier, eventqueue.QueueConfig{}); err != nil {
 			t.Fatal(err)
 		}
 		handlers := eventqueue.NewHandlers()
 		if err := handlers.Register(key, eventqueue.HandlerFunc(c.run), eventqueue.Policy{Timeout: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
-		worker, err := eventqueue.NewWorker(c.queue, store, bell, handlers, eventqueue.WorkerConfig{Concurrency: concurrency, GracePeriod: -1})
+		w, err := worker.New(c.queue, store, notifier, handlers, worker.Config{Concurrency: concurrency, GracePeriod: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(context.Background())
 		var working sync.WaitGroup
-		working.Go(func() { _ = worker.Run(ctx) }) // it returns nil: it is called once
+		working.Go(func() { _ = w.Run(ctx) }) // it returns nil: it is called once
 		f(c)
 		stop()
 		working.Wait()
@@ -139,7 +141,7 @@ func TestRunnableIsWhatMayBeClaimed(t *testing.T) {
 	on("paused", 0)
 	on("early", time.Hour)
 	running, abandoned, free := on("running", 0), on("abandoned", 0), on("free", 0)
-	if _, err := r.store.AddRule(ctx, eventqueue.PauseRule, eventqueue.Scope{Canvas: another, Module: key.Module, Name: "paused"}); err != nil {
+	if _, err := r.store.AddRule(ctx, control.PauseRule, eventqueue.Scope{Canvas: another, Module: key.Module, Name: "paused"}); err != nil {
 		t.Fatal(err)
 	}
 	for id, age := range map[eventqueue.EventID]string{running: "30 s", abandoned: "90 s"} {

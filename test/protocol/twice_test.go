@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/worker"
 )
 
 // TestAWorkerKnowsItsNewestClaimOnly (I5): after a freeze a worker may take over
@@ -26,29 +27,29 @@ func TestAWorkerKnowsItsNewestClaimOnly(t *testing.T) {
 			}
 			return eventqueue.Permanent(errors.New("no luck"))
 		})
-		var renewed []eventqueue.Claim
-		s.renewing = func(claims []eventqueue.Claim) ([]eventqueue.EventID, error) {
+		var renewed []worker.Claim
+		s.renewing = func(claims []worker.Claim) ([]eventqueue.EventID, error) {
 			renewed = slices.Clone(claims)
 			return nil, nil
 		}
-		stop := s.start(eventqueue.WorkerConfig{LockTimeout: time.Minute})
+		stop := s.start(worker.Config{LockTimeout: time.Minute})
 		older, newer := s.claimed(1), s.claimed(1)
 		older.Attempt, newer.Attempt = 1, 2
-		s.ring(older)
+		s.notify(older)
 		pass(time.Second)
-		s.ring(newer)
+		s.notify(newer)
 		pass(5 * time.Minute)
 		close(let)
 		stop()
-		want := eventqueue.Claim{Event: 1, Attempt: 2}
-		if !slices.Equal(renewed, []eventqueue.Claim{want}) {
+		want := worker.Claim{Event: 1, Attempt: 2, ID: s.asked[1]}
+		if !slices.Equal(renewed, []worker.Claim{want}) {
 			s.t.Errorf("renewed were %+v, want the newest claim alone", renewed)
 		}
 		if !errors.Is(cause, eventqueue.ErrLockLost) {
 			s.t.Errorf("the run of the old claim was told %v", cause)
 		}
-		if len(s.ends) != 1 || s.ends[0].Claim != want {
-			s.t.Errorf("written were %+v, want the end of the newest claim alone", s.ends)
+		if len(s.completions) != 1 || s.completions[0].Claim != want {
+			s.t.Errorf("written were %+v, want the end of the newest claim alone", s.completions)
 		}
 	})
 }

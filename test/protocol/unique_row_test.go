@@ -15,9 +15,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestARepeatIsNotAnnounced (I11): its notification is that of the first, who has
+// TestARepeatIsNotNotified (I11): its notification is that of the first, who has
 // seen to it, in the same batch as well.
-func TestARepeatIsNotAnnounced(t *testing.T) {
+func TestARepeatIsNotNotified(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -32,7 +32,7 @@ func TestARepeatIsNotAnnounced(t *testing.T) {
 		}
 	}
 	for i, key := range []string{"a", "a", "b"} {
-		rows, err := r.store.Insert(ctx, nil, []eventqueue.NewEvent{once(key, 0), once(key, 0)}, eventqueue.AnnounceRelay)
+		rows, err := r.store.Insert(ctx, nil, []eventqueue.NewEvent{once(key, 0), once(key, 0)}, eventqueue.NotifyModeRelay)
 		if err != nil || rows[0].Repeat != (i == 1) || !rows[1].Repeat {
 			t.Errorf("%s: %+v, %v", key, rows, err)
 		}
@@ -49,8 +49,8 @@ func TestARepeatIsNotAnnounced(t *testing.T) {
 	if want := []string{"events_v2_owed", "events_v2_owed", "the_end"}; !slices.Equal(heard, want) {
 		t.Errorf("heard %v, want %v", heard, want)
 	}
-	rows, err := r.store.Insert(ctx, nil, []eventqueue.NewEvent{once("c", 0), once("c", 0), once("a", 0)}, eventqueue.AnnounceSelf)
-	if err != nil || !rows[0].Announced || rows[1].Announced || rows[2].Announced {
+	rows, err := r.store.Insert(ctx, nil, []eventqueue.NewEvent{once("c", 0), once("c", 0), once("a", 0)}, eventqueue.NotifyModeSelf)
+	if err != nil || !rows[0].MustNotify || rows[1].MustNotify || rows[2].MustNotify {
 		t.Errorf("in one batch: %+v, %v", rows, err)
 	}
 }
@@ -81,7 +81,7 @@ func TestWithoutKeysNothingOfThemIsTouched(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, label := range []machine.Label{machine.ExecutesToCompletion, machine.FailedForGood} {
-			r.complete(ids[i], label)
+			r.runToEnd(ids[i], label)
 		}
 	}
 	const sent = `SELECT count(*) FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -100,7 +100,7 @@ func TestWithoutKeysNothingOfThemIsTouched(t *testing.T) {
 	if n := one[int](r, sent+locks, ``); n != 0 {
 		t.Errorf("with an ordering key alone, %d statements lock unique keys", n)
 	}
-	r.complete(r.insert(once("k", time.Hour))[0], machine.ExecutesToCompletion)
+	r.runToEnd(r.insert(once("k", time.Hour))[0], machine.ExecutesToCompletion)
 	if n := one[int](r, sent, ``); n < 3 {
 		t.Errorf("with a key %d statements have to do with it: the test does not see them", n)
 	}

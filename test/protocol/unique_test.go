@@ -14,9 +14,10 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/pgstore"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
 
@@ -27,12 +28,12 @@ func once(key string, uniqueFor time.Duration) eventqueue.NewEvent {
 	return e
 }
 
-// complete runs an event to its end.
-func (r *rig) complete(id eventqueue.EventID, label machine.Label) {
+// runToEnd runs an event to its end.
+func (r *rig) runToEnd(id eventqueue.EventID, label machine.Label) {
 	r.t.Helper()
 	f := r.look(id)[id]
-	end := eventqueue.End{Claim: eventqueue.Claim{Event: id, Attempt: f.Attempt}, Label: label, Unique: f.Unique}
-	written, err := r.store.Finish(testenv.Context(r.t), nil, []eventqueue.End{end}, false)
+	end := worker.Completion{Claim: worker.Claim{Event: id, Attempt: f.Attempt}, Label: label, Unique: f.Unique}
+	written, err := r.store.Complete(testenv.Context(r.t), nil, []worker.Completion{end}, false)
 	if err != nil || len(written.Done) != 1 {
 		r.t.Fatalf("the end of event %s: %+v, %v", id, written, err)
 	}
@@ -155,12 +156,12 @@ func TestAKeyHoldsAsLongAsItWasTold(t *testing.T) {
 					}
 				}
 				same("while it waits", true)
-				if !r.finish(r.claim(first), machine.RetryAllowed, time.Hour, false) {
+				if !r.complete(r.claim(first), machine.RetryAllowed, time.Hour, false) {
 					t.Fatal("the claim did not hold")
 				}
 				same("before its retry", true)
 				r.setClock(2 * time.Hour)
-				r.complete(first, label)
+				r.runToEnd(first, label)
 				if uniqueFor == time.Hour {
 					same("after its end", true)
 					r.setClock(3*time.Hour - time.Minute)
@@ -186,15 +187,15 @@ func TestOfTwoEmitsOfAKeyTheSecondWaits(t *testing.T) {
 				t.Parallel()
 				r := newRig(t)
 				if expired {
-					r.complete(r.insert(once("k", 0))[0], machine.ExecutesToCompletion)
+					r.runToEnd(r.insert(once("k", 0))[0], machine.ExecutesToCompletion)
 				}
 				first := r.begin()
-				rows, err := r.store.Insert(testenv.Context(t), first.conn, []eventqueue.NewEvent{once("k", 0)}, eventqueue.AnnounceLater)
+				rows, err := r.store.Insert(testenv.Context(t), first.conn, []eventqueue.NewEvent{once("k", 0)}, eventqueue.NotifyModeLater)
 				if err != nil {
 					t.Fatal(err)
 				}
 				second := beside(r, func(ctx context.Context) ([]eventqueue.Inserted, error) {
-					return r.store.Insert(ctx, nil, []eventqueue.NewEvent{once("k", 0)}, eventqueue.AnnounceLater)
+					return r.store.Insert(ctx, nil, []eventqueue.NewEvent{once("k", 0)}, eventqueue.NotifyModeLater)
 				})
 				first.endWhenWaitedFor(end)
 				got := <-second
@@ -214,7 +215,7 @@ func TestOfTwoEmitsOfAKeyTheSecondWaits(t *testing.T) {
 func TestAnExpiredKeyIsTakenOverOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.complete(r.insert(once("k", 0))[0], machine.ExecutesToCompletion)
+	r.runToEnd(r.insert(once("k", 0))[0], machine.ExecutesToCompletion)
 	r.exec(`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS
 		$$ BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN new; END $$`)
 	r.exec(`CREATE TRIGGER hold BEFORE INSERT ON events_v2 FOR EACH ROW EXECUTE FUNCTION hold()`)
@@ -223,7 +224,7 @@ func TestAnExpiredKeyIsTakenOverOnce(t *testing.T) {
 	var emits []<-chan []eventqueue.Inserted
 	for n := range 2 {
 		emits = append(emits, beside(r, func(ctx context.Context) ([]eventqueue.Inserted, error) {
-			return r.store.Insert(ctx, nil, []eventqueue.NewEvent{once("k", 0)}, eventqueue.AnnounceLater)
+			return r.store.Insert(ctx, nil, []eventqueue.NewEvent{once("k", 0)}, eventqueue.NotifyModeLater)
 		}))
 		testenv.Eventually(t, "the emits wait", func() bool { return r.waits(n + 1) })
 	}
@@ -243,7 +244,7 @@ func TestAnEmitWithAKeyHoldsUpNoOther(t *testing.T) {
 	q := r.queue(memnotify.New(memnotify.Config{}))
 	id := r.insert(once("k", time.Hour))[0]
 	tx := r.begin()
-	if _, err := r.store.Insert(ctx, tx.conn, []eventqueue.NewEvent{once("k", 0)}, eventqueue.AnnounceLater); err != nil {
+	if _, err := r.store.Insert(ctx, tx.conn, []eventqueue.NewEvent{once("k", 0)}, eventqueue.NotifyModeLater); err != nil {
 		t.Fatal(err)
 	}
 	waiting := beside(r, func(ctx context.Context) (eventqueue.EventID, error) { return q.Emit(ctx, once("k", 0)) })
@@ -260,7 +261,7 @@ func TestAnEmitWithAKeyHoldsUpNoOther(t *testing.T) {
 	if _, err := q.Emit(ctx, event()); err != nil {
 		t.Fatal(err)
 	}
-	r.complete(id, machine.ExecutesToCompletion)
+	r.runToEnd(id, machine.ExecutesToCompletion)
 	tx.end(`COMMIT`)
 	if got := <-waiting; got != id {
 		t.Errorf("the repeat is %s, want %s", got, id)
@@ -284,7 +285,7 @@ func TestBatchesOfTheSameKeysDoNotDeadlock(t *testing.T) {
 			events[n] = once(fmt.Sprintf("key %d", place), 0)
 		}
 		wait.Go(func() {
-			rows, err := r.store.Insert(testenv.Context(t), nil, events, eventqueue.AnnounceLater)
+			rows, err := r.store.Insert(testenv.Context(t), nil, events, eventqueue.NotifyModeLater)
 			if err != nil || len(rows) != keys {
 				t.Errorf("batch %d: %d rows, %v", i, len(rows), err)
 			}
@@ -315,7 +316,7 @@ func TestABatchTakesItsKeysInOrder(t *testing.T) {
 	first := r.begin()
 	first.exec(`SELECT FROM unique_keys WHERE key = 'a' FOR UPDATE`)
 	second := beside(r, func(ctx context.Context) ([]eventqueue.Inserted, error) {
-		return r.store.Insert(ctx, nil, batch, eventqueue.AnnounceSelf)
+		return r.store.Insert(ctx, nil, batch, eventqueue.NotifyModeSelf)
 	})
 	first.whenWaitedFor(``)
 	free := one[int](r, `SELECT count(*) FROM (SELECT FROM unique_keys WHERE key <> 'a' FOR UPDATE SKIP LOCKED) AS free`)
@@ -346,7 +347,7 @@ func TestARolledBackKeyIsFree(t *testing.T) {
 	if n := one[int](r, `SELECT count(*) FROM unique_keys`); n != 0 {
 		t.Errorf("%d keys after a rollback", n)
 	}
-	if rows, err := r.store.Insert(testenv.Context(t), nil, []eventqueue.NewEvent{once("k", 0)}, eventqueue.AnnounceSelf); err != nil || rows[0].Repeat {
+	if rows, err := r.store.Insert(testenv.Context(t), nil, []eventqueue.NewEvent{once("k", 0)}, eventqueue.NotifyModeSelf); err != nil || rows[0].Repeat {
 		t.Errorf("after a rollback: %+v, %v", rows, err)
 	}
 }
@@ -356,9 +357,9 @@ func TestARetriedEventHasItsKeyAgain(t *testing.T) {
 	t.Parallel()
 	r := newRigWithClock(t, 0)
 	id := r.insert(once("k", time.Hour))[0]
-	r.complete(id, machine.FailedForGood)
+	r.runToEnd(id, machine.FailedForGood)
 	r.setClock(59 * time.Minute)
-	if got, err := r.store.Retry(testenv.Context(t), []eventqueue.EventID{id}); err != nil || got[0].Result != pgstore.RetryMoved {
+	if got, err := r.store.Retry(testenv.Context(t), []eventqueue.EventID{id}); err != nil || got[0].Result != control.RetryMoved {
 		t.Fatalf("retry: %+v, %v", got, err)
 	}
 	for _, step := range []struct {
@@ -370,7 +371,7 @@ func TestARetriedEventHasItsKeyAgain(t *testing.T) {
 			t.Errorf("after %d minutes the repeat of %s is %s", step.minutes, id, got)
 		}
 		if step.minutes == 100 {
-			r.complete(id, machine.ExecutesToCompletion)
+			r.runToEnd(id, machine.ExecutesToCompletion)
 		}
 	}
 }
@@ -383,17 +384,17 @@ func TestKeysThatHoldNoLongerAreRemoved(t *testing.T) {
 		ids := r.insert(once("a", 0), once("b", time.Hour), once("c", 0), once("d", time.Second), once("e", 0), once("f", 0))
 		for i, id := range ids {
 			if i != 2 {
-				r.complete(id, machine.ExecutesToCompletion)
+				r.runToEnd(id, machine.ExecutesToCompletion)
 			}
 		}
 		r.exec(`UPDATE unique_ends SET expires_at = clock_timestamp() WHERE event_id = $1`, ids[3])
 		tx := r.begin() // which has a key that could go
-		if _, err := r.store.Insert(ctx, tx.conn, []eventqueue.NewEvent{once("e", 0)}, eventqueue.AnnounceLater); err != nil {
+		if _, err := r.store.Insert(ctx, tx.conn, []eventqueue.NewEvent{once("e", 0)}, eventqueue.NotifyModeLater); err != nil {
 			r.t.Fatal(err)
 		}
 		total, pages := 0, 0
 		for after := (eventqueue.UniqueKey{}); ; pages++ {
-			n, next, err := r.store.ForgetKeys(ctx, after, 2)
+			n, next, err := r.store.DeleteKeys(ctx, after, 2)
 			if err != nil {
 				r.t.Fatal(err)
 			}

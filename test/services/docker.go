@@ -22,11 +22,11 @@ import (
 
 const (
 	postgresImageVariable = "POSTGRES_IMAGE"
-	postgresImage         = "postgres:17"
+	postgresImage         = "postgres:17.6"
 	postgresPort          = "5432/tcp"
 
 	emulatorImageVariable = "PUBSUB_EMULATOR_IMAGE"
-	emulatorImage         = "google/cloud-sdk:emulators"
+	emulatorImage         = "gcr.io/google.com/cloudsdktool/google-cloud-cli:577.0.0-emulators"
 	emulatorPort          = "8085/tcp"
 
 	// dockerLimit is how long a daemon may take to say that it is there, hostLimit

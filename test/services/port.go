@@ -25,6 +25,9 @@ func freePort() (int, error) {
 	return port, nil
 }
 
+// errEnded is the error of a server that ended before it answered.
+var errEnded = errors.New("the server ended")
+
 // poll calls ready until it returns nil. It gives up, with the last error of
 // ready, when ctx ends, and at once when ended is closed, also while ready
 // waits: whatever answers then is not what was started. A nil ended never is.

@@ -17,9 +17,6 @@ const (
 	postgresHelp = "install one (Debian, Ubuntu: apt-get install postgresql; macOS: brew install postgresql@17), start Docker, or set DATABASE_URL to postgres://user:password@host:5432/database"
 )
 
-// errEnded is the error of a server that ended before it answered.
-var errEnded = errors.New("the server ended")
-
 // Postgres returns a Postgres that answers: the one of DATABASE_URL, else one
 // started from the machine's binaries, else one in a container. The user in its
 // URL may create databases, and is a superuser where this package started it. It

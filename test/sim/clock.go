@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/worker"
 )
 
 // Each process has a clock that is wrong by up to maxSkew. A bubble has one clock
@@ -38,7 +39,7 @@ func (p *process) fromClockEach(events []eventqueue.NewEvent) []eventqueue.NewEv
 	return events
 }
 
-func (p *process) toClockEach(found []eventqueue.Found) {
+func (p *process) toClockEach(found []worker.ClaimResult) {
 	for i := range found {
 		e := &found[i].Event
 		e.DelayUntil, e.EnqueuedAt = p.toClock(e.DelayUntil), p.toClock(e.EnqueuedAt)

@@ -33,7 +33,15 @@
 // each, two emitters, and an operator who pauses, blocks and lifts, and emits events
 // at that very moment. The clock of each is wrong by up to 90 seconds. Handlers succeed, fail, panic, snooze, give
 // up, emit, complete their events in transactions, run past their timeout deaf to
-// their context, or kill their worker.
+// their context, or kill their worker. Some canvases, handlers and ordering keys have
+// limits of running events, which the operator changes.
+//
+// Each seed has some features beside, drawn by themselves, so that all of them meet: unique
+// keys; typed events, whose completion emits children; rate limits, which the operator
+// changes and lifts; rows that somebody writes by hand, with odd values and for handlers
+// that nobody has; forged notifications; and workers that find events in the database while
+// the broker is away. In a seed with those, the broker is then silent for longer than
+// events may wait, and excuses nothing.
 //
 // # The attack
 //
@@ -41,16 +49,20 @@
 // locks last and thawed, cut off from the database, stopped and started again as
 // other versions; the database and the broker go away; the broker drops, doubles,
 // delays and reorders notifications, hands them out again and forgets all;
-// single calls fail before or after they have happened, or take long; now and then
-// no worker works for minutes. Then all is healed, every rule is lifted, and the
-// queue has to come to rest. Result counts what was done.
+// single calls fail before or after they have happened, or take long; a process does
+// not hear the database's answers for minutes, though its statements happen; of
+// publishing, pulling and answering one fails, or is accepted and never answered, while
+// the others work; the subscription loses its topic, so that what is published is
+// accepted and reaches nobody; now and then no worker works for minutes. Then all is
+// healed, every rule is lifted, and the queue has to come to rest. In some seeds with
+// limits a worker dies with a turn after that, and its handlers stay paused for minutes,
+// in which the others have to get on. Result counts what was done.
 //
 // # What it cannot show
 //
 // The database is package memstore, whose statements each happen at one moment:
-// what statements do to each other is for the tests on Postgres. The Pub/Sub and
-// Postgres notifiers, and the receiver that polls while a notifier is down, have
-// timers and dice of their own and are not part of it.
+// what statements do to each other is for the tests on Postgres. Neither are the Pub/Sub
+// notifier, which is gRPC, and the one on Postgres, which is SQL.
 //
 // # Failure handling
 //

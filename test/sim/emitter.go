@@ -51,6 +51,8 @@ func (p *process) emitSome(ctx context.Context, d dice) int {
 	// What fails is not tried again: whether it was committed is the history's to
 	// say.
 	switch {
+	case p.w.byHand && d.chance(0.2):
+		p.insertRows(ctx, d)
 	case count > 1:
 		_, _ = p.queue.EmitMany(ctx, events)
 	case d.chance(0.6):
@@ -78,7 +80,7 @@ func (p *process) emitTx(ctx context.Context, events []eventqueue.NewEvent, noti
 	if err != nil {
 		return
 	}
-	defer func() { _ = tx.Rollback(ctx) }() // after a commit it does nothing
+	defer p.store.end(ctx, tx)
 	pending, err := p.queue.EmitTx(ctx, tx, events...)
 	if err != nil || p.store.commit(ctx, tx) != nil || !notify {
 		return
@@ -86,8 +88,8 @@ func (p *process) emitTx(ctx context.Context, events []eventqueue.NewEvent, noti
 	_ = pending.Notify(ctx) // the relay does what it fails to do
 }
 
-// lineKeys are the ordering keys of some of the events.
-var lineKeys = []string{"first line", "second line"}
+// groupKeys are the ordering keys of some of the events.
+var groupKeys = []string{"first line", "second line"}
 
 func (p *process) draw(d dice) eventqueue.NewEvent {
 	w := p.w
@@ -100,11 +102,18 @@ func (p *process) draw(d dice) eventqueue.NewEvent {
 	}
 	w.mu.Unlock()
 	e := eventqueue.NewEvent{Canvas: eventqueue.CanvasID{byte(1 + d.IntN(3))}, Module: "WORKER", Name: jobs[d.IntN(len(jobs))], Modifier: "_"}
-	if poisoned {
+	switch {
+	case poisoned:
 		e.Name = poison
+	case w.chains && d.chance(0.25):
+		return p.drawTyped(d, e.Canvas, serial)
+	}
+	if w.unique && d.chance(0.4) {
+		e.UniqueKey = uniqueKeys[d.IntN(len(uniqueKeys))]
+		e.UniqueFor = []time.Duration{0, 0, 1500 * time.Millisecond, 20 * time.Second}[d.IntN(4)]
 	}
 	if d.chance(0.2) {
-		e.OrderingKey = lineKeys[d.IntN(len(lineKeys))]
+		e.OrderingKey = groupKeys[d.IntN(len(groupKeys))]
 	}
 	switch {
 	case d.chance(0.7):

@@ -56,13 +56,13 @@ func (w *world) delay(c *call) {
 	w.blame(c, c.from)
 }
 
-// isDown tells whether what a call goes to cannot be reached.
+// isDown reports whether what a call goes to cannot be reached.
 func (w *world) isDown(c *call) bool {
 	switch c.to {
 	case database:
 		return w.databaseDown || c.who.cut
 	case broker:
-		return w.brokerDown
+		return w.isPartlyDown(c) || w.notifierDown
 	default:
 		return false
 	}
@@ -82,6 +82,11 @@ func (w *world) judge(c *call) verdict {
 	}
 	var v verdict
 	switch {
+	case c.to == database && c.who.deaf:
+		w.count(c, "happened, and its caller does not hear")
+		if v.lost = errAfter; w.dice.chance(0.5) {
+			v.reply = w.dice.between(lockTimeout/4, 2*lockTimeout)
+		}
 	case w.dice.chance(w.intensity.before):
 		w.count(c, "failed before it happened")
 		v.err = errBefore
@@ -118,7 +123,7 @@ func (w *world) count(c *call, what string) {
 func (w *world) blame(c *call, to time.Time) {
 	f := oracle.Fault{Kind: oracle.LostDatabase, Actor: c.who.name, From: time.Now(), To: to}
 	if c.to == broker {
-		f.Kind = oracle.Broker
+		f.Kind = oracle.NotifierFault
 	}
 	w.history.Faults = append(w.history.Faults, f)
 }

@@ -25,7 +25,7 @@ type target int
 const (
 	inside   target = iota // the process itself: no faults
 	database               // the store
-	broker                 // the bell
+	broker                 // the notifier
 )
 
 // call is somebody who stands at the gate.
@@ -109,6 +109,7 @@ func (p *process) do(ctx context.Context, c call, f func() (result string, err e
 		if v := p.w.enter(ctx, &answer); v.err != nil {
 			return v.err
 		}
+		p.w.note("%s %s %s", p.name, answer.op, c.key)
 	}
 	if v.lost != nil {
 		return v.lost
@@ -139,7 +140,7 @@ func (w *world) admit() {
 	w.arrivals = w.arrivals[:0]
 }
 
-// mayPass tells whether the controller may choose a call now.
+// mayPass reports whether the controller may choose a call now.
 func (w *world) mayPass(c *call, now time.Time) bool {
 	switch {
 	case c.who.frozen || w.holiday && c.who.works:

@@ -86,11 +86,17 @@ func (p *process) plan(run *eventqueue.Run, timeout time.Duration) plan {
 
 var errHandler = errors.New("the handler failed")
 
-// handle is every handler.
-func (p *process) handle(ctx context.Context, run *eventqueue.Run, timeout time.Duration) (err error) {
+// handle is every handler that is not synchronous.
+func (p *process) handle(ctx context.Context, run *eventqueue.Run, timeout time.Duration) error {
+	return p.follow(ctx, run, timeout, p.plan(run, timeout), func(result oracle.Result) error {
+		return p.mark(run, oracle.RunEnded, func() oracle.Result { return result })
+	})
+}
+
+// follow does what a plan says, and has the end of it marked.
+func (p *process) follow(ctx context.Context, run *eventqueue.Run, timeout time.Duration, pl plan, ended func(oracle.Result) error) (err error) {
 	p.w.alive.Add(1) // its worker may be gone before it returns
 	defer p.w.alive.Done()
-	pl := p.plan(run, timeout)
 	began := time.Now()
 	if pl.deaf && pl.work >= timeout {
 		defer p.hung(run.ID, began.Add(timeout))()
@@ -105,7 +111,7 @@ func (p *process) handle(ctx context.Context, run *eventqueue.Run, timeout time.
 	default:
 		err = p.outcome(ctx, run, pl)
 	}
-	if dead := p.mark(run, oracle.RunEnded, func() oracle.Result { return resultOf(ctx, err) }); dead != nil {
+	if dead := ended(resultOf(ctx, err)); dead != nil {
 		return dead
 	}
 	if pl.then == panics && errors.Is(err, errHandler) {

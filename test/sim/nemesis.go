@@ -62,6 +62,38 @@ func (n *nemesis) act() bool {
 	return true
 }
 
+// silence has workers get no notifications for so long that without looking into the
+// database by themselves they would break I13.
+func (n *nemesis) silence() {
+	w := n.w
+	d := w.dice.between(silent, silent+3*time.Minute)
+	end := w.fault(oracle.NotifierFault, "")
+	var way string
+	var done func()
+	switch w.dice.IntN(4) {
+	case 0:
+		way, w.notifierDown = "the broker is down", true
+		done = func() { w.notifierDown = false }
+	case 1:
+		way, w.broken.failing[pulling] = "pulls fail", true
+		done = func() { delete(w.broken.failing, pulling) }
+	case 2:
+		way, w.broken.hanging[pulling] = "pulls hang", true
+		done = func() { delete(w.broken.hanging, pulling) }
+	default:
+		way, w.broken.orphan = "the subscription has no topic", true
+		done = func() { w.broken.orphan = false }
+	}
+	w.note("nemesis: %s for %s", way, d)
+	w.faults["no notification for minutes: "+way]++
+	n.later(d, "notifications again", func() {
+		w.spoken.Store(true)
+		done()
+		end()
+		w.poke()
+	})
+}
+
 // attack does one random thing and plans the next one.
 func (n *nemesis) attack() {
 	w := n.w
@@ -81,7 +113,7 @@ func (n *nemesis) attack() {
 		n.holiday(d.between(2*time.Minute, 6*time.Minute))
 		return
 	}
-	switch d.IntN(9) {
+	switch d.IntN(13) {
 	case 0, 1:
 		w.note("nemesis: kill %s", victim.name)
 		n.kill(victim)
@@ -94,9 +126,15 @@ func (n *nemesis) attack() {
 	case 6:
 		n.outage(&w.databaseDown, oracle.LostDatabase, "the database", d.between(time.Second, 2*lockTimeout))
 	case 7:
-		n.outage(&w.brokerDown, oracle.Broker, "the broker", d.between(time.Second, time.Minute))
+		n.outage(&w.notifierDown, oracle.NotifierFault, "the broker", d.between(time.Second, time.Minute))
 	case 8:
 		n.mutilate()
+	case 9, 10:
+		n.loseAnswers(victim, d.between(time.Second, 6*lockTimeout))
+	case 11:
+		n.breakWay(d.between(time.Second, 3*time.Minute))
+	case 12:
+		n.orphan(d.between(time.Second, 3*time.Minute))
 	}
 }
 
@@ -235,16 +273,20 @@ func (n *nemesis) outage(down *bool, kind oracle.FaultKind, what string, d time.
 
 // mutilate has the broker forget everything, or hand everything out again.
 func (n *nemesis) mutilate() {
-	defer n.w.fault(oracle.Broker, "")()
+	defer n.w.fault(oracle.NotifierFault, "")()
+	if n.w.forges && n.w.dice.chance(0.5) {
+		n.forge()
+		return
+	}
 	if n.w.dice.chance(0.5) {
 		n.w.note("nemesis: the broker forgets everything")
 		n.w.faults["broker wiped"]++
-		n.w.bell.wipe()
+		n.w.notifier.wipe()
 		return
 	}
 	n.w.note("nemesis: the broker hands everything out again")
 	n.w.faults["broker handed everything out again"]++
-	n.w.bell.redeliver()
+	n.w.notifier.redeliver()
 }
 
 // heal ends every fault: what was planned comes at once.
@@ -255,6 +297,12 @@ func (n *nemesis) heal() {
 		if n.plan[i].at.After(time.Now()) && n.plan[i].what != quiescence {
 			n.plan[i].at = time.Now()
 		}
+	}
+	if w.lastSilence {
+		n.later(time.Second, "", n.silence)
+	}
+	if w.lingers {
+		n.later(time.Second, "", func() { n.hunt(200) })
 	}
 	for slot, p := range w.workers {
 		if len(p.version.unknown) > 0 && !p.dead {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 	"eventsv2/test/oracle"
 )
 
@@ -14,16 +15,44 @@ import (
 // and afterwards lifts whatever is left.
 func (w *world) startOperator() {
 	p := w.newProcess("op")
-	rules, err := eventqueue.NewRules(p.store, p.queue)
+	rules, err := control.NewRules(p.store, p.queue)
+	if err != nil {
+		panic(err)
+	}
+	limits, err := control.NewRunningLimits(p.store, p.queue)
+	if err != nil {
+		panic(err)
+	}
+	rates, err := control.NewRateLimits(p.store, p.queue)
 	if err != nil {
 		panic(err)
 	}
 	d := newDice(w.seed, "operator")
 	p.run(func(ctx context.Context) {
 		for w.pause(ctx, d.between(0, 2*w.ruleGap)) && !w.healed() {
+			if w.limits > 1 && d.chance(0.3) {
+				p.changeLimits(ctx, limits, d)
+				continue
+			}
+			if w.rates > 1 && d.chance(0.3) {
+				p.changeRates(ctx, rates, d)
+				continue
+			}
 			p.changeRules(ctx, rules, d)
 		}
+		if w.lingers {
+			for w.pause(ctx, 200*time.Millisecond) && !w.hunted.Load() {
+				p.provoke(ctx, eventqueue.Scope{Canvas: eventqueue.CanvasID{byte(1 + d.IntN(3))}, Module: "WORKER", Name: heldJobs[d.IntN(len(heldJobs))]})
+			}
+			p.linger(ctx, rules, d)
+		}
 		for ctx.Err() == nil && !p.liftAll(ctx, rules) {
+			w.pause(ctx, time.Second)
+		}
+		for w.lastSilence && w.pause(ctx, d.between(0, time.Minute)) && !w.spoken.Load() {
+			p.provoke(ctx, eventqueue.Scope{Canvas: eventqueue.CanvasID{byte(1 + d.IntN(3))}, Module: "WORKER", Name: jobs[d.IntN(len(jobs))]})
+		}
+		for ctx.Err() == nil && !p.liftDaily(ctx, rates) {
 			w.pause(ctx, time.Second)
 		}
 	})
@@ -31,10 +60,10 @@ func (w *world) startOperator() {
 }
 
 // changeRules adds or lifts a rule, now and then several times at once.
-func (p *process) changeRules(ctx context.Context, rules *eventqueue.Rules, d dice) {
-	rule := eventqueue.PauseRule
+func (p *process) changeRules(ctx context.Context, rules *control.Rules, d dice) {
+	rule := control.PauseRule
 	if d.chance(0.4) {
-		rule = eventqueue.BlockRule
+		rule = control.BlockRule
 	}
 	scope := eventqueue.Scope{Canvas: eventqueue.CanvasID{byte(1 + d.IntN(3))}, Module: "WORKER", Name: jobs[d.IntN(2)]}
 	add := d.chance(0.5)
@@ -64,7 +93,7 @@ func (p *process) provoke(ctx context.Context, scope eventqueue.Scope) {
 	_, _ = p.queue.Emit(ctx, e) // whether it was committed is the history's to say
 }
 
-func (p *process) changeRule(ctx context.Context, rules *eventqueue.Rules, rule eventqueue.RuleType, scope eventqueue.Scope, add bool) bool {
+func (p *process) changeRule(ctx context.Context, rules *control.Rules, rule control.RuleType, scope eventqueue.Scope, add bool) bool {
 	asked, done := oracle.RuleAsked, oracle.RuleAdded
 	if !add {
 		asked, done = oracle.LiftAsked, oracle.RuleLifted
@@ -93,8 +122,8 @@ func (p *process) changeRule(ctx context.Context, rules *eventqueue.Rules, rule 
 	return true
 }
 
-// liftAll lifts every rule that there is, and tells whether none is left.
-func (p *process) liftAll(ctx context.Context, rules *eventqueue.Rules) bool {
+// liftAll lifts every rule that there is, and reports whether none is left.
+func (p *process) liftAll(ctx context.Context, rules *control.Rules) bool {
 	all := true
 	for _, r := range p.w.memory.Rules() {
 		all = p.changeRule(ctx, rules, r.Type, r.Scope, false) && all

@@ -26,6 +26,15 @@ func (p *process) payload(e *eventqueue.NewEvent, wish payload) json.RawMessage 
 	return value
 }
 
+// serialOf is the serial number in a payload.
+func serialOf(value string) int {
+	var wish payload
+	if err := json.Unmarshal([]byte(value), &wish); err != nil {
+		panic(err)
+	}
+	return wish.Serial
+}
+
 // meant is when an event that is emitted now has to be due; of an event that says
 // nothing of it, such as one by cron, what its row says.
 func meant(value json.RawMessage, now, row time.Time) time.Time {

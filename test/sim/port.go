@@ -11,7 +11,12 @@ import (
 
 	"eventsv2/cronchecker/memcron"
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/worker"
+	"eventsv2/test/oracle"
 )
 
 // port is the database as a process sees it: through the gate, and with every
@@ -22,9 +27,9 @@ type port struct {
 }
 
 var (
-	_ eventqueue.EmitStore  = (*port)(nil)
-	_ eventqueue.ClaimStore = (*port)(nil)
-	_ eventqueue.RuleStore  = (*port)(nil)
+	_ eventqueue.EmitStore = (*port)(nil)
+	_ worker.Store         = (*port)(nil)
+	_ control.RuleStore    = (*port)(nil)
 )
 
 func (s *port) do(ctx context.Context, op, key string, f func() (string, error)) error {
@@ -41,16 +46,21 @@ func (s *port) beforeCron(ctx context.Context, op memstore.Op) error {
 }
 
 // Insert implements eventqueue.EmitStore.
-func (s *port) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, announce eventqueue.Announce) (inserted []eventqueue.Inserted, err error) {
+func (s *port) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, mode eventqueue.NotifyMode) (inserted []eventqueue.Inserted, err error) {
 	key := fmt.Sprintf("%d×%s", len(events), events[0].Handler())
-	err = s.do(ctx, "Insert", key, func() (string, error) {
-		inserted, err = s.mem.Insert(ctx, in, s.p.fromClockEach(events), announce)
+	c := call{to: database, op: "Insert", key: key, ready: s.keysFree(events)}
+	err = s.p.do(ctx, c, func() (string, error) {
+		inserted, err = s.mem.Insert(ctx, in, s.p.fromClockEach(events), mode)
 		if err != nil {
 			return "", err
 		}
 		now := s.mem.Now()
 		s.p.w.record(in, func() {
 			for i, row := range inserted {
+				if row.Repeat {
+					s.p.w.repeated(s.p, row.ID, &events[i], now)
+					continue
+				}
 				s.p.w.emitted(s.p, row.ID, &events[i], now)
 			}
 		})
@@ -60,7 +70,7 @@ func (s *port) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue
 }
 
 // InsertSQL is not simulated: there is no database/sql in memory.
-func (s *port) InsertSQL(context.Context, *sql.Tx, []eventqueue.NewEvent, eventqueue.Announce) ([]eventqueue.Inserted, error) {
+func (s *port) InsertSQL(context.Context, *sql.Tx, []eventqueue.NewEvent, eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
 	return nil, memstore.ErrNoSQL
 }
 
@@ -70,11 +80,17 @@ func (s *port) InTx(ctx context.Context, f func(ctx context.Context, db eventque
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback(ctx) }() // after a commit it does nothing
+	defer s.end(ctx, tx)
 	if err := f(ctx, tx); err != nil {
 		return err
 	}
 	return s.commit(ctx, tx)
+}
+
+// end gives a transaction up, unless it has been committed.
+func (s *port) end(ctx context.Context, tx *memstore.Tx) {
+	_ = tx.Rollback(context.WithoutCancel(ctx)) // after a commit it does nothing
+	s.p.w.poke()                                // somebody may wait for its keys
 }
 
 func (s *port) begin(ctx context.Context) (tx *memstore.Tx, err error) {
@@ -98,24 +114,24 @@ func (s *port) commit(ctx context.Context, tx *memstore.Tx) error {
 	})
 }
 
-// Owe implements eventqueue.OwedStore.
-func (s *port) Owe(ctx context.Context, ids []eventqueue.EventID) error {
-	return s.do(ctx, "Owe", fmt.Sprint(ids), func() (string, error) { return "", s.mem.Owe(ctx, ids) })
+// MarkPending implements eventqueue.PendingStore.
+func (s *port) MarkPending(ctx context.Context, ids []eventqueue.EventID) error {
+	return s.do(ctx, "Owe", fmt.Sprint(ids), func() (string, error) { return "", s.mem.MarkPending(ctx, ids) })
 }
 
-// TakeOwed implements eventqueue.OwedStore.
-func (s *port) TakeOwed(ctx context.Context, ids []eventqueue.EventID) (taken []eventqueue.Notification, err error) {
-	err = s.do(ctx, "TakeOwed", fmt.Sprint(ids), func() (string, error) {
-		taken, err = s.mem.TakeOwed(ctx, ids)
+// TakePending implements eventqueue.PendingStore.
+func (s *port) TakePending(ctx context.Context, ids []eventqueue.EventID) (taken []eventqueue.Notification, err error) {
+	err = s.do(ctx, "TakePending", fmt.Sprint(ids), func() (string, error) {
+		taken, err = s.mem.TakePending(ctx, ids)
 		return eventsOf(taken), err
 	})
 	return onlyIf(taken, err), err
 }
 
-// Claim implements eventqueue.ClaimStore.
-func (s *port) Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.Known, lock time.Duration) (found []eventqueue.Found, err error) {
+// Claim implements worker.Store.
+func (s *port) Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.HandlerSet, lock time.Duration, claim eventqueue.ClaimID) (found []worker.ClaimResult, err error) {
 	err = s.do(ctx, "Claim", fmt.Sprint(ids), func() (string, error) {
-		found, err = s.mem.Claim(ctx, ids, known, lock)
+		found, err = s.mem.Claim(ctx, ids, known, lock, claim)
 		s.p.w.claimed(s.p, found, lock)
 		s.p.toClockEach(found)
 		return describeFound(found), err
@@ -123,7 +139,7 @@ func (s *port) Claim(ctx context.Context, ids []eventqueue.EventID, known eventq
 	return onlyIf(found, err), err
 }
 
-func describeFound(found []eventqueue.Found) string {
+func describeFound(found []worker.ClaimResult) string {
 	var b strings.Builder
 	for _, f := range found {
 		fmt.Fprintf(&b, " %s:", f.Event.ID)
@@ -131,15 +147,15 @@ func describeFound(found []eventqueue.Found) string {
 		case f.Facts.Claimed:
 			fmt.Fprintf(&b, "token %d", f.Attempt)
 		default:
-			fmt.Fprintf(&b, "rule %d, delay %s, lock %d, known %t", f.Facts.Rule, max(f.Facts.Delay, 0), f.Facts.Lock, f.Facts.Known)
+			fmt.Fprintf(&b, "rule %s, delay %s, lock %d, known %t", f.Facts.Rule, max(f.Facts.Delay, 0), f.Facts.Lock, f.Facts.HandlerKnown)
 		}
 	}
 	return b.String()
 }
 
-// Finish implements eventqueue.ClaimStore.
-func (s *port) Finish(ctx context.Context, in eventqueue.DB, ends []eventqueue.End, keep bool) (written eventqueue.Written, err error) {
-	ends = slices.SortedFunc(slices.Values(ends), func(a, b eventqueue.End) int {
+// Complete implements worker.Store.
+func (s *port) Complete(ctx context.Context, in eventqueue.DB, ends []worker.Completion, keep bool) (written worker.WriteResult, err error) {
+	ends = slices.SortedFunc(slices.Values(ends), func(a, b worker.Completion) int {
 		return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(a.Attempt, b.Attempt))
 	})
 	var key strings.Builder
@@ -147,7 +163,7 @@ func (s *port) Finish(ctx context.Context, in eventqueue.DB, ends []eventqueue.E
 		fmt.Fprintf(&key, " %s#%d:%s", end.Event, end.Attempt, end.Label)
 	}
 	err = s.do(ctx, "Finish", key.String(), func() (string, error) {
-		written, err = s.mem.Finish(ctx, in, ends, keep)
+		written, err = s.mem.Complete(ctx, in, ends, keep)
 		if err != nil {
 			return "", err
 		}
@@ -158,7 +174,20 @@ func (s *port) Finish(ctx context.Context, in eventqueue.DB, ends []eventqueue.E
 	return written, err
 }
 
-// Runnable implements eventqueue.ClaimStore.
+// GiveBack implements worker.Store.
+func (s *port) GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []eventqueue.EventID) (given []eventqueue.EventID, err error) {
+	ids = slices.Sorted(slices.Values(ids))
+	err = s.do(ctx, "GiveBack", fmt.Sprint(ids), func() (string, error) {
+		given, err = s.mem.GiveBack(ctx, claim, ids)
+		for _, id := range given {
+			s.p.w.add(oracle.Record{Kind: oracle.Written, Actor: s.p.name, Event: id, Attempt: s.p.w.row(id).Attempts, Label: machine.Released})
+		}
+		return fmt.Sprint(given), err
+	})
+	return onlyIf(given, err), err
+}
+
+// Runnable implements worker.Store.
 func (s *port) Runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID, lock time.Duration) (events []eventqueue.Event, next eventqueue.Scope, err error) {
 	err = s.do(ctx, "Runnable", fmt.Sprint(after, except), func() (string, error) {
 		events, next, err = s.mem.Runnable(ctx, after, except, lock)
@@ -168,18 +197,19 @@ func (s *port) Runnable(ctx context.Context, after eventqueue.Scope, except []ev
 	return onlyIf(events, err), onlyIf(next, err), err
 }
 
-// TakeTurns implements eventqueue.ClaimStore.
-func (s *port) TakeTurns(ctx context.Context, left, arrived []eventqueue.EventID, lockTimeout time.Duration) (turns []eventqueue.Event, err error) {
-	err = s.do(ctx, "TakeTurns", fmt.Sprint(left, arrived), func() (string, error) {
-		turns, err = s.mem.TakeTurns(ctx, left, arrived, lockTimeout)
-		return fmt.Sprint(idsOf(turns, func(e eventqueue.Event) eventqueue.EventID { return e.ID })), err
+// Advance implements worker.Store.
+func (s *port) Advance(ctx context.Context, left, arrived []eventqueue.EventID, lockTimeout time.Duration) (advanced []eventqueue.Event, err error) {
+	err = s.do(ctx, "Advance", fmt.Sprint(left, arrived), func() (string, error) {
+		defer s.p.w.takingBack(s.p)()
+		advanced, err = s.mem.Advance(ctx, left, arrived, lockTimeout)
+		return fmt.Sprint(idsOf(advanced, func(e eventqueue.Event) eventqueue.EventID { return e.ID })), err
 	})
-	return onlyIf(turns, err), err
+	return onlyIf(advanced, err), err
 }
 
-// Renew implements eventqueue.ClaimStore.
-func (s *port) Renew(ctx context.Context, claims []eventqueue.Claim) (written eventqueue.Written, err error) {
-	claims = slices.SortedFunc(slices.Values(claims), func(a, b eventqueue.Claim) int {
+// Renew implements worker.Store.
+func (s *port) Renew(ctx context.Context, claims []worker.Claim) (written worker.WriteResult, err error) {
+	claims = slices.SortedFunc(slices.Values(claims), func(a, b worker.Claim) int {
 		return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(a.Attempt, b.Attempt))
 	})
 	err = s.do(ctx, "Renew", fmt.Sprint(claims), func() (string, error) {
@@ -190,12 +220,7 @@ func (s *port) Renew(ctx context.Context, claims []eventqueue.Claim) (written ev
 	return written, err
 }
 
-// TakeRate implements eventqueue.RateTaker. There are no rate limits in the simulation.
-func (s *port) TakeRate(ctx context.Context, asks []eventqueue.RateAsk) ([]eventqueue.RateAnswer, error) {
-	return s.mem.TakeRate(ctx, asks)
-}
-
-// TakeDue implements eventqueue.RelayStore.
+// TakeDue implements maintenance.RelayStore.
 func (s *port) TakeDue(ctx context.Context, within time.Duration, limit int) (taken []eventqueue.Notification, err error) {
 	err = s.do(ctx, "TakeDue", "", func() (string, error) {
 		taken, err = s.mem.TakeDue(ctx, within, limit)
@@ -204,17 +229,31 @@ func (s *port) TakeDue(ctx context.Context, within time.Duration, limit int) (ta
 	return onlyIf(taken, err), err
 }
 
-// TakeLost implements eventqueue.RelayStore.
-func (s *port) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, quiet, lock time.Duration) (taken []eventqueue.Notification, next eventqueue.EventID, err error) {
-	err = s.do(ctx, "TakeLost", after.String(), func() (string, error) {
-		taken, next, err = s.mem.TakeLost(ctx, after, limit, quiet, lock)
-		return eventsOf(taken), err
+// Sweep implements maintenance.RelayStore.
+func (s *port) Sweep(ctx context.Context, after eventqueue.EventID, limit int, quiet, lock time.Duration) (swept maintenance.Swept, err error) {
+	err = s.do(ctx, "Sweep", after.String(), func() (string, error) {
+		defer s.p.w.takingBack(s.p)()
+		swept, err = s.mem.Sweep(ctx, after, limit, quiet, lock)
+		return eventsOf(swept.Lost), err
 	})
-	return onlyIf(taken, err), onlyIf(next, err), err
+	if err != nil {
+		return maintenance.Swept{}, err
+	}
+	return swept, nil
 }
 
-// AddRule implements eventqueue.RuleStore.
-func (s *port) AddRule(ctx context.Context, t eventqueue.RuleType, scope eventqueue.Scope) (added bool, err error) {
+// TakeRound implements maintenance.RelayStore.
+func (s *port) TakeRound(ctx context.Context, after maintenance.RoundPlace, quiet, lock time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+	err = s.do(ctx, "TakeRound", fmt.Sprint(after), func() (string, error) {
+		defer s.p.w.takingBack(s.p)()
+		lost, next, err = s.mem.TakeRound(ctx, after, quiet, lock)
+		return eventsOf(lost), err
+	})
+	return onlyIf(lost, err), onlyIf(next, err), err
+}
+
+// AddRule implements control.RuleStore.
+func (s *port) AddRule(ctx context.Context, t control.RuleType, scope eventqueue.Scope) (added bool, err error) {
 	err = s.do(ctx, "AddRule", fmt.Sprint(t, " of ", scope), func() (string, error) {
 		added, err = s.mem.AddRule(ctx, t, scope)
 		return fmt.Sprintf("added %t", added), err
@@ -222,8 +261,8 @@ func (s *port) AddRule(ctx context.Context, t eventqueue.RuleType, scope eventqu
 	return onlyIf(added, err), err
 }
 
-// LiftRule implements eventqueue.RuleStore.
-func (s *port) LiftRule(ctx context.Context, t eventqueue.RuleType, scope eventqueue.Scope) (lifted eventqueue.Lifted, err error) {
+// LiftRule implements control.RuleStore.
+func (s *port) LiftRule(ctx context.Context, t control.RuleType, scope eventqueue.Scope) (lifted control.Lifted, err error) {
 	err = s.do(ctx, "LiftRule", fmt.Sprint(t, " of ", scope), func() (string, error) {
 		lifted, err = s.mem.LiftRule(ctx, t, scope)
 		lifted.At = s.p.toClock(lifted.At)
@@ -232,7 +271,7 @@ func (s *port) LiftRule(ctx context.Context, t eventqueue.RuleType, scope eventq
 	return onlyIf(lifted, err), err
 }
 
-// TakeWaiting implements eventqueue.RuleStore.
+// TakeWaiting implements control.RuleStore.
 func (s *port) TakeWaiting(ctx context.Context, scope eventqueue.Scope, since time.Time, after eventqueue.EventID, limit int) (taken []eventqueue.Notification, next eventqueue.EventID, err error) {
 	err = s.do(ctx, "TakeWaiting", fmt.Sprint(scope, " after ", after), func() (string, error) {
 		taken, next, err = s.mem.TakeWaiting(ctx, scope, s.p.fromClock(since), after, limit)

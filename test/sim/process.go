@@ -11,7 +11,7 @@ import (
 )
 
 // process is one simulated program: a worker, a relay with a cron checker, an
-// emitter or the operator. Its store and bell are behind the gate.
+// emitter or the operator. Its store and notifier are behind the gate.
 type process struct {
 	w       *world
 	name    string
@@ -26,9 +26,10 @@ type process struct {
 
 	// Guarded by the gate's lock:
 	dead, frozen, cut bool
+	deaf              bool // to the database's answers
 }
 
-// newProcess makes a process with a store, a bell and a queue of its own.
+// newProcess makes a process with a store, a notifier and a queue of its own.
 func (w *world) newProcess(name string) *process {
 	p := &process{w: w, name: name, stopped: make(chan struct{})}
 	p.skew = w.dice.between(-maxSkew, maxSkew)

@@ -8,6 +8,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/test/oracle"
 )
 
@@ -78,11 +79,14 @@ func (w *world) row(id eventqueue.EventID) memstore.Row {
 }
 
 func (w *world) emitted(p *process, id eventqueue.EventID, e *eventqueue.NewEvent, now time.Time) {
-	w.add(oracle.Record{Kind: oracle.Emitted, Actor: p.name, Event: id, Canvas: e.Canvas, Handler: e.Handler(),
-		Value: string(e.Value), OrderingKey: e.OrderingKey, Due: meant(e.Value, now, w.row(id).DelayUntil)})
+	r := oracle.Record{Kind: oracle.Emitted, Actor: p.name, Event: id, Canvas: e.Canvas, Handler: e.Handler(),
+		Value: string(e.Value), OrderingKey: e.OrderingKey, UniqueKey: e.UniqueKey, UniqueFor: e.UniqueFor,
+		Due: meant(e.Value, now, w.row(id).DelayUntil)}
+	w.family(&r)
+	w.add(r)
 }
 
-func (w *world) claimed(p *process, found []eventqueue.Found, lock time.Duration) {
+func (w *world) claimed(p *process, found []worker.ClaimResult, lock time.Duration) {
 	for _, f := range found {
 		if f.Facts.Claimed {
 			w.add(oracle.Record{Kind: oracle.Claimed, Actor: p.name, Event: f.Event.ID, Attempt: f.Attempt,
@@ -91,30 +95,42 @@ func (w *world) claimed(p *process, found []eventqueue.Found, lock time.Duration
 	}
 }
 
-func (w *world) renewed(p *process, claims []eventqueue.Claim, done []eventqueue.EventID) {
+func (w *world) renewed(p *process, claims []worker.Claim, done []eventqueue.EventID) {
 	for _, id := range done {
-		c := claims[w.which(id, len(claims), func(i int) eventqueue.Claim { return claims[i] })]
+		c := claims[w.which(id, len(claims), func(i int) worker.Claim { return claims[i] })]
 		w.add(oracle.Record{Kind: oracle.Renewed, Actor: p.name, Event: id, Attempt: c.Attempt})
 	}
 }
 
-func (w *world) written(p *process, ends []eventqueue.End, done []eventqueue.EventID, inTx bool) {
+func (w *world) written(p *process, ends []worker.Completion, done []eventqueue.EventID, inTx bool) {
 	for _, id := range done {
-		end := ends[w.which(id, len(ends), func(i int) eventqueue.Claim { return ends[i].Claim })]
+		end := ends[w.which(id, len(ends), func(i int) worker.Claim { return ends[i].Claim })]
 		r := oracle.Record{Kind: oracle.Written, At: w.memory.Now(), Actor: p.name, Event: id, Attempt: end.Attempt, Label: end.Label, InTx: inTx}
 		if row := w.row(id); row.ID != 0 {
 			r.Due = row.DelayUntil
-			if end.Label != machine.Released {
+			switch end.Label {
+			case machine.Released:
+			case machine.OverLimit: // unless its limit was raised meanwhile
+				r.Due = earliest(r.Due, r.At.Add(end.Delay))
+			default:
 				r.Due = r.At.Add(end.Delay) // what was meant, whatever the row says
 			}
 		}
+		w.failDispatch(p, &end)
 		w.add(r)
 	}
 }
 
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // which finds the claim of an event that was written. A process may hold two
 // claims of one event, of which at most the newest is good.
-func (w *world) which(id eventqueue.EventID, n int, claim func(int) eventqueue.Claim) int {
+func (w *world) which(id eventqueue.EventID, n int, claim func(int) worker.Claim) int {
 	found := -1
 	for i := range n {
 		if c := claim(i); c.Event == id && (found < 0 || c.Attempt > claim(found).Attempt) {
@@ -126,7 +142,7 @@ func (w *world) which(id eventqueue.EventID, n int, claim func(int) eventqueue.C
 
 // refused records the ends that the fence refused: where a process handed in two
 // of one event, the older one.
-func (w *world) refused(p *process, ends []eventqueue.End, lost []eventqueue.EventID) {
+func (w *world) refused(p *process, ends []worker.Completion, lost []eventqueue.EventID) {
 	for _, id := range lost {
 		for i := range ends {
 			if ends[i].Event == id {
@@ -137,9 +153,11 @@ func (w *world) refused(p *process, ends []eventqueue.End, lost []eventqueue.Eve
 	}
 }
 
-func (w *world) rung(p *process, kind oracle.Kind, notifications []eventqueue.Notification, failed bool) {
+func (w *world) notified(p *process, kind oracle.Kind, notifications []eventqueue.Notification, failed bool) {
 	for _, n := range notifications {
-		w.add(oracle.Record{Kind: kind, Actor: p.name, Event: n.Event, Failed: failed})
+		if n.Event < forgedFrom {
+			w.add(oracle.Record{Kind: kind, Actor: p.name, Event: n.Event, Failed: failed})
+		}
 	}
 }
 
@@ -162,12 +180,12 @@ func (w *world) publishFailed(p *process, notifications []eventqueue.Notificatio
 	}
 }
 
-// mayBeAbandoned tells which events are locked and have failed before: who takes
-// such a lock over may end the event without a run.
+// mayBeAbandoned tells which events are locked and have failed before, or have lost
+// their locks with their turns: who claims them may end them without a run.
 func (w *world) mayBeAbandoned() func(eventqueue.EventID) bool {
 	risky := map[eventqueue.EventID]bool{}
 	for _, row := range w.memory.Events() {
-		if !row.LockedAt.IsZero() && int(row.Retries) >= w.leastRetries {
+		if !row.LockedAt.IsZero() && int(row.Retries) >= w.leastRetries || int(row.Retries) > w.leastRetries {
 			risky[row.ID] = true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/maintenance"
 )
 
 // startRelay starts a program with a relay and a cron checker.
@@ -16,7 +17,7 @@ func (w *world) startRelay(slot int) {
 	p := w.newProcess(fmt.Sprintf("c%d.%d", slot+1, w.incarnation))
 	w.relays[slot] = p
 	port := &relayPort{port: p.store, rests: w.never()}
-	relay, err := eventqueue.NewRelay(port, port, eventqueue.RelayConfig{
+	relay, err := maintenance.NewRelay(port, port, maintenance.RelayConfig{
 		Interval: relayInterval, Quiet: quiet, LockTimeout: lockTimeout, PublishTimeout: 5 * time.Second, Jitter: p.jitter,
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/maintenance"
 )
 
 // relayPort is the database and the broker as a relay sees them. It keeps a
@@ -22,16 +23,17 @@ type relayPort struct {
 }
 
 var (
-	_ eventqueue.RelayStore = (*relayPort)(nil)
-	_ eventqueue.Publisher  = (*relayPort)(nil)
+	_ maintenance.RelayStore = (*relayPort)(nil)
+	_ eventqueue.Publisher   = (*relayPort)(nil)
 )
 
 // afterPass is a little longer than what a relay waits after a pass, deaf to
 // wake-ups.
 const afterPass = 11 * time.Millisecond
 
-// part is a call that a pass is made of: after one that succeeds, the relay
-// either makes the next one at once or waits for a wake-up.
+// part is a call that the relay's work is made of: after one that succeeds, the relay
+// either makes the next one at once or waits for a wake-up. A call of a search for what
+// is lost keeps a wake-up back as well.
 func (s *relayPort) part(f func() error) error {
 	w := s.p.w
 	w.mu.Lock()
@@ -48,7 +50,7 @@ func (s *relayPort) part(f func() error) error {
 	return err
 }
 
-// TakeDue implements eventqueue.RelayStore.
+// TakeDue implements maintenance.RelayStore.
 func (s *relayPort) TakeDue(ctx context.Context, within time.Duration, limit int) (taken []eventqueue.Notification, err error) {
 	err = s.part(func() error {
 		taken, err = s.port.TakeDue(ctx, within, limit)
@@ -57,13 +59,22 @@ func (s *relayPort) TakeDue(ctx context.Context, within time.Duration, limit int
 	return taken, err
 }
 
-// TakeLost implements eventqueue.RelayStore.
-func (s *relayPort) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, quiet, lock time.Duration) (taken []eventqueue.Notification, next eventqueue.EventID, err error) {
+// Sweep implements maintenance.RelayStore.
+func (s *relayPort) Sweep(ctx context.Context, after eventqueue.EventID, limit int, quiet, lock time.Duration) (swept maintenance.Swept, err error) {
 	err = s.part(func() error {
-		taken, next, err = s.port.TakeLost(ctx, after, limit, quiet, lock)
+		swept, err = s.port.Sweep(ctx, after, limit, quiet, lock)
 		return err
 	})
-	return taken, next, err
+	return swept, err
+}
+
+// TakeRound implements maintenance.RelayStore.
+func (s *relayPort) TakeRound(ctx context.Context, after maintenance.RoundPlace, quiet, lock time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+	err = s.part(func() error {
+		lost, next, err = s.port.TakeRound(ctx, after, quiet, lock)
+		return err
+	})
+	return lost, next, err
 }
 
 // Publish implements eventqueue.Publisher.
@@ -71,7 +82,7 @@ func (s *relayPort) Publish(ctx context.Context, notifications []eventqueue.Noti
 	return s.part(func() error { return ringer{s.p}.Publish(ctx, notifications) })
 }
 
-// Listen implements eventqueue.RelayStore.
+// Listen implements maintenance.RelayStore.
 func (s *relayPort) Listen(ctx context.Context, wake func()) error {
 	if err := s.do(ctx, "Listen", "", func() (string, error) { return "", nil }); err != nil {
 		return err

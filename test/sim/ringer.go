@@ -25,8 +25,8 @@ func (r ringer) Publish(ctx context.Context, notifications []eventqueue.Notifica
 	done := false
 	err := r.do(ctx, "Publish", eventsOf(notifications), nil, func() (string, error) {
 		done = true
-		r.p.w.bell.publish(notifications)
-		r.p.w.rung(r.p, oracle.Published, notifications, false)
+		r.p.w.notifier.publish(notifications)
+		r.p.w.notified(r.p, oracle.Published, notifications, false)
 		return "", nil
 	})
 	if err != nil {
@@ -36,15 +36,19 @@ func (r ringer) Publish(ctx context.Context, notifications []eventqueue.Notifica
 }
 
 // Pull implements eventqueue.Receiver.
-func (r ringer) Pull(ctx context.Context, most int) (pulled []eventqueue.Delivery, err error) {
+func (r ringer) Pull(ctx context.Context, most int) ([]eventqueue.Delivery, error) {
+	return r.pull(ctx, most, r.p.w.notifier.due)
+}
+
+func (r ringer) pull(ctx context.Context, most int, ready func() time.Time) (pulled []eventqueue.Delivery, err error) {
 	w := r.p.w
-	err = r.do(ctx, "Pull", fmt.Sprint(most), w.bell.due, func() (string, error) {
-		pulled = w.bell.pull(most, w.mayBeAbandoned())
+	err = r.do(ctx, "Pull", fmt.Sprint(most), ready, func() (string, error) {
+		pulled = w.notifier.pull(most, w.mayBeAbandoned())
 		notifications := make([]eventqueue.Notification, len(pulled))
 		for i, d := range pulled {
 			notifications[i] = d.Notification
 		}
-		w.rung(r.p, oracle.Delivered, notifications, false)
+		w.notified(r.p, oracle.Delivered, notifications, false)
 		return eventsOf(notifications), nil
 	})
 	return onlyIf(pulled, err), err
@@ -52,13 +56,13 @@ func (r ringer) Pull(ctx context.Context, most int) (pulled []eventqueue.Deliver
 
 // Ack implements eventqueue.Receiver.
 func (r ringer) Ack(ctx context.Context, deliveries []eventqueue.Delivery) error {
-	r.send(ctx, "Ack", deliveries, r.p.w.bell.ack)
+	r.send(ctx, "Ack", deliveries, r.p.w.notifier.ack)
 	return nil
 }
 
 // Requeue implements eventqueue.Receiver.
 func (r ringer) Requeue(ctx context.Context, deliveries []eventqueue.Delivery, after time.Duration) error {
-	requeue := func(d eventqueue.Delivery) { r.p.w.bell.requeue(d, after) }
+	requeue := func(d eventqueue.Delivery) { r.p.w.notifier.requeue(d, after) }
 	if after != leaseExtension {
 		r.send(ctx, fmt.Sprint("Requeue after ", after), deliveries, requeue)
 		return nil

@@ -2,7 +2,9 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,16 +40,28 @@ type world struct {
 	poked     chan struct{}
 	alive     sync.WaitGroup // of the processes
 
-	memory  *memstore.Store
-	crons   *memcron.Tables
-	bell    *bell
-	nemesis *nemesis
+	memory   *memstore.Store
+	crons    *memcron.Tables
+	notifier *notifier
+	nemesis  *nemesis
 
 	attackTime time.Duration
 	emitsEach  int
 	cronStop   time.Time
 	ruleGap    time.Duration // between two things that the operator does, on average
 	holidays   int           // times when no worker works
+	limits     int           // 0: no limits of running events; 2: they change
+	lingers    bool          // handlers stay paused for long after the attack
+	hunted     atomic.Bool   // a worker has died for that, or will not
+	broken     partial
+
+	// What the seed has beside: see features.go.
+	unique, chains, byHand, forges, falls bool
+	lastSilence                           bool                         // nothing but silence, after the attack
+	spoken                                atomic.Bool                  // that is over
+	rates                                 int                          // 0: no rate limits; 2: they change
+	parents                               map[int]eventqueue.EventID   // of typed events, by serial number
+	audited                               map[eventqueue.EventID]int32 // the last attempt whose synchronous handlers were content
 
 	leastRetries, mostRetries int // what versions choose from
 
@@ -61,17 +75,17 @@ type world struct {
 
 	faults, outcomes map[string]int
 
-	mu                       sync.Mutex
-	attacking                bool
-	databaseDown, brokerDown bool
-	holiday                  bool // no worker works
-	arrivals, waiting        []*call
-	open                     map[*memstore.Tx][]func()
-	trace                    []string
-	history                  oracle.History
-	serial, poisonLeft       int
-	calls                    int64
-	rest                     *oracle.Final // the tables when the queue had come to rest
+	mu                         sync.Mutex
+	attacking                  bool
+	databaseDown, notifierDown bool
+	holiday                    bool // no worker works
+	arrivals, waiting          []*call
+	open                       map[*memstore.Tx][]func()
+	trace                      []string
+	history                    oracle.History
+	serial, poisonLeft         int
+	calls                      int64
+	rest                       *oracle.Final // the tables when the queue had come to rest
 }
 
 // Run simulates one seed in a bubble of its own and judges it. It blocks until
@@ -94,10 +108,13 @@ func simulate(seed uint64) Result {
 		attacking: true,
 		faults:    map[string]int{},
 		outcomes:  map[string]int{},
+		parents:   map[int]eventqueue.EventID{},
+		audited:   map[eventqueue.EventID]int32{},
+		broken:    partial{failing: map[way]bool{}, hanging: map[way]bool{}},
 	}
 	w.intensity = w.drawIntensity()
 	w.crons = memcron.NewTables(w.memory)
-	w.bell = &bell{w: w}
+	w.notifier = &notifier{w: w}
 	w.nemesis = &nemesis{w: w}
 	w.attackTime = w.dice.between(30*time.Second, 4*time.Minute)
 	w.emitsEach = 5 + w.dice.IntN(25)
@@ -114,7 +131,14 @@ func simulate(seed uint64) Result {
 	if w.dice.chance(0.3) { // claims and rules meet often
 		w.ruleGap = w.dice.between(50*time.Millisecond, time.Second)
 	}
+	w.drawFeatures()
+	if w.falls && !w.lastSilence {
+		w.attackTime += silent + 3*time.Minute
+		w.nemesis.later(w.dice.between(0, w.attackTime-silent-3*time.Minute), "", w.nemesis.silence)
+	}
 	w.cronStop = w.start.Add(w.attackTime + 5*time.Minute + 30*time.Second).Truncate(time.Minute).Add(30 * time.Second)
+	w.limitAtFirst()
+	w.lingers = w.limits > 0 && w.dice.chance(0.5)
 	w.begin()
 
 	ended := make(chan struct{})
@@ -161,9 +185,12 @@ func (w *world) everybody() []*process {
 // quiescence names the deed that looks whether the queue has come to rest.
 const quiescence = "look whether the queue is at rest"
 
-// patience is how long after the attack the queue may take to come to rest: an
+// maxWait is how long after the attack the queue may take to come to rest: an
 // event may be delayed by eleven minutes and then snoozed by as much, a few times.
-const patience = 2 * time.Hour
+const maxWait = 2 * time.Hour
+
+// lastRuns is for runs that begin just before that: what a rate limit puts off may.
+const lastRuns = 2 * lockTimeout
 
 // maxSteps ends a queue that runs hot; a usual seed takes one or two thousand.
 const maxSteps = 100_000
@@ -171,8 +198,9 @@ const maxSteps = 100_000
 // awaitRest looks now and then whether nothing is left to do, and stops everybody
 // when that is so, or after patience.
 func (w *world) awaitRest(ended chan struct{}) {
-	over := time.Since(w.start) > w.attackTime+patience || len(w.trace) > maxSteps
-	atRest := len(w.memory.Events()) == 0 && time.Now().After(w.cronStop)
+	late := time.Since(w.start) - w.attackTime - maxWait
+	over := late > 0 && (late > lastRuns || !w.anyLocked()) || len(w.trace) > maxSteps
+	atRest := !w.hasWork() && time.Now().After(w.cronStop)
 	for _, p := range append(w.emitters[:], w.operator) {
 		select {
 		case <-p.stopped:
@@ -192,6 +220,10 @@ func (w *world) awaitRest(ended chan struct{}) {
 		w.alive.Wait()
 		close(ended)
 	}()
+}
+
+func (w *world) anyLocked() bool {
+	return slices.ContainsFunc(w.memory.Events(), func(row memstore.Row) bool { return !row.LockedAt.IsZero() })
 }
 
 func (w *world) final() *oracle.Final {
@@ -217,11 +249,14 @@ func (w *world) result() Result {
 	h := &w.history
 	h.Final = *w.rest
 	h.Bounds = oracle.Bounds{
-		LockTimeout: lockTimeout, KeepHistory: true, Quiet: quiet, Progress: progress,
+		LockTimeout: lockTimeout, RetainHistory: true, Quiet: quiet, Progress: progress,
 		MaxRetries: func(eventqueue.HandlerKey) (int, int) { return w.leastRetries, w.mostRetries },
+		Untold:     mostBatch,
+		Alone:      w.falls,
+		Snoozes:    func(eventqueue.HandlerKey) (int, int) { return 0, mostSnoozes },
 	}
 	w.addCrons(h)
-	r := Result{Seed: w.seed, Took: time.Since(w.start), Steps: len(w.trace), Trace: w.trace, Faults: w.faults, Outcomes: w.outcomes, Violations: oracle.Judge(h)}
+	r := Result{Seed: w.seed, Took: time.Since(w.start), Steps: len(w.trace), Trace: w.trace, Faults: w.faults, Outcomes: w.outcomes, Violations: oracle.Check(h)}
 	for _, record := range h.Records {
 		if record.Kind == oracle.Emitted {
 			r.Events++

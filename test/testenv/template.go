@@ -78,10 +78,24 @@ func makeTemplate(ctx context.Context, conn executor, clusterURL, name string) e
 	if _, err := migrations.Up(ctx, databaseURL); err != nil {
 		return fmt.Errorf("make template %s: %w", name, err)
 	}
+	if err := know(ctx, databaseURL); err != nil {
+		return fmt.Errorf("make template %s: %w", name, err)
+	}
 	if _, err := conn.Exec(ctx, "ALTER DATABASE "+quote(name)+" WITH ALLOW_CONNECTIONS false"); err != nil {
 		return fmt.Errorf("close template %s: %w", name, err)
 	}
 	return nil
+}
+
+// know connects once, so that Postgres writes down what a new connection needs to know of
+// the catalog: the file is copied with the template.
+func know(ctx context.Context, databaseURL string) error {
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, "SELECT count(*) FROM events_v2")
+	return errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
 }
 
 // withDatabase returns a database URL, or keyword string, with another database

@@ -1,0 +1,104 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"eventsv2/eventqueue"
+)
+
+// RequeueResult is the result for one event of a requeue.
+type RequeueResult string
+
+// The results of a requeue.
+const (
+	RequeueDone      RequeueResult = "requeued"  // it is due and free, and its notification is pending
+	RequeueRunning   RequeueResult = "running"   // refused: its lock is valid, and to try it would run it twice
+	RequeueBusy      RequeueResult = "busy"      // refused: another transaction is writing its row
+	RequeueCompleted RequeueResult = "completed" // refused: it has completed, and stays so
+	RequeueFailed    RequeueResult = "failed"    // refused: it is in event_log; a retry moves it back
+	RequeueUnknown   RequeueResult = "unknown"   // refused: there is no trace of it
+)
+
+// Requeued is one event of a requeue.
+type Requeued struct {
+	ID     eventqueue.EventID
+	Result RequeueResult
+	// LockRemaining is for how long the lock of an event is still valid if nobody
+	// renews it; only of RequeueRunning.
+	LockRemaining time.Duration
+	// TakenOver says that an expired lock was cleared: its holder can no longer write, and a run
+	// that is known to have begun counts as failed. Only of RequeueDone.
+	TakenOver bool
+	// Rule is the rule that still holds the event back; empty when there is none. Only of
+	// RequeueDone.
+	Rule RuleType
+}
+
+// RequeueStore is what a Requeuer needs of the database; pgstore.Store is one.
+type RequeueStore interface {
+	// Requeue makes events of the queue due, clears locks that have expired, and marks a
+	// notification of each as pending; it answers for every id once, in order. It reads and writes
+	// each event under a lock of its row, by the database's clock. It never changes attempts. A
+	// lockTimeout of 0 is the database's.
+	Requeue(ctx context.Context, ids []eventqueue.EventID, lockTimeout time.Duration) ([]Requeued, error)
+}
+
+// Requeuer has waiting events tried now. It is safe for concurrent use, and every operation may be
+// repeated (I14).
+type Requeuer struct {
+	store       RequeueStore
+	queue       *eventqueue.Queue
+	lockTimeout time.Duration
+}
+
+// NewRequeuer makes a Requeuer. The queue publishes the notifications. lockTimeout is the workers';
+// 0 means the database's, which counts in any case.
+func NewRequeuer(store RequeueStore, queue *eventqueue.Queue, lockTimeout time.Duration) (*Requeuer, error) {
+	if store == nil || queue == nil {
+		return nil, errors.New("control.NewRequeuer: store and queue must not be nil")
+	}
+	if lockTimeout < 0 {
+		return nil, fmt.Errorf("control.NewRequeuer: lockTimeout is %s: it must not be negative; 0 means the database's", lockTimeout)
+	}
+	return &Requeuer{store, queue, lockTimeout}, nil
+}
+
+// MaxRequeueEvents is how many events one call of Requeue takes.
+const MaxRequeueEvents = 1000
+
+// Requeue has 1 to MaxRequeueEvents events tried now: their delays end, locks that
+// have expired are cleared, and a notification is published for each. It answers for every
+// id once, in their order.
+//
+// An event whose lock is valid is refused, since to try it would run it twice; so are those that
+// have ended. An expired lock is taken over as by a claim: the holder's writes are refused from
+// then on (I5), and a run that is known to have begun counts as a failed one; a claim that never
+// led to a run uses no attempt. If it was the last run that the event was allowed, the event gets
+// one more. Rules still hold their events back.
+//
+// An error means that nothing was written, or that it is not known; the call may be repeated.
+func (r *Requeuer) Requeue(ctx context.Context, ids ...eventqueue.EventID) ([]Requeued, error) {
+	if len(ids) == 0 || len(ids) > MaxRequeueEvents {
+		return nil, fmt.Errorf("requeue %d events: give 1 to %d ids in one call", len(ids), MaxRequeueEvents)
+	}
+	if r.lockTimeout != 0 {
+		if _, err := eventqueue.AgreeOnLockTimeout(ctx, r.store, r.lockTimeout); err != nil {
+			return nil, fmt.Errorf("requeue %d events: %w", len(ids), err)
+		}
+	}
+	results, err := r.store.Requeue(ctx, ids, r.lockTimeout)
+	if err != nil {
+		return nil, fmt.Errorf("requeue %d events: %w", len(ids), err)
+	}
+	var free []eventqueue.EventID
+	for _, result := range results {
+		if result.Result == RequeueDone && result.Rule == "" {
+			free = append(free, result.ID)
+		}
+	}
+	notifyFreed(ctx, r.queue, free, "requeued")
+	return results, nil
+}

@@ -1,0 +1,91 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
+	"eventsv2/test/testenv"
+)
+
+func retrier(t *testing.T, r *rig.Rig) *control.Retrier {
+	t.Helper()
+	made, err := control.NewRetrier(r.Store, r.Queue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// fail has events end as FAILED.
+func fail(r *rig.Rig, ids ...eventqueue.EventID) {
+	r.T.Helper()
+	r.Handle(func(context.Context, *eventqueue.Run) error { return eventqueue.Permanent(errors.New("no luck")) }, rig.Quick())
+	r.RunToItsBound(worker.Config{MaxEvents: len(ids)})
+	if n := r.Logged("FAILED"); n != len(ids) {
+		r.T.Fatalf("%d events have failed, want %d", n, len(ids))
+	}
+}
+
+func TestRetryMovesAndNotifies(t *testing.T) {
+	t.Parallel()
+	r := rig.New(t)
+	id := r.Emit(r.Event(`1`))[0]
+	fail(r, id)
+	ctx := testenv.Context(t)
+	for _, want := range []control.RetryResult{control.RetryMoved, control.RetryQueued} { // I14
+		got, err := retrier(t, r).Retry(ctx, id, id+1000)
+		if err != nil || !slices.Equal(got, []control.Retried{{ID: id, Result: want}, {ID: id + 1000, Result: control.RetryUnknown}}) {
+			t.Errorf("the results are %+v, %v; want %s", got, err, want)
+		}
+		if got, want := r.Row(id), "free due retries 0 attempts 1 notified"; got != want {
+			t.Errorf("the event is %s, want %s", got, want)
+		}
+	}
+}
+
+// TestRetryAllIsOfOneHandler: events of others stay where they are (I16), and so does all
+// when the call has ended before it began.
+func TestRetryAllIsOfOneHandler(t *testing.T) {
+	t.Parallel()
+	r := rig.New(t)
+	ids := r.Emit(r.Many(3)...)
+	fail(r, ids...)
+	r.Exec(`UPDATE event_log SET name = 'other' WHERE id = $1`, ids[1])
+	event := r.Event(`1`)
+	scope := eventqueue.Scope{Canvas: event.Canvas, Module: event.Module, Name: event.Name}
+	ended, cancel := context.WithCancel(testenv.Context(t))
+	cancel()
+	if moved, err := retrier(t, r).RetryAll(ended, scope); moved != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d events were moved, %v", moved, err)
+	}
+	for _, want := range []int{2, 0} { // I14
+		if moved, err := retrier(t, r).RetryAll(testenv.Context(t), scope); moved != want || err != nil {
+			t.Errorf("%d events were moved, want %d; %v", moved, want, err)
+		}
+	}
+	if moved, logged := r.Waiting(), r.Logged("FAILED"); moved != 2 || logged != 1 {
+		t.Errorf("%d events are back and %d are not, want 2 and 1", moved, logged)
+	}
+}
+
+func TestRetryBounds(t *testing.T) {
+	t.Parallel()
+	r := rig.New(t)
+	for _, ids := range [][]eventqueue.EventID{nil, make([]eventqueue.EventID, control.MaxRetryEvents+1)} {
+		if _, err := retrier(t, r).Retry(testenv.Context(t), ids...); err == nil {
+			t.Errorf("%d ids are taken", len(ids))
+		}
+	}
+	if _, err := retrier(t, r).RetryAll(testenv.Context(t), eventqueue.Scope{}); err == nil {
+		t.Error("a scope of nothing is taken")
+	}
+	if _, err := control.NewRetrier(nil, r.Queue); err == nil {
+		t.Error("no store is taken")
+	}
+}

@@ -1,0 +1,153 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"eventsv2/eventqueue"
+)
+
+// RunningLimit bounds how many events may run at once: of a canvas, of one of its
+// handlers, of one of its ordering keys, or of each of them. Of Module with Name,
+// Key and EveryKey one may be set; none means the canvas.
+type RunningLimit struct {
+	Canvas eventqueue.CanvasID
+	// Module and Name are the handler, with any modifier.
+	Module, Name string
+	// Key is a NewEvent.OrderingKey, and EveryKey stands for those without a limit
+	// of their own. Without a limit one event of a key runs at a time; with a
+	// higher one, so many of the first in its order.
+	Key      string
+	EveryKey bool
+	// Max is at least 1.
+	Max int
+}
+
+// String names what the limit is for.
+func (l RunningLimit) String() string {
+	switch {
+	case l.EveryKey:
+		return fmt.Sprintf("every ordering key of canvas %s", l.Canvas)
+	case l.Key != "":
+		return fmt.Sprintf("ordering key %q of canvas %s", l.Key, l.Canvas)
+	case l.Module != "":
+		return eventqueue.Scope{Canvas: l.Canvas, Module: l.Module, Name: l.Name}.String()
+	default:
+		return "canvas " + l.Canvas.String()
+	}
+}
+
+// Validate names the first invalid field; it does not check Max.
+func (l RunningLimit) Validate() error {
+	set := 0
+	for _, is := range []bool{l.Module != "" || l.Name != "", l.Key != "", l.EveryKey} {
+		if is {
+			set++
+		}
+	}
+	switch {
+	case l.Canvas == (eventqueue.CanvasID{}):
+		return errors.New("canvas_id: is missing")
+	case set > 1:
+		return errors.New("a handler, an ordering key and every key exclude each other: set one of them, or none for the canvas")
+	case l.Key != "":
+		if err := eventqueue.CheckName(l.Key); err != nil {
+			return fmt.Errorf("ordering_key: %w", err)
+		}
+	case l.Module != "" || l.Name != "":
+		return eventqueue.Scope{Canvas: l.Canvas, Module: l.Module, Name: l.Name}.Validate()
+	}
+	return nil
+}
+
+// RunningLimitStore is what RunningLimits need of the database; pgstore.Store is one.
+type RunningLimitStore interface {
+	// SetRunningLimit sets a limit, or removes it when Max is 0. It returns
+	// whether there was one before.
+	SetRunningLimit(ctx context.Context, limit RunningLimit) (before bool, err error)
+
+	// RunningLimits lists the limits of a canvas.
+	RunningLimits(ctx context.Context, canvas eventqueue.CanvasID) ([]RunningLimit, error)
+
+	// FillGroups advances the ordering groups of a limit, as far as there is room, and returns the
+	// events that may run by that. It takes a page of groups, those above after in the database's
+	// order, and no more than some thousand events of each. next is the last group of a full page,
+	// and empty when there are no more.
+	FillGroups(ctx context.Context, limit RunningLimit, after string) (advanced []eventqueue.Event, next string, err error)
+}
+
+// RunningLimits sets how many events run at once. It is safe for concurrent use,
+// here and in any number of processes; every operation may be repeated (I14).
+type RunningLimits struct {
+	store RunningLimitStore
+	queue *eventqueue.Queue
+}
+
+// NewRunningLimits makes RunningLimits; the queue notifies the events that may run
+// when a limit is raised.
+func NewRunningLimits(store RunningLimitStore, queue *eventqueue.Queue) (*RunningLimits, error) {
+	if store == nil || queue == nil {
+		return nil, errors.New("control.NewRunningLimits: store and queue must not be nil")
+	}
+	return &RunningLimits{store, queue}, nil
+}
+
+// Set sets a limit for the events that begin from now on: those that run, or may already run, are
+// not stopped. When the limit is higher than before, waiting events are notified as far as there is
+// room. When Set fails half-way, the limit is set, and the relay notifies the rest. It blocks for a
+// few statements.
+func (l *RunningLimits) Set(ctx context.Context, limit RunningLimit) error {
+	if err := limit.Validate(); err != nil {
+		return fmt.Errorf("limit running events: %w", err)
+	}
+	if limit.Max < 1 {
+		return fmt.Errorf("limit running events of %s: Max is %d: it must be at least 1; to let none run, pause or block the handler", limit, limit.Max)
+	}
+	if limit.Max > math.MaxInt32 {
+		return fmt.Errorf("limit running events of %s: Max is %d: it must be at most %d", limit, limit.Max, math.MaxInt32)
+	}
+	_, err := l.set(ctx, limit)
+	return err
+}
+
+// Remove removes a limit, whatever its Max is, and notifies the events that may run by that. It
+// returns whether there was a limit.
+func (l *RunningLimits) Remove(ctx context.Context, limit RunningLimit) (bool, error) {
+	if err := limit.Validate(); err != nil {
+		return false, fmt.Errorf("remove the limit of running events: %w", err)
+	}
+	limit.Max = 0
+	return l.set(ctx, limit)
+}
+
+func (l *RunningLimits) set(ctx context.Context, limit RunningLimit) (before bool, err error) {
+	if before, err = l.store.SetRunningLimit(ctx, limit); err != nil {
+		return false, fmt.Errorf("limit running events of %s: %w", limit, err)
+	}
+	for after := ""; ; {
+		advanced, next, err := l.store.FillGroups(ctx, limit, after)
+		if err != nil {
+			return before, fmt.Errorf("the limit of running events of %s is changed, and the relay notifies those that may run by that: %w", limit, err)
+		}
+		l.queue.Notify(ctx, eventqueue.NotificationsOf(advanced))
+		switch {
+		case len(advanced) > 0: // there may be more in the same groups
+		case next == "":
+			return before, nil
+		default:
+			after = next
+		}
+	}
+}
+
+// List returns the limits of a canvas: its own, then those of handlers, then those
+// of keys, each by name.
+func (l *RunningLimits) List(ctx context.Context, canvas eventqueue.CanvasID) ([]RunningLimit, error) {
+	limits, err := l.store.RunningLimits(ctx, canvas)
+	if err != nil {
+		return nil, fmt.Errorf("list the limits of running events of canvas %s: %w", canvas, err)
+	}
+	return limits, nil
+}

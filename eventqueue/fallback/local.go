@@ -1,0 +1,135 @@
+package fallback
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"eventsv2/eventqueue"
+)
+
+// mark begins the ack ID of what was found in the database.
+const mark = "db/"
+
+// split parts what was found in the database, with the ack IDs of the local queue, from
+// what the notifier has delivered.
+func split(deliveries []eventqueue.Delivery) (local, primary []eventqueue.Delivery) {
+	for _, d := range deliveries {
+		if id, ok := strings.CutPrefix(d.AckID, mark); ok {
+			d.AckID = id
+			local = append(local, d)
+		} else {
+			primary = append(primary, d)
+		}
+	}
+	return local, primary
+}
+
+// pullLocal returns what was found in the database, if there is any.
+func (r *Receiver) pullLocal(ctx context.Context, max int) ([]eventqueue.Delivery, error) {
+	deliveries, err := r.takeLocal(ctx, max)
+	if err != nil {
+		return nil, err
+	}
+	own, others := r.splitDeclined(deliveries)
+	if len(others) > 0 {
+		if err := r.passOn(ctx, others); err != nil && len(own) == 0 {
+			return nil, err
+		}
+	}
+	for i := range own {
+		own[i].AckID = mark + own[i].AckID
+	}
+	return own, nil
+}
+
+func (r *Receiver) takeLocal(ctx context.Context, max int) ([]eventqueue.Delivery, error) {
+	r.localMu.Lock()
+	defer r.localMu.Unlock()
+	if r.local.Ready() == 0 {
+		return nil, nil
+	}
+	return r.local.Pull(ctx, max)
+}
+
+// splitDeclined separates the deliveries that other workers are to have, and stops
+// tracking them.
+func (r *Receiver) splitDeclined(deliveries []eventqueue.Delivery) (own, others []eventqueue.Delivery) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range deliveries {
+		if _, declined := r.declined[d.Event]; declined {
+			delete(r.declined, d.Event)
+			delete(r.pending, d.Event)
+			others = append(others, d)
+		} else {
+			own = append(own, d)
+		}
+	}
+	return own, others
+}
+
+// Decline is Requeue of deliveries whose events this process cannot run. Events
+// whose notifications were pending when they were found in the database are marked as
+// pending again when the delay is over, and the first worker that polls takes them.
+// Events whose notifications seemed lost were published before; they stay here, or each
+// search would publish them once more (I11).
+func (r *Receiver) Decline(ctx context.Context, deliveries []eventqueue.Delivery, after time.Duration) error {
+	local, rest := split(deliveries)
+	r.mu.Lock()
+	var now []eventqueue.Delivery
+	for _, d := range local {
+		if _, pending := r.pending[d.Event]; pending && after <= 0 {
+			delete(r.pending, d.Event)
+			now = append(now, d)
+			continue
+		} else if pending {
+			r.declined[d.Event] = struct{}{}
+		}
+		d.AckID = mark + d.AckID
+		rest = append(rest, d)
+	}
+	r.mu.Unlock()
+	var errs []error
+	if len(now) > 0 {
+		errs = append(errs, r.passOn(ctx, now))
+	}
+	if len(rest) > 0 {
+		errs = append(errs, r.Requeue(ctx, rest, after))
+	}
+	return errors.Join(errs...)
+}
+
+// passOn has others find events, which wakes them and this process; they poll first. After
+// a failure it is tried again.
+func (r *Receiver) passOn(ctx context.Context, local []eventqueue.Delivery) error {
+	asking, cancel := context.WithTimeout(ctx, statementTakes)
+	defer cancel()
+	ids := make([]eventqueue.EventID, len(local))
+	for i, d := range local {
+		ids[i] = d.Event
+	}
+	r.mu.Lock()
+	r.yield()
+	r.mu.Unlock()
+	if err := r.store.MarkPending(asking, ids); err != nil {
+		r.mu.Lock()
+		for _, id := range ids {
+			r.declined[id] = struct{}{}
+		}
+		r.mu.Unlock()
+		return errors.Join(err, r.local.Requeue(context.WithoutCancel(ctx), local, r.config.Poll))
+	}
+	return r.local.Ack(ctx, local)
+}
+
+// remove stops tracking events that this process is done with.
+func (r *Receiver) remove(local []eventqueue.Delivery) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range local {
+		delete(r.pending, d.Event)
+		delete(r.declined, d.Event)
+	}
+}

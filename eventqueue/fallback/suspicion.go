@@ -1,0 +1,70 @@
+package fallback
+
+import (
+	"time"
+
+	"eventsv2/eventqueue"
+)
+
+// suspicion is the state of a notifier that accepts notifications, answers its check, and
+// may deliver nothing: an empty subscription and a server that hangs look alike.
+type suspicion struct {
+	heard       time.Time // when it last delivered something
+	searchUntil time.Time // what seems lost is searched for until then
+	newest      eventqueue.EventID
+	confirmed   bool
+}
+
+const (
+	// deafAfter is how long a notifier may deliver nothing before it is suspected.
+	// Beside one that delivers, what seems lost mostly waits behind a backlog.
+	deafAfter = 10 * time.Second
+
+	// longestQuiet is so many times Quiet an event has to have been silent, at most, to
+	// seem lost when a relay has just published it again.
+	longestQuiet = 10
+)
+
+// suspect starts a search for lost notifications, for a while or until the notifier
+// delivers something: a relay has found published events that were not run.
+func (r *Receiver) suspect() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if now.Sub(r.heard) < deafAfter {
+		return
+	}
+	if !now.Before(r.searchUntil) && !r.down {
+		r.sweepAt, r.confirmed = now.Add(r.config.Jitter(r.config.Sweep)), false
+	}
+	r.searchUntil = r.searchEnd(now)
+	r.signal()
+}
+
+// searchEnd is late enough for what was published again just now.
+func (r *Receiver) searchEnd(now time.Time) time.Time {
+	return now.Add(longestQuiet*r.config.Quiet + r.config.Linger)
+}
+
+// searching reports whether what seems lost is to be searched for. Called with mu held.
+func (r *Receiver) searching(now time.Time) bool { return r.down || now.Before(r.searchUntil) }
+
+// confirm prolongs a search that has found a new event. An event that was found before,
+// as one without a handler anywhere, does not prolong it, or the search would never end.
+func (r *Receiver) confirm(lost []eventqueue.Notification) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	newest := r.newest
+	for _, n := range lost {
+		newest = max(newest, n.Event)
+	}
+	now := time.Now()
+	if newest == r.newest || !now.Before(r.searchUntil) {
+		return
+	}
+	r.newest, r.searchUntil = newest, r.searchEnd(now)
+	if !r.confirmed {
+		r.confirmed = true
+		r.config.Logger.Warn("the notifier seems well and has not delivered what it was given: such events are found in the database until it delivers, or nothing new is found")
+	}
+}

@@ -1,0 +1,125 @@
+package inspect_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/eventqueue/worker"
+	"eventsv2/test/testenv"
+)
+
+func inspectedScope() eventqueue.Scope {
+	return eventqueue.Scope{Canvas: eventqueue.CanvasID{1, 15: 1}, Module: "WORKER", Name: "greet"}
+}
+
+// emit puts n events of inspectedScope into a store.
+func emit(t *testing.T, store *pgstore.Store, n int) []eventqueue.EventID {
+	t.Helper()
+	scope := inspectedScope()
+	events := make([]eventqueue.NewEvent, n)
+	for i := range events {
+		events[i] = eventqueue.NewEvent{Canvas: scope.Canvas, Module: scope.Module, Name: scope.Name, Modifier: "_", Value: []byte(`1`)}
+	}
+	inserted, err := store.Insert(testenv.Context(t), nil, events, eventqueue.NotifyModeLater)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []eventqueue.EventID
+	for _, row := range inserted {
+		ids = append(ids, row.ID)
+	}
+	return ids
+}
+
+// A page never shows an event twice and never leaves one out.
+func TestListEventsByPages(t *testing.T) {
+	t.Parallel()
+	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
+	want := emit(t, store, 25)
+	var got []eventqueue.EventID
+	after := eventqueue.EventID(0)
+	for {
+		page, err := inspect.New(store.Pool()).List(ctx, inspect.FilterOf(inspectedScope()), inspect.Waiting, after, 10, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page {
+			got = append(got, e.ID)
+			after = e.ID
+		}
+		if len(page) < 10 {
+			break
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the pages show %v, want %v", got, want)
+	}
+}
+
+// The states of an event follow what happens to it.
+func TestShowFollowsAnEvent(t *testing.T) {
+	t.Parallel()
+	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
+	ids := emit(t, store, 1)
+	state := func(lockTimeout time.Duration) inspect.State {
+		t.Helper()
+		shown, err := inspect.New(store.Pool()).Show(ctx, ids[0], lockTimeout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shown.Queued == nil {
+			return inspect.State(shown.Logged.Status)
+		}
+		return shown.Queued.State
+	}
+	expect := func(lockTimeout time.Duration, want inspect.State) {
+		t.Helper()
+		if got := state(lockTimeout); got != want {
+			t.Errorf("the state is %s, want %s", got, want)
+		}
+	}
+	expect(time.Minute, inspect.Waiting)
+	if _, err := store.AddRule(ctx, control.PauseRule, inspectedScope()); err != nil {
+		t.Fatal(err)
+	}
+	expect(time.Minute, inspect.Paused)
+	if _, err := store.LiftRule(ctx, control.PauseRule, inspectedScope()); err != nil {
+		t.Fatal(err)
+	}
+	known := eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{{Module: "WORKER", Name: "greet", Modifier: "_"}}}
+	found, err := store.Claim(ctx, ids, known, time.Minute, 77)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(time.Minute, inspect.Running)
+	expect(0, inspect.Expired)
+	shown, err := inspect.New(store.Pool()).Show(ctx, ids[0], time.Minute)
+	if err != nil || shown.Queued == nil || shown.Queued.ClaimID != 77 || shown.Queued.Begun { // the number that its worker logs
+		t.Errorf("%+v, %v", shown.Queued, err)
+	}
+	end := worker.Completion{Claim: worker.Claim{Event: ids[0], Attempt: found[0].Attempt, ID: 77}, Label: machine.FailedForGood, LastError: "no luck"}
+	if _, err := store.Complete(ctx, nil, []worker.Completion{end}, false); err != nil {
+		t.Fatal(err)
+	}
+	expect(time.Minute, "FAILED")
+}
+
+func TestHasEvents(t *testing.T) {
+	t.Parallel()
+	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
+	reader := inspect.New(store.Pool())
+	has, err := reader.HasEvents(ctx, inspectedScope())
+	if err != nil || has {
+		t.Errorf("an empty queue has events: %t, %v", has, err)
+	}
+	emit(t, store, 1)
+	if has, err = reader.HasEvents(ctx, inspectedScope()); err != nil || !has {
+		t.Errorf("a queue with an event has none: %t, %v", has, err)
+	}
+}

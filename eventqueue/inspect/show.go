@@ -1,0 +1,80 @@
+package inspect
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+)
+
+// Shown is where an event is: in the queue, in event_log, or (both nil) nowhere.
+type Shown struct {
+	Queued *QueuedEvent
+	Logged *LogEntry
+	// Rules are those of a queued event's handler.
+	Rules []control.Rule
+	// Group is the ordering group in which a queued event waits; nil if it waits in none.
+	Group *Group
+}
+
+const showEventSQL = eventsSQL + ` AND id = $6`
+
+// Show returns an event, with its value, wherever it is at one moment: an event
+// that ends meanwhile is not missed. lockTimeout is the workers'.
+func (r *Reader) Show(ctx context.Context, id eventqueue.EventID, lockTimeout time.Duration) (Shown, error) {
+	var shown Shown
+	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err := pgx.BeginTxFunc(ctx, r.pool, snapshot, func(tx pgx.Tx) error {
+		var err error
+		shown.Queued, err = optional(ctx, tx, scanQueued, showEventSQL, Filter{}.args(lockTimeout, true, id)...)
+		if err != nil {
+			return err
+		}
+		if shown.Queued != nil {
+			e := shown.Queued
+			shown.Rules, err = listRules(ctx, tx, Filter{&e.Canvas, e.Module, e.Name})
+			if err != nil || e.State != Behind {
+				return err
+			}
+			shown.Group, err = optional(ctx, tx, scanGroup(e.Canvas), groupSQL, id)
+			return err
+		}
+		shown.Logged, err = optional(ctx, tx, scanLogged, showLogSQL, Filter{}.args("", true, id)...)
+		return err
+	})
+	return shown, err
+}
+
+// Group is an ordering group in which an event waits.
+type Group struct {
+	// Of is the key or the limit of the group, and how many of its events may run at
+	// once: Max is 1 for a key without a limit, and 0 when the limit has been removed.
+	Of control.RunningLimit
+	// Next is the first event of the group that may run; 0 if there is none, which the
+	// relay repairs.
+	Next eventqueue.EventID
+}
+
+// An event waits at one stage at a time. The statement reads few rows, however many
+// events wait with it.
+const groupSQL = `
+SELECT p.line, coalesce(events_v2_max_running(p.stage, p.canvas_id, p.line), 0), coalesce((
+    SELECT t.event_id FROM event_lines t
+    WHERE t.canvas_id = p.canvas_id AND t.line = p.line AND t.turn
+    ORDER BY t.event_id LIMIT 1), 0)
+FROM event_lines p
+WHERE p.event_id = $1 AND NOT p.turn
+LIMIT 1`
+
+func scanGroup(canvas eventqueue.CanvasID) pgx.RowToFunc[Group] {
+	return func(row pgx.CollectableRow) (l Group, err error) {
+		var group string
+		var most int
+		err = row.Scan(&group, &most, &l.Next)
+		l.Of = control.LimitOfGroup(canvas, group, most)
+		return l, err
+	}
+}

@@ -1,0 +1,89 @@
+package inspect
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+)
+
+// HandlerStats counts what there is of one handler on one canvas.
+type HandlerStats struct {
+	eventqueue.Scope
+	// Depth is how many events have not ended; the counts of the states add up
+	// to it.
+	Depth    int64
+	ByState  map[State]int64
+	Paused   bool
+	Blocked  bool
+	Failed   int64 // in event_log
+	HasDue   bool
+	OldestBy time.Duration // how long the oldest due event that nobody runs has been due; 0 without HasDue
+}
+
+// The three parts are grouped before they are joined: a handler may be in one of
+// them only. States are in the order of States.
+const statsSQL = `
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), queued AS (
+    SELECT e.canvas_id, e.module, e.name,` + stateSQL + ` AS state,
+        count(*) AS n, min(greatest(e.delay_until, '0001-01-01 00:00Z')) FILTER (WHERE e.delay_until <= clock.now) AS due
+    FROM clock CROSS JOIN events_v2 e
+    LEFT JOIN (
+        SELECT canvas_id, event_space AS module, handler_name AS name, max(rule_type) AS rule
+        FROM scheduling_rules GROUP BY 1, 2, 3
+    ) AS r USING (canvas_id, module, name)
+    WHERE ` + filterSQL + `
+    GROUP BY 1, 2, 3, 4
+), depth AS (
+    SELECT canvas_id, module, name,
+        array_agg(state) AS states, array_agg(n::bigint) AS counts, sum(n)::bigint AS depth,
+        min(due) FILTER (WHERE state <> 'running') AS due
+    FROM queued GROUP BY 1, 2, 3
+), rule AS (
+    SELECT canvas_id, event_space AS module, handler_name AS name,
+        bool_or(rule_type = 'pause') AS pause, bool_or(rule_type = 'block') AS block
+    FROM scheduling_rules GROUP BY 1, 2, 3
+), failed AS (
+    SELECT canvas_id, module, name, count(*) AS n FROM event_log
+    WHERE status = 'FAILED' AND ` + filterSQL + `
+    GROUP BY 1, 2, 3
+)
+SELECT canvas_id, module, name, coalesce(depth, 0), states, counts,
+    coalesce(pause, false), coalesce(block, false), coalesce(failed.n, 0), due, clock.now
+FROM depth
+FULL JOIN rule USING (canvas_id, module, name)
+FULL JOIN failed USING (canvas_id, module, name)
+CROSS JOIN clock
+WHERE ` + filterSQL + `
+ORDER BY canvas_id, module, name`
+
+// Stats counts, for every handler that has an event, a rule or a failed event,
+// what there is of it, in one statement that reads both tables to their end
+// (without a filter on the canvas).
+// lockTimeout is the workers'.
+func (r *Reader) Stats(ctx context.Context, filter Filter, lockTimeout time.Duration) ([]HandlerStats, error) {
+	rows, err := r.pool.Query(ctx, statsSQL, filter.args(lockTimeout)...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (h HandlerStats, err error) {
+		var states []string
+		var counts []int64
+		var due *time.Time
+		var now time.Time
+		err = row.Scan((*[16]byte)(&h.Canvas), &h.Module, &h.Name, &h.Depth, &states, &counts,
+			&h.Paused, &h.Blocked, &h.Failed, &due, &now)
+		h.ByState = make(map[State]int64, len(states))
+		for i, state := range states {
+			h.ByState[State(state)] = counts[i]
+		}
+		if due != nil {
+			h.HasDue, h.OldestBy = true, now.Sub(*due)
+		}
+		return h, err
+	})
+}

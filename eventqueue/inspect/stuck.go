@@ -1,0 +1,196 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgsession"
+)
+
+// StuckReason is why an event seems stuck.
+type StuckReason string
+
+// The reasons. An event that a rule holds back has none.
+const (
+	// StuckExpired: it is due and its lock has expired. Its worker died or lost contact;
+	// the next claim takes the event over.
+	StuckExpired StuckReason = "expired"
+	// StuckUnclaimed: it is due and free for longer than StuckAfter.Unclaimed.
+	StuckUnclaimed StuckReason = "unclaimed"
+	// StuckRepeated: it was claimed StuckAfter.Attempts times or more and has not
+	// ended, whatever its state is. Runs that failed or lost their worker count, and
+	// those that were snoozed or released.
+	StuckRepeated StuckReason = "repeated"
+)
+
+// StuckReasons lists all reasons, in the order in which they are shown.
+func StuckReasons() []StuckReason {
+	return []StuckReason{StuckExpired, StuckUnclaimed, StuckRepeated}
+}
+
+// StuckAfter has the bounds beyond which an event seems stuck.
+type StuckAfter struct {
+	// Unclaimed is how long a due event may be free.
+	Unclaimed time.Duration
+	// Attempts is how many claims of an event are too many.
+	Attempts int32
+}
+
+// StuckEvent is an event that seems stuck, as it stood at AsOf.
+type StuckEvent struct {
+	QueuedEvent
+	// Reasons are one or more, in the order of StuckReasons.
+	Reasons []StuckReason
+	// Since is when the first of the reasons began to hold: when its lock ran out,
+	// when it fell due, or for StuckRepeated alone when it was enqueued.
+	Since time.Time
+}
+
+// stuckPage is how many events one statement reads.
+const stuckPage = 20_000
+
+// page is bounded by the events that are read, not by those found, and follows the
+// index events_v2_handler: $6 to $9 are the place behind which it begins, and $10
+// is the last canvas. They are compared as rows, so that no other index has them
+// in order. A row that was written by SQL can have a delay_until of any year.
+const stuckSQL = `
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), page AS MATERIALIZED (
+    SELECT id, canvas_id, module, name, modifier, retries, attempts, enqueued_at, locked_at, notified_at, line, ordering_key,
+        least(greatest(delay_until, '0001-01-01 00:00Z'), '9999-12-31 00:00Z') AS delay_until, octet_length(value) AS bytes
+    FROM events_v2
+    WHERE (canvas_id, module, name, id) > ($6::uuid, $7::text, $8::text, $9::bigint) AND canvas_id <= $10::uuid
+    ORDER BY canvas_id, module, name, id
+    LIMIT $11
+), judged AS (
+    SELECT e.*, clock.now, greatest(e.delay_until, e.enqueued_at) AS due,` + stateSQL + ` AS state
+    FROM clock CROSS JOIN page AS e
+    LEFT JOIN (
+        SELECT canvas_id, event_space AS module, handler_name AS name, max(rule_type) AS rule
+        FROM scheduling_rules GROUP BY 1, 2, 3
+    ) AS r USING (canvas_id, module, name)
+    WHERE r.rule IS NULL AND ` + filterSQL + `
+), stuck AS (
+    SELECT judged.*, array_remove(ARRAY[
+        CASE WHEN state = 'expired' THEN 'expired' END,
+        CASE WHEN state = 'waiting' AND now - due > $5::interval THEN 'unclaimed' END,
+        CASE WHEN attempts >= $12::integer THEN 'repeated' END], NULL) AS reasons
+    FROM judged
+    WHERE id > $13::bigint
+), shown AS (
+    SELECT * FROM stuck WHERE reasons <> '{}' ORDER BY id LIMIT $14
+)
+SELECT last.canvas_id, last.module, last.name, last.id,
+    shown.id, shown.canvas_id, shown.module, shown.name, shown.modifier, shown.retries, shown.attempts, shown.delay_until,
+    shown.enqueued_at, shown.locked_at, shown.notified_at, shown.bytes, shown.now, shown.state, shown.ordering_key, shown.reasons,
+    CASE shown.reasons[1] WHEN 'expired' THEN shown.locked_at + $4::interval WHEN 'unclaimed' THEN shown.due ELSE shown.enqueued_at END
+FROM (VALUES (1)) AS one
+LEFT JOIN (
+    SELECT canvas_id, module, name, id FROM page
+    WHERE (SELECT count(*) FROM page) = $11
+    ORDER BY canvas_id DESC, module DESC, name DESC, id DESC LIMIT 1
+) AS last ON true
+LEFT JOIN shown ON true`
+
+// stuckPlace is where a page of stuckSQL ended.
+type stuckPlace struct {
+	canvas       *[16]byte
+	module, name *string
+	id           *int64
+}
+
+// Stuck returns at most limit of the events that seem stuck, by id, with ids above
+// after. An event that a rule holds back is not stuck; one that is not due yet, or
+// runs, is so only as StuckRepeated. lockTimeout is the workers'.
+//
+// It reads the events of the filter's canvas, or all if there is none, to their
+// end: in statements that look at 20,000 of them each, one after another, so that an
+// event may have moved on between two of them. It blocks for all of them.
+func (r *Reader) Stuck(ctx context.Context, filter Filter, long StuckAfter, after eventqueue.EventID, limit int, lockTimeout time.Duration) ([]StuckEvent, error) {
+	var found []StuckEvent
+	for from := firstStuckPlace(filter); ; {
+		page, last, err := r.stuckPage(ctx, filter, long, from, after, limit, lockTimeout)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, page...)
+		slices.SortFunc(found, func(a, b StuckEvent) int { return cmp.Compare(a.ID, b.ID) })
+		found = found[:min(len(found), limit)]
+		if last.id == nil {
+			return found, nil
+		}
+		from = last
+	}
+}
+
+// firstStuckPlace is before all events of a filter.
+func firstStuckPlace(filter Filter) stuckPlace {
+	return stuckPlace{canvas: new(firstCanvas(filter)), module: new(""), name: new(""), id: new(int64)}
+}
+
+func firstCanvas(filter Filter) (canvas [16]byte) {
+	if filter.Canvas != nil {
+		canvas = *filter.Canvas
+	}
+	return canvas
+}
+
+// lastCanvas is the highest uuid without a filter on the canvas.
+func lastCanvas(filter Filter) (canvas [16]byte) {
+	if filter.Canvas != nil {
+		return *filter.Canvas
+	}
+	for i := range canvas {
+		canvas[i] = 0xff
+	}
+	return canvas
+}
+
+func stuckArgs(filter Filter, long StuckAfter, from stuckPlace, after eventqueue.EventID, limit int, lockTimeout time.Duration) []any {
+	return filter.args(lockTimeout, long.Unclaimed, from.canvas, from.module, from.name, from.id, lastCanvas(filter),
+		stuckPage, long.Attempts, after, limit)
+}
+
+func (r *Reader) stuckPage(ctx context.Context, filter Filter, long StuckAfter, from stuckPlace, after eventqueue.EventID, limit int, lockTimeout time.Duration) (found []StuckEvent, last stuckPlace, err error) {
+	err = r.walk(ctx, stuckSQL, stuckArgs(filter, long, from, after, limit, lockTimeout), func(rows pgx.Rows) error {
+		found, last, err = readStuckPage(rows)
+		return err
+	})
+	return found, last, err
+}
+
+// walk runs a statement that reads a page along an index, in a transaction of its
+// own and one round trip.
+func (r *Reader) walk(ctx context.Context, sql string, args []any, read func(rows pgx.Rows) error) error {
+	batch := &pgx.Batch{}
+	batch.Queue(pgsession.WalkSQL)
+	batch.Queue(sql, args...).Query(read)
+	return r.pool.SendBatch(ctx, batch).Close()
+}
+
+func readStuckPage(rows pgx.Rows) (found []StuckEvent, last stuckPlace, err error) {
+	defer rows.Close()
+	place := []any{&last.canvas, &last.module, &last.name, &last.id}
+	for rows.Next() {
+		var e StuckEvent
+		event := []any{&e.ID, (*[16]byte)(&e.Canvas), &e.Module, &e.Name, &e.Modifier, &e.Retries, &e.Attempts, &e.DelayUntil,
+			&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, &e.AsOf, &e.State, &e.OrderingKey, &e.Reasons, &e.Since}
+		none := rows.RawValues()[len(place)] == nil // a page without a stuck event has one row, for its place
+		if none {
+			clear(event)
+		}
+		if err := rows.Scan(append(place, event...)...); err != nil {
+			return nil, last, err
+		}
+		if !none {
+			found = append(found, e)
+		}
+	}
+	return found, last, rows.Err()
+}

@@ -1,0 +1,352 @@
+package maintenance
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+
+	"eventsv2/eventqueue"
+	"eventsv2/internal/backoff"
+	"eventsv2/internal/logkey"
+)
+
+// RelayConfig configures a Relay. The zero value is ready to use.
+type RelayConfig struct {
+	// Interval is the time between two passes; a commit with urgent pending notifications wakes the
+	// relay earlier. Default (0): 30 s; at most 4 minutes, so that an event that becomes due
+	// between two passes is within MaxRequeue at the first.
+	Interval time.Duration
+
+	// Quiet is how long ago the last notification of a due event must be to count as lost the first
+	// time. Default (0): 1 minute.
+	Quiet time.Duration
+
+	// LockTimeout is for a store whose database does not know it. Otherwise the database's value
+	// counts, and a different one here is logged as a warning. Default (0): 1 minute.
+	LockTimeout time.Duration
+
+	// PerSecond bounds how many notifications are published. Default (0):
+	// 20,000.
+	PerSecond int
+
+	// PublishTimeout bounds one request to the notifier. Default (0): 5 s.
+	PublishTimeout time.Duration
+
+	// Jitter returns a random duration below its argument, which is positive.
+	// Default (nil): rand.N. A simulation makes it repeatable.
+	Jitter func(time.Duration) time.Duration
+
+	// Logger gets an info line when something was published, and a warning when
+	// that failed. Default (nil): none.
+	Logger *zap.Logger
+}
+
+func (c RelayConfig) withDefaults() RelayConfig {
+	c.Interval = cmp.Or(c.Interval, 30*time.Second)
+	c.Quiet = cmp.Or(c.Quiet, time.Minute)
+	c.LockTimeout = cmp.Or(c.LockTimeout, time.Minute)
+	c.PerSecond = cmp.Or(c.PerSecond, 20_000)
+	c.PublishTimeout = cmp.Or(c.PublishTimeout, 5*time.Second)
+	if c.Jitter == nil {
+		c.Jitter = rand.N[time.Duration]
+	}
+	if c.Logger == nil {
+		c.Logger = zap.NewNop()
+	}
+	return c
+}
+
+// Validate names the first invalid field.
+func (c RelayConfig) Validate() error {
+	c = c.withDefaults()
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{{"Interval", c.Interval}, {"Quiet", c.Quiet}, {"LockTimeout", c.LockTimeout}, {"PublishTimeout", c.PublishTimeout}} {
+		if f.value < 0 {
+			return fmt.Errorf("%s is %s: it must be positive", f.name, f.value)
+		}
+	}
+	if c.Interval > maxInterval {
+		return fmt.Errorf("Interval is %s: it must be at most %s", c.Interval, maxInterval)
+	}
+	if c.PerSecond < 0 {
+		return fmt.Errorf("PerSecond is %d: it must be positive", c.PerSecond)
+	}
+	return nil
+}
+
+// Relay publishes pending notifications, and publishes lost ones again (I1, I2). Any number of
+// relays may run at once.
+type Relay struct {
+	store     RelayStore
+	publisher *eventqueue.Sender
+	config    RelayConfig
+	limiter   *rate.Limiter
+	log       *zap.Logger
+
+	// ownLockTimeout is the configured value, 0 for none, and lockTimeout the one in use.
+	ownLockTimeout time.Duration
+	lockTimeout    atomic.Int64
+
+	// readFrom holds the time before which no round reads its next part, for the round that
+	// does so.
+	readFrom chan time.Time
+}
+
+// PublishError is that of Queue, for the notifications that the relay publishes.
+func (r *Relay) PublishError() error { return r.publisher.LastError() }
+
+// Relayed counts what one pass has published.
+type Relayed struct {
+	// Pending were due and had no notification yet.
+	Pending int
+	// Lost had a notification that did not lead to a run.
+	Lost int
+	// More says that the pass ended before all pending notifications were published.
+	More bool
+}
+
+const (
+	// maxInterval keeps twice the interval below MaxRequeue.
+	maxInterval = 4 * time.Minute
+	// statementTakes bounds one statement, whatever happens to the connection.
+	statementTakes = 30 * time.Second
+)
+
+// NewRelay makes a Relay; Run starts it.
+func NewRelay(store RelayStore, notifier eventqueue.Publisher, config RelayConfig) (*Relay, error) {
+	if store == nil || notifier == nil {
+		return nil, errors.New("maintenance.NewRelay: store and notifier must not be nil")
+	}
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("maintenance.NewRelay: %w", err)
+	}
+	ownLockTimeout := config.LockTimeout
+	config = config.withDefaults()
+	relay := &Relay{
+		ownLockTimeout: ownLockTimeout,
+
+		store:     store,
+		publisher: eventqueue.NewSender(notifier, store, config.PublishTimeout, 0, config.Logger),
+		config:    config,
+		limiter:   rate.NewLimiter(rate.Limit(config.PerSecond), max(config.PerSecond, eventqueue.MaxPublish)),
+		log:       config.Logger,
+		readFrom:  make(chan time.Time, 1),
+	}
+	relay.readFrom <- time.Time{}
+	relay.lockTimeout.Store(int64(config.LockTimeout))
+	return relay, nil
+}
+
+// Run relays until ctx ends and returns nil then. Failures of the database and
+// of the notifier are logged and tried again, each time after a longer wait.
+func (r *Relay) Run(ctx context.Context) error {
+	woken := make(chan struct{}, 1)
+	listening := make(chan struct{})
+	go func() {
+		defer close(listening)
+		r.listen(ctx, func() {
+			select {
+			case woken <- struct{}{}:
+			default:
+			}
+		})
+	}()
+	defer func() { <-listening }()
+
+	deleteKeysAt := time.Now().Add(r.config.Jitter(deleteKeysEvery))
+	var parts sync.WaitGroup
+	parts.Go(func() { r.heedLockTimeout(ctx) })
+	parts.Go(func() {
+		r.loop(ctx, r.publishDue, func() { idle(ctx, r.about(r.config.Interval), woken) })
+	})
+	for _, stage := range []RoundStage{RoundOfHandlers, RoundOfGroups, RoundOfRuns} {
+		parts.Go(func() {
+			round := &round{relay: r, after: RoundPlace{Stage: stage}}
+			r.loop(ctx, round.on, func() { round.rest(ctx) })
+		})
+	}
+	parts.Go(func() {
+		walk := &walk{relay: r, reported: map[eventqueue.EventID]bool{}}
+		r.loop(ctx, walk.on, func() {
+			if !time.Now().Before(deleteKeysAt) {
+				r.deleteKeys(ctx)
+				deleteKeysAt = time.Now().Add(deleteKeysEvery)
+			}
+			backoff.Sleep(ctx, r.about(min(r.config.Interval, sweepEvery)))
+		})
+	})
+	parts.Wait()
+	return nil
+}
+
+// loop does a part of the relay's work until ctx ends, and rests when none is left. The parts run
+// concurrently, so that none delays another (I20).
+func (r *Relay) loop(ctx context.Context, work func(context.Context) (Relayed, error), rest func()) {
+	wait := backoff.New(r.config.Jitter)
+	for ctx.Err() == nil {
+		done, err := work(ctx)
+		if done.Pending+done.Lost > 0 {
+			r.log.Info("published notifications", zap.Int("pending", done.Pending), zap.Int("lost", done.Lost))
+		}
+		if err != nil {
+			if errors.Is(err, errNotPublished) { // the publisher has logged it, once
+				backoff.Sleep(ctx, restAfterRefusal/2+r.config.Jitter(restAfterRefusal))
+				continue
+			}
+			if ctx.Err() == nil {
+				r.log.Warn("could not relay notifications", zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
+			}
+			wait.Pause(ctx)
+			continue
+		}
+		wait.Reset()
+		if !done.More {
+			rest()
+		}
+	}
+}
+
+// about keeps several relays from reading at the same instant.
+func (r *Relay) about(interval time.Duration) time.Duration {
+	return interval*9/10 + r.config.Jitter(interval/5+1)
+}
+
+// wakeGap is the least time between two passes, so that a stream of commits with pending
+// notifications is relayed in batches.
+const wakeGap = 10 * time.Millisecond
+
+// idle waits for the given time or for a wake-up, and never less than wakeGap.
+func idle(ctx context.Context, most time.Duration, woken <-chan struct{}) {
+	backoff.Sleep(ctx, wakeGap)
+	t := time.NewTimer(most)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-woken:
+	case <-ctx.Done():
+	}
+}
+
+// Pass publishes the pending notifications that are due soon, then sweeps once over the waiting
+// events for lost notifications. Run does the same in its loops; call Pass where no relay runs.
+// More says that more work is left to do at once.
+func (r *Relay) Pass(ctx context.Context) (Relayed, error) {
+	done, err := r.publishDue(ctx)
+	if err != nil {
+		return done, err
+	}
+	walk := &walk{relay: r, reported: map[eventqueue.EventID]bool{}}
+	for more := true; more && err == nil; more = walk.after != 0 {
+		var swept Relayed
+		swept, err = walk.page(ctx)
+		done.Lost += swept.Lost
+	}
+	return done, err
+}
+
+// dueRounds bounds the pages of one pass, so that a pass ends even under a stream of pending
+// notifications.
+const dueRounds = 50
+
+// publishDue publishes the pending notifications that are due soon.
+func (r *Relay) publishDue(ctx context.Context) (Relayed, error) {
+	var done Relayed
+	for range dueRounds {
+		wasDown := !r.publisher.Up()
+		due, err := r.takeDue(ctx)
+		if err != nil {
+			return done, fmt.Errorf("find pending notifications: %w", err)
+		}
+		if err := r.publish(ctx, due); err != nil {
+			return done, err
+		}
+		done.Pending += len(due)
+		if done.More = len(due) == eventqueue.MaxPublish; !done.More {
+			done.More = len(due) > 0 && wasDown // it was a probe, and it is up again
+			break
+		}
+	}
+	return done, nil
+}
+
+func (r *Relay) takeDue(ctx context.Context) ([]eventqueue.Notification, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTakes)
+	defer cancel()
+	limit := eventqueue.MaxPublish
+	if !r.publisher.Up() {
+		// One notification shows whether the notifier works again. The others are left to workers,
+		// which would not find them while a request hangs.
+		limit = 1
+	}
+	return r.store.TakeDue(ctx, 2*r.config.Interval, limit)
+}
+
+// restAfterRefusal is about how long the relay rests when the notifier refuses.
+const restAfterRefusal = time.Second
+
+// errNotPublished ends a pass whose notifications the notifier refused.
+var errNotPublished = errors.New("publish notifications")
+
+// publish sends notifications that are marked as published. Those that cannot be sent become
+// pending again.
+func (r *Relay) publish(ctx context.Context, notifications []eventqueue.Notification) error {
+	for len(notifications) > 0 {
+		batch := notifications[:min(len(notifications), eventqueue.MaxPublish)]
+		if err := r.limiter.WaitN(ctx, len(batch)); err != nil {
+			r.publisher.MarkPending(context.WithoutCancel(ctx), notifications)
+			return err
+		}
+		if err := r.publisher.Send(context.WithoutCancel(ctx), batch); err != nil {
+			r.publisher.MarkPending(context.WithoutCancel(ctx), notifications[len(batch):])
+			return fmt.Errorf("%w: %w", errNotPublished, err)
+		}
+		notifications = notifications[len(batch):]
+	}
+	return nil
+}
+
+// publishLost publishes lost notifications again, and reports to workers that there are some: their
+// notifier may accept everything, deliver nothing, and report no error.
+func (r *Relay) publishLost(ctx context.Context, lost []eventqueue.Notification) error {
+	if err := r.publish(ctx, lost); err != nil {
+		return err // marking them as pending reports it to workers, too
+	}
+	reporter, ok := r.store.(LostReporter)
+	if !ok || len(lost) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, statementTakes)
+	defer cancel()
+	if err := reporter.ReportLost(ctx); err != nil {
+		return fmt.Errorf("report lost notifications to workers: %w", err)
+	}
+	return nil
+}
+
+// listen keeps the connection open that wakes the relay. Without it the relay still works, on its
+// timer.
+func (r *Relay) listen(ctx context.Context, wake func()) {
+	wait := backoff.New(r.config.Jitter)
+	for {
+		began := time.Now()
+		err := r.store.Listen(ctx, wake)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(began) > backoff.Most {
+			wait.Reset()
+		}
+		r.log.Warn("lost the connection that wakes the relay", zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
+		wait.Pause(ctx)
+	}
+}

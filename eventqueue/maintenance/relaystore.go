@@ -1,0 +1,85 @@
+package maintenance
+
+import (
+	"context"
+	"time"
+
+	"eventsv2/eventqueue"
+)
+
+// RelayStore is what the relay needs of the database; pgstore.Store is one. If it is a UniqueStore
+// as well, the relay removes its old keys; if it is a LostReporter, the relay reports lost
+// notifications to it.
+type RelayStore interface {
+	eventqueue.PendingStore
+
+	// TakeDue marks as published, and returns, at most limit pending notifications of events due
+	// within the given time, the earliest first. While there are more, each canvas gets the same
+	// number from call to call. It skips rows that another transaction is writing.
+	TakeDue(ctx context.Context, within time.Duration, limit int) ([]eventqueue.Notification, error)
+
+	// Sweep reads no more than limit rows with ids above after. Of these it marks as published, and
+	// returns, those whose notification is lost: due, without a rule, not locked for less than
+	// lockTimeout, and either locked until after the last notification, or last notified longer ago
+	// than quiet and than the time from being due to the last notification, so that the interval
+	// doubles each time.
+	Sweep(ctx context.Context, after eventqueue.EventID, limit int, quiet, lockTimeout time.Duration) (Swept, error)
+
+	// TakeRound does the same without reading every event, for the next part of a round after the
+	// given place: for a few of the oldest and of the newest events of some handlers, and for more
+	// where these are lost; then for those at the front of some ordering groups; then for some of
+	// those whose lock has been renewed. next is the zero RoundPlace at the end of the round. It
+	// reads nothing of a handler that is paused or blocked.
+	TakeRound(ctx context.Context, after RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next RoundPlace, err error)
+
+	// Listen calls wake once it listens, and whenever a transaction commits with pending
+	// notifications, until ctx ends or the connection breaks. It sends nothing while it waits.
+	Listen(ctx context.Context, wake func()) error
+}
+
+// LostReporter is implemented by a RelayStore that can reach workers without the notifier;
+// pgstore.Store is one.
+type LostReporter interface {
+	// ReportLost reports to workers that notifications are lost, so that those whose notifier has
+	// delivered nothing for a while find the events in the database. It blocks at most until ctx
+	// ends. The relay calls it once for each page with lost notifications, when they are published
+	// again, and never without any.
+	ReportLost(ctx context.Context) error
+}
+
+// RoundPlace is how far a round in search of lost notifications has come. The zero value is the
+// beginning, and the end.
+type RoundPlace struct {
+	// Stage is the current part of the round.
+	Stage RoundStage
+	// Scope is the last handler that it has read; for ordering groups, the last canvas.
+	Scope eventqueue.Scope
+	// Group is the last ordering group of that canvas, as the store spells it.
+	Group string
+	// Run is the last event whose lock has been renewed.
+	Run eventqueue.EventID
+}
+
+// RoundStage is a part of a round.
+type RoundStage int
+
+// A whole round goes by handlers first, then by ordering groups, then by runs. The relay goes by the
+// three at once.
+const (
+	RoundOfHandlers RoundStage = iota
+	RoundOfGroups
+	RoundOfRuns
+)
+
+// Swept is the result of one page of a sweep.
+type Swept struct {
+	// Lost are the notifications to publish.
+	Lost []eventqueue.Notification
+	// Next is the last id read, 0 when there are no more rows.
+	Next eventqueue.EventID
+	// Live is how many of the rows run, or could run now.
+	Live int
+	// Ahead are some of the events that are locked until far in the future: somebody wrote that by
+	// hand and has to undo it.
+	Ahead []eventqueue.EventID
+}

@@ -1,0 +1,182 @@
+package maintenance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+	"eventsv2/internal/backoff"
+	"eventsv2/internal/logkey"
+)
+
+// Several loops search for lost notifications, concurrently. One round reads a few events of every
+// handler, one those of every ordering group, and one those that have run for long, so that none of
+// them waits until millions are walked, or for the others' notifications to be published (I20). The
+// walk reaches every event eventually. Rows that wait for something else do not raise its load: ten
+// million of them cost no more than ten thousand.
+const (
+	// sweepEvery is how often the relay searches for lost notifications, at least.
+	sweepEvery = 5 * time.Second
+	// sweepPage is how many rows one statement of the walk reads.
+	sweepPage = 2000
+	// roundRests is the part of the time between two rounds that it rests at least, after
+	// one that took longer than that.
+	roundRests = 10
+	// parkedPages is how many pages with rows that mostly wait for something else the walk reads
+	// before it rests.
+	parkedPages = 5
+	// walkRests is how many times as long as a page took the walk rests after it.
+	walkRests = 4
+)
+
+// round goes by all handlers, all ordering groups or all runs, again and again. It is for one
+// goroutine.
+type round struct {
+	relay *Relay
+	after RoundPlace // its Stage stays the same
+	began time.Time
+	more  bool
+}
+
+// on does the next part. Parts of all rounds are read one after the other, and when more of them
+// follow, with a rest that is as long as the part took, so that with any number of handlers and
+// ordering groups the relay reads for half of the time at most (I12). They are published
+// concurrently.
+func (r *round) on(ctx context.Context) (Relayed, error) {
+	lost, err := r.take(ctx)
+	if err != nil {
+		return Relayed{}, fmt.Errorf("search each handler for lost notifications: %w", err)
+	}
+	if err := r.relay.publishLost(ctx, interleaved(lost)); err != nil {
+		return Relayed{}, err
+	}
+	return Relayed{Lost: len(lost), More: r.more}, nil
+}
+
+// take reads the next part when no other round reads.
+func (r *round) take(ctx context.Context) ([]eventqueue.Notification, error) {
+	var readFrom time.Time
+	select {
+	case readFrom = <-r.relay.readFrom:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { r.relay.readFrom <- readFrom }()
+	backoff.Sleep(ctx, time.Until(readFrom))
+	began := time.Now()
+	if !r.more {
+		r.began = began
+	}
+	lost, next, err := r.relay.takeRound(ctx, r.after)
+	if err != nil {
+		return nil, err
+	}
+	stage := r.after.Stage
+	if r.more = next != (RoundPlace{}) && next.Stage == stage; r.more {
+		readFrom = time.Now().Add(min(time.Since(began), sweepEvery))
+	} else {
+		next = RoundPlace{Stage: stage}
+	}
+	r.after = next
+	return lost, nil
+}
+
+// rest waits until it is time for the next round.
+func (r *round) rest(ctx context.Context) {
+	every := r.relay.about(min(r.relay.config.Interval, sweepEvery))
+	backoff.Sleep(ctx, max(every-time.Since(r.began), every/roundRests))
+}
+
+// interleaved returns the notifications in an order in which no canvas waits for all of another's
+// (I20).
+func interleaved(notifications []eventqueue.Notification) []eventqueue.Notification {
+	of := map[eventqueue.CanvasID]int{}
+	type ranked struct {
+		eventqueue.Notification
+		rank int
+	}
+	all := make([]ranked, len(notifications))
+	for i, n := range notifications {
+		all[i] = ranked{n, of[n.Canvas]}
+		of[n.Canvas]++
+	}
+	if len(of) < 2 {
+		return notifications
+	}
+	slices.SortStableFunc(all, func(a, b ranked) int { return a.rank - b.rank })
+	for i := range all {
+		notifications[i] = all[i].Notification
+	}
+	return notifications
+}
+
+func (r *Relay) takeRound(ctx context.Context, after RoundPlace) ([]eventqueue.Notification, RoundPlace, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTakes)
+	defer cancel()
+	return r.store.TakeRound(ctx, after, r.config.Quiet, time.Duration(r.lockTimeout.Load()))
+}
+
+// walk is a walk over all events, by id. It is for one goroutine.
+type walk struct {
+	relay    *Relay
+	after    eventqueue.EventID
+	parked   int                         // pages since it rested
+	reported map[eventqueue.EventID]bool // whose locks were reported
+}
+
+// on does the next page. More pages follow at once until all rows were read, or enough of them that
+// wait for something else.
+func (w *walk) on(ctx context.Context) (Relayed, error) {
+	began := time.Now()
+	done, err := w.page(ctx)
+	if err != nil {
+		return done, err
+	}
+	done.More = w.after != 0 && w.parked < parkedPages
+	if done.More {
+		backoff.Sleep(ctx, min(walkRests*time.Since(began), sweepEvery))
+	} else {
+		w.parked = 0
+	}
+	return done, nil
+}
+
+func (w *walk) page(ctx context.Context) (Relayed, error) {
+	var done Relayed
+	swept, err := w.relay.sweepPage(ctx, w.after)
+	if err != nil {
+		return done, fmt.Errorf("find lost notifications: %w", err)
+	}
+	w.after = swept.Next
+	if swept.Live < sweepPage/2 {
+		w.parked++
+	}
+	w.reportAhead(swept.Ahead)
+	err = w.relay.publishLost(ctx, swept.Lost)
+	if err == nil {
+		done.Lost = len(swept.Lost)
+	}
+	return done, err
+}
+
+func (r *Relay) sweepPage(ctx context.Context, after eventqueue.EventID) (Swept, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTakes)
+	defer cancel()
+	return r.store.Sweep(ctx, after, sweepPage, r.config.Quiet, time.Duration(r.lockTimeout.Load()))
+}
+
+// reportAhead logs events whose locks no worker can have taken, each once, and not too many.
+func (w *walk) reportAhead(ahead []eventqueue.EventID) {
+	const most = 1000
+	for _, id := range ahead {
+		if !w.reported[id] && len(w.reported) < most {
+			w.reported[id] = true
+			w.relay.log.Error("an event is locked until far in the future and does not run: set its locked_at to NULL",
+				zap.Stringer(logkey.Event, id))
+		}
+	}
+}

@@ -1,0 +1,318 @@
+package memstore
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
+)
+
+// maxAdvanced is how many events of one group may begin to run in one call.
+const maxAdvanced = 1000
+
+// Advance implements worker.Store.
+func (s *Store) Advance(ctx context.Context, left, arrived []eventqueue.EventID, lockTimeout time.Duration) (advanced []eventqueue.Event, err error) {
+	err = s.inTx(ctx, nil, OpAdvance, func(tx *Tx) error {
+		lockTimeout := s.db.validFor(lockTimeout)
+		advanced = tx.advance(left, nil, arrived, &lockTimeout)
+		return nil
+	})
+	return resultOf(advanced, err)
+}
+
+// advanceAfter advances the groups of completed events.
+func (tx *Tx) advanceAfter(completions []worker.Completion) []eventqueue.Event {
+	var left []eventqueue.EventID
+	passes := map[eventqueue.EventID]bool{}
+	for i := range completions {
+		if completions[i].Grouped {
+			left = append(left, completions[i].Event)
+			passes[completions[i].Event] = completions[i].Passes && completions[i].Label != machine.ExecutesToCompletion
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return tx.advance(left, passes, nil, nil)
+}
+
+// advancing is a call of events_v2_turns, and follows its steps.
+type advancing struct {
+	*Tx
+	now     time.Time
+	expired time.Time // the zero time: all locks count
+	gone    []eventqueue.EventID
+	putOff  []eventqueue.EventID
+	moving  []eventqueue.EventID
+	again   map[eventqueue.EventID]bool
+}
+
+// advance is events_v2_turns. With a lockTimeout of nil all locks count.
+func (tx *Tx) advance(left []eventqueue.EventID, passes map[eventqueue.EventID]bool, arrived []eventqueue.EventID, lockTimeout *time.Duration) []eventqueue.Event {
+	t := advancing{Tx: tx, now: tx.store.db.now(), again: map[eventqueue.EventID]bool{}}
+	if lockTimeout != nil {
+		t.expired = t.now.Add(-lockTimeout.Truncate(time.Microsecond))
+	}
+	for _, id := range sortedOnce(left) {
+		row, there := tx.row(id)
+		switch {
+		case !there:
+			t.gone = append(t.gone, id)
+		case row.Group == groupMayRun && t.isFree(&row) && tx.mayWrite(id):
+			t.putOff = append(t.putOff, id)
+		}
+	}
+	for _, id := range sortedOnce(arrived) {
+		if row, there := tx.row(id); there && row.Group != groupMayRun && row.LockedAt.IsZero() && tx.mayWrite(id) {
+			t.moving = append(t.moving, id)
+		}
+	}
+	came := slices.Clone(t.moving)
+	var passing []eventqueue.EventID
+	for _, id := range t.putOff {
+		if passes[id] {
+			passing = append(passing, id)
+		}
+	}
+	t.takeBack()
+	for stage := stageKey; stage <= stageCanvas; stage++ {
+		off := t.putOff
+		if stage == stageKey {
+			off = passing
+		}
+		t.pass(stage, slices.Concat(t.gone, off))
+	}
+	return t.result(came)
+}
+
+// isFree reports whether no worker runs an event, as far as locks count.
+func (t *advancing) isFree(row *Row) bool {
+	return row.LockedAt.IsZero() || !t.expired.IsZero() && !row.LockedAt.After(t.expired)
+}
+
+// takeBack puts off the events that count against the limits of arriving events and
+// cannot run.
+func (t *advancing) takeBack() {
+	seen := map[group]bool{}
+	for _, id := range t.moving {
+		row, _ := t.row(id)
+		for _, stage := range []int{stageHandler, stageCanvas} {
+			seen[row.groupAt(stage)] = true
+		}
+	}
+	var held []eventqueue.EventID
+	for _, of := range sortedGroups(seen) {
+		running := t.placesOf(of, true)
+		for _, id := range running[:min(len(running), maxAdvanced)] {
+			row, there := t.row(id.event)
+			if there && row.Group == groupMayRun && t.isFree(&row) && t.mayWrite(id.event) && t.store.db.isHeld(&row, t.now) {
+				held = append(held, id.event)
+			}
+		}
+	}
+	t.putOff = sortedOnce(slices.Concat(t.putOff, held))
+}
+
+// pass works on one stage: leaving events give up their places, moving events take
+// theirs, and the first of each group may run.
+func (t *advancing) pass(stage int, leaving []eventqueue.EventID) {
+	groups := map[group]bool{}
+	for _, id := range slices.Concat(leaving, t.moving) {
+		if p, ok := t.place(placeID{id, stage}); ok {
+			groups[p.group] = true
+		}
+	}
+	for _, id := range t.moving {
+		if of, needed := t.needs(id, stage); needed {
+			groups[of] = true
+		}
+	}
+	if len(groups) == 0 {
+		return
+	}
+	for _, id := range leaving {
+		if _, ok := t.place(placeID{id, stage}); ok {
+			t.again[id] = true
+			t.writePlace(placeID{id, stage}, nil)
+		}
+	}
+	for _, id := range t.moving {
+		if _, there := t.place(placeID{id, stage}); there {
+			continue
+		}
+		if of, needed := t.needs(id, stage); needed {
+			t.writePlace(placeID{id, stage}, &place{group: of})
+		}
+	}
+	chosen := t.choose(stage, sortedGroups(groups))
+	for _, id := range chosen {
+		p, _ := t.place(placeID{id, stage})
+		t.writePlace(placeID{id, stage}, &place{group: p.group, mayRun: true})
+	}
+	t.moving = slices.DeleteFunc(t.moving, func(id eventqueue.EventID) bool {
+		p, there := t.place(placeID{id, stage})
+		return there && !p.mayRun
+	})
+	t.moving = sortedOnce(slices.Concat(t.moving, chosen))
+}
+
+// needs returns the group that an event has to be in at a stage, if any.
+func (t *advancing) needs(id eventqueue.EventID, stage int) (group, bool) {
+	row, _ := t.row(id)
+	if stage == stageKey && row.OrderingKey == "" {
+		return group{}, false
+	}
+	of := row.groupAt(stage)
+	_, limited := t.store.db.maxRunning(stage, of)
+	return of, limited
+}
+
+// choose returns the first events of each group, as many as there is room for. Events
+// that were deleted by hand lose their places: a thousand of a group, then two thousand,
+// and so on.
+func (t *advancing) choose(stage int, groups []group) (chosen []eventqueue.EventID) {
+	for many := maxAdvanced; ; many *= 2 {
+		chosen = chosen[:0]
+		deleted := false
+		for _, of := range groups {
+			waiting := t.placesOf(of, false)
+			for _, id := range waiting[:min(len(waiting), t.room(stage, of))] {
+				_, there := t.row(id.event)
+				deleted = deleted || !there
+				chosen = append(chosen, id.event)
+			}
+		}
+		if !deleted {
+			break
+		}
+		for _, of := range groups {
+			waiting := t.placesOf(of, false)
+			for _, id := range waiting[:min(len(waiting), many)] {
+				if _, there := t.row(id.event); !there {
+					t.removePlaces(id.event)
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(chosen, func(id eventqueue.EventID) bool { return !t.mayWrite(id) })
+}
+
+// room is how many more events of a group may run now.
+func (t *advancing) room(stage int, of group) int {
+	most, limited := t.store.db.maxRunning(stage, of)
+	if !limited {
+		return maxAdvanced
+	}
+	return max(min(maxAdvanced, most-len(t.placesOf(of, true))), 0)
+}
+
+func (tx *Tx) removePlaces(id eventqueue.EventID) {
+	for stage := stageKey; stage <= stageCanvas; stage++ {
+		tx.writePlace(placeID{id, stage}, nil)
+	}
+}
+
+// result records in the rows what became of the events that were put off and of those
+// that arrived, and returns the events that may run now.
+func (t *advancing) result(came []eventqueue.EventID) (advanced []eventqueue.Event) {
+	for _, id := range t.putOff {
+		row, _ := t.row(id)
+		_, handler := t.store.db.maxRunning(stageHandler, row.groupAt(stageHandler))
+		_, canvas := t.store.db.maxRunning(stageCanvas, row.groupAt(stageCanvas))
+		if !t.again[id] && !handler && !canvas {
+			continue
+		}
+		if !row.LockedAt.IsZero() {
+			row.takeLock() // as a claim that takes it over
+		}
+		row.Group, row.LockedAt = groupLater, time.Time{}
+		t.write(id, &row)
+	}
+	for _, id := range came {
+		if row, _ := t.row(id); !slices.Contains(t.moving, id) && row.Group != groupWaiting {
+			row.Group = groupWaiting
+			t.write(id, &row)
+		}
+	}
+	for _, id := range t.moving {
+		row, _ := t.row(id)
+		if row.Group == groupMayRun {
+			continue
+		}
+		row.Group, row.NotifiedAt = groupMayRun, t.now
+		t.write(id, &row)
+		advanced = append(advanced, eventqueue.Event{ID: id, Canvas: row.Canvas, Module: row.Module, Name: row.Name, Modifier: row.Modifier})
+	}
+	return advanced
+}
+
+// repair advances the groups that a page shows to be stuck: by places without an event,
+// by events that may run and cannot, and by room that is not used. last is the end of
+// the page, or 0.
+func (s *Store) repair(page []*record, after, last eventqueue.EventID, limit int, lockTimeout time.Duration) (taken []eventqueue.Notification) {
+	tx := s.begin()
+	defer tx.end(true)
+	lost := slices.Concat(s.db.orphans(page, after, last, 3*limit), s.db.idle(page, lockTimeout), tx.stalled(page))
+	for _, e := range tx.advance(lost, nil, lost, &lockTimeout) {
+		taken = append(taken, eventqueue.Notification{Event: e.ID, Canvas: e.Canvas})
+	}
+	tx.apply()
+	return taken
+}
+
+// orphans are the events of places in the range of a page that are not in it.
+func (db *database) orphans(page []*record, after, last eventqueue.EventID, limit int) (ids []eventqueue.EventID) {
+	for id := range db.places {
+		if id.event > after && (last == 0 || id.event <= last) {
+			ids = append(ids, id.event) // once for each of its places
+		}
+	}
+	slices.Sort(ids)
+	ids = ids[:min(len(ids), limit)]
+	return slices.DeleteFunc(ids, func(id eventqueue.EventID) bool {
+		return slices.ContainsFunc(page, func(r *record) bool { return r.ID == id })
+	})
+}
+
+// idle are the events of a page that may run under a limit and cannot.
+func (db *database) idle(page []*record, lockTimeout time.Duration) (ids []eventqueue.EventID) {
+	now := db.now()
+	for _, r := range page {
+		_, handler := db.places[placeID{r.ID, stageHandler}]
+		_, canvas := db.places[placeID{r.ID, stageCanvas}]
+		if r.Group == groupMayRun && (handler || canvas) && unlocked(&r.Row, lockTimeout, now) && db.isHeld(&r.Row, now) {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
+}
+
+// stalled are the first that wait in groups of a page's events that have room.
+func (tx *Tx) stalled(page []*record) (ids []eventqueue.EventID) {
+	groups := map[group]int{}
+	for _, r := range page {
+		if r.Group != groupWaiting {
+			continue
+		}
+		for _, stage := range r.stages() {
+			groups[r.groupAt(stage)] = stage
+		}
+	}
+	for of, stage := range groups {
+		ids = append(ids, tx.firstStalled(stage, of)...)
+	}
+	return ids
+}
+
+// firstStalled is the first event that waits in a group, if the group has room.
+func (tx *Tx) firstStalled(stage int, of group) []eventqueue.EventID {
+	waiting := tx.placesOf(of, false)
+	most, limited := tx.store.db.maxRunning(stage, of)
+	if len(waiting) == 0 || limited && len(tx.placesOf(of, true)) >= most {
+		return nil
+	}
+	return []eventqueue.EventID{waiting[0].event}
+}

@@ -1,0 +1,120 @@
+package memstore
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"eventsv2/eventqueue"
+)
+
+// Config configures a database. The zero value is ready to use.
+type Config struct {
+	// Clock is the database's clock. It is called with a lock held: it must
+	// return fast and not call the Store. Default (nil): time.Now.
+	Clock func() time.Time
+
+	// Observe is called with every change of a row of events_v2 when it is committed,
+	// in the order of the commits and, within one, of the ids. It is called with
+	// a lock held: it must return fast and not call the Store. Default (nil):
+	// nobody is told.
+	Observe func(Change)
+}
+
+func (c Config) withDefaults() Config {
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if c.Observe == nil {
+		c.Observe = func(Change) {}
+	}
+	return c
+}
+
+// database is what all Stores on it share. mu guards everything below it; no
+// fault and no callback of a transaction's body is called with it held.
+type database struct {
+	config Config
+
+	mu        sync.Mutex
+	lastEvent eventqueue.EventID // of events_id_seq; a rollback does not take it back
+	events    map[eventqueue.EventID]*record
+	log       map[eventqueue.EventID]LogRow
+	lastRule  int32
+	// lockTimeout is what the programs have agreed on; 0: nothing.
+	lockTimeout time.Duration
+	rules       []RuleRow // by id
+	open        map[*Tx]struct{}
+	listeners   map[*listener]struct{}
+	keys        map[eventqueue.UniqueKey]eventqueue.EventID
+	keyLocks    map[eventqueue.UniqueKey]*Tx // that have emitted them, and are open
+	expiries    map[eventqueue.EventID]ExpiryRow
+	rates       map[eventqueue.Scope]*RateRow
+	places      map[placeID]place
+	limits      map[group]int // max_running
+}
+
+func newDatabase(config Config) *database {
+	return &database{
+		config:    config,
+		events:    map[eventqueue.EventID]*record{},
+		log:       map[eventqueue.EventID]LogRow{},
+		open:      map[*Tx]struct{}{},
+		listeners: map[*listener]struct{}{},
+		keys:      map[eventqueue.UniqueKey]eventqueue.EventID{},
+		keyLocks:  map[eventqueue.UniqueKey]*Tx{},
+		expiries:  map[eventqueue.EventID]ExpiryRow{},
+		rates:     map[eventqueue.Scope]*RateRow{},
+		places:    map[placeID]place{},
+		limits:    map[group]int{},
+	}
+}
+
+// record is the committed version of a row, and the transaction that is writing
+// a new one.
+type record struct {
+	Row
+	writer *Tx
+}
+
+// now is clock_timestamp().
+func (db *database) now() time.Time { return db.config.Clock().Truncate(time.Microsecond) }
+
+// free returns the row when it is there and nobody is writing it (SKIP LOCKED).
+func (db *database) free(id eventqueue.EventID) (*record, bool) {
+	r, ok := db.events[id]
+	return r, ok && r.writer == nil
+}
+
+// update changes a row in a transaction of its own.
+func (db *database) update(r *record, change func(*Row)) {
+	before := r.Row
+	change(&r.Row)
+	after := r.Row
+	db.config.Observe(Change{At: db.now(), Before: &before, After: &after})
+}
+
+// page returns at most limit of the committed rows that the filter lets
+// through, with ids above the given one, by id; and the last id of a full page,
+// from which the next one goes on.
+func (db *database) page(after eventqueue.EventID, limit int, filter func(*Row) bool) (page []*record, next eventqueue.EventID) {
+	for id, r := range db.events {
+		if id > after && filter(&r.Row) {
+			page = append(page, r)
+		}
+	}
+	slices.SortFunc(page, byID)
+	if page = page[:min(len(page), limit)]; len(page) == limit && limit > 0 {
+		next = page[limit-1].ID
+	}
+	return page, next
+}
+
+func byID(a, b *record) int { return int(a.ID - b.ID) }
+
+// refusal is the error of Postgres for data that it cannot store.
+func refusal(sqlState, message string) error {
+	return &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: sqlState, Message: message}
+}

@@ -1,0 +1,62 @@
+package memstore
+
+import (
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+)
+
+// The state of a row in its ordering groups, as in the column line.
+const (
+	groupNone    = 0 // it is in no group, and needs none unless there is a limit
+	groupWaiting = 1
+	groupMayRun  = 2
+	groupLater   = 3 // it joins its group when it is due and is claimed
+)
+
+// The stages that an event passes, one after the other.
+const (
+	stageKey     = 1
+	stageHandler = 2
+	stageCanvas  = 3
+)
+
+// group names an ordering group, as events_v2_line does.
+type group struct {
+	canvas eventqueue.CanvasID
+	name   string
+}
+
+// groupOf is the group that a limit is for.
+func groupOf(l control.RunningLimit) group { return group{l.Canvas, l.Group()} }
+
+// groupAt is the group that an event is in at a stage.
+func (r *Row) groupAt(stage int) group {
+	switch stage {
+	case stageKey:
+		return group{r.Canvas, control.KeyGroup + r.OrderingKey}
+	case stageHandler:
+		return groupOf(control.RunningLimit{Canvas: r.Canvas, Module: r.Module, Name: r.Name})
+	default:
+		return groupOf(control.RunningLimit{Canvas: r.Canvas})
+	}
+}
+
+// stages are the stages at which an event is in a group, with limits or without.
+func (r *Row) stages() []int {
+	if r.OrderingKey == "" {
+		return []int{stageHandler, stageCanvas}
+	}
+	return []int{stageKey, stageHandler, stageCanvas}
+}
+
+// placeID names a row of event_lines.
+type placeID struct {
+	event eventqueue.EventID
+	stage int
+}
+
+// place is the rest of it.
+type place struct {
+	group  group
+	mayRun bool
+}

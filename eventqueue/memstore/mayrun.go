@@ -1,0 +1,77 @@
+package memstore
+
+import (
+	"cmp"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/machine"
+)
+
+// validFor is how long a lock is valid: the longer of the caller's time and the one that
+// the programs have agreed on. Call it with the database locked.
+func (db *database) validFor(lockTimeout time.Duration) time.Duration {
+	return max(lockTimeout, db.lockTimeout)
+}
+
+// unlocked reports whether a row has no lock, or one that has expired.
+func unlocked(r *Row, lockTimeout time.Duration, now time.Time) bool {
+	return r.LockedAt.IsZero() || !r.LockedAt.After(now.Add(-lockTimeout.Truncate(time.Microsecond)))
+}
+
+// takeLock removes an expired lock. A run that had begun was a failed attempt (I9). If
+// that is not known, later runs are recorded before they begin (I18).
+func (r *Row) takeLock() {
+	if r.Begun {
+		r.Retries++
+		r.LostRun = true
+	} else {
+		r.BeginFirst = true
+	}
+}
+
+// isHeld reports whether a rule or a delay keeps an event from running.
+func (db *database) isHeld(row *Row, now time.Time) bool {
+	return row.DelayUntil.After(now) || len(db.rulesOf(row.scope())) > 0
+}
+
+func (db *database) rulesOf(scope eventqueue.Scope) []control.RuleType {
+	var types []control.RuleType
+	for _, r := range db.rules {
+		if r.Scope == scope {
+			types = append(types, r.Type)
+		}
+	}
+	return types
+}
+
+// rule is the strongest rule of a scope, as a fact.
+func (db *database) rule(scope eventqueue.Scope) machine.Rule {
+	types := db.rulesOf(scope)
+	if len(types) > 1 { // one of each type
+		return machine.BlockRule
+	}
+	return cmp.Or(append(types, machine.NoRule)...)
+}
+
+// maxRunning is events_v2_max_running; false means any number.
+func (db *database) maxRunning(stage int, of group) (most int, limited bool) {
+	if most, set := db.limits[of]; set {
+		return most, true
+	}
+	if stage != stageKey {
+		return 0, false
+	}
+	if most, set := db.limits[group{of.canvas, control.EveryKeyGroup}]; set {
+		return most, true
+	}
+	return 1, true
+}
+
+// needsGroup reports whether an event in no group needs one, because of a limit.
+func (db *database) needsGroup(r *Row) bool {
+	_, handler := db.limits[r.groupAt(stageHandler)]
+	_, canvas := db.limits[r.groupAt(stageCanvas)]
+	return r.Group == groupNone && r.LockedAt.IsZero() && (handler || canvas)
+}

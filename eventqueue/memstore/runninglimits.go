@@ -1,0 +1,84 @@
+package memstore
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/worker"
+)
+
+// SetRunningLimit implements control.RunningLimitStore.
+func (s *Store) SetRunningLimit(ctx context.Context, limit control.RunningLimit) (before bool, err error) {
+	err = s.atOnce(ctx, OpSetRunningLimit, func() {
+		_, before = s.db.limits[groupOf(limit)]
+		if limit.Max > 0 {
+			s.db.limits[groupOf(limit)] = limit.Max
+		} else {
+			delete(s.db.limits, groupOf(limit))
+		}
+	})
+	return before && err == nil, err
+}
+
+// RunningLimits implements control.RunningLimitStore.
+func (s *Store) RunningLimits(ctx context.Context, canvas eventqueue.CanvasID) (limits []control.RunningLimit, err error) {
+	err = s.atOnce(ctx, OpRunningLimits, func() {
+		var groups []group
+		for of := range s.db.limits {
+			if of.canvas == canvas {
+				groups = append(groups, of)
+			}
+		}
+		slices.SortFunc(groups, func(a, b group) int { return cmp.Compare(a.name, b.name) })
+		for _, of := range groups {
+			limits = append(limits, control.LimitOfGroup(of.canvas, of.name, s.db.limits[of]))
+		}
+	})
+	return resultOf(limits, err)
+}
+
+// fillPage is how many groups one FillGroups visits.
+const fillPage = worker.MaxGrouped
+
+// FillGroups implements control.RunningLimitStore.
+func (s *Store) FillGroups(ctx context.Context, limit control.RunningLimit, after string) (advanced []eventqueue.Event, next string, err error) {
+	err = s.inTx(ctx, nil, OpFillGroups, func(tx *Tx) error {
+		groups, stage := []group{groupOf(limit)}, stageCanvas
+		switch {
+		case limit.EveryKey:
+			groups, stage = s.db.keyGroups(limit.Canvas, after), stageKey
+			if groups = groups[:min(len(groups), fillPage)]; len(groups) == fillPage {
+				next = groups[fillPage-1].name
+			}
+		case limit.Key != "":
+			stage = stageKey
+		case limit.Module != "":
+			stage = stageHandler
+		}
+		var stalled []eventqueue.EventID
+		for _, of := range groups {
+			stalled = append(stalled, tx.firstStalled(stage, of)...)
+		}
+		advanced = tx.advance(stalled, nil, stalled, nil)
+		return nil
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return advanced, next, nil
+}
+
+// keyGroups are the groups of the keys of a canvas after the given one, in order.
+func (db *database) keyGroups(canvas eventqueue.CanvasID, after string) []group {
+	groups := map[group]bool{}
+	for _, p := range db.places {
+		if p.group.canvas == canvas && p.group.name > after && strings.HasPrefix(p.group.name, control.KeyGroup) {
+			groups[p.group] = true
+		}
+	}
+	return sortedGroups(groups)
+}

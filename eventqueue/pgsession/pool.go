@@ -1,0 +1,340 @@
+package pgsession
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Pool runs each transaction at READ COMMITTED, also on a pool whose database, role
+// or connections have another default. At that level the statements of the queue see
+// rows that were committed while they waited. A Pool is safe for concurrent use.
+//
+// A connection prepared by Prepare is used as it is. On any other, a statement that
+// sets the level precedes each statement, in the same round trip and transaction.
+type Pool struct {
+	// Shared is the underlying pool, for statements that mean the same at any
+	// isolation level.
+	Shared *pgxpool.Pool
+
+	checked atomic.Bool // whether the pool's connection to the database has passed the checks
+}
+
+// On makes a Pool on a pool, which the caller closes.
+func On(pool *pgxpool.Pool) *Pool { return &Pool{Shared: pool} }
+
+// LevelSQL sets the isolation level for the transaction of the statements that are
+// sent together; it has to be the first of them. It is not a SET TRANSACTION, since
+// that causes a warning outside a transaction block, which the server logs.
+const LevelSQL = `SET transaction_isolation = 'read committed'`
+
+// WalkSQL is for statements that read one page along an index. The statistics of a
+// queue are outdated as soon as they are made; with them the planner would read and
+// sort all remaining rows for each page.
+const WalkSQL = `
+SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`
+
+// Acquire returns a connection of the pool, and whether Prepare has prepared it. On
+// the first use of a pool it checks, as Check does, that the queue can work over it.
+func (p *Pool) Acquire(ctx context.Context) (conn *pgxpool.Conn, ready bool, err error) {
+	conn, err = p.Shared.Acquire(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	if prepared(conn.Conn()) {
+		return conn, true, nil
+	}
+	if err := p.fit(ctx, conn.Conn()); err != nil {
+		conn.Release()
+		return nil, false, err
+	}
+	return conn, false, nil
+}
+
+// Check returns an error, with advice, if the queue cannot work over the pool:
+// because of transaction pooling ([ErrTransactionPooling]), a read-only database, or
+// an encoding other than UTF-8. It connects; beyond that it costs one round trip on a
+// direct connection.
+func (p *Pool) Check(ctx context.Context) error {
+	conn, ready, err := p.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	if ready {
+		return CheckPooling(ctx, conn.Conn().PgConn(), &conn.Conn().Config().Config)
+	}
+	return nil
+}
+
+// fit checks a connection of the caller's, and, once per pool, for a pooler.
+func (p *Pool) fit(ctx context.Context, conn *pgx.Conn) error {
+	pg := conn.PgConn()
+	if encoding := pg.ParameterStatus("client_encoding"); encoding != "UTF8" {
+		return fmt.Errorf("the connection has the encoding %s, and the queue needs UTF8: set client_encoding=UTF8 on the pool", encoding)
+	}
+	if pg.ParameterStatus("default_transaction_read_only") == "on" || pg.ParameterStatus("in_hot_standby") == "on" {
+		return errReadOnly
+	}
+	if p.checked.Load() {
+		return nil
+	}
+	config := conn.Config()
+	if err := CheckPooling(ctx, pg, &config.Config); err != nil {
+		return err
+	}
+	if err := CheckMode(config.DefaultQueryExecMode); err != nil {
+		return err
+	}
+	p.checked.Store(true)
+	return nil
+}
+
+// CheckMode refuses the execution modes that do not ask the server for the types of
+// the arguments: they cannot send lists of ids.
+func CheckMode(mode pgx.QueryExecMode) error {
+	if mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeSimpleProtocol {
+		return fmt.Errorf("the pool sends statements in the mode %q (DefaultQueryExecMode, default_query_exec_mode), in which lists cannot be sent: "+
+			"leave it out, or use cache_describe", mode)
+	}
+	return nil
+}
+
+// Begin begins a transaction at READ COMMITTED.
+func (p *Pool) Begin(ctx context.Context) (pgx.Tx, error) {
+	return p.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+}
+
+// BeginTx begins a transaction with other options.
+func (p *Pool) BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error) {
+	conn, _, err := p.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tx, err := conn.BeginTx(ctx, options)
+	if err != nil {
+		conn.Release()
+		return nil, err
+	}
+	return &transaction{Tx: tx, conn: conn}, nil
+}
+
+// transaction releases its connection at its end.
+type transaction struct {
+	pgx.Tx
+	conn *pgxpool.Conn
+}
+
+func (t *transaction) Commit(ctx context.Context) error   { return t.end(t.Tx.Commit(ctx)) }
+func (t *transaction) Rollback(ctx context.Context) error { return t.end(t.Tx.Rollback(ctx)) }
+
+func (t *transaction) end(err error) error {
+	if t.conn != nil {
+		t.conn.Release()
+		t.conn = nil
+	}
+	return err
+}
+
+// SendBatch sends statements in one transaction and one round trip.
+func (p *Pool) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults {
+	conn, ready, err := p.Acquire(ctx)
+	if err != nil {
+		return pgx.FailedBatchResults(batch, err)
+	}
+	return send(ctx, conn, ready, batch)
+}
+
+func send(ctx context.Context, conn *pgxpool.Conn, ready bool, batch *pgx.Batch) pgx.BatchResults {
+	if ready {
+		return &results{BatchResults: conn.SendBatch(ctx, batch), conn: conn}
+	}
+	levelled := &pgx.Batch{QueuedQueries: make([]*pgx.QueuedQuery, 0, len(batch.QueuedQueries)+1)}
+	levelled.Queue(LevelSQL)
+	levelled.QueuedQueries = append(levelled.QueuedQueries, batch.QueuedQueries...)
+	sent := &results{BatchResults: conn.SendBatch(ctx, levelled), conn: conn}
+	// An error of the connection is returned again by the next statement.
+	_, sent.err = sent.Exec()
+	return sent
+}
+
+// results releases its connection at its end.
+type results struct {
+	pgx.BatchResults
+	conn *pgxpool.Conn
+	err  error // of LevelSQL
+}
+
+func (r *results) Close() error {
+	err := r.BatchResults.Close()
+	if r.conn != nil {
+		r.conn.Release()
+		r.conn = nil
+	}
+	if r.err != nil {
+		return r.err
+	}
+	return err
+}
+
+// QueryAtAnyLevel runs a statement that means the same at any isolation level,
+// without the statement that sets the level.
+func (p *Pool) QueryAtAnyLevel(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	conn, _, err := p.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return queryOn(ctx, conn, sql, args)
+}
+
+// queryOn runs a statement on a connection and releases the connection with the rows.
+func queryOn(ctx context.Context, conn *pgxpool.Conn, sql string, args []any) (pgx.Rows, error) {
+	rows, err := conn.Query(ctx, sql, args...)
+	if err != nil {
+		conn.Release()
+		return nil, err
+	}
+	return &rowsOf{Rows: rows, end: func(error) error { conn.Release(); return nil }}, nil
+}
+
+// Query runs a statement. After its rows were read to the end or closed, their error
+// includes that of the commit.
+func (p *Pool) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	conn, ready, err := p.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if ready {
+		return queryOn(ctx, conn, sql, args)
+	}
+	if len(args) > 0 {
+		if _, is := args[0].(pgx.QueryExecMode); is {
+			conn.Release()
+			return p.queryInTx(ctx, sql, args)
+		}
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(sql, args...)
+	results := send(ctx, conn, ready, batch)
+	answer, err := results.Query()
+	if err != nil {
+		_ = results.Close() // the first error says what went wrong
+		return nil, err
+	}
+	return &rowsOf{Rows: answer, end: func(error) error { return results.Close() }}, nil
+}
+
+// queryInTx is Query for a statement with an execution mode of its own, which a
+// batch cannot have. It costs three round trips.
+func (p *Pool) queryInTx(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
+	tx, err := p.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		_ = tx.Rollback(ctx) // the first error says what went wrong
+		return nil, err
+	}
+	return &rowsOf{Rows: rows, end: func(err error) error {
+		if err != nil {
+			return tx.Rollback(ctx)
+		}
+		return tx.Commit(ctx)
+	}}, nil
+}
+
+// rowsOf calls end when its rows end.
+type rowsOf struct {
+	pgx.Rows
+	end    func(err error) error // err is what went wrong with the rows
+	closed bool
+	err    error
+}
+
+func (r *rowsOf) Close() {
+	r.Rows.Close()
+	if !r.closed {
+		r.closed = true
+		r.err = r.end(r.Rows.Err())
+	}
+}
+
+func (r *rowsOf) Err() error {
+	if err := r.Rows.Err(); err != nil {
+		return err
+	}
+	return r.err
+}
+
+func (r *rowsOf) Next() bool {
+	next := r.Rows.Next()
+	if !next {
+		r.Close()
+	}
+	return next
+}
+
+func (r *rowsOf) Scan(dest ...any) error {
+	err := r.Rows.Scan(dest...)
+	if err != nil {
+		r.Close()
+	}
+	return err
+}
+
+func (r *rowsOf) Values() ([]any, error) {
+	values, err := r.Rows.Values()
+	if err != nil {
+		r.Close()
+	}
+	return values, err
+}
+
+// Exec runs a statement and discards its rows.
+func (p *Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	rows, err := p.Query(ctx, sql, args...)
+	if err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	rows.Close()
+	return rows.CommandTag(), rows.Err()
+}
+
+// CopyFrom copies rows into a table, which means the same at any level.
+func (p *Pool) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error) {
+	return p.Shared.CopyFrom(ctx, table, columns, rows)
+}
+
+// QueryRow runs a statement and reads one row.
+func (p *Pool) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	rows, err := p.Query(ctx, sql, args...)
+	return &rowOf{rows: rows, err: err}
+}
+
+type rowOf struct {
+	rows pgx.Rows
+	err  error
+}
+
+func (r *rowOf) Scan(dest ...any) error {
+	if r.err != nil {
+		return r.err
+	}
+	defer r.rows.Close()
+	if !r.rows.Next() {
+		if err := r.rows.Err(); err != nil {
+			return err
+		}
+		return pgx.ErrNoRows
+	}
+	if err := r.rows.Scan(dest...); err != nil {
+		return err
+	}
+	r.rows.Close()
+	return r.rows.Err()
+}

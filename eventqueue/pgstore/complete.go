@@ -1,0 +1,282 @@
+package pgstore
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/worker"
+)
+
+// fenced makes a statement that writes many claims, in the form that waits for locked
+// rows and in the form that skips them (see lockwait.go). The CTE ended writes the
+// rows for which heldSQL holds and returns their ids. The result has a row for each
+// claim that was not written: it is lost, or its row is locked.
+//
+// The fence (I5): the token and the number are the claim's, and the lock was not given
+// back under them. A row that was written since the statement began is checked
+// again, or left for another try. IS TRUE keeps the planner from making a
+// join of the list of tokens.
+//
+// If the claim returned the row's location, no index is read. The row at that
+// location has to pass the fence like any other row.
+func fenced(ended string) forms {
+	const (
+		clock = `
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), held AS (
+    SELECT `
+		byID = `(
+        SELECT e.ctid FROM events_v2 e
+        WHERE e.id = mine.id AND e.attempts = mine.attempts AND coalesce(e.claim_id - e.attempts, 0) = mine.claim_id AND e.locked_at IS NOT NULL`
+		mine = ` AS version
+    FROM unnest($1::bigint[], $2::int[], $3::bigint[], $4::tid[]) AS mine (id, attempts, claim_id, place)`
+		answer = `
+SELECT mine.id, NOT EXISTS (
+        SELECT FROM events_v2 e
+        WHERE e.id = mine.id AND e.attempts = mine.attempts AND coalesce(e.claim_id - e.attempts, 0) = mine.claim_id AND e.locked_at IS NOT NULL) AS lost
+FROM unnest($1::bigint[], $2::int[], $3::bigint[]) AS mine (id, attempts, claim_id)
+WHERE (SELECT count(*) FROM ended) < cardinality($1::bigint[]) AND mine.id NOT IN (SELECT id FROM ended)`
+	)
+	return forms{
+		waits: clock + "coalesce(mine.place, " + byID + "))" + mine + " WHERE " + lockWaitSQL + "\n)" + ended + answer,
+		skips: clock + byID + " FOR UPDATE SKIP LOCKED)" + mine + "\n)" + ended + answer,
+	}
+}
+
+const heldSQL = `e.ctid = ANY (ARRAY(SELECT version FROM held)) AND e.locked_at IS NOT NULL
+      AND ((e.id, e.attempts, coalesce(e.claim_id - e.attempts, 0)) IN (SELECT * FROM unnest($1::bigint[], $2::int[], $3::bigint[]))) IS TRUE`
+
+var deleteCompleted = fenced(`, ended AS (
+    DELETE FROM events_v2 e WHERE ` + heldSQL + ` RETURNING e.id
+)`)
+
+// An event leaves events_v2 and enters event_log in one statement (I1, I9). A
+// status of NULL keeps no history.
+const deleteAndLogSQL = `, ended AS (
+    DELETE FROM events_v2 e WHERE ` + heldSQL + ` RETURNING e.*
+), logged AS (
+    INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at, ordering_key)
+    SELECT id, canvas_id, module, name, modifier, value, status::event_log_status, retries, attempts, last_error, enqueued_at,
+        nullif(ordering_key, '')
+    FROM ended JOIN unnest($1::bigint[], $5::text[], $6::text[]) AS how (id, status, last_error) USING (id)
+    WHERE status IS NOT NULL
+    -- A row that was put back by hand under its old id is logged all the same.
+    ON CONFLICT (id) DO UPDATE SET status = excluded.status, value = excluded.value, retries = excluded.retries,
+        attempts = excluded.attempts, last_error = excluded.last_error, created_at = excluded.created_at,
+        ordering_key = excluded.ordering_key
+)`
+
+var deleteAndLog = fenced(deleteAndLogSQL)
+
+// deleteAndStamp is for batches with an event whose unique key stays reserved after
+// its completion. An event that was retried by hand is completed a second time.
+var deleteAndStamp = fenced(deleteAndLogSQL + `, stamped AS (
+    INSERT INTO unique_ends (event_id, unique_seconds, expires_at)
+    SELECT id, unique_seconds, clock.now + unique_seconds * interval '1 second'
+    FROM ended CROSS JOIN clock
+    WHERE unique_seconds > 0
+    ON CONFLICT (event_id) DO UPDATE SET unique_seconds = excluded.unique_seconds, expires_at = excluded.expires_at
+)`)
+
+// If the event is due again within MaxRequeue, the worker requeues its notification
+// with that delay. Otherwise a notification is pending. Without a new delay the event
+// is as it was before the claim.
+const (
+	rescheduleSQL = `, ended AS (
+    UPDATE events_v2 e
+    SET locked_at = NULL, begun = false, lost_run = e.lost_run AND how.delay IS NULL,
+        retries = e.retries + how.failed::int,
+        snoozes = CASE WHEN how.snoozed THEN least(e.snoozes + 1, 32767) WHEN how.failed THEN 0 ELSE e.snoozes END,
+        delay_until = CASE WHEN how.delay IS NULL THEN e.delay_until`
+	rescheduleDelaySQL = ` ELSE clock.now + how.delay END,
+        notified_at = CASE WHEN how.delay IS NULL THEN e.notified_at`
+	rescheduleNotifySQL = ` WHEN how.delay <= $7::interval THEN clock.now + how.delay END`
+	rescheduledSQL      = `
+    WHERE ` + heldSQL + ` AND how.id = e.id
+    RETURNING e.id
+)`
+	// tooLateSQL: the limit that puts the event off has been changed since it was asked
+	// (see TakeLimited). Then the event is due at once.
+	tooLateSQL = ` WHEN how.limited AND e.limited_attempt = -` + limitedAttemptSQL
+)
+
+var reschedule = fenced(rescheduleSQL + rescheduleDelaySQL + rescheduleNotifySQL + `
+    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[]) AS how (id, failed, delay, snoozed)` + rescheduledSQL)
+
+// rescheduleLimited is for batches with an event that a rate limit puts off.
+var rescheduleLimited = fenced(rescheduleSQL + tooLateSQL + ` THEN clock.now` + rescheduleDelaySQL + tooLateSQL + ` THEN NULL` + rescheduleNotifySQL + `,
+        limited_attempt = CASE WHEN how.limited THEN ` + limitedAttemptSQL + ` ELSE e.limited_attempt END
+    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[], $9::boolean[]) AS how (id, failed, delay, snoozed, limited)` + rescheduledSQL)
+
+// Complete implements worker.Store: at most two statements, and one more for events
+// in ordering groups, in one round trip and one transaction. Within a transaction of
+// the caller no group advances: it would stay locked until that transaction ends.
+func (s *Store) Complete(ctx context.Context, in eventqueue.DB, completions []worker.Completion, retain bool) (_ worker.WriteResult, err error) {
+	var deleted, rescheduled []worker.Completion
+	for _, completion := range completions {
+		switch completion.Label {
+		case machine.ExecutesToCompletion, machine.RetryTooMany, machine.FailedForGood:
+			deleted = append(deleted, completion)
+		case machine.RetryAllowed, machine.Snoozed, machine.Released, machine.OverLimit:
+			rescheduled = append(rescheduled, completion)
+		default:
+			panic("pgstore: an event cannot end with " + string(completion.Label))
+		}
+	}
+	var queries []query
+	var deletions, updates worker.WriteResult
+	if len(deleted) > 0 {
+		queries = append(queries, deletion(&deletions, deleted, retain))
+	}
+	if len(rescheduled) > 0 {
+		queries = append(queries, rescheduling(&updates, rescheduled))
+	}
+	var advanced []eventqueue.Event
+	if in == nil && slices.ContainsFunc(completions, func(completion worker.Completion) bool { return completion.Grouped }) {
+		queries = append(queries, advanceAfter(&advanced, completions))
+	}
+	if in == nil {
+		err = s.waitThenSkip(ctx, queries)
+	} else {
+		err = within(ctx, in, queries)
+	}
+	if err != nil {
+		return worker.WriteResult{}, err
+	}
+	return worker.WriteResult{
+		Done:     append(deletions.Done, updates.Done...),
+		Lost:     append(deletions.Lost, updates.Lost...),
+		Advanced: advanced,
+	}, nil
+}
+
+// fencedWrite is a fenced statement that sets written.
+func fencedWrite(written *worker.WriteResult, sql forms, claims claimColumns, more ...any) query {
+	ids := claims.ids
+	return query{
+		forms:     sql,
+		arguments: append([]any{ids, claims.attempts, claims.claimIDs, claims.places}, more...),
+		read: func(rows pgx.Rows) error {
+			left, err := pgx.CollectRows(rows, pgx.RowToStructByPos[unwritten])
+			if err != nil {
+				return err
+			}
+			*written = worker.WriteResult{Done: without(left, ids)}
+			for _, claim := range left {
+				if claim.Lost {
+					written.Lost = append(written.Lost, claim.ID)
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// unwritten is a row of a fenced statement's result: a claim that was not written.
+type unwritten struct {
+	ID   eventqueue.EventID
+	Lost bool
+}
+
+// without returns the ids that are not left.
+func without(left []unwritten, ids []int64) []eventqueue.EventID {
+	unwritten := make(map[int64]bool, len(left))
+	for _, claim := range left {
+		unwritten[int64(claim.ID)] = true
+	}
+	done := make([]eventqueue.EventID, 0, len(ids))
+	for _, id := range ids {
+		if !unwritten[id] {
+			done = append(done, eventqueue.EventID(id))
+		}
+	}
+	return done
+}
+
+// claimColumns are the columns of a list of claims.
+type claimColumns struct {
+	ids      []int64
+	attempts []int32
+	claimIDs []int64
+	places   []pgtype.TID // none, or one for each
+}
+
+func columnsOf(completions []worker.Completion) claimColumns {
+	c := claimColumns{ids: make([]int64, len(completions)), attempts: make([]int32, len(completions)), claimIDs: make([]int64, len(completions)), places: make([]pgtype.TID, len(completions))}
+	for i := range completions {
+		c.ids[i], c.attempts[i], c.claimIDs[i], c.places[i] = int64(completions[i].Event), completions[i].Attempt, int64(completions[i].ID), tidOf(completions[i].RowID)
+	}
+	return c
+}
+
+// rowIDOf packs the location of a row. No row has the offset 0.
+func rowIDOf(tid pgtype.TID) worker.RowID {
+	return worker.RowID(tid.BlockNumber)<<16 | worker.RowID(tid.OffsetNumber)
+}
+
+func tidOf(place worker.RowID) pgtype.TID {
+	return pgtype.TID{BlockNumber: uint32(place >> 16), OffsetNumber: uint16(place), Valid: place != 0}
+}
+
+func deletion(written *worker.WriteResult, completions []worker.Completion, retain bool) query {
+	statuses, lastErrors := make([]*string, len(completions)), make([]*string, len(completions))
+	logs, stamps := false, false
+	for i := range completions {
+		stamps = stamps || completions[i].Unique
+		switch {
+		case completions[i].Label != machine.ExecutesToCompletion:
+			statuses[i], lastErrors[i] = new(string(maintenance.LogFailed)), &completions[i].LastError
+			logs = true
+		case retain:
+			statuses[i] = new(string(maintenance.LogCompleted))
+			logs = true
+		}
+	}
+	if stamps {
+		return fencedWrite(written, deleteAndStamp, columnsOf(completions), statuses, lastErrors)
+	}
+	if !logs {
+		return fencedWrite(written, deleteCompleted, columnsOf(completions))
+	}
+	return fencedWrite(written, deleteAndLog, columnsOf(completions), statuses, lastErrors)
+}
+
+func rescheduling(written *worker.WriteResult, completions []worker.Completion) query {
+	failed, delays := make([]bool, len(completions)), make([]*time.Duration, len(completions))
+	snoozed, limited, limits := make([]bool, len(completions)), make([]bool, len(completions)), false
+	for i, completion := range completions {
+		failed[i] = completion.Label == machine.RetryAllowed
+		snoozed[i] = completion.Label == machine.Snoozed
+		limited[i] = completion.Label == machine.OverLimit
+		limits = limits || limited[i]
+		if completion.Label != machine.Released {
+			delays[i] = new(completion.Delay.Truncate(time.Microsecond) + time.Microsecond)
+		}
+	}
+	if limits {
+		return fencedWrite(written, rescheduleLimited, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed, limited)
+	}
+	return fencedWrite(written, reschedule, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed)
+}
+
+var renew = fenced(`, ended AS (
+    UPDATE events_v2 e SET locked_at = clock.now, begun = true, lost_run = false FROM clock WHERE ` + heldSQL + ` RETURNING e.id
+)`)
+
+// Renew implements worker.Store.
+func (s *Store) Renew(ctx context.Context, claims []worker.Claim) (written worker.WriteResult, err error) {
+	columns := claimColumns{ids: make([]int64, len(claims)), attempts: make([]int32, len(claims)), claimIDs: make([]int64, len(claims))}
+	for i, c := range claims {
+		columns.ids[i], columns.attempts[i], columns.claimIDs[i] = int64(c.Event), c.Attempt, int64(c.ID)
+	}
+	err = s.waitThenSkip(ctx, []query{fencedWrite(&written, renew, columns)})
+	return written, err
+}

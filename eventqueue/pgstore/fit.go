@@ -1,0 +1,104 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"eventsv2/eventqueue"
+)
+
+// Work is what a program does with the database, by which CheckRights knows the rights
+// that it needs. Each is a role of eventctl migrate roles.
+type Work string
+
+// The kinds of work.
+const (
+	Emitting Work = "emitter" // with the library; events_emit needs less
+	Working  Work = "worker"  // runs events, and emits
+	Relaying Work = "cron"    // relays, emits the slots of cron definitions, deletes history
+)
+
+// needs are the rights without which no program of its kind gets on, by table, and by
+// column where the role has no more. What only some of them need (cleanups, grids,
+// notifications in Postgres) is asked for where it is used.
+var needs = map[Work]map[string][]string{
+	Emitting: {
+		"events_v2": {
+			"INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, line, ordering_key)",
+			"SELECT (id, canvas_id, notified_at, delay_until, line, ordering_key)", "UPDATE (notified_at)",
+		},
+		"event_lines": {"INSERT (event_id, stage, canvas_id, line)"},
+		"unique_keys": {"SELECT", "INSERT (canvas_id, key)", "UPDATE (event_id)"},
+		"unique_ends": {"SELECT (event_id, expires_at)", "DELETE"},
+	},
+	Working: {
+		"events_v2": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_log": {"SELECT", "INSERT"},
+		"event_lines": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_line_locks": {"SELECT", "INSERT", "UPDATE"},
+		"unique_keys": {"SELECT", "INSERT", "UPDATE"}, "unique_ends": {"SELECT", "INSERT", "DELETE"},
+		"scheduling_rules": {"SELECT"}, "running_limits": {"SELECT"}, "rate_limits": {"SELECT"}, "rate_counters": {"SELECT", "UPDATE"},
+		"claim_barrier": {"SELECT", "UPDATE"},
+	},
+	Relaying: {
+		"events_v2": {"SELECT", "INSERT", "UPDATE"}, "event_log": {"SELECT", "DELETE"},
+		"event_lines": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_line_locks": {"SELECT", "INSERT", "UPDATE"},
+		"unique_keys": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "unique_ends": {"SELECT", "INSERT", "DELETE"},
+		"scheduling_rules": {"SELECT"}, "running_limits": {"SELECT"}, "rate_limits": {"SELECT"}, "rate_counters": {"SELECT"},
+		"cron_definitions": {"SELECT", "UPDATE"}, "cron_records": {"SELECT", "INSERT", "DELETE"},
+	},
+}
+
+// Where no columns are named, a right on one of them counts: what is granted by column
+// is not judged here.
+const lackingSQL = `
+WITH needed AS (
+    SELECT "table", "right", to_regclass("table") AS relation, split_part("right", ' ', 1) AS kind,
+        string_to_array(substring("right" FROM '\((.*)\)'), ', ') AS columns
+    FROM unnest($1::text[], $2::text[]) AS n ("table", "right")
+)
+SELECT quote_ident(current_user), coalesce(array_agg("right" || ' ON ' || "table" ORDER BY "table", "right")
+        FILTER (WHERE relation IS NOT NULL), '{}'),
+    coalesce(array_agg(DISTINCT "table") FILTER (WHERE relation IS NULL), '{}')
+FROM needed
+WHERE CASE WHEN relation IS NULL THEN true
+    WHEN columns IS NOT NULL THEN EXISTS (
+        SELECT FROM unnest(columns) AS name WHERE NOT coalesce(
+            (SELECT has_column_privilege(relation, attnum, kind) FROM pg_attribute WHERE attrelid = relation AND attname = name), false))
+    WHEN kind = 'DELETE' THEN NOT has_table_privilege(relation, kind)
+    ELSE NOT has_any_column_privilege(relation, kind) END`
+
+// CheckRights reports whether the user of the pool has the rights that a kind of work
+// needs. The error, an *eventqueue.UnfitError unless the database could not be reached,
+// names what is missing and how to grant it.
+func (s *Store) CheckRights(ctx context.Context, work Work) error {
+	var tables, rights []string
+	for table, needed := range needs[work] {
+		for _, right := range needed {
+			tables, rights = append(tables, table), append(rights, right)
+		}
+	}
+	var user string
+	var lacking, missing []string
+	if err := s.pool.QueryRow(ctx, lackingSQL, tables, rights).Scan(&user, &lacking, &missing); err != nil {
+		return explain(fmt.Errorf("look for the rights of the user: %w", err))
+	}
+	switch {
+	case len(missing) > 0:
+		return &eventqueue.UnfitError{Err: fmt.Errorf("the database has no table %s, so its schema is older than this program: run eventctl migrate up",
+			strings.Join(missing, ", "))}
+	case len(lacking) > 0:
+		return &eventqueue.UnfitError{Err: fmt.Errorf("the user %s of the database lacks %s: as the owner of the schema run eventctl migrate roles, "+
+			"and grant the role for this kind of program (%s) to %s, or GRANT %s TO %s",
+			user, strings.Join(lacking, ", "), work, user, lacking[0], user)}
+	default:
+		return nil
+	}
+}
+
+// CheckWorker implements worker.Fitness.
+func (s *Store) CheckWorker(ctx context.Context) error {
+	if err := s.Check(ctx); err != nil {
+		return err
+	}
+	return s.CheckRights(ctx, Working)
+}

@@ -1,0 +1,156 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"eventsv2/eventqueue"
+)
+
+const (
+	settingsSQL = `
+SELECT (extract(epoch FROM lock_timeout) * 1000000)::bigint, coalesce((extract(epoch FROM lock_timeout_before) * 1000000)::bigint, 0)
+FROM events_v2_settings`
+
+	firstLockTimeoutSQL = `INSERT INTO events_v2_settings (lock_timeout) VALUES ($1) ON CONFLICT DO NOTHING`
+
+	setLockTimeoutSQL = `
+INSERT INTO events_v2_settings AS s (lock_timeout) VALUES ($1)
+ON CONFLICT (one) DO UPDATE SET lock_timeout = excluded.lock_timeout,
+    lock_timeout_before = CASE WHEN s.lock_timeout = excluded.lock_timeout THEN s.lock_timeout_before
+        ELSE greatest(s.lock_timeout, s.lock_timeout_before) END`
+
+	// Nothing is settled while somebody else changes the lock timeout, nor, unless $3,
+	// while some locks are valid by the old time only: their holders may be alive.
+	settleSQL = `
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), held AS MATERIALIZED (
+    SELECT e.id, e.locked_at
+    FROM events_v2 e, clock, events_v2_settings s
+    WHERE NOT $3 AND s.lock_timeout_before > s.lock_timeout
+      AND e.locked_at <= now - s.lock_timeout AND e.locked_at > now - s.lock_timeout_before
+), settled AS (
+    UPDATE events_v2_settings SET lock_timeout_before = NULL
+    WHERE lock_timeout = $1 AND lock_timeout_before = $2 AND NOT EXISTS (SELECT FROM held)
+    RETURNING 1
+)
+SELECT EXISTS (SELECT FROM settled), count(held.id), coalesce(min(held.id), 0),
+    coalesce(max(held.locked_at + s.lock_timeout_before - now), interval '0')
+FROM clock, events_v2_settings s LEFT JOIN held ON true`
+)
+
+// UnsettledError is the error of a change of the lock timeout that cannot be settled.
+type UnsettledError struct {
+	// Locks is how many events have locks that are valid by the time before the change
+	// and by the new one no more; Event is the first of them.
+	Locks int64
+	Event eventqueue.EventID
+	// Within is how long it takes at most until none is, if nobody renews it.
+	Within time.Duration
+}
+
+// Error returns the message, which ends with what to do.
+func (e *UnsettledError) Error() string {
+	return fmt.Sprintf("%d events, the first of them %s, have locks that are valid only by the time before the change: "+
+		"a program that began before it may be running them, and they would run twice; restart all programs, and try again: "+
+		"the locks of programs that have died expire within %s", e.Locks, e.Event, e.Within.Round(time.Second))
+}
+
+// errChanging: two operators at once.
+var errChanging = errors.New("the lock timeout was changed at the same time: look at it, and try again")
+
+// Settings are those that all programs of a database share.
+type Settings struct {
+	// LockTimeout is how long a lock is valid without being renewed.
+	LockTimeout time.Duration
+	// LockTimeoutBefore is what it was before a change that is not settled, or 0.
+	LockTimeoutBefore time.Duration
+	// Set is false of a database where nobody has set it; LockTimeout is the default.
+	Set bool
+}
+
+// ValidFor is how long a lock counts as valid: the longer of the two times.
+func (s Settings) ValidFor() time.Duration { return max(s.LockTimeout, s.LockTimeoutBefore) }
+
+// Settings reads the settings of the database.
+func (s *Store) Settings(ctx context.Context) (Settings, error) {
+	var micros, before int64
+	err := s.pool.QueryRow(ctx, settingsSQL).Scan(&micros, &before)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Settings{LockTimeout: eventqueue.DefaultLockTimeout}, nil
+	}
+	if err != nil {
+		return Settings{}, fmt.Errorf("read the settings: %w", err)
+	}
+	return Settings{time.Duration(micros) * time.Microsecond, time.Duration(before) * time.Microsecond, true}, nil
+}
+
+// LockTimeout returns the lock timeout of the database, and whether somebody has set it.
+func (s *Store) LockTimeout(ctx context.Context) (timeout time.Duration, set bool, err error) {
+	settings, err := s.Settings(ctx)
+	return settings.LockTimeout, settings.Set, err
+}
+
+// AgreeOnLockTimeout implements eventqueue.LockTimeouts. A user who may not write the
+// setting leaves that to another.
+func (s *Store) AgreeOnLockTimeout(ctx context.Context, own time.Duration) (time.Duration, error) {
+	settings, err := s.Settings(ctx)
+	if err != nil || settings.Set {
+		return settings.LockTimeout, err
+	}
+	if own == 0 {
+		own = eventqueue.DefaultLockTimeout
+	}
+	_, err = s.pool.Exec(ctx, firstLockTimeoutSQL, own)
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && refused.Code == "42501" {
+		return own, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("set the lock timeout: %w", err)
+	}
+	settings, err = s.Settings(ctx) // somebody else may have been first
+	return settings.LockTimeout, err
+}
+
+// SetLockTimeout changes the lock timeout of the database. Until AgreeLockTimeout
+// a lock is valid for the longer of the new time and the old one, so that programs that
+// still renew by the old one lose no lock.
+func (s *Store) SetLockTimeout(ctx context.Context, to time.Duration) error {
+	if _, err := s.pool.Exec(ctx, setLockTimeoutSQL, to); err != nil {
+		return fmt.Errorf("set the lock timeout: %w", err)
+	}
+	return nil
+}
+
+// AgreeLockTimeout ends a change of the lock timeout: from then on only the new time
+// counts. Call it when no program runs any more that began before the change. If a lock
+// shows that one may, it returns an *UnsettledError and changes nothing, unless force is
+// true. It reads all events that
+// have not ended. Without a change to settle it does nothing.
+func (s *Store) AgreeLockTimeout(ctx context.Context, force bool) error {
+	settings, err := s.Settings(ctx)
+	if err != nil || settings.LockTimeoutBefore == 0 {
+		return err
+	}
+	var settled bool
+	var unsettled UnsettledError
+	err = s.pool.QueryRow(ctx, settleSQL, settings.LockTimeout, settings.LockTimeoutBefore, force).
+		Scan(&settled, &unsettled.Locks, &unsettled.Event, &unsettled.Within)
+	switch {
+	case err != nil:
+		return fmt.Errorf("settle the lock timeout: %w", err)
+	case settled:
+		return nil
+	case unsettled.Locks > 0:
+		return &unsettled
+	default:
+		return errChanging
+	}
+}

@@ -1,0 +1,233 @@
+package pgstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/maintenance"
+)
+
+// The bounds of one part of a round: how many handlers or ordering groups it visits, how
+// many events at either end of each, how many in all of the handlers where some of these
+// are lost, and how many events whose locks have been renewed.
+const (
+	roundScopes = 256
+	roundEvents = 50
+	roundDeeper = 4000
+	roundRuns   = 2000
+)
+
+// takeRoundSQL jumps along the index events_v2_handler from one scope to the next, as
+// runnableSQL does. A scope with a rule costs no more than the jump. It reads
+// the oldest and the newest events of each, and of those that were put off and are due
+// now: between them there may be any number that are not due (index events_v2_put_off).
+// If one of these is lost, as when a worker has died, it reads more of them at once.
+var takeRoundSQL = `
+WITH RECURSIVE clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), scopes AS (
+    SELECT $6::uuid AS canvas_id, $7::text AS module, $8::text AS name, 0 AS n
+    UNION ALL
+    SELECT following.canvas_id, following.module, following.name, scopes.n + 1
+    FROM scopes CROSS JOIN LATERAL (
+        SELECT e.canvas_id, e.module, e.name FROM events_v2 e
+        WHERE (e.canvas_id, e.module, e.name) > (scopes.canvas_id, scopes.module, scopes.name)
+        ORDER BY e.canvas_id, e.module, e.name LIMIT 1
+    ) AS following
+    WHERE scopes.n < $1
+), open AS MATERIALIZED (
+    SELECT * FROM scopes
+    WHERE scopes.n > 0
+      AND NOT ` + ruledSQL("scopes") + `
+), ends AS MATERIALIZED (
+    SELECT scopes.n, e.*
+    FROM open AS scopes CROSS JOIN LATERAL (
+        ` + endsSQL + `
+        UNION
+        (SELECT ` + pageColumnsSQL + ` FROM events_v2 e
+         WHERE ` + putOffSQL + ` AND (e.canvas_id, e.module, e.name) >= (scopes.canvas_id, scopes.module, scopes.name)
+           AND (e.canvas_id, e.module, e.name, e.delay_until) <= (scopes.canvas_id, scopes.module, scopes.name, (SELECT now FROM clock))
+         ORDER BY e.canvas_id, e.module, e.name, e.delay_until LIMIT $2)
+        UNION
+        (SELECT ` + pageColumnsSQL + ` FROM events_v2 e
+         WHERE ` + putOffSQL + ` AND (e.canvas_id, e.module, e.name) >= (scopes.canvas_id, scopes.module, scopes.name)
+           AND (e.canvas_id, e.module, e.name, e.delay_until) <= (scopes.canvas_id, scopes.module, scopes.name, (SELECT now FROM clock))
+         ORDER BY e.canvas_id DESC, e.module DESC, e.name DESC, e.delay_until DESC LIMIT $2)
+    ) AS e
+), deeper AS MATERIALIZED (
+    SELECT * FROM open
+    WHERE n IN (
+        SELECT page.n FROM ends AS page, clock
+        WHERE ` + liveSQL + ` AND ` + lostSQL + `)
+), page AS MATERIALIZED (
+    SELECT e.* FROM deeper AS scopes
+    CROSS JOIN LATERAL (SELECT $9::bigint / (2 * greatest(count(*), 1)) AS share FROM deeper) AS half
+    CROSS JOIN LATERAL (` + deeperSQL + `) AS e
+    UNION
+    SELECT ` + pageNamesSQL + ` FROM ends
+), ` + takeLostSQL + `
+SELECT progress.canvas_id, progress.module, progress.name, taken.id, taken.canvas_id
+FROM (VALUES (1)) AS one
+LEFT JOIN (SELECT canvas_id, module, name FROM scopes WHERE n = $1) AS progress ON true
+LEFT JOIN taken ON true`
+
+const (
+	// putOffSQL is the condition of the index events_v2_put_off.
+	putOffSQL = `e.delay_until > e.enqueued_at AND e.notified_at IS NOT NULL`
+
+	ofScopeUpSQL = `(SELECT ` + pageColumnsSQL + ` FROM events_v2 e
+         WHERE (e.canvas_id, e.module, e.name, e.id) > (scopes.canvas_id, scopes.module, scopes.name, 0)
+           AND (e.canvas_id, e.module, e.name) <= (scopes.canvas_id, scopes.module, scopes.name)
+         ORDER BY e.canvas_id, e.module, e.name, e.id LIMIT `
+	ofScopeDownSQL = `(SELECT ` + pageColumnsSQL + ` FROM events_v2 e
+         WHERE (e.canvas_id, e.module, e.name, e.id) <= (scopes.canvas_id, scopes.module, scopes.name, 9223372036854775807)
+           AND (e.canvas_id, e.module, e.name) >= (scopes.canvas_id, scopes.module, scopes.name)
+         ORDER BY e.canvas_id DESC, e.module DESC, e.name DESC, e.id DESC LIMIT `
+	endsSQL   = ofScopeUpSQL + "$2) UNION " + ofScopeDownSQL + "$2)"
+	deeperSQL = ofScopeUpSQL + "half.share) UNION " + ofScopeDownSQL + "half.share)"
+)
+
+// takeRoundOfGroupsSQL jumps along the index event_lines_order from one ordering group to
+// the next. However many events wait there, it reads those that may run, and the first
+// that waits if the group has room: the group did not advance, or the notification of
+// that event was lost (see repairSQL).
+var takeRoundOfGroupsSQL = `
+WITH RECURSIVE clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), lines AS (
+    SELECT $6::uuid AS canvas_id, $7::text COLLATE "C" AS line, 0 AS stage, 0 AS n
+    UNION ALL
+    SELECT following.canvas_id, following.line, following.stage::integer, lines.n + 1
+    FROM lines CROSS JOIN LATERAL (
+        SELECT p.canvas_id, p.line, p.stage FROM event_lines p
+        WHERE (p.canvas_id, p.line) > (lines.canvas_id, lines.line)
+        ORDER BY p.canvas_id, p.line LIMIT 1
+    ) AS following
+    WHERE lines.n < $1
+), l AS MATERIALIZED (
+    SELECT * FROM lines WHERE n > 0
+), places AS MATERIALIZED (
+    SELECT p.event_id
+    FROM l CROSS JOIN LATERAL (
+        (SELECT p.event_id FROM event_lines p
+         WHERE p.canvas_id = l.canvas_id AND p.line = l.line AND p.turn ORDER BY p.event_id LIMIT $2)
+        UNION
+        (SELECT p.event_id FROM event_lines p
+         WHERE p.canvas_id = l.canvas_id AND p.line = l.line AND p.turn ORDER BY p.event_id DESC LIMIT $2)
+    ) AS p
+), page AS MATERIALIZED (
+    SELECT e.* FROM (SELECT DISTINCT event_id FROM places) AS p
+    CROSS JOIN LATERAL (SELECT ` + pageColumnsSQL + ` FROM events_v2 e WHERE e.id = p.event_id OFFSET 0) AS e
+), ` + takeLostSQL + `, ` + idleSQL + `
+), stalled AS MATERIALIZED (
+    SELECT first.event_id AS id
+    FROM clock CROSS JOIN l
+    CROSS JOIN LATERAL (` + firstWaitingSQL + `) AS first
+    LEFT JOIN LATERAL (SELECT ` + pageColumnsSQL + ` FROM events_v2 e WHERE e.id = first.event_id OFFSET 0) AS e ON true
+    WHERE (e.id IS NULL OR e.notified_at IS NOT NULL AND ` + dueSQL("e.due", "now") + ` AND ` + silentSQL + `) AND ` + roomSQL + `
+), told AS (
+    SELECT id, canvas_id FROM taken
+    UNION ALL
+    SELECT event_id, NULL FROM places WHERE event_id NOT IN (SELECT id FROM page)
+    UNION ALL
+    SELECT id, NULL FROM idle
+    UNION ALL
+    SELECT id, NULL FROM stalled
+)
+SELECT progress.canvas_id, progress.line, told.id, told.canvas_id
+FROM (VALUES (1)) AS one
+LEFT JOIN (SELECT canvas_id, line FROM lines WHERE n = $1) AS progress ON true
+LEFT JOIN told ON true`
+
+// takeRoundOfRunsSQL reads the events whose locks have been renewed. They are few beside
+// those that wait, and have an index of their own (events_v2_begun): so the runs of a
+// worker that has died are found whatever the table's size.
+var takeRoundOfRunsSQL = `
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), page AS MATERIALIZED (
+    SELECT ` + pageColumnsSQL + ` FROM events_v2 e WHERE e.begun AND e.id > $1 ORDER BY e.id LIMIT $2
+), ` + takeLostSQL + `
+SELECT progress.next, taken.id, taken.canvas_id
+FROM (SELECT CASE WHEN count(*) = $2 THEN max(id) END AS next FROM page) AS progress LEFT JOIN taken ON true`
+
+// TakeRound implements maintenance.RelayStore.
+func (s *Store) TakeRound(ctx context.Context, after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+	switch after.Stage {
+	case maintenance.RoundOfHandlers:
+		return s.takeRoundOfHandlers(ctx, after, quiet, lockTimeout)
+	case maintenance.RoundOfGroups:
+		return s.takeRoundOfGroups(ctx, after, quiet, lockTimeout)
+	default:
+		lost, last, err := s.takePage(ctx, takeRoundOfRunsSQL, after.Run, roundRuns, quiet, lockTimeout, MaxQuietFactor)
+		if err != nil || last == 0 {
+			return lost, maintenance.RoundPlace{}, err
+		}
+		return lost, maintenance.RoundPlace{Stage: maintenance.RoundOfRuns, Run: last}, nil
+	}
+}
+
+func (s *Store) takeRoundOfHandlers(ctx context.Context, after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+	next.Stage = maintenance.RoundOfGroups
+	of := after.Scope
+	arguments := []any{roundScopes, roundEvents, quiet, lockTimeout, MaxQuietFactor, [16]byte(of.Canvas), of.Module, of.Name, roundDeeper}
+	err = s.jump(ctx, takeRoundSQL, arguments, func(rows pgx.Rows) error {
+		var (
+			of, canvas   *[16]byte
+			module, name *string
+			id           *eventqueue.EventID
+		)
+		_, err := pgx.ForEachRow(rows, []any{&of, &module, &name, &id, &canvas}, func() error {
+			if of != nil {
+				next = maintenance.RoundPlace{Scope: eventqueue.Scope{Canvas: *of, Module: *module, Name: *name}}
+			}
+			if id != nil {
+				lost = append(lost, eventqueue.Notification{Event: *id, Canvas: *canvas})
+			}
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, maintenance.RoundPlace{}, err
+	}
+	return lost, next, nil
+}
+
+func (s *Store) takeRoundOfGroups(ctx context.Context, after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+	next.Stage = maintenance.RoundOfRuns
+	var stuck []eventqueue.EventID
+	arguments := []any{roundScopes, roundEvents, quiet, lockTimeout, MaxQuietFactor, [16]byte(after.Scope.Canvas), after.Group}
+	err = s.jump(ctx, takeRoundOfGroupsSQL, arguments, func(rows pgx.Rows) error {
+		var (
+			of, canvas *[16]byte
+			group      *string
+			id         *eventqueue.EventID
+		)
+		_, err := pgx.ForEachRow(rows, []any{&of, &group, &id, &canvas}, func() error {
+			if of != nil {
+				next = maintenance.RoundPlace{Stage: maintenance.RoundOfGroups, Scope: eventqueue.Scope{Canvas: *of}, Group: *group}
+			}
+			switch {
+			case id == nil:
+			case canvas == nil:
+				stuck = append(stuck, *id)
+			default:
+				lost = append(lost, eventqueue.Notification{Event: *id, Canvas: *canvas})
+			}
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, maintenance.RoundPlace{}, err
+	}
+	repaired, err := s.repair(ctx, stuck, lockTimeout)
+	if err != nil && len(lost) == 0 {
+		return nil, maintenance.RoundPlace{}, err
+	}
+	return append(lost, repaired...), next, nil // what is taken has to be published, even if the rest failed
+}

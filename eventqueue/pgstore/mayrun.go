@@ -1,0 +1,49 @@
+package pgstore
+
+// Whether an event may run is decided by these conditions, and every statement that
+// asks puts its own together from them: no rule holds its handler back, it is due,
+// nobody has its lock, and it does not wait for others of its ordering group. The claim
+// decides; what the others find is tried by a claim. TestStatementsAgreeOnWhatMayRun
+// compares them all.
+//
+// What a statement has in its columns, and where it has the clock from, differs, and so
+// does its plan: so these are texts with the names filled in.
+
+// ruledSQL: there is a rule for the handler in the columns of a row.
+func ruledSQL(row string) string {
+	return `EXISTS (
+          SELECT FROM scheduling_rules r
+          WHERE r.canvas_id = ` + row + `.canvas_id AND r.event_space = ` + row + `.module AND r.handler_name = ` + row + `.name)`
+}
+
+// dueSQL: it is due.
+func dueSQL(delayUntil, now string) string { return delayUntil + ` <= ` + now }
+
+// unlockedSQL: nobody has its lock, or that was renewed before valid last.
+func unlockedSQL(lockedAt, valid string) string {
+	return `(` + lockedAt + ` IS NULL OR ` + lockedAt + ` <= ` + valid + `)`
+}
+
+// validSinceSQL is the moment since which a lock has to have been renewed to be valid.
+// The lock timeout is a parameter of the statement.
+func validSinceSQL(now, lockTimeout string) string {
+	return now + ` - greatest(` + lockTimeout + `::interval, ` + validSQL + `)`
+}
+
+// validSQL is for how long locks are valid by the settings of the database; without
+// them it is NULL. A statement that checks locks takes the longer of this and its
+// parameter: so no program can take over what another one holds (I4).
+const validSQL = `(SELECT greatest(s.lock_timeout, s.lock_timeout_before) FROM events_v2_settings s)`
+
+// notBehindSQL: it does not wait for others of its ordering group. An event that has yet
+// to join its group is tried, so that it joins.
+func notBehindSQL(group string) string { return group + ` <> 1` }
+
+// groupMayRunSQL: it is in no ordering group, or its group has advanced to it.
+func groupMayRunSQL(group string) string { return group + ` IN (0, 2)` }
+
+// needsGroupSQL: it is in no ordering group and has to be in one, because of a
+// concurrency limit. An event that is taken over began before there was a limit.
+const needsGroupSQL = `e.line = 0 AND e.locked_at IS NULL AND (SELECT EXISTS (SELECT FROM running_limits)) AND EXISTS (
+          SELECT FROM running_limits l
+          WHERE l.canvas_id = e.canvas_id AND l.line IN ('canvas', events_v2_line(2, e.module, e.name, '')))`

@@ -1,0 +1,135 @@
+package pgstore_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/testenv"
+)
+
+// A statement that decides, or guesses, which events may run, in a database of its own.
+type mayRunStatement struct {
+	name string
+	ask  func(t *testing.T, store *pgstore.Store, ids []eventqueue.EventID) []eventqueue.EventID
+}
+
+var mayRunStatements = []mayRunStatement{
+	{"the claim", func(t *testing.T, store *pgstore.Store, ids []eventqueue.EventID) (may []eventqueue.EventID) {
+		found, err := store.Claim(testenv.Context(t), ids, mayRunHandlers(), time.Minute, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found {
+			if f.Facts.Claimed {
+				may = append(may, f.Event.ID)
+			}
+		}
+		return may
+	}},
+	{"what a busy worker looks for", func(t *testing.T, store *pgstore.Store, _ []eventqueue.EventID) (may []eventqueue.EventID) {
+		events, _, err := store.Runnable(testenv.Context(t), eventqueue.Scope{}, nil, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			may = append(may, e.ID)
+		}
+		return may
+	}},
+	{"the sweep of the relay", func(t *testing.T, store *pgstore.Store, _ []eventqueue.EventID) []eventqueue.EventID {
+		swept, err := store.Sweep(testenv.Context(t), 0, 1000, time.Minute, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return eventIDs(swept.Lost)
+	}},
+	{"the round of the relay", func(t *testing.T, store *pgstore.Store, _ []eventqueue.EventID) []eventqueue.EventID {
+		lost, _, err := store.TakeRound(testenv.Context(t), maintenance.RoundPlace{}, time.Minute, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return eventIDs(lost)
+	}},
+	{"what an operator is shown", func(t *testing.T, store *pgstore.Store, _ []eventqueue.EventID) (may []eventqueue.EventID) {
+		events, err := inspect.New(store.Pool()).List(testenv.Context(t), inspect.Filter{}, "", 0, 1000, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			if e.State == inspect.Waiting || e.State == inspect.Expired {
+				may = append(may, e.ID)
+			}
+		}
+		return may
+	}},
+}
+
+func eventIDs(notifications []eventqueue.Notification) (ids []eventqueue.EventID) {
+	for _, n := range notifications {
+		ids = append(ids, n.Event)
+	}
+	return ids
+}
+
+func mayRunHandlers() (known eventqueue.HandlerSet) {
+	for _, name := range []string{"free", "paused", "blocked"} {
+		known.Everywhere = append(known.Everywhere, eventqueue.HandlerKey{Module: "WORKER", Name: name, Modifier: "_"})
+	}
+	return known
+}
+
+// TestStatementsAgreeOnWhatMayRun has an event for each combination of a rule, a delay, a
+// lock and a place in an ordering group, all notified long ago, and asks every statement
+// that has an opinion (I4, I6, I7).
+func TestStatementsAgreeOnWhatMayRun(t *testing.T) {
+	t.Parallel()
+	for _, statement := range mayRunStatements {
+		t.Run(statement.name, func(t *testing.T) {
+			t.Parallel()
+			store := pgstore.New(testenv.Pool(t))
+			ctx := testenv.Context(t)
+			rows, err := store.Pool().Query(ctx, `INSERT INTO events_v2
+				(canvas_id, module, name, modifier, value, attempts, enqueued_at, notified_at, delay_until, locked_at, line)
+				SELECT $1, 'WORKER', name, '_', '1', 1, now() - interval '2 h', now() - interval '2 h', now() + due, now() - locked, line
+				FROM unnest(ARRAY['free', 'paused', 'blocked']) AS name,
+					unnest(ARRAY['-1 h', '1 h']::interval[]) AS due,
+					unnest(ARRAY[NULL, '10 s', '80 min']::interval[]) AS locked,
+					unnest(ARRAY[0, 1]) AS line
+				WHERE line = 0 OR locked IS NULL -- what waits has never a lock
+				RETURNING id, name = 'free' AND delay_until < now() AND line = 0
+					AND coalesce(locked_at < now() - interval '1 min', true)`, [16]byte{1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ids, want []eventqueue.EventID
+			for rows.Next() {
+				var id eventqueue.EventID
+				var may bool
+				if err := rows.Scan(&id, &may); err != nil {
+					t.Fatal(err)
+				}
+				if ids = append(ids, id); may {
+					want = append(want, id)
+				}
+			}
+			if err := rows.Err(); err != nil || len(ids) != 24 || len(want) != 2 {
+				t.Fatalf("%d events of which %d may run, %v", len(ids), len(want), err)
+			}
+			if _, err := store.Pool().Exec(ctx, `INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name)
+				VALUES ('pause', $1, 'WORKER', 'paused'), ('block', $1, 'WORKER', 'blocked')`, [16]byte{1}); err != nil {
+				t.Fatal(err)
+			}
+			may := statement.ask(t, store, ids)
+			slices.Sort(may)
+			slices.Sort(want)
+			if !slices.Equal(may, want) {
+				t.Errorf("%v may run by this statement, want %v", may, want)
+			}
+		})
+	}
+}

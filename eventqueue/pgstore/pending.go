@@ -1,0 +1,261 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/maintenance"
+)
+
+// A locked row is skipped: it is being claimed, completed or notified, and if that
+// fails the relay finds it by its age.
+const markPendingSQL = `
+WITH owed AS (
+    UPDATE events_v2 e SET notified_at = NULL
+    FROM (SELECT id FROM events_v2 WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED) AS free
+    WHERE e.id = free.id
+    RETURNING e.id
+)
+SELECT pg_notify(channel, '') FROM unnest($2::text[]) AS channel WHERE EXISTS (SELECT FROM owed)`
+
+// MarkPending implements eventqueue.PendingStore.
+func (s *Store) MarkPending(ctx context.Context, ids []eventqueue.EventID) error {
+	_, err := s.pool.Exec(ctx, markPendingSQL, int64s(ids), wokenBy(eventqueue.NotifyModeLater))
+	return err
+}
+
+const takePendingSQL = `
+UPDATE events_v2 e SET notified_at = clock_timestamp()
+FROM (
+    SELECT id FROM events_v2
+    WHERE id = ANY ($1::bigint[]) AND notified_at IS NULL AND delay_until <= clock_timestamp() + $2::interval
+    ORDER BY id
+    FOR UPDATE SKIP LOCKED
+) AS free
+WHERE e.id = free.id
+RETURNING e.id, e.canvas_id`
+
+// TakePending implements eventqueue.PendingStore.
+func (s *Store) TakePending(ctx context.Context, ids []eventqueue.EventID) ([]eventqueue.Notification, error) {
+	return queryNotifications(ctx, s.pool, takePendingSQL, int64s(ids), eventqueue.MaxRequeue)
+}
+
+// MaxQuietFactor bounds the growing interval between two notifications of an
+// event that waits: it is at most so many times the first one.
+const MaxQuietFactor = 10
+
+// page is bounded by the rows that are read, not by those found, so that a backlog of
+// paused or delayed events makes no statement long.
+var sweepSQL = `
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), page AS MATERIALIZED (
+    SELECT ` + pageColumnsSQL + `
+    FROM events_v2 e
+    WHERE id > $1
+    ORDER BY id
+    LIMIT $2
+), ` + takeLostSQL + `, ` + repairSQL + `, told AS (
+    SELECT id, canvas_id, false AS ahead FROM taken
+    UNION ALL
+    SELECT id, NULL, false FROM orphans
+    UNION ALL
+    SELECT id, NULL, false FROM idle
+    UNION ALL
+    SELECT id, NULL, false FROM stalled
+    UNION ALL
+    (SELECT id, canvas_id, true FROM page, clock WHERE locked_at > now + interval '1 day' LIMIT 10)
+)
+SELECT progress.next, (SELECT count(*) FROM live), told.id, told.canvas_id, told.ahead
+FROM (SELECT CASE WHEN count(*) = $2 THEN max(id) END AS next FROM page) AS progress LEFT JOIN told ON true`
+
+const (
+	// Whoever writes rows by SQL can write any year: times that arithmetic would
+	// overflow with are cut, so that such a row costs itself only.
+	pageColumnsSQL = `e.id, e.canvas_id, e.module, e.name, e.line, e.ordering_key, e.notified_at,
+        least(greatest(e.delay_until, e.enqueued_at, 'epoch'), '9999-01-01 00:00Z') AS due,
+        CASE WHEN e.locked_at IS NOT NULL THEN least(greatest(e.locked_at, 'epoch'), '9999-01-01 00:00Z') END AS locked_at,
+        CASE WHEN e.notified_at IS NOT NULL THEN least(greatest(e.notified_at, 'epoch'), '9999-01-01 00:00Z') END AS rang`
+
+	pageNamesSQL = `id, canvas_id, module, name, line, ordering_key, notified_at, due, locked_at, rang`
+
+	// silentSQL: the last notification of a row of pageColumnsSQL is so old that it seems
+	// lost.
+	silentSQL = `now - greatest(due, rang) > least(greatest($3::interval, rang - due), $5 * $3::interval)`
+)
+
+var (
+	// liveSQL: a row of pageColumnsSQL was notified and waits for nothing but its run, or
+	// runs, if there is no rule.
+	liveSQL = `notified_at IS NOT NULL AND ` + notBehindSQL("line") + ` AND ` + dueSQL("due", "now")
+
+	// lostSQL: nobody runs a row of pageColumnsSQL, and it was locked until after the last
+	// notification, or that seems lost.
+	lostSQL = unlockedSQL("locked_at", validSinceSQL("now", "$4")) + `
+      AND (locked_at > ` + validSinceSQL("rang", "$4") + `
+          OR ` + silentSQL + `)`
+
+	// takeLostSQL takes the events of a page whose notifications seem lost. If a lock has
+	// expired since the last notification, the event is notified at once; otherwise its
+	// last notification has to be old enough. A row that was notified since the page was
+	// read is left.
+	takeLostSQL = `live AS MATERIALIZED (
+    SELECT id, notified_at, due, locked_at, rang
+    FROM page, clock
+    WHERE ` + liveSQL + `
+      AND NOT ` + ruledSQL("page") + `
+), lost AS MATERIALIZED (
+    SELECT id, notified_at
+    FROM live, clock
+    WHERE ` + lostSQL + `
+), untaken AS MATERIALIZED (
+    SELECT free.id FROM lost CROSS JOIN LATERAL (
+        SELECT e.id FROM events_v2 e WHERE e.id = lost.id AND e.notified_at = lost.notified_at
+        FOR UPDATE SKIP LOCKED
+    ) AS free
+), taken AS (
+    UPDATE events_v2 e SET notified_at = clock.now
+    FROM clock
+    WHERE e.id = ANY (ARRAY(SELECT id FROM untaken))
+    RETURNING e.id, e.canvas_id
+)`
+)
+
+// Sweep implements maintenance.RelayStore. It also advances the ordering groups that it
+// finds stuck.
+func (s *Store) Sweep(ctx context.Context, after eventqueue.EventID, limit int, quiet, lockTimeout time.Duration) (swept maintenance.Swept, err error) {
+	var stuck []eventqueue.EventID
+	err = s.run(ctx, skipping, query{
+		forms:     forms{skips: sweepSQL},
+		arguments: []any{after, limit, quiet, lockTimeout, MaxQuietFactor},
+		read: func(rows pgx.Rows) error {
+			var (
+				next, id *eventqueue.EventID
+				canvas   *[16]byte
+				ahead    *bool
+			)
+			_, err := pgx.ForEachRow(rows, []any{&next, &swept.Live, &id, &canvas, &ahead}, func() error {
+				if next != nil {
+					swept.Next = *next
+				}
+				switch {
+				case id == nil:
+				case canvas == nil:
+					stuck = append(stuck, *id)
+				case *ahead:
+					swept.Ahead = append(swept.Ahead, *id)
+				default:
+					swept.Lost = append(swept.Lost, eventqueue.Notification{Event: *id, Canvas: *canvas})
+				}
+				return nil
+			})
+			return err
+		},
+	})
+	if err != nil {
+		return maintenance.Swept{}, err
+	}
+	repaired, err := s.repair(ctx, stuck, lockTimeout)
+	if err != nil && len(swept.Lost) == 0 {
+		return maintenance.Swept{}, err
+	}
+	swept.Lost = append(swept.Lost, repaired...) // what is taken has to be published, even if the rest failed
+	return swept, nil
+}
+
+// TakeLost is Sweep for callers that need the lost notifications only.
+func (s *Store) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, quiet, lockTimeout time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+	swept, err := s.Sweep(ctx, after, limit, quiet, lockTimeout)
+	return swept.Lost, swept.Next, err
+}
+
+// ReportLost implements maintenance.LostReporter.
+func (s *Store) ReportLost(ctx context.Context) error {
+	_, err := s.pool.Exec(ctx, `SELECT pg_notify($1, $2)`, unpublishedChannel, lostPayload)
+	return err
+}
+
+// takePage runs a statement that returns (next, id, canvas_id), with a row for
+// next alone when nothing was taken.
+func (s *Store) takePage(ctx context.Context, sql string, args ...any) (taken []eventqueue.Notification, next eventqueue.EventID, err error) {
+	err = s.run(ctx, skipping, query{
+		forms:     forms{skips: sql},
+		arguments: args,
+		read: func(rows pgx.Rows) error {
+			var (
+				last   *eventqueue.EventID
+				id     *eventqueue.EventID
+				canvas *[16]byte
+			)
+			_, err := pgx.ForEachRow(rows, []any{&last, &id, &canvas}, func() error {
+				if last != nil {
+					next = *last
+				}
+				if id != nil {
+					n := eventqueue.Notification{Event: *id}
+					if canvas != nil {
+						n.Canvas = *canvas
+					}
+					taken = append(taken, n)
+				}
+				return nil
+			})
+			return err
+		},
+	})
+	return taken, next, err
+}
+
+// What shows that a relay runs is an advisory lock, which ends with the connection that
+// holds it: of this class, and of the table that the relay is for. Nobody waits for it, and
+// nothing but a warning depends on it.
+const (
+	showRelaySQL = `SELECT pg_try_advisory_lock_shared(` + relayLockClass + `, to_regclass('events_v2')::oid::int)`
+
+	relayRunsSQL = `
+SELECT EXISTS (
+    SELECT FROM pg_locks
+    WHERE locktype = 'advisory' AND classid = ` + relayLockClass + ` AND objid = to_regclass('events_v2')::oid
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`
+
+	relayLockClass = "1163284562"
+)
+
+// RelayRuns reports whether a relay is connected to the database, that is, within
+// Listen. It sends one statement.
+func (s *Store) RelayRuns(ctx context.Context) (runs bool, err error) {
+	if err := s.pool.QueryRow(ctx, relayRunsSQL).Scan(&runs); err != nil {
+		return false, fmt.Errorf("look for a relay: %w", err)
+	}
+	return runs, nil
+}
+
+// Listen implements maintenance.RelayStore, on a connection of its own.
+func (s *Store) Listen(ctx context.Context, wake func()) error {
+	conn, err := pgx.ConnectConfig(ctx, s.pool.Shared.Config().ConnConfig)
+	if err != nil {
+		return fmt.Errorf("connect to listen: %w", err)
+	}
+	defer func() {
+		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
+		defer cancel()
+		_ = conn.Close(closeCtx) // nothing is in flight on it
+	}()
+	if _, err := conn.Exec(ctx, showRelaySQL); err != nil {
+		return fmt.Errorf("show that a relay runs: %w", err)
+	}
+	if _, err := conn.Exec(ctx, "LISTEN "+pendingChannel); err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	wake() // for what was committed before
+	for {
+		if _, err := conn.WaitForNotification(ctx); err != nil {
+			return fmt.Errorf("wait for a wake-up: %w", err)
+		}
+		wake()
+	}
+}

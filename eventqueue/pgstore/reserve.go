@@ -1,0 +1,177 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/fallback"
+	"eventsv2/eventqueue/worker"
+)
+
+// Reserve implements worker.Standby. The connection is configured like those of
+// the store's pool.
+func (s *Store) Reserve() worker.Reserve {
+	return &reserve{store: s, free: make(chan struct{}, 1)}
+}
+
+// reserve is one connection that claims are renewed on, and that in between waits for
+// notifications, which costs no statement. Whoever wants to send something interrupts
+// the wait.
+type reserve struct {
+	store *Store
+
+	mu        sync.Mutex
+	pool      *pgxpool.Pool // of one connection; nil before the first use
+	renews    *Store        // on it
+	users     int           // that want the connection, or have it
+	interrupt context.CancelFunc
+	free      chan struct{} // holds a token when the last of the users has left
+	fresh     bool          // the connection has begun to listen, and nobody knows
+}
+
+// open makes the pool, which connects when it is used.
+func (r *reserve) open(ctx context.Context) (*pgxpool.Pool, *Store, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pool != nil {
+		return r.pool, r.renews, nil
+	}
+	config := r.store.pool.Shared.Config()
+	config.MaxConns, config.MinConns, config.MinIdleConns = 1, 0, 0
+	afterConnect := config.AfterConnect
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if afterConnect != nil {
+			if err := afterConnect(ctx, conn); err != nil {
+				return err
+			}
+		}
+		if _, err := conn.Exec(ctx, "LISTEN "+unpublishedChannel); err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.fresh = true
+		return nil
+	}
+	if name := config.ConnConfig.RuntimeParams["application_name"]; name != "" {
+		config.ConnConfig.RuntimeParams["application_name"] = name + "-heartbeat"
+	}
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the connection for heartbeats: %w", err)
+	}
+	r.pool, r.renews = pool, New(pool)
+	return r.pool, r.renews, nil
+}
+
+// Renew implements worker.Reserve.
+func (r *reserve) Renew(ctx context.Context, claims []worker.Claim) (worker.WriteResult, error) {
+	_, store, err := r.open(ctx)
+	if err != nil {
+		return worker.WriteResult{}, err
+	}
+	r.mu.Lock()
+	r.users++
+	if r.interrupt != nil {
+		r.interrupt()
+	}
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.users--; r.users == 0 {
+			select {
+			case r.free <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return store.Renew(ctx, claims)
+}
+
+// Behind implements worker.Reserve.
+func (r *reserve) Behind(primary eventqueue.RemoteReceiver, lockTimeout time.Duration, log *zap.Logger) (eventqueue.Receiver, error) {
+	return fallback.New(primary, r.store, fallback.Config{LockTimeout: lockTimeout, Listen: r.listen, Logger: log})
+}
+
+// listen calls wake once it listens, and whenever somebody could not publish, or the
+// relay has found lost what was published, until ctx ends or the connection breaks.
+func (r *reserve) listen(ctx context.Context, wake func(lost bool)) error {
+	pool, _, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		woken, lost, err := r.waitOnce(ctx, pool)
+		if err != nil {
+			return err
+		}
+		if woken {
+			wake(lost)
+		}
+	}
+}
+
+// waitOnce waits for a notification until there is one, or until somebody wants the
+// connection and has had it.
+func (r *reserve) waitOnce(ctx context.Context, pool *pgxpool.Pool) (woken, lost bool, err error) {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return false, false, fmt.Errorf("connect to listen: %w", err)
+	}
+	defer conn.Release()
+	waiting, interrupt := context.WithCancel(ctx)
+	defer interrupt()
+	r.mu.Lock()
+	fresh, users := r.fresh, r.users
+	r.fresh = false
+	if users == 0 && !fresh {
+		r.interrupt = interrupt
+	}
+	r.mu.Unlock()
+	if fresh {
+		return true, false, nil // for what was notified before
+	}
+	if users == 0 {
+		n, err := conn.Conn().WaitForNotification(waiting)
+		r.mu.Lock()
+		r.interrupt = nil
+		users = r.users
+		r.mu.Unlock()
+		switch {
+		case err == nil:
+			return true, n.Payload == lostPayload, nil
+		case conn.Conn().IsClosed(), waiting.Err() == nil:
+			return false, false, fmt.Errorf("wait for a wake-up: %w", err)
+		case ctx.Err() != nil:
+			return false, false, ctx.Err()
+		}
+	}
+	if users == 0 {
+		return false, false, nil
+	}
+	conn.Release() // may be called again
+	select {
+	case <-r.free:
+		return false, false, nil
+	case <-ctx.Done():
+		return false, false, ctx.Err()
+	}
+}
+
+// Close implements worker.Reserve.
+func (r *reserve) Close() {
+	r.mu.Lock()
+	pool := r.pool
+	r.mu.Unlock()
+	if pool != nil {
+		pool.Close()
+	}
+}

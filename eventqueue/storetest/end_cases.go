@@ -1,0 +1,97 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
+)
+
+var endCases = []testCase{
+	{"a completed event is gone", func(s *session) {
+		id := s.insert(1)[0]
+		_, claim := s.mustClaim(id, lockTimeout, 1)
+		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); !slices.Equal(written.Done, []eventqueue.EventID{id}) {
+			s.Errorf("the end was answered with %+v", written)
+		}
+		found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, known, lockTimeout, 2)
+		if err != nil || len(found) != 0 {
+			s.Errorf("a claim after the end found %+v, %v", found, err)
+		}
+	}},
+	{"no write succeeds with the claim of another (I5)", func(s *session) {
+		id := s.insert(1)[0]
+		_, old := s.mustClaim(id, lockTimeout, 1)
+		_, claim := s.mustClaim(id, expired, 2)
+		if written := s.finish(worker.Completion{Claim: old, Label: machine.ExecutesToCompletion}); !slices.Equal(written.Lost, []eventqueue.EventID{id}) {
+			s.Errorf("an end with a stale claim was answered with %+v", written)
+		}
+		written, err := s.store.Renew(s.Context(), []worker.Claim{old})
+		if err != nil || !slices.Equal(written.Lost, []eventqueue.EventID{id}) {
+			s.Errorf("a renewal of a stale claim was answered with %+v, %v", written, err)
+		}
+		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Done) != 1 {
+			s.Errorf("the end of the holder was answered with %+v", written)
+		}
+	}},
+	{"only a run that has begun uses an attempt (I18)", func(s *session) {
+		id := s.insert(1)[0]
+		s.mustClaim(id, lockTimeout, 1)
+		found, claim := s.mustClaim(id, expired, 2)
+		if found.Event.Retries != 0 || !found.BeginFirst || found.LostRun || found.Attempt != 2 {
+			s.Errorf("after a claim that came to nothing the next found %+v", found)
+		}
+		if written, err := s.store.Renew(s.Context(), []worker.Claim{claim}); err != nil || len(written.Done) != 1 {
+			s.Fatalf("the renewal was answered with %+v, %v", written, err)
+		}
+		if found, _ = s.mustClaim(id, expired, 3); found.Event.Retries != 1 || !found.LostRun {
+			s.Errorf("after a run that was lost the next claim found %+v", found)
+		}
+	}},
+	{"a claim that nobody knows of is given back by its number", func(s *session) {
+		id := s.insert(1)[0]
+		s.mustClaim(id, lockTimeout, 1)
+		for _, give := range []struct {
+			number eventqueue.ClaimID
+			want   []eventqueue.EventID
+		}{{2, nil}, {1, []eventqueue.EventID{id}}, {1, nil}} {
+			given, err := s.store.GiveBack(s.Context(), give.number, []eventqueue.EventID{id})
+			if err != nil || !slices.Equal(given, give.want) {
+				s.Errorf("claim %d gave %v back, %v, want %v", give.number, given, err, give.want)
+			}
+		}
+		if found, _ := s.mustClaim(id, lockTimeout, 3); found.Event.Retries != 0 || found.Attempt != 2 {
+			s.Errorf("the next claim found %+v", found)
+		}
+	}},
+	{"a failed run is tried again after its delay (I9)", func(s *session) {
+		id := s.insert(1)[0]
+		_, claim := s.mustClaim(id, lockTimeout, 1)
+		s.finish(worker.Completion{Claim: claim, Label: machine.RetryAllowed, Delay: time.Hour})
+		facts := s.claim(id, lockTimeout, 2).Facts
+		if facts.Claimed || facts.Lock != machine.LockFree || facts.Delay <= 59*time.Minute {
+			s.Errorf("the claim found %+v", facts)
+		}
+	}},
+	{"a transaction that is rolled back leaves nothing", func(s *session) {
+		id := s.insert(1)[0]
+		_, claim := s.mustClaim(id, lockTimeout, 1)
+		failed := errors.New("the handler's own write failed")
+		err := s.store.InTx(s.Context(), func(ctx context.Context, db eventqueue.DB) error {
+			if _, err := s.store.Complete(ctx, db, []worker.Completion{{Claim: claim, Label: machine.ExecutesToCompletion}}, false); err != nil {
+				return err
+			}
+			return failed
+		})
+		if !errors.Is(err, failed) {
+			s.Errorf("InTx returned %v", err)
+		}
+		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Done) != 1 {
+			s.Errorf("after the rollback the end was answered with %+v", written)
+		}
+	}},
+}

@@ -1,0 +1,117 @@
+package storetest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/worker"
+)
+
+// Store is what the queue and its parts need of a database.
+type Store interface {
+	eventqueue.EmitStore
+	worker.Store
+	maintenance.RelayStore
+	maintenance.UniqueStore
+	control.RuleStore
+	control.RunningLimitStore
+	control.RateStore
+}
+
+// Run runs all cases. open returns a store on an empty database that nobody else uses,
+// and closes it with t.Cleanup.
+func Run(t *testing.T, open func(t *testing.T) Store) {
+	for _, c := range slices.Concat(claimCases, endCases, waitCases, pendingCases) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(&session{t, open(t)})
+		})
+	}
+}
+
+type testCase struct {
+	name string
+	run  func(s *session)
+}
+
+// session is a case at work.
+type session struct {
+	*testing.T
+	store Store
+}
+
+// The tenant and the handler of all cases.
+var (
+	canvas = eventqueue.CanvasID{0xca, 15: 1}
+	key    = eventqueue.HandlerKey{Module: "WORKER", Name: "greet", Modifier: "_"}
+	known  = eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{key}}
+	scope  = eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: key.Name}
+)
+
+// lockTimeout is for how long locks are valid, and expired says that they are not.
+const (
+	lockTimeout = time.Minute
+	expired     = time.Duration(0)
+)
+
+// insert adds events, each with the changes.
+func (s *session) insert(n int, changes ...func(*eventqueue.NewEvent)) (ids []eventqueue.EventID) {
+	s.Helper()
+	events := make([]eventqueue.NewEvent, n)
+	for i := range events {
+		events[i] = eventqueue.NewEvent{Canvas: canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier, Value: []byte(`{"n": 1}`)}
+		for _, change := range changes {
+			change(&events[i])
+		}
+	}
+	inserted, err := s.store.Insert(s.Context(), nil, events, eventqueue.NotifyModeLater)
+	if err != nil {
+		s.Fatalf("Insert: %v", err)
+	}
+	for _, row := range inserted {
+		ids = append(ids, row.ID)
+	}
+	return ids
+}
+
+// claim claims an event under a number, and requires that the store knows it.
+func (s *session) claim(id eventqueue.EventID, valid time.Duration, number eventqueue.ClaimID) worker.ClaimResult {
+	s.Helper()
+	found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, known, valid, number)
+	if err != nil || len(found) != 1 || found[0].Event.ID != id || !found[0].Facts.Present {
+		s.Fatalf("Claim of event %s: %+v, %v", id, found, err)
+	}
+	return found[0]
+}
+
+// mustClaim is claim of an event that may run.
+func (s *session) mustClaim(id eventqueue.EventID, valid time.Duration, number eventqueue.ClaimID) (worker.ClaimResult, worker.Claim) {
+	s.Helper()
+	found := s.claim(id, valid, number)
+	if !found.Facts.Claimed {
+		s.Fatalf("event %s was not claimed: %+v", id, found.Facts)
+	}
+	return found, worker.Claim{Event: id, Attempt: found.Attempt, ID: found.ClaimID}
+}
+
+// finish writes one completion.
+func (s *session) finish(end worker.Completion) worker.WriteResult {
+	s.Helper()
+	written, err := s.store.Complete(s.Context(), nil, []worker.Completion{end}, false)
+	if err != nil {
+		s.Fatalf("Complete: %v", err)
+	}
+	return written
+}
+
+func idsOf(notifications []eventqueue.Notification) (ids []eventqueue.EventID) {
+	for _, n := range notifications {
+		ids = append(ids, n.Event)
+	}
+	slices.Sort(ids)
+	return ids
+}

@@ -1,0 +1,243 @@
+package typed
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+)
+
+// Event is a struct that describes what happened: the type says what it happened to (RECORD), the
+// action what was done (CREATE). Both are constants of the struct, whatever its fields hold, on a
+// receiver that is no pointer. Together they are the handling key, RECORD.CREATE; either may have
+// dots of its own. A struct for the handlers of a parent key, RECORD, has the action "".
+//
+// How much an event carries is the choice of its struct: a light one has an id
+// and lets the handler look up the rest, a heavy one all that handlers need.
+type Event interface {
+	EventType() string
+	EventAction() string
+}
+
+// Config configures a Bus. The zero value is ready to use.
+type Config struct {
+	// Dispatch is how the event itself is run: its synchronous handlers, one
+	// after the other, and the emit of one event for each other handler.
+	// Handlers that are not synchronous have policies of their own.
+	Dispatch eventqueue.Policy
+}
+
+// Bus knows the typed events of a program and the handlers of each. Declare
+// events and add handlers first; after that it is safe for concurrent use. It
+// holds no goroutine and no connection.
+type Bus struct {
+	queue    *eventqueue.Queue
+	dispatch eventqueue.Policy
+	kinds    map[string]*kind // by handling key
+	byType   map[reflect.Type]*kind
+	handlers []*typedHandler // in the order of On
+	// registered says that Register was called: later events and handlers would be unknown to the
+	// worker.
+	registered bool
+}
+
+// kind is one declared struct.
+type kind struct {
+	key   string
+	is    reflect.Type
+	plans plans
+}
+
+// New makes a Bus that emits through queue.
+func New(queue *eventqueue.Queue, config Config) (*Bus, error) {
+	if queue == nil {
+		return nil, errors.New("typed.New: queue must not be nil")
+	}
+	if err := config.Dispatch.Validate(); err != nil {
+		return nil, fmt.Errorf("typed.New: Dispatch: %w", err)
+	}
+	return &Bus{queue: queue, dispatch: config.Dispatch, kinds: map[string]*kind{}, byType: map[reflect.Type]*kind{}}, nil
+}
+
+// Declare makes an event known to the bus: to emit it, and to have it handled by
+// the handlers of its parents. On declares its event too; declaring twice does
+// no harm. It refuses a key with an empty or reserved part, a key that another
+// struct has, and a struct that could not be written as JSON and read back.
+func Declare[T Event](b *Bus) error {
+	if _, err := declare[T](b); err != nil {
+		return fmt.Errorf("typed.Declare[%s]: %w", reflect.TypeFor[T](), err)
+	}
+	return nil
+}
+
+func declare[T Event](b *Bus) (*kind, error) {
+	if b == nil {
+		return nil, errors.New("the bus is nil")
+	}
+	t := reflect.TypeFor[T]()
+	if k := b.byType[t]; k != nil {
+		return k, nil
+	}
+	if b.registered {
+		return nil, errors.New("comes after Register: declare events and add handlers first")
+	}
+	if t.Kind() != reflect.Struct {
+		return nil, fmt.Errorf("it is a %s and must be a struct: give EventType and EventAction receivers that are no pointers", t.Kind())
+	}
+	var zero T
+	key, err := keyOf(zero)
+	if err != nil {
+		return nil, err
+	}
+	if k := b.kinds[key]; k != nil {
+		return nil, fmt.Errorf("the key %s is that of %s already: one struct for each key", key, k.is)
+	}
+	k := &kind{key: key, is: t, plans: plans{}}
+	if err := k.plans.addEvent(t); err != nil {
+		return nil, err
+	}
+	b.kinds[key], b.byType[t] = k, k
+	return k, nil
+}
+
+// HandlerOption changes how a typed handler is run.
+type HandlerOption func(*typedHandler)
+
+// Synchronous has a handler run within the event's own processing instead of as
+// an event of its own. When it fails, the event is retried as a whole: the
+// synchronous handlers that ran before it run again, and nothing has been
+// emitted yet for the others. Its run cannot be completed with CompleteTx.
+func Synchronous() HandlerOption { return func(h *typedHandler) { h.synchronous = true } }
+
+// WithPolicy is how the events of one handler are run. It is not for synchronous
+// handlers, which share Config.Dispatch.
+func WithPolicy(p eventqueue.Policy) HandlerOption { return func(h *typedHandler) { h.policy = &p } }
+
+// On adds a handler of T's key and of all keys below it: a handler of RECORD gets RECORD.CREATE
+// too, read into the struct of RECORD, which has fewer fields. [HandlingKey] returns the key of the
+// event. The handlers of an event come in the order parent, then child, and of one key in the order
+// of On.
+//
+// Unless it is Synchronous, each event becomes an event of its own for the
+// handler: it has its own retries, and no other handler is repeated with it. name
+// identifies those events in the database, so it must be unique on the bus and
+// stay as it is from version to version.
+//
+// f is called from many goroutines, with the contract of [eventqueue.Handler]. A value that
+// lacks a field, or holds one of another type, never reaches it: the event ends
+// as FAILED with a *DecodeError.
+func On[T Event](b *Bus, name string, f func(ctx context.Context, event T, run *eventqueue.Run) error, options ...HandlerOption) error {
+	if err := on(b, name, f, options); err != nil {
+		return fmt.Errorf("typed.On[%s] handler %q: %w", reflect.TypeFor[T](), name, err)
+	}
+	return nil
+}
+
+func on[T Event](b *Bus, name string, f func(context.Context, T, *eventqueue.Run) error, options []HandlerOption) error {
+	if f == nil {
+		return errors.New("the function is nil")
+	}
+	if err := checkPart(name); err != nil {
+		return fmt.Errorf("the name %w", err)
+	}
+	k, err := declare[T](b)
+	if err != nil {
+		return err
+	}
+	if b.registered {
+		return errors.New("comes after Register: declare events and add handlers first")
+	}
+	h := &typedHandler{name: name, kind: k, run: func(ctx context.Context, run *eventqueue.Run) error {
+		var event T
+		if err := k.decode(run.Value, HandlingKey(run.Event), reflect.ValueOf(&event).Elem()); err != nil {
+			return eventqueue.Permanent(err)
+		}
+		return f(ctx, event, run)
+	}}
+	for _, option := range options {
+		option(h)
+	}
+	return b.add(h)
+}
+
+// NewEvent encodes a typed event, for every form of emit; set a delay on the result if you want
+// one. It refuses an event that was not declared.
+func (b *Bus) NewEvent(canvas eventqueue.CanvasID, event Event) (eventqueue.NewEvent, error) {
+	v := reflect.ValueOf(event)
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if !v.IsValid() {
+		return eventqueue.NewEvent{}, errors.New("the typed event is nil")
+	}
+	k := b.byType[v.Type()]
+	if k == nil {
+		return eventqueue.NewEvent{}, fmt.Errorf("%s is not known to this bus: call typed.Declare for it", v.Type())
+	}
+	if key, err := keyOf(event); err != nil || key != k.key {
+		return eventqueue.NewEvent{}, fmt.Errorf("%s says that it is %q, and was declared as %q: type and action must not depend on the fields", k.is, key, k.key)
+	}
+	// Through a pointer, so that methods of fields on pointers are called too.
+	p := reflect.New(k.is)
+	p.Elem().Set(v)
+	value, err := json.Marshal(p.Interface())
+	if err != nil {
+		return eventqueue.NewEvent{}, fmt.Errorf("write event %s as JSON: %w", k.key, err)
+	}
+	at := dispatchKey(k.key)
+	return eventqueue.NewEvent{Canvas: canvas, Module: at.Module, Name: at.Name, Modifier: at.Modifier, Value: value}, nil
+}
+
+func (b *Bus) newEvents(canvas eventqueue.CanvasID, events []Event) ([]eventqueue.NewEvent, error) {
+	encoded := make([]eventqueue.NewEvent, len(events))
+	for i, event := range events {
+		var err error
+		if encoded[i], err = b.NewEvent(canvas, event); err != nil {
+			return nil, fmt.Errorf("event %d: %w", i, err)
+		}
+	}
+	return encoded, nil
+}
+
+// Emit is [eventqueue.Queue.EmitMany] for typed events: all are committed or none.
+func (b *Bus) Emit(ctx context.Context, canvas eventqueue.CanvasID, events ...Event) ([]eventqueue.EventID, error) {
+	encoded, err := b.newEvents(canvas, events)
+	if err != nil {
+		return nil, err
+	}
+	return b.queue.EmitMany(ctx, encoded)
+}
+
+// EmitIn adds typed events to a unit of work ([eventqueue.Queue.InTx], [eventqueue.Run.CompleteTx]):
+// they exist, and are notified, once it has committed.
+func (b *Bus) EmitIn(ctx context.Context, tx *eventqueue.Tx, canvas eventqueue.CanvasID, events ...Event) ([]eventqueue.EventID, error) {
+	encoded, err := b.newEvents(canvas, events)
+	if err != nil {
+		return nil, err
+	}
+	return tx.Emit(ctx, encoded...)
+}
+
+// EmitTx is [eventqueue.Queue.EmitTx] for typed events.
+func (b *Bus) EmitTx(ctx context.Context, tx pgx.Tx, canvas eventqueue.CanvasID, events ...Event) (*eventqueue.Pending, error) {
+	encoded, err := b.newEvents(canvas, events)
+	if err != nil {
+		return nil, err
+	}
+	return b.queue.EmitTx(ctx, tx, encoded...)
+}
+
+// EmitSQL is [eventqueue.Queue.EmitSQL] for typed events.
+func (b *Bus) EmitSQL(ctx context.Context, tx *sql.Tx, canvas eventqueue.CanvasID, events ...Event) (*eventqueue.Pending, error) {
+	encoded, err := b.newEvents(canvas, events)
+	if err != nil {
+		return nil, err
+	}
+	return b.queue.EmitSQL(ctx, tx, encoded...)
+}

@@ -1,0 +1,233 @@
+package typed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"unicode"
+
+	"eventsv2/eventqueue"
+)
+
+// none fills the parts of a HandlerKey that a typed event does not have: no part of a handling key,
+// and no name of a handler, is equal to it.
+const none = "_"
+
+// keyOf is the handling key of a typed event. A struct that embeds a nil pointer
+// may panic.
+func keyOf(e Event) (key string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("its handling key: %w", err)
+		}
+	}()
+	defer func() {
+		if value := recover(); value != nil {
+			err = &eventqueue.PanicError{Value: value, Stack: debug.Stack()}
+		}
+	}()
+	key = e.EventType()
+	if action := e.EventAction(); action != "" {
+		key += "." + action
+	}
+	if len(key) > eventqueue.MaxNameBytes {
+		return "", fmt.Errorf("%q is %d bytes long: the limit is %d", key, len(key), eventqueue.MaxNameBytes)
+	}
+	for part := range strings.SplitSeq(key, ".") {
+		if err := checkPart(part); err != nil {
+			return "", fmt.Errorf("%q: a part %w", key, err)
+		}
+	}
+	return key, nil
+}
+
+// checkPart refuses what cannot be a part of a handling key or a handler's name.
+func checkPart(s string) error {
+	switch {
+	case s == none:
+		return fmt.Errorf("is %q, which is reserved", none)
+	case strings.ContainsFunc(s, func(r rune) bool {
+		return r != '_' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}):
+		return fmt.Errorf("is %q: it may have letters, digits, _ and -", s)
+	default:
+		return eventqueue.CheckName(s)
+	}
+}
+
+// chainOf lists the keys whose handlers get an event: its parents, the farthest
+// first, and its own.
+func chainOf(key string) (chain []string) {
+	for i, r := range key {
+		if r == '.' {
+			chain = append(chain, key[:i])
+		}
+	}
+	return append(chain, key)
+}
+
+// dispatchKey is where a typed event is emitted to: the first part of its key is
+// the module, the rest is the name.
+func dispatchKey(key string) eventqueue.HandlerKey {
+	module, name, deeper := strings.Cut(key, ".")
+	if !deeper {
+		name = none
+	}
+	return eventqueue.HandlerKey{Module: module, Name: name, Modifier: none}
+}
+
+// HandlingKey is the handling key of a typed event, also when a handler of a parent key runs it.
+// For an event that was not emitted by a Bus the result means nothing.
+func HandlingKey(e eventqueue.Event) string {
+	switch {
+	case e.Modifier != none:
+		return e.Modifier
+	case e.Name == none:
+		return e.Module
+	default:
+		return e.Module + "." + e.Name
+	}
+}
+
+// typedHandler is a function that On has added, as a Handler.
+type typedHandler struct {
+	name        string
+	kind        *kind // what it reads, and so the key that it is for
+	policy      *eventqueue.Policy
+	synchronous bool
+	run         func(ctx context.Context, run *eventqueue.Run) error
+}
+
+// Handle implements Handler.
+func (h *typedHandler) Handle(ctx context.Context, run *eventqueue.Run) error { return h.run(ctx, run) }
+
+// at is where the events of this handler go that come of events with a key.
+func (h *typedHandler) at(key string) eventqueue.HandlerKey {
+	return eventqueue.HandlerKey{Module: dispatchKey(key).Module, Name: h.name, Modifier: key}
+}
+
+func (b *Bus) add(h *typedHandler) error {
+	if slices.ContainsFunc(b.handlers, func(other *typedHandler) bool { return other.name == h.name }) {
+		return errors.New("the name is taken: each handler of a bus needs its own")
+	}
+	switch {
+	case h.synchronous && h.policy != nil:
+		return errors.New("a synchronous handler has no policy of its own: set Config.Dispatch")
+	case h.synchronous:
+		h.policy = &b.dispatch
+	case h.policy == nil:
+		h.policy = &eventqueue.Policy{}
+	}
+	if err := h.policy.Validate(); err != nil {
+		return err
+	}
+	b.handlers = append(b.handlers, h)
+	return nil
+}
+
+// Register adds everything that the bus knows to the handlers of a worker. Call
+// it once, after the last On and Declare. It refuses an event whose struct lacks
+// a field that a handler of its parents needs, or has it as another type of JSON,
+// a handler that is called like an action beside it, and keys that are taken in
+// handlers; only in the last case has handlers changed.
+//
+// An event RECORD.CREATE is one row for module RECORD, name CREATE, modifier _. For the handler
+// mail it emits one for module RECORD, name mail, modifier RECORD.CREATE. So a pause of
+// RECORD/CREATE holds back the events that were not yet dispatched, and a pause of RECORD/mail one
+// handler.
+func (b *Bus) Register(handlers *eventqueue.Handlers) error {
+	switch {
+	case handlers == nil:
+		return errors.New("typed.Bus: Register: handlers must not be nil")
+	case b.registered:
+		return errors.New("typed.Bus: Register was called twice")
+	}
+	var dispatchers []*dispatcher
+	var problems []error
+	for _, key := range slices.Sorted(maps.Keys(b.kinds)) {
+		d, err := b.dispatcher(b.kinds[key])
+		dispatchers, problems = append(dispatchers, d), append(problems, err)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return fmt.Errorf("typed.Bus: %w", err)
+	}
+	b.registered = true
+	for _, d := range dispatchers {
+		problems = append(problems, handlers.Register(dispatchKey(d.kind.key), d, b.dispatch))
+		// A synchronous one too: it may have events of a time when it was not.
+		for _, h := range d.handlers {
+			problems = append(problems, handlers.Register(h.at(d.kind.key), h, *h.policy))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// dispatcher collects the handlers of an event.
+func (b *Bus) dispatcher(k *kind) (*dispatcher, error) {
+	d := &dispatcher{kind: k}
+	beside := dispatchKey(k.key)
+	for _, h := range b.handlers {
+		if h.at(h.kind.key).Module == beside.Module && h.name == beside.Name {
+			return nil, fmt.Errorf("handler %q is called like the action of the event %s: a pause could not tell them apart", h.name, k.key)
+		}
+	}
+	for _, key := range chainOf(k.key) {
+		for _, h := range b.handlers {
+			if h.kind.key != key {
+				continue
+			}
+			if lack := h.kind.plans.lack(h.kind.is, k.plans, k.is); lack != "" {
+				return nil, fmt.Errorf("%s (%s) has no field %s, which handler %q reads into %s (%s)",
+					k.is, k.key, lack, h.name, h.kind.is, key)
+			}
+			d.handlers = append(d.handlers, h)
+			if !h.synchronous {
+				d.emits = append(d.emits, h.at(k.key))
+			}
+		}
+	}
+	return d, nil
+}
+
+// dispatcher is the handler of one typed event: it runs the synchronous handlers
+// and then emits an event for each of the others, in the transaction that
+// completes this one.
+type dispatcher struct {
+	kind     *kind
+	handlers []*typedHandler // parents first
+	emits    []eventqueue.HandlerKey
+}
+
+// Handle implements Handler.
+func (d *dispatcher) Handle(ctx context.Context, run *eventqueue.Run) error {
+	if err := d.kind.check(run.Value); err != nil {
+		return eventqueue.Permanent(err)
+	}
+	within := &eventqueue.Run{Event: run.Event, Attempt: run.Attempt, ClaimID: run.ClaimID} // without a worker: it cannot complete the event
+	for _, h := range d.handlers {
+		if !h.synchronous {
+			continue
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := eventqueue.Invoke(ctx, h, within); err != nil { // a panic, too, names the handler
+			return fmt.Errorf("synchronous handler %s: %w", h.name, err)
+		}
+	}
+	if len(d.emits) == 0 {
+		return nil
+	}
+	events := make([]eventqueue.NewEvent, len(d.emits))
+	for i, at := range d.emits {
+		events[i] = eventqueue.NewEvent{Canvas: run.Canvas, Module: at.Module, Name: at.Name, Modifier: at.Modifier, Value: run.Value}
+	}
+	return run.CompleteTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
+		_, err := tx.Emit(ctx, events...)
+		return err
+	})
+}

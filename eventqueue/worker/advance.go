@@ -1,0 +1,158 @@
+package worker
+
+import (
+	"context"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/internal/logkey"
+)
+
+// advancer has events tried whose ordering groups have advanced to them.
+type advancer struct {
+	part
+	queue    *eventqueue.Queue
+	receiver eventqueue.Receiver
+	handlers *eventqueue.Handlers
+	releaser *releaser
+	decider  *decider
+	advanced *batcher[eventqueue.Event] // that may run now, for dispatchAdvanced
+	// fairnessSlots of the reserved slots are for fairness alone.
+	fairnessSlots int
+}
+
+// advance is for the events of a batch that could not be claimed because of their ordering groups.
+// Events that have to wait join their groups. An event at the front that cannot run, because its
+// handler is paused for example, leaves its place. Events that may run by that are claimed if they
+// are in the batch, and dispatched otherwise. It returns the candidates that are left to decide.
+func (w *advancer) advance(ctx, work context.Context, rest []candidate) []candidate {
+	var left, arrived []eventqueue.EventID
+	for _, l := range rest {
+		switch _, label := machine.DecideClaim(l.result.Facts); {
+		case label == machine.NotItsTurn:
+			arrived = append(arrived, l.result.Event.ID)
+		case l.result.Grouped && keepsFromRunning(label):
+			left = append(left, l.result.Event.ID)
+		}
+	}
+	if len(left)+len(arrived) == 0 {
+		return rest
+	}
+	advanced, err := w.store.Advance(ctx, left, arrived, w.config.LockTimeout)
+	if err != nil {
+		w.log.Warn("could not take places in lines; the events are looked at again", zap.Int(logkey.Count, len(left)+len(arrived)), zap.Error(err))
+		for _, l := range rest {
+			l.result.Facts.Waits = false // LockClaimFailed, which has the event tried again
+		}
+		return rest
+	}
+	return w.claimAdvanced(ctx, work, rest, advanced)
+}
+
+// keepsFromRunning reports whether an event was not claimed for a reason of its own, which may
+// last, and not because it runs.
+func keepsFromRunning(label machine.Label) bool {
+	switch label {
+	case machine.Paused, machine.Blocked, machine.DelayNotYet, machine.HandlerUnknown:
+		return true
+	default:
+		return false
+	}
+}
+
+// claimAdvanced claims the advanced events that are in the batch, and has the others dispatched.
+func (w *advancer) claimAdvanced(ctx, work context.Context, rest []candidate, advanced []eventqueue.Event) []candidate {
+	mine := make(map[eventqueue.EventID]bool, len(advanced))
+	for i := range advanced {
+		mine[advanced[i].ID] = true
+	}
+	var again []delivery
+	left := rest[:0]
+	for _, l := range rest {
+		if mine[l.delivery.Event] {
+			delete(mine, l.delivery.Event)
+			l.delivery.needsNotify = !l.delivery.notified() // an earlier notification may have been dropped, as it could not run
+			again = append(again, l.delivery)
+			continue
+		}
+		left = append(left, l)
+	}
+	for i := range advanced {
+		if mine[advanced[i].ID] {
+			w.advanced.put(advanced[i])
+		}
+	}
+	if len(again) == 0 {
+		return left
+	}
+	if err := w.decider.claim(ctx, work, again); err != nil {
+		w.log.Warn("could not claim events whose turn it is; they are looked at again", zap.Int(logkey.Count, len(again)), zap.Error(err))
+		for _, d := range again {
+			w.releaser.letGo(d, answer{delivery: d, requeue: true, after: claimFailedDelay})
+		}
+	}
+	return left
+}
+
+// dispatchAdvanced has advanced events tried at once, until ctx ends: by this worker as far as it
+// has the handlers and reserved slots, without a notification; for the others it publishes
+// notifications.
+func (w *advancer) dispatchAdvanced(ctx, work context.Context) {
+	for ctx.Err() == nil && w.advanced.wait(nil, ctx.Done()) {
+		advanced := w.advanced.takeNow(nil, w.config.ClaimBatch)
+		var own, others []eventqueue.Event
+		for i := range advanced {
+			if _, known := w.handlers.Lookup(&advanced[i]); known {
+				own = append(own, advanced[i])
+			} else {
+				others = append(others, advanced[i])
+			}
+		}
+		n := w.releaser.reserved.tryTake(len(own), w.fairnessSlots)
+		w.notify(ctx, own[n:], others)
+		if n == 0 {
+			continue
+		}
+		deliveries := make([]delivery, n)
+		for i := range deliveries {
+			deliveries[i] = unnotified(&own[i])
+			deliveries[i].needsNotify = true
+		}
+		if err := w.decider.claim(ctx, work, deliveries); err != nil {
+			w.log.Warn("could not claim events whose turn it is; the bell is rung for them", zap.Int(logkey.Count, n), zap.Error(err))
+			w.releaser.reserved.give(n)
+			w.notify(ctx, own[:n], nil)
+		}
+	}
+}
+
+// selfDelivering is a Receiver that can deliver to its own worker while its notifier is
+// down, as the fallback can.
+type selfDelivering interface {
+	Deliver(ctx context.Context, notifications []eventqueue.Notification) (delivered bool)
+}
+
+// notify has advanced events tried. When notifications cannot be pulled at the moment, this worker
+// tries its own ones itself, since a published notification would not arrive for a while (I19). For
+// all others notifications are published; those that cannot be published become pending.
+func (w *advancer) notify(ctx context.Context, own, others []eventqueue.Event) {
+	if d, able := w.receiver.(selfDelivering); able && len(own) > 0 && d.Deliver(ctx, eventqueue.NotificationsOf(own)) {
+		own = nil
+	}
+	if events := slices.Concat(others, own); len(events) > 0 {
+		w.queue.Notify(ctx, eventqueue.NotificationsOf(events))
+	}
+}
+
+// notifyRest has notifications published for events that advanced after the worker had begun to
+// stop.
+func (w *advancer) notifyRest() {
+	for advanced := w.advanced.takeNow(nil, eventqueue.MaxPublish); len(advanced) > 0; advanced = w.advanced.takeNow(nil, eventqueue.MaxPublish) {
+		for i := range advanced {
+			w.releaser.answers.put(answer{delivery: unnotified(&advanced[i]), requeue: true})
+		}
+	}
+}

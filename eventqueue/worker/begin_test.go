@@ -1,0 +1,119 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/memnotify"
+	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
+)
+
+// waking is a store whose database says something else at first.
+type waking struct {
+	*memstore.Store
+	answers []error // the first ones; then it is fit
+	asked   atomic.Int64
+}
+
+func (w *waking) CheckWorker(context.Context) error {
+	if n := int(w.asked.Add(1)); n <= len(w.answers) {
+		return w.answers[n-1]
+	}
+	return nil
+}
+
+// TestAWorkerWaitsForItsDatabase: it says so once, is back within some seconds of the
+// database, and ends at once when it is told to, or when no waiting helps (I17).
+func TestAWorkerWaitsForItsDatabase(t *testing.T) {
+	t.Parallel()
+	away, unfit := errors.New("nobody listens"), &eventqueue.UnfitError{Err: errors.New("no such user")}
+	many := make([]error, 50)
+	for i := range many {
+		many[i] = away
+	}
+	for name, c := range map[string]struct {
+		answers []error
+		begins  bool
+		err     error
+	}{
+		"there":               {nil, true, nil},
+		"away for a while":    {many[:20], true, nil},
+		"away for ever":       {many, false, nil},
+		"unfit":               {[]error{unfit}, false, unfit},
+		"away and then unfit": {[]error{away, away, unfit}, false, unfit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := &waking{Store: memstore.New(memstore.Config{}), answers: c.answers}
+				notifier := memnotify.New(memnotify.Config{})
+				queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ran := make(chan struct{}, 1)
+				handlers := eventqueue.NewHandlers()
+				if err := handlers.Register(rig.Key, eventqueue.HandlerFunc(func(context.Context, *eventqueue.Run) error {
+					ran <- struct{}{}
+					return nil
+				}), eventqueue.Policy{}); err != nil {
+					t.Fatal(err)
+				}
+				core, logs := observer.New(zap.InfoLevel)
+				w, err := worker.New(queue, store, notifier, handlers, worker.Config{Logger: zap.New(core)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := queue.Emit(t.Context(), eventqueue.NewEvent{Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name, Modifier: rig.Key.Modifier, Value: []byte(`1`)}); err != nil {
+					t.Fatal(err)
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				ended := make(chan error, 1)
+				began := time.Now()
+				go func() { ended <- w.Run(ctx) }()
+				// The longest wait is 7.5 s, so fifty of them take longer.
+				select {
+				case <-ran:
+					if !c.begins {
+						t.Error("the worker works")
+					}
+				case err := <-ended:
+					if !errors.Is(err, c.err) || c.err == nil {
+						t.Errorf("Run = %v after %s, want %v", err, time.Since(began), c.err)
+					}
+					ended <- nil
+				case <-time.After(3 * time.Minute):
+					if c.begins || c.err != nil {
+						t.Error("the worker still waits")
+					}
+				}
+				stopped := time.Now()
+				stop()
+				if err := <-ended; err != nil {
+					t.Errorf("Run = %v", err)
+				}
+				if took := time.Since(stopped); took > 5*time.Second {
+					t.Errorf("the stop took %s", took)
+				}
+				want := min(len(c.answers), 1)
+				if c.err != nil {
+					want = len(c.answers) - 1
+				}
+				if n := logs.FilterMessageSnippet("cannot begin yet").Len(); n != min(want, 1) {
+					t.Errorf("the log says %d times that the worker waits: %v", n, logs.All())
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,57 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+)
+
+// CompleteTx implements Completer.
+func (x *execution) CompleteTx(ctx context.Context, f func(ctx context.Context, tx *eventqueue.Tx) error) error {
+	err := x.executor.queue.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
+		if err := f(ctx, tx); err != nil {
+			return err
+		}
+		return x.complete(ctx, tx.DB)
+	})
+	if err != nil {
+		return err
+	}
+	x.completed.Store(true)
+	return nil
+}
+
+// CompleteIn implements Completer.
+func (x *execution) CompleteIn(ctx context.Context, tx eventqueue.DB) error {
+	if err := x.complete(ctx, tx); err != nil {
+		return err
+	}
+	x.completing.Store(true)
+	return nil
+}
+
+// busyWait is how long complete waits when a heartbeat is writing the row.
+const busyWait = 5 * time.Millisecond
+
+func (x *execution) complete(ctx context.Context, db eventqueue.DB) error {
+	completions := []Completion{{Claim: x.claim(), Label: machine.ExecutesToCompletion, Unique: x.unique, Grouped: x.grouped}}
+	for {
+		written, err := x.executor.store.Complete(ctx, db, completions, x.executor.config.RetainHistory)
+		switch {
+		case err != nil:
+			return fmt.Errorf("complete event %s: %w", x.run.ID, err)
+		case len(written.Done) == 1:
+			return nil
+		case len(written.Lost) == 1:
+			return fmt.Errorf("complete event %s: %w", x.run.ID, eventqueue.ErrLockLost)
+		}
+		select {
+		case <-time.After(busyWait):
+		case <-ctx.Done():
+			return fmt.Errorf("complete event %s: %w", x.run.ID, context.Cause(ctx))
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
+)
+
+func TestCompleteTxCommitsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		keep bool
+		// fail makes the first run fail inside its transaction.
+		fail bool
+	}{{"commits", false, false}, {"commits and keeps history", true, false}, {"rolls back", true, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := rig.New(t)
+			r.Exec(`CREATE TABLE mine (n int)`)
+			runs := 0 // of the parent, one at a time
+			r.Handle(func(ctx context.Context, run *eventqueue.Run) error {
+				if string(run.Value) != `"parent"` {
+					return nil
+				}
+				runs++
+				return run.CompleteTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
+					if _, err := tx.Exec(ctx, `INSERT INTO mine VALUES (1)`); err != nil {
+						return err
+					}
+					if _, err := tx.Emit(ctx, r.Event(`"child"`)); err != nil {
+						return err
+					}
+					if c.fail && runs == 1 {
+						return errors.New("not yet")
+					}
+					return nil
+				})
+			}, rig.Quick())
+			r.Start(worker.Config{RetainHistory: c.keep})
+			r.Emit(r.Event(`"parent"`))
+			r.Outcomes.Await(t, machine.ExecutesToCompletion, 2)
+			if n := rig.One[int](r, `SELECT count(*) FROM mine`); n != 1 {
+				t.Errorf("%d writes of the handler, want 1", n)
+			}
+			if n := r.Waiting(); n != 0 {
+				t.Errorf("%d rows are left", n)
+			}
+			want := 0
+			if c.keep {
+				want = 2
+			}
+			if n := r.Logged("COMPLETED"); n != want {
+				t.Errorf("%d completed events are kept, want %d", n, want)
+			}
+			if n := r.Outcomes.Count(machine.LockLost); n != 0 {
+				t.Errorf("%d ends were taken for lost", n)
+			}
+		})
+	}
+}
+
+func TestCompleteTxRefusesAStaleClaim(t *testing.T) {
+	t.Parallel()
+	r := rig.New(t)
+	r.Exec(`CREATE TABLE mine (n int)`)
+	errs := make(chan error, 1)
+	r.Handle(func(ctx context.Context, run *eventqueue.Run) error {
+		// Another worker takes the event over.
+		r.Exec(`UPDATE events_v2 SET attempts = attempts + 1, locked_at = clock_timestamp()`)
+		err := run.CompleteTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
+			if _, err := tx.Emit(ctx, r.Event(`"child"`)); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, `INSERT INTO mine VALUES (1)`)
+			return err
+		})
+		errs <- err
+		return err
+	}, rig.Quick())
+	r.Start(worker.Config{})
+	r.Emit(r.Event(`1`))
+	if err := <-errs; !errors.Is(err, eventqueue.ErrLockLost) {
+		t.Errorf("CompleteTx returned %v", err)
+	}
+	r.Outcomes.Await(t, machine.LockLost, 1)
+	if n, m := rig.One[int](r, `SELECT count(*) FROM mine`), r.Waiting(); n != 0 || m != 1 {
+		t.Errorf("%d writes and %d rows, want none and the other worker's one", n, m)
+	}
+}
+
+func TestCompleteInTheCallersTransaction(t *testing.T) {
+	t.Parallel()
+	r := rig.New(t)
+	r.Handle(func(ctx context.Context, run *eventqueue.Run) error {
+		tx, err := r.Pool.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback(ctx) }()
+		if err := run.CompleteIn(ctx, tx); err != nil {
+			return err
+		}
+		return tx.Commit(ctx)
+	}, rig.Quick())
+	r.Start(worker.Config{})
+	r.Emit(r.Event(`1`))
+	r.Outcomes.Await(t, machine.ExecutesToCompletion, 1)
+	if n := r.Waiting(); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
+}

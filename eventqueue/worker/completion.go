@@ -1,0 +1,136 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+)
+
+// completedRun is a run that is over and waits for its completion to be written.
+type completedRun struct {
+	*execution
+	completion Completion
+	state      machine.State // where the machine stands: Delete or Queue
+	err        error
+	duration   time.Duration
+}
+
+// MaxLastErrorBytes is how much of an error event_log retains.
+const MaxLastErrorBytes = 8 << 10
+
+// decideRun decides what is to be written about a run. The texts and waits come from the handler's
+// code; a panic there is treated like one in the handler.
+func (x *execution) decideRun(verdict machine.Label, err error) *completedRun {
+	if x.completed.Load() {
+		verdict, err = machine.ExecutesToCompletion, nil
+	}
+	if verdict == machine.Snoozed && x.run.Snoozes >= *x.policy.MaxSnoozes {
+		verdict = machine.Exception
+		err = fmt.Errorf("the event has been snoozed %d times in a row, as often as its handler's policy allows, so this one is a failed attempt: %w",
+			x.run.Snoozes, err)
+	}
+	f := &completedRun{execution: x, err: err, duration: time.Since(x.began)}
+	f.state, f.completion.Label = machine.DecideRun(machine.Run{
+		Verdict: verdict, Retries: x.run.Retries, MaxRetries: *x.policy.MaxRetries,
+	})
+	f.completion.Claim, f.completion.Unique, f.completion.Grouped = x.claim(), x.unique, x.grouped
+	f.completion.Delay = min(max(x.waitAfter(f.completion.Label, err), 0), eventqueue.MaxWait)
+	f.completion.Passes = x.policy.OrderHold != nil && f.completion.Delay > *x.policy.OrderHold
+	if err != nil {
+		text, ok := textOf(err)
+		if !ok {
+			f.err = errors.New(text)
+		}
+		f.completion.LastError = storable(text)
+	}
+	return f
+}
+
+// waitAfter returns the wait before the next try of the event, for a run that ended with this label
+// and error.
+func (x *execution) waitAfter(label machine.Label, err error) time.Duration {
+	switch label {
+	case machine.RetryAllowed:
+		return x.backoff()
+	case machine.Snoozed:
+		wait, _ := eventqueue.SnoozeOf(err)
+		return x.policy.SnoozeFor(wait, x.run.Snoozes)
+	case machine.OverLimit:
+		var over *overLimitError
+		if errors.As(err, &over) {
+			return over.delay
+		}
+	default:
+	}
+	return 0
+}
+
+// backoff asks the policy, or the default one when that panics.
+func (x *execution) backoff() time.Duration {
+	var wait time.Duration
+	var panicked error
+	func() {
+		defer eventqueue.Recovered(&panicked)
+		wait = x.policy.Backoff(x.run.Retries + 1)
+	}()
+	if panicked != nil {
+		return eventqueue.Policy{}.WithDefaults().Backoff(x.run.Retries + 1)
+	}
+	return wait
+}
+
+// textOf is the text of an error, also of one whose Error method panics.
+func textOf(err error) (text string, ok bool) {
+	var panicked error
+	func() {
+		defer eventqueue.Recovered(&panicked)
+		text = err.Error()
+	}()
+	if panicked != nil {
+		return "the handler returned an error that cannot be printed: " + panicked.Error(), false
+	}
+	return text, true
+}
+
+// storable makes any text fit a text column, and event_log.
+func storable(s string) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+	if len(s) > MaxLastErrorBytes {
+		s = strings.ToValidUTF8(s[:MaxLastErrorBytes], "") // no half rune at the end
+	}
+	return s
+}
+
+// advancesGroup reports whether another event may be waiting for this completion.
+func (f *completedRun) advancesGroup() bool { return f.completion.Grouped }
+
+// resolvedRun is a run whose completion was written, refused or abandoned: its last arrow, and the
+// wait before the next try of its event.
+type resolvedRun struct {
+	*completedRun
+	label machine.Label
+	to    machine.State
+	delay time.Duration
+}
+
+// refusedRun resolves a run whose completion the fence refused.
+func refusedRun(f *completedRun) resolvedRun {
+	arrow := machine.Follow(writingState(f), machine.LockLost)
+	return resolvedRun{f, arrow.Label, arrow.To, 0}
+}
+
+// writingState is the state of the diagram that writes the completion.
+func writingState(f *completedRun) machine.State {
+	switch {
+	case f.state == machine.Delete:
+		return machine.Delete
+	case f.completion.Label == machine.RetryAllowed:
+		return machine.RetryCheck
+	default:
+		return machine.Process
+	}
+}

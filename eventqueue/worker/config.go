@@ -1,0 +1,133 @@
+package worker
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+)
+
+// Config configures a Worker. The zero value is ready to use.
+type Config struct {
+	// Concurrency is how many events the worker may hold at once. Of 16 and more, a sixteenth is
+	// reserved for canvases that would otherwise wait behind a busy one. Default (0): 500.
+	Concurrency int
+
+	// ClaimBatch is how many notifications one claim statement answers at most.
+	// Default (0): 500; at most MaxPublish.
+	ClaimBatch int
+
+	// LockTimeout is how long a lock is valid without being renewed. It is stored in the database
+	// and the same for all its programs: the first program that runs sets it, and Run refuses a
+	// different one. Default (0): the database's, which is 1 minute when nobody has set it.
+	LockTimeout time.Duration
+
+	// Heartbeat is the interval in which running claims are renewed. Default
+	// (0): a quarter of LockTimeout; at most half of it.
+	Heartbeat time.Duration
+
+	// Lease is the notifier's ack deadline; it is extended for as long as an
+	// event runs. Default (0): 1 minute.
+	Lease time.Duration
+
+	// GracePeriod is how long running handlers may go on after Run's context
+	// has ended. Default (0): 8 s. Negative: none.
+	GracePeriod time.Duration
+
+	// UnknownDelay is the longest wait between two tries to claim an event whose handler this
+	// worker does not have. The first waits are shorter, so that another worker gets it soon. After
+	// ten times UnknownDelay the relay publishes its notifications. Default (0): 5 s; at most 1
+	// minute.
+	UnknownDelay time.Duration
+
+	// MaxEvents bounds how many events this worker claims: when so many runs are over, Run stops
+	// and returns. Each claim counts, so an event that is run again counts again. A claim whose
+	// answer was lost does not count, as nothing runs then, and neither does one that a rate limit
+	// puts off. Default (0): no bound.
+	MaxEvents int
+
+	// TTL is how long the worker runs before it stops as when Run's context ends.
+	// Default (0): no bound.
+	TTL time.Duration
+
+	// RetainHistory has completed events recorded in event_log. Failed ones always are.
+	RetainHistory bool
+
+	// Heartbeats is the store that renews claims. Give it a connection of its own, so that busy
+	// handlers cannot delay it. Default (nil): a connection that the worker opens beside those of
+	// its store, if the store is a Standby, as pgstore's is; otherwise the store.
+	Heartbeats Store
+
+	// NoFallback turns the fallback off. Default: a worker whose receiver is a RemoteReceiver and
+	// whose store is a Standby finds due events in the database while the notifier is down, and
+	// when another program reports notifications that it could not publish.
+	NoFallback bool
+
+	// Jitter returns a random duration below its argument, which is positive.
+	// Default (nil): rand.N. A simulation makes it repeatable.
+	Jitter func(time.Duration) time.Duration
+
+	// Observe is called with every outcome, from many goroutines; it must return fast. Default
+	// (nil): none.
+	Observe func(Outcome)
+
+	// Logger gets one info line per event at its end, and steps at debug.
+	// Default (nil): none.
+	Logger *zap.Logger
+}
+
+func (c Config) withDefaults() Config {
+	c.Concurrency = cmp.Or(c.Concurrency, 500)
+	c.ClaimBatch = cmp.Or(c.ClaimBatch, 500)
+	c.LockTimeout = cmp.Or(c.LockTimeout, time.Minute)
+	c.Heartbeat = cmp.Or(c.Heartbeat, c.LockTimeout/4)
+	c.Lease = cmp.Or(c.Lease, time.Minute)
+	c.GracePeriod = cmp.Or(c.GracePeriod, 8*time.Second)
+	c.UnknownDelay = cmp.Or(c.UnknownDelay, 5*time.Second)
+	if c.Jitter == nil {
+		c.Jitter = rand.N[time.Duration]
+	}
+	if c.Observe == nil {
+		c.Observe = func(Outcome) {}
+	}
+	if c.Logger == nil {
+		c.Logger = zap.NewNop()
+	}
+	return c
+}
+
+// Validate names the first invalid field.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	switch {
+	case c.Concurrency < 0:
+		return fmt.Errorf("Concurrency is %d: it must be positive", c.Concurrency)
+	case c.ClaimBatch < 0 || c.ClaimBatch > eventqueue.MaxPublish:
+		return fmt.Errorf("ClaimBatch is %d: it must be from 1 to %d", c.ClaimBatch, eventqueue.MaxPublish)
+	case c.LockTimeout < time.Second:
+		return fmt.Errorf("LockTimeout is %s: it must be at least 1s", c.LockTimeout)
+	case c.Heartbeat < 0 || c.Heartbeat > c.LockTimeout/2:
+		return fmt.Errorf("Heartbeat is %s: it must be positive and at most half of LockTimeout (%s)", c.Heartbeat, c.LockTimeout)
+	case c.Lease < time.Second || c.Lease > eventqueue.MaxRequeue:
+		return fmt.Errorf("Lease is %s: it must be from 1s to %s", c.Lease, eventqueue.MaxRequeue)
+	case c.MaxEvents < 0:
+		return fmt.Errorf("MaxEvents is %d: it must not be negative; 0 means no bound", c.MaxEvents)
+	case c.TTL < 0:
+		return fmt.Errorf("TTL is %s: it must not be negative; 0 means no bound", c.TTL)
+	case c.UnknownDelay < 0 || c.UnknownDelay > time.Minute:
+		return fmt.Errorf("UnknownDelay is %s: it must be from 0 to 1m", c.UnknownDelay)
+	default:
+		return nil
+	}
+}
+
+// part is common to all parts of a worker.
+type part struct {
+	config *Config // which does not change once the parts work
+	store  Store
+	log    *zap.Logger
+}

@@ -1,0 +1,120 @@
+package worker_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/memnotify"
+	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
+)
+
+// What a worker costs is counted in a bubble of synctest, in which a call of the store
+// takes a millisecond and everything else no time at all: whatever can come together
+// while a statement is under way has come together, on any machine and beside any load.
+// That each of these calls is one statement is shown in package protocol, and through
+// the deployed worker in test/e2e.
+
+// countedStore is a store that counts its calls.
+type countedStore struct {
+	*memstore.Store
+	mu    sync.Mutex
+	calls map[memstore.Op]int
+}
+
+func newCountedStore() *countedStore {
+	c := &countedStore{Store: memstore.New(memstore.Config{}), calls: map[memstore.Op]int{}}
+	c.Inject(memstore.Faults{Before: func(_ context.Context, op memstore.Op) error {
+		c.mu.Lock()
+		c.calls[op]++
+		c.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		return nil
+	}})
+	return c
+}
+
+// taken returns the calls since it was last called.
+func (c *countedStore) taken() (calls map[memstore.Op]int, all int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	calls, c.calls = c.calls, map[memstore.Op]int{}
+	for _, n := range calls {
+		all += n
+	}
+	return calls, all
+}
+
+// TestWhatAWorkerCosts drains a backlog of 10,000 events with the default settings, for
+// 0.02 statements per event at most, and then has nothing to do for an hour, for none.
+func TestWhatAWorkerCosts(t *testing.T) {
+	t.Parallel()
+	for name, takes := range map[string]func(eventqueue.EventID) time.Duration{
+		"handlers that take no time":   func(eventqueue.EventID) time.Duration { return 0 },
+		"handlers that end together":   func(eventqueue.EventID) time.Duration { return 30 * time.Millisecond },
+		"handlers that end one by one": func(id eventqueue.EventID) time.Duration { return time.Duration(id%100) * time.Millisecond },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { testCosts(t, takes) })
+		})
+	}
+}
+
+func testCosts(t *testing.T, takes func(eventqueue.EventID) time.Duration) {
+	const backlog = 10_000
+	store, notifier, outcomes := newCountedStore(), memnotify.New(memnotify.Config{}), rig.NewOutcomes()
+	queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handlers := eventqueue.NewHandlers()
+	handler := eventqueue.HandlerFunc(func(_ context.Context, run *eventqueue.Run) error { time.Sleep(takes(run.ID)); return nil })
+	if err := handlers.Register(rig.Key, handler, rig.Quick()); err != nil {
+		t.Fatal(err)
+	}
+	events := make([]eventqueue.NewEvent, backlog)
+	for i := range events {
+		events[i] = eventqueue.NewEvent{Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name, Modifier: rig.Key.Modifier, Value: []byte(`1`)}
+	}
+	if _, err := queue.EmitMany(t.Context(), events); err != nil {
+		t.Fatal(err)
+	}
+	store.taken()
+
+	w, err := worker.New(queue, store, notifier, handlers, worker.Config{Observe: outcomes.Add})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := w.Run(ctx); err != nil {
+			t.Errorf("worker: %v", err)
+		}
+	})
+	defer func() { stop(); running.Wait() }()
+	for began := time.Now(); outcomes.Count(machine.ExecutesToCompletion) < backlog; time.Sleep(time.Millisecond) {
+		if time.Since(began) > time.Hour {
+			t.Fatalf("%d of %d events have completed in an hour", outcomes.Count(machine.ExecutesToCompletion), backlog)
+		}
+	}
+	calls, all := store.taken()
+	t.Logf("%.4f statements per drained event: %v", float64(all)/backlog, calls)
+	if all > backlog/50 {
+		t.Errorf("%d statements for %d events, more than 0.02 per event: %v", all, backlog, calls)
+	}
+
+	time.Sleep(time.Minute) // for what comes once after work
+	store.taken()
+	time.Sleep(time.Hour)
+	if calls, all := store.taken(); all > 0 {
+		t.Errorf("an idle worker sends statements: %v", calls)
+	}
+}

@@ -1,0 +1,149 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/internal/backoff"
+	"eventsv2/internal/logkey"
+)
+
+// decider claims the events of a batch and does with each what the diagram says.
+type decider struct {
+	part
+	reporter *reporter
+	releaser *releaser
+	rechecks *rechecks
+	asker    *asker
+	begins   *beginRecorder
+	rates    *rateStage
+	executor *executor
+	advancer *advancer
+	// stopsSince is when the worker began to stop: when it is called first.
+	stopsSince func() time.Time
+}
+
+// claimOrWait is claim, and the wait after a failure.
+func (w *decider) claimOrWait(ctx, work context.Context, deliveries []delivery, wait *backoff.Wait) {
+	deliveries, doubles := split(deliveries)
+	err := w.claim(ctx, work, deliveries)
+	// A double may be the same message once more, so it is requeued and not acknowledged: either
+	// the event is gone by then, or it is tried again.
+	w.releaser.giveBack(doubles, w.config.Lease)
+	if err == nil {
+		wait.Reset()
+		return
+	}
+	w.log.Warn("could not claim events", zap.Int(logkey.Count, len(deliveries)), zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
+	w.releaser.giveBack(deliveries, wait.Next)
+	wait.Pause(ctx)
+}
+
+// claim claims the events of a batch of notifications, all at once, and does with each what the
+// diagram says.
+func (w *decider) claim(ctx, work context.Context, deliveries []delivery) error {
+	ids := make([]eventqueue.EventID, len(deliveries))
+	for i, d := range deliveries {
+		ids[i] = d.Event
+	}
+	claimCtx, cancel := w.claimContext(ctx)
+	defer cancel()
+	asked := time.Now()
+	answers, err := w.asker.ask(claimCtx, ids)
+	if err != nil {
+		return err
+	}
+	byID := make(map[eventqueue.EventID]*ClaimResult, len(answers.results))
+	for i := range answers.results {
+		byID[answers.results[i].Event.ID] = &answers.results[i]
+	}
+	// Claimed events begin before anything else is done: only a run that has begun keeps its lock
+	// (I3).
+	var rest, limited, first []candidate
+	var unasked []delivery
+	for _, d := range deliveries {
+		if _, waits := answers.waits[d.Event]; waits {
+			unasked = append(unasked, d)
+			continue
+		}
+		l := candidate{d, byID[d.Event]}
+		if l.result == nil {
+			l.result = &ClaimResult{Event: eventqueue.Event{ID: d.Event, Canvas: d.Canvas}}
+		}
+		switch {
+		case !l.result.Facts.Claimed:
+			rest = append(rest, l)
+		case l.result.BeginFirst && !w.executor.exhausted(l.result):
+			first = append(first, l)
+		case w.rates.asksLimit(l.result):
+			limited = append(limited, l)
+		default:
+			w.decide(work, l, asked)
+		}
+	}
+	for _, l := range w.begins.record(claimCtx, first) {
+		if w.rates.asksLimit(l.result) {
+			limited = append(limited, l)
+		} else {
+			w.decide(work, l, asked)
+		}
+	}
+	w.rates.beginLimited(claimCtx, work, limited, asked)
+	for _, l := range w.advancer.advance(claimCtx, work, rest) {
+		w.decide(work, l, asked)
+	}
+	for _, d := range unasked {
+		w.requeueUnasked(d, answers)
+	}
+	return nil
+}
+
+// requeueUnasked is for a delivery whose event could not be asked about.
+func (w *decider) requeueUnasked(d delivery, a *askedBatch) {
+	out := Outcome{Event: d.Event, Canvas: d.Canvas, Label: machine.LockClaimFailed, Delay: a.waits[d.Event]}
+	out.To = machine.Follow(machine.LockClaim, out.Label).To
+	w.reporter.report(out)
+	w.releaser.letGo(d, answer{delivery: d, requeue: !a.dropped[d.Event], after: out.Delay})
+}
+
+// claimContext is for a claim: a stop must not cancel it at once, since it may have committed, but
+// it must not keep the worker from stopping either.
+func (w *decider) claimContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	claim, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.config.LockTimeout/2)
+	unhook := context.AfterFunc(ctx, func() {
+		backoff.Sleep(claim, time.Until(w.stopsSince().Add(claimAtStop))) // one batch may need several claims
+		cancel()
+	})
+	return claim, func() { unhook(); cancel() }
+}
+
+// decide follows the facts to Process, Queue or End.
+func (w *decider) decide(work context.Context, l candidate, asked time.Time) {
+	d, f := l.delivery, l.result
+	state, label := machine.DecideClaim(f.Facts)
+	if state == machine.Process {
+		w.executor.start(work, l, asked)
+		return
+	}
+	out := Outcome{Event: d.Event, Canvas: f.Event.Canvas, Handler: f.Event.Handler(), Label: label, To: state}
+	if state == machine.Queue {
+		out.Delay = w.rechecks.recheck(label, f.Event.ID, &f.Facts)
+	}
+	w.reporter.report(out)
+	answer := answerTo(d, out)
+	if after := w.rechecks.recheck(machine.IsLocked, f.Event.ID, &f.Facts); mayBlockGroup(f, label) && after <= eventqueue.MaxRequeue && (!answer.requeue || after < answer.after) {
+		answer.requeue, answer.after = true, after
+	}
+	w.releaser.letGo(d, answer)
+}
+
+// mayBlockGroup reports whether an event that cannot run occupies a place in its ordering groups
+// for a holder that may be dead. It is tried when its lock expires, so that its place is taken back
+// then: what keeps this event from running must not hold up the others of the same limit.
+func mayBlockGroup(f *ClaimResult, label machine.Label) bool {
+	return f.Grouped && f.Facts.Lock == machine.LockHeld && keepsFromRunning(label)
+}

@@ -1,0 +1,203 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/internal/logkey"
+	"eventsv2/internal/trace"
+)
+
+// errAbandoned is the error of an event whose lock expired during the last run that it
+// was allowed.
+var errAbandoned = errors.New("the lock expired during the last run that was allowed: its worker died, hung, or lost the database")
+
+// errNoReturn is the error of a handler that left by runtime.Goexit.
+var errNoReturn = errors.New("the handler ended its goroutine without returning")
+
+// executor runs the handlers of claimed events.
+type executor struct {
+	part
+	queue       *eventqueue.Queue
+	handlers    *eventqueue.Handlers
+	reporter    *reporter
+	runs        *runs
+	completions *batcher[*completedRun]
+	// running counts the goroutines of handlers.
+	running sync.WaitGroup
+}
+
+// start runs a claimed event in a goroutine of its own.
+func (w *executor) start(work context.Context, l candidate, asked time.Time) {
+	x := w.hold(work, l, asked, true)
+	w.running.Add(1)
+	go w.execute(x)
+}
+
+// hold makes an execution of a claimed event. From here on the claim of an event that is to run is
+// renewed, which records the run as begun. The claim of an event that is released unrun is not: it
+// may lose its lock while that is written, but no attempt (I18).
+func (w *executor) hold(work context.Context, l candidate, asked time.Time, runs bool) *execution {
+	d, f := l.delivery, l.result
+	r, _ := w.handlers.Lookup(&f.Event) // claimed, so the handler is known
+	x := &execution{
+		executor:  w,
+		unique:    f.Unique,
+		grouped:   f.Grouped,
+		delivery:  d,
+		policy:    r.Policy,
+		handler:   r.Handler,
+		takenOver: f.Facts.Lock == machine.LockStale,
+		lostRun:   f.LostRun,
+		began:     time.Now(),
+		claimed:   asked,
+		renewed:   asked,
+		leased:    asked,
+		rowID:     f.RowID,
+		unrun:     !runs,
+	}
+	x.run.Event, x.run.Attempt, x.run.ClaimID, x.run.Snoozes = f.Event, f.Attempt, f.ClaimID, f.Snoozes
+	x.run.Completer = x
+	x.ctx = runContext{parent: trace.With(work, d.Traceparent), deadline: x.began.Add(x.policy.Timeout)}
+	w.runs.add(x)
+	out := Outcome{Event: d.Event, Canvas: f.Event.Canvas, Handler: f.Event.Handler(),
+		Label: machine.Claimed, To: machine.Process, Attempt: f.Attempt, ClaimID: f.ClaimID, TakenOver: x.takenOver}
+	w.config.Observe(out)
+	w.reporter.logOutcome(zap.DebugLevel, "event claimed", &out)
+	return x
+}
+
+// execute runs the handler of a claimed event and submits the completed run. Apart from the
+// handler, it fits the stack that goroutines begin with: growing it would cost as much as
+// everything else.
+func (w *executor) execute(x *execution) {
+	defer w.running.Done()
+	defer x.ctx.release()
+	// The verdict when the handler ends its goroutine (runtime.Goexit).
+	verdict, err := machine.Exception, errNoReturn
+	defer func() {
+		if err != nil {
+			w.logPanic(x, err)
+		}
+		f := x.decideRun(verdict, err)
+		w.runs.submit(x, func() { w.completions.put(f) })
+	}()
+	if !w.mayHold(x) {
+		w.runs.update([]*execution{x}, func(x *execution) { x.unrun = true })
+		verdict, err = machine.Released, eventqueue.ErrLockLost
+		return
+	}
+	verdict, err = x.process()
+}
+
+// mayHold reports whether the claim of a run that is about to begin may still be valid. When a
+// process or its machine was suspended, claims that it holds may have expired meanwhile: their
+// events are released without a run, unless another worker has claimed them (I3).
+func (w *executor) mayHold(x *execution) bool {
+	now := time.Now()
+	if elapsed(x.claimed, now) < w.config.LockTimeout/8 { // as nearly always
+		return true
+	}
+	return elapsed(w.runs.renewedAt(x), now) < w.config.LockTimeout
+}
+
+// elapsed returns how much later now is, by the clock that shows more: the monotonic clock stands
+// still while a machine is suspended, and the wall clock may be set back.
+func elapsed(since, now time.Time) time.Duration {
+	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
+}
+
+// process is the state Process: it runs the handler and returns the label of the arrow that leaves
+// it.
+func (x *execution) process() (verdict machine.Label, err error) {
+	verdict = machine.Exception //nolint:wastedassign // it holds when even reading the error panics
+	defer eventqueue.Recovered(&err)
+	if attemptsExhausted(x.lostRun, x.run.Retries, x.policy) {
+		return machine.Exception, errAbandoned
+	}
+	err = eventqueue.Invoke(&x.ctx, x.handler, &x.run)
+	if err == nil {
+		return verdictOf(nil, false), nil
+	}
+	stopping := errors.Is(context.Cause(&x.ctx), eventqueue.ErrStopping)
+	if errors.Is(err, x.ctx.Err()) {
+		err = errors.Join(context.Cause(&x.ctx), err)
+	}
+	return verdictOf(err, stopping), err
+}
+
+// exhausted is attemptsExhausted for a claimed event.
+func (w *executor) exhausted(f *ClaimResult) bool {
+	r, _ := w.handlers.Lookup(&f.Event)
+	return attemptsExhausted(f.LostRun, f.Event.Retries, r.Policy)
+}
+
+// attemptsExhausted reports whether an event has lost its last permitted run with an expired lock.
+// The claim that took the lock over has already counted that run as failed (I9).
+func attemptsExhausted(lostRun bool, retries int, policy eventqueue.Policy) bool {
+	return lostRun && retries > *policy.MaxRetries
+}
+
+func (w *executor) logPanic(x *execution, err error) {
+	var panicked *eventqueue.PanicError
+	if errors.As(err, &panicked) {
+		w.log.Error("a handler panicked", zap.Stringer(logkey.Event, x.run.ID), zap.Stringer(logkey.Handler, x.run.Handler()),
+			zap.Any("panic", panicked.Value), zap.ByteString(logkey.Stack, panicked.Stack))
+	}
+}
+
+// verdictOf returns the label for an error of a handler. stopping says that its context had ended
+// because the worker stops.
+func verdictOf(err error, stopping bool) machine.Label {
+	if err == nil {
+		return machine.ExecutesToCompletion
+	}
+	switch _, snoozed := eventqueue.SnoozeOf(err); {
+	case eventqueue.IsPermanent(err):
+		return machine.FailedForGood
+	case snoozed:
+		return machine.Snoozed
+	case stopping:
+		return machine.Released
+	default:
+		return machine.Exception
+	}
+}
+
+// releaseUnrun releases a claimed event that was not run, through the completer, which writes many
+// at once.
+func (w *executor) releaseUnrun(x *execution, verdict machine.Label, why error) {
+	defer x.ctx.release()
+	f := x.decideRun(verdict, why)
+	w.runs.submit(x, func() { w.completions.put(f) })
+}
+
+// stop waits for the running handlers, cancels them when grace ends, and abandons those that do not
+// return even then. After it, no more runs are submitted.
+func (w *executor) stop(grace context.Context) {
+	idle := make(chan struct{})
+	go func() {
+		w.running.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+	case <-grace.Done():
+		w.runs.stop(eventqueue.ErrStopping)
+		select {
+		case <-idle:
+		case <-time.After(abandonAfter):
+		}
+	}
+	w.runs.abandon(func(x *execution) {
+		w.log.Warn("a handler does not return though its context has ended; its event is given back",
+			zap.Stringer(logkey.Event, x.run.ID), zap.Stringer(logkey.Handler, x.run.Handler()))
+		w.completions.put(x.decideRun(machine.Released, eventqueue.ErrStopping))
+	})
+}

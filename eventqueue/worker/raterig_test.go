@@ -1,0 +1,130 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/test/rig"
+	"eventsv2/test/testenv"
+)
+
+// clockRig is a rig whose database has a clock that stands still until it is set.
+type clockRig struct {
+	*rig.Rig
+	now    time.Time
+	limits *control.RateLimits
+}
+
+const fixedClockSQL = `
+CREATE SEQUENCE fixed_clock MINVALUE 0;
+CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
+    SELECT timestamptz 'epoch' + (SELECT last_value FROM public.fixed_clock) * interval '1 microsecond'
+$$`
+
+func newClockRig(t *testing.T) *clockRig {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(testenv.DatabaseURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnConfig.RuntimeParams["search_path"] = "public, pg_catalog"
+	config.MaxConns = 12
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	r := &clockRig{Rig: rig.NewOn(t, pool)}
+	r.Exec(fixedClockSQL)
+	if r.limits, err = control.NewRateLimits(r.Store, r.Queue); err != nil {
+		t.Fatal(err)
+	}
+	r.setClock(time.Date(2025, 3, 1, 12, 0, 1, 0, time.UTC))
+	return r
+}
+
+func (r *clockRig) setClock(now time.Time) {
+	r.T.Helper()
+	r.now = now
+	r.Exec(`SELECT setval('fixed_clock', $1)`, now.UnixMicro())
+}
+
+// nextMinute goes to where all have come whose turn it is in the next minute, and rings
+// for what is due.
+func (r *clockRig) nextMinute() (rung int) {
+	r.T.Helper()
+	r.setClock(r.now.Truncate(time.Minute).Add(time.Minute + 30*time.Second))
+	return r.notifyDue()
+}
+
+func (r *clockRig) notifyDue() (rung int) {
+	r.T.Helper()
+	rows, err := r.Pool.Query(testenv.Context(r.T), `SELECT id, canvas_id FROM events_v2 WHERE delay_until <= clock_timestamp() AND locked_at IS NULL`)
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	var bells []eventqueue.Notification
+	for rows.Next() {
+		var n eventqueue.Notification
+		if err := rows.Scan(&n.Event, (*[16]byte)(&n.Canvas)); err != nil {
+			r.T.Fatal(err)
+		}
+		bells = append(bells, n)
+	}
+	if err := errors.Join(rows.Err(), r.Notifier.Publish(testenv.Context(r.T), bells)); err != nil {
+		r.T.Fatal(err)
+	}
+	return len(bells)
+}
+
+func (r *clockRig) limit(l control.RateLimit) (notified int) {
+	r.T.Helper()
+	l.Canvas = rig.Canvas
+	notified, err := r.limits.Set(testenv.Context(r.T), l)
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	return notified
+}
+
+func handlerScope() eventqueue.Scope {
+	return eventqueue.Scope{Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name}
+}
+
+// awaitEnds waits until so many runs have ended or were put off, in all.
+func (r *clockRig) awaitOutcomes(n int) {
+	r.T.Helper()
+	ctx := testenv.Context(r.T)
+	for {
+		r.Outcomes.Mu.Lock()
+		changed := r.Outcomes.Changed
+		r.Outcomes.Mu.Unlock()
+		if got := r.Outcomes.Count(machine.ExecutesToCompletion) + r.Outcomes.Count(machine.OverLimit); got >= n {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			r.T.Fatalf("waited for %d ends: %v", n, r.Outcomes.Summary())
+		}
+	}
+}
+
+func (r *clockRig) emitTo(name string, n int) {
+	r.T.Helper()
+	events := make([]eventqueue.NewEvent, n)
+	for i := range events {
+		events[i] = r.Event(`1`)
+		events[i].Name = name
+	}
+	r.Emit(events...)
+}
+
+func done(context.Context, *eventqueue.Run) error { return nil }

@@ -1,0 +1,198 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/ratelimit"
+	"eventsv2/internal/backoff"
+	"eventsv2/internal/logkey"
+)
+
+// limitedGroup are the claimed events of one scope, which has a rate limit, oldest
+// first.
+type limitedGroup struct {
+	scope  eventqueue.Scope
+	events []candidate
+	// exact: the claim says so. A worker that knows the limits as approximate has not learned yet
+	// that they were changed.
+	exact bool
+}
+
+// overLimitError is the reason for which an event was put off.
+type overLimitError struct {
+	delay time.Duration
+	why   error
+}
+
+func (e *overLimitError) Error() string { return e.why.Error() }
+func (e *overLimitError) Unwrap() error { return e.why }
+
+var (
+	errOverLimit = errors.New("the rate limit has no room")
+	errRateBusy  = errors.New("somebody else is writing the counts of the rate limit")
+)
+
+// rateStage applies rate limits to claimed events.
+type rateStage struct {
+	part
+	rates    rates
+	executor *executor
+}
+
+// asksLimit reports whether a claimed event is subject to a rate limit. One that has lost its last
+// permitted run does not run any more, and fails without asking.
+func (w *rateStage) asksLimit(f *ClaimResult) bool {
+	if !f.Limited {
+		return false
+	}
+	return !w.executor.exhausted(f)
+}
+
+// beginLimited runs those of a batch of claimed events for which their limits have room, and puts
+// off the others, with at most one statement. It blocks until the database has answered or claim
+// ends, which is when the lock of an event that has not begun is half over.
+func (w *rateStage) beginLimited(claim, work context.Context, limited []candidate, asked time.Time) {
+	if len(limited) == 0 {
+		return
+	}
+	var unsure []limitedGroup
+	wants := map[eventqueue.Scope]int{}
+	for _, group := range groupByScope(limited) {
+		known := 0
+		if !group.exact {
+			known = w.rates.admit(group.scope, len(group.events), time.Now())
+		}
+		w.startAll(work, group.events[:known], asked)
+		if group.events = group.events[known:]; len(group.events) > 0 {
+			unsure = append(unsure, group)
+			wants[group.scope] = len(group.events)
+		}
+	}
+	if len(unsure) == 0 {
+		w.rates.wake()
+		return
+	}
+	answers, err := w.takeRates(claim, w.rates.asks(unsure))
+	if err != nil && claim.Err() == nil {
+		w.log.Warn("could not ask the rate limits; their events are put off", zap.Int(logkey.Count, len(limited)), zap.Error(err))
+	}
+	for _, group := range unsure {
+		answer := answers[group.scope]
+		switch {
+		case errors.Is(claim.Err(), context.Canceled): // the worker stops
+			w.releaseAll(work, group.events, asked)
+		case err != nil:
+			w.putOffAll(work, group.events, asked, backoff.Most, err)
+		case answer.Busy:
+			w.putOffAll(work, group.events, asked, claimFailedDelay, errRateBusy)
+		default:
+			w.startAll(work, group.events[:answer.Granted], asked)
+			refused := group.events[answer.Granted:]
+			for i, wait := range answer.Waits(len(refused), w.config.Jitter) {
+				w.putOff(work, refused[i], asked, &overLimitError{wait, errOverLimit})
+			}
+		}
+	}
+}
+
+// groupByScope groups events by scope, in the order of the oldest of each.
+func groupByScope(limited []candidate) (groups []limitedGroup) {
+	slices.SortFunc(limited, func(a, b candidate) int { return cmp.Compare(a.result.Event.ID, b.result.Event.ID) })
+	at := map[eventqueue.Scope]int{}
+	for _, l := range limited {
+		e := &l.result.Event
+		scope := eventqueue.Scope{Canvas: e.Canvas, Module: e.Module, Name: e.Name}
+		i, seen := at[scope]
+		if !seen {
+			i = len(groups)
+			at[scope] = i
+			groups = append(groups, limitedGroup{scope: scope})
+		}
+		groups[i].events = append(groups[i].events, l)
+		groups[i].exact = groups[i].exact || l.result.Exact
+	}
+	return groups
+}
+
+// takeRates asks the database, and passes the answers to w.rates.
+func (w *rateStage) takeRates(ctx context.Context, asks []RateAsk) (map[eventqueue.Scope]ratelimit.Answer, error) {
+	sent := time.Now()
+	answers, err := w.store.TakeRate(ctx, asks)
+	if err == nil && len(answers) != len(asks) {
+		err = fmt.Errorf("asked about %d scopes, and got %d answers", len(asks), len(answers))
+	}
+	if err != nil {
+		w.rates.unanswered(asks)
+		return nil, err
+	}
+	w.rates.learn(asks, answers, sent)
+	byScope := make(map[eventqueue.Scope]ratelimit.Answer, len(asks))
+	for i, ask := range asks {
+		byScope[ask.Scope] = answers[i]
+	}
+	return byScope, nil
+}
+
+func (w *rateStage) startAll(work context.Context, events []candidate, asked time.Time) {
+	for _, l := range events {
+		w.executor.start(work, l, asked)
+	}
+}
+
+// putOffAll is for events about which nothing is known; they are tried again after one to two times
+// the given wait.
+func (w *rateStage) putOffAll(work context.Context, events []candidate, asked time.Time, after time.Duration, why error) {
+	for _, l := range events {
+		w.putOff(work, l, asked, &overLimitError{after + w.config.Jitter(after), why})
+	}
+}
+
+func (w *rateStage) putOff(work context.Context, l candidate, asked time.Time, why *overLimitError) {
+	w.executor.releaseUnrun(w.executor.hold(work, l, asked, false), machine.OverLimit, why)
+}
+
+// releaseAll is for events that the worker claimed but cannot ask about any more.
+func (w *rateStage) releaseAll(work context.Context, events []candidate, asked time.Time) {
+	for _, l := range events {
+		w.executor.releaseUnrun(w.executor.hold(work, l, asked, false), machine.Released, eventqueue.ErrStopping)
+	}
+}
+
+// rateReportTakes bounds the statement that reports counts.
+const rateReportTakes = 10 * time.Second
+
+// reportRates reports to the database the events that began without asking it: one statement for
+// all that began during the last one, until w.rates is closed and everything is reported, or ctx
+// ends. While no event begins like this it sends nothing.
+func (w *rateStage) reportRates(ctx context.Context) {
+	wait := backoff.New(w.config.Jitter)
+	for w.rates.wait(ctx) {
+		asks := w.rates.asks(nil)
+		if len(asks) == 0 {
+			continue
+		}
+		report, cancel := context.WithTimeout(ctx, rateReportTakes)
+		answers, err := w.takeRates(report, asks)
+		cancel()
+		for _, answer := range answers {
+			if answer.Busy {
+				err = errRateBusy
+			}
+		}
+		if err == nil {
+			wait.Reset()
+			continue
+		}
+		w.log.Warn("could not count events that rate limits let run", zap.Int(logkey.Count, len(asks)), zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
+		wait.Pause(ctx)
+	}
+}

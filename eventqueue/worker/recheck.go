@@ -1,0 +1,36 @@
+package worker
+
+import (
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+)
+
+// claimFailedDelay is the wait before the next try to claim an event whose row another transaction
+// is writing.
+const claimFailedDelay = time.Second
+
+// leaveToRelay is a wait so long that the relay publishes the next notification: see answerTo.
+const leaveToRelay = eventqueue.MaxRequeue + time.Second
+
+// rechecks decides when events that could not be claimed are tried again.
+type rechecks struct {
+	part
+	unknown *unknown
+}
+
+// recheck returns the wait before the next try to claim an event. It is never 0 (no hot loop).
+func (w *rechecks) recheck(label machine.Label, id eventqueue.EventID, facts *machine.Facts) time.Duration {
+	switch label {
+	case machine.DelayNotYet:
+		return facts.Delay
+	case machine.IsLocked:
+		// The sum must not overflow: locked_at may have been set by hand.
+		return min(facts.LockRemaining, leaveToRelay) + w.config.Jitter(claimFailedDelay)
+	case machine.HandlerUnknown:
+		return w.unknownDelay(id, facts)
+	default:
+		return claimFailedDelay + w.config.Jitter(claimFailedDelay)
+	}
+}

@@ -1,0 +1,126 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// slotsLinger is how long a receiver waits for more slots when few are free: one statement for many
+// events costs little more than one for few. With a quarter of them free, as when there is little
+// to do, it does not wait.
+const slotsLinger = 50 * time.Millisecond
+
+// slots counts how many more events the worker may hold.
+type slots struct {
+	bound  *budget       // of a bounded worker; nil when it may take any number
+	enough int           // worth a statement
+	taking chan struct{} // held by the goroutine that may take next
+
+	mu    sync.Mutex
+	free  int
+	freed chan struct{} // closed when slots come back; nil when no goroutine waits
+}
+
+func newSlots(n int) *slots {
+	return &slots{enough: max(n/4, 1), taking: make(chan struct{}, 1), free: n}
+}
+
+// take waits until slots are free and takes as many as are, up to most, and of a bounded worker as
+// many as it may still use. Waiting goroutines are served in the order in which they came.
+func (s *slots) take(ctx context.Context, most int) (int, error) {
+	n, err := s.takeFree(ctx, most)
+	if err != nil || s.bound == nil {
+		return n, err
+	}
+	// Last: a goroutine that waits here withholds no slots that another could use.
+	allowed, err := s.bound.take(ctx, n)
+	s.put(n - allowed)
+	return allowed, err
+}
+
+func (s *slots) takeFree(ctx context.Context, most int) (int, error) {
+	select {
+	case s.taking <- struct{}{}:
+		defer func() { <-s.taking }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	var lingered <-chan time.Time
+	enough := min(s.enough, most)
+	for {
+		n, freed := s.takeNow(most, enough)
+		if n > 0 {
+			return n, nil
+		}
+		if lingered == nil && enough > 1 {
+			timer := time.NewTimer(slotsLinger)
+			defer timer.Stop()
+			lingered = timer.C
+		}
+		select {
+		case <-freed:
+		case <-lingered:
+			enough = 1
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// takeNow takes slots when enough are free; otherwise the channel is closed when there are more.
+func (s *slots) takeNow(most, enough int) (int, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.free >= enough {
+		n := min(s.free, most)
+		s.free -= n
+		return n, nil
+	}
+	if s.freed == nil {
+		s.freed = make(chan struct{})
+	}
+	return 0, s.freed
+}
+
+// tryTake takes free slots, up to most, except for some that it leaves, without waiting. Of a
+// bounded worker it takes none.
+func (s *slots) tryTake(most, leave int) int {
+	if s.bound != nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := max(min(s.free-leave, most), 0)
+	s.free -= n
+	return n
+}
+
+// give returns slots that were not used for an event.
+func (s *slots) give(n int) {
+	s.put(n)
+	if s.bound != nil {
+		s.bound.giveBack(n)
+	}
+}
+
+// completed returns the slots of events that were claimed and whose runs are over.
+func (s *slots) completed(n int) {
+	s.put(n)
+	if s.bound != nil {
+		s.bound.use(n)
+	}
+}
+
+func (s *slots) put(n int) {
+	if n == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free += n
+	if s.freed != nil {
+		close(s.freed)
+		s.freed = nil
+	}
+}

@@ -1,0 +1,129 @@
+package worker
+
+import (
+	"sync"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+)
+
+// warnUnknownEvery is how often a worker warns of events of one handler that it does not have.
+const warnUnknownEvery = time.Minute
+
+const (
+	// unknownWait is the wait after the first claim of an event that a worker has no handler for.
+	// It grows by as much with each further one, unknownEarly times, and then doubles.
+	unknownWait = 10 * time.Millisecond
+	// unknownEarly claims are over after 780 ms, and what their deliveries take.
+	unknownEarly = 12
+	// maxHold is the longest wait for which a worker holds such a notification back itself: Pub/Sub
+	// counts in seconds.
+	maxHold = 700 * time.Millisecond
+	// unknownLate is how many claims the notification of an old event is worth.
+	unknownLate = unknownEarly + 2
+	// unknownDelays times UnknownDelay is how long a worker goes on trying.
+	unknownDelays = 10
+	// maxUnknown is how many events a worker retains in one of its two lists.
+	maxUnknown = 25_000
+	// minRetained is for how long at least.
+	minRetained = 10 * time.Second
+)
+
+// unknown records the events that a worker has no handler for.
+type unknown struct {
+	mu     sync.Mutex
+	warned map[eventqueue.HandlerKey]time.Time // when it has warned: a backlog does not fill the log
+	// Events are counted in the current list and the one before: whole lists are deleted.
+	current, before map[eventqueue.EventID]unknownEvent
+	began           time.Time // of the current list
+}
+
+// unknownEvent says how often an event was tried, and when first.
+type unknownEvent struct {
+	count int
+	first time.Time
+}
+
+// shouldWarn reports whether it is time to warn of a handler again.
+func (u *unknown) shouldWarn(key eventqueue.HandlerKey) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := time.Now()
+	if now.Sub(u.warned[key]) < warnUnknownEvery {
+		return false
+	}
+	if u.warned == nil || len(u.warned) > 1000 { // keys come from rows: keep the map small
+		u.warned = map[eventqueue.HandlerKey]time.Time{}
+	}
+	u.warned[key] = now
+	return true
+}
+
+// count counts a claim of an event. The event is deleted when it was not tried for as long as
+// retained, or twice that. A count of 0 means that there are too many.
+func (u *unknown) count(id eventqueue.EventID, retained time.Duration) unknownEvent {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := time.Now()
+	if since := now.Sub(u.began); since >= retained {
+		u.before = u.current
+		if since >= 2*retained {
+			u.before = nil
+		}
+		u.current, u.began = map[eventqueue.EventID]unknownEvent{}, now
+	}
+	l, there := u.current[id]
+	if !there {
+		if len(u.current) >= maxUnknown {
+			return unknownEvent{}
+		}
+		if l, there = u.before[id]; !there {
+			l.first = now
+		}
+	}
+	l.count++
+	u.current[id] = l
+	return l
+}
+
+// unknownDelay is the wait before the next claim of an event that this worker has no handler for.
+// Another worker may have it, and gets the notification soon: the waits of the first second are so
+// short that with one of two workers knowing it, one event in 2^13 is found later, and one in 2^10
+// where each delivery takes 40 ms. Such a claim writes nothing. From then on the waits double, so
+// that an event that no worker knows costs each of them few claims; after those the relay publishes
+// its notifications, in growing intervals (I11). A notification that comes long after the event was
+// due, as those of the relay do, is worth the short waits only.
+//
+// A twelfth of the time for which it has been due, of a second at most, is always waited: so the
+// claims of many workers are few as well.
+func (w *rechecks) unknownDelay(id eventqueue.EventID, facts *machine.Facts) time.Duration {
+	most := unknownDelays * w.config.UnknownDelay
+	old := facts.Delay < -most // -Delay may overflow
+	l := w.unknown.count(id, max(most/2, minRetained))
+	switch {
+	case l.count == 0 && old, l.count > 0 && time.Since(l.first) > most:
+		return leaveToRelay
+	case l.count == 0:
+		return w.config.UnknownDelay + w.config.Jitter(claimFailedDelay)
+	}
+	wait := min(unknownBackoff(l.count), w.config.UnknownDelay)
+	if old && (wait > maxHold || l.count > unknownLate) {
+		return leaveToRelay
+	}
+	if due := min(-max(facts.Delay, -time.Second), time.Second); wait < due/12 {
+		wait = due / 12
+	}
+	if wait > maxHold {
+		wait += w.config.Jitter(claimFailedDelay)
+	}
+	return wait
+}
+
+// unknownBackoff is the wait after so many claims.
+func unknownBackoff(claims int) time.Duration {
+	if claims <= unknownEarly {
+		return time.Duration(claims) * unknownWait
+	}
+	return unknownEarly * unknownWait << min(claims-unknownEarly, 20)
+}

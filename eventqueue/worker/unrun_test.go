@@ -1,0 +1,77 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/memnotify"
+	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/ratelimit"
+	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
+)
+
+// An event that a rate limit has put off is given back, which may take as long as the
+// database does. Meanwhile nothing records a run that there was not (I18): of those whose
+// ends cannot be written only the one that ran has begun.
+func TestWhatIsPutOffHasNotBegun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		memory := memstore.New(memstore.Config{})
+		mute := memory.Connect(memstore.Faults{Before: func(_ context.Context, op memstore.Op) error {
+			if op == memstore.OpComplete {
+				return errors.New("nobody answers")
+			}
+			return nil
+		}})
+		notifier := memnotify.New(memnotify.Config{})
+		queue, err := eventqueue.New(memory, notifier, eventqueue.QueueConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		handlers := eventqueue.NewHandlers()
+		if err := handlers.Register(rig.Key, eventqueue.HandlerFunc(done), eventqueue.Policy{}); err != nil {
+			t.Fatal(err)
+		}
+		limit := control.RateLimit{Scope: handlerScope(), PerDay: 1, Mode: ratelimit.Exact}
+		if _, err := memory.SetRateLimit(t.Context(), limit); err != nil {
+			t.Fatal(err)
+		}
+		w, err := worker.New(queue, mute, notifier, handlers, worker.Config{Heartbeat: 5 * time.Second, GracePeriod: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx) }()
+		event := eventqueue.NewEvent{Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name, Modifier: rig.Key.Modifier, Value: []byte(`1`)}
+		if _, err := queue.EmitMany(t.Context(), []eventqueue.NewEvent{event, event}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second) // of the bubble: some heartbeats
+		var begun []eventqueue.EventID
+		for _, row := range memory.Events() {
+			if row.Attempts != 1 || row.LockedAt.IsZero() {
+				t.Errorf("event %s has %d claims, locked at %s: the test proves nothing", row.ID, row.Attempts, row.LockedAt)
+			}
+			if row.Begun {
+				begun = append(begun, row.ID)
+			}
+		}
+		if len(begun) != 1 || begun[0] != 1 {
+			t.Errorf("recorded as begun are %v, want event 1 alone, which ran", begun)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := queue.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+)
+
+// Worker runs events: it pulls notifications, claims their events in batches, runs the handlers and
+// writes the completions. While there are no notifications it sends the database nothing.
+type Worker struct {
+	queue    *eventqueue.Queue
+	store    Store
+	beats    renewer
+	receiver eventqueue.Receiver
+	handlers *eventqueue.Handlers
+	known    eventqueue.HandlerSet
+	config   Config
+	log      *zap.Logger
+
+	started atomic.Bool
+	// As configured; 0: not set.
+	ownLockTimeout, ownHeartbeat time.Duration
+	ailing                       atomic.Pointer[ailing] // the receiver, for NotifierError
+}
+
+// New makes a Worker; Run starts it. The queue is for CompleteTx and for
+// emitting from handlers.
+func New(queue *eventqueue.Queue, store Store, receiver eventqueue.Receiver, handlers *eventqueue.Handlers, config Config) (*Worker, error) {
+	if queue == nil || store == nil || receiver == nil || handlers == nil {
+		return nil, errors.New("worker.New: queue, store, receiver and handlers must not be nil")
+	}
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("worker.New: %w", err)
+	}
+	ownLockTimeout, ownHeartbeat := config.LockTimeout, config.Heartbeat
+	config = config.withDefaults()
+	return &Worker{
+		queue: queue, store: store, beats: store, receiver: receiver,
+		handlers: handlers, known: handlers.Set(), config: config, log: config.Logger,
+		ownLockTimeout: ownLockTimeout, ownHeartbeat: ownHeartbeat,
+	}, nil
+}
+
+// Run works until ctx ends, or MaxEvents or TTL is reached, then stops: it pulls no more, lets
+// running handlers return within GracePeriod, cancels those that have not (context.Cause is
+// ErrStopping) and releases their events: no attempt is used, and the notification is requeued at
+// once. It returns nil after that.
+//
+// At MaxEvents nothing has to be released: the worker has pulled no more notifications than it
+// could use, and waits for the handlers as long as their own timeouts let them run. A handler that
+// ignores its timeout keeps Run from returning; TTL bounds that too.
+//
+// A handler that ignores its context is left running when the worker stops, but its event is
+// released; whatever it writes with its claim afterwards is refused.
+//
+// It waits for a database that cannot be reached yet, and logs that once. It returns an error when
+// waiting does not help (an *UnfitError, a *LockTimeoutError, a statement that the database
+// refuses), when the notifier turns out to be configured so that events would be lost or late, and
+// when it was called before.
+func (w *Worker) Run(ctx context.Context) (err error) {
+	if w.started.Swap(true) {
+		return errors.New("worker.Worker: Run was called twice")
+	}
+	ctx, bound, stopBounds := w.bounded(ctx)
+	defer stopBounds()
+	if err := w.begin(ctx); err != nil {
+		return fmt.Errorf("worker.Worker: %w", err)
+	}
+	base := context.WithoutCancel(ctx)
+	ctx, endReserve, err := w.openReserve(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, endReserve()) }()
+	newParts(means{
+		part:  part{config: &w.config, store: w.store, log: w.log},
+		queue: w.queue, handlers: w.handlers, known: w.known, receiver: w.receiver, renewer: w.beats, bound: bound,
+	}).run(ctx, base)
+	return nil
+}

@@ -1,0 +1,73 @@
+package grid
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// read reads a value or an output. Unknown fields are ignored, so that a newer
+// program may add some.
+func read(raw json.RawMessage, into reflect.Value) error {
+	if string(raw) == "null" && !takesNull(into.Type()) {
+		return fmt.Errorf("it is null: it must be a %s", into.Type())
+	}
+	return guard(func() error {
+		if err := json.Unmarshal(raw, into.Addr().Interface()); err != nil {
+			return mismatch(err)
+		}
+		return nil
+	})
+}
+
+// strictly reads JSON into what target points to. It refuses unknown fields, and
+// null for what cannot be nil.
+func strictly(literal json.RawMessage, target any) error {
+	t := reflect.TypeOf(target).Elem()
+	if string(literal) == "null" && !takesNull(t) {
+		return fmt.Errorf("it is empty: give it a %s", t)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(literal))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(target); err != nil {
+		return mismatch(err)
+	}
+	return nil
+}
+
+func takesNull(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface:
+		return true
+	default:
+		p := reflect.PointerTo(t)
+		return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+	}
+}
+
+// mismatch says in the words of a definition what the JSON library says in Go's.
+func mismatch(err error) error {
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &wrong):
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	case wrong.Field != "":
+		return fmt.Errorf("field %s is a %s: it must be a %s", wrong.Field, wrong.Value, wrong.Type)
+	default:
+		return fmt.Errorf("it is a %s: it must be a %s", wrong.Value, wrong.Type)
+	}
+}
+
+// guard makes an error of a panic in code of an action's.
+func guard(f func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("the action's code panicked: %v", value)
+		}
+	}()
+	return f()
+}

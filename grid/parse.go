@@ -1,0 +1,28 @@
+package grid
+
+import (
+	"fmt"
+	"os"
+)
+
+// Load reads a definition from a file. The error is that of reading it, or all
+// its mistakes; see Parse.
+func Load(path string, actions *Actions, services Services) (*Grid, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the definition of a grid: %w", err)
+	}
+	return Parse(path, data, actions, services)
+}
+
+// Parse is Load for a text that has been read already; name stands for the path
+// in messages. The error joins a *Problem for each mistake, in the order of their
+// lines.
+func Parse(name string, data []byte, actions *Actions, services Services) (*Grid, error) {
+	c := &checker{literals: literals{problems: &problems{file: name}}, actions: actions, services: services, steps: map[string]*step{}}
+	g := c.grid(data)
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	return g, nil
+}

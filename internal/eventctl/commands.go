@@ -1,0 +1,66 @@
+package eventctl
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// command makes a command of a program.
+type command func(p *program) *cobra.Command
+
+// commands lists all commands of eventctl by topic. A new one is a file with a function
+// that makes it, and its line here.
+func commands() []topic {
+	return []topic{
+		{"Events", []command{emitCommand, listCommand, showCommand, statsCommand, stuckCommand, requeueCommand, retryCommand}},
+		{"Handlers", []command{
+			addRuleCommand(pauseWords()), liftRuleCommand(pauseWords()), addRuleCommand(blockWords()), liftRuleCommand(blockWords()),
+			noun("rule", "Show the rules that hold handlers back", listRulesCommand),
+			noun("limit", "Limit how many events run", rateLimits, concurrencyLimits),
+		}},
+		{"History and schedules", []command{
+			noun("log", "List and delete the history of events that have ended", listLogCommand, pruneLogCommand),
+			noun("cron", "Manage cron definitions",
+				listCronCommand, showCronCommand, setCronCommand, removeCronCommand, enableCronCommand, disableCronCommand),
+		}},
+		{"The database", []command{
+			noun("settings", "Show and change what all programs of a database share", showSettingsCommand, setSettingCommand, settleCommand),
+			noun("migrate", "Change or show the database schema",
+				migrateUpCommand, migrateDownCommand, migrateStatusCommand, migrateSQLCommand, migrateRolesCommand),
+		}},
+	}
+}
+
+// rateLimits are the commands of limit rate.
+func rateLimits(p *program) *cobra.Command {
+	return noun("rate", "Limit how many events may begin per minute and per day",
+		listRateLimitsCommand, setRateLimitCommand, removeRateLimitCommand, releaseRateLimitCommand)(p)
+}
+
+// concurrencyLimits are the commands of limit concurrency.
+func concurrencyLimits(p *program) *cobra.Command {
+	return noun("concurrency", "Limit how many events may run at once",
+		listConcurrencyLimitsCommand, setConcurrencyLimitCommand, removeConcurrencyLimitCommand)(p)
+}
+
+// topic is a heading of the help with its commands.
+type topic struct {
+	title    string
+	commands []command
+}
+
+// noun makes a command that only has commands below it.
+func noun(name, short string, verbs ...command) command {
+	return func(p *program) *cobra.Command {
+		cmd := &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, RunE: needsCommand}
+		for _, verb := range verbs {
+			cmd.AddCommand(verb(p))
+		}
+		return cmd
+	}
+}
+
+func needsCommand(cmd *cobra.Command, _ []string) error {
+	return fmt.Errorf("%s needs a command: see %s --help", cmd.CommandPath(), cmd.CommandPath())
+}

@@ -1,0 +1,166 @@
+package eventctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/internal/setup"
+	"eventsv2/migrations"
+	"eventsv2/service"
+)
+
+// applicationName is shown in pg_stat_activity.
+const applicationName = "eventsv2-eventctl"
+
+// withStore runs f on the database.
+func (p *program) withStore(ctx context.Context, f func(store *pgstore.Store, config setup.Config) error) error {
+	config, err := p.config()
+	if err != nil {
+		return err
+	}
+	pool, err := openDatabase(ctx, config)
+	if err != nil {
+		return failed(err)
+	}
+	defer pool.Close()
+	return f(pgstore.New(pool), config)
+}
+
+// checkTakes bounds the check of the database before a command.
+const checkTakes = 10 * time.Second
+
+// openDatabase connects to the database and checks that it is fit, and the version of
+// its schema. It waits for nothing.
+func openDatabase(ctx context.Context, c setup.Config) (*pgxpool.Pool, error) {
+	pool, err := pgstore.NewPool(c.DatabaseURL, applicationName, c.DatabaseMaxConns)
+	if err != nil {
+		return nil, err
+	}
+	looking, cancel := context.WithTimeout(ctx, checkTakes)
+	defer cancel()
+	if err = pgstore.New(pool).Reach(looking); err == nil {
+		err = migrations.Check(looking, pool)
+	}
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return pool, nil
+}
+
+// withReader runs f on what the database shows of the queue.
+func (p *program) withReader(ctx context.Context, f func(reader *inspect.Reader) error) error {
+	return p.withStore(ctx, func(store *pgstore.Store, _ setup.Config) error { return f(inspect.New(store.Pool())) })
+}
+
+// withLocks is withReader, with the lock timeout by which the database judges locks.
+func (p *program) withLocks(ctx context.Context, f func(reader *inspect.Reader, lockTimeout time.Duration) error) error {
+	return p.withStore(ctx, func(store *pgstore.Store, _ setup.Config) error {
+		settings, err := store.Settings(ctx)
+		if err != nil {
+			return failed(err)
+		}
+		return f(inspect.New(store.Pool()), settings.ValidFor())
+	})
+}
+
+// connection is the queue on its database.
+type connection struct {
+	store *pgstore.Store
+	queue *eventqueue.Queue
+	// silent says that notifications are left to the relay.
+	silent bool
+}
+
+// errSilent is why nothing is published under --no-notify.
+var errSilent = errors.New("the notifications are left to the relay")
+
+// silence is the publisher of --no-notify: what it refuses becomes pending.
+type silence struct{}
+
+func (silence) Publish(context.Context, []eventqueue.Notification) error { return errSilent }
+
+// silentRest is longer than any run of the program.
+const silentRest = 24 * time.Hour
+
+// silentQueue is a queue that publishes nothing.
+func silentQueue(store *pgstore.Store, limits eventqueue.Limits) (*eventqueue.Queue, error) {
+	return eventqueue.New(store, silence{}, eventqueue.QueueConfig{Limits: limits, PublishRest: silentRest})
+}
+
+// checkPublishing finds out before anything is opened whether notifications can be
+// published, if they shall be.
+func checkPublishing(config setup.Config, silent bool) error {
+	if silent || !config.UsesPubSub() {
+		return nil
+	}
+	if config.ProjectID == "" {
+		return badInput(errors.New("PUBSUB_PROJECT_ID is not set: set it (or PUBSUB_EMULATOR_HOST) as for the workers, " +
+			"or set NOTIFIER=postgres as for the workers, or leave the notifications to the relay with --no-notify"))
+	}
+	if err := config.PubSub().Validate(); err != nil {
+		return badInput(err)
+	}
+	return nil
+}
+
+// withQueue runs f on the database and the notifier, and waits for what is being
+// published.
+func (p *program) withQueue(ctx context.Context, silent bool, f func(c *connection) error) (err error) {
+	config, err := p.config()
+	if err != nil {
+		return err
+	}
+	if err := checkPublishing(config, silent); err != nil {
+		return err
+	}
+	if silent {
+		return p.withSilentQueue(ctx, f)
+	}
+	emitter, err := p.openEmitter(ctx)
+	if err != nil {
+		return failed(err)
+	}
+	defer func() {
+		if closeErr := emitter.Close(); err == nil && closeErr != nil {
+			err = failed(closeErr)
+		}
+	}()
+	return f(&connection{store: emitter.Store(), queue: emitter.Queue})
+}
+
+// openEmitter opens what emits, and waits for nothing.
+func (p *program) openEmitter(ctx context.Context) (*service.Service, error) {
+	config, err := service.FromEnvironment(p.variables())
+	if err != nil {
+		return nil, err
+	}
+	config.Name, config.Logger = applicationName, p.Logger()
+	config.MultiTenant, config.HandlersFile, config.NoWait = true, "", true
+	config.NoWorker, config.NoRelay, config.NoCron, config.NoPruner = true, true, true, true
+	return service.Open(ctx, config)
+}
+
+// withSilentQueue is withQueue without a notifier: all notifications are pending, and
+// the relay is woken.
+func (p *program) withSilentQueue(ctx context.Context, f func(c *connection) error) error {
+	return p.withStore(ctx, func(store *pgstore.Store, config setup.Config) error {
+		queue, err := silentQueue(store, config.Limits())
+		if err != nil {
+			return failed(err)
+		}
+		err = f(&connection{store: store, queue: queue, silent: true})
+		// Also what was done before an interrupt is pending.
+		if wakeErr := store.WakeRelay(context.WithoutCancel(ctx)); err == nil && wakeErr != nil {
+			err = failed(fmt.Errorf("wake the relay, which publishes on its own timer without that: %w", wakeErr))
+		}
+		return err
+	})
+}

@@ -1,0 +1,89 @@
+package eventctl
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"eventsv2/cronchecker"
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/internal/setup"
+)
+
+// cronKey are --canvas and --name, which identify a definition.
+type cronKey struct{ canvas, name string }
+
+func addCronKey(cmd *cobra.Command) *cronKey {
+	k := &cronKey{}
+	cmd.Flags().StringVar(&k.canvas, "canvas", "", "`uuid` of the canvas")
+	cmd.Flags().StringVar(&k.name, "name", "", "name of the definition, which its events have as well")
+	require(cmd, "canvas", "name")
+	return k
+}
+
+func (k *cronKey) parse() (eventqueue.CanvasID, error) {
+	canvas, err := parseCanvas(k.canvas)
+	if err != nil {
+		return canvas, err
+	}
+	key := eventqueue.HandlerKey{Module: cronchecker.Module, Name: k.name, Modifier: cronchecker.Modifier}
+	if field, err := eventqueue.CheckHandler(key); err != nil {
+		return canvas, badInput(fmt.Errorf("%s: %w", field, err))
+	}
+	return canvas, nil
+}
+
+// onDefinition is what a command does with the definition of a name on a canvas.
+type onDefinition func(ctx context.Context, definitions *cronchecker.Definitions, canvas eventqueue.CanvasID, name string) error
+
+// addDefinition gives a command the flags of one definition, and runs f on it.
+func (p *program) addDefinition(cmd *cobra.Command, f onDefinition) {
+	key := addCronKey(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		canvas, err := key.parse()
+		if err != nil {
+			return err
+		}
+		return p.withDefinitions(cmd.Context(), func(definitions *cronchecker.Definitions) error {
+			return f(cmd.Context(), definitions, canvas, key.name)
+		})
+	}
+}
+
+func (p *program) withDefinitions(ctx context.Context, f func(definitions *cronchecker.Definitions) error) error {
+	return p.withStore(ctx, func(store *pgstore.Store, _ setup.Config) error {
+		return f(cronchecker.NewDefinitions(store.Pool()))
+	})
+}
+
+// cronDoc is a cron definition, in JSON.
+type cronDoc struct {
+	ID       cronchecker.CronID  `json:"id"`
+	Canvas   eventqueue.CanvasID `json:"canvas_id"`
+	Name     string              `json:"name"`
+	Schedule string              `json:"schedule"`
+	TimeZone string              `json:"time_zone"`
+	Missed   cronchecker.Missed  `json:"missed"`
+	Enabled  bool                `json:"enabled"`
+	StartsAt time.Time           `json:"starts_at"`
+	LastSlot *time.Time          `json:"last_slot"`
+}
+
+func cronDocOf(d cronchecker.Definition) cronDoc {
+	doc := cronDoc{d.ID, d.Canvas, d.Name, d.Schedule, d.TimeZone, d.Missed, d.Enabled, d.StartsAt.UTC(), nil}
+	if !d.LastSlot.IsZero() {
+		doc.LastSlot = new(d.LastSlot.UTC())
+	}
+	return doc
+}
+
+// cronChange is the result of a change to a definition.
+type cronChange struct {
+	Canvas  eventqueue.CanvasID `json:"canvas_id"`
+	Name    string              `json:"name"`
+	Removed bool                `json:"removed,omitempty"`
+	Enabled *bool               `json:"enabled,omitempty"`
+}

@@ -1,0 +1,53 @@
+package eventctl
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func cronArgs(command, name string, more ...string) []string {
+	return append([]string{"cron", command, "--canvas", canvasA, "--name", name}, more...)
+}
+
+func TestCron(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	c.run("cron", "list").is(exitOK, "no cron definitions\n", "")
+	c.run("cron", "list", "--json").is(exitOK, `{"definitions":[]}`, "")
+	c.run(cronArgs("set", "nightly", "--schedule", "30  2 * * mon-fri", "--time-zone", "Europe/Berlin", "--missed", "all")...).
+		is(exitOK, "set nightly: 30 2 * * mon-fri, Europe/Berlin\n", "")
+	c.run(cronArgs("set", "nightly", "--schedule", "every day")...).is(exitOK, "set nightly: every day, UTC\n", "")
+	var added cronDoc
+	c.run(cronArgs("set", "often", "--schedule", "every minute", "--json")...).is(exitOK, "", "").into(&added)
+	if added.ID == 0 || added.Name != "often" || !added.Enabled || added.Missed != "latest" || added.LastSlot != nil {
+		t.Errorf("%+v", added)
+	}
+	c.run(cronArgs("disable", "often")...).is(exitOK, "disabled often\n", "")
+	c.exec(`INSERT INTO cron_records (cron_id, slot, event_id) SELECT id, '2024-02-03T04:05:00Z', 1 FROM cron_definitions WHERE name = 'nightly'`)
+	c.run("cron", "list").is(exitOK, "", "").golden("cron_list")
+	c.run("cron", "list", "--canvas", canvasB).is(exitOK, "no cron definitions\n", "")
+	c.run(cronArgs("enable", "often", "--json")...).is(exitOK, `"enabled":true`, "")
+	c.run(cronArgs("remove", "often")...).is(exitOK, "removed often\n", "")
+	for _, command := range []string{"remove", "show", "enable", "disable"} {
+		c.run(cronArgs(command, "often")...).is(exitNotFound, "", `"often"`)
+	}
+}
+
+func TestCronShow(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	c.run(cronArgs("set", "noon", "--schedule", "0 12 * * *")...).is(exitOK, "", "")
+	r := c.run(cronArgs("show", "noon", "--count", "3")...).is(exitOK, "schedule   0 12 * * *\n", "")
+	if !regexp.MustCompile(`last slot  -\n(next slot  \d{4}-\d\d-\d\dT12:00:00Z\n){3}$`).MatchString(r.out) {
+		t.Errorf("the definition is shown as\n%s", r.out)
+	}
+	var doc struct {
+		cronDoc
+		Next []string `json:"next_slots"`
+	}
+	c.run(cronArgs("show", "noon", "--json")...).is(exitOK, "", "").into(&doc)
+	if doc.Name != "noon" || doc.Schedule != "0 12 * * *" || len(doc.Next) != 5 || !strings.HasSuffix(doc.Next[4], "T12:00:00Z") {
+		t.Errorf("%+v", doc)
+	}
+}

@@ -1,0 +1,220 @@
+package eventctl
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"eventsv2/eventqueue"
+	"eventsv2/internal/printing"
+	"eventsv2/internal/setup"
+)
+
+// emitFlags are the flags of emit.
+type emitFlags struct {
+	scope             *scopeFlags
+	modifier, value   string
+	delay, delayUntil string
+	uniqueKey         string
+	uniqueFor         time.Duration
+	orderingKey       string
+	file              string
+	silent            bool
+}
+
+func emitCommand(p *program) *cobra.Command {
+	f := &emitFlags{}
+	cmd := &cobra.Command{
+		Use:   "emit {--canvas … --module … --name … --value … | --file …}",
+		Short: "Emit one event, or those of a file",
+		Long: "Write events and publish their notifications. A file has one JSON object on each line:\n\n" +
+			`  {"canvas_id": …, "module": …, "name": …, "modifier": …, "value": …}` + "\n\n" +
+			"and may add \"delay\" (as in 90s) or \"delay_until\" (RFC 3339), \"unique_key\" with or without\n" +
+			"\"unique_for\" (as in 24h), and \"ordering_key\". All lines are checked before the first is written;\n" +
+			"then they go out 1,000 at a time. Values arrive byte for byte.",
+		Example: "  eventctl emit --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed --value '{\"order\": 1}'\n" +
+			"  eventctl emit --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed --value @order.json --delay 5m\n" +
+			"  eventctl emit --file events.ndjson",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("file") {
+				return p.emitFile(cmd.Context(), f)
+			}
+			return p.emitOne(cmd.Context(), f)
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func (f *emitFlags) add(cmd *cobra.Command) {
+	f.scope = addScopeFlags(cmd, scopeUsage{"`uuid` of the canvas", "module of the handler", "name of the handler"})
+	flags := cmd.Flags()
+	flags.StringVar(&f.modifier, "modifier", "_", "modifier of the handler")
+	flags.StringVar(&f.value, "value", "", "`JSON`, @file to read it from, or - for standard input")
+	flags.StringVar(&f.delay, "delay", "", "run it not before this `duration` has passed, as in 5m")
+	flags.StringVar(&f.delayUntil, "delay-until", "", "run it not before this `time`, as in 2030-01-31T09:00:00Z")
+	flags.StringVar(&f.uniqueKey, "unique-key", "", "emit nothing if an event with this `key` is queued on the canvas")
+	flags.DurationVar(&f.uniqueFor, "unique-for", 0, "nor for this `duration` after its end, as in 24h")
+	flags.StringVar(&f.orderingKey, "ordering-key", "", "run it after those of the canvas with the same `key`, one at a time")
+	flags.StringVar(&f.file, "file", "", "emit the events of this `file`; - is standard input")
+	addSilent(cmd, &f.silent)
+	for _, name := range []string{"canvas", "module", "name", "modifier", "value", "delay", "delay-until", "unique-key", "unique-for", "ordering-key"} {
+		cmd.MarkFlagsMutuallyExclusive("file", name)
+	}
+	cmd.MarkFlagsMutuallyExclusive("delay", "delay-until")
+	for _, name := range []string{"file", "value"} {
+		if err := cmd.MarkFlagFilename(name); err != nil {
+			panic(err) // the flag does not exist
+		}
+	}
+}
+
+// emitted is the result of emit.
+type emitted struct {
+	Count   int                 `json:"emitted"`
+	Repeats int                 `json:"repeats,omitempty"` // events that were there already, not among Count
+	FirstID *eventqueue.EventID `json:"first_id"`
+	LastID  *eventqueue.EventID `json:"last_id"`
+}
+
+// add counts a batch. The ids are those of new events; when the only event of all is
+// none, of the one that was there.
+func (e *emitted) add(events []eventqueue.Emitted) {
+	for i := range events {
+		if !events[i].New {
+			e.Repeats++
+			continue
+		}
+		if e.Count++; e.Count == 1 {
+			e.FirstID = &events[i].ID
+		}
+		e.LastID = &events[i].ID
+	}
+	if e.Count == 0 && e.Repeats == 1 {
+		e.FirstID, e.LastID = &events[0].ID, &events[0].ID
+	}
+}
+
+// text says what was emitted.
+func (e *emitted) text() (text string) {
+	switch {
+	case e.Count == 0 && e.FirstID != nil:
+		return fmt.Sprintf("emitted 0 events: its key is that of event %s", e.FirstID)
+	case e.Count == 0:
+		text = "emitted 0 events"
+	case e.Count == 1:
+		text = fmt.Sprintf("emitted 1 event: id %s", e.FirstID)
+	default:
+		text = fmt.Sprintf("emitted %d events: ids %s to %s", e.Count, e.FirstID, e.LastID)
+	}
+	if e.Repeats > 0 {
+		text += fmt.Sprintf("; %s had a key of another", printing.Plural(e.Repeats, "event"))
+	}
+	return text
+}
+
+func (p *program) writeEmitted(e emitted) error { return p.writeLine(e, e.text()) }
+
+func (p *program) emitOne(ctx context.Context, f *emitFlags) error {
+	for _, name := range []string{"canvas", "module", "name", "value"} {
+		if !f.given(name) {
+			return badInput(fmt.Errorf("--%s is missing: give --canvas, --module, --name and --value for one event, or --file for many", name))
+		}
+	}
+	config, err := p.config()
+	if err != nil {
+		return err
+	}
+	event, err := p.event(f, config)
+	if err != nil {
+		return badInput(err)
+	}
+	return p.withQueue(ctx, f.silent, func(c *connection) error {
+		events, err := c.emit(ctx, []eventqueue.NewEvent{event})
+		if err != nil {
+			return failed(err)
+		}
+		var done emitted
+		done.add(events)
+		return p.writeEmitted(done)
+	})
+}
+
+func (f *emitFlags) given(flag string) bool { return f.scope.cmd.Flags().Changed(flag) }
+
+// event makes the event that the flags describe and checks it as the queue will.
+func (p *program) event(f *emitFlags, config setup.Config) (event eventqueue.NewEvent, err error) {
+	canvas, err := parseCanvas(f.scope.canvas)
+	if err != nil {
+		return event, err
+	}
+	event = eventqueue.NewEvent{Canvas: canvas, Module: f.scope.module, Name: f.scope.name, Modifier: f.modifier,
+		UniqueKey: f.uniqueKey, UniqueFor: f.uniqueFor, OrderingKey: f.orderingKey}
+	if f.given("unique-key") && f.uniqueKey == "" {
+		return event, errors.New("--unique-key is empty: leave it out for an event that may be repeated")
+	}
+	if f.given("ordering-key") && f.orderingKey == "" {
+		return event, errors.New("--ordering-key is empty: leave it out for an event that may run beside all others")
+	}
+	if err := f.delays(&event); err != nil {
+		return event, err
+	}
+	if event.Value, err = p.value(f.value, config.MaxValueBytes); err != nil {
+		return event, err
+	}
+	var invalid *eventqueue.InvalidError
+	if err := config.Limits().CheckEvents([]eventqueue.NewEvent{event}, time.Now()); errors.As(err, &invalid) {
+		return event, fmt.Errorf("%s: %s", invalid.Field, invalid.Problem)
+	}
+	return event, nil
+}
+
+func (f *emitFlags) delays(event *eventqueue.NewEvent) (err error) {
+	if f.given("delay") {
+		if event.Delay, err = time.ParseDuration(f.delay); err != nil {
+			return fmt.Errorf("--delay %q is not a duration: write it like 30s, 10m or 1h30m", f.delay)
+		}
+	}
+	if f.given("delay-until") {
+		if event.DelayUntil, err = time.Parse(time.RFC3339, f.delayUntil); err != nil {
+			return fmt.Errorf("--delay-until %q is not a time: write it like 2030-01-31T09:00:00Z", f.delayUntil)
+		}
+	}
+	return nil
+}
+
+// value reads what --value names. One byte over the limit is enough to have it
+// refused, however large it is.
+func (p *program) value(text string, maxBytes int) (json.RawMessage, error) {
+	path, isFile := strings.CutPrefix(text, "@")
+	var from io.Reader
+	switch {
+	case text == "-":
+		from, path = p.stdin, "standard input"
+	case isFile:
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("--value: %w", err)
+		}
+		defer func() { _ = file.Close() }() // it was only read
+		from = file
+	default:
+		return json.RawMessage(text), nil
+	}
+	value, err := io.ReadAll(io.LimitReader(from, int64(maxBytes)+1))
+	if err != nil {
+		return nil, fmt.Errorf("--value: read %s: %w", path, err)
+	}
+	if len(value) > maxBytes {
+		return nil, fmt.Errorf("value: %s is longer than the limit of %d bytes; keep large data elsewhere and emit a reference", path, maxBytes)
+	}
+	return value, nil
+}

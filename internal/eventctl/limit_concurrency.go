@@ -1,0 +1,64 @@
+package eventctl
+
+import (
+	"github.com/spf13/cobra"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+)
+
+// concurrencyFlags say what a limit is for.
+type concurrencyFlags struct {
+	*scopeFlags
+	key      string
+	everyKey bool
+	silent   bool
+}
+
+func addConcurrency(cmd *cobra.Command) *concurrencyFlags {
+	f := &concurrencyFlags{scopeFlags: addLimitScope(cmd)}
+	cmd.Flags().StringVar(&f.key, "key", "", "only of this ordering `key`")
+	cmd.Flags().BoolVar(&f.everyKey, "every-key", false, "of each ordering key that has no limit of its own")
+	cmd.MarkFlagsMutuallyExclusive("key", "module", "every-key")
+	addSilent(cmd, &f.silent)
+	return f
+}
+
+// limit is what the flags name. One that is given must name something.
+func (f *concurrencyFlags) limit() (limit control.RunningLimit, err error) {
+	if err := checkGiven(f.cmd, "module", "name", "key"); err != nil {
+		return limit, err
+	}
+	limit = control.RunningLimit{Module: f.module, Name: f.name, Key: f.key, EveryKey: f.everyKey}
+	if limit.Canvas, err = parseCanvas(f.canvas); err != nil {
+		return limit, err
+	}
+	if err := limit.Validate(); err != nil {
+		return limit, badInput(err)
+	}
+	return limit, nil
+}
+
+func (p *program) withConcurrencyLimits(cmd *cobra.Command, silent bool, f func(limits *control.RunningLimits) error) error {
+	return p.withQueue(cmd.Context(), silent, func(c *connection) error {
+		limits, err := control.NewRunningLimits(c.store, c.queue)
+		if err != nil {
+			return failed(err)
+		}
+		return f(limits)
+	})
+}
+
+// concurrencyDoc is a limit, in JSON.
+type concurrencyDoc struct {
+	Canvas   eventqueue.CanvasID `json:"canvas_id"`
+	Module   string              `json:"module,omitempty"`
+	Name     string              `json:"name,omitempty"`
+	Key      string              `json:"ordering_key,omitempty"`
+	EveryKey bool                `json:"every_key,omitempty"`
+	Max      int                 `json:"max_running"`
+}
+
+func concurrencyDocOf(l control.RunningLimit) concurrencyDoc {
+	return concurrencyDoc{l.Canvas, l.Module, l.Name, l.Key, l.EveryKey, l.Max}
+}

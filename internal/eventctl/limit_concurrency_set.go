@@ -1,0 +1,43 @@
+package eventctl
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"eventsv2/eventqueue/control"
+)
+
+func setConcurrencyLimitCommand(p *program) *cobra.Command {
+	var most int
+	cmd := &cobra.Command{
+		Use:   "set --canvas … [--module … --name … | --key … | --every-key] --max N",
+		Short: "Limit how many events run at once: of a canvas, of a handler on it, or of an ordering key",
+		Long: "Limit how many events run at once, for the events that begin from now on; those that run are not\n" +
+			"stopped and do not count. It replaces the limit that is there. When it is more than before, events\n" +
+			"that wait are notified as far as there is room. One event of an ordering key runs at a time where\n" +
+			"nothing else is set.",
+		Example: "  eventctl limit concurrency set --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --max 10\n" +
+			"  eventctl limit concurrency set --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --key \"cart 7\" --max 2",
+		Args: cobra.NoArgs,
+	}
+	f := addConcurrency(cmd)
+	cmd.Flags().IntVar(&most, "max", 0, "`n` events at once, from 1 on")
+	require(cmd, "max")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		limit, err := f.limit()
+		if err != nil {
+			return err
+		}
+		if limit.Max = most; most < 1 || int(int32(most)) != most {
+			return badInput(fmt.Errorf("--max is %d: it must be from 1 to 2147483647; to let none run, pause or block the handler", most))
+		}
+		return p.withConcurrencyLimits(cmd, f.silent, func(limits *control.RunningLimits) error {
+			if err := limits.Set(cmd.Context(), limit); err != nil {
+				return failed(err)
+			}
+			return p.writeLine(concurrencyDocOf(limit), fmt.Sprintf("%d at once of %s", limit.Max, limit))
+		})
+	}
+	return cmd
+}

@@ -1,0 +1,39 @@
+package eventctl
+
+import (
+	"github.com/spf13/cobra"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+)
+
+func releaseRateLimitCommand(p *program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "release --canvas … [--module … --name …]",
+		Short: "Notify the events that rate limits held back, after limits were changed in SQL",
+		Long: "Make the events due that a rate limit has put off, and notify them. What a limit still holds back is\n" +
+			"put off once more. set and remove do this by themselves; it is for limits that were changed in SQL,\n" +
+			"and for a set or a remove that was cut off.",
+		Example: "  eventctl limit rate release --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11",
+		Args:    cobra.NoArgs,
+	}
+	p.addRateLimitScope(cmd, p.releaseRateLimit)
+	return cmd
+}
+
+func (p *program) releaseRateLimit(cmd *cobra.Command, limits *control.RateLimits, scope eventqueue.Scope, silent bool) error {
+	notified, err := limits.Release(cmd.Context(), scope)
+	if err != nil {
+		return failed(err)
+	}
+	doc := struct {
+		Canvas   eventqueue.CanvasID `json:"canvas_id"`
+		Module   string              `json:"module"`
+		Name     string              `json:"name"`
+		Notified int                 `json:"notified"`
+	}{scope.Canvas, scope.Module, scope.Name, notified}
+	if notified == 0 {
+		return p.writeLine(doc, rateScopeText(scope)+": no event waits because of a rate limit")
+	}
+	return p.writeLine(doc, "released what waited of "+rateScopeText(scope)+releasedSuffix(notified, silent))
+}

@@ -1,0 +1,77 @@
+package eventctl
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/printing"
+)
+
+func listCommand(p *program) *cobra.Command {
+	var state string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the events that have not ended",
+		Long: "List the events that have not ended, by id. Their states are:\n\n" +
+			"  waiting  due and free: a worker may claim it\n" +
+			"  delayed  not due yet\n" +
+			"  running  a worker holds its lock\n" +
+			"  paused   held back by a pause rule\n" +
+			"  blocked  held back by a block rule, and perhaps by a pause as well\n" +
+			"  expired  the lock ran out: the next claim takes it over\n" +
+			"  behind   due and free, but others of its ordering group are before it",
+		Example: "  eventctl list\n" +
+			"  eventctl list --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --state paused",
+		Args: cobra.NoArgs,
+	}
+	flags, page := addFilter(cmd), addPage(cmd)
+	addChoice(cmd, &state, "state", "", "only events in this `state`", eventStates()...)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		filter, err := flags.filter()
+		if err != nil {
+			return err
+		}
+		if cmd.Flags().Changed("state") {
+			if err := checkChoice("state", state, eventStates()...); err != nil {
+				return err
+			}
+		}
+		if err := page.check(); err != nil {
+			return err
+		}
+		return p.withLocks(cmd.Context(), func(reader *inspect.Reader, lockTimeout time.Duration) error {
+			events, err := reader.List(cmd.Context(), filter, inspect.State(strings.ToLower(state)),
+				eventqueue.EventID(page.after), page.limit, lockTimeout)
+			if err != nil {
+				return failed(fmt.Errorf("list the events: %w", err))
+			}
+			return p.writeEvents(events, page)
+		})
+	}
+	return cmd
+}
+
+func eventStates() []string {
+	return rowsOf(inspect.States(), func(s inspect.State) string { return string(s) })
+}
+
+func (p *program) writeEvents(events []inspect.QueuedEvent, flags *pageFlags) error {
+	page := pageOf(events, flags, eventDocOf, queuedID)
+	doc := struct {
+		Events []eventDoc          `json:"events"`
+		Next   *eventqueue.EventID `json:"next"`
+	}{page.rows, page.next}
+	rows := tableOf(events, []string{"ID", "STATE", "AGE", "DUE", "RETRIES", "MODULE", "NAME", "MODIFIER", "CANVAS"},
+		func(e inspect.QueuedEvent) []string {
+			return append([]string{e.ID.String(), string(e.State), printing.Age(e.AsOf.Sub(e.EnqueuedAt)), printing.When(e.DelayUntil, e.AsOf),
+				strconv.Itoa(e.Retries)}, handlerCells(e.Event)...)
+		})
+	return p.write(doc, func(w io.Writer) { writePage(w, rows, "events", page.next) })
+}

@@ -1,0 +1,78 @@
+package eventctl
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/printing"
+)
+
+// logStatuses are the values of --status.
+func logStatuses() []string {
+	return []string{strings.ToLower(string(inspect.LogFailed)), strings.ToLower(string(inspect.LogCompleted))}
+}
+
+// parseStatus reads --status.
+func parseStatus(text string) (inspect.LogStatus, error) {
+	return inspect.LogStatus(strings.ToUpper(text)), checkChoice("status", text, logStatuses()...)
+}
+
+func listLogCommand(p *program) *cobra.Command {
+	var text string
+	var newest bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the events that have ended: the failed ones, and the completed ones if they are kept",
+		Long: "List the events that have ended, by id: the failed ones, and the completed ones if the workers keep\n" +
+			"them (RETAIN_HISTORY). eventctl show has the value of one and the whole of its error.",
+		Example: "  eventctl log list --status failed --newest\n" +
+			"  eventctl log list --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --limit 1000 --json",
+		Args: cobra.NoArgs,
+	}
+	flags, page := addFilter(cmd), addPage(cmd)
+	addChoice(cmd, &text, "status", "", "only events that ended with this `status`", logStatuses()...)
+	cmd.Flags().BoolVar(&newest, "newest", false, "begin with the highest id; --after goes on downwards")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		filter, err := flags.filter()
+		if err != nil {
+			return err
+		}
+		var status inspect.LogStatus
+		if cmd.Flags().Changed("status") {
+			if status, err = parseStatus(text); err != nil {
+				return err
+			}
+		}
+		if err := page.check(); err != nil {
+			return err
+		}
+		return p.withReader(cmd.Context(), func(reader *inspect.Reader) error {
+			entries, err := reader.Log(cmd.Context(), filter, status, newest, eventqueue.EventID(page.after), page.limit)
+			if err != nil {
+				return failed(fmt.Errorf("list event_log: %w", err))
+			}
+			return p.writeLog(entries, page)
+		})
+	}
+	return cmd
+}
+
+func (p *program) writeLog(entries []inspect.LogEntry, flags *pageFlags) error {
+	page := pageOf(entries, flags, logDocOf, func(e inspect.LogEntry) eventqueue.EventID { return e.ID })
+	doc := struct {
+		Entries []logDoc            `json:"entries"`
+		Next    *eventqueue.EventID `json:"next"`
+	}{page.rows, page.next}
+	rows := tableOf(entries, []string{"ID", "STATUS", "ENDED", "RETRIES", "MODULE", "NAME", "MODIFIER", "CANVAS", "LAST ERROR"},
+		func(e inspect.LogEntry) []string {
+			row := append([]string{e.ID.String(), string(e.Status), printing.When(e.EndedAt, e.AsOf), strconv.Itoa(e.Retries)}, handlerCells(e.Event)...)
+			return append(row, printing.Brief(e.LastError))
+		})
+	return p.write(doc, func(w io.Writer) { writePage(w, rows, "entries in event_log", page.next) })
+}

@@ -1,0 +1,62 @@
+package eventctl
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"eventsv2/internal/printing"
+	"eventsv2/migrations"
+)
+
+func migrateStatusCommand(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:     "status",
+		Short:   "Show which migrations the database has had",
+		Long:    "Show which migrations the database has had, and when.",
+		Example: "  eventctl migrate status",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := p.config()
+			if err != nil {
+				return err
+			}
+			states, err := migrations.Status(cmd.Context(), config.DatabaseURL)
+			if err != nil {
+				return failed(err)
+			}
+			return p.writeMigrationStates(states)
+		},
+	}
+}
+
+type migrationStateDoc struct {
+	migrationDoc
+	Applied   bool       `json:"applied"`
+	AppliedAt *time.Time `json:"applied_at"`
+}
+
+func (p *program) writeMigrationStates(states []migrations.State) error {
+	doc := struct {
+		Migrations []migrationStateDoc `json:"migrations"`
+		Pending    int                 `json:"pending"`
+	}{Migrations: make([]migrationStateDoc, 0, len(states))}
+	rows := [][]string{{"MIGRATION", "APPLIED"}}
+	for _, s := range states {
+		entry := migrationStateDoc{migrationDoc: migrationDoc{s.Version, s.Name}, Applied: s.Applied}
+		name, applied := s.Name, "no"
+		if name == "" {
+			name = fmt.Sprintf("%05d (unknown to this eventctl, which is older)", s.Version)
+		}
+		if s.Applied {
+			entry.AppliedAt, applied = new(s.AppliedAt.UTC()), printing.Time(s.AppliedAt)
+		} else {
+			doc.Pending++
+		}
+		doc.Migrations = append(doc.Migrations, entry)
+		rows = append(rows, []string{name, applied})
+	}
+	return p.write(doc, func(w io.Writer) { printing.Table(w, rows) })
+}

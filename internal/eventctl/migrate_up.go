@@ -1,0 +1,26 @@
+package eventctl
+
+import (
+	"github.com/spf13/cobra"
+
+	"eventsv2/migrations"
+)
+
+func migrateUpCommand(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "up",
+		Short: "Apply the migrations that the database has not had yet",
+		Long: "Apply the migrations that the database has not had yet. It may run any number of times, also at once\n" +
+			"in several processes.",
+		Example: "  eventctl migrate up",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := p.config()
+			if err != nil {
+				return err
+			}
+			done, err := migrations.Up(cmd.Context(), config.DatabaseURL)
+			return p.writeMigrations("applied", "the schema is up to date", done, err)
+		},
+	}
+}

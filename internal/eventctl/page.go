@@ -1,0 +1,47 @@
+package eventctl
+
+import (
+	"fmt"
+	"io"
+
+	"eventsv2/eventqueue"
+	"eventsv2/internal/printing"
+)
+
+// page is one page of a list as a document: its rows, under a key of their own, and the
+// id for --after when it is full.
+type page[Row any] struct {
+	rows []Row
+	next *eventqueue.EventID
+}
+
+// pageOf makes the documents of a page; a full one has a next.
+func pageOf[T, Row any](items []T, p *pageFlags, row func(T) Row, id func(T) eventqueue.EventID) page[Row] {
+	doc := page[Row]{rows: rowsOf(items, row)}
+	if len(items) == p.limit {
+		doc.next = new(id(items[len(items)-1]))
+	}
+	return doc
+}
+
+// rowsOf makes the documents of a list: none is an empty array, not null.
+func rowsOf[T, Row any](items []T, row func(T) Row) []Row {
+	rows := make([]Row, 0, len(items))
+	for _, item := range items {
+		rows = append(rows, row(item))
+	}
+	return rows
+}
+
+// tableOf makes the text of a list: its heading and the cells of each row.
+func tableOf[T any](items []T, heading []string, cells func(T) []string) [][]string {
+	return append([][]string{heading}, rowsOf(items, cells)...)
+}
+
+// writePage writes a table, or that it is empty, and how to go on.
+func writePage(w io.Writer, rows [][]string, things string, next *eventqueue.EventID) {
+	printing.List(w, rows, things)
+	if next != nil {
+		_, _ = fmt.Fprintf(w, "there may be more: add --after %s\n", next)
+	}
+}

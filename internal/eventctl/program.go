@@ -1,0 +1,53 @@
+package eventctl
+
+import (
+	"io"
+	"maps"
+
+	"eventsv2/internal/printing"
+	"eventsv2/internal/setup"
+)
+
+// program is one run of eventctl: what the process around it would have. It is all that
+// commands know of each other and of the command line above them.
+type program struct {
+	*printing.Printer
+	environment map[string]string
+	stdin       io.Reader
+	databaseURL string // of the flag
+}
+
+// variables are those of the environment; the flag wins over DATABASE_URL.
+func (p *program) variables() map[string]string {
+	if p.databaseURL == "" {
+		return p.environment
+	}
+	environment := maps.Clone(p.environment)
+	if environment == nil {
+		environment = map[string]string{}
+	}
+	environment["DATABASE_URL"] = p.databaseURL
+	return environment
+}
+
+// config reads the configuration.
+func (p *program) config() (setup.Config, error) {
+	config, err := setup.Load(p.variables())
+	if err != nil {
+		return config, badInput(err)
+	}
+	return config, nil
+}
+
+// write writes the result of a command: doc as JSON, or what human writes as text.
+func (p *program) write(doc any, human func(w io.Writer)) error {
+	return failed(p.Result(doc, human))
+}
+
+// writeLine is write for a result that is one line of text.
+func (p *program) writeLine(doc any, text string) error {
+	return p.write(doc, func(w io.Writer) { _, _ = io.WriteString(w, printing.PrintableLines(text)+"\n") })
+}
+
+// writeNothing is write for a result that an error tells: only the document says more.
+func (p *program) writeNothing(doc any) error { return p.write(doc, func(io.Writer) {}) }

@@ -1,0 +1,97 @@
+package eventctl
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"cloud.google.com/go/pubsub/v2/pstest"
+)
+
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	server := c.publishing()
+	seed(c)
+	c.run("retry", "101").is(exitOK, "moved 1 event back into the queue\n", "")
+	got := one[string](c, `SELECT concat_ws(' ', value, retries, attempts, locked_at IS NULL, delay_until <= now(),
+		enqueued_at < now() - interval '4 d', notified_at IS NOT NULL) FROM events_v2 WHERE id = 101`)
+	if want := `{"n":101} 0 3 t t t t`; got != want {
+		t.Errorf("the event came back as %s, want %s", got, want)
+	}
+	if n := one[int](c, `SELECT count(*) FROM event_log WHERE id = 101`); n != 0 {
+		t.Error("the event is in event_log still")
+	}
+	if n := len(server.Messages()); n != 1 {
+		t.Errorf("%d notifications for one event", n)
+	}
+	c.run("retry", "101").is(exitNotFound, "", "event 101 is not failed, or already back in the queue")
+	c.run("retry", "1").is(exitNotFound, "", "event 1 is not failed, or already back in the queue")
+	c.run("retry", "102").is(exitNotFound, "", "event 102 has completed")
+	c.run("retry", "9223372036854775807").is(exitNotFound, "", "neither in event_log nor in the queue")
+	c.run("retry", "103", "103", "102").is(exitNotFound, "moved 1 event", "not retried: event 102 has completed")
+	if n := one[int](c, `SELECT count(*) FROM event_log`); n != 1 {
+		t.Errorf("%d entries are left in event_log, want 1", n)
+	}
+}
+
+func TestRetryAsJSON(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	seed(c)
+	var doc retriedDoc
+	c.run("retry", "--json", "--no-notify", "101", "102").is(exitNotFound, "", `{"error":"`).into(&doc)
+	if doc.Retried != 1 || len(doc.Refused) != 1 || doc.Refused[0].ID != 102 {
+		t.Errorf("%+v", doc)
+	}
+	if pending := one[bool](c, `SELECT notified_at IS NULL FROM events_v2 WHERE id = 101`); !pending {
+		t.Error("the notification is not owed")
+	}
+}
+
+func TestRetryWhilePubSubFails(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	c.publishing(pstest.WithErrorInjection("Publish", 13, "out of order"))
+	seed(c)
+	c.run("retry", "101").is(exitOK, "moved 1 event", "warning: could not publish notifications")
+	if pending := one[bool](c, `SELECT notified_at IS NULL FROM events_v2 WHERE id = 101`); !pending {
+		t.Error("the notification is not owed")
+	}
+}
+
+func TestRetryAll(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	server := c.publishing()
+	c.exec(`INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at)
+		SELECT id, CASE WHEN id % 5 = 0 THEN $2::uuid ELSE $1::uuid END, 'WORKER', 'greet', '_', id::text,
+			CASE WHEN id % 5 = 1 THEN 'COMPLETED' ELSE 'FAILED' END::event_log_status, 2, 3, 'x', now()
+		FROM generate_series(1, 4000) AS id`, canvasA, canvasB)
+	all := scopeArgs("retry", canvasA, "WORKER", "greet", "--all")
+	c.run(all...).is(exitOK, "moved 2400 events back into the queue\n", "")
+	c.run(all...).is(exitOK, "moved 0 events back into the queue\n", "")
+	if n := c.events(); n != 2400 {
+		t.Errorf("%d events are back, want 2400", n)
+	}
+	if n := one[int](c, `SELECT count(*) FROM events_v2 WHERE canvas_id <> $1`, canvasA); n != 0 {
+		t.Errorf("%d events of another canvas were retried", n)
+	}
+	if n := len(server.Messages()); n != 2400 {
+		t.Errorf("%d notifications for 2400 events", n)
+	}
+}
+
+func TestAnInterruptedRetryMovesWholeBatches(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	ctx, cancel := context.WithCancel(c.ctx)
+	defer cancel()
+	c.publishing(pstest.ServerReactorOption{FuncName: "Publish", Reactor: &interrupter{left: 1, cancel: cancel}})
+	c.exec(`INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at)
+		SELECT id, $1, 'WORKER', 'greet', '_', '1', 'FAILED', 2, 3, 'x', now() FROM generate_series(1, 1500) AS id`, canvasA)
+	r := c.runWith(ctx, nil, scopeArgs("retry", canvasA, "WORKER", "greet", "--all")...).is(exitFailed, "moved 1000 events", "1000 events moved")
+	if n := c.events(); n != 1000 || strings.Contains(r.err, "warning") {
+		t.Errorf("%d events are back, want 1000; %s", n, r.err)
+	}
+}

@@ -1,0 +1,100 @@
+package eventctl
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/printing"
+)
+
+// statsDoc is the counts of one handler, in JSON.
+type statsDoc struct {
+	Canvas eventqueue.CanvasID     `json:"canvas_id"`
+	Module string                  `json:"module"`
+	Name   string                  `json:"name"`
+	Depth  int64                   `json:"depth"`
+	States map[inspect.State]int64 `json:"states"`
+	// OldestDue is in seconds.
+	OldestDue *float64           `json:"oldest_due_seconds"`
+	Failed    int64              `json:"failed"`
+	Rules     []control.RuleType `json:"rules"`
+}
+
+func statsCommand(p *program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "stats",
+		Short: "Count what waits, runs and failed, for each handler",
+		Long: "Count the events of each handler that has any, or a rule, or failed events in event_log. DEPTH is\n" +
+			"how many have not ended; the states (see eventctl list --help) add up to it. OLDEST DUE is for\n" +
+			"how long the oldest event that no worker runs has been due. FAILED counts event_log.",
+		Example: "  eventctl stats\n" +
+			"  eventctl stats --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --json",
+		Args: cobra.NoArgs,
+	}
+	flags := addFilter(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		filter, err := flags.filter()
+		if err != nil {
+			return err
+		}
+		return p.withLocks(cmd.Context(), func(reader *inspect.Reader, lockTimeout time.Duration) error {
+			stats, err := reader.Stats(cmd.Context(), filter, lockTimeout)
+			if err != nil {
+				return failed(fmt.Errorf("count the events: %w", err))
+			}
+			return p.writeStats(stats)
+		})
+	}
+	return cmd
+}
+
+func (p *program) writeStats(stats []inspect.HandlerStats) error {
+	doc := struct {
+		Handlers []statsDoc `json:"handlers"`
+	}{rowsOf(stats, statsDocOf)}
+	heading := []string{"CANVAS", "MODULE", "NAME", "DEPTH"}
+	for _, state := range inspect.States() {
+		heading = append(heading, strings.ToUpper(string(state)))
+	}
+	rows := tableOf(stats, append(heading, "OLDEST DUE", "FAILED"), statsCells)
+	return p.write(doc, func(w io.Writer) { printing.List(w, rows, "events, no rules, nothing failed") })
+}
+
+func statsCells(h inspect.HandlerStats) []string {
+	count := func(n int64) string { return strconv.FormatInt(n, 10) }
+	row := []string{h.Canvas.String(), printing.Printable(h.Module), printing.Printable(h.Name), count(h.Depth)}
+	for _, state := range inspect.States() {
+		row = append(row, count(h.ByState[state]))
+	}
+	oldest := "-"
+	if h.HasDue {
+		oldest = printing.Age(h.OldestBy)
+	}
+	return append(row, oldest, count(h.Failed))
+}
+
+func statsDocOf(h inspect.HandlerStats) statsDoc {
+	doc := statsDoc{Canvas: h.Canvas, Module: h.Module, Name: h.Name, Depth: h.Depth, Failed: h.Failed,
+		States: map[inspect.State]int64{}, Rules: []control.RuleType{}}
+	for _, state := range inspect.States() {
+		doc.States[state] = h.ByState[state]
+	}
+	if h.HasDue {
+		doc.OldestDue = new(h.OldestBy.Seconds())
+	}
+	if h.Paused {
+		doc.Rules = append(doc.Rules, control.PauseRule)
+	}
+	if h.Blocked {
+		doc.Rules = append(doc.Rules, control.BlockRule)
+	}
+	return doc
+}

@@ -1,0 +1,104 @@
+package eventctl
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/printing"
+)
+
+// stuckDoc is an event that seems stuck, in JSON.
+type stuckDoc struct {
+	eventDoc
+	Reasons []inspect.StuckReason `json:"reasons"`
+	Since   time.Time             `json:"stuck_since"`
+}
+
+func stuckCommand(p *program) *cobra.Command {
+	var long inspect.StuckAfter
+	cmd := &cobra.Command{
+		Use:   "stuck",
+		Short: "List the events that seem stuck, and why",
+		Long: "List the events that have not ended, that no rule holds back and that make no progress, by id. The\n" +
+			"reasons are:\n\n" +
+			"  expired    its lock ran out: the next claim takes it over, if there is a worker\n" +
+			"  unclaimed  due and free for longer than --for: no worker has its handler, or none runs, or all\n" +
+			"             are busy, or its notification was lost\n" +
+			"  repeated   claimed --attempts times or more: its runs fail, lose their worker, or put it off\n\n" +
+			"Events that are paused or blocked are not stuck; those that are delayed or run are so only as\n" +
+			"repeated, and so are those that wait in an ordering group behind another one. SINCE is when the\n" +
+			"first reason began, NOTIFIED when its notification was last published. It reads all events of the\n" +
+			"canvas, and without --canvas all there are, 20,000 in a statement.",
+		Example: "  eventctl stuck --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11\n" +
+			"  eventctl stuck --for 1h --attempts 5",
+		Args: cobra.NoArgs,
+	}
+	flags, page := addFilter(cmd), addPage(cmd)
+	cmd.Flags().DurationVar(&long.Unclaimed, "for", 5*time.Minute, "how long a due event may be free, as a `duration`")
+	cmd.Flags().Int32Var(&long.Attempts, "attempts", 10, "`n` claims or more are too many")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		filter, err := flags.filter()
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(page.check(), checkStuckAfter(long)); err != nil {
+			return err
+		}
+		return p.withLocks(cmd.Context(), func(reader *inspect.Reader, lockTimeout time.Duration) error {
+			events, err := reader.Stuck(cmd.Context(), filter, long, eventqueue.EventID(page.after), page.limit, lockTimeout)
+			if err != nil {
+				return failed(fmt.Errorf("look for stuck events: %w", err))
+			}
+			return p.writeStuck(events, page)
+		})
+	}
+	return cmd
+}
+
+func checkStuckAfter(long inspect.StuckAfter) error {
+	if long.Unclaimed < 0 {
+		return badInput(fmt.Errorf("--for is %s: it must not be negative", long.Unclaimed))
+	}
+	if long.Attempts < 1 {
+		return badInput(errors.New("--attempts must be at least 1"))
+	}
+	return nil
+}
+
+func (p *program) writeStuck(events []inspect.StuckEvent, flags *pageFlags) error {
+	page := pageOf(events, flags,
+		func(e inspect.StuckEvent) stuckDoc {
+			return stuckDoc{eventDocOf(e.QueuedEvent), e.Reasons, e.Since.UTC()}
+		},
+		func(e inspect.StuckEvent) eventqueue.EventID { return e.ID })
+	doc := struct {
+		Events []stuckDoc          `json:"events"`
+		Next   *eventqueue.EventID `json:"next"`
+	}{page.rows, page.next}
+	rows := tableOf(events, []string{"ID", "REASON", "SINCE", "AGE", "ATTEMPTS", "RETRIES", "NOTIFIED", "MODULE", "NAME", "MODIFIER", "CANVAS"},
+		func(e inspect.StuckEvent) []string {
+			return append([]string{e.ID.String(), reasonsText(e.Reasons), printing.When(e.Since, e.AsOf), printing.Age(e.AsOf.Sub(e.EnqueuedAt)),
+				strconv.Itoa(int(e.Attempts)), strconv.Itoa(e.Retries), notifiedText(e.QueuedEvent)}, handlerCells(e.Event)...)
+		})
+	return p.write(doc, func(w io.Writer) { writePage(w, rows, "stuck events", page.next) })
+}
+
+func reasonsText(reasons []inspect.StuckReason) string {
+	return strings.Join(rowsOf(reasons, func(r inspect.StuckReason) string { return string(r) }), ", ")
+}
+
+// notifiedText is when an event was last notified, or that this is pending.
+func notifiedText(e inspect.QueuedEvent) string {
+	if e.NotifiedAt == nil {
+		return "pending"
+	}
+	return printing.When(*e.NotifiedAt, e.AsOf)
+}

@@ -1,0 +1,22 @@
+// Package logkey has the keys of log fields: what a field means is the same in every
+// line, whichever package writes it.
+package logkey
+
+// Keys of log fields.
+const (
+	Event    = "event_id"
+	Canvas   = "canvas_id"
+	Handler  = "handler"
+	Label    = "label"
+	Claim    = "claim_id"
+	Attempt  = "attempt"
+	Retries  = "retries"
+	Count    = "count"
+	Delay    = "delay"
+	Duration = "duration"
+	Stack    = "stack"
+	Wait     = "retry_in"
+
+	MaxEvents = "max_events"
+	TTL       = "ttl"
+)

@@ -1,0 +1,55 @@
+package printing
+
+import (
+	"fmt"
+	"time"
+)
+
+// Age writes a duration in its two largest units: 12s, 3m12s, 5h3m, 2d7h.
+func Age(d time.Duration) string {
+	d = max(d, 0)
+	const day = 24 * time.Hour
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < day:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	default:
+		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
+	}
+}
+
+// AgeAtLeast is Age rounded up to a second, for what is still to come.
+func AgeAtLeast(d time.Duration) string { return Age(d + time.Second - 1) }
+
+// When says how long ago a time was, or how far off it is: never in 0s.
+func When(t, now time.Time) string {
+	if t.After(now) {
+		return "in " + AgeAtLeast(t.Sub(now))
+	}
+	return Age(now.Sub(t)) + " ago"
+}
+
+// Time writes a time in UTC, to the second.
+func Time(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// TimeAndAge is Time, and When in brackets.
+func TimeAndAge(t, now time.Time) string { return fmt.Sprintf("%s (%s)", Time(t), When(t, now)) }
+
+// UTC returns a time in UTC; nil stays nil.
+func UTC(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	return new(t.UTC())
+}
+
+// Plural counts things: 1 event, 2 events.
+func Plural[N int | int32 | int64](n N, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -1,0 +1,54 @@
+package printing
+
+import (
+	"io"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// isTerminal reports whether a writer is a terminal.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(interface{ Fd() uintptr })
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// Progress shows how far a long command is.
+type Progress struct {
+	bar *progressbar.ProgressBar // nil: nobody watches
+}
+
+// throttle is the least time between two drawings of the bar.
+const throttle = 100 * time.Millisecond
+
+// Progress shows the progress of a number of things, in text on a terminal only.
+func (p *Printer) Progress(description string, total int, things string) Progress {
+	if !p.terminal || p.JSON {
+		return Progress{}
+	}
+	return Progress{progressbar.NewOptions(total,
+		progressbar.OptionSetWriter(p.stderr),
+		progressbar.OptionSetDescription(description),
+		progressbar.OptionShowCount(),
+		progressbar.OptionShowIts(),
+		progressbar.OptionSetItsString(things),
+		progressbar.OptionThrottle(throttle),
+		progressbar.OptionClearOnFinish(),
+	)}
+}
+
+// Add moves the bar on by n.
+func (p Progress) Add(n int) {
+	if p.bar != nil {
+		_ = p.bar.Add(n) // it is only for show
+	}
+}
+
+// End takes the bar off the screen.
+func (p Progress) End() {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+		_ = p.bar.Exit()
+	}
+}

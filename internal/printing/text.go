@@ -1,0 +1,82 @@
+package printing
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Printable returns a text as a terminal may see it: quoted when anything in it is not
+// printable.
+func Printable(s string) string {
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// PrintableLines is Printable for messages, whose line ends stay and whose other control
+// characters are escaped.
+func PrintableLines(s string) string {
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
+		if r == '\n' || unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
+}
+
+// PrintableJSON replaces characters that are not printable by their escapes. In valid
+// JSON they stand in strings only, so that it means the same. Outside of strings there
+// are the four kinds of white space, of which a carriage return is dropped.
+func PrintableJSON(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			out = append(out, "\uFFFD"...)
+		case r == '\n' || r == '\t' || unicode.IsPrint(r):
+			out = append(out, text[:size]...)
+		case r == '\r':
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+		text = text[size:]
+	}
+	return out
+}
+
+// JSONValue returns a value as it may be embedded in a document. A text that is no JSON
+// becomes a string.
+func JSONValue(value []byte) json.RawMessage {
+	if len(value) == 0 || json.Valid(value) {
+		return value
+	}
+	text, _ := json.Marshal(string(value)) // a string always becomes JSON
+	return text
+}
+
+// Brief returns the printable beginning of a text, of 80 bytes or less.
+func Brief(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return Printable(s)
+	}
+	cut := most
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return Printable(s[:cut]) + "…"
+}

@@ -1,0 +1,178 @@
+package setup
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+
+	"eventsv2/eventqueue"
+	"eventsv2/pubsubnotify"
+)
+
+// Config is the configuration of the programs. Every field is one variable of
+// the environment; docs/configuration.md is rendered from the tags.
+type Config struct {
+	DatabaseURL      string `env:"DATABASE_URL" used:"all" desc:"Postgres, as a URL or as keywords and values. Required."`
+	DatabaseMaxConns int32  `env:"DATABASE_MAX_CONNS" envDefault:"10" used:"all" desc:"Connections of the pool, at most. A worker has one more for heartbeats, a cron process one more to listen, and with NOTIFIER=postgres a worker one more to listen, too."`
+
+	Notifier string `env:"NOTIFIER" envDefault:"pubsub" used:"all" desc:"What wakes workers: pubsub, or postgres, which needs no Pub/Sub and ignores the variables PUBSUB_…. The same for all programs of a database."`
+
+	ProjectID    string `env:"PUBSUB_PROJECT_ID" used:"all" desc:"Google Cloud project of topic and subscription. Required, but with the emulator it is \"local\" when left out."`
+	Topic        string `env:"PUBSUB_TOPIC" envDefault:"events-v2" used:"all" desc:"Id of the topic."`
+	Subscription string `env:"PUBSUB_SUBSCRIPTION" envDefault:"events-v2-workers" used:"all" desc:"Id of the pull subscription that all workers share."`
+	Create       bool   `env:"PUBSUB_CREATE" envDefault:"false" used:"all" desc:"Create topic and subscription if they are missing, with the right settings."`
+	EmulatorHost string `env:"PUBSUB_EMULATOR_HOST" used:"all" desc:"host:port of a Pub/Sub emulator. Empty: Google Cloud Pub/Sub."`
+
+	MaxValueBytes  int           `env:"MAX_VALUE_BYTES" envDefault:"262144" used:"all" desc:"Largest value of an event, in bytes."`
+	MaxDelay       time.Duration `env:"MAX_DELAY" envDefault:"8784h" used:"all" desc:"How far in the future an event may be due; at most 878400h, a hundred years."`
+	PublishTimeout time.Duration `env:"PUBLISH_TIMEOUT" envDefault:"2s" used:"all" desc:"How long an emit waits for its notification to be published. The event is accepted either way."`
+
+	LockTimeout time.Duration `env:"LOCK_TIMEOUT" used:"worker, cron" desc:"How long a lock is valid without being renewed, from 1s to 720h. The database knows it: the first program that starts sets it (1m if it does not say), and one that says something else is refused. Empty: the database's. See eventctl settings."`
+
+	HandlersFile  string        `env:"HANDLERS_FILE" used:"worker" desc:"YAML file that maps handlers to HTTP targets. Required."`
+	LinkLocal     bool          `env:"TARGET_LINK_LOCAL" envDefault:"false" used:"worker" desc:"Let targets be at link-local addresses, metadata servers of clouds and unspecified or multicast addresses. Otherwise their events are FAILED at once, whatever name leads there."`
+	Concurrency   int           `env:"WORKER_CONCURRENCY" envDefault:"500" used:"worker" desc:"Events in hand at once, at most: that many requests to targets may be open. Below 500 the statements per event rise."`
+	ClaimBatch    int           `env:"WORKER_CLAIM_BATCH" envDefault:"500" used:"worker" desc:"Notifications that one claim statement answers, at most 1000."`
+	Heartbeat     time.Duration `env:"WORKER_HEARTBEAT" used:"worker" desc:"Interval in which the locks of running events are renewed, at most half of LOCK_TIMEOUT. Empty: a quarter of it."`
+	GracePeriod   time.Duration `env:"WORKER_GRACE_PERIOD" envDefault:"8s" used:"worker" desc:"How long running handlers may go on after SIGTERM; 0 is none. Stopping takes up to 2 s more (up to 5 s when nothing runs, for the last pull), so keep it 2 s below what the platform allows (Cloud Run: 10 s). With NOTIFIER=postgres closing takes up to 2 s on top of that, so keep it 4 s below."`
+	MaxEvents     int           `env:"WORKER_MAX_EVENTS" envDefault:"0" used:"worker" desc:"The worker ends, with status 0, when it has had so many events; 0 is no bound. The flag --max-events wins over it."`
+	TTL           time.Duration `env:"WORKER_TTL" envDefault:"0s" used:"worker" desc:"The worker stops after so long as it does after SIGTERM, and ends with status 0; 0 is no bound. The flag --ttl wins over it."`
+	RetainHistory bool          `env:"RETAIN_HISTORY" envDefault:"false" used:"worker" desc:"Keep completed events in event_log. Failed ones are kept always."`
+
+	RelayInterval  time.Duration `env:"RELAY_INTERVAL" envDefault:"30s" used:"cron" desc:"The relay's own timer; commits that leave a notification pending wake it earlier."`
+	RelayQuiet     time.Duration `env:"RELAY_QUIET" envDefault:"1m" used:"cron" desc:"How long a due event must have been silent for its notification to be taken for lost."`
+	RelayPerSecond int           `env:"RELAY_PER_SECOND" envDefault:"20000" used:"cron" desc:"Notifications that one relay publishes per second, at most."`
+
+	HistoryCompletedFor time.Duration `env:"HISTORY_COMPLETED_FOR" used:"cron" desc:"How long completed events stay in event_log, as in 72h. Empty: for ever."`
+	HistoryFailedFor    time.Duration `env:"HISTORY_FAILED_FOR" used:"cron" desc:"How long failed events stay in event_log, as in 2160h; what is gone cannot be retried. Empty: for ever."`
+	HistoryInterval     time.Duration `env:"HISTORY_INTERVAL" envDefault:"1h" used:"cron" desc:"The time between two looks for history that is old enough to be deleted."`
+	HistoryPerSecond    int           `env:"HISTORY_PER_SECOND" envDefault:"20000" used:"cron" desc:"Entries of event_log that one cron process looks at, and so deletes, per second, at most."`
+
+	Port     int    `env:"PORT" envDefault:"8080" used:"worker, cron" desc:"Port of /healthz and /readyz, and of /webhooks/ in a worker with sources of webhooks. 0 takes any free one."`
+	LogLevel string `env:"LOG_LEVEL" envDefault:"info" used:"all" desc:"debug, info, warn or error."`
+	LogStyle string `env:"LOG_FORMAT" envDefault:"json" used:"all" desc:"json (with Google's severity) or console."`
+}
+
+// The values of NOTIFIER.
+const (
+	notifierPubSub   = "pubsub"
+	notifierPostgres = "postgres"
+)
+
+// UsesPubSub reports whether the notifier is Pub/Sub. If not, it is Postgres.
+func (c Config) UsesPubSub() bool { return c.Notifier == notifierPubSub }
+
+// NotifierName is the name of the notifier in a log.
+func (c Config) NotifierName() string {
+	if c.UsesPubSub() {
+		return "subscription " + c.Subscription
+	}
+	return notifierPostgres
+}
+
+// Load reads the configuration from an environment given as a map, and names
+// every variable that makes no sense.
+func Load(environment map[string]string) (Config, error) {
+	var c Config
+	if environment == nil {
+		environment = map[string]string{} // nil would mean this process's own to the library
+	}
+	if err := env.ParseWithOptions(&c, env.Options{Environment: environment}); err != nil {
+		return c, fmt.Errorf("configuration: %w", clean(err))
+	}
+	if c.EmulatorHost != "" && c.ProjectID == "" {
+		c.ProjectID = "local"
+	}
+	return c, c.validate()
+}
+
+// clean turns the library's list into one line that names the variables.
+func clean(err error) error {
+	var list env.AggregateError
+	if !errors.As(err, &list) {
+		return err
+	}
+	var problems []string
+	for _, e := range list.Errors {
+		var parse env.ParseError
+		if errors.As(e, &parse) {
+			problems = append(problems, fmt.Sprintf("%s: %v", variable(parse.Name), parse.Err))
+			continue
+		}
+		problems = append(problems, e.Error())
+	}
+	return errors.New(strings.Join(problems, "; "))
+}
+
+func (c Config) validate() error {
+	var problems []error
+	required := func(name, value string) {
+		if value == "" {
+			problems = append(problems, fmt.Errorf("%s is not set", name))
+		}
+	}
+	atLeast := func(name string, d, least time.Duration) {
+		if d < least {
+			problems = append(problems, fmt.Errorf("%s is %s: it must be at least %s", name, d, least))
+		}
+	}
+	atMost := func(name string, d, most time.Duration) {
+		if d > most {
+			problems = append(problems, fmt.Errorf("%s is %s: it must be at most %s", name, d, most))
+		}
+	}
+	required("DATABASE_URL", c.DatabaseURL)
+	if c.Notifier != notifierPubSub && c.Notifier != notifierPostgres {
+		problems = append(problems, fmt.Errorf("NOTIFIER is %q: it must be %s or %s", c.Notifier, notifierPubSub, notifierPostgres))
+	}
+	atLeast("MAX_DELAY", c.MaxDelay, time.Second)
+	atLeast("PUBLISH_TIMEOUT", c.PublishTimeout, time.Millisecond)
+	if c.LockTimeout != 0 {
+		atLeast("LOCK_TIMEOUT", c.LockTimeout, time.Second)
+		atMost("LOCK_TIMEOUT", c.LockTimeout, 720*time.Hour)
+		atMost("WORKER_HEARTBEAT", c.Heartbeat, c.LockTimeout/2)
+	}
+	atLeast("WORKER_HEARTBEAT", c.Heartbeat, 0)
+	atLeast("WORKER_GRACE_PERIOD", c.GracePeriod, 0)
+	atLeast("WORKER_TTL", c.TTL, 0)
+	if c.MaxEvents < 0 {
+		problems = append(problems, fmt.Errorf("WORKER_MAX_EVENTS is %d: it must not be negative; 0 is no bound", c.MaxEvents))
+	}
+	atLeast("RELAY_INTERVAL", c.RelayInterval, 100*time.Millisecond)
+	atMost("RELAY_INTERVAL", c.RelayInterval, 4*time.Minute)
+	atLeast("RELAY_QUIET", c.RelayQuiet, 100*time.Millisecond)
+	atLeast("HISTORY_COMPLETED_FOR", c.HistoryCompletedFor, 0)
+	atLeast("HISTORY_FAILED_FOR", c.HistoryFailedFor, 0)
+	atLeast("HISTORY_INTERVAL", c.HistoryInterval, time.Second)
+	if c.ClaimBatch > eventqueue.MaxPublish {
+		problems = append(problems, fmt.Errorf("WORKER_CLAIM_BATCH is %d: it must be at most %d", c.ClaimBatch, eventqueue.MaxPublish))
+	}
+	for name, n := range map[string]int{"DATABASE_MAX_CONNS": int(c.DatabaseMaxConns), "MAX_VALUE_BYTES": c.MaxValueBytes,
+		"WORKER_CONCURRENCY": c.Concurrency, "WORKER_CLAIM_BATCH": c.ClaimBatch, "RELAY_PER_SECOND": c.RelayPerSecond,
+		"HISTORY_PER_SECOND": c.HistoryPerSecond} {
+		if n <= 0 {
+			problems = append(problems, fmt.Errorf("%s is %d: it must be positive", name, n))
+		}
+	}
+	if c.Port < 0 || c.Port > 65535 {
+		problems = append(problems, fmt.Errorf("PORT is %d: it must be from 0 to 65535", c.Port))
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("configuration: %w", errors.Join(problems...))
+	}
+	return nil
+}
+
+// PubSub is the part of the configuration that pubsubnotify needs.
+func (c Config) PubSub() pubsubnotify.Config {
+	return pubsubnotify.Config{ProjectID: c.ProjectID, Topic: c.Topic, Subscription: c.Subscription,
+		Create: c.Create, EmulatorHost: c.EmulatorHost}
+}
+
+// Limits is the part of the configuration that bounds what can be emitted.
+func (c Config) Limits() eventqueue.Limits {
+	return eventqueue.Limits{MaxValueBytes: c.MaxValueBytes, MaxDelay: c.MaxDelay}
+}

@@ -1,0 +1,93 @@
+-- Roles of the event queue, for one database: run it as the owner of the schema who may
+-- also create roles, with the search path of the queue, after each eventctl migrate up.
+-- Repeating it is harmless, and takes back what the roles had before. The roles cannot
+-- log in: GRANT queue_worker TO the user that cmd/worker logs in as, and so on.
+BEGIN;
+
+DO $$
+DECLARE
+    role   text;
+    "table" text;
+    schema text := (SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = 'events_v2'::regclass);
+    f      regprocedure;
+BEGIN
+    FOREACH role IN ARRAY ARRAY['queue_emitter', 'queue_sql_emitter', 'queue_worker', 'queue_cron', 'queue_operator', 'queue_reader'] LOOP
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = role) THEN
+            EXECUTE format('CREATE ROLE %I NOLOGIN', role);
+        END IF;
+        EXECUTE format('GRANT USAGE ON SCHEMA %s TO %I', schema, role);
+        FOREACH "table" IN ARRAY events_v2_tables() LOOP
+            EXECUTE format('REVOKE ALL ON %s.%I FROM %I', schema, "table", role);
+        END LOOP;
+        EXECUTE format('GRANT SELECT ON %s.eventsv2_schema_version TO %I', schema, role);
+    END LOOP;
+    -- Of the functions, those that change something are not everybody's. Trigger
+    -- functions run for whoever writes the table.
+    FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = schema::regnamespace
+        AND (p.proname LIKE 'events\_%' OR p.proname IN ('send_to_outbox', 'rate_limit_changed'))
+    LOOP
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);
+        FOREACH role IN ARRAY ARRAY['queue_worker', 'queue_cron', 'queue_operator'] LOOP
+            EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', f, role);
+        END LOOP;
+        IF f::text ~ 'events_(emit|mistake|depth)|send_to_outbox|events_v2_tables' THEN
+            EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO queue_sql_emitter', f);
+        END IF;
+        IF f::text ~ 'events_v2_(line|needs_read_committed|max_running)' THEN
+            EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO queue_emitter, queue_reader', f);
+        END IF;
+    END LOOP;
+    -- A reader sees all tables, values of events as well.
+    FOREACH "table" IN ARRAY events_v2_tables() LOOP
+        EXECUTE format('GRANT SELECT ON %s.%I TO queue_reader, queue_operator', schema, "table");
+    END LOOP;
+END
+$$;
+
+-- Emitting from SQL: events_emit, the trigger send_to_outbox, and INSERT with the
+-- documented columns. It reads nothing, and what it inserts is a new event.
+GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at) ON events_v2 TO queue_sql_emitter;
+GRANT USAGE ON SEQUENCE events_id_seq TO queue_sql_emitter;
+
+-- Emitting with the library. UPDATE of notified_at is for notifications that could not
+-- be published. It reads no value; it sets no lock and no count, and gives no turn.
+GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, line, ordering_key)
+    ON events_v2 TO queue_emitter;
+GRANT SELECT (id, canvas_id, notified_at, delay_until, line, ordering_key), UPDATE (notified_at) ON events_v2 TO queue_emitter;
+GRANT USAGE ON SEQUENCE events_id_seq TO queue_emitter;
+GRANT SELECT, INSERT (canvas_id, key), UPDATE (event_id) ON unique_keys TO queue_emitter;
+GRANT SELECT (event_id, expires_at), DELETE ON unique_ends TO queue_emitter;
+GRANT INSERT (event_id, stage, canvas_id, line) ON event_lines TO queue_emitter;
+-- These decide nothing, and the notifier's Check wants all of it.
+GRANT SELECT, INSERT, UPDATE, DELETE ON events_v2_notifications TO queue_emitter;
+
+-- cmd/worker, and programs that run handlers: it emits as well, and ends events. It
+-- changes no rule, no limit and no cron definition.
+GRANT SELECT, INSERT, UPDATE, DELETE ON events_v2, event_lines, unique_ends, events_v2_notifications, cleanups, grid_outputs TO queue_worker;
+GRANT SELECT, INSERT, UPDATE ON event_log, unique_keys, event_line_locks TO queue_worker;
+GRANT SELECT ON scheduling_rules, running_limits, rate_limits TO queue_worker;
+GRANT SELECT, UPDATE ON rate_counters, claim_barrier TO queue_worker;
+-- Whoever starts first sets the lock timeout that all others then use.
+GRANT INSERT ON events_v2_settings TO queue_worker, queue_cron;
+GRANT USAGE ON SEQUENCE events_id_seq TO queue_worker;
+
+-- cmd/cron: the relay, schedules, old history. UPDATE of created_at is what locking a
+-- definition needs.
+GRANT SELECT, INSERT, UPDATE ON events_v2, unique_keys, event_line_locks TO queue_cron;
+GRANT DELETE ON unique_keys TO queue_cron;
+GRANT SELECT, INSERT, UPDATE, DELETE ON event_lines, unique_ends, events_v2_notifications TO queue_cron;
+GRANT SELECT, UPDATE, DELETE ON event_log TO queue_cron;
+GRANT SELECT ON scheduling_rules, running_limits, rate_limits, rate_counters, cleanups, cron_definitions TO queue_cron;
+GRANT UPDATE (created_at) ON cron_definitions TO queue_cron;
+GRANT SELECT, INSERT, DELETE ON cron_records TO queue_cron;
+GRANT SELECT, DELETE ON grid_outputs TO queue_cron;
+GRANT USAGE ON SEQUENCE events_id_seq TO queue_cron;
+
+-- eventctl, but for migrate: all that is written of the queue, and no part of its schema.
+GRANT INSERT, UPDATE, DELETE ON events_v2, event_log, event_lines, scheduling_rules, running_limits, rate_limits, rate_counters,
+    cron_definitions, cron_records, unique_keys, unique_ends, events_v2_notifications, cleanups, grid_outputs, events_v2_settings TO queue_operator;
+GRANT INSERT, UPDATE ON event_line_locks TO queue_operator;
+GRANT UPDATE ON claim_barrier TO queue_operator;
+GRANT USAGE ON SEQUENCE events_id_seq, scheduling_rules_id_seq TO queue_operator;
+
+COMMIT;

@@ -1,0 +1,49 @@
+package pubsubnotify
+
+import (
+	"errors"
+	"testing"
+
+	"eventsv2/test/halfbroker"
+)
+
+// TestAServerThatHangsDiffersFromOneThatHasNothing (I19): a service may let a pull wait for
+// longer than anybody waits for it, and answers one that need not wait.
+func TestAServerThatHangsDiffersFromOneThatHasNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		pulls  halfbroker.Behaviour
+		silent bool
+	}{
+		"it has nothing": {halfbroker.First(1, halfbroker.Hang), false},
+		"it hangs":       {halfbroker.Hang, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := fakeConfig(fakeServer(t))
+			broker, err := halfbroker.Open(testContext(t), config.EmulatorHost)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := broker.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			config.EmulatorHost = broker.Address()
+			n := open(t, config)
+			broker.Set("Pull", c.pulls)
+			got, err := n.Pull(testContext(t), 1)
+			var silence interface{ Timeout() bool }
+			if silent := errors.As(err, &silence) && silence.Timeout(); len(got) != 0 || silent != c.silent || !silent && err != nil {
+				t.Errorf("Pull = %v, %v; want silence: %v", got, err, c.silent)
+			}
+			if calls := broker.Calls("Pull"); calls != 2 {
+				t.Errorf("%d requests were made, want one that waits and one that does not", calls)
+			}
+			if err := n.Check(testContext(t)); err != nil {
+				t.Errorf("Check = %v, though only pulls are not answered", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,197 @@
+package service
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/zap"
+
+	"eventsv2/cronchecker"
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/typed"
+	"eventsv2/eventqueue/worker"
+	"eventsv2/internal/setup"
+	"eventsv2/pubsubnotify"
+)
+
+// The canvas, the module and the modifier of events and handlers that name none.
+const (
+	DefaultModule   = "WORKER"
+	DefaultModifier = "_"
+)
+
+// DefaultCanvas is the only tenant of a program that has no others; see
+// [Config.MultiTenant].
+var DefaultCanvas = eventqueue.CanvasID{15: 1}
+
+// Config configures a Service. Only the database has to be named: DatabaseURL or Pool.
+type Config struct {
+	// Name is shown in pg_stat_activity. Default (""): eventsv2.
+	Name string
+
+	// DatabaseURL is Postgres, as a URL or as keywords and values. Its schema is made
+	// with eventctl migrate up.
+	DatabaseURL string
+
+	// MaxConns bounds the pool that is made for DatabaseURL. A worker has one connection
+	// more, for heartbeats, a relay one to listen. Default (0): 10.
+	MaxConns int32
+
+	// Pool is a pool of the program's own, in place of DatabaseURL, Name and MaxConns. It
+	// stays the program's to close, after Close.
+	Pool *pgxpool.Pool
+
+	// Notifier is what wakes workers, the same for all programs of a database. Default
+	// (""): PubSub if PubSub names a project or an emulator, and Postgres otherwise.
+	Notifier NotifierKind
+
+	// PubSub is for the notifier PubSub. Defaults: the topic is events-v2, the
+	// subscription events-v2-workers, and the project local with an emulator.
+	PubSub pubsubnotify.Config
+
+	// MultiTenant refuses events that name no canvas. Default (false): they are
+	// Queue.Canvas's.
+	MultiTenant bool
+
+	// Queue configures emitting. Defaults beside its own: DefaultCanvas (unless
+	// MultiTenant), DefaultModule and DefaultModifier.
+	Queue eventqueue.QueueConfig
+
+	// Typed configures typed events; see On.
+	Typed typed.Config
+
+	// LockTimeout is that of [worker.Config], for all parts. Default (0): the database's,
+	// which is 1 minute when nobody has set it.
+	LockTimeout time.Duration
+
+	// Worker, Relay, Cron and Pruner configure what Run runs. A lock timeout is not set
+	// here but in LockTimeout.
+	Worker worker.Config
+	Relay  maintenance.RelayConfig
+	Cron   cronchecker.Config
+	Pruner maintenance.PrunerConfig
+
+	// NoWorker, NoRelay, NoCron and NoPruner have Run leave a part to other programs. Some
+	// program of a database has to run the relay: without one, events that are emitted by
+	// SQL or in transactions of the caller's, that are delayed for more than 10 minutes, or
+	// whose notifications are lost, start late or never. A Service without a worker needs
+	// no subscription of Pub/Sub; one with no part at all only emits, and is not Run.
+	NoWorker, NoRelay, NoCron, NoPruner bool
+
+	// NoWait has Open fail where the database cannot be reached, as a command does that
+	// somebody waits for. Default (false): Run waits for it.
+	NoWait bool
+
+	// HandlersFile names a YAML file of handlers that post their events to HTTP targets,
+	// and of sources of webhooks, which Run serves on Address (docs/configuration.md).
+	// Default (""): none.
+	HandlersFile string
+
+	// TargetLinkLocal lets targets of the file be at link-local addresses.
+	TargetLinkLocal bool
+
+	// Secret returns the secret for a variable that the file names. Default (nil): that
+	// of the process's environment, where it must be.
+	Secret func(variable string) (string, error)
+
+	// Address is where Run serves /healthz, /readyz and /webhooks/, such as :8080. Default
+	// (""): nowhere; see Health for a server of the program's own.
+	Address string
+
+	// Logger is that of all parts whose own Config has none. Default (nil): JSON lines on
+	// the standard error from info on, with one line per event at its end. zap.NewNop()
+	// is silent.
+	Logger *zap.Logger
+}
+
+func (c Config) withLogger() (Config, error) {
+	if c.Logger != nil {
+		return c, nil
+	}
+	var err error
+	c.Logger, err = setup.NewLogger("json", "info", os.Stderr)
+	return c, err
+}
+
+func (c Config) withDefaults() (Config, error) {
+	c, err := c.withLogger()
+	if err != nil {
+		return c, err
+	}
+	if c.Secret == nil {
+		c.Secret = environmentSecret
+	}
+	c.Name = cmp.Or(c.Name, "eventsv2")
+	c.MaxConns = cmp.Or(c.MaxConns, 10)
+	c.withNotifier()
+	if !c.MultiTenant {
+		c.Queue.Canvas = cmp.Or(c.Queue.Canvas, DefaultCanvas)
+	}
+	c.Queue.Module = cmp.Or(c.Queue.Module, DefaultModule)
+	c.Queue.Modifier = cmp.Or(c.Queue.Modifier, DefaultModifier)
+	c.Worker.LockTimeout = c.LockTimeout
+	for _, logger := range []**zap.Logger{&c.PubSub.Logger, &c.Queue.Logger, &c.Worker.Logger, &c.Relay.Logger, &c.Cron.Logger, &c.Pruner.Logger} {
+		*logger = cmp.Or(*logger, c.Logger)
+	}
+	return c, nil
+}
+
+// withNotifier fills in what wakes workers.
+func (c *Config) withNotifier() {
+	if c.Notifier == "" {
+		c.Notifier = Postgres
+		if c.PubSub.ProjectID != "" || c.PubSub.EmulatorHost != "" {
+			c.Notifier = PubSub
+		}
+	}
+	if c.PubSub.EmulatorHost != "" {
+		c.PubSub.ProjectID = cmp.Or(c.PubSub.ProjectID, "local")
+	}
+	c.PubSub.Topic = cmp.Or(c.PubSub.Topic, "events-v2")
+	c.PubSub.Subscription = cmp.Or(c.PubSub.Subscription, "events-v2-workers")
+}
+
+// Validate names every field that makes no sense.
+func (c Config) Validate() error {
+	var problems []error
+	refuse := func(wrong bool, problem string) {
+		if wrong {
+			problems = append(problems, errors.New(problem))
+		}
+	}
+	refuse(c.DatabaseURL == "" && c.Pool == nil, "DatabaseURL is empty: give the URL of a Postgres, or a Pool")
+	refuse(c.DatabaseURL != "" && c.Pool != nil, "DatabaseURL and Pool are both set: set one of them")
+	refuse(c.MaxConns < 0, fmt.Sprintf("MaxConns is %d: it must be positive", c.MaxConns))
+	refuse(c.MultiTenant && c.Queue.Canvas != (eventqueue.CanvasID{}), "MultiTenant and Queue.Canvas are both set: with MultiTenant every event names its canvas")
+	refuse(c.Worker.LockTimeout != 0 || c.Relay.LockTimeout != 0, "Worker.LockTimeout or Relay.LockTimeout is set: set LockTimeout, which is that of all parts")
+	filled, err := c.withDefaults()
+	_, known := notifiers[filled.Notifier]
+	refuse(!known, fmt.Sprintf("Notifier is %q: it must be %s, %s or %s", c.Notifier, PubSub, Postgres, Memory))
+	return errors.Join(append(problems, err, filled.validateParts())...)
+}
+
+// validateParts asks the Configs of the parts, with their defaults.
+func (c Config) validateParts() error {
+	var problems []error
+	if c.Notifier == PubSub {
+		problems = append(problems, c.PubSub.Validate())
+	}
+	for _, part := range []struct {
+		name string
+		err  error
+	}{{"Queue", c.Queue.Validate()}, {"Typed.Dispatch", c.Typed.Dispatch.Validate()}, {"Worker", c.Worker.Validate()},
+		{"Relay", c.Relay.Validate()}, {"Cron", c.Cron.Validate()}, {"Pruner", c.Pruner.Validate()}} {
+		if part.err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", part.name, part.err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// emitsOnly reports whether Run would run no part.
+func (c Config) emitsOnly() bool { return c.NoWorker && c.NoRelay && c.NoCron && c.NoPruner }

@@ -1,0 +1,40 @@
+package service
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+)
+
+// What the tests of this package look at from outside.
+var (
+	SourcesOf   = webhookSources
+	NewWebhooks = newWebhooks
+	ServeWhile  = serveWhile
+)
+
+// RunTogether runs parts of which the first ends the others when it is done.
+func RunTogether(ctx context.Context, log *zap.Logger, first, other func(context.Context) error) error {
+	return runTogether(ctx, log, []part{{name: "first", run: first, ends: true}, {name: "other", run: other}})
+}
+
+// HealthHandler is what Health makes of a readiness.
+func HealthHandler(ready func(context.Context) error, webhooks http.Handler, log *zap.Logger) http.Handler {
+	return healthHandler(ready, webhooks, log)
+}
+
+// Await is what Run begins with.
+func (s *Service) Await(ctx context.Context) error { return s.await(ctx) }
+
+// MayPass is what a failed Check is asked.
+func (s *Service) MayPass(err error) bool { return s.mayPass(err) }
+
+// CheckRelayAfter has a worker look for a relay so long after its start.
+func (s *Service) CheckRelayAfter(d time.Duration) { s.relayCheck = d }
+
+// Receiver is where a worker of the Service pulls.
+func (s *Service) Receiver() eventqueue.Receiver { return s.receiver }

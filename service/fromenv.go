@@ -1,0 +1,70 @@
+package service
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+
+	"github.com/caarlos0/env/v11"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/worker"
+	"eventsv2/internal/setup"
+)
+
+// FromEnv reads a Config from the environment of the process, where docs/configuration.md
+// lists the variables: what the programs in cmd/ are configured by. Its Address is PORT
+// (8080 if that is not set), and its Logger writes to the standard error what LOG_LEVEL
+// and LOG_FORMAT say; change any of it before Open. The error names every variable that
+// makes no sense.
+func FromEnv() (Config, error) { return FromEnvironment(env.ToMap(os.Environ())) }
+
+// FromEnvironment is FromEnv for an environment that is given as a map.
+func FromEnvironment(environment map[string]string) (Config, error) {
+	c, err := setup.Load(environment)
+	if err != nil {
+		return Config{}, err
+	}
+	logger, err := setup.NewLogger(c.LogStyle, c.LogLevel, os.Stderr)
+	if err != nil {
+		return Config{}, err
+	}
+	return Config{
+		DatabaseURL: c.DatabaseURL,
+		MaxConns:    c.DatabaseMaxConns,
+		Notifier:    NotifierKind(c.Notifier),
+		PubSub:      c.PubSub(),
+		Queue:       eventqueue.QueueConfig{Limits: c.Limits(), PublishTimeout: c.PublishTimeout},
+		LockTimeout: c.LockTimeout,
+		Worker: worker.Config{
+			Concurrency:   c.Concurrency,
+			ClaimBatch:    c.ClaimBatch,
+			Heartbeat:     c.Heartbeat,
+			GracePeriod:   cmp.Or(c.GracePeriod, -1), // 0 is none here
+			MaxEvents:     c.MaxEvents,
+			TTL:           c.TTL,
+			RetainHistory: c.RetainHistory,
+		},
+		Relay: maintenance.RelayConfig{Interval: c.RelayInterval, Quiet: c.RelayQuiet, PerSecond: c.RelayPerSecond},
+		Pruner: maintenance.PrunerConfig{CompletedFor: c.HistoryCompletedFor, FailedFor: c.HistoryFailedFor,
+			Interval: c.HistoryInterval, PerSecond: c.HistoryPerSecond},
+		HandlersFile:    c.HandlersFile,
+		TargetLinkLocal: c.LinkLocal,
+		Secret:          func(variable string) (string, error) { return secretOf(environment[variable], variable) },
+		Address:         fmt.Sprintf(":%d", c.Port),
+		Logger:          logger,
+	}, nil
+}
+
+// environmentSecret reads a secret from the environment of the process.
+func environmentSecret(variable string) (string, error) {
+	return secretOf(os.Getenv(variable), variable)
+}
+
+func secretOf(value, variable string) (string, error) {
+	if value == "" {
+		return "", fmt.Errorf("the variable %s is not set or empty: it has to hold a secret", variable)
+	}
+	return value, nil
+}

@@ -1,0 +1,183 @@
+package service
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"eventsv2/pubsubnotify"
+	"eventsv2/webhook"
+)
+
+// answerTimeout is how long those have whose request is under way when the program
+// stops. A webhook that is cut off is not answered, so it comes again.
+const answerTimeout = time.Second
+
+const (
+	// readHeaderTimeout and readTimeout are how long a header, and a whole request, may
+	// take to arrive on any path; package webhook has a time of its own for bodies.
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 15 * time.Second
+	// leftoverTimeout is how long the rest of a body may take that nobody wants.
+	leftoverTimeout = time.Second
+	// maxHeaderBytes is what a header may have. Go takes 4 KiB more.
+	maxHeaderBytes = 12 << 10
+)
+
+// serve serves on a listener, which it closes, until ctx ends. Who sends much, slowly or
+// never gets no more than its part of the memory: see connections and webhook.Config.
+func serve(ctx context.Context, listener net.Listener, handler http.Handler, log *zap.Logger) error {
+	errorLog, err := zap.NewStdLogAt(log, zap.WarnLevel)
+	if err != nil {
+		return err
+	}
+	quiet := &connections{places: map[net.Conn]*list.Element{}}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: maxHeaderBytes, ConnState: quiet.changed, ErrorLog: errorLog}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve health checks: %w", err)
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
+	defer cancel()
+	err = server.Shutdown(stop)
+	if errors.Is(err, context.DeadlineExceeded) {
+		// Whoever sends slowly must not make the end of the program look like a failure.
+		log.Warn("requests were cut off", zap.Duration("after", answerTimeout))
+		err = server.Close()
+	}
+	if served := <-served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}
+
+// healthHandler answers /healthz (the process lives) and /readyz (ready returned no
+// error), and leaves what begins with /webhooks to webhooks, unless that is nil.
+//
+// A program that is impaired is ready: it does its work, and a deployment that waits for
+// it must not wait for Pub/Sub. The answer says so, and the log says why.
+func healthHandler(ready func(context.Context) error, webhooks http.Handler, log *zap.Logger) http.Handler {
+	mux := http.NewServeMux()
+	state := readiness{message: "ready"}
+	asked := answers{ready: ready}
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintln(w, "ok") // the prober hung up
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		err := asked.ask(r.Context())
+		var impaired *ImpairedError
+		switch {
+		case err == nil:
+			state.is("ready", nil, log)
+			_, _ = fmt.Fprintln(w, "ready") // the prober hung up
+		case errors.As(err, &impaired):
+			state.is("ready, but Pub/Sub cannot be used: events are found in the database", err, log)
+			_, _ = fmt.Fprintf(w, "ready, but Pub/Sub cannot be used, and events are found in the database: %s; see the log\n", pubsubnotify.Advice(err))
+		case errors.Is(err, errNotBegun):
+			state.is("not ready yet", err, log)
+			http.Error(w, "not ready: see the log", http.StatusServiceUnavailable)
+		default: // another cause than before it began, to be logged as well
+			state.is("not ready", err, log)
+			http.Error(w, "not ready: see the log", http.StatusServiceUnavailable)
+		}
+	})
+	// No handler here reads a body, so none is waited for.
+	plain := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			w.Header().Set("Connection", "close")
+			// The server itself reads what is left, to close the connection politely.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(leftoverTimeout))
+		}
+		mux.ServeHTTP(w, r)
+	})
+	if webhooks == nil {
+		return plain
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Not through the mux, which would answer with a redirect for some paths.
+		if strings.HasPrefix(r.URL.Path, "/webhooks") {
+			webhooks.ServeHTTP(w, r)
+			return
+		}
+		plain.ServeHTTP(w, r)
+	})
+}
+
+// readiness is the last answer, so that each change is logged and not each request.
+type readiness struct {
+	mu      sync.Mutex
+	message string
+}
+
+func (r *readiness) is(message string, err error, log *zap.Logger) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.message == message {
+		return
+	}
+	r.message = message
+	if err == nil {
+		log.Info(message)
+		return
+	}
+	log.Warn(message, zap.Error(err))
+}
+
+// Health answers GET /healthz (the process lives) and /readyz (Ready), and, with sources
+// in the handlers file, requests below /webhooks: mount it on a server of the program's
+// own where Config.Address is empty. It is safe for concurrent use.
+func (s *Service) Health() (http.Handler, error) {
+	webhooks, err := s.webhooks()
+	if err != nil {
+		return nil, err
+	}
+	return healthHandler(s.Ready, webhooks, s.log), nil
+}
+
+// webhooks is the handler of the sources, or nil when there are none.
+func (s *Service) webhooks() (http.Handler, error) {
+	if len(s.sources) == 0 {
+		return nil, nil
+	}
+	return newWebhooks(s.Queue, s.store, webhook.Config{Sources: s.sources, MaxBodyBytes: int64(s.config.Queue.Limits.MaxValueBytes), Logger: s.log})
+}
+
+// serveWhile runs work until ctx ends, and serves Config.Address for as long as it works.
+func (s *Service) serveWhile(ctx context.Context, work func(context.Context) error) error {
+	handler, err := s.Health()
+	if err != nil {
+		return err
+	}
+	return serveWhile(ctx, s.config.Address, handler, s.log, work)
+}
+
+// serveWhile takes the address before the work begins.
+func serveWhile(ctx context.Context, address string, handler http.Handler, log *zap.Logger, work func(context.Context) error) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("cannot listen on Address %s (PORT %s): %w", address, address[strings.LastIndex(address, ":")+1:], err)
+	}
+	log.Info("health endpoints listen", zap.Stringer("address", listener.Addr()))
+	health, stopHealth := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopHealth()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return serve(health, listener, handler, log) })
+	group.Go(func() error {
+		defer stopHealth()
+		return work(ctx)
+	})
+	return group.Wait()
+}

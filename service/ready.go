@@ -1,0 +1,159 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgsession"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/migrations"
+)
+
+// checkTakes bounds one check of the database.
+const checkTakes = 10 * time.Second
+
+// Check reports whether the database is fit for the program: it is reached directly or
+// through a pooler of sessions, writes, has the schema of this version, grants the rights
+// that the parts need, and agrees with the lock timeout. Otherwise the error says what to
+// do. It blocks for ten seconds at most. Open and Run call it.
+func (s *Service) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTakes)
+	defer cancel()
+	if err := s.checkDatabase(ctx); err != nil {
+		return err
+	}
+	if s.config.Notifier == Postgres {
+		if err := s.publisher.Check(ctx); err != nil {
+			return err
+		}
+	} else {
+		warnOfMixedNotifiers(ctx, s.pool, s.config.Notifier, s.log)
+	}
+	s.fit.Store(true)
+	return nil
+}
+
+// checkDatabase asks the parts of the database that are the queue's own.
+func (s *Service) checkDatabase(ctx context.Context) error {
+	if err := s.store.Check(ctx); err != nil {
+		return err
+	}
+	if err := migrations.Check(ctx, s.pool); err != nil {
+		return err
+	}
+	for _, work := range s.config.works() {
+		if err := s.store.CheckRights(ctx, work); err != nil {
+			return err
+		}
+	}
+	if s.config.emitsOnly() { // who only emits judges no locks
+		return nil
+	}
+	agreed, err := eventqueue.AgreeOnLockTimeout(ctx, s.store, s.config.LockTimeout)
+	s.lockTimeout.Store(int64(agreed))
+	return err
+}
+
+// works are what the parts do with the database.
+func (c Config) works() (works []pgstore.Work) {
+	if !c.NoWorker {
+		works = append(works, pgstore.Working)
+	}
+	if !c.NoRelay || !c.NoCron || !c.NoPruner {
+		works = append(works, pgstore.Relaying)
+	}
+	if c.emitsOnly() {
+		works = append(works, pgstore.Emitting)
+	}
+	return works
+}
+
+// mayPass reports whether the database may become usable by waiting. It logs that, once
+// for each time that the database is away.
+func (s *Service) mayPass(err error) bool {
+	if !pgsession.Unreachable(err) {
+		return false
+	}
+	if !s.waiting.Swap(true) {
+		s.log.Warn("the database cannot be used yet; the program begins its work as soon as it can", zap.Error(err))
+	}
+	return true
+}
+
+// The waits between checks of a database that cannot be reached.
+const (
+	awaitFirst = 200 * time.Millisecond
+	awaitMost  = 3 * time.Second
+)
+
+// await waits until Check returns nil, or an error that waiting cannot resolve, which it
+// returns. When ctx ends, await returns its error.
+func (s *Service) await(ctx context.Context) error {
+	for wait := awaitFirst; ; wait = min(2*wait, awaitMost) {
+		err := s.Check(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil:
+			if s.waiting.Swap(false) {
+				s.log.Info("the database can be used")
+			}
+			return nil
+		case !s.mayPass(err):
+			return err
+		}
+		timer := time.NewTimer(wait/2 + rand.N(wait))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// Ready reports whether the program can do its work: whether it has begun, and reaches
+// the database and the notifier. Without Pub/Sub it works, through the database: then the
+// error is an *ImpairedError, which says why it has to. It sends the database one ping.
+func (s *Service) Ready(ctx context.Context) error {
+	if !s.fit.Load() {
+		return errNotBegun
+	}
+	if err := s.pool.Ping(ctx); err != nil {
+		return fmt.Errorf("%s: %w", pgsession.Remedy(err), err)
+	}
+	errs := []error{s.publisher.Check(ctx)}
+	s.mu.Lock()
+	parts := slices.Clone(s.parts)
+	s.mu.Unlock()
+	for _, failure := range parts {
+		errs = append(errs, failure())
+	}
+	err := errors.Join(errs...)
+	if err != nil && s.config.Notifier == PubSub {
+		return &ImpairedError{err}
+	}
+	return err
+}
+
+// readyNeeds has Ready ask one more part of the program why it cannot use the notifier.
+func (s *Service) readyNeeds(failure func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parts = append(s.parts, failure)
+}
+
+// ImpairedError is the state of a program that does its work, though not as it should.
+type ImpairedError struct{ cause error }
+
+func (e *ImpairedError) Error() string { return e.cause.Error() }
+
+// Unwrap returns the cause.
+func (e *ImpairedError) Unwrap() error { return e.cause }

@@ -1,0 +1,218 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"eventsv2/cronchecker"
+	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/worker"
+	"eventsv2/internal/setup"
+)
+
+// Run opens a Service, has register add its handlers, runs it until ctx ends and closes
+// it: all of a program that emits from its handlers only. A nil register adds none. What
+// libraries write with Go's own log package are warnings of config.Logger from then on, in
+// the whole process; why Run failed is a line of that log, too. The errors are those of
+// Open, register, [Service.Run] and Close; a ctx that ends early is none.
+func Run(ctx context.Context, config Config, register func(*Service) error) (err error) {
+	if config, err = config.withLogger(); err != nil {
+		return fmt.Errorf("service.Run: %w", err)
+	}
+	defer func() {
+		if err = setup.UnlessStopped(ctx, err); err != nil {
+			config.Logger.Error("the program failed", zap.Error(err))
+		}
+	}()
+	if _, err := zap.RedirectStdLogAt(config.Logger, zap.WarnLevel); err != nil {
+		return fmt.Errorf("service.Run: %w", err)
+	}
+	s, err := Open(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if register != nil {
+		if err := register(s); err != nil {
+			return err
+		}
+	}
+	return s.Run(ctx)
+}
+
+// Run runs the worker, the relay, cron and the pruning of the history, each unless Config
+// says otherwise, and serves Config.Address meanwhile. It waits for a database that cannot
+// be reached. When ctx ends it stops: running handlers have Config.Worker.GracePeriod, and
+// what they leave goes back unharmed. It also stops when the worker has reached its
+// MaxEvents or TTL. After either it returns nil.
+//
+// Run returns an error at once when no handler is registered for the worker, when a typed
+// handler makes no sense, when the address is taken, and when it was called before; and
+// later what Open would have returned if it could have seen it.
+func (s *Service) Run(ctx context.Context) error {
+	if s.started.Swap(true) {
+		return errors.New("service.Service: Run was called twice")
+	}
+	parts, err := s.newParts()
+	if err != nil {
+		return fmt.Errorf("service.Service: %w", err)
+	}
+	work := func(ctx context.Context) error {
+		if err := s.await(ctx); err != nil {
+			return err
+		}
+		return runTogether(ctx, s.log, parts)
+	}
+	if s.config.Address != "" {
+		err = s.serveWhile(ctx, work)
+	} else {
+		err = work(ctx)
+	}
+	return setup.UnlessStopped(ctx, err)
+}
+
+// part is one of those that Run runs.
+type part struct {
+	name   string
+	fields []zap.Field // of the line that it has started
+	run    func(ctx context.Context) error
+	// ends has the end of this part, without an error, stop the others.
+	ends bool
+}
+
+// newParts makes the parts that are not switched off.
+func (s *Service) newParts() (parts []part, err error) {
+	for _, p := range []struct {
+		off  bool
+		make func() (part, error)
+	}{{s.config.NoWorker, s.newWorker}, {s.config.NoRelay, s.newRelay}, {s.config.NoCron, s.newCron}, {s.config.NoPruner, s.newPruner}} {
+		if p.off {
+			continue
+		}
+		made, err := p.make()
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, made)
+	}
+	if len(parts) == 0 && s.config.Address == "" {
+		return nil, errors.New("every part is switched off: there is nothing to run")
+	}
+	return parts, nil
+}
+
+// runTogether runs parts until ctx ends, one of them fails, or one is done that ends the
+// others.
+func runTogether(ctx context.Context, log *zap.Logger, parts []part) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if len(parts) == 0 {
+		<-ctx.Done()
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, p := range parts {
+		log.Info(p.name+" started", p.fields...)
+		group.Go(func() error {
+			err := p.run(ctx)
+			log.Info(p.name + " stopped")
+			if p.ends {
+				stop()
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+func (s *Service) newWorker() (part, error) {
+	if err := s.bus.Register(s.handlers); err != nil {
+		return part{}, err
+	}
+	set := s.handlers.Set()
+	if len(set.Everywhere)+len(set.OnCanvas) == 0 && s.config.HandlersFile == "" {
+		return part{}, errors.New("no handler is registered: use Register or On before Run, or set NoWorker in a program that runs no events")
+	}
+	w, err := worker.New(s.Queue, s.store, s.receiver, s.handlers, s.config.Worker)
+	if err != nil {
+		return part{}, err
+	}
+	s.readyNeeds(w.NotifierError)
+	fields := []zap.Field{zap.Int("handlers", len(set.Everywhere)+len(set.OnCanvas)), zap.String("notifier", s.notifierName())}
+	return part{name: "worker", fields: fields, ends: true, run: func(ctx context.Context) error {
+		if s.config.NoRelay {
+			looking, stop := context.WithCancel(ctx)
+			var look sync.WaitGroup
+			look.Go(func() { s.checkForRelay(looking) })
+			defer look.Wait()
+			defer stop()
+		}
+		return w.Run(ctx)
+	}}, nil
+}
+
+// notifierName is how the log names the notifier.
+func (s *Service) notifierName() string {
+	if s.config.Notifier == PubSub {
+		return "subscription " + s.config.PubSub.Subscription
+	}
+	return string(s.config.Notifier)
+}
+
+// newRelay makes the relay when it is run, which is when the lock timeout is known.
+func (s *Service) newRelay() (part, error) {
+	return part{name: "relay", run: func(ctx context.Context) error {
+		config := s.config.Relay
+		config.LockTimeout = time.Duration(s.lockTimeout.Load())
+		relay, err := maintenance.NewRelay(s.store, s.publisher, config)
+		if err != nil {
+			return err
+		}
+		s.readyNeeds(relay.PublishError)
+		return relay.Run(ctx)
+	}}, nil
+}
+
+func (s *Service) newCron() (part, error) {
+	checker, err := cronchecker.New(cronchecker.NewPostgres(s.pool, s.Queue), s.config.Cron)
+	if err != nil {
+		return part{}, err
+	}
+	return part{name: "cron", run: checker.Run}, nil
+}
+
+func (s *Service) newPruner() (part, error) {
+	pruner, err := maintenance.NewPruner(s.store, s.config.Pruner)
+	if err != nil {
+		return part{}, err
+	}
+	return part{name: "pruner", run: pruner.Run}, nil
+}
+
+// checkForRelay warns when no relay is connected to the database. It sends one statement,
+// once.
+func (s *Service) checkForRelay(ctx context.Context) {
+	timer := time.NewTimer(s.relayCheck)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTakes)
+	defer cancel()
+	switch running, err := s.store.RelayRuns(ctx); {
+	case err != nil:
+		s.log.Debug("could not look for a relay", zap.Error(err))
+	case running:
+		s.log.Debug("a relay runs on this database")
+	default:
+		s.log.Warn("no relay runs on this database: start cmd/cron, or a program that has not set NoRelay; until then events that are emitted by SQL " +
+			"or in transactions of the caller's, that are delayed for more than 10 minutes, or whose notifications are lost, start late or never")
+	}
+}

@@ -1,0 +1,100 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/httptarget"
+	"eventsv2/webhook"
+)
+
+// maxFailed is how many sources that make no sense are reported.
+const maxFailed = 100
+
+// CheckHandlersFile validates a handlers file without connecting to anything, and without
+// the secrets that it names. It returns how many handlers and sources of webhooks the file
+// has. The error names the lines that make no sense.
+func CheckHandlersFile(path string) (handlers, sources int, err error) {
+	file, err := httptarget.Load(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := file.Register(eventqueue.NewHandlers(), http.DefaultClient); err != nil {
+		return 0, 0, err
+	}
+	// A text that every scheme takes for a secret.
+	any := func(string) (string, error) { return "c2VjcmV0", nil }
+	if _, err := webhookSources(file, any); err != nil {
+		return 0, 0, err
+	}
+	return len(file.Entries), len(file.Webhooks), nil
+}
+
+// webhookSources makes the sources of a handlers file. secret returns the value of a
+// variable. The error names the lines of those that make no sense.
+func webhookSources(file *httptarget.File, secret func(variable string) (string, error)) ([]webhook.Source, error) {
+	var sources []webhook.Source
+	var failed []error
+	for _, entry := range file.Webhooks {
+		source, err := webhookSource(entry, secret)
+		if err != nil && len(failed) == maxFailed {
+			return nil, errors.Join(append(failed, fmt.Errorf("%s: and perhaps more: correct these first", file.Name))...)
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s:%d: source %s: %w", file.Name, entry.Line, entry.Source, err))
+		}
+		sources = append(sources, source)
+	}
+	if len(failed) == 0 && len(sources) > 0 {
+		failed = append(failed, webhook.Config{Sources: sources}.Validate())
+	}
+	return sources, errors.Join(failed...)
+}
+
+func webhookSource(entry httptarget.WebhookEntry, secret func(string) (string, error)) (source webhook.Source, err error) {
+	secrets := make([]string, len(entry.Secrets))
+	for i, variable := range entry.Secrets {
+		if secrets[i], err = secret(variable); err != nil {
+			return source, err
+		}
+	}
+	verifier, err := verifierOf(entry, secrets)
+	if err != nil {
+		return source, err
+	}
+	source = webhook.Source{Name: entry.Source, Canvas: entry.Canvas, Verifier: verifier, Cast: webhook.ToHandler(entry.Key)}
+	if entry.Names != nil {
+		casters := map[string]webhook.Caster{}
+		for typ, name := range entry.Names {
+			casters[typ] = webhook.ToHandler(eventqueue.HandlerKey{Module: entry.Key.Module, Name: name, Modifier: entry.Key.Modifier})
+		}
+		source.Cast = webhook.ByType(casters)
+	}
+	return source, nil
+}
+
+func verifierOf(entry httptarget.WebhookEntry, secrets []string) (webhook.Verifier, error) {
+	verifier, err := webhook.NewVerifier(entry.Scheme, webhook.SchemeOptions{Secrets: secrets, TrustID: entry.TrustID, HMAC: entry.HMAC})
+	if err != nil || entry.TypeFields == nil {
+		return verifier, err
+	}
+	return webhook.TypeFromBody(verifier, entry.TypeFields...)
+}
+
+// newWebhooks is a handler that answers 429 to requests for a canvas that is over its rate
+// limit.
+func newWebhooks(queue *eventqueue.Queue, store control.RateStore, config webhook.Config) (http.Handler, error) {
+	limits, err := control.NewRateLimits(store, queue)
+	if err != nil {
+		return nil, err
+	}
+	config.Check = func(ctx context.Context, canvas eventqueue.CanvasID) (time.Duration, error) {
+		return limits.Check(ctx, canvas, eventqueue.HandlerKey{})
+	}
+	return webhook.New(queue, config)
+}

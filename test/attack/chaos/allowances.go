@@ -1,0 +1,77 @@
+package main
+
+import (
+	"time"
+
+	"eventsv2/test/attack/chaos/journal"
+	"eventsv2/test/attack/chaos/task"
+)
+
+// echo is how long a fault may be felt after its end: a connection that broke
+// while it was idle fails when it is used for the next time.
+const echo = 2 * time.Second
+
+// giveBack judges why the holder gave the event back: its run must have ended so,
+// as the event asked for or because of a fault, a stop included. Without this a
+// worker that never renews a lock could end every long run and call it a retry.
+func (c *checker) giveBack(t *trial, ch *change) {
+	c.result.figures.givenBack++
+	if t.holder == nil {
+		return // the oracle's case
+	}
+	if t.asksForTrouble() {
+		for _, r := range t.runsOf(t.holder) {
+			if r.ended && r.outcome != journal.OK {
+				return
+			}
+			if !r.ended && r.attempt < 0 {
+				return // its worker gave up first, and the target notes it later
+			}
+		}
+	}
+	if c.excused(t.holder.writer, t.holder.at.Add(-echo), ch.at, nil) {
+		return
+	}
+	c.find(t.story, duplicates, "%s gave it back at %s, and neither the event nor a fault asked for that",
+		ch.writer, ch.at.UTC().Format(clockFormat))
+}
+
+// asksForTrouble reports whether some run of the event is to end otherwise than
+// well.
+func (t *trial) asksForTrouble() bool { return t.task.Do != task.Succeed && t.task.Do != task.Complete }
+
+// stopTakes is how long a worker takes at most from SIGTERM to its end: the grace
+// period, and the last writes and answers.
+const stopTakes = 5 * time.Second
+
+// stoppedInOutage looks for an orderly stop that ended in a span, and in which an
+// unplanned fault kept the process from writing how its events had ended. The
+// heartbeat may have renewed the lock once more in between.
+func (c *checker) stoppedInOutage(process string, from, to time.Time) bool {
+	for _, f := range c.faults {
+		if f.what == processEnded && f.target == process && !f.from.Before(from) && !f.from.After(to) {
+			return c.excused(process, f.from.Add(-stopTakes-echo), f.from, fault.unplanned)
+		}
+	}
+	return false
+}
+
+// slack is for clocks that are read one after the other.
+const slack = 50 * time.Millisecond
+
+// excused looks for a fault of a process, of its connections, of Postgres or of
+// the machine that overlaps a span, and counts it. A filter of nil takes all.
+func (c *checker) excused(process string, from, to time.Time, filter func(fault) bool) bool {
+	for _, f := range c.faults {
+		if filter != nil && !filter(f) {
+			continue
+		}
+		if !f.from.After(to.Add(slack)) && !f.to.Before(from.Add(-slack)) && f.concerns(process) {
+			c.allow(f.what)
+			return true
+		}
+	}
+	return false
+}
+
+func (c *checker) allow(what string) { c.result.figures.allowances[what]++ }

@@ -1,0 +1,345 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/test/attack/chaos/journal"
+	"eventsv2/test/attack/chaos/task"
+	"eventsv2/test/oracle"
+)
+
+// class is a class of violations, as the verdict counts them.
+type class string
+
+// The classes.
+const (
+	lost       class = "lost"
+	stuck      class = "stuck"
+	early      class = "early"
+	stale      class = "stale_writes"
+	duplicates class = "unexplained_duplicates"
+	other      class = "other"
+)
+
+func classes() []class { return []class{lost, stuck, early, stale, duplicates, other} }
+
+// classOf sorts what the oracle found into the classes of the verdict.
+func classOf(v oracle.Violation) class {
+	switch {
+	case v.Invariant == "I1" && strings.HasPrefix(v.Problem, "stuck"):
+		return stuck
+	case v.Invariant == "I1", v.Invariant == "I15":
+		return lost
+	case v.Invariant == "I3":
+		return duplicates
+	case v.Invariant == "I4", v.Invariant == "I5":
+		return stale
+	case v.Invariant == "I6":
+		return early
+	case v.Invariant == "I13":
+		return stuck
+	default:
+		return other
+	}
+}
+
+// violation is one broken promise with its evidence.
+type violation struct {
+	class    class
+	what     string
+	evidence []string
+}
+
+// evidence is everything that was recorded.
+type evidence struct {
+	stories          map[eventqueue.EventID]*story
+	runs             map[eventqueue.EventID][]handled
+	faults           []fault
+	acknowledgements map[string]acknowledgement
+	rules            []oracle.Record
+	cron             cronEvidence
+	rewritten        []string
+	final            final
+	// embedded reports whether a process runs handlers itself, so that it can
+	// complete events in their transactions.
+	embedded func(process string) bool
+}
+
+// figures count what was seen.
+type figures struct {
+	events, completed, failed      int
+	claims, takeovers, renewals    int
+	givenBack, runs, completedInTx int
+	heldBack                       int           // events that a rule held back before their first claim
+	longest                        time.Duration // from emit to end
+	allowances                     map[string]int
+	waits                          []wait // from due to the first claim, the longest first
+}
+
+// judgement is what was found.
+type judgement struct {
+	figures    figures
+	violations []violation
+	slowest    []string // the histories of the events that waited longest
+}
+
+func (j *judgement) count(c class) int {
+	n := 0
+	for _, v := range j.violations {
+		if v.class == c {
+			n++
+		}
+	}
+	return n
+}
+
+// check has the oracle judge the history, and looks itself for what a history
+// cannot say: emitters that were told something else, effects of transactions,
+// rows that changed as no statement of the queue changes them, and takeovers
+// whose excuse does not lie in the very time in which the lock was not renewed.
+// It is a pure function.
+func check(e evidence) *judgement {
+	c := &checker{evidence: e, tags: map[string][]*story{}, children: map[string]bool{}, rulesOf: map[eventqueue.Scope][]*oracle.Record{}}
+	for i := range e.rules {
+		c.rulesOf[e.rules[i].Scope] = append(c.rulesOf[e.rules[i].Scope], &e.rules[i])
+	}
+	c.result.figures.allowances = map[string]int{}
+	ids := make([]eventqueue.EventID, 0, len(e.stories))
+	for id := range e.stories {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		c.event(e.stories[id], e.runs[id])
+	}
+	for id, runs := range e.runs {
+		if e.stories[id] == nil {
+			c.find(nil, other, "event %s was run %d times and never existed", id, len(runs))
+		}
+	}
+	c.emits()
+	for _, text := range e.rewritten {
+		c.find(nil, other, "a row that must not change has changed: %s", text)
+	}
+	c.consult(ids)
+	c.sortWaits()
+	return &c.result
+}
+
+// checker compares what was recorded with what has to hold.
+type checker struct {
+	evidence
+	tags     map[string][]*story
+	children map[string]bool // that must exist, by tag
+	rulesOf  map[eventqueue.Scope][]*oracle.Record
+	result   judgement
+}
+
+// find notes a violation. s is nil where it is not about one event.
+func (c *checker) find(s *story, class class, format string, args ...any) {
+	v := violation{class: class, what: fmt.Sprintf(format, args...)}
+	if s != nil {
+		v.what = fmt.Sprintf("event %s: %s", s.id, v.what)
+		v.evidence = c.history(s)
+	}
+	c.result.violations = append(c.result.violations, v)
+}
+
+// trial is the state of the judge within the story of one event.
+type trial struct {
+	*story
+	runs    []handled
+	task    task.Task
+	holder  *change // the last claim
+	deleted *change
+}
+
+// event judges the story of one event.
+func (c *checker) event(s *story, runs []handled) {
+	f := &c.result.figures
+	f.runs += len(runs)
+	if s.entered == nil {
+		c.find(s, other, "there is no record of how it entered")
+		return
+	}
+	f.events++
+	t := &trial{story: s, runs: runs, task: task.Task{Do: task.Succeed}}
+	if s.entered.name != task.CronName {
+		parsed, err := task.Parse([]byte(s.entered.value))
+		if err != nil {
+			c.find(s, other, "%v", err)
+			return
+		}
+		t.task = parsed
+		c.tags[parsed.Tag] = append(c.tags[parsed.Tag], s)
+	}
+	for i := range s.changes {
+		c.change(t, &s.changes[i], i == 0)
+	}
+	if s.ending != nil {
+		if s.ending.failed {
+			f.failed++
+		} else {
+			f.completed++
+		}
+	}
+	c.handlers(t)
+	c.effects(t)
+}
+
+// change judges one change of the row.
+func (c *checker) change(t *trial, ch *change, first bool) {
+	switch {
+	case (ch.op == opInsert) != first:
+		c.find(t.story, other, "it was inserted again, or changed before it was inserted")
+	case t.deleted != nil:
+		c.find(t.story, other, "its row was changed after it was deleted")
+	case ch.op == opInsert:
+	case ch.op == opDelete:
+		t.deleted = ch
+		c.result.figures.longest = max(c.result.figures.longest, ch.at.Sub(t.changes[0].at))
+		if t.ending == nil {
+			c.find(t.story, lost, "%s deleted it, and event_log knows nothing of it", ch.writer)
+		}
+	case ch.rewritten:
+		c.find(t.story, other, "%s changed its identity or its value", ch.writer)
+	case ch.claims():
+		c.claim(t, ch)
+	case ch.new.attempts != ch.old.attempts:
+		c.find(t.story, stale, "%s changed the fence from %d to %d without a claim", ch.writer, ch.old.attempts, ch.new.attempts)
+	case ch.old.lockedMicros == 0 && ch.new.lockedMicros != 0:
+		c.find(t.story, stale, "%s locked it without a claim", ch.writer)
+	case ch.old.lockedMicros != 0 && ch.new.lockedMicros == 0:
+		c.giveBack(t, ch)
+	case ch.new.retries != ch.old.retries, ch.new.dueMicros != ch.old.dueMicros && ch.writer != shifter:
+		c.find(t.story, stale, "%s rescheduled it otherwise than at the end of a run", ch.writer)
+	case ch.renews():
+		c.result.figures.renewals++
+	}
+}
+
+func (ch *change) claims() bool {
+	return ch.op == opUpdate && ch.new.attempts == ch.old.attempts+1 && ch.new.lockedMicros != 0
+}
+
+func (ch *change) renews() bool {
+	return ch.op == opUpdate && ch.new.attempts == ch.old.attempts && ch.old.lockedMicros != 0 &&
+		ch.new.lockedMicros != 0 && ch.old.lockedMicros != ch.new.lockedMicros
+}
+
+// claim counts a claim and judges whether taking over had a reason.
+func (c *checker) claim(t *trial, ch *change) {
+	f := &c.result.figures
+	f.claims++
+	if t.holder == nil {
+		c.firstClaim(t, ch)
+	}
+	if ch.old.lockedMicros != 0 && t.holder != nil {
+		f.takeovers++
+		c.takeover(t, ch)
+	}
+	t.holder = ch
+}
+
+// takeover looks for the fault that kept the holder from renewing its lock: it
+// must lie between the last renewal and the time at which the lock expired (I3).
+func (c *checker) takeover(t *trial, ch *change) {
+	renewed, expired := micros(ch.old.lockedMicros), micros(ch.old.lockedMicros).Add(lockTimeout)
+	if c.hung(t, t.holder) != nil {
+		c.allow("a handler that ignores its timeout")
+		return
+	}
+	if c.excused(t.holder.writer, renewed, expired, fault.unplanned) || c.stoppedInOutage(t.holder.writer, renewed, expired) {
+		return
+	}
+	c.find(t.story, duplicates, "%s took it over at %s, and no fault of %s explains why it was not renewed after %s",
+		ch.writer, ch.at.UTC().Format(clockFormat), t.holder.writer, renewed.Format(clockFormat))
+}
+
+// hung returns the run of a claim that went on past its timeout, as its event
+// asked for, or nil.
+func (c *checker) hung(t *trial, claim *change) *handled {
+	if t.task.Do != task.Deaf {
+		return nil
+	}
+	for _, r := range t.runsOf(claim) {
+		if !r.ended || r.end.Sub(r.start) > task.TimeoutOf(t.entered.name) {
+			return &r
+		}
+	}
+	return nil
+}
+
+// runsOf returns the runs that belong to a claim. Where attempts are not known a
+// run belongs to the last claim of its process before it.
+func (t *trial) runsOf(claim *change) []handled {
+	var next time.Time // the following claim of the same process
+	for i := range t.changes {
+		ch := &t.changes[i]
+		if ch.at.After(claim.at) && ch.writer == claim.writer && ch.claims() {
+			next = ch.at
+			break
+		}
+	}
+	var runs []handled
+	for _, r := range t.runs {
+		switch {
+		case r.process != claim.writer:
+		case r.attempt == claim.new.attempts:
+			runs = append(runs, r)
+		case r.attempt < 0 && !r.start.Before(claim.at.Add(-slack)) && (next.IsZero() || r.start.Before(next)):
+			runs = append(runs, r)
+		}
+	}
+	return runs
+}
+
+// handlers judges what handlers noted: a run needs a claim, a claim has one run,
+// and each saw the bytes that were emitted (I8).
+func (c *checker) handlers(t *trial) {
+	sum := journal.Checksum([]byte(t.entered.value))
+	claimed := 0
+	for i := range t.changes {
+		if ch := &t.changes[i]; ch.claims() {
+			n := len(t.runsOf(ch))
+			claimed += n
+			if n > 1 {
+				c.find(t.story, duplicates, "claim %d of %s was run %d times", ch.new.attempts, ch.writer, n)
+			}
+		}
+	}
+	if claimed < len(t.runs) {
+		c.find(t.story, duplicates, "it was run without a claim: %d of %d runs belong to one", claimed, len(t.runs))
+	}
+	for _, r := range t.runs {
+		if r.sum != sum {
+			c.find(t.story, other, "%s saw another value than the one that was emitted", r.process)
+		}
+	}
+}
+
+// effects judges the transactions in which events were completed: the effect and
+// the child are there exactly once, and only with the end of the event.
+func (c *checker) effects(t *trial) {
+	want := 0
+	if t.inTx(c.embedded) {
+		want = 1
+		c.result.figures.completedInTx++
+		c.children[t.task.Child()] = true
+	}
+	if got := t.effects; len(got) != want || (want == 1 && got[0] != t.deleted.old.attempts) {
+		c.find(t.story, other, "the effects of its transaction are %v; %d must be there, of the claim that ended it", got, want)
+	}
+}
+
+// inTx reports whether the event was completed in a transaction.
+func (t *trial) inTx(embedded func(string) bool) bool {
+	return t.deleted != nil && t.ending != nil && !t.ending.failed &&
+		(t.task.Do == task.Complete || t.task.Do == task.Undo) && embedded(t.deleted.writer)
+}
+
+func micros(m int64) time.Time { return time.UnixMicro(m).UTC() }

@@ -1,0 +1,376 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/test/attack/chaos/journal"
+	"eventsv2/test/attack/chaos/task"
+	"eventsv2/test/oracle"
+)
+
+// began is when the histories of these tests begin.
+func began() time.Time { return time.Date(2030, 1, 2, 3, 0, 10, 0, time.UTC) }
+
+// script makes the evidence of one event, by default one that was emitted, was
+// claimed by w1-1 a second later, ran well and was deleted.
+type script struct {
+	evidence
+	story *story
+	row   rowState
+	begun bool // the lock was renewed since the claim, which reports that its run began
+}
+
+const scriptedEvent eventqueue.EventID = 7
+
+func at(seconds float64) time.Time { return began().Add(time.Duration(seconds * float64(time.Second))) }
+
+func newScript(t task.Task) *script {
+	t.Tag = "1-1"
+	value := string(t.Value())
+	s := &script{story: &story{id: scriptedEvent, entered: &entered{name: "quick", value: value}}}
+	s.evidence = evidence{
+		stories:          map[eventqueue.EventID]*story{scriptedEvent: s.story},
+		runs:             map[eventqueue.EventID][]handled{},
+		acknowledgements: map[string]acknowledgement{"1-1": accepted},
+		cron:             cronEvidence{startsAt: at(0), until: at(0)},
+		embedded:         func(process string) bool { return process[:2] != "w4" },
+	}
+	s.final.at = at(30)
+	s.row = rowState{dueMicros: at(0).UnixMicro()}
+	s.story.changes = []change{{at: at(0), writer: slotEmitter, op: opInsert, new: s.row}}
+	return s
+}
+
+// write changes the row.
+func (s *script) write(seconds float64, writer string, edit func(*rowState)) {
+	old := s.row
+	edit(&s.row)
+	s.story.changes = append(s.story.changes, change{at: at(seconds), writer: writer, op: opUpdate, old: old, new: s.row})
+}
+
+func (s *script) claim(seconds float64, writer string) {
+	s.write(seconds, writer, func(r *rowState) {
+		if r.lockedMicros != 0 && s.begun { // of what did not say so, nobody knows (I18)
+			r.retries++
+		}
+		r.lockedMicros, r.attempts = at(seconds).UnixMicro(), r.attempts+1
+	})
+	s.begun = false
+}
+
+func (s *script) renew(seconds float64, writer string) {
+	s.write(seconds, writer, func(r *rowState) { r.lockedMicros = at(seconds).UnixMicro() })
+	s.begun = true
+}
+
+func (s *script) run(start, end float64, process string, outcome journal.Outcome) {
+	s.runs[scriptedEvent] = append(s.runs[scriptedEvent], handled{process: process, attempt: s.row.attempts, start: at(start),
+		sum: journal.Checksum([]byte(s.story.entered.value)), ended: true, end: at(end), outcome: outcome})
+}
+
+func (s *script) delete(seconds float64, writer string) {
+	s.story.changes = append(s.story.changes, change{at: at(seconds), writer: writer, op: opDelete, old: s.row})
+	s.story.ending = &ending{retries: s.row.retries, attempts: s.row.attempts, value: s.story.entered.value}
+}
+
+func (s *script) retry(seconds float64, writer string) {
+	s.write(seconds, writer, func(r *rowState) {
+		r.lockedMicros, r.retries, r.dueMicros = 0, r.retries+1, at(seconds+0.2).UnixMicro()
+	})
+}
+
+func (s *script) fault(as oracle.FaultKind, target string, from, to float64) {
+	s.faults = append(s.faults, fault{what: "a fault", as: as, target: target, from: at(from), to: at(to)})
+}
+
+// well is an event that ran once and ended well.
+func (s *script) well() {
+	s.claim(1, "w1-1")
+	s.run(1.1, 1.2, "w1-1", journal.OK)
+	s.delete(1.3, "w1-1")
+}
+
+// takenOver is an event whose first holder was silent until its lock expired.
+func (s *script) takenOver() {
+	s.claim(1, "w1-1")
+	s.run(1.1, 1.2, "w1-1", journal.OK)
+	expired := 1 + lockTimeout.Seconds()
+	s.claim(expired+0.5, "w2-1")
+	s.run(expired+0.6, expired+0.7, "w2-1", journal.OK)
+	s.delete(expired+0.8, "w2-1")
+}
+
+func TestTheCheckerAccepts(t *testing.T) {
+	t.Parallel()
+	for name, play := range map[string]func(s *script){
+		"an event that ran once": (*script).well,
+		"a retry": func(s *script) {
+			s.story.entered.value = string(task.Task{Tag: "1-1", Do: task.Fail, Times: 1}.Value())
+			s.claim(1, "w1-1")
+			s.run(1.1, 1.2, "w1-1", journal.Failed)
+			s.retry(1.3, "w1-1")
+			s.claim(2, "w2-1")
+			s.run(2.1, 2.2, "w2-1", journal.OK)
+			s.delete(2.3, "w2-1")
+		},
+		"a takeover after a kill": func(s *script) {
+			s.takenOver()
+			s.fault(oracle.Killed, "w1-1", 1.2, 14)
+		},
+		"a takeover after an outage of Postgres": func(s *script) {
+			s.takenOver()
+			s.fault(oracle.LostDatabase, slotPostgres, 1.2, 2)
+		},
+		"cancelled and given back by a stop": func(s *script) {
+			s.claim(1, "w1-1")
+			s.run(1.1, 1.2, "w1-1", journal.Cancelled)
+			s.retry(1.3, "w1-1")
+			s.fault(oracle.Stopped, "w1-1", 1.15, 6)
+			s.claim(2, "w2-1")
+			s.run(2.1, 2.2, "w2-1", journal.OK)
+			s.delete(2.3, "w2-1")
+		},
+		"a takeover after a stop in an outage": func(s *script) {
+			s.claim(1, "w1-1")
+			s.run(1.1, 1.2, "w1-1", journal.OK)
+			s.fault(oracle.LostDatabase, slotPostgres, 1.2, 2)
+			s.renew(2.1, "w1-1")
+			s.faults = append(s.faults, fault{what: processEnded, as: oracle.Stopped, target: "w1-1", from: at(2.3), to: at(14)})
+			s.claim(7.5, "w2-1")
+			s.run(7.6, 7.7, "w2-1", journal.OK)
+			s.delete(7.8, "w2-1")
+		},
+		"an emit that was not accepted": func(s *script) {
+			s.acknowledgements["1-2"] = unknown
+			s.acknowledgements["1-3"] = undone
+			s.well()
+		},
+		"a run at a target, which knows no attempts": func(s *script) {
+			s.claim(1, "w4-1")
+			s.run(1.1, 1.2, "w4-1", journal.OK)
+			s.runs[scriptedEvent][0].attempt = -12
+			s.delete(1.3, "w4-1")
+		},
+		"a far-off event that was brought near": func(s *script) {
+			s.row.dueMicros = at(800).UnixMicro()
+			s.story.changes[0].new = s.row
+			s.write(0.5, shifter, func(r *rowState) { r.dueMicros = at(0.9).UnixMicro() })
+			s.well()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScript(task.Task{Do: task.Succeed})
+			play(s)
+			for _, v := range check(s.evidence).violations {
+				t.Errorf("%s: %s\n%s", v.class, v.what, strings.Join(v.evidence, "\n"))
+			}
+		})
+	}
+}
+
+func TestTheCheckerReports(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		class class
+		play  func(s *script)
+	}{
+		"accepted and never there": {lost, func(s *script) { s.acknowledgements["1-2"] = accepted; s.well() }},
+		"deleted without a trace": {lost, func(s *script) {
+			s.well()
+			s.story.ending = nil
+		}},
+		"completed without a run": {lost, func(s *script) {
+			s.claim(1, "w1-1")
+			s.delete(1.3, "w1-1")
+		}},
+		"completed by a run that failed": {lost, func(s *script) {
+			s.claim(1, "w1-1")
+			s.run(1.1, 1.2, "w1-1", journal.Failed)
+			s.delete(1.3, "w1-1")
+		}},
+		"failed before its retries were used": {lost, func(s *script) {
+			s.claim(1, "w1-1")
+			s.run(1.1, 1.2, "w1-1", journal.Failed)
+			s.delete(1.3, "w1-1")
+			s.story.ending.failed = true
+		}},
+		"left at the end":   {stuck, func(*script) {}},
+		"locked at the end": {stuck, func(s *script) { s.claim(1, "w1-1") }},
+		"claimed before its time": {early, func(s *script) {
+			s.row.dueMicros = at(1.5).UnixMicro()
+			s.story.changes[0].new = s.row
+			s.well()
+		}},
+		"deleted by one that lost its lock": {stale, func(s *script) {
+			s.takenOver()
+			s.story.changes[len(s.story.changes)-1].writer = "w1-1"
+			s.fault(oracle.Frozen, "w1-1", 1.2, 1.5+lockTimeout.Seconds())
+		}},
+		"renewed by one that lost its lock": {stale, func(s *script) {
+			s.claim(1, "w1-1")
+			s.write(1.1, "w2-1", func(r *rowState) { r.lockedMicros = at(1.1).UnixMicro() })
+			s.run(1.1, 1.2, "w1-1", journal.OK)
+			s.delete(1.3, "w1-1")
+		}},
+		"two valid claims": {stale, func(s *script) {
+			s.claim(1, "w1-1")
+			s.claim(2, "w2-1")
+			s.run(2.1, 2.2, "w2-1", journal.OK)
+			s.delete(2.3, "w2-1")
+			s.fault(oracle.Killed, "w1-1", 1.1, 14)
+		}},
+		"locked without a claim": {stale, func(s *script) {
+			s.write(0.5, "w2-1", func(r *rowState) { r.lockedMicros = at(0.5).UnixMicro() })
+			s.row.lockedMicros = 0
+			s.well()
+		}},
+		"rescheduled by nobody's right": {stale, func(s *script) {
+			s.write(0.5, "c1-1", func(r *rowState) { r.dueMicros = at(0.6).UnixMicro() })
+			s.well()
+		}},
+		"a takeover without a fault": {duplicates, (*script).takenOver},
+		"a takeover with a fault of another": {duplicates, func(s *script) {
+			s.takenOver()
+			s.fault(oracle.Killed, "w3-1", 1.2, 14)
+		}},
+		"a takeover with a fault of Pub/Sub": {duplicates, func(s *script) {
+			s.takenOver()
+			s.fault(oracle.NotifierFault, "w1-1"+notifierSuffix, 1.2, 14)
+		}},
+		"a takeover with an orderly stop": {duplicates, func(s *script) {
+			s.takenOver()
+			s.fault(oracle.Stopped, "w1-1", 1.2, 14)
+		}},
+		"given back after a run that ended well": {duplicates, func(s *script) {
+			s.claim(1, "w1-1")
+			s.run(1.1, 1.2, "w1-1", journal.OK)
+			s.retry(1.3, "w1-1")
+			s.claim(2, "w1-1")
+			s.run(2.1, 2.2, "w1-1", journal.OK)
+			s.delete(2.3, "w1-1")
+		}},
+		"cancelled and given back without a fault": {duplicates, func(s *script) {
+			s.claim(1, "w1-1")
+			s.run(1.1, 5.5, "w1-1", journal.Cancelled)
+			s.retry(5.6, "w1-1")
+			s.claim(6, "w1-1")
+			s.run(6.1, 6.2, "w1-1", journal.OK)
+			s.delete(6.3, "w1-1")
+		}},
+		"two runs of one claim": {duplicates, func(s *script) {
+			s.well()
+			s.run(1.25, 1.28, "w1-1", journal.OK)
+		}},
+		"a run without a claim": {duplicates, func(s *script) {
+			s.well()
+			s.run(1.25, 1.28, "w3-1", journal.OK)
+		}},
+		"another value": {other, func(s *script) {
+			s.well()
+			s.runs[scriptedEvent][0].sum++
+		}},
+		"rolled back and there": {other, func(s *script) { s.acknowledgements["1-1"] = undone; s.well() }},
+		"emitted by nobody":     {other, func(s *script) { delete(s.acknowledgements, "1-1"); s.well() }},
+		"an effect that should not be": {other, func(s *script) {
+			s.well()
+			s.story.effects = []int32{1}
+		}},
+		"a rewritten row":        {other, func(s *script) { s.well(); s.rewritten = []string{"event_log UPDATE"} }},
+		"a slot that is missing": {other, func(s *script) { s.well(); s.cron.until = at(60) }},
+		"claimed while paused": {other, func(s *script) {
+			s.well()
+			scope := eventqueue.Scope{Module: task.Module, Name: "quick"}
+			s.rules = []oracle.Record{
+				{Kind: oracle.RuleAsked, At: at(0.4), Rule: control.PauseRule, Scope: scope, Call: 1},
+				{Kind: oracle.RuleAdded, At: at(0.5), Rule: control.PauseRule, Scope: scope, Call: 1, Changed: true},
+				{Kind: oracle.LiftAsked, At: at(5), Rule: control.PauseRule, Scope: scope, Call: 2},
+				{Kind: oracle.RuleLifted, At: at(5.1), Rule: control.PauseRule, Scope: scope, Call: 2, Changed: true},
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScript(task.Task{Do: task.Succeed})
+			test.play(s)
+			if j := check(s.evidence); j.count(test.class) == 0 {
+				t.Errorf("nothing of class %s: %+v", test.class, j.violations)
+			}
+		})
+	}
+}
+
+func TestTheCheckerWantsEffectsExactlyOnce(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		effects  []int32
+		children int
+		good     bool
+	}{
+		"once":            {[]int32{1}, 1, true},
+		"never":           {nil, 1, false},
+		"twice":           {[]int32{1, 1}, 1, false},
+		"of another run":  {[]int32{2}, 1, false},
+		"without a child": {[]int32{1}, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScript(task.Task{Do: task.Complete})
+			s.well()
+			s.story.effects = test.effects
+			if test.children > 0 {
+				child := newScript(task.Task{Do: task.Succeed})
+				child.well()
+				child.story.id, child.story.entered.value = 8, string(task.Task{Tag: "1-1/child", Do: task.Succeed}.Value())
+				child.story.ending.value = child.story.entered.value
+				run := child.runs[scriptedEvent][0]
+				run.sum = journal.Checksum([]byte(child.story.entered.value))
+				s.stories[8], s.runs[8] = child.story, []handled{run}
+			}
+			j := check(s.evidence)
+			if (len(j.violations) == 0) != test.good {
+				t.Errorf("violations: %+v", j.violations)
+			}
+		})
+	}
+}
+
+func TestALongWaitNeedsAReason(t *testing.T) {
+	t.Parallel()
+	late := maxWait.Seconds() + 100
+	for name, test := range map[string]struct {
+		play func(s *script)
+		good bool
+	}{
+		"none": {func(*script) {}, false},
+		"a rule": {func(s *script) {
+			scope := eventqueue.Scope{Module: task.Module, Name: "quick"}
+			s.rules = []oracle.Record{
+				{Kind: oracle.RuleAsked, At: at(1), Rule: control.BlockRule, Scope: scope, Call: 1},
+				{Kind: oracle.RuleAdded, At: at(2), Rule: control.BlockRule, Scope: scope, Call: 1, Changed: true},
+				{Kind: oracle.LiftAsked, At: at(late - 1), Rule: control.BlockRule, Scope: scope, Call: 2},
+				{Kind: oracle.RuleLifted, At: at(late - 0.5), Rule: control.BlockRule, Scope: scope, Call: 2, Changed: true},
+			}
+		}, true},
+		"a machine that stood still": {func(s *script) { s.fault(oracle.Frozen, "", 10, 200) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScript(task.Task{Do: task.Succeed})
+			s.final.at = at(late + 100)
+			s.claim(late, "w1-1")
+			s.run(late+0.1, late+0.2, "w1-1", journal.OK)
+			s.delete(late+0.3, "w1-1")
+			// So that only the judge of this program has something to say.
+			s.fault(oracle.Killed, "w3-1", 0, late)
+			test.play(s)
+			if j := check(s.evidence); (j.count(stuck) == 0) != test.good {
+				t.Errorf("violations: %+v", j.violations)
+			}
+		})
+	}
+}

@@ -1,0 +1,49 @@
+// Command chaos attacks a whole deployment for some minutes and reports whether
+// anything was lost: four workers (three that embed worker.Worker, one
+// cmd/worker that posts to a target in this process), two cmd/cron, Postgres with
+// fsync, and the official Pub/Sub emulator, all as real processes.
+//
+//	cd test/attack && go run ./chaos -minutes 5 -seed 7 -report report.md
+//
+// # What happens
+//
+// Emitters emit in every way there is, at a steady rate, and pause while the
+// backlog shows that the machine cannot bear it. A plan, drawn from the
+// seed, kills workers, cron processes, Postgres and the emulator with kill -9,
+// stops them past the lock timeout and lets them go on, restarts them with
+// SIGTERM, and cuts, delays and freezes their connections, also in the middle of
+// a commit. Handlers are paused and blocked all the while. At the end the
+// faults stop, and everything must come to rest: the number of events that are
+// left may stand still for -settle at most.
+//
+// # How it is judged
+//
+// By records that the queue does not keep: triggers write every change of every
+// row, with the writer's name; handlers write every start and end to files
+// outside the database; the emitters remember what they were told. A process has
+// a new name each time it is started, so that a row tells which one wrote. From
+// these the judge (judge.go) looks for:
+//
+//   - lost: an accepted event that is gone without having completed, or failed
+//     as its handler wanted it;
+//   - stuck: one that has not ended when the waiting is over, or that was due for
+//     minutes before anybody claimed it, though nothing held it back;
+//   - early: one that was claimed before its time;
+//   - stale writes: a row written by somebody whose claim was no longer the last;
+//   - unexplained duplicates: a run that had no reason. A run has one when the
+//     run before it failed, was snoozed or given back, or when a fault of its
+//     holder or of Postgres overlaps it. Nor may a run that was to end well be
+//     given back without a fault or a stop;
+//   - other: claims of a paused handler, two valid claims at once, changed
+//     values, cron slots that are missing or doubled, effects of a transaction
+//     that were not there exactly once.
+//
+// # Failures
+//
+// The last line is the verdict. The exit status is 0 when nothing was found, 1
+// when something was or when the run itself failed, 2 for a wrong command line.
+// After a violation the logs and journals of all processes are kept, and the
+// program says where. SIGINT ends the load and the faults, and the verdict is
+// about what was done so far; a second one ends the program at once. No process
+// outlives the program, however it ends.
+package main

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"eventsv2/test/oracle"
+)
+
+// fault is one thing that went wrong, on purpose or not, as the judge needs it.
+type fault struct {
+	what string
+	as   oracle.FaultKind
+	// target is a slot, one process of it, or everything ("").
+	target   string
+	from, to time.Time
+}
+
+// String is the fault in a report.
+func (f fault) String() string {
+	target := f.target
+	if target == "" {
+		target = "all"
+	}
+	return fmt.Sprintf("%s: %s from %s to %s", target, f.what, f.from.UTC().Format(clockFormat), f.to.UTC().Format(clockFormat))
+}
+
+const clockFormat = "15:04:05.000"
+
+// concerns reports whether a fault is one of a process, or of all.
+func (f fault) concerns(process string) bool {
+	return f.target == "" || f.target == process || f.target == slotPostgres
+}
+
+// unplanned reports whether a fault is one that a holder of a lock does not see
+// coming. An orderly stop is none, and the broker has no say in locks.
+func (f fault) unplanned() bool { return f.as != oracle.Stopped && f.as != oracle.NotifierFault }
+
+// forOracle is the fault in the terms of the oracle.
+func (f fault) forOracle() oracle.Fault {
+	actor := f.target
+	if actor == slotPostgres || actor == slotEmulator {
+		actor = ""
+	}
+	return oracle.Fault{Kind: f.as, Actor: actor, From: f.from, To: f.to}
+}
+
+// life is the time of one process in its slot.
+type life struct {
+	process, slot string
+	from, to      time.Time
+}
+
+// faults is the record of what went wrong. It is safe for concurrent use.
+type faults struct {
+	mu     sync.Mutex
+	all    []fault
+	lives  []life
+	counts map[kind]int
+}
+
+func newFaults() *faults { return &faults{counts: map[kind]int{}} }
+
+// add records a fault.
+func (f *faults) add(what string, as oracle.FaultKind, target string, from, to time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all = append(f.all, fault{what, as, target, from, to})
+}
+
+// count counts a fault of the plan that was carried out.
+func (f *faults) count(k kind) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.counts[k]++
+}
+
+// born records the beginning of a process.
+func (f *faults) born(process, slot string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lives = append(f.lives, life{process: process, slot: slot, from: time.Now()})
+}
+
+// processEnded is the end of a process, for whatever reason.
+const processEnded = "the process ended"
+
+// died records the end of a process.
+func (f *faults) died(process string) {
+	f.mu.Lock()
+	for i := range f.lives {
+		if f.lives[i].process == process {
+			f.lives[i].to = time.Now()
+		}
+	}
+	f.mu.Unlock()
+	now := time.Now()
+	f.add(processEnded, oracle.Stopped, process, now, now.Add(mourning))
+}
+
+// mourning is how long the end of a process has consequences: its locks expire,
+// and a successor starts.
+const mourning = lockTimeout + 10*time.Second
+
+// list returns the faults; those of the connections of a slot as faults of the
+// processes that used them.
+func (f *faults) list() []fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []fault
+	for _, one := range f.all {
+		slot, notifier := strings.CutSuffix(one.target, notifierSuffix)
+		known := false
+		for _, l := range f.lives {
+			if l.slot != slot {
+				continue
+			}
+			known = true
+			if !l.from.After(one.to) && (l.to.IsZero() || !l.to.Before(one.from)) {
+				split := one
+				split.target = l.process
+				if notifier {
+					split.target += notifierSuffix
+				}
+				all = append(all, split)
+			}
+		}
+		if !known {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// kills counts what was killed.
+func (f *faults) kills() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for k, count := range f.counts {
+		if k.kills() {
+			n += count
+		}
+	}
+	return n
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"eventsv2/test/attack/harness"
+)
+
+// The programs, by the names of their binaries.
+const (
+	programChaosWorker = "chaosworker"
+	programWorker      = "worker"
+	programCron        = "cron"
+)
+
+// restartAfter is the wait before a slot gets its next process.
+const restartAfter = 300 * time.Millisecond
+
+// stopLimit is how long a process may take to end after SIGTERM.
+const stopLimit = 45 * time.Second
+
+// slot is the place of one program: it has connections of its own and one
+// process after the other.
+type slot struct {
+	name     string
+	program  string
+	postgres *harness.Proxy
+	notifier *harness.Proxy
+
+	// attacked is held by whoever attacks the process.
+	attacked sync.Mutex
+
+	mu      sync.Mutex
+	current *harness.Process // nil while there is none
+	number  int              // of the current or last process
+	ended   bool             // no further process
+	hold    time.Duration
+}
+
+// fleet runs the programs.
+type fleet struct {
+	dir     string // of binaries, logs and journals
+	env     map[string]string
+	target  *target
+	faults  *faults
+	slots   map[string]*slot
+	keepers sync.WaitGroup
+	broken  context.CancelCauseFunc
+
+	mu      sync.Mutex
+	remarks []string
+}
+
+// keep runs one process after the other in a slot until it is ended.
+func (f *fleet) keep(s *slot) {
+	for {
+		p, err := f.next(s)
+		if err != nil {
+			f.broken(err)
+			return
+		}
+		if p == nil {
+			return
+		}
+		<-p.Exited
+		f.note(p)
+		s.mu.Lock()
+		s.current = nil
+		hold := max(s.hold, restartAfter)
+		s.hold = 0
+		ended := s.ended
+		s.mu.Unlock()
+		if ended {
+			return
+		}
+		time.Sleep(hold)
+	}
+}
+
+// next starts the next process of a slot, or returns nil when there is to be none.
+func (f *fleet) next(s *slot) (*harness.Process, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil, nil
+	}
+	s.number++
+	name := fmt.Sprintf("%s-%d", s.name, s.number)
+	env, err := f.environment(s, name)
+	if err != nil {
+		return nil, err
+	}
+	p, err := harness.Start(name, filepath.Join(f.dir, s.program), filepath.Join(f.dir, name+".log"), env)
+	if err != nil {
+		return nil, err
+	}
+	s.current = p
+	f.faults.born(name, s.name)
+	return p, nil
+}
+
+func (f *fleet) environment(s *slot, name string) ([]string, error) {
+	databaseURL, err := harness.Through(f.env["DATABASE_URL"], s.postgres, name)
+	if err != nil {
+		return nil, err
+	}
+	settings := maps.Clone(f.env)
+	settings["DATABASE_URL"] = databaseURL
+	settings["PUBSUB_EMULATOR_HOST"] = s.notifier.Address()
+	switch s.program {
+	case programChaosWorker:
+		settings["CHAOS_JOURNAL"] = f.journal(name)
+	case programWorker:
+		path := filepath.Join(f.dir, name+".yaml")
+		if err := writeHandlersFile(path, f.target.server.URL()+"/"+name); err != nil {
+			return nil, err
+		}
+		settings["HANDLERS_FILE"] = path
+	}
+	env := harness.CleanEnvironment()
+	for key, value := range settings {
+		env = append(env, key+"="+value)
+	}
+	return env, nil
+}
+
+// journal is the journal of a process.
+func (f *fleet) journal(name string) string { return filepath.Join(f.dir, name+".journal") }
+
+// note records how a process ended. One that was not killed, had started and
+// did not end with 0 is remarkable.
+func (f *fleet) note(p *harness.Process) {
+	f.faults.died(p.Name)
+	if p.Status == 0 || p.Status == 128+int(syscall.SIGKILL) || !p.Started() {
+		return
+	}
+	f.remark(fmt.Sprintf("%s ended with status %d", p.Name, p.Status))
+}
+
+// remark keeps what is remarkable for the report.
+func (f *fleet) remark(text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.remarks = append(f.remarks, text)
+}
+
+// start starts all slots.
+func (f *fleet) start() {
+	for _, name := range slices.Sorted(maps.Keys(f.slots)) {
+		f.keepers.Go(func() { f.keep(f.slots[name]) })
+	}
+}
+
+// process is the current process of a slot, nil when there is none.
+func (s *slot) process() *harness.Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.current
+}
+
+// kill ends the process of a slot like a crash and keeps the slot empty for a
+// while. It returns the name of the process; "" when there was none.
+func (s *slot) kill(empty time.Duration) string {
+	s.mu.Lock()
+	p := s.current
+	s.hold = empty
+	s.mu.Unlock()
+	if p == nil {
+		return ""
+	}
+	p.Kill()
+	return p.Name
+}
+
+// stop ends all slots with SIGTERM, and with SIGKILL those that take too long.
+func (f *fleet) stop() error {
+	var stopping sync.WaitGroup
+	var mu sync.Mutex
+	var late []string
+	for _, s := range f.slots {
+		s.mu.Lock()
+		s.ended = true
+		p := s.current
+		s.mu.Unlock()
+		if p == nil {
+			continue
+		}
+		stopping.Go(func() {
+			if !p.Terminate(stopLimit) {
+				mu.Lock()
+				late = append(late, p.Name)
+				mu.Unlock()
+			}
+		})
+	}
+	stopping.Wait()
+	f.keepers.Wait()
+	if len(late) > 0 {
+		return fmt.Errorf("%s did not end within %s of SIGTERM", strings.Join(late, ", "), stopLimit)
+	}
+	return nil
+}

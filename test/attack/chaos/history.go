@@ -1,0 +1,302 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/test/attack/chaos/journal"
+	"eventsv2/test/attack/chaos/task"
+	"eventsv2/test/oracle"
+)
+
+// oracleChunk is how many events the oracle is shown at once. It judges each
+// event for itself, and a history of all of them would need much memory.
+const oracleChunk = 20_000
+
+// final is the state of the tables at the end.
+type final struct {
+	at    time.Time
+	rules []oracle.RuleRow
+}
+
+// consult has the oracle judge the history of all events.
+func (c *checker) consult(ids []eventqueue.EventID) {
+	slotsOf := map[eventqueue.EventID]time.Time{}
+	for _, r := range c.cron.records {
+		slotsOf[r.event] = r.slot
+	}
+	var faults []oracle.Fault
+	for _, f := range c.faults {
+		faults = append(faults, f.forOracle())
+	}
+	var cronIDs, others []eventqueue.EventID
+	for _, id := range ids {
+		if s := c.stories[id]; s.entered != nil && s.entered.name == task.CronName {
+			cronIDs = append(cronIDs, id)
+		} else {
+			others = append(others, id)
+		}
+	}
+	for chunk := range slices.Chunk(others, oracleChunk) {
+		h := c.chunk(chunk, faults)
+		for _, v := range oracle.Check(h) {
+			if v.Event != 0 { // what is about rules and crons follows below
+				c.report(v)
+			}
+		}
+	}
+	h := c.chunk(cronIDs, faults)
+	h.Crons = []oracle.Cron{{ID: c.cron.id, Policy: oracle.All, Slots: c.cron.slots()}}
+	for _, r := range c.cron.records {
+		h.Add(oracle.Record{Kind: oracle.SlotEmitted, At: r.at, Event: r.event, Cron: c.cron.id, Slot: r.slot})
+	}
+	for _, v := range oracle.Check(h) {
+		c.report(v)
+	}
+	for _, id := range cronIDs {
+		if _, recorded := slotsOf[id]; !recorded {
+			c.find(c.stories[id], other, "cron emitted it without recording its slot")
+		}
+	}
+}
+
+func (c *checker) report(v oracle.Violation) {
+	what := v.Invariant + " " + v.Problem
+	if v.Event != 0 {
+		what = fmt.Sprintf("event %s: %s", v.Event, what)
+	}
+	found := violation{class: classOf(v), what: what, evidence: v.Evidence}
+	if s := c.stories[v.Event]; s != nil {
+		found.evidence = c.history(s)
+	}
+	c.result.violations = append(c.result.violations, found)
+}
+
+// chunk is the history of some of the events.
+func (c *checker) chunk(ids []eventqueue.EventID, faults []oracle.Fault) *oracle.History {
+	h := &oracle.History{
+		Records: slices.Clone(c.rules),
+		Faults:  slices.Clone(faults),
+		Final:   oracle.Final{At: c.final.at, Rules: c.final.rules},
+		Bounds: oracle.Bounds{
+			LockTimeout: lockTimeout, RetainHistory: true, Progress: maxWait,
+			MaxRetries: func(eventqueue.HandlerKey) (int, int) { return task.MaxRetries, task.MaxRetries },
+		},
+	}
+	for _, id := range ids {
+		c.tell(h, c.stories[id])
+	}
+	return h
+}
+
+// tell adds the records of one event.
+func (c *checker) tell(h *oracle.History, s *story) {
+	if s.entered == nil {
+		return // judged already
+	}
+	t := &trial{story: s, runs: c.runs[s.id], task: task.Task{Do: task.Succeed}}
+	if parsed, err := task.Parse([]byte(s.entered.value)); err == nil {
+		t.task = parsed
+	}
+	due := s.changes[0].new.dueMicros
+	for i := range s.changes {
+		ch := &s.changes[i]
+		if ch.claims() {
+			break
+		}
+		if ch.op == opUpdate {
+			due = ch.new.dueMicros // a far-off event that was brought near
+		}
+	}
+	h.Add(oracle.Record{Kind: oracle.Emitted, At: s.changes[0].at, Actor: s.changes[0].writer, Event: s.id,
+		Canvas: s.entered.canvas, Handler: keyOf(s.entered.name), Value: s.entered.value, Due: micros(due)})
+	for i := range s.changes {
+		c.reportChange(h, t, &s.changes[i])
+	}
+	if s.ending != nil {
+		status := "COMPLETED"
+		if s.ending.failed {
+			status = "FAILED"
+		}
+		h.Final.Log = append(h.Final.Log, oracle.LogRow{Event: s.id, Status: status, Value: s.ending.value})
+	}
+	if last := s.changes[len(s.changes)-1]; last.op != opDelete {
+		h.Final.Rows = append(h.Final.Rows, oracle.Row{Event: s.id, Due: micros(last.new.dueMicros),
+			Retries: int(last.new.retries), Attempt: last.new.attempts, Locked: last.new.lockedMicros != 0})
+	}
+}
+
+func keyOf(name string) eventqueue.HandlerKey {
+	for _, h := range task.Handlers() {
+		if h.Key.Name == name {
+			return h.Key
+		}
+	}
+	return eventqueue.HandlerKey{Module: task.Module, Name: name, Modifier: "_"}
+}
+
+// reportChange adds the record of one change, and with a claim the runs of it.
+func (c *checker) reportChange(h *oracle.History, t *trial, ch *change) {
+	r := oracle.Record{At: ch.at, Actor: ch.writer, Event: t.id, Attempt: ch.old.attempts}
+	switch {
+	case ch.claims():
+		r.Kind, r.Attempt, r.Retries, r.LockedAt = oracle.Claimed, ch.new.attempts, int(ch.new.retries), micros(ch.new.lockedMicros)
+		h.Add(r)
+		c.reportRuns(h, t, ch)
+		return
+	case ch.renews():
+		r.Kind, r.LockedAt = oracle.Renewed, micros(ch.new.lockedMicros)
+	case ch.op == opDelete:
+		r.Kind, r.Label = oracle.Written, t.endLabel(ch)
+	case ch.op == opUpdate && ch.old.lockedMicros != 0 && ch.new.lockedMicros == 0:
+		r.Kind, r.Label = oracle.Written, machine.Released
+		if ch.new.dueMicros != ch.old.dueMicros {
+			r.Label, r.Due = machine.Snoozed, micros(ch.new.dueMicros)
+		}
+		if ch.new.retries > ch.old.retries {
+			r.Label = machine.RetryAllowed
+		}
+	default:
+		return // of its notification only
+	}
+	h.Add(r)
+}
+
+// endLabel is the label under which the row was deleted, as event_log and the
+// last run tell it.
+func (t *trial) endLabel(deleted *change) machine.Label {
+	if t.ending == nil || !t.ending.failed {
+		return machine.ExecutesToCompletion
+	}
+	for _, r := range t.runs {
+		if r.process == deleted.writer && r.ended && r.outcome == journal.Permanent {
+			return machine.FailedForGood
+		}
+	}
+	return machine.RetryTooMany
+}
+
+// reportRuns adds the runs of a claim. The effect of a transaction proves that its
+// run ended well, whatever its process could still note.
+func (c *checker) reportRuns(h *oracle.History, t *trial, claim *change) {
+	attempt := claim.new.attempts
+	proved := slices.Contains(t.effects, attempt)
+	for _, run := range t.runsOf(claim) {
+		value := t.entered.value
+		if run.sum != journal.Checksum([]byte(value)) {
+			value = "another value"
+		}
+		h.Add(oracle.Record{Kind: oracle.RunStarted, At: run.start, Actor: run.process, Event: t.id, Attempt: attempt, Value: value})
+		if run.ended && !proved {
+			h.Add(oracle.Record{Kind: oracle.RunEnded, At: run.end, Actor: run.process, Event: t.id, Attempt: attempt, Result: resultOf(run.outcome)})
+		}
+	}
+	if proved {
+		h.Add(oracle.Record{Kind: oracle.RunEnded, At: claim.at, Actor: claim.writer, Event: t.id, Attempt: attempt, Result: oracle.OK})
+	}
+	if run := c.hung(t, claim); run != nil {
+		timeout := run.start.Add(task.TimeoutOf(t.entered.name))
+		h.Faults = append(h.Faults, oracle.Fault{Kind: oracle.Hung, Actor: claim.writer, Event: t.id, From: timeout, To: timeout.Add(2 * lockTimeout)})
+	}
+}
+
+func resultOf(o journal.Outcome) oracle.Result {
+	switch o {
+	case journal.OK:
+		return oracle.OK
+	case journal.Permanent:
+		return oracle.Permanent
+	case journal.Snoozed:
+		return oracle.Snoozed
+	case journal.Cancelled:
+		return oracle.Cut
+	default:
+		return oracle.Failed
+	}
+}
+
+// cronEvidence is what is known of the cron definition of the run.
+type cronEvidence struct {
+	id       int64
+	startsAt time.Time
+	until    time.Time // slots up to this time must be there
+	records  []cronRecord
+}
+
+type cronRecord struct {
+	slot  time.Time
+	event eventqueue.EventID
+	at    time.Time
+}
+
+// slots lists the minutes that were due.
+func (e cronEvidence) slots() []time.Time {
+	var slots []time.Time
+	for at := e.startsAt.UTC().Truncate(time.Minute).Add(time.Minute); !at.After(e.until); at = at.Add(time.Minute) {
+		slots = append(slots, at)
+	}
+	return slots
+}
+
+// maxHistory bounds the lines of one history.
+const maxHistory = 80
+
+// history is all that is known of an event, in order, for a report.
+func (c *checker) history(s *story) []string {
+	type line struct {
+		at   time.Time
+		text string
+	}
+	var lines []line
+	add := func(at time.Time, format string, args ...any) {
+		lines = append(lines, line{at, fmt.Sprintf(format, args...)})
+	}
+	if s.entered != nil {
+		add(s.changes[0].at, "entered: %s %s %.200s", s.entered.canvas, s.entered.name, s.entered.value)
+	}
+	for _, ch := range s.changes {
+		add(ch.at, "row %c by %s: %s -> %s", ch.op, ch.writer, ch.old, ch.new)
+	}
+	for _, r := range c.runs[s.id] {
+		add(r.start, "run starts at %s, attempt %d", r.process, r.attempt)
+		if r.ended {
+			add(r.end, "run ends at %s, attempt %d: %s", r.process, r.attempt, r.outcome)
+		}
+	}
+	if len(s.changes) > 0 {
+		from, to := s.changes[0].at, s.changes[len(s.changes)-1].at
+		for _, f := range c.faults {
+			if !f.from.After(to) && !f.to.Before(from) && !strings.HasSuffix(f.target, notifierSuffix) {
+				add(f.from, "fault: %s", f)
+			}
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
+	if s.ending != nil {
+		add(c.final.at, "event_log: failed=%t retries=%d attempts=%d last_error=%.200s", s.ending.failed, s.ending.retries, s.ending.attempts, s.ending.lastError)
+	}
+	if n := len(lines); n > maxHistory {
+		lines = slices.Concat(lines[:maxHistory/2], []line{{lines[0].at, fmt.Sprintf("… %d lines left out …", n-maxHistory)}}, lines[n-maxHistory/2:])
+	}
+	texts := make([]string, len(lines))
+	for i, l := range lines {
+		texts[i] = l.at.UTC().Format(clockFormat) + " " + l.text
+	}
+	return texts
+}
+
+// String is the state of a row in a history.
+func (r rowState) String() string {
+	if r == (rowState{}) {
+		return "nothing"
+	}
+	locked := "free"
+	if r.lockedMicros != 0 {
+		locked = "locked " + micros(r.lockedMicros).Format(clockFormat)
+	}
+	return fmt.Sprintf("{%s attempts=%d retries=%d due %s}", locked, r.attempts, r.retries, micros(r.dueMicros).Format(clockFormat))
+}

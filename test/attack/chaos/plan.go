@@ -1,0 +1,137 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// kind is a kind of fault.
+type kind string
+
+// The kinds. "bell" is Pub/Sub.
+const (
+	killWorker     kind = "kill -9 of a worker"
+	killCron       kind = "kill -9 of a cron process"
+	killPostgres   kind = "kill -9 of Postgres"
+	killEmulator   kind = "kill -9 of the emulator (forgets everything)"
+	freezeWorker   kind = "SIGSTOP of a worker past its locks, SIGCONT"
+	freezeCron     kind = "SIGSTOP of a cron process, SIGCONT"
+	restart        kind = "SIGTERM and restart"
+	postgresDown   kind = "Postgres connections cut and refused"
+	postgresCutUp  kind = "Postgres connections cut within a request"
+	postgresCut    kind = "Postgres connections cut within an answer"
+	postgresSlow   kind = "Postgres connections slow"
+	postgresMute   kind = "Postgres connections silent"
+	notifierDown   kind = "Pub/Sub connections cut and refused"
+	notifierSlow   kind = "Pub/Sub connections slow"
+	notifierMute   kind = "Pub/Sub connections silent"
+	publishFails   kind = "publishing to Pub/Sub fails, pulling works"
+	pullFails      kind = "pulling from Pub/Sub fails, publishing works"
+	notifierSilent kind = "Pub/Sub does what it is asked, and its answers are lost"
+	topicGone      kind = "the topic is deleted"
+	bothRebuilt    kind = "topic and subscription are deleted, and made again"
+	mayNotPublish  kind = "the publisher role is revoked, and given back"
+	mayNotPull     kind = "the subscriber role is revoked, and given back"
+	quotaUsedUp    kind = "the quota of Pub/Sub is used up for a while"
+)
+
+// kills reports whether a fault of this kind is a kill -9.
+func (k kind) kills() bool {
+	return k == killWorker || k == killCron || k == killPostgres || k == killEmulator
+}
+
+// The programs, by the names of their slots. A slot has one process at a time,
+// and connections of its own.
+const (
+	slotEmitter  = "emitter"
+	slotPostgres = "postgres"
+	slotEmulator = "emulator"
+)
+
+func workerSlots() []string { return []string{"w1", "w2", "w3", "w4"} }
+func cronSlots() []string   { return []string{"c1", "c2"} }
+
+// planned is one fault of the plan.
+type planned struct {
+	at     time.Duration // from the beginning of the load
+	kind   kind
+	target string // a slot
+	lasts  time.Duration
+	bytes  int // that pass before a cut
+}
+
+// String is the fault in the log of the run.
+func (p planned) String() string {
+	return fmt.Sprintf("%s: %s for %s", p.target, p.kind, p.lasts.Round(10*time.Millisecond))
+}
+
+// frequency is how often a kind of fault happens, to whom and for how long.
+type frequency struct {
+	kind      kind
+	perMinute float64
+	targets   []string
+	min, max  time.Duration
+}
+
+// frequencies make 5.3 kills a minute.
+func frequencies() []frequency {
+	workers, crons := workerSlots(), cronSlots()
+	programs := slices.Concat(workers, crons)
+	connected := slices.Concat(programs, []string{slotEmitter})
+	const ms = time.Millisecond
+	return []frequency{
+		{killWorker, 3, workers, 0, 1500 * ms},
+		{killCron, 1, crons, 0, 3000 * ms},
+		{killPostgres, 0.7, []string{slotPostgres}, 0, 2000 * ms},
+		{killEmulator, 0.6, []string{slotEmulator}, 0, 3000 * ms},
+		{freezeWorker, 1, workers, lockTimeout + 500*ms, lockTimeout + 4000*ms},
+		{freezeCron, 0.3, crons, lockTimeout, lockTimeout + 4000*ms},
+		{restart, 1, programs, 0, 0},
+		{postgresDown, 1, connected, 100 * ms, lockTimeout + 1000*ms},
+		{postgresCutUp, 1, connected, 500 * ms, 2000 * ms},
+		{postgresCut, 1.5, connected, 500 * ms, 2000 * ms},
+		{postgresSlow, 0.7, connected, 1000 * ms, 4000 * ms},
+		{postgresMute, 0.7, connected, 1000 * ms, lockTimeout + 2000*ms},
+		{notifierDown, 0.7, connected, 500 * ms, 5000 * ms},
+		{notifierSlow, 0.3, connected, 1000 * ms, 4000 * ms},
+		{notifierMute, 0.5, connected, 1000 * ms, 8000 * ms},
+		{publishFails, 0.7, connected, 1000 * ms, 8000 * ms},
+		{pullFails, 0.7, workers, 1000 * ms, 8000 * ms},
+		{notifierSilent, 0.5, connected, 1000 * ms, 8000 * ms},
+		{topicGone, 0.3, []string{slotEmulator}, 0, 0},
+		{bothRebuilt, 0.3, []string{slotEmulator}, 0, 3000 * ms},
+		{mayNotPublish, 0.4, []string{slotEmulator}, 2000 * ms, 10000 * ms},
+		{mayNotPull, 0.4, []string{slotEmulator}, 2000 * ms, 10000 * ms},
+		{quotaUsedUp, 0.4, []string{slotEmulator}, 2000 * ms, 10000 * ms},
+	}
+}
+
+// warmUp is how long nothing is attacked.
+const warmUp = 3 * time.Second
+
+// makePlan draws the faults of a run. The same seed and length give the same
+// plan. Every kind happens at least once, spread over the whole time.
+func makePlan(seed int64, length time.Duration) []planned {
+	random := rand.New(rand.NewPCG(uint64(seed), 0xfa017))
+	var plan []planned
+	span := max(length-warmUp, 0)
+	for _, f := range frequencies() {
+		n := max(1, int(f.perMinute*length.Minutes()+0.5))
+		for i := range n {
+			share := (float64(i) + random.Float64()) / float64(n)
+			p := planned{
+				at: warmUp + time.Duration(share*float64(span)), kind: f.kind,
+				target: f.targets[random.IntN(len(f.targets))], lasts: f.min, bytes: random.IntN(6000),
+			}
+			if f.max > f.min {
+				p.lasts += time.Duration(random.Int64N(int64(f.max - f.min)))
+			}
+			plan = append(plan, p)
+		}
+	}
+	slices.SortStableFunc(plan, func(a, b planned) int { return cmp.Compare(a.at, b.at) })
+	return plan
+}

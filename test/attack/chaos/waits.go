@@ -1,0 +1,90 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/test/oracle"
+)
+
+// slowest is of how many events that waited longest the history is kept.
+const slowest = 3
+
+// wait is how long an event was due before it was claimed for the first time.
+type wait struct {
+	story  *story
+	lasted time.Duration
+}
+
+// maxWait is how long an event may wait for its first claim while it is due and
+// no rule holds it back: much longer than several outages in a row take.
+const maxWait = 5 * time.Minute
+
+// firstClaim notes how long the event was due before it was claimed, unless a
+// rule may have held it back.
+func (c *checker) firstClaim(t *trial, ch *change) {
+	due := t.changes[0].at
+	if at := micros(ch.old.dueMicros); at.After(due) {
+		due = at
+	}
+	scope := eventqueue.Scope{Canvas: t.entered.canvas, Module: keyOf(t.entered.name).Module, Name: t.entered.name}
+	if heldBack(c.rulesOf[scope], due, ch.at) {
+		c.result.figures.heldBack++
+		return
+	}
+	waited := max(micros(ch.new.lockedMicros).Sub(due), 0)
+	c.result.figures.waits = append(c.result.figures.waits, wait{t.story, waited})
+	if waited > maxWait && !c.stoodStill(due, ch.at) {
+		c.find(t.story, stuck, "it was due for %s before anybody claimed it, and nothing held it back", waited)
+	}
+}
+
+// stoodStill reports whether the machine or Postgres stood still in a span, which
+// nobody planned.
+func (c *checker) stoodStill(from, to time.Time) bool {
+	return slices.ContainsFunc(c.faults, func(f fault) bool {
+		return f.target == "" && !f.from.After(to) && !f.to.Before(from)
+	})
+}
+
+// sortWaits puts the longest first and keeps their histories.
+func (c *checker) sortWaits() {
+	waits := c.result.figures.waits
+	slices.SortStableFunc(waits, func(a, b wait) int { return cmp.Compare(b.lasted, a.lasted) })
+	for _, w := range waits[:min(len(waits), slowest)] {
+		c.result.slowest = append(c.result.slowest, fmt.Sprintf("event %s waited %s", w.story.id, w.lasted))
+		c.result.slowest = append(c.result.slowest, c.history(w.story)...)
+	}
+}
+
+// heldBack reports whether a rule of one scope may have been in force at any time of
+// a span: one that was asked for before its end, and not certainly lifted before
+// its beginning. A lift is certain only if it began after the rule had been added.
+func heldBack(records []*oracle.Record, from, to time.Time) bool {
+	inForce := map[control.RuleType]bool{}
+	adding := map[control.RuleType]int{}
+	asked := map[int64]bool{} // calls to lift, and whether they began when nobody was adding
+	for _, r := range records {
+		if r.At.After(to) {
+			break
+		}
+		switch r.Kind {
+		case oracle.RuleAsked:
+			inForce[r.Rule] = true
+			adding[r.Rule]++
+		case oracle.RuleAdded:
+			adding[r.Rule]--
+		case oracle.LiftAsked:
+			asked[r.Call] = adding[r.Rule] == 0
+		case oracle.RuleLifted:
+			if asked[r.Call] && adding[r.Rule] == 0 && r.At.Before(from) {
+				inForce[r.Rule] = false
+			}
+		}
+	}
+	return inForce[control.PauseRule] || inForce[control.BlockRule]
+}

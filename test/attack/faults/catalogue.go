@@ -1,0 +1,8 @@
+package main
+
+import "slices"
+
+// scenarios are all of them, in the order of -list.
+func scenarios() []scenario {
+	return slices.Concat(brokerScenarios(), relayScenarios(), claimScenarios(), databaseScenarios(), doorScenarios(), poolerScenarios(), featureScenarios())
+}

@@ -1,0 +1,34 @@
+// Command faults runs each named scenario against the programs as they are
+// deployed: cmd/worker, cmd/cron, eventctl, and a program that embeds the library
+// as the documentation shows it (package embed), on a real Postgres and the
+// official Pub/Sub emulator, with proxies between that make connections and single
+// calls fail.
+//
+//	cd test/attack && go run ./faults            # all of them
+//	cd test/attack && go run ./faults -list
+//	cd test/attack && go run ./faults -only kill-9-at-defaults
+//
+// # How a scenario is judged
+//
+// By the promise that it is named after, and by every event that was emitted in
+// it. Each has to have completed exactly once, with the bytes that were emitted
+// and not before its time: a row of event_log, no row of events_v2, and one run
+// that ended well. A further run needs a reason: the one before it failed, or the
+// scenario did something to its process or to Postgres while it ran. No event is
+// FAILED unless the scenario has its handler fail, and none that no handler was
+// called for. Handlers post to a web server in this process, which notes each
+// run.
+//
+// # Times
+//
+// Promises in seconds are held to a multiple of what is promised, so that a slow
+// or busy machine does not break them, and one that a program which breaks the
+// promise does not reach.
+//
+// # Failures
+//
+// Each scenario is one line, the last line is the verdict. The exit status is 0
+// when no scenario failed, 1 when one did or when they could not be run, 2 for a
+// wrong command line. After a failure the logs of all its programs are kept, and
+// the program says where. No process outlives the program, however it ends.
+package main

@@ -1,0 +1,324 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/pubsubnotify"
+	"eventsv2/test/attack/harness"
+	"eventsv2/test/halfbroker"
+	"eventsv2/test/webtarget"
+)
+
+// rig is the deployment of one scenario: a database, a topic and a subscription of
+// its own, a web server that events are posted to, and the programs that the
+// scenario starts.
+type rig struct {
+	harness.Cleanups
+
+	stage *stage
+	name  string
+	dir   string // of logs
+
+	databaseURL string // past all proxies
+	db          *pgxpool.Pool
+	// Programs reach Pub/Sub through the wire, whose connections can be attacked,
+	// and the broker behind it, which can fail single methods.
+	wire   *harness.Proxy
+	broker *halfbroker.Server
+	target *target
+	// handlers are those of each worker that is started from now on.
+	handlers []webtarget.Handler
+
+	emitter *eventqueue.Queue
+	cures   []func(context.Context) error
+
+	mu         sync.Mutex
+	programs   []*program
+	ledger     []*entry
+	allowances []allowance
+	failures   []string
+	late       int // of these
+	figures    []string
+	labels     map[string][]*entry
+	canFail    map[string]bool // labels whose events may end as FAILED
+	unknown    bool            // whether attempts may be used without a run; see judge
+}
+
+const projectID = "faults"
+
+func (r *rig) topic() string        { return "topic-" + r.name }
+func (r *rig) subscription() string { return "subscription-" + r.name }
+
+// open makes the deployment, without any program.
+func (r *rig) open(ctx context.Context) error {
+	r.labels, r.canFail = map[string][]*entry{}, map[string]bool{}
+	r.handlers = []webtarget.Handler{handler("work")}
+	databaseURL, drop, err := r.stage.database(ctx, r.name)
+	if err != nil {
+		return err
+	}
+	r.databaseURL = databaseURL
+	r.OnCleanup(drop)
+	if r.db, err = pgxpool.New(ctx, databaseURL); err != nil {
+		return fmt.Errorf("connect to the scenario's database: %w", err)
+	}
+	r.OnCleanup(func(context.Context) error { r.db.Close(); return nil })
+	if r.broker, err = halfbroker.Open(ctx, r.stage.emulator.URL); err != nil {
+		return err
+	}
+	r.OnCleanup(func(context.Context) error { return r.broker.Close() })
+	if r.wire, err = r.stage.proxies.Open(r.name+"-pubsub", r.broker.Address()); err != nil {
+		return err
+	}
+	r.OnCleanup(func(context.Context) error { r.wire.Close(); return nil })
+	if r.target, err = startTarget(ctx); err != nil {
+		return err
+	}
+	r.OnCleanup(r.target.server.Stop)
+	return r.openEmitter(ctx)
+}
+
+// handler is an entry of the handlers file for a handler of module WORKER.
+func handler(name string) webtarget.Handler {
+	return webtarget.Handler{Key: eventqueue.HandlerKey{Module: "WORKER", Name: name, Modifier: "_"}, Timeout: time.Minute,
+		MaxRetries: 2, BackoffBase: 200 * time.Millisecond, BackoffMax: 2 * time.Second}
+}
+
+// openEmitter makes the queue that the scenario itself emits through, as a program
+// that embeds the library does. It also makes topic and subscription.
+func (r *rig) openEmitter(ctx context.Context) error {
+	pool, err := pgstore.Open(ctx, r.databaseURL, "emitter", 4)
+	if err != nil {
+		return err
+	}
+	r.OnCleanup(func(context.Context) error { pool.Close(); return nil })
+	if err := r.makeBoth(ctx); err != nil {
+		return err
+	}
+	config := r.pubsub()
+	notifier, err := pubsubnotify.New(ctx, config)
+	if err != nil {
+		return err
+	}
+	r.OnCleanup(func(context.Context) error { return notifier.Close() })
+	if r.emitter, err = eventqueue.New(pgstore.New(pool), notifier, eventqueue.QueueConfig{}); err != nil {
+		return err
+	}
+	r.OnCleanup(r.emitter.Close)
+	return nil
+}
+
+// pubsub is where the scenario's topic and subscription are.
+func (r *rig) pubsub() pubsubnotify.Config {
+	return pubsubnotify.Config{ProjectID: projectID, Topic: r.topic(), Subscription: r.subscription(), EmulatorHost: r.wire.Address()}
+}
+
+// makeBoth makes the topic and the subscription, past the proxies, with the
+// settings that the queue needs.
+func (r *rig) makeBoth(ctx context.Context) error {
+	config := r.pubsub()
+	config.Create, config.EmulatorHost = true, r.stage.emulator.URL
+	notifier, err := pubsubnotify.New(ctx, config)
+	if err != nil {
+		return err
+	}
+	return notifier.Close()
+}
+
+// close ends all programs and removes what the scenario made.
+func (r *rig) close(ctx context.Context) {
+	for _, p := range r.programs {
+		p.Kill()
+	}
+	err := r.CleanUp(ctx, cleanupLimit)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		r.failf("clean up: %v", err)
+	}
+}
+
+// program is a running program of the deployment.
+type program struct {
+	*harness.Process
+	// database is its way to Postgres.
+	database *harness.Proxy
+}
+
+// start starts a program under a name, with settings beside those that all
+// programs get; args are those of its command line. It does not wait.
+func (r *rig) start(binary, name string, settings map[string]string, args ...string) *program {
+	database, err := r.stage.proxies.Open(r.name+"-"+name, hostOf(r.databaseURL))
+	r.must(err)
+	r.OnCleanup(func(context.Context) error { database.Close(); return nil })
+	databaseURL, err := harness.Through(r.databaseURL, database, name)
+	r.must(err)
+	environment := map[string]string{
+		"DATABASE_URL":         databaseURL,
+		"PUBSUB_PROJECT_ID":    projectID,
+		"PUBSUB_TOPIC":         r.topic(),
+		"PUBSUB_SUBSCRIPTION":  r.subscription(),
+		"PUBSUB_EMULATOR_HOST": r.wire.Address(),
+		"RETAIN_HISTORY":       "true",
+		"PORT":                 "0",
+		// A proxy of the machine would dial in place of the program.
+		"NO_PROXY":      "*",
+		"no_proxy":      "*",
+		"FAULTS_TARGET": r.target.server.URL() + "/" + name,
+	}
+	if binary == programWorker && settings["HANDLERS_FILE"] == "" {
+		path := filepath.Join(r.dir, name+".yaml")
+		r.must(webtarget.WriteHandlersFile(path, environment["FAULTS_TARGET"], r.handlers))
+		environment["HANDLERS_FILE"] = path
+	}
+	env := harness.CleanEnvironment()
+	for key, value := range environment {
+		if _, changed := settings[key]; !changed {
+			env = append(env, key+"="+value)
+		}
+	}
+	for key, value := range settings {
+		env = append(env, key+"="+value)
+	}
+	process, err := harness.Start(name, filepath.Join(r.stage.dir, binaries, binary), filepath.Join(r.dir, name+".log"), env, args...)
+	r.must(err)
+	p := &program{Process: process, database: database}
+	r.mu.Lock()
+	r.programs = append(r.programs, p)
+	r.mu.Unlock()
+	return p
+}
+
+func hostOf(databaseURL string) string {
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		panic(fmt.Sprintf("faults: our own Postgres has no URL: %v", err))
+	}
+	return u.Host
+}
+
+// worker starts cmd/worker, and cron cmd/cron, and wait until it says that it works.
+func (r *rig) worker(ctx context.Context, name string, settings map[string]string) *program {
+	return r.ready(ctx, r.start(programWorker, name, settings))
+}
+
+func (r *rig) cron(ctx context.Context, settings map[string]string) *program {
+	return r.ready(ctx, r.start(programCron, "cron", settings))
+}
+
+// embed starts a program that embeds the library, with a worker of its own.
+func (r *rig) embed(ctx context.Context, name string, settings map[string]string) *program {
+	return r.ready(ctx, r.start(programEmbed, name, settings))
+}
+
+// startLimit is how long a program may take to start on a busy machine.
+const startLimit = 40 * time.Second
+
+func (r *rig) ready(ctx context.Context, p *program) *program {
+	r.awaitLog(ctx, p, ` started"`, startLimit)
+	return p
+}
+
+// log is what a program has written so far.
+func (p *program) log() string {
+	text, err := os.ReadFile(p.Log)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// lastWords are the end of a program's log, for a message.
+func (p *program) lastWords() string {
+	lines := strings.Split(strings.TrimSpace(p.log()), "\n")
+	text := lines[len(lines)-1]
+	return text[:min(len(text), 400)]
+}
+
+// running reports whether the program has not ended.
+func (p *program) running() bool {
+	select {
+	case <-p.Exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// awaitLog ends the scenario when a program does not write a text in time.
+func (r *rig) awaitLog(ctx context.Context, p *program, text string, limit time.Duration) {
+	if !r.eventually(ctx, limit, func() bool { return strings.Contains(p.log(), text) || !p.running() }) {
+		r.fatalf("%s does not say %q within %s; its last words: %s", p.Name, text, limit, p.lastWords())
+	}
+	if !strings.Contains(p.log(), text) {
+		r.fatalf("%s ended with status %d without saying %q; its last words: %s", p.Name, p.Status, text, p.lastWords())
+	}
+}
+
+var addressPattern = regexp.MustCompile(`"address":"[^"]*:(\d+)"`)
+
+// url is where a program serves.
+func (r *rig) url(ctx context.Context, p *program) string {
+	r.awaitLog(ctx, p, `"address":"`, startLimit)
+	return "http://127.0.0.1:" + addressPattern.FindStringSubmatch(p.log())[1]
+}
+
+// eventually waits until something holds, and reports whether it did within a limit.
+func (r *rig) eventually(ctx context.Context, limit time.Duration, holds func() bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for !holds() {
+		if ctx.Err() != nil {
+			return false
+		}
+		harness.Sleep(ctx, 50*time.Millisecond)
+	}
+	return true
+}
+
+// exec changes the scenario's database, as somebody with SQL does.
+func (r *rig) exec(ctx context.Context, sql string, args ...any) {
+	if _, err := r.db.Exec(ctx, sql, args...); err != nil {
+		r.fatalf("%.60s: %v", strings.TrimSpace(sql), err)
+	}
+}
+
+// number is the only value of a query.
+func (r *rig) number(ctx context.Context, sql string) (n int64) {
+	if err := r.db.QueryRow(ctx, sql).Scan(&n); err != nil {
+		r.fatalf("%.60s: %v", strings.TrimSpace(sql), err)
+	}
+	return n
+}
+
+// kill ends a program like a crash, which excuses what it was running.
+func (r *rig) kill(p *program) {
+	now := time.Now()
+	p.Signal(syscall.SIGKILL)
+	<-p.Exited
+	r.allowance(p.Name, now.Add(-time.Second), now.Add(time.Second))
+}
+
+// ctl runs eventctl and returns what it printed.
+func (r *rig) ctl(ctx context.Context, args ...string) (string, int) {
+	name := fmt.Sprintf("eventctl-%d", len(r.programs))
+	p := r.start(programCtl, name, nil, args...)
+	select {
+	case <-p.Exited:
+	case <-ctx.Done():
+		r.fatalf("eventctl %s does not end", strings.Join(args, " "))
+	}
+	return p.log(), p.Status
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"eventsv2/test/attack/harness"
+)
+
+// options is the command line.
+type options struct {
+	list     bool
+	only     string
+	parallel int
+	keep     bool
+}
+
+func parseOptions(args []string, stderr io.Writer) (options, error) {
+	var o options
+	flags := harness.Flags("faults")
+	flags.BoolVar(&o.list, "list", false, "say which scenarios there are, and run none")
+	flags.StringVar(&o.only, "only", "", "run the scenarios of these `names` only, with commas between them")
+	flags.IntVar(&o.parallel, "parallel", 5, "how `many` scenarios run at once; most of them wait most of the time")
+	flags.BoolVar(&o.keep, "keep", false, "keep all logs though no scenario failed")
+	err := harness.Parse(flags, args, stderr)
+	if err == nil && o.parallel < 1 {
+		err = fmt.Errorf("-parallel is %d: it must be positive", o.parallel)
+	}
+	return o, err
+}
+
+// wholeLimit is how long all scenarios may take: longer, and nobody runs them.
+const wholeLimit = 10 * time.Minute
+
+// run is the program without its process: it returns the exit status.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	complain := func(err error) { _, _ = fmt.Fprintln(stderr, "faults:", err) } // nowhere else to say it
+	opts, err := parseOptions(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return harness.ExitOK
+	}
+	var chosen []scenario
+	if err == nil {
+		chosen, err = choose(opts.only)
+	}
+	if err != nil {
+		complain(err)
+		return harness.ExitUsage
+	}
+	if opts.list {
+		list(stdout, chosen)
+		return harness.ExitOK
+	}
+	dir, err := os.MkdirTemp("", "eventsv2-faults-")
+	if err != nil {
+		complain(fmt.Errorf("make a directory for logs: %w", err))
+		return harness.ExitFailed
+	}
+	began := time.Now()
+	failed, err := playAll(ctx, opts, chosen, dir, stdout)
+	took := time.Since(began)
+	if err == nil && opts.only == "" && took > wholeLimit {
+		err = fmt.Errorf("all scenarios took %s, at most %s are allowed: look for one that takes longer than it says, or raise -parallel on a machine that has more to give", took.Round(time.Second), wholeLimit)
+	}
+	if err != nil {
+		complain(err)
+	}
+	if failed == 0 && err == nil && !opts.keep {
+		err = os.RemoveAll(dir)
+	} else {
+		harness.RetainLogs("faults", dir, []string{binaries}, stderr)
+	}
+	_, _ = fmt.Fprintf(stdout, "faults: scenarios=%d failed=%d took=%s\n", len(chosen), failed, took.Round(time.Second)) // nowhere else to say it
+	if failed > 0 || err != nil {
+		return harness.ExitFailed
+	}
+	return harness.ExitOK
+}
+
+// choose returns the scenarios of some names, all for no name.
+func choose(names string) ([]scenario, error) {
+	all := scenarios()
+	if names == "" {
+		return all, nil
+	}
+	var chosen []scenario
+	for name := range strings.SplitSeq(names, ",") {
+		i := slices.IndexFunc(all, func(s scenario) bool { return s.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no scenario %q (-list names them)", name)
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
+}
+
+func list(out io.Writer, all []scenario) {
+	for _, s := range all {
+		_, _ = fmt.Fprintf(out, "%-34s %s\n", s.name, s.acknowledgement) // nowhere else to say it
+	}
+}
+
+// playAll plays scenarios, several at once, and says a line about each.
+func playAll(ctx context.Context, opts options, chosen []scenario, dir string, out io.Writer) (failed int, err error) {
+	s, err := openStage(ctx, dir)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, s.close(ctx)) }()
+	var (
+		mu      sync.Mutex
+		playing sync.WaitGroup
+		late    []scenario // beside others, for whom the machine may have been too busy
+	)
+	say := func(one scenario, took time.Duration, figures []string, verdict string) {
+		_, _ = fmt.Fprintf(out, "%-34s %4.0fs %s %s\n", one.name, took.Seconds(), strings.Join(figures, " "), verdict) // nowhere else to say it
+	}
+	slots := make(chan struct{}, opts.parallel)
+	// What takes longest goes first, so that nothing long is left at the end.
+	slices.SortStableFunc(chosen, func(a, b scenario) int { return int(b.lasts - a.lasts) })
+	for _, one := range chosen {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			playing.Wait()
+			return failed, context.Cause(ctx)
+		}
+		playing.Go(func() {
+			defer func() { <-slots }()
+			began := time.Now()
+			figures, why, tooLate := s.play(ctx, one)
+			mu.Lock()
+			defer mu.Unlock()
+			verdict := "ok"
+			switch {
+			case tooLate && opts.parallel > 1 && len(chosen) > 1:
+				late = append(late, one)
+				verdict = "late beside others, played again alone: " + strings.Join(why, "; ")
+			case len(why) > 0:
+				failed++
+				verdict = "FAILED " + strings.Join(why, "; ")
+			}
+			say(one, time.Since(began), figures, verdict)
+		})
+	}
+	playing.Wait()
+	// What is promised in seconds is judged where only the program decides them. Whatever
+	// else was wrong has failed above.
+	for _, one := range late {
+		one.name += "-alone"
+		began := time.Now()
+		figures, why, _ := s.play(ctx, one)
+		verdict := "ok"
+		if len(why) > 0 {
+			failed++
+			verdict = "FAILED " + strings.Join(why, "; ")
+		}
+		say(one, time.Since(began), figures, verdict)
+	}
+	return failed, nil
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"eventsv2/test/attack/harness"
+)
+
+func TestAWrongCommandLineSaysSo(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"-parallel is 0":              {"-parallel", "0"},
+		`"more" is no option`:         {"more"},
+		"not defined: -nonsense":      {"-nonsense"},
+		`there is no scenario "none"`: {"-only", "fair-relay,none"},
+	} {
+		var stdout, stderr bytes.Buffer
+		if status := run(t.Context(), args, &stdout, &stderr); status != harness.ExitUsage {
+			t.Errorf("%q ended with %d, want %d", args, status, harness.ExitUsage)
+		}
+		if !strings.Contains(stderr.String(), want) || stdout.Len() > 0 {
+			t.Errorf("%q said %q and %q, want %q", args, stdout.String(), stderr.String(), want)
+		}
+	}
+}
+
+var kebab = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+func TestScenariosHaveNamesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, s := range scenarios() {
+		if seen[s.name] || !kebab.MatchString(s.name) || len(s.name) > 34 {
+			t.Errorf("the name %q is taken, too long or not in kebab-case", s.name)
+		}
+		if s.acknowledgement == "" || s.lasts == 0 || s.play == nil {
+			t.Errorf("%s lacks a promise, a time or a play", s.name)
+		}
+		seen[s.name] = true
+	}
+}
+
+// TestThePageHasTheList holds the documentation to the scenarios.
+func TestThePageHasTheList(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/reliability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want bytes.Buffer
+	list(&want, scenarios())
+	if !strings.Contains(string(page), "```\n"+want.String()+"```\n") {
+		t.Errorf("docs/reliability.md does not have the list of `go run ./faults -list`:\n%s", want.String())
+	}
+}

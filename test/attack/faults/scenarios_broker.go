@@ -1,0 +1,319 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"eventsv2/test/attack/harness"
+	"eventsv2/test/halfbroker"
+)
+
+func brokerScenarios() []scenario {
+	revoked := halfbroker.Refuse(codes.PermissionDenied, "User not authorized to perform this action.")
+	quota := halfbroker.Refuse(codes.ResourceExhausted, "Quota exceeded.")
+	down := halfbroker.Refuse(codes.Unavailable, "The service was unable to fulfill your request.")
+	create := map[string]string{"PUBSUB_CREATE": "true"}
+	return []scenario{
+		{"one-failed-publish-worker", "after one failed publish of a worker no event in an ordering group waits", 15 * time.Second, oneFailedPublishOfAWorker(false)},
+		{"one-failed-publish-emitter", "after one failed publish of an emitter its next events are on time", 15 * time.Second, oneFailedPublishOfAnEmitter},
+		{"one-failed-publish-cron", "after one failed publish of cron its next notifications are on time", 30 * time.Second, oneFailedPublishOfCron},
+		{"one-failed-publish-embedding", "after one failed publish of an embedding program no event in an ordering group waits", 15 * time.Second, oneFailedPublishOfAWorker(true)},
+		outage{begin: silence, end: sound}.scenario("pubsub-accepts-never-answers", "work goes on beside a Pub/Sub that accepts connections and never answers"),
+		outage{begin: silence, end: sound, embedding: true}.scenario("pubsub-silent-embedding", "so it does in a program that embeds the library"),
+		outage{begin: deleteTopic, end: remake}.scenario("topic-deleted", "work goes on without the topic, and readiness says so"),
+		outage{begin: deleteTopic, end: awaitAttached, settings: create, healthy: true}.scenario("topic-deleted-create", "with PUBSUB_CREATE a deleted topic comes back, with its subscription"),
+		outage{begin: deleteSubscription, end: remake}.scenario("subscription-deleted", "work goes on without the subscription"),
+		outage{begin: refused("Publish", revoked), end: heal, healthy: true}.scenario("publisher-role-revoked", "work goes on while nobody may publish"),
+		outage{begin: refused("Publish", quota), end: heal, healthy: true}.scenario("publish-quota", "work goes on while the quota for publishing is used up"),
+		outage{begin: refused("Publish", down), end: heal, healthy: true}.scenario("publish-fails-pull-works", "work goes on while publishing fails and pulling works"),
+		outage{begin: refused("Publish", halfbroker.Hang), end: heal, healthy: true}.scenario("publish-hangs-pull-works", "so it does while publishing is never answered"),
+		outage{begin: refused("Publish", down), end: heal, embedding: true}.scenario("publish-fails-embedding", "so it does in a program that embeds the library"),
+		outage{begin: refused("Pull", down), end: heal, healthy: true}.scenario("pull-fails-publish-works", "work goes on while pulling fails and publishing works"),
+		outage{begin: refused("Pull", halfbroker.Hang), end: heal}.scenario("pull-hangs-publish-works", "so it does while pulling is never answered"),
+		outage{begin: refused("Pull", revoked), end: heal, healthy: true}.scenario("subscriber-role-revoked", "work goes on while nobody may pull"),
+		outage{begin: refused("Pull", halfbroker.LoseAnswer), end: heal, vanish: true}.scenario("pulled-and-lost", "work goes on while what was pulled never arrives"),
+		outage{begin: refused(halfbroker.EveryMethod, down), end: heal}.scenario("pubsub-down", "work goes on while Pub/Sub is down"),
+		{"hung-acknowledgements", "runs and their ends never wait for answers to Pub/Sub", 60 * time.Second, hungAcknowledgements},
+		{"starts-without-pubsub", "worker and cron start and work while Pub/Sub is down, and use it when it comes", 50 * time.Second, startsWithoutPubSub(false)},
+		{"starts-without-pubsub-embedding", "so does a program that embeds the library", 50 * time.Second, startsWithoutPubSub(true)},
+		{"emit-only-without-subscription", "a program that only emits needs no subscription and no right to look", 15 * time.Second, emitOnly},
+	}
+}
+
+// gate has a handler wait until it is opened.
+func (r *rig) gate(handler string) (open func()) {
+	gate := make(chan struct{})
+	r.target.behave(handler, func(ctx context.Context, _ visit) answer {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+		}
+		return completed
+	})
+	return func() { close(gate) }
+}
+
+// oneFailedPublishOfAWorker fails the publish with which a worker tells of the
+// next events of lines.
+func oneFailedPublishOfAWorker(embedding bool) func(context.Context, *rig) {
+	return func(ctx context.Context, r *rig) {
+		r.cron(ctx, nil)
+		if embedding {
+			r.embed(ctx, "app", nil)
+		} else {
+			r.worker(ctx, "worker", nil)
+		}
+		open := r.gate("work")
+		r.emit(ctx, batch{label: "lines", n: 1000, key: func(i int) string { return strconv.Itoa(i % 100) }})
+		if !r.eventually(ctx, startLimit, func() bool { return r.begun("lines") >= 100 }) {
+			r.fatalf("the first events of %d lines have begun, want 100", r.begun("lines"))
+		}
+		r.broker.Set("Publish", halfbroker.First(1, halfbroker.Refuse(codes.Unavailable, "try again")))
+		began := time.Now()
+		open()
+		// Without a fault it takes one to two seconds; before, minutes.
+		r.awaitDone(ctx, "lines", 30*time.Second)
+		r.figure("lines_took=%.1fs", time.Since(began).Seconds())
+	}
+}
+
+func oneFailedPublishOfAnEmitter(ctx context.Context, r *rig) {
+	r.cron(ctx, nil)
+	r.worker(ctx, "worker", nil)
+	emitter := r.embed(ctx, "emitter", map[string]string{"FAULTS_ROLE": "emit"})
+	r.emitVia(ctx, emitter, batch{label: "before", n: 20, every: 50 * time.Millisecond})
+	r.broker.Set("Publish", halfbroker.First(1, halfbroker.Refuse(codes.Unavailable, "try again")))
+	r.emitVia(ctx, emitter, batch{label: "after", n: 100, every: 50 * time.Millisecond})
+	r.awaitDone(ctx, "after", 40*time.Second)
+	r.punctual("after", 1, 12*time.Second) // 2 s are promised; it was 20 to 25
+}
+
+// oneFailedPublishOfCron fails one of the publishes with which the relay tells of what was
+// inserted by SQL.
+func oneFailedPublishOfCron(ctx context.Context, r *rig) {
+	r.worker(ctx, "worker", nil)
+	cron := r.cron(ctx, nil)
+	harness.Sleep(ctx, workerLooks) // a worker that looks by itself would do the relay's work
+	published := r.broker.Answered("Publish")
+	r.emitSQL(ctx, batch{label: "before", n: 20, every: 50 * time.Millisecond})
+	r.awaitDone(ctx, "before", startLimit)
+	if r.broker.Answered("Publish") == published {
+		r.failf("cron has published nothing: the scenario shows nothing")
+	}
+	r.broker.Set("Publish", halfbroker.First(1, halfbroker.Refuse(codes.Unavailable, "try again")))
+	published = r.broker.Answered("Publish")
+	r.emitSQL(ctx, batch{label: "after", n: 100, every: 50 * time.Millisecond})
+	r.awaitDone(ctx, "after", 40*time.Second)
+	r.punctual("after", 1, 6*time.Second) // 2 s are promised
+	// Who found them is the worker that was told of the failure, for a while, and then cron.
+	if !r.eventually(ctx, startLimit, func() bool {
+		r.emitSQL(ctx, batch{label: "later", n: 1, every: 200 * time.Millisecond})
+		return r.broker.Answered("Publish") > published
+	}) {
+		r.failf("%s after one failed publish cron publishes nothing", startLimit)
+	}
+	r.awaitDone(ctx, "later", startLimit)
+	if !cron.running() {
+		r.failf("cron ended: %s", cron.lastWords())
+	}
+}
+
+// silence has Pub/Sub accept connections and never answer.
+func silence(_ context.Context, r *rig) {
+	for _, stream := range []string{harness.Requests, harness.Answers} {
+		cure, err := r.wire.Infect(harness.MuteNamed(stream, stream))
+		r.must(err)
+		r.cures = append(r.cures, cure)
+	}
+}
+
+func sound(ctx context.Context, r *rig) {
+	for _, cure := range r.cures {
+		r.must(cure(ctx))
+	}
+	r.cures = nil
+}
+
+func refused(method string, b halfbroker.Behaviour) func(context.Context, *rig) {
+	return func(_ context.Context, r *rig) { r.broker.Set(method, b) }
+}
+
+func heal(_ context.Context, r *rig) { r.broker.Heal() }
+
+// awaitAttached waits until the programs have repaired topic and subscription.
+func awaitAttached(ctx context.Context, r *rig) {
+	o := r.operator(ctx)
+	if !r.eventually(ctx, time.Minute, func() bool { return r.attached(ctx, o) }) {
+		r.failf("after a minute the subscription has still no topic")
+	}
+}
+
+// outage is a time in which Pub/Sub fails in some way.
+type outage struct {
+	begin, end func(context.Context, *rig)
+	settings   map[string]string
+	// embedding has a program that embeds the library in place of cmd/worker.
+	embedding bool
+	// healthy says that nothing need show on /readyz, because the subscription
+	// can be looked at.
+	healthy bool
+	// vanish has what was pulled be lost on its way.
+	vanish bool
+}
+
+func (o outage) scenario(name, acknowledgement string) scenario {
+	return scenario{name, acknowledgement, 75 * time.Second, func(ctx context.Context, r *rig) { o.play(ctx, r) }}
+}
+
+func (o outage) play(ctx context.Context, r *rig) {
+	r.cron(ctx, o.settings)
+	var worker *program
+	if o.embedding {
+		worker = r.embed(ctx, "app", o.settings)
+	} else {
+		worker = r.worker(ctx, "worker", o.settings)
+	}
+	r.emit(ctx, batch{label: "before", n: 20})
+	r.awaitDone(ctx, "before", startLimit)
+
+	o.begin(ctx, r)
+	r.emit(ctx, batch{label: "during", n: 100, every: 50 * time.Millisecond})
+	if !r.awaitDone(ctx, "during", time.Minute) {
+		o.end(ctx, r)
+		return
+	}
+	limit := outageStart
+	if o.vanish {
+		limit = vanishedStart
+	}
+	r.punctual("during", 1, limit)
+	r.emit(ctx, batch{label: "crowd", n: 2000})
+	r.awaitDone(ctx, "crowd", time.Minute)
+	r.punctual("crowd", 0.99, outageStart)
+	r.swift("crowd", 100)
+	if !o.embedding && !o.healthy {
+		if text := r.readiness(ctx, worker); !strings.Contains(text, "Pub/Sub") {
+			r.failf("/readyz of the worker says %q, and nothing about Pub/Sub", text)
+		}
+	}
+	o.end(ctx, r)
+	r.awaitPubSub(ctx)
+}
+
+// outageStart is how long an event may wait while Pub/Sub fails: 10 s to notice it, and
+// 5 s are promised.
+const outageStart = 15 * time.Second
+
+// vanishedStart is outageStart for what was pulled and lost: a lease of 10 s more for each
+// pull that was under way when the fault began.
+const vanishedStart = 35 * time.Second
+
+// swift fails the scenario when fewer than so many events of a label began per second,
+// from when they were emitted. That is a small part of what a machine can do.
+func (r *rig) swift(label string, perSecond float64) {
+	runs, entries := r.runs(label), r.of(label)
+	if len(runs) == 0 {
+		return // which awaitDone has said
+	}
+	rate := float64(len(runs)) / runs[len(runs)-1].began.Sub(entries[0].due).Seconds()
+	r.figure("per_s=%.0f", rate)
+	if rate < perSecond {
+		r.failf("%.0f events %s began per second, at least %.0f are promised", rate, label, perSecond)
+	}
+}
+
+// awaitPubSub waits until notifications go through Pub/Sub again: what a scenario
+// emits is published, and pulled.
+func (r *rig) awaitPubSub(ctx context.Context) {
+	published, pulled := r.broker.Answered("Publish"), r.broker.Answered("Pull")
+	began := time.Now()
+	if !r.eventually(ctx, time.Minute, func() bool { // 10 s are promised
+		r.emit(ctx, batch{label: "after", n: 1, every: 200 * time.Millisecond})
+		return r.broker.Answered("Publish") > published && r.broker.Answered("Pull") > pulled
+	}) {
+		r.failf("a minute after Pub/Sub is well again it is not used: %d answers to publishing and %d with messages since",
+			r.broker.Answered("Publish")-published, r.broker.Answered("Pull")-pulled)
+	}
+	r.figure("used_again=%.1fs", time.Since(began).Seconds())
+	r.awaitDone(ctx, "after", startLimit)
+}
+
+// hungAcknowledgements compares a crowd whose answers hang with those before and after it,
+// whose do not.
+func hungAcknowledgements(ctx context.Context, r *rig) {
+	r.cron(ctx, nil)
+	r.worker(ctx, "worker", nil)
+	later := 0
+	crowd := func(label string) time.Duration {
+		began := time.Now()
+		for i := range 40 {
+			// Each of these asks for a delay of its own. They are no part of what is
+			// judged, and are taken away before they are due.
+			for j := range 5 {
+				later++
+				_, err := r.emitter.Emit(ctx, batch{label: "later", canvas: 1, delay: time.Duration(200+later) * time.Second}.event(i*5+j))
+				r.must(err)
+			}
+			r.emit(ctx, batch{label: label, n: 200})
+		}
+		r.awaitDone(ctx, label, 50*time.Second)
+		took := time.Since(began)
+		r.figure("%s=%.1fs", label, took.Seconds())
+		return took
+	}
+	before := crowd("before")
+	r.broker.Set("Acknowledge", halfbroker.Hang)
+	r.broker.Set("ModifyAckDeadline", halfbroker.Hang)
+	hung := crowd("hung")
+	r.broker.Heal()
+	after := crowd("after")
+	// Half of the throughput is promised, and the machine may be twice as busy.
+	if hung > 4*max(before, after) {
+		r.failf("8000 events took %s while no answer came, %s before and %s after it", hung.Round(time.Millisecond),
+			before.Round(time.Millisecond), after.Round(time.Millisecond))
+	}
+	r.exec(ctx, `DELETE FROM events_v2 WHERE canvas_id = $1`, [16]byte(canvas(1)))
+}
+
+func startsWithoutPubSub(embedding bool) func(context.Context, *rig) {
+	return func(ctx context.Context, r *rig) {
+		r.wire.Close()
+		var programs []*program
+		settings := map[string]string{"PUBSUB_CREATE": "true"}
+		if embedding {
+			programs = append(programs, r.embed(ctx, "app", settings))
+		} else {
+			programs = append(programs, r.worker(ctx, "worker", settings), r.cron(ctx, settings))
+		}
+		r.insert(ctx, batch{label: "inserted", n: 50})
+		r.emit(ctx, batch{label: "emitted", n: 50})
+		r.awaitDone(ctx, "emitted", time.Minute)
+		r.awaitDone(ctx, "inserted", time.Minute)
+		for _, p := range programs {
+			if !p.running() {
+				r.failf("%s ended with status %d: %s", p.Name, p.Status, p.lastWords())
+			}
+		}
+		r.must(r.wire.Reopen())
+		r.awaitPubSub(ctx)
+	}
+}
+
+func emitOnly(ctx context.Context, r *rig) {
+	// The worker has all rights, and a way of its own.
+	r.worker(ctx, "worker", map[string]string{"PUBSUB_EMULATOR_HOST": r.stage.emulator.URL})
+	for _, method := range []string{"GetTopic", "GetSubscription", "Pull"} {
+		r.broker.Set(method, halfbroker.Refuse(codes.PermissionDenied, "User not authorized to perform this action."))
+	}
+	emitter := r.embed(ctx, "emitter", map[string]string{"FAULTS_ROLE": "emit"})
+	published := r.broker.Answered("Publish")
+	r.emitVia(ctx, emitter, batch{label: "emitted", n: 50, every: 10 * time.Millisecond})
+	r.awaitDone(ctx, "emitted", startLimit)
+	if r.broker.Answered("Publish") == published {
+		r.failf("nothing was published")
+	}
+}

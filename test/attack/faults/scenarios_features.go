@@ -1,0 +1,301 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/attack/faults/emission"
+	"eventsv2/test/attack/harness"
+	"eventsv2/test/halfbroker"
+)
+
+func featureScenarios() []scenario {
+	return []scenario{
+		{"snooze-without-end", "a target that always puts an event off is asked less and less, or fails it", 80 * time.Second, snoozes},
+		{"features-paused", "limits, ordering groups, chains and unique keys keep their promises beside a pause", 90 * time.Second, features(pausedForAWhile)},
+		{"features-frozen", "so they do beside a worker that stands still for longer than its locks", 90 * time.Second, features(frozenForAWhile)},
+		{"features-kill-9-paused", "so they do beside kill -9 of a worker whose handlers are paused", 90 * time.Second, features(killedAndPaused)},
+		{"features-kill-9", "so they do beside kill -9 of a worker", 90 * time.Second, features(killedInTheMiddle)},
+		{"features-pubsub-outage", "so they do beside an outage of Pub/Sub", 90 * time.Second, features(withoutPubSub)},
+		{"features-postgres-outage", "so they do beside an outage of Postgres", 90 * time.Second, features(withoutPostgres)},
+		{"features-answers-lost", "so they do beside lost answers of Postgres", 90 * time.Second, features(withoutAnswers)},
+	}
+}
+
+// snoozes has targets that answer 503 for ever, as it seems, with Retry-After.
+func snoozes(ctx context.Context, r *rig) {
+	r.handlers = append(r.handlers, handler("zero"), handler("one"))
+	r.worker(ctx, "worker", nil)
+	r.cron(ctx, nil)
+	enough := make(chan struct{})
+	for name, after := range map[string]string{"zero": "0", "one": "1"} {
+		r.target.behave(name, func(context.Context, visit) answer {
+			select {
+			case <-enough:
+				return completed
+			default:
+				return answer{http.StatusServiceUnavailable, after}
+			}
+		})
+		r.canFail[name] = true
+		r.emit(ctx, batch{label: name, n: 5, name: name})
+	}
+	harness.Sleep(ctx, 45*time.Second)
+	close(enough)
+	for _, name := range []string{"zero", "one"} {
+		most := 0
+		for _, e := range r.of(name) {
+			most = max(most, len(r.target.of(e.id)))
+		}
+		r.figure("retry_after_%s_runs=%d", name, most)
+		if most > 20 { // it was once a second
+			r.failf("an event with Retry-After %s ran %d times in 45 s", name, most)
+		}
+	}
+}
+
+// The canvases of the features.
+const (
+	plainCanvas byte = 10 + iota
+	limitedCanvas
+	groupCanvas
+	ratedCanvas
+	uniqueCanvas
+	chainCanvas
+)
+
+const runningMax = 3
+
+// features has each feature at work on a canvas of its own, and a fault in the
+// middle.
+func features(fault func(ctx context.Context, r *rig, workers []*program)) func(context.Context, *rig) {
+	return func(ctx context.Context, r *rig) {
+		settings := impatient("3s")
+		r.cron(ctx, settings)
+		workers := []*program{r.worker(ctx, "worker-1", settings), r.worker(ctx, "worker-2", settings)}
+		for _, name := range []string{"typed-1", "typed-2"} {
+			workers = append(workers, r.typed(ctx, name, settings["LOCK_TIMEOUT"]))
+		}
+		r.target.behave("work", takes(100*time.Millisecond))
+		for _, args := range [][]string{
+			{"limit", "concurrency", "set", "--canvas", canvas(limitedCanvas).String(), "--max", strconv.Itoa(runningMax)},
+			{"limit", "rate", "set", "--canvas", canvas(ratedCanvas).String(), "--per-minute", "40"},
+		} {
+			if text, status := r.ctl(ctx, args...); status != 0 {
+				r.fatalf("eventctl %v: %s", args, text)
+			}
+		}
+		r.emit(ctx, batch{label: "rated", n: 60, canvas: ratedCanvas})
+		r.emit(ctx, batch{label: "lines", n: 200, canvas: groupCanvas, key: func(i int) string { return strconv.Itoa(i % 10) }})
+		r.emit(ctx, batch{label: "limited", n: 100, canvas: limitedCanvas})
+		r.emit(ctx, batch{label: "plain", n: 300, canvas: plainCanvas})
+		r.emitTyped(ctx, "chains", 200)
+		if !r.eventually(ctx, startLimit, func() bool { return r.begun("") >= 50 }) {
+			r.fatalf("%d events have begun, want 50", r.begun(""))
+		}
+		fault(ctx, r, workers)
+		r.emitTwice(ctx)
+		r.emitTyped(ctx, "chains", 20)
+		r.emit(ctx, batch{label: "after", n: 50, canvas: plainCanvas})
+		for _, label := range []string{"plain", "after", "unique", "lines", "limited", "chains"} {
+			r.awaitDone(ctx, label, 60*time.Second)
+		}
+		r.awaitDone(ctx, "rated", 130*time.Second) // the next minute's, and one that the fault cost
+		r.children(ctx, "chains")
+		r.inOrder("lines")
+		r.atMost("limited", runningMax)
+		r.perMinute("rated", 40)
+	}
+}
+
+// emitTwice emits each event of a batch twice, with a unique key.
+func (r *rig) emitTwice(ctx context.Context) {
+	unique := func(ctx context.Context, events []eventqueue.NewEvent) (ids []eventqueue.EventID, err error) {
+		for i := range events {
+			events[i].UniqueKey, events[i].UniqueFor = fmt.Sprint("key ", i), time.Hour
+		}
+		for range 2 {
+			again, err := r.emitter.EmitUnique(ctx, events...)
+			if err != nil {
+				return nil, err
+			}
+			for i, e := range again {
+				if len(ids) == len(events) {
+					if ids[i] != e.ID {
+						r.failf("a unique key made event %s and then %s", ids[i], e.ID)
+					}
+					continue
+				}
+				ids = append(ids, e.ID)
+			}
+		}
+		return ids, nil
+	}
+	r.emitBy(ctx, batch{label: "unique", n: 50, canvas: uniqueCanvas}, unique)
+}
+
+// runs are all runs of a label's events, by their beginning.
+func (r *rig) runs(label string) (all []visit) {
+	for _, e := range r.of(label) {
+		all = append(all, r.target.of(e.id)...)
+	}
+	slices.SortFunc(all, func(a, b visit) int { return a.began.Compare(b.began) })
+	return all
+}
+
+// inOrder looks at the runs of each ordering key: none begins before the ones that
+// were emitted before it have ended.
+func (r *rig) inOrder(label string) {
+	lines := map[string][]*entry{}
+	for _, e := range r.of(label) {
+		lines[e.key] = append(lines[e.key], e)
+	}
+	for key, line := range lines {
+		slices.SortFunc(line, func(a, b *entry) int { return cmp.Compare(a.id, b.id) })
+		for i := 1; i < len(line); i++ {
+			before, after := r.target.of(line[i-1].id), r.target.of(line[i].id)
+			if len(before) == 0 || len(after) == 0 {
+				continue // which awaitDone has said
+			}
+			if last := before[len(before)-1]; after[0].began.Before(last.ended) {
+				r.failf("in line %s event %s began at %s, before event %s had ended at %s", key, line[i].id,
+					after[0].began.Format(clockFormat), line[i-1].id, last.ended.Format(clockFormat))
+				return
+			}
+		}
+	}
+}
+
+// atMost looks at how many runs of a label went on at once.
+func (r *rig) atMost(label string, limit int) {
+	runs := r.runs(label)
+	most := 0
+	for _, v := range runs {
+		at := 0
+		for _, other := range runs {
+			// A run whose worker died goes on for the target until it notices.
+			if !other.began.After(v.began) && other.ended.After(v.began) && (other.status != 0 || other == v) {
+				at++
+			}
+		}
+		most = max(most, at)
+	}
+	r.figure("%s_at_once=%d", label, most)
+	if most > limit {
+		r.failf("%d runs of events %s at once, and the limit is %d", most, label, limit)
+	}
+}
+
+// perMinute looks at how many runs of a label have begun by the end of each minute since
+// the first of them: what is granted in one may begin later, but never before.
+func (r *rig) perMinute(label string, limit int) {
+	runs := r.runs(label)
+	if len(runs) == 0 {
+		return // which awaitDone has said
+	}
+	first := runs[0].began.Unix() / 60
+	for i, v := range runs {
+		if windows := int(v.began.Unix()/60-first) + 1; i+1 > windows*limit {
+			r.failf("%d runs of events %s had begun in the %d. minute, and the limit is %d per minute", i+1, label, windows, limit)
+			return
+		}
+	}
+}
+
+func pausedForAWhile(ctx context.Context, r *rig, _ []*program) {
+	rules, err := control.NewRules(pgstore.New(r.db), r.emitter)
+	r.must(err)
+	each := func(do func(scope eventqueue.Scope) error) {
+		for _, c := range []byte{plainCanvas, limitedCanvas, groupCanvas, ratedCanvas} {
+			r.must(do(eventqueue.Scope{Canvas: canvas(c), Module: "WORKER", Name: "work"}))
+		}
+		for _, name := range []string{"CREATE", "mail", "index"} {
+			r.must(do(eventqueue.Scope{Canvas: canvas(chainCanvas), Module: emission.Module, Name: name}))
+		}
+	}
+	each(func(scope eventqueue.Scope) error {
+		_, err := rules.Add(ctx, control.PauseRule, scope)
+		return err
+	})
+	harness.Sleep(ctx, 3*time.Second) // what was claimed before may begin
+	begun := r.begun("")
+	harness.Sleep(ctx, 4*time.Second)
+	if now := r.begun(""); now != begun {
+		r.failf("%d events began while everything was paused", now-begun)
+	}
+	each(func(scope eventqueue.Scope) error {
+		_, _, err := rules.Lift(ctx, control.PauseRule, scope)
+		return err
+	})
+}
+
+// killedInTheMiddle kills one of each kind of workers.
+func killedInTheMiddle(_ context.Context, r *rig, workers []*program) {
+	r.kill(workers[0])
+	r.kill(workers[2])
+	r.unknown = true // what it had claimed and not begun, only it knew
+}
+
+func killedAndPaused(ctx context.Context, r *rig, workers []*program) {
+	killedInTheMiddle(ctx, r, workers)
+	pausedForAWhile(ctx, r, workers)
+}
+
+// frozenForAWhile has one of each kind of workers stand still until others have taken over.
+func frozenForAWhile(ctx context.Context, r *rig, workers []*program) {
+	from := time.Now()
+	for _, w := range []*program{workers[0], workers[2]} {
+		w.Signal(syscall.SIGSTOP)
+	}
+	harness.Sleep(ctx, 8*time.Second) // a lock lasts 3 s
+	for _, w := range []*program{workers[0], workers[2]} {
+		w.Signal(syscall.SIGCONT)
+		r.allowance(w.Name, from.Add(-time.Second), time.Now().Add(time.Second))
+	}
+	r.unknown = true // what they had claimed and not begun, only they knew
+}
+
+func withoutPubSub(ctx context.Context, r *rig, _ []*program) {
+	r.broker.Set(halfbroker.EveryMethod, halfbroker.Refuse(codes.Unavailable, "down"))
+	r.emit(ctx, batch{label: "plain", n: 50, canvas: plainCanvas, every: 200 * time.Millisecond})
+	r.broker.Heal()
+}
+
+func withoutPostgres(ctx context.Context, r *rig, workers []*program) {
+	from := time.Now()
+	for _, w := range workers {
+		w.database.Close()
+	}
+	harness.Sleep(ctx, 8*time.Second)
+	for _, w := range workers {
+		r.must(w.database.Reopen())
+	}
+	r.allowance("", from, time.Now().Add(time.Second))
+	r.unknown = true
+}
+
+func withoutAnswers(ctx context.Context, r *rig, workers []*program) {
+	from := time.Now()
+	var cures []func(context.Context) error
+	for _, w := range workers {
+		cure, err := w.database.Infect(harness.Mute(harness.Answers))
+		r.must(err)
+		cures = append(cures, cure)
+	}
+	harness.Sleep(ctx, 5*time.Second)
+	for _, cure := range cures {
+		r.must(cure(ctx))
+	}
+	r.allowance("", from, time.Now().Add(time.Second))
+}

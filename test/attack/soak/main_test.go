@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"eventsv2/test/attack/harness"
+)
+
+// sleeperVariable makes this test binary a program that starts a child, says its
+// process and waits to be killed.
+const sleeperVariable = "EVENTSV2_SOAK_TEST_PARENT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(sleeperVariable) != "" {
+		beParent()
+		return
+	}
+	// The launcher's thread has to live as long as the process.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("eventsv2/test/attack/soak.(*launcher).do.func1.1"))
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	o, err := parseOptions([]string{"-hours", "0.05", "-report", "r.md", "-every", "10s", "-rate", "7"}, nil)
+	if err != nil || o.load() != 3*time.Minute || o.report != "r.md" || o.every != 10*time.Second || o.rate != 7 {
+		t.Errorf("got %+v, %v", o, err)
+	}
+	if o, err = parseOptions(nil, nil); err != nil || o.load() != time.Hour || o.rate != 100 || o.every != time.Minute {
+		t.Errorf("the defaults are %+v, %v", o, err)
+	}
+}
+
+func TestAWrongCommandLineEndsWithTwo(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"-hours 0", "-hours -1", "-hours NaN", "-hours 169", "-hours soon", "-rate 0", "-rate 10001",
+		"-every 1s", "-settle 0s", "-minutes 5", "extra"} {
+		var out, errs bytes.Buffer
+		if status := run(context.Background(), strings.Fields(args), &out, &errs); status != harness.ExitUsage {
+			t.Errorf("%s: status %d, want %d", args, status, harness.ExitUsage)
+		}
+		if !strings.HasPrefix(errs.String(), "soak: ") || out.Len() > 0 {
+			t.Errorf("%s: it says %q and %q", args, out.String(), errs.String())
+		}
+	}
+	var errs bytes.Buffer
+	if status := run(context.Background(), []string{"-help"}, &errs, &errs); status != harness.ExitOK || !strings.Contains(errs.String(), "-hours") {
+		t.Errorf("-help: status %d, %q", status, errs.String())
+	}
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/test/attack/harness"
+)
+
+// maintenance is what operators do all the time: pause a handler and lift that, and
+// delete old cron records.
+type maintenance struct {
+	rules    *control.Rules
+	pool     *pgxpool.Pool
+	canvases []eventqueue.CanvasID
+	every    time.Duration // between two faults
+	tell     *harness.Reporter
+}
+
+// The handler is paused for three of four intervals between faults.
+const (
+	pausedFor = 3
+	freeFor   = 1
+)
+
+// callTimeout bounds one call of an operator.
+const callTimeout = 15 * time.Second
+
+// run does this until ctx ends. What fails in an outage is tried again.
+func (c *maintenance) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		c.again(ctx, "pause", c.hold)
+		pause(ctx, pausedFor*c.every)
+		c.again(ctx, "lift", c.lift)
+		c.again(ctx, "prune", c.prune)
+		pause(ctx, freeFor*c.every)
+	}
+}
+
+// again tries until it has worked or ctx has ended.
+func (c *maintenance) again(ctx context.Context, what string, do func(context.Context) error) {
+	for ctx.Err() == nil {
+		limited, cancel := context.WithTimeout(ctx, callTimeout)
+		err := do(limited)
+		cancel()
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil {
+			c.tell.Report("%s: %v (again in a second)", what, err)
+		}
+		pause(ctx, time.Second)
+	}
+}
+
+func (c *maintenance) each(ctx context.Context, do func(context.Context, eventqueue.Scope) error) error {
+	var errs []error
+	for _, canvas := range c.canvases {
+		errs = append(errs, do(ctx, eventqueue.Scope{Canvas: canvas, Module: module, Name: handlerHeld}))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *maintenance) hold(ctx context.Context) error {
+	return c.each(ctx, func(ctx context.Context, scope eventqueue.Scope) error {
+		_, err := c.rules.Add(ctx, control.PauseRule, scope)
+		return err
+	})
+}
+
+func (c *maintenance) lift(ctx context.Context) error {
+	return c.each(ctx, func(ctx context.Context, scope eventqueue.Scope) error {
+		_, _, err := c.rules.Lift(ctx, control.PauseRule, scope)
+		return err
+	})
+}
+
+// pruneSQL keeps the newest record of each definition, whatever its age: the
+// checker goes on from there.
+const pruneSQL = `
+DELETE FROM cron_records r
+ WHERE slot < clock_timestamp() - interval '10 minutes'
+   AND slot < (SELECT max(slot) FROM cron_records WHERE cron_id = r.cron_id)`
+
+func (c *maintenance) prune(ctx context.Context) error {
+	if _, err := c.pool.Exec(ctx, pruneSQL); err != nil {
+		return fmt.Errorf("delete old cron records: %w", err)
+	}
+	return nil
+}

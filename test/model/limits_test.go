@@ -1,0 +1,84 @@
+package model_test
+
+import (
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/memstore"
+)
+
+const (
+	placesSQL        = `SELECT event_id, stage, canvas_id, line, turn FROM event_lines ORDER BY event_id, stage`
+	runningLimitsSQL = `SELECT canvas_id, line, max_running FROM running_limits ORDER BY canvas_id, line`
+)
+
+func scanPlace(row pgx.CollectableRow) (r memstore.PlaceRow, err error) {
+	err = row.Scan(&r.Event, &r.Stage, (*[16]byte)(&r.Canvas), &r.Group, &r.MayRun)
+	return r, err
+}
+
+// drawRunningLimit draws what a limit is for, mostly what concerns many events.
+func drawRunningLimit(t *rapid.T) control.RunningLimit {
+	limit := control.RunningLimit{Canvas: pick(t, "canvas", canvases)}
+	switch pick(t, "limitOf", []string{"canvas", "canvas", "handler", "handler", "key", "every key"}) {
+	case "handler":
+		limit.Module, limit.Name = pick(t, "module", modules), pick(t, "name", names)
+	case "key":
+		limit.Key = pick(t, "limitedKey", orderings[len(orderings)-2:])
+	case "every key":
+		limit.EveryKey = true
+	}
+	return limit
+}
+
+// unlessLimited leaves races out of sequences that have limits of running events: who
+// gets the turns of a limit depends on which of several calls was first, in ways that
+// their answers do not show.
+func (w *world) unlessLimited(race, single func(*rapid.T)) func(*rapid.T) {
+	return func(t *rapid.T) {
+		if w.limited {
+			single(t)
+		} else {
+			race(t)
+		}
+	}
+}
+
+// setRunningLimit sets a limit or removes it, and mostly fills its lines as
+// control.RunningLimits does.
+func (w *world) setRunningLimit(t *rapid.T) {
+	if !w.limited {
+		t.Skip("a sequence without limits of running events")
+	}
+	limit := drawRunningLimit(t)
+	limit.Max = rapid.IntRange(0, 3).Draw(t, "max")
+	pg, pgErr := w.store.SetRunningLimit(w.ctx, limit)
+	mem, memErr := w.mem.SetRunningLimit(w.ctx, limit)
+	w.sameErrors(t, pgErr, memErr, false)
+	same(t, "SetRunningLimit", pg, mem)
+	if rapid.IntRange(0, 3).Draw(t, "fill") > 0 {
+		w.fill(t, limit, "")
+	}
+	for _, canvas := range canvases {
+		pg, pgErr := w.store.RunningLimits(w.ctx, canvas)
+		mem, memErr := w.mem.RunningLimits(w.ctx, canvas)
+		w.sameErrors(t, pgErr, memErr, false)
+		same(t, "RunningLimits", slices.Clip(pg), slices.Clip(mem))
+	}
+}
+
+// fillGroups is for a limit that somebody else has set.
+func (w *world) fillGroups(t *rapid.T) {
+	w.fill(t, drawRunningLimit(t), pick(t, "after", []string{"", "key line"}))
+}
+
+func (w *world) fill(t *rapid.T, limit control.RunningLimit, after string) {
+	pg, pgNext, pgErr := w.store.FillGroups(w.ctx, limit, after)
+	mem, memNext, memErr := w.mem.FillGroups(w.ctx, limit, after)
+	w.sameErrors(t, pgErr, memErr, false)
+	same(t, "FillGroups", byTurn(pg), byTurn(mem))
+	same(t, "FillGroups: next", pgNext, memNext)
+}

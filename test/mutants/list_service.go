@@ -1,0 +1,26 @@
+package main
+
+// serviceMutants are about programs as package service puts them together.
+func serviceMutants() []mutant {
+	const ready, run, config = "service/ready.go", "service/run.go", "service/config.go"
+	return []mutant{
+		{"unready-for-its-first-cause-for-ever", "I17", "service/health.go", change("case errors.Is(err, errNotBegun):", "case false:"),
+			serving("TestTheLogSaysWhyAProgramIsNotReadyAnyMore")},
+		{"readiness-is-found-out-for-each", "I12", "service/answers.go", change("if time.Now().Before(a.last.until) {", "if time.Now().After(a.last.until) {"),
+			serving("TestAskingForReadinessIsBounded")},
+		{"readiness-hangs-up-with-the-first", "I12", "service/answers.go", change("a.current(context.WithoutCancel(ctx))", "a.current(ctx)"),
+			serving("TestWhoGivesUpTakesNobodysAnswer")},
+		{"program-ends-without-its-database", "I17", ready, change("if !pgsession.Unreachable(err) {", "if true {"), serving("TestAProgramWaitsForPostgres")},
+		{"program-waits-for-what-never-comes", "I17", ready, change("if !pgsession.Unreachable(err) {", "if false {"), serving("TestAnUnfitDatabaseIsRefused")},
+		{"wait-is-logged-each-time", "I17", ready, change("if !s.waiting.Swap(true) {", "if s.waiting.Store(true); true {"), serving("TestAProgramWaitsForPostgres")},
+		{"rights-of-a-part-are-not-looked-for", "I17", ready, change("works = append(works, pgstore.Relaying)", "_ = pgstore.Relaying"), serving("TestEachPartNeedsItsRights")},
+		{"wrong-settings-are-connected-with", "I17", config, change("if part.err != nil {", "if false {"), serving("TestOpenRefusesByName")},
+		{"worker-without-handlers-runs", "I1", run, change("len(set.Everywhere)+len(set.OnCanvas) == 0 &&", "false &&"), serving("TestRunRefusesAtOnce")},
+		{"missing-relay-is-not-noticed", "I13", run, change("case running:", "case running || true:"), serving("TestAWorkerThatSeesNoRelaySaysSo")},
+		{"relay-does-not-show-itself", "I13", "eventqueue/pgstore/pending.go", change("SELECT pg_try_advisory_lock_shared(", "SELECT pg_try_advisory_xact_lock_shared("), serving("TestAWorkerThatSeesNoRelaySaysSo")},
+		{"job-does-not-end-its-relay", "I17", run, change("if p.ends {", "if false {"), serving("TestTheEndOfAJobEndsTheOthers")},
+		{"tenants-share-the-default-canvas", "I16", config, change("if !c.MultiTenant {", "if true {"), serving("TestAnEventWithoutATenantIsRefused")},
+		{"events-of-a-caller-are-changed", "I16", "eventqueue/event.go", change("events, copied = slices.Clone(events), true", "copied, _ = true, slices.Clone(events)"),
+			[]judge{{"./eventqueue", []string{"TestAnEventThatNamesNobodyIsTheConfiguredOnes"}}}},
+	}
+}

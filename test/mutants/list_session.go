@@ -1,0 +1,84 @@
+package main
+
+// sessionMutants are about connections, and what is set on them.
+func sessionMutants() []mutant {
+	const session, url = "eventqueue/pgsession/session.go", "eventqueue/pgsession/url.go"
+	return []mutant{
+		{"transaction-at-the-default-level", "I7", "eventqueue/pgstore/lockwait.go",
+			change("append(before, pgsession.LevelSQL, planSQL)", "append(before, planSQL)"), []judge{{"./test/model", []string{"TestModelEqualsSQL"}}}},
+		{"settings-as-startup-parameters", "I12", session, change("delete(config.RuntimeParams, name)", "_ = name"),
+			sessions("TestSettingsBehindAPoolerOfSessions")},
+		{"settings-are-not-set", "I12", session, change("set_config(name, value, false), pg_backend_pid()", "current_setting(name, true), pg_backend_pid()"),
+			sessions("TestSettingsBehindAPoolerOfSessions")},
+		{"pooler-is-not-looked-for", "I3", "eventqueue/pgsession/pooler.go", change("if process == strconv.FormatUint(uint64(conn.PID()), 10) {", "if true || process == strconv.FormatUint(uint64(conn.PID()), 10) {"),
+			sessions("TestPoolersOfTransactionsAreRefused")},
+		{"pool-is-not-checked", "I3", "eventqueue/pgsession/pool.go", change("if err := p.fit(ctx, conn.Conn()); err != nil {", "if err := error(nil); err != nil {"),
+			sessions("TestPoolersOfTransactionsAreRefused")},
+		{"error-shows-the-url", "I16", url, change("return nil, unreadable(text, isURL, err) // without err, which may quote the text", "return nil, err"),
+			sessions("TestNoErrorShowsThePassword")},
+		{"wrong-password-is-waited-for", "I17", "eventqueue/pgsession/reach.go", change("lasting = true", "_ = lasting"), sessions("TestWhatIsUnreachable")},
+		{"database-that-starts-is-refused", "I17", "eventqueue/pgsession/reach.go", change(`case "08", "53", "57", "58":`, `case "08", "53", "58":`), sessions("TestWhatIsUnreachable")},
+		{"worker-does-not-wait-for-postgres", "I17", "eventqueue/worker/begin.go", change("case unmendable(err):", "default:"), working("TestAWorkerWaitsForItsDatabase")},
+		{"unfit-database-is-waited-for", "I17", "eventqueue/worker/begin.go", change("errors.As(err, &unfit)", "errors.As(err, &unfit) && false"), working("TestAWorkerWaitsForItsDatabase")},
+		{"embedded-heartbeats-share-the-pool", "I3", "eventqueue/worker/standby.go", change("w.beats = reserve", "_ = reserve"),
+			[]judge{{"./test/e2e", []string{"TestHandlersThatHoldThePoolLoseNoLock"}}}},
+		{"failing-notifier-is-not-named", "I19", "eventqueue/fallback/health.go", change("return r.why", "return nil"),
+			[]judge{{"./eventqueue/fallback", []string{"TestFailureIsWhyItIsDown"}}}},
+		{"lacking-right-is-not-named", "I17", "eventqueue/pgstore/fit.go", change("case len(lacking) > 0:", "case false:"), []judge{{"./test/e2e", []string{"TestALackingRightIsNamedAtTheStart"}}}},
+	}
+}
+
+// lockTimeoutMutants are about the one lock timeout of a database.
+func lockTimeoutMutants() []mutant {
+	const (
+		own, store = "eventqueue/locktimeout.go", "eventqueue/pgstore/locktimeout.go"
+		judged     = "TestLocksAreCheckedByTheDatabase"
+		one        = "TestOneLockTimeoutForADatabase"
+		valid      = "` + validSQL + `)"
+	)
+	byCaller := func(name, file, before, after string) mutant {
+		return mutant{name, "I4", file, change(before, after), protocol(judged)}
+	}
+	return []mutant{
+		byCaller("claim-judges-by-the-caller", "eventqueue/pgstore/claim.go", "greatest($2::interval, "+valid+" AS valid_for", "$2::interval AS valid_for"),
+		byCaller("requeue-judges-by-the-caller", "eventqueue/pgstore/requeue.go", `validSinceSQL("clock.now", "$2")`, `"clock.now - $2::interval"`),
+		byCaller("turns-judge-by-the-caller", "eventqueue/pgstore/advance.go", "THEN greatest($4::interval, "+valid+" END", "THEN $4::interval END"),
+		byCaller("lost-judges-by-the-caller", "eventqueue/pgstore/pending.go", `validSinceSQL("now", "$4")`, `"now - $4::interval"`),
+		byCaller("share-judges-by-the-caller", "eventqueue/pgstore/runnable.go", `validSinceSQL("now", "$5")`, `"now - $5::interval"`),
+		{"claim-describes-locks-by-the-caller", "I11", "eventqueue/pgstore/claim.go", change("lockTimeout = *r.validFor", "_ = *r.validFor"), protocol(judged)},
+		{"lock-timeout-before-is-forgotten", "I4", "eventqueue/pgstore/mayrun.go", change("SELECT greatest(s.lock_timeout, s.lock_timeout_before)", "SELECT s.lock_timeout"), protocol(judged)},
+		{"another-lock-timeout-is-no-error", "I4", own, change("case own != 0 && own != agreed:", "case false:"), protocol(one)},
+		{"last-lock-timeout-wins", "I4", store, change("(lock_timeout) VALUES ($1) ON CONFLICT DO NOTHING", "(lock_timeout) VALUES ($1) ON CONFLICT (one) DO UPDATE SET lock_timeout = excluded.lock_timeout"),
+			protocol("TestTwoProgramsSetTheLockTimeoutAtOnce")},
+		{"relay-judges-by-its-own", "I13", "eventqueue/maintenance/locktimeout.go", change("r.lockTimeout.Store(int64(timeout))", "_ = timeout"), protocol("TestARelayHeedsTheDatabase")},
+		{"change-is-settled-under-a-lock", "I4", store, change("AND NOT EXISTS (SELECT FROM held)", ""), protocol("TestAChangeIsSettledWhenNobodyNeedsIt")},
+		{"lock-timeout-needs-the-right-to-write-it", "I13", store, change(`refused.Code == "42501"`, `refused.Code == "00000"`), protocol(one)},
+	}
+}
+
+// rightMutants are about what a role may do, and what belongs to the queue.
+func rightMutants() []mutant {
+	const (
+		roles  = "migrations/roles/roles.sql"
+		least  = "migrations/00019_least_privilege.sql"
+		tables = "migrations/00021_settings_are_ours.sql"
+		mayNot = "TestWhatRolesMayNot"
+	)
+	return []mutant{
+		{"worker-may-write-rules", "I7", roles, change("GRANT SELECT ON scheduling_rules, running_limits, rate_limits TO queue_worker;", "GRANT ALL ON scheduling_rules, running_limits, rate_limits TO queue_worker;"),
+			protocol(mayNot)},
+		{"emitter-may-read-values", "I16", roles, change("GRANT SELECT (id, canvas_id, notified_at, delay_until, line, ordering_key), UPDATE (notified_at)", "GRANT SELECT, UPDATE (notified_at)"), protocol(mayNot)},
+		{"rights-on-one-column-pass-for-all", "I17", "eventqueue/pgstore/fit.go", change("WHEN columns IS NOT NULL THEN", "WHEN false THEN"), protocol("TestTheEmitterHasTheRightsItIsCheckedFor")},
+		{"sql-emitter-may-forge-claims", "I4", roles, change("GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at) ON", "GRANT INSERT ON"), protocol(mayNot)},
+		{"emitter-may-forge-claims", "I4", roles, change("GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, line, ordering_key)\n    ON", "GRANT INSERT\n    ON"), protocol(mayNot)},
+		{"emitter-may-give-turns", "I4", roles, change("GRANT INSERT (event_id, stage, canvas_id, line) ON event_lines TO queue_emitter;", "GRANT INSERT ON event_lines TO queue_emitter;"), protocol(mayNot)},
+		{"roles-keep-what-they-had", "I16", roles, change("EXECUTE format('REVOKE ALL ON %s.%I FROM %I', schema, \"table\", role);", "PERFORM 1;"), protocol("TestRolesLoseWhatTheyHad")},
+		{"everybody-may-emit", "I16", roles, change("EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);", "PERFORM 1;"), protocol(mayNot)},
+		{"nobody-sets-the-lock-timeout", "I4", roles, change("GRANT INSERT ON events_v2_settings TO queue_worker, queue_cron;", ""), protocol("TestWhatTheWorkerMay", "TestWhatCronMay")},
+		{"lines-are-not-locked", "I4", least, change("        ON CONFLICT (number) DO UPDATE SET number = held.number WHERE false;", "        ON CONFLICT (number) DO NOTHING;"), protocol("TestAGroupIsLockedByItsRow")},
+		{"line-locks-are-anybodys", "I13", least, change("$new$        INSERT INTO event_line_locks AS held (number)", "$new$        PERFORM pg_advisory_xact_lock(1); INSERT INTO event_line_locks AS held (number)"), protocol("TestNobodyElseHoldsAGroup")},
+		{"a-table-of-the-queue-is-unknown", "I12", tables, change("'claim_barrier', 'event_line_locks', 'eventsv2_schema_version', 'events_v2_settings'", "'claim_barrier', 'event_line_locks', 'eventsv2_schema_version'"),
+			protocol("TestTheQueueKnowsItsTables")},
+		{"outbox-takes-rows-of-the-queue", "I12", least, change("$new$\"table\" = ANY (events_v2_tables()) AND", "$new$\"table\" = 'events_v2' AND"), protocol("TestTheQueueKnowsItsTables")},
+	}
+}

@@ -1,0 +1,178 @@
+package oracle_test
+
+import (
+	"testing"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/ratelimit"
+	"eventsv2/test/oracle"
+)
+
+// life is an event that runs once, from a second to the next one.
+type life struct {
+	event eventqueue.EventID
+	oracle.Record
+	runs float64 // 0: not
+}
+
+// history is that of some lives.
+func history(lives ...life) *oracle.History {
+	h := newScript().History
+	for _, l := range lives {
+		r := l.Record
+		r.Kind, r.Event, r.Canvas, r.Value = oracle.Emitted, l.event, eventqueue.CanvasID{1}, "{}"
+		if r.Handler == (eventqueue.HandlerKey{}) {
+			r.Handler = key
+		}
+		if r.Due.IsZero() {
+			r.Due = r.At
+		}
+		h.Add(r)
+		if l.runs == 0 {
+			h.Final.Rows = append(h.Final.Rows, oracle.Row{Event: l.event, Due: at(2000)})
+			continue
+		}
+		h.Add(oracle.Record{Kind: oracle.Claimed, Event: l.event, At: at(l.runs), Attempt: 1, Actor: "w", Retries: r.Retries})
+		h.Add(oracle.Record{Kind: oracle.RunStarted, Event: l.event, At: at(l.runs), Attempt: 1, Actor: "w", Value: "{}"})
+		h.Add(oracle.Record{Kind: oracle.RunEnded, Event: l.event, At: at(l.runs + 1), Attempt: 1, Actor: "w", Result: oracle.OK})
+		h.Add(oracle.Record{Kind: oracle.Written, Event: l.event, At: at(l.runs + 1), Attempt: 1, Actor: "w", Label: machine.ExecutesToCompletion})
+	}
+	return &h
+}
+
+func expect(t *testing.T, h *oracle.History, want string) {
+	t.Helper()
+	violations := oracle.Check(h)
+	for _, v := range violations {
+		if want == "" || v.Invariant != want {
+			t.Errorf("unexpected: %v", v)
+		}
+	}
+	if want != "" && len(violations) == 0 {
+		t.Errorf("found nothing, want %s", want)
+	}
+}
+
+func TestUniqueKeys(t *testing.T) {
+	t.Parallel()
+	keyed := func(second float64, lasts time.Duration) oracle.Record {
+		return oracle.Record{At: at(second), UniqueKey: "once", UniqueFor: lasts}
+	}
+	repeat := func(h *oracle.History, second float64, key string) *oracle.History {
+		h.Add(oracle.Record{Kind: oracle.Repeated, Event: 1, At: at(second), Canvas: eventqueue.CanvasID{1}, UniqueKey: key})
+		return h
+	}
+	for name, c := range map[string]struct {
+		h    *oracle.History
+		want string
+	}{
+		"one after the other":           {history(life{1, keyed(0, 0), 1}, life{2, keyed(3, 0), 4}), ""},
+		"a second one beside the first": {history(life{1, keyed(0, 0), 5}, life{2, keyed(3, 0), 4}), "unique"},
+		"before the time after the end": {history(life{1, keyed(0, 9*time.Second), 1}, life{2, keyed(8, 0), 9}), "unique"},
+		"after the time after the end":  {history(life{1, keyed(0, 9*time.Second), 1}, life{2, keyed(12, 0), 13}), ""},
+		"a repeat while it holds":       {repeat(history(life{1, keyed(0, 9*time.Second), 1}), 10, "once"), ""},
+		"a repeat when it is over":      {repeat(history(life{1, keyed(0, 9*time.Second), 1}), 12, "once"), "unique"},
+		"a repeat of another key":       {repeat(history(life{1, keyed(0, 9*time.Second), 1}), 2, "twice"), "unique"},
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); expect(t, c.h, c.want) })
+	}
+}
+
+func TestChains(t *testing.T) {
+	t.Parallel()
+	of := eventqueue.HandlerKey{Module: "WORKER", Name: "child", Modifier: "_"}
+	parent := oracle.Record{At: at(0), Children: []eventqueue.HandlerKey{of}}
+	child := oracle.Record{At: at(2), Handler: of, Parent: 1}
+	stray := oracle.Record{At: at(2), Parent: 1}
+	for name, c := range map[string]struct {
+		h    *oracle.History
+		want string
+	}{
+		"once":                 {history(life{1, parent, 1}, life{2, child, 3}), ""},
+		"twice":                {history(life{1, parent, 1}, life{2, child, 3}, life{3, child, 3}), "chains"},
+		"not at all":           {history(life{1, parent, 1}), "chains"},
+		"before the parent":    {history(life{1, parent, 0}, life{2, child, 3}), "chains"},
+		"of no such handler":   {history(life{1, parent, 1}, life{2, child, 3}, life{3, stray, 4}), "chains"},
+		"of no parent at all":  {history(life{2, child, 3}), "chains"},
+		"a parent that waits":  {history(life{1, parent, 0}), ""},
+		"nobody has a handler": {history(life{1, oracle.Record{At: at(0), Foreign: true}, 0}), ""},
+		"and yet it ran":       {history(life{1, oracle.Record{At: at(0), Foreign: true}, 1}), "I1"},
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); expect(t, c.h, c.want) })
+	}
+}
+
+func TestRates(t *testing.T) {
+	t.Parallel()
+	scope := eventqueue.Scope{Canvas: eventqueue.CanvasID{1}, Module: key.Module, Name: key.Name}
+	two := []life{{1, oracle.Record{At: at(1)}, 2}, {2, oracle.Record{At: at(1)}, 4}}
+	granted := func(mode ratelimit.Mode, untold int, ran int, grants ...float64) *oracle.History {
+		h := newScript().History
+		h.Bounds.Untold = untold
+		h.Rates = []oracle.RateChange{{At: at(0), Limit: control.RateLimit{Scope: scope, PerMinute: 2, Mode: mode}}}
+		for _, second := range grants {
+			h.Add(oracle.Record{Kind: oracle.Granted, At: at(second), Actor: "w", Scope: scope, Granted: 1, Ran: ran})
+		}
+		h.Records = append(h.Records, history(two...).Records...)
+		return &h
+	}
+	removed := granted(ratelimit.Exact, 0, 0)
+	removed.Rates = append(removed.Rates, oracle.RateChange{At: at(0.5), Limit: control.RateLimit{Scope: scope}})
+	for name, c := range map[string]struct {
+		h    *oracle.History
+		want string
+	}{
+		"each was granted":            {granted(ratelimit.Exact, 0, 0, 1, 3), ""},
+		"one was not":                 {granted(ratelimit.Exact, 0, 0, 1), "rates"},
+		"too many in a minute":        {granted(ratelimit.Exact, 0, 0, 1, 2, 3), "rates"},
+		"so many in two minutes":      {granted(ratelimit.Exact, 0, 0, 1, 2, 61), ""},
+		"approximate, told later":     {granted(ratelimit.Approximate, 2, 0), ""},
+		"approximate, and too many":   {granted(ratelimit.Approximate, 1, 0), "rates"},
+		"approximate, told in time":   {granted(ratelimit.Approximate, 1, 1, 1), ""},
+		"the limit had been removed":  {removed, ""},
+		"no limit that anybody knows": {history(two...), ""},
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); expect(t, c.h, c.want) })
+	}
+}
+
+// What somebody wrote with a lock is claimed when that has expired, and with retries that
+// count as his.
+func TestRowsByHand(t *testing.T) {
+	t.Parallel()
+	locked := oracle.Record{At: at(0), LockedAt: at(0), Retries: 5}
+	expect(t, history(life{1, locked, 61}), "")
+	expect(t, history(life{1, locked, 59}), "I4")
+}
+
+// A FAILED event without a run and without a claim that was lost accuses its worker.
+func TestFailedWithoutARun(t *testing.T) {
+	t.Parallel()
+	h := newScript().emit(0, 0).claim(1, "w", 1, 0).write(2, "w", 1, machine.RetryTooMany, 0).History
+	h.Final.Log = []oracle.LogRow{{Event: 7, Status: "FAILED", Value: `{"a":1}`}}
+	found := false
+	for _, v := range oracle.Check(&h) {
+		found = found || v.Invariant == "I18"
+	}
+	if !found {
+		t.Error("I18 is not found")
+	}
+}
+
+// Where workers find events by themselves, a broker that is down excuses nothing.
+func TestANotifierOutageExcusesNothingWithAFallback(t *testing.T) {
+	t.Parallel()
+	for _, alone := range []bool{false, true} {
+		h := newScript().emit(0, 0).claim(500, "w", 1, 0).run(500, "w", 1, oracle.OK).write(501, "w", 1, machine.ExecutesToCompletion, 0).History
+		h.Faults = []oracle.Fault{{Kind: oracle.NotifierFault, From: at(0), To: at(499)}}
+		h.Bounds.Alone = alone
+		want := ""
+		if alone {
+			want = "I13"
+		}
+		expect(t, &h, want)
+	}
+}

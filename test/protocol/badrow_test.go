@@ -1,0 +1,166 @@
+package protocol
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/worker"
+	"eventsv2/test/testenv"
+)
+
+// refuses has a script refuse to claim some events, with a SQLSTATE.
+func (s *script) refuses(state string, bad ...eventqueue.EventID) {
+	s.refuseClaim = func(ids []eventqueue.EventID) error {
+		for _, id := range bad {
+			if slices.Contains(ids, id) {
+				return &pgconn.PgError{Code: state}
+			}
+		}
+		return nil
+	}
+}
+
+// TestARowThatNoClaimCanWriteCostsItselfOnly (I15): the batch is halved around it, and
+// from then on it is asked about by itself, in growing intervals.
+func TestARowThatNoClaimCanWriteCostsItselfOnly(t *testing.T) {
+	t.Parallel()
+	for _, state := range []string{"22003", "23514", "P0001", "42501"} {
+		t.Run(state, func(t *testing.T) {
+			t.Parallel()
+			inVirtualTime(t, func(s *script) {
+				s.refuses(state, 3)
+				s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
+				stop := s.start(worker.Config{Jitter: func(time.Duration) time.Duration { return 0 }})
+				defer stop()
+				s.notify(s.claimed(1), s.claimed(2), s.claimed(3), s.claimed(4), s.claimed(5))
+				pass(time.Millisecond)
+				if got := s.state(); len(got.completions) != 4 || got.runs[3] != 0 {
+					s.t.Fatalf("after the first look: %+v", got)
+				}
+				// With its notification it comes again and again; others come beside it.
+				var waits []time.Duration
+				for i := range 12 {
+					got := s.state()
+					if len(got.requeued) != i+1 {
+						s.t.Fatalf("the notification was given back %d times, want %d", len(got.requeued), i+1)
+					}
+					wait := got.requeued[i].after
+					waits = append(waits, wait)
+					before := got.claims
+					s.notify(s.claimed(3), s.claimed(eventqueue.EventID(10+2*i)))
+					pass(time.Millisecond)
+					if got := s.state(); got.claims != before+1 || len(got.acked) != 6+3*i {
+						s.t.Fatalf("while it waits: %d statements, and %d acknowledged: %+v", got.claims-before, len(got.acked), got)
+					}
+					pass(wait)
+					before = s.state().claims
+					s.notify(s.claimed(3), s.claimed(eventqueue.EventID(11+2*i)))
+					pass(time.Millisecond)
+					if got := s.state(); got.claims != before+2 {
+						s.t.Fatalf("when its time has come: %d statements, want one for it and one for the other", got.claims-before)
+					}
+				}
+				if !slices.IsSorted(waits) || waits[0] != time.Second || waits[len(waits)-1] != eventqueue.MaxRequeue {
+					s.t.Errorf("it waited %v", waits)
+				}
+			})
+		})
+	}
+}
+
+// TestALoneRowThatNoClaimCanWriteCostsItselfOnly: with a SQLSTATE that may concern all
+// rows, and no other event beside it, it still holds up nobody who comes a moment later.
+// It is tried again once a minute at least, since something else may be wrong.
+func TestALoneRowThatNoClaimCanWriteCostsItselfOnly(t *testing.T) {
+	t.Parallel()
+	for _, state := range []string{"42501", "42883", "22003"} {
+		t.Run(state, func(t *testing.T) {
+			t.Parallel()
+			inVirtualTime(t, func(s *script) {
+				s.refuses(state, 1, 2)
+				s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
+				stop := s.start(worker.Config{Jitter: func(time.Duration) time.Duration { return 0 }})
+				defer stop()
+				for i := range 10 {
+					s.notify(s.claimed(1))
+					pass(time.Millisecond)
+					s.notify(s.claimed(2))
+					pass(time.Millisecond)
+					s.notify(s.claimed(eventqueue.EventID(10 + i)))
+					pass(time.Millisecond)
+					got := s.state()
+					if len(got.completions) != i+1 || got.runs[1]+got.runs[2] != 0 {
+						t.Fatalf("beside rows that were refused for the %d. time: %+v", i+1, got)
+					}
+					wait := got.requeued[len(got.requeued)-1].after
+					if state[:2] == "42" && wait > time.Minute {
+						t.Fatalf("it waits %s", wait)
+					}
+					pass(wait)
+				}
+			})
+		})
+	}
+}
+
+// TestARowThatIsRepairedIsRun: what was refused is forgotten when it is claimed.
+func TestARowThatIsRepairedIsRun(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		s.refuses("22003", 1)
+		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
+		stop := s.start(worker.Config{})
+		defer stop()
+		s.notify(s.claimed(1))
+		pass(time.Minute)
+		s.mu.Lock()
+		s.refuseClaim = nil
+		s.mu.Unlock()
+		s.notify(s.claimed(1), s.claimed(2))
+		pass(time.Second)
+		if got := s.state(); got.runs[1] != 1 || got.runs[2] != 1 {
+			s.t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestADatabaseThatRefusesAllClaimsBlamesNoRow: a right or a table that is missing is
+// no event's fault, and when it is there again all of them run.
+func TestADatabaseThatRefusesAllClaimsBlamesNoRow(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		s.refuses("42501", 0, 1, 2, 3, 4, 5)
+		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
+		stop := s.start(worker.Config{})
+		defer stop()
+		all := []*worker.ClaimResult{s.claimed(1), s.claimed(2), s.claimed(3), s.claimed(4), s.claimed(5)}
+		s.notify(all...)
+		pass(time.Second)
+		s.mu.Lock()
+		s.refuseClaim = nil
+		before := s.claims
+		s.mu.Unlock()
+		s.notify(all...)
+		pass(time.Second)
+		if got := s.state(); len(got.completions) != 5 || got.claims != before+1 {
+			s.t.Errorf("%d statements: %+v", got.claims-before, got)
+		}
+	})
+}
+
+// TestCountsThatNoClaimCanRaiseAreRefused by the table.
+func TestCountsThatNoClaimCanRaiseAreRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.insert(event())[0]
+	for _, column := range []string{"attempts", "retries"} {
+		if _, err := r.pool.Exec(testenv.Context(t), `UPDATE events_v2 SET `+column+` = 2147483647 WHERE id = $1`, id); err == nil {
+			t.Errorf("%s may be 2147483647", column)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package protocol
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/testenv"
+)
+
+// emitInAllWays makes every statement that emitting needs, and returns the first error.
+func (r *rig) emitInAllWays() error {
+	ctx := testenv.Context(r.t)
+	delayed := event()
+	delayed.Delay = time.Hour
+	var ids []eventqueue.EventID
+	for _, e := range []eventqueue.NewEvent{event(), delayed, keyed("greet"), keyed("greet")} {
+		inserted, err := r.store.Insert(ctx, nil, []eventqueue.NewEvent{e}, eventqueue.NotifyModeSelf)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, inserted[0].ID)
+	}
+	if err := r.store.MarkPending(ctx, ids); err != nil {
+		return err
+	}
+	return only(r.store.TakePending(ctx, ids))
+}
+
+// TestTheEmitterHasTheRightsItIsCheckedFor: of the rights on the tables of the queue that
+// the role has, emitting needs each, and the check at the start names each that is gone.
+// Notifications by Postgres have a check of their own.
+func TestTheEmitterHasTheRightsItIsCheckedFor(t *testing.T) {
+	t.Parallel()
+	r := newRoleRig(t)
+	ctx := testenv.Context(t)
+	emitter := r.as("emitter")
+	check := func() error { return emitter.store.CheckRights(ctx, pgstore.Emitting) }
+	if err := errors.Join(emitter.emitInAllWays(), check()); err != nil {
+		t.Fatal(err)
+	}
+	granted := one[[]string](r.rig, `
+		SELECT array_agg(DISTINCT g.privilege || coalesce(' (' || g.attname || ')', '') || ' ON ' || g.relname)
+		FROM (
+			SELECT c.relname, NULL AS attname, (aclexplode(c.relacl)).privilege_type AS privilege, (aclexplode(c.relacl)).grantee
+			FROM pg_class c WHERE c.relkind = 'r'
+			UNION ALL
+			SELECT c.relname, a.attname, (aclexplode(a.attacl)).privilege_type, (aclexplode(a.attacl)).grantee
+			FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid) AS g
+		WHERE g.grantee = $1::regrole AND g.relname NOT IN ('events_v2_notifications', 'eventsv2_schema_version')`, r.prefix+"emitter")
+	if len(granted) < 20 {
+		t.Fatalf("the emitter has no more rights than %q", granted)
+	}
+	for _, right := range granted {
+		r.exec(`REVOKE ` + right + ` FROM ` + r.prefix + `emitter`)
+		if err := emitter.emitInAllWays(); err == nil {
+			t.Errorf("emitting does not need %s", right)
+		}
+		kind, table, _ := strings.Cut(right, " ON ")
+		kind, _, _ = strings.Cut(kind, " ")
+		var unfit *eventqueue.UnfitError
+		if err := check(); !errors.As(err, &unfit) || !strings.Contains(err.Error(), kind) || !strings.Contains(err.Error(), " ON "+table+":") {
+			t.Errorf("the check without %s = %v", right, err)
+		}
+		r.exec(`GRANT ` + right + ` TO ` + r.prefix + `emitter`)
+	}
+}

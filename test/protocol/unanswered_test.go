@@ -1,0 +1,249 @@
+package protocol
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
+	"eventsv2/test/testenv"
+)
+
+// TestAClaimWithoutAnAnswerIsGivenBack (I18) in the background, as soon as the database
+// answers, and also by a worker that stops.
+func TestAClaimWithoutAnAnswerIsGivenBack(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		s.claiming = func(context.Context) error { return errors.New("the answer was lost") }
+		down := true
+		s.givingBack = func() error {
+			if down {
+				return errors.New("the answer was lost")
+			}
+			return nil
+		}
+		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
+		stop := s.start(worker.Config{GracePeriod: -1})
+		s.notify(s.claimed(1), s.claimed(2))
+		pass(time.Minute)
+		if got := s.state(); len(got.completions) != 0 || got.runs[1] != 0 {
+			s.t.Errorf("%+v", got)
+		}
+		s.mu.Lock()
+		down = false
+		s.mu.Unlock()
+		stop()
+		if !slices.Equal(s.gaveBack, []eventqueue.EventID{1, 2}) {
+			s.t.Errorf("given back were %v", s.gaveBack)
+		}
+	})
+}
+
+// tardy is a database in which a claim whose answer was lost commits after it was given
+// back so many times.
+type tardy struct {
+	*script
+	vain, tries int
+}
+
+func (d *tardy) GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []eventqueue.EventID) ([]eventqueue.EventID, error) {
+	d.mu.Lock()
+	d.tries++
+	vain := d.tries <= d.vain
+	d.mu.Unlock()
+	if vain {
+		return nil, nil
+	}
+	return d.script.GiveBack(ctx, claim, ids)
+}
+
+// TestAClaimThatCommitsAfterItWasGivenBackIsGivenBackAgain (I13, I18): after some seconds,
+// and not when its lock has expired. One that has never committed costs a few statements.
+func TestAClaimThatCommitsAfterItWasGivenBackIsGivenBackAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		vain, tries, given int
+		after              time.Duration
+	}{
+		"soon":         {1, 2, 2, 2 * time.Second},
+		"late":         {3, 4, 2, 15 * time.Second},
+		"never":        {1000, 4, 0, 10 * time.Minute},
+		"at a stop":    {1, 2, 2, 500 * time.Millisecond},
+		"not answered": {0, 1, 2, 10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inVirtualTime(t, func(s *script) {
+				s.claiming = func(context.Context) error { return errors.New("the answer was lost") }
+				s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
+				db := &tardy{script: s, vain: c.vain}
+				stop := s.startOn(db, worker.Config{GracePeriod: -1})
+				s.notify(s.claimed(1), s.claimed(2))
+				pass(c.after)
+				stop()
+				if db.tries != c.tries || len(s.gaveBack) != c.given {
+					s.t.Errorf("%d tries have given back %v, want %d and %d events", db.tries, s.gaveBack, c.tries, c.given)
+				}
+			})
+		})
+	}
+}
+
+// TestARunThatHasToBeRecordedBeginsAfterThat (I18), and not if the answer is lost.
+func TestARunThatHasToBeRecordedBeginsAfterThat(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		lost := true
+		s.renewing = func([]worker.Claim) ([]eventqueue.EventID, error) {
+			if lost {
+				return nil, errors.New("the answer was lost")
+			}
+			return nil, nil
+		}
+		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
+		stop := s.start(worker.Config{})
+		defer stop()
+		f := s.claimed(1)
+		f.BeginFirst = true
+		s.notify(f, s.claimed(2))
+		pass(time.Second)
+		if got := s.state(); got.runs[1] != 0 || got.runs[2] != 1 || len(got.requeued) != 1 || !slices.Equal(s.gaveBack, []eventqueue.EventID{1}) {
+			s.t.Errorf("without an answer: %+v, given back %v", got, s.gaveBack)
+		}
+		s.mu.Lock()
+		lost = false
+		s.mu.Unlock()
+		s.notify(f)
+		pass(time.Second)
+		if got := s.state(); got.runs[1] != 1 || got.renewals != 2 {
+			s.t.Errorf("with one: %+v", got)
+		}
+	})
+}
+
+// TestOnlyWhatHasBegunUsesAnAttempt (I9, I18): what expires without a sign of a run uses
+// none, and the runs after it have to say that they begin.
+func TestOnlyWhatHasBegunUsesAnAttempt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.insert(event())[0]
+	old := func() { r.exec(`UPDATE events_v2 SET locked_at = clock_timestamp() - interval '61 s'`) }
+	for _, c := range []struct {
+		begins     bool
+		retries    int
+		lost, note bool
+	}{{false, 0, false, false}, {false, 0, false, true}, {true, 0, false, true}, {false, 1, true, true}, {false, 1, true, true}} {
+		f := r.look(id)[id]
+		if f.Event.Retries != c.retries || f.LostRun != c.lost || f.BeginFirst != c.note {
+			t.Fatalf("%+v, want %+v", f, c)
+		}
+		if c.begins {
+			if written, err := r.store.Renew(testenv.Context(t), []worker.Claim{{Event: id, Attempt: f.Attempt, ID: f.ClaimID}}); err != nil || len(written.Done) != 1 {
+				t.Fatalf("%+v, %v", written, err)
+			}
+		}
+		old()
+	}
+}
+
+// TestATokenThatACrashRepeatsIsNoFence (I5): a crash that forgets commits gives the
+// number of a claim once more.
+func TestATokenThatACrashRepeatsIsNoFence(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	ids := r.insert(event())
+	claim := func(number eventqueue.ClaimID) worker.Claim {
+		found, err := r.store.Claim(ctx, ids, handlers, lockTimeout, number)
+		if err != nil || len(found) != 1 || !found[0].Facts.Claimed {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		return worker.Claim{Event: ids[0], Attempt: found[0].Attempt, ID: number}
+	}
+	before := claim(7)
+	r.exec(`UPDATE events_v2 SET locked_at = NULL, attempts = 0, claim_id = NULL`) // what the crash leaves
+	after := claim(8)
+	if before.Attempt != after.Attempt {
+		t.Fatalf("attempts %d and %d", before.Attempt, after.Attempt)
+	}
+	if written, err := r.store.Renew(ctx, []worker.Claim{before}); err != nil || len(written.Lost) != 1 {
+		t.Errorf("renewed: %+v, %v", written, err)
+	}
+	if given, err := r.store.GiveBack(ctx, 7, ids); err != nil || len(given) != 0 {
+		t.Errorf("given back: %v, %v", given, err)
+	}
+	if r.complete(before, machine.ExecutesToCompletion, 0, false) || !r.complete(after, machine.ExecutesToCompletion, 0, false) {
+		t.Error("the stale end was written, or the good one was not")
+	}
+}
+
+// TestAClaimOfAnOlderProgramIsNotGivenBack (I4): in a rolling deploy, a worker that does not
+// know claim_id takes over what another has claimed and never heard of, and leaves that
+// claim's number in the row.
+func TestAClaimOfAnOlderProgramIsNotGivenBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	ids := r.insert(event())
+	const number = 7
+	if found, err := r.store.Claim(ctx, ids, handlers, lockTimeout, number); err != nil || len(found) != 1 || !found[0].Facts.Claimed {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	r.expire(ids[0])
+	r.exec(`UPDATE events_v2 SET locked_at = clock_timestamp(), attempts = attempts + 1, retries = retries + (locked_at IS NOT NULL)::int`)
+	before := r.mustRow(ids[0])
+	if given, err := r.store.GiveBack(ctx, number, ids); err != nil || len(given) != 0 {
+		t.Errorf("given back: %v, %v", given, err)
+	}
+	r.unchanged(ids[0], before)
+	r.expire(ids[0])
+	if c := r.claim(ids[0]); !r.complete(c, machine.ExecutesToCompletion, 0, false) {
+		t.Error("the next claim does not hold")
+	}
+}
+
+// TestAClaimThatIsGivenBackForgetsNoLostRun (I9): the claim that had counted it comes to
+// nothing, and the next one is told all the same.
+func TestAClaimThatIsGivenBackForgetsNoLostRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	ids := r.insert(event())
+	r.claim(ids[0])
+	r.expire(ids[0])
+	if found, err := r.store.Claim(ctx, ids, handlers, lockTimeout, 9); err != nil || !found[0].LostRun {
+		t.Fatalf("taken over: %+v, %v", found, err)
+	}
+	if given, err := r.store.GiveBack(ctx, 9, ids); err != nil || len(given) != 1 {
+		t.Fatalf("given back: %v, %v", given, err)
+	}
+	if f := r.look(ids...)[ids[0]]; !f.LostRun || f.Event.Retries != 1 {
+		t.Errorf("claimed after that: %+v", f)
+	}
+}
+
+// TestAClaimThatIsReleasedForgetsNoLostRun (I9): neither does one that is given back
+// because its worker was stopped before the run began.
+func TestAClaimThatIsReleasedForgetsNoLostRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	ids := r.insert(event())
+	r.claim(ids[0])
+	r.expire(ids[0])
+	f := r.look(ids...)[ids[0]]
+	if !f.LostRun {
+		t.Fatalf("taken over: %+v", f)
+	}
+	end := worker.Completion{Claim: worker.Claim{Event: ids[0], Attempt: f.Attempt, ID: f.ClaimID}, Label: machine.Released}
+	if written, err := r.store.Complete(ctx, nil, []worker.Completion{end}, false); err != nil || len(written.Done) != 1 {
+		t.Fatalf("released: %+v, %v", written, err)
+	}
+	if f := r.look(ids...)[ids[0]]; !f.LostRun || f.Event.Retries != 1 {
+		t.Errorf("claimed after that: %+v", f)
+	}
+}

@@ -1,0 +1,197 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/fallback"
+	"eventsv2/eventqueue/worker"
+)
+
+// silent is so long without a notification that a worker which waits for one breaks I13.
+const silent = progress + 2*time.Minute
+
+// sides are the database and the broker as a worker has them: with a fallback, as every
+// deployed program, or without one.
+func (p *process) sides() (worker.Store, eventqueue.Receiver) {
+	if !p.w.falls {
+		return p.store, ringer{p}
+	}
+	return &standbyPort{port: p.store}, server{ringer{p}}
+}
+
+// standbyPort lends its worker a connection, and a receiver for when the broker is away.
+type standbyPort struct {
+	*port
+	waking atomic.Bool // a wake-up is at the gate
+}
+
+var (
+	_ worker.Standby = (*standbyPort)(nil)
+	_ worker.Reserve = (*standbyPort)(nil)
+)
+
+// Reserve implements worker.Standby.
+func (s *standbyPort) Reserve() worker.Reserve { return s }
+
+// Close implements worker.Reserve.
+func (*standbyPort) Close() {}
+
+// Behind implements worker.Reserve.
+func (s *standbyPort) Behind(primary eventqueue.RemoteReceiver, lock time.Duration, log *zap.Logger) (eventqueue.Receiver, error) {
+	behind, err := fallback.New(primary, s, fallback.Config{LockTimeout: lock, Listen: s.listen, Jitter: s.p.jitter, Logger: log})
+	return &oneByOne{Receiver: behind, p: s.p}, err
+}
+
+// TakeLost implements fallback.Store.
+func (s *standbyPort) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, quiet, lock time.Duration) (lost []eventqueue.Notification, next eventqueue.EventID, err error) {
+	err = s.do(ctx, "TakeLost", after.String(), func() (string, error) {
+		defer s.p.w.takingBack(s.p)()
+		lost, next, err = s.mem.TakeLost(ctx, after, limit, quiet, lock)
+		s.p.w.found(len(lost))
+		return eventsOf(lost), err
+	})
+	return onlyIf(lost, err), onlyIf(next, err), err
+}
+
+// TakeDue implements fallback.Store.
+func (s *standbyPort) TakeDue(ctx context.Context, within time.Duration, limit int) ([]eventqueue.Notification, error) {
+	due, err := s.port.TakeDue(ctx, within, limit)
+	s.p.w.found(len(due))
+	return due, err
+}
+
+func (w *world) found(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults["event found without a notification"] += n
+}
+
+// listen is how the worker hears that somebody could not publish.
+func (s *standbyPort) listen(ctx context.Context, wake func(lost bool)) error {
+	if err := s.do(ctx, "Listen", "", func() (string, error) { return "", nil }); err != nil {
+		return err
+	}
+	return s.mem.Listen(ctx, func() {
+		if s.waking.Swap(true) {
+			return
+		}
+		s.p.errands.Go(func() {
+			defer s.waking.Store(false)
+			_ = s.p.do(ctx, call{op: "told"}, func() (string, error) { // it fails only at the end of the process
+				wake(false)
+				return "", nil
+			})
+		})
+	})
+}
+
+// server is the broker as a worker with a fallback sees it: it answers that it has
+// nothing, fails what hangs, and says how it is.
+type server struct{ ringer }
+
+var _ eventqueue.RemoteReceiver = server{}
+
+const (
+	opCheck = "Check"
+	// pullWaits is how long a pull waits for something, and pullTakes when it fails.
+	pullWaits = 3 * time.Second
+	pullTakes = 5 * time.Second
+)
+
+// errNoTopic is what Check says when the subscription has no topic.
+var errNoTopic = errors.New("the subscription's topic was deleted")
+
+// Pull implements eventqueue.Receiver.
+func (s server) Pull(ctx context.Context, most int) ([]eventqueue.Delivery, error) {
+	ctx, cancel := context.WithTimeout(ctx, pullTakes)
+	defer cancel()
+	empty := time.Now().Add(pullWaits)
+	return s.pull(ctx, most, func() time.Time { return earliest(empty, s.p.w.notifier.due()) })
+}
+
+// Check implements eventqueue.Broker.
+func (s server) Check(ctx context.Context) error {
+	return s.do(ctx, opCheck, "", nil, func() (string, error) {
+		if s.p.w.broken.orphan {
+			return "", errNoTopic
+		}
+		return "", nil
+	})
+}
+
+// Attend implements eventqueue.Broker.
+func (server) Attend(context.Context) error { return nil }
+
+// oneByOne lets one Pull at a time into a receiver, and hands out what may be an
+// abandoned event alone: see observe. So it does not matter which of two pulls Go runs
+// first.
+type oneByOne struct {
+	eventqueue.Receiver
+	p    *process
+	busy atomic.Bool
+
+	mu   sync.Mutex
+	kept []eventqueue.Delivery
+}
+
+// Attend does what the receiver does beside its calls.
+func (o *oneByOne) Attend(ctx context.Context) error {
+	return o.Receiver.(interface{ Attend(context.Context) error }).Attend(ctx)
+}
+
+// Decline is that of the receiver.
+func (o *oneByOne) Decline(ctx context.Context, deliveries []eventqueue.Delivery, after time.Duration) error {
+	return o.Receiver.(interface {
+		Decline(ctx context.Context, deliveries []eventqueue.Delivery, after time.Duration) error
+	}).Decline(ctx, deliveries, after)
+}
+
+// Pull implements eventqueue.Receiver.
+func (o *oneByOne) Pull(ctx context.Context, most int) ([]eventqueue.Delivery, error) {
+	w := o.p.w
+	free := func() time.Time {
+		if o.busy.Load() {
+			return w.never()
+		}
+		return time.Time{}
+	}
+	err := o.p.do(ctx, call{op: "wait for deliveries", key: fmt.Sprint(most), ready: free}, func() (string, error) {
+		o.busy.Store(true)
+		return "", nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		o.busy.Store(false)
+		w.poke()
+	}()
+	o.mu.Lock()
+	kept := o.kept
+	o.kept = nil
+	o.mu.Unlock()
+	if len(kept) == 0 {
+		if kept, err = o.Receiver.Pull(ctx, most); err != nil {
+			return nil, err
+		}
+	}
+	alone := w.mayBeAbandoned()
+	n := 0
+	for n < len(kept) && n < most && (n == 0 || !alone(kept[n].Event)) {
+		if n++; alone(kept[n-1].Event) {
+			break
+		}
+	}
+	o.mu.Lock()
+	o.kept = kept[n:]
+	o.mu.Unlock()
+	return kept[:n], nil
+}

@@ -1,0 +1,86 @@
+package walls_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"eventsv2/test/walls"
+)
+
+// What a reader can hold in mind at once: files that use each other in a ring have to be
+// read together. A small package may be one ring, as it is read as a whole.
+const (
+	mostInRing   = 5
+	smallPackage = 600 // lines
+)
+
+// larger are the rings that are longer than that today. None may grow.
+var larger = map[string]int{
+	"test/oracle": 13,
+	"test/sim":    23,
+}
+
+// TestNoLargeRings measures all packages.
+func TestNoLargeRings(t *testing.T) {
+	t.Parallel()
+	packages, err := walls.Packages(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(packages) < 20 {
+		t.Errorf("only %d packages were found", len(packages))
+	}
+	for _, p := range packages {
+		most := max(mostInRing, larger[p.At])
+		for _, ring := range p.Cycles() {
+			if p.Lines > smallPackage && len(ring) > most {
+				t.Errorf("%d files of package %s use each other in a ring, %d may: %v\nGive one of them a type of its own with what it needs.",
+					len(ring), p.At, most, ring)
+			}
+		}
+	}
+}
+
+// TestWhatIsAUse measures a package in which every kind of use is there.
+func TestWhatIsAUse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":      "module example\n\ngo 1.26\n",
+		"type.go":     "package p\n\ntype T struct{ field int }\n\nfunc New() *T { return &T{} }\n",
+		"receiver.go": "package p\n\nfunc (t *T) Nothing() {}\n",
+		"field.go":    "package p\n\nfunc (t *T) Field() int { return t.field }\n",
+		"method.go":   "package p\n\nfunc Call() { New().Nothing() }\n",
+		"value.go":    "package p\n\nvar made = New()\n\nfunc local() int { local := 1; return local }\n",
+		"iface.go":    "package p\n\ntype Doer interface{ Nothing() }\n\nfunc Do(d Doer) { d.Nothing() }\n",
+		"a.go":        "package p\n\nfunc a() { b() }\n",
+		"b.go":        "package p\n\nfunc b() { c() }\n",
+		"c.go":        "package p\n\nfunc c() { a() }\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	packages, err := walls.Packages(t.Context(), dir)
+	if err != nil || len(packages) != 1 {
+		t.Fatalf("%d packages, %v", len(packages), err)
+	}
+	for file, want := range map[string][]string{
+		"type.go":     nil,
+		"receiver.go": nil,
+		"field.go":    {"type.go"},
+		"method.go":   {"receiver.go", "type.go"},
+		"value.go":    {"type.go"},
+		"iface.go":    nil,
+		"a.go":        {"b.go"},
+	} {
+		if got := packages[0].Uses[file]; !slices.Equal(got, want) {
+			t.Errorf("%s uses %v, want %v", file, got, want)
+		}
+	}
+	if rings := packages[0].Cycles(); len(rings) != 1 || !slices.Equal(rings[0], []string{"a.go", "b.go", "c.go"}) {
+		t.Errorf("the rings are %v", rings)
+	}
+}

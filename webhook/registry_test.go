@@ -1,0 +1,62 @@
+package webhook_test
+
+import (
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"eventsv2/webhook"
+)
+
+// TestEveryRegisteredSchemeHasItsPlace makes a verifier of each scheme by its name, which
+// refuses what nobody has signed, and looks for the name in the page that lists them.
+func TestEveryRegisteredSchemeHasItsPlace(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range webhook.Schemes() {
+		options := webhook.SchemeOptions{Secrets: []string{"c2VjcmV0"}}
+		if name == "hmac" {
+			options.HMAC = map[string]string{"header": "X-Signature"}
+		}
+		verifier, err := webhook.NewVerifier(name, options)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if _, err := verifier.Verify(&webhook.Request{Header: http.Header{}, Body: []byte(`{}`), Received: time.Now()}); err == nil {
+			t.Errorf("%s takes a request that nobody has signed", name)
+		}
+		_, list, _ := strings.Cut(string(page), "scheme: ")
+		if list, _, _ = strings.Cut(list, "\n"); !strings.Contains(strings.NewReplacer(",", " ").Replace(list)+" ", " "+name+" ") {
+			t.Errorf("%s is not in the list of docs/configuration.md: %s", name, list)
+		}
+	}
+	_, err = webhook.NewVerifier("guthub", webhook.SchemeOptions{Secrets: []string{"x"}})
+	if want := `scheme "guthub": it must be github, gitlab, gitlab-token, hmac, slack, standard or stripe`; err == nil || err.Error() != want {
+		t.Errorf("the error is %v, want %s", err, want)
+	}
+}
+
+// TestWhatDoesNotGoWithAScheme is refused by name.
+func TestWhatDoesNotGoWithAScheme(t *testing.T) {
+	t.Parallel()
+	secrets := []string{"c2VjcmV0"}
+	for name, c := range map[string]struct {
+		scheme  string
+		options webhook.SchemeOptions
+		want    string
+	}{
+		"hmac without keys":         {"hmac", webhook.SchemeOptions{Secrets: secrets}, "go together"},
+		"keys without hmac":         {"github", webhook.SchemeOptions{Secrets: secrets, HMAC: map[string]string{"header": "X"}}, "go together"},
+		"trust where all is signed": {"stripe", webhook.SchemeOptions{Secrets: secrets, TrustID: true}, "trust_id is for"},
+	} {
+		if _, err := webhook.NewVerifier(c.scheme, c.options); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want one that says %q", name, err, c.want)
+		}
+	}
+}
