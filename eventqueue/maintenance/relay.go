@@ -172,6 +172,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	for _, stage := range []RoundStage{RoundOfHandlers, RoundOfGroups, RoundOfRuns} {
 		parts.Go(func() {
 			round := &round{relay: r, after: RoundPlace{Stage: stage}}
+			backoff.Sleep(ctx, time.Duration(stage)*roundsApart)
 			r.loop(ctx, round.on, func() { round.rest(ctx) })
 		})
 	}

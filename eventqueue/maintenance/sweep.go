@@ -23,6 +23,9 @@ const (
 	sweepEvery = 5 * time.Second
 	// sweepPage is how many rows one statement of the walk reads.
 	sweepPage = 2000
+	// roundsApart is how long after the round before it the next one begins, so that which of
+	// them reads first is not left to the scheduler.
+	roundsApart = time.Millisecond
 	// roundRests is the part of the time between two rounds that it rests at least, after
 	// one that took longer than that.
 	roundRests = 10

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // simulate is for more of them.
 const (
 	once  = 20
-	twice = 10
+	twice = 20
 )
 
 // No seed breaks a promise.
