@@ -5,24 +5,23 @@ import (
 	"time"
 )
 
-// calendar is a set of wall-clock minutes: what a schedule says, before any
-// time zone comes into it. Wall-clock minutes are counted from 1970-01-01 00:00
-// as the clock on the wall shows it. There every day has 1,440 of them, so that
-// nothing here knows of daylight-saving time.
+// calendar is the set of wall-clock minutes that a schedule names, without regard to
+// any time zone. Wall-clock minutes are counted from 1970-01-01 00:00 as a wall clock
+// shows it. Every day has 1,440 of them, so daylight-saving time plays no role here.
 type calendar struct {
 	// One bit per value of the field.
 	minute, hour, dayOfMonth, month, dayOfWeek uint64
 
-	// eitherDay: both fields for days are restricted, and a day that matches one
-	// of them matches.
+	// eitherDay means that both fields for days are restricted: a day matches if
+	// one of them does.
 	eitherDay bool
 
-	// everySecondWeek leaves out every other week, counted from firstMonday.
+	// everySecondWeek omits every other week, counted from firstMonday.
 	everySecondWeek bool
 
-	// floating: the minute or the hour begins with a star. Such a schedule means
-	// "while the clock shows this" and not "at this time of the day"; see the
-	// package documentation on daylight-saving time.
+	// floating means that the minute or the hour begins with a star. Such a schedule
+	// means "while the clock shows this" and not "at this time of the day"; see "When
+	// clocks change" in the package documentation.
 	floating bool
 }
 
@@ -33,8 +32,8 @@ const (
 	// firstMonday is 1970-01-05 in days since 1970-01-01.
 	firstMonday = 4
 
-	// maxSearchDays is the length of the Gregorian calendar's cycle, in which
-	// weekdays and leap years repeat: what does not match in it never does.
+	// maxSearchDays is the length of the Gregorian calendar's cycle, after which
+	// weekdays and leap years repeat: a set without a minute in it is empty.
 	maxSearchDays = 146097
 )
 
@@ -78,7 +77,7 @@ func (c *calendar) previous(from, start int64) (int64, bool) {
 	return 0, false
 }
 
-// everMatches tells whether the set is not empty.
+// everMatches reports whether the set has any minute.
 func (c *calendar) everMatches() bool {
 	_, ok := c.next(0, (maxSearchDays+1)*minutesPerDay)
 	return ok
@@ -129,7 +128,7 @@ func dayNumber(year int, month time.Month, day int) int64 {
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix() / secondsPerDay
 }
 
-// divide is the division that rounds down, also below zero.
+// divide divides and rounds down, below zero as well.
 func divide(a, b int64) (quotient, rest int64) {
 	quotient, rest = a/b, a%b
 	if rest < 0 {

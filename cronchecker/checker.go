@@ -12,42 +12,42 @@ import (
 // MaxBatch is the largest number of slots in one call of Store.Emit.
 const MaxBatch = 1000
 
-// Store is what checking needs of the database; Postgres is one.
+// Store is the part of the database that a Checker needs. Postgres implements it.
 type Store interface {
 	// Load returns the enabled definitions, each with its last recorded slot,
 	// and the database's clock.
 	Load(ctx context.Context) (Snapshot, error)
 
-	// Emit emits and records 1 to MaxBatch slots, in one transaction: all that
-	// are still due, or on an error none. The slots of a definition are all in
-	// one call, the oldest first. It leaves out a slot that is recorded,
-	// or not after its definition's last recorded one, or whose definition is
-	// gone, disabled or newer than the slot, or in the hands of another checker
-	// at the moment. It returns how many it emitted.
+	// Emit emits and records, in one transaction, those of 1 to MaxBatch slots that
+	// are still due; on an error, none. All slots of one definition must be in one
+	// call, the oldest first. Emit leaves out a slot that is not after the last
+	// recorded one of its definition. It also leaves out the slots of a definition
+	// that no longer exists, is disabled, started after the slot, or is locked by
+	// another checker. It returns how many slots it emitted.
 	Emit(ctx context.Context, slots []Slot) (int, error)
 }
 
-// Snapshot is the state from which one pass decides.
+// Snapshot is the state on which one pass bases its decisions.
 type Snapshot struct {
 	Now         time.Time
 	Definitions []Definition
 }
 
-// Result tells what one pass did.
+// Result is the result of one pass.
 type Result struct {
 	// Now is the time of the pass by the database's clock.
 	Now time.Time
-	// Definitions is how many are enabled, and Broken how many of them cannot be
-	// read; these were logged.
+	// Definitions counts the enabled definitions, and Broken those of them that
+	// cannot be read; each of these was logged.
 	Definitions, Broken int
-	// Due counts the slots that seemed due, and Emitted those for which this
-	// pass emitted. The others are another checker's.
+	// Due counts the slots that were due when the pass began, and Emitted those
+	// for which it emitted an event. Another checker has taken the others.
 	Due, Emitted int
-	// More tells that slots are left that a pass right now would emit.
+	// More means that more slots are due, and another pass should follow at once.
 	More bool
 }
 
-// Checker emits an event for each slot that is due. Any number of them may work
+// Checker emits an event for each slot that is due. Any number of checkers may work
 // on one database.
 type Checker struct {
 	store  Store
@@ -65,10 +65,10 @@ func New(store Store, config Config) (*Checker, error) {
 	return &Checker{store: store, config: config.withDefaults()}, nil
 }
 
-// Run checks at once and then just after each multiple of the interval, by the
-// database's clock, until ctx ends; then it returns nil. It blocks and sends the
-// database nothing between two passes. A pass that fails is logged and tried
-// again after a back-off.
+// Run does a pass at once, and then one just after each multiple of the interval by
+// the database's clock. It blocks until ctx ends, and then returns nil. Between two
+// passes it sends no statement. A pass that fails is logged and tried again after a
+// back-off.
 func (c *Checker) Run(ctx context.Context) error {
 	failures := 0
 	for {
@@ -86,7 +86,7 @@ func (c *Checker) Run(ctx context.Context) error {
 		case result.More && result.Emitted > 0:
 			failures = 0
 		case result.More:
-			// Another checker is at work on them.
+			// Another checker is emitting for them.
 			failures, wait = 0, c.config.Backoff(1)
 		default:
 			failures, wait = 0, c.untilNext(result.Now)
@@ -97,9 +97,9 @@ func (c *Checker) Run(ctx context.Context) error {
 	}
 }
 
-// Check does one pass and blocks for it. On an error the slots of the batches
-// before it are emitted, and counted in the result; nothing is lost, a later
-// pass does the rest. It is safe for concurrent use.
+// Check does one pass and blocks until it is complete. After an error the slots of
+// earlier batches are emitted, and counted in the result. No slot is lost: a later
+// pass emits the others. Check is safe for concurrent use.
 func (c *Checker) Check(ctx context.Context) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.PassTimeout)
 	defer cancel()
@@ -132,10 +132,10 @@ type pass struct {
 	result    Result
 }
 
-// definition adds the due slots of one definition to the batch, after emitting
-// the batch if they do not fit. They stay together: if a batch with the first of
-// them failed and one with the others did not, the first would be lost, because
-// nothing before a recorded slot is due any more.
+// definition adds the due slots of one definition to the batch. If they do not fit,
+// it emits the batch first. The slots of a definition stay in one batch: if a batch
+// with the older ones failed and the next batch succeeded, the older ones would be
+// lost, because no slot before a recorded one is due.
 func (p *pass) definition(ctx context.Context, d Definition) error {
 	schedule, err := p.schedules.of(d)
 	if err == nil {
@@ -171,8 +171,8 @@ func (p *pass) flush(ctx context.Context) error {
 	return nil
 }
 
-// untilNext is the time from now to just after the next multiple of the
-// interval. The jitter keeps several checkers from asking in the same instant.
+// untilNext returns the time from now to just after the next multiple of the
+// interval. The jitter prevents several checkers from querying in the same instant.
 func (c *Checker) untilNext(now time.Time) time.Duration {
 	const most = 200 * time.Millisecond
 	interval := c.config.Interval
@@ -180,7 +180,7 @@ func (c *Checker) untilNext(now time.Time) time.Duration {
 	return next.Sub(now) + c.config.Jitter(most)
 }
 
-// sleep waits for d, and tells whether ctx is still alive then.
+// sleep waits for d, and reports whether ctx has not ended meanwhile.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -12,9 +12,9 @@ import (
 
 // Config configures a Checker. The zero value is ready to use.
 type Config struct {
-	// Interval is the time between passes. They happen just after its multiples
-	// by the database's clock: with one minute, after each full minute. Slots
-	// are whole minutes, so less only makes them more punctual after a failure.
+	// Interval is the time between passes. A pass begins just after each multiple of
+	// it by the database's clock: with one minute, after each full minute. Since slots
+	// are full minutes, a shorter interval is of use only after a failed pass.
 	// Default (0): 1 minute. At least 1 second.
 	Interval time.Duration
 
@@ -53,7 +53,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate names the first field that makes no sense.
+// Validate returns an error that names the first field with an invalid value.
 func (c Config) Validate() error {
 	if c.Interval != 0 && c.Interval < time.Second {
 		return fmt.Errorf("Interval is %s: it must be at least 1s", c.Interval)

@@ -9,31 +9,31 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Module and Modifier are those of every event that is emitted for a slot; its
-// name is that of the definition.
+// Module and Modifier belong to the handler key of every event that is emitted for a
+// slot. The key's name is that of the definition.
 const (
 	Module   = "CRON"
 	Modifier = "_"
 )
 
-// CronID identifies a definition for ever.
+// CronID identifies a definition. It is never used again for another one.
 type CronID int64
 
-// String returns the id in decimal, as it stands in the database.
+// String returns the id in decimal, as it is in the database.
 func (id CronID) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// Missed says what becomes of slots that passed while no checker ran.
+// Missed is a policy for slots that passed while no checker ran.
 type Missed string
 
 // The policies for missed slots.
 const (
-	// MissedLatest emits for the latest slot that is due and for none before
-	// it. It is the default.
+	// MissedLatest emits an event for the latest slot that is due, and none for
+	// earlier ones. It is the default.
 	MissedLatest Missed = "latest"
-	// MissedAll emits for every slot that is due, the oldest first.
+	// MissedAll emits an event for every slot that is due, the oldest first.
 	MissedAll Missed = "all"
-	// MissedNone emits for the latest slot that is due if it is hardly late
-	// (two intervals of the checker, at least two minutes), else for none.
+	// MissedNone emits an event for the latest slot that is due, unless it is late
+	// by more than two intervals of the checker (or two minutes, if that is longer).
 	MissedNone Missed = "none"
 )
 
@@ -49,24 +49,24 @@ func ParseMissed(text string) (Missed, error) {
 	}
 }
 
-// NewDefinition is what an operator hands in.
+// NewDefinition is a definition that is to be added.
 type NewDefinition struct {
-	// Canvas and Name are where the events go, and identify the definition.
+	// Canvas and Name identify the definition. They are also the canvas and the name
+	// of its events.
 	Canvas eventqueue.CanvasID
 	Name   string
 
 	// Schedule is the text for ParseSchedule.
 	Schedule string
 
-	// TimeZone is the IANA name of the zone whose clock counts. Default (""):
-	// UTC.
+	// TimeZone is the IANA name of the time zone of the schedule. Default (""): UTC.
 	TimeZone string
 
 	// Missed is the policy for missed slots. Default (""): MissedLatest.
 	Missed Missed
 }
 
-// Definition is a cron definition as it stands in the database.
+// Definition is a cron definition in the database.
 type Definition struct {
 	ID       CronID
 	Canvas   eventqueue.CanvasID
@@ -76,24 +76,23 @@ type Definition struct {
 	Missed   Missed
 	Enabled  bool
 
-	// StartsAt is when the definition was made, replaced or enabled again: only
+	// StartsAt is when the definition was added, replaced or enabled again. Only
 	// slots after it are due.
 	StartsAt time.Time
 
-	// LastSlot is the newest slot that has been emitted; zero if there is none.
+	// LastSlot is the newest slot that has an event; zero if there is none.
 	LastSlot time.Time
 
-	// badStart is what stands in the database in place of a StartsAt.
+	// badStart is the text in the database if StartsAt cannot be read from it.
 	badStart string
 }
 
-// Handler is the key of the handler that the definition's events are for.
+// Handler returns the key of the handler of the definition's events.
 func (d Definition) Handler() eventqueue.HandlerKey {
 	return eventqueue.HandlerKey{Module: Module, Name: d.Name, Modifier: Modifier}
 }
 
-// Slot is one point in time at which a definition is due, with the event that
-// is to be emitted for it.
+// Slot is one time at which a definition is due, with the event to emit for it.
 type Slot struct {
 	Cron  CronID
 	At    time.Time
@@ -109,7 +108,7 @@ type slotValue struct {
 	TimeZone string `json:"time_zone"`
 }
 
-// slot makes the Slot of the definition at a time that is due.
+// slot makes the definition's Slot at a time.
 func (d Definition) slot(at time.Time) Slot {
 	value, err := json.Marshal(slotValue{d.ID, d.Name, at.UTC().Format(time.RFC3339), d.Schedule, d.TimeZone})
 	if err != nil {

@@ -12,30 +12,30 @@ import (
 )
 
 var (
-	// ErrTaken is returned by Definitions.Add when the canvas has a definition of
-	// that name.
+	// ErrTaken is returned by Definitions.Add if the canvas already has a definition
+	// of that name.
 	ErrTaken = errors.New("exists already: remove or replace it, or choose another name")
-	// ErrNotFound is returned by the methods of Definitions that name a
-	// definition which does not exist.
+	// ErrNotFound is returned by methods of Definitions for a definition that does
+	// not exist.
 	ErrNotFound = errors.New("does not exist")
 )
 
-// MaxNext is the largest number of slots that Definitions.Next tells.
+// MaxNext is the largest number of slots that Definitions.Next returns.
 const MaxNext = 1000
 
-// Definitions is where operators manage cron definitions. Each method blocks for
-// one statement, changes nothing on an error (unless ctx ends while it runs),
-// and is safe for concurrent use, also while checkers run.
+// Definitions manages the cron definitions of a database, for operators. Each method
+// blocks for one statement. On an error it changes nothing, unless ctx ends while it
+// runs. All methods are safe for concurrent use, also while checkers run.
 type Definitions struct {
 	db eventqueue.DB
 }
 
-// NewDefinitions makes a Definitions on a pool, or on a transaction, which stays
-// the caller's.
+// NewDefinitions makes a Definitions on a pool or a transaction, which the caller
+// closes.
 func NewDefinitions(db eventqueue.DB) *Definitions { return &Definitions{db} }
 
-// The clock is read in the update again, because it may have waited for a
-// checker. The WHERE makes a taken name return no row.
+// The update reads the clock once more, because it may have waited for a checker.
+// Because of the WHERE, a taken name returns no row.
 const addSQL = `
 INSERT INTO cron_definitions AS d (canvas_id, name, schedule, time_zone, missed, starts_at)
 VALUES ($1, $2, $3, $4, $5::text::cron_missed_policy, clock_timestamp())
@@ -47,12 +47,13 @@ SET schedule = excluded.schedule, time_zone = excluded.time_zone, missed = exclu
 WHERE $6::boolean
 RETURNING ` + definitionColumns
 
-// Add makes a definition, enabled, whose first slot is the next one from now by
-// the database's clock. With replace it takes the place of the canvas's
-// definition of that name, if there is one: that keeps its id, and what was due
-// and not yet emitted under the old schedule is dropped; one that is the same, and
-// enabled, stays as it is (I14). Without, such a
-// definition is ErrTaken. What is wrong with the definition is told by field.
+// Add adds an enabled definition. Its first slot is the next one from now by the
+// database's clock.
+//
+// If the canvas has a definition of that name, Add returns ErrTaken, or replaces it if
+// replace is true. The replaced definition keeps its id; slots that were due under the
+// old schedule and have no event yet get none. A definition that is enabled and has the
+// same settings already is left as it is (I14). An error names the field that is wrong.
 func (s *Definitions) Add(ctx context.Context, d NewDefinition, replace bool) (Definition, error) {
 	if err := d.normalize(); err != nil {
 		return Definition{}, fmt.Errorf("add cron definition: %w", err)
@@ -65,7 +66,7 @@ func (s *Definitions) Add(ctx context.Context, d NewDefinition, replace bool) (D
 	return added, described(err, "add", d.Canvas, d.Name)
 }
 
-// normalize checks the definition and fills in what is left out.
+// normalize checks the definition and fills in the defaults.
 func (d *NewDefinition) normalize() error {
 	asStored := Definition{Canvas: d.Canvas, Name: d.Name}
 	if err := asStored.check(); err != nil {
@@ -100,14 +101,14 @@ func (s *Definitions) List(ctx context.Context, canvas *eventqueue.CanvasID) ([]
 	return list, nil
 }
 
-// The records go with the definition: a new one of the same name has another id.
+// The records are deleted with the definition: a new one of that name has another id.
 const removeSQL = `
 DELETE FROM cron_definitions d
 WHERE d.canvas_id = $1 AND d.name = $2
 RETURNING ` + definitionColumns
 
-// Remove deletes a definition and its records. Events that were emitted stay.
-// After it has returned no further one is emitted. One that is not there is
+// Remove deletes a definition and its records. Emitted events stay, and no further one
+// is emitted after Remove has returned. If the definition does not exist, the error is
 // ErrNotFound.
 func (s *Definitions) Remove(ctx context.Context, canvas eventqueue.CanvasID, name string) error {
 	rows, err := s.db.Query(ctx, removeSQL, [16]byte(canvas), name)
@@ -115,7 +116,8 @@ func (s *Definitions) Remove(ctx context.Context, canvas eventqueue.CanvasID, na
 	return described(err, "remove", canvas, name)
 }
 
-// Enabling what is enabled moves nothing (I14). A time that nobody can read is replaced.
+// Enabling an enabled definition does not move its start (I14), unless that is a time that
+// Go cannot represent.
 const setEnabledSQL = `
 UPDATE cron_definitions d
 SET enabled = $3,
@@ -123,9 +125,9 @@ SET enabled = $3,
 WHERE d.canvas_id = $1 AND d.name = $2
 RETURNING ` + definitionColumns
 
-// SetEnabled switches a definition on or off. After it has been switched off, no
-// event is emitted for it; the slots that pass meanwhile are nobody's, whatever
-// its policy for missed ones. One that is not there is ErrNotFound.
+// SetEnabled switches a definition on or off. Once it is off, no event is emitted for
+// it. Slots that pass while it is off never get an event, whatever its policy for missed
+// slots. If the definition does not exist, the error is ErrNotFound.
 func (s *Definitions) SetEnabled(ctx context.Context, canvas eventqueue.CanvasID, name string, enabled bool) error {
 	rows, err := s.db.Query(ctx, setEnabledSQL, [16]byte(canvas), name, enabled)
 	_, err = one(rows, err)
@@ -137,9 +139,9 @@ SELECT clock_timestamp(), ` + definitionColumns + `
 FROM cron_definitions d
 WHERE d.canvas_id = $1 AND d.name = $2`
 
-// Next returns the next n slots of a definition from now on by the database's
-// clock, 1 to MaxNext of them, in its time zone; for one that is disabled they
-// are those that it would have. One that is not there is ErrNotFound.
+// Next returns the next n slots of a definition by the database's clock, in its time
+// zone. n is 1 to MaxNext. For a disabled definition these are the slots that it would
+// have. If the definition does not exist, the error is ErrNotFound.
 func (s *Definitions) Next(ctx context.Context, canvas eventqueue.CanvasID, name string, n int) ([]time.Time, error) {
 	if n < 1 || n > MaxNext {
 		return nil, fmt.Errorf("next cron slots: n is %d: it must be from 1 to %d", n, MaxNext)
@@ -171,7 +173,7 @@ func (s *Definitions) Next(ctx context.Context, canvas eventqueue.CanvasID, name
 	return slots, nil
 }
 
-// one reads the only row of a statement; none is ErrNotFound.
+// one reads the only row of a statement. Without a row it returns ErrNotFound.
 func one(rows pgx.Rows, err error) (Definition, error) {
 	if err != nil {
 		return Definition{}, err
@@ -188,7 +190,7 @@ func scanDefinition(row pgx.CollectableRow) (d Definition, err error) {
 	return d, err
 }
 
-// described names the operation and the definition in an error.
+// described adds the operation and the definition to an error.
 func described(err error, operation string, canvas eventqueue.CanvasID, name string) error {
 	if err == nil {
 		return nil

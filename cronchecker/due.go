@@ -8,14 +8,14 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// maxPerDefinition bounds the slots of one definition in one pass. They go into
-// one batch.
+// maxPerDefinition bounds the slots of one definition in one pass, so that they fit
+// into one batch.
 const maxPerDefinition = MaxBatch
 
-// due decides for which slots of a definition an event is emitted at a time:
-// those after the last recorded one and after StartsAt, up to now, as the policy
-// for missed slots has it. more tells that the bound cut some off; they come in
-// the next pass. late is how late a slot may be under MissedNone.
+// due returns the slots of a definition that get an event now: those up to now that
+// are after StartsAt and after the last recorded slot, and that the policy for missed
+// slots includes. more reports that there are more of them than maxPerDefinition; the
+// next pass emits these. late is how late a slot may be under MissedNone.
 func due(d Definition, schedule Schedule, now time.Time, late time.Duration) (slots []Slot, more bool) {
 	after := d.StartsAt
 	if d.LastSlot.After(after) {
@@ -38,8 +38,8 @@ func due(d Definition, schedule Schedule, now time.Time, late time.Duration) (sl
 	return []Slot{d.slot(latest)}, false
 }
 
-// check refuses a definition for which no event can be emitted: it may have been
-// written with SQL, and must not fail the transaction of the others.
+// check refuses a definition for which no event can be emitted. It may have been
+// written with SQL, and must not make the transaction of the others fail.
 func (d Definition) check() error {
 	if d.Canvas == (eventqueue.CanvasID{}) {
 		return errors.New("canvas_id: is missing")
@@ -53,8 +53,8 @@ func (d Definition) check() error {
 	return nil
 }
 
-// schedules parses each schedule of one pass once. It is not reused in the next pass,
-// so that a new time zone database is noticed.
+// schedules parses each schedule once per pass. The next pass parses it again, and so
+// uses an updated time zone database.
 type schedules map[[2]string]parsedSchedule
 
 type parsedSchedule struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// interval is a schedule that has a name.
+// interval is a schedule with a name.
 type interval struct {
 	expression      string
 	everySecondWeek bool
@@ -30,10 +30,10 @@ func intervals() map[string]interval {
 // field is one of the five fields of an expression.
 type field struct {
 	name string
-	// size is how many values there are, hence the largest step.
+	// size is the number of values, and so the largest step.
 	size uint64
-	// parser is the library's for this field alone, so that its errors can be
-	// given the field's name; bits takes the result out.
+	// parser is the library's parser for this field alone, so that its errors can
+	// name the field. bits takes the field's value out of the result.
 	parser cron.Parser
 	bits   func(*cron.SpecSchedule) uint64
 }
@@ -51,8 +51,8 @@ func fields() [5]field {
 // maxExpressionBytes bounds the text of a schedule.
 const maxExpressionBytes = 255
 
-// element is one part of a comma-separated list. The library takes more than
-// this (empty parts, "?", "*-5", signs); none of it has a clear meaning.
+// element is one element of a comma-separated list. The library accepts other forms as
+// well (empty elements, "?", "*-5", signs); none of them has a clear meaning.
 var element = regexp.MustCompile(`(?i)^(?:\*|([a-z0-9]+)(?:-([a-z0-9]+))?)(?:/([0-9]+))?$`)
 
 // parseCalendar reads a schedule's text: an interval or an expression.
@@ -87,7 +87,7 @@ func parseCalendar(text string) (*calendar, error) {
 
 func starred(part string) bool { return strings.HasPrefix(part, "*") }
 
-// parse returns the bits of the values that the text lists.
+// parse returns the values in the text, one bit for each.
 func (f field) parse(text string) (uint64, error) {
 	var set uint64
 	for part := range strings.SplitSeq(text, ",") {
@@ -108,8 +108,8 @@ func (f field) parse(text string) (uint64, error) {
 	return set, nil
 }
 
-// step refuses a step that cannot be meant: */90 minutes would not be every 90
-// minutes but the minute 0 only.
+// step reads a step. It refuses one that is too large: */90 would not mean every 90
+// minutes, but minute 0 only.
 func (f field) step(text string) (uint64, error) {
 	if text == "" {
 		return 1, nil
@@ -121,9 +121,9 @@ func (f field) step(text string) (uint64, error) {
 	return step, nil
 }
 
-// values returns the bits of one part of a list. The library does not know of
-// 7 as Sunday, nor of ranges that end with Sunday, so these are put in its
-// terms: up to Saturday, and Sunday as well if the steps hit it.
+// values returns the bits of one element of a list. The library does not accept 7 as
+// Sunday, nor ranges that end with Sunday. values splits such a range: the part up to
+// Saturday, and Sunday as well if the steps reach it.
 func (f field) values(part, first, last string, step uint64) (uint64, error) {
 	const sunday = 1
 	switch weekday := f.size == 7; {
@@ -149,7 +149,7 @@ func (f field) library(part string) (uint64, error) {
 	if !ok {
 		panic(fmt.Sprintf("cronchecker: the cron library made a %T of a field", parsed))
 	}
-	const star = 1 << 63 // the library's mark; starred says what we mean by it
+	const star = 1 << 63 // set by the library; starred decides this for the package
 	return f.bits(spec) &^ star, nil
 }
 

@@ -12,15 +12,15 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Postgres is the Store in the queue's own database. It is safe for concurrent
-// use and holds no connection between calls.
+// Postgres is the Store in the queue's own database. It is safe for concurrent use, and
+// holds no connection between calls.
 type Postgres struct {
 	db    eventqueue.DB
 	queue *eventqueue.Queue
 }
 
-// NewPostgres makes a Postgres. db, usually a pool, and queue must be on the same
-// database; both stay the caller's to close.
+// NewPostgres makes a Postgres. db (usually a pool) and queue must be on the same
+// database. The caller closes both.
 func NewPostgres(db eventqueue.DB, queue *eventqueue.Queue) *Postgres {
 	return &Postgres{db: db, queue: queue}
 }

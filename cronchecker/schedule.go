@@ -7,20 +7,19 @@ import (
 	"time"
 )
 
-// Schedule says when something is due: a set of points in time, its slots. The
-// package documentation says what the text means and what happens when clocks
-// change. It is immutable and safe for concurrent use. Use ParseSchedule; the
-// zero value has no slots and panics.
+// Schedule is a set of times, its slots. The package documentation describes the text
+// of a schedule, and what happens when clocks change. A Schedule is immutable and safe
+// for concurrent use. ParseSchedule makes one; the methods of the zero value panic.
 type Schedule struct {
 	text     string
 	zone     *time.Location
 	calendar *calendar
 }
 
-// ParseSchedule reads an interval ("every 12 hours") or an expression of five
-// fields ("30 9 * * mon-fri"), by the clock of a time zone of the IANA database;
-// an empty zone is UTC. The error names the field and the problem; an expression
-// that never comes true (30 February) and an unknown zone are refused.
+// ParseSchedule reads an interval ("every 12 hours") or an expression of five fields
+// ("30 9 * * mon-fri"). zone is a time zone of the IANA database; empty means UTC. The
+// error names the field and the problem. An unknown zone is refused, and so is an
+// expression that never matches (30 February).
 func ParseSchedule(text, zone string) (Schedule, error) {
 	text = strings.Join(strings.Fields(text), " ")
 	calendar, err := parseCalendar(text)
@@ -40,12 +39,11 @@ func ParseSchedule(text, zone string) (Schedule, error) {
 // String returns the schedule's text, with single spaces.
 func (s Schedule) String() string { return s.text }
 
-// Zone is the time zone whose clock the schedule goes by.
+// Zone returns the time zone of the schedule.
 func (s Schedule) Zone() *time.Location { return s.zone }
 
-// Next returns the first slot after a time, in the schedule's zone. The cost
-// does not depend on how far off it is, beyond a look at each change of the
-// zone's clock on the way.
+// Next returns the first slot after a time, in the schedule's zone. Its cost grows
+// only with the number of clock changes until then, not with the time.
 func (s Schedule) Next(after time.Time) time.Time {
 	from := after.Unix() + 1
 	p := periodAt(s.zone, from)
@@ -53,15 +51,15 @@ func (s Schedule) Next(after time.Time) time.Time {
 		if slot, ok := s.firstIn(p, from); ok {
 			return time.Unix(slot, 0).In(s.zone)
 		}
-		// Not the end of time: a calendar that comes true has a date in the last
-		// period of every zone.
+		// This ends: a calendar that is not empty has a minute in the last period of
+		// every zone.
 		from = p.end
 		p = periodAt(s.zone, from)
 	}
 }
 
-// Latest returns the last slot in (after, now] and whether there is one. It
-// searches backwards from now, so that it is as cheap when after is years ago.
+// Latest returns the last slot in (after, now] and whether there is one. It searches
+// backwards from now, so it is fast even if after is years ago.
 func (s Schedule) Latest(after, now time.Time) (time.Time, bool) {
 	to := now.Unix()
 	for {
@@ -77,7 +75,7 @@ func (s Schedule) Latest(after, now time.Time) (time.Time, bool) {
 	}
 }
 
-// All returns the slots in (after, now], oldest first, at most limit of them.
+// All returns the slots in (after, now], the oldest first, at most limit of them.
 func (s Schedule) All(after, now time.Time, limit int) []time.Time {
 	var slots []time.Time
 	for len(slots) < limit {
@@ -122,8 +120,8 @@ func (s Schedule) lastIn(p period, to int64) (int64, bool) {
 	return 0, false
 }
 
-// jumpedOver tells whether a minute of the schedule lies in what the clock
-// jumped over when the period began.
+// jumpedOver reports whether the clock skipped a minute of the schedule when the
+// period began.
 func (s Schedule) jumpedOver(reached int64, p period) bool {
 	if p.start == -always {
 		return false

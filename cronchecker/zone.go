@@ -8,9 +8,9 @@ import (
 	_ "time/tzdata" // an image made FROM scratch has no zones of its own
 )
 
-// loadZone finds a time zone by its name in the IANA database; empty is UTC.
-// Names that mean another zone on another machine, and the variants that count
-// leap seconds, are refused.
+// loadZone finds a time zone by its name in the IANA database; an empty name is UTC.
+// It refuses names whose meaning depends on the machine, and the variants that count
+// leap seconds.
 func loadZone(name string) (*time.Location, error) {
 	const advice = "use a name of the IANA database, as in Europe/Berlin, or UTC"
 	switch {
@@ -26,12 +26,13 @@ func loadZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// always stands for the ends of time, with room for an offset beyond it.
+// always stands for the end of time, and -always for its beginning. An offset can be
+// added to either without an overflow.
 const always = math.MaxInt64 / 4
 
-// period is a time during which a zone's offset does not change: from start to
-// before end, in seconds of Unix time. An offset is what the clock on the wall
-// is ahead of UTC, in seconds.
+// period is a time during which a zone's offset does not change: [start, end) in
+// seconds of Unix time. The offset is how far the wall clock is ahead of UTC, in
+// seconds.
 type period struct {
 	zone               *time.Location
 	start, end, offset int64
@@ -52,13 +53,13 @@ func periodAt(zone *time.Location, t int64) period {
 	return p
 }
 
-// reached returns how far the zone's clock had come before the period began:
-// every wall-clock time before it had been shown or jumped over. It is in wall
-// clock seconds. After a jump forwards it is less than what the clock shows at
-// the start of the period; after one backwards it is more.
+// reached returns how far the zone's clock had advanced before the period began, in
+// wall-clock seconds: it had shown or skipped every earlier time. After a change
+// forwards the result is less than what the clock shows at the start of the period;
+// after a change backwards it is more.
 func (p period) reached() int64 {
-	// No two offsets are further apart than this, so that what the clock showed
-	// earlier than this before the period is before anything in it.
+	// No two offsets are further apart than this. So whatever the clock showed more
+	// than this long before the period is earlier than everything within the period.
 	const lookBack = 2 * secondsPerDay
 	reached := int64(-always)
 	for before := p; before.start != -always && before.start > p.start-lookBack; {

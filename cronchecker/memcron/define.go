@@ -10,11 +10,8 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Add makes a definition whose first slot is the next one from now. With replace
-// it takes the place of the canvas's definition of that name, if there is one,
-// and keeps its id; one that is the same, and enabled, stays as it is (I14). Without
-// replace, such a definition is cronchecker.ErrTaken. Add waits for a checker that is
-// emitting for it.
+// Add adds a definition, or replaces one, as cronchecker.Definitions.Add does. It waits
+// for a checker that is emitting for the definition.
 func (s *Store) Add(ctx context.Context, d cronchecker.NewDefinition, replace bool) (cronchecker.Definition, error) {
 	schedule, err := cronchecker.ParseSchedule(d.Schedule, d.TimeZone)
 	if err != nil {
@@ -77,8 +74,8 @@ func (s *Store) Remove(ctx context.Context, canvas eventqueue.CanvasID, name str
 	})
 }
 
-// change runs f, as one step, on a definition that no checker has locked, or on
-// nil when there is none.
+// change runs f, as one step, on a definition that no checker has locked, or on nil if
+// the definition does not exist.
 func (s *Store) change(ctx context.Context, canvas eventqueue.CanvasID, name string, f func(d *definition, now time.Time) error) error {
 	for {
 		var locked chan struct{}

@@ -1,6 +1,6 @@
-// Package memcron has cron definitions and records in the memory of one process, with a
-// memstore database: a [Store] is a cronchecker.Store without Postgres, for
-// simulations and unit tests.
+// Package memcron keeps cron definitions and their records in the memory of one process.
+// Its [Store] is a cronchecker.Store that emits into a memstore.Store instead of
+// Postgres, for simulations and unit tests.
 //
 // # Guarantees
 //
@@ -10,7 +10,7 @@
 //
 // # Failures
 //
-// They are those of the memstore.Store that a Store was connected with: its faults
-// apply to OpLoad and OpLock as well as to the operations of the queue, and its
-// Disconnect releases the locks of a checker.
+// A Store has the failures of the memstore.Store that it was connected with: the faults
+// of that store apply to OpLoad and OpLock as well as to the operations of the queue,
+// and its Disconnect releases the locks of a checker.
 package memcron

@@ -87,8 +87,8 @@ type Store struct {
 
 var _ cronchecker.Store = (*Store)(nil)
 
-// Connect returns a Store for a program. store gives the faults and must be on
-// the database of the tables; queue emits, and must be on that store.
+// Connect returns a Store for one program. store must be on the database of the tables;
+// its faults apply to the Store. queue emits the events, and must be on store.
 func (t *Tables) Connect(store *memstore.Store, queue *eventqueue.Queue) *Store {
 	return &Store{tables: t, store: store, queue: queue}
 }
@@ -135,9 +135,9 @@ func (s *Store) Emit(ctx context.Context, slots []cronchecker.Slot) (int, error)
 	return emitted, nil
 }
 
-// lock locks the definitions that are not locked, until the transaction ends,
-// and returns the slots to emit: those of its own definitions that are after
-// their start and after what is recorded, each once.
+// lock locks the definitions that are not locked yet, until the transaction ends. It
+// returns the slots to emit: those of these definitions that are after the start and
+// after the last recorded slot, each once.
 func (s *Store) lock(ctx context.Context, tx *eventqueue.Tx, slots []cronchecker.Slot) ([]cronchecker.Slot, error) {
 	var mine []*definition
 	var ours []cronchecker.Slot
