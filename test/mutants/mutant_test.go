@@ -44,6 +44,45 @@ func TestEveryMutantApplies(t *testing.T) {
 	}
 }
 
+// TestEveryJudgeIsThere fails as soon as somebody renames a test that judges mutants.
+func TestEveryJudgeIsThere(t *testing.T) {
+	t.Parallel()
+	root, err := moduleRoot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	declares := map[string]string{} // the texts of a package's tests
+	for _, m := range mutants() {
+		for _, j := range m.judges {
+			if declares[j.pkg] == "" {
+				declares[j.pkg] = testsOf(t, filepath.Join(root, j.pkg))
+			}
+			for _, test := range j.tests {
+				if !strings.Contains(declares[j.pkg], "\nfunc "+test+"(t *testing.T)") {
+					t.Errorf("%s, which judges the mutant %s, has no test %s", j.pkg, m.name, test)
+				}
+			}
+		}
+	}
+}
+
+func testsOf(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
+
 func TestAMutantThatDoesNotApplySaysSo(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
