@@ -23,22 +23,23 @@ import (
 //		Author   *Author  `grid:"author,event,optional"`  // or from nowhere
 //	}
 //
-// An input names the origins that it may have: action, event and static. Without
-// any it may come from an action or the event. One with static needs a Cast.
-// optional goes for params and services as well; what is left out is zero.
+// The tag of an input names the origins that it may have: action, event and static. A
+// tag without origins means action and event. An input that may be static needs a Cast.
+// Params and services may be optional, too; a field that is left out is zero.
 //
-// Out is what it puts out, as JSON. An input takes the output of an action if Go
-// would assign it; one of type any or json.RawMessage takes every output.
+// Out is the type of the action's output, which is saved as JSON. An input accepts the
+// output of an action if Go could assign it; one of type any or json.RawMessage accepts
+// every output.
 //
-// It is called from many goroutines, and again for the same event when its worker
-// died before it had finished. It must return when ctx ends. Its errors are those of an
-// eventqueue.Handler, and ErrSkip.
+// An Action is called from many goroutines. It is called again for the same event if its
+// worker died before it had returned. It must return when ctx ends. It may return ErrSkip
+// and the errors of an eventqueue.Handler.
 type Action[In, Params, Services, Out any] func(ctx context.Context, call Call[In, Params, Services]) (Out, error)
 
 // None is a struct without fields: no inputs, no params, no services, no output.
 type None = struct{}
 
-// Call is what an action gets.
+// Call is the argument of an action.
 type Call[In, Params, Services any] struct {
 	Inputs   In
 	Params   Params
@@ -46,16 +47,16 @@ type Call[In, Params, Services any] struct {
 	Site
 }
 
-// Site is the run, and the action in it.
+// Site identifies a run, and an action in it.
 type Site struct {
 	Canvas eventqueue.CanvasID
-	// Event is the run: the event that started it.
+	// Event is the event that started the run. It identifies the run.
 	Event eventqueue.EventID
 	// Grid and Action are the names of the definition.
 	Grid   string
 	Action string
-	// Attempt and ClaimID are those of the event under which the action runs: together
-	// the fence.
+	// Attempt and ClaimID are those of the claim under which the action runs. Together
+	// they are the fence.
 	Attempt int32
 	ClaimID eventqueue.ClaimID
 }
@@ -64,10 +65,10 @@ type Site struct {
 // idempotency key for receivers.
 func (s Site) Key() string { return s.Event.String() + "/" + s.Action }
 
-// Run is the run for functions that need that of a handler, such as those of
-// cleanup.Publications. It has no value and cannot complete the event, which the grid
-// does. State per event, such as a publication of one key, is common to all actions of
-// a grid.
+// Run returns a run for functions that need a handler's run, such as those of
+// cleanup.Publications. It has no value, and it cannot complete the event: the grid does
+// that. All actions of a grid share state that belongs to the event, such as a
+// publication of one key.
 func (s Site) Run() *eventqueue.Run {
 	key := handlerOf(s.Grid)
 	return &eventqueue.Run{
@@ -77,13 +78,13 @@ func (s Site) Run() *eventqueue.Run {
 	}
 }
 
-// ErrSkip is returned by an action that has nothing to do in this run. The action is
-// complete then, without an output, and actions that need its output do not run. Wrap
-// it to add the reason.
+// ErrSkip is the error that an action returns if it has nothing to do in this run. The
+// action is then complete without an output, and actions that need its output do not
+// run. Wrap ErrSkip to add the reason.
 var ErrSkip = errors.New("there is nothing to be done")
 
-// Actions are the Go actions that definitions may use, by name. Register all of
-// them first; after that it is safe for concurrent use.
+// Actions is a registry of the Go actions that definitions may use, by name. Register
+// all actions first; after that the registry is safe for concurrent use.
 type Actions struct {
 	byName map[string]*goAction
 }
@@ -93,11 +94,11 @@ func NewActions() *Actions { return &Actions{byName: map[string]*goAction{}} }
 
 func (a *Actions) names() []string { return slices.Sorted(maps.Keys(a.byName)) }
 
-// Option changes what is known of an action.
+// Option is an option of an action.
 type Option func(*goAction) error
 
-// Timeout bounds each call of the action, within the time that the handler's
-// policy gives to the whole run. Without it that is the only bound.
+// Timeout bounds the time of each call of the action. Without it, only the policy's
+// Timeout for the whole attempt bounds a call.
 func Timeout(d time.Duration) Option {
 	return func(a *goAction) error {
 		if d <= 0 {
@@ -117,10 +118,10 @@ func Version(v string) Option {
 	}
 }
 
-// Cast makes literals into values of an input. cast gets the literal as JSON and
-// returns a value of the input's type. It is called when a definition is checked,
-// where its error is a mistake in the definition, and again for each run: it must
-// always return the same.
+// Cast sets the function that turns literals into values of an input. cast gets the
+// literal as JSON and returns a value of the input's type. It is called when a definition
+// is checked (an error is then a mistake in the definition), and again in each run. It
+// must always return the same value for the same literal.
 func Cast[T any](input string, cast func(literal json.RawMessage) (T, error)) Option {
 	return func(a *goAction) error {
 		switch {
@@ -134,8 +135,8 @@ func Cast[T any](input string, cast func(literal json.RawMessage) (T, error)) Op
 	}
 }
 
-// Strict is a Cast for literals that are written as the type is in JSON. An
-// unknown field is refused.
+// Strict is a function for Cast: it decodes the literal as JSON and refuses unknown
+// fields.
 func Strict[T any](literal json.RawMessage) (T, error) {
 	var value T
 	err := strictly(literal, &value)
@@ -155,7 +156,7 @@ type goAction struct {
 
 	// call calls the function with structs that fill has filled.
 	call func(ctx context.Context, at Site, fill filler) (any, error)
-	// checkParams reports what Validate of the params says of them.
+	// checkParams returns the error of the params' Validate.
 	checkParams func(fill func(params reflect.Value) error) error
 }
 
@@ -170,8 +171,8 @@ type caster struct {
 // of casts a copy of a literal, which the action may keep and change.
 func (c caster) of(literal json.RawMessage) (any, error) { return c.cast(slices.Clone(literal)) }
 
-// Register adds an action under a name, which definitions use. The error names
-// what the types or options have wrong.
+// Register adds an action under the name that definitions use for it. The error names
+// the mistakes in its types and options.
 //
 // If Params has a method Validate() error, it is called when a definition is
 // checked, and its error is a mistake in the definition.

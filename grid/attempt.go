@@ -54,7 +54,7 @@ type result struct {
 	lost bool
 }
 
-// resume makes an attempt that continues from the saved outputs.
+// resume starts an attempt from the saved outputs.
 func (r *Runner) resume(ctx context.Context, g *Grid, run *eventqueue.Run) (*attempt, error) {
 	rows, err := r.outputs.of(ctx, run.ID)
 	if err != nil {
@@ -117,8 +117,9 @@ func (a *attempt) next() *step {
 	return nil
 }
 
-// ready returns what the actions that a step takes from mean for it: completed, all
-// inputs exist; waiting, not yet; skipped or failed, it cannot run.
+// ready returns whether a step can run, from the phases of the actions whose outputs it
+// takes: completed means that all inputs exist, waiting that some do not exist yet, and
+// skipped or failed that the step cannot run.
 func (a *attempt) ready(s *step) phase {
 	all := completed
 	for i, from := range s.inputs {
@@ -186,7 +187,7 @@ func (a *attempt) execute(ctx context.Context, s *step, fill filler, results cha
 // errNoReturn is the error of an action that left by runtime.Goexit.
 var errNoReturn = errors.New("the action ended its goroutine without returning")
 
-// call runs the Go function and makes JSON of its output; nil means that the action
+// call calls the Go function and returns its output as JSON; nil means that the action
 // was skipped.
 func (a *attempt) call(ctx context.Context, s *step, fill filler) (output json.RawMessage, err error) {
 	defer func() {
@@ -212,7 +213,7 @@ func (a *attempt) call(ctx context.Context, s *step, fill filler) (output json.R
 	return encode(value, a.runner.config.MaxOutputBytes)
 }
 
-// encode makes JSON of an output. Its errors are permanent: no retry can repair them.
+// encode returns an output as JSON. Its errors are permanent, since no retry helps.
 func encode(value any, limit int) (json.RawMessage, error) {
 	output, err := json.Marshal(value)
 	switch {
@@ -228,7 +229,7 @@ func encode(value any, limit int) (json.RawMessage, error) {
 	}
 }
 
-// outcome is the error of the attempt: nil if every action that can run is complete.
+// outcome returns the error of the attempt: nil if every action that can run is complete.
 func (a *attempt) outcome(ctx context.Context) error {
 	var problems, snoozes []error
 	var shortest time.Duration

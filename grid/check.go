@@ -27,15 +27,15 @@ const (
 	keyStatic  = "static"
 )
 
-// checker reads a definition and goes on after a mistake, so that all of them
-// are reported together. A mistake is reported once, where it was made: what
-// depends on it is not checked.
+// checker reads a definition. It continues after a mistake, so that all mistakes are
+// reported together. Each mistake is reported once, where it was made: the checker does
+// not check anything that depends on it.
 type checker struct {
 	literals
 	actions  *Actions
 	services Services
 
-	steps map[string]*step // with all that stand in the file, right or wrong
+	steps map[string]*step // all steps in the file, valid or not
 	order []*step          // as in the file
 }
 
@@ -92,7 +92,7 @@ func (c *checker) canvas(n *yaml.Node, into *eventqueue.CanvasID) {
 	}
 }
 
-// allActions reads every action, then what they take from each other.
+// allActions reads every action, and then the inputs that they take from each other.
 func (c *checker) allActions(root, n *yaml.Node) {
 	if n == nil {
 		c.at(keyActions)(root.Line, "is missing: give the grid at least one action")
@@ -143,7 +143,7 @@ func (c *checker) allActions(root, n *yaml.Node) {
 type section struct {
 	path string
 	n    *yaml.Node // nil when it is absent
-	line int        // where to say what it lacks
+	line int        // of messages about missing keys
 }
 
 func sectionOf(path, key string, action *yaml.Node, fields map[string]*yaml.Node) section {
@@ -170,7 +170,7 @@ func (c *checker) use(s *step, path string, line int, n *yaml.Node) {
 	s.services = make([]reflect.Value, len(a.services))
 }
 
-// inject finds the services that an action names.
+// inject resolves the services that an action names.
 func (c *checker) inject(s *step, sec section) {
 	missing := c.eachSlot(s, sec, "service", func(a *goAction) []slot { return a.services },
 		func(i int, at string, value *yaml.Node) {
@@ -206,7 +206,8 @@ func (c *checker) servicesOf(t reflect.Type) (names []string) {
 	return names
 }
 
-// isNil finds nil pointers and functions as well: no action could use one.
+// isNil reports whether a service is nil, or a nil pointer or function, which no action
+// could use.
 func isNil(service any) bool {
 	switch v := reflect.ValueOf(service); v.Kind() {
 	case reflect.Invalid:
@@ -244,8 +245,8 @@ func (c *checker) params(s *step, sec section) {
 	}
 }
 
-// eachSlot goes through a section and returns the slots that it lacks. each gets the
-// place of a slot and what is there.
+// eachSlot calls each with the index, the path and the value of every slot in a section,
+// and returns the slots that the section lacks.
 func (c *checker) eachSlot(s *step, sec section, what string, of func(*goAction) []slot, each func(i int, at string, value *yaml.Node)) (missing []slot) {
 	entries := c.entries(sec.n, sec.path, "the keys are the names of the Go action's "+what+"s")
 	if s.uses == nil {
@@ -264,7 +265,7 @@ func (c *checker) eachSlot(s *step, sec section, what string, of func(*goAction)
 			continue
 		}
 		value := *yamlfile.Resolve(e.Value)
-		value.Line = e.Value.Line // of an alias: where it stands
+		value.Line = e.Value.Line // of an alias: the line of the alias itself
 		each(i, sec.path+"."+e.Key.Value, &value)
 	}
 	for _, slot := range slots {
@@ -285,7 +286,7 @@ func (c *checker) entries(n *yaml.Node, path, hint string) []yamlfile.Entry {
 	return list
 }
 
-// text reads a value that has to be a text. line is where it is missing.
+// text reads a value that has to be a text. line is for the message if it is missing.
 func (c *checker) text(line int, n *yaml.Node, path string) (string, bool) {
 	n = yamlfile.Resolve(n)
 	switch {

@@ -12,7 +12,7 @@ import (
 // inputs reads where the inputs of an action come from.
 func (c *checker) inputs(s *step, sec section) {
 	if s.uses == nil {
-		// What it takes from others is checked all the same.
+		// The action of each origin is checked all the same.
 		for _, e := range c.entries(sec.n, sec.path, "the keys are the names of its inputs") {
 			if c.full() {
 				return
@@ -124,9 +124,8 @@ func originsOf(s slot) string {
 	return strings.Join(names, ", ")
 }
 
-// sorted puts the actions in an order in which each comes after those that it
-// takes from, and else as in the file. It reports each way in which actions wait
-// for each other.
+// sorted returns the actions in an order in which each comes after the actions whose
+// outputs it takes, and otherwise in the order of the file. It reports each cycle.
 func (c *checker) sorted() []*step {
 	var done, way []*step
 	var visit func(s *step)
@@ -150,8 +149,8 @@ func (c *checker) sorted() []*step {
 	return done
 }
 
-// cycle reports actions of which each takes from the next, and the last by e
-// from the first.
+// cycle reports a cycle: each action on the way takes an output of the next one, and
+// the last takes one of the first, by e.
 func (c *checker) cycle(way []*step, e edge) {
 	names := make([]string, 0, len(way)+1)
 	for _, s := range append(slices.Clone(way), e.from) {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// read reads a value or an output. Unknown fields are ignored, so that a newer
-// program may add some.
+// read decodes a value or an output. It ignores unknown fields, so that a newer program
+// may add fields.
 func read(raw json.RawMessage, into reflect.Value) error {
 	if string(raw) == "null" && !takesNull(into.Type()) {
 		return fmt.Errorf("it is null: it must be a %s", into.Type())
@@ -24,8 +24,8 @@ func read(raw json.RawMessage, into reflect.Value) error {
 	})
 }
 
-// strictly reads JSON into what target points to. It refuses unknown fields, and
-// null for what cannot be nil.
+// strictly decodes JSON into the variable that target points to. It refuses unknown
+// fields, and null for a type that cannot be nil.
 func strictly(literal json.RawMessage, target any) error {
 	t := reflect.TypeOf(target).Elem()
 	if string(literal) == "null" && !takesNull(t) {
@@ -49,7 +49,7 @@ func takesNull(t reflect.Type) bool {
 	}
 }
 
-// mismatch says in the words of a definition what the JSON library says in Go's.
+// mismatch rewords an error of the JSON library in the terms of a definition.
 func mismatch(err error) error {
 	var wrong *json.UnmarshalTypeError
 	switch {
@@ -62,7 +62,7 @@ func mismatch(err error) error {
 	}
 }
 
-// guard makes an error of a panic in code of an action's.
+// guard calls f, which is an action's code, and turns a panic into an error.
 func guard(f func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

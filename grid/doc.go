@@ -1,34 +1,35 @@
-// Package grid runs grids: a canvas' YAML definition of named actions, each of
-// which takes its inputs from other actions, from literals or from the event
-// that starts the grid.
+// Package grid runs grids. A grid is a YAML definition of named actions. Each action
+// takes its inputs from other actions, from literals, or from the event that starts the
+// grid.
 //
 // # Parts
 //
-//   - [Actions] are the Go functions that definitions may use; [Register] adds one,
-//     and its types say which inputs, params and services it needs and what it
-//     puts out.
+//   - [Actions] is the registry of the Go functions that definitions may use. [Register]
+//     adds a function; its types specify which inputs, params and services it needs, and
+//     what its output is.
 //   - [Parse] and [Load] read a definition and check it against these functions and
 //     against the [Services]. A [Grid] that they return can run.
 //   - [NewInput] and [Grid.NewInput] make the event that starts a run.
-//   - [Runner] runs grids: each is an ordinary handler of the queue, and a run is
+//   - [Runner] runs grids: each grid is an ordinary handler of the queue, and a run is
 //     one event.
 //   - [Sweeper] removes the outputs of runs that failed for good.
 //
 // # Guarantees
 //
-// A definition that is accepted runs: every action it names exists, every input
-// has an origin of its own type, every literal was cast, no action waits for itself.
-// Otherwise all mistakes are reported together, each with its line and path.
+// An accepted definition can run: every action that it names exists, every input has
+// an origin of its type, every literal was cast, and there are no cycles. If a
+// definition is not accepted, all mistakes are reported together, each with its line and
+// path.
 //
-// In a run every action whose inputs exist runs once, in the order of the
-// dependencies; independent actions run at the same time. The output of an action is
+// In a run, every action whose inputs exist runs once, in the order of the
+// dependencies. Independent actions run concurrently. The output of an action is
 // saved as JSON in grid_outputs as soon as the action is complete. An attempt after a
 // failure, a crash or a deploy continues from the saved outputs, and repeats no
 // complete action. Inputs are always read from saved outputs, so that the first
-// attempt sees the same as a later one.
+// attempt sees the same values as a later one.
 //
 // An action that was running when its worker died runs again, since it was not
-// complete. [Call.Key] is the same then, so that a receiver of its effects can
+// complete. [Site.Key] is the same in both calls, so that a receiver of its effects can
 // recognise the repeat.
 //
 // An output is written only while its attempt holds the event (I5), in a statement
@@ -44,8 +45,8 @@
 // [Version] and type of output, params, names of services, origins and literals. It
 // does not include its position in the file, its comments or the order of its keys.
 //
-// Inputs of one grid instance run one at a time, in the order emitted: its id is
-// their NewEvent.OrderingKey.
+// Inputs of one grid instance run one at a time, in the order in which they were
+// emitted: the id of the instance is their NewEvent.OrderingKey.
 //
 // # Failures
 //
@@ -55,9 +56,9 @@
 // are saved, no other action starts. If actions only asked for a snooze, the run is
 // snoozed, for the shortest of their waits. A panic, [Timeout] and a missing return
 // are failures. An output that cannot be encoded or is too large is a permanent
-// failure. An event that does not fit an input fails the run before any action has
-// run. During an outage of the database an output is saved when the database is back,
-// as long as the run may last.
+// failure. If the event's value does not fit an input, the run fails before any action
+// has run. During an outage of the database, saving an output is tried again until the
+// database is back or the time of the run is over.
 //
 // The outputs of a run that failed for good stay for as long as it can be retried; a
 // retry continues where it stopped. [Sweeper] removes them once its entry in

@@ -9,9 +9,9 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Services are what actions may have injected, by the names that definitions
-// use: clients, stores and the like, made by the program. They are shared by all
-// runs, so they must be safe for concurrent use.
+// Services are the values that can be injected into actions, by the names that
+// definitions use: clients, stores and the like, which the program makes. All runs share
+// them, so they must be safe for concurrent use.
 type Services map[string]any
 
 // Grid is a valid definition. It is safe for concurrent use.
@@ -19,7 +19,7 @@ type Grid struct {
 	name   string
 	canvas eventqueue.CanvasID
 	file   string
-	steps  []*step // each comes after those that it takes from
+	steps  []*step // each comes after the steps whose outputs it takes
 }
 
 // step is an action of a grid.
@@ -27,18 +27,18 @@ type step struct {
 	name     string
 	uses     *goAction
 	inputs   []source          // as uses.inputs
-	params   []json.RawMessage // as uses.params; nil is left out
-	services []reflect.Value   // as uses.services; the zero Value is left out
+	params   []json.RawMessage // as uses.params; nil if left out
+	services []reflect.Value   // as uses.services; the zero Value if left out
 	takes    []edge            // in the order of the file
 
 	fingerprint [32]byte
-	// What the fingerprint is made of, beside inputs and params.
+	// Parts of the identity, beside inputs and params.
 	serviceNames map[string]string
 }
 
-// source is where an input comes from.
+// source is the origin of one input.
 type source struct {
-	origin  Origin // "" is left out
+	origin  Origin // "" if left out
 	from    *step
 	literal json.RawMessage
 }
@@ -50,16 +50,16 @@ type edge struct {
 	line  int
 }
 
-// Name is the name of the grid, and of its events.
+// Name returns the name of the grid, which is also the name of its events.
 func (g *Grid) Name() string { return g.name }
 
-// Canvas is the only canvas that the grid is for; zero means every canvas.
+// Canvas returns the only canvas that the grid is for; zero means every canvas.
 func (g *Grid) Canvas() eventqueue.CanvasID { return g.canvas }
 
-// Handler is the key of the handler that runs the grid.
+// Handler returns the key of the handler that runs the grid.
 func (g *Grid) Handler() eventqueue.HandlerKey { return handlerOf(g.name) }
 
-// Order lists the actions so that each comes after those that it takes from.
+// Order lists the actions so that each comes after those whose outputs it takes.
 func (g *Grid) Order() []string {
 	names := make([]string, len(g.steps))
 	for i, s := range g.steps {
@@ -68,8 +68,8 @@ func (g *Grid) Order() []string {
 	return names
 }
 
-// identity is the hash of what the output of a step depends on, the definitions
-// of those that it takes from included. Their identities are known already.
+// identity returns the hash of everything that the output of a step depends on. That
+// includes the identities of the steps whose outputs it takes, which are known already.
 func (s *step) identity() [32]byte {
 	type input struct {
 		Origin  Origin

@@ -9,18 +9,18 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// NewInput makes the event that starts a run of a grid, for every form of emit.
-// value is what actions with an input of origin event get: a json.RawMessage as it
-// is, anything else as its JSON.
+// NewInput makes the event that starts a run of a grid; every form of emit accepts it.
+// value goes to the inputs of origin event: a json.RawMessage unchanged, anything else
+// as its JSON.
 //
-// instance is the id of the grid instance, at most eventqueue.MaxNameBytes long:
-// inputs of one instance of a canvas run one at a time, in the order emitted. It
-// is the event's OrderingKey, so grids that share an id wait for each other too;
-// put the name of the grid into it if they should not. Inputs that need not wait
-// for any other have an id each.
+// instance is the id of the grid instance, at most eventqueue.MaxNameBytes long. On one
+// canvas, inputs of one instance run one at a time, in the order in which they were
+// emitted. The id is the event's OrderingKey, so the inputs of different grids with the
+// same id wait for each other, too; put the name of the grid into the id if they should
+// not. Give an input an id of its own if it need not wait for any other.
 //
-// It does not know the grid: an event of a grid that no worker has is left for one
-// that has it.
+// NewInput does not know the grid. If no running worker has it, the event waits for
+// a worker that has it.
 func NewInput(canvas eventqueue.CanvasID, grid, instance string, value any) (eventqueue.NewEvent, error) {
 	if err := checkName(grid); err != nil {
 		return eventqueue.NewEvent{}, fmt.Errorf("new input of grid %q: the name %w", grid, err)
@@ -38,7 +38,7 @@ func NewInput(canvas eventqueue.CanvasID, grid, instance string, value any) (eve
 	return eventqueue.NewEvent{Canvas: canvas, Module: Module, Name: grid, Modifier: Modifier, Value: raw, OrderingKey: instance}, nil
 }
 
-// checkInstance holds an instance id to the rules of the keys of events.
+// checkInstance applies the rules of ordering keys to an instance id.
 func checkInstance(instance string) error {
 	if instance == "" {
 		return errors.New("is empty: give inputs that need not wait for each other an id each")
@@ -47,9 +47,9 @@ func checkInstance(instance string) error {
 	return err
 }
 
-// NewInput is the function NewInput for a program that has the definition: it
-// refuses a canvas that the grid is not for, and a value that does not fit an
-// input of origin event, which would fail the run.
+// NewInput is the function NewInput for a program that has the definition. It refuses
+// a canvas that the grid is not for. It also refuses a value that does not fit an input
+// of origin event, because the run would fail.
 func (g *Grid) NewInput(canvas eventqueue.CanvasID, instance string, value any) (eventqueue.NewEvent, error) {
 	event, err := NewInput(canvas, g.name, instance, value)
 	if err != nil {
@@ -64,7 +64,7 @@ func (g *Grid) NewInput(canvas eventqueue.CanvasID, instance string, value any) 
 	return event, nil
 }
 
-// checkValue reads an event into every input that comes from it.
+// checkValue decodes an event's value into every input that comes from it.
 func (g *Grid) checkValue(value json.RawMessage) error {
 	var misfits []error
 	for _, s := range g.steps {
@@ -92,8 +92,8 @@ func (s *step) fillParams(params reflect.Value) error {
 	return nil
 }
 
-// fillInputs reads what an action takes: the event, literals and the outputs of
-// others. outputs has nil for those that have put out nothing.
+// fillInputs sets the inputs of an action, from the event, from literals and from the
+// outputs of other actions. outputs returns nil for an action without an output.
 func (s *step) fillInputs(inputs reflect.Value, event json.RawMessage, outputs func(*step) json.RawMessage) error {
 	for i, slot := range s.uses.inputs {
 		field, from := inputs.Field(slot.index), s.inputs[i]
@@ -122,7 +122,7 @@ func (s *step) fillInputs(inputs reflect.Value, event json.RawMessage, outputs f
 	return nil
 }
 
-// fill sets all fields of a call.
+// fill returns the function that sets all fields of a call.
 func (s *step) fill(event json.RawMessage, outputs func(*step) json.RawMessage) filler {
 	return func(inputs, params, services reflect.Value) error {
 		for i, slot := range s.uses.services {

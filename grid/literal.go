@@ -12,18 +12,18 @@ import (
 	"eventsv2/internal/yamlfile"
 )
 
-// maxDepth is how deep a literal may be nested. An alias within its own anchor
-// would be so without an end.
+// maxDepth is how deep a literal may be nested. An alias within its own anchor would
+// be nested without end.
 const maxDepth = 100
 
-// literals reads the literals of a definition.
+// literals converts the literals of a definition.
 type literals struct {
 	*problems
-	size int // in bytes, so far
+	size int // of all literals so far, in bytes
 }
 
-// literal makes JSON of a value in the definition. It reports what JSON does not
-// have.
+// literal returns a value in the definition as JSON. It reports values that JSON cannot
+// express.
 func (l *literals) literal(n *yaml.Node, path string) (json.RawMessage, bool) {
 	value, ok := l.value(n, place{path: path})
 	if !ok {
@@ -37,10 +37,10 @@ func (l *literals) literal(n *yaml.Node, path string) (json.RawMessage, bool) {
 	return literal, true
 }
 
-// place is where a value stands. Its path is only put together for a mistake.
+// place is the position of a value in a literal. Its path is only built for a message.
 type place struct {
-	path  string // of the whole, or the last step
-	up    *place // nil for the whole
+	path  string // of the whole literal, or the last step
+	up    *place // nil for the whole literal
 	depth int
 }
 
@@ -85,7 +85,7 @@ func (l *literals) value(n *yaml.Node, at place) (any, bool) {
 	}
 }
 
-// whole is the path of the literal in which a place is.
+// whole returns the path of the literal that contains the place.
 func (p place) whole() string {
 	for p.up != nil {
 		p = *p.up
@@ -116,7 +116,7 @@ func (l *literals) object(n *yaml.Node, at place) (any, bool) {
 
 func (l *literals) scalar(n *yaml.Node, at place) (any, bool) {
 	switch n.ShortTag() {
-	case "!!str", "!!timestamp": // a date is what it is written as
+	case "!!str", "!!timestamp": // a date is the text as written
 		return n.Value, true
 	case "!!null":
 		return nil, true

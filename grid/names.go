@@ -16,8 +16,8 @@ const (
 	MaxActions = 1000
 )
 
-// Module and Modifier are those of every event that starts a run; its name is
-// that of the grid.
+// Module and Modifier belong to the handler key of every event that starts a run. The
+// key's name is that of the grid.
 const (
 	Module   = "GRID"
 	Modifier = "_"
@@ -27,8 +27,8 @@ func handlerOf(grid string) eventqueue.HandlerKey {
 	return eventqueue.HandlerKey{Module: Module, Name: grid, Modifier: Modifier}
 }
 
-// checkName refuses what cannot be a name of a grid, an action or one of its
-// slots: they stand in paths with dots.
+// checkName refuses a text that cannot name a grid, an action or one of its slots.
+// Names are parts of paths, which have dots between them.
 func checkName(s string) error {
 	switch {
 	case s == "":

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// Load reads a definition from a file. The error is that of reading it, or all
-// its mistakes; see Parse.
+// Load reads a definition from a file. The error is that of reading the file, or joins
+// all mistakes in it; see Parse.
 func Load(path string, actions *Actions, services Services) (*Grid, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -15,9 +15,8 @@ func Load(path string, actions *Actions, services Services) (*Grid, error) {
 	return Parse(path, data, actions, services)
 }
 
-// Parse is Load for a text that has been read already; name stands for the path
-// in messages. The error joins a *Problem for each mistake, in the order of their
-// lines.
+// Parse is Load for a text that has been read already; messages show name as its path.
+// The error joins a *Problem for each mistake, in the order of the lines.
 func Parse(name string, data []byte, actions *Actions, services Services) (*Grid, error) {
 	c := &checker{literals: literals{problems: &problems{file: name}}, actions: actions, services: services, steps: map[string]*step{}}
 	g := c.grid(data)

@@ -16,14 +16,14 @@ type Problem struct {
 	File string
 	// Line is counted from 1.
 	Line int
-	// Path is the place in the definition, like actions.report.inputs.vars; empty
-	// for the file as a whole.
+	// Path is the place in the definition, such as actions.report.inputs.vars. It is
+	// empty for the file as a whole.
 	Path string
-	// Text is what is wrong and what would be right.
+	// Text says what is wrong and what would be right.
 	Text string
 }
 
-// Error is file:line: path: text, which editors can follow.
+// Error returns file:line: path: text, a form from which editors can open the line.
 func (p *Problem) Error() string {
 	if p.Path == "" {
 		return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
@@ -31,11 +31,11 @@ func (p *Problem) Error() string {
 	return fmt.Sprintf("%s:%d: %s: %s", p.File, p.Line, p.Path, p.Text)
 }
 
-// Aliases can repeat a mistake, and what it quotes, without an end.
+// Aliases can repeat a mistake, and the text that it quotes, very often.
 const (
 	// maxProblems is how many mistakes are reported.
 	maxProblems = 10_000
-	// maxProblemBytes is how long the path and the text of one may be, about.
+	// maxProblemBytes is about how long the path and the text of one may be.
 	maxProblemBytes = 1000
 )
 
@@ -59,8 +59,8 @@ func (p *problems) at(path string) yamlfile.Report {
 	}
 }
 
-// shorten leaves out the middle of a text that is too long. Its beginning has the place
-// of the mistake, and its end the advice.
+// shorten cuts the middle out of a text that is too long: the beginning names the place
+// of the mistake, and the end has the advice.
 func shorten(s string) string {
 	if len(s) <= maxProblemBytes {
 		return s
@@ -69,7 +69,7 @@ func shorten(s string) string {
 	return strings.ToValidUTF8(s[:half], "") + " … " + strings.ToValidUTF8(s[len(s)-half:], "")
 }
 
-// err is nil when there are no mistakes.
+// err returns nil if there are no mistakes.
 func (p *problems) err() error {
 	slices.SortStableFunc(p.found, func(a, b *Problem) int { return cmp.Compare(a.Line, b.Line) })
 	joined := make([]error, len(p.found))

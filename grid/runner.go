@@ -12,8 +12,8 @@ import (
 
 // Config configures a Runner. The zero value is ready to use.
 type Config struct {
-	// Policy is how runs are run: Timeout bounds an attempt with all of its actions,
-	// and MaxRetries is how often a failed run is tried again.
+	// Policy is the policy of the handlers: Timeout bounds an attempt with all of its
+	// actions, and MaxRetries is how often a failed run is tried again.
 	Policy eventqueue.Policy
 
 	// Concurrency is how many actions of one run may run at once. Default (0): 4.
@@ -61,8 +61,8 @@ type Runner struct {
 	config  Config
 }
 
-// NewRunner makes a Runner. db, usually a pool, must be on the queue's database;
-// it stays the caller's to close.
+// NewRunner makes a Runner. db (usually a pool) must be on the queue's database. The
+// caller closes it.
 func NewRunner(db eventqueue.DB, config Config) (*Runner, error) {
 	if db == nil {
 		return nil, errors.New("grid.NewRunner: the database must not be nil")
@@ -73,9 +73,10 @@ func NewRunner(db eventqueue.DB, config Config) (*Runner, error) {
 	return &Runner{outputs: outputs{db}, config: config.withDefaults()}, nil
 }
 
-// Register adds grids to the handlers of a worker: each on its canvas, or on all
-// that have no grid of this name of their own. The error names those whose name is
-// taken; the others are registered nevertheless, so give up the handlers then.
+// Register adds grids to the handlers of a worker: each for its canvas, or for all
+// canvases that have no grid of this name of their own. The error names the grids whose
+// name is taken. The others are registered nevertheless, so do not use the handlers after
+// an error.
 func (r *Runner) Register(handlers *eventqueue.Handlers, grids ...*Grid) error {
 	var failed []error
 	for _, g := range grids {

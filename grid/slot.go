@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Origin is where an input may come from.
+// Origin is the kind of source that an input comes from.
 type Origin string
 
 // The origins.
@@ -22,22 +22,21 @@ const (
 	FromStatic Origin = "static"
 )
 
-// tagKey is the key of the tags of fields.
+// tagKey is the key of the struct tags.
 const tagKey = "grid"
 
 const optional = "optional"
 
-// slot is a field that a definition fills.
+// slot is a struct field that a definition sets.
 type slot struct {
 	name     string
 	index    int
 	is       reflect.Type
 	optional bool
-	origins  []Origin // of an input
+	origins  []Origin // that an input may have
 }
 
-// readTypes takes the slots out of the types, and checks what the action has said of
-// them.
+// readTypes reads the slots from the types, and checks the tags and the options.
 func (a *goAction) readTypes(in, params, services reflect.Type) error {
 	var problems []error
 	for _, part := range []struct {
@@ -86,13 +85,13 @@ func (a *goAction) checkInput(s *slot) error {
 		return fmt.Errorf("the cast of input %q makes a %s: it must make a %s", s.name, c.to, s.is)
 	}
 	if static && len(s.origins) == 1 {
-		return nil // nothing is read into it: the cast makes it
+		return nil // its value always comes from the cast, and is never decoded
 	}
 	return readable("input", *s)
 }
 
-// writable refuses types of which no value is JSON. What else is wrong with the
-// zero value says nothing about others.
+// writable refuses types whose values cannot be JSON. It ignores other errors about the
+// zero value, since they need not hold for other values.
 func writable(out reflect.Type) error {
 	var unsupported *json.UnsupportedTypeError
 	err := guard(func() error {
@@ -105,7 +104,7 @@ func writable(out reflect.Type) error {
 	return nil
 }
 
-// readable refuses types into which nothing can be read.
+// readable refuses types into which JSON cannot be decoded.
 func readable(what string, s slot) error {
 	switch s.is.Kind() {
 	case reflect.Interface:
@@ -119,7 +118,7 @@ func readable(what string, s slot) error {
 	return fmt.Errorf("%s %q is a %s, which cannot be read from JSON", what, s.name, s.is)
 }
 
-// slotsOf reads the tags of a struct. words are what may follow a name.
+// slotsOf reads the tags of a struct. words are the words that may follow a name.
 func slotsOf(t reflect.Type, words []string) ([]slot, error) {
 	if t.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("%s is a %s: it must be a struct, or grid.None", t, t.Kind())
@@ -173,7 +172,7 @@ func slotOf(field reflect.StructField, tag string, words []string) (slot, error)
 	return s, nil
 }
 
-// takes tells whether an input can be read from the output of an action.
+// takes reports whether an input can take an output of this type.
 func (s slot) takes(out reflect.Type) bool {
 	if s.is == reflect.TypeFor[json.RawMessage]() || s.is.Kind() == reflect.Interface {
 		return true

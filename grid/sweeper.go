@@ -17,15 +17,15 @@ type SweeperConfig struct {
 	// Interval is the time between two passes. Default (0): 1 hour.
 	Interval time.Duration
 
-	// Logger gets an info line when something was removed, and a warning when that
-	// failed. Default (nil): none.
+	// Logger gets an info line for a pass that has removed outputs, and a warning for
+	// one that has failed. Default (nil): none.
 	Logger *zap.Logger
 }
 
-// Sweeper removes the outputs of runs that cannot continue: their event is neither in
-// the queue nor in event_log as FAILED, from where it could be retried. So the outputs
-// of a failed run stay as long as its entry in the history. Runs that complete leave
-// nothing behind. Any number of sweepers may run at once.
+// Sweeper removes the outputs of runs that can no longer continue: their event is
+// neither in the queue nor in event_log as FAILED, from where it could be retried. So the
+// outputs of a failed run stay as long as its entry in the history. Completed runs leave
+// no outputs behind. Any number of sweepers may run at once.
 type Sweeper struct {
 	db     eventqueue.DB
 	config SweeperConfig
@@ -92,8 +92,8 @@ WITH page AS MATERIALIZED (
 )
 SELECT (SELECT count(*) FROM removed), (SELECT count(*) FROM page), (SELECT coalesce(max(event_id), 0) FROM page)`
 
-// Pass checks all runs that have outputs, page by page, and returns how many
-// outputs it has removed, also when it fails. Run calls it in its loop.
+// Pass checks all runs that have outputs, page by page, and returns how many outputs
+// it has removed, even if it fails. Run calls it in its loop.
 func (s *Sweeper) Pass(ctx context.Context) (removed int, err error) {
 	for last := int64(0); ; {
 		count, runs, upTo, err := s.page(ctx, last)
