@@ -4,18 +4,20 @@
 //
 // # Semantics
 //
-// While the notifier answers, calls go through to it. The database is queried only for
-// a few seconds after a program has reported, by NOTIFY, that it could not publish.
+// While the notifier answers, the receiver passes calls on to it. It then queries the
+// database only for a few seconds after a program has reported, by NOTIFY, that it could
+// not publish.
+//
 // While the notifier does not answer, a Pull takes due events with pending
 // notifications from the table, and from time to time those whose notifications seem
 // lost. It skips locked rows and marks the others as notified, so that several workers
 // divide the work. These notifications are leased, requeued and acknowledged within the
-// process: when the process dies, the relay or another worker finds the events again by
-// their age. Acknowledgements for the notifier are refused at once meanwhile, so that no
-// caller waits for it; those notifications come again, and cost a claim each.
+// process. If the process dies, the relay or another worker finds the events again by
+// their age. During this time, acknowledgements for the notifier are refused at once, so
+// that no caller waits for it. The notifications come again, and cost a claim each.
 //
 // # Failures
 //
-// A failure of the database is returned by Pull, whose caller waits and pulls
-// again. Every probe of the notifier is bounded in time.
+// Pull returns the failures of the database; its caller waits and pulls again. Every
+// probe of the notifier is bounded in time.
 package fallback

@@ -8,27 +8,27 @@ import (
 	"go.uber.org/zap"
 )
 
-// health is what is known of the notifier.
+// health is the known state of the notifier.
 type health struct {
 	down    bool
-	why     error     // it is down
-	silent  bool      // it is down because it did not answer
-	trying  bool      // whether it is back
-	failing time.Time // since when pulls fail; zero while they do not
-	failed  time.Time // the last one that did
-	heeded  time.Time // the last one that was answered, with anything or nothing
-	askAt   time.Time // not to be pulled from before
-	checkAt time.Time // not to be checked before, while it has nothing
+	why     error     // why it is down
+	silent  bool      // whether it is down because it did not answer
+	trying  bool      // whether try is running
+	failing time.Time // when pulls began to fail; zero while they succeed
+	failed  time.Time // when a pull last failed
+	heeded  time.Time // when a pull last succeeded, with notifications or without
+	askAt   time.Time // no pull before this time
+	checkAt time.Time // no check before this time, while it has no notifications
 }
 
-// A notifier that answers at once, though it has nothing, or fails, must not make a
-// loop hot.
+// A notifier that returns an empty answer or an error at once must not cause a hot
+// loop.
 const (
 	emptyTakes = 50 * time.Millisecond
 	emptyWait  = 100 * time.Millisecond
 )
 
-// record counts the result of one pull.
+// record records the result of one pull.
 func (r *Receiver) record(ctx context.Context, err error, n int, took time.Duration) {
 	if ctx.Err() != nil {
 		return // the caller stopped: the notifier is not the cause
@@ -59,18 +59,18 @@ func (r *Receiver) record(ctx context.Context, err error, n int, took time.Durat
 	}
 	r.mu.Unlock()
 	if check {
-		_ = r.check(ctx) // it has noted the answer
+		_ = r.check(ctx) // check records the answer
 	}
 }
 
-// isSilence reports whether an error means that there was no answer.
+// isSilence reports whether an error means that the notifier did not answer.
 func isSilence(err error) bool {
 	var silence interface{ Timeout() bool }
 	return errors.As(err, &silence) && silence.Timeout()
 }
 
-// fail counts a pull that failed. One that was not answered has failed for as long as it
-// took. Called with mu held.
+// fail records a failed pull. If the notifier did not answer, it has been failing since
+// that pull began. The caller holds mu.
 func (r *Receiver) fail(now time.Time, err error, took time.Duration) {
 	r.failed = now
 	r.askAt = now.Add(min(r.config.Probe, r.config.After/4))
@@ -90,7 +90,7 @@ func (r *Receiver) fail(now time.Time, err error, took time.Duration) {
 	}
 }
 
-// fallBack begins the time in which the database is asked. Called with mu held.
+// fallBack begins to search the database for due events. The caller holds mu.
 func (r *Receiver) fallBack(now time.Time, err error) {
 	r.down, r.failing, r.why = true, now, err
 	r.silent = isSilence(err)
@@ -100,7 +100,7 @@ func (r *Receiver) fallBack(now time.Time, err error) {
 	r.signal()
 }
 
-// answered notes that the notifier has been asked and has not failed.
+// answered records that a call of the notifier has succeeded.
 func (r *Receiver) answered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +114,7 @@ func (r *Receiver) answered() {
 	r.signal()
 }
 
-// check asks the notifier how it is.
+// check checks the notifier, and records an error.
 func (r *Receiver) check(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, r.config.Probe)
 	defer cancel()
@@ -133,9 +133,10 @@ func (r *Receiver) check(ctx context.Context) error {
 	return err
 }
 
-// try finds out whether a notifier that was down is back: its check has to succeed, and a
-// pull must not be refused, but deliver something or wait for a while. If it was down
-// because pulls got no answer, a pull has to be answered: its check succeeded all along.
+// try finds out whether a notifier that was down is back. Its check has to succeed, and a
+// pull has to deliver something, or to wait for a while without an error. If it was down
+// because it did not answer pulls, it has to answer one: its check may have succeeded all
+// the time.
 func (r *Receiver) try(ctx context.Context, max int) {
 	began := time.Now()
 	well := r.check(ctx) == nil
@@ -160,7 +161,7 @@ func (r *Receiver) try(ctx context.Context, max int) {
 	}
 }
 
-// pause reports false when ctx ends before it is over.
+// pause waits for d. It returns false if ctx ends earlier.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -172,7 +173,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// awaitAnswer reports whether a pull is answered before one fails.
+// awaitAnswer waits until a pull succeeds or fails, and reports whether it succeeded.
 func (r *Receiver) awaitAnswer(ctx context.Context, began time.Time) bool {
 	for {
 		r.mu.Lock()
@@ -189,8 +190,8 @@ func (r *Receiver) awaitAnswer(ctx context.Context, began time.Time) bool {
 	}
 }
 
-// Failure is why due events are found in the database at the moment; nil while the
-// notifier delivers.
+// Failure returns why the notifier is down, and so why due events are searched for in the
+// database. It returns nil while the notifier is not down.
 func (r *Receiver) Failure() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

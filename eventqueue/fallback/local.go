@@ -9,11 +9,11 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// mark begins the ack ID of what was found in the database.
+// mark is the prefix of the ack IDs of notifications that were found in the database.
 const mark = "db/"
 
-// split parts what was found in the database, with the ack IDs of the local queue, from
-// what the notifier has delivered.
+// split separates the notifications that were found in the database from those that the
+// notifier delivered. The former get the ack IDs of the local queue.
 func split(deliveries []eventqueue.Delivery) (local, primary []eventqueue.Delivery) {
 	for _, d := range deliveries {
 		if id, ok := strings.CutPrefix(d.AckID, mark); ok {
@@ -26,7 +26,7 @@ func split(deliveries []eventqueue.Delivery) (local, primary []eventqueue.Delive
 	return local, primary
 }
 
-// pullLocal returns what was found in the database, if there is any.
+// pullLocal returns notifications that were found in the database, if there are any.
 func (r *Receiver) pullLocal(ctx context.Context, max int) ([]eventqueue.Delivery, error) {
 	deliveries, err := r.takeLocal(ctx, max)
 	if err != nil {
@@ -53,7 +53,7 @@ func (r *Receiver) takeLocal(ctx context.Context, max int) ([]eventqueue.Deliver
 	return r.local.Pull(ctx, max)
 }
 
-// splitDeclined separates the deliveries that other workers are to have, and stops
+// splitDeclined separates the deliveries that are left to other workers, and stops
 // tracking them.
 func (r *Receiver) splitDeclined(deliveries []eventqueue.Delivery) (own, others []eventqueue.Delivery) {
 	r.mu.Lock()
@@ -70,11 +70,11 @@ func (r *Receiver) splitDeclined(deliveries []eventqueue.Delivery) (own, others 
 	return own, others
 }
 
-// Decline is Requeue of deliveries whose events this process cannot run. Events
-// whose notifications were pending when they were found in the database are marked as
-// pending again when the delay is over, and the first worker that polls takes them.
-// Events whose notifications seemed lost were published before; they stay here, or each
-// search would publish them once more (I11).
+// Decline is Requeue for deliveries whose events this process cannot run. If the
+// notification of an event was pending when it was found in the database, it is marked as
+// pending again when the delay is over, and the first worker that polls takes it. If it
+// seemed lost, it was published before; it stays in this process, because otherwise each
+// search would publish it once more (I11).
 func (r *Receiver) Decline(ctx context.Context, deliveries []eventqueue.Delivery, after time.Duration) error {
 	local, rest := split(deliveries)
 	r.mu.Lock()
@@ -101,8 +101,8 @@ func (r *Receiver) Decline(ctx context.Context, deliveries []eventqueue.Delivery
 	return errors.Join(errs...)
 }
 
-// passOn has others find events, which wakes them and this process; they poll first. After
-// a failure it is tried again.
+// passOn marks events as pending, so that other workers find them. This wakes all
+// workers; the others poll before this process. After a failure it is tried again.
 func (r *Receiver) passOn(ctx context.Context, local []eventqueue.Delivery) error {
 	asking, cancel := context.WithTimeout(ctx, statementTakes)
 	defer cancel()
@@ -124,7 +124,7 @@ func (r *Receiver) passOn(ctx context.Context, local []eventqueue.Delivery) erro
 	return r.local.Ack(ctx, local)
 }
 
-// remove stops tracking events that this process is done with.
+// remove stops tracking events whose notifications are acknowledged.
 func (r *Receiver) remove(local []eventqueue.Delivery) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

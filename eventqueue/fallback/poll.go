@@ -10,32 +10,34 @@ import (
 
 // searches is the schedule of the queries to the database.
 type searches struct {
-	until    time.Time // while the notifier is well
-	polling  bool      // one poll at a time
-	polledAt time.Time // the last time
-	yieldTo  time.Time // until then others poll first
-	pollAt   time.Time
-	sweepAt  time.Time
-	swept    eventqueue.EventID     // how far the walk under way has come
-	round    maintenance.RoundPlace // and the round
+	until    time.Time              // polls continue until then, even if the notifier is not down
+	polling  bool                   // a poll is running; there is one at a time
+	polledAt time.Time              // when the last poll began
+	yieldTo  time.Time              // until then other workers poll first
+	pollAt   time.Time              // when the next poll may begin
+	sweepAt  time.Time              // when the next sweep may begin
+	swept    eventqueue.EventID     // up to which event the current walk over the table has come
+	round    maintenance.RoundPlace // how far the current round has come
 }
 
-// wakesPerPoll bounds how often other programs can make it poll early: so many times per
-// interval.
+// wakesPerPoll is how many times per poll interval, at most, other programs can cause an
+// early poll.
 const wakesPerPoll = 4
 
 const (
 	// statementTakes bounds one statement: while a Pull waits for it, the notifier is not
 	// tried.
 	statementTakes = 10 * time.Second
-	// maxHeld is how many notifications a process that takes what is due holds already, at
-	// most. It is asked only when it has handed out all of them, so these are such as it
-	// puts off, and others have to find the rest.
+	// maxHeld is how many notifications a process may hold and still take due events. A
+	// process polls only when it has handed out all notifications that are ready. So those
+	// that it holds are delayed, and when it holds that many, other workers have to find the
+	// rest.
 	maxHeld = 50 * eventqueue.MaxPublish
 )
 
-// wake has the database polled soon, and for a while: a program could not publish. The
-// relay was woken as well; if it can publish, the delay leaves it the time to do so.
+// wake is called when a program could not publish. It makes this process poll the database
+// soon, and for a while. The relay was woken as well; the delay gives it the time to
+// publish, if it can.
 func (r *Receiver) wake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,9 +56,10 @@ func (r *Receiver) wake() {
 	r.signal()
 }
 
-// yield has this process poll later than those that were woken just now, which have the
-// handlers of what it has left to them; but not for ever, since it may have the handlers of
-// other events. Called with mu held.
+// yield delays the next poll of this process, so that the workers that were woken just now
+// poll first: they may have handlers for the events that this process has declined. The
+// delay is bounded, since this process may have the handlers of other events. The caller
+// holds mu.
 func (r *Receiver) yield() {
 	now := time.Now()
 	r.yieldTo = now.Add(r.config.Poll)
@@ -68,12 +71,12 @@ func (r *Receiver) yield() {
 	}
 }
 
-// awake reports whether the database is to be polled. Called with mu held.
+// awake reports whether the database is to be polled. The caller holds mu.
 func (r *Receiver) awake(now time.Time) bool { return r.down || now.Before(r.until) }
 
-// poll puts due events into the local queue if it is time for that; and while the notifier
-// is down or suspected, events whose notifications seem lost. It reports whether it found
-// any.
+// poll puts due events into the local queue if a poll is due. While the notifier is down
+// or suspected, it also puts events there whose notifications seem lost. It reports
+// whether it found any.
 func (r *Receiver) poll(ctx context.Context, max int) (found bool, err error) {
 	r.mu.Lock()
 	now := time.Now()
@@ -127,13 +130,14 @@ const (
 	roundShare = 8
 )
 
-// sweep searches for events whose notifications were published and not delivered: first
-// for some of every handler and ordering group, so that none waits for all of another
-// (I20), and then in a page of all events.
+// sweep searches for events whose notifications were published and not delivered. It
+// first takes some of every handler and ordering group, so that none of these has to wait
+// for all events of another one (I20), and then searches one page of all events.
 func (r *Receiver) sweep(ctx context.Context) (found bool, err error) {
 	r.mu.Lock()
 	now := time.Now()
-	// What is in hand already is taken for lost, too, when it has waited for long.
+	// After a long wait, notifications that this process holds seem lost as well. So it
+	// does not search while it holds many.
 	if !r.searching(now) || now.Before(r.sweepAt) || r.local.Len() > eventqueue.MaxPublish {
 		r.mu.Unlock()
 		return false, nil
@@ -160,7 +164,7 @@ func (r *Receiver) sweep(ctx context.Context) (found bool, err error) {
 	}
 	r.mu.Lock()
 	r.swept, r.round = next, round
-	if next != 0 || round != (maintenance.RoundPlace{}) { // the rest soon
+	if next != 0 || round != (maintenance.RoundPlace{}) { // there is more to search: continue soon
 		r.sweepAt = time.Now().Add(r.config.Sweep / wakesPerPoll)
 	}
 	r.mu.Unlock()
@@ -168,7 +172,7 @@ func (r *Receiver) sweep(ctx context.Context) (found bool, err error) {
 	return found || len(lost) > 0, r.enqueue(ctx, lost)
 }
 
-// goRound continues a round for a part of the time, or to its end.
+// goRound continues a round to its end, or until its part of the time is over.
 func (r *Receiver) goRound(ctx context.Context, after maintenance.RoundPlace) (found bool, next maintenance.RoundPlace, err error) {
 	for began := time.Now(); ; {
 		lost, next, err := r.takeRound(ctx, after)
@@ -194,8 +198,9 @@ func (r *Receiver) takeRound(ctx context.Context, after maintenance.RoundPlace) 
 	return r.store.TakeRound(ctx, after, r.config.Quiet, r.config.LockTimeout)
 }
 
-// Deliver hands notifications to the Pulls of this process, while the notifier is down:
-// published ones would not come before it is back. It reports whether it has.
+// Deliver passes notifications directly to the Pulls of this process while the notifier is
+// down, since published ones would not arrive until it is back. It reports whether it has
+// done so.
 func (r *Receiver) Deliver(ctx context.Context, notifications []eventqueue.Notification) (delivered bool) {
 	r.mu.Lock()
 	down := r.down
@@ -221,7 +226,7 @@ func (r *Receiver) enqueue(ctx context.Context, found []eventqueue.Notification)
 // never is longer than any wait.
 const never = time.Hour
 
-// nextTime is how long there is nothing to do for a Pull unless something changes.
+// nextTime returns how long a Pull may wait, unless something changes.
 func (r *Receiver) nextTime() time.Duration {
 	wait := never
 	if next, ok := r.local.Next(); ok {

@@ -15,7 +15,7 @@ import (
 	"eventsv2/eventqueue/memnotify"
 )
 
-// Store finds events that should be notified; pgstore.Store is one.
+// Store finds events that need a notification. pgstore.Store implements it.
 type Store interface {
 	TakeDue(ctx context.Context, within time.Duration, limit int) ([]eventqueue.Notification, error)
 	TakeLost(ctx context.Context, after eventqueue.EventID, limit int, quiet, lockTimeout time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error)
@@ -23,8 +23,8 @@ type Store interface {
 	MarkPending(ctx context.Context, ids []eventqueue.EventID) error
 }
 
-// Primary is a receiver that can also report at once whether it is reachable;
-// pubsubnotify.Notifier is one.
+// Primary is a receiver that can also check at once whether its notifier works.
+// pubsubnotify.Notifier implements it.
 type Primary interface {
 	eventqueue.Receiver
 	Check(ctx context.Context) error
@@ -32,37 +32,38 @@ type Primary interface {
 
 // Config configures a Receiver. The zero value is ready to use.
 type Config struct {
-	// After is how long pulls must have failed before the notifier counts as down.
-	// After a Check that fails it counts as down at once. Default (0): 3 s.
+	// After is how long pulls must fail before the notifier counts as down. If a Check
+	// fails, it counts as down at once. Default (0): 3 s.
 	After time.Duration
 
-	// CheckEvery is the time between two Checks of a notifier that has nothing to
-	// deliver: without its topic it would deliver nothing, and report no error.
+	// CheckEvery is the time between two Checks while the notifier delivers nothing.
+	// Without its topic, a notifier would deliver nothing and report no error.
 	// Default (0): 5 s.
 	CheckEvery time.Duration
 
 	// Poll is the time between two polls for due events. Default (0): 1 s.
 	Poll time.Duration
 
-	// Linger is for how long the database is polled after a program could not publish,
-	// although the notifier seems well. Default (0): 10 s.
+	// Linger is how long the database is polled after a program could not publish, even
+	// if the notifier of this process works. Default (0): 10 s.
 	Linger time.Duration
 
 	// Sweep is the time between two searches for lost notifications while the notifier
-	// is down. Quiet is how old the last notification of an event must be for that:
-	// other programs may still publish. Defaults (0): 1.5 s, 2 s.
+	// is down. Quiet is how old the last notification of an event must be to count as
+	// lost; a younger one may still be on its way. Defaults (0): 1.5 s, 2 s.
 	Sweep, Quiet time.Duration
 
-	// Listen calls wake once it listens, and whenever a program could not publish,
-	// until ctx ends or it fails. It sets lost when a relay has published notifications
-	// again that the notifier seems to have lost. Default (nil): no listening.
+	// Listen listens until ctx ends or it fails. It calls wake when it begins to listen,
+	// and whenever a program could not publish. lost means that a relay has published
+	// notifications again that the notifier seems to have lost. Default (nil): no
+	// listening.
 	Listen func(ctx context.Context, wake func(lost bool)) error
 
-	// LockTimeout is the workers'. Default (0): 1 minute.
+	// LockTimeout is the lock timeout of the workers. Default (0): 1 minute.
 	LockTimeout time.Duration
 
-	// Probe is the time between two checks of a notifier that is down, and how
-	// long one may take. Default (0): 2 s.
+	// Probe is the time between two checks of a notifier that is down, and also bounds
+	// each check. Default (0): 2 s.
 	Probe time.Duration
 
 	// Jitter returns a random duration below its argument, which is positive.
@@ -93,34 +94,35 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Receiver is an eventqueue.Receiver on a notifier and a database. It is safe
-// for concurrent use. Attend has to run beside its calls for it to hear of those who
-// cannot publish; when it has returned, the notifier is not pulled from any more.
+// Receiver is an eventqueue.Receiver on a notifier and a database. It is safe for
+// concurrent use. Run Attend beside its other methods: Attend listens for programs that
+// cannot publish. When Attend has returned, the Receiver no longer pulls from the
+// notifier.
 type Receiver struct {
 	primary Primary
 	local   *memnotify.Notifier
 	store   Store
 	config  Config
-	fetched chan fetched // what the notifier has delivered; unbuffered
-	fetches tasks        // pulls of the notifier under way, and what they have brought
+	fetched chan fetched // deliveries of the notifier; unbuffered
+	fetches tasks        // running pulls of the notifier, and their deliveries until a Pull takes them
 
-	localMu sync.Mutex // makes counting and taking one step
+	localMu sync.Mutex // held from counting the ready notifications to taking them
 
 	mu      sync.Mutex
-	changed chan struct{} // closed and replaced when something has changed that a Pull may wait for
-	pulling int           // calls of Pull
-	asking  int           // pulls of the notifier, until they are handed over
+	changed chan struct{} // closed and replaced after a change that waiting Pulls have to see
+	pulling int           // running calls of Pull
+	asking  int           // pulls of the notifier whose deliveries no Pull has taken yet
 	health
 	suspicion
 	searches
-	// Of what is in the local queue, pending has had no notification, and declined is what
-	// others are to have when its delay is over.
+	// Events in the local queue: the notifications of those in pending were never
+	// published, and those in declined are left to other workers when their delay is over.
 	pending, declined map[eventqueue.EventID]struct{}
 }
 
-// fetched is what one pull of the notifier has brought.
+// fetched is the result of one pull of the notifier.
 type fetched struct {
-	ctx        context.Context //nolint:containedctx // of the pull that brought them, and ends with the program
+	ctx        context.Context //nolint:containedctx // of the pull that returned them; it ends with the program
 	deliveries []eventqueue.Delivery
 }
 
@@ -134,13 +136,13 @@ func New(primary Primary, store Store, config Config) (*Receiver, error) {
 		suspicion: suspicion{heard: time.Now()}}, nil
 }
 
-// signal has every waiting Pull check again. Called with mu held.
+// signal makes every waiting Pull check again. The caller holds mu.
 func (r *Receiver) signal() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// listenAgain is the pause after a listening connection that broke.
+// listenAgain is the wait before the next listening connection after one has failed.
 const listenAgain = 2 * time.Second
 
 // Attend implements eventqueue.RemoteReceiver: it listens for programs that could not
@@ -194,8 +196,8 @@ func (r *Receiver) listen(ctx context.Context) {
 	}
 }
 
-// Pull implements eventqueue.Receiver. Failures of the notifier are not returned:
-// they are why this package exists.
+// Pull implements eventqueue.Receiver. It does not return failures of the notifier, but
+// searches the database instead.
 func (r *Receiver) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, error) {
 	r.mu.Lock()
 	r.pulling++
@@ -215,13 +217,13 @@ func (r *Receiver) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, er
 		if found, err := r.pullLocal(ctx, max); err != nil || len(found) > 0 {
 			return found, err
 		}
-		if polledAt, err := r.poll(ctx, max); err != nil {
+		if found, err := r.poll(ctx, max); err != nil {
 			return nil, fmt.Errorf("look for due events in the database: %w", err)
-		} else if polledAt {
+		} else if found {
 			continue
 		}
 		r.fetch(ctx, max)
-		select { // what has come while the database was asked goes before asking it again
+		select { // deliveries that came during the query go before the next query
 		case f := <-r.fetched:
 			return r.handOver(f, max), nil
 		default:
@@ -239,7 +241,7 @@ func (r *Receiver) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, er
 	}
 }
 
-// handOver returns what a Pull may return, and keeps the rest for another.
+// handOver returns at most max deliveries, and offers the rest to another Pull.
 func (r *Receiver) handOver(f fetched, max int) []eventqueue.Delivery {
 	if len(f.deliveries) > max {
 		r.mu.Lock()
@@ -254,9 +256,10 @@ func (r *Receiver) handOver(f fetched, max int) []eventqueue.Delivery {
 	return f.deliveries[:min(max, len(f.deliveries))]
 }
 
-// fetch begins a pull of the notifier, if there is a Pull that has none and the
-// notifier may be asked. The pull outlives the Pull that began it: one that is cut
-// off costs its messages a round. While the notifier is down it is tried instead.
+// fetch begins a pull of the notifier, if there is a Pull without one and the time for it
+// has come. That pull may outlive the Pull that began it: if it were cut off, its messages
+// would have to be delivered once more. While the notifier is down, fetch tries it
+// instead.
 func (r *Receiver) fetch(ctx context.Context, max int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -271,7 +274,7 @@ func (r *Receiver) fetch(ctx context.Context, max int) {
 	}
 }
 
-// ask begins a pull, if there is a Pull that has none. Called with mu held.
+// ask begins a pull of the notifier, if there is a Pull without one. The caller holds mu.
 func (r *Receiver) ask(ctx context.Context, max int) {
 	if r.asking >= r.pulling {
 		return
@@ -293,7 +296,7 @@ func (r *Receiver) ask(ctx context.Context, max int) {
 	r.asking++
 }
 
-// done ends what ask began.
+// done records that a pull that ask began is complete.
 func (r *Receiver) done() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -301,14 +304,14 @@ func (r *Receiver) done() {
 	r.signal()
 }
 
-// How long notifications are kept for a worker that is full, and how long it may take
-// to give them back.
+// keepFor is how long deliveries wait for a Pull of a worker that is full, and
+// giveBackTakes bounds the requeue after that.
 const (
 	keepFor       = 2 * time.Second
 	giveBackTakes = time.Second
 )
 
-// offer hands deliveries to a Pull, or gives them back when there is none for a while.
+// offer passes deliveries to a Pull, or requeues them if none comes for a while.
 func (r *Receiver) offer(f fetched) {
 	defer r.done()
 	timer := time.NewTimer(keepFor)
@@ -331,7 +334,7 @@ func (r *Receiver) giveBack(f fetched) {
 	}
 }
 
-// errDown is the answer to acknowledgements while the notifier is down.
+// errDown is the error of acknowledgements while the notifier is down.
 var errDown = errors.New("the notifier is down")
 
 // Ack implements eventqueue.Receiver.
@@ -346,14 +349,15 @@ func (r *Receiver) Requeue(ctx context.Context, deliveries []eventqueue.Delivery
 	return r.answer(deliveries, func(to eventqueue.Receiver, ds []eventqueue.Delivery) error { return to.Requeue(ctx, ds, after) })
 }
 
-// answer sends each delivery's answer to where it came from.
+// answer sends each answer to the receiver of its delivery: the local queue or the
+// notifier.
 func (r *Receiver) answer(deliveries []eventqueue.Delivery, send func(eventqueue.Receiver, []eventqueue.Delivery) error) error {
 	local, primary := split(deliveries)
 	var errs []error
 	if len(local) > 0 {
 		errs = append(errs, send(r.local, local))
 		r.mu.Lock()
-		r.signal() // it may be due earlier than what is waited for
+		r.signal() // one of them may be due earlier than the end of the wait
 		r.mu.Unlock()
 	}
 	switch {

@@ -10,23 +10,23 @@ import (
 // may deliver nothing: an empty subscription and a server that hangs look alike.
 type suspicion struct {
 	heard       time.Time // when it last delivered something
-	searchUntil time.Time // what seems lost is searched for until then
+	searchUntil time.Time // the search for lost notifications goes on until then
 	newest      eventqueue.EventID
 	confirmed   bool
 }
 
 const (
-	// deafAfter is how long a notifier may deliver nothing before it is suspected.
-	// Beside one that delivers, what seems lost mostly waits behind a backlog.
+	// deafAfter is how long a notifier may deliver nothing before it is suspected. If it
+	// delivers, notifications that seem lost are mostly behind a backlog.
 	deafAfter = 10 * time.Second
 
-	// longestQuiet is so many times Quiet an event has to have been silent, at most, to
-	// seem lost when a relay has just published it again.
+	// longestQuiet is a multiple of Quiet. The notification of an event that a relay has
+	// just published again counts as lost at the latest after that time.
 	longestQuiet = 10
 )
 
-// suspect starts a search for lost notifications, for a while or until the notifier
-// delivers something: a relay has found published events that were not run.
+// suspect is called when a relay has found published events that were not run. It starts
+// a search for lost notifications, for a while or until the notifier delivers something.
 func (r *Receiver) suspect() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,16 +41,17 @@ func (r *Receiver) suspect() {
 	r.signal()
 }
 
-// searchEnd is late enough for what was published again just now.
+// searchEnd returns when a search may end: late enough to find notifications that were
+// published again just now.
 func (r *Receiver) searchEnd(now time.Time) time.Time {
 	return now.Add(longestQuiet*r.config.Quiet + r.config.Linger)
 }
 
-// searching reports whether what seems lost is to be searched for. Called with mu held.
+// searching reports whether to search for lost notifications. The caller holds mu.
 func (r *Receiver) searching(now time.Time) bool { return r.down || now.Before(r.searchUntil) }
 
-// confirm prolongs a search that has found a new event. An event that was found before,
-// as one without a handler anywhere, does not prolong it, or the search would never end.
+// confirm prolongs a search that has found a new event. An event that was found before
+// does not prolong it: an event without a handler anywhere would make it endless.
 func (r *Receiver) confirm(lost []eventqueue.Notification) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

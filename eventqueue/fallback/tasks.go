@@ -3,8 +3,8 @@ package fallback
 import "sync"
 
 // tasks are goroutines that close waits for. Unlike with a sync.WaitGroup, more of them
-// may begin while close waits, as a Pull does that takes the result of the last one; none
-// begins after that. The zero value is ready to use.
+// may begin while close waits: a Pull that takes the result of the last one may begin
+// another. None begins after close has returned. The zero value is ready to use.
 type tasks struct {
 	mu     sync.Mutex
 	under  int
@@ -19,7 +19,7 @@ func (e *tasks) open() {
 	e.closed = false
 }
 
-// begin runs f in a goroutine, unless it is too late for that.
+// begin runs f in a goroutine and returns true, or returns false after close.
 func (e *tasks) begin(f func()) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -42,10 +42,10 @@ func (e *tasks) end() {
 	}
 }
 
-// close waits until none is under way, and lets none begin after that.
+// close waits until no task is running, and lets none begin after that.
 func (e *tasks) close() {
 	e.mu.Lock()
-	if e.last == nil { // or somebody waits already
+	if e.last == nil { // otherwise another close is waiting already
 		e.last = make(chan struct{})
 	}
 	last := e.last
@@ -56,7 +56,7 @@ func (e *tasks) close() {
 	<-last
 }
 
-// closeNow is called with mu held.
+// closeNow ends the waits of close. The caller holds mu.
 func (e *tasks) closeNow() {
 	e.closed = true
 	close(e.last)
