@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/worker"
 )
 
 var pendingCases = []testCase{
@@ -14,7 +17,7 @@ var pendingCases = []testCase{
 		s.takes("of all", slices.Concat(ids, far), ids)
 		s.takes("of those that were taken", ids, nil)
 		if err := s.store.MarkPending(s.Context(), ids[:1]); err != nil {
-			s.Fatalf("Owe: %v", err)
+			s.Fatalf("MarkPending: %v", err)
 		}
 		s.takes("of one that could not be published", ids, ids[:1])
 	}},
@@ -56,7 +59,81 @@ var pendingCases = []testCase{
 		if swept, err := s.store.Sweep(s.Context(), 0, 10, time.Hour, expired); err != nil || len(swept.Lost) != 0 {
 			s.Errorf("lost are %+v, %v", swept.Lost, err)
 		}
+		s.roundFinds("while the handler is paused", expired, nil)
 	}},
+	{"a round finds a run whose worker has died, once (I13)", func(s *session) {
+		ids := s.insert(3)
+		s.takes("of all", ids, ids)
+		s.mustClaim(ids[1], lockTimeout, 1)
+		s.roundFinds("while the lock is valid", lockTimeout, nil)
+		s.roundFinds("when it has expired", expired, ids[1:2])
+		s.roundFinds("after it was notified", expired, nil)
+	}},
+	{"a round finds a run that was renewed", func(s *session) {
+		ids := s.insert(2)
+		s.takes("of all", ids, ids)
+		_, claim := s.mustClaim(ids[0], lockTimeout, 1)
+		if written, err := s.store.Renew(s.Context(), []worker.Claim{claim}); err != nil || len(written.Done) != 1 {
+			s.Fatalf("the renewal was answered with %+v, %v", written, err)
+		}
+		lost, next, err := s.store.TakeRound(s.Context(), maintenance.RoundPlace{Stage: maintenance.RoundOfRuns}, time.Hour, expired)
+		if err != nil || next != (maintenance.RoundPlace{}) || !slices.Equal(idsOf(lost), ids[:1]) {
+			s.Errorf("the runs that are lost are %+v, %v, and the round goes on at %+v; want %v and its end", lost, err, next, ids[:1])
+		}
+	}},
+	{"a round finds an ordering group that has not advanced", func(s *session) {
+		ids := s.insert(2, func(e *eventqueue.NewEvent) { e.OrderingKey = "account" })
+		if _, err := s.store.Advance(s.Context(), nil, ids, lockTimeout); err != nil {
+			s.Fatalf("Advance: %v", err)
+		}
+		_, claim := s.mustClaim(ids[0], lockTimeout, 1)
+		s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}) // as in a transaction of the handler's
+		s.roundFinds("after the first has ended", lockTimeout, ids[1:])
+		s.mustClaim(ids[1], lockTimeout, 2)
+	}},
+	{"after a rule is lifted its events are notified once, page by page", func(s *session) {
+		ids := s.insert(3)
+		other := s.insert(1, func(e *eventqueue.NewEvent) { e.Name = "other" })
+		far := s.insert(1, func(e *eventqueue.NewEvent) { e.Delay = 2 * eventqueue.MaxRequeue })
+		s.takes("of all", slices.Concat(ids, other, far), slices.Concat(ids, other))
+		s.rule(machine.PauseRule, true)
+		lifted, err := s.store.LiftRule(s.Context(), machine.PauseRule, scope)
+		if err != nil {
+			s.Fatalf("LiftRule: %v", err)
+		}
+		after := eventqueue.EventID(0)
+		for _, page := range []struct {
+			want []eventqueue.EventID
+			next eventqueue.EventID
+		}{{ids[:2], ids[1]}, {ids[2:], far[0]}, {nil, 0}, {nil, ids[1]}} { // and from the beginning again
+			taken, next, err := s.store.TakeWaiting(s.Context(), scope, lifted.At, after, 2)
+			if err != nil || next != page.next || !slices.Equal(idsOf(taken), page.want) {
+				s.Errorf("after event %s %v were taken, up to %s, %v; want %v, up to %s", after, taken, next, err, page.want, page.next)
+			}
+			after = page.next
+		}
+	}},
+}
+
+// roundFinds holds what a whole round finds lost to the events that are. Notifications that
+// are an hour old are old enough to be lost by their age.
+func (s *session) roundFinds(when string, lockTimeout time.Duration, want []eventqueue.EventID) {
+	s.Helper()
+	var found []eventqueue.EventID
+	for after := (maintenance.RoundPlace{}); ; {
+		lost, next, err := s.store.TakeRound(s.Context(), after, time.Hour, lockTimeout)
+		if err != nil {
+			s.Fatalf("TakeRound: %v", err)
+		}
+		found = append(found, idsOf(lost)...)
+		if next == (maintenance.RoundPlace{}) {
+			break
+		}
+		after = next
+	}
+	if !slices.Equal(found, want) {
+		s.Errorf("%s the round found %v lost, want %v", when, found, want)
+	}
 }
 
 // takes holds the notifications that are taken for publishing to those that are pending.

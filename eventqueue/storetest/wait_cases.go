@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
@@ -50,6 +52,30 @@ var waitCases = []testCase{
 			s.Errorf("%d events have a turn, %v, want 1", len(turns), err)
 		}
 	}},
+	{"a running limit that is raised or removed lets more run", func(s *session) {
+		limit := control.RunningLimit{Canvas: canvas, Max: 1}
+		if _, err := s.store.SetRunningLimit(s.Context(), limit); err != nil {
+			s.Fatalf("SetRunningLimit: %v", err)
+		}
+		ids := s.insert(4)
+		if _, err := s.store.Advance(s.Context(), nil, ids, lockTimeout); err != nil {
+			s.Fatalf("Advance: %v", err)
+		}
+		s.fills("of a limit that is as it was", limit, nil)
+		for _, change := range []struct {
+			max  int
+			want []eventqueue.EventID
+		}{{2, ids[1:2]}, {1, nil}, {0, ids[2:]}} {
+			limit.Max = change.max
+			if before, err := s.store.SetRunningLimit(s.Context(), limit); err != nil || !before {
+				s.Fatalf("SetRunningLimit = %t, %v, want true", before, err)
+			}
+			s.fills(fmt.Sprintf("of a limit that is now %d", change.max), limit, change.want)
+		}
+		for i, id := range ids {
+			s.mustClaim(id, lockTimeout, eventqueue.ClaimID(i+1))
+		}
+	}},
 	{"a rate limit grants what it has room for", func(s *session) {
 		limit := control.RateLimit{Scope: scope, PerMinute: 3, Mode: ratelimit.Exact}
 		if before, err := s.store.SetRateLimit(s.Context(), limit); err != nil || before != nil {
@@ -66,6 +92,54 @@ var waitCases = []testCase{
 			s.Errorf("RemoveRateLimit = %t, %v", removed, err)
 		}
 	}},
+	{"a check of a rate limit counts nothing", func(s *session) {
+		if answer, err := s.store.CheckRate(s.Context(), scope); err != nil || answer.Canvas != nil || answer.Handler != nil {
+			s.Errorf("without a limit the check is answered with %+v, %v", answer, err)
+		}
+		if _, err := s.store.SetRateLimit(s.Context(), control.RateLimit{Scope: scope, PerMinute: 2, Mode: ratelimit.Exact}); err != nil {
+			s.Fatalf("SetRateLimit: %v", err)
+		}
+		s.hasRoom(2)
+		s.hasRoom(2)
+		// What has begun beyond the limit uses up the next minute, too, in case it comes now.
+		if _, err := s.store.TakeRate(s.Context(), []worker.RateAsk{{Scope: scope, Ran: 8}}); err != nil {
+			s.Fatalf("TakeRate: %v", err)
+		}
+		s.hasRoom(0)
+	}},
+	{"an event that a limit has put off is made due when the limit changes", func(s *session) {
+		ids := s.insert(3)
+		s.takes("of all", ids, ids)
+		var claims []worker.Claim
+		for i, id := range ids[:2] {
+			_, claim := s.mustClaim(id, lockTimeout, eventqueue.ClaimID(i+1))
+			claims = append(claims, claim)
+		}
+		putOff := func(claim worker.Claim) {
+			s.finish(worker.Completion{Claim: claim, Label: machine.OverLimit, Delay: time.Hour})
+		}
+		putOff(claims[0])
+		if facts := s.claim(ids[0], lockTimeout, 3).Facts; facts.Claimed || facts.Delay <= 59*time.Minute {
+			s.Errorf("of an event that was put off the claim found %+v", facts)
+		}
+		var all []eventqueue.EventID
+		after := control.RatePlace{}
+		for _, want := range []eventqueue.EventID{ids[1], 0} {
+			due, next, err := s.store.TakeLimited(s.Context(), scope, after, 2)
+			if err != nil || next.Event != want {
+				s.Errorf("the page after event %s ends at %+v, %v, want %s", after.Event, next, err, want)
+			}
+			all = append(all, idsOf(due)...)
+			after = next
+		}
+		if !slices.Equal(all, ids[:1]) {
+			s.Errorf("%v were made due, want %v", all, ids[:1])
+		}
+		s.mustClaim(ids[0], lockTimeout, 4)
+		// The limit of this one was asked before it changed.
+		putOff(claims[1])
+		s.mustClaim(ids[1], lockTimeout, 5)
+	}},
 	{"of two events with one unique key one is written", func(s *session) {
 		unique := func(e *eventqueue.NewEvent) { e.UniqueKey = "order-17" }
 		first := s.insert(1, unique)
@@ -78,4 +152,50 @@ var waitCases = []testCase{
 			s.Errorf("after the end of event %v its key still stands for it", first)
 		}
 	}},
+	{"a unique key is deleted once its event has ended and its time has passed", func(s *session) {
+		emit := func(name string, lasts time.Duration) eventqueue.EventID {
+			return s.insert(1, func(e *eventqueue.NewEvent) { e.UniqueKey, e.UniqueFor = name, lasts })[0]
+		}
+		queued, ended, reserved := emit("a", 0), emit("b", 0), emit("c", time.Hour)
+		for i, id := range []eventqueue.EventID{ended, reserved} {
+			found, claim := s.mustClaim(id, lockTimeout, eventqueue.ClaimID(i+1))
+			s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion, Unique: found.Unique})
+		}
+		after := eventqueue.UniqueKey{}
+		for _, want := range []struct {
+			deleted int
+			next    eventqueue.UniqueKey
+		}{{1, eventqueue.UniqueKey{Canvas: canvas, Key: "b"}}, {0, eventqueue.UniqueKey{}}, {0, eventqueue.UniqueKey{Canvas: canvas, Key: "c"}}} {
+			deleted, next, err := s.store.DeleteKeys(s.Context(), after, 2)
+			if err != nil || deleted != want.deleted || next != want.next {
+				s.Errorf("after %+v %d keys were deleted, up to %+v, %v; want %d, up to %+v", after, deleted, next, err, want.deleted, want.next)
+			}
+			after = next
+		}
+		if a, b, c := emit("a", 0), emit("b", 0), emit("c", 0); a != queued || b == ended || c != reserved {
+			s.Errorf("the keys stand for %v, want %v, a new event, and %v", []eventqueue.EventID{a, b, c}, queued, reserved)
+		}
+	}},
+}
+
+// fills holds the events that may run because a limit was changed to those that should.
+func (s *session) fills(what string, limit control.RunningLimit, want []eventqueue.EventID) {
+	s.Helper()
+	advanced, next, err := s.store.FillGroups(s.Context(), limit, "")
+	var ids []eventqueue.EventID
+	for _, e := range advanced {
+		ids = append(ids, e.ID)
+	}
+	if err != nil || next != "" || !slices.Equal(ids, want) {
+		s.Errorf("%s the groups advanced to %v, up to %q, %v; want %v and no more", what, ids, next, err, want)
+	}
+}
+
+// hasRoom holds the room under the handler's limit to what it should be.
+func (s *session) hasRoom(want int64) {
+	s.Helper()
+	answer, err := s.store.CheckRate(s.Context(), scope)
+	if err != nil || answer.Canvas != nil || answer.Handler == nil || answer.Handler.Room() != want {
+		s.Errorf("the check is answered with %+v, %v, want room for %d", answer, err, want)
+	}
 }
