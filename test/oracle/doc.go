@@ -6,12 +6,12 @@
 //
 // Collect a [History]: what was emitted, claimed, run and written, by whom and
 // when, which faults there were, and what was left in the tables at the end.
-// [Judge] returns the violations, and none when the queue kept its promises.
+// [Check] returns the violations, and none when the queue kept its promises.
 //
 //	h := oracle.History{Bounds: oracle.Bounds{LockTimeout: time.Minute}}
 //	h.Add(oracle.Record{Kind: oracle.Emitted, Event: 7, At: t0, Due: t0, Value: "{}"})
 //	...
-//	for _, v := range oracle.Judge(&h) {
+//	for _, v := range oracle.Check(&h) {
 //		fmt.Println(v)
 //	}
 //
@@ -74,7 +74,7 @@
 //
 // # Failure handling
 //
-// Judge never guesses: what the history leaves open is judged in favour of the
+// Check never guesses: what the history leaves open is judged in favour of the
 // queue. So a collector has to record everything that it can know, and what it
 // cannot know, such as the outcome of an emit whose connection broke, it has to
 // find out at the end. A history that contradicts itself (a claim of an event

@@ -1,8 +1,6 @@
 package oracle
 
 import (
-	"time"
-
 	"eventsv2/eventqueue"
 )
 
@@ -36,18 +34,13 @@ func (j *judgement) checkGroups() {
 	}
 }
 
-// validUntil is the end of a claim: its write, or its expiry.
-func (j *judgement) validUntil(h *hold) time.Time {
-	if h.end != nil {
-		return h.end.At
+// mostOfKey is how many of an ordering key may run at once, when it was most.
+func (j *judgement) mostOfKey(of group) int {
+	most := 1
+	for _, c := range j.Limits {
+		if c.Limit.Canvas == of.canvas && (c.Limit.EveryKey || c.Limit.Key == of.key) {
+			most = max(most, c.Limit.Max)
+		}
 	}
-	timeout := h.claim.LockTimeout
-	if timeout == 0 {
-		timeout = j.Bounds.LockTimeout
-	}
-	expiry := h.lockedAt.Add(timeout)
-	if h.next != nil && h.next.lockedAt().Before(expiry) {
-		return h.next.lockedAt()
-	}
-	return expiry
+	return most
 }

@@ -185,3 +185,18 @@ func (b *Bounds) maxRetries(key eventqueue.HandlerKey) (least, most int) {
 	}
 	return b.MaxRetries(key)
 }
+
+// LimitChange is a change of a limit of running events: of a canvas, of one of its
+// handlers, or of ordering keys.
+type LimitChange struct {
+	At time.Time
+	// Limit has a Max of 0 when it was removed.
+	Limit control.RunningLimit
+}
+
+// RateChange is a rate limit that was set, or removed.
+type RateChange struct {
+	At time.Time
+	// Limit has neither PerMinute nor PerDay when it was removed.
+	Limit control.RateLimit
+}

@@ -3,35 +3,7 @@ package oracle
 import (
 	"slices"
 	"time"
-
-	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 )
-
-// LimitChange is a change of a limit of running events: of a canvas, of one of its
-// handlers, or of ordering keys.
-type LimitChange struct {
-	At time.Time
-	// Limit has a Max of 0 when it was removed.
-	Limit control.RunningLimit
-}
-
-// limited is what a limit is for.
-type limited struct {
-	canvas       eventqueue.CanvasID
-	module, name string // empty: the canvas
-}
-
-// limitedOf are the limits that may concern an event.
-func limitedOf(emitted *Record) [2]limited {
-	return [2]limited{{emitted.Canvas, emitted.Handler.Module, emitted.Handler.Name}, {canvas: emitted.Canvas}}
-}
-
-// span is a time during which a claim was valid.
-type span struct {
-	of       *life
-	from, to time.Time
-}
 
 // term is a time during which a limit did not change.
 type term struct {
@@ -51,17 +23,6 @@ func (j *judgement) terms(of limited) (terms []term) {
 		terms = append(terms, term{from: c.At, most: c.Limit.Max})
 	}
 	return slices.DeleteFunc(terms, func(t term) bool { return t.most == 0 })
-}
-
-// mostOfKey is how many of an ordering key may run at once, when it was most.
-func (j *judgement) mostOfKey(of group) int {
-	most := 1
-	for _, c := range j.Limits {
-		if c.Limit.Canvas == of.canvas && (c.Limit.EveryKey || c.Limit.Key == of.key) {
-			most = max(most, c.Limit.Max)
-		}
-	}
-	return most
 }
 
 // checkLimits holds the claims that are valid at once against the limits. Of events

@@ -8,13 +8,6 @@ import (
 	"eventsv2/eventqueue/ratelimit"
 )
 
-// RateChange is a rate limit that was set, or removed.
-type RateChange struct {
-	At time.Time
-	// Limit has neither PerMinute nor PerDay when it was removed.
-	Limit control.RateLimit
-}
-
 // rateTerm is a time during which a rate limit did not change.
 type rateTerm struct {
 	from, to time.Time // to zero: to the end

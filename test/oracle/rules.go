@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -9,79 +8,6 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
 )
-
-// ruleKey is one row that scheduling_rules may have.
-type ruleKey struct {
-	rule  control.RuleType
-	scope eventqueue.Scope
-}
-
-func (k ruleKey) String() string { return fmt.Sprintf("%s of %s", k.rule, k.scope) }
-
-// ruleCall is one call that adds or lifts a rule.
-type ruleCall struct {
-	asked    *Record
-	returned *Record // nil: it failed, and may have happened at any time since
-}
-
-// ruleLife is all that was done to one rule.
-type ruleLife struct {
-	adds, lifts []*ruleCall
-	open        map[int64]*ruleCall
-}
-
-func scopeOf(emitted *Record) eventqueue.Scope {
-	return eventqueue.Scope{Canvas: emitted.Canvas, Module: emitted.Handler.Module, Name: emitted.Handler.Name}
-}
-
-func (j *judgement) addRule(r *Record) {
-	key := ruleKey{r.Rule, r.Scope}
-	l := j.rules[key]
-	if l == nil {
-		l = &ruleLife{open: map[int64]*ruleCall{}}
-		j.rules[key] = l
-	}
-	switch r.Kind {
-	case RuleAsked:
-		l.open[r.Call] = &ruleCall{asked: r}
-		l.adds = append(l.adds, l.open[r.Call])
-	case LiftAsked:
-		l.open[r.Call] = &ruleCall{asked: r}
-		l.lifts = append(l.lifts, l.open[r.Call])
-	default:
-		if call := l.open[r.Call]; call != nil {
-			call.returned = r
-		}
-	}
-}
-
-// force is a time during which a rule was certainly in force.
-type force struct {
-	from time.Time
-	to   time.Time // zero: to the end
-}
-
-// forces returns when a rule was certainly in force: from the return of an add
-// to the first request to lift it that may have come after the add.
-func (l *ruleLife) forces() []force {
-	var forces []force
-	for _, add := range l.adds {
-		if add.returned == nil {
-			continue
-		}
-		f := force{from: add.returned.At}
-		for _, lift := range l.lifts {
-			before := lift.returned != nil && lift.returned.At.Before(add.asked.At)
-			if !before && (f.to.IsZero() || lift.asked.At.Before(f.to)) {
-				f.to = lift.asked.At
-			}
-		}
-		if f.to.IsZero() || f.to.After(f.from) {
-			forces = append(forces, f)
-		}
-	}
-	return forces
-}
 
 // checkRules is I7. A claim at the very moment at which an add returns may have
 // come first.
@@ -138,29 +64,6 @@ func (j *judgement) heldBack(scope eventqueue.Scope, until time.Time) time.Time 
 		}
 	}
 	return last
-}
-
-// gone is when a rule was certainly gone after an add.
-func (l *ruleLife) gone(add *ruleCall) time.Time {
-	var gone time.Time
-	for _, lift := range l.lifts {
-		// Only a lift that began after the add had returned certainly removed it.
-		after := lift.returned != nil && add.returned != nil && !lift.asked.At.Before(add.returned.At)
-		if after && (gone.IsZero() || lift.returned.At.Before(gone)) {
-			gone = lift.returned.At
-		}
-	}
-	if gone.IsZero() {
-		return time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-	}
-	return gone
-}
-
-func earliest(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // checkRepeats is I14: of two calls in a row that want the same, the second one

@@ -167,10 +167,3 @@ func (j *judgement) checkWait(l *life, since, until time.Time) {
 			since.UTC().Format(clock), j.Bounds.Progress)
 	}
 }
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}

@@ -1,0 +1,100 @@
+package oracle
+
+import (
+	"time"
+
+	"eventsv2/eventqueue"
+)
+
+// life is all that is known of one event.
+type life struct {
+	id      eventqueue.EventID
+	records []*Record
+
+	emitted   *Record
+	repeats   []*Record // emits that were refused because of its key
+	changes   []*Record // Claimed, Renewed, Written, Refused, TakenBack and MadeDue, in order
+	starts    map[int32]*Record
+	ends      map[int32]*Record
+	logged    []*Record
+	published []*Record
+	delivered []*Record
+	row       *Row
+	accused   int // how often
+	log       []*LogRow
+
+	// Made by replay:
+	holds []*hold
+	ended *Record // the write that deleted the row
+}
+
+// hold is one claim and what became of it.
+type hold struct {
+	claim *Record
+	// lockedAt moves with renewals.
+	lockedAt time.Time
+	// begun: it was recorded that its run had begun, as every renewal does.
+	begun bool
+	end   *Record // the accepted write, or nil
+	next  *Record // the claim that followed, or nil
+	// due is the row's delay_until when it was claimed, and free since when it
+	// had been unlocked.
+	due, free time.Time
+}
+
+func (l *life) add(r *Record) {
+	l.records = append(l.records, r)
+	switch r.Kind {
+	case Emitted:
+		l.emitted = r
+	case Repeated:
+		l.repeats = append(l.repeats, r)
+	case Claimed, Renewed, Written, Refused, TakenBack, MadeDue:
+		l.changes = append(l.changes, r)
+	case RunStarted:
+		l.starts[r.Attempt] = r
+	case RunEnded:
+		l.ends[r.Attempt] = r
+	case Logged:
+		l.logged = append(l.logged, r)
+	case Published:
+		l.published = append(l.published, r)
+	case Delivered:
+		l.delivered = append(l.delivered, r)
+	}
+}
+
+// limited is what a limit is for.
+type limited struct {
+	canvas       eventqueue.CanvasID
+	module, name string // empty: the canvas
+}
+
+// limitedOf are the limits that may concern an event.
+func limitedOf(emitted *Record) [2]limited {
+	return [2]limited{{emitted.Canvas, emitted.Handler.Module, emitted.Handler.Name}, {canvas: emitted.Canvas}}
+}
+
+// span is a time during which a claim was valid.
+type span struct {
+	of       *life
+	from, to time.Time
+}
+
+func scopeOf(emitted *Record) eventqueue.Scope {
+	return eventqueue.Scope{Canvas: emitted.Canvas, Module: emitted.Handler.Module, Name: emitted.Handler.Name}
+}
+
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
