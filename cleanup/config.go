@@ -14,27 +14,27 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Config configures which publications a new one replaces, and when. It is part of a
-// handler's own configuration, and can be read from JSON and YAML:
+// Config configures which publications a new publication replaces, and when. It is part
+// of a handler's own configuration, and can be read from JSON and YAML:
 //
 //	cleanup:
 //	  key: my_publication
 //	  ttl: 3d12h
 //	  inputs: [target, channel]
 //
-// Reading it refuses what Validate does, and fields that it does not have: a
-// ttl that is misspelled would have publications deleted at once.
+// Reading refuses values that Validate refuses. It also refuses unknown fields, because
+// with a misspelled ttl publications would be deleted at once.
 type Config struct {
-	// Key is the topic. A publication is cleaned up by those of the same canvas,
-	// component, topic and inputs. Required; at most eventqueue.MaxNameBytes long,
-	// without control characters.
+	// Key is the topic. A publication is cleaned up by later publications of the same
+	// canvas, component, topic and inputs. Required; at most eventqueue.MaxNameBytes
+	// long, without control characters.
 	Key string `json:"key" yaml:"key"`
 
-	// TTL is how long the publication stays at least. Default (0): Replace.
+	// TTL is how long the publication stays at the least. Default (0): Replace.
 	TTL TTL `json:"ttl" yaml:"ttl"`
 
-	// Inputs are the names of the inputs whose values belong to the key, such as
-	// the channel; in any order, and once or more. Default: none.
+	// Inputs are the names of the inputs whose values belong to the key, such as the
+	// channel. Order and repetitions do not matter. Default: none.
 	Inputs []string `json:"inputs,omitempty" yaml:"inputs,omitempty"`
 }
 
@@ -52,7 +52,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// plain is a Config that reads without its own methods.
+// plain is a Config without its methods, for decoding.
 type plain Config
 
 // UnmarshalJSON reads a Config, and refuses one that is not valid.
@@ -69,8 +69,8 @@ func (c *Config) UnmarshalJSON(text []byte) error {
 	return c.set(read)
 }
 
-// UnmarshalYAML reads a Config, and refuses one that is not valid. The libraries
-// for YAML know this method; none of them is needed for it.
+// UnmarshalYAML reads a Config, and refuses one that is not valid. YAML libraries call
+// this method; the package itself depends on none of them.
 func (c *Config) UnmarshalYAML(unmarshal func(any) error) error {
 	var fields map[string]any
 	if err := unmarshal(&fields); err != nil {
@@ -96,7 +96,7 @@ func (c *Config) set(read plain) error {
 	return nil
 }
 
-// checkName refuses names that do not fit a text column or a line of a log.
+// checkName refuses names that do not fit into a text column or a line of a log.
 func checkName(s string) error {
 	switch {
 	case s == "":

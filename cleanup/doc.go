@@ -18,48 +18,49 @@
 //
 // # The course of a publication
 //
-//	find      what have earlier runs of this event written?
-//	  done    they had published and remembered: the end
-//	  intent  Find it: if it exists, remember, the end
+//	find      read the row that earlier runs of this event have written
+//	  done    it is complete: nothing is left to do
+//	  intent  call Find: if the publication exists, remember, and nothing is left to do
 //	clean     for each cleanup of the key that has expired and is free:
-//	          claim the row, Delete, drop the row
+//	          claim the row, call Delete, drop the row
 //	intend    write the intent: key, event, a new token; refused if the claim is lost
-//	Send      with the token
-//	remember  what Delete needs, and when it expires
+//	Send      publish, with the token
+//	remember  write the data that Delete needs, and the expiry
 //
 // Each step but Find, Delete and Send is one statement, and commits by itself.
 //
-// # Whose a row is
+// # To which event a row belongs
 //
-// A row belongs to its event while that is in the queue (in events_v2: it waits,
-// runs, or waits for a retry), and no other event changes it. After that it is free.
-// In the same way a row that is being cleaned up belongs to the event that does it.
-// Neither leases nor clocks are needed: an event whose worker died is in the
-// queue until it is run again or has failed for good.
+// A row belongs to its event while the event is in the queue (in events_v2: it waits,
+// runs, or waits for a retry), and no other event changes the row. After that the row is
+// free. In the same way, a row that is being cleaned up belongs to the event that cleans
+// it up. This needs neither leases nor clocks: if the worker of an event dies, the event
+// stays in the queue until it has run again or has failed for good.
 //
 // # Guarantees
 //
 //   - A crash at any point loses no cleanup, if Find finds what Send has published.
 //     The event's next run finds it; if there is none, because it has failed
 //     for good, the next publication of the key does, and deletes it.
-//   - Only publications of the same key are deleted that have expired by the
-//     database's clock, or, with an intent, that Find finds by its token.
-//   - An event publishes once for a key. The exception: Send is called again when an
-//     earlier run may have sent something that Find does not find, with the same
-//     token, and Intent.Repeat set.
+//   - A publication is deleted only by one of the same key, and only after its cleanup
+//     has expired by the database's clock. If only its intent is known, it is deleted only
+//     if Find finds it by the token.
+//   - An event publishes once for a key, with one exception: if an earlier run may have
+//     sent something that Find does not find, Send is called again, with the same token
+//     and Intent.Repeat set.
 //   - Two events that publish with one key at the same time never both delete the same
 //     publication, nor each other's: both publications stay until the next one, as does
 //     the publication of an event that has not ended.
-//   - After a failed deletion its row stays, and the new publication is sent
-//     nevertheless. The next event tries it again.
+//   - If a deletion fails, its row stays, and the new publication is sent nevertheless.
+//     The next event tries the deletion again.
 //
-// # What the publisher has to supply
+// # Requirements for the functions of a Publication
 //
-// Delete is idempotent: a crash between it and the next statement has it called
-// again. Find, or a service that takes the token as an idempotency key, for the
-// moment between Send and remember. Without both ([CannotFind]) a crash in that
-// moment leaves a publication that is never cleaned up, and the next run
-// publishes again; Intent.Repeat lets Send refuse that instead.
+// Delete must be idempotent: after a crash between Delete and the next statement it is
+// called again. For a crash between Send and remember, either Find is needed, or a
+// service that takes the token as an idempotency key. Without both ([CannotFind]) such a
+// crash leaves a publication that is never cleaned up, and the next run publishes again;
+// Send can refuse to do so when Intent.Repeat is set.
 //
 // # Failures
 //

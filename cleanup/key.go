@@ -17,12 +17,11 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// NoInputs stands in a Key in the place of the hash when no inputs are chosen.
+// NoInputs is Key.Inputs if no inputs are chosen.
 const NoInputs = "none"
 
-// Key identifies the publications that replace each other. It is made by NewKey,
-// and comparable. Its parts are separate everywhere, so that no two keys are mistaken
-// for each other.
+// Key identifies the publications that replace each other. NewKey makes one. Keys are
+// comparable. Their parts are always kept apart, so that no two keys are confused.
 type Key struct {
 	// Canvas is the tenant. Keys of different canvases have nothing in common.
 	Canvas eventqueue.CanvasID
@@ -37,17 +36,16 @@ type Key struct {
 	Inputs string
 }
 
-// NewKey makes the key of a publication by component (at most
-// eventqueue.MaxNameBytes long, without control characters). inputs are all the
-// inputs that it has; those of config.Inputs, sorted and each once, are hashed by
-// name and value. One that inputs does not have is an error that names it.
+// NewKey makes the key of a publication. component is at most eventqueue.MaxNameBytes
+// long, without control characters. inputs are all inputs of the publication; the hash
+// covers the names and values of those in config.Inputs, sorted and each once. If one of
+// them is missing, the error names it.
 //
-// Values are compared by their JSON (encoding/json), with the fields of objects
-// in order: "1" is not 1, and null is not an input that is absent. To have
-// another thing compared, pass another value: the name of a user instead of the
-// user. A value without JSON, and text that is not UTF-8 or holds U+FFFD,
-// which stands for such text, are refused, because two different ones could hash
-// alike.
+// Values are compared by their JSON (encoding/json) with sorted object fields: "1" is
+// not 1, and null is not the same as an absent input. To compare something else, pass
+// another value, such as the name of a user instead of the user. Values that could have
+// the same hash although they differ are refused: those without JSON, and texts that are
+// not UTF-8 or contain U+FFFD, which replaces invalid UTF-8.
 func NewKey(canvas eventqueue.CanvasID, component string, config Config, inputs map[string]any) (Key, error) {
 	if err := config.Validate(); err != nil {
 		return Key{}, err
@@ -60,15 +58,16 @@ func NewKey(canvas eventqueue.CanvasID, component string, config Config, inputs 
 	return key, key.Validate()
 }
 
-// String writes the key for logs and messages, with component and topic quoted:
-// different keys are different texts.
+// String returns the key as a text for logs and messages, with component and topic
+// quoted. Different keys have different texts.
 func (k Key) String() string {
 	return fmt.Sprintf("%s/%q/%q/%s", k.Canvas, k.Component, k.Topic, k.Inputs)
 }
 
 var hashForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// Validate names the first part that cannot be stored. Every key of NewKey is valid.
+// Validate returns an error that names the first part that cannot be stored. Every key
+// of NewKey is valid.
 func (k Key) Validate() error {
 	if k.Canvas == (eventqueue.CanvasID{}) {
 		return errors.New("cleanup key: canvas is missing")
@@ -85,8 +84,8 @@ func (k Key) Validate() error {
 	return nil
 }
 
-// hashInputs hashes the inputs of these names. Each name and each value is
-// preceded by its length, so that no two lists of inputs are the same bytes.
+// hashInputs hashes the named inputs. The length precedes each name and each value, so
+// that different lists of inputs are always different bytes.
 func hashInputs(names []string, inputs map[string]any) (string, error) {
 	if len(names) == 0 {
 		return NoInputs, nil
@@ -118,7 +117,7 @@ func have(inputs map[string]any) string {
 	return "there are " + strings.Join(slices.Sorted(maps.Keys(inputs)), ", ")
 }
 
-// canonicalJSON is the same for a struct, a map and a text with the same JSON.
+// canonicalJSON returns the same text for a struct, a map and a text with the same JSON.
 func canonicalJSON(value any) ([]byte, error) {
 	text, err := json.Marshal(value)
 	if err != nil {

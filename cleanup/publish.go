@@ -24,7 +24,7 @@ type Publications struct {
 // one. The pool must be on the queue's own database.
 func NewPublications(pool *pgxpool.Pool) *Publications { return &Publications{pool} }
 
-// Intent is what was written before a publication was sent.
+// Intent is the record that is written before a publication is sent.
 type Intent struct {
 	Key Key
 
@@ -33,8 +33,8 @@ type Intent struct {
 	// within the publication, so that Find finds it.
 	Token string
 
-	// Begun is when the intent was written, by the database's clock: Find need not
-	// search for anything that is much older.
+	// Begun is when the intent was written, by the database's clock. Find need not
+	// search for anything much older.
 	Begun time.Time
 
 	// Repeat means that an earlier run of the event may have called Send, and that Find
@@ -43,25 +43,26 @@ type Intent struct {
 	Repeat bool
 }
 
-// Publication is one thing to publish. Its functions get the context of the call,
-// which they must heed; an error of theirs, and a panic, is a failed attempt of
-// the event, except in cleaning up.
+// Publication is one thing to publish. Its functions get the context of the call, and
+// must return when it ends. An error or a panic in one of them is a failed attempt of the
+// event, except while cleaning up.
 type Publication struct {
 	Key Key
 
-	// TTL is how long the publication is left alone, from when it was remembered.
+	// TTL is how long the publication stays at the least, counted from the time when it
+	// was recorded.
 	TTL TTL
 
-	// Send publishes, and returns what Delete will need. Required. Its error may be
-	// eventqueue.Permanent or Snooze, and does not say that nothing was published.
-	// A service that takes Intent.Token as an idempotency key publishes once,
+	// Send publishes, and returns the data that Delete will need. Required. Its error may
+	// be eventqueue.Permanent or Snooze; an error does not mean that nothing was
+	// published. A service that takes Intent.Token as an idempotency key publishes once,
 	// however often Send is called.
 	Send func(ctx context.Context, intent Intent) (data []byte, err error)
 
 	// Find searches for the publication that was sent with Intent.Token, and returns the
 	// data that Send would have returned. It is called after a crash between Send and
-	// the statement that records its data, also for an earlier event of the key: where
-	// it has to search must follow from the key. Required; set CannotFind if the service
+	// the statement that records its data, also for an earlier event of the key. So it
+	// must know from the key where to search. Required; set CannotFind if the service
 	// cannot be searched.
 	Find func(ctx context.Context, intent Intent) (data []byte, found bool, err error)
 
@@ -70,25 +71,25 @@ type Publication struct {
 	// cleanup stays, and is tried again by the next event that publishes with this key.
 	Delete func(ctx context.Context, c Cleanup) error
 
-	// DeleteTimeout bounds Find and Delete of one cleanup, so that one that hangs
-	// leaves time to publish. Default (0): 10 s.
+	// DeleteTimeout bounds Find and Delete of one cleanup, so that there is time to
+	// publish even if one hangs. Default (0): 10 s.
 	DeleteTimeout time.Duration
 }
 
-// CannotFind is the Find of a service that cannot be searched. If the process dies
-// after a publication was sent and before that was recorded, the publication is never
-// cleaned up; and the event's next run sends it once more, unless the service takes
+// CannotFind is the Find for a service that cannot be searched. If the process dies
+// after it has sent a publication and before it has recorded that, the publication is
+// never cleaned up. The event's next run sends it once more, unless the service takes
 // Intent.Token as an idempotency key.
 func CannotFind(context.Context, Intent) (data []byte, found bool, err error) {
 	return nil, false, nil
 }
 
-// MaxFailures is how many deletions may fail in one run. The other expired cleanups
-// are left to the next run, which begins with those that were never tried, or tried
+// MaxFailures is how many deletions may fail in one run. The other expired cleanups are
+// left to the next run. It begins with those that were never tried or whose last try is
 // the longest ago.
 const MaxFailures = 3
 
-// Failure is a cleanup that has failed, and stays.
+// Failure is a cleanup that has failed. Its row stays.
 type Failure struct {
 	Cleanup Cleanup
 	Err     error
@@ -103,21 +104,21 @@ type Result struct {
 	// this one has sent nothing and cleaned up nothing.
 	Repeat bool
 
-	// Cleaned counts the cleanups that were done, and Failed are those that could not
-	// be; they were no reason not to publish. Log them.
+	// Cleaned counts the cleanups that succeeded, and Failed lists those that failed.
+	// They do not prevent the publication. Log them.
 	Cleaned int
 	Failed  []Failure
 }
 
-// Publish cleans up what has expired of pub.Key, sends pub, and remembers how to
-// delete it. run is the run of the handler that calls it. An event publishes once
-// for each key: in later runs, and in a second call, Publish finds that it is done,
-// and does nothing.
+// Publish cleans up the expired publications of pub.Key, sends pub, and records how to
+// delete it. run is the run of the handler that calls Publish. An event publishes once
+// for each key: in later runs and in a second call, Publish finds the record of the first
+// one and does nothing.
 //
-// It returns an error when the publication was not sent or not recorded; return
-// it from the handler, and the next run continues where this one stopped. The error
-// of Send is wrapped. It is eventqueue.ErrLockLost when another worker has
-// claimed the event since. The Result is valid in either case.
+// Publish returns an error if the publication was not sent or not recorded. Return the
+// error from the handler; the next run then continues where this one stopped. An error of
+// Send is wrapped. The error is eventqueue.ErrLockLost if another worker has claimed the
+// event since. The Result is valid in either case.
 //
 // It blocks for about four statements, two more for each cleanup, and for the
 // functions of pub. A sent publication is recorded even if ctx has ended meanwhile.
@@ -135,9 +136,9 @@ func (p *Publications) Publish(ctx context.Context, run *eventqueue.Run, pub Pub
 	return c.result, nil
 }
 
-// Clean cleans up what has expired of pub.Key, and publishes nothing: for a
-// handler that runs on a schedule. pub needs no Send. What could not be cleaned
-// up is in the Result; an error means that it could not be found out.
+// Clean cleans up the expired publications of pub.Key and publishes nothing. It is for
+// a handler that runs on a schedule. pub needs no Send. The Result lists failed
+// deletions; an error means that the cleanups could not be read or written.
 func (p *Publications) Clean(ctx context.Context, run *eventqueue.Run, pub Publication) (Result, error) {
 	c, err := p.newCourse(run, pub)
 	if err == nil {
@@ -157,7 +158,7 @@ type course struct {
 	result Result
 }
 
-// newCourse returns a course in any case, for its result.
+// newCourse returns a course even with an error, for its result.
 func (p *Publications) newCourse(run *eventqueue.Run, pub Publication) (*course, error) {
 	if pub.DeleteTimeout == 0 {
 		pub.DeleteTimeout = 10 * time.Second
@@ -188,15 +189,15 @@ func (c *course) publish(ctx context.Context) error {
 			return err
 		}
 	}
-	// Not before it is known that there is something to send: what this would
-	// delete may be newer than what an earlier run has published.
+	// Not before it is known that there is something to send: the publications that
+	// this deletes may be newer than the one of an earlier run.
 	if err := c.clean(ctx); err != nil {
 		return err
 	}
 	if own, err = c.intend(ctx); err != nil {
 		return err
 	}
-	if !own.Open { // by an earlier run, which was only frozen
+	if !own.Open { // recorded by an earlier run, which was only frozen
 		c.repeated(own.Data)
 		return nil
 	}
@@ -208,7 +209,8 @@ func (c *course) publish(ctx context.Context) error {
 	return c.remember(ctx, own, data)
 }
 
-// resume continues where an earlier run has stopped. done: that one had published.
+// resume continues where an earlier run stopped. done means that the earlier run has
+// published.
 func (c *course) resume(ctx context.Context, own Cleanup) (done bool, err error) {
 	if !own.Open {
 		c.repeated(own.Data)
@@ -234,9 +236,9 @@ func (c Cleanup) intent(repeat bool) Intent {
 	return Intent{Key: c.Key, Token: c.Token, Begun: c.CreatedAt, Repeat: repeat}
 }
 
-// clean does the cleanups of the key that have expired, one after the other.
+// clean performs the expired cleanups of the key, one after the other.
 func (c *course) clean(ctx context.Context) error {
-	seen := []int64{} // nil would be NULL, which nothing is different from
+	seen := []int64{} // nil would be NULL, and no comparison with NULL is true
 	for len(c.result.Failed) < MaxFailures {
 		next, claimed, err := c.claimNext(ctx, seen)
 		if err != nil || next.ID == 0 {

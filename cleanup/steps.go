@@ -11,14 +11,14 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// The statements of a course. Each is a transaction of its own.
+// Each statement of a course is a transaction of its own.
 
 const findOwnSQL = `
 SELECT ` + columns + `
 FROM cleanups c
 WHERE ` + ofKey + ` AND c.event_id = $5`
 
-// findOwn returns the row of earlier runs of the event, if there is one.
+// findOwn returns the row that earlier runs of the event have written, if there is one.
 func (c *course) findOwn(ctx context.Context) (own Cleanup, begun bool, err error) {
 	own.Key = c.pub.Key
 	err = c.db.QueryRow(ctx, findOwnSQL, keyed(own.Key, int64(c.run.ID))...).Scan(own.targets()...)
@@ -34,10 +34,11 @@ func (c *course) findOwn(ctx context.Context) (own Cleanup, begun bool, err erro
 // held is true while the claim of run $5 with token $6 and number $8 is the last one (I5).
 const held = `EXISTS (SELECT FROM events_v2 e WHERE e.id = $5 AND e.attempts = $6 AND coalesce(e.claim_id - e.attempts, 0) = $8)`
 
-// A crashed run's claim is its event's, which is in events_v2; so the condition of
-// free has to be told apart for $5. The update goes by the row version that was looked at
-// (xmin): one that has waited for another claim, whose event this statement's
-// snapshot may be too old to see, finds another version and does nothing.
+// A cleanup that a crashed run had claimed belongs to the event of that run, which is in
+// events_v2. So the condition free has an exception for $5, the run's own event. The update
+// only takes the row version that was selected (xmin). If it had to wait for another
+// claim, it finds another version and does nothing, since the statement's snapshot may be
+// too old to see the event of that claim.
 const claimNextSQL = `
 WITH next AS MATERIALIZED (
     SELECT c.id, c.xmin AS version
@@ -60,9 +61,9 @@ SELECT next.id, c.*
 FROM next
 LEFT JOIN claimed c ON true`
 
-// claimNext makes an expired cleanup this event's to do, one that was tried
-// longest ago or never. Without any, its ID is 0. It is not claimed if another event
-// was faster.
+// claimNext claims an expired cleanup for this event: the one whose last try is the
+// longest ago, or that was never tried. If there is none, its ID is 0. claimed is false
+// if another event was faster.
 func (c *course) claimNext(ctx context.Context, seen []int64) (next Cleanup, claimed bool, err error) {
 	var id int64
 	var open *bool // NULL, like all of the row, when it was not claimed
@@ -85,8 +86,8 @@ const dropSQL = `
 DELETE FROM cleanups c
 WHERE ` + ofKey + ` AND c.id = $5 AND c.cleaned_by = $6`
 
-// drop deletes the row of a cleanup that is done, unless the row belongs to its own
-// event again, because an operator has retried that.
+// drop deletes the row of a complete cleanup. The exception is a row that belongs to its
+// own event again, because an operator has retried the event.
 func (c *course) drop(ctx context.Context, done Cleanup) error {
 	_, err := c.db.Exec(ctx, dropSQL, keyed(c.pub.Key, int64(done.ID), int64(c.run.ID))...)
 	if err != nil {
@@ -105,8 +106,8 @@ ON CONFLICT ON CONSTRAINT cleanups_once DO UPDATE
 SET cleaned_by = CASE WHEN c.data IS NULL THEN NULL ELSE c.cleaned_by END
 RETURNING ` + columns
 
-// intend records that the event is about to publish, and returns the row, which
-// may be an earlier run's. It is the last step that is fenced.
+// intend records that the event is about to publish, and returns the row. The row may be
+// that of an earlier run. This is the last step that is fenced.
 func (c *course) intend(ctx context.Context) (own Cleanup, err error) {
 	own.Key = c.pub.Key
 	args := keyed(own.Key, int64(c.run.ID), c.run.Attempt, time.Duration(c.pub.TTL).Microseconds(), int64(c.run.ClaimID))
@@ -120,7 +121,7 @@ func (c *course) intend(ctx context.Context) (own Cleanup, err error) {
 	return own, nil
 }
 
-// rememberTimeout is for the time after the handler's own is over.
+// rememberTimeout bounds remember, which may run after the handler's time is over.
 const rememberTimeout = 10 * time.Second
 
 // Not fenced: a run that has sent something must be able to record it. The publication

@@ -12,10 +12,10 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// ID identifies a cleanup for ever.
+// ID identifies a cleanup. It is never used again for another one.
 type ID int64
 
-// String returns the id in decimal, as it stands in the database.
+// String returns the id in decimal, as it is in the database.
 func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
 
 // Cleanup is the row of one publication.
@@ -27,7 +27,7 @@ type Cleanup struct {
 	// known whether it did. Data is nil then.
 	Open bool
 
-	// Data is what Delete needs, byte for byte as it was put.
+	// Data is the data that Delete needs, byte for byte as it was put.
 	Data []byte
 
 	// Event is the event whose handler has published; 0 for one that was Put.
@@ -42,18 +42,18 @@ type Cleanup struct {
 	ExpiresAt time.Time
 }
 
-// Store stores cleanups in the table cleanups, which has to be in the queue's own
-// database. It is the simple half of this package; handlers use Publications.
+// Store is the table cleanups, which has to be in the queue's own database. It is the
+// lower level of this package; handlers use Publications.
 //
-// Each method blocks for one statement, changes nothing on an error (unless ctx
-// ends while it runs), touches rows of its key only (I16), and is safe for
+// Each method blocks for one statement. On an error it changes nothing, unless ctx ends
+// while it runs. It reads and writes only rows of its key (I16). The methods are safe for
 // concurrent use if the database handle is.
 type Store struct {
 	db eventqueue.DB
 }
 
-// NewStore makes a Store on a pool, or on a transaction, such as an
-// *eventqueue.Tx, which stays the caller's.
+// NewStore makes a Store on a pool, or on a transaction such as an *eventqueue.Tx. The
+// caller closes it.
 func NewStore(db eventqueue.DB) *Store { return &Store{db} }
 
 // The conditions and the parameters of a key.
@@ -66,7 +66,7 @@ func keyed(key Key, more ...any) []any {
 // columns are in the order of targets, of a cleanup c.
 const columns = `c.id, c.data IS NULL, c.data, c.event_id, c.token::text, c.created_at, c.expires_at`
 
-// targets are where columns are scanned to; NULL is zero.
+// targets are the targets of a scan of columns; NULL becomes zero.
 func (c *Cleanup) targets() []any {
 	return []any{
 		(*zeronull.Int8)(&c.ID), &c.Open, &c.Data, (*zeronull.Int8)(&c.Event),
@@ -74,7 +74,7 @@ func (c *Cleanup) targets() []any {
 	}
 }
 
-// stored makes what is not NULL in the database: NULL is an intent.
+// stored returns data that is not NULL in the database, since NULL means an intent.
 func stored(data []byte) []byte {
 	if data == nil {
 		return []byte{}
@@ -88,8 +88,8 @@ INSERT INTO cleanups (canvas_id, component, topic, inputs_hash, data, expires_at
 VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6::bigint * interval '1 microsecond')
 RETURNING id`
 
-// Put records how to delete a publication for which there is no intent: data is for
-// the program that deletes it. The cleanup expires after ttl.
+// Put records how to delete a publication that has no intent. data is for the program
+// that deletes the publication. The cleanup expires after ttl.
 func (s *Store) Put(ctx context.Context, key Key, ttl TTL, data []byte) (ID, error) {
 	if err := check(key, ttl); err != nil {
 		return 0, err
@@ -112,8 +112,8 @@ func check(key Key, ttl TTL) error {
 	return nil
 }
 
-// free is true of a cleanup c that has expired and belongs to no event: the event that
-// published has ended, and so has one that was deleting the publication.
+// free is true for a cleanup c that has expired and belongs to no event: the event that
+// published has ended, and so has any event that was deleting the publication.
 const free = `c.expires_at <= clock_timestamp()
     AND NOT EXISTS (SELECT FROM events_v2 e WHERE e.id = c.event_id)
     AND NOT EXISTS (SELECT FROM events_v2 e WHERE e.id = c.cleaned_by)`
@@ -124,10 +124,10 @@ FROM cleanups c
 WHERE ` + ofKey + ` AND ` + free + `
 ORDER BY c.id`
 
-// ListExpired returns the cleanups of a key that have expired, by the database's
-// clock, in the order in which they were put. Those of an event that is still in the
-// queue, and those that one is deleting, are left out. An open one has a Token only.
-// Nothing is reserved: two callers get the same list.
+// ListExpired returns the cleanups of a key that have expired by the database's clock,
+// in the order in which they were put. It leaves out those that belong to an event in the
+// queue, which published them or is deleting them. An open cleanup has a Token and no
+// Data. ListExpired reserves nothing: two callers get the same list.
 func (s *Store) ListExpired(ctx context.Context, key Key) ([]Cleanup, error) {
 	return s.list(ctx, listExpiredSQL, key)
 }
@@ -166,9 +166,9 @@ const deleteSQL = `
 DELETE FROM cleanups c
 WHERE ` + ofKey + ` AND c.id = $5`
 
-// Delete deletes a cleanup of a key, after its publication was deleted. It is no error
-// if the cleanup does not exist, or is of another key: a second Delete has no effect
-// (I14).
+// Delete deletes a cleanup of a key; call it after the publication was deleted. A
+// cleanup that does not exist, or has another key, is no error: a second Delete has no
+// effect (I14).
 func (s *Store) Delete(ctx context.Context, key Key, id ID) error {
 	if err := key.Validate(); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TTL is how long a publication is left alone before a later one of its key
+// TTL is how long a publication stays, at the least, before a later one of its key
 // cleans it up. The zero value is Replace.
 //
 // As text it is a duration of whole numbers with units, the largest first and
@@ -18,7 +18,7 @@ import (
 // w (7 days), d (24 hours), h, m, s and ms.
 type TTL time.Duration
 
-// Replace is 0 s: the next publication replaces this one.
+// Replace is a TTL of 0: the next publication replaces this one.
 const Replace TTL = 0
 
 const replaceText = "replace"
@@ -33,8 +33,8 @@ var units = []struct {
 
 var errTTLHelp = errors.New(`write a duration such as 3d12h (units w, d, h, m, s, ms), or "replace"`)
 
-// ParseTTL reads texts as String writes them, and every other text that TTL describes.
-// Its error says what is wrong and what would be right.
+// ParseTTL reads a TTL in the form that TTL describes. Its error says what is wrong and
+// what would be right.
 func ParseTTL(text string) (TTL, error) {
 	switch text {
 	case "":
@@ -43,7 +43,7 @@ func ParseTTL(text string) (TTL, error) {
 		return Replace, nil
 	}
 	var total time.Duration
-	last := -1 // the place in units of the one before
+	last := -1 // index in units of the previous unit
 	for rest := text; rest != ""; {
 		number, unit, tail, err := cutTerm(rest)
 		if err != nil {
@@ -62,7 +62,7 @@ func ParseTTL(text string) (TTL, error) {
 	return TTL(total), nil
 }
 
-// cutTerm cuts a number and its unit, as the place in units, off a text.
+// cutTerm cuts a number and its unit off a text. unit is the index in units.
 func cutTerm(text string) (number int64, unit int, tail string, err error) {
 	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
 	if digits == 0 {
@@ -79,7 +79,7 @@ func cutTerm(text string) (number int64, unit int, tail string, err error) {
 	for i, u := range units {
 		if u.name == name {
 			if number, err = strconv.ParseInt(text[:digits], 10, 64); err != nil {
-				number = math.MaxInt64 // which the caller finds too long
+				number = math.MaxInt64 // the caller refuses it as too long
 			}
 			return number, i, text[letters:], nil
 		}
@@ -87,8 +87,8 @@ func cutTerm(text string) (number int64, unit int, tail string, err error) {
 	return 0, 0, "", fmt.Errorf("%q is not a unit", name)
 }
 
-// String writes the ttl as ParseTTL reads it, without weeks: 3d12h, or replace.
-// Fractions of a millisecond are left out.
+// String returns a text for ParseTTL, without weeks: 3d12h, or replace. It leaves out
+// fractions of a millisecond.
 func (t TTL) String() string {
 	rest := time.Duration(t)
 	if rest < time.Millisecond {
@@ -116,7 +116,7 @@ func (t TTL) Validate() error {
 	}
 }
 
-// MarshalText writes what String does.
+// MarshalText returns the text of String.
 func (t TTL) MarshalText() ([]byte, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
@@ -124,13 +124,13 @@ func (t TTL) MarshalText() ([]byte, error) {
 	return []byte(t.String()), nil
 }
 
-// UnmarshalText reads what ParseTTL does, for YAML and others.
+// UnmarshalText is ParseTTL for YAML and other encodings.
 func (t *TTL) UnmarshalText(text []byte) (err error) {
 	*t, err = ParseTTL(string(text))
 	return err
 }
 
-// UnmarshalJSON reads a string as ParseTTL does.
+// UnmarshalJSON is ParseTTL for a JSON string.
 func (t *TTL) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		return nil
