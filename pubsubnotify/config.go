@@ -10,7 +10,7 @@ import (
 	"google.golang.org/api/option"
 )
 
-// Config says where a Notifier finds its topic and its subscription.
+// Config configures a Notifier or a Publisher: its topic and its subscription.
 type Config struct {
 	// ProjectID is the Google Cloud project of both. Required.
 	ProjectID string
@@ -22,22 +22,21 @@ type Config struct {
 	// project. Required. All workers share it.
 	Subscription string
 
-	// Create has New make the topic and the subscription if they are missing. They
-	// are also made again when a later call finds them gone; that call fails, and
-	// the next one finds them.
+	// Create makes New create the topic and the subscription if they are missing. If a
+	// later call finds that they no longer exist, that call fails and creates them again.
 	Create bool
 
-	// EmulatorHost is host:port of an emulator, which is spoken to without
-	// encryption and without credentials. Empty means Google Cloud Pub/Sub,
-	// whatever the environment says.
+	// EmulatorHost is host:port of an emulator. The connection to it has no encryption
+	// and no credentials. Empty means Google Cloud Pub/Sub, even if the environment
+	// names an emulator.
 	EmulatorHost string
 
-	// Logger gets a warning for each message that is no notification. Nil means
-	// no logs.
+	// Logger gets a warning for each message that is no notification. Default (nil):
+	// none.
 	Logger *zap.Logger
 
 	// ClientOptions are added to the options of the connection, for example
-	// credentials or another endpoint. They come last and so win.
+	// credentials or another endpoint. They override the package's own options.
 	ClientOptions []option.ClientOption
 }
 
@@ -48,10 +47,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// resourceID is Pub/Sub's rule for the ids of topics and subscriptions.
+// resourceID matches the ids that Pub/Sub accepts for topics and subscriptions.
 var resourceID = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
 
-// Validate reports every field that is wrong, by its name.
+// Validate returns an error that names every field with an invalid value.
 func (c Config) Validate() error {
 	var problems []error
 	if c.ProjectID == "" || strings.ContainsAny(c.ProjectID, "/ \t\n") {

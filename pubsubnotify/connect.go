@@ -20,14 +20,15 @@ const (
 	callTimeout = 10 * time.Second
 
 	// pullTimeout bounds one request for notifications. An emulator ends it about a
-	// second earlier when there are none. It is also how long the messages of a program
-	// that was killed may still be handed to nobody.
+	// second earlier if there are none. For that long, the service may also still deliver
+	// messages to a program that was killed.
 	pullTimeout = 5 * time.Second
 
 	// atOnceTimeout bounds a request that need not wait for notifications.
 	atOnceTimeout = 2 * time.Second
 
-	// lastPullTakes bounds a pull whose caller has gone, with what it has to give back.
+	// lastPullTakes bounds a pull whose caller has gone, including the requeue of its
+	// messages.
 	lastPullTakes = pullTimeout + atOnceTimeout
 
 	// reconnectMax is the longest pause between two attempts to connect.
@@ -36,8 +37,8 @@ const (
 	// connectTimeout bounds one attempt to connect.
 	connectTimeout = 5 * time.Second
 
-	// keepaliveTime is the shortest that servers grant by default; a connection
-	// that pings more often is closed.
+	// keepaliveTime is the shortest interval that servers permit by default. They close
+	// a connection that pings more often.
 	keepaliveTime = 5 * time.Minute
 
 	// keepaliveTimeout is how long sent data may go without an answer before the
@@ -45,16 +46,16 @@ const (
 	keepaliveTimeout = 10 * time.Second
 )
 
-// clients are both halves of the service on one connection; connection holds those in use.
+// clients are the clients of both halves of the service, on one connection.
 type clients struct {
 	conn          *grpc.ClientConn
 	topics        *pubsub.TopicAdminClient
 	subscriptions *pubsub.SubscriptionAdminClient
 }
 
-// connect makes the clients; the connection itself is made by the first call. It
-// dials by itself because the library's own way reads PUBSUB_EMULATOR_HOST from
-// the environment behind the back of Config.
+// connect makes the clients. The first call opens the connection. connect does not
+// use the library's dial function, which would read PUBSUB_EMULATOR_HOST from the
+// environment.
 func connect(ctx context.Context, c Config) (*clients, error) {
 	conn, err := dial(ctx, c)
 	if err != nil {
@@ -83,8 +84,8 @@ func dial(ctx context.Context, c Config) (*grpc.ClientConn, error) {
 		option.WithGRPCDialOption(grpc.WithKeepaliveParams(keepalive.ClientParameters{
 			Time: keepaliveTime, Timeout: keepaliveTimeout,
 		})),
-		// The data of a forged message is limited by Pub/Sub only. A pull that was
-		// refused for its size would be refused for ever.
+		// Only Pub/Sub limits the size of a forged message. If the client refused an
+		// answer for its size, every further pull would fail in the same way.
 		option.WithGRPCDialOption(grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32))),
 	}
 	if c.EmulatorHost != "" {
@@ -101,8 +102,8 @@ func dial(ctx context.Context, c Config) (*grpc.ClientConn, error) {
 	return gtransport.Dial(ctx, append(options, c.ClientOptions...)...)
 }
 
-// withoutRetries replaces the library's retries, which go on for a minute or, with
-// a deadline, until it has passed. An emitter is better served by an error at once.
+// withoutRetries replaces the library's retries, which continue for a minute or until the
+// deadline. An emitter needs the error at once.
 func withoutRetries(topics *pubsub.TopicAdminCallOptions, subscriptions *pubsub.SubscriptionAdminCallOptions) {
 	once := []gax.CallOption{gax.WithTimeout(callTimeout)}
 	topics.CreateTopic = once

@@ -9,19 +9,20 @@ import (
 
 // connection is the connection to Pub/Sub. It is replaced when a call on it gets no
 // answer. A firewall or a proxy may drop a connection silently, and calls on it would
-// hang long after new connections work. Keepalive pings do not help: servers refuse them
-// if they are frequent enough.
+// hang long after new connections work. Keepalive pings do not help: servers refuse pings
+// that are frequent enough to detect this.
 type connection struct {
 	config Config
 
 	mu     sync.Mutex
 	now    *clients
 	dialed time.Time
-	old    []*clients // calls may be under way on them
+	old    []*clients // calls may still be running on them
 	closed bool
 }
 
-// redialGap keeps a server that is slow from being dialled for each of its answers.
+// redialGap is the least time between two dials, so that a slow server is not dialled
+// after each call.
 const redialGap = 3 * time.Second
 
 func (l *connection) open(config Config, first *clients) {
@@ -34,8 +35,9 @@ func (l *connection) clients() *clients {
 	return l.now
 }
 
-// redial replaces the connection that did not answer, unless that has happened
-// already, or a moment ago. Calls that are under way on it may end in their own time.
+// redial replaces a connection that did not answer. It does nothing if that connection
+// was replaced already, or another one within redialGap. Calls that are running on the
+// old connection may still complete.
 func (l *connection) redial(silent *clients) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +47,7 @@ func (l *connection) redial(silent *clients) {
 	l.dialed = time.Now()
 	fresh, err := connect(context.Background(), l.config)
 	if err != nil {
-		return // the old one is as good; the caller has an error to report already
+		return // keep the old connection; the caller already has an error to report
 	}
 	for _, c := range l.old {
 		_ = c.conn.Close() // its calls have had redialGap, and the server has not answered them

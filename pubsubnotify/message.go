@@ -16,11 +16,12 @@ import (
 // traceparentKey is the message attribute that carries the trace context.
 const traceparentKey = "traceparent"
 
-// maxDataBytes bounds what decode looks at. The longest notification has 85
-// bytes; the rest is room for white space.
+// maxDataBytes bounds the data that decode reads. The longest notification has 85 bytes;
+// the rest is room for white space.
 const maxDataBytes = 256
 
-// encode makes the messages of a batch. It refuses what decode would not take.
+// encode makes the messages of a batch. It refuses notifications that decode would not
+// accept.
 func encode(notifications []eventqueue.Notification) ([]*pubsubpb.PubsubMessage, error) {
 	messages := make([]*pubsubpb.PubsubMessage, len(notifications))
 	for i, n := range notifications {
@@ -29,8 +30,8 @@ func encode(notifications []eventqueue.Notification) ([]*pubsubpb.PubsubMessage,
 				i, len(notifications), n.Event)
 		}
 		messages[i] = &pubsubpb.PubsubMessage{Data: encodeData(n)}
-		// A trace context that Pub/Sub would refuse must not cost the
-		// notification, let alone the batch.
+		// The notification, and its batch, must not fail because of a trace context
+		// that Pub/Sub would refuse.
 		if eventqueue.ValidTraceparent(n.Traceparent) {
 			messages[i].Attributes = map[string]string{traceparentKey: n.Traceparent}
 		}
@@ -38,7 +39,7 @@ func encode(notifications []eventqueue.Notification) ([]*pubsubpb.PubsubMessage,
 	return messages, nil
 }
 
-// The parts of what encodeData makes.
+// The constant parts of the text that encodeData makes.
 const (
 	beforeID     = `{"id": `
 	beforeCanvas = `, "canvas_id": "`
@@ -54,8 +55,8 @@ func encodeData(n eventqueue.Notification) []byte {
 	return append(data, afterCanvas...)
 }
 
-// decodeOwn reads what encodeData makes, and nothing else: most messages are this
-// project's own, and reading JSON of any form takes ten times as long.
+// decodeOwn reads exactly the form that encodeData writes. Most messages have that form,
+// and reading JSON of any form takes ten times as long.
 func decodeOwn(data []byte) (n eventqueue.Notification, ok bool) {
 	rest, ok := bytes.CutPrefix(data, []byte(beforeID))
 	if !ok {
@@ -80,11 +81,10 @@ func decodeOwn(data []byte) (n eventqueue.Notification, ok bool) {
 	return n, err == nil
 }
 
-// maxOwnDigits keeps an id from overflowing; larger ones are left to the JSON
-// reader.
+// maxOwnDigits prevents the overflow of an id. Longer ids are left to the JSON decoder.
 const maxOwnDigits = 18
 
-// decode reads a message that anybody may have published. Its error says why the
+// decode reads a message, which anybody may have published. Its error says why the
 // message is no notification.
 func decode(message *pubsubpb.PubsubMessage) (eventqueue.Notification, error) {
 	n, err := decodeData(message.GetData())

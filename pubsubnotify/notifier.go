@@ -25,8 +25,8 @@ type Notifier struct {
 	topic        string // full name
 	subscription string // full name
 	undecodable  atomic.Int64
-	fit          atomic.Bool // topic and subscription have been seen to be fit
-	restoring    sync.Mutex  // held by the one call that makes what has gone
+	fit          atomic.Bool // topic and subscription were found to have the right settings
+	restoring    sync.Mutex  // held by the call that creates them again
 	pulls        sync.WaitGroup
 	pullSlot     pullSlot
 }
@@ -37,18 +37,18 @@ var (
 	_ eventqueue.RemoteReceiver = (*Notifier)(nil)
 )
 
-// startTakes bounds what New waits for Pub/Sub. A program that works without it
-// must not seem to hang.
+// startTakes bounds how long New waits for Pub/Sub. A program that can work without
+// Pub/Sub must not seem to hang.
 const startTakes = 5 * time.Second
 
-// New makes a Notifier and checks the topic and the subscription; with
-// Config.Create it makes what is missing. It blocks for five seconds at most. It
-// returns an error when config is wrong, and when the topic or the subscription has
-// settings that would lose or delay events; the error says what to do.
+// New makes a Notifier and checks the topic and the subscription. With Config.Create it
+// creates them if they are missing. It blocks for five seconds at most. It returns an
+// error if config is wrong, or if the topic or the subscription has settings that would
+// lose or delay events; the error says what to do.
 //
-// What New cannot find out (Pub/Sub does not answer, something is missing, the role
-// may not read it) is no error: it is logged, and Attend continues to check. Until Pub/Sub
-// can be used the calls of the Notifier fail.
+// If the check is not possible (Pub/Sub does not answer, something is missing, or the
+// role may not read it), New logs that and returns no error. Attend then continues to
+// check. Until Pub/Sub can be used, the calls of the Notifier fail.
 func New(ctx context.Context, config Config) (*Notifier, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func New(ctx context.Context, config Config) (*Notifier, error) {
 	return n, nil
 }
 
-// connected makes a Notifier that has checked nothing yet.
+// connected makes a Notifier and checks nothing.
 func connected(ctx context.Context, config Config) (*Notifier, error) {
 	clients, err := connect(ctx, config)
 	if err != nil {
@@ -91,8 +91,8 @@ func newNotifier(config Config, clients *clients) *Notifier {
 	return n
 }
 
-// prepare makes sure that topic and subscription exist and are usable, and records it
-// when they are.
+// prepare makes sure that topic and subscription exist and have the right settings, and
+// then sets fit.
 func (n *Notifier) prepare(ctx context.Context) error {
 	clients := n.connection.clients()
 	err := prepare(ctx, n.config, clients)
@@ -121,10 +121,10 @@ func prepare(ctx context.Context, config Config, clients *clients) error {
 	return checkSettings(config, found.topic, found.subscription)
 }
 
-// Attend implements eventqueue.RemoteReceiver: it checks the topic and the subscription
-// until they have been seen to be fit, and returns nil then, or when ctx ends. It
-// returns an error when they have settings that would lose or delay events, the
-// same as New.
+// Attend implements eventqueue.RemoteReceiver. It checks the topic and the subscription
+// until it has found that their settings are right, and then returns nil. It also
+// returns nil when ctx ends. If the settings would lose or delay events, it returns the
+// same error as New.
 func (n *Notifier) Attend(ctx context.Context) error {
 	for wait := checkEvery; !n.fit.Load(); wait = min(2*wait, checkSeldom) {
 		timer := time.NewTimer(wait)
@@ -143,23 +143,23 @@ func (n *Notifier) Attend(ctx context.Context) error {
 		case isUnfit(err):
 			return err
 		case Unreachable(err):
-			wait = checkEvery / 2 // it may be back at any time
+			wait = checkEvery / 2 // Pub/Sub may be back at any time
 		}
 	}
 	return nil
 }
 
-// How often Attend checks: at first, and after many checks that failed.
+// The waits between the checks of Attend: at first, and after many failures.
 const (
 	checkEvery  = 2 * time.Second
 	checkSeldom = 30 * time.Second
 )
 
-// failed turns the error of a call on some clients into what its caller gets, which
-// says what to do. The end of ctx, which callers ask for with errors.Is, takes the
-// place of the status that gRPC makes of it. When topic or subscription have gone,
-// as they do when an emulator is restarted, and Config.Create allows it, they are
-// made again, so that the next call succeeds.
+// failed turns the error of a call into the error for its caller, which says what to do.
+// If ctx has ended, the error wraps that of ctx instead of gRPC's status, so that callers
+// can use errors.Is. If topic or subscription no longer exist, as after the restart of an
+// emulator, and Config.Create is set, failed creates them again, so that the next call
+// succeeds.
 func (n *Notifier) failed(ctx context.Context, clients *clients, action, right string, err error) error {
 	if unanswered(ctx, err) {
 		n.connection.redial(clients)
@@ -171,8 +171,8 @@ func (n *Notifier) failed(ctx context.Context, clients *clients, action, right s
 	return n.restore(ctx, explained)
 }
 
-// restore makes topic and subscription again, if Config.Create allows it, and
-// returns why that was necessary.
+// restore creates topic and subscription again if Config.Create is set, and returns the
+// error that made it necessary.
 func (n *Notifier) restore(ctx context.Context, why error) error {
 	if !n.config.Create || !n.restoring.TryLock() {
 		return why
@@ -188,11 +188,11 @@ func (n *Notifier) restore(ctx context.Context, why error) error {
 	return why
 }
 
-// Check reports whether the subscription can be reached and still has its topic, and
-// says what to do if not. A role that may not look at it is no error: pulling needs
-// no such right. It costs one call, which blocks at most until ctx ends, or for ten
-// seconds when ctx has no deadline. With Config.Create a subscription that has lost
-// its topic is replaced.
+// Check returns an error if the subscription cannot be reached or has lost its topic;
+// the error says what to do. A role without the right to read the subscription is no
+// error, since pulling does not need that right. Check makes one call. It blocks at most
+// until ctx ends, or for ten seconds if ctx has no deadline. With Config.Create it
+// replaces a subscription that has lost its topic.
 func (n *Notifier) Check(ctx context.Context) error {
 	clients := n.connection.clients()
 	subscription, err := clients.subscriptions.GetSubscription(ctx,
@@ -206,7 +206,7 @@ func (n *Notifier) Check(ctx context.Context) error {
 		return nil
 	}
 	remedy := "run\n  " + recreateCommand(n.config)
-	if subscription.GetTopic() == deletedTopic { // the topic may have been made again, or not
+	if subscription.GetTopic() == deletedTopic { // even if a topic of that name exists again
 		remedy = "set PUBSUB_CREATE=true to have it made again, or run\n  " + createTopicCommand(n.config) + "\n  " + recreateCommand(n.config)
 	}
 	err = &Error{text: fmt.Sprintf("check Pub/Sub subscription %s: its topic is %s instead of %s: %s",
@@ -218,7 +218,7 @@ func (n *Notifier) Check(ctx context.Context) error {
 }
 
 // Unreachable reports whether an error of this package means that Pub/Sub does not
-// answer, rather than that something is wrong with what was asked of it.
+// answer, as opposed to an error in the request.
 func Unreachable(err error) bool {
 	if err == nil {
 		return false
@@ -227,17 +227,17 @@ func Unreachable(err error) bool {
 	return code == codes.Unavailable || code == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded)
 }
 
-// unanswered reports whether a call ended because its time was over.
+// unanswered reports whether a call ended because it was not answered in time.
 func unanswered(ctx context.Context, err error) bool {
 	return err != nil && (errors.Is(ctx.Err(), context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded)
 }
 
-// Undecodable is the number of messages that were no notifications and were
-// therefore acknowledged and passed over since New.
+// Undecodable returns how many messages since New were no notifications. They were
+// acknowledged and ignored.
 func (n *Notifier) Undecodable() int64 { return n.undecodable.Load() }
 
-// Close waits for pulls that were cut off, for some seconds at most, and closes
-// the connection. Call it when no other method is running.
+// Close waits for pulls that were cut off, for some seconds at most, and closes the
+// connection. Call it when no other method is running.
 func (n *Notifier) Close() error {
 	n.pulls.Wait()
 	if err := n.connection.close(); err != nil {

@@ -9,18 +9,17 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Publish sends the notifications in one request and blocks until Pub/Sub has
-// stored them, at most until ctx ends, or for ten seconds when ctx has no
-// deadline. It does not retry: an error, after which any of them may be out or
-// not, comes as soon as Pub/Sub has failed. More than eventqueue.MaxPublish
-// notifications, or one with an event id that is not positive, are refused
-// before anything is sent.
+// Publish sends the notifications in one request and blocks until Pub/Sub has stored
+// them, at most until ctx ends, or for ten seconds if ctx has no deadline. It does not
+// retry. After an error each notification may have been published or not. Publish refuses
+// more than eventqueue.MaxPublish notifications, and event ids that are not positive,
+// before it sends anything.
 func (n *Notifier) Publish(ctx context.Context, notifications []eventqueue.Notification) error {
 	if len(notifications) == 0 {
 		return nil
 	}
-	// The limit of 10 MB per request needs no care: 1,000 of these messages have
-	// less than half a megabyte, since encode bounds each.
+	// A request cannot reach Pub/Sub's limit of 10 MB: encode bounds each message, so
+	// 1,000 of them have less than half a megabyte.
 	if count := len(notifications); count > eventqueue.MaxPublish {
 		return fmt.Errorf("publish %d notifications: the limit is %d in one call; split them", count, eventqueue.MaxPublish)
 	}

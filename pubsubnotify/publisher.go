@@ -12,10 +12,10 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Publisher is an eventqueue.Publisher on a topic, for programs that run no events.
-// It needs the right to publish (roles/pubsub.publisher) and no other, and reads
-// no subscription; with Config.Create it makes both topic and subscription, for
-// which it needs roles/pubsub.editor. All methods are safe for concurrent use.
+// Publisher is an eventqueue.Publisher on a topic, for programs that run no events. It
+// needs the right to publish (roles/pubsub.publisher) and no other, and does not read the
+// subscription. With Config.Create it creates topic and subscription, and needs
+// roles/pubsub.editor. All methods are safe for concurrent use.
 type Publisher struct {
 	n       *Notifier
 	stop    context.CancelFunc
@@ -25,9 +25,10 @@ type Publisher struct {
 // The interface that a Publisher implements.
 var _ eventqueue.Publisher = (*Publisher)(nil)
 
-// NewPublisher makes a Publisher. It blocks only with Config.Create, for five
-// seconds at most, and returns an error only when config is wrong. Without it, the
-// topic is checked in the background, once, and a warning logged if it does not exist.
+// NewPublisher makes a Publisher. It returns an error only if config is wrong. With
+// Config.Create it blocks for five seconds at most. Without Config.Create it does not
+// block; it checks the topic once, in the background, and logs a warning if the topic
+// does not exist.
 func NewPublisher(ctx context.Context, config Config) (*Publisher, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -64,9 +65,9 @@ func (p *Publisher) Publish(ctx context.Context, notifications []eventqueue.Noti
 	return p.n.Publish(ctx, notifications)
 }
 
-// Check reports whether the topic is there and Pub/Sub answers, and says what to do
-// if not. A role that may not look at it is no error. It costs one call and blocks as
-// Notifier.Check does.
+// Check returns an error if Pub/Sub does not answer or the topic does not exist; the
+// error says what to do. A role without the right to read the topic is no error. Check
+// makes one call, and blocks as Notifier.Check does.
 func (p *Publisher) Check(ctx context.Context) error {
 	clients := p.n.connection.clients()
 	_, err := clients.topics.GetTopic(ctx, &pubsubpb.GetTopicRequest{Topic: p.n.topic})

@@ -2,10 +2,10 @@ package pubsubnotify
 
 import "context"
 
-// pullSlot lets pulls that wait for messages do so one after the other. Google's
-// emulator serves two that wait on one subscription at once eight times a second
-// each, whatever there is to deliver; one at a time it serves a hundred times as
-// fast. The service has no such fault: there, pulls wait side by side.
+// pullSlot makes pulls that wait for messages wait one after the other. If two pulls
+// wait on one subscription at once, Google's emulator answers each only eight times a
+// second, even if it has messages; a single one is a hundred times as fast. The service
+// does not have this fault, and there pulls wait concurrently.
 type pullSlot chan struct{}
 
 // newPullSlot returns nil for the service.

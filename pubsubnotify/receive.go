@@ -24,7 +24,7 @@ const (
 	// ackIDOverhead is what an ack ID costs in a request beside its own bytes.
 	ackIDOverhead = 4
 
-	// dropTimeout bounds how long what is undecodable may delay the rest of its
+	// dropTimeout bounds how long undecodable messages may delay the rest of their
 	// batch.
 	dropTimeout = 2 * time.Second
 
@@ -32,23 +32,23 @@ const (
 	quotedBytes = 100
 )
 
-// pulled is the answer to one request for notifications.
+// pulled is the result of one request for notifications.
 type pulled struct {
 	clients    *clients
 	deliveries []eventqueue.Delivery
 	err        error
 }
 
-// Pull blocks until Pub/Sub has notifications and returns at most max of them,
-// leased to the caller for the subscription's ack deadline. It returns none
-// without an error when there were none for some seconds, or undecodable
-// messages only. It blocks at most until ctx ends, and then returns the error of
-// ctx. It does not retry. A max of less than 1 is refused.
+// Pull blocks until Pub/Sub has notifications and returns at most max of them, leased to
+// the caller for the subscription's ack deadline. If there were none for some seconds, or
+// only undecodable messages, it returns none and no error. It blocks at most until ctx
+// ends, and then returns the error of ctx. It does not retry. It refuses a max of less
+// than 1.
 //
-// A request that is cut off may still be answered, with messages that no
-// worker would get until their lease ends. So the end of ctx does not cancel it: its
-// answer is awaited in the background, and its messages are requeued at once. Close waits for
-// that, for lastPullTakes at most after the end of ctx, whoever does not answer.
+// The service may still answer a request that was cut off, with messages that no worker
+// would get until their lease ends. So the end of ctx does not cancel the request: its
+// answer is awaited in the background, and its messages are requeued at once. Close waits
+// for that, for lastPullTakes at most after the end of ctx.
 func (n *Notifier) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, error) {
 	if max < 1 {
 		return nil, fmt.Errorf("pull at most %d notifications: ask for at least 1", max)
@@ -74,9 +74,9 @@ func (n *Notifier) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, er
 	}
 }
 
-// request waits for the pull slot and then for notifications; the server ends it by itself before
-// pullTimeout. A service returns a page at a time (the emulator's are of 100
-// messages), so after a full page it is asked for what else is there.
+// request waits for the pull slot and then for notifications. The server ends the wait
+// before pullTimeout. It returns a page at a time (the emulator's pages have 100
+// messages), so after a full page request asks for more.
 func (n *Notifier) request(ctx context.Context, max int) pulled {
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
@@ -97,11 +97,11 @@ func (n *Notifier) request(ctx context.Context, max int) pulled {
 	return pulled{deliveries: n.deliveries(ctx, messages)}
 }
 
-// fullPage is a response that seems to have left something behind.
+// fullPage is the size of a page after which there may be more messages.
 const fullPage = 100
 
-// page is one call. It returns none without an error when there was nothing for
-// a while, or at the moment when atOnce is set.
+// page makes one call. It returns none and no error if there were no messages for a
+// while, or, with atOnce, at the moment.
 func (n *Notifier) page(ctx context.Context, clients *clients, max int, atOnce bool) ([]*pubsubpb.ReceivedMessage, error) {
 	response, err := clients.subscriptions.Pull(ctx, &pubsubpb.PullRequest{
 		Subscription:      n.subscription,
@@ -109,12 +109,12 @@ func (n *Notifier) page(ctx context.Context, clients *clients, max int, atOnce b
 		ReturnImmediately: atOnce, //nolint:staticcheck // discouraged for waiting, which is not done with it
 	})
 	if status.Code(err) == codes.DeadlineExceeded && !timedOut(ctx) {
-		return nil, nil // the server's own word for nothing
+		return nil, nil // this is how the server reports that there are no messages
 	}
 	return response.GetReceivedMessages(), err
 }
 
-// deadlineMargin is more than the clocks of a request's two ends differ by.
+// deadlineMargin is longer than client and server may differ about the end of a request.
 const deadlineMargin = 100 * time.Millisecond
 
 // timedOut reports whether the time of a request is over. The server knows its deadline,
@@ -124,9 +124,9 @@ func timedOut(ctx context.Context) bool {
 	return ctx.Err() != nil || ok && time.Until(deadline) < deadlineMargin
 }
 
-// atOnce is request after a call that got no answer in time. A service without messages
-// may let such a call wait for minutes, and one that hangs never answers. A call that need
-// not wait distinguishes the two (I19).
+// atOnce makes a call that need not wait, after a call that was not answered in time. It
+// distinguishes a service that has no messages, and may let a call wait for minutes, from
+// one that hangs and never answers (I19).
 func (n *Notifier) atOnce(ctx context.Context, clients *clients, max int) pulled {
 	asking, cancel := context.WithTimeout(ctx, atOnceTimeout)
 	defer cancel()
@@ -137,7 +137,7 @@ func (n *Notifier) atOnce(ctx context.Context, clients *clients, max int) pulled
 	return pulled{deliveries: n.deliveries(ctx, messages)}
 }
 
-// giveBack requeues what came after its caller had gone.
+// giveBack requeues messages that came after their caller had gone.
 func (n *Notifier) giveBack(ctx context.Context, p pulled) {
 	if len(p.deliveries) == 0 {
 		return
@@ -148,7 +148,7 @@ func (n *Notifier) giveBack(ctx context.Context, p pulled) {
 	}
 }
 
-// deliveries decodes what can be decoded and drops the rest.
+// deliveries decodes the messages, and drops those that are undecodable.
 func (n *Notifier) deliveries(ctx context.Context, messages []*pubsubpb.ReceivedMessage) []eventqueue.Delivery {
 	var bad []string
 	deliveries := make([]eventqueue.Delivery, 0, len(messages))
@@ -180,8 +180,8 @@ func (n *Notifier) reportUndecodable(message *pubsubpb.PubsubMessage, reason err
 		zap.String("data", fmt.Sprintf("%q", data[:min(len(data), quotedBytes)])))
 }
 
-// dropUndecodable acknowledges what cannot be decoded. When that fails, it comes
-// again and is dropped then.
+// dropUndecodable acknowledges messages that cannot be decoded. If that fails, they come
+// again and are dropped then.
 func (n *Notifier) dropUndecodable(ctx context.Context, ackIDs []string) {
 	ctx, cancel := context.WithTimeout(ctx, dropTimeout)
 	defer cancel()
@@ -233,7 +233,7 @@ func (n *Notifier) Requeue(ctx context.Context, deliveries []eventqueue.Delivery
 	return nil
 }
 
-// wholeSeconds rounds up: a delay that became 0 would be a hot loop.
+// wholeSeconds rounds up, since a delay that became 0 would cause a hot loop.
 func wholeSeconds(d time.Duration) int32 {
 	if d <= 0 {
 		return 0
@@ -249,8 +249,8 @@ func ackIDs(deliveries []eventqueue.Delivery) []string {
 	return ids
 }
 
-// inChunks calls send with as many ack IDs as one request may hold, until all are
-// sent or one call fails.
+// inChunks calls send with as many ack IDs as one request may have, until all are sent
+// or one call fails.
 func inChunks(ackIDs []string, send func(chunk []string) error) error {
 	for len(ackIDs) > 0 {
 		count, size := 0, 0

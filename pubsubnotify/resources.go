@@ -22,13 +22,12 @@ const (
 	retention = 7 * 24 * time.Hour
 )
 
-// resources are the topic and the subscription as they were found; nil is
-// missing.
+// resources are the topic and the subscription as they were found; nil if missing.
 type resources struct {
 	topic        *pubsubpb.Topic
 	subscription *pubsubpb.Subscription
-	// orphaned says that there is a subscription whose topic was deleted, which is
-	// as good as none.
+	// orphaned means that the subscription exists but its topic was deleted, which makes
+	// the subscription useless.
 	orphaned bool
 }
 
@@ -58,14 +57,13 @@ func lookUp(ctx context.Context, config Config, clients *clients) (*resources, e
 	return found, nil
 }
 
-// deletedTopic is what Pub/Sub names as the topic of a subscription whose topic was
-// deleted. Such a subscription stays empty for ever, also when a topic of the same
-// name is made.
+// deletedTopic is the topic of a subscription whose topic was deleted. Such a
+// subscription stays empty for ever, even if a topic of the same name is made.
 const deletedTopic = "_deleted-topic_"
 
-// create makes what is missing, and replaces a subscription that has lost its topic.
-// Another worker may be faster, so that what exists meanwhile is as good; its
-// settings are checked like any other's.
+// create creates the missing resources, and replaces a subscription that has lost its
+// topic. If another worker was faster, it uses the resource of that worker; its settings
+// are checked as well.
 func (r *resources) create(ctx context.Context, config Config, clients *clients) error {
 	if r.topic == nil {
 		_, err := clients.topics.CreateTopic(ctx, &pubsubpb.Topic{Name: config.topicPath()})
@@ -74,7 +72,7 @@ func (r *resources) create(ctx context.Context, config Config, clients *clients)
 		}
 	}
 	if r.orphaned {
-		// Once more, right before: what another worker has put in its place is not to go.
+		// Query once more right before deleting it: another worker may have replaced it.
 		found, err := lookUp(ctx, config, clients)
 		if err != nil {
 			return err
@@ -112,7 +110,7 @@ func wantedSubscription(config Config) *pubsubpb.Subscription {
 	}
 }
 
-// missing is the error that names what does not exist and how to make it.
+// missing returns the error that names the missing resources and how to create them.
 func (r *resources) missing(config Config) error {
 	var names, commands []string
 	if r.topic == nil {
@@ -146,8 +144,8 @@ func recreateCommand(config Config) string {
 		config.Subscription, config.ProjectID, createSubscriptionCommand(config))
 }
 
-// Error is the error of a call of this package. Its text says what to do, with all
-// names.
+// Error is the error of a call of this package. Its text says what to do, and names the
+// resources.
 type Error struct {
 	text   string
 	advice string
@@ -165,8 +163,8 @@ func (e *Error) Timeout() bool {
 }
 
 // Advice says in a few words what is wrong with Pub/Sub and what to do about it. It names
-// no resource, and is meant for readers who may not know more. For joined errors it is the
-// advice of all of them.
+// no resource, so it may be shown to anybody. For joined errors it is the advice for all
+// of them.
 func Advice(err error) string {
 	var said []string
 	for _, one := range parts(err) {
@@ -182,7 +180,7 @@ func Advice(err error) string {
 	return strings.Join(said, "; ")
 }
 
-// parts are the errors that were joined, in wrappers or not.
+// parts returns the errors that were joined, even if the joined error was wrapped.
 func parts(err error) []error {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if joined, is := e.(interface{ Unwrap() []error }); is {
@@ -196,7 +194,8 @@ func parts(err error) []error {
 	return []error{err}
 }
 
-// explain adds what to do about an error to it. right is the role that the action needs.
+// explain returns the error's text, followed by what to do about it. right is the role
+// that the action needs.
 func explain(ctx context.Context, config Config, action, right string, err error) error {
 	code := status.Code(err)
 	if cause := ctx.Err(); cause != nil {
@@ -226,7 +225,7 @@ func explain(ctx context.Context, config Config, action, right string, err error
 	case codes.ResourceExhausted:
 		what = ": a quota of project " + config.ProjectID + " is exhausted; raise it (gcloud console, IAM, Quotas: Pub/Sub)"
 		advice = "a quota is exhausted: raise it"
-	default: // the error says it all
+	default: // there is nothing to add
 	}
 	return &Error{fmt.Sprintf("%s%s: %v", action, what, err), advice, err}
 }

@@ -21,8 +21,8 @@ func (p problem) String() string {
 	return fmt.Sprintf("%s is %s, and must be %s; run: %s", p.setting, p.value, p.want, p.fix)
 }
 
-// checkSettings returns one error that lists everything that is wrong, so that
-// it can be corrected with one restart.
+// checkSettings returns one error that lists all wrong settings, so that all can be
+// corrected before the next start.
 func checkSettings(config Config, topic *pubsubpb.Topic, subscription *pubsubpb.Subscription) error {
 	problems := append(topicProblems(config, topic), subscriptionProblems(config, subscription)...)
 	if len(problems) == 0 {
@@ -37,8 +37,8 @@ func checkSettings(config Config, topic *pubsubpb.Topic, subscription *pubsubpb.
 }
 
 // unfitError describes wrong settings of the topic and the subscription. Unlike a missing
-// topic or a server that does not answer, they need an operator, and running with them
-// would do harm.
+// topic or a server that does not answer, they have to be corrected by an operator, and
+// events would be lost or late with them.
 type unfitError struct{ text string }
 
 func (e *unfitError) Error() string { return e.text }
@@ -56,8 +56,7 @@ func topicProblems(config Config, topic *pubsubpb.Topic) []problem {
 		fmt.Sprintf("gcloud pubsub topics update %s --project=%s --clear-message-transforms", config.Topic, config.ProjectID)}}
 }
 
-// subscriptionProblems looks at everything that decides who gets a message and
-// when.
+// subscriptionProblems checks all settings that decide who gets a message and when.
 func subscriptionProblems(config Config, s *pubsubpb.Subscription) []problem {
 	var problems []problem
 	add := func(wrong bool, setting, value, want, fix string) {
@@ -97,9 +96,9 @@ func subscriptionProblems(config Config, s *pubsubpb.Subscription) []problem {
 	return problems
 }
 
-// expiry reports whether the subscription goes away when nobody uses it. Pub/Sub
-// always returns a policy; the emulators return what they were given, and none
-// means never to them.
+// expiry reports whether the subscription is deleted when nobody uses it. Pub/Sub always
+// returns a policy. Emulators return the policy that they were given, and without one
+// their subscriptions never expire.
 func expiry(config Config, s *pubsubpb.Subscription) (bool, string) {
 	if s.GetExpirationPolicy() == nil {
 		return config.EmulatorHost == "", "the default (31 days)"
@@ -108,8 +107,8 @@ func expiry(config Config, s *pubsubpb.Subscription) (bool, string) {
 	return ttl > 0, ttl.String()
 }
 
-// retained reports whether the subscription keeps notifications for too short.
-// No duration means the default, which is long enough.
+// retained reports whether the subscription's retention is too short. Without a duration
+// it is the default, which is long enough.
 func retained(s *pubsubpb.Subscription) (bool, string) {
 	if s.GetMessageRetentionDuration() == nil {
 		return false, ""
