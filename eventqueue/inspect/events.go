@@ -9,9 +9,9 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// State says whether an event may run, or what holds it back, at one moment of the
-// database's clock. An event that a worker runs is Running whatever else is true of
-// it. For the others the first of rule, delay and lock that applies decides.
+// State is whether an event may run, or why not, at one moment of the database's clock.
+// An event that a worker runs is Running, even if a rule or a delay applies as well. For
+// any other event the first of rule, delay and lock that applies decides.
 type State string
 
 // The states of an event that has not ended.
@@ -35,16 +35,16 @@ type QueuedEvent struct {
 	// Event has its Value only when it comes from Show.
 	eventqueue.Event
 	ValueBytes int
-	// Attempts counts the claims so far; it is the fence token of the last one.
+	// Attempts counts the claims so far. It is the fence token of the last claim.
 	Attempts int32
 	// ClaimID is the number of the last claim, which its worker logs; 0 before the first.
 	ClaimID eventqueue.ClaimID
-	// Begun is true if the run of that claim is known to have begun: then the expiry of
-	// its lock counts as a failed attempt.
+	// Begun means that the run of that claim is known to have begun. If its lock expires,
+	// the run counts as a failed attempt.
 	Begun bool
-	// LockedAt is when the lock was taken or renewed last; nil without a lock.
+	// LockedAt is when the lock was last taken or renewed; nil without a lock.
 	LockedAt *time.Time
-	// NotifiedAt is when a notification was published last; nil while one is pending.
+	// NotifiedAt is when a notification was last published; nil while one is pending.
 	NotifiedAt *time.Time
 	State      State
 	// OrderingKey is empty for an event without one.
@@ -89,9 +89,10 @@ const listEventsSQL = eventsSQL + ` AND id > $6 AND ($7::text = '' OR state = $7
 ORDER BY id
 LIMIT $8`
 
-// List returns at most limit of the events that have not ended, by id,
-// with ids above after; an empty state means all. lockTimeout is the workers'.
-// It blocks for one statement, which reads as far as it must to find so many.
+// List returns at most limit of the events that have not ended and whose ids are above
+// after, in the order of their ids. An empty state means all. lockTimeout is the lock
+// timeout of the workers. List blocks for one statement, which reads events until it has
+// found limit of them.
 func (r *Reader) List(ctx context.Context, filter Filter, state State, after eventqueue.EventID, limit int, lockTimeout time.Duration) ([]QueuedEvent, error) {
 	rows, err := r.pool.Query(ctx, listEventsSQL, filter.args(lockTimeout, false, after, string(state), limit)...)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"eventsv2/eventqueue/maintenance"
 )
 
-// LogStatus says how an event ended.
+// LogStatus is how an event ended.
 type LogStatus = maintenance.LogStatus
 
 // The ends of an event.
@@ -45,9 +45,9 @@ const (
 	newestLogSQL = logSQL + ` AND ($6 = 0 OR id < $6) ORDER BY id DESC LIMIT $7`
 )
 
-// Log returns at most limit entries of event_log in the order of their ids,
-// beginning behind the id after (0: from the start); newest reverses the order.
-// An empty status means all.
+// Log returns at most limit entries of event_log in the order of their ids, beginning
+// after the id after (0: from the start). newest reverses the order. An empty status
+// means all.
 func (r *Reader) Log(ctx context.Context, filter Filter, status LogStatus, newest bool, after eventqueue.EventID, limit int) ([]LogEntry, error) {
 	sql := oldestLogSQL
 	if newest {

@@ -14,10 +14,10 @@ import (
 // Reader reads one database. It is safe for concurrent use.
 type Reader struct{ pool *pgsession.Pool }
 
-// New makes a Reader on a pool, which stays the caller's to close.
+// New makes a Reader on a pool, which the caller closes.
 func New(pool *pgxpool.Pool) *Reader { return &Reader{pool: pgsession.On(pool)} }
 
-// Filter narrows a listing. What is left empty is not asked about.
+// Filter restricts a listing. An empty field matches everything.
 type Filter struct {
 	Canvas *eventqueue.CanvasID
 	Module string
@@ -32,7 +32,7 @@ func (f Filter) args(more ...any) []any {
 	return append([]any{(*[16]byte)(f.Canvas), f.Module, f.Name}, more...)
 }
 
-// FilterOf is the filter for exactly one scope.
+// FilterOf returns the filter for exactly one scope.
 func FilterOf(s eventqueue.Scope) Filter {
 	return Filter{Canvas: &s.Canvas, Module: s.Module, Name: s.Name}
 }

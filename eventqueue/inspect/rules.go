@@ -9,8 +9,8 @@ import (
 	"eventsv2/eventqueue/control"
 )
 
-// created_at has no zone: it is in that of the session that wrote it, which is
-// the server's, as is this one's.
+// created_at has no time zone. It is in the zone of the session that wrote it, which is
+// the server's zone, as it is for this session.
 const listRulesSQL = `
 SELECT rule_type::text, canvas_id, module, name, created_at
 FROM (SELECT id, rule_type, canvas_id, event_space AS module, handler_name AS name, created_at::timestamptz
@@ -18,8 +18,8 @@ FROM (SELECT id, rule_type, canvas_id, event_space AS module, handler_name AS na
 WHERE ` + filterSQL + `
 ORDER BY canvas_id, module, name, rule_type`
 
-// Rules returns the rules that the filter lets through, by canvas, module,
-// name and type.
+// Rules returns the rules that match the filter, ordered by canvas, module, name and
+// type.
 func (r *Reader) Rules(ctx context.Context, filter Filter) ([]control.Rule, error) {
 	return listRules(ctx, r.pool, filter)
 }

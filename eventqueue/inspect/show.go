@@ -10,11 +10,11 @@ import (
 	"eventsv2/eventqueue/control"
 )
 
-// Shown is where an event is: in the queue, in event_log, or (both nil) nowhere.
+// Shown is an event in the queue or in event_log. Both are nil if it is in neither.
 type Shown struct {
 	Queued *QueuedEvent
 	Logged *LogEntry
-	// Rules are those of a queued event's handler.
+	// Rules are the rules of a queued event's handler.
 	Rules []control.Rule
 	// Group is the ordering group in which a queued event waits; nil if it waits in none.
 	Group *Group
@@ -22,8 +22,9 @@ type Shown struct {
 
 const showEventSQL = eventsSQL + ` AND id = $6`
 
-// Show returns an event, with its value, wherever it is at one moment: an event
-// that ends meanwhile is not missed. lockTimeout is the workers'.
+// Show returns an event with its value, from the queue or from event_log. It reads both
+// at one moment, so it also finds an event that ends meanwhile. lockTimeout is the lock
+// timeout of the workers.
 func (r *Reader) Show(ctx context.Context, id eventqueue.EventID, lockTimeout time.Duration) (Shown, error) {
 	var shown Shown
 	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
@@ -50,11 +51,11 @@ func (r *Reader) Show(ctx context.Context, id eventqueue.EventID, lockTimeout ti
 
 // Group is an ordering group in which an event waits.
 type Group struct {
-	// Of is the key or the limit of the group, and how many of its events may run at
-	// once: Max is 1 for a key without a limit, and 0 when the limit has been removed.
+	// Of is the key or the limit of the group, with the number of its events that may run
+	// at once: Max is 1 for a key without a limit, and 0 if the limit has been removed.
 	Of control.RunningLimit
-	// Next is the first event of the group that may run; 0 if there is none, which the
-	// relay repairs.
+	// Next is the first event of the group that may run. It is 0 if there is none; the
+	// relay repairs such a group.
 	Next eventqueue.EventID
 }
 

@@ -9,11 +9,10 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// HandlerStats counts what there is of one handler on one canvas.
+// HandlerStats counts the events and rules of one handler on one canvas.
 type HandlerStats struct {
 	eventqueue.Scope
-	// Depth is how many events have not ended; the counts of the states add up
-	// to it.
+	// Depth is how many events have not ended. It is the sum of the counts of the states.
 	Depth    int64
 	ByState  map[State]int64
 	Paused   bool
@@ -23,8 +22,8 @@ type HandlerStats struct {
 	OldestBy time.Duration // how long the oldest due event that nobody runs has been due; 0 without HasDue
 }
 
-// The three parts are grouped before they are joined: a handler may be in one of
-// them only. States are in the order of States.
+// The three parts are grouped before they are joined, since a handler may occur in one of
+// them only. The columns of the states are in the order of States.
 const statsSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
@@ -61,10 +60,9 @@ CROSS JOIN clock
 WHERE ` + filterSQL + `
 ORDER BY canvas_id, module, name`
 
-// Stats counts, for every handler that has an event, a rule or a failed event,
-// what there is of it, in one statement that reads both tables to their end
-// (without a filter on the canvas).
-// lockTimeout is the workers'.
+// Stats returns the counts of every handler that has an event, a rule or a failed event.
+// It is one statement, which reads both tables completely unless the filter has a canvas.
+// lockTimeout is the lock timeout of the workers.
 func (r *Reader) Stats(ctx context.Context, filter Filter, lockTimeout time.Duration) ([]HandlerStats, error) {
 	rows, err := r.pool.Query(ctx, statsSQL, filter.args(lockTimeout)...)
 	if err != nil {

@@ -15,16 +15,17 @@ import (
 // StuckReason is why an event seems stuck.
 type StuckReason string
 
-// The reasons. An event that a rule holds back has none.
+// The reasons. An event that a rule holds back is not stuck.
 const (
-	// StuckExpired: it is due and its lock has expired. Its worker died or lost contact;
-	// the next claim takes the event over.
+	// StuckExpired: the event is due and its lock has expired. Its worker died or lost
+	// contact; the next claim takes the event over.
 	StuckExpired StuckReason = "expired"
-	// StuckUnclaimed: it is due and free for longer than StuckAfter.Unclaimed.
+	// StuckUnclaimed: the event has been due and free for longer than
+	// StuckAfter.Unclaimed.
 	StuckUnclaimed StuckReason = "unclaimed"
-	// StuckRepeated: it was claimed StuckAfter.Attempts times or more and has not
-	// ended, whatever its state is. Runs that failed or lost their worker count, and
-	// those that were snoozed or released.
+	// StuckRepeated: the event was claimed StuckAfter.Attempts times or more and has not
+	// ended, whatever its state is. Runs count that failed, lost their worker, were
+	// snoozed or were released.
 	StuckRepeated StuckReason = "repeated"
 )
 
@@ -33,7 +34,7 @@ func StuckReasons() []StuckReason {
 	return []StuckReason{StuckExpired, StuckUnclaimed, StuckRepeated}
 }
 
-// StuckAfter has the bounds beyond which an event seems stuck.
+// StuckAfter has the limits beyond which an event seems stuck.
 type StuckAfter struct {
 	// Unclaimed is how long a due event may be free.
 	Unclaimed time.Duration
@@ -46,18 +47,18 @@ type StuckEvent struct {
 	QueuedEvent
 	// Reasons are one or more, in the order of StuckReasons.
 	Reasons []StuckReason
-	// Since is when the first of the reasons began to hold: when its lock ran out,
-	// when it fell due, or for StuckRepeated alone when it was enqueued.
+	// Since is when the first of the reasons began to apply: when the lock expired, when
+	// the event became due, or, for StuckRepeated alone, when it was enqueued.
 	Since time.Time
 }
 
 // stuckPage is how many events one statement reads.
 const stuckPage = 20_000
 
-// page is bounded by the events that are read, not by those found, and follows the
-// index events_v2_handler: $6 to $9 are the place behind which it begins, and $10
-// is the last canvas. They are compared as rows, so that no other index has them
-// in order. A row that was written by SQL can have a delay_until of any year.
+// The page is bounded by the number of events that are read, not of those found. It
+// follows the index events_v2_handler: $6 to $9 are the place after which it begins, and
+// $10 is the last canvas. They are compared as rows, so that only this index has the
+// order. A row that was written by SQL can have a delay_until of any year.
 const stuckSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
@@ -105,13 +106,14 @@ type stuckPlace struct {
 	id           *int64
 }
 
-// Stuck returns at most limit of the events that seem stuck, by id, with ids above
-// after. An event that a rule holds back is not stuck; one that is not due yet, or
-// runs, is so only as StuckRepeated. lockTimeout is the workers'.
+// Stuck returns at most limit of the events that seem stuck and whose ids are above after,
+// in the order of their ids. An event that a rule holds back is not stuck. An event that is
+// running or not due yet can only be StuckRepeated. lockTimeout is the lock timeout of the
+// workers.
 //
-// It reads the events of the filter's canvas, or all if there is none, to their
-// end: in statements that look at 20,000 of them each, one after another, so that an
-// event may have moved on between two of them. It blocks for all of them.
+// Stuck reads all events of the filter's canvas, or of all canvases without one. It does
+// so in statements of 20,000 events each, so an event may change between two of them. It
+// blocks for all of these statements.
 func (r *Reader) Stuck(ctx context.Context, filter Filter, long StuckAfter, after eventqueue.EventID, limit int, lockTimeout time.Duration) ([]StuckEvent, error) {
 	var found []StuckEvent
 	for from := firstStuckPlace(filter); ; {
@@ -141,7 +143,7 @@ func firstCanvas(filter Filter) (canvas [16]byte) {
 	return canvas
 }
 
-// lastCanvas is the highest uuid without a filter on the canvas.
+// lastCanvas returns the canvas of the filter, or the highest UUID without one.
 func lastCanvas(filter Filter) (canvas [16]byte) {
 	if filter.Canvas != nil {
 		return *filter.Canvas

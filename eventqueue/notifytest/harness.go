@@ -30,7 +30,7 @@ type Harness struct {
 	// server measures it with another or a coarser clock. 0 means not at all.
 	ClockError time.Duration
 
-	// Patience is how long a case may take. It has to exceed twice the lease of the
+	// MaxWait is how long a case may take. It has to exceed twice the lease of the
 	// notifier. 0 means three minutes.
 	MaxWait time.Duration
 }
@@ -152,8 +152,8 @@ func (s *session) wantNotBefore(start time.Time, delay time.Duration) {
 	}
 }
 
-// wantSentinelNext publishes one more notification and fails unless it is the
-// next and only one delivered: acknowledged ones must not be.
+// wantSentinelNext publishes one more notification and fails unless it is the next and
+// only one delivered: acknowledged notifications must not be delivered.
 func (s *session) wantSentinelNext(sentinel eventqueue.Notification) {
 	s.t.Helper()
 	s.publish(sentinel)

@@ -9,8 +9,8 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// The sizes of the concurrent mix: small enough for the fake server of the client
-// library, which looks through all messages for each pull.
+// The sizes of the concurrent mix are small enough for the fake server of the client
+// library, which searches all messages for each pull.
 const (
 	mixPublishers    = 4
 	mixBatches       = 10

@@ -35,7 +35,7 @@ func twoPullers(s *session, ids *lastID) {
 		})
 	}
 	pullers.Wait()
-	wantSame(s.t, all, want) // reports what came twice, too
+	wantSame(s.t, all, want) // also reports a notification that came twice
 }
 
 // waitingPull starts to wait before anything is published. A test cannot know whether

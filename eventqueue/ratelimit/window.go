@@ -4,16 +4,16 @@ import (
 	"time"
 )
 
-// Answer is the state of the limits of a scope, and what they granted.
+// Answer is the state of the limits of a scope, and how many events they granted.
 type Answer struct {
 	// At is the time by the database's clock, with the counts locked.
 	At time.Time
 
-	// Busy says that another transaction was writing the counts for longer than a moment: nothing
-	// was granted or counted, and the rest is not filled in.
+	// Busy means that another transaction was writing the counts for longer than a moment. Then
+	// nothing was granted or counted, and the other fields are not set.
 	Busy bool
 
-	// Granted is how many of those that were asked for may run.
+	// Granted is how many of the requested events may run.
 	Granted int
 
 	// Canvas and Handler are the limits of the canvas and of the handler on it; nil
@@ -24,30 +24,31 @@ type Answer struct {
 
 // Windows are the counts of a limit at a moment.
 type Windows struct {
-	// MinuteUsed and DayUsed are how many events have begun in the windows under way,
-	// with what earlier ones have overshot.
+	// MinuteUsed and DayUsed are how many events have begun in the current windows,
+	// including the overshoot of earlier windows.
 	MinuteUsed, DayUsed int64
 
-	// MinuteLeft and DayLeft are how long these windows last.
+	// MinuteLeft and DayLeft are how long the current windows still last.
 	MinuteLeft, DayLeft time.Duration
 
 	// Waiting is how many events wait for later windows.
 	Waiting int64
 }
 
-// State is a limit as it stands when it is asked.
+// State is the state of one limit at the time of a request.
 type State struct {
 	PerMinute, PerDay int // 0 is none
 	Mode              Mode
 
-	// Windows has what the ask was granted in it; its Waiting is before the ask.
+	// Windows includes the events that this request was granted; Waiting is the count
+	// before the request.
 	Windows
 
-	// Refused is how many events of the ask this limit has refused.
+	// Refused is how many events of the request this limit has refused.
 	Refused int
 }
 
-// Room is how many events may begin in the windows under way.
+// Room returns how many events may still begin in the current windows.
 func (s *State) Room() int64 {
 	room := int64(MaxRate)
 	if s.PerMinute > 0 {
@@ -62,16 +63,16 @@ func (s *State) Room() int64 {
 const (
 	day = 24 * time.Hour
 	// minuteSpread and daySpread are the parts of a window over which waiting events are spread, so
-	// that they do not all come at its first instant.
+	// that they do not all begin in its first instant.
 	minuteSpread = time.Minute / 2
 	daySpread    = 10 * time.Minute
 	// maxWait bounds a wait: after it the event is tried again.
 	maxWait = 30 * day
 )
 
-// Wait returns how long it probably is until the window in which an event may run before which
-// so many wait, and over which part of that window it is spread. With room in the current windows
-// it is 0 for the first.
+// Wait returns how long an event should wait if before other events wait ahead of it: the
+// probable time until the window in which it may run, and the part of that window over which
+// events are spread. If the current windows have room, the wait is 0 for the first event.
 func (s *State) Wait(before int64) (wait, spread time.Duration) {
 	spread = daySpread
 	if s.PerMinute > 0 {
@@ -81,7 +82,7 @@ func (s *State) Wait(before int64) (wait, spread time.Duration) {
 	if s.PerDay > 0 {
 		inDays := s.DayUsed + before
 		if days := windows(inDays, s.PerDay, s.DayLeft, day); days > 0 {
-			if s.PerMinute > 0 { // those of that day come at the pace of its minutes
+			if s.PerMinute > 0 { // the limit per minute also sets the pace within that day
 				days += windows(inDays%int64(s.PerDay), s.PerMinute, time.Minute, time.Minute)
 			}
 			wait = max(wait, days)
@@ -90,8 +91,8 @@ func (s *State) Wait(before int64) (wait, spread time.Duration) {
 	return min(wait, maxWait), spread
 }
 
-// windows returns how long it is until the window of the nth place, counted from 0, when each
-// window has so many; left is how long the first one still lasts.
+// windows returns the time until the window of the nth place, counted from 0. Each window has each
+// places, and left is how long the first window still lasts.
 func windows(n int64, each int, left, length time.Duration) time.Duration {
 	later := min(n/int64(each), int64(2*maxWait/length)) // the product must not overflow
 	if later == 0 {
@@ -100,8 +101,8 @@ func windows(n int64, each int, left, length time.Duration) time.Duration {
 	return left + time.Duration(later-1)*length
 }
 
-// Waits returns how long the events wait that were not granted, each with its own jitter, and never
-// into an earlier window.
+// Waits returns the waits of the events that were not granted. Each wait has its own jitter, which
+// never moves it to an earlier window.
 func (a *Answer) Waits(refused int, jitter func(time.Duration) time.Duration) []time.Duration {
 	all := make([]time.Duration, refused)
 	for i := range all {

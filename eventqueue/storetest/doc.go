@@ -1,8 +1,7 @@
-// Package storetest is the suite that every store of the queue passes: the one in
-// Postgres and the one in memory. It is the contract of the interfaces that packages
-// eventqueue, worker, maintenance and control have for their store, one rule a case. The
-// property test in test/model checks that the two stores do the same for any sequence of
-// calls.
+// Package storetest is the suite that every store of the queue passes: the one in Postgres
+// and the one in memory. It specifies the store interfaces of packages eventqueue, worker,
+// maintenance and control, with one case for each rule. In addition, a property test in
+// test/model checks that both stores behave alike for any sequence of calls.
 //
 // # Guarantees
 //

@@ -136,7 +136,8 @@ func (s *session) roundFinds(when string, lockTimeout time.Duration, want []even
 	}
 }
 
-// takes holds the notifications that are taken for publishing to those that are pending.
+// takes checks that exactly the wanted notifications, the pending ones, are taken for
+// publishing.
 func (s *session) takes(what string, ids, want []eventqueue.EventID) {
 	s.Helper()
 	taken, err := s.store.TakePending(s.Context(), ids)

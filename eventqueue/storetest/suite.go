@@ -11,7 +11,7 @@ import (
 	"eventsv2/eventqueue/worker"
 )
 
-// Store is what the queue and its parts need of a database.
+// Store has all methods of a database that the queue and its parts need.
 type Store interface {
 	eventqueue.EmitStore
 	worker.Store
@@ -22,8 +22,8 @@ type Store interface {
 	control.RateStore
 }
 
-// Run runs all cases. open returns a store on an empty database that nobody else uses,
-// and closes it with t.Cleanup.
+// Run runs all cases. open returns a store on an empty database of its own, and closes it
+// with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	for _, c := range slices.Concat(claimCases, endCases, waitCases, pendingCases) {
 		t.Run(c.name, func(t *testing.T) {
@@ -38,7 +38,7 @@ type testCase struct {
 	run  func(s *session)
 }
 
-// session is a case at work.
+// session is one running case.
 type session struct {
 	*testing.T
 	store Store
@@ -52,7 +52,8 @@ var (
 	scope  = eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: key.Name}
 )
 
-// lockTimeout is for how long locks are valid, and expired says that they are not.
+// lockTimeout is a lock timeout with which all locks are valid, and expired one with which
+// none is.
 const (
 	lockTimeout = time.Minute
 	expired     = time.Duration(0)
@@ -78,7 +79,7 @@ func (s *session) insert(n int, changes ...func(*eventqueue.NewEvent)) (ids []ev
 	return ids
 }
 
-// claim claims an event under a number, and requires that the store knows it.
+// claim claims an event under a number, and requires that the store has the event.
 func (s *session) claim(id eventqueue.EventID, valid time.Duration, number eventqueue.ClaimID) worker.ClaimResult {
 	s.Helper()
 	found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, known, valid, number)
@@ -88,7 +89,7 @@ func (s *session) claim(id eventqueue.EventID, valid time.Duration, number event
 	return found[0]
 }
 
-// mustClaim is claim of an event that may run.
+// mustClaim claims an event that may run.
 func (s *session) mustClaim(id eventqueue.EventID, valid time.Duration, number eventqueue.ClaimID) (worker.ClaimResult, worker.Claim) {
 	s.Helper()
 	found := s.claim(id, valid, number)

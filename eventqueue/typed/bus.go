@@ -13,13 +13,13 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Event is a struct that describes what happened: the type says what it happened to (RECORD), the
-// action what was done (CREATE). Both are constants of the struct, whatever its fields hold, on a
-// receiver that is no pointer. Together they are the handling key, RECORD.CREATE; either may have
-// dots of its own. A struct for the handlers of a parent key, RECORD, has the action "".
+// Event is a struct that describes a change: EventType names the kind of thing that changed
+// (RECORD), and EventAction the action (CREATE). Both methods have value receivers and return
+// constants, whatever the fields hold. Together they make the handling key, RECORD.CREATE; either
+// may contain dots. A struct for the handlers of a parent key, RECORD, has the action "".
 //
-// How much an event carries is the choice of its struct: a light one has an id
-// and lets the handler look up the rest, a heavy one all that handlers need.
+// The struct decides how much an event carries: a light event has an id, with which its handler
+// reads the rest; a heavy one has all that its handlers need.
 type Event interface {
 	EventType() string
 	EventAction() string
@@ -27,23 +27,23 @@ type Event interface {
 
 // Config configures a Bus. The zero value is ready to use.
 type Config struct {
-	// Dispatch is how the event itself is run: its synchronous handlers, one
-	// after the other, and the emit of one event for each other handler.
-	// Handlers that are not synchronous have policies of their own.
+	// Dispatch is the policy of the dispatch of an event: it runs the synchronous handlers,
+	// one after the other, and emits one event for each other handler. Handlers that are not
+	// synchronous have policies of their own.
 	Dispatch eventqueue.Policy
 }
 
-// Bus knows the typed events of a program and the handlers of each. Declare
-// events and add handlers first; after that it is safe for concurrent use. It
-// holds no goroutine and no connection.
+// Bus is the registry of a program's typed events and their handlers. Declare events and add
+// handlers first; after that it is safe for concurrent use. It holds no goroutine and no
+// connection.
 type Bus struct {
 	queue    *eventqueue.Queue
 	dispatch eventqueue.Policy
 	kinds    map[string]*kind // by handling key
 	byType   map[reflect.Type]*kind
 	handlers []*typedHandler // in the order of On
-	// registered says that Register was called: later events and handlers would be unknown to the
-	// worker.
+	// registered means that Register was called. The worker would not know later events and
+	// handlers.
 	registered bool
 }
 
@@ -65,10 +65,10 @@ func New(queue *eventqueue.Queue, config Config) (*Bus, error) {
 	return &Bus{queue: queue, dispatch: config.Dispatch, kinds: map[string]*kind{}, byType: map[reflect.Type]*kind{}}, nil
 }
 
-// Declare makes an event known to the bus: to emit it, and to have it handled by
-// the handlers of its parents. On declares its event too; declaring twice does
-// no harm. It refuses a key with an empty or reserved part, a key that another
-// struct has, and a struct that could not be written as JSON and read back.
+// Declare adds an event to the bus, so that it can be emitted and the handlers of its parent keys
+// handle it. On declares its event, too; a second declaration has no effect. Declare refuses a key
+// with an empty or reserved part, a key of another struct, and a struct that cannot be encoded as
+// JSON and decoded again.
 func Declare[T Event](b *Bus) error {
 	if _, err := declare[T](b); err != nil {
 		return fmt.Errorf("typed.Declare[%s]: %w", reflect.TypeFor[T](), err)
@@ -106,28 +106,27 @@ func declare[T Event](b *Bus) (*kind, error) {
 	return k, nil
 }
 
-// HandlerOption changes how a typed handler is run.
+// HandlerOption is an option of a typed handler.
 type HandlerOption func(*typedHandler)
 
-// Synchronous has a handler run within the event's own processing instead of as
-// an event of its own. When it fails, the event is retried as a whole: the
-// synchronous handlers that ran before it run again, and nothing has been
-// emitted yet for the others. Its run cannot be completed with CompleteTx.
+// Synchronous makes a handler run within the dispatch of the event, instead of by an event of its
+// own. If it fails, the whole dispatch is retried: the synchronous handlers before it run again,
+// and no events have been emitted for the other handlers yet. Its run cannot be completed with
+// CompleteTx.
 func Synchronous() HandlerOption { return func(h *typedHandler) { h.synchronous = true } }
 
-// WithPolicy is how the events of one handler are run. It is not for synchronous
-// handlers, which share Config.Dispatch.
+// WithPolicy sets the policy of one handler's events. It is not for synchronous handlers, which
+// share Config.Dispatch.
 func WithPolicy(p eventqueue.Policy) HandlerOption { return func(h *typedHandler) { h.policy = &p } }
 
-// On adds a handler of T's key and of all keys below it: a handler of RECORD gets RECORD.CREATE
-// too, read into the struct of RECORD, which has fewer fields. [HandlingKey] returns the key of the
-// event. The handlers of an event come in the order parent, then child, and of one key in the order
-// of On.
+// On adds a handler for T's key and all keys below it: a handler of RECORD also gets RECORD.CREATE,
+// decoded into the struct of RECORD, which has fewer fields. [HandlingKey] returns the key of the
+// event. Handlers of a parent key come before those of its child; handlers of one key are in the
+// order of their On.
 //
-// Unless it is Synchronous, each event becomes an event of its own for the
-// handler: it has its own retries, and no other handler is repeated with it. name
-// identifies those events in the database, so it must be unique on the bus and
-// stay as it is from version to version.
+// Unless the handler is Synchronous, it gets an event of its own for each event, with its own
+// retries, so that no other handler is repeated with it. name identifies those events in the
+// database. It must be unique on the bus and must not change from version to version.
 //
 // f is called from many goroutines, with the contract of [eventqueue.Handler]. A value that
 // lacks a field, or holds one of another type, never reaches it: the event ends
@@ -166,8 +165,8 @@ func on[T Event](b *Bus, name string, f func(context.Context, T, *eventqueue.Run
 	return b.add(h)
 }
 
-// NewEvent encodes a typed event, for every form of emit; set a delay on the result if you want
-// one. It refuses an event that was not declared.
+// NewEvent encodes a typed event, for every form of emit. Set a delay on the result if it should
+// have one. NewEvent refuses an event that was not declared.
 func (b *Bus) NewEvent(canvas eventqueue.CanvasID, event Event) (eventqueue.NewEvent, error) {
 	v := reflect.ValueOf(event)
 	if v.Kind() == reflect.Pointer {
@@ -183,7 +182,7 @@ func (b *Bus) NewEvent(canvas eventqueue.CanvasID, event Event) (eventqueue.NewE
 	if key, err := keyOf(event); err != nil || key != k.key {
 		return eventqueue.NewEvent{}, fmt.Errorf("%s says that it is %q, and was declared as %q: type and action must not depend on the fields", k.is, key, k.key)
 	}
-	// Through a pointer, so that methods of fields on pointers are called too.
+	// Through a pointer, so that fields can be encoded by methods with pointer receivers.
 	p := reflect.New(k.is)
 	p.Elem().Set(v)
 	value, err := json.Marshal(p.Interface())

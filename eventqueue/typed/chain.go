@@ -13,12 +13,12 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// none fills the parts of a HandlerKey that a typed event does not have: no part of a handling key,
-// and no name of a handler, is equal to it.
+// none fills the parts of a HandlerKey that a typed event does not use. No part of a handling key
+// and no name of a handler may be equal to it.
 const none = "_"
 
-// keyOf is the handling key of a typed event. A struct that embeds a nil pointer
-// may panic.
+// keyOf returns the handling key of a typed event. It recovers a panic, which a struct that embeds a
+// nil pointer may cause.
 func keyOf(e Event) (key string, err error) {
 	defer func() {
 		if err != nil {
@@ -59,8 +59,8 @@ func checkPart(s string) error {
 	}
 }
 
-// chainOf lists the keys whose handlers get an event: its parents, the farthest
-// first, and its own.
+// chainOf lists the keys whose handlers get an event: its parents, the farthest first, and then its
+// own key.
 func chainOf(key string) (chain []string) {
 	for i, r := range key {
 		if r == '.' {
@@ -70,8 +70,8 @@ func chainOf(key string) (chain []string) {
 	return append(chain, key)
 }
 
-// dispatchKey is where a typed event is emitted to: the first part of its key is
-// the module, the rest is the name.
+// dispatchKey returns the handler to which a typed event is emitted: the first part of its key is
+// the module, and the rest is the name.
 func dispatchKey(key string) eventqueue.HandlerKey {
 	module, name, deeper := strings.Cut(key, ".")
 	if !deeper {
@@ -80,8 +80,8 @@ func dispatchKey(key string) eventqueue.HandlerKey {
 	return eventqueue.HandlerKey{Module: module, Name: name, Modifier: none}
 }
 
-// HandlingKey is the handling key of a typed event, also when a handler of a parent key runs it.
-// For an event that was not emitted by a Bus the result means nothing.
+// HandlingKey returns the handling key of a typed event, even while a handler of a parent key runs
+// it. For an event that a Bus did not emit, the result has no meaning.
 func HandlingKey(e eventqueue.Event) string {
 	switch {
 	case e.Modifier != none:
@@ -93,10 +93,10 @@ func HandlingKey(e eventqueue.Event) string {
 	}
 }
 
-// typedHandler is a function that On has added, as a Handler.
+// typedHandler is a Handler for a function that On has added.
 type typedHandler struct {
 	name        string
-	kind        *kind // what it reads, and so the key that it is for
+	kind        *kind // the struct that it decodes, and so its key
 	policy      *eventqueue.Policy
 	synchronous bool
 	run         func(ctx context.Context, run *eventqueue.Run) error
@@ -105,7 +105,7 @@ type typedHandler struct {
 // Handle implements Handler.
 func (h *typedHandler) Handle(ctx context.Context, run *eventqueue.Run) error { return h.run(ctx, run) }
 
-// at is where the events of this handler go that come of events with a key.
+// at returns the key of this handler's own events, for events with a handling key.
 func (h *typedHandler) at(key string) eventqueue.HandlerKey {
 	return eventqueue.HandlerKey{Module: dispatchKey(key).Module, Name: h.name, Modifier: key}
 }
@@ -129,11 +129,10 @@ func (b *Bus) add(h *typedHandler) error {
 	return nil
 }
 
-// Register adds everything that the bus knows to the handlers of a worker. Call
-// it once, after the last On and Declare. It refuses an event whose struct lacks
-// a field that a handler of its parents needs, or has it as another type of JSON,
-// a handler that is called like an action beside it, and keys that are taken in
-// handlers; only in the last case has handlers changed.
+// Register adds all handlers of the bus to the handlers of a worker. Call it once, after the last On
+// and Declare. It refuses an event whose struct lacks a field that a handler of its parents needs,
+// or has it with another JSON type. It also refuses a handler with the same name as an action beside
+// it. It refuses keys that handlers already has; only then may it have added others.
 //
 // An event RECORD.CREATE is one row for module RECORD, name CREATE, modifier _. For the handler
 // mail it emits one for module RECORD, name mail, modifier RECORD.CREATE. So a pause of
@@ -158,7 +157,7 @@ func (b *Bus) Register(handlers *eventqueue.Handlers) error {
 	b.registered = true
 	for _, d := range dispatchers {
 		problems = append(problems, handlers.Register(dispatchKey(d.kind.key), d, b.dispatch))
-		// A synchronous one too: it may have events of a time when it was not.
+		// A synchronous handler, too: events may be left from a time when it was not synchronous.
 		for _, h := range d.handlers {
 			problems = append(problems, handlers.Register(h.at(d.kind.key), h, *h.policy))
 		}
@@ -166,7 +165,7 @@ func (b *Bus) Register(handlers *eventqueue.Handlers) error {
 	return errors.Join(problems...)
 }
 
-// dispatcher collects the handlers of an event.
+// dispatcher returns the dispatcher of an event, with all of its handlers.
 func (b *Bus) dispatcher(k *kind) (*dispatcher, error) {
 	d := &dispatcher{kind: k}
 	beside := dispatchKey(k.key)
@@ -193,9 +192,8 @@ func (b *Bus) dispatcher(k *kind) (*dispatcher, error) {
 	return d, nil
 }
 
-// dispatcher is the handler of one typed event: it runs the synchronous handlers
-// and then emits an event for each of the others, in the transaction that
-// completes this one.
+// dispatcher is the handler of one typed event. It runs the synchronous handlers, and then emits an
+// event for each other handler in the transaction that completes the typed event.
 type dispatcher struct {
 	kind     *kind
 	handlers []*typedHandler // parents first
@@ -207,7 +205,7 @@ func (d *dispatcher) Handle(ctx context.Context, run *eventqueue.Run) error {
 	if err := d.kind.check(run.Value); err != nil {
 		return eventqueue.Permanent(err)
 	}
-	within := &eventqueue.Run{Event: run.Event, Attempt: run.Attempt, ClaimID: run.ClaimID} // without a worker: it cannot complete the event
+	within := &eventqueue.Run{Event: run.Event, Attempt: run.Attempt, ClaimID: run.ClaimID} // without a worker, so it cannot complete the event
 	for _, h := range d.handlers {
 		if !h.synchronous {
 			continue
@@ -215,7 +213,7 @@ func (d *dispatcher) Handle(ctx context.Context, run *eventqueue.Run) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := eventqueue.Invoke(ctx, h, within); err != nil { // a panic, too, names the handler
+		if err := eventqueue.Invoke(ctx, h, within); err != nil { // a panic is an error, too, and names the handler
 			return fmt.Errorf("synchronous handler %s: %w", h.name, err)
 		}
 	}

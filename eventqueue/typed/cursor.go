@@ -8,15 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// cursor walks once over a JSON text, from its beginning to its end, so that
-// reading a value takes time in proportion to its length, however deep it is. The
-// text must be valid.
+// cursor reads a JSON text once, from its beginning to its end, so that the time is proportional to
+// the length, however deep the text is nested. The text must be valid.
 type cursor struct {
 	text []byte
 	at   int
 }
 
-// peek steps over space and returns the byte behind it; 0 at the end.
+// peek skips white space and returns the next byte; 0 at the end.
 func (c *cursor) peek() byte {
 	for ; c.at < len(c.text); c.at++ {
 		if b := c.text[c.at]; b != ' ' && b != '\t' && b != '\n' && b != '\r' {
@@ -26,8 +25,8 @@ func (c *cursor) peek() byte {
 	return 0
 }
 
-// parts steps over an array or an object. It yields where an item or a member
-// begins, and the body of the loop steps over that.
+// parts reads an array or an object. It yields at the beginning of each item or member, which the
+// body of the loop has to read.
 func (c *cursor) parts(yield func() bool) {
 	c.peek()
 	c.at++
@@ -42,8 +41,8 @@ func (c *cursor) parts(yield func() bool) {
 	c.at++
 }
 
-// name steps over the name of a member and its colon. It returns the name, and
-// as it is written, in quotes.
+// name reads the name of a member and the colon after it. It returns the name, and the name as
+// written, in quotes.
 func (c *cursor) name() (name string, quoted []byte) {
 	quoted = c.value()
 	c.peek()
@@ -51,7 +50,7 @@ func (c *cursor) name() (name string, quoted []byte) {
 	return unquoted(quoted), quoted
 }
 
-// unquoted is what a string of JSON says.
+// unquoted decodes a JSON string.
 func unquoted(quoted []byte) (text string) {
 	if plain := quoted[1 : len(quoted)-1]; !bytes.ContainsRune(plain, '\\') && utf8.Valid(plain) {
 		return string(plain)
@@ -62,7 +61,7 @@ func unquoted(quoted []byte) (text string) {
 	return text
 }
 
-// value steps over a value and returns it.
+// value reads a value and returns its text.
 func (c *cursor) value() []byte {
 	c.peek()
 	from := c.at
@@ -88,7 +87,7 @@ func (c *cursor) value() []byte {
 	return c.text[from:c.at]
 }
 
-// string steps over a string.
+// string skips a string.
 func (c *cursor) string() {
 	for c.at++; c.text[c.at] != '"'; c.at++ {
 		if c.text[c.at] == '\\' {
@@ -98,7 +97,7 @@ func (c *cursor) string() {
 	c.at++
 }
 
-// literal steps over a number, true, false or null.
+// literal skips a number, true, false or null.
 func (c *cursor) literal() {
 	for c.at < len(c.text) && !strings.ContainsRune(",:]} \t\r\n", rune(c.text[c.at])) {
 		c.at++

@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// addEvent plans the struct of a typed event. It refuses what could not be
-// written as JSON, or not be read back.
+// addEvent plans the struct of a typed event. It refuses types that cannot be encoded as JSON and
+// decoded again.
 func (p plans) addEvent(t reflect.Type) error {
 	if readsItself(t) || writesItself(t) {
 		return errors.New("it has a method that reads or writes JSON or text, perhaps of a field that it embeds: " +
@@ -60,7 +60,7 @@ func (p plans) add(t reflect.Type) *misfit {
 	}
 }
 
-// isText reports whether the library can write and read keys of a type as text.
+// isText reports whether encoding/json can use a type as the keys of an object.
 func isText(t reflect.Type) bool {
 	return t.Implements(textWriter) && reflect.PointerTo(t).Implements(textReader)
 }
@@ -83,8 +83,8 @@ func (p plans) addStruct(t reflect.Type) *misfit {
 	return nil
 }
 
-// fieldsOf lists the fields of a struct as encoding/json sees them: those of
-// embedded structs are its own, unless one that is less deep has the name.
+// fieldsOf lists the fields of a struct as encoding/json sees them: fields of embedded structs
+// belong to it, unless a field at a lesser depth has the same name.
 func fieldsOf(t reflect.Type) (fields []field, m *misfit) {
 	type embedded struct {
 		is    reflect.Type
@@ -127,8 +127,8 @@ func fieldsOf(t reflect.Type) (fields []field, m *misfit) {
 	return fields, nil
 }
 
-// refusal says why a field of a struct cannot be written and read back, whatever its
-// type; empty when it can.
+// refusal returns why a field of a struct cannot be encoded and decoded again, whatever its type. It
+// is empty if it can.
 func refusal(sf reflect.StructField, name string, inlined bool) string {
 	switch {
 	case inlined && sf.Type.Kind() == reflect.Pointer:
@@ -156,7 +156,7 @@ func has(options, option string) bool {
 	return false
 }
 
-// behind is what a pointer points to, and any other type itself.
+// behind returns the element type of a pointer, and any other type itself.
 func behind(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Pointer {
 		return t.Elem()
@@ -178,9 +178,9 @@ func isQuotable(t reflect.Type) bool {
 	}
 }
 
-// lack says which field the struct t needs, as the struct other, planned in
-// others, may not write it; empty when it has all. Of types it compares what they
-// are in JSON, and structs within by their fields.
+// lack returns which field of the struct t may be missing in, or differ from, the JSON of the struct
+// other, whose plans are others. It is empty if there is none. It compares types by their JSON types,
+// and nested structs by their fields.
 func (p plans) lack(t reflect.Type, others plans, other reflect.Type) string {
 	if t == other {
 		return ""
@@ -210,7 +210,7 @@ func (p plans) lack(t reflect.Type, others plans, other reflect.Type) string {
 	return ""
 }
 
-// inJSON is what a field is in JSON; empty for what may be anything.
+// inJSON returns the JSON type of a field; empty if it may be any.
 func (f field) inJSON() string {
 	switch t := behind(f.is); {
 	case t.Kind() == reflect.Interface, readsItself(t):

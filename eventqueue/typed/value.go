@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// DecodeError describes why the value of an event cannot be read into the struct of a typed event.
+// DecodeError describes why the value of an event cannot be decoded into the struct of a typed event.
 // The event ends as FAILED with it.
 type DecodeError struct {
 	// Key is the handling key of the event.
 	Key string
-	// Struct is what it was to be read into.
+	// Struct is the name of the struct.
 	Struct string
-	// Field is the path of the field as in JSON, like items[2].price; empty for
-	// the value as a whole.
+	// Field is the path of the field in the JSON, such as items[2].price; empty for the value as
+	// a whole.
 	Field string
-	// Problem describes what is wrong with it.
+	// Problem describes what is wrong with the field or the value.
 	Problem string
 }
 
@@ -34,8 +34,8 @@ func (e *DecodeError) Error() string {
 	return fmt.Sprintf("event %s as %s: %s %s", e.Key, e.Struct, what, e.Problem)
 }
 
-// plans says of every struct in a typed event how its fields are called in JSON.
-// Other types are in it as seen, with nil.
+// plans has the fields of every struct type in a typed event, with their names in JSON. Types that
+// are not structs are in it with nil, which marks them as planned.
 type plans map[reflect.Type][]field
 
 type field struct {
@@ -43,15 +43,14 @@ type field struct {
 	index    []int // for reflect
 	is       reflect.Type
 	required bool
-	quoted   bool // a number or boolean that is written as a string
+	quoted   bool // a number or boolean that JSON has as a string
 }
 
 func (k *kind) check(value []byte) error {
 	return k.decode(value, k.key, reflect.New(k.is).Elem())
 }
 
-// decode reads a value into a struct. Fields that the struct does not have are
-// ignored.
+// decode decodes a value into a struct. It ignores fields that the struct does not have.
 func (k *kind) decode(value []byte, key string, into reflect.Value) error {
 	err := &misfit{problem: "is not JSON"}
 	if json.Valid(value) {
@@ -63,8 +62,7 @@ func (k *kind) decode(value []byte, key string, into reflect.Value) error {
 	return &DecodeError{Key: key, Struct: k.is.String(), Field: strings.TrimPrefix(err.path, "."), Problem: err.problem}
 }
 
-// misfit is a place in a value that does not fit. The path is put together on
-// the way out.
+// misfit is a part of a value that does not fit its type. Each caller adds its step to the path.
 type misfit struct{ path, problem string }
 
 func (m *misfit) under(step string) *misfit {
@@ -74,7 +72,7 @@ func (m *misfit) under(step string) *misfit {
 	return m
 }
 
-// decode reads the value that comes next.
+// decode decodes the next value.
 func (p plans) decode(c *cursor, v reflect.Value) *misfit {
 	t, first := v.Type(), c.peek()
 	switch {
@@ -90,7 +88,7 @@ func (p plans) decode(c *cursor, v reflect.Value) *misfit {
 		return p.decodeMap(c, v)
 	case first == '[' && isList(t):
 		return p.decodeList(c, v)
-	case isList(t), first == '[' && isBytes(t): // the library takes one for the other
+	case isList(t), first == '[' && isBytes(t): // encoding/json accepts an array for bytes
 		return mistyped(c.value(), t, nil)
 	}
 	raw := c.value()
@@ -102,7 +100,7 @@ func (p plans) decode(c *cursor, v reflect.Value) *misfit {
 
 func decodeNull(raw []byte, v reflect.Value) *misfit {
 	switch v.Kind() {
-	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface: // nil is written so
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface: // nil is encoded as null
 		v.SetZero()
 		return nil
 	default:
@@ -110,8 +108,8 @@ func decodeNull(raw []byte, v reflect.Value) *misfit {
 	}
 }
 
-// decodeStruct reads the fields in the order in which they come. Of one that comes
-// twice the last value stands.
+// decodeStruct decodes the fields in the order of the text. If a field occurs twice, its last value
+// counts.
 func (p plans) decodeStruct(c *cursor, v reflect.Value) *misfit {
 	fields := p[v.Type()]
 	found := make([]bool, len(fields))
@@ -194,7 +192,7 @@ func (p plans) decodeMap(c *cursor, v reflect.Value) *misfit {
 	return nil
 }
 
-// keyFrom has the library read a key of a map, whatever its type; a text is one.
+// keyFrom decodes a key of a map with encoding/json, unless its type is a string.
 func keyFrom(name string, quoted []byte, t reflect.Type) (reflect.Value, error) {
 	if t.Kind() == reflect.String && !readsItself(t) {
 		return reflect.ValueOf(name).Convert(t), nil
@@ -206,8 +204,8 @@ func keyFrom(name string, quoted []byte, t reflect.Type) (reflect.Value, error) 
 	return one.Elem().MapKeys()[0], nil
 }
 
-// mistyped describes a value that does not fit a type. Types that read themselves
-// say why in err.
+// mistyped describes a value that does not fit a type. err is the error of a type that decodes
+// itself.
 func mistyped(raw []byte, t reflect.Type, err error) *misfit {
 	m := &misfit{problem: "is " + nameOf(raw) + ": it must be " + wanted(t)}
 	if err != nil && readsItself(t) {
@@ -216,8 +214,8 @@ func mistyped(raw []byte, t reflect.Type, err error) *misfit {
 	return m
 }
 
-// nameOf names the kind of a JSON value without showing the value, except for numbers, which may be
-// out of range.
+// nameOf names the kind of a JSON value. It shows the value only if that is a number, because the
+// number may be out of range.
 func nameOf(raw []byte) string {
 	if len(raw) == 0 {
 		return "nothing"
@@ -272,18 +270,18 @@ func writesItself(t reflect.Type) bool {
 	return p.Implements(jsonWriter) || p.Implements(textWriter)
 }
 
-// isBytes reports whether the library writes a type as a string in base64.
+// isBytes reports whether encoding/json encodes a type as a base64 string.
 func isBytes(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 && !writesItself(t.Elem())
 }
 
-// isList reports whether a type is written as an array.
+// isList reports whether a type is encoded as an array.
 func isList(t reflect.Type) bool {
 	return t.Kind() == reflect.Array || t.Kind() == reflect.Slice && !isBytes(t)
 }
 
-// ownNull reports whether a type decides itself what null means. A time does not: it would stay as
-// it was.
+// ownNull reports whether a type itself decides what null means. time.Time does not: null would leave
+// it unchanged.
 func ownNull(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(jsonReader) && t != reflect.TypeFor[time.Time]()
 }
