@@ -97,6 +97,10 @@ type Relay struct {
 	ownLockTimeout time.Duration
 	lockTimeout    atomic.Int64
 
+	// emptyUntil is until when the rounds rest because the walk found no event, in nanoseconds of
+	// Unix time.
+	emptyUntil atomic.Int64
+
 	// readFrom holds the time before which no round reads its next part, for the round that
 	// does so.
 	readFrom chan time.Time
@@ -183,7 +187,7 @@ func (r *Relay) Run(ctx context.Context) error {
 				r.deleteKeys(ctx)
 				deleteKeysAt = time.Now().Add(deleteKeysEvery)
 			}
-			backoff.Sleep(ctx, r.about(min(r.config.Interval, sweepEvery)))
+			walk.rest(ctx)
 		})
 	})
 	parts.Wait()

@@ -77,6 +77,8 @@ type Swept struct {
 	Lost []eventqueue.Notification
 	// Next is the last id read, 0 when there are no more rows.
 	Next eventqueue.EventID
+	// Read is how many rows it has read.
+	Read int
 	// Live is how many of the rows run, or could run now.
 	Live int
 	// Ahead are some of the events that are locked until far in the future: somebody wrote that by

@@ -2,6 +2,7 @@ package maintenance_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,7 +58,7 @@ func (s *behind) TakeDue(context.Context, time.Duration, int) ([]eventqueue.Noti
 }
 
 func (s *behind) Sweep(context.Context, eventqueue.EventID, int, time.Duration, time.Duration) (maintenance.Swept, error) {
-	return maintenance.Swept{}, nil
+	return maintenance.Swept{Read: 1}, nil
 }
 
 func (s *behind) Listen(ctx context.Context, _ func()) error {
@@ -100,6 +101,81 @@ func TestLostGroupsDelayNoOtherEvent(t *testing.T) {
 				}
 			case <-time.After(10 * time.Minute):
 				t.Errorf("lost %d s into the rounds, it was never notified", into)
+			}
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// empty is a store without events until emittedAt. One is emitted then, whose notification is
+// lost, and seems lost from lostAt on.
+type empty struct {
+	behind
+	emittedAt, lostAt time.Time
+	asked             atomic.Int64
+	published         bool
+}
+
+func (s *empty) TakeRound(_ context.Context, after maintenance.RoundPlace, _, _ time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+	s.asked.Add(2) // the settings are a statement of their own
+	if after.Stage == maintenance.RoundOfHandlers && !s.published && !time.Now().Before(s.lostAt) {
+		s.published = true
+		lost = []eventqueue.Notification{{Event: 1, Canvas: beside}}
+	}
+	return lost, maintenance.RoundPlace{}, nil
+}
+
+func (s *empty) Sweep(context.Context, eventqueue.EventID, int, time.Duration, time.Duration) (swept maintenance.Swept, err error) {
+	s.asked.Add(1)
+	if !time.Now().Before(s.emittedAt) {
+		swept.Read = 1
+	}
+	return swept, nil
+}
+
+func (s *empty) TakeDue(context.Context, time.Duration, int) ([]eventqueue.Notification, error) {
+	s.asked.Add(1)
+	return nil, nil
+}
+
+func (s *empty) LockTimeout(context.Context) (time.Duration, bool, error) {
+	s.asked.Add(1)
+	return time.Minute, true, nil
+}
+
+// TestARelayWithoutEventsSendsFewStatements (I12), and yet notices what is lost as soon as one
+// beside many events does.
+func TestARelayWithoutEventsSendsFewStatements(t *testing.T) {
+	t.Parallel()
+	const idle = 20                                                  // minutes
+	for _, into := range []time.Duration{1, 4, 11, 20, 26, 31, 47} { // seconds after that
+		synctest.Test(t, func(t *testing.T) {
+			emittedAt := time.Now().Add(idle*time.Minute + into*time.Second)
+			store := &empty{emittedAt: emittedAt, lostAt: emittedAt.Add(time.Minute)}
+			published := make(publishedAt, 1)
+			relay, err := maintenance.NewRelay(store, published, maintenance.RelayConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- relay.Run(ctx) }()
+			<-time.After(time.Minute)
+			atStart := store.asked.Load()
+			<-time.After((idle - 1) * time.Minute)
+			if perMinute := float64(store.asked.Load()-atStart) / (idle - 1); perMinute > 6 {
+				t.Errorf("without an event the relay sends %.1f statements a minute, want at most 6", perMinute)
+			}
+			select {
+			case at := <-published:
+				if after := at.Sub(store.lostAt); after > 6*time.Second {
+					t.Errorf("emitted %d s after idle minutes and lost, the event was notified %s late", into, after)
+				}
+			case <-time.After(10 * time.Minute):
+				t.Errorf("emitted %d s after idle minutes and lost, the event was never notified", into)
 			}
 			cancel()
 			if err := <-ended; err != nil {

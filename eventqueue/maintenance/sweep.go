@@ -88,10 +88,13 @@ func (r *round) take(ctx context.Context) ([]eventqueue.Notification, error) {
 	return lost, nil
 }
 
-// rest waits until it is time for the next round.
+// rest waits until it is time for the next round, and longer while the walk finds no event.
 func (r *round) rest(ctx context.Context) {
 	every := r.relay.about(min(r.relay.config.Interval, sweepEvery))
 	backoff.Sleep(ctx, max(every-time.Since(r.began), every/roundRests))
+	for ctx.Err() == nil && r.relay.emptyFor() > 0 {
+		backoff.Sleep(ctx, r.relay.emptyFor()+time.Duration(r.after.Stage)*roundsApart)
+	}
 }
 
 // interleaved returns the notifications in an order in which no canvas waits for all of another's
@@ -127,6 +130,7 @@ func (r *Relay) takeRound(ctx context.Context, after RoundPlace) ([]eventqueue.N
 type walk struct {
 	relay    *Relay
 	after    eventqueue.EventID
+	empty    bool                        // it found no event at all
 	parked   int                         // pages since it rested
 	reported map[eventqueue.EventID]bool // whose locks were reported
 }
@@ -148,12 +152,35 @@ func (w *walk) on(ctx context.Context) (Relayed, error) {
 	return done, nil
 }
 
+// rest waits until it is time for the next walk. When there was no event, an event emitted since
+// then is lost after the quiet time at the earliest, and a claim after the lock timeout. So until
+// half of that has passed, neither the walk nor the rounds read anything: a relay without work
+// sends few statements.
+func (w *walk) rest(ctx context.Context) {
+	every := w.relay.about(min(w.relay.config.Interval, sweepEvery))
+	if w.empty {
+		empty := min(w.relay.config.Quiet, time.Duration(w.relay.lockTimeout.Load())) / 2
+		every = max(every, w.relay.about(empty*9/10))
+		w.relay.emptyUntil.Store(time.Now().Add(every + sweepEvery).UnixNano()) // the next walk comes first
+	} else {
+		w.relay.emptyUntil.Store(0)
+	}
+	backoff.Sleep(ctx, every)
+}
+
+// emptyFor returns for how long the rounds rest because there was no event. It is for concurrent
+// use.
+func (r *Relay) emptyFor() time.Duration {
+	return time.Until(time.Unix(0, r.emptyUntil.Load()))
+}
+
 func (w *walk) page(ctx context.Context) (Relayed, error) {
 	var done Relayed
 	swept, err := w.relay.sweepPage(ctx, w.after)
 	if err != nil {
 		return done, fmt.Errorf("find lost notifications: %w", err)
 	}
+	w.empty = w.after == 0 && swept.Read == 0
 	w.after = swept.Next
 	if swept.Live < sweepPage/2 {
 		w.parked++

@@ -111,6 +111,7 @@ func (s *Store) Sweep(ctx context.Context, after eventqueue.EventID, limit int, 
 	err = s.atOnce(ctx, OpSweep, func() {
 		var page []*record
 		page, swept.Next = s.db.page(after, limit, func(*Row) bool { return true })
+		swept.Read = len(page)
 		now := s.db.now()
 		for _, r := range page {
 			if s.db.live(&r.Row, now) {

@@ -70,8 +70,8 @@ WITH clock AS MATERIALIZED (
     UNION ALL
     (SELECT id, canvas_id, true FROM page, clock WHERE locked_at > now + interval '1 day' LIMIT 10)
 )
-SELECT progress.next, (SELECT count(*) FROM live), told.id, told.canvas_id, told.ahead
-FROM (SELECT CASE WHEN count(*) = $2 THEN max(id) END AS next FROM page) AS progress LEFT JOIN told ON true`
+SELECT progress.next, progress.read, (SELECT count(*) FROM live), told.id, told.canvas_id, told.ahead
+FROM (SELECT CASE WHEN count(*) = $2 THEN max(id) END AS next, count(*) AS read FROM page) AS progress LEFT JOIN told ON true`
 
 const (
 	// Whoever writes rows by SQL can write any year: times that arithmetic would
@@ -138,7 +138,7 @@ func (s *Store) Sweep(ctx context.Context, after eventqueue.EventID, limit int, 
 				canvas   *[16]byte
 				ahead    *bool
 			)
-			_, err := pgx.ForEachRow(rows, []any{&next, &swept.Live, &id, &canvas, &ahead}, func() error {
+			_, err := pgx.ForEachRow(rows, []any{&next, &swept.Read, &swept.Live, &id, &canvas, &ahead}, func() error {
 				if next != nil {
 					swept.Next = *next
 				}

@@ -66,6 +66,10 @@ func relayMutants() []mutant {
 		{"idle-walk-does-not-rest", "I12 I20", sweep, change("w.after != 0 && w.parked < parkedPages", "w.after != 0"), protocol("TestAnIdleWalkCostsTheSame")},
 		{"walk-rests-before-what-may-be-lost", "I13", sweep, change("swept.Live < sweepPage/2", "swept.Live >= 0"), protocol("TestAnIdleWalkCostsTheSame")},
 		{"round-over-many-does-not-rest", "I12", sweep, change("readFrom = time.Now().Add(min(", "readFrom = time.Now().Add(0 * min("), protocol("TestARoundOverManyRests")},
+		{"relay-without-events-does-not-rest", "I12", sweep, change("w.empty = w.after == 0 && swept.Read == 0", "w.empty = false"),
+			maintaining("TestARelayWithoutEventsSendsFewStatements")},
+		{"relay-rests-beside-events", "I13 I20", sweep, change("w.empty = w.after == 0 && swept.Read == 0", "w.empty = w.after == 0"),
+			maintaining("TestARelayWithoutEventsSendsFewStatements")},
 		{"relay-forgets-the-rest", "I1 I2", relay, change("r.publisher.MarkPending(context.WithoutCancel(ctx), notifications[len(batch):])\n", ""), protocol(again)},
 		{"relay-without-a-rate", "I11 I12", relay, change("r.limiter.WaitN(ctx, len(batch))", "r.limiter.WaitN(ctx, 0)"), protocol("TestARelayKeepsItsRate")},
 	}

@@ -343,7 +343,7 @@ type endless struct {
 func (e *endless) Sweep(_ context.Context, after eventqueue.EventID, _ int, _, _ time.Duration) (maintenance.Swept, error) {
 	<-time.After(time.Millisecond) // of virtual time, as a statement takes
 	e.looks++
-	return maintenance.Swept{Next: (after + 1) % eventqueue.EventID(e.pages), Live: e.live}, nil
+	return maintenance.Swept{Next: (after + 1) % eventqueue.EventID(e.pages), Read: 1, Live: e.live}, nil
 }
 
 func (e *endless) Listen(ctx context.Context, _ func()) error {

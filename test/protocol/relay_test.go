@@ -109,6 +109,7 @@ func (l *ledger) TakeRound(context.Context, maintenance.RoundPlace, time.Duratio
 
 func (l *ledger) Sweep(_ context.Context, after eventqueue.EventID, _ int, _, _ time.Duration) (s maintenance.Swept, err error) {
 	s.Lost, s.Next, err = l.page(after)
+	s.Read = max(1, len(s.Lost))
 	return s, err
 }
 
