@@ -1,6 +1,6 @@
-// Command cron emits what cron definitions say, relays the notifications that
-// are owed, and deletes history that is old enough. Run at least one; any number
-// may run. It is configured by its environment; see docs/configuration.md.
+// Command cron emits the events of cron definitions, publishes pending and lost
+// notifications, and deletes old history. Run at least one; any number may run. It is
+// configured by its environment; see docs/configuration.md.
 package main
 
 import (
@@ -14,6 +14,6 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	context.AfterFunc(ctx, stop) // a second signal kills
+	context.AfterFunc(ctx, stop) // a second signal kills the process
 	os.Exit(run(ctx, os.Args[1:], env.ToMap(os.Environ()), os.Stdout, os.Stderr))
 }

@@ -10,7 +10,7 @@ import (
 	"eventsv2/service"
 )
 
-// run is the program without its process: it returns the exit status.
+// run runs the program and returns its exit status.
 func run(ctx context.Context, args []string, environment map[string]string, stdout, stderr io.Writer) int {
 	root := &cobra.Command{
 		Use:   "cron",

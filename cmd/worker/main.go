@@ -1,6 +1,7 @@
-// Command worker runs events: it maps handlers to HTTP targets (HANDLERS_FILE)
-// and posts each event to its target. It serves the sources of webhooks that the
-// same file lists. It is configured by its environment; see docs/configuration.md.
+// Command worker runs events: it posts each event to the HTTP target of its handler. The
+// handlers file (HANDLERS_FILE) maps handlers to targets, and may list sources of webhooks,
+// which the worker then serves. It is configured by its environment; see
+// docs/configuration.md.
 package main
 
 import (
@@ -14,6 +15,6 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	context.AfterFunc(ctx, stop) // a second signal kills
+	context.AfterFunc(ctx, stop) // a second signal kills the process
 	os.Exit(run(ctx, os.Args[1:], env.ToMap(os.Environ()), os.Stdout, os.Stderr))
 }

@@ -1,5 +1,5 @@
-// Package backoff is how loops wait after failures: longer from failure to failure,
-// each time with jitter, and no longer than the loop's context lasts.
+// Package backoff waits between the attempts of a loop that fails: longer after each
+// failure, with jitter, and never beyond the end of the loop's context.
 package backoff
 
 import (
@@ -13,9 +13,9 @@ const (
 	Most  = 5 * time.Second
 )
 
-// Wait is the wait after failures. It is for one goroutine.
+// Wait is the growing wait of one loop. It is not safe for concurrent use.
 type Wait struct {
-	// Next is how long the next wait lasts, give or take half of it.
+	// Next is the average of the next wait, which is half to one and a half times as long.
 	Next   time.Duration
 	jitter func(time.Duration) time.Duration
 }
@@ -23,16 +23,16 @@ type Wait struct {
 // New makes a Wait. jitter returns a random duration below its argument.
 func New(jitter func(time.Duration) time.Duration) *Wait { return &Wait{Least, jitter} }
 
-// Reset is for after a success: the next failure is waited for as the first.
+// Reset starts again from the first wait. Call it after a success.
 func (w *Wait) Reset() { w.Next = Least }
 
-// Pause waits, or less when ctx ends.
+// Pause waits, or returns earlier when ctx ends, and makes the next wait longer.
 func (w *Wait) Pause(ctx context.Context) {
 	Sleep(ctx, w.Next/2+w.jitter(w.Next))
 	w.Next = min(2*w.Next, Most)
 }
 
-// Sleep waits for the given time, or less when ctx ends.
+// Sleep waits for the given time, or returns earlier when ctx ends.
 func Sleep(ctx context.Context, wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

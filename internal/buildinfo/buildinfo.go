@@ -1,4 +1,4 @@
-// Package buildinfo says which build of the module a program is of, for --version.
+// Package buildinfo describes the build of a program, for --version.
 package buildinfo
 
 import (
@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Template is how a command prints its version: name, version and build on one line.
+// Template is the template of a command for --version: name, version and build on one line.
 const Template = "{{.Name}} {{.Version}}\n"
 
-// Version describes the build that runs: the version of the module, the commit that it
-// was built from, where the go command has recorded it, and the version of Go.
+// Version describes the build of this program: the version of the module, the commit if the
+// go command has recorded it, and the version of Go.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -50,7 +50,7 @@ type topic struct {
 	commands []command
 }
 
-// noun makes a command that only has commands below it.
+// noun makes a command that only groups other commands.
 func noun(name, short string, verbs ...command) command {
 	return func(p *program) *cobra.Command {
 		cmd := &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, RunE: needsCommand}

@@ -36,8 +36,8 @@ func (p *program) withStore(ctx context.Context, f func(store *pgstore.Store, co
 // checkTakes bounds the check of the database before a command.
 const checkTakes = 10 * time.Second
 
-// openDatabase connects to the database and checks that it is fit, and the version of
-// its schema. It waits for nothing.
+// openDatabase connects to the database, and checks its settings and the version of its
+// schema. If the database cannot be reached it fails at once.
 func openDatabase(ctx context.Context, c setup.Config) (*pgxpool.Pool, error) {
 	pool, err := pgstore.NewPool(c.DatabaseURL, applicationName, c.DatabaseMaxConns)
 	if err != nil {
@@ -55,12 +55,12 @@ func openDatabase(ctx context.Context, c setup.Config) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// withReader runs f on what the database shows of the queue.
+// withReader runs f with a reader of the queue.
 func (p *program) withReader(ctx context.Context, f func(reader *inspect.Reader) error) error {
 	return p.withStore(ctx, func(store *pgstore.Store, _ setup.Config) error { return f(inspect.New(store.Pool())) })
 }
 
-// withLocks is withReader, with the lock timeout by which the database judges locks.
+// withLocks is withReader with the lock timeout that is set in the database.
 func (p *program) withLocks(ctx context.Context, f func(reader *inspect.Reader, lockTimeout time.Duration) error) error {
 	return p.withStore(ctx, func(store *pgstore.Store, _ setup.Config) error {
 		settings, err := store.Settings(ctx)
@@ -75,19 +75,20 @@ func (p *program) withLocks(ctx context.Context, f func(reader *inspect.Reader, 
 type connection struct {
 	store *pgstore.Store
 	queue *eventqueue.Queue
-	// silent says that notifications are left to the relay.
+	// silent means that publishing notifications is left to the relay.
 	silent bool
 }
 
 // errSilent is why nothing is published under --no-notify.
 var errSilent = errors.New("the notifications are left to the relay")
 
-// silence is the publisher of --no-notify: what it refuses becomes pending.
+// silence is the publisher for --no-notify. It refuses every notification, which then
+// becomes pending.
 type silence struct{}
 
 func (silence) Publish(context.Context, []eventqueue.Notification) error { return errSilent }
 
-// silentRest is longer than any run of the program.
+// silentRest is the wait after a failed publish. It is longer than any run of the program.
 const silentRest = 24 * time.Hour
 
 // silentQueue is a queue that publishes nothing.
@@ -95,8 +96,8 @@ func silentQueue(store *pgstore.Store, limits eventqueue.Limits) (*eventqueue.Qu
 	return eventqueue.New(store, silence{}, eventqueue.QueueConfig{Limits: limits, PublishRest: silentRest})
 }
 
-// checkPublishing finds out before anything is opened whether notifications can be
-// published, if they shall be.
+// checkPublishing checks before anything is opened that notifications can be published,
+// unless silent is set.
 func checkPublishing(config setup.Config, silent bool) error {
 	if silent || !config.UsesPubSub() {
 		return nil
@@ -111,8 +112,7 @@ func checkPublishing(config setup.Config, silent bool) error {
 	return nil
 }
 
-// withQueue runs f on the database and the notifier, and waits for what is being
-// published.
+// withQueue runs f on the database and the notifier, and waits for running publishes.
 func (p *program) withQueue(ctx context.Context, silent bool, f func(c *connection) error) (err error) {
 	config, err := p.config()
 	if err != nil {
@@ -136,7 +136,8 @@ func (p *program) withQueue(ctx context.Context, silent bool, f func(c *connecti
 	return f(&connection{store: emitter.Store(), queue: emitter.Queue})
 }
 
-// openEmitter opens what emits, and waits for nothing.
+// openEmitter opens a service that only emits. If the database cannot be reached it fails at
+// once.
 func (p *program) openEmitter(ctx context.Context) (*service.Service, error) {
 	config, err := service.FromEnvironment(p.variables())
 	if err != nil {
@@ -157,7 +158,7 @@ func (p *program) withSilentQueue(ctx context.Context, f func(c *connection) err
 			return failed(err)
 		}
 		err = f(&connection{store: store, queue: queue, silent: true})
-		// Also what was done before an interrupt is pending.
+		// Even after an interrupt: notifications of the steps before it are pending.
 		if wakeErr := store.WakeRelay(context.WithoutCancel(ctx)); err == nil && wakeErr != nil {
 			err = failed(fmt.Errorf("wake the relay, which publishes on its own timer without that: %w", wakeErr))
 		}

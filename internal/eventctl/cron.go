@@ -36,7 +36,7 @@ func (k *cronKey) parse() (eventqueue.CanvasID, error) {
 	return canvas, nil
 }
 
-// onDefinition is what a command does with the definition of a name on a canvas.
+// onDefinition is the action of a command on one definition.
 type onDefinition func(ctx context.Context, definitions *cronchecker.Definitions, canvas eventqueue.CanvasID, name string) error
 
 // addDefinition gives a command the flags of one definition, and runs f on it.

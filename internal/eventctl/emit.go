@@ -80,13 +80,13 @@ func (f *emitFlags) add(cmd *cobra.Command) {
 // emitted is the result of emit.
 type emitted struct {
 	Count   int                 `json:"emitted"`
-	Repeats int                 `json:"repeats,omitempty"` // events that were there already, not among Count
+	Repeats int                 `json:"repeats,omitempty"` // events whose unique keys were taken, not among Count
 	FirstID *eventqueue.EventID `json:"first_id"`
 	LastID  *eventqueue.EventID `json:"last_id"`
 }
 
-// add counts a batch. The ids are those of new events; when the only event of all is
-// none, of the one that was there.
+// add adds the result of a batch. The ids are those of new events. If the only event was a
+// repeat, the id is that of the existing event.
 func (e *emitted) add(events []eventqueue.Emitted) {
 	for i := range events {
 		if !events[i].New {
@@ -150,7 +150,7 @@ func (p *program) emitOne(ctx context.Context, f *emitFlags) error {
 
 func (f *emitFlags) given(flag string) bool { return f.scope.cmd.Flags().Changed(flag) }
 
-// event makes the event that the flags describe and checks it as the queue will.
+// event makes the event that the flags describe, and applies the checks of the queue to it.
 func (p *program) event(f *emitFlags, config setup.Config) (event eventqueue.NewEvent, err error) {
 	canvas, err := parseCanvas(f.scope.canvas)
 	if err != nil {
@@ -191,8 +191,8 @@ func (f *emitFlags) delays(event *eventqueue.NewEvent) (err error) {
 	return nil
 }
 
-// value reads what --value names. One byte over the limit is enough to have it
-// refused, however large it is.
+// value reads the value that --value gives, but at most one byte more than the limit, which
+// is enough to refuse it.
 func (p *program) value(text string, maxBytes int) (json.RawMessage, error) {
 	path, isFile := strings.CutPrefix(text, "@")
 	var from io.Reader
@@ -204,7 +204,7 @@ func (p *program) value(text string, maxBytes int) (json.RawMessage, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--value: %w", err)
 		}
-		defer func() { _ = file.Close() }() // it was only read
+		defer func() { _ = file.Close() }() // nothing was written to it
 		from = file
 	default:
 		return json.RawMessage(text), nil

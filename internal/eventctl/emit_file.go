@@ -32,7 +32,7 @@ func (p *program) emitFile(ctx context.Context, f *emitFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = input.Close() }() // it is not needed any more
+	defer func() { _ = input.Close() }() // nothing was written to it
 	total, err := checkLines(ctx, input, config.Limits())
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ type fileEmitter struct {
 	last  int // line of the last event that was read
 }
 
-// run returns an error that says how far it came.
+// run emits all events. Its error says how many were emitted before.
 func (e *fileEmitter) run(ctx context.Context, limits eventqueue.Limits) error {
 	err := ndjson.Read(e.input, e.input.name, limits, func(line int, event eventqueue.NewEvent) error {
 		if e.done.read()+len(e.batch) == e.total {
@@ -100,7 +100,7 @@ func (e *fileEmitter) run(ctx context.Context, limits eventqueue.Limits) error {
 	case errors.Is(err, errEnough):
 		err = nil
 	case errors.As(err, &line):
-		// Not bad input: it was good when it was checked.
+		// This is not bad input, since the first reading found no mistake.
 		return failed(fmt.Errorf("the file has changed while it was read, and %s: %s", e.progressText(), line.Error()))
 	}
 	if err == nil {
@@ -115,11 +115,11 @@ func (e *fileEmitter) run(ctx context.Context, limits eventqueue.Limits) error {
 	return nil
 }
 
-// read is how many events of the input have been dealt with.
+// read returns how many events of the input have been emitted or were repeats.
 func (e *emitted) read() int { return e.Count + e.Repeats }
 
-// flush emits the batch. An interrupt is heeded between batches only, so that
-// what is reported as emitted is exactly what was.
+// flush emits the batch. An interrupt has an effect only between two batches, so that the
+// reported number of events is exact.
 func (e *fileEmitter) flush(ctx context.Context) error {
 	if len(e.batch) == 0 {
 		return nil

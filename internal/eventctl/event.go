@@ -81,7 +81,7 @@ func logDocOf(e inspect.LogEntry) logDoc {
 	return doc
 }
 
-// writeValue writes the value of an event as JSON that means the same.
+// writeValue writes the value of an event as equivalent JSON with printable characters only.
 func writeValue(w io.Writer, e eventqueue.Event) {
 	_, _ = fmt.Fprintf(w, "value, %s:\n%s\n", printing.Plural(len(e.Value), "byte"), printing.PrintableJSON(e.Value))
 }

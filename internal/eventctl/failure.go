@@ -18,7 +18,7 @@ const (
 	exitNotFound = 3
 )
 
-// exitStatuses explains them in every help.
+// exitStatuses is the part of every help that explains the exit statuses.
 const exitStatuses = `Exit status:
   0  done
   1  failed: the database, Pub/Sub or an output did not work, or an interrupt
@@ -26,7 +26,7 @@ const exitStatuses = `Exit status:
   3  not found: an unknown event, rule, limit or cron definition, or an event that is refused
 `
 
-// failure is an error with the exit status that it means.
+// failure is an error with its exit status.
 type failure struct {
 	status int
 	err    error
@@ -48,8 +48,8 @@ func notFound(format string, args ...any) error {
 	return &failure{exitNotFound, fmt.Errorf(format, args...)}
 }
 
-// exitStatus says how the program ends after an error. Commands name a failure where
-// they know it; what nobody named comes from the command line's own parser.
+// exitStatus returns the exit status for an error. Commands return a failure; any other
+// error comes from the parser of the command line.
 func exitStatus(err error) int {
 	var (
 		named   *failure

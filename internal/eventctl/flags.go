@@ -11,7 +11,7 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// require marks flags as needed; a flag that does not exist is a mistake of the program.
+// require marks flags as required. It panics if a flag does not exist.
 func require(cmd *cobra.Command, flags ...string) {
 	for _, name := range flags {
 		if err := cmd.MarkFlagRequired(name); err != nil {
@@ -24,11 +24,11 @@ func require(cmd *cobra.Command, flags ...string) {
 func addChoice(cmd *cobra.Command, value *string, name, preset, usage string, choices ...string) {
 	cmd.Flags().StringVar(value, name, preset, usage+": "+strings.Join(choices, ", "))
 	if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag was there already
+		panic(err) // the flag exists already
 	}
 }
 
-// checkChoice refuses what is none of the choices, in any case of letters.
+// checkChoice refuses a value that is none of the choices. It ignores case.
 func checkChoice(flag, value string, choices ...string) error {
 	if slices.Contains(choices, strings.ToLower(value)) {
 		return nil
@@ -36,8 +36,8 @@ func checkChoice(flag, value string, choices ...string) error {
 	return badInput(fmt.Errorf("--%s %q is unknown: use %s", flag, value, strings.Join(choices, ", ")))
 }
 
-// checkGiven refuses flags that are given and empty, as from an unset variable of a
-// script: they would mean something else than what is meant.
+// checkGiven refuses flags that are given and empty. An unset variable of a script would
+// otherwise change the meaning of a command.
 func checkGiven(cmd *cobra.Command, flags ...string) error {
 	for _, name := range flags {
 		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {

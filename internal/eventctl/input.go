@@ -14,8 +14,8 @@ type input struct {
 	name string
 }
 
-// openInput opens a regular file, or copies what is none (standard input, a
-// pipe) to a temporary file that nobody else can open.
+// openInput opens a regular file. It copies anything else (standard input, a pipe) to a
+// temporary file that no other user can open.
 func (p *program) openInput(ctx context.Context, path string) (*input, error) {
 	if path == "-" {
 		return spool(ctx, p.stdin, "standard input")
@@ -29,16 +29,17 @@ func (p *program) openInput(ctx context.Context, path string) (*input, error) {
 		_ = file.Close() // the first error says what went wrong
 		return nil, failed(fmt.Errorf("--file: %w", err))
 	}
-	if info.Mode().IsRegular() || info.IsDir() { // reading a directory says what is wrong
+	if info.Mode().IsRegular() || info.IsDir() { // the error of reading a directory says what is wrong
 		return &input{file, path}, nil
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // nothing was written to it
 	return spool(ctx, file, path)
 }
 
-// spool copies a stream. The file has no name any more when it is filled, so
-// that it goes with the process. A read from a terminal or a pipe cannot be
-// interrupted: the copy is abandoned then, as the process is about to end.
+// spool copies a stream to a temporary file. It removes the name of the file before it
+// fills it, so that the file disappears with the process. A read from a terminal or a pipe
+// cannot be interrupted: if ctx ends, spool abandons the copy, since the process is about to
+// end.
 func spool(ctx context.Context, from io.Reader, name string) (*input, error) {
 	file, err := os.CreateTemp("", "eventctl-*.ndjson")
 	if err != nil {

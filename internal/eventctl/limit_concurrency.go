@@ -7,7 +7,7 @@ import (
 	"eventsv2/eventqueue/control"
 )
 
-// concurrencyFlags say what a limit is for.
+// concurrencyFlags are the flags that name a concurrency limit.
 type concurrencyFlags struct {
 	*scopeFlags
 	key      string
@@ -24,7 +24,7 @@ func addConcurrency(cmd *cobra.Command) *concurrencyFlags {
 	return f
 }
 
-// limit is what the flags name. One that is given must name something.
+// limit returns the limit that the flags name. A flag that is given must not be empty.
 func (f *concurrencyFlags) limit() (limit control.RunningLimit, err error) {
 	if err := checkGiven(f.cmd, "module", "name", "key"); err != nil {
 		return limit, err

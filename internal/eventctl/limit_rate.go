@@ -10,8 +10,8 @@ import (
 	"eventsv2/eventqueue/ratelimit"
 )
 
-// rateScope is the scope that the flags of a rate limit name: of a handler on a canvas,
-// or of a whole canvas. An empty flag is not the whole canvas.
+// rateScope returns the scope that the flags of a rate limit name: a handler on a canvas, or
+// a whole canvas. An empty flag does not mean the whole canvas.
 func (f *scopeFlags) rateScope() (scope eventqueue.Scope, err error) {
 	if f.cmd.Flags().Changed("module") {
 		return f.scope()
@@ -25,7 +25,7 @@ func (f *scopeFlags) rateScope() (scope eventqueue.Scope, err error) {
 	return scope, nil
 }
 
-// onRateLimits is what a command does with the limits of a scope.
+// onRateLimits is the action of a command on the rate limits of a scope.
 type onRateLimits func(cmd *cobra.Command, limits *control.RateLimits, scope eventqueue.Scope, silent bool) error
 
 // addRateLimitScope gives a command the flags of a rate limit, and runs f on the limits

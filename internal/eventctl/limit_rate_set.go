@@ -45,7 +45,7 @@ func setRateLimitCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// checkRate refuses a limit that makes no sense.
+// checkRate refuses an invalid limit, and sets its mode.
 func checkRate(cmd *cobra.Command, limit *control.RateLimit, mode string) error {
 	for name, n := range map[string]int{"per-minute": limit.PerMinute, "per-day": limit.PerDay} {
 		if cmd.Flags().Changed(name) && n < 1 {

@@ -19,7 +19,7 @@ type prunedDoc struct {
 	Status    maintenance.LogStatus `json:"status"`
 	OlderThan string                `json:"older_than"`
 	DryRun    bool                  `json:"dry_run"`
-	// Events is how many were deleted; of a dry run, how many would have been.
+	// Events is how many entries were deleted, or for a dry run would be deleted.
 	Events int `json:"events"`
 }
 
@@ -67,7 +67,7 @@ func pruneLogCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// prune reports what was deleted also when something failed after it.
+// prune reports the deleted entries even if an error follows.
 func (p *program) prune(cmd *cobra.Command, doc prunedDoc, age time.Duration) error {
 	return p.withStore(cmd.Context(), func(store *pgstore.Store, config setup.Config) error {
 		pruner, err := maintenance.NewPruner(store, maintenance.PrunerConfig{PerSecond: config.HistoryPerSecond})

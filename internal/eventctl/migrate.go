@@ -12,7 +12,7 @@ type migrationDoc struct {
 	Name    string `json:"name"`
 }
 
-// writeMigrations reports what was done also when something failed after it.
+// writeMigrations reports the migrations that were done, even if a later one failed.
 func (p *program) writeMigrations(verb, nothing string, done []migrations.Applied, err error) error {
 	doc := struct {
 		Migrations []migrationDoc `json:"migrations"`
@@ -31,7 +31,7 @@ func (p *program) writeMigrations(verb, nothing string, done []migrations.Applie
 	return writeErr
 }
 
-// writeSQL writes SQL as it is, for psql.
+// writeSQL writes SQL unchanged, for psql.
 func (p *program) writeSQL(sql string) error {
 	return p.write(struct {
 		SQL string `json:"sql"`

@@ -6,12 +6,13 @@ import (
 	"eventsv2/internal/printing"
 )
 
-// addSilent gives a command that publishes notifications the flag not to.
+// addSilent adds --no-notify to a command that publishes notifications.
 func addSilent(cmd *cobra.Command, silent *bool) {
 	cmd.Flags().BoolVar(silent, "no-notify", false, "publish nothing: the relay notifies; needs no Pub/Sub")
 }
 
-// notifiedSuffix says how many events a command has notified, or left to the relay.
+// notifiedSuffix returns a text with the number of events that a command has notified, or
+// left to the relay.
 func notifiedSuffix(notified int, silent bool) string {
 	if silent {
 		return "; left to the relay to notify: " + printing.Plural(notified, "event")
@@ -19,7 +20,8 @@ func notifiedSuffix(notified int, silent bool) string {
 	return "; notified " + printing.Plural(notified, "event")
 }
 
-// releasedSuffix says how many events that waited were released, if any were.
+// releasedSuffix returns a text with the number of waiting events that were released. It is
+// empty if there were none.
 func releasedSuffix(notified int, silent bool) string {
 	if notified == 0 {
 		return ""

@@ -8,14 +8,14 @@ import (
 	"eventsv2/internal/printing"
 )
 
-// page is one page of a list as a document: its rows, under a key of their own, and the
-// id for --after when it is full.
+// page is one page of a list as a document: its rows, and the id for --after if the page is
+// full.
 type page[Row any] struct {
 	rows []Row
 	next *eventqueue.EventID
 }
 
-// pageOf makes the documents of a page; a full one has a next.
+// pageOf makes the document of a page. A full page has an id for the next one.
 func pageOf[T, Row any](items []T, p *pageFlags, row func(T) Row, id func(T) eventqueue.EventID) page[Row] {
 	doc := page[Row]{rows: rowsOf(items, row)}
 	if len(items) == p.limit {
@@ -24,7 +24,8 @@ func pageOf[T, Row any](items []T, p *pageFlags, row func(T) Row, id func(T) eve
 	return doc
 }
 
-// rowsOf makes the documents of a list: none is an empty array, not null.
+// rowsOf makes the documents of a list. For an empty list it returns an empty array, not
+// null.
 func rowsOf[T, Row any](items []T, row func(T) Row) []Row {
 	rows := make([]Row, 0, len(items))
 	for _, item := range items {
@@ -38,7 +39,7 @@ func tableOf[T any](items []T, heading []string, cells func(T) []string) [][]str
 	return append([][]string{heading}, rowsOf(items, cells)...)
 }
 
-// writePage writes a table, or that it is empty, and how to go on.
+// writePage writes a table, or that there are no rows, and the flag for the next page.
 func writePage(w io.Writer, rows [][]string, things string, next *eventqueue.EventID) {
 	printing.List(w, rows, things)
 	if next != nil {

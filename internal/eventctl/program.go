@@ -8,16 +8,17 @@ import (
 	"eventsv2/internal/setup"
 )
 
-// program is one run of eventctl: what the process around it would have. It is all that
-// commands know of each other and of the command line above them.
+// program is one run of eventctl, with the streams and the environment of its process.
+// Commands share nothing else.
 type program struct {
 	*printing.Printer
 	environment map[string]string
 	stdin       io.Reader
-	databaseURL string // of the flag
+	databaseURL string // value of the flag
 }
 
-// variables are those of the environment; the flag wins over DATABASE_URL.
+// variables returns the variables of the environment, with the flag in place of
+// DATABASE_URL.
 func (p *program) variables() map[string]string {
 	if p.databaseURL == "" {
 		return p.environment
@@ -39,7 +40,7 @@ func (p *program) config() (setup.Config, error) {
 	return config, nil
 }
 
-// write writes the result of a command: doc as JSON, or what human writes as text.
+// write writes the result of a command: doc as JSON, or as the text that human writes.
 func (p *program) write(doc any, human func(w io.Writer)) error {
 	return failed(p.Result(doc, human))
 }
@@ -49,5 +50,5 @@ func (p *program) writeLine(doc any, text string) error {
 	return p.write(doc, func(w io.Writer) { _, _ = io.WriteString(w, printing.PrintableLines(text)+"\n") })
 }
 
-// writeNothing is write for a result that an error tells: only the document says more.
+// writeNothing is write for a result without a text, because an error describes it.
 func (p *program) writeNothing(doc any) error { return p.write(doc, func(io.Writer) {}) }

@@ -7,7 +7,7 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// refusal is an event that retry or requeue has left alone.
+// refusal is an event that retry or requeue has refused, and not changed.
 type refusal struct {
 	ID     eventqueue.EventID `json:"id"`
 	Reason string             `json:"reason"`

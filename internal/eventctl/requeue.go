@@ -50,14 +50,14 @@ func requeueCommand(p *program) *cobra.Command {
 // requeuedDoc is the result of requeue.
 type requeuedDoc struct {
 	Requeued int `json:"requeued"`
-	// TakenOver are those of them whose expired locks were cleared.
+	// TakenOver are the requeued events whose expired locks were cleared.
 	TakenOver []eventqueue.EventID `json:"taken_over"`
-	// HeldBack are those of them that a rule keeps from running.
+	// HeldBack are the requeued events that a rule keeps from running.
 	HeldBack []heldBack `json:"held_back"`
 	Refused  []refusal  `json:"refused"`
 }
 
-// heldBack is an event that was requeued and does not run.
+// heldBack is a requeued event that a rule keeps from running.
 type heldBack struct {
 	ID   eventqueue.EventID `json:"id"`
 	Rule control.RuleType   `json:"rule"`
@@ -105,7 +105,7 @@ func (p *program) writeRequeued(doc requeuedDoc) error {
 	})
 }
 
-// requeueRefusal says why an event was refused, and what to do.
+// requeueRefusal returns why an event was refused, and what to do.
 func requeueRefusal(r control.Requeued) string {
 	switch r.Result {
 	case control.RequeueRunning:

@@ -47,7 +47,7 @@ func retryCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// whatToRetry is what the command line names: ids, or with --all a scope.
+// whatToRetry returns the ids on the command line, or with --all the scope of the flags.
 func (f *scopeFlags) whatToRetry(all bool, args []string) (ids []eventqueue.EventID, scope eventqueue.Scope, err error) {
 	if all && len(args) > 0 {
 		return nil, scope, badInput(errors.New("--all and ids exclude each other: give one of them"))
@@ -109,7 +109,7 @@ func (p *program) retryAll(ctx context.Context, retrier *control.Retrier, scope 
 	return p.writeRetried(doc)
 }
 
-// retryFailed reports what was moved before a failure.
+// retryFailed reports the events that were moved before a failure.
 func (p *program) retryFailed(doc retriedDoc, err error) error {
 	return errors.Join(failed(fmt.Errorf("%s moved, and then: %w", printing.Plural(doc.Retried, "event"), err)), p.writeRetried(doc))
 }

@@ -11,7 +11,7 @@ import (
 	"eventsv2/eventqueue/pgstore"
 )
 
-// ruleWords are how the commands of one type of rule speak of it.
+// ruleWords are the words that the commands of one type of rule use for it.
 type ruleWords struct {
 	rule          control.RuleType
 	add, lift     string // commands
@@ -27,7 +27,7 @@ func blockWords() ruleWords {
 	return ruleWords{control.BlockRule, "block", "unblock", "blocked", "unblocked", "an admin"}
 }
 
-// wordsOf are the words of a rule that was found.
+// wordsOf returns the words of a type of rule.
 func wordsOf(t control.RuleType) ruleWords {
 	if t == control.BlockRule {
 		return blockWords()
@@ -42,16 +42,16 @@ type ruleChange struct {
 	Module  string              `json:"module"`
 	Name    string              `json:"name"`
 	Changed bool                `json:"changed"`
-	// Known says that the handler has a waiting event or a cron definition.
+	// Known means that the handler has a waiting event or a cron definition.
 	Known bool `json:"known"`
-	// Notified is how many waiting events were notified; only of a lift.
+	// Notified is how many waiting events were notified. Only a lift has it.
 	Notified *int `json:"notified,omitempty"`
-	// Left are the rules that still hold the handler back; only of a lift.
+	// Left are the rules that still hold the handler back. Only a lift has them.
 	Left []control.RuleType `json:"rules_left,omitempty"`
 }
 
-// ruleChanged makes the result, and warns of a handler that nobody knows: the rule may be
-// early, or misspelt.
+// ruleChanged makes the result. It warns if the handler is unknown: the rule may come
+// before the handler's first event, or its name may be misspelt.
 func (p *program) ruleChanged(ctx context.Context, store *pgstore.Store, t control.RuleType, scope eventqueue.Scope, changed bool) (ruleChange, error) {
 	change := ruleChange{Rule: t, Canvas: scope.Canvas, Module: scope.Module, Name: scope.Name, Changed: changed}
 	known, err := isKnown(ctx, store, scope)

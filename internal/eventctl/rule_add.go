@@ -38,7 +38,7 @@ func addRuleCommand(words ruleWords) command {
 	}
 }
 
-// addRule publishes nothing, so that the queue behind the rules is silent.
+// addRule adds a rule. It publishes nothing, so its queue is silent.
 func (p *program) addRule(ctx context.Context, store *pgstore.Store, config setup.Config, words ruleWords, scope eventqueue.Scope) error {
 	queue, err := silentQueue(store, config.Limits())
 	if err != nil {

@@ -73,7 +73,7 @@ func (p *program) liftRule(ctx context.Context, c *connection, words ruleWords, 
 	return p.writeLine(change, text)
 }
 
-// liftText says what the lift of a rule has done.
+// liftText describes the result of a lift.
 func liftText(words ruleWords, scope eventqueue.Scope, change ruleChange, silent bool) string {
 	var b strings.Builder
 	if change.Changed {

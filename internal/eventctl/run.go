@@ -11,12 +11,12 @@ import (
 	"eventsv2/internal/printing"
 )
 
-// Run is the program without its process: it returns the exit status. It ends when ctx
-// does, between two batches.
+// Run runs the program and returns its exit status. When ctx ends it ends as well, between
+// two batches.
 func Run(ctx context.Context, args []string, environment map[string]string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := &program{environment: environment, stdin: stdin, Printer: printing.New("eventctl", stdout, stderr)}
 	root := p.rootCommand()
-	root.SetArgs(append([]string{}, args...)) // nil would be the process's own
+	root.SetArgs(append([]string{}, args...)) // nil would mean the arguments of the process
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(p.Stderr())
@@ -24,7 +24,7 @@ func Run(ctx context.Context, args []string, environment map[string]string, stdi
 	if err == nil {
 		return exitOK
 	}
-	// A mistake in the flags may keep the rest of them from being read.
+	// After a mistake in one flag, --json may not have been read.
 	p.JSON = p.JSON || slices.Contains(args, "--json")
 	p.Error(err)
 	return exitStatus(err)

@@ -16,7 +16,7 @@ type scopeFlags struct {
 	canvas, module, name string
 }
 
-// scopeUsage is what the help says of them.
+// scopeUsage has the help texts of these flags.
 type scopeUsage struct{ canvas, module, name string }
 
 func addScopeFlags(cmd *cobra.Command, usage scopeUsage) *scopeFlags {
@@ -27,15 +27,15 @@ func addScopeFlags(cmd *cobra.Command, usage scopeUsage) *scopeFlags {
 	return f
 }
 
-// addScope gives a command the flags of the one handler on a canvas that it is about.
+// addScope gives a command the flags that name one handler on a canvas.
 func addScope(cmd *cobra.Command) *scopeFlags {
 	f := addScopeFlags(cmd, scopeUsage{"`uuid` of the canvas", "module of the handler", "name of the handler"})
 	require(cmd, "canvas", "module", "name")
 	return f
 }
 
-// addLimitScope gives a command the flags of what a limit is for: a handler on a canvas
-// or, without one, the whole canvas.
+// addLimitScope gives a command the flags that name the scope of a limit: a handler on a
+// canvas or, without a handler, the whole canvas.
 func addLimitScope(cmd *cobra.Command) *scopeFlags {
 	f := addScopeFlags(cmd, scopeUsage{"`uuid` of the canvas", "only of the handler in this module", "only of the handler of this name"})
 	require(cmd, "canvas")
@@ -53,7 +53,7 @@ func addCanvasFilter(cmd *cobra.Command) {
 	cmd.Flags().String("canvas", "", "only the canvas with this `uuid`")
 }
 
-// scope is the scope that the flags name.
+// scope returns the scope that the flags name.
 func (f *scopeFlags) scope() (eventqueue.Scope, error) {
 	canvas, err := parseCanvas(f.canvas)
 	if err != nil {
@@ -66,8 +66,8 @@ func (f *scopeFlags) scope() (eventqueue.Scope, error) {
 	return scope, nil
 }
 
-// filter is the filter that the flags describe. A flag that is given must name
-// something: an empty one, as from an unset variable of a script, is not all.
+// filter returns the filter that the flags describe. It refuses a flag that is given and
+// empty, as from an unset variable of a script: it must not match everything.
 func (f *scopeFlags) filter() (filter inspect.Filter, err error) {
 	if filter.Canvas, err = canvasFilter(f.cmd); err != nil {
 		return filter, err
@@ -86,7 +86,7 @@ func (f *scopeFlags) filter() (filter inspect.Filter, err error) {
 	return filter, nil
 }
 
-// canvasFilter is the canvas that a filter's --canvas names, nil when it is not given.
+// canvasFilter returns the canvas that --canvas names, or nil if the flag is not given.
 func canvasFilter(cmd *cobra.Command) (*eventqueue.CanvasID, error) {
 	flag := cmd.Flags().Lookup("canvas")
 	if !flag.Changed {

@@ -11,14 +11,14 @@ import (
 // settingsDoc are the settings of the database.
 type settingsDoc struct {
 	LockTimeout string `json:"lock_timeout"`
-	// Before is what it was before a change that is not settled.
+	// Before is the lock timeout before a change that is not settled yet.
 	Before string `json:"lock_timeout_before,omitempty"`
 	// Set is false while LockTimeout is the default, which the first program that
 	// starts may replace.
 	Set bool `json:"set"`
 }
 
-// withSettings does something and shows the settings that are true after it.
+// withSettings calls do, and writes the settings that are valid after it.
 func (p *program) withSettings(ctx context.Context, do func(store *pgstore.Store) error) error {
 	return p.withStore(ctx, func(store *pgstore.Store, _ setup.Config) error {
 		if err := do(store); err != nil {

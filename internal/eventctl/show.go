@@ -94,8 +94,8 @@ func eventHeading(e eventqueue.Event, state string) [][]string {
 	}
 }
 
-// whetherBegun says, of an event whose lock is held or has expired, what its end will
-// count as if nobody hears of it.
+// whetherBegun returns whether the run of a claim has begun, and so how the claim counts if
+// its lock expires.
 func whetherBegun(e inspect.QueuedEvent) string {
 	switch {
 	case e.LockedAt == nil:
@@ -107,8 +107,8 @@ func whetherBegun(e inspect.QueuedEvent) string {
 	}
 }
 
-// whyState explains a state: first what decides it, then what else stands in the way or
-// is under way.
+// whyState explains a state: first the reason for it, then everything else that delays the
+// event or is happening to it.
 func whyState(e inspect.QueuedEvent, shown inspect.Shown, lockTimeout time.Duration) []string {
 	var reasons []string
 	add := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
@@ -138,7 +138,8 @@ func whyState(e inspect.QueuedEvent, shown inspect.Shown, lockTimeout time.Durat
 	return append(reasons, whyNotified(e))
 }
 
-// whyNotified says when the next or the last notification of an event is.
+// whyNotified describes the last notification of an event, or the next one if it is
+// pending.
 func whyNotified(e inspect.QueuedEvent) string {
 	switch {
 	case e.NotifiedAt == nil:
@@ -150,7 +151,8 @@ func whyNotified(e inspect.QueuedEvent) string {
 	}
 }
 
-// whyBehind says in which ordering group an event waits, and for which other one.
+// whyBehind describes the ordering group in which an event waits, and the event that it
+// waits for.
 func whyBehind(group *inspect.Group) string {
 	switch {
 	case group == nil:

@@ -15,7 +15,7 @@ import (
 	"eventsv2/internal/printing"
 )
 
-// statsDoc is the counts of one handler, in JSON.
+// statsDoc has the counts of one handler, in JSON.
 type statsDoc struct {
 	Canvas eventqueue.CanvasID     `json:"canvas_id"`
 	Module string                  `json:"module"`

@@ -95,7 +95,8 @@ func reasonsText(reasons []inspect.StuckReason) string {
 	return strings.Join(rowsOf(reasons, func(r inspect.StuckReason) string { return string(r) }), ", ")
 }
 
-// notifiedText is when an event was last notified, or that this is pending.
+// notifiedText returns when the last notification of an event was published, or that one
+// is pending.
 func notifiedText(e inspect.QueuedEvent) string {
 	if e.NotifiedAt == nil {
 		return "pending"

@@ -1,5 +1,5 @@
-// Package logkey has the keys of log fields: what a field means is the same in every
-// line, whichever package writes it.
+// Package logkey has the keys of log fields that several packages use, so that a field has
+// one meaning in all lines.
 package logkey
 
 // Keys of log fields.

@@ -21,10 +21,10 @@ func Age(d time.Duration) string {
 	}
 }
 
-// AgeAtLeast is Age rounded up to a second, for what is still to come.
+// AgeAtLeast is Age rounded up to a second, for times in the future.
 func AgeAtLeast(d time.Duration) string { return Age(d + time.Second - 1) }
 
-// When says how long ago a time was, or how far off it is: never in 0s.
+// When returns how long ago a time was, or in how long it will be. It never returns "in 0s".
 func When(t, now time.Time) string {
 	if t.After(now) {
 		return "in " + AgeAtLeast(t.Sub(now))

@@ -14,19 +14,19 @@ type Printer struct {
 	program  string
 	stdout   io.Writer
 	stderr   io.Writer
-	terminal bool // standard error is one
+	terminal bool // whether standard error is a terminal
 
-	// JSON has results and messages written as JSON.
+	// JSON means that results and messages are written as JSON.
 	JSON bool
 }
 
-// New makes the Printer of a program, whose name its messages begin with.
+// New makes the Printer of a program. Its messages begin with the program's name.
 func New(program string, stdout, stderr io.Writer) *Printer {
 	return &Printer{program: program, stdout: stdout, stderr: &lockedWriter{w: stderr}, terminal: isTerminal(stderr)}
 }
 
-// Result writes the result of a command to standard output: doc as one JSON document, or
-// what human writes as text.
+// Result writes the result of a command to standard output: doc as one JSON document, or the
+// text that human writes.
 func (p *Printer) Result(doc any, human func(w io.Writer)) error {
 	var text bytes.Buffer
 	if p.JSON {
@@ -54,7 +54,7 @@ func (p *Printer) Warning(err error) { p.message("warning", "warning: ", err) }
 func (p *Printer) message(key, prefix string, err error) {
 	if p.JSON {
 		text, _ := json.Marshal(map[string]string{key: err.Error()}) // a string always becomes JSON
-		_, _ = p.stderr.Write(append(PrintableJSON(text), '\n'))     // nowhere else to say it
+		_, _ = p.stderr.Write(append(PrintableJSON(text), '\n'))     // an error here cannot be reported
 		return
 	}
 	_, _ = fmt.Fprintf(p.stderr, "%s: %s%s\n", p.program, prefix, PrintableLines(err.Error()))
@@ -63,7 +63,7 @@ func (p *Printer) message(key, prefix string, err error) {
 // Stderr is standard error, safe for concurrent use.
 func (p *Printer) Stderr() io.Writer { return p.stderr }
 
-// lockedWriter keeps the lines of several goroutines apart.
+// lockedWriter prevents the lines of several goroutines from mixing.
 type lockedWriter struct {
 	mu sync.Mutex
 	w  io.Writer

@@ -16,13 +16,14 @@ func isTerminal(w io.Writer) bool {
 
 // Progress shows how far a long command is.
 type Progress struct {
-	bar *progressbar.ProgressBar // nil: nobody watches
+	bar *progressbar.ProgressBar // nil without a terminal
 }
 
 // throttle is the least time between two drawings of the bar.
 const throttle = 100 * time.Millisecond
 
-// Progress shows the progress of a number of things, in text on a terminal only.
+// Progress shows a progress bar for a number of things. It does so only on a terminal, and
+// not with JSON.
 func (p *Printer) Progress(description string, total int, things string) Progress {
 	if !p.terminal || p.JSON {
 		return Progress{}
@@ -38,14 +39,14 @@ func (p *Printer) Progress(description string, total int, things string) Progres
 	)}
 }
 
-// Add moves the bar on by n.
+// Add advances the bar by n.
 func (p Progress) Add(n int) {
 	if p.bar != nil {
-		_ = p.bar.Add(n) // it is only for show
+		_ = p.bar.Add(n) // an error only concerns the display
 	}
 }
 
-// End takes the bar off the screen.
+// End removes the bar from the screen.
 func (p Progress) End() {
 	if p.bar != nil {
 		_ = p.bar.Clear()

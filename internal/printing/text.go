@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Printable returns a text as a terminal may see it: quoted when anything in it is not
-// printable.
+// Printable returns a text that is safe for a terminal: unchanged, or quoted if anything
+// in it is not printable.
 func Printable(s string) string {
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(s)
@@ -19,8 +19,8 @@ func Printable(s string) string {
 	return s
 }
 
-// PrintableLines is Printable for messages, whose line ends stay and whose other control
-// characters are escaped.
+// PrintableLines is Printable for messages of several lines: it leaves line ends unchanged and
+// escapes other control characters.
 func PrintableLines(s string) string {
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
@@ -34,9 +34,9 @@ func PrintableLines(s string) string {
 	return b.String()
 }
 
-// PrintableJSON replaces characters that are not printable by their escapes. In valid
-// JSON they stand in strings only, so that it means the same. Outside of strings there
-// are the four kinds of white space, of which a carriage return is dropped.
+// PrintableJSON escapes characters that are not printable. In valid JSON these occur only in
+// strings, so the meaning does not change. Of the white space outside of strings, it drops
+// carriage returns.
 func PrintableJSON(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for len(text) > 0 {
@@ -58,7 +58,7 @@ func PrintableJSON(text []byte) []byte {
 	return out
 }
 
-// JSONValue returns a value as it may be embedded in a document. A text that is no JSON
+// JSONValue returns a value that can be part of a JSON document. A text that is not JSON
 // becomes a string.
 func JSONValue(value []byte) json.RawMessage {
 	if len(value) == 0 || json.Valid(value) {

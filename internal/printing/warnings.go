@@ -7,7 +7,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Logger returns a logger whose entries from warnings up are warnings of the program.
+// Logger returns a logger that prints entries of level warning and above as warnings of the
+// program.
 func (p *Printer) Logger() *zap.Logger { return zap.New(&warnings{printer: p}) }
 
 // warnings is a zap core that turns log entries into warnings on standard error. It is

@@ -65,7 +65,7 @@ const (
 // UsesPubSub reports whether the notifier is Pub/Sub. If not, it is Postgres.
 func (c Config) UsesPubSub() bool { return c.Notifier == notifierPubSub }
 
-// NotifierName is the name of the notifier in a log.
+// NotifierName returns the name of the notifier for logs.
 func (c Config) NotifierName() string {
 	if c.UsesPubSub() {
 		return "subscription " + c.Subscription
@@ -73,12 +73,12 @@ func (c Config) NotifierName() string {
 	return notifierPostgres
 }
 
-// Load reads the configuration from an environment given as a map, and names
-// every variable that makes no sense.
+// Load reads the configuration from an environment, given as a map. Its error names every
+// variable with an invalid value.
 func Load(environment map[string]string) (Config, error) {
 	var c Config
 	if environment == nil {
-		environment = map[string]string{} // nil would mean this process's own to the library
+		environment = map[string]string{} // for nil the library would use the environment of the process
 	}
 	if err := env.ParseWithOptions(&c, env.Options{Environment: environment}); err != nil {
 		return c, fmt.Errorf("configuration: %w", clean(err))
@@ -166,13 +166,13 @@ func (c Config) validate() error {
 	return nil
 }
 
-// PubSub is the part of the configuration that pubsubnotify needs.
+// PubSub returns the part of the configuration that pubsubnotify needs.
 func (c Config) PubSub() pubsubnotify.Config {
 	return pubsubnotify.Config{ProjectID: c.ProjectID, Topic: c.Topic, Subscription: c.Subscription,
 		Create: c.Create, EmulatorHost: c.EmulatorHost}
 }
 
-// Limits is the part of the configuration that bounds what can be emitted.
+// Limits returns the part of the configuration that limits emitted events.
 func (c Config) Limits() eventqueue.Limits {
 	return eventqueue.Limits{MaxValueBytes: c.MaxValueBytes, MaxDelay: c.MaxDelay}
 }

@@ -1,4 +1,4 @@
-// Package setup is what the programs in cmd/ share, and package service: the variables
-// of the environment, which are read in this one place; the logger; and the exit status of
-// a command line. What makes no sense is refused with the name of its variable.
+// Package setup is the code that package service and the programs in cmd/ share: the
+// configuration by environment variables, which are read only here; the logger; and the
+// exit status of a command line. An invalid value is refused with the name of its variable.
 package setup

@@ -21,14 +21,14 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	if err := root.ExecuteContext(ctx); err != nil {
-		_, _ = fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err) // nowhere else to say it
+		_, _ = fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err) // an error here cannot be reported
 		return 1
 	}
 	return 0
 }
 
-// UnlessStopped returns err, but nil when it only says that ctx has ended: a program
-// that is stopped before it has begun has not failed.
+// UnlessStopped returns err, or nil if err only means that ctx has ended: a program that is
+// stopped before it has begun has not failed.
 func UnlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil

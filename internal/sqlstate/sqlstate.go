@@ -1,5 +1,5 @@
-// Package sqlstate says what an error of Postgres means for the one who sent the
-// statement. It goes by the classes of SQLSTATE, the first two characters of a code.
+// Package sqlstate classifies the errors of Postgres by what they mean for the sender of the
+// statement. It uses the classes of SQLSTATE, which are the first two characters of a code.
 package sqlstate
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// class is the class of the error that Postgres answered with; empty when it is none.
+// class returns the class of an error of Postgres; empty for any other error.
 func class(err error) string {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || len(pg.Code) < 2 {
@@ -17,10 +17,10 @@ func class(err error) string {
 	return pg.Code[:2]
 }
 
-// Refused reports whether the database has judged the statement or its data, so
-// that the same statement would fail again. Other classes are troubles that pass:
-// connections (08), read-only (25), conflicts (40), resources (53), locks (55),
-// shutdowns and time-outs (57), the system (58).
+// Refused reports whether the database has refused the statement or its data, so that the
+// same statement would fail again. Errors of the other classes are temporary: connections
+// (08), read-only (25), conflicts (40), resources (53), locks (55), shutdowns and time-outs
+// (57), the system (58).
 func Refused(err error) bool {
 	switch class(err) {
 	case "", "08", "25", "40", "53", "55", "57", "58":
@@ -30,9 +30,9 @@ func Refused(err error) bool {
 	}
 }
 
-// BlamesRow reports whether a refusal speaks of data. One that speaks of the statement
-// (0A: its plan; 26: its name; 42: its syntax, names and rights) or of the session (28,
-// 3D, 3F) may be about all rows.
+// BlamesRow reports whether a refusal concerns the data. A refusal that concerns the
+// statement (0A: its plan; 26: its name; 42: its syntax, names and rights) or the session
+// (28, 3D, 3F) may concern all rows.
 func BlamesRow(err error) bool {
 	switch class(err) {
 	case "", "0A", "26", "28", "3D", "3F", "42":
@@ -42,9 +42,10 @@ func BlamesRow(err error) bool {
 	}
 }
 
-// MayHaveCommitted reports whether a statement that failed may have happened all the
-// same. It has not when the database says so itself, but for the classes that tell of a
-// connection or a server that goes away (08, 57, 58), nor when nothing was sent.
+// MayHaveCommitted reports whether a statement that returned an error may have committed
+// nevertheless. It cannot have committed if nothing was sent, or if the error is from the
+// database. Errors about a connection or a server that goes away (classes 08, 57, 58) are
+// exceptions.
 func MayHaveCommitted(err error) bool {
 	switch class(err) {
 	case "":

@@ -7,15 +7,15 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 )
 
-// Parent is the W3C trace context of ctx, or empty.
+// Parent returns the W3C trace context of ctx; empty without one.
 func Parent(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	return carrier["traceparent"]
 }
 
-// With is the reverse: the context of a run continues the trace of
-// the emitter, when the notification still knew it.
+// With returns a context with a W3C trace context, so that a run continues the trace of the
+// emitter. Without a trace context it returns ctx.
 func With(ctx context.Context, parent string) context.Context {
 	if parent == "" {
 		return ctx

@@ -20,8 +20,8 @@ type Source struct {
 	// Data is the text, of at most MaxBytes.
 	Data     []byte
 	MaxBytes int
-	// Empty is the advice for a text without a document, Second for one with more
-	// than one.
+	// Empty is the advice for a text without a document, and Second that for a text
+	// with more than one.
 	Empty, Second string
 }
 
