@@ -39,8 +39,6 @@ func (recordMade) EventType() string { return typedModule }
 // EventAction implements typed.Event.
 func (recordMade) EventAction() string { return "CREATE" }
 
-const typedModule = "RECORD"
-
 // typedChildren are the handlers that an event's completion emits events for, by its name.
 func typedChildren(name string) []eventqueue.HandlerKey {
 	switch name {

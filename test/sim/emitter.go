@@ -14,6 +14,10 @@ func (w *world) startEmitter(slot, n int) {
 	w.incarnation++
 	p := w.newProcess(fmt.Sprintf("e%d.%d", slot+1, w.incarnation))
 	w.emitters[slot] = p
+	p.restart = func() {
+		w.startEmitter(slot, w.left[slot])
+		w.note("start %s", w.emitters[slot].name)
+	}
 	d := newDice(mix(w.seed, hash(p.name)), "emitter")
 	p.run(func(ctx context.Context) {
 		for n > 0 && w.pause(ctx, d.between(0, 2*w.attackTime/time.Duration(w.emitsEach))) {
@@ -76,13 +80,13 @@ func (p *process) emitSome(ctx context.Context, d dice) int {
 
 // emitTx emits in a transaction of the emitter's own.
 func (p *process) emitTx(ctx context.Context, events []eventqueue.NewEvent, notify bool) {
-	tx, err := p.store.begin(ctx)
+	tx, err := p.store().begin(ctx)
 	if err != nil {
 		return
 	}
-	defer p.store.end(ctx, tx)
+	defer p.store().end(ctx, tx)
 	pending, err := p.queue.EmitTx(ctx, tx, events...)
-	if err != nil || p.store.commit(ctx, tx) != nil || !notify {
+	if err != nil || p.store().commit(ctx, tx) != nil || !notify {
 		return
 	}
 	_ = pending.Notify(ctx) // the relay does what it fails to do

@@ -7,13 +7,6 @@ import (
 	"eventsv2/test/oracle"
 )
 
-// intensity is how hard a seed attacks single calls.
-type intensity struct {
-	before, after, slow, stuck float64 // chances, of a call
-	drop, double, late         float64 // chances, of a notification
-	gap                        time.Duration
-}
-
 func (w *world) drawIntensity() intensity {
 	few := func(most float64) float64 {
 		if w.dice.chance(0.3) {
@@ -126,4 +119,24 @@ func (w *world) blame(c *call, to time.Time) {
 		f.Kind = oracle.NotifierFault
 	}
 	w.history.Faults = append(w.history.Faults, f)
+}
+
+func wayOf(c *call) way {
+	switch way(c.op) {
+	case publishing, pulling:
+		return way(c.op)
+	default:
+		return answering
+	}
+}
+
+// isPartlyDown reports whether a call cannot reach the broker though others can.
+func (w *world) isPartlyDown(c *call) bool {
+	if c.to != broker || c.op == opCheck {
+		return false
+	}
+	if w.broken.hanging[wayOf(c)] {
+		c.hangs = true
+	}
+	return w.broken.hanging[wayOf(c)] || w.broken.failing[wayOf(c)]
 }

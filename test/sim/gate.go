@@ -192,7 +192,11 @@ func (w *world) serve(ended <-chan struct{}) {
 			return
 		default:
 		}
-		if w.nemesis.act() {
+		if d, planned := w.plan.take(); planned {
+			if d.what != "" && d.what != quiescence {
+				w.note("nemesis: %s", d.what)
+			}
+			d.do()
 			continue
 		}
 		if w.step() {
@@ -204,12 +208,12 @@ func (w *world) serve(ended <-chan struct{}) {
 	}
 }
 
-// idle waits until somebody comes to the gate, or may pass it, or the nemesis
-// has something to do.
+// idle waits until somebody comes to the gate, or may pass it, or something
+// is planned.
 func (w *world) idle(ended <-chan struct{}) {
 	w.mu.Lock()
 	now := time.Now()
-	next := w.nemesis.next()
+	next := w.plan.next()
 	sooner := func(t time.Time) {
 		if t.After(now) && t.Before(next) {
 			next = t

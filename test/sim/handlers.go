@@ -7,30 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
 	"eventsv2/test/oracle"
 )
-
-// jobs are the names of the handlers; the events of poison kill their workers.
-var jobs = [...]string{"a", "b", "c", "d"}
-
-const poison = "poison"
-
-// crons are the names of the definitions, by policy.
-var crons = [...]cronchecker.Missed{cronchecker.MissedAll, cronchecker.MissedLatest, cronchecker.MissedNone}
-
-func (w *world) keys() []eventqueue.HandlerKey {
-	var keys []eventqueue.HandlerKey
-	for _, name := range jobs {
-		keys = append(keys, eventqueue.HandlerKey{Module: "WORKER", Name: name, Modifier: "_"})
-	}
-	keys = append(keys, eventqueue.HandlerKey{Module: "WORKER", Name: poison, Modifier: "_"})
-	for _, policy := range crons {
-		keys = append(keys, eventqueue.HandlerKey{Module: cronchecker.Module, Name: string(policy), Modifier: cronchecker.Modifier})
-	}
-	return keys
-}
 
 // plan is what a run does; it depends on the seed, the event and the attempt.
 type plan struct {
@@ -191,7 +170,7 @@ func (p *process) outcome(ctx context.Context, run *eventqueue.Run, pl plan) err
 	case crash:
 		_ = p.do(context.Background(), call{op: "crash", key: run.ID.String()}, func() (string, error) {
 			p.w.faults["handler kills its worker"]++
-			p.w.nemesis.kill(p)
+			nemesis{p.w}.kill(p)
 			return "", nil
 		})
 		return errKilled

@@ -6,96 +6,15 @@ import (
 	"eventsv2/test/oracle"
 )
 
-// nemesis makes the faults, and what follows from them, at the times that the
-// dice give. Its methods are called by the controller, but for kill.
-type nemesis struct {
-	w    *world
-	plan []deed
-}
-
-// deed is something that happens at a time.
-type deed struct {
-	at   time.Time
-	what string
-	do   func()
-}
+// nemesis makes the faults, and what follows from them, at the times that the dice give.
+// Its methods are called by the controller, but for kill.
+type nemesis struct{ w *world }
 
 // later plans a deed.
-func (n *nemesis) later(after time.Duration, what string, do func()) {
-	n.plan = append(n.plan, deed{time.Now().Add(after), what, do})
-}
-
-// due is the index of the deed that comes next, the first planned of several.
-func (n *nemesis) due() int {
-	first := 0
-	for i := range n.plan {
-		if n.plan[i].at.Before(n.plan[first].at) {
-			first = i
-		}
-	}
-	return first
-}
-
-// next is when there is something to do.
-func (n *nemesis) next() time.Time {
-	if len(n.plan) == 0 {
-		return time.Now().Add(time.Hour)
-	}
-	return n.plan[n.due()].at
-}
-
-// act does one deed whose time has come; false means that there is none.
-func (n *nemesis) act() bool {
-	if len(n.plan) == 0 {
-		return false
-	}
-	i := n.due()
-	d := n.plan[i]
-	if d.at.After(time.Now()) {
-		return false
-	}
-	n.plan = append(n.plan[:i], n.plan[i+1:]...)
-	if d.what != "" && d.what != quiescence {
-		n.w.note("nemesis: %s", d.what)
-	}
-	d.do()
-	return true
-}
-
-// silence has workers get no notifications for so long that without looking into the
-// database by themselves they would break I13.
-func (n *nemesis) silence() {
-	w := n.w
-	d := w.dice.between(silent, silent+3*time.Minute)
-	end := w.fault(oracle.NotifierFault, "")
-	var way string
-	var done func()
-	switch w.dice.IntN(4) {
-	case 0:
-		way, w.notifierDown = "the broker is down", true
-		done = func() { w.notifierDown = false }
-	case 1:
-		way, w.broken.failing[pulling] = "pulls fail", true
-		done = func() { delete(w.broken.failing, pulling) }
-	case 2:
-		way, w.broken.hanging[pulling] = "pulls hang", true
-		done = func() { delete(w.broken.hanging, pulling) }
-	default:
-		way, w.broken.orphan = "the subscription has no topic", true
-		done = func() { w.broken.orphan = false }
-	}
-	w.note("nemesis: %s for %s", way, d)
-	w.faults["no notification for minutes: "+way]++
-	n.later(d, "notifications again", func() {
-		w.spoken.Store(true)
-		done()
-		end()
-		w.poke()
-	})
-}
+func (n nemesis) later(after time.Duration, what string, do func()) { n.w.plan.later(after, what, do) }
 
 // attack does one random thing and plans the next one.
-func (n *nemesis) attack() {
+func (n nemesis) attack() {
 	w := n.w
 	if !w.attacking {
 		return
@@ -140,38 +59,18 @@ func (n *nemesis) attack() {
 
 // kill is kill -9, and a restart some time later. It may be called by a call that
 // has passed the gate.
-func (n *nemesis) kill(p *process) {
+func (n nemesis) kill(p *process) {
 	w := n.w
 	w.faults["process killed"]++
 	end := p.fault(oracle.Killed)
 	p.kill()
-	n.later(w.dice.between(100*time.Millisecond, lockTimeout*3/2), "", func() { n.restart(p, end) })
+	n.later(w.dice.between(100*time.Millisecond, lockTimeout*3/2), "", func() {
+		p.restart()
+		end()
+	})
 }
 
-// restart starts a process in the place of one that is gone.
-func (n *nemesis) restart(p *process, end func()) {
-	w := n.w
-	for slot := range w.workers {
-		if w.workers[slot] == p {
-			w.startWorker(slot, !w.attacking)
-		}
-	}
-	for slot := range w.relays {
-		if w.relays[slot] == p {
-			w.startRelay(slot)
-			w.note("start %s", w.relays[slot].name)
-		}
-	}
-	for slot := range w.emitters {
-		if w.emitters[slot] == p {
-			w.startEmitter(slot, w.left[slot])
-			w.note("start %s", w.emitters[slot].name)
-		}
-	}
-	end()
-}
-
-func (n *nemesis) freeze(p *process, d time.Duration) {
+func (n nemesis) freeze(p *process, d time.Duration) {
 	if p.frozen {
 		return
 	}
@@ -194,7 +93,7 @@ func (n *nemesis) freeze(p *process, d time.Duration) {
 
 // holiday freezes all workers, and those that start meanwhile, for so long that
 // the relay's interval has to grow.
-func (n *nemesis) holiday(d time.Duration) {
+func (n nemesis) holiday(d time.Duration) {
 	w := n.w
 	w.note("nemesis: no worker works for %s", d)
 	w.faults["all workers frozen for minutes"]++
@@ -208,7 +107,7 @@ func (n *nemesis) holiday(d time.Duration) {
 }
 
 // stop is SIGTERM, and a restart once the process has ended.
-func (n *nemesis) stop(p *process) {
+func (n nemesis) stop(p *process) {
 	n.w.note("nemesis: stop %s", p.name)
 	n.w.faults["process stopped"]++
 	end := p.fault(oracle.Stopped)
@@ -216,7 +115,7 @@ func (n *nemesis) stop(p *process) {
 	n.later(time.Second, "", func() { n.awaitStop(p, end) })
 }
 
-func (n *nemesis) awaitStop(p *process, end func()) {
+func (n nemesis) awaitStop(p *process, end func()) {
 	select {
 	case <-p.stopped:
 	default:
@@ -232,18 +131,19 @@ func (n *nemesis) awaitStop(p *process, end func()) {
 		return
 	}
 	p.dead = true // so that nobody harms it again
-	n.restart(p, end)
+	p.restart()
+	end()
 }
 
 // cut keeps one process from the database.
-func (n *nemesis) cut(p *process, d time.Duration) {
+func (n nemesis) cut(p *process, d time.Duration) {
 	if p.cut {
 		return
 	}
 	n.w.note("nemesis: cut %s off from the database for %s", p.name, d)
 	n.w.faults["process cut off from the database"]++
 	p.cut = true
-	p.store.mem.Disconnect()
+	p.mem.Disconnect()
 	end := p.fault(oracle.LostDatabase)
 	n.later(d, "mend "+p.name, func() {
 		p.cut = false
@@ -252,7 +152,7 @@ func (n *nemesis) cut(p *process, d time.Duration) {
 }
 
 // outage takes the database or the broker from everybody.
-func (n *nemesis) outage(down *bool, kind oracle.FaultKind, what string, d time.Duration) {
+func (n nemesis) outage(down *bool, kind oracle.FaultKind, what string, d time.Duration) {
 	if *down {
 		return
 	}
@@ -261,7 +161,7 @@ func (n *nemesis) outage(down *bool, kind oracle.FaultKind, what string, d time.
 	*down = true
 	if kind == oracle.LostDatabase {
 		for _, p := range n.w.everybody() {
-			p.store.mem.Disconnect()
+			p.mem.Disconnect()
 		}
 	}
 	end := n.w.fault(kind, "")
@@ -271,42 +171,19 @@ func (n *nemesis) outage(down *bool, kind oracle.FaultKind, what string, d time.
 	})
 }
 
-// mutilate has the broker forget everything, or hand everything out again.
-func (n *nemesis) mutilate() {
-	defer n.w.fault(oracle.NotifierFault, "")()
-	if n.w.forges && n.w.dice.chance(0.5) {
-		n.forge()
-		return
-	}
-	if n.w.dice.chance(0.5) {
-		n.w.note("nemesis: the broker forgets everything")
-		n.w.faults["broker wiped"]++
-		n.w.notifier.wipe()
-		return
-	}
-	n.w.note("nemesis: the broker hands everything out again")
-	n.w.faults["broker handed everything out again"]++
-	n.w.notifier.redeliver()
-}
-
 // heal ends every fault: what was planned comes at once.
-func (n *nemesis) heal() {
+func (n nemesis) heal() {
 	w := n.w
 	w.attacking = false
-	for i := range n.plan {
-		if n.plan[i].at.After(time.Now()) && n.plan[i].what != quiescence {
-			n.plan[i].at = time.Now()
-		}
-	}
+	w.plan.hasten()
 	if w.lastSilence {
 		n.later(time.Second, "", n.silence)
 	}
 	if w.lingers {
 		n.later(time.Second, "", func() { n.hunt(200) })
 	}
-	for slot, p := range w.workers {
+	for _, p := range w.workers {
 		if len(p.version.unknown) > 0 && !p.dead {
-			w.workers[slot] = p
 			n.stop(p)
 		}
 	}

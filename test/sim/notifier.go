@@ -23,9 +23,6 @@ type message struct {
 	ackID        string // of its last delivery
 }
 
-// leaseTime is the broker's ack deadline.
-const leaseTime = 15 * time.Second
-
 func (b *notifier) publish(notifications []eventqueue.Notification) {
 	for _, n := range notifications {
 		copies, late := 1, time.Duration(0)
@@ -119,3 +116,6 @@ func (b *notifier) redeliver() {
 
 // wipe forgets everything.
 func (b *notifier) wipe() { b.messages = nil }
+
+// forgedFrom are ids that no event has.
+const forgedFrom eventqueue.EventID = 1 << 40

@@ -15,15 +15,15 @@ import (
 // and afterwards lifts whatever is left.
 func (w *world) startOperator() {
 	p := w.newProcess("op")
-	rules, err := control.NewRules(p.store, p.queue)
+	rules, err := control.NewRules(p.store(), p.queue)
 	if err != nil {
 		panic(err)
 	}
-	limits, err := control.NewRunningLimits(p.store, p.queue)
+	limits, err := control.NewRunningLimits(p.store(), p.queue)
 	if err != nil {
 		panic(err)
 	}
-	rates, err := control.NewRateLimits(p.store, p.queue)
+	rates, err := control.NewRateLimits(p.store(), p.queue)
 	if err != nil {
 		panic(err)
 	}

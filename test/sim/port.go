@@ -26,6 +26,9 @@ type port struct {
 	mem *memstore.Store
 }
 
+// store is the database as the process sees it.
+func (p *process) store() *port { return &port{p, p.mem} }
+
 var (
 	_ eventqueue.EmitStore = (*port)(nil)
 	_ worker.Store         = (*port)(nil)
@@ -299,4 +302,44 @@ func idsOf[T any](from []T, id func(T) eventqueue.EventID) []eventqueue.EventID 
 
 func eventsOf(notifications []eventqueue.Notification) string {
 	return fmt.Sprint(idsOf(notifications, func(n eventqueue.Notification) eventqueue.EventID { return n.Event }))
+}
+
+// keysFree is when an insert may pass: one that waits for another's transaction within
+// the database would not know when its turn has come.
+func (s *port) keysFree(events []eventqueue.NewEvent) func() time.Time {
+	return func() time.Time {
+		if s.mem.KeysFree(events) {
+			return time.Time{}
+		}
+		return s.p.w.never()
+	}
+}
+
+// DeleteKeys implements maintenance.UniqueStore.
+func (s *port) DeleteKeys(ctx context.Context, after eventqueue.UniqueKey, limit int) (forgotten int, next eventqueue.UniqueKey, err error) {
+	err = s.do(ctx, "DeleteKeys", fmt.Sprint(after), func() (string, error) {
+		forgotten, next, err = s.mem.DeleteKeys(ctx, after, limit)
+		return fmt.Sprint(forgotten), err
+	})
+	return onlyIf(forgotten, err), onlyIf(next, err), err
+}
+
+func (s *port) insertByHand(ctx context.Context, rows []memstore.ByHand) error {
+	return s.do(ctx, "INSERT by hand", fmt.Sprint(len(rows)), func() (string, error) {
+		ids, err := s.mem.InsertRows(ctx, rows)
+		if err != nil {
+			return "", err
+		}
+		w := s.p.w
+		w.mu.Lock()
+		w.faults["row written by hand"] += len(ids)
+		w.mu.Unlock()
+		for i, id := range ids {
+			r := rows[i]
+			w.add(oracle.Record{Kind: oracle.Emitted, Actor: s.p.name, Event: id, Canvas: r.Canvas,
+				Handler: eventqueue.HandlerKey{Module: r.Module, Name: r.Name, Modifier: r.Modifier}, Value: r.Value,
+				Due: w.row(id).DelayUntil, Retries: int(r.Retries), LockedAt: r.LockedAt, Foreign: r.Name == foreign})
+		}
+		return fmt.Sprint(ids), nil
+	})
 }

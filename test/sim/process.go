@@ -16,10 +16,11 @@ type process struct {
 	w       *world
 	name    string
 	version version
-	works   bool // it is a worker
-	store   *port
+	works   bool            // it is a worker
+	mem     *memstore.Store // its connection
 	queue   *eventqueue.Queue
 	cancel  context.CancelFunc // what SIGTERM does
+	restart func()             // starts another one in its place
 	stopped chan struct{}      // closed when it has ended in an orderly way, or died and was swept up
 	skew    time.Duration      // how far its clock is ahead: see clock.go
 	errands sync.WaitGroup     // of goroutines that nobody waits for
@@ -27,24 +28,6 @@ type process struct {
 	// Guarded by the gate's lock:
 	dead, frozen, cut bool
 	deaf              bool // to the database's answers
-}
-
-// newProcess makes a process with a store, a notifier and a queue of its own.
-func (w *world) newProcess(name string) *process {
-	p := &process{w: w, name: name, stopped: make(chan struct{})}
-	p.skew = w.dice.between(-maxSkew, maxSkew)
-	if p.skew.Abs() > time.Second {
-		w.faults["process with a wrong clock"]++
-	}
-	p.store = &port{p: p, mem: w.memory.Connect(memstore.Faults{})}
-	p.store.mem.Inject(memstore.Faults{Before: p.store.beforeCron})
-	queue, err := eventqueue.New(p.store, ringer{p}, eventqueue.QueueConfig{PublishTimeout: 2 * time.Second, PublishRest: 5 * time.Second})
-	if err != nil {
-		panic(err)
-	}
-	p.queue = queue
-	w.all = append(w.all, p)
-	return p
 }
 
 // run starts the process; main returns when its context has ended.
@@ -79,7 +62,7 @@ func (p *process) kill() {
 		*list = kept
 	}
 	w.mu.Unlock()
-	p.store.mem.Disconnect()
+	p.mem.Disconnect()
 	for _, c := range calls {
 		c.answer <- verdict{err: errKilled}
 	}
@@ -102,4 +85,13 @@ func (p *process) backoff(least, most time.Duration) eventqueue.Backoff {
 		wait := min(least<<(n-1), most)
 		return wait*4/5 + p.jitter(wait*2/5+1)
 	}
+}
+
+// version is what differs between the workers of one fleet.
+type version struct {
+	concurrency, claimBatch int
+	heartbeat, grace        time.Duration
+	unknownDelay            time.Duration
+	maxRetries, maxSnoozes  int
+	unknown                 map[string]bool // names of handlers that it does not have
 }

@@ -1,11 +1,11 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/worker"
@@ -14,36 +14,6 @@ import (
 
 // What follows is called by one who has passed the gate, in the same step, so
 // that the history has the order in which things happened.
-
-// note adds a line to the trace.
-func (w *world) note(format string, args ...any) {
-	line := fmt.Sprintf("%11.6f ", time.Since(w.start).Seconds()) + fmt.Sprintf(format, args...)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.trace = append(w.trace, line)
-}
-
-func (w *world) add(r oracle.Record) {
-	if r.At.IsZero() {
-		r.At = w.memory.Now()
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.history.Add(r)
-}
-
-// fault opens a fault and returns its end. Actor "" means everybody.
-func (w *world) fault(kind oracle.FaultKind, actor string) (end func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	i := len(w.history.Faults)
-	w.history.Faults = append(w.history.Faults, oracle.Fault{Kind: kind, Actor: actor, From: time.Now()})
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.history.Faults[i].To = time.Now()
-	}
-}
 
 // record writes at once what was written outside of a transaction, and what was
 // written in one when it commits.
@@ -200,4 +170,46 @@ func (w *world) aloneOf(events []eventqueue.Event) []eventqueue.Event {
 		return events[:1]
 	}
 	return slices.DeleteFunc(events, func(e eventqueue.Event) bool { return alone(e.ID) })
+}
+
+func (w *world) repeated(p *process, id eventqueue.EventID, e *eventqueue.NewEvent, at time.Time) {
+	w.mu.Lock()
+	w.faults["emit taken for a repeat"]++
+	w.mu.Unlock()
+	w.add(oracle.Record{Kind: oracle.Repeated, At: at, Actor: p.name, Event: id, Canvas: e.Canvas, UniqueKey: e.UniqueKey})
+}
+
+func (w *world) limitChanged(limit control.RunningLimit) {
+	now := w.memory.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults["limit of running events changed"]++
+	w.history.Limits = append(w.history.Limits, oracle.LimitChange{At: now, Limit: limit})
+}
+
+// takingBack records the locks that are gone when an operation that gives turns has
+// happened: such an operation ends no run, so they had expired.
+func (w *world) takingBack(p *process) (done func()) {
+	before := w.memory.Events()
+	return func() {
+		locked := map[eventqueue.EventID]bool{}
+		for _, was := range before {
+			locked[was.ID] = !was.LockedAt.IsZero()
+		}
+		for _, now := range w.memory.Events() {
+			if !locked[now.ID] || !now.LockedAt.IsZero() {
+				continue
+			}
+			w.faults["turn of a dead run taken back"]++
+			w.add(oracle.Record{Kind: oracle.TakenBack, Actor: p.name, Event: now.ID, Retries: int(now.Retries), LockTimeout: lockTimeout})
+		}
+	}
+}
+
+func (w *world) rateChanged(limit control.RateLimit) {
+	now := w.memory.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults["rate limit changed"]++
+	w.history.Rates = append(w.history.Rates, oracle.RateChange{At: now, Limit: limit})
 }

@@ -16,14 +16,18 @@ func (w *world) startRelay(slot int) {
 	w.incarnation++
 	p := w.newProcess(fmt.Sprintf("c%d.%d", slot+1, w.incarnation))
 	w.relays[slot] = p
-	port := &relayPort{port: p.store, rests: w.never()}
+	p.restart = func() {
+		w.startRelay(slot)
+		w.note("start %s", w.relays[slot].name)
+	}
+	port := &relayPort{port: p.store(), rests: w.never()}
 	relay, err := maintenance.NewRelay(port, port, maintenance.RelayConfig{
 		Interval: relayInterval, Quiet: quiet, LockTimeout: lockTimeout, PublishTimeout: 5 * time.Second, Jitter: p.jitter,
 	})
 	if err != nil {
 		panic(err)
 	}
-	checker, err := cronchecker.New(w.crons.Connect(p.store.mem, p.queue), cronchecker.Config{
+	checker, err := cronchecker.New(w.crons.Connect(p.mem, p.queue), cronchecker.Config{
 		Interval: time.Minute, PassTimeout: 30 * time.Second, Jitter: p.jitter, Backoff: p.backoff(time.Second, 30*time.Second),
 	})
 	if err != nil {

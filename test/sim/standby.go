@@ -15,16 +15,13 @@ import (
 	"eventsv2/eventqueue/worker"
 )
 
-// silent is so long without a notification that a worker which waits for one breaks I13.
-const silent = progress + 2*time.Minute
-
 // sides are the database and the broker as a worker has them: with a fallback, as every
 // deployed program, or without one.
 func (p *process) sides() (worker.Store, eventqueue.Receiver) {
 	if !p.w.falls {
-		return p.store, ringer{p}
+		return p.store(), ringer{p}
 	}
-	return &standbyPort{port: p.store}, server{ringer{p}}
+	return &standbyPort{port: p.store()}, server{ringer{p}}
 }
 
 // standbyPort lends its worker a connection, and a receiver for when the broker is away.
@@ -100,7 +97,6 @@ type server struct{ ringer }
 var _ eventqueue.RemoteReceiver = server{}
 
 const (
-	opCheck = "Check"
 	// pullWaits is how long a pull waits for something, and pullTakes when it fails.
 	pullWaits = 3 * time.Second
 	pullTakes = 5 * time.Second

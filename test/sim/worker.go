@@ -10,28 +10,6 @@ import (
 	"eventsv2/eventqueue/worker"
 )
 
-// The times of the simulated queue.
-const (
-	lockTimeout   = 20 * time.Second
-	relayInterval = 10 * time.Second
-	quiet         = 15 * time.Second
-)
-
-// mostSnoozes is the largest bound of snoozes in a row that a version has.
-const mostSnoozes = 1
-
-// mostBatch is the largest ClaimBatch of a version.
-const mostBatch = 6
-
-// version is what differs between the workers of one fleet.
-type version struct {
-	concurrency, claimBatch int
-	heartbeat, grace        time.Duration
-	unknownDelay            time.Duration
-	maxRetries, maxSnoozes  int
-	unknown                 map[string]bool // names of handlers that it does not have
-}
-
 // drawVersion draws a version; a full one knows every handler.
 func (w *world) drawVersion(full bool) version {
 	v := version{
@@ -65,6 +43,7 @@ func (w *world) startWorker(slot int, full bool) {
 		w.faults["worker started without a handler"]++
 	}
 	w.workers[slot] = p
+	p.restart = func() { w.startWorker(slot, !w.attacking) }
 	handlers := eventqueue.NewHandlers()
 	for i, key := range w.keys() {
 		if p.version.unknown[key.Name] {

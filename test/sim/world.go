@@ -2,11 +2,8 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
-	"testing"
-	"testing/synctest"
 	"time"
 
 	"eventsv2/cronchecker/memcron"
@@ -14,20 +11,6 @@ import (
 	"eventsv2/eventqueue/memstore"
 	"eventsv2/test/oracle"
 )
-
-// Result is what became of one seed.
-type Result struct {
-	Seed       uint64
-	Events     int // that were emitted
-	Steps      int
-	Took       time.Duration // virtual
-	Violations []oracle.Violation
-	// Trace is what happened, one line for each step.
-	Trace []string
-	// Faults counts what was done to the queue, by kind, and Outcomes what the
-	// workers reported, by label.
-	Faults, Outcomes map[string]int
-}
 
 // world is one simulation. The fields below mu are guarded by it; those above
 // are set before anything runs, or are used only by the controller and by
@@ -43,7 +26,7 @@ type world struct {
 	memory   *memstore.Store
 	crons    *memcron.Tables
 	notifier *notifier
-	nemesis  *nemesis
+	plan     schedule
 
 	attackTime time.Duration
 	emitsEach  int
@@ -88,86 +71,6 @@ type world struct {
 	rest                       *oracle.Final // the tables when the queue had come to rest
 }
 
-// Run simulates one seed in a bubble of its own and judges it. It blocks until
-// every goroutine of the simulation has ended. t only lends its bubble; nothing
-// is reported to it.
-func Run(t *testing.T, seed uint64) Result {
-	var result Result
-	synctest.Test(t, func(*testing.T) { result = simulate(seed) })
-	return result
-}
-
-func simulate(seed uint64) Result {
-	w := &world{
-		seed:      seed,
-		start:     time.Now(),
-		dice:      newDice(seed, "controller"),
-		poked:     make(chan struct{}, 1),
-		memory:    memstore.New(memstore.Config{}),
-		open:      map[*memstore.Tx][]func(){},
-		attacking: true,
-		faults:    map[string]int{},
-		outcomes:  map[string]int{},
-		parents:   map[int]eventqueue.EventID{},
-		audited:   map[eventqueue.EventID]int32{},
-		broken:    partial{failing: map[way]bool{}, hanging: map[way]bool{}},
-	}
-	w.intensity = w.drawIntensity()
-	w.crons = memcron.NewTables(w.memory)
-	w.notifier = &notifier{w: w}
-	w.nemesis = &nemesis{w: w}
-	w.attackTime = w.dice.between(30*time.Second, 4*time.Minute)
-	w.emitsEach = 5 + w.dice.IntN(25)
-	w.poisonLeft = w.dice.IntN(3)
-	if w.dice.chance(0.15) {
-		w.holidays, w.attackTime = 1, w.attackTime+6*time.Minute
-	}
-	w.leastRetries, w.mostRetries = 1, 3
-	if w.dice.chance(0.5) {
-		w.leastRetries = w.dice.IntN(4)
-		w.mostRetries = w.leastRetries
-	}
-	w.ruleGap = w.dice.between(2*time.Second, 2*time.Minute)
-	if w.dice.chance(0.3) { // claims and rules meet often
-		w.ruleGap = w.dice.between(50*time.Millisecond, time.Second)
-	}
-	w.drawFeatures()
-	if w.falls && !w.lastSilence {
-		w.attackTime += silent + 3*time.Minute
-		w.nemesis.later(w.dice.between(0, w.attackTime-silent-3*time.Minute), "", w.nemesis.silence)
-	}
-	w.cronStop = w.start.Add(w.attackTime + 5*time.Minute + 30*time.Second).Truncate(time.Minute).Add(30 * time.Second)
-	w.limitAtFirst()
-	w.lingers = w.limits > 0 && w.dice.chance(0.5)
-	w.begin()
-
-	ended := make(chan struct{})
-	w.nemesis.later(w.attackTime, "the attack is over", w.nemesis.heal)
-	w.nemesis.later(w.attackTime+time.Second, quiescence, func() { w.awaitRest(ended) })
-	w.serve(ended)
-	for _, p := range w.all { // what a deaf handler left behind ends with its process
-		p.kill()
-	}
-	return w.result()
-}
-
-// begin starts everybody.
-func (w *world) begin() {
-	w.defineCrons()
-	for slot := range w.workers {
-		w.startWorker(slot, slot == 0)
-	}
-	for slot := range w.relays {
-		w.startRelay(slot)
-	}
-	for slot := range w.emitters {
-		w.left[slot] = w.emitsEach
-		w.startEmitter(slot, w.emitsEach)
-	}
-	w.startOperator()
-	w.nemesis.later(w.dice.between(0, w.intensity.gap), "", w.nemesis.attack)
-}
-
 func (w *world) healed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,106 +85,32 @@ func (w *world) everybody() []*process {
 	return all
 }
 
-// quiescence names the deed that looks whether the queue has come to rest.
-const quiescence = "look whether the queue is at rest"
-
-// maxWait is how long after the attack the queue may take to come to rest: an
-// event may be delayed by eleven minutes and then snoozed by as much, a few times.
-const maxWait = 2 * time.Hour
-
-// lastRuns is for runs that begin just before that: what a rate limit puts off may.
-const lastRuns = 2 * lockTimeout
-
-// maxSteps ends a queue that runs hot; a usual seed takes one or two thousand.
-const maxSteps = 100_000
-
-// awaitRest looks now and then whether nothing is left to do, and stops everybody
-// when that is so, or after patience.
-func (w *world) awaitRest(ended chan struct{}) {
-	late := time.Since(w.start) - w.attackTime - maxWait
-	over := late > 0 && (late > lastRuns || !w.anyLocked()) || len(w.trace) > maxSteps
-	atRest := !w.hasWork() && time.Now().After(w.cronStop)
-	for _, p := range append(w.emitters[:], w.operator) {
-		select {
-		case <-p.stopped:
-		default:
-			atRest = false
-		}
-	}
-	if !atRest && !over {
-		w.nemesis.later(5*time.Second, quiescence, func() { w.awaitRest(ended) })
-		return
-	}
-	w.rest = w.final()
-	for _, p := range w.everybody() {
-		p.cancel()
-	}
-	go func() {
-		w.alive.Wait()
-		close(ended)
-	}()
+// note adds a line to the trace.
+func (w *world) note(format string, args ...any) {
+	line := fmt.Sprintf("%11.6f ", time.Since(w.start).Seconds()) + fmt.Sprintf(format, args...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.trace = append(w.trace, line)
 }
 
-func (w *world) anyLocked() bool {
-	return slices.ContainsFunc(w.memory.Events(), func(row memstore.Row) bool { return !row.LockedAt.IsZero() })
+func (w *world) add(r oracle.Record) {
+	if r.At.IsZero() {
+		r.At = w.memory.Now()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.history.Add(r)
 }
 
-func (w *world) final() *oracle.Final {
-	f := &oracle.Final{At: w.memory.Now()}
-	for _, row := range w.memory.Events() {
-		f.Rows = append(f.Rows, oracle.Row{Event: row.ID, Due: row.DelayUntil, Retries: int(row.Retries), Attempt: row.Attempts, Locked: !row.LockedAt.IsZero()})
-	}
-	for _, row := range w.memory.Log() {
-		f.Log = append(f.Log, oracle.LogRow{Event: row.ID, Status: string(row.Status), Value: row.Value})
-	}
-	for _, row := range w.memory.Rules() {
-		f.Rules = append(f.Rules, oracle.RuleRow{Type: row.Type, Scope: row.Scope})
-	}
-	return f
-}
-
-// progress is I13's bound: the relay's longest interval and its timer, a lock,
-// the notification's lease, the wait of a worker without the handler, and what
-// queues up behind a fault.
-const progress = 10*quiet + 2*relayInterval + lockTimeout + leaseTime + 30*time.Second
-
-func (w *world) result() Result {
-	h := &w.history
-	h.Final = *w.rest
-	h.Bounds = oracle.Bounds{
-		LockTimeout: lockTimeout, RetainHistory: true, Quiet: quiet, Progress: progress,
-		MaxRetries: func(eventqueue.HandlerKey) (int, int) { return w.leastRetries, w.mostRetries },
-		Untold:     mostBatch,
-		Alone:      w.falls,
-		Snoozes:    func(eventqueue.HandlerKey) (int, int) { return 0, mostSnoozes },
-	}
-	w.addCrons(h)
-	r := Result{Seed: w.seed, Took: time.Since(w.start), Steps: len(w.trace), Trace: w.trace, Faults: w.faults, Outcomes: w.outcomes, Violations: oracle.Check(h)}
-	for _, record := range h.Records {
-		if record.Kind == oracle.Emitted {
-			r.Events++
-		}
-	}
-	r.Trace = append(r.Trace, fmt.Sprintf("end: %d events, %d rows left, %d in event_log", r.Events, len(h.Final.Rows), len(h.Final.Log)))
-	return r
-}
-
-// addCrons adds what cron_records holds, and what was due.
-func (w *world) addCrons(h *oracle.History) {
-	emitted := map[eventqueue.EventID]time.Time{}
-	for _, r := range h.Records {
-		if r.Kind == oracle.Emitted {
-			emitted[r.Event] = r.At
-		}
-	}
-	for _, r := range w.crons.Records() {
-		h.Add(oracle.Record{Kind: oracle.SlotEmitted, At: emitted[r.Event], Event: r.Event, Cron: int64(r.Cron), Slot: r.Slot})
-	}
-	for _, d := range w.crons.Definitions() {
-		c := oracle.Cron{ID: int64(d.ID), Policy: oracle.Policy(d.Missed)}
-		for at := d.StartsAt.Truncate(time.Minute).Add(time.Minute); at.Before(w.cronStop.Add(-2 * time.Minute)); at = at.Add(time.Minute) {
-			c.Slots = append(c.Slots, at)
-		}
-		h.Crons = append(h.Crons, c)
+// fault opens a fault and returns its end. Actor "" means everybody.
+func (w *world) fault(kind oracle.FaultKind, actor string) (end func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := len(w.history.Faults)
+	w.history.Faults = append(w.history.Faults, oracle.Fault{Kind: kind, Actor: actor, From: time.Now()})
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.history.Faults[i].To = time.Now()
 	}
 }

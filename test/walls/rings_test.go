@@ -16,11 +16,6 @@ const (
 	smallPackage = 600 // lines
 )
 
-// larger are the rings that are longer than that today. None may grow.
-var larger = map[string]int{
-	"test/sim": 23,
-}
-
 // TestNoLargeRings measures all packages.
 func TestNoLargeRings(t *testing.T) {
 	t.Parallel()
@@ -32,11 +27,10 @@ func TestNoLargeRings(t *testing.T) {
 		t.Errorf("only %d packages were found", len(packages))
 	}
 	for _, p := range packages {
-		most := max(mostInRing, larger[p.At])
 		for _, ring := range p.Cycles() {
-			if p.Lines > smallPackage && len(ring) > most {
+			if p.Lines > smallPackage && len(ring) > mostInRing {
 				t.Errorf("%d files of package %s use each other in a ring, %d may: %v\nGive one of them a type of its own with what it needs.",
-					len(ring), p.At, most, ring)
+					len(ring), p.At, mostInRing, ring)
 			}
 		}
 	}

@@ -1,0 +1,25 @@
+package sim
+
+import (
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/memstore"
+)
+
+// newProcess makes a process with a store, a notifier and a queue of its own.
+func (w *world) newProcess(name string) *process {
+	p := &process{w: w, name: name, stopped: make(chan struct{})}
+	p.skew = w.dice.between(-maxSkew, maxSkew)
+	if p.skew.Abs() > time.Second {
+		w.faults["process with a wrong clock"]++
+	}
+	p.mem = w.memory.Connect(memstore.Faults{Before: p.store().beforeCron})
+	queue, err := eventqueue.New(p.store(), ringer{p}, eventqueue.QueueConfig{PublishTimeout: 2 * time.Second, PublishRest: 5 * time.Second})
+	if err != nil {
+		panic(err)
+	}
+	p.queue = queue
+	w.all = append(w.all, p)
+	return p
+}

@@ -1,0 +1,40 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+)
+
+// SetRunningLimit implements control.RunningLimitStore.
+func (s *port) SetRunningLimit(ctx context.Context, limit control.RunningLimit) (before bool, err error) {
+	err = s.do(ctx, "SetRunningLimit", fmt.Sprint(limit, " to ", limit.Max), func() (string, error) {
+		if before, err = s.mem.SetRunningLimit(ctx, limit); err != nil {
+			return "", err
+		}
+		s.p.w.limitChanged(limit)
+		return fmt.Sprintf("before %t", before), nil
+	})
+	return onlyIf(before, err), err
+}
+
+// RunningLimits implements control.RunningLimitStore.
+func (s *port) RunningLimits(ctx context.Context, canvas eventqueue.CanvasID) (limits []control.RunningLimit, err error) {
+	err = s.do(ctx, "RunningLimits", canvas.String(), func() (string, error) {
+		limits, err = s.mem.RunningLimits(ctx, canvas)
+		return "", err
+	})
+	return onlyIf(limits, err), err
+}
+
+// FillGroups implements control.RunningLimitStore.
+func (s *port) FillGroups(ctx context.Context, limit control.RunningLimit, after string) (advanced []eventqueue.Event, next string, err error) {
+	err = s.do(ctx, "FillGroups", fmt.Sprint(limit, " after ", after), func() (string, error) {
+		defer s.p.w.takingBack(s.p)()
+		advanced, next, err = s.mem.FillGroups(ctx, limit, after)
+		return fmt.Sprint(idsOf(advanced, func(e eventqueue.Event) eventqueue.EventID { return e.ID })), err
+	})
+	return onlyIf(advanced, err), onlyIf(next, err), err
+}

@@ -1,0 +1,137 @@
+package sim
+
+import (
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/test/oracle"
+)
+
+// loseAnswers has a process send to the database, and hear nothing from it: its
+// calls happen. Some answers are lost at once, others never come.
+func (n nemesis) loseAnswers(p *process, d time.Duration) {
+	if p.deaf {
+		return
+	}
+	n.w.note("nemesis: %s does not hear the database for %s", p.name, d)
+	n.w.faults["answers of the database lost, one way, for long"]++
+	p.deaf = true
+	end := p.fault(oracle.LostDatabase)
+	n.later(d, p.name+" hears again", func() {
+		p.deaf = false
+		end()
+	})
+}
+
+// breakWay has one kind of calls of the broker fail, or hang.
+func (n nemesis) breakWay(d time.Duration) {
+	w := n.w
+	ways := []way{publishing, pulling, answering}
+	which := ways[w.dice.IntN(len(ways))]
+	broken, how := w.broken.failing, "fails"
+	if w.dice.chance(0.5) {
+		broken, how = w.broken.hanging, "hangs"
+	}
+	if broken[which] {
+		return
+	}
+	w.note("nemesis: %s of the broker %s for %s", which, how, d)
+	w.faults["broker, while the rest works: "+string(which)+" "+how]++
+	broken[which] = true
+	end := w.fault(oracle.NotifierFault, "")
+	n.later(d, string(which)+" of the broker works again", func() {
+		delete(broken, which)
+		end()
+		w.poke()
+	})
+}
+
+// orphan has the topic go away and come back: what is published is accepted and
+// reaches nobody, and pulls find nothing new.
+func (n nemesis) orphan(d time.Duration) {
+	w := n.w
+	if w.broken.orphan {
+		return
+	}
+	w.note("nemesis: the subscription has no topic for %s", d)
+	w.faults["subscription without its topic"]++
+	w.broken.orphan = true
+	end := w.fault(oracle.NotifierFault, "")
+	n.later(d, "the subscription has its topic again", func() {
+		w.broken.orphan = false
+		end()
+	})
+}
+
+// forge has the broker deliver what nobody has published: of events that are there,
+// whatever they wait for, and of some that never were.
+func (n nemesis) forge() {
+	w := n.w
+	w.note("nemesis: somebody forges notifications")
+	w.faults["notifications forged"]++
+	var forged []eventqueue.Notification
+	for _, row := range w.memory.Events() {
+		if w.dice.chance(0.5) {
+			forged = append(forged, eventqueue.Notification{Event: row.ID, Canvas: row.Canvas})
+		}
+	}
+	for _, one := range forged {
+		w.add(oracle.Record{Kind: oracle.Published, Actor: "forger", Event: one.Event, Failed: true})
+	}
+	for i := range 1 + w.dice.IntN(3) {
+		forged = append(forged, eventqueue.Notification{Event: forgedFrom + eventqueue.EventID(i), Canvas: eventqueue.CanvasID{1}})
+	}
+	for _, one := range forged {
+		w.notifier.messages = append(w.notifier.messages, &message{notification: one, due: time.Now()})
+	}
+}
+
+// silence has workers get no notifications for so long that without looking into the
+// database by themselves they would break I13.
+func (n nemesis) silence() {
+	w := n.w
+	d := w.dice.between(silent, silent+3*time.Minute)
+	end := w.fault(oracle.NotifierFault, "")
+	var way string
+	var done func()
+	switch w.dice.IntN(4) {
+	case 0:
+		way, w.notifierDown = "the broker is down", true
+		done = func() { w.notifierDown = false }
+	case 1:
+		way, w.broken.failing[pulling] = "pulls fail", true
+		done = func() { delete(w.broken.failing, pulling) }
+	case 2:
+		way, w.broken.hanging[pulling] = "pulls hang", true
+		done = func() { delete(w.broken.hanging, pulling) }
+	default:
+		way, w.broken.orphan = "the subscription has no topic", true
+		done = func() { w.broken.orphan = false }
+	}
+	w.note("nemesis: %s for %s", way, d)
+	w.faults["no notification for minutes: "+way]++
+	n.later(d, "notifications again", func() {
+		w.spoken.Store(true)
+		done()
+		end()
+		w.poke()
+	})
+}
+
+// mutilate has the broker forget everything, or hand everything out again.
+func (n nemesis) mutilate() {
+	defer n.w.fault(oracle.NotifierFault, "")()
+	if n.w.forges && n.w.dice.chance(0.5) {
+		n.forge()
+		return
+	}
+	if n.w.dice.chance(0.5) {
+		n.w.note("nemesis: the broker forgets everything")
+		n.w.faults["broker wiped"]++
+		n.w.notifier.wipe()
+		return
+	}
+	n.w.note("nemesis: the broker hands everything out again")
+	n.w.faults["broker handed everything out again"]++
+	n.w.notifier.redeliver()
+}
