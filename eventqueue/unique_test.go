@@ -49,7 +49,7 @@ func TestAWorkerKeepsTheEndOfAKey(t *testing.T) {
 		ids := r.Emit(events...)
 		r.Outcomes.Await(t, machine.ExecutesToCompletion, 6)
 		r.Outcomes.Await(t, machine.FailedForGood, 3)
-		if n := rig.One[int](r, `SELECT count(*) FROM unique_ends WHERE expires_at - clock_timestamp() BETWEEN interval '50 min' AND interval '1 hour'`); n != 3 {
+		if n := rig.One[int](r, `SELECT count(*) FROM unique_expiries WHERE expires_at - clock_timestamp() BETWEEN interval '50 min' AND interval '1 hour'`); n != 3 {
 			t.Errorf("%d ends are kept, want 3", n)
 		}
 		again, err := r.Queue.EmitUnique(testenv.Context(t), events...)

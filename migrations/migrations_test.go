@@ -52,7 +52,7 @@ SELECT concat_ws(' ', 'enum', enumtypid::regtype, enumlabel) FROM pg_enum
 UNION ALL
 SELECT concat_ws(' ', 'sequence', sequencename, data_type) FROM pg_sequences WHERE schemaname = 'public'
 UNION ALL
-SELECT concat_ws(' ', 'options', relname, reloptions) FROM pg_class
+SELECT concat_ws(' ', 'options', relname, ARRAY(SELECT unnest(reloptions) ORDER BY 1)) FROM pg_class
  WHERE relnamespace = 'public'::regnamespace AND reloptions IS NOT NULL
 ORDER BY 1`
 	rows, err := connect(t, databaseURL).Query(t.Context(), selectSchema)
@@ -132,6 +132,38 @@ func TestUpDownUp(t *testing.T) {
 	up(t, databaseURL)
 	if second := schema(t, databaseURL); !slices.Equal(first, second) {
 		t.Errorf("the schema after up, down, up differs:\n%s\nfrom:\n%s", strings.Join(second, "\n"), strings.Join(first, "\n"))
+	}
+}
+
+// TestEachStepDownTakesBackItsStepUp: whatever version a database is taken back to, its
+// schema is the one that the migrations up to there make.
+func TestEachStepDownTakesBackItsStepUp(t *testing.T) {
+	t.Parallel()
+	down := testenv.DatabaseURL(t)
+	for version := migrations.Latest() - 1; version > 0; version-- {
+		applied, err := migrations.Down(testenv.Context(t), down, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _, found := strings.Cut(migrations.SQL(), "-- "+applied[0].Name+"\n")
+		if !found {
+			t.Fatalf("the text of all migrations does not name %s", applied[0].Name)
+		}
+		up := testenv.EmptyDatabaseURL(t)
+		if _, err := connect(t, up).PgConn().Exec(t.Context(), text+"COMMIT;").ReadAll(); err != nil {
+			t.Fatal(err)
+		}
+		got, want := schema(t, down), schema(t, up)
+		for _, line := range got {
+			if !slices.Contains(want, line) {
+				t.Errorf("left by taking back %s: %s", applied[0].Name, line)
+			}
+		}
+		for _, line := range want {
+			if !slices.Contains(got, line) {
+				t.Errorf("lost by taking back %s: %s", applied[0].Name, line)
+			}
+		}
 	}
 }
 

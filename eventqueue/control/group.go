@@ -6,7 +6,7 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// How the SQL function events_v2_line spells ordering groups. EveryKeyGroup stands for
+// How the SQL function events_v2_group_key spells ordering groups. EveryKeyGroup stands for
 // the groups of all keys in limits; KeyGroup is followed by the key.
 const (
 	EveryKeyGroup = "keys"

@@ -61,7 +61,7 @@ const stateSQL = `
         WHEN r.rule = 'pause' THEN 'paused'
         WHEN e.delay_until > clock.now THEN 'delayed'
         WHEN e.locked_at IS NOT NULL THEN 'expired'
-        WHEN e.line = 1 THEN 'behind'
+        WHEN e.group_state = 1 THEN 'behind'
         ELSE 'waiting'
     END`
 

@@ -62,12 +62,12 @@ type Group struct {
 // An event waits at one stage at a time. The statement reads few rows, however many
 // events wait with it.
 const groupSQL = `
-SELECT p.line, coalesce(events_v2_max_running(p.stage, p.canvas_id, p.line), 0), coalesce((
-    SELECT t.event_id FROM event_lines t
-    WHERE t.canvas_id = p.canvas_id AND t.line = p.line AND t.turn
+SELECT g.group_key, coalesce(events_v2_max_running(g.stage, g.canvas_id, g.group_key), 0), coalesce((
+    SELECT t.event_id FROM event_groups t
+    WHERE t.canvas_id = g.canvas_id AND t.group_key = g.group_key AND t.admitted
     ORDER BY t.event_id LIMIT 1), 0)
-FROM event_lines p
-WHERE p.event_id = $1 AND NOT p.turn
+FROM event_groups g
+WHERE g.event_id = $1 AND NOT g.admitted
 LIMIT 1`
 
 func scanGroup(canvas eventqueue.CanvasID) pgx.RowToFunc[Group] {

@@ -63,7 +63,7 @@ const stuckSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), page AS MATERIALIZED (
-    SELECT id, canvas_id, module, name, modifier, retries, attempts, enqueued_at, locked_at, notified_at, line, ordering_key,
+    SELECT id, canvas_id, module, name, modifier, retries, attempts, enqueued_at, locked_at, notified_at, group_state, ordering_key,
         least(greatest(delay_until, '0001-01-01 00:00Z'), '9999-12-31 00:00Z') AS delay_until, octet_length(value) AS bytes
     FROM events_v2
     WHERE (canvas_id, module, name, id) > ($6::uuid, $7::text, $8::text, $9::bigint) AND canvas_id <= $10::uuid

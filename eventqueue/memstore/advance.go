@@ -39,7 +39,7 @@ func (tx *Tx) advanceAfter(completions []worker.Completion) []eventqueue.Event {
 	return tx.advance(left, passes, nil, nil)
 }
 
-// advancing is a call of events_v2_turns, and follows its steps.
+// advancing is a call of events_v2_advance, and follows its steps.
 type advancing struct {
 	*Tx
 	now     time.Time
@@ -50,7 +50,7 @@ type advancing struct {
 	again   map[eventqueue.EventID]bool
 }
 
-// advance is events_v2_turns. With a lockTimeout of nil all locks count.
+// advance is events_v2_advance. With a lockTimeout of nil all locks count.
 func (tx *Tx) advance(left []eventqueue.EventID, passes map[eventqueue.EventID]bool, arrived []eventqueue.EventID, lockTimeout *time.Duration) []eventqueue.Event {
 	t := advancing{Tx: tx, now: tx.store.db.now(), again: map[eventqueue.EventID]bool{}}
 	if lockTimeout != nil {

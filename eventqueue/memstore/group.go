@@ -5,7 +5,7 @@ import (
 	"eventsv2/eventqueue/control"
 )
 
-// The state of a row in its ordering groups, as in the column line.
+// The state of a row in its ordering groups, as in the column group_state.
 const (
 	groupNone    = 0 // it is in no group, and needs none unless there is a limit
 	groupWaiting = 1
@@ -20,7 +20,7 @@ const (
 	stageCanvas  = 3
 )
 
-// group names an ordering group, as events_v2_line does.
+// group names an ordering group, as events_v2_group_key does.
 type group struct {
 	canvas eventqueue.CanvasID
 	name   string
@@ -49,7 +49,7 @@ func (r *Row) stages() []int {
 	return []int{stageKey, stageHandler, stageCanvas}
 }
 
-// placeID names a row of event_lines.
+// placeID names a row of event_groups.
 type placeID struct {
 	event eventqueue.EventID
 	stage int

@@ -91,7 +91,7 @@ type KeyRow struct {
 	Event eventqueue.EventID
 }
 
-// ExpiryRow is a row of unique_ends: when a unique key is free again.
+// ExpiryRow is a row of unique_expiries: when a unique key is free again.
 type ExpiryRow struct {
 	Event     eventqueue.EventID
 	UniqueFor time.Duration
@@ -109,7 +109,7 @@ type RateRow struct {
 	Waiting     int64
 }
 
-// PlaceRow is a row of event_lines.
+// PlaceRow is a row of event_groups.
 type PlaceRow struct {
 	Event  eventqueue.EventID
 	Stage  int

@@ -44,7 +44,7 @@ func (s *Store) Now() time.Time {
 	return s.db.now()
 }
 
-// Places returns a copy of the committed rows of event_lines, by event and stage.
+// Places returns a copy of the committed rows of event_groups, by event and stage.
 func (s *Store) Places() (rows []PlaceRow) {
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()
@@ -62,7 +62,7 @@ func (s *Store) Keys() []KeyRow {
 	return s.db.keyRows()
 }
 
-// Expiries returns a copy of the committed rows of unique_ends, by event.
+// Expiries returns a copy of the committed rows of unique_expiries, by event.
 func (s *Store) Expiries() []ExpiryRow {
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"eventsv2/eventqueue/worker"
 )
 
-// The state of an event in its ordering groups, as in the column line. The migration
+// The state of an event in its ordering groups, as in the column group_state. The migration
 // that adds the column also creates the function that advances groups.
 const (
 	groupWaiting int16 = 1
@@ -19,7 +19,7 @@ const (
 	groupLater   int16 = 3
 )
 
-const advanceSQL = `SELECT id, canvas_id, module, name, modifier FROM events_v2_turns($1, $2, $3,
+const advanceSQL = `SELECT id, canvas_id, module, name, modifier FROM events_v2_advance($1, $2, $3,
     CASE WHEN $4::interval IS NOT NULL THEN greatest($4::interval, ` + validSQL + `) END)`
 
 // advanceChunk is how many events one call takes. The call locks their groups, and
@@ -77,22 +77,22 @@ func (s *Store) Advance(ctx context.Context, left, arrived []eventqueue.EventID,
 //     it has room: the event before them was deleted by hand, or their row was locked
 //     when the group advanced.
 var repairSQL = `waiting AS (
-    SELECT DISTINCT canvas_id, module, name, ordering_key FROM page WHERE line = 1
+    SELECT DISTINCT canvas_id, module, name, ordering_key FROM page WHERE group_state = 1
 ), orphans AS MATERIALIZED (
     SELECT event_id AS id FROM (
-        SELECT p.event_id FROM event_lines p
-        WHERE p.event_id > $1 AND p.event_id <= (SELECT CASE WHEN count(*) = $2 THEN max(id) ELSE 9223372036854775807 END FROM page)
-        ORDER BY p.event_id LIMIT 3 * $2
+        SELECT g.event_id FROM event_groups g
+        WHERE g.event_id > $1 AND g.event_id <= (SELECT CASE WHEN count(*) = $2 THEN max(id) ELSE 9223372036854775807 END FROM page)
+        ORDER BY g.event_id LIMIT 3 * $2
     ) AS places
     WHERE event_id NOT IN (SELECT id FROM page)
 ), ` + idleSQL + `
 ), stalled AS MATERIALIZED (
     SELECT first.event_id AS id
     FROM (
-        SELECT DISTINCT w.canvas_id, stage, events_v2_line(stage, w.module, w.name, w.ordering_key) AS line
+        SELECT DISTINCT w.canvas_id, stage, events_v2_group_key(stage, w.module, w.name, w.ordering_key) AS group_key
         FROM waiting w CROSS JOIN generate_series(1, 3) AS stage
         WHERE stage > 1 OR w.ordering_key <> ''
-    ) AS l
+    ) AS groups
     CROSS JOIN LATERAL (` + firstWaitingSQL + `) AS first
     WHERE ` + roomSQL + `
 )`
@@ -100,23 +100,23 @@ var repairSQL = `waiting AS (
 var (
 	idleSQL = `idle AS MATERIALIZED (
     SELECT id FROM page, clock
-    WHERE line = 2
+    WHERE group_state = 2
       AND ` + unlockedSQL("locked_at", validSinceSQL("now", "$4")) + `
       AND (due > now OR ` + ruledSQL("page") + `)
-      AND EXISTS (SELECT FROM event_lines p WHERE p.event_id = page.id AND p.stage > 1)`
+      AND EXISTS (SELECT FROM event_groups g WHERE g.event_id = page.id AND g.stage > 1)`
 
 	// firstWaitingSQL is the first event that waits in the group l. Places are compared as
 	// rows: then no other index has them in order, and none is walked past all groups where
 	// the statistics are from before there were any.
 	firstWaitingSQL = `
-        SELECT p.event_id FROM event_lines p
-        WHERE (p.canvas_id, p.line, p.turn, p.event_id) > (l.canvas_id, l.line, false, 0)
-          AND (p.canvas_id, p.line, p.turn) <= (l.canvas_id, l.line, false)
-        ORDER BY p.canvas_id, p.line, p.turn, p.event_id LIMIT 1`
+        SELECT g.event_id FROM event_groups g
+        WHERE (g.canvas_id, g.group_key, g.admitted, g.event_id) > (groups.canvas_id, groups.group_key, false, 0)
+          AND (g.canvas_id, g.group_key, g.admitted) <= (groups.canvas_id, groups.group_key, false)
+        ORDER BY g.canvas_id, g.group_key, g.admitted, g.event_id LIMIT 1`
 
 	// roomSQL: one more event of the group l may run.
-	roomSQL = `((SELECT count(*) FROM event_lines p WHERE p.canvas_id = l.canvas_id AND p.line = l.line AND p.turn)
-        < events_v2_max_running(l.stage, l.canvas_id, l.line)) IS NOT FALSE`
+	roomSQL = `((SELECT count(*) FROM event_groups g WHERE g.canvas_id = groups.canvas_id AND g.group_key = groups.group_key AND g.admitted)
+        < events_v2_max_running(groups.stage, groups.canvas_id, groups.group_key)) IS NOT FALSE`
 )
 
 // repair advances the groups that were stuck. If one of them stays locked for too

@@ -28,7 +28,7 @@ import (
 //     a program that does not know the column, the number matches no claim. Taking
 //     over an expired lock counts as a failed attempt (I9) if the run had begun. If
 //     that is not known, later runs are recorded before they begin (I18). Requeue and
-//     events_v2_turns do the same when they remove an expired lock. The subselect
+//     events_v2_advance do the same when they remove an expired lock. The subselect
 //     reads, from the snapshot, when that lock was taken.
 //   - An event in an ordering group is claimed only when the group has advanced to it.
 //     An event in no group is claimed only if it needs none.
@@ -49,7 +49,7 @@ WITH clock AS MATERIALIZED (
 ), runnable AS (
     SELECT e.version
     FROM unnest($1::bigint[]) AS asked (id) CROSS JOIN LATERAL (
-        SELECT e.ctid AS version, e.canvas_id, e.module, e.name, e.modifier, e.line, e.locked_at
+        SELECT e.ctid AS version, e.canvas_id, e.module, e.name, e.modifier, e.group_state, e.locked_at
         FROM events_v2 e
         WHERE e.id = asked.id AND ` + dueAndFreeSQL + `
         OFFSET 0) AS e
@@ -67,7 +67,7 @@ WITH clock AS MATERIALIZED (
     RETURNING e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until,
         CASE WHEN e.attempts > 1 THEN (SELECT before.locked_at FROM events_v2 before WHERE before.id = e.id) END AS locked_at,
         e.attempts, e.retries, e.enqueued_at, e.value, e.ctid AS place,
-        (e.unique_seconds > 0)::int + 8 * e.line + 32 * e.snoozes + 1048576 * e.begin_first::int + 2097152 * e.lost_run::int
+        (e.unique_seconds > 0)::int + 8 * e.group_state + 32 * e.snoozes + 1048576 * e.begin_first::int + 2097152 * e.lost_run::int
         + CASE WHEN (SELECT EXISTS (SELECT FROM rate_limits)) THEN (
             SELECT coalesce(max(CASE l.mode WHEN 'exact' THEN 6 ELSE 2 END), 0) FROM rate_limits l
             WHERE l.canvas_id = e.canvas_id AND l.module IN ('', e.module) AND l.name IN ('', e.name)) ELSE 0 END AS marks
@@ -82,7 +82,7 @@ SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_
     (SELECT max(r.rule_type)::text FROM scheduling_rules r
      WHERE r.canvas_id = e.canvas_id AND r.event_space = e.module AND r.handler_name = e.name),
     ` + handlerKnownSQL + `, clock.now,
-    NULL, NULL, NULL, NULL, NULL, 8 * CASE WHEN ` + needsGroupSQL + ` THEN 3 ELSE e.line END, clock.valid_for
+    NULL, NULL, NULL, NULL, NULL, 8 * CASE WHEN ` + needsGroupSQL + ` THEN 3 ELSE e.group_state END, clock.valid_for
 FROM clock CROSS JOIN (
     SELECT id FROM unnest($1::bigint[]) AS asked (id) WHERE id NOT IN (SELECT id FROM claimed)
 ) AS rest CROSS JOIN LATERAL (
@@ -92,7 +92,7 @@ WHERE (SELECT count(*) FROM claimed) < cardinality($1::bigint[])`
 
 	dueAndFreeSQL = dueSQL("e.delay_until", "(SELECT now FROM clock)") + `
           AND ` + unlockedSQL("e.locked_at", "(SELECT now - valid_for FROM clock)") + `
-          AND ` + groupMayRunSQL("e.line")
+          AND ` + groupMayRunSQL("e.group_state")
 
 	handlerKnownSQL = `((e.module, e.name, e.modifier) IN (SELECT * FROM unnest($3::text[], $4::text[], $5::text[]))
         OR (e.canvas_id, e.module, e.name, e.modifier) IN

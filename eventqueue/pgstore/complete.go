@@ -79,7 +79,7 @@ var deleteAndLog = fenced(deleteAndLogSQL)
 // deleteAndStamp is for batches with an event whose unique key stays reserved after
 // its completion. An event that was retried by hand is completed a second time.
 var deleteAndStamp = fenced(deleteAndLogSQL + `, stamped AS (
-    INSERT INTO unique_ends (event_id, unique_seconds, expires_at)
+    INSERT INTO unique_expiries (event_id, unique_seconds, expires_at)
     SELECT id, unique_seconds, clock.now + unique_seconds * interval '1 second'
     FROM ended CROSS JOIN clock
     WHERE unique_seconds > 0

@@ -25,25 +25,25 @@ const (
 var needs = map[Work]map[string][]string{
 	Emitting: {
 		"events_v2": {
-			"INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, line, ordering_key)",
-			"SELECT (id, canvas_id, notified_at, delay_until, line, ordering_key)", "UPDATE (notified_at)",
+			"INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key)",
+			"SELECT (id, canvas_id, notified_at, delay_until, group_state, ordering_key)", "UPDATE (notified_at)",
 		},
-		"event_lines": {"INSERT (event_id, stage, canvas_id, line)"},
-		"unique_keys": {"SELECT", "INSERT (canvas_id, key)", "UPDATE (event_id)"},
-		"unique_ends": {"SELECT (event_id, expires_at)", "DELETE"},
+		"event_groups":    {"INSERT (event_id, stage, canvas_id, group_key)"},
+		"unique_keys":     {"SELECT", "INSERT (canvas_id, key)", "UPDATE (event_id)"},
+		"unique_expiries": {"SELECT (event_id, expires_at)", "DELETE"},
 	},
 	Working: {
 		"events_v2": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_log": {"SELECT", "INSERT"},
-		"event_lines": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_line_locks": {"SELECT", "INSERT", "UPDATE"},
-		"unique_keys": {"SELECT", "INSERT", "UPDATE"}, "unique_ends": {"SELECT", "INSERT", "DELETE"},
-		"scheduling_rules": {"SELECT"}, "running_limits": {"SELECT"}, "rate_limits": {"SELECT"}, "rate_counters": {"SELECT", "UPDATE"},
+		"event_groups": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_group_locks": {"SELECT", "INSERT", "UPDATE"},
+		"unique_keys": {"SELECT", "INSERT", "UPDATE"}, "unique_expiries": {"SELECT", "INSERT", "DELETE"},
+		"scheduling_rules": {"SELECT"}, "concurrency_limits": {"SELECT"}, "rate_limits": {"SELECT"}, "rate_counters": {"SELECT", "UPDATE"},
 		"claim_barrier": {"SELECT", "UPDATE"},
 	},
 	Relaying: {
 		"events_v2": {"SELECT", "INSERT", "UPDATE"}, "event_log": {"SELECT", "DELETE"},
-		"event_lines": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_line_locks": {"SELECT", "INSERT", "UPDATE"},
-		"unique_keys": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "unique_ends": {"SELECT", "INSERT", "DELETE"},
-		"scheduling_rules": {"SELECT"}, "running_limits": {"SELECT"}, "rate_limits": {"SELECT"}, "rate_counters": {"SELECT"},
+		"event_groups": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_group_locks": {"SELECT", "INSERT", "UPDATE"},
+		"unique_keys": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "unique_expiries": {"SELECT", "INSERT", "DELETE"},
+		"scheduling_rules": {"SELECT"}, "concurrency_limits": {"SELECT"}, "rate_limits": {"SELECT"}, "rate_counters": {"SELECT"},
 		"cron_definitions": {"SELECT", "UPDATE"}, "cron_records": {"SELECT", "INSERT", "DELETE"},
 	},
 }

@@ -12,7 +12,7 @@ import (
 
 // pendingChannel is notified by a commit that leaves notifications pending. The relay
 // listens to it.
-const pendingChannel = "events_v2_owed"
+const pendingChannel = "events_v2_pending"
 
 // unpublishedChannel is notified as well by programs that could not publish. Workers
 // listen to it and then find the events in the database. An emit by SQL wakes the relay
@@ -55,7 +55,7 @@ FROM (
     FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[])
         WITH ORDINALITY AS i (canvas_id, module, name, modifier, value, until, delay_us, place)) AS input
 ORDER BY place
-RETURNING id, notified_at IS NOT NULL AS announced, (` + wakeSQL + `$10::text[]) AS channel) AS woken`
+RETURNING id, notified_at IS NOT NULL AS notified, (` + wakeSQL + `$10::text[]) AS channel) AS woken`
 
 // insertNowSQL is insertSQL for events without delays, which are most: at two thirds
 // of its price. Canvases and handlers, of which there are few, come as a list of
@@ -69,7 +69,7 @@ INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, en
 SELECT ($1::uuid[])[handler], ($2::text[])[handler], ($3::text[])[handler], ($4::text[])[handler], value,
     (SELECT now FROM clock), (SELECT now FROM clock), (SELECT now FROM clock WHERE $7::boolean)
 FROM unnest($5::text[], $6::int[]) AS i (value, handler)
-RETURNING id, notified_at IS NOT NULL AS announced, (` + wakeSQL + `$8::text[]) AS channel) AS woken`
+RETURNING id, notified_at IS NOT NULL AS notified, (` + wakeSQL + `$8::text[]) AS channel) AS woken`
 
 // insertChunk is how many events one statement takes.
 const insertChunk = 1000

@@ -29,7 +29,7 @@ ORDER BY place
 ON CONFLICT (canvas_id, key) DO UPDATE SET event_id = unique_keys.event_id WHERE false`
 
 // A key is reserved while its event is queued, and afterwards until the row of
-// unique_ends expires. named are the rows that lockKeysSQL has locked, so their versions
+// unique_expiries expires. named are the rows that lockKeysSQL has locked, so their versions
 // (ctid) stay. OFFSET 0 has each row looked up by its key. The rest is as in
 // insertSQL, and so are the first columns of the answer.
 const insertKeyedSQL = `
@@ -40,14 +40,14 @@ WITH clock AS MATERIALIZED (
     FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[], $11::text[], $12::int[], $13::text[], $14::boolean[])
         WITH ORDINALITY AS i (canvas_id, module, name, modifier, value, until, delay_us, key, unique_seconds, ordering_key, head, place)
 ), named AS MATERIALIZED (
-    SELECT input.place, k.version, k.event_id, coalesce(e.queued, u.kept, false) AS holds
+    SELECT input.place, k.version, k.event_id, coalesce(e.queued, u.reserved, false) AS holds
     FROM input CROSS JOIN LATERAL (
         SELECT k.ctid AS version, k.event_id FROM unique_keys k WHERE k.canvas_id = input.canvas_id AND k.key = input.key
         OFFSET 0) AS k
     LEFT JOIN LATERAL (
         SELECT true AS queued FROM events_v2 e WHERE e.id = k.event_id OFFSET 0) AS e ON true
     LEFT JOIN LATERAL (
-        SELECT true AS kept FROM unique_ends u WHERE u.event_id = k.event_id AND u.expires_at > (SELECT now FROM clock)
+        SELECT true AS reserved FROM unique_expiries u WHERE u.event_id = k.event_id AND u.expires_at > (SELECT now FROM clock)
         OFFSET 0) AS u ON true
 ), fresh AS MATERIALIZED (
     SELECT nextval('events_id_seq') AS id, f.*
@@ -57,23 +57,23 @@ WITH clock AS MATERIALIZED (
         WHERE named.holds IS NOT TRUE
         ORDER BY place) AS f
 ), inserted AS (
-    INSERT INTO events_v2 (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, line, ordering_key)
+    INSERT INTO events_v2 (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key)
     SELECT id, canvas_id, module, name, modifier, value, due, (SELECT now FROM clock),
         CASE WHEN NOT head OR $8::boolean AND due <= (SELECT now FROM clock) + $9::bigint * interval '1 microsecond'
             THEN (SELECT now FROM clock) END,
         unique_seconds, CASE WHEN ordering_key = '' THEN 0 WHEN due <= (SELECT now FROM clock) THEN 1 ELSE 3 END, ordering_key
     FROM fresh
     ORDER BY place
-    RETURNING id, notified_at IS NOT NULL AS announced, canvas_id, line, ordering_key
-), placed AS (
-    INSERT INTO event_lines (event_id, stage, canvas_id, line)
-    SELECT id, 1, canvas_id, events_v2_line(1, '', '', ordering_key) FROM inserted WHERE line = 1
+    RETURNING id, notified_at IS NOT NULL AS notified, canvas_id, group_state, ordering_key
+), joined AS (
+    INSERT INTO event_groups (event_id, stage, canvas_id, group_key)
+    SELECT id, 1, canvas_id, events_v2_group_key(1, '', '', ordering_key) FROM inserted WHERE group_state = 1
 ), renamed AS (
     UPDATE unique_keys k SET event_id = fresh.id FROM fresh WHERE k.ctid = fresh.version
-), forgotten AS (
-    DELETE FROM unique_ends u WHERE u.event_id = ANY (ARRAY(SELECT before FROM fresh WHERE before IS NOT NULL))
+), released AS (
+    DELETE FROM unique_expiries u WHERE u.event_id = ANY (ARRAY(SELECT before FROM fresh WHERE before IS NOT NULL))
 )
-SELECT coalesce(inserted.id, named.event_id), coalesce(inserted.announced AND input.head, false),
+SELECT coalesce(inserted.id, named.event_id), coalesce(inserted.notified AND input.head, false),
     (` + wakeSQL + `$10::text[]) AS channel WHERE EXISTS (SELECT FROM inserted)) AS woken,
     inserted.id IS NULL AS repeat
 FROM input

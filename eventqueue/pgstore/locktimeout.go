@@ -21,7 +21,7 @@ FROM events_v2_settings`
 
 	setLockTimeoutSQL = `
 INSERT INTO events_v2_settings AS s (lock_timeout) VALUES ($1)
-ON CONFLICT (one) DO UPDATE SET lock_timeout = excluded.lock_timeout,
+ON CONFLICT (singleton) DO UPDATE SET lock_timeout = excluded.lock_timeout,
     lock_timeout_before = CASE WHEN s.lock_timeout = excluded.lock_timeout THEN s.lock_timeout_before
         ELSE greatest(s.lock_timeout, s.lock_timeout_before) END`
 

@@ -23,7 +23,7 @@ const (
 // takeRoundSQL jumps along the index events_v2_handler from one scope to the next, as
 // runnableSQL does. A scope with a rule costs no more than the jump. It reads
 // the oldest and the newest events of each, and of those that were put off and are due
-// now: between them there may be any number that are not due (index events_v2_put_off).
+// now: between them there may be any number that are not due (index events_v2_delayed).
 // If one of these is lost, as when a worker has died, it reads more of them at once.
 var takeRoundSQL = `
 WITH RECURSIVE clock AS MATERIALIZED (
@@ -48,12 +48,12 @@ WITH RECURSIVE clock AS MATERIALIZED (
         ` + endsSQL + `
         UNION
         (SELECT ` + pageColumnsSQL + ` FROM events_v2 e
-         WHERE ` + putOffSQL + ` AND (e.canvas_id, e.module, e.name) >= (scopes.canvas_id, scopes.module, scopes.name)
+         WHERE ` + delayedSQL + ` AND (e.canvas_id, e.module, e.name) >= (scopes.canvas_id, scopes.module, scopes.name)
            AND (e.canvas_id, e.module, e.name, e.delay_until) <= (scopes.canvas_id, scopes.module, scopes.name, (SELECT now FROM clock))
          ORDER BY e.canvas_id, e.module, e.name, e.delay_until LIMIT $2)
         UNION
         (SELECT ` + pageColumnsSQL + ` FROM events_v2 e
-         WHERE ` + putOffSQL + ` AND (e.canvas_id, e.module, e.name) >= (scopes.canvas_id, scopes.module, scopes.name)
+         WHERE ` + delayedSQL + ` AND (e.canvas_id, e.module, e.name) >= (scopes.canvas_id, scopes.module, scopes.name)
            AND (e.canvas_id, e.module, e.name, e.delay_until) <= (scopes.canvas_id, scopes.module, scopes.name, (SELECT now FROM clock))
          ORDER BY e.canvas_id DESC, e.module DESC, e.name DESC, e.delay_until DESC LIMIT $2)
     ) AS e
@@ -70,13 +70,13 @@ WITH RECURSIVE clock AS MATERIALIZED (
     SELECT ` + pageNamesSQL + ` FROM ends
 ), ` + takeLostSQL + `
 SELECT progress.canvas_id, progress.module, progress.name, taken.id, taken.canvas_id
-FROM (VALUES (1)) AS one
+FROM (VALUES (1)) AS single_row
 LEFT JOIN (SELECT canvas_id, module, name FROM scopes WHERE n = $1) AS progress ON true
 LEFT JOIN taken ON true`
 
 const (
-	// putOffSQL is the condition of the index events_v2_put_off.
-	putOffSQL = `e.delay_until > e.enqueued_at AND e.notified_at IS NOT NULL`
+	// delayedSQL is the condition of the index events_v2_delayed.
+	delayedSQL = `e.delay_until > e.enqueued_at AND e.notified_at IS NOT NULL`
 
 	ofScopeUpSQL = `(SELECT ` + pageColumnsSQL + ` FROM events_v2 e
          WHERE (e.canvas_id, e.module, e.name, e.id) > (scopes.canvas_id, scopes.module, scopes.name, 0)
@@ -90,57 +90,57 @@ const (
 	deeperSQL = ofScopeUpSQL + "half.share) UNION " + ofScopeDownSQL + "half.share)"
 )
 
-// takeRoundOfGroupsSQL jumps along the index event_lines_order from one ordering group to
+// takeRoundOfGroupsSQL jumps along the index event_groups_order from one ordering group to
 // the next. However many events wait there, it reads those that may run, and the first
 // that waits if the group has room: the group did not advance, or the notification of
 // that event was lost (see repairSQL).
 var takeRoundOfGroupsSQL = `
 WITH RECURSIVE clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
-), lines AS (
-    SELECT $6::uuid AS canvas_id, $7::text COLLATE "C" AS line, 0 AS stage, 0 AS n
+), visited AS (
+    SELECT $6::uuid AS canvas_id, $7::text COLLATE "C" AS group_key, 0 AS stage, 0 AS n
     UNION ALL
-    SELECT following.canvas_id, following.line, following.stage::integer, lines.n + 1
-    FROM lines CROSS JOIN LATERAL (
-        SELECT p.canvas_id, p.line, p.stage FROM event_lines p
-        WHERE (p.canvas_id, p.line) > (lines.canvas_id, lines.line)
-        ORDER BY p.canvas_id, p.line LIMIT 1
+    SELECT following.canvas_id, following.group_key, following.stage::integer, visited.n + 1
+    FROM visited CROSS JOIN LATERAL (
+        SELECT g.canvas_id, g.group_key, g.stage FROM event_groups g
+        WHERE (g.canvas_id, g.group_key) > (visited.canvas_id, visited.group_key)
+        ORDER BY g.canvas_id, g.group_key LIMIT 1
     ) AS following
-    WHERE lines.n < $1
-), l AS MATERIALIZED (
-    SELECT * FROM lines WHERE n > 0
-), places AS MATERIALIZED (
-    SELECT p.event_id
-    FROM l CROSS JOIN LATERAL (
-        (SELECT p.event_id FROM event_lines p
-         WHERE p.canvas_id = l.canvas_id AND p.line = l.line AND p.turn ORDER BY p.event_id LIMIT $2)
+    WHERE visited.n < $1
+), groups AS MATERIALIZED (
+    SELECT * FROM visited WHERE n > 0
+), members AS MATERIALIZED (
+    SELECT g.event_id
+    FROM groups CROSS JOIN LATERAL (
+        (SELECT g.event_id FROM event_groups g
+         WHERE g.canvas_id = groups.canvas_id AND g.group_key = groups.group_key AND g.admitted ORDER BY g.event_id LIMIT $2)
         UNION
-        (SELECT p.event_id FROM event_lines p
-         WHERE p.canvas_id = l.canvas_id AND p.line = l.line AND p.turn ORDER BY p.event_id DESC LIMIT $2)
-    ) AS p
+        (SELECT g.event_id FROM event_groups g
+         WHERE g.canvas_id = groups.canvas_id AND g.group_key = groups.group_key AND g.admitted ORDER BY g.event_id DESC LIMIT $2)
+    ) AS g
 ), page AS MATERIALIZED (
-    SELECT e.* FROM (SELECT DISTINCT event_id FROM places) AS p
-    CROSS JOIN LATERAL (SELECT ` + pageColumnsSQL + ` FROM events_v2 e WHERE e.id = p.event_id OFFSET 0) AS e
+    SELECT e.* FROM (SELECT DISTINCT event_id FROM members) AS g
+    CROSS JOIN LATERAL (SELECT ` + pageColumnsSQL + ` FROM events_v2 e WHERE e.id = g.event_id OFFSET 0) AS e
 ), ` + takeLostSQL + `, ` + idleSQL + `
 ), stalled AS MATERIALIZED (
     SELECT first.event_id AS id
-    FROM clock CROSS JOIN l
+    FROM clock CROSS JOIN groups
     CROSS JOIN LATERAL (` + firstWaitingSQL + `) AS first
     LEFT JOIN LATERAL (SELECT ` + pageColumnsSQL + ` FROM events_v2 e WHERE e.id = first.event_id OFFSET 0) AS e ON true
     WHERE (e.id IS NULL OR e.notified_at IS NOT NULL AND ` + dueSQL("e.due", "now") + ` AND ` + silentSQL + `) AND ` + roomSQL + `
-), told AS (
+), found AS (
     SELECT id, canvas_id FROM taken
     UNION ALL
-    SELECT event_id, NULL FROM places WHERE event_id NOT IN (SELECT id FROM page)
+    SELECT event_id, NULL FROM members WHERE event_id NOT IN (SELECT id FROM page)
     UNION ALL
     SELECT id, NULL FROM idle
     UNION ALL
     SELECT id, NULL FROM stalled
 )
-SELECT progress.canvas_id, progress.line, told.id, told.canvas_id
-FROM (VALUES (1)) AS one
-LEFT JOIN (SELECT canvas_id, line FROM lines WHERE n = $1) AS progress ON true
-LEFT JOIN told ON true`
+SELECT progress.canvas_id, progress.group_key, found.id, found.canvas_id
+FROM (VALUES (1)) AS single_row
+LEFT JOIN (SELECT canvas_id, group_key FROM visited WHERE n = $1) AS progress ON true
+LEFT JOIN found ON true`
 
 // takeRoundOfRunsSQL reads the events whose locks have been renewed. They are few beside
 // those that wait, and have an index of their own (events_v2_begun): so the runs of a

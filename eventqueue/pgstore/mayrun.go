@@ -44,6 +44,6 @@ func groupMayRunSQL(group string) string { return group + ` IN (0, 2)` }
 
 // needsGroupSQL: it is in no ordering group and has to be in one, because of a
 // concurrency limit. An event that is taken over began before there was a limit.
-const needsGroupSQL = `e.line = 0 AND e.locked_at IS NULL AND (SELECT EXISTS (SELECT FROM running_limits)) AND EXISTS (
-          SELECT FROM running_limits l
-          WHERE l.canvas_id = e.canvas_id AND l.line IN ('canvas', events_v2_line(2, e.module, e.name, '')))`
+const needsGroupSQL = `e.group_state = 0 AND e.locked_at IS NULL AND (SELECT EXISTS (SELECT FROM concurrency_limits)) AND EXISTS (
+          SELECT FROM concurrency_limits l
+          WHERE l.canvas_id = e.canvas_id AND l.group_key IN ('canvas', events_v2_group_key(2, e.module, e.name, '')))`

@@ -94,14 +94,14 @@ func TestStatementsAgreeOnWhatMayRun(t *testing.T) {
 			store := pgstore.New(testenv.Pool(t))
 			ctx := testenv.Context(t)
 			rows, err := store.Pool().Query(ctx, `INSERT INTO events_v2
-				(canvas_id, module, name, modifier, value, attempts, enqueued_at, notified_at, delay_until, locked_at, line)
-				SELECT $1, 'WORKER', name, '_', '1', 1, now() - interval '2 h', now() - interval '2 h', now() + due, now() - locked, line
+				(canvas_id, module, name, modifier, value, attempts, enqueued_at, notified_at, delay_until, locked_at, group_state)
+				SELECT $1, 'WORKER', name, '_', '1', 1, now() - interval '2 h', now() - interval '2 h', now() + due, now() - locked, group_state
 				FROM unnest(ARRAY['free', 'paused', 'blocked']) AS name,
 					unnest(ARRAY['-1 h', '1 h']::interval[]) AS due,
 					unnest(ARRAY[NULL, '10 s', '80 min']::interval[]) AS locked,
-					unnest(ARRAY[0, 1]) AS line
-				WHERE line = 0 OR locked IS NULL -- what waits has never a lock
-				RETURNING id, name = 'free' AND delay_until < now() AND line = 0
+					unnest(ARRAY[0, 1]) AS group_state
+				WHERE group_state = 0 OR locked IS NULL -- what waits has never a lock
+				RETURNING id, name = 'free' AND delay_until < now() AND group_state = 0
 					AND coalesce(locked_at < now() - interval '1 min', true)`, [16]byte{1})
 			if err != nil {
 				t.Fatal(err)

@@ -14,13 +14,13 @@ import (
 // A locked row is skipped: it is being claimed, completed or notified, and if that
 // fails the relay finds it by its age.
 const markPendingSQL = `
-WITH owed AS (
+WITH marked AS (
     UPDATE events_v2 e SET notified_at = NULL
     FROM (SELECT id FROM events_v2 WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED) AS free
     WHERE e.id = free.id
     RETURNING e.id
 )
-SELECT pg_notify(channel, '') FROM unnest($2::text[]) AS channel WHERE EXISTS (SELECT FROM owed)`
+SELECT pg_notify(channel, '') FROM unnest($2::text[]) AS channel WHERE EXISTS (SELECT FROM marked)`
 
 // MarkPending implements eventqueue.PendingStore.
 func (s *Store) MarkPending(ctx context.Context, ids []eventqueue.EventID) error {
@@ -59,7 +59,7 @@ WITH clock AS MATERIALIZED (
     WHERE id > $1
     ORDER BY id
     LIMIT $2
-), ` + takeLostSQL + `, ` + repairSQL + `, told AS (
+), ` + takeLostSQL + `, ` + repairSQL + `, found AS (
     SELECT id, canvas_id, false AS ahead FROM taken
     UNION ALL
     SELECT id, NULL, false FROM orphans
@@ -70,33 +70,33 @@ WITH clock AS MATERIALIZED (
     UNION ALL
     (SELECT id, canvas_id, true FROM page, clock WHERE locked_at > now + interval '1 day' LIMIT 10)
 )
-SELECT progress.next, progress.read, (SELECT count(*) FROM live), told.id, told.canvas_id, told.ahead
-FROM (SELECT CASE WHEN count(*) = $2 THEN max(id) END AS next, count(*) AS read FROM page) AS progress LEFT JOIN told ON true`
+SELECT progress.next, progress.read, (SELECT count(*) FROM live), found.id, found.canvas_id, found.ahead
+FROM (SELECT CASE WHEN count(*) = $2 THEN max(id) END AS next, count(*) AS read FROM page) AS progress LEFT JOIN found ON true`
 
 const (
 	// Whoever writes rows by SQL can write any year: times that arithmetic would
 	// overflow with are cut, so that such a row costs itself only.
-	pageColumnsSQL = `e.id, e.canvas_id, e.module, e.name, e.line, e.ordering_key, e.notified_at,
+	pageColumnsSQL = `e.id, e.canvas_id, e.module, e.name, e.group_state, e.ordering_key, e.notified_at,
         least(greatest(e.delay_until, e.enqueued_at, 'epoch'), '9999-01-01 00:00Z') AS due,
         CASE WHEN e.locked_at IS NOT NULL THEN least(greatest(e.locked_at, 'epoch'), '9999-01-01 00:00Z') END AS locked_at,
-        CASE WHEN e.notified_at IS NOT NULL THEN least(greatest(e.notified_at, 'epoch'), '9999-01-01 00:00Z') END AS rang`
+        CASE WHEN e.notified_at IS NOT NULL THEN least(greatest(e.notified_at, 'epoch'), '9999-01-01 00:00Z') END AS last_notified`
 
-	pageNamesSQL = `id, canvas_id, module, name, line, ordering_key, notified_at, due, locked_at, rang`
+	pageNamesSQL = `id, canvas_id, module, name, group_state, ordering_key, notified_at, due, locked_at, last_notified`
 
 	// silentSQL: the last notification of a row of pageColumnsSQL is so old that it seems
 	// lost.
-	silentSQL = `now - greatest(due, rang) > least(greatest($3::interval, rang - due), $5 * $3::interval)`
+	silentSQL = `now - greatest(due, last_notified) > least(greatest($3::interval, last_notified - due), $5 * $3::interval)`
 )
 
 var (
 	// liveSQL: a row of pageColumnsSQL was notified and waits for nothing but its run, or
 	// runs, if there is no rule.
-	liveSQL = `notified_at IS NOT NULL AND ` + notBehindSQL("line") + ` AND ` + dueSQL("due", "now")
+	liveSQL = `notified_at IS NOT NULL AND ` + notBehindSQL("group_state") + ` AND ` + dueSQL("due", "now")
 
 	// lostSQL: nobody runs a row of pageColumnsSQL, and it was locked until after the last
 	// notification, or that seems lost.
 	lostSQL = unlockedSQL("locked_at", validSinceSQL("now", "$4")) + `
-      AND (locked_at > ` + validSinceSQL("rang", "$4") + `
+      AND (locked_at > ` + validSinceSQL("last_notified", "$4") + `
           OR ` + silentSQL + `)`
 
 	// takeLostSQL takes the events of a page whose notifications seem lost. If a lock has
@@ -104,7 +104,7 @@ var (
 	// last notification has to be old enough. A row that was notified since the page was
 	// read is left.
 	takeLostSQL = `live AS MATERIALIZED (
-    SELECT id, notified_at, due, locked_at, rang
+    SELECT id, notified_at, due, locked_at, last_notified
     FROM page, clock
     WHERE ` + liveSQL + `
       AND NOT ` + ruledSQL("page") + `

@@ -158,7 +158,7 @@ WITH clock AS MATERIALIZED (
     SELECT module, name, id FROM page ORDER BY module DESC, name DESC, id DESC LIMIT 1
 )
 SELECT progress.module, progress.name, progress.id, taken.id, taken.canvas_id
-FROM (SELECT last.* FROM (VALUES (1)) AS one LEFT JOIN last ON (SELECT count(*) = $5 FROM page)) AS progress LEFT JOIN taken ON true`
+FROM (SELECT last.* FROM (VALUES (1)) AS single_row LEFT JOIN last ON (SELECT count(*) = $5 FROM page)) AS progress LEFT JOIN taken ON true`
 )
 
 // TakeLimited implements control.RateStore.

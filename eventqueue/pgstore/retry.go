@@ -28,9 +28,9 @@ WITH asked AS (
     DELETE FROM event_log l USING failed WHERE l.id = failed.id
     RETURNING l.id, l.canvas_id, l.module, l.name, l.modifier, l.value, l.attempts, l.enqueued_at, l.ordering_key
 ), moved AS (
-    INSERT INTO events_v2 (id, canvas_id, module, name, modifier, value, retries, attempts, delay_until, enqueued_at, notified_at, unique_seconds, line, ordering_key)
+    INSERT INTO events_v2 (id, canvas_id, module, name, modifier, value, retries, attempts, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key)
     SELECT id, canvas_id, module, name, modifier, value, 0, attempts, clock_timestamp(), enqueued_at, NULL,
-        coalesce((SELECT u.unique_seconds FROM unique_ends u WHERE u.event_id = taken.id), 0),
+        coalesce((SELECT u.unique_seconds FROM unique_expiries u WHERE u.event_id = taken.id), 0),
         CASE WHEN ordering_key IS NULL THEN 0 ELSE 3 END, coalesce(ordering_key, '')
     FROM taken
     ORDER BY id

@@ -86,7 +86,7 @@ WITH clock AS MATERIALIZED (
         SELECT e.id
         FROM events_v2 e, clock
         WHERE e.id IN (SELECT id FROM page)
-          AND e.line <> 1 -- an event that waits in a group is notified when the group advances to it
+          AND e.group_state <> 1 -- an event that waits in a group is notified when the group advances to it
           AND e.delay_until <= clock.now + $7::interval
           AND (e.notified_at IS NULL OR e.notified_at < $6)
         ORDER BY e.id

@@ -41,15 +41,15 @@ WITH RECURSIVE clock AS MATERIALIZED (
     WHERE scopes.n < $6
 ), progress AS (
     SELECT canvas_id, module, name FROM scopes WHERE n = $6
-), looked AS (
-    SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.line
+), candidates AS (
+    SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.group_state
     FROM scopes CROSS JOIN LATERAL (
-        (SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.line FROM events_v2 e
+        (SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.group_state FROM events_v2 e
          WHERE (e.canvas_id, e.module, e.name, e.id) > (scopes.canvas_id, scopes.module, scopes.name, 0)
            AND (e.canvas_id, e.module, e.name) <= (scopes.canvas_id, scopes.module, scopes.name)
          ORDER BY e.canvas_id, e.module, e.name, e.id LIMIT $7)
         UNION
-        (SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.line FROM events_v2 e
+        (SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.group_state FROM events_v2 e
          WHERE (e.canvas_id, e.module, e.name, e.id) <= (scopes.canvas_id, scopes.module, scopes.name, 9223372036854775807)
            AND (e.canvas_id, e.module, e.name) >= (scopes.canvas_id, scopes.module, scopes.name)
          ORDER BY e.canvas_id DESC, e.module DESC, e.name DESC, e.id DESC LIMIT $7)
@@ -57,12 +57,12 @@ WITH RECURSIVE clock AS MATERIALIZED (
     WHERE scopes.n > 0 AND scopes.canvas_id <> ALL ($4::uuid[])
       AND NOT ` + ruledSQL("scopes") + `
 ), runnable AS (
-    SELECT looked.* FROM looked, clock
-    WHERE ` + notBehindSQL("line") + ` AND ` + dueSQL("delay_until", "now") + ` AND ` + unlockedSQL("locked_at", validSinceSQL("now", "$5")) + `
+    SELECT candidates.* FROM candidates, clock
+    WHERE ` + notBehindSQL("group_state") + ` AND ` + dueSQL("delay_until", "now") + ` AND ` + unlockedSQL("locked_at", validSinceSQL("now", "$5")) + `
 )
 SELECT progress.canvas_id, progress.module, progress.name,
     runnable.id, runnable.canvas_id, runnable.module, runnable.name, runnable.modifier
-FROM (VALUES (1)) AS one LEFT JOIN progress ON true LEFT JOIN runnable ON true
+FROM (VALUES (1)) AS single_row LEFT JOIN progress ON true LEFT JOIN runnable ON true
 ORDER BY runnable.id`
 
 // runnableMode has each search planned anew: a plan that was made while the table

@@ -12,16 +12,16 @@ import (
 const (
 	setRunningLimitSQL = `
 WITH before AS (
-    SELECT FROM running_limits WHERE canvas_id = $1 AND line = $2
+    SELECT FROM concurrency_limits WHERE canvas_id = $1 AND group_key = $2
 ), written AS (
-    INSERT INTO running_limits (canvas_id, line, max_running) VALUES ($1, $2, $3)
-    ON CONFLICT (canvas_id, line) DO UPDATE SET max_running = excluded.max_running
+    INSERT INTO concurrency_limits (canvas_id, group_key, max_running) VALUES ($1, $2, $3)
+    ON CONFLICT (canvas_id, group_key) DO UPDATE SET max_running = excluded.max_running
 )
 SELECT EXISTS (SELECT FROM before)`
 
 	removeRunningLimitSQL = `
 WITH removed AS (
-    DELETE FROM running_limits WHERE canvas_id = $1 AND line = $2 RETURNING line
+    DELETE FROM concurrency_limits WHERE canvas_id = $1 AND group_key = $2 RETURNING group_key
 )
 SELECT EXISTS (SELECT FROM removed)`
 )
@@ -37,10 +37,10 @@ func (s *Store) SetRunningLimit(ctx context.Context, limit control.RunningLimit)
 }
 
 const runningLimitsSQL = `
-SELECT line, max_running
-FROM running_limits
+SELECT group_key, max_running
+FROM concurrency_limits
 WHERE canvas_id = $1
-ORDER BY line`
+ORDER BY group_key`
 
 // RunningLimits implements control.RunningLimitStore.
 func (s *Store) RunningLimits(ctx context.Context, canvas eventqueue.CanvasID) ([]control.RunningLimit, error) {
@@ -58,37 +58,37 @@ func (s *Store) RunningLimits(ctx context.Context, canvas eventqueue.CanvasID) (
 
 // The groups of a limit are read a page at a time, from the one after $3 on; for a limit
 // of every key, by jumping along the index from one group to the next. The first event
-// that waits in a group with room is passed to events_v2_turns, as one that arrives and
+// that waits in a group with room is passed to events_v2_advance, as one that arrives and
 // as one that leaves, in case it was deleted by hand.
 const fillGroupsSQL = `
-WITH RECURSIVE lines AS (
-    SELECT $3::text COLLATE "C" AS line, 0 AS n
+WITH RECURSIVE visited AS (
+    SELECT $3::text COLLATE "C" AS group_key, 0 AS n
     UNION ALL
-    SELECT following.line, lines.n + 1
-    FROM lines CROSS JOIN LATERAL (
-        SELECT p.line FROM event_lines p
-        WHERE $2 = '` + control.EveryKeyGroup + `' AND p.canvas_id = $1 AND p.line > greatest(lines.line, '` + control.KeyGroup + `') AND p.line < 'key!'
-        ORDER BY p.canvas_id, p.line LIMIT 1
+    SELECT following.group_key, visited.n + 1
+    FROM visited CROSS JOIN LATERAL (
+        SELECT g.group_key FROM event_groups g
+        WHERE $2 = '` + control.EveryKeyGroup + `' AND g.canvas_id = $1 AND g.group_key > greatest(visited.group_key, '` + control.KeyGroup + `') AND g.group_key < 'key!'
+        ORDER BY g.canvas_id, g.group_key LIMIT 1
     ) AS following
-    WHERE lines.n < $4
+    WHERE visited.n < $4
 ), asked AS (
-    SELECT line FROM lines WHERE n > 0
+    SELECT group_key FROM visited WHERE n > 0
     UNION ALL
     SELECT $2::text COLLATE "C" WHERE $2 <> '` + control.EveryKeyGroup + `'
 ), stalled AS MATERIALIZED (
     SELECT array_agg(first.event_id) AS ids
     FROM asked CROSS JOIN LATERAL (
-        SELECT p.event_id, p.stage FROM event_lines p
-        WHERE p.canvas_id = $1 AND p.line = asked.line AND NOT p.turn
-        ORDER BY p.event_id LIMIT 1
+        SELECT g.event_id, g.stage FROM event_groups g
+        WHERE g.canvas_id = $1 AND g.group_key = asked.group_key AND NOT g.admitted
+        ORDER BY g.event_id LIMIT 1
     ) AS first
-    WHERE ((SELECT count(*) FROM event_lines p WHERE p.canvas_id = $1 AND p.line = asked.line AND p.turn)
-        < events_v2_max_running(first.stage, $1, asked.line)) IS NOT FALSE
-), turns AS (
-    SELECT t.* FROM stalled CROSS JOIN LATERAL events_v2_turns(ids, '{}', ids, NULL) AS t WHERE ids IS NOT NULL
+    WHERE ((SELECT count(*) FROM event_groups g WHERE g.canvas_id = $1 AND g.group_key = asked.group_key AND g.admitted)
+        < events_v2_max_running(first.stage, $1, asked.group_key)) IS NOT FALSE
+), advanced AS (
+    SELECT a.* FROM stalled CROSS JOIN LATERAL events_v2_advance(ids, '{}', ids, NULL) AS a WHERE ids IS NOT NULL
 )
-SELECT (SELECT line FROM lines WHERE n = $4), t.id, t.canvas_id, t.module, t.name, t.modifier
-FROM (VALUES (1)) AS one LEFT JOIN turns AS t ON true`
+SELECT (SELECT group_key FROM visited WHERE n = $4), a.id, a.canvas_id, a.module, a.name, a.modifier
+FROM (VALUES (1)) AS single_row LEFT JOIN advanced AS a ON true`
 
 // FillGroups implements control.RunningLimitStore.
 func (s *Store) FillGroups(ctx context.Context, limit control.RunningLimit, after string) (advanced []eventqueue.Event, next string, err error) {

@@ -23,17 +23,17 @@ WITH page AS MATERIALIZED (
     LEFT JOIN LATERAL (
         SELECT true AS queued FROM events_v2 e WHERE e.id = page.event_id OFFSET 0) AS e ON true
     LEFT JOIN LATERAL (
-        SELECT true AS kept FROM unique_ends u WHERE u.event_id = page.event_id AND u.expires_at > clock_timestamp()
+        SELECT true AS reserved FROM unique_expiries u WHERE u.event_id = page.event_id AND u.expires_at > clock_timestamp()
         OFFSET 0) AS u ON true
     CROSS JOIN LATERAL (
         SELECT k.ctid AS version FROM unique_keys k
         WHERE k.canvas_id = page.canvas_id AND k.key = page.key AND k.event_id = page.event_id
-          AND e.queued IS NULL AND u.kept IS NULL
+          AND e.queued IS NULL AND u.reserved IS NULL
         FOR UPDATE SKIP LOCKED) AS k
 ), gone AS (
     DELETE FROM unique_keys k WHERE k.ctid = ANY (ARRAY(SELECT version FROM free)) RETURNING k.event_id
-), ends AS (
-    DELETE FROM unique_ends u WHERE u.event_id = ANY (ARRAY(SELECT event_id FROM gone))
+), expiries AS (
+    DELETE FROM unique_expiries u WHERE u.event_id = ANY (ARRAY(SELECT event_id FROM gone))
 ), last AS (
     SELECT canvas_id, key FROM page ORDER BY canvas_id DESC, key DESC LIMIT 1
 )

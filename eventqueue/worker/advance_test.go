@@ -97,7 +97,7 @@ func TestOrder(t *testing.T) {
 			t.Errorf("line %s: at most %d at once, in the order %v", k, group.most, group.values)
 		}
 	}
-	if n := rig.One[int](r, `SELECT count(*) FROM event_lines`); n != 0 {
+	if n := rig.One[int](r, `SELECT count(*) FROM event_groups`); n != 0 {
 		t.Errorf("%d places are left in the groups", n)
 	}
 }
@@ -345,7 +345,7 @@ func TestLostAdvancesAreRepaired(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Outcomes.Await(t, machine.ExecutesToCompletion, 2)
-	if n := rig.One[int](r, `SELECT count(*) FROM event_lines`); n != 0 {
+	if n := rig.One[int](r, `SELECT count(*) FROM event_groups`); n != 0 {
 		t.Errorf("%d places are left in the groups", n)
 	}
 }

@@ -175,7 +175,7 @@ func TestWakeUpsDoNotStarveTheSweep(t *testing.T) {
 	go func() { defer close(done); _ = relay.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
 	testenv.Eventually(t, "the lost notification is published again", func() bool {
-		r.Exec(`SELECT pg_notify('events_v2_owed', '')`)
+		r.Exec(`SELECT pg_notify('events_v2_pending', '')`)
 		return r.Notifier.Ready() == 1
 	})
 }

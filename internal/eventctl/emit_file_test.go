@@ -52,7 +52,7 @@ func TestEmitFileLeavesNotificationsToTheRelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	if _, err := conn.Exec(c.ctx, `LISTEN events_v2_owed`); err != nil {
+	if _, err := conn.Exec(c.ctx, `LISTEN events_v2_pending`); err != nil {
 		t.Fatal(err)
 	}
 	c.run("emit", "--no-notify", "--file", c.file(lines(1500))).is(exitOK, "emitted 1500 events", "")

@@ -33,7 +33,7 @@ BEGIN
         IF f::text ~ 'events_(emit|mistake|depth)|send_to_outbox|events_v2_tables' THEN
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO queue_sql_emitter', f);
         END IF;
-        IF f::text ~ 'events_v2_(line|needs_read_committed|max_running)' THEN
+        IF f::text ~ 'events_v2_(group_key|needs_read_committed|max_running)' THEN
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO queue_emitter, queue_reader', f);
         END IF;
     END LOOP;
@@ -50,22 +50,22 @@ GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueue
 GRANT USAGE ON SEQUENCE events_id_seq TO queue_sql_emitter;
 
 -- Emitting with the library. UPDATE of notified_at is for notifications that could not
--- be published. It reads no value; it sets no lock and no count, and gives no turn.
-GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, line, ordering_key)
+-- be published. It reads no value; it sets no lock and no count, and admits no event to a group.
+GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key)
     ON events_v2 TO queue_emitter;
-GRANT SELECT (id, canvas_id, notified_at, delay_until, line, ordering_key), UPDATE (notified_at) ON events_v2 TO queue_emitter;
+GRANT SELECT (id, canvas_id, notified_at, delay_until, group_state, ordering_key), UPDATE (notified_at) ON events_v2 TO queue_emitter;
 GRANT USAGE ON SEQUENCE events_id_seq TO queue_emitter;
 GRANT SELECT, INSERT (canvas_id, key), UPDATE (event_id) ON unique_keys TO queue_emitter;
-GRANT SELECT (event_id, expires_at), DELETE ON unique_ends TO queue_emitter;
-GRANT INSERT (event_id, stage, canvas_id, line) ON event_lines TO queue_emitter;
+GRANT SELECT (event_id, expires_at), DELETE ON unique_expiries TO queue_emitter;
+GRANT INSERT (event_id, stage, canvas_id, group_key) ON event_groups TO queue_emitter;
 -- These decide nothing, and the notifier's Check wants all of it.
 GRANT SELECT, INSERT, UPDATE, DELETE ON events_v2_notifications TO queue_emitter;
 
 -- cmd/worker, and programs that run handlers: it emits as well, and ends events. It
 -- changes no rule, no limit and no cron definition.
-GRANT SELECT, INSERT, UPDATE, DELETE ON events_v2, event_lines, unique_ends, events_v2_notifications, cleanups, grid_outputs TO queue_worker;
-GRANT SELECT, INSERT, UPDATE ON event_log, unique_keys, event_line_locks TO queue_worker;
-GRANT SELECT ON scheduling_rules, running_limits, rate_limits TO queue_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON events_v2, event_groups, unique_expiries, events_v2_notifications, cleanups, grid_outputs TO queue_worker;
+GRANT SELECT, INSERT, UPDATE ON event_log, unique_keys, event_group_locks TO queue_worker;
+GRANT SELECT ON scheduling_rules, concurrency_limits, rate_limits TO queue_worker;
 GRANT SELECT, UPDATE ON rate_counters, claim_barrier TO queue_worker;
 -- Whoever starts first sets the lock timeout that all others then use.
 GRANT INSERT ON events_v2_settings TO queue_worker, queue_cron;
@@ -73,20 +73,20 @@ GRANT USAGE ON SEQUENCE events_id_seq TO queue_worker;
 
 -- cmd/cron: the relay, schedules, old history. UPDATE of created_at is what locking a
 -- definition needs.
-GRANT SELECT, INSERT, UPDATE ON events_v2, unique_keys, event_line_locks TO queue_cron;
+GRANT SELECT, INSERT, UPDATE ON events_v2, unique_keys, event_group_locks TO queue_cron;
 GRANT DELETE ON unique_keys TO queue_cron;
-GRANT SELECT, INSERT, UPDATE, DELETE ON event_lines, unique_ends, events_v2_notifications TO queue_cron;
+GRANT SELECT, INSERT, UPDATE, DELETE ON event_groups, unique_expiries, events_v2_notifications TO queue_cron;
 GRANT SELECT, UPDATE, DELETE ON event_log TO queue_cron;
-GRANT SELECT ON scheduling_rules, running_limits, rate_limits, rate_counters, cleanups, cron_definitions TO queue_cron;
+GRANT SELECT ON scheduling_rules, concurrency_limits, rate_limits, rate_counters, cleanups, cron_definitions TO queue_cron;
 GRANT UPDATE (created_at) ON cron_definitions TO queue_cron;
 GRANT SELECT, INSERT, DELETE ON cron_records TO queue_cron;
 GRANT SELECT, DELETE ON grid_outputs TO queue_cron;
 GRANT USAGE ON SEQUENCE events_id_seq TO queue_cron;
 
 -- eventctl, but for migrate: all that is written of the queue, and no part of its schema.
-GRANT INSERT, UPDATE, DELETE ON events_v2, event_log, event_lines, scheduling_rules, running_limits, rate_limits, rate_counters,
-    cron_definitions, cron_records, unique_keys, unique_ends, events_v2_notifications, cleanups, grid_outputs, events_v2_settings TO queue_operator;
-GRANT INSERT, UPDATE ON event_line_locks TO queue_operator;
+GRANT INSERT, UPDATE, DELETE ON events_v2, event_log, event_groups, scheduling_rules, concurrency_limits, rate_limits, rate_counters,
+    cron_definitions, cron_records, unique_keys, unique_expiries, events_v2_notifications, cleanups, grid_outputs, events_v2_settings TO queue_operator;
+GRANT INSERT, UPDATE ON event_group_locks TO queue_operator;
 GRANT UPDATE ON claim_barrier TO queue_operator;
 GRANT USAGE ON SEQUENCE events_id_seq, scheduling_rules_id_seq TO queue_operator;
 

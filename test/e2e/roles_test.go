@@ -176,7 +176,7 @@ func TestALackingRightIsNamedAtTheStart(t *testing.T) {
 		{"worker", "worker", "INSERT ON event_log"},
 		{"worker", "worker", "UPDATE ON claim_barrier"},
 		{"cron", "cron", "INSERT ON cron_records"},
-		{"eventctl emit --canvas " + canvas.String() + " --module M --name N --value 1", "operator", "DELETE ON unique_ends"},
+		{"eventctl emit --canvas " + canvas.String() + " --module M --name N --value 1", "operator", "DELETE ON unique_expiries"},
 	} {
 		user := r.prefix + c.role
 		store := pgstore.New(r.poolAs(c.role))

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	placesSQL        = `SELECT event_id, stage, canvas_id, line, turn FROM event_lines ORDER BY event_id, stage`
-	runningLimitsSQL = `SELECT canvas_id, line, max_running FROM running_limits ORDER BY canvas_id, line`
+	placesSQL        = `SELECT event_id, stage, canvas_id, group_key, admitted FROM event_groups ORDER BY event_id, stage`
+	runningLimitsSQL = `SELECT canvas_id, group_key, max_running FROM concurrency_limits ORDER BY canvas_id, group_key`
 )
 
 func scanPlace(row pgx.CollectableRow) (r memstore.PlaceRow, err error) {

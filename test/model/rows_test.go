@@ -14,7 +14,7 @@ import (
 const (
 	eventsSQL = `
 SELECT id, canvas_id, module, name, modifier, value, retries, delay_until, enqueued_at, locked_at, attempts, notified_at, unique_seconds * interval '1 second',
-    limited_attempt, line, ordering_key, snoozes, coalesce(claim_id - attempts, 0), begun, begin_first, lost_run
+    limited_attempt, group_state, ordering_key, snoozes, coalesce(claim_id - attempts, 0), begun, begin_first, lost_run
 FROM events_v2
 ORDER BY id`
 
@@ -29,7 +29,7 @@ FROM scheduling_rules
 ORDER BY id`
 
 	keysSQL = `SELECT canvas_id, key, event_id FROM unique_keys ORDER BY canvas_id, key`
-	endsSQL = `SELECT event_id, unique_seconds * interval '1 second', expires_at FROM unique_ends ORDER BY event_id`
+	endsSQL = `SELECT event_id, unique_seconds * interval '1 second', expires_at FROM unique_expiries ORDER BY event_id`
 )
 
 // compare compares all rows of both databases.
@@ -59,9 +59,9 @@ func (w *world) compare(t rapid.TB) {
 	sameRows(t, "event_log", log, w.mem.Log())
 	sameRows(t, "scheduling_rules", rules, w.mem.Rules())
 	sameRows(t, "unique_keys", keys, w.mem.Keys())
-	sameRows(t, "unique_ends", ends, w.mem.Expiries())
+	sameRows(t, "unique_expiries", ends, w.mem.Expiries())
 	sameRows(t, "rate_limits", rates, w.mem.Rates())
-	sameRows(t, "event_lines", places, w.mem.Places())
+	sameRows(t, "event_groups", places, w.mem.Places())
 }
 
 func read[T any](t rapid.TB, results pgx.BatchResults, scan pgx.RowToFunc[T]) []T {

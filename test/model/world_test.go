@@ -101,7 +101,7 @@ func newDatabaseWith(t *testing.T, settings map[string]string) *database {
 // DELETE is faster than TRUNCATE for so few rows, and leaves the plans alone.
 const emptySQL = `
 DO $$ BEGIN
-DELETE FROM events_v2; DELETE FROM event_log; DELETE FROM scheduling_rules; DELETE FROM unique_keys; DELETE FROM unique_ends; DELETE FROM event_lines; DELETE FROM running_limits; DELETE FROM rate_limits; DELETE FROM cron_definitions;
+DELETE FROM events_v2; DELETE FROM event_log; DELETE FROM scheduling_rules; DELETE FROM unique_keys; DELETE FROM unique_expiries; DELETE FROM event_groups; DELETE FROM concurrency_limits; DELETE FROM rate_limits; DELETE FROM cron_definitions;
 PERFORM setval('events_id_seq', 1, false), setval('scheduling_rules_id_seq', 1, false);
 END $$`
 
@@ -111,8 +111,8 @@ END $$`
 const (
 	misleadEvery = 20 // sequences
 	oneRowSQL    = `INSERT INTO events_v2 (canvas_id, module, name, modifier, value) VALUES (gen_random_uuid(), '', '', '', '')`
-	onePlaceSQL  = `INSERT INTO event_lines (event_id, stage, canvas_id, line) VALUES (1, 1, gen_random_uuid(), '')`
-	misleadSQL   = `VACUUM (ANALYZE) events_v2, event_lines`
+	onePlaceSQL  = `INSERT INTO event_groups (event_id, stage, canvas_id, group_key) VALUES (1, 1, gen_random_uuid(), '')`
+	misleadSQL   = `VACUUM (ANALYZE) events_v2, event_groups`
 )
 
 const setClockSQL = `SELECT setval('model.clock', $1)`

@@ -4,7 +4,7 @@ package main
 func outboxMutants() []mutant {
 	const sql = "migrations/00007_outbox.sql"
 	return []mutant{
-		{"sql-emit-wakes-nobody", "I13", sql, change("PERFORM pg_notify('events_v2_owed', '');", "PERFORM 1;"), outbox("TestOneNoticePerTransaction")},
+		{"sql-emit-wakes-nobody", "I13", "migrations/00026_names.sql", change("new CONSTANT text := $$'events_v2_pending'$$;", "new CONSTANT text := $$'events_v2_nobody'$$;"), outbox("TestOneNoticePerTransaction")},
 		{"sql-emit-takes-half-a-pair", "I8", sql, change(`IF strpos(value, '\u') > 0 THEN`, "IF false THEN"), outbox("TestRefusals")},
 		{"sql-emit-forgets-the-delay", "I6", sql, change("greatest(coalesce(delay_until, at + delay), at), at);", "at, at);"), outbox("TestTheIDIsReturned")},
 		{"sql-emit-goes-by-the-callers-tables", "I1", sql, change("ALTER FUNCTION events_emit_from SET search_path = pg_catalog, %s, pg_temp",

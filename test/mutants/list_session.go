@@ -61,23 +61,23 @@ func rightMutants() []mutant {
 	const (
 		roles  = "migrations/roles/roles.sql"
 		least  = "migrations/00019_least_privilege.sql"
-		tables = "migrations/00021_settings_are_ours.sql"
+		names  = "migrations/00026_names.sql"
 		mayNot = "TestWhatRolesMayNot"
 	)
 	return []mutant{
-		{"worker-may-write-rules", "I7", roles, change("GRANT SELECT ON scheduling_rules, running_limits, rate_limits TO queue_worker;", "GRANT ALL ON scheduling_rules, running_limits, rate_limits TO queue_worker;"),
+		{"worker-may-write-rules", "I7", roles, change("GRANT SELECT ON scheduling_rules, concurrency_limits, rate_limits TO queue_worker;", "GRANT ALL ON scheduling_rules, concurrency_limits, rate_limits TO queue_worker;"),
 			protocol(mayNot)},
-		{"emitter-may-read-values", "I16", roles, change("GRANT SELECT (id, canvas_id, notified_at, delay_until, line, ordering_key), UPDATE (notified_at)", "GRANT SELECT, UPDATE (notified_at)"), protocol(mayNot)},
+		{"emitter-may-read-values", "I16", roles, change("GRANT SELECT (id, canvas_id, notified_at, delay_until, group_state, ordering_key), UPDATE (notified_at)", "GRANT SELECT, UPDATE (notified_at)"), protocol(mayNot)},
 		{"rights-on-one-column-pass-for-all", "I17", "eventqueue/pgstore/fit.go", change("WHEN columns IS NOT NULL THEN", "WHEN false THEN"), protocol("TestTheEmitterHasTheRightsItIsCheckedFor")},
 		{"sql-emitter-may-forge-claims", "I4", roles, change("GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at) ON", "GRANT INSERT ON"), protocol(mayNot)},
-		{"emitter-may-forge-claims", "I4", roles, change("GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, line, ordering_key)\n    ON", "GRANT INSERT\n    ON"), protocol(mayNot)},
-		{"emitter-may-give-turns", "I4", roles, change("GRANT INSERT (event_id, stage, canvas_id, line) ON event_lines TO queue_emitter;", "GRANT INSERT ON event_lines TO queue_emitter;"), protocol(mayNot)},
+		{"emitter-may-forge-claims", "I4", roles, change("GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key)\n    ON", "GRANT INSERT\n    ON"), protocol(mayNot)},
+		{"emitter-may-give-turns", "I4", roles, change("GRANT INSERT (event_id, stage, canvas_id, group_key) ON event_groups TO queue_emitter;", "GRANT INSERT ON event_groups TO queue_emitter;"), protocol(mayNot)},
 		{"roles-keep-what-they-had", "I16", roles, change("EXECUTE format('REVOKE ALL ON %s.%I FROM %I', schema, \"table\", role);", "PERFORM 1;"), protocol("TestRolesLoseWhatTheyHad")},
 		{"everybody-may-emit", "I16", roles, change("EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);", "PERFORM 1;"), protocol(mayNot)},
 		{"nobody-sets-the-lock-timeout", "I4", roles, change("GRANT INSERT ON events_v2_settings TO queue_worker, queue_cron;", ""), protocol("TestWhatTheWorkerMay", "TestWhatCronMay")},
-		{"lines-are-not-locked", "I4", least, change("        ON CONFLICT (number) DO UPDATE SET number = held.number WHERE false;", "        ON CONFLICT (number) DO NOTHING;"), protocol("TestAGroupIsLockedByItsRow")},
-		{"line-locks-are-anybodys", "I13", least, change("$new$        INSERT INTO event_line_locks AS held (number)", "$new$        PERFORM pg_advisory_xact_lock(1); INSERT INTO event_line_locks AS held (number)"), protocol("TestNobodyElseHoldsAGroup")},
-		{"a-table-of-the-queue-is-unknown", "I12", tables, change("'claim_barrier', 'event_line_locks', 'eventsv2_schema_version', 'events_v2_settings'", "'claim_barrier', 'event_line_locks', 'eventsv2_schema_version'"),
+		{"lines-are-not-locked", "I4", names, change("AS changed (canvas_id, group_key) ORDER BY number\n        ON CONFLICT (number) DO UPDATE SET number = held.number WHERE false;", "AS changed (canvas_id, group_key) ORDER BY number\n        ON CONFLICT (number) DO NOTHING;"), protocol("TestAGroupIsLockedByItsRow")},
+		{"line-locks-are-anybodys", "I13", names, change("        INSERT INTO event_group_locks AS held (number)", "        PERFORM pg_advisory_xact_lock(1); INSERT INTO event_group_locks AS held (number)"), protocol("TestNobodyElseHoldsAGroup")},
+		{"a-table-of-the-queue-is-unknown", "I12", names, change("'claim_barrier', 'event_group_locks', 'eventsv2_schema_version', 'events_v2_settings'", "'claim_barrier', 'event_group_locks', 'eventsv2_schema_version'"),
 			protocol("TestTheQueueKnowsItsTables")},
 		{"outbox-takes-rows-of-the-queue", "I12", least, change("$new$\"table\" = ANY (events_v2_tables()) AND", "$new$\"table\" = 'events_v2' AND"), protocol("TestTheQueueKnowsItsTables")},
 	}

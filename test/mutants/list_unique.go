@@ -4,7 +4,7 @@ package main
 func uniqueMutants() []mutant {
 	const store, forget, group, end = "eventqueue/pgstore/insertkeyed.go", "eventqueue/pgstore/unique.go", "eventqueue/groupcommit.go", "eventqueue/worker/completion.go"
 	return []mutant{
-		{"key-is-forgotten-at-the-end", "I8", store, change("coalesce(e.queued, u.kept, false) AS holds", "coalesce(e.queued, false) AS holds"),
+		{"key-is-forgotten-at-the-end", "I8", store, change("coalesce(e.queued, u.reserved, false) AS holds", "coalesce(e.queued, false) AS holds"),
 			protocol("TestAKeyHoldsAsLongAsItWasTold")},
 		{"key-holds-for-ever", "I13", store, change("u.event_id = k.event_id AND u.expires_at > (SELECT now FROM clock)", "u.event_id = k.event_id"),
 			protocol("TestAKeyHoldsAsLongAsItWasTold")},
@@ -14,7 +14,7 @@ func uniqueMutants() []mutant {
 			sessions("TestUniqueKeysNeedReadCommitted")},
 		{"keys-are-taken-in-any-order", "I15", store, change("cmp.Compare(a.Key, b.Key))", "cmp.Compare(a.Key, a.Key))"),
 			protocol("TestABatchTakesItsKeysInOrder")},
-		{"key-that-holds-is-removed", "I3", forget, change("AND e.queued IS NULL AND u.kept IS NULL", "AND e.queued IS NULL"),
+		{"key-that-holds-is-removed", "I3", forget, change("AND e.queued IS NULL AND u.reserved IS NULL", "AND e.queued IS NULL"),
 			protocol("TestKeysThatHoldNoLongerAreRemoved")},
 		{"emit-with-a-key-holds-up-others", "I15", group, change(" || slices.ContainsFunc(events, NewEvent.unique)", ""),
 			protocol("TestAnEmitWithAKeyHoldsUpNoOther")},

@@ -69,7 +69,7 @@ func TestOneNoticePerTransaction(t *testing.T) {
 	r := newRig(t)
 	r.persons()
 	listener := r.conn()
-	r.exec(listener, `LISTEN events_v2_owed; LISTEN the_end`)
+	r.exec(listener, `LISTEN events_v2_pending; LISTEN the_end`)
 	emit := `SELECT events_emit('` + tenant + `', 'WORKER', 'greet', n::text::json) FROM generate_series(1, 1000) AS n;`
 	for _, sql := range []string{
 		`BEGIN; ` + emit + emit + ` COMMIT;`,
@@ -88,7 +88,7 @@ func TestOneNoticePerTransaction(t *testing.T) {
 		}
 		heard = append(heard, notice.Channel+notice.Payload)
 	}
-	if got := strings.Join(heard, " "); got != "events_v2_owed events_v2_owed the_end" {
+	if got := strings.Join(heard, " "); got != "events_v2_pending events_v2_pending the_end" {
 		t.Errorf("heard %s, want one notice for each of the two commits that emitted", got)
 	}
 	if n := one[int](r, r.pool, `SELECT count(*) FROM events_v2`); n != 3000 {

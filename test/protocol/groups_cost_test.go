@@ -62,7 +62,7 @@ func (r *rig) buffers() int {
 	r.t.Helper()
 	r.flush()
 	return one[int](r, `SELECT sum(heap_blks_hit + heap_blks_read + coalesce(idx_blks_hit + idx_blks_read, 0))
-		FROM pg_statio_user_tables WHERE relname IN ('events_v2', 'event_lines', 'running_limits')`)
+		FROM pg_statio_user_tables WHERE relname IN ('events_v2', 'event_groups', 'concurrency_limits')`)
 }
 
 // TestAGroupCostsTheSameBehindABacklog (I12) works often enough for plans to be kept,
@@ -75,9 +75,9 @@ func TestAGroupCostsTheSameBehindABacklog(t *testing.T) {
 	r = r.withConns(1)
 	ctx := testenv.Context(t)
 	r.exec(`ALTER TABLE events_v2 SET (autovacuum_enabled = off)`)
-	r.exec(`ALTER TABLE event_lines SET (autovacuum_enabled = off)`)
+	r.exec(`ALTER TABLE event_groups SET (autovacuum_enabled = off)`)
 	r.exec(`VACUUM ANALYZE events_v2`)
-	r.exec(`VACUUM ANALYZE event_lines`)
+	r.exec(`VACUUM ANALYZE event_groups`)
 	if _, err := r.store.SetRunningLimit(ctx, control.RunningLimit{Canvas: another, Max: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -92,10 +92,10 @@ func TestAGroupCostsTheSameBehindABacklog(t *testing.T) {
 		t.Fatalf("%v, %v", advanced, err)
 	}
 	r.exec(`WITH waiting AS (
-			INSERT INTO events_v2 (canvas_id, module, name, modifier, value, notified_at, line, ordering_key)
+			INSERT INTO events_v2 (canvas_id, module, name, modifier, value, notified_at, group_state, ordering_key)
 			SELECT $1, 'WORKER', 'greet', '_', '1', now(), 1, 'full' FROM generate_series(1, $2)
 			RETURNING id, canvas_id)
-		INSERT INTO event_lines (event_id, stage, canvas_id, line) SELECT id, 1, canvas_id, 'key full' FROM waiting`, [16]byte(canvas), backlog)
+		INSERT INTO event_groups (event_id, stage, canvas_id, group_key) SELECT id, 1, canvas_id, 'key full' FROM waiting`, [16]byte(canvas), backlog)
 
 	other, full := r.groupWork("other"), r.groupWork("full")
 	before := r.buffers()
@@ -127,7 +127,7 @@ func TestPlacesOfDeletedEventsGoAtOnce(t *testing.T) {
 	r := newRig(t)
 	ctx := testenv.Context(t)
 	const deleted = 100_000
-	r.exec(`INSERT INTO event_lines (event_id, stage, canvas_id, line, turn)
+	r.exec(`INSERT INTO event_groups (event_id, stage, canvas_id, group_key, admitted)
 		SELECT -n, 1, $1, 'key a', n = $2 FROM generate_series(1, $2) AS n`, [16]byte(canvas), deleted)
 	e := event()
 	e.OrderingKey = "a"
@@ -141,7 +141,7 @@ func TestPlacesOfDeletedEventsGoAtOnce(t *testing.T) {
 		t.Errorf("%v, %v", advanced, err)
 	}
 	t.Logf("%d places went in %s", deleted, time.Since(began))
-	if n := one[int](r, `SELECT count(*) FROM event_lines`); n != 1 {
+	if n := one[int](r, `SELECT count(*) FROM event_groups`); n != 1 {
 		t.Errorf("%d places are left, instead of one", n)
 	}
 }
@@ -156,8 +156,8 @@ func TestWithoutGroupsNothingIsReadOfThem(t *testing.T) {
 		t.Helper()
 		r.flush()
 		return one[int](r, `SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0) + n_tup_ins + n_tup_upd + n_tup_del)
-			FROM pg_stat_user_tables WHERE relname IN ('event_lines', 'running_limits')`) +
-			one[int](r, `SELECT coalesce(sum(calls), 0) FROM pg_stat_user_functions WHERE funcname = 'events_v2_turns'`)
+			FROM pg_stat_user_tables WHERE relname IN ('event_groups', 'concurrency_limits')`) +
+			one[int](r, `SELECT coalesce(sum(calls), 0) FROM pg_stat_user_functions WHERE funcname = 'events_v2_advance'`)
 	}
 	r.exec(`SELECT set_config('track_functions', 'all', false)`)
 	before := touched()
@@ -179,7 +179,7 @@ func TestAWalkReadsTheFirstOfEachGroup(t *testing.T) {
 	read := func() int {
 		t.Helper()
 		r.flush()
-		return one[int](r, `SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = 'event_lines'`)
+		return one[int](r, `SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = 'event_groups'`)
 	}
 	sweep := func() maintenance.Swept {
 		t.Helper()
@@ -189,7 +189,7 @@ func TestAWalkReadsTheFirstOfEachGroup(t *testing.T) {
 		}
 		return swept
 	}
-	r.exec(`VACUUM ANALYZE event_lines`)
+	r.exec(`VACUUM ANALYZE event_groups`)
 	for range 8 { // then Postgres keeps the plan
 		sweep()
 	}

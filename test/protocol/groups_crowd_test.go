@@ -240,7 +240,7 @@ func (c *throng) drain(ctx context.Context) {
 	}
 	_, _, err := m.store.TakeLost(ctx, 0, 10_000, time.Microsecond, lockTimeout)
 	m.must("take lost", err)
-	if n := one[int](c.rig, `SELECT count(*) FROM event_lines`); n > 0 {
+	if n := one[int](c.rig, `SELECT count(*) FROM event_groups`); n > 0 {
 		c.t.Errorf("%d places are left", n)
 	}
 }

@@ -283,7 +283,7 @@ func TestAGroupThatIsHeldDelaysNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(ctx) }()
-	if _, err := tx.Exec(ctx, `INSERT INTO event_line_locks (number)
+	if _, err := tx.Exec(ctx, `INSERT INTO event_group_locks (number)
 		SELECT 262144 + (hashtextextended(format('%s key a', canvas_id), 0) & 262143)::integer FROM events_v2 LIMIT 1`); err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +339,7 @@ func TestTheRelayRepairsGroups(t *testing.T) {
 	r.wantAdvanced("again", repaired())
 	r.exec(`DELETE FROM events_v2 WHERE id = ANY ($1)`, []eventqueue.EventID{a[0], a[1], b[0], b[1]})
 	r.wantAdvanced("after deletions", repaired(), a[2])
-	if n := one[int](r, `SELECT count(*) FROM event_lines`); n != 3 {
+	if n := one[int](r, `SELECT count(*) FROM event_groups`); n != 3 {
 		t.Errorf("%d places of three events", n)
 	}
 	// The one that is next has a place in another line than the first of its key.
@@ -377,7 +377,7 @@ func TestAUniqueEventTakesAPlaceOnce(t *testing.T) {
 	if ids[0] != ids[2] {
 		t.Fatalf("one key, two events: %v", ids)
 	}
-	if places, silent := one[int](r, `SELECT count(*) FROM event_lines`), ids[1]; places != 3 {
+	if places, silent := one[int](r, `SELECT count(*) FROM event_groups`), ids[1]; places != 3 {
 		t.Errorf("%d places of three events, silent %s", places, silent)
 	}
 	r.wantAdvanced("at first", r.advanced(nil, ids[:1]), ids[0])
@@ -415,7 +415,7 @@ func TestManyGroupsAtOnce(t *testing.T) {
 		if err := limits.Set(ctx, every); err != nil {
 			t.Fatal(err)
 		}
-		if n := one[int](r, `SELECT count(*) FROM events_v2 WHERE line = 2`); n != most*keys {
+		if n := one[int](r, `SELECT count(*) FROM events_v2 WHERE group_state = 2`); n != most*keys {
 			t.Errorf("it is the turn of %d events of %d keys with a limit of %d", n, keys, most)
 		}
 	}

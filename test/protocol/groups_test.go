@@ -98,16 +98,16 @@ func (c *throng) complain(format string, args ...any) {
 	c.broken = append(c.broken, fmt.Sprintf(format, args...))
 }
 
-// The claims that are valid at one moment, in the lines whose limits stay.
+// The claims that are valid at one moment, in the groups whose limits stay.
 const crowdedSQL = `
-SELECT of.line, count(*)
+SELECT of.group_key, count(*)
 FROM events_v2 e CROSS JOIN LATERAL (
     SELECT 'key ' || e.ordering_key, CASE e.ordering_key WHEN 'two at once' THEN 2 ELSE 1 END WHERE e.ordering_key <> ''
     UNION ALL SELECT 'handler one', 2 WHERE e.name = 'one' AND e.canvas_id = $1
     UNION ALL SELECT 'canvas', 4 WHERE e.canvas_id = $1
-) AS of (line, most)
+) AS of (group_key, most)
 WHERE e.locked_at > clock_timestamp() - interval '1 minute' AND (e.canvas_id = $1 OR e.ordering_key = 'in order')
-GROUP BY e.canvas_id, of.line, most HAVING count(*) > most`
+GROUP BY e.canvas_id, of.group_key, most HAVING count(*) > most`
 
 func (c *throng) check() {
 	rows, err := c.pool.Query(context.Background(), crowdedSQL, [16]byte(another))

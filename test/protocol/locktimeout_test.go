@@ -77,13 +77,13 @@ func TestLocksAreCheckedByTheDatabase(t *testing.T) {
 			if _, err := r.store.Advance(testenv.Context(r.t), []eventqueue.EventID{id}, nil, own); err != nil {
 				r.t.Fatal(err)
 			}
-			return one[int](r, `SELECT line FROM events_v2 WHERE id = $1`, id) != 2
+			return one[int](r, `SELECT group_state FROM events_v2 WHERE id = $1`, id) != 2
 		},
 		"Sweep, of groups": func(r *rig, id eventqueue.EventID) bool {
 			if _, err := r.store.Sweep(testenv.Context(r.t), id-1, 1, 100*time.Hour, own); err != nil {
 				r.t.Fatal(err)
 			}
-			return one[int](r, `SELECT line FROM events_v2 WHERE id = $1`, id) != 2
+			return one[int](r, `SELECT group_state FROM events_v2 WHERE id = $1`, id) != 2
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -61,7 +61,7 @@ func TestWhoOwesWakesOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	for _, sql := range []string{`LISTEN events_v2_owed`, `LISTEN events_v2_unpublished`, `LISTEN over`} {
+	for _, sql := range []string{`LISTEN events_v2_pending`, `LISTEN events_v2_unpublished`, `LISTEN over`} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestWhoOwesWakesOthers(t *testing.T) {
 	if err := r.store.MarkPending(ctx, ids); err != nil {
 		t.Fatal(err)
 	}
-	if got := heard(); !slices.Equal(got, []string{"events_v2_owed", "events_v2_unpublished"}) {
+	if got := heard(); !slices.Equal(got, []string{"events_v2_pending", "events_v2_unpublished"}) {
 		t.Errorf("told were %v", got)
 	}
 }

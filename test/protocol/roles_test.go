@@ -140,7 +140,7 @@ func TestWhatTheEmittersMay(t *testing.T) {
 	r := newRoleRig(t)
 	r.grant() // repeating it is harmless
 	ctx := testenv.Context(t)
-	r.exec(`INSERT INTO running_limits (canvas_id, line, max_running) VALUES ($1, 'canvas', 5)`, canvas)
+	r.exec(`INSERT INTO concurrency_limits (canvas_id, group_key, max_running) VALUES ($1, 'canvas', 5)`, canvas)
 	emitter := r.as("emitter")
 	db, err := sql.Open("pgx", r.pool.Config().ConnString())
 	if err != nil {
@@ -203,7 +203,7 @@ func TestWhatTheWorkerMay(t *testing.T) {
 	t.Parallel()
 	r := newRoleRig(t)
 	ctx := testenv.Context(t)
-	r.exec(`INSERT INTO running_limits (canvas_id, line, max_running) VALUES ($1, 'canvas', 2)`, canvas)
+	r.exec(`INSERT INTO concurrency_limits (canvas_id, group_key, max_running) VALUES ($1, 'canvas', 2)`, canvas)
 	r.exec(`INSERT INTO rate_limits (canvas_id, per_day, mode) VALUES ($1, 1000, 'exact')`, canvas)
 	workers := r.as("worker")
 	notifier := memnotify.New(memnotify.Config{})
@@ -444,17 +444,17 @@ func TestWhatRolesMayNot(t *testing.T) {
 		lift      = `DELETE FROM scheduling_rules`
 		lockRules = `LOCK TABLE scheduling_rules IN EXCLUSIVE MODE`
 		barrier   = `LOCK TABLE claim_barrier IN ROW SHARE MODE`
-		group     = `INSERT INTO event_line_locks (number) VALUES (1)`
+		group     = `INSERT INTO event_group_locks (number) VALUES (1)`
 		limit     = `INSERT INTO rate_limits (canvas_id, per_day) VALUES (gen_random_uuid(), 1)`
-		running   = `INSERT INTO running_limits (canvas_id, line, max_running) VALUES (gen_random_uuid(), 'canvas', 1)`
+		running   = `INSERT INTO concurrency_limits (canvas_id, group_key, max_running) VALUES (gen_random_uuid(), 'canvas', 1)`
 		schedule  = `INSERT INTO cron_definitions (canvas_id, name, schedule) VALUES (gen_random_uuid(), 'n', '* * * * *')`
 		slot      = `INSERT INTO cron_records (cron_id, slot, event_id) VALUES (1, now(), 1)`
 		history   = `DELETE FROM event_log`
 		emit      = `SELECT events_emit(gen_random_uuid(), 'M', 'N', '1')`
-		turn      = `INSERT INTO event_lines (event_id, stage, canvas_id, line, turn) VALUES (1, 1, gen_random_uuid(), 'o', true)`
-		takeSlot  = `UPDATE event_lines SET turn = true`
-		leave     = `DELETE FROM event_lines`
-		lines     = `SELECT line FROM event_lines`
+		turn      = `INSERT INTO event_groups (event_id, stage, canvas_id, group_key, admitted) VALUES (1, 1, gen_random_uuid(), 'o', true)`
+		takeSlot  = `UPDATE event_groups SET admitted = true`
+		leave     = `DELETE FROM event_groups`
+		lines     = `SELECT group_key FROM event_groups`
 		claimed   = `INSERT INTO events_v2 (canvas_id, module, name, modifier, value, locked_at) VALUES (gen_random_uuid(), 'M', 'N', '_', '1', now())`
 		failed    = `INSERT INTO events_v2 (canvas_id, module, name, modifier, value, retries) VALUES (gen_random_uuid(), 'M', 'N', '_', '1', 9)`
 		begun     = `INSERT INTO events_v2 (canvas_id, module, name, modifier, value, begun, claim_id) VALUES (gen_random_uuid(), 'M', 'N', '_', '1', true, 1)`
@@ -463,7 +463,7 @@ func TestWhatRolesMayNot(t *testing.T) {
 		unkey     = `DELETE FROM unique_keys`
 		listen    = `SELECT event_id FROM events_v2_notifications`
 		silence   = `DELETE FROM events_v2_notifications`
-		advanced  = `SELECT events_v2_turns('{}', '{}', '{}', NULL)`
+		advanced  = `SELECT events_v2_advance('{}', '{}', '{}', NULL)`
 		version   = `INSERT INTO eventsv2_schema_version (version_id, is_applied) VALUES (999, true)`
 		settings  = `UPDATE events_v2_settings SET lock_timeout = '1 s'`
 		settle    = `DELETE FROM events_v2_settings`
@@ -523,9 +523,9 @@ func TestTheQueueKnowsItsTables(t *testing.T) {
 	}
 	// One at a time: an event that got through would be refused by another trigger.
 	for table, row := range map[string]string{
-		"running_limits":     `VALUES (gen_random_uuid(), 'canvas', 1)`,
+		"concurrency_limits": `VALUES (gen_random_uuid(), 'canvas', 1)`,
 		"events_v2_settings": `(lock_timeout) VALUES ('1 minute')`,
-		"event_line_locks":   `VALUES (1)`,
+		"event_group_locks":  `VALUES (1)`,
 	} {
 		if _, err := pool.Exec(ctx, fmt.Sprintf(`CREATE TRIGGER mine AFTER INSERT ON %s FOR EACH ROW
 			EXECUTE FUNCTION send_to_outbox('00000000-0000-0000-0000-000000000001', 'M')`, table)); err != nil {
@@ -562,7 +562,7 @@ func (r *rig) ordered(count int) []eventqueue.EventID {
 
 // giveSlot has an event take its place in its line, in a transaction that stays open.
 func giveSlot(ctx context.Context, tx pgx.Tx, id eventqueue.EventID) error {
-	_, err := tx.Exec(ctx, `SELECT events_v2_turns('{}', '{}', $1, '1 minute')`, []int64{int64(id)})
+	_, err := tx.Exec(ctx, `SELECT events_v2_advance('{}', '{}', $1, '1 minute')`, []int64{int64(id)})
 	return err
 }
 

@@ -26,7 +26,7 @@ func TestARepeatIsNotNotified(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close(context.Background()) }()
-	for _, channel := range []string{"events_v2_owed", "the_end"} {
+	for _, channel := range []string{"events_v2_pending", "the_end"} {
 		if _, err := listener.Exec(ctx, `LISTEN `+channel); err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func TestARepeatIsNotNotified(t *testing.T) {
 		}
 		heard = append(heard, notice.Channel)
 	}
-	if want := []string{"events_v2_owed", "events_v2_owed", "the_end"}; !slices.Equal(heard, want) {
+	if want := []string{"events_v2_pending", "events_v2_pending", "the_end"}; !slices.Equal(heard, want) {
 		t.Errorf("heard %v, want %v", heard, want)
 	}
 	rows, err := r.store.Insert(ctx, nil, []eventqueue.NewEvent{once("c", 0), once("c", 0), once("a", 0)}, eventqueue.NotifyModeSelf)

@@ -169,7 +169,7 @@ func TestAKeyHoldsAsLongAsItWasTold(t *testing.T) {
 				}
 				r.setClock(3*time.Hour + time.Minute)
 				same("when its time is over", false)
-				if n := one[int](r, `SELECT count(*) FROM unique_ends`); n != 0 {
+				if n := one[int](r, `SELECT count(*) FROM unique_expiries`); n != 0 {
 					t.Errorf("%d ends of events are kept whose keys have gone to others", n)
 				}
 			})
@@ -387,7 +387,7 @@ func TestKeysThatHoldNoLongerAreRemoved(t *testing.T) {
 				r.runToEnd(id, machine.ExecutesToCompletion)
 			}
 		}
-		r.exec(`UPDATE unique_ends SET expires_at = clock_timestamp() WHERE event_id = $1`, ids[3])
+		r.exec(`UPDATE unique_expiries SET expires_at = clock_timestamp() WHERE event_id = $1`, ids[3])
 		tx := r.begin() // which has a key that could go
 		if _, err := r.store.Insert(ctx, tx.conn, []eventqueue.NewEvent{once("e", 0)}, eventqueue.NotifyModeLater); err != nil {
 			r.t.Fatal(err)
@@ -411,7 +411,7 @@ func TestKeysThatHoldNoLongerAreRemoved(t *testing.T) {
 		if got := one[string](r, `SELECT string_agg(key, '' ORDER BY key) FROM unique_keys`); got != "bce" {
 			r.t.Errorf("left are %q", got)
 		}
-		if n := one[int](r, `SELECT count(*) FROM unique_ends`); n != 1 {
+		if n := one[int](r, `SELECT count(*) FROM unique_expiries`); n != 1 {
 			r.t.Errorf("%d ends are left, want 1", n)
 		}
 	})
