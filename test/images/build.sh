@@ -166,18 +166,28 @@ modules() {
   (cd "$cache" && { find . -name '*.mod' -o -name '*.info'; sed "s|^$cache/|./|" "$scratch/zips"; } | tar -c -T -) | tar -x -C "$1"
 }
 
+# imported prints the packages outside this repository that its programs are made of.
+# Internal ones are built with those that import them.
+imported() {
+  cd "$repo"
+  CGO_ENABLED=0 go list -deps -tags timetzdata \
+    -f '{{if or (not .Module) (not .Module.Main)}}{{.ImportPath}}{{end}}' ./cmd/... | grep -vE '(^|/)(internal|vendor)(/|$)'
+}
+
 golang() {
-  local hash goroot root goproxy
+  local hash goroot root goproxy packages
   command -v go >/dev/null || cannot "there is no go on PATH: the Go image is made of the machine's own toolchain"
   goroot=$(cd "$repo" && go env GOROOT)
+  packages=$(imported)
   root_files golang ca-certificates
   root=$(root_id golang)
-  hash=$( (echo "$root"; cat "$goroot/VERSION" "$repo/go.sum") | hash_of "$here"/golang/*)
+  hash=$( (echo "$root $packages"; cat "$goroot/VERSION" "$repo/go.mod" "$repo/go.sum") | hash_of "$here"/golang/*)
   if is_current "$GOLANG_NAME" "$hash"; then
     say "$GOLANG_NAME is current"
   else
     mkdir "$scratch/golang"
-    cp "$here"/golang/* "$scratch/golang"
+    cp "$here"/golang/* "$repo/go.mod" "$repo/go.sum" "$scratch/golang"
+    echo "$packages" >"$scratch/golang/packages"
     # Enough to build with: the standard library's tests stay out.
     tar -C "$goroot" --exclude=./test --exclude=testdata --exclude='*_test.go' --exclude=./api --exclude=./doc \
       -c . >"$scratch/golang/goroot.tar"
