@@ -83,3 +83,14 @@ func TellsAtTheStop(ctx context.Context, begun int) bool {
 	r.close()
 	return r.wait(ctx)
 }
+
+// ReportsUnasked tells whether a worker that has let events run under an approximate limit
+// reports them before ctx ends, though their claim has not woken whoever reports.
+func ReportsUnasked(ctx context.Context, begun int, woken bool) bool {
+	r := newRates(begun)
+	r.ran[eventqueue.Scope{}] = begun
+	if woken {
+		r.wake()
+	}
+	return r.wait(ctx)
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
@@ -114,4 +116,20 @@ func TestCountsAreReportedAtTheStop(t *testing.T) {
 	if cancel(); worker.TellsAtTheStop(ctx, 3) {
 		t.Error("the last statements have their time and no more")
 	}
+}
+
+// TestAClaimPaysForOneStatement: a report that has just ended does not take what a claim
+// has let run and is about to ask about with the rest of its events.
+func TestAClaimPaysForOneStatement(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if !worker.ReportsUnasked(ctx, 3, true) {
+			t.Error("what has begun is to be told when a claim asks for nothing else")
+		}
+		if worker.ReportsUnasked(ctx, 3, false) {
+			t.Error("what a claim is about to ask about is told twice")
+		}
+	})
 }

@@ -209,7 +209,8 @@ func (r *rates) close() {
 }
 
 // wait blocks until there may be something to report, and returns true then. It returns false when
-// ctx has ended, or everything is reported and no more events begin.
+// ctx has ended, or everything is reported and no more events begin. What a claim has let run and
+// is about to ask about is reported with its question: only wake asks for a statement of its own.
 func (r *rates) wait(ctx context.Context) bool {
 	r.mu.Lock()
 	there, closed := len(r.ran) > 0, r.closed
@@ -217,10 +218,8 @@ func (r *rates) wait(ctx context.Context) bool {
 	switch {
 	case ctx.Err() != nil:
 		return false
-	case there:
-		return true
 	case closed:
-		return false
+		return there
 	}
 	select {
 	case <-r.filled:
