@@ -72,7 +72,7 @@ func imageName(s *settings, variable, usual string) string {
 func postgresFromImage(ctx context.Context, s *settings) (*Service, error) {
 	image := imageName(s, postgresImageVariable, postgresImage)
 	password := rand.Text()
-	command := []string{"postgres", "-c", "shared_preload_libraries=pg_stat_statements"}
+	command := []string{"postgres", "-c", "shared_preload_libraries=pg_stat_statements", "-c", statementsKept}
 	for _, setting := range s.serverSettings() {
 		command = append(command, "-c", setting[0]+"="+setting[1])
 	}

@@ -138,7 +138,7 @@ func (c *cluster) create(ctx context.Context, server [][2]string) (int, error) {
 		}
 		c.arguments = nil
 		if attempt < startAttempts/2 {
-			c.arguments = []string{"-c", "shared_preload_libraries=pg_stat_statements"}
+			c.arguments = []string{"-c", "shared_preload_libraries=pg_stat_statements", "-c", statementsKept}
 		}
 		var pid int
 		if pid, err = c.start(ctx); err == nil {
