@@ -30,12 +30,12 @@ func ExamplePolicy_orderHold() {
 }
 
 // At most ten events of a tenant run at once, of which at most two are reports.
-func ExampleRunningLimits() {
-	limits, err := control.NewRunningLimits(store, queue)
+func ExampleConcurrencyLimits() {
+	limits, err := control.NewConcurrencyLimits(store, queue)
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, limit := range []control.RunningLimit{
+	for _, limit := range []control.ConcurrencyLimit{
 		{Canvas: tenant, Max: 10},
 		{Canvas: tenant, Module: "WORKER", Name: "report", Max: 2},
 	} {

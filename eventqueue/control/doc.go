@@ -1,5 +1,5 @@
 // Package control has the operations of operators and admin pages: [Rules] pauses and blocks
-// handlers, [RunningLimits] bounds how many events run at once, [RateLimits] how many begin per
+// handlers, [ConcurrencyLimits] bounds how many events run at once, [RateLimits] how many begin per
 // minute and day, a [Requeuer] has events tried now, and a [Retrier] moves failed ones back into
 // the queue. Every operation may be repeated (I14). Events that may run because of it are notified
 // at once.

@@ -18,7 +18,7 @@ const (
 )
 
 // Group is the name, in the database, of the ordering group that the limit is for.
-func (l RunningLimit) Group() string {
+func (l ConcurrencyLimit) Group() string {
 	switch {
 	case l.EveryKey:
 		return EveryKeyGroup
@@ -33,8 +33,8 @@ func (l RunningLimit) Group() string {
 
 // LimitOfGroup is the limit for an ordering group of a canvas, by the name that Group
 // returns.
-func LimitOfGroup(canvas eventqueue.CanvasID, group string, most int) RunningLimit {
-	limit := RunningLimit{Canvas: canvas, EveryKey: group == EveryKeyGroup, Max: most}
+func LimitOfGroup(canvas eventqueue.CanvasID, group string, most int) ConcurrencyLimit {
+	limit := ConcurrencyLimit{Canvas: canvas, EveryKey: group == EveryKeyGroup, Max: most}
 	if handler, is := strings.CutPrefix(group, handlerGroup); is {
 		limit.Module, limit.Name, _ = strings.Cut(handler, handlerBreaks)
 	}

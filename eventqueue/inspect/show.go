@@ -53,7 +53,7 @@ func (r *Reader) Show(ctx context.Context, id eventqueue.EventID, lockTimeout ti
 type Group struct {
 	// Of is the key or the limit of the group, with the number of its events that may run
 	// at once: Max is 1 for a key without a limit, and 0 if the limit has been removed.
-	Of control.RunningLimit
+	Of control.ConcurrencyLimit
 	// Next is the first event of the group that may run. It is 0 if there is none; the
 	// relay repairs such a group.
 	Next eventqueue.EventID

@@ -33,9 +33,9 @@ const (
 	OpAdvance     Op = "Advance"
 	OpDeleteKeys  Op = "DeleteKeys"
 
-	OpSetRunningLimit Op = "SetRunningLimit"
-	OpRunningLimits   Op = "RunningLimits"
-	OpFillGroups      Op = "FillGroups"
+	OpSetConcurrencyLimit Op = "SetConcurrencyLimit"
+	OpConcurrencyLimits   Op = "ConcurrencyLimits"
+	OpFillGroups          Op = "FillGroups"
 
 	OpTakeRate        Op = "TakeRate"
 	OpSetRateLimit    Op = "SetRateLimit"

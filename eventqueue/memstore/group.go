@@ -27,7 +27,7 @@ type group struct {
 }
 
 // groupOf is the group that a limit is for.
-func groupOf(l control.RunningLimit) group { return group{l.Canvas, l.Group()} }
+func groupOf(l control.ConcurrencyLimit) group { return group{l.Canvas, l.Group()} }
 
 // groupAt is the group that an event is in at a stage.
 func (r *Row) groupAt(stage int) group {
@@ -35,9 +35,9 @@ func (r *Row) groupAt(stage int) group {
 	case stageKey:
 		return group{r.Canvas, control.KeyGroup + r.OrderingKey}
 	case stageHandler:
-		return groupOf(control.RunningLimit{Canvas: r.Canvas, Module: r.Module, Name: r.Name})
+		return groupOf(control.ConcurrencyLimit{Canvas: r.Canvas, Module: r.Module, Name: r.Name})
 	default:
-		return groupOf(control.RunningLimit{Canvas: r.Canvas})
+		return groupOf(control.ConcurrencyLimit{Canvas: r.Canvas})
 	}
 }
 

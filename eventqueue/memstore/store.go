@@ -31,7 +31,7 @@ var (
 	_ maintenance.UniqueStore = (*Store)(nil)
 	_ control.RateStore       = (*Store)(nil)
 
-	_ control.RunningLimitStore = (*Store)(nil)
+	_ control.ConcurrencyLimitStore = (*Store)(nil)
 )
 
 // New makes an empty database and a Store on it.

@@ -18,7 +18,7 @@ type Store interface {
 	maintenance.RelayStore
 	maintenance.UniqueStore
 	control.RuleStore
-	control.RunningLimitStore
+	control.ConcurrencyLimitStore
 	control.RateStore
 }
 

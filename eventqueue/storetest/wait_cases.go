@@ -34,13 +34,13 @@ var waitCases = []testCase{
 		}
 		s.mustClaim(ids[1], lockTimeout, 2)
 	}},
-	{"a running limit is listed, and lets so many run", func(s *session) {
-		limit := control.RunningLimit{Canvas: canvas, Max: 1}
-		if before, err := s.store.SetRunningLimit(s.Context(), limit); err != nil || before {
-			s.Fatalf("SetRunningLimit = %t, %v", before, err)
+	{"a concurrency limit is listed, and lets so many run", func(s *session) {
+		limit := control.ConcurrencyLimit{Canvas: canvas, Max: 1}
+		if before, err := s.store.SetConcurrencyLimit(s.Context(), limit); err != nil || before {
+			s.Fatalf("SetConcurrencyLimit = %t, %v", before, err)
 		}
-		limits, err := s.store.RunningLimits(s.Context(), canvas)
-		if err != nil || !slices.Equal(limits, []control.RunningLimit{limit}) {
+		limits, err := s.store.ConcurrencyLimits(s.Context(), canvas)
+		if err != nil || !slices.Equal(limits, []control.ConcurrencyLimit{limit}) {
 			s.Errorf("the limits are %+v, %v", limits, err)
 		}
 		ids := s.insert(2)
@@ -52,10 +52,10 @@ var waitCases = []testCase{
 			s.Errorf("%d events have a turn, %v, want 1", len(turns), err)
 		}
 	}},
-	{"a running limit that is raised or removed lets more run", func(s *session) {
-		limit := control.RunningLimit{Canvas: canvas, Max: 1}
-		if _, err := s.store.SetRunningLimit(s.Context(), limit); err != nil {
-			s.Fatalf("SetRunningLimit: %v", err)
+	{"a concurrency limit that is raised or removed lets more run", func(s *session) {
+		limit := control.ConcurrencyLimit{Canvas: canvas, Max: 1}
+		if _, err := s.store.SetConcurrencyLimit(s.Context(), limit); err != nil {
+			s.Fatalf("SetConcurrencyLimit: %v", err)
 		}
 		ids := s.insert(4)
 		if _, err := s.store.Advance(s.Context(), nil, ids, lockTimeout); err != nil {
@@ -67,8 +67,8 @@ var waitCases = []testCase{
 			want []eventqueue.EventID
 		}{{2, ids[1:2]}, {1, nil}, {0, ids[2:]}} {
 			limit.Max = change.max
-			if before, err := s.store.SetRunningLimit(s.Context(), limit); err != nil || !before {
-				s.Fatalf("SetRunningLimit = %t, %v, want true", before, err)
+			if before, err := s.store.SetConcurrencyLimit(s.Context(), limit); err != nil || !before {
+				s.Fatalf("SetConcurrencyLimit = %t, %v, want true", before, err)
 			}
 			s.fills(fmt.Sprintf("of a limit that is now %d", change.max), limit, change.want)
 		}
@@ -179,7 +179,7 @@ var waitCases = []testCase{
 }
 
 // fills holds the events that may run because a limit was changed to those that should.
-func (s *session) fills(what string, limit control.RunningLimit, want []eventqueue.EventID) {
+func (s *session) fills(what string, limit control.ConcurrencyLimit, want []eventqueue.EventID) {
 	s.Helper()
 	advanced, next, err := s.store.FillGroups(s.Context(), limit, "")
 	var ids []eventqueue.EventID

@@ -45,7 +45,7 @@ func newDeadHolder(t *testing.T, unknown bool) *deadHolder {
 	if !unknown {
 		r.Handle(done, rig.Quick())
 	}
-	if _, err := r.Store.SetRunningLimit(ctx, control.RunningLimit{Canvas: rig.Canvas, Max: 1}); err != nil {
+	if _, err := r.Store.SetConcurrencyLimit(ctx, control.ConcurrencyLimit{Canvas: rig.Canvas, Max: 1}); err != nil {
 		t.Fatal(err)
 	}
 	var err error

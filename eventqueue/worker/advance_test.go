@@ -192,18 +192,18 @@ func TestADelayTakesItsPlaceLater(t *testing.T) {
 	}
 }
 
-// TestRunningLimits: so many of a canvas, and so many of a handler, run at once,
+// TestConcurrencyLimits: so many of a canvas, and so many of a handler, run at once,
 // whatever keys they have; and all of them once the limits are gone.
-func TestRunningLimits(t *testing.T) {
+func TestConcurrencyLimits(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
-	limits, err := control.NewRunningLimits(r.Store, r.Queue)
+	limits, err := control.NewConcurrencyLimits(r.Store, r.Queue)
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := eventqueue.HandlerKey{Module: "WORKER", Name: "other", Modifier: "_"}
-	ofHandler := control.RunningLimit{Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name}
-	for limit, most := range map[control.RunningLimit]int{{Canvas: rig.Canvas}: 5, ofHandler: 2} {
+	ofHandler := control.ConcurrencyLimit{Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name}
+	for limit, most := range map[control.ConcurrencyLimit]int{{Canvas: rig.Canvas}: 5, ofHandler: 2} {
 		limit.Max = most
 		if err := limits.Set(testenv.Context(t), limit); err != nil {
 			t.Fatal(err)
@@ -247,7 +247,7 @@ func TestRunningLimits(t *testing.T) {
 	close(let)
 	r.Outcomes.Await(t, machine.ExecutesToCompletion, 50)
 	list, err := limits.List(testenv.Context(t), rig.Canvas)
-	if err != nil || len(list) != 2 || list[0] != (control.RunningLimit{Canvas: rig.Canvas, Max: 5}) {
+	if err != nil || len(list) != 2 || list[0] != (control.ConcurrencyLimit{Canvas: rig.Canvas, Max: 5}) {
 		t.Errorf("%v, %v", list, err)
 	}
 	for _, limit := range list {
@@ -267,7 +267,7 @@ func TestAPausedHandlerHoldsNoGroup(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
-	limits, err := control.NewRunningLimits(r.Store, r.Queue)
+	limits, err := control.NewConcurrencyLimits(r.Store, r.Queue)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func TestAPausedHandlerHoldsNoGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := limits.Set(ctx, control.RunningLimit{Canvas: rig.Canvas, Max: 1}); err != nil {
+	if err := limits.Set(ctx, control.ConcurrencyLimit{Canvas: rig.Canvas, Max: 1}); err != nil {
 		t.Fatal(err)
 	}
 	began, let := make(chan struct{}), make(chan struct{})

@@ -30,14 +30,14 @@ func listConcurrencyLimitsCommand(p *program) *cobra.Command {
 			return err
 		}
 		return p.withStore(cmd.Context(), func(store *pgstore.Store, _ setup.Config) error {
-			limits, err := store.RunningLimits(cmd.Context(), id)
+			limits, err := store.ConcurrencyLimits(cmd.Context(), id)
 			if err != nil {
 				return failed(fmt.Errorf("list the concurrency limits of canvas %s: %w", id, err))
 			}
 			doc := struct {
 				Limits []concurrencyDoc `json:"limits"`
 			}{rowsOf(limits, concurrencyDocOf)}
-			rows := tableOf(limits, []string{"MAX", "OF"}, func(l control.RunningLimit) []string {
+			rows := tableOf(limits, []string{"MAX", "OF"}, func(l control.ConcurrencyLimit) []string {
 				return []string{strconv.Itoa(l.Max), printing.Printable(l.String())}
 			})
 			return p.write(doc, func(w io.Writer) { printing.List(w, rows, "concurrency limits") })

@@ -23,7 +23,7 @@ func removeConcurrencyLimitCommand(p *program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.withConcurrencyLimits(cmd, f.silent, func(limits *control.RunningLimits) error {
+		return p.withConcurrencyLimits(cmd, f.silent, func(limits *control.ConcurrencyLimits) error {
 			removed, err := limits.Remove(cmd.Context(), limit)
 			if err != nil {
 				return failed(err)

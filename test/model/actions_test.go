@@ -49,7 +49,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		{"liftRule", 2, w.liftRule},
 		{"takeWaiting", 2, w.takeWaiting},
 		{"forgetKeys", 1, w.deleteKeys},
-		{"setRunningLimit", 2, w.setRunningLimit},
+		{"setConcurrencyLimit", 2, w.setConcurrencyLimit},
 		{"fillLines", 1, w.fillGroups},
 		{"setRateLimit", 2, w.setRateLimit},
 		{"removeRateLimit", 1, w.removeRateLimit},

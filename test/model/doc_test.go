@@ -6,7 +6,7 @@
 // # What is driven
 //
 // All operations of eventqueue's EmitStore, worker.Store, RelayStore, RuleStore,
-// RunningLimitStore and RateStore except Listen; of crons the whole pass of a checker, its store, and the changes
+// ConcurrencyLimitStore and RateStore except Listen; of crons the whole pass of a checker, its store, and the changes
 // of definitions. The inquiries and the retry of eventctl have no counterpart in
 // memory.
 //

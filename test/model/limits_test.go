@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	placesSQL        = `SELECT event_id, stage, canvas_id, group_key, admitted FROM event_groups ORDER BY event_id, stage`
-	runningLimitsSQL = `SELECT canvas_id, group_key, max_running FROM concurrency_limits ORDER BY canvas_id, group_key`
+	placesSQL            = `SELECT event_id, stage, canvas_id, group_key, admitted FROM event_groups ORDER BY event_id, stage`
+	concurrencyLimitsSQL = `SELECT canvas_id, group_key, max_running FROM concurrency_limits ORDER BY canvas_id, group_key`
 )
 
 func scanPlace(row pgx.CollectableRow) (r memstore.PlaceRow, err error) {
@@ -20,9 +20,9 @@ func scanPlace(row pgx.CollectableRow) (r memstore.PlaceRow, err error) {
 	return r, err
 }
 
-// drawRunningLimit draws what a limit is for, mostly what concerns many events.
-func drawRunningLimit(t *rapid.T) control.RunningLimit {
-	limit := control.RunningLimit{Canvas: pick(t, "canvas", canvases)}
+// drawConcurrencyLimit draws what a limit is for, mostly what concerns many events.
+func drawConcurrencyLimit(t *rapid.T) control.ConcurrencyLimit {
+	limit := control.ConcurrencyLimit{Canvas: pick(t, "canvas", canvases)}
 	switch pick(t, "limitOf", []string{"canvas", "canvas", "handler", "handler", "key", "every key"}) {
 	case "handler":
 		limit.Module, limit.Name = pick(t, "module", modules), pick(t, "name", names)
@@ -47,35 +47,35 @@ func (w *world) unlessLimited(race, single func(*rapid.T)) func(*rapid.T) {
 	}
 }
 
-// setRunningLimit sets a limit or removes it, and mostly fills its lines as
-// control.RunningLimits does.
-func (w *world) setRunningLimit(t *rapid.T) {
+// setConcurrencyLimit sets a limit or removes it, and mostly fills its lines as
+// control.ConcurrencyLimits does.
+func (w *world) setConcurrencyLimit(t *rapid.T) {
 	if !w.limited {
 		t.Skip("a sequence without limits of running events")
 	}
-	limit := drawRunningLimit(t)
+	limit := drawConcurrencyLimit(t)
 	limit.Max = rapid.IntRange(0, 3).Draw(t, "max")
-	pg, pgErr := w.store.SetRunningLimit(w.ctx, limit)
-	mem, memErr := w.mem.SetRunningLimit(w.ctx, limit)
+	pg, pgErr := w.store.SetConcurrencyLimit(w.ctx, limit)
+	mem, memErr := w.mem.SetConcurrencyLimit(w.ctx, limit)
 	w.sameErrors(t, pgErr, memErr, false)
-	same(t, "SetRunningLimit", pg, mem)
+	same(t, "SetConcurrencyLimit", pg, mem)
 	if rapid.IntRange(0, 3).Draw(t, "fill") > 0 {
 		w.fill(t, limit, "")
 	}
 	for _, canvas := range canvases {
-		pg, pgErr := w.store.RunningLimits(w.ctx, canvas)
-		mem, memErr := w.mem.RunningLimits(w.ctx, canvas)
+		pg, pgErr := w.store.ConcurrencyLimits(w.ctx, canvas)
+		mem, memErr := w.mem.ConcurrencyLimits(w.ctx, canvas)
 		w.sameErrors(t, pgErr, memErr, false)
-		same(t, "RunningLimits", slices.Clip(pg), slices.Clip(mem))
+		same(t, "ConcurrencyLimits", slices.Clip(pg), slices.Clip(mem))
 	}
 }
 
 // fillGroups is for a limit that somebody else has set.
 func (w *world) fillGroups(t *rapid.T) {
-	w.fill(t, drawRunningLimit(t), pick(t, "after", []string{"", "key line"}))
+	w.fill(t, drawConcurrencyLimit(t), pick(t, "after", []string{"", "key line"}))
 }
 
-func (w *world) fill(t *rapid.T, limit control.RunningLimit, after string) {
+func (w *world) fill(t *rapid.T, limit control.ConcurrencyLimit, after string) {
 	pg, pgNext, pgErr := w.store.FillGroups(w.ctx, limit, after)
 	mem, memNext, memErr := w.mem.FillGroups(w.ctx, limit, after)
 	w.sameErrors(t, pgErr, memErr, false)

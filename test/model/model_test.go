@@ -22,7 +22,7 @@ func TestModelEqualsSQL(t *testing.T) {
 				tried.sequences.Add(1)
 				w := newWorld(t, d)
 				defer w.close()
-				w.limited = rapid.Bool().Draw(t, "runningLimits")
+				w.limited = rapid.Bool().Draw(t, "concurrencyLimits")
 				t.Repeat(w.actions())
 			})
 		})

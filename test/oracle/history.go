@@ -191,7 +191,7 @@ func (b *Bounds) maxRetries(key eventqueue.HandlerKey) (least, most int) {
 type LimitChange struct {
 	At time.Time
 	// Limit has a Max of 0 when it was removed.
-	Limit control.RunningLimit
+	Limit control.ConcurrencyLimit
 }
 
 // RateChange is a rate limit that was set, or removed.

@@ -33,7 +33,7 @@ func TestLimits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			h := oracle.History{Bounds: oracle.Bounds{LockTimeout: time.Minute}}
-			h.Limits = []oracle.LimitChange{{At: at(c.set), Limit: control.RunningLimit{Canvas: canvas, Max: c.most}}}
+			h.Limits = []oracle.LimitChange{{At: at(c.set), Limit: control.ConcurrencyLimit{Canvas: canvas, Max: c.most}}}
 			for id := eventqueue.EventID(1); id <= 2; id++ {
 				h.Add(oracle.Record{Kind: oracle.Emitted, Event: id, At: at(1), Due: at(1), Canvas: canvas, Handler: eventqueue.HandlerKey{Module: "WORKER", Name: "a", Modifier: "_"}})
 			}

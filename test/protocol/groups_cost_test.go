@@ -78,7 +78,7 @@ func TestAGroupCostsTheSameBehindABacklog(t *testing.T) {
 	r.exec(`ALTER TABLE event_groups SET (autovacuum_enabled = off)`)
 	r.exec(`VACUUM ANALYZE events_v2`)
 	r.exec(`VACUUM ANALYZE event_groups`)
-	if _, err := r.store.SetRunningLimit(ctx, control.RunningLimit{Canvas: another, Max: 1}); err != nil {
+	if _, err := r.store.SetConcurrencyLimit(ctx, control.ConcurrencyLimit{Canvas: another, Max: 1}); err != nil {
 		t.Fatal(err)
 	}
 	r.groupWork("warm")
@@ -115,7 +115,7 @@ func TestAGroupCostsTheSameBehindABacklog(t *testing.T) {
 		}
 	}
 	before = r.buffers()
-	advanced, _, err := r.store.FillGroups(ctx, control.RunningLimit{Canvas: canvas, EveryKey: true}, "")
+	advanced, _, err := r.store.FillGroups(ctx, control.ConcurrencyLimit{Canvas: canvas, EveryKey: true}, "")
 	if n := r.buffers() - before; err != nil || len(advanced) > 0 || n > 500 {
 		t.Errorf("looking whether a line of each key has room touches %d pages, and finds %v, %v", n, advanced, err)
 	}

@@ -65,7 +65,7 @@ func (m *member) close(ctx context.Context) {
 
 // limit changes a limit on the canvas where they change.
 func (m *member) limit(ctx context.Context) {
-	l := control.RunningLimit{Canvas: canvas, Max: m.dice.IntN(4)} // 0 removes it
+	l := control.ConcurrencyLimit{Canvas: canvas, Max: m.dice.IntN(4)} // 0 removes it
 	switch m.dice.IntN(4) {
 	case 0:
 		l.Module, l.Name = "WORKER", crowdNames[m.dice.IntN(2)]
@@ -75,7 +75,7 @@ func (m *member) limit(ctx context.Context) {
 		l.EveryKey = true
 		l.Max = 0 // inOrder is one at a time
 	}
-	_, err := m.store.SetRunningLimit(ctx, l)
+	_, err := m.store.SetConcurrencyLimit(ctx, l)
 	m.must("limit", err)
 	advanced, _, err := m.store.FillGroups(ctx, l, "")
 	m.must("fill lines", err)

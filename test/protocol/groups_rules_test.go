@@ -65,9 +65,9 @@ func (r *rig) end(c worker.Claim, label machine.Label, delay time.Duration, pass
 	return idsOf(written.Advanced)
 }
 
-func (r *rig) limit(l control.RunningLimit) {
+func (r *rig) limit(l control.ConcurrencyLimit) {
 	r.t.Helper()
-	if _, err := r.store.SetRunningLimit(testenv.Context(r.t), l); err != nil {
+	if _, err := r.store.SetConcurrencyLimit(testenv.Context(r.t), l); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -135,7 +135,7 @@ func TestALimitCountsWhatBeginsUnderIt(t *testing.T) {
 	r.advanced(nil, []eventqueue.EventID{keyed})
 	before, grouped := r.claim(old), r.claim(keyed)
 	r.claim(taken)
-	r.limit(control.RunningLimit{Canvas: canvas, Max: 1})
+	r.limit(control.ConcurrencyLimit{Canvas: canvas, Max: 1})
 	r.expire(taken)
 	if label := r.label(taken); label != machine.Claimed {
 		t.Errorf("an event whose worker died before there was a limit: %s", label)
@@ -162,7 +162,7 @@ func TestALimitCountsWhatBeginsUnderIt(t *testing.T) {
 func TestALimitIsNotHeldByWhatCannotRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.limit(control.RunningLimit{Canvas: canvas, Max: 1})
+	r.limit(control.ConcurrencyLimit{Canvas: canvas, Max: 1})
 	ids := r.insert(event(), event(), event())
 	r.wantAdvanced("at first", r.advanced(nil, ids), ids[0])
 	r.wantAdvanced("when it is given back", r.advanced(ids[:1], nil), ids[1])
@@ -183,7 +183,7 @@ func TestALimitIsNotHeldByWhatCannotRun(t *testing.T) {
 func TestATurnThatIsTakenBackForgetsNoLostRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.limit(control.RunningLimit{Canvas: canvas, Max: 1})
+	r.limit(control.ConcurrencyLimit{Canvas: canvas, Max: 1})
 	ids := r.insert(event())
 	r.wantAdvanced("at first", r.advanced(nil, ids), ids[0])
 	r.claim(ids[0])
@@ -207,7 +207,7 @@ func TestALimitIsNotHeldByWhatIsHeld(t *testing.T) {
 			t.Run(fmt.Sprintf("relay %t, %.6s", relay, hold), func(t *testing.T) {
 				t.Parallel()
 				r := newRig(t)
-				r.limit(control.RunningLimit{Canvas: canvas, Max: 1})
+				r.limit(control.ConcurrencyLimit{Canvas: canvas, Max: 1})
 				others := []eventqueue.NewEvent{event(), event(), event()}
 				for i := range others {
 					others[i].Name = "other"
@@ -343,7 +343,7 @@ func TestTheRelayRepairsGroups(t *testing.T) {
 		t.Errorf("%d places of three events", n)
 	}
 	// The one that is next has a place in another line than the first of its key.
-	r.limit(control.RunningLimit{Canvas: canvas, Max: 1})
+	r.limit(control.ConcurrencyLimit{Canvas: canvas, Max: 1})
 	free := r.insert(event(), event())
 	r.wantAdvanced("of the canvas", r.advanced(nil, free), free[0])
 	r.exec(`DELETE FROM events_v2 WHERE id = $1`, free[0])
@@ -400,11 +400,11 @@ func TestManyGroupsAtOnce(t *testing.T) {
 	if n := len(r.advanced(nil, ids)); n != keys {
 		t.Errorf("it is the turn of %d events of %d keys", n, keys)
 	}
-	limits, err := control.NewRunningLimits(r.store, r.queue(memnotify.New(memnotify.Config{})))
+	limits, err := control.NewConcurrencyLimits(r.store, r.queue(memnotify.New(memnotify.Config{})))
 	if err != nil {
 		t.Fatal(err)
 	}
-	every := control.RunningLimit{Canvas: canvas, EveryKey: true, Max: 2}
+	every := control.ConcurrencyLimit{Canvas: canvas, EveryKey: true, Max: 2}
 	for most := 2; most <= 3; most++ {
 		if most == 3 {
 			if _, err := limits.Remove(ctx, every); err != nil { // which takes no turn away

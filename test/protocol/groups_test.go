@@ -55,10 +55,10 @@ func TestGroupsUnderACrowd(t *testing.T) {
 	r := newRig(t)
 	r = r.withConns(3 * crowdSize) // each member may have a transaction open, and one more
 	ctx := testenv.Context(t)
-	for _, limit := range []control.RunningLimit{
+	for _, limit := range []control.ConcurrencyLimit{
 		{Canvas: another, Max: 4}, {Canvas: another, Module: "WORKER", Name: "one", Max: 2}, {Canvas: another, Key: "two at once", Max: 2},
 	} {
-		if _, err := r.store.SetRunningLimit(ctx, limit); err != nil {
+		if _, err := r.store.SetConcurrencyLimit(ctx, limit); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -92,7 +92,7 @@ func TestLocksAreCheckedByTheDatabase(t *testing.T) {
 			ctx := testenv.Context(t)
 			advanced := name == "Advance" || name == "Sweep, of groups"
 			if advanced {
-				if _, err := r.store.SetRunningLimit(ctx, control.RunningLimit{Canvas: canvas, Max: 1}); err != nil {
+				if _, err := r.store.SetConcurrencyLimit(ctx, control.ConcurrencyLimit{Canvas: canvas, Max: 1}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -70,8 +70,8 @@ func TestADatabaseOfVersion25GoesOn(t *testing.T) {
 			t.Errorf("after event %s the group advanced to %v, want event %s", id, advanced, next)
 		}
 	}
-	limits, err := r.store.RunningLimits(ctx, another)
-	if want := []control.RunningLimit{{Canvas: another, Max: 1}}; err != nil || !slices.Equal(limits, want) {
+	limits, err := r.store.ConcurrencyLimits(ctx, another)
+	if want := []control.ConcurrencyLimit{{Canvas: another, Max: 1}}; err != nil || !slices.Equal(limits, want) {
 		t.Errorf("the limits are %+v, %v, want %+v", limits, err, want)
 	}
 	// The event with a delay joins its group behind event 3.

@@ -366,7 +366,7 @@ func TestWhatOperatorAndReaderMay(t *testing.T) {
 			{"log", func() error { return only(inspect.New(r.store.Pool()).Log(ctx, all, "", true, 0, 10)) }},
 			{"rules", func() error { return only(inspect.New(r.store.Pool()).Rules(ctx, all)) }},
 			{"rate limits", func() error { return only(r.store.RateLimits(ctx, nil)) }},
-			{"running limits", func() error { return only(r.store.RunningLimits(ctx, canvas)) }},
+			{"concurrency limits", func() error { return only(r.store.ConcurrencyLimits(ctx, canvas)) }},
 			{"settings", func() error { return only(r.store.Settings(ctx)) }},
 		}
 	}
@@ -385,7 +385,7 @@ func TestWhatOperatorAndReaderMay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits, err := control.NewRunningLimits(operator.store, queue)
+	limits, err := control.NewConcurrencyLimits(operator.store, queue)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -420,8 +420,8 @@ func TestWhatOperatorAndReaderMay(t *testing.T) {
 			_, _, err := rates.Remove(ctx, scope)
 			return err
 		}},
-		step{"running limit", func() error { return limits.Set(ctx, control.RunningLimit{Canvas: canvas, Max: 3}) }},
-		step{"no running limit", func() error { return only(limits.Remove(ctx, control.RunningLimit{Canvas: canvas})) }},
+		step{"concurrency limit", func() error { return limits.Set(ctx, control.ConcurrencyLimit{Canvas: canvas, Max: 3}) }},
+		step{"no concurrency limit", func() error { return only(limits.Remove(ctx, control.ConcurrencyLimit{Canvas: canvas})) }},
 		step{"prune", func() error { return only(operator.store.PruneLog(ctx, inspect.LogFailed, 0, 0, 10)) }},
 		step{"lock timeout", func() error { return operator.store.SetLockTimeout(ctx, 5*time.Minute) }},
 		step{"settle", func() error { return operator.store.AgreeLockTimeout(ctx, false) }})

@@ -8,10 +8,10 @@ import (
 	"eventsv2/eventqueue/control"
 )
 
-// SetRunningLimit implements control.RunningLimitStore.
-func (s *port) SetRunningLimit(ctx context.Context, limit control.RunningLimit) (before bool, err error) {
-	err = s.do(ctx, "SetRunningLimit", fmt.Sprint(limit, " to ", limit.Max), func() (string, error) {
-		if before, err = s.mem.SetRunningLimit(ctx, limit); err != nil {
+// SetConcurrencyLimit implements control.ConcurrencyLimitStore.
+func (s *port) SetConcurrencyLimit(ctx context.Context, limit control.ConcurrencyLimit) (before bool, err error) {
+	err = s.do(ctx, "SetConcurrencyLimit", fmt.Sprint(limit, " to ", limit.Max), func() (string, error) {
+		if before, err = s.mem.SetConcurrencyLimit(ctx, limit); err != nil {
 			return "", err
 		}
 		s.p.w.limitChanged(limit)
@@ -20,17 +20,17 @@ func (s *port) SetRunningLimit(ctx context.Context, limit control.RunningLimit) 
 	return onlyIf(before, err), err
 }
 
-// RunningLimits implements control.RunningLimitStore.
-func (s *port) RunningLimits(ctx context.Context, canvas eventqueue.CanvasID) (limits []control.RunningLimit, err error) {
-	err = s.do(ctx, "RunningLimits", canvas.String(), func() (string, error) {
-		limits, err = s.mem.RunningLimits(ctx, canvas)
+// ConcurrencyLimits implements control.ConcurrencyLimitStore.
+func (s *port) ConcurrencyLimits(ctx context.Context, canvas eventqueue.CanvasID) (limits []control.ConcurrencyLimit, err error) {
+	err = s.do(ctx, "ConcurrencyLimits", canvas.String(), func() (string, error) {
+		limits, err = s.mem.ConcurrencyLimits(ctx, canvas)
 		return "", err
 	})
 	return onlyIf(limits, err), err
 }
 
-// FillGroups implements control.RunningLimitStore.
-func (s *port) FillGroups(ctx context.Context, limit control.RunningLimit, after string) (advanced []eventqueue.Event, next string, err error) {
+// FillGroups implements control.ConcurrencyLimitStore.
+func (s *port) FillGroups(ctx context.Context, limit control.ConcurrencyLimit, after string) (advanced []eventqueue.Event, next string, err error) {
 	err = s.do(ctx, "FillGroups", fmt.Sprint(limit, " after ", after), func() (string, error) {
 		defer s.p.w.takingBack(s.p)()
 		advanced, next, err = s.mem.FillGroups(ctx, limit, after)

@@ -15,7 +15,7 @@ func (w *world) limitAtFirst() {
 	w.limits = 1 + w.dice.IntN(2)
 	for range 1 + w.dice.IntN(4) {
 		limit := drawLimit(w.dice)
-		if _, err := w.memory.SetRunningLimit(context.Background(), limit); err != nil {
+		if _, err := w.memory.SetConcurrencyLimit(context.Background(), limit); err != nil {
 			panic(err)
 		}
 		w.limitChanged(limit)
@@ -24,8 +24,8 @@ func (w *world) limitAtFirst() {
 }
 
 // drawLimit draws a limit that is soon reached.
-func drawLimit(d dice) control.RunningLimit {
-	limit := control.RunningLimit{Canvas: eventqueue.CanvasID{byte(1 + d.IntN(3))}, Max: 1 + d.IntN(3)}
+func drawLimit(d dice) control.ConcurrencyLimit {
+	limit := control.ConcurrencyLimit{Canvas: eventqueue.CanvasID{byte(1 + d.IntN(3))}, Max: 1 + d.IntN(3)}
 	switch d.IntN(5) {
 	case 0, 1:
 		limit.Module, limit.Name = "WORKER", jobs[d.IntN(len(jobs))]
@@ -38,7 +38,7 @@ func drawLimit(d dice) control.RunningLimit {
 }
 
 // changeLimits sets or removes a limit.
-func (p *process) changeLimits(ctx context.Context, limits *control.RunningLimits, d dice) {
+func (p *process) changeLimits(ctx context.Context, limits *control.ConcurrencyLimits, d dice) {
 	limit := drawLimit(d)
 	// What fails may have happened, or half of it: that is the relay's to mend.
 	if d.chance(0.7) {

@@ -19,7 +19,7 @@ func (w *world) startOperator() {
 	if err != nil {
 		panic(err)
 	}
-	limits, err := control.NewRunningLimits(p.store(), p.queue)
+	limits, err := control.NewConcurrencyLimits(p.store(), p.queue)
 	if err != nil {
 		panic(err)
 	}

@@ -179,7 +179,7 @@ func (w *world) repeated(p *process, id eventqueue.EventID, e *eventqueue.NewEve
 	w.add(oracle.Record{Kind: oracle.Repeated, At: at, Actor: p.name, Event: id, Canvas: e.Canvas, UniqueKey: e.UniqueKey})
 }
 
-func (w *world) limitChanged(limit control.RunningLimit) {
+func (w *world) limitChanged(limit control.ConcurrencyLimit) {
 	now := w.memory.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()

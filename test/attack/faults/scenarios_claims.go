@@ -20,7 +20,7 @@ import (
 
 func claimScenarios() []scenario {
 	return []scenario{
-		{"crash-pause-limit", "a crash under a running limit, and a pause, hold up no other handler", 40 * time.Second, crashPauseLimit},
+		{"crash-pause-limit", "a crash under a concurrency limit, and a pause, hold up no other handler", 40 * time.Second, crashPauseLimit},
 		{"different-handlers", "workers with different handlers share a subscription", 20 * time.Second, differentHandlers},
 		{"kill-9-at-defaults", "after kill -9 of a worker its events run when their locks have expired", 100 * time.Second, killAtDefaults},
 		{"claims-lost-for-a-moment", "answers of claims that are lost for 300 ms fail no event that has one try", 60 * time.Second, claimsLost(0, 300*time.Millisecond, 5*time.Second, 3)},

@@ -11,9 +11,9 @@ import (
 	"eventsv2/eventqueue/worker"
 )
 
-// SetRunningLimit implements control.RunningLimitStore.
-func (s *Store) SetRunningLimit(ctx context.Context, limit control.RunningLimit) (before bool, err error) {
-	err = s.atOnce(ctx, OpSetRunningLimit, func() {
+// SetConcurrencyLimit implements control.ConcurrencyLimitStore.
+func (s *Store) SetConcurrencyLimit(ctx context.Context, limit control.ConcurrencyLimit) (before bool, err error) {
+	err = s.atOnce(ctx, OpSetConcurrencyLimit, func() {
 		_, before = s.db.limits[groupOf(limit)]
 		if limit.Max > 0 {
 			s.db.limits[groupOf(limit)] = limit.Max
@@ -24,9 +24,9 @@ func (s *Store) SetRunningLimit(ctx context.Context, limit control.RunningLimit)
 	return before && err == nil, err
 }
 
-// RunningLimits implements control.RunningLimitStore.
-func (s *Store) RunningLimits(ctx context.Context, canvas eventqueue.CanvasID) (limits []control.RunningLimit, err error) {
-	err = s.atOnce(ctx, OpRunningLimits, func() {
+// ConcurrencyLimits implements control.ConcurrencyLimitStore.
+func (s *Store) ConcurrencyLimits(ctx context.Context, canvas eventqueue.CanvasID) (limits []control.ConcurrencyLimit, err error) {
+	err = s.atOnce(ctx, OpConcurrencyLimits, func() {
 		var groups []group
 		for of := range s.db.limits {
 			if of.canvas == canvas {
@@ -44,8 +44,8 @@ func (s *Store) RunningLimits(ctx context.Context, canvas eventqueue.CanvasID) (
 // fillPage is how many groups one FillGroups visits.
 const fillPage = worker.MaxGrouped
 
-// FillGroups implements control.RunningLimitStore.
-func (s *Store) FillGroups(ctx context.Context, limit control.RunningLimit, after string) (advanced []eventqueue.Event, next string, err error) {
+// FillGroups implements control.ConcurrencyLimitStore.
+func (s *Store) FillGroups(ctx context.Context, limit control.ConcurrencyLimit, after string) (advanced []eventqueue.Event, next string, err error) {
 	err = s.inTx(ctx, nil, OpFillGroups, func(tx *Tx) error {
 		groups, stage := []group{groupOf(limit)}, stageCanvas
 		switch {

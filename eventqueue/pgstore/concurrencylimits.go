@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	setRunningLimitSQL = `
+	setConcurrencyLimitSQL = `
 WITH before AS (
     SELECT FROM concurrency_limits WHERE canvas_id = $1 AND group_key = $2
 ), written AS (
@@ -19,36 +19,36 @@ WITH before AS (
 )
 SELECT EXISTS (SELECT FROM before)`
 
-	removeRunningLimitSQL = `
+	removeConcurrencyLimitSQL = `
 WITH removed AS (
     DELETE FROM concurrency_limits WHERE canvas_id = $1 AND group_key = $2 RETURNING group_key
 )
 SELECT EXISTS (SELECT FROM removed)`
 )
 
-// SetRunningLimit implements control.RunningLimitStore.
-func (s *Store) SetRunningLimit(ctx context.Context, limit control.RunningLimit) (before bool, err error) {
-	sql, args := removeRunningLimitSQL, []any{[16]byte(limit.Canvas), limit.Group()}
+// SetConcurrencyLimit implements control.ConcurrencyLimitStore.
+func (s *Store) SetConcurrencyLimit(ctx context.Context, limit control.ConcurrencyLimit) (before bool, err error) {
+	sql, args := removeConcurrencyLimitSQL, []any{[16]byte(limit.Canvas), limit.Group()}
 	if limit.Max > 0 {
-		sql, args = setRunningLimitSQL, append(args, limit.Max)
+		sql, args = setConcurrencyLimitSQL, append(args, limit.Max)
 	}
 	err = s.pool.QueryRow(ctx, sql, args...).Scan(&before)
 	return before, err
 }
 
-const runningLimitsSQL = `
+const concurrencyLimitsSQL = `
 SELECT group_key, max_running
 FROM concurrency_limits
 WHERE canvas_id = $1
 ORDER BY group_key`
 
-// RunningLimits implements control.RunningLimitStore.
-func (s *Store) RunningLimits(ctx context.Context, canvas eventqueue.CanvasID) ([]control.RunningLimit, error) {
-	rows, err := s.pool.Query(ctx, runningLimitsSQL, [16]byte(canvas))
+// ConcurrencyLimits implements control.ConcurrencyLimitStore.
+func (s *Store) ConcurrencyLimits(ctx context.Context, canvas eventqueue.CanvasID) ([]control.ConcurrencyLimit, error) {
+	rows, err := s.pool.Query(ctx, concurrencyLimitsSQL, [16]byte(canvas))
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (control.RunningLimit, error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (control.ConcurrencyLimit, error) {
 		var group string
 		var most int
 		err := row.Scan(&group, &most)
@@ -90,8 +90,8 @@ WITH RECURSIVE visited AS (
 SELECT (SELECT group_key FROM visited WHERE n = $4), a.id, a.canvas_id, a.module, a.name, a.modifier
 FROM (VALUES (1)) AS single_row LEFT JOIN advanced AS a ON true`
 
-// FillGroups implements control.RunningLimitStore.
-func (s *Store) FillGroups(ctx context.Context, limit control.RunningLimit, after string) (advanced []eventqueue.Event, next string, err error) {
+// FillGroups implements control.ConcurrencyLimitStore.
+func (s *Store) FillGroups(ctx context.Context, limit control.ConcurrencyLimit, after string) (advanced []eventqueue.Event, next string, err error) {
 	err = s.run(ctx, skipping, query{
 		forms:     forms{skips: fillGroupsSQL},
 		arguments: []any{[16]byte(limit.Canvas), limit.Group(), after, advanceChunk},

@@ -9,10 +9,10 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// RunningLimit bounds how many events may run at once: of a canvas, of one of its
+// ConcurrencyLimit bounds how many events may run at once: of a canvas, of one of its
 // handlers, of one of its ordering keys, or of each of them. Of Module with Name,
 // Key and EveryKey one may be set; none means the canvas.
-type RunningLimit struct {
+type ConcurrencyLimit struct {
 	Canvas eventqueue.CanvasID
 	// Module and Name are the handler, with any modifier.
 	Module, Name string
@@ -26,7 +26,7 @@ type RunningLimit struct {
 }
 
 // String names what the limit is for.
-func (l RunningLimit) String() string {
+func (l ConcurrencyLimit) String() string {
 	switch {
 	case l.EveryKey:
 		return fmt.Sprintf("every ordering key of canvas %s", l.Canvas)
@@ -40,7 +40,7 @@ func (l RunningLimit) String() string {
 }
 
 // Validate names the first invalid field; it does not check Max.
-func (l RunningLimit) Validate() error {
+func (l ConcurrencyLimit) Validate() error {
 	set := 0
 	for _, is := range []bool{l.Module != "" || l.Name != "", l.Key != "", l.EveryKey} {
 		if is {
@@ -62,43 +62,43 @@ func (l RunningLimit) Validate() error {
 	return nil
 }
 
-// RunningLimitStore is what RunningLimits need of the database; pgstore.Store is one.
-type RunningLimitStore interface {
-	// SetRunningLimit sets a limit, or removes it when Max is 0. It returns
+// ConcurrencyLimitStore is what ConcurrencyLimits need of the database; pgstore.Store is one.
+type ConcurrencyLimitStore interface {
+	// SetConcurrencyLimit sets a limit, or removes it when Max is 0. It returns
 	// whether there was one before.
-	SetRunningLimit(ctx context.Context, limit RunningLimit) (before bool, err error)
+	SetConcurrencyLimit(ctx context.Context, limit ConcurrencyLimit) (before bool, err error)
 
-	// RunningLimits lists the limits of a canvas.
-	RunningLimits(ctx context.Context, canvas eventqueue.CanvasID) ([]RunningLimit, error)
+	// ConcurrencyLimits lists the limits of a canvas.
+	ConcurrencyLimits(ctx context.Context, canvas eventqueue.CanvasID) ([]ConcurrencyLimit, error)
 
 	// FillGroups advances the ordering groups of a limit, as far as there is room, and returns the
 	// events that may run by that. It takes a page of groups, those above after in the database's
 	// order, and no more than some thousand events of each. next is the last group of a full page,
 	// and empty when there are no more.
-	FillGroups(ctx context.Context, limit RunningLimit, after string) (advanced []eventqueue.Event, next string, err error)
+	FillGroups(ctx context.Context, limit ConcurrencyLimit, after string) (advanced []eventqueue.Event, next string, err error)
 }
 
-// RunningLimits sets how many events run at once. It is safe for concurrent use,
+// ConcurrencyLimits sets how many events run at once. It is safe for concurrent use,
 // here and in any number of processes; every operation may be repeated (I14).
-type RunningLimits struct {
-	store RunningLimitStore
+type ConcurrencyLimits struct {
+	store ConcurrencyLimitStore
 	queue *eventqueue.Queue
 }
 
-// NewRunningLimits makes RunningLimits; the queue notifies the events that may run
+// NewConcurrencyLimits makes ConcurrencyLimits; the queue notifies the events that may run
 // when a limit is raised.
-func NewRunningLimits(store RunningLimitStore, queue *eventqueue.Queue) (*RunningLimits, error) {
+func NewConcurrencyLimits(store ConcurrencyLimitStore, queue *eventqueue.Queue) (*ConcurrencyLimits, error) {
 	if store == nil || queue == nil {
-		return nil, errors.New("control.NewRunningLimits: store and queue must not be nil")
+		return nil, errors.New("control.NewConcurrencyLimits: store and queue must not be nil")
 	}
-	return &RunningLimits{store, queue}, nil
+	return &ConcurrencyLimits{store, queue}, nil
 }
 
 // Set sets a limit for the events that begin from now on: those that run, or may already run, are
 // not stopped. When the limit is higher than before, waiting events are notified as far as there is
 // room. When Set fails half-way, the limit is set, and the relay notifies the rest. It blocks for a
 // few statements.
-func (l *RunningLimits) Set(ctx context.Context, limit RunningLimit) error {
+func (l *ConcurrencyLimits) Set(ctx context.Context, limit ConcurrencyLimit) error {
 	if err := limit.Validate(); err != nil {
 		return fmt.Errorf("limit running events: %w", err)
 	}
@@ -114,7 +114,7 @@ func (l *RunningLimits) Set(ctx context.Context, limit RunningLimit) error {
 
 // Remove removes a limit, whatever its Max is, and notifies the events that may run by that. It
 // returns whether there was a limit.
-func (l *RunningLimits) Remove(ctx context.Context, limit RunningLimit) (bool, error) {
+func (l *ConcurrencyLimits) Remove(ctx context.Context, limit ConcurrencyLimit) (bool, error) {
 	if err := limit.Validate(); err != nil {
 		return false, fmt.Errorf("remove the limit of running events: %w", err)
 	}
@@ -122,8 +122,8 @@ func (l *RunningLimits) Remove(ctx context.Context, limit RunningLimit) (bool, e
 	return l.set(ctx, limit)
 }
 
-func (l *RunningLimits) set(ctx context.Context, limit RunningLimit) (before bool, err error) {
-	if before, err = l.store.SetRunningLimit(ctx, limit); err != nil {
+func (l *ConcurrencyLimits) set(ctx context.Context, limit ConcurrencyLimit) (before bool, err error) {
+	if before, err = l.store.SetConcurrencyLimit(ctx, limit); err != nil {
 		return false, fmt.Errorf("limit running events of %s: %w", limit, err)
 	}
 	for after := ""; ; {
@@ -144,8 +144,8 @@ func (l *RunningLimits) set(ctx context.Context, limit RunningLimit) (before boo
 
 // List returns the limits of a canvas: its own, then those of handlers, then those
 // of keys, each by name.
-func (l *RunningLimits) List(ctx context.Context, canvas eventqueue.CanvasID) ([]RunningLimit, error) {
-	limits, err := l.store.RunningLimits(ctx, canvas)
+func (l *ConcurrencyLimits) List(ctx context.Context, canvas eventqueue.CanvasID) ([]ConcurrencyLimit, error) {
+	limits, err := l.store.ConcurrencyLimits(ctx, canvas)
 	if err != nil {
 		return nil, fmt.Errorf("list the limits of running events of canvas %s: %w", canvas, err)
 	}
