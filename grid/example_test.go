@@ -40,7 +40,7 @@ type (
 func fetch(ctx context.Context, call grid.Call[FetchInputs, FetchParams, FetchServices]) ([]Issue, error) {
 	issues, err := call.Services.Source.Open(ctx, call.Inputs.Project)
 	if err != nil {
-		return nil, err // tried again, with what had finished kept
+		return nil, err // the run is tried again; completed actions do not run again
 	}
 	if len(issues) == 0 {
 		return nil, grid.ErrSkip // nothing to report: publish does not run

@@ -16,42 +16,42 @@ import (
 // the environment; docs/configuration.md is rendered from the tags.
 type Config struct {
 	DatabaseURL      string `env:"DATABASE_URL" used:"all" desc:"Postgres, as a URL or as keywords and values. Required."`
-	DatabaseMaxConns int32  `env:"DATABASE_MAX_CONNS" envDefault:"10" used:"all" desc:"Connections of the pool, at most. A worker has one more for heartbeats, a cron process one more to listen, and with NOTIFIER=postgres a worker one more to listen, too."`
+	DatabaseMaxConns int32  `env:"DATABASE_MAX_CONNS" envDefault:"10" used:"all" desc:"Largest number of connections in the pool. In addition, a worker has one connection for heartbeats and, with NOTIFIER=postgres, one that listens; a cron process has one that listens."`
 
-	Notifier string `env:"NOTIFIER" envDefault:"pubsub" used:"all" desc:"What wakes workers: pubsub, or postgres, which needs no Pub/Sub and ignores the variables PUBSUB_…. The same for all programs of a database."`
+	Notifier string `env:"NOTIFIER" envDefault:"pubsub" used:"all" desc:"The notifier: pubsub, or postgres, which needs no Pub/Sub and ignores the variables PUBSUB_…. It must be the same for all programs of a database."`
 
-	ProjectID    string `env:"PUBSUB_PROJECT_ID" used:"all" desc:"Google Cloud project of topic and subscription. Required, but with the emulator it is \"local\" when left out."`
+	ProjectID    string `env:"PUBSUB_PROJECT_ID" used:"all" desc:"Google Cloud project of topic and subscription. Required; only with the emulator the default is \"local\"."`
 	Topic        string `env:"PUBSUB_TOPIC" envDefault:"events-v2" used:"all" desc:"Id of the topic."`
 	Subscription string `env:"PUBSUB_SUBSCRIPTION" envDefault:"events-v2-workers" used:"all" desc:"Id of the pull subscription that all workers share."`
 	Create       bool   `env:"PUBSUB_CREATE" envDefault:"false" used:"all" desc:"Create topic and subscription if they are missing, with the right settings."`
 	EmulatorHost string `env:"PUBSUB_EMULATOR_HOST" used:"all" desc:"host:port of a Pub/Sub emulator. Empty: Google Cloud Pub/Sub."`
 
 	MaxValueBytes  int           `env:"MAX_VALUE_BYTES" envDefault:"262144" used:"all" desc:"Largest value of an event, in bytes."`
-	MaxDelay       time.Duration `env:"MAX_DELAY" envDefault:"8784h" used:"all" desc:"How far in the future an event may be due; at most 878400h, a hundred years."`
-	PublishTimeout time.Duration `env:"PUBLISH_TIMEOUT" envDefault:"2s" used:"all" desc:"How long an emit waits for its notification to be published. The event is accepted either way."`
+	MaxDelay       time.Duration `env:"MAX_DELAY" envDefault:"8784h" used:"all" desc:"Longest delay of an event; at most 878400h, a hundred years."`
+	PublishTimeout time.Duration `env:"PUBLISH_TIMEOUT" envDefault:"2s" used:"all" desc:"How long an emit waits, at most, until its notification is published. The event is accepted in any case."`
 
-	LockTimeout time.Duration `env:"LOCK_TIMEOUT" used:"worker, cron" desc:"How long a lock is valid without being renewed, from 1s to 720h. The database knows it: the first program that starts sets it (1m if it does not say), and one that says something else is refused. Empty: the database's. See eventctl settings."`
+	LockTimeout time.Duration `env:"LOCK_TIMEOUT" used:"worker, cron" desc:"How long a lock is valid without being renewed, from 1s to 720h. It is a setting in the database: the first program that starts sets it (to 1m if this is empty), and a program with another value does not start. Empty: the setting in the database. See eventctl settings."`
 
 	HandlersFile  string        `env:"HANDLERS_FILE" used:"worker" desc:"YAML file that maps handlers to HTTP targets. Required."`
-	LinkLocal     bool          `env:"TARGET_LINK_LOCAL" envDefault:"false" used:"worker" desc:"Let targets be at link-local addresses, metadata servers of clouds and unspecified or multicast addresses. Otherwise their events are FAILED at once, whatever name leads there."`
-	Concurrency   int           `env:"WORKER_CONCURRENCY" envDefault:"500" used:"worker" desc:"Events in hand at once, at most: that many requests to targets may be open. Below 500 the statements per event rise."`
-	ClaimBatch    int           `env:"WORKER_CLAIM_BATCH" envDefault:"500" used:"worker" desc:"Notifications that one claim statement answers, at most 1000."`
-	Heartbeat     time.Duration `env:"WORKER_HEARTBEAT" used:"worker" desc:"Interval in which the locks of running events are renewed, at most half of LOCK_TIMEOUT. Empty: a quarter of it."`
-	GracePeriod   time.Duration `env:"WORKER_GRACE_PERIOD" envDefault:"8s" used:"worker" desc:"How long running handlers may go on after SIGTERM; 0 is none. Stopping takes up to 2 s more (up to 5 s when nothing runs, for the last pull), so keep it 2 s below what the platform allows (Cloud Run: 10 s). With NOTIFIER=postgres closing takes up to 2 s on top of that, so keep it 4 s below."`
-	MaxEvents     int           `env:"WORKER_MAX_EVENTS" envDefault:"0" used:"worker" desc:"The worker ends, with status 0, when it has had so many events; 0 is no bound. The flag --max-events wins over it."`
-	TTL           time.Duration `env:"WORKER_TTL" envDefault:"0s" used:"worker" desc:"The worker stops after so long as it does after SIGTERM, and ends with status 0; 0 is no bound. The flag --ttl wins over it."`
-	RetainHistory bool          `env:"RETAIN_HISTORY" envDefault:"false" used:"worker" desc:"Keep completed events in event_log. Failed ones are kept always."`
+	LinkLocal     bool          `env:"TARGET_LINK_LOCAL" envDefault:"false" used:"worker" desc:"Allow targets at link-local, unspecified and multicast addresses and at the metadata servers of clouds. If it is false, the events of such a target are FAILED at once, whatever name resolves to the address."`
+	Concurrency   int           `env:"WORKER_CONCURRENCY" envDefault:"500" used:"worker" desc:"How many events a worker runs at once, at most, and so how many requests to targets are open. Below 500 the number of statements per event rises."`
+	ClaimBatch    int           `env:"WORKER_CLAIM_BATCH" envDefault:"500" used:"worker" desc:"How many notifications one claim statement handles, at most; up to 1000."`
+	Heartbeat     time.Duration `env:"WORKER_HEARTBEAT" used:"worker" desc:"Interval in which the locks of running events are renewed; at most half of LOCK_TIMEOUT. Empty: a quarter of it."`
+	GracePeriod   time.Duration `env:"WORKER_GRACE_PERIOD" envDefault:"8s" used:"worker" desc:"How long running handlers may continue after SIGTERM; 0 is not at all. Stopping takes up to 2 s more (up to 5 s when nothing runs, for the last pull), so set it 2 s below what the platform allows (Cloud Run: 10 s). With NOTIFIER=postgres closing takes up to 2 s in addition, so set it 4 s below."`
+	MaxEvents     int           `env:"WORKER_MAX_EVENTS" envDefault:"0" used:"worker" desc:"The worker ends, with status 0, after this number of events; 0 is no bound. The flag --max-events overrides it."`
+	TTL           time.Duration `env:"WORKER_TTL" envDefault:"0s" used:"worker" desc:"The worker stops after this time, as after SIGTERM, and ends with status 0; 0 is no bound. The flag --ttl overrides it."`
+	RetainHistory bool          `env:"RETAIN_HISTORY" envDefault:"false" used:"worker" desc:"Retain completed events in event_log. Failed events are always retained."`
 
-	RelayInterval  time.Duration `env:"RELAY_INTERVAL" envDefault:"30s" used:"cron" desc:"The relay's own timer; commits that leave a notification pending wake it earlier."`
-	RelayQuiet     time.Duration `env:"RELAY_QUIET" envDefault:"1m" used:"cron" desc:"How long a due event must have been silent for its notification to be taken for lost."`
-	RelayPerSecond int           `env:"RELAY_PER_SECOND" envDefault:"20000" used:"cron" desc:"Notifications that one relay publishes per second, at most."`
+	RelayInterval  time.Duration `env:"RELAY_INTERVAL" envDefault:"30s" used:"cron" desc:"Interval of the relay's passes. A commit that leaves a notification pending wakes the relay earlier."`
+	RelayQuiet     time.Duration `env:"RELAY_QUIET" envDefault:"1m" used:"cron" desc:"How long after its last notification a due event that nobody runs counts as having lost it."`
+	RelayPerSecond int           `env:"RELAY_PER_SECOND" envDefault:"20000" used:"cron" desc:"How many notifications one relay publishes per second, at most."`
 
-	HistoryCompletedFor time.Duration `env:"HISTORY_COMPLETED_FOR" used:"cron" desc:"How long completed events stay in event_log, as in 72h. Empty: for ever."`
-	HistoryFailedFor    time.Duration `env:"HISTORY_FAILED_FOR" used:"cron" desc:"How long failed events stay in event_log, as in 2160h; what is gone cannot be retried. Empty: for ever."`
-	HistoryInterval     time.Duration `env:"HISTORY_INTERVAL" envDefault:"1h" used:"cron" desc:"The time between two looks for history that is old enough to be deleted."`
-	HistoryPerSecond    int           `env:"HISTORY_PER_SECOND" envDefault:"20000" used:"cron" desc:"Entries of event_log that one cron process looks at, and so deletes, per second, at most."`
+	HistoryCompletedFor time.Duration `env:"HISTORY_COMPLETED_FOR" used:"cron" desc:"How long completed events stay in event_log, for example 72h. Empty: for ever."`
+	HistoryFailedFor    time.Duration `env:"HISTORY_FAILED_FOR" used:"cron" desc:"How long failed events stay in event_log, for example 2160h. A deleted event cannot be retried. Empty: for ever."`
+	HistoryInterval     time.Duration `env:"HISTORY_INTERVAL" envDefault:"1h" used:"cron" desc:"Interval in which old history is deleted."`
+	HistoryPerSecond    int           `env:"HISTORY_PER_SECOND" envDefault:"20000" used:"cron" desc:"How many entries of event_log one cron process reads, and so deletes, per second, at most."`
 
-	Port     int    `env:"PORT" envDefault:"8080" used:"worker, cron" desc:"Port of /healthz and /readyz, and of /webhooks/ in a worker with sources of webhooks. 0 takes any free one."`
+	Port     int    `env:"PORT" envDefault:"8080" used:"worker, cron" desc:"Port of /healthz and /readyz, and of /webhooks/ in a worker with sources of webhooks. 0 is any free port."`
 	LogLevel string `env:"LOG_LEVEL" envDefault:"info" used:"all" desc:"debug, info, warn or error."`
 	LogStyle string `env:"LOG_FORMAT" envDefault:"json" used:"all" desc:"json (with Google's severity) or console."`
 }
