@@ -84,7 +84,7 @@ func (j *judgement) checkAtOnce(spans []span, most int, invariant string) {
 			}
 		}
 		if valid > most {
-			j.accuse(s.of, invariant, "claimed at %s as the %d. at once of its line: at most %d", s.from.UTC().Format(clock), valid, most)
+			j.accuse(s.of, invariant, "claimed at %s as the %d. at once under its concurrency limit: at most %d", s.from.UTC().Format(clock), valid, most)
 			return
 		}
 	}

@@ -438,7 +438,7 @@ func TestARelayServesEveryCanvas(t *testing.T) {
 					t.Fatal(err)
 				}
 				<-time.After(time.Hour) // in silence
-				h := &hearing{canvas: canvas, most: many / 6, heard: make(chan int, 1)}
+				h := &hearing{canvas: canvas, most: many / 12, heard: make(chan int, 1)}
 				relay, err := maintenance.NewRelay(store, h, maintenance.RelayConfig{PerSecond: many / 60})
 				if err != nil {
 					t.Fatal(err)

@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	} else {
 		harness.RetainLogs("faults", dir, []string{binaries}, stderr)
 	}
-	_, _ = fmt.Fprintf(stdout, "faults: scenarios=%d failed=%d took=%s\n", len(chosen), failed, took.Round(time.Second)) // nowhere else to say it
+	_, _ = fmt.Fprintf(stdout, "took=%s\nfaults: scenarios=%d failed=%d\n", took.Round(time.Second), len(chosen), failed) // nowhere else to say it
 	if failed > 0 || err != nil {
 		return harness.ExitFailed
 	}

@@ -119,7 +119,8 @@ func stalledBodies(ctx context.Context, r *rig) {
 	stall(header, headerCount)
 	sending.Wait()
 	harness.Sleep(ctx, 2*time.Second)
-	highest := highWater(worker.PID)
+	highest, err := highWater(worker.PID)
+	r.must(err)
 	r.figure("memory_mb=%d", highest>>20)
 	if highest > memoryLimit {
 		r.failf("the worker took %d MB, at most %d are allowed", highest>>20, memoryLimit>>20)
@@ -140,22 +141,19 @@ func stalledBodies(ctx context.Context, r *rig) {
 
 var highWaterPattern = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// highWater is the most memory that a process has had, in bytes; 0 where there is
-// no /proc.
-func highWater(pid int) int64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+// highWater is the most memory that a process has had, in bytes.
+func highWater(pid int) (int64, error) {
+	name := fmt.Sprintf("/proc/%d/status", pid)
+	text, err := os.ReadFile(name)
 	if err != nil {
-		return 0
+		return 0, err
 	}
 	match := highWaterPattern.FindSubmatch(text)
 	if match == nil {
-		return 0
+		return 0, fmt.Errorf("%s has no VmHWM", name)
 	}
 	n, err := strconv.ParseInt(string(match[1]), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n << 10
+	return n << 10, err
 }
 
 var refusedAddress = regexp.MustCompile(`(?i)link-local|metadata|not allowed`)
