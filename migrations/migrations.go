@@ -110,7 +110,8 @@ func open(databaseURL string) (*goose.Provider, error) {
 
 // parse reads a database URL (or keyword string) for a connection whose session
 // runs in UTC, because the version table keeps times without a zone. prepare has to
-// be called on each new connection; it refuses a pooler that would lose the lock.
+// be called on each new connection; it refuses a pooler that would lose the lock, and a search
+// path on which a migration would make a second queue beside the one that is found.
 func parse(databaseURL string) (config *pgx.ConnConfig, prepare func(ctx context.Context, conn *pgx.Conn) error, err error) {
 	if databaseURL == "" {
 		return nil, nil, errors.New("the database URL is empty: set DATABASE_URL to postgres://user:password@host:5432/database")
@@ -128,7 +129,10 @@ func parse(databaseURL string) (config *pgx.ConnConfig, prepare func(ctx context
 		if err := pgsession.CheckPooling(ctx, conn.PgConn(), &config.Config); err != nil {
 			return err
 		}
-		return pgsession.Prepare(ctx, conn.PgConn(), settings)
+		if err := pgsession.Prepare(ctx, conn.PgConn(), settings); err != nil {
+			return err
+		}
+		return pgsession.CheckOwnSchema(ctx, conn.PgConn())
 	}, nil
 }
 

@@ -69,6 +69,7 @@ func asRole(t *testing.T, pool *pgxpool.Pool, database string) (role, roleURL st
 	for _, sql := range []string{
 		`CREATE ROLE ` + role,
 		`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ` + role,
+		`GRANT USAGE ON SEQUENCE events_id_seq TO ` + role,
 	} {
 		if _, err := pool.Exec(testenv.Context(t), sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)

@@ -42,16 +42,11 @@ func (s *Service) Check(ctx context.Context) error {
 
 // checkDatabase asks the parts of the database that are the queue's own.
 func (s *Service) checkDatabase(ctx context.Context) error {
-	if err := s.store.Check(ctx); err != nil {
+	if err := s.store.Check(ctx, s.config.works()...); err != nil {
 		return err
 	}
 	if err := migrations.Check(ctx, s.pool); err != nil {
 		return err
-	}
-	for _, work := range s.config.works() {
-		if err := s.store.CheckRights(ctx, work); err != nil {
-			return err
-		}
 	}
 	if s.config.emitsOnly() { // who only emits judges no locks
 		return nil

@@ -8,7 +8,7 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Work is what a program does with the database, by which CheckRights knows the rights
+// Work is what a program does with the database, by which Check knows the rights
 // that it needs. Each is a role of eventctl migrate roles.
 type Work string
 
@@ -19,7 +19,7 @@ const (
 	Relaying Work = "cron"    // relays, emits the slots of cron definitions, deletes history
 )
 
-// needs are the rights without which no program of its kind gets on, by table, and by
+// needs are the rights without which no program of its kind gets on, by table or sequence, and by
 // column where the role has no more. What only some of them need (cleanups, grids,
 // notifications in Postgres) is asked for where it is used.
 var needs = map[Work]map[string][]string{
@@ -31,13 +31,14 @@ var needs = map[Work]map[string][]string{
 		"event_groups":    {"INSERT (event_id, stage, canvas_id, group_key)"},
 		"unique_keys":     {"SELECT", "INSERT (canvas_id, key)", "UPDATE (event_id)"},
 		"unique_expiries": {"SELECT (event_id, expires_at)", "DELETE"},
+		"events_id_seq":   {"USAGE"},
 	},
 	Working: {
 		"events_v2": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_log": {"SELECT", "INSERT"},
 		"event_groups": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_group_locks": {"SELECT", "INSERT", "UPDATE"},
 		"unique_keys": {"SELECT", "INSERT", "UPDATE"}, "unique_expiries": {"SELECT", "INSERT", "DELETE"},
 		"scheduling_rules": {"SELECT"}, "concurrency_limits": {"SELECT"}, "rate_limits": {"SELECT"}, "rate_counters": {"SELECT", "UPDATE"},
-		"claim_barrier": {"SELECT", "UPDATE"},
+		"claim_barrier": {"SELECT", "UPDATE"}, "events_id_seq": {"USAGE"},
 	},
 	Relaying: {
 		"events_v2": {"SELECT", "INSERT", "UPDATE"}, "event_log": {"SELECT", "DELETE"},
@@ -45,60 +46,66 @@ var needs = map[Work]map[string][]string{
 		"unique_keys": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "unique_expiries": {"SELECT", "INSERT", "DELETE"},
 		"scheduling_rules": {"SELECT"}, "concurrency_limits": {"SELECT"}, "rate_limits": {"SELECT"}, "rate_counters": {"SELECT"},
 		"cron_definitions": {"SELECT", "UPDATE"}, "cron_records": {"SELECT", "INSERT", "DELETE"},
+		"events_id_seq": {"USAGE"},
 	},
 }
 
 // Where no columns are named, a right on one of them counts: what is granted by column
-// is not judged here.
+// is not judged here. Which relations and columns do not exist is not a matter of rights.
 const lackingSQL = `
 WITH needed AS (
-    SELECT "table", "right", to_regclass("table") AS relation, split_part("right", ' ', 1) AS kind,
+    SELECT "table", "right", work, to_regclass("table") AS relation, split_part("right", ' ', 1) AS kind,
         string_to_array(substring("right" FROM '\((.*)\)'), ', ') AS columns
-    FROM unnest($1::text[], $2::text[]) AS n ("table", "right")
+    FROM unnest($1::text[], $2::text[], $3::text[]) AS n ("table", "right", work)
+), missing AS (
+    SELECT DISTINCT "table" AS name FROM needed WHERE relation IS NULL
+    UNION
+    SELECT "table" || '.' || name FROM needed, unnest(columns) AS name
+    WHERE relation IS NOT NULL AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = relation AND attname = name)
+), lacking AS (
+    SELECT * FROM needed
+    WHERE CASE WHEN relation IS NULL THEN false
+        WHEN columns IS NOT NULL THEN EXISTS (
+            SELECT FROM pg_attribute WHERE attrelid = relation AND attname = ANY (columns) AND NOT has_column_privilege(relation, attnum, kind))
+        WHEN kind = 'USAGE' THEN NOT has_sequence_privilege(relation, 'USAGE, UPDATE')
+        WHEN kind = 'DELETE' THEN NOT has_table_privilege(relation, kind)
+        ELSE NOT has_any_column_privilege(relation, kind) END
 )
-SELECT quote_ident(current_user), coalesce(array_agg("right" || ' ON ' || "table" ORDER BY "table", "right")
-        FILTER (WHERE relation IS NOT NULL), '{}'),
-    coalesce(array_agg(DISTINCT "table") FILTER (WHERE relation IS NULL), '{}')
-FROM needed
-WHERE CASE WHEN relation IS NULL THEN true
-    WHEN columns IS NOT NULL THEN EXISTS (
-        SELECT FROM unnest(columns) AS name WHERE NOT coalesce(
-            (SELECT has_column_privilege(relation, attnum, kind) FROM pg_attribute WHERE attrelid = relation AND attname = name), false))
-    WHEN kind = 'DELETE' THEN NOT has_table_privilege(relation, kind)
-    ELSE NOT has_any_column_privilege(relation, kind) END`
+SELECT quote_ident(current_user), ARRAY(SELECT name FROM missing ORDER BY name),
+    ARRAY(SELECT DISTINCT "right" || ' ON ' || CASE kind WHEN 'USAGE' THEN 'SEQUENCE ' ELSE '' END || "table" FROM lacking ORDER BY 1), ARRAY(SELECT DISTINCT work FROM lacking ORDER BY 1)`
 
-// CheckRights reports whether the user of the pool has the rights that a kind of work
-// needs. The error, an *eventqueue.UnfitError unless the database could not be reached,
+// checkRights reports whether the user of the pool has the rights that kinds of work
+// need. The error, an *eventqueue.UnfitError unless the database could not be reached,
 // names what is missing and how to grant it.
-func (s *Store) CheckRights(ctx context.Context, work Work) error {
-	var tables, rights []string
-	for table, needed := range needs[work] {
-		for _, right := range needed {
-			tables, rights = append(tables, table), append(rights, right)
+func (s *Store) checkRights(ctx context.Context, works []Work) error {
+	var tables, rights, kinds []string
+	for _, work := range works {
+		for table, needed := range needs[work] {
+			for _, right := range needed {
+				tables, rights, kinds = append(tables, table), append(rights, right), append(kinds, string(work))
+			}
 		}
 	}
+	if len(tables) == 0 {
+		return nil
+	}
 	var user string
-	var lacking, missing []string
-	if err := s.pool.QueryRow(ctx, lackingSQL, tables, rights).Scan(&user, &lacking, &missing); err != nil {
+	var missing, lacking, roles []string
+	if err := s.pool.QueryRow(ctx, lackingSQL, tables, rights, kinds).Scan(&user, &missing, &lacking, &roles); err != nil {
 		return explain(fmt.Errorf("look for the rights of the user: %w", err))
 	}
 	switch {
 	case len(missing) > 0:
-		return &eventqueue.UnfitError{Err: fmt.Errorf("the database has no table %s, so its schema is older than this program: run eventctl migrate up",
+		return &eventqueue.UnfitError{Err: fmt.Errorf("the database has no %s, so its schema is older than this program: run eventctl migrate up",
 			strings.Join(missing, ", "))}
 	case len(lacking) > 0:
 		return &eventqueue.UnfitError{Err: fmt.Errorf("the user %s of the database lacks %s: as the owner of the schema run eventctl migrate roles, "+
 			"and grant the role for this kind of program (%s) to %s, or GRANT %s TO %s",
-			user, strings.Join(lacking, ", "), work, user, lacking[0], user)}
+			user, strings.Join(lacking, ", "), strings.Join(roles, ", "), user, lacking[0], user)}
 	default:
 		return nil
 	}
 }
 
 // CheckWorker implements worker.Fitness.
-func (s *Store) CheckWorker(ctx context.Context) error {
-	if err := s.Check(ctx); err != nil {
-		return err
-	}
-	return s.CheckRights(ctx, Working)
-}
+func (s *Store) CheckWorker(ctx context.Context) error { return s.Check(ctx, Working) }

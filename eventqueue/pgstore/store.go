@@ -32,20 +32,21 @@ func (s *Store) Pool() *pgxpool.Pool { return s.pool.Shared }
 
 // Check reports whether the queue can work over the store's pool, and says what to do if
 // not: a pooler of transactions ([pgsession.ErrTransactionPooling]), a database
-// that does not write, an encoding that is not UTF-8, or tables that are missing or
-// in several schemas. The error is an *eventqueue.UnfitError unless waiting may help,
+// that does not write, an encoding that is not UTF-8, tables that are missing or
+// in several schemas, or rights that the user of the pool lacks for the kinds of work that
+// the program does. The error is an *eventqueue.UnfitError unless waiting may help,
 // as when the server does not answer. A pool that Open has not made is also checked at
-// its first use, except for the tables. Call Check at the start to learn of an error at
-// once; a Worker does, and checks its rights as well (CheckWorker).
-func (s *Store) Check(ctx context.Context) error {
-	if err := s.Reach(ctx); err != nil {
-		return err
+// its first use, except for the tables and the rights. Call Check at the start to learn of an
+// error at once; a Worker does.
+func (s *Store) Check(ctx context.Context, works ...Work) error {
+	if err := s.pool.Check(ctx); err != nil {
+		return explain(err)
 	}
-	return explain(pgsession.CheckSchema(ctx, s.pool))
+	if err := pgsession.CheckSchema(ctx, s.pool); err != nil {
+		return explain(err)
+	}
+	return s.checkRights(ctx, works)
 }
-
-// Reach is Check without the tables, for a database that may have none yet.
-func (s *Store) Reach(ctx context.Context) error { return explain(s.pool.Check(ctx)) }
 
 // What a connection of Open does not wait longer for.
 const (
@@ -138,6 +139,7 @@ func configure(config *pgxpool.Config, name string, maxConns int32) error {
 		return err
 	}
 	var pooled atomic.Bool // whether the way to the database was looked at
+	var path pinnedPath
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		// The first one may be made long after Open, when the database is there.
 		if !pooled.Load() {
@@ -145,6 +147,10 @@ func configure(config *pgxpool.Config, name string, maxConns int32) error {
 				return err
 			}
 			pooled.Store(true)
+		}
+		settings, err := path.pin(ctx, conn.PgConn(), settings)
+		if err != nil {
+			return err
 		}
 		return pgsession.Prepare(ctx, conn.PgConn(), settings)
 	}

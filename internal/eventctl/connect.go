@@ -45,7 +45,7 @@ func openDatabase(ctx context.Context, c setup.Config) (*pgxpool.Pool, error) {
 	}
 	looking, cancel := context.WithTimeout(ctx, checkTakes)
 	defer cancel()
-	if err = pgstore.New(pool).Reach(looking); err == nil {
+	if err = pgstore.New(pool).Check(looking); err == nil {
 		err = migrations.Check(looking, pool)
 	}
 	if err != nil {

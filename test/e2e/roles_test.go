@@ -181,22 +181,22 @@ func TestALackingRightIsNamedAtTheStart(t *testing.T) {
 		user := r.prefix + c.role
 		store := pgstore.New(r.poolAs(c.role))
 		works := map[string]pgstore.Work{"worker": pgstore.Working, "cron": pgstore.Relaying, "operator": pgstore.Emitting}
-		if err := store.CheckRights(testenv.Context(t), works[c.role]); err != nil {
-			t.Errorf("CheckRights of %s with all rights = %v", c.role, err)
+		if err := store.Check(testenv.Context(t), works[c.role]); err != nil {
+			t.Errorf("Check of %s with all rights = %v", c.role, err)
 		}
 		r.exec(`REVOKE ` + c.right + ` FROM ` + user)
 		status, output := r.run(c.program, r.as(c.role))
 		if want := "GRANT " + c.right + " TO " + user; status != 1 || !strings.Contains(output, want) {
 			t.Errorf("%s without %s ended with %d and does not say %q:\n%s", c.program, c.right, status, want, output)
 		}
-		err := store.CheckRights(testenv.Context(t), works[c.role])
+		err := store.Check(testenv.Context(t), works[c.role])
 		var unfit *eventqueue.UnfitError
 		if !errors.As(err, &unfit) || !strings.Contains(err.Error(), "lacks "+c.right+":") {
-			t.Errorf("CheckRights without %s = %v", c.right, err)
+			t.Errorf("Check without %s = %v", c.right, err)
 		}
 		r.exec(`GRANT ` + c.right + ` TO ` + user)
 	}
-	if err := pgstore.New(r.poolAs("emitter")).CheckRights(testenv.Context(t), pgstore.Emitting); err != nil {
-		t.Errorf("CheckRights of the emitter = %v", err)
+	if err := pgstore.New(r.poolAs("emitter")).Check(testenv.Context(t), pgstore.Emitting); err != nil {
+		t.Errorf("Check of the emitter = %v", err)
 	}
 }

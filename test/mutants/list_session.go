@@ -24,6 +24,12 @@ func sessionMutants() []mutant {
 			[]judge{{"./test/e2e", []string{"TestHandlersThatHoldThePoolLoseNoLock"}}}},
 		{"failing-notifier-is-not-named", "I19", "eventqueue/fallback/health.go", change("return r.why", "return nil"),
 			[]judge{{"./eventqueue/fallback", []string{"TestFailureIsWhyItIsDown"}}}},
+		{"pool-follows-the-search-path", "I1", "eventqueue/pgstore/searchpath.go", change("settings[searchPath] = *p.path", "_ = *p.path"),
+			sessions("TestAPoolStaysOnItsSearchPath")},
+		{"hidden-table-is-not-named", "I1", "eventqueue/pgsession/schema.go", change("there.relnamespace <> home.relnamespace OR", "false AND there.relnamespace <> home.relnamespace OR"),
+			sessions("TestATableThatIsHiddenIsNamed")},
+		{"migration-beside-the-queue", "I1", "eventqueue/pgsession/schema.go", change(`case mistake != "":`, "case false:"),
+			sessions("TestAMigrationStaysInTheSchemaOfTheQueue")},
 		{"lacking-right-is-not-named", "I17", "eventqueue/pgstore/fit.go", change("case len(lacking) > 0:", "case false:"), []judge{{"./test/e2e", []string{"TestALackingRightIsNamedAtTheStart"}}}},
 	}
 }

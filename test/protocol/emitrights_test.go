@@ -38,15 +38,16 @@ func TestTheEmitterHasTheRightsItIsCheckedFor(t *testing.T) {
 	r := newRoleRig(t)
 	ctx := testenv.Context(t)
 	emitter := r.as("emitter")
-	check := func() error { return emitter.store.CheckRights(ctx, pgstore.Emitting) }
+	check := func() error { return emitter.store.Check(ctx, pgstore.Emitting) }
 	if err := errors.Join(emitter.emitInAllWays(), check()); err != nil {
 		t.Fatal(err)
 	}
 	granted := one[[]string](r.rig, `
 		SELECT array_agg(DISTINCT g.privilege || coalesce(' (' || g.attname || ')', '') || ' ON ' || g.relname)
 		FROM (
-			SELECT c.relname, NULL AS attname, (aclexplode(c.relacl)).privilege_type AS privilege, (aclexplode(c.relacl)).grantee
-			FROM pg_class c WHERE c.relkind = 'r'
+			SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE ' ELSE '' END || c.relname AS relname, NULL AS attname,
+				(aclexplode(c.relacl)).privilege_type AS privilege, (aclexplode(c.relacl)).grantee
+			FROM pg_class c WHERE c.relkind IN ('r', 'S')
 			UNION ALL
 			SELECT c.relname, a.attname, (aclexplode(a.attacl)).privilege_type, (aclexplode(a.attacl)).grantee
 			FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid) AS g
