@@ -10,10 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"eventsv2/eventqueue"
-	"eventsv2/migrations"
 	"eventsv2/test/attack/harness"
 	"eventsv2/test/services"
 )
@@ -328,17 +325,7 @@ func postgresOutage(ctx context.Context, r *rig) {
 // after a claim. The event is claimed anew, and the first run ends while the
 // second one goes on: what it writes must not count.
 func forgottenClaim(ctx context.Context, r *rig) {
-	postgres, err := services.Postgres(ctx, services.Private(), services.Durable(),
-		services.Setting("synchronous_commit", "off"), services.Setting("wal_writer_delay", "10000"))
-	r.must(err)
-	r.OnCleanup(postgres.Stop)
-	_, err = migrations.Up(ctx, postgres.URL)
-	r.must(err)
-	r.databaseURL = postgres.URL
-	r.db, err = pgxpool.New(ctx, postgres.URL)
-	r.must(err)
-	r.OnCleanup(func(context.Context) error { r.db.Close(); return nil })
-	r.must(r.openEmitter(ctx))
+	postgres := r.ownPostgres(ctx, services.Setting("synchronous_commit", "off"), services.Setting("wal_writer_delay", "10000"))
 
 	var second atomic.Bool
 	gone := make(chan struct{})
@@ -367,8 +354,7 @@ func forgottenClaim(ctx context.Context, r *rig) {
 	}
 	from := time.Now()
 	harness.KillTree(postgres.PID)
-	r.must(postgres.Restart(ctx))
-	r.db.Reset() // its connections are of the dead server
+	r.restart(ctx, postgres)
 	if claims := r.number(ctx, `SELECT attempts FROM events_v2`); claims != 0 {
 		r.fatalf("the crash did not forget the claim (attempts = %d): the scenario shows nothing", claims)
 	}

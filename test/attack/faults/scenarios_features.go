@@ -156,7 +156,13 @@ func (r *rig) runs(label string) (all []visit) {
 
 // inOrder looks at the runs of each ordering key: none begins before the ones that
 // were emitted before it have ended.
-func (r *rig) inOrder(label string) {
+func (r *rig) inOrder(label string) { r.inOrderOf(label, every) }
+
+// every run counts.
+func every(visit) bool { return true }
+
+// inOrderOf is inOrder of some of the runs.
+func (r *rig) inOrderOf(label string, counts func(visit) bool) {
 	lines := map[string][]*entry{}
 	for _, e := range r.of(label) {
 		lines[e.key] = append(lines[e.key], e)
@@ -164,7 +170,7 @@ func (r *rig) inOrder(label string) {
 	for key, line := range lines {
 		slices.SortFunc(line, func(a, b *entry) int { return cmp.Compare(a.id, b.id) })
 		for i := 1; i < len(line); i++ {
-			before, after := r.target.of(line[i-1].id), r.target.of(line[i].id)
+			before, after := r.visitsOf(line[i-1], counts), r.visitsOf(line[i], counts)
 			if len(before) == 0 || len(after) == 0 {
 				continue // which awaitDone has said
 			}
@@ -177,9 +183,17 @@ func (r *rig) inOrder(label string) {
 	}
 }
 
+// visitsOf are those runs of an event that count.
+func (r *rig) visitsOf(e *entry, counts func(visit) bool) []visit {
+	return slices.DeleteFunc(r.target.of(e.id), func(v visit) bool { return !counts(v) })
+}
+
 // atMost looks at how many runs of a label went on at once.
-func (r *rig) atMost(label string, limit int) {
-	runs := r.runs(label)
+func (r *rig) atMost(label string, limit int) { r.atMostOf(label, limit, every) }
+
+// atMostOf is atMost of some of the runs.
+func (r *rig) atMostOf(label string, limit int, counts func(visit) bool) {
+	runs := slices.DeleteFunc(r.runs(label), func(v visit) bool { return !counts(v) })
 	most := 0
 	for _, v := range runs {
 		at := 0
