@@ -14,11 +14,14 @@ import (
 
 // The bounds of one part of a round: how many scopes or ordering groups it visits, how
 // many events at either end of each, how many in all of the scopes where some of these
-// are lost, and how many events whose locks have been renewed.
+// are lost, how many events of scopes it takes, and how many events whose locks have been
+// renewed it reads.
 const (
-	roundScopes = 256
+	roundScopes = 1024
+	roundGroups = 256
 	roundEvents = 50
 	roundDeeper = 4000
+	roundTakes  = 5000
 	roundRuns   = 2000
 )
 
@@ -40,7 +43,7 @@ func (s *Store) TakeRound(ctx context.Context, after maintenance.RoundPlace, qui
 	return lost, next, nil
 }
 
-func (s *Store) takeHandlers(after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace) {
+func (s *Store) takeHandlers(after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (taken []eventqueue.Notification, next maintenance.RoundPlace) {
 	waiting := map[eventqueue.Scope][]*record{}
 	for _, r := range s.db.events {
 		if compareScopes(r.scope(), after.Scope) > 0 {
@@ -77,7 +80,24 @@ func (s *Store) takeHandlers(after maintenance.RoundPlace, quiet, lockTimeout ti
 			page[r] = true
 		}
 	}
-	return s.takeLost(slices.SortedFunc(maps.Keys(page), byID), quiet, lockTimeout), next
+	lost := slices.DeleteFunc(slices.SortedFunc(maps.Keys(page), byID), func(r *record) bool { return !s.db.lost(&r.Row, now, quiet, validFor) })
+	return s.takeLost(equalShares(lost, roundTakes), quiet, lockTimeout), next
+}
+
+// equalShares are at most so many of the rows, of each canvas as many as of the others.
+func equalShares(rows []*record, most int) []*record {
+	if len(rows) <= most {
+		return rows
+	}
+	seen, rank := map[eventqueue.CanvasID]int{}, map[*record]int{}
+	for _, r := range rows {
+		rank[r] = seen[r.Canvas]
+		seen[r.Canvas]++
+	}
+	slices.SortStableFunc(rows, func(a, b *record) int { return cmp.Compare(rank[a], rank[b]) })
+	rows = rows[:most]
+	slices.SortFunc(rows, byID)
+	return rows
 }
 
 // endsOf are the first and the last n of a list, some of them twice if there are fewer.
@@ -96,9 +116,9 @@ func (s *Store) takeGroups(after maintenance.RoundPlace, quiet, lockTimeout time
 	}
 	groups := slices.SortedFunc(maps.Keys(stages), compareGroups)
 	next.Stage = maintenance.RoundOfRuns
-	if len(groups) >= roundScopes {
-		groups = groups[:roundScopes]
-		last = groups[roundScopes-1]
+	if len(groups) >= roundGroups {
+		groups = groups[:roundGroups]
+		last = groups[roundGroups-1]
 		next = maintenance.RoundPlace{Stage: maintenance.RoundOfGroups, Scope: eventqueue.Scope{Canvas: last.canvas}, Group: last.name}
 	}
 	now, lockTimeout := s.db.now(), s.db.validFor(lockTimeout)

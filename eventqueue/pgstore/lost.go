@@ -12,83 +12,81 @@ import (
 
 // The bounds of one part of a round: how many handlers or ordering groups it visits, how
 // many events at either end of each, how many in all of the handlers where some of these
-// are lost, and how many events whose locks have been renewed.
+// are lost, how many events of handlers it takes, and how many events whose locks have
+// been renewed it reads.
 const (
-	roundScopes = 256
+	roundScopes = 1024
+	roundGroups = 256
 	roundEvents = 50
 	roundDeeper = 4000
+	roundTakes  = 5000
 	roundRuns   = 2000
 )
 
-// takeRoundSQL jumps along the index events_v2_handler from one scope to the next, as
-// runnableSQL does. A scope with a rule costs no more than the jump. It reads
-// the oldest and the newest events of each, and of those that were put off and are due
-// now: between them there may be any number that are not due (index events_v2_delayed).
-// If one of these is lost, as when a worker has died, it reads more of them at once.
+// takeRoundSQL goes by scopes. One with a rule costs no more than the jump. It reads the
+// ends of each, and those of the events that were put off and are due now: between the
+// former there may be any number that are not due. Scopes with such events are few, and
+// the index events_v2_delayed has nothing else, so the statement jumps along that as well,
+// as far as it has come. Where one of these events is lost, as when a worker has died, it
+// reads more of the scope at once. Of what is lost it takes so much, of each canvas as much
+// as of the others: the rest is found by the next round, and by the walk.
 var takeRoundSQL = `
 WITH RECURSIVE clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), scopes AS (
     SELECT $6::uuid AS canvas_id, $7::text AS module, $8::text AS name, 0 AS n
     UNION ALL
-    SELECT following.canvas_id, following.module, following.name, scopes.n + 1
-    FROM scopes CROSS JOIN LATERAL (
-        SELECT e.canvas_id, e.module, e.name FROM events_v2 e
-        WHERE (e.canvas_id, e.module, e.name) > (scopes.canvas_id, scopes.module, scopes.name)
-        ORDER BY e.canvas_id, e.module, e.name LIMIT 1
-    ) AS following
+    SELECT following.*, scopes.n + 1
+    FROM scopes CROSS JOIN LATERAL (` + nextScopeSQL + `) AS following
     WHERE scopes.n < $1
-), open AS MATERIALIZED (
-    SELECT * FROM scopes
-    WHERE scopes.n > 0
-      AND NOT ` + ruledSQL("scopes") + `
+), progress AS MATERIALIZED (
+    SELECT canvas_id, module, name FROM scopes WHERE n = $1
+), delayed AS (
+    SELECT $6::uuid AS canvas_id, $7::text AS module, $8::text AS name, NULL::timestamptz AS earliest
+    UNION ALL
+    SELECT following.*
+    FROM delayed AS scopes CROSS JOIN LATERAL (
+        SELECT e.canvas_id, e.module, e.name, e.delay_until FROM events_v2 e
+        WHERE ` + delayedSQL + ` AND (e.canvas_id, e.module, e.name) > (scopes.canvas_id, scopes.module, scopes.name)
+        ORDER BY e.canvas_id, e.module, e.name, e.delay_until LIMIT 1
+    ) AS following
+    WHERE NOT EXISTS (SELECT FROM progress p
+                      WHERE (following.canvas_id, following.module, following.name) > (p.canvas_id, p.module, p.name))
 ), ends AS MATERIALIZED (
-    SELECT scopes.n, e.*
-    FROM open AS scopes CROSS JOIN LATERAL (
-        ` + endsSQL + `
-        UNION
+    SELECT scopes.canvas_id, scopes.module, scopes.name, e.id
+    FROM clock CROSS JOIN scopes CROSS JOIN LATERAL (` + scopeEndsSQL(pageColumnsSQL, "$2") + `
+    ) AS e
+    WHERE scopes.n > 0 AND NOT ` + ruledSQL("scopes") + ` AND ` + liveSQL + ` AND ` + lostSQL + `
+    UNION ALL
+    SELECT scopes.canvas_id, scopes.module, scopes.name, e.id
+    FROM clock CROSS JOIN delayed AS scopes CROSS JOIN LATERAL (
         (SELECT ` + pageColumnsSQL + ` FROM events_v2 e
          WHERE ` + delayedSQL + ` AND (e.canvas_id, e.module, e.name) >= (scopes.canvas_id, scopes.module, scopes.name)
-           AND (e.canvas_id, e.module, e.name, e.delay_until) <= (scopes.canvas_id, scopes.module, scopes.name, (SELECT now FROM clock))
+           AND (e.canvas_id, e.module, e.name, e.delay_until) <= (scopes.canvas_id, scopes.module, scopes.name, now)
          ORDER BY e.canvas_id, e.module, e.name, e.delay_until LIMIT $2)
-        UNION
+        UNION ALL
         (SELECT ` + pageColumnsSQL + ` FROM events_v2 e
          WHERE ` + delayedSQL + ` AND (e.canvas_id, e.module, e.name) >= (scopes.canvas_id, scopes.module, scopes.name)
-           AND (e.canvas_id, e.module, e.name, e.delay_until) <= (scopes.canvas_id, scopes.module, scopes.name, (SELECT now FROM clock))
+           AND (e.canvas_id, e.module, e.name, e.delay_until) <= (scopes.canvas_id, scopes.module, scopes.name, now)
          ORDER BY e.canvas_id DESC, e.module DESC, e.name DESC, e.delay_until DESC LIMIT $2)
     ) AS e
-), deeper AS MATERIALIZED (
-    SELECT * FROM open
-    WHERE n IN (
-        SELECT page.n FROM ends AS page, clock
-        WHERE ` + liveSQL + ` AND ` + lostSQL + `)
+    WHERE scopes.earliest <= now AND NOT ` + ruledSQL("scopes") + ` AND ` + liveSQL + ` AND ` + lostSQL + `
 ), page AS MATERIALIZED (
-    SELECT e.* FROM deeper AS scopes
-    CROSS JOIN LATERAL (SELECT $9::bigint / (2 * greatest(count(*), 1)) AS share FROM deeper) AS half
-    CROSS JOIN LATERAL (` + deeperSQL + `) AS e
+    SELECT e.* FROM (SELECT DISTINCT canvas_id, module, name FROM ends) AS scopes
+    CROSS JOIN (SELECT $9::bigint / (2 * greatest(count(DISTINCT (canvas_id, module, name)), 1)) AS share FROM ends) AS half
+    CROSS JOIN LATERAL (` + scopeEndsSQL(pageColumnsSQL, "greatest(half.share, 1)") + `
+    ) AS e
+    WHERE half.share > $2
     UNION
-    SELECT ` + pageNamesSQL + ` FROM ends
-), ` + takeLostSQL + `
+    SELECT ` + pageColumnsSQL + ` FROM ends CROSS JOIN LATERAL (SELECT * FROM events_v2 e WHERE e.id = ends.id OFFSET 0) AS e
+), ` + takeLostOfSQL(" ORDER BY row_number() OVER (PARTITION BY canvas_id ORDER BY id), id LIMIT $10") + `
 SELECT progress.canvas_id, progress.module, progress.name, taken.id, taken.canvas_id
 FROM (VALUES (1)) AS single_row
-LEFT JOIN (SELECT canvas_id, module, name FROM scopes WHERE n = $1) AS progress ON true
+LEFT JOIN progress ON true
 LEFT JOIN taken ON true`
 
-const (
-	// delayedSQL is the condition of the index events_v2_delayed.
-	delayedSQL = `e.delay_until > e.enqueued_at AND e.notified_at IS NOT NULL`
-
-	ofScopeUpSQL = `(SELECT ` + pageColumnsSQL + ` FROM events_v2 e
-         WHERE (e.canvas_id, e.module, e.name, e.id) > (scopes.canvas_id, scopes.module, scopes.name, 0)
-           AND (e.canvas_id, e.module, e.name) <= (scopes.canvas_id, scopes.module, scopes.name)
-         ORDER BY e.canvas_id, e.module, e.name, e.id LIMIT `
-	ofScopeDownSQL = `(SELECT ` + pageColumnsSQL + ` FROM events_v2 e
-         WHERE (e.canvas_id, e.module, e.name, e.id) <= (scopes.canvas_id, scopes.module, scopes.name, 9223372036854775807)
-           AND (e.canvas_id, e.module, e.name) >= (scopes.canvas_id, scopes.module, scopes.name)
-         ORDER BY e.canvas_id DESC, e.module DESC, e.name DESC, e.id DESC LIMIT `
-	endsSQL   = ofScopeUpSQL + "$2) UNION " + ofScopeDownSQL + "$2)"
-	deeperSQL = ofScopeUpSQL + "half.share) UNION " + ofScopeDownSQL + "half.share)"
-)
+// delayedSQL is the condition of the index events_v2_delayed.
+const delayedSQL = `e.delay_until > e.enqueued_at AND e.notified_at IS NOT NULL`
 
 // takeRoundOfGroupsSQL jumps along the index event_groups_order from one ordering group to
 // the next. However many events wait there, it reads those that may run, and the first
@@ -173,7 +171,7 @@ func (s *Store) TakeRound(ctx context.Context, after maintenance.RoundPlace, qui
 func (s *Store) takeRoundOfHandlers(ctx context.Context, after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	next.Stage = maintenance.RoundOfGroups
 	of := after.Scope
-	arguments := []any{roundScopes, roundEvents, quiet, lockTimeout, MaxQuietFactor, [16]byte(of.Canvas), of.Module, of.Name, roundDeeper}
+	arguments := []any{roundScopes, roundEvents, quiet, lockTimeout, MaxQuietFactor, [16]byte(of.Canvas), of.Module, of.Name, roundDeeper, roundTakes}
 	err = s.jump(ctx, takeRoundSQL, arguments, func(rows pgx.Rows) error {
 		var (
 			of, canvas   *[16]byte
@@ -200,7 +198,7 @@ func (s *Store) takeRoundOfHandlers(ctx context.Context, after maintenance.Round
 func (s *Store) takeRoundOfGroups(ctx context.Context, after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	next.Stage = maintenance.RoundOfRuns
 	var stuck []eventqueue.EventID
-	arguments := []any{roundScopes, roundEvents, quiet, lockTimeout, MaxQuietFactor, [16]byte(after.Scope.Canvas), after.Group}
+	arguments := []any{roundGroups, roundEvents, quiet, lockTimeout, MaxQuietFactor, [16]byte(after.Scope.Canvas), after.Group}
 	err = s.jump(ctx, takeRoundOfGroupsSQL, arguments, func(rows pgx.Rows) error {
 		var (
 			of, canvas *[16]byte

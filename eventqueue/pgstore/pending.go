@@ -81,8 +81,6 @@ const (
         CASE WHEN e.locked_at IS NOT NULL THEN least(greatest(e.locked_at, 'epoch'), '9999-01-01 00:00Z') END AS locked_at,
         CASE WHEN e.notified_at IS NOT NULL THEN least(greatest(e.notified_at, 'epoch'), '9999-01-01 00:00Z') END AS last_notified`
 
-	pageNamesSQL = `id, canvas_id, module, name, group_state, ordering_key, notified_at, due, locked_at, last_notified`
-
 	// silentSQL: the last notification of a row of pageColumnsSQL is so old that it seems
 	// lost.
 	silentSQL = `now - greatest(due, last_notified) > least(greatest($3::interval, last_notified - due), $5 * $3::interval)`
@@ -99,19 +97,23 @@ var (
       AND (locked_at > ` + validSinceSQL("last_notified", "$4") + `
           OR ` + silentSQL + `)`
 
-	// takeLostSQL takes the events of a page whose notifications seem lost. If a lock has
-	// expired since the last notification, the event is notified at once; otherwise its
-	// last notification has to be old enough. A row that was notified since the page was
-	// read is left.
-	takeLostSQL = `live AS MATERIALIZED (
-    SELECT id, notified_at, due, locked_at, last_notified
+	takeLostSQL = takeLostOfSQL("")
+)
+
+// takeLostOfSQL takes the events of a page whose notifications seem lost. If a lock has
+// expired since the last notification, the event is notified at once; otherwise its last
+// notification has to be old enough. A row that was notified since the page was read is
+// left. some is an ORDER BY with a LIMIT, or empty for all.
+func takeLostOfSQL(some string) string {
+	return `live AS MATERIALIZED (
+    SELECT id, canvas_id, notified_at, due, locked_at, last_notified
     FROM page, clock
     WHERE ` + liveSQL + `
       AND NOT ` + ruledSQL("page") + `
 ), lost AS MATERIALIZED (
     SELECT id, notified_at
     FROM live, clock
-    WHERE ` + lostSQL + `
+    WHERE ` + lostSQL + some + `
 ), untaken AS MATERIALIZED (
     SELECT free.id FROM lost CROSS JOIN LATERAL (
         SELECT e.id FROM events_v2 e WHERE e.id = lost.id AND e.notified_at = lost.notified_at
@@ -123,7 +125,7 @@ var (
     WHERE e.id = ANY (ARRAY(SELECT id FROM untaken))
     RETURNING e.id, e.canvas_id
 )`
-)
+}
 
 // Sweep implements maintenance.RelayStore. It also advances the ordering groups that it
 // finds stuck.

@@ -16,11 +16,8 @@ const (
 	runnableEvents = 32
 )
 
-// scopes jumps along the index events_v2_handler from one scope to the next, and
-// past a canvas that is left out, however many events it has. The rows of a
-// scope are taken from both ends: its oldest may all be running, or delayed for
-// long. They are compared as rows, not column by column: then no other index has
-// them in order, and none is walked past all events of others.
+// runnableSQL goes by scopes, and jumps past a canvas that is left out, however many events
+// it has.
 var runnableSQL = `
 WITH RECURSIVE clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
@@ -33,32 +30,19 @@ WITH RECURSIVE clock AS MATERIALIZED (
          WHERE scopes.canvas_id = ANY ($4::uuid[]) AND e.canvas_id > scopes.canvas_id
          ORDER BY e.canvas_id, e.module, e.name LIMIT 1)
         UNION ALL
-        (SELECT e.canvas_id, e.module, e.name FROM events_v2 e
-         WHERE scopes.canvas_id <> ALL ($4::uuid[])
-           AND (e.canvas_id, e.module, e.name) > (scopes.canvas_id, scopes.module, scopes.name)
-         ORDER BY e.canvas_id, e.module, e.name LIMIT 1)
+        (SELECT * FROM (` + nextScopeSQL + `) AS e WHERE scopes.canvas_id <> ALL ($4::uuid[]))
     ) AS following
     WHERE scopes.n < $6
 ), progress AS (
     SELECT canvas_id, module, name FROM scopes WHERE n = $6
-), candidates AS (
-    SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.group_state
-    FROM scopes CROSS JOIN LATERAL (
-        (SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.group_state FROM events_v2 e
-         WHERE (e.canvas_id, e.module, e.name, e.id) > (scopes.canvas_id, scopes.module, scopes.name, 0)
-           AND (e.canvas_id, e.module, e.name) <= (scopes.canvas_id, scopes.module, scopes.name)
-         ORDER BY e.canvas_id, e.module, e.name, e.id LIMIT $7)
-        UNION
-        (SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.group_state FROM events_v2 e
-         WHERE (e.canvas_id, e.module, e.name, e.id) <= (scopes.canvas_id, scopes.module, scopes.name, 9223372036854775807)
-           AND (e.canvas_id, e.module, e.name) >= (scopes.canvas_id, scopes.module, scopes.name)
-         ORDER BY e.canvas_id DESC, e.module DESC, e.name DESC, e.id DESC LIMIT $7)
+), runnable AS (
+    SELECT e.*
+    FROM clock CROSS JOIN scopes CROSS JOIN LATERAL (` +
+	scopeEndsSQL("e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.group_state", "$7") + `
     ) AS e
     WHERE scopes.n > 0 AND scopes.canvas_id <> ALL ($4::uuid[])
       AND NOT ` + ruledSQL("scopes") + `
-), runnable AS (
-    SELECT candidates.* FROM candidates, clock
-    WHERE ` + notBehindSQL("group_state") + ` AND ` + dueSQL("delay_until", "now") + ` AND ` + unlockedSQL("locked_at", validSinceSQL("now", "$5")) + `
+      AND ` + notBehindSQL("group_state") + ` AND ` + dueSQL("delay_until", "now") + ` AND ` + unlockedSQL("locked_at", validSinceSQL("now", "$5")) + `
 )
 SELECT progress.canvas_id, progress.module, progress.name,
     runnable.id, runnable.canvas_id, runnable.module, runnable.name, runnable.modifier

@@ -137,7 +137,7 @@ func TestARoundComesByEveryHandler(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
-	const handlers, completions = 600, 2 * 50
+	const handlers, completions = 2400, 2 * 50
 	r.exec(`INSERT INTO events_v2 (canvas_id, module, name, modifier, value, enqueued_at, delay_until, notified_at)
 		SELECT $1, 'WORKER', 'name' || n, '_', '1', now() - interval '1 h', now() - interval '1 h', now() - interval '1 h'
 		FROM generate_series(1, $2) AS n`, [16]byte(another), handlers)
@@ -166,6 +166,33 @@ func TestARoundComesByEveryHandler(t *testing.T) {
 	}
 	if many := r.buffers() - before; many > 2*few+500 {
 		t.Errorf("a round touches %d pages, beside 20,000 paused events %d", few, many)
+	}
+}
+
+// TestAPartOfARoundIsBounded (I12, I20): where ninety handlers of one canvas have lost
+// everything, a part takes so much that its statement is short and its notifications are
+// soon published, and of another canvas as much as of that one.
+func TestAPartOfARoundIsBounded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const handlers, each, most = 90, 100, 5000
+	r.exec(`INSERT INTO events_v2 (canvas_id, module, name, modifier, value, enqueued_at, delay_until, notified_at)
+		SELECT $1, 'WORKER', 'name' || n, '_', '1', now() - interval '1 h', now() - interval '1 h', now() - interval '1 h'
+		FROM generate_series(1, $2) AS n, generate_series(1, $3)`, [16]byte(another), handlers, each)
+	r.silent(canvas, "few", each)
+	lost, _, err := r.store.TakeRound(testenv.Context(t), maintenance.RoundPlace{}, time.Minute, lockTimeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[eventqueue.CanvasID]int{}
+	for _, n := range lost {
+		of[n.Canvas]++
+	}
+	if of[canvas] != each || len(lost) != most {
+		t.Errorf("a part takes %d, of which %d are of the smaller canvas; want %d and %d", len(lost), of[canvas], most, each)
+	}
+	if all := len(r.round()); all != handlers*each+each-most {
+		t.Errorf("the next round takes %d, want all others, %d", all, handlers*each+each-most)
 	}
 }
 
