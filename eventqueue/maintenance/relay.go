@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,6 +102,9 @@ type Relay struct {
 	// Unix time.
 	emptyUntil atomic.Int64
 
+	// woken wakes the loop that publishes pending notifications.
+	woken chan struct{}
+
 	// readFrom holds the time before which no round reads its next part, for the round that
 	// does so.
 	readFrom chan time.Time
@@ -113,7 +117,8 @@ func (r *Relay) PublishError() error { return r.publisher.LastError() }
 type Relayed struct {
 	// Pending were due and had no notification yet.
 	Pending int
-	// Lost had a notification that did not lead to a run.
+	// Lost had a notification that did not lead to a run. Those that the rate did not allow yet
+	// are left pending, and are counted there.
 	Lost int
 	// More says that the pass ended before all pending notifications were published.
 	More bool
@@ -144,6 +149,7 @@ func NewRelay(store RelayStore, notifier eventqueue.Publisher, config RelayConfi
 		config:    config,
 		limiter:   rate.NewLimiter(rate.Limit(config.PerSecond), max(config.PerSecond, eventqueue.MaxPublish)),
 		log:       config.Logger,
+		woken:     make(chan struct{}, 1),
 		readFrom:  make(chan time.Time, 1),
 	}
 	relay.readFrom <- time.Time{}
@@ -154,16 +160,10 @@ func NewRelay(store RelayStore, notifier eventqueue.Publisher, config RelayConfi
 // Run relays until ctx ends and returns nil then. Failures of the database and
 // of the notifier are logged and tried again, each time after a longer wait.
 func (r *Relay) Run(ctx context.Context) error {
-	woken := make(chan struct{}, 1)
 	listening := make(chan struct{})
 	go func() {
 		defer close(listening)
-		r.listen(ctx, func() {
-			select {
-			case woken <- struct{}{}:
-			default:
-			}
-		})
+		r.listen(ctx, r.wake)
 	}()
 	defer func() { <-listening }()
 
@@ -171,7 +171,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	var parts sync.WaitGroup
 	parts.Go(func() { r.heedLockTimeout(ctx) })
 	parts.Go(func() {
-		r.loop(ctx, r.publishDue, func() { idle(ctx, r.about(r.config.Interval), woken) })
+		r.loop(ctx, r.publishDue, func() { idle(ctx, r.about(r.config.Interval), r.woken) })
 	})
 	for _, stage := range []RoundStage{RoundOfHandlers, RoundOfGroups, RoundOfRuns} {
 		parts.Go(func() {
@@ -181,7 +181,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		})
 	}
 	parts.Go(func() {
-		walk := &walk{relay: r, reported: map[eventqueue.EventID]bool{}}
+		walk := &walk{relay: r, publish: r.publishOrLeave, reported: map[eventqueue.EventID]bool{}}
 		r.loop(ctx, walk.on, func() {
 			if !time.Now().Before(deleteKeysAt) {
 				r.deleteKeys(ctx)
@@ -250,7 +250,7 @@ func (r *Relay) Pass(ctx context.Context) (Relayed, error) {
 	if err != nil {
 		return done, err
 	}
-	walk := &walk{relay: r, reported: map[eventqueue.EventID]bool{}}
+	walk := &walk{relay: r, publish: r.publish, reported: map[eventqueue.EventID]bool{}}
 	for more := true; more && err == nil; more = walk.after != 0 {
 		var swept Relayed
 		swept, err = walk.page(ctx)
@@ -272,11 +272,12 @@ func (r *Relay) publishDue(ctx context.Context) (Relayed, error) {
 		if err != nil {
 			return done, fmt.Errorf("find pending notifications: %w", err)
 		}
-		if err := r.publish(ctx, due); err != nil {
+		published, err := r.publish(ctx, due)
+		done.Pending += published
+		if err != nil {
 			return done, err
 		}
-		done.Pending += len(due)
-		if done.More = len(due) == eventqueue.MaxPublish; !done.More {
+		if done.More = len(due) >= r.portion(); !done.More {
 			done.More = len(due) > 0 && wasDown // it was a probe, and it is up again
 			break
 		}
@@ -287,7 +288,7 @@ func (r *Relay) publishDue(ctx context.Context) (Relayed, error) {
 func (r *Relay) takeDue(ctx context.Context) ([]eventqueue.Notification, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTakes)
 	defer cancel()
-	limit := eventqueue.MaxPublish
+	limit := r.portion()
 	if !r.publisher.Up() {
 		// One notification shows whether the notifier works again. The others are left to workers,
 		// which would not find them while a request hangs.
@@ -302,30 +303,86 @@ const restAfterRefusal = time.Second
 // errNotPublished ends a pass whose notifications the notifier refused.
 var errNotPublished = errors.New("publish notifications")
 
-// publish sends notifications that are marked as published. Those that cannot be sent become
-// pending again.
-func (r *Relay) publish(ctx context.Context, notifications []eventqueue.Notification) error {
-	for len(notifications) > 0 {
-		batch := notifications[:min(len(notifications), eventqueue.MaxPublish)]
+// portionsPerSecond is how many requests a second the notifications are divided into at least, as
+// long as they are published at the configured rate.
+const portionsPerSecond = 10
+
+// portion is how many notifications are taken and published at once: so few that none waits for long
+// behind them (I20).
+func (r *Relay) portion() int {
+	return max(1, min(r.config.PerSecond/portionsPerSecond, eventqueue.MaxPublish))
+}
+
+// publish sends notifications that are marked as published, at the configured rate, and returns how
+// many. Those that cannot be sent become pending again.
+func (r *Relay) publish(ctx context.Context, notifications []eventqueue.Notification) (published int, err error) {
+	for batch := range slices.Chunk(notifications, r.portion()) {
 		if err := r.limiter.WaitN(ctx, len(batch)); err != nil {
-			r.publisher.MarkPending(context.WithoutCancel(ctx), notifications)
-			return err
+			r.publisher.MarkPending(context.WithoutCancel(ctx), notifications[published:])
+			return published, err
 		}
-		if err := r.publisher.Send(context.WithoutCancel(ctx), batch); err != nil {
-			r.publisher.MarkPending(context.WithoutCancel(ctx), notifications[len(batch):])
-			return fmt.Errorf("%w: %w", errNotPublished, err)
+		if err := r.send(ctx, batch, notifications[published+len(batch):]); err != nil {
+			return published, err
 		}
-		notifications = notifications[len(batch):]
+		published += len(batch)
+	}
+	return published, nil
+}
+
+// publishOrLeave sends notifications that are marked as published, in an order in which no canvas
+// waits for all of another's, as long as the rate allows, and returns how many. It leaves the others
+// pending, which are published canvas by canvas: so a search for what is lost waits for nothing, and
+// finds the events of other canvases meanwhile (I20).
+func (r *Relay) publishOrLeave(ctx context.Context, notifications []eventqueue.Notification) (published int, err error) {
+	notifications = interleaved(notifications)
+	for batch := range slices.Chunk(notifications, r.portion()) {
+		if !r.limiter.AllowN(time.Now(), len(batch)) {
+			return published, r.leavePending(ctx, notifications[published:])
+		}
+		if err := r.send(ctx, batch, notifications[published+len(batch):]); err != nil {
+			return published, err
+		}
+		published += len(batch)
+	}
+	return published, nil
+}
+
+// send publishes a batch. If that fails, the batch becomes pending again, and so do the rest.
+func (r *Relay) send(ctx context.Context, batch, rest []eventqueue.Notification) error {
+	if err := r.publisher.Send(context.WithoutCancel(ctx), batch); err != nil {
+		r.publisher.MarkPending(context.WithoutCancel(ctx), rest)
+		return fmt.Errorf("%w: %w", errNotPublished, err)
 	}
 	return nil
 }
 
-// publishLost publishes lost notifications again, and reports to workers that there are some: their
-// notifier may accept everything, deliver nothing, and report no error.
-func (r *Relay) publishLost(ctx context.Context, lost []eventqueue.Notification) error {
-	if err := r.publish(ctx, lost); err != nil {
-		return err // marking them as pending reports it to workers, too
+// leavePending makes notifications pending that the rate does not allow yet, and has the loop that
+// publishes pending ones begin.
+func (r *Relay) leavePending(ctx context.Context, notifications []eventqueue.Notification) error {
+	ids := make([]eventqueue.EventID, len(notifications))
+	for i, n := range notifications {
+		ids[i] = n.Event
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statementTakes)
+	defer cancel()
+	if err := r.store.LeavePending(ctx, ids); err != nil {
+		return fmt.Errorf("leave %d lost notifications pending; they are found again by their age: %w", len(ids), err)
+	}
+	r.wake()
+	return nil
+}
+
+// wake has the loop that publishes pending notifications begin, if it rests.
+func (r *Relay) wake() {
+	select {
+	case r.woken <- struct{}{}:
+	default:
+	}
+}
+
+// reportLost reports to workers that notifications were lost: their notifier may accept everything,
+// deliver nothing, and report no error.
+func (r *Relay) reportLost(ctx context.Context, lost []eventqueue.Notification) error {
 	reporter, ok := r.store.(LostReporter)
 	if !ok || len(lost) == 0 {
 		return nil

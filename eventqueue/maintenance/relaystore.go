@@ -32,6 +32,11 @@ type RelayStore interface {
 	// reads nothing of a handler that is paused or blocked.
 	TakeRound(ctx context.Context, after RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next RoundPlace, err error)
 
+	// LeavePending makes notifications pending that TakeRound or Sweep has marked as published, and
+	// that the relay does not publish yet. Unlike MarkPending it wakes nobody: the relay goes on with
+	// them. It skips rows that another transaction is writing.
+	LeavePending(ctx context.Context, ids []eventqueue.EventID) error
+
 	// Listen calls wake once it listens, and whenever a transaction commits with pending
 	// notifications, until ctx ends or the connection breaks. It sends nothing while it waits.
 	Listen(ctx context.Context, wake func()) error

@@ -2,6 +2,8 @@ package maintenance_test
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,12 +13,15 @@ import (
 	"eventsv2/eventqueue/maintenance"
 )
 
-// behind is a store in which a canvas has lost the notifications of many ordering groups,
-// so that a relay at 500 per second publishes them for 20 s. One event of another canvas
-// is lost as well, since lostAt.
+// behind is a store in which a canvas has lost the notifications of many ordering groups and
+// of one handler, again and again, so that a relay at 500 per second publishes those of one
+// round for half a minute. One event of another canvas is lost as well, since lostAt.
 type behind struct {
 	lostAt time.Time
 	taken  bool
+
+	mu      sync.Mutex
+	pending map[eventqueue.CanvasID][]eventqueue.Notification
 }
 
 var (
@@ -24,36 +29,67 @@ var (
 	beside  = eventqueue.CanvasID{2}
 )
 
-const crowdPages = 40
+const (
+	crowdPages  = 40
+	crowdGroups = 256
+	crowdEvents = 4000
+)
+
+func crowd(n int) []eventqueue.Notification {
+	return slices.Repeat([]eventqueue.Notification{{Event: 2, Canvas: crowded}}, n)
+}
 
 func (s *behind) TakeRound(_ context.Context, after maintenance.RoundPlace, _, _ time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	switch after.Stage {
 	case maintenance.RoundOfHandlers:
+		lost = crowd(crowdEvents)
 		if !s.taken && !time.Now().Before(s.lostAt) {
 			s.taken = true
-			lost = []eventqueue.Notification{{Event: 1, Canvas: beside}}
+			lost = append(lost, eventqueue.Notification{Event: 1, Canvas: beside})
 		}
 		return lost, maintenance.RoundPlace{Stage: maintenance.RoundOfGroups}, nil
 	case maintenance.RoundOfGroups:
-		for range 256 {
-			lost = append(lost, eventqueue.Notification{Event: after.Run + 2, Canvas: crowded})
-		}
 		if after.Run == crowdPages {
-			return lost, maintenance.RoundPlace{Stage: maintenance.RoundOfRuns}, nil
+			return crowd(crowdGroups), maintenance.RoundPlace{Stage: maintenance.RoundOfRuns}, nil
 		}
 		after.Run++
-		return lost, after, nil
+		return crowd(crowdGroups), after, nil
 	default:
 		return nil, maintenance.RoundPlace{}, nil
 	}
 }
 
-func (s *behind) MarkPending(context.Context, []eventqueue.EventID) error { return nil }
-func (s *behind) TakePending(context.Context, []eventqueue.EventID) ([]eventqueue.Notification, error) {
-	return nil, nil
+func (s *behind) LeavePending(_ context.Context, ids []eventqueue.EventID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending == nil {
+		s.pending = map[eventqueue.CanvasID][]eventqueue.Notification{}
+	}
+	for _, id := range ids {
+		of := crowded
+		if id == 1 {
+			of = beside
+		}
+		s.pending[of] = append(s.pending[of], eventqueue.Notification{Event: id, Canvas: of})
+	}
+	return nil
 }
 
-func (s *behind) TakeDue(context.Context, time.Duration, int) ([]eventqueue.Notification, error) {
+// TakeDue takes from the canvas beside first, of which there is one event.
+func (s *behind) TakeDue(_ context.Context, _ time.Duration, limit int) (taken []eventqueue.Notification, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for of, most := range map[eventqueue.CanvasID]int{beside: 1, crowded: limit} {
+		if n := min(len(s.pending[of]), most); n > 0 {
+			taken = append(taken, s.pending[of][:n]...)
+			s.pending[of] = s.pending[of][n:]
+		}
+	}
+	return taken, nil
+}
+
+func (s *behind) MarkPending(context.Context, []eventqueue.EventID) error { return nil }
+func (s *behind) TakePending(context.Context, []eventqueue.EventID) ([]eventqueue.Notification, error) {
 	return nil, nil
 }
 
@@ -79,8 +115,9 @@ func (p publishedAt) Publish(_ context.Context, notifications []eventqueue.Notif
 }
 
 // TestLostGroupsDelayNoOtherEvent (I20): while a slow relay publishes the lost
-// notifications of another canvas' ordering groups, which takes 20 s each time, an event
-// is notified within 5 s of being lost, and a moment for what is published just then.
+// notifications of another canvas' ordering groups and handlers, which takes half a minute
+// each time, an event is found by the next round, 5.5 s after the last one at most, and
+// notified at once.
 func TestLostGroupsDelayNoOtherEvent(t *testing.T) {
 	t.Parallel()
 	for _, into := range []time.Duration{0, 7, 11, 16, 23, 31} { // seconds into the rounds
@@ -96,7 +133,7 @@ func TestLostGroupsDelayNoOtherEvent(t *testing.T) {
 			go func() { ended <- relay.Run(ctx) }()
 			select {
 			case at := <-published:
-				if after := at.Sub(store.lostAt); after > 7*time.Second {
+				if after := at.Sub(store.lostAt); after > 6*time.Second {
 					t.Errorf("lost %d s into the rounds, it was notified after %s", into, after)
 				}
 			case <-time.After(10 * time.Minute):
@@ -183,4 +220,35 @@ func TestARelayWithoutEventsSendsFewStatements(t *testing.T) {
 			}
 		})
 	}
+}
+
+// counter counts what is published.
+type counter struct{ published atomic.Int64 }
+
+func (c *counter) Publish(_ context.Context, notifications []eventqueue.Notification) error {
+	c.published.Add(int64(len(notifications)))
+	return nil
+}
+
+// TestWhatIsLostKeepsToTheRate (I11, I12): however much is lost, the relay publishes what its
+// rate allows, and never less.
+func TestWhatIsLostKeepsToTheRate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const perSecond, seconds = 500, 60
+		published := &counter{}
+		relay, err := maintenance.NewRelay(&behind{}, published, maintenance.RelayConfig{PerSecond: perSecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), seconds*time.Second)
+		defer cancel()
+		if err := relay.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		// The first second's worth, or a request's if that is more, may go out at once.
+		if n := published.published.Load(); n > perSecond*seconds+eventqueue.MaxPublish || n < perSecond*seconds*9/10 {
+			t.Errorf("in %d s at %d per second the relay publishes %d notifications", seconds, perSecond, n)
+		}
+	})
 }

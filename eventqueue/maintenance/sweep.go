@@ -54,10 +54,11 @@ func (r *round) on(ctx context.Context) (Relayed, error) {
 	if err != nil {
 		return Relayed{}, fmt.Errorf("search each handler for lost notifications: %w", err)
 	}
-	if err := r.relay.publishLost(ctx, interleaved(lost)); err != nil {
-		return Relayed{}, err
+	published, err := r.relay.publishOrLeave(ctx, lost)
+	if err == nil {
+		err = r.relay.reportLost(ctx, lost)
 	}
-	return Relayed{Lost: len(lost), More: r.more}, nil
+	return Relayed{Lost: published, More: r.more}, err
 }
 
 // take reads the next part when no other round reads.
@@ -129,6 +130,7 @@ func (r *Relay) takeRound(ctx context.Context, after RoundPlace) ([]eventqueue.N
 // walk is a walk over all events, by id. It is for one goroutine.
 type walk struct {
 	relay    *Relay
+	publish  func(ctx context.Context, lost []eventqueue.Notification) (published int, err error)
 	after    eventqueue.EventID
 	empty    bool                        // it found no event at all
 	parked   int                         // pages since it rested
@@ -186,9 +188,8 @@ func (w *walk) page(ctx context.Context) (Relayed, error) {
 		w.parked++
 	}
 	w.reportAhead(swept.Ahead)
-	err = w.relay.publishLost(ctx, swept.Lost)
-	if err == nil {
-		done.Lost = len(swept.Lost)
+	if done.Lost, err = w.publish(ctx, swept.Lost); err == nil { // otherwise they are pending, which workers learn of
+		err = w.relay.reportLost(ctx, swept.Lost)
 	}
 	return done, err
 }

@@ -15,13 +15,26 @@ import (
 // MarkPending implements eventqueue.PendingStore.
 func (s *Store) MarkPending(ctx context.Context, ids []eventqueue.EventID) error {
 	return s.atOnce(ctx, OpMarkPending, func() {
-		for _, id := range sortedOnce(ids) {
-			if r, ok := s.db.free(id); ok {
-				s.db.update(r, func(row *Row) { row.NotifiedAt = time.Time{} })
-				s.db.wake()
-			}
+		if s.markPending(ids) {
+			s.db.wake()
 		}
 	})
+}
+
+// LeavePending implements maintenance.RelayStore.
+func (s *Store) LeavePending(ctx context.Context, ids []eventqueue.EventID) error {
+	return s.atOnce(ctx, OpLeavePending, func() { s.markPending(ids) })
+}
+
+// markPending reports whether it has marked any.
+func (s *Store) markPending(ids []eventqueue.EventID) (marked bool) {
+	for _, id := range sortedOnce(ids) {
+		if r, ok := s.db.free(id); ok {
+			s.db.update(r, func(row *Row) { row.NotifiedAt = time.Time{} })
+			marked = true
+		}
+	}
+	return marked
 }
 
 // TakePending implements eventqueue.PendingStore.

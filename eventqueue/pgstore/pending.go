@@ -28,6 +28,12 @@ func (s *Store) MarkPending(ctx context.Context, ids []eventqueue.EventID) error
 	return err
 }
 
+// LeavePending implements maintenance.RelayStore.
+func (s *Store) LeavePending(ctx context.Context, ids []eventqueue.EventID) error {
+	_, err := s.pool.Exec(ctx, markPendingSQL, int64s(ids), []string{})
+	return err
+}
+
 const takePendingSQL = `
 UPDATE events_v2 e SET notified_at = clock_timestamp()
 FROM (

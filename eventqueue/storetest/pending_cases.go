@@ -21,6 +21,14 @@ var pendingCases = []testCase{
 		}
 		s.takes("of one that could not be published", ids, ids[:1])
 	}},
+	{"what a relay leaves pending is taken once more", func(s *session) {
+		ids := s.insert(2)
+		s.takes("of all", ids, ids)
+		if err := s.store.LeavePending(s.Context(), ids[:1]); err != nil {
+			s.Fatalf("LeavePending: %v", err)
+		}
+		s.takes("of one that was left pending", ids, ids[:1])
+	}},
 	{"the relay takes what is due, the earliest first", func(s *session) {
 		late := s.insert(1, func(e *eventqueue.NewEvent) { e.Delay = time.Minute })
 		early := s.insert(2)

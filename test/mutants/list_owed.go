@@ -58,8 +58,14 @@ func relayMutants() []mutant {
 	return []mutant{
 		{"rounds-wait-for-each-other", "I20", sweep, change("next != (RoundPlace{}) && next.Stage == stage;", "next != (RoundPlace{}) && stage >= 0;"),
 			maintaining("TestLostGroupsDelayNoOtherEvent")},
+		{"rounds-wait-for-the-rate", "I20", relay, change("if !r.limiter.AllowN(time.Now(), len(batch)) {", "if r.limiter.WaitN(ctx, len(batch)) != nil {"),
+			maintaining("TestLostGroupsDelayNoOtherEvent")},
+		{"rounds-ignore-the-rate", "I11 I12", relay, change("if !r.limiter.AllowN(time.Now(), len(batch)) {", "if r.limiter.Tokens() < -1e9 {"), maintaining("TestWhatIsLostKeepsToTheRate")},
+		{"what-exceeds-the-rate-is-forgotten", "I1 I2", relay, change("	if err := r.store.LeavePending(ctx, ids); err != nil {", "	if err := error(nil); err != nil {"), maintaining("TestLostGroupsDelayNoOtherEvent")},
+		{"what-is-left-pending-wakes-nobody", "I20", relay, change("	r.wake()\n	return nil\n", "	return nil\n"), maintaining("TestLostGroupsDelayNoOtherEvent")},
+		{"relay-takes-more-than-it-can-publish-soon", "I20", relay, change("limit := r.portion()", "limit := eventqueue.MaxPublish"), maintaining("TestLostGroupsDelayNoOtherEvent")},
 		{"relay-pays-nothing", "I1 I2", relay, change("due, err := r.takeDue(ctx)", "due, err := []eventqueue.Notification(nil), error(nil)"), protocol(pays)},
-		{"relay-pays-one-page", "I13", relay, change("done.More = len(due) == eventqueue.MaxPublish; !done.More {", "done.More = len(due) == eventqueue.MaxPublish; len(due) >= 0 {"), protocol(pays)},
+		{"relay-pays-one-page", "I13", relay, change("done.More = len(due) >= r.portion(); !done.More {", "done.More = len(due) >= r.portion(); len(due) >= 0 {"), protocol(pays)},
 		{"relay-searches-nothing", "I2", relay, change("for more := true; more && err == nil;", "for more := false; more && err == nil;"), protocol(pays)},
 		{"relay-searches-one-page", "I2 I13", sweep, change("	w.after = swept.Next\n", "	w.after = 0\n"), protocol(pays)},
 		{"relay-goes-by-ids-alone", "I20", relay, change("r.loop(ctx, round.on, ", "r.loop(ctx, func(context.Context) (Relayed, error) { return Relayed{}, nil }, "),
@@ -73,7 +79,7 @@ func relayMutants() []mutant {
 			maintaining("TestARelayWithoutEventsSendsFewStatements")},
 		{"relay-rests-beside-events", "I13 I20", sweep, change("w.empty = w.after == 0 && swept.Read == 0", "w.empty = w.after == 0"),
 			maintaining("TestARelayWithoutEventsSendsFewStatements")},
-		{"relay-forgets-the-rest", "I1 I2", relay, change("r.publisher.MarkPending(context.WithoutCancel(ctx), notifications[len(batch):])\n", ""), protocol(again)},
+		{"relay-forgets-the-rest", "I1 I2", relay, change("r.publisher.MarkPending(context.WithoutCancel(ctx), rest)\n", ""), protocol(again)},
 		{"relay-without-a-rate", "I11 I12", relay, change("r.limiter.WaitN(ctx, len(batch))", "r.limiter.WaitN(ctx, 0)"), protocol("TestARelayKeepsItsRate")},
 	}
 }

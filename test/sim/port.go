@@ -223,6 +223,11 @@ func (s *port) Renew(ctx context.Context, claims []worker.Claim) (written worker
 	return written, err
 }
 
+// LeavePending implements maintenance.RelayStore.
+func (s *port) LeavePending(ctx context.Context, ids []eventqueue.EventID) error {
+	return s.do(ctx, "LeavePending", fmt.Sprint(ids), func() (string, error) { return "", s.mem.LeavePending(ctx, ids) })
+}
+
 // TakeDue implements maintenance.RelayStore.
 func (s *port) TakeDue(ctx context.Context, within time.Duration, limit int) (taken []eventqueue.Notification, err error) {
 	err = s.do(ctx, "TakeDue", "", func() (string, error) {
