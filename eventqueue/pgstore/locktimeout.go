@@ -25,9 +25,9 @@ ON CONFLICT (singleton) DO UPDATE SET lock_timeout = excluded.lock_timeout,
     lock_timeout_before = CASE WHEN s.lock_timeout = excluded.lock_timeout THEN s.lock_timeout_before
         ELSE greatest(s.lock_timeout, s.lock_timeout_before) END`
 
-	// Nothing is settled while somebody else changes the lock timeout, nor, unless $3,
+	// Nothing is finalized while somebody else changes the lock timeout, nor, unless $3,
 	// while some locks are valid by the old time only: their holders may be alive.
-	settleSQL = `
+	finalizeSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), held AS MATERIALIZED (
@@ -35,18 +35,19 @@ WITH clock AS MATERIALIZED (
     FROM events_v2 e, clock, events_v2_settings s
     WHERE NOT $3 AND s.lock_timeout_before > s.lock_timeout
       AND e.locked_at <= now - s.lock_timeout AND e.locked_at > now - s.lock_timeout_before
-), settled AS (
+), finalized AS (
     UPDATE events_v2_settings SET lock_timeout_before = NULL
     WHERE lock_timeout = $1 AND lock_timeout_before = $2 AND NOT EXISTS (SELECT FROM held)
     RETURNING 1
 )
-SELECT EXISTS (SELECT FROM settled), count(held.id), coalesce(min(held.id), 0),
+SELECT EXISTS (SELECT FROM finalized), count(held.id), coalesce(min(held.id), 0),
     coalesce(max(held.locked_at + s.lock_timeout_before - now), interval '0')
 FROM clock, events_v2_settings s LEFT JOIN held ON true`
 )
 
-// UnsettledError is the error of a change of the lock timeout that cannot be settled.
-type UnsettledError struct {
+// LockTimeoutInUseError is the error of a change of the lock timeout that cannot be
+// finalized yet: there are locks that are valid by the old time only.
+type LockTimeoutInUseError struct {
 	// Locks is how many events have locks that are valid by the time before the change
 	// and by the new one no more; Event is the first of them.
 	Locks int64
@@ -56,20 +57,20 @@ type UnsettledError struct {
 }
 
 // Error returns the message, which ends with what to do.
-func (e *UnsettledError) Error() string {
+func (e *LockTimeoutInUseError) Error() string {
 	return fmt.Sprintf("%d events, the first of them %s, have locks that are valid only by the time before the change: "+
 		"a program that began before it may be running them, and they would run twice; restart all programs, and try again: "+
 		"the locks of programs that have died expire within %s", e.Locks, e.Event, e.Within.Round(time.Second))
 }
 
 // errChanging: two operators at once.
-var errChanging = errors.New("the lock timeout was changed at the same time: look at it, and try again")
+var errChanging = errors.New("the lock timeout was changed at the same time: check it with eventctl settings show, and try again")
 
 // Settings are those that all programs of a database share.
 type Settings struct {
 	// LockTimeout is how long a lock is valid without being renewed.
 	LockTimeout time.Duration
-	// LockTimeoutBefore is what it was before a change that is not settled, or 0.
+	// LockTimeoutBefore is what it was before a change that is not final yet, or 0.
 	LockTimeoutBefore time.Duration
 	// Set is false of a database where nobody has set it; LockTimeout is the default.
 	Set bool
@@ -119,7 +120,7 @@ func (s *Store) AgreeOnLockTimeout(ctx context.Context, own time.Duration) (time
 	return settings.LockTimeout, err
 }
 
-// SetLockTimeout changes the lock timeout of the database. Until AgreeLockTimeout
+// SetLockTimeout changes the lock timeout of the database. Until FinalizeLockTimeout
 // a lock is valid for the longer of the new time and the old one, so that programs that
 // still renew by the old one lose no lock.
 func (s *Store) SetLockTimeout(ctx context.Context, to time.Duration) error {
@@ -129,27 +130,27 @@ func (s *Store) SetLockTimeout(ctx context.Context, to time.Duration) error {
 	return nil
 }
 
-// AgreeLockTimeout ends a change of the lock timeout: from then on only the new time
+// FinalizeLockTimeout ends a change of the lock timeout: from then on only the new time
 // counts. Call it when no program runs any more that began before the change. If a lock
-// shows that one may, it returns an *UnsettledError and changes nothing, unless force is
-// true. It reads all events that
-// have not ended. Without a change to settle it does nothing.
-func (s *Store) AgreeLockTimeout(ctx context.Context, force bool) error {
+// shows that one may, it returns a *LockTimeoutInUseError and changes nothing, unless
+// force is true. It reads all events that have not ended. Without a change to finalize it
+// does nothing.
+func (s *Store) FinalizeLockTimeout(ctx context.Context, force bool) error {
 	settings, err := s.Settings(ctx)
 	if err != nil || settings.LockTimeoutBefore == 0 {
 		return err
 	}
-	var settled bool
-	var unsettled UnsettledError
-	err = s.pool.QueryRow(ctx, settleSQL, settings.LockTimeout, settings.LockTimeoutBefore, force).
-		Scan(&settled, &unsettled.Locks, &unsettled.Event, &unsettled.Within)
+	var finalized bool
+	var inUse LockTimeoutInUseError
+	err = s.pool.QueryRow(ctx, finalizeSQL, settings.LockTimeout, settings.LockTimeoutBefore, force).
+		Scan(&finalized, &inUse.Locks, &inUse.Event, &inUse.Within)
 	switch {
 	case err != nil:
-		return fmt.Errorf("settle the lock timeout: %w", err)
-	case settled:
+		return fmt.Errorf("finalize the lock timeout: %w", err)
+	case finalized:
 		return nil
-	case unsettled.Locks > 0:
-		return &unsettled
+	case inUse.Locks > 0:
+		return &inUse
 	default:
 		return errChanging
 	}

@@ -25,7 +25,7 @@ func commands() []topic {
 				listCronCommand, showCronCommand, setCronCommand, removeCronCommand, enableCronCommand, disableCronCommand),
 		}},
 		{"The database", []command{
-			noun("settings", "Show and change what all programs of a database share", showSettingsCommand, setSettingCommand, settleCommand),
+			noun("settings", "Show and change what all programs of a database share", showSettingsCommand, setSettingCommand, finalizeSettingsCommand),
 			noun("migrate", "Change or show the database schema",
 				migrateUpCommand, migrateDownCommand, migrateStatusCommand, migrateSQLCommand, migrateRolesCommand),
 		}},

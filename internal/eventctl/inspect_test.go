@@ -154,16 +154,16 @@ func TestShowOfAClaim(t *testing.T) {
 	}
 }
 
-func TestSettle(t *testing.T) {
+func TestFinalize(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
-	c.run("settings", "settle").is(exitOK, "lock timeout: 1m0s (the default", "")
+	c.run("settings", "finalize").is(exitOK, "lock timeout: 1m0s (the default", "")
 	seed(c)
 	c.run("settings", "set", "lock-timeout", "100h").is(exitOK, "lock timeout: 100h0m0s\n", "")
 	c.run("settings", "set", "lock-timeout", "1m").is(exitOK, "lock timeout: 1m0s, before that 100h0m0s", "")
-	c.run("settings", "settle").is(exitFailed, "", "1 events, the first of them 4, have locks that are valid only by the time before the change")
+	c.run("settings", "finalize").is(exitFailed, "", "1 events, the first of them 4, have locks that are valid only by the time before the change")
 	c.run("settings", "show").is(exitOK, "lock timeout: 1m0s, before that 100h0m0s", "")
-	c.run("settings", "settle", "--force").is(exitOK, "lock timeout: 1m0s\n", "")
+	c.run("settings", "finalize", "--force").is(exitOK, "lock timeout: 1m0s\n", "")
 }
 
 func TestShowAsJSON(t *testing.T) {

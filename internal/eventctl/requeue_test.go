@@ -56,7 +56,7 @@ func TestRequeueRefuses(t *testing.T) {
 	// What the database's lock timeout says is running is running.
 	c.run("settings", "set", "lock-timeout", "100h").is(exitOK, "lock timeout: 100h0m0s\n", "")
 	c.run("settings", "show").is(exitOK, "lock timeout: 100h0m0s\n", "")
-	c.run("settings", "settle").is(exitOK, "lock timeout: 100h0m0s\n", "")
+	c.run("settings", "finalize").is(exitOK, "lock timeout: 100h0m0s\n", "")
 	c.run("settings", "set", "lock-timeout", "0s").is(exitBadInput, "", "is no lock timeout")
 	c.run("requeue", "4").is(exitNotFound, "", "which is valid for 3d1h more")
 	if one[bool](c, `SELECT locked_at IS NULL FROM events_v2 WHERE id = 4`) {

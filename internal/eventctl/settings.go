@@ -11,7 +11,7 @@ import (
 // settingsDoc are the settings of the database.
 type settingsDoc struct {
 	LockTimeout string `json:"lock_timeout"`
-	// Before is the lock timeout before a change that is not settled yet.
+	// Before is the lock timeout before a change that is not final yet.
 	Before string `json:"lock_timeout_before,omitempty"`
 	// Set is false while LockTimeout is the default, which the first program that
 	// starts may replace.
@@ -41,7 +41,7 @@ func (d settingsDoc) text() string {
 	case !d.Set:
 		return "lock timeout: " + d.LockTimeout + " (the default; no program has set it yet)"
 	case d.Before != "":
-		return fmt.Sprintf("lock timeout: %s, before that %s: locks are judged by the longer one until eventctl settings settle", d.LockTimeout, d.Before)
+		return fmt.Sprintf("lock timeout: %s, before that %s: a lock is valid for the longer one until eventctl settings finalize", d.LockTimeout, d.Before)
 	default:
 		return "lock timeout: " + d.LockTimeout
 	}

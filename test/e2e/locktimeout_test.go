@@ -39,14 +39,14 @@ func TestOneLockTimeoutForAll(t *testing.T) {
 	}
 	requeue("while programs with the old lock timeout may run")
 	r.start("worker", map[string]string{"LOCK_TIMEOUT": "1m"}).await("worker started")
-	if out := r.eventctlSays("settings", "settle"); !strings.Contains(out, id.String()) {
+	if out := r.eventctlSays("settings", "finalize"); !strings.Contains(out, id.String()) {
 		t.Errorf("settling while event %s needs the old lock timeout says %q, want it refused", id, out)
 	}
-	if out := r.eventctlSays("settings", "settle", "--force"); !strings.Contains(out, "lock timeout: 1m0s\n") {
+	if out := r.eventctlSays("settings", "finalize", "--force"); !strings.Contains(out, "lock timeout: 1m0s\n") {
 		t.Errorf("settling by force says %q", out)
 	}
 	if out := r.eventctlSays("requeue", "--no-notify", id.String()); !strings.Contains(out, "requeued 1 event") {
-		t.Errorf("when it is settled eventctl requeue says %q", out)
+		t.Errorf("when it is finalized eventctl requeue says %q", out)
 	}
 }
 

@@ -147,7 +147,7 @@ func (r *roleRig) test() {
 		append([]string{"emit", "--value", "7"}, scope...),
 		{"cron", "set", "--canvas", canvas.String(), "--name", "tick", "--schedule", "every hour"}, {"cron", "list"},
 		{"log", "prune", "--status", "COMPLETED", "--older-than", "1h", "--yes"},
-		{"settings", "set", "lock-timeout", "2m"}, {"settings", "settle"},
+		{"settings", "set", "lock-timeout", "2m"}, {"settings", "finalize"},
 	} {
 		if status, output := r.runWords(append([]string{"eventctl"}, command...), r.as("operator")); status != 0 {
 			t.Errorf("eventctl %s as the operator ended with %d:\n%s", strings.Join(command, " "), status, output)

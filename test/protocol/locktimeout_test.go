@@ -22,7 +22,7 @@ import (
 
 // TestLocksAreCheckedByTheDatabase (I4): a lock that is valid by the lock timeout of the
 // database is taken by no statement of a program that believes in a shorter one; nor,
-// after a change, by the new one, until that is settled.
+// after a change, by the new one, until that is finalized.
 func TestLocksAreCheckedByTheDatabase(t *testing.T) {
 	t.Parallel()
 	const own, long, age = 2 * time.Second, time.Hour, 10 * time.Minute
@@ -249,9 +249,9 @@ func TestARelayHeedsTheDatabase(t *testing.T) {
 	}
 }
 
-// TestAChangeIsSettledWhenNobodyNeedsIt: not while an event is locked by somebody who may
+// TestAChangeIsFinalizedWhenNobodyNeedsTheOldTime: not while an event is locked by somebody who may
 // renew in the old time, unless it is forced.
-func TestAChangeIsSettledWhenNobodyNeedsIt(t *testing.T) {
+func TestAChangeIsFinalizedWhenNobodyNeedsTheOldTime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -262,38 +262,38 @@ func TestAChangeIsSettledWhenNobodyNeedsIt(t *testing.T) {
 		}
 		return s.LockTimeoutBefore
 	}
-	settle := func(force bool) error { return r.store.AgreeLockTimeout(ctx, force) }
-	if err := settle(false); err != nil {
-		t.Errorf("with nothing to settle: %v", err)
+	finalize := func(force bool) error { return r.store.FinalizeLockTimeout(ctx, force) }
+	if err := finalize(false); err != nil {
+		t.Errorf("with nothing to finalize: %v", err)
 	}
-	if err := errors.Join(r.store.SetLockTimeout(ctx, time.Hour), settle(false), r.store.SetLockTimeout(ctx, time.Minute)); err != nil {
+	if err := errors.Join(r.store.SetLockTimeout(ctx, time.Hour), finalize(false), r.store.SetLockTimeout(ctx, time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	ids := r.insert(event(), event(), event())
 	for i, age := range []time.Duration{30 * time.Second, 20 * time.Minute, 2 * time.Hour} { // valid, by the old one only, by none
 		r.exec(`UPDATE events_v2 SET locked_at = clock_timestamp() - $2::interval, attempts = 1 WHERE id = $1`, ids[i], age)
 	}
-	var unsettled *pgstore.UnsettledError
-	if err := settle(false); !errors.As(err, &unsettled) || unsettled.Locks != 1 || unsettled.Event != ids[1] ||
-		unsettled.Within > 40*time.Minute || unsettled.Within < 30*time.Minute {
+	var inUse *pgstore.LockTimeoutInUseError
+	if err := finalize(false); !errors.As(err, &inUse) || inUse.Locks != 1 || inUse.Event != ids[1] ||
+		inUse.Within > 40*time.Minute || inUse.Within < 30*time.Minute {
 		t.Errorf("beside a lock that is valid by the old time: %v", err)
 	}
 	if got := before(); got != time.Hour {
 		t.Errorf("it is forgotten that the lock timeout was an hour: %s", got)
 	}
-	if err := settle(true); err != nil || before() != 0 {
+	if err := finalize(true); err != nil || before() != 0 {
 		t.Errorf("by force: %v, %s", err, before())
 	}
 	if err := r.store.SetLockTimeout(ctx, 30*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	r.exec(`UPDATE events_v2 SET locked_at = NULL`)
-	if err := settle(false); err != nil || before() != 0 {
+	if err := finalize(false); err != nil || before() != 0 {
 		t.Errorf("when nobody needs it: %v, %s", err, before())
 	}
 	// From a short time to a long one, which nobody's locks depend on.
 	r.exec(`UPDATE events_v2 SET locked_at = clock_timestamp() - interval '40 s'`)
-	if err := errors.Join(r.store.SetLockTimeout(ctx, time.Hour), settle(false)); err != nil || before() != 0 {
+	if err := errors.Join(r.store.SetLockTimeout(ctx, time.Hour), finalize(false)); err != nil || before() != 0 {
 		t.Errorf("to a longer one: %v, %s", err, before())
 	}
 }

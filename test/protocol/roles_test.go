@@ -424,7 +424,7 @@ func TestWhatOperatorAndReaderMay(t *testing.T) {
 		step{"no concurrency limit", func() error { return only(limits.Remove(ctx, control.ConcurrencyLimit{Canvas: canvas})) }},
 		step{"prune", func() error { return only(operator.store.PruneLog(ctx, inspect.LogFailed, 0, 0, 10)) }},
 		step{"lock timeout", func() error { return operator.store.SetLockTimeout(ctx, 5*time.Minute) }},
-		step{"settle", func() error { return operator.store.AgreeLockTimeout(ctx, false) }})
+		step{"finalize", func() error { return operator.store.FinalizeLockTimeout(ctx, false) }})
 	reader := r.as("reader")
 	reader.steps("reader", reads(reader)...)
 }

@@ -33,7 +33,7 @@ var retired = []retiredWord{
 	{[]string{"turn", "turns"}, "ordering group, advance", false},
 	{[]string{"line", "lines"}, "ordering group", false},
 	{[]string{"finish", "finished", "finishes"}, "complete, completion", false},
-	{[]string{"settle", "settled", "settles"}, "agree, complete", false},
+	{[]string{"settle", "settled", "settles"}, "agree, finalize, complete", false},
 	{[]string{"announce", "announced", "announces"}, "notify", false},
 	{[]string{"mailbox", "mailboxes"}, "batcher", true},
 	{[]string{"allowance", "allowances"}, "budget", false},

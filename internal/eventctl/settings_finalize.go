@@ -6,22 +6,22 @@ import (
 	"eventsv2/eventqueue/pgstore"
 )
 
-func settleCommand(p *program) *cobra.Command {
+func finalizeSettingsCommand(p *program) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
-		Use:   "settle",
+		Use:   "finalize",
 		Short: "End the time in which the lock timeout before the last change still counts",
 		Long: "End a change of the lock timeout: from now on the new time alone counts for all locks. Give it when\n" +
 			"each worker, cron process and program of your own was restarted after the change. A program that\n" +
 			"still runs with a longer time renews its locks too seldom for the new one, so that its events would\n" +
-			"run twice: while there are locks that are valid only by the old time, settle changes nothing and\n" +
+			"run twice: while there are locks that are valid only by the old time, finalize changes nothing and\n" +
 			"says which. Those of programs that have died expire by themselves; --force does not wait for them.",
-		Example: "  eventctl settings settle",
+		Example: "  eventctl settings finalize",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withSettings(cmd.Context(), func(store *pgstore.Store) error { return store.AgreeLockTimeout(cmd.Context(), force) })
+			return p.withSettings(cmd.Context(), func(store *pgstore.Store) error { return store.FinalizeLockTimeout(cmd.Context(), force) })
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "settle although there are locks that are valid only by the old time: their events are run anew at once")
+	cmd.Flags().BoolVar(&force, "force", false, "finalize although there are locks that are valid only by the old time: their events are run anew at once")
 	return cmd
 }
