@@ -1,4 +1,4 @@
--- Terminal history: how events ended. FAILED always, COMPLETED when it is kept.
+-- The history: how events ended. FAILED events always, COMPLETED ones if they are retained.
 -- Locks: none on existing tables (everything here is new).
 
 -- +goose Up

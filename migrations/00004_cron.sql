@@ -13,7 +13,7 @@ CREATE TABLE cron_definitions (
     missed     cron_missed_policy NOT NULL DEFAULT 'latest',
     enabled    boolean            NOT NULL DEFAULT true,
 
-    -- Slots before this time are nobody's: set when the definition is made,
+    -- Slots before this time get no event. It is set when the definition is added,
     -- changed or enabled again.
     starts_at  timestamptz        NOT NULL DEFAULT now(),
     created_at timestamptz        NOT NULL DEFAULT now(),
@@ -28,7 +28,7 @@ CREATE TABLE cron_records (
     event_id   bigint      NOT NULL, -- the event that was emitted for it
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
 
-    -- I10: at most one event per (cron, slot), whoever checks.
+    -- I10: at most one event per (cron, slot), with any number of checkers.
     CONSTRAINT cron_records_pkey PRIMARY KEY (cron_id, slot)
 );
 

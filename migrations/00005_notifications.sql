@@ -1,18 +1,18 @@
--- The doorbell on Postgres (NOTIFIER=postgres): the notifications that wait for
--- a worker. With Pub/Sub nobody uses this table.
+-- The notifier on Postgres (NOTIFIER=postgres): the notifications that wait for a
+-- worker. With Pub/Sub no program uses this table.
 -- Locks: none on existing tables (everything here is new).
 
 -- +goose Up
 
--- Unlogged: no WAL. A crash of Postgres, and a failover, empty it; it is a
--- doorbell, and the relay rings again for what it forgot (I2).
+-- Unlogged: no WAL. A crash of Postgres or a failover empties the table. Then the relay
+-- publishes the lost notifications again (I2).
 CREATE UNLOGGED TABLE events_v2_notifications (
     event_id    bigint NOT NULL,
     canvas_id   uuid   NOT NULL,
     traceparent text,            -- W3C trace context of the emitter
     place       bigint NOT NULL GENERATED ALWAYS AS IDENTITY, -- about the order of arrival
 
-    -- I11: one per event, however often the relay rings while a backlog waits.
+    -- I11: one per event, however often the relay publishes while a backlog waits.
     CONSTRAINT events_v2_notifications_pkey PRIMARY KEY (event_id),
     CONSTRAINT events_v2_notifications_readable CHECK (event_id > 0 AND octet_length(traceparent) <= 128)
 )
@@ -24,8 +24,8 @@ WITH (autovacuum_vacuum_scale_factor = 0.01,
 -- The order in which workers take them.
 CREATE INDEX events_v2_notifications_place ON events_v2_notifications (place);
 
--- Statistics of a queue are wrong as soon as they are made; and with them the
--- planner looks for the lowest place there is, past all that was taken.
+-- The statistics of a queue are outdated as soon as they are made. With them the planner
+-- would search for the lowest place of all, beginning with the rows that were taken.
 ALTER TABLE events_v2_notifications ALTER COLUMN place SET STATISTICS 0;
 
 -- +goose Down

@@ -4,12 +4,11 @@
 
 -- +goose Up
 
--- What is wrong with an argument of an emit is told as {argument, problem, hint},
--- and NULL is nothing. These functions run with the settings of their callers
--- below.
+-- These functions return what is wrong with an argument of an emit, as {argument, problem,
+-- hint}, or NULL if nothing is. They run with the settings of their callers below.
 
--- A part of a handler's key. Bytes are counted in UTF-8, and the collation of the
--- argument does not matter.
+-- A part of a handler's key. Bytes are counted in UTF-8, whatever the collation of the
+-- argument is.
 -- +goose StatementBegin
 CREATE FUNCTION events_mistake_in_key(argument text, part text) RETURNS text[]
 LANGUAGE plpgsql AS $$
@@ -29,8 +28,7 @@ END
 $$;
 -- +goose StatementEnd
 
--- When an event may run. Days and months of a delay have their usual length here
--- (24 hours, 30 days).
+-- When an event may run. In a delay, a day has 24 hours and a month 30 days.
 -- +goose StatementBegin
 CREATE FUNCTION events_mistake_in_delay(at timestamptz, delay interval, delay_until timestamptz) RETURNS text[]
 LANGUAGE plpgsql AS $$
@@ -61,9 +59,9 @@ LANGUAGE sql AS $$
 $$;
 -- +goose StatementEnd
 
--- A value that a strict JSON reader would refuse later (I8): what is no JSON,
--- half a surrogate pair, U+0000, and what Go does not read for its depth. The
--- type json, unlike jsonb, lets numbers of any size pass.
+-- A value that a strict JSON decoder would refuse later (I8): text that is not JSON, half a
+-- surrogate pair, U+0000, and JSON that is nested too deeply for Go. Unlike jsonb, the type
+-- json accepts numbers of any size.
 -- +goose StatementBegin
 CREATE FUNCTION events_mistake_in_value(value text) RETURNS text[]
 LANGUAGE plpgsql AS $$
@@ -109,11 +107,11 @@ END
 $$;
 -- +goose StatementEnd
 
--- events_emit_from checks and inserts an event, which owes a notification: the
--- notice, which goes out with the commit, wakes the relay to publish it, and the
--- relay's own timer finds it in any case (I1). Equal notices of a transaction are
--- one. source is what an error message begins with. The id is drawn first and
--- not returned by the INSERT, so that no right to read events is needed.
+-- events_emit_from checks an event and inserts it with a pending notification. The NOTIFY
+-- is sent with the commit and wakes the relay, which publishes the notification; the
+-- relay's own timer finds it in any case (I1). Postgres merges equal NOTIFYs of one
+-- transaction. Error messages begin with source. The id is drawn before the INSERT, and
+-- not returned by it, so that the caller needs no right to read events.
 -- +goose StatementBegin
 CREATE FUNCTION events_emit_from(source text, canvas uuid, module text, name text, value text, modifier text,
     delay interval, delay_until timestamptz) RETURNS bigint
@@ -143,7 +141,7 @@ END
 $$;
 -- +goose StatementEnd
 
--- events_emit: one for each type that a value may have. A literal or a parameter
+-- events_emit: one function for each type that a value may have. A literal or a parameter
 -- without a type is text.
 CREATE FUNCTION events_emit(canvas uuid, module text, name text, value text, modifier text DEFAULT '_',
     delay interval DEFAULT '0', delay_until timestamptz DEFAULT NULL) RETURNS bigint
@@ -160,12 +158,11 @@ CREATE FUNCTION events_emit(canvas uuid, module text, name text, value jsonb, mo
 LANGUAGE sql
 RETURN events_emit_from('events_emit', canvas, module, name, value::text, modifier, delay, delay_until);
 
--- send_to_outbox(canvas, module [, modifier [, value]]) emits an event for each
--- row that is inserted, updated or deleted, named like insert_person. canvas is
--- a uuid or the column that holds it; value is 'row' (the row, the new one of an
--- update) or 'change' (operation, schema, table, old and new row). The row looks
--- the same whatever the settings of the session are that writes it. A partition
--- goes by the name of its table.
+-- send_to_outbox(canvas, module [, modifier [, value]]) emits an event for each row that
+-- is inserted, updated or deleted; its name is like insert_person. canvas is a uuid, or the
+-- column with the canvas. value is 'row' (the row; for an update the new one) or 'change'
+-- (operation, schema, table, old and new row). The format of the row does not depend on
+-- the settings of the session. For a partition the name of the partitioned table is used.
 -- +goose StatementBegin
 CREATE FUNCTION send_to_outbox() RETURNS trigger
 LANGUAGE plpgsql SET standard_conforming_strings = on SET timezone = 'UTC' SET datestyle = 'ISO' SET intervalstyle = 'iso_8601'
@@ -231,11 +228,11 @@ END
 $$;
 -- +goose StatementEnd
 
--- The functions find the queue's tables whatever the search path of their caller
--- is. Only who may create in this schema can put something of his own in their
--- way, and nobody in pg_temp: so an owner may make events_emit_from SECURITY DEFINER.
--- The trigger function not so easily: row_to_json calls casts to json that belong
--- to whoever made the types of the table.
+-- The functions find the queue's tables whatever the search path of their caller is. Only
+-- roles that may create objects in this schema can replace what they call, and pg_temp
+-- comes last: so an owner may make events_emit_from SECURITY DEFINER. That is less safe for
+-- the trigger function, since row_to_json calls casts to json that the owners of the
+-- table's types define.
 -- +goose StatementBegin
 DO $$
 DECLARE
@@ -248,7 +245,7 @@ $$;
 -- +goose StatementEnd
 
 -- +goose Down
--- As long as a table has the trigger, this fails: drop the triggers first.
+-- This fails as long as a table has the trigger: drop the triggers first.
 DROP FUNCTION send_to_outbox;
 DROP FUNCTION events_emit(uuid, text, text, jsonb, text, interval, timestamptz);
 DROP FUNCTION events_emit(uuid, text, text, json, text, interval, timestamptz);

@@ -5,20 +5,20 @@
 CREATE TABLE cleanups (
     id          bigint      GENERATED ALWAYS AS IDENTITY,
     canvas_id   uuid        NOT NULL,
-    component   text        COLLATE "C" NOT NULL, -- who published, and can delete
+    component   text        COLLATE "C" NOT NULL, -- the code that published, and can delete
     topic       text        COLLATE "C" NOT NULL, -- the key of the configuration
     inputs_hash text        COLLATE "C" NOT NULL, -- SHA-256 of the chosen inputs, or 'none'
 
-    -- The event whose handler publishes. While it is in events_v2 the row is its
-    -- own, and nobody else cleans it up. NULL: put by hand.
+    -- The event whose handler publishes. While it is in events_v2 the row belongs to it,
+    -- and no other event cleans it up. NULL: put by hand.
     event_id    bigint,
-    -- What the publisher finds its publication by.
+    -- The token by which the publisher finds its publication.
     token       uuid        NOT NULL DEFAULT gen_random_uuid(),
-    -- What it takes to delete the publication. NULL: an intent, written before
-    -- publishing; whether that happened is not known (yet).
+    -- The data with which the publication can be deleted. NULL: an intent, written before
+    -- publishing; it is not known (yet) whether the publication was sent.
     data        bytea,
     -- The event whose handler deletes the publication, or tried to. While it is in
-    -- events_v2 no other does.
+    -- events_v2 no other event deletes it.
     cleaned_by  bigint,
 
     created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),

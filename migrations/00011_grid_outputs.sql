@@ -1,5 +1,5 @@
--- What the finished actions of a grid's run have put out, so that the run goes on
--- where it stopped.
+-- The outputs of the complete actions of a grid's run, so that the run can continue where
+-- it stopped.
 -- Locks: none on existing tables (everything here is new).
 
 -- +goose Up
@@ -7,14 +7,14 @@ CREATE TABLE grid_outputs (
     event_id   bigint      NOT NULL, -- the run
     action     text        COLLATE "C" NOT NULL,
     canvas_id  uuid        NOT NULL,
-    -- What the action was when it ran: the hash of its definition and of those
-    -- that it took from.
+    -- The action when it ran: the hash of its definition and of the definitions of the
+    -- actions whose outputs it used.
     definition bytea       NOT NULL,
     attempt    integer     NOT NULL, -- the claim under which it ran
-    output     text,                 -- JSON; NULL: there was nothing to be done
+    output     text,                 -- JSON; NULL: the action was skipped
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
 
-    -- An action finishes once per run.
+    -- An action completes once per run.
     CONSTRAINT grid_outputs_pkey PRIMARY KEY (event_id, action)
 );
 

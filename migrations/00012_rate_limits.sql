@@ -1,12 +1,13 @@
--- Rate limits: how many events of a canvas, or of one handler on it, may begin to run
--- per minute and per day; and how many have.
+-- Rate limits: how many events of a canvas, or of one handler on it, may begin to run per
+-- minute and per day, and how many have begun.
 -- Locks: events_v2, ACCESS EXCLUSIVE, for a moment (no row is written).
 
 -- +goose Up
 
--- Which claim a limit has put off: its attempts, folded into what fits between the
--- columns that are there, so that a row is no longer than before. A later claim has
--- another number, so nobody takes it back. 0 costs nothing. Not NULL, as unique_seconds.
+-- The claim that a limit has put off: its attempts, reduced to a number that fits into the
+-- padding between existing columns, so that rows are no longer than before. A later claim
+-- has another number, so the column need not be reset. It is NOT NULL for the same reason
+-- as unique_seconds.
 ALTER TABLE events_v2 ADD COLUMN limited_attempt smallint NOT NULL DEFAULT 0;
 
 CREATE TABLE rate_limits (
@@ -25,8 +26,8 @@ CREATE TABLE rate_limits (
     CONSTRAINT rate_limits_mode CHECK (mode IN ('exact', 'approximate'))
 );
 
--- Apart from the limits, which every claim looks at: a row that is written a thousand
--- times a second has many dead versions.
+-- The counters are not in the table of limits, which every claim reads: a row that is
+-- written a thousand times a second has many dead versions.
 CREATE TABLE rate_counters (
     canvas_id    uuid        NOT NULL,
     module       text        NOT NULL,
@@ -46,8 +47,8 @@ WITH (fillfactor = 20,
       autovacuum_vacuum_threshold = 1000,
       autovacuum_vacuum_cost_delay = 0);
 
--- Whoever changes a limit, with eventctl or in SQL: it has counters, a lower limit is
--- no overshoot that later windows would have to pay for, and who waits is planned anew.
+-- Whenever a limit changes, with eventctl or in SQL: it gets counters, a lower limit does
+-- not count as an overshoot of later windows, and the waiting events are planned anew.
 -- +goose StatementBegin
 CREATE FUNCTION rate_limit_changed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,6 +1,6 @@
--- Counts that the next claim could not raise any more. Whoever may insert events can
--- write them; a row that no claim can write is asked about again and again.
--- Rows that have such counts already get what the table allows: else nothing could
+-- Counts that the next claim could not raise any more are refused. Any role that may insert
+-- events could write them, and a row that no claim can write is tried again and again.
+-- Existing rows with such counts get the highest permitted ones: otherwise no statement could
 -- update them, and the relay updates many rows in one statement (I15).
 -- Locks: events_v2, while it is read no more than an update of these rows takes, then
 -- ACCESS EXCLUSIVE, for a moment (no row is read).

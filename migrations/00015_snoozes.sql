@@ -3,8 +3,8 @@
 
 -- +goose Up
 
--- Fits between the columns that are there: a row is no longer than before. A snooze adds
--- one, a failed attempt sets it to 0.
+-- It fits into the padding between existing columns, so rows are no longer than before. A
+-- snooze adds one, and a failed attempt sets it to 0.
 ALTER TABLE events_v2
     ADD COLUMN snoozes smallint NOT NULL DEFAULT 0,
     ADD CONSTRAINT events_v2_snoozes CHECK (snoozes >= 0) NOT VALID;

@@ -1,5 +1,6 @@
--- What is pending, by age and by canvas: the relay goes from canvas to canvas when it
--- is behind, so that nobody's event waits behind a million of somebody else's (I20).
+-- Indexes of the pending notifications, by age and by canvas. When the relay is behind it
+-- goes from canvas to canvas, so that no event waits behind a million of another canvas
+-- (I20).
 -- Locks: events_v2, ACCESS EXCLUSIVE, while it is read twice, once for each index.
 
 -- +goose Up

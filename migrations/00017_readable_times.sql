@@ -1,6 +1,6 @@
--- Times that are written by hand and that no program can work with. Locks of that kind
--- which are there already are taken away: else nothing could update their rows, and the
--- relay updates many in one statement (I15). Other rows are not checked.
+-- Times that no program can work with, and that only SQL can write, are refused. Existing
+-- locks of that kind are removed: otherwise no statement could update their rows, and the
+-- relay updates many rows in one statement (I15). Other existing rows are not checked.
 -- Locks: events_v2, while it is read no more than an update of these rows takes, then
 -- events_v2, cron_definitions and cron_records, ACCESS EXCLUSIVE, for a moment (no row
 -- is read).

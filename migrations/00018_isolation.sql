@@ -1,11 +1,11 @@
--- Statements that need READ COMMITTED in a transaction of the caller's can refuse
+-- Statements that run in a transaction of the caller and need READ COMMITTED can refuse
 -- another level.
 -- Locks: none on existing tables (everything here is new).
 
 -- +goose Up
 
--- What sees only what was committed before its transaction began would take an event
--- that has ended since for one that holds its key.
+-- A statement that sees only what was committed before its transaction began would see an
+-- event that has ended since as the holder of its key.
 -- +goose StatementBegin
 CREATE FUNCTION events_v2_needs_read_committed(what text) RETURNS boolean
 LANGUAGE plpgsql AS $$

@@ -1,12 +1,12 @@
--- What a role needs to work is no more than it has to write: locks that any role could
--- take by their number, and a barrier that needed the right to write rules, are rows and a
--- table of their own; tables of the queue are known by name.
+-- Roles need no more rights than for the rows that they have to write. Locks that any role
+-- could take by their number are now rows, a barrier that needed the right to write rules is
+-- now a table, and the tables of the queue are listed by name.
 -- Locks: none on existing tables (everything here is new).
 
 -- +goose Up
 
--- Claims hold a lock on this table until they have committed, and adding a rule waits
--- for it (I7): so who claims needs no right to write rules. It has no rows.
+-- Claims hold a lock on this table until they have committed, and adding a rule waits for
+-- that (I7). So a role that claims needs no right to write rules. The table has no rows.
 CREATE TABLE claim_barrier (
     nothing boolean,
     CONSTRAINT claim_barrier_empty CHECK (false) NO INHERIT

@@ -1,5 +1,5 @@
--- Settings that all programs of a database share: one truth instead of one in each
--- program's environment.
+-- Settings that all programs of a database share, so that they do not depend on the
+-- environment of each program.
 -- Locks: none on existing tables (everything here is new).
 
 -- +goose Up
@@ -10,8 +10,8 @@ CREATE TABLE events_v2_settings (
     -- starts, or by eventctl; without a row none has.
     lock_timeout interval NOT NULL,
 
-    -- What it was before a change, as long as programs may run that renew their locks in
-    -- its time: locks are judged by the longer of the two.
+    -- The lock timeout before a change, as long as programs may run that still renew their
+    -- locks by it: the longer of the two decides whether a lock is valid.
     lock_timeout_before interval,
 
     CONSTRAINT events_v2_settings_pkey PRIMARY KEY (one),
@@ -20,7 +20,7 @@ CREATE TABLE events_v2_settings (
         AND lock_timeout_before BETWEEN interval '1 second' AND interval '30 days')
 );
 
--- Whoever judges a lock reads it.
+-- Every program that decides whether a lock is valid reads it.
 GRANT SELECT ON events_v2_settings TO PUBLIC;
 
 -- +goose Down

@@ -3,15 +3,14 @@
 
 -- +goose Up
 
--- claim_id: the number that the claimant gave to its last claim, made at random. With
--- attempts it is the fence (I5): a crash with synchronous_commit = off forgets a claim,
--- and the next one counts to the same attempts. NULL: a program older than this column.
--- begun: the run of that claim is known to have begun. What expires without it may
--- never have, and uses no attempt (I18).
--- begin_first: a claim of this event has expired like that. From then on it is written
--- that a run begins before it does, so that an event that kills its workers ends (I9).
--- In this order they fill what is free between the columns before and the next
--- multiple of eight bytes.
+-- claim_id: a random number that the claimant gave to the last claim. Together with attempts
+-- it is the fence (I5): after a crash with synchronous_commit = off a claim may be lost, and
+-- the next one has the same attempts. NULL: claimed by a program older than this column.
+-- begun: the run of that claim is known to have begun. A claim that expires without it may
+-- never have run, and uses no attempt (I18).
+-- begin_first: a claim of this event has expired without begun. From then on the beginning of
+-- each run is recorded before the run, so that an event that kills its workers ends (I9).
+-- In this order the columns fill the padding up to the next multiple of eight bytes.
 ALTER TABLE events_v2
     ADD COLUMN begun       boolean NOT NULL DEFAULT false,
     ADD COLUMN begin_first boolean NOT NULL DEFAULT false,

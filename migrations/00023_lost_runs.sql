@@ -1,6 +1,6 @@
--- A claim that has counted a lost run is remembered until a run begins or the event is
--- given a wait: a claimant that gives the claim back must not make the event forget that
--- its last run was lost (I9).
+-- lost_run records that a claim has counted a lost run, until a run begins or the event is
+-- delayed. A claimant that gives its claim back must not delete the information that the
+-- last run was lost (I9).
 -- Locks: events_v2, ACCESS EXCLUSIVE, for a moment (no row is written).
 
 -- +goose Up

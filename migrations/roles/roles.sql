@@ -1,7 +1,7 @@
 -- Roles of the event queue, for one database: run it as the owner of the schema who may
 -- also create roles, with the search path of the queue, after each eventctl migrate up.
--- Repeating it is harmless, and takes back what the roles had before. The roles cannot
--- log in: GRANT queue_worker TO the user that cmd/worker logs in as, and so on.
+-- It may run any number of times, and revokes earlier rights of the roles first. The roles
+-- cannot log in: GRANT queue_worker TO the user that cmd/worker logs in as, and so on.
 BEGIN;
 
 DO $$
