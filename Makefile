@@ -20,13 +20,16 @@ help: ## list the targets
 demo: services ## run a real queue on this machine for half a minute; INPUT=file.ndjson for your own events
 	@go run ./test/demo -input "$(INPUT)"
 
-# Most tests wait for a database or a clock, so more of them run at once than there are
-# processors. make lint has vetted the code; nobody debugs these binaries.
+# Most tests wait for a database, a container or a clock, so more of them run at once than
+# there are processors. make lint has vetted the code; nobody debugs these binaries.
+PROCESSORS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 TESTS := --format pkgname --format-hide-empty-pkg -- -race -shuffle=on -count=1 -timeout 30m \
-	-parallel 8 -vet=off -ldflags='-s -w'
+	-p $$(($(PROCESSORS) + 2)) -parallel 8 -vet=off -ldflags='-s -w'
+# They start in this order, so that nothing long is left over at the end.
+LONGEST := ./test/containers ./test/model ./test/e2e ./test/protocol ./test/sim ./test/setmodule ./test/walls
 .PHONY: test
 test: services $(GOTESTSUM) $(GOLANGCI) ## everything, on real Postgres and the Pub/Sub emulator; ends with what was skipped
-	@go run ./test/withservices -- $(GOTESTSUM) $(TESTS) ./...
+	@go run ./test/withservices -- $(GOTESTSUM) $(TESTS) $(LONGEST) ./...
 	@cd bench && $(GOTESTSUM) $(TESTS) ./...
 	@cd test/attack && $(GOTESTSUM) $(TESTS) ./...
 
