@@ -301,7 +301,7 @@ func crash(t *testing.T, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.start(g, grid.Config{}, worker.Config{LockTimeout: time.Second})
+	r.start(g, grid.Config{}, worker.Config{})
 	r.publishAgain()
 	<-ctx.Done()
 }
@@ -344,8 +344,8 @@ func TestARunContinuesAfterACrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.start(g, grid.Config{}, worker.Config{LockTimeout: time.Second})
-	r.publishAgain()
+	r.start(g, grid.Config{}, worker.Config{})
+	r.expire()
 	r.await(machine.ExecutesToCompletion)
 	if got := <-result; got != "mail(charge(fetch(x),count(fetch(x))),fetch(x))" {
 		t.Errorf("the last action took %s", got)

@@ -72,7 +72,8 @@ func TestALongRunKeepsItsLock(t *testing.T) {
 		<-let
 		return nil
 	}, rig.Quick())
-	config := worker.Config{LockTimeout: 2 * time.Second, Heartbeat: 100 * time.Millisecond, Lease: time.Second}
+	// On a busy machine a heartbeat may take seconds.
+	config := worker.Config{LockTimeout: 10 * time.Second, Heartbeat: 100 * time.Millisecond, Lease: time.Second}
 	r.Start(config)
 	r.Start(config)
 	id := r.Emit(r.Event(`1`))[0]
