@@ -26,7 +26,7 @@ func PgBouncer(t testing.TB, databaseURL string, settings map[string]string) str
 	if err != nil {
 		program = "/usr/sbin/pgbouncer" // no folder of most users' PATH
 		if _, err := os.Stat(program); err != nil {
-			t.Skip("SKIPPED: there is no pgbouncer on this machine; run test/install-pgbouncer, or install it")
+			t.Skip("SKIPPED, NOT TESTED: there is no pgbouncer on this machine; run test/install-pgbouncer, or install it")
 		}
 	}
 	config, err := pgx.ParseConfig(databaseURL)
