@@ -70,6 +70,9 @@ func Packages(ctx context.Context, dir string) ([]Package, error) {
 	if err != nil {
 		return nil, err
 	}
+	fset := token.NewFileSet()
+	open := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
+	imports := importer.ForCompiler(fset, "gc", open) // which reads each package once
 	var packages []Package
 	for _, p := range all {
 		if p.DepOnly {
@@ -79,7 +82,7 @@ func Packages(ctx context.Context, dir string) ([]Package, error) {
 		if err != nil {
 			return nil, err
 		}
-		read, err := readPackage(p, exports)
+		read, err := readPackage(p, fset, imports)
 		if err != nil {
 			return nil, fmt.Errorf("package %s: %w", at, err)
 		}
@@ -111,8 +114,7 @@ func list(ctx context.Context, dir string) ([]listed, error) {
 	}
 }
 
-func readPackage(p listed, exports map[string]string) (Package, error) {
-	fset := token.NewFileSet()
+func readPackage(p listed, fset *token.FileSet, imports types.Importer) (Package, error) {
 	read := Package{Uses: map[string][]string{}}
 	var files []*ast.File
 	for _, name := range p.GoFiles {
@@ -124,8 +126,7 @@ func readPackage(p listed, exports map[string]string) (Package, error) {
 		read.Lines += fset.File(file.FileStart).LineCount()
 		read.Uses[name] = nil
 	}
-	open := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
-	config := types.Config{Importer: importer.ForCompiler(fset, "gc", open)}
+	config := types.Config{Importer: imports}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
 	pkg, err := config.Check(p.ImportPath, fset, files, info)
 	if err != nil {
