@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"eventsv2/internal/backoff"
+
 	"go.uber.org/zap"
 )
 
@@ -91,7 +93,7 @@ func (c *Checker) Run(ctx context.Context) error {
 		default:
 			failures, wait = 0, c.untilNext(result.Now)
 		}
-		if !sleep(ctx, wait) {
+		if !backoff.Sleep(ctx, wait) {
 			return nil
 		}
 	}
@@ -178,16 +180,4 @@ func (c *Checker) untilNext(now time.Time) time.Duration {
 	interval := c.config.Interval
 	next := now.Truncate(interval).Add(interval)
 	return next.Sub(now) + c.config.Jitter(most)
-}
-
-// sleep waits for d, and reports whether ctx has not ended meanwhile.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"eventsv2/internal/backoff"
+
 	"go.uber.org/zap"
 )
 
@@ -148,7 +150,7 @@ func (r *Receiver) try(ctx context.Context, max int) {
 		if silent {
 			well = r.awaitAnswer(ctx, began)
 		} else {
-			well = pause(ctx, r.config.Probe)
+			well = backoff.Sleep(ctx, r.config.Probe)
 		}
 	}
 	r.mu.Lock()
@@ -158,18 +160,6 @@ func (r *Receiver) try(ctx context.Context, max int) {
 	r.mu.Unlock()
 	if well {
 		r.answered()
-	}
-}
-
-// pause waits for d. It returns false if ctx ends earlier.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"eventsv2/internal/backoff"
+
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 )
@@ -66,7 +68,7 @@ func (l *listener) wakeFor(ctx context.Context, wait time.Duration) {
 	for wait > 0 && ctx.Err() == nil {
 		l.wake()
 		part := min(wait, pollEvery/2+mathrand.N(pollEvery))
-		sleep(ctx, part)
+		backoff.Sleep(ctx, part)
 		wait -= part
 	}
 }
@@ -78,7 +80,7 @@ func (l *listener) wakeMeanwhile(ctx context.Context) (stop func()) {
 	var ringing sync.WaitGroup
 	ringing.Go(func() {
 		for {
-			sleep(ctx, pollEvery/2+mathrand.N(pollEvery))
+			backoff.Sleep(ctx, pollEvery/2+mathrand.N(pollEvery))
 			if ctx.Err() != nil {
 				return
 			}

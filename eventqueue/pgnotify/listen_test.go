@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"eventsv2/internal/backoff"
 	"eventsv2/test/testenv"
 )
 
@@ -113,7 +114,7 @@ func TestABusyPoolDoesNotFailTheProbe(t *testing.T) {
 	listenWith(t, pool, func(l *listener) {
 		l.probeWithin = 2 * time.Second
 		l.notify = func(ctx context.Context, text string) error {
-			sleep(ctx, l.probeWithin+time.Second/2)
+			backoff.Sleep(ctx, l.probeWithin+time.Second/2)
 			err := n.notify(ctx, text)
 			sent <- err
 			return err

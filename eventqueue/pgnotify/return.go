@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/backoff"
 )
 
 // The waits of the returner after failures grow from the first to the second.
@@ -39,7 +40,7 @@ func (n *Notifier) returnExpired(ctx context.Context) {
 			}
 			n.log.Warn("could not return notifications to the table; trying again",
 				zap.Int("count", len(due)), zap.Duration("wait", wait), zap.Error(err))
-			sleep(ctx, wait/2+rand.N(wait))
+			backoff.Sleep(ctx, wait/2+rand.N(wait))
 			wait = min(2*wait, maxFailureWait)
 		}
 	}
@@ -52,15 +53,6 @@ func (n *Notifier) waitUntil(ctx context.Context, until time.Time) {
 	select {
 	case <-timer.C:
 	case <-n.leases.sooner:
-	case <-ctx.Done():
-	}
-}
-
-func sleep(ctx context.Context, wait time.Duration) {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
 	case <-ctx.Done():
 	}
 }

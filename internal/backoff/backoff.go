@@ -32,12 +32,15 @@ func (w *Wait) Pause(ctx context.Context) {
 	w.Next = min(2*w.Next, Most)
 }
 
-// Sleep waits for the given time, or returns earlier when ctx ends.
-func Sleep(ctx context.Context, wait time.Duration) {
+// Sleep waits for the given time, or returns earlier when ctx ends. It reports whether ctx has
+// not ended.
+func Sleep(ctx context.Context, wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return ctx.Err() == nil
 	case <-ctx.Done():
+		return false
 	}
 }

@@ -76,9 +76,7 @@ func (s *stage) crashAct(ctx context.Context, events []eventqueue.NewEvent) erro
 		return context.Cause(ctx)
 	}
 	victim := s.target.gate.busiest()
-	if err := s.fleet.kill(victim); err != nil {
-		return err
-	}
+	s.fleet.Process(victim).Kill()
 	crashed := time.Now()
 	held := s.target.gate.open(victim)
 	s.story.say("kill -9 %s with %s in hand; their rows are still in Postgres, locked for %s at most",

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"strings"
 
-	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"cloud.google.com/go/pubsub/v2/pstest"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"eventsv2/pubsubnotify"
+	"eventsv2/test/halfbroker"
 	"eventsv2/test/services"
 )
 
@@ -66,15 +64,10 @@ func shorten(origin string) string {
 // deleteTopic removes the demo's topic and subscription from a notifier that
 // goes on without the demo.
 func deleteTopic(ctx context.Context, config pubsubnotify.Config) error {
-	conn, err := grpc.NewClient(config.EmulatorHost, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+	project := "projects/" + config.ProjectID
+	err := errors.Join(halfbroker.DeleteSubscription(ctx, config.EmulatorHost, project+"/subscriptions/"+config.Subscription),
+		halfbroker.DeleteTopic(ctx, config.EmulatorHost, project+"/topics/"+config.Topic))
 	if err != nil {
-		return fmt.Errorf("connect to %s: %w", config.EmulatorHost, err)
-	}
-	_, subscriptionErr := pubsubpb.NewSubscriberClient(conn).DeleteSubscription(ctx, &pubsubpb.DeleteSubscriptionRequest{
-		Subscription: "projects/" + config.ProjectID + "/subscriptions/" + config.Subscription})
-	_, topicErr := pubsubpb.NewPublisherClient(conn).DeleteTopic(ctx, &pubsubpb.DeleteTopicRequest{
-		Topic: "projects/" + config.ProjectID + "/topics/" + config.Topic})
-	if err := errors.Join(subscriptionErr, topicErr, conn.Close()); err != nil {
 		return fmt.Errorf("remove the demo's topic from %s: %w", config.EmulatorHost, err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"eventsv2/eventqueue"
+	"eventsv2/test/command"
 )
 
 func TestSample(t *testing.T) {
@@ -67,8 +68,8 @@ func TestBadOptionsStartNothing(t *testing.T) {
 func refuses(t *testing.T, args []string, want string) {
 	t.Helper()
 	var stdout, stderr strings.Builder
-	if status := run(t.Context(), args, &stdout, &stderr); status != exitUsage {
-		t.Errorf("%v: exit status %d, want %d", args, status, exitUsage)
+	if status := run(t.Context(), args, &stdout, &stderr); status != command.ExitUsage {
+		t.Errorf("%v: exit status %d, want %d", args, status, command.ExitUsage)
 	}
 	if stdout.Len() > 0 || !strings.Contains(stderr.String(), want) {
 		t.Errorf("%v: printed %q and the error %q, want …%s…", args, stdout.String(), stderr.String(), want)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"eventsv2/test/command"
 )
 
 // lockTimeout is how long a dead worker's locks are respected.
@@ -29,8 +31,8 @@ var errTooSlow = errors.New("the deadline of the demo has passed")
 func play(ctx context.Context, opts options, in *input, dir string, story *story) (err error) {
 	ctx, broken := context.WithCancelCause(ctx)
 	defer broken(nil)
-	stop := &cleanup{}
-	defer func() { err = errors.Join(err, stop.run(ctx)) }()
+	stop := &command.Cleanups{}
+	defer func() { err = errors.Join(err, cleanUp(ctx, stop)) }()
 	story.say("%s of %s on %s, from %s", plural(len(in.events), "event"), plural(len(in.handlers()), "handler"),
 		plural(in.canvases(), "canvas"), in.name)
 	s, err := setUp(ctx, opts, in, dir, story, stop, broken)
@@ -48,6 +50,16 @@ func play(ctx context.Context, opts options, in *input, dir string, story *story
 	story.conclude(v.String())
 	if !v.ok() {
 		return fmt.Errorf("%w: %d events lost, %d bodies differ, %d events left in the queue", errNotOK, v.lost, v.differing, v.waiting)
+	}
+	return nil
+}
+
+// errCleanup is in the error of cleanUp.
+var errCleanup = errors.New("not everything could be stopped and removed")
+
+func cleanUp(ctx context.Context, stop *command.Cleanups) error {
+	if err := stop.CleanUp(ctx, cleanupLimit); err != nil {
+		return fmt.Errorf("%w: %w", errCleanup, err)
 	}
 	return nil
 }

@@ -3,21 +3,18 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"time"
+
+	"eventsv2/test/command"
+	"eventsv2/test/programs"
 )
 
-// The exit statuses; see doc.go.
-const (
-	exitOK      = 0
-	exitFailed  = 1
-	exitUsage   = 2
-	exitStopped = 130
-)
+// exitStopped is the exit status after a signal; see doc.go.
+const exitStopped = 130
 
 // cleanupLimit bounds the stopping of everything.
 const cleanupLimit = time.Minute
@@ -34,65 +31,49 @@ type options struct {
 // run is the program without its process: it returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	opts, err := parseOptions(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK
-	case err != nil:
-		return fail(stderr, err, exitUsage)
+	if err != nil {
+		return command.Usage("demo", err, stderr)
 	}
 	in, err := loadInput(opts.input)
 	if err != nil {
-		return fail(stderr, err, exitUsage)
+		return command.Usage("demo", err, stderr)
 	}
 	dir, err := os.MkdirTemp("", "eventsv2-demo-")
 	if err != nil {
-		return fail(stderr, fmt.Errorf("make a directory for logs: %w", err), exitFailed)
+		return command.Fail("demo", fmt.Errorf("make a directory for logs: %w", err), command.ExitFailed, stderr)
 	}
 	story := newStory(stdout, len(in.events))
 	err = play(ctx, opts, in, dir, story)
 	switch {
 	case err == nil:
 		if err := os.RemoveAll(dir); err != nil {
-			return fail(stderr, err, exitFailed)
+			return command.Fail("demo", err, command.ExitFailed, stderr)
 		}
 		story.last()
-		return exitOK
+		return command.ExitOK
 	case ctx.Err() != nil && !errors.Is(err, errCleanup):
 		if err := os.RemoveAll(dir); err != nil {
-			return fail(stderr, err, exitStopped)
+			return command.Fail("demo", err, exitStopped, stderr)
 		}
 		story.say("stopped by a signal: everything that was started is stopped, and its data is removed")
 		return exitStopped
 	default:
-		_, _ = fmt.Fprintln(stderr, "demo:", err) // nowhere else to say it
+		status := command.Fail("demo", err, command.ExitFailed, stderr)
 		keepLogs(dir, stderr)
 		story.last()
-		return exitFailed
+		return status
 	}
-}
-
-func fail(stderr io.Writer, err error, status int) int {
-	_, _ = fmt.Fprintln(stderr, "demo:", err) // nowhere else to say it
-	return status
 }
 
 func parseOptions(args []string, stderr io.Writer) (options, error) {
 	var o options
-	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
+	flags := command.Flags("demo")
 	flags.StringVar(&o.input, "input", "", "NDJSON `file` with the events to emit (default: a built-in sample)")
 	flags.StringVar(&o.notifier, "notifier", doorbellAuto, "`doorbell` to use: emulator (the official one), memory (a fake in this process), or auto (the first of the two that there is)")
-	err := flags.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		flags.SetOutput(stderr)
-		flags.Usage()
+	if err := command.Parse(flags, args, stderr); flags.NArg() > 0 {
+		return o, fmt.Errorf("%w: name the input as -input FILE", err)
+	} else if err != nil {
 		return o, err
-	}
-	if err != nil {
-		return o, fmt.Errorf("%w (-help lists the options)", err)
-	}
-	if flags.NArg() > 0 {
-		return o, fmt.Errorf("%q is no option: name the input as -input FILE", flags.Arg(0))
 	}
 	switch o.notifier {
 	case doorbellAuto, doorbellEmulator, doorbellMemory:
@@ -102,17 +83,12 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	}
 }
 
-// keepLogs names the directory with the logs of the children and removes what is
-// of no use there; without any log it removes the directory. What cannot be
-// removed only takes up room.
+// keepLogs keeps the directory with the logs of the children. Without any log it removes the
+// directory; what cannot be removed only takes up room.
 func keepLogs(dir string, stderr io.Writer) {
-	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
-	if err == nil && len(logs) == 0 {
+	if logs, err := filepath.Glob(filepath.Join(dir, "*.log")); err == nil && len(logs) == 0 {
 		_ = os.RemoveAll(dir)
 		return
 	}
-	for _, name := range []string{programWorker, programCron} {
-		_ = os.Remove(filepath.Join(dir, name))
-	}
-	_, _ = fmt.Fprintln(stderr, "demo: the logs of the child processes are kept in", dir) // nowhere else to say it
+	command.RetainLogs("demo", dir, []string{programs.Worker, programs.Cron}, stderr)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"eventsv2/test/command"
 )
 
 // e2eLimit is generous: it covers compiling both programs on a busy machine.
@@ -21,7 +23,7 @@ func TestDemo(t *testing.T) {
 	const events = 40
 	var stdout, stderr strings.Builder
 	status := run(ctx, []string{"-notifier", doorbellMemory, "-input", smallInput(t, events)}, &stdout, &stderr)
-	if status != exitOK {
+	if status != command.ExitOK {
 		t.Fatalf("exit status %d\n%s\n%s", status, stdout.String(), stderr.String())
 	}
 	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")

@@ -4,20 +4,25 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
-	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
-	"eventsv2/eventqueue/pgstore"
 	"eventsv2/pubsubnotify"
+	"eventsv2/test/command"
+	"eventsv2/test/programs"
 	"eventsv2/test/services"
 )
 
 // workers is how many are started, and as many run again after the crash.
 const workers = 3
+
+// stopLimit is how long a child may take to stop, its grace period included.
+const stopLimit = 20 * time.Second
 
 // stage is everything that runs, and what is known about it.
 type stage struct {
@@ -38,7 +43,7 @@ type setting struct {
 
 // setUp starts everything and leaves the stopping to stop.
 func setUp(ctx context.Context, opts options, in *input, dir string, story *story,
-	stop *cleanup, broken context.CancelCauseFunc) (*stage, error) {
+	stop *command.Cleanups, broken context.CancelCauseFunc) (*stage, error) {
 	at, err := openServices(ctx, opts, dir, story, stop)
 	if err != nil {
 		return nil, err
@@ -53,11 +58,11 @@ func setUp(ctx context.Context, opts options, in *input, dir string, story *stor
 	if s.target, err = startTarget(ctx, in.refusals); err != nil {
 		return nil, err
 	}
-	stop.add(s.target.server.Stop)
+	stop.OnCleanup(s.target.server.Stop)
 	s.fleet = &fleet{
-		dir: dir, env: childEnvironment(at.databaseURL, doorbell), handlers: in.handlers(), target: s.target.server.URL(), broken: broken,
+		Fleet: programs.NewFleet(broken), dir: dir, env: childEnvironment(at.databaseURL, doorbell), handlers: in.handlers(), target: s.target.server.URL(),
 	}
-	stop.add(s.fleet.stop)
+	stop.OnCleanup(func(context.Context) error { return s.fleet.Stop(stopLimit) })
 	if err := s.startFleet(ctx); err != nil {
 		return nil, err
 	}
@@ -66,7 +71,7 @@ func setUp(ctx context.Context, opts options, in *input, dir string, story *stor
 }
 
 // openServices finds or starts Postgres and the notifier and compiles meanwhile.
-func openServices(ctx context.Context, opts options, dir string, story *story, stop *cleanup) (*setting, error) {
+func openServices(ctx context.Context, opts options, dir string, story *story, stop *command.Cleanups) (*setting, error) {
 	at := &setting{}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -74,12 +79,12 @@ func openServices(ctx context.Context, opts options, dir string, story *story, s
 		if err != nil {
 			return err
 		}
-		stop.add(service.Stop)
+		stop.OnCleanup(service.Stop)
 		var drop func(context.Context) error
 		if at.databaseURL, drop, err = createDatabase(ctx, service.URL); err != nil {
 			return err
 		}
-		stop.add(drop)
+		stop.OnCleanup(drop)
 		story.say("Postgres answers (%s); made a database of its own there and migrated it", service.Origin)
 		return nil
 	})
@@ -87,37 +92,25 @@ func openServices(ctx context.Context, opts options, dir string, story *story, s
 		if at.doorbell, err = openDoorbell(ctx, opts.notifier); err != nil {
 			return err
 		}
-		stop.add(at.doorbell.stop)
+		stop.OnCleanup(at.doorbell.stop)
 		story.say("the doorbell is %s", at.doorbell.origin)
 		return nil
 	})
-	group.Go(func() error { return buildPrograms(ctx, dir) })
+	group.Go(func() error { return programs.Build(ctx, dir, programs.Deployed(programs.Worker, programs.Cron)) })
 	return at, group.Wait()
 }
 
 // openQueue is what an emitting program does.
-func (s *stage) openQueue(ctx context.Context, at *setting, doorbell pubsubnotify.Config, stop *cleanup) (err error) {
-	if s.pool, err = pgstore.Open(ctx, at.databaseURL, "eventsv2-demo", 0); err != nil {
-		return err
-	}
-	stop.add(func(context.Context) error { s.pool.Close(); return nil })
-	notifier, err := pubsubnotify.New(ctx, doorbell)
-	if err != nil {
-		return err
-	}
+func (s *stage) openQueue(ctx context.Context, at *setting, doorbell pubsubnotify.Config, stop *command.Cleanups) (err error) {
 	if at.doorbell.lasting {
-		stop.add(func(ctx context.Context) error { return deleteTopic(ctx, doorbell) })
+		stop.OnCleanup(func(ctx context.Context) error { return deleteTopic(ctx, doorbell) })
 	}
-	stop.add(func(context.Context) error { return notifier.Close() })
-	store := pgstore.New(s.pool)
-	queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
+	opened, err := programs.OpenEmitter(ctx, stop, at.databaseURL, "eventsv2-demo", 0, doorbell)
 	if err != nil {
 		return err
 	}
-	stop.add(queue.Close)
-	s.emitter = newEmitter(queue)
-	s.rules, err = control.NewRules(store, queue)
-	return err
+	s.pool, s.rules, s.emitter = opened.Pool, opened.Rules, newEmitter(opened.Queue)
+	return nil
 }
 
 func (s *stage) startFleet(ctx context.Context) error {
@@ -132,20 +125,19 @@ func (s *stage) startFleet(ctx context.Context) error {
 // childEnvironment configures the programs as a deployment would, but for the
 // times: a reader does not want to wait a minute for a lock to expire.
 func childEnvironment(databaseURL string, doorbell pubsubnotify.Config) map[string]string {
-	return map[string]string{
-		"DATABASE_URL":         databaseURL,
-		"DATABASE_MAX_CONNS":   "4",
-		"PUBSUB_EMULATOR_HOST": doorbell.EmulatorHost,
-		"PUBSUB_PROJECT_ID":    doorbell.ProjectID,
-		"PUBSUB_TOPIC":         doorbell.Topic,
-		"PUBSUB_SUBSCRIPTION":  doorbell.Subscription,
-		"LOCK_TIMEOUT":         lockTimeout.String(),
-		"WORKER_HEARTBEAT":     (lockTimeout / 4).String(),
-		"WORKER_CONCURRENCY":   "16",
-		"WORKER_GRACE_PERIOD":  "5s",
-		"RETAIN_HISTORY":       "true",
-		"RELAY_INTERVAL":       "1s",
-		"RELAY_QUIET":          "2s",
-		"PORT":                 "0",
+	settings := map[string]string{
+		"DATABASE_URL":        databaseURL,
+		"DATABASE_MAX_CONNS":  "4",
+		"LOCK_TIMEOUT":        lockTimeout.String(),
+		"WORKER_HEARTBEAT":    (lockTimeout / 4).String(),
+		"WORKER_CONCURRENCY":  "16",
+		"WORKER_GRACE_PERIOD": "5s",
+		"RETAIN_HISTORY":      "true",
+		"RELAY_INTERVAL":      "1s",
+		"RELAY_QUIET":         "2s",
+		"PORT":                "0",
 	}
+	doorbell.Create = false // it is there
+	maps.Copy(settings, programs.PubSubEnvironment(doorbell))
+	return settings
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/backoff"
 )
 
 // startEmitter starts an emitter that has n events to emit.
@@ -20,23 +21,11 @@ func (w *world) startEmitter(slot, n int) {
 	}
 	d := newDice(mix(w.seed, hash(p.name)), "emitter")
 	p.run(func(ctx context.Context) {
-		for n > 0 && w.pause(ctx, d.between(0, 2*w.attackTime/time.Duration(w.emitsEach))) {
+		for n > 0 && backoff.Sleep(ctx, d.between(0, 2*w.attackTime/time.Duration(w.emitsEach))) {
 			n -= p.emitSome(ctx, d)
 			w.left[slot] = n
 		}
 	})
-}
-
-// pause waits; false means that ctx has ended.
-func (w *world) pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }
 
 var errRolledBack = errors.New("the emitter changed its mind")

@@ -5,6 +5,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
+	"eventsv2/internal/backoff"
 )
 
 // limitAtFirst sets the limits that a seed begins with. Some never change.
@@ -60,5 +61,5 @@ func (p *process) linger(ctx context.Context, rules *control.Rules, d dice) {
 			p.provoke(ctx, eventqueue.Scope{Canvas: eventqueue.CanvasID{canvas}, Module: "WORKER", Name: name})
 		}
 	}
-	p.w.pause(ctx, progress+d.between(0, 2*progress))
+	backoff.Sleep(ctx, progress+d.between(0, 2*progress))
 }

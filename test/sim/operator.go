@@ -8,6 +8,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
+	"eventsv2/internal/backoff"
 	"eventsv2/test/oracle"
 )
 
@@ -29,7 +30,7 @@ func (w *world) startOperator() {
 	}
 	d := newDice(w.seed, "operator")
 	p.run(func(ctx context.Context) {
-		for w.pause(ctx, d.between(0, 2*w.ruleGap)) && !w.healed() {
+		for backoff.Sleep(ctx, d.between(0, 2*w.ruleGap)) && !w.healed() {
 			if w.limits > 1 && d.chance(0.3) {
 				p.changeLimits(ctx, limits, d)
 				continue
@@ -41,19 +42,19 @@ func (w *world) startOperator() {
 			p.changeRules(ctx, rules, d)
 		}
 		if w.lingers {
-			for w.pause(ctx, 200*time.Millisecond) && !w.hunted.Load() {
+			for backoff.Sleep(ctx, 200*time.Millisecond) && !w.hunted.Load() {
 				p.provoke(ctx, eventqueue.Scope{Canvas: eventqueue.CanvasID{byte(1 + d.IntN(3))}, Module: "WORKER", Name: heldJobs[d.IntN(len(heldJobs))]})
 			}
 			p.linger(ctx, rules, d)
 		}
 		for ctx.Err() == nil && !p.liftAll(ctx, rules) {
-			w.pause(ctx, time.Second)
+			backoff.Sleep(ctx, time.Second)
 		}
-		for w.lastSilence && w.pause(ctx, d.between(0, time.Minute)) && !w.spoken.Load() {
+		for w.lastSilence && backoff.Sleep(ctx, d.between(0, time.Minute)) && !w.spoken.Load() {
 			p.provoke(ctx, eventqueue.Scope{Canvas: eventqueue.CanvasID{byte(1 + d.IntN(3))}, Module: "WORKER", Name: jobs[d.IntN(len(jobs))]})
 		}
 		for ctx.Err() == nil && !p.liftDaily(ctx, rates) {
-			w.pause(ctx, time.Second)
+			backoff.Sleep(ctx, time.Second)
 		}
 	})
 	w.operator = p

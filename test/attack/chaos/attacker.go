@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"eventsv2/internal/backoff"
 	"eventsv2/pubsubnotify"
 	"eventsv2/test/attack/harness"
 	"eventsv2/test/halfbroker"
@@ -42,7 +43,7 @@ func (a *attacker) run(ctx context.Context, plan []planned, began time.Time) {
 	var attacks sync.WaitGroup
 	defer attacks.Wait()
 	for _, p := range plan {
-		harness.Sleep(ctx, time.Until(began.Add(p.at)))
+		backoff.Sleep(ctx, time.Until(began.Add(p.at)))
 		if ctx.Err() != nil {
 			return
 		}
@@ -110,7 +111,7 @@ func (a *attacker) attackProcess(ctx context.Context, p planned, s *slot) {
 			return
 		}
 		process.Signal(syscall.SIGSTOP)
-		harness.Sleep(ctx, p.lasts)
+		backoff.Sleep(ctx, p.lasts)
 		process.Signal(syscall.SIGCONT)
 		a.faults.add(string(p.kind), oracle.Frozen, process.Name, from, time.Now())
 	}
@@ -125,7 +126,7 @@ func (a *attacker) killServer(ctx context.Context, p planned, s *server) error {
 	}
 	from := time.Now()
 	harness.KillTree(s.PID)
-	harness.Sleep(ctx, p.lasts)
+	backoff.Sleep(ctx, p.lasts)
 	// The end of the load must not keep the server down.
 	if err := s.Restart(context.WithoutCancel(ctx)); err != nil {
 		return err
@@ -151,7 +152,7 @@ func (a *attacker) attackMethods(ctx context.Context, p planned, broker *halfbro
 	default:
 		broker.Set(halfbroker.EveryMethod, halfbroker.LoseAnswer)
 	}
-	harness.Sleep(ctx, p.lasts)
+	backoff.Sleep(ctx, p.lasts)
 	broker.Heal()
 	a.faults.add(string(p.kind), oracle.NotifierFault, p.target+notifierSuffix, from, time.Now())
 	a.done(p)
@@ -184,7 +185,7 @@ func (a *attacker) refuseAll(ctx context.Context, p planned) {
 		}
 	}
 	set(halfbroker.Refuse(code, "a fault on purpose: "+string(p.kind)))
-	harness.Sleep(ctx, p.lasts)
+	backoff.Sleep(ctx, p.lasts)
 	set(nil)
 	a.faults.add(string(p.kind), oracle.NotifierFault, p.target, from, time.Now())
 	a.done(p)
@@ -204,7 +205,7 @@ func (a *attacker) deleteTopic(ctx context.Context, p planned) error {
 	err := halfbroker.DeleteTopic(limited, a.emulator.URL, "projects/"+projectID+"/topics/"+topicID)
 	if p.kind == bothRebuilt {
 		err = errors.Join(err, halfbroker.DeleteSubscription(limited, a.emulator.URL, "projects/"+projectID+"/subscriptions/"+subscription))
-		harness.Sleep(ctx, p.lasts)
+		backoff.Sleep(ctx, p.lasts)
 		err = errors.Join(err, a.makeBoth(limited))
 	}
 	a.faults.add(string(p.kind), oracle.NotifierFault, p.target, from, time.Now())
@@ -215,8 +216,7 @@ func (a *attacker) deleteTopic(ctx context.Context, p planned) error {
 // makeBoth makes the topic and the subscription as the queue needs them, unless the
 // programs have.
 func (a *attacker) makeBoth(ctx context.Context) error {
-	notifier, err := pubsubnotify.New(ctx, pubsubnotify.Config{ProjectID: projectID, Topic: topicID, Subscription: subscription,
-		Create: true, EmulatorHost: a.emulator.URL})
+	notifier, err := pubsubnotify.New(ctx, pubsub(a.emulator.URL))
 	if err != nil {
 		return err
 	}

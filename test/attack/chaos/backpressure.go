@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
+	"eventsv2/internal/backoff"
 
-	"eventsv2/test/attack/harness"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // backlogSeconds is how many seconds' worth of events may be due and unfinished
@@ -32,6 +32,6 @@ func (e *emitters) backpressure(ctx context.Context, pool *pgxpool.Pool) {
 		if err := pool.QueryRow(ctx, countDueSQL, e.mostWaiting).Scan(&n); err == nil {
 			e.waiting.Store(n)
 		}
-		harness.Sleep(ctx, backpressureEvery)
+		backoff.Sleep(ctx, backpressureEvery)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/backoff"
 	"eventsv2/test/attack/chaos/task"
-	"eventsv2/test/attack/harness"
 )
 
 // acknowledgement is what an emitter was told about an event.
@@ -92,7 +92,7 @@ func (e *emitters) emitLoop(ctx context.Context, n int) {
 	random := rand.New(rand.NewPCG(uint64(e.seed), uint64(n)))
 	for serial := 0; ctx.Err() == nil; {
 		if e.waiting.Load() >= int64(e.mostWaiting) {
-			harness.Sleep(ctx, backpressureEvery/2)
+			backoff.Sleep(ctx, backpressureEvery/2)
 			continue
 		}
 		f := pickForm(random)
@@ -110,7 +110,7 @@ func (e *emitters) emitLoop(ctx context.Context, n int) {
 		cancel()
 		e.note(f, events, err)
 		if err != nil && !errors.Is(err, errUndo) {
-			harness.Sleep(ctx, 50*time.Millisecond)
+			backoff.Sleep(ctx, 50*time.Millisecond)
 		}
 	}
 }

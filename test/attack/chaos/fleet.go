@@ -12,14 +12,11 @@ import (
 	"time"
 
 	"eventsv2/test/attack/harness"
+	"eventsv2/test/programs"
 )
 
-// The programs, by the names of their binaries.
-const (
-	programChaosWorker = "chaosworker"
-	programWorker      = "worker"
-	programCron        = "cron"
-)
+// programChaosWorker is the binary of the workers that embed the library.
+const programChaosWorker = "chaosworker"
 
 // restartAfter is the wait before a slot gets its next process.
 const restartAfter = 300 * time.Millisecond
@@ -39,21 +36,21 @@ type slot struct {
 	attacked sync.Mutex
 
 	mu      sync.Mutex
-	current *harness.Process // nil while there is none
-	number  int              // of the current or last process
-	ended   bool             // no further process
+	current *programs.Process // nil while there is none
+	number  int               // of the current or last process
+	ended   bool              // no further process
 	hold    time.Duration
 }
 
 // fleet runs the programs.
 type fleet struct {
-	dir     string // of binaries, logs and journals
-	env     map[string]string
-	target  *target
-	faults  *faults
-	slots   map[string]*slot
-	keepers sync.WaitGroup
-	broken  context.CancelCauseFunc
+	dir         string // of binaries, logs and journals
+	databaseURL string // past all proxies
+	target      *target
+	faults      *faults
+	slots       map[string]*slot
+	keepers     sync.WaitGroup
+	broken      context.CancelCauseFunc
 
 	mu      sync.Mutex
 	remarks []string
@@ -86,7 +83,7 @@ func (f *fleet) keep(s *slot) {
 }
 
 // next starts the next process of a slot, or returns nil when there is to be none.
-func (f *fleet) next(s *slot) (*harness.Process, error) {
+func (f *fleet) next(s *slot) (*programs.Process, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
@@ -98,7 +95,7 @@ func (f *fleet) next(s *slot) (*harness.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := harness.Start(name, filepath.Join(f.dir, s.program), filepath.Join(f.dir, name+".log"), env)
+	p, err := programs.Start(programs.Program{Name: name, Path: filepath.Join(f.dir, s.program), Log: filepath.Join(f.dir, name+".log"), Env: env})
 	if err != nil {
 		return nil, err
 	}
@@ -108,28 +105,22 @@ func (f *fleet) next(s *slot) (*harness.Process, error) {
 }
 
 func (f *fleet) environment(s *slot, name string) ([]string, error) {
-	databaseURL, err := harness.Through(f.env["DATABASE_URL"], s.postgres, name)
+	databaseURL, err := s.postgres.Through(f.databaseURL, name)
 	if err != nil {
 		return nil, err
 	}
-	settings := maps.Clone(f.env)
-	settings["DATABASE_URL"] = databaseURL
-	settings["PUBSUB_EMULATOR_HOST"] = s.notifier.Address()
+	own := map[string]string{"DATABASE_URL": databaseURL}
 	switch s.program {
 	case programChaosWorker:
-		settings["CHAOS_JOURNAL"] = f.journal(name)
-	case programWorker:
+		own["CHAOS_JOURNAL"] = f.journal(name)
+	case programs.Worker:
 		path := filepath.Join(f.dir, name+".yaml")
 		if err := writeHandlersFile(path, f.target.server.URL()+"/"+name); err != nil {
 			return nil, err
 		}
-		settings["HANDLERS_FILE"] = path
+		own["HANDLERS_FILE"] = path
 	}
-	env := harness.CleanEnvironment()
-	for key, value := range settings {
-		env = append(env, key+"="+value)
-	}
-	return env, nil
+	return programs.Environment(environment(), programs.PubSubEnvironment(pubsub(s.notifier.Address())), own), nil
 }
 
 // journal is the journal of a process.
@@ -137,7 +128,7 @@ func (f *fleet) journal(name string) string { return filepath.Join(f.dir, name+"
 
 // note records how a process ended. One that was not killed, had started and
 // did not end with 0 is remarkable.
-func (f *fleet) note(p *harness.Process) {
+func (f *fleet) note(p *programs.Process) {
 	f.faults.died(p.Name)
 	if p.Status == 0 || p.Status == 128+int(syscall.SIGKILL) || !p.Started() {
 		return
@@ -160,7 +151,7 @@ func (f *fleet) start() {
 }
 
 // process is the current process of a slot, nil when there is none.
-func (s *slot) process() *harness.Process {
+func (s *slot) process() *programs.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.current

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"eventsv2/test/attack/harness"
+	"eventsv2/internal/backoff"
 	"eventsv2/test/oracle"
 )
 
@@ -35,7 +35,7 @@ UPDATE events_v2 e
 func shift(ctx context.Context, pool *pgxpool.Pool) {
 	for ctx.Err() == nil {
 		_, _ = pool.Exec(ctx, shiftSQL)
-		harness.Sleep(ctx, 2*time.Second)
+		backoff.Sleep(ctx, 2*time.Second)
 	}
 }
 
@@ -54,7 +54,7 @@ const probeSQL = `UPDATE chaos_probe SET at = clock_timestamp()`
 func probe(ctx context.Context, pool *pgxpool.Pool, f *faults) {
 	last := time.Now()
 	for ctx.Err() == nil {
-		harness.Sleep(ctx, probeEvery)
+		backoff.Sleep(ctx, probeEvery)
 		now := time.Now()
 		if now.Sub(last) > standstill {
 			f.add("standstill of the machine", oracle.Frozen, "", last, now)

@@ -1,5 +1,5 @@
 package main
 
-import "eventsv2/test/attack/harness"
+import "eventsv2/test/command"
 
-func main() { harness.Main(run) }
+func main() { command.Main(run) }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"eventsv2/test/attack/harness"
+	"eventsv2/test/command"
 )
 
 // options is the command line.
@@ -25,14 +25,14 @@ func (o options) load() time.Duration { return time.Duration(o.minutes * float64
 
 func parseOptions(args []string, stderr io.Writer) (options, error) {
 	var o options
-	flags := harness.Flags("chaos")
+	flags := command.Flags("chaos")
 	flags.Float64Var(&o.minutes, "minutes", 5, "how long to emit and attack, in `minutes`")
 	flags.Int64Var(&o.seed, "seed", 1, "`seed` of the plan and of the events; the same seed plans the same")
 	flags.IntVar(&o.rate, "rate", 240, "events `per second` to emit")
 	flags.StringVar(&o.report, "report", "", "`file` for a report in Markdown")
 	flags.DurationVar(&o.settle, "settle", 2*time.Minute, "how `long` the number of events that are left may stand still after the last fault")
 	flags.BoolVar(&o.keep, "keep", false, "keep logs and journals though nothing was found")
-	if err := harness.Parse(flags, args, stderr); err != nil {
+	if err := command.Parse(flags, args, stderr); err != nil {
 		return o, err
 	}
 	switch {

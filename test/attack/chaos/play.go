@@ -19,13 +19,14 @@ import (
 
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/migrations"
 	"eventsv2/pubsubnotify"
 	"eventsv2/test/attack/chaos/task"
 	"eventsv2/test/attack/harness"
+	"eventsv2/test/command"
 	"eventsv2/test/halfbroker"
+	"eventsv2/test/programs"
 )
 
 // The settings of the run: everything is short, so that much happens.
@@ -39,14 +40,14 @@ const (
 	canvasCount   = 8
 )
 
+// pubsub is where the topic and the subscription are, by way of some address.
+func pubsub(address string) pubsubnotify.Config {
+	return pubsubnotify.Config{ProjectID: projectID, Topic: topicID, Subscription: subscription, Create: true, EmulatorHost: address}
+}
+
 // environment is what all programs get beside their own connections.
-func environment(databaseURL string) map[string]string {
+func environment() map[string]string {
 	return map[string]string{
-		"DATABASE_URL":        databaseURL,
-		"PUBSUB_PROJECT_ID":   projectID,
-		"PUBSUB_TOPIC":        topicID,
-		"PUBSUB_SUBSCRIPTION": subscription,
-		"PUBSUB_CREATE":       "true",
 		"LOCK_TIMEOUT":        lockTimeout.String(),
 		"WORKER_CONCURRENCY":  "60",
 		"WORKER_GRACE_PERIOD": "2s",
@@ -60,11 +61,11 @@ func environment(databaseURL string) map[string]string {
 
 // stage is everything that a run needs, set up.
 type stage struct {
-	harness.Cleanups
+	command.Cleanups
 
 	opts options
 	dir  string
-	tell *harness.Reporter
+	tell *command.Reporter
 
 	postgres, emulator     *server
 	databaseURL            string
@@ -83,7 +84,7 @@ type stage struct {
 const cleanupLimit = time.Minute
 
 // play is the whole run. Its result is nil when there is nothing to judge.
-func play(ctx context.Context, opts options, dir string, tell *harness.Reporter) (result *result, err error) {
+func play(ctx context.Context, opts options, dir string, tell *command.Reporter) (result *result, err error) {
 	s := &stage{opts: opts, dir: dir, tell: tell, proxies: harness.NewProxies(), faults: newFaults(),
 		postgresOf: map[string]*harness.Proxy{}, notifierOf: map[string]*harness.Proxy{}, proxyOf: map[string]*halfbroker.Server{}}
 	defer func() { err = errors.Join(err, s.CleanUp(ctx, cleanupLimit)) }()
@@ -119,14 +120,14 @@ func (s *stage) setUp(ctx context.Context, broken context.CancelCauseFunc) error
 // build compiles what the fleet runs.
 func (s *stage) build(ctx context.Context) error {
 	s.tell.Report("building the programs")
-	return harness.Build(ctx, s.dir, map[string]string{
-		programChaosWorker: "eventsv2/test/attack/chaos/worker", programWorker: "eventsv2/cmd/worker", programCron: "eventsv2/cmd/cron",
-	})
+	packages := programs.Deployed(programs.Worker, programs.Cron)
+	packages[programChaosWorker] = "eventsv2/test/attack/chaos/worker"
+	return programs.Build(ctx, s.dir, packages)
 }
 
 func (s *stage) startServices(ctx context.Context) error {
 	s.tell.Report("starting Postgres with fsync, and the Pub/Sub emulator")
-	postgres, emulator, err := s.Servers(ctx)
+	postgres, emulator, err := harness.Servers(ctx, &s.Cleanups)
 	if err != nil {
 		return err
 	}
@@ -206,7 +207,7 @@ func (s *stage) openProxies(ctx context.Context) error {
 
 // preparePrograms makes the fleet, the emitters and the storms.
 func (s *stage) preparePrograms(ctx context.Context, broken context.CancelCauseFunc) error {
-	s.fleet = &fleet{dir: s.dir, env: environment(s.databaseURL), faults: s.faults, slots: map[string]*slot{}, broken: broken}
+	s.fleet = &fleet{dir: s.dir, databaseURL: s.databaseURL, faults: s.faults, slots: map[string]*slot{}, broken: broken}
 	target, err := startTarget(ctx, s.fleet.journal)
 	if err != nil {
 		return err
@@ -214,42 +215,26 @@ func (s *stage) preparePrograms(ctx context.Context, broken context.CancelCauseF
 	s.OnCleanup(target.stop)
 	s.fleet.target = target
 	programs := map[string]string{"w1": programChaosWorker, "w2": programChaosWorker, "w3": programChaosWorker,
-		"w4": programWorker, "c1": programCron, "c2": programCron}
-	for name, program := range programs {
-		s.fleet.slots[name] = &slot{name: name, program: program, postgres: s.postgresOf[name], notifier: s.notifierOf[name]}
+		"w4": programs.Worker, "c1": programs.Cron, "c2": programs.Cron}
+	for name, binary := range programs {
+		s.fleet.slots[name] = &slot{name: name, program: binary, postgres: s.postgresOf[name], notifier: s.notifierOf[name]}
 	}
 	return s.prepareEmitters(ctx)
 }
 
 func (s *stage) prepareEmitters(ctx context.Context) error {
-	databaseURL, err := harness.Through(s.databaseURL, s.postgresOf[slotEmitter], slotEmitter)
+	databaseURL, err := s.postgresOf[slotEmitter].Through(s.databaseURL, slotEmitter)
 	if err != nil {
 		return err
 	}
-	pool, err := pgstore.Open(ctx, databaseURL, slotEmitter, 2*emitterCount)
+	opened, err := programs.OpenEmitter(ctx, &s.Cleanups, databaseURL, slotEmitter, 2*emitterCount, pubsub(s.notifierOf[slotEmitter].Address()))
 	if err != nil {
 		return err
 	}
-	s.OnCleanup(func(context.Context) error { pool.Close(); return nil })
-	notifier, err := pubsubnotify.New(ctx, pubsubnotify.Config{ProjectID: projectID, Topic: topicID, Subscription: subscription,
-		Create: true, EmulatorHost: s.notifierOf[slotEmitter].Address()})
-	if err != nil {
-		return err
-	}
-	s.OnCleanup(func(context.Context) error { return notifier.Close() })
-	queue, err := eventqueue.New(pgstore.New(pool), notifier, eventqueue.QueueConfig{})
-	if err != nil {
-		return err
-	}
-	s.OnCleanup(queue.Close)
-	rules, err := control.NewRules(pgstore.New(pool), queue)
-	if err != nil {
-		return err
-	}
-	db := stdlib.OpenDBFromPool(pool)
+	db := stdlib.OpenDBFromPool(opened.Pool)
 	s.OnCleanup(func(context.Context) error { return db.Close() })
-	s.emitters = newEmitters(queue, pool, db, s.opts, s.canvases())
-	s.storms = &storms{rules: rules, seed: s.opts.seed, scopes: s.scopes()}
+	s.emitters = newEmitters(opened.Queue, opened.Pool, db, s.opts, s.canvases())
+	s.storms = &storms{rules: opened.Rules, seed: s.opts.seed, scopes: s.scopes()}
 	return nil
 }
 

@@ -2,51 +2,34 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"os"
 	"strings"
 
-	"eventsv2/test/attack/harness"
+	"eventsv2/test/command"
+	"eventsv2/test/programs"
 )
 
 // run is the program without its process: it returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	opts, err := parseOptions(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return harness.ExitOK
-	case err != nil:
-		_, _ = fmt.Fprintln(stderr, "chaos:", err) // nowhere else to say it
-		return harness.ExitUsage
-	}
-	dir, err := os.MkdirTemp("", "eventsv2-chaos-")
 	if err != nil {
-		_, _ = fmt.Fprintln(stderr, "chaos: make a directory for logs:", err)
-		return harness.ExitFailed
+		return command.Usage("chaos", err, stderr)
 	}
-	t := harness.NewReporter(stdout)
-	result, err := play(ctx, opts, dir, t)
-	if err == nil && opts.report != "" {
-		err = os.WriteFile(opts.report, []byte(result.report(opts)), 0o644)
-	}
-	if err != nil {
-		_, _ = fmt.Fprintln(stderr, "chaos:", err)
-	}
-	good := err == nil && len(result.judgement.violations) == 0
-	if good && !opts.keep {
-		err = os.RemoveAll(dir)
-	} else {
-		harness.RetainLogs("chaos", dir, []string{programChaosWorker, programWorker, programCron}, stderr)
-	}
-	if result != nil {
-		result.reportViolations(stderr)
-		t.Print(strings.TrimSpace(result.line()) + "\n")
-	}
-	if !good || err != nil {
-		return harness.ExitFailed
-	}
-	return harness.ExitOK
+	tell := command.NewReporter(stdout)
+	var found *result
+	return command.Logged("chaos", opts.keep, []string{programChaosWorker, programs.Worker, programs.Cron}, stderr, func(dir string) (good bool, err error) {
+		if found, err = play(ctx, opts, dir, tell); found == nil {
+			return false, err
+		}
+		if err == nil && opts.report != "" {
+			err = os.WriteFile(opts.report, []byte(found.report(opts)), 0o644)
+		}
+		return len(found.judgement.violations) == 0, err
+	}, func() {
+		if found != nil {
+			found.reportViolations(stderr)
+			tell.Print(strings.TrimSpace(found.line()) + "\n")
+		}
+	})
 }

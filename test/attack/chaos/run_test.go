@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"eventsv2/test/attack/harness"
+	"eventsv2/test/command"
 )
 
 func TestAWrongCommandLineSaysSo(t *testing.T) {
@@ -24,8 +24,8 @@ func TestAWrongCommandLineSaysSo(t *testing.T) {
 		"-report: the folder of absent": {"-report", "absent/report.md"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if status := run(t.Context(), args, &stdout, &stderr); status != harness.ExitUsage {
-			t.Errorf("%q ended with %d, want %d", args, status, harness.ExitUsage)
+		if status := run(t.Context(), args, &stdout, &stderr); status != command.ExitUsage {
+			t.Errorf("%q ended with %d, want %d", args, status, command.ExitUsage)
 		}
 		if !strings.Contains(stderr.String(), want) || stdout.Len() > 0 {
 			t.Errorf("%q said %q and %q, want %q", args, stdout.String(), stderr.String(), want)
@@ -36,7 +36,7 @@ func TestAWrongCommandLineSaysSo(t *testing.T) {
 func TestHelpIsNoMistake(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr bytes.Buffer
-	if status := run(t.Context(), []string{"-help"}, &stdout, &stderr); status != harness.ExitOK || !strings.Contains(stderr.String(), "-settle") {
+	if status := run(t.Context(), []string{"-help"}, &stdout, &stderr); status != command.ExitOK || !strings.Contains(stderr.String(), "-settle") {
 		t.Errorf("status %d, %q", status, stderr.String())
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
-	"eventsv2/test/attack/harness"
+	"eventsv2/internal/backoff"
 )
 
 // settleEvery is how often the queue is asked whether it has come to rest.
@@ -37,7 +37,7 @@ func (s *stage) settle(ctx context.Context) error {
 	watching.Go(func() { shift(watch, s.control) })
 	s.cron.until = time.Now().Add(-5 * time.Second) // a slot may take a moment
 	deadline, last := time.Now().Add(s.opts.settle), time.Now().Add(longest*s.opts.settle)
-	for fewest := math.MaxInt; ; harness.Sleep(ctx, settleEvery) {
+	for fewest := math.MaxInt; ; backoff.Sleep(ctx, settleEvery) {
 		// Until it has worked: Postgres may have been killed a moment ago.
 		if err := s.storms.liftAll(ctx, s.control); err != nil {
 			s.tell.Report("lifting the rules: %v", err)

@@ -14,7 +14,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
-	"eventsv2/test/attack/harness"
+	"eventsv2/internal/backoff"
 	"eventsv2/test/oracle"
 )
 
@@ -41,7 +41,7 @@ func (s *storms) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for {
-		harness.Sleep(ctx, stormEvery/2+time.Duration(random.Int64N(int64(stormEvery))))
+		backoff.Sleep(ctx, stormEvery/2+time.Duration(random.Int64N(int64(stormEvery))))
 		if ctx.Err() != nil {
 			return
 		}
@@ -59,7 +59,7 @@ func (s *storms) storm(ctx context.Context, kind control.RuleType, scope eventqu
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*emitTimeout)
 	_ = s.add(call, kind, scope) // it may be there all the same
 	cancel()
-	harness.Sleep(ctx, lasts)
+	backoff.Sleep(ctx, lasts)
 	var lifting sync.WaitGroup
 	for range times {
 		lifting.Go(func() { s.liftAtLast(ctx, kind, scope) })
@@ -77,7 +77,7 @@ func (s *storms) liftAtLast(ctx context.Context, kind control.RuleType, scope ev
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		harness.Sleep(ctx, 100*time.Millisecond)
+		backoff.Sleep(ctx, 100*time.Millisecond)
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/backoff"
 	"eventsv2/test/attack/chaos/journal"
 	"eventsv2/test/attack/chaos/task"
-	"eventsv2/test/attack/harness"
 	"eventsv2/test/webtarget"
 )
 
@@ -143,9 +143,9 @@ func (t *target) do(r *http.Request, id int64, value []byte) (journal.Outcome, i
 	case task.Hang:
 		<-ctx.Done()
 	case task.Deaf:
-		harness.Sleep(context.WithoutCancel(ctx), targetDeafFor)
+		backoff.Sleep(context.WithoutCancel(ctx), targetDeafFor)
 	default:
-		harness.Sleep(ctx, job.Work())
+		backoff.Sleep(ctx, job.Work())
 	}
 	if ctx.Err() != nil {
 		return journal.Cancelled, http.StatusRequestTimeout

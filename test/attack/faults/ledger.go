@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/backoff"
 	"eventsv2/test/attack/faults/emission"
-	"eventsv2/test/attack/harness"
 )
 
 // entry is an event that was accepted.
@@ -85,7 +85,7 @@ func (r *rig) emitBy(ctx context.Context, b batch, emit func(context.Context, []
 			r.note(&entry{id: id, label: b.label, value: string(events[k].Value), key: events[k].OrderingKey, emitted: time.Now(), due: began.Add(b.delay)})
 		}
 		ids = append(ids, got...)
-		harness.Sleep(ctx, b.every)
+		backoff.Sleep(ctx, b.every)
 	}
 	return ids
 }

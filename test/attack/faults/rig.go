@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,10 +15,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/pgstore"
+	"eventsv2/internal/backoff"
 	"eventsv2/pubsubnotify"
 	"eventsv2/test/attack/harness"
+	"eventsv2/test/command"
 	"eventsv2/test/halfbroker"
+	"eventsv2/test/programs"
 	"eventsv2/test/webtarget"
 )
 
@@ -27,7 +28,7 @@ import (
 // its own, a web server that events are posted to, and the programs that the
 // scenario starts.
 type rig struct {
-	harness.Cleanups
+	command.Cleanups
 
 	stage *stage
 	name  string
@@ -101,24 +102,14 @@ func handler(name string) webtarget.Handler {
 // openEmitter makes the queue that the scenario itself emits through, as a program
 // that embeds the library does. It also makes topic and subscription.
 func (r *rig) openEmitter(ctx context.Context) error {
-	pool, err := pgstore.Open(ctx, r.databaseURL, "emitter", 4)
-	if err != nil {
-		return err
-	}
-	r.OnCleanup(func(context.Context) error { pool.Close(); return nil })
 	if err := r.makeBoth(ctx); err != nil {
 		return err
 	}
-	config := r.pubsub()
-	notifier, err := pubsubnotify.New(ctx, config)
+	opened, err := programs.OpenEmitter(ctx, &r.Cleanups, r.databaseURL, "emitter", 4, r.pubsub())
 	if err != nil {
 		return err
 	}
-	r.OnCleanup(func(context.Context) error { return notifier.Close() })
-	if r.emitter, err = eventqueue.New(pgstore.New(pool), notifier, eventqueue.QueueConfig{}); err != nil {
-		return err
-	}
-	r.OnCleanup(r.emitter.Close)
+	r.emitter = opened.Queue
 	return nil
 }
 
@@ -152,7 +143,7 @@ func (r *rig) close(ctx context.Context) {
 
 // program is a running program of the deployment.
 type program struct {
-	*harness.Process
+	*programs.Process
 	// database is its way to Postgres.
 	database *harness.Proxy
 }
@@ -163,36 +154,24 @@ func (r *rig) start(binary, name string, settings map[string]string, args ...str
 	database, err := r.stage.proxies.Open(r.name+"-"+name, hostOf(r.databaseURL))
 	r.must(err)
 	r.OnCleanup(func(context.Context) error { database.Close(); return nil })
-	databaseURL, err := harness.Through(r.databaseURL, database, name)
+	databaseURL, err := database.Through(r.databaseURL, name)
 	r.must(err)
 	environment := map[string]string{
-		"DATABASE_URL":         databaseURL,
-		"PUBSUB_PROJECT_ID":    projectID,
-		"PUBSUB_TOPIC":         r.topic(),
-		"PUBSUB_SUBSCRIPTION":  r.subscription(),
-		"PUBSUB_EMULATOR_HOST": r.wire.Address(),
-		"RETAIN_HISTORY":       "true",
-		"PORT":                 "0",
+		"DATABASE_URL":   databaseURL,
+		"RETAIN_HISTORY": "true",
+		"PORT":           "0",
 		// A proxy of the machine would dial in place of the program.
 		"NO_PROXY":      "*",
 		"no_proxy":      "*",
 		"FAULTS_TARGET": r.target.server.URL() + "/" + name,
 	}
-	if binary == programWorker && settings["HANDLERS_FILE"] == "" {
+	if binary == programs.Worker && settings["HANDLERS_FILE"] == "" {
 		path := filepath.Join(r.dir, name+".yaml")
 		r.must(webtarget.WriteHandlersFile(path, environment["FAULTS_TARGET"], r.handlers))
 		environment["HANDLERS_FILE"] = path
 	}
-	env := harness.CleanEnvironment()
-	for key, value := range environment {
-		if _, changed := settings[key]; !changed {
-			env = append(env, key+"="+value)
-		}
-	}
-	for key, value := range settings {
-		env = append(env, key+"="+value)
-	}
-	process, err := harness.Start(name, filepath.Join(r.stage.dir, binaries, binary), filepath.Join(r.dir, name+".log"), env, args...)
+	process, err := programs.Start(programs.Program{Name: name, Path: filepath.Join(r.stage.dir, binaries, binary), Args: args,
+		Log: filepath.Join(r.dir, name+".log"), Env: programs.Environment(environment, programs.PubSubEnvironment(r.pubsub()), settings)})
 	r.must(err)
 	p := &program{Process: process, database: database}
 	r.mu.Lock()
@@ -211,11 +190,11 @@ func hostOf(databaseURL string) string {
 
 // worker starts cmd/worker, and cron cmd/cron, and wait until it says that it works.
 func (r *rig) worker(ctx context.Context, name string, settings map[string]string) *program {
-	return r.ready(ctx, r.start(programWorker, name, settings))
+	return r.ready(ctx, r.start(programs.Worker, name, settings))
 }
 
 func (r *rig) cron(ctx context.Context, settings map[string]string) *program {
-	return r.ready(ctx, r.start(programCron, "cron", settings))
+	return r.ready(ctx, r.start(programs.Cron, "cron", settings))
 }
 
 // embed starts a program that embeds the library, with a worker of its own.
@@ -231,39 +210,12 @@ func (r *rig) ready(ctx context.Context, p *program) *program {
 	return p
 }
 
-// log is what a program has written so far.
-func (p *program) log() string {
-	text, err := os.ReadFile(p.Log)
-	if err != nil {
-		return ""
-	}
-	return string(text)
-}
-
-// lastWords are the end of a program's log, for a message.
-func (p *program) lastWords() string {
-	lines := strings.Split(strings.TrimSpace(p.log()), "\n")
-	text := lines[len(lines)-1]
-	return text[:min(len(text), 400)]
-}
-
-// running reports whether the program has not ended.
-func (p *program) running() bool {
-	select {
-	case <-p.Exited:
-		return false
-	default:
-		return true
-	}
-}
-
 // awaitLog ends the scenario when a program does not write a text in time.
 func (r *rig) awaitLog(ctx context.Context, p *program, text string, limit time.Duration) {
-	if !r.eventually(ctx, limit, func() bool { return strings.Contains(p.log(), text) || !p.running() }) {
-		r.fatalf("%s does not say %q within %s; its last words: %s", p.Name, text, limit, p.lastWords())
-	}
-	if !strings.Contains(p.log(), text) {
-		r.fatalf("%s ended with status %d without saying %q; its last words: %s", p.Name, p.Status, text, p.lastWords())
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s are over", limit))
+	defer cancel()
+	if err := p.Await(ctx, text); err != nil {
+		r.fatalf("%v", err)
 	}
 }
 
@@ -272,7 +224,7 @@ var addressPattern = regexp.MustCompile(`"address":"[^"]*:(\d+)"`)
 // url is where a program serves.
 func (r *rig) url(ctx context.Context, p *program) string {
 	r.awaitLog(ctx, p, `"address":"`, startLimit)
-	return "http://127.0.0.1:" + addressPattern.FindStringSubmatch(p.log())[1]
+	return "http://127.0.0.1:" + addressPattern.FindStringSubmatch(p.LogText())[1]
 }
 
 // eventually waits until something holds, and reports whether it did within a limit.
@@ -283,7 +235,7 @@ func (r *rig) eventually(ctx context.Context, limit time.Duration, holds func() 
 		if ctx.Err() != nil {
 			return false
 		}
-		harness.Sleep(ctx, 50*time.Millisecond)
+		backoff.Sleep(ctx, 50*time.Millisecond)
 	}
 	return true
 }
@@ -314,11 +266,11 @@ func (r *rig) kill(p *program) {
 // ctl runs eventctl and returns what it printed.
 func (r *rig) ctl(ctx context.Context, args ...string) (string, int) {
 	name := fmt.Sprintf("eventctl-%d", len(r.programs))
-	p := r.start(programCtl, name, nil, args...)
+	p := r.start(programs.Ctl, name, nil, args...)
 	select {
 	case <-p.Exited:
 	case <-ctx.Done():
 		r.fatalf("eventctl %s does not end", strings.Join(args, " "))
 	}
-	return p.log(), p.Status
+	return p.LogText(), p.Status
 }

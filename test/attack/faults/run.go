@@ -3,16 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"eventsv2/test/attack/harness"
+	"eventsv2/test/command"
 )
 
 // options is the command line.
@@ -25,12 +23,12 @@ type options struct {
 
 func parseOptions(args []string, stderr io.Writer) (options, error) {
 	var o options
-	flags := harness.Flags("faults")
+	flags := command.Flags("faults")
 	flags.BoolVar(&o.list, "list", false, "say which scenarios there are, and run none")
 	flags.StringVar(&o.only, "only", "", "run the scenarios of these `names` only, with commas between them")
 	flags.IntVar(&o.parallel, "parallel", 5, "how `many` scenarios run at once; most of them wait most of the time")
 	flags.BoolVar(&o.keep, "keep", false, "keep all logs though no scenario failed")
-	err := harness.Parse(flags, args, stderr)
+	err := command.Parse(flags, args, stderr)
 	if err == nil && o.parallel < 1 {
 		err = fmt.Errorf("-parallel is %d: it must be positive", o.parallel)
 	}
@@ -42,47 +40,28 @@ const wholeLimit = 10 * time.Minute
 
 // run is the program without its process: it returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	complain := func(err error) { _, _ = fmt.Fprintln(stderr, "faults:", err) } // nowhere else to say it
 	opts, err := parseOptions(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return harness.ExitOK
-	}
 	var chosen []scenario
 	if err == nil {
 		chosen, err = choose(opts.only)
 	}
 	if err != nil {
-		complain(err)
-		return harness.ExitUsage
+		return command.Usage("faults", err, stderr)
 	}
 	if opts.list {
 		list(stdout, chosen)
-		return harness.ExitOK
+		return command.ExitOK
 	}
-	dir, err := os.MkdirTemp("", "eventsv2-faults-")
-	if err != nil {
-		complain(fmt.Errorf("make a directory for logs: %w", err))
-		return harness.ExitFailed
-	}
-	began := time.Now()
-	failed, err := playAll(ctx, opts, chosen, dir, stdout)
-	took := time.Since(began)
-	if err == nil && opts.only == "" && took > wholeLimit {
-		err = fmt.Errorf("all scenarios took %s, at most %s are allowed: look for one that takes longer than it says, or raise -parallel on a machine that has more to give", took.Round(time.Second), wholeLimit)
-	}
-	if err != nil {
-		complain(err)
-	}
-	if failed == 0 && err == nil && !opts.keep {
-		err = os.RemoveAll(dir)
-	} else {
-		harness.RetainLogs("faults", dir, []string{binaries}, stderr)
-	}
-	_, _ = fmt.Fprintf(stdout, "took=%s\nfaults: scenarios=%d failed=%d\n", took.Round(time.Second), len(chosen), failed) // nowhere else to say it
-	if failed > 0 || err != nil {
-		return harness.ExitFailed
-	}
-	return harness.ExitOK
+	began, failed := time.Now(), 0
+	return command.Logged("faults", opts.keep, []string{binaries}, stderr, func(dir string) (good bool, err error) {
+		failed, err = playAll(ctx, opts, chosen, dir, stdout)
+		if took := time.Since(began); err == nil && opts.only == "" && took > wholeLimit {
+			err = fmt.Errorf("all scenarios took %s, at most %s are allowed: look for one that takes longer than it says, or raise -parallel on a machine that has more to give", took.Round(time.Second), wholeLimit)
+		}
+		return failed == 0, err
+	}, func() {
+		_, _ = fmt.Fprintf(stdout, "took=%s\nfaults: scenarios=%d failed=%d\n", time.Since(began).Round(time.Second), len(chosen), failed) // nowhere else to say it
+	})
 }
 
 // choose returns the scenarios of some names, all for no name.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"eventsv2/test/attack/harness"
+	"eventsv2/test/command"
 )
 
 func TestAWrongCommandLineSaysSo(t *testing.T) {
@@ -19,8 +19,8 @@ func TestAWrongCommandLineSaysSo(t *testing.T) {
 		`there is no scenario "none"`: {"-only", "fair-relay,none"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if status := run(t.Context(), args, &stdout, &stderr); status != harness.ExitUsage {
-			t.Errorf("%q ended with %d, want %d", args, status, harness.ExitUsage)
+		if status := run(t.Context(), args, &stdout, &stderr); status != command.ExitUsage {
+			t.Errorf("%q ended with %d, want %d", args, status, command.ExitUsage)
 		}
 		if !strings.Contains(stderr.String(), want) || stdout.Len() > 0 {
 			t.Errorf("%q said %q and %q, want %q", args, stdout.String(), stderr.String(), want)

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"eventsv2/internal/backoff"
 	"eventsv2/test/attack/harness"
 	"eventsv2/test/halfbroker"
 )
@@ -100,7 +101,7 @@ func oneFailedPublishOfAnEmitter(ctx context.Context, r *rig) {
 func oneFailedPublishOfCron(ctx context.Context, r *rig) {
 	r.worker(ctx, "worker", nil)
 	cron := r.cron(ctx, nil)
-	harness.Sleep(ctx, workerLooks) // a worker that looks by itself would do the relay's work
+	backoff.Sleep(ctx, workerLooks) // a worker that looks by itself would do the relay's work
 	published := r.broker.Answered("Publish")
 	r.emitSQL(ctx, batch{label: "before", n: 20, every: 50 * time.Millisecond})
 	r.awaitDone(ctx, "before", startLimit)
@@ -135,8 +136,8 @@ func oneFailedPublishOfCron(ctx context.Context, r *rig) {
 	r.emitSQL(ctx, batch{label: "after", n: 100, every: 50 * time.Millisecond})
 	r.awaitDone(ctx, "after", 40*time.Second)
 	r.punctual("after", 1, 6*time.Second) // 2 s are promised
-	if !cron.running() {
-		r.failf("cron ended: %s", cron.lastWords())
+	if !cron.Running() {
+		r.failf("cron ended: %s", cron.LastWords())
 	}
 }
 
@@ -315,8 +316,8 @@ func startsWithoutPubSub(embedding bool) func(context.Context, *rig) {
 		r.awaitDone(ctx, "emitted", time.Minute)
 		r.awaitDone(ctx, "inserted", time.Minute)
 		for _, p := range programs {
-			if !p.running() {
-				r.failf("%s ended with status %d: %s", p.Name, p.Status, p.lastWords())
+			if !p.Running() {
+				r.failf("%s ended with status %d: %s", p.Name, p.Status, p.LastWords())
 			}
 		}
 		r.must(r.wire.Reopen())

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/backoff"
 	"eventsv2/test/attack/harness"
+	"eventsv2/test/programs"
 	"eventsv2/test/services"
 )
 
@@ -116,7 +118,7 @@ func claimsLost(retries int, lasts, lockTimeout time.Duration, rounds int) func(
 				return n
 			}
 			r.eventually(ctx, min(lasts, 10*time.Second), func() bool { return claimed() > 0 })
-			harness.Sleep(ctx, time.Until(from.Add(lasts)))
+			backoff.Sleep(ctx, time.Until(from.Add(lasts)))
 			undelivered += claimed()
 			r.must(cure(ctx))
 			r.allowance(worker.Name, from.Add(-time.Second), time.Now().Add(lockTimeout))
@@ -128,8 +130,8 @@ func claimsLost(retries int, lasts, lockTimeout time.Duration, rounds int) func(
 		if undelivered == 0 {
 			r.failf("no claim was lost: the scenario shows nothing")
 		}
-		if !worker.running() {
-			r.failf("the worker ended with status %d: %s", worker.Status, worker.lastWords())
+		if !worker.Running() {
+			r.failf("the worker ended with status %d: %s", worker.Status, worker.LastWords())
 		}
 	}
 }
@@ -164,7 +166,7 @@ func frozenWorker(ctx context.Context, r *rig) {
 		frozen.Signal(syscall.SIGCONT)
 		// What it had begun just before reaches the target only now.
 		r.allowance(frozen.Name, from, thawed.Add(time.Second))
-		harness.Sleep(ctx, 2*time.Second)
+		backoff.Sleep(ctx, 2*time.Second)
 		stale += r.staleStarts(frozen, thawed)
 	}
 	r.figure("claimed_unbegun=%d", held)
@@ -181,7 +183,7 @@ func frozenWorker(ctx context.Context, r *rig) {
 // another one had run them before.
 func (r *rig) staleStarts(p *program, after time.Time) (n int) {
 	began := map[eventqueue.EventID]bool{}
-	for line := range strings.Lines(p.log()) {
+	for line := range strings.Lines(p.LogText()) {
 		var run struct {
 			Message  string    `json:"message"`
 			Ended    time.Time `json:"time"`
@@ -229,7 +231,7 @@ func stopWithinGrace(ctx context.Context, r *rig) {
 		r.failf("the worker ended %s after SIGTERM, at most %s are allowed", took.Round(time.Millisecond), stopLimit)
 	}
 	if stopped && worker.Status != 0 {
-		r.failf("the worker ended with status %d: %s", worker.Status, worker.lastWords())
+		r.failf("the worker ended with status %d: %s", worker.Status, worker.LastWords())
 	}
 	open()
 	r.worker(ctx, "worker-2", nil)
@@ -246,14 +248,14 @@ func lockTimeoutDiffers(ctx context.Context, r *rig) {
 		r.fatalf("%d events have begun, want 5", r.begun("held"))
 	}
 	settings := impatient("1s")
-	worker := r.start(programWorker, "worker-2", settings)
-	cron := r.start(programCron, "cron", settings)
-	harness.Sleep(ctx, 3*time.Second)
-	requeue := r.start(programCtl, "requeue", settings, "requeue", ids[0].String())
-	harness.Sleep(ctx, 12*time.Second)
+	worker := r.start(programs.Worker, "worker-2", settings)
+	cron := r.start(programs.Cron, "cron", settings)
+	backoff.Sleep(ctx, 3*time.Second)
+	requeue := r.start(programs.Ctl, "requeue", settings, "requeue", ids[0].String())
+	backoff.Sleep(ctx, 12*time.Second)
 	open()
 	r.awaitDone(ctx, "held", startLimit)
-	r.figure("refused_to_start=%t,%t requeue_status=%d", !worker.running(), !cron.running(), requeue.Status)
+	r.figure("refused_to_start=%t,%t requeue_status=%d", !worker.Running(), !cron.Running(), requeue.Status)
 }
 
 // handlersHoldAll has handlers hold every connection of the program's pool for
@@ -315,8 +317,8 @@ func postgresOutage(ctx context.Context, r *rig) {
 		r.failf("a minute after Postgres is back not both of worker and app run events")
 	}
 	for _, p := range programs {
-		if !p.running() {
-			r.failf("%s ended with status %d: %s", p.Name, p.Status, p.lastWords())
+		if !p.Running() {
+			r.failf("%s ended with status %d: %s", p.Name, p.Status, p.LastWords())
 		}
 	}
 }
@@ -342,7 +344,7 @@ func forgottenClaim(ctx context.Context, r *rig) {
 		case <-gone:
 		case <-ctx.Done():
 		}
-		harness.Sleep(ctx, 5*time.Second)
+		backoff.Sleep(ctx, 5*time.Second)
 		return completed
 	})
 	r.emit(ctx, batch{label: "forgotten", n: 1})

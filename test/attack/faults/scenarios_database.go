@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"eventsv2/internal/backoff"
 
-	"eventsv2/test/attack/harness"
+	"github.com/jackc/pgx/v5"
 )
 
 func databaseScenarios() []scenario {
@@ -44,7 +44,7 @@ func readOnlyForAWhile(ctx context.Context, r *rig) {
 	}
 	from := time.Now()
 	r.setDatabase(ctx, `SET default_transaction_read_only = on`)
-	harness.Sleep(ctx, 8*time.Second)
+	backoff.Sleep(ctx, 8*time.Second)
 	if left := r.number(ctx, `SELECT count(*) FROM events_v2`); left == 0 {
 		r.failf("all events had ended before the database was read-only: the scenario shows nothing")
 	}
@@ -55,8 +55,8 @@ func readOnlyForAWhile(ctx context.Context, r *rig) {
 	r.awaitDone(ctx, "before", 60*time.Second)
 	r.figure("caught_up=%.1fs", time.Since(back).Seconds())
 	for _, p := range programs {
-		if !p.running() {
-			r.failf("%s ended with status %d: %s", p.Name, p.Status, p.lastWords())
+		if !p.Running() {
+			r.failf("%s ended with status %d: %s", p.Name, p.Status, p.LastWords())
 		}
 	}
 	r.emit(ctx, batch{label: "after", n: 100, every: 10 * time.Millisecond})

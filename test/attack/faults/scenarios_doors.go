@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"eventsv2/test/attack/harness"
+	"eventsv2/internal/backoff"
 )
 
 func doorScenarios() []scenario {
@@ -118,7 +118,7 @@ func stalledBodies(ctx context.Context, r *rig) {
 	stall(body, stalledCount)
 	stall(header, headerCount)
 	sending.Wait()
-	harness.Sleep(ctx, 2*time.Second)
+	backoff.Sleep(ctx, 2*time.Second)
 	highest, err := highWater(worker.PID)
 	r.must(err)
 	r.figure("memory_mb=%d", highest>>20)
@@ -132,8 +132,8 @@ func stalledBodies(ctx context.Context, r *rig) {
 			break
 		}
 	}
-	if !worker.running() {
-		r.failf("the worker ended: %s", worker.lastWords())
+	if !worker.Running() {
+		r.failf("the worker ended: %s", worker.LastWords())
 	}
 	r.emit(ctx, batch{label: "beside", n: 20})
 	r.awaitDone(ctx, "beside", startLimit)

@@ -15,6 +15,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/internal/backoff"
 	"eventsv2/test/attack/faults/emission"
 	"eventsv2/test/attack/harness"
 	"eventsv2/test/halfbroker"
@@ -51,7 +52,7 @@ func snoozes(ctx context.Context, r *rig) {
 		r.canFail[name] = true
 		r.emit(ctx, batch{label: name, n: 5, name: name})
 	}
-	harness.Sleep(ctx, 45*time.Second)
+	backoff.Sleep(ctx, 45*time.Second)
 	close(enough)
 	for _, name := range []string{"zero", "one"} {
 		most := 0
@@ -242,9 +243,9 @@ func pausedForAWhile(ctx context.Context, r *rig, _ []*program) {
 		_, err := rules.Add(ctx, control.PauseRule, scope)
 		return err
 	})
-	harness.Sleep(ctx, 3*time.Second) // what was claimed before may begin
+	backoff.Sleep(ctx, 3*time.Second) // what was claimed before may begin
 	begun := r.begun("")
-	harness.Sleep(ctx, 4*time.Second)
+	backoff.Sleep(ctx, 4*time.Second)
 	if now := r.begun(""); now != begun {
 		r.failf("%d events began while everything was paused", now-begun)
 	}
@@ -272,7 +273,7 @@ func frozenForAWhile(ctx context.Context, r *rig, workers []*program) {
 	for _, w := range []*program{workers[0], workers[2]} {
 		w.Signal(syscall.SIGSTOP)
 	}
-	harness.Sleep(ctx, 8*time.Second) // a lock lasts 3 s
+	backoff.Sleep(ctx, 8*time.Second) // a lock lasts 3 s
 	for _, w := range []*program{workers[0], workers[2]} {
 		w.Signal(syscall.SIGCONT)
 		r.allowance(w.Name, from.Add(-time.Second), time.Now().Add(time.Second))
@@ -291,7 +292,7 @@ func withoutPostgres(ctx context.Context, r *rig, workers []*program) {
 	for _, w := range workers {
 		w.database.Close()
 	}
-	harness.Sleep(ctx, 8*time.Second)
+	backoff.Sleep(ctx, 8*time.Second)
 	for _, w := range workers {
 		r.must(w.database.Reopen())
 	}
@@ -307,7 +308,7 @@ func withoutAnswers(ctx context.Context, r *rig, workers []*program) {
 		r.must(err)
 		cures = append(cures, cure)
 	}
-	harness.Sleep(ctx, 5*time.Second)
+	backoff.Sleep(ctx, 5*time.Second)
 	for _, cure := range cures {
 		r.must(cure(ctx))
 	}

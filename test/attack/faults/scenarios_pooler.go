@@ -14,7 +14,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/pubsubnotify"
-	"eventsv2/test/attack/harness"
+	"eventsv2/test/programs"
 )
 
 func poolerScenarios() []scenario {
@@ -67,7 +67,8 @@ max_client_conn = 200
 	if os.Geteuid() == 0 { // it refuses to be root
 		args = append(args, "-u", "nobody")
 	}
-	process, err := harness.Start("pgbouncer", binary, filepath.Join(r.dir, "pgbouncer.log"), os.Environ(), append(args, config)...)
+	process, err := programs.Start(programs.Program{Name: "pgbouncer", Path: binary, Args: append(args, config),
+		Log: filepath.Join(r.dir, "pgbouncer.log"), Env: os.Environ()})
 	r.must(err)
 	p := &program{Process: process}
 	r.mu.Lock()
@@ -85,17 +86,17 @@ func behindPooler(mode string) func(context.Context, *rig) {
 		direct := r.databaseURL
 		r.databaseURL = r.pooler(ctx, mode)
 		defer func() { r.databaseURL = direct }()
-		programs := []*program{r.start(programWorker, "worker", impatient("5s")), r.start(programCron, "cron", impatient("5s"))}
+		programs := []*program{r.start(programs.Worker, "worker", impatient("5s")), r.start(programs.Cron, "cron", impatient("5s"))}
 		for _, p := range programs {
-			if !r.eventually(ctx, startLimit, func() bool { return p.Started() || !p.running() }) {
+			if !r.eventually(ctx, startLimit, func() bool { return p.Started() || !p.Running() }) {
 				r.fatalf("%s neither starts nor refuses to", p.Name)
 			}
-			if p.running() {
+			if p.Running() {
 				continue
 			}
-			text := strings.ToLower(p.log())
+			text := strings.ToLower(p.LogText())
 			if mode == "session" || !strings.Contains(text, "transaction") || !strings.Contains(text, "pool") {
-				r.fatalf("%s refuses to start, and does not name the pooler: %s", p.Name, p.lastWords())
+				r.fatalf("%s refuses to start, and does not name the pooler: %s", p.Name, p.LastWords())
 			}
 			r.figure("refused_by=%s", p.Name)
 			return

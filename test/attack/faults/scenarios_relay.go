@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"eventsv2/eventqueue"
-	"eventsv2/test/attack/harness"
+	"eventsv2/internal/backoff"
 )
 
 func relayScenarios() []scenario {
@@ -47,7 +47,7 @@ const workerLooks = 13 * time.Second
 // another one, which wait for the relay as well.
 func fairRelay(ctx context.Context, r *rig) {
 	r.worker(ctx, "worker", nil)
-	harness.Sleep(ctx, workerLooks) // a worker that looks by itself would do the relay's work
+	backoff.Sleep(ctx, workerLooks) // a worker that looks by itself would do the relay's work
 	behind := [16]byte(canvas(1))
 	long := time.Now().Add(-30 * time.Minute)
 	beside := func(label string) {
@@ -80,8 +80,8 @@ func fairRelay(ctx context.Context, r *rig) {
 	r.crowdInGroups(ctx, canvas(1), long)
 	beside("beside_lines")
 	r.exec(ctx, `DELETE FROM events_v2 WHERE canvas_id = $1`, behind)
-	if !cron.running() {
-		r.failf("cron ended: %s", cron.lastWords())
+	if !cron.Running() {
+		r.failf("cron ended: %s", cron.LastWords())
 	}
 }
 
@@ -214,7 +214,7 @@ func (r *rig) besideBadRows(ctx context.Context, worker *program, label string, 
 // saidOf are the events, by id, of which a program has said something.
 func (r *rig) saidOf(p *program, message string) map[string]bool {
 	said := map[string]bool{}
-	for line := range strings.Lines(p.log()) {
+	for line := range strings.Lines(p.LogText()) {
 		var entry struct {
 			Message string `json:"message"`
 			Event   string `json:"event_id"`
@@ -251,15 +251,15 @@ func lockCenturiesAhead(ctx context.Context, r *rig) {
 		r.exec(ctx, insertLockedSQL, bad, at)
 	}
 	r.exec(ctx, ofAnyYearSQL, bad)
-	harness.Sleep(ctx, workerLooks) // a worker that looks by itself would do the relay's work
+	backoff.Sleep(ctx, workerLooks) // a worker that looks by itself would do the relay's work
 	for range 200 {
 		r.insertLost(ctx, batch{label: "lost", n: 1}, time.Now().Add(-10*time.Minute))
 	}
 	cron := r.cron(ctx, map[string]string{"RELAY_QUIET": "1s", "RELAY_INTERVAL": "1s"})
 	r.awaitDone(ctx, "lost", 40*time.Second)
 	const ahead = "an event is locked until far in the future"
-	if !r.eventually(ctx, startLimit, func() bool { return strings.Count(cron.log(), ahead) >= len(centuries) }) {
-		r.failf("cron's log names %d of %d events that are locked for centuries", strings.Count(cron.log(), ahead), len(centuries))
+	if !r.eventually(ctx, startLimit, func() bool { return strings.Count(cron.LogText(), ahead) >= len(centuries) }) {
+		r.failf("cron's log names %d of %d events that are locked for centuries", strings.Count(cron.LogText(), ahead), len(centuries))
 	}
 	if n := r.number(ctx, `SELECT count(*) FROM events_v2 WHERE locked_at > '3000-01-01'`); n != int64(len(centuries)) {
 		r.failf("%d locks are centuries ahead, want %d: the scenario shows nothing", n, len(centuries))
@@ -292,8 +292,8 @@ INSERT INTO cron_definitions (canvas_id, name, schedule, missed, starts_at) VALU
 		r.failf("%d of 10 due slots were emitted", slots())
 	}
 	const unreadable = "a cron definition cannot be read and emits nothing"
-	if !r.eventually(ctx, startLimit, func() bool { return strings.Count(cron.log(), unreadable) >= len(starts) }) {
-		r.failf("cron's log names %d of %d definitions that cannot be read", strings.Count(cron.log(), unreadable), len(starts))
+	if !r.eventually(ctx, startLimit, func() bool { return strings.Count(cron.LogText(), unreadable) >= len(starts) }) {
+		r.failf("cron's log names %d of %d definitions that cannot be read", strings.Count(cron.LogText(), unreadable), len(starts))
 	}
 	r.figure("slots=%d", slots())
 }

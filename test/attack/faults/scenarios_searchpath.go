@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
+	"eventsv2/test/programs"
 )
 
 func searchPathScenarios() []scenario {
@@ -127,25 +128,25 @@ func (r *rig) refusesAll(ctx context.Context, what string) {
 	limit := []string{"limit", "rate", "set", "--canvas", canvas(9).String(), "--per-minute", "1"}
 	nth := len(r.programs)
 	name := func(kind string) string { return kind + "-refused-" + what + "-" + string(rune('a'+nth%26)) }
-	programs := []*program{
-		r.start(programWorker, name("worker"), nil), r.start(programCron, name("cron"), nil), r.start(programEmbed, name("app"), nil),
+	started := []*program{
+		r.start(programs.Worker, name("worker"), nil), r.start(programs.Cron, name("cron"), nil), r.start(programEmbed, name("app"), nil),
 		r.start(programEmbed, name("emitter"), map[string]string{"FAULTS_ROLE": "emit"}),
-		r.start(programCtl, name("limit"), nil, limit...), r.start(programCtl, name("stats"), nil, "stats"),
-		r.start(programCtl, name("emit"), nil, "emit", "--canvas", canvas(9).String(), "--module", "WORKER", "--name", "work", "--value", "1"),
+		r.start(programs.Ctl, name("limit"), nil, limit...), r.start(programs.Ctl, name("stats"), nil, "stats"),
+		r.start(programs.Ctl, name("emit"), nil, "emit", "--canvas", canvas(9).String(), "--module", "WORKER", "--name", "work", "--value", "1"),
 	}
 	if what != "elsewhere" { // an empty schema is where a queue of its own may be made
-		programs = append(programs, r.start(programCtl, name("migrate"), nil, "migrate", "up"))
+		started = append(started, r.start(programs.Ctl, name("migrate"), nil, "migrate", "up"))
 	}
-	for _, p := range programs {
-		if !r.eventually(ctx, startLimit, func() bool { return !p.running() }) {
-			r.failf("%s runs with a search path that hides %s; its last words: %s", p.Name, what, p.lastWords())
+	for _, p := range started {
+		if !r.eventually(ctx, startLimit, func() bool { return !p.Running() }) {
+			r.failf("%s runs with a search path that hides %s; its last words: %s", p.Name, what, p.LastWords())
 			p.Kill()
 			continue
 		}
-		text := p.log()
+		text := p.LogText()
 		named := strings.HasPrefix(p.Name, "migrate") || strings.Contains(text, what)
 		if p.Status == 0 || !strings.Contains(text, "search_path") || !named {
-			r.failf("%s ended with status %d and does not name search_path and %s: %s", p.Name, p.Status, what, p.lastWords())
+			r.failf("%s ended with status %d and does not name search_path and %s: %s", p.Name, p.Status, what, p.LastWords())
 		}
 	}
 }

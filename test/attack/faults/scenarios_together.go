@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/backoff"
 	"eventsv2/migrations"
 	"eventsv2/test/attack/harness"
 	"eventsv2/test/halfbroker"
@@ -103,10 +104,10 @@ func bothDown(postgresFirst bool) func(context.Context, *rig) {
 			r.failf("few events were left when Postgres ended: the scenario shows nothing")
 		}
 		harness.KillTree(postgres.PID)
-		harness.Sleep(ctx, 6*time.Second) // longer than a lock lasts
+		backoff.Sleep(ctx, 6*time.Second) // longer than a lock lasts
 		if !postgresFirst {
 			r.broker.Heal()
-			harness.Sleep(ctx, 6*time.Second) // its return is noticed
+			backoff.Sleep(ctx, 6*time.Second) // its return is noticed
 		}
 		r.restart(ctx, postgres)
 		r.allowance("", from, time.Now().Add(time.Second))
@@ -125,8 +126,8 @@ func bothDown(postgresFirst bool) func(context.Context, *rig) {
 		}
 		r.awaitPubSub(ctx)
 		for _, p := range programs {
-			if !p.running() {
-				r.failf("%s ended with status %d: %s", p.Name, p.Status, p.lastWords())
+			if !p.Running() {
+				r.failf("%s ended with status %d: %s", p.Name, p.Status, p.LastWords())
 			}
 		}
 	}
@@ -172,9 +173,9 @@ func everythingAtOnce(ctx context.Context, r *rig) {
 	r.emit(ctx, batch{label: "full", n: 56, canvas: fullCanvas, key: keyed})
 	r.insert(ctx, batch{label: "full_sql", n: 20, canvas: fullCanvas})
 	stillFor := func() {
-		harness.Sleep(ctx, 2*time.Second) // what was claimed before may begin, and end
+		backoff.Sleep(ctx, 2*time.Second) // what was claimed before may begin, and end
 		begun := r.begun("full") + r.begun("full_sql")
-		harness.Sleep(ctx, 3*time.Second)
+		backoff.Sleep(ctx, 3*time.Second)
 		if now := r.begun("full") + r.begun("full_sql"); now != begun {
 			r.failf("%d events began while their handler was paused", now-begun)
 		}
@@ -239,7 +240,7 @@ func immediateStop(ctx context.Context, r *rig) {
 	r.emit(ctx, batch{label: "lines", n: 600, canvas: groupCanvas, key: func(i int) string { return strconv.Itoa(i % 12) }})
 	r.emit(ctx, batch{label: "limited", n: 200, canvas: limitedCanvas})
 	r.emit(ctx, batch{label: "plain", n: 3000, canvas: plainCanvas})
-	harness.Sleep(ctx, forgets+walWriterDelay) // all of these are on the disk
+	backoff.Sleep(ctx, forgets+walWriterDelay) // all of these are on the disk
 	if done := r.done("lines"); done < 50 || done > 500 {
 		r.failf("%d of 600 events of ordering groups are done: the scenario shows nothing", done)
 	}
@@ -251,12 +252,12 @@ func immediateStop(ctx context.Context, r *rig) {
 	}
 	from := time.Now()
 	r.must(syscall.Kill(postgres.PID, syscall.SIGQUIT))
-	harness.Sleep(ctx, 2*time.Second)
+	backoff.Sleep(ctx, 2*time.Second)
 	r.restart(ctx, postgres)
 	back := time.Now()
 	r.allowance("", from.Add(-forgets), back.Add(time.Second))
 	r.unknown = true // what was claimed and not begun, only the claimant knew
-	harness.Sleep(ctx, 2*time.Second)
+	backoff.Sleep(ctx, 2*time.Second)
 	r.emit(ctx, batch{label: "after", n: 200, canvas: plainCanvas, every: 5 * time.Millisecond})
 	for _, label := range []string{"lines", "limited", "plain", "after"} {
 		r.awaitDone(ctx, label, time.Minute)

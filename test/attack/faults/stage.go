@@ -15,16 +15,16 @@ import (
 
 	"eventsv2/migrations"
 	"eventsv2/test/attack/harness"
+	"eventsv2/test/command"
+	"eventsv2/test/programs"
 	"eventsv2/test/services"
 )
 
-// The programs, by the names of their binaries, and where those are.
+// programEmbed is the binary of the program that embeds the library, and binaries where the
+// programs are.
 const (
-	programWorker = "worker"
-	programCron   = "cron"
-	programCtl    = "eventctl"
-	programEmbed  = "embed"
-	binaries      = "bin"
+	programEmbed = "embed"
+	binaries     = "bin"
 )
 
 // template is the database that the scenarios' databases are copies of.
@@ -35,7 +35,7 @@ const cleanupLimit = time.Minute
 
 // stage is what all scenarios share.
 type stage struct {
-	harness.Cleanups
+	command.Cleanups
 
 	dir      string
 	postgres *services.Service
@@ -54,10 +54,9 @@ func openStage(ctx context.Context, dir string) (s *stage, err error) {
 	if err := os.Mkdir(filepath.Join(dir, binaries), 0o700); err != nil {
 		return nil, fmt.Errorf("make a directory for the programs: %w", err)
 	}
-	if err := harness.Build(ctx, filepath.Join(dir, binaries), map[string]string{
-		programWorker: "eventsv2/cmd/worker", programCron: "eventsv2/cmd/cron", programCtl: "eventsv2/cmd/eventctl",
-		programEmbed: "eventsv2/test/attack/faults/embed",
-	}); err != nil {
+	packages := programs.Deployed(programs.Worker, programs.Cron, programs.Ctl)
+	packages[programEmbed] = "eventsv2/test/attack/faults/embed"
+	if err := programs.Build(ctx, filepath.Join(dir, binaries), packages); err != nil {
 		return nil, err
 	}
 	if s.postgres, err = services.Postgres(ctx, services.Private(), services.Setting("max_connections", "600")); err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/test/attack/harness"
+	"eventsv2/internal/backoff"
 	"eventsv2/test/webtarget"
 )
 
@@ -67,7 +67,7 @@ func (t *target) behave(handler string, b behaviour) {
 // takes is a handler that works for so long.
 func takes(d time.Duration) behaviour {
 	return func(ctx context.Context, _ visit) answer {
-		harness.Sleep(ctx, d)
+		backoff.Sleep(ctx, d)
 		return completed
 	}
 }

@@ -1,14 +1,13 @@
-// Package harness is what the programs that attack a deployment share: processes
-// that cannot outlive the program that started them, and proxies whose
-// connections can be cut, slowed down and silenced.
+// Package harness is what the programs that attack a deployment share: servers that can be
+// killed, proxies whose connections can be cut, slowed down and silenced, and the queue of a
+// program that emits.
 //
 // # Guarantees
 //
-// A process ends with the program that started it, however that ends, kill -9
-// included. A fault of a proxy is over when the call that made it has returned.
+// A server ends with the program that started it. A fault of a proxy is over when the call that
+// made it has returned.
 //
-// # Failures
+// # Failure handling
 //
-// What cannot be started is an error that names it; nothing of it is left
-// running.
+// What cannot be started is an error that names it; nothing of it is left running.
 package harness

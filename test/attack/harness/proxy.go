@@ -3,9 +3,12 @@ package harness
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
+
+	"eventsv2/internal/backoff"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/prometheus/client_golang/prometheus"
@@ -58,7 +61,7 @@ func (p *Proxy) Reopen() error {
 // passed.
 func (p *Proxy) Down(ctx context.Context, lasts time.Duration) error {
 	p.Close()
-	Sleep(ctx, lasts)
+	backoff.Sleep(ctx, lasts)
 	return p.Reopen()
 }
 
@@ -96,7 +99,7 @@ func (p *Proxy) Poison(ctx context.Context, toxic string, lasts time.Duration) e
 	if err != nil {
 		return err
 	}
-	Sleep(ctx, lasts)
+	backoff.Sleep(ctx, lasts)
 	return cure(ctx)
 }
 
@@ -117,12 +120,15 @@ func (p *Proxy) Infect(toxic string) (cure func(context.Context) error, err erro
 	}, nil
 }
 
-// Sleep waits, less when ctx ends.
-func Sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+// Through is a database URL that goes through the proxy and shows a name.
+func (p *Proxy) Through(databaseURL, name string) (string, error) {
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		return "", fmt.Errorf("the database URL of our own Postgres: %w", err)
 	}
+	u.Host = p.Address()
+	query := u.Query()
+	query.Set("application_name", name)
+	u.RawQuery = query.Encode()
+	return u.String(), nil
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/backoff"
 )
 
 // How many goroutines emit, and how long one call may take.
@@ -44,7 +45,7 @@ func (e *emitters) run(ctx context.Context) {
 				}
 				// Not ctx: the end of the load is no reason for an unknown outcome.
 				if e.emit(context.WithoutCancel(ctx), count) != nil {
-					pause(ctx, 100*time.Millisecond) // an outage must not become a hot loop
+					backoff.Sleep(ctx, 100*time.Millisecond) // an outage must not become a hot loop
 				}
 			}
 		})

@@ -8,7 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"eventsv2/test/attack/harness"
+	"eventsv2/internal/backoff"
+	"eventsv2/test/command"
 	"eventsv2/test/services"
 )
 
@@ -50,7 +51,7 @@ type attacker struct {
 	postgres *services.Service
 	emulator *services.Service
 	pool     *pgxpool.Pool
-	tell     *harness.Reporter
+	tell     *command.Reporter
 	counts   map[string]int // by kind; read when run has ended
 }
 
@@ -60,7 +61,7 @@ type attacker struct {
 func (a *attacker) run(ctx context.Context, every time.Duration) error {
 	began := time.Now()
 	for n := 0; ; n++ {
-		if !pause(ctx, time.Until(began.Add(every/2+time.Duration(n)*every))) {
+		if !backoff.Sleep(ctx, time.Until(began.Add(every/2+time.Duration(n)*every))) {
 			return nil
 		}
 		f := rotation()[n%len(rotation())]
@@ -81,12 +82,12 @@ func (a *attacker) total() int {
 }
 
 func (a *attacker) killJunior(context.Context) error {
-	a.fleet.process(juniorWorker).kill()
+	a.fleet.Process(juniorWorker).Kill()
 	return a.fleet.start(juniorWorker)
 }
 
-func (a *attacker) restartJunior(ctx context.Context) error {
-	if err := a.fleet.process(juniorWorker).stop(context.WithoutCancel(ctx)); err != nil {
+func (a *attacker) restartJunior(context.Context) error {
+	if err := a.fleet.Process(juniorWorker).Stop(stopLimit); err != nil {
 		return err
 	}
 	return a.fleet.start(juniorWorker)
@@ -95,10 +96,10 @@ func (a *attacker) restartJunior(ctx context.Context) error {
 // freeze stops a process until its locks have expired, less when ctx ends.
 func freeze(name string) func(*attacker, context.Context) error {
 	return func(a *attacker, ctx context.Context) error {
-		p := a.fleet.process(name)
-		p.signal(syscall.SIGSTOP)
-		pause(ctx, frozenFor)
-		p.signal(syscall.SIGCONT)
+		p := a.fleet.Process(name)
+		p.Signal(syscall.SIGSTOP)
+		backoff.Sleep(ctx, frozenFor)
+		p.Signal(syscall.SIGCONT)
 		return nil
 	}
 }
@@ -112,7 +113,7 @@ func (a *attacker) killServer(ctx context.Context, server *services.Service) err
 	if err := syscall.Kill(server.PID, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("kill the server: %w", err)
 	}
-	pause(ctx, downFor)
+	backoff.Sleep(ctx, downFor)
 	return server.Restart(context.WithoutCancel(ctx))
 }
 

@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/backoff"
 	"eventsv2/service"
-	"eventsv2/test/attack/harness"
+	"eventsv2/test/command"
 )
 
 // roleVariable makes this program one that embeds the queue, as any program may.
@@ -27,9 +28,9 @@ const (
 // configured like cmd/worker, and writes what it does to its standard output.
 func runLibrary(ctx context.Context, stdout, stderr io.Writer) int {
 	if err := embed(ctx, &notes{out: stdout}); err != nil {
-		return fail(stderr, err, harness.ExitFailed)
+		return command.Fail("soak", err, command.ExitFailed, stderr)
 	}
-	return harness.ExitOK
+	return command.ExitOK
 }
 
 // embed runs the parts until ctx ends.
@@ -92,7 +93,7 @@ const measureEvery = time.Second
 
 func (n *notes) measure(ctx context.Context) error {
 	heap := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	for pause(ctx, measureEvery) {
+	for backoff.Sleep(ctx, measureEvery) {
 		metrics.Read(heap)
 		if err := n.write("%s %d %d", noteStats, runtime.NumGoroutine(), heap[0].Value.Uint64()); err != nil {
 			return err

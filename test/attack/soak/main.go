@@ -5,11 +5,11 @@ import (
 	"io"
 	"os"
 
-	"eventsv2/test/attack/harness"
+	"eventsv2/test/command"
 )
 
 func main() {
-	harness.Main(func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	command.Main(func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		if os.Getenv(roleVariable) == roleLibrary {
 			return runLibrary(ctx, stdout, stderr)
 		}

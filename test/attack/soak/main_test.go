@@ -8,23 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
-	"eventsv2/test/attack/harness"
+	"eventsv2/test/command"
+	"eventsv2/test/testenv"
 )
 
-// sleeperVariable makes this test binary a program that starts a child, says its
-// process and waits to be killed.
-const sleeperVariable = "EVENTSV2_SOAK_TEST_PARENT"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(sleeperVariable) != "" {
-		beParent()
-		return
-	}
-	// The launcher's thread has to live as long as the process.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("eventsv2/test/attack/soak.(*launcher).do.func1.1"))
-}
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
@@ -42,15 +30,25 @@ func TestAWrongCommandLineEndsWithTwo(t *testing.T) {
 	for _, args := range []string{"-hours 0", "-hours -1", "-hours NaN", "-hours 169", "-hours soon", "-rate 0", "-rate 10001",
 		"-every 1s", "-settle 0s", "-minutes 5", "extra"} {
 		var out, errs bytes.Buffer
-		if status := run(context.Background(), strings.Fields(args), &out, &errs); status != harness.ExitUsage {
-			t.Errorf("%s: status %d, want %d", args, status, harness.ExitUsage)
+		if status := run(context.Background(), strings.Fields(args), &out, &errs); status != command.ExitUsage {
+			t.Errorf("%s: status %d, want %d", args, status, command.ExitUsage)
 		}
 		if !strings.HasPrefix(errs.String(), "soak: ") || out.Len() > 0 {
 			t.Errorf("%s: it says %q and %q", args, out.String(), errs.String())
 		}
 	}
 	var errs bytes.Buffer
-	if status := run(context.Background(), []string{"-help"}, &errs, &errs); status != harness.ExitOK || !strings.Contains(errs.String(), "-hours") {
+	if status := run(context.Background(), []string{"-help"}, &errs, &errs); status != command.ExitOK || !strings.Contains(errs.String(), "-hours") {
 		t.Errorf("-help: status %d, %q", status, errs.String())
+	}
+}
+
+func TestAProcessIsMeasured(t *testing.T) {
+	t.Parallel()
+	if n, err := openFiles(os.Getpid()); err != nil || n < 3 {
+		t.Errorf("%g files, %v", n, err)
+	}
+	if size, err := privateMemory(os.Getpid()); err != nil || size < 4096 {
+		t.Errorf("%g bytes, %v", size, err)
 	}
 }

@@ -10,7 +10,8 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
-	"eventsv2/test/attack/harness"
+	"eventsv2/internal/backoff"
+	"eventsv2/test/command"
 )
 
 // maintenance is what operators do all the time: pause a handler and lift that, and
@@ -20,7 +21,7 @@ type maintenance struct {
 	pool     *pgxpool.Pool
 	canvases []eventqueue.CanvasID
 	every    time.Duration // between two faults
-	tell     *harness.Reporter
+	tell     *command.Reporter
 }
 
 // The handler is paused for three of four intervals between faults.
@@ -36,10 +37,10 @@ const callTimeout = 15 * time.Second
 func (c *maintenance) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		c.again(ctx, "pause", c.hold)
-		pause(ctx, pausedFor*c.every)
+		backoff.Sleep(ctx, pausedFor*c.every)
 		c.again(ctx, "lift", c.lift)
 		c.again(ctx, "prune", c.prune)
-		pause(ctx, freeFor*c.every)
+		backoff.Sleep(ctx, freeFor*c.every)
 	}
 }
 
@@ -55,7 +56,7 @@ func (c *maintenance) again(ctx context.Context, what string, do func(context.Co
 		if ctx.Err() == nil {
 			c.tell.Report("%s: %v (again in a second)", what, err)
 		}
-		pause(ctx, time.Second)
+		backoff.Sleep(ctx, time.Second)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"eventsv2/test/attack/harness"
+	"eventsv2/test/command"
 )
 
 // options is the command line.
@@ -26,14 +26,14 @@ const maxHours = 7 * 24
 
 func parseOptions(args []string, stderr io.Writer) (options, error) {
 	var o options
-	flags := harness.Flags("soak")
+	flags := command.Flags("soak")
 	flags.Float64Var(&o.hours, "hours", 1, "how long to emit, in `hours`; fractions are allowed")
 	flags.IntVar(&o.rate, "rate", 100, "events `per second` to emit")
 	flags.DurationVar(&o.every, "every", time.Minute, "`time` between two faults, at least 5s")
 	flags.DurationVar(&o.settle, "settle", 5*time.Minute, "how `long` the queue may take to come to rest at the end")
 	flags.StringVar(&o.report, "report", "", "`file` for a report in Markdown")
 	flags.BoolVar(&o.keep, "keep", false, "keep the logs though nothing was found")
-	if err := harness.Parse(flags, args, stderr); err != nil {
+	if err := command.Parse(flags, args, stderr); err != nil {
 		return o, err
 	}
 	switch {

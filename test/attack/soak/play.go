@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"sync"
 	"time"
@@ -13,11 +14,12 @@ import (
 
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
-	"eventsv2/eventqueue/pgstore"
+	"eventsv2/internal/backoff"
 	"eventsv2/migrations"
 	"eventsv2/pubsubnotify"
 	"eventsv2/test/attack/harness"
+	"eventsv2/test/command"
+	"eventsv2/test/programs"
 	"eventsv2/test/services"
 	"eventsv2/test/webtarget"
 )
@@ -36,11 +38,11 @@ const (
 
 // stage is everything that a run needs.
 type stage struct {
-	harness.Cleanups
+	command.Cleanups
 
 	opts options
 	dir  string
-	tell *harness.Reporter
+	tell *command.Reporter
 
 	postgres, emulator *services.Service
 	version            string // of Postgres
@@ -58,7 +60,7 @@ type stage struct {
 const cleanupLimit = 2 * time.Minute
 
 // play is the whole run. Its result is nil when there is nothing to judge.
-func play(ctx context.Context, opts options, dir string, tell *harness.Reporter) (found *result, err error) {
+func play(ctx context.Context, opts options, dir string, tell *command.Reporter) (found *result, err error) {
 	s := &stage{opts: opts, dir: dir, tell: tell, ledger: newLedger()}
 	defer func() { err = errors.Join(err, s.CleanUp(ctx, cleanupLimit)) }()
 	// broken ends the run when the run itself fails.
@@ -80,12 +82,10 @@ func play(ctx context.Context, opts options, dir string, tell *harness.Reporter)
 
 func (s *stage) setUp(ctx context.Context, broken context.CancelCauseFunc) error {
 	s.tell.Report("building the programs; starting Postgres with fsync and the Pub/Sub emulator")
-	if err := harness.Build(ctx, s.dir, map[string]string{
-		programWorker: "eventsv2/cmd/worker", programCron: "eventsv2/cmd/cron",
-	}); err != nil {
+	if err := programs.Build(ctx, s.dir, programs.Deployed(programs.Worker, programs.Cron)); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{s.startServices, s.prepareDatabase, s.prepareEmitters} {
+	for _, step := range []func(context.Context) error{s.startServices, s.prepareQueue} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -94,20 +94,22 @@ func (s *stage) setUp(ctx context.Context, broken context.CancelCauseFunc) error
 }
 
 func (s *stage) startServices(ctx context.Context) (err error) {
-	s.postgres, s.emulator, err = s.Servers(ctx)
+	s.postgres, s.emulator, err = harness.Servers(ctx, &s.Cleanups)
 	return err
 }
 
-func (s *stage) prepareDatabase(ctx context.Context) error {
+func (s *stage) prepareQueue(ctx context.Context) error {
 	if _, err := migrations.Up(ctx, s.postgres.URL); err != nil {
 		return err
 	}
-	pool, err := pgstore.Open(ctx, s.postgres.URL, "soak", emitterCount+4)
+	opened, err := programs.OpenEmitter(ctx, &s.Cleanups, s.postgres.URL, "soak", emitterCount+4, s.pubsub())
 	if err != nil {
 		return err
 	}
+	pool := opened.Pool
 	s.pool = pool
-	s.OnCleanup(func(context.Context) error { pool.Close(); return nil })
+	s.emitters = newEmitters(opened.Queue, s.ledger, canvases(), s.opts.rate)
+	s.maintenance = &maintenance{rules: opened.Rules, pool: pool, canvases: canvases(), every: s.opts.every, tell: s.tell}
 	if err := pool.QueryRow(ctx, "SHOW server_version").Scan(&s.version); err != nil {
 		return fmt.Errorf("ask Postgres for its version: %w", err)
 	}
@@ -140,25 +142,9 @@ func canvases() []eventqueue.CanvasID {
 	return all
 }
 
-func (s *stage) prepareEmitters(ctx context.Context) error {
-	notifier, err := pubsubnotify.New(ctx, pubsubnotify.Config{ProjectID: projectID, Topic: topic, Subscription: subscription,
-		Create: true, EmulatorHost: s.emulator.URL})
-	if err != nil {
-		return err
-	}
-	s.OnCleanup(func(context.Context) error { return notifier.Close() })
-	queue, err := eventqueue.New(pgstore.New(s.pool), notifier, eventqueue.QueueConfig{})
-	if err != nil {
-		return err
-	}
-	s.OnCleanup(queue.Close)
-	rules, err := control.NewRules(pgstore.New(s.pool), queue)
-	if err != nil {
-		return err
-	}
-	s.emitters = newEmitters(queue, s.ledger, canvases(), s.opts.rate)
-	s.maintenance = &maintenance{rules: rules, pool: s.pool, canvases: canvases(), every: s.opts.every, tell: s.tell}
-	return nil
+// pubsub is where the topic and the subscription are.
+func (s *stage) pubsub() pubsubnotify.Config {
+	return pubsubnotify.Config{ProjectID: projectID, Topic: topic, Subscription: subscription, Create: true, EmulatorHost: s.emulator.URL}
 }
 
 func (s *stage) startFleet(ctx context.Context, broken context.CancelCauseFunc) error {
@@ -172,22 +158,19 @@ func (s *stage) startFleet(ctx context.Context, broken context.CancelCauseFunc) 
 		return err
 	}
 	heard := &listener{ledger: s.ledger}
-	s.fleet = &fleet{dir: s.dir, read: heard.listen, broken: broken, running: map[string]*process{}, env: map[string]string{
-		"DATABASE_URL":         s.postgres.URL,
-		"PUBSUB_PROJECT_ID":    projectID,
-		"PUBSUB_TOPIC":         topic,
-		"PUBSUB_SUBSCRIPTION":  subscription,
-		"PUBSUB_CREATE":        "true",
-		"PUBSUB_EMULATOR_HOST": s.emulator.URL,
-		"LOCK_TIMEOUT":         lockTimeout.String(),
-		"RELAY_INTERVAL":       relayInterval.String(),
-		"RELAY_QUIET":          relayQuiet.String(),
-		"WORKER_CONCURRENCY":   concurrency,
-		"HANDLERS_FILE":        handlers,
-		"PORT":                 "0",
-		"LOG_LEVEL":            "warn", // a line per event would fill the disk in a day
-	}}
-	s.OnCleanup(s.fleet.stop)
+	env := programs.PubSubEnvironment(s.pubsub())
+	maps.Copy(env, map[string]string{
+		"DATABASE_URL":       s.postgres.URL,
+		"LOCK_TIMEOUT":       lockTimeout.String(),
+		"RELAY_INTERVAL":     relayInterval.String(),
+		"RELAY_QUIET":        relayQuiet.String(),
+		"WORKER_CONCURRENCY": concurrency,
+		"HANDLERS_FILE":      handlers,
+		"PORT":               "0",
+		"LOG_LEVEL":          "warn", // a line per event would fill the disk in a day
+	})
+	s.fleet = &fleet{Fleet: programs.NewFleet(broken), dir: s.dir, read: heard.listen, env: env}
+	s.OnCleanup(func(context.Context) error { return s.fleet.Stop(stopLimit) })
 	for _, name := range append(longLived(), juniorWorker) {
 		if err := s.fleet.start(name); err != nil {
 			return err
@@ -225,7 +208,7 @@ func (s *stage) load(ctx context.Context) (time.Duration, error) {
 const progressEvery = 2 * time.Minute
 
 func (s *stage) sayProgress(ctx context.Context) {
-	for pause(ctx, progressEvery) {
+	for backoff.Sleep(ctx, progressEvery) {
 		issued, refused, again := s.ledger.progress()
 		s.tell.Report("%d events; %d calls refused, %d runs again; %.0f rows wait, in %s and indexes of %s; library: %.0f goroutines, %s; worker-1: %s, %.0f files",
 			issued, refused, again, s.sampler.last(measure{rows, "events_v2"}),

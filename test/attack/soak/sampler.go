@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"eventsv2/internal/backoff"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -40,7 +42,7 @@ func sampleEvery(load time.Duration) time.Duration {
 func (s *sampler) run(ctx context.Context, every time.Duration) {
 	for {
 		s.sample(ctx)
-		if !pause(ctx, every) {
+		if !backoff.Sleep(ctx, every) {
 			return
 		}
 	}
@@ -50,8 +52,8 @@ func (s *sampler) run(ctx context.Context, every time.Duration) {
 // a database that is down, has no value at this time.
 func (s *sampler) sample(ctx context.Context) {
 	for _, name := range longLived() {
-		if p := s.fleet.process(name); p != nil {
-			s.ofProcess(name, p.cmd.Process.Pid)
+		if p := s.fleet.Process(name); p != nil {
+			s.ofProcess(name, p.PID)
 		}
 	}
 	if goroutinesNow, heapNow, ok := s.heard.last(); ok {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"eventsv2/cronchecker"
+	"eventsv2/internal/backoff"
 )
 
 // settleEvery is how often the queue is asked whether it has come to rest.
@@ -34,7 +35,7 @@ func (s *stage) settle(ctx context.Context, slots []time.Time) (stuck, failed in
 			s.tell.Report("at rest")
 			return 0, failed, nil
 		}
-		if !pause(ctx, settleEvery) {
+		if !backoff.Sleep(ctx, settleEvery) {
 			break
 		}
 	}
@@ -71,7 +72,7 @@ func (s *stage) verdict(ctx context.Context, loaded time.Duration) (*result, err
 	}
 	s.sampler.sample(ctx)
 	// Once the library has ended, everything that it wrote is read.
-	stopping := s.fleet.stop(ctx)
+	stopping := s.fleet.Stop(stopLimit)
 	return &result{opts: s.opts, loaded: loaded, postgres: s.version, faults: s.attacker.counts, total: s.attacker.total(),
 		account: s.ledger.balance(slots), stuck: stuck, failed: failed, missed: s.sampler.failed,
 		figures: s.sampler.figures(loaded)}, stopping

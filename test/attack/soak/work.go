@@ -10,6 +10,7 @@ import (
 
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
+	"eventsv2/internal/backoff"
 )
 
 // The handlers of the soak, by their names.
@@ -55,23 +56,11 @@ func perform(ctx context.Context, name string, retries int) error {
 	case name == handlerFlaky && retries == 0:
 		return errOnPurpose
 	case name == handlerSlow:
-		if !pause(ctx, slowRun) {
+		if !backoff.Sleep(ctx, slowRun) {
 			return context.Cause(ctx)
 		}
 	}
 	return nil
-}
-
-// pause returns false when ctx ended before the time was over.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // payload is the value of an event of the soak.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/backoff"
 	"eventsv2/test/attack/chaos/journal"
 	"eventsv2/test/attack/chaos/task"
 )
@@ -79,11 +80,11 @@ func do(ctx context.Context, run *eventqueue.Run, t task.Task, now task.Action) 
 		<-ctx.Done()
 		return context.Cause(ctx)
 	case task.Deaf:
-		work(context.WithoutCancel(ctx), deafFor)
+		backoff.Sleep(context.WithoutCancel(ctx), deafFor)
 		return nil
 	default:
 	}
-	if !work(ctx, t.Work()) {
+	if !backoff.Sleep(ctx, t.Work()) {
 		return context.Cause(ctx)
 	}
 	switch now {
@@ -97,21 +98,6 @@ func do(ctx context.Context, run *eventqueue.Run, t task.Task, now task.Action) 
 		return complete(ctx, run, t, now == task.Undo)
 	default:
 		return nil
-	}
-}
-
-// work takes its time; it returns false when ctx ended before.
-func work(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -1,4 +1,4 @@
-package harness
+package command
 
 import (
 	"context"
@@ -13,11 +13,9 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"eventsv2/test/services"
 )
 
-// The exit statuses of the attacking programs.
+// The exit statuses.
 const (
 	ExitOK     = 0 // nothing was found
 	ExitFailed = 1 // something was, or the program could not do its work
@@ -56,6 +54,48 @@ func Parse(flags *flag.FlagSet, args []string, help io.Writer) error {
 	}
 }
 
+// Usage says why a command line was refused by Parse, and returns the exit status. Help that was
+// asked for is none.
+func Usage(program string, err error, stderr io.Writer) int {
+	if errors.Is(err, flag.ErrHelp) {
+		return ExitOK
+	}
+	return Fail(program, err, ExitUsage, stderr)
+}
+
+// Fail says what went wrong, and returns the exit status.
+func Fail(program string, err error, status int, stderr io.Writer) int {
+	_, _ = fmt.Fprintf(stderr, "%s: %v\n", program, err) // nowhere else to say it
+	return status
+}
+
+// Logged runs a program that needs a directory for the logs of what it starts. The directory is
+// removed when play finds nothing and nothing fails, unless it is to be kept; otherwise the
+// binaries are removed from it, and stderr says where it is. The last that Logged does is to call
+// conclude, for the last line. It returns the exit status.
+func Logged(program string, keep bool, binaries []string, stderr io.Writer, play func(dir string) (good bool, err error), conclude func()) int {
+	dir, err := os.MkdirTemp("", "eventsv2-"+program+"-")
+	if err != nil {
+		return Fail(program, fmt.Errorf("make a directory for logs: %w", err), ExitFailed, stderr)
+	}
+	good, err := play(dir)
+	if err != nil {
+		good = false
+		Fail(program, err, ExitFailed, stderr)
+	}
+	if !good || keep {
+		RetainLogs(program, dir, binaries, stderr)
+	} else if err := os.RemoveAll(dir); err != nil {
+		good = false
+		Fail(program, err, ExitFailed, stderr)
+	}
+	conclude()
+	if !good {
+		return ExitFailed
+	}
+	return ExitOK
+}
+
 // RetainLogs removes the binaries from a directory, as they are of no use beside the logs,
 // and says where those are.
 func RetainLogs(program, dir string, binaries []string, stderr io.Writer) {
@@ -88,36 +128,28 @@ func (t *Reporter) Print(text string) {
 	_, _ = io.WriteString(t.out, text) // nowhere else to say it
 }
 
-// Cleanups are steps that undo what a program has set up. They are for one goroutine.
-type Cleanups struct{ steps []func(context.Context) error }
+// Cleanups are steps that undo what a program has set up. They are safe for concurrent use.
+type Cleanups struct {
+	mu    sync.Mutex
+	steps []func(context.Context) error
+}
 
 // OnCleanup adds a step.
-func (c *Cleanups) OnCleanup(step func(context.Context) error) { c.steps = append(c.steps, step) }
+func (c *Cleanups) OnCleanup(step func(context.Context) error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.steps = append(c.steps, step)
+}
 
 // CleanUp does all steps, the last first, also after ctx has ended, within a time.
 func (c *Cleanups) CleanUp(ctx context.Context, limit time.Duration) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, step := range slices.Backward(c.steps) {
 		err = errors.Join(err, step(ctx))
 	}
 	c.steps = nil
 	return err
-}
-
-// Servers starts a Postgres with fsync and a Pub/Sub emulator of the program's own, which
-// can be killed.
-func (c *Cleanups) Servers(ctx context.Context) (postgres, emulator *services.Service, err error) {
-	if postgres, err = services.Postgres(ctx, services.Durable(), services.Private()); err != nil {
-		return nil, nil, err
-	}
-	c.OnCleanup(postgres.Stop)
-	if emulator, err = services.Emulator(ctx, services.Private()); err != nil {
-		return nil, nil, err
-	}
-	c.OnCleanup(emulator.Stop)
-	if postgres.PID == 0 || emulator.PID == 0 {
-		return nil, nil, errors.New("Postgres and the emulator must be started from binaries, so that they can be killed: install both")
-	}
-	return postgres, emulator, nil
 }

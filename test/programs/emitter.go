@@ -1,0 +1,56 @@
+package programs
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/pubsubnotify"
+	"eventsv2/test/command"
+)
+
+// Emitter is what a program has that emits through the library, and pauses handlers.
+type Emitter struct {
+	Pool  *pgxpool.Pool
+	Queue *eventqueue.Queue
+	Rules *control.Rules
+}
+
+// OpenEmitter connects to the database under a name, and to Pub/Sub, until c cleans up.
+func OpenEmitter(ctx context.Context, c *command.Cleanups, databaseURL, name string, connections int32, pubsub pubsubnotify.Config) (*Emitter, error) {
+	pool, err := pgstore.Open(ctx, databaseURL, name, connections)
+	if err != nil {
+		return nil, err
+	}
+	c.OnCleanup(func(context.Context) error { pool.Close(); return nil })
+	notifier, err := pubsubnotify.New(ctx, pubsub)
+	if err != nil {
+		return nil, err
+	}
+	c.OnCleanup(func(context.Context) error { return notifier.Close() })
+	store := pgstore.New(pool)
+	queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
+	if err != nil {
+		return nil, err
+	}
+	c.OnCleanup(queue.Close)
+	rules, err := control.NewRules(store, queue)
+	return &Emitter{pool, queue, rules}, err
+}
+
+// PubSubEnvironment configures a program to use the topic and the subscription.
+func PubSubEnvironment(c pubsubnotify.Config) map[string]string {
+	settings := map[string]string{
+		"PUBSUB_PROJECT_ID":    c.ProjectID,
+		"PUBSUB_TOPIC":         c.Topic,
+		"PUBSUB_SUBSCRIPTION":  c.Subscription,
+		"PUBSUB_EMULATOR_HOST": c.EmulatorHost,
+	}
+	if c.Create {
+		settings["PUBSUB_CREATE"] = "true"
+	}
+	return settings
+}
