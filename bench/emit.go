@@ -24,7 +24,7 @@ func (b *bench) emit(ctx context.Context) error {
 	})
 }
 
-// inTurns runs an experiment with the in-memory doorbell, whose side is named ours
+// inTurns runs an experiment with the in-memory notifier, whose side is named ours
 // here, and with River.
 func (b *bench) inTurns(ctx context.Context, f func(ctx context.Context, side string, q contest.Queue) error) error {
 	for _, at := range []struct{ name, side string }{{"ours", memory}, {river, river}} {

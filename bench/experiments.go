@@ -79,7 +79,7 @@ func (b *bench) open(ctx context.Context, side string) (contest.Queue, error) {
 	}
 }
 
-// The sides; ours has one for each doorbell.
+// The sides; ours has one for each notifier.
 const (
 	river    = "river"
 	memory   = string(ours.InMemory)

@@ -131,18 +131,18 @@ func (o *workerOptions) run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	defer pool.Close()
-	bell, err := pgnotify.New(pool, pgnotify.Config{})
+	notifier, err := pgnotify.New(pool, pgnotify.Config{})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, bell.Close()) }()
+	defer func() { err = errors.Join(err, notifier.Close()) }()
 	store := pgstore.New(pool)
-	queue, err := eventqueue.New(store, bell, eventqueue.QueueConfig{})
+	queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
 	if err != nil {
 		return err
 	}
 	work := context.WithoutCancel(ctx)
-	w, err := ours.Work(work, store, bell, queue, contest.Throughput)
+	w, err := ours.Work(work, store, notifier, queue, contest.Throughput)
 	if err != nil {
 		return err
 	}

@@ -229,7 +229,7 @@ func TestEmitInACallersTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := rig.One[int](r, `SELECT count(*) FROM events_v2 WHERE notified_at IS NULL`); n != 2 {
-		t.Errorf("%d rows are owed a notification after the commit, want 2", n)
+		t.Errorf("%d rows have a pending notification after the commit, want 2", n)
 	}
 	for range 2 { // the second time there is nothing left to do
 		if err := pending.Notify(ctx); err != nil {
@@ -275,10 +275,10 @@ func TestAFailedPublishNeverFailsTheEmit(t *testing.T) {
 	r := rig.New(t)
 	r.Notifier.Inject(memnotify.Faults{Publish: func() error { return errors.New("down") }})
 	r.Emit(r.Event(`1`), r.Event(`2`))
-	// The second emit does not even try: the broker is known to be down.
+	// The second emit does not even try: the notifier is known to be down.
 	r.Emit(r.Event(`3`))
 	if n := rig.One[int](r, `SELECT count(*) FROM events_v2 WHERE notified_at IS NULL`); n != 3 {
-		t.Errorf("%d rows are owed a notification, want 3", n)
+		t.Errorf("%d rows have a pending notification, want 3", n)
 	}
 	r.Notifier.Inject(memnotify.Faults{})
 	relay := r.Relay(maintenance.RelayConfig{})

@@ -189,7 +189,7 @@ func (p *Sender) MarkPending(ctx context.Context, batch []Notification) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	if err := p.markPending(ctx, ids); err != nil {
-		p.log.Warn("could not mark notifications as owed; the relay finds them by their age",
+		p.log.Warn("could not mark notifications as pending; the relay finds them by their age",
 			zap.Int(logkey.Count, len(ids)), zap.Error(err))
 	}
 }

@@ -267,10 +267,10 @@ func TestTheWholePathIsTheHandlers(t *testing.T) {
 	}
 }
 
-// TestWhoNeverFinishesIsCutOff: a body that never comes, wherever it is sent to, a header
+// TestABodyThatNeverEndsIsCutOff: a body that never comes, wherever it is sent to, a header
 // that never ends, one that is too large, and a connection that says nothing while
 // hundreds of others do the same.
-func TestWhoNeverFinishesIsCutOff(t *testing.T) {
+func TestABodyThatNeverEndsIsCutOff(t *testing.T) {
 	t.Parallel()
 	s := serveWebhooks(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	for what, c := range map[string]struct{ request, answer string }{

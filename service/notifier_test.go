@@ -121,9 +121,9 @@ func TestANotifierThatMayNotBeUsedIsRefused(t *testing.T) {
 	}
 }
 
-// TestMixedDoorbellsAreWarnedOf opens a program with Pub/Sub on a database where
-// somebody rings in Postgres.
-func TestMixedDoorbellsAreWarnedOf(t *testing.T) {
+// TestMixedNotifiersAreWarnedOf opens a program with Pub/Sub on a database in which
+// another program publishes with the notifier on Postgres.
+func TestMixedNotifiersAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	database := testenv.DatabaseURL(t)

@@ -46,14 +46,14 @@ type Queue struct {
 	databaseURL string
 	pool        *pgxpool.Pool
 	store       *pgstore.Store
-	bell        eventqueue.Notifier
+	notifier    eventqueue.Notifier
 	queue       *eventqueue.Queue
 }
 
 var _ contest.Queue = (*Queue)(nil)
 
 // Open makes an empty queue. host is the emulator's.
-func Open(ctx context.Context, l *lab.Lab, doorbell Notifier, host string) (*Queue, error) {
+func Open(ctx context.Context, l *lab.Lab, kind Notifier, host string) (*Queue, error) {
 	databaseURL, err := l.Database(ctx, func(ctx context.Context, databaseURL string) error {
 		_, err := migrations.Up(ctx, databaseURL)
 		return err
@@ -62,45 +62,45 @@ func Open(ctx context.Context, l *lab.Lab, doorbell Notifier, host string) (*Que
 		return nil, err
 	}
 	q := &Queue{lab: l, databaseURL: databaseURL}
-	if err := q.open(ctx, doorbell, host); err != nil {
+	if err := q.open(ctx, kind, host); err != nil {
 		return nil, errors.Join(err, q.Close(ctx))
 	}
 	return q, nil
 }
 
-func (q *Queue) open(ctx context.Context, doorbell Notifier, host string) (err error) {
+func (q *Queue) open(ctx context.Context, kind Notifier, host string) (err error) {
 	if q.pool, err = pgstore.Open(ctx, q.databaseURL, "bench", contest.Connections); err != nil {
 		return err
 	}
 	q.store = pgstore.New(q.pool)
-	if q.bell, err = openBell(ctx, q.pool, doorbell, host); err != nil {
+	if q.notifier, err = openNotifier(ctx, q.pool, kind, host); err != nil {
 		return err
 	}
-	q.queue, err = eventqueue.New(q.store, q.bell, eventqueue.QueueConfig{PublishTimeout: 10 * time.Second})
+	q.queue, err = eventqueue.New(q.store, q.notifier, eventqueue.QueueConfig{PublishTimeout: 10 * time.Second})
 	return err
 }
 
 var topics atomic.Int64
 
-// openBell returns no doorbell with an error, so that there is none to close.
-func openBell(ctx context.Context, pool *pgxpool.Pool, doorbell Notifier, host string) (bell eventqueue.Notifier, err error) {
-	switch doorbell {
+// openNotifier returns no notifier with an error, so that there is none to close.
+func openNotifier(ctx context.Context, pool *pgxpool.Pool, kind Notifier, host string) (notifier eventqueue.Notifier, err error) {
+	switch kind {
 	case Emulator:
-		bell, err = pubsubnotify.New(ctx, PubSub(host, fmt.Sprintf("bench-%d", topics.Add(1))))
+		notifier, err = pubsubnotify.New(ctx, PubSub(host, fmt.Sprintf("bench-%d", topics.Add(1))))
 	case Postgres:
-		bell, err = pgnotify.New(pool, pgnotify.Config{})
+		notifier, err = pgnotify.New(pool, pgnotify.Config{})
 	default:
-		bell = memnotify.New(memnotify.Config{})
+		notifier = memnotify.New(memnotify.Config{})
 	}
 	if err != nil {
 		return nil, err
 	}
-	return bell, nil
+	return notifier, nil
 }
 
-func (q *Queue) closeBell() error {
-	if bell, ok := q.bell.(io.Closer); ok { // the one in memory is none
-		return bell.Close()
+func (q *Queue) closeNotifier() error {
+	if notifier, ok := q.notifier.(io.Closer); ok { // the one in memory is none
+		return notifier.Close()
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (q *Queue) EmitOne(ctx context.Context, number int) error {
 
 // Work implements contest.Queue.
 func (q *Queue) Work(ctx context.Context, mode contest.Mode) (*contest.Worker, error) {
-	return Work(ctx, q.store, q.bell, q.queue, mode)
+	return Work(ctx, q.store, q.notifier, q.queue, mode)
 }
 
 // The worker's settings where throughput counts.
@@ -162,7 +162,7 @@ func workerConfig(mode contest.Mode) worker.Config {
 }
 
 // Work starts a worker with no-op handlers.
-func Work(ctx context.Context, store *pgstore.Store, bell eventqueue.Receiver, queue *eventqueue.Queue, mode contest.Mode) (*contest.Worker, error) {
+func Work(ctx context.Context, store *pgstore.Store, notifier eventqueue.Receiver, queue *eventqueue.Queue, mode contest.Mode) (*contest.Worker, error) {
 	started := make(chan contest.Start, 1<<16)
 	handlers := eventqueue.NewHandlers()
 	if err := handlers.Register(Key, handler(mode, started), eventqueue.Policy{}); err != nil {
@@ -175,7 +175,7 @@ func Work(ctx context.Context, store *pgstore.Store, bell eventqueue.Receiver, q
 			ended.Add(1)
 		}
 	}
-	w, err := worker.New(queue, store, bell, handlers, config)
+	w, err := worker.New(queue, store, notifier, handlers, config)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func handler(mode contest.Mode, started chan<- contest.Start) eventqueue.Handler
 // Close implements contest.Queue.
 func (q *Queue) Close(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
-	errs := []error{q.closeBell()}
+	errs := []error{q.closeNotifier()}
 	if q.pool != nil {
 		q.pool.Close()
 	}

@@ -51,7 +51,7 @@ func TestWhatIsDeclinedForLongIsLeftToOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &passing{pending: true, fails: 2}
-		b := &broker{Notifier: memnotify.New(memnotify.Config{})}
+		b := &switchable{Notifier: memnotify.New(memnotify.Config{})}
 		b.set(true)
 		r, err := fallback.New(b, store, fallback.Config{})
 		if err != nil {

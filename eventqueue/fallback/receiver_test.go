@@ -22,24 +22,24 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// broker is an in-memory notifier that can be down.
-type broker struct {
+// switchable is an in-memory notifier that can be down.
+type switchable struct {
 	*memnotify.Notifier
 	down atomic.Bool
 }
 
 var errDown = errors.New("down")
 
-func (b *broker) state() error {
+func (b *switchable) state() error {
 	if b.down.Load() {
 		return errDown
 	}
 	return nil
 }
 
-func (b *broker) Check(context.Context) error { return b.state() }
+func (b *switchable) Check(context.Context) error { return b.state() }
 
-func (b *broker) set(down bool) {
+func (b *switchable) set(down bool) {
 	b.down.Store(down)
 	// Inject also reaches the pulls that wait.
 	b.Inject(memnotify.Faults{Publish: b.state, Pull: b.state, Ack: b.state, Requeue: b.state})
@@ -49,7 +49,7 @@ func TestWorkGoesOnWhileTheNotifierIsDown(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
 	store := pgstore.New(pool)
-	b := &broker{Notifier: memnotify.New(memnotify.Config{})}
+	b := &switchable{Notifier: memnotify.New(memnotify.Config{})}
 	queue, err := eventqueue.New(store, b, eventqueue.QueueConfig{PublishRest: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestWorkGoesOnWhileTheNotifierIsDown(t *testing.T) {
 	}
 	emit(10)
 	await(10)
-	// Some are lost with the broker, the others are emitted while it is down.
+	// Some are lost with the notifier, the others are emitted while it is down.
 	b.Drop(10)
 	emit(10)
 	b.set(true)
@@ -138,7 +138,7 @@ func TestWorkGoesOnWhileTheNotifierIsDown(t *testing.T) {
 func TestFailureIsWhyItIsDown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &broker{Notifier: memnotify.New(memnotify.Config{})}
+		b := &switchable{Notifier: memnotify.New(memnotify.Config{})}
 		receiver, err := fallback.New(b, never{}, fallback.Config{})
 		if err != nil {
 			t.Fatal(err)
@@ -197,7 +197,7 @@ func (f *forgetful) TakeRound(ctx context.Context, after maintenance.RoundPlace,
 func TestAdvancedEventsAreNotPublishedWhereNothingCanBePulled(t *testing.T) {
 	t.Parallel()
 	store := &forgetful{Store: pgstore.New(testenv.Pool(t))}
-	b := &broker{Notifier: memnotify.New(memnotify.Config{})}
+	b := &switchable{Notifier: memnotify.New(memnotify.Config{})}
 	b.down.Store(true)
 	b.Inject(memnotify.Faults{Pull: b.state, Ack: b.state, Requeue: b.state})
 	queue, err := eventqueue.New(store, b, eventqueue.QueueConfig{})

@@ -12,7 +12,7 @@ import (
 	"eventsv2/eventqueue/maintenance"
 )
 
-// generous is a broker that delivers two notifications to whoever asks for one, when it
+// generous is a notifier that delivers two notifications to whoever asks for one, when it
 // is let, whatever became of who asked.
 type generous struct {
 	asked, let chan struct{}
@@ -75,7 +75,7 @@ func TestNothingGoesOnBehindAttend(t *testing.T) {
 		pulling, leave := context.WithCancel(t.Context())
 		var both sync.WaitGroup
 		pulled := 0
-		both.Go(func() { _ = r.Attend(attending) }) // it fails only if the broker is unfit
+		both.Go(func() { _ = r.Attend(attending) }) // it fails only if the notifier is unfit
 		both.Go(func() {
 			ds, err := r.Pull(pulling, 1)
 			if pulled = len(ds); err != nil {

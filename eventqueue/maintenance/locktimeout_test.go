@@ -14,10 +14,10 @@ import (
 )
 
 // settled is a store whose lock timeout an operator changes, and that notes by which one
-// the relay judges.
+// the relay uses.
 type settled struct {
 	*memstore.Store
-	timeout, judged atomic.Int64
+	timeout, used atomic.Int64
 }
 
 func (s *settled) LockTimeout(context.Context) (time.Duration, bool, error) {
@@ -25,7 +25,7 @@ func (s *settled) LockTimeout(context.Context) (time.Duration, bool, error) {
 }
 
 func (s *settled) Sweep(ctx context.Context, after eventqueue.EventID, limit int, quiet, lockTimeout time.Duration) (maintenance.Swept, error) {
-	s.judged.Store(int64(lockTimeout))
+	s.used.Store(int64(lockTimeout))
 	return s.Store.Sweep(ctx, after, limit, quiet, lockTimeout)
 }
 
@@ -44,8 +44,8 @@ func TestARunningRelayHeedsAChange(t *testing.T) {
 		for _, timeout := range []time.Duration{10 * time.Minute, 30 * time.Second} {
 			s.timeout.Store(int64(timeout))
 			time.Sleep(2 * time.Minute)
-			if judged := time.Duration(s.judged.Load()); judged != timeout {
-				t.Errorf("the relay judges by %s, the database by %s", judged, timeout)
+			if used := time.Duration(s.used.Load()); used != timeout {
+				t.Errorf("the relay uses %s, the database %s", used, timeout)
 			}
 		}
 		stop()

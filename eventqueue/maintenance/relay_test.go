@@ -140,8 +140,8 @@ func TestManyRelaysPublishOnce(t *testing.T) {
 	}
 }
 
-// TestARelayThatCannotPublishKeepsTheDebt and tells nobody that it was paid.
-func TestARelayThatCannotPublishKeepsTheDebt(t *testing.T) {
+// TestARelayThatCannotPublishLeavesItPending: the notification, and reports an error.
+func TestARelayThatCannotPublishLeavesItPending(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Notifier.Inject(memnotify.Faults{Publish: func() error { return errors.New("down") }})
@@ -150,6 +150,6 @@ func TestARelayThatCannotPublishKeepsTheDebt(t *testing.T) {
 		t.Errorf("the relay says it published %+v", done)
 	}
 	if n := rig.One[int](r, `SELECT count(*) FROM events_v2 WHERE notified_at IS NULL`); n != 2 {
-		t.Errorf("%d rows are owed a notification, want 2", n)
+		t.Errorf("%d rows have a pending notification, want 2", n)
 	}
 }

@@ -77,8 +77,8 @@ func (l *listener) wakeFor(ctx context.Context, wait time.Duration) {
 // until stop is called or ctx ends.
 func (l *listener) wakeMeanwhile(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	var ringing sync.WaitGroup
-	ringing.Go(func() {
+	var waking sync.WaitGroup
+	waking.Go(func() {
 		for {
 			backoff.Sleep(ctx, pollEvery/2+mathrand.N(pollEvery))
 			if ctx.Err() != nil {
@@ -89,7 +89,7 @@ func (l *listener) wakeMeanwhile(ctx context.Context) (stop func()) {
 	})
 	return func() {
 		cancel()
-		ringing.Wait()
+		waking.Wait()
 	}
 }
 

@@ -122,7 +122,7 @@ func (w *advancer) dispatchAdvanced(ctx, work context.Context) {
 			deliveries[i].needsNotify = true
 		}
 		if err := w.decider.claim(ctx, work, deliveries); err != nil {
-			w.log.Warn("could not claim events whose turn it is; the bell is rung for them", zap.Int(logkey.Count, n), zap.Error(err))
+			w.log.Warn("could not claim the next events of ordering groups; notifications are published for them", zap.Int(logkey.Count, n), zap.Error(err))
 			w.releaser.reserved.give(n)
 			w.notify(ctx, own[:n], nil)
 		}

@@ -46,9 +46,9 @@ func TestABoundedWorkerTakesNoMore(t *testing.T) {
 	}
 }
 
-// TestABoundLetsRunningHandlersFinish has no grace period: a worker that stopped
+// TestABoundLetsRunningHandlersComplete has no grace period: a worker that stopped
 // when it had claimed its last event would cancel it.
-func TestABoundLetsRunningHandlersFinish(t *testing.T) {
+func TestABoundLetsRunningHandlersComplete(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	let := make(chan struct{})

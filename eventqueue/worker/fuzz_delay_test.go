@@ -61,13 +61,13 @@ func FuzzRecheck(f *testing.F) {
 			wait = rechecks.Recheck(label, facts)
 		}
 		if facts.Delay < -time.Hour && wait <= eventqueue.MaxRequeue {
-			t.Fatalf("after many looks at %+v: a wait of %s, want the relay to ring", facts, wait)
+			t.Fatalf("after many tries of %+v: a wait of %s, want the relay to notify", facts, wait)
 		}
 	})
 }
 
 // checkWait holds a wait against what the event has to wait for anyway. What is
-// beyond MaxRequeue is all the same: the relay rings then.
+// beyond MaxRequeue makes no difference: the relay notifies then.
 func checkWait(t *testing.T, label machine.Label, facts machine.Facts, wait time.Duration) {
 	t.Helper()
 	least := time.Duration(1)

@@ -190,7 +190,7 @@ func TestUnknownEventsDoNotMultiply(t *testing.T) {
 	r.Start(worker.Config{UnknownDelay: 5 * time.Millisecond})
 	r.Emit(r.Event(`1`))
 	for range 5 {
-		testenv.Eventually(t, "the relay rings", func() bool {
+		testenv.Eventually(t, "the relay notifies", func() bool {
 			done, err := relay.Pass(ctx)
 			return err == nil && done.Lost > 0
 		})

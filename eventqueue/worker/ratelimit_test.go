@@ -68,9 +68,9 @@ func TestExactLimitsAmongWorkers(t *testing.T) {
 	}
 }
 
-// TestABacklogIsLookedAtOncePerTurn: each of the events of twenty windows comes in its
-// own, spread over it, and is looked at when it is emitted and when its turn has come.
-func TestABacklogIsLookedAtOncePerTurn(t *testing.T) {
+// TestABacklogIsClaimedOncePerWindow: each of the events of twenty windows comes in its
+// own, spread over it, and is claimed when it is emitted and when its window has begun.
+func TestABacklogIsClaimedOncePerWindow(t *testing.T) {
 	t.Parallel()
 	r := newClockRig(t)
 	r.Handle(done, rig.Quick())
@@ -87,8 +87,7 @@ func TestABacklogIsLookedAtOncePerTurn(t *testing.T) {
 			r.now.Truncate(time.Minute).Add(time.Minute), r.now.Truncate(time.Minute).Add(time.Duration(20-minute)*time.Minute+31*time.Second)); outside != 0 {
 			t.Errorf("minute %d: %d events come too early or too late", minute, outside)
 		}
-		rung := r.nextMinute()
-		looks += rung
+		looks += r.nextMinute()
 		r.awaitOutcomes(looks)
 		if want := 10 * (minute + 1); r.Outcomes.Count(machine.ExecutesToCompletion) != want {
 			t.Errorf("after %d minutes %d have run, want %d", minute+1, r.Outcomes.Count(machine.ExecutesToCompletion), want)
@@ -178,7 +177,7 @@ func TestALimitThatIsRemovedWhileItsAnswerIsUnderWay(t *testing.T) {
 	r.emitTo(rig.Key.Name, 1)
 	r.Outcomes.Await(t, machine.OverLimit, 1)
 	if pending := rig.One[bool](r.Rig, `SELECT delay_until <= clock_timestamp() AND notified_at IS NULL AND retries = 0 FROM events_v2`); !pending {
-		t.Fatal("the event waits though nothing limits it, or nobody will ring for it")
+		t.Fatal("the event waits though nothing limits it, or nothing will notify for it")
 	}
 	r.notifyDue()
 	r.Outcomes.Await(t, machine.ExecutesToCompletion, 1)

@@ -56,32 +56,32 @@ func (r *clockRig) setClock(now time.Time) {
 	r.Exec(`SELECT setval('fixed_clock', $1)`, now.UnixMicro())
 }
 
-// nextMinute goes to where all have come whose turn it is in the next minute, and rings
-// for what is due.
-func (r *clockRig) nextMinute() (rung int) {
+// nextMinute moves the clock to where all events of the next minute are due, and publishes
+// notifications for them.
+func (r *clockRig) nextMinute() (notified int) {
 	r.T.Helper()
 	r.setClock(r.now.Truncate(time.Minute).Add(time.Minute + 30*time.Second))
 	return r.notifyDue()
 }
 
-func (r *clockRig) notifyDue() (rung int) {
+func (r *clockRig) notifyDue() (notified int) {
 	r.T.Helper()
 	rows, err := r.Pool.Query(testenv.Context(r.T), `SELECT id, canvas_id FROM events_v2 WHERE delay_until <= clock_timestamp() AND locked_at IS NULL`)
 	if err != nil {
 		r.T.Fatal(err)
 	}
-	var bells []eventqueue.Notification
+	var due []eventqueue.Notification
 	for rows.Next() {
 		var n eventqueue.Notification
 		if err := rows.Scan(&n.Event, (*[16]byte)(&n.Canvas)); err != nil {
 			r.T.Fatal(err)
 		}
-		bells = append(bells, n)
+		due = append(due, n)
 	}
-	if err := errors.Join(rows.Err(), r.Notifier.Publish(testenv.Context(r.T), bells)); err != nil {
+	if err := errors.Join(rows.Err(), r.Notifier.Publish(testenv.Context(r.T), due)); err != nil {
 		r.T.Fatal(err)
 	}
-	return len(bells)
+	return len(due)
 }
 
 func (r *clockRig) limit(l control.RateLimit) (notified int) {

@@ -13,7 +13,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-func TestAStopLetsRunningHandlersFinish(t *testing.T) {
+func TestAStopLetsRunningHandlersComplete(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	running, let := make(chan struct{}), make(chan struct{})

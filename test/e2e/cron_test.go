@@ -8,9 +8,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestTheRelayPaysWhatIsOwed leaves notifications owed in every way, and has
-// the cron program publish them.
-func TestTheRelayPaysWhatIsOwed(t *testing.T) {
+// TestTheRelayPublishesWhatIsPending leaves notifications pending in every way, and lets the cron
+// program publish them.
+func TestTheRelayPublishesWhatIsPending(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "greet")
 	ctx := testenv.Context(t)

@@ -260,8 +260,8 @@ func TestAnEmbeddingProgramWaitsForPostgres(t *testing.T) {
 	}
 }
 
-// TestAnEmbeddingProgramIsToldWhatIsUnfit by Open, and by Run where that can be seen later.
-func TestAnEmbeddingProgramIsToldWhatIsUnfit(t *testing.T) {
+// TestAnEmbeddingProgramLearnsWhatIsUnfit by Open, and by Run where that can be seen later.
+func TestAnEmbeddingProgramLearnsWhatIsUnfit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "greet")
 	empty := func(c *service.Config) { c.DatabaseURL = testenv.EmptyDatabaseURL(t) }

@@ -15,7 +15,7 @@ import (
 	"eventsv2/test/halfbroker"
 )
 
-func TestABrokerFailsOneMethodAndNotTheOthers(t *testing.T) {
+func TestOneMethodFailsAndNotTheOthers(t *testing.T) {
 	t.Parallel()
 	server := pstest.NewServer()
 	defer func() { _ = server.Close() }() // nothing is left to lose

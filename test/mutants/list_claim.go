@@ -33,7 +33,7 @@ func claimMutants() []mutant {
 		{"run-is-never-recorded-first", "I9", claimFile, change("begin_first = e.begin_first OR e.locked_at IS NOT NULL AND NOT e.begun", "begin_first = false"),
 			protocol("TestOnlyWhatHasBegunUsesAnAttempt")},
 		{"lost-run-is-forgotten", "I9", claimFile, change("lost_run = e.lost_run OR e.locked_at", "lost_run = e.locked_at"),
-			protocol("TestAClaimThatIsGivenBackForgetsNoLostRun")},
+			protocol("TestAClaimThatIsGivenBackLosesNoLostRun")},
 		{"unrecorded-run-begins", "I18", "eventqueue/worker/decide.go", change("case l.result.BeginFirst && !w.executor.exhausted(l.result):", "case false:"),
 			protocol("TestARunThatHasToBeRecordedBeginsAfterThat")},
 		{"claim-that-commits-late-is-forgotten", "I13 I18", "eventqueue/worker/unanswered.go", change("u.tries < len(lateCommits)", "u.tries < 0"),

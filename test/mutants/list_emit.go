@@ -30,7 +30,7 @@ func emitMutants() []mutant {
 			protocol("TestEachOfABatchGoesToItsHandler")},
 		{"far-off-event-counts-as-notified", "I2 I13", insert,
 			change("AND due <= (SELECT now FROM clock) + $9::bigint * interval '1 microsecond' THEN", "AND $9::bigint IS NOT NULL THEN"),
-			protocol("TestADebtIsPaidOnce")},
+			protocol("TestAPendingNotificationIsTakenOnce")},
 		{"published-after-a-rollback", "I1", queue,
 			change("if err != nil {\n\t\treturn err\n\t}\n\tq.publisher.publish(ctx, tx.toNotify)\n",
 				"if tx != nil {\n\t\tq.publisher.publish(ctx, tx.toNotify)\n\t}\n\tif err != nil {\n\t\treturn err\n\t}\n"),

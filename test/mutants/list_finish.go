@@ -18,7 +18,7 @@ func finishMutants() []mutant {
 		{"release-counts-as-a-failure", "I9", finishFile, change("completion.Label == machine.RetryAllowed", "completion.Label != machine.Snoozed"), protocol(left)},
 		{"snoozes-are-not-counted", "I9", finishFile, change("least(e.snoozes + 1, 32767)", "e.snoozes"), protocol("TestSnoozesAreCounted")},
 		{"snoozes-are-counted-for-ever", "I9", finishFile, change("WHEN how.failed THEN 0 ELSE e.snoozes", "ELSE e.snoozes"), protocol("TestSnoozesAreCounted")},
-		{"snoozes-without-a-bound", "I9 I13", "eventqueue/worker/completion.go", change("x.run.Snoozes >= *x.policy.MaxSnoozes", "x.run.Snoozes > 1<<20"), protocol("TestHowARunIsJudged")},
+		{"snoozes-without-a-bound", "I9 I13", "eventqueue/worker/completion.go", change("x.run.Snoozes >= *x.policy.MaxSnoozes", "x.run.Snoozes > 1<<20"), protocol("TestWhatFollowsFromARun")},
 		{"snoozes-make-a-hot-loop", "I11", "eventqueue/handler.go", change("p.MinSnooze*time.Duration(min(n+1, snoozeGrows))", "0"), protocol("TestSnoozesGrow")},
 		{"release-forgets-the-lock", "I13", finishFile, change("SET locked_at = NULL,", "SET locked_at = e.locked_at,"), protocol(left)},
 		{"far-off-retry-counts-as-notified", "I2 I13", finishFile,

@@ -32,8 +32,8 @@ func limitMutants() []mutant {
 		{"limit-lets-run-without-telling", "limit", views, change("n = max(min(n, r.credit-v.unreported, int(v.room)), 0)", "n = max(min(n, int(v.room)), 0)"), working(approximate)},
 		{"limit-loses-counts-at-the-stop", "limit", views, change("\t\treturn there\n", "\t\treturn there && false\n"), working("TestCountsAreReportedAtTheStop")},
 		{"limit-reports-what-a-claim-asks-about", "limit", views, change("	case closed:\n		return there\n", "	case there || closed:\n		return there\n"), working("TestAClaimPaysForOneStatement")},
-		{"limit-puts-all-off-to-the-next-window", "I11", window, change("own.Wait(own.Waiting + int64(before))", "own.Wait(int64(before - before))"), working("TestABacklogIsLookedAtOncePerTurn")},
-		{"limit-puts-off-to-the-first-instant", "I12", window, change("all[i] = wait + jitter(spread)", "all[i] = wait + 0*jitter(spread)"), working("TestABacklogIsLookedAtOncePerTurn")},
+		{"limit-puts-all-off-to-the-next-window", "I11", window, change("own.Wait(own.Waiting + int64(before))", "own.Wait(int64(before - before))"), working("TestABacklogIsClaimedOncePerWindow")},
+		{"limit-puts-off-to-the-first-instant", "I12", window, change("all[i] = wait + jitter(spread)", "all[i] = wait + 0*jitter(spread)"), working("TestABacklogIsClaimedOncePerWindow")},
 		{"limit-puts-off-what-has-lost-its-last-run", "I9", stage, change("return !w.executor.exhausted(f)", "return true"),
 			working("TestAnEventThatHasLostItsLastRun")},
 	}

@@ -17,7 +17,7 @@ func lineMutants() []mutant {
 		{"run-loses-its-turn", "I15", sql, change("left_ids) AND e.group_state = 2 AND (e.locked_at IS NULL OR e.locked_at <= expired)", "left_ids) AND e.group_state = 2 AND (e.locked_at IS NULL OR true)"), protocol("TestALimitIsNotHeldByWhatCannotRun")},
 		{"dead-run-keeps-its-turn", "I13", sql, change("left_ids) AND e.group_state = 2 AND (e.locked_at IS NULL OR e.locked_at <= expired)", "left_ids) AND e.group_state = 2 AND (e.locked_at IS NULL OR false)"), protocol("TestALimitIsNotHeldByWhatCannotRun")},
 		{"turn-that-is-taken-back-forgets-the-lost-run", "I9", sql, change("lost_run = e.lost_run OR e.locked_at IS NOT NULL AND e.begun,\n        begin_first", "begin_first"),
-			protocol("TestATurnThatIsTakenBackForgetsNoLostRun")},
+			protocol("TestAPlaceThatIsTakenBackLosesNoLostRun")},
 		{"held-event-keeps-its-turn-from-who-comes", "I13", sql, change("<> ALL (deferred) AND (e.locked_at IS NULL OR e.locked_at <= expired)\n          AND (e.delay_until > clock_timestamp() OR (SELECT true", "<> ALL (deferred) AND (e.locked_at IS NULL OR e.locked_at <= expired)\n          AND (false AND (SELECT true"),
 			protocol("TestALimitIsNotHeldByWhatIsHeld")},
 		{"held-event-keeps-its-turn-from-the-relay", "I13", mend, change("WHERE group_state = 2\n", "WHERE group_state = 2 AND false\n"), protocol("TestALimitIsNotHeldByWhatIsHeld")},

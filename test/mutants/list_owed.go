@@ -3,8 +3,8 @@ package main
 // owedMutants are about the account of notifications.
 func pendingMutants() []mutant {
 	const pendingFile, pending = "eventqueue/pgstore/pending.go", "eventqueue/pgstore/due.go"
-	const once, lost = "TestADebtIsPaidOnce", "TestWhatSeemsLost"
-	const reserve, wakes, listens = "eventqueue/pgstore/reserve.go", "TestWhoOwesWakesOthers", "TestTheConnectionOfHeartbeatsListens"
+	const once, lost = "TestAPendingNotificationIsTakenOnce", "TestWhatSeemsLost"
+	const reserve, wakes, listens = "eventqueue/pgstore/reserve.go", "TestAFailedPublishWakesOthers", "TestTheConnectionOfHeartbeatsListens"
 	const due = "UPDATE events_v2 e SET notified_at = clock_timestamp()\nWHERE e.id"
 	const fair = "TestNobodyWaitsBehindAnotherCanvas"
 	const round, between, lines = "eventqueue/pgstore/lost.go", "TestARoundFindsWhatStandsBetweenOwnEvents", "TestARoundComesByEveryGroup"
@@ -54,7 +54,7 @@ func pendingMutants() []mutant {
 // relayMutants are about the loop that pays and searches.
 func relayMutants() []mutant {
 	const relay, sweep = "eventqueue/maintenance/relay.go", "eventqueue/maintenance/sweep.go"
-	const pays, again = "TestARelayPaysAndSearches", "TestWhatARelayCannotPublishIsPendingAgain"
+	const pays, again = "TestARelayPublishesAndSearches", "TestWhatARelayCannotPublishIsPendingAgain"
 	return []mutant{
 		{"rounds-wait-for-each-other", "I20", sweep, change("next != (RoundPlace{}) && next.Stage == stage;", "next != (RoundPlace{}) && stage >= 0;"),
 			maintaining("TestLostGroupsDelayNoOtherEvent")},

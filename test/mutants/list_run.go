@@ -4,7 +4,7 @@ package main
 func runMutants() []mutant {
 	const process, complete, handler = "eventqueue/worker/process.go", "eventqueue/worker/completetx.go", "eventqueue/handler.go"
 	const finish, finished, decide = "eventqueue/worker/complete.go", "eventqueue/worker/completion.go", "eventqueue/worker/decide.go"
-	const judged, stop = "TestHowARunIsJudged", "TestAStopUsesNoAttempt"
+	const judged, stop = "TestWhatFollowsFromARun", "TestAStopUsesNoAttempt"
 	return []mutant{
 		{"acknowledged-before-the-end", "I2 I13", decide, change("\t\tw.executor.start(", "\t\tw.releaser.answers.put(answer{delivery: d})\n\t\tw.executor.start("),
 			protocol("TestANotificationIsAnsweredAfterItsEvent")},

@@ -5,9 +5,9 @@ func uniqueMutants() []mutant {
 	const store, forget, group, end = "eventqueue/pgstore/insertkeyed.go", "eventqueue/pgstore/unique.go", "eventqueue/groupcommit.go", "eventqueue/worker/completion.go"
 	return []mutant{
 		{"key-is-forgotten-at-the-end", "I8", store, change("coalesce(e.queued, u.reserved, false) AS holds", "coalesce(e.queued, false) AS holds"),
-			protocol("TestAKeyHoldsAsLongAsItWasTold")},
+			protocol("TestAKeyHoldsForItsTime")},
 		{"key-holds-for-ever", "I13", store, change("u.event_id = k.event_id AND u.expires_at > (SELECT now FROM clock)", "u.event_id = k.event_id"),
-			protocol("TestAKeyHoldsAsLongAsItWasTold")},
+			protocol("TestAKeyHoldsForItsTime")},
 		{"key-is-not-waited-for", "I3", store, change("DO UPDATE SET event_id = unique_keys.event_id WHERE false", "DO NOTHING"),
 			protocol("TestAnExpiredKeyIsTakenOverOnce")},
 		{"key-in-a-transaction-of-old-snapshots", "I8", store, change("WHERE (SELECT events_v2_needs_read_committed('an emit with a unique key'))\n", ""),

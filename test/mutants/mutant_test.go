@@ -44,8 +44,8 @@ func TestEveryMutantApplies(t *testing.T) {
 	}
 }
 
-// TestEveryJudgeIsThere fails as soon as somebody renames a test that judges mutants.
-func TestEveryJudgeIsThere(t *testing.T) {
+// TestEveryTestOfTheListExists fails if a test that has to kill a mutant is renamed.
+func TestEveryTestOfTheListExists(t *testing.T) {
 	t.Parallel()
 	root, err := moduleRoot(t.Context())
 	if err != nil {
@@ -105,7 +105,7 @@ func TestAMutantThatDoesNotApplySaysSo(t *testing.T) {
 	}
 }
 
-func TestJudged(t *testing.T) {
+func TestVerdictOfAMutant(t *testing.T) {
 	t.Parallel()
 	j := judge{"./pkg", []string{"TestA", "TestB"}}
 	for _, c := range []struct {

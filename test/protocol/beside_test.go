@@ -70,7 +70,7 @@ func (o *other) endWhenWaitedFor(sql string) {
 }
 
 // whenWaitedFor runs sql as soon as another transaction waits for this one. The
-// server looks, so that it does long before the other one loses its patience.
+// server checks, so that it does so long before the maximum wait of the other one is over.
 func (o *other) whenWaitedFor(sql string) {
 	o.r.t.Helper()
 	o.exec(`DO $$ DECLARE

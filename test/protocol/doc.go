@@ -1,6 +1,6 @@
 // Package protocol holds tests of the protocol between a worker and the rows of
 // the queue, one rule at a time: what may be claimed, which writes the fence
-// refuses, when a notification comes back, what is owed. It has no code.
+// refuses, when a notification comes back, which notifications are pending. It has no code.
 //
 // # Guarantees
 //

@@ -12,7 +12,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// queue makes a Queue that rings a notifier.
+// queue makes a Queue that publishes to a notifier.
 func (r *rig) queue(notifier *memnotify.Notifier) *eventqueue.Queue {
 	r.t.Helper()
 	q, err := eventqueue.New(r.store, notifier, eventqueue.QueueConfig{PublishRest: time.Hour})
@@ -123,10 +123,10 @@ func TestAFailedPublishIsPending(t *testing.T) {
 		}
 	}
 	if n := one[int](r, `SELECT count(*) FROM events_v2 WHERE notified_at IS NULL`); n != 3 {
-		t.Errorf("%d notifications are owed, want 3", n)
+		t.Errorf("%d notifications are pending, want 3", n)
 	}
 	if tried != 1 {
-		t.Errorf("a broker that is down was tried %d times in a row", tried)
+		t.Errorf("a notifier that is down was tried %d times in a row", tried)
 	}
 }
 
@@ -149,12 +149,12 @@ func TestANotifierThatIsBackIsNoticed(t *testing.T) {
 		}
 		l.failing = true
 		if id := emit(); !l.pending[id] {
-			s.t.Error("a notification that failed is not owed")
+			s.t.Error("a notification that was not published is not pending")
 		}
 		l.failing = false
-		emit() // owed as well, and tried
+		emit() // pending as well, and tried
 		if id := emit(); l.published[id] != 1 {
-			s.t.Errorf("published %d times after the broker came back", l.published[id])
+			s.t.Errorf("published %d times after the notifier came back", l.published[id])
 		}
 	})
 }
@@ -176,7 +176,7 @@ func TestANotifierThatHangsHoldsUpNoEmit(t *testing.T) {
 		}()
 		pass(time.Minute)
 		if len(emitted) == 0 {
-			s.t.Error("the emit waits for the broker")
+			s.t.Error("the emit waits for the notifier")
 		}
 		close(l.hang)
 		if err := <-emitted; err != nil {

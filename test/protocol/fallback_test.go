@@ -109,22 +109,22 @@ func TestTheDatabaseStandsInForTheNotifier(t *testing.T) {
 		notifier.set(false)
 		pass(time.Minute)
 		if asked() != 0 || deliveries() != 0 {
-			s.t.Errorf("while the bell rings: %d statements, %d deliveries", asked(), deliveries())
+			s.t.Errorf("while the notifier delivers: %d statements, %d deliveries", asked(), deliveries())
 		}
 		notifier.set(true)
 		pass(time.Minute)
 		if n := deliveries(); n != 2*page {
-			s.t.Errorf("while the bell is down: %d deliveries, want the %d that are due or lost", n, 2*page)
+			s.t.Errorf("while the notifier is down: %d deliveries, want the %d that are due or lost", n, 2*page)
 		}
 		notifier.set(false)
 		pass(time.Minute)
 		before := asked()
 		pass(time.Minute)
 		if more := asked() - before; more != 0 {
-			s.t.Errorf("the bell is back and the database was asked %d times more", more)
+			s.t.Errorf("the notifier is back and the database was queried %d times more", more)
 		}
-		if err := receiver.Ack(ctx, []eventqueue.Delivery{{AckID: "the bell's own"}}); err != nil {
-			s.t.Errorf("the bell is back and is not told: %v", err)
+		if err := receiver.Ack(ctx, []eventqueue.Delivery{{AckID: "the notifier's own"}}); err != nil {
+			s.t.Errorf("the notifier is back and does not get the acknowledgement: %v", err)
 		}
 	})
 }
@@ -273,15 +273,15 @@ func TestANotifierThatAnswersAtOnceMakesNoHotLoop(t *testing.T) {
 		st := newStand(s, newLedger(1, 0), 10, 0)
 		pass(time.Minute)
 		if pulls := st.notifier.say(nil, nil); pulls > 1000 {
-			s.t.Errorf("a bell with nothing was pulled %d times in a minute", pulls)
+			s.t.Errorf("an empty notifier was pulled from %d times in a minute", pulls)
 		}
 		if asked, _ := st.since(); asked != 0 {
-			s.t.Errorf("the database was asked %d times beside a bell that is well", asked)
+			s.t.Errorf("the database was queried %d times beside a notifier that works", asked)
 		}
 		st.notifier.say(errors.New("down"), nil)
 		pass(2 * time.Second)
 		if pulls := st.notifier.say(errors.New("down"), nil); pulls > 20 {
-			s.t.Errorf("a bell that fails was pulled %d times in two seconds", pulls)
+			s.t.Errorf("a notifier that fails was pulled from %d times in two seconds", pulls)
 		}
 	})
 }
@@ -304,7 +304,7 @@ func TestANotifierThatHasLostItsTopicIsFoundOut(t *testing.T) {
 		st.since()
 		pass(time.Minute)
 		if asked, _ := st.since(); asked != 0 {
-			s.t.Errorf("the bell is back and the database was asked %d times", asked)
+			s.t.Errorf("the notifier is back and the database was queried %d times", asked)
 		}
 	})
 }
@@ -432,7 +432,7 @@ func TestADatabaseThatHangsDoesNotHideTheNotifier(t *testing.T) {
 		select {
 		case <-delivered:
 		default:
-			s.t.Error("the bell was not heard any more")
+			s.t.Error("the notifier was not pulled from any more")
 		}
 	})
 }
@@ -497,7 +497,7 @@ func TestASearchEndsWhenTheNotifierDelivers(t *testing.T) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.asked > 2 {
-			s.t.Errorf("beside a bell that delivers the database was asked %d times", l.asked)
+			s.t.Errorf("beside a notifier that delivers the database was queried %d times", l.asked)
 		}
 	})
 }

@@ -174,13 +174,13 @@ func TestALimitIsNotHeldByWhatCannotRun(t *testing.T) {
 		t.Errorf("the run that was lost: %+v", got)
 	}
 	if r.complete(died, machine.ExecutesToCompletion, 0, false) {
-		t.Error("who lost its turn has ended its event")
+		t.Error("a worker that lost its place has ended its event")
 	}
 }
 
-// TestATurnThatIsTakenBackForgetsNoLostRun (I9): the claim that comes later is told that the
-// last run was lost, and counts nothing twice.
-func TestATurnThatIsTakenBackForgetsNoLostRun(t *testing.T) {
+// TestAPlaceThatIsTakenBackLosesNoLostRun (I9): the next claim reports that the last run was
+// lost, and counts nothing twice.
+func TestAPlaceThatIsTakenBackLosesNoLostRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.limit(control.ConcurrencyLimit{Canvas: canvas, Max: 1})

@@ -66,7 +66,7 @@ func (h *handing) Publish(_ context.Context, notifications []eventqueue.Notifica
 }
 
 // TestAStoppingWorkerHandsNothingOver: however many turns the ends of its runs give,
-// it begins none of them, and rings for all.
+// it begins none of them, and publishes a notification for each.
 func TestAStoppingWorkerHandsNothingOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -206,7 +206,7 @@ func TestTwoProgramsSetTheLockTimeoutAtOnce(t *testing.T) {
 	}
 }
 
-// TestARelayHeedsTheDatabase: it judges locks by the lock timeout of the database, also
+// TestARelayHeedsTheDatabase: it decides about locks by the lock timeout of the database, also
 // where that is set while it runs, and says once that its own is another.
 func TestARelayHeedsTheDatabase(t *testing.T) {
 	t.Parallel()

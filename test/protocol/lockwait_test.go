@@ -51,7 +51,7 @@ func newRigWith(t *testing.T, settings map[string]string) *rig {
 }
 
 // TestAClaimThatWaitedChecksAgain (I4): the row that it is about to claim is
-// being claimed by another, who is done before it loses its patience.
+// being claimed by another claim, which commits before the maximum wait is over.
 func TestAClaimThatWaitedChecksAgain(t *testing.T) {
 	t.Parallel()
 	inPlans(t, func(r *rig) {
@@ -91,7 +91,7 @@ func TestAClaimThatWaitedChecksAgain(t *testing.T) {
 }
 
 // TestACompletionThatWaitedChecksAgain (I5): another worker is taking the event over,
-// and is done before the end loses its patience.
+// and commits before the maximum wait of the completion is over.
 func TestACompletionThatWaitedChecksAgain(t *testing.T) {
 	t.Parallel()
 	inPlans(t, func(r *rig) {

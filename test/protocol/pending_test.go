@@ -14,8 +14,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestADebtIsPaidOnce (I11, I14): what was taken is not owed any more.
-func TestADebtIsPaidOnce(t *testing.T) {
+// TestAPendingNotificationIsTakenOnce (I11, I14): a notification that was taken is not pending any more.
+func TestAPendingNotificationIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -44,14 +44,14 @@ func TestADebtIsPaidOnce(t *testing.T) {
 	for _, want := range []int{2, 0} {
 		taken, err := r.store.TakePending(ctx, ids)
 		if err != nil || len(taken) != want {
-			t.Errorf("%d owed events were taken, %v; want %d", len(taken), err, want)
+			t.Errorf("%d pending events were taken, %v; want %d", len(taken), err, want)
 		}
 	}
 }
 
-// TestWhoOwesWakesOthers (I19): the relay, and workers whose notifier is silent; and nobody
-// when there is nothing to find.
-func TestWhoOwesWakesOthers(t *testing.T) {
+// TestAFailedPublishWakesOthers (I19): it wakes the relay, and workers whose notifier is silent.
+// Nothing is woken if there is nothing to find.
+func TestAFailedPublishWakesOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -118,7 +118,7 @@ func TestTheConnectionOfHeartbeatsListens(t *testing.T) {
 	defer running.Wait()
 	defer stop()
 	if ds, err := receiver.Pull(attending, 1); err != nil || len(ds) != 1 {
-		t.Fatalf("what was owed before: %v, %v", ds, err)
+		t.Fatalf("the pending notifications before: %v, %v", ds, err)
 	}
 	for range 3 {
 		c := r.claim(r.insert(event())[0])

@@ -13,7 +13,7 @@ import (
 )
 
 // ledger plays the database for emits, a relay and rules: it hands out each of
-// its pages once and keeps what is owed. Beside the pages it is for one goroutine
+// its pages once and records pending notifications. Beside the pages it is for one goroutine
 // at a time.
 type ledger struct {
 	// Methods that are not called panic.
@@ -159,9 +159,9 @@ func (l *ledger) publishedOnce(t *testing.T, n int) {
 	}
 }
 
-// TestARelayPaysAndSearches (I1, I2): all pages of what is owed, and all pages of
-// what seems lost.
-func TestARelayPaysAndSearches(t *testing.T) {
+// TestARelayPublishesAndSearches (I1, I2): all pages of pending notifications, and all pages
+// of those that seem lost.
+func TestARelayPublishesAndSearches(t *testing.T) {
 	t.Parallel()
 	l := newLedger(3, 3)
 	const page = eventqueue.MaxPublish
@@ -172,28 +172,28 @@ func TestARelayPaysAndSearches(t *testing.T) {
 	l.publishedOnce(t, 6*page)
 }
 
-// TestWhatARelayCannotPublishIsPendingAgain (I1, I2), all of it.
+// TestWhatARelayCannotPublishIsPendingAgain (I1, I2).
 func TestWhatARelayCannotPublishIsPendingAgain(t *testing.T) {
 	t.Parallel()
 	const page = eventqueue.MaxPublish
-	for name, l := range map[string]*ledger{"owed": newLedger(1, 0), "lost": newLedger(0, 1)} {
+	for name, l := range map[string]*ledger{"pending": newLedger(1, 0), "lost": newLedger(0, 1)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l.failing = true
 			// More than one request can carry.
 			for id := range eventqueue.EventID(page) {
 				extra := eventqueue.Notification{Event: page + 1 + id, Canvas: canvas}
-				if name == "owed" {
+				if name == "pending" {
 					l.due[0] = append(l.due[0], extra)
 				} else {
 					l.lost[0] = append(l.lost[0], extra)
 				}
 			}
 			if done, err := l.relay(t, maintenance.RelayConfig{}).Pass(t.Context()); err == nil {
-				t.Errorf("it says that it published %+v", done)
+				t.Errorf("the relay reports that it published %+v", done)
 			}
 			if len(l.pending) != 2*page {
-				t.Errorf("%d of %d are owed again", len(l.pending), 2*page)
+				t.Errorf("%d of %d are pending again", len(l.pending), 2*page)
 			}
 		})
 	}

@@ -82,7 +82,7 @@ func (r *roleRig) as(role string) *rig {
 	return r.on(pgxpool.NewWithConfig(testenv.Context(r.t), config))
 }
 
-// undelivered is a publisher that fails: what it is to publish is owed.
+// undelivered is a publisher that fails: the notifications stay pending.
 type undelivered struct{}
 
 func (undelivered) Publish(context.Context, []eventqueue.Notification) error {
@@ -147,7 +147,7 @@ func TestWhatTheEmittersMay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }() // nothing is in flight
-	for name, publisher := range map[string]eventqueue.Publisher{"heard": memnotify.New(memnotify.Config{}), "unheard": undelivered{}} {
+	for name, publisher := range map[string]eventqueue.Publisher{"published": memnotify.New(memnotify.Config{}), "not published": undelivered{}} {
 		queue, _ := emitter.heedful(publisher)
 		emitter.steps("emitter, "+name,
 			step{"emit", func() error { return only(queue.Emit(ctx, event())) }},

@@ -13,9 +13,9 @@ import (
 	"eventsv2/eventqueue/worker"
 )
 
-// TestHowARunIsJudged (I9): by the failures that the row counts, not by how often
+// TestWhatFollowsFromARun (I9): by the failures that the row counts, not by how often
 // it was claimed or delivered.
-func TestHowARunIsJudged(t *testing.T) {
+func TestWhatFollowsFromARun(t *testing.T) {
 	t.Parallel()
 	no := errors.New("no luck")
 	for _, c := range []struct {

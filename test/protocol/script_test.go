@@ -167,7 +167,7 @@ func (s *script) state() state {
 		append([]requeued(nil), s.requeued...), runs}
 }
 
-// Pull returns what the test rings.
+// Pull returns the notifications of the test.
 func (s *script) Pull(ctx context.Context, _ int) ([]eventqueue.Delivery, error) {
 	s.mu.Lock()
 	empty := s.empty > 0

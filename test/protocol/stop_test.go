@@ -90,7 +90,7 @@ func TestAStopKeepsItsTime(t *testing.T) {
 	}{
 		{"nothing hangs but a handler", 8 * time.Second, false, false, true},
 		{"the database hangs", 8 * time.Second, true, false, false},
-		{"the bell hangs", 8 * time.Second, false, true, false},
+		{"the notifier hangs", 8 * time.Second, false, true, false},
 		{"all hang", 8 * time.Second, true, true, true},
 		{"all hang, without a grace period", -1, true, true, true},
 		{"all hang, with a short one", time.Second / 2, true, true, true},

@@ -206,9 +206,9 @@ func TestAClaimOfAnOlderProgramIsNotGivenBack(t *testing.T) {
 	}
 }
 
-// TestAClaimThatIsGivenBackForgetsNoLostRun (I9): the claim that had counted it comes to
-// nothing, and the next one is told all the same.
-func TestAClaimThatIsGivenBackForgetsNoLostRun(t *testing.T) {
+// TestAClaimThatIsGivenBackLosesNoLostRun (I9): the claim that had counted it comes to
+// nothing, and the next one reports it all the same.
+func TestAClaimThatIsGivenBackLosesNoLostRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -226,9 +226,9 @@ func TestAClaimThatIsGivenBackForgetsNoLostRun(t *testing.T) {
 	}
 }
 
-// TestAClaimThatIsReleasedForgetsNoLostRun (I9): neither does one that is given back
+// TestAClaimThatIsReleasedLosesNoLostRun (I9): neither does one that is given back
 // because its worker was stopped before the run began.
-func TestAClaimThatIsReleasedForgetsNoLostRun(t *testing.T) {
+func TestAClaimThatIsReleasedLosesNoLostRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)

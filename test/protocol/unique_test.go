@@ -138,9 +138,9 @@ func TestAKeyIsEmittedOnce(t *testing.T) {
 	})
 }
 
-// TestAKeyHoldsAsLongAsItWasTold: while the event is queued, runs or waits for its
+// TestAKeyHoldsForItsTime: while the event is queued, runs or waits for its
 // retry, and for its time after the end, however it ended.
-func TestAKeyHoldsAsLongAsItWasTold(t *testing.T) {
+func TestAKeyHoldsForItsTime(t *testing.T) {
 	t.Parallel()
 	for _, label := range []machine.Label{machine.ExecutesToCompletion, machine.FailedForGood, machine.RetryTooMany} {
 		for _, uniqueFor := range []time.Duration{0, time.Microsecond, time.Hour} {

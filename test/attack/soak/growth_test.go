@@ -84,7 +84,7 @@ func TestWhatGrows(t *testing.T) {
 	}
 }
 
-func TestFewValuesAreNotJudged(t *testing.T) {
+func TestFewValuesAreNotChecked(t *testing.T) {
 	t.Parallel()
 	leak := hourly(1, func(x, _ float64) float64 { return 1000 * x })
 	for name, points := range map[string][]point{

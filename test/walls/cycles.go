@@ -38,15 +38,15 @@ type Package struct {
 // Cycles returns the sets of two files or more that use each other, in a cycle or in
 // several that share a file, the largest first.
 func (p Package) Cycles() [][]string {
-	var rings [][]string
-	for _, ring := range components(p.Uses) {
-		if len(ring) > 1 {
-			slices.Sort(ring)
-			rings = append(rings, ring)
+	var cycles [][]string
+	for _, cycle := range components(p.Uses) {
+		if len(cycle) > 1 {
+			slices.Sort(cycle)
+			cycles = append(cycles, cycle)
 		}
 	}
-	slices.SortFunc(rings, func(a, b []string) int { return len(b) - len(a) })
-	return rings
+	slices.SortFunc(cycles, func(a, b []string) int { return len(b) - len(a) })
+	return cycles
 }
 
 // listed is what go list says of a package.

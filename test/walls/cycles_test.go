@@ -9,15 +9,15 @@ import (
 	"eventsv2/test/walls"
 )
 
-// What a reader can hold in mind at once: files that use each other in a ring have to be
-// read together. A small package may be one ring, as it is read as a whole.
+// What a reader can hold in mind at once: files that use each other in a cycle have to be
+// read together. A small package may be one cycle, as it is read as a whole.
 const (
-	mostInRing   = 5
+	mostInCycle  = 5
 	smallPackage = 600 // lines
 )
 
-// TestNoLargeRings measures all packages.
-func TestNoLargeRings(t *testing.T) {
+// TestNoLargeCycles measures all packages.
+func TestNoLargeCycles(t *testing.T) {
 	t.Parallel()
 	packages, err := walls.Packages(t.Context(), root)
 	if err != nil {
@@ -27,10 +27,10 @@ func TestNoLargeRings(t *testing.T) {
 		t.Errorf("only %d packages were found", len(packages))
 	}
 	for _, p := range packages {
-		for _, ring := range p.Cycles() {
-			if p.Lines > smallPackage && len(ring) > mostInRing {
-				t.Errorf("%d files of package %s use each other in a ring, %d may: %v\nGive one of them a type of its own with what it needs.",
-					len(ring), p.At, mostInRing, ring)
+		for _, cycle := range p.Cycles() {
+			if p.Lines > smallPackage && len(cycle) > mostInCycle {
+				t.Errorf("%d files of package %s use each other in a cycle, %d may: %v\nGive one of them a type of its own with what it needs.",
+					len(cycle), p.At, mostInCycle, cycle)
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func TestWhatIsAUse(t *testing.T) {
 			t.Errorf("%s uses %v, want %v", file, got, want)
 		}
 	}
-	if rings := packages[0].Cycles(); len(rings) != 1 || !slices.Equal(rings[0], []string{"a.go", "b.go", "c.go"}) {
-		t.Errorf("the rings are %v", rings)
+	if cycles := packages[0].Cycles(); len(cycles) != 1 || !slices.Equal(cycles[0], []string{"a.go", "b.go", "c.go"}) {
+		t.Errorf("the cycles are %v", cycles)
 	}
 }
