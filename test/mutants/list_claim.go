@@ -1,8 +1,9 @@
 package main
 
 const (
-	claimFile = "eventqueue/pgstore/claim.go"
-	askFile   = "eventqueue/worker/ask.go"
+	claimFile   = "eventqueue/pgstore/claim.go"
+	askFile     = "eventqueue/worker/ask.go"
+	refusedFile = "internal/refusal/rows.go"
 )
 
 // claimMutants are about the one statement that looks and claims.
@@ -60,12 +61,14 @@ func claimMutants() []mutant {
 		{"claim-sees-what-was-committed-before-it-waited", "I7", "eventqueue/pgsession/session.go", change("\"default_transaction_isolation\": \"read committed\",", ""),
 			protocol("TestTheQueuesConnectionsReadWhatIsCommitted")},
 		{"refused-claim-spoils-its-batch", "I15", askFile, change("case len(ids) > 1:", "case len(ids) > 1 && false:"), protocol(bad)},
-		{"refused-row-is-asked-with-others", "I15", askFile, change("case !refused:", "case !refused || len(ids) > 0:"), protocol(bad)},
-		{"refused-row-comes-as-often-as-ever", "I11 I15", askFile, change("row.wait = min(2*row.wait, most)", "row.wait = minRefusedWait"), protocol(bad)},
-		{"missing-right-is-blamed-on-rows", "I13", askFile, change("a.unsure = append(a.unsure, refusedClaim{ids[0], err})", "w.setAside(refusedClaim{ids[0], err}, maxRefusedWait, a)\n\t\ta.answered = true"),
+		{"refused-row-is-asked-with-others", "I15", refusedFile, change("case !refused:", "case !refused || len(keys) > 0:"), protocol(bad)},
+		{"refused-row-comes-as-often-as-ever", "I11 I15", refusedFile, change("refused.wait = min(2*refused.wait, most)", "refused.wait = minWait"), protocol(bad)},
+		{"missing-right-is-blamed-on-rows", "I13", askFile, change("return err == nil\n}\n\n// askHalving", "return err == nil || true\n}\n\n// askHalving"),
 			protocol("TestADatabaseThatRefusesAllClaimsBlamesNoRow")},
-		{"lone-refused-row-stops-the-receiver", "I15", askFile, change("a.err = w.askForNothing(ctx, a.unsure[0].err)", "a.err = a.unsure[0].err"),
+		{"lone-refused-row-stops-the-receiver", "I15", askFile, change("case a.answered || a.blamesRows || w.answersNothing(ctx):", "case a.answered:"),
 			protocol("TestALoneRowThatNoClaimCanWriteCostsItselfOnly")},
+		{"many-refused-rows-stop-the-receiver", "I15", askFile, change("case a.answered || a.blamesRows || w.answersNothing(ctx):", "case len(a.unsure) < 12 && (a.answered || w.answersNothing(ctx)):"),
+			protocol("TestManyAdjacentRowsThatNoClaimCanWriteStarveNobody")},
 		{"lone-refused-row-is-forgotten-for-long", "I13 I15", askFile, change("most = maxUnsureWait", "_ = maxUnsureWait"),
 			protocol("TestALoneRowThatNoClaimCanWriteCostsItselfOnly")},
 		{"counts-without-a-bound", "I15", "migrations/00014_countable.sql", change("attempts <= 1000000000 AND retries <= 1000000000", "true"),

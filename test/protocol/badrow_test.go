@@ -108,6 +108,36 @@ func TestALoneRowThatNoClaimCanWriteCostsItselfOnly(t *testing.T) {
 	}
 }
 
+// TestManyAdjacentRowsThatNoClaimCanWriteStarveNobody: with a SQLSTATE that may concern all
+// rows, and however many of them come before the first event that can be claimed.
+func TestManyAdjacentRowsThatNoClaimCanWriteStarveNobody(t *testing.T) {
+	t.Parallel()
+	for _, state := range []string{"42501", "22003"} {
+		t.Run(state, func(t *testing.T) {
+			t.Parallel()
+			inVirtualTime(t, func(s *script) {
+				const refused, good = 100, 5
+				var bad []eventqueue.EventID
+				var all []*worker.ClaimResult
+				for id := range eventqueue.EventID(refused + good) {
+					if all = append(all, s.claimed(id+1)); id < refused {
+						bad = append(bad, id+1)
+					}
+				}
+				s.refuses(state, bad...)
+				s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
+				stop := s.start(worker.Config{Concurrency: len(all), ClaimBatch: len(all)})
+				defer stop()
+				s.notify(all...)
+				pass(time.Second)
+				if got := s.state(); len(got.completions) != good || got.claims > 2*len(all) {
+					s.t.Errorf("after %d statements %d events have ended, want %d", got.claims, len(got.completions), good)
+				}
+			})
+		})
+	}
+}
+
 // TestARowThatIsRepairedIsRun: what was refused is forgotten when it is claimed.
 func TestARowThatIsRepairedIsRun(t *testing.T) {
 	t.Parallel()
