@@ -252,3 +252,72 @@ func TestWhatIsLostKeepsToTheRate(t *testing.T) {
 		}
 	})
 }
+
+// once is a store in which a canvas has lost much, once, and an event of another one is
+// lost a moment later.
+type once struct {
+	behind
+	rounds  int
+	foundAt time.Time // of the event of the other canvas
+}
+
+const lostOnce = 6000
+
+func (s *once) TakeRound(_ context.Context, after maintenance.RoundPlace, _, _ time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+	if after.Stage == maintenance.RoundOfHandlers {
+		s.rounds++
+		switch s.rounds {
+		case 1:
+			lost = crowd(lostOnce)
+		case 2:
+			s.foundAt = time.Now()
+			lost = []eventqueue.Notification{{Event: 1, Canvas: beside}}
+		}
+	}
+	return lost, maintenance.RoundPlace{}, nil
+}
+
+// times counts what is published of one canvas, and records when the other's event is, and
+// the last of all.
+type times struct {
+	crowd        int
+	beside, last time.Time
+}
+
+func (p *times) Publish(_ context.Context, notifications []eventqueue.Notification) error {
+	p.last = time.Now()
+	for _, n := range notifications {
+		if n.Canvas == beside {
+			p.beside = p.last
+		} else {
+			p.crowd++
+		}
+	}
+	return nil
+}
+
+// TestWhatExceedsTheRateIsPublishedNext (I1, I20): all of what is lost is published as soon as the
+// rate allows, and an event of another canvas that is found meanwhile waits for a portion only.
+func TestWhatExceedsTheRateIsPublishedNext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const perSecond = 500
+		store, published, began := &once{}, &times{}, time.Now()
+		relay, err := maintenance.NewRelay(store, published, maintenance.RelayConfig{PerSecond: perSecond,
+			Jitter: func(time.Duration) time.Duration { return 0 }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := relay.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if took := published.last.Sub(began); published.crowd != lostOnce || took > lostOnce/perSecond*time.Second {
+			t.Errorf("%d of %d lost notifications are published, the last after %s", published.crowd, lostOnce, took)
+		}
+		if waits := published.beside.Sub(store.foundAt); waits < 0 || waits > time.Second/2 {
+			t.Errorf("the event of another canvas is notified %s after it is found", waits)
+		}
+	})
+}
