@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/mayrun"
 )
 
 // State is whether an event may run, or why not, at one moment of the database's clock.
@@ -54,20 +55,20 @@ type QueuedEvent struct {
 }
 
 // stateSQL decides the State of an event e; $4 is the lock timeout.
-const stateSQL = `
+var stateSQL = `
     CASE
-        WHEN e.locked_at > clock.now - $4::interval THEN 'running'
+        WHEN NOT ` + mayrun.UnlockedSQL("e.locked_at", mayrun.ValidSinceSQL("clock.now", "$4")) + ` THEN 'running'
         WHEN r.rule = 'block' THEN 'blocked'
         WHEN r.rule = 'pause' THEN 'paused'
-        WHEN e.delay_until > clock.now THEN 'delayed'
+        WHEN NOT ` + mayrun.DueSQL("e.delay_until", "clock.now") + ` THEN 'delayed'
         WHEN e.locked_at IS NOT NULL THEN 'expired'
-        WHEN e.group_state = 1 THEN 'behind'
+        WHEN NOT ` + mayrun.NotBehindSQL("e.group_state") + ` THEN 'behind'
         ELSE 'waiting'
     END`
 
 // eventsSQL shows every event with its state. A row that was written by SQL can have a
 // delay_until of any year; it is shown as the farthest time that JSON has.
-const eventsSQL = `
+var eventsSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), shown AS (
@@ -85,7 +86,7 @@ SELECT id, canvas_id, module, name, modifier, retries, attempts, delay_until, en
 FROM shown
 WHERE ` + filterSQL
 
-const listEventsSQL = eventsSQL + ` AND id > $6 AND ($7::text = '' OR state = $7)
+var listEventsSQL = eventsSQL + ` AND id > $6 AND ($7::text = '' OR state = $7)
 ORDER BY id
 LIMIT $8`
 

@@ -20,7 +20,7 @@ type Shown struct {
 	Group *Group
 }
 
-const showEventSQL = eventsSQL + ` AND id = $6`
+var showEventSQL = eventsSQL + ` AND id = $6`
 
 // Show returns an event with its value, from the queue or from event_log. It reads both
 // at one moment, so it also finds an event that ends meanwhile. lockTimeout is the lock

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/mayrun"
 )
 
 // HandlerStats counts the events and rules of one handler on one canvas.
@@ -24,12 +25,12 @@ type HandlerStats struct {
 
 // The three parts are grouped before they are joined, since a handler may occur in one of
 // them only. The columns of the states are in the order of States.
-const statsSQL = `
+var statsSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), queued AS (
     SELECT e.canvas_id, e.module, e.name,` + stateSQL + ` AS state,
-        count(*) AS n, min(greatest(e.delay_until, '0001-01-01 00:00Z')) FILTER (WHERE e.delay_until <= clock.now) AS due
+        count(*) AS n, min(greatest(e.delay_until, '0001-01-01 00:00Z')) FILTER (WHERE ` + mayrun.DueSQL("e.delay_until", "clock.now") + `) AS due
     FROM clock CROSS JOIN events_v2 e
     LEFT JOIN (
         SELECT canvas_id, event_space AS module, handler_name AS name, max(rule_type) AS rule

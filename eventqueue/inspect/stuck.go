@@ -10,6 +10,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/pgsession"
+	"eventsv2/internal/mayrun"
 )
 
 // StuckReason is why an event seems stuck.
@@ -59,7 +60,7 @@ const stuckPage = 20_000
 // follows the index events_v2_handler: $6 to $9 are the place after which it begins, and
 // $10 is the last canvas. They are compared as rows, so that only this index has the
 // order. A row that was written by SQL can have a delay_until of any year.
-const stuckSQL = `
+var stuckSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), page AS MATERIALIZED (
@@ -90,7 +91,7 @@ WITH clock AS MATERIALIZED (
 SELECT last.canvas_id, last.module, last.name, last.id,
     shown.id, shown.canvas_id, shown.module, shown.name, shown.modifier, shown.retries, shown.attempts, shown.delay_until,
     shown.enqueued_at, shown.locked_at, shown.notified_at, shown.bytes, shown.now, shown.state, shown.ordering_key, shown.reasons,
-    CASE shown.reasons[1] WHEN 'expired' THEN shown.locked_at + $4::interval WHEN 'unclaimed' THEN shown.due ELSE shown.enqueued_at END
+    CASE shown.reasons[1] WHEN 'expired' THEN shown.locked_at + ` + mayrun.ValidForSQL("$4") + ` WHEN 'unclaimed' THEN shown.due ELSE shown.enqueued_at END
 FROM (VALUES (1)) AS one
 LEFT JOIN (
     SELECT canvas_id, module, name, id FROM page

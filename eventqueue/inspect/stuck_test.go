@@ -105,7 +105,7 @@ func TestStuckReadsOnlyWhatItMust(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(plan, "Seq Scan on events_v2") || !strings.Contains(plan, "Index Scan using events_v2_handler") {
+	if strings.Contains(plan, "Seq Scan on events_v2 ") || !strings.Contains(plan, "Index Scan using events_v2_handler") {
 		t.Errorf("a look at one canvas does not follow the index:\n%s", plan)
 	}
 	if n := lookedAt(t, plan); n != 50 {

@@ -20,6 +20,11 @@ func unlocked(r *Row, lockTimeout time.Duration, now time.Time) bool {
 	return r.LockedAt.IsZero() || !r.LockedAt.After(now.Add(-lockTimeout.Truncate(time.Microsecond)))
 }
 
+// mayRun reports whether nothing but a rule may keep a row from running.
+func mayRun(r *Row, lockTimeout time.Duration, now time.Time) bool {
+	return r.Group != groupWaiting && !r.DelayUntil.After(now) && unlocked(r, lockTimeout, now)
+}
+
 // takeLock removes an expired lock. A run that had begun was a failed attempt (I9). If
 // that is not known, later runs are recorded before they begin (I18).
 func (r *Row) takeLock() {

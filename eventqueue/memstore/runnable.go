@@ -72,7 +72,7 @@ func runnable(rows []*record, lockTimeout time.Duration, now time.Time) (events 
 	slices.SortFunc(rows, byID)
 	for i, r := range rows {
 		atAnEnd := i < runnableEvents || i >= len(rows)-runnableEvents
-		if atAnEnd && r.Group != groupWaiting && !r.DelayUntil.After(now) && unlocked(&r.Row, lockTimeout, now) {
+		if atAnEnd && mayRun(&r.Row, lockTimeout, now) {
 			events = append(events, eventqueue.Event{ID: r.ID, Canvas: r.Canvas, Module: r.Module, Name: r.Name, Modifier: r.Modifier})
 		}
 	}

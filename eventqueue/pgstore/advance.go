@@ -9,6 +9,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/internal/mayrun"
 )
 
 // The state of an event in its ordering groups, as in the column group_state. The migration
@@ -20,7 +21,7 @@ const (
 )
 
 const advanceSQL = `SELECT id, canvas_id, module, name, modifier FROM events_v2_advance($1, $2, $3,
-    CASE WHEN $4::interval IS NOT NULL THEN greatest($4::interval, ` + validSQL + `) END)`
+    CASE WHEN $4::interval IS NOT NULL THEN greatest($4::interval, ` + mayrun.ValidSQL + `) END)`
 
 // advanceChunk is how many events one call takes. The call locks their groups, and
 // Postgres has room for a few thousand locks in all.
@@ -101,8 +102,8 @@ var (
 	idleSQL = `idle AS MATERIALIZED (
     SELECT id FROM page, clock
     WHERE group_state = 2
-      AND ` + unlockedSQL("locked_at", validSinceSQL("now", "$4")) + `
-      AND (due > now OR ` + ruledSQL("page") + `)
+      AND ` + mayrun.UnlockedSQL("locked_at", mayrun.ValidSinceSQL("now", "$4")) + `
+      AND (due > now OR ` + mayrun.RuledSQL("page") + `)
       AND EXISTS (SELECT FROM event_groups g WHERE g.event_id = page.id AND g.stage > 1)`
 
 	// firstWaitingSQL is the first event that waits in the group l. Places are compared as

@@ -10,6 +10,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/internal/mayrun"
 )
 
 // The claim answers for all ids at one moment of the database's clock, from one
@@ -43,7 +44,7 @@ var (
 
 	claimFactsSQL = `
 WITH clock AS MATERIALIZED (
-    SELECT clock_timestamp() AS now, greatest($2::interval, ` + validSQL + `) AS valid_for
+    SELECT clock_timestamp() AS now, greatest($2::interval, ` + mayrun.ValidSQL + `) AS valid_for
 ), barrier AS MATERIALIZED (
     SELECT 1 FROM claim_barrier WHERE false FOR KEY SHARE
 ), runnable AS (
@@ -54,8 +55,8 @@ WITH clock AS MATERIALIZED (
         WHERE e.id = asked.id AND ` + dueAndFreeSQL + `
         OFFSET 0) AS e
     WHERE ` + handlerKnownSQL + `
-      AND NOT ((SELECT EXISTS (SELECT FROM scheduling_rules)) AND ` + ruledSQL("e") + `)
-      AND NOT (` + needsGroupSQL + `)
+      AND NOT ((SELECT EXISTS (SELECT FROM scheduling_rules)) AND ` + mayrun.RuledSQL("e") + `)
+      AND NOT (` + mayrun.NeedsGroupSQL + `)
 ), claimed AS (
     UPDATE events_v2 e
     SET locked_at = (SELECT now FROM clock), attempts = e.attempts + 1, claim_id = nullif($10::bigint, 0) + e.attempts + 1, begun = false,
@@ -82,7 +83,7 @@ SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_
     (SELECT max(r.rule_type)::text FROM scheduling_rules r
      WHERE r.canvas_id = e.canvas_id AND r.event_space = e.module AND r.handler_name = e.name),
     ` + handlerKnownSQL + `, clock.now,
-    NULL, NULL, NULL, NULL, NULL, 8 * CASE WHEN ` + needsGroupSQL + ` THEN 3 ELSE e.group_state END, clock.valid_for
+    NULL, NULL, NULL, NULL, NULL, 8 * CASE WHEN ` + mayrun.NeedsGroupSQL + ` THEN 3 ELSE e.group_state END, clock.valid_for
 FROM clock CROSS JOIN (
     SELECT id FROM unnest($1::bigint[]) AS asked (id) WHERE id NOT IN (SELECT id FROM claimed)
 ) AS rest CROSS JOIN LATERAL (
@@ -90,9 +91,9 @@ FROM clock CROSS JOIN (
 ) AS e
 WHERE (SELECT count(*) FROM claimed) < cardinality($1::bigint[])`
 
-	dueAndFreeSQL = dueSQL("e.delay_until", "(SELECT now FROM clock)") + `
-          AND ` + unlockedSQL("e.locked_at", "(SELECT now - valid_for FROM clock)") + `
-          AND ` + groupMayRunSQL("e.group_state")
+	dueAndFreeSQL = mayrun.DueSQL("e.delay_until", "(SELECT now FROM clock)") + `
+          AND ` + mayrun.UnlockedSQL("e.locked_at", "(SELECT now - valid_for FROM clock)") + `
+          AND ` + mayrun.GroupMayRunSQL("e.group_state")
 
 	handlerKnownSQL = `((e.module, e.name, e.modifier) IN (SELECT * FROM unnest($3::text[], $4::text[], $5::text[]))
         OR (e.canvas_id, e.module, e.name, e.modifier) IN

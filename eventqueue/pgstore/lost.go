@@ -8,6 +8,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/internal/mayrun"
 )
 
 // The bounds of one part of a round: how many handlers or ordering groups it visits, how
@@ -56,7 +57,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
     SELECT scopes.canvas_id, scopes.module, scopes.name, e.id
     FROM clock CROSS JOIN scopes CROSS JOIN LATERAL (` + scopeEndsSQL(pageColumnsSQL, "$2") + `
     ) AS e
-    WHERE scopes.n > 0 AND NOT ` + ruledSQL("scopes") + ` AND ` + liveSQL + ` AND ` + lostSQL + `
+    WHERE scopes.n > 0 AND NOT ` + mayrun.RuledSQL("scopes") + ` AND ` + liveSQL + ` AND ` + lostSQL + `
     UNION ALL
     SELECT scopes.canvas_id, scopes.module, scopes.name, e.id
     FROM clock CROSS JOIN delayed AS scopes CROSS JOIN LATERAL (
@@ -70,7 +71,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
            AND (e.canvas_id, e.module, e.name, e.delay_until) <= (scopes.canvas_id, scopes.module, scopes.name, now)
          ORDER BY e.canvas_id DESC, e.module DESC, e.name DESC, e.delay_until DESC LIMIT $2)
     ) AS e
-    WHERE scopes.earliest <= now AND NOT ` + ruledSQL("scopes") + ` AND ` + liveSQL + ` AND ` + lostSQL + `
+    WHERE scopes.earliest <= now AND NOT ` + mayrun.RuledSQL("scopes") + ` AND ` + liveSQL + ` AND ` + lostSQL + `
 ), page AS MATERIALIZED (
     SELECT e.* FROM (SELECT DISTINCT canvas_id, module, name FROM ends) AS scopes
     CROSS JOIN (SELECT $9::bigint / (2 * greatest(count(DISTINCT (canvas_id, module, name)), 1)) AS share FROM ends) AS half
@@ -125,7 +126,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
     FROM clock CROSS JOIN groups
     CROSS JOIN LATERAL (` + firstWaitingSQL + `) AS first
     LEFT JOIN LATERAL (SELECT ` + pageColumnsSQL + ` FROM events_v2 e WHERE e.id = first.event_id OFFSET 0) AS e ON true
-    WHERE (e.id IS NULL OR e.notified_at IS NOT NULL AND ` + dueSQL("e.due", "now") + ` AND ` + silentSQL + `) AND ` + roomSQL + `
+    WHERE (e.id IS NULL OR e.notified_at IS NOT NULL AND ` + mayrun.DueSQL("e.due", "now") + ` AND ` + silentSQL + `) AND ` + roomSQL + `
 ), found AS (
     SELECT id, canvas_id FROM taken
     UNION ALL

@@ -67,6 +67,17 @@ var mayRunStatements = []mayRunStatement{
 		}
 		return may
 	}},
+	{"what an operator is warned of", func(t *testing.T, store *pgstore.Store, _ []eventqueue.EventID) (may []eventqueue.EventID) {
+		reader := inspect.New(store.Pool())
+		stuck, err := reader.Stuck(testenv.Context(t), inspect.Filter{}, inspect.StuckAfter{Unclaimed: time.Minute, Attempts: 100}, 0, 1000, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range stuck {
+			may = append(may, e.ID)
+		}
+		return may
+	}},
 }
 
 func eventIDs(notifications []eventqueue.Notification) (ids []eventqueue.EventID) {
@@ -85,7 +96,8 @@ func mayRunHandlers() (known eventqueue.HandlerSet) {
 
 // TestStatementsAgreeOnWhatMayRun has an event for each combination of a rule, a delay, a
 // lock and a place in an ordering group, all notified long ago, and asks every statement
-// that has an opinion (I4, I6, I7).
+// that has an opinion (I4, I6, I7). A lock is valid for two minutes by the settings of the
+// database, which are more than the minute that each statement is given.
 func TestStatementsAgreeOnWhatMayRun(t *testing.T) {
 	t.Parallel()
 	for _, statement := range mayRunStatements {
@@ -98,11 +110,11 @@ func TestStatementsAgreeOnWhatMayRun(t *testing.T) {
 				SELECT $1, 'WORKER', name, '_', '1', 1, now() - interval '2 h', now() - interval '2 h', now() + due, now() - locked, group_state
 				FROM unnest(ARRAY['free', 'paused', 'blocked']) AS name,
 					unnest(ARRAY['-1 h', '1 h']::interval[]) AS due,
-					unnest(ARRAY[NULL, '10 s', '80 min']::interval[]) AS locked,
+					unnest(ARRAY[NULL, '10 s', '90 s', '80 min']::interval[]) AS locked,
 					unnest(ARRAY[0, 1]) AS group_state
 				WHERE group_state = 0 OR locked IS NULL -- what waits has never a lock
 				RETURNING id, name = 'free' AND delay_until < now() AND group_state = 0
-					AND coalesce(locked_at < now() - interval '1 min', true)`, [16]byte{1})
+					AND coalesce(locked_at < now() - interval '2 min', true)`, [16]byte{1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,11 +129,14 @@ func TestStatementsAgreeOnWhatMayRun(t *testing.T) {
 					want = append(want, id)
 				}
 			}
-			if err := rows.Err(); err != nil || len(ids) != 24 || len(want) != 2 {
+			if err := rows.Err(); err != nil || len(ids) != 30 || len(want) != 2 {
 				t.Fatalf("%d events of which %d may run, %v", len(ids), len(want), err)
 			}
 			if _, err := store.Pool().Exec(ctx, `INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name)
 				VALUES ('pause', $1, 'WORKER', 'paused'), ('block', $1, 'WORKER', 'blocked')`, [16]byte{1}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := store.Pool().Exec(ctx, `INSERT INTO events_v2_settings (lock_timeout) VALUES ('2 min')`); err != nil {
 				t.Fatal(err)
 			}
 			may := statement.ask(t, store, ids)

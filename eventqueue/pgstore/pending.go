@@ -9,6 +9,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/internal/mayrun"
 )
 
 // A locked row is skipped: it is being claimed, completed or notified, and if that
@@ -95,12 +96,12 @@ const (
 var (
 	// liveSQL: a row of pageColumnsSQL was notified and waits for nothing but its run, or
 	// runs, if there is no rule.
-	liveSQL = `notified_at IS NOT NULL AND ` + notBehindSQL("group_state") + ` AND ` + dueSQL("due", "now")
+	liveSQL = `notified_at IS NOT NULL AND ` + mayrun.NotBehindSQL("group_state") + ` AND ` + mayrun.DueSQL("due", "now")
 
 	// lostSQL: nobody runs a row of pageColumnsSQL, and it was locked until after the last
 	// notification, or that seems lost.
-	lostSQL = unlockedSQL("locked_at", validSinceSQL("now", "$4")) + `
-      AND (locked_at > ` + validSinceSQL("last_notified", "$4") + `
+	lostSQL = mayrun.UnlockedSQL("locked_at", mayrun.ValidSinceSQL("now", "$4")) + `
+      AND (locked_at > ` + mayrun.ValidSinceSQL("last_notified", "$4") + `
           OR ` + silentSQL + `)`
 
 	takeLostSQL = takeLostOfSQL("")
@@ -115,7 +116,7 @@ func takeLostOfSQL(some string) string {
     SELECT id, canvas_id, notified_at, due, locked_at, last_notified
     FROM page, clock
     WHERE ` + liveSQL + `
-      AND NOT ` + ruledSQL("page") + `
+      AND NOT ` + mayrun.RuledSQL("page") + `
 ), lost AS MATERIALIZED (
     SELECT id, notified_at
     FROM live, clock

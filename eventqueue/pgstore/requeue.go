@@ -8,6 +8,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
+	"eventsv2/internal/mayrun"
 )
 
 // First the rows are locked, and the claims and ends that are under way are waited
@@ -48,7 +49,7 @@ WITH clock AS MATERIALIZED (
         delay_until = clock.now,
         notified_at = NULL
     FROM clock
-    WHERE e.id = ANY (ARRAY(SELECT id FROM free)) AND ` + unlockedSQL("e.locked_at", validSinceSQL("clock.now", "$2")) + `
+    WHERE e.id = ANY (ARRAY(SELECT id FROM free)) AND ` + mayrun.UnlockedSQL("e.locked_at", mayrun.ValidSinceSQL("clock.now", "$2")) + `
     RETURNING e.id
 ), woken AS (
     SELECT pg_notify('` + pendingChannel + `', '') WHERE EXISTS (SELECT FROM requeued)
@@ -62,7 +63,7 @@ SELECT asked.id,
         WHEN l.status = 'FAILED' THEN 'failed'
         ELSE 'unknown'
     END,
-    CASE WHEN requeued.id IS NULL THEN free.locked_at + greatest($2::interval, ` + validSQL + `) - clock.now END,
+    CASE WHEN requeued.id IS NULL THEN free.locked_at + greatest($2::interval, ` + mayrun.ValidSQL + `) - clock.now END,
     requeued.id IS NOT NULL AND free.locked_at IS NOT NULL,
     CASE WHEN requeued.id IS NOT NULL THEN (
         SELECT max(r.rule_type)::text FROM scheduling_rules r

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/mayrun"
 )
 
 // How many scopes one search for runnable events visits, and how many events it
@@ -41,8 +42,8 @@ WITH RECURSIVE clock AS MATERIALIZED (
 	scopeEndsSQL("e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.group_state", "$7") + `
     ) AS e
     WHERE scopes.n > 0 AND scopes.canvas_id <> ALL ($4::uuid[])
-      AND NOT ` + ruledSQL("scopes") + `
-      AND ` + notBehindSQL("group_state") + ` AND ` + dueSQL("delay_until", "now") + ` AND ` + unlockedSQL("locked_at", validSinceSQL("now", "$5")) + `
+      AND NOT ` + mayrun.RuledSQL("scopes") + `
+      AND ` + mayrun.NotBehindSQL("group_state") + ` AND ` + mayrun.DueSQL("delay_until", "now") + ` AND ` + mayrun.UnlockedSQL("locked_at", mayrun.ValidSinceSQL("now", "$5")) + `
 )
 SELECT progress.canvas_id, progress.module, progress.name,
     runnable.id, runnable.canvas_id, runnable.module, runnable.name, runnable.modifier

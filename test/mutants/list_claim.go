@@ -10,16 +10,16 @@ const (
 func claimMutants() []mutant {
 	const only, clock = "TestAClaimTakesOnlyWhatMayRun", "TestTheWorkersClockDecidesNothing"
 	const takeOver = "TestTakingOverAnExpiredLockIsAFailedRun"
-	const rule = `ruledSQL("e")`
+	const rule = `mayrun.RuledSQL("e")`
 	const bad = "TestARowThatNoClaimCanWriteCostsItselfOnly"
 	const oldLock = "CASE WHEN e.attempts > 1 THEN (SELECT before.locked_at FROM events_v2 before WHERE before.id = e.id) END AS locked_at"
 	return []mutant{
 		{"claim-ignores-rules", "I7", claimFile, change(rule, rule+" + \" AND false\""), protocol(only)},
 		{"claim-ignores-who-is-known", "I9 I15", claimFile, change("WHERE ` + handlerKnownSQL + `\n", "WHERE true\n"), protocol(only)},
-		{"claim-ignores-the-delay", "I6", claimFile, change(`dueSQL("e.delay_until", "(SELECT now FROM clock)")`, `"true"`), protocol(only)},
+		{"claim-ignores-the-delay", "I6", claimFile, change(`mayrun.DueSQL("e.delay_until", "(SELECT now FROM clock)")`, `"true"`), protocol(only)},
 		{"claim-ignores-locks", "I4", claimFile,
-			change(`unlockedSQL("e.locked_at", "(SELECT now - valid_for FROM clock)")`, `"true"`), protocol(only)},
-		{"claim-heeds-rules-of-other-canvases", "I16", "eventqueue/pgstore/mayrun.go",
+			change(`mayrun.UnlockedSQL("e.locked_at", "(SELECT now - valid_for FROM clock)")`, `"true"`), protocol(only)},
+		{"claim-heeds-rules-of-other-canvases", "I16", "internal/mayrun/mayrun.go",
 			change("r.canvas_id = ` + row + `.canvas_id AND r.event_space", "r.event_space"), protocol(only)},
 		{"claim-tells-rules-of-other-canvases", "I16", claimFile,
 			change("FROM scheduling_rules r\n     WHERE r.canvas_id = e.canvas_id AND", "FROM scheduling_rules r\n     WHERE"), protocol(only)},

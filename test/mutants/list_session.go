@@ -40,19 +40,21 @@ func lockTimeoutMutants() []mutant {
 		own, store = "eventqueue/locktimeout.go", "eventqueue/pgstore/locktimeout.go"
 		judged     = "TestLocksAreCheckedByTheDatabase"
 		one        = "TestOneLockTimeoutForADatabase"
-		valid      = "` + validSQL + `)"
+		valid      = "` + mayrun.ValidSQL + `)"
 	)
 	byCaller := func(name, file, before, after string) mutant {
 		return mutant{name, "I4", file, change(before, after), protocol(judged)}
 	}
 	return []mutant{
 		byCaller("claim-judges-by-the-caller", "eventqueue/pgstore/claim.go", "greatest($2::interval, "+valid+" AS valid_for", "$2::interval AS valid_for"),
-		byCaller("requeue-judges-by-the-caller", "eventqueue/pgstore/requeue.go", `validSinceSQL("clock.now", "$2")`, `"clock.now - $2::interval"`),
+		byCaller("requeue-judges-by-the-caller", "eventqueue/pgstore/requeue.go", `mayrun.ValidSinceSQL("clock.now", "$2")`, `"clock.now - $2::interval"`),
 		byCaller("turns-judge-by-the-caller", "eventqueue/pgstore/advance.go", "THEN greatest($4::interval, "+valid+" END", "THEN $4::interval END"),
-		byCaller("lost-judges-by-the-caller", "eventqueue/pgstore/pending.go", `validSinceSQL("now", "$4")`, `"now - $4::interval"`),
-		byCaller("share-judges-by-the-caller", "eventqueue/pgstore/runnable.go", `validSinceSQL("now", "$5")`, `"now - $5::interval"`),
+		byCaller("lost-judges-by-the-caller", "eventqueue/pgstore/pending.go", `mayrun.ValidSinceSQL("now", "$4")`, `"now - $4::interval"`),
+		byCaller("share-judges-by-the-caller", "eventqueue/pgstore/runnable.go", `mayrun.ValidSinceSQL("now", "$5")`, `"now - $5::interval"`),
+		{"operator-is-shown-locks-by-the-callers-timeout", "I4", "eventqueue/inspect/events.go", change(`mayrun.ValidSinceSQL("clock.now", "$4")`, `"clock.now - $4::interval"`),
+			[]judge{{"./eventqueue/pgstore", []string{"TestStatementsAgreeOnWhatMayRun"}}}},
 		{"claim-describes-locks-by-the-caller", "I11", "eventqueue/pgstore/claim.go", change("lockTimeout = *r.validFor", "_ = *r.validFor"), protocol(judged)},
-		{"lock-timeout-before-is-forgotten", "I4", "eventqueue/pgstore/mayrun.go", change("SELECT greatest(s.lock_timeout, s.lock_timeout_before)", "SELECT s.lock_timeout"), protocol(judged)},
+		{"lock-timeout-before-is-forgotten", "I4", "internal/mayrun/mayrun.go", change("SELECT greatest(s.lock_timeout, s.lock_timeout_before)", "SELECT s.lock_timeout"), protocol(judged)},
 		{"another-lock-timeout-is-no-error", "I4", own, change("case own != 0 && own != agreed:", "case false:"), protocol(one)},
 		{"last-lock-timeout-wins", "I4", store, change("(lock_timeout) VALUES ($1) ON CONFLICT DO NOTHING", "(lock_timeout) VALUES ($1) ON CONFLICT (one) DO UPDATE SET lock_timeout = excluded.lock_timeout"),
 			protocol("TestTwoProgramsSetTheLockTimeoutAtOnce")},
