@@ -10,7 +10,7 @@ import (
 	"eventsv2/eventqueue/worker"
 )
 
-// maxAdvanced is how many events of one group may begin to run in one call.
+// maxAdvanced is how many events of one group one call may admit.
 const maxAdvanced = 1000
 
 // Advance implements worker.Store.
@@ -88,13 +88,14 @@ func (tx *Tx) advance(left []eventqueue.EventID, passes map[eventqueue.EventID]b
 	return t.result(came)
 }
 
-// isFree reports whether no worker runs an event, as far as locks count.
+// isFree reports whether no worker runs an event: it has no lock, or the lock does not
+// count.
 func (t *advancing) isFree(row *Row) bool {
 	return row.LockedAt.IsZero() || !t.expired.IsZero() && !row.LockedAt.After(t.expired)
 }
 
-// takeBack puts off the events that count against the limits of arriving events and
-// cannot run.
+// takeBack frees the places of events that count against the limits of arriving events
+// and cannot run.
 func (t *advancing) takeBack() {
 	seen := map[group]bool{}
 	for _, id := range t.moving {
@@ -170,9 +171,9 @@ func (t *advancing) needs(id eventqueue.EventID, stage int) (group, bool) {
 	return of, limited
 }
 
-// choose returns the first events of each group, as many as there is room for. Events
-// that were deleted by hand lose their places: a thousand of a group, then two thousand,
-// and so on.
+// choose returns the first events of each group, as many as it has room for. It deletes
+// the places of events that were deleted by hand: a thousand of a group, then two
+// thousand, and so on.
 func (t *advancing) choose(stage int, groups []group) (chosen []eventqueue.EventID) {
 	for many := maxAdvanced; ; many *= 2 {
 		chosen = chosen[:0]
@@ -215,8 +216,8 @@ func (tx *Tx) removePlaces(id eventqueue.EventID) {
 	}
 }
 
-// result records in the rows what became of the events that were put off and of those
-// that arrived, and returns the events that may run now.
+// result writes the new states of the events that were put off and of those that arrived
+// to their rows, and returns the events that may run now.
 func (t *advancing) result(came []eventqueue.EventID) (advanced []eventqueue.Event) {
 	for _, id := range t.putOff {
 		row, _ := t.row(id)
@@ -226,7 +227,7 @@ func (t *advancing) result(came []eventqueue.EventID) (advanced []eventqueue.Eve
 			continue
 		}
 		if !row.LockedAt.IsZero() {
-			row.takeLock() // as a claim that takes it over
+			row.takeLock() // as a claim does that takes the event over
 		}
 		row.Group, row.LockedAt = groupLater, time.Time{}
 		t.write(id, &row)
@@ -249,9 +250,9 @@ func (t *advancing) result(came []eventqueue.EventID) (advanced []eventqueue.Eve
 	return advanced
 }
 
-// repair advances the groups that a page shows to be stuck: by places without an event,
-// by events that may run and cannot, and by room that is not used. last is the end of
-// the page, or 0.
+// repair advances the groups of a page that are stuck: groups with places without an event,
+// with admitted events that cannot run, or with unused room. last is the end of the page,
+// or 0.
 func (s *Store) repair(page []*record, after, last eventqueue.EventID, limit int, lockTimeout time.Duration) (taken []eventqueue.Notification) {
 	tx := s.begin()
 	defer tx.end(true)
@@ -263,7 +264,8 @@ func (s *Store) repair(page []*record, after, last eventqueue.EventID, limit int
 	return taken
 }
 
-// orphans are the events of places in the range of a page that are not in it.
+// orphans returns the events that have places in the range of a page and are not in the
+// page.
 func (db *database) orphans(page []*record, after, last eventqueue.EventID, limit int) (ids []eventqueue.EventID) {
 	for id := range db.places {
 		if id.event > after && (last == 0 || id.event <= last) {
@@ -277,7 +279,7 @@ func (db *database) orphans(page []*record, after, last eventqueue.EventID, limi
 	})
 }
 
-// idle are the events of a page that may run under a limit and cannot.
+// idle returns the events of a page that a limit has admitted and that cannot run.
 func (db *database) idle(page []*record, lockTimeout time.Duration) (ids []eventqueue.EventID) {
 	now := db.now()
 	for _, r := range page {
@@ -290,7 +292,7 @@ func (db *database) idle(page []*record, lockTimeout time.Duration) (ids []event
 	return ids
 }
 
-// stalled are the first that wait in groups of a page's events that have room.
+// stalled returns the first waiting event of each group of a page's events that has room.
 func (tx *Tx) stalled(page []*record) (ids []eventqueue.EventID) {
 	groups := map[group]int{}
 	for _, r := range page {
@@ -307,7 +309,7 @@ func (tx *Tx) stalled(page []*record) (ids []eventqueue.EventID) {
 	return ids
 }
 
-// firstStalled is the first event that waits in a group, if the group has room.
+// firstStalled returns the first waiting event of a group, if the group has room.
 func (tx *Tx) firstStalled(stage int, of group) []eventqueue.EventID {
 	waiting := tx.placesOf(of, false)
 	most, limited := tx.store.db.maxRunning(stage, of)

@@ -7,8 +7,8 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// ByHand is a row as somebody writes it with a plain INSERT into events_v2, with the
-// documented columns only. A zero time stands for the default of its column.
+// ByHand is a row that was written with a plain INSERT into events_v2, with the documented
+// columns only. A zero time stands for the default of its column.
 type ByHand struct {
 	Canvas     eventqueue.CanvasID
 	Module     string
@@ -26,8 +26,9 @@ var locksExpireBefore = time.Date(3000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 const maxCount = 1_000_000_000
 
-// InsertRows writes rows by hand, all or none, and returns their ids in order. No
-// notification is sent: the relay has to find them. What the table's constraints refuse is refused.
+// InsertRows inserts rows as plain SQL does, all or none, and returns their ids in order. It
+// sends no notification: the relay has to find the events. It refuses rows that the table's
+// constraints refuse.
 func (s *Store) InsertRows(ctx context.Context, rows []ByHand) (ids []eventqueue.EventID, err error) {
 	err = s.inTx(ctx, nil, OpInsertRows, func(tx *Tx) error {
 		now := s.db.now()
@@ -36,7 +37,7 @@ func (s *Store) InsertRows(ctx context.Context, rows []ByHand) (ids []eventqueue
 			if err := checkTexts(r.Module, r.Name, r.Modifier, r.Value); err != nil {
 				return err
 			}
-			s.db.lastEvent++ // a number is used up though its row is refused
+			s.db.lastEvent++ // a refused row uses up a number as well
 			if r.Retries < 0 || r.Retries > maxCount || !r.LockedAt.Before(locksExpireBefore) {
 				return refusal("23514", "new row for relation \"events_v2\" violates a check constraint")
 			}
@@ -51,7 +52,7 @@ func (s *Store) InsertRows(ctx context.Context, rows []ByHand) (ids []eventqueue
 	return resultOf(ids, err)
 }
 
-// orNow is a time, or what DEFAULT now() makes of none.
+// orNow returns t, or now for a zero time, as DEFAULT now() does.
 func orNow(t, now time.Time) time.Time {
 	if t.IsZero() {
 		return now

@@ -11,7 +11,7 @@ import (
 	"eventsv2/eventqueue/worker"
 )
 
-// Claim implements worker.Store. What it returns is by id.
+// Claim implements worker.Store. Its results are in the order of the ids.
 func (s *Store) Claim(ctx context.Context, ids []eventqueue.EventID, handlers eventqueue.HandlerSet, lockTimeout time.Duration, claim eventqueue.ClaimID) ([]worker.ClaimResult, error) {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	found := make([]worker.ClaimResult, 0, len(ids))
@@ -29,8 +29,9 @@ func (s *Store) Claim(ctx context.Context, ids []eventqueue.EventID, handlers ev
 	return found, nil
 }
 
-// claim answers for one row, and takes its lock when it may be taken. A row that
-// is being written is answered for as it is committed, and left.
+// claim returns the result for one row, and locks the row if possible. For a row that
+// another transaction is writing, the result is that of the committed version, and the row
+// stays unchanged.
 func (db *database) claim(r *record, handlers eventqueue.HandlerSet, lockTimeout time.Duration, claim eventqueue.ClaimID, now time.Time) worker.ClaimResult {
 	f := worker.ClaimResult{
 		Event: eventqueue.Event{ID: r.ID, Canvas: r.Canvas, Module: r.Module, Name: r.Name, Modifier: r.Modifier,
@@ -55,7 +56,7 @@ func (db *database) claim(r *record, handlers eventqueue.HandlerSet, lockTimeout
 		!unlocked(&r.Row, lockTimeout, now) {
 		return f
 	}
-	if r.Attempts == 0 { // only somebody by hand can have locked it, and that is not reported
+	if r.Attempts == 0 { // the lock was written by hand, which is not reported
 		f.Facts.Lock, f.Facts.LockRemaining = machine.LockFree, 0
 	}
 	db.update(r, func(row *Row) {
@@ -78,8 +79,8 @@ func knows(handlers eventqueue.HandlerSet, r *Row) bool {
 		slices.Contains(handlers.OnCanvas, eventqueue.CanvasHandler{Canvas: r.Canvas, Key: r.Handler()})
 }
 
-// holds is the fence (I5): the token and the number are the claim's, and the lock was
-// not given back under them.
+// holds is the fence (I5). It reports whether the row has the claim's token and number, and
+// the lock was not given back since.
 func holds(r *Row, c worker.Claim) bool {
 	return r.ID == c.Event && r.Attempts == c.Attempt && r.ClaimID == c.ID && !r.LockedAt.IsZero()
 }
@@ -106,7 +107,7 @@ func (s *Store) Renew(ctx context.Context, claims []worker.Claim) (worker.WriteR
 	return written, nil
 }
 
-// GiveBack implements worker.Store. What it returns is by id.
+// GiveBack implements worker.Store. Its results are in the order of the ids.
 func (s *Store) GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []eventqueue.EventID) (given []eventqueue.EventID, err error) {
 	err = s.atOnce(ctx, OpGiveBack, func() {
 		for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {

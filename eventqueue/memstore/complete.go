@@ -22,7 +22,7 @@ func (s *Store) Complete(ctx context.Context, in eventqueue.DB, completions []wo
 				}
 			}
 		}
-		// As in Postgres, all that leave the table come before all that stay.
+		// As in Postgres, the events that leave the table come before those that stay.
 		now := s.db.now()
 		for _, leave := range []bool{true, false} {
 			tx.completeAll(completions, leave, retain, now, &written)
@@ -41,7 +41,7 @@ func (s *Store) Complete(ctx context.Context, in eventqueue.DB, completions []wo
 // completeAll is one statement: it writes the completions of events that leave the
 // table, or of those that stay, and returns the result for each.
 func (tx *Tx) completeAll(completions []worker.Completion, leave, retain bool, now time.Time, written *worker.WriteResult) {
-	done := map[worker.Claim]bool{} // a claim that is given twice is written once
+	done := map[worker.Claim]bool{} // a claim that occurs twice is written once
 	for i := range completions {
 		completion := &completions[i]
 		if leaves(completion.Label) != leave {
@@ -96,7 +96,7 @@ func (tx *Tx) complete(row *Row, completion *worker.Completion, retain bool, now
 	default:
 	}
 	if completion.Label != machine.Released {
-		// After a longer wait than a notifier can keep, a notification is pending.
+		// If the wait is longer than a notifier can delay, the notification is pending.
 		delay := completion.Delay.Truncate(time.Microsecond) + time.Microsecond // never early (I6)
 		row.DelayUntil, row.NotifiedAt = now.Add(delay), time.Time{}
 		if delay <= eventqueue.MaxRequeue {

@@ -12,14 +12,13 @@ import (
 
 // Config configures a database. The zero value is ready to use.
 type Config struct {
-	// Clock is the database's clock. It is called with a lock held: it must
-	// return fast and not call the Store. Default (nil): time.Now.
+	// Clock is the database's clock. It is called with a lock held, so it must return fast
+	// and not call the Store. Default (nil): time.Now.
 	Clock func() time.Time
 
-	// Observe is called with every change of a row of events_v2 when it is committed,
-	// in the order of the commits and, within one, of the ids. It is called with
-	// a lock held: it must return fast and not call the Store. Default (nil):
-	// nobody is told.
+	// Observe is called with every committed change of a row of events_v2, in the order of
+	// the commits and, within a commit, of the ids. It is called with a lock held, so it
+	// must return fast and not call the Store. Default (nil): changes are not observed.
 	Observe func(Change)
 }
 
@@ -33,23 +32,23 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// database is what all Stores on it share. mu guards everything below it; no
-// fault and no callback of a transaction's body is called with it held.
+// database is the state that all of its Stores share. mu guards all fields below it. It is
+// not held while faults and the bodies of transactions run.
 type database struct {
 	config Config
 
 	mu        sync.Mutex
-	lastEvent eventqueue.EventID // of events_id_seq; a rollback does not take it back
+	lastEvent eventqueue.EventID // of events_id_seq; a rollback does not reset it
 	events    map[eventqueue.EventID]*record
 	log       map[eventqueue.EventID]LogRow
 	lastRule  int32
-	// lockTimeout is what the programs have agreed on; 0: nothing.
+	// lockTimeout is the agreed lock timeout; 0 if there is none yet.
 	lockTimeout time.Duration
 	rules       []RuleRow // by id
 	open        map[*Tx]struct{}
 	listeners   map[*listener]struct{}
 	keys        map[eventqueue.UniqueKey]eventqueue.EventID
-	keyLocks    map[eventqueue.UniqueKey]*Tx // that have emitted them, and are open
+	keyLocks    map[eventqueue.UniqueKey]*Tx // open transactions that have emitted the keys
 	expiries    map[eventqueue.EventID]ExpiryRow
 	rates       map[eventqueue.Scope]*RateRow
 	places      map[placeID]place
@@ -82,7 +81,7 @@ type record struct {
 // now is clock_timestamp().
 func (db *database) now() time.Time { return db.config.Clock().Truncate(time.Microsecond) }
 
-// free returns the row when it is there and nobody is writing it (SKIP LOCKED).
+// free returns the row if it exists and no transaction is writing it (SKIP LOCKED).
 func (db *database) free(id eventqueue.EventID) (*record, bool) {
 	r, ok := db.events[id]
 	return r, ok && r.writer == nil
@@ -96,9 +95,8 @@ func (db *database) update(r *record, change func(*Row)) {
 	db.config.Observe(Change{At: db.now(), Before: &before, After: &after})
 }
 
-// page returns at most limit of the committed rows that the filter lets
-// through, with ids above the given one, by id; and the last id of a full page,
-// from which the next one goes on.
+// page returns at most limit committed rows that match the filter and have ids above after,
+// by id. next is the last id of a full page, after which the next page begins.
 func (db *database) page(after eventqueue.EventID, limit int, filter func(*Row) bool) (page []*record, next eventqueue.EventID) {
 	for id, r := range db.events {
 		if id > after && filter(&r.Row) {
@@ -114,7 +112,7 @@ func (db *database) page(after eventqueue.EventID, limit int, filter func(*Row) 
 
 func byID(a, b *record) int { return int(a.ID - b.ID) }
 
-// refusal is the error of Postgres for data that it cannot store.
+// refusal returns the error that Postgres returns for data that it cannot store.
 func refusal(sqlState, message string) error {
 	return &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: sqlState, Message: message}
 }

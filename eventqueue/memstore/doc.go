@@ -16,34 +16,33 @@
 //
 // # Guarantees
 //
-// What an operation returns, and leaves in the rows, is what package pgstore's
-// SQL on Postgres returns and leaves; a property test drives both with the same
-// operations and compares them after each. Times have the resolution of
-// Postgres, a microsecond, and come from Config.Clock alone; with the default one
-// a Store obeys the clock of testing/synctest. Nothing runs in the background.
+// Every operation returns the same result, and leaves the same rows, as the SQL of package
+// pgstore on Postgres. A property test runs the same operations on both and compares
+// them after each. Times have the resolution of Postgres, a microsecond, and come from
+// Config.Clock alone; with the default clock a Store follows the clock of
+// testing/synctest. Nothing runs in the background.
 //
-// Where Postgres leaves an order open, it is by id here, so that a run can be
-// repeated exactly.
+// If Postgres does not define an order, a Store uses that of the ids, so that a run can
+// be repeated exactly.
 //
 // # Transactions
 //
-// [Store.InTx] and [Store.Begin] give a [Tx]. It holds no SQL engine: its SQL methods
-// return [ErrNoSQL], but it may be handed to whatever takes an eventqueue.DB,
-// and [OnCommit] hangs other effects on it. What it writes is seen by nobody else
-// before the commit. An event that it has completed stays locked until it
-// ends: claims, renewals, other ends, the relay and lifted rules skip it, as SKIP
-// LOCKED does, so nobody waits for a transaction. As in Postgres, an operation
-// that fails within one undoes all of it, and its commit is refused with
-// pgx.ErrTxCommitRollback.
+// [Store.InTx] and [Store.Begin] return a [Tx]. It has no SQL engine: its SQL methods
+// return [ErrNoSQL]. But it can be passed to everything that takes an eventqueue.DB, and
+// [OnCommit] adds other effects to it. Other callers do not see its writes before the
+// commit. An event that it has completed stays locked until it ends: claims, renewals,
+// other completions, the relay and lifted rules skip the event, as with SKIP LOCKED, so
+// no call waits for a transaction. As in Postgres, a failed operation undoes its whole
+// transaction, whose commit is then refused with pgx.ErrTxCommitRollback.
 //
 // # Failures
 //
-// Without [Faults] an operation fails when its context has ended, and when
-// Postgres would refuse the data (a *pgconn.PgError with Postgres' SQLSTATE).
-// Faults make operations fail before they have happened, or afterwards, which is
-// what an unknown outcome is. [Store.Disconnect] breaks what is open, as the death
-// of a program does.
+// Without [Faults] an operation fails if its context has ended, or if Postgres would
+// refuse the data (with a *pgconn.PgError that has Postgres' SQLSTATE). Faults make
+// operations fail before they have an effect, or afterwards, so that the caller does not
+// know the outcome. [Store.Disconnect] breaks all open connections, as the death of a
+// program does.
 //
-// What differs from Postgres: a claim is one step, so none is in flight when a
-// rule is added; database/sql is not supported.
+// There are two differences to Postgres: a claim is one step, so no claim is running when
+// a rule is added; and database/sql is not supported.
 package memstore

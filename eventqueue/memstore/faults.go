@@ -8,8 +8,8 @@ import (
 // Op names an operation of a Store, for its faults.
 type Op string
 
-// The operations. Insert, Finish and the others are those of the interfaces of
-// the packages of the queue; within a transaction each is one of its own. InTx is a
+// The operations. Insert, Complete and the others are methods of the store interfaces of
+// the queue's packages; within a transaction each is an operation of its own. InTx is a
 // Begin and a Commit, or a Rollback, which cannot fail.
 const (
 	OpBegin        Op = "Begin"
@@ -27,7 +27,7 @@ const (
 	OpSweep        Op = "Sweep"
 	OpTakeRound    Op = "TakeRound"
 	OpLeavePending Op = "LeavePending"
-	OpListen       Op = "Listen" // before it only
+	OpListen       Op = "Listen" // only Faults.Before applies
 	OpAddRule      Op = "AddRule"
 	OpLiftRule     Op = "LiftRule"
 	OpTakeWaiting  Op = "TakeWaiting"
@@ -50,15 +50,15 @@ const (
 // lock held and possibly by many goroutines at once, with the context of the
 // operation; they may block. A nil function does nothing.
 type Faults struct {
-	// Before is asked when an operation begins. Its error becomes that of the
-	// operation, which then does not happen.
+	// Before is called when an operation begins. If it returns an error, the operation
+	// returns that error and has no effect.
 	Before func(ctx context.Context, op Op) error
 
-	// After is asked when an operation has happened and before its caller is
-	// told. Its error becomes that of the operation: it has happened all the
-	// same, unless it was within a transaction, which is spoilt then.
+	// After is called after an operation, before it returns to its caller. If it returns an
+	// error, the operation returns that error. The operation has had its effect
+	// nevertheless, unless it was within a transaction, which has then failed.
 	After func(ctx context.Context, op Op) error
 }
 
-// ErrDisconnected is the error of what Disconnect breaks.
+// ErrDisconnected is the error of calls that Disconnect has interrupted.
 var ErrDisconnected = errors.New("memstore: the connection was cut")

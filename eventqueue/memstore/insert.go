@@ -63,8 +63,8 @@ func (s *Store) InsertSQL(context.Context, *sql.Tx, []eventqueue.NewEvent, event
 	return nil, ErrNoSQL
 }
 
-// alone tells that an event gets a notification of its own, whatever others go into
-// its group with it.
+// alone reports whether an event gets a notification of its own even if others are inserted
+// into its group together with it.
 func alone(e *eventqueue.NewEvent) bool {
 	return e.OrderingKey == "" || e.UniqueKey != "" || e.Delay != 0 || !e.DelayUntil.IsZero()
 }
@@ -90,8 +90,8 @@ func newRow(e *eventqueue.NewEvent, now time.Time, mode eventqueue.NotifyMode) R
 	return row
 }
 
-// checkTexts refuses what a text column refuses. As in Postgres, all that an
-// operation is given is checked before it does anything.
+// checkTexts refuses texts that a text column refuses. As in Postgres, all arguments of an
+// operation are checked before it has any effect.
 func checkTexts(texts ...string) error {
 	for _, text := range texts {
 		if !utf8.ValidString(text) || strings.Contains(text, "\x00") {
@@ -101,12 +101,12 @@ func checkTexts(texts ...string) error {
 	return nil
 }
 
-// roundUp keeps a delay from becoming shorter by the database's unit (I6).
+// roundUp rounds a delay up to the database's unit, so that it never becomes shorter (I6).
 func roundUp(d time.Duration) time.Duration {
 	return (d + time.Microsecond - 1).Truncate(time.Microsecond)
 }
 
-// latest is greatest() of times: zero, which stands for NULL, does not count.
+// latest returns the greatest() of times. A zero time stands for NULL and does not count.
 func latest(times ...time.Time) (t time.Time) {
 	for _, other := range times {
 		if other.After(t) {

@@ -26,7 +26,7 @@ func (s *Store) Listen(ctx context.Context, wake func()) error {
 		defer s.db.mu.Unlock()
 		delete(s.db.listeners, l)
 	}()
-	wake() // for what was committed before
+	wake() // for commits before this call
 	for {
 		select {
 		case <-l.woken:
@@ -39,7 +39,7 @@ func (s *Store) Listen(ctx context.Context, wake func()) error {
 	}
 }
 
-// wake is pg_notify: several at once are as good as one.
+// wake is pg_notify: several concurrent calls may have the effect of one.
 func (db *database) wake() {
 	for l := range db.listeners {
 		select {

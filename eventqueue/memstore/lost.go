@@ -8,7 +8,7 @@ import (
 // event that waits.
 const maxQuietFactor = 10
 
-// live reports whether a row waits for nothing but its run, or runs.
+// live reports whether a row may run now, or is running.
 func (db *database) live(r *Row, now time.Time) bool {
 	return !r.NotifiedAt.IsZero() && r.Group != groupWaiting && !latest(r.DelayUntil, r.EnqueuedAt).After(now) && len(db.rulesOf(r.scope())) == 0
 }
@@ -26,8 +26,7 @@ func (db *database) lost(r *Row, now time.Time, quiet, lockTimeout time.Duration
 	return silent(r, now, quiet)
 }
 
-// silent reports whether the last notification of a row is so old that
-// it seems that the notification is lost.
+// silent reports whether the last notification of a row is so old that it seems lost.
 func silent(r *Row, now time.Time, quiet time.Duration) bool {
 	due := latest(r.DelayUntil, r.EnqueuedAt)
 	return !r.NotifiedAt.IsZero() && now.Sub(latest(due, r.NotifiedAt)) > min(max(quiet, r.NotifiedAt.Sub(due)), maxQuietFactor*quiet)

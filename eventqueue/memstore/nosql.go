@@ -11,7 +11,7 @@ import (
 // ErrNoSQL is the error of the SQL methods of a Tx.
 var ErrNoSQL = errors.New("memstore: there is no SQL in memory: use OnCommit for what the transaction does besides")
 
-// noSQL is what a Tx cannot do.
+// noSQL has the methods of a pgx.Tx that a Tx does not support.
 type noSQL struct{}
 
 // Begin returns ErrNoSQL: there are no savepoints.

@@ -7,12 +7,13 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// pendingWithin reports whether a row's notification is pending and the event due by then.
+// pendingWithin reports whether a row's notification is pending and the event is due within
+// that time.
 func pendingWithin(r *Row, now time.Time, within time.Duration) bool {
 	return r.NotifiedAt.IsZero() && !r.DelayUntil.After(now.Add(within))
 }
 
-// notify marks a row as published.
+// notify marks a row's notification as published, and returns the notification.
 func (db *database) notify(r *record) eventqueue.Notification {
 	now := db.now()
 	db.update(r, func(row *Row) { row.NotifiedAt = now })
@@ -30,7 +31,7 @@ func sortedOnce(ids []eventqueue.EventID) []eventqueue.EventID {
 	return slices.Compact(slices.Sorted(slices.Values(ids)))
 }
 
-// resultOf is what the caller sees: nothing when there was an error.
+// resultOf returns no result together with an error.
 func resultOf[T any](result []T, err error) ([]T, error) {
 	if err != nil {
 		return nil, err

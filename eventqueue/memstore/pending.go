@@ -49,8 +49,8 @@ func (s *Store) TakePending(ctx context.Context, ids []eventqueue.EventID) (take
 	return resultOf(taken, err)
 }
 
-// TakeDue implements maintenance.RelayStore. As long as more is due than it is asked
-// for, it goes from canvas to canvas.
+// TakeDue implements maintenance.RelayStore. While more is due than limit, it goes from
+// canvas to canvas.
 func (s *Store) TakeDue(ctx context.Context, within time.Duration, limit int) (taken []eventqueue.Notification, err error) {
 	err = s.atOnce(ctx, OpTakeDue, func() {
 		if s.behind {
@@ -69,7 +69,7 @@ func (s *Store) TakeDue(ctx context.Context, within time.Duration, limit int) (t
 // fewestCanvases is the least number of canvases that takeShares visits.
 const fewestCanvases = 256
 
-// takeShares takes equally many for each of the next canvases.
+// takeShares takes an equal number of notifications for each of the next canvases.
 func (s *Store) takeShares(within time.Duration, limit int) (taken []eventqueue.Notification) {
 	var canvases, due []eventqueue.CanvasID
 	for _, r := range s.db.events {
@@ -104,8 +104,8 @@ func (s *Store) takeShares(within time.Duration, limit int) (taken []eventqueue.
 	return taken
 }
 
-// pending are the free rows, of all canvases or of one, that are pending and due, the
-// earliest first.
+// pending returns the free rows of all canvases, or of one, whose notifications are pending
+// and due, the earliest first.
 func (db *database) pending(within time.Duration, canvas *eventqueue.CanvasID) (due []*record) {
 	now := db.now()
 	for _, r := range db.events {
@@ -149,7 +149,7 @@ func (s *Store) TakeLost(ctx context.Context, after eventqueue.EventID, limit in
 	return swept.Lost, swept.Next, err
 }
 
-// takeLost takes those of the free rows that seem lost.
+// takeLost takes the free rows whose notifications seem lost.
 func (s *Store) takeLost(page []*record, quiet, lockTimeout time.Duration) (taken []eventqueue.Notification) {
 	now, lockTimeout := s.db.now(), s.db.validFor(lockTimeout)
 	for _, r := range page {

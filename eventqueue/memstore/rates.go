@@ -21,7 +21,7 @@ func (db *database) rateRows() []RateRow {
 	return rows
 }
 
-// limited reports whether a limit is to be asked about the events of a scope.
+// limited reports whether a rate limit applies to the events of a scope.
 func (db *database) limited(scope eventqueue.Scope) bool {
 	return db.rates[wholeCanvas(scope)] != nil || db.rates[scope] != nil
 }
@@ -35,7 +35,7 @@ func wholeCanvas(scope eventqueue.Scope) eventqueue.Scope {
 	return eventqueue.Scope{Canvas: scope.Canvas}
 }
 
-// limitedAttempt names the claim that a limit has put off.
+// limitedAttempt returns the number that identifies a claim that a limit has put off.
 func limitedAttempt(attempts int32) int16 { return int16(attempts%32767 + 1) }
 
 // SetRateLimit implements control.RateStore.
@@ -114,7 +114,7 @@ func (s *Store) CheckRate(ctx context.Context, scope eventqueue.Scope) (answer r
 	return answer, nil
 }
 
-// TakeRate implements worker.RateTaker. Nobody is ever busy.
+// TakeRate implements worker.RateTaker. Its answers are never busy.
 func (s *Store) TakeRate(ctx context.Context, asks []worker.RateAsk) (answers []ratelimit.Answer, err error) {
 	err = s.atOnce(ctx, OpTakeRate, func() { answers = s.db.takeRate(asks, s.db.now()) })
 	return resultOf(answers, err)
@@ -147,7 +147,7 @@ func (db *database) takeRate(asks []worker.RateAsk, now time.Time) []ratelimit.A
 			r.count(a.Granted)
 		}
 	}
-	// The counts of an answer are those after all of the asks.
+	// The counts of each answer are those after all requests.
 	for i, ask := range asks {
 		state := func(scope eventqueue.Scope) *ratelimit.State {
 			r, there := db.rates[scope]
@@ -167,7 +167,7 @@ func (db *database) takeRate(asks []worker.RateAsk, now time.Time) []ratelimit.A
 	return answers
 }
 
-// ratesOf are the limits of the events of a scope.
+// ratesOf returns the limits that apply to the events of a scope.
 func (db *database) ratesOf(scope eventqueue.Scope) (limits []*RateRow) {
 	for _, s := range []eventqueue.Scope{wholeCanvas(scope), scope} {
 		if r, there := db.rates[s]; there {
@@ -177,14 +177,14 @@ func (db *database) ratesOf(scope eventqueue.Scope) (limits []*RateRow) {
 	return limits
 }
 
-// roll brings the counters up to a time: as rolledSQL of package pgstore.
+// roll advances the counters to a time, as rolledSQL of package pgstore does.
 func (r *RateRow) roll(now time.Time) {
 	const day = 24 * time.Hour
 	minuteAt, dayAt := now.UTC().Truncate(time.Minute), now.UTC().Truncate(day)
 	minutes := max(int64(minuteAt.Sub(r.MinuteAt)/time.Minute), 0)
 	days := max(int64(dayAt.Sub(r.DayAt)/day), 0)
 	perMinute, perDay := int64(r.PerMinute), int64(r.PerDay)
-	var let int64 // events that waited and whose windows have come
+	var let int64 // waiting events whose windows have begun
 	switch {
 	case perMinute == 0:
 		let = days*perDay - max(r.DayCount-perDay, 0)
@@ -203,7 +203,7 @@ func (r *RateRow) roll(now time.Time) {
 	}
 }
 
-// carried is what is left of a count after so many windows.
+// carried returns the part of a count that is left after a number of windows.
 func carried(count, windows, limit int64) int64 {
 	switch {
 	case windows == 0:

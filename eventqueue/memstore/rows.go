@@ -28,7 +28,7 @@ type Row struct {
 	// may run in all of them, and 3 when it joins its group later.
 	Group       int16
 	OrderingKey string
-	// LimitedAttempt names the claim that a rate limit has put off.
+	// LimitedAttempt identifies the claim that a rate limit has put off.
 	LimitedAttempt int16
 	// Snoozes is how often the event was snoozed in a row.
 	Snoozes int16
@@ -38,7 +38,7 @@ type Row struct {
 	ClaimID    eventqueue.ClaimID
 	Begun      bool
 	BeginFirst bool
-	// LostRun says that a lost run was counted, and none has begun since.
+	// LostRun means that a lost run was counted, and that no run has begun since.
 	LostRun bool
 }
 

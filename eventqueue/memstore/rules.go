@@ -9,8 +9,7 @@ import (
 	"eventsv2/eventqueue/control"
 )
 
-// AddRule implements control.RuleStore. A claim is one step, so none is under
-// way.
+// AddRule implements control.RuleStore. A claim is one step, so it need not wait for any.
 func (s *Store) AddRule(ctx context.Context, t control.RuleType, scope eventqueue.Scope) (added bool, err error) {
 	err = s.atOnce(ctx, OpAddRule, func() {
 		s.db.lastRule++ // the sequence moves on a conflict, too

@@ -18,8 +18,8 @@ const (
 	runnableEvents = 32
 )
 
-// Runnable implements worker.Store. What it returns is by id; the
-// database's order of scopes is that of their bytes.
+// Runnable implements worker.Store. Its results are in the order of the ids, and scopes are
+// in the order of their bytes.
 func (s *Store) Runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID, lockTimeout time.Duration) (events []eventqueue.Event, next eventqueue.Scope, err error) {
 	err = s.atOnce(ctx, OpRunnable, func() {
 		now, lockTimeout := s.db.now(), s.db.validFor(lockTimeout)
@@ -46,8 +46,8 @@ func compareScopes(a, b eventqueue.Scope) int {
 	return cmp.Or(bytes.Compare(a.Canvas[:], b.Canvas[:]), cmp.Compare(a.Module, b.Module), cmp.Compare(a.Name, b.Name))
 }
 
-// scopesAfter walks the scopes after the given one. A canvas that is left out
-// costs one step of the page, and yields nothing.
+// scopesAfter returns the scopes after the given one. An excepted canvas takes one place of
+// the page, and adds no scope.
 func scopesAfter(all []eventqueue.Scope, after eventqueue.Scope, except []eventqueue.CanvasID) (scopes []eventqueue.Scope, next eventqueue.Scope) {
 	last, steps := after, 0
 	for _, scope := range all {
@@ -66,8 +66,7 @@ func scopesAfter(all []eventqueue.Scope, after eventqueue.Scope, except []eventq
 	return scopes, eventqueue.Scope{}
 }
 
-// runnable picks those of the oldest and newest rows of a scope that could be
-// claimed.
+// runnable returns those of the oldest and newest rows of a scope that could be claimed.
 func runnable(rows []*record, lockTimeout time.Duration, now time.Time) (events []eventqueue.Event) {
 	slices.SortFunc(rows, byID)
 	for i, r := range rows {

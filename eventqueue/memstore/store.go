@@ -19,8 +19,8 @@ type Store struct {
 	faults Faults
 
 	// Guarded by the database's lock, of TakeDue:
-	behind bool                // more was due than it was asked for
-	canvas eventqueue.CanvasID // behind which it goes on
+	behind bool                // the last call found more than its limit
+	canvas eventqueue.CanvasID // after which the next call continues
 }
 
 var (
@@ -39,8 +39,8 @@ func New(config Config) *Store {
 	return &Store{db: newDatabase(config.withDefaults())}
 }
 
-// Connect returns a further Store on the same database, as another program would
-// have it: with faults and connections of its own.
+// Connect returns another Store on the same database, as another program would have it: with
+// faults and connections of its own.
 func (s *Store) Connect(faults Faults) *Store { return &Store{db: s.db, faults: faults} }
 
 // do runs an operation between the faults before and after it.
@@ -54,15 +54,15 @@ func (s *Store) do(ctx context.Context, op Op, f func() error) error {
 	return s.after(ctx, op)
 }
 
-// Do runs f as one operation of the database, with the faults of this Store. It is
-// for tables that others keep beside those of the queue, as package memcron
-// does: f and what OnCommit calls run one at a time. f is called with a lock
-// held: it must return fast and not call the Store. now is the database's clock.
+// Do runs f as one operation of the database, with the faults of this Store. It is for
+// packages that have tables of their own beside those of the queue, such as memcron. f and
+// the functions of OnCommit run one at a time. f is called with a lock held, so it must
+// return fast and not call the Store. now is the time of the database's clock.
 func (s *Store) Do(ctx context.Context, op Op, f func(now time.Time)) error {
 	return s.atOnce(ctx, op, func() { f(s.db.now()) })
 }
 
-// atOnce is do for an operation that waits for nobody.
+// atOnce is do for an operation that does not wait.
 func (s *Store) atOnce(ctx context.Context, op Op, f func()) error {
 	return s.do(ctx, op, func() error {
 		s.db.mu.Lock()
@@ -72,20 +72,18 @@ func (s *Store) atOnce(ctx context.Context, op Op, f func()) error {
 	})
 }
 
-// Inject replaces the faults of this Store; Inject(Faults{}) ends them.
-// Operations under way go on with those that they began with or with the new
-// ones.
+// Inject replaces the faults of this Store; Inject(Faults{}) ends them. A running operation
+// may see the old or the new faults.
 func (s *Store) Inject(f Faults) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = f
 }
 
-// Disconnect cuts the connections that are open through this Store, as the death
-// of its program or of the network does: its transactions are rolled back, so
-// that nobody waits for them any longer, and its calls of Listen return
-// ErrDisconnected. What is called afterwards has a new connection; a dead
-// program is one whose Faults let nothing happen any more.
+// Disconnect cuts the open connections of this Store, as the death of its program or of the
+// network does. Its transactions are rolled back, so that no other transaction waits for
+// them, and its calls of Listen return ErrDisconnected. Later calls use a new connection.
+// To simulate a dead program, also inject Faults that let no operation succeed.
 func (s *Store) Disconnect() {
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()

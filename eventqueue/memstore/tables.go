@@ -37,7 +37,7 @@ func (s *Store) Rules() []RuleRow {
 	return slices.Clone(s.db.rules)
 }
 
-// Now is the database's clock.
+// Now returns the time of the database's clock.
 func (s *Store) Now() time.Time {
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()

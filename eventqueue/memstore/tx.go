@@ -12,23 +12,22 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Tx is an open transaction. It is for one goroutine at a time, and implements
-// pgx.Tx as far as Commit, Rollback and being handed to the Store go; its SQL
-// methods return ErrNoSQL.
+// Tx is an open transaction, for one goroutine at a time. It implements pgx.Tx, so that it
+// can be committed, rolled back and passed to the Store. Its SQL methods return ErrNoSQL.
 type Tx struct {
 	noSQL
 	store *Store
 
 	// Guarded by the database's lock:
-	closed   bool  // committed, rolled back, or cut off: for its owner it has ended
+	closed   bool  // committed, rolled back, or cut off
 	err      error // why it was cut off
-	spoilt   bool  // an operation failed, which undid all; it can only be closed
+	spoilt   bool  // an operation failed and undid everything; it can only be closed
 	writes   map[eventqueue.EventID]*Row
 	logged   map[eventqueue.EventID]LogRow
 	keys     map[eventqueue.UniqueKey]eventqueue.EventID
 	expiries map[eventqueue.EventID]ExpiryRow // the zero ExpiryRow removes one
 	places   map[placeID]*place
-	wake     bool // its commit wakes those who listen
+	wake     bool // its commit wakes the listeners
 	onEnd    []func(committed bool)
 }
 
@@ -73,10 +72,10 @@ func (s *Store) InTx(ctx context.Context, f func(ctx context.Context, db eventqu
 	return tx.Commit(ctx)
 }
 
-// OnCommit has f called when the transaction commits, as part of the commit: it
-// is for effects that are in the same database in reality. f is called with a
-// lock held: it must return fast and not call the Store. It panics when db is
-// not a transaction of this package, or one of a Queue on it.
+// OnCommit makes the commit of the transaction call f, as part of the commit. It is for
+// effects that are in the same database in reality. f is called with a lock held, so it
+// must return fast and not call the Store. OnCommit panics if db is neither a transaction
+// of this package nor one of a Queue on it.
 func OnCommit(db eventqueue.DB, f func()) {
 	OnEnd(db, func(committed bool) {
 		if committed {
@@ -85,9 +84,9 @@ func OnCommit(db eventqueue.DB, f func()) {
 	})
 }
 
-// OnEnd is OnCommit for every end of the transaction, also a rollback and that
-// by Disconnect; it serves what is locked until then. When the transaction has
-// ended already, f is called at once.
+// OnEnd is OnCommit for every end of the transaction, including a rollback and a cut by
+// Disconnect. It is for locks that are held until the end. If the transaction has ended
+// already, f is called at once.
 func OnEnd(db eventqueue.DB, f func(committed bool)) {
 	tx, err := txOf(db)
 	if err != nil || tx == nil {
@@ -102,8 +101,8 @@ func OnEnd(db eventqueue.DB, f func(committed bool)) {
 	tx.onEnd = append(tx.onEnd, f)
 }
 
-// Commit makes what the transaction wrote visible, all at once. When an operation
-// in it has failed, it is rolled back and the error is pgx.ErrTxCommitRollback.
+// Commit makes all writes of the transaction visible at once. If an operation in it has
+// failed, it is rolled back and the error is pgx.ErrTxCommitRollback.
 func (tx *Tx) Commit(ctx context.Context) error {
 	err := tx.store.before(ctx, OpCommit)
 	tx.store.db.mu.Lock()
@@ -126,8 +125,8 @@ func (tx *Tx) Commit(ctx context.Context) error {
 	return tx.store.after(ctx, OpCommit)
 }
 
-// Rollback discards what the transaction wrote. After a commit it does nothing
-// and returns pgx.ErrTxClosed.
+// Rollback discards the writes of the transaction. After a commit it does nothing and
+// returns pgx.ErrTxClosed.
 func (tx *Tx) Rollback(context.Context) error {
 	tx.store.db.mu.Lock()
 	defer tx.store.db.mu.Unlock()
@@ -144,8 +143,8 @@ func (tx *Tx) ended() bool {
 	return !open
 }
 
-// end gives the rows back that the transaction was writing. Only the first call
-// does anything.
+// end releases the rows that the transaction was writing. Only the first call has an
+// effect.
 func (tx *Tx) end(committed bool) {
 	if tx.ended() {
 		return
@@ -166,7 +165,7 @@ func (tx *Tx) end(committed bool) {
 	}
 }
 
-// apply writes what the transaction wrote into the tables.
+// apply copies the writes of the transaction into the tables.
 func (tx *Tx) apply() {
 	db := tx.store.db
 	tx.applyKeys()
@@ -219,8 +218,7 @@ func (tx *Tx) applyPlaces() {
 	}
 }
 
-// row is what the transaction sees of a row: its own version, or the committed
-// one.
+// row returns the version of a row that the transaction sees: its own, or the committed one.
 func (tx *Tx) row(id eventqueue.EventID) (Row, bool) {
 	if own, written := tx.writes[id]; written {
 		if own == nil {
@@ -295,8 +293,8 @@ func (tx *Tx) usable() error {
 	}
 }
 
-// spoil is what a failed operation does to its transaction: all is undone at
-// once, locks included, and what is left for the owner is to close it.
+// spoil ends a transaction after a failed operation: it undoes everything at once,
+// including locks. The owner can then only close the transaction.
 func (tx *Tx) spoil() {
 	tx.store.db.mu.Lock()
 	defer tx.store.db.mu.Unlock()

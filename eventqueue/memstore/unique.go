@@ -30,9 +30,9 @@ func keyOf(e *eventqueue.NewEvent) eventqueue.UniqueKey {
 	return eventqueue.UniqueKey{Canvas: e.Canvas, Key: e.UniqueKey}
 }
 
-// lockKeys takes the keys of events for a transaction, in their order, and waits
-// for the transactions that have them. The lock is held, and given away while it
-// waits.
+// lockKeys locks the keys of events for a transaction, in their order. It waits for other
+// transactions that have locked them. The caller holds the mutex, which is released during
+// the wait.
 func (tx *Tx) lockKeys(ctx context.Context, events []eventqueue.NewEvent) error {
 	var keys []eventqueue.UniqueKey
 	for i := range events {
@@ -77,7 +77,7 @@ func (s *Store) KeysFree(events []eventqueue.NewEvent) bool {
 	return true
 }
 
-// holder is the event that reserves a key, if the key is reserved.
+// holder returns the event that has reserved a key, if there is one.
 func (tx *Tx) holder(key eventqueue.UniqueKey, now time.Time) (eventqueue.EventID, bool) {
 	id, named := tx.keys[key]
 	if !named {
