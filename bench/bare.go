@@ -18,7 +18,7 @@ import (
 // pullers are as many pulls in flight as a worker has.
 const pullers = 2
 
-// bare is a publisher and a puller with nothing behind them.
+// bare is a publisher and a puller without a queue.
 type bare struct {
 	notifier *pubsubnotify.Notifier
 	started  chan contest.Start
@@ -79,9 +79,9 @@ func (r *bare) close() error {
 	return errors.Join(append(errs, r.notifier.Close())...)
 }
 
-// bareDrain measures how fast the emulator hands out and takes back as many
-// notifications as a drain has, with nobody behind it and nothing in a database:
-// the most that any worker can reach through it. The emulator is warm after it.
+// bareDrain measures how fast the emulator delivers the notifications of a drain and
+// accepts their acknowledgements, without a worker and a database. No worker can be
+// faster through the emulator. The emulator is warm afterwards.
 func (b *bench) bareDrain(ctx context.Context) error {
 	notifier, err := b.bareNotifier(ctx, "bare-drain")
 	if err != nil {
@@ -119,7 +119,7 @@ func pullAll(ctx context.Context, notifier *pubsubnotify.Notifier, n int) error 
 				}
 				if err != nil {
 					if pulled.Load() >= int64(n) {
-						return nil // another one has had the last
+						return nil // another puller got the last one
 					}
 					return err
 				}

@@ -11,8 +11,8 @@ import (
 	"eventsv2/eventqueue/pgstore"
 )
 
-// cost counts what an event's way from emit to its end writes, and what its way
-// through a worker asks.
+// cost counts the bytes that are written for an event from emit to its end, and the
+// statements that a worker sends for it.
 func (b *bench) cost(ctx context.Context) error {
 	for _, c := range []struct {
 		name, side string
@@ -69,8 +69,8 @@ func (b *bench) costOf(ctx context.Context, q contest.Queue, mode contest.Mode) 
 	return costs{float64(walAfter-walBefore) / n, float64(after-before) / n}, err
 }
 
-// idleFor is how long nothing happens; what begins with a program, such as its
-// first look, is over after settled.
+// idleFor is how long nothing happens. settled is how long a program may send the
+// statements of its start.
 const (
 	idleFor = time.Minute
 	settled = 2 * time.Second
@@ -83,7 +83,7 @@ type idler struct {
 	during     time.Duration
 }
 
-// idle counts what a worker and a relay ask while there is nothing to do.
+// idle counts the statements of a worker and a relay while there is nothing to do.
 func (b *bench) idle(ctx context.Context) error {
 	for _, i := range []idler{
 		{"worker", memory, startIdleWorker, idleFor},

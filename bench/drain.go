@@ -18,7 +18,7 @@ import (
 // runLimit bounds one run: the slowest take a minute.
 const runLimit = 10 * time.Minute
 
-// drain lets a worker work off events that wait.
+// drain measures how fast a worker runs a backlog.
 func (b *bench) drain(ctx context.Context) error {
 	if err := b.bareDrain(ctx); err != nil {
 		return err
@@ -100,7 +100,7 @@ func work(ctx context.Context, q contest.Queue, mode contest.Mode, n int) error 
 	return errors.Join(w.Ended.Wait(ctx, int64(n)), w.Stop(ctx))
 }
 
-// timed measures f, and writes a profile of it where one is asked for.
+// timed measures f, and writes a profile of it if that was requested.
 func (b *bench) timed(name string, f func() error) (took time.Duration, usage lab.Usage, err error) {
 	stop, err := b.startProfile(name)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"eventsv2/bench/contest"
 )
 
-// emit takes events in, a thousand at a time.
+// emit measures emits of a thousand events at a time.
 func (b *bench) emit(ctx context.Context) error {
 	return b.inTurns(ctx, func(ctx context.Context, side string, q contest.Queue) error {
 		name := "emit." + side
@@ -50,7 +50,7 @@ const (
 	warmUp    = 2 * time.Second
 )
 
-// singles takes events in one by one, from many goroutines at once.
+// singles measures emits of one event at a time, from many goroutines at once.
 func (b *bench) singles(ctx context.Context) error {
 	return b.inTurns(ctx, func(ctx context.Context, side string, q contest.Queue) error {
 		name := "singles." + side
@@ -121,7 +121,7 @@ func emitUntil(ctx context.Context, q contest.Queue, ended *contest.Counter) err
 			}
 			return err
 		}
-		// What is cut off would be an error; a batch is short.
+		// Cutting off the emit would be an error, and a batch takes a short time only.
 		if err := q.Emit(context.WithoutCancel(ctx), contest.BatchSize); err != nil {
 			return err
 		}

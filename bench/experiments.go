@@ -36,7 +36,7 @@ func experimentNames() (names []string) {
 	return names
 }
 
-// measures are what has to be reached.
+// measures are all measures with their goals.
 var measures = []report.Measure{
 	{Name: "drain-memory", Of: "drain.memory", By: "drain.river", Goal: report.AtLeast(5.0), Text: "drain 100,000 events, in-memory notifier"},
 	{Name: "drain-emulator", Of: "drain.emulator", By: "drain.river", Goal: report.AtLeast(1.6), Text: "drain 100,000 events, official emulator on the same cores"},

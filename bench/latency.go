@@ -82,8 +82,8 @@ func paced(ctx context.Context, send func(ctx context.Context, number int) error
 	return waits[latencyWarmUp:], nil
 }
 
-// emulatorLatency measures the same through the emulator, and beside it, with the
-// same beat, a bare notification from publish to pull.
+// emulatorLatency measures the same through the emulator and, at the same rate, a bare
+// notification from publish to pull.
 func (b *bench) emulatorLatency(ctx context.Context) error {
 	return b.with(ctx, emulator, func(ctx context.Context, q contest.Queue) error {
 		if err := b.lab.Prepare(ctx, q.URL()); err != nil {
@@ -122,7 +122,7 @@ func (b *bench) emulatorLatency(ctx context.Context) error {
 	})
 }
 
-// percentile is the smallest of the values that p percent of them do not exceed.
+// percentile returns the smallest value that p percent of the values do not exceed.
 func percentile(values []time.Duration, p float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[int(math.Ceil(p/100*float64(len(sorted))))-1]

@@ -23,9 +23,9 @@ import (
 // sampleEvery is how often the worker's memory is read.
 const sampleEvery = 100 * time.Millisecond
 
-// memory drains a large backlog with a worker that is a process of its own, and
-// watches what that holds. The backlog's notifications are in Postgres, where
-// they cost the worker nothing.
+// memory drains a large backlog with a worker in a process of its own, and measures the
+// memory of that process. The notifications of the backlog are in Postgres, so they take
+// no memory of the worker.
 func (b *bench) memory(ctx context.Context) error {
 	return b.with(ctx, postgres, func(ctx context.Context, q contest.Queue) error {
 		if err := q.Emit(ctx, b.backlog); err != nil {
@@ -103,12 +103,11 @@ func watchChild(ctx context.Context, o workerOptions) (samples []int64, most int
 	return samples, most, nil
 }
 
-// childDone is what a child says when its events have ended; then it waits for a
-// signal, so that its figures can still be read.
+// childDone is the line that a child prints when its events have ended. Then it waits for
+// a signal, so that its figures can still be read.
 const childDone = "done"
 
-// workerOptions are the flags that make of this program a worker which is
-// watched.
+// workerOptions are the flags that make this program the worker whose memory is measured.
 type workerOptions struct {
 	database string
 	events   int

@@ -1,5 +1,5 @@
-// Package contest says what the two sides of the benchmark have to be able to do,
-// so that each measure is written once and both are measured by the same code.
+// Package contest has the interface of the two sides of the benchmark, so that each
+// measure is written once and the same code measures both.
 package contest
 
 import (
@@ -16,17 +16,17 @@ import (
 // Queue is an empty queue in a database of its own, with a pool of
 // Connections connections.
 type Queue interface {
-	// Emit takes in n events, BatchSize at a time, from one goroutine.
+	// Emit emits n events, BatchSize at a time, from one goroutine.
 	Emit(ctx context.Context, n int) error
 
-	// EmitOne takes in one event with the given number in its value. It is
-	// called from many goroutines.
+	// EmitOne emits one event with the given number in its value. It is called from
+	// many goroutines.
 	EmitOne(ctx context.Context, number int) error
 
 	// Work starts a worker.
 	Work(ctx context.Context, mode Mode) (*Worker, error)
 
-	// URL is that of the database.
+	// URL returns the URL of the database.
 	URL() string
 
 	// Close ends what the queue holds and drops the database.
@@ -45,11 +45,11 @@ const (
 // Mode is what a worker is tuned for.
 type Mode int
 
-// Each side has its best settings for each.
+// Each side has its best settings for each mode.
 const (
 	Throughput Mode = iota
 	Latency
-	// History is Throughput with every completed event kept.
+	// History is Throughput with every completed event retained.
 	History
 )
 
@@ -61,7 +61,7 @@ type Worker struct {
 	stop func(ctx context.Context) error
 }
 
-// NewWorker wraps what a side has started.
+// NewWorker makes a Worker of one that a side has started.
 func NewWorker(ended *Counter, started Starts, stop func(ctx context.Context) error) *Worker {
 	return &Worker{Ended: ended, Started: started, stop: stop}
 }
@@ -78,11 +78,11 @@ type Start struct {
 	At     time.Time
 }
 
-// Counter counts events and tells when there are enough.
+// Counter counts events. Wait waits for a number of them.
 type Counter struct {
 	n, target atomic.Int64
 	mu        sync.Mutex
-	enough    chan struct{} // of the one who waits; nil when nobody does
+	enough    chan struct{} // of the goroutine in Wait; nil if there is none
 }
 
 // NewCounter is a counter at 0.
@@ -104,7 +104,7 @@ func (c *Counter) tell() {
 	}
 }
 
-// Load is the count so far.
+// Load returns the count so far.
 func (c *Counter) Load() int64 { return c.n.Load() }
 
 // Wait blocks until n events are counted. One goroutine at a time may wait.
@@ -114,7 +114,7 @@ func (c *Counter) Wait(ctx context.Context, n int64) error {
 	c.enough = enough
 	c.target.Store(n)
 	c.mu.Unlock()
-	c.tell() // they may be there already
+	c.tell() // n events may have been counted already
 	select {
 	case <-enough:
 		return nil
@@ -123,13 +123,13 @@ func (c *Counter) Wait(ctx context.Context, n int64) error {
 	}
 }
 
-// Value is what every event carries: a JSON text of ValueBytes bytes.
+// Value is the value of an event: a JSON text of ValueBytes bytes.
 type Value struct {
 	Number int    `json:"n"`
 	Pad    string `json:"pad"`
 }
 
-// NewValue has a number, and as much beside it as is needed.
+// NewValue makes a value with a number and enough filler.
 func NewValue(number int) Value {
 	digits := len(strconv.Itoa(number))
 	return Value{Number: number, Pad: pad[:ValueBytes-len(`{"n":,"pad":""}`)-digits]}

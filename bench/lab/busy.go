@@ -41,7 +41,7 @@ func (l *Lab) StopBusy(b Busy) Usage {
 	return Usage{Mine: mine, Others: max(total-mine, 0)}
 }
 
-// totalTicks is what all processors have worked so far.
+// totalTicks returns how long all processors have worked so far.
 func totalTicks() (ticks int64) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -58,8 +58,8 @@ func totalTicks() (ticks int64) {
 	return ticks
 }
 
-// ownTicks is what this process and the servers, with their children, the ended
-// ones too, have worked so far.
+// ownTicks returns how long this process and the servers, with their children (ended ones
+// as well), have worked so far.
 func (l *Lab) ownTicks() (ticks int64) {
 	roots := []int{os.Getpid()}
 	if l.postgres != nil && l.postgres.PID != 0 {

@@ -1,6 +1,6 @@
-// Package lab is where the benchmark is run: a Postgres with the settings of the
-// comparison, databases in it, and the instruments, which count what the server
-// was asked and wrote, and look how busy the machine was beside it.
+// Package lab is the environment of the benchmark: a Postgres with the settings of the
+// comparison, databases in it, and the instruments. These count the statements and the
+// written bytes of the server, and measure how busy the rest of the machine was.
 package lab
 
 import (
@@ -17,7 +17,7 @@ import (
 	"eventsv2/test/services"
 )
 
-// Settings are those of the server, beside Postgres' own.
+// Settings are the settings of the server that differ from Postgres' defaults.
 var Settings = [][2]string{
 	{"fsync", "on"},
 	{"synchronous_commit", "on"},
@@ -30,7 +30,7 @@ var Settings = [][2]string{
 // Lab is a running Postgres. It is not safe for concurrent use.
 type Lab struct {
 	postgres *services.Service
-	emulator *services.Service // nil before it is asked for
+	emulator *services.Service // nil before it is needed
 	admin    *pgx.Conn
 	made     int
 }
@@ -124,7 +124,7 @@ func nameOf(databaseURL string) (string, error) {
 	return at.Path[1:], nil
 }
 
-// Pool is what a side works with.
+// Pool makes the pool of a side.
 func Pool(ctx context.Context, databaseURL string) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
@@ -134,9 +134,8 @@ func Pool(ctx context.Context, databaseURL string) (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
-// Prepare has the server do what it would do later: it writes its dirty pages and
-// cleans and measures the tables of a database, so that a run begins alike on
-// both sides.
+// Prepare makes the server do now what it would otherwise do during a run: write its dirty
+// pages, and vacuum and analyze the tables of a database. So both sides begin a run alike.
 func (l *Lab) Prepare(ctx context.Context, databaseURL string) error {
 	if err := Exec(ctx, databaseURL, "VACUUM ANALYZE"); err != nil {
 		return err
@@ -155,13 +154,13 @@ func Exec(ctx context.Context, databaseURL, sql string, args ...any) error {
 	return errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
 }
 
-// WAL is how many bytes of write-ahead log there are.
+// WAL returns how many bytes of write-ahead log were written.
 func (l *Lab) WAL(ctx context.Context) (bytes int64, err error) {
 	err = l.admin.QueryRow(ctx, "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint").Scan(&bytes)
 	return bytes, err
 }
 
-// Statements is how many statements a database was asked to run.
+// Statements returns how many statements a database has run.
 func (l *Lab) Statements(ctx context.Context, databaseURL string) (n int64, err error) {
 	name, err := nameOf(databaseURL)
 	if err != nil {

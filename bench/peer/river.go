@@ -121,8 +121,8 @@ func (w *work) Work(_ context.Context, job *river.Job[args]) error {
 	return nil
 }
 
-// events is room for what River tells about jobs that have ended; what does not
-// fit it drops.
+// events is the size of the buffer for River's reports about completed jobs; River drops
+// reports that do not fit.
 const events = 1 << 21
 
 // Work implements contest.Queue.

@@ -24,13 +24,12 @@ const (
 	belowRows = 16
 )
 
-// scoreEnd is the score at the end of the bars; what is better still is cut off
-// there and marked.
+// scoreEnd is the score at the end of the bars. Bars for better scores are cut off there
+// and marked.
 const scoreEnd = 2
 
-// chart draws for each result how it stands to its goal, as an SVG with a
-// background of its own, so that it can be read on light and dark pages. The same
-// results give the same bytes.
+// chart draws each result in relation to its goal, as an SVG with a background of its own,
+// so that it can be read on light and dark pages. The same results give the same bytes.
 func chart(results []Result) string {
 	var s svg
 	height := rowsBegin + rowHeight*len(results) + belowRows
@@ -111,7 +110,7 @@ func length(score float64) int {
 	return int(math.Round(min(score, scoreEnd) / scoreEnd * (barsEnd - barsBegin)))
 }
 
-// score is how a value stands to the goal: at 1 it is the goal, above 1 it is
+// score returns how a value compares with the goal: 1 is the goal, and more than 1 is
 // better. It is never negative.
 func (g Goal) score(value float64) float64 {
 	switch {
@@ -126,7 +125,7 @@ func (g Goal) score(value float64) float64 {
 	}
 }
 
-// positive is 0 for what is less, and for what is no number.
+// positive returns 0 for negative scores and for NaN.
 func positive(score float64) float64 {
 	if score > 0 {
 		return score

@@ -1,5 +1,5 @@
-// Package report makes of the figures of a run what people read: one line for
-// each measure, a page with a table, and a chart.
+// Package report presents the figures of a run: one line for each measure, a page with
+// tables, and a chart.
 package report
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// Figures are what was measured, by name, one value for each round.
+// Figures are the measured values by name, one for each round.
 type Figures struct {
 	values map[string][]float64
 	units  map[string]string
@@ -17,7 +17,7 @@ type Figures struct {
 	others []float64 // cores that were busy with something else, one for each run
 }
 
-// NewFigures has none.
+// NewFigures makes empty Figures.
 func NewFigures() *Figures {
 	return &Figures{values: map[string][]float64{}, units: map[string]string{}}
 }
@@ -31,16 +31,15 @@ func (f *Figures) Add(name, unit string, value float64) {
 	f.units[name] = unit
 }
 
-// Note keeps how many cores the benchmark, and everything else on the machine, kept
-// busy during one run. Where mine is 0 it could not be found out, and nothing is
-// kept.
+// Note records how many cores the benchmark, and everything else on the machine, kept busy
+// during one run. If mine is 0 the numbers are unknown, and nothing is recorded.
 func (f *Figures) Note(mine, others float64) {
 	if mine > 0 {
 		f.others = append(f.others, others)
 	}
 }
 
-// median of the rounds; false when there is no such figure.
+// median returns the median of the rounds, or false if there is no such figure.
 func (f *Figures) median(name string) (float64, bool) {
 	return median(f.values[name])
 }
@@ -63,10 +62,10 @@ type Goal struct {
 	most  bool
 }
 
-// AtLeast is a goal for what should be large.
+// AtLeast is a goal for a value that should be large.
 func AtLeast(bound float64) Goal { return Goal{bound: bound} }
 
-// AtMost is a goal for what should be small.
+// AtMost is a goal for a value that should be small.
 func AtMost(bound float64) Goal { return Goal{bound: bound, most: true} }
 
 func (g Goal) String() string {
@@ -93,13 +92,13 @@ type Measure struct {
 	Goal Goal
 }
 
-// Result is what came of a measure.
+// Result is the result of a measure.
 type Result struct {
 	Measure
 	Value float64
 }
 
-// OK tells whether the goal is reached.
+// OK reports whether the goal is reached.
 func (r Result) OK() bool { return r.Goal.reached(r.Value) }
 
 // String is the line of the result.
@@ -111,8 +110,8 @@ func (r Result) String() string {
 	return fmt.Sprintf("ratio %-22s %10s goal %-7s %s", r.Name, Number(r.Value), r.Goal, verdict)
 }
 
-// Results are those of the measures whose figures are there: the median of what
-// each round gives.
+// Results returns the results of the measures that have figures: the medians over the
+// rounds.
 func (f *Figures) Results(measures []Measure) (results []Result) {
 	for _, m := range measures {
 		values := slices.Clone(f.values[m.Of])
@@ -133,7 +132,7 @@ func quotients(of, by []float64) (q []float64) {
 	return q
 }
 
-// Number prints a value with about three digits that mean something.
+// Number prints a value with about three significant digits.
 func Number(v float64) string {
 	switch {
 	case v == 0:

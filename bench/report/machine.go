@@ -11,7 +11,7 @@ import (
 
 const unknown = "unknown"
 
-// Machine says what the program runs on, as far as the system tells.
+// Machine describes the machine, as far as the system reports it.
 func Machine() []Fact {
 	return []Fact{
 		{"processor", fmt.Sprintf("%s, %d cores", processor(read("/proc/cpuinfo")), runtime.NumCPU())},
@@ -21,7 +21,7 @@ func Machine() []Fact {
 	}
 }
 
-// read is empty for a file that is not there.
+// read returns the text of a file; empty if it does not exist.
 func read(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -16,13 +16,14 @@ const (
 	ChartFile = "benchmarks.svg"
 )
 
-// What is between the two is written by the program, the rest of the page by hand.
+// The program writes the text between the two markers; the rest of the page is written by
+// hand.
 const (
 	begin = "<!-- figures: begin -->"
 	end   = "<!-- figures: end -->"
 )
 
-// Run is a run of the benchmark that is over.
+// Run is a complete run of the benchmark.
 type Run struct {
 	Figures *Figures
 	Results []Result
@@ -32,8 +33,8 @@ type Run struct {
 // Fact is a row of the table about the machine and the settings.
 type Fact struct{ Name, Value string }
 
-// CheckPage tells whether Write would find a page with its markers in dir, so
-// that one need not measure for long to learn that it does not.
+// CheckPage returns an error if Write would not find a page with its markers in dir, so that
+// this is known before the measurements.
 func CheckPage(dir string) error {
 	_, _, err := readPage(dir)
 	return err
@@ -74,7 +75,7 @@ func readPage(dir string) (before, after string, err error) {
 	return page[:from], page[to:], nil
 }
 
-// tables is what stands between the markers.
+// tables returns the text between the markers.
 func tables(run Run) string {
 	var b strings.Builder
 	b.WriteString("\nWritten by `make bench`; changes by hand are lost.\n\n")
@@ -192,11 +193,11 @@ func row(b *strings.Builder, cells ...string) {
 	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 }
 
-// cell keeps a text within its cell.
+// cell escapes a text so that it stays within its cell.
 var cell = strings.NewReplacer("\n", " ", "|", `\|`, "<", "&lt;").Replace
 
-// replace writes a file in one step: whoever reads it sees all of the old one or
-// all of the new one.
+// replace writes a file in one step: a reader sees either all of the old file or all of the
+// new one.
 func replace(path, text string) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
