@@ -22,7 +22,7 @@ func (s *stage) pauseAct(ctx context.Context, events []eventqueue.NewEvent) erro
 	if _, err := s.rules.Add(ctx, control.PauseRule, scope); err != nil {
 		return err
 	}
-	s.story.say("paused %s on canvas %s; emitting %s: rows in Postgres first, then the doorbell",
+	s.story.say("paused %s on canvas %s; emitting %s: rows in Postgres first, then the notifier",
 		scope.Name, abbreviate(scope.Canvas), plural(len(events), "event"))
 	ids, err := s.emitter.emit(ctx, events)
 	if err != nil {
@@ -52,12 +52,11 @@ func (s *stage) pauseAct(ctx context.Context, events []eventqueue.NewEvent) erro
 	return nil
 }
 
-// inHand is how many events the workers together have in hand when one of them
-// is killed.
+// inHand is how many events the workers together are running when one of them is killed.
 const inHand = 12
 
-// crashAct emits, kills a worker that has events in hand, starts another one and
-// shows that the events of the dead one are taken over.
+// crashAct emits, kills a worker that is running events, starts another one, and shows that
+// the events of the dead worker are taken over.
 func (s *stage) crashAct(ctx context.Context, events []eventqueue.NewEvent) error {
 	wanted := min(inHand, s.accepted(events))
 	if wanted == 0 {

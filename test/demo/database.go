@@ -17,9 +17,9 @@ import (
 	"eventsv2/migrations"
 )
 
-// createDatabase makes a database for this demo alone beside the one that the
-// URL names, applies the schema and returns its URL. drop removes it with
-// whoever is connected; it is nil when there is an error.
+// createDatabase makes a database for this demo alone on the server of the URL, applies the
+// schema and returns the new database's URL. drop closes its connections and removes it;
+// with an error drop is nil.
 func createDatabase(ctx context.Context, clusterURL string) (databaseURL string, drop func(context.Context) error, err error) {
 	name := fmt.Sprintf("eventsv2_demo_%d_%s", os.Getpid(), strings.ToLower(rand.Text()[:10]))
 	if databaseURL, err = withDatabase(clusterURL, name); err != nil {
@@ -68,7 +68,7 @@ func execute(ctx context.Context, databaseURL, sql string) (err error) {
 	return err
 }
 
-// counts is how far the queue is.
+// counts is the progress of the queue.
 type counts struct {
 	waiting int // rows of events_v2
 	ended   int // rows of event_log

@@ -17,7 +17,7 @@ const (
 	emitMinimum = 2 * (emitSingly + emitInTx) // fewer go out in batches only
 )
 
-// emitter emits and remembers what it has emitted. Not for concurrent use.
+// emitter emits events and records them. It is not safe for concurrent use.
 type emitter struct {
 	queue   *eventqueue.Queue
 	emitted map[eventqueue.EventID]digest

@@ -6,9 +6,8 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// gate holds requests back for as long as it is closed, so that the workers have
-// events in hand at a moment that the demo chooses. It is safe for concurrent
-// use.
+// gate holds requests back while it is closed, so that the workers are running events at a
+// moment that the demo chooses. It is safe for concurrent use.
 type gate struct {
 	mu     sync.Mutex
 	opened chan struct{} // nil while the gate is open
@@ -30,9 +29,9 @@ func (g *gate) close(wanted int) <-chan struct{} {
 	return g.full
 }
 
-// enter notes the request of a worker. When the gate is closed it returns what to
-// wait for, and whether to do the event before: of one worker's events every
-// second one.
+// enter records the request of a worker. If the gate is closed it returns the channel to
+// wait for, and whether to do the event before the wait, which is true for every second
+// event of a worker.
 func (g *gate) enter(worker string, id eventqueue.EventID) (held <-chan struct{}, doFirst bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

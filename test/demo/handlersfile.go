@@ -7,12 +7,12 @@ import (
 	"eventsv2/test/webtarget"
 )
 
-// maxRetries is enough for an answer that fails on purpose and for a crash, also
-// where a busy machine adds more: what the target does not refuse ends well.
+// maxRetries is enough for an answer that fails on purpose and for a crash, even if a busy
+// machine causes more failures: all events that the target does not refuse complete.
 const maxRetries = 20
 
-// writeHandlersFile sends every handler to one URL, with short waits between
-// retries, since nobody wants to watch the defaults.
+// writeHandlersFile maps every handler to one URL, with waits between retries that are
+// short enough to watch.
 func writeHandlersFile(path string, keys []eventqueue.HandlerKey, target string) error {
 	handlers := make([]webtarget.Handler, len(keys))
 	for i, key := range keys {

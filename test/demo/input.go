@@ -21,7 +21,7 @@ const sampleName = "the built-in sample"
 type input struct {
 	name   string
 	events []eventqueue.NewEvent
-	// refusals says that the target refuses for good what is marked so.
+	// refusals means that the target refuses for good the events that are marked so.
 	refusals bool
 }
 
@@ -83,8 +83,8 @@ func (in *input) canvases() int {
 	return len(seen)
 }
 
-// split cuts the input into what is emitted while a handler is paused and what
-// is emitted around the crash. The second part is empty only for one event.
+// split cuts the input into the events that are emitted while a handler is paused and those
+// that are emitted around the crash. The second part is empty only for a single event.
 func (in *input) split() (first, rest []eventqueue.NewEvent) {
 	at := (len(in.events) + 1) / 2
 	return in.events[:at], in.events[at:]

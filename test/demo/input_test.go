@@ -59,7 +59,7 @@ func TestBadInputStartsNothing(t *testing.T) {
 func TestBadOptionsStartNothing(t *testing.T) {
 	t.Parallel()
 	refuses(t, []string{"-input", filepath.Join(t.TempDir(), "missing.ndjson")}, "no such file")
-	refuses(t, []string{"-notifier", "bell"}, `-notifier is "bell"`)
+	refuses(t, []string{"-notifier", "mail"}, `-notifier is "mail"`)
 	refuses(t, []string{"events.ndjson"}, "-input FILE")
 	refuses(t, []string{"-nonsense"}, "-nonsense")
 }

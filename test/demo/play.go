@@ -12,10 +12,10 @@ import (
 	"eventsv2/test/command"
 )
 
-// lockTimeout is how long a dead worker's locks are respected.
+// lockTimeout is how long the locks of a dead worker are valid.
 const lockTimeout = 4 * time.Second
 
-// How often the queue is looked at, and how long all acts together may take.
+// How often the queue is checked, and how long all acts together may take.
 const (
 	pollEvery    = 100 * time.Millisecond
 	actsLimit    = 2 * time.Minute
@@ -23,7 +23,7 @@ const (
 	judgingLimit = time.Minute
 )
 
-// errTooSlow ends the acts: what has not happened by then counts as lost.
+// errTooSlow ends the acts. Events that have not ended by then count as lost.
 var errTooSlow = errors.New("the deadline of the demo has passed")
 
 // play is the demo from its first line to its verdict. Nothing of what it starts
@@ -64,7 +64,7 @@ func cleanUp(ctx context.Context, stop *command.Cleanups) error {
 	return nil
 }
 
-// because prefers the reason why ctx has ended to what came of it.
+// because returns the cause of the end of ctx if it has ended, and otherwise err.
 func because(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -72,8 +72,8 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// perform plays the acts. When they take too long it says so and leaves the rest
-// to the verdict.
+// perform plays the acts. If they take too long it says so, and the verdict shows the
+// result.
 func (s *stage) perform(ctx context.Context) error {
 	limit := actsLimit + time.Duration(len(s.in.events))*actsPerEvent
 	acting, cancel := context.WithTimeoutCause(ctx, limit, errTooSlow)
@@ -98,7 +98,7 @@ func (s *stage) perform(ctx context.Context) error {
 	return nil
 }
 
-// await looks at the queue until met says so, and shows the progress.
+// await checks the queue until met returns true, and shows the progress.
 func (s *stage) await(ctx context.Context, met func(counts) (bool, error)) error {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()

@@ -69,17 +69,17 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := command.Flags("demo")
 	flags.StringVar(&o.input, "input", "", "NDJSON `file` with the events to emit (default: a built-in sample)")
-	flags.StringVar(&o.notifier, "notifier", doorbellAuto, "`doorbell` to use: emulator (the official one), memory (a fake in this process), or auto (the first of the two that there is)")
+	flags.StringVar(&o.notifier, "notifier", notifierAuto, "`notifier` to use: emulator (the official one), memory (a fake in this process), or auto (the first of the two that there is)")
 	if err := command.Parse(flags, args, stderr); flags.NArg() > 0 {
 		return o, fmt.Errorf("%w: name the input as -input FILE", err)
 	} else if err != nil {
 		return o, err
 	}
 	switch o.notifier {
-	case doorbellAuto, doorbellEmulator, doorbellMemory:
+	case notifierAuto, notifierEmulator, notifierMemory:
 		return o, nil
 	default:
-		return o, fmt.Errorf("-notifier is %q: it must be %s, %s or %s", o.notifier, doorbellAuto, doorbellEmulator, doorbellMemory)
+		return o, fmt.Errorf("-notifier is %q: it must be %s, %s or %s", o.notifier, notifierAuto, notifierEmulator, notifierMemory)
 	}
 }
 

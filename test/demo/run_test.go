@@ -22,7 +22,7 @@ func TestDemo(t *testing.T) {
 	defer cancel()
 	const events = 40
 	var stdout, stderr strings.Builder
-	status := run(ctx, []string{"-notifier", doorbellMemory, "-input", smallInput(t, events)}, &stdout, &stderr)
+	status := run(ctx, []string{"-notifier", notifierMemory, "-input", smallInput(t, events)}, &stdout, &stderr)
 	if status != command.ExitOK {
 		t.Fatalf("exit status %d\n%s\n%s", status, stdout.String(), stderr.String())
 	}
@@ -45,7 +45,7 @@ func TestStoppedDemo(t *testing.T) {
 	// The first line is printed before anything is started.
 	out := &stopper{stop: cancel}
 	var stderr strings.Builder
-	status := run(ctx, []string{"-notifier", doorbellMemory, "-input", smallInput(t, 2)}, out, &stderr)
+	status := run(ctx, []string{"-notifier", notifierMemory, "-input", smallInput(t, 2)}, out, &stderr)
 	if status != exitStopped || !strings.Contains(out.String(), "stopped by a signal") || stderr.Len() > 0 {
 		t.Errorf("exit status %d\n%s\n%s", status, out, stderr.String())
 	}

@@ -35,13 +35,13 @@ type stage struct {
 	fleet   *fleet
 }
 
-// setting is what the stage stands on.
+// setting has the services and programs that the stage needs.
 type setting struct {
 	databaseURL string
-	doorbell    *doorbell
+	notifier    *notifier
 }
 
-// setUp starts everything and leaves the stopping to stop.
+// setUp starts everything; stop stops it.
 func setUp(ctx context.Context, opts options, in *input, dir string, story *story,
 	stop *command.Cleanups, broken context.CancelCauseFunc) (*stage, error) {
 	at, err := openServices(ctx, opts, dir, story, stop)
@@ -49,10 +49,10 @@ func setUp(ctx context.Context, opts options, in *input, dir string, story *stor
 		return nil, err
 	}
 	topic := "events-v2-demo-" + strings.ToLower(rand.Text()[:10])
-	doorbell := pubsubnotify.Config{ProjectID: "eventsv2-demo", Topic: topic, Subscription: topic,
-		Create: true, EmulatorHost: at.doorbell.host}
+	config := pubsubnotify.Config{ProjectID: "eventsv2-demo", Topic: topic, Subscription: topic,
+		Create: true, EmulatorHost: at.notifier.host}
 	s := &stage{in: in, story: story}
-	if err := s.openQueue(ctx, at, doorbell, stop); err != nil {
+	if err := s.openQueue(ctx, at, config, stop); err != nil {
 		return nil, err
 	}
 	if s.target, err = startTarget(ctx, in.refusals); err != nil {
@@ -60,7 +60,7 @@ func setUp(ctx context.Context, opts options, in *input, dir string, story *stor
 	}
 	stop.OnCleanup(s.target.server.Stop)
 	s.fleet = &fleet{
-		Fleet: programs.NewFleet(broken), dir: dir, env: childEnvironment(at.databaseURL, doorbell), handlers: in.handlers(), target: s.target.server.URL(),
+		Fleet: programs.NewFleet(broken), dir: dir, env: childEnvironment(at.databaseURL, config), handlers: in.handlers(), target: s.target.server.URL(),
 	}
 	stop.OnCleanup(func(context.Context) error { return s.fleet.Stop(stopLimit) })
 	if err := s.startFleet(ctx); err != nil {
@@ -89,11 +89,11 @@ func openServices(ctx context.Context, opts options, dir string, story *story, s
 		return nil
 	})
 	group.Go(func() (err error) {
-		if at.doorbell, err = openDoorbell(ctx, opts.notifier); err != nil {
+		if at.notifier, err = openNotifier(ctx, opts.notifier); err != nil {
 			return err
 		}
-		stop.OnCleanup(at.doorbell.stop)
-		story.say("the doorbell is %s", at.doorbell.origin)
+		stop.OnCleanup(at.notifier.stop)
+		story.say("the notifier is %s", at.notifier.origin)
 		return nil
 	})
 	group.Go(func() error { return programs.Build(ctx, dir, programs.Deployed(programs.Worker, programs.Cron)) })
@@ -101,11 +101,11 @@ func openServices(ctx context.Context, opts options, dir string, story *story, s
 }
 
 // openQueue is what an emitting program does.
-func (s *stage) openQueue(ctx context.Context, at *setting, doorbell pubsubnotify.Config, stop *command.Cleanups) (err error) {
-	if at.doorbell.lasting {
-		stop.OnCleanup(func(ctx context.Context) error { return deleteTopic(ctx, doorbell) })
+func (s *stage) openQueue(ctx context.Context, at *setting, config pubsubnotify.Config, stop *command.Cleanups) (err error) {
+	if at.notifier.lasting {
+		stop.OnCleanup(func(ctx context.Context) error { return deleteTopic(ctx, config) })
 	}
-	opened, err := programs.OpenEmitter(ctx, stop, at.databaseURL, "eventsv2-demo", 0, doorbell)
+	opened, err := programs.OpenEmitter(ctx, stop, at.databaseURL, "eventsv2-demo", 0, config)
 	if err != nil {
 		return err
 	}
@@ -122,9 +122,9 @@ func (s *stage) startFleet(ctx context.Context) error {
 	return group.Wait()
 }
 
-// childEnvironment configures the programs as a deployment would, but for the
-// times: a reader does not want to wait a minute for a lock to expire.
-func childEnvironment(databaseURL string, doorbell pubsubnotify.Config) map[string]string {
+// childEnvironment configures the programs as a deployment would, except for shorter
+// times: nobody wants to wait a minute until a lock expires.
+func childEnvironment(databaseURL string, config pubsubnotify.Config) map[string]string {
 	settings := map[string]string{
 		"DATABASE_URL":        databaseURL,
 		"DATABASE_MAX_CONNS":  "4",
@@ -137,7 +137,7 @@ func childEnvironment(databaseURL string, doorbell pubsubnotify.Config) map[stri
 		"RELAY_QUIET":         "2s",
 		"PORT":                "0",
 	}
-	doorbell.Create = false // it is there
-	maps.Copy(settings, programs.PubSubEnvironment(doorbell))
+	config.Create = false // it is there
+	maps.Copy(settings, programs.PubSubEnvironment(config))
 	return settings
 }

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/term"
 )
 
-// story tells a newcomer what happens: short lines with the time since the
-// start, and the progress as a bar on a terminal and as lines elsewhere. It is
-// safe for concurrent use. A line that cannot be written is nobody's to read.
+// story prints what happens: short lines with the time since the start, and the progress,
+// as a bar on a terminal and as lines elsewhere. It is safe for concurrent use. It ignores
+// errors of the output.
 type story struct {
 	mu      sync.Mutex
 	out     io.Writer

@@ -16,10 +16,10 @@ import (
 	"eventsv2/test/webtarget"
 )
 
-// refusalMark stands in values that the target refuses for good.
+// refusalMark is part of the values that the target refuses for good.
 const refusalMark = `"refuse_in_demo"`
 
-// failEvery: the target answers one of so many events with an error the first
+// failEvery means that the target answers one event in failEvery with an error the first
 // time.
 const failEvery = 8
 
@@ -66,7 +66,7 @@ func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the worker is gone, and nobody reads an answer
+		return // the worker has died and would not read an answer
 	}
 	event := eventqueue.EventID(id)
 	status := t.decide(event, body)
@@ -80,8 +80,8 @@ func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(status)
 }
 
-// decide notes what came and chooses the answer, by the id alone but for the
-// events that are refused for good.
+// decide records the request and chooses the answer. The choice depends on the id alone,
+// except for events that are refused for good.
 func (t *target) decide(id eventqueue.EventID, body []byte) (status int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,9 +105,9 @@ func (t *target) decide(id eventqueue.EventID, body []byte) (status int) {
 	}
 }
 
-// work does an event. It returns false when the worker that asked is gone. While
-// the gate is closed nothing is answered: every second event waits before it is
-// done, the others after, as it may happen when a worker dies.
+// work does an event. It returns false if the requesting worker has died. While the gate is
+// closed no request is answered: every second event waits before it is done and the others
+// after that, since a worker may die in either state.
 func (t *target) work(r *http.Request, id eventqueue.EventID) bool {
 	held, doFirst := t.gate.enter(path.Base(r.URL.Path), id)
 	if doFirst {
@@ -142,7 +142,7 @@ func (t *target) did(r *http.Request, id eventqueue.EventID) {
 	t.handlers[r.Header.Get("ce-name")]++
 }
 
-// sightings is a copy of what was seen of each event.
+// sightings returns a copy of the requests that were seen for each event.
 func (t *target) sightings() map[eventqueue.EventID]sighting {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,7 +160,7 @@ func (t *target) runs(ids []eventqueue.EventID) int {
 	return n
 }
 
-// tally is what the target has to tell at the end.
+// tally has the totals of the target.
 type tally struct {
 	handlers map[string]int
 	tripped  int

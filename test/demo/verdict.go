@@ -21,7 +21,7 @@ type sighting struct {
 	digest  digest
 }
 
-// facts is what there is to judge at the end.
+// facts has everything that the verdict is based on.
 type facts struct {
 	emitted map[eventqueue.EventID]digest
 	ended   map[eventqueue.EventID]ending
@@ -30,7 +30,7 @@ type facts struct {
 	took    time.Duration
 }
 
-// verdict is the judgement.
+// verdict is the result of the demo.
 type verdict struct {
 	emitted, completed, failed int
 	lost, duplicates           int
@@ -39,10 +39,10 @@ type verdict struct {
 	took                       time.Duration
 }
 
-// judge compares what was emitted with what became of it. It is a pure function.
+// judge compares the emitted events with their ends. It is a pure function.
 //
-// An event is lost when it has not ended (I1), and also when it is COMPLETED and
-// the target never did it.
+// An event is lost if it has not ended (I1), and also if it is COMPLETED although the
+// target never did it.
 func judge(f facts) verdict {
 	v := verdict{emitted: len(f.emitted), waiting: f.waiting, took: f.took}
 	for id, value := range f.emitted {
@@ -64,7 +64,7 @@ func judge(f facts) verdict {
 	return v
 }
 
-// ok says whether the queue kept its word.
+// ok reports whether the queue kept its guarantees.
 func (v verdict) ok() bool { return v.lost == 0 && v.differing == 0 && v.waiting == 0 }
 
 // String is the last line of the demo.

@@ -16,10 +16,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Server stands between programs and a Pub/Sub server and can fail each method of
-// it by itself: a broker that is half dead, that has taken a right away, or whose
-// answers get lost. It knows calls of one request and one answer. It is safe for
-// concurrent use.
+// Server is a proxy between programs and a Pub/Sub server that can make each method fail
+// on its own. It supports calls with one request and one answer. It is safe for concurrent
+// use.
 type Server struct {
 	listener net.Listener
 	server   *grpc.Server
@@ -32,14 +31,14 @@ type Server struct {
 	answered   map[string]int
 }
 
-// Behaviour is what becomes of a call; pass hands it on to the server.
+// Behaviour handles a call; pass passes it on to the server.
 type Behaviour func(ctx context.Context, pass func() error) error
 
 // EveryMethod sets the behaviour of the methods that have none of their own.
 const EveryMethod = ""
 
-// Open listens on a free port of the loopback interface and hands all calls
-// on to the server at host:port, unencrypted, as an emulator speaks.
+// Open listens on a free port of the loopback interface and passes all calls on to the
+// server at host:port. Both connections are unencrypted, as with an emulator.
 func Open(ctx context.Context, upstream string) (*Server, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -60,33 +59,33 @@ func Open(ctx context.Context, upstream string) (*Server, error) {
 	return b, nil
 }
 
-// Address is where programs connect to.
+// Address returns the address that programs connect to.
 func (b *Server) Address() string { return b.listener.Addr().String() }
 
-// Set changes what becomes of the calls of a method, such as Publish or Pull, from
-// now on; nil has them pass. Those that hang already go on hanging until their callers give up.
+// Set sets the behaviour of a method, such as Publish or Pull, for later calls; nil lets
+// them pass. Calls that hang already continue to hang until their callers give up.
 func (b *Server) Set(method string, behaviour Behaviour) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.behaviours[method] = behaviour
 }
 
-// Heal has all calls pass again.
+// Heal lets all calls pass again.
 func (b *Server) Heal() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(b.behaviours)
 }
 
-// Calls is how often a method was called.
+// Calls returns how often a method was called.
 func (b *Server) Calls(method string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.calls[method]
 }
 
-// Answered is how often a method was answered with something: message ids, or
-// messages. An empty answer, as to a pull when there are none, does not count.
+// Answered returns how often a method had an answer with message ids or messages. An empty
+// answer, such as that of a pull without messages, does not count.
 func (b *Server) Answered(method string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -129,18 +128,18 @@ func (b *Server) serve(_ any, stream grpc.ServerStream) error {
 	return stream.SendMsg(&answer)
 }
 
-// Pass is a server that is well.
+// Pass passes the call on.
 func Pass(_ context.Context, pass func() error) error { return pass() }
 
-// Hang neither does what it is asked nor answers.
+// Hang neither passes the call on nor answers it.
 func Hang(ctx context.Context, _ func() error) error {
 	<-ctx.Done()
 	return status.FromContextError(ctx.Err()).Err()
 }
 
-// LoseAnswer does what it is asked and never says so.
+// LoseAnswer passes the call on and never answers.
 func LoseAnswer(ctx context.Context, pass func() error) error {
-	_ = pass() // whatever it is, nobody hears of it
+	_ = pass() // the result is lost
 	return Hang(ctx, nil)
 }
 
@@ -149,7 +148,7 @@ func Refuse(code codes.Code, message string) Behaviour {
 	return func(context.Context, func() error) error { return status.Error(code, message) }
 }
 
-// First has the first n calls behave so, and all others pass.
+// First applies the behaviour to the first n calls, and lets all others pass.
 func First(n int, behaviour Behaviour) Behaviour {
 	var mu sync.Mutex
 	return func(ctx context.Context, pass func() error) error {
@@ -164,8 +163,8 @@ func First(n int, behaviour Behaviour) Behaviour {
 	}
 }
 
-// DeleteTopic deletes a topic of the server at host:port; one that is not there is
-// deleted, too.
+// DeleteTopic deletes a topic of the server at host:port. It is no error if the topic does
+// not exist.
 func DeleteTopic(ctx context.Context, server, topic string) error {
 	return without(server, func(conn *grpc.ClientConn) error {
 		_, err := pubsubpb.NewPublisherClient(conn).DeleteTopic(ctx, &pubsubpb.DeleteTopicRequest{Topic: topic})
@@ -181,8 +180,8 @@ func DeleteSubscription(ctx context.Context, server, subscription string) error 
 	})
 }
 
-// without calls a server directly, past all proxies. That what it deletes is not there is
-// no error.
+// without calls a server directly and not through a proxy. A resource that does not exist
+// is no error.
 func without(server string, remove func(*grpc.ClientConn) error) error {
 	conn, err := grpc.NewClient("passthrough:///"+server, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
 	if err != nil {
@@ -195,10 +194,10 @@ func without(server string, remove func(*grpc.ClientConn) error) error {
 	return errors.Join(err, conn.Close())
 }
 
-// rawFrame is a message that nobody looks into.
+// rawFrame is a message that is not decoded.
 type rawFrame struct{ data []byte }
 
-// rawCodec hands messages on as they are.
+// rawCodec passes messages on unchanged.
 type rawCodec struct{}
 
 func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {

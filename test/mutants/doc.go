@@ -1,6 +1,6 @@
-// Command mutants is the mutation gate: it makes one small wrong change of the
-// protocol at a time (a guard taken out of a statement, the heartbeat off, a
-// delay cut short) and demands that a test notices.
+// Command mutants tests the tests: it makes one small wrong change of the protocol at a
+// time (a condition is removed from a statement, the heartbeat is switched off, a delay is
+// shortened), and requires that a test fails.
 //
 //	go run ./test/mutants              # all of them
 //	go run ./test/mutants -list        # their names, and which tests must notice
@@ -14,27 +14,27 @@
 //
 // # How it works
 //
-// A mutant replaces text that stands exactly once in its file. The changed copy
-// lies in a temporary directory, so the product has no switches and the checkout is
-// not touched. Only the package of that file is compiled, and linked with what the go
-// command has compiled of the others; where the linker finds that these would have been
-// compiled differently, the go command builds it all, with -overlay. Each mutant
-// names the tests that must notice it; first they must pass without it.
+// A mutant replaces a text that occurs exactly once in its file. The changed copy is in a
+// temporary directory, so the product has no switches and the checkout is not changed.
+// Only the package of that file is compiled, and linked with the other packages as the go
+// command has compiled them. If the linker finds that these would have been compiled
+// differently, the go command builds everything, with -overlay. Each mutant names the tests
+// that must fail with it; they must pass without it first.
 //
 // # What counts as killed
 //
-// One of the named tests has failed by its own judgement. A mutant that does not
-// apply any more (somebody changed the text), does not compile, makes the tests
-// panic or run out of time is not killed: it fails the gate, with a line that
-// says what to do. When the same change has moved, move the mutant along; when
-// the rule is gone from the protocol, take the mutant out.
+// A mutant is killed if one of the named tests has failed by its own check. A mutant is not
+// killed if it no longer applies (because the text has changed), does not compile, or makes
+// the tests panic or run out of time. The command then fails, with a line that says what to
+// do. If the code has moved, change the mutant accordingly; if the rule no longer exists in
+// the protocol, delete the mutant.
 //
 // # Adding a mutant
 //
-// Add it to the list of its package and run it with -only. If it survives, write
-// the test that notices, in package protocol if it fits nowhere else: it must
-// fail soon, not by a deadline. Slower judges (a simulation, a model) are named
-// in the same way, behind the fast ones, in judges.go.
+// Add it to the list of its package and run it with -only. If it survives, write a test that
+// fails with it, in package protocol if it fits nowhere else. The test must fail soon, and not
+// by a deadline. Slower tests (a simulation, a model) are named in the same way, after the
+// fast ones, in judges.go.
 //
 // The tests run on the Postgres that package services finds or starts.
 package main

@@ -30,7 +30,7 @@ func standIn(tests ...string) []judge { return []judge{{"./eventqueue/fallback",
 // cron are tests of the cron checker.
 func cron(tests ...string) []judge { return []judge{{"./cronchecker", tests}} }
 
-// bell are tests of the notifier on Postgres.
+// pgnotifier are tests of the notifier on Postgres.
 func pgnotifier(tests ...string) []judge { return []judge{{"./eventqueue/pgnotify", tests}} }
 
 // sessions are tests of connections, settings and poolers.

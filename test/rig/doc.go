@@ -1,3 +1,3 @@
-// Package rig is what tests of the queue begin with: a queue on a database of its own,
-// an in-memory notifier, handlers, and a worker with its outcomes.
+// Package rig sets up tests of the queue: a queue on a database of its own, an in-memory
+// notifier, handlers, and a worker with its outcomes.
 package rig

@@ -44,7 +44,7 @@ func New(t *testing.T) *Rig {
 	return NewOn(t, testenv.Pool(t))
 }
 
-// NewOn is New on a database that the test has.
+// NewOn is New on a database of the test.
 func NewOn(t *testing.T, pool *pgxpool.Pool) *Rig {
 	t.Helper()
 	r := &Rig{
@@ -293,7 +293,7 @@ func (r *Rig) Requeuer() *control.Requeuer {
 	return requeuer
 }
 
-// Requeue has events tried now.
+// Requeue makes events run now.
 func (r *Rig) Requeue(ids ...eventqueue.EventID) []control.Requeued {
 	r.T.Helper()
 	results, err := r.Requeuer().Requeue(testenv.Context(r.T), ids...)
@@ -303,7 +303,7 @@ func (r *Rig) Requeue(ids ...eventqueue.EventID) []control.Requeued {
 	return results
 }
 
-// Claims claims events as a worker that is then never heard of again.
+// Claims claims events for a worker that never does anything after that.
 func (r *Rig) Claims(ids ...eventqueue.EventID) []worker.Completion {
 	r.T.Helper()
 	found, err := r.Store.Claim(testenv.Context(r.T), ids, Known, time.Minute, 0)
@@ -357,7 +357,7 @@ func (r *Rig) Copies(n int) []eventqueue.NewEvent {
 	return events
 }
 
-// InOrder is an event of a line.
+// InOrder makes an event with an ordering key.
 func (r *Rig) InOrder(orderingKey, value string) eventqueue.NewEvent {
 	e := r.Event(value)
 	e.OrderingKey = orderingKey
