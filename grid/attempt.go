@@ -178,7 +178,7 @@ func (a *attempt) execute(ctx context.Context, s *step, fill filler, results cha
 		return
 	}
 	if err := a.runner.outputs.saveWithRetries(ctx, a.run, s, output); err != nil {
-		e.err, e.lost = fmt.Errorf("keep its output: %w", err), errors.Is(err, eventqueue.ErrLockLost)
+		e.err, e.lost = fmt.Errorf("store its output: %w", err), errors.Is(err, eventqueue.ErrLockLost)
 		return
 	}
 	e.output, e.err = output, nil

@@ -224,7 +224,7 @@ func TestAnOutputThatTheDatabaseRefuses(t *testing.T) {
 	r.start(r.definition("a"), grid.Config{Policy: eventqueue.Policy{MaxRetries: &never}}, worker.Config{})
 	r.emit(1)
 	r.await(machine.RetryTooMany)
-	if got := r.lastError(); !strings.HasPrefix(got, "grid g: actions.a (do): keep its output: ") {
+	if got := r.lastError(); !strings.HasPrefix(got, "grid g: actions.a (do): store its output: ") {
 		t.Errorf("the error is %s", got)
 	}
 }

@@ -46,7 +46,7 @@ func NewPublisher(ctx context.Context, config Config) (*Publisher, error) {
 	looking, cancel := context.WithTimeout(ctx, startTakes)
 	defer cancel()
 	if err := n.prepare(looking); err != nil {
-		n.logger.Warn("could not see to topic and subscription", zap.Error(err))
+		n.logger.Warn("could not create or check topic and subscription", zap.Error(err))
 	}
 	return p, nil
 }

@@ -88,11 +88,11 @@ func (memory) Close() error                { return nil }
 func warnOfMixedNotifiers(ctx context.Context, pool *pgxpool.Pool, kind NotifierKind, log *zap.Logger) {
 	waiting, err := pgnotify.Waiting(ctx, pool)
 	if err != nil {
-		log.Debug("could not look for notifications in Postgres", zap.Error(err))
+		log.Debug("could not check for notifications in Postgres", zap.Error(err))
 		return
 	}
 	if waiting {
-		log.Warn("NOTIFIER is " + string(kind) + " here, but notifications wait in Postgres, which no such program looks at: " +
+		log.Warn("NOTIFIER is " + string(kind) + " here, but notifications wait in Postgres, where no such program reads them: " +
 			"if a program of this database has NOTIFIER=postgres, its events start late or not at all, so give all programs the same NOTIFIER; " +
 			"if they have it and these are left of a change-over, empty the table: DELETE FROM events_v2_notifications")
 	}

@@ -208,7 +208,7 @@ func (s *Service) checkForRelay(ctx context.Context) {
 	defer cancel()
 	switch running, err := s.store.RelayRuns(ctx); {
 	case err != nil:
-		s.log.Debug("could not look for a relay", zap.Error(err))
+		s.log.Debug("could not check whether a relay runs", zap.Error(err))
 	case running:
 		s.log.Debug("a relay runs on this database")
 	default:

@@ -47,7 +47,7 @@ func NewVerifier(name string, options SchemeOptions) (Verifier, error) {
 	case (name == "hmac") != (options.HMAC != nil):
 		return nil, errors.New("the scheme hmac and the keys under hmac go together")
 	case options.TrustID && !s.trusts:
-		return nil, errors.New("trust_id is for the schemes github and hmac: the others sign what tells repeats, or nothing at all")
+		return nil, errors.New("trust_id is for the schemes github and hmac: the others sign what identifies repeats, or nothing at all")
 	case !known:
 		names := Schemes()
 		last := len(names) - 1

@@ -100,13 +100,13 @@ func NewConcurrencyLimits(store ConcurrencyLimitStore, queue *eventqueue.Queue) 
 // few statements.
 func (l *ConcurrencyLimits) Set(ctx context.Context, limit ConcurrencyLimit) error {
 	if err := limit.Validate(); err != nil {
-		return fmt.Errorf("limit running events: %w", err)
+		return fmt.Errorf("set the concurrency limit: %w", err)
 	}
 	if limit.Max < 1 {
-		return fmt.Errorf("limit running events of %s: Max is %d: it must be at least 1; to let none run, pause or block the handler", limit, limit.Max)
+		return fmt.Errorf("set the concurrency limit of %s: Max is %d: it must be at least 1; to let none run, pause or block the handler", limit, limit.Max)
 	}
 	if limit.Max > math.MaxInt32 {
-		return fmt.Errorf("limit running events of %s: Max is %d: it must be at most %d", limit, limit.Max, math.MaxInt32)
+		return fmt.Errorf("set the concurrency limit of %s: Max is %d: it must be at most %d", limit, limit.Max, math.MaxInt32)
 	}
 	_, err := l.set(ctx, limit)
 	return err
@@ -116,7 +116,7 @@ func (l *ConcurrencyLimits) Set(ctx context.Context, limit ConcurrencyLimit) err
 // returns whether there was a limit.
 func (l *ConcurrencyLimits) Remove(ctx context.Context, limit ConcurrencyLimit) (bool, error) {
 	if err := limit.Validate(); err != nil {
-		return false, fmt.Errorf("remove the limit of running events: %w", err)
+		return false, fmt.Errorf("remove the concurrency limit: %w", err)
 	}
 	limit.Max = 0
 	return l.set(ctx, limit)
@@ -124,12 +124,12 @@ func (l *ConcurrencyLimits) Remove(ctx context.Context, limit ConcurrencyLimit) 
 
 func (l *ConcurrencyLimits) set(ctx context.Context, limit ConcurrencyLimit) (before bool, err error) {
 	if before, err = l.store.SetConcurrencyLimit(ctx, limit); err != nil {
-		return false, fmt.Errorf("limit running events of %s: %w", limit, err)
+		return false, fmt.Errorf("set the concurrency limit of %s: %w", limit, err)
 	}
 	for after := ""; ; {
 		advanced, next, err := l.store.FillGroups(ctx, limit, after)
 		if err != nil {
-			return before, fmt.Errorf("the limit of running events of %s is changed, and the relay notifies those that may run by that: %w", limit, err)
+			return before, fmt.Errorf("the concurrency limit of %s is changed, and the relay notifies the events that may run now: %w", limit, err)
 		}
 		l.queue.Notify(ctx, eventqueue.NotificationsOf(advanced))
 		switch {
@@ -147,7 +147,7 @@ func (l *ConcurrencyLimits) set(ctx context.Context, limit ConcurrencyLimit) (be
 func (l *ConcurrencyLimits) List(ctx context.Context, canvas eventqueue.CanvasID) ([]ConcurrencyLimit, error) {
 	limits, err := l.store.ConcurrencyLimits(ctx, canvas)
 	if err != nil {
-		return nil, fmt.Errorf("list the limits of running events of canvas %s: %w", canvas, err)
+		return nil, fmt.Errorf("list the concurrency limits of canvas %s: %w", canvas, err)
 	}
 	return limits, nil
 }

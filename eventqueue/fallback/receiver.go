@@ -218,7 +218,7 @@ func (r *Receiver) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, er
 			return found, err
 		}
 		if found, err := r.poll(ctx, max); err != nil {
-			return nil, fmt.Errorf("look for due events in the database: %w", err)
+			return nil, fmt.Errorf("query due events in the database: %w", err)
 		} else if found {
 			continue
 		}
@@ -330,7 +330,7 @@ func (r *Receiver) giveBack(f fetched) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), giveBackTakes)
 	defer cancel()
 	if err := r.primary.Requeue(ctx, f.deliveries, 0); err != nil {
-		r.config.Logger.Warn("could not give back notifications; they come again when their lease ends", zap.Error(err))
+		r.config.Logger.Warn("could not requeue notifications; they come again when their lease ends", zap.Error(err))
 	}
 }
 

@@ -75,7 +75,7 @@ func secondFailed(ctx, limited context.Context, err error) error {
 func probe(ctx context.Context, first, second *pgconn.PgConn) error {
 	mark := rand.Text()
 	if _, err := queryValue(ctx, first, fmt.Sprintf(markSQL, mark)); err != nil {
-		return fmt.Errorf("look for a pooler: %w", err)
+		return fmt.Errorf("check for a pooler: %w", err)
 	}
 	if _, err := queryValue(ctx, second, "BEGIN"); err != nil {
 		return refusedBegin(err)
@@ -86,7 +86,7 @@ func probe(ctx context.Context, first, second *pgconn.PgConn) error {
 	}
 	own, err := queryValue(ctx, first, readMarkSQL)
 	if err != nil {
-		return fmt.Errorf("look for a pooler: %w", err)
+		return fmt.Errorf("check for a pooler: %w", err)
 	}
 	if _, err := queryValue(ctx, second, "ROLLBACK"); err != nil {
 		return refusedBegin(err)
@@ -104,7 +104,7 @@ func refusedBegin(err error) error {
 	if errors.As(err, &refused) && refused.Code == protocolViolation {
 		return fmt.Errorf("%w: %s", ErrTransactionPooling, refused.Message)
 	}
-	return fmt.Errorf("look for a pooler with a second connection: %w", err)
+	return fmt.Errorf("check for a pooler with a second connection: %w", err)
 }
 
 // queryValue runs a statement in the simple protocol, which every pooler supports,

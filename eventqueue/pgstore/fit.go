@@ -92,7 +92,7 @@ func (s *Store) checkRights(ctx context.Context, works []Work) error {
 	var user string
 	var missing, lacking, roles []string
 	if err := s.pool.QueryRow(ctx, lackingSQL, tables, rights, kinds).Scan(&user, &missing, &lacking, &roles); err != nil {
-		return explain(fmt.Errorf("look for the rights of the user: %w", err))
+		return explain(fmt.Errorf("query the rights of the user: %w", err))
 	}
 	switch {
 	case len(missing) > 0:

@@ -238,7 +238,7 @@ SELECT EXISTS (
 // Listen. It sends one statement.
 func (s *Store) RelayRuns(ctx context.Context) (runs bool, err error) {
 	if err := s.pool.QueryRow(ctx, relayRunsSQL).Scan(&runs); err != nil {
-		return false, fmt.Errorf("look for a relay: %w", err)
+		return false, fmt.Errorf("check whether a relay runs: %w", err)
 	}
 	return runs, nil
 }

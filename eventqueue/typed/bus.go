@@ -180,7 +180,7 @@ func (b *Bus) NewEvent(canvas eventqueue.CanvasID, event Event) (eventqueue.NewE
 		return eventqueue.NewEvent{}, fmt.Errorf("%s is not known to this bus: call typed.Declare for it", v.Type())
 	}
 	if key, err := keyOf(event); err != nil || key != k.key {
-		return eventqueue.NewEvent{}, fmt.Errorf("%s says that it is %q, and was declared as %q: type and action must not depend on the fields", k.is, key, k.key)
+		return eventqueue.NewEvent{}, fmt.Errorf("%s has the key %q now, and was declared with %q: type and action must not depend on the fields", k.is, key, k.key)
 	}
 	// Through a pointer, so that fields can be encoded by methods with pointer receivers.
 	p := reflect.New(k.is)

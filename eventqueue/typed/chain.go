@@ -171,7 +171,7 @@ func (b *Bus) dispatcher(k *kind) (*dispatcher, error) {
 	beside := dispatchKey(k.key)
 	for _, h := range b.handlers {
 		if h.at(h.kind.key).Module == beside.Module && h.name == beside.Name {
-			return nil, fmt.Errorf("handler %q is called like the action of the event %s: a pause could not tell them apart", h.name, k.key)
+			return nil, fmt.Errorf("handler %q is called like the action of the event %s: a pause could not distinguish them", h.name, k.key)
 		}
 	}
 	for _, key := range chainOf(k.key) {

@@ -201,7 +201,7 @@ func TestWhatIsRefusedAtEmit(t *testing.T) {
 		"typed_test.recordEvent is not known to this bus": recordEvent{},
 		"the typed event is nil":                          nil,
 		"event 0: the typed event is nil":                 (*everything)(nil),
-		`says that it is "AX", and was declared as "A"`:   restless{"X"},
+		`has the key "AX" now, and was declared with "A"`: restless{"X"},
 		"write event EVERYTHING as JSON":                  unwritable,
 	} {
 		if _, err := bus.Emit(t.Context(), rig.Canvas, event); err == nil || !strings.Contains(err.Error(), want) {

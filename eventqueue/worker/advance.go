@@ -43,7 +43,7 @@ func (w *advancer) advance(ctx, work context.Context, rest []candidate) []candid
 	}
 	advanced, err := w.store.Advance(ctx, left, arrived, w.config.LockTimeout)
 	if err != nil {
-		w.log.Warn("could not take places in lines; the events are looked at again", zap.Int(logkey.Count, len(left)+len(arrived)), zap.Error(err))
+		w.log.Warn("could not join or leave ordering groups; their events are claimed again later", zap.Int(logkey.Count, len(left)+len(arrived)), zap.Error(err))
 		for _, l := range rest {
 			l.result.Facts.Waits = false // LockClaimFailed, which has the event tried again
 		}
@@ -89,7 +89,7 @@ func (w *advancer) claimAdvanced(ctx, work context.Context, rest []candidate, ad
 		return left
 	}
 	if err := w.decider.claim(ctx, work, again); err != nil {
-		w.log.Warn("could not claim events whose turn it is; they are looked at again", zap.Int(logkey.Count, len(again)), zap.Error(err))
+		w.log.Warn("could not claim the next events of ordering groups; trying again", zap.Int(logkey.Count, len(again)), zap.Error(err))
 		for _, d := range again {
 			w.releaser.letGo(d, answer{delivery: d, requeue: true, after: claimFailedDelay})
 		}

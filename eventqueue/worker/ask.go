@@ -69,7 +69,7 @@ func (w *asker) ask(ctx context.Context, ids []eventqueue.EventID) (*askedBatch,
 		w.setAside(r, most, a)
 	}
 	if a.err != nil {
-		w.log.Warn("could not claim a part of a batch; it is looked at again", zap.Error(a.err))
+		w.log.Warn("could not claim a part of a batch; trying again later", zap.Error(a.err))
 	}
 	return a, nil
 }
@@ -129,7 +129,7 @@ func (w *asker) setAside(r refusedClaim, most time.Duration, a *askedBatch) {
 	wait := w.refused.Put(r.id, most)
 	a.waits[r.id] = wait
 	w.log.Error("the database refuses to claim this event, and no other for it; it is tried again by itself, in growing intervals; "+
-		"look at its row, and at what else is on its table",
+		"check its row for values out of range, and its table for triggers, rules and constraints of your own",
 		zap.Stringer(logkey.Event, r.id), zap.Duration(logkey.Wait, wait), zap.Error(r.err))
 }
 

@@ -66,7 +66,7 @@ func (w *fairness) run(ctx, work context.Context) {
 		began := time.Now()
 		pass, err := w.claimOnce(ctx, work, after)
 		if err != nil && ctx.Err() == nil {
-			w.log.Warn("could not look for events of other canvases", zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
+			w.log.Warn("could not query runnable events of other canvases", zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
 			wait.Pause(ctx)
 		} else {
 			wait.Reset()

@@ -47,7 +47,7 @@ type reporter struct {
 func (w *reporter) report(out Outcome) {
 	w.config.Observe(out)
 	level := zap.DebugLevel
-	message := "looked at event"
+	message := "checked an event without running it"
 	switch {
 	case out.Label == machine.HandlerUnknown && w.unknown.shouldWarn(out.Handler):
 		level, message = zap.WarnLevel, "this worker has no handler for the event; left for another worker"

@@ -196,7 +196,7 @@ func (w *executor) stop(grace context.Context) {
 		}
 	}
 	w.runs.abandon(func(x *execution) {
-		w.log.Warn("a handler does not return though its context has ended; its event is given back",
+		w.log.Warn("a handler does not return though its context has ended; its event is released",
 			zap.Stringer(logkey.Event, x.run.ID), zap.Stringer(logkey.Handler, x.run.Handler()))
 		w.completions.put(x.decideRun(machine.Released, eventqueue.ErrStopping))
 	})

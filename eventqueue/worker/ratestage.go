@@ -83,7 +83,7 @@ func (w *rateStage) beginLimited(claim, work context.Context, limited []candidat
 	}
 	answers, err := w.takeRates(claim, w.rates.asks(unsure))
 	if err != nil && claim.Err() == nil {
-		w.log.Warn("could not ask the rate limits; their events are put off", zap.Int(logkey.Count, len(limited)), zap.Error(err))
+		w.log.Warn("could not check the rate limits; their events are released and requeued", zap.Int(logkey.Count, len(limited)), zap.Error(err))
 	}
 	for _, group := range unsure {
 		answer := answers[group.scope]

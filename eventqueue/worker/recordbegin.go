@@ -31,7 +31,7 @@ func (w *beginRecorder) record(ctx context.Context, first []candidate) (recorded
 	}
 	written, err := w.store.Renew(ctx, claims)
 	if err != nil {
-		w.log.Warn("could not record that runs begin; their events are given back", zap.Int(logkey.Count, len(first)), zap.Error(err))
+		w.log.Warn("could not record that runs begin; their events are released", zap.Int(logkey.Count, len(first)), zap.Error(err))
 	}
 	done, lost := idSet(written.Done), idSet(written.Lost)
 	back := map[eventqueue.ClaimID][]eventqueue.EventID{}

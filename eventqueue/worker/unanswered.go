@@ -117,12 +117,12 @@ func (w *unansweredClaims) giveBack(ctx context.Context, u unanswered) (missing 
 		case ctx.Err() != nil:
 			return nil
 		case sqlstate.Refused(err): // it would be refused for ever
-			w.log.Error("the database refuses to give back events of a claim that was not answered; their locks will expire",
+			w.log.Error("the database refuses to release the events of a claim that was not answered; their locks will expire",
 				zap.Int(logkey.Count, len(u.ids)), zap.Error(err))
 			return nil
 		}
 		wait.Next = min(wait.Next, maxCompleteWait)
-		w.log.Warn("could not give back events of a claim that was not answered",
+		w.log.Warn("could not release the events of a claim that was not answered; trying again",
 			zap.Int(logkey.Count, len(u.ids)), zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
 		wait.Pause(ctx)
 	}
@@ -136,11 +136,11 @@ func (w *unansweredClaims) giveBackOnce(ctx context.Context, u unanswered) (miss
 		return nil, err
 	}
 	if len(released) > 0 {
-		w.log.Warn("gave back events of a claim that was not answered", zap.Int(logkey.Count, len(released)))
+		w.log.Warn("released the events of a claim that was not answered", zap.Int(logkey.Count, len(released)))
 	}
 	if len(released) > 0 || u.tries == 0 { // also those that an earlier try gave back, whose answer was lost as well
 		if err := w.queue.NotifyPending(ctx, u.ids); err != nil {
-			w.log.Warn("could not notify events that were given back; the relay does", zap.Int(logkey.Count, len(u.ids)), zap.Error(err))
+			w.log.Warn("could not notify released events; the relay does", zap.Int(logkey.Count, len(u.ids)), zap.Error(err))
 		}
 	}
 	releasedSet := idSet(released)

@@ -56,7 +56,7 @@ func (p *program) ruleChanged(ctx context.Context, store *pgstore.Store, t contr
 	change := ruleChange{Rule: t, Canvas: scope.Canvas, Module: scope.Module, Name: scope.Name, Changed: changed}
 	known, err := isKnown(ctx, store, scope)
 	if err != nil {
-		return change, failed(fmt.Errorf("the rule is changed; look up whether %s has events: %w", scope, err))
+		return change, failed(fmt.Errorf("the rule is changed; check whether %s has events: %w", scope, err))
 	}
 	change.Known = known
 	if !known && !p.JSON {

@@ -60,7 +60,7 @@ func (p *program) liftRule(ctx context.Context, c *connection, words ruleWords, 
 	}
 	left, err := inspect.New(c.store.Pool()).Rules(ctx, inspect.FilterOf(scope))
 	if err != nil {
-		return failed(fmt.Errorf("the rule is lifted; look up the rules that are left: %w", err))
+		return failed(fmt.Errorf("the rule is lifted; query the remaining rules: %w", err))
 	}
 	change.Notified = &notified
 	for _, rule := range left {

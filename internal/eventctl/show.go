@@ -30,7 +30,7 @@ func showCommand(p *program) *cobra.Command {
 				shown, err := reader.Show(cmd.Context(), ids[0], lockTimeout)
 				switch {
 				case err != nil:
-					return failed(fmt.Errorf("look up event %s: %w", ids[0], err))
+					return failed(fmt.Errorf("query event %s: %w", ids[0], err))
 				case shown.Queued != nil:
 					return p.showQueued(shown, lockTimeout)
 				case shown.Logged != nil:

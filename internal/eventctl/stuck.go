@@ -55,7 +55,7 @@ func stuckCommand(p *program) *cobra.Command {
 		return p.withLocks(cmd.Context(), func(reader *inspect.Reader, lockTimeout time.Duration) error {
 			events, err := reader.Stuck(cmd.Context(), filter, long, eventqueue.EventID(page.after), page.limit, lockTimeout)
 			if err != nil {
-				return failed(fmt.Errorf("look for stuck events: %w", err))
+				return failed(fmt.Errorf("query stuck events: %w", err))
 			}
 			return p.writeStuck(events, page)
 		})

@@ -34,7 +34,7 @@ func drawConcurrencyLimit(t *rapid.T) control.ConcurrencyLimit {
 	return limit
 }
 
-// unlessLimited leaves races out of sequences that have limits of running events: who
+// unlessLimited leaves races out of sequences that have concurrency limits: who
 // gets the turns of a limit depends on which of several calls was first, in ways that
 // their answers do not show.
 func (w *world) unlessLimited(race, single func(*rapid.T)) func(*rapid.T) {
@@ -51,7 +51,7 @@ func (w *world) unlessLimited(race, single func(*rapid.T)) func(*rapid.T) {
 // control.ConcurrencyLimits does.
 func (w *world) setConcurrencyLimit(t *rapid.T) {
 	if !w.limited {
-		t.Skip("a sequence without limits of running events")
+		t.Skip("a sequence without concurrency limits")
 	}
 	limit := drawConcurrencyLimit(t)
 	limit.Max = rapid.IntRange(0, 3).Draw(t, "max")

@@ -122,7 +122,7 @@ type world struct {
 	*database
 	now time.Time // of both clocks
 
-	limited bool // the sequence has limits of running events
+	limited bool // the sequence has concurrency limits
 	mem     *memstore.Store
 
 	// The transaction that is open in both, if any, and what it is writing.

@@ -1,7 +1,7 @@
 package main
 
 // lineMutants are about lines: events of a key one at a time and in order, and
-// limits of running events.
+// concurrency limits.
 func lineMutants() []mutant {
 	const sql, claim, store, mend, emit = "migrations/00026_names.sql", "eventqueue/pgstore/claim.go", "eventqueue/pgstore/complete.go",
 		"eventqueue/pgstore/advance.go", "eventqueue/pgstore/insertkeyed.go"

@@ -186,7 +186,7 @@ func (b *Bounds) maxRetries(key eventqueue.HandlerKey) (least, most int) {
 	return b.MaxRetries(key)
 }
 
-// LimitChange is a change of a limit of running events: of a canvas, of one of its
+// LimitChange is a change of a concurrency limit: of a canvas, of one of its
 // handlers, or of ordering keys.
 type LimitChange struct {
 	At time.Time

@@ -34,7 +34,7 @@
 // at that very moment. The clock of each is wrong by up to 90 seconds. Handlers succeed, fail, panic, snooze, give
 // up, emit, complete their events in transactions, run past their timeout deaf to
 // their context, or kill their worker. Some canvases, handlers and ordering keys have
-// limits of running events, which the operator changes.
+// concurrency limits, which the operator changes.
 //
 // Each seed has some features beside, drawn by themselves, so that all of them meet: unique
 // keys; typed events, whose completion emits children; rate limits, which the operator

@@ -183,7 +183,7 @@ func (w *world) limitChanged(limit control.ConcurrencyLimit) {
 	now := w.memory.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.faults["limit of running events changed"]++
+	w.faults["concurrency limit changed"]++
 	w.history.Limits = append(w.history.Limits, oracle.LimitChange{At: now, Limit: limit})
 }
 

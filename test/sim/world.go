@@ -33,7 +33,7 @@ type world struct {
 	cronStop   time.Time
 	ruleGap    time.Duration // between two things that the operator does, on average
 	holidays   int           // times when no worker works
-	limits     int           // 0: no limits of running events; 2: they change
+	limits     int           // 0: no concurrency limits; 2: they change
 	lingers    bool          // handlers stay paused for long after the attack
 	hunted     atomic.Bool   // a worker has died for that, or will not
 	broken     partial
