@@ -81,7 +81,7 @@ func (p *Sender) probe(ctx context.Context, n Notification) {
 	ctx = context.WithoutCancel(ctx)
 	go func() {
 		defer close(ended)
-		_ = p.request(ctx, []Notification{n}) // which has recorded the result
+		_ = p.Send(ctx, []Notification{n}) // which has recorded the result
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.probing = nil
@@ -141,23 +141,17 @@ func (p *Sender) send(ctx context.Context, batch []Notification) {
 			p.probe(ctx, batch[0])
 			return
 		}
-		_ = p.Send(ctx, batch[:n]) // which has recorded the result
+		if p.Send(ctx, batch[:n]) != nil { // which has recorded the error
+			p.MarkPending(ctx, batch[:n])
+		}
 		batch = batch[n:]
 	}
 }
 
-// Send publishes at most MaxPublish notifications, or marks them as pending and returns why.
+// Send publishes at most MaxPublish notifications, within the sender's timeout, and records whether
+// the notifier is up. If it returns an error, the caller marks them as pending. It logs each change
+// of state, and not each failure, of which there may be many.
 func (p *Sender) Send(ctx context.Context, batch []Notification) error {
-	err := p.request(ctx, batch)
-	if err != nil {
-		p.MarkPending(ctx, batch)
-	}
-	return err
-}
-
-// request publishes and records whether the notifier is up. It logs each change of that, and not
-// each failure, of which there may be many.
-func (p *Sender) request(ctx context.Context, batch []Notification) error {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	err := p.notifier.Publish(ctx, batch)

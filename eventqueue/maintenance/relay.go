@@ -38,7 +38,8 @@ type RelayConfig struct {
 	// 20,000.
 	PerSecond int
 
-	// PublishTimeout bounds one request to the notifier. Default (0): 5 s.
+	// PublishTimeout bounds one request to the notifier; when Run is stopped, it has 2 s at most.
+	// Default (0): 5 s.
 	PublishTimeout time.Duration
 
 	// Jitter returns a random duration below its argument, which is positive.
@@ -157,13 +158,16 @@ func NewRelay(store RelayStore, notifier eventqueue.Publisher, config RelayConfi
 	return relay, nil
 }
 
-// Run relays until ctx ends and returns nil then. Failures of the database and
+// Run relays until ctx ends and returns nil then, within three seconds. Failures of the database and
 // of the notifier are logged and tried again, each time after a longer wait.
 func (r *Relay) Run(ctx context.Context) error {
 	listening := make(chan struct{})
 	go func() {
 		defer close(listening)
-		r.listen(ctx, r.wake)
+		r.listen(ctx, func() {
+			r.noLongerEmpty()
+			r.wake()
+		})
 	}()
 	defer func() { <-listening }()
 
@@ -171,7 +175,8 @@ func (r *Relay) Run(ctx context.Context) error {
 	var parts sync.WaitGroup
 	parts.Go(func() { r.heedLockTimeout(ctx) })
 	parts.Go(func() {
-		r.loop(ctx, r.publishDue, func() { idle(ctx, r.about(r.config.Interval), r.woken) })
+		passes := &passes{relay: r, free: rate.NewLimiter(rate.Every(emptyPassWait), freeEmptyPasses)}
+		r.loop(ctx, passes.on, func() { passes.rest(ctx) })
 	})
 	for _, stage := range []RoundStage{RoundOfHandlers, RoundOfGroups, RoundOfRuns} {
 		parts.Go(func() {
@@ -226,18 +231,44 @@ func (r *Relay) about(interval time.Duration) time.Duration {
 	return interval*9/10 + r.config.Jitter(interval/5+1)
 }
 
-// wakeGap is the least time between two passes, so that a stream of commits with pending
-// notifications is relayed in batches.
-const wakeGap = 10 * time.Millisecond
+const (
+	// wakeGap is the least time between two passes, so that a stream of commits with pending
+	// notifications is relayed in batches.
+	wakeGap = 10 * time.Millisecond
+	// Passes that find nothing are followed by emptyPassWait once there are more than
+	// freeEmptyPasses of them at once and one in each such time. Everybody who may connect can send
+	// a NOTIFY, and each would otherwise cost a statement.
+	freeEmptyPasses = 50
+	emptyPassWait   = 100 * time.Millisecond
+)
 
-// idle waits for the given time or for a wake-up, and never less than wakeGap.
-func idle(ctx context.Context, most time.Duration, woken <-chan struct{}) {
-	backoff.Sleep(ctx, wakeGap)
-	t := time.NewTimer(most)
+// passes publishes pending notifications in one pass after the other. It is for one goroutine.
+type passes struct {
+	relay *Relay
+	free  *rate.Limiter // passes that find nothing
+	found bool          // whether the last one found something
+}
+
+func (p *passes) on(ctx context.Context) (Relayed, error) {
+	done, err := p.relay.publishDue(ctx)
+	if p.found = done.Pending > 0; p.found {
+		p.relay.noLongerEmpty()
+	}
+	return done, err
+}
+
+// rest waits for a wake-up, or for the interval.
+func (p *passes) rest(ctx context.Context) {
+	gap := wakeGap
+	if !p.found && !p.free.Allow() {
+		gap = emptyPassWait
+	}
+	backoff.Sleep(ctx, gap)
+	t := time.NewTimer(p.relay.about(p.relay.config.Interval))
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-woken:
+	case <-p.relay.woken:
 	case <-ctx.Done():
 	}
 }
@@ -318,7 +349,7 @@ func (r *Relay) portion() int {
 func (r *Relay) publish(ctx context.Context, notifications []eventqueue.Notification) (published int, err error) {
 	for batch := range slices.Chunk(notifications, r.portion()) {
 		if err := r.limiter.WaitN(ctx, len(batch)); err != nil {
-			r.publisher.MarkPending(context.WithoutCancel(ctx), notifications[published:])
+			r.markPending(ctx, notifications[published:])
 			return published, err
 		}
 		if err := r.send(ctx, batch, notifications[published+len(batch):]); err != nil {
@@ -336,6 +367,10 @@ func (r *Relay) publish(ctx context.Context, notifications []eventqueue.Notifica
 func (r *Relay) publishOrLeave(ctx context.Context, notifications []eventqueue.Notification) (published int, err error) {
 	notifications = interleaved(notifications)
 	for batch := range slices.Chunk(notifications, r.portion()) {
+		if err := ctx.Err(); err != nil {
+			r.markPending(ctx, notifications[published:])
+			return published, err
+		}
 		if !r.limiter.AllowN(time.Now(), len(batch)) {
 			return published, r.leavePending(ctx, notifications[published:])
 		}
@@ -349,8 +384,12 @@ func (r *Relay) publishOrLeave(ctx context.Context, notifications []eventqueue.N
 
 // send publishes a batch. If that fails, the batch becomes pending again, and so do the rest.
 func (r *Relay) send(ctx context.Context, batch, rest []eventqueue.Notification) error {
-	if err := r.publisher.Send(context.WithoutCancel(ctx), batch); err != nil {
-		r.publisher.MarkPending(context.WithoutCancel(ctx), rest)
+	sending, cancel := outlive(ctx, publishAtStop)
+	defer cancel()
+	marking, cancel := outlive(ctx, publishAtStop+markAtStop) // from the same moment
+	defer cancel()
+	if err := r.publisher.Send(sending, batch); err != nil {
+		r.publisher.MarkPending(marking, slices.Concat(batch, rest))
 		return fmt.Errorf("%w: %w", errNotPublished, err)
 	}
 	return nil
@@ -363,7 +402,9 @@ func (r *Relay) leavePending(ctx context.Context, notifications []eventqueue.Not
 	for i, n := range notifications {
 		ids[i] = n.Event
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), statementTakes)
+	ctx, stop := outlive(ctx, markAtStop)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, statementTakes)
 	defer cancel()
 	if err := r.store.LeavePending(ctx, ids); err != nil {
 		return fmt.Errorf("leave %d lost notifications pending; they are found again by their age: %w", len(ids), err)

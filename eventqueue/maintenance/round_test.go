@@ -151,6 +151,7 @@ func TestLostGroupsDelayNoOtherEvent(t *testing.T) {
 // lost, and seems lost from lostAt on.
 type empty struct {
 	behind
+	wakeAt            time.Time // unless it is zero: of a wake-up, when something else is pending
 	emittedAt, lostAt time.Time
 	asked             atomic.Int64
 	published         bool
@@ -163,6 +164,15 @@ func (s *empty) TakeRound(_ context.Context, after maintenance.RoundPlace, _, _ 
 		lost = []eventqueue.Notification{{Event: 1, Canvas: beside}}
 	}
 	return lost, maintenance.RoundPlace{}, nil
+}
+
+func (s *empty) Listen(ctx context.Context, wake func()) error {
+	if !s.wakeAt.IsZero() {
+		timer := time.AfterFunc(time.Until(s.wakeAt), wake)
+		defer timer.Stop()
+	}
+	<-ctx.Done()
+	return nil
 }
 
 func (s *empty) Sweep(context.Context, eventqueue.EventID, int, time.Duration, time.Duration) (swept maintenance.Swept, err error) {
@@ -320,4 +330,22 @@ func TestWhatExceedsTheRateIsPublishedNext(t *testing.T) {
 			t.Errorf("the event of another canvas is notified %s after it is found", waits)
 		}
 	})
+}
+
+// TestAWakeUpEndsTheRest (I13): an event that is older than its commit, as one of a transaction that
+// took long, may count as lost at once. It is found as soon as one beside many events, if anything
+// that was committed with it is pending.
+func TestAWakeUpEndsTheRest(t *testing.T) {
+	t.Parallel()
+	for _, into := range []time.Duration{1, 4, 11, 20, 26, 31, 47} { // seconds after idle minutes
+		synctest.Test(t, func(t *testing.T) {
+			committed := time.Now().Add(5*time.Minute + into*time.Second)
+			store := &empty{emittedAt: committed, lostAt: committed, wakeAt: committed}
+			published := make(publishedAt, 1)
+			running(t, store, published, maintenance.RelayConfig{})
+			if after := (<-published).Sub(committed); after > 6*time.Second {
+				t.Errorf("committed %d s after idle minutes, the event was notified %s late", into, after)
+			}
+		})
+	}
 }

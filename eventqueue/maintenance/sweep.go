@@ -94,7 +94,7 @@ func (r *round) rest(ctx context.Context) {
 	every := r.relay.about(min(r.relay.config.Interval, sweepEvery))
 	backoff.Sleep(ctx, max(every-time.Since(r.began), every/roundRests))
 	for ctx.Err() == nil && r.relay.emptyFor() > 0 {
-		backoff.Sleep(ctx, r.relay.emptyFor()+time.Duration(r.after.Stage)*roundsApart)
+		backoff.Sleep(ctx, min(r.relay.emptyFor(), sweepEvery)+time.Duration(r.after.Stage)*roundsApart)
 	}
 }
 
@@ -157,18 +157,27 @@ func (w *walk) on(ctx context.Context) (Relayed, error) {
 // rest waits until it is time for the next walk. When there was no event, an event emitted since
 // then is lost after the quiet time at the earliest, and a claim after the lock timeout. So until
 // half of that has passed, neither the walk nor the rounds read anything: a relay without work
-// sends few statements.
+// sends few statements. A commit with pending notifications ends that rest within sweepEvery: with
+// them may come rows that are older than their commit.
 func (w *walk) rest(ctx context.Context) {
 	every := w.relay.about(min(w.relay.config.Interval, sweepEvery))
-	if w.empty {
+	if !w.empty {
+		w.relay.emptyUntil.Store(0)
+	} else {
 		empty := min(w.relay.config.Quiet, time.Duration(w.relay.lockTimeout.Load())) / 2
 		every = max(every, w.relay.about(empty*9/10))
 		w.relay.emptyUntil.Store(time.Now().Add(every + sweepEvery).UnixNano()) // the next walk comes first
-	} else {
-		w.relay.emptyUntil.Store(0)
+		for ; ctx.Err() == nil && every > sweepEvery; every -= sweepEvery {
+			if backoff.Sleep(ctx, sweepEvery); w.relay.emptyFor() <= 0 {
+				return
+			}
+		}
 	}
 	backoff.Sleep(ctx, every)
 }
+
+// noLongerEmpty ends the rest of the rounds and the walk.
+func (r *Relay) noLongerEmpty() { r.emptyUntil.Store(0) }
 
 // emptyFor returns for how long the rounds rest because there was no event. It is for concurrent
 // use.

@@ -39,7 +39,7 @@ func emitMutants() []mutant {
 			change("return f(ctx, tx)\n", "if err := f(ctx, tx); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tq.publisher.publish(ctx, tx.toNotify)\n\t\ttx.toNotify = nil\n\t\treturn nil\n"),
 			protocol("TestNothingIsNotifiedBeforeTheCommit")},
 		{"failed-publish-is-not-owed", "I1 I2", publish,
-			change("if err != nil {\n\t\tp.MarkPending(ctx, batch)\n\t}\n\treturn err", "return err"),
+			change("\t\t\tp.MarkPending(ctx, batch[:n])\n", "\t\t\t_ = n\n"),
 			protocol("TestAFailedPublishIsPending")},
 		{"broker-that-is-down-is-tried-each-time", "I12", publish,
 			change("p.down = err != nil\n", "p.down = err != nil && p.rest < 0\n"),

@@ -55,6 +55,7 @@ func pendingMutants() []mutant {
 func relayMutants() []mutant {
 	const relay, sweep = "eventqueue/maintenance/relay.go", "eventqueue/maintenance/sweep.go"
 	const pays, again = "TestARelayPublishesAndSearches", "TestWhatARelayCannotPublishIsPendingAgain"
+	const stops, flood = "TestARelaysStopKeepsItsTime", "TestAFloodOfWakeUps"
 	return []mutant{
 		{"rounds-wait-for-each-other", "I20", sweep, change("next != (RoundPlace{}) && next.Stage == stage;", "next != (RoundPlace{}) && stage >= 0;"),
 			maintaining("TestLostGroupsDelayNoOtherEvent")},
@@ -79,7 +80,14 @@ func relayMutants() []mutant {
 			maintaining("TestARelayWithoutEventsSendsFewStatements")},
 		{"relay-rests-beside-events", "I13 I20", sweep, change("w.empty = w.after == 0 && swept.Read == 0", "w.empty = w.after == 0"),
 			maintaining("TestARelayWithoutEventsSendsFewStatements")},
-		{"relay-forgets-the-rest", "I1 I2", relay, change("r.publisher.MarkPending(context.WithoutCancel(ctx), rest)\n", ""), protocol(again)},
+		{"relay-forgets-the-rest", "I1 I2", relay, change("slices.Concat(batch, rest)", "batch"), protocol(again)},
+		{"relay-stops-beside-a-notifier-that-hangs", "I13 I19", relay, change("outlive(ctx, publishAtStop)", "outlive(ctx, publishAtStop+time.Minute)"), maintaining(stops)},
+		{"relay-stops-beside-a-database-that-hangs", "I13 I19", relay, change("outlive(ctx, publishAtStop+markAtStop)", "outlive(ctx, publishAtStop+time.Minute)"), maintaining(stops)},
+		{"rest-of-a-stop-takes-its-time", "I13 I19", "eventqueue/maintenance/stop.go", change("outlive(ctx, markAtStop)", "outlive(ctx, time.Minute)"), maintaining(stops)},
+		{"stop-gives-up-what-it-could-publish", "I13", relay, change("outlive(ctx, publishAtStop)", "outlive(ctx, 0)"), maintaining("TestARelayThatStopsPublishesWhatItHasTaken")},
+		{"flood-drives-the-relay", "I12", relay, change("!p.found && !p.free.Allow()", "!p.found && !p.free.Allow() && false"), maintaining(flood)},
+		{"flood-stills-the-relay", "I13", relay, change("emptyPassWait   = 100 * time.Millisecond", "emptyPassWait   = 5 * time.Second"), maintaining(flood)},
+		{"wake-up-does-not-end-the-rest", "I13", sweep, change("{ r.emptyUntil.Store(0) }", "{}"), maintaining("TestAWakeUpEndsTheRest")},
 		{"relay-without-a-rate", "I11 I12", relay, change("r.limiter.WaitN(ctx, len(batch))", "r.limiter.WaitN(ctx, 0)"), protocol("TestARelayKeepsItsRate")},
 	}
 }

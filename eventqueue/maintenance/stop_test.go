@@ -1,0 +1,220 @@
+package maintenance_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/maintenance"
+)
+
+// running runs a relay until the returned function is called, which waits for it, or the test ends.
+func running(t *testing.T, store maintenance.RelayStore, notifier eventqueue.Publisher, config maintenance.RelayConfig) (stop func()) {
+	t.Helper()
+	relay, err := maintenance.NewRelay(store, notifier, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var runs sync.WaitGroup
+	runs.Go(func() {
+		if err := relay.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	stop = func() {
+		cancel()
+		runs.Wait()
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// hung is a store, and a notifier, whose calls for what was taken may answer nothing. It has
+// pages pending, and one lost in each search.
+type hung struct {
+	behind
+	database, notifier bool
+	publishes          time.Duration // how long publishing takes unless it hangs
+	due                int           // pages that are pending
+
+	mu        sync.Mutex
+	searched  map[maintenance.RoundStage]bool
+	published int
+	marked    map[eventqueue.EventID]bool
+}
+
+func page(first eventqueue.EventID) (p []eventqueue.Notification) {
+	for id := first; id < first+eventqueue.MaxPublish; id++ {
+		p = append(p, eventqueue.Notification{Event: id, Canvas: beside})
+	}
+	return p
+}
+
+func (h *hung) TakeDue(context.Context, time.Duration, int) ([]eventqueue.Notification, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.due == 0 {
+		return nil, nil
+	}
+	h.due--
+	return page(eventqueue.EventID(10_000 * (h.due + 1))), nil
+}
+
+func (h *hung) TakeRound(_ context.Context, after maintenance.RoundPlace, _, _ time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.searched[after.Stage] {
+		return nil, maintenance.RoundPlace{}, nil
+	}
+	h.searched[after.Stage] = true
+	return page(eventqueue.EventID(100_000 * (after.Stage + 1))), maintenance.RoundPlace{}, nil
+}
+
+func (h *hung) Publish(ctx context.Context, notifications []eventqueue.Notification) error {
+	takes := time.NewTimer(h.publishes)
+	defer takes.Stop()
+	var answered <-chan time.Time
+	if !h.notifier {
+		answered = takes.C
+	}
+	select {
+	case <-answered:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.published += len(notifications)
+	return nil
+}
+
+func (h *hung) MarkPending(ctx context.Context, ids []eventqueue.EventID) error {
+	if h.database {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, id := range ids {
+		h.marked[id] = true
+	}
+	return nil
+}
+
+func (h *hung) LeavePending(ctx context.Context, ids []eventqueue.EventID) error {
+	return h.MarkPending(ctx, ids)
+}
+
+// stopAt stops a relay on h at the given time from its start, and returns how long that took.
+func (h *hung) stopAt(t *testing.T, after time.Duration, config maintenance.RelayConfig) time.Duration {
+	h.searched, h.marked = map[maintenance.RoundStage]bool{}, map[eventqueue.EventID]bool{}
+	stop := running(t, h, h, config)
+	<-time.After(after)
+	began := time.Now()
+	stop()
+	return time.Since(began)
+}
+
+// TestARelaysStopKeepsItsTime (I13, I19): three seconds, whatever hangs. What cannot be published is
+// pending by then, if the database answers.
+func TestARelaysStopKeepsItsTime(t *testing.T) {
+	t.Parallel()
+	const taken = 4 * eventqueue.MaxPublish // of one page that is pending, and of one in each round
+	for name, c := range map[string]struct {
+		notifier, database bool
+		due, perSecond     int
+		marked             int
+	}{
+		"the notifier hangs": {true, false, 1, 0, taken},
+		"both hang":          {true, true, 1, 0, 0},
+		"the database hangs, and the rate is low": {false, true, 2, 100, 0},
+		"both hang, and the rate is low":          {true, true, 2, 100, 0},
+	} {
+		for _, after := range []time.Duration{0, time.Millisecond, 2 * time.Second, 6 * time.Second, 9 * time.Second} {
+			synctest.Test(t, func(t *testing.T) {
+				h := &hung{database: c.database, notifier: c.notifier, due: c.due}
+				if took := h.stopAt(t, after, maintenance.RelayConfig{PerSecond: c.perSecond}); took > 3*time.Second {
+					t.Errorf("%s: a stop after %s took %s", name, after, took)
+				}
+				if after == 2*time.Second && len(h.marked) != c.marked {
+					t.Errorf("%s: %d notifications are pending again, want %d", name, len(h.marked), c.marked)
+				}
+			})
+		}
+	}
+}
+
+// TestARelayThatStopsPublishesWhatItHasTaken (I13), where the notifier answers.
+func TestARelayThatStopsPublishesWhatItHasTaken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &hung{publishes: time.Second, due: 1}
+		h.stopAt(t, 10*time.Millisecond, maintenance.RelayConfig{})
+		if h.published != 4*eventqueue.MaxPublish || len(h.marked) != 0 {
+			t.Errorf("%d notifications are published and %d pending again", h.published, len(h.marked))
+		}
+	})
+}
+
+// flooded is a store that wakes the relay every millisecond, and in which an event becomes pending
+// at some time.
+type flooded struct {
+	behind
+	pendingAt time.Time
+
+	mu    sync.Mutex
+	asked int
+	taken bool
+}
+
+func (f *flooded) Listen(ctx context.Context, wake func()) error {
+	for ctx.Err() == nil {
+		wake()
+		<-time.After(time.Millisecond)
+	}
+	return nil
+}
+
+func (f *flooded) TakeDue(context.Context, time.Duration, int) ([]eventqueue.Notification, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked++
+	if f.taken || time.Now().Before(f.pendingAt) {
+		return nil, nil
+	}
+	f.taken = true
+	return []eventqueue.Notification{{Event: 1, Canvas: beside}}, nil
+}
+
+func (f *flooded) TakeRound(context.Context, maintenance.RoundPlace, time.Duration, time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
+	return nil, maintenance.RoundPlace{}, nil
+}
+
+// TestAFloodOfWakeUps (I12, I13): everybody who may connect can send NOTIFY. However often that
+// happens, the relay sends a bounded number of statements, and an event that becomes pending
+// meanwhile is notified within a second.
+func TestAFloodOfWakeUps(t *testing.T) {
+	t.Parallel()
+	const flood = 100 // seconds
+	for _, into := range []time.Duration{0, 1, 2, 3, 4} {
+		synctest.Test(t, func(t *testing.T) {
+			pendingAt := time.Now().Add((flood + into) * time.Second)
+			store := &flooded{pendingAt: pendingAt}
+			published := make(publishedAt, 1)
+			running(t, store, published, maintenance.RelayConfig{})
+			<-time.After(flood*time.Second - time.Millisecond)
+			store.mu.Lock()
+			if store.asked > 20*flood {
+				t.Errorf("a flood of wake-ups led to %d statements in %d s", store.asked, flood)
+			}
+			store.mu.Unlock()
+			if late := (<-published).Sub(pendingAt); late > time.Second {
+				t.Errorf("after a flood of wake-ups an event was notified %s late", late)
+			}
+		})
+	}
+}
