@@ -146,7 +146,7 @@ func ExampleHandlers_Register() {
 	charge := func(ctx context.Context, run *eventqueue.Run) error {
 		var order struct{ Customer string }
 		if err := json.Unmarshal(run.Value, &order); err != nil {
-			return eventqueue.Permanent(err) // no retry can mend it: FAILED
+			return eventqueue.Permanent(err) // no retry can help: FAILED
 		}
 		switch err := chargeCard(ctx, order.Customer); {
 		case errors.Is(err, errUnknownCustomer):

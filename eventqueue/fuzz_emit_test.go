@@ -27,7 +27,7 @@ const fuzzedBytes = 512
 // century is the largest limit for delays.
 const century = 100 * 366 * 24 * time.Hour
 
-// nobody is a notifier that forgets what it is told.
+// nobody is a publisher that drops all notifications.
 type nobody struct{}
 
 func (nobody) Publish(context.Context, []eventqueue.Notification) error { return nil }

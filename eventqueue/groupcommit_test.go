@@ -203,8 +203,7 @@ func TestOneRefusedEmitFailsNoOther(t *testing.T) {
 	})
 }
 
-// TestAllEmitsOfAGroupLearnThatTheDatabaseIsDown: nobody is told of an insert that
-// was not.
+// TestAllEmitsOfAGroupLearnThatTheDatabaseIsDown: no emit succeeds without an insert.
 func TestAllEmitsOfAGroupLearnThatTheDatabaseIsDown(t *testing.T) {
 	t.Parallel()
 	withSlowQueue(t, func(t *testing.T, r *slowRig) {

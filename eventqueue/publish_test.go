@@ -21,8 +21,8 @@ import (
 	"eventsv2/test/rig"
 )
 
-// failsOnce is the notifier as one program sees it: a publish that it is told to
-// fail fails, and all others succeed.
+// failsOnce is the notifier as one program sees it: a publish that the test has chosen
+// fails, and all others succeed.
 type failsOnce struct {
 	*memnotify.Notifier
 	fail atomic.Bool
@@ -186,8 +186,8 @@ func (d *deployment) emitTx(notify bool) error {
 	return pending.Notify(ctx)
 }
 
-// TestOneFailedPublishOfAWorkerStopsNoLine has a worker whose first notification of
-// a turn is refused: the many turns after it are not left to a relay.
+// TestOneFailedPublishOfAWorkerStopsNoGroup: the first notification that a worker publishes
+// for a group that has advanced is refused. The many later ones are not left to a relay.
 func TestOneFailedPublishOfAWorkerStopsNoGroup(t *testing.T) {
 	t.Parallel()
 	deploy(t, func(d *deployment) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestAskingForReadinessIsBounded: a thousand at once cost one look, and those of the next
-// second none.
+// TestAskingForReadinessIsBounded: a thousand concurrent requests cause one check, and
+// those of the next second none.
 func TestAskingForReadinessIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -49,8 +49,8 @@ func TestAskingForReadinessIsBounded(t *testing.T) {
 	})
 }
 
-// TestWhoGivesUpTakesNobodysAnswer: the look of one who hangs up goes on for the others,
-// for no longer than a look may take.
+// TestWhoGivesUpTakesNobodysAnswer: if a requester hangs up, its check continues for the
+// others, for no longer than a check may take.
 func TestWhoGivesUpTakesNobodysAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

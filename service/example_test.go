@@ -59,7 +59,7 @@ func ExampleOpen() {
 	fmt.Println("accepted as", id)
 }
 
-// What each part can be told, beside the switches.
+// The settings of each part, beside the switches.
 func ExampleConfig() {
 	config := service.Config{
 		DatabaseURL: os.Getenv("DATABASE_URL"),

@@ -79,7 +79,8 @@ func TestAWebhookOfACanvasOverItsLimitHasToWait(t *testing.T) {
 	<-ran
 }
 
-// startWorker runs the handler of the file; it tells of every event that has completed.
+// startWorker runs the handler of the file. The channel gets a value for every event that
+// has completed.
 func startWorker(t *testing.T, queue *eventqueue.Queue, store *pgstore.Store, notifier *memnotify.Notifier, file *httptarget.File) <-chan struct{} {
 	t.Helper()
 	handlers := eventqueue.NewHandlers()

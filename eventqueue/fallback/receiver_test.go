@@ -164,7 +164,7 @@ func TestFailureIsWhyItIsDown(t *testing.T) {
 	})
 }
 
-// forgetful is a store in which nothing is found any more once it is told so.
+// forgetful is a store that finds nothing any more once the test has set that.
 type forgetful struct {
 	*pgstore.Store
 	blind atomic.Bool

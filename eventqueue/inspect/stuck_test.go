@@ -86,8 +86,8 @@ func TestStuckSeparatesWaitingEventsFromStuckOnes(t *testing.T) {
 	}
 }
 
-// TestStuckReadsOnlyWhatItMust looks at one canvas, and at all of them, beside
-// 100,000 events of others.
+// TestStuckReadsOnlyWhatItMust lists one canvas, and all canvases, beside 100,000 events of
+// others.
 func TestStuckReadsOnlyWhatItMust(t *testing.T) {
 	t.Parallel()
 	store := openStore(t)

@@ -15,7 +15,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// looks is a HistoryStore that notes where each statement begins.
+// looks is a HistoryStore that records where each statement begins.
 type looks struct {
 	maintenance.HistoryStore
 	mu     sync.Mutex
@@ -112,8 +112,8 @@ func TestPrunerDeletesByStatusAndAge(t *testing.T) {
 	}
 }
 
-// TestPrunerLooksNoFurtherThanItMust looks at the first page of young entries, and
-// does not look again at what it has kept.
+// TestPrunerReadsNoFurtherThanItMust: the pruner reads the first page of young entries, and
+// does not read retained entries again.
 func TestPrunerReadsNoFurtherThanItMust(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)

@@ -13,8 +13,8 @@ import (
 	"eventsv2/eventqueue/memstore"
 )
 
-// settled is a store whose lock timeout an operator changes, and that notes by which one
-// the relay uses.
+// settled is a store whose lock timeout an operator changes. It records the one that the
+// relay uses.
 type settled struct {
 	*memstore.Store
 	timeout, used atomic.Int64

@@ -106,7 +106,7 @@ func TestACommitWakesTheRelay(t *testing.T) {
 	r.Outcomes.Await(t, machine.ExecutesToCompletion, 1)
 }
 
-// TestManyRelaysPublishOnce runs eight relays over the same debts.
+// TestManyRelaysPublishOnce runs eight relays on the same pending notifications.
 func TestManyRelaysPublishOnce(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)

@@ -14,8 +14,8 @@ import (
 	"eventsv2/eventqueue/pgsession"
 )
 
-// TestWhatIsUnreachable: of the answers of several hosts, one that no waiting mends is
-// enough.
+// TestWhatIsUnreachable: among the answers of several hosts, a single one that waiting
+// cannot change decides.
 func TestWhatIsUnreachable(t *testing.T) {
 	t.Parallel()
 	refusal := func(code string) error { return &pgconn.PgError{Code: code} }

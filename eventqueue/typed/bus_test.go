@@ -197,8 +197,8 @@ event RECORD.CREATE as typed_test.recordCreated: field "id" is the number 3: it 
 	}
 }
 
-// TestTypedEventsInTransactions looks from outside while each is open, and has
-// one of each kind rolled back.
+// TestTypedEventsInTransactions reads from outside while each transaction is open, and rolls
+// one of each kind back.
 func TestTypedEventsInTransactions(t *testing.T) {
 	t.Parallel()
 	r := newTypedRig(t)

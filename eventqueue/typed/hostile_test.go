@@ -298,7 +298,7 @@ func TestAPanicOfASynchronousHandlerNamesIt(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotFitIsNotTriedAgain: no retry can mend a value.
+// TestWhatDoesNotFitIsNotTriedAgain: no retry can repair a value.
 func TestWhatDoesNotFitIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	bus := newBus(t)

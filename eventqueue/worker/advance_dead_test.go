@@ -17,9 +17,8 @@ import (
 // others is how many events of another handler wait behind a dead one.
 const others = 5
 
-// deadHolder is a canvas with a limit of one, whose turn has the event of a worker
-// that has died. What the tests do with that, the events of another handler have
-// to run.
+// deadHolder is a canvas with a limit of one, whose place belongs to the event of a worker
+// that has died. In each test the events of another handler have to run nevertheless.
 type deadHolder struct {
 	*rig.Rig
 	event eventqueue.EventID
@@ -99,8 +98,8 @@ func (d *deadHolder) rule(t *testing.T, rule control.RuleType) {
 	}
 }
 
-// TestADeadTurnIsMended: the worker that had it has died, the notification is lost,
-// and whatever keeps the event from running, the relay gives its turn to others.
+// TestADeadPlaceIsRepaired: the worker of the event has died and the notification is lost.
+// The relay gives the place to others, whatever keeps the event from running.
 func TestADeadPlaceIsRepaired(t *testing.T) {
 	t.Parallel()
 	for _, c := range holds {
@@ -125,8 +124,8 @@ func TestADeadPlaceIsRepaired(t *testing.T) {
 	}
 }
 
-// TestADeadTurnIsTakenBackByItsNotification: it comes while the lock is valid, and
-// comes again when it is not any more. No relay runs.
+// TestADeadPlaceIsTakenBackByItsNotification: the notification comes while the lock is
+// valid, and again when it is not any more. No relay runs.
 func TestADeadPlaceIsTakenBackByItsNotification(t *testing.T) {
 	t.Parallel()
 	for _, c := range holds[:3] {
@@ -141,8 +140,8 @@ func TestADeadPlaceIsTakenBackByItsNotification(t *testing.T) {
 	}
 }
 
-// TestADeadTurnIsTakenBackByTheNextEvent: no notification of the dead one is left,
-// and no relay runs.
+// TestADeadPlaceIsTakenBackByTheNextEvent: the event with the place has no notification any
+// more, and no relay runs.
 func TestADeadPlaceIsTakenBackByTheNextEvent(t *testing.T) {
 	t.Parallel()
 	for _, c := range holds[:3] {

@@ -37,7 +37,8 @@ func TestAStopHandsNothingOver(t *testing.T) {
 	r.Outcomes.Await(t, machine.ExecutesToCompletion, keys*each)
 }
 
-// TestABoundedWorkerGivesTurnsOn: what it may not run itself is heard by others.
+// TestABoundedWorkerAdvancesGroups: it publishes notifications for the events that it may
+// not run itself.
 func TestABoundedWorkerAdvancesGroups(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)

@@ -121,7 +121,7 @@ func TestTheNextOfAGroupNeedsNoNotification(t *testing.T) {
 	}
 }
 
-// TestHoldLine: whether an event that failed holds the next one back is its
+// TestOrderHold: whether an event that failed holds the next one back is its
 // handler's choice.
 func TestOrderHold(t *testing.T) {
 	t.Parallel()
@@ -261,8 +261,8 @@ func TestConcurrencyLimits(t *testing.T) {
 	}
 }
 
-// TestAPausedHandlerHoldsNoTurn: its events had the turns of the canvas, and give
-// them to those of another handler.
+// TestAPausedHandlerHoldsNoGroup: its events had the places of the canvas' limit, and give
+// them up to the events of another handler.
 func TestAPausedHandlerHoldsNoGroup(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
@@ -310,8 +310,8 @@ func TestAPausedHandlerHoldsNoGroup(t *testing.T) {
 	r.Outcomes.Await(t, machine.ExecutesToCompletion, 4)
 }
 
-// TestATransactionGivesTheTurnOn: the handler completes its event in a transaction
-// of its own.
+// TestATransactionAdvancesTheGroup: the handler completes its event in its own
+// transaction.
 func TestATransactionAdvancesTheGroup(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
@@ -323,8 +323,8 @@ func TestATransactionAdvancesTheGroup(t *testing.T) {
 	r.Outcomes.Await(t, machine.ExecutesToCompletion, 3)
 }
 
-// TestLostTurnsAreMended: somebody deletes the event that has the turn, and with it
-// some that wait.
+// TestLostAdvancesAreRepaired: the current event of a group is deleted by hand, together
+// with some waiting ones.
 func TestLostAdvancesAreRepaired(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)

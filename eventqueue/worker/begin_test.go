@@ -32,8 +32,8 @@ func (w *waking) CheckWorker(context.Context) error {
 	return nil
 }
 
-// TestAWorkerWaitsForItsDatabase: it says so once, is back within some seconds of the
-// database, and ends at once when it is told to, or when no waiting helps (I17).
+// TestAWorkerWaitsForItsDatabase: it logs that once, works within some seconds after the
+// database is back, and ends at once when it is stopped, or when no waiting helps (I17).
 func TestAWorkerWaitsForItsDatabase(t *testing.T) {
 	t.Parallel()
 	away, unfit := errors.New("nobody listens"), &eventqueue.UnfitError{Err: errors.New("no such user")}

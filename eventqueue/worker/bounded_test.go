@@ -102,7 +102,7 @@ func TestABoundCountsEveryClaim(t *testing.T) {
 	}
 }
 
-// TestTheShareOfOthersIsWithinTheBound fills a bounded worker with one canvas, so
+// TestFairnessIsWithinTheBound fills a bounded worker with one canvas, so
 // that it finds the events of another one by itself.
 func TestFairnessIsWithinTheBound(t *testing.T) {
 	t.Parallel()

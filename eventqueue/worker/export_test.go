@@ -20,10 +20,10 @@ func RequeueAfter(out Outcome) (after time.Duration, requeue bool) {
 // Rechecks are the waits of a worker.
 type Rechecks = rechecks
 
-// RechecksOf are those of a worker that has looked at nothing.
+// RechecksOf returns the waits of a worker that has claimed nothing yet.
 func RechecksOf(w *Worker) *Rechecks { return &rechecks{part{config: &w.config}, &unknown{}} }
 
-// Recheck is the wait before the next look at an event.
+// Recheck returns the wait before the next try of an event.
 func (w *rechecks) Recheck(label machine.Label, facts machine.Facts) time.Duration {
 	return w.recheck(label, 1, &facts)
 }
@@ -73,9 +73,9 @@ func TakeBounded(ctx context.Context, free, bound, unused int) (taken, slotsFree
 	return taken, s.free, s.bound.left, nil
 }
 
-// TellsAtTheStop tells whether a worker that lets nothing more run still tells of what
-// has begun under an approximate limit.
-func TellsAtTheStop(ctx context.Context, begun int) bool {
+// ReportsAtTheStop reports whether a worker that begins no more runs still reports those that
+// have begun under an approximate limit.
+func ReportsAtTheStop(ctx context.Context, begun int) bool {
 	r := newRates(begun)
 	if begun > 0 {
 		r.ran[eventqueue.Scope{}] = begun
@@ -84,8 +84,8 @@ func TellsAtTheStop(ctx context.Context, begun int) bool {
 	return r.wait(ctx)
 }
 
-// ReportsUnasked tells whether a worker that has let events run under an approximate limit
-// reports them before ctx ends, though their claim has not woken whoever reports.
+// ReportsUnasked reports whether a worker that has run events under an approximate limit
+// reports them before ctx ends, although their claim has not woken the reporter.
 func ReportsUnasked(ctx context.Context, begun int, woken bool) bool {
 	r := newRates(begun)
 	r.ran[eventqueue.Scope{}] = begun

@@ -57,7 +57,7 @@ func FuzzRecheck(f *testing.F) {
 			checkRequeue(t, label, wait)
 			return
 		}
-		for range 16 { // what is old is the relay's after a few looks (I11)
+		for range 16 { // after a few tries an old event is left to the relay (I11)
 			wait = rechecks.Recheck(label, facts)
 		}
 		if facts.Delay < -time.Hour && wait <= eventqueue.MaxRequeue {

@@ -180,8 +180,8 @@ func TestWakeUpsDoNotStarveTheSweep(t *testing.T) {
 	})
 }
 
-// TestUnknownEventsDoNotMultiply lets a worker without the handler and an eager
-// relay look at an event for a while: of its notifications none goes round.
+// TestUnknownEventsDoNotMultiply runs a worker without the handler of an event beside a
+// relay that publishes often: the notifications of the event do not circulate for ever.
 func TestUnknownEventsDoNotMultiply(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)

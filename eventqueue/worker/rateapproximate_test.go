@@ -17,7 +17,7 @@ import (
 )
 
 // TestApproximateOvershoot measures by how much several workers overshoot a window, and
-// that the next one pays for it.
+// checks that this is subtracted from the next one.
 func TestApproximateOvershoot(t *testing.T) {
 	t.Parallel()
 	const workers, batch, perMinute = 4, 10, 60
@@ -110,10 +110,10 @@ func TestALimitThatBecomesExact(t *testing.T) {
 func TestCountsAreReportedAtTheStop(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	if !worker.TellsAtTheStop(ctx, 3) || worker.TellsAtTheStop(ctx, 0) {
+	if !worker.ReportsAtTheStop(ctx, 3) || worker.ReportsAtTheStop(ctx, 0) {
 		t.Error("what has begun is to be told, and nothing else")
 	}
-	if cancel(); worker.TellsAtTheStop(ctx, 3) {
+	if cancel(); worker.ReportsAtTheStop(ctx, 3) {
 		t.Error("the last statements have their time and no more")
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"eventsv2/test/rig"
 )
 
-// An event that a rate limit puts off keeps its turn: the order of its key is kept,
-// and those behind it are not asked about. With OrderHold they go first.
+// An event that a rate limit puts off stays the current event of its group: the order of
+// its key is preserved, and the limit is not asked about the events behind it. With an
+// OrderHold these go first.
 func TestARateLimitKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

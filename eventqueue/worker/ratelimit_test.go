@@ -160,8 +160,8 @@ func (h *hangingTake) TakeRate(ctx context.Context, _ []worker.RateAsk) ([]ratel
 	return nil, ctx.Err()
 }
 
-// TestALimitThatIsRemovedWhileItsAnswerIsUnderWay: what it has refused does not wait for
-// its turn under a limit that is gone.
+// TestALimitThatIsRemovedWhileItsAnswerIsUnderWay: an event that it has refused does not
+// wait for a window of a limit that no longer exists.
 func TestALimitThatIsRemovedWhileItsAnswerIsUnderWay(t *testing.T) {
 	t.Parallel()
 	r := newClockRig(t)

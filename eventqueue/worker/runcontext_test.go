@@ -182,8 +182,8 @@ func TestAStopReachesAllRuns(t *testing.T) {
 	}
 }
 
-// TestARunContextThatNobodyAskedForTimesOut: the worker stops after the timeout of
-// a handler that has not looked at its context.
+// TestARunContextThatNobodyAskedForTimesOut: the worker stops after the timeout of a
+// handler that does not use its context.
 func TestARunContextThatNobodyAskedForTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -79,7 +79,7 @@ func TestALongRunKeepsItsLock(t *testing.T) {
 	id := r.Emit(r.Event(`1`))[0]
 	<-running
 	first := rig.One[time.Time](r, `SELECT locked_at FROM events_v2 WHERE id = $1`, id)
-	// Renewed for longer than the lock timeout, and looked at by others on the way.
+	// Renewed for longer than the lock timeout, while other workers try to claim the event.
 	testenv.Eventually(t, "the lock was renewed for longer than its timeout", func() bool {
 		return rig.One[time.Time](r, `SELECT locked_at FROM events_v2 WHERE id = $1`, id).Sub(first) > config.LockTimeout+time.Second
 	})

@@ -78,7 +78,7 @@ func claimMutants() []mutant {
 	}
 }
 
-// patienceMutants are about rows that somebody else is writing: a statement of
+// lockWaitMutants are about rows that somebody else is writing: a statement of
 // the store's own waits for them for a moment, then looks at them once more, or
 // skips them in a second try; a transaction of the caller skips them at once.
 func lockWaitMutants() []mutant {

@@ -1,6 +1,6 @@
 package main
 
-// owedMutants are about the account of notifications.
+// pendingMutants are about the account of notifications.
 func pendingMutants() []mutant {
 	const pendingFile, pending = "eventqueue/pgstore/pending.go", "eventqueue/pgstore/due.go"
 	const once, lost = "TestAPendingNotificationIsTakenOnce", "TestWhatSeemsLost"
