@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	postgres, err := services.Postgres(ctx)
+	postgres, err := services.Postgres(ctx, services.InMemory())
 	if err != nil {
 		return err
 	}

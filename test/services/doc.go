@@ -7,7 +7,8 @@
 //
 //   - the one that the environment names (DATABASE_URL, PUBSUB_EMULATOR_HOST);
 //   - binaries on the machine, started by this package on a free port of the
-//     loopback interface with their files in a fresh temporary directory;
+//     loopback interface with their files in a fresh temporary directory, which is in
+//     memory where that is asked for (InMemory) and there is plenty of it;
 //   - a container, through testcontainers-go, when a Docker daemon answers. The
 //     images are those of POSTGRES_IMAGE and PUBSUB_EMULATOR_IMAGE, or the
 //     official ones.

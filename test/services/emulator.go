@@ -80,7 +80,7 @@ func findEmulator(ctx context.Context) (path, missing string) {
 func emulatorFromGcloud(ctx context.Context, script string) (*Service, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	h, err := newHome("emulator", nil, nil)
+	h, err := newHome("", "emulator", nil, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func TestEmulatorOnATakenPort(t *testing.T) {
 	unlessAvailable(t, "emulator")
 	ctx := deadline(t)
 	script, _ := findEmulator(ctx)
-	h, err := newHome("test", nil, nil)
+	h, err := newHome("", "test", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,7 +147,7 @@ func TestNothingSurvivesTheOwner(t *testing.T) {
 
 func TestProcess(t *testing.T) {
 	t.Parallel()
-	h, err := newHome("test", nil, nil)
+	h, err := newHome("", "test", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func Postgres(ctx context.Context, options ...Option) (*Service, error) {
 		return &Service{URL: databaseURL, Origin: databaseURLVariable}, nil
 	}
 	if dir, ok := s.postgresBin(); ok {
-		service, err := postgresFromBinaries(ctx, dir, s.serverSettings())
+		service, err := postgresFromBinaries(ctx, dir, s.directory(), s.serverSettings())
 		if err != nil {
 			return nil, fmt.Errorf("start Postgres from the binaries in %s: %w", dir, err)
 		}
@@ -99,5 +99,16 @@ func (s *settings) serverSettings() [][2]string {
 			{"full_page_writes", "off"},
 		}...)
 	}
+	if s.directory() != "" {
+		list = append(list, [2]string{"max_wal_size", "1GB"}) // the last one counts
+	}
 	return append(list, s.server...)
+}
+
+// directory is where Postgres' directory is to be made, or empty: among temporary files.
+func (s *settings) directory() string {
+	if !s.inMemory || s.durable || s.getenv("TMPDIR") != "" {
+		return ""
+	}
+	return roomInMemory()
 }

@@ -85,14 +85,14 @@ type cluster struct {
 	arguments []string
 }
 
-func postgresFromBinaries(ctx context.Context, bin string, server [][2]string) (*Service, error) {
+func postgresFromBinaries(ctx context.Context, bin, base string, server [][2]string) (*Service, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	cred, err := serverUser()
 	if err != nil {
 		return nil, err
 	}
-	h, err := newHome("postgres", cred, serverEnvironment())
+	h, err := newHome(base, "postgres", cred, serverEnvironment())
 	if err != nil {
 		return nil, err
 	}

@@ -141,7 +141,7 @@ func TestPostgresOnATakenPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := newHome("test", cred, serverEnvironment())
+	h, err := newHome("", "test", cred, serverEnvironment())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,9 +74,10 @@ func (s *Service) Restart(ctx context.Context) error {
 
 // settings is what the options set, and what tests of this package replace.
 type settings struct {
-	durable bool
-	private bool
-	server  [][2]string
+	durable  bool
+	private  bool
+	inMemory bool
+	server   [][2]string
 
 	getenv      func(string) string
 	postgresBin func() (dir string, found bool)
@@ -91,6 +92,12 @@ type Option func(*settings)
 // it survives in production. Without it a test's Postgres is fast and may lose
 // everything when the machine (not the process) fails.
 func Durable() Option { return func(s *settings) { s.durable = true } }
+
+// InMemory has a Postgres that this package starts from binaries keep its files in memory,
+// where there is plenty of it and TMPDIR names no other place: a test's database is copied
+// in a tenth of the processor time. It is for what keeps little, and means nothing with
+// Durable.
+func InMemory() Option { return func(s *settings) { s.inMemory = true } }
 
 // Setting has a Postgres that this package starts run with one more setting of
 // its configuration file. It means nothing to the emulator.

@@ -57,10 +57,9 @@ type home struct {
 	last *process
 }
 
-// newHome makes a fresh directory for a service.
-func newHome(what string, cred *syscall.Credential, env []string) (*home, error) {
-	base := ""
-	if cred != nil {
+// newHome makes a fresh directory for a service, in base unless that is empty.
+func newHome(base, what string, cred *syscall.Credential, env []string) (*home, error) {
+	if base == "" && cred != nil {
 		base = openTempDir()
 	}
 	dir, err := os.MkdirTemp(base, "eventsv2-"+what+"-")

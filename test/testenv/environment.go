@@ -55,7 +55,7 @@ func (p *postgres) get() (*postgres, error) {
 
 func (p *postgres) start(ctx context.Context) error {
 	var err error
-	if p.service, err = services.Postgres(ctx); err != nil {
+	if p.service, err = services.Postgres(ctx, services.InMemory()); err != nil {
 		return err
 	}
 	config, err := pgxpool.ParseConfig(p.service.URL)

@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, signals <-chan os.Signal, report io
 func start(ctx context.Context, report io.Writer) (env []string, stop func(context.Context) error, err error) {
 	var started []*services.Service
 	stop = func(ctx context.Context) error { return stopAll(ctx, started) }
-	postgres, err := services.Postgres(ctx)
+	postgres, err := services.Postgres(ctx, services.InMemory())
 	if err != nil {
 		say(report, "POSTGRES IS MISSING: NOTHING CAN BE TESTED")
 		return nil, stop, err
