@@ -12,16 +12,12 @@ import (
 const warnUnknownEvery = time.Minute
 
 const (
-	// unknownWait is the wait after the first claim of an event that a worker has no handler for.
-	// It grows by as much with each further one, unknownEarly times, and then doubles.
-	unknownWait = 10 * time.Millisecond
-	// unknownEarly claims are over after 780 ms, and what their deliveries take.
-	unknownEarly = 12
+	// unknownWait is the wait after the last of the claims of the first second. It doubles with each
+	// further one.
+	unknownWait = 500 * time.Millisecond
 	// maxHold is the longest wait for which a worker holds such a notification back itself: Pub/Sub
 	// counts in seconds.
 	maxHold = 700 * time.Millisecond
-	// unknownLate is how many claims the notification of an old event is worth.
-	unknownLate = unknownEarly + 2
 	// unknownDelays times UnknownDelay is how long a worker goes on trying.
 	unknownDelays = 10
 	// maxUnknown is how many events a worker retains in one of its two lists.
@@ -29,6 +25,17 @@ const (
 	// minRetained is for how long at least.
 	minRetained = 10 * time.Second
 )
+
+// unknownEarly are the waits after the first claims of an event that a worker has no handler for.
+// Together they take 525 ms, and 710 ms of an event that is due for a second or longer, so that eight
+// claims are made within a second also where each delivery takes 40 ms.
+var unknownEarly = [...]time.Duration{
+	10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond,
+	110 * time.Millisecond, 125 * time.Millisecond, 140 * time.Millisecond,
+}
+
+// unknownLate is how many claims the notification of an old event is worth.
+const unknownLate = len(unknownEarly) + 2
 
 // unknown records the events that a worker has no handler for.
 type unknown struct {
@@ -88,12 +95,12 @@ func (u *unknown) count(id eventqueue.EventID, retained time.Duration) unknownEv
 }
 
 // unknownDelay is the wait before the next claim of an event that this worker has no handler for.
-// Another worker may have it, and gets the notification soon: the waits of the first second are so
-// short that with one of two workers knowing it, one event in 2^13 is found later, and one in 2^10
-// where each delivery takes 40 ms. Such a claim writes nothing. From then on the waits double, so
-// that an event that no worker knows costs each of them few claims; after those the relay publishes
-// its notifications, in growing intervals (I11). A notification that comes long after the event was
-// due, as those of the relay do, is worth the short waits only.
+// Another worker may have it, and gets the notification soon: eight claims are made in the first
+// second, so that with one of two workers knowing it one event in 2^8 is found later. To have one in
+// 2^10 would take ten claims: whose turn it is, no worker can choose. Such a claim writes nothing.
+// From then on the waits double, so that an event that no worker knows costs each of them few claims;
+// after those the relay publishes its notifications, in growing intervals (I11). A notification that
+// comes long after the event was due, as those of the relay do, is worth the short waits only.
 //
 // A twelfth of the time for which it has been due, of a second at most, is always waited: so the
 // claims of many workers are few as well.
@@ -122,8 +129,8 @@ func (w *rechecks) unknownDelay(id eventqueue.EventID, facts *machine.Facts) tim
 
 // unknownBackoff is the wait after so many claims.
 func unknownBackoff(claims int) time.Duration {
-	if claims <= unknownEarly {
-		return time.Duration(claims) * unknownWait
+	if claims <= len(unknownEarly) {
+		return unknownEarly[claims-1]
 	}
-	return unknownEarly * unknownWait << min(claims-unknownEarly, 20)
+	return unknownWait << min(claims-len(unknownEarly)-1, 20)
 }

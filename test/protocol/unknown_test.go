@@ -23,6 +23,8 @@ type lottery struct {
 	dice    *rand.Rand
 	workers []chan []eventqueue.Delivery
 
+	takes time.Duration // each delivery
+
 	mu        sync.Mutex
 	delivered map[eventqueue.EventID][]time.Time
 	acked     int
@@ -38,12 +40,19 @@ func newLottery(workers int) *lottery {
 }
 
 func (l *lottery) Publish(_ context.Context, notifications []eventqueue.Notification) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, n := range notifications {
-		l.hand(n)
+		l.later(n, l.takes)
 	}
 	return nil
+}
+
+// later hands a notification out after a while.
+func (l *lottery) later(n eventqueue.Notification, after time.Duration) {
+	time.AfterFunc(after, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.hand(n)
+	})
 }
 
 func (l *lottery) hand(n eventqueue.Notification) {
@@ -76,11 +85,7 @@ func (s side) Ack(_ context.Context, deliveries []eventqueue.Delivery) error {
 
 func (s side) Requeue(_ context.Context, deliveries []eventqueue.Delivery, after time.Duration) error {
 	for _, d := range deliveries {
-		time.AfterFunc((after+time.Second-1)/time.Second*time.Second, func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.hand(d.Notification)
-		})
+		s.later(d.Notification, (after+time.Second-1)/time.Second*time.Second+s.takes)
 	}
 	return nil
 }
@@ -143,21 +148,53 @@ func TestAnEventThatHalfOfTheWorkersKnowStartsSoon(t *testing.T) {
 		if len(waits) != events {
 			t.Fatalf("%d of %d events ran", len(waits), events)
 		}
-		// An event starts later than in a second when the wrong worker gets it 13 times in a
-		// row, or 12 times when it has been due for long: 1.5 of the 8,000 do so. That more than
-		// 20 do is a chance of 10^-17. One in a hundred, 80, may; where waits double from the
-		// first look on, 62 do, and the tail is long.
+		// An event starts later than in a second when the wrong worker gets it eight times in a
+		// row: 31 of the 8,000 do so. With no more than eight claims in that second it cannot be
+		// fewer, since who gets it is drawn by lot. One in a hundred, 80, may, and that more do
+		// is a chance of 10^-13; that more than 62 do, as where the first second has seven, is
+		// one of 10^-7.
 		late := len(waits) - sort.Search(len(waits), func(i int) bool { return waits[i] >= time.Second })
-		if p90 := waits[events*90/100]; late > 20 || p90 >= time.Second/4 {
+		if p90 := waits[events*90/100]; late > 62 || p90 >= time.Second/4 {
 			t.Errorf("%d of %d started later than in a second; the median is %s, the 90th percentile %s", late, events, waits[events/2], p90)
 		}
 	})
 }
 
+// TestEightClaimsInTheFirstSecond (I11, I13): a worker makes so many claims of an event that it
+// does not know, no fewer where a delivery takes its time or the event is old. So with one of two
+// workers knowing it, one event in 2^8 starts later, which is fewer than one in a hundred.
+func TestEightClaimsInTheFirstSecond(t *testing.T) {
+	t.Parallel()
+	for _, takes := range []time.Duration{0, 40 * time.Millisecond} {
+		for _, due := range []time.Duration{0, time.Hour} {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLottery(1)
+				l.takes = takes
+				queue, stop := l.play(t, eventqueue.NewHandlers())
+				defer stop()
+				began := time.Now()
+				id, err := queue.Emit(t.Context(), eventqueue.NewEvent{Canvas: canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier,
+					Value: json.RawMessage(`1`), DelayUntil: began.Add(-due)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				pass(time.Minute)
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				delivered := l.delivered[id]
+				first := sort.Search(len(delivered), func(i int) bool { return delivered[i].Sub(delivered[0]) >= time.Second })
+				if first != 8 {
+					t.Errorf("due for %s, with deliveries of %s, it is delivered %d times in the first second, want 8", due, takes, first)
+				}
+			})
+		}
+	}
+}
+
 // TestAnEventThatNobodyKnowsCostsFewClaims (I11), of one worker and of many.
 func TestAnEventThatNobodyKnowsCostsFewClaims(t *testing.T) {
 	t.Parallel()
-	for workers, most := range map[int]struct{ second, all int }{1: {13, 30}, 10: {45, 200}, 100: {45, 2000}} {
+	for workers, most := range map[int]struct{ second, all int }{1: {8, 25}, 10: {45, 200}, 100: {45, 2000}} {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLottery(workers)
 			knows := make([]*eventqueue.Handlers, workers)
@@ -208,7 +245,7 @@ func TestAnOldEventThatNobodyKnowsIsLeftToTheRelay(t *testing.T) {
 		pass(10 * time.Second)
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if n := len(l.delivered[1]); l.acked != 1 || n > 15 {
+		if n := len(l.delivered[1]); l.acked != 1 || n > 10 {
 			t.Errorf("delivered %d times, and dropped %d times; want it dropped within ten seconds", n, l.acked)
 		}
 	})
