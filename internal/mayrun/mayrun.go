@@ -10,17 +10,17 @@
 // does its plan: so these are texts with the names filled in.
 package mayrun
 
-// RuledSQL: there is a rule for the handler in the columns of a row.
+// RuledSQL holds if there is a rule for the handler in the columns of a row.
 func RuledSQL(row string) string {
 	return `EXISTS (
           SELECT FROM scheduling_rules r
           WHERE r.canvas_id = ` + row + `.canvas_id AND r.event_space = ` + row + `.module AND r.handler_name = ` + row + `.name)`
 }
 
-// DueSQL: it is due.
+// DueSQL holds if the event is due.
 func DueSQL(delayUntil, now string) string { return delayUntil + ` <= ` + now }
 
-// UnlockedSQL: nobody has its lock, or that was renewed before valid last.
+// UnlockedSQL holds if nobody has the event's lock, or if that was renewed before valid last.
 func UnlockedSQL(lockedAt, valid string) string {
 	return `(` + lockedAt + ` IS NULL OR ` + lockedAt + ` <= ` + valid + `)`
 }
@@ -39,14 +39,14 @@ func ValidForSQL(lockTimeout string) string {
 // parameter: so no program can take over what another one holds (I4).
 const ValidSQL = `(SELECT greatest(s.lock_timeout, s.lock_timeout_before) FROM events_v2_settings s)`
 
-// NotBehindSQL: it does not wait for others of its ordering group. An event that has yet
+// NotBehindSQL holds if the event does not wait for others of its ordering group. An event that has yet
 // to join its group is tried, so that it joins.
 func NotBehindSQL(group string) string { return group + ` <> 1` }
 
-// GroupMayRunSQL: it is in no ordering group, or its group has advanced to it.
+// GroupMayRunSQL holds if the event is in no ordering group, or its group has advanced to it.
 func GroupMayRunSQL(group string) string { return group + ` IN (0, 2)` }
 
-// NeedsGroupSQL: it is in no ordering group and has to be in one, because of a
+// NeedsGroupSQL holds if the event is in no ordering group and has to be in one, because of a
 // concurrency limit. An event that is taken over began before there was a limit.
 const NeedsGroupSQL = `e.group_state = 0 AND e.locked_at IS NULL AND (SELECT EXISTS (SELECT FROM concurrency_limits)) AND EXISTS (
           SELECT FROM concurrency_limits l
