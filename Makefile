@@ -26,7 +26,7 @@ PROCESSORS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 TESTS := --format pkgname --format-hide-empty-pkg -- -race -shuffle=on -count=1 -timeout 30m \
 	-p $$(($(PROCESSORS) + 2)) -parallel 8 -vet=off -ldflags='-s -w'
 # They start in this order, so that nothing long is left over at the end.
-LONGEST := ./test/containers ./test/model ./test/e2e ./test/protocol ./test/sim ./test/setmodule ./test/walls
+LONGEST := ./test/containers ./test/model ./test/e2e ./eventqueue/pgstore ./test/protocol ./test/sim ./test/setmodule ./test/walls
 .PHONY: test
 test: services $(GOTESTSUM) $(GOLANGCI) ## everything, on real Postgres and the Pub/Sub emulator; ends with what was skipped
 	@go run ./test/withservices -- $(GOTESTSUM) $(TESTS) $(LONGEST) ./...

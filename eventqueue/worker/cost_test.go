@@ -18,7 +18,7 @@ import (
 // What a worker costs is counted in a bubble of synctest, in which a call of the store
 // takes a millisecond and everything else no time at all: whatever can come together
 // while a statement is under way has come together, on any machine and beside any load.
-// That each of these calls is one statement is shown in package protocol, and through
+// That each of these calls is one statement is shown in package pgstore, and through
 // the deployed worker in test/e2e.
 
 // countedStore is a store that counts its calls.

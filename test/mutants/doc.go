@@ -32,7 +32,7 @@
 // # Adding a mutant
 //
 // Add it to the list of its package and run it with -only. If it survives, write a test that
-// fails with it, in package protocol if it fits nowhere else. The test must fail soon, and not
+// fails with it, where docs/architecture.md says that it belongs. The test must fail soon, and not
 // by a deadline. Slower tests (a simulation, a model) are named in the same way, after the
 // fast ones, in judges.go.
 //

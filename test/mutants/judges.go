@@ -1,7 +1,11 @@
 package main
 
-// protocol are tests of package protocol: one rule each, and quick to fail.
+// protocol are tests of the worker and the relay on a store of the test's own: one rule each, and
+// quick to fail.
 func protocol(tests ...string) []judge { return []judge{{"./test/protocol", tests}} }
+
+// stored are tests of package pgstore: the protocol's statements on a real Postgres.
+func stored(tests ...string) []judge { return []judge{{"./eventqueue/pgstore", tests}} }
 
 // pure are tests of the machine, which need no database.
 func pure(tests ...string) []judge { return []judge{{"./eventqueue/machine", tests}} }

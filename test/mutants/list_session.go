@@ -43,7 +43,7 @@ func lockTimeoutMutants() []mutant {
 		valid      = "` + mayrun.ValidSQL + `)"
 	)
 	byCaller := func(name, file, before, after string) mutant {
-		return mutant{name, "I4", file, change(before, after), protocol(judged)}
+		return mutant{name, "I4", file, change(before, after), stored(judged)}
 	}
 	return []mutant{
 		byCaller("claim-judges-by-the-caller", "eventqueue/pgstore/claim.go", "greatest($2::interval, "+valid+" AS valid_for", "$2::interval AS valid_for"),
@@ -53,14 +53,14 @@ func lockTimeoutMutants() []mutant {
 		byCaller("share-judges-by-the-caller", "eventqueue/pgstore/runnable.go", `mayrun.ValidSinceSQL("now", "$5")`, `"now - $5::interval"`),
 		{"operator-is-shown-locks-by-the-callers-timeout", "I4", "eventqueue/inspect/events.go", change(`mayrun.ValidSinceSQL("clock.now", "$4")`, `"clock.now - $4::interval"`),
 			[]judge{{"./eventqueue/pgstore", []string{"TestStatementsAgreeOnWhatMayRun"}}}},
-		{"claim-describes-locks-by-the-caller", "I11", "eventqueue/pgstore/claim.go", change("lockTimeout = *r.validFor", "_ = *r.validFor"), protocol(judged)},
-		{"lock-timeout-before-is-forgotten", "I4", "internal/mayrun/mayrun.go", change("SELECT greatest(s.lock_timeout, s.lock_timeout_before)", "SELECT s.lock_timeout"), protocol(judged)},
-		{"another-lock-timeout-is-no-error", "I4", own, change("case own != 0 && own != agreed:", "case false:"), protocol(one)},
+		{"claim-describes-locks-by-the-caller", "I11", "eventqueue/pgstore/claim.go", change("lockTimeout = *r.validFor", "_ = *r.validFor"), stored(judged)},
+		{"lock-timeout-before-is-forgotten", "I4", "internal/mayrun/mayrun.go", change("SELECT greatest(s.lock_timeout, s.lock_timeout_before)", "SELECT s.lock_timeout"), stored(judged)},
+		{"another-lock-timeout-is-no-error", "I4", own, change("case own != 0 && own != agreed:", "case false:"), stored(one)},
 		{"last-lock-timeout-wins", "I4", store, change("(lock_timeout) VALUES ($1) ON CONFLICT DO NOTHING", "(lock_timeout) VALUES ($1) ON CONFLICT (one) DO UPDATE SET lock_timeout = excluded.lock_timeout"),
-			protocol("TestTwoProgramsSetTheLockTimeoutAtOnce")},
-		{"relay-judges-by-its-own", "I13", "eventqueue/maintenance/locktimeout.go", change("r.lockTimeout.Store(int64(timeout))", "_ = timeout"), protocol("TestARelayHeedsTheDatabase")},
-		{"change-is-finalized-under-a-lock", "I4", store, change("AND NOT EXISTS (SELECT FROM held)", ""), protocol("TestAChangeIsFinalizedWhenNobodyNeedsTheOldTime")},
-		{"lock-timeout-needs-the-right-to-write-it", "I13", store, change(`refused.Code == "42501"`, `refused.Code == "00000"`), protocol(one)},
+			stored("TestTwoProgramsSetTheLockTimeoutAtOnce")},
+		{"relay-judges-by-its-own", "I13", "eventqueue/maintenance/locktimeout.go", change("r.lockTimeout.Store(int64(timeout))", "_ = timeout"), stored("TestARelayHeedsTheDatabase")},
+		{"change-is-finalized-under-a-lock", "I4", store, change("AND NOT EXISTS (SELECT FROM held)", ""), stored("TestAChangeIsFinalizedWhenNobodyNeedsTheOldTime")},
+		{"lock-timeout-needs-the-right-to-write-it", "I13", store, change(`refused.Code == "42501"`, `refused.Code == "00000"`), stored(one)},
 	}
 }
 
@@ -74,19 +74,19 @@ func rightMutants() []mutant {
 	)
 	return []mutant{
 		{"worker-may-write-rules", "I7", roles, change("GRANT SELECT ON scheduling_rules, concurrency_limits, rate_limits TO queue_worker;", "GRANT ALL ON scheduling_rules, concurrency_limits, rate_limits TO queue_worker;"),
-			protocol(mayNot)},
-		{"emitter-may-read-values", "I16", roles, change("GRANT SELECT (id, canvas_id, notified_at, delay_until, group_state, ordering_key), UPDATE (notified_at)", "GRANT SELECT, UPDATE (notified_at)"), protocol(mayNot)},
-		{"rights-on-one-column-pass-for-all", "I17", "eventqueue/pgstore/fit.go", change("WHEN columns IS NOT NULL THEN", "WHEN false THEN"), protocol("TestTheEmitterHasTheRightsItIsCheckedFor")},
-		{"sql-emitter-may-forge-claims", "I4", roles, change("GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at) ON", "GRANT INSERT ON"), protocol(mayNot)},
-		{"emitter-may-forge-claims", "I4", roles, change("GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key)\n    ON", "GRANT INSERT\n    ON"), protocol(mayNot)},
-		{"emitter-may-give-turns", "I4", roles, change("GRANT INSERT (event_id, stage, canvas_id, group_key) ON event_groups TO queue_emitter;", "GRANT INSERT ON event_groups TO queue_emitter;"), protocol(mayNot)},
-		{"roles-keep-what-they-had", "I16", roles, change("EXECUTE format('REVOKE ALL ON %s.%I FROM %I', schema, \"table\", role);", "PERFORM 1;"), protocol("TestRolesLoseWhatTheyHad")},
-		{"everybody-may-emit", "I16", roles, change("EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);", "PERFORM 1;"), protocol(mayNot)},
-		{"nobody-sets-the-lock-timeout", "I4", roles, change("GRANT INSERT ON events_v2_settings TO queue_worker, queue_cron;", ""), protocol("TestWhatTheWorkerMay", "TestWhatCronMay")},
-		{"lines-are-not-locked", "I4", names, change("AS changed (canvas_id, group_key) ORDER BY number\n        ON CONFLICT (number) DO UPDATE SET number = held.number WHERE false;", "AS changed (canvas_id, group_key) ORDER BY number\n        ON CONFLICT (number) DO NOTHING;"), protocol("TestAGroupIsLockedByItsRow")},
-		{"line-locks-are-anybodys", "I13", names, change("        INSERT INTO event_group_locks AS held (number)", "        PERFORM pg_advisory_xact_lock(1); INSERT INTO event_group_locks AS held (number)"), protocol("TestNobodyElseHoldsAGroup")},
+			stored(mayNot)},
+		{"emitter-may-read-values", "I16", roles, change("GRANT SELECT (id, canvas_id, notified_at, delay_until, group_state, ordering_key), UPDATE (notified_at)", "GRANT SELECT, UPDATE (notified_at)"), stored(mayNot)},
+		{"rights-on-one-column-pass-for-all", "I17", "eventqueue/pgstore/fit.go", change("WHEN columns IS NOT NULL THEN", "WHEN false THEN"), stored("TestTheEmitterHasTheRightsItIsCheckedFor")},
+		{"sql-emitter-may-forge-claims", "I4", roles, change("GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at) ON", "GRANT INSERT ON"), stored(mayNot)},
+		{"emitter-may-forge-claims", "I4", roles, change("GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key)\n    ON", "GRANT INSERT\n    ON"), stored(mayNot)},
+		{"emitter-may-give-turns", "I4", roles, change("GRANT INSERT (event_id, stage, canvas_id, group_key) ON event_groups TO queue_emitter;", "GRANT INSERT ON event_groups TO queue_emitter;"), stored(mayNot)},
+		{"roles-keep-what-they-had", "I16", roles, change("EXECUTE format('REVOKE ALL ON %s.%I FROM %I', schema, \"table\", role);", "PERFORM 1;"), stored("TestRolesLoseWhatTheyHad")},
+		{"everybody-may-emit", "I16", roles, change("EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);", "PERFORM 1;"), stored(mayNot)},
+		{"nobody-sets-the-lock-timeout", "I4", roles, change("GRANT INSERT ON events_v2_settings TO queue_worker, queue_cron;", ""), stored("TestWhatTheWorkerMay", "TestWhatCronMay")},
+		{"lines-are-not-locked", "I4", names, change("AS changed (canvas_id, group_key) ORDER BY number\n        ON CONFLICT (number) DO UPDATE SET number = held.number WHERE false;", "AS changed (canvas_id, group_key) ORDER BY number\n        ON CONFLICT (number) DO NOTHING;"), stored("TestAGroupIsLockedByItsRow")},
+		{"line-locks-are-anybodys", "I13", names, change("        INSERT INTO event_group_locks AS held (number)", "        PERFORM pg_advisory_xact_lock(1); INSERT INTO event_group_locks AS held (number)"), stored("TestNobodyElseHoldsAGroup")},
 		{"a-table-of-the-queue-is-unknown", "I12", names, change("'claim_barrier', 'event_group_locks', 'eventsv2_schema_version', 'events_v2_settings'", "'claim_barrier', 'event_group_locks', 'eventsv2_schema_version'"),
-			protocol("TestTheQueueKnowsItsTables")},
-		{"outbox-takes-rows-of-the-queue", "I12", least, change("$new$\"table\" = ANY (events_v2_tables()) AND", "$new$\"table\" = 'events_v2' AND"), protocol("TestTheQueueKnowsItsTables")},
+			stored("TestTheQueueKnowsItsTables")},
+		{"outbox-takes-rows-of-the-queue", "I12", least, change("$new$\"table\" = ANY (events_v2_tables()) AND", "$new$\"table\" = 'events_v2' AND"), stored("TestTheQueueKnowsItsTables")},
 	}
 }

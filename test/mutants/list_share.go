@@ -10,9 +10,9 @@ func shareMutants() []mutant {
 		{"share-asks-while-there-is-room", "I12", runs, change("busy := max(r.count, r.begun) >= enough", "busy := enough > 0"),
 			protocol("TestAWorkerThatIsNotFullAsksNothing")},
 		{"share-keeps-its-slots", "I13 I15", "eventqueue/worker/complete.go", change("\tw.releaser.reserved.completed(reserved)\n", ""), protocol(served)},
-		{"share-of-the-paused", "I15", store, change("AND NOT ` + mayrun.RuledSQL", "AND (SELECT true) OR ` + mayrun.RuledSQL"), protocol(may)},
-		{"share-of-the-early", "I15", store, change(`mayrun.DueSQL("delay_until", "now")`, `"true"`), protocol(may)},
-		{"share-of-the-running", "I15", store, change(`mayrun.UnlockedSQL("locked_at", mayrun.ValidSinceSQL("now", "$5"))`, `"$5::interval IS NOT NULL"`), protocol(may)},
-		{"share-ends-with-the-first-page", "I15", store, change("WHERE n = $6", "WHERE n > $6"), protocol("TestRunnableReachesEveryCanvas")},
+		{"share-of-the-paused", "I15", store, change("AND NOT ` + mayrun.RuledSQL", "AND (SELECT true) OR ` + mayrun.RuledSQL"), stored(may)},
+		{"share-of-the-early", "I15", store, change(`mayrun.DueSQL("delay_until", "now")`, `"true"`), stored(may)},
+		{"share-of-the-running", "I15", store, change(`mayrun.UnlockedSQL("locked_at", mayrun.ValidSinceSQL("now", "$5"))`, `"$5::interval IS NOT NULL"`), stored(may)},
+		{"share-ends-with-the-first-page", "I15", store, change("WHERE n = $6", "WHERE n > $6"), stored("TestRunnableReachesEveryCanvas")},
 	}
 }

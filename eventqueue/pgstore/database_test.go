@@ -1,4 +1,4 @@
-package protocol
+package pgstore_test
 
 import (
 	"encoding/json"
@@ -27,7 +27,9 @@ var (
 // lockTimeout is the workers' in these tests.
 const lockTimeout = time.Minute
 
-// rig is a store on a database of its own.
+// rig is a store on a database of its own, whose clock tests move by putting a clock_timestamp
+// of their own before the built-in one. A test on it fails soon when its rule is broken: it waits
+// for one of two things, the right one and the wrong one, and never for a deadline.
 type rig struct {
 	t     *testing.T
 	pool  *pgxpool.Pool

@@ -1,4 +1,4 @@
-package protocol
+package pgstore_test
 
 import (
 	"context"
