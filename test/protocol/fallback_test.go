@@ -265,6 +265,17 @@ func (st *stand) since() (asked, delivered int) {
 	return asked, delivered
 }
 
+// rests requires that, after a while, the database is asked nothing for a minute.
+func (st *stand) rests(t *testing.T, after time.Duration, otherwise string) {
+	t.Helper()
+	pass(after)
+	st.since()
+	pass(time.Minute)
+	if asked, _ := st.since(); asked != 0 {
+		t.Errorf(otherwise, asked)
+	}
+}
+
 // TestANotifierThatAnswersAtOnceMakesNoHotLoop (I11), whether it has nothing or fails, and a
 // notifier that is well has nothing asked of the database (I12).
 func TestANotifierThatAnswersAtOnceMakesNoHotLoop(t *testing.T) {
@@ -300,12 +311,7 @@ func TestANotifierThatHasLostItsTopicIsFoundOut(t *testing.T) {
 			s.t.Errorf("%d of %d due events were found", delivered, eventqueue.MaxPublish)
 		}
 		st.notifier.say(nil, nil)
-		pass(20 * time.Second)
-		st.since()
-		pass(time.Minute)
-		if asked, _ := st.since(); asked != 0 {
-			s.t.Errorf("the notifier is back and the database was queried %d times", asked)
-		}
+		st.rests(s.t, 20*time.Second, "the notifier is back and the database was queried %d times")
 	})
 }
 
@@ -329,12 +335,7 @@ func TestWhoCouldNotPublishHasTheDatabaseAsked(t *testing.T) {
 		if asked, _ := st.since(); asked < 10 || asked > 60 {
 			s.t.Errorf("the database was asked %d times in ten seconds, in which it was asked for a thousand times", asked)
 		}
-		pass(20 * time.Second)
-		st.since()
-		pass(time.Minute)
-		if asked, _ := st.since(); asked != 0 {
-			s.t.Errorf("the database was asked %d times long after", asked)
-		}
+		st.rests(s.t, 20*time.Second, "the database was asked %d times long after")
 	})
 }
 
@@ -457,12 +458,7 @@ func TestASearchForWhatIsLostEnds(t *testing.T) {
 		if asked, delivered := st.since(); asked == 0 || delivered == 0 {
 			s.t.Errorf("in %d looks %d lost events were found", asked, delivered)
 		}
-		pass(2 * time.Minute)
-		st.since()
-		pass(time.Minute)
-		if asked, _ := st.since(); asked != 0 {
-			s.t.Errorf("the database was asked %d times long after", asked)
-		}
+		st.rests(s.t, 2*time.Minute, "the database was asked %d times long after")
 	})
 }
 

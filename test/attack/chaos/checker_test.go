@@ -83,6 +83,17 @@ func (s *script) retry(seconds float64, writer string) {
 	})
 }
 
+// rule is added and lifted, each of which takes a tenth of a second.
+func (s *script) rule(rule control.RuleType, from, to float64) {
+	scope := eventqueue.Scope{Module: task.Module, Name: "quick"}
+	s.rules = []oracle.Record{
+		{Kind: oracle.RuleAsked, At: at(from), Rule: rule, Scope: scope, Call: 1},
+		{Kind: oracle.RuleAdded, At: at(from + 0.1), Rule: rule, Scope: scope, Call: 1, Changed: true},
+		{Kind: oracle.LiftAsked, At: at(to), Rule: rule, Scope: scope, Call: 2},
+		{Kind: oracle.RuleLifted, At: at(to + 0.1), Rule: rule, Scope: scope, Call: 2, Changed: true},
+	}
+}
+
 func (s *script) fault(as oracle.FaultKind, target string, from, to float64) {
 	s.faults = append(s.faults, fault{what: "a fault", as: as, target: target, from: at(from), to: at(to)})
 }
@@ -284,13 +295,7 @@ func TestTheCheckerReports(t *testing.T) {
 		"a slot that is missing": {other, func(s *script) { s.well(); s.cron.until = at(60) }},
 		"claimed while paused": {other, func(s *script) {
 			s.well()
-			scope := eventqueue.Scope{Module: task.Module, Name: "quick"}
-			s.rules = []oracle.Record{
-				{Kind: oracle.RuleAsked, At: at(0.4), Rule: control.PauseRule, Scope: scope, Call: 1},
-				{Kind: oracle.RuleAdded, At: at(0.5), Rule: control.PauseRule, Scope: scope, Call: 1, Changed: true},
-				{Kind: oracle.LiftAsked, At: at(5), Rule: control.PauseRule, Scope: scope, Call: 2},
-				{Kind: oracle.RuleLifted, At: at(5.1), Rule: control.PauseRule, Scope: scope, Call: 2, Changed: true},
-			}
+			s.rule(control.PauseRule, 0.4, 5)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -348,13 +353,7 @@ func TestALongWaitNeedsAReason(t *testing.T) {
 	}{
 		"none": {func(*script) {}, false},
 		"a rule": {func(s *script) {
-			scope := eventqueue.Scope{Module: task.Module, Name: "quick"}
-			s.rules = []oracle.Record{
-				{Kind: oracle.RuleAsked, At: at(1), Rule: control.BlockRule, Scope: scope, Call: 1},
-				{Kind: oracle.RuleAdded, At: at(2), Rule: control.BlockRule, Scope: scope, Call: 1, Changed: true},
-				{Kind: oracle.LiftAsked, At: at(late - 1), Rule: control.BlockRule, Scope: scope, Call: 2},
-				{Kind: oracle.RuleLifted, At: at(late - 0.5), Rule: control.BlockRule, Scope: scope, Call: 2, Changed: true},
-			}
+			s.rule(control.BlockRule, 1, late-1)
 		}, true},
 		"a machine that stood still": {func(s *script) { s.fault(oracle.Frozen, "", 10, 200) }, true},
 	} {
