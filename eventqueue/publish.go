@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"eventsv2/internal/cause"
 	"eventsv2/internal/logkey"
 )
 
@@ -34,6 +35,7 @@ type Sender struct {
 	probing chan struct{} // closed when the probe under way ends; nil when there is none
 	down    bool          // the last request failed
 	failure error         // of the last request; nil unless down
+	causes  cause.Log     // of failures
 	probeAt time.Time     // when down: not before then
 }
 
@@ -150,7 +152,7 @@ func (p *Sender) send(ctx context.Context, batch []Notification) {
 
 // Send publishes at most MaxPublish notifications, within the sender's timeout, and records whether
 // the notifier is up. If it returns an error, the caller marks them as pending. It logs each change
-// of state, and not each failure, of which there may be many.
+// of state and each other cause, and not each failure, of which there may be many.
 func (p *Sender) Send(ctx context.Context, batch []Notification) error {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
@@ -164,7 +166,7 @@ func (p *Sender) Send(ctx context.Context, batch []Notification) error {
 		p.probeAt = time.Now().Add(p.rest)
 	}
 	switch {
-	case p.down && !wasDown:
+	case p.down && p.causes.Worth(err, !wasDown):
 		p.log.Warn("could not publish notifications; until that is possible again their events are found in the database", zap.Error(err))
 	case !p.down && wasDown:
 		p.log.Info("notifications are published again")

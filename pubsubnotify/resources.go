@@ -154,6 +154,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.text }
 
+// Advice is that of the function Advice for this error.
+func (e *Error) Advice() string { return e.advice }
+
 // Unwrap returns the error of Pub/Sub, or of the caller's context.
 func (e *Error) Unwrap() error { return e.err }
 

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"eventsv2/internal/cause"
 	"eventsv2/pubsubnotify"
 	"eventsv2/webhook"
 )
@@ -116,24 +117,46 @@ func healthHandler(ready func(context.Context) error, webhooks http.Handler, log
 	})
 }
 
-// readiness is the last answer, so that each change is logged and not each request.
+// readiness is the last answer, so that each change is logged, also of the cause, and not
+// each request.
 type readiness struct {
 	mu      sync.Mutex
 	message string
+	causes  cause.Log
 }
 
 func (r *readiness) is(message string, err error, log *zap.Logger) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.message == message {
-		return
-	}
+	changed := r.message != message
 	r.message = message
 	if err == nil {
-		log.Info(message)
+		if changed {
+			log.Info(message)
+		}
+		return
+	}
+	if !r.causes.Worth(advised(err), changed) {
 		return
 	}
 	log.Warn(message, zap.Error(err))
+}
+
+// adviceError is an error whose cause is all the advice for it.
+type adviceError struct {
+	error
+	advice string
+}
+
+func (e adviceError) Advice() string { return e.advice }
+
+// advised has the cause of an impaired program be all that is wrong with its notifier.
+func advised(err error) error {
+	var impaired *ImpairedError
+	if !errors.As(err, &impaired) {
+		return err
+	}
+	return adviceError{err, pubsubnotify.Advice(err)}
 }
 
 // Health answers GET /healthz (the process lives) and /readyz (Ready), and, with sources

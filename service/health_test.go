@@ -7,8 +7,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -321,4 +324,24 @@ func TestTheServersOwnLogIsOurs(t *testing.T) {
 	if !found {
 		t.Errorf("the log says nothing of a panic: %v", s.logs.All())
 	}
+}
+
+// TestReadinessLogsEachCause (I19), and each once, however often it is asked for.
+func TestReadinessLogsEachCause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.InfoLevel)
+		var why error
+		handler := service.HealthHandler(func(context.Context) error { return why }, nil, zap.New(core))
+		for _, cause := range []string{"no answer", "a right is missing", "no answer"} {
+			why = errors.New(cause)
+			for range 200 {
+				<-time.After(2 * time.Second) // an answer holds for one
+				handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/readyz", nil))
+			}
+			if said := logs.TakeAll(); len(said) != 1 || said[0].ContextMap()["error"] != cause {
+				t.Errorf("of %q the log says %v", cause, said)
+			}
+		}
+	})
 }

@@ -8,12 +8,15 @@ import (
 	"eventsv2/internal/backoff"
 
 	"go.uber.org/zap"
+
+	"eventsv2/internal/cause"
 )
 
 // health is the known state of the notifier.
 type health struct {
 	down    bool
 	why     error     // why it is down
+	causes  cause.Log // of its being down
 	silent  bool      // whether it is down because it did not answer
 	trying  bool      // whether try is running
 	failing time.Time // when pulls began to fail; zero while they succeed
@@ -77,8 +80,7 @@ func (r *Receiver) fail(now time.Time, err error, took time.Duration) {
 	r.failed = now
 	r.askAt = now.Add(min(r.config.Probe, r.config.After/4))
 	if r.down {
-		r.why = err
-		r.askAt = now.Add(r.config.Probe)
+		r.stillDown(now, err)
 		return
 	}
 	if r.failing.IsZero() {
@@ -98,8 +100,18 @@ func (r *Receiver) fallBack(now time.Time, err error) {
 	r.silent = isSilence(err)
 	r.askAt = now.Add(r.config.Probe)
 	r.pollAt, r.sweepAt = now, now
+	r.causes.Worth(err, true)
 	r.config.Logger.Warn("the notifier is down: due events are found in the database until it is back", zap.Error(err))
 	r.signal()
+}
+
+// stillDown records why a notifier that is down failed again. The caller holds mu.
+func (r *Receiver) stillDown(now time.Time, err error) {
+	r.why = err
+	r.askAt = now.Add(r.config.Probe)
+	if r.causes.Worth(err, false) {
+		r.config.Logger.Warn("the notifier is still down, for another reason", zap.Error(err))
+	}
 }
 
 // answered records that a call of the notifier has succeeded.
@@ -127,8 +139,7 @@ func (r *Receiver) check(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now := time.Now(); r.down {
-		r.why = err
-		r.askAt = now.Add(r.config.Probe)
+		r.stillDown(now, err)
 	} else {
 		r.fallBack(now, err)
 	}

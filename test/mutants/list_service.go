@@ -6,6 +6,12 @@ func serviceMutants() []mutant {
 	return []mutant{
 		{"unready-for-its-first-cause-for-ever", "I17", "service/health.go", change("case errors.Is(err, errNotBegun):", "case false:"),
 			serving("TestTheLogSaysWhyAProgramIsNotReadyAnyMore")},
+		{"second-cause-of-a-publisher-is-not-logged", "I19", "eventqueue/publish.go", change("p.causes.Worth(err, !wasDown)", "!wasDown"),
+			[]judge{{"./eventqueue", []string{"TestAPublishersSecondCauseIsLogged"}}}},
+		{"second-cause-of-a-receiver-is-not-logged", "I19", "eventqueue/fallback/health.go", change("if r.causes.Worth(err, false) {", "if false {"),
+			[]judge{{"./eventqueue/fallback", []string{"TestAReceiversSecondCauseIsLogged"}}}},
+		{"second-cause-is-not-logged-by-readiness", "I19", "service/health.go", change("!r.causes.Worth(advised(err), changed)", "!changed"), serving("TestReadinessLogsEachCause")},
+		{"every-failure-is-logged", "I19", "internal/cause/cause.go", change("cause == l.last ||", "false ||"), []judge{{"./internal/cause", []string{"TestWhichFailuresAreLogged"}}}},
 		{"readiness-is-found-out-for-each", "I12", "service/answers.go", change("if time.Now().Before(a.last.until) {", "if time.Now().After(a.last.until) {"),
 			serving("TestAskingForReadinessIsBounded")},
 		{"readiness-hangs-up-with-the-first", "I12", "service/answers.go", change("a.current(context.WithoutCancel(ctx))", "a.current(ctx)"),
