@@ -2,7 +2,6 @@ package protocol
 
 import (
 	"encoding/json"
-	"time"
 
 	"eventsv2/eventqueue"
 )
@@ -14,9 +13,6 @@ var (
 	key     = eventqueue.HandlerKey{Module: "WORKER", Name: "greet", Modifier: "_"}
 	scope   = eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: key.Name}
 )
-
-// lockTimeout is the workers' in these tests.
-const lockTimeout = time.Minute
 
 // event is one for that handler.
 func event() eventqueue.NewEvent {
