@@ -264,3 +264,16 @@ func (g *groupCommit) insertOnce(ctx context.Context, events []NewEvent) (insert
 	}
 	return inserted, err
 }
+
+// insert is the insert that emits share.
+func (q *Queue) insert(ctx context.Context, events []NewEvent) ([]Inserted, error) {
+	return q.store.Insert(ctx, nil, events, q.mode())
+}
+
+// mode is NotifyModeSelf unless the notifier is known to be down: then no emit waits for it.
+func (q *Queue) mode() NotifyMode {
+	if q.publisher.Up() {
+		return NotifyModeSelf
+	}
+	return NotifyModeLater
+}

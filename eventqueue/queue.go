@@ -154,10 +154,6 @@ func New(store EmitStore, notifier Publisher, config QueueConfig) (*Queue, error
 	return q, nil
 }
 
-func (q *Queue) insert(ctx context.Context, events []NewEvent) ([]Inserted, error) {
-	return q.store.Insert(ctx, nil, events, q.mode())
-}
-
 // notifyLater publishes for an emitter that no longer waits.
 func (q *Queue) notifyLater(parent string, events []NewEvent, inserted []Inserted) {
 	nobody, leave := context.WithCancel(context.Background())
@@ -345,14 +341,6 @@ func (q *Queue) emitPending(events []NewEvent, kind string, insert func([]NewEve
 		pending.New = append(pending.New, !row.Repeat)
 	}
 	return pending, nil
-}
-
-// mode is NotifyModeSelf unless the notifier is known to be down: then no emit waits for it.
-func (q *Queue) mode() NotifyMode {
-	if q.publisher.Up() {
-		return NotifyModeSelf
-	}
-	return NotifyModeLater
 }
 
 func eventIDs(inserted []Inserted) []EventID {

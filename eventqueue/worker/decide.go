@@ -43,6 +43,22 @@ func (w *decider) claimOrWait(ctx, work context.Context, deliveries []delivery, 
 	wait.Pause(ctx)
 }
 
+// split separates the second and further notifications of one event from a batch: the first one
+// stands for them all.
+func split(deliveries []delivery) (first, doubles []delivery) {
+	seen := make(map[eventqueue.EventID]struct{}, len(deliveries))
+	first = deliveries[:0]
+	for _, d := range deliveries {
+		if _, double := seen[d.Event]; double {
+			doubles = append(doubles, d)
+			continue
+		}
+		seen[d.Event] = struct{}{}
+		first = append(first, d)
+	}
+	return first, doubles
+}
+
 // claim claims the events of a batch of notifications, all at once, and does with each what the
 // diagram says.
 func (w *decider) claim(ctx, work context.Context, deliveries []delivery) error {

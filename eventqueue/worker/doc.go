@@ -5,17 +5,17 @@
 //
 // The files follow it, in this order:
 //
-//   - receive.go pulls
-//   - ask.go claims the events of a batch that may run, with one statement
+//   - pull.go pulls
+//   - claim.go claims the events of a batch that may run, with one statement
 //   - decide.go follows the facts of each event to the next state of the diagram
 //   - advance.go advances ordering groups, and ratestage.go asks rate limits
-//   - process.go runs the handler, and completetx.go completes an event in the handler's own
+//   - execute.go runs the handler, and completetx.go completes an event in the handler's own
 //     transaction
 //   - completion.go decides what is written about a run, and complete.go writes it, many with one
 //     statement
-//   - answer.go acknowledges notifications or requeues them
+//   - acknowledge.go acknowledges notifications or requeues them
 //
-// claim.go defines what the worker needs of the database. At the start, begin.go waits until the
+// store.go defines what the worker needs of the database. At the start, begin.go waits until the
 // database can be used. heartbeat.go renews the locks of long runs, fairness.go keeps one canvas
 // from taking all slots, unanswered.go gives back claims whose answers were lost, unknown.go leaves
 // events without a handler to other workers, and standby.go falls back to the database while the

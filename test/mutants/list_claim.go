@@ -2,7 +2,7 @@ package main
 
 const (
 	claimFile   = "eventqueue/pgstore/claim.go"
-	askFile     = "eventqueue/worker/ask.go"
+	askFile     = "eventqueue/worker/claim.go"
 	refusedFile = "internal/refusal/rows.go"
 )
 

@@ -2,8 +2,8 @@ package main
 
 // lookMutants are about what a worker makes of what it found.
 func lookMutants() []mutant {
-	const receive, delivery, decide = "eventqueue/worker/receive.go", "eventqueue/worker/delivery.go", "eventqueue/worker/decide.go"
-	const recheck, answer = "eventqueue/worker/recheck.go", "eventqueue/worker/answer.go"
+	const receive, delivery, decide = "eventqueue/worker/pull.go", "eventqueue/worker/decide.go", "eventqueue/worker/decide.go"
+	const recheck, answer = "eventqueue/worker/recheck.go", "eventqueue/worker/acknowledge.go"
 	const unknown = "eventqueue/worker/unknown.go"
 	const back, nobody = "TestWhenANotificationComesBack", "TestAnEventThatNobodyKnowsCostsFewClaims"
 	return []mutant{

@@ -89,7 +89,7 @@ func fallbackMutants() []mutant {
 		{"search-goes-on-beside-a-bell-that-delivers", "I12", health, change("r.heard, r.searchUntil = now, time.Time{}", "r.heard = now"), protocol("TestASearchEndsWhenTheNotifierDelivers")},
 		{"worker-does-not-hear-of-what-is-lost", "I13 I19", "eventqueue/pgstore/reserve.go", change("return true, n.Payload == lostPayload, nil", "return true, n.Payload == \"\" && users < 0, nil"), []judge{{"./eventqueue/pgstore", []string{"TestWorkersHearOfWhatIsLost"}}}},
 		{"stand-in-goes-by-ids-alone", "I20", look, change("found, round, err = r.goRound(ctx, round)", "_ = r.goRound"), protocol("TestADatabaseThatStandsInServesEveryCanvas")},
-		{"declined-event-stays-with-its-finder", "I13 I19", "eventqueue/worker/answer.go", change("if d, ok := as.receiver.(decliner); ok {", "if d, ok := as.receiver.(decliner); ok && after < 0 {"),
+		{"declined-event-stays-with-its-finder", "I13 I19", "eventqueue/worker/acknowledge.go", change("if d, ok := as.receiver.(decliner); ok {", "if d, ok := as.receiver.(decliner); ok && after < 0 {"),
 			protocol("TestWhatAWorkerFindsAndDoesNotKnowIsLeftToOthers")},
 		{"declined-event-comes-back-to-its-finder", "I13 I19", "eventqueue/fallback/local.go", change("others = append(others, d)", "own = append(own, d)"),
 			standIn("TestWhatIsDeclinedForLongIsLeftToOthers")},

@@ -2,7 +2,7 @@ package main
 
 // runMutants are about running a handler and judging how it ended.
 func runMutants() []mutant {
-	const process, complete, handler = "eventqueue/worker/process.go", "eventqueue/worker/completetx.go", "eventqueue/handler.go"
+	const process, complete, handler = "eventqueue/worker/execute.go", "eventqueue/worker/completetx.go", "eventqueue/handler.go"
 	const finish, finished, decide = "eventqueue/worker/complete.go", "eventqueue/worker/completion.go", "eventqueue/worker/decide.go"
 	const judged, stop = "TestWhatFollowsFromARun", "TestAStopUsesNoAttempt"
 	return []mutant{

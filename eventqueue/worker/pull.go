@@ -61,3 +61,11 @@ func (w *puller) receive(ctx, work context.Context) {
 		}
 	}
 }
+
+func received(pulled []eventqueue.Delivery) []delivery {
+	deliveries := make([]delivery, len(pulled))
+	for i := range pulled {
+		deliveries[i].Delivery = pulled[i]
+	}
+	return deliveries
+}

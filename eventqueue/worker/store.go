@@ -1,0 +1,178 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/ratelimit"
+)
+
+// Claim is the lock on an event: locked_at is in the row, Attempt and ID are the fence. Every write
+// after the claim checks all of them (I5).
+type Claim struct {
+	Event eventqueue.EventID
+	// Attempt is the value that this claim gave to the row's attempts. As long as no commit is
+	// lost, no other claim of the event gets the same.
+	Attempt int32
+	// ID is the number that the claimant gave to the claim. After a crash that lost commits
+	// (synchronous_commit = off) it distinguishes claims with the same Attempt.
+	ID eventqueue.ClaimID
+}
+
+// String returns the event and the fence token; the random number is left out.
+func (c Claim) String() string { return fmt.Sprintf("%s#%d", c.Event, c.Attempt) }
+
+// ClaimResult is the claim statement's answer about one notified event.
+type ClaimResult struct {
+	// Event has its ID always, its canvas and handler when it is present, and
+	// the rest when it was claimed.
+	Event eventqueue.Event
+	Facts machine.Facts
+	// Attempt is the fence token when the event was claimed, ClaimID the number of the claim, and
+	// RowID the position of its row.
+	Attempt int32
+	ClaimID eventqueue.ClaimID
+	RowID   RowID
+	// LostRun says, of an event that was claimed, that its last run was lost with its lock. This
+	// claim, or an earlier one whose run never began, has counted that run as failed.
+	LostRun bool
+	// BeginFirst says, of an event that was claimed, that an earlier claim of it has expired and
+	// that it is not known whether its run had begun. Renew, which records the beginning, has to be
+	// called before the handler.
+	BeginFirst bool
+	// Unique says, of an event that was claimed, that its UniqueKey holds beyond its end, so that
+	// the time of the end has to be recorded.
+	Unique bool
+	// Grouped says that the event is at the front of one or more ordering groups, which advance
+	// with its completion. It is also set for an event that was not claimed.
+	Grouped bool
+	// Limited says, of an event that was claimed, that it has a rate limit: it may not
+	// run before TakeRate has granted it.
+	Limited bool
+	// Exact says that one of these limits is exact: the worker's own counts do not suffice.
+	Exact bool
+	// Snoozes is how often an event that was claimed has been snoozed in a row.
+	Snoozes int
+}
+
+// RowID is the position of a claimed row in its table, so that the row is found again without an
+// index. It holds until the row is written once more; a wrong one costs another try, and no more. 0
+// means unknown.
+type RowID uint64
+
+// Completion is what is to be written at the end of a claim, fenced by the claim.
+type Completion struct {
+	Claim
+	RowID RowID
+
+	// Label selects the write: ExecutesToCompletion deletes the row; RetryTooMany and FailedForGood
+	// move it to event_log as FAILED; RetryAllowed adds a retry, sets the delay, releases the lock,
+	// and resets the count of snoozes; Snoozed does so without the retry, and adds a snooze;
+	// OverLimit adds neither, and records that it was a rate limit; Released releases the lock.
+	Label machine.Label
+
+	// Delay is from the database's clock at the time of the write.
+	Delay time.Duration
+
+	// LastError goes to event_log.
+	LastError string
+
+	// Unique is that of the event's ClaimResult: when the event leaves the queue, the time is
+	// retained until its UniqueFor has passed.
+	Unique bool
+
+	// Grouped is that of the event's ClaimResult. Passes lets the next event of its key go first
+	// when this one stays in the queue.
+	Grouped, Passes bool
+}
+
+// Store is what a worker needs of the database; pgstore.Store is one.
+type Store interface {
+	// Claim answers for each of the ids, in one statement, at one moment of the database's clock,
+	// and claims those that may run: present, without a rule, due, not locked for less than
+	// lockTimeout, and known. Ids must not repeat. When it returns, the claims are committed; after
+	// an error they may be, and GiveBack releases them. claim is their number.
+	Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.HandlerSet, lockTimeout time.Duration, claim eventqueue.ClaimID) ([]ClaimResult, error)
+
+	// GiveBack releases the locks that a claim with this number holds on some of the events, whose
+	// runs have not begun, and marks their notifications as pending. It returns the events whose
+	// locks it released. Claims with other numbers are left alone.
+	GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []eventqueue.EventID) ([]eventqueue.EventID, error)
+
+	// Complete writes the completions whose claims still hold. in is the transaction to write in;
+	// nil means one of its own. retain says that completed events go to event_log as well. No event
+	// may be named twice. The ordering groups of Grouped events advance, even when the events were
+	// completed before. They do not advance in a transaction of the caller's, after which Complete
+	// is called once more. No more than MaxGrouped completions may be Grouped.
+	Complete(ctx context.Context, in eventqueue.DB, completions []Completion, retain bool) (WriteResult, error)
+
+	// Runnable finds events that could be claimed now: present, without a rule, due and not locked
+	// for less than lockTimeout. It walks the scopes (canvas, module, name) above the given one in
+	// the database's order, leaving out whole canvases, a page at a time, and reads the oldest and
+	// the newest few of each; its cost does not grow with the backlog. It locks nothing. The events
+	// have their IDs, canvases and handlers. next is the last scope of a full page, the zero Scope
+	// when there are no more.
+	Runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID, lockTimeout time.Duration) (events []eventqueue.Event, next eventqueue.Scope, err error)
+
+	// Advance adds the events that arrived to the ordering groups of their OrderingKeys and of the
+	// limits that apply to them. The events that left, which are not running and cannot run now,
+	// lose their places under limits. It returns the events that may run by that, which the caller
+	// has tried at once. Its arguments are hints: it reads the state of each event itself. A lock
+	// that is older than lockTimeout occupies no place. After an error, some groups may have
+	// advanced.
+	Advance(ctx context.Context, left, arrived []eventqueue.EventID, lockTimeout time.Duration) ([]eventqueue.Event, error)
+
+	// Renew sets the locked_at of claims that still hold to now, and records that their runs have
+	// begun. No event may be named twice.
+	Renew(ctx context.Context, claims []Claim) (WriteResult, error)
+
+	RateTaker
+}
+
+// MaxGrouped bounds how many Grouped events one Complete takes.
+const MaxGrouped = 250
+
+// WriteResult is the result of a fenced write of many claims. A claim in neither list may still
+// hold: another transaction is writing its row, for which no write waits longer than a moment
+// (I15).
+type WriteResult struct {
+	// Done were written.
+	Done []eventqueue.EventID
+	// Lost were refused: the event has left the queue, or another worker claimed it (I5).
+	Lost []eventqueue.EventID
+	// Advanced are the events that may run because their ordering groups advanced with these
+	// completions. The caller has them notified.
+	Advanced []eventqueue.Event
+}
+
+// RateTaker is what a worker needs of the database where there are rate limits; it is a
+// part of Store.
+type RateTaker interface {
+	// TakeRate asks for room under the limits of several scopes, each named once, in
+	// one statement, and counts what it grants. Of scopes of one canvas the first is
+	// served first. The answers are in the order of the asks.
+	TakeRate(ctx context.Context, asks []RateAsk) ([]ratelimit.Answer, error)
+}
+
+// RateAsk asks for room under the limits of a handler on a canvas.
+type RateAsk struct {
+	eventqueue.Scope
+
+	// Want is how many events may run if there is room under both limits. What is not
+	// granted is counted as waiting.
+	Want int
+
+	// Ran is how many have begun already. They are counted, room or not.
+	Ran int
+}
+
+func idSet(ids []eventqueue.EventID) map[eventqueue.EventID]bool {
+	set := make(map[eventqueue.EventID]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
+}
