@@ -136,7 +136,7 @@ func TestConfigurationAndDatabaseErrors(t *testing.T) {
 	if strings.Contains(r.err, "secret") {
 		t.Errorf("stderr holds the password: %s", r.err)
 	}
-	c.run("stats", "--database-url", testenv.EmptyDatabaseURL(t)).is(exitFailed, "", "run: eventctl migrate up")
+	c.run("stats", "--database-url", testenv.EmptyDatabaseURL(t)).is(exitFailed, "", "run eventctl migrate up")
 }
 
 func TestEveryCommandsHelpNamesTheExitStatuses(t *testing.T) {
