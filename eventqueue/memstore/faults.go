@@ -27,7 +27,8 @@ const (
 	OpSweep        Op = "Sweep"
 	OpTakeRound    Op = "TakeRound"
 	OpLeavePending Op = "LeavePending"
-	OpListen       Op = "Listen" // only Faults.Before applies
+	OpListen       Op = "Listen"     // only Faults.Before applies
+	OpReportLost   Op = "ReportLost" // only Faults.Before applies
 	OpAddRule      Op = "AddRule"
 	OpLiftRule     Op = "LiftRule"
 	OpTakeWaiting  Op = "TakeWaiting"

@@ -53,7 +53,7 @@
 // not hear the database's answers for minutes, though its statements happen; of
 // publishing, pulling and answering one fails, or is accepted and never answered, while
 // the others work; the subscription loses its topic, so that what is published is
-// accepted and reaches nobody; now and then no worker works for minutes. Then all is
+// accepted and reaches nobody; the broker accepts everything, delivers nothing and says that it is well; now and then no worker works for minutes. Then all is
 // healed, every rule is lifted, and the queue has to come to rest. In some seeds with
 // limits a worker dies with a turn after that, and its handlers stay paused for minutes,
 // in which the others have to get on. Result counts what was done.

@@ -32,7 +32,7 @@ func (n nemesis) attack() {
 		n.holiday(d.between(2*time.Minute, 6*time.Minute))
 		return
 	}
-	switch d.IntN(13) {
+	switch d.IntN(14) {
 	case 0, 1:
 		w.note("nemesis: kill %s", victim.name)
 		n.kill(victim)
@@ -54,6 +54,8 @@ func (n nemesis) attack() {
 		n.breakWay(d.between(time.Second, 3*time.Minute))
 	case 12:
 		n.orphan(d.between(time.Second, 3*time.Minute))
+	case 13:
+		n.swallow(d.between(time.Second, 3*time.Minute))
 	}
 }
 

@@ -63,6 +63,24 @@ func (n nemesis) orphan(d time.Duration) {
 	})
 }
 
+// swallow has the broker accept what is published, answer when it is asked how it is, and deliver
+// nothing.
+func (n nemesis) swallow(d time.Duration) {
+	w := n.w
+	if w.broken.void {
+		return
+	}
+	w.note("nemesis: the broker delivers nothing, and says that it is well, for %s", d)
+	w.faults["broker that delivers nothing and says that it is well"]++
+	w.broken.void = true
+	end := w.fault(oracle.NotifierFault, "")
+	n.later(d, "the broker delivers again", func() {
+		w.broken.void = false
+		end()
+		w.poke()
+	})
+}
+
 // forge has the broker deliver what nobody has published: of events that are there,
 // whatever they wait for, and of some that never were.
 func (n nemesis) forge() {
@@ -94,7 +112,7 @@ func (n nemesis) silence() {
 	end := w.fault(oracle.NotifierFault, "")
 	var way string
 	var done func()
-	switch w.dice.IntN(4) {
+	switch w.dice.IntN(5) {
 	case 0:
 		way, w.notifierDown = "the broker is down", true
 		done = func() { w.notifierDown = false }
@@ -104,6 +122,9 @@ func (n nemesis) silence() {
 	case 2:
 		way, w.broken.hanging[pulling] = "pulls hang", true
 		done = func() { delete(w.broken.hanging, pulling) }
+	case 3:
+		way, w.broken.void = "the broker delivers nothing, and says that it is well", true
+		done = func() { w.broken.void = false }
 	default:
 		way, w.broken.orphan = "the subscription has no topic", true
 		done = func() { w.broken.orphan = false }

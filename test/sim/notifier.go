@@ -50,6 +50,9 @@ func (b *notifier) publish(notifications []eventqueue.Notification) {
 // due is when a pull would return something.
 func (b *notifier) due() time.Time {
 	next := b.w.never()
+	if b.w.broken.void {
+		return next
+	}
 	for _, m := range b.messages {
 		if m.due.Before(next) {
 			next = m.due
@@ -63,6 +66,9 @@ func (b *notifier) due() time.Time {
 func (b *notifier) pull(max int, alone func(eventqueue.EventID) bool) []eventqueue.Delivery {
 	now := time.Now()
 	var due []*message
+	if b.w.broken.void {
+		return nil
+	}
 	for _, m := range b.messages {
 		if !m.due.After(now) {
 			due = append(due, m)

@@ -18,6 +18,7 @@ type partial struct {
 	failing map[way]bool // calls of the broker that fail
 	hanging map[way]bool // and those that are accepted and never answered
 	orphan  bool         // the topic of the subscription is gone: publishes are accepted, and reach nobody
+	void    bool         // publishes are accepted, checks are answered, and nothing is delivered
 }
 
 // intensity is how hard a seed attacks single calls.

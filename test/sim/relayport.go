@@ -23,8 +23,9 @@ type relayPort struct {
 }
 
 var (
-	_ maintenance.RelayStore = (*relayPort)(nil)
-	_ eventqueue.Publisher   = (*relayPort)(nil)
+	_ maintenance.RelayStore   = (*relayPort)(nil)
+	_ maintenance.LostReporter = (*relayPort)(nil)
+	_ eventqueue.Publisher     = (*relayPort)(nil)
 )
 
 // afterPass is a little longer than what a relay waits after a pass, deaf to
@@ -80,6 +81,13 @@ func (s *relayPort) TakeRound(ctx context.Context, after maintenance.RoundPlace,
 // Publish implements eventqueue.Publisher.
 func (s *relayPort) Publish(ctx context.Context, notifications []eventqueue.Notification) error {
 	return s.part(func() error { return ringer{s.p}.Publish(ctx, notifications) })
+}
+
+// ReportLost implements maintenance.LostReporter.
+func (s *relayPort) ReportLost(ctx context.Context) error {
+	return s.part(func() error {
+		return s.do(ctx, "ReportLost", "", func() (string, error) { return "", s.mem.ReportLost(ctx) })
+	})
 }
 
 // Listen implements maintenance.RelayStore.

@@ -27,7 +27,7 @@ func (p *process) sides() (worker.Store, eventqueue.Receiver) {
 // standbyPort lends its worker a connection, and a receiver for when the broker is away.
 type standbyPort struct {
 	*port
-	waking atomic.Bool // a wake-up is at the gate
+	waking, warning atomic.Bool // a wake-up, and a report of lost notifications, is at the gate
 }
 
 var (
@@ -71,19 +71,23 @@ func (w *world) found(n int) {
 	w.faults["event found without a notification"] += n
 }
 
-// listen is how the worker hears that somebody could not publish.
+// listen is how the worker hears that somebody could not publish, or that notifications are lost.
 func (s *standbyPort) listen(ctx context.Context, wake func(lost bool)) error {
 	if err := s.do(ctx, "Listen", "", func() (string, error) { return "", nil }); err != nil {
 		return err
 	}
-	return s.mem.Listen(ctx, func() {
-		if s.waking.Swap(true) {
+	return s.mem.ListenForWorkers(ctx, func(lost bool) {
+		atGate, op := &s.waking, "told"
+		if lost {
+			atGate, op = &s.warning, "told of lost notifications"
+		}
+		if atGate.Swap(true) {
 			return
 		}
 		s.p.errands.Go(func() {
-			defer s.waking.Store(false)
-			_ = s.p.do(ctx, call{op: "told"}, func() (string, error) { // it fails only at the end of the process
-				wake(false)
+			defer atGate.Store(false)
+			_ = s.p.do(ctx, call{op: op}, func() (string, error) { // it fails only at the end of the process
+				wake(lost)
 				return "", nil
 			})
 		})
