@@ -46,7 +46,7 @@ var notifiers = map[NotifierKind]struct {
 			return opened[notifier](pgnotify.New(pool, pgnotify.Config{Logger: c.Logger}))
 		},
 		publish: func(_ context.Context, c Config, pool *pgxpool.Pool) (publisher, error) {
-			return opened[publisher](pgnotify.New(pool, pgnotify.Config{Logger: c.Logger}))
+			return opened[publisher](pgnotify.New(pool, pgnotify.Config{Logger: c.Logger, PublishOnly: true}))
 		},
 	},
 	Memory: {

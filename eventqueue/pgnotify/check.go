@@ -18,15 +18,26 @@ SELECT quote_ident(current_user), coalesce(string_agg(privilege, ', ' ORDER BY n
 FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) WITH ORDINALITY AS needed (privilege, nr)
 WHERE NOT has_table_privilege('` + table + `', privilege)`
 
+// checkPublishSQL is checkSQL for a program that only publishes.
+const checkPublishSQL = `
+SELECT quote_ident(current_user), CASE WHEN bool_and(has_column_privilege('` + table + `', name, 'INSERT')) THEN ''
+    ELSE 'INSERT (event_id, canvas_id, traceparent)' END
+FROM unnest(ARRAY['event_id', 'canvas_id', 'traceparent']) AS needed (name)`
+
 // Check returns an error if the table is missing or a privilege on it is: a worker
-// that may read it but not delete from it would fail at each pull. It costs one
+// that may read it but not delete from it would fail at each pull. With
+// Config.PublishOnly it asks for the right to insert alone. It costs one
 // statement, and blocks at most until ctx ends, or for ten seconds when ctx has no
 // deadline.
 func (n *Notifier) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var role, missing string
-	err := n.pool.QueryRow(ctx, checkSQL, pgx.QueryExecModeSimpleProtocol).Scan(&role, &missing)
+	sql := checkSQL
+	if n.config.PublishOnly {
+		sql = checkPublishSQL
+	}
+	err := n.pool.QueryRow(ctx, sql, pgx.QueryExecModeSimpleProtocol).Scan(&role, &missing)
 	if err != nil {
 		return fmt.Errorf("check the notifications in Postgres: %w", err)
 	}

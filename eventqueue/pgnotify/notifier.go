@@ -24,6 +24,9 @@ type Config struct {
 	// up. Default (0): 1 ms.
 	Unit time.Duration
 
+	// PublishOnly says that the Notifier only publishes: Check asks for no right to pull.
+	PublishOnly bool
+
 	// Logger receives the failures that no caller sees. Default (nil): they are not
 	// logged.
 	Logger *zap.Logger

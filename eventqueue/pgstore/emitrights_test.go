@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgnotify"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/test/testenv"
 )
@@ -67,5 +68,48 @@ func TestTheEmitterHasTheRightsItIsCheckedFor(t *testing.T) {
 			t.Errorf("the check without %s = %v", right, err)
 		}
 		r.exec(`GRANT ` + right + ` TO ` + r.prefix + `emitter`)
+	}
+}
+
+// TestWhoOnlyPublishesMayOnlyPublish: with NOTIFIER=postgres, emitters and cron may add notifications
+// and find out whether there are any; they take none away and read nothing of them.
+func TestWhoOnlyPublishesMayOnlyPublish(t *testing.T) {
+	t.Parallel()
+	r := newRoleRig(t)
+	ctx := testenv.Context(t)
+	for _, role := range []string{"emitter", "cron"} {
+		publisher := r.as(role)
+		n, err := pgnotify.New(publisher.pool, pgnotify.Config{PublishOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		publish := func() error {
+			return n.Publish(ctx, []eventqueue.Notification{{Event: 7, Canvas: canvas}, {Event: 7, Canvas: canvas}})
+		}
+		for range 2 { // the second finds the notification there
+			if err := errors.Join(n.Check(ctx), publish()); err != nil {
+				t.Errorf("the %s cannot publish: %v", role, err)
+			}
+		}
+		if waiting, err := pgnotify.Waiting(ctx, publisher.pool); err != nil || !waiting {
+			t.Errorf("the %s sees notifications = %t, %v", role, waiting, err)
+		}
+		for _, sql := range []string{`DELETE FROM events_v2_notifications`, `UPDATE events_v2_notifications SET event_id = 8`, `TRUNCATE events_v2_notifications`,
+			`SELECT canvas_id FROM events_v2_notifications`} {
+			if _, err := publisher.pool.Exec(ctx, sql); err == nil || !strings.Contains(err.Error(), "permission denied") {
+				t.Errorf("%s as the %s = %v", sql, role, err)
+			}
+		}
+		r.exec(`REVOKE INSERT (traceparent) ON events_v2_notifications FROM ` + r.prefix + role)
+		const grant = "GRANT INSERT (event_id, canvas_id, traceparent) ON events_v2_notifications TO"
+		if err := n.Check(ctx); err == nil || !strings.Contains(err.Error(), grant) {
+			t.Errorf("the check of the %s without a right = %v", role, err)
+		}
+		if err := publish(); err == nil {
+			t.Errorf("the %s publishes without the right that the check asks for", role)
+		}
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -472,11 +472,11 @@ func TestWhatRolesMayNot(t *testing.T) {
 		schema    = `ALTER TABLE events_v2 ADD COLUMN mine text`
 	)
 	own := map[string][]string{
-		"emitter": {forge, turn, takeSlot, leave, lines, claimed, failed, begun, later, rekey, unkey,
+		"emitter": {forge, silence, turn, takeSlot, leave, lines, claimed, failed, begun, later, rekey, unkey,
 			settings, settle, cleaned, output, read, end, claim, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, advanced, version, schema},
 		"sql_emitter": {turn, takeSlot, leave, lines, claimed, failed, begun, later, rekey, unkey, listen, silence, settings, settle, cleaned, output, read, end, claim, forge, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, advanced, version, schema},
 		"worker":      {settings, settle, rule, lift, lockRules, limit, running, schedule, slot, history, version, schema},
-		"cron":        {settings, settle, cleaned, output, end, rule, lift, lockRules, barrier, limit, running, schedule, version, schema},
+		"cron":        {silence, settings, settle, cleaned, output, end, rule, lift, lockRules, barrier, limit, running, schedule, version, schema},
 		"operator":    {version, schema},
 		"reader":      {settings, settle, cleaned, output, end, claim, forge, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, emit, advanced, version, schema},
 		"nobody":      {settings, settle, cleaned, output, read, end, claim, forge, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, emit, advanced, version, schema},

@@ -58,8 +58,8 @@ GRANT USAGE ON SEQUENCE events_id_seq TO queue_emitter;
 GRANT SELECT, INSERT (canvas_id, key), UPDATE (event_id) ON unique_keys TO queue_emitter;
 GRANT SELECT (event_id, expires_at), DELETE ON unique_expiries TO queue_emitter;
 GRANT INSERT (event_id, stage, canvas_id, group_key) ON event_groups TO queue_emitter;
--- These decide nothing, and the notifier's Check wants all of it.
-GRANT SELECT, INSERT, UPDATE, DELETE ON events_v2_notifications TO queue_emitter;
+-- For NOTIFIER=postgres. Whether there is any notification is all that it may read.
+GRANT INSERT (event_id, canvas_id, traceparent), SELECT (event_id) ON events_v2_notifications TO queue_emitter, queue_cron;
 
 -- cmd/worker, and programs that run handlers: it emits as well, and ends events. It
 -- changes no rule, no limit and no cron definition.
@@ -75,7 +75,7 @@ GRANT USAGE ON SEQUENCE events_id_seq TO queue_worker;
 -- definition needs.
 GRANT SELECT, INSERT, UPDATE ON events_v2, unique_keys, event_group_locks TO queue_cron;
 GRANT DELETE ON unique_keys TO queue_cron;
-GRANT SELECT, INSERT, UPDATE, DELETE ON event_groups, unique_expiries, events_v2_notifications TO queue_cron;
+GRANT SELECT, INSERT, UPDATE, DELETE ON event_groups, unique_expiries TO queue_cron;
 GRANT SELECT, UPDATE, DELETE ON event_log TO queue_cron;
 GRANT SELECT ON scheduling_rules, concurrency_limits, rate_limits, rate_counters, cleanups, cron_definitions TO queue_cron;
 GRANT UPDATE (created_at) ON cron_definitions TO queue_cron;
