@@ -142,7 +142,9 @@ func (n *Notifier) giveBack(ctx context.Context, p pulled) {
 	if len(p.deliveries) == 0 {
 		return
 	}
-	if err := n.Requeue(ctx, p.deliveries, 0); err != nil {
+	// Topic and subscription are not made again here (Config.Create), which would take longer than
+	// a program that stops waits for.
+	if err := n.modify(ctx, p.deliveries, 0); err != nil {
 		n.logger.Warn("could not give back notifications that came too late; they come again when their lease ends",
 			zap.Int("notifications", len(p.deliveries)), zap.Error(err))
 	}
@@ -219,18 +221,20 @@ func (n *Notifier) Requeue(ctx context.Context, deliveries []eventqueue.Delivery
 		return fmt.Errorf("requeue %d notifications after %v: the longest delay is %v; acknowledge them and publish them again when they are due",
 			len(deliveries), after, eventqueue.MaxRequeue)
 	}
-	seconds := wholeSeconds(after)
-	err := inChunks(ackIDs(deliveries), func(chunk []string) error {
+	if err := n.modify(ctx, deliveries, wholeSeconds(after)); err != nil {
+		return n.failed(ctx, nil, fmt.Sprintf("requeue %d notifications of %s after %v", len(deliveries), n.subscription, after), roleSubscriber, err)
+	}
+	return nil
+}
+
+func (n *Notifier) modify(ctx context.Context, deliveries []eventqueue.Delivery, seconds int32) error {
+	return inChunks(ackIDs(deliveries), func(chunk []string) error {
 		return n.connection.clients().subscriptions.ModifyAckDeadline(ctx, &pubsubpb.ModifyAckDeadlineRequest{
 			Subscription:       n.subscription,
 			AckIds:             chunk,
 			AckDeadlineSeconds: seconds,
 		})
 	})
-	if err != nil {
-		return n.failed(ctx, nil, fmt.Sprintf("requeue %d notifications of %s after %v", len(deliveries), n.subscription, after), roleSubscriber, err)
-	}
-	return nil
 }
 
 // wholeSeconds rounds up, since a delay that became 0 would cause a hot loop.
