@@ -39,6 +39,7 @@ type asker struct {
 	known      eventqueue.HandlerSet
 	refused    refusal.Rows[eventqueue.EventID]
 	unanswered *unansweredClaims
+	late       lateClaims
 }
 
 // ask claims the events of a batch that may run. A row that the database cannot write fails the
@@ -90,6 +91,7 @@ func (w *asker) askHalving(ctx context.Context, ids []eventqueue.EventID, a *ask
 	}
 	claim := newClaimID()
 	results, err := w.store.Claim(ctx, ids, w.known, w.config.LockTimeout, claim)
+	w.recordLate(ctx, err)
 	if err != nil && sqlstate.MayHaveCommitted(err) {
 		w.unanswered.add(claim, ids)
 	}

@@ -17,6 +17,9 @@ const (
 	Stack    = "stack"
 	Wait     = "retry_in"
 
+	LockTimeout = "lock_timeout"
+	ClaimTakes  = "claim_takes_at_most"
+
 	MaxEvents = "max_events"
 	TTL       = "ttl"
 )

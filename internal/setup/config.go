@@ -30,7 +30,7 @@ type Config struct {
 	MaxDelay       time.Duration `env:"MAX_DELAY" envDefault:"8784h" used:"all" desc:"Longest delay of an event; at most 878400h, a hundred years."`
 	PublishTimeout time.Duration `env:"PUBLISH_TIMEOUT" envDefault:"2s" used:"all" desc:"How long an emit waits, at most, until its notification is published. The event is accepted in any case."`
 
-	LockTimeout time.Duration `env:"LOCK_TIMEOUT" used:"worker, cron" desc:"How long a lock is valid without being renewed, from 1s to 720h. It is a setting in the database: the first program that starts sets it (to 1m if this is empty), and a program with another value does not start. Empty: the setting in the database. See eventctl settings."`
+	LockTimeout time.Duration `env:"LOCK_TIMEOUT" used:"worker, cron" desc:"How long a lock is valid without being renewed, from 1s to 720h. It is a setting in the database: the first program that starts sets it (to 1m if this is empty), and a program with another value does not start. Set it to at least four times what a claim takes: a worker whose claims have no answer within half of it runs nothing, and warns. Empty: the setting in the database. See eventctl settings."`
 
 	HandlersFile  string        `env:"HANDLERS_FILE" used:"worker" desc:"YAML file that maps handlers to HTTP targets. Required."`
 	LinkLocal     bool          `env:"TARGET_LINK_LOCAL" envDefault:"false" used:"worker" desc:"Allow targets at link-local, unspecified and multicast addresses and at the metadata servers of clouds. If it is false, the events of such a target are FAILED at once, whatever name resolves to the address."`

@@ -1,0 +1,35 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	"eventsv2/internal/logkey"
+)
+
+// lateClaimsWarned is how many claims in a row may have no answer in time before a worker warns: a
+// database that is away for a moment costs one or two.
+const lateClaimsWarned = 5
+
+// lateClaims counts claims in a row that had no answer in time. It is safe for concurrent use.
+type lateClaims struct{ inARow atomic.Int64 }
+
+// recordLate records the result of a claim. A claim has half of the lock timeout, since a lock that is
+// learnt of later has no time left for a run. So a database that is further away than that answers
+// no claim of this worker, while all its other calls may succeed: the worker warns of it once, and
+// again after a claim was answered.
+func (w *asker) recordLate(ctx context.Context, err error) {
+	if err == nil {
+		w.late.inARow.Store(0)
+		return
+	}
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) || w.late.inARow.Add(1) != lateClaimsWarned {
+		return
+	}
+	w.log.Warn("the database answers no claim in time, and this worker runs nothing: a claim has half of the lock timeout. If the database is slow or far away, "+
+		"set LOCK_TIMEOUT of all programs, and eventctl settings set lock-timeout, to at least four times what a claim takes",
+		zap.Duration(logkey.LockTimeout, w.config.LockTimeout), zap.Duration(logkey.ClaimTakes, w.config.LockTimeout/2), zap.Int(logkey.Count, lateClaimsWarned))
+}
