@@ -166,7 +166,8 @@ func ExampleHandlers_Register() {
 	}
 }
 
-func chargeCard(context.Context, string) error { return nil }
+// chargeCard is replaced by a test.
+var chargeCard = func(context.Context, string) error { return nil }
 
 // A handler whose writes, follow-up events and completion commit together:
 // exactly once, whatever dies when.
