@@ -30,6 +30,13 @@ func sessionMutants() []mutant {
 			sessions("TestATableThatIsHiddenIsNamed")},
 		{"migration-beside-the-queue", "I1", "eventqueue/pgsession/schema.go", change(`case mistake != "":`, "case false:"),
 			sessions("TestAMigrationStaysInTheSchemaOfTheQueue")},
+		{"right-to-draw-ids-is-not-asked-for", "I17", "eventqueue/pgstore/fit.go", change(`		"events_id_seq":   {"USAGE"},`, ""), protocol("TestTheEmitterHasTheRightsItIsCheckedFor")},
+		{"publisher-is-asked-for-rights-to-pull", "I17", "eventqueue/pgnotify/check.go", change("if n.config.PublishOnly {", "if false {"),
+			protocol("TestWhoOnlyPublishesMayOnlyPublish")},
+		{"late-claims-are-not-warned-of", "I17", "eventqueue/worker/lateclaims.go", change("w.late.inARow.Add(1) != lateClaimsWarned", "w.late.inARow.Add(1) >= 0"),
+			working("TestADatabaseThatIsTooFarAwayIsWarnedOf")},
+		{"last-pull-makes-the-topic-again", "I19", "pubsubnotify/receive.go", change("n.modify(ctx, p.deliveries, 0)", "n.Requeue(ctx, p.deliveries, 0)"),
+			pubsub("TestTheLastPullKeepsItsTime")},
 		{"lacking-right-is-not-named", "I17", "eventqueue/pgstore/fit.go", change("case len(lacking) > 0:", "case false:"), []judge{{"./test/e2e", []string{"TestALackingRightIsNamedAtTheStart"}}}},
 	}
 }

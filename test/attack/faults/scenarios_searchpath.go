@@ -49,7 +49,7 @@ func searchPath(of string) func(context.Context, *rig) {
 		r.worker(ctx, "worker", nil)
 		app := r.embed(ctx, "app", nil)
 		r.target.behave("work", takes(20*time.Millisecond))
-		r.emitVia(ctx, app, batch{label: "embedded", n: 50, key: func(i int) string { return "key" }})
+		r.emitVia(ctx, app, batch{label: "embedded", n: 50, key: func(int) string { return "key" }})
 		r.emitPersons(ctx, "persons", 20)
 		r.emitSQL(ctx, batch{label: "sql", n: 20})
 		r.emitCtl(ctx, "ctl")

@@ -147,8 +147,8 @@ func everySecond() halfbroker.Behaviour {
 // The canvas that has everything at once.
 const (
 	fullCanvas    byte = 30
-	fullPerMinute      = 60
-	fullGroups         = 8
+	fullPerMinute int  = 60
+	fullGroups    int  = 8
 )
 
 // everythingAtOnce has a canvas with a concurrency limit, a rate limit and ordering groups, whose
