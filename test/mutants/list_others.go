@@ -82,8 +82,6 @@ func fallbackMutants() []mutant {
 		{"look-that-failed-goes-before-the-bell", "I13 I19", look, change("if err != nil { // after a long wait", "if err != nil && r.pulling < 0 { // after a long wait"),
 			protocol("TestADatabaseThatHangsDoesNotHideTheNotifier")},
 		{"relay-tells-nobody-of-what-is-lost", "I13 I19", "eventqueue/maintenance/relay.go", change("!ok || len(lost) == 0 {", "!ok || len(lost) >= 0 {"), protocol(mute)},
-		{"simulated-relay-tells-nobody-of-what-is-lost", "I13 I19", "eventqueue/maintenance/relay.go", change("!ok || len(lost) == 0 {", "!ok || len(lost) >= 0 {"),
-			[]judge{{"./test/sim", []string{"TestSeeds"}}}},
 		{"relay-tells-when-nothing-is-lost", "I12", "eventqueue/maintenance/relay.go", change("!ok || len(lost) == 0 {", "!ok {"), protocol(mute)},
 		{"search-stops-though-it-finds", "I13 I19", suspicion, change("r.newest, r.searchUntil = newest, r.searchEnd(now)", "r.newest = newest"), protocol(mute)},
 		{"search-for-what-nobody-knows-has-no-end", "I12", suspicion, change("newest == r.newest || ", ""), protocol("TestASearchForWhatIsLostEnds")},
