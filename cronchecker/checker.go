@@ -9,6 +9,8 @@ import (
 	"eventsv2/internal/backoff"
 
 	"go.uber.org/zap"
+
+	"eventsv2/internal/refusal"
 )
 
 // MaxBatch is the largest number of slots in one call of Store.Emit.
@@ -39,8 +41,8 @@ type Snapshot struct {
 type Result struct {
 	// Now is the time of the pass by the database's clock.
 	Now time.Time
-	// Definitions counts the enabled definitions, and Broken those of them that
-	// cannot be read; each of these was logged.
+	// Definitions counts the enabled definitions, and Broken those of them that cannot be
+	// read, or whose slots the database refuses; each of these was logged.
 	Definitions, Broken int
 	// Due counts the slots that were due when the pass began, and Emitted those
 	// for which it emitted an event. Another checker has taken the others.
@@ -119,7 +121,9 @@ func (c *Checker) Check(ctx context.Context) (Result, error) {
 			return pass.result, err
 		}
 	}
-	err = pass.flush(ctx)
+	if err = pass.flush(ctx); err == nil {
+		err = pass.reportRefused()
+	}
 	r := pass.result
 	c.config.Logger.Debug("checked for due cron slots",
 		zap.Int(logDefinitions, r.Definitions), zap.Int(logDue, r.Due), zap.Int(logEmitted, r.Emitted))
@@ -130,8 +134,18 @@ func (c *Checker) Check(ctx context.Context) (Result, error) {
 type pass struct {
 	*Checker
 	schedules schedules
-	batch     []Slot
+	batch     []dueSlots
+	size      int // of the batch, in slots
+	refused   []refusal.Refused[dueSlots]
+	answered  bool // slots were taken
 	result    Result
+}
+
+// dueSlots are the slots of one definition.
+type dueSlots struct {
+	definition Definition
+	slots      []Slot
+	more       bool // are due
 }
 
 // definition adds the due slots of one definition to the batch. If they do not fit,
@@ -144,33 +158,74 @@ func (p *pass) definition(ctx context.Context, d Definition) error {
 		err = d.check()
 	}
 	if err != nil {
-		p.result.Broken++
-		p.config.Logger.Error("a cron definition cannot be read and emits nothing: replace it or remove it",
-			zap.Stringer(logCron, d.ID), zap.Stringer(logCanvas, d.Canvas), zap.String(logName, d.Name), zap.Error(err))
+		p.broken("a cron definition cannot be read and emits nothing: replace it or remove it", d, err)
 		return nil
 	}
 	slots, more := due(d, schedule, p.result.Now, p.config.lateness())
+	if len(slots) == 0 {
+		return nil
+	}
 	p.result.Due += len(slots)
-	p.result.More = p.result.More || more
-	if len(p.batch)+len(slots) > MaxBatch {
+	if p.size+len(slots) > MaxBatch {
 		err = p.flush(ctx)
 	}
-	p.batch = append(p.batch, slots...)
+	p.batch = append(p.batch, dueSlots{d, slots, more})
+	p.size += len(slots)
 	return err
 }
 
+func (p *pass) broken(message string, d Definition, err error) {
+	p.result.Broken++
+	p.config.Logger.Error(message,
+		zap.Stringer(logCron, d.ID), zap.Stringer(logCanvas, d.Canvas), zap.String(logName, d.Name), zap.Error(err))
+}
+
+// flush emits the batch. A batch that the database refuses is emitted by halves, so that definitions
+// whose slots are refused cost themselves only (I15).
 func (p *pass) flush(ctx context.Context) error {
-	if len(p.batch) == 0 {
-		return nil
-	}
-	emitted, err := p.store.Emit(ctx, p.batch)
-	if err != nil {
-		return fmt.Errorf("emit %d cron slots, the first of definition %s at %s: %w",
-			len(p.batch), p.batch[0].Cron, p.batch[0].At.UTC().Format(time.RFC3339), err)
-	}
+	emitted := 0
+	refused, err := refusal.Halve(func(batch []dueSlots) error {
+		n, err := p.emit(ctx, batch)
+		emitted += n
+		for _, due := range batch {
+			p.result.More = p.result.More || due.more && err == nil
+		}
+		p.answered = p.answered || err == nil && len(batch) > 0
+		return err
+	}, p.batch)
 	p.result.Emitted += emitted
-	p.batch = p.batch[:0]
+	p.refused = append(p.refused, refused...)
+	p.batch, p.size = nil, 0
+	return err
+}
+
+// reportRefused logs the definitions whose slots were refused. If nothing but refusals was answered,
+// something else may be wrong, and it returns the first of them.
+func (p *pass) reportRefused() error {
+	if len(p.refused) > 0 && !p.answered {
+		return p.refused[0].Err
+	}
+	for _, r := range p.refused {
+		p.broken("the database refuses the slots of a cron definition, and of no other for it; they are tried again at the next check; "+
+			"look at what is on the tables of events and cron records", r.Item.definition, r.Err)
+	}
 	return nil
+}
+
+func (p *pass) emit(ctx context.Context, batch []dueSlots) (int, error) {
+	if len(batch) == 0 {
+		return 0, nil
+	}
+	slots := make([]Slot, 0, p.size)
+	for _, due := range batch {
+		slots = append(slots, due.slots...)
+	}
+	emitted, err := p.store.Emit(ctx, slots)
+	if err != nil {
+		return 0, fmt.Errorf("emit %d cron slots, the first of definition %s at %s: %w",
+			len(slots), slots[0].Cron, slots[0].At.UTC().Format(time.RFC3339), err)
+	}
+	return emitted, nil
 }
 
 // untilNext returns the time from now to just after the next multiple of the
