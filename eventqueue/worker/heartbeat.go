@@ -9,6 +9,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/internal/logkey"
+	"eventsv2/internal/refusal"
 )
 
 // renewer is what the heartbeat needs of the database.
@@ -69,13 +70,21 @@ func (w *heart) renewClaims(ctx context.Context) {
 	w.runs.update(due, func(x *execution) { x.rowID = 0 }) // a renewal moves the row
 	ctx, cancel := context.WithTimeout(ctx, w.config.LockTimeout/2)
 	defer cancel()
-	written, err := w.renewer.Renew(ctx, claims)
+	written, refused, err := renewAround(ctx, w.renewer, claims)
 	if err != nil {
 		w.log.Warn("could not renew claims", zap.Int(logkey.Count, len(claims)), zap.Error(err))
-		return
+	}
+	why := map[eventqueue.EventID]error{}
+	for _, r := range refused {
+		why[r.Item.Event] = r.Err
 	}
 	renewed, lost := idSet(written.Done), idSet(written.Lost)
 	w.runs.update(due, func(x *execution) {
+		if err := why[x.run.ID]; err != nil && !x.unrenewable {
+			x.unrenewable = true
+			w.log.Error("the database refuses to renew the claim of this event, and of no other for it; its lock will expire; "+
+				"look at its row, and at what else is on its table", zap.Stringer(logkey.Event, x.run.ID), zap.Error(err))
+		}
 		switch {
 		case renewed[x.run.ID]:
 			x.renewed = now
@@ -83,6 +92,19 @@ func (w *heart) renewClaims(ctx context.Context) {
 			x.ctx.end(eventqueue.ErrLockLost)
 		}
 	})
+}
+
+// renewAround renews claims, and goes around those that the database refuses to renew (I15). What it
+// returns as written counts, whatever the error is.
+func renewAround(ctx context.Context, renewer renewer, claims []Claim) (written WriteResult, refused []refusal.Refused[Claim], err error) {
+	refused, err = refusal.Halve(func(claims []Claim) error {
+		some, err := renewer.Renew(ctx, claims)
+		if err == nil {
+			written.Done, written.Lost = append(written.Done, some.Done...), append(written.Lost, some.Lost...)
+		}
+		return err
+	}, claims)
+	return written, refused, err
 }
 
 // extendLeases keeps the notifications of running events from being shown to

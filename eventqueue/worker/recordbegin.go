@@ -29,7 +29,11 @@ func (w *beginRecorder) record(ctx context.Context, first []candidate) (recorded
 	for i, l := range first {
 		claims[i] = Claim{Event: l.result.Event.ID, Attempt: l.result.Attempt, ID: l.result.ClaimID}
 	}
-	written, err := w.store.Renew(ctx, claims)
+	written, refused, err := renewAround(ctx, w.store, claims)
+	for _, r := range refused {
+		w.log.Error("the database refuses to record that the run of this event begins, and of no other for it; it does not run; "+
+			"look at its row, and at what else is on its table", zap.Stringer(logkey.Event, r.Item.Event), zap.Error(r.Err))
+	}
 	if err != nil {
 		w.log.Warn("could not record that runs begin; their events are released", zap.Int(logkey.Count, len(first)), zap.Error(err))
 	}

@@ -12,6 +12,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/internal/backoff"
 	"eventsv2/internal/logkey"
+	"eventsv2/internal/refusal"
 	"eventsv2/internal/sqlstate"
 )
 
@@ -131,7 +132,17 @@ func (w *unansweredClaims) giveBack(ctx context.Context, u unanswered) (missing 
 func (w *unansweredClaims) giveBackOnce(ctx context.Context, u unanswered) (missing []eventqueue.EventID, err error) {
 	ctx, cancel := context.WithTimeout(ctx, min(giveBackTakes, w.config.LockTimeout/2))
 	defer cancel()
-	released, err := w.store.GiveBack(ctx, u.claim, u.ids)
+	var released, left []eventqueue.EventID
+	refused, err := refusal.Halve(func(ids []eventqueue.EventID) error {
+		some, err := w.store.GiveBack(ctx, u.claim, ids)
+		released = append(released, some...)
+		return err
+	}, u.ids)
+	for _, r := range refused {
+		left = append(left, r.Item)
+		w.log.Error("the database refuses to give back this event of a claim that was not answered, and no other for it; its lock will expire; "+
+			"look at its row, and at what else is on its table", zap.Stringer(logkey.Event, r.Item), zap.Error(r.Err))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +154,6 @@ func (w *unansweredClaims) giveBackOnce(ctx context.Context, u unanswered) (miss
 			w.log.Warn("could not notify released events; the relay does", zap.Int(logkey.Count, len(u.ids)), zap.Error(err))
 		}
 	}
-	releasedSet := idSet(released)
+	releasedSet := idSet(append(released, left...))
 	return slices.DeleteFunc(slices.Clone(u.ids), func(id eventqueue.EventID) bool { return releasedSet[id] }), nil
 }

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -178,6 +179,77 @@ func TestADatabaseThatRefusesAllClaimsBlamesNoRow(t *testing.T) {
 		pass(time.Second)
 		if got := s.state(); len(got.completions) != 5 || got.claims != before+1 {
 			s.t.Errorf("%d statements: %+v", got.claims-before, got)
+		}
+	})
+}
+
+// refusesAmong returns an error of the database when one of the ids is bad.
+func refusesAmong(ids []eventqueue.EventID, bad eventqueue.EventID) error {
+	if slices.Contains(ids, bad) {
+		return &pgconn.PgError{Code: "23514"}
+	}
+	return nil
+}
+
+// TestAClaimThatCannotBeRenewedCostsItselfOnly (I3, I15): the others are renewed, and their runs go on.
+func TestAClaimThatCannotBeRenewedCostsItselfOnly(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		let := make(chan struct{})
+		var ended []eventqueue.EventID
+		s.handle(eventqueue.Policy{Timeout: time.Hour}, func(ctx context.Context, run *eventqueue.Run) error {
+			select {
+			case <-let:
+			case <-ctx.Done():
+				s.mu.Lock()
+				ended = append(ended, run.ID)
+				s.mu.Unlock()
+			}
+			return nil
+		})
+		s.renewing = func(claims []worker.Claim) ([]eventqueue.EventID, error) {
+			for _, c := range claims {
+				if err := refusesAmong([]eventqueue.EventID{c.Event}, 3); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		}
+		stop := s.start(worker.Config{LockTimeout: time.Minute})
+		defer stop()
+		s.notify(s.claimed(1), s.claimed(2), s.claimed(3), s.claimed(4), s.claimed(5))
+		pass(10 * time.Minute)
+		s.mu.Lock()
+		if !slices.Equal(ended, []eventqueue.EventID{3}) {
+			s.t.Errorf("the runs of events %v lost their locks, want 3 only", ended)
+		}
+		s.mu.Unlock()
+		close(let)
+	})
+}
+
+// givesBackAround is a database that refuses to give back event 2.
+type givesBackAround struct{ *script }
+
+func (d givesBackAround) GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []eventqueue.EventID) ([]eventqueue.EventID, error) {
+	if err := refusesAmong(ids, 2); err != nil {
+		return nil, err
+	}
+	return d.script.GiveBack(ctx, claim, ids)
+}
+
+// TestAnEventThatCannotBeGivenBackCostsItselfOnly (I15, I18): the others of its claim are given back.
+func TestAnEventThatCannotBeGivenBackCostsItselfOnly(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		s.claiming = func(context.Context) error { return errors.New("the answer was lost") }
+		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
+		stop := s.startOn(givesBackAround{s}, worker.Config{GracePeriod: -1})
+		s.notify(s.claimed(1), s.claimed(2), s.claimed(3))
+		pass(time.Minute)
+		stop()
+		if !slices.Equal(s.gaveBack, []eventqueue.EventID{1, 3}) {
+			s.t.Errorf("given back were %v", s.gaveBack)
 		}
 	})
 }
