@@ -9,6 +9,7 @@ import (
 
 	"eventsv2/internal/cause"
 	"eventsv2/internal/logkey"
+	"eventsv2/internal/refusal"
 )
 
 // Sender publishes the notifications of rows that are committed. Concurrent callers share requests:
@@ -184,7 +185,7 @@ func (p *Sender) MarkPending(ctx context.Context, batch []Notification) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	if err := p.markPending(ctx, ids); err != nil {
+	if err := refusal.Report(p.log, p.markPending(ctx, ids)); err != nil {
 		p.log.Warn("could not mark notifications as pending; the relay finds them by their age",
 			zap.Int(logkey.Count, len(ids)), zap.Error(err))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"go.uber.org/zap"
 
+	"eventsv2/internal/refusal"
 	"eventsv2/internal/trace"
 )
 
@@ -179,7 +180,7 @@ func (q *Queue) Notify(ctx context.Context, notifications []Notification) {
 // ignored. An error only means a delay: the relay publishes them.
 func (q *Queue) NotifyPending(ctx context.Context, ids []EventID) error {
 	notifications, err := q.store.TakePending(ctx, ids)
-	if err != nil {
+	if err = refusal.Report(q.Logger(), err); err != nil {
 		return fmt.Errorf("notify %d events: %w", len(ids), err)
 	}
 	q.publisher.publish(ctx, notifications)

@@ -8,6 +8,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/internal/refusal"
 )
 
 // RuleType says who has stopped a handler.
@@ -116,7 +117,7 @@ func (r *Rules) notifyWaiting(ctx context.Context, scope eventqueue.Scope, since
 	after := eventqueue.EventID(0)
 	for {
 		waiting, next, err := r.store.TakeWaiting(ctx, scope, since, after, eventqueue.MaxPublish)
-		if err != nil {
+		if err = refusal.Report(r.queue.Logger(), err); err != nil {
 			return notified, err
 		}
 		r.queue.Notify(ctx, waiting)

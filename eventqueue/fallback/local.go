@@ -113,7 +113,7 @@ func (r *Receiver) passOn(ctx context.Context, local []eventqueue.Delivery) erro
 	r.mu.Lock()
 	r.yield()
 	r.mu.Unlock()
-	if err := r.store.MarkPending(asking, ids); err != nil {
+	if err := r.reported(r.store.MarkPending(asking, ids)); err != nil {
 		r.mu.Lock()
 		for _, id := range ids {
 			r.declined[id] = struct{}{}

@@ -6,6 +6,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/internal/refusal"
 )
 
 // searches is the schedule of the queries to the database.
@@ -107,7 +108,7 @@ func (r *Receiver) takeDue(ctx context.Context, max int) (found bool, err error)
 	asking, cancel := context.WithTimeout(ctx, statementTakes)
 	defer cancel()
 	due, err := r.store.TakeDue(asking, 0, limit)
-	if err != nil || len(due) == 0 {
+	if err = r.reported(err); err != nil || len(due) == 0 {
 		return false, err
 	}
 	r.mu.Lock()
@@ -159,7 +160,7 @@ func (r *Receiver) sweep(ctx context.Context) (found bool, err error) {
 	asking, cancel := context.WithTimeout(ctx, statementTakes)
 	defer cancel()
 	lost, next, err := r.store.TakeLost(asking, after, sweepPage, r.config.Quiet, r.config.LockTimeout)
-	if err != nil {
+	if err = r.reported(err); err != nil {
 		return found, err
 	}
 	r.mu.Lock()
@@ -195,8 +196,13 @@ func (r *Receiver) goRound(ctx context.Context, after maintenance.RoundPlace) (f
 func (r *Receiver) takeRound(ctx context.Context, after maintenance.RoundPlace) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTakes)
 	defer cancel()
-	return r.store.TakeRound(ctx, after, r.config.Quiet, r.config.LockTimeout)
+	lost, next, err := r.store.TakeRound(ctx, after, r.config.Quiet, r.config.LockTimeout)
+	return lost, next, r.reported(err)
 }
+
+// reported logs the rows that the database refuses to write, and returns any other error. What the
+// store returned beside it counts.
+func (r *Receiver) reported(err error) error { return refusal.Report(r.config.Logger, err) }
 
 // Deliver passes notifications directly to the Pulls of this process while the notifier is
 // down, since published ones would not arrive until it is back. It reports whether it has

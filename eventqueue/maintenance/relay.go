@@ -17,6 +17,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/internal/backoff"
 	"eventsv2/internal/logkey"
+	"eventsv2/internal/refusal"
 )
 
 // RelayConfig configures a Relay. The zero value is ready to use.
@@ -300,7 +301,8 @@ func (r *Relay) publishDue(ctx context.Context) (Relayed, error) {
 	for range dueRounds {
 		wasDown := !r.publisher.Up()
 		due, err := r.takeDue(ctx)
-		if err != nil {
+		refused := refusal.Is(err)
+		if err = refusal.Report(r.log, err); err != nil {
 			return done, fmt.Errorf("find pending notifications: %w", err)
 		}
 		published, err := r.publish(ctx, due)
@@ -309,7 +311,8 @@ func (r *Relay) publishDue(ctx context.Context) (Relayed, error) {
 			return done, err
 		}
 		if done.More = len(due) >= r.portion(); !done.More {
-			done.More = len(due) > 0 && wasDown // it was a probe, and it is up again
+			// It was a probe, and it is up again; or there may be others behind what is left out now.
+			done.More = len(due) > 0 && wasDown || refused
 			break
 		}
 	}
@@ -406,7 +409,7 @@ func (r *Relay) leavePending(ctx context.Context, notifications []eventqueue.Not
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, statementTakes)
 	defer cancel()
-	if err := r.store.LeavePending(ctx, ids); err != nil {
+	if err := refusal.Report(r.log, r.store.LeavePending(ctx, ids)); err != nil {
 		return fmt.Errorf("leave %d lost notifications pending; they are found again by their age: %w", len(ids), err)
 	}
 	r.wake()

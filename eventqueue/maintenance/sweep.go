@@ -11,6 +11,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/internal/backoff"
 	"eventsv2/internal/logkey"
+	"eventsv2/internal/refusal"
 )
 
 // Several loops search for lost notifications, concurrently. One round reads a few events of every
@@ -124,7 +125,8 @@ func interleaved(notifications []eventqueue.Notification) []eventqueue.Notificat
 func (r *Relay) takeRound(ctx context.Context, after RoundPlace) ([]eventqueue.Notification, RoundPlace, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTakes)
 	defer cancel()
-	return r.store.TakeRound(ctx, after, r.config.Quiet, time.Duration(r.lockTimeout.Load()))
+	lost, next, err := r.store.TakeRound(ctx, after, r.config.Quiet, time.Duration(r.lockTimeout.Load()))
+	return lost, next, refusal.Report(r.log, err)
 }
 
 // walk is a walk over all events, by id. It is for one goroutine.
@@ -206,7 +208,8 @@ func (w *walk) page(ctx context.Context) (Relayed, error) {
 func (r *Relay) sweepPage(ctx context.Context, after eventqueue.EventID) (Swept, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTakes)
 	defer cancel()
-	return r.store.Sweep(ctx, after, sweepPage, r.config.Quiet, time.Duration(r.lockTimeout.Load()))
+	swept, err := r.store.Sweep(ctx, after, sweepPage, r.config.Quiet, time.Duration(r.lockTimeout.Load()))
+	return swept, refusal.Report(r.log, err)
 }
 
 // reportAhead logs events whose locks no worker can have taken, each once, and not too many.

@@ -123,7 +123,15 @@ var (
 // repair advances the groups that were stuck. If one of them stays locked for too
 // long, all of them are left for the next sweep.
 func (s *Store) repair(ctx context.Context, lost []eventqueue.EventID, lockTimeout time.Duration) ([]eventqueue.Notification, error) {
-	advanced, err := s.Advance(ctx, lost, lost, lockTimeout) // each is one or the other
+	var advanced []eventqueue.Event
+	err := around(&s.stuck, lost, func(ids []eventqueue.EventID) error {
+		if len(ids) == 0 {
+			return s.run(ctx, skipping, advance(&advanced, nil, nil, nil, &lockTimeout))
+		}
+		some, err := s.Advance(ctx, ids, ids, lockTimeout) // each is one or the other
+		advanced = append(advanced, some...)
+		return err
+	})
 	if lockWaitExpired(err) {
 		err = nil
 	}

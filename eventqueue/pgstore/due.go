@@ -2,12 +2,14 @@ package pgstore
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/refusal"
 )
 
 // due is the position of a store that goes from canvas to canvas. It does so only
@@ -27,17 +29,21 @@ const fewestCanvases = 256
 // statement it can bound the scan of the index events_v2_pending. free is read once,
 // whatever the plan: as the inner side of a loop it would skip the rows that it
 // took before, and take as many others.
-const takeOldestSQL = `
+const (
+	takeOldestSQL = freeOldestSQL + takeFreeSQL
+	freeOldestSQL = `
 WITH free AS MATERIALIZED (
-    SELECT id FROM events_v2
-    WHERE notified_at IS NULL AND delay_until <= (SELECT clock_timestamp() + $1::interval)
+    SELECT id FROM events_v2 e
+    WHERE e.notified_at IS NULL AND delay_until <= (SELECT clock_timestamp() + $1::interval)
     ORDER BY delay_until, id
     LIMIT $2
     FOR UPDATE SKIP LOCKED
 )
-UPDATE events_v2 e SET notified_at = clock_timestamp()
+`
+	takeFreeSQL = `UPDATE events_v2 e SET notified_at = clock_timestamp()
 WHERE e.id = ANY (ARRAY(SELECT id FROM free))
 RETURNING e.id, e.canvas_id`
+)
 
 // canvases jumps along the index events_v2_pending_canvas from one canvas to the next.
 // Each canvas with due events gets an equal part of the limit. The events
@@ -74,9 +80,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
         FOR UPDATE SKIP LOCKED
     ) AS share
 ), taken AS (
-    UPDATE events_v2 e SET notified_at = clock_timestamp()
-    WHERE e.id = ANY (ARRAY(SELECT id FROM free))
-    RETURNING e.id, e.canvas_id
+    ` + takeFreeSQL + `
 )
 SELECT progress.canvas_id, taken.id, taken.canvas_id
 FROM (
@@ -86,34 +90,64 @@ FROM (
     END AS canvas_id
 ) AS progress LEFT JOIN taken ON true`
 
+// The same statements that only find what they would take, and leave out the given events: those
+// that wait because the database refuses to write their rows, so that these fill no page.
+var (
+	findOldestSQL = strings.Replace(freeOldestSQL, "e.notified_at IS NULL", "e.notified_at IS NULL AND e.id <> ALL ($3::bigint[])", 1) + findFreeSQL
+	findSharesSQL = strings.NewReplacer("e.notified_at IS NULL AND e.canvas_id >= due.canvas_id",
+		"e.notified_at IS NULL AND e.id <> ALL ($5::bigint[]) AND e.canvas_id >= due.canvas_id", takeFreeSQL, findFreeSQL).Replace(takeSharesSQL)
+)
+
+const findFreeSQL = `SELECT e.id, e.canvas_id FROM events_v2 e WHERE e.id = ANY (ARRAY(SELECT id FROM free))`
+
+const takePendingSQL = `
+UPDATE events_v2 e SET notified_at = clock_timestamp()
+FROM (
+    SELECT id FROM events_v2
+    WHERE id = ANY ($1::bigint[]) AND notified_at IS NULL AND delay_until <= clock_timestamp() + $2::interval
+    ORDER BY id
+    FOR UPDATE SKIP LOCKED
+) AS free
+WHERE e.id = free.id
+RETURNING e.id, e.canvas_id`
+
+// takingPending takes the pending notifications of events due within a time.
+func (s *Store) takingPending(ctx context.Context, taken *[]eventqueue.Notification, within time.Duration) func(ids []eventqueue.EventID) error {
+	return func(ids []eventqueue.EventID) error {
+		some, err := queryNotifications(ctx, s.pool, takePendingSQL, int64s(ids), within)
+		if err == nil {
+			*taken = append(*taken, some...)
+		}
+		return err
+	}
+}
+
 // TakeDue implements maintenance.RelayStore.
 func (s *Store) TakeDue(ctx context.Context, within time.Duration, limit int) ([]eventqueue.Notification, error) {
 	taken, err := s.takeShares(ctx, within, limit)
-	if err != nil {
-		return nil, err
-	}
 	rest := limit - len(taken)
-	if rest == 0 {
-		return taken, nil
+	if err = outcome(len(taken), err); err != nil && !refusal.Is(err) || rest == 0 {
+		return taken, err
 	}
-	oldest, err := s.takeOldest(ctx, within, rest)
-	if err != nil && len(taken) == 0 {
-		return nil, err
-	}
-	if err == nil {
+	oldest, full, oldestErr := s.takeOldest(ctx, within, rest)
+	if oldestErr == nil || refusal.Is(oldestErr) {
 		s.due.mu.Lock()
-		s.due.behind = len(oldest) == rest
+		s.due.behind = full
 		s.due.mu.Unlock()
 	}
-	return append(taken, oldest...), nil // what is taken has to be published, even if the rest failed
+	taken = append(taken, oldest...)
+	return taken, outcome(len(taken), err, oldestErr)
 }
 
-func (s *Store) takeOldest(ctx context.Context, within time.Duration, limit int) (taken []eventqueue.Notification, err error) {
-	err = s.walk(ctx, takeOldestSQL, []any{within, limit}, func(rows pgx.Rows) (err error) {
-		taken, err = pgx.CollectRows(rows, scanNotification)
-		return err
-	})
-	return taken, err
+// takeOldest also reports whether it has found as many as it may take.
+func (s *Store) takeOldest(ctx context.Context, within time.Duration, limit int) (taken []eventqueue.Notification, full bool, err error) {
+	read := func(sql string, arguments ...any) (found []eventqueue.Notification, err error) {
+		err = s.walk(ctx, sql, append([]any{within, limit}, arguments...), appendTo(&found))
+		full = len(found) == limit
+		return found, err
+	}
+	taken, err = s.takeDuePage(ctx, within, read, takeOldestSQL, findOldestSQL)
+	return taken, full, err
 }
 
 // takeShares takes nothing while the store is not behind.
@@ -125,7 +159,22 @@ func (s *Store) takeShares(ctx context.Context, within time.Duration, limit int)
 		return nil, nil
 	}
 	var next [16]byte
-	err = s.walk(ctx, takeSharesSQL, []any{within, after, limit, max(limit, fewestCanvases)}, func(rows pgx.Rows) error {
+	read := func(sql string, arguments ...any) (found []eventqueue.Notification, err error) {
+		found, next, err = s.readShares(ctx, sql, append([]any{within, after, limit, max(limit, fewestCanvases)}, arguments...))
+		return found, err
+	}
+	taken, err = s.takeDuePage(ctx, within, read, takeSharesSQL, findSharesSQL)
+	if err == nil || refusal.Is(err) {
+		s.due.mu.Lock()
+		s.due.canvas = next
+		s.due.mu.Unlock()
+	}
+	return taken, err
+}
+
+// readShares returns the next canvas, too.
+func (s *Store) readShares(ctx context.Context, sql string, arguments []any) (found []eventqueue.Notification, next [16]byte, err error) {
+	err = s.walk(ctx, sql, arguments, func(rows pgx.Rows) error {
 		var last, canvas *[16]byte
 		var id *eventqueue.EventID
 		_, err := pgx.ForEachRow(rows, []any{&last, &id, &canvas}, func() error {
@@ -133,17 +182,23 @@ func (s *Store) takeShares(ctx context.Context, within time.Duration, limit int)
 				next = *last
 			}
 			if id != nil {
-				taken = append(taken, eventqueue.Notification{Event: *id, Canvas: *canvas})
+				found = append(found, eventqueue.Notification{Event: *id, Canvas: *canvas})
 			}
 			return nil
 		})
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	s.due.mu.Lock()
-	s.due.canvas = next
-	s.due.mu.Unlock()
-	return taken, nil
+	return found, next, err
+}
+
+// takeDuePage takes a page of due events with one statement, or finds it with the other and takes
+// it around the rows that the database refuses to write.
+func (s *Store) takeDuePage(ctx context.Context, within time.Duration, read func(sql string, arguments ...any) ([]eventqueue.Notification, error),
+	takeSQL, findSQL string) ([]eventqueue.Notification, error) {
+	return takeAround(&s.refused,
+		func() ([]eventqueue.Notification, error) { return read(takeSQL) },
+		func() ([]eventqueue.Notification, error) { return read(findSQL, int64s(s.refused.Waiting())) },
+		func(taken *[]eventqueue.Notification) func(ids []eventqueue.EventID) error {
+			return s.takingPending(ctx, taken, within)
+		})
 }

@@ -9,6 +9,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/internal/mayrun"
+	"eventsv2/internal/refusal"
 )
 
 // The bounds of one part of a round: how many handlers or ordering groups it visits, how
@@ -161,19 +162,36 @@ func (s *Store) TakeRound(ctx context.Context, after maintenance.RoundPlace, qui
 	case maintenance.RoundOfGroups:
 		return s.takeRoundOfGroups(ctx, after, quiet, lockTimeout)
 	default:
-		lost, last, err := s.takePage(ctx, takeRoundOfRunsSQL, after.Run, roundRuns, quiet, lockTimeout, MaxQuietFactor)
-		if err != nil || last == 0 {
-			return lost, maintenance.RoundPlace{}, err
-		}
-		return lost, maintenance.RoundPlace{Stage: maintenance.RoundOfRuns, Run: last}, nil
+		return s.takeRoundOfRuns(ctx, after, quiet, lockTimeout)
 	}
 }
 
+func (s *Store) takeRoundOfRuns(ctx context.Context, after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+	var last eventqueue.EventID
+	lost, err = s.takeLost(ctx, takeRoundOfRunsSQL, quiet, lockTimeout, func(sql string) (lost []eventqueue.Notification, err error) {
+		lost, last, err = s.takePage(ctx, sql, after.Run, roundRuns, quiet, lockTimeout, MaxQuietFactor)
+		return lost, err
+	})
+	if err = outcome(len(lost), err); last != 0 && (err == nil || refusal.Is(err)) {
+		next = maintenance.RoundPlace{Stage: maintenance.RoundOfRuns, Run: last}
+	}
+	return lost, next, err
+}
+
 func (s *Store) takeRoundOfHandlers(ctx context.Context, after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+	lost, err = s.takeLost(ctx, takeRoundSQL, quiet, lockTimeout, func(sql string) (lost []eventqueue.Notification, err error) {
+		lost, next, err = s.goRoundOfHandlers(ctx, sql, after, quiet, lockTimeout)
+		return lost, err
+	})
+	return lost, next, outcome(len(lost), err)
+}
+
+// goRoundOfHandlers runs takeRoundSQL, or another form of it.
+func (s *Store) goRoundOfHandlers(ctx context.Context, sql string, after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	next.Stage = maintenance.RoundOfGroups
 	of := after.Scope
 	arguments := []any{roundScopes, roundEvents, quiet, lockTimeout, MaxQuietFactor, [16]byte(of.Canvas), of.Module, of.Name, roundDeeper, roundTakes}
-	err = s.jump(ctx, takeRoundSQL, arguments, func(rows pgx.Rows) error {
+	err = s.jump(ctx, sql, arguments, func(rows pgx.Rows) error {
 		var (
 			of, canvas   *[16]byte
 			module, name *string
@@ -190,17 +208,29 @@ func (s *Store) takeRoundOfHandlers(ctx context.Context, after maintenance.Round
 		})
 		return err
 	})
-	if err != nil {
-		return nil, maintenance.RoundPlace{}, err
-	}
-	return lost, next, nil
+	return lost, next, err
 }
 
 func (s *Store) takeRoundOfGroups(ctx context.Context, after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
-	next.Stage = maintenance.RoundOfRuns
 	var stuck []eventqueue.EventID
+	lost, err = s.takeLost(ctx, takeRoundOfGroupsSQL, quiet, lockTimeout, func(sql string) (lost []eventqueue.Notification, err error) {
+		lost, stuck, next, err = s.goRoundOfGroups(ctx, sql, after, quiet, lockTimeout)
+		return lost, err
+	})
+	if err = outcome(len(lost), err); err != nil && !refusal.Is(err) {
+		return nil, maintenance.RoundPlace{}, err
+	}
+	repaired, repairErr := s.repair(ctx, stuck, lockTimeout)
+	lost = append(lost, repaired...)
+	return lost, next, outcome(len(lost), err, repairErr)
+}
+
+// goRoundOfGroups runs takeRoundOfGroupsSQL, or another form of it. It returns the groups that are
+// stuck, each by an event.
+func (s *Store) goRoundOfGroups(ctx context.Context, sql string, after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, stuck []eventqueue.EventID, next maintenance.RoundPlace, err error) {
+	next.Stage = maintenance.RoundOfRuns
 	arguments := []any{roundGroups, roundEvents, quiet, lockTimeout, MaxQuietFactor, [16]byte(after.Scope.Canvas), after.Group}
-	err = s.jump(ctx, takeRoundOfGroupsSQL, arguments, func(rows pgx.Rows) error {
+	err = s.jump(ctx, sql, arguments, func(rows pgx.Rows) error {
 		var (
 			of, canvas *[16]byte
 			group      *string
@@ -221,12 +251,5 @@ func (s *Store) takeRoundOfGroups(ctx context.Context, after maintenance.RoundPl
 		})
 		return err
 	})
-	if err != nil {
-		return nil, maintenance.RoundPlace{}, err
-	}
-	repaired, err := s.repair(ctx, stuck, lockTimeout)
-	if err != nil && len(lost) == 0 {
-		return nil, maintenance.RoundPlace{}, err
-	}
-	return append(lost, repaired...), next, nil // what is taken has to be published, even if the rest failed
+	return lost, stuck, next, err
 }

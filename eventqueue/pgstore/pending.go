@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,6 +11,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/internal/mayrun"
+	"eventsv2/internal/refusal"
 )
 
 // A locked row is skipped: it is being claimed, completed or notified, and if that
@@ -25,30 +27,25 @@ SELECT pg_notify(channel, '') FROM unnest($2::text[]) AS channel WHERE EXISTS (S
 
 // MarkPending implements eventqueue.PendingStore.
 func (s *Store) MarkPending(ctx context.Context, ids []eventqueue.EventID) error {
-	_, err := s.pool.Exec(ctx, markPendingSQL, int64s(ids), wokenBy(eventqueue.NotifyModeLater))
-	return err
+	return s.markPending(ctx, ids, wokenBy(eventqueue.NotifyModeLater))
+}
+
+func (s *Store) markPending(ctx context.Context, ids []eventqueue.EventID, channels []string) error {
+	return around(&s.refused, ids, func(ids []eventqueue.EventID) error {
+		_, err := s.pool.Exec(ctx, markPendingSQL, int64s(ids), channels)
+		return err
+	})
 }
 
 // LeavePending implements maintenance.RelayStore.
 func (s *Store) LeavePending(ctx context.Context, ids []eventqueue.EventID) error {
-	_, err := s.pool.Exec(ctx, markPendingSQL, int64s(ids), []string{})
-	return err
+	return s.markPending(ctx, ids, []string{})
 }
 
-const takePendingSQL = `
-UPDATE events_v2 e SET notified_at = clock_timestamp()
-FROM (
-    SELECT id FROM events_v2
-    WHERE id = ANY ($1::bigint[]) AND notified_at IS NULL AND delay_until <= clock_timestamp() + $2::interval
-    ORDER BY id
-    FOR UPDATE SKIP LOCKED
-) AS free
-WHERE e.id = free.id
-RETURNING e.id, e.canvas_id`
-
 // TakePending implements eventqueue.PendingStore.
-func (s *Store) TakePending(ctx context.Context, ids []eventqueue.EventID) ([]eventqueue.Notification, error) {
-	return queryNotifications(ctx, s.pool, takePendingSQL, int64s(ids), eventqueue.MaxRequeue)
+func (s *Store) TakePending(ctx context.Context, ids []eventqueue.EventID) (taken []eventqueue.Notification, err error) {
+	err = around(&s.refused, ids, s.takingPending(ctx, &taken, eventqueue.MaxRequeue))
+	return taken, outcome(len(taken), err)
 }
 
 // MaxQuietFactor bounds the growing interval between two notifications of an
@@ -127,19 +124,73 @@ func takeLostOfSQL(some string) string {
         FOR UPDATE SKIP LOCKED
     ) AS free
 ), taken AS (
-    UPDATE events_v2 e SET notified_at = clock.now
+    ` + takeUntakenSQL + `
+)`
+}
+
+// takeUntakenSQL takes the events that takeLostOfSQL has found, and findUntakenSQL only returns them.
+const (
+	takeUntakenSQL = `UPDATE events_v2 e SET notified_at = clock.now
     FROM clock
     WHERE e.id = ANY (ARRAY(SELECT id FROM untaken))
-    RETURNING e.id, e.canvas_id
-)`
+    RETURNING e.id, e.canvas_id`
+	findUntakenSQL = `SELECT id, canvas_id FROM page WHERE id = ANY (ARRAY(SELECT id FROM untaken))`
+)
+
+// takeFoundLostSQL takes those of the given events that are still lost.
+var takeFoundLostSQL = `
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), page AS MATERIALIZED (
+    SELECT ` + pageColumnsSQL + ` FROM events_v2 e WHERE e.id = ANY ($1::bigint[]) ORDER BY e.id LIMIT $2
+), ` + takeLostSQL + `
+SELECT id, canvas_id FROM taken`
+
+// takeLost takes what is lost of a page, around the rows that the database refuses to write. read
+// runs the statement, which has takeLostOfSQL in it.
+func (s *Store) takeLost(ctx context.Context, sql string, quiet, lockTimeout time.Duration,
+	read func(sql string) ([]eventqueue.Notification, error)) ([]eventqueue.Notification, error) {
+	return takeAround(&s.refused,
+		func() ([]eventqueue.Notification, error) { return read(sql) },
+		func() ([]eventqueue.Notification, error) {
+			return read(strings.Replace(sql, takeUntakenSQL, findUntakenSQL, 1))
+		},
+		func(taken *[]eventqueue.Notification) func(ids []eventqueue.EventID) error {
+			return func(ids []eventqueue.EventID) error {
+				return s.run(ctx, skipping, query{
+					forms:     forms{skips: takeFoundLostSQL},
+					arguments: []any{int64s(ids), len(ids), quiet, lockTimeout, MaxQuietFactor},
+					read:      appendTo(taken),
+				})
+			}
+		})
 }
 
 // Sweep implements maintenance.RelayStore. It also advances the ordering groups that it
 // finds stuck.
 func (s *Store) Sweep(ctx context.Context, after eventqueue.EventID, limit int, quiet, lockTimeout time.Duration) (swept maintenance.Swept, err error) {
 	var stuck []eventqueue.EventID
+	lost, err := s.takeLost(ctx, sweepSQL, quiet, lockTimeout, func(sql string) ([]eventqueue.Notification, error) {
+		swept, stuck, err = s.sweep(ctx, sql, after, limit, quiet, lockTimeout)
+		return swept.Lost, err
+	})
+	swept.Lost = lost
+	if err = outcome(len(lost), err); err != nil && !refusal.Is(err) {
+		return maintenance.Swept{}, err
+	}
+	repaired, repairErr := s.repair(ctx, stuck, lockTimeout)
+	swept.Lost = append(swept.Lost, repaired...)
+	if err = outcome(len(swept.Lost), err, repairErr); err != nil && !refusal.Is(err) {
+		return maintenance.Swept{}, err
+	}
+	return swept, err
+}
+
+// sweep runs sweepSQL, or another form of it. It returns the ordering groups that are stuck, each by
+// an event.
+func (s *Store) sweep(ctx context.Context, sql string, after eventqueue.EventID, limit int, quiet, lockTimeout time.Duration) (swept maintenance.Swept, stuck []eventqueue.EventID, err error) {
 	err = s.run(ctx, skipping, query{
-		forms:     forms{skips: sweepSQL},
+		forms:     forms{skips: sql},
 		arguments: []any{after, limit, quiet, lockTimeout, MaxQuietFactor},
 		read: func(rows pgx.Rows) error {
 			var (
@@ -165,15 +216,7 @@ func (s *Store) Sweep(ctx context.Context, after eventqueue.EventID, limit int, 
 			return err
 		},
 	})
-	if err != nil {
-		return maintenance.Swept{}, err
-	}
-	repaired, err := s.repair(ctx, stuck, lockTimeout)
-	if err != nil && len(swept.Lost) == 0 {
-		return maintenance.Swept{}, err
-	}
-	swept.Lost = append(swept.Lost, repaired...) // what is taken has to be published, even if the rest failed
-	return swept, nil
+	return swept, stuck, err
 }
 
 // TakeLost is Sweep for callers that need the lost notifications only.

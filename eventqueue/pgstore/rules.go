@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -98,7 +99,40 @@ WITH clock AS MATERIALIZED (
 SELECT progress.next, taken.id, taken.canvas_id
 FROM (SELECT CASE WHEN count(*) = $5 THEN max(id) END AS next FROM page) AS progress LEFT JOIN taken ON true`
 
+// takeFoundWaitingSQL takes those of the given events that still wait, and findWaitingSQL finds the
+// events of a page.
+var takeFoundWaitingSQL = strings.Replace(takeWaitingSQL, "AND id > $4", "AND id = ANY ($4::bigint[])", 1)
+
+const findWaitingSQL = `
+WITH page AS MATERIALIZED (
+    SELECT id, canvas_id
+    FROM events_v2
+    WHERE canvas_id = $1 AND module = $2 AND name = $3 AND id > $4
+    ORDER BY id
+    LIMIT $5
+)
+SELECT (SELECT CASE WHEN count(*) = $5 THEN max(id) END FROM page), id, canvas_id FROM page`
+
 // TakeWaiting implements control.RuleStore.
-func (s *Store) TakeWaiting(ctx context.Context, scope eventqueue.Scope, since time.Time, after eventqueue.EventID, limit int) ([]eventqueue.Notification, eventqueue.EventID, error) {
-	return s.takePage(ctx, takeWaitingSQL, [16]byte(scope.Canvas), scope.Module, scope.Name, after, limit, since, eventqueue.MaxRequeue)
+func (s *Store) TakeWaiting(ctx context.Context, scope eventqueue.Scope, since time.Time, after eventqueue.EventID, limit int) (waiting []eventqueue.Notification, next eventqueue.EventID, err error) {
+	of := []any{[16]byte(scope.Canvas), scope.Module, scope.Name}
+	waiting, err = takeAround(&s.refused,
+		func() (taken []eventqueue.Notification, err error) {
+			taken, next, err = s.takePage(ctx, takeWaitingSQL, append(of, after, limit, since, eventqueue.MaxRequeue)...)
+			return taken, err
+		},
+		func() (found []eventqueue.Notification, err error) {
+			found, next, err = s.takePage(ctx, findWaitingSQL, append(of, after, limit)...)
+			return found, err
+		},
+		func(taken *[]eventqueue.Notification) func(ids []eventqueue.EventID) error {
+			return func(ids []eventqueue.EventID) error {
+				some, _, err := s.takePage(ctx, takeFoundWaitingSQL, append(of, int64s(ids), len(ids), since, eventqueue.MaxRequeue)...)
+				if err == nil {
+					*taken = append(*taken, some...)
+				}
+				return err
+			}
+		})
+	return waiting, next, outcome(len(waiting), err)
 }

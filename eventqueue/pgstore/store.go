@@ -20,6 +20,10 @@ type Store struct {
 	pool      *pgsession.Pool
 	skipUntil atomic.Int64 // nanoseconds of the Unix time; see lockwait.go
 	due       due          // see due.go
+
+	// refused are events that cannot be notified, and stuck those whose ordering groups cannot be
+	// advanced.
+	refused, stuck refusedRows
 }
 
 // New makes a Store on a pool, which stays the caller's to close. What the queue
@@ -206,4 +210,15 @@ func queryNotifications(ctx context.Context, db eventqueue.DB, sql string, args 
 func scanNotification(row pgx.CollectableRow) (n eventqueue.Notification, err error) {
 	err = row.Scan(&n.Event, (*[16]byte)(&n.Canvas))
 	return n, err
+}
+
+// appendTo reads rows of (id, canvas_id), all or none.
+func appendTo(taken *[]eventqueue.Notification) func(rows pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		some, err := pgx.CollectRows(rows, scanNotification)
+		if err == nil {
+			*taken = append(*taken, some...)
+		}
+		return err
+	}
 }

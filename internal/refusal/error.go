@@ -28,6 +28,12 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("the database refuses to write %d rows, the first of event %s: %v", len(e.Rows), e.Rows[0].Event, e.Rows[0].Err)
 }
 
+// Is reports whether an error is an Error.
+func Is(err error) bool {
+	var refused *Error
+	return errors.As(err, &refused)
+}
+
 // Report logs the rows of an Error, and returns nil for it; any other error it returns.
 func Report(log *zap.Logger, err error) error {
 	var refused *Error

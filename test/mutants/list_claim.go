@@ -1,9 +1,10 @@
 package main
 
 const (
-	claimFile   = "eventqueue/pgstore/claim.go"
-	askFile     = "eventqueue/worker/claim.go"
-	refusedFile = "internal/refusal/rows.go"
+	claimFile    = "eventqueue/pgstore/claim.go"
+	askFile      = "eventqueue/worker/claim.go"
+	refusedFile  = "internal/refusal/rows.go"
+	cannotNotify = "TestARowThatCannotBeNotifiedCostsItselfOnly"
 )
 
 // claimMutants are about the one statement that looks and claims.
@@ -69,6 +70,23 @@ func claimMutants() []mutant {
 			protocol("TestALoneRowThatNoClaimCanWriteCostsItselfOnly")},
 		{"many-refused-rows-stop-the-receiver", "I15", askFile, change("case a.answered || a.blamesRows || w.answersNothing(ctx):", "case len(a.unsure) < 12 && (a.answered || w.answersNothing(ctx)):"),
 			protocol("TestManyAdjacentRowsThatNoClaimCanWriteStarveNobody")},
+		{"refused-row-stops-its-statement", "I15 I20", "internal/refusal/halve.go", change("case len(items) > 1:", "case len(items) > 1 && false:"), stored(cannotNotify)},
+		{"missing-right-is-blamed-on-events", "I15", "internal/refusal/halve.go", change("case !h.answered && h.write(nil) != nil:", "case false:"),
+			stored("TestARightThatIsMissingBlamesNoRow")},
+		{"refused-row-stops-the-relay", "I15 I20", "eventqueue/pgstore/refused.go", change("if !sqlstate.Refused(err) {", "if !sqlstate.Refused(err) || true {"), stored(cannotNotify)},
+		{"refused-rows-fill-a-page", "I15 I20", "eventqueue/pgstore/due.go", change("int64s(s.refused.Waiting())", "int64s(nil)"), stored(cannotNotify)},
+		{"refused-rows-are-not-put-off", "I11 I15", "eventqueue/pgstore/refused.go", change("together, alone, _ := rows.Part(ids)", "together, alone := ids, ids[:0]"), stored(cannotNotify)},
+		{"refused-row-of-the-relay-is-not-named", "I15", "eventqueue/pgstore/refused.go", change("if err == nil && len(named.Rows) > 0 {", "if false {"), stored(cannotNotify)},
+		{"refused-group-stops-the-relay", "I15 I20", "eventqueue/pgstore/advance.go", change("err := around(&s.stuck, lost, func(", "err := func(_ *refusedRows, ids []eventqueue.EventID, write func([]eventqueue.EventID) error) error { return write(ids) }(&s.stuck, lost, func("), stored(cannotNotify)},
+		{"relay-ends-at-a-refused-row", "I15 I20", "eventqueue/maintenance/sweep.go", change("return swept, refusal.Report(r.log, err)", "return swept, err"), maintaining("TestARowThatCannotBeNotifiedStopsNoRelay")},
+		{"relay-ends-at-a-refused-pending-row", "I15 I20", "eventqueue/maintenance/relay.go", change("if err = refusal.Report(r.log, err); err != nil {", "if err != nil {"), maintaining("TestARowThatCannotBeNotifiedStopsNoRelay")},
+		{"refused-renewal-costs-all-locks", "I3 I15", "eventqueue/worker/heartbeat.go", change("refused, err = refusal.Halve(func(claims []Claim) error {", "err = func(write func([]Claim) error, claims []Claim) error { return write(claims) }(func(claims []Claim) error {"),
+			protocol("TestAClaimThatCannotBeRenewedCostsItselfOnly")},
+		{"refused-release-costs-its-claim", "I15 I18", "eventqueue/worker/unanswered.go", change("releasedSet := idSet(append(released, left...))", "releasedSet := idSet(released)\n\tif len(left) > 0 {\n\t\treturn nil, refused[0].Err\n\t}"),
+			protocol("TestAnEventThatCannotBeGivenBackCostsItselfOnly")},
+		{"refused-definition-is-not-named", "I10 I15", "cronchecker/checker.go", change("p.refused = append(p.refused, refused...)", "_ = refused"), cron("TestADefinitionWhoseEventIsRefusedCostsItselfOnly")},
+		{"refused-definition-comes-again-at-once", "I10 I15", "cronchecker/checker.go", change("due.more && err == nil", "due.more"), cron("TestADefinitionWhoseEventIsRefusedCostsItselfOnly")},
+		{"refusal-of-all-definitions-is-no-error", "I10", "cronchecker/checker.go", change("if len(p.refused) > 0 && !p.answered {", "if false {"), cron("TestARefusalOfAllDefinitionsIsAnError")},
 		{"lone-refused-row-is-forgotten-for-long", "I13 I15", askFile, change("most = maxUnsureWait", "_ = maxUnsureWait"),
 			protocol("TestALoneRowThatNoClaimCanWriteCostsItselfOnly")},
 		{"counts-without-a-bound", "I15", "migrations/00014_countable.sql", change("attempts <= 1000000000 AND retries <= 1000000000", "true"),

@@ -58,7 +58,7 @@ func fallbackMutants() []mutant {
 	const suspicion, mute = "eventqueue/fallback/suspicion.go", "TestANotifierThatDeliversNothingIsFoundOut"
 	judges := protocol("TestTheDatabaseStandsInForTheNotifier")
 	return []mutant{
-		{"fallback-round-waits-for-ever", "I13 I19", look, change("ctx, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\treturn r.store.TakeRound(", "ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\treturn r.store.TakeRound("), protocol("TestAWorkerWaitsForNoStatementForEver")},
+		{"fallback-round-waits-for-ever", "I13 I19", look, change("ctx, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeRound(", "ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeRound("), protocol("TestAWorkerWaitsForNoStatementForEver")},
 		{"fallback-sweep-waits-for-ever", "I13 I19", look, change("asking, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeLost(", "asking, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeLost("), protocol("TestAWorkerWaitsForNoStatementForEver")},
 		{"pull-spins", "I12", look, change("return max(wait, time.Millisecond)", "return wait"), standIn("TestAPullThatHasNothingToDoWaits")},
 		{"fallback-off", "I2 I13", health, change("r.down, r.failing, r.why = true, now, err", "r.down, r.failing, r.why = false, now, err"), judges},

@@ -27,7 +27,7 @@ func ruleMutants() []mutant {
 			change("          AND e.delay_until <= clock.now", "          AND e.locked_at IS NULL AND e.delay_until <= clock.now"), stored(waits)},
 		{"lift-notifies-the-far-off", "I11", store,
 			change("AND e.delay_until <= clock.now + $7::interval", "AND $7::interval IS NOT NULL"), stored(waits)},
-		{"lift-notifies-one-page-of-rows", "I13", store, change("CASE WHEN count(*) = $5 THEN max(id) END", "NULL::bigint"), stored(waits)},
+		{"lift-notifies-one-page-of-rows", "I13", store, change("CASE WHEN count(*) = $5 THEN max(id) END AS next", "NULL::bigint AS next"), stored(waits)},
 		{"unpause-with-a-limit", "I13", rules, change("if next == 0 {", "if next >= 0 {"), protocol("TestLiftingNotifiesAllThatWaits")},
 		{"lift-that-got-no-further-is-not-made-good", "I13", rules, change("if !lifted.Last {", "if !lifted.Last || !lifted.Removed {"), protocol("TestLiftingAgain")},
 		{"lift-again-notifies-again", "I14", rules, change("since = since.Add(-repeatLift)", "_ = repeatLift"), protocol("TestLiftingAgain")},

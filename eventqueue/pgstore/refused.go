@@ -1,0 +1,84 @@
+package pgstore
+
+import (
+	"errors"
+
+	"eventsv2/eventqueue"
+	"eventsv2/internal/refusal"
+	"eventsv2/internal/sqlstate"
+)
+
+// refusedRows are events whose rows the database refuses to write.
+type refusedRows = refusal.Rows[eventqueue.EventID]
+
+// around has write called with the events, and goes around the rows that the database refuses to
+// write (I15). It returns these as a *refusal.Error. Those that were refused before and have to wait
+// are left out. write is called with no events, too (see refusal.Halve).
+func around(rows *refusedRows, ids []eventqueue.EventID, write func(ids []eventqueue.EventID) error) error {
+	together, alone, _ := rows.Part(ids)
+	parts := [][]eventqueue.EventID{together}
+	for i := range alone {
+		parts = append(parts, alone[i:i+1])
+	}
+	refused, err := refusal.Halve(func(ids []eventqueue.EventID) error {
+		err := write(ids)
+		if err == nil {
+			rows.Remove(ids)
+		}
+		return err
+	}, parts...)
+	named := &refusal.Error{}
+	for _, r := range refused {
+		named.Rows = append(named.Rows, refusal.Row{Event: r.Item, Wait: rows.Put(r.Item, refusal.MaxWait), Err: r.Err})
+	}
+	if err == nil && len(named.Rows) > 0 {
+		return named
+	}
+	return err
+}
+
+// takeAround takes the events of a page in one statement. If the database refuses that, and while
+// some row is known to be refused, it finds the events, and then takes them around such rows: taking
+// makes the function for this, which adds those that are still to be taken. What is returned was
+// taken, whatever the error is.
+func takeAround(rows *refusedRows, take, find func() ([]eventqueue.Notification, error),
+	taking func(taken *[]eventqueue.Notification) func(ids []eventqueue.EventID) error) (taken []eventqueue.Notification, err error) {
+	if rows.Empty() {
+		if taken, err = take(); err == nil {
+			return taken, nil
+		}
+		if !sqlstate.Refused(err) {
+			return nil, err
+		}
+		taken = nil
+	}
+	found, err := find()
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	ids := make([]eventqueue.EventID, len(found))
+	for i, n := range found {
+		ids[i] = n.Event
+	}
+	err = around(rows, ids, taking(&taken))
+	return taken, err
+}
+
+// outcome is the error of a method that has taken so many events. What is taken has to be published,
+// even if the rest failed, so only what is refused is reported then.
+func outcome(taken int, errs ...error) error {
+	all := &refusal.Error{}
+	for _, err := range errs {
+		var refused *refusal.Error
+		switch {
+		case errors.As(err, &refused):
+			all.Rows = append(all.Rows, refused.Rows...)
+		case err != nil && taken == 0:
+			return err
+		}
+	}
+	if len(all.Rows) == 0 {
+		return nil
+	}
+	return all
+}

@@ -1,0 +1,117 @@
+package refusal_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"eventsv2/internal/refusal"
+)
+
+// TestHalveGoesAroundEveryRefusedItem: whichever they are, all others are written, once each.
+func TestHalveGoesAroundEveryRefusedItem(t *testing.T) {
+	t.Parallel()
+	for range 1000 {
+		items := make([]int, rand.IntN(30))
+		var bad, written []int
+		for i := range items {
+			if items[i] = i; rand.IntN(3) == 0 {
+				bad = append(bad, i)
+			}
+		}
+		cut := rand.IntN(len(items) + 1)
+		refused, err := refusal.Halve(func(some []int) error {
+			if slices.ContainsFunc(some, func(i int) bool { return slices.Contains(bad, i) }) {
+				return &pgconn.PgError{Code: "42501"}
+			}
+			written = append(written, some...)
+			return nil
+		}, items[:cut], items[cut:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := written
+		for _, r := range refused {
+			if !slices.Contains(bad, r.Item) {
+				t.Errorf("%d was refused, which is not one of %v", r.Item, bad)
+			}
+			got = append(got, r.Item)
+		}
+		if slices.Sort(got); !slices.Equal(got, items) {
+			t.Errorf("of %d items, %v bad, these were written or refused: %v", len(items), bad, got)
+		}
+	}
+}
+
+// TestHalveBlamesNothingForARefusalOfAll, after a statement for each halving and one for nothing.
+func TestHalveBlamesNothingForARefusalOfAll(t *testing.T) {
+	t.Parallel()
+	statements := 0
+	refused, err := refusal.Halve(func([]int) error {
+		statements++
+		return &pgconn.PgError{Code: "42501"}
+	}, make([]int, 1024))
+	if err == nil || len(refused) != 0 || statements != 12 {
+		t.Errorf("after %d statements: %v, %v", statements, refused, err)
+	}
+}
+
+// TestHalveEndsAtAnyOtherFailure, with what was refused before.
+func TestHalveEndsAtAnyOtherFailure(t *testing.T) {
+	t.Parallel()
+	down := errors.New("down")
+	refused, err := refusal.Halve(func(some []int) error {
+		switch {
+		case slices.Contains(some, 0):
+			return &pgconn.PgError{Code: "23514"}
+		case slices.Contains(some, 3):
+			return down
+		}
+		return nil
+	}, []int{0, 1, 2, 3, 4})
+	if !errors.Is(err, down) || len(refused) != 1 || refused[0].Item != 0 {
+		t.Errorf("%v, %v", refused, err)
+	}
+}
+
+// TestARefusedRowIsTriedAloneInGrowingIntervals, and is a row like any other once it was written.
+func TestARefusedRowIsTriedAloneInGrowingIntervals(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var rows refusal.Rows[int]
+		var waits []time.Duration
+		for range 12 {
+			wait := rows.Put(2, refusal.MaxWait)
+			waits = append(waits, wait)
+			together, alone, waiting := rows.Part([]int{1, 2, 3})
+			if !slices.Equal(together, []int{1, 3}) || len(alone) != 0 || waiting[2] == 0 || !slices.Equal(rows.Waiting(), []int{2}) {
+				t.Fatalf("after it was refused: %v, %v, %v", together, alone, waiting)
+			}
+			<-time.After(wait)
+			together, alone, waiting = rows.Part([]int{1, 2, 3})
+			if !slices.Equal(together, []int{1, 3}) || !slices.Equal(alone, []int{2}) || len(waiting) != 0 || len(rows.Waiting()) != 0 {
+				t.Fatalf("after it has waited: %v, %v, %v", together, alone, waiting)
+			}
+			if rows.Empty() {
+				t.Fatal("it is not recorded any more")
+			}
+		}
+		if !slices.IsSorted(waits) || waits[0] != time.Second || waits[len(waits)-1] != refusal.MaxWait {
+			t.Errorf("it has waited %v", waits)
+		}
+		<-time.After(2 * refusal.MaxWait)
+		if !rows.Empty() {
+			t.Error("a row that nobody tries is recorded for ever")
+		}
+		rows.Put(2, refusal.MaxWait)
+		rows.Remove([]int{2})
+		if together, _, _ := rows.Part([]int{2}); !rows.Empty() || len(together) != 1 {
+			t.Error("a row that was written is recorded")
+		}
+	})
+}
