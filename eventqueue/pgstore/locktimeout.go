@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/backoff"
 )
 
 const (
@@ -26,7 +27,9 @@ ON CONFLICT (singleton) DO UPDATE SET lock_timeout = excluded.lock_timeout,
         ELSE greatest(s.lock_timeout, s.lock_timeout_before) END`
 
 	// Nothing is finalized while somebody else changes the lock timeout, nor, unless $3,
-	// while some locks are valid by the old time only: their holders may be alive.
+	// while some locks are valid by the old time only: their holders may be alive. Unless $4,
+	// younger locks prevent it, too, if a holder that goes by the old time may renew them too
+	// late for the new one.
 	finalizeSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
@@ -35,13 +38,17 @@ WITH clock AS MATERIALIZED (
     FROM events_v2 e, clock, events_v2_settings s
     WHERE NOT $3 AND s.lock_timeout_before > s.lock_timeout
       AND e.locked_at <= now - s.lock_timeout AND e.locked_at > now - s.lock_timeout_before
+), young AS MATERIALIZED (
+    SELECT count(*) AS locks
+    FROM events_v2 e, clock, events_v2_settings s
+    WHERE NOT $3 AND NOT $4 AND s.lock_timeout_before > 2 * s.lock_timeout AND e.locked_at > now - s.lock_timeout
 ), finalized AS (
     UPDATE events_v2_settings SET lock_timeout_before = NULL
-    WHERE lock_timeout = $1 AND lock_timeout_before = $2 AND NOT EXISTS (SELECT FROM held)
+    WHERE lock_timeout = $1 AND lock_timeout_before = $2 AND NOT EXISTS (SELECT FROM held) AND (SELECT locks FROM young) = 0
     RETURNING 1
 )
 SELECT EXISTS (SELECT FROM finalized), count(held.id), coalesce(min(held.id), 0),
-    coalesce(max(held.locked_at + s.lock_timeout_before - now), interval '0')
+    coalesce(max(held.locked_at + s.lock_timeout_before - now), interval '0'), (SELECT locks FROM young)
 FROM clock, events_v2_settings s LEFT JOIN held ON true`
 )
 
@@ -133,25 +140,40 @@ func (s *Store) SetLockTimeout(ctx context.Context, to time.Duration) error {
 // FinalizeLockTimeout ends a change of the lock timeout: from then on only the new time
 // counts. Call it when no program runs any more that began before the change. If a lock
 // shows that one may, it returns a *LockTimeoutInUseError and changes nothing, unless
-// force is true. It reads all events that have not ended. Without a change to finalize it
-// does nothing.
+// force is true. While there are locks, and the new time is shorter than half of the old
+// one, it watches them for a little more than twice the new time, at most: a program that
+// renews by the old time lets one of its locks become older than the new time within that.
+// It reads all events that have not ended, ten times in each new time. Without a change to
+// finalize it does nothing.
 func (s *Store) FinalizeLockTimeout(ctx context.Context, force bool) error {
 	settings, err := s.Settings(ctx)
 	if err != nil || settings.LockTimeoutBefore == 0 {
 		return err
 	}
-	var finalized bool
-	var inUse LockTimeoutInUseError
-	err = s.pool.QueryRow(ctx, finalizeSQL, settings.LockTimeout, settings.LockTimeoutBefore, force).
-		Scan(&finalized, &inUse.Locks, &inUse.Event, &inUse.Within)
-	switch {
-	case err != nil:
-		return fmt.Errorf("finalize the lock timeout: %w", err)
-	case finalized:
-		return nil
-	case inUse.Locks > 0:
-		return &inUse
-	default:
-		return errChanging
+	step := max(settings.LockTimeout/watchSteps, time.Millisecond)
+	for began := time.Now(); ; {
+		watched := time.Since(began) > 2*settings.LockTimeout+step
+		var finalized bool
+		var inUse LockTimeoutInUseError
+		var young int64
+		err = s.pool.QueryRow(ctx, finalizeSQL, settings.LockTimeout, settings.LockTimeoutBefore, force, watched).
+			Scan(&finalized, &inUse.Locks, &inUse.Event, &inUse.Within, &young)
+		switch {
+		case err != nil:
+			return fmt.Errorf("finalize the lock timeout: %w", err)
+		case finalized:
+			return nil
+		case inUse.Locks > 0:
+			return &inUse
+		case young == 0:
+			return errChanging
+		}
+		if backoff.Sleep(ctx, step); ctx.Err() != nil {
+			return fmt.Errorf("finalize the lock timeout: watch %d locks: %w", young, ctx.Err())
+		}
 	}
 }
+
+// watchSteps is how often FinalizeLockTimeout looks at the locks in the time for which a
+// lock is valid.
+const watchSteps = 10

@@ -297,3 +297,39 @@ func TestAChangeIsFinalizedWhenNobodyNeedsTheOldTime(t *testing.T) {
 		t.Errorf("to a longer one: %v, %s", err, before())
 	}
 }
+
+// TestAChangeIsFinalizedBesideNoProgramOfTheOldTime (I4): a live program that goes by the old time,
+// and renews its locks every quarter of it, has just renewed one, which does not differ from that of
+// a program with the new time until it is older than that.
+func TestAChangeIsFinalizedBesideNoProgramOfTheOldTime(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		to, age   time.Duration
+		unlocked  bool // the event ends meanwhile
+		finalized bool
+	}{
+		"a lock becomes too old":        {time.Second, 500 * time.Millisecond, false, false},
+		"the run of a lock is complete": {30 * time.Second, 0, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			ctx := testenv.Context(t)
+			if err := errors.Join(r.store.SetLockTimeout(ctx, time.Hour), r.store.FinalizeLockTimeout(ctx, false), r.store.SetLockTimeout(ctx, c.to)); err != nil {
+				t.Fatal(err)
+			}
+			id := r.insert(event())[0]
+			r.exec(`UPDATE events_v2 SET locked_at = clock_timestamp() - $2::interval, attempts = 1 WHERE id = $1`, id, c.age)
+			finalized := make(chan error, 1)
+			go func() { finalized <- r.store.FinalizeLockTimeout(ctx, false) }()
+			if c.unlocked {
+				r.exec(`UPDATE events_v2 SET locked_at = NULL`)
+			}
+			err := <-finalized
+			var inUse *pgstore.LockTimeoutInUseError
+			if c.finalized && err != nil || !c.finalized && (!errors.As(err, &inUse) || inUse.Event != id) {
+				t.Errorf("FinalizeLockTimeout = %v", err)
+			}
+		})
+	}
+}

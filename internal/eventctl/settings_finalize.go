@@ -15,7 +15,9 @@ func finalizeSettingsCommand(p *program) *cobra.Command {
 			"each worker, cron process and program of your own was restarted after the change. A program that\n" +
 			"still runs with a longer time renews its locks too seldom for the new one, so that its events would\n" +
 			"run twice: while there are locks that are valid only by the old time, finalize changes nothing and\n" +
-			"says which. Those of programs that have died expire by themselves; --force does not wait for them.",
+			"says which. If the new time is less than half of the old one, it watches the locks before, for up to\n" +
+			"about twice the new time: the lock of a program with the longer time shows by then. Those of programs\n" +
+			"that have died expire by themselves; --force waits for nothing.",
 		Example: "  eventctl settings finalize",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

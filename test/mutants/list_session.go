@@ -66,7 +66,8 @@ func lockTimeoutMutants() []mutant {
 		{"last-lock-timeout-wins", "I4", store, change("(lock_timeout) VALUES ($1) ON CONFLICT DO NOTHING", "(lock_timeout) VALUES ($1) ON CONFLICT (one) DO UPDATE SET lock_timeout = excluded.lock_timeout"),
 			stored("TestTwoProgramsSetTheLockTimeoutAtOnce")},
 		{"relay-judges-by-its-own", "I13", "eventqueue/maintenance/locktimeout.go", change("r.lockTimeout.Store(int64(timeout))", "_ = timeout"), stored("TestARelayHeedsTheDatabase")},
-		{"change-is-finalized-under-a-lock", "I4", store, change("AND NOT EXISTS (SELECT FROM held)", ""), stored("TestAChangeIsFinalizedWhenNobodyNeedsTheOldTime")},
+		{"change-is-finalized-at-one-instant", "I4", store, change(" AND (SELECT locks FROM young) = 0", ""), stored("TestAChangeIsFinalizedBesideNoProgramOfTheOldTime")},
+		{"change-is-finalized-under-a-lock", "I4", store, change("AND NOT EXISTS (SELECT FROM held) AND", "AND"), stored("TestAChangeIsFinalizedWhenNobodyNeedsTheOldTime")},
 		{"lock-timeout-needs-the-right-to-write-it", "I13", store, change(`refused.Code == "42501"`, `refused.Code == "00000"`), stored(one)},
 	}
 }
