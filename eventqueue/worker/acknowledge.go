@@ -69,6 +69,7 @@ type answers struct {
 	notifies *batcher[answer]
 	queue    *eventqueue.Queue
 	receiver eventqueue.Receiver
+	taken    *answering
 	log      *zap.Logger
 
 	mu      sync.Mutex
@@ -82,9 +83,9 @@ type heldAnswer struct {
 	timer *time.Timer
 }
 
-func newAnswers(queue *eventqueue.Queue, receiver eventqueue.Receiver, log *zap.Logger) *answers {
+func newAnswers(queue *eventqueue.Queue, receiver eventqueue.Receiver, taken *answering, log *zap.Logger) *answers {
 	return &answers{acks: newBatcher[answer](), requeues: newBatcher[answer](), notifies: newBatcher[answer](),
-		queue: queue, receiver: receiver, log: log, held: map[string]heldAnswer{}}
+		queue: queue, receiver: receiver, taken: taken, log: log, held: map[string]heldAnswer{}}
 }
 
 // put hands an answer in. It never blocks.
@@ -189,7 +190,7 @@ func sendAll(box *batcher[answer], inFlight int, requestsFor func([]answer) []fu
 func (as *answers) ackRequests(ctx context.Context, batch []answer) []func() {
 	acks := deliveriesOf(batch)
 	return []func(){func() {
-		if err := within(ctx, func(ctx context.Context) error { return as.receiver.Ack(ctx, acks) }); err != nil {
+		if err := as.within(ctx, &as.taken.acks, func(ctx context.Context) error { return as.receiver.Ack(ctx, acks) }); err != nil {
 			as.log.Warn("could not acknowledge notifications; they come again", zap.Int(logkey.Count, len(acks)), zap.Error(err))
 		}
 	}}
@@ -233,7 +234,7 @@ func (as *answers) requeuesByDelay(ctx context.Context, batch []answer, requeue 
 	for _, after := range slices.Sorted(maps.Keys(requeues)) { // the shortest delay comes first
 		deliveries := deliveriesOf(requeues[after])
 		requests = append(requests, func() {
-			if err := within(ctx, func(ctx context.Context) error { return requeue(ctx, deliveries, after) }); err != nil {
+			if err := as.within(ctx, &as.taken.requeues, func(ctx context.Context) error { return requeue(ctx, deliveries, after) }); err != nil {
 				as.log.Warn("could not requeue notifications; they come again when their lease ends",
 					zap.Int(logkey.Count, len(deliveries)), zap.Duration(logkey.Delay, after), zap.Error(err))
 			}
@@ -270,11 +271,22 @@ func byDelay(batch []answer, round func(time.Duration) time.Duration) map[time.D
 	return groups
 }
 
-// within bounds one request.
-func within(ctx context.Context, request func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+// within bounds one request, and records its result. A receiver that is known to be down has a
+// failure of its own.
+func (as *answers) within(ctx context.Context, taken *refusals, request func(context.Context) error) error {
+	began := time.Now()
+	limited, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	return request(ctx)
+	err := request(limited)
+	if ctx.Err() != nil {
+		return err // the worker stops, which is no fault of the notifier
+	}
+	if down, ok := as.receiver.(ailing); ok && down.Failure() != nil {
+		taken.record(began, nil)
+	} else {
+		taken.record(began, err)
+	}
+	return err
 }
 
 // roundUp groups delays by tenths of a second below ten seconds and by seconds

@@ -46,7 +46,7 @@ func EndOfSnoozed(retries, snoozes int, policy eventqueue.Policy, err error) Com
 // KeptAnswers hands so many acknowledgements in, which nobody sends, and returns the
 // events of those that are kept.
 func MaxAnswers(n int) (kept []eventqueue.EventID) {
-	as := newAnswers(nil, nil, zap.NewNop())
+	as := newAnswers(nil, nil, newAnswering(), zap.NewNop())
 	for i := range n {
 		as.put(answer{delivery: delivery{Delivery: eventqueue.Delivery{Notification: eventqueue.Notification{Event: eventqueue.EventID(i)}, AckID: "a"}}})
 	}

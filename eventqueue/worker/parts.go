@@ -18,6 +18,8 @@ type means struct {
 	receiver eventqueue.Receiver
 	renewer  renewer
 	bound    *budget // nil when the worker may take any number of events
+	// answering is for what the notifier does not take.
+	answering *answering
 }
 
 // parts run concurrently. An event goes from the puller through the decider and the executor to the
@@ -66,7 +68,7 @@ func newParts(m means) *parts {
 // newReleaser makes the slots; fairnessSlots of the reserved ones are for fairness alone.
 func newReleaser(m means) (r *releaser, fairnessSlots int) {
 	reserved := m.config.Concurrency / reservedFraction
-	r = &releaser{slots: newSlots(m.config.Concurrency - reserved), answers: newAnswers(m.queue, m.receiver, m.log)}
+	r = &releaser{slots: newSlots(m.config.Concurrency - reserved), answers: newAnswers(m.queue, m.receiver, m.answering, m.log)}
 	r.reserved = r.slots
 	if reserved > 0 {
 		r.reserved, fairnessSlots = newSlots(reserved), (reserved+1)/2

@@ -34,19 +34,17 @@ type Reserve interface {
 	Close()
 }
 
-// ailing is a Receiver that can work while its notifier is down.
-type ailing interface {
-	Failure() error
-}
-
 // NotifierError returns why notifications cannot be pulled, so that due events are found in the
-// database. It is nil while they can be pulled, before Run, and for a worker without the fallback.
-// It may be called at any time.
+// database, or why they could not be acknowledged or requeued for the last ten seconds or more, so
+// that they come again. It is nil while the notifier works, and before Run; a worker without the
+// fallback does not know whether notifications can be pulled. It may be called at any time.
 func (w *Worker) NotifierError() error {
 	if receiver := w.ailing.Load(); receiver != nil {
-		return (*receiver).Failure()
+		if err := (*receiver).Failure(); err != nil {
+			return err
+		}
 	}
-	return nil
+	return w.answering.failure()
 }
 
 // attendant is a Receiver with background work; see RemoteReceiver.

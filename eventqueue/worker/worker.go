@@ -28,6 +28,7 @@ type Worker struct {
 	// As configured; 0: not set.
 	ownLockTimeout, ownHeartbeat time.Duration
 	ailing                       atomic.Pointer[ailing] // the receiver, for NotifierError
+	answering                    *answering             // for it as well
 }
 
 // New makes a Worker; Run starts it. The queue is for CompleteTx and for
@@ -43,7 +44,7 @@ func New(queue *eventqueue.Queue, store Store, receiver eventqueue.Receiver, han
 	config = config.withDefaults()
 	return &Worker{
 		queue: queue, store: store, beats: store, receiver: receiver,
-		handlers: handlers, known: handlers.Set(), config: config, log: config.Logger,
+		handlers: handlers, known: handlers.Set(), config: config, log: config.Logger, answering: newAnswering(),
 		ownLockTimeout: ownLockTimeout, ownHeartbeat: ownHeartbeat,
 	}, nil
 }
@@ -82,6 +83,7 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	newParts(means{
 		part:  part{config: &w.config, store: w.store, log: w.log},
 		queue: w.queue, handlers: w.handlers, known: w.known, receiver: w.receiver, renewer: w.beats, bound: bound,
+		answering: w.answering,
 	}).run(ctx, base)
 	return nil
 }

@@ -6,6 +6,8 @@ func serviceMutants() []mutant {
 	return []mutant{
 		{"unready-for-its-first-cause-for-ever", "I17", "service/health.go", change("case errors.Is(err, errNotBegun):", "case false:"),
 			serving("TestTheLogSaysWhyAProgramIsNotReadyAnyMore")},
+		{"answers-that-are-refused-are-not-reported", "I19", "eventqueue/worker/standby.go", change("return w.answering.failure()", "return nil"), working("TestAnswersThatAreNotTakenAreReported")},
+		{"answers-are-reported-as-refused-for-ever", "I19", "eventqueue/worker/refusals.go", change("r.from, r.err = time.Time{}, nil", "_ = now"), working("TestAnswersThatAreNotTakenAreReported")},
 		{"second-cause-of-a-publisher-is-not-logged", "I19", "eventqueue/publish.go", change("p.causes.Worth(err, !wasDown)", "!wasDown"),
 			[]judge{{"./eventqueue", []string{"TestAPublishersSecondCauseIsLogged"}}}},
 		{"second-cause-of-a-receiver-is-not-logged", "I19", "eventqueue/fallback/health.go", change("if r.causes.Worth(err, false) {", "if false {"),
