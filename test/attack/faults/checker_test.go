@@ -27,6 +27,7 @@ func TestTheChecker(t *testing.T) {
 		visits    []visit
 		end       ended
 		left      bool
+		unknown   bool
 		allowance allowance
 		want      string
 	}{
@@ -46,8 +47,11 @@ func TestTheChecker(t *testing.T) {
 		"failed":                  {visits: []visit{failed}, end: dead, want: "failed"},
 		"never run":               {end: completed, want: "completed without a run"},
 		"an attempt too many":     {visits: []visit{good}, end: ended{times: 1, status: "COMPLETED", value: "{}", retries: 1}, want: "attempts used without a run"},
+		"one attempt that may be": {visits: []visit{good}, end: ended{times: 1, status: "COMPLETED", value: "{}", retries: 1}, unknown: true},
+		"two attempts, of which one may be": {visits: []visit{good}, end: ended{times: 1, status: "COMPLETED", value: "{}", retries: 2}, unknown: true,
+			want: "attempts used without a run"},
 	} {
-		r := &rig{target: &target{visits: map[eventqueue.EventID][]*visit{}}, canFail: map[string]bool{}, allowances: []allowance{c.allowance}}
+		r := &rig{unknown: c.unknown, target: &target{visits: map[eventqueue.EventID][]*visit{}}, canFail: map[string]bool{}, allowances: []allowance{c.allowance}}
 		for i := range c.visits {
 			r.target.visits[7] = append(r.target.visits[7], &c.visits[i])
 		}

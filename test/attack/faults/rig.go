@@ -56,7 +56,7 @@ type rig struct {
 	figures    []string
 	labels     map[string][]*entry
 	canFail    map[string]bool // labels whose events may end as FAILED
-	unknown    bool            // whether attempts may be used without a run; see judge
+	unknown    bool            // whether each event may have used an attempt without a run; see unrecorded
 }
 
 const projectID = "faults"
