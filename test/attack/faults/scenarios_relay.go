@@ -21,6 +21,7 @@ func relayScenarios() []scenario {
 		{"fair-relay", "what one canvas has pending, paused, lost or in ordering groups delays no other", 100 * time.Second, fairRelay},
 		{"bad-row-in-claim", "a row that no claim can write costs itself only", 40 * time.Second, badRowInClaim},
 		{"lock-centuries-ahead", "a lock far in the future stops no sweep", 40 * time.Second, lockCenturiesAhead},
+		{"refused-rows", "rows that the database refuses to update or to insert cost themselves only, and are named", 60 * time.Second, refusedRows},
 		{"cron-at-infinity", "a definition at infinity stops no other", 30 * time.Second, cronAtInfinity},
 	}
 }
