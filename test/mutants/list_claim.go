@@ -82,7 +82,7 @@ func claimMutants() []mutant {
 		{"relay-ends-at-a-refused-pending-row", "I15 I20", "eventqueue/maintenance/relay.go", change("if err = refusal.Report(r.log, err); err != nil {", "if err != nil {"), maintaining("TestARowThatCannotBeNotifiedStopsNoRelay")},
 		{"refused-renewal-costs-all-locks", "I3 I15", "eventqueue/worker/heartbeat.go", change("refused, err = refusal.Halve(func(claims []Claim) error {", "err = func(write func([]Claim) error, claims []Claim) error { return write(claims) }(func(claims []Claim) error {"),
 			protocol("TestAClaimThatCannotBeRenewedCostsItselfOnly")},
-		{"refused-release-costs-its-claim", "I15 I18", "eventqueue/worker/unanswered.go", change("releasedSet := idSet(append(released, left...))", "releasedSet := idSet(released)\n\tif len(left) > 0 {\n\t\treturn nil, refused[0].Err\n\t}"),
+		{"refused-release-costs-its-claim", "I15 I18", "eventqueue/worker/unanswered.go", change("refused, err := refusal.Halve(func(ids", "refused, err := []refusal.Refused[eventqueue.EventID](nil), func(write func([]eventqueue.EventID) error, ids []eventqueue.EventID) error { return write(ids) }(func(ids"),
 			protocol("TestAnEventThatCannotBeGivenBackCostsItselfOnly")},
 		{"refused-definition-is-not-named", "I10 I15", "cronchecker/checker.go", change("p.refused = append(p.refused, refused...)", "_ = refused"), cron("TestADefinitionWhoseEventIsRefusedCostsItselfOnly")},
 		{"refused-definition-comes-again-at-once", "I10 I15", "cronchecker/checker.go", change("due.more && err == nil", "due.more"), cron("TestADefinitionWhoseEventIsRefusedCostsItselfOnly")},
