@@ -4,8 +4,8 @@ package main
 func mutants() []mutant {
 	var all []mutant
 	for _, list := range [][]mutant{
-		sessionMutants(), serviceMutants(), lockTimeoutMutants(), rightMutants(), emitMutants(), groupMutants(), uniqueMutants(), lineMutants(), claimMutants(), lockWaitMutants(), lookMutants(), shareMutants(), machineMutants(), runMutants(), heartbeatMutants(),
-		finishMutants(), fenceMutants(), ruleMutants(), pendingMutants(), relayMutants(), notifierMutants(), pgnotifyMutants(),
+		sessionMutants(), serviceMutants(), lockTimeoutMutants(), rightMutants(), emitMutants(), groupMutants(), uniqueMutants(), advanceMutants(), claimMutants(), lockWaitMutants(), recheckMutants(), shareMutants(), machineMutants(), runMutants(), heartbeatMutants(),
+		completeMutants(), fenceMutants(), ruleMutants(), pendingMutants(), relayMutants(), notifierMutants(), pgnotifyMutants(),
 		fallbackMutants(), cronMutants(), historyMutants(), typedMutants(), outboxMutants(), webhookMutants(), limitMutants(),
 	} {
 		all = append(all, list...)

@@ -38,18 +38,18 @@ func emitMutants() []mutant {
 		{"published-before-the-commit", "I1", queue,
 			change("return f(ctx, tx)\n", "if err := f(ctx, tx); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tq.publisher.publish(ctx, tx.toNotify)\n\t\ttx.toNotify = nil\n\t\treturn nil\n"),
 			stored("TestNothingIsNotifiedBeforeTheCommit")},
-		{"failed-publish-is-not-owed", "I1 I2", publish,
+		{"failed-publish-is-not-pending", "I1 I2", publish,
 			change("\t\t\tp.MarkPending(ctx, batch[:n])\n", "\t\t\t_ = n\n"),
 			stored("TestAFailedPublishIsPending")},
-		{"broker-that-is-down-is-tried-each-time", "I12", publish,
+		{"notifier-that-is-down-is-tried-each-time", "I12", publish,
 			change("p.down = err != nil\n", "p.down = err != nil && p.rest < 0\n"),
 			stored("TestAFailedPublishIsPending")},
-		{"broker-that-is-back-is-not-noticed", "I2", publish,
+		{"notifier-that-is-back-is-not-noticed", "I2", publish,
 			change("if !p.down || p.probing != nil", "if p.rest > 0 || p.probing != nil"),
 			protocol("TestANotifierThatIsBackIsNoticed")},
-		{"only-emits-notice-a-broker-that-is-back", "I13 I19", publish, change("\t\t\tp.MarkPending(ctx, batch)\n\t\t\tp.probe(ctx, batch[0])\n", "\t\t\tp.MarkPending(ctx, batch)\n"),
+		{"only-emits-notice-a-notifier-that-is-back", "I13 I19", publish, change("\t\t\tp.MarkPending(ctx, batch)\n\t\t\tp.probe(ctx, batch[0])\n", "\t\t\tp.MarkPending(ctx, batch)\n"),
 			[]judge{{"./eventqueue", []string{"TestOneFailedPublishDelaysNoLiftedRule"}}}},
-		{"emit-waits-for-a-broker-that-hangs", "I12", publish, change("\tcase <-timer.C:\n", ""), protocol("TestANotifierThatHangsHoldsUpNoEmit")},
+		{"emit-waits-for-a-notifier-that-hangs", "I12", publish, change("\tcase <-timer.C:\n", ""), protocol("TestANotifierThatHangsHoldsUpNoEmit")},
 	}
 }
 
@@ -62,7 +62,7 @@ func groupMutants() []mutant {
 		{"group-without-bound", "I12", group, change("events > maxGroup ||", "events > 1000*maxGroup ||"), queue("TestGroupsAreBounded")},
 		{"given-up-emit-is-inserted", "I8", group, change("; i >= 0 {", "; i > len(g.waiting) {"),
 			queue("TestAnEmitThatIsGivenUpBeforeItsInsertIsNotInserted")},
-		{"group-tells-before-the-insert", "I1", group,
+		{"emits-return-before-their-insert", "I1", group,
 			[]edit{
 				{"\tinserted, err := g.insertOnce(ctx, events)\n",
 					"\tfor _, call := range calls {\n\t\tcall.inserted = make([]Inserted, len(call.events))\n\t\tclose(call.done)\n\t}\n\tinserted, err := g.insertOnce(ctx, events)\n"},

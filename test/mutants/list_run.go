@@ -11,7 +11,7 @@ func runMutants() []mutant {
 		{"panic-completes-the-event", "I1", handler,
 			change("*err = &PanicError{Value: value, Stack: debug.Stack()}", "*err = &PanicError{Value: value, Stack: debug.Stack()}\n\t\t*err = nil"),
 			protocol(judged)},
-		{"more-failures-than-allowed-end-a-line-unrun", "I18", process, change("attemptsExhausted(x.lostRun, x.run.Retries", "attemptsExhausted(x.lostRun || x.grouped, x.run.Retries"), protocol("TestOnlyALostRunEndsAnEventUnrun")},
+		{"more-failures-than-allowed-end-a-group-unrun", "I18", process, change("attemptsExhausted(x.lostRun, x.run.Retries", "attemptsExhausted(x.lostRun || x.grouped, x.run.Retries"), protocol("TestOnlyALostRunEndsAnEventUnrun")},
 		{"event-that-kills-its-workers-goes-on", "I9", process, change("return lostRun && retries >", "return false && retries >"), protocol(judged)},
 		{"claim-that-is-too-old-is-run", "I3", process, change("if !w.mayHold(x) {", "if false && !w.mayHold(x) {"), protocol("TestAClaimThatIsTooOldIsNotRun")},
 		{"stop-takes-its-time", "I13", "eventqueue/worker/stoptimes.go", change("lastWritesTake  = 800 * time.Millisecond", "lastWritesTake  = 2 * time.Second"), protocol("TestAStopKeepsItsTime")},

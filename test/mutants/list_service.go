@@ -21,7 +21,7 @@ func serviceMutants() []mutant {
 		{"program-ends-without-its-database", "I17", ready, change("if !pgsession.Unreachable(err) {", "if true {"), serving("TestAProgramWaitsForPostgres")},
 		{"program-waits-for-what-never-comes", "I17", ready, change("if !pgsession.Unreachable(err) {", "if false {"), serving("TestAnUnfitDatabaseIsRefused")},
 		{"wait-is-logged-each-time", "I17", ready, change("if !s.waiting.Swap(true) {", "if s.waiting.Store(true); true {"), serving("TestAProgramWaitsForPostgres")},
-		{"rights-of-a-part-are-not-looked-for", "I17", ready, change("works = append(works, pgstore.Relaying)", "_ = pgstore.Relaying"), serving("TestEachPartNeedsItsRights")},
+		{"rights-of-a-part-are-not-checked", "I17", ready, change("works = append(works, pgstore.Relaying)", "_ = pgstore.Relaying"), serving("TestEachPartNeedsItsRights")},
 		{"wrong-settings-are-connected-with", "I17", config, change("if part.err != nil {", "if false {"), serving("TestOpenRefusesByName")},
 		{"worker-without-handlers-runs", "I1", run, change("len(set.Everywhere)+len(set.OnCanvas) == 0 &&", "false &&"), serving("TestRunRefusesAtOnce")},
 		{"missing-relay-is-not-noticed", "I13", run, change("case running:", "case running || true:"), serving("TestAWorkerThatSeesNoRelaySaysSo")},

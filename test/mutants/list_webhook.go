@@ -30,7 +30,7 @@ func webhookMutants() []mutant {
 		{"mistakes-without-an-end", "I15", "eventqueue/httptarget/problem.go", change("ps.more += beyond\n", "ps.more += beyond\n\t\tbeyond = 0\n\t}\n\tif beyond := 0; beyond > 0 {\n"), target("TestManyMistakesAreCounted")},
 		{"webhook-comes-twice", "I3", handler, change(`decides := i >= 0 && r.Delivery != ""`, `decides := i > len(events) && r.Delivery != ""`), web(once)},
 		{"webhook-repeats-all-but-the-first", "I3", handler, change("if first = emitted[0]; !first.New {", "if first = emitted[0]; first.ID == 0 {"), web(once)},
-		{"webhook-goes-where-the-caster-says", "I16", handler, change("events[i].Canvas = r.Canvas\n",
+		{"webhook-goes-where-the-caster-leads", "I16", handler, change("events[i].Canvas = r.Canvas\n",
 			"if events[i].Canvas == (eventqueue.CanvasID{}) {\n\t\t\tevents[i].Canvas = r.Canvas\n\t\t}\n"), web(once)},
 		{"webhook-is-acknowledged-unwritten", "I1", handler, change("return refuse(http.StatusServiceUnavailable, err)\n\t}\n\tlog.Debug", "return nil\n\t}\n\tlog.Debug"),
 			web("TestNothingIsAcknowledgedThatIsNotCommitted")},

@@ -1,7 +1,7 @@
 package main
 
-// lookMutants are about what a worker makes of what it found.
-func lookMutants() []mutant {
+// recheckMutants are about what a worker makes of what it found.
+func recheckMutants() []mutant {
 	const receive, delivery, decide = "eventqueue/worker/pull.go", "eventqueue/worker/decide.go", "eventqueue/worker/decide.go"
 	const recheck, answer = "eventqueue/worker/recheck.go", "eventqueue/worker/acknowledge.go"
 	const unknown = "eventqueue/worker/unknown.go"
@@ -12,16 +12,16 @@ func lookMutants() []mutant {
 		{"doubled-notification-ends-the-other", "I2 I13", decide,
 			change("w.releaser.giveBack(doubles, w.config.Lease)", "for _, d := range doubles {\n\t\tw.releaser.answers.put(answer{delivery: d})\n\t}\n\tw.releaser.slots.give(len(doubles))"),
 			protocol("TestADoubledNotificationRunsItsEventOnce")},
-		{"held-lock-is-looked-at-again-at-once", "I11", recheck,
+		{"held-lock-is-rechecked-at-once", "I11", recheck,
 			change("return min(facts.LockRemaining, leaveToRelay) + w.config.Jitter(claimFailedDelay)", "return 0"), protocol(back)},
-		{"busy-row-is-looked-at-again-at-once", "I11", recheck,
+		{"busy-row-is-rechecked-at-once", "I11", recheck,
 			change("return claimFailedDelay + w.config.Jitter(claimFailedDelay)", "return 0"), protocol(back)},
-		{"unknown-handler-is-looked-at-again-at-once", "I11", unknown, change("min(unknownBackoff(l.count), w.config.UnknownDelay)", "time.Millisecond"), protocol(nobody)},
+		{"unknown-handler-is-rechecked-at-once", "I11", unknown, change("min(unknownBackoff(l.count), w.config.UnknownDelay)", "time.Millisecond"), protocol(nobody)},
 		{"unknown-handler-waits-long", "I13", unknown, change("min(unknownBackoff(l.count), w.config.UnknownDelay)", "w.config.UnknownDelay"), protocol("TestAnEventThatHalfOfTheWorkersKnowStartsSoon")},
 		{"unknown-handler-waits-double-from-the-start", "I13", unknown, change("return unknownEarly[claims-1]", "return unknownEarly[0] << (claims - 1)"),
 			protocol("TestEightClaimsInTheFirstSecond")},
 		{"unknown-handler-is-looked-at-more-in-the-first-second", "I11", unknown, change("unknownWait = 500 * time.Millisecond", "unknownWait = 200 * time.Millisecond"), protocol("TestEightClaimsInTheFirstSecond")},
-		{"looks-of-many-workers-add-up", "I11", unknown, change("wait < due/12 {", "wait < 0 {"), protocol(nobody)},
+		{"rechecks-of-many-workers-add-up", "I11", unknown, change("wait < due/12 {", "wait < 0 {"), protocol(nobody)},
 		{"old-unknown-event-is-not-left-to-the-relay", "I11", unknown, change("if old && (wait > maxHold || l.count > unknownLate) {", "if old && wait < 0 {"),
 			protocol("TestAnOldEventThatNobodyKnowsIsLeftToTheRelay")},
 		{"unknown-event-goes-round-for-ever", "I11", unknown, change("l.count > 0 && time.Since(l.first) > most:", "l.count > 0 && most < 0:"),
@@ -31,7 +31,7 @@ func lookMutants() []mutant {
 			protocol("TestAStopGivesBackWhatItHolds")},
 		{"empty-pulls-make-a-hot-loop", "I11", receive, change("case time.Since(began) < emptyPullTakes:", "case time.Since(began) < 0:"),
 			protocol("TestANotifierThatAnswersNothingAtOnceMakesNoHotLoop")},
-		{"failed-look-forgets-its-notifications", "I2 I13", decide,
+		{"failed-claim-loses-its-notifications", "I2 I13", decide,
 			change("w.releaser.giveBack(deliveries, wait.Next)", "w.releaser.slots.give(len(deliveries))"),
 			protocol("TestAClaimThatFailsGivesItsNotificationsBack")},
 		{"stop-cuts-off-a-claim", "I3 I13", decide,
@@ -43,7 +43,7 @@ func lookMutants() []mutant {
 			protocol("TestAnswersThatHangHoldUpNothing")},
 		{"answers-pile-up", "I19", answer, change("box.putNewest(a, maxAnswers)", "box.putNewest(a, 1000*maxAnswers)"), working("TestAnswersThatNobodyTakesAreBounded")},
 		{"every-delay-is-a-request", "I19", answer, change("if len(requeues) > fewDelays {", "if false {"), protocol("TestManyDelaysMakeFewRequests")},
-		{"far-off-event-stays-in-the-bell", "I11", answer, change(" || out.Delay > eventqueue.MaxRequeue", ""), protocol(back)},
+		{"far-off-event-stays-in-the-notifier", "I11", answer, change(" || out.Delay > eventqueue.MaxRequeue", ""), protocol(back)},
 	}
 }
 

@@ -2,8 +2,8 @@ package main
 
 const finishFile = "eventqueue/pgstore/complete.go"
 
-// finishMutants are about what an end leaves behind.
-func finishMutants() []mutant {
+// completeMutants are about what an end leaves behind.
+func completeMutants() []mutant {
 	const left = "TestWhatAnEndLeavesBehind"
 	return []mutant{
 		{"end-leaves-its-run-behind", "I18", finishFile, change("SET locked_at = NULL, begun = false, lost_run", "SET locked_at = NULL, lost_run"), stored("TestARunIsOneClaims")},
@@ -69,7 +69,7 @@ func fenceMutants() []mutant {
 			change(renewal, "UPDATE events_v2 e SET locked_at = clock.now, begun = true, lost_run = false FROM clock WHERE "+all), stored(renew)},
 		{"renewal-writes-nothing", "I3 I4", finishFile,
 			change(renewal, "UPDATE events_v2 e SET locked_at = e.locked_at, begun = true, lost_run = false FROM clock WHERE ` + heldSQL + `"), stored(renew)},
-		{"lost-claim-is-not-told", "I3", finishFile, change(" AS lost\nFROM", " AND false AS lost\nFROM"), stored(renew)},
+		{"lost-claim-is-not-reported", "I3", finishFile, change(" AS lost\nFROM", " AND false AS lost\nFROM"), stored(renew)},
 		{"busy-row-counts-as-lost", "I3", finishFile, change("SELECT mine.id, NOT EXISTS (", "SELECT mine.id, true OR NOT EXISTS ("),
 			stored("TestRenewingWaitsForNobody")},
 		{"unwritten-end-counts-as-written", "I1 I5", finishFile, change("if !unwritten[id] {", "if !unwritten[id] || len(unwritten) > 0 {"),
