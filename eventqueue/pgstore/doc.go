@@ -1,5 +1,5 @@
-// Package pgstore is the queue in Postgres. Every statement of the queue is
-// here, above its one caller, except that ordering groups are advanced by an SQL
+// Package pgstore is the queue in Postgres. Each statement stands
+// directly above the function that runs it. Ordering groups are advanced by an SQL
 // function, which a migration creates.
 //
 // # Guarantees

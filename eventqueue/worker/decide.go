@@ -93,22 +93,20 @@ func (w *decider) claim(ctx, work context.Context, deliveries []delivery) error 
 		switch {
 		case !l.result.Facts.Claimed:
 			rest = append(rest, l)
-		case l.result.BeginFirst && !w.executor.exhausted(l.result):
-			first = append(first, l)
 		case w.rates.asksLimit(l.result):
 			limited = append(limited, l)
+		case w.recordsFirst(l.result):
+			first = append(first, l)
 		default:
 			w.decide(work, l, asked)
 		}
 	}
+	// Limits are asked before anything is recorded: an event that is put off has not begun, even
+	// if the worker dies before that is written (I18).
+	first = append(first, w.rates.beginLimited(claimCtx, work, limited, asked, w.recordsFirst)...)
 	for _, l := range w.begins.record(claimCtx, first) {
-		if w.rates.asksLimit(l.result) {
-			limited = append(limited, l)
-		} else {
-			w.decide(work, l, asked)
-		}
+		w.decide(work, l, asked)
 	}
-	w.rates.beginLimited(claimCtx, work, limited, asked)
 	for _, l := range w.advancer.advance(claimCtx, work, rest) {
 		w.decide(work, l, asked)
 	}
@@ -116,6 +114,12 @@ func (w *decider) claim(ctx, work context.Context, deliveries []delivery) error 
 		w.requeueUnasked(d, answers)
 	}
 	return nil
+}
+
+// recordsFirst reports whether it has to be known that the run of a claimed event begins before it
+// does. An event that does not run any more fails without that.
+func (w *decider) recordsFirst(f *ClaimResult) bool {
+	return f.BeginFirst && !w.executor.exhausted(f)
 }
 
 // requeueUnasked is for a delivery whose event could not be asked about.

@@ -59,10 +59,20 @@ func (w *rateStage) asksLimit(f *ClaimResult) bool {
 
 // beginLimited runs those of a batch of claimed events for which their limits have room, and puts
 // off the others, with at most one statement. It blocks until the database has answered or claim
-// ends, which is when the lock of an event that has not begun is half over.
-func (w *rateStage) beginLimited(claim, work context.Context, limited []candidate, asked time.Time) {
+// ends, which is when the lock of an event that has not begun is half over. It returns those for
+// which there is room and of which recordsFirst holds: they do not run yet.
+func (w *rateStage) beginLimited(claim, work context.Context, limited []candidate, asked time.Time, recordsFirst func(*ClaimResult) bool) (first []candidate) {
 	if len(limited) == 0 {
-		return
+		return nil
+	}
+	startAll := func(events []candidate) {
+		for _, l := range events {
+			if recordsFirst(l.result) {
+				first = append(first, l)
+			} else {
+				w.executor.start(work, l, asked)
+			}
+		}
 	}
 	var unsure []limitedGroup
 	wants := map[eventqueue.Scope]int{}
@@ -71,7 +81,7 @@ func (w *rateStage) beginLimited(claim, work context.Context, limited []candidat
 		if !group.exact {
 			known = w.rates.admit(group.scope, len(group.events), time.Now())
 		}
-		w.startAll(work, group.events[:known], asked)
+		startAll(group.events[:known])
 		if group.events = group.events[known:]; len(group.events) > 0 {
 			unsure = append(unsure, group)
 			wants[group.scope] = len(group.events)
@@ -79,7 +89,7 @@ func (w *rateStage) beginLimited(claim, work context.Context, limited []candidat
 	}
 	if len(unsure) == 0 {
 		w.rates.wake()
-		return
+		return first
 	}
 	answers, err := w.takeRates(claim, w.rates.asks(unsure))
 	if err != nil && claim.Err() == nil {
@@ -95,13 +105,14 @@ func (w *rateStage) beginLimited(claim, work context.Context, limited []candidat
 		case answer.Busy:
 			w.putOffAll(work, group.events, asked, claimFailedDelay, errRateBusy)
 		default:
-			w.startAll(work, group.events[:answer.Granted], asked)
+			startAll(group.events[:answer.Granted])
 			refused := group.events[answer.Granted:]
 			for i, wait := range answer.Waits(len(refused), w.config.Jitter) {
 				w.putOff(work, refused[i], asked, &overLimitError{wait, errOverLimit})
 			}
 		}
 	}
+	return first
 }
 
 // groupByScope groups events by scope, in the order of the oldest of each.
@@ -140,12 +151,6 @@ func (w *rateStage) takeRates(ctx context.Context, asks []RateAsk) (map[eventque
 		byScope[ask.Scope] = answers[i]
 	}
 	return byScope, nil
-}
-
-func (w *rateStage) startAll(work context.Context, events []candidate, asked time.Time) {
-	for _, l := range events {
-		w.executor.start(work, l, asked)
-	}
 }
 
 // putOffAll is for events about which nothing is known; they are tried again after one to two times

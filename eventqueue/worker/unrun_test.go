@@ -21,6 +21,14 @@ import (
 // ends cannot be written only the one that ran has begun.
 func TestWhatIsPutOffHasNotBegun(t *testing.T) {
 	t.Parallel()
+	t.Run("claimed once", func(t *testing.T) { putOffUnwritten(t, 1) })
+	t.Run("taken over", func(t *testing.T) { putOffUnwritten(t, 2) })
+}
+
+// putOffUnwritten has a worker claim two events, of which a limit admits one, as their claim of
+// the given number. No completion is written.
+func putOffUnwritten(t *testing.T, claims int32) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		memory := memstore.New(memstore.Config{})
 		mute := memory.Connect(memstore.Faults{Before: func(_ context.Context, op memstore.Op) error {
@@ -35,7 +43,15 @@ func TestWhatIsPutOffHasNotBegun(t *testing.T) {
 			t.Fatal(err)
 		}
 		handlers := eventqueue.NewHandlers()
-		if err := handlers.Register(rig.Key, eventqueue.HandlerFunc(done), eventqueue.Policy{}); err != nil {
+		handler := eventqueue.HandlerFunc(func(_ context.Context, run *eventqueue.Run) error {
+			for _, row := range memory.Events() {
+				if row.ID == run.ID && claims > 1 && !row.Begun {
+					t.Errorf("event %s runs before that is recorded, though it was lost before", run.ID)
+				}
+			}
+			return nil
+		})
+		if err := handlers.Register(rig.Key, handler, eventqueue.Policy{}); err != nil {
 			t.Fatal(err)
 		}
 		limit := control.RateLimit{Scope: handlerScope(), PerDay: 1, Mode: ratelimit.Exact}
@@ -46,17 +62,24 @@ func TestWhatIsPutOffHasNotBegun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		event := eventqueue.NewEvent{Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name, Modifier: rig.Key.Modifier, Value: []byte(`1`)}
+		ids, err := queue.EmitMany(t.Context(), []eventqueue.NewEvent{event, event})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range claims - 1 { // by workers that die before the runs begin
+			if _, err := memory.Claim(t.Context(), ids, handlers.Set(), time.Minute, 1); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(61 * time.Second) // of the bubble
+		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- w.Run(ctx) }()
-		event := eventqueue.NewEvent{Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name, Modifier: rig.Key.Modifier, Value: []byte(`1`)}
-		if _, err := queue.EmitMany(t.Context(), []eventqueue.NewEvent{event, event}); err != nil {
-			t.Fatal(err)
-		}
 		time.Sleep(30 * time.Second) // of the bubble: some heartbeats
 		var begun []eventqueue.EventID
 		for _, row := range memory.Events() {
-			if row.Attempts != 1 || row.LockedAt.IsZero() {
+			if row.Attempts != claims || row.LockedAt.IsZero() {
 				t.Errorf("event %s has %d claims, locked at %s: the test proves nothing", row.ID, row.Attempts, row.LockedAt)
 			}
 			if row.Begun {

@@ -36,7 +36,7 @@ func claimMutants() []mutant {
 			stored("TestOnlyWhatHasBegunUsesAnAttempt")},
 		{"lost-run-is-forgotten", "I9", claimFile, change("lost_run = e.lost_run OR e.locked_at", "lost_run = e.locked_at"),
 			stored("TestAClaimThatIsGivenBackLosesNoLostRun")},
-		{"unrecorded-run-begins", "I18", "eventqueue/worker/decide.go", change("case l.result.BeginFirst && !w.executor.exhausted(l.result):", "case false:"),
+		{"unrecorded-run-begins", "I18", "eventqueue/worker/decide.go", change("case w.recordsFirst(l.result):", "case false:"),
 			protocol("TestARunThatHasToBeRecordedBeginsAfterThat")},
 		{"claim-that-commits-late-is-forgotten", "I13 I18", "eventqueue/worker/unanswered.go", change("u.tries < len(lateCommits)", "u.tries < 0"),
 			protocol("TestAClaimThatCommitsAfterItWasGivenBackIsGivenBackAgain")},

@@ -1,5 +1,5 @@
 // Package webtarget is what the programs that run a deployment (test/demo,
-// test/attack/chaos, test/attack/soak) need to have cmd/worker post its events to them:
+// test/attack/chaos, faults and soak) need to have cmd/worker post its events to them:
 // a web server on the loopback interface, and the handlers file that names it.
 //
 // # Failure handling
