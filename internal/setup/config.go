@@ -44,7 +44,7 @@ type Config struct {
 
 	RelayInterval  time.Duration `env:"RELAY_INTERVAL" envDefault:"30s" used:"cron" desc:"Interval of the relay's passes. A commit that leaves a notification pending wakes the relay earlier."`
 	RelayQuiet     time.Duration `env:"RELAY_QUIET" envDefault:"1m" used:"cron" desc:"How long after its last notification a due event that nobody runs counts as having lost it."`
-	RelayPerSecond int           `env:"RELAY_PER_SECOND" envDefault:"20000" used:"cron" desc:"How many notifications one relay publishes per second, at most."`
+	RelayPerSecond int           `env:"RELAY_PER_SECOND" envDefault:"20000" used:"cron" desc:"How many notifications one relay publishes per second, at most. What exceeds that stays pending, and is published canvas by canvas."`
 
 	HistoryCompletedFor time.Duration `env:"HISTORY_COMPLETED_FOR" used:"cron" desc:"How long completed events stay in event_log, for example 72h. Empty: for ever."`
 	HistoryFailedFor    time.Duration `env:"HISTORY_FAILED_FOR" used:"cron" desc:"How long failed events stay in event_log, for example 2160h. A deleted event cannot be retried. Empty: for ever."`
@@ -62,16 +62,8 @@ const (
 	notifierPostgres = "postgres"
 )
 
-// UsesPubSub reports whether the notifier is Pub/Sub. If not, it is Postgres.
+// UsesPubSub reports whether the notifier is Pub/Sub.
 func (c Config) UsesPubSub() bool { return c.Notifier == notifierPubSub }
-
-// NotifierName returns the name of the notifier for logs.
-func (c Config) NotifierName() string {
-	if c.UsesPubSub() {
-		return "subscription " + c.Subscription
-	}
-	return notifierPostgres
-}
 
 // Load reads the configuration from an environment, given as a map. Its error names every
 // variable with an invalid value.
