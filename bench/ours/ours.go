@@ -1,4 +1,4 @@
-// Package ours is this project as a side of the benchmark.
+// Package ours runs the benchmark on this project.
 package ours
 
 import (

@@ -1,5 +1,4 @@
-// Package peer is River as a side of the benchmark, with the settings that are
-// best for it.
+// Package peer runs the benchmark on River, with the settings that are best for it.
 package peer
 
 import (

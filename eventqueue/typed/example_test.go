@@ -57,8 +57,8 @@ func ExampleOn() {
 		}, typed.Synchronous()),
 		typed.On[RecordCreated](bus, "mail", func(_ context.Context, e RecordCreated, run *eventqueue.Run) error {
 			if run.Retries == 0 {
-				fmt.Println("the mail server is away")
-				return errors.New("the mail server is away")
+				fmt.Println("the mail server is down")
+				return errors.New("the mail server is down")
 			}
 			fmt.Println("mail about", e.Title)
 			return nil
@@ -83,7 +83,7 @@ func ExampleOn() {
 	// Output:
 	// counted RECORD.CREATE 17
 	// welcome, On Doors
-	// the mail server is away
+	// the mail server is down
 	// mail about On Doors
 }
 

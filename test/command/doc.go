@@ -1,7 +1,7 @@
 // Package command is what the programs below test have in common: how they are ended by
-// signals, read their options, say what happens, undo what they have set up, and exit.
+// signals, read their options, report progress, undo what they have set up, and exit.
 //
 // # Failure handling
 //
-// What cannot be printed or removed is not worth an error: there is nowhere else to say it.
+// What cannot be printed or removed is not worth an error: there is nowhere else to report it.
 package command

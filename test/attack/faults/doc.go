@@ -10,20 +10,20 @@
 //
 // # How a scenario is judged
 //
-// By the promise that it is named after, and by every event that was emitted in
-// it. Each has to have completed exactly once, with the bytes that were emitted
+// A scenario is judged by the promise that it is named after, and by every event that
+// was emitted in it. Each has to have completed exactly once, with the bytes that were emitted
 // and not before its time: a row of event_log, no row of events_v2, and one run
 // that ended well. A further run needs a reason: the one before it failed, or the
 // scenario did something to its process or to Postgres while it ran. No event is
-// FAILED unless the scenario has its handler fail, and none that no handler was
-// called for. Handlers post to a web server in this process, which notes each
+// FAILED unless the scenario has its handler fail, and no event is FAILED without a call
+// of its handler. Handlers post to a web server in this process, which notes each
 // run.
 //
 // # Times
 //
-// Promises in seconds are held to a multiple of what is promised, so that a slow
-// or busy machine does not break them, and one that a program which breaks the
-// promise does not reach.
+// Promises in seconds are checked against a multiple of the promised time: long enough
+// that a busy machine does not exceed it, short enough that a program that breaks the
+// promise does.
 //
 // # Failures
 //

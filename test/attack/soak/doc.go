@@ -7,15 +7,15 @@
 // # What runs
 //
 // A Postgres with fsync and the official Pub/Sub emulator, both its own; two
-// cmd/worker that post to a target in this process; a cmd/cron; and this program a
-// second time as one that embeds a worker, a relay and a cron checker. This
+// cmd/worker that post to a target in this process; a cmd/cron; and a second
+// process of this program, which embeds a worker, a relay and a cron checker. This
 // process emits through the library, 100 events a second unless -rate says
 // otherwise: most just run; some are delayed, fail the first time, take longer
 // than a lock lasts, or belong to a handler that is paused most of the time. A
 // cron definition emits one event a minute. As an operator would, the soak lifts
 // the pause every few minutes, and deletes old cron records.
 //
-// Once in an interval (-every), in rotation: kill -9 of a worker, of Postgres, or
+// Once per interval (-every) one fault happens, in rotation: kill -9 of a worker, of Postgres, or
 // of the emulator, which forgets everything; SIGSTOP of a process until its locks
 // have expired, then SIGCONT; all connections to Postgres cut; SIGTERM and restart
 // of a worker. One worker, the cron process and the embedding process are the
@@ -24,8 +24,8 @@
 //
 // # What is measured
 //
-// Every 15 seconds, more often in a run of less than an hour, more seldom in one
-// of many: of each long-lived program the memory that is its own (RssAnon) and its open files;
+// Every 15 seconds, more often in a run of less than an hour, less often in a run
+// of many hours: of each long-lived program the memory that is its own (RssAnon) and its open files;
 // of the embedding process its goroutines and the heap that a collection left; of
 // this process goroutines and open files, not memory, since it remembers events;
 // of Postgres its client connections, the rows of the tables that events pass
@@ -53,8 +53,8 @@
 // has learnt that since its last complete checkpoint. The index then grows until
 // the next vacuum, once for each crash, though it has free pages. By default a
 // checkpoint takes up to ten minutes to be complete, and the crashes here come
-// more often; so Postgres is told to make one each minute, and a crash finds what
-// it finds where crashes are rare.
+// more often; so Postgres is told to make one each minute, so that a crash does
+// no more than it does where crashes are rare.
 //
 // # What counts as lost and stuck
 //
@@ -62,14 +62,14 @@
 // succeeded; the target and the embedding process report each value that a
 // handler has done, outside the database. lost counts events that were accepted
 // and never done, cron slots that were due and never done, and values that are not
-// byte for byte what was emitted. A run of what had been done before is no loss:
-// after a fault there may be one. stuck counts the rows of events_v2 that are
+// byte for byte what was emitted. Running an event again is not a loss;
+// a fault may cause it. stuck counts the rows of events_v2 that are
 // left when the queue has had the time of -settle to come to rest. No event is to
 // end as FAILED here; failed counts those that did.
 //
 // # Failures
 //
-// Before the last line stands a table of all measures: the first value, the
+// A table of all measures precedes the last line: the first value, the
 // medians of the quarters, the last value when the queue was at rest, and tau. The
 // last line is the verdict:
 //
@@ -82,5 +82,5 @@
 // and their directory is named. SIGINT ends the load, and the verdict is about
 // what was done so far; a second one ends the program at once. No process
 // outlives the program, however it ends: the kernel kills them with it. It runs on
-// Linux only, where /proc tells what processes use.
+// Linux only, because it reads from /proc what processes use.
 package main

@@ -1,5 +1,5 @@
-// Command gate is the HTTP target of the test that cuts a worker off. It keeps
-// the requests of a worker for a group of events waiting until their gate is
+// Command gate is the HTTP target of the test that cuts a worker off. It holds
+// a worker's requests for a group of events until the gate of that group is
 // opened, or until the worker hangs up, and lists what became of each:
 //
 //	POST /run/{worker}/{group}    an event; answered with 204 when the gate is open

@@ -3,8 +3,8 @@
 // (package task) and note every start and end in a journal outside the database
 // (package journal).
 //
-// It is configured by the same environment as cmd/worker, without handlers
-// file, and by CHAOS_JOURNAL, the file to write to. It is of no use but to be
+// It is configured by the same environment as cmd/worker, without a
+// handlers file, and by CHAOS_JOURNAL, the file to write to. It exists only to be
 // attacked.
 //
 // # Failures
