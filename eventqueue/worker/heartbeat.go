@@ -60,9 +60,6 @@ func (w *heart) renewClaims(ctx context.Context) {
 	now := time.Now()
 	// Claims that will not be older than Heartbeat at the tick after next are left out.
 	due := w.runs.held(now, func(x *execution) bool { return now.Sub(x.renewed) >= w.config.Heartbeat/2 })
-	if len(due) == 0 {
-		return
-	}
 	claims := make([]Claim, len(due))
 	for i, x := range due {
 		claims[i] = x.claim()
@@ -95,7 +92,7 @@ func (w *heart) renewClaims(ctx context.Context) {
 }
 
 // renewAround renews claims, and goes around those that the database refuses to renew (I15). What it
-// returns as written counts, whatever the error is.
+// returns as written counts, whatever the error is. Without claims it asks nothing (I12).
 func renewAround(ctx context.Context, renewer renewer, claims []Claim) (written WriteResult, refused []refusal.Refused[Claim], err error) {
 	refused, err = refusal.Halve(func(claims []Claim) error {
 		some, err := renewer.Renew(ctx, claims)

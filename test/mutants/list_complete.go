@@ -12,7 +12,7 @@ func completeMutants() []mutant {
 		{"ends-are-tried-again-too-late", "I3", "eventqueue/worker/complete.go", change("wait.Next = min(wait.Next, maxCompleteWait)", ""),
 			protocol("TestAStopWritesTheEndsWhenTheDatabaseIsBack")},
 		{"ends-do-not-wait-for-each-other", "I12", "eventqueue/worker/complete.go", change("(!more || !w.completions.wait(linger.C, nil))", "(!more || before > 0)"), working("TestWhatAWorkerCosts")},
-		{"idle-heartbeat-asks", "I12", "eventqueue/worker/heartbeat.go", change("	if len(due) == 0 {\n		return\n	}\n	claims := make(", "	claims := make("), working("TestWhatAWorkerCosts")},
+		{"idle-heartbeat-asks", "I12", "internal/refusal/halve.go", change("if len(items) == 0 {\n\t\t\tcontinue", "if items == nil {\n\t\t\tcontinue"), working("TestWhatAWorkerCosts")},
 		{"failure-is-not-counted", "I9", finishFile, change("retries = e.retries + how.failed::int", "retries = e.retries"), stored(left)},
 		{"snooze-counts-as-a-failure", "I9", finishFile, change("completion.Label == machine.RetryAllowed", "completion.Label != machine.Released"), stored(left)},
 		{"release-counts-as-a-failure", "I9", finishFile, change("completion.Label == machine.RetryAllowed", "completion.Label != machine.Snoozed"), stored(left)},

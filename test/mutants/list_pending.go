@@ -70,7 +70,7 @@ func relayMutants() []mutant {
 		{"relay-searches-nothing", "I2", relay, change("for more := true; more && err == nil;", "for more := false; more && err == nil;"), protocol(pays)},
 		{"relay-searches-one-page", "I2 I13", sweep, change("	w.after = swept.Next\n", "	w.after = 0\n"), protocol(pays)},
 		{"relay-goes-by-ids-alone", "I20", relay, change("r.loop(ctx, round.on, ", "r.loop(ctx, func(context.Context) (Relayed, error) { return Relayed{}, nil }, "),
-			protocol("TestARelayServesEveryCanvas")},
+			maintaining("TestLostGroupsDelayNoOtherEvent")},
 		{"round-waits-for-ever", "I13", sweep, change("ctx, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeRound(", "ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeRound("), protocol("TestARelayWaitsForNoStatementForEver")},
 		{"sweep-waits-for-ever", "I13", sweep, change("ctx, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tswept, err := r.store.Sweep(", "ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tswept, err := r.store.Sweep("), protocol("TestARelayWaitsForNoStatementForEver")},
 		{"idle-walk-does-not-rest", "I12 I20", sweep, change("w.after != 0 && w.parked < parkedPages", "w.after != 0"), protocol("TestAnIdleWalkCostsTheSame")},

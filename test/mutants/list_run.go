@@ -57,7 +57,7 @@ func heartbeatMutants() []mutant {
 			change("(x.submitted || now.Before(x.ctx.deadline))", "!x.submitted && now.Before(x.ctx.deadline)"), protocol("TestAnEndThatCannotBeWrittenKeepsItsLock")},
 		{"lock-is-not-kept-past-the-timeout", "I3", runs,
 			change("(x.submitted || now.Before(x.ctx.deadline))", "now.Before(x.ctx.deadline)"), protocol("TestAnEndThatCannotBeWrittenKeepsItsLock")},
-		{"idle-worker-asks-the-database", "I12", heartbeat,
-			change("if len(due) == 0 {\n\t\treturn\n\t}\n\tclaims :=", "claims :="), protocol("TestAnIdleWorkerAsksNobody")},
+		{"idle-worker-asks-the-database", "I12", "internal/refusal/halve.go",
+			change("if len(items) == 0 {\n\t\t\tcontinue", "if items == nil {\n\t\t\tcontinue"), protocol("TestAnIdleWorkerAsksNobody")},
 	}
 }

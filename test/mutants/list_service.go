@@ -4,7 +4,9 @@ package main
 func serviceMutants() []mutant {
 	const ready, run, config = "service/ready.go", "service/run.go", "service/config.go"
 	return []mutant{
-		{"unready-for-its-first-cause-for-ever", "I17", "service/health.go", change("case errors.Is(err, errNotBegun):", "case false:"),
+		{"unready-for-its-first-cause-for-ever", "I17", "service/health.go", []edit{
+			{"case errors.Is(err, errNotBegun):", "case false:"}, {"if !r.causes.Worth(advised(err), changed) {", "if !changed {"},
+		},
 			serving("TestTheLogSaysWhyAProgramIsNotReadyAnyMore")},
 		{"answers-that-are-refused-are-not-reported", "I19", "eventqueue/worker/standby.go", change("return w.answering.failure()", "return nil"), working("TestAnswersThatAreNotTakenAreReported")},
 		{"answers-are-reported-as-refused-for-ever", "I19", "eventqueue/worker/refusals.go", change("r.from, r.err = time.Time{}, nil", "_ = now"), working("TestAnswersThatAreNotTakenAreReported")},
