@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"eventsv2/test/halfbroker"
+	"eventsv2/test/pubsubproxy"
 )
 
 // TestAServerThatHangsDiffersFromOneThatHasNothing (I19): a service may let a pull wait for
@@ -12,16 +12,16 @@ import (
 func TestAServerThatHangsDiffersFromOneThatHasNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		pulls  halfbroker.Behaviour
+		pulls  pubsubproxy.Behaviour
 		silent bool
 	}{
-		"it has nothing": {halfbroker.First(1, halfbroker.Hang), false},
-		"it hangs":       {halfbroker.Hang, true},
+		"it has nothing": {pubsubproxy.First(1, pubsubproxy.Hang), false},
+		"it hangs":       {pubsubproxy.Hang, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			config := fakeConfig(fakeServer(t))
-			broker, err := halfbroker.Open(testContext(t), config.EmulatorHost)
+			broker, err := pubsubproxy.Open(testContext(t), config.EmulatorHost)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,7 +9,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/pstest"
 
 	"eventsv2/pubsubnotify"
-	"eventsv2/test/halfbroker"
+	"eventsv2/test/pubsubproxy"
 	"eventsv2/test/services"
 )
 
@@ -65,8 +65,8 @@ func shorten(origin string) string {
 // demo.
 func deleteTopic(ctx context.Context, config pubsubnotify.Config) error {
 	project := "projects/" + config.ProjectID
-	err := errors.Join(halfbroker.DeleteSubscription(ctx, config.EmulatorHost, project+"/subscriptions/"+config.Subscription),
-		halfbroker.DeleteTopic(ctx, config.EmulatorHost, project+"/topics/"+config.Topic))
+	err := errors.Join(pubsubproxy.DeleteSubscription(ctx, config.EmulatorHost, project+"/subscriptions/"+config.Subscription),
+		pubsubproxy.DeleteTopic(ctx, config.EmulatorHost, project+"/topics/"+config.Topic))
 	if err != nil {
 		return fmt.Errorf("remove the demo's topic from %s: %w", config.EmulatorHost, err)
 	}

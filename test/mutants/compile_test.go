@@ -65,7 +65,7 @@ func TestWhatDoesNotCompileIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := typeCheckers(t.Context(), root, map[string][]*mutant{"test/halfbroker": nil})
+	all, err := typeCheckers(t.Context(), root, map[string][]*mutant{"test/pubsubproxy": nil})
 	if err != nil || len(all) != 1 {
 		t.Fatal(len(all), err)
 	}

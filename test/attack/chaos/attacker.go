@@ -14,8 +14,8 @@ import (
 	"eventsv2/internal/backoff"
 	"eventsv2/pubsubnotify"
 	"eventsv2/test/attack/harness"
-	"eventsv2/test/halfbroker"
 	"eventsv2/test/oracle"
+	"eventsv2/test/pubsubproxy"
 	"eventsv2/test/services"
 )
 
@@ -32,7 +32,7 @@ type attacker struct {
 	emulator *server
 	// postgresOf and bellOf are the proxies of all slots, the emitter's too.
 	postgresOf, notifierOf map[string]*harness.Proxy
-	proxyOf                map[string]*halfbroker.Server
+	proxyOf                map[string]*pubsubproxy.Server
 	faults                 *faults
 	say                    func(string)
 	broken                 context.CancelCauseFunc
@@ -142,15 +142,15 @@ func (a *attacker) killServer(ctx context.Context, p planned, s *server) error {
 
 // attackMethods has one half of Pub/Sub fail, or its answers get lost. Two faults
 // of this kind at one slot overlap: the end of the first ends both.
-func (a *attacker) attackMethods(ctx context.Context, p planned, broker *halfbroker.Server) {
+func (a *attacker) attackMethods(ctx context.Context, p planned, broker *pubsubproxy.Server) {
 	from := time.Now()
-	switch fails := halfbroker.Refuse(codes.Unavailable, "a fault on purpose"); p.kind {
+	switch fails := pubsubproxy.Refuse(codes.Unavailable, "a fault on purpose"); p.kind {
 	case publishFails:
 		broker.Set("Publish", fails)
 	case pullFails:
 		broker.Set("Pull", fails)
 	default:
-		broker.Set(halfbroker.EveryMethod, halfbroker.LoseAnswer)
+		broker.Set(pubsubproxy.EveryMethod, pubsubproxy.LoseAnswer)
 	}
 	backoff.Sleep(ctx, p.lasts)
 	broker.Heal()
@@ -177,14 +177,14 @@ func refused(k kind) (methods []string, code codes.Code) {
 func (a *attacker) refuseAll(ctx context.Context, p planned) {
 	from := time.Now()
 	methods, code := refused(p.kind)
-	set := func(behaviour halfbroker.Behaviour) {
+	set := func(behaviour pubsubproxy.Behaviour) {
 		for _, broker := range a.proxyOf {
 			for _, method := range methods {
 				broker.Set(method, behaviour)
 			}
 		}
 	}
-	set(halfbroker.Refuse(code, "a fault on purpose: "+string(p.kind)))
+	set(pubsubproxy.Refuse(code, "a fault on purpose: "+string(p.kind)))
 	backoff.Sleep(ctx, p.lasts)
 	set(nil)
 	a.faults.add(string(p.kind), oracle.NotifierFault, p.target, from, time.Now())
@@ -202,9 +202,9 @@ func (a *attacker) deleteTopic(ctx context.Context, p planned) error {
 	from := time.Now()
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second+p.lasts)
 	defer cancel()
-	err := halfbroker.DeleteTopic(limited, a.emulator.URL, "projects/"+projectID+"/topics/"+topicID)
+	err := pubsubproxy.DeleteTopic(limited, a.emulator.URL, "projects/"+projectID+"/topics/"+topicID)
 	if p.kind == bothRebuilt {
-		err = errors.Join(err, halfbroker.DeleteSubscription(limited, a.emulator.URL, "projects/"+projectID+"/subscriptions/"+subscription))
+		err = errors.Join(err, pubsubproxy.DeleteSubscription(limited, a.emulator.URL, "projects/"+projectID+"/subscriptions/"+subscription))
 		backoff.Sleep(ctx, p.lasts)
 		err = errors.Join(err, a.makeBoth(limited))
 	}

@@ -25,8 +25,8 @@ import (
 	"eventsv2/test/attack/chaos/task"
 	"eventsv2/test/attack/harness"
 	"eventsv2/test/command"
-	"eventsv2/test/halfbroker"
 	"eventsv2/test/programs"
+	"eventsv2/test/pubsubproxy"
 )
 
 // The settings of the run: everything is short, so that much happens.
@@ -72,7 +72,7 @@ type stage struct {
 	control                *pgxpool.Pool // direct, for what is no part of the queue
 	proxies                *harness.Proxies
 	postgresOf, notifierOf map[string]*harness.Proxy
-	proxyOf                map[string]*halfbroker.Server
+	proxyOf                map[string]*pubsubproxy.Server
 	faults                 *faults
 	fleet                  *fleet
 	emitters               *emitters
@@ -86,7 +86,7 @@ const cleanupLimit = time.Minute
 // play is the whole run. Its result is nil when there is nothing to judge.
 func play(ctx context.Context, opts options, dir string, tell *command.Reporter) (result *result, err error) {
 	s := &stage{opts: opts, dir: dir, tell: tell, proxies: harness.NewProxies(), faults: newFaults(),
-		postgresOf: map[string]*harness.Proxy{}, notifierOf: map[string]*harness.Proxy{}, proxyOf: map[string]*halfbroker.Server{}}
+		postgresOf: map[string]*harness.Proxy{}, notifierOf: map[string]*harness.Proxy{}, proxyOf: map[string]*pubsubproxy.Server{}}
 	defer func() { err = errors.Join(err, s.CleanUp(ctx, cleanupLimit)) }()
 	// broken ends the run when the run itself fails.
 	run, broken := context.WithCancelCause(ctx)
@@ -185,7 +185,7 @@ func (s *stage) openProxies(ctx context.Context) error {
 		if s.postgresOf[name], err = s.proxies.Open(name+"-postgres", database.Host); err != nil {
 			return err
 		}
-		if s.proxyOf[name], err = halfbroker.Open(ctx, s.emulator.URL); err != nil {
+		if s.proxyOf[name], err = pubsubproxy.Open(ctx, s.emulator.URL); err != nil {
 			return err
 		}
 		if s.notifierOf[name], err = s.proxies.Open(name+"-bell", s.proxyOf[name].Address()); err != nil {

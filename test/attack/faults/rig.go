@@ -19,8 +19,8 @@ import (
 	"eventsv2/pubsubnotify"
 	"eventsv2/test/attack/harness"
 	"eventsv2/test/command"
-	"eventsv2/test/halfbroker"
 	"eventsv2/test/programs"
+	"eventsv2/test/pubsubproxy"
 	"eventsv2/test/webtarget"
 )
 
@@ -39,7 +39,7 @@ type rig struct {
 	// Programs reach Pub/Sub through the wire, whose connections can be attacked,
 	// and the broker behind it, which can fail single methods.
 	wire   *harness.Proxy
-	broker *halfbroker.Server
+	broker *pubsubproxy.Server
 	target *target
 	// handlers are those of each worker that is started from now on.
 	handlers []webtarget.Handler
@@ -78,7 +78,7 @@ func (r *rig) open(ctx context.Context) error {
 		return fmt.Errorf("connect to the scenario's database: %w", err)
 	}
 	r.OnCleanup(func(context.Context) error { r.db.Close(); return nil })
-	if r.broker, err = halfbroker.Open(ctx, r.stage.emulator.URL); err != nil {
+	if r.broker, err = pubsubproxy.Open(ctx, r.stage.emulator.URL); err != nil {
 		return err
 	}
 	r.OnCleanup(func(context.Context) error { return r.broker.Close() })

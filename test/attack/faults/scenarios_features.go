@@ -18,7 +18,7 @@ import (
 	"eventsv2/internal/backoff"
 	"eventsv2/test/attack/faults/emission"
 	"eventsv2/test/attack/harness"
-	"eventsv2/test/halfbroker"
+	"eventsv2/test/pubsubproxy"
 )
 
 func featureScenarios() []scenario {
@@ -282,7 +282,7 @@ func frozenForAWhile(ctx context.Context, r *rig, workers []*program) {
 }
 
 func withoutPubSub(ctx context.Context, r *rig, _ []*program) {
-	r.broker.Set(halfbroker.EveryMethod, halfbroker.Refuse(codes.Unavailable, "down"))
+	r.broker.Set(pubsubproxy.EveryMethod, pubsubproxy.Refuse(codes.Unavailable, "down"))
 	r.emit(ctx, batch{label: "plain", n: 50, canvas: plainCanvas, every: 200 * time.Millisecond})
 	r.broker.Heal()
 }

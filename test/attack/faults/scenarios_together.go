@@ -16,7 +16,7 @@ import (
 	"eventsv2/internal/backoff"
 	"eventsv2/migrations"
 	"eventsv2/test/attack/harness"
-	"eventsv2/test/halfbroker"
+	"eventsv2/test/pubsubproxy"
 	"eventsv2/test/services"
 )
 
@@ -31,7 +31,7 @@ func togetherScenarios() []scenario {
 	}
 }
 
-var refuseAll = halfbroker.Refuse(codes.Unavailable, "The service was unable to fulfill your request.")
+var refuseAll = pubsubproxy.Refuse(codes.Unavailable, "The service was unable to fulfill your request.")
 
 // declinedBesideOutage has each of two workers find events in the database that only the other
 // one has the handler of, and a third handler that both have.
@@ -42,7 +42,7 @@ func declinedBesideOutage(ctx context.Context, r *rig) {
 	r.worker(ctx, "worker-1", nil)
 	r.handlers = append(slices.Clone(both), handler("new"))
 	r.worker(ctx, "worker-2", nil)
-	r.broker.Set(halfbroker.EveryMethod, refuseAll)
+	r.broker.Set(pubsubproxy.EveryMethod, refuseAll)
 	labels := []string{"old", "new", "work"}
 	for range 150 {
 		for _, name := range labels {
@@ -96,7 +96,7 @@ func bothDown(postgresFirst bool) func(context.Context, *rig) {
 		if !r.eventually(ctx, startLimit, func() bool { return r.begun("before") >= 200 }) {
 			r.fatalf("%d events have begun, want 200", r.begun("before"))
 		}
-		r.broker.Set(halfbroker.EveryMethod, refuseAll)
+		r.broker.Set(pubsubproxy.EveryMethod, refuseAll)
 		r.emit(ctx, batch{label: "during", n: 50, every: 20 * time.Millisecond})
 		r.emit(ctx, batch{label: "crowd", n: 2000, key: func(i int) string { return strconv.Itoa(i % 500) }})
 		from := time.Now()
@@ -134,7 +134,7 @@ func bothDown(postgresFirst bool) func(context.Context, *rig) {
 }
 
 // everySecond fails every second call.
-func everySecond() halfbroker.Behaviour {
+func everySecond() pubsubproxy.Behaviour {
 	var calls atomic.Int64
 	return func(_ context.Context, pass func() error) error {
 		if calls.Add(1)%2 == 0 {

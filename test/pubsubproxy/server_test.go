@@ -1,4 +1,4 @@
-package halfbroker_test
+package pubsubproxy_test
 
 import (
 	"context"
@@ -12,23 +12,23 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"eventsv2/test/halfbroker"
+	"eventsv2/test/pubsubproxy"
 )
 
 func TestOneMethodFailsAndNotTheOthers(t *testing.T) {
 	t.Parallel()
 	server := pstest.NewServer()
 	defer func() { _ = server.Close() }() // nothing is left to lose
-	broker, err := halfbroker.Open(t.Context(), server.Addr)
+	proxy, err := pubsubproxy.Open(t.Context(), server.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := broker.Close(); err != nil {
+		if err := proxy.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	conn, err := grpc.NewClient(broker.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(proxy.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,12 +42,12 @@ func TestOneMethodFailsAndNotTheOthers(t *testing.T) {
 		_, err := publisher.Publish(ctx, &pubsubpb.PublishRequest{Topic: topic, Messages: []*pubsubpb.PubsubMessage{{Data: []byte("x")}}})
 		return status.Code(err)
 	}
-	broker.Set("Publish", halfbroker.First(1, halfbroker.Refuse(codes.PermissionDenied, "the role was revoked")))
+	proxy.Set("Publish", pubsubproxy.First(1, pubsubproxy.Refuse(codes.PermissionDenied, "the role was revoked")))
 	if first, second := publish(t.Context()), publish(t.Context()); first != codes.PermissionDenied || second != codes.OK {
 		t.Errorf("two calls of which the first is refused: %s, %s", first, second)
 	}
-	for name, behaviour := range map[string]halfbroker.Behaviour{"hang": halfbroker.Hang, "lose the answer": halfbroker.LoseAnswer} {
-		broker.Set("Publish", behaviour)
+	for name, behaviour := range map[string]pubsubproxy.Behaviour{"hang": pubsubproxy.Hang, "lose the answer": pubsubproxy.LoseAnswer} {
+		proxy.Set("Publish", behaviour)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if got := publish(ctx); got != codes.DeadlineExceeded {
 			t.Errorf("%s: %s", name, got)
@@ -57,11 +57,11 @@ func TestOneMethodFailsAndNotTheOthers(t *testing.T) {
 			t.Errorf("%s: another method fails: %v", name, err)
 		}
 	}
-	broker.Heal()
+	proxy.Heal()
 	if got := publish(t.Context()); got != codes.OK {
 		t.Errorf("after it was healed: %s", got)
 	}
-	if n := broker.Calls("Publish"); n < 3 { // those that ran out of time may not have come
+	if n := proxy.Calls("Publish"); n < 3 { // those that ran out of time may not have come
 		t.Errorf("%d calls of Publish were counted", n)
 	}
 }

@@ -1,4 +1,4 @@
-package halfbroker
+package pubsubproxy
 
 import (
 	"context"

@@ -12,16 +12,16 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"eventsv2/eventqueue"
-	"eventsv2/test/halfbroker"
+	"eventsv2/test/pubsubproxy"
 	"eventsv2/test/testenv"
 )
 
 // behindBroker makes a deployment whose programs reach the emulator through a broker
 // that can fail single methods.
-func behindBroker(t *testing.T) (*rig, *halfbroker.Server) {
+func behindBroker(t *testing.T) (*rig, *pubsubproxy.Server) {
 	t.Helper()
 	r := newRig(t, "greet")
-	broker, err := halfbroker.Open(testenv.Context(t), testenv.EmulatorHost(t))
+	broker, err := pubsubproxy.Open(testenv.Context(t), testenv.EmulatorHost(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func behindBroker(t *testing.T) (*rig, *halfbroker.Server) {
 
 // fault is a way in which Pub/Sub fails, and what is said of it.
 type fault struct {
-	begin, end func(r *rig, broker *halfbroker.Server)
+	begin, end func(r *rig, broker *pubsubproxy.Server)
 	// publishing says that who publishes knows of it, which is cron here; pulling that
 	// who pulls does.
 	publishing, pulling bool
@@ -40,18 +40,18 @@ type fault struct {
 	advice, remedy string
 }
 
-func refuse(method string, code codes.Code) func(*rig, *halfbroker.Server) {
-	return func(_ *rig, broker *halfbroker.Server) { broker.Set(method, halfbroker.Refuse(code, "on purpose")) }
+func refuse(method string, code codes.Code) func(*rig, *pubsubproxy.Server) {
+	return func(_ *rig, broker *pubsubproxy.Server) { broker.Set(method, pubsubproxy.Refuse(code, "on purpose")) }
 }
 
-func hang(method string) func(*rig, *halfbroker.Server) {
-	return func(_ *rig, broker *halfbroker.Server) { broker.Set(method, halfbroker.Hang) }
+func hang(method string) func(*rig, *pubsubproxy.Server) {
+	return func(_ *rig, broker *pubsubproxy.Server) { broker.Set(method, pubsubproxy.Hang) }
 }
 
-func heal(_ *rig, broker *halfbroker.Server) { broker.Heal() }
+func heal(_ *rig, broker *pubsubproxy.Server) { broker.Heal() }
 
 // make again makes topic and subscription as the log says.
-func makeAgain(r *rig, _ *halfbroker.Server) {
+func makeAgain(r *rig, _ *pubsubproxy.Server) {
 	r.subscriptions(func(ctx context.Context, subscriptions *pubsub.SubscriptionAdminClient, topics *pubsub.TopicAdminClient, subscription, topic string) error {
 		_, _ = topics.CreateTopic(ctx, &pubsubpb.Topic{Name: topic}) // it may be there
 		_ = subscriptions.DeleteSubscription(ctx, &pubsubpb.DeleteSubscriptionRequest{Subscription: subscription})
@@ -64,7 +64,7 @@ func makeAgain(r *rig, _ *halfbroker.Server) {
 // concerns name cause and remedy, and when it is over Pub/Sub is used again (I19).
 func TestEachFaultOfPubSubIsNamed(t *testing.T) {
 	t.Parallel()
-	const everything, publish, pull = halfbroker.EveryMethod, "Publish", "Pull"
+	const everything, publish, pull = pubsubproxy.EveryMethod, "Publish", "Pull"
 	const (
 		silent = "it does not answer: check that it runs and can be reached"
 		gone   = "the topic or the subscription is gone: have them made again"
@@ -76,12 +76,12 @@ func TestEachFaultOfPubSubIsNamed(t *testing.T) {
 		"no quota to publish":     {refuse(publish, codes.ResourceExhausted), heal, true, false, "a quota is exhausted: raise it", "a quota of project e2e is exhausted; raise it"},
 		"publishing fails":        {refuse(publish, codes.Unavailable), heal, true, false, silent, "does not answer; check that it runs"},
 		"pulling fails":           {refuse(pull, codes.Unavailable), heal, false, true, silent, "does not answer; check that it runs"},
-		"no topic": {func(r *rig, _ *halfbroker.Server) {
+		"no topic": {func(r *rig, _ *pubsubproxy.Server) {
 			r.subscriptions(func(ctx context.Context, _ *pubsub.SubscriptionAdminClient, topics *pubsub.TopicAdminClient, _, topic string) error {
 				return topics.DeleteTopic(ctx, &pubsubpb.DeleteTopicRequest{Topic: topic})
 			})
 		}, makeAgain, true, true, "have ", "gcloud pubsub topics create"},
-		"no subscription": {func(r *rig, _ *halfbroker.Server) {
+		"no subscription": {func(r *rig, _ *pubsubproxy.Server) {
 			r.subscriptions(func(ctx context.Context, subscriptions *pubsub.SubscriptionAdminClient, _ *pubsub.TopicAdminClient, subscription, _ string) error {
 				return subscriptions.DeleteSubscription(ctx, &pubsubpb.DeleteSubscriptionRequest{Subscription: subscription})
 			})

@@ -12,13 +12,13 @@ import (
 
 	"eventsv2/internal/backoff"
 	"eventsv2/test/attack/harness"
-	"eventsv2/test/halfbroker"
+	"eventsv2/test/pubsubproxy"
 )
 
 func brokerScenarios() []scenario {
-	revoked := halfbroker.Refuse(codes.PermissionDenied, "User not authorized to perform this action.")
-	quota := halfbroker.Refuse(codes.ResourceExhausted, "Quota exceeded.")
-	down := halfbroker.Refuse(codes.Unavailable, "The service was unable to fulfill your request.")
+	revoked := pubsubproxy.Refuse(codes.PermissionDenied, "User not authorized to perform this action.")
+	quota := pubsubproxy.Refuse(codes.ResourceExhausted, "Quota exceeded.")
+	down := pubsubproxy.Refuse(codes.Unavailable, "The service was unable to fulfill your request.")
 	create := map[string]string{"PUBSUB_CREATE": "true"}
 	return []scenario{
 		{"one-failed-publish-worker", "after one failed publish of a worker no event in an ordering group waits", 15 * time.Second, oneFailedPublishOfAWorker(false)},
@@ -33,13 +33,13 @@ func brokerScenarios() []scenario {
 		outage{begin: refused("Publish", revoked), end: heal, healthy: true}.scenario("publisher-role-revoked", "work goes on while nobody may publish"),
 		outage{begin: refused("Publish", quota), end: heal, healthy: true}.scenario("publish-quota", "work goes on while the quota for publishing is used up"),
 		outage{begin: refused("Publish", down), end: heal, healthy: true}.scenario("publish-fails-pull-works", "work goes on while publishing fails and pulling works"),
-		outage{begin: refused("Publish", halfbroker.Hang), end: heal, healthy: true}.scenario("publish-hangs-pull-works", "so it does while publishing is never answered"),
+		outage{begin: refused("Publish", pubsubproxy.Hang), end: heal, healthy: true}.scenario("publish-hangs-pull-works", "so it does while publishing is never answered"),
 		outage{begin: refused("Publish", down), end: heal, embedding: true}.scenario("publish-fails-embedding", "so it does in a program that embeds the library"),
 		outage{begin: refused("Pull", down), end: heal, healthy: true}.scenario("pull-fails-publish-works", "work goes on while pulling fails and publishing works"),
-		outage{begin: refused("Pull", halfbroker.Hang), end: heal}.scenario("pull-hangs-publish-works", "so it does while pulling is never answered"),
+		outage{begin: refused("Pull", pubsubproxy.Hang), end: heal}.scenario("pull-hangs-publish-works", "so it does while pulling is never answered"),
 		outage{begin: refused("Pull", revoked), end: heal, healthy: true}.scenario("subscriber-role-revoked", "work goes on while nobody may pull"),
-		outage{begin: refused("Pull", halfbroker.LoseAnswer), end: heal, vanish: true}.scenario("pulled-and-lost", "work goes on while what was pulled never arrives"),
-		outage{begin: refused(halfbroker.EveryMethod, down), end: heal}.scenario("pubsub-down", "work goes on while Pub/Sub is down"),
+		outage{begin: refused("Pull", pubsubproxy.LoseAnswer), end: heal, vanish: true}.scenario("pulled-and-lost", "work goes on while what was pulled never arrives"),
+		outage{begin: refused(pubsubproxy.EveryMethod, down), end: heal}.scenario("pubsub-down", "work goes on while Pub/Sub is down"),
 		{"hung-acknowledgements", "runs and their ends never wait for answers to Pub/Sub", 60 * time.Second, hungAcknowledgements},
 		{"starts-without-pubsub", "worker and cron start and work while Pub/Sub is down, and use it when it comes", 50 * time.Second, startsWithoutPubSub(false)},
 		{"starts-without-pubsub-embedding", "so does a program that embeds the library", 50 * time.Second, startsWithoutPubSub(true)},
@@ -75,7 +75,7 @@ func oneFailedPublishOfAWorker(embedding bool) func(context.Context, *rig) {
 		if !r.eventually(ctx, startLimit, func() bool { return r.begun("lines") >= 100 }) {
 			r.fatalf("the first events of %d lines have begun, want 100", r.begun("lines"))
 		}
-		r.broker.Set("Publish", halfbroker.First(1, halfbroker.Refuse(codes.Unavailable, "try again")))
+		r.broker.Set("Publish", pubsubproxy.First(1, pubsubproxy.Refuse(codes.Unavailable, "try again")))
 		began := time.Now()
 		open()
 		// Without a fault it takes one to two seconds; before, minutes.
@@ -89,7 +89,7 @@ func oneFailedPublishOfAnEmitter(ctx context.Context, r *rig) {
 	r.worker(ctx, "worker", nil)
 	emitter := r.embed(ctx, "emitter", map[string]string{"FAULTS_ROLE": "emit"})
 	r.emitVia(ctx, emitter, batch{label: "before", n: 20, every: 50 * time.Millisecond})
-	r.broker.Set("Publish", halfbroker.First(1, halfbroker.Refuse(codes.Unavailable, "try again")))
+	r.broker.Set("Publish", pubsubproxy.First(1, pubsubproxy.Refuse(codes.Unavailable, "try again")))
 	r.emitVia(ctx, emitter, batch{label: "after", n: 100, every: 50 * time.Millisecond})
 	r.awaitDone(ctx, "after", 40*time.Second)
 	r.punctual("after", 1, 12*time.Second) // 2 s are promised; it was 20 to 25
@@ -109,7 +109,7 @@ func oneFailedPublishOfCron(ctx context.Context, r *rig) {
 		r.failf("cron has published nothing: the scenario shows nothing")
 	}
 	var failed atomic.Bool
-	r.broker.Set("Publish", halfbroker.First(1, func(context.Context, func() error) error {
+	r.broker.Set("Publish", pubsubproxy.First(1, func(context.Context, func() error) error {
 		failed.Store(true)
 		return status.Error(codes.Unavailable, "try again")
 	}))
@@ -160,7 +160,7 @@ func sound(ctx context.Context, r *rig) {
 	r.cures = nil
 }
 
-func refused(method string, b halfbroker.Behaviour) func(context.Context, *rig) {
+func refused(method string, b pubsubproxy.Behaviour) func(context.Context, *rig) {
 	return func(_ context.Context, r *rig) { r.broker.Set(method, b) }
 }
 
@@ -288,8 +288,8 @@ func hungAcknowledgements(ctx context.Context, r *rig) {
 		return took
 	}
 	before := crowd("before")
-	r.broker.Set("Acknowledge", halfbroker.Hang)
-	r.broker.Set("ModifyAckDeadline", halfbroker.Hang)
+	r.broker.Set("Acknowledge", pubsubproxy.Hang)
+	r.broker.Set("ModifyAckDeadline", pubsubproxy.Hang)
 	hung := crowd("hung")
 	r.broker.Heal()
 	after := crowd("after")
@@ -329,7 +329,7 @@ func emitOnly(ctx context.Context, r *rig) {
 	// The worker has all rights, and a way of its own.
 	r.worker(ctx, "worker", map[string]string{"PUBSUB_EMULATOR_HOST": r.stage.emulator.URL})
 	for _, method := range []string{"GetTopic", "GetSubscription", "Pull"} {
-		r.broker.Set(method, halfbroker.Refuse(codes.PermissionDenied, "User not authorized to perform this action."))
+		r.broker.Set(method, pubsubproxy.Refuse(codes.PermissionDenied, "User not authorized to perform this action."))
 	}
 	emitter := r.embed(ctx, "emitter", map[string]string{"FAULTS_ROLE": "emit"})
 	published := r.broker.Answered("Publish")
