@@ -10,6 +10,8 @@ func (c *checker) emits() {
 			c.find(nil, lost, "the event %q was accepted and never entered", tag)
 		case told == undone && n > 0:
 			c.find(nil, other, "the event %q entered though its transaction was rolled back", tag)
+		case told == repeated && n > 0:
+			c.find(nil, unique, "the event %q entered though its emit was taken for a repeat", tag)
 		}
 	}
 	for tag := range c.children {

@@ -22,10 +22,18 @@ const (
 	early      class = "early"
 	stale      class = "stale_writes"
 	duplicates class = "unexplained_duplicates"
+	order      class = "order"
+	unique     class = "unique"
+	limits     class = "limits"
 	other      class = "other"
 )
 
-func classes() []class { return []class{lost, stuck, early, stale, duplicates, other} }
+func classes() []class {
+	return []class{lost, stuck, early, stale, duplicates, order, unique, limits, other}
+}
+
+// alwaysShown reports whether the verdict names a class also when it is empty.
+func (c class) alwaysShown() bool { return !slices.Contains([]class{order, unique, limits, other}, c) }
 
 // classOf sorts what the oracle found into the classes of the verdict.
 func classOf(v oracle.Violation) class {
@@ -42,6 +50,8 @@ func classOf(v oracle.Violation) class {
 		return early
 	case v.Invariant == "I13":
 		return stuck
+	case slices.Contains([]class{order, unique, limits}, class(v.Invariant)):
+		return class(v.Invariant)
 	default:
 		return other
 	}
@@ -60,6 +70,8 @@ type evidence struct {
 	runs             map[eventqueue.EventID][]handled
 	faults           []fault
 	acknowledgements map[string]acknowledgement
+	repeats          map[string]repeat // by tag
+	limits           []oracle.LimitChange
 	rules            []oracle.Record
 	cron             cronEvidence
 	rewritten        []string
@@ -74,6 +86,8 @@ type figures struct {
 	events, completed, failed      int
 	claims, takeovers, renewals    int
 	givenBack, runs, completedInTx int
+	ordered, unique, limited       int           // events with such a key, and under a concurrency limit
+	takenBack                      int           // expired locks that were removed with the place in a group
 	heldBack                       int           // events that a rule held back before their first claim
 	longest                        time.Duration // from emit to end
 	allowances                     map[string]int
@@ -116,6 +130,7 @@ func check(e evidence) *judgement {
 	for _, id := range ids {
 		c.event(e.stories[id], e.runs[id])
 	}
+	c.sortRepeats()
 	for id, runs := range e.runs {
 		if e.stories[id] == nil {
 			c.find(nil, other, "event %s was run %d times and never existed", id, len(runs))
@@ -133,10 +148,11 @@ func check(e evidence) *judgement {
 // checker compares what was recorded with what has to hold.
 type checker struct {
 	evidence
-	tags     map[string][]*story
-	children map[string]bool // that must exist, by tag
-	rulesOf  map[eventqueue.Scope][]*oracle.Record
-	result   judgement
+	tags      map[string][]*story
+	children  map[string]bool // that must exist, by tag
+	rulesOf   map[eventqueue.Scope][]*oracle.Record
+	repeatsOf map[eventqueue.EventID][]repeat
+	result    judgement
 }
 
 // find notes a violation. s is nil where it is not about one event.
@@ -213,6 +229,9 @@ func (c *checker) change(t *trial, ch *change, first bool) {
 		c.find(t.story, stale, "%s changed the fence from %d to %d without a claim", ch.writer, ch.old.attempts, ch.new.attempts)
 	case ch.old.lockedMicros == 0 && ch.new.lockedMicros != 0:
 		c.find(t.story, stale, "%s locked it without a claim", ch.writer)
+	case t.holder != nil && ch.takesBack(t.holder.writer):
+		c.result.figures.takenBack++
+		c.takeover(t, ch)
 	case ch.old.lockedMicros != 0 && ch.new.lockedMicros == 0:
 		c.giveBack(t, ch)
 	case ch.new.retries != ch.old.retries, ch.new.dueMicros != ch.old.dueMicros && ch.writer != shifter:

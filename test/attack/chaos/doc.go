@@ -12,7 +12,10 @@
 // seed, kills workers, cron processes, Postgres and the emulator with kill -9,
 // stops them past the lock timeout and lets them go on, restarts them with
 // SIGTERM, and cuts, delays and freezes their connections, also in the middle of
-// a commit. Handlers are paused and blocked all the while. At the end the
+// a commit. In runs of ten minutes and more, some outages of Pub/Sub and some losses of
+// Postgres' answers last for 60 to 90 seconds. Handlers are paused and blocked all the
+// while. A fifth of the events has an ordering key, some have a unique key that others
+// repeat, and one handler of one canvas has a concurrency limit. At the end the
 // faults stop, and everything must come to rest: the number of events that are
 // left may stand still for -settle at most.
 //
@@ -22,7 +25,7 @@
 // row, with the writer's name; handlers write every start and end to files
 // outside the database; the emitters remember what they were told. A process has
 // a new name each time it is started, so that a row tells which one wrote. From
-// these the judge (judge.go) looks for:
+// these the judge (checker.go) looks for:
 //
 //   - lost: an accepted event that is gone without having completed, or failed
 //     as its handler wanted it;
@@ -34,6 +37,9 @@
 //     run before it failed, was snoozed or given back, or when a fault of its
 //     holder or of Postgres overlaps it. Nor may a run that was to end well be
 //     given back without a fault or a stop;
+//   - order, unique, limits: two valid claims of one ordering key at once, a unique key
+//     that did not hold or held too long, more valid claims at once than the concurrency
+//     limit allows; the verdict names these classes only when there are any;
 //   - other: claims of a paused handler, two valid claims at once, changed
 //     values, cron slots that are missing or doubled, effects of a transaction
 //     that were not there exactly once.

@@ -27,6 +27,7 @@ const (
 	unknown  acknowledgement = iota // the call failed: it may exist or not
 	accepted                        // it must exist
 	undone                          // its transaction was rolled back: it must not exist
+	repeated                        // another event had its unique key: it must not exist
 )
 
 // errUndo makes a transaction roll back on purpose.
@@ -44,6 +45,7 @@ type emitters struct {
 	mu               sync.Mutex
 	acknowledgements map[string]acknowledgement // by tag
 	forms            map[string]int             // accepted events, by the way of emitting
+	repeats          map[string]repeat          // by tag
 	failures         int
 
 	// waiting is how many events are due and have not ended; brake counts them.
@@ -62,20 +64,24 @@ type form struct {
 	name  string
 	share int // of 100 calls
 	most  int // events per call
-	emit  func(ctx context.Context, e *emitters, events []eventqueue.NewEvent) error
+	// unique says that its events have unique keys, keyless that they have no keys.
+	unique, keyless bool
+	emit            func(ctx context.Context, e *emitters, events []eventqueue.NewEvent) error
 }
 
 func forms() []form {
 	return []form{
-		{"Emit", 40, 1, emitOne},
-		{"EmitMany", 20, 40, emitMany},
-		{"InTx", 10, 5, emitInTx},
-		{"InTx, rolled back", 5, 5, emitInTxUndone},
-		{"EmitTx and Notify", 8, 5, emitTxNotify},
-		{"EmitTx without Notify", 7, 5, emitTx},
-		{"EmitTx, rolled back", 3, 5, emitTxUndone},
-		{"EmitSQL", 4, 5, emitSQL},
-		{"INSERT", 3, 5, insert},
+		{name: "Emit", share: 34, most: 1, emit: emitOne},
+		{name: "EmitMany", share: 20, most: 40, emit: emitMany},
+		{name: "EmitUnique", share: 4, most: 5, unique: true, emit: emitUnique},
+		{name: "EmitUnique in a transaction", share: 2, most: 5, unique: true, emit: emitUniqueInTx},
+		{name: "InTx", share: 10, most: 5, emit: emitInTx},
+		{name: "InTx, rolled back", share: 5, most: 5, emit: emitInTxUndone},
+		{name: "EmitTx and Notify", share: 8, most: 5, emit: emitTxNotify},
+		{name: "EmitTx without Notify", share: 7, most: 5, emit: emitTx},
+		{name: "EmitTx, rolled back", share: 3, most: 5, emit: emitTxUndone},
+		{name: "EmitSQL", share: 4, most: 5, emit: emitSQL},
+		{name: "INSERT", share: 3, most: 5, keyless: true, emit: insert},
 	}
 }
 
@@ -99,7 +105,7 @@ func (e *emitters) emitLoop(ctx context.Context, n int) {
 		events := make([]eventqueue.NewEvent, 1+random.IntN(f.most))
 		for i := range events {
 			serial++
-			events[i] = drawEvent(random, e.scopes, fmt.Sprintf("%d-%d", n, serial))
+			events[i] = f.drawEvent(random, e.scopes, fmt.Sprintf("%d-%d", n, serial))
 		}
 		if e.limit.WaitN(ctx, len(events)) != nil {
 			return
@@ -136,11 +142,11 @@ func (e *emitters) note(f form, events []eventqueue.NewEvent, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i := range events {
-		t, err := task.Parse(events[i].Value)
-		if err != nil {
-			panic(err) // drawEvent made it
+		tag := tagOf(events[i])
+		e.acknowledgements[tag] = told
+		if _, is := e.repeats[tag]; is {
+			e.acknowledgements[tag] = repeated
 		}
-		e.acknowledgements[t.Tag] = told
 	}
 	switch told {
 	case accepted:
@@ -153,7 +159,7 @@ func (e *emitters) note(f form, events []eventqueue.NewEvent, err error) {
 }
 
 // drawEvent draws an event: most are quick and end well.
-func drawEvent(random *rand.Rand, canvases []eventqueue.CanvasID, tag string) eventqueue.NewEvent {
+func (f form) drawEvent(random *rand.Rand, canvases []eventqueue.CanvasID, tag string) eventqueue.NewEvent {
 	t := task.Task{Tag: tag, Do: task.Succeed, WorkMillis: random.IntN(30), Filler: strings.Repeat("ä€", random.IntN(40))}
 	name := "quick"
 	if random.IntN(3) == 0 {
@@ -181,8 +187,10 @@ func drawEvent(random *rand.Rand, canvases []eventqueue.CanvasID, tag string) ev
 	case n < 210:
 		t.Do, t.Times = task.Undo, 1
 	}
+	canvas := f.features(random, &t, canvases)
 	event := eventqueue.NewEvent{
-		Canvas: canvases[random.IntN(len(canvases))], Module: task.Module, Name: name, Modifier: "_", Value: t.Value(),
+		Canvas: canvas, Module: task.Module, Name: name, Modifier: "_", Value: t.Value(),
+		OrderingKey: t.OrderingKey, UniqueKey: t.UniqueKey, UniqueFor: time.Duration(t.UniqueSeconds) * time.Second,
 	}
 	switch n := random.IntN(1000); {
 	case n < 60:

@@ -13,8 +13,8 @@ import (
 	"eventsv2/test/oracle"
 )
 
-// oracleChunk is how many events the oracle is shown at once. It judges each
-// event for itself, and a history of all of them would need much memory.
+// oracleChunk is how many events the oracle is shown at once. It judges most
+// events for themselves, and a history of all of them would need much memory.
 const oracleChunk = 20_000
 
 // final is the state of the tables at the end.
@@ -41,7 +41,7 @@ func (c *checker) consult(ids []eventqueue.EventID) {
 			others = append(others, id)
 		}
 	}
-	for chunk := range slices.Chunk(others, oracleChunk) {
+	for _, chunk := range c.histories(others) {
 		h := c.chunk(chunk, faults)
 		for _, v := range oracle.Check(h) {
 			if v.Event != 0 { // what is about rules and crons follows below
@@ -81,6 +81,7 @@ func (c *checker) chunk(ids []eventqueue.EventID, faults []oracle.Fault) *oracle
 	h := &oracle.History{
 		Records: slices.Clone(c.rules),
 		Faults:  slices.Clone(faults),
+		Limits:  c.limits,
 		Final:   oracle.Final{At: c.final.at, Rules: c.final.rules},
 		Bounds: oracle.Bounds{
 			LockTimeout: lockTimeout, RetainHistory: true, Progress: maxWait,
@@ -113,9 +114,20 @@ func (c *checker) tell(h *oracle.History, s *story) {
 		}
 	}
 	h.Add(oracle.Record{Kind: oracle.Emitted, At: s.changes[0].at, Actor: s.changes[0].writer, Event: s.id,
-		Canvas: s.entered.canvas, Handler: keyOf(s.entered.name), Value: s.entered.value, Due: micros(due)})
+		Canvas: s.entered.canvas, Handler: keyOf(s.entered.name), Value: s.entered.value, Due: micros(due),
+		OrderingKey: t.task.OrderingKey, UniqueKey: t.task.UniqueKey, UniqueFor: uniqueFor(t.task)})
+	c.reportRepeats(h, t)
+	holder := ""
 	for i := range s.changes {
-		c.reportChange(h, t, &s.changes[i])
+		ch := &s.changes[i]
+		if ch.takesBack(holder) {
+			h.Add(oracle.Record{Kind: oracle.TakenBack, At: ch.at, Actor: ch.writer, Event: s.id, Retries: int(ch.new.retries)})
+			continue
+		}
+		if ch.claims() {
+			holder = ch.writer
+		}
+		c.reportChange(h, t, ch)
 	}
 	if s.ending != nil {
 		status := "COMPLETED"

@@ -43,6 +43,27 @@ func (k kind) kills() bool {
 	return k == killWorker || k == killCron || k == killPostgres || k == killEmulator
 }
 
+// In runs of at least longRun, one fault in outageShare of a kind that may be an outage
+// lasts from outageMin to outageMax. Shorter runs would have no time left for the rest.
+const (
+	longRun     = 10 * time.Minute
+	outageShare = 5
+	outageMin   = 60 * time.Second
+	outageMax   = 90 * time.Second
+)
+
+// mayBeOutage reports whether a fault of this kind may last for long: Pub/Sub that is not
+// there, or refuses, and answers of Postgres that are lost.
+func (k kind) mayBeOutage() bool {
+	switch k {
+	case notifierDown, notifierMute, publishFails, pullFails, notifierSilent, mayNotPublish, mayNotPull, quotaUsedUp,
+		postgresMute, postgresCut:
+		return true
+	default:
+		return false
+	}
+}
+
 // The programs, by the names of their slots. A slot has one process at a time,
 // and connections of its own.
 const (
@@ -126,7 +147,9 @@ func makePlan(seed int64, length time.Duration) []planned {
 				at: warmUp + time.Duration(share*float64(span)), kind: f.kind,
 				target: f.targets[random.IntN(len(f.targets))], lasts: f.min, bytes: random.IntN(6000),
 			}
-			if f.max > f.min {
+			if f.kind.mayBeOutage() && length >= longRun && i%outageShare == 0 {
+				p.lasts = outageMin + time.Duration(random.Int64N(int64(outageMax-outageMin)))
+			} else if f.max > f.min {
 				p.lasts += time.Duration(random.Int64N(int64(f.max - f.min)))
 			}
 			plan = append(plan, p)

@@ -43,6 +43,21 @@ func TestEveryKindOfFaultIsInAShortPlan(t *testing.T) {
 	}
 }
 
+func TestOnlyLongRunsHaveLongOutages(t *testing.T) {
+	t.Parallel()
+	for length, want := range map[time.Duration]bool{90 * time.Second: false, longRun: true} {
+		longest := map[kind]time.Duration{}
+		for _, p := range makePlan(1, length) {
+			longest[p.kind] = max(longest[p.kind], p.lasts)
+		}
+		for kind, lasts := range longest {
+			if got := lasts >= outageMin; got != (want && kind.mayBeOutage()) || lasts > outageMax {
+				t.Errorf("in a run of %s the longest fault %q takes %s", length, kind, lasts)
+			}
+		}
+	}
+}
+
 func TestTheFormsShareAllCalls(t *testing.T) {
 	t.Parallel()
 	sum := 0

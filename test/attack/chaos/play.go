@@ -19,12 +19,14 @@ import (
 
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/migrations"
 	"eventsv2/pubsubnotify"
 	"eventsv2/test/attack/chaos/task"
 	"eventsv2/test/attack/harness"
 	"eventsv2/test/command"
+	"eventsv2/test/oracle"
 	"eventsv2/test/programs"
 	"eventsv2/test/pubsubproxy"
 )
@@ -78,6 +80,7 @@ type stage struct {
 	emitters               *emitters
 	storms                 *storms
 	cron                   cronEvidence
+	limits                 []oracle.LimitChange
 }
 
 // cleanupLimit bounds the stopping of everything.
@@ -233,6 +236,13 @@ func (s *stage) prepareEmitters(ctx context.Context) error {
 	}
 	db := stdlib.OpenDBFromPool(opened.Pool)
 	s.OnCleanup(func(context.Context) error { return db.Close() })
+	limits, err := control.NewConcurrencyLimits(pgstore.New(opened.Pool), opened.Queue)
+	if err != nil {
+		return err
+	}
+	if err := s.limitHandler(ctx, limits); err != nil {
+		return err
+	}
 	s.emitters = newEmitters(opened.Queue, opened.Pool, db, s.opts, s.canvases())
 	s.storms = &storms{rules: opened.Rules, seed: s.opts.seed, scopes: s.scopes()}
 	return nil
@@ -243,7 +253,7 @@ func newEmitters(queue *eventqueue.Queue, pool *pgxpool.Pool, db *sql.DB, opts o
 	limit := rate.NewLimiter(rate.Limit(opts.rate), 10*opts.rate+100)
 	limit.AllowN(time.Now(), 10*opts.rate) // but not at the beginning
 	return &emitters{queue: queue, pool: pool, db: db, limit: limit, seed: opts.seed, scopes: canvases,
-		acknowledgements: map[string]acknowledgement{}, forms: map[string]int{}, mostWaiting: backlogSeconds * opts.rate}
+		acknowledgements: map[string]acknowledgement{}, forms: map[string]int{}, repeats: map[string]repeat{}, mostWaiting: backlogSeconds * opts.rate}
 }
 
 // scopes are what may be paused and blocked.

@@ -27,7 +27,7 @@ func (r *result) line() string {
 	fmt.Fprintf(&b, "chaos: minutes=%.1f events=%d kills=%d", r.loaded.Minutes(), r.judgement.figures.events, r.faults.kills())
 	for _, c := range classes() {
 		// What the other classes leave is shown only when it is there.
-		if n := r.judgement.count(c); c != other || n > 0 {
+		if n := r.judgement.count(c); c.alwaysShown() || n > 0 {
 			fmt.Fprintf(&b, " %s=%d", c, n)
 		}
 	}
@@ -80,6 +80,14 @@ func (r *result) report(o options) string {
 		{"claims that took over an expired lock, each explained by a fault of the holder", f.takeovers},
 		{"renewals of locks", f.renewals},
 		{"given back (retry, snooze, stop)", f.givenBack},
+		{"expired locks that were taken back for other events of a group", f.takenBack},
+		{"events with an ordering key", f.ordered},
+		{"of these run out of order", r.judgement.count(order)},
+		{"events with a unique key", f.unique},
+		{"emits that were repeats of these", len(r.emitters.repeats)},
+		{"unique keys that did not hold, or held too long", r.judgement.count(unique)},
+		{"events under a concurrency limit", f.limited},
+		{"of these run above the limit", r.judgement.count(limits)},
 		{"cron slots", r.slots},
 		{"events that a rule held back before their first claim", f.heldBack},
 		{"rules added and lifted", r.rulesAdded},

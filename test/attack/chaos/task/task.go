@@ -32,6 +32,11 @@ type Task struct {
 	Times int `json:"times,omitempty"`
 	// WorkMillis is how long a run pretends to work.
 	WorkMillis int `json:"work_ms,omitempty"`
+	// OrderingKey and UniqueKey are the keys with which the event was emitted, and
+	// UniqueSeconds is how long the second one holds after the end.
+	OrderingKey   string `json:"ordering_key,omitempty"`
+	UniqueKey     string `json:"unique_key,omitempty"`
+	UniqueSeconds int    `json:"unique_seconds,omitempty"`
 	// Filler makes values differ in size and holds what must survive unharmed.
 	Filler string `json:"filler,omitempty"`
 }
