@@ -70,7 +70,8 @@ type evidence struct {
 	runs             map[eventqueue.EventID][]handled
 	faults           []fault
 	acknowledgements map[string]acknowledgement
-	repeats          map[string]repeat // by tag
+	repeats          map[string]repeat   // by tag
+	ordered          map[string]emission // by tag
 	limits           []oracle.LimitChange
 	rules            []oracle.Record
 	cron             cronEvidence
@@ -137,6 +138,7 @@ func check(e evidence) *judgement {
 		}
 	}
 	c.emits()
+	c.sequences()
 	for _, text := range e.rewritten {
 		c.find(nil, other, "a row that must not change has changed: %s", text)
 	}

@@ -37,9 +37,10 @@
 //     run before it failed, was snoozed or given back, or when a fault of its
 //     holder or of Postgres overlaps it. Nor may a run that was to end well be
 //     given back without a fault or a stop;
-//   - order, unique, limits: two valid claims of one ordering key at once, a unique key
-//     that did not hold or held too long, more valid claims at once than the concurrency
-//     limit allows; the verdict names these classes only when there are any;
+//   - order, unique, limits: two valid claims of one ordering key at once, or a claim
+//     before the end of an event that was emitted earlier with the key; a unique key that
+//     did not hold or held too long; more valid claims at once than the concurrency limit
+//     allows. The verdict names these classes only when there are any;
 //   - other: claims of a paused handler, two valid claims at once, changed
 //     values, cron slots that are missing or doubled, effects of a transaction
 //     that were not there exactly once.

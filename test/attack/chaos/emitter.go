@@ -46,6 +46,7 @@ type emitters struct {
 	acknowledgements map[string]acknowledgement // by tag
 	forms            map[string]int             // accepted events, by the way of emitting
 	repeats          map[string]repeat          // by tag
+	ordered          map[string]emission        // by tag
 	failures         int
 
 	// waiting is how many events are due and have not ended; brake counts them.
@@ -112,9 +113,13 @@ func (e *emitters) emitLoop(ctx context.Context, n int) {
 		}
 		// Not ctx: the end of the load is no reason for an unknown outcome.
 		emitCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), emitTimeout)
+		began := time.Now()
 		err := f.emit(emitCtx, e, events)
 		cancel()
 		e.note(f, events, err)
+		if err == nil {
+			e.noteOrdered(n, began, events)
+		}
 		if err != nil && !errors.Is(err, errUndo) {
 			backoff.Sleep(ctx, 50*time.Millisecond)
 		}
@@ -142,7 +147,7 @@ func (e *emitters) note(f form, events []eventqueue.NewEvent, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i := range events {
-		tag := tagOf(events[i])
+		tag := taskOf(events[i]).Tag
 		e.acknowledgements[tag] = told
 		if _, is := e.repeats[tag]; is {
 			e.acknowledgements[tag] = repeated

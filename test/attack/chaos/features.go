@@ -81,18 +81,18 @@ func (e *emitters) noteRepeats(events []eventqueue.NewEvent, emitted []eventqueu
 	defer e.mu.Unlock()
 	for i, one := range emitted {
 		if !one.New {
-			e.repeats[tagOf(events[i])] = repeat{one.ID, events[i].UniqueKey, began}
+			e.repeats[taskOf(events[i]).Tag] = repeat{one.ID, events[i].UniqueKey, began}
 		}
 	}
 }
 
-// tagOf is the tag of an event that drawEvent made.
-func tagOf(event eventqueue.NewEvent) string {
+// taskOf is the task of an event that drawEvent made.
+func taskOf(event eventqueue.NewEvent) task.Task {
 	t, err := task.Parse(event.Value)
 	if err != nil {
 		panic(err)
 	}
-	return t.Tag
+	return t
 }
 
 // limitHandler sets the concurrency limit of the run, before anything is emitted.

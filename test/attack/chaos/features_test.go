@@ -91,7 +91,40 @@ func TestFeaturesAreJudged(t *testing.T) {
 	}
 }
 
-// An expired lock may go with the place in a group: that needs the same excuse as a takeover.
+func TestOrderIsJudged(t *testing.T) {
+	t.Parallel()
+	job := task.Task{Do: task.Succeed, OrderingKey: "a"}
+	call := func(began, returned float64, index int, delayed bool) emission {
+		return emission{began: at(began), returned: at(returned), index: index, delayed: delayed}
+	}
+	// The first event runs a second after the beginning, and the other one before it.
+	for name, test := range map[string]struct {
+		first, other emission
+		good         bool
+	}{
+		"emitted after it":          {call(0, 0.1, 0, false), call(0.2, 0.3, 0, false), false},
+		"emitted beside it":         {call(0, 0.1, 0, false), call(0.05, 0.3, 0, false), true},
+		"emitted before it":         {call(0.2, 0.3, 0, false), call(0, 0.1, 0, false), true},
+		"after it in one call":      {call(0, 0.1, 0, false), call(0, 0.1, 1, false), false},
+		"before it in one call":     {call(0, 0.1, 1, false), call(0, 0.1, 0, false), true},
+		"emitted after a delayed":   {call(0, 0.1, 0, true), call(0.2, 0.3, 0, false), true},
+		"delayed, and too early":    {call(0, 0.1, 0, false), call(0.2, 0.3, 0, true), false},
+		"in a call before its call": {call(0.2, 0.3, 0, false), call(0, 0.1, 3, false), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScript(job)
+			s.well()
+			s.join(from(job, 0.05, "w2-1"))
+			s.ordered = map[string]emission{"1-1": test.first, "1-2": test.other}
+			if j := check(s.evidence); (len(j.violations) == 0) != test.good || (j.count(order) == 0) != test.good {
+				t.Errorf("violations: %+v", j.violations)
+			}
+		})
+	}
+}
+
+// An expired lock may go with the place in a group: that needs a fault of its holder, as a takeover does.
 func TestALockThatIsTakenBackNeedsAFault(t *testing.T) {
 	t.Parallel()
 	for _, killed := range []bool{true, false} {

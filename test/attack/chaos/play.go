@@ -253,7 +253,8 @@ func newEmitters(queue *eventqueue.Queue, pool *pgxpool.Pool, db *sql.DB, opts o
 	limit := rate.NewLimiter(rate.Limit(opts.rate), 10*opts.rate+100)
 	limit.AllowN(time.Now(), 10*opts.rate) // but not at the beginning
 	return &emitters{queue: queue, pool: pool, db: db, limit: limit, seed: opts.seed, scopes: canvases,
-		acknowledgements: map[string]acknowledgement{}, forms: map[string]int{}, repeats: map[string]repeat{}, mostWaiting: backlogSeconds * opts.rate}
+		acknowledgements: map[string]acknowledgement{}, forms: map[string]int{}, repeats: map[string]repeat{}, ordered: map[string]emission{},
+		mostWaiting: backlogSeconds * opts.rate}
 }
 
 // scopes are what may be paused and blocked.

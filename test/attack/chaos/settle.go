@@ -77,7 +77,8 @@ SELECT slot, event_id, created_at
 // verdict reads all records and has them judged.
 func (s *stage) verdict(ctx context.Context, loaded time.Duration) (*result, error) {
 	s.tell.Report("judging")
-	e := evidence{acknowledgements: s.emitters.acknowledgements, repeats: s.emitters.repeats, limits: s.limits, embedded: func(process string) bool { return process[:2] != "w4" }}
+	e := evidence{acknowledgements: s.emitters.acknowledgements, repeats: s.emitters.repeats, ordered: s.emitters.ordered,
+		limits: s.limits, embedded: func(process string) bool { return process[:2] != "w4" }}
 	var err error
 	if e.runs, err = readRuns(s.dir, s.faults); err != nil {
 		return nil, err

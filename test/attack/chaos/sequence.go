@@ -1,0 +1,102 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"eventsv2/eventqueue"
+)
+
+// emission is the accepted emit of an event with an ordering key.
+type emission struct {
+	emitter         int
+	began, returned time.Time // of the call
+	index           int       // within the call
+	delayed         bool
+}
+
+// noteOrdered remembers the events of a call that have ordering keys.
+func (e *emitters) noteOrdered(emitter int, began time.Time, events []eventqueue.NewEvent) {
+	returned := time.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i, event := range events {
+		if t := taskOf(event); t.OrderingKey != "" {
+			delayed := event.Delay != 0 || !event.DelayUntil.IsZero()
+			e.ordered[t.Tag] = emission{emitter, began, returned, i, delayed}
+		}
+	}
+}
+
+// member is an event of an ordering key, with what its order is judged by.
+type member struct {
+	emission
+	story          *story
+	claimed, ended time.Time // for the first time; for good. Zero: never
+}
+
+// end is when the event had ended; one that never did ends after all others.
+func (m *member) end() time.Time {
+	if m.ended.IsZero() {
+		return m.began.Add(1000 * time.Hour)
+	}
+	return m.ended
+}
+
+// sequences judges the order within each key: an event is not claimed before those have
+// ended whose emit had returned when its own began, or that stand before it in the same
+// call. Those with a delay do not count: they join their group when they are due.
+func (c *checker) sequences() {
+	keys := map[string][]*member{}
+	for tag, emission := range c.ordered {
+		if len(c.tags[tag]) != 1 {
+			continue // judged already
+		}
+		m := &member{emission: emission, story: c.tags[tag][0]}
+		for i := range m.story.changes {
+			ch := &m.story.changes[i]
+			switch {
+			case ch.op == opDelete:
+				m.ended = ch.at
+			case m.claimed.IsZero() && ch.claims():
+				m.claimed = micros(ch.new.lockedMicros)
+			}
+		}
+		key := c.bond(m.story)
+		keys[key] = append(keys[key], m)
+	}
+	for _, members := range keys {
+		c.sequence(members)
+	}
+}
+
+// sequence judges the events of one key.
+func (c *checker) sequence(members []*member) {
+	byReturn := slices.SortedFunc(slices.Values(members), func(a, b *member) int { return a.returned.Compare(b.returned) })
+	slices.SortFunc(members, func(a, b *member) int {
+		return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.emitter, b.emitter), cmp.Compare(a.index, b.index))
+	})
+	var last, lastOfCall, before *member // of those before an event, the one that ended last
+	later := func(a, b *member) *member {
+		if b.delayed || a != nil && !b.end().After(a.end()) {
+			return a
+		}
+		return b
+	}
+	for _, m := range members {
+		for len(byReturn) > 0 && byReturn[0].returned.Before(m.began) {
+			last, byReturn = later(last, byReturn[0]), byReturn[1:]
+		}
+		if before == nil || before.emitter != m.emitter || !before.began.Equal(m.began) {
+			lastOfCall = nil
+		}
+		for _, earlier := range []*member{last, lastOfCall} {
+			if earlier != nil && !m.claimed.IsZero() && m.claimed.Before(earlier.end()) {
+				c.find(m.story, order, "it was claimed at %s, and event %s, which was emitted with the same key before it, had not ended",
+					m.claimed.Format(clockFormat), earlier.story.id)
+			}
+		}
+		before, lastOfCall = m, later(lastOfCall, m)
+	}
+}
