@@ -28,7 +28,7 @@ RUN CGO_ENABLED=0 go build -buildvcs=false -trimpath -tags timetzdata -ldflags '
 FROM scratch
 ARG VERSION=dev
 LABEL org.opencontainers.image.title="eventsv2" \
-      org.opencontainers.image.description="Durable background events on Postgres, with Google Cloud Pub/Sub as a doorbell" \
+      org.opencontainers.image.description="Durable background events on Postgres, notified by Google Cloud Pub/Sub" \
       org.opencontainers.image.version="${VERSION}"
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /out/ /

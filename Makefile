@@ -17,21 +17,41 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: services ## run a real queue on this machine for half a minute; INPUT=file.ndjson for your own events
-	@go run ./test/demo -input "$(INPUT)"
+demo: services ## run a real queue on this machine for half a minute; INPUT=file.ndjson for your own events, UI=1 to look at it in a browser
+	@go run ./test/demo $(if $(UI),-ui) -input "$(INPUT)"
 
 # Most tests wait for a database, a container or a clock, so more of them run at once than
 # there are processors. make lint has vetted the code; nobody debugs these binaries.
 PROCESSORS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-TESTS := --format pkgname --format-hide-empty-pkg -- -race -shuffle=on -count=1 -timeout 30m \
+TESTS := $(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -shuffle=on -count=1 -timeout 30m \
 	-p $$(($(PROCESSORS) + 2)) -parallel 8 -vet=off -ldflags='-s -w'
+# These start other programs and read what they say: the race detector would see nothing but
+# the test itself. Compiling for it costs most of what the tests cost.
+WITHOUT_RACE := ./test/containers ./test/setmodule ./test/walls ./test/services ./test/withservices ./test/mutants
 # They start in this order, so that nothing long is left over at the end.
-LONGEST := ./test/containers ./test/model ./test/e2e ./eventqueue/pgstore ./test/protocol ./test/sim ./test/setmodule ./test/walls
+LONGEST := ./test/model ./test/e2e ./eventqueue/pgstore ./test/protocol ./test/sim
 .PHONY: test
-test: services $(GOTESTSUM) $(GOLANGCI) ## everything, on real Postgres and the Pub/Sub emulator; ends with what was skipped
-	@go run ./test/withservices -- $(GOTESTSUM) $(TESTS) $(LONGEST) ./...
-	@cd bench && $(GOTESTSUM) $(TESTS) ./...
-	@cd test/attack && $(GOTESTSUM) $(TESTS) ./...
+test: services pooler chromium $(GOTESTSUM) $(GOLANGCI) ## everything, on real Postgres and the Pub/Sub emulator; ends with what was skipped
+	@go run ./test/withservices -- $(MAKE) --no-print-directory --keep-going -j2 test-race test-plain
+	@cd bench && $(TESTS) ./...
+	@cd test/attack && $(TESTS) ./...
+
+# The services run already, so that no test needs the client of a container engine.
+.PHONY: test-race
+test-race:
+	@$(TESTS) -race -tags=nodocker -gcflags=all=-dwarf=false $(LONGEST) \
+		$$(go list ./... | grep -vxF "$$(go list $(WITHOUT_RACE))")
+
+# The simulation is here as well: it has five times as many runs in the same time.
+.PHONY: test-plain
+test-plain:
+	@$(TESTS) $(WITHOUT_RACE) ./test/sim
+
+PICTURES ?=
+.PHONY: browser
+browser: services chromium ## the dashboard in a real browser; PICTURES=directory for a picture of each page
+	@cd test/attack && go test -c -o $(BIN)/browser.test ./browser
+	@cd test/attack/browser && $(BIN)/browser.test $(if $(PICTURES),-pictures "$(abspath $(PICTURES))")
 
 SEED ?= 1
 SEEDS ?= 300
@@ -45,7 +65,7 @@ model: services ## the store in memory against Postgres; SEQUENCES of 50 operati
 	@go run ./test/withservices -- go test ./test/model -count=1 -timeout 3h -v -run EqualsSQL -args -sequences $(SEQUENCES)
 
 .PHONY: mutants
-mutants: services ## every wrong change of the protocol is noticed by a test
+mutants: services pooler ## every wrong change of the protocol is noticed by a test
 	@go run ./test/mutants
 
 MINUTES ?= 5
@@ -55,8 +75,13 @@ chaos: services ## a whole deployment attacked for MINUTES; says what was lost
 
 ONLY ?=
 .PHONY: faults
-faults: services ## each named fault against the programs as deployed; ONLY=name for one
+faults: services pooler ## each named fault against the programs as deployed; ONLY=name for one
 	@cd test/attack && go run ./faults -only "$(ONLY)"
+
+EVENTS ?= 1000000
+.PHONY: scale
+scale: services ## what each page of the dashboard and each read of the API costs with a million EVENTS
+	@go run ./test/withservices -- go test ./test/scale -count=1 -timeout 2h -events $(EVENTS)
 
 HOURS ?= 1
 .PHONY: soak
@@ -118,4 +143,13 @@ golden: services ## write the golden files anew; read the difference before you 
 .PHONY: services
 services:
 	@test/install-postgres
+
+# PgBouncer, as root on Debian and Ubuntu, for tests of poolers only.
+.PHONY: pooler
+pooler:
 	@test/install-pgbouncer
+
+# Chromium, as root on Debian and Ubuntu, for the tests of the dashboard only.
+.PHONY: chromium
+chromium:
+	@test/install-chromium

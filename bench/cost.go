@@ -107,7 +107,7 @@ func (b *bench) idleStatements(ctx context.Context, i idler) (perMinute float64,
 		if err != nil {
 			return err
 		}
-		perMinute, err = b.statementsPerMinute(ctx, q.URL(), i.during)
+		perMinute, err = b.statementsPerMinute(ctx, q, i.during)
 		return errors.Join(err, stop(ctx))
 	})
 	return perMinute, err
@@ -150,17 +150,27 @@ func startIdleRelay(ctx context.Context, q contest.Queue) (stop func(context.Con
 	}, nil
 }
 
-func (b *bench) statementsPerMinute(ctx context.Context, databaseURL string, during time.Duration) (float64, error) {
+// counting is a queue that hands in, once a minute, what it has counted since.
+type counting interface {
+	HandIn(ctx context.Context) error
+}
+
+func (b *bench) statementsPerMinute(ctx context.Context, q contest.Queue, during time.Duration) (float64, error) {
 	if err := sleep(ctx, settled); err != nil {
 		return 0, err
 	}
-	before, err := b.lab.Statements(ctx, databaseURL)
+	if c, ok := q.(counting); ok { // what is counted belongs to the work before
+		if err := c.HandIn(ctx); err != nil {
+			return 0, err
+		}
+	}
+	before, err := b.lab.Statements(ctx, q.URL())
 	if err != nil {
 		return 0, err
 	}
 	if err := sleep(ctx, during); err != nil {
 		return 0, err
 	}
-	after, err := b.lab.Statements(ctx, databaseURL)
+	after, err := b.lab.Statements(ctx, q.URL())
 	return float64(after-before) / during.Minutes(), err
 }

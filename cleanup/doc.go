@@ -58,7 +58,7 @@
 //
 // Delete must be idempotent: after a crash between Delete and the next statement it is
 // called again. For a crash between Send and remember, either Find is needed, or a
-// service that takes the token as an idempotency key. Without both ([CannotFind]) such a
+// service that takes the token as an idempotency key. Without both ([Unsearchable]) such a
 // crash leaves a publication that is never cleaned up, and the next run publishes again;
 // Send can refuse to do so when Intent.Repeat is set.
 //

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgsession"
 )
 
 // Publications publishes for handlers: it cleans up expired publications, sends the
@@ -22,7 +23,12 @@ type Publications struct {
 // NewPublications makes a Publications on a pool, which the caller closes. A
 // transaction cannot be used: the row of one step must survive a crash in the next
 // one. The pool must be on the queue's own database.
-func NewPublications(pool *pgxpool.Pool) *Publications { return &Publications{pool} }
+func NewPublications(pool *pgxpool.Pool) *Publications { return NewPublicationsIn("", pool) }
+
+// NewPublicationsIn is NewPublications for the queue in a schema; "" is public.
+func NewPublicationsIn(schema pgsession.Schema, pool *pgxpool.Pool) *Publications {
+	return &Publications{schema.On(pool)}
+}
 
 // Intent is the record that is written before a publication is sent.
 type Intent struct {
@@ -39,7 +45,7 @@ type Intent struct {
 
 	// Repeat means that an earlier run of the event may have called Send, and that Find
 	// has found nothing. The publication may have been sent nevertheless, if Find
-	// searched too early, or is CannotFind.
+	// searched too early, or is Unsearchable.
 	Repeat bool
 }
 
@@ -62,7 +68,7 @@ type Publication struct {
 	// Find searches for the publication that was sent with Intent.Token, and returns the
 	// data that Send would have returned. It is called after a crash between Send and
 	// the statement that records its data, also for an earlier event of the key. So it
-	// must know from the key where to search. Required; set CannotFind if the service
+	// must know from the key where to search. Required; set Unsearchable if the service
 	// cannot be searched.
 	Find func(ctx context.Context, intent Intent) (data []byte, found bool, err error)
 
@@ -76,11 +82,11 @@ type Publication struct {
 	DeleteTimeout time.Duration
 }
 
-// CannotFind is the Find for a service that cannot be searched. If the process dies
+// Unsearchable is the Find for a service that cannot be searched. If the process dies
 // after it has sent a publication and before it has recorded that, the publication is
 // never cleaned up. The event's next run sends it once more, unless the service takes
 // Intent.Token as an idempotency key.
-func CannotFind(context.Context, Intent) (data []byte, found bool, err error) {
+func Unsearchable(context.Context, Intent) (data []byte, found bool, err error) {
 	return nil, false, nil
 }
 
@@ -170,7 +176,7 @@ func (p *Publications) newCourse(run *eventqueue.Run, pub Publication) (*course,
 	case pub.Key.Canvas != run.Canvas: // I16
 		return c, fmt.Errorf("the event is of canvas %s: make the key with the canvas of the run", run.Canvas)
 	case pub.Find == nil:
-		return c, errors.New("Find is missing: set CannotFind if the service cannot be asked")
+		return c, errors.New("Find is missing: set Unsearchable if the service cannot be asked")
 	case pub.Delete == nil:
 		return c, errors.New("Delete is missing")
 	case pub.DeleteTimeout < 0:

@@ -190,7 +190,7 @@ func TestAStaleRunSendsNothing(t *testing.T) {
 	frozen := r.publication(key, "frozen")
 	frozen.Send = func(context.Context, Intent) ([]byte, error) {
 		pub := r.publication(key, "new")
-		pub.Find = CannotFind
+		pub.Find = Unsearchable
 		if _, err := publications.Publish(r.ctx, r.claim(event), pub); err != nil {
 			t.Error(err)
 		}
@@ -244,7 +244,7 @@ func TestAnErrorOfSend(t *testing.T) {
 	broken := errors.New("broken")
 	var intents []Intent
 	pub := r.publication(key, "new")
-	pub.Find = CannotFind
+	pub.Find = Unsearchable
 	pub.Send = func(_ context.Context, intent Intent) ([]byte, error) {
 		intents = append(intents, intent)
 		return nil, broken
@@ -352,7 +352,7 @@ func TestMistakesAreReported(t *testing.T) {
 		"the event is of canvas " + canvas.String(): func(p *Publication) { p.Key = foreign },
 		"ttl is -1ns":                               func(p *Publication) { p.TTL = -1 },
 		"Send is missing":                           func(p *Publication) { p.Send = nil },
-		"Find is missing: set CannotFind":           func(p *Publication) { p.Find = nil },
+		"Find is missing: set Unsearchable":         func(p *Publication) { p.Find = nil },
 		"Delete is missing":                         func(p *Publication) { p.Delete = nil },
 		"DeleteTimeout is -1ns":                     func(p *Publication) { p.DeleteTimeout = -1 },
 	} {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgsession"
 )
 
 // ID identifies a cleanup. It is never used again for another one.
@@ -54,7 +55,10 @@ type Store struct {
 
 // NewStore makes a Store on a pool, or on a transaction such as an *eventqueue.Tx. The
 // caller closes it.
-func NewStore(db eventqueue.DB) *Store { return &Store{db} }
+func NewStore(db eventqueue.DB) *Store { return NewStoreIn("", db) }
+
+// NewStoreIn is NewStore for the queue in a schema; "" is public.
+func NewStoreIn(schema pgsession.Schema, db eventqueue.DB) *Store { return &Store{schema.On(db)} }
 
 // The conditions and the parameters of a key.
 const ofKey = `c.canvas_id = $1 AND c.component = $2 AND c.topic = $3 AND c.inputs_hash = $4`

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/internal/refusal"
+	"eventsv2/internal/rounds"
 )
 
 // MaxBatch is the largest number of slots in one call of Store.Emit.
@@ -56,6 +57,7 @@ type Result struct {
 type Checker struct {
 	store  Store
 	config Config
+	rounds rounds.Watch
 }
 
 // New makes a Checker.
@@ -75,10 +77,13 @@ func New(store Store, config Config) (*Checker, error) {
 // back-off.
 func (c *Checker) Run(ctx context.Context) error {
 	failures := 0
+	loop := c.rounds.Loop("cron checker")
+	defer loop.Ends()
 	for {
+		loop.Within(c.config.PassTimeout)
 		result, err := c.Check(ctx)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the end of ctx is an orderly end
+			return nil // the end of ctx is an orderly end
 		}
 		var wait time.Duration
 		switch {
@@ -95,11 +100,17 @@ func (c *Checker) Run(ctx context.Context) error {
 		default:
 			failures, wait = 0, c.untilNext(result.Now)
 		}
+		loop.Within(wait)
 		if !backoff.Sleep(ctx, wait) {
 			return nil
 		}
 	}
 }
+
+// Stalled returns an error when Run has not gone on for much longer than its calls may take,
+// or nil: then only a new process helps. A database that hangs is no such case. Ask every few
+// seconds; it costs nothing. It is safe for concurrent use.
+func (c *Checker) Stalled() error { return c.rounds.Stalled() }
 
 // Check does one pass and blocks until it is complete. After an error the slots of
 // earlier batches are emitted, and counted in the result. No slot is lost: a later

@@ -108,6 +108,9 @@ type slotValue struct {
 	TimeZone string `json:"time_zone"`
 }
 
+// Event is what is emitted for the slot at a time.
+func (d Definition) Event(at time.Time) eventqueue.NewEvent { return d.slot(at).Event }
+
 // slot makes the definition's Slot at a time.
 func (d Definition) slot(at time.Time) Slot {
 	value, err := json.Marshal(slotValue{d.ID, d.Name, at.UTC().Format(time.RFC3339), d.Schedule, d.TimeZone})

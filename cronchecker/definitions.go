@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgsession"
 )
 
 var (
@@ -32,7 +33,12 @@ type Definitions struct {
 
 // NewDefinitions makes a Definitions on a pool or a transaction, which the caller
 // closes.
-func NewDefinitions(db eventqueue.DB) *Definitions { return &Definitions{db} }
+func NewDefinitions(db eventqueue.DB) *Definitions { return NewDefinitionsIn("", db) }
+
+// NewDefinitionsIn is NewDefinitions for the queue in a schema; "" is public.
+func NewDefinitionsIn(schema pgsession.Schema, db eventqueue.DB) *Definitions {
+	return &Definitions{schema.On(db)}
+}
 
 // The update reads the clock once more, because it may have waited for a checker.
 // Because of the WHERE, a taken name returns no row.
@@ -65,6 +71,9 @@ func (s *Definitions) Add(ctx context.Context, d NewDefinition, replace bool) (D
 	}
 	return added, described(err, "add", d.Canvas, d.Name)
 }
+
+// Validate names the first field that makes no sense.
+func (d NewDefinition) Validate() error { return d.normalize() }
 
 // normalize checks the definition and fills in the defaults.
 func (d *NewDefinition) normalize() error {

@@ -10,19 +10,26 @@ import (
 	"github.com/jackc/pgx/v5/pgtype/zeronull"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgsession"
 )
 
 // Postgres is the Store in the queue's own database. It is safe for concurrent use, and
 // holds no connection between calls.
 type Postgres struct {
-	db    eventqueue.DB
-	queue *eventqueue.Queue
+	db     eventqueue.DB // for statements of the queue
+	queue  *eventqueue.Queue
+	schema pgsession.Schema
 }
 
 // NewPostgres makes a Postgres. db (usually a pool) and queue must be on the same
 // database. The caller closes both.
 func NewPostgres(db eventqueue.DB, queue *eventqueue.Queue) *Postgres {
-	return &Postgres{db: db, queue: queue}
+	return NewPostgresIn("", db, queue)
+}
+
+// NewPostgresIn is NewPostgres for the queue in a schema; "" is public.
+func NewPostgresIn(schema pgsession.Schema, db eventqueue.DB, queue *eventqueue.Queue) *Postgres {
+	return &Postgres{db: schema.On(db), queue: queue, schema: schema}
 }
 
 // definitionColumns are in the order of scanDefinition, of a definition d. SQL can write
@@ -79,7 +86,7 @@ func (p *Postgres) Load(ctx context.Context) (Snapshot, error) {
 func (p *Postgres) Emit(ctx context.Context, slots []Slot) (int, error) {
 	var emitted int
 	err := p.queue.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
-		starts, last, err := lock(ctx, tx, slots)
+		starts, last, err := lock(ctx, p.schema.On(tx), slots)
 		if err != nil {
 			return fmt.Errorf("lock the cron definitions: %w", err)
 		}
@@ -96,7 +103,7 @@ func (p *Postgres) Emit(ctx context.Context, slots []Slot) (int, error) {
 		if err != nil {
 			return err
 		}
-		return record(ctx, tx, ours, ids)
+		return record(ctx, p.schema.On(tx), ours, ids)
 	})
 	if err != nil {
 		return 0, err

@@ -300,7 +300,7 @@ func TestCheckWithoutDefinitions(t *testing.T) {
 	}
 }
 
-// TestRunEndsWithItsContext waits for the doorbell and stops the checker.
+// TestRunEndsWithItsContext waits to be woken and stops the checker.
 func TestRunEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -81,6 +81,16 @@ type NewEvent struct {
 	// is due. It is at most MaxNameBytes long, without control characters.
 	OrderingKey string
 
+	// Attributes are small texts that go with the event: to its handler, as extensions of a
+	// CloudEvent to an HTTP target, into the history, and to the events that its handler emits; for
+	// example a request id, a user, a source. At most MaxAttributes pairs; see CheckAttribute. The
+	// attribute traceparent is the W3C trace context of the emit's ctx, unless it is set here.
+	Attributes map[string]string
+
+	// ParentID is the event that caused this one. 0: the event whose handler emits, known by ctx
+	// (see WithParent), or none. It is not checked that there is such an event.
+	ParentID EventID
+
 	// UniqueKey, when it is not empty, stands for this event on its canvas: while
 	// the event is queued or runs, and for UniqueFor after its end, emitting the key
 	// again inserts nothing and returns the id of this event, whatever else is
@@ -126,6 +136,13 @@ type Event struct {
 	Modifier string
 	Value    json.RawMessage
 
+	// Attributes are those that the event was emitted with, and those that it inherited. Do not
+	// change the map: events that are emitted meanwhile inherit from it.
+	Attributes map[string]string
+
+	// ParentID is the event whose handler emitted this one; 0 for none.
+	ParentID EventID
+
 	// Retries counts the runs of this event that failed so far: errors,
 	// panics, time-outs, and workers that died while they held its lock.
 	Retries    int
@@ -136,8 +153,13 @@ type Event struct {
 // Handler is the key of the handler that the event is for.
 func (e Event) Handler() HandlerKey { return HandlerKey{e.Module, e.Name, e.Modifier} }
 
+// Notification suggests to try the event, without a trace context.
+func (e Event) Notification() Notification { return Notification{Event: e.ID, Canvas: e.Canvas} }
+
 // CanvasHandler is a handler on one canvas.
 type CanvasHandler struct {
 	Canvas CanvasID
 	Key    HandlerKey
 }
+
+func (e NewEvent) unique() bool { return e.UniqueKey != "" }

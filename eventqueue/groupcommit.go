@@ -3,13 +3,14 @@ package eventqueue
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
+	"eventsv2/internal/attributes"
 	"eventsv2/internal/sqlstate"
-	"eventsv2/internal/trace"
 )
 
 // groupCommit has concurrent emits share inserts: emits that arrive while one is under way go into
@@ -53,7 +54,8 @@ const (
 // emitCall is one emit that waits.
 type emitCall struct {
 	events []NewEvent // copies: their caller may leave
-	bytes  int        // of their values
+	bytes  int        // of their values and attributes
+	parent string     // the trace context of the caller
 
 	// Written by the goroutine that inserts, read when done is closed.
 	inserted []Inserted
@@ -61,17 +63,16 @@ type emitCall struct {
 	done     chan struct{}
 
 	// Of groupCommit.mu.
-	left   bool   // its caller no longer waits for it
-	parent string // the trace context of the one who has left
+	left bool // its caller no longer waits for it
 }
 
 // emit inserts all the events or none, and returns when they are committed. When
 // ctx ends before their insert has begun they are not inserted; after that, they
 // may be or not, and if they are they are notified.
-func (g *groupCommit) emit(ctx context.Context, events []NewEvent) ([]Inserted, error) {
+func (g *groupCommit) emit(ctx context.Context, traceparent string, events []NewEvent) ([]Inserted, error) {
 	bytes := 0
 	for i := range events {
-		bytes += len(events[i].Value)
+		bytes += len(events[i].Value) + attributes.Bytes(events[i].Attributes)
 	}
 	// A unique key may have to wait for another transaction, and no other emit may wait with it
 	// (I15).
@@ -81,16 +82,17 @@ func (g *groupCommit) emit(ctx context.Context, events []NewEvent) ([]Inserted, 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	call := &emitCall{events: slices.Clone(events), bytes: bytes, done: make(chan struct{})}
+	call := &emitCall{events: slices.Clone(events), bytes: bytes, parent: traceparent, done: make(chan struct{})}
 	for i := range call.events {
 		call.events[i].Value = slices.Clone(events[i].Value)
+		call.events[i].Attributes = maps.Clone(events[i].Attributes)
 	}
 	g.join(call)
 	select {
 	case <-call.done:
 		return call.inserted, call.err
 	case <-ctx.Done():
-		if g.leave(call, trace.Parent(ctx)) {
+		if g.leave(call) {
 			return nil, ctx.Err()
 		}
 		return call.inserted, call.err
@@ -117,7 +119,7 @@ func (g *groupCommit) join(call *emitCall) {
 }
 
 // leave abandons a call, unless it has been served.
-func (g *groupCommit) leave(call *emitCall, parent string) bool {
+func (g *groupCommit) leave(call *emitCall) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
@@ -125,7 +127,7 @@ func (g *groupCommit) leave(call *emitCall, parent string) bool {
 		return false
 	default:
 	}
-	call.left, call.parent = true, parent
+	call.left = true
 	if i := slices.Index(g.waiting, call); i >= 0 {
 		g.waiting = slices.Delete(g.waiting, i, i+1)
 	}
@@ -266,8 +268,14 @@ func (g *groupCommit) insertOnce(ctx context.Context, events []NewEvent) (insert
 }
 
 // insert is the insert that emits share.
-func (q *Queue) insert(ctx context.Context, events []NewEvent) ([]Inserted, error) {
-	return q.store.Insert(ctx, nil, events, q.mode())
+func (q *Queue) insert(ctx context.Context, events []NewEvent) (inserted []Inserted, err error) {
+	commit := q.unanswered.await(time.Now(), events)
+	defer func() { commit.over(err) }() // also when the store panics
+	inserted, err = q.store.Insert(ctx, nil, events, q.mode())
+	if err == nil {
+		q.countEmits(events, inserted)
+	}
+	return inserted, err
 }
 
 // mode is NotifyModeSelf unless the notifier is known to be down: then no emit waits for it.

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime/debug"
+	"slices"
 	"time"
 )
 
@@ -82,20 +82,6 @@ type PanicError struct {
 
 // Error names the value that the handler panicked with.
 func (e *PanicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.Value) }
-
-// Invoke runs a handler and returns a panic as a *PanicError. All code that calls handlers uses it.
-func Invoke(ctx context.Context, h Handler, run *Run) (err error) {
-	defer Recovered(&err)
-	return h.Handle(ctx, run)
-}
-
-// Recovered is deferred around a handler's code. It is the one place where panics of handlers are
-// caught, and turns them into a *PanicError.
-func Recovered(err *error) {
-	if value := recover(); value != nil {
-		*err = &PanicError{Value: value, Stack: debug.Stack()}
-	}
-}
 
 // Backoff returns how long to wait before retry number n, counted from 1.
 type Backoff func(n int) time.Duration
@@ -286,4 +272,9 @@ func (hs *Handlers) Set() HandlerSet {
 type HandlerSet struct {
 	Everywhere []HandlerKey
 	OnCanvas   []CanvasHandler
+}
+
+// Has reports whether the handler is in the set, for every canvas or for this one.
+func (s HandlerSet) Has(canvas CanvasID, key HandlerKey) bool {
+	return slices.Contains(s.Everywhere, key) || slices.Contains(s.OnCanvas, CanvasHandler{Canvas: canvas, Key: key})
 }

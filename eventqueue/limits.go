@@ -92,12 +92,36 @@ func (l Limits) check(e *NewEvent, now time.Time) (field string, err error) {
 	if field, err := checkUnique(e); err != nil {
 		return field, err
 	}
+	if err := checkAttributes(e.Attributes); err != nil {
+		return "attributes", err
+	}
+	if e.ParentID < 0 {
+		return "parent_id", fmt.Errorf("%d is the id of no event: use 0 for no parent", e.ParentID)
+	}
 	if e.OrderingKey != "" {
 		if err := CheckName(e.OrderingKey); err != nil {
 			return "ordering_key", err
 		}
 	}
 	return "value", checkValue(e.Value, l.MaxValueBytes)
+}
+
+// MaxUniqueFor is the longest time that a key may hold after the end of its event.
+const MaxUniqueFor = 366 * 24 * time.Hour
+
+func checkUnique(e *NewEvent) (field string, err error) {
+	switch {
+	case e.UniqueFor < 0:
+		return "unique_for", fmt.Errorf("%s is negative: use 0 for not beyond the end of the event", e.UniqueFor)
+	case e.UniqueFor > MaxUniqueFor:
+		return "unique_for", fmt.Errorf("%s is more than the limit of %s", e.UniqueFor, MaxUniqueFor)
+	case e.unique():
+		return "unique_key", CheckName(e.UniqueKey)
+	case e.UniqueFor != 0:
+		return "unique_key", errors.New("is missing: unique_for goes with it")
+	default:
+		return "", nil
+	}
 }
 
 func (l Limits) checkDelay(e *NewEvent, now time.Time) error {

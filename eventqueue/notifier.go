@@ -16,15 +16,6 @@ type Notification struct {
 	Traceparent string
 }
 
-// NotificationsOf returns a notification for each of the events, without a trace context.
-func NotificationsOf(events []Event) []Notification {
-	notifications := make([]Notification, len(events))
-	for i := range events {
-		notifications[i] = Notification{Event: events[i].ID, Canvas: events[i].Canvas}
-	}
-	return notifications
-}
-
 // Delivery is a notification that was pulled and is leased to the puller: until the lease ends, no
 // one else receives it.
 type Delivery struct {

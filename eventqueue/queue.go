@@ -3,79 +3,18 @@ package eventqueue
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"go.uber.org/zap"
 
+	"eventsv2/internal/lostanswer"
 	"eventsv2/internal/refusal"
 	"eventsv2/internal/trace"
 )
-
-// DB is the part of a transaction that the code which runs in it may use. pgx.Tx is one.
-type DB interface {
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
-	CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error)
-}
-
-// NotifyMode says who publishes the notifications of inserted events.
-type NotifyMode int
-
-const (
-	// NotifyModeSelf has the inserting program publish, after the commit, those that
-	// are due within MaxRequeue; their notified_at is set at once.
-	NotifyModeSelf NotifyMode = iota
-	// NotifyModeRelay leaves them pending, and the commit wakes the relay.
-	NotifyModeRelay
-	// NotifyModeLater leaves them pending because the program cannot publish. The commit wakes the
-	// relay, and workers that find due events in the database.
-	NotifyModeLater
-)
-
-// EmitStore is what emitting needs of the database; pgstore.Store is one.
-type EmitStore interface {
-	// Insert writes all the events or none and returns them in the order given. in is the
-	// transaction to write in; nil means one of its own. An event whose UniqueKey is taken, in the
-	// database or by an earlier one of the events, is not written but returned as a Repeat. Insert
-	// waits for a key that another transaction is writing.
-	Insert(ctx context.Context, in DB, events []NewEvent, mode NotifyMode) ([]Inserted, error)
-
-	// InsertSQL is Insert within a transaction of database/sql.
-	InsertSQL(ctx context.Context, in *sql.Tx, events []NewEvent, mode NotifyMode) ([]Inserted, error)
-
-	// InTx runs f in a transaction: commit when it returns nil, rollback
-	// otherwise and on panic.
-	InTx(ctx context.Context, f func(ctx context.Context, db DB) error) error
-
-	PendingStore
-}
-
-// PendingStore records which notifications are pending.
-type PendingStore interface {
-	// MarkPending marks the notifications of events as pending. It wakes the relay, and workers
-	// that find due events in the database. Ids that are gone are ignored.
-	MarkPending(ctx context.Context, ids []EventID) error
-
-	// TakePending returns the pending notifications of those of the events that are due within
-	// MaxRequeue, and marks them as published. The caller publishes them.
-	TakePending(ctx context.Context, ids []EventID) ([]Notification, error)
-}
-
-// Inserted is one row that Insert wrote.
-type Inserted struct {
-	ID EventID
-	// MustNotify says that the caller has to publish a notification.
-	MustNotify bool
-	// Repeat says that no row was written: ID is the event that has the key.
-	Repeat bool
-}
 
 // QueueConfig configures a Queue. The zero value is ready to use.
 type QueueConfig struct {
@@ -95,6 +34,14 @@ type QueueConfig struct {
 	// s.
 	PublishRest time.Duration
 
+	// Jitter returns a random duration below its argument, which is positive.
+	// Default (nil): rand.N. A simulation makes it repeatable.
+	Jitter func(time.Duration) time.Duration
+
+	// NoMinutes has nothing counted for event_minutes. Default (false): emits and runs are counted,
+	// and the counts are handed in once a minute while there are any.
+	NoMinutes bool
+
 	// Logger gets an entry when publishing begins to fail and when it succeeds again. Default
 	// (nil): none.
 	Logger *zap.Logger
@@ -104,6 +51,9 @@ func (c QueueConfig) withDefaults() QueueConfig {
 	c.Limits = c.Limits.withDefaults()
 	c.PublishTimeout = cmp.Or(c.PublishTimeout, 2*time.Second)
 	c.PublishRest = cmp.Or(c.PublishRest, defaultRest)
+	if c.Jitter == nil {
+		c.Jitter = rand.N[time.Duration]
+	}
 	if c.Logger == nil {
 		c.Logger = zap.NewNop()
 	}
@@ -127,13 +77,17 @@ func (c QueueConfig) Validate() error {
 }
 
 // Queue accepts events. It is safe for concurrent use, and has no connection and no goroutine while
-// nothing is emitted.
+// nothing is emitted and no emit has lost its answer.
 type Queue struct {
 	store     EmitStore
 	limits    Limits
 	missing   NewEvent // its Canvas, Module and Modifier are those of events without
 	inserts   *groupCommit
 	publisher *Sender
+
+	unanswered *unansweredEmits
+	takes      *lostanswer.Takes[EventID]
+	counter    Counter // nil: nothing is counted
 }
 
 // New makes a Queue on a database and a notifier.
@@ -151,21 +105,51 @@ func New(store EmitStore, notifier Publisher, config QueueConfig) (*Queue, error
 		missing:   NewEvent{Canvas: config.Canvas, Module: config.Module, Modifier: config.Modifier},
 		publisher: NewSender(notifier, store, config.PublishTimeout, config.PublishRest, config.Logger),
 	}
+	q.unanswered = &unansweredEmits{search: store.Unclaimed, publish: q.notifySoon, log: config.Logger, sought: map[Scope]*soughtEvents{}}
+	q.takes = lostanswer.New(store.MarkPending, config.Logger)
 	q.inserts = &groupCommit{insert: q.insert, notify: q.notifyLater, came: make(chan struct{}, 1)}
+	if counting, ok := store.(CountingStore); ok && !config.NoMinutes {
+		q.counter = counting.NewCounter(config.Jitter, config.Logger)
+	}
 	return q, nil
+}
+
+// countEmits counts the events of an insert; a Repeat is none.
+func (q *Queue) countEmits(events []NewEvent, inserted []Inserted) {
+	if q.counter == nil {
+		return
+	}
+	q.counter.CountEmits(func(yield func(Scope) bool) {
+		for i, row := range inserted {
+			if e := &events[i]; !row.Repeat && !yield(Scope{e.Canvas, e.Module, e.Name}) {
+				return
+			}
+		}
+	})
 }
 
 // notifyLater publishes for an emitter that no longer waits.
 func (q *Queue) notifyLater(parent string, events []NewEvent, inserted []Inserted) {
+	q.notifySoon(toNotify(parent, events, inserted))
+	q.publisher.probe(context.Background(), Notification{Event: inserted[0].ID, Canvas: events[0].Canvas})
+}
+
+// notifySoon publishes notifications, and does not wait until they are published.
+func (q *Queue) notifySoon(notifications []Notification) {
 	nobody, leave := context.WithCancel(context.Background())
 	leave() // then publish does not wait, and publishes all the same
-	q.publisher.publish(nobody, toNotify(parent, events, inserted))
-	q.publisher.probe(nobody, Notification{Event: inserted[0].ID, Canvas: events[0].Canvas})
+	q.publisher.publish(nobody, notifications)
 }
 
 // PublishError returns why the last notifications could not be published; nil while they can.
 // Events are accepted and run in either case.
 func (q *Queue) PublishError() error { return q.publisher.LastError() }
+
+// Counter counts what the program emits; nil when nothing is counted. See package minutes.
+func (q *Queue) Counter() Counter { return q.counter }
+
+// Limits returns what bounds the events that may be emitted, with its defaults filled in.
+func (q *Queue) Limits() Limits { return q.limits }
 
 // Logger returns the configured logger, for the parts that are built on the queue.
 func (q *Queue) Logger() *zap.Logger { return q.publisher.log }
@@ -176,10 +160,22 @@ func (q *Queue) Notify(ctx context.Context, notifications []Notification) {
 	q.publisher.publish(ctx, notifications)
 }
 
+// NotifyEvents is Notify for events that may run now, without their trace contexts.
+func (q *Queue) NotifyEvents(ctx context.Context, events []Event) {
+	notifications := make([]Notification, len(events))
+	for i := range events {
+		notifications[i] = events[i].Notification()
+	}
+	q.Notify(ctx, notifications)
+}
+
 // NotifyPending publishes the pending notifications of the events; events that are gone are
-// ignored. An error only means a delay: the relay publishes them.
+// ignored. An error only means a delay: the relay publishes them. If the answer of the database is lost,
+// or takes longer than 1.5 s, they are marked as pending again, which wakes the relay.
 func (q *Queue) NotifyPending(ctx context.Context, ids []EventID) error {
+	over := q.takes.Await(ids)
 	notifications, err := q.store.TakePending(ctx, ids)
+	over(err)
 	if err = refusal.Report(q.Logger(), err); err != nil {
 		return fmt.Errorf("notify %d events: %w", len(ids), err)
 	}
@@ -188,19 +184,33 @@ func (q *Queue) NotifyPending(ctx context.Context, ids []EventID) error {
 }
 
 // Close waits until no notification is being published and nothing is being inserted for emits
-// whose callers no longer wait, or until ctx ends. Call it after the last emit, before the program
-// exits. Without it nothing is lost, but events may run later.
+// whose callers no longer wait, or until ctx ends, searches a last time for the events of emits whose
+// answers were lost, and hands in the last counts. Call it after the last emit, before the program
+// exits. Without it nothing is lost but these counts; events may run later.
 func (q *Queue) Close(ctx context.Context) error {
 	if err := q.inserts.wait(ctx); err != nil {
 		return err
 	}
-	return q.publisher.wait(ctx)
+	if err := q.unanswered.close(ctx); err != nil {
+		return err
+	}
+	if err := q.takes.Close(ctx); err != nil {
+		return err
+	}
+	if err := q.publisher.wait(ctx); err != nil {
+		return err
+	}
+	if q.counter != nil {
+		_ = q.counter.HandIn(ctx) // logged; a program whose events are all accepted has not failed
+	}
+	return nil
 }
 
 // Emit accepts one event. When it returns without an error, the event is committed and will run
 // (I1), whatever happens to its notification. It blocks for one round trip to the database, for two
 // when many emit at once and share inserts, and then at most PublishTimeout for the notification.
-// When ctx ends during the insert, the event may be committed or not. An *InvalidError says what is
+// When ctx ends during the insert, or its answer is lost, the event may be committed or not; if it is,
+// it will run. An *InvalidError says what is
 // wrong with the event; nothing is written.
 func (q *Queue) Emit(ctx context.Context, event NewEvent) (EventID, error) {
 	ids, err := q.EmitMany(ctx, []NewEvent{event})
@@ -219,129 +229,39 @@ func (q *Queue) EmitMany(ctx context.Context, events []NewEvent) ([]EventID, err
 }
 
 func (q *Queue) emitMany(ctx context.Context, events []NewEvent) ([]Inserted, error) {
-	events = addressed(events, &q.missing)
-	if err := q.limits.CheckEvents(events, time.Now()); err != nil {
+	traceparent := trace.Parent(ctx)
+	events, err := q.accepted(ctx, traceparent, events)
+	if err != nil || len(events) == 0 {
 		return nil, err
 	}
-	if len(events) == 0 {
-		return nil, nil
-	}
-	inserted, err := q.inserts.emit(ctx, events)
+	inserted, err := q.inserts.emit(ctx, traceparent, events)
 	if err != nil {
 		return nil, fmt.Errorf("emit %d events: %w", len(events), err)
 	}
-	q.publisher.publish(ctx, toNotify(trace.Parent(ctx), events, inserted))
+	q.publisher.publish(ctx, toNotify(traceparent, events, inserted))
 	q.publisher.probe(ctx, Notification{Event: inserted[0].ID, Canvas: events[0].Canvas})
 	return inserted, nil
 }
 
-// Tx is a unit of work: a transaction of the library's, in which the caller writes its own rows and
-// emits events.
-type Tx struct {
-	DB
-	queue    *Queue
-	toNotify []Notification
-	first    *Notification // of an event emitted in it
-}
-
-// Emit writes events in the transaction and returns their ids in the order
-// given. They exist, and are notified, once the transaction has committed.
-func (tx *Tx) Emit(ctx context.Context, events ...NewEvent) ([]EventID, error) {
-	inserted, err := tx.emit(ctx, events)
-	return eventIDs(inserted), err
-}
-
-func (tx *Tx) emit(ctx context.Context, events []NewEvent) ([]Inserted, error) {
-	q := tx.queue
+// accepted returns the events as they are inserted, or an *InvalidError: with the queue's canvas,
+// module and modifier where they name none, and with what they inherit in ctx, whose trace context
+// is traceparent. It does not change the caller's slice.
+func (q *Queue) accepted(ctx context.Context, traceparent string, events []NewEvent) ([]NewEvent, error) {
 	events = addressed(events, &q.missing)
 	if err := q.limits.CheckEvents(events, time.Now()); err != nil {
 		return nil, err
 	}
-	if len(events) == 0 {
-		return nil, nil
+	heritage := heritageOf(ctx, traceparent)
+	if heritage.none() {
+		return events, nil
 	}
-	inserted, err := q.store.Insert(ctx, tx.DB, events, q.mode())
-	if err != nil {
-		return nil, fmt.Errorf("emit %d events in a transaction: %w", len(events), err)
+	events = slices.Clone(events)
+	for i := range events {
+		if err := heritage.give(&events[i]); err != nil {
+			return nil, &InvalidError{Index: i, Field: "attributes", Problem: err.Error()}
+		}
 	}
-	tx.toNotify = append(tx.toNotify, toNotify(trace.Parent(ctx), events, inserted)...)
-	tx.first = &Notification{Event: inserted[0].ID, Canvas: events[0].Canvas}
-	return inserted, nil
-}
-
-// InTx runs f in a transaction. When f returns nil the transaction commits and
-// the notifications of the events emitted in it go out; when f returns an error
-// or panics it rolls back and none does. f must not keep tx.
-func (q *Queue) InTx(ctx context.Context, f func(ctx context.Context, tx *Tx) error) error {
-	var tx *Tx
-	err := q.store.InTx(ctx, func(ctx context.Context, db DB) error {
-		tx = &Tx{DB: db, queue: q}
-		return f(ctx, tx)
-	})
-	if err != nil {
-		return err
-	}
-	q.publisher.publish(ctx, tx.toNotify)
-	if tx.first != nil {
-		q.publisher.probe(ctx, *tx.first)
-	}
-	return nil
-}
-
-// Pending are events that were emitted in the caller's own transaction.
-type Pending struct {
-	// IDs are in the order of the emit.
-	IDs []EventID
-
-	// New says of each whether it was inserted; false means that its id is that of an earlier event
-	// with its UniqueKey.
-	New []bool
-
-	queue *Queue
-}
-
-// Notify publishes the notifications of the events at once. Call it after the commit. Without it,
-// or when it fails, the relay publishes them. An error does not undo the emit; it only means a
-// delay. Events that were rolled back are ignored.
-func (p *Pending) Notify(ctx context.Context) error {
-	return p.queue.NotifyPending(ctx, p.IDs)
-}
-
-// EmitTx emits within a transaction that the caller opened with pgx and will commit: the events
-// exist if and only if it commits. Their notifications are pending from the commit on, which wakes
-// the relay; Pending.Notify is faster.
-func (q *Queue) EmitTx(ctx context.Context, tx pgx.Tx, events ...NewEvent) (*Pending, error) {
-	return q.emitPending(events, "pgx", func(events []NewEvent) ([]Inserted, error) {
-		return q.store.Insert(ctx, tx, events, NotifyModeRelay)
-	})
-}
-
-// EmitSQL is EmitTx for a transaction of database/sql, whatever its driver for
-// Postgres.
-func (q *Queue) EmitSQL(ctx context.Context, tx *sql.Tx, events ...NewEvent) (*Pending, error) {
-	return q.emitPending(events, "database/sql", func(events []NewEvent) ([]Inserted, error) {
-		return q.store.InsertSQL(ctx, tx, events, NotifyModeRelay)
-	})
-}
-
-func (q *Queue) emitPending(events []NewEvent, kind string, insert func([]NewEvent) ([]Inserted, error)) (*Pending, error) {
-	events = addressed(events, &q.missing)
-	if err := q.limits.CheckEvents(events, time.Now()); err != nil {
-		return nil, err
-	}
-	pending := &Pending{queue: q}
-	if len(events) == 0 {
-		return pending, nil
-	}
-	inserted, err := insert(events)
-	if err != nil {
-		return nil, fmt.Errorf("emit %d events in the caller's %s transaction: %w", len(events), kind, err)
-	}
-	pending.IDs = eventIDs(inserted)
-	for _, row := range inserted {
-		pending.New = append(pending.New, !row.Repeat)
-	}
-	return pending, nil
+	return events, nil
 }
 
 func eventIDs(inserted []Inserted) []EventID {

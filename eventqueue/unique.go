@@ -1,14 +1,6 @@
 package eventqueue
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"time"
-)
-
-// MaxUniqueFor is the longest time that a key may hold after the end of its event.
-const MaxUniqueFor = 366 * 24 * time.Hour
+import "context"
 
 // UniqueKey is a NewEvent.UniqueKey on its canvas.
 type UniqueKey struct {
@@ -44,21 +36,4 @@ func emittedOf(inserted []Inserted) []Emitted {
 		emitted[i] = Emitted{ID: row.ID, New: !row.Repeat}
 	}
 	return emitted
-}
-
-func (e NewEvent) unique() bool { return e.UniqueKey != "" }
-
-func checkUnique(e *NewEvent) (field string, err error) {
-	switch {
-	case e.UniqueFor < 0:
-		return "unique_for", fmt.Errorf("%s is negative: use 0 for not beyond the end of the event", e.UniqueFor)
-	case e.UniqueFor > MaxUniqueFor:
-		return "unique_for", fmt.Errorf("%s is more than the limit of %s", e.UniqueFor, MaxUniqueFor)
-	case e.unique():
-		return "unique_key", CheckName(e.UniqueKey)
-	case e.UniqueFor != 0:
-		return "unique_key", errors.New("is missing: unique_for goes with it")
-	default:
-		return "", nil
-	}
 }

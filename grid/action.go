@@ -44,11 +44,11 @@ type Call[In, Params, Services any] struct {
 	Inputs   In
 	Params   Params
 	Services Services
-	Site
+	ActionRun
 }
 
-// Site identifies a run, and an action in it.
-type Site struct {
+// ActionRun identifies the run of an action.
+type ActionRun struct {
 	Canvas eventqueue.CanvasID
 	// Event is the event that started the run. It identifies the run.
 	Event eventqueue.EventID
@@ -63,18 +63,18 @@ type Site struct {
 
 // Key identifies this run of this action, and is the same in every attempt: an
 // idempotency key for receivers.
-func (s Site) Key() string { return s.Event.String() + "/" + s.Action }
+func (r ActionRun) Key() string { return r.Event.String() + "/" + r.Action }
 
 // Run returns a run for functions that need a handler's run, such as those of
 // cleanup.Publications. It has no value, and it cannot complete the event: the grid does
 // that. All actions of a grid share state that belongs to the event, such as a
 // publication of one key.
-func (s Site) Run() *eventqueue.Run {
-	key := handlerOf(s.Grid)
+func (r ActionRun) Run() *eventqueue.Run {
+	key := handlerOf(r.Grid)
 	return &eventqueue.Run{
-		Event:   eventqueue.Event{ID: s.Event, Canvas: s.Canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier},
-		Attempt: s.Attempt,
-		ClaimID: s.ClaimID,
+		Event:   eventqueue.Event{ID: r.Event, Canvas: r.Canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier},
+		Attempt: r.Attempt,
+		ClaimID: r.ClaimID,
 	}
 }
 
@@ -155,7 +155,7 @@ type goAction struct {
 	version  string
 
 	// call calls the function with structs that fill has filled.
-	call func(ctx context.Context, at Site, fill filler) (any, error)
+	call func(ctx context.Context, at ActionRun, fill filler) (any, error)
 	// checkParams returns the error of the params' Validate.
 	checkParams func(fill func(params reflect.Value) error) error
 }
@@ -204,8 +204,8 @@ func newGoAction[In, Params, Services, Out any](name string, action Action[In, P
 			return nil, err
 		}
 	}
-	a.call = func(ctx context.Context, at Site, fill filler) (any, error) {
-		call := Call[In, Params, Services]{Site: at}
+	a.call = func(ctx context.Context, at ActionRun, fill filler) (any, error) {
+		call := Call[In, Params, Services]{ActionRun: at}
 		err := fill(reflect.ValueOf(&call.Inputs).Elem(), reflect.ValueOf(&call.Params).Elem(), reflect.ValueOf(&call.Services).Elem())
 		if err != nil {
 			return nil, err

@@ -200,8 +200,8 @@ func (a *attempt) call(ctx context.Context, s *step, fill filler) (output json.R
 		ctx, cancel = context.WithTimeoutCause(ctx, s.uses.timeout, fmt.Errorf("its time of %s has passed", s.uses.timeout))
 		defer cancel()
 	}
-	site := Site{Canvas: a.run.Canvas, Event: a.run.ID, Grid: a.grid.name, Action: s.name, Attempt: a.run.Attempt, ClaimID: a.run.ClaimID}
-	value, err := s.uses.call(ctx, site, fill)
+	at := ActionRun{Canvas: a.run.Canvas, Event: a.run.ID, Grid: a.grid.name, Action: s.name, Attempt: a.run.Attempt, ClaimID: a.run.ClaimID}
+	value, err := s.uses.call(ctx, at, fill)
 	switch {
 	case errors.Is(err, ErrSkip):
 		return nil, nil

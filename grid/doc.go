@@ -29,7 +29,7 @@
 // attempt sees the same values as a later one.
 //
 // An action that was running when its worker died runs again, since it was not
-// complete. [Site.Key] is the same in both calls, so that a receiver of its effects can
+// complete. [ActionRun.Key] is the same in both calls, so that a receiver of its effects can
 // recognise the repeat.
 //
 // An output is written only while its attempt holds the event (I5), in a statement

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgsession"
 )
 
 // outputs is the table grid_outputs.
@@ -118,7 +119,7 @@ DELETE FROM grid_outputs
 WHERE event_id = $1`
 
 // deleteOutputs deletes the outputs of a run in the transaction that completes it.
-func deleteOutputs(ctx context.Context, db eventqueue.DB, event eventqueue.EventID) error {
+func deleteOutputs(ctx context.Context, db pgsession.DB, event eventqueue.EventID) error {
 	_, err := db.Exec(ctx, deleteOutputsSQL, int64(event))
 	return err
 }

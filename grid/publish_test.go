@@ -46,7 +46,7 @@ func (c *chat) post(ctx context.Context, call postCall) (string, error) {
 			c.posts = append(c.posts, fmt.Sprint(call.Inputs.Target, " ", call.Event))
 			return []byte(c.posts[len(c.posts)-1]), nil
 		},
-		Find: cleanup.CannotFind,
+		Find: cleanup.Unsearchable,
 		Delete: func(_ context.Context, old cleanup.Cleanup) error {
 			c.posts = slices.DeleteFunc(c.posts, func(post string) bool { return post == string(old.Data) })
 			return nil
@@ -96,8 +96,8 @@ actions:
 // The grid ends the event, and no action does.
 func TestAnActionCannotCompleteTheRun(t *testing.T) {
 	t.Parallel()
-	site := grid.Site{Canvas: canvas, Event: 7, Grid: "g", Action: "a", Attempt: 3}
-	run := site.Run()
+	at := grid.ActionRun{Canvas: canvas, Event: 7, Grid: "g", Action: "a", Attempt: 3}
+	run := at.Run()
 	if run.ID != 7 || run.Canvas != canvas || run.Handler().String() != "GRID/g/_" || run.Attempt != 3 {
 		t.Errorf("the run is %+v", &run.Event)
 	}

@@ -211,11 +211,16 @@ func (r *rig) start(g *grid.Grid, config grid.Config, workers worker.Config) (st
 // emit starts a run.
 func (r *rig) emit(value any) eventqueue.EventID {
 	r.Helper()
+	return r.emitIn(testenv.Context(r), value)
+}
+
+func (r *rig) emitIn(ctx context.Context, value any) eventqueue.EventID {
+	r.Helper()
 	event, err := grid.NewInput(canvas, "g", "instance", value)
 	if err != nil {
 		r.Fatal(err)
 	}
-	id, err := r.queue.Emit(testenv.Context(r), event)
+	id, err := r.queue.Emit(ctx, event)
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -26,9 +26,9 @@ func TestARunTakesEveryActionOnceInOrder(t *testing.T) {
 		said <- echo(c)
 		return "", nil
 	})
-	sites := make(chan grid.Site, 1)
+	runs := make(chan grid.ActionRun, 1)
 	r.on("alone", func(_ context.Context, c call) (string, error) {
-		sites <- c.Site
+		runs <- c.ActionRun
 		return "", nil
 	})
 	r.start(r.definition("d a=b b=c say=!", "b a=a", "c a=a b=event", "a a=static:start", "alone"), grid.Config{Concurrency: 1}, worker.Config{})
@@ -41,9 +41,9 @@ func TestARunTakesEveryActionOnceInOrder(t *testing.T) {
 	if want := []string{"a", "b", "c", "d", "alone"}; !slices.Equal(r.calls(), want) {
 		t.Errorf("the calls were %v, want %v", r.calls(), want)
 	}
-	site := <-sites
-	if want := (grid.Site{Canvas: canvas, Event: id, Grid: "g", Action: "alone", Attempt: 1, ClaimID: site.ClaimID}); site != want || site.Key() != id.String()+"/alone" {
-		t.Errorf("the site is %+v, with key %s", site, site.Key())
+	at := <-runs
+	if want := (grid.ActionRun{Canvas: canvas, Event: id, Grid: "g", Action: "alone", Attempt: 1, ClaimID: at.ClaimID}); at != want || at.Key() != id.String()+"/alone" {
+		t.Errorf("the run of the action is %+v, with key %s", at, at.Key())
 	}
 	r.completed()
 }

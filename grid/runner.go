@@ -8,10 +8,14 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgsession"
 )
 
 // Config configures a Runner. The zero value is ready to use.
 type Config struct {
+	// Schema is the schema of the queue. Default (""): public.
+	Schema pgsession.Schema
+
 	// Policy is the policy of the handlers: Timeout bounds an attempt with all of its
 	// actions, and MaxRetries is how often a failed run is tried again.
 	Policy eventqueue.Policy
@@ -45,6 +49,9 @@ func (c Config) Validate() error {
 	if err := c.Policy.Validate(); err != nil {
 		return fmt.Errorf("Policy: %w", err)
 	}
+	if err := c.Schema.Validate(); err != nil {
+		return fmt.Errorf("Schema: %w", err)
+	}
 	if c.Concurrency < 0 {
 		return fmt.Errorf("Concurrency is %d: it must be positive", c.Concurrency)
 	}
@@ -70,7 +77,7 @@ func NewRunner(db eventqueue.DB, config Config) (*Runner, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("grid.NewRunner: %w", err)
 	}
-	return &Runner{outputs: outputs{db}, config: config.withDefaults()}, nil
+	return &Runner{outputs: outputs{config.Schema.On(db)}, config: config.withDefaults()}, nil
 }
 
 // Register adds grids to the handlers of a worker: each for its canvas, or for all
@@ -115,7 +122,7 @@ func (r *Runner) handle(ctx context.Context, g *Grid, run *eventqueue.Run) error
 		return err
 	}
 	return run.CompleteTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
-		if err := deleteOutputs(ctx, tx, run.ID); err != nil {
+		if err := deleteOutputs(ctx, r.config.Schema.On(tx), run.ID); err != nil {
 			return fmt.Errorf("grid %s: remove the outputs of its actions: %w", g.name, err)
 		}
 		return nil

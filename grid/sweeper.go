@@ -10,12 +10,16 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgsession"
 )
 
 // SweeperConfig configures a Sweeper. The zero value is ready to use.
 type SweeperConfig struct {
 	// Interval is the time between two passes. Default (0): 1 hour.
 	Interval time.Duration
+
+	// Schema is the schema of the queue. Default (""): public.
+	Schema pgsession.Schema
 
 	// Logger gets an info line for a pass that has removed outputs, and a warning for
 	// one that has failed. Default (nil): none.
@@ -45,7 +49,7 @@ func NewSweeper(db eventqueue.DB, config SweeperConfig) (*Sweeper, error) {
 	if config.Logger == nil {
 		config.Logger = zap.NewNop()
 	}
-	return &Sweeper{db: db, config: config}, nil
+	return &Sweeper{db: config.Schema.On(db), config: config}, nil
 }
 
 // Run does a pass at once and then one in each interval, until ctx ends; then it

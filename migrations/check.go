@@ -13,6 +13,9 @@ type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
+// Check is that of a Migrator for the schema public.
+func Check(ctx context.Context, db Querier) error { return In("").Check(ctx, db) }
+
 // VersionError says that the schema is older than the binary needs. Check
 // returns it.
 type VersionError struct {
@@ -41,9 +44,9 @@ SELECT coalesce(max(version_id), 0)
 // not find out. It sends one query, blocks at most until ctx ends, and is safe
 // for concurrent use as far as db is. Inside a transaction a missing schema
 // aborts the transaction.
-func Check(ctx context.Context, db Querier) error {
+func (m Migrator) Check(ctx context.Context, db Querier) error {
 	var have int64
-	err := db.QueryRow(ctx, selectVersion).Scan(&have)
+	err := db.QueryRow(ctx, m.Schema.SQL(selectVersion)).Scan(&have)
 	if err != nil && !isUndefinedTable(err) {
 		return fmt.Errorf("check the schema version in table %s: %w", versionTable, err)
 	}

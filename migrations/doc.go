@@ -30,5 +30,5 @@
 // error. Messages never contain the password of the database URL.
 //
 // Applied versions are recorded in the table eventsv2_schema_version, in the
-// format of the library goose, in the first schema of the search path.
+// format of the library goose, in the schema of the queue.
 package migrations

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 
 	"eventsv2/eventqueue/pgsession"
 )
@@ -40,33 +38,63 @@ type Applied struct {
 	Took time.Duration
 }
 
-// Up applies every migration that the database has not had yet, in order, and
+// Migrator migrates the queue in one schema of a database, beside whatever else is in it. It is safe
+// for concurrent use.
+type Migrator struct {
+	// Schema is where the queue is. Up makes the schema if it is missing, which needs the right to.
+	// Default (""): public.
+	Schema pgsession.Schema
+}
+
+// In returns the Migrator for a schema; "" is public.
+func In(schema pgsession.Schema) Migrator { return Migrator{Schema: schema} }
+
+// Up is that of a Migrator for the schema public.
+func Up(ctx context.Context, databaseURL string) ([]Applied, error) {
+	return In("").Up(ctx, databaseURL)
+}
+
+// Down is that of a Migrator for the schema public.
+func Down(ctx context.Context, databaseURL string, steps int) ([]Applied, error) {
+	return In("").Down(ctx, databaseURL, steps)
+}
+
+// Up applies every migration that the schema has not had yet, in order, and
 // returns those that it applied: none when the schema is up to date. It blocks
 // while another process migrates the same database, five minutes at most, and
 // until ctx ends. On an error the migrations before the failed one stay applied
-// and are returned with it.
-func Up(ctx context.Context, databaseURL string) ([]Applied, error) {
-	provider, err := open(databaseURL)
+// and are returned with it. If the schema has objects of another application with the names
+// of what would be created, Up returns a *ForeignError and has written nothing.
+func (m Migrator) Up(ctx context.Context, databaseURL string) ([]Applied, error) {
+	t, err := m.target(databaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("migrate up: %w", err)
 	}
-	results, err := provider.Up(ctx)
-	var partial *goose.PartialError
-	if errors.As(err, &partial) {
-		results = partial.Applied
+	return t.up(ctx)
+}
+
+// UpPool is Up for the database of a pool. It opens connections of its own, as the pool does.
+func (m Migrator) UpPool(ctx context.Context, pool *pgxpool.Pool) ([]Applied, error) {
+	t, err := m.targetOf(pool.Config())
+	if err != nil {
+		return nil, fmt.Errorf("migrate up: %w", err)
 	}
-	return applied(results), finish("migrate up", provider, err)
+	return t.up(ctx)
 }
 
 // Down takes back the given number of migrations, the newest first, and returns
 // those that it took back; they are fewer when no more are applied. It deletes
 // the data that the dropped tables hold. Steps below 1 are refused with an
-// error. It blocks as Up does.
-func Down(ctx context.Context, databaseURL string, steps int) ([]Applied, error) {
+// error. It blocks as Up does. The schema itself stays.
+func (m Migrator) Down(ctx context.Context, databaseURL string, steps int) ([]Applied, error) {
 	if steps <= 0 {
 		return nil, fmt.Errorf("migrate down: steps is %d: give how many migrations to take back, at least 1", steps)
 	}
-	provider, err := open(databaseURL)
+	t, err := m.target(databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("migrate down: %w", err)
+	}
+	provider, err := t.open()
 	if err != nil {
 		return nil, fmt.Errorf("migrate down: %w", err)
 	}
@@ -82,58 +110,6 @@ func Down(ctx context.Context, databaseURL string, steps int) ([]Applied, error)
 		err = nil
 	}
 	return applied(results), finish("migrate down", provider, err)
-}
-
-// open makes the migration library's view of the database. Nothing is connected
-// before the first use.
-func open(databaseURL string) (*goose.Provider, error) {
-	config, prepare, err := parse(databaseURL)
-	if err != nil {
-		return nil, err
-	}
-	locker, err := lock.NewPostgresSessionLocker(
-		lock.WithLockID(lockID), lock.WithLockTimeout(lockPeriodSeconds, lockAttempts))
-	if err != nil {
-		return nil, fmt.Errorf("prepare the advisory lock: %w", err)
-	}
-	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(prepare))
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, fsys,
-		goose.WithTableName(versionTable),
-		goose.WithSessionLocker(locker),
-		goose.WithDisableGlobalRegistry(true),
-		goose.WithLogger(goose.NopLogger()))
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("read the embedded migrations: %w", err), closeDB(db))
-	}
-	return provider, nil
-}
-
-// parse reads a database URL (or keyword string) for a connection whose session
-// runs in UTC, because the version table keeps times without a zone. prepare has to
-// be called on each new connection; it refuses a pooler that would lose the lock, and a search
-// path on which a migration would make a second queue beside the one that is found.
-func parse(databaseURL string) (config *pgx.ConnConfig, prepare func(ctx context.Context, conn *pgx.Conn) error, err error) {
-	if databaseURL == "" {
-		return nil, nil, errors.New("the database URL is empty: set DATABASE_URL to postgres://user:password@host:5432/database")
-	}
-	parsed, err := pgsession.ParseURL(databaseURL)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the database URL: %w", err)
-	}
-	config = parsed.ConnConfig
-	settings, err := pgsession.TakeSettings(&config.Config, nil, pgsession.Settings{"timezone": "UTC"})
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the database URL: %w", err)
-	}
-	return config, func(ctx context.Context, conn *pgx.Conn) error {
-		if err := pgsession.CheckPooling(ctx, conn.PgConn(), &config.Config); err != nil {
-			return err
-		}
-		if err := pgsession.Prepare(ctx, conn.PgConn(), settings); err != nil {
-			return err
-		}
-		return pgsession.CheckOwnSchema(ctx, conn.PgConn())
-	}, nil
 }
 
 func closeDB(db *sql.DB) error {

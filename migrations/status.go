@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"eventsv2/eventqueue/pgsession"
 )
 
 // undefinedTable is the SQLSTATE of a statement that names a missing table.
@@ -37,25 +39,27 @@ SELECT version_id, tstamp
  WHERE is_applied AND version_id > 0
  ORDER BY version_id`
 
+// Status is that of a Migrator for the schema public.
+func Status(ctx context.Context, databaseURL string) ([]State, error) {
+	return In("").Status(ctx, databaseURL)
+}
+
 // Status returns the state of every migration that this binary or the database
 // knows, in the order of their versions. It only reads: a database without a
 // version table stays without one and has had none. It takes no lock, and blocks
 // at most until ctx ends.
-func Status(ctx context.Context, databaseURL string) (states []State, err error) {
-	config, prepare, err := parse(databaseURL)
+func (m Migrator) Status(ctx context.Context, databaseURL string) (states []State, err error) {
+	t, err := m.target(databaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("migration status: %w", err)
 	}
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := t.connect(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("migration status: %w", err)
 	}
 	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
-	if err := prepare(ctx, conn); err != nil {
-		return nil, fmt.Errorf("migration status: %w", err)
-	}
 
-	have, err := appliedVersions(ctx, conn)
+	have, err := appliedVersions(ctx, conn, m.Schema)
 	if err != nil {
 		return nil, fmt.Errorf("migration status: read table %s: %w", versionTable, err)
 	}
@@ -67,9 +71,11 @@ func Status(ctx context.Context, databaseURL string) (states []State, err error)
 	return append(states, unknown(have)...), nil
 }
 
-func appliedVersions(ctx context.Context, conn *pgx.Conn) (map[int64]time.Time, error) {
+func appliedVersions(ctx context.Context, db interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}, schema pgsession.Schema) (map[int64]time.Time, error) {
 	have := make(map[int64]time.Time)
-	rows, err := conn.Query(ctx, selectVersions)
+	rows, err := db.Query(ctx, schema.SQL(selectVersions))
 	if err == nil {
 		var version int64
 		var at time.Time

@@ -11,6 +11,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/trace"
 )
 
 // traceparentKey is the message attribute that carries the trace context.
@@ -32,7 +33,7 @@ func encode(notifications []eventqueue.Notification) ([]*pubsubpb.PubsubMessage,
 		messages[i] = &pubsubpb.PubsubMessage{Data: encodeData(n)}
 		// The notification, and its batch, must not fail because of a trace context
 		// that Pub/Sub would refuse.
-		if eventqueue.ValidTraceparent(n.Traceparent) {
+		if trace.ValidParent(n.Traceparent) {
 			messages[i].Attributes = map[string]string{traceparentKey: n.Traceparent}
 		}
 	}
@@ -91,7 +92,7 @@ func decode(message *pubsubpb.PubsubMessage) (eventqueue.Notification, error) {
 	if err != nil {
 		return eventqueue.Notification{}, err
 	}
-	if traceparent := message.GetAttributes()[traceparentKey]; eventqueue.ValidTraceparent(traceparent) {
+	if traceparent := message.GetAttributes()[traceparentKey]; trace.ValidParent(traceparent) {
 		n.Traceparent = traceparent
 	}
 	return n, nil

@@ -9,6 +9,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/trace"
 )
 
 const (
@@ -49,7 +50,7 @@ func TestEncodeRefusesAnEventWithoutID(t *testing.T) {
 
 func TestAnUnusableTraceContextCostsNothingElse(t *testing.T) {
 	t.Parallel()
-	for _, bad := range []string{"00-é", "two words", "\xff", strings.Repeat("0", eventqueue.MaxTraceparentBytes+1)} {
+	for _, bad := range []string{"00-é", "two words", "\xff", strings.Repeat("0", trace.MaxParentBytes+1)} {
 		n := notification(1)
 		n.Traceparent = bad
 		messages, err := encode([]eventqueue.Notification{n})

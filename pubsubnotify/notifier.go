@@ -164,6 +164,10 @@ func (n *Notifier) failed(ctx context.Context, clients *clients, action, right s
 	if unanswered(ctx, err) {
 		n.connection.redial(clients)
 	}
+	if status.Code(err) == codes.Canceled && n.connection.clients() != clients {
+		// redial has closed the connection, because it did not answer.
+		err = status.Error(codes.DeadlineExceeded, "the connection did not answer and was replaced")
+	}
 	explained := explain(ctx, n.config, action, right, err)
 	if ctx.Err() != nil || status.Code(err) != codes.NotFound {
 		return explained

@@ -2,7 +2,11 @@ package pubsubnotify
 
 import (
 	"errors"
+	"strings"
 	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"eventsv2/test/pubsubproxy"
 )
@@ -45,5 +49,26 @@ func TestAServerThatHangsDiffersFromOneThatHasNothing(t *testing.T) {
 				t.Errorf("Check = %v, though only pulls are not answered", err)
 			}
 		})
+	}
+}
+
+// TestACallOnAReplacedConnectionWasNotAnswered: that the connection was closed under it is not why it
+// failed.
+func TestACallOnAReplacedConnectionWasNotAnswered(t *testing.T) {
+	t.Parallel()
+	n := open(t, fakeConfig(fakeServer(t)))
+	old := n.connection.clients()
+	n.connection.mu.Lock()
+	n.connection.dialed = n.connection.dialed.Add(-redialGap)
+	n.connection.mu.Unlock()
+	n.connection.redial(old)
+	closing := status.Error(codes.Canceled, "grpc: the client connection is closing")
+	err := n.failed(testContext(t), old, "pull", roleSubscriber, closing)
+	var silence interface{ Timeout() bool }
+	if !errors.As(err, &silence) || !silence.Timeout() || !strings.Contains(err.Error(), "does not answer; check that it runs") || strings.Contains(err.Error(), "is closing") {
+		t.Errorf("the error on a connection that was replaced is %v", err)
+	}
+	if err := n.failed(testContext(t), n.connection.clients(), "pull", roleSubscriber, closing); !strings.Contains(err.Error(), "is closing") {
+		t.Errorf("the error on the connection in use is %v", err)
 	}
 }

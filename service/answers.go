@@ -13,9 +13,9 @@ var errNotBegun = errors.New("the program waits for its database")
 // readyTimeout bounds one answer of /readyz.
 const readyTimeout = 3 * time.Second
 
-// answerHolds is how long one answer about the program's state is used again: frequent
-// requests cost Postgres and Pub/Sub no more than one request a second.
-const answerHolds = time.Second
+// answerHolds is how long one answer of the database and the notifier is used again, however
+// often somebody asks: an idle program is probed for ever.
+const answerHolds = 10 * time.Second
 
 // answers bounds the cost of requests. Concurrent requests share one answer.
 type answers struct {
@@ -28,18 +28,20 @@ type answers struct {
 type answer struct {
 	there chan struct{} // closed when it is
 	err   error
+	at    time.Time
 	until time.Time
 }
 
-// ask returns the result of ready, or its last one if that is recent. A call of ready has
-// readyTimeout, even if its caller gives up. When ctx ends first, its error is returned.
-func (a *answers) ask(ctx context.Context) error {
+// ask returns the result of ready, or its last one if that is recent, and how old it is. A
+// call of ready has readyTimeout, even if its caller gives up. When ctx ends first, its error
+// is returned.
+func (a *answers) ask(ctx context.Context) (age time.Duration, err error) {
 	last := a.current(context.WithoutCancel(ctx))
 	select {
 	case <-last.there:
-		return last.err
+		return time.Since(last.at), last.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return 0, ctx.Err()
 	}
 }
 
@@ -66,6 +68,7 @@ func (a *answers) current(ctx context.Context) *answer {
 		if next.err = a.ready(ctx); !errors.Is(next.err, errNotBegun) { // which costs nothing, and ends at once
 			next.until = time.Now().Add(answerHolds)
 		}
+		next.at = time.Now()
 	}()
 	return next
 }

@@ -28,7 +28,7 @@ func TestAskingForReadinessIsBounded(t *testing.T) {
 		crowd := func() {
 			for range 1000 {
 				asking.Go(func() {
-					if err := a.ask(t.Context()); !errors.Is(err, verdict) {
+					if _, err := a.ask(t.Context()); !errors.Is(err, verdict) {
 						t.Errorf("the answer is %v", err)
 					}
 				})
@@ -61,10 +61,10 @@ func TestWhoGivesUpTakesNobodysAnswer(t *testing.T) {
 		hasty, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		if err := a.ask(hasty); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Millisecond {
+		if _, err := a.ask(hasty); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Millisecond {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
-		if err := a.ask(t.Context()); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != readyTimeout {
+		if _, err := a.ask(t.Context()); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != readyTimeout {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
 	})

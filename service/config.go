@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -13,9 +16,11 @@ import (
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/pgsession"
 	"eventsv2/eventqueue/typed"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/internal/setup"
+	"eventsv2/internal/slogzap"
 	"eventsv2/pubsubnotify"
 )
 
@@ -38,6 +43,10 @@ type Config struct {
 	// with eventctl migrate up.
 	DatabaseURL string
 
+	// Schema is the schema of the database that holds the queue, the same for all its programs, whatever
+	// the search path is. Default (""): public.
+	Schema pgsession.Schema
+
 	// MaxConns bounds the pool that is made for DatabaseURL. A worker has one connection
 	// more, for heartbeats, a relay one to listen. Default (0): 10.
 	MaxConns int32
@@ -53,6 +62,10 @@ type Config struct {
 	// PubSub is for the notifier PubSub. Defaults: the topic is events-v2, the
 	// subscription events-v2-workers, and the project local with an emulator.
 	PubSub pubsubnotify.Config
+
+	// notifierVariables is what FromEnvironment has read for a notifier with variables
+	// that no other field is for; nil otherwise.
+	notifierVariables any
 
 	// MultiTenant refuses events that name no canvas. Default (false): they are
 	// Queue.Canvas's.
@@ -103,18 +116,28 @@ type Config struct {
 	// (""): nowhere; see Health for a server of the program's own.
 	Address string
 
+	// AuditLogFor is how long the audit log is retained by the pruning. Default (0): for ever.
+	AuditLogFor time.Duration
+
 	// Logger is that of all parts whose own Config has none. Default (nil): JSON lines on
-	// the standard error from info on, with one line per event at its end. zap.NewNop()
-	// is silent.
+	// the standard error from info on (docs/logs.md). zap.NewNop() is silent.
 	Logger *zap.Logger
+
+	// SlogLogger is a logger of log/slog in place of Logger. Its handler gets the fields of
+	// a line as attributes, and its level counts.
+	SlogLogger *slog.Logger
 }
 
 func (c Config) withLogger() (Config, error) {
 	if c.Logger != nil {
 		return c, nil
 	}
+	if c.SlogLogger != nil {
+		c.Logger, c.SlogLogger = slogzap.New(c.SlogLogger.Handler()), nil
+		return c, nil
+	}
 	var err error
-	c.Logger, err = setup.NewLogger("json", "info", os.Stderr)
+	c.Logger, err = setup.NewLogger(setup.LogConfig{Style: "json", Level: "info", Project: c.PubSub.ProjectID}, os.Stderr)
 	return c, err
 }
 
@@ -135,25 +158,10 @@ func (c Config) withDefaults() (Config, error) {
 	c.Queue.Module = cmp.Or(c.Queue.Module, DefaultModule)
 	c.Queue.Modifier = cmp.Or(c.Queue.Modifier, DefaultModifier)
 	c.Worker.LockTimeout = c.LockTimeout
-	for _, logger := range []**zap.Logger{&c.PubSub.Logger, &c.Queue.Logger, &c.Worker.Logger, &c.Relay.Logger, &c.Cron.Logger, &c.Pruner.Logger} {
+	for _, logger := range []**zap.Logger{&c.Queue.Logger, &c.Worker.Logger, &c.Relay.Logger, &c.Cron.Logger, &c.Pruner.Logger} {
 		*logger = cmp.Or(*logger, c.Logger)
 	}
 	return c, nil
-}
-
-// withNotifier fills in what wakes workers.
-func (c *Config) withNotifier() {
-	if c.Notifier == "" {
-		c.Notifier = Postgres
-		if c.PubSub.ProjectID != "" || c.PubSub.EmulatorHost != "" {
-			c.Notifier = PubSub
-		}
-	}
-	if c.PubSub.EmulatorHost != "" {
-		c.PubSub.ProjectID = cmp.Or(c.PubSub.ProjectID, "local")
-	}
-	c.PubSub.Topic = cmp.Or(c.PubSub.Topic, "events-v2")
-	c.PubSub.Subscription = cmp.Or(c.PubSub.Subscription, "events-v2-workers")
 }
 
 // Validate names every field that makes no sense.
@@ -166,21 +174,22 @@ func (c Config) Validate() error {
 	}
 	refuse(c.DatabaseURL == "" && c.Pool == nil, "DatabaseURL is empty: give the URL of a Postgres, or a Pool")
 	refuse(c.DatabaseURL != "" && c.Pool != nil, "DatabaseURL and Pool are both set: set one of them")
+	refuse(c.Logger != nil && c.SlogLogger != nil, "Logger and SlogLogger are both set: set one of them")
 	refuse(c.MaxConns < 0, fmt.Sprintf("MaxConns is %d: it must be positive", c.MaxConns))
 	refuse(c.MultiTenant && c.Queue.Canvas != (eventqueue.CanvasID{}), "MultiTenant and Queue.Canvas are both set: with MultiTenant every event names its canvas")
 	refuse(c.Worker.LockTimeout != 0 || c.Relay.LockTimeout != 0, "Worker.LockTimeout or Relay.LockTimeout is set: set LockTimeout, which is that of all parts")
+	if err := c.Schema.Validate(); err != nil {
+		problems = append(problems, fmt.Errorf("Schema: %w", err))
+	}
 	filled, err := c.withDefaults()
-	_, known := notifiers[filled.Notifier]
-	refuse(!known, fmt.Sprintf("Notifier is %q: it must be %s, %s or %s", c.Notifier, PubSub, Postgres, Memory))
+	_, known := kinds[filled.Notifier]
+	refuse(!known, fmt.Sprintf("Notifier is %q: it must be %s", c.Notifier, setup.NotifierNames(slices.Collect(maps.Keys(kinds)))))
 	return errors.Join(append(problems, err, filled.validateParts())...)
 }
 
 // validateParts asks the Configs of the parts, with their defaults.
 func (c Config) validateParts() error {
-	var problems []error
-	if c.Notifier == PubSub {
-		problems = append(problems, c.PubSub.Validate())
-	}
+	problems := []error{c.validateNotifier()}
 	for _, part := range []struct {
 		name string
 		err  error

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/maintenance"
 )
 
 // What the tests of this package look at from outside.
@@ -24,8 +25,16 @@ func RunTogether(ctx context.Context, log *zap.Logger, first, other func(context
 
 // HealthHandler is what Health makes of a readiness.
 func HealthHandler(ready func(context.Context) error, webhooks http.Handler, log *zap.Logger) http.Handler {
-	return healthHandler(ready, webhooks, log)
+	return healthHandler(checks{func() error { return nil }, (&answers{ready: ready}).ask}, webhooks, log)
 }
+
+// LifeHandler is what Health makes of the state of the loops.
+func LifeHandler(alive func() error, log *zap.Logger) http.Handler {
+	return healthHandler(checks{alive: alive}, nil, log)
+}
+
+// AliveNeeds is how parts name their loops.
+func (s *Service) AliveNeeds(stalled func() error) { s.aliveNeeds(stalled) }
 
 // Await is what Run begins with.
 func (s *Service) Await(ctx context.Context) error { return s.await(ctx) }
@@ -38,3 +47,8 @@ func (s *Service) CheckRelayAfter(d time.Duration) { s.relayCheck = d }
 
 // Receiver is where a worker of the Service pulls.
 func (s *Service) Receiver() eventqueue.Receiver { return s.receiver }
+
+// Explain is what the relay of the Service asks for the reason why an event that is due does not run.
+func (s *Service) Explain(ctx context.Context, id eventqueue.EventID) (maintenance.Explanation, error) {
+	return s.explain(ctx, id, time.Minute)
+}

@@ -14,9 +14,10 @@ import (
 )
 
 // FromEnv reads a Config from the environment of the process, where docs/configuration.md
-// lists the variables: what the programs in cmd/ are configured by. Its Address is PORT
-// (8080 if that is not set), and its Logger writes to the standard error what LOG_LEVEL
-// and LOG_FORMAT say; change any of it before Open. The error names every variable that
+// lists the variables: what the programs in cmd/ are configured by, but for the HTTP API and the
+// dashboard, which a Service does not have. Its Address is PORT
+// (8080 if that is not set), and its Logger writes to the standard error what LOG_LEVEL,
+// LOG_FORMAT and LOG_EVENTS say; change any of it before Open. The error names every variable that
 // makes no sense.
 func FromEnv() (Config, error) { return FromEnvironment(env.ToMap(os.Environ())) }
 
@@ -26,15 +27,19 @@ func FromEnvironment(environment map[string]string) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	logger, err := setup.NewLogger(c.LogStyle, c.LogLevel, os.Stderr)
+	logger, err := setup.NewLogger(c.Log(), os.Stderr)
 	if err != nil {
 		return Config{}, err
 	}
 	return Config{
 		DatabaseURL: c.DatabaseURL,
+		Schema:      c.Schema,
 		MaxConns:    c.DatabaseMaxConns,
 		Notifier:    NotifierKind(c.Notifier),
 		PubSub:      c.PubSub(),
+
+		notifierVariables: c.NotifierVariables,
+
 		Queue:       eventqueue.QueueConfig{Limits: c.Limits(), PublishTimeout: c.PublishTimeout},
 		LockTimeout: c.LockTimeout,
 		Worker: worker.Config{
@@ -45,13 +50,15 @@ func FromEnvironment(environment map[string]string) (Config, error) {
 			MaxEvents:     c.MaxEvents,
 			TTL:           c.TTL,
 			RetainHistory: c.RetainHistory,
+			LogEvents:     c.LogsAllEvents(),
 		},
-		Relay: maintenance.RelayConfig{Interval: c.RelayInterval, Quiet: c.RelayQuiet, PerSecond: c.RelayPerSecond},
+		Relay: maintenance.RelayConfig{Interval: c.RelayInterval, LostAfter: c.RelayLostAfter, PerSecond: c.RelayPerSecond},
 		Pruner: maintenance.PrunerConfig{CompletedFor: c.HistoryCompletedFor, FailedFor: c.HistoryFailedFor,
 			Interval: c.HistoryInterval, PerSecond: c.HistoryPerSecond},
 		HandlersFile:    c.HandlersFile,
 		TargetLinkLocal: c.LinkLocal,
 		Secret:          func(variable string) (string, error) { return secretOf(environment[variable], variable) },
+		AuditLogFor:     c.AuditLogFor,
 		Address:         fmt.Sprintf(":%d", c.Port),
 		Logger:          logger,
 	}, nil

@@ -7,15 +7,17 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
 	"eventsv2/internal/cause"
-	"eventsv2/pubsubnotify"
+	"eventsv2/internal/httprequest"
 	"eventsv2/webhook"
 )
 
@@ -65,34 +67,57 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 	return err
 }
 
-// healthHandler answers /healthz (the process lives) and /readyz (ready returned no
-// error), and leaves what begins with /webhooks to webhooks, unless that is nil.
+// checks are what is asked for the state of a program.
+type checks struct {
+	alive func() error
+	ready func(context.Context) (age time.Duration, err error)
+}
+
+// healthHandler answers /healthz (every loop goes round) and /readyz (ready returned no
+// error), with the age of that answer, and leaves what begins with /webhooks to webhooks,
+// unless that is nil.
 //
 // A program that is impaired is ready: it does its work, and a deployment that waits for
-// it must not wait for Pub/Sub. The answer says so, and the log says why.
-func healthHandler(ready func(context.Context) error, webhooks http.Handler, log *zap.Logger) http.Handler {
+// it must not wait for its notifier. The answer says so, and the log says why.
+func healthHandler(asked checks, webhooks http.Handler, log *zap.Logger) http.Handler {
 	mux := http.NewServeMux()
 	state := readiness{message: "ready"}
-	asked := answers{ready: ready}
+	var stalled atomic.Bool
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		err := asked.alive()
+		if was := stalled.Swap(err != nil); err != nil && !was {
+			log.Error("a loop of the program does not go round: restart the program", zap.Error(err))
+		} else if err == nil && was {
+			log.Info("every loop goes round again")
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
 		_, _ = fmt.Fprintln(w, "ok") // the prober hung up
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		err := asked.ask(r.Context())
+		age, err := asked.ready(r.Context())
+		checked := fmt.Sprintf("checked %s ago", age.Truncate(time.Second))
+		w.Header().Set("Age", strconv.Itoa(int(age.Seconds())))
 		var impaired *ImpairedError
 		switch {
 		case err == nil:
 			state.is("ready", nil, log)
-			_, _ = fmt.Fprintln(w, "ready") // the prober hung up
+			_, _ = fmt.Fprintf(w, "ready\n%s\n", checked) // the prober hung up
 		case errors.As(err, &impaired):
-			state.is("ready, but Pub/Sub cannot be used: events are found in the database", err, log)
-			_, _ = fmt.Fprintf(w, "ready, but Pub/Sub cannot be used, and events are found in the database: %s; see the log\n", pubsubnotify.Advice(err))
+			state.is("ready, but "+impaired.effect, err, log)
+			_, _ = fmt.Fprintf(w, "ready, but %s: %s; see the log\n", impaired.effect, impaired.notifier.advice(err))
 		case errors.Is(err, errNotBegun):
 			state.is("not ready yet", err, log)
-			http.Error(w, "not ready: see the log", http.StatusServiceUnavailable)
+			http.Error(w, "not ready: see the log\n"+checked, http.StatusServiceUnavailable)
 		default: // another cause than before it began, to be logged as well
 			state.is("not ready", err, log)
-			http.Error(w, "not ready: see the log", http.StatusServiceUnavailable)
+			what := "not ready: "
+			if database := new(databaseError); errors.As(err, &database) {
+				what += "Postgres cannot be used: "
+			}
+			http.Error(w, what+"see the log\n"+checked, http.StatusServiceUnavailable)
 		}
 	})
 	// No handler here reads a body, so none is waited for.
@@ -102,7 +127,9 @@ func healthHandler(ready func(context.Context) error, webhooks http.Handler, log
 			// The server itself reads what is left, to close the connection politely.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(leftoverTimeout))
 		}
-		mux.ServeHTTP(w, r)
+		began, answer := time.Now(), &answered{w, http.StatusOK}
+		mux.ServeHTTP(answer, r)
+		log.Debug("request served", httprequest.Field(r, answer.status, time.Since(began)))
 	})
 	if webhooks == nil {
 		return plain
@@ -115,6 +142,17 @@ func healthHandler(ready func(context.Context) error, webhooks http.Handler, log
 		}
 		plain.ServeHTTP(w, r)
 	})
+}
+
+// answered notes the status of an answer.
+type answered struct {
+	http.ResponseWriter
+	status int
+}
+
+func (a *answered) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
 }
 
 // readiness is the last answer, so that each change is logged, also of the cause, and not
@@ -156,10 +194,11 @@ func advised(err error) error {
 	if !errors.As(err, &impaired) {
 		return err
 	}
-	return adviceError{err, pubsubnotify.Advice(err)}
+	return adviceError{err, impaired.notifier.advice(err)}
 }
 
-// Health answers GET /healthz (the process lives) and /readyz (Ready), and, with sources
+// Health answers GET /healthz (Alive) and /readyz (Ready, which asks database and notifier
+// every 10 s at most, however often it is requested), and, with sources
 // in the handlers file, requests below /webhooks: mount it on a server of the program's
 // own where Config.Address is empty. It is safe for concurrent use.
 func (s *Service) Health() (http.Handler, error) {
@@ -167,7 +206,11 @@ func (s *Service) Health() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return healthHandler(s.Ready, webhooks, s.log), nil
+	ready := func(ctx context.Context) (time.Duration, error) {
+		age, err := s.peersAsked.ask(ctx)
+		return age, s.readyBeside(err)
+	}
+	return healthHandler(checks{s.Alive, ready}, webhooks, s.log), nil
 }
 
 // webhooks is the handler of the sources, or nil when there are none.
@@ -175,7 +218,8 @@ func (s *Service) webhooks() (http.Handler, error) {
 	if len(s.sources) == 0 {
 		return nil, nil
 	}
-	return newWebhooks(s.Queue, s.store, webhook.Config{Sources: s.sources, MaxBodyBytes: int64(s.config.Queue.Limits.MaxValueBytes), Logger: s.log})
+	s.received.Declare(s.sources)
+	return newWebhooks(s.Queue, s.store, webhook.Config{Sources: s.sources, Observe: s.received.Observe, MaxBodyBytes: int64(s.config.Queue.Limits.MaxValueBytes), Logger: s.log})
 }
 
 // serveWhile runs work until ctx ends, and serves Config.Address for as long as it works.

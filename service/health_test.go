@@ -326,6 +326,63 @@ func TestTheServersOwnLogIsOurs(t *testing.T) {
 	}
 }
 
+// TestHealthNamesLoopsThatHang, logs them once, and is well again when they go on.
+func TestHealthNamesLoopsThatHang(t *testing.T) {
+	t.Parallel()
+	core, logs := observer.New(zap.InfoLevel)
+	var hung error
+	handler := service.LifeHandler(func() error { return hung }, zap.New(core))
+	for _, c := range []struct {
+		hung   error
+		status int
+	}{{nil, 200}, {errors.New("the relay has not gone round for 5m0s"), 503}, {errors.New("the relay has not gone round for 5m10s"), 503}, {nil, 200}} {
+		hung = c.hung
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/healthz", nil))
+		if answer.Code != c.status || c.hung != nil && !strings.Contains(answer.Body.String(), c.hung.Error()) {
+			t.Errorf("/healthz answers %d %s, want %d", answer.Code, answer.Body, c.status)
+		}
+	}
+	if all := logs.All(); len(all) != 2 || all[0].Level != zap.ErrorLevel || !strings.Contains(fmt.Sprint(all[0].ContextMap()), "the relay has not") || all[1].Message != "every loop goes round again" {
+		t.Errorf("the log says %v", all)
+	}
+}
+
+// TestAHealthCheckHasALineAtDebug only, with the status of its answer.
+func TestAHealthCheckHasALineAtDebug(t *testing.T) {
+	t.Parallel()
+	core, logs := observer.New(zap.DebugLevel)
+	handler := service.LifeHandler(func() error { return errors.New("hung") }, zap.New(core))
+	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/healthz", nil))
+	lines := logs.FilterMessage("request served").All()
+	if len(lines) != 1 || lines[0].Level != zap.DebugLevel {
+		t.Fatalf("the log says %v", logs.All())
+	}
+	if served, ok := lines[0].ContextMap()["httpRequest"].(map[string]any); !ok || served["status"] != http.StatusServiceUnavailable || served["requestUrl"] != "/healthz" {
+		t.Errorf("the line has %v", lines[0].ContextMap())
+	}
+}
+
+// TestReadinessSaysHowOldItsAnswerIs, and asks nobody anew for ten seconds.
+func TestReadinessSaysHowOldItsAnswerIs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		handler := service.HealthHandler(func(context.Context) error { asked++; return nil }, nil, zap.NewNop())
+		for second := range 25 {
+			answer := httptest.NewRecorder()
+			handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+			if want := fmt.Sprintf("ready\nchecked %ds ago\n", second%10); answer.Body.String() != want || answer.Header().Get("Age") != fmt.Sprint(second%10) {
+				t.Errorf("after %d s: %s, want %s (Age %s)", second, answer.Body, want, answer.Header().Get("Age"))
+			}
+			<-time.After(time.Second)
+		}
+		if asked != 3 {
+			t.Errorf("in 25 s %d checks, want 3", asked)
+		}
+	})
+}
+
 // TestReadinessLogsEachCause (I19), and each once, however often it is asked for.
 func TestReadinessLogsEachCause(t *testing.T) {
 	t.Parallel()

@@ -54,7 +54,7 @@ func TestTheNotifierOnPostgresNeedsNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.Ready(ctx) == nil {
-		t.Error("Ready = nil without the table of the doorbell")
+		t.Error("Ready = nil without the table of the notifier")
 	}
 	if err := receiver.Ack(ctx, deliveries); err != nil { // nothing is left to give back
 		t.Error(err)
@@ -128,7 +128,7 @@ func TestMixedNotifiersAreWarnedOf(t *testing.T) {
 	ctx := testenv.Context(t)
 	database := testenv.DatabaseURL(t)
 	config := service.Config{DatabaseURL: database, PubSub: pubsubnotify.Config{Create: true,
-		EmulatorHost: testenv.EmulatorHost(t), Topic: "mixed-doorbells", Subscription: "mixed-doorbells"}}
+		EmulatorHost: testenv.EmulatorHost(t), Topic: "mixed-notifiers", Subscription: "mixed-notifiers"}}
 	for want := range 2 {
 		core, logs := observer.New(zap.WarnLevel)
 		config.Logger = zap.New(core)

@@ -10,9 +10,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/migrations"
 )
 
@@ -29,12 +30,12 @@ func (s *Service) Check(ctx context.Context) error {
 	if err := s.checkDatabase(ctx); err != nil {
 		return err
 	}
-	if s.config.Notifier == Postgres {
+	if kinds[s.config.Notifier].inDatabase {
 		if err := s.publisher.Check(ctx); err != nil {
 			return err
 		}
 	} else {
-		warnOfMixedNotifiers(ctx, s.pool, s.config.Notifier, s.log)
+		warnOfMixedNotifiers(ctx, s.pool, s.config.Schema, s.config.Notifier, s.log)
 	}
 	s.fit.Store(true)
 	return nil
@@ -45,13 +46,13 @@ func (s *Service) checkDatabase(ctx context.Context) error {
 	if err := s.store.Check(ctx, s.config.works()...); err != nil {
 		return err
 	}
-	if err := migrations.Check(ctx, s.pool); err != nil {
+	if err := migrations.In(s.config.Schema).Check(ctx, s.pool); err != nil {
 		return err
 	}
 	if s.config.emitsOnly() { // who only emits judges no locks
 		return nil
 	}
-	agreed, err := eventqueue.AgreeOnLockTimeout(ctx, s.store, s.config.LockTimeout)
+	agreed, err := locktimeout.Agree(ctx, s.store, s.config.LockTimeout)
 	s.lockTimeout.Store(int64(agreed))
 	return err
 }
@@ -116,15 +117,43 @@ func (s *Service) await(ctx context.Context) error {
 
 // Ready reports whether the program can do its work: whether it has begun, and reaches
 // the database and the notifier. Without Pub/Sub it works, through the database: then the
-// error is an *ImpairedError, which says why it has to. It sends the database one ping.
+// error is an *ImpairedError, which says why it has to, or that only acknowledgements fail. It sends the database one ping.
 func (s *Service) Ready(ctx context.Context) error {
+	return s.readyBeside(s.peers(ctx))
+}
+
+// peers asks the database and the notifier. What only the notifier says is a *notifierError.
+func (s *Service) peers(ctx context.Context) error {
 	if !s.fit.Load() {
 		return errNotBegun
 	}
 	if err := s.pool.Ping(ctx); err != nil {
-		return fmt.Errorf("%s: %w", pgsession.Remedy(err), err)
+		return &databaseError{fmt.Errorf("%s: %w", pgsession.Remedy(err), err)}
 	}
-	errs := []error{s.publisher.Check(ctx)}
+	if err := s.publisher.Check(ctx); err != nil {
+		return &notifierError{err}
+	}
+	return nil
+}
+
+// databaseError is why Postgres cannot be used.
+type databaseError struct{ error }
+
+func (e *databaseError) Unwrap() error { return e.error }
+
+// notifierError is why the notifier cannot be used.
+type notifierError struct{ error }
+
+func (e *notifierError) Unwrap() error { return e.error }
+
+// readyBeside adds to the answer of peers what the parts of the program know, which costs nothing.
+func (s *Service) readyBeside(peers error) error {
+	var errs []error
+	if notifier := new(notifierError); errors.As(peers, &notifier) {
+		errs = append(errs, notifier.error)
+	} else if peers != nil {
+		return peers
+	}
 	s.mu.Lock()
 	parts := slices.Clone(s.parts)
 	s.mu.Unlock()
@@ -132,10 +161,27 @@ func (s *Service) Ready(ctx context.Context) error {
 		errs = append(errs, failure())
 	}
 	err := errors.Join(errs...)
-	if err != nil && s.config.Notifier == PubSub {
-		return &ImpairedError{err}
+	if replaced := kinds[s.config.Notifier].replaced; err != nil && replaced != nil {
+		return &ImpairedError{cause: err, notifier: replaced, effect: effect(replaced.name, errs)}
 	}
 	return err
+}
+
+// effect says what a notifier does not do, for these errors of the parts, and what follows from that.
+// A notifier that delivers and takes no answers is not replaced by the database.
+func effect(notifier string, errs []error) string {
+	var kind string
+	for _, err := range errs {
+		var untaken *worker.UntakenError
+		switch {
+		case err == nil:
+		case errors.As(err, &untaken):
+			kind = untaken.Kind
+		default:
+			return notifier + " cannot be used, and events are found in the database"
+		}
+	}
+	return "notifications of " + notifier + " cannot be " + kind + ", and come again"
 }
 
 // readyNeeds has Ready ask one more part of the program why it cannot use the notifier.
@@ -145,8 +191,33 @@ func (s *Service) readyNeeds(failure func() error) {
 	s.parts = append(s.parts, failure)
 }
 
+// aliveNeeds has Alive ask one more part of the program which of its loops have stalled.
+func (s *Service) aliveNeeds(stalled func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loops = append(s.loops, stalled)
+}
+
+// Alive returns an error that names the loops of the program that have stopped going round, or
+// nil: then only a new process helps. It is the check behind /healthz; ask every few seconds.
+// A database or a notifier that is away or hangs is none of these cases. It sends nothing.
+func (s *Service) Alive() error {
+	s.mu.Lock()
+	loops := slices.Clone(s.loops)
+	s.mu.Unlock()
+	var errs []error
+	for _, stalled := range loops {
+		errs = append(errs, stalled())
+	}
+	return errors.Join(errs...)
+}
+
 // ImpairedError is the state of a program that does its work, though not as it should.
-type ImpairedError struct{ cause error }
+type ImpairedError struct {
+	cause    error
+	notifier *replaced
+	effect   string
+}
 
 func (e *ImpairedError) Error() string { return e.cause.Error() }
 

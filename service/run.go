@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"eventsv2/cronchecker"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/internal/setup"
@@ -47,8 +48,8 @@ func Run(ctx context.Context, config Config, register func(*Service) error) (err
 }
 
 // Run runs the worker, the relay, cron and the pruning of the history, each unless Config
-// says otherwise, and serves Config.Address meanwhile. It waits for a database that cannot
-// be reached. When ctx ends it stops: running handlers have Config.Worker.GracePeriod, and
+// says otherwise, and what AddPart has added, and serves Config.Address meanwhile. It waits for a database that
+// cannot be reached. When ctx ends it stops: running handlers have Config.Worker.GracePeriod, and
 // what they leave goes back unharmed. It also stops when the worker has reached its
 // MaxEvents or TTL. After either it returns nil.
 //
@@ -77,13 +78,11 @@ func (s *Service) Run(ctx context.Context) error {
 	return setup.UnlessStopped(ctx, err)
 }
 
-// part is one of those that Run runs.
-type part struct {
-	name   string
-	fields []zap.Field // of the line that it has started
-	run    func(ctx context.Context) error
-	// ends has the end of this part, without an error, stop the others.
-	ends bool
+// AddPart has Run run one more part: something of the program's own that needs the database, such as the Run of
+// a bulk.Operations or a server. It is run once the database can be used. It returns when ctx ends; if it returns an
+// error, the other parts are stopped, and Run returns that error. The name is for the log. Call AddPart before Run.
+func (s *Service) AddPart(name string, run func(ctx context.Context) error) {
+	s.added = append(s.added, part{name: name, run: run})
 }
 
 // newParts makes the parts that are not switched off.
@@ -101,37 +100,15 @@ func (s *Service) newParts() (parts []part, err error) {
 		}
 		parts = append(parts, made)
 	}
+	parts = append(parts, s.added...)
 	if len(parts) == 0 && s.config.Address == "" {
 		return nil, errors.New("every part is switched off: there is nothing to run")
 	}
 	return parts, nil
 }
 
-// runTogether runs parts until ctx ends, one of them fails, or one is done that ends the
-// others.
-func runTogether(ctx context.Context, log *zap.Logger, parts []part) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	if len(parts) == 0 {
-		<-ctx.Done()
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	for _, p := range parts {
-		log.Info(p.name+" started", p.fields...)
-		group.Go(func() error {
-			err := p.run(ctx)
-			log.Info(p.name + " stopped")
-			if p.ends {
-				stop()
-			}
-			return err
-		})
-	}
-	return group.Wait()
-}
-
 func (s *Service) newWorker() (part, error) {
-	if err := s.bus.Register(s.handlers); err != nil {
+	if err := s.registerTyped(); err != nil {
 		return part{}, err
 	}
 	set := s.handlers.Set()
@@ -143,7 +120,8 @@ func (s *Service) newWorker() (part, error) {
 		return part{}, err
 	}
 	s.readyNeeds(w.NotifierError)
-	fields := []zap.Field{zap.Int("handlers", len(set.Everywhere)+len(set.OnCanvas)), zap.String("notifier", s.notifierName())}
+	s.aliveNeeds(w.Stalled)
+	fields := []zap.Field{zap.Int("handlers", len(set.Everywhere)+len(set.OnCanvas)), zap.String("notifier", s.config.notifierName())}
 	return part{name: "worker", fields: fields, ends: true, run: func(ctx context.Context) error {
 		if s.config.NoRelay {
 			looking, stop := context.WithCancel(ctx)
@@ -156,33 +134,39 @@ func (s *Service) newWorker() (part, error) {
 	}}, nil
 }
 
-// notifierName is how the log names the notifier.
-func (s *Service) notifierName() string {
-	if s.config.Notifier == PubSub {
-		return "subscription " + s.config.PubSub.Subscription
-	}
-	return string(s.config.Notifier)
-}
-
-// newRelay makes the relay when it is run, which is when the lock timeout is known.
+// newRelay makes the relay when it is run, which is when the lock timeout is known. Rules whose end
+// has come are lifted beside it.
 func (s *Service) newRelay() (part, error) {
 	return part{name: "relay", run: func(ctx context.Context) error {
 		config := s.config.Relay
 		config.LockTimeout = time.Duration(s.lockTimeout.Load())
+		if config.Explain == nil {
+			config.Explain = s.explain
+		}
 		relay, err := maintenance.NewRelay(s.store, s.publisher, config)
 		if err != nil {
 			return err
 		}
 		s.readyNeeds(relay.PublishError)
-		return relay.Run(ctx)
+		s.aliveNeeds(relay.Stalled)
+		rules, err := control.NewRules(s.store.As(ownActor()), s.Queue)
+		if err != nil {
+			return err
+		}
+		s.aliveNeeds(rules.Stalled)
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error { return rules.RunExpiry(ctx) })
+		group.Go(func() error { return relay.Run(ctx) })
+		return group.Wait()
 	}}, nil
 }
 
 func (s *Service) newCron() (part, error) {
-	checker, err := cronchecker.New(cronchecker.NewPostgres(s.pool, s.Queue), s.config.Cron)
+	checker, err := cronchecker.New(cronchecker.NewPostgresIn(s.config.Schema, s.pool, s.Queue), s.config.Cron)
 	if err != nil {
 		return part{}, err
 	}
+	s.aliveNeeds(checker.Stalled)
 	return part{name: "cron", run: checker.Run}, nil
 }
 
@@ -191,7 +175,13 @@ func (s *Service) newPruner() (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	return part{name: "pruner", run: pruner.Run}, nil
+	s.aliveNeeds(pruner.Stalled)
+	return part{name: "pruner", run: func(ctx context.Context) error {
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error { return pruner.Run(ctx) })
+		group.Go(func() error { return s.pruneOperations(ctx) })
+		return group.Wait()
+	}}, nil
 }
 
 // checkForRelay warns when no relay is connected to the database. It sends one statement,

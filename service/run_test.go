@@ -124,6 +124,19 @@ func TestEachPartCanBeSwitchedOff(t *testing.T) {
 	}
 }
 
+// TestAddPart runs a part of the program's own: it alone is something to run, it can use the database, and its error
+// ends Run.
+func TestAddPart(t *testing.T) {
+	t.Parallel()
+	s := open(t, service.Config{DatabaseURL: testenv.DatabaseURL(t), NoWorker: true, NoRelay: true, NoCron: true, NoPruner: true})
+	broken := errors.New("the part is broken")
+	s.AddPart("other", func(ctx context.Context) error { <-ctx.Done(); return nil })
+	s.AddPart("server", func(ctx context.Context) error { return errors.Join(s.Pool().Ping(ctx), broken) })
+	if err := s.Run(testenv.Context(t)); err == nil || err.Error() != broken.Error() {
+		t.Errorf("Run = %v", err)
+	}
+}
+
 // TestAWorkerThatSeesNoRelaySaysSo, once, and one that sees one says nothing, whichever
 // program runs it.
 func TestAWorkerThatSeesNoRelaySaysSo(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -14,9 +15,11 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/httptarget"
+	"eventsv2/eventqueue/pgsession"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/typed"
 	"eventsv2/webhook"
+	"eventsv2/webhook/received"
 )
 
 // Service is a program's use of the queue. It emits with the methods of its Queue, of
@@ -36,6 +39,11 @@ type Service struct {
 	handlers  *eventqueue.Handlers
 	client    *http.Client // of HTTP targets; nil without any
 	sources   []webhook.Source
+	received  *received.Counter // of what the sources receive
+	added     []part            // by AddPart
+
+	typed    sync.Once // the handlers of typed events were registered
+	typedErr error
 
 	started     atomic.Bool   // Run was called
 	fit         atomic.Bool   // Check has returned nil
@@ -45,6 +53,9 @@ type Service struct {
 
 	mu    sync.Mutex
 	parts []func() error // why publishing or pulling fails, of each that does it
+	loops []func() error // which loops have stalled, of each that has some
+
+	peersAsked answers // of database and notifier, for /readyz
 }
 
 // openTakes bounds what Open waits for a database that accepts and does not answer.
@@ -70,6 +81,7 @@ func Open(ctx context.Context, config Config) (*Service, error) {
 		return nil, fmt.Errorf("service.Open: %w", err)
 	}
 	s := &Service{config: config, log: config.Logger, handlers: eventqueue.NewHandlers(), relayCheck: relayCheckAfter}
+	s.peersAsked.ready = s.peers
 	if err := s.readHandlersFile(); err != nil {
 		return nil, err
 	}
@@ -95,8 +107,8 @@ func (s *Service) connect(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	s.store = pgstore.New(s.pool)
-	kind := notifiers[s.config.Notifier]
+	s.store = pgstore.NewIn(s.config.Schema, s.pool)
+	kind := kinds[s.config.Notifier]
 	if s.config.NoWorker {
 		s.publisher, err = kind.publish(ctx, s.config, s.pool)
 	} else {
@@ -111,6 +123,7 @@ func (s *Service) connect(ctx context.Context) (err error) {
 	if s.Queue, err = eventqueue.New(s.store, s.publisher, s.config.Queue); err != nil {
 		return err
 	}
+	s.received = received.NewCounter(pgsession.On(s.pool, s.config.Schema), rand.N[time.Duration], s.log)
 	s.readyNeeds(s.PublishError)
 	s.bus, err = typed.New(s.Queue, s.config.Typed)
 	return err
@@ -139,9 +152,9 @@ func (s *Service) readHandlersFile() error {
 
 // closeTimeout is how long the last publishes may take at the end of a program: a
 // worker's stop has used up most of its time before. The relay publishes what was cut off.
-const closeTimeout = 500 * time.Millisecond
+const closeTimeout = 250 * time.Millisecond
 
-// Close waits until what is being published is out, for half a second at most, and closes
+// Close waits until what is being published is out, for a quarter of a second at most, and closes
 // the connections. Call it after Run has returned and the last emit; with the notifier
 // Postgres it takes up to two seconds more. What it could not publish is not lost, only
 // later.
@@ -152,11 +165,14 @@ func (s *Service) Close() error {
 	if s.Queue != nil {
 		errs = append(errs, s.Queue.Close(ctx))
 	}
+	if s.received != nil {
+		_ = s.received.HandIn(ctx) // logged; a program whose requests are all answered has not failed
+	}
 	if s.publisher != nil {
 		errs = append(errs, s.publisher.Close())
 	}
 	if s.pool != nil && s.config.Pool == nil {
-		s.pool.Close()
+		pgsession.Close(s.pool)
 	}
 	if s.client != nil {
 		s.client.CloseIdleConnections()

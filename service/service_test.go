@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -353,16 +354,35 @@ func TestRunAsAFunction(t *testing.T) {
 	}
 }
 
+// TestAProgramLogsToItsSlogLogger all that it would log otherwise.
+func TestAProgramLogsToItsSlogLogger(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	logger := slog.New(slog.NewTextHandler(&out, nil))
+	config := service.Config{DatabaseURL: testenv.DatabaseURL(t), SlogLogger: logger}
+	failure := errors.New("no such handler")
+	if err := service.Run(testenv.Context(t), config, func(*service.Service) error { return failure }); !errors.Is(err, failure) {
+		t.Errorf("Run = %v", err)
+	}
+	if !strings.Contains(out.String(), `level=ERROR msg="the program failed" error="no such handler"`) {
+		t.Errorf("the log says %s", &out)
+	}
+	config.Logger = zap.NewNop()
+	if _, err := service.Open(testenv.Context(t), config); err == nil || !strings.Contains(err.Error(), "Logger and SlogLogger are both set") {
+		t.Errorf("with two loggers: %v", err)
+	}
+}
+
 // TestTheEnvironmentIsTheConfiguration: what cmd/* are configured by.
 func TestTheEnvironmentIsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	c, err := service.FromEnvironment(map[string]string{"DATABASE_URL": "d", "NOTIFIER": "postgres", "WORKER_GRACE_PERIOD": "0", "PORT": "0",
-		"LOCK_TIMEOUT": "30s", "RELAY_QUIET": "5s", "HISTORY_FAILED_FOR": "72h", "MAX_VALUE_BYTES": "1000", "RETAIN_HISTORY": "true", "A": "secret"})
+		"LOCK_TIMEOUT": "30s", "LOG_EVENTS": "all", "RELAY_LOST_AFTER": "5s", "HISTORY_FAILED_FOR": "72h", "MAX_VALUE_BYTES": "1000", "RETAIN_HISTORY": "true", "A": "secret"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c.DatabaseURL != "d" || c.Notifier != service.Postgres || c.Worker.GracePeriod != -1 || c.Address != ":0" || c.LockTimeout != 30*time.Second ||
-		c.Relay.Quiet != 5*time.Second || c.Pruner.FailedFor != 72*time.Hour || c.Queue.Limits.MaxValueBytes != 1000 || !c.Worker.RetainHistory || c.Logger == nil {
+		c.Relay.LostAfter != 5*time.Second || c.Pruner.FailedFor != 72*time.Hour || c.Queue.Limits.MaxValueBytes != 1000 || !c.Worker.RetainHistory || !c.Worker.LogEvents || c.Logger == nil {
 		t.Errorf("got %+v", c)
 	}
 	if secret, err := c.Secret("A"); err != nil || secret != "secret" {

@@ -67,7 +67,7 @@ func webhookSource(entry httptarget.WebhookEntry, secret func(string) (string, e
 	if err != nil {
 		return source, err
 	}
-	source = webhook.Source{Name: entry.Source, Canvas: entry.Canvas, Verifier: verifier, Cast: webhook.ToHandler(entry.Key)}
+	source = webhook.Source{Name: entry.Source, Canvas: entry.Canvas, Scheme: entry.Scheme, Verifier: verifier, Cast: webhook.ToHandler(entry.Key)}
 	if entry.Names != nil {
 		casters := map[string]webhook.Caster{}
 		for typ, name := range entry.Names {
@@ -79,7 +79,7 @@ func webhookSource(entry httptarget.WebhookEntry, secret func(string) (string, e
 }
 
 func verifierOf(entry httptarget.WebhookEntry, secrets []string) (webhook.Verifier, error) {
-	verifier, err := webhook.NewVerifier(entry.Scheme, webhook.SchemeOptions{Secrets: secrets, TrustID: entry.TrustID, HMAC: entry.HMAC})
+	verifier, err := webhook.NewVerifier(entry.Scheme, webhook.SchemeOptions{Secrets: secrets, TrustUnsignedID: entry.TrustUnsignedID, HMAC: entry.HMAC})
 	if err != nil || entry.TypeFields == nil {
 		return verifier, err
 	}

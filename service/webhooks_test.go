@@ -40,7 +40,7 @@ func TestSourcesOfAFile(t *testing.T) {
 		text.WriteString("  - {source: " + scheme + ", scheme: " + scheme + ", secrets: [A, B], module: M, modifier: _, name: n}\n")
 	}
 	text.WriteString("  - {source: own, scheme: hmac, hmac: {header: X-Sig}, secrets: [A], module: M, modifier: _, names: {push: p}}\n")
-	text.WriteString("  - {source: body, scheme: github, trust_id: true, type_fields: [comment, issue], secrets: [A], module: M, modifier: _, names: {issue: i}}\n")
+	text.WriteString("  - {source: body, scheme: github, trust_unsigned_id: true, type_fields: [comment, issue], secrets: [A], module: M, modifier: _, names: {issue: i}}\n")
 	file := handlersFile(t, text.String())
 	sources, err := service.SourcesOf(file, secretsIn(map[string]string{"A": "c2VjcmV0", "B": "b3RoZXI="}))
 	if err != nil || len(sources) != 8 {
@@ -61,7 +61,7 @@ func TestSourcesThatMakeNoSense(t *testing.T) {
 		"hmac without":          {"source: s, scheme: hmac, secrets: [A]", "the scheme hmac and the keys under hmac go together"},
 		"hmac for another":      {"source: s, scheme: github, secrets: [A], hmac: {header: X}", "the scheme hmac and the keys under hmac go together"},
 		"hmac in vain":          {"source: s, scheme: hmac, secrets: [A], hmac: {header: X, timestamp_header: T}", "go together"},
-		"trust for a signed id": {"source: s, scheme: standard, secrets: [A], trust_id: true", "trust_id is for the schemes github and hmac"},
+		"trust for a signed id": {"source: s, scheme: standard, secrets: [A], trust_unsigned_id: true", "trust_unsigned_id is for the schemes github and hmac"},
 		"an ambiguous text":     {`source: s, scheme: hmac, secrets: [A], hmac: {header: X, id_header: I, signed: "{body}{id}"}`, "an id could reach into what follows"},
 		"a bad name":            {"source: a/b, scheme: github, secrets: [A]", `source "a/b": a name is`},
 	} {

@@ -19,7 +19,7 @@
 // no events: its id is a unique key in the transaction of its events, which is taken
 // until Config.RetainDelivery after the end of the first event. If no id is signed, the
 // signed text is used as the id, since an attacker who has recorded a request can change
-// every other header; see HMAC.TrustID. If a custom Verifier returns no id, no delivery
+// every other header; see HMAC.TrustUnsignedID. If a custom Verifier returns no id, no delivery
 // is a repeat. If a Caster gives each of its events a UniqueKey, these keys decide
 // instead of the delivery.
 //

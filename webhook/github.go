@@ -3,7 +3,7 @@ package webhook
 func init() {
 	registerTrusting("github", func(o SchemeOptions) (Verifier, error) {
 		scheme := GitHubHMAC(o.Secrets...)
-		scheme.TrustID = o.TrustID
+		scheme.TrustUnsignedID = o.TrustUnsignedID
 		return NewHMAC(scheme)
 	})
 }
@@ -16,7 +16,7 @@ func init() {
 func GitHub(secrets ...string) (Verifier, error) { return NewHMAC(GitHubHMAC(secrets...)) }
 
 // GitHubHMAC is the scheme of GitHub, to be changed before it is passed to NewHMAC, for
-// example to set TrustID.
+// example to set TrustUnsignedID.
 func GitHubHMAC(secrets ...string) HMAC {
 	return HMAC{Secrets: secrets, Header: "X-Hub-Signature-256", Prefix: "sha256=",
 		IDHeader: "X-GitHub-Delivery", TypeHeader: "X-GitHub-Event"}

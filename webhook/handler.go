@@ -20,11 +20,12 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/httprequest"
 )
 
 // Config configures a Handler.
 type Config struct {
-	// Sources are at least one; no two have the same name and canvas.
+	// Sources has at least one source; no two have the same name and canvas.
 	Sources []Source
 
 	// MaxBodyBytes is the largest body. Default (0): 256 KiB, the largest value
@@ -52,10 +53,14 @@ type Config struct {
 	// are accepted.
 	Check func(ctx context.Context, canvas eventqueue.CanvasID) (wait time.Duration, err error)
 
+	// Observe is called for each request to a source, after its answer is decided. refused says why it was refused,
+	// without secrets; nil: it was not. Observe must not block, and is called concurrently. Default (nil): nothing is.
+	Observe func(source Source, outcome Outcome, refused error)
+
 	// Clock is the clock that time stamps are compared with. Default (nil): time.Now.
 	Clock func() time.Time
 
-	// Logger gets a warning for each refusal and a debug line for each delivery.
+	// Logger gets a warning for each refusal, an info line for each other request, and debug lines.
 	// Default (nil): none.
 	Logger *zap.Logger
 }
@@ -142,24 +147,8 @@ func New(queue *eventqueue.Queue, config Config) (*Handler, error) {
 	return h, nil
 }
 
-// leftoverTimeout is how long the rest of a refused body may take.
+// leftoverTimeout is how long the rest of a refused body may take to arrive.
 const leftoverTimeout = time.Second
-
-// refusal is an answer other than 2xx, with its reason.
-type refusal struct {
-	status int
-	reason error
-	wait   time.Duration
-	// unread means that part of the body has not been read, and will not be.
-	unread bool
-}
-
-func refuse(status int, reason error) *refusal { return &refusal{status: status, reason: reason} }
-
-// busy refuses a request for which there is no room at the moment.
-func busy(reason error) *refusal {
-	return &refusal{status: http.StatusServiceUnavailable, reason: reason, wait: time.Second}
-}
 
 // pathOf reads /webhooks/{canvas}/{source}. A ServeMux would redirect paths that are
 // not in their shortest form, without a line in the log.
@@ -169,7 +158,7 @@ func pathOf(r *http.Request) (canvas, source string) {
 	return canvas, source
 }
 
-// short cuts a text of an unknown sender for the log.
+// short shortens a text from an unknown sender for the log.
 func short(text string) string {
 	const most = 100
 	if len(text) <= most {
@@ -180,10 +169,13 @@ func short(text string) string {
 
 // ServeHTTP implements http.Handler. It blocks until the events are committed.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
 	canvas, name := pathOf(r)
 	log := h.config.Logger.With(zap.String("source", short(name)), zap.String("canvas", short(canvas)), zap.String("remote", r.RemoteAddr))
-	reply, refused := h.deliver(w, r, log)
+	reply, outcome, refused := h.deliver(w, r, log)
+	h.observe(r, outcome, refused)
 	if refused == nil {
+		log.Info("webhook served", httprequest.Field(r, http.StatusOK, time.Since(began)))
 		if reply != nil {
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 			w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -196,7 +188,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// The server itself reads the rest, so that the sender sees the answer.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(leftoverTimeout))
 	}
-	log.Warn("webhook refused", zap.Int("status", refused.status), zap.Error(refused.reason))
+	log.Warn("webhook refused", zap.Int("status", refused.status), zap.Error(refused.reason), httprequest.Field(r, refused.status, time.Since(began)))
 	if refused.wait > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(refused.wait.Seconds()))))
 	}
@@ -204,7 +196,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // deliver processes a request and returns the answer.
-func (h *Handler) deliver(w http.ResponseWriter, r *http.Request, log *zap.Logger) (reply []byte, refused *refusal) {
+func (h *Handler) deliver(w http.ResponseWriter, r *http.Request, log *zap.Logger) (reply []byte, outcome Outcome, refused *refusal) {
 	whole := r.ContentLength == 0
 	defer func() {
 		if value := recover(); value != nil {
@@ -220,37 +212,38 @@ func (h *Handler) deliver(w http.ResponseWriter, r *http.Request, log *zap.Logge
 	_ = control.SetReadDeadline(time.Now().Add(h.config.ReadTimeout))
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return nil, refuse(http.StatusMethodNotAllowed, fmt.Errorf("the method is %s", short(r.Method)))
+		return nil, "", refuse(http.StatusMethodNotAllowed, fmt.Errorf("the method is %s", short(r.Method)))
 	}
 	source, canvas, err := h.sourceOf(r)
 	if err != nil {
-		return nil, refuse(http.StatusNotFound, err)
+		return nil, "", refuse(http.StatusNotFound, err)
 	}
 	if refused := h.unwelcome(r); refused != nil {
-		return nil, refused
+		return nil, "", refused
 	}
 	room := h.intake.reserve(sizeOf(r, h.config.MaxBodyBytes), func() { _ = control.SetReadDeadline(time.Unix(1, 0)) })
 	if room == nil {
-		return nil, busy(fmt.Errorf("the requests in hand take all of the %d bytes that they may", h.config.MaxBufferedBytes))
+		return nil, "", busy(fmt.Errorf("the requests in hand take all of the %d bytes that they may", h.config.MaxBufferedBytes))
 	}
 	defer room.free()
 	body, refused := h.read(w, r)
 	if !room.stopReading() {
-		return nil, busy(errors.New("the body was cut off: it had been on its way the longest, and others had no room"))
+		return nil, "", busy(errors.New("the body was cut off: it had been on its way the longest, and others had no room"))
 	}
 	if refused != nil {
-		return nil, refused
+		return nil, "", refused
 	}
 	whole = true
 	_ = control.SetReadDeadline(time.Time{})
 	request := &Request{Canvas: canvas, Source: source.Name, Header: r.Header, Body: body, Received: h.config.Clock()}
 	if request.Verified, err = source.Verifier.Verify(request); err != nil {
-		return nil, refuse(http.StatusUnauthorized, err)
+		return nil, "", refuse(http.StatusUnauthorized, err)
 	}
 	if request.Reply != nil {
-		return request.Reply, nil
+		return request.Reply, Ignored, nil
 	}
-	return nil, h.take(r.Context(), source, request, log)
+	outcome, refused = h.take(r.Context(), source, request, log)
+	return nil, outcome, refused
 }
 
 // sourceOf finds the source that a request is for.
@@ -288,7 +281,8 @@ func (h *Handler) tooLarge() *refusal {
 func (h *Handler) read(w http.ResponseWriter, r *http.Request) (body []byte, refused *refusal) {
 	var err error
 	if r.ContentLength >= 0 {
-		// It has the announced length, which is accounted for: growing would take twice as much.
+		// The buffer has the announced length, for which memory is reserved: to grow it
+		// would take twice as much.
 		body = make([]byte, r.ContentLength)
 		_, err = io.ReadFull(r.Body, body)
 	} else {
@@ -310,23 +304,23 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) (body []byte, ref
 const emitTimeout = 20 * time.Second
 
 // take casts a genuine request and emits its events.
-func (h *Handler) take(ctx context.Context, source Source, r *Request, log *zap.Logger) *refusal {
+func (h *Handler) take(ctx context.Context, source Source, r *Request, log *zap.Logger) (Outcome, *refusal) {
 	events, err := source.Cast(ctx, r)
 	switch {
 	case errors.Is(err, ErrUnusable):
-		return refuse(http.StatusBadRequest, err)
+		return "", refuse(http.StatusBadRequest, err)
 	case err != nil:
-		return refuse(http.StatusInternalServerError, fmt.Errorf("cast: %w", err))
+		return "", refuse(http.StatusInternalServerError, fmt.Errorf("cast: %w", err))
 	case len(events) == 0:
 		log.Debug("webhook ignored", zap.String("type", r.Type))
-		return nil
+		return Ignored, nil
 	}
 	if h.config.Check != nil {
 		switch wait, err := h.config.Check(ctx, r.Canvas); {
 		case err != nil:
-			return refuse(http.StatusServiceUnavailable, fmt.Errorf("check the canvas: %w", err))
+			return "", refuse(http.StatusServiceUnavailable, fmt.Errorf("check the canvas: %w", err))
 		case wait > 0:
-			return &refusal{status: http.StatusTooManyRequests, reason: fmt.Errorf("the canvas has to wait for %s", wait), wait: wait}
+			return "", &refusal{status: http.StatusTooManyRequests, reason: fmt.Errorf("the canvas has to wait for %s", wait), wait: wait}
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, emitTimeout)
@@ -335,13 +329,16 @@ func (h *Handler) take(ctx context.Context, source Source, r *Request, log *zap.
 	var invalid *eventqueue.InvalidError
 	switch {
 	case errors.As(err, &invalid):
-		return refuse(http.StatusUnprocessableEntity, err)
+		return "", refuse(http.StatusUnprocessableEntity, err)
 	case err != nil:
-		return refuse(http.StatusServiceUnavailable, err)
+		return "", refuse(http.StatusServiceUnavailable, err)
 	}
 	log.Debug("webhook accepted", zap.String("type", r.Type), zap.Int("events", len(events)),
 		zap.Stringer("first", first.ID), zap.Bool("repeat", !first.New))
-	return nil
+	if !first.New {
+		return Duplicate, nil
+	}
+	return Accepted, nil
 }
 
 // emit writes the events of one delivery in one transaction, unless the delivery is a

@@ -37,7 +37,7 @@ func TestTheSameDeliveryAddsNothing(t *testing.T) {
 	three := func(_ context.Context, r *webhook.Request) ([]eventqueue.NewEvent, error) {
 		e := eventqueue.NewEvent{Module: "M", Name: "n", Modifier: "_", Value: r.Body, Canvas: eventqueue.CanvasID{9}}
 		own := e
-		own.UniqueKey = "own" // of the caster's, and emitted once for all deliveries
+		own.UniqueKey = "own" // the caster's own key: its event is emitted once for all deliveries
 		return []eventqueue.NewEvent{own, e, e}, nil
 	}
 	r := newRig(t, webhook.Config{Sources: []webhook.Source{source(three)}})
@@ -61,7 +61,7 @@ func TestTheSameDeliveryAddsNothing(t *testing.T) {
 			t.Errorf("an event on canvas %s", e.Canvas)
 		}
 	}
-	// Without an id there is nothing to tell a repeat by.
+	// Without an id, repeats are not recognised.
 	r.post(nil, []byte(`1`))
 	r.post(nil, []byte(`1`))
 	if n := len(r.store.Events()); n != want+4 {
@@ -123,6 +123,7 @@ func TestKeysOfTheCastersOwnDoNotDeadlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	closeAtEnd(t, queue)
 	const keys = 20
 	handler, err := webhook.New(queue, webhook.Config{Sources: []webhook.Source{source(func(_ context.Context, r *webhook.Request) ([]eventqueue.NewEvent, error) {
 		events := make([]eventqueue.NewEvent, keys)
@@ -171,6 +172,7 @@ func TestTheSameDeliveryTwiceAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		closeAtEnd(t, queue)
 		h, err := webhook.New(queue, webhook.Config{Sources: []webhook.Source{{Name: "hook", Verifier: verifier,
 			Cast: func(ctx context.Context, r *webhook.Request) ([]eventqueue.NewEvent, error) {
 				events, err := webhook.ToHandler(key)(ctx, r)
@@ -351,6 +353,7 @@ func TestConfigurationsThatMakeNoSense(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	closeAtEnd(t, queue)
 	good := source(webhook.ToHandler(key))
 	for want, change := range map[string]func(c *webhook.Config){
 		"MaxBodyBytes":     func(c *webhook.Config) { c.MaxBodyBytes = -1 },

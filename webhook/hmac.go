@@ -19,16 +19,16 @@ func init() {
 		return NewHMAC(HMAC{Secrets: o.Secrets, Header: o.HMAC["header"], Prefix: o.HMAC["prefix"],
 			Algorithm: o.HMAC["algorithm"], Encoding: o.HMAC["encoding"], Signed: o.HMAC["signed"],
 			TimestampHeader: o.HMAC["timestamp_header"], IDHeader: o.HMAC["id_header"], TypeHeader: o.HMAC["type_header"],
-			TrustID: o.TrustID})
+			TrustUnsignedID: o.TrustUnsignedID})
 	})
 }
 
 // HMAC describes a sender that signs with an HMAC in a header.
 type HMAC struct {
-	// Secrets are the keys: any of them may have signed. At least one.
+	// Secrets are the keys, at least one; any of them may have signed.
 	Secrets []string
 
-	// Header has the signature: Prefix, and the HMAC in Encoding.
+	// Header names the header with the signature: Prefix, and the HMAC in Encoding.
 	Header string
 	Prefix string
 
@@ -44,22 +44,22 @@ type HMAC struct {
 	// Default: {body}.
 	Signed string
 
-	// TimestampHeader has the time in seconds of the Unix time. It is checked, so it
-	// has to be signed.
+	// TimestampHeader names the header with the Unix time in seconds. The time is checked,
+	// so it has to be signed.
 	TimestampHeader string
-	// IDHeader has the id of the delivery, and TypeHeader the type of event. If they are
-	// named, each request must have them.
+	// IDHeader names the header with the id of the delivery, TypeHeader the one with the
+	// type of event. If one of them is set, each request must have that header.
 	//
 	// The type is not signed: an attacker who has recorded a request can send it again
 	// with another type. TypeFromBody takes it from the body instead.
 	IDHeader, TypeHeader string
 
-	// TrustID means that repeats are recognised by the id in IDHeader although it is not
-	// signed, or not at all if there is no IDHeader. An attacker who has recorded a
-	// request can then send it again as a new one. Default: unless {id} is signed, a
-	// delivery is identified by the signed text, so that another delivery of exactly the
-	// same bytes is a repeat.
-	TrustID bool
+	// TrustUnsignedID means that repeats are recognised by the id in IDHeader although it
+	// is not signed. Without an IDHeader they are not recognised at all. An attacker who
+	// has recorded a request can then send it again as a new one. Default: unless {id} is
+	// signed, a delivery is identified by the signed text, so that another delivery of
+	// exactly the same bytes is a repeat.
+	TrustUnsignedID bool
 }
 
 var (
@@ -111,7 +111,7 @@ func NewHMAC(config HMAC) (Verifier, error) {
 		err = errors.New("{id} is signed, and no header has it")
 	case strings.ContainsFunc(config.Signed, func(c rune) bool { return c > unicode.MaxASCII }):
 		err = fmt.Errorf("signed is %q: it must be ASCII", config.Signed)
-	case signs("{id}") && config.TrustID:
+	case signs("{id}") && config.TrustUnsignedID:
 		err = errors.New("the id is signed: there is no need to trust it")
 	case reaches(v.before, v.after):
 		err = fmt.Errorf("signed is %q: between {id} and the rest, on the side of {body}, must be a character that is no letter and no digit, "+
@@ -165,7 +165,7 @@ func (v *hmacVerifier) Verify(r *Request) (verified Verified, err error) {
 	if err := v.keys.check([][]byte{signature}, what); err != nil {
 		return verified, err
 	}
-	if !v.signsID && !v.config.TrustID {
+	if !v.signsID && !v.config.TrustUnsignedID {
 		verified.Delivery = what.delivery()
 	}
 	return verified, nil

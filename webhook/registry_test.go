@@ -10,8 +10,9 @@ import (
 	"eventsv2/webhook"
 )
 
-// TestEveryRegisteredSchemeHasItsPlace makes a verifier of each scheme by its name, which
-// refuses what nobody has signed, and looks for the name in the page that lists them.
+// TestEveryRegisteredSchemeHasItsPlace makes a verifier of each scheme by its name, has it
+// refuse a request that nobody has signed, and searches for the name in the page that lists
+// the schemes.
 func TestEveryRegisteredSchemeHasItsPlace(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/configuration.md")
@@ -53,7 +54,7 @@ func TestWhatDoesNotGoWithAScheme(t *testing.T) {
 	}{
 		"hmac without keys":         {"hmac", webhook.SchemeOptions{Secrets: secrets}, "go together"},
 		"keys without hmac":         {"github", webhook.SchemeOptions{Secrets: secrets, HMAC: map[string]string{"header": "X"}}, "go together"},
-		"trust where all is signed": {"stripe", webhook.SchemeOptions{Secrets: secrets, TrustID: true}, "trust_id is for"},
+		"trust where all is signed": {"stripe", webhook.SchemeOptions{Secrets: secrets, TrustUnsignedID: true}, "trust_unsigned_id is for"},
 	} {
 		if _, err := webhook.NewVerifier(c.scheme, c.options); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want one that says %q", name, err, c.want)

@@ -2,6 +2,7 @@ package webhook_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -46,6 +47,7 @@ func newRig(t *testing.T, config webhook.Config) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	closeAtEnd(t, queue)
 	core, logs := observer.New(zap.DebugLevel)
 	config.Logger, r.logs = zap.New(core), logs
 	if config.Clock == nil {
@@ -112,7 +114,7 @@ func (r *rig) reasons() (reasons []any) {
 	return reasons
 }
 
-// sum is what senders compute.
+// sum is the HMAC that a sender computes.
 func sum(secret string, parts ...string) []byte {
 	mac := hmac.New(sha256.New, []byte(secret))
 	for _, part := range parts {
@@ -132,7 +134,7 @@ func headers(pairs ...string) http.Header {
 	return h
 }
 
-// scheme is a way to sign.
+// scheme is one way to sign requests.
 type scheme struct {
 	name    string
 	make    func(secrets ...string) (webhook.Verifier, error)
@@ -140,8 +142,8 @@ type scheme struct {
 	// sign makes the headers of a genuine request.
 	sign      func(body []byte, secret, timestamp, id string) http.Header
 	signature string // the header that proves it
-	prefix    string // of what stands there
-	unsigned  bool   // the body is not
+	prefix    string // of the value of that header
+	unsigned  bool   // the body is not signed
 	timed     bool
 	wrap      bool // the id is in the body
 }
@@ -194,7 +196,7 @@ func schemes() []scheme {
 // at is a time stamp so many seconds from now.
 func at(seconds int64) string { return strconv.FormatInt(now.Unix()+seconds, 10) }
 
-// body is one for a scheme, with an id if it has to have one.
+// body returns a body for a scheme, with an id if the scheme needs one.
 func (s scheme) body(id string, data []byte) []byte {
 	if !s.wrap {
 		return data
@@ -202,7 +204,7 @@ func (s scheme) body(id string, data []byte) []byte {
 	return fmt.Appendf(nil, `{ "id": %[1]q, "event_id": %[1]q, "type": "event_callback", "event": {"type": "t"}, "data": %[2]s }`, id, data)
 }
 
-// bodies are those of real webhooks, where they are kept beside the project, and
+// bodies returns those of real webhooks if they are stored beside the project, and
 // otherwise a few of our own.
 func bodies(t *testing.T) [][]byte {
 	t.Helper()
@@ -232,4 +234,14 @@ func reserialised(t *testing.T, body []byte) []byte {
 	}
 	out.WriteByte('\n')
 	return out.Bytes()
+}
+
+// closeAtEnd closes a queue with the test: commits without an answer are searched for until then.
+func closeAtEnd(t *testing.T, queue *eventqueue.Queue) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := queue.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
 }

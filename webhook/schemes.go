@@ -12,8 +12,8 @@ import (
 type SchemeOptions struct {
 	// Secrets are the keys: any of them may have signed.
 	Secrets []string
-	// TrustID is that of HMAC, for the schemes github and hmac.
-	TrustID bool
+	// TrustUnsignedID is that of HMAC, for the schemes github and hmac.
+	TrustUnsignedID bool
 	// HMAC are the fields of HMAC, by their names in the handlers file. Only the scheme
 	// hmac has them.
 	HMAC map[string]string
@@ -22,10 +22,10 @@ type SchemeOptions struct {
 // scheme makes the Verifier of a source.
 type scheme struct {
 	verifier func(SchemeOptions) (Verifier, error)
-	trusts   bool // it accepts TrustID
+	trusts   bool // it accepts TrustUnsignedID
 }
 
-// schemes are by the names that files have for them. Each is registered by its own file.
+// schemes has the schemes by their names in handlers files. The file of each registers it.
 var schemes = map[string]scheme{}
 
 func register(name string, verifier func(secrets ...string) (Verifier, error)) {
@@ -46,8 +46,8 @@ func NewVerifier(name string, options SchemeOptions) (Verifier, error) {
 	switch {
 	case (name == "hmac") != (options.HMAC != nil):
 		return nil, errors.New("the scheme hmac and the keys under hmac go together")
-	case options.TrustID && !s.trusts:
-		return nil, errors.New("trust_id is for the schemes github and hmac: the others sign what identifies repeats, or nothing at all")
+	case options.TrustUnsignedID && !s.trusts:
+		return nil, errors.New("trust_unsigned_id is for the schemes github and hmac: the others sign what identifies repeats, or nothing at all")
 	case !known:
 		names := Schemes()
 		last := len(names) - 1

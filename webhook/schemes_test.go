@@ -11,8 +11,8 @@ import (
 	"eventsv2/webhook"
 )
 
-// TestGenuineRequestsBecomeEvents, real bodies among them, byte for byte, signed
-// with either of two secrets; and never in other bytes.
+// TestGenuineRequestsBecomeEvents: signed with either of two secrets, real bodies among
+// them, they are emitted byte for byte; the same JSON in other bytes is refused.
 func TestGenuineRequestsBecomeEvents(t *testing.T) {
 	t.Parallel()
 	all := bodies(t)
@@ -26,7 +26,7 @@ func TestGenuineRequestsBecomeEvents(t *testing.T) {
 				id := fmt.Sprintf("id-%d", i)
 				body := s.body(id, data)
 				if seen[string(body)] && s.name == "github" {
-					continue // nothing that is signed tells the two apart
+					continue // nothing that is signed distinguishes the two
 				}
 				seen[string(body)] = true
 				header := s.sign(body, s.secrets[i%2], at(int64(i%601)-300), id)
@@ -132,8 +132,8 @@ func TestAnOlderGitLab(t *testing.T) {
 	}
 }
 
-// TestSeveralSignatures of one version may be there while a secret is changed, with
-// others that are not known.
+// TestSeveralSignatures: while a secret is being changed, a request may have several
+// signatures of one version, and others of unknown versions.
 func TestSeveralSignatures(t *testing.T) {
 	t.Parallel()
 	for _, s := range schemes() {
@@ -255,7 +255,7 @@ func TestSchemesThatProtectNothingAreRefusedAtTheStart(t *testing.T) {
 		"a time from nowhere":       func(h *webhook.HMAC) { h.Signed = "{timestamp}.{body}" },
 		"no ASCII":                  func(h *webhook.HMAC) { h.Signed, h.IDHeader = "{id}·{body}", "X-Id" },
 		"a signed id that is trusted": func(h *webhook.HMAC) {
-			h.Signed, h.IDHeader, h.TrustID = "{id}.{body}", "X-Id", true
+			h.Signed, h.IDHeader, h.TrustUnsignedID = "{id}.{body}", "X-Id", true
 		},
 		"an id from nowhere":       func(h *webhook.HMAC) { h.Signed = "{id}.{body}" },
 		"a part that is not known": func(h *webhook.HMAC) { h.Signed = "{time}.{body}" },

@@ -127,8 +127,8 @@ func TestABodyThatIsAnnouncedTooLargeIsNotAwaited(t *testing.T) {
 	}
 }
 
-// TestWhoHasBeenTheLongestMakesRoom: stalled bodies fill the memory that there is, and
-// the next sender is served at the cost of the first of them.
+// TestWhoHasBeenTheLongestMakesRoom: stalled bodies use up the memory; then the next sender
+// is served, and the body that began first is cut off.
 func TestWhoHasBeenTheLongestMakesRoom(t *testing.T) {
 	t.Parallel()
 	const size = 200_000

@@ -12,14 +12,18 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Source is who sends webhooks to one path.
+// Source is a sender of webhooks, with a path of its own.
 type Source struct {
 	// Name is the last part of the path: letters, digits, - and _, at most 64.
 	Name string
 
-	// Canvas is the only one whose path is served; it wins over a Source of the same
-	// name for all canvases, which is what the zero value means.
+	// Canvas is the only canvas on whose path this Source is served. There it takes
+	// precedence over a Source of the same name for all canvases, which is what the zero
+	// value means.
 	Canvas eventqueue.CanvasID
+
+	// Scheme is the name of its scheme, for whoever looks at its counts; empty: one of the program's own.
+	Scheme string
 
 	// Verifier decides whether a request is genuine.
 	Verifier Verifier

@@ -49,7 +49,7 @@ func TestTwoRequestsAreNeverSignedAlike(t *testing.T) {
 	}
 }
 
-// choice is what there is to choose from where a header is looked at.
+// choice returns the values to try for a header: only the empty one if no header is named.
 func choice(header string, values []string) []string {
 	if header == "" {
 		return []string{""}
@@ -112,7 +112,7 @@ func templates(most int) []string {
 	return all
 }
 
-// TestTemplatesOfRealSenders, and those that only look like them.
+// TestTemplatesOfRealSenders accepts these, and refuses similar ones.
 func TestTemplatesOfRealSenders(t *testing.T) {
 	t.Parallel()
 	for template, good := range map[string]bool{

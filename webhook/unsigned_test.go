@@ -106,12 +106,11 @@ func TestSlackIsReadByWhatIsSigned(t *testing.T) {
 	}
 }
 
-// TestAnIDThatIsTrusted tells repeats although it is not signed, for those who ask for
-// it.
+// TestAnIDThatIsTrusted: with TrustUnsignedID, an id that is not signed identifies repeats.
 func TestAnIDThatIsTrusted(t *testing.T) {
 	t.Parallel()
 	config := webhook.GitHubHMAC("first")
-	config.TrustID = true
+	config.TrustUnsignedID = true
 	verifier, err := webhook.NewHMAC(config)
 	r := of(t, verifier, err)
 	for i := range 3 {

@@ -122,6 +122,11 @@ func header(r *Request, name string) (string, error) {
 // one way.
 const timeDigits = 10
 
+// timeError is what is wrong with the time of a request.
+type timeError string
+
+func (e timeError) Error() string { return string(e) }
+
 // checkTime refuses a time stamp, in seconds of the Unix time, that is not within
 // the window.
 func checkTime(r *Request, text string) error {
@@ -137,9 +142,9 @@ func checkTime(r *Request, text string) error {
 	now, most := r.Received.Unix(), int64(window/time.Second)
 	switch {
 	case seconds < now-most:
-		return fmt.Errorf("the time stamp is more than %s ago", window)
+		return timeError(fmt.Sprintf("the time stamp is more than %s ago", window))
 	case seconds > now+most:
-		return fmt.Errorf("the time stamp is more than %s ahead: compare the clocks", window)
+		return timeError(fmt.Sprintf("the time stamp is more than %s ahead: compare the clocks", window))
 	default:
 		return nil
 	}

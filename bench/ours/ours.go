@@ -17,6 +17,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/memnotify"
+	"eventsv2/eventqueue/minutes"
 	"eventsv2/eventqueue/pgnotify"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
@@ -160,6 +161,9 @@ func workerConfig(mode contest.Mode) worker.Config {
 		return worker.Config{Concurrency: concurrency, ClaimBatch: claimBatch, RetainHistory: mode == contest.History}
 	}
 }
+
+// HandIn hands in what was counted, which otherwise happens once a minute.
+func (q *Queue) HandIn(ctx context.Context) error { return minutes.Of(q.queue).HandIn(ctx) }
 
 // Work starts a worker with no-op handlers.
 func Work(ctx context.Context, store *pgstore.Store, notifier eventqueue.Receiver, queue *eventqueue.Queue, mode contest.Mode) (*contest.Worker, error) {

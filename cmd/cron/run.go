@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/internal/setup"
+	"eventsv2/internal/webserver"
 	"eventsv2/service"
 )
 
@@ -34,5 +35,9 @@ func work(ctx context.Context, environment map[string]string) error {
 		return err
 	}
 	config.Name, config.NoWorker, config.HandlersFile = "eventsv2-cron", true, ""
-	return service.Run(ctx, config, nil)
+	serve, err := webserver.FromEnvironment(environment, config.Logger)
+	if err != nil {
+		return err
+	}
+	return service.Run(ctx, config, serve)
 }

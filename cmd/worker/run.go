@@ -10,6 +10,7 @@ import (
 
 	"eventsv2/eventqueue/worker"
 	"eventsv2/internal/setup"
+	"eventsv2/internal/webserver"
 	"eventsv2/service"
 )
 
@@ -47,31 +48,8 @@ func command(environment map[string]string) *cobra.Command {
 			}
 		})
 	}
-	root.AddCommand(&cobra.Command{
-		Use:   "check [file]",
-		Short: "Validate a handlers file (default: HANDLERS_FILE) without starting",
-		Args:  cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return check(cmd.OutOrStdout(), append(args, environment["HANDLERS_FILE"])[0])
-		},
-	})
+	root.AddCommand(checkCommand(environment))
 	return root
-}
-
-func check(out io.Writer, path string) error {
-	if path == "" {
-		return errNoHandlers
-	}
-	handlers, sources, err := service.CheckHandlersFile(path)
-	switch {
-	case err != nil:
-		return err
-	case sources > 0:
-		_, err = fmt.Fprintf(out, "%s: ok, %d handlers, %d sources of webhooks\n", path, handlers, sources)
-	default:
-		_, err = fmt.Fprintf(out, "%s: ok, %d handlers\n", path, handlers)
-	}
-	return err
 }
 
 var errNoHandlers = errors.New("HANDLERS_FILE is not set: name the YAML file that maps handlers to HTTP targets")
@@ -87,5 +65,9 @@ func work(ctx context.Context, environment map[string]string, flags func(*worker
 	}
 	flags(&config.Worker)
 	config.Name, config.NoRelay, config.NoCron, config.NoPruner = "eventsv2-worker", true, true, true
-	return service.Run(ctx, config, nil)
+	serve, err := webserver.FromEnvironment(environment, config.Logger)
+	if err != nil {
+		return err
+	}
+	return service.Run(ctx, config, serve)
 }

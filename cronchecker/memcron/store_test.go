@@ -37,6 +37,11 @@ func (r *rig) connect(faults memstore.Faults) (*memcron.Store, *memstore.Store) 
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	r.t.Cleanup(func() { // a commit without an answer is searched for
+		if err := queue.Close(context.Background()); err != nil {
+			r.t.Error(err)
+		}
+	})
 	return r.tables.Connect(store, queue), store
 }
 

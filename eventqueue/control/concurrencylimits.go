@@ -131,7 +131,7 @@ func (l *ConcurrencyLimits) set(ctx context.Context, limit ConcurrencyLimit) (be
 		if err != nil {
 			return before, fmt.Errorf("the concurrency limit of %s is changed, and the relay notifies the events that may run now: %w", limit, err)
 		}
-		l.queue.Notify(ctx, eventqueue.NotificationsOf(advanced))
+		l.queue.NotifyEvents(ctx, advanced)
 		switch {
 		case len(advanced) > 0: // there may be more in the same groups
 		case next == "":

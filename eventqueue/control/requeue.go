@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/locktimeout"
 )
 
 // RequeueResult is the result for one event of a requeue.
@@ -19,7 +20,9 @@ const (
 	RequeueBusy      RequeueResult = "busy"      // refused: another transaction is writing its row
 	RequeueCompleted RequeueResult = "completed" // refused: it has completed, and stays so
 	RequeueFailed    RequeueResult = "failed"    // refused: it is in event_log; a retry moves it back
+	RequeueCancelled RequeueResult = "cancelled" // refused: it was cancelled, and is in event_log; a retry moves it back
 	RequeueUnknown   RequeueResult = "unknown"   // refused: there is no trace of it
+	RequeueRefused   RequeueResult = "refused"   // the database refuses to write its row
 )
 
 // Requeued is one event of a requeue.
@@ -35,14 +38,18 @@ type Requeued struct {
 	// Rule is the rule that still holds the event back; empty when there is none. Only of
 	// RequeueDone.
 	Rule RuleType
+	// Err is why the database refuses; only of RequeueRefused.
+	Err error
 }
 
 // RequeueStore is what a Requeuer needs of the database; pgstore.Store is one.
 type RequeueStore interface {
+	SelectStore
+
 	// Requeue makes events of the queue due, clears locks that have expired, and marks a
 	// notification of each as pending; it answers for every id once, in order. It reads and writes
 	// each event under a lock of its row, by the database's clock. It never changes attempts. A
-	// lockTimeout of 0 is the database's.
+	// lockTimeout of 0 is the database's. Refused rows and errors are as with a ChangeStore.
 	Requeue(ctx context.Context, ids []eventqueue.EventID, lockTimeout time.Duration) ([]Requeued, error)
 }
 
@@ -79,20 +86,17 @@ const MaxRequeueEvents = 1000
 // led to a run uses no attempt. If it was the last run that the event was allowed, the event gets
 // one more. Rules still hold their events back.
 //
-// An error means that nothing was written, or that it is not known; the call may be repeated.
+// Refused rows and errors are as with Changer.Cancel.
 func (r *Requeuer) Requeue(ctx context.Context, ids ...eventqueue.EventID) ([]Requeued, error) {
 	if len(ids) == 0 || len(ids) > MaxRequeueEvents {
 		return nil, fmt.Errorf("requeue %d events: give 1 to %d ids in one call", len(ids), MaxRequeueEvents)
 	}
 	if r.lockTimeout != 0 {
-		if _, err := eventqueue.AgreeOnLockTimeout(ctx, r.store, r.lockTimeout); err != nil {
+		if _, err := locktimeout.Agree(ctx, r.store, r.lockTimeout); err != nil {
 			return nil, fmt.Errorf("requeue %d events: %w", len(ids), err)
 		}
 	}
 	results, err := r.store.Requeue(ctx, ids, r.lockTimeout)
-	if err != nil {
-		return nil, fmt.Errorf("requeue %d events: %w", len(ids), err)
-	}
 	var free []eventqueue.EventID
 	for _, result := range results {
 		if result.Result == RequeueDone && result.Rule == "" {
@@ -100,5 +104,8 @@ func (r *Requeuer) Requeue(ctx context.Context, ids ...eventqueue.EventID) ([]Re
 		}
 	}
 	notifyFreed(ctx, r.queue, free, "requeued")
+	if err != nil {
+		return results, fmt.Errorf("requeue %d events: %w", len(ids), err)
+	}
 	return results, nil
 }

@@ -156,21 +156,27 @@ func TestRequeueLeavesARuleInForce(t *testing.T) {
 	}
 }
 
+// holdRow has somebody write the row of an event until the test ends.
+func holdRow(r *rig.Rig, id eventqueue.EventID) {
+	r.T.Helper()
+	ctx := testenv.Context(r.T)
+	tx, err := r.Pool.Begin(ctx)
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	r.T.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	if _, err := tx.Exec(ctx, `SELECT FROM events_v2 WHERE id = $1 FOR UPDATE`, id); err != nil {
+		r.T.Fatal(err)
+	}
+}
+
 // TestRequeueWaitsForNobody: a row that somebody is writing is left, and the others
 // are requeued.
 func TestRequeueWaitsForNobody(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
-	ctx := testenv.Context(t)
 	ids := r.Emit(r.Event(`1`), r.Event(`2`))
-	tx, err := r.Pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback(context.Background()) }()
-	if _, err := tx.Exec(ctx, `SELECT FROM events_v2 WHERE id = $1 FOR UPDATE`, ids[0]); err != nil {
-		t.Fatal(err)
-	}
+	holdRow(r, ids[0])
 	got := r.Requeue(ids...)
 	if got[0].Result != control.RequeueBusy || got[1].Result != control.RequeueDone {
 		t.Errorf("the results are %+v", got)
@@ -285,7 +291,7 @@ func TestRequeueRacesEnds(t *testing.T) {
 		for _, got := range r.Requeue(ids...) {
 			switch got.Result {
 			case control.RequeueRunning, control.RequeueBusy, control.RequeueCompleted:
-			case control.RequeueDone, control.RequeueFailed, control.RequeueUnknown:
+			case control.RequeueDone, control.RequeueFailed, control.RequeueCancelled, control.RequeueUnknown, control.RequeueRefused:
 				t.Fatalf("while it ends: %+v", got)
 			}
 		}

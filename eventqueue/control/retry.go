@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -21,30 +20,39 @@ const (
 	RetryQueued    RetryResult = "queued"    // it is in the queue already
 	RetryCompleted RetryResult = "completed" // it has completed, and stays so
 	RetryUnknown   RetryResult = "unknown"   // there is no trace of it
+	RetryRefused   RetryResult = "refused"   // the database refuses to write its row
 )
 
 // Retried is one event of a retry.
 type Retried struct {
 	ID     eventqueue.EventID
 	Result RetryResult
+	// Err is why the database refuses; only of RetryRefused.
+	Err error
 }
 
 // RetryStore is what a Retrier needs of the database; pgstore.Store is one.
 type RetryStore interface {
-	// Retry moves failed events from event_log back into the queue: under the same id,
-	// due now, with no retry used and a notification pending. It answers for every id
-	// once, in order. It never changes attempts.
-	Retry(ctx context.Context, ids []eventqueue.EventID) ([]Retried, error)
+	// Retry moves failed and cancelled events from event_log back into the queue, changed by the edit,
+	// which may be the zero Edit: under the same id, due now or when the edit says, with no retry used
+	// and a notification pending. It answers for every id once, in order. It never changes attempts.
+	// Refused rows and errors are as with a ChangeStore.
+	Retry(ctx context.Context, edit Edit, ids []eventqueue.EventID) ([]Retried, error)
+
+	// DeleteLogged deletes failed and cancelled events from event_log and returns which those were, also
+	// with an error. A *refusal.Error has those that the database refuses to delete.
+	DeleteLogged(ctx context.Context, ids []eventqueue.EventID) ([]eventqueue.EventID, error)
 
 	// LastLogged is the highest id in event_log, 0 when it is empty.
 	LastLogged(ctx context.Context) (eventqueue.EventID, error)
 
-	// FailedIDs returns at most limit ids of failed events of a scope, in order, that
-	// are above after and not above last.
-	FailedIDs(ctx context.Context, scope eventqueue.Scope, after, last eventqueue.EventID, limit int) ([]eventqueue.EventID, error)
+	// SelectLogged reads no more than limit events of event_log, by id, that are above after and not
+	// above last, and returns those that a valid filter selects. next is the last one that it read, 0
+	// when there are no more. It locks nothing.
+	SelectLogged(ctx context.Context, filter EventFilter, after, last eventqueue.EventID, limit int) (ids []eventqueue.EventID, next eventqueue.EventID, err error)
 }
 
-// Retrier moves failed events back into the queue. It is safe for concurrent use, and every
+// Retrier moves failed and cancelled events back into the queue. It is safe for concurrent use, and every
 // operation may be repeated (I14).
 type Retrier struct {
 	store RetryStore
@@ -62,20 +70,31 @@ func NewRetrier(store RetryStore, queue *eventqueue.Queue) (*Retrier, error) {
 // MaxRetryEvents is how many events one call of Retry takes.
 const MaxRetryEvents = 1000
 
-// Retry moves 1 to MaxRetryEvents failed events back into the queue and publishes a
+// Retry moves 1 to MaxRetryEvents failed or cancelled events back into the queue and publishes a
 // notification for each. It answers for every id once, in their order. A completed
 // event is never run again. It blocks for one statement and one request to the notifier.
 //
-// An error means that nothing was moved, or that it is not known; the call may be repeated. Without
-// an error, notifications that could not be published are left to the relay.
+// Refused rows and errors are as with Changer.Cancel. Notifications that could not be published are
+// left to the relay.
 func (r *Retrier) Retry(ctx context.Context, ids ...eventqueue.EventID) ([]Retried, error) {
+	return r.retry(ctx, Edit{}, ids)
+}
+
+// RetryEdited is Retry for events that are changed when they are moved: none of them runs with its
+// old value. What the limits of the queue do not allow in an emit is refused before anything is
+// written.
+func (r *Retrier) RetryEdited(ctx context.Context, edit Edit, ids ...eventqueue.EventID) ([]Retried, error) {
+	if err := edit.Check(r.queue.Limits()); err != nil {
+		return nil, fmt.Errorf("retry %d events: %w", len(ids), err)
+	}
+	return r.retry(ctx, edit, ids)
+}
+
+func (r *Retrier) retry(ctx context.Context, edit Edit, ids []eventqueue.EventID) ([]Retried, error) {
 	if len(ids) == 0 || len(ids) > MaxRetryEvents {
 		return nil, fmt.Errorf("retry %d events: give 1 to %d ids in one call", len(ids), MaxRetryEvents)
 	}
-	results, err := r.store.Retry(ctx, ids)
-	if err != nil {
-		return nil, fmt.Errorf("retry %d events: %w", len(ids), err)
-	}
+	results, err := r.store.Retry(ctx, edit, ids)
 	var moved []eventqueue.EventID
 	for _, result := range results {
 		if result.Result == RetryMoved {
@@ -83,49 +102,10 @@ func (r *Retrier) Retry(ctx context.Context, ids ...eventqueue.EventID) ([]Retri
 		}
 	}
 	notifyFreed(ctx, r.queue, moved, "retried")
-	return results, nil
-}
-
-// RetryAll moves the events of a scope back into the queue that had failed when it began,
-// MaxRetryEvents in a statement, and returns how many those were, also with an error. When ctx
-// ends, it stops between two statements.
-func (r *Retrier) RetryAll(ctx context.Context, scope eventqueue.Scope) (moved int, err error) {
-	if err := scope.Validate(); err != nil {
-		return 0, fmt.Errorf("retry all: %w", err)
-	}
-	last, err := r.store.LastLogged(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("retry all of %s: %w", scope, err)
+		return results, fmt.Errorf("retry %d events: %w", len(ids), err)
 	}
-	for after := eventqueue.EventID(0); ; {
-		ids, err := r.store.FailedIDs(ctx, scope, after, last, MaxRetryEvents)
-		if err != nil {
-			return moved, fmt.Errorf("retry all of %s: %w", scope, err)
-		}
-		if len(ids) == 0 {
-			return moved, nil
-		}
-		results, err := r.retryToTheEnd(ctx, ids)
-		if err != nil {
-			return moved, fmt.Errorf("retry all of %s: %w", scope, err)
-		}
-		for _, result := range results {
-			if result.Result == RetryMoved {
-				moved++
-			}
-		}
-		after = ids[len(ids)-1]
-	}
-}
-
-// retryTimeout bounds one statement of RetryAll.
-const retryTimeout = 2 * time.Minute
-
-// retryToTheEnd is not interrupted when ctx ends, so that the reported count is exact.
-func (r *Retrier) retryToTheEnd(ctx context.Context, ids []eventqueue.EventID) ([]Retried, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), retryTimeout)
-	defer cancel()
-	return r.Retry(ctx, ids...)
+	return results, nil
 }
 
 // notifyFreed publishes the notifications of events that a call has made due. They are due in any

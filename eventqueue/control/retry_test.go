@@ -58,15 +58,15 @@ func TestRetryAllIsOfOneHandler(t *testing.T) {
 	fail(r, ids...)
 	r.Exec(`UPDATE event_log SET name = 'other' WHERE id = $1`, ids[1])
 	event := r.Event(`1`)
-	scope := eventqueue.Scope{Canvas: event.Canvas, Module: event.Module, Name: event.Name}
+	filter := control.EventFilter{Canvas: &event.Canvas, Module: event.Module, Name: event.Name}
 	ended, cancel := context.WithCancel(testenv.Context(t))
 	cancel()
-	if moved, err := retrier(t, r).RetryAll(ended, scope); moved != 0 || !errors.Is(err, context.Canceled) {
-		t.Errorf("%d events were moved, %v", moved, err)
+	if moved, err := retrier(t, r).RetryAll(ended, filter, control.Edit{}); moved.Moved != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%+v, %v", moved, err)
 	}
 	for _, want := range []int{2, 0} { // I14
-		if moved, err := retrier(t, r).RetryAll(testenv.Context(t), scope); moved != want || err != nil {
-			t.Errorf("%d events were moved, want %d; %v", moved, want, err)
+		if moved, err := retrier(t, r).RetryAll(testenv.Context(t), filter, control.Edit{}); moved.Moved != want || err != nil {
+			t.Errorf("%+v, want %d; %v", moved, want, err)
 		}
 	}
 	if moved, logged := r.Waiting(), r.Logged("FAILED"); moved != 2 || logged != 1 {
@@ -81,9 +81,6 @@ func TestRetryBounds(t *testing.T) {
 		if _, err := retrier(t, r).Retry(testenv.Context(t), ids...); err == nil {
 			t.Errorf("%d ids are taken", len(ids))
 		}
-	}
-	if _, err := retrier(t, r).RetryAll(testenv.Context(t), eventqueue.Scope{}); err == nil {
-		t.Error("a scope of nothing is taken")
 	}
 	if _, err := control.NewRetrier(nil, r.Queue); err == nil {
 		t.Error("no store is taken")

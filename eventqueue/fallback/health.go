@@ -38,13 +38,11 @@ func (r *Receiver) record(ctx context.Context, err error, n int, took time.Durat
 	if ctx.Err() != nil {
 		return // the caller stopped: the notifier is not the cause
 	}
-	if n > 0 {
-		r.answered()
-	}
 	r.mu.Lock()
 	now := time.Now()
 	if n > 0 {
 		r.heard, r.searchUntil = now, time.Time{}
+		r.answered()
 	}
 	check := false
 	if err == nil {
@@ -78,7 +76,7 @@ func isSilence(err error) bool {
 // that pull began. The caller holds mu.
 func (r *Receiver) fail(now time.Time, err error, took time.Duration) {
 	r.failed = now
-	r.askAt = now.Add(min(r.config.Probe, r.config.After/4))
+	r.askAt = now.Add(min(r.config.ProbeEvery, r.config.After/4))
 	if r.down {
 		r.stillDown(now, err)
 		return
@@ -98,7 +96,7 @@ func (r *Receiver) fail(now time.Time, err error, took time.Duration) {
 func (r *Receiver) fallBack(now time.Time, err error) {
 	r.down, r.failing, r.why = true, now, err
 	r.silent = isSilence(err)
-	r.askAt = now.Add(r.config.Probe)
+	r.askAt = now.Add(r.config.ProbeEvery)
 	r.pollAt, r.sweepAt = now, now
 	r.causes.Worth(err, true)
 	r.config.Logger.Warn("the notifier is down: due events are found in the database until it is back", zap.Error(err))
@@ -108,16 +106,14 @@ func (r *Receiver) fallBack(now time.Time, err error) {
 // stillDown records why a notifier that is down failed again. The caller holds mu.
 func (r *Receiver) stillDown(now time.Time, err error) {
 	r.why = err
-	r.askAt = now.Add(r.config.Probe)
+	r.askAt = now.Add(r.config.ProbeEvery)
 	if r.causes.Worth(err, false) {
 		r.config.Logger.Warn("the notifier is still down, for another reason", zap.Error(err))
 	}
 }
 
-// answered records that a call of the notifier has succeeded.
+// answered records that a call of the notifier has succeeded. The caller holds mu.
 func (r *Receiver) answered() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.failing = time.Time{}
 	if !r.down {
 		return
@@ -130,7 +126,7 @@ func (r *Receiver) answered() {
 
 // check checks the notifier, and records an error.
 func (r *Receiver) check(ctx context.Context) error {
-	asking, cancel := context.WithTimeout(ctx, r.config.Probe)
+	asking, cancel := context.WithTimeout(ctx, r.config.ProbeEvery)
 	defer cancel()
 	err := r.primary.Check(asking)
 	if err == nil || ctx.Err() != nil {
@@ -161,17 +157,17 @@ func (r *Receiver) try(ctx context.Context, max int) {
 		if silent {
 			well = r.awaitAnswer(ctx, began)
 		} else {
-			well = backoff.Sleep(ctx, r.config.Probe)
+			well = backoff.Sleep(ctx, r.config.ProbeEvery)
 		}
 	}
+	// All at once: a Pull that saw the notifier down and nobody trying it would try it again.
 	r.mu.Lock()
-	well = well && r.failed.Before(began)
+	defer r.mu.Unlock()
 	r.trying = false
-	r.signal()
-	r.mu.Unlock()
-	if well {
+	if well && r.failed.Before(began) {
 		r.answered()
 	}
+	r.signal()
 }
 
 // awaitAnswer waits until a pull succeeds or fails, and reports whether it succeeded.

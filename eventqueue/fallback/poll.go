@@ -53,7 +53,7 @@ func (r *Receiver) wake() {
 	if !r.awake(now) || r.pollAt.After(soon) {
 		r.pollAt = soon
 	}
-	r.until = now.Add(r.config.Linger)
+	r.until = now.Add(r.config.PollFor)
 	r.signal()
 }
 
@@ -113,7 +113,7 @@ func (r *Receiver) takeDue(ctx context.Context, max int) (found bool, err error)
 	}
 	r.mu.Lock()
 	now := time.Now()
-	r.until = now.Add(r.config.Linger) // the program that left these may leave more
+	r.until = now.Add(r.config.PollFor) // the program that left these may leave more
 	for _, n := range due {
 		r.pending[n.Event] = struct{}{}
 	}
@@ -159,7 +159,7 @@ func (r *Receiver) sweep(ctx context.Context) (found bool, err error) {
 	}
 	asking, cancel := context.WithTimeout(ctx, statementTakes)
 	defer cancel()
-	lost, next, err := r.store.TakeLost(asking, after, sweepPage, r.config.Quiet, r.config.LockTimeout)
+	lost, next, err := r.store.TakeLost(asking, after, sweepPage, r.config.LostAfter, r.config.LockTimeout)
 	if err = r.reported(err); err != nil {
 		return found, err
 	}
@@ -196,7 +196,7 @@ func (r *Receiver) goRound(ctx context.Context, after maintenance.RoundPlace) (f
 func (r *Receiver) takeRound(ctx context.Context, after maintenance.RoundPlace) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTakes)
 	defer cancel()
-	lost, next, err := r.store.TakeRound(ctx, after, r.config.Quiet, r.config.LockTimeout)
+	lost, next, err := r.store.TakeRound(ctx, after, r.config.LostAfter, r.config.LockTimeout)
 	return lost, next, r.reported(err)
 }
 

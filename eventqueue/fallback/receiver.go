@@ -18,8 +18,8 @@ import (
 // Store finds events that need a notification. pgstore.Store implements it.
 type Store interface {
 	TakeDue(ctx context.Context, within time.Duration, limit int) ([]eventqueue.Notification, error)
-	TakeLost(ctx context.Context, after eventqueue.EventID, limit int, quiet, lockTimeout time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error)
-	TakeRound(ctx context.Context, after maintenance.RoundPlace, quiet, lockTimeout time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error)
+	TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lockTimeout time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error)
+	TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error)
 	MarkPending(ctx context.Context, ids []eventqueue.EventID) error
 }
 
@@ -44,14 +44,14 @@ type Config struct {
 	// Poll is the time between two polls for due events. Default (0): 1 s.
 	Poll time.Duration
 
-	// Linger is how long the database is polled after a program could not publish, even
+	// PollFor is how long the database is polled after a program could not publish, even
 	// if the notifier of this process works. Default (0): 10 s.
-	Linger time.Duration
+	PollFor time.Duration
 
 	// Sweep is the time between two searches for lost notifications while the notifier
-	// is down. Quiet is how old the last notification of an event must be to count as
+	// is down. LostAfter is how old the last notification of an event must be to count as
 	// lost; a younger one may still be on its way. Defaults (0): 1.5 s, 2 s.
-	Sweep, Quiet time.Duration
+	Sweep, LostAfter time.Duration
 
 	// Listen listens until ctx ends or it fails. It calls wake when it begins to listen,
 	// and whenever a program could not publish. lost means that a relay has published
@@ -62,9 +62,9 @@ type Config struct {
 	// LockTimeout is the lock timeout of the workers. Default (0): 1 minute.
 	LockTimeout time.Duration
 
-	// Probe is the time between two checks of a notifier that is down, and also bounds
+	// ProbeEvery is the time between two checks of a notifier that is down, and also bounds
 	// each check. Default (0): 2 s.
-	Probe time.Duration
+	ProbeEvery time.Duration
 
 	// Jitter returns a random duration below its argument, which is positive.
 	// Default (nil): rand.N. A simulation makes it repeatable.
@@ -79,8 +79,8 @@ func (c Config) withDefaults() Config {
 	for _, d := range []struct {
 		field *time.Duration
 		value time.Duration
-	}{{&c.After, 3 * time.Second}, {&c.CheckEvery, 5 * time.Second}, {&c.Poll, time.Second}, {&c.Linger, 10 * time.Second},
-		{&c.Sweep, 1500 * time.Millisecond}, {&c.Quiet, 2 * time.Second}, {&c.LockTimeout, time.Minute}, {&c.Probe, 2 * time.Second}} {
+	}{{&c.After, 3 * time.Second}, {&c.CheckEvery, 5 * time.Second}, {&c.Poll, time.Second}, {&c.PollFor, 10 * time.Second},
+		{&c.Sweep, 1500 * time.Millisecond}, {&c.LostAfter, 2 * time.Second}, {&c.LockTimeout, time.Minute}, {&c.ProbeEvery, 2 * time.Second}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
@@ -267,7 +267,7 @@ func (r *Receiver) fetch(ctx context.Context, max int) {
 	case time.Now().Before(r.askAt):
 	case r.down && !r.trying:
 		if r.trying = r.fetches.begin(func() { r.try(ctx, max) }); !r.trying {
-			r.askAt = time.Now().Add(r.config.Probe)
+			r.askAt = time.Now().Add(r.config.ProbeEvery)
 		}
 	case !r.down:
 		r.ask(ctx, max)
@@ -290,7 +290,7 @@ func (r *Receiver) ask(ctx context.Context, max int) {
 		r.offer(fetched{ctx, deliveries})
 	})
 	if !begun {
-		r.askAt = time.Now().Add(r.config.Probe)
+		r.askAt = time.Now().Add(r.config.ProbeEvery)
 		return
 	}
 	r.asking++

@@ -55,7 +55,7 @@ func TestWorkGoesOnWhileTheNotifierIsDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	receiver, err := fallback.New(b, store, fallback.Config{After: 50 * time.Millisecond, Poll: 20 * time.Millisecond,
-		Sweep: 50 * time.Millisecond, Quiet: time.Millisecond, Probe: 20 * time.Millisecond, Logger: testenv.Logger(t)})
+		Sweep: 50 * time.Millisecond, LostAfter: time.Millisecond, ProbeEvery: 20 * time.Millisecond, Logger: testenv.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,18 +177,18 @@ func (f *forgetful) TakeDue(ctx context.Context, within time.Duration, limit int
 	return f.Store.TakeDue(ctx, within, limit)
 }
 
-func (f *forgetful) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, quiet, lock time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+func (f *forgetful) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lock time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
 	if f.blind.Load() {
 		return nil, 0, nil
 	}
-	return f.Store.TakeLost(ctx, after, limit, quiet, lock)
+	return f.Store.TakeLost(ctx, after, limit, lostAfter, lock)
 }
 
-func (f *forgetful) TakeRound(ctx context.Context, after maintenance.RoundPlace, quiet, lock time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
+func (f *forgetful) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter, lock time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
 	if f.blind.Load() {
 		return nil, maintenance.RoundPlace{}, nil
 	}
-	return f.Store.TakeRound(ctx, after, quiet, lock)
+	return f.Store.TakeRound(ctx, after, lostAfter, lock)
 }
 
 // TestAdvancedEventsAreNotPublishedWhereNothingCanBePulled (I19): while publishing works and
@@ -205,7 +205,7 @@ func TestAdvancedEventsAreNotPublishedWhereNothingCanBePulled(t *testing.T) {
 		t.Fatal(err)
 	}
 	receiver, err := fallback.New(b, store, fallback.Config{After: time.Millisecond, Poll: 10 * time.Millisecond,
-		Sweep: 10 * time.Millisecond, Quiet: time.Millisecond, Logger: testenv.Logger(t)})
+		Sweep: 10 * time.Millisecond, LostAfter: time.Millisecond, Logger: testenv.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

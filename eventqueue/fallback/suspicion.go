@@ -20,9 +20,9 @@ const (
 	// delivers, notifications that seem lost are mostly behind a backlog.
 	deafAfter = 10 * time.Second
 
-	// longestQuiet is a multiple of Quiet. The notification of an event that a relay has
+	// longestLostAfter is a multiple of LostAfter. The notification of an event that a relay has
 	// just published again counts as lost at the latest after that time.
-	longestQuiet = 10
+	longestLostAfter = 10
 )
 
 // suspect is called when a relay has found published events that were not run. It starts
@@ -44,7 +44,7 @@ func (r *Receiver) suspect() {
 // searchEnd returns when a search may end: late enough to find notifications that were
 // published again just now.
 func (r *Receiver) searchEnd(now time.Time) time.Time {
-	return now.Add(longestQuiet*r.config.Quiet + r.config.Linger)
+	return now.Add(longestLostAfter*r.config.LostAfter + r.config.PollFor)
 }
 
 // searching reports whether to search for lost notifications. The caller holds mu.

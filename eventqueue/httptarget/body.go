@@ -17,10 +17,10 @@ const (
 	excerptBytes = 200
 )
 
-// finishBody reads the body as far as that saves a new connection, closes it, and
+// drainBody reads the body as far as that saves a new connection, closes it, and
 // returns its beginning in printable form. An error while reading changes nothing:
 // the status has been received, and it alone decides.
-func finishBody(response *http.Response) string {
+func drainBody(response *http.Response) string {
 	defer response.Body.Close()
 	if response.StatusCode < 200 {
 		// After 101 the body is the raw connection, on which a read never ends.

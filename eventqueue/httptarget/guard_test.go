@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestWhereTargetsMayBe: not where clouds keep credentials, however it is written; and
-// wherever else targets are.
+// TestWhereTargetsMayBe: not at addresses where clouds have credentials, however they are
+// written, and at all others.
 func TestWhereTargetsMayBe(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{

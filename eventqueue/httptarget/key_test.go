@@ -9,8 +9,8 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// FuzzKey holds the handlers file to what emit and the registry say of a handler
-// key: it takes the same ones, however YAML has to write them, and byte for byte.
+// FuzzKey checks that the handlers file accepts the same handler keys as emit and the
+// registry, byte for byte, however YAML has to write them.
 func FuzzKey(f *testing.F) {
 	for _, name := range []string{
 		"m", "", "a/b", " a ", "größe", "e\u0301", "~", "null", "true", "1", "1e3", "2024-01-01", "0x1f", "<<", "=", "*a", "&a", "!!str", "- a",

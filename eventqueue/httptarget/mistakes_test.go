@@ -5,17 +5,17 @@ import (
 	"testing"
 )
 
-// entry is a handler without mistakes but those that are put into extra.
+// entry writes a handler without mistakes, apart from those in extra.
 func entry(extra string) string {
 	return "handlers:\n  - module: M\n    name: n\n    modifier: _\n    url: http://example.com\n" + extra
 }
 
-// hook is a source without mistakes but those that are in fields.
+// hook writes a source without mistakes, apart from those in fields.
 func hook(fields string) string {
 	return "webhooks:\n  - {source: s, scheme: github, module: M, modifier: _, " + fields + "}\n"
 }
 
-// badFiles are files with the beginnings of all the messages that they earn.
+// badFiles are files, each with the beginnings of all messages that it must cause.
 var badFiles = []struct {
 	name string
 	text string
@@ -55,7 +55,7 @@ var badFiles = []struct {
 	{"types without names", entry(hook("name: n, secrets: [A], type_fields: [a]")), []string{"f:7: type_fields goes with names"}},
 	{"types that are no list", entry(hook("names: {a: b}, secrets: [A], type_fields: a")), []string{"f:7: type_fields is no list"}},
 	{"a type that is a number", entry(hook("names: {a: b}, secrets: [A], type_fields: [5]")), []string{"f:7: field 1 of type_fields is a number"}},
-	{"trust that is a text", entry(hook("name: n, secrets: [A], trust_id: maybe")), []string{"f:7: trust_id is a text: write true or false"}},
+	{"trust that is a text", entry(hook("name: n, secrets: [A], trust_unsigned_id: maybe")), []string{"f:7: trust_unsigned_id is a text: write true or false"}},
 	{"a bad name of a type", entry(hook("names: {push: \"a\\tb\"}, secrets: [A]")), []string{"f:7: the name for \"push\" \"a\\tb\" holds the control character"}},
 	{"names that are a list", entry(hook("names: [a], secrets: [A]")), []string{"f:7: names is a list"}},
 	{"a number for a name", entry(hook("names: {push: 5}, secrets: [A]")), []string{"f:7: push of names is a number", "f:7: the name for \"push\" is empty"}},
@@ -168,8 +168,7 @@ func TestBadURLsAreReportedWithTheirLineAndNotRepeated(t *testing.T) {
 	}
 }
 
-// TestManyMistakesAreCounted: nobody reads half a million lines, and the log has to take
-// them.
+// TestManyMistakesAreCounted: half a million lines are too many to read and to log.
 func TestManyMistakesAreCounted(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct{ text, last string }{

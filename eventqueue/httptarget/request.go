@@ -2,8 +2,10 @@ package httptarget
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/cloudevents/sdk-go/v2/binding"
@@ -59,8 +61,33 @@ func cloudEvent(event *eventqueue.Event, trace propagation.MapCarrier) *cloudeve
 	for name, value := range trace {
 		attributes.Extensions[name] = value
 	}
+	if event.ParentID != 0 {
+		attributes.Extensions["parentid"] = event.ParentID.String()
+	}
+	addAttributes(attributes.Extensions, event.Attributes)
 	return &cloudevent.Event{Context: attributes, DataEncoded: event.Value}
 }
+
+// addAttributes adds the attributes of an event as extensions. The name of an extension has
+// lower-case letters and digits only, so that other characters of a key are left out; a name that
+// is taken gets a prefix. Of two keys with the same name the first in their order is sent.
+func addAttributes(extensions map[string]any, attributes map[string]string) {
+	names := map[string]bool{}
+	for _, key := range slices.Sorted(maps.Keys(attributes)) {
+		name := strings.NewReplacer("_", "", ".", "", "-", "").Replace(key)
+		if _, taken := extensions[name]; taken && !names[name] || reserved[name] {
+			name = "attr" + name
+		}
+		if name == "" || names[name] || key == "traceparent" { // which is that of the run
+			continue
+		}
+		names[name], extensions[name] = true, attributes[key]
+	}
+}
+
+// reserved are the names that CloudEvents, and its trace extension, give a meaning.
+var reserved = map[string]bool{"id": true, "source": true, "specversion": true, "type": true, "datacontenttype": true,
+	"dataschema": true, "subject": true, "time": true, "data": true, "traceparent": true, "tracestate": true, "parentid": true}
 
 // encodeAttributes percent-encodes the attributes, which the library writes as
 // they are.

@@ -24,7 +24,7 @@ type received struct {
 	problem     error // of reading it as a CloudEvent
 }
 
-// record answers 204 to everything and passes it on.
+// record answers 204 to every request and passes the request on.
 func record(into chan<- received) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -78,6 +78,36 @@ func TestSendsACloudEventInBinaryMode(t *testing.T) {
 		if values := r.header[name]; values != nil {
 			t.Errorf("%s is %q without a trace", name, values)
 		}
+	}
+}
+
+func TestAttributesAreExtensions(t *testing.T) {
+	t.Parallel()
+	got := make(chan received, 1)
+	target, _ := serve(t, record(got))
+	run := testRun()
+	run.ParentID = 17
+	run.Attributes = map[string]string{
+		"request-id": "ü \"7\"", "requestid": "second", "user": "", "id": "own id", "module": "own module", "parent_id": "5",
+		"trace.parent": "no trace", "traceparent": "no trace either", "...": "no name",
+	}
+	if err := target.Handle(testContext(t), run); err != nil {
+		t.Fatal(err)
+	}
+	r := await(t, "the request", got)
+	if r.problem != nil {
+		t.Errorf("the library cannot read it: %v", r.problem)
+	}
+	for name, want := range map[string]string{
+		"Ce-Parentid": "17", "Ce-Requestid": "%C3%BC%20%227%22", "Ce-User": "", "Ce-Id": "4711", "Ce-Attrid": "own%20id",
+		"Ce-Module": "WORKER", "Ce-Attrmodule": "own%20module", "Ce-Attrparentid": "5", "Ce-Attrtraceparent": "no%20trace",
+	} {
+		if values := r.header[name]; len(values) != 1 || values[0] != want {
+			t.Errorf("%s is %q, want %q", name, values, want)
+		}
+	}
+	if values := r.header["Ce-Traceparent"]; values != nil {
+		t.Errorf("Ce-Traceparent is %q without a trace", values)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// patience is how long a test waits for something that has to happen.
+// waitLimit is how long a test waits for something that has to happen.
 const waitLimit = 3 * time.Minute
 
 func typeName(v any) string { return fmt.Sprintf("%T", v) }

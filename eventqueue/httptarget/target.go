@@ -17,8 +17,8 @@ type Config struct {
 	// password in it are sent as basic authentication and never printed.
 	URL string
 
-	// Client sends the requests. Redirects are not followed, whatever its
-	// CheckRedirect says. Default (nil): a client of its own, from NewClient.
+	// Client sends the requests. Redirects are not followed, whatever its CheckRedirect
+	// returns. Default (nil): a client of its own, from NewClient.
 	Client *http.Client
 }
 
@@ -82,7 +82,7 @@ func (t *Target) post(ctx context.Context, event *eventqueue.Event) error {
 	err = verdict(answer{
 		status:   response.StatusCode,
 		header:   response.Header,
-		excerpt:  finishBody(response),
+		excerpt:  drainBody(response),
 		received: received,
 	})
 	if err != nil {

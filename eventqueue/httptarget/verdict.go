@@ -11,11 +11,11 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// MaxSnooze is the longest time that a Retry-After can put an event off for; a
-// longer one counts as this.
+// MaxSnooze is the longest time for which a Retry-After can put off an event; a longer one
+// counts as MaxSnooze.
 const MaxSnooze = 24 * time.Hour
 
-// minSnooze is the shortest one, for dates that are less than a second ahead.
+// minSnooze is the shortest such time, for dates that are less than a second ahead.
 const minSnooze = time.Second
 
 // answer is what a target has answered.
@@ -26,8 +26,8 @@ type answer struct {
 	received time.Time // serves to read a Retry-After when the answer has no Date
 }
 
-// verdict says what an answer means for the event, in the terms of
-// eventqueue.Handler. It is a pure function.
+// verdict returns what an answer means for the event, in the terms of eventqueue.Handler.
+// It is a pure function.
 func verdict(a answer) error {
 	switch {
 	case a.status >= 200 && a.status <= 299:
@@ -73,9 +73,9 @@ func newLocation(header http.Header) string {
 	return ""
 }
 
-// retryAfter reads the header of that name. false means that there is none that
-// makes sense: a target that has no time to name, or one that has passed, does not
-// know when it can be asked again, so that the policy's backoff is the better guess.
+// retryAfter reads the header of that name. false means that it is absent, malformed or in
+// the past: the target then does not know when it can be called again, and the policy's
+// backoff is the better guess.
 func retryAfter(header http.Header, received time.Time) (time.Duration, bool) {
 	text := header.Get("Retry-After")
 	seconds, err := strconv.ParseUint(text, 10, 64)

@@ -11,13 +11,13 @@ import (
 
 // Keys of a source of webhooks.
 const (
-	keySource  = "source"
-	keyScheme  = "scheme"
-	keySecrets = "secrets"
-	keyNames   = "names"
-	keyHMAC    = "hmac"
-	keyTypes   = "type_fields"
-	keyTrustID = "trust_id"
+	keySource          = "source"
+	keyScheme          = "scheme"
+	keySecrets         = "secrets"
+	keyNames           = "names"
+	keyHMAC            = "hmac"
+	keyTypes           = "type_fields"
+	keyTrustUnsignedID = "trust_unsigned_id"
 )
 
 // WebhookEntry is one source of webhooks. Package webhook knows what its scheme means;
@@ -29,8 +29,8 @@ type WebhookEntry struct {
 	// means all.
 	Source string
 	Canvas eventqueue.CanvasID
-	// Scheme says how requests are verified, Secrets are the names of variables of
-	// the environment.
+	// Scheme is the name of the way in which requests are verified, Secrets are names of
+	// environment variables.
 	Scheme  string
 	Secrets []string
 	// HMAC are the fields of a scheme of the sender's own.
@@ -38,8 +38,8 @@ type WebhookEntry struct {
 	// TypeFields are the fields of the body with the type of event; none means those of
 	// the scheme.
 	TypeFields []string
-	// TrustID means that repeats are recognised by an id that is not signed.
-	TrustID bool
+	// TrustUnsignedID means that repeats are recognised by an id that is not signed.
+	TrustUnsignedID bool
 	// Key is the handler of the events. With Names, which map the sender's types of
 	// event to names of handlers, its Name is empty, and other types are ignored.
 	Key   eventqueue.HandlerKey
@@ -76,7 +76,7 @@ func (p *parser) webhooks(fields map[string]*yaml.Node) []WebhookEntry {
 
 func (p *parser) webhook(item *yaml.Node) WebhookEntry {
 	e := WebhookEntry{Line: item.Line}
-	fields, ok := p.mapping(yamlfile.Resolve(item), "a source", keySource, keyScheme, keyCanvas, keySecrets, keyHMAC, keyTypes, keyTrustID, keyModule, keyName, keyNames, keyModifier)
+	fields, ok := p.mapping(yamlfile.Resolve(item), "a source", keySource, keyScheme, keyCanvas, keySecrets, keyHMAC, keyTypes, keyTrustUnsignedID, keyModule, keyName, keyNames, keyModifier)
 	if !ok {
 		return e
 	}
@@ -92,7 +92,7 @@ func (p *parser) webhook(item *yaml.Node) WebhookEntry {
 	p.canvas(fields, &e.Canvas)
 	e.Secrets = p.secrets(fields)
 	e.TypeFields = p.typeFields(fields)
-	e.TrustID = p.flag(fields, keyTrustID)
+	e.TrustUnsignedID = p.flag(fields, keyTrustUnsignedID)
 	if (fields[keyName] == nil) == (fields[keyNames] == nil) {
 		p.problems.add(e.Line, "give %s for all events or %s for each type, and not both", keyName, keyNames)
 	}

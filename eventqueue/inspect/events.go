@@ -7,29 +7,27 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/internal/attributes"
 	"eventsv2/internal/mayrun"
 )
 
-// State is whether an event may run, or why not, at one moment of the database's clock.
-// An event that a worker runs is Running, even if a rule or a delay applies as well. For
-// any other event the first of rule, delay and lock that applies decides.
-type State string
+// State is whether an event may run, or why not.
+type State = control.EventState
 
 // The states of an event that has not ended.
 const (
-	Waiting State = "waiting" // due and free: a worker may claim it
-	Delayed State = "delayed" // not due yet
-	Running State = "running" // its lock is held
-	Paused  State = "paused"  // held back by a pause rule
-	Blocked State = "blocked" // held back by a block rule, and perhaps by a pause as well
-	Expired State = "expired" // its lock ran out: the next claim takes it over
-	Behind  State = "behind"  // due and free, but others of its ordering group are before it
+	Waiting = control.StateWaiting
+	Delayed = control.StateDelayed
+	Running = control.StateRunning
+	Paused  = control.StatePaused
+	Blocked = control.StateBlocked
+	Expired = control.StateExpired
+	Behind  = control.StateBehind
 )
 
 // States lists all states, in the order in which they are shown.
-func States() []State {
-	return []State{Waiting, Delayed, Running, Paused, Blocked, Expired, Behind}
-}
+func States() []State { return control.QueuedStates() }
 
 // QueuedEvent is an event that has not ended, as it stood at AsOf.
 type QueuedEvent struct {
@@ -45,9 +43,14 @@ type QueuedEvent struct {
 	Begun bool
 	// LockedAt is when the lock was last taken or renewed; nil without a lock.
 	LockedAt *time.Time
+	// Holder is the worker that has the lock, also one that has expired; nil without a lock, and for a
+	// worker that is not known, as one of an earlier version.
+	Holder *Worker
 	// NotifiedAt is when a notification was last published; nil while one is pending.
 	NotifiedAt *time.Time
 	State      State
+	// LastError is the error of the newest failed attempt; empty if there is none.
+	LastError string
 	// OrderingKey is empty for an event without one.
 	OrderingKey string
 	// AsOf is the database's clock, by which State was decided.
@@ -55,16 +58,7 @@ type QueuedEvent struct {
 }
 
 // stateSQL decides the State of an event e; $4 is the lock timeout.
-var stateSQL = `
-    CASE
-        WHEN NOT ` + mayrun.UnlockedSQL("e.locked_at", mayrun.ValidSinceSQL("clock.now", "$4")) + ` THEN 'running'
-        WHEN r.rule = 'block' THEN 'blocked'
-        WHEN r.rule = 'pause' THEN 'paused'
-        WHEN NOT ` + mayrun.DueSQL("e.delay_until", "clock.now") + ` THEN 'delayed'
-        WHEN e.locked_at IS NOT NULL THEN 'expired'
-        WHEN NOT ` + mayrun.NotBehindSQL("e.group_state") + ` THEN 'behind'
-        ELSE 'waiting'
-    END`
+var stateSQL = mayrun.StateSQL("r.rule", "clock.now", "$4")
 
 // eventsSQL shows every event with its state. A row that was written by SQL can have a
 // delay_until of any year; it is shown as the farthest time that JSON has.
@@ -74,36 +68,50 @@ WITH clock AS MATERIALIZED (
 ), shown AS (
     SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.value, e.retries, e.attempts,
         least(greatest(e.delay_until, '0001-01-01 00:00Z'), '9999-12-31 00:00Z') AS delay_until,
-        e.enqueued_at, e.locked_at, e.notified_at, clock.now, e.ordering_key, CASE WHEN e.claim_id > e.attempts THEN e.claim_id - e.attempts ELSE 0 END AS claim_id, e.begun,` + stateSQL + ` AS state
+        e.enqueued_at, e.locked_at, e.notified_at, clock.now, e.ordering_key, CASE WHEN e.claim_id > e.attempts THEN e.claim_id - e.attempts ELSE 0 END AS claim_id, e.begun,
+        e.parent_id, e.attributes,` + stateSQL + ` AS state
     FROM clock CROSS JOIN events_v2 e
-    LEFT JOIN LATERAL (
-        SELECT max(rule_type) AS rule FROM scheduling_rules
-        WHERE canvas_id = e.canvas_id AND event_space = e.module AND handler_name = e.name
-    ) AS r ON true
+    CROSS JOIN LATERAL (SELECT ` + mayrun.RuleSQL("e") + ` AS rule) AS r
 )
 SELECT id, canvas_id, module, name, modifier, retries, attempts, delay_until, enqueued_at, locked_at, notified_at,
-    octet_length(value), CASE WHEN $5::boolean THEN value END, now, state, ordering_key, claim_id, begun
+    octet_length(value), CASE WHEN $5::boolean THEN value END, now, state, ordering_key, claim_id, begun,
+    coalesce((SELECT a.error FROM event_attempts a WHERE a.event_id = shown.id ORDER BY a.attempt DESC LIMIT 1), ''),
+    coalesce(parent_id, 0), attributes::text
 FROM shown
 WHERE ` + filterSQL
 
-var listEventsSQL = eventsSQL + ` AND id > $6 AND ($7::text = '' OR state = $7)
-ORDER BY id
-LIMIT $8`
+var listEventsSQL = eventsSQL + ` AND id = ANY ($6::bigint[]) AND ($7::text = '' OR state = $7) ORDER BY id LIMIT $8`
 
 // List returns at most limit of the events that have not ended and whose ids are above
 // after, in the order of their ids. An empty state means all. lockTimeout is the lock
-// timeout of the workers. List blocks for one statement, which reads events until it has
-// found limit of them.
-func (r *Reader) List(ctx context.Context, filter Filter, state State, after eventqueue.EventID, limit int, lockTimeout time.Duration) ([]QueuedEvent, error) {
-	rows, err := r.pool.Query(ctx, listEventsSQL, filter.args(lockTimeout, false, after, string(state), limit)...)
-	if err != nil {
-		return nil, err
+// timeout of the workers.
+//
+// next is the after with which the list goes on, and 0 at its end. It goes on after fewer than limit events, or none, where
+// the filter matches few: List reads at most MostRead events, and finds out the states of at most 10,000.
+func (r *Reader) List(ctx context.Context, filter Filter, state State, after eventqueue.EventID, limit int, lockTimeout time.Duration) (events []QueuedEvent, next eventqueue.EventID, err error) {
+	match := limit
+	if state != "" {
+		match = max(limit, mostJudged)
 	}
-	return pgx.CollectRows(rows, scanQueued)
+	w, err := r.queued(ctx, filter, after, match)
+	if err != nil || len(w.ids) == 0 {
+		return nil, w.next, err
+	}
+	events, err = byID(ctx, r, scanQueued, listEventsSQL, Filter{}.args(lockTimeout, false, w.ids, string(state), limit))
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(events) == limit {
+		w.next = events[limit-1].ID
+	}
+	return events, w.next, addHolders(ctx, r.pool, events)
 }
 
 func scanQueued(row pgx.CollectableRow) (e QueuedEvent, err error) {
+	var text []byte
 	err = row.Scan(&e.ID, (*[16]byte)(&e.Canvas), &e.Module, &e.Name, &e.Modifier, &e.Retries, &e.Attempts, &e.DelayUntil,
-		&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.State, &e.OrderingKey, &e.ClaimID, &e.Begun)
+		&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.State, &e.OrderingKey, &e.ClaimID, &e.Begun,
+		&e.LastError, &e.ParentID, &text)
+	e.Attributes = attributes.Decode(text)
 	return e, err
 }

@@ -18,3 +18,9 @@ func (r *Reader) ExplainStuck(ctx context.Context, filter Filter, long StuckAfte
 	})
 	return plan, err
 }
+
+// ReadAtMost has lists read so many events.
+func (r *Reader) ReadAtMost(n int) { r.mostRead = n }
+
+// Windows are the statements that search for the events of a list.
+var Windows = map[string]string{"queued": queuedWindowSQL, "handler": handlerWindowSQL, "canvas": canvasWindowSQL, "oldest": oldestWindowSQL, "newest": newestWindowSQL}

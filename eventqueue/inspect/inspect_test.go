@@ -45,15 +45,14 @@ func TestListEventsByPages(t *testing.T) {
 	var got []eventqueue.EventID
 	after := eventqueue.EventID(0)
 	for {
-		page, err := inspect.New(store.Pool()).List(ctx, inspect.FilterOf(inspectedScope()), inspect.Waiting, after, 10, time.Minute)
+		page, next, err := inspect.New(store.Pool()).List(ctx, inspect.FilterOf(inspectedScope()), inspect.Waiting, after, 10, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range page {
 			got = append(got, e.ID)
-			after = e.ID
 		}
-		if len(page) < 10 {
+		if after = next; next == 0 {
 			break
 		}
 	}
@@ -85,11 +84,11 @@ func TestShowFollowsAnEvent(t *testing.T) {
 		}
 	}
 	expect(time.Minute, inspect.Waiting)
-	if _, err := store.AddRule(ctx, control.PauseRule, inspectedScope()); err != nil {
+	if _, err := store.AddRule(ctx, control.RuleOf(control.PauseRule, inspectedScope())); err != nil {
 		t.Fatal(err)
 	}
 	expect(time.Minute, inspect.Paused)
-	if _, err := store.LiftRule(ctx, control.PauseRule, inspectedScope()); err != nil {
+	if _, err := store.LiftRule(ctx, control.LiftOf(control.PauseRule, inspectedScope())); err != nil {
 		t.Fatal(err)
 	}
 	known := eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{{Module: "WORKER", Name: "greet", Modifier: "_"}}}
@@ -114,12 +113,51 @@ func TestHasEvents(t *testing.T) {
 	t.Parallel()
 	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
 	reader := inspect.New(store.Pool())
-	has, err := reader.HasEvents(ctx, inspectedScope())
+	has, err := reader.HasEvents(ctx, inspectedScope(), "")
 	if err != nil || has {
 		t.Errorf("an empty queue has events: %t, %v", has, err)
 	}
 	emit(t, store, 1)
-	if has, err = reader.HasEvents(ctx, inspectedScope()); err != nil || !has {
+	if has, err = reader.HasEvents(ctx, inspectedScope(), ""); err != nil || !has {
 		t.Errorf("a queue with an event has none: %t, %v", has, err)
+	}
+}
+
+// TestAttemptsAndHolders: the failed attempts of an event, the last error in a list, and the worker
+// that holds it.
+func TestAttemptsAndHolders(t *testing.T) {
+	t.Parallel()
+	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
+	reader, ids := inspect.New(store.Pool()), emit(t, store, 3)
+	known := eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{{Module: "WORKER", Name: "greet", Modifier: "_"}}}
+	if _, err := store.Pool().Exec(ctx, `INSERT INTO event_workers (number, host, pid, version, handlers) VALUES (9, 'host', 1, 'v', '[]')`); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids[:2] {
+		found, err := store.Claim(ctx, []eventqueue.EventID{id}, known, time.Minute, eventqueue.WorkerNumber(9).Claim(1))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		if id == ids[0] {
+			continue
+		}
+		end := worker.Completion{Claim: worker.Claim{Event: id, Attempt: found[0].Attempt, ID: found[0].ClaimID}, Label: machine.RetryAllowed,
+			Delay: time.Hour, LastError: "no luck", Duration: time.Second}
+		if _, err := store.Complete(ctx, nil, []worker.Completion{end}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	attempts, err := reader.Attempts(ctx, ids[1])
+	if err != nil || len(attempts) != 1 || attempts[0].Attempt != 1 || attempts[0].Worker != 9 || attempts[0].Error != "no luck" || attempts[0].Duration != time.Second {
+		t.Errorf("the attempts are %+v, %v", attempts, err)
+	}
+	listed, _, err := reader.List(ctx, inspect.Filter{}, "", 0, 10, time.Minute)
+	if err != nil || len(listed) != 3 || listed[0].Holder == nil || listed[0].Holder.Host != "host" || listed[1].Holder != nil || listed[2].Holder != nil ||
+		listed[0].LastError != "" || listed[1].LastError != "no luck" {
+		t.Errorf("the events are listed as %+v, %v", listed, err)
+	}
+	shown, err := reader.Show(ctx, ids[1], time.Minute)
+	if err != nil || len(shown.Attempts) != 1 || shown.Workers[9].Host != "host" {
+		t.Errorf("the event is shown as %+v, %v", shown, err)
 	}
 }

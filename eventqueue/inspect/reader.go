@@ -9,19 +9,30 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/pgsession"
+	"eventsv2/internal/attributes"
 )
 
 // Reader reads one database. It is safe for concurrent use.
-type Reader struct{ pool *pgsession.Pool }
+type Reader struct {
+	pool     *pgsession.Pool
+	mostRead int
+}
 
 // New makes a Reader on a pool, which the caller closes.
-func New(pool *pgxpool.Pool) *Reader { return &Reader{pool: pgsession.On(pool)} }
+func New(pool *pgxpool.Pool) *Reader { return NewIn("", pool) }
+
+// NewIn is New for the queue in a schema; "" is public.
+func NewIn(schema pgsession.Schema, pool *pgxpool.Pool) *Reader {
+	return &Reader{pool: pgsession.On(pool, schema), mostRead: MostRead}
+}
 
 // Filter restricts a listing. An empty field matches everything.
 type Filter struct {
 	Canvas *eventqueue.CanvasID
 	Module string
 	Name   string
+	// Attributes are pairs that the events have to have. List and Log heed them.
+	Attributes map[string]string
 }
 
 // filterSQL compares $1 to $3, the arguments of Filter, with the columns
@@ -30,6 +41,14 @@ const filterSQL = `($1::uuid IS NULL OR canvas_id = $1) AND ($2::text = '' OR mo
 
 func (f Filter) args(more ...any) []any {
 	return append([]any{(*[16]byte)(f.Canvas), f.Module, f.Name}, more...)
+}
+
+// hasAttributes is the argument of attributesSQL: NULL for no restriction.
+func (f Filter) hasAttributes() *string {
+	if len(f.Attributes) == 0 {
+		return nil
+	}
+	return new(attributes.Encode(f.Attributes))
 }
 
 // FilterOf returns the filter for exactly one scope.

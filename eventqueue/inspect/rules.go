@@ -2,6 +2,8 @@ package inspect
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -10,16 +12,19 @@ import (
 )
 
 // created_at has no time zone. It is in the zone of the session that wrote it, which is
-// the server's zone, as it is for this session.
+// the server's zone, as it is for this session. A row that was written by SQL can have an
+// end of any year; it is cut to what JSON has.
 const listRulesSQL = `
-SELECT rule_type::text, canvas_id, module, name, created_at
-FROM (SELECT id, rule_type, canvas_id, event_space AS module, handler_name AS name, created_at::timestamptz
+SELECT rule_type::text, canvas_id, module, name, modifier, prefix, reason, actor, until, created_at,
+    coalesce(rate, 0), coalesce(greatest(released_to, 0), 0), released_at
+FROM (SELECT id, rule_type, canvas_id, event_space AS module, handler_name AS name, modifier, prefix, reason, actor, rate, released_to, released_at,
+          least(greatest(until, '0001-01-01 00:00Z'), '9999-12-31 00:00Z') AS until, created_at::timestamptz
       FROM scheduling_rules) AS rule
 WHERE ` + filterSQL + `
-ORDER BY canvas_id, module, name, rule_type`
+ORDER BY canvas_id, module, name, prefix, modifier, rule_type`
 
-// Rules returns the rules that match the filter, ordered by canvas, module, name and
-// type.
+// Rules returns the rules that match the filter, with the very name that it has, also where that is a prefix, ordered by
+// canvas, module, name, modifier and type.
 func (r *Reader) Rules(ctx context.Context, filter Filter) ([]control.Rule, error) {
 	return listRules(ctx, r.pool, filter)
 }
@@ -30,16 +35,37 @@ func listRules(ctx context.Context, db eventqueue.DB, filter Filter) ([]control.
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r control.Rule, err error) {
-		err = row.Scan(&r.Type, (*[16]byte)(&r.Canvas), &r.Module, &r.Name, &r.CreatedAt)
+		var until, released *time.Time
+		err = row.Scan(&r.Type, (*[16]byte)(&r.Canvas), &r.Module, &r.Name, &r.Modifier, &r.Prefix, &r.Reason, &r.Actor, &until, &r.CreatedAt,
+			&r.Rate, &r.ReleasedTo, &released)
+		if released != nil {
+			r.ReleasedAt = *released
+		}
+		if until != nil {
+			r.Until = *until
+		}
 		return r, err
 	})
 }
 
-const hasEventsSQL = `
-SELECT EXISTS (SELECT FROM events_v2 WHERE canvas_id = $1 AND module = $2 AND name = $3)`
+// RulesAbout returns the rules that can hold back an event that a rule of the scope holds back, in the order of
+// Rules.
+func (r *Reader) RulesAbout(ctx context.Context, scope control.RuleScope) ([]control.Rule, error) {
+	rules, err := listRules(ctx, r.pool, Filter{Canvas: &scope.Canvas, Module: scope.Module})
+	return slices.DeleteFunc(rules, func(rule control.Rule) bool { return !rule.Overlaps(scope) }), err
+}
 
-// HasEvents reports whether an event of the scope is queued.
-func (r *Reader) HasEvents(ctx context.Context, scope eventqueue.Scope) (has bool, err error) {
-	err = r.pool.QueryRow(ctx, hasEventsSQL, [16]byte(scope.Canvas), scope.Module, scope.Name).Scan(&has)
+// rulesOf returns the rules that hold back an event.
+func rulesOf(ctx context.Context, db eventqueue.DB, e *eventqueue.Event) ([]control.Rule, error) {
+	rules, err := listRules(ctx, db, Filter{Canvas: &e.Canvas, Module: e.Module})
+	return slices.DeleteFunc(rules, func(rule control.Rule) bool { return !rule.Holds(e) }), err
+}
+
+const hasEventsSQL = `
+SELECT EXISTS (SELECT FROM events_v2 WHERE canvas_id = $1 AND module = $2 AND name = $3 AND ($4 = '' OR modifier = $4))`
+
+// HasEvents reports whether an event of the handler is queued, with the modifier or, without one, with any.
+func (r *Reader) HasEvents(ctx context.Context, scope eventqueue.Scope, modifier string) (has bool, err error) {
+	err = r.pool.QueryRow(ctx, hasEventsSQL, [16]byte(scope.Canvas), scope.Module, scope.Name, modifier).Scan(&has)
 	return has, err
 }

@@ -8,14 +8,19 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/pgsession"
 )
 
 // Shown is an event in the queue or in event_log. Both are nil if it is in neither.
 type Shown struct {
 	Queued *QueuedEvent
 	Logged *LogEntry
-	// Rules are the rules of a queued event's handler.
+	// Rules are the rules that hold a queued event back.
 	Rules []control.Rule
+	// Attempts are the newest failed attempts of the event, the oldest of them first.
+	Attempts []Attempt
+	// Workers are those of the attempts that are still known.
+	Workers map[eventqueue.WorkerNumber]Worker
 	// Group is the ordering group in which a queued event waits; nil if it waits in none.
 	Group *Group
 }
@@ -27,25 +32,40 @@ var showEventSQL = eventsSQL + ` AND id = $6`
 // timeout of the workers.
 func (r *Reader) Show(ctx context.Context, id eventqueue.EventID, lockTimeout time.Duration) (Shown, error) {
 	var shown Shown
-	snapshot := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err := pgx.BeginTxFunc(ctx, r.pool, snapshot, func(tx pgx.Tx) error {
-		var err error
-		shown.Queued, err = optional(ctx, tx, scanQueued, showEventSQL, Filter{}.args(lockTimeout, true, id)...)
-		if err != nil {
-			return err
-		}
-		if shown.Queued != nil {
-			e := shown.Queued
-			shown.Rules, err = listRules(ctx, tx, Filter{&e.Canvas, e.Module, e.Name})
-			if err != nil || e.State != Behind {
-				return err
-			}
-			shown.Group, err = optional(ctx, tx, scanGroup(e.Canvas), groupSQL, id)
-			return err
-		}
-		shown.Logged, err = optional(ctx, tx, scanLogged, showLogSQL, Filter{}.args("", true, id)...)
+	err := r.pool.Snapshot(ctx, func(tx pgsession.DB) (err error) {
+		shown, err = show(ctx, tx, id, lockTimeout)
 		return err
 	})
+	return shown, err
+}
+
+// show is Show in a transaction.
+func show(ctx context.Context, tx eventqueue.DB, id eventqueue.EventID, lockTimeout time.Duration) (shown Shown, err error) {
+	shown.Queued, err = optional(ctx, tx, scanQueued, showEventSQL, Filter{}.args(lockTimeout, true, id)...)
+	if err != nil {
+		return shown, err
+	}
+	if shown.Attempts, err = listAttempts(ctx, tx, id); err != nil {
+		return shown, err
+	}
+	if shown.Workers, err = workersOf(ctx, tx, shown.Attempts); err != nil {
+		return shown, err
+	}
+	if shown.Queued == nil {
+		shown.Logged, err = optional(ctx, tx, scanLogged, showLogSQL, Filter{}.args("", true, id)...)
+		return shown, err
+	}
+	e := shown.Queued
+	only := []QueuedEvent{*e}
+	if err := addHolders(ctx, tx, only); err != nil {
+		return shown, err
+	}
+	e.Holder = only[0].Holder
+	shown.Rules, err = rulesOf(ctx, tx, &e.Event)
+	if err != nil {
+		return shown, err
+	}
+	shown.Group, err = optional(ctx, tx, scanGroup(e.Canvas), groupSQL, id)
 	return shown, err
 }
 

@@ -14,13 +14,15 @@ import (
 type HandlerStats struct {
 	eventqueue.Scope
 	// Depth is how many events have not ended. It is the sum of the counts of the states.
-	Depth    int64
-	ByState  map[State]int64
-	Paused   bool
-	Blocked  bool
-	Failed   int64 // in event_log
-	HasDue   bool
-	OldestBy time.Duration // how long the oldest due event that nobody runs has been due; 0 without HasDue
+	Depth   int64
+	ByState map[State]int64
+	// Paused and Blocked: a rule holds the handler back, whatever the modifier.
+	Paused  bool
+	Blocked bool
+	// Failed and Cancelled are in event_log.
+	Failed, Cancelled int64
+	HasDue            bool
+	OldestBy          time.Duration // how long the oldest due event that nobody runs has been due; 0 without HasDue
 }
 
 // The three parts are grouped before they are joined, since a handler may occur in one of
@@ -29,13 +31,10 @@ var statsSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), queued AS (
-    SELECT e.canvas_id, e.module, e.name,` + stateSQL + ` AS state,
+    SELECT canvas_id, module, name,` + stateSQL + ` AS state,
         count(*) AS n, min(greatest(e.delay_until, '0001-01-01 00:00Z')) FILTER (WHERE ` + mayrun.DueSQL("e.delay_until", "clock.now") + `) AS due
     FROM clock CROSS JOIN events_v2 e
-    LEFT JOIN (
-        SELECT canvas_id, event_space AS module, handler_name AS name, max(rule_type) AS rule
-        FROM scheduling_rules GROUP BY 1, 2, 3
-    ) AS r USING (canvas_id, module, name)
+    ` + ruleJoinSQL + `
     WHERE ` + filterSQL + `
     GROUP BY 1, 2, 3, 4
 ), depth AS (
@@ -46,22 +45,38 @@ WITH clock AS MATERIALIZED (
 ), rule AS (
     SELECT canvas_id, event_space AS module, handler_name AS name,
         bool_or(rule_type = 'pause') AS pause, bool_or(rule_type = 'block') AS block
-    FROM scheduling_rules GROUP BY 1, 2, 3
+    FROM scheduling_rules WHERE NOT prefix AND modifier = '' GROUP BY 1, 2, 3
 ), failed AS (
-    SELECT canvas_id, module, name, count(*) AS n FROM event_log
-    WHERE status = 'FAILED' AND ` + filterSQL + `
+    SELECT canvas_id, module, name, count(*) FILTER (WHERE status = 'FAILED') AS n, count(*) FILTER (WHERE status = 'CANCELLED') AS cancelled FROM event_log
+    WHERE status IN ('FAILED', 'CANCELLED') AND ` + filterSQL + `
     GROUP BY 1, 2, 3
 )
 SELECT canvas_id, module, name, coalesce(depth, 0), states, counts,
-    coalesce(pause, false), coalesce(block, false), coalesce(failed.n, 0), due, clock.now
-FROM depth
-FULL JOIN rule USING (canvas_id, module, name)
-FULL JOIN failed USING (canvas_id, module, name)
+    coalesce(pause, false) OR ` + prefixRuledSQL("pause") + `, coalesce(block, false) OR ` + prefixRuledSQL("block") + `,
+    coalesce(n, 0), coalesce(cancelled, 0), due, clock.now
+FROM (depth
+    FULL JOIN rule USING (canvas_id, module, name)
+    FULL JOIN failed USING (canvas_id, module, name)) AS handler
 CROSS JOIN clock
 WHERE ` + filterSQL + `
 ORDER BY canvas_id, module, name`
 
-// Stats returns the counts of every handler that has an event, a rule or a failed event.
+// ruleJoinSQL joins events e with the strongest rule r that holds them back. Rules of whole handlers are joined, which
+// is quick for many events, and only if there is another one each event is asked about.
+var ruleJoinSQL = `LEFT JOIN (
+        SELECT canvas_id, event_space AS module, handler_name AS name, max(rule_type)::text AS rule
+        FROM scheduling_rules r WHERE NOT ` + mayrun.NarrowSQL + ` GROUP BY 1, 2, 3
+    ) AS whole USING (canvas_id, module, name)
+    CROSS JOIN LATERAL (SELECT CASE WHEN ` + mayrun.AnyNarrowSQL + ` THEN ` + mayrun.RuleSQL("e") + ` ELSE whole.rule END AS rule) AS r`
+
+// prefixRuledSQL holds if a rule of a prefix holds back the handler in a row of statsSQL, whatever the modifier.
+func prefixRuledSQL(rule string) string {
+	return mayrun.AnyNarrowSQL + ` AND EXISTS (
+        SELECT FROM scheduling_rules r WHERE r.prefix AND r.modifier = '' AND r.rule_type = '` + rule + `'
+          AND r.canvas_id = handler.canvas_id AND r.event_space = handler.module AND starts_with(handler.name, r.handler_name))`
+}
+
+// Stats returns the counts of every handler that has an event, a rule, or a failed or cancelled event.
 // It is one statement, which reads both tables completely unless the filter has a canvas.
 // lockTimeout is the lock timeout of the workers.
 func (r *Reader) Stats(ctx context.Context, filter Filter, lockTimeout time.Duration) ([]HandlerStats, error) {
@@ -75,7 +90,7 @@ func (r *Reader) Stats(ctx context.Context, filter Filter, lockTimeout time.Dura
 		var due *time.Time
 		var now time.Time
 		err = row.Scan((*[16]byte)(&h.Canvas), &h.Module, &h.Name, &h.Depth, &states, &counts,
-			&h.Paused, &h.Blocked, &h.Failed, &due, &now)
+			&h.Paused, &h.Blocked, &h.Failed, &h.Cancelled, &due, &now)
 		h.ByState = make(map[State]int64, len(states))
 		for i, state := range states {
 			h.ByState[State(state)] = counts[i]

@@ -73,10 +73,7 @@ WITH clock AS MATERIALIZED (
 ), judged AS (
     SELECT e.*, clock.now, greatest(e.delay_until, e.enqueued_at) AS due,` + stateSQL + ` AS state
     FROM clock CROSS JOIN page AS e
-    LEFT JOIN (
-        SELECT canvas_id, event_space AS module, handler_name AS name, max(rule_type) AS rule
-        FROM scheduling_rules GROUP BY 1, 2, 3
-    ) AS r USING (canvas_id, module, name)
+    ` + ruleJoinSQL + `
     WHERE r.rule IS NULL AND ` + filterSQL + `
 ), stuck AS (
     SELECT judged.*, array_remove(ARRAY[

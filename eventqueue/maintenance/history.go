@@ -14,6 +14,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/internal/backoff"
 	"eventsv2/internal/logkey"
+	"eventsv2/internal/rounds"
 )
 
 // LogStatus says how an event ended.
@@ -23,6 +24,7 @@ type LogStatus string
 const (
 	LogCompleted LogStatus = "COMPLETED"
 	LogFailed    LogStatus = "FAILED"
+	LogCancelled LogStatus = "CANCELLED"
 )
 
 // HistoryStore is what a Pruner needs of the database; pgstore.Store is one.
@@ -54,8 +56,8 @@ type PrunerConfig struct {
 	// for ever.
 	CompletedFor time.Duration
 
-	// FailedFor is how long failed events stay; a deleted one cannot be retried. Default (0): for
-	// ever.
+	// FailedFor is how long failed and cancelled events stay; a deleted one cannot be retried.
+	// Default (0): for ever.
 	FailedFor time.Duration
 
 	// Interval is the time between two passes. Default (0): 1 hour.
@@ -112,6 +114,9 @@ type Pruner struct {
 	// Where the last pass found the first entry that stays: the next one begins there.
 	from   map[LogStatus]eventqueue.EventID
 	passes int
+
+	rounds rounds.Watch
+	loop   *rounds.Loop // of Run
 }
 
 const (
@@ -146,6 +151,7 @@ func NewPruner(store HistoryStore, config PrunerConfig) (*Pruner, error) {
 type Pruned struct {
 	Completed int
 	Failed    int
+	Cancelled int
 }
 
 // Run does a pass at once and then one in each interval, until ctx ends; then it returns nil. When
@@ -157,23 +163,31 @@ func (p *Pruner) Run(ctx context.Context) error {
 		return nil
 	}
 	wait := backoff.New(p.config.Jitter)
+	p.loop = p.rounds.Loop("pruner")
+	defer p.loop.Ends()
 	for ctx.Err() == nil {
 		done, err := p.Pass(ctx)
 		if done != (Pruned{}) {
-			p.log.Info("deleted old history", zap.Int("completed", done.Completed), zap.Int("failed", done.Failed))
+			p.log.Info("deleted old history", zap.Int("completed", done.Completed), zap.Int("failed", done.Failed), zap.Int("cancelled", done.Cancelled))
 		}
 		if err != nil {
 			if ctx.Err() == nil {
 				p.log.Warn("could not delete old history; nothing is lost, trying again", zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
 			}
+			p.loop.Within(2 * backoff.Most)
 			wait.Pause(ctx)
 			continue
 		}
 		wait.Reset()
+		p.loop.Within(2 * p.config.Interval)
 		backoff.Sleep(ctx, p.config.Interval*9/10+p.config.Jitter(p.config.Interval/5+1))
 	}
 	return nil
 }
+
+// Stalled returns an error when Run has not gone on for much longer than its calls may take, or nil;
+// see Stalled of worker.Worker. It is safe for concurrent use.
+func (p *Pruner) Stalled() error { return p.rounds.Stalled() }
 
 // Pass deletes the entries that are old enough by now. Run calls it in its loop. On an error the
 // result counts what was deleted before it.
@@ -185,7 +199,10 @@ func (p *Pruner) Pass(ctx context.Context) (done Pruned, err error) {
 	if done.Completed, err = p.pruneStatus(ctx, LogCompleted, p.config.CompletedFor); err != nil {
 		return done, err
 	}
-	done.Failed, err = p.pruneStatus(ctx, LogFailed, p.config.FailedFor)
+	if done.Failed, err = p.pruneStatus(ctx, LogFailed, p.config.FailedFor); err != nil {
+		return done, err
+	}
+	done.Cancelled, err = p.pruneStatus(ctx, LogCancelled, p.config.FailedFor)
 	return done, err
 }
 
@@ -245,6 +262,7 @@ func (p *Pruner) walk(ctx context.Context, status LogStatus, olderThan time.Dura
 
 // prunePage is not interrupted when ctx ends, so that its result is known.
 func (p *Pruner) prunePage(ctx context.Context, status LogStatus, olderThan time.Duration, after eventqueue.EventID) (PrunedPage, error) {
+	p.loop.Within(statementTakes + time.Second*pruneBatch/time.Duration(p.config.PerSecond))
 	if err := p.limiter.WaitN(ctx, pruneBatch); err != nil {
 		return PrunedPage{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
@@ -171,7 +172,7 @@ func TestPrunerLeavesWhatARetryMoves(t *testing.T) {
 	if err := tx.Rollback(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if retried, err := r.Store.Retry(ctx, []eventqueue.EventID{10}); err != nil || retried[0].Result != "retried" {
+	if retried, err := r.Store.Retry(ctx, control.Edit{}, []eventqueue.EventID{10}); err != nil || retried[0].Result != "retried" {
 		t.Fatalf("retry: %v, %v", retried, err)
 	}
 	expect(1)
@@ -216,6 +217,19 @@ func TestAnInterruptedPruneCountsWhatItDid(t *testing.T) {
 	}
 }
 
+// TestPrunerDeletesCancelledEventsLikeFailedOnes, and no younger ones.
+func TestPrunerDeletesCancelledEventsLikeFailedOnes(t *testing.T) {
+	t.Parallel()
+	r := rig.New(t)
+	r.Exec(logSQL, 1, 100, 100)
+	r.Exec(`UPDATE event_log SET status = 'CANCELLED', created_at = CASE WHEN id < 50 THEN clock_timestamp() ELSE created_at END WHERE status = 'COMPLETED'`)
+	young := rig.One[int](r, `SELECT count(*) FROM event_log WHERE status = 'CANCELLED' AND created_at > clock_timestamp() - interval '1 hour'`)
+	done, err := newPruner(t, r.Store, maintenance.PrunerConfig{FailedFor: time.Hour}).Pass(testenv.Context(t))
+	if want := (maintenance.Pruned{Failed: 10, Cancelled: 90 - young}); err != nil || done != want || r.Logged("CANCELLED") != young {
+		t.Errorf("%+v, %v; want %+v", done, err, want)
+	}
+}
+
 // TestPrunerWorksOncePerInterval runs pruners for two days.
 func TestPrunerWorksOncePerInterval(t *testing.T) {
 	t.Parallel()
@@ -225,8 +239,9 @@ func TestPrunerWorksOncePerInterval(t *testing.T) {
 		least, most int
 	}{
 		"not configured":  {most: 0},
-		"one status":      {config: maintenance.PrunerConfig{FailedFor: time.Hour}, least: 43, most: 54},
-		"both, seldom":    {config: maintenance.PrunerConfig{FailedFor: 1, CompletedFor: 1, Interval: 12 * time.Hour}, least: 8, most: 10},
+		"one status":      {config: maintenance.PrunerConfig{CompletedFor: time.Hour}, least: 43, most: 54},
+		"two statuses":    {config: maintenance.PrunerConfig{FailedFor: time.Hour}, least: 2 * 43, most: 2 * 54},
+		"all, seldom":     {config: maintenance.PrunerConfig{FailedFor: 1, CompletedFor: 1, Interval: 12 * time.Hour}, least: 12, most: 15},
 		"the database is": {config: maintenance.PrunerConfig{FailedFor: time.Hour}, err: errors.New("away"), least: 3000, most: 100_000},
 	} {
 		t.Run(name, func(t *testing.T) {

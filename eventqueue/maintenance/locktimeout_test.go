@@ -24,9 +24,9 @@ func (s *settled) LockTimeout(context.Context) (time.Duration, bool, error) {
 	return time.Duration(s.timeout.Load()), true, nil
 }
 
-func (s *settled) Sweep(ctx context.Context, after eventqueue.EventID, limit int, quiet, lockTimeout time.Duration) (maintenance.Swept, error) {
+func (s *settled) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lockTimeout time.Duration) (maintenance.Swept, error) {
 	s.used.Store(int64(lockTimeout))
-	return s.Store.Sweep(ctx, after, limit, quiet, lockTimeout)
+	return s.Store.Sweep(ctx, after, limit, lostAfter, lockTimeout)
 }
 
 // TestARunningRelayHeedsAChange: not only the lock timeout that it found at its start.

@@ -30,8 +30,8 @@ func TestARowThatCannotBeNotifiedStopsNoRelay(t *testing.T) {
 	if done, err := relay.Pass(testenv.Context(t)); err != nil || done.Pending != 3 || done.Lost != 2 {
 		t.Errorf("the relay published %+v, %v", done, err)
 	}
-	if n := r.Notifier.Len(); n != 5 {
-		t.Errorf("%d notifications were published, want 5", n)
+	if n := r.Notified(); n != 5 {
+		t.Errorf("%d events were notified, want 5", n)
 	}
 	named := map[any]bool{}
 	for _, line := range logs.All() {

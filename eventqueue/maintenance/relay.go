@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"eventsv2/internal/backoff"
 	"eventsv2/internal/logkey"
 	"eventsv2/internal/refusal"
+	"eventsv2/internal/rounds"
 )
 
 // RelayConfig configures a Relay. The zero value is ready to use.
@@ -27,9 +27,9 @@ type RelayConfig struct {
 	// between two passes is within MaxRequeue at the first.
 	Interval time.Duration
 
-	// Quiet is how long ago the last notification of a due event must be to count as lost the first
-	// time. Default (0): 1 minute.
-	Quiet time.Duration
+	// LostAfter is how long ago the last notification of a due event must be to count as lost the
+	// first time. Default (0): 1 minute.
+	LostAfter time.Duration
 
 	// LockTimeout is for a store whose database does not know it. Otherwise the database's value
 	// counts, and a different one here is logged as a warning. Default (0): 1 minute.
@@ -43,6 +43,10 @@ type RelayConfig struct {
 	// Default (0): 5 s.
 	PublishTimeout time.Duration
 
+	// Explain finds the reason for the line of the log that says that nothing has run for a minute
+	// although something is due. Default (nil): the line names the event only.
+	Explain Explain
+
 	// Jitter returns a random duration below its argument, which is positive.
 	// Default (nil): rand.N. A simulation makes it repeatable.
 	Jitter func(time.Duration) time.Duration
@@ -54,7 +58,7 @@ type RelayConfig struct {
 
 func (c RelayConfig) withDefaults() RelayConfig {
 	c.Interval = cmp.Or(c.Interval, 30*time.Second)
-	c.Quiet = cmp.Or(c.Quiet, time.Minute)
+	c.LostAfter = cmp.Or(c.LostAfter, time.Minute)
 	c.LockTimeout = cmp.Or(c.LockTimeout, time.Minute)
 	c.PerSecond = cmp.Or(c.PerSecond, 20_000)
 	c.PublishTimeout = cmp.Or(c.PublishTimeout, 5*time.Second)
@@ -73,7 +77,7 @@ func (c RelayConfig) Validate() error {
 	for _, f := range []struct {
 		name  string
 		value time.Duration
-	}{{"Interval", c.Interval}, {"Quiet", c.Quiet}, {"LockTimeout", c.LockTimeout}, {"PublishTimeout", c.PublishTimeout}} {
+	}{{"Interval", c.Interval}, {"LostAfter", c.LostAfter}, {"LockTimeout", c.LockTimeout}, {"PublishTimeout", c.PublishTimeout}} {
 		if f.value < 0 {
 			return fmt.Errorf("%s is %s: it must be positive", f.name, f.value)
 		}
@@ -107,6 +111,8 @@ type Relay struct {
 	// woken wakes the loop that publishes pending notifications.
 	woken chan struct{}
 
+	rounds rounds.Watch
+
 	// readFrom holds the time before which no round reads its next part, for the round that
 	// does so.
 	readFrom chan time.Time
@@ -126,12 +132,8 @@ type Relayed struct {
 	More bool
 }
 
-const (
-	// maxInterval keeps twice the interval below MaxRequeue.
-	maxInterval = 4 * time.Minute
-	// statementTakes bounds one statement, whatever happens to the connection.
-	statementTakes = 30 * time.Second
-)
+// maxInterval keeps twice the interval below MaxRequeue.
+const maxInterval = 4 * time.Minute
 
 // NewRelay makes a Relay; Run starts it.
 func NewRelay(store RelayStore, notifier eventqueue.Publisher, config RelayConfig) (*Relay, error) {
@@ -174,16 +176,22 @@ func (r *Relay) Run(ctx context.Context) error {
 
 	deleteKeysAt := time.Now().Add(r.config.Jitter(deleteKeysEvery))
 	var parts sync.WaitGroup
-	parts.Go(func() { r.heedLockTimeout(ctx) })
+	parts.Go(func() { r.heedLockTimeout(ctx, r.rounds.Loop("relay that reads the lock timeout")) })
+	if store, ok := r.store.(MinuteStore); ok {
+		tables := &minuteTables{store: store, loop: r.rounds.Loop("relay that counts what is pending"), log: r.log, jitter: r.config.Jitter, explain: r.config.Explain,
+			lockTimeout: func() time.Duration { return time.Duration(r.lockTimeout.Load()) }}
+		parts.Go(func() { tables.run(ctx) })
+	}
 	parts.Go(func() {
-		passes := &passes{relay: r, free: rate.NewLimiter(rate.Every(emptyPassWait), freeEmptyPasses)}
-		r.loop(ctx, passes.on, func() { passes.rest(ctx) })
+		passes := &passes{relay: r, free: rate.NewLimiter(rate.Every(emptyPassWait), freeEmptyPasses),
+			loop: r.rounds.Loop("relay that publishes pending notifications")}
+		r.loop(ctx, passes.on, func() { passes.rest(ctx) }, passes.loop)
 	})
 	for _, stage := range []RoundStage{RoundOfHandlers, RoundOfGroups, RoundOfRuns} {
 		parts.Go(func() {
 			round := &round{relay: r, after: RoundPlace{Stage: stage}}
 			backoff.Sleep(ctx, time.Duration(stage)*roundsApart)
-			r.loop(ctx, round.on, func() { round.rest(ctx) })
+			r.loop(ctx, round.on, func() { round.rest(ctx) }, r.rounds.Loop("relay that looks for lost notifications"))
 		})
 	}
 	parts.Go(func() {
@@ -191,10 +199,12 @@ func (r *Relay) Run(ctx context.Context) error {
 		r.loop(ctx, walk.on, func() {
 			if !time.Now().Before(deleteKeysAt) {
 				r.deleteKeys(ctx)
+				deleteAttempts(ctx, r.store, r.log)
+				deleteWorkers(ctx, r.store, r.log)
 				deleteKeysAt = time.Now().Add(deleteKeysEvery)
 			}
 			walk.rest(ctx)
-		})
+		}, r.rounds.Loop("relay that walks over all events"))
 	})
 	parts.Wait()
 	return nil
@@ -202,10 +212,13 @@ func (r *Relay) Run(ctx context.Context) error {
 
 // loop does a part of the relay's work until ctx ends, and rests when none is left. The parts run
 // concurrently, so that none delays another (I20).
-func (r *Relay) loop(ctx context.Context, work func(context.Context) (Relayed, error), rest func()) {
+func (r *Relay) loop(ctx context.Context, work func(context.Context) (Relayed, error), rest func(), loop *rounds.Loop) {
 	wait := backoff.New(r.config.Jitter)
+	defer loop.Ends()
 	for ctx.Err() == nil {
+		loop.Within(r.stepTakes())
 		done, err := work(ctx)
+		loop.Within(2 * backoff.Most) // of a wait after a failure
 		if done.Pending+done.Lost > 0 {
 			r.log.Info("published notifications", zap.Int("pending", done.Pending), zap.Int("lost", done.Lost))
 		}
@@ -215,17 +228,27 @@ func (r *Relay) loop(ctx context.Context, work func(context.Context) (Relayed, e
 				continue
 			}
 			if ctx.Err() == nil {
-				r.log.Warn("could not relay notifications", zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
+				r.log.Warn("could not relay notifications; trying again: if this goes on, see that Postgres can be reached and that the role has the rights of queue_cron",
+					zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
 			}
 			wait.Pause(ctx)
 			continue
 		}
 		wait.Reset()
 		if !done.More {
+			loop.Waits() // an idle relay rests for any time
 			rest()
 		}
 	}
 }
+
+// stepTakes is how long one step of a loop may take by its time-outs: a page of a pass, a part of a
+// round, which may wait for the parts of the other two, or a page of the walk.
+func (r *Relay) stepTakes() time.Duration { return 6*statementTakes + 2*r.config.PublishTimeout }
+
+// Stalled returns an error that names the loops of the relay that have not gone round for much
+// longer than their calls may take, or nil; see Stalled of worker.Worker.
+func (r *Relay) Stalled() error { return r.rounds.Stalled() }
 
 // about keeps several relays from reading at the same instant.
 func (r *Relay) about(interval time.Duration) time.Duration {
@@ -248,10 +271,11 @@ type passes struct {
 	relay *Relay
 	free  *rate.Limiter // passes that find nothing
 	found bool          // whether the last one found something
+	loop  *rounds.Loop  // of the passes
 }
 
 func (p *passes) on(ctx context.Context) (Relayed, error) {
-	done, err := p.relay.publishDue(ctx)
+	done, err := p.relay.publishDue(ctx, p.loop)
 	if p.found = done.Pending > 0; p.found {
 		p.relay.noLongerEmpty()
 	}
@@ -278,7 +302,7 @@ func (p *passes) rest(ctx context.Context) {
 // events for lost notifications. Run does the same in its loops; call Pass where no relay runs.
 // More says that more work is left to do at once.
 func (r *Relay) Pass(ctx context.Context) (Relayed, error) {
-	done, err := r.publishDue(ctx)
+	done, err := r.publishDue(ctx, nil)
 	if err != nil {
 		return done, err
 	}
@@ -295,10 +319,12 @@ func (r *Relay) Pass(ctx context.Context) (Relayed, error) {
 // notifications.
 const dueRounds = 50
 
-// publishDue publishes the pending notifications that are due soon.
-func (r *Relay) publishDue(ctx context.Context) (Relayed, error) {
+// publishDue publishes the pending notifications that are due soon. Each page is a step of the loop,
+// which may be nil.
+func (r *Relay) publishDue(ctx context.Context, loop *rounds.Loop) (Relayed, error) {
 	var done Relayed
 	for range dueRounds {
+		loop.Within(r.stepTakes())
 		wasDown := !r.publisher.Up()
 		due, err := r.takeDue(ctx)
 		refused := refusal.Is(err)
@@ -331,112 +357,12 @@ func (r *Relay) takeDue(ctx context.Context) ([]eventqueue.Notification, error) 
 	return r.store.TakeDue(ctx, 2*r.config.Interval, limit)
 }
 
-// restAfterRefusal is about how long the relay rests when the notifier refuses.
-const restAfterRefusal = time.Second
-
-// errNotPublished ends a pass whose notifications the notifier refused.
-var errNotPublished = errors.New("publish notifications")
-
-// portionsPerSecond is how many requests a second the notifications are divided into at least, as
-// long as they are published at the configured rate.
-const portionsPerSecond = 10
-
-// portion is how many notifications are taken and published at once: so few that none waits for long
-// behind them (I20).
-func (r *Relay) portion() int {
-	return max(1, min(r.config.PerSecond/portionsPerSecond, eventqueue.MaxPublish))
-}
-
-// publish sends notifications that are marked as published, at the configured rate, and returns how
-// many. Those that cannot be sent become pending again.
-func (r *Relay) publish(ctx context.Context, notifications []eventqueue.Notification) (published int, err error) {
-	for batch := range slices.Chunk(notifications, r.portion()) {
-		if err := r.limiter.WaitN(ctx, len(batch)); err != nil {
-			r.markPending(ctx, notifications[published:])
-			return published, err
-		}
-		if err := r.send(ctx, batch, notifications[published+len(batch):]); err != nil {
-			return published, err
-		}
-		published += len(batch)
-	}
-	return published, nil
-}
-
-// publishOrLeave sends notifications that are marked as published, in an order in which no canvas
-// waits for all of another's, as long as the rate allows, and returns how many. It leaves the others
-// pending, which are published canvas by canvas: so a search for what is lost waits for nothing, and
-// finds the events of other canvases meanwhile (I20).
-func (r *Relay) publishOrLeave(ctx context.Context, notifications []eventqueue.Notification) (published int, err error) {
-	notifications = interleaved(notifications)
-	for batch := range slices.Chunk(notifications, r.portion()) {
-		if err := ctx.Err(); err != nil {
-			r.markPending(ctx, notifications[published:])
-			return published, err
-		}
-		if !r.limiter.AllowN(time.Now(), len(batch)) {
-			return published, r.leavePending(ctx, notifications[published:])
-		}
-		if err := r.send(ctx, batch, notifications[published+len(batch):]); err != nil {
-			return published, err
-		}
-		published += len(batch)
-	}
-	return published, nil
-}
-
-// send publishes a batch. If that fails, the batch becomes pending again, and so do the rest.
-func (r *Relay) send(ctx context.Context, batch, rest []eventqueue.Notification) error {
-	sending, cancel := outlive(ctx, publishAtStop)
-	defer cancel()
-	marking, cancel := outlive(ctx, publishAtStop+markAtStop) // from the same moment
-	defer cancel()
-	if err := r.publisher.Send(sending, batch); err != nil {
-		r.publisher.MarkPending(marking, slices.Concat(batch, rest))
-		return fmt.Errorf("%w: %w", errNotPublished, err)
-	}
-	return nil
-}
-
-// leavePending makes notifications pending that the rate does not allow yet, and has the loop that
-// publishes pending ones begin.
-func (r *Relay) leavePending(ctx context.Context, notifications []eventqueue.Notification) error {
-	ids := make([]eventqueue.EventID, len(notifications))
-	for i, n := range notifications {
-		ids[i] = n.Event
-	}
-	ctx, stop := outlive(ctx, markAtStop)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, statementTakes)
-	defer cancel()
-	if err := refusal.Report(r.log, r.store.LeavePending(ctx, ids)); err != nil {
-		return fmt.Errorf("leave %d lost notifications pending; they are found again by their age: %w", len(ids), err)
-	}
-	r.wake()
-	return nil
-}
-
 // wake has the loop that publishes pending notifications begin, if it rests.
 func (r *Relay) wake() {
 	select {
 	case r.woken <- struct{}{}:
 	default:
 	}
-}
-
-// reportLost reports to workers that notifications were lost: their notifier may accept everything,
-// deliver nothing, and report no error.
-func (r *Relay) reportLost(ctx context.Context, lost []eventqueue.Notification) error {
-	reporter, ok := r.store.(LostReporter)
-	if !ok || len(lost) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, statementTakes)
-	defer cancel()
-	if err := reporter.ReportLost(ctx); err != nil {
-		return fmt.Errorf("report lost notifications to workers: %w", err)
-	}
-	return nil
 }
 
 // listen keeps the connection open that wakes the relay. Without it the relay still works, on its

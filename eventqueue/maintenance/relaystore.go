@@ -7,6 +7,9 @@ import (
 	"eventsv2/eventqueue"
 )
 
+// statementTakes bounds one statement, whatever happens to the connection.
+const statementTakes = 30 * time.Second
+
 // RelayStore is what the relay needs of the database; pgstore.Store is one. If it is a UniqueStore
 // as well, the relay removes its old keys; if it is a LostReporter, the relay reports lost
 // notifications to it.
@@ -21,16 +24,16 @@ type RelayStore interface {
 	// Sweep reads no more than limit rows with ids above after. Of these it marks as published, and
 	// returns, those whose notification is lost: due, without a rule, not locked for less than
 	// lockTimeout, and either locked until after the last notification, or last notified longer ago
-	// than quiet and than the time from being due to the last notification, so that the interval
+	// than lostAfter and than the time from being due to the last notification, so that the interval
 	// doubles each time.
-	Sweep(ctx context.Context, after eventqueue.EventID, limit int, quiet, lockTimeout time.Duration) (Swept, error)
+	Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lockTimeout time.Duration) (Swept, error)
 
 	// TakeRound does the same without reading every event, for the next part of a round after the
 	// given place: for a few of the oldest and of the newest events of some handlers, and for more
 	// where these are lost; then for those at the front of some ordering groups; then for some of
 	// those whose lock has been renewed. next is the zero RoundPlace at the end of the round. It
 	// reads nothing of a handler that is paused or blocked.
-	TakeRound(ctx context.Context, after RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next RoundPlace, err error)
+	TakeRound(ctx context.Context, after RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, next RoundPlace, err error)
 
 	// LeavePending makes notifications pending that TakeRound or Sweep has marked as published, and
 	// that the relay does not publish yet. Unlike MarkPending it wakes nobody: the relay goes on with

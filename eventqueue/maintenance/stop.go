@@ -3,8 +3,6 @@ package maintenance
 import (
 	"context"
 	"time"
-
-	"eventsv2/eventqueue"
 )
 
 // A relay that stops has taken notifications that nobody else publishes. It publishes them, or
@@ -28,11 +26,4 @@ func outlive(ctx context.Context, by time.Duration) (context.Context, context.Ca
 		unhook()
 		cancel()
 	}
-}
-
-// markPending makes notifications pending again.
-func (r *Relay) markPending(ctx context.Context, notifications []eventqueue.Notification) {
-	ctx, cancel := outlive(ctx, markAtStop)
-	defer cancel()
-	r.publisher.MarkPending(ctx, notifications)
 }

@@ -99,9 +99,9 @@ func (r *round) rest(ctx context.Context) {
 	}
 }
 
-// interleaved returns the notifications in an order in which no canvas waits for all of another's
-// (I20).
-func interleaved(notifications []eventqueue.Notification) []eventqueue.Notification {
+// Interleaved returns the notifications in an order in which no canvas waits for all of another's
+// (I20). It may reorder the slice that it is given.
+func Interleaved(notifications []eventqueue.Notification) []eventqueue.Notification {
 	of := map[eventqueue.CanvasID]int{}
 	type ranked struct {
 		eventqueue.Notification
@@ -125,7 +125,7 @@ func interleaved(notifications []eventqueue.Notification) []eventqueue.Notificat
 func (r *Relay) takeRound(ctx context.Context, after RoundPlace) ([]eventqueue.Notification, RoundPlace, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTakes)
 	defer cancel()
-	lost, next, err := r.store.TakeRound(ctx, after, r.config.Quiet, time.Duration(r.lockTimeout.Load()))
+	lost, next, err := r.store.TakeRound(ctx, after, r.config.LostAfter, time.Duration(r.lockTimeout.Load()))
 	return lost, next, refusal.Report(r.log, err)
 }
 
@@ -157,7 +157,7 @@ func (w *walk) on(ctx context.Context) (Relayed, error) {
 }
 
 // rest waits until it is time for the next walk. When there was no event, an event emitted since
-// then is lost after the quiet time at the earliest, and a claim after the lock timeout. So until
+// then is lost after LostAfter at the earliest, and a claim after the lock timeout. So until
 // half of that has passed, neither the walk nor the rounds read anything: a relay without work
 // sends few statements. A commit with pending notifications ends that rest within sweepEvery: with
 // them may come rows that are older than their commit.
@@ -166,7 +166,7 @@ func (w *walk) rest(ctx context.Context) {
 	if !w.empty {
 		w.relay.emptyUntil.Store(0)
 	} else {
-		empty := min(w.relay.config.Quiet, time.Duration(w.relay.lockTimeout.Load())) / 2
+		empty := min(w.relay.config.LostAfter, time.Duration(w.relay.lockTimeout.Load())) / 2
 		every = max(every, w.relay.about(empty*9/10))
 		w.relay.emptyUntil.Store(time.Now().Add(every + sweepEvery).UnixNano()) // the next walk comes first
 		for ; ctx.Err() == nil && every > sweepEvery; every -= sweepEvery {
@@ -208,7 +208,7 @@ func (w *walk) page(ctx context.Context) (Relayed, error) {
 func (r *Relay) sweepPage(ctx context.Context, after eventqueue.EventID) (Swept, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTakes)
 	defer cancel()
-	swept, err := r.store.Sweep(ctx, after, sweepPage, r.config.Quiet, time.Duration(r.lockTimeout.Load()))
+	swept, err := r.store.Sweep(ctx, after, sweepPage, r.config.LostAfter, time.Duration(r.lockTimeout.Load()))
 	return swept, refusal.Report(r.log, err)
 }
 

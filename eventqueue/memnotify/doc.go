@@ -1,6 +1,6 @@
-// Package memnotify is a notifier that lives within one process, with the
-// semantics of a Google Cloud Pub/Sub pull subscription. It serves tests, the
-// demo and benchmarks.
+// Package memnotify is a notifier that lives within one process, with the semantics of a
+// Google Cloud Pub/Sub pull subscription. It serves tests, programs that consist of one
+// process, and package fallback.
 //
 // # Guarantees
 //

@@ -9,6 +9,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/internal/attributes"
 )
 
 // Claim implements worker.Store. Its results are in the order of the ids.
@@ -38,7 +39,7 @@ func (db *database) claim(r *record, handlers eventqueue.HandlerSet, lockTimeout
 			DelayUntil: r.DelayUntil},
 		Facts: machine.Facts{
 			Present:      true,
-			Rule:         db.rule(r.scope()),
+			Rule:         db.rule(&r.Row),
 			Delay:        r.DelayUntil.Sub(now),
 			HandlerKnown: knows(handlers, &r.Row),
 			Waits:        r.Group == groupWaiting || r.Group == groupLater || db.needsGroup(&r.Row),
@@ -71,6 +72,7 @@ func (db *database) claim(r *record, handlers eventqueue.HandlerSet, lockTimeout
 	f.Attempt, f.Unique, f.Limited = r.Attempts, r.UniqueFor > 0, db.limited(r.scope())
 	f.Exact, f.Snoozes = db.exact(r.scope()), int(r.Snoozes)
 	f.Event.Retries, f.Event.EnqueuedAt, f.Event.Value = int(r.Retries), r.EnqueuedAt, json.RawMessage(r.Value)
+	f.Event.ParentID, f.Event.Attributes = r.Parent, attributes.Decode([]byte(r.Attributes))
 	return f
 }
 

@@ -16,7 +16,7 @@ func (s *Store) Complete(ctx context.Context, in eventqueue.DB, completions []wo
 	var written worker.WriteResult
 	err := s.inTx(ctx, in, OpComplete, func(tx *Tx) error {
 		for i := range completions {
-			if fails(completions[i].Label) {
+			if completions[i].Records() || fails(completions[i].Label) {
 				if err := checkTexts(completions[i].LastError); err != nil {
 					return err
 				}
@@ -80,6 +80,7 @@ func fails(label machine.Label) bool {
 
 // complete writes one completion whose claim is still valid.
 func (tx *Tx) complete(row *Row, completion *worker.Completion, retain bool, now time.Time) {
+	tx.record(row, completion, now)
 	if leaves(completion.Label) {
 		tx.log(row, completion, retain, now)
 		tx.stamp(row, now)
@@ -117,7 +118,7 @@ func (tx *Tx) log(row *Row, completion *worker.Completion, retain bool, now time
 	entry := LogRow{
 		ID: row.ID, Canvas: row.Canvas, Module: row.Module, Name: row.Name, Modifier: row.Modifier, Value: row.Value,
 		Status: maintenance.LogFailed, Retries: row.Retries, Attempts: row.Attempts, LastError: completion.LastError,
-		EnqueuedAt: row.EnqueuedAt, CreatedAt: now, OrderingKey: row.OrderingKey,
+		EnqueuedAt: row.EnqueuedAt, CreatedAt: now, OrderingKey: row.OrderingKey, Attributes: row.Attributes, Parent: row.Parent,
 	}
 	if completion.Label == machine.ExecutesToCompletion {
 		if !retain {

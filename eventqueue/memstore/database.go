@@ -41,6 +41,7 @@ type database struct {
 	lastEvent eventqueue.EventID // of events_id_seq; a rollback does not reset it
 	events    map[eventqueue.EventID]*record
 	log       map[eventqueue.EventID]LogRow
+	attempts  map[eventqueue.EventID][]AttemptRow // by attempt
 	lastRule  int32
 	// lockTimeout is the agreed lock timeout; 0 if there is none yet.
 	lockTimeout time.Duration
@@ -53,6 +54,7 @@ type database struct {
 	rates       map[eventqueue.Scope]*RateRow
 	places      map[placeID]place
 	limits      map[group]int // max_running
+	counts      minuteTables
 }
 
 func newDatabase(config Config) *database {
@@ -60,6 +62,7 @@ func newDatabase(config Config) *database {
 		config:    config,
 		events:    map[eventqueue.EventID]*record{},
 		log:       map[eventqueue.EventID]LogRow{},
+		attempts:  map[eventqueue.EventID][]AttemptRow{},
 		open:      map[*Tx]struct{}{},
 		listeners: map[*listener]struct{}{},
 		keys:      map[eventqueue.UniqueKey]eventqueue.EventID{},
@@ -68,6 +71,7 @@ func newDatabase(config Config) *database {
 		rates:     map[eventqueue.Scope]*RateRow{},
 		places:    map[placeID]place{},
 		limits:    map[group]int{},
+		counts:    minuteTables{minuteTable{}, minuteTable{}},
 	}
 }
 

@@ -1,7 +1,8 @@
 // Package memstore is the queue's database within one process: it implements
-// [eventqueue.EmitStore], [worker.Store], [maintenance.RelayStore],
-// [control.RuleStore], [control.RateStore] and [maintenance.UniqueStore] without
-// Postgres. It serves unit tests of handlers and simulations.
+// [eventqueue.EmitStore], [minutes.Store], [worker.Store], [maintenance.RelayStore],
+// [maintenance.UniqueStore], [maintenance.MinuteStore], [control.RuleStore],
+// [control.RateStore], [control.ChangeStore], [control.RequeueStore] and [control.RetryStore]
+// without Postgres. It serves unit tests of handlers and simulations.
 //
 // # Use
 //

@@ -12,28 +12,41 @@ type Op string
 // the queue's packages; within a transaction each is an operation of its own. InTx is a
 // Begin and a Commit, or a Rollback, which cannot fail.
 const (
-	OpBegin        Op = "Begin"
-	OpCommit       Op = "Commit"
-	OpInsert       Op = "Insert"
-	OpInsertRows   Op = "InsertRows"
-	OpMarkPending  Op = "MarkPending"
-	OpTakePending  Op = "TakePending"
-	OpClaim        Op = "Claim"
-	OpComplete     Op = "Complete"
-	OpGiveBack     Op = "GiveBack"
-	OpRunnable     Op = "Runnable"
-	OpRenew        Op = "Renew"
-	OpTakeDue      Op = "TakeDue"
-	OpSweep        Op = "Sweep"
-	OpTakeRound    Op = "TakeRound"
-	OpLeavePending Op = "LeavePending"
-	OpListen       Op = "Listen"     // only Faults.Before applies
-	OpReportLost   Op = "ReportLost" // only Faults.Before applies
-	OpAddRule      Op = "AddRule"
-	OpLiftRule     Op = "LiftRule"
-	OpTakeWaiting  Op = "TakeWaiting"
-	OpAdvance      Op = "Advance"
-	OpDeleteKeys   Op = "DeleteKeys"
+	OpBegin         Op = "Begin"
+	OpCommit        Op = "Commit"
+	OpInsert        Op = "Insert"
+	OpInsertRows    Op = "InsertRows"
+	OpMarkPending   Op = "MarkPending"
+	OpTakePending   Op = "TakePending"
+	OpUnclaimed     Op = "Unclaimed"
+	OpClaim         Op = "Claim"
+	OpComplete      Op = "Complete"
+	OpGiveBack      Op = "GiveBack"
+	OpRunnable      Op = "Runnable"
+	OpRenew         Op = "Renew"
+	OpTakeDue       Op = "TakeDue"
+	OpSweep         Op = "Sweep"
+	OpTakeRound     Op = "TakeRound"
+	OpLeavePending  Op = "LeavePending"
+	OpListen        Op = "Listen"     // only Faults.Before applies
+	OpReportLost    Op = "ReportLost" // only Faults.Before applies
+	OpAddRule       Op = "AddRule"
+	OpLiftRule      Op = "LiftRule"
+	OpRelease       Op = "Release"
+	OpRulesToLift   Op = "RulesToLift"
+	OpWaitingScopes Op = "WaitingScopes"
+	OpTakeWaiting   Op = "TakeWaiting"
+	OpAdvance       Op = "Advance"
+	OpDeleteKeys    Op = "DeleteKeys"
+
+	OpDeleteAttempts Op = "DeleteAttempts"
+
+	OpRemove       Op = "Remove"
+	OpEdit         Op = "Edit"
+	OpRequeue      Op = "Requeue"
+	OpRetry        Op = "Retry"
+	OpDeleteLogged Op = "DeleteLogged"
+	OpSelect       Op = "Select" // also of event_log, and of the last id of either
 
 	OpSetConcurrencyLimit Op = "SetConcurrencyLimit"
 	OpConcurrencyLimits   Op = "ConcurrencyLimits"
@@ -45,6 +58,12 @@ const (
 	OpRateLimits      Op = "RateLimits"
 	OpCheckRate       Op = "CheckRate"
 	OpTakeLimited     Op = "TakeLimited"
+
+	OpAddMinutes   Op = "AddMinutes"
+	OpMinutes      Op = "Minutes"
+	OpCountPending Op = "CountPending"
+	OpSumHour      Op = "SumHour"
+	OpPruneMinutes Op = "PruneMinutes"
 )
 
 // Faults make operations fail or wait. Both functions are called without any

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/attributes"
 )
 
 // Insert implements eventqueue.EmitStore.
@@ -77,6 +78,7 @@ func newRow(e *eventqueue.NewEvent, now time.Time, mode eventqueue.NotifyMode) R
 	row := Row{
 		Canvas: e.Canvas, Module: e.Module, Name: e.Name, Modifier: e.Modifier, Value: string(e.Value),
 		DelayUntil: latest(due, now), EnqueuedAt: now, UniqueFor: wholeSeconds(e.UniqueFor),
+		Attributes: attributes.Encode(e.Attributes), Parent: e.ParentID,
 	}
 	if row.OrderingKey = e.OrderingKey; e.OrderingKey != "" {
 		row.Group = groupLater

@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/locktimeout"
 )
 
-// AgreeOnLockTimeout implements eventqueue.LockTimeouts.
+// AgreeOnLockTimeout implements locktimeout.Store.
 func (s *Store) AgreeOnLockTimeout(ctx context.Context, own time.Duration) (time.Duration, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -16,7 +16,7 @@ func (s *Store) AgreeOnLockTimeout(ctx context.Context, own time.Duration) (time
 	defer s.db.mu.Unlock()
 	if s.db.lockTimeout == 0 {
 		if s.db.lockTimeout = own; own == 0 {
-			s.db.lockTimeout = eventqueue.DefaultLockTimeout
+			s.db.lockTimeout = locktimeout.Default
 		}
 	}
 	return s.db.lockTimeout, nil

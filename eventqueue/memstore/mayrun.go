@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"eventsv2/eventqueue"
@@ -38,23 +39,28 @@ func (r *Row) takeLock() {
 
 // isHeld reports whether a rule or a delay keeps an event from running.
 func (db *database) isHeld(row *Row, now time.Time) bool {
-	return row.DelayUntil.After(now) || len(db.rulesOf(row.scope())) > 0
+	return row.DelayUntil.After(now) || len(db.rulesOf(row)) > 0
 }
 
-func (db *database) rulesOf(scope eventqueue.Scope) []control.RuleType {
+// rulesOf returns the types of the rules that hold a row back.
+func (db *database) rulesOf(row *Row) []control.RuleType {
 	var types []control.RuleType
 	for _, r := range db.rules {
-		if r.Scope == scope {
+		if r.holds(row) {
 			types = append(types, r.Type)
 		}
 	}
 	return types
 }
 
-// rule is the strongest rule of a scope, as a fact.
-func (db *database) rule(scope eventqueue.Scope) machine.Rule {
-	types := db.rulesOf(scope)
-	if len(types) > 1 { // one of each type
+func (r RuleRow) holds(row *Row) bool {
+	return r.Holds(&eventqueue.Event{ID: row.ID, Canvas: row.Canvas, Module: row.Module, Name: row.Name, Modifier: row.Modifier})
+}
+
+// rule is the strongest rule that holds a row back, as a fact.
+func (db *database) rule(row *Row) machine.Rule {
+	types := db.rulesOf(row)
+	if slices.Contains(types, machine.BlockRule) {
 		return machine.BlockRule
 	}
 	return cmp.Or(append(types, machine.NoRule)...)

@@ -120,7 +120,7 @@ func (db *database) pending(within time.Duration, canvas *eventqueue.CanvasID) (
 }
 
 // Sweep implements maintenance.RelayStore.
-func (s *Store) Sweep(ctx context.Context, after eventqueue.EventID, limit int, quiet, lockTimeout time.Duration) (swept maintenance.Swept, err error) {
+func (s *Store) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lockTimeout time.Duration) (swept maintenance.Swept, err error) {
 	err = s.atOnce(ctx, OpSweep, func() {
 		var page []*record
 		page, swept.Next = s.db.page(after, limit, func(*Row) bool { return true })
@@ -134,7 +134,7 @@ func (s *Store) Sweep(ctx context.Context, after eventqueue.EventID, limit int, 
 				swept.Ahead = append(swept.Ahead, r.ID)
 			}
 		}
-		swept.Lost = s.takeLost(page, quiet, lockTimeout)
+		swept.Lost = s.takeLost(page, lostAfter, lockTimeout)
 		swept.Lost = append(swept.Lost, s.repair(page, after, swept.Next, limit, lockTimeout)...)
 	})
 	if err != nil {
@@ -144,16 +144,16 @@ func (s *Store) Sweep(ctx context.Context, after eventqueue.EventID, limit int, 
 }
 
 // TakeLost is Sweep for callers that need the lost notifications only.
-func (s *Store) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, quiet, lockTimeout time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
-	swept, err := s.Sweep(ctx, after, limit, quiet, lockTimeout)
+func (s *Store) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lockTimeout time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+	swept, err := s.Sweep(ctx, after, limit, lostAfter, lockTimeout)
 	return swept.Lost, swept.Next, err
 }
 
 // takeLost takes the free rows whose notifications seem lost.
-func (s *Store) takeLost(page []*record, quiet, lockTimeout time.Duration) (taken []eventqueue.Notification) {
+func (s *Store) takeLost(page []*record, lostAfter, lockTimeout time.Duration) (taken []eventqueue.Notification) {
 	now, lockTimeout := s.db.now(), s.db.validFor(lockTimeout)
 	for _, r := range page {
-		if r.writer == nil && s.db.lost(&r.Row, now, quiet, lockTimeout) {
+		if r.writer == nil && s.db.lost(&r.Row, now, lostAfter, lockTimeout) {
 			taken = append(taken, s.db.notify(r))
 		}
 	}

@@ -26,15 +26,15 @@ const (
 )
 
 // TakeRound implements maintenance.RelayStore.
-func (s *Store) TakeRound(ctx context.Context, after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+func (s *Store) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	err = s.atOnce(ctx, OpTakeRound, func() {
 		switch after.Stage {
 		case maintenance.RoundOfHandlers:
-			lost, next = s.takeHandlers(after, quiet, lockTimeout)
+			lost, next = s.takeHandlers(after, lostAfter, lockTimeout)
 		case maintenance.RoundOfGroups:
-			lost, next = s.takeGroups(after, quiet, lockTimeout)
+			lost, next = s.takeGroups(after, lostAfter, lockTimeout)
 		default:
-			lost, next = s.takeRuns(after, quiet, lockTimeout)
+			lost, next = s.takeRuns(after, lostAfter, lockTimeout)
 		}
 	})
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Store) TakeRound(ctx context.Context, after maintenance.RoundPlace, qui
 	return lost, next, nil
 }
 
-func (s *Store) takeHandlers(after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (taken []eventqueue.Notification, next maintenance.RoundPlace) {
+func (s *Store) takeHandlers(after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (taken []eventqueue.Notification, next maintenance.RoundPlace) {
 	waiting := map[eventqueue.Scope][]*record{}
 	for _, r := range s.db.events {
 		if compareScopes(r.scope(), after.Scope) > 0 {
@@ -56,7 +56,6 @@ func (s *Store) takeHandlers(after maintenance.RoundPlace, quiet, lockTimeout ti
 		scopes = scopes[:roundScopes]
 		next = maintenance.RoundPlace{Scope: scopes[roundScopes-1]}
 	}
-	scopes = slices.DeleteFunc(scopes, func(scope eventqueue.Scope) bool { return len(s.db.rulesOf(scope)) > 0 })
 	now, validFor := s.db.now(), s.db.validFor(lockTimeout)
 	var deeper []eventqueue.Scope
 	page := map[*record]bool{}
@@ -71,7 +70,7 @@ func (s *Store) takeHandlers(after maintenance.RoundPlace, quiet, lockTimeout ti
 		for _, r := range ends {
 			page[r] = true
 		}
-		if slices.ContainsFunc(ends, func(r *record) bool { return s.db.lost(&r.Row, now, quiet, validFor) }) {
+		if slices.ContainsFunc(ends, func(r *record) bool { return s.db.lost(&r.Row, now, lostAfter, validFor) }) {
 			deeper = append(deeper, scope)
 		}
 	}
@@ -80,8 +79,8 @@ func (s *Store) takeHandlers(after maintenance.RoundPlace, quiet, lockTimeout ti
 			page[r] = true
 		}
 	}
-	lost := slices.DeleteFunc(slices.SortedFunc(maps.Keys(page), byID), func(r *record) bool { return !s.db.lost(&r.Row, now, quiet, validFor) })
-	return s.takeLost(equalShares(lost, roundTakes), quiet, lockTimeout), next
+	lost := slices.DeleteFunc(slices.SortedFunc(maps.Keys(page), byID), func(r *record) bool { return !s.db.lost(&r.Row, now, lostAfter, validFor) })
+	return s.takeLost(equalShares(lost, roundTakes), lostAfter, lockTimeout), next
 }
 
 // equalShares are at most so many of the rows, of each canvas as many as of the others.
@@ -106,7 +105,7 @@ func endsOf(rows []*record, n int) []*record {
 	return slices.Concat(rows[:n], rows[len(rows)-n:])
 }
 
-func (s *Store) takeGroups(after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace) {
+func (s *Store) takeGroups(after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace) {
 	last := group{after.Scope.Canvas, after.Group}
 	stages := map[group]int{}
 	for id, p := range s.db.places {
@@ -136,7 +135,7 @@ func (s *Store) takeGroups(after maintenance.RoundPlace, quiet, lockTimeout time
 			}
 		}
 		for _, id := range tx.firstStalled(stages[of], of) {
-			if r, there := s.db.events[id]; !there || !latest(r.DelayUntil, r.EnqueuedAt).After(now) && silent(&r.Row, now, quiet) {
+			if r, there := s.db.events[id]; !there || !latest(r.DelayUntil, r.EnqueuedAt).After(now) && silent(&r.Row, now, lostAfter) {
 				stuck = append(stuck, id)
 			}
 		}
@@ -144,7 +143,7 @@ func (s *Store) takeGroups(after maintenance.RoundPlace, quiet, lockTimeout time
 	tx.end(true)
 	rows := slices.SortedFunc(maps.Keys(page), byID)
 	stuck = append(stuck, s.db.idle(rows, lockTimeout)...)
-	lost = s.takeLost(rows, quiet, lockTimeout)
+	lost = s.takeLost(rows, lostAfter, lockTimeout)
 	tx = s.begin()
 	defer tx.end(true)
 	for _, e := range tx.advance(stuck, nil, stuck, &lockTimeout) {
@@ -158,10 +157,10 @@ func compareGroups(a, b group) int {
 	return cmp.Or(bytes.Compare(a.canvas[:], b.canvas[:]), cmp.Compare(a.name, b.name))
 }
 
-func (s *Store) takeRuns(after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace) {
+func (s *Store) takeRuns(after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace) {
 	page, last := s.db.page(after.Run, roundRuns, func(r *Row) bool { return r.Begun })
 	if last != 0 {
 		next = maintenance.RoundPlace{Stage: maintenance.RoundOfRuns, Run: last}
 	}
-	return s.takeLost(page, quiet, lockTimeout), next
+	return s.takeLost(page, lostAfter, lockTimeout), next
 }

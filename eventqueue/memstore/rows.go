@@ -1,6 +1,8 @@
 package memstore
 
 import (
+	"bytes"
+	"cmp"
 	"time"
 
 	"eventsv2/eventqueue"
@@ -40,6 +42,10 @@ type Row struct {
 	BeginFirst bool
 	// LostRun means that a lost run was counted, and that no run has begun since.
 	LostRun bool
+
+	// Attributes are JSON with sorted keys; empty stands for NULL, and so does a Parent of 0.
+	Attributes string
+	Parent     eventqueue.EventID
 }
 
 // Handler is the key of the handler that the event is for.
@@ -67,6 +73,11 @@ type LogRow struct {
 	CreatedAt  time.Time
 
 	OrderingKey string
+	Attributes  string // as in Row, and Parent as well
+	Parent      eventqueue.EventID
+
+	// Reason and Actor are of a cancelled event; empty stands for NULL.
+	Reason, Actor string
 }
 
 // RuleRow is a row of scheduling_rules.
@@ -116,4 +127,8 @@ type PlaceRow struct {
 	Canvas eventqueue.CanvasID
 	Group  string
 	MayRun bool
+}
+
+func compareScopes(a, b eventqueue.Scope) int {
+	return cmp.Or(bytes.Compare(a.Canvas[:], b.Canvas[:]), cmp.Compare(a.Module, b.Module), cmp.Compare(a.Name, b.Name))
 }

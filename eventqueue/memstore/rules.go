@@ -10,29 +10,66 @@ import (
 )
 
 // AddRule implements control.RuleStore. A claim is one step, so it need not wait for any.
-func (s *Store) AddRule(ctx context.Context, t control.RuleType, scope eventqueue.Scope) (added bool, err error) {
+func (s *Store) AddRule(ctx context.Context, rule control.Rule) (added bool, err error) {
+	passed := false
 	err = s.atOnce(ctx, OpAddRule, func() {
+		if passed = rule.Ended(s.db.now()); passed {
+			return
+		}
 		s.db.lastRule++ // the sequence moves on a conflict, too
-		if slices.Contains(s.db.rulesOf(scope), t) {
+		rule.CreatedAt, rule.Rate, rule.ReleasedTo, rule.ReleasedAt = s.db.now(), 0, 0, time.Time{}
+		there := s.db.findRule(rule.Type, rule.RuleScope)
+		switch {
+		case there == nil:
+			s.db.rules = append(s.db.rules, RuleRow{s.db.lastRule, rule})
+		case there.Rate > 0:
+			there.Rule = rule
+		default:
 			return
 		}
 		added = true
-		s.db.rules = append(s.db.rules, RuleRow{s.db.lastRule, control.Rule{Type: t, Scope: scope, CreatedAt: s.db.now()}})
 	})
+	if err == nil && passed {
+		err = control.ErrUntilPassed
+	}
 	return added && err == nil, err
 }
 
+// findRule returns the rule of a type and a scope, or nil.
+func (db *database) findRule(t control.RuleType, scope control.RuleScope) *RuleRow {
+	i := slices.IndexFunc(db.rules, func(r RuleRow) bool { return r.Type == t && r.RuleScope == scope })
+	if i < 0 {
+		return nil
+	}
+	return &db.rules[i]
+}
+
+func (db *database) removeRule(id int32) {
+	db.rules = slices.DeleteFunc(db.rules, func(r RuleRow) bool { return r.ID == id })
+}
+
+// noneHolds reports whether no rule holds back all of a scope.
+func (db *database) noneHolds(scope control.RuleScope) bool {
+	return !slices.ContainsFunc(db.rules, func(r RuleRow) bool { return r.Rate == 0 && r.Covers(scope) })
+}
+
 // LiftRule implements control.RuleStore.
-func (s *Store) LiftRule(ctx context.Context, t control.RuleType, scope eventqueue.Scope) (control.Lifted, error) {
+func (s *Store) LiftRule(ctx context.Context, lift control.Lift) (control.Lifted, error) {
 	var lifted control.Lifted
 	err := s.atOnce(ctx, OpLiftRule, func() {
-		before := len(s.db.rules)
-		s.db.rules = slices.DeleteFunc(s.db.rules, func(r RuleRow) bool { return r.Type == t && r.Scope == scope })
-		lifted = control.Lifted{
-			Removed: len(s.db.rules) < before,
-			Last:    len(s.db.rulesOf(scope)) == 0,
-			At:      s.db.now(),
+		now := s.db.now()
+		if rule := s.db.findRule(lift.Type, lift.RuleScope); rule != nil && (!lift.Expired || rule.Ended(now)) {
+			lifted.Removed = true
+			switch {
+			case lift.Rate == 0:
+				s.db.removeRule(rule.ID)
+			case rule.Rate == 0:
+				rule.Rate, rule.ReleasedAt, rule.Until = lift.Rate, now.Add(-time.Second), time.Time{}
+			default:
+				rule.Rate = lift.Rate
+			}
 		}
+		lifted.Last, lifted.At = s.db.noneHolds(lift.RuleScope), now
 	})
 	if err != nil {
 		return control.Lifted{}, err
@@ -40,15 +77,89 @@ func (s *Store) LiftRule(ctx context.Context, t control.RuleType, scope eventque
 	return lifted, nil
 }
 
+// Release implements control.RuleStore.
+func (s *Store) Release(ctx context.Context, t control.RuleType, scope control.RuleScope) (released control.Released, err error) {
+	err = s.atOnce(ctx, OpRelease, func() {
+		rule, now := s.db.findRule(t, scope), s.db.now()
+		released.At = now
+		if rule == nil || rule.Rate == 0 {
+			return
+		}
+		released.After, released.UpTo = rule.ReleasedTo, rule.ReleasedTo
+		from := latest(rule.ReleasedAt, now.Add(-control.MaxReleaseTime))
+		room := int(now.Sub(from).Microseconds() * int64(rule.Rate) / 1e6)
+		if released.GoesOn = room <= 0; released.GoesOn {
+			return
+		}
+		page := s.db.releasable(rule, room)
+		if released.GoesOn = len(page) == room; released.GoesOn {
+			released.UpTo = page[room-1].ID
+			rule.ReleasedTo, rule.ReleasedAt = released.UpTo, from.Add(time.Duration(int64(room)*1e6/int64(rule.Rate))*time.Microsecond)
+			return
+		}
+		s.db.removeRule(rule.ID)
+		released.Removed, released.UpTo, released.Last = true, 0, s.db.noneHolds(scope)
+	})
+	if err != nil {
+		return control.Released{}, err
+	}
+	return released, nil
+}
+
+// releasable returns the first due events that only this rule holds back, at most limit of them.
+func (db *database) releasable(rule *RuleRow, limit int) []*record {
+	now := db.now()
+	page, _ := db.page(rule.ReleasedTo, limit, func(r *Row) bool {
+		return rule.Matches(r.Canvas, r.Handler()) && !r.DelayUntil.After(now) &&
+			!slices.ContainsFunc(db.rules, func(other RuleRow) bool { return other.ID != rule.ID && other.holds(r) })
+	})
+	return page
+}
+
+// RulesToLift implements control.RuleStore.
+func (s *Store) RulesToLift(ctx context.Context) (rules []control.Rule, err error) {
+	err = s.atOnce(ctx, OpRulesToLift, func() {
+		for _, r := range s.db.rules {
+			if r.Ended(s.db.now()) || r.Rate > 0 {
+				r.CreatedAt = time.Time{}
+				rules = append(rules, r.Rule)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rules, nil
+}
+
+// WaitingScopes implements control.RuleStore. Its results are in the order of their bytes.
+func (s *Store) WaitingScopes(ctx context.Context, scope control.RuleScope) (scopes []eventqueue.Scope, err error) {
+	err = s.atOnce(ctx, OpWaitingScopes, func() {
+		anyModifier := scope
+		anyModifier.Modifier = ""
+		for _, r := range s.db.events {
+			if anyModifier.Matches(r.Canvas, r.Handler()) {
+				scopes = append(scopes, r.scope())
+			}
+		}
+		slices.SortFunc(scopes, compareScopes)
+		scopes = slices.Compact(scopes)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return scopes, nil
+}
+
 // TakeWaiting implements control.RuleStore.
-func (s *Store) TakeWaiting(ctx context.Context, scope eventqueue.Scope, since time.Time, after eventqueue.EventID, limit int) (taken []eventqueue.Notification, next eventqueue.EventID, err error) {
+func (s *Store) TakeWaiting(ctx context.Context, of control.Waiting, limit int) (taken []eventqueue.Notification, next eventqueue.EventID, err error) {
 	err = s.atOnce(ctx, OpTakeWaiting, func() {
 		horizon := s.db.now().Add(eventqueue.MaxRequeue)
 		var page []*record
-		page, next = s.db.page(after, limit, func(r *Row) bool { return r.scope() == scope })
+		page, next = s.db.page(of.After, limit, func(r *Row) bool { return r.scope() == of.Scope && (of.UpTo == 0 || r.ID <= of.UpTo) })
 		for _, r := range page {
-			if r.writer == nil && r.Group != groupWaiting && !r.DelayUntil.After(horizon) &&
-				(r.NotifiedAt.IsZero() || r.NotifiedAt.Before(since)) {
+			if r.writer == nil && r.Group != groupWaiting && !r.DelayUntil.After(horizon) && (of.Modifier == "" || r.Modifier == of.Modifier) &&
+				(r.NotifiedAt.IsZero() || r.NotifiedAt.Before(of.Since)) && len(s.db.rulesOf(&r.Row)) == 0 {
 				taken = append(taken, s.db.notify(r))
 			}
 		}

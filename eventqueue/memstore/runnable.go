@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"maps"
@@ -30,9 +29,7 @@ func (s *Store) Runnable(ctx context.Context, after eventqueue.Scope, except []e
 		var scopes []eventqueue.Scope
 		scopes, next = scopesAfter(slices.SortedFunc(maps.Keys(waiting), compareScopes), after, except)
 		for _, scope := range scopes {
-			if len(s.db.rulesOf(scope)) == 0 {
-				events = append(events, runnable(waiting[scope], lockTimeout, now)...)
-			}
+			events = append(events, s.db.runnable(waiting[scope], lockTimeout, now)...)
 		}
 		slices.SortFunc(events, func(a, b eventqueue.Event) int { return cmp.Compare(a.ID, b.ID) })
 	})
@@ -40,10 +37,6 @@ func (s *Store) Runnable(ctx context.Context, after eventqueue.Scope, except []e
 		return nil, eventqueue.Scope{}, err
 	}
 	return events, next, nil
-}
-
-func compareScopes(a, b eventqueue.Scope) int {
-	return cmp.Or(bytes.Compare(a.Canvas[:], b.Canvas[:]), cmp.Compare(a.Module, b.Module), cmp.Compare(a.Name, b.Name))
 }
 
 // scopesAfter returns the scopes after the given one. An excepted canvas takes one place of
@@ -67,11 +60,11 @@ func scopesAfter(all []eventqueue.Scope, after eventqueue.Scope, except []eventq
 }
 
 // runnable returns those of the oldest and newest rows of a scope that could be claimed.
-func runnable(rows []*record, lockTimeout time.Duration, now time.Time) (events []eventqueue.Event) {
+func (db *database) runnable(rows []*record, lockTimeout time.Duration, now time.Time) (events []eventqueue.Event) {
 	slices.SortFunc(rows, byID)
 	for i, r := range rows {
 		atAnEnd := i < runnableEvents || i >= len(rows)-runnableEvents
-		if atAnEnd && mayRun(&r.Row, lockTimeout, now) {
+		if atAnEnd && mayRun(&r.Row, lockTimeout, now) && len(db.rulesOf(&r.Row)) == 0 {
 			events = append(events, eventqueue.Event{ID: r.ID, Canvas: r.Canvas, Module: r.Module, Name: r.Name, Modifier: r.Modifier})
 		}
 	}

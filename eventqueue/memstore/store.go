@@ -8,6 +8,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/minutes"
 	"eventsv2/eventqueue/worker"
 )
 
@@ -24,14 +25,20 @@ type Store struct {
 }
 
 var (
-	_ eventqueue.EmitStore    = (*Store)(nil)
-	_ worker.Store            = (*Store)(nil)
-	_ maintenance.RelayStore  = (*Store)(nil)
-	_ control.RuleStore       = (*Store)(nil)
-	_ maintenance.UniqueStore = (*Store)(nil)
-	_ control.RateStore       = (*Store)(nil)
+	_ eventqueue.EmitStore     = (*Store)(nil)
+	_ worker.Store             = (*Store)(nil)
+	_ maintenance.RelayStore   = (*Store)(nil)
+	_ control.RuleStore        = (*Store)(nil)
+	_ maintenance.UniqueStore  = (*Store)(nil)
+	_ maintenance.AttemptStore = (*Store)(nil)
+	_ control.RateStore        = (*Store)(nil)
 
 	_ control.ConcurrencyLimitStore = (*Store)(nil)
+	_ minutes.Store                 = (*Store)(nil)
+	_ maintenance.MinuteStore       = (*Store)(nil)
+	_ control.ChangeStore           = (*Store)(nil)
+	_ control.RequeueStore          = (*Store)(nil)
+	_ control.RetryStore            = (*Store)(nil)
 )
 
 // New makes an empty database and a Store on it.

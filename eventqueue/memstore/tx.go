@@ -24,6 +24,8 @@ type Tx struct {
 	spoilt   bool  // an operation failed and undid everything; it can only be closed
 	writes   map[eventqueue.EventID]*Row
 	logged   map[eventqueue.EventID]LogRow
+	unlogged []eventqueue.EventID // deleted from event_log
+	attempts []AttemptRow
 	keys     map[eventqueue.UniqueKey]eventqueue.EventID
 	expiries map[eventqueue.EventID]ExpiryRow // the zero ExpiryRow removes one
 	places   map[placeID]*place
@@ -169,6 +171,9 @@ func (tx *Tx) end(committed bool) {
 func (tx *Tx) apply() {
 	db := tx.store.db
 	tx.applyKeys()
+	for _, id := range tx.unlogged {
+		delete(db.log, id)
+	}
 	now := db.now()
 	for _, id := range slices.Sorted(maps.Keys(tx.writes)) {
 		change := Change{At: now, After: tx.writes[id]}
@@ -191,6 +196,7 @@ func (tx *Tx) apply() {
 		}
 	}
 	tx.applyPlaces()
+	tx.applyAttempts()
 }
 
 // applyKeys writes keys and their expiries into the tables.

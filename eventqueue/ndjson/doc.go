@@ -11,6 +11,7 @@
 //	unique_key   a key that no other event of the canvas in the queue may have
 //	unique_for   with unique_key: for how long the key is taken after the event's end
 //	ordering_key events of a canvas with the same key run one at a time and in order
+//	attributes   an object of small texts that go with the event, such as {"user": "ada"}
 //
 // # Guarantees
 //

@@ -25,6 +25,7 @@ const (
 	keyUniqueKey  = "unique_key"
 	keyUniqueFor  = "unique_for"
 	keyOrdering   = "ordering_key"
+	keyAttributes = "attributes"
 )
 
 func requiredKeys() []string {
@@ -32,7 +33,7 @@ func requiredKeys() []string {
 }
 
 func allKeys() []string {
-	return append(requiredKeys(), keyDelay, keyDelayUntil, keyUniqueKey, keyUniqueFor, keyOrdering)
+	return append(requiredKeys(), keyDelay, keyDelayUntil, keyUniqueKey, keyUniqueFor, keyOrdering, keyAttributes)
 }
 
 // parse reads one line that is not blank. It leaves out the Name and the Line of an
@@ -146,6 +147,11 @@ func eventOf(fields map[string]json.RawMessage) (eventqueue.NewEvent, *Error) {
 			return event, &Error{Field: keyUniqueFor, Problem: notADuration(uniqueFor)}
 		}
 	}
+	if fields[keyAttributes] != nil {
+		if event.Attributes, err = attributes(fields[keyAttributes]); err != nil {
+			return event, &Error{Field: keyAttributes, Problem: err.Error()}
+		}
+	}
 	return event, setDelay(&event, fields, delay, delayUntil)
 }
 
@@ -169,6 +175,36 @@ func setDelay(event *eventqueue.NewEvent, fields map[string]json.RawMessage, del
 		}
 	}
 	return nil
+}
+
+// attributes reads an object of strings. A library's map would keep the last of two equal keys.
+func attributes(raw json.RawMessage) (map[string]string, error) {
+	if raw[0] != '{' {
+		return nil, fmt.Errorf("is %s: write an object of texts, as in {\"user\": \"ada\"}", kind(raw[0]))
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	if _, err := decoder.Token(); err != nil {
+		return nil, err
+	}
+	of := map[string]string{}
+	for decoder.More() {
+		token, err := decoder.Token()
+		if err != nil {
+			return nil, err
+		}
+		key, _ := token.(string) // a key of valid JSON
+		if _, twice := of[key]; twice {
+			return nil, fmt.Errorf("has %q twice: leave one of them out", key)
+		}
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			return nil, err
+		}
+		if of[key], err = str(value); err != nil {
+			return nil, fmt.Errorf("has at %q what %w", key, err)
+		}
+	}
+	return of, nil
 }
 
 // str reads a JSON string. The library replaces invalid characters by U+FFFD, which
@@ -205,7 +241,7 @@ func literalReplacements(raw []byte) int {
 	return count
 }
 
-// kind returns the kind of a JSON text that is not a string, from its first byte.
+// kind returns the kind of a JSON text, from its first byte.
 func kind(first byte) string {
 	switch first {
 	case '{':
@@ -214,6 +250,8 @@ func kind(first byte) string {
 		return "an array"
 	case 'n':
 		return "null"
+	case '"':
+		return "a text"
 	case 't', 'f':
 		return "a boolean"
 	default:

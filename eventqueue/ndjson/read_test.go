@@ -76,6 +76,17 @@ func TestFieldsAndLines(t *testing.T) {
 	}
 }
 
+func TestAttributes(t *testing.T) {
+	t.Parallel()
+	events, _, err := readAll(line("1", `,"attributes":{"user":"\u0061da","empty":""}`) + "\n" + line("2", `,"attributes":{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if of := events[0].Attributes; len(of) != 2 || of["user"] != "ada" || of["empty"] != "" || len(events[1].Attributes) != 0 {
+		t.Errorf("the attributes are %q and %q", of, events[1].Attributes)
+	}
+}
+
 func TestTheValueIsTheCallees(t *testing.T) {
 	t.Parallel()
 	events, _, err := readAll(line(`"first"`, "") + "\n" + line(`"second"`, "") + "\n")
@@ -118,6 +129,13 @@ func TestMistakesNameLineAndField(t *testing.T) {
 		{"long delay", line("1", `,"delay":"9000h"`), "delay", "limit"},
 		{"bad time", line("1", `,"delay_until":"tomorrow"`), "delay_until", "not a time"},
 		{"far time", line("1", `,"delay_until":"2999-01-01T00:00:00Z"`), "delay_until", "limit"},
+		{"attributes as text", line("1", `,"attributes":"user=ada"`), "attributes", "is a text: write an object"},
+		{"no attributes", line("1", `,"attributes":null`), "attributes", "is null: write an object"},
+		{"a number as attribute", line("1", `,"attributes":{"n":7}`), "attributes", `has at "n" what is a number`},
+		{"an attribute twice", line("1", `,"attributes":{"a":"1","b":"2","\u0061":"3"}`), "attributes", `has "a" twice`},
+		{"a surrogate in an attribute", line("1", `,"attributes":{"a":"\ud800"}`), "attributes", "surrogate"},
+		{"a key in upper case", line("1", `,"attributes":{"A":"1"}`), "attributes", `has the key "A"`},
+		{"NUL in an attribute", line("1", `,"attributes":{"a":"\u0000"}`), "attributes", "U+0000"},
 		{"both delays", line("1", `,"delay":"1s","delay_until":"2030-01-01T00:00:00Z"`), "delay", "together"},
 		{"long line", strings.Repeat(" ", 2<<20), "", "longer than"},
 	} {
@@ -169,9 +187,8 @@ func TestErrorsOfOthers(t *testing.T) {
 	}
 }
 
-// FuzzRead holds the reader to what it promises: an accepted line is an event
-// that emit accepts, with the very bytes that stand in the text; a refused one
-// is an *Error of that line.
+// FuzzRead holds the reader to its guarantees: an accepted line is an event that emit
+// accepts, with the same bytes as in the text; a refused one is an *Error of that line.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(line(`{"a":1e400}`, "")))
 	f.Add([]byte(line(`"\ud83d\ude00"`, `,"delay":"1h"`)))

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/eventqueue/pgsession"
 )
 
 // table holds the notifications.
@@ -37,7 +39,7 @@ func (n *Notifier) Check(ctx context.Context) error {
 	if n.config.PublishOnly {
 		sql = checkPublishSQL
 	}
-	err := n.pool.QueryRow(ctx, sql, pgx.QueryExecModeSimpleProtocol).Scan(&role, &missing)
+	err := n.db.QueryRow(ctx, sql, pgx.QueryExecModeSimpleProtocol).Scan(&role, &missing)
 	if err != nil {
 		return fmt.Errorf("check the notifications in Postgres: %w", err)
 	}
@@ -57,11 +59,11 @@ const waitingSQL = `SELECT EXISTS (SELECT FROM ` + table + `)`
 // Waiting reports whether the table has notifications, for a program that uses
 // another notifier and would never see them. It costs one statement, and blocks
 // for at most two seconds.
-func Waiting(ctx context.Context, pool *pgxpool.Pool) (bool, error) {
+func Waiting(ctx context.Context, pool *pgxpool.Pool, schema pgsession.Schema) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, waitingTimeout)
 	defer cancel()
 	var waiting bool
-	if err := pool.QueryRow(ctx, waitingSQL, pgx.QueryExecModeSimpleProtocol).Scan(&waiting); err != nil {
+	if err := schema.On(pool).QueryRow(ctx, waitingSQL, pgx.QueryExecModeSimpleProtocol).Scan(&waiting); err != nil {
 		return false, fmt.Errorf("check whether notifications wait in Postgres: %w", err)
 	}
 	return waiting, nil

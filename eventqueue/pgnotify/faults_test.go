@@ -129,7 +129,7 @@ func TestWhatCommitsLateIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(ctx) }() // nothing after the commit
-	if _, err := tx.Exec(ctx, insertSQL, []int64{5000}, [][16]byte{{1}}, []*string(nil)); err != nil {
+	if _, err := tx.Exec(ctx, insertSQL, []int64{5000}, [][16]byte{{1}}, []*string(nil), channel); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, a, 1, 4000)

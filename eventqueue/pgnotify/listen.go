@@ -36,6 +36,7 @@ var (
 // listener wakes a pull for each NOTIFY. It has a connection of its own.
 type listener struct {
 	config      *pgx.ConnConfig
+	listenSQL   string
 	notify      func(ctx context.Context, text string) error // through the pool
 	wake        func()
 	probeWithin time.Duration
@@ -109,7 +110,7 @@ func (l *listener) listen(ctx context.Context) (verified bool, err error) {
 		defer cancel()
 		_ = conn.Close(closeCtx) // nothing is in flight on it
 	}()
-	if _, err := conn.Exec(ctx, "LISTEN "+channel, pgx.QueryExecModeSimpleProtocol); err != nil {
+	if _, err := conn.Exec(ctx, l.listenSQL, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return false, fmt.Errorf("listen: %w", err)
 	}
 	l.wake()

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgsession"
 )
 
 // Config configures a Notifier. The zero value is ready to use.
@@ -23,6 +24,9 @@ type Config struct {
 	// Unit is the duration to a multiple of which the delay of Requeue is rounded
 	// up. Default (0): 1 ms.
 	Unit time.Duration
+
+	// Schema is the schema of the queue. Default (""): public.
+	Schema pgsession.Schema
 
 	// PublishOnly says that the Notifier only publishes: Check asks for no right to pull.
 	PublishOnly bool
@@ -53,6 +57,9 @@ func (c Config) Validate() error {
 	if c.Unit < 0 {
 		return fmt.Errorf("Unit is %s: it must not be negative", c.Unit)
 	}
+	if err := c.Schema.Validate(); err != nil {
+		return fmt.Errorf("Schema: %w", err)
+	}
 	return nil
 }
 
@@ -71,6 +78,7 @@ const (
 // own, and the returner, which inserts notifications whose leases have ended.
 type Notifier struct {
 	pool   *pgxpool.Pool
+	db     pgsession.DB // the pool, for statements of the queue
 	config Config
 	log    *zap.Logger
 
@@ -106,7 +114,7 @@ func New(pool *pgxpool.Pool, config Config) (*Notifier, error) {
 		return nil, fmt.Errorf("pgnotify.New: %w", err)
 	}
 	config = config.withDefaults()
-	n := &Notifier{pool: pool, config: config, log: config.Logger, wakeup: newWakeup(), backpressure: newBackpressure(), leases: newLeases(),
+	n := &Notifier{pool: pool, db: pgsession.On(pool, config.Schema).In(pool), config: config, log: config.Logger, wakeup: newWakeup(), backpressure: newBackpressure(), leases: newLeases(),
 		closing: make(chan struct{})}
 	n.later = time.AfterFunc(time.Hour, n.wakeup.signal)
 	n.later.Stop()
@@ -118,7 +126,8 @@ func (n *Notifier) start() {
 	n.startOnce.Do(func() {
 		ctx, stop := context.WithCancel(context.Background())
 		n.stop = stop
-		l := &listener{config: n.pool.Config().ConnConfig, notify: n.notify, wake: n.wakeup.signal, probeWithin: probeTimeout, log: n.log}
+		l := &listener{config: n.pool.Config().ConnConfig, listenSQL: n.config.Schema.Listen(channel),
+			notify: n.notify, wake: n.wakeup.signal, probeWithin: probeTimeout, log: n.log}
 		n.running.Go(func() { l.run(ctx) })
 		n.running.Go(func() { n.returnExpired(ctx) })
 	})

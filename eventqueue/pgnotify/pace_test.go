@@ -35,7 +35,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestWhatWasTakenAheadGoesBack has one process take more than it gets to.
+// TestWhatWasTakenAheadGoesBack has one process take more than it pulls.
 func TestWhatWasTakenAheadGoesBack(t *testing.T) {
 	t.Parallel()
 	for name, stop := range map[string]bool{"when its time is over": false, "when pulling stops": true} {

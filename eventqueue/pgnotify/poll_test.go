@@ -6,7 +6,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestAFailedPollIsRepeated has no wake-up but that of the poll that failed.
+// TestAFailedPollIsRepeated: the only wake-up is that of the poll that failed.
 func TestAFailedPollIsRepeated(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/trace"
 	"eventsv2/test/testenv"
 )
 
@@ -186,7 +187,7 @@ func TestPublishRefusesWhatIsNoNotification(t *testing.T) {
 		t.Error("Publish of event 0 = nil, want an error")
 	}
 	bad := notifications(1, 4)
-	for i, text := range []string{"00-é", "a\x00b", "\xff", strings.Repeat("0", eventqueue.MaxTraceparentBytes+1)} {
+	for i, text := range []string{"00-é", "a\x00b", "\xff", strings.Repeat("0", trace.MaxParentBytes+1)} {
 		bad[i].Traceparent = text
 	}
 	if err := n.Publish(testenv.Context(t), bad); err != nil {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/trace"
 )
 
-// channel is the channel that a commit with new notifications notifies. Channels
-// belong to a database: queues in several schemas of it wake each other needlessly.
+// channel, in the schema of the queue, is the channel that a commit with new notifications notifies.
 const channel = "events_v2_notifications"
 
 // Rows are inserted in the order of their events, so that two statements with
@@ -23,7 +23,7 @@ WITH inserted AS (
     ORDER BY event_id
     ON CONFLICT DO NOTHING
 )
-SELECT pg_notify('` + channel + `', '')`
+SELECT pg_notify($4, '')`
 
 // Publish inserts the notifications with one statement and wakes the waiting
 // pulls. If the table already has a notification of an event, that one stays. It
@@ -60,26 +60,24 @@ func (n *Notifier) insert(ctx context.Context, notifications []eventqueue.Notifi
 		ids[i], canvases[i] = int64(notifications[i].Event), notifications[i].Canvas
 		// A trace context that Postgres would refuse must not cost the notification,
 		// let alone the batch.
-		if text := notifications[i].Traceparent; eventqueue.ValidTraceparent(text) {
+		if text := notifications[i].Traceparent; trace.ValidParent(text) {
 			if traceparents == nil {
 				traceparents = make([]*string, len(notifications))
 			}
 			traceparents[i] = &text
 		}
 	}
-	_, err := n.pool.Exec(ctx, insertSQL, ids, canvases, traceparents)
+	_, err := n.db.Exec(ctx, insertSQL, ids, canvases, traceparents, n.config.Schema.Channel(channel))
 	if cause := ctx.Err(); err != nil && cause != nil {
 		return cause
 	}
 	return err
 }
 
-const notifySQL = `SELECT pg_notify('` + channel + `', $1)`
-
 // notify sends a text to all listeners. It blocks for at most ten seconds.
 func (n *Notifier) notify(ctx context.Context, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err := n.pool.Exec(ctx, notifySQL, text)
+	_, err := n.pool.Exec(ctx, `SELECT pg_notify($1, $2)`, n.config.Schema.Channel(channel), text)
 	return err
 }

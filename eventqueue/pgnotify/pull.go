@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/trace"
 )
 
 // The rows are locked first, and then found by their ctid: rows of this table are
@@ -182,7 +183,7 @@ func (n *Notifier) takeAhead(ctx context.Context, count int) error {
 
 // take runs takeSQL and returns the highest place taken as well.
 func (n *Notifier) take(ctx context.Context, above int64, limit int) (taken []eventqueue.Notification, highest int64, err error) {
-	rows, err := n.pool.Query(ctx, takeSQL, takeMode, above, int64(limit))
+	rows, err := n.db.Query(ctx, takeSQL, takeMode, above, int64(limit))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -195,7 +196,7 @@ func (n *Notifier) take(ctx context.Context, above int64, limit int) (taken []ev
 	_, err = pgx.ForEachRow(rows, []any{&place, &event, &canvas, &traceparent}, func() error {
 		highest = max(highest, place)
 		taken = append(taken, eventqueue.Notification{Event: eventqueue.EventID(event), Canvas: canvas})
-		if traceparent != nil && eventqueue.ValidTraceparent(*traceparent) {
+		if traceparent != nil && trace.ValidParent(*traceparent) {
 			taken[len(taken)-1].Traceparent = *traceparent
 		}
 		return nil

@@ -85,14 +85,14 @@ func ack(t *testing.T, n *Notifier, deliveries []eventqueue.Delivery) {
 	}
 }
 
-// pulled is what came of a pull.
+// pulled is the result of a pull.
 type pulled struct {
 	deliveries []eventqueue.Delivery
 	err        error
 }
 
-// waitingPull starts to pull in the background; the channel brings what came of
-// it. The pull ends with the test.
+// waitingPull starts to pull in the background; the channel delivers its result. The pull
+// ends with the test.
 func waitingPull(t *testing.T, n *Notifier) <-chan pulled {
 	t.Helper()
 	ctx, stop := context.WithCancel(testenv.Context(t))

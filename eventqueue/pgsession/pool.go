@@ -3,6 +3,7 @@ package pgsession
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
@@ -16,16 +17,41 @@ import (
 //
 // A connection prepared by Prepare is used as it is. On any other, a statement that
 // sets the level precedes each statement, in the same round trip and transaction.
+//
+// Statements name what is the queue's without a schema; they are sent with it (see [Schema.SQL]).
 type Pool struct {
 	// Shared is the underlying pool, for statements that mean the same at any
-	// isolation level.
+	// isolation level and name nothing of the queue.
 	Shared *pgxpool.Pool
 
-	checked atomic.Bool // whether the pool's connection to the database has passed the checks
+	// Schema is that of the queue.
+	Schema Schema
+
+	checked   atomic.Bool // whether the pool's connection to the database has passed the checks
+	qualified sync.Map    // of statements, as they are written: of which there are few
 }
 
-// On makes a Pool on a pool, which the caller closes.
-func On(pool *pgxpool.Pool) *Pool { return &Pool{Shared: pool} }
+// On makes a Pool on a pool, which the caller closes, for the queue in a schema.
+func On(pool *pgxpool.Pool, schema Schema) *Pool { return &Pool{Shared: pool, Schema: schema} }
+
+// SQL is that of the pool's schema, and remembers what it returns.
+func (p *Pool) SQL(statement string) string {
+	if sql, ok := p.qualified.Load(statement); ok {
+		return sql.(string)
+	}
+	sql := p.Schema.SQL(statement)
+	p.qualified.Store(statement, sql)
+	return sql
+}
+
+// In returns a transaction, or another connection to the queue's database, for statements of the queue.
+// nil stays nil.
+func (p *Pool) In(db DB) DB {
+	if db == nil {
+		return nil
+	}
+	return inSchema{db, p.SQL}
+}
 
 // LevelSQL sets the isolation level for the transaction of the statements that are
 // sent together; it has to be the first of them. It is not a SET TRANSACTION, since
@@ -41,7 +67,7 @@ SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan'
 // Acquire returns a connection of the pool, and whether Prepare has prepared it. On
 // the first use of a pool it checks, as Check does, that the queue can work over it.
 func (p *Pool) Acquire(ctx context.Context) (conn *pgxpool.Conn, ready bool, err error) {
-	conn, err = p.Shared.Acquire(ctx)
+	conn, err = p.acquire(ctx)
 	if err != nil {
 		return nil, false, err
 	}
@@ -53,6 +79,23 @@ func (p *Pool) Acquire(ctx context.Context) (conn *pgxpool.Conn, ready bool, err
 		return nil, false, err
 	}
 	return conn, false, nil
+}
+
+// acquire returns a connection that the server has not closed, as far as this side knows. A pool
+// asks only those that have rested for a second; a restart of Postgres would cost each of the
+// others an error, of which nobody could tell whether something was committed.
+func (p *Pool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	for closed := int32(0); ; closed++ {
+		conn, err := p.Shared.Acquire(ctx)
+		if err != nil || !closedByPeer(conn.Conn().PgConn().Conn()) {
+			return conn, err
+		}
+		if closed == p.Shared.Stat().MaxConns() {
+			return conn, nil // a new one, too: its use says what the server says
+		}
+		_ = conn.Conn().Close(ctx) // it is closed on the other side
+		conn.Release()
+	}
 }
 
 // Check returns an error, with advice, if the queue cannot work over the pool:
@@ -104,7 +147,7 @@ func CheckMode(mode pgx.QueryExecMode) error {
 	return nil
 }
 
-// Begin begins a transaction at READ COMMITTED.
+// Begin begins a transaction at READ COMMITTED. Its statements are sent as they are.
 func (p *Pool) Begin(ctx context.Context) (pgx.Tx, error) {
 	return p.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 }
@@ -121,6 +164,16 @@ func (p *Pool) BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, erro
 		return nil, err
 	}
 	return &transaction{Tx: tx, conn: conn}, nil
+}
+
+// InTx runs f in a transaction at READ COMMITTED, for statements of the queue.
+func (p *Pool) InTx(ctx context.Context, f func(db DB) error) error {
+	return pgx.BeginFunc(ctx, p, func(tx pgx.Tx) error { return f(p.In(tx)) })
+}
+
+// Snapshot runs f in a transaction that only reads, all of it as of one moment, for statements of the queue.
+func (p *Pool) Snapshot(ctx context.Context, f func(db DB) error) error {
+	return pgx.BeginTxFunc(ctx, p, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error { return f(p.In(tx)) })
 }
 
 // transaction releases its connection at its end.
@@ -142,6 +195,7 @@ func (t *transaction) end(err error) error {
 
 // SendBatch sends statements in one transaction and one round trip.
 func (p *Pool) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults {
+	qualifyBatch(batch, p.SQL)
 	conn, ready, err := p.Acquire(ctx)
 	if err != nil {
 		return pgx.FailedBatchResults(batch, err)
@@ -188,7 +242,7 @@ func (p *Pool) QueryAtAnyLevel(ctx context.Context, sql string, args ...any) (pg
 	if err != nil {
 		return nil, err
 	}
-	return queryOn(ctx, conn, sql, args)
+	return queryOn(ctx, conn, p.SQL(sql), args)
 }
 
 // queryOn runs a statement on a connection and releases the connection with the rows.
@@ -204,6 +258,7 @@ func queryOn(ctx context.Context, conn *pgxpool.Conn, sql string, args []any) (p
 // Query runs a statement. After its rows were read to the end or closed, their error
 // includes that of the commit.
 func (p *Pool) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	sql = p.SQL(sql)
 	conn, ready, err := p.Acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -307,7 +362,12 @@ func (p *Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comman
 
 // CopyFrom copies rows into a table, which means the same at any level.
 func (p *Pool) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error) {
-	return p.Shared.CopyFrom(ctx, table, columns, rows)
+	conn, err := p.acquire(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Release()
+	return conn.CopyFrom(ctx, table, columns, rows)
 }
 
 // QueryRow runs a statement and reads one row.

@@ -150,37 +150,6 @@ func with(url, setting string) string {
 	return url + "?" + setting
 }
 
-// The search path decides which tables are used, so it must lead to one queue.
-func TestTheSearchPathLeadsToOneQueue(t *testing.T) {
-	t.Parallel()
-	ctx := testenv.Context(t)
-	url := testenv.DatabaseURL(t)
-	admin, err := pgxpool.New(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer admin.Close()
-	if _, err := admin.Exec(ctx, `CREATE SCHEMA other; CREATE TABLE other.event_log (id bigint); CREATE SCHEMA empty`); err != nil {
-		t.Fatal(err)
-	}
-	for path, want := range map[string]string{
-		"public":       "",
-		"empty,public": "",
-		"empty":        "no table events_v2",
-		"other,public": "event_log",
-	} {
-		pool, err := pgstore.Open(ctx, with(url, "search_path="+path), "test", 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = pgstore.New(pool).Check(ctx)
-		pool.Close()
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("search_path=%s: got the error %v, want one with %q", path, err, want)
-		}
-	}
-}
-
 // An emit with a unique key in a transaction that sees no other commits would take an
 // event that has ended for one that holds the key.
 func TestUniqueKeysNeedReadCommitted(t *testing.T) {

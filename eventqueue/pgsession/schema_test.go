@@ -2,127 +2,149 @@ package pgsession_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgsession"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/migrations"
 	"eventsv2/test/testenv"
 )
 
-// admin is a pool that names schemas itself.
-func admin(t *testing.T, url string) (pool *pgxpool.Pool, exec func(sql string)) {
-	t.Helper()
-	ctx := testenv.Context(t)
-	pool, err := pgxpool.New(ctx, url)
-	if err != nil {
+// objectsSQL are the names in the schema of the queue that a statement may mean.
+const objectsSQL = `
+SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S', 'v', 'm', 'p')
+UNION
+SELECT typname FROM pg_type WHERE typnamespace = 'public'::regnamespace AND typtype IN ('e', 'd')
+UNION
+SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+ORDER BY 1`
+
+// Whatever migrations make can be named in a statement.
+func TestObjectsAreThoseOfTheMigrations(t *testing.T) {
+	t.Parallel()
+	var want []string
+	if err := testenv.Pool(t).QueryRow(t.Context(), `SELECT ARRAY(`+objectsSQL+`)`).Scan(&want); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(pool.Close)
-	return pool, func(sql string) {
-		t.Helper()
-		if _, err := pool.Exec(ctx, sql); err != nil {
-			t.Fatalf("%s: %v", sql, err)
+	got := pgsession.Objects()
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("objects are\n%q\nthe migrations make\n%q", got, want)
+	}
+}
+
+// Only names of the queue's objects get the schema, and only where they are names.
+func TestStatementsGetTheirSchema(t *testing.T) {
+	t.Parallel()
+	for statement, want := range map[string]string{
+		`SELECT id FROM events_v2 e JOIN event_log USING (id)`:        `SELECT id FROM "j".events_v2 e JOIN "j".event_log USING (id)`,
+		`INSERT INTO event_log AS l VALUES ($1::event_log_status)`:    `INSERT INTO "j".event_log AS l VALUES ($1::"j".event_log_status)`,
+		`SELECT nextval('events_id_seq'), events_emit($1)`:            `SELECT nextval('"j".events_id_seq'), "j".events_emit($1)`,
+		`SELECT 'of events_v2', e.event_log, "rate_limits", E'it\'s'`: `SELECT 'of events_v2', e.event_log, "rate_limits", E'it\'s'`,
+		`SELECT 1 -- events_v2` + "\nFROM events_v2 /* events_v2 */":  `SELECT 1 -- events_v2` + "\nFROM \"j\".events_v2 /* events_v2 */",
+		`DO $x$ events_v2 $$ $x$; SELECT $1, $2, events_v2_`:          `DO $x$ events_v2 $$ $x$; SELECT $1, $2, events_v2_`,
+		`SELECT 'it''s', events_v2.id FROM "j".events_v2`:             `SELECT 'it''s', "j".events_v2.id FROM "j".events_v2`,
+		`it's not closed events_v2`:                                   `it's not closed events_v2`,
+		`$`:                                                           `$`,
+		``:                                                            ``,
+	} {
+		if got := pgsession.Schema("j").SQL(statement); got != want {
+			t.Errorf("%s\nbecomes\n%s\nwant\n%s", statement, got, want)
+		}
+	}
+	if got := pgsession.Schema("").SQL(`TABLE events_v2`); got != `TABLE "public".events_v2` {
+		t.Error(got)
+	}
+}
+
+// FuzzSchema has any text keep everything but the schema, and a second pass change nothing.
+func FuzzSchema(f *testing.F) {
+	for _, seed := range []string{`SELECT 'a' FROM events_v2 -- x`, `$$ $a$ 'events_id_seq' "`, `/* ' */ events_v2.events_v2`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, statement string) {
+		once := pgsession.Schema("j").SQL(statement)
+		if strings.ReplaceAll(once, `"j".`, ``) != strings.ReplaceAll(statement, `"j".`, ``) {
+			t.Errorf("%q became %q", statement, once)
+		}
+	})
+}
+
+func TestSchemasThatNoQueueCanHave(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[pgsession.Schema]string{
+		"": "", "jobs": "", "Jobs of Ours": "", "ünïcode": "",
+		"pg_jobs": "Postgres' own", "information_schema": "Postgres' own", `a"b`: "quotes", "a'b": "quotes", "a\x00b": "quotes",
+		pgsession.Schema(strings.Repeat("a", 41)): "at most 40",
+	} {
+		err := name.Validate()
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("schema %q: %v, want %q", string(name), err, want)
 		}
 	}
 }
 
-// A table of another application that hides one of the queue's would be written in its place.
-func TestATableThatIsHiddenIsNamed(t *testing.T) {
+// A schema without a queue is refused, with the schemas that have one.
+func TestASchemaWithoutAQueueIsNamed(t *testing.T) {
 	t.Parallel()
-	ctx, url := testenv.Context(t), testenv.DatabaseURL(t)
-	pool, exec := admin(t, url)
-	exec(`CREATE SCHEMA app`)
-	store, err := pgstore.Open(ctx, with(url, "search_path=app,public"), "test", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	check := func() error {
-		return pgstore.New(store).Check(ctx, pgstore.Emitting, pgstore.Working, pgstore.Relaying)
-	}
-	if err := check(); err != nil {
-		t.Fatal(err)
-	}
-	var tables []string
-	if err := pool.QueryRow(ctx, `SELECT events_v2_tables()`).Scan(&tables); err != nil {
-		t.Fatal(err)
-	}
-	for _, table := range tables {
-		exec(`CREATE TABLE app.` + table + ` (LIKE public.` + table + `)`)
-		if err := check(); err == nil || !strings.Contains(err.Error(), "search_path") || !strings.Contains(err.Error(), table) {
-			t.Errorf("the check beside a table app.%s = %v", table, err)
+	ctx, pool := testenv.Context(t), testenv.Pool(t)
+	for schema, want := range map[pgsession.Schema]string{"public": "", "elsewhere": "no schema elsewhere", "pg_temp_3": "no schema", "empty": "no table events_v2"} {
+		if schema == "empty" {
+			if _, err := pool.Exec(ctx, `CREATE SCHEMA empty`); err != nil {
+				t.Fatal(err)
+			}
 		}
-		exec(`DROP TABLE app.` + table)
+		err := pgstore.NewIn(schema, pool).Check(ctx)
+		var unfit *eventqueue.UnfitError
+		if want == "" && err != nil || want != "" && (!errors.As(err, &unfit) || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "EVENTS_SCHEMA") || !strings.Contains(err.Error(), "in public")) {
+			t.Errorf("the check of schema %s = %v, want %q", schema, err, want)
+		}
 	}
 }
 
-// A path that changes on the database, or the role, leads no part of a program that runs elsewhere.
-func TestAPoolStaysOnItsSearchPath(t *testing.T) {
+// The search path leads nothing elsewhere: neither tables of the same names, nor a path that ends
+// nowhere, nor temporary tables.
+func TestTheSearchPathDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	ctx, url := testenv.Context(t), testenv.DatabaseURL(t)
-	_, exec := admin(t, url)
-	pool, err := pgstore.Open(ctx, url, "test", 2)
+	admin, err := pgxpool.New(ctx, url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer pool.Close()
-	var before string
-	if err := pool.QueryRow(ctx, `SHOW search_path`).Scan(&before); err != nil {
+	defer admin.Close()
+	if _, err := admin.Exec(ctx, `CREATE SCHEMA app; CREATE TABLE app.events_v2 (id bigint)`); err != nil {
 		t.Fatal(err)
 	}
-	exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = elsewhere', current_database()); END $$`)
-	pool.Reset()
-	var after string
-	if err := pool.QueryRow(ctx, `SHOW search_path`).Scan(&after); err != nil || after != before {
-		t.Errorf("the path of a new connection of the pool is %q, was %q; error %v", after, before, err)
-	}
-	later, err := pgstore.Open(ctx, url, "test", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer later.Close()
-	if err := later.QueryRow(ctx, `SHOW search_path`).Scan(&after); err != nil || after != "elsewhere" {
-		t.Errorf("the path of a pool that was opened later is %q, want elsewhere; error %v", after, err)
-	}
-}
-
-// A migration makes a second queue in a schema of its own only where no other is found.
-func TestAMigrationStaysInTheSchemaOfTheQueue(t *testing.T) {
-	t.Parallel()
-	ctx, url := testenv.Context(t), testenv.DatabaseURL(t)
-	pool, exec := admin(t, url)
-	exec(`CREATE SCHEMA app`)
-	made := func() (tables int) {
-		if err := pool.QueryRow(ctx, `SELECT count(*) FROM pg_class WHERE relnamespace = 'app'::regnamespace`).Scan(&tables); err != nil {
+	for _, path := range []string{"app", "app,public", "nowhere", "pg_temp,public", ""} {
+		pool, err := pgxpool.New(ctx, with(url, "search_path="+path))
+		if err != nil {
 			t.Fatal(err)
 		}
-		return tables
-	}
-	hidden := with(url, "search_path=app,public")
-	_, up := migrations.Up(ctx, hidden)
-	_, down := migrations.Down(ctx, hidden, 1)
-	_, status := migrations.Status(ctx, hidden)
-	for what, err := range map[string]error{"up": up, "down": down, "status": status} {
-		if err == nil || !strings.Contains(err.Error(), "search_path") || !strings.Contains(err.Error(), "app") {
-			t.Errorf("migrate %s = %v", what, err)
+		defer pool.Close()
+		store := pgstore.New(pool)
+		if err := store.Check(ctx, pgstore.Emitting, pgstore.Working, pgstore.Relaying); err != nil {
+			t.Errorf("search_path=%s: %v", path, err)
 		}
-	}
-	if n := made(); n > 0 {
-		t.Errorf("%d tables and indexes were made in the schema app", n)
-	}
-	if _, err := migrations.Up(ctx, with(url, "search_path=app")); err != nil || made() == 0 {
-		t.Errorf("migrate up of a queue of its own = %v", err)
-	}
-	conn, err := pgx.Connect(ctx, with(url, "search_path=app"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if err := migrations.Check(ctx, conn); err != nil {
-		t.Error(err)
+		event := eventqueue.NewEvent{Canvas: eventqueue.CanvasID{1}, Module: "M", Name: "N", Modifier: "_", Value: []byte("1")}
+		if _, err := store.Insert(ctx, nil, []eventqueue.NewEvent{event}, eventqueue.NotifyModeRelay); err != nil {
+			t.Errorf("search_path=%s: %v", path, err)
+		}
+		if err := store.InTx(ctx, func(ctx context.Context, db eventqueue.DB) error {
+			_, err := store.Insert(ctx, db, []eventqueue.NewEvent{event}, eventqueue.NotifyModeRelay)
+			return err
+		}); err != nil {
+			t.Errorf("search_path=%s, in a transaction: %v", path, err)
+		}
+		if err := migrations.Check(ctx, pool); err != nil {
+			t.Errorf("search_path=%s: %v", path, err)
+		}
 	}
 }

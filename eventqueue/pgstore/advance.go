@@ -10,6 +10,8 @@ import (
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/internal/mayrun"
+	"eventsv2/internal/refusal"
+	"eventsv2/internal/sqlstate"
 )
 
 // The state of an event in its ordering groups, as in the column group_state. The migration
@@ -27,26 +29,28 @@ const advanceSQL = `SELECT id, canvas_id, module, name, modifier FROM events_v2_
 // Postgres has room for a few thousand locks in all.
 const advanceChunk = worker.MaxGrouped
 
-// advanceAfter is the statement that advances the groups of completed events. It
-// follows the statements that write the completions, in the same transaction.
-func advanceAfter(advanced *[]eventqueue.Event, completions []worker.Completion) query {
-	var left []int64
-	var passes []bool
+// afterCompletion are the completed events whose groups advance.
+func afterCompletion(completions []worker.Completion) *advancing {
+	a := &advancing{}
 	for i := range completions {
 		if completions[i].Grouped {
-			left = append(left, int64(completions[i].Event))
-			passes = append(passes, completions[i].Passes && completions[i].Label != machine.ExecutesToCompletion)
+			a.left = append(a.left, completions[i].Event)
+			a.passes = append(a.passes, completions[i].Passes && completions[i].Label != machine.ExecutesToCompletion)
 		}
 	}
-	return advance(advanced, left, passes, nil, nil)
+	return a
 }
 
-func advance(advanced *[]eventqueue.Event, left []int64, passes []bool, arrived []int64, lockTimeout *time.Duration) query {
+func advance(advanced *[]eventqueue.Event, a *advancing) query {
+	passes := a.passes
+	if len(passes) == 0 {
+		passes = make([]bool, len(a.left))
+	}
 	return query{
 		forms:     forms{waits: advanceSQL, skips: advanceSQL},
-		arguments: []any{left, passes, arrived, lockTimeout},
+		arguments: []any{int64s(a.left), passes, int64s(a.arrived), a.lockTimeout},
 		read: func(rows pgx.Rows) (err error) {
-			*advanced, err = pgx.AppendRows(*advanced, rows, scanAdvanced)
+			*advanced, err = pgx.CollectRows(rows, scanAdvanced)
 			return err
 		},
 	}
@@ -57,15 +61,31 @@ func scanAdvanced(row pgx.CollectableRow) (e eventqueue.Event, err error) {
 	return e, err
 }
 
-// Advance implements worker.Store, in a transaction for each portion.
+// Advance implements worker.Store, in a transaction for each portion. It goes around rows that the
+// database refuses to write, and returns these as a *refusal.Error.
 func (s *Store) Advance(ctx context.Context, left, arrived []eventqueue.EventID, lockTimeout time.Duration) (advanced []eventqueue.Event, err error) {
-	for len(left)+len(arrived) > 0 && err == nil {
+	var refused []error
+	for len(left)+len(arrived) > 0 {
 		gone, come := min(len(left), advanceChunk), min(len(arrived), advanceChunk)
-		next := advance(&advanced, int64s(left[:gone]), make([]bool, gone), int64s(arrived[:come]), &lockTimeout)
-		err = s.run(ctx, skipping, next)
+		some, err := s.advancePortion(ctx, &advancing{left: left[:gone], arrived: arrived[:come], lockTimeout: &lockTimeout})
+		advanced = append(advanced, some...)
+		if err != nil && !refusal.Is(err) {
+			return advanced, err
+		}
+		refused = append(refused, err)
 		left, arrived = left[gone:], arrived[come:]
 	}
-	return advanced, err
+	return advanced, outcome(len(advanced), refused...)
+}
+
+func (s *Store) advancePortion(ctx context.Context, a *advancing) ([]eventqueue.Event, error) {
+	if s.stuck.Empty() {
+		advanced, err := s.advanceOnce(ctx, a)
+		if !sqlstate.Refused(err) {
+			return advanced, err
+		}
+	}
+	return s.advanceAround(ctx, a)
 }
 
 // repairSQL finds groups that have to be repaired:
@@ -106,14 +126,17 @@ var (
       AND (due > now OR ` + mayrun.RuledSQL("page") + `)
       AND EXISTS (SELECT FROM event_groups g WHERE g.event_id = page.id AND g.stage > 1)`
 
-	// firstWaitingSQL is the first event that waits in the group l. Places are compared as
-	// rows: then no other index has them in order, and none is walked past all groups where
-	// the statistics are from before there were any.
-	firstWaitingSQL = `
+	// firstWaitingSQL is the first event that waits in a group of groups.
+	firstWaitingSQL = waitingInGroupSQL + ` LIMIT 1`
+
+	// waitingInGroupSQL are all that wait in it, in order. Places are compared as rows: then no
+	// other index has them in order, and none is walked past all groups where the statistics are
+	// from before there were any.
+	waitingInGroupSQL = `
         SELECT g.event_id FROM event_groups g
         WHERE (g.canvas_id, g.group_key, g.admitted, g.event_id) > (groups.canvas_id, groups.group_key, false, 0)
           AND (g.canvas_id, g.group_key, g.admitted) <= (groups.canvas_id, groups.group_key, false)
-        ORDER BY g.canvas_id, g.group_key, g.admitted, g.event_id LIMIT 1`
+        ORDER BY g.canvas_id, g.group_key, g.admitted, g.event_id`
 
 	// roomSQL: one more event of the group l may run.
 	roomSQL = `((SELECT count(*) FROM event_groups g WHERE g.canvas_id = groups.canvas_id AND g.group_key = groups.group_key AND g.admitted)
@@ -123,15 +146,7 @@ var (
 // repair advances the groups that were stuck. If one of them stays locked for too
 // long, all of them are left for the next sweep.
 func (s *Store) repair(ctx context.Context, lost []eventqueue.EventID, lockTimeout time.Duration) ([]eventqueue.Notification, error) {
-	var advanced []eventqueue.Event
-	err := around(&s.stuck, lost, func(ids []eventqueue.EventID) error {
-		if len(ids) == 0 {
-			return s.run(ctx, skipping, advance(&advanced, nil, nil, nil, &lockTimeout))
-		}
-		some, err := s.Advance(ctx, ids, ids, lockTimeout) // each is one or the other
-		advanced = append(advanced, some...)
-		return err
-	})
+	advanced, err := s.Advance(ctx, lost, lost, lockTimeout) // each is one or the other
 	if lockWaitExpired(err) {
 		err = nil
 	}

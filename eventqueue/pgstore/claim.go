@@ -9,7 +9,9 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/pgsession"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/internal/attributes"
 	"eventsv2/internal/mayrun"
 )
 
@@ -50,7 +52,7 @@ WITH clock AS MATERIALIZED (
 ), runnable AS (
     SELECT e.version
     FROM unnest($1::bigint[]) AS asked (id) CROSS JOIN LATERAL (
-        SELECT e.ctid AS version, e.canvas_id, e.module, e.name, e.modifier, e.group_state, e.locked_at
+        SELECT e.ctid AS version, e.id, e.canvas_id, e.module, e.name, e.modifier, e.group_state, e.locked_at
         FROM events_v2 e
         WHERE e.id = asked.id AND ` + dueAndFreeSQL + `
         OFFSET 0) AS e
@@ -67,7 +69,7 @@ WITH clock AS MATERIALIZED (
       AND ` + dueAndFreeSQL + `
     RETURNING e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until,
         CASE WHEN e.attempts > 1 THEN (SELECT before.locked_at FROM events_v2 before WHERE before.id = e.id) END AS locked_at,
-        e.attempts, e.retries, e.enqueued_at, e.value, e.ctid AS place,
+        e.attempts, e.retries, e.enqueued_at, e.value, e.ctid AS place, ` + attributes.OriginSQL + ` AS origin,
         (e.unique_seconds > 0)::int + 8 * e.group_state + 32 * e.snoozes + 1048576 * e.begin_first::int + 2097152 * e.lost_run::int
         + CASE WHEN (SELECT EXISTS (SELECT FROM rate_limits)) THEN (
             SELECT coalesce(max(CASE l.mode WHEN 'exact' THEN 6 ELSE 2 END), 0) FROM rate_limits l
@@ -75,15 +77,14 @@ WITH clock AS MATERIALIZED (
 )
 SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at,
     NULL AS rule, true AS known, (SELECT now FROM clock),
-    e.attempts, e.retries, e.enqueued_at, e.value, e.place, e.marks, NULL::interval
+    e.attempts, e.retries, e.enqueued_at, e.value, e.place, e.marks, NULL::interval, e.origin
 FROM claimed AS e
 WHERE NOT EXISTS (SELECT FROM barrier)
 UNION ALL
 SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at,
-    (SELECT max(r.rule_type)::text FROM scheduling_rules r
-     WHERE r.canvas_id = e.canvas_id AND r.event_space = e.module AND r.handler_name = e.name),
+    ` + mayrun.RuleSQL("e") + `,
     ` + handlerKnownSQL + `, clock.now,
-    NULL, NULL, NULL, NULL, NULL, 8 * CASE WHEN ` + mayrun.NeedsGroupSQL + ` THEN 3 ELSE e.group_state END, clock.valid_for
+    NULL, NULL, NULL, NULL, NULL, 8 * CASE WHEN ` + mayrun.NeedsGroupSQL + ` THEN 3 ELSE e.group_state END, clock.valid_for, NULL
 FROM clock CROSS JOIN (
     SELECT id FROM unnest($1::bigint[]) AS asked (id) WHERE id NOT IN (SELECT id FROM claimed)
 ) AS rest CROSS JOIN LATERAL (
@@ -110,7 +111,7 @@ func (s *Store) Claim(ctx context.Context, ids []eventqueue.EventID, handlers ev
 // ClaimIn is Claim within a transaction: the claims are committed with it. Tests
 // hold one open with it.
 func ClaimIn(ctx context.Context, db eventqueue.DB, ids []eventqueue.EventID, handlers eventqueue.HandlerSet, lockTimeout time.Duration, id eventqueue.ClaimID) (found []worker.ClaimResult, err error) {
-	err = within(ctx, db, []query{claim(&found, ids, handlers, lockTimeout, id)})
+	err = within(ctx, pgsession.DefaultSchema.On(db), []query{claim(&found, ids, handlers, lockTimeout, id)})
 	return found, err
 }
 
@@ -167,6 +168,9 @@ type claimRow struct {
 	// validFor is for how long the statement took locks to be valid; of a claimed row
 	// it is NULL.
 	validFor *time.Duration
+	// origin is the parent and the attributes in one column, which is NULL for most rows: as two
+	// they would cost each row more; see marks.
+	origin pgtype.DriverBytes
 
 	texts map[string]string // handlers' names, of which there are few
 }
@@ -188,7 +192,7 @@ func newClaimRow() *claimRow { return &claimRow{texts: map[string]string{}} }
 
 func (r *claimRow) columns() []any {
 	return []any{&r.id, &r.canvas, &r.module, &r.name, &r.modifier, &r.delayUntil, &r.lockedAt,
-		&r.rule, &r.handlerKnown, &r.now, &r.attempts, &r.retries, &r.enqueuedAt, &r.value, &r.rowID, (*int32)(&r.marks), &r.validFor}
+		&r.rule, &r.handlerKnown, &r.now, &r.attempts, &r.retries, &r.enqueuedAt, &r.value, &r.rowID, (*int32)(&r.marks), &r.validFor, &r.origin}
 }
 
 func (r *claimRow) text(b []byte) string {
@@ -227,6 +231,8 @@ func (r *claimRow) found(lockTimeout time.Duration, id eventqueue.ClaimID) (f wo
 		f.Exact, f.Snoozes = r.marks.exactlyLimited(), r.marks.snoozes()
 		f.ClaimID, f.BeginFirst, f.LostRun = id, r.marks.beginFirst(), r.marks.lostRun()
 		e.Retries, e.EnqueuedAt, e.Value = int(r.retries.Int32), r.enqueuedAt.Time, r.value
+		parent, of := attributes.DecodeOrigin(r.origin)
+		e.ParentID, e.Attributes = eventqueue.EventID(parent), of
 	}
 	return f
 }

@@ -47,7 +47,7 @@ func TestAClaimTakesOnlyWhatMayRun(t *testing.T) {
 		{control.PauseRule, eventqueue.Scope{Canvas: another, Module: key.Module, Name: key.Name}},
 		{control.PauseRule, eventqueue.Scope{Canvas: canvas, Module: "OTHER", Name: key.Name}},
 	} {
-		if _, err := r.store.AddRule(ctx, rule.t, rule.s); err != nil {
+		if _, err := r.store.AddRule(ctx, control.RuleOf(rule.t, rule.s)); err != nil {
 			t.Fatal(err)
 		}
 	}

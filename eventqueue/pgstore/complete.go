@@ -12,6 +12,8 @@ import (
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/internal/refusal"
+	"eventsv2/internal/sqlstate"
 )
 
 // fenced makes a statement that writes many claims, in the form that waits for locked
@@ -63,22 +65,25 @@ var deleteCompleted = fenced(`, ended AS (
 const deleteAndLogSQL = `, ended AS (
     DELETE FROM events_v2 e WHERE ` + heldSQL + ` RETURNING e.*
 ), logged AS (
-    INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at, ordering_key)
+    INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at, ordering_key, attributes, parent_id)
     SELECT id, canvas_id, module, name, modifier, value, status::event_log_status, retries, attempts, last_error, enqueued_at,
-        nullif(ordering_key, '')
+        nullif(ordering_key, ''), attributes, parent_id
     FROM ended JOIN unnest($1::bigint[], $5::text[], $6::text[]) AS how (id, status, last_error) USING (id)
     WHERE status IS NOT NULL
     -- A row that was put back by hand under its old id is logged all the same.
     ON CONFLICT (id) DO UPDATE SET status = excluded.status, value = excluded.value, retries = excluded.retries,
         attempts = excluded.attempts, last_error = excluded.last_error, created_at = excluded.created_at,
-        ordering_key = excluded.ordering_key
+        ordering_key = excluded.ordering_key, attributes = excluded.attributes, parent_id = excluded.parent_id,
+        reason = NULL, actor = NULL
 )`
 
-var deleteAndLog = fenced(deleteAndLogSQL)
+var deleteLogAndRecordSQL = deleteAndLogSQL + recordSQL("$7", "$6")
+
+var deleteAndLog = fenced(deleteLogAndRecordSQL)
 
 // deleteAndStamp is for batches with an event whose unique key stays reserved after
 // its completion. An event that was retried by hand is completed a second time.
-var deleteAndStamp = fenced(deleteAndLogSQL + `, stamped AS (
+var deleteAndStamp = fenced(deleteLogAndRecordSQL + `, stamped AS (
     INSERT INTO unique_expiries (event_id, unique_seconds, expires_at)
     SELECT id, unique_seconds, clock.now + unique_seconds * interval '1 second'
     FROM ended CROSS JOIN clock
@@ -101,7 +106,7 @@ const (
 	rescheduleNotifySQL = ` WHEN how.delay <= $7::interval THEN clock.now + how.delay END`
 	rescheduledSQL      = `
     WHERE ` + heldSQL + ` AND how.id = e.id
-    RETURNING e.id
+    RETURNING e.id, e.canvas_id, e.attempts, e.claim_id
 )`
 	// tooLateSQL: the limit that puts the event off has been changed since it was asked
 	// (see TakeLimited). Then the event is due at once.
@@ -109,17 +114,20 @@ const (
 )
 
 var reschedule = fenced(rescheduleSQL + rescheduleDelaySQL + rescheduleNotifySQL + `
-    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[]) AS how (id, failed, delay, snoozed)` + rescheduledSQL)
+    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[]) AS how (id, failed, delay, snoozed)` + rescheduledSQL + recordSQL("$9", "$10"))
 
 // rescheduleLimited is for batches with an event that a rate limit puts off.
 var rescheduleLimited = fenced(rescheduleSQL + tooLateSQL + ` THEN clock.now` + rescheduleDelaySQL + tooLateSQL + ` THEN NULL` + rescheduleNotifySQL + `,
         limited_attempt = CASE WHEN how.limited THEN ` + limitedAttemptSQL + ` ELSE e.limited_attempt END
-    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[], $9::boolean[]) AS how (id, failed, delay, snoozed, limited)` + rescheduledSQL)
+    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[], $11::boolean[]) AS how (id, failed, delay, snoozed, limited)` + rescheduledSQL + recordSQL("$9", "$10"))
 
 // Complete implements worker.Store: at most two statements, and one more for events
-// in ordering groups, in one round trip and one transaction. Within a transaction of
-// the caller no group advances: it would stay locked until that transaction ends.
+// in ordering groups, in one round trip and one transaction. A *refusal.Error beside the
+// result has the rows, or another error, because of which groups could not advance. Within
+// a transaction of the caller no group advances: it would stay locked until that
+// transaction ends.
 func (s *Store) Complete(ctx context.Context, in eventqueue.DB, completions []worker.Completion, retain bool) (_ worker.WriteResult, err error) {
+	in = s.pool.In(in)
 	var deleted, rescheduled []worker.Completion
 	for _, completion := range completions {
 		switch completion.Label {
@@ -140,22 +148,36 @@ func (s *Store) Complete(ctx context.Context, in eventqueue.DB, completions []wo
 		queries = append(queries, rescheduling(&updates, rescheduled))
 	}
 	var advanced []eventqueue.Event
-	if in == nil && slices.ContainsFunc(completions, func(completion worker.Completion) bool { return completion.Grouped }) {
-		queries = append(queries, advanceAfter(&advanced, completions))
-	}
 	if in == nil {
-		err = s.waitThenSkip(ctx, queries)
+		advanced, err = s.writeAndAdvance(ctx, queries, afterCompletion(completions))
 	} else {
 		err = within(ctx, in, queries)
 	}
-	if err != nil {
+	if err != nil && !refusal.Is(err) {
 		return worker.WriteResult{}, err
 	}
 	return worker.WriteResult{
 		Done:     append(deletions.Done, updates.Done...),
 		Lost:     append(deletions.Lost, updates.Lost...),
 		Advanced: advanced,
-	}, nil
+	}, err
+}
+
+// writeAndAdvance writes completions and advances their groups, in one transaction. If the database
+// refuses that, the row may be that of an event to which a group advances, which must not cost the
+// completion. Then the completions are written first, and the groups advance around such rows (I15).
+func (s *Store) writeAndAdvance(ctx context.Context, completions []query, groups *advancing) (advanced []eventqueue.Event, err error) {
+	if len(groups.left) == 0 {
+		return nil, s.waitThenSkip(ctx, completions)
+	}
+	err = s.waitThenSkip(ctx, append(slices.Clip(completions), advance(&advanced, groups)))
+	if !sqlstate.Refused(err) {
+		return advanced, err
+	}
+	if err := s.waitThenSkip(ctx, completions); err != nil {
+		return nil, err
+	}
+	return s.advanceWritten(ctx, groups)
 }
 
 // fencedWrite is a fenced statement that sets written.
@@ -228,8 +250,10 @@ func tidOf(place worker.RowID) pgtype.TID {
 
 func deletion(written *worker.WriteResult, completions []worker.Completion, retain bool) query {
 	statuses, lastErrors := make([]*string, len(completions)), make([]*string, len(completions))
+	durations := make([]*time.Duration, len(completions))
 	logs, stamps := false, false
 	for i := range completions {
+		durations[i] = recordedDuration(&completions[i])
 		stamps = stamps || completions[i].Unique
 		switch {
 		case completions[i].Label != machine.ExecutesToCompletion:
@@ -241,18 +265,23 @@ func deletion(written *worker.WriteResult, completions []worker.Completion, reta
 		}
 	}
 	if stamps {
-		return fencedWrite(written, deleteAndStamp, columnsOf(completions), statuses, lastErrors)
+		return fencedWrite(written, deleteAndStamp, columnsOf(completions), statuses, lastErrors, durations)
 	}
 	if !logs {
 		return fencedWrite(written, deleteCompleted, columnsOf(completions))
 	}
-	return fencedWrite(written, deleteAndLog, columnsOf(completions), statuses, lastErrors)
+	return fencedWrite(written, deleteAndLog, columnsOf(completions), statuses, lastErrors, durations)
 }
 
 func rescheduling(written *worker.WriteResult, completions []worker.Completion) query {
 	failed, delays := make([]bool, len(completions)), make([]*time.Duration, len(completions))
 	snoozed, limited, limits := make([]bool, len(completions)), make([]bool, len(completions)), false
-	for i, completion := range completions {
+	durations, failures := make([]*time.Duration, len(completions)), make([]*string, len(completions))
+	for i := range completions {
+		completion := &completions[i]
+		if durations[i] = recordedDuration(completion); durations[i] != nil {
+			failures[i] = &completion.LastError
+		}
 		failed[i] = completion.Label == machine.RetryAllowed
 		snoozed[i] = completion.Label == machine.Snoozed
 		limited[i] = completion.Label == machine.OverLimit
@@ -262,9 +291,9 @@ func rescheduling(written *worker.WriteResult, completions []worker.Completion) 
 		}
 	}
 	if limits {
-		return fencedWrite(written, rescheduleLimited, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed, limited)
+		return fencedWrite(written, rescheduleLimited, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed, durations, failures, limited)
 	}
-	return fencedWrite(written, reschedule, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed)
+	return fencedWrite(written, reschedule, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed, durations, failures)
 }
 
 var renew = fenced(`, ended AS (

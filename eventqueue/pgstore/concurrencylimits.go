@@ -7,6 +7,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/pgsession"
 )
 
 const (
@@ -32,7 +33,12 @@ func (s *Store) SetConcurrencyLimit(ctx context.Context, limit control.Concurren
 	if limit.Max > 0 {
 		sql, args = setConcurrencyLimitSQL, append(args, limit.Max)
 	}
-	err = s.pool.QueryRow(ctx, sql, args...).Scan(&before)
+	if s.by == nil {
+		err = s.pool.QueryRow(ctx, sql, args...).Scan(&before)
+		return before, err
+	}
+	row := auditedRow{action: "limit", canvas: limit.Canvas, target: map[string]string{"concurrency_limit": limit.Group()}, read: concurrencyLimitAsJSONSQL, args: args[:2]}
+	err = s.change(ctx, row, func(tx pgsession.DB) error { return tx.QueryRow(ctx, sql, args...).Scan(&before) })
 	return before, err
 }
 

@@ -130,7 +130,7 @@ func (s *Store) TakeDue(ctx context.Context, within time.Duration, limit int) ([
 		return taken, err
 	}
 	oldest, full, oldestErr := s.takeOldest(ctx, within, rest)
-	if oldestErr == nil || refusal.Is(oldestErr) {
+	if full || oldestErr == nil || refusal.Is(oldestErr) {
 		s.due.mu.Lock()
 		s.due.behind = full
 		s.due.mu.Unlock()

@@ -10,3 +10,6 @@ import (
 func Listen(ctx context.Context, r worker.Reserve, wake func(lost bool)) error {
 	return r.(*reserve).listen(ctx, wake)
 }
+
+// PendingEvents is how many events one count of what is pending reads.
+const PendingEvents = pendingEvents

@@ -148,7 +148,7 @@ func TestARoundComesByEveryHandler(t *testing.T) {
 	if lost := r.round(); len(lost) != 0 {
 		t.Errorf("the next round finds %d events", len(lost))
 	}
-	if _, err := r.store.AddRule(ctx, control.PauseRule, eventqueue.Scope{Canvas: canvas, Module: "WORKER", Name: "paused"}); err != nil {
+	if _, err := r.store.AddRule(ctx, control.RuleOf(control.PauseRule, eventqueue.Scope{Canvas: canvas, Module: "WORKER", Name: "paused"})); err != nil {
 		t.Fatal(err)
 	}
 	before := r.buffers()

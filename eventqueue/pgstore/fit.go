@@ -21,12 +21,13 @@ const (
 
 // needs are the rights without which no program of its kind gets on, by table or sequence, and by
 // column where the role has no more. What only some of them need (cleanups, grids,
-// notifications in Postgres) is asked for where it is used.
+// notifications in Postgres) is asked for where it is used, and so is what emitters count: an emit
+// succeeds without it.
 var needs = map[Work]map[string][]string{
 	Emitting: {
 		"events_v2": {
-			"INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key)",
-			"SELECT (id, canvas_id, notified_at, delay_until, group_state, ordering_key)", "UPDATE (notified_at)",
+			"INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key, attributes, parent_id)",
+			"SELECT (id, canvas_id, module, name, locked_at, notified_at, delay_until, group_state, ordering_key)", "UPDATE (notified_at)",
 		},
 		"event_groups":    {"INSERT (event_id, stage, canvas_id, group_key)"},
 		"unique_keys":     {"SELECT", "INSERT (canvas_id, key)", "UPDATE (event_id)"},
@@ -38,15 +39,18 @@ var needs = map[Work]map[string][]string{
 		"event_groups": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_group_locks": {"SELECT", "INSERT", "UPDATE"},
 		"unique_keys": {"SELECT", "INSERT", "UPDATE"}, "unique_expiries": {"SELECT", "INSERT", "DELETE"},
 		"scheduling_rules": {"SELECT"}, "concurrency_limits": {"SELECT"}, "rate_limits": {"SELECT"}, "rate_counters": {"SELECT", "UPDATE"},
-		"claim_barrier": {"SELECT", "UPDATE"}, "events_id_seq": {"USAGE"},
+		"claim_barrier": {"SELECT", "UPDATE"}, "event_attempts": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_workers": {"SELECT", "INSERT", "UPDATE"},
+		"event_minutes": {"SELECT", "INSERT", "UPDATE"}, "events_id_seq": {"USAGE"},
 	},
 	Relaying: {
 		"events_v2": {"SELECT", "INSERT", "UPDATE"}, "event_log": {"SELECT", "DELETE"},
 		"event_groups": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_group_locks": {"SELECT", "INSERT", "UPDATE"},
 		"unique_keys": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "unique_expiries": {"SELECT", "INSERT", "DELETE"},
-		"scheduling_rules": {"SELECT"}, "concurrency_limits": {"SELECT"}, "rate_limits": {"SELECT"}, "rate_counters": {"SELECT"},
+		"scheduling_rules": {"SELECT", "DELETE", "UPDATE (released_to, released_at)"}, "concurrency_limits": {"SELECT"}, "rate_limits": {"SELECT"}, "rate_counters": {"SELECT"},
 		"cron_definitions": {"SELECT", "UPDATE"}, "cron_records": {"SELECT", "INSERT", "DELETE"},
-		"events_id_seq": {"USAGE"},
+		"event_attempts": {"SELECT", "UPDATE", "DELETE"}, "event_workers": {"SELECT", "UPDATE", "DELETE"}, "events_id_seq": {"USAGE"},
+		"event_minutes": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_hours": {"SELECT", "INSERT", "UPDATE", "DELETE"},
+		"webhook_minutes": {"SELECT", "DELETE"}, "webhook_sources": {"SELECT", "DELETE"},
 	},
 }
 
@@ -54,7 +58,7 @@ var needs = map[Work]map[string][]string{
 // is not judged here. Which relations and columns do not exist is not a matter of rights.
 const lackingSQL = `
 WITH needed AS (
-    SELECT "table", "right", work, to_regclass("table") AS relation, split_part("right", ' ', 1) AS kind,
+    SELECT "table", "right", work, to_regclass($4::text || '.' || "table") AS relation, split_part("right", ' ', 1) AS kind,
         string_to_array(substring("right" FROM '\((.*)\)'), ', ') AS columns
     FROM unnest($1::text[], $2::text[], $3::text[]) AS n ("table", "right", work)
 ), missing AS (
@@ -91,7 +95,7 @@ func (s *Store) checkRights(ctx context.Context, works []Work) error {
 	}
 	var user string
 	var missing, lacking, roles []string
-	if err := s.pool.QueryRow(ctx, lackingSQL, tables, rights, kinds).Scan(&user, &missing, &lacking, &roles); err != nil {
+	if err := s.pool.QueryRow(ctx, lackingSQL, tables, rights, kinds, s.pool.Schema.Identifier()).Scan(&user, &missing, &lacking, &roles); err != nil {
 		return explain(fmt.Errorf("query the rights of the user: %w", err))
 	}
 	switch {

@@ -109,7 +109,7 @@ func TestAGroupGoesByIds(t *testing.T) {
 	r.wantAdvanced("with the late one", r.advanced(nil, []eventqueue.EventID{first}))
 	failed := r.claim(ids[0])
 	r.wantAdvanced("after the one before it", r.end(failed, machine.FailedForGood, 0, false), first)
-	if _, err := r.store.Retry(ctx, []eventqueue.EventID{ids[0]}); err != nil {
+	if _, err := r.store.Retry(ctx, control.Edit{}, []eventqueue.EventID{ids[0]}); err != nil {
 		t.Fatal(err)
 	}
 	r.wantAdvanced("with one that is back", r.advanced(nil, ids[:1]))
@@ -203,6 +203,9 @@ func TestALimitIsNotHeldByWhatIsHeld(t *testing.T) {
 		for _, hold := range []string{
 			`INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name) SELECT 'pause', canvas_id, module, name FROM events_v2 WHERE id = $1`,
 			`UPDATE events_v2 SET delay_until = clock_timestamp() + interval '1 hour' WHERE id = $1`,
+			insertNarrowRuleSQL + `SELECT 'pause', canvas_id, module, name, modifier, false, NULL, NULL, NULL FROM events_v2 WHERE id = $1`,
+			insertNarrowRuleSQL + `SELECT 'pause', canvas_id, module, left(name, 2), '', true, NULL, NULL, NULL FROM events_v2 WHERE id = $1`,
+			insertNarrowRuleSQL + `SELECT 'pause', canvas_id, module, name, '', false, 1, 0, now() FROM events_v2 WHERE id = $1`,
 		} {
 			t.Run(fmt.Sprintf("relay %t, %.6s", relay, hold), func(t *testing.T) {
 				t.Parallel()
@@ -239,6 +242,23 @@ func TestALimitIsNotHeldByWhatIsHeld(t *testing.T) {
 			})
 		}
 	}
+}
+
+const insertNarrowRuleSQL = `INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name, modifier, prefix, rate, released_to, released_at) `
+
+// TestARuleOfOthersTakesNoTurn: of another modifier, of a prefix that the name does not have, and one that is being
+// lifted and has come to the event.
+func TestARuleOfOthersTakesNoTurn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.limit(control.ConcurrencyLimit{Canvas: canvas, Max: 1})
+	ids := r.insert(event(), event())
+	r.wantAdvanced("at first", r.advanced(nil, ids), ids[0])
+	for _, rule := range []string{`name, 'another', false, NULL, NULL, NULL`, `'x', '', true, NULL, NULL, NULL`, `name, '', false, 1, id, now()`} {
+		r.exec(insertNarrowRuleSQL+`SELECT 'pause', canvas_id, module, `+rule+` FROM events_v2 WHERE id = $1`, ids[0])
+	}
+	r.wantAdvanced("beside rules of others", r.advanced(nil, ids[1:]))
+	r.claim(ids[0])
 }
 
 // TestATransactionHoldsNoGroup: one that completes an event in it and stays open is

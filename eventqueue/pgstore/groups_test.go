@@ -168,7 +168,7 @@ func (m *member) step(ctx context.Context) {
 		_, err := m.store.Requeue(ctx, m.some(3), lockTimeout)
 		m.must("requeue", err)
 	case 8:
-		_, err := m.store.Retry(ctx, m.some(3))
+		_, err := m.store.Retry(ctx, control.Edit{}, m.some(3))
 		m.must("retry", err)
 	case 9:
 		lost, _, err := m.store.TakeLost(ctx, 0, 1000, time.Millisecond, lockTimeout)

@@ -8,9 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/attributes"
 )
 
-// pendingChannel is notified by a commit that leaves notifications pending. The relay
+// pendingChannel, in the schema of the queue, is notified by a commit that leaves notifications pending. The relay
 // listens to it.
 const pendingChannel = "events_v2_pending"
 
@@ -25,12 +26,12 @@ const lostPayload = "lost"
 
 // wokenBy names the channels that an insert notifies. It is never nil: drivers of
 // database/sql get it as text.
-func wokenBy(mode eventqueue.NotifyMode) []string {
+func (s *Store) wokenBy(mode eventqueue.NotifyMode) []string {
 	switch mode {
 	case eventqueue.NotifyModeRelay:
-		return []string{pendingChannel}
+		return []string{s.channel(pendingChannel)}
 	case eventqueue.NotifyModeLater:
-		return []string{pendingChannel, unpublishedChannel}
+		return []string{s.channel(pendingChannel), s.channel(unpublishedChannel)}
 	default:
 		return []string{}
 	}
@@ -41,19 +42,21 @@ const wakeSQL = `SELECT bool_and(pg_notify(channel, '') IS NULL) FROM unnest(`
 
 // A delay counts from the database's clock; a delay_until that has passed means
 // now. An event whose notification goes out right after the commit has
-// notified_at set here, so that publishing costs no second write. The
+// notified_at set here, so that publishing costs no second write. Attributes and
+// parents are NULL for a batch that has none, which unnest fills up. The
 // rows come back as they were inserted: in the order of place, and of their ids.
 const insertSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 )
-INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at)
+INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, attributes, parent_id)
 SELECT canvas_id, module, name, modifier, value, due, (SELECT now FROM clock),
-    CASE WHEN $8::boolean AND due <= (SELECT now FROM clock) + $9::bigint * interval '1 microsecond' THEN (SELECT now FROM clock) END
+    CASE WHEN $8::boolean AND due <= (SELECT now FROM clock) + $9::bigint * interval '1 microsecond' THEN (SELECT now FROM clock) END,
+    attributes::jsonb, parent_id
 FROM (
     SELECT i.*, greatest(coalesce(i.until, (SELECT now FROM clock) + i.delay_us * interval '1 microsecond'), (SELECT now FROM clock)) AS due
-    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[])
-        WITH ORDINALITY AS i (canvas_id, module, name, modifier, value, until, delay_us, place)) AS input
+    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[], $11::text[], $12::bigint[])
+        WITH ORDINALITY AS i (canvas_id, module, name, modifier, value, until, delay_us, attributes, parent_id, place)) AS input
 ORDER BY place
 RETURNING id, notified_at IS NOT NULL AS notified, (` + wakeSQL + `$10::text[]) AS channel) AS woken`
 
@@ -65,10 +68,11 @@ const insertNowSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 )
-INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at)
+INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, attributes, parent_id)
 SELECT ($1::uuid[])[handler], ($2::text[])[handler], ($3::text[])[handler], ($4::text[])[handler], value,
-    (SELECT now FROM clock), (SELECT now FROM clock), (SELECT now FROM clock WHERE $7::boolean)
-FROM unnest($5::text[], $6::int[]) AS i (value, handler)
+    (SELECT now FROM clock), (SELECT now FROM clock), (SELECT now FROM clock WHERE $7::boolean),
+    attributes::jsonb, parent_id
+FROM unnest($5::text[], $6::int[], $9::text[], $10::bigint[]) AS i (value, handler, attributes, parent_id)
 RETURNING id, notified_at IS NOT NULL AS notified, (` + wakeSQL + `$8::text[]) AS channel) AS woken`
 
 // insertChunk is how many events one statement takes.
@@ -76,12 +80,13 @@ const insertChunk = 1000
 
 // Insert implements eventqueue.EmitStore.
 func (s *Store) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, mode eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
+	in = s.pool.In(in)
 	if hasKeys(events) {
 		return s.insertKeyed(ctx, in, events, mode)
 	}
-	statement, arguments := insertSQL, insertArgs
+	statement, arguments := insertSQL, s.insertArgs
 	if !slices.ContainsFunc(events, isDelayed) {
-		statement, arguments = insertNowSQL, insertNowArgs
+		statement, arguments = insertNowSQL, s.insertNowArgs
 	}
 	if len(events) <= insertChunk {
 		query := s.pool.QueryAtAnyLevel // it reads nothing
@@ -127,7 +132,7 @@ func scanInserted(row pgx.CollectableRow) (r eventqueue.Inserted, err error) {
 	return r, err
 }
 
-func insertArgs(events []eventqueue.NewEvent, mode eventqueue.NotifyMode) []any {
+func (s *Store) insertArgs(events []eventqueue.NewEvent, mode eventqueue.NotifyMode) []any {
 	n := len(events)
 	canvases, values := make([][16]byte, n), make([]string, n)
 	modules, names, modifiers := make([]string, n), make([]string, n), make([]string, n)
@@ -141,13 +146,14 @@ func insertArgs(events []eventqueue.NewEvent, mode eventqueue.NotifyMode) []any 
 			untils[i] = new(storableTime(e.DelayUntil))
 		}
 	}
+	texts, parents := originArgs(events)
 	return []any{canvases, modules, names, modifiers, values, untils, delays,
-		mode == eventqueue.NotifyModeSelf, eventqueue.MaxRequeue.Microseconds(), wokenBy(mode)}
+		mode == eventqueue.NotifyModeSelf, eventqueue.MaxRequeue.Microseconds(), s.wokenBy(mode), texts, parents}
 }
 
 func isDelayed(e eventqueue.NewEvent) bool { return e.Delay != 0 || !e.DelayUntil.IsZero() }
 
-func insertNowArgs(events []eventqueue.NewEvent, mode eventqueue.NotifyMode) []any {
+func (s *Store) insertNowArgs(events []eventqueue.NewEvent, mode eventqueue.NotifyMode) []any {
 	values, places := make([]string, len(events)), make([]int32, len(events))
 	var canvases [][16]byte
 	var modules, names, modifiers []string
@@ -164,8 +170,29 @@ func insertNowArgs(events []eventqueue.NewEvent, mode eventqueue.NotifyMode) []a
 		}
 		values[i], places[i] = string(e.Value), place
 	}
+	texts, parents := originArgs(events)
 	return []any{canvases, modules, names, modifiers, values, places,
-		mode == eventqueue.NotifyModeSelf, wokenBy(mode)}
+		mode == eventqueue.NotifyModeSelf, s.wokenBy(mode), texts, parents}
+}
+
+// originArgs are the attributes and the parents of events. A list in which all are missing
+// is nil, so that it is neither made nor sent.
+func originArgs(events []eventqueue.NewEvent) (texts []*string, parents []*int64) {
+	for i := range events {
+		if len(events[i].Attributes) > 0 {
+			if texts == nil {
+				texts = make([]*string, len(events))
+			}
+			texts[i] = new(attributes.Encode(events[i].Attributes))
+		}
+		if events[i].ParentID != 0 {
+			if parents == nil {
+				parents = make([]*int64, len(events))
+			}
+			parents[i] = new(int64(events[i].ParentID))
+		}
+	}
+	return texts, parents
 }
 
 // roundUpMicroseconds keeps a delay from becoming shorter by the database's

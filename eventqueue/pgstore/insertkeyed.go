@@ -37,8 +37,9 @@ WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), input AS MATERIALIZED (
     SELECT i.*, greatest(coalesce(i.until, (SELECT now FROM clock) + i.delay_us * interval '1 microsecond'), (SELECT now FROM clock)) AS due
-    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[], $11::text[], $12::int[], $13::text[], $14::boolean[])
-        WITH ORDINALITY AS i (canvas_id, module, name, modifier, value, until, delay_us, key, unique_seconds, ordering_key, head, place)
+    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[], $11::text[], $12::bigint[],
+        $13::text[], $14::int[], $15::text[], $16::boolean[])
+        WITH ORDINALITY AS i (canvas_id, module, name, modifier, value, until, delay_us, attributes, parent_id, key, unique_seconds, ordering_key, head, place)
 ), named AS MATERIALIZED (
     SELECT input.place, k.version, k.event_id, coalesce(e.queued, u.reserved, false) AS holds
     FROM input CROSS JOIN LATERAL (
@@ -57,11 +58,13 @@ WITH clock AS MATERIALIZED (
         WHERE named.holds IS NOT TRUE
         ORDER BY place) AS f
 ), inserted AS (
-    INSERT INTO events_v2 (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key)
+    INSERT INTO events_v2 (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key,
+        attributes, parent_id)
     SELECT id, canvas_id, module, name, modifier, value, due, (SELECT now FROM clock),
         CASE WHEN NOT head OR $8::boolean AND due <= (SELECT now FROM clock) + $9::bigint * interval '1 microsecond'
             THEN (SELECT now FROM clock) END,
-        unique_seconds, CASE WHEN ordering_key = '' THEN 0 WHEN due <= (SELECT now FROM clock) THEN 1 ELSE 3 END, ordering_key
+        unique_seconds, CASE WHEN ordering_key = '' THEN 0 WHEN due <= (SELECT now FROM clock) THEN 1 ELSE 3 END, ordering_key,
+        attributes::jsonb, parent_id
     FROM fresh
     ORDER BY place
     RETURNING id, notified_at IS NOT NULL AS notified, canvas_id, group_state, ordering_key
@@ -124,7 +127,7 @@ func (k keyed) lockArgs() []any {
 	return []any{canvases, keys}
 }
 
-func insertKeyedArgs(events []eventqueue.NewEvent, mode eventqueue.NotifyMode) []any {
+func (s *Store) insertKeyedArgs(events []eventqueue.NewEvent, mode eventqueue.NotifyMode) []any {
 	keys, times, orderingKeys := make([]*string, len(events)), make([]int32, len(events)), make([]string, len(events))
 	for i := range events {
 		if events[i].UniqueKey != "" {
@@ -133,7 +136,7 @@ func insertKeyedArgs(events []eventqueue.NewEvent, mode eventqueue.NotifyMode) [
 		times[i] = int32((events[i].UniqueFor + time.Second - 1) / time.Second)
 		orderingKeys[i] = events[i].OrderingKey
 	}
-	return append(insertArgs(events, mode), keys, times, orderingKeys, headsOf(events))
+	return append(s.insertArgs(events, mode), keys, times, orderingKeys, headsOf(events))
 }
 
 // headsOf reports which events need a notification. Of the events of one ordering
@@ -189,7 +192,7 @@ func (s *Store) insertKeyed(ctx context.Context, in eventqueue.DB, events []even
 		})
 	}
 	for chunk := range slices.Chunk(k.events, insertChunk) {
-		queries = append(queries, insertion(&inserted, insertKeyedSQL, insertKeyedArgs(chunk, mode), scanKeyed))
+		queries = append(queries, insertion(&inserted, insertKeyedSQL, s.insertKeyedArgs(chunk, mode), scanKeyed))
 	}
 	var err error
 	if in == nil {

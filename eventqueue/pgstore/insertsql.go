@@ -16,7 +16,7 @@ import (
 // InsertSQL implements eventqueue.EmitStore.
 func (s *Store) InsertSQL(ctx context.Context, in *sql.Tx, events []eventqueue.NewEvent, mode eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
 	if !hasKeys(events) {
-		return insertChunks(ctx, in, insertSQL, insertArgs, events, mode)
+		return insertChunks(ctx, in, s.pool.SQL(insertSQL), s.insertArgs, events, mode)
 	}
 	k := keyedOf(events)
 	for _, setting := range []string{saveSettingsSQL, planSQL} {
@@ -29,11 +29,11 @@ func (s *Store) InsertSQL(ctx context.Context, in *sql.Tx, events []eventqueue.N
 		if err != nil {
 			return nil, err
 		}
-		if _, err := in.ExecContext(ctx, lockKeysSQL, lock...); err != nil {
+		if _, err := in.ExecContext(ctx, s.pool.SQL(lockKeysSQL), lock...); err != nil {
 			return nil, err
 		}
 	}
-	inserted, err := insertChunks(ctx, in, insertKeyedSQL, insertKeyedArgs, k.events, mode)
+	inserted, err := insertChunks(ctx, in, s.pool.SQL(insertKeyedSQL), s.insertKeyedArgs, k.events, mode)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func literals(args []any) ([]any, error) {
 			array = pgtype.TimestamptzArrayOID
 		case []int32:
 			array = pgtype.Int4ArrayOID
-		case []int64:
+		case []int64, []*int64:
 			array = pgtype.Int8ArrayOID
 		case []bool:
 			array = pgtype.BoolArrayOID
@@ -85,7 +85,9 @@ func literals(args []any) ([]any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encode parameter %d of the insert: %w", i+1, err)
 		}
-		args[i] = string(literal)
+		if args[i] = nil; literal != nil {
+			args[i] = string(literal)
+		}
 	}
 	return args, nil
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/locktimeout"
+	"eventsv2/eventqueue/pgsession"
 	"eventsv2/internal/backoff"
 )
 
@@ -91,7 +93,7 @@ func (s *Store) Settings(ctx context.Context) (Settings, error) {
 	var micros, before int64
 	err := s.pool.QueryRow(ctx, settingsSQL).Scan(&micros, &before)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Settings{LockTimeout: eventqueue.DefaultLockTimeout}, nil
+		return Settings{LockTimeout: locktimeout.Default}, nil
 	}
 	if err != nil {
 		return Settings{}, fmt.Errorf("read the settings: %w", err)
@@ -105,7 +107,7 @@ func (s *Store) LockTimeout(ctx context.Context) (timeout time.Duration, set boo
 	return settings.LockTimeout, settings.Set, err
 }
 
-// AgreeOnLockTimeout implements eventqueue.LockTimeouts. A user who may not write the
+// AgreeOnLockTimeout implements locktimeout.Store. A user who may not write the
 // setting leaves that to another.
 func (s *Store) AgreeOnLockTimeout(ctx context.Context, own time.Duration) (time.Duration, error) {
 	settings, err := s.Settings(ctx)
@@ -113,7 +115,7 @@ func (s *Store) AgreeOnLockTimeout(ctx context.Context, own time.Duration) (time
 		return settings.LockTimeout, err
 	}
 	if own == 0 {
-		own = eventqueue.DefaultLockTimeout
+		own = locktimeout.Default
 	}
 	_, err = s.pool.Exec(ctx, firstLockTimeoutSQL, own)
 	var refused *pgconn.PgError
@@ -127,11 +129,19 @@ func (s *Store) AgreeOnLockTimeout(ctx context.Context, own time.Duration) (time
 	return settings.LockTimeout, err
 }
 
+func lockTimeoutRow(action string) auditedRow {
+	return auditedRow{action: action, target: map[string]string{"setting": "lock_timeout"}, read: settingsAsJSONSQL}
+}
+
 // SetLockTimeout changes the lock timeout of the database. Until FinalizeLockTimeout
 // a lock is valid for the longer of the new time and the old one, so that programs that
 // still renew by the old one lose no lock.
 func (s *Store) SetLockTimeout(ctx context.Context, to time.Duration) error {
-	if _, err := s.pool.Exec(ctx, setLockTimeoutSQL, to); err != nil {
+	err := s.change(ctx, lockTimeoutRow("set_lock_timeout"), func(tx pgsession.DB) error {
+		_, err := tx.Exec(ctx, setLockTimeoutSQL, to)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("set the lock timeout: %w", err)
 	}
 	return nil
@@ -156,8 +166,10 @@ func (s *Store) FinalizeLockTimeout(ctx context.Context, force bool) error {
 		var finalized bool
 		var inUse LockTimeoutInUseError
 		var young int64
-		err = s.pool.QueryRow(ctx, finalizeSQL, settings.LockTimeout, settings.LockTimeoutBefore, force, watched).
-			Scan(&finalized, &inUse.Locks, &inUse.Event, &inUse.Within, &young)
+		err = s.change(ctx, lockTimeoutRow("finalize_lock_timeout"), func(tx pgsession.DB) error {
+			return tx.QueryRow(ctx, finalizeSQL, settings.LockTimeout, settings.LockTimeoutBefore, force, watched).
+				Scan(&finalized, &inUse.Locks, &inUse.Event, &inUse.Within, &young)
+		})
 		switch {
 		case err != nil:
 			return fmt.Errorf("finalize the lock timeout: %w", err)

@@ -13,6 +13,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
@@ -106,7 +107,7 @@ func TestLocksAreCheckedByTheDatabase(t *testing.T) {
 				t.Fatalf("%+v", found)
 			}
 			if advanced {
-				if _, err := r.store.AddRule(ctx, control.PauseRule, scope); err != nil {
+				if _, err := r.store.AddRule(ctx, control.RuleOf(control.PauseRule, scope)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -139,9 +140,9 @@ func TestOneLockTimeoutForADatabase(t *testing.T) {
 	r := newRig(t)
 	ctx := testenv.Context(t)
 	agree := func(own time.Duration) (time.Duration, error) {
-		return eventqueue.AgreeOnLockTimeout(ctx, r.store, own)
+		return locktimeout.Agree(ctx, r.store, own)
 	}
-	if s, err := r.store.Settings(ctx); err != nil || s.Set || s.LockTimeout != eventqueue.DefaultLockTimeout {
+	if s, err := r.store.Settings(ctx); err != nil || s.Set || s.LockTimeout != locktimeout.Default {
 		t.Errorf("before any program: %+v, %v", s, err)
 	}
 	role := one[string](r, `SELECT 'locks_' || oid FROM pg_database WHERE datname = current_database()`)
@@ -158,7 +159,7 @@ func TestOneLockTimeoutForADatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lesser.Close()
-	if got, err := eventqueue.AgreeOnLockTimeout(ctx, pgstore.New(lesser), 7*time.Second); err != nil || got != 7*time.Second {
+	if got, err := locktimeout.Agree(ctx, pgstore.New(lesser), 7*time.Second); err != nil || got != 7*time.Second {
 		t.Errorf("who may not write the setting gets %s, %v", got, err)
 	}
 	if got, err := agree(90 * time.Second); err != nil || got != 90*time.Second {
@@ -169,11 +170,11 @@ func TestOneLockTimeoutForADatabase(t *testing.T) {
 			t.Errorf("one that says %s gets %s, %v", own, got, err)
 		}
 	}
-	var differs *eventqueue.LockTimeoutError
+	var differs *locktimeout.Error
 	if _, err := agree(time.Minute); !errors.As(err, &differs) || differs.Own != time.Minute || differs.Database != 90*time.Second {
 		t.Errorf("one that says a minute: %v", err)
 	}
-	if _, err := eventqueue.AgreeOnLockTimeout(ctx, pgstore.New(lesser), time.Minute); !errors.As(err, &differs) {
+	if _, err := locktimeout.Agree(ctx, pgstore.New(lesser), time.Minute); !errors.As(err, &differs) {
 		t.Errorf("who may not write the setting, and says a minute: %v", err)
 	}
 }
@@ -193,14 +194,14 @@ func TestTwoProgramsSetTheLockTimeoutAtOnce(t *testing.T) {
 	}
 	second := make(chan error, 1)
 	go func() {
-		_, err := eventqueue.AgreeOnLockTimeout(ctx, r.store, time.Minute)
+		_, err := locktimeout.Agree(ctx, r.store, time.Minute)
 		second <- err
 	}()
 	testenv.Eventually(t, "the second waits for the first", func() bool { return r.waits(1) })
 	if err := tx.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	var differs *eventqueue.LockTimeoutError
+	var differs *locktimeout.Error
 	if err := <-second; !errors.As(err, &differs) || differs.Database != 5*time.Minute {
 		t.Errorf("the second hears %v", err)
 	}

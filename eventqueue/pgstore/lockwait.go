@@ -72,14 +72,18 @@ type query struct {
 // waitThenSkip runs statements in a transaction of their own, in one round trip: in the
 // form that waits, and if that has waited too long, in the form that skips.
 func (s *Store) waitThenSkip(ctx context.Context, queries []query) error {
-	var err error
+	return s.waitingThenSkipping(func(form func(forms) string) error { return s.run(ctx, form, queries...) })
+}
+
+// waitingThenSkipping is waitThenSkip for a transaction that run makes.
+func (s *Store) waitingThenSkipping(run func(form func(forms) string) error) error {
 	if time.Now().UnixNano() >= s.skipUntil.Load() {
-		if err = s.run(ctx, waiting, queries...); !lockWaitExpired(err) {
+		if err := run(waiting); !lockWaitExpired(err) {
 			return err
 		}
 		s.skipUntil.Store(time.Now().Add(skipFor).UnixNano())
 	}
-	return s.run(ctx, skipping, queries...)
+	return run(skipping)
 }
 
 // skipFor is how long a store skips locked rows after it has waited too long for one:
@@ -108,7 +112,7 @@ func (s *Store) run(ctx context.Context, form func(forms) string, queries ...que
 	if slices.ContainsFunc(queries, func(q query) bool { return q.usesKeptPlan }) {
 		before = append(before, keptPlanSQL)
 	}
-	return send(ctx, conn, queries, form, before, nil)
+	return send(ctx, s.pool.In(conn), queries, form, before, nil)
 }
 
 // walk runs a statement that reads a page along an index, in a transaction of its

@@ -58,7 +58,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
     SELECT scopes.canvas_id, scopes.module, scopes.name, e.id
     FROM clock CROSS JOIN scopes CROSS JOIN LATERAL (` + scopeEndsSQL(pageColumnsSQL, "$2") + `
     ) AS e
-    WHERE scopes.n > 0 AND NOT ` + mayrun.RuledSQL("scopes") + ` AND ` + liveSQL + ` AND ` + lostSQL + `
+    WHERE scopes.n > 0 AND NOT ` + mayrun.HandlerRuledSQL("scopes") + ` AND NOT ` + mayrun.NarrowlyRuledSQL("e") + ` AND ` + liveSQL + ` AND ` + lostSQL + `
     UNION ALL
     SELECT scopes.canvas_id, scopes.module, scopes.name, e.id
     FROM clock CROSS JOIN delayed AS scopes CROSS JOIN LATERAL (
@@ -72,7 +72,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
            AND (e.canvas_id, e.module, e.name, e.delay_until) <= (scopes.canvas_id, scopes.module, scopes.name, now)
          ORDER BY e.canvas_id DESC, e.module DESC, e.name DESC, e.delay_until DESC LIMIT $2)
     ) AS e
-    WHERE scopes.earliest <= now AND NOT ` + mayrun.RuledSQL("scopes") + ` AND ` + liveSQL + ` AND ` + lostSQL + `
+    WHERE scopes.earliest <= now AND NOT ` + mayrun.HandlerRuledSQL("scopes") + ` AND NOT ` + mayrun.NarrowlyRuledSQL("e") + ` AND ` + liveSQL + ` AND ` + lostSQL + `
 ), page AS MATERIALIZED (
     SELECT e.* FROM (SELECT DISTINCT canvas_id, module, name FROM ends) AS scopes
     CROSS JOIN (SELECT $9::bigint / (2 * greatest(count(DISTINCT (canvas_id, module, name)), 1)) AS share FROM ends) AS half
@@ -155,21 +155,21 @@ SELECT progress.next, taken.id, taken.canvas_id
 FROM (SELECT CASE WHEN count(*) = $2 THEN max(id) END AS next FROM page) AS progress LEFT JOIN taken ON true`
 
 // TakeRound implements maintenance.RelayStore.
-func (s *Store) TakeRound(ctx context.Context, after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+func (s *Store) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	switch after.Stage {
 	case maintenance.RoundOfHandlers:
-		return s.takeRoundOfHandlers(ctx, after, quiet, lockTimeout)
+		return s.takeRoundOfHandlers(ctx, after, lostAfter, lockTimeout)
 	case maintenance.RoundOfGroups:
-		return s.takeRoundOfGroups(ctx, after, quiet, lockTimeout)
+		return s.takeRoundOfGroups(ctx, after, lostAfter, lockTimeout)
 	default:
-		return s.takeRoundOfRuns(ctx, after, quiet, lockTimeout)
+		return s.takeRoundOfRuns(ctx, after, lostAfter, lockTimeout)
 	}
 }
 
-func (s *Store) takeRoundOfRuns(ctx context.Context, after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+func (s *Store) takeRoundOfRuns(ctx context.Context, after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	var last eventqueue.EventID
-	lost, err = s.takeLost(ctx, takeRoundOfRunsSQL, quiet, lockTimeout, func(sql string) (lost []eventqueue.Notification, err error) {
-		lost, last, err = s.takePage(ctx, sql, after.Run, roundRuns, quiet, lockTimeout, MaxQuietFactor)
+	lost, err = s.takeLost(ctx, takeRoundOfRunsSQL, lostAfter, lockTimeout, func(sql string) (lost []eventqueue.Notification, err error) {
+		lost, last, err = s.takePage(ctx, sql, after.Run, roundRuns, lostAfter, lockTimeout, MaxLostAfterFactor)
 		return lost, err
 	})
 	if err = outcome(len(lost), err); last != 0 && (err == nil || refusal.Is(err)) {
@@ -178,19 +178,19 @@ func (s *Store) takeRoundOfRuns(ctx context.Context, after maintenance.RoundPlac
 	return lost, next, err
 }
 
-func (s *Store) takeRoundOfHandlers(ctx context.Context, after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
-	lost, err = s.takeLost(ctx, takeRoundSQL, quiet, lockTimeout, func(sql string) (lost []eventqueue.Notification, err error) {
-		lost, next, err = s.goRoundOfHandlers(ctx, sql, after, quiet, lockTimeout)
+func (s *Store) takeRoundOfHandlers(ctx context.Context, after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+	lost, err = s.takeLost(ctx, takeRoundSQL, lostAfter, lockTimeout, func(sql string) (lost []eventqueue.Notification, err error) {
+		lost, next, err = s.goRoundOfHandlers(ctx, sql, after, lostAfter, lockTimeout)
 		return lost, err
 	})
 	return lost, next, outcome(len(lost), err)
 }
 
 // goRoundOfHandlers runs takeRoundSQL, or another form of it.
-func (s *Store) goRoundOfHandlers(ctx context.Context, sql string, after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+func (s *Store) goRoundOfHandlers(ctx context.Context, sql string, after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	next.Stage = maintenance.RoundOfGroups
 	of := after.Scope
-	arguments := []any{roundScopes, roundEvents, quiet, lockTimeout, MaxQuietFactor, [16]byte(of.Canvas), of.Module, of.Name, roundDeeper, roundTakes}
+	arguments := []any{roundScopes, roundEvents, lostAfter, lockTimeout, MaxLostAfterFactor, [16]byte(of.Canvas), of.Module, of.Name, roundDeeper, roundTakes}
 	err = s.jump(ctx, sql, arguments, func(rows pgx.Rows) error {
 		var (
 			of, canvas   *[16]byte
@@ -211,10 +211,10 @@ func (s *Store) goRoundOfHandlers(ctx context.Context, sql string, after mainten
 	return lost, next, err
 }
 
-func (s *Store) takeRoundOfGroups(ctx context.Context, after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+func (s *Store) takeRoundOfGroups(ctx context.Context, after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	var stuck []eventqueue.EventID
-	lost, err = s.takeLost(ctx, takeRoundOfGroupsSQL, quiet, lockTimeout, func(sql string) (lost []eventqueue.Notification, err error) {
-		lost, stuck, next, err = s.goRoundOfGroups(ctx, sql, after, quiet, lockTimeout)
+	lost, err = s.takeLost(ctx, takeRoundOfGroupsSQL, lostAfter, lockTimeout, func(sql string) (lost []eventqueue.Notification, err error) {
+		lost, stuck, next, err = s.goRoundOfGroups(ctx, sql, after, lostAfter, lockTimeout)
 		return lost, err
 	})
 	if err = outcome(len(lost), err); err != nil && !refusal.Is(err) {
@@ -227,9 +227,9 @@ func (s *Store) takeRoundOfGroups(ctx context.Context, after maintenance.RoundPl
 
 // goRoundOfGroups runs takeRoundOfGroupsSQL, or another form of it. It returns the groups that are
 // stuck, each by an event.
-func (s *Store) goRoundOfGroups(ctx context.Context, sql string, after maintenance.RoundPlace, quiet, lockTimeout time.Duration) (lost []eventqueue.Notification, stuck []eventqueue.EventID, next maintenance.RoundPlace, err error) {
+func (s *Store) goRoundOfGroups(ctx context.Context, sql string, after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, stuck []eventqueue.EventID, next maintenance.RoundPlace, err error) {
 	next.Stage = maintenance.RoundOfRuns
-	arguments := []any{roundGroups, roundEvents, quiet, lockTimeout, MaxQuietFactor, [16]byte(after.Scope.Canvas), after.Group}
+	arguments := []any{roundGroups, roundEvents, lostAfter, lockTimeout, MaxLostAfterFactor, [16]byte(after.Scope.Canvas), after.Group}
 	err = s.jump(ctx, sql, arguments, func(rows pgx.Rows) error {
 		var (
 			of, canvas *[16]byte

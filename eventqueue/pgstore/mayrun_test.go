@@ -56,7 +56,7 @@ var mayRunStatements = []mayRunStatement{
 		return eventIDs(lost)
 	}},
 	{"what an operator is shown", func(t *testing.T, store *pgstore.Store, _ []eventqueue.EventID) (may []eventqueue.EventID) {
-		events, err := inspect.New(store.Pool()).List(testenv.Context(t), inspect.Filter{}, "", 0, 1000, time.Minute)
+		events, _, err := inspect.New(store.Pool()).List(testenv.Context(t), inspect.Filter{}, "", 0, 1000, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,13 +88,16 @@ func eventIDs(notifications []eventqueue.Notification) (ids []eventqueue.EventID
 }
 
 func mayRunHandlers() (known eventqueue.HandlerSet) {
-	for _, name := range []string{"free", "paused", "blocked"} {
-		known.Everywhere = append(known.Everywhere, eventqueue.HandlerKey{Module: "WORKER", Name: name, Modifier: "_"})
+	for _, name := range []string{"free", "paused", "blocked", "billing.send", "slow"} {
+		for _, modifier := range []string{"_", "held"} {
+			known.Everywhere = append(known.Everywhere, eventqueue.HandlerKey{Module: "WORKER", Name: name, Modifier: modifier})
+		}
 	}
 	return known
 }
 
-// TestStatementsAgreeOnWhatMayRun has an event for each combination of a rule, a delay, a
+// TestStatementsAgreeOnWhatMayRun has an event for each combination of a rule, also of a modifier, of a prefix
+// and one that is being lifted at a rate, a delay, a
 // lock and a place in an ordering group, all notified long ago, and asks every statement
 // that has an opinion (I4, I6, I7). A lock is valid for two minutes by the settings of the
 // database, which are more than the minute that each statement is given.
@@ -107,33 +110,41 @@ func TestStatementsAgreeOnWhatMayRun(t *testing.T) {
 			ctx := testenv.Context(t)
 			rows, err := store.Pool().Query(ctx, `INSERT INTO events_v2
 				(canvas_id, module, name, modifier, value, attempts, enqueued_at, notified_at, delay_until, locked_at, group_state)
-				SELECT $1, 'WORKER', name, '_', '1', 1, now() - interval '2 h', now() - interval '2 h', now() + due, now() - locked, group_state
-				FROM unnest(ARRAY['free', 'paused', 'blocked']) AS name,
+				SELECT $1, 'WORKER', name, modifier, '1', 1, now() - interval '2 h', now() - interval '2 h', now() + due, now() - locked, group_state
+				FROM (VALUES ('free', '_'), ('free', 'held'), ('paused', '_'), ('blocked', '_'), ('billing.send', '_'), ('slow', '_'), ('slow', '_')) AS handler (name, modifier),
 					unnest(ARRAY['-1 h', '1 h']::interval[]) AS due,
 					unnest(ARRAY[NULL, '10 s', '90 s', '80 min']::interval[]) AS locked,
 					unnest(ARRAY[0, 1]) AS group_state
 				WHERE group_state = 0 OR locked IS NULL -- what waits has never a lock
-				RETURNING id, name = 'free' AND delay_until < now() AND group_state = 0
+				RETURNING id, name, modifier, delay_until < now() AND group_state = 0
 					AND coalesce(locked_at < now() - interval '2 min', true)`, [16]byte{1})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var ids, want []eventqueue.EventID
+			var released eventqueue.EventID // of slow, the first
 			for rows.Next() {
 				var id eventqueue.EventID
+				var name, modifier string
 				var may bool
-				if err := rows.Scan(&id, &may); err != nil {
+				if err := rows.Scan(&id, &name, &modifier, &may); err != nil {
 					t.Fatal(err)
 				}
-				if ids = append(ids, id); may {
+				ids = append(ids, id)
+				switch {
+				case may && name == "free" && modifier == "_":
 					want = append(want, id)
+				case may && name == "slow" && released == 0:
+					want, released = append(want, id), id
 				}
 			}
-			if err := rows.Err(); err != nil || len(ids) != 30 || len(want) != 2 {
+			if err := rows.Err(); err != nil || len(ids) != 70 || len(want) != 3 {
 				t.Fatalf("%d events of which %d may run, %v", len(ids), len(want), err)
 			}
-			if _, err := store.Pool().Exec(ctx, `INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name)
-				VALUES ('pause', $1, 'WORKER', 'paused'), ('block', $1, 'WORKER', 'blocked')`, [16]byte{1}); err != nil {
+			if _, err := store.Pool().Exec(ctx, `INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name, modifier, prefix, rate, released_to, released_at)
+				VALUES ('pause', $1, 'WORKER', 'paused', '', false, NULL, NULL, NULL), ('block', $1, 'WORKER', 'blocked', '', false, NULL, NULL, NULL),
+					('pause', $1, 'WORKER', 'free', 'held', false, NULL, NULL, NULL), ('block', $1, 'WORKER', 'billing.', '', true, NULL, NULL, NULL),
+					('pause', $1, 'WORKER', 'slow', '', false, 1, $2, now())`, [16]byte{1}, released); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := store.Pool().Exec(ctx, `INSERT INTO events_v2_settings (lock_timeout) VALUES ('2 min')`); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/pgsession"
 	"eventsv2/internal/mayrun"
 	"eventsv2/internal/refusal"
 )
@@ -27,7 +28,7 @@ SELECT pg_notify(channel, '') FROM unnest($2::text[]) AS channel WHERE EXISTS (S
 
 // MarkPending implements eventqueue.PendingStore.
 func (s *Store) MarkPending(ctx context.Context, ids []eventqueue.EventID) error {
-	return s.markPending(ctx, ids, wokenBy(eventqueue.NotifyModeLater))
+	return s.markPending(ctx, ids, s.wokenBy(eventqueue.NotifyModeLater))
 }
 
 func (s *Store) markPending(ctx context.Context, ids []eventqueue.EventID, channels []string) error {
@@ -48,9 +49,9 @@ func (s *Store) TakePending(ctx context.Context, ids []eventqueue.EventID) (take
 	return taken, outcome(len(taken), err)
 }
 
-// MaxQuietFactor bounds the growing interval between two notifications of an
+// MaxLostAfterFactor bounds the growing interval between two notifications of an
 // event that waits: it is at most so many times the first one.
-const MaxQuietFactor = 10
+const MaxLostAfterFactor = 10
 
 // page is bounded by the rows that are read, not by those found, so that a backlog of
 // paused or delayed events makes no statement long.
@@ -80,7 +81,7 @@ FROM (SELECT CASE WHEN count(*) = $2 THEN max(id) END AS next, count(*) AS read 
 const (
 	// Whoever writes rows by SQL can write any year: times that arithmetic would
 	// overflow with are cut, so that such a row costs itself only.
-	pageColumnsSQL = `e.id, e.canvas_id, e.module, e.name, e.group_state, e.ordering_key, e.notified_at,
+	pageColumnsSQL = `e.id, e.canvas_id, e.module, e.name, e.modifier, e.group_state, e.ordering_key, e.notified_at,
         least(greatest(e.delay_until, e.enqueued_at, 'epoch'), '9999-01-01 00:00Z') AS due,
         CASE WHEN e.locked_at IS NOT NULL THEN least(greatest(e.locked_at, 'epoch'), '9999-01-01 00:00Z') END AS locked_at,
         CASE WHEN e.notified_at IS NOT NULL THEN least(greatest(e.notified_at, 'epoch'), '9999-01-01 00:00Z') END AS last_notified`
@@ -148,7 +149,7 @@ SELECT id, canvas_id FROM taken`
 
 // takeLost takes what is lost of a page, around the rows that the database refuses to write. read
 // runs the statement, which has takeLostOfSQL in it.
-func (s *Store) takeLost(ctx context.Context, sql string, quiet, lockTimeout time.Duration,
+func (s *Store) takeLost(ctx context.Context, sql string, lostAfter, lockTimeout time.Duration,
 	read func(sql string) ([]eventqueue.Notification, error)) ([]eventqueue.Notification, error) {
 	return takeAround(&s.refused,
 		func() ([]eventqueue.Notification, error) { return read(sql) },
@@ -159,7 +160,7 @@ func (s *Store) takeLost(ctx context.Context, sql string, quiet, lockTimeout tim
 			return func(ids []eventqueue.EventID) error {
 				return s.run(ctx, skipping, query{
 					forms:     forms{skips: takeFoundLostSQL},
-					arguments: []any{int64s(ids), len(ids), quiet, lockTimeout, MaxQuietFactor},
+					arguments: []any{int64s(ids), len(ids), lostAfter, lockTimeout, MaxLostAfterFactor},
 					read:      appendTo(taken),
 				})
 			}
@@ -168,10 +169,10 @@ func (s *Store) takeLost(ctx context.Context, sql string, quiet, lockTimeout tim
 
 // Sweep implements maintenance.RelayStore. It also advances the ordering groups that it
 // finds stuck.
-func (s *Store) Sweep(ctx context.Context, after eventqueue.EventID, limit int, quiet, lockTimeout time.Duration) (swept maintenance.Swept, err error) {
+func (s *Store) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lockTimeout time.Duration) (swept maintenance.Swept, err error) {
 	var stuck []eventqueue.EventID
-	lost, err := s.takeLost(ctx, sweepSQL, quiet, lockTimeout, func(sql string) ([]eventqueue.Notification, error) {
-		swept, stuck, err = s.sweep(ctx, sql, after, limit, quiet, lockTimeout)
+	lost, err := s.takeLost(ctx, sweepSQL, lostAfter, lockTimeout, func(sql string) ([]eventqueue.Notification, error) {
+		swept, stuck, err = s.sweep(ctx, sql, after, limit, lostAfter, lockTimeout)
 		return swept.Lost, err
 	})
 	swept.Lost = lost
@@ -188,10 +189,10 @@ func (s *Store) Sweep(ctx context.Context, after eventqueue.EventID, limit int, 
 
 // sweep runs sweepSQL, or another form of it. It returns the ordering groups that are stuck, each by
 // an event.
-func (s *Store) sweep(ctx context.Context, sql string, after eventqueue.EventID, limit int, quiet, lockTimeout time.Duration) (swept maintenance.Swept, stuck []eventqueue.EventID, err error) {
+func (s *Store) sweep(ctx context.Context, sql string, after eventqueue.EventID, limit int, lostAfter, lockTimeout time.Duration) (swept maintenance.Swept, stuck []eventqueue.EventID, err error) {
 	err = s.run(ctx, skipping, query{
 		forms:     forms{skips: sql},
-		arguments: []any{after, limit, quiet, lockTimeout, MaxQuietFactor},
+		arguments: []any{after, limit, lostAfter, lockTimeout, MaxLostAfterFactor},
 		read: func(rows pgx.Rows) error {
 			var (
 				next, id *eventqueue.EventID
@@ -220,14 +221,14 @@ func (s *Store) sweep(ctx context.Context, sql string, after eventqueue.EventID,
 }
 
 // TakeLost is Sweep for callers that need the lost notifications only.
-func (s *Store) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, quiet, lockTimeout time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
-	swept, err := s.Sweep(ctx, after, limit, quiet, lockTimeout)
+func (s *Store) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lockTimeout time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+	swept, err := s.Sweep(ctx, after, limit, lostAfter, lockTimeout)
 	return swept.Lost, swept.Next, err
 }
 
 // ReportLost implements maintenance.LostReporter.
 func (s *Store) ReportLost(ctx context.Context) error {
-	_, err := s.pool.Exec(ctx, `SELECT pg_notify($1, $2)`, unpublishedChannel, lostPayload)
+	_, err := s.pool.Exec(ctx, `SELECT pg_notify($1, $2)`, s.channel(unpublishedChannel), lostPayload)
 	return err
 }
 
@@ -262,25 +263,10 @@ func (s *Store) takePage(ctx context.Context, sql string, args ...any) (taken []
 	return taken, next, err
 }
 
-// What shows that a relay runs is an advisory lock, which ends with the connection that
-// holds it: of this class, and of the table that the relay is for. Nobody waits for it, and
-// nothing but a warning depends on it.
-const (
-	showRelaySQL = `SELECT pg_try_advisory_lock_shared(` + relayLockClass + `, to_regclass('events_v2')::oid::int)`
-
-	relayRunsSQL = `
-SELECT EXISTS (
-    SELECT FROM pg_locks
-    WHERE locktype = 'advisory' AND classid = ` + relayLockClass + ` AND objid = to_regclass('events_v2')::oid
-      AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`
-
-	relayLockClass = "1163284562"
-)
-
 // RelayRuns reports whether a relay is connected to the database, that is, within
 // Listen. It sends one statement.
 func (s *Store) RelayRuns(ctx context.Context) (runs bool, err error) {
-	if err := s.pool.QueryRow(ctx, relayRunsSQL).Scan(&runs); err != nil {
+	if err := s.pool.QueryRow(ctx, `SELECT `+pgsession.RelayRunsSQL).Scan(&runs); err != nil {
 		return false, fmt.Errorf("check whether a relay runs: %w", err)
 	}
 	return runs, nil
@@ -297,10 +283,10 @@ func (s *Store) Listen(ctx context.Context, wake func()) error {
 		defer cancel()
 		_ = conn.Close(closeCtx) // nothing is in flight on it
 	}()
-	if _, err := conn.Exec(ctx, showRelaySQL); err != nil {
+	if _, err := conn.Exec(ctx, s.pool.SQL(pgsession.ShowRelaySQL)); err != nil {
 		return fmt.Errorf("show that a relay runs: %w", err)
 	}
-	if _, err := conn.Exec(ctx, "LISTEN "+pendingChannel); err != nil {
+	if _, err := conn.Exec(ctx, s.pool.Schema.Listen(pendingChannel)); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	wake() // for what was committed before

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/pgstore"
@@ -102,7 +104,7 @@ func TestTheConnectionOfHeartbeatsListens(t *testing.T) {
 	r := newRig(t)
 	ctx, cancel := context.WithTimeout(testenv.Context(t), 20*time.Second)
 	defer cancel()
-	reserve := r.store.Reserve()
+	reserve := r.store.Reserve(worker.Registration{Number: 7}, zap.NewNop())
 	defer reserve.Close()
 	attending, stop := context.WithCancel(ctx)
 	defer stop()
@@ -186,7 +188,7 @@ func TestWhatSeemsLost(t *testing.T) {
 	ctx := testenv.Context(t)
 	paused := event()
 	paused.Name = "paused"
-	if _, err := r.store.AddRule(ctx, control.PauseRule, eventqueue.Scope{Canvas: canvas, Module: paused.Module, Name: paused.Name}); err != nil {
+	if _, err := r.store.AddRule(ctx, control.RuleOf(control.PauseRule, eventqueue.Scope{Canvas: canvas, Module: paused.Module, Name: paused.Name})); err != nil {
 		t.Fatal(err)
 	}
 	const day = 24 * time.Hour
@@ -259,7 +261,7 @@ func TestTheSweepReadsEveryRow(t *testing.T) {
 // TestTheLongestSilence holds the bound that the cases above are made for.
 func TestTheLongestSilence(t *testing.T) {
 	t.Parallel()
-	if pgstore.MaxQuietFactor != 10 {
-		t.Errorf("the longest silence is %d times the first one", pgstore.MaxQuietFactor)
+	if pgstore.MaxLostAfterFactor != 10 {
+		t.Errorf("the longest silence is %d times the first one", pgstore.MaxLostAfterFactor)
 	}
 }

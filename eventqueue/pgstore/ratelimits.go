@@ -7,7 +7,9 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/pgsession"
 	"eventsv2/eventqueue/ratelimit"
+	"eventsv2/internal/mayrun"
 )
 
 // before is read from the snapshot, so it is the limit as it was. The counters are the
@@ -25,8 +27,25 @@ WITH before AS MATERIALIZED (
 SELECT coalesce(per_minute, 0), coalesce(per_day, 0), mode FROM before`
 
 // SetRateLimit implements control.RateStore.
-func (s *Store) SetRateLimit(ctx context.Context, limit control.RateLimit) (*control.RateLimit, error) {
-	rows, err := s.pool.Query(ctx, setRateLimitSQL, [16]byte(limit.Canvas), limit.Module, limit.Name,
+func (s *Store) SetRateLimit(ctx context.Context, limit control.RateLimit) (before *control.RateLimit, err error) {
+	if s.by == nil {
+		return setRateLimit(ctx, s.pool, limit)
+	}
+	err = s.change(ctx, rateLimitRow(limit.Scope), func(tx pgsession.DB) error {
+		before, err = setRateLimit(ctx, tx, limit)
+		return err
+	})
+	return before, err
+}
+
+// rateLimitRow is the row of a rate limit for the audit log.
+func rateLimitRow(scope eventqueue.Scope) auditedRow {
+	return auditedRow{action: "limit", canvas: scope.Canvas, target: map[string]handlerTarget{"rate_limit": {Module: scope.Module, Name: scope.Name}},
+		read: rateLimitAsJSONSQL, args: []any{[16]byte(scope.Canvas), scope.Module, scope.Name}}
+}
+
+func setRateLimit(ctx context.Context, db eventqueue.DB, limit control.RateLimit) (*control.RateLimit, error) {
+	rows, err := db.Query(ctx, setRateLimitSQL, [16]byte(limit.Canvas), limit.Module, limit.Name,
 		limit.PerMinute, limit.PerDay, string(limit.Mode))
 	if err != nil {
 		return nil, err
@@ -44,9 +63,18 @@ func (s *Store) SetRateLimit(ctx context.Context, limit control.RateLimit) (*con
 const removeRateLimitSQL = `DELETE FROM rate_limits WHERE canvas_id = $1 AND module = $2 AND name = $3`
 
 // RemoveRateLimit implements control.RateStore.
-func (s *Store) RemoveRateLimit(ctx context.Context, scope eventqueue.Scope) (bool, error) {
-	tag, err := s.pool.Exec(ctx, removeRateLimitSQL, [16]byte(scope.Canvas), scope.Module, scope.Name)
-	return tag.RowsAffected() == 1, err
+func (s *Store) RemoveRateLimit(ctx context.Context, scope eventqueue.Scope) (removed bool, err error) {
+	remove := func(tx pgsession.DB) error {
+		tag, err := tx.Exec(ctx, removeRateLimitSQL, [16]byte(scope.Canvas), scope.Module, scope.Name)
+		removed = tag.RowsAffected() == 1
+		return err
+	}
+	if s.by == nil {
+		err = remove(s.pool)
+		return removed, err
+	}
+	err = s.change(ctx, rateLimitRow(scope), remove)
+	return removed, err
 }
 
 // rolledSQL brings the counters of a limit (l) and its counters (c) up to clock.now:
@@ -118,9 +146,8 @@ func (s *Store) CheckRate(ctx context.Context, scope eventqueue.Scope) (answer r
 	return answer, err
 }
 
-// limitedAttemptSQL is what limited_attempt is while a limit has put the event off: it
-// names the claim, so that it holds no longer when there is another.
-const limitedAttemptSQL = `(e.attempts % 32767 + 1)::smallint`
+// limitedAttemptSQL is what limited_attempt is while a limit has put the event off.
+const limitedAttemptSQL = mayrun.LimitedAttemptSQL
 
 // page is bounded by the rows that are read, in the order of the index events_v2_handler.
 //

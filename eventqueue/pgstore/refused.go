@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/maintenance"
 	"eventsv2/internal/refusal"
 	"eventsv2/internal/sqlstate"
 )
@@ -15,32 +16,46 @@ type refusedRows = refusal.Rows[eventqueue.EventID]
 // write (I15). It returns these as a *refusal.Error. Those that were refused before and have to wait
 // are left out. write is called with no events, too (see refusal.Halve).
 func around(rows *refusedRows, ids []eventqueue.EventID, write func(ids []eventqueue.EventID) error) error {
+	refused, err := halve(rows, ids, write)
+	if refusedErr := named(rows, refused); err == nil {
+		return refusedErr
+	}
+	return err
+}
+
+// halve is around, and returns the refused rows as they are.
+func halve(rows *refusedRows, ids []eventqueue.EventID, write func(ids []eventqueue.EventID) error) ([]refusal.Refused[eventqueue.EventID], error) {
 	together, alone, _ := rows.Part(ids)
 	parts := [][]eventqueue.EventID{together}
 	for i := range alone {
 		parts = append(parts, alone[i:i+1])
 	}
-	refused, err := refusal.Halve(func(ids []eventqueue.EventID) error {
+	return refusal.Halve(func(ids []eventqueue.EventID) error {
 		err := write(ids)
 		if err == nil {
 			rows.Remove(ids)
 		}
 		return err
 	}, parts...)
-	named := &refusal.Error{}
-	for _, r := range refused {
-		named.Rows = append(named.Rows, refusal.Row{Event: r.Item, Wait: rows.Put(r.Item, refusal.MaxWait), Err: r.Err})
+}
+
+// named records refused rows, and returns them as a *refusal.Error; nil if there are none.
+func named(rows *refusedRows, refused []refusal.Refused[eventqueue.EventID]) error {
+	if len(refused) == 0 {
+		return nil
 	}
-	if err == nil && len(named.Rows) > 0 {
-		return named
+	err := &refusal.Error{}
+	for _, r := range refused {
+		err.Rows = append(err.Rows, refusal.Row{Event: r.Item, Wait: rows.Put(r.Item, refusal.MaxWait), Err: r.Err})
 	}
 	return err
 }
 
 // takeAround takes the events of a page in one statement. If the database refuses that, and while
 // some row is known to be refused, it finds the events, and then takes them around such rows: taking
-// makes the function for this, which adds those that are still to be taken. What is returned was
-// taken, whatever the error is.
+// makes the function for this, which adds those that are still to be taken. A crowd of refused rows
+// takes a statement or two each, and what time that leaves is shared by all canvases (I20). What is
+// returned was taken, whatever the error is.
 func takeAround(rows *refusedRows, take, find func() ([]eventqueue.Notification, error),
 	taking func(taken *[]eventqueue.Notification) func(ids []eventqueue.EventID) error) (taken []eventqueue.Notification, err error) {
 	if rows.Empty() {
@@ -57,7 +72,7 @@ func takeAround(rows *refusedRows, take, find func() ([]eventqueue.Notification,
 		return nil, err
 	}
 	ids := make([]eventqueue.EventID, len(found))
-	for i, n := range found {
+	for i, n := range maintenance.Interleaved(found) {
 		ids[i] = n.Event
 	}
 	err = around(rows, ids, taking(&taken))

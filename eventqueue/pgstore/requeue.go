@@ -11,15 +11,21 @@ import (
 	"eventsv2/internal/mayrun"
 )
 
-// First the rows are locked, and the claims and ends that are under way are waited
+// Before an operator changes events, the rows are locked, and the claims and ends that are under way are waited
 // for, as in lockwait.go. The decision is a statement of its own, so that it sees
 // what they have written: also that an event has left for event_log.
-var lockRequeued = forms{
+var lockChanged = forms{
 	waits: `
 SELECT id FROM events_v2 WHERE id = ANY ($1::bigint[]) AND ` + lockWaitSQL + ` ORDER BY id FOR UPDATE`,
 	skips: `
 SELECT id FROM events_v2 WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED`,
 }
+
+// clearLockSQL takes away the expired lock of an event e, if it has one.
+const clearLockSQL = `SET locked_at = NULL,
+        retries = e.retries + (e.locked_at IS NOT NULL AND e.begun)::int,
+        lost_run = false,
+        begin_first = e.begin_first OR e.locked_at IS NOT NULL AND NOT e.begun,`
 
 // free are the rows that this transaction has locked; what is not in it and yet in
 // events_v2 is somebody else's at the moment.
@@ -35,39 +41,33 @@ WITH clock AS MATERIALIZED (
 ), asked AS (
     SELECT DISTINCT id FROM unnest($1::bigint[]) AS asked (id)
 ), free AS MATERIALIZED (
-    SELECT id, canvas_id, module, name, locked_at
+    SELECT id, canvas_id, module, name, modifier, locked_at
     FROM events_v2
     WHERE id = ANY ($1::bigint[])
     ORDER BY id
     FOR UPDATE SKIP LOCKED
 ), requeued AS (
     UPDATE events_v2 e
-    SET locked_at = NULL,
-        retries = e.retries + (e.locked_at IS NOT NULL AND e.begun)::int,
-        lost_run = false,
-        begin_first = e.begin_first OR e.locked_at IS NOT NULL AND NOT e.begun,
+    ` + clearLockSQL + `
         delay_until = clock.now,
         notified_at = NULL
     FROM clock
     WHERE e.id = ANY (ARRAY(SELECT id FROM free)) AND ` + mayrun.UnlockedSQL("e.locked_at", mayrun.ValidSinceSQL("clock.now", "$2")) + `
     RETURNING e.id
 ), woken AS (
-    SELECT pg_notify('` + pendingChannel + `', '') WHERE EXISTS (SELECT FROM requeued)
+    SELECT pg_notify($3, '') WHERE EXISTS (SELECT FROM requeued)
 )
 SELECT asked.id,
     CASE
         WHEN requeued.id IS NOT NULL THEN 'requeued'
         WHEN free.id IS NOT NULL THEN 'running'
         WHEN e.id IS NOT NULL THEN 'busy'
-        WHEN l.status = 'COMPLETED' THEN 'completed'
-        WHEN l.status = 'FAILED' THEN 'failed'
+        WHEN l.status IS NOT NULL THEN lower(l.status::text)
         ELSE 'unknown'
     END,
-    CASE WHEN requeued.id IS NULL THEN free.locked_at + greatest($2::interval, ` + mayrun.ValidSQL + `) - clock.now END,
+    CASE WHEN requeued.id IS NULL AND free.id IS NOT NULL THEN least(free.locked_at + greatest($2::interval, ` + mayrun.ValidSQL + `) - clock.now, ` + longestSQL + `) END,
     requeued.id IS NOT NULL AND free.locked_at IS NOT NULL,
-    CASE WHEN requeued.id IS NOT NULL THEN (
-        SELECT max(r.rule_type)::text FROM scheduling_rules r
-        WHERE r.canvas_id = free.canvas_id AND r.event_space = free.module AND r.handler_name = free.name) END
+    CASE WHEN requeued.id IS NOT NULL THEN ` + mayrun.RuleSQL("free") + ` END
 FROM clock CROSS JOIN asked
 LEFT JOIN requeued ON requeued.id = asked.id
 LEFT JOIN free ON free.id = asked.id
@@ -76,28 +76,30 @@ LEFT JOIN event_log l ON l.id = asked.id
 LEFT JOIN woken ON true
 ORDER BY asked.id`
 
-// Requeue implements control.RequeueStore, in one round trip and one
-// transaction.
-func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID, lockTimeout time.Duration) (results []control.Requeued, err error) {
-	lock := query{forms: lockRequeued, arguments: []any{int64s(ids)}, read: func(rows pgx.Rows) error {
-		_, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-		return err
-	}}
-	requeue := query{forms: forms{waits: requeueSQL, skips: requeueSQL}, arguments: []any{int64s(ids), lockTimeout}, read: func(rows pgx.Rows) error {
-		results, err = pgx.CollectRows(rows, scanRequeued)
-		return err
-	}}
+// Requeue implements control.RequeueStore, in one round trip and one transaction, or around the rows
+// that the database refuses to write (I15).
+func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID, lockTimeout time.Duration) ([]control.Requeued, error) {
 	if lockTimeout == 0 {
 		settings, err := s.Settings(ctx)
 		if err != nil {
 			return nil, err
 		}
-		requeue.arguments[1] = settings.LockTimeout
+		lockTimeout = settings.LockTimeout
 	}
-	if err := s.waitThenSkip(ctx, []query{lock, requeue}); err != nil {
-		return nil, err
+	idOf := func(r control.Requeued) eventqueue.EventID { return r.ID }
+	refused := func(id eventqueue.EventID, err error) control.Requeued {
+		return control.Requeued{ID: id, Result: control.RequeueRefused, Err: err}
 	}
-	return results, nil
+	return changeAround(ids, idOf, refused, func(ids []eventqueue.EventID) (results []control.Requeued, err error) {
+		what := audited{action: "run", ids: ids, changed: func() []eventqueue.EventID {
+			return idsOf(results, idOf, func(r control.Requeued) bool { return r.Result == control.RequeueDone })
+		}}
+		err = s.changeEvents(ctx, what, []query{
+			{forms: lockChanged, arguments: []any{int64s(ids)}, read: discard},
+			{forms: forms{waits: requeueSQL, skips: requeueSQL}, arguments: []any{int64s(ids), lockTimeout, s.channel(pendingChannel)}, read: collect(&results, scanRequeued)},
+		})
+		return results, err
+	})
 }
 
 func scanRequeued(row pgx.CollectableRow) (r control.Requeued, err error) {

@@ -12,13 +12,14 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/fallback"
+	"eventsv2/eventqueue/pgsession"
 	"eventsv2/eventqueue/worker"
 )
 
 // Reserve implements worker.Standby. The connection is configured like those of
 // the store's pool.
-func (s *Store) Reserve() worker.Reserve {
-	return &reserve{store: s, free: make(chan struct{}, 1)}
+func (s *Store) Reserve(self worker.Registration, log *zap.Logger) worker.Reserve {
+	return &reserve{store: s, self: self, log: log, free: make(chan struct{}, 1)}
 }
 
 // reserve is one connection that claims are renewed on, and that in between waits for
@@ -26,6 +27,8 @@ func (s *Store) Reserve() worker.Reserve {
 // the wait.
 type reserve struct {
 	store *Store
+	self  worker.Registration
+	log   *zap.Logger
 
 	mu        sync.Mutex
 	pool      *pgxpool.Pool // of one connection; nil before the first use
@@ -34,6 +37,7 @@ type reserve struct {
 	interrupt context.CancelFunc
 	free      chan struct{} // holds a token when the last of the users has left
 	fresh     bool          // the connection has begun to listen, and nobody knows
+	shown     bool          // the worker is registered
 }
 
 // open makes the pool, which connects when it is used.
@@ -52,12 +56,21 @@ func (r *reserve) open(ctx context.Context) (*pgxpool.Pool, *Store, error) {
 				return err
 			}
 		}
-		if _, err := conn.Exec(ctx, "LISTEN "+unpublishedChannel); err != nil {
+		if _, err := conn.Exec(ctx, r.store.pool.Schema.Listen(unpublishedChannel)); err != nil {
 			return fmt.Errorf("listen: %w", err)
+		}
+		err := registerWorker(ctx, r.store.pool.Schema.On(conn), r.self)
+		if err != nil {
+			if conn.IsClosed() {
+				return err
+			}
+			// Heartbeats are worth more than what operators are shown.
+			r.log.Warn("the worker is not shown as live", zap.Error(err))
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.fresh = true
+		r.shown = r.shown || err == nil
 		return nil
 	}
 	if name := config.ConnConfig.RuntimeParams["application_name"]; name != "" {
@@ -67,7 +80,7 @@ func (r *reserve) open(ctx context.Context) (*pgxpool.Pool, *Store, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the connection for heartbeats: %w", err)
 	}
-	r.pool, r.renews = pool, New(pool)
+	r.pool, r.renews = pool, NewIn(r.store.Schema(), pool)
 	return r.pool, r.renews, nil
 }
 
@@ -100,6 +113,9 @@ func (r *reserve) Renew(ctx context.Context, claims []worker.Claim) (worker.Writ
 func (r *reserve) Behind(primary eventqueue.RemoteReceiver, lockTimeout time.Duration, log *zap.Logger) (eventqueue.Receiver, error) {
 	return fallback.New(primary, r.store, fallback.Config{LockTimeout: lockTimeout, Listen: r.listen, Logger: log})
 }
+
+// Hold implements worker.Reserve.
+func (r *reserve) Hold(ctx context.Context) error { return r.listen(ctx, func(bool) {}) }
 
 // listen calls wake once it listens, and whenever somebody could not publish, or the
 // relay has found lost what was published, until ctx ends or the connection breaks.
@@ -169,9 +185,20 @@ func (r *reserve) waitOnce(ctx context.Context, pool *pgxpool.Pool) (woken, lost
 // Close implements worker.Reserve.
 func (r *reserve) Close() {
 	r.mu.Lock()
-	pool := r.pool
+	pool, store, shown := r.pool, r.renews, r.shown
 	r.mu.Unlock()
-	if pool != nil {
-		pool.Close()
+	if pool == nil {
+		return
+	}
+	defer pgsession.Close(pool)
+	if shown {
+		ctx, cancel := context.WithTimeout(context.Background(), stopWorkerTakes)
+		defer cancel()
+		if _, err := store.pool.Exec(ctx, stopWorkerSQL, r.self.Number); err != nil {
+			r.log.Warn("could not record that the worker has stopped; it is shown as dead", zap.Error(err))
+		}
 	}
 }
+
+// stopWorkerTakes bounds what a stop takes for the record of it.
+const stopWorkerTakes = 200 * time.Millisecond

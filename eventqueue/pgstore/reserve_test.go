@@ -5,7 +5,10 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/zap"
+
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
 
@@ -15,7 +18,7 @@ func TestWorkersHearOfWhatIsLost(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
 	store := pgstore.New(pool)
-	reserve := store.Reserve()
+	reserve := store.Reserve(worker.Registration{Number: 7}, zap.NewNop())
 	defer reserve.Close()
 	ctx, stop := context.WithCancel(testenv.Context(t))
 	var listening sync.WaitGroup

@@ -7,6 +7,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
+	"eventsv2/internal/refusal"
 )
 
 // An event leaves event_log and enters events_v2 in one statement (I1). It keeps
@@ -21,22 +22,23 @@ WITH asked AS (
 ), failed AS (
     SELECT l.id
     FROM event_log l
-    WHERE l.id IN (SELECT id FROM asked) AND l.status = 'FAILED'
+    WHERE l.id IN (SELECT id FROM asked) AND l.status IN ('FAILED', 'CANCELLED')
     ORDER BY l.id
     FOR UPDATE
 ), taken AS (
     DELETE FROM event_log l USING failed WHERE l.id = failed.id
-    RETURNING l.id, l.canvas_id, l.module, l.name, l.modifier, l.value, l.attempts, l.enqueued_at, l.ordering_key
+    RETURNING l.id, l.canvas_id, l.module, l.name, l.modifier, l.value, l.attempts, l.enqueued_at, l.ordering_key, l.attributes, l.parent_id
 ), moved AS (
-    INSERT INTO events_v2 (id, canvas_id, module, name, modifier, value, retries, attempts, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key)
-    SELECT id, canvas_id, module, name, modifier, value, 0, attempts, clock_timestamp(), enqueued_at, NULL,
+    INSERT INTO events_v2 (id, canvas_id, module, name, modifier, value, retries, attempts, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key, attributes, parent_id)
+    SELECT id, canvas_id, module, name, modifier, coalesce($3, value), 0, attempts,
+        clock_timestamp() + coalesce($5::interval, greatest($6::timestamptz - clock_timestamp(), interval '0')), enqueued_at, NULL,
         coalesce((SELECT u.unique_seconds FROM unique_expiries u WHERE u.event_id = taken.id), 0),
-        CASE WHEN ordering_key IS NULL THEN 0 ELSE 3 END, coalesce(ordering_key, '')
+        CASE WHEN ordering_key IS NULL THEN 0 ELSE 3 END, coalesce(ordering_key, ''), CASE WHEN $4::text IS NULL THEN attributes ELSE nullif($4, '')::jsonb END, parent_id
     FROM taken
     ORDER BY id
     RETURNING id
 ), woken AS (
-    SELECT pg_notify('` + pendingChannel + `', '') WHERE EXISTS (SELECT FROM moved)
+    SELECT pg_notify($2, '') WHERE EXISTS (SELECT FROM moved)
 )
 SELECT asked.id,
     CASE
@@ -52,16 +54,62 @@ LEFT JOIN events_v2 e ON e.id = asked.id
 LEFT JOIN woken ON true
 ORDER BY asked.id`
 
-// Retry implements control.RetryStore, in one statement.
-func (s *Store) Retry(ctx context.Context, ids []eventqueue.EventID) ([]control.Retried, error) {
-	rows, err := s.pool.Query(ctx, retrySQL, int64s(ids))
-	if err != nil {
-		return nil, err
+// Retry implements control.RetryStore, in one statement, or around the rows that the database refuses
+// to write (I15).
+func (s *Store) Retry(ctx context.Context, edit control.Edit, ids []eventqueue.EventID) ([]control.Retried, error) {
+	idOf := func(r control.Retried) eventqueue.EventID { return r.ID }
+	refused := func(id eventqueue.EventID, err error) control.Retried {
+		return control.Retried{ID: id, Result: control.RetryRefused, Err: err}
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r control.Retried, err error) {
-		err = row.Scan(&r.ID, &r.Result)
-		return r, err
+	return changeAround(ids, idOf, refused, func(ids []eventqueue.EventID) ([]control.Retried, error) {
+		var results []control.Retried
+		what := audited{action: "retry", ids: ids, changed: func() []eventqueue.EventID {
+			return idsOf(results, idOf, func(r control.Retried) bool { return r.Result == control.RetryMoved })
+		}}
+		err := s.changeLogged(ctx, what, func(db eventqueue.DB) error {
+			rows, err := db.Query(ctx, retrySQL, append([]any{int64s(ids), s.channel(pendingChannel)}, editArguments(edit)...)...)
+			if err != nil {
+				return err
+			}
+			results, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r control.Retried, err error) {
+				err = row.Scan(&r.ID, &r.Result)
+				return r, err
+			})
+			return err
+		})
+		return results, err
 	})
+}
+
+// An entry that somebody writes, such as another retry, is waited for.
+const deleteLoggedSQL = `
+DELETE FROM event_log WHERE id = ANY (ARRAY(
+    SELECT id FROM event_log WHERE id = ANY ($1::bigint[]) AND status IN ('FAILED', 'CANCELLED') ORDER BY id FOR UPDATE))
+RETURNING id`
+
+// DeleteLogged implements control.RetryStore, in one statement, or around the rows that the database
+// refuses to delete (I15).
+func (s *Store) DeleteLogged(ctx context.Context, ids []eventqueue.EventID) (deleted []eventqueue.EventID, err error) {
+	alone, err := refusal.Halve(func(ids []eventqueue.EventID) error {
+		var some []eventqueue.EventID
+		what := audited{action: "delete", ids: ids, changed: func() []eventqueue.EventID { return some }}
+		err := s.changeLogged(ctx, what, func(db eventqueue.DB) (err error) {
+			some, err = queryIDs(ctx, db, deleteLoggedSQL, int64s(ids))
+			return err
+		})
+		if err == nil {
+			deleted = append(deleted, some...)
+		}
+		return err
+	}, ids)
+	if err != nil || len(alone) == 0 {
+		return deleted, err
+	}
+	refused := &refusal.Error{}
+	for _, r := range alone {
+		refused.Rows = append(refused.Rows, refusal.Row{Event: r.Item, Err: r.Err})
+	}
+	return deleted, refused
 }
 
 const lastLoggedSQL = `SELECT coalesce(max(id), 0) FROM event_log`
@@ -73,23 +121,11 @@ func (s *Store) LastLogged(ctx context.Context) (last eventqueue.EventID, err er
 	return last, err
 }
 
-const failedIDsSQL = `
-SELECT id
-FROM event_log
-WHERE canvas_id = $1 AND module = $2 AND name = $3 AND status = 'FAILED' AND id > $4 AND id <= $5
-ORDER BY id
-LIMIT $6`
-
-// FailedIDs implements control.RetryStore.
-func (s *Store) FailedIDs(ctx context.Context, scope eventqueue.Scope, after, last eventqueue.EventID, limit int) ([]eventqueue.EventID, error) {
-	return queryIDs(ctx, s.pool, failedIDsSQL, [16]byte(scope.Canvas), scope.Module, scope.Name, after, last, limit)
-}
-
-const wakeRelaySQL = `SELECT pg_notify('` + pendingChannel + `', '')`
+const wakeRelaySQL = `SELECT pg_notify($1, '')`
 
 // WakeRelay has the relays publish pending notifications now, without waiting for their
 // timer.
 func (s *Store) WakeRelay(ctx context.Context) error {
-	_, err := s.pool.Exec(ctx, wakeRelaySQL)
+	_, err := s.pool.Exec(ctx, wakeRelaySQL, s.channel(pendingChannel))
 	return err
 }

@@ -71,7 +71,7 @@ func TestRetryAtOnceMovesOnce(t *testing.T) {
 			if i%2 == 0 {
 				slices.Reverse(asked)
 			}
-			retried, err := store.Retry(ctx, asked)
+			retried, err := store.Retry(ctx, control.Edit{}, asked)
 			if err != nil {
 				t.Error(err)
 			}
@@ -104,7 +104,7 @@ func TestRetryMayBeRepeatedAfterAnotherFailure(t *testing.T) {
 	ids := emitRetried(t, store, 1)
 	for range 3 {
 		failRetried(t, store, ids)
-		results, err := store.Retry(ctx, ids)
+		results, err := store.Retry(ctx, control.Edit{}, ids)
 		if err != nil || len(results) != 1 || results[0].Result != control.RetryMoved {
 			t.Fatalf("retry: %v, %v", results, err)
 		}

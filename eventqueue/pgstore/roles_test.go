@@ -17,11 +17,15 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/sync/errgroup"
 
+	"eventsv2/access"
 	"eventsv2/cleanup"
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/audit"
+	"eventsv2/eventqueue/bulk"
 	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/worker"
@@ -306,10 +310,15 @@ func TestWhatCronMay(t *testing.T) {
 	r.exec(`INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, enqueued_at, created_at)
 		VALUES (1000001, $1, 'M', 'n', '_', '1', 'COMPLETED', 0, 1, now() - interval '9 days', now() - interval '9 days')`, canvas)
 	r.exec(`INSERT INTO cron_definitions (canvas_id, name, schedule, starts_at) VALUES ($1, 'nightly', 'every day', now() - interval '3 days')`, canvas)
+	r.exec(`INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name, until) VALUES ('pause', $1, 'M', 'n', now() - interval '1 s')`, canvas)
 	cron := r.as("cron")
 	notifier := memnotify.New(memnotify.Config{})
 	queue, log := cron.heedful(notifier)
 	relay, err := maintenance.NewRelay(cron.store, notifier, maintenance.RelayConfig{Interval: time.Second, Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := control.NewRules(cron.store, queue)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,18 +334,31 @@ func TestWhatCronMay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if agreed, err := eventqueue.AgreeOnLockTimeout(ctx, cron.store, 3*time.Minute); err != nil || agreed != 3*time.Minute {
+	if agreed, err := locktimeout.Agree(ctx, cron.store, 3*time.Minute); err != nil || agreed != 3*time.Minute {
 		t.Error(agreed, err)
 	}
 	running, stop := context.WithCancel(ctx)
 	var group errgroup.Group
-	for _, run := range []func(context.Context) error{relay.Run, checker.Run, pruner.Run, sweeper.Run} {
+	for _, run := range []func(context.Context) error{relay.Run, rules.RunExpiry, checker.Run, pruner.Run, sweeper.Run} {
 		group.Go(func() error { return run(running) })
 	}
 	testenv.Eventually(t, "cron has done its work", func() bool {
-		return one[bool](r.rig, `SELECT NOT EXISTS (SELECT FROM event_log) AND (SELECT count(*) FROM cron_records) = 1
+		return one[bool](r.rig, `SELECT NOT EXISTS (SELECT FROM event_log) AND NOT EXISTS (SELECT FROM scheduling_rules) AND (SELECT count(*) FROM cron_records) = 1
 			AND NOT EXISTS (SELECT FROM events_v2 WHERE notified_at IS NULL OR notified_at < clock_timestamp() - interval '30 minutes')`)
 	})
+	operations, err := bulk.New(cron.store, queue, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owned, err := control.NewRules(cron.store.As(audit.Actor{Name: "cron", Via: "cron"}), queue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.exec(`INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name, until) VALUES ('block', $1, 'M', 'n', now() - interval '1 s')`, canvas)
+	cron.steps("cron",
+		step{"prune operations", func() error { return only(operations.Prune(ctx, time.Hour, 10)) }},
+		step{"prune the audit log", func() error { return only(audit.NewLog("", cron.pool).Prune(ctx, time.Hour, 10)) }},
+		step{"lift as cron", func() error { _, _, err := owned.LiftExpired(ctx); return err }})
 	stop()
 	if err := group.Wait(); err != nil {
 		t.Error(err)
@@ -357,13 +379,19 @@ func TestWhatOperatorAndReaderMay(t *testing.T) {
 	all := inspect.Filter{}
 	reads := func(r *rig) []step {
 		return []step{
-			{"list", func() error { return only(inspect.New(r.store.Pool()).List(ctx, all, "", 0, 10, lockTimeout)) }},
+			{"list", func() error {
+				_, _, err := inspect.New(r.store.Pool()).List(ctx, all, "", 0, 10, lockTimeout)
+				return err
+			}},
 			{"show", func() error { return only(inspect.New(r.store.Pool()).Show(ctx, id, lockTimeout)) }},
 			{"stats", func() error { return only(inspect.New(r.store.Pool()).Stats(ctx, all, lockTimeout)) }},
 			{"stuck", func() error {
 				return only(inspect.New(r.store.Pool()).Stuck(ctx, all, inspect.StuckAfter{Unclaimed: time.Minute, Attempts: 3}, 0, 10, lockTimeout))
 			}},
-			{"log", func() error { return only(inspect.New(r.store.Pool()).Log(ctx, all, "", true, 0, 10)) }},
+			{"log", func() error {
+				_, _, err := inspect.New(r.store.Pool()).Log(ctx, all, "", true, 0, 10)
+				return err
+			}},
 			{"rules", func() error { return only(inspect.New(r.store.Pool()).Rules(ctx, all)) }},
 			{"rate limits", func() error { return only(r.store.RateLimits(ctx, nil)) }},
 			{"concurrency limits", func() error { return only(r.store.ConcurrencyLimits(ctx, canvas)) }},
@@ -391,6 +419,22 @@ func TestWhatOperatorAndReaderMay(t *testing.T) {
 	}
 	operator.steps("operator",
 		step{"emit", func() error { return only(queue.Emit(ctx, keyed("greet"))) }},
+		step{"cancel", func() error {
+			cancelled, err := queue.Emit(ctx, keyed("cancelled"))
+			if err != nil {
+				return err
+			}
+			if results, _, err := operator.store.Remove(ctx, []eventqueue.EventID{cancelled}, &control.Cancellation{}); err != nil || results[0].Result != control.ChangeDone {
+				return fmt.Errorf("%v, %w", results, err)
+			}
+			return nil
+		}},
+		step{"edit", func() error {
+			if results, err := operator.store.Edit(ctx, control.Edit{Value: []byte(`1`)}, []eventqueue.EventID{id}); err != nil || results[0].Result != control.ChangeDone {
+				return fmt.Errorf("%v, %w", results, err)
+			}
+			return nil
+		}},
 		step{"requeue", func() error {
 			if results, err := requeuer.Requeue(ctx, id); err != nil || results[0].Result != control.RequeueDone {
 				return fmt.Errorf("%v, %w", results, err)
@@ -398,7 +442,7 @@ func TestWhatOperatorAndReaderMay(t *testing.T) {
 			return nil
 		}},
 		step{"retry", func() error {
-			if retried, err := operator.store.Retry(ctx, []eventqueue.EventID{1000001}); err != nil || len(retried) != 1 {
+			if retried, err := operator.store.Retry(ctx, control.Edit{}, []eventqueue.EventID{1000001}); err != nil || len(retried) != 1 {
 				return fmt.Errorf("%v, %w", retried, err)
 			}
 			return nil
@@ -425,8 +469,46 @@ func TestWhatOperatorAndReaderMay(t *testing.T) {
 		step{"prune", func() error { return only(operator.store.PruneLog(ctx, inspect.LogFailed, 0, 0, 10)) }},
 		step{"lock timeout", func() error { return operator.store.SetLockTimeout(ctx, 5*time.Minute) }},
 		step{"finalize", func() error { return operator.store.FinalizeLockTimeout(ctx, false) }})
+	operator.manages(queue)
 	reader := r.as("reader")
 	reader.steps("reader", reads(reader)...)
+}
+
+// manages makes tokens, and a change of many events that another program has left, with their rows of the audit log.
+func (r *rig) manages(queue *eventqueue.Queue) {
+	r.t.Helper()
+	ctx, by := testenv.Context(r.t), audit.Actor{Name: "ada", Via: "test"}
+	operations, err := bulk.New(r.store, queue, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	tokens := access.NewTokens("", r.pool)
+	var op bulk.Operation
+	r.steps("operator",
+		step{"token", func() error {
+			token, _, err := tokens.Create(ctx, by, access.NewToken{Name: "a", Grant: access.Grant{Verbs: access.Verbs()}})
+			if err != nil {
+				return err
+			}
+			return only(tokens.Revoke(ctx, by, token.ID))
+		}},
+		step{"count", func() (err error) {
+			op, err = operations.Count(ctx, by, "a", bulk.Change{Verb: bulk.Cancel, Filter: control.EventFilter{Canvas: &canvas}})
+			return err
+		}},
+		step{"confirm", func() error { return only(operations.Confirm(ctx, by, "a", op.ID)) }},
+		step{"leave", func() error { return only(r.pool.Exec(ctx, `UPDATE bulk_operations SET lease = gen_random_uuid()`)) }},
+		step{"work", func() error { return only(operations.Work(ctx)) }},
+		step{"done", func() error {
+			done, err := operations.Get(ctx, op.ID)
+			if err == nil && done.State != bulk.Done {
+				err = fmt.Errorf("the operation is %s", done.State)
+			}
+			return err
+		}},
+		step{"stop", func() error { return only(operations.Stop(ctx, by, op.ID)) }},
+		step{"list", func() error { return only(operations.List(ctx, nil, 10)) }},
+		step{"audit log", func() error { return only(audit.NewLog("", r.pool).List(ctx, audit.Filter{}, 0, 10)) }})
 }
 
 // TestWhatRolesMayNot: each is refused what is another's.
@@ -476,7 +558,7 @@ func TestWhatRolesMayNot(t *testing.T) {
 			settings, settle, cleaned, output, read, end, claim, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, advanced, version, schema},
 		"sql_emitter": {turn, takeSlot, leave, lines, claimed, failed, begun, later, rekey, unkey, listen, silence, settings, settle, cleaned, output, read, end, claim, forge, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, advanced, version, schema},
 		"worker":      {settings, settle, rule, lift, lockRules, limit, running, schedule, slot, history, version, schema},
-		"cron":        {silence, settings, settle, cleaned, output, end, rule, lift, lockRules, barrier, limit, running, schedule, version, schema},
+		"cron":        {silence, settings, settle, cleaned, output, end, rule, barrier, limit, running, schedule, version, schema},
 		"operator":    {version, schema},
 		"reader":      {settings, settle, cleaned, output, end, claim, forge, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, emit, advanced, version, schema},
 		"nobody":      {settings, settle, cleaned, output, read, end, claim, forge, rule, lift, lockRules, barrier, group, limit, running, schedule, slot, history, emit, advanced, version, schema},

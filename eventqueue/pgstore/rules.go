@@ -3,13 +3,12 @@ package pgstore
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/pgsession"
 )
 
 // On claim_barrier EXCLUSIVE conflicts with what a claim holds until it has committed
@@ -18,121 +17,150 @@ import (
 // backup's. While it waits, new claims wait behind it; lock_timeout bounds that.
 const lockRulesAgainstClaimsSQL = `LOCK TABLE scheduling_rules, claim_barrier IN EXCLUSIVE MODE`
 
+// A rule that is being lifted at a rate is replaced: as a whole it is a new one.
 const addRuleSQL = `
-INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name)
-VALUES ($1::text::scheduling_rule_type, $2, $3, $4)
-ON CONFLICT DO NOTHING`
+INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name, modifier, prefix, reason, actor, until)
+VALUES ($1::text::scheduling_rule_type, $2, $3, $4, $5, $6, $7, $8, $9)
+ON CONFLICT (canvas_id, event_space, handler_name, rule_type, modifier, prefix) DO UPDATE
+SET reason = excluded.reason, actor = excluded.actor, until = excluded.until, created_at = DEFAULT,
+    rate = NULL, released_to = NULL, released_at = NULL
+WHERE scheduling_rules.rate IS NOT NULL`
+
+// untilPassedSQL is asked after the wait for claims, which may be long.
+const untilPassedSQL = `SELECT $1::timestamptz <= clock_timestamp()`
 
 // AddRule implements control.RuleStore.
-func (s *Store) AddRule(ctx context.Context, t control.RuleType, scope eventqueue.Scope) (added bool, err error) {
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+func (s *Store) AddRule(ctx context.Context, rule control.Rule) (added bool, err error) {
+	var until *time.Time
+	if !rule.Until.IsZero() {
+		until = &rule.Until
+	}
+	err = s.pool.InTx(ctx, func(tx pgsession.DB) error {
 		if _, err := tx.Exec(ctx, lockRulesAgainstClaimsSQL); err != nil {
 			return fmt.Errorf("wait for the claims under way: %w", err)
 		}
-		tag, err := tx.Exec(ctx, addRuleSQL, string(t), [16]byte(scope.Canvas), scope.Module, scope.Name)
-		added = tag.RowsAffected() == 1
-		return err
+		if until != nil {
+			var passed bool
+			if err := tx.QueryRow(ctx, untilPassedSQL, until).Scan(&passed); err != nil {
+				return err
+			}
+			if passed {
+				return control.ErrUntilPassed
+			}
+		}
+		return s.changeIn(ctx, tx, ruleRow(string(rule.Type), rule.Type, rule.RuleScope), func(tx pgsession.DB) error {
+			tag, err := tx.Exec(ctx, addRuleSQL, append(ruleArgs(rule.Type, rule.RuleScope), rule.Reason, rule.Actor, until)...)
+			added = tag.RowsAffected() == 1
+			return err
+		})
 	})
-	return added, err
+	return added && err == nil, err
 }
 
 // One change of rules at a time, so that of two rules that are lifted at
 // once, one is the last. Claims need not wait.
 const lockRulesSQL = `LOCK TABLE scheduling_rules IN SHARE ROW EXCLUSIVE MODE`
 
+// ofRuleSQL is the condition of one rule, by its ruleArgs.
+const ofRuleSQL = `rule_type = $1::text::scheduling_rule_type AND canvas_id = $2 AND event_space = $3 AND handler_name = $4 AND modifier = $5 AND prefix = $6`
+
+const ruleAsJSONSQL = `
+SELECT (SELECT jsonb_agg(to_jsonb(r) - 'id' ORDER BY r.id)::text FROM scheduling_rules r WHERE ` + ofRuleSQL + `)`
+
+// ruleRow is the row of a rule for the audit log.
+func ruleRow(action string, t control.RuleType, scope control.RuleScope) auditedRow {
+	return auditedRow{action: action, canvas: scope.Canvas, target: map[string]handlerTarget{"handler": {scope.Module, scope.Name, scope.Modifier, scope.Prefix}},
+		read: ruleAsJSONSQL, args: ruleArgs(t, scope)}
+}
+
+func ruleArgs(t control.RuleType, scope control.RuleScope) []any {
+	return append([]any{string(t)}, ruleScopeArgs(scope)...)
+}
+
+func ruleScopeArgs(s control.RuleScope) []any {
+	return []any{[16]byte(s.Canvas), s.Module, s.Name, s.Modifier, s.Prefix}
+}
+
 const liftRuleSQL = `
 DELETE FROM scheduling_rules
-WHERE rule_type = $1::text::scheduling_rule_type AND canvas_id = $2 AND event_space = $3 AND handler_name = $4`
+WHERE ` + ofRuleSQL + ` AND (NOT $7::boolean OR until <= clock_timestamp())`
 
-const noRuleLeftSQL = `
+// slowlyLiftRuleSQL gives a rule a rate: what one second allows may be released at once. All ids are above
+// the lowest number.
+const slowlyLiftRuleSQL = `
+UPDATE scheduling_rules
+SET rate = $8, until = NULL, released_to = coalesce(released_to, -9223372036854775808),
+    released_at = coalesce(released_at, clock_timestamp() - interval '1 s')
+WHERE ` + ofRuleSQL + ` AND (NOT $7::boolean OR until <= clock_timestamp())`
+
+// noneHoldsSQL: no rule holds back all of a scope.
+const noneHoldsSQL = `
 SELECT NOT EXISTS (
-    SELECT FROM scheduling_rules WHERE canvas_id = $1 AND event_space = $2 AND handler_name = $3)`
+    SELECT FROM scheduling_rules r
+    WHERE r.canvas_id = $1 AND r.event_space = $2 AND r.released_to IS NULL AND r.modifier IN ('', $4)
+      AND CASE WHEN r.prefix THEN starts_with($3, r.handler_name) ELSE r.handler_name = $3 AND NOT $5::boolean END)`
 
 // LiftRule implements control.RuleStore. The time is read after the commit:
 // an event that is notified later is claimed without the rule.
-func (s *Store) LiftRule(ctx context.Context, t control.RuleType, scope eventqueue.Scope) (lifted control.Lifted, err error) {
-	canvas := [16]byte(scope.Canvas)
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockRulesSQL); err != nil {
+func (s *Store) LiftRule(ctx context.Context, lift control.Lift) (lifted control.Lifted, err error) {
+	sql, args := liftRuleSQL, append(ruleArgs(lift.Type, lift.RuleScope), lift.Expired)
+	if lift.Rate > 0 {
+		sql, args = slowlyLiftRuleSQL, append(args, lift.Rate)
+	}
+	lifted.At, err = s.changeRules(ctx, func(tx pgsession.DB) error {
+		err := s.changeIn(ctx, tx, ruleRow("un"+string(lift.Type), lift.Type, lift.RuleScope), func(tx pgsession.DB) error {
+			tag, err := tx.Exec(ctx, sql, args...)
+			lifted.Removed = tag.RowsAffected() == 1
 			return err
-		}
-		tag, err := tx.Exec(ctx, liftRuleSQL, string(t), canvas, scope.Module, scope.Name)
+		})
 		if err != nil {
 			return err
 		}
-		lifted.Removed = tag.RowsAffected() == 1
-		return tx.QueryRow(ctx, noRuleLeftSQL, canvas, scope.Module, scope.Name).Scan(&lifted.Last)
+		return tx.QueryRow(ctx, noneHoldsSQL, ruleScopeArgs(lift.RuleScope)...).Scan(&lifted.Last)
 	})
 	if err != nil {
 		return control.Lifted{}, err
 	}
-	err = s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&lifted.At)
-	return lifted, err
+	return lifted, nil
 }
 
-// A locked event is notified as well: the lock may have been left by a worker that
-// died, and no notification is sent when it expires.
-const takeWaitingSQL = `
-WITH clock AS MATERIALIZED (
-    SELECT clock_timestamp() AS now
-), page AS MATERIALIZED (
-    SELECT id
-    FROM events_v2
-    WHERE canvas_id = $1 AND module = $2 AND name = $3 AND id > $4
-    ORDER BY id
-    LIMIT $5
-), taken AS (
-    UPDATE events_v2 e SET notified_at = clock.now
-    FROM clock, (
-        SELECT e.id
-        FROM events_v2 e, clock
-        WHERE e.id IN (SELECT id FROM page)
-          AND e.group_state <> 1 -- an event that waits in a group is notified when the group advances to it
-          AND e.delay_until <= clock.now + $7::interval
-          AND (e.notified_at IS NULL OR e.notified_at < $6)
-        ORDER BY e.id
-        FOR UPDATE OF e SKIP LOCKED
-    ) AS free
-    WHERE e.id = free.id
-    RETURNING e.id, e.canvas_id
-)
-SELECT progress.next, taken.id, taken.canvas_id
-FROM (SELECT CASE WHEN count(*) = $5 THEN max(id) END AS next FROM page) AS progress LEFT JOIN taken ON true`
+// changeRules calls f in a transaction in which nobody else changes rules, and returns the time after
+// its commit.
+func (s *Store) changeRules(ctx context.Context, f func(tx pgsession.DB) error) (at time.Time, err error) {
+	err = s.pool.InTx(ctx, func(tx pgsession.DB) error {
+		if _, err := tx.Exec(ctx, lockRulesSQL); err != nil {
+			return err
+		}
+		return f(tx)
+	})
+	if err == nil {
+		err = s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&at)
+	}
+	return at, err
+}
 
-// takeFoundWaitingSQL takes those of the given events that still wait, and findWaitingSQL finds the
-// events of a page.
-var takeFoundWaitingSQL = strings.Replace(takeWaitingSQL, "AND id > $4", "AND id = ANY ($4::bigint[])", 1)
+// Greatest cuts times that were written by SQL and are before the years that Go's texts have.
+const rulesToLiftSQL = `
+SELECT rule_type::text, canvas_id, event_space, handler_name, modifier, prefix, reason, actor, greatest(until, '0001-01-01 00:00Z'),
+    coalesce(rate, 0), coalesce(greatest(released_to, 0), 0), released_at
+FROM scheduling_rules WHERE until <= clock_timestamp() OR rate IS NOT NULL ORDER BY id`
 
-const findWaitingSQL = `
-WITH page AS MATERIALIZED (
-    SELECT id, canvas_id
-    FROM events_v2
-    WHERE canvas_id = $1 AND module = $2 AND name = $3 AND id > $4
-    ORDER BY id
-    LIMIT $5
-)
-SELECT (SELECT CASE WHEN count(*) = $5 THEN max(id) END FROM page), id, canvas_id FROM page`
-
-// TakeWaiting implements control.RuleStore.
-func (s *Store) TakeWaiting(ctx context.Context, scope eventqueue.Scope, since time.Time, after eventqueue.EventID, limit int) (waiting []eventqueue.Notification, next eventqueue.EventID, err error) {
-	of := []any{[16]byte(scope.Canvas), scope.Module, scope.Name}
-	waiting, err = takeAround(&s.refused,
-		func() (taken []eventqueue.Notification, err error) {
-			taken, next, err = s.takePage(ctx, takeWaitingSQL, append(of, after, limit, since, eventqueue.MaxRequeue)...)
-			return taken, err
-		},
-		func() (found []eventqueue.Notification, err error) {
-			found, next, err = s.takePage(ctx, findWaitingSQL, append(of, after, limit)...)
-			return found, err
-		},
-		func(taken *[]eventqueue.Notification) func(ids []eventqueue.EventID) error {
-			return func(ids []eventqueue.EventID) error {
-				some, _, err := s.takePage(ctx, takeFoundWaitingSQL, append(of, int64s(ids), len(ids), since, eventqueue.MaxRequeue)...)
-				if err == nil {
-					*taken = append(*taken, some...)
-				}
-				return err
-			}
-		})
-	return waiting, next, outcome(len(waiting), err)
+// RulesToLift implements control.RuleStore.
+func (s *Store) RulesToLift(ctx context.Context) ([]control.Rule, error) {
+	rows, err := s.pool.Query(ctx, rulesToLiftSQL)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r control.Rule, err error) {
+		var until, released *time.Time
+		err = row.Scan(&r.Type, (*[16]byte)(&r.Canvas), &r.Module, &r.Name, &r.Modifier, &r.Prefix, &r.Reason, &r.Actor, &until,
+			&r.Rate, &r.ReleasedTo, &released)
+		if until != nil {
+			r.Until = *until
+		}
+		if released != nil {
+			r.ReleasedAt = *released
+		}
+		return r, err
+	})
 }

@@ -27,7 +27,7 @@ func TestPausingWaitsForTheClaimsUnderWay(t *testing.T) {
 	}
 	added := make(chan error, 1)
 	go func() {
-		_, err := r.store.AddRule(ctx, control.PauseRule, scope)
+		_, err := r.store.AddRule(ctx, control.RuleOf(control.PauseRule, scope))
 		added <- err
 	}()
 	testenv.Eventually(t, "AddRule has returned or waits", func() bool { return len(added) == 1 || r.waits(1) })
@@ -51,7 +51,7 @@ func TestLiftingARuleTouchesNoOther(t *testing.T) {
 	elsewhere.Canvas, other.Name = another, "other"
 	add := func(rule control.RuleType, s eventqueue.Scope) {
 		t.Helper()
-		if added, err := r.store.AddRule(ctx, rule, s); err != nil || !added {
+		if added, err := r.store.AddRule(ctx, control.RuleOf(rule, s)); err != nil || !added {
 			t.Fatalf("add: %t, %v", added, err)
 		}
 	}
@@ -61,7 +61,7 @@ func TestLiftingARuleTouchesNoOther(t *testing.T) {
 	add(control.PauseRule, other)
 	lift := func(rule control.RuleType, removed, last bool) {
 		t.Helper()
-		lifted, err := r.store.LiftRule(ctx, rule, scope)
+		lifted, err := r.store.LiftRule(ctx, control.LiftOf(rule, scope))
 		if err != nil || lifted.Removed != removed || lifted.Last != last {
 			t.Errorf("lifting %s: %+v, %v; want removed=%t and last=%t", rule, lifted, err, removed, last)
 		}
@@ -90,12 +90,12 @@ func TestTheTimeOfALiftIsAfterItsCommit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
-	if _, err := r.store.AddRule(ctx, control.PauseRule, scope); err != nil {
+	if _, err := r.store.AddRule(ctx, control.RuleOf(control.PauseRule, scope)); err != nil {
 		t.Fatal(err)
 	}
 	r.exec(`CREATE TABLE committing (at timestamptz)`)
 	r.atCommit(`INSERT INTO committing VALUES (clock_timestamp())`)
-	lifted, err := r.store.LiftRule(ctx, control.PauseRule, scope)
+	lifted, err := r.store.LiftRule(ctx, control.LiftOf(control.PauseRule, scope))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestOfTwoRulesLiftedAtOnceOneIsTheLast(t *testing.T) {
 	ctx := testenv.Context(t)
 	rules := []control.RuleType{control.PauseRule, control.BlockRule}
 	for _, rule := range rules {
-		if _, err := r.store.AddRule(ctx, rule, scope); err != nil {
+		if _, err := r.store.AddRule(ctx, control.RuleOf(rule, scope)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -128,7 +128,7 @@ func TestOfTwoRulesLiftedAtOnceOneIsTheLast(t *testing.T) {
 	lasts := make(chan bool, len(rules))
 	for _, rule := range rules {
 		go func() {
-			lifted, err := r.store.LiftRule(ctx, rule, scope)
+			lifted, err := r.store.LiftRule(ctx, control.LiftOf(rule, scope))
 			if err != nil {
 				t.Error(err)
 			}
@@ -159,7 +159,7 @@ func TestWhatWaitsIsTakenOnce(t *testing.T) {
 	take := func() (n int) {
 		t.Helper()
 		for after := eventqueue.EventID(0); ; {
-			waiting, next, err := r.store.TakeWaiting(ctx, scope, since, after, 2)
+			waiting, next, err := r.store.TakeWaiting(ctx, control.Waiting{Scope: scope, Since: since, After: after}, 2)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -180,5 +180,59 @@ func TestWhatWaitsIsTakenOnce(t *testing.T) {
 	}
 	if n := take(); n != 0 {
 		t.Errorf("%d events were taken twice", n)
+	}
+}
+
+// TestARampMakesUpForNoMoreThanTwoSeconds (I11): after an hour without cron, and no time is lost that its steps do not
+// divide by.
+func TestARampMakesUpForNoMoreThanTwoSeconds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	ids := r.insert(event(), event(), event(), event(), event(), event(), event())
+	if _, err := r.store.AddRule(ctx, control.RuleOf(control.PauseRule, scope)); err != nil {
+		t.Fatal(err)
+	}
+	lift := control.LiftOf(control.PauseRule, scope)
+	lift.Rate = 2
+	if _, err := r.store.LiftRule(ctx, lift); err != nil {
+		t.Fatal(err)
+	}
+	r.exec(`UPDATE scheduling_rules SET released_at = clock_timestamp() - interval '1 hour'`)
+	released, err := r.store.Release(ctx, lift.Type, lift.RuleScope)
+	if err != nil || !released.GoesOn || released.UpTo != ids[3] {
+		t.Errorf("after an hour %+v was released, %v; want up to event %s", released, err, ids[3])
+	}
+	if early := one[bool](r, `SELECT released_at > clock_timestamp() OR released_at < clock_timestamp() - interval '1 minute' FROM scheduling_rules`); early {
+		t.Error("the rate is counted from another time")
+	}
+	r.exec(`UPDATE scheduling_rules SET rate = 1, released_at = clock_timestamp() - interval '1.9 s'`)
+	before := one[time.Time](r, `SELECT released_at FROM scheduling_rules`)
+	if released, err = r.store.Release(ctx, lift.Type, lift.RuleScope); err != nil || released.After != ids[3] {
+		t.Errorf("%+v was released, %v", released, err)
+	}
+	if whole := one[bool](r, `SELECT (extract(epoch FROM released_at - $1) * rate)::numeric % 1 = 0 OR released_at > $1 + interval '2 s' FROM scheduling_rules`, before); !whole {
+		t.Error("a part of a second is lost")
+	}
+}
+
+// TestARampHasNoEnd: what was to end by itself is lifted by and by, and not all at once at that time.
+func TestARampHasNoEnd(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx := testenv.Context(t)
+	rule := control.RuleOf(control.PauseRule, scope)
+	rule.Until = r.now().Add(time.Hour)
+	if _, err := r.store.AddRule(ctx, rule); err != nil {
+		t.Fatal(err)
+	}
+	lift := control.LiftOf(control.PauseRule, scope)
+	lift.Rate = 1
+	if lifted, err := r.store.LiftRule(ctx, lift); err != nil || !lifted.Removed {
+		t.Fatalf("%+v, %v", lifted, err)
+	}
+	rules, err := r.store.RulesToLift(ctx)
+	if err != nil || len(rules) != 1 || !rules[0].Until.IsZero() || rules[0].Rate != 1 {
+		t.Errorf("to be lifted are %+v, %v", rules, err)
 	}
 }

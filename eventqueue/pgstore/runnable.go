@@ -42,7 +42,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
 	scopeEndsSQL("e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.group_state", "$7") + `
     ) AS e
     WHERE scopes.n > 0 AND scopes.canvas_id <> ALL ($4::uuid[])
-      AND NOT ` + mayrun.RuledSQL("scopes") + `
+      AND NOT ` + mayrun.HandlerRuledSQL("scopes") + ` AND NOT ` + mayrun.NarrowlyRuledSQL("e") + `
       AND ` + mayrun.NotBehindSQL("group_state") + ` AND ` + mayrun.DueSQL("delay_until", "now") + ` AND ` + mayrun.UnlockedSQL("locked_at", mayrun.ValidSinceSQL("now", "$5")) + `
 )
 SELECT progress.canvas_id, progress.module, progress.name,

@@ -12,12 +12,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/audit"
 	"eventsv2/eventqueue/pgsession"
 )
 
 // Store is the queue in one database. It is safe for concurrent use.
 type Store struct {
 	pool      *pgsession.Pool
+	by        *audit.Actor // of audited changes; nil: they are not
 	skipUntil atomic.Int64 // nanoseconds of the Unix time; see lockwait.go
 	due       due          // see due.go
 
@@ -29,15 +31,26 @@ type Store struct {
 // New makes a Store on a pool, which stays the caller's to close. What the queue
 // needs is set for each transaction on one that Open has not made, which costs
 // claims and completions two statements more; see also [Store.Check].
-func New(pool *pgxpool.Pool) *Store { return &Store{pool: pgsession.On(pool)} }
+func New(pool *pgxpool.Pool) *Store { return NewIn("", pool) }
+
+// NewIn is New for the queue in a schema; "" is public. The search path of the pool does not matter.
+func NewIn(schema pgsession.Schema, pool *pgxpool.Pool) *Store {
+	return &Store{pool: pgsession.On(pool, schema)}
+}
 
 // Pool is the pool that the store was made on.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool.Shared }
 
+// Schema is that of the queue.
+func (s *Store) Schema() pgsession.Schema { return s.pool.Schema }
+
+// channel returns the name of a channel of the queue.
+func (s *Store) channel(name string) string { return s.pool.Schema.Channel(name) }
+
 // Check reports whether the queue can work over the store's pool, and says what to do if
 // not: a pooler of transactions ([pgsession.ErrTransactionPooling]), a database
-// that does not write, an encoding that is not UTF-8, tables that are missing or
-// in several schemas, or rights that the user of the pool lacks for the kinds of work that
+// that does not write, an encoding that is not UTF-8, tables that are missing in the store's
+// schema, or rights that the user of the pool lacks for the kinds of work that
 // the program does. The error is an *eventqueue.UnfitError unless waiting may help,
 // as when the server does not answer. A pool that Open has not made is also checked at
 // its first use, except for the tables and the rights. Call Check at the start to learn of an
@@ -46,7 +59,7 @@ func (s *Store) Check(ctx context.Context, works ...Work) error {
 	if err := s.pool.Check(ctx); err != nil {
 		return explain(err)
 	}
-	if err := pgsession.CheckSchema(ctx, s.pool); err != nil {
+	if err := pgsession.CheckSchema(ctx, s.pool.Shared, s.pool.Schema); err != nil {
 		return explain(err)
 	}
 	return s.checkRights(ctx, works)
@@ -83,7 +96,7 @@ func Open(ctx context.Context, databaseURL, name string, maxConns int32) (*pgxpo
 	}
 	looking, cancel := context.WithTimeout(ctx, openTakes)
 	defer cancel()
-	if err := explain(pgsession.On(pool).Check(looking)); ctx.Err() != nil || isUnfit(err) {
+	if err := explain(pgsession.On(pool, "").Check(looking)); ctx.Err() != nil || isUnfit(err) {
 		pool.Close()
 		return nil, err
 	}
@@ -138,12 +151,13 @@ func configure(config *pgxpool.Config, name string, maxConns int32) error {
 		"statement_timeout":                   milliseconds(statementTimeout),
 		"lock_timeout":                        milliseconds(lockTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(idleInTxTimeout),
+		// The largest batch of counts needs that much; with less it is written to temporary files.
+		"work_mem": "16MB",
 	}, planning)
 	if err != nil {
 		return err
 	}
 	var pooled atomic.Bool // whether the way to the database was looked at
-	var path pinnedPath
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		// The first one may be made long after Open, when the database is there.
 		if !pooled.Load() {
@@ -151,10 +165,6 @@ func configure(config *pgxpool.Config, name string, maxConns int32) error {
 				return err
 			}
 			pooled.Store(true)
-		}
-		settings, err := path.pin(ctx, conn.PgConn(), settings)
-		if err != nil {
-			return err
 		}
 		return pgsession.Prepare(ctx, conn.PgConn(), settings)
 	}

@@ -1,14 +1,90 @@
 package pgstore_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/storetest"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
 
+// The suite again, in a schema of its own that no search path leads to, and where public has tables of the same
+// names: each statement has to name its schema.
+func TestSuiteInASchema(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T) storetest.Store {
+		url := testenv.DatabaseURLIn(t, "jobs") // with a queue in public, to which nothing may lead
+		pool, err := pgxpool.New(testenv.Context(t), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			defer pool.Close()
+			var written bool
+			if err := pool.QueryRow(context.Background(), `SELECT EXISTS (TABLE events_v2) OR EXISTS (TABLE event_log) OR EXISTS (TABLE scheduling_rules)
+				OR EXISTS (TABLE rate_limits) OR EXISTS (TABLE concurrency_limits) OR EXISTS (TABLE event_groups)
+				OR EXISTS (TABLE event_minutes) OR EXISTS (TABLE event_hours)`).Scan(&written); err != nil || written {
+				t.Errorf("the queue in public was written to: %t, %v", written, err)
+			}
+		})
+		return readable{pgstore.NewIn("jobs", pool), inspect.NewIn("jobs", pool)}
+	})
+}
+
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T) storetest.Store { return pgstore.New(testenv.Pool(t)) })
+	storetest.Run(t, func(t *testing.T) storetest.Store {
+		pool := testenv.Pool(t)
+		return readable{pgstore.New(pool), inspect.New(pool)}
+	})
+}
+
+// readable is a store whose minutes are read by an inspect.Reader.
+type readable struct {
+	*pgstore.Store
+	reader *inspect.Reader
+}
+
+func (r readable) Minutes(ctx context.Context, filter inspect.Filter, since time.Duration, resolution inspect.Resolution) ([]inspect.Minute, error) {
+	return r.reader.Minutes(ctx, filter, since, resolution)
+}
+
+// A completion in a transaction of the caller's ends the event of its own queue, and not one of another.
+func TestACompletionInATransactionIsInTheSchema(t *testing.T) {
+	t.Parallel()
+	ctx, url := testenv.Context(t), testenv.DatabaseURLIn(t, "jobs")
+	pool, err := pgxpool.New(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	store, key := pgstore.NewIn("jobs", pool), eventqueue.HandlerKey{Module: "M", Name: "n", Modifier: "_"}
+	event := eventqueue.NewEvent{Canvas: eventqueue.CanvasID{1}, Module: key.Module, Name: key.Name, Modifier: key.Modifier, Value: []byte("1")}
+	inserted, err := store.Insert(ctx, nil, []eventqueue.NewEvent{event}, eventqueue.NotifyModeRelay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claimed, err := store.Claim(ctx, []eventqueue.EventID{inserted[0].ID}, eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{key}}, time.Minute, 1<<40)
+	if err != nil || len(claimed) != 1 || !claimed[0].Facts.Claimed {
+		t.Fatalf("claimed are %+v, %v", claimed, err)
+	}
+	completion := worker.Completion{Claim: worker.Claim{Event: inserted[0].ID, Attempt: claimed[0].Attempt, ID: claimed[0].ClaimID}, Label: machine.ExecutesToCompletion}
+	err = store.InTx(ctx, func(ctx context.Context, db eventqueue.DB) error {
+		written, err := store.Complete(ctx, db, []worker.Completion{completion}, false)
+		if err == nil && len(written.Done) != 1 {
+			t.Errorf("written is %+v", written)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

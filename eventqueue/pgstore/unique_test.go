@@ -359,7 +359,7 @@ func TestARetriedEventHasItsKeyAgain(t *testing.T) {
 	id := r.insert(once("k", time.Hour))[0]
 	r.runToEnd(id, machine.FailedForGood)
 	r.setClock(59 * time.Minute)
-	if got, err := r.store.Retry(testenv.Context(t), []eventqueue.EventID{id}); err != nil || got[0].Result != control.RetryMoved {
+	if got, err := r.store.Retry(testenv.Context(t), control.Edit{}, []eventqueue.EventID{id}); err != nil || got[0].Result != control.RetryMoved {
 		t.Fatalf("retry: %+v, %v", got, err)
 	}
 	for _, step := range []struct {

@@ -95,3 +95,77 @@ var endCases = []testCase{
 		}
 	}},
 }
+
+// claimDue claims an event that was put off for a microsecond, once that is over.
+func (s *session) claimDue(id eventqueue.EventID, number eventqueue.ClaimID) worker.Claim {
+	s.Helper()
+	for {
+		found := s.claim(id, lockTimeout, number)
+		if found.Facts.Claimed {
+			return worker.Claim{Event: id, Attempt: found.Attempt, ID: found.ClaimID}
+		}
+		if found.Facts.Delay <= 0 || found.Facts.Delay > time.Microsecond {
+			s.Fatalf("event %s was not claimed: %+v", id, found.Facts)
+		}
+	}
+}
+
+// failOnce claims an event and completes it as a failed run.
+func (s *session) failOnce(id eventqueue.EventID, label machine.Label, number eventqueue.ClaimID) {
+	s.Helper()
+	claim := s.claimDue(id, number)
+	written := s.finish(worker.Completion{Claim: claim, Label: label, LastError: "no luck", Duration: time.Second})
+	if len(written.Done) != 1 {
+		s.Fatalf("the end of event %s was answered with %+v", id, written)
+	}
+}
+
+// deleteAttempts removes the attempts of events that are gone, by pages of one row.
+func (s *session) deleteAttempts() (total int) {
+	s.Helper()
+	for after := eventqueue.EventID(0); ; {
+		deleted, next, err := s.store.DeleteAttempts(s.Context(), after, 1)
+		if err != nil {
+			s.Fatalf("DeleteAttempts: %v", err)
+		}
+		total += deleted
+		if next == 0 {
+			return total
+		}
+		if next <= after {
+			s.Fatalf("DeleteAttempts after %s came to %s", after, next)
+		}
+		after = next
+	}
+}
+
+var attemptCases = []testCase{
+	{"the failed attempts of an event stay until it is gone", func(s *session) {
+		queued, failed, done := s.insert(1)[0], s.insert(1)[0], s.insert(1)[0]
+		s.failOnce(queued, machine.RetryAllowed, 1)
+		s.failOnce(failed, machine.FailedForGood, 2)
+		s.failOnce(done, machine.RetryAllowed, 3)
+		s.failOnce(done, machine.RetryAllowed, 4)
+		if deleted := s.deleteAttempts(); deleted != 0 {
+			s.Errorf("%d attempts of events that are queued or in event_log were removed", deleted)
+		}
+		claim := s.claimDue(done, 5)
+		s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion})
+		if deleted := s.deleteAttempts(); deleted != 2 {
+			s.Errorf("%d attempts of an event that is gone were removed, want 2", deleted)
+		}
+	}},
+	{"an event retains its newest attempts, and what is not recorded leaves none", func(s *session) {
+		id := s.insert(1)[0]
+		for i := range worker.MaxAttempts + 5 {
+			s.failOnce(id, machine.RetryAllowed, eventqueue.ClaimID(i+1))
+		}
+		claim := s.claimDue(id, 90)
+		s.finish(worker.Completion{Claim: claim, Label: machine.RetryAllowed, Unrecorded: true})
+		claim = s.claimDue(id, 91)
+		s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion})
+		if deleted := s.deleteAttempts(); deleted != worker.MaxAttempts {
+			s.Errorf("the event had %d attempts, want %d", deleted, worker.MaxAttempts)
+		}
+	}},
+}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/worker"
@@ -28,6 +29,55 @@ var pendingCases = []testCase{
 			s.Fatalf("LeavePending: %v", err)
 		}
 		s.takes("of one that was left pending", ids, ids[:1])
+	}},
+	{"what an emit without an answer has inserted is found until it is claimed (I19)", func(s *session) {
+		event := func(change func(*eventqueue.NewEvent)) eventqueue.NewEvent {
+			e := eventqueue.NewEvent{Canvas: canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier, Value: []byte(`1`)}
+			change(&e)
+			return e
+		}
+		ordered := event(func(e *eventqueue.NewEvent) { e.OrderingKey = "account" })
+		inserted, err := s.store.Insert(s.Context(), nil, []eventqueue.NewEvent{
+			event(func(*eventqueue.NewEvent) {}),
+			event(func(e *eventqueue.NewEvent) { e.Name = "another" }),
+			event(func(e *eventqueue.NewEvent) { e.Canvas[1] = 7 }),
+			event(func(e *eventqueue.NewEvent) { e.Delay = time.Minute }),
+			event(func(e *eventqueue.NewEvent) { e.Delay = 2 * eventqueue.MaxRequeue }), // the relay's
+			ordered, ordered,
+			event(func(e *eventqueue.NewEvent) { e.UniqueKey = "once" }),
+		}, eventqueue.NotifyModeSelf)
+		if err != nil {
+			s.Fatalf("Insert: %v", err)
+		}
+		s.insert(1) // which is pending
+		asked := eventqueue.Unanswered{Scope: scope, Events: len(inserted), Oldest: time.Hour}
+		finds := func(what string, asked eventqueue.Unanswered, want ...int) {
+			s.Helper()
+			found, err := s.store.Unclaimed(s.Context(), []eventqueue.Unanswered{asked})
+			var ids []eventqueue.EventID
+			for _, i := range want {
+				ids = append(ids, inserted[i].ID)
+			}
+			if err != nil || !slices.Equal(idsOf(found), ids) {
+				s.Errorf("%s: found %v, %v, want %v", what, found, err, ids)
+			}
+			if len(found) > 0 && found[0].Canvas != asked.Canvas {
+				s.Errorf("%s: found for canvas %s", what, found[0].Canvas)
+			}
+		}
+		finds("all", asked, 0, 3, 5, 7)
+		finds("once more, since nothing was written", asked, 0, 3, 5, 7)
+		other := asked
+		other.Name = "another"
+		finds("of another handler", other, 1)
+		other = asked
+		other.Newest = 30 * time.Minute
+		finds("older ones", other)
+		s.mustClaim(inserted[0].ID, lockTimeout, 1)
+		if err := s.store.MarkPending(s.Context(), []eventqueue.EventID{inserted[7].ID}); err != nil {
+			s.Fatalf("MarkPending: %v", err)
+		}
+		finds("when one is claimed, and one pending", asked, 3, 5)
 	}},
 	{"the relay takes what is due, the earliest first", func(s *session) {
 		late := s.insert(1, func(e *eventqueue.NewEvent) { e.Delay = time.Minute })
@@ -105,7 +155,7 @@ var pendingCases = []testCase{
 		far := s.insert(1, func(e *eventqueue.NewEvent) { e.Delay = 2 * eventqueue.MaxRequeue })
 		s.takes("of all", slices.Concat(ids, other, far), slices.Concat(ids, other))
 		s.rule(machine.PauseRule, true)
-		lifted, err := s.store.LiftRule(s.Context(), machine.PauseRule, scope)
+		lifted, err := s.store.LiftRule(s.Context(), control.LiftOf(machine.PauseRule, scope))
 		if err != nil {
 			s.Fatalf("LiftRule: %v", err)
 		}
@@ -114,7 +164,7 @@ var pendingCases = []testCase{
 			want []eventqueue.EventID
 			next eventqueue.EventID
 		}{{ids[:2], ids[1]}, {ids[2:], far[0]}, {nil, 0}, {nil, ids[1]}} { // and from the beginning again
-			taken, next, err := s.store.TakeWaiting(s.Context(), scope, lifted.At, after, 2)
+			taken, next, err := s.store.TakeWaiting(s.Context(), control.Waiting{Scope: scope, Since: lifted.At, After: after}, 2)
 			if err != nil || next != page.next || !slices.Equal(idsOf(taken), page.want) {
 				s.Errorf("after event %s %v were taken, up to %s, %v; want %v, up to %s", after, taken, next, err, page.want, page.next)
 			}

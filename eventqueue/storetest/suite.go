@@ -8,6 +8,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/minutes"
 	"eventsv2/eventqueue/worker"
 )
 
@@ -17,20 +18,16 @@ type Store interface {
 	worker.Store
 	maintenance.RelayStore
 	maintenance.UniqueStore
+	maintenance.AttemptStore
 	control.RuleStore
 	control.ConcurrencyLimitStore
 	control.RateStore
-}
-
-// Run runs all cases. open returns a store on an empty database of its own, and closes it
-// with t.Cleanup.
-func Run(t *testing.T, open func(t *testing.T) Store) {
-	for _, c := range slices.Concat(claimCases, endCases, waitCases, pendingCases) {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			c.run(&session{t, open(t)})
-		})
-	}
+	minutes.Store
+	maintenance.MinuteStore
+	MinuteReader
+	control.ChangeStore
+	control.RequeueStore
+	control.RetryStore
 }
 
 type testCase struct {

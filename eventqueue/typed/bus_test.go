@@ -210,10 +210,12 @@ func TestTypedEventsInTransactions(t *testing.T) {
 			t.Errorf("%s: %d rows and %d notifications can be seen", when, n, m)
 		}
 	}
+	notified := 0
 	awaits := func(when string, rows int) {
 		t.Helper()
-		if n, m := r.Waiting(), r.Notifier.Ready(); n != rows || m != rows {
-			t.Errorf("%s: %d rows and %d notifications, want %d of each", when, n, m, rows)
+		notified += r.Notified()
+		if n := r.Waiting(); n != rows || notified != rows {
+			t.Errorf("%s: %d rows and %d notified events, want %d of each", when, n, notified, rows)
 		}
 	}
 	event := recordCreated{recordEvent: recordEvent{"17"}}

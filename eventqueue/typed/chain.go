@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"unicode"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/invoke"
 )
 
 // none fills the parts of a HandlerKey that a typed event does not use. No part of a handling key
@@ -104,6 +106,13 @@ type typedHandler struct {
 
 // Handle implements Handler.
 func (h *typedHandler) Handle(ctx context.Context, run *eventqueue.Run) error { return h.run(ctx, run) }
+
+// CheckValue says why the handler could not read the value of an event; nil if it could. It does not run it.
+// A type of the application's may panic over a value.
+func (h *typedHandler) CheckValue(e *eventqueue.Event) (err error) {
+	defer invoke.Recovered(&err)
+	return h.kind.decode(e.Value, HandlingKey(*e), reflect.New(h.kind.is).Elem())
+}
 
 // at returns the key of this handler's own events, for events with a handling key.
 func (h *typedHandler) at(key string) eventqueue.HandlerKey {
@@ -200,6 +209,20 @@ type dispatcher struct {
 	emits    []eventqueue.HandlerKey
 }
 
+// CheckValue says why the value does not fit the event's struct, or a synchronous handler's; nil if it does.
+func (d *dispatcher) CheckValue(e *eventqueue.Event) (err error) {
+	defer invoke.Recovered(&err)
+	if err := d.kind.check(e.Value); err != nil {
+		return err
+	}
+	for _, h := range d.handlers {
+		if err := h.CheckValue(e); err != nil {
+			return fmt.Errorf("handler %s: %w", h.name, err)
+		}
+	}
+	return nil
+}
+
 // Handle implements Handler.
 func (d *dispatcher) Handle(ctx context.Context, run *eventqueue.Run) error {
 	if err := d.kind.check(run.Value); err != nil {
@@ -213,7 +236,7 @@ func (d *dispatcher) Handle(ctx context.Context, run *eventqueue.Run) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := eventqueue.Invoke(ctx, h, within); err != nil { // a panic is an error, too, and names the handler
+		if err := invoke.Handler(ctx, h, within); err != nil { // a panic is an error, too, and names the handler
 			return fmt.Errorf("synchronous handler %s: %w", h.name, err)
 		}
 	}

@@ -102,8 +102,8 @@ func (as *answers) put(a answer) {
 }
 
 // putIn makes room by dropping the older half, whose leases end first.
-func (as *answers) putIn(box *batcher[answer], a answer) {
-	if dropped := box.putNewest(a, maxAnswers); dropped > 0 {
+func (as *answers) putIn(box *batcher[answer], a ...answer) {
+	if dropped := box.putNewest(maxAnswers, a...); dropped > 0 {
 		as.log.Warn("the notifier does not take answers; notifications come again when their leases end", zap.Int(logkey.Count, dropped))
 	}
 }

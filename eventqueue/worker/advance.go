@@ -9,6 +9,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/internal/logkey"
+	"eventsv2/internal/refusal"
 )
 
 // advancer has events tried whose ordering groups have advanced to them.
@@ -28,7 +29,7 @@ type advancer struct {
 // Events that have to wait join their groups. An event at the front that cannot run, because its
 // handler is paused for example, leaves its place. Events that may run by that are claimed if they
 // are in the batch, and dispatched otherwise. It returns the candidates that are left to decide.
-func (w *advancer) advance(ctx, work context.Context, rest []candidate) []candidate {
+func (a *advancer) advance(ctx, work context.Context, rest []candidate) []candidate {
 	var left, arrived []eventqueue.EventID
 	for _, l := range rest {
 		switch _, label := machine.DecideClaim(l.result.Facts); {
@@ -41,15 +42,15 @@ func (w *advancer) advance(ctx, work context.Context, rest []candidate) []candid
 	if len(left)+len(arrived) == 0 {
 		return rest
 	}
-	advanced, err := w.store.Advance(ctx, left, arrived, w.config.LockTimeout)
-	if err != nil {
-		w.log.Warn("could not join or leave ordering groups; their events are claimed again later", zap.Int(logkey.Count, len(left)+len(arrived)), zap.Error(err))
+	advanced, err := a.store.Advance(ctx, left, arrived, a.config.LockTimeout)
+	if err = refusal.Report(a.log, err); err != nil {
+		a.log.Warn("could not join or leave ordering groups; their events are claimed again later", zap.Int(logkey.Count, len(left)+len(arrived)), zap.Error(err))
 		for _, l := range rest {
 			l.result.Facts.Waits = false // LockClaimFailed, which has the event tried again
 		}
 		return rest
 	}
-	return w.claimAdvanced(ctx, work, rest, advanced)
+	return a.claimAdvanced(ctx, work, rest, advanced)
 }
 
 // keepsFromRunning reports whether an event was not claimed for a reason of its own, which may
@@ -64,7 +65,7 @@ func keepsFromRunning(label machine.Label) bool {
 }
 
 // claimAdvanced claims the advanced events that are in the batch, and has the others dispatched.
-func (w *advancer) claimAdvanced(ctx, work context.Context, rest []candidate, advanced []eventqueue.Event) []candidate {
+func (a *advancer) claimAdvanced(ctx, work context.Context, rest []candidate, advanced []eventqueue.Event) []candidate {
 	mine := make(map[eventqueue.EventID]bool, len(advanced))
 	for i := range advanced {
 		mine[advanced[i].ID] = true
@@ -80,19 +81,16 @@ func (w *advancer) claimAdvanced(ctx, work context.Context, rest []candidate, ad
 		}
 		left = append(left, l)
 	}
-	for i := range advanced {
-		if mine[advanced[i].ID] {
-			w.advanced.put(advanced[i])
-		}
+	others := slices.DeleteFunc(slices.Clone(advanced), func(e eventqueue.Event) bool { return !mine[e.ID] })
+	if len(others) > 0 {
+		a.advanced.put(others...)
 	}
 	if len(again) == 0 {
 		return left
 	}
-	if err := w.decider.claim(ctx, work, again); err != nil {
-		w.log.Warn("could not claim the next events of ordering groups; trying again", zap.Int(logkey.Count, len(again)), zap.Error(err))
-		for _, d := range again {
-			w.releaser.letGo(d, answer{delivery: d, requeue: true, after: claimFailedDelay})
-		}
+	if err := a.decider.claim(ctx, work, again); err != nil {
+		a.log.Warn("could not claim the next events of ordering groups; trying again", zap.Int(logkey.Count, len(again)), zap.Error(err))
+		a.releaser.letGoAll(again, claimFailedDelay)
 	}
 	return left
 }
@@ -100,19 +98,19 @@ func (w *advancer) claimAdvanced(ctx, work context.Context, rest []candidate, ad
 // dispatchAdvanced has advanced events tried at once, until ctx ends: by this worker as far as it
 // has the handlers and reserved slots, without a notification; for the others it publishes
 // notifications.
-func (w *advancer) dispatchAdvanced(ctx, work context.Context) {
-	for ctx.Err() == nil && w.advanced.wait(nil, ctx.Done()) {
-		advanced := w.advanced.takeNow(nil, w.config.ClaimBatch)
+func (a *advancer) dispatchAdvanced(ctx, work context.Context) {
+	for ctx.Err() == nil && a.advanced.wait(nil, ctx.Done()) {
+		advanced := a.advanced.takeNow(nil, a.config.ClaimBatch)
 		var own, others []eventqueue.Event
 		for i := range advanced {
-			if _, known := w.handlers.Lookup(&advanced[i]); known {
+			if _, known := a.handlers.Lookup(&advanced[i]); known {
 				own = append(own, advanced[i])
 			} else {
 				others = append(others, advanced[i])
 			}
 		}
-		n := w.releaser.reserved.tryTake(len(own), w.fairnessSlots)
-		w.notify(ctx, own[n:], others)
+		n := a.releaser.reserved.tryTake(len(own), a.fairnessSlots)
+		a.notify(ctx, own[n:], others)
 		if n == 0 {
 			continue
 		}
@@ -121,10 +119,10 @@ func (w *advancer) dispatchAdvanced(ctx, work context.Context) {
 			deliveries[i] = unnotified(&own[i])
 			deliveries[i].needsNotify = true
 		}
-		if err := w.decider.claim(ctx, work, deliveries); err != nil {
-			w.log.Warn("could not claim the next events of ordering groups; notifications are published for them", zap.Int(logkey.Count, n), zap.Error(err))
-			w.releaser.reserved.give(n)
-			w.notify(ctx, own[:n], nil)
+		if err := a.decider.claim(ctx, work, deliveries); err != nil {
+			a.log.Warn("could not claim the next events of ordering groups; notifications are published for them", zap.Int(logkey.Count, n), zap.Error(err))
+			a.releaser.reserved.give(n)
+			a.notify(ctx, own[:n], nil)
 		}
 	}
 }
@@ -138,21 +136,31 @@ type selfDelivering interface {
 // notify has advanced events tried. When notifications cannot be pulled at the moment, this worker
 // tries its own ones itself, since a published notification would not arrive for a while (I19). For
 // all others notifications are published; those that cannot be published become pending.
-func (w *advancer) notify(ctx context.Context, own, others []eventqueue.Event) {
-	if d, able := w.receiver.(selfDelivering); able && len(own) > 0 && d.Deliver(ctx, eventqueue.NotificationsOf(own)) {
+func (a *advancer) notify(ctx context.Context, own, others []eventqueue.Event) {
+	if d, able := a.receiver.(selfDelivering); able && len(own) > 0 && d.Deliver(ctx, notificationsOf(own)) {
 		own = nil
 	}
 	if events := slices.Concat(others, own); len(events) > 0 {
-		w.queue.Notify(ctx, eventqueue.NotificationsOf(events))
+		a.queue.NotifyEvents(ctx, events)
 	}
+}
+
+func notificationsOf(events []eventqueue.Event) []eventqueue.Notification {
+	notifications := make([]eventqueue.Notification, len(events))
+	for i := range events {
+		notifications[i] = events[i].Notification()
+	}
+	return notifications
 }
 
 // notifyRest has notifications published for events that advanced after the worker had begun to
 // stop.
-func (w *advancer) notifyRest() {
-	for advanced := w.advanced.takeNow(nil, eventqueue.MaxPublish); len(advanced) > 0; advanced = w.advanced.takeNow(nil, eventqueue.MaxPublish) {
+func (a *advancer) notifyRest() {
+	for advanced := a.advanced.takeNow(nil, eventqueue.MaxPublish); len(advanced) > 0; advanced = a.advanced.takeNow(nil, eventqueue.MaxPublish) {
+		rest := make([]answer, len(advanced))
 		for i := range advanced {
-			w.releaser.answers.put(answer{delivery: unnotified(&advanced[i]), requeue: true})
+			rest[i] = answer{delivery: unnotified(&advanced[i]), requeue: true}
 		}
+		a.releaser.answers.putIn(a.releaser.answers.notifies, rest...)
 	}
 }

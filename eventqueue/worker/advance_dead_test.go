@@ -112,7 +112,7 @@ func TestADeadPlaceIsRepaired(t *testing.T) {
 			d.Outcomes.Await(t, machine.NotItsTurn, others)
 			d.Notifier.Wipe()
 			d.expire()
-			relay, err := maintenance.NewRelay(d.Store, d.Notifier, maintenance.RelayConfig{Quiet: time.Millisecond, LockTimeout: time.Minute})
+			relay, err := maintenance.NewRelay(d.Store, d.Notifier, maintenance.RelayConfig{LostAfter: time.Millisecond, LockTimeout: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,25 +16,25 @@ type batcher[T any] struct {
 
 func newBatcher[T any]() *batcher[T] { return &batcher[T]{filled: make(chan struct{}, 1)} }
 
-// put adds an item.
-func (m *batcher[T]) put(item T) {
+// put adds items. A batch that has one of them has them all, unless it is full.
+func (m *batcher[T]) put(items ...T) {
 	m.mu.Lock()
-	m.items = append(m.items, item)
+	m.items = append(m.items, items...)
 	m.mu.Unlock()
 	m.wake()
 }
 
-// putNewest adds an item. When the batcher has most items already, it drops the older half and
+// putNewest adds items. When the batcher has most items already, it drops the older half and
 // returns how many those were.
-func (m *batcher[T]) putNewest(item T, most int) (dropped int) {
+func (m *batcher[T]) putNewest(most int, items ...T) (dropped int) {
 	m.mu.Lock()
 	if len(m.items) >= most {
-		dropped = most - most/2
+		dropped = len(m.items) - most/2
 		rest := copy(m.items, m.items[dropped:])
 		clear(m.items[rest:])
 		m.items = m.items[:rest]
 	}
-	m.items = append(m.items, item)
+	m.items = append(m.items, items...)
 	m.mu.Unlock()
 	m.wake()
 	return dropped

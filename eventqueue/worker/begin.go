@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/internal/backoff"
 	"eventsv2/internal/sqlstate"
 )
@@ -52,7 +53,7 @@ func (w *Worker) begin(ctx context.Context) error {
 
 // unmendable reports whether waiting does not help against an error of begin.
 func unmendable(err error) bool {
-	var differs *eventqueue.LockTimeoutError
+	var differs *locktimeout.Error
 	var unfit *eventqueue.UnfitError
 	return errors.As(err, &differs) || errors.As(err, &unfit) || sqlstate.Refused(err)
 }
@@ -65,7 +66,7 @@ func (w *Worker) tryToBegin(ctx context.Context) error {
 			return err
 		}
 	}
-	agreed, err := eventqueue.AgreeOnLockTimeout(ctx, w.store, w.ownLockTimeout)
+	agreed, err := locktimeout.Agree(ctx, w.store, w.ownLockTimeout)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ func TestABoundedWorkerTakesNoMore(t *testing.T) {
 				gone := r.Emit(r.Event(`0`), r.Event(`1`))[0]
 				r.Exec(`DELETE FROM events_v2 WHERE id = $1`, gone)
 			}
+			most := 20 + r.Notifier.Len() - 40 // an emit whose answer took long notifies twice
 			for _, left := range []int{13, 6} {
 				r.RunToItsBound(worker.Config{Concurrency: concurrency, MaxEvents: 7})
 				if n, unharmed := r.Waiting(), rig.One[int](r, `SELECT count(*) FROM events_v2 WHERE attempts = 0 AND locked_at IS NULL`); n != left || unharmed != left {
@@ -39,8 +40,8 @@ func TestABoundedWorkerTakesNoMore(t *testing.T) {
 				}
 			}
 			r.RunToItsBound(worker.Config{Concurrency: concurrency, MaxEvents: 6})
-			if n, m := r.Waiting(), r.Notifier.Ready(); n != 0 || m > 20 {
-				t.Errorf("%d wait, and %d notifications", n, m)
+			if n, m := r.Waiting(), r.Notifier.Ready(); n != 0 || m > most {
+				t.Errorf("%d wait, and %d notifications, want none and %d at most", n, m, most)
 			}
 		})
 	}
@@ -61,6 +62,7 @@ func TestABoundLetsRunningHandlersComplete(t *testing.T) {
 		}
 	}, rig.Quick())
 	r.Emit(r.Many(10)...)
+	most := 6 + r.Notifier.Len() - 10 // an emit whose answer took long notifies twice
 	var ran sync.WaitGroup
 	ran.Go(func() {
 		r.RunToItsBound(worker.Config{MaxEvents: 4, GracePeriod: -1, Heartbeat: 10 * time.Millisecond})
@@ -79,8 +81,8 @@ func TestABoundLetsRunningHandlersComplete(t *testing.T) {
 	if n, m := r.Outcomes.Count(machine.ExecutesToCompletion), r.Outcomes.Count(machine.Claimed); n != 4 || m != 4 {
 		t.Errorf("%d of %d claimed events completed, want 4 of 4", n, m)
 	}
-	if n, m := r.Waiting(), r.Notifier.Ready(); n != 6 || m != 6 {
-		t.Errorf("%d events and %d notifications wait, want 6 of each", n, m)
+	if n, m := r.Waiting(), r.Notifier.Ready(); n != 6 || m < 6 || m > most {
+		t.Errorf("%d events and %d notifications wait, want 6 and from 6 to %d", n, m, most)
 	}
 }
 

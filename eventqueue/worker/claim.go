@@ -33,9 +33,10 @@ type refusedClaim struct {
 	err error
 }
 
-// asker claims what may run.
-type asker struct {
+// claimer claims what may run.
+type claimer struct {
 	part
+	number     eventqueue.WorkerNumber
 	known      eventqueue.HandlerSet
 	refused    refusal.Rows[eventqueue.EventID]
 	unanswered *unansweredClaims
@@ -46,18 +47,18 @@ type asker struct {
 // statement for all of them, so a refused batch is halved until that row is alone. It is recorded,
 // and from then on it is tried by itself, in growing intervals (I15). An error means that, as far
 // as is known, nothing was claimed.
-func (w *asker) ask(ctx context.Context, ids []eventqueue.EventID) (*askedBatch, error) {
+func (c *claimer) ask(ctx context.Context, ids []eventqueue.EventID) (*askedBatch, error) {
 	a := &askedBatch{waits: map[eventqueue.EventID]time.Duration{}, dropped: map[eventqueue.EventID]bool{}}
-	batch, alone, waits := w.refused.Part(ids)
+	batch, alone, waits := c.refused.Part(ids)
 	for id, wait := range waits {
 		// The notification with which it was refused comes again then.
 		a.waits[id], a.dropped[id] = wait, true
 	}
 	if len(batch) > 0 {
-		w.askHalving(ctx, batch, a)
+		c.askHalving(ctx, batch, a)
 	}
 	for _, id := range alone {
-		w.askHalving(ctx, []eventqueue.EventID{id}, a)
+		c.askHalving(ctx, []eventqueue.EventID{id}, a)
 	}
 	most := refusal.MaxWait
 	if !a.answered {
@@ -67,10 +68,10 @@ func (w *asker) ask(ctx context.Context, ids []eventqueue.EventID) (*askedBatch,
 		most = maxUnsureWait
 	}
 	for _, r := range a.unsure {
-		w.setAside(r, most, a)
+		c.setAside(r, most, a)
 	}
 	if a.err != nil {
-		w.log.Warn("could not claim a part of a batch; trying again later", zap.Error(a.err))
+		c.log.Warn("could not claim a part of a batch; trying again later", zap.Error(a.err))
 	}
 	return a, nil
 }
@@ -78,59 +79,59 @@ func (w *asker) ask(ctx context.Context, ids []eventqueue.EventID) (*askedBatch,
 // answersNothing tries to claim an event that does not exist, before the first row is blamed though
 // every statement was refused. If the database answers this, the rows are to blame, however many of
 // them come before one that can be claimed. Otherwise a table or a right is missing, for example.
-func (w *asker) answersNothing(ctx context.Context) bool {
-	_, err := w.store.Claim(ctx, []eventqueue.EventID{0}, w.known, w.config.LockTimeout, newClaimID())
+func (c *claimer) answersNothing(ctx context.Context) bool {
+	_, err := c.store.Claim(ctx, []eventqueue.EventID{0}, c.known, c.config.LockTimeout, newClaimID(c.number))
 	return err == nil
 }
 
 // askHalving is ask for a part of the batch.
-func (w *asker) askHalving(ctx context.Context, ids []eventqueue.EventID, a *askedBatch) {
+func (c *claimer) askHalving(ctx context.Context, ids []eventqueue.EventID, a *askedBatch) {
 	if a.refusesAll {
-		w.askLater(ids, a)
+		c.askLater(ids, a)
 		return
 	}
-	claim := newClaimID()
-	results, err := w.store.Claim(ctx, ids, w.known, w.config.LockTimeout, claim)
-	w.recordLate(ctx, err)
+	claim := newClaimID(c.number)
+	results, err := c.store.Claim(ctx, ids, c.known, c.config.LockTimeout, claim)
+	c.recordLate(ctx, err)
 	if err != nil && sqlstate.MayHaveCommitted(err) {
-		w.unanswered.add(claim, ids)
+		c.unanswered.add(claim, ids)
 	}
 	switch {
 	case err == nil:
 		a.answered = true
 		a.results = append(a.results, results...)
-		w.refused.Remove(ids)
+		c.refused.Remove(ids)
 	case !sqlstate.Refused(err):
 		a.err = err
-		w.askLater(ids, a)
+		c.askLater(ids, a)
 	case len(ids) > 1:
 		half := len(ids) / 2
-		w.askHalving(ctx, ids[:half], a)
-		w.askHalving(ctx, ids[half:], a)
-	case sqlstate.BlamesRow(err):
-		w.setAside(refusedClaim{ids[0], err}, refusal.MaxWait, a)
+		c.askHalving(ctx, ids[:half], a)
+		c.askHalving(ctx, ids[half:], a)
+	case sqlstate.ConcernsRow(err):
+		c.setAside(refusedClaim{ids[0], err}, refusal.MaxWait, a)
 		a.answered = true // as good as answered: others must not wait for this one
-	case a.answered || a.blamesRows || w.answersNothing(ctx):
+	case a.answered || a.blamesRows || c.answersNothing(ctx):
 		a.blamesRows = true
 		a.unsure = append(a.unsure, refusedClaim{ids[0], err})
 	default:
 		a.refusesAll, a.err = true, err
-		w.askLater(ids, a)
+		c.askLater(ids, a)
 	}
 }
 
 // askLater has events tried again that could not be asked about.
-func (w *asker) askLater(ids []eventqueue.EventID, a *askedBatch) {
+func (c *claimer) askLater(ids []eventqueue.EventID, a *askedBatch) {
 	for _, id := range ids {
-		a.waits[id] = claimFailedDelay + w.config.Jitter(claimFailedDelay)
+		a.waits[id] = claimFailedDelay + c.config.Jitter(claimFailedDelay)
 	}
 }
 
 // setAside makes an event wait that the database refuses to claim, for at most so long.
-func (w *asker) setAside(r refusedClaim, most time.Duration, a *askedBatch) {
-	wait := w.refused.Put(r.id, most)
+func (c *claimer) setAside(r refusedClaim, most time.Duration, a *askedBatch) {
+	wait := c.refused.Put(r.id, most)
 	a.waits[r.id] = wait
-	w.log.Error("the database refuses to claim this event, and no other for it; it is tried again by itself, in growing intervals; "+
+	c.log.Error("the database refuses to claim this event, and no other for it; it is tried again by itself, in growing intervals; "+
 		"check its row for values out of range, and its table for triggers, rules and constraints of your own",
 		zap.Stringer(logkey.Event, r.id), zap.Duration(logkey.Wait, wait), zap.Error(r.err))
 }

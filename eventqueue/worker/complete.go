@@ -12,8 +12,11 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/minutes"
 	"eventsv2/internal/backoff"
 	"eventsv2/internal/logkey"
+	"eventsv2/internal/refusal"
+	"eventsv2/internal/rounds"
 	"eventsv2/internal/sqlstate"
 )
 
@@ -36,14 +39,21 @@ type completer struct {
 	runs        *runs
 	completions *batcher[*completedRun]
 	advanced    *batcher[eventqueue.Event]
+	minutes     *minutes.Counter
 }
 
-// complete writes completions until w.completions is closed and empty: all that have arrived go
+// complete writes completions until c.completions is closed and empty: all that have arrived go
 // into one statement. Completions whose rows another transaction is writing are tried again
 // separately, so that they do not delay others.
-func (w *completer) complete(ctx context.Context) {
+func (c *completer) complete(ctx context.Context) {
 	var later sync.WaitGroup
-	for batch := w.collect(); len(batch) > 0; batch = w.collect() {
+	loop := c.rounds.Loop("loop that writes completions")
+	defer loop.Ends()
+	next := func() []*completedRun {
+		loop.Waits() // for runs to end
+		return c.collect()
+	}
+	for batch := next(); len(batch) > 0; batch = next() {
 		// By id: then the order in which runs were submitted does not matter, and concurrent
 		// statements lock rows in the same order.
 		slices.SortFunc(batch, func(a, b *completedRun) int { return cmp.Compare(a.run.ID, b.run.ID) })
@@ -52,23 +62,23 @@ func (w *completer) complete(ctx context.Context) {
 			size = MaxGrouped
 		}
 		for part := range slices.Chunk(batch, size) {
-			if busy := w.writeCompletions(ctx, part); len(busy) > 0 {
-				later.Go(func() { w.writeLater(ctx, busy) })
+			if busy := c.writeCompletions(ctx, part, loop); len(busy) > 0 {
+				later.Go(func() { c.writeLater(ctx, busy) })
 			}
 		}
 	}
 	later.Wait()
 }
 
-func (w *completer) writeLater(ctx context.Context, busy []*completedRun) {
-	wait := backoff.New(w.config.Jitter)
+func (c *completer) writeLater(ctx context.Context, busy []*completedRun) {
+	wait := backoff.New(c.config.Jitter)
 	for len(busy) > 0 {
 		if ctx.Err() != nil {
-			w.unwritten(busy, errBusy)
+			c.unwritten(busy, errBusy)
 			return
 		}
 		wait.Pause(ctx)
-		busy = w.writeCompletions(ctx, busy)
+		busy = c.writeCompletions(ctx, busy, nil)
 	}
 }
 
@@ -78,9 +88,9 @@ var errBusy = errors.New("somebody else has locked the event's row")
 // collect takes the runs that were submitted, and waits a moment for more while other runs are
 // under way: a statement for many costs little more than one for few. When the batcher is closed
 // and empty it returns none.
-func (w *completer) collect() (batch []*completedRun) {
+func (c *completer) collect() (batch []*completedRun) {
 	for len(batch) == 0 {
-		if batch = w.completions.takeNow(nil, completeBatch); len(batch) == 0 && !w.completions.wait(nil, nil) {
+		if batch = c.completions.takeNow(nil, completeBatch); len(batch) == 0 && !c.completions.wait(nil, nil) {
 			return nil
 		}
 	}
@@ -88,10 +98,10 @@ func (w *completer) collect() (batch []*completedRun) {
 	defer linger.Stop()
 	held := slices.ContainsFunc(batch, (*completedRun).advancesGroup)
 	for len(batch) < completeBatch && !held {
-		more := w.runs.unended() > 0 // read first: a run is submitted before it is off the count
+		more := c.runs.unended() > 0 // read first: a run is submitted before it is off the count
 		before := len(batch)
-		batch = w.completions.takeNow(batch, completeBatch)
-		if len(batch) == before && (!more || !w.completions.wait(linger.C, nil)) {
+		batch = c.completions.takeNow(batch, completeBatch)
+		if len(batch) == before && (!more || !c.completions.wait(linger.C, nil)) {
 			break
 		}
 		held = slices.ContainsFunc(batch[before:], (*completedRun).advancesGroup)
@@ -102,13 +112,14 @@ func (w *completer) collect() (batch []*completedRun) {
 // writeCompletions writes a batch and tries again until the database answers or ctx ends. A batch
 // that the database refuses is halved until the refused row is alone, so that it does not fail the
 // completions of other events (I15). It returns the runs whose rows another transaction is writing.
-func (w *completer) writeCompletions(ctx context.Context, batch []*completedRun) (busy []*completedRun) {
-	batch, lost := w.runs.current(batch)
+// Each try is a step of the loop, which may be nil.
+func (c *completer) writeCompletions(ctx context.Context, batch []*completedRun, loop *rounds.Loop) (busy []*completedRun) {
+	batch, lost := c.runs.current(batch)
 	resolved := make([]resolvedRun, len(lost))
 	for i, f := range lost {
 		resolved[i] = refusedRun(f)
 	}
-	w.acknowledge(resolved)
+	c.acknowledge(resolved)
 	completions := make([]Completion, 0, len(batch))
 	for _, f := range batch {
 		// The ordering groups of a run that was completed in a transaction of the handler's own
@@ -117,23 +128,30 @@ func (w *completer) writeCompletions(ctx context.Context, batch []*completedRun)
 			completions = append(completions, f.completion)
 		}
 	}
-	wait := backoff.New(w.config.Jitter)
+	wait := backoff.New(c.config.Jitter)
 	var last error
 	for {
-		written, err := w.writeOnce(ctx, completions)
+		loop.Within(c.config.LockTimeout/2 + 2*maxCompleteWait)
+		written, err := c.writeOnce(ctx, completions)
 		switch {
 		case err == nil:
-			return w.applyResult(batch, written)
+			return c.applyResult(batch, written)
 		case sqlstate.Refused(err) && len(batch) > 1:
 			half := len(batch) / 2
-			return append(w.writeCompletions(ctx, batch[:half]), w.writeCompletions(ctx, batch[half:])...)
+			return append(c.writeCompletions(ctx, batch[:half], loop), c.writeCompletions(ctx, batch[half:], loop)...)
+		case sqlstate.Refused(err) && len(batch) == 1 && batch[0].completion.Records():
+			// The next try of the event is worth more than what there is to read about this one.
+			c.log.Error("the database refuses how this run ended; it is written once more without the record of the failed attempt",
+				zap.Stringer(logkey.Event, batch[0].run.ID), zap.Error(err))
+			batch[0].completion.Unrecorded = true
+			return c.writeCompletions(ctx, batch, loop)
 		case sqlstate.Refused(err) || ctx.Err() != nil:
-			w.unwritten(w.applyCompleted(batch), cmp.Or(last, err))
+			c.unwritten(c.applyCompleted(batch), cmp.Or(last, err))
 			return nil
 		}
 		last = err
 		wait.Next = min(wait.Next, maxCompleteWait)
-		w.log.Warn("could not write how events ended", zap.Int(logkey.Count, len(batch)),
+		c.log.Warn("could not write how events ended", zap.Int(logkey.Count, len(batch)),
 			zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
 		wait.Pause(ctx)
 	}
@@ -141,7 +159,7 @@ func (w *completer) writeCompletions(ctx context.Context, batch []*completedRun)
 
 // applyCompleted acknowledges the runs that a transaction of the handler's own has completed: only
 // their ordering groups are left to advance, and the relay finds those. It returns the others.
-func (w *completer) applyCompleted(batch []*completedRun) (others []*completedRun) {
+func (c *completer) applyCompleted(batch []*completedRun) (others []*completedRun) {
 	var completed []*completedRun
 	for _, f := range batch {
 		if f.completed.Load() {
@@ -150,29 +168,30 @@ func (w *completer) applyCompleted(batch []*completedRun) (others []*completedRu
 			others = append(others, f)
 		}
 	}
-	w.applyResult(completed, WriteResult{})
+	c.applyResult(completed, WriteResult{})
 	return others
 }
 
-func (w *completer) writeOnce(ctx context.Context, completions []Completion) (WriteResult, error) {
+func (c *completer) writeOnce(ctx context.Context, completions []Completion) (WriteResult, error) {
 	if len(completions) == 0 {
 		return WriteResult{}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, w.config.LockTimeout/2)
+	ctx, cancel := context.WithTimeout(ctx, c.config.LockTimeout/2)
 	defer cancel()
-	return w.store.Complete(ctx, nil, completions, w.config.RetainHistory)
+	written, err := c.store.Complete(ctx, nil, completions, c.config.RetainHistory)
+	return written, refusal.Report(c.log, err)
 }
 
 // applyResult acknowledges the runs whose completions were written, and those that the fence
 // refused. It returns the others.
-func (w *completer) applyResult(batch []*completedRun, written WriteResult) (busy []*completedRun) {
+func (c *completer) applyResult(batch []*completedRun, written WriteResult) (busy []*completedRun) {
 	all := len(written.Done) == len(batch) // as nearly always: no set is needed
 	var done, lost map[eventqueue.EventID]bool
 	if !all {
 		done, lost = idSet(written.Done), idSet(written.Lost)
 	}
-	for i := range written.Advanced {
-		w.advanced.put(written.Advanced[i])
+	if len(written.Advanced) > 0 {
+		c.advanced.put(written.Advanced...)
 	}
 	outcomes := make([]resolvedRun, 0, len(batch))
 	for _, f := range batch {
@@ -191,17 +210,17 @@ func (w *completer) applyResult(batch []*completedRun, written WriteResult) (bus
 			busy = append(busy, f)
 		}
 	}
-	w.acknowledge(outcomes)
+	c.acknowledge(outcomes)
 	return busy
 }
 
 // unwritten requeues the notifications when the completions could not be written. The locks expire,
 // which counts as a failed attempt.
-func (w *completer) unwritten(batch []*completedRun, err error) {
+func (c *completer) unwritten(batch []*completedRun, err error) {
 	if len(batch) == 0 {
 		return
 	}
-	w.log.Error("could not write how events ended; their locks will expire", zap.Int(logkey.Count, len(batch)), zap.Error(err))
+	c.log.Error("could not write how events ended; their locks will expire", zap.Int(logkey.Count, len(batch)), zap.Error(err))
 	resolved := make([]resolvedRun, len(batch))
 	for i, f := range batch {
 		from := writingState(f)
@@ -210,35 +229,38 @@ func (w *completer) unwritten(batch []*completedRun, err error) {
 		}
 		arrow := machine.Follow(from, machine.Exception)
 		f.err = errors.Join(f.err, err)
-		resolved[i] = resolvedRun{f, arrow.Label, arrow.To, w.config.LockTimeout}
+		resolved[i] = resolvedRun{f, arrow.Label, arrow.To, c.config.LockTimeout}
 	}
-	w.acknowledge(resolved)
+	c.acknowledge(resolved)
 }
 
 // acknowledge reports outcomes, acknowledges or requeues the notifications, and frees the slots. An
 // event that was run without a notification, and is to be run again, has one published: its own may
 // be gone.
-func (w *completer) acknowledge(outcomes []resolvedRun) {
-	w.runs.remove(outcomes)
-	ran, reserved := 0, 0
+func (c *completer) acknowledge(outcomes []resolvedRun) {
+	c.runs.remove(outcomes)
+	counts := make(runCounts, 0, len(outcomes))
+	slots, reserved := vacated{}, vacated{}
 	for i := range outcomes {
-		c := &outcomes[i]
-		out := Outcome{Event: c.run.ID, Canvas: c.run.Canvas, Handler: c.run.Handler(), Label: c.label, To: c.to,
-			Attempt: c.run.Attempt, ClaimID: c.run.ClaimID, Delay: c.delay, Err: c.err, Duration: c.duration}
-		w.reporter.report(out)
-		a := answerTo(c.delivery, out)
-		if c.delivery.notified() || a.requeue {
-			w.releaser.answers.put(a)
+		r := &outcomes[i]
+		out := Outcome{Event: r.run.ID, Canvas: r.run.Canvas, Handler: r.run.Handler(), Label: r.label, To: r.to,
+			Attempt: r.run.Attempt, ClaimID: r.run.ClaimID, Delay: r.delay, Err: r.err, Duration: r.duration, Traceparent: r.delivery.Traceparent}
+		c.reporter.report(out)
+		counts.add(&r.run.Event, r.label, r.waited, r.duration)
+		a := answerTo(r.delivery, out)
+		if r.delivery.notified() || a.requeue {
+			c.releaser.answers.put(a)
 		}
-		switch {
-		case c.label == machine.OverLimit: // it did not run, so it does not count for MaxEvents
-			w.releaser.slotsOf(&c.delivery).give(1)
-		case c.delivery.notified():
-			ran++
-		default:
-			reserved++
+		of := &reserved
+		if r.delivery.notified() {
+			of = &slots
+		}
+		if r.label == machine.OverLimit { // it did not run, so it does not count for MaxEvents
+			of.unused++
+		} else {
+			of.ran++
 		}
 	}
-	w.releaser.slots.completed(ran)
-	w.releaser.reserved.completed(reserved)
+	c.minutes.CountRuns(counts)
+	c.releaser.vacate(slots, reserved)
 }

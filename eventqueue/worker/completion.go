@@ -8,6 +8,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/internal/invoke"
 )
 
 // completedRun is a run that is over and waits for its completion to be written.
@@ -19,7 +20,7 @@ type completedRun struct {
 	duration   time.Duration
 }
 
-// MaxLastErrorBytes is how much of an error event_log retains.
+// MaxLastErrorBytes is how much of an error event_log and the failed attempts retain.
 const MaxLastErrorBytes = 8 << 10
 
 // decideRun decides what is to be written about a run. The texts and waits come from the handler's
@@ -37,6 +38,7 @@ func (x *execution) decideRun(verdict machine.Label, err error) *completedRun {
 	f.state, f.completion.Label = machine.DecideRun(machine.Run{
 		Verdict: verdict, Retries: x.run.Retries, MaxRetries: *x.policy.MaxRetries,
 	})
+	f.completion.Duration = f.duration
 	f.completion.Claim, f.completion.Unique, f.completion.Grouped = x.claim(), x.unique, x.grouped
 	f.completion.Delay = min(max(x.waitAfter(f.completion.Label, err), 0), eventqueue.MaxWait)
 	f.completion.Passes = x.policy.OrderHold != nil && f.completion.Delay > *x.policy.OrderHold
@@ -74,7 +76,7 @@ func (x *execution) backoff() time.Duration {
 	var wait time.Duration
 	var panicked error
 	func() {
-		defer eventqueue.Recovered(&panicked)
+		defer invoke.Recovered(&panicked)
 		wait = x.policy.Backoff(x.run.Retries + 1)
 	}()
 	if panicked != nil {
@@ -87,7 +89,7 @@ func (x *execution) backoff() time.Duration {
 func textOf(err error) (text string, ok bool) {
 	var panicked error
 	func() {
-		defer eventqueue.Recovered(&panicked)
+		defer invoke.Recovered(&panicked)
 		text = err.Error()
 	}()
 	if panicked != nil {

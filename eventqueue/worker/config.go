@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/rounds"
 )
 
 // Config configures a Worker. The zero value is ready to use.
@@ -75,8 +76,12 @@ type Config struct {
 	// (nil): none.
 	Observe func(Outcome)
 
-	// Logger gets one info line per event at its end, and steps at debug.
-	// Default (nil): none.
+	// LogEvents has every run logged at info when it has ended. Default (false): those that have
+	// failed, at their levels, and the others at debug.
+	LogEvents bool
+
+	// Logger gets an error for each event that is FAILED, a warning for each run that is tried
+	// again, an info line a minute that sums up the runs, and steps at debug. Default (nil): none.
 	Logger *zap.Logger
 }
 
@@ -130,4 +135,5 @@ type part struct {
 	config *Config // which does not change once the parts work
 	store  Store
 	log    *zap.Logger
+	rounds *rounds.Watch // of the loops
 }

@@ -18,7 +18,7 @@ type decider struct {
 	reporter *reporter
 	releaser *releaser
 	rechecks *rechecks
-	asker    *asker
+	claimer  *claimer
 	begins   *beginRecorder
 	rates    *rateStage
 	executor *executor
@@ -28,18 +28,18 @@ type decider struct {
 }
 
 // claimOrWait is claim, and the wait after a failure.
-func (w *decider) claimOrWait(ctx, work context.Context, deliveries []delivery, wait *backoff.Wait) {
+func (dec *decider) claimOrWait(ctx, work context.Context, deliveries []delivery, wait *backoff.Wait) {
 	deliveries, doubles := split(deliveries)
-	err := w.claim(ctx, work, deliveries)
 	// A double may be the same message once more, so it is requeued and not acknowledged: either
 	// the event is gone by then, or it is tried again.
-	w.releaser.giveBack(doubles, w.config.Lease)
+	dec.releaser.giveBack(doubles, dec.config.Lease)
+	err := dec.claim(ctx, work, deliveries)
 	if err == nil {
 		wait.Reset()
 		return
 	}
-	w.log.Warn("could not claim events", zap.Int(logkey.Count, len(deliveries)), zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
-	w.releaser.giveBack(deliveries, wait.Next)
+	dec.log.Warn("could not claim events", zap.Int(logkey.Count, len(deliveries)), zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
+	dec.releaser.giveBack(deliveries, wait.Next)
 	wait.Pause(ctx)
 }
 
@@ -61,15 +61,15 @@ func split(deliveries []delivery) (first, doubles []delivery) {
 
 // claim claims the events of a batch of notifications, all at once, and does with each what the
 // diagram says.
-func (w *decider) claim(ctx, work context.Context, deliveries []delivery) error {
+func (dec *decider) claim(ctx, work context.Context, deliveries []delivery) error {
 	ids := make([]eventqueue.EventID, len(deliveries))
 	for i, d := range deliveries {
 		ids[i] = d.Event
 	}
-	claimCtx, cancel := w.claimContext(ctx)
+	claimCtx, cancel := dec.claimContext(ctx)
 	defer cancel()
 	asked := time.Now()
-	answers, err := w.asker.ask(claimCtx, ids)
+	answers, err := dec.claimer.ask(claimCtx, ids)
 	if err != nil {
 		return err
 	}
@@ -93,72 +93,72 @@ func (w *decider) claim(ctx, work context.Context, deliveries []delivery) error 
 		switch {
 		case !l.result.Facts.Claimed:
 			rest = append(rest, l)
-		case w.rates.asksLimit(l.result):
+		case dec.rates.asksLimit(l.result):
 			limited = append(limited, l)
-		case w.recordsFirst(l.result):
+		case dec.recordsFirst(l.result):
 			first = append(first, l)
 		default:
-			w.decide(work, l, asked)
+			dec.decide(work, l, asked)
 		}
 	}
 	// Limits are asked before anything is recorded: an event that is put off has not begun, even
 	// if the worker dies before that is written (I18).
-	first = append(first, w.rates.beginLimited(claimCtx, work, limited, asked, w.recordsFirst)...)
-	for _, l := range w.begins.record(claimCtx, first) {
-		w.decide(work, l, asked)
+	first = append(first, dec.rates.beginLimited(claimCtx, work, limited, asked, dec.recordsFirst)...)
+	for _, l := range dec.begins.record(claimCtx, first) {
+		dec.decide(work, l, asked)
 	}
-	for _, l := range w.advancer.advance(claimCtx, work, rest) {
-		w.decide(work, l, asked)
+	for _, l := range dec.advancer.advance(claimCtx, work, rest) {
+		dec.decide(work, l, asked)
 	}
 	for _, d := range unasked {
-		w.requeueUnasked(d, answers)
+		dec.requeueUnasked(d, answers)
 	}
 	return nil
 }
 
 // recordsFirst reports whether it has to be known that the run of a claimed event begins before it
 // does. An event that does not run any more fails without that.
-func (w *decider) recordsFirst(f *ClaimResult) bool {
-	return f.BeginFirst && !w.executor.exhausted(f)
+func (dec *decider) recordsFirst(f *ClaimResult) bool {
+	return f.BeginFirst && !dec.executor.exhausted(f)
 }
 
 // requeueUnasked is for a delivery whose event could not be asked about.
-func (w *decider) requeueUnasked(d delivery, a *askedBatch) {
+func (dec *decider) requeueUnasked(d delivery, a *askedBatch) {
 	out := Outcome{Event: d.Event, Canvas: d.Canvas, Label: machine.LockClaimFailed, Delay: a.waits[d.Event]}
 	out.To = machine.Follow(machine.LockClaim, out.Label).To
-	w.reporter.report(out)
-	w.releaser.letGo(d, answer{delivery: d, requeue: !a.dropped[d.Event], after: out.Delay})
+	dec.reporter.report(out)
+	dec.releaser.letGo(d, answer{delivery: d, requeue: !a.dropped[d.Event], after: out.Delay})
 }
 
 // claimContext is for a claim: a stop must not cancel it at once, since it may have committed, but
 // it must not keep the worker from stopping either.
-func (w *decider) claimContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	claim, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.config.LockTimeout/2)
+func (dec *decider) claimContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	claim, cancel := context.WithTimeout(context.WithoutCancel(ctx), dec.config.LockTimeout/2)
 	unhook := context.AfterFunc(ctx, func() {
-		backoff.Sleep(claim, time.Until(w.stopsSince().Add(claimAtStop))) // one batch may need several claims
+		backoff.Sleep(claim, time.Until(dec.stopsSince().Add(claimAtStop))) // one batch may need several claims
 		cancel()
 	})
 	return claim, func() { unhook(); cancel() }
 }
 
 // decide follows the facts to Process, Queue or End.
-func (w *decider) decide(work context.Context, l candidate, asked time.Time) {
+func (dec *decider) decide(work context.Context, l candidate, asked time.Time) {
 	d, f := l.delivery, l.result
 	state, label := machine.DecideClaim(f.Facts)
 	if state == machine.Process {
-		w.executor.start(work, l, asked)
+		dec.executor.start(work, l, asked)
 		return
 	}
 	out := Outcome{Event: d.Event, Canvas: f.Event.Canvas, Handler: f.Event.Handler(), Label: label, To: state}
 	if state == machine.Queue {
-		out.Delay = w.rechecks.recheck(label, f.Event.ID, &f.Facts)
+		out.Delay = dec.rechecks.recheck(label, f.Event.ID, &f.Facts)
 	}
-	w.reporter.report(out)
+	dec.reporter.report(out)
 	answer := answerTo(d, out)
-	if after := w.rechecks.recheck(machine.IsLocked, f.Event.ID, &f.Facts); mayBlockGroup(f, label) && after <= eventqueue.MaxRequeue && (!answer.requeue || after < answer.after) {
+	if after := dec.rechecks.recheck(machine.IsLocked, f.Event.ID, &f.Facts); mayBlockGroup(f, label) && after <= eventqueue.MaxRequeue && (!answer.requeue || after < answer.after) {
 		answer.requeue, answer.after = true, after
 	}
-	w.releaser.letGo(d, answer)
+	dec.releaser.letGo(d, answer)
 }
 
 // mayBlockGroup reports whether an event that cannot run occupies a place in its ordering groups

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -10,6 +11,8 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/internal/attributes"
+	"eventsv2/internal/invoke"
 	"eventsv2/internal/logkey"
 	"eventsv2/internal/trace"
 )
@@ -34,20 +37,22 @@ type executor struct {
 }
 
 // start runs a claimed event in a goroutine of its own.
-func (w *executor) start(work context.Context, l candidate, asked time.Time) {
-	x := w.hold(work, l, asked, true)
-	w.running.Add(1)
-	go w.execute(x)
+func (e *executor) start(work context.Context, l candidate, asked time.Time) {
+	x := e.hold(work, l, asked, true)
+	e.running.Add(1)
+	go e.execute(x)
 }
 
 // hold makes an execution of a claimed event. From here on the claim of an event that is to run is
 // renewed, which records the run as begun. The claim of an event that is released unrun is not: it
 // may lose its lock while that is written, but no attempt (I18).
-func (w *executor) hold(work context.Context, l candidate, asked time.Time, runs bool) *execution {
+func (e *executor) hold(work context.Context, l candidate, asked time.Time, runs bool) *execution {
 	d, f := l.delivery, l.result
-	r, _ := w.handlers.Lookup(&f.Event) // claimed, so the handler is known
+	// Emitters of versions that knew no attributes sent the trace context with the notification only.
+	d.Traceparent = cmp.Or(f.Event.Attributes[attributes.Traceparent], d.Traceparent)
+	r, _ := e.handlers.Lookup(&f.Event) // claimed, so the handler is known
 	x := &execution{
-		executor:  w,
+		executor:  e,
 		unique:    f.Unique,
 		grouped:   f.Grouped,
 		delivery:  d,
@@ -57,6 +62,7 @@ func (w *executor) hold(work context.Context, l candidate, asked time.Time, runs
 		lostRun:   f.LostRun,
 		began:     time.Now(),
 		claimed:   asked,
+		waited:    f.waited(),
 		renewed:   asked,
 		leased:    asked,
 		rowID:     f.RowID,
@@ -64,32 +70,32 @@ func (w *executor) hold(work context.Context, l candidate, asked time.Time, runs
 	}
 	x.run.Event, x.run.Attempt, x.run.ClaimID, x.run.Snoozes = f.Event, f.Attempt, f.ClaimID, f.Snoozes
 	x.run.Completer = x
-	x.ctx = runContext{parent: trace.With(work, d.Traceparent), deadline: x.began.Add(x.policy.Timeout)}
-	w.runs.add(x)
+	x.ctx = runContext{parent: trace.With(work, d.Traceparent), event: &x.run.Event, deadline: x.began.Add(x.policy.Timeout)}
 	out := Outcome{Event: d.Event, Canvas: f.Event.Canvas, Handler: f.Event.Handler(),
-		Label: machine.Claimed, To: machine.Process, Attempt: f.Attempt, ClaimID: f.ClaimID, TakenOver: x.takenOver}
-	w.config.Observe(out)
-	w.reporter.logOutcome(zap.DebugLevel, "event claimed", &out)
+		Label: machine.Claimed, To: machine.Process, Attempt: f.Attempt, ClaimID: f.ClaimID, TakenOver: x.takenOver, Traceparent: d.Traceparent}
+	e.config.Observe(out)
+	e.reporter.logOutcome(zap.DebugLevel, "event claimed", &out)
+	e.runs.add(x)
 	return x
 }
 
 // execute runs the handler of a claimed event and submits the completed run. Apart from the
 // handler, it fits the stack that goroutines begin with: growing it would cost as much as
 // everything else.
-func (w *executor) execute(x *execution) {
-	defer w.running.Done()
+func (e *executor) execute(x *execution) {
+	defer e.running.Done()
 	defer x.ctx.release()
 	// The verdict when the handler ends its goroutine (runtime.Goexit).
 	verdict, err := machine.Exception, errNoReturn
 	defer func() {
 		if err != nil {
-			w.logPanic(x, err)
+			e.logPanic(x, err)
 		}
 		f := x.decideRun(verdict, err)
-		w.runs.submit(x, func() { w.completions.put(f) })
+		e.runs.submit(x, func() { e.completions.put(f) })
 	}()
-	if !w.mayHold(x) {
-		w.runs.update([]*execution{x}, func(x *execution) { x.unrun = true })
+	if !e.mayHold(x) {
+		e.runs.update([]*execution{x}, func(x *execution) { x.unrun = true })
 		verdict, err = machine.Released, eventqueue.ErrLockLost
 		return
 	}
@@ -99,12 +105,12 @@ func (w *executor) execute(x *execution) {
 // mayHold reports whether the claim of a run that is about to begin may still be valid. When a
 // process or its machine was suspended, claims that it holds may have expired meanwhile: their
 // events are released without a run, unless another worker has claimed them (I3).
-func (w *executor) mayHold(x *execution) bool {
+func (e *executor) mayHold(x *execution) bool {
 	now := time.Now()
-	if elapsed(x.claimed, now) < w.config.LockTimeout/8 { // as nearly always
+	if elapsed(x.claimed, now) < e.config.LockTimeout/8 { // as nearly always
 		return true
 	}
-	return elapsed(w.runs.renewedAt(x), now) < w.config.LockTimeout
+	return elapsed(e.runs.renewedAt(x), now) < e.config.LockTimeout
 }
 
 // elapsed returns how much later now is, by the clock that shows more: the monotonic clock stands
@@ -117,11 +123,11 @@ func elapsed(since, now time.Time) time.Duration {
 // it.
 func (x *execution) process() (verdict machine.Label, err error) {
 	verdict = machine.Exception //nolint:wastedassign // it holds when even reading the error panics
-	defer eventqueue.Recovered(&err)
+	defer invoke.Recovered(&err)
 	if attemptsExhausted(x.lostRun, x.run.Retries, x.policy) {
 		return machine.Exception, errAbandoned
 	}
-	err = eventqueue.Invoke(&x.ctx, x.handler, &x.run)
+	err = invoke.Handler(&x.ctx, x.handler, &x.run)
 	if err == nil {
 		return verdictOf(nil, false), nil
 	}
@@ -133,8 +139,8 @@ func (x *execution) process() (verdict machine.Label, err error) {
 }
 
 // exhausted is attemptsExhausted for a claimed event.
-func (w *executor) exhausted(f *ClaimResult) bool {
-	r, _ := w.handlers.Lookup(&f.Event)
+func (e *executor) exhausted(f *ClaimResult) bool {
+	r, _ := e.handlers.Lookup(&f.Event)
 	return attemptsExhausted(f.LostRun, f.Event.Retries, r.Policy)
 }
 
@@ -144,10 +150,10 @@ func attemptsExhausted(lostRun bool, retries int, policy eventqueue.Policy) bool
 	return lostRun && retries > *policy.MaxRetries
 }
 
-func (w *executor) logPanic(x *execution, err error) {
+func (e *executor) logPanic(x *execution, err error) {
 	var panicked *eventqueue.PanicError
 	if errors.As(err, &panicked) {
-		w.log.Error("a handler panicked", zap.Stringer(logkey.Event, x.run.ID), zap.Stringer(logkey.Handler, x.run.Handler()),
+		e.log.Error("a handler panicked", zap.Stringer(logkey.Event, x.run.ID), zap.Stringer(logkey.Handler, x.run.Handler()),
 			zap.Any("panic", panicked.Value), zap.ByteString(logkey.Stack, panicked.Stack))
 	}
 }
@@ -172,32 +178,32 @@ func verdictOf(err error, stopping bool) machine.Label {
 
 // releaseUnrun releases a claimed event that was not run, through the completer, which writes many
 // at once.
-func (w *executor) releaseUnrun(x *execution, verdict machine.Label, why error) {
+func (e *executor) releaseUnrun(x *execution, verdict machine.Label, why error) {
 	defer x.ctx.release()
 	f := x.decideRun(verdict, why)
-	w.runs.submit(x, func() { w.completions.put(f) })
+	e.runs.submit(x, func() { e.completions.put(f) })
 }
 
 // stop waits for the running handlers, cancels them when grace ends, and abandons those that do not
 // return even then. After it, no more runs are submitted.
-func (w *executor) stop(grace context.Context) {
+func (e *executor) stop(grace context.Context) {
 	idle := make(chan struct{})
 	go func() {
-		w.running.Wait()
+		e.running.Wait()
 		close(idle)
 	}()
 	select {
 	case <-idle:
 	case <-grace.Done():
-		w.runs.stop(eventqueue.ErrStopping)
+		e.runs.stop(eventqueue.ErrStopping)
 		select {
 		case <-idle:
 		case <-time.After(abandonAfter):
 		}
 	}
-	w.runs.abandon(func(x *execution) {
-		w.log.Warn("a handler does not return though its context has ended; its event is released",
+	e.runs.abandon(func(x *execution) {
+		e.log.Warn("a handler does not return though its context has ended; its event is released",
 			zap.Stringer(logkey.Event, x.run.ID), zap.Stringer(logkey.Handler, x.run.Handler()))
-		w.completions.put(x.decideRun(machine.Released, eventqueue.ErrStopping))
+		e.completions.put(x.decideRun(machine.Released, eventqueue.ErrStopping))
 	})
 }

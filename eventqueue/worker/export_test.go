@@ -24,8 +24,8 @@ type Rechecks = rechecks
 func RechecksOf(w *Worker) *Rechecks { return &rechecks{part{config: &w.config}, &unknown{}} }
 
 // Recheck returns the wait before the next try of an event.
-func (w *rechecks) Recheck(label machine.Label, facts machine.Facts) time.Duration {
-	return w.recheck(label, 1, &facts)
+func (r *rechecks) Recheck(label machine.Label, facts machine.Facts) time.Duration {
+	return r.recheck(label, 1, &facts)
 }
 
 // EndOf is what is written about a run of an event that returned err.
@@ -69,7 +69,7 @@ func TakeBounded(ctx context.Context, free, bound, unused int) (taken, slotsFree
 		return taken, s.free, s.bound.left, err
 	}
 	s.give(unused)
-	s.completed(taken - unused)
+	s.vacate(vacated{ran: taken - unused})
 	return taken, s.free, s.bound.left, nil
 }
 

@@ -54,19 +54,19 @@ type fairness struct {
 //
 // These events are claimed as all others are. Their notifications come later,
 // find them gone, and are dropped.
-func (w *fairness) run(ctx, work context.Context) {
-	wait := backoff.New(w.config.Jitter)
+func (f *fairness) run(ctx, work context.Context) {
+	wait := backoff.New(f.config.Jitter)
 	interval := fairnessInterval
 	for after := (eventqueue.Scope{}); ctx.Err() == nil; {
-		if !w.isFull() {
+		if !f.isFull() {
 			interval = fairnessInterval
-			backoff.Sleep(ctx, w.jittered(interval))
+			backoff.Sleep(ctx, f.jittered(interval))
 			continue
 		}
 		began := time.Now()
-		pass, err := w.claimOnce(ctx, work, after)
+		pass, err := f.claimOnce(ctx, work, after)
 		if err != nil && ctx.Err() == nil {
-			w.log.Warn("could not query runnable events of other canvases", zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
+			f.log.Warn("could not query runnable events of other canvases", zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
 			wait.Pause(ctx)
 		} else {
 			wait.Reset()
@@ -76,7 +76,7 @@ func (w *fairness) run(ctx, work context.Context) {
 		if pass.claimed > 0 {
 			interval = fairnessInterval
 		}
-		rest := w.jittered(interval)
+		rest := f.jittered(interval)
 		if pass.more {
 			rest = fairnessMinInterval
 		}
@@ -85,15 +85,15 @@ func (w *fairness) run(ctx, work context.Context) {
 }
 
 // jittered is an interval with jitter.
-func (w *fairness) jittered(interval time.Duration) time.Duration {
-	return interval*9/10 + w.config.Jitter(interval/5)
+func (f *fairness) jittered(interval time.Duration) time.Duration {
+	return interval*9/10 + f.config.Jitter(interval/5)
 }
 
 // isFull reports whether events wait behind those that run: a pull brought as many as were asked
 // for since the last call, or the slots are taken.
-func (w *fairness) isFull() bool {
-	full := w.runs.full(max(w.config.Concurrency*fullPercent/100, 1))
-	return w.pulledAll.Swap(false) || full
+func (f *fairness) isFull() bool {
+	full := f.runs.full(max(f.config.Concurrency*fullPercent/100, 1))
+	return f.pulledAll.Swap(false) || full
 }
 
 // fairnessPass is the result of one pass.
@@ -104,50 +104,50 @@ type fairnessPass struct {
 }
 
 // claimOnce does one pass, from the given scope on.
-func (w *fairness) claimOnce(ctx, work context.Context, after eventqueue.Scope) (fairnessPass, error) {
+func (f *fairness) claimOnce(ctx, work context.Context, after eventqueue.Scope) (fairnessPass, error) {
 	// Read before and after: it may take long until a slot is free, and the run that has freed it
 	// counts.
-	above := w.runs.aboveMean()
-	n, err := w.reserved.take(ctx, w.config.ClaimBatch)
+	above := f.runs.aboveMean()
+	n, err := f.reserved.take(ctx, f.config.ClaimBatch)
 	if err != nil {
 		return fairnessPass{next: after}, err
 	}
-	if above = append(above, w.runs.aboveMean()...); len(above) > 0 {
-		w.busy = above
-	} else if len(w.busy) == 0 {
+	if above = append(above, f.runs.aboveMean()...); len(above) > 0 {
+		f.busy = above
+	} else if len(f.busy) == 0 {
 		// The first pulled events are still being claimed: it is not known yet which canvas is
 		// busy, and it would get these slots.
-		w.reserved.give(n)
+		f.reserved.give(n)
 		return fairnessPass{next: after}, nil
 	}
-	events, next, err := w.runnable(ctx, after, w.busy)
+	events, next, err := f.runnable(ctx, after, f.busy)
 	if err != nil {
-		w.reserved.give(n)
+		f.reserved.give(n)
 		return fairnessPass{next: after}, err
 	}
-	chosen := w.pickEvenly(events, n)
-	w.reserved.give(n - len(chosen))
+	chosen := f.pickEvenly(events, n)
+	f.reserved.give(n - len(chosen))
 	if len(chosen) > 0 {
-		if err := w.decider.claim(ctx, work, chosen); err != nil {
-			w.reserved.give(len(chosen))
+		if err := f.decider.claim(ctx, work, chosen); err != nil {
+			f.reserved.give(len(chosen))
 			return fairnessPass{next: next}, err
 		}
 	}
 	return fairnessPass{next, len(chosen), len(chosen) == n || next != eventqueue.Scope{}}, nil
 }
 
-func (w *fairness) runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID) ([]eventqueue.Event, eventqueue.Scope, error) {
+func (f *fairness) runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID) ([]eventqueue.Event, eventqueue.Scope, error) {
 	ctx, cancel := context.WithTimeout(ctx, fairnessTimeout)
 	defer cancel()
-	return w.store.Runnable(ctx, after, except, w.config.LockTimeout)
+	return f.store.Runnable(ctx, after, except, f.config.LockTimeout)
 }
 
 // pickEvenly takes at most n events that this worker has handlers for, one of each canvas per
 // round.
-func (w *fairness) pickEvenly(events []eventqueue.Event, n int) []delivery {
+func (f *fairness) pickEvenly(events []eventqueue.Event, n int) []delivery {
 	byCanvas := map[eventqueue.CanvasID][]delivery{}
 	for _, e := range events {
-		if _, known := w.handlers.Lookup(&e); known {
+		if _, known := f.handlers.Lookup(&e); known {
 			byCanvas[e.Canvas] = append(byCanvas[e.Canvas], unnotified(&e))
 		}
 	}

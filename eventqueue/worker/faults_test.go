@@ -99,13 +99,14 @@ func TestAnEndThatCannotBeWrittenGivesTheNotificationBack(t *testing.T) {
 				}
 				return nil
 			}, rig.Quick())
-			stop := r.StartOn(store, worker.Config{})
 			r.Emit(r.Event(`1`))
+			published := r.Notifier.Len() // more than one where the answer took long
+			stop := r.StartOn(store, worker.Config{})
 			<-tried
 			stop()
 			r.Outcomes.Await(t, machine.Exception, 1)
-			if n, m := r.Waiting(), r.Notifier.Len(); n != 1 || m != 1 {
-				t.Errorf("%d rows and %d notifications, want 1 and 1", n, m)
+			if n, m := r.Waiting(), r.Notifier.Len(); n != 1 || m < 1 || m > published {
+				t.Errorf("%d rows and %d notifications, want 1 and 1, or up to the %d that were published", n, m, published)
 			}
 		})
 	}

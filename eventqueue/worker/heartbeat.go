@@ -33,20 +33,26 @@ type heart struct {
 // A claim is believed for LockTimeout from the moment its last successful
 // renewal was asked for, by this machine's monotonic clock, give or take an
 // eighth: the database wrote locked_at later than that.
-func (w *heart) heartbeat(ctx context.Context) {
+func (h *heart) heartbeat(ctx context.Context) {
 	var beats sync.WaitGroup
-	beats.Go(func() { every(ctx, w.config.Heartbeat, func() { w.renewClaims(ctx) }) })
-	beats.Go(func() { every(ctx, w.config.Lease/3, func() { w.extendLeases(ctx) }) })
-	beats.Go(func() {
-		every(ctx, w.config.LockTimeout/8, func() { w.runs.expire(time.Now(), w.config.LockTimeout) })
-	})
+	beat := func(name string, interval, most time.Duration, f func()) {
+		loop := h.rounds.Loop(name)
+		beats.Go(func() {
+			defer loop.Ends()
+			every(ctx, interval, func() { loop.Within(interval + most) }, f)
+		})
+	}
+	beat("heartbeat that renews locks", h.config.Heartbeat, h.config.LockTimeout/2, func() { h.renewClaims(ctx) })
+	beat("heartbeat that extends leases", h.config.Lease/3, answerTimeout, func() { h.extendLeases(ctx) })
+	beat("check for expired locks", h.config.LockTimeout/8, 0, func() { h.runs.expire(time.Now(), h.config.LockTimeout) })
 	beats.Wait()
 }
 
-func every(ctx context.Context, interval time.Duration, f func()) {
+func every(ctx context.Context, interval time.Duration, begins, f func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
+		begins()
 		select {
 		case <-ticker.C:
 			f()
@@ -56,31 +62,31 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 	}
 }
 
-func (w *heart) renewClaims(ctx context.Context) {
+func (h *heart) renewClaims(ctx context.Context) {
 	now := time.Now()
 	// Claims that will not be older than Heartbeat at the tick after next are left out.
-	due := w.runs.held(now, func(x *execution) bool { return now.Sub(x.renewed) >= w.config.Heartbeat/2 })
+	due := h.runs.held(now, func(x *execution) bool { return now.Sub(x.renewed) >= h.config.Heartbeat/2 })
 	claims := make([]Claim, len(due))
 	for i, x := range due {
 		claims[i] = x.claim()
 	}
-	w.runs.update(due, func(x *execution) { x.rowID = 0 }) // a renewal moves the row
-	ctx, cancel := context.WithTimeout(ctx, w.config.LockTimeout/2)
+	h.runs.update(due, func(x *execution) { x.rowID = 0 }) // a renewal moves the row
+	ctx, cancel := context.WithTimeout(ctx, h.config.LockTimeout/2)
 	defer cancel()
-	written, refused, err := renewAround(ctx, w.renewer, claims)
+	written, refused, err := renewAround(ctx, h.renewer, claims)
 	if err != nil {
-		w.log.Warn("could not renew claims", zap.Int(logkey.Count, len(claims)), zap.Error(err))
+		h.log.Warn("could not renew claims", zap.Int(logkey.Count, len(claims)), zap.Error(err))
 	}
 	why := map[eventqueue.EventID]error{}
 	for _, r := range refused {
 		why[r.Item.Event] = r.Err
 	}
 	renewed, lost := idSet(written.Done), idSet(written.Lost)
-	w.runs.update(due, func(x *execution) {
+	h.runs.update(due, func(x *execution) {
 		if err := why[x.run.ID]; err != nil && !x.unrenewable {
 			x.unrenewable = true
-			w.log.Error("the database refuses to renew the claim of this event, and of no other for it; its lock will expire; "+
-				"look at its row, and at what else is on its table", zap.Stringer(logkey.Event, x.run.ID), zap.Error(err))
+			h.log.Error("the database refuses to renew the claim of this event, and of no other for it; its lock will expire; "+
+				"check its row, and the triggers and constraints of its table", zap.Stringer(logkey.Event, x.run.ID), zap.Error(err))
 		}
 		switch {
 		case renewed[x.run.ID]:
@@ -106,10 +112,10 @@ func renewAround(ctx context.Context, renewer renewer, claims []Claim) (written 
 
 // extendLeases keeps the notifications of running events from being shown to
 // others, so that a crash, and not a long run, brings them out again.
-func (w *heart) extendLeases(ctx context.Context) {
+func (h *heart) extendLeases(ctx context.Context) {
 	now := time.Now()
-	due := w.runs.held(now, func(x *execution) bool {
-		return now.Sub(x.leased) >= w.config.Lease/4 && !x.submitted && x.delivery.notified()
+	due := h.runs.held(now, func(x *execution) bool {
+		return now.Sub(x.leased) >= h.config.Lease/4 && !x.submitted && x.delivery.notified()
 	})
 	if len(due) == 0 {
 		return
@@ -120,10 +126,10 @@ func (w *heart) extendLeases(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	if err := w.receiver.Requeue(ctx, deliveries, w.config.Lease); err != nil {
-		w.log.Warn("could not extend the leases of notifications; they come again early",
+	if err := h.receiver.Requeue(ctx, deliveries, h.config.Lease); err != nil {
+		h.log.Warn("could not extend the leases of notifications; they come again early",
 			zap.Int(logkey.Count, len(deliveries)), zap.Error(err))
 		return
 	}
-	w.runs.update(due, func(x *execution) { x.leased = now })
+	h.runs.update(due, func(x *execution) { x.leased = now })
 }

@@ -170,13 +170,13 @@ func TestWakeUpsDoNotStarveTheSweep(t *testing.T) {
 	r.Notifier.Drop(1)
 	r.Emit(r.Event(`"lost"`))
 	ctx, cancel := context.WithCancel(testenv.Context(t))
-	relay := r.Relay(maintenance.RelayConfig{Interval: 100 * time.Millisecond, Quiet: 500 * time.Millisecond})
+	relay := r.Relay(maintenance.RelayConfig{Interval: 100 * time.Millisecond, LostAfter: 500 * time.Millisecond})
 	done := make(chan struct{})
 	go func() { defer close(done); _ = relay.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
 	testenv.Eventually(t, "the lost notification is published again", func() bool {
 		r.Exec(`SELECT pg_notify('events_v2_pending', '')`)
-		return r.Notifier.Ready() == 1
+		return r.Notifier.Ready() > 0
 	})
 }
 
@@ -186,7 +186,7 @@ func TestUnknownEventsDoNotMultiply(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
-	relay := r.Relay(maintenance.RelayConfig{Quiet: 20 * time.Millisecond})
+	relay := r.Relay(maintenance.RelayConfig{LostAfter: 20 * time.Millisecond})
 	r.Start(worker.Config{UnknownDelay: 5 * time.Millisecond})
 	r.Emit(r.Event(`1`))
 	for range 5 {

@@ -21,15 +21,15 @@ type lateClaims struct{ inARow atomic.Int64 }
 // learnt of later has no time left for a run. So a database that is further away than that answers
 // no claim of this worker, while all its other calls may succeed: the worker warns of it once, and
 // again after a claim was answered.
-func (w *asker) recordLate(ctx context.Context, err error) {
+func (c *claimer) recordLate(ctx context.Context, err error) {
 	if err == nil {
-		w.late.inARow.Store(0)
+		c.late.inARow.Store(0)
 		return
 	}
-	if !errors.Is(ctx.Err(), context.DeadlineExceeded) || w.late.inARow.Add(1) != lateClaimsWarned {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) || c.late.inARow.Add(1) != lateClaimsWarned {
 		return
 	}
-	w.log.Warn("the database answers no claim in time, and this worker runs nothing: a claim has half of the lock timeout. If the database is slow or far away, "+
+	c.log.Warn("the database answers no claim in time, and this worker runs nothing: a claim has half of the lock timeout. If the database is slow or far away, "+
 		"set LOCK_TIMEOUT of all programs, and eventctl settings set lock-timeout, to at least four times what a claim takes",
-		zap.Duration(logkey.LockTimeout, w.config.LockTimeout), zap.Duration(logkey.ClaimTakes, w.config.LockTimeout/2), zap.Int(logkey.Count, lateClaimsWarned))
+		zap.Duration(logkey.LockTimeout, c.config.LockTimeout), zap.Duration(logkey.ClaimTakes, c.config.LockTimeout/2), zap.Int(logkey.Count, lateClaimsWarned))
 }

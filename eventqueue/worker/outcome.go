@@ -35,30 +35,52 @@ type Outcome struct {
 	Err error
 	// Duration is how long the handler ran.
 	Duration time.Duration
+	// Traceparent is the W3C trace context of the emitter, or empty.
+	Traceparent string
 }
 
 // reporter reports outcomes to the log and the observer.
 type reporter struct {
 	part
 	unknown *unknown
+	tally   tally
 }
 
 // report logs an outcome and passes it to the observer.
-func (w *reporter) report(out Outcome) {
-	w.config.Observe(out)
+func (r *reporter) report(out Outcome) {
+	r.config.Observe(out)
 	level := zap.DebugLevel
 	message := "checked an event without running it"
 	switch {
-	case out.Label == machine.HandlerUnknown && w.unknown.shouldWarn(out.Handler):
+	case out.Label == machine.HandlerUnknown && r.unknown.shouldWarn(out.Handler):
 		level, message = zap.WarnLevel, "this worker has no handler for the event; left for another worker"
 	case out.Attempt != 0 && out.Label != machine.OverLimit: // which is no run
-		level, message = zap.InfoLevel, "event run ended"
+		level, message = r.ended(out.Label)
+		r.tally.count(out.Label)
 	}
-	w.logOutcome(level, message, &out)
+	r.logOutcome(level, message, &out)
 }
 
-func (w *reporter) logOutcome(level zapcore.Level, message string, out *Outcome) {
-	entry := w.log.Check(level, message)
+// ended returns how the end of a run is logged: what somebody may have to look at stands out, also
+// among a million events that succeed.
+func (r *reporter) ended(label machine.Label) (zapcore.Level, string) {
+	switch label {
+	case machine.RetryTooMany, machine.FailedForGood:
+		return zap.ErrorLevel, "event run failed, and the event is FAILED"
+	case machine.RetryAllowed:
+		return zap.WarnLevel, "event run failed; it is tried again"
+	case machine.LockLost, machine.Exception:
+		return zap.WarnLevel, "event run ended, but its end could not be written; the event may run again"
+	default:
+		if r.config.LogEvents {
+			return zap.InfoLevel, "event run ended"
+		}
+		return zap.DebugLevel, "event run ended"
+	}
+}
+
+func (r *reporter) logOutcome(level zapcore.Level, message string, out *Outcome) {
+	entry := r.log.Check(level, message)
 	if entry == nil {
 		return
 	}
@@ -67,7 +89,9 @@ func (w *reporter) logOutcome(level zapcore.Level, message string, out *Outcome)
 		zap.Stringer(logkey.Canvas, out.Canvas),
 		zap.Stringer(logkey.Handler, out.Handler),
 		zap.String(logkey.Label, string(out.Label)),
-		zap.Duration(logkey.Delay, out.Delay),
+	}
+	if out.Delay != 0 {
+		fields = append(fields, zap.Duration(logkey.Delay, out.Delay))
 	}
 	if out.Attempt != 0 {
 		fields = append(fields, zap.Int32(logkey.Attempt, out.Attempt), zap.Duration(logkey.Duration, out.Duration))
@@ -75,8 +99,14 @@ func (w *reporter) logOutcome(level zapcore.Level, message string, out *Outcome)
 	if out.ClaimID != 0 { // a string: many readers of JSON retain 53 bits of a number only
 		fields = append(fields, zap.String(logkey.Claim, strconv.FormatInt(int64(out.ClaimID), 10)))
 	}
+	if out.Traceparent != "" {
+		fields = append(fields, zap.String(logkey.Traceparent, out.Traceparent))
+	}
 	if out.Err != nil {
 		fields = append(fields, zap.Error(out.Err))
+	}
+	if level == zap.ErrorLevel {
+		fields = append(fields, zap.String(logkey.Remedy, "mend the cause, then: eventctl retry "+out.Event.String()))
 	}
 	entry.Write(fields...)
 }

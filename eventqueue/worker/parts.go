@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/minutes"
 )
 
 // means are what the parts of a worker need.
@@ -14,6 +15,7 @@ type means struct {
 	part
 	queue    *eventqueue.Queue
 	handlers *eventqueue.Handlers
+	number   eventqueue.WorkerNumber
 	known    eventqueue.HandlerSet
 	receiver eventqueue.Receiver
 	renewer  renewer
@@ -43,7 +45,7 @@ func newParts(m means) *parts {
 	known := &unknown{}
 	runs := newRuns()
 	completions, advanced := newBatcher[*completedRun](), newBatcher[eventqueue.Event]()
-	reporter := &reporter{m.part, known}
+	reporter := &reporter{part: m.part, unknown: known}
 	releaser, fairnessSlots := newReleaser(m)
 	p := &parts{config: m.config, answers: releaser.answers, stopsSince: sync.OnceValue(time.Now)}
 	p.unanswered = &unansweredClaims{m.part, m.queue, newBatcher[unanswered]()}
@@ -53,14 +55,14 @@ func newParts(m means) *parts {
 		releaser: releaser, advanced: advanced, fairnessSlots: fairnessSlots}
 	decider := &decider{part: m.part, reporter: reporter, releaser: releaser,
 		rechecks: &rechecks{m.part, known},
-		asker:    &asker{part: m.part, known: m.known, unanswered: p.unanswered},
+		claimer:  &claimer{part: m.part, number: m.number, known: m.known, unanswered: p.unanswered},
 		begins:   &beginRecorder{m.part, reporter, releaser, p.unanswered},
 		rates:    p.rates, executor: p.executor, advancer: p.advancer, stopsSince: p.stopsSince}
 	p.advancer.decider = decider
 	pulledAll := new(atomic.Bool)
 	p.puller = &puller{m.part, m.receiver, releaser, decider, pulledAll}
 	p.fairness = &fairness{part: m.part, handlers: m.handlers, runs: runs, reserved: releaser.reserved, decider: decider, pulledAll: pulledAll}
-	p.completer = &completer{m.part, reporter, releaser, runs, completions, advanced}
+	p.completer = &completer{m.part, reporter, releaser, runs, completions, advanced, minutes.Of(m.queue)}
 	p.heart = &heart{m.part, m.renewer, m.receiver, runs}
 	return p
 }
@@ -104,6 +106,7 @@ func (p *parts) run(ctx, base context.Context) {
 	beside.Go(func() { p.rates.reportRates(write) })
 	answerer.Go(func() { p.answers.send(notifyCtx) })
 	beside.Go(func() { p.heart.heartbeat(beat) })
+	beside.Go(func() { p.executor.reporter.sumUp(beat, p.executor.runs.unended) })
 
 	<-ctx.Done()
 	p.stopsSince()
@@ -124,9 +127,17 @@ func (p *parts) run(ctx, base context.Context) {
 	defer time.AfterFunc(time.Until(end.Add(lastWritesTake+lastAnswersTake)), stopNotifying).Stop()
 	p.completer.completions.close()
 	writers.Wait()
+	beside.Go(func() { p.handIn(base) })
 	p.advancer.notifyRest()
 	p.answers.close()
 	answerer.Wait()
 	stopBeat()
 	beside.Wait()
+}
+
+// handIn hands in the last counts, beside the last answers.
+func (p *parts) handIn(base context.Context) {
+	ctx, cancel := context.WithTimeout(base, lastAnswersTake)
+	defer cancel()
+	_ = p.completer.minutes.HandIn(ctx) // which logs it
 }

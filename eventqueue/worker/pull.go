@@ -31,28 +31,32 @@ type puller struct {
 
 // receive pulls notifications for free slots and has their events claimed, until ctx ends. Two of
 // these run at once.
-func (w *puller) receive(ctx, work context.Context) {
-	wait := backoff.New(w.config.Jitter)
+func (p *puller) receive(ctx, work context.Context) {
+	wait := backoff.New(p.config.Jitter)
+	loop := p.rounds.Loop("loop that pulls notifications and claims events")
+	defer loop.Ends()
 	for {
-		n, err := w.releaser.slots.take(ctx, w.config.ClaimBatch)
+		loop.Waits() // for a slot, and for a notification
+		n, err := p.releaser.slots.take(ctx, p.config.ClaimBatch)
 		if err != nil {
 			return
 		}
 		began := time.Now()
-		pulled, err := w.receiver.Pull(ctx, n)
+		pulled, err := p.receiver.Pull(ctx, n)
+		loop.Within(p.config.LockTimeout/2 + 2*backoff.Most) // of a claim, and of the wait after it has failed
 		deliveries := received(pulled)
-		w.releaser.slots.give(n - len(deliveries))
+		p.releaser.slots.give(n - len(deliveries))
 		switch {
 		case ctx.Err() != nil:
-			w.releaser.giveBack(deliveries, 0)
+			p.releaser.giveBack(deliveries, 0)
 			return
 		case len(deliveries) > 0:
 			if len(deliveries) == n {
-				w.pulledAll.Store(true)
+				p.pulledAll.Store(true)
 			}
-			w.decider.claimOrWait(ctx, work, deliveries, wait)
+			p.decider.claimOrWait(ctx, work, deliveries, wait)
 		case err != nil:
-			w.log.Warn("could not pull notifications", zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
+			p.log.Warn("could not pull notifications", zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
 			wait.Pause(ctx)
 		case time.Since(began) < emptyPullTakes:
 			backoff.Sleep(ctx, emptyPullWait)

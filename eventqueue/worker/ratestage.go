@@ -50,18 +50,18 @@ type rateStage struct {
 
 // asksLimit reports whether a claimed event is subject to a rate limit. One that has lost its last
 // permitted run does not run any more, and fails without asking.
-func (w *rateStage) asksLimit(f *ClaimResult) bool {
+func (s *rateStage) asksLimit(f *ClaimResult) bool {
 	if !f.Limited {
 		return false
 	}
-	return !w.executor.exhausted(f)
+	return !s.executor.exhausted(f)
 }
 
 // beginLimited runs those of a batch of claimed events for which their limits have room, and puts
 // off the others, with at most one statement. It blocks until the database has answered or claim
 // ends, which is when the lock of an event that has not begun is half over. It returns those for
 // which there is room and of which recordsFirst holds: they do not run yet.
-func (w *rateStage) beginLimited(claim, work context.Context, limited []candidate, asked time.Time, recordsFirst func(*ClaimResult) bool) (first []candidate) {
+func (s *rateStage) beginLimited(claim, work context.Context, limited []candidate, asked time.Time, recordsFirst func(*ClaimResult) bool) (first []candidate) {
 	if len(limited) == 0 {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (w *rateStage) beginLimited(claim, work context.Context, limited []candidat
 			if recordsFirst(l.result) {
 				first = append(first, l)
 			} else {
-				w.executor.start(work, l, asked)
+				s.executor.start(work, l, asked)
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func (w *rateStage) beginLimited(claim, work context.Context, limited []candidat
 	for _, group := range groupByScope(limited) {
 		known := 0
 		if !group.exact {
-			known = w.rates.admit(group.scope, len(group.events), time.Now())
+			known = s.rates.admit(group.scope, len(group.events), time.Now())
 		}
 		startAll(group.events[:known])
 		if group.events = group.events[known:]; len(group.events) > 0 {
@@ -88,27 +88,27 @@ func (w *rateStage) beginLimited(claim, work context.Context, limited []candidat
 		}
 	}
 	if len(unsure) == 0 {
-		w.rates.wake()
+		s.rates.wake()
 		return first
 	}
-	answers, err := w.takeRates(claim, w.rates.asks(unsure))
+	answers, err := s.takeRates(claim, s.rates.asks(unsure))
 	if err != nil && claim.Err() == nil {
-		w.log.Warn("could not check the rate limits; their events are released and requeued", zap.Int(logkey.Count, len(limited)), zap.Error(err))
+		s.log.Warn("could not check the rate limits; their events are released and requeued", zap.Int(logkey.Count, len(limited)), zap.Error(err))
 	}
 	for _, group := range unsure {
 		answer := answers[group.scope]
 		switch {
 		case errors.Is(claim.Err(), context.Canceled): // the worker stops
-			w.releaseAll(work, group.events, asked)
+			s.releaseAll(work, group.events, asked)
 		case err != nil:
-			w.putOffAll(work, group.events, asked, backoff.Most, err)
+			s.putOffAll(work, group.events, asked, backoff.Most, err)
 		case answer.Busy:
-			w.putOffAll(work, group.events, asked, claimFailedDelay, errRateBusy)
+			s.putOffAll(work, group.events, asked, claimFailedDelay, errRateBusy)
 		default:
 			startAll(group.events[:answer.Granted])
 			refused := group.events[answer.Granted:]
-			for i, wait := range answer.Waits(len(refused), w.config.Jitter) {
-				w.putOff(work, refused[i], asked, &overLimitError{wait, errOverLimit})
+			for i, wait := range answer.Waits(len(refused), s.config.Jitter) {
+				s.putOff(work, refused[i], asked, &overLimitError{wait, errOverLimit})
 			}
 		}
 	}
@@ -134,18 +134,18 @@ func groupByScope(limited []candidate) (groups []limitedGroup) {
 	return groups
 }
 
-// takeRates asks the database, and passes the answers to w.rates.
-func (w *rateStage) takeRates(ctx context.Context, asks []RateAsk) (map[eventqueue.Scope]ratelimit.Answer, error) {
+// takeRates asks the database, and passes the answers to s.rates.
+func (s *rateStage) takeRates(ctx context.Context, asks []RateAsk) (map[eventqueue.Scope]ratelimit.Answer, error) {
 	sent := time.Now()
-	answers, err := w.store.TakeRate(ctx, asks)
+	answers, err := s.store.TakeRate(ctx, asks)
 	if err == nil && len(answers) != len(asks) {
 		err = fmt.Errorf("asked about %d scopes, and got %d answers", len(asks), len(answers))
 	}
 	if err != nil {
-		w.rates.unanswered(asks)
+		s.rates.unanswered(asks)
 		return nil, err
 	}
-	w.rates.learn(asks, answers, sent)
+	s.rates.learn(asks, answers, sent)
 	byScope := make(map[eventqueue.Scope]ratelimit.Answer, len(asks))
 	for i, ask := range asks {
 		byScope[ask.Scope] = answers[i]
@@ -155,20 +155,20 @@ func (w *rateStage) takeRates(ctx context.Context, asks []RateAsk) (map[eventque
 
 // putOffAll is for events about which nothing is known; they are tried again after one to two times
 // the given wait.
-func (w *rateStage) putOffAll(work context.Context, events []candidate, asked time.Time, after time.Duration, why error) {
+func (s *rateStage) putOffAll(work context.Context, events []candidate, asked time.Time, after time.Duration, why error) {
 	for _, l := range events {
-		w.putOff(work, l, asked, &overLimitError{after + w.config.Jitter(after), why})
+		s.putOff(work, l, asked, &overLimitError{after + s.config.Jitter(after), why})
 	}
 }
 
-func (w *rateStage) putOff(work context.Context, l candidate, asked time.Time, why *overLimitError) {
-	w.executor.releaseUnrun(w.executor.hold(work, l, asked, false), machine.OverLimit, why)
+func (s *rateStage) putOff(work context.Context, l candidate, asked time.Time, why *overLimitError) {
+	s.executor.releaseUnrun(s.executor.hold(work, l, asked, false), machine.OverLimit, why)
 }
 
 // releaseAll is for events that the worker claimed but cannot ask about any more.
-func (w *rateStage) releaseAll(work context.Context, events []candidate, asked time.Time) {
+func (s *rateStage) releaseAll(work context.Context, events []candidate, asked time.Time) {
 	for _, l := range events {
-		w.executor.releaseUnrun(w.executor.hold(work, l, asked, false), machine.Released, eventqueue.ErrStopping)
+		s.executor.releaseUnrun(s.executor.hold(work, l, asked, false), machine.Released, eventqueue.ErrStopping)
 	}
 }
 
@@ -176,17 +176,17 @@ func (w *rateStage) releaseAll(work context.Context, events []candidate, asked t
 const rateReportTakes = 10 * time.Second
 
 // reportRates reports to the database the events that began without asking it: one statement for
-// all that began during the last one, until w.rates is closed and everything is reported, or ctx
+// all that began during the last one, until s.rates is closed and everything is reported, or ctx
 // ends. While no event begins like this it sends nothing.
-func (w *rateStage) reportRates(ctx context.Context) {
-	wait := backoff.New(w.config.Jitter)
-	for w.rates.wait(ctx) {
-		asks := w.rates.asks(nil)
+func (s *rateStage) reportRates(ctx context.Context) {
+	wait := backoff.New(s.config.Jitter)
+	for s.rates.wait(ctx) {
+		asks := s.rates.asks(nil)
 		if len(asks) == 0 {
 			continue
 		}
 		report, cancel := context.WithTimeout(ctx, rateReportTakes)
-		answers, err := w.takeRates(report, asks)
+		answers, err := s.takeRates(report, asks)
 		cancel()
 		for _, answer := range answers {
 			if answer.Busy {
@@ -197,7 +197,7 @@ func (w *rateStage) reportRates(ctx context.Context) {
 			wait.Reset()
 			continue
 		}
-		w.log.Warn("could not count events that rate limits let run", zap.Int(logkey.Count, len(asks)), zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
+		s.log.Warn("could not count events that rate limits let run", zap.Int(logkey.Count, len(asks)), zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
 		wait.Pause(ctx)
 	}
 }

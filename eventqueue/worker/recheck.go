@@ -21,16 +21,16 @@ type rechecks struct {
 }
 
 // recheck returns the wait before the next try to claim an event. It is never 0 (no hot loop).
-func (w *rechecks) recheck(label machine.Label, id eventqueue.EventID, facts *machine.Facts) time.Duration {
+func (r *rechecks) recheck(label machine.Label, id eventqueue.EventID, facts *machine.Facts) time.Duration {
 	switch label {
 	case machine.DelayNotYet:
 		return facts.Delay
 	case machine.IsLocked:
 		// The sum must not overflow: locked_at may have been set by hand.
-		return min(facts.LockRemaining, leaveToRelay) + w.config.Jitter(claimFailedDelay)
+		return min(facts.LockRemaining, leaveToRelay) + r.config.Jitter(claimFailedDelay)
 	case machine.HandlerUnknown:
-		return w.unknownDelay(id, facts)
+		return r.unknownDelay(id, facts)
 	default:
-		return claimFailedDelay + w.config.Jitter(claimFailedDelay)
+		return claimFailedDelay + r.config.Jitter(claimFailedDelay)
 	}
 }

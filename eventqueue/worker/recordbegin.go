@@ -21,7 +21,7 @@ type beginRecorder struct {
 // record records that the runs of claimed events begin, where that has to be known before they do
 // (I18): an earlier claim of each has expired, and it is not known whether its run had begun. It
 // returns those whose runs may begin, and lets go of the others.
-func (w *beginRecorder) record(ctx context.Context, first []candidate) (recorded []candidate) {
+func (b *beginRecorder) record(ctx context.Context, first []candidate) (recorded []candidate) {
 	if len(first) == 0 {
 		return nil
 	}
@@ -29,13 +29,13 @@ func (w *beginRecorder) record(ctx context.Context, first []candidate) (recorded
 	for i, l := range first {
 		claims[i] = Claim{Event: l.result.Event.ID, Attempt: l.result.Attempt, ID: l.result.ClaimID}
 	}
-	written, refused, err := renewAround(ctx, w.store, claims)
+	written, refused, err := renewAround(ctx, b.store, claims)
 	for _, r := range refused {
-		w.log.Error("the database refuses to record that the run of this event begins, and of no other for it; it does not run; "+
-			"look at its row, and at what else is on its table", zap.Stringer(logkey.Event, r.Item.Event), zap.Error(r.Err))
+		b.log.Error("the database refuses to record that the run of this event begins, and of no other for it; it does not run; "+
+			"check its row, and the triggers and constraints of its table", zap.Stringer(logkey.Event, r.Item.Event), zap.Error(r.Err))
 	}
 	if err != nil {
-		w.log.Warn("could not record that runs begin; their events are released", zap.Int(logkey.Count, len(first)), zap.Error(err))
+		b.log.Warn("could not record that runs begin; their events are released", zap.Int(logkey.Count, len(first)), zap.Error(err))
 	}
 	done, lost := idSet(written.Done), idSet(written.Lost)
 	back := map[eventqueue.ClaimID][]eventqueue.EventID{}
@@ -49,19 +49,19 @@ func (w *beginRecorder) record(ctx context.Context, first []candidate) (recorded
 		if !lost[id] {
 			back[l.result.ClaimID] = append(back[l.result.ClaimID], id)
 		}
-		w.requeue(l)
+		b.requeue(l)
 	}
 	for claim, ids := range back {
-		w.unanswered.add(claim, ids)
+		b.unanswered.add(claim, ids)
 	}
 	return recorded
 }
 
 // requeue is for an event whose claim failed.
-func (w *beginRecorder) requeue(l candidate) {
+func (b *beginRecorder) requeue(l candidate) {
 	out := Outcome{Event: l.result.Event.ID, Canvas: l.result.Event.Canvas, Handler: l.result.Event.Handler(),
 		Label: machine.LockClaimFailed, To: machine.Follow(machine.LockClaim, machine.LockClaimFailed).To,
-		Delay: claimFailedDelay + w.config.Jitter(claimFailedDelay)}
-	w.reporter.report(out)
-	w.releaser.letGo(l.delivery, answerTo(l.delivery, out))
+		Delay: claimFailedDelay + b.config.Jitter(claimFailedDelay)}
+	b.reporter.report(out)
+	b.releaser.letGo(l.delivery, answerTo(l.delivery, out))
 }

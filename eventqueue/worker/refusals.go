@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 )
@@ -62,4 +63,29 @@ func newAnswering() *answering {
 	return &answering{acks: refusals{kind: "acknowledged"}, requeues: refusals{kind: "requeued"}}
 }
 
-func (a *answering) failure() error { return errors.Join(a.acks.failure(), a.requeues.failure()) }
+// failure returns an *UntakenError, or nil.
+func (a *answering) failure() error {
+	var kinds []string
+	var errs []error
+	for _, r := range []*refusals{&a.acks, &a.requeues} {
+		if err := r.failure(); err != nil {
+			kinds, errs = append(kinds, r.kind), append(errs, err)
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return &UntakenError{Kind: strings.Join(kinds, " or "), Err: errors.Join(errs...)}
+}
+
+// UntakenError is returned by [Worker.NotifierError] while the notifier delivers notifications and
+// does not take what the worker answers, so that they come again.
+type UntakenError struct {
+	Kind string // what they cannot be: "acknowledged", "requeued", or "acknowledged or requeued"
+	Err  error  // that of the notifier
+}
+
+func (e *UntakenError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *UntakenError) Unwrap() error { return e.Err }

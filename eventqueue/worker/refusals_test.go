@@ -82,7 +82,8 @@ func TestAnswersThatAreNotTakenAreReported(t *testing.T) {
 					t.Errorf("after five seconds: %v", err)
 				}
 				during(10 * time.Second)
-				if err := w.NotifierError(); err == nil || !strings.Contains(err.Error(), c.says) {
+				var untaken *worker.UntakenError
+				if err := w.NotifierError(); !errors.As(err, &untaken) || !strings.Contains(err.Error(), c.says) || !strings.Contains(c.says, "cannot be "+untaken.Kind+":") {
 					t.Errorf("after fifteen seconds: %v", err)
 				}
 				failing.Store(false)

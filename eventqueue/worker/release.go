@@ -11,31 +11,50 @@ type releaser struct {
 	answers  *answers
 }
 
-// slotsOf are the slots of which a delivery has one.
-func (w *releaser) slotsOf(d *delivery) *slots {
-	if d.notified() {
-		return w.slots
+// vacate returns the slots of events that were claimed and are over.
+func (r *releaser) vacate(slots, reserved vacated) {
+	if r.slots == r.reserved {
+		slots.ran, slots.unused = slots.ran+reserved.ran, slots.unused+reserved.unused
+		reserved = vacated{}
 	}
-	return w.reserved
+	r.slots.vacate(slots)
+	r.reserved.vacate(reserved)
 }
 
 // letGo acknowledges or requeues a delivery and frees its slot.
-func (w *releaser) letGo(d delivery, a answer) {
+func (r *releaser) letGo(d delivery, a answer) {
 	if !d.notified() {
 		if d.needsNotify && a.requeue {
-			w.answers.put(a)
+			r.answers.put(a)
 		}
-		w.reserved.give(1)
+		r.reserved.give(1)
 		return
 	}
-	w.answers.put(a)
-	w.slots.give(1)
+	r.answers.put(a)
+	r.slots.give(1)
+}
+
+// letGoAll is letGo for deliveries that are tried again after a while.
+func (r *releaser) letGoAll(deliveries []delivery, after time.Duration) {
+	var slots, reserved vacated
+	for _, d := range deliveries {
+		a := answer{delivery: d, requeue: true, after: after}
+		of := &slots
+		if !d.notified() {
+			of = &reserved
+		}
+		of.unused++
+		if d.notified() || d.needsNotify {
+			r.answers.put(a)
+		}
+	}
+	r.vacate(slots, reserved)
 }
 
 // giveBack requeues notifications that were pulled and whose events were not claimed.
-func (w *releaser) giveBack(deliveries []delivery, after time.Duration) {
+func (r *releaser) giveBack(deliveries []delivery, after time.Duration) {
 	for _, d := range deliveries {
-		w.answers.put(answer{delivery: d, requeue: true, after: after})
+		r.answers.put(answer{delivery: d, requeue: true, after: after})
 	}
-	w.slots.give(len(deliveries))
+	r.slots.give(len(deliveries))
 }

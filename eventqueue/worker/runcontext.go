@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/attributes"
 )
 
 // runContext is the context of a run. It becomes a real one, with its timer, when it is asked for
@@ -14,6 +15,7 @@ import (
 // releasing two contexts costs more than everything else about a small event.
 type runContext struct {
 	parent   context.Context //nolint:containedctx // this is a context
+	event    *eventqueue.Event
 	deadline time.Time
 
 	mu     sync.Mutex
@@ -32,8 +34,14 @@ func (c *runContext) Done() <-chan struct{} { return c.real().Done() }
 // Err implements context.Context.
 func (c *runContext) Err() error { return c.real().Err() }
 
-// Value implements context.Context.
-func (c *runContext) Value(key any) any { return c.real().Value(key) }
+// Value implements context.Context. The event, whose children are emitted in the context, costs no
+// real one.
+func (c *runContext) Value(key any) any {
+	if key == (attributes.ParentKey{}) {
+		return c.event
+	}
+	return c.real().Value(key)
+}
 
 func (c *runContext) real() context.Context {
 	c.mu.Lock()

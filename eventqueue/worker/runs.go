@@ -23,7 +23,8 @@ type execution struct {
 	lostRun   bool // and whose run is counted as failed
 	ctx       runContext
 	began     time.Time
-	claimed   time.Time // when the claim was asked for
+	claimed   time.Time     // when the claim was asked for
+	waited    time.Duration // from when it was due to the claim, by the database's clock
 
 	// completed: the completion is committed. completing: it was written in a transaction of the
 	// handler's own, which may have committed. Both are read by the completer and the heartbeat

@@ -104,12 +104,19 @@ func (s *slots) give(n int) {
 	}
 }
 
-// completed returns the slots of events that were claimed and whose runs are over.
-func (s *slots) completed(n int) {
-	s.put(n)
-	if s.bound != nil {
-		s.bound.use(n)
+// vacated counts slots whose events are over: their handlers ran, or were not to run yet.
+type vacated struct{ ran, unused int }
+
+// vacate returns slots all at once: a goroutine that waits for some takes as many as there are.
+func (s *slots) vacate(v vacated) {
+	s.put(v.ran + v.unused)
+	if s.bound == nil {
+		return
 	}
+	if v.unused > 0 {
+		s.bound.giveBack(v.unused)
+	}
+	s.bound.use(v.ran)
 }
 
 func (s *slots) put(n int) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -16,8 +17,9 @@ import (
 type Standby interface {
 	Store
 
-	// Reserve returns a connection that is opened when it is first used.
-	Reserve() Reserve
+	// Reserve returns a connection that is opened when it is first used. For as long as it is open,
+	// and after each time that it was opened again, the worker counts as live.
+	Reserve(self Registration, log *zap.Logger) Reserve
 }
 
 // Reserve is a connection of a worker's own. It is safe for concurrent use.
@@ -30,13 +32,17 @@ type Reserve interface {
 	// connection that it could not publish. Otherwise it sends the database nothing.
 	Behind(primary eventqueue.RemoteReceiver, lockTimeout time.Duration, log *zap.Logger) (eventqueue.Receiver, error)
 
-	// Close closes the connection.
+	// Hold keeps the connection open until ctx ends or the connection breaks; then it returns why. It
+	// sends the database nothing. A Reserve that is behind a receiver is held by that.
+	Hold(ctx context.Context) error
+
+	// Close closes the connection, and records that the worker has stopped.
 	Close()
 }
 
 // NotifierError returns why notifications cannot be pulled, so that due events are found in the
-// database, or why they could not be acknowledged or requeued for the last ten seconds or more, so
-// that they come again. It is nil while the notifier works, and before Run; a worker without the
+// database, or, as an *UntakenError, why they could not be acknowledged or requeued for the last ten
+// seconds or more, so that they come again. It is nil while the notifier works, and before Run; a worker without the
 // fallback does not know whether notifications can be pulled. It may be called at any time.
 func (w *Worker) NotifierError() error {
 	if receiver := w.ailing.Load(); receiver != nil {
@@ -60,8 +66,8 @@ func (w *Worker) openReserve(ctx context.Context) (_ context.Context, end func()
 	standby, able := w.store.(Standby)
 	primary, remote := w.receiver.(eventqueue.RemoteReceiver)
 	falls := remote && !w.config.NoFallback
-	if able && (w.config.Heartbeats == nil || falls) {
-		reserve = standby.Reserve()
+	if able {
+		reserve = standby.Reserve(w.registration(), w.log)
 		w.beats = reserve
 	}
 	if w.config.Heartbeats != nil {
@@ -77,18 +83,20 @@ func (w *Worker) openReserve(ctx context.Context) (_ context.Context, end func()
 		w.ailing.Store(&receiver)
 	}
 	ctx, stop := context.WithCancelCause(ctx)
-	attended := make(chan struct{})
-	go func() {
-		defer close(attended)
+	var beside sync.WaitGroup
+	if reserve != nil && !falls {
+		beside.Go(func() { w.hold(ctx, reserve) })
+	}
+	beside.Go(func() {
 		if a, ok := w.receiver.(attendant); ok {
 			if err := a.Attend(ctx); err != nil {
 				stop(&eventqueue.UnfitError{Err: err})
 			}
 		}
-	}()
+	})
 	return ctx, func() error {
 		stop(nil)
-		<-attended
+		beside.Wait()
 		if reserve != nil {
 			reserve.Close()
 		}

@@ -58,8 +58,8 @@ func TestAStopGivesTheRestBack(t *testing.T) {
 	if n := rig.One[int](r, `SELECT count(*) FROM events_v2 WHERE locked_at IS NULL AND retries = 0`); n != 2 {
 		t.Errorf("%d events went back unharmed, want 2", n)
 	}
-	if n := r.Notifier.Ready(); n != 2 {
-		t.Errorf("%d notifications are back, want 2", n)
+	if n := r.Notified(); n != 2 {
+		t.Errorf("the notifications of %d events are back, want 2", n)
 	}
 }
 

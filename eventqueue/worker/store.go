@@ -58,6 +58,15 @@ type ClaimResult struct {
 	Snoozes int
 }
 
+// waited returns how long the event had been due when it was claimed, by the database's clock.
+func (r *ClaimResult) waited() time.Duration {
+	due, now := r.Event.DelayUntil, r.Event.DelayUntil.Add(-r.Facts.Delay)
+	if r.Event.EnqueuedAt.After(due) { // as SQL may write it
+		due = r.Event.EnqueuedAt
+	}
+	return max(now.Sub(due), 0)
+}
+
 // RowID is the position of a claimed row in its table, so that the row is found again without an
 // index. It holds until the row is written once more; a wrong one costs another try, and no more. 0
 // means unknown.
@@ -77,8 +86,13 @@ type Completion struct {
 	// Delay is from the database's clock at the time of the write.
 	Delay time.Duration
 
-	// LastError goes to event_log.
+	// LastError goes to event_log, and with Duration, for how long the handler ran, to the failed
+	// attempts of the event if Records.
 	LastError string
+	Duration  time.Duration
+
+	// Unrecorded keeps a failed attempt from being recorded.
+	Unrecorded bool
 
 	// Unique is that of the event's ClaimResult: when the event leaves the queue, the time is
 	// retained until its UniqueFor has passed.
@@ -87,6 +101,19 @@ type Completion struct {
 	// Grouped is that of the event's ClaimResult. Passes lets the next event of its key go first
 	// when this one stays in the queue.
 	Grouped, Passes bool
+}
+
+// MaxAttempts is how many failed attempts of an event are retained: the newest ones.
+const MaxAttempts = 20
+
+// Records reports whether a failed attempt is recorded with this completion.
+func (c *Completion) Records() bool {
+	switch c.Label {
+	case machine.RetryAllowed, machine.RetryTooMany, machine.FailedForGood:
+		return !c.Unrecorded
+	default:
+		return false
+	}
 }
 
 // Store is what a worker needs of the database; pgstore.Store is one.
@@ -102,11 +129,14 @@ type Store interface {
 	// locks it released. Claims with other numbers are left alone.
 	GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []eventqueue.EventID) ([]eventqueue.EventID, error)
 
-	// Complete writes the completions whose claims still hold. in is the transaction to write in;
+	// Complete writes the completions whose claims still hold, and the failed attempts of those that
+	// record one, of which each event retains MaxAttempts. in is the transaction to write in;
 	// nil means one of its own. retain says that completed events go to event_log as well. No event
 	// may be named twice. The ordering groups of Grouped events advance, even when the events were
 	// completed before. They do not advance in a transaction of the caller's, after which Complete
-	// is called once more. No more than MaxGrouped completions may be Grouped.
+	// is called once more. A *refusal.Error is returned beside the result: groups could not advance
+	// to the events that it names, or for the other cause that it has. No more than MaxGrouped
+	// completions may be Grouped.
 	Complete(ctx context.Context, in eventqueue.DB, completions []Completion, retain bool) (WriteResult, error)
 
 	// Runnable finds events that could be claimed now: present, without a rule, due and not locked
@@ -122,7 +152,7 @@ type Store interface {
 	// lose their places under limits. It returns the events that may run by that, which the caller
 	// has tried at once. Its arguments are hints: it reads the state of each event itself. A lock
 	// that is older than lockTimeout occupies no place. After an error, some groups may have
-	// advanced.
+	// advanced; a *refusal.Error is returned beside the result, and all others have.
 	Advance(ctx context.Context, left, arrived []eventqueue.EventID, lockTimeout time.Duration) ([]eventqueue.Event, error)
 
 	// Renew sets the locked_at of claims that still hold to now, and records that their runs have

@@ -104,17 +104,17 @@ func (u *unknown) count(id eventqueue.EventID, retained time.Duration) unknownEv
 //
 // A twelfth of the time for which it has been due, of a second at most, is always waited: so the
 // claims of many workers are few as well.
-func (w *rechecks) unknownDelay(id eventqueue.EventID, facts *machine.Facts) time.Duration {
-	most := unknownDelays * w.config.UnknownDelay
+func (r *rechecks) unknownDelay(id eventqueue.EventID, facts *machine.Facts) time.Duration {
+	most := unknownDelays * r.config.UnknownDelay
 	old := facts.Delay < -most // -Delay may overflow
-	l := w.unknown.count(id, max(most/2, minRetained))
+	l := r.unknown.count(id, max(most/2, minRetained))
 	switch {
 	case l.count == 0 && old, l.count > 0 && time.Since(l.first) > most:
 		return leaveToRelay
 	case l.count == 0:
-		return w.config.UnknownDelay + w.config.Jitter(claimFailedDelay)
+		return r.config.UnknownDelay + r.config.Jitter(claimFailedDelay)
 	}
-	wait := min(unknownBackoff(l.count), w.config.UnknownDelay)
+	wait := min(unknownBackoff(l.count), r.config.UnknownDelay)
 	if old && (wait > maxHold || l.count > unknownLate) {
 		return leaveToRelay
 	}
@@ -122,7 +122,7 @@ func (w *rechecks) unknownDelay(id eventqueue.EventID, facts *machine.Facts) tim
 		wait = due / 12
 	}
 	if wait > maxHold {
-		wait += w.config.Jitter(claimFailedDelay)
+		wait += r.config.Jitter(claimFailedDelay)
 	}
 	return wait
 }

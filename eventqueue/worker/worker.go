@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/rounds"
 )
 
 // Worker runs events: it pulls notifications, claims their events in batches, runs the handlers and
@@ -20,6 +21,7 @@ type Worker struct {
 	beats    renewer
 	receiver eventqueue.Receiver
 	handlers *eventqueue.Handlers
+	number   eventqueue.WorkerNumber
 	known    eventqueue.HandlerSet
 	config   Config
 	log      *zap.Logger
@@ -29,6 +31,7 @@ type Worker struct {
 	ownLockTimeout, ownHeartbeat time.Duration
 	ailing                       atomic.Pointer[ailing] // the receiver, for NotifierError
 	answering                    *answering             // for it as well
+	rounds                       rounds.Watch
 }
 
 // New makes a Worker; Run starts it. The queue is for CompleteTx and for
@@ -44,10 +47,15 @@ func New(queue *eventqueue.Queue, store Store, receiver eventqueue.Receiver, han
 	config = config.withDefaults()
 	return &Worker{
 		queue: queue, store: store, beats: store, receiver: receiver,
-		handlers: handlers, known: handlers.Set(), config: config, log: config.Logger, answering: newAnswering(),
+		handlers: handlers, number: newWorkerNumber(), known: handlers.Set(), config: config, log: config.Logger, answering: newAnswering(),
 		ownLockTimeout: ownLockTimeout, ownHeartbeat: ownHeartbeat,
 	}, nil
 }
+
+// Stalled returns an error that names the loops of the worker that have not gone round for much
+// longer than their calls may take, or nil: then only a new process helps. A database or a notifier
+// that hangs is no such case. Ask every few seconds; it costs nothing. It is safe for concurrent use.
+func (w *Worker) Stalled() error { return w.rounds.Stalled() }
 
 // Run works until ctx ends, or MaxEvents or TTL is reached, then stops: it pulls no more, lets
 // running handlers return within GracePeriod, cancels those that have not (context.Cause is
@@ -62,7 +70,7 @@ func New(queue *eventqueue.Queue, store Store, receiver eventqueue.Receiver, han
 // released; whatever it writes with its claim afterwards is refused.
 //
 // It waits for a database that cannot be reached yet, and logs that once. It returns an error when
-// waiting does not help (an *UnfitError, a *LockTimeoutError, a statement that the database
+// waiting does not help (an *UnfitError, a *locktimeout.Error, a statement that the database
 // refuses), when the notifier turns out to be configured so that events would be lost or late, and
 // when it was called before.
 func (w *Worker) Run(ctx context.Context) (err error) {
@@ -81,8 +89,8 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, endReserve()) }()
 	newParts(means{
-		part:  part{config: &w.config, store: w.store, log: w.log},
-		queue: w.queue, handlers: w.handlers, known: w.known, receiver: w.receiver, renewer: w.beats, bound: bound,
+		part:  part{config: &w.config, store: w.store, log: w.log, rounds: &w.rounds},
+		queue: w.queue, handlers: w.handlers, number: w.number, known: w.known, receiver: w.receiver, renewer: w.beats, bound: bound,
 		answering: w.answering,
 	}).run(ctx, base)
 	return nil

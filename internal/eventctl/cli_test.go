@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -105,6 +106,14 @@ func (r result) into(document any) {
 	if decoder.More() {
 		r.t.Errorf("standard output is more than one document:\n%s", r.out)
 	}
+}
+
+// times are those in results, which are other ones in each run.
+var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|\b\d+s\b`)
+
+func (r result) withoutTimes() result {
+	r.out = times.ReplaceAllString(r.out, "TIME")
+	return r
 }
 
 // golden compares standard output with a file in testdata.

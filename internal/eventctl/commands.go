@@ -13,18 +13,22 @@ type command func(p *program) *cobra.Command
 // that makes it, and its line here.
 func commands() []topic {
 	return []topic{
-		{"Events", []command{emitCommand, listCommand, showCommand, statsCommand, stuckCommand, requeueCommand, retryCommand}},
+		{"Events", []command{emitCommand, listCommand, showCommand, explainCommand, treeCommand, statsCommand, topCommand, uiCommand, stuckCommand, requeueCommand, retryCommand, cancelCommand, deleteCommand, editCommand}},
 		{"Handlers", []command{
 			addRuleCommand(pauseWords()), liftRuleCommand(pauseWords()), addRuleCommand(blockWords()), liftRuleCommand(blockWords()),
 			noun("rule", "Show the rules that hold handlers back", listRulesCommand),
 			noun("limit", "Limit how many events run", rateLimits, concurrencyLimits),
 		}},
 		{"History and schedules", []command{
-			noun("log", "List and delete the history of events that have ended", listLogCommand, pruneLogCommand),
+			noun("log", "List and delete the history of events that have ended", listLogCommand, pruneLogCommand, deleteLogCommand),
 			noun("cron", "Manage cron definitions",
 				listCronCommand, showCronCommand, setCronCommand, removeCronCommand, enableCronCommand, disableCronCommand),
 		}},
 		{"The database", []command{
+			noun("token", "Manage the tokens of the HTTP API and the dashboard", createTokenCommand, listTokensCommand, revokeTokenCommand),
+			serveCommand,
+			noun("webhook", "Show what sources of webhooks receive", listWebhooksCommand),
+			noun("worker", "Show the workers of the database", listWorkersCommand),
 			noun("settings", "Show and change what all programs of a database share", showSettingsCommand, setSettingCommand, finalizeSettingsCommand),
 			noun("migrate", "Change or show the database schema",
 				migrateUpCommand, migrateDownCommand, migrateStatusCommand, migrateSQLCommand, migrateRolesCommand),

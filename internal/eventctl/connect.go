@@ -10,6 +10,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/minutes"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/setup"
 	"eventsv2/migrations"
@@ -30,7 +31,7 @@ func (p *program) withStore(ctx context.Context, f func(store *pgstore.Store, co
 		return failed(err)
 	}
 	defer pool.Close()
-	return f(pgstore.New(pool), config)
+	return f(pgstore.NewIn(config.Schema, pool), config)
 }
 
 // checkTakes bounds the check of the database before a command.
@@ -45,8 +46,8 @@ func openDatabase(ctx context.Context, c setup.Config) (*pgxpool.Pool, error) {
 	}
 	looking, cancel := context.WithTimeout(ctx, checkTakes)
 	defer cancel()
-	if err = pgstore.New(pool).Check(looking); err == nil {
-		err = migrations.Check(looking, pool)
+	if err = pgstore.NewIn(c.Schema, pool).Check(looking); err == nil {
+		err = migrations.In(c.Schema).Check(looking, pool)
 	}
 	if err != nil {
 		pool.Close()
@@ -57,7 +58,9 @@ func openDatabase(ctx context.Context, c setup.Config) (*pgxpool.Pool, error) {
 
 // withReader runs f with a reader of the queue.
 func (p *program) withReader(ctx context.Context, f func(reader *inspect.Reader) error) error {
-	return p.withStore(ctx, func(store *pgstore.Store, _ setup.Config) error { return f(inspect.New(store.Pool())) })
+	return p.withStore(ctx, func(store *pgstore.Store, _ setup.Config) error {
+		return f(inspect.NewIn(store.Schema(), store.Pool()))
+	})
 }
 
 // withLocks is withReader with the lock timeout that is set in the database.
@@ -67,13 +70,13 @@ func (p *program) withLocks(ctx context.Context, f func(reader *inspect.Reader, 
 		if err != nil {
 			return failed(err)
 		}
-		return f(inspect.New(store.Pool()), settings.ValidFor())
+		return f(inspect.NewIn(store.Schema(), store.Pool()), settings.ValidFor())
 	})
 }
 
 // connection is the queue on its database.
 type connection struct {
-	store *pgstore.Store
+	store *pgstore.Store // its changes are audited
 	queue *eventqueue.Queue
 	// silent means that publishing notifications is left to the relay.
 	silent bool
@@ -133,7 +136,7 @@ func (p *program) withQueue(ctx context.Context, silent bool, f func(c *connecti
 			err = failed(closeErr)
 		}
 	}()
-	return f(&connection{store: emitter.Store(), queue: emitter.Queue})
+	return f(&connection{store: emitter.Store().As(actor(emitter.Store())), queue: emitter.Queue})
 }
 
 // openEmitter opens a service that only emits. If the database cannot be reached it fails at
@@ -157,7 +160,8 @@ func (p *program) withSilentQueue(ctx context.Context, f func(c *connection) err
 		if err != nil {
 			return failed(err)
 		}
-		err = f(&connection{store: store, queue: queue, silent: true})
+		err = f(&connection{store: store.As(actor(store)), queue: queue, silent: true})
+		_ = minutes.Of(queue).HandIn(context.WithoutCancel(ctx)) // what was changed is changed, even if it is not counted
 		// Even after an interrupt: notifications of the steps before it are pending.
 		if wakeErr := store.WakeRelay(context.WithoutCancel(ctx)); err == nil && wakeErr != nil {
 			err = failed(fmt.Errorf("wake the relay, which publishes on its own timer without that: %w", wakeErr))

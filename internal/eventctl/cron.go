@@ -19,7 +19,7 @@ type cronKey struct{ canvas, name string }
 func addCronKey(cmd *cobra.Command) *cronKey {
 	k := &cronKey{}
 	cmd.Flags().StringVar(&k.canvas, "canvas", "", "`uuid` of the canvas")
-	cmd.Flags().StringVar(&k.name, "name", "", "name of the definition, which its events have as well")
+	cmd.Flags().StringVar(&k.name, "name", "", "name of the definition and of its events")
 	require(cmd, "canvas", "name")
 	return k
 }
@@ -39,6 +39,34 @@ func (k *cronKey) parse() (eventqueue.CanvasID, error) {
 // onDefinition is the action of a command on one definition.
 type onDefinition func(ctx context.Context, definitions *cronchecker.Definitions, canvas eventqueue.CanvasID, name string) error
 
+// addDefinitionChange gives a command the flags of one definition, and runs change on it, which is audited as the
+// action. done prints what was done.
+func (p *program) addDefinitionChange(cmd *cobra.Command, action string, change onDefinition, done func(canvas eventqueue.CanvasID, name string) error) {
+	key := addCronKey(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		canvas, err := key.parse()
+		if err != nil {
+			return err
+		}
+		err = p.changeDefinition(cmd.Context(), action, canvas, key.name, func(definitions *cronchecker.Definitions) error {
+			return change(cmd.Context(), definitions, canvas, key.name)
+		})
+		if err != nil {
+			return err
+		}
+		return done(canvas, key.name)
+	}
+}
+
+// changeDefinition runs change in a transaction, and audits it.
+func (p *program) changeDefinition(ctx context.Context, action string, canvas eventqueue.CanvasID, name string, change func(definitions *cronchecker.Definitions) error) error {
+	return p.withStore(ctx, func(store *pgstore.Store, _ setup.Config) error {
+		return failed(store.As(actor(store)).ChangeCron(ctx, action, canvas, name, func(tx eventqueue.DB) error {
+			return change(cronchecker.NewDefinitionsIn(store.Schema(), tx))
+		}))
+	})
+}
+
 // addDefinition gives a command the flags of one definition, and runs f on it.
 func (p *program) addDefinition(cmd *cobra.Command, f onDefinition) {
 	key := addCronKey(cmd)
@@ -55,7 +83,7 @@ func (p *program) addDefinition(cmd *cobra.Command, f onDefinition) {
 
 func (p *program) withDefinitions(ctx context.Context, f func(definitions *cronchecker.Definitions) error) error {
 	return p.withStore(ctx, func(store *pgstore.Store, _ setup.Config) error {
-		return f(cronchecker.NewDefinitions(store.Pool()))
+		return f(cronchecker.NewDefinitionsIn(store.Schema(), store.Pool()))
 	})
 }
 

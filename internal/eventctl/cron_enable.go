@@ -22,19 +22,20 @@ func enableCronCommand(p *program) *cobra.Command {
 
 func disableCronCommand(p *program) *cobra.Command {
 	return switchCronCommand(p, false, &cobra.Command{
-		Use:     "disable --canvas … --name …",
-		Short:   "Emit no more for a definition, but keep it",
-		Long:    "Emit no more for a definition, but keep it. After the command has returned no event is emitted for it.",
+		Use:   "disable --canvas … --name …",
+		Short: "Stop emitting for a definition, without removing it",
+		Long: "Stop emitting for a definition, without removing it. After the command has returned, no event is\n" +
+			"emitted for it.",
 		Example: "  eventctl cron disable --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --name nightly",
 	})
 }
 
 func switchCronCommand(p *program, enabled bool, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.NoArgs
-	p.addDefinition(cmd, func(ctx context.Context, definitions *cronchecker.Definitions, canvas eventqueue.CanvasID, name string) error {
-		if err := definitions.SetEnabled(ctx, canvas, name, enabled); err != nil {
-			return failed(err)
-		}
+	enable := func(ctx context.Context, definitions *cronchecker.Definitions, canvas eventqueue.CanvasID, name string) error {
+		return definitions.SetEnabled(ctx, canvas, name, enabled)
+	}
+	p.addDefinitionChange(cmd, cmd.Name()+"_cron", enable, func(canvas eventqueue.CanvasID, name string) error {
 		return p.writeLine(cronChange{Canvas: canvas, Name: name, Enabled: &enabled}, cmd.Name()+"d "+printing.Printable(name))
 	})
 	return cmd

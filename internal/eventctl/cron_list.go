@@ -13,7 +13,7 @@ func listCronCommand(p *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List cron definitions",
-		Long:    "List the cron definitions, by canvas and name. LAST SLOT is the last one that an event was emitted for.",
+		Long:    "List the cron definitions, by canvas and name. LAST SLOT is the last one for which an event was emitted.",
 		Example: "  eventctl cron list --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11",
 		Args:    cobra.NoArgs,
 	}

@@ -19,10 +19,10 @@ func removeCronCommand(p *program) *cobra.Command {
 		Example: "  eventctl cron remove --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --name nightly",
 		Args:    cobra.NoArgs,
 	}
-	p.addDefinition(cmd, func(ctx context.Context, definitions *cronchecker.Definitions, canvas eventqueue.CanvasID, name string) error {
-		if err := definitions.Remove(ctx, canvas, name); err != nil {
-			return failed(err)
-		}
+	remove := func(ctx context.Context, definitions *cronchecker.Definitions, canvas eventqueue.CanvasID, name string) error {
+		return definitions.Remove(ctx, canvas, name)
+	}
+	p.addDefinitionChange(cmd, "remove_cron", remove, func(canvas eventqueue.CanvasID, name string) error {
 		return p.writeLine(cronChange{Canvas: canvas, Name: name, Removed: true}, "removed "+printing.Printable(name))
 	})
 	return cmd

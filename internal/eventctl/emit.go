@@ -25,6 +25,7 @@ type emitFlags struct {
 	uniqueKey         string
 	uniqueFor         time.Duration
 	orderingKey       string
+	attributes        []string
 	file              string
 	silent            bool
 }
@@ -37,8 +38,8 @@ func emitCommand(p *program) *cobra.Command {
 		Long: "Write events and publish their notifications. A file has one JSON object on each line:\n\n" +
 			`  {"canvas_id": …, "module": …, "name": …, "modifier": …, "value": …}` + "\n\n" +
 			"and may add \"delay\" (as in 90s) or \"delay_until\" (RFC 3339), \"unique_key\" with or without\n" +
-			"\"unique_for\" (as in 24h), and \"ordering_key\". All lines are checked before the first is written;\n" +
-			"then they go out 1,000 at a time. Values arrive byte for byte.",
+			"\"unique_for\" (as in 24h), \"ordering_key\", and \"attributes\", an object of strings. All lines are checked before the first is written;\n" +
+			"then they are emitted 1,000 at a time. Handlers see values byte for byte.",
 		Example: "  eventctl emit --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed --value '{\"order\": 1}'\n" +
 			"  eventctl emit --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed --value @order.json --delay 5m\n" +
 			"  eventctl emit --file events.ndjson",
@@ -59,14 +60,15 @@ func (f *emitFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.modifier, "modifier", "_", "modifier of the handler")
 	flags.StringVar(&f.value, "value", "", "`JSON`, @file to read it from, or - for standard input")
-	flags.StringVar(&f.delay, "delay", "", "run it not before this `duration` has passed, as in 5m")
-	flags.StringVar(&f.delayUntil, "delay-until", "", "run it not before this `time`, as in 2030-01-31T09:00:00Z")
+	flags.StringVar(&f.delay, "delay", "", "do not run it before this `duration` has passed, as in 5m")
+	flags.StringVar(&f.delayUntil, "delay-until", "", "do not run it before this `time`, as in 2030-01-31T09:00:00Z")
 	flags.StringVar(&f.uniqueKey, "unique-key", "", "emit nothing if an event with this `key` is queued on the canvas")
-	flags.DurationVar(&f.uniqueFor, "unique-for", 0, "nor for this `duration` after its end, as in 24h")
+	flags.DurationVar(&f.uniqueFor, "unique-for", 0, "with --unique-key: also refuse the key for this `duration` after the event has ended, as in 24h")
 	flags.StringVar(&f.orderingKey, "ordering-key", "", "run it after those of the canvas with the same `key`, one at a time")
+	addAttributes(cmd, &f.attributes, "an attribute, as `key=value`; may be repeated")
 	flags.StringVar(&f.file, "file", "", "emit the events of this `file`; - is standard input")
 	addSilent(cmd, &f.silent)
-	for _, name := range []string{"canvas", "module", "name", "modifier", "value", "delay", "delay-until", "unique-key", "unique-for", "ordering-key"} {
+	for _, name := range []string{"canvas", "module", "name", "modifier", "value", "delay", "delay-until", "unique-key", "unique-for", "ordering-key", "attribute"} {
 		cmd.MarkFlagsMutuallyExclusive("file", name)
 	}
 	cmd.MarkFlagsMutuallyExclusive("delay", "delay-until")
@@ -163,6 +165,9 @@ func (p *program) event(f *emitFlags, config setup.Config) (event eventqueue.New
 	}
 	if f.given("ordering-key") && f.orderingKey == "" {
 		return event, errors.New("--ordering-key is empty: leave it out for an event that may run beside all others")
+	}
+	if event.Attributes, err = parseAttributes(f.attributes); err != nil {
+		return event, err
 	}
 	if err := f.delays(&event); err != nil {
 		return event, err

@@ -32,14 +32,32 @@ type eventDoc struct {
 	ValueBytes int             `json:"value_bytes"`
 	Value      json.RawMessage `json:"value,omitempty"`
 	Ordering   string          `json:"ordering_key,omitempty"`
+	LastError  string          `json:"last_error,omitempty"`
+	originDoc
+	Holder *workerDoc `json:"holder,omitempty"`
+}
+
+// originDoc is the part of an event that says where it comes from, in JSON.
+type originDoc struct {
+	Parent     *eventqueue.EventID `json:"parent_id,omitempty"`
+	Attributes map[string]string   `json:"attributes,omitempty"`
+}
+
+func originDocOf(e eventqueue.Event) (doc originDoc) {
+	if doc.Attributes = e.Attributes; e.ParentID != 0 {
+		doc.Parent = &e.ParentID
+	}
+	return doc
 }
 
 func eventDocOf(e inspect.QueuedEvent) eventDoc {
-	return eventDoc{e.ID, e.Canvas, e.Module, e.Name, e.Modifier, e.State, e.Retries, e.Attempts, claimText(e.ClaimID), e.Begun,
-		e.EnqueuedAt.UTC(), e.DelayUntil.UTC(), printing.UTC(e.LockedAt), printing.UTC(e.NotifiedAt), e.ValueBytes, printing.JSONValue(e.Value), e.OrderingKey}
+	doc := eventDoc{e.ID, e.Canvas, e.Module, e.Name, e.Modifier, e.State, e.Retries, e.Attempts, claimText(e.ClaimID), e.Begun,
+		e.EnqueuedAt.UTC(), e.DelayUntil.UTC(), printing.UTC(e.LockedAt), printing.UTC(e.NotifiedAt), e.ValueBytes, printing.JSONValue(e.Value), e.OrderingKey, e.LastError, originDocOf(e.Event), nil}
+	if e.Holder != nil {
+		doc.Holder = new(workerDocOf(*e.Holder))
+	}
+	return doc
 }
-
-func queuedID(e inspect.QueuedEvent) eventqueue.EventID { return e.ID }
 
 // claimText is empty for no claim.
 func claimText(id eventqueue.ClaimID) string {
@@ -56,25 +74,29 @@ func handlerCells(e eventqueue.Event) []string {
 
 // logDoc is an event that has ended, in JSON.
 type logDoc struct {
-	ID         eventqueue.EventID  `json:"id"`
-	Canvas     eventqueue.CanvasID `json:"canvas_id"`
-	Module     string              `json:"module"`
-	Name       string              `json:"name"`
-	Modifier   string              `json:"modifier"`
-	Status     inspect.LogStatus   `json:"status"`
-	Retries    int                 `json:"retries"`
-	Attempts   int32               `json:"attempts"`
-	LastError  *string             `json:"last_error"`
-	EnqueuedAt time.Time           `json:"enqueued_at"`
-	EndedAt    time.Time           `json:"ended_at"`
-	ValueBytes int                 `json:"value_bytes"`
-	Value      json.RawMessage     `json:"value,omitempty"`
+	ID        eventqueue.EventID  `json:"id"`
+	Canvas    eventqueue.CanvasID `json:"canvas_id"`
+	Module    string              `json:"module"`
+	Name      string              `json:"name"`
+	Modifier  string              `json:"modifier"`
+	Status    inspect.LogStatus   `json:"status"`
+	Retries   int                 `json:"retries"`
+	Attempts  int32               `json:"attempts"`
+	LastError *string             `json:"last_error"`
+	// Reason and Actor are of a cancelled event.
+	Reason     string          `json:"reason,omitempty"`
+	Actor      string          `json:"actor,omitempty"`
+	EnqueuedAt time.Time       `json:"enqueued_at"`
+	EndedAt    time.Time       `json:"ended_at"`
+	ValueBytes int             `json:"value_bytes"`
+	Value      json.RawMessage `json:"value,omitempty"`
+	originDoc
 }
 
 func logDocOf(e inspect.LogEntry) logDoc {
-	doc := logDoc{ID: e.ID, Canvas: e.Canvas, Module: e.Module, Name: e.Name, Modifier: e.Modifier, Status: e.Status,
+	doc := logDoc{ID: e.ID, Canvas: e.Canvas, Module: e.Module, Name: e.Name, Modifier: e.Modifier, Status: e.Status, Reason: e.Reason, Actor: e.Actor,
 		Retries: e.Retries, Attempts: e.Attempts, EnqueuedAt: e.EnqueuedAt.UTC(), EndedAt: e.EndedAt.UTC(),
-		ValueBytes: e.ValueBytes, Value: printing.JSONValue(e.Value)}
+		ValueBytes: e.ValueBytes, Value: printing.JSONValue(e.Value), originDoc: originDocOf(e.Event)}
 	if e.Status == inspect.LogFailed {
 		doc.LastError = &e.LastError
 	}

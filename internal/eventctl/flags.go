@@ -59,7 +59,7 @@ type pageFlags struct {
 func addPage(cmd *cobra.Command) *pageFlags {
 	p := &pageFlags{}
 	cmd.Flags().IntVar(&p.limit, "limit", 50, fmt.Sprintf("show at most `n`, from 1 to %d", maxPage))
-	cmd.Flags().Int64Var(&p.after, "after", 0, "go on behind the event with this `id`, the last one of the page before")
+	cmd.Flags().Int64Var(&p.after, "after", 0, "begin after the event with this `id`, the last one of the previous page")
 	return p
 }
 

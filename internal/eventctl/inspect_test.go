@@ -3,7 +3,6 @@ package eventctl
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -28,6 +27,10 @@ func seed(c *cli) {
 		) AS v (place, canvas, name, modifier, value, retries, attempts, delay, locked, notified)
 		ORDER BY place`, canvasA, canvasB)
 	c.exec(`UPDATE events_v2 SET begun = id <> 3, claim_id = 9007199254740993 + id + attempts WHERE locked_at IS NOT NULL`)
+	c.exec(`INSERT INTO event_attempts (event_id, attempt, canvas_id, started_at, duration, worker, error) VALUES
+		(4, 1, $1, '2024-02-03 04:05:06Z', '40 ms', NULL, 'of an earlier version'),
+		(4, 2, $1, '2024-02-03 04:06:06Z', '12 ms', 7, E'no luck\x1b[2J'),
+		(101, 3, $1, '2024-02-03 04:06:06Z', '1 h', 7, E'no luck\x1b[2J')`, canvasA)
 	c.exec(`INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name, created_at) VALUES
 		('pause', $1, 'WORKER', 'paused', '2024-02-03 04:05:06Z'::timestamptz),
 		('pause', $1, 'WORKER', 'blocked', '2024-02-03 04:05:06Z'::timestamptz),
@@ -138,11 +141,8 @@ func TestShowOfAClaim(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	seed(c)
-	times := regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|\b\d+s\b`)
 	for id, golden := range map[string]string{"3": "show_running", "4": "show_expired"} {
-		r := c.run("show", id).is(exitOK, "", "")
-		r.out = times.ReplaceAllString(r.out, "TIME")
-		r.golden(golden)
+		c.run("show", id).is(exitOK, "", "").withoutTimes().golden(golden)
 	}
 	var shown struct{ Event eventDoc }
 	c.run("show", "4", "--json").is(exitOK, `"claim_id":"9007199254740997"`, "").into(&shown)
@@ -164,6 +164,21 @@ func TestFinalize(t *testing.T) {
 	c.run("settings", "finalize").is(exitFailed, "", "1 events, the first of them 4, have locks that are valid only by the time before the change")
 	c.run("settings", "show").is(exitOK, "lock timeout: 1m0s, before that 100h0m0s", "")
 	c.run("settings", "finalize", "--force").is(exitOK, "lock timeout: 1m0s\n", "")
+}
+
+// TestFinalizeWaitsForALockOlderThanTheNewTime: it is valid by the old one for minutes.
+func TestFinalizeWaitsForALockOlderThanTheNewTime(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	c.run("settings", "set", "lock-timeout", "1h").is(exitOK, "lock timeout: 1h0m0s\n", "")
+	c.run("settings", "set", "lock-timeout", "30s").is(exitOK, "lock timeout: 30s, before that 1h0m0s", "")
+	c.exec(`INSERT INTO events_v2 (canvas_id, module, name, modifier, value, attempts, locked_at)
+		VALUES (gen_random_uuid(), 'M', 'n', '', '1', 1, clock_timestamp() - interval '45 s')`)
+	c.run("settings", "finalize").is(exitFailed, "", "1 events, the first of them 1, have locks that are valid only by the time before the change")
+	c.run("settings", "show").is(exitOK, "lock timeout: 30s, before that 1h0m0s", "")
+	c.exec(`UPDATE events_v2 SET locked_at = clock_timestamp() - interval '61 minutes'`)
+	c.run("settings", "finalize").is(exitOK, "lock timeout: 30s\n", "")
+	c.run("settings", "show").is(exitOK, "lock timeout: 30s\n", "")
 }
 
 func TestShowAsJSON(t *testing.T) {

@@ -13,7 +13,7 @@ func removeConcurrencyLimitCommand(p *program) *cobra.Command {
 		Use:   "remove --canvas … [--module … --name … | --key … | --every-key]",
 		Short: "Remove a concurrency limit, and notify the events that may run without it",
 		Long: "Remove the limit of how many events of a canvas, of a handler on it or of an ordering key run at\n" +
-			"once, and notify those that may run without it. The exit status is 3 when there was none.",
+			"once, and notify those that may run without it. The exit status is 3 if there was none.",
 		Example: "  eventctl limit concurrency remove --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --every-key",
 		Args:    cobra.NoArgs,
 	}

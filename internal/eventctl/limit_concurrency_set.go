@@ -13,10 +13,10 @@ func setConcurrencyLimitCommand(p *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set --canvas … [--module … --name … | --key … | --every-key] --max N",
 		Short: "Limit how many events run at once: of a canvas, of a handler on it, or of an ordering key",
-		Long: "Limit how many events run at once, for the events that begin from now on; those that run are not\n" +
-			"stopped and do not count. It replaces the limit that is there. When it is more than before, events\n" +
-			"that wait are notified as far as there is room. One event of an ordering key runs at a time where\n" +
-			"nothing else is set.",
+		Long: "Limit how many events run at once, for the events that begin from now on; those that already run\n" +
+			"are not stopped and do not count. It replaces the existing limit. If the new limit is higher,\n" +
+			"waiting events are notified as far as there is room. Without a limit, the events of an ordering\n" +
+			"key run one at a time.",
 		Example: "  eventctl limit concurrency set --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --max 10\n" +
 			"  eventctl limit concurrency set --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --key \"cart 7\" --max 2",
 		Args: cobra.NoArgs,

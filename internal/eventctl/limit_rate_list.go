@@ -16,8 +16,8 @@ func listRateLimitsCommand(p *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List rate limits, and what has been counted of them",
-		Long: "List the rate limits, and what has been counted in the minute and on the day under way. LATER is how\n" +
-			"many events wait for later ones, which is an estimate.",
+		Long: "List the rate limits, and what has been counted in the current minute and on the current day.\n" +
+			"LATER is an estimate of how many events wait for a later minute or day.",
 		Example: "  eventctl limit rate list --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11",
 		Args:    cobra.NoArgs,
 	}

@@ -11,9 +11,9 @@ func releaseRateLimitCommand(p *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release --canvas … [--module … --name …]",
 		Short: "Notify the events that rate limits held back, after limits were changed in SQL",
-		Long: "Make the events due that a rate limit has put off, and notify them. What a limit still holds back is\n" +
-			"put off once more. set and remove do this by themselves; it is for limits that were changed in SQL,\n" +
-			"and for a set or a remove that was cut off.",
+		Long: "Make the events due that a rate limit has put off, and notify them. Those that a limit still holds\n" +
+			"back are put off again. set and remove do this by themselves; use release after limits were\n" +
+			"changed in SQL, or after a set or a remove was interrupted.",
 		Example: "  eventctl limit rate release --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11",
 		Args:    cobra.NoArgs,
 	}

@@ -15,7 +15,7 @@ func removeRateLimitCommand(p *program) *cobra.Command {
 		Use:   "remove --canvas … [--module … --name …]",
 		Short: "Remove a rate limit, and notify the events that it held back",
 		Long: "Remove the rate limit of a handler on a canvas, or of a whole canvas, with what was counted, and\n" +
-			"notify the events that it held back. The exit status is 3 when there was none.",
+			"notify the events that it held back. The exit status is 3 if there was none.",
 		Example: "  eventctl limit rate remove --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11",
 		Args:    cobra.NoArgs,
 	}

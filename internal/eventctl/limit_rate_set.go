@@ -18,8 +18,8 @@ func setRateLimitCommand(p *program) *cobra.Command {
 		Use:   "set --canvas … [--module … --name …] [--per-minute N] [--per-day N]",
 		Short: "Add a rate limit, or replace that of its scope",
 		Long: "Limit how many events of a handler on a canvas, or of a whole canvas, may begin to run per minute\n" +
-			"and per day (UTC), from the next claim on. It replaces the limit that is there, also the part that\n" +
-			"is not given. When the new one allows more, the events that it held back are notified.",
+			"and per day (UTC), from the next claim on. It replaces the existing limit, including a part that\n" +
+			"is not given. If the new limit allows more, the events that the old one held back are notified.",
 		Example: "  eventctl limit rate set --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --per-minute 600\n" +
 			"  eventctl limit rate set --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed --per-day 10000",
 		Args: cobra.NoArgs,

@@ -1,6 +1,7 @@
 package eventctl
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 
 func listCommand(p *program) *cobra.Command {
 	var state string
+	var pairs []string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the events that have not ended",
@@ -25,7 +27,7 @@ func listCommand(p *program) *cobra.Command {
 			"  running  a worker holds its lock\n" +
 			"  paused   held back by a pause rule\n" +
 			"  blocked  held back by a block rule, and perhaps by a pause as well\n" +
-			"  expired  the lock ran out: the next claim takes it over\n" +
+			"  expired  its lock has expired: the next claim takes it over\n" +
 			"  behind   due and free, but others of its ordering group are before it",
 		Example: "  eventctl list\n" +
 			"  eventctl list --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --state paused",
@@ -33,6 +35,7 @@ func listCommand(p *program) *cobra.Command {
 	}
 	flags, page := addFilter(cmd), addPage(cmd)
 	addChoice(cmd, &state, "state", "", "only events in this `state`", eventStates()...)
+	addAttributes(cmd, &pairs, "only events with this attribute, as `key=value`; several: with all of them")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		filter, err := flags.filter()
 		if err != nil {
@@ -46,13 +49,16 @@ func listCommand(p *program) *cobra.Command {
 		if err := page.check(); err != nil {
 			return err
 		}
+		if filter.Attributes, err = parseAttributes(pairs); err != nil {
+			return err
+		}
 		return p.withLocks(cmd.Context(), func(reader *inspect.Reader, lockTimeout time.Duration) error {
-			events, err := reader.List(cmd.Context(), filter, inspect.State(strings.ToLower(state)),
+			events, next, err := reader.List(cmd.Context(), filter, inspect.State(strings.ToLower(state)),
 				eventqueue.EventID(page.after), page.limit, lockTimeout)
 			if err != nil {
 				return failed(fmt.Errorf("list the events: %w", err))
 			}
-			return p.writeEvents(events, page)
+			return p.writeEvents(events, next, page.limit)
 		})
 	}
 	return cmd
@@ -62,16 +68,17 @@ func eventStates() []string {
 	return rowsOf(inspect.States(), func(s inspect.State) string { return string(s) })
 }
 
-func (p *program) writeEvents(events []inspect.QueuedEvent, flags *pageFlags) error {
-	page := pageOf(events, flags, eventDocOf, queuedID)
+func (p *program) writeEvents(events []inspect.QueuedEvent, next eventqueue.EventID, limit int) error {
+	page := searchedPage(events, next, eventDocOf)
 	doc := struct {
 		Events []eventDoc          `json:"events"`
 		Next   *eventqueue.EventID `json:"next"`
 	}{page.rows, page.next}
-	rows := tableOf(events, []string{"ID", "STATE", "AGE", "DUE", "RETRIES", "MODULE", "NAME", "MODIFIER", "CANVAS"},
+	rows := tableOf(events, []string{"ID", "STATE", "AGE", "DUE", "RETRIES", "MODULE", "NAME", "MODIFIER", "CANVAS", "LAST ERROR"},
 		func(e inspect.QueuedEvent) []string {
-			return append([]string{e.ID.String(), string(e.State), printing.Age(e.AsOf.Sub(e.EnqueuedAt)), printing.When(e.DelayUntil, e.AsOf),
+			row := append([]string{e.ID.String(), string(e.State), printing.Age(e.AsOf.Sub(e.EnqueuedAt)), printing.When(e.DelayUntil, e.AsOf),
 				strconv.Itoa(e.Retries)}, handlerCells(e.Event)...)
+			return append(row, cmp.Or(printing.Brief(e.LastError), "-"))
 		})
-	return p.write(doc, func(w io.Writer) { writePage(w, rows, "events", page.next) })
+	return p.write(doc, func(w io.Writer) { writeSearched(w, rows, "events", page.next, limit) })
 }

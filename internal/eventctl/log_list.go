@@ -15,7 +15,7 @@ import (
 
 // logStatuses are the values of --status.
 func logStatuses() []string {
-	return []string{strings.ToLower(string(inspect.LogFailed)), strings.ToLower(string(inspect.LogCompleted))}
+	return []string{strings.ToLower(string(inspect.LogFailed)), strings.ToLower(string(inspect.LogCompleted)), strings.ToLower(string(inspect.LogCancelled))}
 }
 
 // parseStatus reads --status.
@@ -25,19 +25,21 @@ func parseStatus(text string) (inspect.LogStatus, error) {
 
 func listLogCommand(p *program) *cobra.Command {
 	var text string
+	var pairs []string
 	var newest bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the events that have ended: the failed ones, and the completed ones if they are kept",
-		Long: "List the events that have ended, by id: the failed ones, and the completed ones if the workers keep\n" +
-			"them (RETAIN_HISTORY). eventctl show has the value of one and the whole of its error.",
+		Short: "List the events that have ended: the failed ones, and the completed ones if workers retain them",
+		Long: "List the events that have ended, by id: the failed ones, and the completed ones if the workers\n" +
+			"retain them (RETAIN_HISTORY). eventctl show prints the value and the whole error of one event.",
 		Example: "  eventctl log list --status failed --newest\n" +
 			"  eventctl log list --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --limit 1000 --json",
 		Args: cobra.NoArgs,
 	}
 	flags, page := addFilter(cmd), addPage(cmd)
 	addChoice(cmd, &text, "status", "", "only events that ended with this `status`", logStatuses()...)
-	cmd.Flags().BoolVar(&newest, "newest", false, "begin with the highest id; --after goes on downwards")
+	addAttributes(cmd, &pairs, "only events with this attribute, as `key=value`; several: with all of them")
+	cmd.Flags().BoolVar(&newest, "newest", false, "begin with the highest id; --after then goes downwards")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		filter, err := flags.filter()
 		if err != nil {
@@ -52,27 +54,42 @@ func listLogCommand(p *program) *cobra.Command {
 		if err := page.check(); err != nil {
 			return err
 		}
+		if filter.Attributes, err = parseAttributes(pairs); err != nil {
+			return err
+		}
 		return p.withReader(cmd.Context(), func(reader *inspect.Reader) error {
-			entries, err := reader.Log(cmd.Context(), filter, status, newest, eventqueue.EventID(page.after), page.limit)
+			entries, next, err := reader.Log(cmd.Context(), filter, status, newest, eventqueue.EventID(page.after), page.limit)
 			if err != nil {
 				return failed(fmt.Errorf("list event_log: %w", err))
 			}
-			return p.writeLog(entries, page)
+			return p.writeLog(entries, next, page.limit)
 		})
 	}
 	return cmd
 }
 
-func (p *program) writeLog(entries []inspect.LogEntry, flags *pageFlags) error {
-	page := pageOf(entries, flags, logDocOf, func(e inspect.LogEntry) eventqueue.EventID { return e.ID })
+func (p *program) writeLog(entries []inspect.LogEntry, next eventqueue.EventID, limit int) error {
+	page := searchedPage(entries, next, logDocOf)
 	doc := struct {
 		Entries []logDoc            `json:"entries"`
 		Next    *eventqueue.EventID `json:"next"`
 	}{page.rows, page.next}
-	rows := tableOf(entries, []string{"ID", "STATUS", "ENDED", "RETRIES", "MODULE", "NAME", "MODIFIER", "CANVAS", "LAST ERROR"},
+	rows := tableOf(entries, []string{"ID", "STATUS", "ENDED", "RETRIES", "MODULE", "NAME", "MODIFIER", "CANVAS", "WHY"},
 		func(e inspect.LogEntry) []string {
 			row := append([]string{e.ID.String(), string(e.Status), printing.When(e.EndedAt, e.AsOf), strconv.Itoa(e.Retries)}, handlerCells(e.Event)...)
-			return append(row, printing.Brief(e.LastError))
+			return append(row, printing.Brief(whyEnded(e)))
 		})
-	return p.write(doc, func(w io.Writer) { writePage(w, rows, "entries in event_log", page.next) })
+	return p.write(doc, func(w io.Writer) { writeSearched(w, rows, "entries in event_log", page.next, limit) })
+}
+
+// whyEnded is the error of an event that failed, or why and by whom one was cancelled.
+func whyEnded(e inspect.LogEntry) string {
+	switch {
+	case e.Reason != "" && e.Actor != "":
+		return e.Reason + " (" + e.Actor + ")"
+	case e.Status == inspect.LogCancelled:
+		return e.Reason + e.Actor
+	default:
+		return e.LastError
+	}
 }

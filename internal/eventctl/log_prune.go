@@ -37,10 +37,10 @@ func pruneLogCommand(p *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune --status … --older-than … {--dry-run | --yes}",
 		Short: "Delete old history from event_log",
-		Long: "Delete the events from event_log that ended with a status longer ago than a duration, by the\n" +
-			"database's clock: in small transactions that delay no other, so that it may run at any time, and be\n" +
-			"interrupted. A failed event that is deleted cannot be retried. To have it done all the time, set\n" +
-			"HISTORY_COMPLETED_FOR and HISTORY_FAILED_FOR for cron.",
+		Long: "Delete from event_log the events that ended with a status longer ago than a duration, by the\n" +
+			"database's clock. It uses small transactions that delay no others, so it may run at any time, and\n" +
+			"be interrupted. A failed event that is deleted cannot be retried. To have old history deleted all\n" +
+			"the time, set HISTORY_COMPLETED_FOR and HISTORY_FAILED_FOR for cron.",
 		Example: "  eventctl log prune --status completed --older-than 720h --dry-run\n" +
 			"  eventctl log prune --status completed --older-than 720h --yes",
 		Args: cobra.NoArgs,

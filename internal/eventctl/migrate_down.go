@@ -14,9 +14,9 @@ func migrateDownCommand(p *program) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "down --yes",
-		Short: "Take back the newest migrations, and delete what their tables hold",
-		Long: "Take back the newest migration, or --steps of them, which drops its tables and what they hold.\n" +
-			"Triggers with send_to_outbox have to be dropped before.",
+		Short: "Revert the newest migrations, and delete the data of their tables",
+		Long: "Revert the newest migration, or --steps of them, which drops its tables and what they hold.\n" +
+			"Drop the triggers that use send_to_outbox first.",
 		Example: "  eventctl migrate down --steps 1 --yes",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -30,11 +30,11 @@ func migrateDownCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			done, err := migrations.Down(cmd.Context(), config.DatabaseURL, steps)
+			done, err := migrations.In(config.Schema).Down(cmd.Context(), config.DatabaseURL, steps)
 			return p.writeMigrations("took back", "no migration is applied", done, err)
 		},
 	}
-	cmd.Flags().IntVar(&steps, "steps", 1, "take back `n` migrations")
+	cmd.Flags().IntVar(&steps, "steps", 1, "revert `n` migrations")
 	cmd.Flags().BoolVar(&yes, "yes", false, "yes, drop the tables and their data")
 	return cmd
 }

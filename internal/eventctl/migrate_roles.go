@@ -16,7 +16,7 @@ func migrateRolesCommand(p *program) *cobra.Command {
 		Example: "  eventctl migrate roles --prefix queue_",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			sql, err := migrations.Roles(prefix)
+			sql, err := migrations.In(p.schema()).Roles(prefix)
 			if err != nil {
 				return badInput(err)
 			}

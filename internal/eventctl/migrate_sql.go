@@ -7,12 +7,23 @@ import (
 )
 
 func migrateSQLCommand(p *program) *cobra.Command {
-	return &cobra.Command{
-		Use:     "sql",
-		Short:   "Print all migrations as SQL for an empty database, to run with psql",
-		Long:    "Print all migrations as SQL for an empty database, to run with psql. It connects to nothing.",
-		Example: "  eventctl migrate sql",
+	var from, to int64
+	cmd := &cobra.Command{
+		Use:   "sql",
+		Short: "Print migrations as SQL, to run with psql",
+		Long: "Print migrations as SQL, to run with psql: all of them, for an empty database, or those from one version to\n" +
+			"another. It connects to nothing.",
+		Example: "  eventctl migrate sql\n  eventctl migrate sql --from 29",
 		Args:    cobra.NoArgs,
-		RunE:    func(*cobra.Command, []string) error { return p.writeSQL(migrations.SQL()) },
+		RunE: func(*cobra.Command, []string) error {
+			sql, err := migrations.In(p.schema()).SQL(from, to)
+			if err != nil {
+				return badInput(err)
+			}
+			return p.writeSQL(sql)
+		},
 	}
+	cmd.Flags().Int64Var(&from, "from", 1, "the first `version`; its script is for a schema of the version before")
+	cmd.Flags().Int64Var(&to, "to", migrations.Latest(), "the last `version`")
+	return cmd
 }

@@ -14,8 +14,8 @@ import (
 func migrateStatusCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "status",
-		Short:   "Show which migrations the database has had",
-		Long:    "Show which migrations the database has had, and when.",
+		Short:   "Show which migrations were applied to the database",
+		Long:    "Show which migrations were applied to the database, and when.",
 		Example: "  eventctl migrate status",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -23,7 +23,7 @@ func migrateStatusCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			states, err := migrations.Status(cmd.Context(), config.DatabaseURL)
+			states, err := migrations.In(config.Schema).Status(cmd.Context(), config.DatabaseURL)
 			if err != nil {
 				return failed(err)
 			}

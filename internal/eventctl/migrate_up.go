@@ -9,9 +9,9 @@ import (
 func migrateUpCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "up",
-		Short: "Apply the migrations that the database has not had yet",
-		Long: "Apply the migrations that the database has not had yet. It may run any number of times, also at once\n" +
-			"in several processes.",
+		Short: "Apply the migrations that were not applied yet",
+		Long: "Apply the migrations that were not applied yet. It may be run any number of times, also by\n" +
+			"several processes at once.",
 		Example: "  eventctl migrate up",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -19,7 +19,7 @@ func migrateUpCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			done, err := migrations.Up(cmd.Context(), config.DatabaseURL)
+			done, err := migrations.In(config.Schema).Up(cmd.Context(), config.DatabaseURL)
 			return p.writeMigrations("applied", "the schema is up to date", done, err)
 		},
 	}

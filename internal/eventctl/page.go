@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/inspect"
 	"eventsv2/internal/printing"
 )
 
@@ -22,6 +23,26 @@ func pageOf[T, Row any](items []T, p *pageFlags, row func(T) Row, id func(T) eve
 		doc.next = new(id(items[len(items)-1]))
 	}
 	return doc
+}
+
+// searchedPage makes the document of a page of a list that goes on after next; 0 is its end.
+func searchedPage[T, Row any](items []T, next eventqueue.EventID, row func(T) Row) page[Row] {
+	doc := page[Row]{rows: rowsOf(items, row)}
+	if next != 0 {
+		doc.next = &next
+	}
+	return doc
+}
+
+// writeSearched is writePage for a list that reads a bounded number of events: of a page that is not full, it says so.
+func writeSearched(w io.Writer, rows [][]string, things string, next *eventqueue.EventID, limit int) {
+	if found := len(rows) - 1; next == nil || found == limit {
+		writePage(w, rows, things, next)
+		return
+	} else if found > 0 {
+		printing.List(w, rows, things)
+	}
+	_, _ = fmt.Fprintf(w, "%d %s read so far; to go on with the search, add --after %s\n", inspect.MostRead, things, next)
 }
 
 // rowsOf makes the documents of a list. For an empty list it returns an empty array, not

@@ -4,6 +4,7 @@ import (
 	"io"
 	"maps"
 
+	"eventsv2/eventqueue/pgsession"
 	"eventsv2/internal/printing"
 	"eventsv2/internal/setup"
 )
@@ -38,6 +39,11 @@ func (p *program) config() (setup.Config, error) {
 		return config, badInput(err)
 	}
 	return config, nil
+}
+
+// schema is the schema of the queue for commands that need no database. Migrations check it.
+func (p *program) schema() pgsession.Schema {
+	return pgsession.Schema(p.environment["EVENTS_SCHEMA"])
 }
 
 // write writes the result of a command: doc as JSON, or as the text that human writes.

@@ -24,3 +24,8 @@ func refusedError(what string, refused []refusal) error {
 	}
 	return notFound("%s: %s", what, strings.Join(lines, "; "))
 }
+
+// databaseRefuses is the reason of a refusal that comes from a trigger or a constraint, for example.
+func databaseRefuses(err error) string {
+	return "cannot be changed, because the database refuses: " + err.Error()
+}

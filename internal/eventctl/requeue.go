@@ -17,22 +17,21 @@ import (
 func requeueCommand(p *program) *cobra.Command {
 	var silent bool
 	cmd := &cobra.Command{
-		Use:   "requeue ID…",
-		Short: "Have events of the queue tried now: end their delays, clear locks that have expired, and notify",
-		Long: "Have events tried now that have not ended: end their delays, clear locks that have expired, and\n" +
-			"publish a notification for each. An event that runs is refused, since it would run twice; one that\n" +
-			"has failed is a matter for retry, one that has completed is never run again. A rule goes on holding\n" +
-			"its events back. Of several ids those that can be are requeued; the exit status is 3 when any of\n" +
-			"them was refused.",
-		Example: "  eventctl requeue 17 18",
-		Args:    cobra.ArbitraryArgs,
+		Use:   "requeue {ID… | filter {--dry-run | --yes}}",
+		Short: "Make queued events due now: end their delays, clear expired locks, and notify",
+		Long: "Make events due now that have not ended: end their delays, clear expired locks, and publish a\n" +
+			"notification for each. A running event is refused, since it would run twice. A failed event can be\n" +
+			"retried (eventctl retry); a completed one never runs again. A rule still holds its events back. Of\n" +
+			"several ids, those that can be requeued are; the exit status is 3 if any of them was refused. A\n" +
+			"filter needs --yes, or --dry-run, which counts; events that run are left.",
+		Example: "  eventctl requeue 17 18\n" +
+			"  eventctl requeue --name order_placed --state delayed --yes",
+		Args: cobra.ArbitraryArgs,
 	}
+	filters := addEventFilter(cmd, queuedEvents("attribute"))
 	addSilent(cmd, &silent)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return badInput(errors.New("give the ids of events that have not ended; eventctl stuck and eventctl list list them"))
-		}
-		ids, err := parseIDs(args)
+		ids, filter, err := filters.what(args)
 		if err != nil {
 			return err
 		}
@@ -40,6 +39,9 @@ func requeueCommand(p *program) *cobra.Command {
 			requeuer, err := control.NewRequeuer(c.store, c.queue, 0)
 			if err != nil {
 				return failed(err)
+			}
+			if filters.given {
+				return p.changeSelected(cmd.Context(), bulkChange{"requeue", "requeued", requeuer.RequeueAll}, c, filter, filters.dryRun)
 			}
 			return p.requeue(cmd.Context(), requeuer, ids)
 		})
@@ -117,6 +119,10 @@ func requeueRefusal(r control.Requeued) string {
 		return "has completed: emit a new event to have it done again"
 	case control.RequeueFailed:
 		return fmt.Sprintf("has failed: use eventctl retry %s", r.ID)
+	case control.RequeueCancelled:
+		return fmt.Sprintf("was cancelled: use eventctl retry %s", r.ID)
+	case control.RequeueRefused:
+		return databaseRefuses(r.Err)
 	default:
 		return "is neither in the queue nor in event_log"
 	}

@@ -16,76 +16,100 @@ import (
 func retryCommand(p *program) *cobra.Command {
 	var all, silent bool
 	cmd := &cobra.Command{
-		Use:   "retry {ID… | --all --canvas … --module … --name …}",
-		Short: "Move failed events from event_log back into the queue",
-		Long: "Move failed events back into the queue: under the same id, due now, with all retries before them.\n" +
-			"Completed events are refused. Of several ids those that failed are moved; the exit status is 3\n" +
-			"when any of them was not. --all moves those that had failed when it began.",
+		Use:   "retry {ID… | filter {--dry-run | --yes} | --all --canvas … --module … --name …} [--value …]",
+		Short: "Move failed and cancelled events from event_log back into the queue",
+		Long: "Move failed and cancelled events back into the queue: under the same id, due now, and with all of their retries\n" +
+			"again. Completed events are refused. Of several ids, those that can be moved are; the exit status\n" +
+			"is 3 if any of them was not. A filter needs --yes, or --dry-run, which counts; it moves the events\n" +
+			"that had failed when it began, or those that were cancelled, with --status cancelled. --all is --yes for\n" +
+			"one handler. With --value, --attribute, --no-attributes, --delay or --delay-until the events are\n" +
+			"changed as they move.",
 		Example: "  eventctl retry 17 18\n" +
-			"  eventctl retry --all --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed",
+			"  eventctl retry 17 --value '{\"order\": 2}'\n" +
+			"  eventctl retry --all --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed\n" +
+			"  eventctl retry --error 'connection refused' --newer-than 2h --dry-run",
 		Args: cobra.ArbitraryArgs,
 	}
-	flags := addScopeFlags(cmd, scopeUsage{"with --all: `uuid` of the canvas", "with --all: module of the handler", "with --all: name of the handler"})
+	of := loggedEvents("where-attribute")
+	of.ids = "the ids of failed events, --all with --canvas, --module and --name, or a filter"
+	filters := addEventFilter(cmd, of)
 	cmd.Flags().BoolVar(&all, "all", false, "all failed events of one handler")
+	edits := addEdit(cmd)
 	addSilent(cmd, &silent)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ids, scope, err := flags.whatToRetry(all, args)
+		if err := filters.allOfOne(all, args); err != nil {
+			return err
+		}
+		ids, filter, err := filters.what(args)
 		if err != nil {
 			return err
+		}
+		var edit control.Edit
+		if edits.any() {
+			config, err := p.config()
+			if err != nil {
+				return err
+			}
+			if edit, err = edits.edit(p, config); err != nil {
+				return err
+			}
 		}
 		return p.withQueue(cmd.Context(), silent, func(c *connection) error {
 			retrier, err := control.NewRetrier(c.store, c.queue)
 			if err != nil {
 				return failed(err)
 			}
-			if all {
-				return p.retryAll(cmd.Context(), retrier, scope)
+			if filters.given {
+				return p.retrySelected(cmd.Context(), retrier, filter, edit, filters.dryRun)
 			}
-			return p.retryIDs(cmd.Context(), retrier, ids)
+			return p.retryIDs(cmd.Context(), ids, func(ctx context.Context, batch []eventqueue.EventID) ([]control.Retried, error) {
+				if edits.any() {
+					return retrier.RetryEdited(ctx, edit, batch...)
+				}
+				return retrier.Retry(ctx, batch...)
+			})
 		})
 	}
 	return cmd
 }
 
-// whatToRetry returns the ids on the command line, or with --all the scope of the flags.
-func (f *scopeFlags) whatToRetry(all bool, args []string) (ids []eventqueue.EventID, scope eventqueue.Scope, err error) {
-	if all && len(args) > 0 {
-		return nil, scope, badInput(errors.New("--all and ids exclude each other: give one of them"))
+// allOfOne checks --all, which approves of a filter for one handler.
+func (f *eventFilterFlags) allOfOne(all bool, args []string) error {
+	if !all {
+		return nil
+	}
+	if len(args) > 0 {
+		return badInput(errors.New("--all and ids exclude each other: give one of them"))
 	}
 	for _, name := range []string{"canvas", "module", "name"} {
-		switch given := f.cmd.Flags().Changed(name); {
-		case all && !given:
-			return nil, scope, badInput(fmt.Errorf("--all needs --%s: give --canvas, --module and --name", name))
-		case !all && given:
-			return nil, scope, badInput(fmt.Errorf("--%s goes with --all, not with ids", name))
+		if !f.changed(name) {
+			return badInput(fmt.Errorf("--all needs --%s: give --canvas, --module and --name", name))
 		}
 	}
-	switch {
-	case all:
-		scope, err = f.scope()
-		return nil, scope, err
-	case len(args) == 0:
-		return nil, scope, badInput(errors.New("give the ids of failed events, or --all with --canvas, --module and --name"))
-	default:
-		ids, err = parseIDs(args)
-		return ids, scope, err
-	}
+	f.approved = true
+	return nil
 }
 
 // retriedDoc is the result of retry.
 type retriedDoc struct {
+	// DryRun says that Retried is how many would be moved.
+	DryRun  bool      `json:"dry_run,omitempty"`
 	Retried int       `json:"retried"`
 	Refused []refusal `json:"refused"`
 }
 
 func (p *program) writeRetried(doc retriedDoc) error {
-	return p.writeLine(doc, fmt.Sprintf("moved %s back into the queue", printing.Plural(doc.Retried, "event")))
+	verb := "moved"
+	if doc.DryRun {
+		verb = "would move"
+	}
+	return p.writeLine(doc, fmt.Sprintf("%s %s back into the queue", verb, printing.Plural(doc.Retried, "event")))
 }
 
-func (p *program) retryIDs(ctx context.Context, retrier *control.Retrier, ids []eventqueue.EventID) error {
+func (p *program) retryIDs(ctx context.Context, ids []eventqueue.EventID, retry func(ctx context.Context, batch []eventqueue.EventID) ([]control.Retried, error)) error {
 	doc := retriedDoc{Refused: []refusal{}}
 	for batch := range slices.Chunk(ids, control.MaxRetryEvents) {
-		results, err := toTheEnd(ctx, func(ctx context.Context) ([]control.Retried, error) { return retrier.Retry(ctx, batch...) })
+		results, err := toTheEnd(ctx, func(ctx context.Context) ([]control.Retried, error) { return retry(ctx, batch) })
 		if err != nil {
 			return p.retryFailed(doc, err)
 		}
@@ -94,19 +118,29 @@ func (p *program) retryIDs(ctx context.Context, retrier *control.Retrier, ids []
 				doc.Retried++
 				continue
 			}
-			doc.Refused = append(doc.Refused, refusal{r.ID, retryRefusal(r.Result)})
+			doc.Refused = append(doc.Refused, refusal{r.ID, retryRefusal(r)})
 		}
 	}
 	return errors.Join(refusedError("not retried", doc.Refused), p.writeRetried(doc))
 }
 
-func (p *program) retryAll(ctx context.Context, retrier *control.Retrier, scope eventqueue.Scope) error {
-	moved, err := retrier.RetryAll(ctx, scope)
-	doc := retriedDoc{Retried: moved, Refused: []refusal{}}
+func (p *program) retrySelected(ctx context.Context, retrier *control.Retrier, filter control.EventFilter, edit control.Edit, dryRun bool) error {
+	doc := retriedDoc{DryRun: dryRun, Refused: []refusal{}}
+	var err error
+	if dryRun {
+		doc.Retried, err = retrier.CountLogged(ctx, filter)
+	} else {
+		var done control.RetriedAll
+		done, err = retrier.RetryAll(ctx, filter, edit)
+		doc.Retried = done.Moved
+		for _, r := range done.FirstRefused {
+			doc.Refused = append(doc.Refused, refusal{r.ID, retryRefusal(r)})
+		}
+	}
 	if err != nil {
 		return p.retryFailed(doc, err)
 	}
-	return p.writeRetried(doc)
+	return errors.Join(refusedError("not retried", doc.Refused), p.writeRetried(doc))
 }
 
 // retryFailed reports the events that were moved before a failure.
@@ -114,12 +148,14 @@ func (p *program) retryFailed(doc retriedDoc, err error) error {
 	return errors.Join(failed(fmt.Errorf("%s moved, and then: %w", printing.Plural(doc.Retried, "event"), err)), p.writeRetried(doc))
 }
 
-func retryRefusal(result control.RetryResult) string {
-	switch result {
+func retryRefusal(r control.Retried) string {
+	switch r.Result {
 	case control.RetryQueued:
 		return "is not failed, or already back in the queue"
 	case control.RetryCompleted:
 		return "has completed: emit a new event to have it done again"
+	case control.RetryRefused:
+		return databaseRefuses(r.Err)
 	default:
 		return "is neither in event_log nor in the queue"
 	}

@@ -95,3 +95,24 @@ func TestAnInterruptedRetryMovesWholeBatches(t *testing.T) {
 		t.Errorf("%d events are back, want 1000; %s", n, r.err)
 	}
 }
+
+func TestRetryByAFilter(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	c.publishing()
+	c.exec(`INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at, created_at)
+		SELECT id, $1, 'WORKER', 'greet', '_', id::text, CASE WHEN id % 5 = 1 THEN 'CANCELLED' ELSE 'FAILED' END::event_log_status, 2, 3,
+			CASE WHEN id % 5 = 2 THEN 'connection refused' ELSE 'no such order' END, now() - interval '3 h', now() - interval '2 h' * (id % 2)
+		FROM generate_series(1, 20) AS id`, canvasA)
+	c.run("retry", "--error", "refused", "--dry-run").is(exitOK, "would move 4 events back into the queue\n", "")
+	c.run("retry", "--error", "refused", "--newer-than", "1h", "--value", `"new"`, "--yes").is(exitOK, "moved 2 events back into the queue\n", "")
+	if n := one[int](c, `SELECT count(*) FROM events_v2 WHERE value = '"new"'`); n != 2 || c.events() != 2 {
+		t.Errorf("%d of %d events have the new value, want 2", n, c.events())
+	}
+	c.run("retry", "--name", "greet", "--status", "cancelled", "--yes").is(exitOK, "moved 4 events back into the queue\n", "")
+	c.run("log", "delete", "--error", "no such", "--dry-run").is(exitOK, "would delete 12 events from event_log\n", "")
+	c.run("log", "delete", "--error", "no such", "--yes", "--json").is(exitOK, `{"dry_run":false,"events":12}`, "")
+	if n := one[int](c, `SELECT count(*) FROM event_log`); n != 2 || c.events() != 6 {
+		t.Errorf("%d events are left in event_log and %d are back, want 2 and 6", n, c.events())
+	}
+}

@@ -2,12 +2,14 @@ package eventctl
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/setup"
 )
@@ -16,49 +18,109 @@ import (
 func addRuleCommand(words ruleWords) command {
 	return func(p *program) *cobra.Command {
 		cmd := &cobra.Command{
-			Use:   words.add + " --canvas … --module … --name …",
-			Short: fmt.Sprintf("Hold back a handler on a canvas, in the name of %s, whatever the modifier", words.who),
-			Long: fmt.Sprintf("Hold back a handler on a canvas, in the name of %s, whatever the modifier. When the command has\n"+
-				"returned, no event of the handler starts until it is %s; those that run go on. A handler that is\n"+
-				"%s already stays so.", words.who, words.lifted, words.added),
-			Example: "  eventctl " + words.add + " --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed",
-			Args:    cobra.NoArgs,
+			Use:   words.add + " --canvas … --module … {--name … | --prefix …}",
+			Short: fmt.Sprintf("Hold back a handler on a canvas as %s, or all whose names begin in the same way", words.who),
+			Long: fmt.Sprintf("Hold back a handler on a canvas as %s, or with --prefix all handlers whose names begin with\n"+
+				"that, whatever the modifier, or only with that of --modifier. After the command has returned, no\n"+
+				"event of the handler starts until the handler is %s; running events continue. A handler that\n"+
+				"is already %s stays so, with the reason, actor and end that it has. With --until, cron lifts\n"+
+				"the rule at that time or within %d s after it.", words.who, words.lifted, words.added, int(control.ExpiryInterval.Seconds())),
+			Example: "  eventctl " + words.add + " --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed" +
+				" --reason duplicates --until 2030-01-31T09:00:00Z",
+			Args: cobra.NoArgs,
 		}
-		flags := addScope(cmd)
+		flags := addRuleFlags(cmd)
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-			scope, err := flags.scope()
+			rule, err := flags.rule(words.rule)
 			if err != nil {
 				return err
 			}
 			return p.withStore(cmd.Context(), func(store *pgstore.Store, config setup.Config) error {
-				return p.addRule(cmd.Context(), store, config, words, scope)
+				return p.addRule(cmd.Context(), store, config, words, rule)
 			})
 		}
 		return cmd
 	}
 }
 
+// ruleFlags are the flags that describe a new rule.
+type ruleFlags struct {
+	scope                *ruleScopeFlags
+	reason, actor, until string
+}
+
+func addRuleFlags(cmd *cobra.Command) *ruleFlags {
+	f := &ruleFlags{scope: addRuleScope(cmd)}
+	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for whoever asks why nothing runs")
+	cmd.Flags().StringVar(&f.actor, "actor", "", "who adds the rule (default: your user name)")
+	cmd.Flags().StringVar(&f.until, "until", "", "the `time` at which cron lifts the rule, as in 2030-01-31T09:00:00Z")
+	return f
+}
+
+// rule returns the rule that the flags describe. A flag that is given and empty, as from an unset
+// variable of a script, is refused where it would change what is meant.
+func (f *ruleFlags) rule(t control.RuleType) (rule control.Rule, err error) {
+	if rule, err = f.identity(t); err != nil {
+		return rule, err
+	}
+	if f.scope.of.cmd.Flags().Changed("until") {
+		if rule.Until, err = time.Parse(time.RFC3339, f.until); err != nil {
+			return rule, badInput(fmt.Errorf("--until %q is not a time: write it like 2030-01-31T09:00:00Z", f.until))
+		}
+	}
+	rule.Reason, rule.Actor = f.reason, f.actor
+	if err := rule.Validate(); err != nil {
+		return rule, badInput(err)
+	}
+	return rule, nil
+}
+
+func (f *ruleFlags) identity(t control.RuleType) (rule control.Rule, err error) {
+	scope, err := f.scope.scope()
+	return control.Rule{Type: t, RuleScope: scope}, err
+}
+
 // addRule adds a rule. It publishes nothing, so its queue is silent.
-func (p *program) addRule(ctx context.Context, store *pgstore.Store, config setup.Config, words ruleWords, scope eventqueue.Scope) error {
+func (p *program) addRule(ctx context.Context, store *pgstore.Store, config setup.Config, words ruleWords, rule control.Rule) error {
 	queue, err := silentQueue(store, config.Limits())
 	if err != nil {
 		return failed(err)
 	}
-	rules, err := control.NewRules(store, queue)
+	rules, err := control.NewRules(store.As(actor(store)), queue)
 	if err != nil {
 		return failed(err)
 	}
-	added, err := rules.Add(ctx, words.rule, scope)
-	if err != nil {
+	rule.Actor = actorOr(rule.Actor, store)
+	added, err := rules.AddRule(ctx, rule)
+	switch {
+	case errors.Is(err, control.ErrUntilPassed):
+		return badInput(err)
+	case err != nil:
 		return failed(err)
 	}
-	change, err := p.ruleChanged(ctx, store, words.rule, scope, added)
+	change, err := p.ruleChanged(ctx, store, words.rule, rule.RuleScope, added)
 	if err != nil {
 		return err
 	}
-	verb := words.added
-	if !added {
-		verb = "already " + verb
+	there, err := ruleThere(ctx, store, rule)
+	if err != nil {
+		return failed(fmt.Errorf("the rule is there; query it: %w", err))
 	}
-	return p.writeLine(change, verb+" "+scope.String())
+	change.ruleFacts = factsOf(there)
+	if added {
+		return p.writeLine(change, words.added+" "+rule.String())
+	}
+	return p.writeLine(change, "already "+words.added+" "+rule.String()+ruleText(there))
+}
+
+// ruleThere returns the rule of the same identity that the database has. One that was lifted meanwhile
+// is returned as it was asked for.
+func ruleThere(ctx context.Context, store *pgstore.Store, rule control.Rule) (control.Rule, error) {
+	rules, err := inspect.NewIn(store.Schema(), store.Pool()).RulesAbout(ctx, rule.RuleScope)
+	for _, there := range rules {
+		if there.Type == rule.Type && there.RuleScope == rule.RuleScope {
+			return there, nil
+		}
+	}
+	return rule, err
 }

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/internal/printing"
@@ -18,74 +19,110 @@ import (
 func liftRuleCommand(words ruleWords) command {
 	return func(p *program) *cobra.Command {
 		var silent bool
+		var rate string
 		cmd := &cobra.Command{
-			Use:   words.lift + " --canvas … --module … --name …",
+			Use:   words.lift + " --canvas … --module … {--name … | --prefix …}",
 			Short: fmt.Sprintf("Let a handler run again that was %s, and notify its waiting events", words.added),
-			Long: fmt.Sprintf("Let a handler run again that was %s by %s. Pause and block are independent of each other: the\n"+
-				"waiting events are notified when none of them is left. The exit status is 3 when the handler was not\n"+
-				"%s.", words.added, words.who, words.added),
+			Long: fmt.Sprintf("Let a handler run again that was %s by %s. Give the same flags as to %s: each rule is lifted by\n"+
+				"itself, and the waiting events that no other one holds back are notified. The exit status is 3 if there\n"+
+				"was no such rule. With --rate the waiting events run by and by: one second's worth at once, the rest\n"+
+				"while cron runs, in the order of their ids, with new events behind them. Without it, also\n"+
+				"later, all run at once.", words.added, words.who, words.add),
 			Example: "  eventctl " + words.lift + " --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed",
 			Args:    cobra.NoArgs,
 		}
-		flags := addScope(cmd)
+		flags := addRuleScope(cmd)
+		cmd.Flags().StringVar(&rate, "rate", "", "let so many waiting events run in a second, as in `500/s` (default: all at once)")
 		addSilent(cmd, &silent)
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 			scope, err := flags.scope()
 			if err != nil {
 				return err
 			}
+			lift := control.Lift{Type: words.rule, RuleScope: scope}
+			if cmd.Flags().Changed("rate") {
+				if lift.Rate, err = parseRate(rate); err != nil {
+					return err
+				}
+			}
 			return p.withQueue(cmd.Context(), silent, func(c *connection) error {
-				return p.liftRule(cmd.Context(), c, words, scope)
+				return p.liftRule(cmd.Context(), c, words, lift)
 			})
 		}
 		return cmd
 	}
 }
 
-func (p *program) liftRule(ctx context.Context, c *connection, words ruleWords, scope eventqueue.Scope) error {
+// parseRate returns how many events in a second a text like 500/s means.
+func parseRate(text string) (int, error) {
+	number, perSecond := strings.CutSuffix(text, "/s")
+	rate, err := strconv.Atoi(number)
+	if !perSecond || err != nil || rate < 1 || rate > control.MaxRate {
+		return 0, badInput(fmt.Errorf("--rate %q is no rate: write how many events in a second, 1/s to %d/s", text, control.MaxRate))
+	}
+	return rate, nil
+}
+
+func (p *program) liftRule(ctx context.Context, c *connection, words ruleWords, lift control.Lift) error {
 	rules, err := control.NewRules(c.store, c.queue)
 	if err != nil {
 		return failed(err)
 	}
-	removed, notified, err := rules.Lift(ctx, words.rule, scope)
-	if err != nil && removed {
-		return failed(fmt.Errorf("the rule is lifted and %s notified; the relay notifies the rest: %w", printing.Plural(notified, "event"), err))
+	result, err := rules.LiftRule(ctx, lift)
+	if err != nil && result.GoesOn {
+		return failed(fmt.Errorf("the rule has its rate, and cron lifts it: %w", err))
+	}
+	if err != nil && result.Removed {
+		return failed(fmt.Errorf("the rule is lifted and %s notified; the relay notifies the rest: %w", printing.Plural(result.Notified, "event"), err))
 	}
 	if err != nil {
 		return failed(err)
 	}
-	change, err := p.ruleChanged(ctx, c.store, words.rule, scope, removed)
+	change, err := p.ruleChanged(ctx, c.store, words.rule, lift.RuleScope, result.Removed)
 	if err != nil {
 		return err
 	}
-	left, err := inspect.New(c.store.Pool()).Rules(ctx, inspect.FilterOf(scope))
+	left, err := inspect.NewIn(c.store.Schema(), c.store.Pool()).RulesAbout(ctx, lift.RuleScope)
 	if err != nil {
 		return failed(fmt.Errorf("the rule is lifted; query the remaining rules: %w", err))
 	}
-	change.Notified = &notified
+	change.Notified, change.GoesOn = &result.Notified, result.GoesOn
+	if result.GoesOn {
+		left = slices.DeleteFunc(left, func(r control.Rule) bool { return r.Type == lift.Type && r.RuleScope == lift.RuleScope })
+		change.Rate = lift.Rate
+	}
 	for _, rule := range left {
 		change.Left = append(change.Left, rule.Type)
 	}
-	text := liftText(words, scope, change, c.silent)
-	if !removed {
+	text := liftText(words, lift, change, left, c.silent)
+	if !result.Removed {
 		return errors.Join(notFound("%s", text), p.writeNothing(change))
 	}
 	return p.writeLine(change, text)
 }
 
 // liftText describes the result of a lift.
-func liftText(words ruleWords, scope eventqueue.Scope, change ruleChange, silent bool) string {
+func liftText(words ruleWords, lift control.Lift, change ruleChange, left []control.Rule, silent bool) string {
 	var b strings.Builder
-	if change.Changed {
-		b.WriteString(words.lifted + " " + scope.String())
-	} else {
-		b.WriteString(scope.String() + " was not " + words.added)
+	switch {
+	case !change.Changed:
+		b.WriteString(lift.String() + " was not " + words.added)
+	case change.GoesOn:
+		fmt.Fprintf(&b, "%s %s at %d/s", words.lifted, lift.RuleScope, lift.Rate)
+	default:
+		b.WriteString(words.lifted + " " + lift.String())
 	}
-	for _, t := range change.Left {
-		b.WriteString("; still " + wordsOf(t).added + " by " + wordsOf(t).who)
+	for _, r := range left {
+		b.WriteString("; still " + wordsOf(r.Type).added + " by " + wordsOf(r.Type).who)
+		if r.RuleScope != lift.RuleScope {
+			fmt.Fprintf(&b, ": %s", r.RuleScope)
+		}
 	}
-	if change.Changed && len(change.Left) == 0 {
+	if change.Changed && (len(change.Left) == 0 || *change.Notified > 0) {
 		b.WriteString(notifiedSuffix(*change.Notified, silent))
+	}
+	if change.GoesOn {
+		b.WriteString("; cron goes on")
 	}
 	return b.String()
 }

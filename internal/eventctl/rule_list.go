@@ -18,14 +18,17 @@ type ruleDoc struct {
 	Canvas eventqueue.CanvasID `json:"canvas_id"`
 	Module string              `json:"module"`
 	Name   string              `json:"name"`
-	Since  time.Time           `json:"created_at"`
+	ruleWidth
+	Since time.Time `json:"created_at"`
+	ruleFacts
 }
 
 func listRulesCommand(p *program) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List the rules that hold handlers back",
-		Long:    "List the rules that hold handlers back. pause and block add them, unpause and unblock lift them.",
+		Use:   "list",
+		Short: "List the rules that hold handlers back",
+		Long: "List the rules that hold handlers back: who added them, when and why, and when cron lifts them.\n" +
+			"pause and block add them, unpause and unblock lift them.",
 		Example: "  eventctl rule list --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11",
 		Args:    cobra.NoArgs,
 	}
@@ -49,9 +52,22 @@ func listRulesCommand(p *program) *cobra.Command {
 func (p *program) writeRules(rules []control.Rule) error {
 	doc := struct {
 		Rules []ruleDoc `json:"rules"`
-	}{rowsOf(rules, func(r control.Rule) ruleDoc { return ruleDoc{r.Type, r.Canvas, r.Module, r.Name, r.CreatedAt.UTC()} })}
-	rows := tableOf(rules, []string{"RULE", "CANVAS", "MODULE", "NAME", "SINCE"}, func(r control.Rule) []string {
-		return []string{string(r.Type), r.Canvas.String(), printing.Printable(r.Module), printing.Printable(r.Name), printing.Time(r.CreatedAt)}
+	}{rowsOf(rules, func(r control.Rule) ruleDoc {
+		return ruleDoc{r.Type, r.Canvas, r.Module, r.Name, widthOf(r.RuleScope), r.CreatedAt.UTC(), factsOf(r)}
+	})}
+	rows := tableOf(rules, []string{"RULE", "CANVAS", "MODULE", "NAME", "MODIFIER", "SINCE", "UNTIL", "ACTOR", "REASON"}, func(r control.Rule) []string {
+		until, name := "", printing.Printable(r.Name)
+		if !r.Until.IsZero() {
+			until = printing.Time(r.Until)
+		}
+		if r.Rate > 0 {
+			until = fmt.Sprintf("lifted at %d/s", r.Rate)
+		}
+		if r.Prefix {
+			name += "…"
+		}
+		return []string{string(r.Type), r.Canvas.String(), printing.Printable(r.Module), name, printing.Printable(r.Modifier),
+			printing.Time(r.CreatedAt), until, printing.Printable(r.Actor), printing.Printable(r.Reason)}
 	})
 	return p.write(doc, func(w io.Writer) { printing.List(w, rows, "rules") })
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
 )
 
@@ -64,6 +65,43 @@ func (f *scopeFlags) scope() (eventqueue.Scope, error) {
 		return scope, badInput(err)
 	}
 	return scope, nil
+}
+
+// ruleScopeFlags name what a rule is about.
+type ruleScopeFlags struct {
+	of               *scopeFlags
+	prefix, modifier string
+}
+
+// addRuleScope gives a command the flags of what a rule is about.
+func addRuleScope(cmd *cobra.Command) *ruleScopeFlags {
+	f := &ruleScopeFlags{of: addScopeFlags(cmd, scopeUsage{"`uuid` of the canvas", "module of the handler", "name of the handler"})}
+	cmd.Flags().StringVar(&f.prefix, "prefix", "", "instead of --name: all handlers of the module whose names begin with this `text`")
+	cmd.Flags().StringVar(&f.modifier, "modifier", "", "only with this modifier (default: with any)")
+	require(cmd, "canvas", "module")
+	cmd.MarkFlagsOneRequired("name", "prefix")
+	cmd.MarkFlagsMutuallyExclusive("name", "prefix")
+	return f
+}
+
+// scope returns what the flags name. A flag that is given and empty, as from an unset variable of a
+// script, is refused: it would hold back or let run more than is meant.
+func (f *ruleScopeFlags) scope() (scope control.RuleScope, err error) {
+	flags := f.of.cmd.Flags()
+	if scope.Prefix = flags.Changed("prefix"); scope.Prefix {
+		if err := eventqueue.CheckName(f.prefix); err != nil {
+			return scope, badInput(fmt.Errorf("--prefix: %w", err))
+		}
+		f.of.name = f.prefix
+	}
+	if flags.Changed("modifier") {
+		if err := eventqueue.CheckName(f.modifier); err != nil {
+			return scope, badInput(fmt.Errorf("--modifier: %w", err))
+		}
+	}
+	scope.Modifier = f.modifier
+	scope.Scope, err = f.of.scope()
+	return scope, err
 }
 
 // filter returns the filter that the flags describe. It refuses a flag that is given and

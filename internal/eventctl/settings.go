@@ -21,7 +21,7 @@ type settingsDoc struct {
 // withSettings calls do, and writes the settings that are valid after it.
 func (p *program) withSettings(ctx context.Context, do func(store *pgstore.Store) error) error {
 	return p.withStore(ctx, func(store *pgstore.Store, _ setup.Config) error {
-		if err := do(store); err != nil {
+		if err := do(store.As(actor(store))); err != nil {
 			return failed(err)
 		}
 		s, err := store.Settings(ctx)

@@ -17,8 +17,8 @@ func setSettingCommand(p *program) *cobra.Command {
 		Use:   "set lock-timeout DURATION",
 		Short: "Change how long a lock is valid without being renewed",
 		Long: "Change how long a lock is valid without being renewed. Programs that start from then on use it, or\n" +
-			"are refused when their LOCK_TIMEOUT says something else. A lock is valid for the longer of the new and\n" +
-			"the old time until eventctl settings finalize, so that programs which run with the old one lose none.",
+			"are refused if their LOCK_TIMEOUT is different. Until eventctl settings finalize, a lock is valid\n" +
+			"for the longer of the new and the old time, so that programs that run with the old one lose none.",
 		Example:   "  eventctl settings set lock-timeout 2m",
 		Args:      cobra.ExactArgs(2),
 		ValidArgs: []cobra.Completion{lockTimeoutSetting},

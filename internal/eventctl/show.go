@@ -34,7 +34,7 @@ func showCommand(p *program) *cobra.Command {
 				case shown.Queued != nil:
 					return p.showQueued(shown, lockTimeout)
 				case shown.Logged != nil:
-					return p.showLogged(*shown.Logged)
+					return p.showLogged(shown)
 				default:
 					return notFound("event %s is neither in the queue nor in event_log: it never was, or it has completed and its history is not kept", ids[0])
 				}
@@ -47,9 +47,10 @@ func (p *program) showQueued(shown inspect.Shown, lockTimeout time.Duration) err
 	e := *shown.Queued
 	reasons := whyState(e, shown, lockTimeout)
 	doc := struct {
-		Event   eventDoc `json:"event"`
-		Reasons []string `json:"reasons"`
-	}{eventDocOf(e), reasons}
+		Event    eventDoc     `json:"event"`
+		Reasons  []string     `json:"reasons"`
+		Attempts []attemptDoc `json:"failed_attempts"`
+	}{eventDocOf(e), reasons, rowsOf(shown.Attempts, attemptDocOf)}
 	rows := append(eventHeading(e.Event, string(e.State)),
 		[]string{"why", strings.Join(reasons, "; ")},
 		[]string{"enqueued", printing.TimeAndAge(e.EnqueuedAt, e.AsOf)},
@@ -58,16 +59,22 @@ func (p *program) showQueued(shown inspect.Shown, lockTimeout time.Duration) err
 	if claim := claimText(e.ClaimID); claim != "" {
 		rows = append(rows, []string{"last claim", claim + whetherBegun(e)})
 	}
+	if e.Holder != nil {
+		rows = append(rows, []string{"held by", fmt.Sprintf("%s, which is %s; started %s, version %s", workerText(*e.Holder), e.Holder.State,
+			printing.TimeAndAge(e.Holder.StartedAt, e.AsOf), printing.Printable(e.Holder.Version))})
+	}
 	if e.OrderingKey != "" {
 		rows = append(rows, []string{"key", printing.Printable(e.OrderingKey)})
 	}
-	return p.writeEvent(doc, rows, e.Event)
+	return p.writeEvent(doc, append(rows, originRows(e.Event)...), shown, e.Event)
 }
 
-func (p *program) showLogged(e inspect.LogEntry) error {
+func (p *program) showLogged(shown inspect.Shown) error {
+	e := *shown.Logged
 	doc := struct {
-		Logged logDoc `json:"logged"`
-	}{logDocOf(e)}
+		Logged   logDoc       `json:"logged"`
+		Attempts []attemptDoc `json:"failed_attempts"`
+	}{logDocOf(e), rowsOf(shown.Attempts, attemptDocOf)}
 	rows := append(eventHeading(e.Event, string(e.Status)),
 		[]string{"ended", printing.TimeAndAge(e.EndedAt, e.AsOf)},
 		[]string{"enqueued", printing.TimeAndAge(e.EnqueuedAt, e.AsOf)},
@@ -75,12 +82,19 @@ func (p *program) showLogged(e inspect.LogEntry) error {
 	if e.Status == inspect.LogFailed {
 		rows = append(rows, []string{"last error", printing.Printable(e.LastError)})
 	}
-	return p.writeEvent(doc, rows, e.Event)
+	if e.Actor != "" {
+		rows = append(rows, []string{"cancelled by", printing.Printable(e.Actor)})
+	}
+	if e.Reason != "" {
+		rows = append(rows, []string{"reason", printing.Printable(e.Reason)})
+	}
+	return p.writeEvent(doc, append(rows, originRows(e.Event)...), shown, e.Event)
 }
 
-func (p *program) writeEvent(doc any, rows [][]string, e eventqueue.Event) error {
+func (p *program) writeEvent(doc any, rows [][]string, shown inspect.Shown, e eventqueue.Event) error {
 	return p.write(doc, func(w io.Writer) {
 		printing.Table(w, rows)
+		writeAttempts(w, shown)
 		writeValue(w, e)
 	})
 }
@@ -117,13 +131,15 @@ func whyState(e inspect.QueuedEvent, shown inspect.Shown, lockTimeout time.Durat
 			printing.When(*e.LockedAt, e.AsOf), printing.Age(e.LockedAt.Add(lockTimeout).Sub(e.AsOf)))
 	}
 	for _, r := range shown.Rules {
-		words := wordsOf(r.Type)
-		add("%s by %s since %s", words.added, words.who, printing.Time(r.CreatedAt))
+		add("%s%s", wordsOf(r.Type).added, ruleText(r))
 	}
 	if e.DelayUntil.After(e.AsOf) {
 		add("not due for %s", printing.Age(e.DelayUntil.Sub(e.AsOf)))
 	}
 	if e.State == inspect.Running {
+		if e.Holder != nil && e.Holder.State == inspect.WorkerDead {
+			add("that worker is dead, so the event is taken over when the lock expires")
+		}
 		return reasons
 	}
 	if e.LockedAt != nil {

@@ -29,14 +29,14 @@ func stuckCommand(p *program) *cobra.Command {
 		Short: "List the events that seem stuck, and why",
 		Long: "List the events that have not ended, that no rule holds back and that make no progress, by id. The\n" +
 			"reasons are:\n\n" +
-			"  expired    its lock ran out: the next claim takes it over, if there is a worker\n" +
+			"  expired    its lock has expired: the next claim takes it over, if there is a worker\n" +
 			"  unclaimed  due and free for longer than --for: no worker has its handler, or none runs, or all\n" +
 			"             are busy, or its notification was lost\n" +
 			"  repeated   claimed --attempts times or more: its runs fail, lose their worker, or put it off\n\n" +
-			"Events that are paused or blocked are not stuck; those that are delayed or run are so only as\n" +
-			"repeated, and so are those that wait in an ordering group behind another one. SINCE is when the\n" +
-			"first reason began, NOTIFIED when its notification was last published. It reads all events of the\n" +
-			"canvas, and without --canvas all there are, 20,000 in a statement.",
+			"Paused and blocked events are not stuck. Delayed and running ones are stuck only as repeated, and\n" +
+			"so are those that wait behind another event of their ordering group. SINCE is when the first\n" +
+			"reason began, NOTIFIED when the event's notification was last published. The command reads all\n" +
+			"events of the canvas, or of all canvases without --canvas, 20,000 per statement.",
 		Example: "  eventctl stuck --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11\n" +
 			"  eventctl stuck --for 1h --attempts 5",
 		Args: cobra.NoArgs,

@@ -74,7 +74,16 @@ func TestUsageIsStatus2(t *testing.T) {
 		{[]string{"retry", "1", "2x"}, `"2x" is not the id`},
 		{[]string{"retry", "--all"}, "--all needs --canvas"},
 		{[]string{"retry", "1", "--all"}, "exclude each other"},
-		{[]string{"retry", "1", "--canvas", canvasA}, "--canvas goes with --all"},
+		{[]string{"retry", "1", "--canvas", canvasA}, "ids and a filter exclude each other"},
+		{[]string{"retry", "--error", "x"}, "give --yes"},
+		{[]string{"retry", "--status", "cancelled", "--yes"}, "the filter is empty"},
+		{[]string{"retry", "--status", "completed", "--name", "x", "--yes"}, `--status "completed" is unknown`},
+		{[]string{"retry", "--error", "", "--yes"}, "--error is empty"},
+		{[]string{"log", "delete"}, "give a filter"},
+		{[]string{"log", "delete", "--yes"}, "give a filter"},
+		{[]string{"log", "delete", "1", "--yes"}, "unknown command"},
+		{[]string{"log", "delete", "--error", "x"}, "give --yes"},
+		{[]string{"log", "delete", "--status", "failed", "--yes"}, "the filter is empty"},
 		{[]string{"stuck", "--for", "long"}, "invalid argument"},
 		{[]string{"stuck", "--for", "-1s"}, "--for is -1s"},
 		{[]string{"stuck", "--attempts", "0"}, "--attempts must be at least 1"},
@@ -208,6 +217,9 @@ func TestEveryExampleOfTheHelpRuns(t *testing.T) {
 			words, indented := strings.CutPrefix(strings.TrimSuffix(example, "\n"), "  eventctl ")
 			if !indented || !strings.HasPrefix("eventctl "+words, path) {
 				t.Errorf("an example of %s is %q", path, example)
+			}
+			if path == "eventctl serve" || path == "eventctl ui" { // which run until they are stopped: TestServe, TestUI
+				continue
 			}
 			if r := c.run(shellWords(words)...); r.status != exitOK && r.status != exitNotFound {
 				t.Errorf("%s: exit status %d, %s", example, r.status, r.err)

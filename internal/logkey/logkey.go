@@ -16,9 +16,14 @@ const (
 	Duration = "duration"
 	Stack    = "stack"
 	Wait     = "retry_in"
+	Reason   = "reason"
+	Remedy   = "remedy" // what somebody has to do
 
 	LockTimeout = "lock_timeout"
 	ClaimTakes  = "claim_takes_at_most"
+
+	// Traceparent is a W3C trace context, of which the programs' JSON makes Google's fields.
+	Traceparent = "traceparent"
 
 	MaxEvents = "max_events"
 	TTL       = "ttl"

@@ -10,12 +10,61 @@
 // does its plan: so these are texts with the names filled in.
 package mayrun
 
-// RuledSQL holds if there is a rule for the handler in the columns of a row.
+// RuledSQL holds if a rule holds back the event in the columns of a row.
 func RuledSQL(row string) string {
-	return `EXISTS (
-          SELECT FROM scheduling_rules r
-          WHERE r.canvas_id = ` + row + `.canvas_id AND r.event_space = ` + row + `.module AND r.handler_name = ` + row + `.name)`
+	return `(EXISTS (SELECT FROM ` + ofNameSQL(row) + ` AND ` + ofEventSQL(row) + `)
+          OR ` + AnyNarrowSQL + ` AND EXISTS (SELECT FROM ` + ofPrefixSQL(row) + ` AND ` + ofEventSQL(row) + `))`
 }
+
+// HandlerRuledSQL holds if a rule holds back all events of the handler in the columns of a row.
+// NarrowlyRuledSQL says what else is held back of it.
+func HandlerRuledSQL(row string) string {
+	return `(EXISTS (SELECT FROM ` + ofNameSQL(row) + ` AND ` + wholeSQL + `)
+          OR ` + AnyNarrowSQL + ` AND EXISTS (SELECT FROM ` + ofPrefixSQL(row) + ` AND ` + wholeSQL + `))`
+}
+
+// NarrowlyRuledSQL holds if a rule holds back the event in the columns of a row. It may say no
+// where HandlerRuledSQL holds, and costs nothing while all rules are of whole handlers.
+func NarrowlyRuledSQL(row string) string {
+	return `(` + AnyNarrowSQL + ` AND ` + RuledSQL(row) + `)`
+}
+
+// RuleSQL is the strongest rule that holds back the event in the columns of a row, as a text; NULL if there
+// is none.
+func RuleSQL(row string) string {
+	return `greatest((SELECT max(r.rule_type) FROM ` + ofNameSQL(row) + ` AND ` + ofEventSQL(row) + `),
+        CASE WHEN ` + AnyNarrowSQL + ` THEN (SELECT max(r.rule_type) FROM ` + ofPrefixSQL(row) + ` AND ` + ofEventSQL(row) + `) END)::text`
+}
+
+// Rules are found by their handlers in the index scheduling_rules_once; those of prefixes, of which
+// there are few, in that of the narrow ones, and only where there is one at all.
+func ofNameSQL(row string) string {
+	return `scheduling_rules r
+          WHERE r.canvas_id = ` + row + `.canvas_id AND r.event_space = ` + row + `.module AND r.handler_name = ` + row + `.name`
+}
+
+func ofPrefixSQL(row string) string {
+	return `scheduling_rules r
+          WHERE ` + NarrowSQL + ` AND r.prefix AND r.canvas_id = ` + row + `.canvas_id AND r.event_space = ` + row + `.module
+            AND starts_with(` + row + `.name, r.handler_name)`
+}
+
+// ofEventSQL: of the handler's events, the rule r holds back the one in the columns of a row.
+func ofEventSQL(row string) string {
+	return `r.modifier IN ('', ` + row + `.modifier) AND (r.released_to IS NULL OR ` + row + `.id > r.released_to)`
+}
+
+const (
+	// wholeSQL: the rule r holds back all events of its handlers.
+	wholeSQL = `r.modifier = '' AND r.released_to IS NULL`
+
+	// NarrowSQL holds if the rule r is not simply of one handler. It is the condition of the index
+	// scheduling_rules_narrow.
+	NarrowSQL = `(r.prefix OR r.modifier <> '' OR r.released_to IS NOT NULL)`
+
+	// AnyNarrowSQL is read once per statement.
+	AnyNarrowSQL = `(SELECT EXISTS (SELECT FROM scheduling_rules r WHERE ` + NarrowSQL + `))`
+)
 
 // DueSQL holds if the event is due.
 func DueSQL(delayUntil, now string) string { return delayUntil + ` <= ` + now }
@@ -51,3 +100,22 @@ func GroupMayRunSQL(group string) string { return group + ` IN (0, 2)` }
 const NeedsGroupSQL = `e.group_state = 0 AND e.locked_at IS NULL AND (SELECT EXISTS (SELECT FROM concurrency_limits)) AND EXISTS (
           SELECT FROM concurrency_limits l
           WHERE l.canvas_id = e.canvas_id AND l.group_key IN ('canvas', events_v2_group_key(2, e.module, e.name, '')))`
+
+// LimitedAttemptSQL is what limited_attempt of an event e is while a rate limit has put it off: it
+// names the claim, so that it holds no longer when there is another.
+const LimitedAttemptSQL = `(e.attempts % 32767 + 1)::smallint`
+
+// StateSQL is the state of an event e (control.EventState). rule is the stronger of its handler's
+// rules, or NULL.
+func StateSQL(rule, now, lockTimeout string) string {
+	return `
+    CASE
+        WHEN NOT ` + UnlockedSQL("e.locked_at", ValidSinceSQL(now, lockTimeout)) + ` THEN 'running'
+        WHEN ` + rule + ` = 'block' THEN 'blocked'
+        WHEN ` + rule + ` = 'pause' THEN 'paused'
+        WHEN NOT ` + DueSQL("e.delay_until", now) + ` THEN 'delayed'
+        WHEN e.locked_at IS NOT NULL THEN 'expired'
+        WHEN NOT ` + NotBehindSQL("e.group_state") + ` THEN 'behind'
+        ELSE 'waiting'
+    END`
+}

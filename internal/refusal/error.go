@@ -11,9 +11,13 @@ import (
 )
 
 // Error is returned beside a result, which counts: the database refuses to write the rows of some
-// events, and all others were written.
+// events, and all others were written. It has at least one row or Advance.
 type Error struct {
-	Rows []Row // at least one
+	Rows []Row
+
+	// Advance is why ordering groups did not advance after the events before were written, whichever
+	// rows they may have waited for. The relay advances them. nil: no other error occurred.
+	Advance error
 }
 
 // Row is the row of an event that the database refuses to write.
@@ -25,6 +29,9 @@ type Row struct {
 
 // Error names the first row.
 func (e *Error) Error() string {
+	if len(e.Rows) == 0 {
+		return fmt.Sprintf("could not advance ordering groups: %v", e.Advance)
+	}
 	return fmt.Sprintf("the database refuses to write %d rows, the first of event %s: %v", len(e.Rows), e.Rows[0].Event, e.Rows[0].Err)
 }
 
@@ -34,7 +41,7 @@ func Is(err error) bool {
 	return errors.As(err, &refused)
 }
 
-// Report logs the rows of an Error, and returns nil for it; any other error it returns.
+// Report logs what an Error has, and returns nil for it; any other error it returns.
 func Report(log *zap.Logger, err error) error {
 	var refused *Error
 	if !errors.As(err, &refused) {
@@ -42,8 +49,11 @@ func Report(log *zap.Logger, err error) error {
 	}
 	for _, row := range refused.Rows {
 		log.Error("the database refuses to write the row of this event, and of no other for it; it is tried again by itself, "+
-			"in growing intervals; look at its row, and at what else is on its table",
+			"in growing intervals; check its row, and the triggers and constraints of its table",
 			zap.Stringer(logkey.Event, row.Event), zap.Duration(logkey.Wait, row.Wait), zap.Error(row.Err))
+	}
+	if refused.Advance != nil {
+		log.Warn("the ends of events are written, but the ordering groups behind them could not advance; the relay advances them", zap.Error(refused.Advance))
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"eventsv2/internal/refusal"
 )
@@ -114,4 +116,25 @@ func TestARefusedRowIsTriedAloneInGrowingIntervals(t *testing.T) {
 			t.Error("a row that was written is recorded")
 		}
 	})
+}
+
+// TestReportLogsEachRowAndTheRest, and only what is no Error remains one for the caller.
+func TestReportLogsEachRowAndTheRest(t *testing.T) {
+	t.Parallel()
+	core, logs := observer.New(zap.WarnLevel)
+	other := errors.New("no connection")
+	if err := refusal.Report(zap.New(core), other); !errors.Is(err, other) || logs.Len() > 0 {
+		t.Errorf("of another error %v is left, and the log says %v", err, logs.All())
+	}
+	row := refusal.Row{Event: time.Second, Err: errors.New("bad row")}
+	if err := refusal.Report(zap.New(core), &refusal.Error{Rows: []refusal.Row{row}, Advance: other}); err != nil {
+		t.Error(err)
+	}
+	var said []any
+	for _, line := range logs.TakeAll() {
+		said = append(said, line.ContextMap()["error"])
+	}
+	if !slices.Equal(said, []any{"bad row", "no connection"}) {
+		t.Errorf("the log says %v", said)
+	}
 }

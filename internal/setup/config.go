@@ -1,14 +1,20 @@
 package setup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"net"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/caarlos0/env/v11"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgsession"
 	"eventsv2/pubsubnotify"
 )
 
@@ -17,6 +23,8 @@ import (
 type Config struct {
 	DatabaseURL      string `env:"DATABASE_URL" used:"all" desc:"Postgres, as a URL or as keywords and values. Required."`
 	DatabaseMaxConns int32  `env:"DATABASE_MAX_CONNS" envDefault:"10" used:"all" desc:"Largest number of connections in the pool. In addition, a worker has one connection for heartbeats and, with NOTIFIER=postgres, one that listens; a cron process has one that listens."`
+
+	Schema pgsession.Schema `env:"EVENTS_SCHEMA" envDefault:"public" used:"all" desc:"Schema of the database that holds the queue. It must be the same for all programs of a queue; search_path does not matter."`
 
 	Notifier string `env:"NOTIFIER" envDefault:"pubsub" used:"all" desc:"The notifier: pubsub, or postgres, which needs no Pub/Sub and ignores the variables PUBSUB_…. It must be the same for all programs of a database."`
 
@@ -43,27 +51,52 @@ type Config struct {
 	RetainHistory bool          `env:"RETAIN_HISTORY" envDefault:"false" used:"worker" desc:"Retain completed events in event_log. Failed events are always retained."`
 
 	RelayInterval  time.Duration `env:"RELAY_INTERVAL" envDefault:"30s" used:"cron" desc:"Interval of the relay's passes. A commit that leaves a notification pending wakes the relay earlier."`
-	RelayQuiet     time.Duration `env:"RELAY_QUIET" envDefault:"1m" used:"cron" desc:"How long after its last notification a due event that nobody runs counts as having lost it."`
+	RelayLostAfter time.Duration `env:"RELAY_LOST_AFTER" envDefault:"1m" used:"cron" desc:"How long after its last notification a due event that nobody runs counts as having lost it."`
 	RelayPerSecond int           `env:"RELAY_PER_SECOND" envDefault:"20000" used:"cron" desc:"How many notifications one relay publishes per second, at most. What exceeds that stays pending, and is published canvas by canvas."`
 
 	HistoryCompletedFor time.Duration `env:"HISTORY_COMPLETED_FOR" used:"cron" desc:"How long completed events stay in event_log, for example 72h. Empty: for ever."`
-	HistoryFailedFor    time.Duration `env:"HISTORY_FAILED_FOR" used:"cron" desc:"How long failed events stay in event_log, for example 2160h. A deleted event cannot be retried. Empty: for ever."`
+	HistoryFailedFor    time.Duration `env:"HISTORY_FAILED_FOR" used:"cron" desc:"How long failed and cancelled events stay in event_log, for example 2160h. A deleted event cannot be retried. Empty: for ever."`
+	AuditLogFor         time.Duration `env:"AUDIT_LOG_FOR" envDefault:"8784h" used:"cron" desc:"How long entries stay in the audit log; 0 is for ever."`
 	HistoryInterval     time.Duration `env:"HISTORY_INTERVAL" envDefault:"1h" used:"cron" desc:"Interval in which old history is deleted."`
 	HistoryPerSecond    int           `env:"HISTORY_PER_SECOND" envDefault:"20000" used:"cron" desc:"How many entries of event_log one cron process reads, and so deletes, per second, at most."`
 
-	Port     int    `env:"PORT" envDefault:"8080" used:"worker, cron" desc:"Port of /healthz and /readyz, and of /webhooks/ in a worker with sources of webhooks. 0 is any free port."`
+	Port       int    `env:"PORT" envDefault:"8080" used:"worker, cron" desc:"Port of /healthz and /readyz, and of /webhooks/ in a worker with sources of webhooks. 0 is any free port."`
+	APIListen  string `env:"API_LISTEN" used:"worker, cron" desc:"host:port on which the HTTP API is served, below /v1/. As long as there is neither a token nor an ACCESS_FILE it has to be a loopback address, such as 127.0.0.1:8090. The user of the database then needs the role queue_operator as well. Empty: nowhere."`
+	AccessFile string `env:"ACCESS_FILE" used:"worker, cron, eventctl serve" desc:"YAML file with the issuers (OpenID Connect, Google's IAP) that let people into the HTTP API, beside tokens. Empty: none."`
+
+	Dashboard    bool   `env:"DASHBOARD" envDefault:"false" used:"worker, cron, eventctl serve" desc:"Serve the dashboard beside the HTTP API, at all other paths of API_LISTEN, or of eventctl serve."`
+	DashboardKey string `env:"DASHBOARD_KEY" used:"worker, cron, eventctl serve" desc:"At least 32 random characters, secret, the same for all programs behind one address: they accept each other's sessions. Empty: whoever is logged in has to log in again when the program starts again."`
+
 	LogLevel string `env:"LOG_LEVEL" envDefault:"info" used:"all" desc:"debug, info, warn or error."`
-	LogStyle string `env:"LOG_FORMAT" envDefault:"json" used:"all" desc:"json (with Google's severity) or console."`
+	LogStyle string `env:"LOG_FORMAT" envDefault:"json" used:"all" desc:"json (with the fields that Google Cloud Logging knows) or console."`
+
+	LogEvents    string `env:"LOG_EVENTS" envDefault:"failures" used:"worker" desc:"Which runs have a line in the log: failures (FAILED at ERROR, a run that is tried again at WARNING, the others only at LOG_LEVEL=debug) or all (the others at INFO)."`
+	TraceProject string `env:"GOOGLE_CLOUD_PROJECT" used:"all" desc:"Google Cloud project of the traces that lines of the log refer to. Empty: PUBSUB_PROJECT_ID."`
+
+	// NotifierVariables is what NotifierVariables.New of the notifier returned, with the
+	// values of the environment; nil where it has no variables of its own.
+	NotifierVariables any `env:"-"`
 }
 
-// The values of NOTIFIER.
+// minDashboardKey is how long DASHBOARD_KEY has to be.
+const minDashboardKey = 32
+
+// The values of LOG_EVENTS.
 const (
-	notifierPubSub   = "pubsub"
-	notifierPostgres = "postgres"
+	logFailures = "failures"
+	logAll      = "all"
 )
 
+// LogsAllEvents reports whether runs that succeed have a line at INFO.
+func (c Config) LogsAllEvents() bool { return c.LogEvents == logAll }
+
+// Log returns how the programs log.
+func (c Config) Log() LogConfig {
+	return LogConfig{Style: c.LogStyle, Level: c.LogLevel, Project: cmp.Or(c.TraceProject, c.ProjectID)}
+}
+
 // UsesPubSub reports whether the notifier is Pub/Sub.
-func (c Config) UsesPubSub() bool { return c.Notifier == notifierPubSub }
+func (c Config) UsesPubSub() bool { return c.Notifier == "pubsub" }
 
 // Load reads the configuration from an environment, given as a map. Its error names every
 // variable with an invalid value.
@@ -72,8 +105,14 @@ func Load(environment map[string]string) (Config, error) {
 	if environment == nil {
 		environment = map[string]string{} // for nil the library would use the environment of the process
 	}
-	if err := env.ParseWithOptions(&c, env.Options{Environment: environment}); err != nil {
-		return c, fmt.Errorf("configuration: %w", clean(err))
+	if err := parse(&c, environment); err != nil {
+		return c, err
+	}
+	if fresh := notifiers[c.Notifier].New; fresh != nil {
+		c.NotifierVariables = fresh()
+		if err := parse(c.NotifierVariables, environment); err != nil {
+			return c, err
+		}
 	}
 	if c.EmulatorHost != "" && c.ProjectID == "" {
 		c.ProjectID = "local"
@@ -81,8 +120,16 @@ func Load(environment map[string]string) (Config, error) {
 	return c, c.validate()
 }
 
-// clean turns the library's list into one line that names the variables.
-func clean(err error) error {
+// parse reads the variables of a struct, to which variables points.
+func parse(variables any, environment map[string]string) error {
+	if err := env.ParseWithOptions(variables, env.Options{Environment: environment}); err != nil {
+		return fmt.Errorf("configuration: %w", clean(err, reflect.TypeOf(variables).Elem()))
+	}
+	return nil
+}
+
+// clean turns the library's list into one line that names the variables of a struct.
+func clean(err error, of reflect.Type) error {
 	var list env.AggregateError
 	if !errors.As(err, &list) {
 		return err
@@ -91,7 +138,7 @@ func clean(err error) error {
 	for _, e := range list.Errors {
 		var parse env.ParseError
 		if errors.As(e, &parse) {
-			problems = append(problems, fmt.Sprintf("%s: %v", variable(parse.Name), parse.Err))
+			problems = append(problems, fmt.Sprintf("%s: %v", variable(of, parse.Name), parse.Err))
 			continue
 		}
 		problems = append(problems, e.Error())
@@ -117,8 +164,17 @@ func (c Config) validate() error {
 		}
 	}
 	required("DATABASE_URL", c.DatabaseURL)
-	if c.Notifier != notifierPubSub && c.Notifier != notifierPostgres {
-		problems = append(problems, fmt.Errorf("NOTIFIER is %q: it must be %s or %s", c.Notifier, notifierPubSub, notifierPostgres))
+	if err := c.Schema.Validate(); err != nil {
+		problems = append(problems, fmt.Errorf("EVENTS_SCHEMA: %w", err))
+	}
+	if _, known := notifiers[c.Notifier]; !known {
+		problems = append(problems, fmt.Errorf("NOTIFIER is %q: it must be %s", c.Notifier, NotifierNames(slices.Collect(maps.Keys(notifiers)))))
+	}
+	if c.LogEvents != logFailures && c.LogEvents != logAll {
+		problems = append(problems, fmt.Errorf("LOG_EVENTS is %q: it must be %s or %s", c.LogEvents, logFailures, logAll))
+	}
+	if n := len(c.DashboardKey); n > 0 && n < minDashboardKey {
+		problems = append(problems, fmt.Errorf("DASHBOARD_KEY is %d characters long: it must be at least %d random ones", n, minDashboardKey))
 	}
 	atLeast("MAX_DELAY", c.MaxDelay, time.Second)
 	atLeast("PUBLISH_TIMEOUT", c.PublishTimeout, time.Millisecond)
@@ -135,9 +191,10 @@ func (c Config) validate() error {
 	}
 	atLeast("RELAY_INTERVAL", c.RelayInterval, 100*time.Millisecond)
 	atMost("RELAY_INTERVAL", c.RelayInterval, 4*time.Minute)
-	atLeast("RELAY_QUIET", c.RelayQuiet, 100*time.Millisecond)
+	atLeast("RELAY_LOST_AFTER", c.RelayLostAfter, 100*time.Millisecond)
 	atLeast("HISTORY_COMPLETED_FOR", c.HistoryCompletedFor, 0)
 	atLeast("HISTORY_FAILED_FOR", c.HistoryFailedFor, 0)
+	atLeast("AUDIT_LOG_FOR", c.AuditLogFor, 0)
 	atLeast("HISTORY_INTERVAL", c.HistoryInterval, time.Second)
 	if c.ClaimBatch > eventqueue.MaxPublish {
 		problems = append(problems, fmt.Errorf("WORKER_CLAIM_BATCH is %d: it must be at most %d", c.ClaimBatch, eventqueue.MaxPublish))
@@ -148,6 +205,9 @@ func (c Config) validate() error {
 		if n <= 0 {
 			problems = append(problems, fmt.Errorf("%s is %d: it must be positive", name, n))
 		}
+	}
+	if _, _, err := net.SplitHostPort(c.APIListen); c.APIListen != "" && err != nil {
+		problems = append(problems, fmt.Errorf("API_LISTEN is %q: it must be host:port: %w", c.APIListen, err))
 	}
 	if c.Port < 0 || c.Port > 65535 {
 		problems = append(problems, fmt.Errorf("PORT is %d: it must be from 0 to 65535", c.Port))

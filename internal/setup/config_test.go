@@ -64,7 +64,7 @@ func TestLoad(t *testing.T) {
 func TestTheLogIsGoogles(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	log, err := setup.NewLogger("json", "debug", &out)
+	log, err := setup.NewLogger(setup.LogConfig{Style: "json", Level: "debug"}, &out)
 	if err != nil {
 		t.Fatal(err)
 	}

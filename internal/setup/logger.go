@@ -8,25 +8,34 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// NewLogger makes the logger of a program. Style json has the keys that Google
-// Cloud Logging reads: severity, time and message.
-func NewLogger(style, level string, w io.Writer) (*zap.Logger, error) {
-	at, err := zapcore.ParseLevel(level)
+// LogConfig says how a program logs.
+type LogConfig struct {
+	// Style is json or console. JSON has the fields that Google Cloud Logging knows.
+	Style string
+	// Level is debug, info, warn or error: the least that is written.
+	Level string
+	// Project is the Google Cloud project of the traces; without one, lines have the trace
+	// context as it came.
+	Project string
+}
+
+// NewLogger makes the logger of a program.
+func NewLogger(c LogConfig, w io.Writer) (*zap.Logger, error) {
+	at, err := zapcore.ParseLevel(c.Level)
 	if err != nil || at > zapcore.ErrorLevel {
-		return nil, fmt.Errorf("configuration: LOG_LEVEL is %q: it must be debug, info, warn or error", level)
+		return nil, fmt.Errorf("configuration: LOG_LEVEL is %q: it must be debug, info, warn or error", c.Level)
 	}
-	var encoder zapcore.Encoder
-	switch style {
+	out := zapcore.Lock(zapcore.AddSync(w))
+	switch c.Style {
 	case "json":
-		encoder = zapcore.NewJSONEncoder(googleKeys())
+		return zap.New(&googleCore{Core: zapcore.NewCore(zapcore.NewJSONEncoder(googleKeys()), out, at), project: c.Project}), nil
 	case "console":
 		config := zap.NewDevelopmentEncoderConfig()
 		config.EncodeDuration = zapcore.StringDurationEncoder
-		encoder = zapcore.NewConsoleEncoder(config)
+		return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(config), out, at)), nil
 	default:
-		return nil, fmt.Errorf("configuration: LOG_FORMAT is %q: it must be json or console", style)
+		return nil, fmt.Errorf("configuration: LOG_FORMAT is %q: it must be json or console", c.Style)
 	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), at)), nil
 }
 
 func googleKeys() zapcore.EncoderConfig {

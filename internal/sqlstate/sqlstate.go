@@ -5,6 +5,7 @@ package sqlstate
 import (
 	"errors"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -30,10 +31,10 @@ func Refused(err error) bool {
 	}
 }
 
-// BlamesRow reports whether a refusal concerns the data. A refusal that concerns the
+// ConcernsRow reports whether a refusal concerns the data of a row. A refusal that concerns the
 // statement (0A: its plan; 26: its name; 42: its syntax, names and rights) or the session
 // (28, 3D, 3F) may concern all rows.
-func BlamesRow(err error) bool {
+func ConcernsRow(err error) bool {
 	switch class(err) {
 	case "", "0A", "26", "28", "3D", "3F", "42":
 		return false
@@ -43,10 +44,19 @@ func BlamesRow(err error) bool {
 }
 
 // MayHaveCommitted reports whether a statement that returned an error may have committed
-// nevertheless. It cannot have committed if nothing was sent, or if the error is from the
-// database. Errors about a connection or a server that goes away (classes 08, 57, 58) are
-// exceptions.
+// nevertheless. It cannot have committed if nothing was sent, as when no connection could be
+// made, if its transaction was rolled back, or if the error is from the database. Errors about a
+// connection or a server that goes away (classes 08, 57, 58) are exceptions.
 func MayHaveCommitted(err error) bool {
+	var connect *pgconn.ConnectError
+	if err == nil || errors.As(err, &connect) || errors.Is(err, pgx.ErrTxCommitRollback) {
+		return false
+	}
+	if errors.Is(err, pgconn.ErrConnClosed) {
+		// pgx counts it as safe to retry, and returns it for a COMMIT, too, whose connection was cut
+		// before its answer.
+		return true
+	}
 	switch class(err) {
 	case "":
 		return !pgconn.SafeToRetry(err)

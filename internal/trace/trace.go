@@ -1,14 +1,18 @@
-// Package trace carries W3C trace contexts between contexts and notifications.
+// Package trace carries W3C trace contexts between contexts, events and notifications.
 package trace
 
 import (
 	"context"
 
 	"go.opentelemetry.io/otel/propagation"
+	oteltrace "go.opentelemetry.io/otel/trace"
 )
 
 // Parent returns the W3C trace context of ctx; empty without one.
 func Parent(ctx context.Context) string {
+	if !oteltrace.SpanContextFromContext(ctx).IsValid() {
+		return "" // as for most emits, which need no map then
+	}
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	return carrier["traceparent"]

@@ -14,7 +14,7 @@ import (
 )
 
 // Groups of events. The first two are in the hands of the worker that is cut off:
-// one's runs complete while it cannot tell the database, the other's still run
+// one's runs complete while it cannot reach the database, the other's still run
 // when it has to believe its locks lost.
 const (
 	early = "early"
@@ -60,7 +60,7 @@ func testCutOff(ctx context.Context, t *testing.T, app string, base map[string]s
 	f.awaitRuns(ctx, t, "other", early, waiting, perGroup)
 	f.awaitRuns(ctx, t, "other", late, waiting, perGroup)
 	f.ended(ctx, t, during)
-	// Nothing has told Postgres that the victim is gone.
+	// Postgres does not know that the victim is gone.
 	if now := f.sessions(ctx, t, "victim"); len(now) == 0 || !slices.Equal(now, sessions) {
 		t.Errorf("sessions of the victim when it was cut off: %v, before it is healed: %v; want the same, and some", sessions, now)
 	}
@@ -78,7 +78,7 @@ func testCutOff(ctx context.Context, t *testing.T, app string, base map[string]s
 	f.ended(ctx, t, after)
 	f.stop(ctx, t, victim)
 	f.stop(ctx, t, cron)
-	f.judge(ctx, t, healing, held, slices.Concat(before, during), after)
+	f.check(ctx, t, healing, held, slices.Concat(before, during), after)
 }
 
 // sessions are the backends that Postgres has for a program.
@@ -101,8 +101,8 @@ type refusal struct {
 
 func (r refusal) is(id eventqueue.EventID) bool { return r.Event == id.String() }
 
-// awaitRefusals waits until the healed worker has said of each event that it held
-// that its end was refused. Some of these were completions that it could not
+// awaitRefusals waits until the healed worker has logged of each event that it held
+// that its completion was refused. Some of these were completions that it could not
 // write; the others it gave up before.
 func (f *fleet) awaitRefusals(ctx context.Context, t *testing.T, container string, held []eventqueue.EventID) {
 	t.Helper()
@@ -138,8 +138,8 @@ func (f *fleet) awaitRefusals(ctx context.Context, t *testing.T, container strin
 	}
 }
 
-// judge compares the record of Postgres with the gate's list.
-func (f *fleet) judge(ctx context.Context, t *testing.T, healing int64, held, quicks, after []eventqueue.EventID) {
+// check compares the record of Postgres with the gate's list.
+func (f *fleet) check(ctx context.Context, t *testing.T, healing int64, held, quicks, after []eventqueue.EventID) {
 	t.Helper()
 	changes := f.record(ctx, t)
 	all := lives(t, changes)
@@ -168,13 +168,13 @@ func (f *fleet) judge(ctx context.Context, t *testing.T, healing int64, held, qu
 	if err := f.pool.QueryRow(ctx, `SELECT count(*) FROM event_log`).Scan(&failed); err != nil || failed > 0 {
 		t.Errorf("%d events failed (%v): want none", failed, err)
 	}
-	f.judgeRuns(ctx, t, all)
+	f.checkRuns(ctx, t, all)
 	t.Logf("%d events, %d changes recorded, first take-over at change %d, healed at %d", len(all), len(changes), takenOver, healing)
 }
 
-// judgeRuns holds every event to one beginning and one end, and every run to a
+// checkRuns holds every event to one beginning and one end, and every run to a
 // claim of its own.
-func (f *fleet) judgeRuns(ctx context.Context, t *testing.T, all map[eventqueue.EventID]*life) {
+func (f *fleet) checkRuns(ctx context.Context, t *testing.T, all map[eventqueue.EventID]*life) {
 	t.Helper()
 	runs, err := f.runs(ctx)
 	if err != nil {

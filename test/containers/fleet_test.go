@@ -34,30 +34,30 @@ const fleetHandlers = `handlers:
 // its own, so that a worker can lose it and nothing else; the emulator and the
 // gate are on the other one.
 type fleet struct {
-	app, database, bell string // the image, and the networks
-	postgres, emulator  string // containers
-	gate, gateURL       string
-	password            string
-	databaseIP          string
-	pool                *pgxpool.Pool
-	queue               *eventqueue.Queue
+	app, database, pubsub string // the image, and the networks
+	postgres, emulator    string // containers
+	gate, gateURL         string
+	password              string
+	databaseIP            string
+	pool                  *pgxpool.Pool
+	queue                 *eventqueue.Queue
 }
 
 // newFleet starts everything but the workers.
 func newFleet(ctx context.Context, t *testing.T, app string, base map[string]string) *fleet {
 	t.Helper()
-	f := &fleet{app: app, database: unique("database"), bell: unique("bell"), postgres: unique("postgres"),
+	f := &fleet{app: app, database: unique("database"), pubsub: unique("pubsub-network"), postgres: unique("postgres"),
 		emulator: unique("pubsub"), gate: unique("gate"), password: unique("password")}
 	gateImage := scratchImage(ctx, t, "gate")
-	for _, network := range []string{f.database, f.bell} {
+	for _, network := range []string{f.database, f.pubsub} {
 		docker("network", "create", network).must(ctx, t)
 		atEnd(t, docker("network", "rm", network))
 	}
 	f.start(ctx, t, f.postgres, f.database, "--publish", "127.0.0.1::5432", "--env", "POSTGRES_USER=events", "--env", "POSTGRES_DB=events",
 		"--env", "POSTGRES_PASSWORD="+f.password, base["POSTGRES_IMAGE"])
-	f.start(ctx, t, f.emulator, f.bell, "--publish", "127.0.0.1::8085", base["PUBSUB_EMULATOR_IMAGE"],
+	f.start(ctx, t, f.emulator, f.pubsub, "--publish", "127.0.0.1::8085", base["PUBSUB_EMULATOR_IMAGE"],
 		"gcloud", "beta", "emulators", "pubsub", "start", "--host-port=0.0.0.0:8085")
-	f.start(ctx, t, f.gate, f.bell, "--publish", "127.0.0.1::8080", gateImage)
+	f.start(ctx, t, f.gate, f.pubsub, "--publish", "127.0.0.1::8080", gateImage)
 	f.gateURL = "http://" + published(ctx, t, f.gate, "8080")
 	f.databaseIP = docker("inspect", "--format", `{{(index .NetworkSettings.Networks "`+f.database+`").IPAddress}}`, f.postgres).must(ctx, t)
 	f.open(ctx, t)
@@ -109,17 +109,17 @@ func (f *fleet) open(ctx context.Context, t *testing.T) {
 	}
 	emulator := published(ctx, t, f.emulator, "8085")
 	eventually(ctx, t, "the emulator answers", func(ctx context.Context) error { return get(ctx, "http://"+emulator+"/") })
-	bell, err := pubsubnotify.New(ctx, pubsubnotify.Config{ProjectID: "local", Topic: "events-v2", Subscription: "events-v2-workers",
+	notifier, err := pubsubnotify.New(ctx, pubsubnotify.Config{ProjectID: "local", Topic: "events-v2", Subscription: "events-v2-workers",
 		Create: true, EmulatorHost: emulator})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := bell.Close(); err != nil {
+		if err := notifier.Close(); err != nil {
 			t.Errorf("close the connection to the emulator: %v", err)
 		}
 	})
-	if f.queue, err = eventqueue.New(pgstore.New(f.pool), bell, eventqueue.QueueConfig{}); err != nil {
+	if f.queue, err = eventqueue.New(pgstore.New(f.pool), notifier, eventqueue.QueueConfig{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -135,7 +135,7 @@ func (f *fleet) environment(who string) []string {
 		"PUBSUB_CREATE":        "true",
 		"LOCK_TIMEOUT":         fleetLock.String(),
 		"RELAY_INTERVAL":       "1s",
-		"RELAY_QUIET":          "1s",
+		"RELAY_LOST_AFTER":     "1s",
 		"HANDLERS_FILE":        "/handlers.yaml",
 	} {
 		args = append(args, "--env", name+"="+value)
@@ -149,7 +149,7 @@ func (f *fleet) program(ctx context.Context, t *testing.T, who, program string, 
 	t.Helper()
 	container = unique(who)
 	args = append(append([]string{"--read-only", "--cap-drop", "ALL", "--entrypoint", "/" + program}, args...), f.environment(who)...)
-	f.create(ctx, t, container, f.bell, append(args, f.app)...)
+	f.create(ctx, t, container, f.pubsub, append(args, f.app)...)
 	docker("network", "connect", f.database, container).must(ctx, t)
 	docker("start", container).must(ctx, t)
 	eventually(ctx, t, who+" has started", func(ctx context.Context) error {

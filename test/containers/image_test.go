@@ -18,7 +18,7 @@ import (
 
 const certificates = "etc/ssl/certs/ca-certificates.crt"
 
-// testImage looks into the image of the Dockerfile and runs its programs.
+// testImage examines the image of the Dockerfile and runs its programs.
 func testImage(ctx context.Context, t *testing.T, app string) {
 	t.Run("config", func(t *testing.T) {
 		t.Parallel()

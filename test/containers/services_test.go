@@ -11,7 +11,7 @@ import (
 // of that container, with ports on the machine's loopback interface, which the
 // container shares.
 func testServices(ctx context.Context, t *testing.T, base map[string]string) {
-	// Names that only this test uses, so that it can tell what it left behind.
+	// Names that only this test uses, so that it finds what it left behind.
 	postgres, emulator := unique("postgres"), unique("pubsub")
 	docker("tag", base["POSTGRES_IMAGE"], postgres).must(ctx, t)
 	atEnd(t, docker("rmi", "--force", postgres))

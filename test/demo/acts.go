@@ -83,7 +83,7 @@ func (s *stage) crashAct(ctx context.Context, events []eventqueue.NewEvent) erro
 	if err := s.fleet.startWorker(ctx, fmt.Sprintf("worker-%d", workers+1)); err != nil {
 		return err
 	}
-	s.story.say("started worker-%d; the cron process rings for the dead worker's events once their locks expire", workers+1)
+	s.story.say("started worker-%d; the cron process has the dead worker's events notified again once their locks expire", workers+1)
 	if err := s.awaitEnd(ctx, held); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@
 //
 //	make demo
 //	make demo INPUT=events.ndjson
+//	make demo UI=1
 //
 // # What happens
 //
@@ -22,6 +23,9 @@
 //     time, so that retries happen. Of the built-in sample it refuses two for
 //     good.
 //
+// With -ui it starts the dashboard as well (eventctl ui), and prints its address. After the
+// verdict it goes on, with an event a second, until a signal stops it.
+//
 // # Guarantees
 //
 // The last line is the verdict:
@@ -37,7 +41,7 @@
 //	0    nothing was lost and every body was byte for byte what was emitted
 //	1    something was lost, or differed, or the demo could not run
 //	2    bad input or bad options, found before anything was started
-//	130  stopped by a signal
+//	130  stopped by a signal before the verdict
 //
 // Everything that the demo starts is stopped at the end, also after a signal, and ends by
 // itself if the demo is killed. The demo does not use the database of DATABASE_URL, but

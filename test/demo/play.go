@@ -27,9 +27,9 @@ const (
 var errTooSlow = errors.New("the deadline of the demo has passed")
 
 // play is the demo from its first line to its verdict. Nothing of what it starts
-// is left when it returns.
-func play(ctx context.Context, opts options, in *input, dir string, story *story) (err error) {
-	ctx, broken := context.WithCancelCause(ctx)
+// is left when it returns. A signal ends the context, and with it the demo; after the verdict that is no error.
+func play(signals context.Context, opts options, in *input, dir string, story *story) (err error) {
+	ctx, broken := context.WithCancelCause(signals)
 	defer broken(nil)
 	stop := &command.Cleanups{}
 	defer func() { err = errors.Join(err, cleanUp(ctx, stop)) }()
@@ -50,6 +50,12 @@ func play(ctx context.Context, opts options, in *input, dir string, story *story
 	story.conclude(v.String())
 	if !v.ok() {
 		return fmt.Errorf("%w: %d events lost, %d bodies differ, %d events left in the queue", errNotOK, v.lost, v.differing, v.waiting)
+	}
+	if opts.ui {
+		story.say("%s", v)
+		if err := s.goOn(ctx); signals.Err() == nil {
+			return because(ctx, err)
+		}
 	}
 	return nil
 }

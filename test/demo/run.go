@@ -26,6 +26,7 @@ var errNotOK = errors.New("the queue did not keep its word")
 type options struct {
 	input    string
 	notifier string
+	ui       bool
 }
 
 // run is the program without its process: it returns the exit status.
@@ -70,6 +71,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags := command.Flags("demo")
 	flags.StringVar(&o.input, "input", "", "NDJSON `file` with the events to emit (default: a built-in sample)")
 	flags.StringVar(&o.notifier, "notifier", notifierAuto, "`notifier` to use: emulator (the official one), memory (a fake in this process), or auto (the first of the two that there is)")
+	flags.BoolVar(&o.ui, "ui", false, "serve the dashboard, and go on after the verdict until Ctrl-C")
 	if err := command.Parse(flags, args, stderr); flags.NArg() > 0 {
 		return o, fmt.Errorf("%w: name the input as -input FILE", err)
 	} else if err != nil {
@@ -90,5 +92,5 @@ func keepLogs(dir string, stderr io.Writer) {
 		_ = os.RemoveAll(dir)
 		return
 	}
-	command.RetainLogs("demo", dir, []string{programs.Worker, programs.Cron}, stderr)
+	command.RetainLogs("demo", dir, []string{programs.Worker, programs.Cron, programs.Ctl}, stderr)
 }

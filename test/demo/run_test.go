@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -74,4 +77,56 @@ func smallInput(t *testing.T, events int) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// The dashboard of the demo can be opened until a signal comes, which is no failure after the verdict.
+func TestDemoWithDashboard(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), e2eLimit)
+	defer cancel()
+	out, in := io.Pipe()
+	ended := make(chan int, 1)
+	var stderr strings.Builder
+	go func() {
+		defer func() { _ = in.Close() }()
+		ended <- run(ctx, []string{"-notifier", notifierMemory, "-ui", "-input", smallInput(t, 2)}, in, &stderr)
+	}()
+	var story strings.Builder
+	address := ""
+	for lines := bufio.NewScanner(io.TeeReader(out, &story)); lines.Scan(); {
+		if _, at, found := strings.Cut(lines.Text(), "the dashboard is at "); found {
+			address = at
+		}
+		if strings.Contains(lines.Text(), "Ctrl-C") {
+			if status := answer(t, address); status != http.StatusOK {
+				t.Errorf("the dashboard at %q answers %d", address, status)
+			}
+			cancel()
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(story.String()), "\n")
+	if status := <-ended; status != command.ExitOK || !strings.HasPrefix(lines[len(lines)-1], "demo: emitted=2 ") {
+		t.Errorf("exit status %d\n%s\n%s", status, &story, &stderr)
+	}
+	if status := answer(t, address); status != 0 {
+		t.Errorf("the dashboard still answers %d", status)
+	}
+}
+
+// answer asks for a page, and returns the status; 0: nothing answers.
+func answer(t *testing.T, address string) int {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	return response.StatusCode
 }

@@ -33,6 +33,7 @@ type stage struct {
 	rules   *control.Rules
 	target  *target
 	fleet   *fleet
+	address string // of the dashboard, if there is one
 }
 
 // setting has the services and programs that the stage needs.
@@ -67,6 +68,12 @@ func setUp(ctx context.Context, opts options, in *input, dir string, story *stor
 		return nil, err
 	}
 	story.say("built and started %d × cmd/worker and cmd/cron as processes of their own", workers)
+	if opts.ui {
+		if s.address, err = s.fleet.startUI(ctx); err != nil {
+			return nil, err
+		}
+		story.say("the dashboard is at %s", s.address)
+	}
 	return s, nil
 }
 
@@ -96,7 +103,11 @@ func openServices(ctx context.Context, opts options, dir string, story *story, s
 		story.say("the notifier is %s", at.notifier.origin)
 		return nil
 	})
-	group.Go(func() error { return programs.Build(ctx, dir, programs.Deployed(programs.Worker, programs.Cron)) })
+	names := []string{programs.Worker, programs.Cron}
+	if opts.ui {
+		names = append(names, programs.Ctl)
+	}
+	group.Go(func() error { return programs.Build(ctx, dir, programs.Deployed(names...)) })
 	return at, group.Wait()
 }
 
@@ -134,7 +145,7 @@ func childEnvironment(databaseURL string, config pubsubnotify.Config) map[string
 		"WORKER_GRACE_PERIOD": "5s",
 		"RETAIN_HISTORY":      "true",
 		"RELAY_INTERVAL":      "1s",
-		"RELAY_QUIET":         "2s",
+		"RELAY_LOST_AFTER":    "2s",
 		"PORT":                "0",
 	}
 	config.Create = false // it is there

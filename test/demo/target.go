@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"io"
 	"maps"
 	"net/http"
 	"path"
-	"strconv"
 	"sync"
 	"time"
 
@@ -59,17 +57,12 @@ func startTarget(ctx context.Context, refusals bool) (t *target, err error) {
 
 // ServeHTTP takes one event.
 func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	id, err := strconv.ParseInt(r.Header.Get("ce-id"), 10, 64)
-	if err != nil {
-		http.Error(w, "ce-id is not the id of an event", http.StatusBadRequest)
+	posted, ok := webtarget.Read(w, r)
+	if !ok {
 		return
 	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return // the worker has died and would not read an answer
-	}
-	event := eventqueue.EventID(id)
-	status := t.decide(event, body)
+	event := posted.ID
+	status := t.decide(event, posted.Value)
 	if status == http.StatusOK && !t.work(r, event) {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 // itself, and only when they have been answered.
 func TestAWorkerAsAJob(t *testing.T) {
 	t.Parallel()
-	onEachDoorbell(t, (*rig).testBounds, "greet")
+	onEachNotifier(t, (*rig).testBounds, "greet")
 }
 
 func (r *rig) testBounds() {

@@ -37,7 +37,7 @@ func (r *rig) sent() map[string]int {
 // program sends nothing for each event besides.
 func TestWhatADeployedWorkerCosts(t *testing.T) {
 	t.Parallel()
-	onEachDoorbell(t, (*rig).testCosts, "greet")
+	onEachNotifier(t, (*rig).testCosts, "greet")
 }
 
 func (r *rig) testCosts() {

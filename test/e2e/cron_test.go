@@ -30,7 +30,7 @@ func TestTheRelayPublishesWhatIsPending(t *testing.T) {
 	}
 	r.target.await(t, 1)
 
-	// By plain SQL, far off, and then near: a restarted relay looks at once.
+	// By plain SQL, far off, and then near: a restarted relay reads at once.
 	if _, err := r.pool.Exec(ctx, `INSERT INTO events_v2 (canvas_id, module, name, modifier, value) VALUES ($1, 'WORKER', 'greet', '_', '"by SQL"')`, [16]byte(canvas)); err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func TestHandlersThatHoldThePoolLoseNoLock(t *testing.T) {
 	}
 	r.emit(events...)
 	testenv.Eventually(t, "the handlers hold all connections", func() bool { return int(held.Load()) == full })
-	r.start("cron", map[string]string{"RELAY_INTERVAL": "1s", "RELAY_QUIET": "1s"}).await("cron started")
+	r.start("cron", map[string]string{"RELAY_INTERVAL": "1s", "RELAY_LOST_AFTER": "1s"}).await("cron started")
 	other.run(hold(other))
 	began := one[time.Time](r, `SELECT clock_timestamp()`)
 	taken := 0
@@ -88,7 +88,7 @@ func TestAnEmbeddingProgramWorksWithoutPubSub(t *testing.T) {
 // statement.
 func TestAnIdleEmbeddingProgramSendsNothing(t *testing.T) {
 	t.Parallel()
-	r, broker := behindBroker(t)
+	r, proxy := throughProxy(t)
 	if _, err := r.pool.Exec(testenv.Context(t), `CREATE EXTENSION IF NOT EXISTS pg_stat_statements; SELECT count(*) FROM pg_stat_statements`); err != nil {
 		t.Skipf("SKIPPED, NOT TESTED: what an idle program sends: the server has no pg_stat_statements: %v", err)
 	}
@@ -98,11 +98,11 @@ func TestAnIdleEmbeddingProgramSendsNothing(t *testing.T) {
 	r.emit(event("greet", `1`))
 	<-ran
 	r.awaitSQL("it has ended", `SELECT count(*) = 0 FROM events_v2`)
-	// It looks into the database for a while after it has begun to listen, for what was
-	// told before, and then no more: its looks at an empty subscription tell the time.
+	// For a while after it has begun to listen it searches the database for what was
+	// reported before, and then no more. Its checks of an empty subscription show the time.
 	for range 8 {
-		before, looks := r.sent(), broker.Calls("GetSubscription")
-		testenv.Eventually(t, "it has looked at the subscription", func() bool { return broker.Calls("GetSubscription") > looks })
+		before, checks := r.sent(), proxy.Calls("GetSubscription")
+		testenv.Eventually(t, "it has checked the subscription", func() bool { return proxy.Calls("GetSubscription") > checks })
 		if after := r.sent(); maps.Equal(before, after) {
 			return
 		}

@@ -30,6 +30,35 @@ func TestCronDeletesOldHistory(t *testing.T) {
 	}
 }
 
+// TestCronDeletesWhatOperatorsDidLongAgo has cron delete old entries of the audit log and old changes of many events,
+// and write who has lifted a rule whose end has come.
+func TestCronDeletesWhatOperatorsDidLongAgo(t *testing.T) {
+	t.Parallel()
+	r := newPostgresRig(t, "greet")
+	ctx := testenv.Context(t)
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := r.pool.Exec(ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.operating(0, "", "pause", "--canvas", canvas.String(), "--module", "WORKER", "--name", "greet", "--until", "2130-01-31T09:00:00Z")
+	r.operating(0, "", "cron", "set", "--canvas", canvas.String(), "--name", "nightly", "--schedule", "every day")
+	r.operating(0, "", "cron", "disable", "--canvas", canvas.String(), "--name", "nightly")
+	r.operating(0, "", "cron", "remove", "--canvas", canvas.String(), "--name", "nightly")
+	r.operating(0, "", "settings", "set", "lock-timeout", "2m")
+	exec(`UPDATE audit_log SET at = now() - interval '31 days' WHERE action = 'pause'`)
+	exec(`UPDATE scheduling_rules SET until = now()`)
+	exec(`INSERT INTO bulk_operations (id, counted_at, expires_at, identity, actor, source, via, change, counted, last_id, state)
+		SELECT gen_random_uuid(), now() - days * interval '1 day', now(), 'a', 'a', '', 'api', '{}', 0, 0, 'counted' FROM generate_series(0, 8, 8) AS days`)
+	r.start("cron", map[string]string{"AUDIT_LOG_FOR": "720h"})
+	r.awaitSQL("the old entries are gone", `SELECT NOT EXISTS (SELECT FROM audit_log WHERE action = 'pause') AND (SELECT count(*) FROM bulk_operations) = 1`)
+	r.awaitSQL("it is written who has lifted the rule", `SELECT EXISTS (SELECT FROM audit_log WHERE action = 'unpause' AND actor = 'cron' AND via = 'cron')`)
+	if !one[bool](r, `SELECT array_agg(action ORDER BY id) @> ARRAY['set_cron', 'disable_cron', 'remove_cron', 'set_lock_timeout'] FROM audit_log WHERE via = 'eventctl'`) {
+		t.Error("the other entries are not what eventctl did")
+	}
+}
+
 // TestTheEventOfADeadWorkerIsRequeued kills a worker while it holds an event. While
 // its lock is valid the event is live to everybody; then an operator does not wait
 // for the relay.

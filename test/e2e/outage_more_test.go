@@ -130,27 +130,39 @@ func (r *rig) subscriptions(f func(ctx context.Context, client *pubsub.Subscript
 }
 
 // TestWorkGoesOnWithAPubSubThatHangs: it accepts and never answers, while the
-// programs run. What had been published before is run as well.
+// programs run. What had been published before is run as well. The logs say once what is wrong, and
+// what to do.
 func TestWorkGoesOnWithAPubSubThatHangs(t *testing.T) {
 	t.Parallel()
 	r, proxy := behindProxy(t)
-	worker := r.start("worker", nil)
+	r.environment["LOG_LEVEL"] = "info"
+	worker, cron := r.start("worker", nil), r.start("cron", map[string]string{"RELAY_INTERVAL": "1s"})
 	worker.await("worker started")
-	r.start("cron", nil).await("cron started")
+	cron.await("pruner started")
 	r.emit(event("greet", `1`))
 	r.target.await(t, 1)
+	n := newNight(t)
+	n.phase("The programs start", worker, cron)
 
 	proxy.Swallow.Store(true)
 	r.emit(event("greet", `1`), event("greet", `1`)) // published past the proxy: nobody can pull them
 	r.emitOn(r.emitter(), 50)
 	r.target.await(t, 53)
 	worker.await("the notifier is down")
+	cron.await("could not publish notifications")
+	n.phase("Pub/Sub hangs", worker, cron)
 
 	proxy.Swallow.Store(false)
 	worker.await("the notifier answers again")
-	r.emit(event("greet", `1`))
+	if _, err := r.pool.Exec(testenv.Context(t), `INSERT INTO events_v2 (canvas_id, module, name, modifier, value) VALUES ($1, 'WORKER', 'greet', '_', '1')`, [16]byte(canvas)); err != nil {
+		t.Fatal(err)
+	}
 	r.target.await(t, 54)
+	cron.await("notifications are published again")
+	cron.await(`"message":"published notifications"`)
 	r.awaitSQL("everything has ended", `SELECT count(*) = 0 FROM events_v2`)
+	n.phase("Pub/Sub is back", worker, cron)
+	n.compare("testdata/outage.golden")
 }
 
 // TestWorkGoesOnWithoutATopic: it is deleted while the programs run, with and without
@@ -169,7 +181,7 @@ func TestWorkGoesOnWithoutATopic(t *testing.T) {
 			r.subscriptions(func(ctx context.Context, _ *pubsub.SubscriptionAdminClient, topics *pubsub.TopicAdminClient, _, topic string) error {
 				return topics.DeleteTopic(ctx, &pubsubpb.DeleteTopicRequest{Topic: topic})
 			})
-			// Without a relay: those who cannot publish tell the worker themselves.
+			// Without a relay: programs that cannot publish wake the worker themselves.
 			r.emitOn(r.emitter(), 20)
 			r.target.await(t, 21)
 			if create == "true" {

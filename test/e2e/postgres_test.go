@@ -167,7 +167,7 @@ func TestAKilledWorkerLosesNothingWithoutPubSub(t *testing.T) {
 	first.wait()
 	close(let)
 	r.start("worker", short)
-	r.start("cron", map[string]string{"LOCK_TIMEOUT": "2s", "RELAY_INTERVAL": "1s", "RELAY_QUIET": "2s"})
+	r.start("cron", map[string]string{"LOCK_TIMEOUT": "2s", "RELAY_INTERVAL": "1s", "RELAY_LOST_AFTER": "2s"})
 	r.awaitSQL("they are completed", `SELECT count(*) = $1 FROM event_log WHERE status = 'COMPLETED'`, len(events))
 	if n := one[int](r, `SELECT count(*) FROM event_log WHERE attempts > 1`); n != 20 {
 		t.Errorf("%d events were taken over, want the 20 that ran", n)

@@ -16,41 +16,41 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// behindBroker makes a deployment whose programs reach the emulator through a broker
+// throughProxy makes a deployment whose programs reach the emulator through a proxy
 // that can fail single methods.
-func behindBroker(t *testing.T) (*rig, *pubsubproxy.Server) {
+func throughProxy(t *testing.T) (*rig, *pubsubproxy.Server) {
 	t.Helper()
 	r := newRig(t, "greet")
-	broker, err := pubsubproxy.Open(testenv.Context(t), testenv.EmulatorHost(t))
+	proxy, err := pubsubproxy.Open(testenv.Context(t), testenv.EmulatorHost(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = broker.Close() })
-	r.environment["PUBSUB_EMULATOR_HOST"] = broker.Address()
-	return r, broker
+	t.Cleanup(func() { _ = proxy.Close() })
+	r.environment["PUBSUB_EMULATOR_HOST"] = proxy.Address()
+	return r, proxy
 }
 
-// fault is a way in which Pub/Sub fails, and what is said of it.
+// fault is a way in which Pub/Sub fails, and how it is reported.
 type fault struct {
-	begin, end func(r *rig, broker *pubsubproxy.Server)
-	// publishing says that who publishes knows of it, which is cron here; pulling that
-	// who pulls does.
+	begin, end func(r *rig, proxy *pubsubproxy.Server)
+	// publishing means that the program that publishes, here cron, reports it; pulling that
+	// the one that pulls does.
 	publishing, pulling bool
-	// advice is what readiness says, remedy what the log says.
+	// advice is the text in readiness, remedy the one in the log.
 	advice, remedy string
 }
 
 func refuse(method string, code codes.Code) func(*rig, *pubsubproxy.Server) {
-	return func(_ *rig, broker *pubsubproxy.Server) { broker.Set(method, pubsubproxy.Refuse(code, "on purpose")) }
+	return func(_ *rig, proxy *pubsubproxy.Server) { proxy.Set(method, pubsubproxy.Refuse(code, "on purpose")) }
 }
 
 func hang(method string) func(*rig, *pubsubproxy.Server) {
-	return func(_ *rig, broker *pubsubproxy.Server) { broker.Set(method, pubsubproxy.Hang) }
+	return func(_ *rig, proxy *pubsubproxy.Server) { proxy.Set(method, pubsubproxy.Hang) }
 }
 
-func heal(_ *rig, broker *pubsubproxy.Server) { broker.Heal() }
+func heal(_ *rig, proxy *pubsubproxy.Server) { proxy.Heal() }
 
-// make again makes topic and subscription as the log says.
+// make again makes topic and subscription as the log advises.
 func makeAgain(r *rig, _ *pubsubproxy.Server) {
 	r.subscriptions(func(ctx context.Context, subscriptions *pubsub.SubscriptionAdminClient, topics *pubsub.TopicAdminClient, subscription, topic string) error {
 		_, _ = topics.CreateTopic(ctx, &pubsubpb.Topic{Name: topic}) // it may be there
@@ -89,7 +89,7 @@ func TestEachFaultOfPubSubIsNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, broker := behindBroker(t)
+			r, proxy := throughProxy(t)
 			r.environment["PUBSUB_CREATE"] = "false"
 			worker, cron := r.start("worker", nil), r.start("cron", nil)
 			worker.await("worker started")
@@ -98,7 +98,7 @@ func TestEachFaultOfPubSubIsNamed(t *testing.T) {
 			r.emitOn(emitter, 1)
 			r.target.await(t, 1)
 
-			f.begin(r, broker)
+			f.begin(r, proxy)
 			began := time.Now()
 			r.emitOn(emitter, 200)
 			r.target.await(t, 201)
@@ -112,18 +112,18 @@ func TestEachFaultOfPubSubIsNamed(t *testing.T) {
 				}
 			}
 
-			f.end(r, broker)
-			published, pulled := broker.Answered("Publish"), broker.Answered("Pull")
+			f.end(r, proxy)
+			published, pulled := proxy.Answered("Publish"), proxy.Answered("Pull")
 			testenv.Eventually(t, "Pub/Sub is used again", func() bool {
 				r.emitOn(emitter, 1)
-				return broker.Answered("Publish") > published && broker.Answered("Pull") > pulled
+				return proxy.Answered("Publish") > published && proxy.Answered("Pull") > pulled
 			})
 			for p, concerned := range map[*program]bool{worker: f.pulling, cron: f.publishing} {
 				if concerned {
 					testenv.Eventually(t, "readiness of "+p.name+" says that all is well", func() bool {
 						r.markPending()
 						_, text := p.page("/readyz")
-						return text == "ready\n"
+						return strings.HasPrefix(text, "ready\n")
 					})
 				}
 			}
@@ -139,7 +139,7 @@ func (r *rig) awaitNamed(p *program, emitter *eventqueue.Queue, f fault) {
 		r.markPending()
 		status, text := p.page("/readyz")
 		if status == http.StatusServiceUnavailable {
-			return false // one look at the database may take longer than an answer of /readyz waits
+			return false // one check of the database may take longer than an answer of /readyz waits
 		}
 		if status != http.StatusOK || strings.Contains(text, "127.0.0.1") || strings.Contains(text, r.environment["PUBSUB_TOPIC"]) {
 			r.t.Errorf("/readyz of %s answers %d %s", p.name, status, text)
@@ -149,7 +149,7 @@ func (r *rig) awaitNamed(p *program, emitter *eventqueue.Queue, f fault) {
 	p.await(f.remedy)
 }
 
-// owe inserts an event by SQL, whose notification only cron can publish.
+// markPending inserts an event by SQL, whose notification only cron can publish.
 func (r *rig) markPending() {
 	r.t.Helper()
 	if _, err := r.pool.Exec(testenv.Context(r.t), `INSERT INTO events_v2 (canvas_id, module, name, modifier, value) VALUES ($1, 'WORKER', 'greet', '_', '1')`, [16]byte(canvas)); err != nil {

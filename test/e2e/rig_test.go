@@ -81,11 +81,11 @@ func newRigOn(t *testing.T, emulator string, names ...string) *rig {
 	return r
 }
 
-// onEachDoorbell runs a test with Pub/Sub, and with nothing but Postgres.
-func onEachDoorbell(t *testing.T, test func(r *rig), names ...string) {
+// onEachNotifier runs a test with Pub/Sub, and with nothing but Postgres.
+func onEachNotifier(t *testing.T, test func(r *rig), names ...string) {
 	t.Helper()
-	for doorbell, newRig := range map[string]func(*testing.T, ...string) *rig{"Pub/Sub": newRig, "Postgres": newPostgresRig} {
-		t.Run(doorbell, func(t *testing.T) {
+	for notifier, newRig := range map[string]func(*testing.T, ...string) *rig{"Pub/Sub": newRig, "Postgres": newPostgresRig} {
+		t.Run(notifier, func(t *testing.T) {
 			t.Parallel()
 			test(newRig(t, names...))
 		})
@@ -94,10 +94,16 @@ func onEachDoorbell(t *testing.T, test func(r *rig), names ...string) {
 
 func (r *rig) handlersFile(names []string) string {
 	r.t.Helper()
+	return r.handlersFileWith("{base: 100ms, max: 1s}", names)
+}
+
+// handlersFileWith writes a handlers file whose handlers wait so long before they are tried again.
+func (r *rig) handlersFileWith(backoff string, names []string) string {
+	r.t.Helper()
 	var b strings.Builder
 	b.WriteString("handlers:\n")
 	for _, name := range names {
-		fmt.Fprintf(&b, "  - {module: WORKER, name: %s, modifier: _, url: %q, backoff: {base: 100ms, max: 1s}}\n", name, r.target.URL+"/"+name)
+		fmt.Fprintf(&b, "  - {module: WORKER, name: %s, modifier: _, url: %q, backoff: %s}\n", name, r.target.URL+"/"+name, backoff)
 	}
 	path := filepath.Join(r.t.TempDir(), "handlers.yaml")
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {

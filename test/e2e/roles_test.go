@@ -90,7 +90,7 @@ func (r *roleRig) poolAs(role string) *pgxpool.Pool {
 // TestRoles: each program does its work as the role that is made for it.
 func TestRoles(t *testing.T) {
 	t.Parallel()
-	onEachDoorbell(t, func(r *rig) { withRoles(r).test() }, "greet", "flaky")
+	onEachNotifier(t, func(r *rig) { withRoles(r).test() }, "greet", "flaky")
 }
 
 func (r *roleRig) test() {
@@ -153,7 +153,7 @@ func (r *roleRig) test() {
 			t.Errorf("eventctl %s as the operator ended with %d:\n%s", strings.Join(command, " "), status, output)
 		}
 	}
-	for _, command := range []string{"stats", "list", "stuck"} {
+	for _, command := range []string{"stats", "stats --since 1h", "stats --since 100h", "top", "list", "stuck"} {
 		if status, output := r.run("eventctl "+command, r.as("reader")); status != 0 {
 			t.Errorf("eventctl %s as the reader ended with %d:\n%s", command, status, output)
 		}

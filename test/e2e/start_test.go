@@ -67,7 +67,7 @@ func (p *program) page(path string) (status int, text string) {
 }
 
 // awaitReady waits until a program says that it is ready. A busy machine may take longer
-// for one look at the database than an answer waits for it.
+// for one check of the database than an answer waits for it.
 func (p *program) awaitReady() {
 	p.t.Helper()
 	testenv.Eventually(p.t, p.name+" is ready", func() bool {
@@ -225,7 +225,7 @@ func TestWhatPostgresSaysAtTheStart(t *testing.T) {
 }
 
 // TestAnEmbeddingProgramWaitsForPostgres: one that is built as the documentation shows
-// has its pool, queue and worker while nobody listens, is told once by the log, and
+// has its pool, queue and worker while nobody listens, reads that once in the log, and
 // works when Postgres comes. What it learns later about wrong settings ends it.
 func TestAnEmbeddingProgramWaitsForPostgres(t *testing.T) {
 	t.Parallel()
@@ -265,7 +265,7 @@ func TestAnEmbeddingProgramLearnsWhatIsUnfit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "greet")
 	empty := func(c *service.Config) { c.DatabaseURL = testenv.EmptyDatabaseURL(t) }
-	told := func(by string, err error) {
+	learns := func(by string, err error) {
 		t.Helper()
 		var unfit *eventqueue.UnfitError
 		if !errors.As(err, &unfit) || !strings.Contains(err.Error(), "eventctl migrate up") {
@@ -273,7 +273,7 @@ func TestAnEmbeddingProgramLearnsWhatIsUnfit(t *testing.T) {
 		}
 	}
 	_, err := service.Open(testenv.Context(t), r.embedding(newLines(), empty))
-	told("Open", err)
+	learns("Open", err)
 
 	proxy := testenv.Proxy(t, hostOf(t, r.environment["DATABASE_URL"]))
 	proxy.Refuse.Store(true)
@@ -282,7 +282,7 @@ func TestAnEmbeddingProgramLearnsWhatIsUnfit(t *testing.T) {
 	proxy.Refuse.Store(false)
 	select {
 	case err := <-ended:
-		told("Run", err)
+		learns("Run", err)
 	case <-testenv.Context(t).Done():
 		t.Error("Run does not end though the database has no tables")
 	}

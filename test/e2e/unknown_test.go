@@ -11,7 +11,7 @@ import (
 // The promise is a second for 99 of 100.
 func TestTwoWorkersWithDifferentHandlers(t *testing.T) {
 	t.Parallel()
-	onEachDoorbell(t, func(r *rig) {
+	onEachNotifier(t, func(r *rig) {
 		const events = 60
 		old := r.handlersFile([]string{"known"})
 		r.start("worker", nil)

@@ -19,7 +19,7 @@ import (
 func TestAWorkerPostsEveryEventOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "greet")
-	worker := r.start("worker", map[string]string{"RETAIN_HISTORY": "true", "LOG_LEVEL": "info"})
+	worker := r.start("worker", map[string]string{"RETAIN_HISTORY": "true", "LOG_LEVEL": "info", "LOG_EVENTS": "all"})
 	events := make([]eventqueue.NewEvent, 500)
 	for i := range events {
 		events[i] = event("greet", `{ "odd":   "spacing ü", "big": 1e400 }`)
@@ -72,7 +72,7 @@ func TestAnswersOfTheTarget(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		}
 	})
-	r.start("worker", map[string]string{"RETAIN_HISTORY": "true"})
+	worker := r.start("worker", map[string]string{"RETAIN_HISTORY": "true", "LOG_LEVEL": "info"})
 	r.emit(event("flaky", `1`), event("bad", `2`), event("busy", `3`))
 	r.awaitSQL("all three have ended", `SELECT count(*) = 3 FROM event_log`)
 	for name, want := range map[string]string{
@@ -86,6 +86,41 @@ func TestAnswersOfTheTarget(t *testing.T) {
 	}
 	if got := one[string](r, `SELECT last_error FROM event_log WHERE name = 'bad'`); !strings.Contains(got, "422") || !strings.Contains(got, "no such customer") {
 		t.Errorf("last_error is %q", got)
+	}
+	if status := worker.terminate(); status != 0 {
+		t.Errorf("the worker ended with %d after SIGTERM", status)
+	}
+	checkLinesOfRuns(t, worker.text())
+}
+
+// checkLinesOfRuns reads what an operator sees of three events with six runs, of which two were
+// tried again, one failed its event, and three have no line but in the sums.
+func checkLinesOfRuns(t *testing.T, log string) {
+	t.Helper()
+	lines, sums := map[string]int{}, [3]int{}
+	for line := range strings.Lines(log) {
+		var entry struct {
+			Severity, Message    string
+			Run, Failed, Retried int
+			Handler              string
+			Labels               map[string]string `json:"logging.googleapis.com/labels"`
+		}
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(entry.Message, "event run ") {
+			lines[entry.Severity+" "+entry.Handler]++
+			if entry.Labels["handler"] != entry.Handler || entry.Labels["event_id"] == "" {
+				t.Errorf("the labels are not the event's: %s", line)
+			}
+		}
+		sums[0], sums[1], sums[2] = sums[0]+entry.Run, sums[1]+entry.Failed, sums[2]+entry.Retried
+	}
+	if len(lines) != 2 || lines["WARNING WORKER/flaky/_"] != 2 || lines["ERROR WORKER/bad/_"] != 1 {
+		t.Errorf("runs have the lines %v", lines)
+	}
+	if sums != [3]int{6, 1, 2} {
+		t.Errorf("the sums are %v runs, failed and retried", sums)
 	}
 }
 
@@ -136,7 +171,7 @@ func TestAKilledWorkersEventsAreTakenOver(t *testing.T) {
 	r.start("worker", short)
 	// The emulator shows the notifications again when their lease has ended, the
 	// relay sooner.
-	r.start("cron", map[string]string{"LOCK_TIMEOUT": "2s", "RELAY_INTERVAL": "1s", "RELAY_QUIET": "2s"})
+	r.start("cron", map[string]string{"LOCK_TIMEOUT": "2s", "RELAY_INTERVAL": "1s", "RELAY_LOST_AFTER": "2s"})
 	r.awaitSQL("they are completed", `SELECT count(*) = 0 FROM events_v2`)
 	if n := one[int](r, `SELECT count(*) FROM event_log WHERE status = 'COMPLETED' AND attempts > 1 AND retries <= attempts - 1`); n != len(events) {
 		t.Errorf("%d of %d events were taken over", n, len(events))
@@ -181,6 +216,7 @@ func TestAWorkerRefusesToStart(t *testing.T) {
 		"bad duration":       {change: map[string]string{"LOCK_TIMEOUT": "soon"}, want: "LOCK_TIMEOUT"},
 		"negative number":    {change: map[string]string{"WORKER_CONCURRENCY": "-1"}, want: "WORKER_CONCURRENCY is -1"},
 		"bad level":          {change: map[string]string{"LOG_LEVEL": "loud"}, want: "LOG_LEVEL"},
+		"bad events":         {change: map[string]string{"LOG_EVENTS": "some"}, want: "LOG_EVENTS"},
 		"heartbeat too slow": {change: map[string]string{"WORKER_HEARTBEAT": "10m"}, want: "Heartbeat is 10m0s"},
 		"unknown flag":       {args: []string{"--fast"}, want: "unknown flag: --fast"},
 	} {

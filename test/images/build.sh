@@ -10,6 +10,9 @@
 #   eval "$(test/images/build.sh)"
 set -euo pipefail
 
+# An older Go fetches the one that go.mod asks for, whatever the machine's default is.
+export GOTOOLCHAIN=auto
+
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repo=$(cd "$here/../.." && pwd)
 

@@ -35,11 +35,12 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		{"unitOfWork", 1, w.unitOfWork},
 		{"begin", 1, w.begin},
 		{"end", 1, w.end},
-		{"takeTurns", 5, w.advance},
+		{"advance", 5, w.advance},
 		{"renew", 2, w.renew},
 		{"giveBack", 2, w.giveBack},
-		{"owe", 2, w.markPending},
-		{"takeOwed", 1, w.takePending},
+		{"markPending", 2, w.markPending},
+		{"takePending", 1, w.takePending},
+		{"unclaimed", 2, w.unclaimed},
 		{"takeDue", 2, w.takeDue},
 		{"takeLost", 2, w.takeLost},
 		{"sweep", 3, w.sweep},
@@ -47,15 +48,29 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		{"runnable", 2, w.runnable},
 		{"addRule", 1, w.addRule},
 		{"liftRule", 2, w.liftRule},
+		{"expiredRules", 1, w.expiredRules},
+		{"release", 1, w.release},
+		{"waitingScopes", 1, w.waitingScopes},
 		{"takeWaiting", 2, w.takeWaiting},
-		{"forgetKeys", 1, w.deleteKeys},
+		{"deleteKeys", 1, w.deleteKeys},
 		{"setConcurrencyLimit", 2, w.setConcurrencyLimit},
 		{"fillLines", 1, w.fillGroups},
 		{"setRateLimit", 2, w.setRateLimit},
 		{"removeRateLimit", 1, w.removeRateLimit},
 		{"takeRate", 4, w.takeRate},
-		{"lookAtRates", 1, w.checkRates},
+		{"checkRates", 1, w.checkRates},
 		{"takeLimited", 2, w.takeLimited},
+		{"addMinutes", 2, w.addMinutes},
+		{"countPending", 1, w.countPending},
+		{"sumHour", 1, w.sumHour},
+		{"pruneMinutes", 1, w.pruneMinutes},
+		{"minutes", 1, w.readMinutes},
+		{"remove", 2, w.remove},
+		{"edit", 2, w.edit},
+		{"requeue", 2, w.requeue},
+		{"retry", 2, w.retry},
+		{"deleteLogged", 1, w.deleteLogged},
+		{"select", 2, w.selectEvents},
 		{"letTimePass", 5, w.letTimePass},
 	} {
 		for i := range a.weight {
@@ -118,7 +133,7 @@ func (w *world) recordInserted(inserted []eventqueue.Inserted) {
 
 func (w *world) complete(t *rapid.T) {
 	where, inTx := w.drawIn(t)
-	completions, retain := w.drawCompletions(t, lastErrors), rapid.Bool().Draw(t, "keep")
+	completions, retain := w.drawCompletions(t, lastErrors), rapid.Bool().Draw(t, "retain")
 	placed, misled := completions, []worker.Completion(nil)
 	if !inTx { // where no place is believed
 		placed, misled = w.drawPlaces(t, completions)
@@ -153,7 +168,7 @@ func (w *world) notHeld(completions []worker.Completion) (ids []eventqueue.Event
 	return ids
 }
 
-// readCommitted is what the documentation tells callers to begin with.
+// readCommitted is the isolation level that the documentation asks callers to use.
 var readCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
 
 func (w *world) begin(t *rapid.T) {
@@ -193,7 +208,7 @@ var errRollback = errors.New("roll it back")
 func (w *world) unitOfWork(t *rapid.T) {
 	events, mode := w.drawEvents(t, false), pick(t, "announce", announces)
 	completions := w.drawCompletions(t, lastErrors)
-	retain, ignore := rapid.Bool().Draw(t, "keep"), rapid.Bool().Draw(t, "ignoreErrors")
+	retain, ignore := rapid.Bool().Draw(t, "retain"), rapid.Bool().Draw(t, "ignoreErrors")
 	var result error
 	if rapid.IntRange(0, 2).Draw(t, "rollback") == 2 {
 		result = errRollback
@@ -232,7 +247,12 @@ func (w *world) unitOfWork(t *rapid.T) {
 func (w *world) sameErrors(t rapid.TB, pg, mem error, inTx bool) {
 	t.Helper()
 	if kind(pg) != kind(mem) {
-		t.Fatalf("Postgres and the model differ in the error\n  Postgres: %v\n  model:    %v", pg, mem)
+		var refused *pgconn.PgError
+		where := ""
+		if errors.As(pg, &refused) {
+			where = refused.Where
+		}
+		t.Fatalf("Postgres and the model differ in the error\n  Postgres: %v; %s\n  model:    %v", pg, where, mem)
 	}
 	if pg != nil && inTx {
 		clear(w.writing) // the transaction is spoilt and has undone what it wrote
@@ -251,7 +271,7 @@ func (w *world) deleteKeys(t *rapid.T) {
 	}
 }
 
-// kind is what a caller can tell of an error.
+// kind is what a caller can learn from an error.
 func kind(err error) string {
 	var refused *pgconn.PgError
 	switch {
@@ -270,14 +290,14 @@ func kind(err error) string {
 
 // byID orders an answer whose order is open.
 func byID(w worker.WriteResult) worker.WriteResult {
-	return worker.WriteResult{Done: slices.Sorted(slices.Values(w.Done)), Lost: slices.Sorted(slices.Values(w.Lost)), Advanced: byTurn(w.Advanced)}
+	return worker.WriteResult{Done: slices.Sorted(slices.Values(w.Done)), Lost: slices.Sorted(slices.Values(w.Lost)), Advanced: eventsByID(w.Advanced)}
 }
 
-func byTurn(advanced []eventqueue.Event) []eventqueue.Event {
+func eventsByID(advanced []eventqueue.Event) []eventqueue.Event {
 	return slices.SortedFunc(slices.Values(advanced), func(a, b eventqueue.Event) int { return int(a.ID - b.ID) })
 }
 
-// advance has events, that are there or not, leave their lines and arrive.
+// advance has events, that are there or not, leave their ordering groups and arrive.
 func (w *world) advance(t *rapid.T) {
 	left, arrived := w.drawIDs(t, "left"), w.drawIDs(t, "arrived")
 	if rapid.Bool().Draw(t, "all") { // as when a batch was emitted
@@ -287,7 +307,7 @@ func (w *world) advance(t *rapid.T) {
 		slices.Sort(arrived)
 		arrived = slices.Compact(arrived)
 	}
-	if !w.limited { // nobody tells those that need no turn
+	if !w.limited { // events without an ordering group are not reported
 		free := map[eventqueue.EventID]bool{}
 		for _, r := range w.mem.Events() {
 			free[r.ID] = r.OrderingKey == ""
@@ -298,5 +318,5 @@ func (w *world) advance(t *rapid.T) {
 	pg, pgErr := w.store.Advance(w.ctx, left, arrived, lockTimeout)
 	mem, memErr := w.mem.Advance(w.ctx, left, arrived, lockTimeout)
 	w.sameErrors(t, pgErr, memErr, false)
-	same(t, "Advance", byTurn(pg), byTurn(mem))
+	same(t, "Advance", eventsByID(pg), eventsByID(mem))
 }

@@ -19,9 +19,9 @@ RETURNING id`
 // insertRows writes rows as somebody does by hand who knows the documented columns, with
 // whatever the table's constraints let in, and now and then with what they refuse.
 func (w *world) insertRows(t *rapid.T) {
-	rows := make([]memstore.ByHand, rapid.IntRange(1, 3).Draw(t, "rows"))
+	rows := make([]memstore.InsertedRow, rapid.IntRange(1, 3).Draw(t, "rows"))
 	for i := range rows {
-		rows[i] = memstore.ByHand{
+		rows[i] = memstore.InsertedRow{
 			Canvas: pick(t, "canvas", append(canvases, eventqueue.CanvasID{})), Module: pick(t, "module", modules), Name: pick(t, "name", names),
 			Modifier: pick(t, "modifier", modifiers), Value: pick(t, "value", []string{"", "null", "no JSON", `{"n": 1}`}),
 			Retries:    pick(t, "retries", []int32{0, 1, 7, 1_000_000, -1, 1_000_000_001}),
@@ -43,7 +43,7 @@ func (w *world) insertRows(t *rapid.T) {
 	}
 }
 
-func (w *world) insertRowsByHand(rows []memstore.ByHand) (ids []eventqueue.EventID, err error) {
+func (w *world) insertRowsByHand(rows []memstore.InsertedRow) (ids []eventqueue.EventID, err error) {
 	err = pgx.BeginFunc(w.ctx, w.pool, func(tx pgx.Tx) error {
 		for _, r := range rows {
 			var id eventqueue.EventID

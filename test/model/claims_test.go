@@ -40,8 +40,8 @@ func (c claimer) ask(t *rapid.T, w *world, id eventqueue.EventID) []worker.Claim
 	return c.claim(t, w, w.mem)
 }
 
-// look is what the model answers about one event when nobody claims it.
-func (c claimer) look(t *rapid.T, w *world, id eventqueue.EventID) []worker.ClaimResult {
+// check is what the model answers about one event when nobody claims it.
+func (c claimer) check(t *rapid.T, w *world, id eventqueue.EventID) []worker.ClaimResult {
 	handlers := c.handlers
 	c.handlers = eventqueue.HandlerSet{} // with which nothing is claimed
 	found := c.ask(t, w, id)
@@ -84,7 +84,7 @@ func (w *world) claim(t *rapid.T) {
 
 // claimAtOnce has several claim overlapping ids at the same time. What one of
 // them got, the model lets it get, too; then the others must find nothing left.
-// They may have looked before the winner or after it.
+// They may have read it before the winner or after it.
 func (w *world) claimAtOnce(t *rapid.T) {
 	claimers := make([]claimer, rapid.IntRange(2, 4).Draw(t, "claimers"))
 	before := make([]map[eventqueue.EventID]worker.ClaimResult, len(claimers))
@@ -92,7 +92,7 @@ func (w *world) claimAtOnce(t *rapid.T) {
 		claimers[i] = w.drawClaimer(t)
 		before[i] = map[eventqueue.EventID]worker.ClaimResult{}
 		for _, id := range claimers[i].ids {
-			maps.Copy(before[i], index(claimers[i].look(t, w, id)))
+			maps.Copy(before[i], index(claimers[i].check(t, w, id)))
 		}
 	}
 
@@ -175,7 +175,7 @@ func (w *world) giveBack(t *rapid.T) {
 	same(t, "GiveBack", pg, mem)
 }
 
-// runnable looks for events that could be claimed, leaving out some canvases.
+// runnable asks for events that could be claimed, leaving out some canvases.
 func (w *world) runnable(t *rapid.T) {
 	var after eventqueue.Scope
 	if rapid.Bool().Draw(t, "after") {

@@ -66,6 +66,11 @@ func (w *cronWorld) queue(t *rapid.T, store eventqueue.EmitStore) *eventqueue.Qu
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // a commit that was refused is searched for
+		if err := queue.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
 	return queue
 }
 

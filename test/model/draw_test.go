@@ -19,10 +19,13 @@ import (
 var (
 	canvases  = []eventqueue.CanvasID{{1}, {2}}
 	modules   = []string{"WORKER", "CRON"}
-	names     = []string{"mail", "bill"}
+	names     = []string{"mail", "mailing"}
 	modifiers = []string{"_", "bulk"}
 	keys      = []string{"", "", "", "once", "b", "Ä"}
 	orderings = []string{"", "", "line", "line", "Ä"}
+
+	drawnPairs = []map[string]string{nil, nil, {}, {"user": "ada"}, {"zone": "ü\"<&>", "b": "", "a.long-key_0": "1"}}
+	parents    = []eventqueue.EventID{0, 0, 1, 1 << 62}
 
 	// durations are delays, intervals, timeouts and steps of the clock alike.
 	// MaxRequeue and its neighbours are among them.
@@ -32,8 +35,8 @@ var (
 		eventqueue.MaxRequeue + time.Microsecond, eventqueue.MaxRequeue + 10*time.Second, time.Hour, 20 * time.Hour,
 	}
 	lockTimeouts = []time.Duration{10 * time.Second, 30 * time.Second, time.Minute}
-	quiets       = []time.Duration{time.Microsecond, 5 * time.Second, 10 * time.Second, time.Minute}
-	claimIDs     = []eventqueue.ClaimID{0, 1, 2, 3}
+	lostAfters   = []time.Duration{time.Microsecond, 5 * time.Second, 10 * time.Second, time.Minute}
+	claimIDs     = []eventqueue.ClaimID{0, 1, 2, eventqueue.WorkerNumber(7).Claim(3)}
 	limits       = []int{1, 2, 3, 5, 1000}
 )
 
@@ -69,6 +72,8 @@ func (w *world) drawEvents(t *rapid.T, inTx bool) []eventqueue.NewEvent {
 			e.UniqueKey, e.UniqueFor = key.Key, pick(t, "uniqueFor", durations)
 		}
 		e.OrderingKey = pick(t, "orderingKey", orderings)
+		e.Attributes = pick(t, "attributes", drawnPairs)
+		e.ParentID = pick(t, "parent", parents)
 		events[i] = e
 	}
 	if rapid.IntRange(0, 39).Draw(t, "refused") == 39 {
@@ -173,8 +178,11 @@ func (w *world) drawCompletions(t *rapid.T, errors []string) []worker.Completion
 		switch completion.Label {
 		case machine.RetryAllowed, machine.Snoozed, machine.OverLimit:
 			completion.Delay = pick(t, "delay", durations)
-		case machine.RetryTooMany, machine.FailedForGood:
-			completion.LastError = pick(t, "lastError", errors)
+		}
+		switch completion.Label {
+		case machine.RetryAllowed, machine.RetryTooMany, machine.FailedForGood:
+			completion.LastError, completion.Duration = pick(t, "lastError", errors), pick(t, "duration", durations)
+			completion.Unrecorded = rapid.IntRange(0, 3).Draw(t, "unrecorded") == 3
 		}
 		completions[i] = completion
 	}

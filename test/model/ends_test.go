@@ -29,12 +29,12 @@ func (w *world) completeAtOnce(t *rapid.T) {
 	enders := make([]ender, rapid.IntRange(2, 3).Draw(t, "enders"))
 	var ids []eventqueue.EventID
 	for i := range enders {
-		// A token that the claim beside it is yet to give is nobody's to know; and
-		// whether it sees a turn that an end gives is open.
+		// Nobody can know a token that the concurrent claim has yet to give. Whether that
+		// claim sees that a completion has advanced a group is open.
 		enders[i].completions = slices.DeleteFunc(w.drawCompletions(t, storableErrors), func(end worker.Completion) bool {
 			return end.Attempt > before[end.Event].Attempts || before[end.Event].OrderingKey != ""
 		})
-		enders[i].retain = rapid.Bool().Draw(t, "keep")
+		enders[i].retain = rapid.Bool().Draw(t, "retain")
 		for _, end := range enders[i].completions {
 			ids = append(ids, end.Event)
 		}
@@ -74,7 +74,7 @@ func (w *world) runAtOnce(t *rapid.T, enders []ender, c claimer) map[eventqueue.
 // it was claimed: after that, their claims had gone.
 func (w *world) mustBeAnOrder(t *rapid.T, id eventqueue.EventID, before row, enders []ender, c claimer, answers map[eventqueue.EventID]worker.ClaimResult) {
 	t.Helper()
-	earlier := index(c.look(t, w, id))
+	earlier := index(c.check(t, w, id))
 	ended := w.followEnder(t, id, enders)
 	got, present := answers[id]
 	for i := range enders {
@@ -82,13 +82,13 @@ func (w *world) mustBeAnOrder(t *rapid.T, id eventqueue.EventID, before row, end
 	}
 	ask := c.ask
 	if ended >= 0 && !got.Facts.Claimed {
-		ask = c.look // the model may claim what it may not have seen
+		ask = c.check // the model may claim what it may not have seen
 	}
 	later := index(ask(t, w, id))
 	if sameFound(got, present, later, id) {
 		return
 	}
-	// It may have looked before the event ended, and claimed it after that.
+	// It may have read the event before that ended, and claimed it after that.
 	if f, ok := earlier[id]; ok {
 		f.Facts.Claimed = got.Facts.Claimed
 		f.Attempt, f.ClaimID, f.LostRun, f.BeginFirst, f.Unique, f.Limited, f.Exact, f.Event.Retries = got.Attempt, got.ClaimID, got.LostRun, got.BeginFirst, got.Unique, got.Limited, got.Exact, got.Event.Retries

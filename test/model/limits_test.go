@@ -35,7 +35,7 @@ func drawConcurrencyLimit(t *rapid.T) control.ConcurrencyLimit {
 }
 
 // unlessLimited leaves races out of sequences that have concurrency limits: who
-// gets the turns of a limit depends on which of several calls was first, in ways that
+// may run under a limit depends on which of several calls was first, in ways that
 // their answers do not show.
 func (w *world) unlessLimited(race, single func(*rapid.T)) func(*rapid.T) {
 	return func(t *rapid.T) {
@@ -79,6 +79,6 @@ func (w *world) fill(t *rapid.T, limit control.ConcurrencyLimit, after string) {
 	pg, pgNext, pgErr := w.store.FillGroups(w.ctx, limit, after)
 	mem, memNext, memErr := w.mem.FillGroups(w.ctx, limit, after)
 	w.sameErrors(t, pgErr, memErr, false)
-	same(t, "FillGroups", byTurn(pg), byTurn(mem))
+	same(t, "FillGroups", eventsByID(pg), eventsByID(mem))
 	same(t, "FillGroups: next", pgNext, memNext)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // TestManyEvents compares what sequences are too short for: emits of several
-// statements, and looks for runnable events of several pages, with scopes so
+// statements, and searches of several pages for runnable events, with scopes so
 // full that the events in their middle are left out.
 func TestManyEvents(t *testing.T) {
 	t.Parallel()
@@ -66,13 +66,13 @@ func manyEvents() []eventqueue.NewEvent {
 // walkRunnable compares page after page, and returns how many there were.
 func (w *world) walkRunnable(t *testing.T, except []eventqueue.CanvasID) (pages int) {
 	t.Helper()
-	look := func(store worker.Store, after eventqueue.Scope) ([]eventqueue.Event, eventqueue.Scope, error) {
+	runnable := func(store worker.Store, after eventqueue.Scope) ([]eventqueue.Event, eventqueue.Scope, error) {
 		return store.Runnable(w.ctx, after, except, time.Minute)
 	}
 	var after eventqueue.Scope
 	for {
-		pg, pgNext, pgErr := look(w.store, after)
-		mem, memNext, memErr := look(w.mem, after)
+		pg, pgNext, pgErr := runnable(w.store, after)
+		mem, memNext, memErr := runnable(w.mem, after)
 		w.sameErrors(t, pgErr, memErr, false)
 		same(t, "Runnable", pg, mem)
 		same(t, "Runnable: next", pgNext, memNext)

@@ -2,6 +2,8 @@ package model_test
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/memstore"
 )
 
 func (w *world) markPending(t *rapid.T) {
@@ -23,7 +26,7 @@ type taker func(store takeStore) (taken []eventqueue.Notification, next eventque
 
 type takeStore interface {
 	maintenance.RelayStore
-	TakeLost(ctx context.Context, after eventqueue.EventID, limit int, quiet, lockTimeout time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error)
+	TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lockTimeout time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error)
 	control.RuleStore
 }
 
@@ -47,7 +50,21 @@ func (w *world) takeLost(t *rapid.T) {
 	w.take(t, "TakeLost", w.drawTakeLost(t, w.drawAfter(t), pick(t, "limit", limits)))
 }
 
-// sweep is a whole turn of the relay after some time: only several of them in a
+// unclaimed searches for events whose emits may not have been answered.
+func (w *world) unclaimed(t *rapid.T) {
+	asked := map[eventqueue.Scope]eventqueue.Unanswered{}
+	for range rapid.IntRange(1, 4).Draw(t, "scopes") {
+		a := eventqueue.Unanswered{Scope: drawScope(t), Events: 1, Oldest: pick(t, "oldest", durations), Newest: pick(t, "newest", durations)}
+		asked[a.Scope] = a
+	}
+	all := slices.Collect(maps.Values(asked))
+	pg, pgErr := w.store.Unclaimed(w.ctx, all)
+	mem, memErr := w.mem.Unclaimed(w.ctx, all)
+	w.sameErrors(t, pgErr, memErr, false)
+	same(t, "Unclaimed", pg, mem)
+}
+
+// sweep is a whole round of the relay after some time: only several of them in a
 // row show how the interval between two notifications grows.
 func (w *world) sweep(t *rapid.T) {
 	w.letTimePass(t)
@@ -59,7 +76,7 @@ func (w *world) sweep(t *rapid.T) {
 }
 
 func (w *world) drawTakeRound(t *rapid.T) taker {
-	quiet, lockTimeout := pick(t, "quiet", quiets), pick(t, "lockTimeout", lockTimeouts)
+	lostAfter, lockTimeout := pick(t, "lostAfter", lostAfters), pick(t, "lockTimeout", lockTimeouts)
 	var after maintenance.RoundPlace
 	switch after.Stage = maintenance.RoundStage(rapid.IntRange(0, int(maintenance.RoundOfRuns)).Draw(t, "stage")); {
 	case rapid.Bool().Draw(t, "from its beginning"):
@@ -69,7 +86,7 @@ func (w *world) drawTakeRound(t *rapid.T) taker {
 		after.Scope = drawScope(t)
 	}
 	return func(s takeStore) ([]eventqueue.Notification, eventqueue.EventID, error) {
-		lost, next, err := s.TakeRound(w.ctx, after, quiet, lockTimeout)
+		lost, next, err := s.TakeRound(w.ctx, after, lostAfter, lockTimeout)
 		var want maintenance.RoundPlace // few handlers and lines are one part each
 		if after.Stage != maintenance.RoundOfRuns {
 			want.Stage = after.Stage + 1
@@ -98,8 +115,8 @@ func (w *world) drawAfter(t *rapid.T) eventqueue.EventID {
 func (w *world) takeAtOnce(t *rapid.T) {
 	const all = 1000
 	var f taker
-	switch pick(t, "what", []string{"owed", "due", "lost", "waiting"}) {
-	case "owed":
+	switch pick(t, "what", []string{"pending", "due", "lost", "waiting"}) {
+	case "pending":
 		f = w.drawTakePending(t)
 	case "due":
 		f = w.drawTakeDue(t, all)
@@ -145,38 +162,112 @@ func (w *world) drawTakeDue(t *rapid.T, limit int) taker {
 }
 
 func (w *world) drawTakeLost(t *rapid.T, after eventqueue.EventID, limit int) taker {
-	quiet, lockTimeout := pick(t, "quiet", quiets), pick(t, "lockTimeout", lockTimeouts)
+	lostAfter, lockTimeout := pick(t, "lostAfter", lostAfters), pick(t, "lockTimeout", lockTimeouts)
 	return func(s takeStore) ([]eventqueue.Notification, eventqueue.EventID, error) {
-		return s.TakeLost(w.ctx, after, limit, quiet, lockTimeout)
+		return s.TakeLost(w.ctx, after, limit, lostAfter, lockTimeout)
 	}
 }
 
 func (w *world) drawTakeWaiting(t *rapid.T, after eventqueue.EventID, limit int) taker {
-	scope, since := drawScope(t), w.drawTime(t)
+	of := control.Waiting{Scope: drawScope(t), Since: w.drawTime(t), After: after}
+	if rapid.IntRange(0, 2).Draw(t, "some") == 0 {
+		of.Modifier, of.UpTo = pick(t, "modifier", modifiers), after+eventqueue.EventID(rapid.IntRange(1, 3).Draw(t, "upTo"))
+	}
 	return func(s takeStore) ([]eventqueue.Notification, eventqueue.EventID, error) {
-		return s.TakeWaiting(w.ctx, scope, since, after, limit)
+		return s.TakeWaiting(w.ctx, of, limit)
 	}
 }
 
 var ruleTypes = []control.RuleType{control.PauseRule, control.BlockRule}
 
 func (w *world) addRule(t *rapid.T) {
-	kind, scope := pick(t, "type", ruleTypes), drawScope(t)
-	pg, pgErr := w.store.AddRule(w.ctx, kind, scope)
-	mem, memErr := w.mem.AddRule(w.ctx, kind, scope)
-	w.sameErrors(t, pgErr, memErr, false)
+	rule := control.Rule{Type: pick(t, "type", ruleTypes), RuleScope: drawRuleScope(t)}
+	if rapid.Bool().Draw(t, "ends") {
+		rule.Until = w.now.Add(pick(t, "until", durations)).Truncate(time.Microsecond)
+		rule.Actor, rule.Reason = "ann", "a reason"
+	}
+	pg, pgErr := w.store.AddRule(w.ctx, rule)
+	mem, memErr := w.mem.AddRule(w.ctx, rule)
+	if errors.Is(pgErr, control.ErrUntilPassed) != errors.Is(memErr, control.ErrUntilPassed) {
+		t.Fatalf("AddRule until %s at %s: %v and %v", rule.Until, w.now, pgErr, memErr)
+	}
+	if !errors.Is(pgErr, control.ErrUntilPassed) {
+		w.sameErrors(t, pgErr, memErr, false)
+	}
 	same(t, "AddRule", pg, mem)
+}
+
+// expiredRules compares the rules whose end has passed, and lifts one of them as cron does.
+func (w *world) expiredRules(t *rapid.T) {
+	w.letTimePass(t)
+	pg, pgErr := w.store.RulesToLift(w.ctx)
+	mem, memErr := w.mem.RulesToLift(w.ctx)
+	w.sameErrors(t, pgErr, memErr, false)
+	for i := range pg {
+		inUTC(&pg[i].Until, &pg[i].ReleasedAt)
+	}
+	same(t, "RulesToLift", pg, mem)
+	if rules := w.mem.Rules(); len(rules) > 0 {
+		rule := pick(t, "rule", rules)
+		w.lift(t, control.Lift{Type: rule.Type, RuleScope: rule.RuleScope, Expired: true})
+	}
+}
+
+// release goes on with rules that are lifted at a rate, as cron does; mostly one that is.
+func (w *world) release(t *rapid.T) {
+	w.letTimePass(t)
+	kind, scope := pick(t, "type", ruleTypes), drawRuleScope(t)
+	rules := slices.DeleteFunc(w.mem.Rules(), func(r memstore.RuleRow) bool { return r.Rate == 0 })
+	if len(rules) > 0 && rapid.IntRange(0, 5).Draw(t, "any") > 0 {
+		rule := pick(t, "rule", rules)
+		kind, scope = rule.Type, rule.RuleScope
+	}
+	pg, pgErr := w.store.Release(w.ctx, kind, scope)
+	mem, memErr := w.mem.Release(w.ctx, kind, scope)
+	w.sameErrors(t, pgErr, memErr, false)
+	inUTC(&pg.At)
+	same(t, "Release", pg, mem)
+}
+
+func (w *world) waitingScopes(t *rapid.T) {
+	scope := drawRuleScope(t)
+	scope.Prefix = true
+	pg, pgErr := w.store.WaitingScopes(w.ctx, scope)
+	mem, memErr := w.mem.WaitingScopes(w.ctx, scope)
+	w.sameErrors(t, pgErr, memErr, false)
+	same(t, "WaitingScopes", pg, mem)
+}
+
+// drawRuleScope draws what a rule is about: a handler, one of its modifiers, names with one beginning.
+func drawRuleScope(t *rapid.T) control.RuleScope {
+	scope := control.RuleScope{Scope: drawScope(t)}
+	if rapid.IntRange(0, 2).Draw(t, "of one modifier") == 0 {
+		scope.Modifier = pick(t, "modifier", modifiers)
+	}
+	if rapid.IntRange(0, 2).Draw(t, "of a prefix") == 0 {
+		scope.Prefix = true
+		scope.Name = scope.Name[:rapid.IntRange(1, len(scope.Name)).Draw(t, "length")]
+	}
+	return scope
 }
 
 // liftRule lifts any rule, but mostly one that is there.
 func (w *world) liftRule(t *rapid.T) {
-	kind, scope := pick(t, "type", ruleTypes), drawScope(t)
+	lift := control.Lift{Type: pick(t, "type", ruleTypes), RuleScope: drawRuleScope(t)}
 	if rules := w.mem.Rules(); len(rules) > 0 && rapid.IntRange(0, 3).Draw(t, "any") > 0 {
 		rule := pick(t, "rule", rules)
-		kind, scope = rule.Type, rule.Scope
+		lift.Type, lift.RuleScope = rule.Type, rule.RuleScope
 	}
-	pg, pgErr := w.store.LiftRule(w.ctx, kind, scope)
-	mem, memErr := w.mem.LiftRule(w.ctx, kind, scope)
+	if rapid.Bool().Draw(t, "at a rate") {
+		lift.Rate = rapid.IntRange(1, 3).Draw(t, "rate")
+	}
+	w.lift(t, lift)
+}
+
+func (w *world) lift(t *rapid.T, lift control.Lift) {
+	t.Helper()
+	pg, pgErr := w.store.LiftRule(w.ctx, lift)
+	mem, memErr := w.mem.LiftRule(w.ctx, lift)
 	w.sameErrors(t, pgErr, memErr, false)
 	inUTC(&pg.At)
 	same(t, "LiftRule", pg, mem)

@@ -140,7 +140,7 @@ func TestRatesEqualSQL(t *testing.T) {
 			"takeRate":      w.takeRate,
 			"takeRate'":     w.takeRate,
 			"takeRate''":    w.takeRate,
-			"lookAtRates":   w.checkRates,
+			"checkRates":    w.checkRates,
 			"letTimePass":   w.letTimePass,
 			"letAMinuteGo":  func(t *rapid.T) { w.now = w.now.Add(time.Minute); w.setClock(t) },
 			"letSixHoursGo": func(t *rapid.T) { w.now = w.now.Add(6 * time.Hour); w.setClock(t) },

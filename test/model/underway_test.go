@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
@@ -57,8 +58,8 @@ func (w *world) beginClaim(t *rapid.T) *underWay {
 	return u
 }
 
-// forget gives back what the claim holds.
-func (u *underWay) forget(w *world) {
+// rollBack gives back what the claim holds.
+func (u *underWay) rollBack(w *world) {
 	_ = u.tx.Rollback(w.ctx) // after a commit there is nothing to give back
 	w.claiming = nil
 }
@@ -80,23 +81,23 @@ func (u *underWay) free(ids []eventqueue.EventID) []eventqueue.EventID {
 	return slices.DeleteFunc(slices.Clone(ids), func(id eventqueue.EventID) bool { return u.held[id] })
 }
 
-// claimUnderWay has others look at, renew, end and notify events that a claim is
+// claimUnderWay has others claim, renew, complete and notify events that a claim is
 // about to take: none of them waits for it, and it may commit or not.
 func (w *world) claimUnderWay(t *rapid.T) {
 	u := w.beginClaim(t)
-	defer u.forget(w)
+	defer u.rollBack(w)
 	for range rapid.IntRange(1, 3).Draw(t, "meanwhile") {
-		switch pick(t, "what", []string{"claim", "renew", "finish", "owe", "takeOwed"}) {
+		switch pick(t, "what", []string{"claim", "renew", "complete", "markPending", "takePending"}) {
 		case "claim":
 			u.othersClaim(t, w)
 		case "renew":
 			u.othersRenew(t, w)
-		case "finish":
+		case "complete":
 			u.othersComplete(t, w)
-		case "owe":
+		case "markPending":
 			ids := w.drawIDs(t, "ids")
 			w.sameErrors(t, w.store.MarkPending(w.ctx, ids), w.mem.MarkPending(w.ctx, u.free(ids)), false)
-		case "takeOwed":
+		case "takePending":
 			ids := w.drawIDs(t, "ids")
 			pg, pgErr := w.store.TakePending(w.ctx, ids)
 			mem, memErr := w.mem.TakePending(w.ctx, u.free(ids))
@@ -118,7 +119,7 @@ func (u *underWay) othersClaim(t *rapid.T, w *world) {
 	mem := c.claim(t, w, w.mem)
 	for _, id := range all {
 		if u.held[id] {
-			mem = append(mem, c.look(t, w, id)...)
+			mem = append(mem, c.check(t, w, id)...)
 		}
 	}
 	same(t, "Claim beside a claim", pg, byEvent(mem))
@@ -136,7 +137,7 @@ func (u *underWay) othersRenew(t *rapid.T, w *world) {
 }
 
 func (u *underWay) othersComplete(t *rapid.T, w *world) {
-	ends, retain := w.drawCompletions(t, storableErrors), rapid.Bool().Draw(t, "keep")
+	ends, retain := w.drawCompletions(t, storableErrors), rapid.Bool().Draw(t, "retain")
 	pg, pgErr := w.store.Complete(w.ctx, nil, ends, retain)
 	claims := make([]worker.Claim, len(ends))
 	for i := range ends {
@@ -185,10 +186,10 @@ func (w *world) ruleWaitsForClaim(t *rapid.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		added, pgErr = w.store.AddRule(w.ctx, kind, scope)
+		added, pgErr = w.store.AddRule(w.ctx, control.RuleOf(kind, scope))
 	}()
 	defer func() {
-		u.forget(w)
+		u.rollBack(w)
 		<-done
 	}()
 	for waits := false; !waits; {
@@ -203,7 +204,7 @@ func (w *world) ruleWaitsForClaim(t *rapid.T) {
 	}
 	u.commit(t, w)
 	<-done
-	mem, memErr := w.mem.AddRule(w.ctx, kind, scope)
+	mem, memErr := w.mem.AddRule(w.ctx, control.RuleOf(kind, scope))
 	w.sameErrors(t, pgErr, memErr, false)
 	same(t, "AddRule", added, mem)
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ CREATE SEQUENCE model.clock MINVALUE 0;
 CREATE FUNCTION model.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
     SELECT timestamptz 'epoch' + (SELECT last_value FROM model.clock) * interval '1 microsecond'
 $$;
+ALTER FUNCTION events_v2_advance SET search_path = model, pg_catalog, public;
 ALTER TABLE event_log ALTER created_at SET DEFAULT model.clock_timestamp();
 ALTER TABLE scheduling_rules ALTER created_at SET DEFAULT model.clock_timestamp() AT TIME ZONE 'UTC'`
 
@@ -101,7 +103,7 @@ func newDatabaseWith(t *testing.T, settings map[string]string) *database {
 // DELETE is faster than TRUNCATE for so few rows, and leaves the plans alone.
 const emptySQL = `
 DO $$ BEGIN
-DELETE FROM events_v2; DELETE FROM event_log; DELETE FROM scheduling_rules; DELETE FROM unique_keys; DELETE FROM unique_expiries; DELETE FROM event_groups; DELETE FROM concurrency_limits; DELETE FROM rate_limits; DELETE FROM cron_definitions;
+DELETE FROM events_v2; DELETE FROM event_log; DELETE FROM event_attempts; DELETE FROM scheduling_rules; DELETE FROM unique_keys; DELETE FROM unique_expiries; DELETE FROM event_groups; DELETE FROM concurrency_limits; DELETE FROM rate_limits; DELETE FROM cron_definitions; DELETE FROM event_minutes; DELETE FROM event_hours;
 PERFORM setval('events_id_seq', 1, false), setval('scheduling_rules_id_seq', 1, false);
 END $$`
 
@@ -120,7 +122,8 @@ const setClockSQL = `SELECT setval('model.clock', $1)`
 // world is the two databases in the course of one sequence.
 type world struct {
 	*database
-	now time.Time // of both clocks
+	now   time.Time                 // of both clocks
+	clock atomic.Pointer[time.Time] // the same, for what runs beside the test
 
 	limited bool // the sequence has concurrency limits
 	mem     *memstore.Store
@@ -145,7 +148,9 @@ type world struct {
 func newWorld(t rapid.TB, d *database) *world {
 	w := &world{database: d, now: time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC), writing: map[eventqueue.EventID]bool{},
 		keys: map[eventqueue.UniqueKey]bool{}, grouped: map[worker.Claim]bool{}}
-	w.mem = memstore.New(memstore.Config{Clock: func() time.Time { return w.now }})
+	start := w.now
+	w.clock.Store(&start)
+	w.mem = memstore.New(memstore.Config{Clock: func() time.Time { return *w.clock.Load() }})
 	steps := []string{emptySQL}
 	if d.sequences%misleadEvery == 0 {
 		steps = []string{emptySQL, oneRowSQL, onePlaceSQL, misleadSQL, emptySQL}
@@ -171,6 +176,8 @@ func (w *world) close() {
 }
 
 func (w *world) setClock(t rapid.TB) {
+	now := w.now
+	w.clock.Store(&now)
 	if _, err := w.pool.Exec(w.ctx, setClockSQL, w.now.UnixMicro()); err != nil {
 		t.Fatalf("set the clock: %v", err)
 	}

@@ -4,9 +4,9 @@ package main
 func mutants() []mutant {
 	var all []mutant
 	for _, list := range [][]mutant{
-		sessionMutants(), serviceMutants(), lockTimeoutMutants(), rightMutants(), emitMutants(), groupMutants(), uniqueMutants(), advanceMutants(), claimMutants(), lockWaitMutants(), recheckMutants(), shareMutants(), machineMutants(), runMutants(), heartbeatMutants(),
-		completeMutants(), fenceMutants(), ruleMutants(), pendingMutants(), relayMutants(), notifierMutants(), pgnotifyMutants(),
-		fallbackMutants(), cronMutants(), historyMutants(), typedMutants(), outboxMutants(), webhookMutants(), limitMutants(),
+		sessionMutants(), schemaMutants(), explainMutants(), serviceMutants(), lockTimeoutMutants(), rightMutants(), emitMutants(), unansweredMutants(), attributeMutants(), groupMutants(), uniqueMutants(), advanceMutants(), claimMutants(), refusedRowMutants(), lockWaitMutants(), recheckMutants(), shareMutants(), machineMutants(), runMutants(), heartbeatMutants(),
+		completeMutants(), fenceMutants(), ruleMutants(), narrowRuleMutants(), pendingMutants(), relayMutants(), notifierMutants(), pgnotifyMutants(),
+		fallbackMutants(), cronMutants(), historyMutants(), minuteMutants(), changeMutants(), accessMutants(), typedMutants(), outboxMutants(), webhookMutants(), limitMutants(),
 	} {
 		all = append(all, list...)
 	}

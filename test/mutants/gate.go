@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"eventsv2/test/command"
 )
 
 // gate judges mutants and reports.
@@ -30,22 +32,24 @@ const mostAgain = 6
 // that stood still fails no change. They are named either way, since a test that
 // notices only sometimes should be made to notice always.
 func (g gate) run(ctx context.Context, all []mutant) error {
-	began := time.Now()
+	began, findings := time.Now(), &command.Findings{}
 	if err := g.withoutMutants(ctx, all); err != nil {
 		return err
 	}
 	g.say("%-46s %-12s %-8s %6s  %s", "MUTANT", "BREAKS", "FATE", "TOOK", "NOTICED BY")
-	alive, err := g.judgeAll(ctx, all, cap(g.builder.builds)+cap(g.builder.tests))
+	alive, err := g.judgeAll(ctx, all, cap(g.builder.builds)+cap(g.builder.tests), findings)
 	if err != nil {
 		return err
 	}
 	again := alive
 	if n := len(again); n > 0 && n <= mostAgain {
 		g.say("not killed at first, judged again alone: %s", names(again))
-		if alive, err = g.judgeAll(ctx, again, 1); err != nil {
+		findings = &command.Findings{} // what is said again is what the last judgement found
+		if alive, err = g.judgeAll(ctx, again, 1, findings); err != nil {
 			return err
 		}
 	}
+	findings.Print(g.out)
 	g.say("took %s", time.Since(began).Round(time.Second))
 	if len(again) > len(alive) {
 		g.say("killed only when judged again, so their tests are not reliable: %s", names(without(again, alive)))
@@ -61,8 +65,8 @@ func (g gate) run(ctx context.Context, all []mutant) error {
 }
 
 // judgeAll judges mutants, so many at a time, reports each and returns those that were
-// not killed.
-func (g gate) judgeAll(ctx context.Context, all []mutant, atOnce int) (alive []mutant, err error) {
+// not killed, which it adds to the findings.
+func (g gate) judgeAll(ctx context.Context, all []mutant, atOnce int, findings *command.Findings) (alive []mutant, err error) {
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
@@ -73,6 +77,7 @@ func (g gate) judgeAll(ctx context.Context, all []mutant, atOnce int) (alive []m
 			defer mu.Unlock()
 			if v.fate != killed {
 				alive = append(alive, all[i])
+				findings.Add("%s (%s, %s): %s: %s", v.mutant.name, v.mutant.breaks, v.mutant.file, v.fate, v.why)
 			}
 			g.report(v)
 			return ctx.Err()

@@ -22,6 +22,15 @@ func maintaining(tests ...string) []judge { return []judge{{"./eventqueue/mainte
 // controlling are tests of package control.
 func controlling(tests ...string) []judge { return []judge{{"./eventqueue/control", tests}} }
 
+// letting are tests of package access.
+func letting(tests ...string) []judge { return []judge{{"./access", tests}} }
+
+// inBulk are tests of package bulk.
+func inBulk(tests ...string) []judge { return []judge{{"./eventqueue/bulk", tests}} }
+
+// overHTTP are tests of package httpapi.
+func overHTTP(tests ...string) []judge { return []judge{{"./httpapi", tests}} }
+
 // typedEvents are tests of package typed.
 func typedEvents(tests ...string) []judge { return []judge{{"./eventqueue/typed", tests}} }
 
@@ -54,3 +63,9 @@ func target(tests ...string) []judge { return []judge{{"./eventqueue/httptarget"
 
 // change is the only edit of most mutants.
 func change(from, to string) []edit { return []edit{{from, to}} }
+
+// migrating judges by the tests of the migrations.
+func migrating(tests ...string) []judge { return []judge{{"./migrations", tests}} }
+
+// inspecting judges by the tests of what operators are shown.
+func inspecting(tests ...string) []judge { return []judge{{"./eventqueue/inspect", tests}} }

@@ -1,10 +1,8 @@
 package main
 
 const (
-	claimFile    = "eventqueue/pgstore/claim.go"
-	askFile      = "eventqueue/worker/claim.go"
-	refusedFile  = "internal/refusal/rows.go"
-	cannotNotify = "TestARowThatCannotBeNotifiedCostsItselfOnly"
+	claimFile = "eventqueue/pgstore/claim.go"
+	askFile   = "eventqueue/worker/claim.go"
 )
 
 // claimMutants are about the one statement that looks and claims.
@@ -12,7 +10,6 @@ func claimMutants() []mutant {
 	const only, clock = "TestAClaimTakesOnlyWhatMayRun", "TestTheWorkersClockDecidesNothing"
 	const takeOver = "TestTakingOverAnExpiredLockIsAFailedRun"
 	const rule = `mayrun.RuledSQL("e")`
-	const bad = "TestARowThatNoClaimCanWriteCostsItselfOnly"
 	const oldLock = "CASE WHEN e.attempts > 1 THEN (SELECT before.locked_at FROM events_v2 before WHERE before.id = e.id) END AS locked_at"
 	return []mutant{
 		{"claim-ignores-rules", "I7", claimFile, change(rule, rule+" + \" AND false\""), stored(only)},
@@ -21,10 +18,10 @@ func claimMutants() []mutant {
 		{"claim-ignores-locks", "I4", claimFile,
 			change(`mayrun.UnlockedSQL("e.locked_at", "(SELECT now - valid_for FROM clock)")`, `"true"`), stored(only)},
 		{"claim-heeds-rules-of-other-canvases", "I16", "internal/mayrun/mayrun.go",
-			change("r.canvas_id = ` + row + `.canvas_id AND r.event_space", "r.event_space"), stored(only)},
-		{"claim-returns-rules-of-other-canvases", "I16", claimFile,
-			change("FROM scheduling_rules r\n     WHERE r.canvas_id = e.canvas_id AND", "FROM scheduling_rules r\n     WHERE"), stored(only)},
-		{"claim-returns-no-rule", "I7", claimFile, change("max(r.rule_type)::text", "NULL::text"), stored(only)},
+			change("WHERE r.canvas_id = ` + row + `.canvas_id AND r.event_space", "WHERE r.event_space"), stored(only)},
+		{"claim-heeds-prefixes-of-other-canvases", "I16", "internal/mayrun/mayrun.go",
+			change("r.prefix AND r.canvas_id = ` + row + `.canvas_id AND", "r.prefix AND"), stored("TestSuite")},
+		{"claim-returns-no-rule", "I7", claimFile, change("` + mayrun.RuleSQL(\"e\") + `,", "NULL::text,"), stored(only)},
 		{"claim-keeps-the-token", "I5", claimFile, change("attempts = e.attempts + 1,", "attempts = e.attempts,"),
 			stored("TestEveryClaimHasATokenOfItsOwn")},
 		{"take-over-counts-as-nothing", "I9", claimFile, change("retries = e.retries + (e.locked_at IS NOT NULL AND e.begun)::int", "retries = e.retries"),
@@ -36,7 +33,7 @@ func claimMutants() []mutant {
 			stored("TestOnlyWhatHasBegunUsesAnAttempt")},
 		{"lost-run-is-forgotten", "I9", claimFile, change("lost_run = e.lost_run OR e.locked_at", "lost_run = e.locked_at"),
 			stored("TestAClaimThatIsGivenBackLosesNoLostRun")},
-		{"unrecorded-run-begins", "I18", "eventqueue/worker/decide.go", change("case w.recordsFirst(l.result):", "case false:"),
+		{"unrecorded-run-begins", "I18", "eventqueue/worker/decide.go", change("case dec.recordsFirst(l.result):", "case false:"),
 			protocol("TestARunThatHasToBeRecordedBeginsAfterThat")},
 		{"claim-that-commits-late-is-forgotten", "I13 I18", "eventqueue/worker/unanswered.go", change("u.tries < len(lateCommits)", "u.tries < 0"),
 			protocol("TestAClaimThatCommitsAfterItWasGivenBackIsGivenBackAgain")},
@@ -61,37 +58,9 @@ func claimMutants() []mutant {
 			stored("TestPausingWaitsForTheClaimsUnderWay")},
 		{"claim-sees-what-was-committed-before-it-waited", "I7", "eventqueue/pgsession/session.go", change("\"default_transaction_isolation\": \"read committed\",", ""),
 			stored("TestTheQueuesConnectionsReadWhatIsCommitted")},
-		{"refused-claim-spoils-its-batch", "I15", askFile, change("case len(ids) > 1:", "case len(ids) > 1 && false:"), protocol(bad)},
-		{"refused-row-is-asked-with-others", "I15", refusedFile, change("case !refused:", "case !refused || len(keys) > 0:"), protocol(bad)},
-		{"refused-row-comes-as-often-as-ever", "I11 I15", refusedFile, change("refused.wait = min(2*refused.wait, most)", "refused.wait = minWait"), protocol(bad)},
-		{"missing-right-is-blamed-on-rows", "I13", askFile, change("return err == nil\n}\n\n// askHalving", "return err == nil || true\n}\n\n// askHalving"),
-			protocol("TestADatabaseThatRefusesAllClaimsBlamesNoRow")},
-		{"lone-refused-row-stops-the-receiver", "I15", askFile, change("case a.answered || a.blamesRows || w.answersNothing(ctx):", "case a.answered:"),
-			protocol("TestALoneRowThatNoClaimCanWriteCostsItselfOnly")},
-		{"many-refused-rows-stop-the-receiver", "I15", askFile, change("case a.answered || a.blamesRows || w.answersNothing(ctx):", "case len(a.unsure) < 12 && (a.answered || w.answersNothing(ctx)):"),
-			protocol("TestManyAdjacentRowsThatNoClaimCanWriteStarveNobody")},
-		{"refused-row-stops-its-statement", "I15 I20", "internal/refusal/halve.go", change("case len(items) > 1:", "case len(items) > 1 && false:"), stored(cannotNotify)},
-		{"missing-right-is-blamed-on-events", "I15", "internal/refusal/halve.go", change("case !h.answered && h.write(nil) != nil:", "case false:"),
-			stored("TestARightThatIsMissingBlamesNoRow")},
-		{"refused-row-stops-the-relay", "I15 I20", "eventqueue/pgstore/refused.go", change("if !sqlstate.Refused(err) {", "if !sqlstate.Refused(err) || true {"), stored(cannotNotify)},
-		{"refused-rows-fill-a-page", "I15 I20", "eventqueue/pgstore/due.go", change("int64s(s.refused.Waiting())", "int64s(nil)"), stored(cannotNotify)},
-		{"refused-rows-are-not-put-off", "I11 I15", "eventqueue/pgstore/refused.go", change("together, alone, _ := rows.Part(ids)", "together, alone := ids, ids[:0]"), stored(cannotNotify)},
-		{"refused-row-of-the-relay-is-not-named", "I15", "eventqueue/pgstore/refused.go", change("if err == nil && len(named.Rows) > 0 {", "if false {"), stored(cannotNotify)},
-		{"refused-group-stops-the-relay", "I15 I20", "eventqueue/pgstore/advance.go", change("err := around(&s.stuck, lost, func(", "err := func(_ *refusedRows, ids []eventqueue.EventID, write func([]eventqueue.EventID) error) error { return write(ids) }(&s.stuck, lost, func("), stored(cannotNotify)},
-		{"relay-ends-at-a-refused-row", "I15 I20", "eventqueue/maintenance/sweep.go", change("return swept, refusal.Report(r.log, err)", "return swept, err"), maintaining("TestARowThatCannotBeNotifiedStopsNoRelay")},
-		{"relay-ends-at-a-refused-pending-row", "I15 I20", "eventqueue/maintenance/relay.go", change("if err = refusal.Report(r.log, err); err != nil {", "if err != nil {"), maintaining("TestARowThatCannotBeNotifiedStopsNoRelay")},
-		{"refused-renewal-costs-all-locks", "I3 I15", "eventqueue/worker/heartbeat.go", change("refused, err = refusal.Halve(func(claims []Claim) error {", "err = func(write func([]Claim) error, claims []Claim) error { return write(claims) }(func(claims []Claim) error {"),
-			protocol("TestAClaimThatCannotBeRenewedCostsItselfOnly")},
-		{"refused-release-costs-its-claim", "I15 I18", "eventqueue/worker/unanswered.go", change("refused, err := refusal.Halve(func(ids", "refused, err := []refusal.Refused[eventqueue.EventID](nil), func(write func([]eventqueue.EventID) error, ids []eventqueue.EventID) error { return write(ids) }(func(ids"),
-			protocol("TestAnEventThatCannotBeGivenBackCostsItselfOnly")},
-		{"refused-definition-is-not-named", "I10 I15", "cronchecker/checker.go", change("p.refused = append(p.refused, refused...)", "_ = refused"), cron("TestADefinitionWhoseEventIsRefusedCostsItselfOnly")},
-		{"refused-definition-comes-again-at-once", "I10 I15", "cronchecker/checker.go", change("due.more && err == nil", "due.more"), cron("TestADefinitionWhoseEventIsRefusedCostsItselfOnly")},
-		{"refusal-of-all-definitions-is-no-error", "I10", "cronchecker/checker.go", change("if len(p.refused) > 0 && !p.answered {", "if false {"), cron("TestARefusalOfAllDefinitionsIsAnError")},
-		{"lone-refused-row-is-forgotten-for-long", "I13 I15", askFile, change("most = maxUnsureWait", "_ = maxUnsureWait"),
-			protocol("TestALoneRowThatNoClaimCanWriteCostsItselfOnly")},
 		{"counts-without-a-bound", "I15", "migrations/00014_countable.sql", change("attempts <= 1000000000 AND retries <= 1000000000", "true"),
 			stored("TestCountsThatNoClaimCanRaiseAreRefused")},
-		{"claim-without-room-on-its-page", "I12", "migrations/00006_room_for_claims.sql", change("fillfactor = 50", "fillfactor = 80"),
+		{"claim-without-room-on-its-page", "I12", "migrations/00027_attributes.sql", change("fillfactor = 45", "fillfactor = 50"),
 			stored("TestClaimsOfFullPagesWriteNoIndex")},
 	}
 }
@@ -109,7 +78,7 @@ func lockWaitMutants() []mutant {
 		// since: in versions of Postgres that look at it once more.
 		{"claim-believes-what-it-saw-before-it-waited", "I4", claimFile,
 			[]edit{
-				{"SELECT e.ctid AS version, e.canvas_id", "SELECT e.id AS version, e.canvas_id"},
+				{"SELECT e.ctid AS version, e.id, e.canvas_id", "SELECT e.id AS version, e.id, e.canvas_id"},
 				{"SELECT e.ctid FROM events_v2 e WHERE e.ctid = ANY (", "SELECT e.id FROM events_v2 e WHERE e.id = ANY ("},
 				{"WHERE e.ctid = ANY (ARRAY(`", "WHERE e.id = ANY (ARRAY(`"},
 				{"      AND ` + dueAndFreeSQL + `\n    RETURNING", "    RETURNING"},
@@ -127,9 +96,10 @@ func lockWaitMutants() []mutant {
 		{"fence-that-waits-for-others", "I3 I15", finishFile, change(" FOR UPDATE SKIP LOCKED)", " FOR UPDATE)"), stored(busy)},
 		{"lock-wait-without-end", "I3 I15", patience, change("'100ms'", "'0'"), stored(two)},
 		{"lock-wait-outlives-its-statement", "I15", patience, change("'100ms'), true)", "'100ms'), false)"), stored(over)},
-		{"claim-only-waits", "I13 I15", patience, change("return s.run(ctx, skipping, queries...)", "return err"), stored(two)},
+		{"claim-only-waits", "I13 I15", patience, change("return run(skipping)", "return run(waiting)"), stored(two)},
 		{"claim-in-the-callers-transaction-is-patient", "I15", claimFile,
-			change("within(ctx, db, []query{claim(&found, ids, handlers, lockTimeout, id)})", "send(ctx, db, []query{claim(&found, ids, handlers, lockTimeout, id)}, "+waiting),
+			change("within(ctx, pgsession.DefaultSchema.On(db), []query{claim(&found, ids, handlers, lockTimeout, id)})",
+				"send(ctx, pgsession.DefaultSchema.On(db), []query{claim(&found, ids, handlers, lockTimeout, id)}, "+waiting),
 			stored(over)},
 		{"end-in-the-callers-transaction-is-patient", "I15", finishFile,
 			change("within(ctx, in, queries)", "send(ctx, in, queries, "+waiting), stored(over)},

@@ -1,6 +1,10 @@
 package main
 
-const finishFile = "eventqueue/pgstore/complete.go"
+const (
+	finishFile   = "eventqueue/pgstore/complete.go"
+	attemptsFile = "eventqueue/pgstore/attempts.go"
+	workersFile  = "eventqueue/pgstore/workers.go"
+)
 
 // completeMutants are about what an end leaves behind.
 func completeMutants() []mutant {
@@ -11,7 +15,7 @@ func completeMutants() []mutant {
 			protocol("TestAWorkerKnowsItsNewestClaimOnly")},
 		{"ends-are-tried-again-too-late", "I3", "eventqueue/worker/complete.go", change("wait.Next = min(wait.Next, maxCompleteWait)", ""),
 			protocol("TestAStopWritesTheEndsWhenTheDatabaseIsBack")},
-		{"ends-do-not-wait-for-each-other", "I12", "eventqueue/worker/complete.go", change("(!more || !w.completions.wait(linger.C, nil))", "(!more || before > 0)"), working("TestWhatAWorkerCosts")},
+		{"ends-do-not-wait-for-each-other", "I12", "eventqueue/worker/complete.go", change("(!more || !c.completions.wait(linger.C, nil))", "(!more || before > 0)"), working("TestWhatAWorkerCosts")},
 		{"idle-heartbeat-asks", "I12", "internal/refusal/halve.go", change("if len(items) == 0 {\n\t\t\tcontinue", "if items == nil {\n\t\t\tcontinue"), working("TestWhatAWorkerCosts")},
 		{"failure-is-not-counted", "I9", finishFile, change("retries = e.retries + how.failed::int", "retries = e.retries"), stored(left)},
 		{"snooze-counts-as-a-failure", "I9", finishFile, change("completion.Label == machine.RetryAllowed", "completion.Label != machine.Released"), stored(left)},
@@ -25,6 +29,20 @@ func completeMutants() []mutant {
 			change("WHEN how.delay <= $7::interval THEN", "WHEN $7::interval IS NOT NULL THEN"), stored(left)},
 		{"retry-delay-truncated", "I6", finishFile,
 			change("completion.Delay.Truncate(time.Microsecond) + time.Microsecond", "completion.Delay.Truncate(time.Second)"), stored(left)},
+		{"what-succeeds-is-recorded-as-failed", "I12", "eventqueue/worker/store.go", change("	default:\n		return false\n	}\n}\n\n// Store is", "	default:\n		return true\n	}\n}\n\n// Store is"), stored("TestFailedAttemptsAreRecorded")},
+		{"attempts-grow-for-ever", "I12", attemptsFile, change("worker.MaxAttempts-1)", "1<<20)"), stored("TestTheNewestAttemptsStay")},
+		{"attempts-of-queued-events-go", "I9", attemptsFile, change("e.queued IS NULL AND l.logged IS NULL", "l.logged IS NULL"), stored("TestSuite")},
+		{"attempts-of-failed-events-go", "I9", attemptsFile, change("e.queued IS NULL AND l.logged IS NULL", "e.queued IS NULL"), stored("TestAttemptsSurviveARetryByHand")},
+		{"attempt-that-a-crash-repeats-is-refused", "I13", attemptsFile,
+			change("ON CONFLICT (event_id, attempt) DO UPDATE SET canvas_id = excluded.canvas_id, started_at = excluded.started_at,\n        duration = excluded.duration, worker = excluded.worker, error = excluded.error\n", ""),
+			stored("TestAnAttemptThatACrashRepeatsIsReplaced")},
+		{"refused-record-costs-the-retry", "I13", "eventqueue/worker/complete.go", change("len(batch) == 1 && batch[0].completion.Records():", "len(batch) == 0:"),
+			working("TestAnAttemptThatCannotBeRecordedIsMadeAgain")},
+		{"worker-is-not-shown-after-a-reconnect", "I17", workersFile, change("batch.Queue(showWorkerSQL, self.Number)", "if self.Number%2 == 0 {\n\t\tbatch.Queue(showWorkerSQL, self.Number)\n\t}"), stored("TestAWorkerIsLiveWhileItIsConnected")},
+		{"stop-is-not-recorded", "I17", "eventqueue/pgstore/reserve.go", change("	if shown {\n", "	if shown && r.self.Number == 0 {\n"), stored("TestAWorkerIsLiveWhileItIsConnected")},
+		{"what-is-shown-stops-the-heartbeat", "I4", "eventqueue/pgstore/reserve.go", change("			if conn.IsClosed() {\n				return err\n			}\n", "			if conn != nil {\n				return err\n			}\n"), stored("TestAWorkerThatCannotBeShownRenewsItsClaims")},
+		{"live-workers-are-deleted", "I17", workersFile, change("clock_timestamp() - $1::interval AND number NOT IN (SELECT number FROM connected)", "clock_timestamp() - $1::interval"), stored("TestWorkersThatEndedAreDeleted")},
+		{"dead-workers-stay-for-ever", "I17", workersFile, change("SET missed_at = clock_timestamp()\n    WHERE", "SET missed_at = missed_at\n    WHERE"), stored("TestWorkersThatEndedAreDeleted")},
 		{"failed-event-leaves-no-history", "I1 I9", finishFile, change("if !logs {", "if !logs || logs {"), stored(left)},
 	}
 }

@@ -2,7 +2,7 @@ package main
 
 // emitMutants are about what is written and published when events come in.
 func emitMutants() []mutant {
-	const insert, queue, publish = "eventqueue/pgstore/insert.go", "eventqueue/queue.go", "eventqueue/publish.go"
+	const insert, tx, publish = "eventqueue/pgstore/insert.go", "eventqueue/tx.go", "eventqueue/publish.go"
 	return []mutant{
 		{"emit-by-the-emitters-clock", "I6", insert,
 			change("delays[i] = roundUpMicroseconds(e.Delay)",
@@ -31,12 +31,12 @@ func emitMutants() []mutant {
 		{"far-off-event-counts-as-notified", "I2 I13", insert,
 			change("AND due <= (SELECT now FROM clock) + $9::bigint * interval '1 microsecond' THEN", "AND $9::bigint IS NOT NULL THEN"),
 			stored("TestAPendingNotificationIsTakenOnce")},
-		{"published-after-a-rollback", "I1", queue,
+		{"published-after-a-rollback", "I1", tx,
 			change("if err != nil {\n\t\treturn err\n\t}\n\tq.publisher.publish(ctx, tx.toNotify)\n",
 				"if tx != nil {\n\t\tq.publisher.publish(ctx, tx.toNotify)\n\t}\n\tif err != nil {\n\t\treturn err\n\t}\n"),
 			stored("TestNothingIsNotifiedBeforeTheCommit")},
-		{"published-before-the-commit", "I1", queue,
-			change("return f(ctx, tx)\n", "if err := f(ctx, tx); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tq.publisher.publish(ctx, tx.toNotify)\n\t\ttx.toNotify = nil\n\t\treturn nil\n"),
+		{"published-before-the-commit", "I1", tx,
+			change("\t\t\tcommit = q.unanswered", "\t\t\tq.publisher.publish(ctx, tx.toNotify)\n\t\t\ttx.toNotify = nil\n\t\t\tcommit = q.unanswered"),
 			stored("TestNothingIsNotifiedBeforeTheCommit")},
 		{"failed-publish-is-not-pending", "I1 I2", publish,
 			change("\t\t\tp.MarkPending(ctx, batch[:n])\n", "\t\t\t_ = n\n"),
@@ -50,6 +50,50 @@ func emitMutants() []mutant {
 		{"only-emits-notice-a-notifier-that-is-back", "I13 I19", publish, change("\t\t\tp.MarkPending(ctx, batch)\n\t\t\tp.probe(ctx, batch[0])\n", "\t\t\tp.MarkPending(ctx, batch)\n"),
 			[]judge{{"./eventqueue", []string{"TestOneFailedPublishDelaysNoLiftedRule"}}}},
 		{"emit-waits-for-a-notifier-that-hangs", "I12", publish, change("\tcase <-timer.C:\n", ""), protocol("TestANotifierThatHangsHoldsUpNoEmit")},
+	}
+}
+
+// unansweredMutants are about emits whose answers are lost.
+func unansweredMutants() []mutant {
+	const search, state, queries = "eventqueue/unanswered.go", "internal/sqlstate/sqlstate.go", "eventqueue/pgstore/unclaimed.go"
+	const takes = "internal/lostanswer/takes.go"
+	taking := func(name, invariants string, e []edit, tests ...string) mutant {
+		return mutant{name, invariants, takes, e, []judge{{"./eventqueue", tests}}}
+	}
+	const again, until = "TestTakenNotificationsWithoutAnAnswerArePendingAgain", "TestTakenNotificationsAreMarkedUntilThatIsAnswered"
+	return []mutant{
+		taking("unanswered-take-is-forgotten", "I19", change("case err != nil && sqlstate.MayHaveCommitted(err):", "case false && sqlstate.MayHaveCommitted(err):"), again),
+		taking("silent-take-is-awaited-for-ever", "I19", change("time.AfterFunc(AnswerTakes, func() { u.add(ids, t) })", "time.AfterFunc(AnswerTakes, func() {})"), again),
+		taking("answered-take-is-marked-too", "I12", change("inTime := t.timer.Stop()", "inTime := true"), "TestNothingIsMarkedWithoutALostAnswer"),
+		taking("late-take-is-marked-too", "I12", change("case !inTime:", "case !inTime && false:"), "TestALateAnswerMarksNothing"),
+		taking("failed-mark-is-the-last", "I19", change("\tif len(u.ids) > 0 {\n\t\tu.timer", "\tif len(u.ids) > 0 && err == nil {\n\t\tu.timer"), until),
+		taking("failed-marks-go-on-for-ever", "I12", change("began.Sub(added) > GiveUpAfter", "false"), until),
+		taking("close-leaves-lost-takes-to-the-relay", "I19", change("for !u.mark(ctx) {", "for false {"), "TestCloseMarksALastTime"),
+		{"unanswered-emit-is-forgotten", "I19", search, change("lost := err != nil && sqlstate.MayHaveCommitted(err)", "lost := false && sqlstate.MayHaveCommitted(err)"),
+			queue("TestAnEmitWithoutAnAnswerIsNotified")},
+		{"silent-database-is-waited-for", "I19", search, change("time.AfterFunc(lostanswer.AnswerTakes, a.seek)", "time.AfterFunc(insertTakes, a.seek)"),
+			queue("TestAnEmitWithoutAnAnswerIsNotified")},
+		{"late-answer-is-searched-for", "I12", search, change("!s.lost && len(s.late) == 0", "false"), queue("TestALateAnswerEndsTheSearch")},
+		{"late-answer-ends-the-search-for-a-lost-one", "I19", search, change("s.lost = s.lost || lost", "s.lost = lost"), queue("TestALateAnswerEndsNoOtherSearch")},
+		{"late-answer-ends-the-search-for-another-late-one", "I19", search, change("!s.lost && len(s.late) == 0", "!s.lost"), queue("TestALateAnswerEndsNoOtherSearch")},
+		{"late-commit-is-not-searched-for", "I19", search, change("case s.answered == len(lateSearches):", "case s.answered >= 0:"),
+			queue("TestALateCommitIsFound")},
+		{"search-that-fails-is-the-last", "I19", search, change("case err != nil && began.Sub(s.to) > lostanswer.GiveUpAfter:", "case err != nil:"),
+			queue("TestASearchThatFailsIsTriedAgain")},
+		{"search-is-never-given-up", "I12", search, change("began.Sub(s.to) > lostanswer.GiveUpAfter", "began.Sub(s.to) > 1000*lostanswer.GiveUpAfter"),
+			queue("TestASearchThatFailsIsTriedAgain")},
+		{"each-loss-is-searched-for-alone", "I12", search, change("maxSearchScopes = 100\n", "maxSearchScopes = 1\n"),
+			queue("TestWhatFailsTogetherIsSearchedForTogether")},
+		{"found-events-are-notified-by-each-search", "I11", search, change("return slices.DeleteFunc(found, func(n Notification) bool { return earlier[n.Event] })", "return found"),
+			queue("TestAnEmitWithoutAnAnswerIsNotified")},
+		{"close-leaves-lost-emits-to-the-relay", "I19", search, change("until == nil && u.searchNow(ctx, true)", "until == nil"), queue("TestCloseSearchesALastTime")},
+		{"failed-connect-may-have-committed", "I12", state, change("errors.As(err, &connect) ||", "errors.As(err, &connect) && false ||"),
+			queue("TestNoSearchWithoutALostAnswer")},
+		{"rollback-may-have-committed", "I12", state, change(" || errors.Is(err, pgx.ErrTxCommitRollback)", " || errors.Is(err, pgx.ErrTxClosed)"),
+			queue("TestNoSearchWithoutALostAnswer")},
+		{"cut-commit-counts-as-unsent", "I19", state, change("if errors.Is(err, pgconn.ErrConnClosed) {", "if false {"), stored("TestACommitWithoutItsAnswerIsNotified")},
+		{"search-reads-a-backlog", "I12", queries, change("WHERE (e.canvas_id, e.module, e.name) >= (asked.canvas_id, asked.module, asked.name)\n          AND (e.canvas_id, e.module, e.name) <= (asked.canvas_id, asked.module, asked.name)",
+			"WHERE e.canvas_id = asked.canvas_id AND e.module = asked.module AND e.name = asked.name"), stored("TestASearchForUnansweredEmitsReadsNoBacklog")},
 	}
 }
 

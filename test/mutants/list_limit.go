@@ -21,7 +21,7 @@ func limitMutants() []mutant {
 		{"limit-is-not-seen-to-be-exact", "limit", stage, change("if !group.exact {", "if true {"), working("TestALimitThatBecomesExact")},
 		{"limit-records-runs-of-what-it-puts-off", "I18", "eventqueue/worker/runs.go", change("!x.superseded && !x.unrun && pick(x)", "!x.superseded && pick(x)"),
 			working("TestWhatIsPutOffHasNotBegun")},
-		{"limit-is-asked-after-the-begin-is-recorded", "I18", "eventqueue/worker/decide.go", change("case w.rates.asksLimit(l.result):", "case w.rates.asksLimit(l.result) && !w.recordsFirst(l.result):"),
+		{"limit-is-asked-after-the-begin-is-recorded", "I18", "eventqueue/worker/decide.go", change("case dec.rates.asksLimit(l.result):", "case dec.rates.asksLimit(l.result) && !dec.recordsFirst(l.result):"),
 			working("TestWhatIsPutOffHasNotBegun")},
 		{"limited-run-begins-unrecorded", "I18", stage, change("if recordsFirst(l.result) {", "if recordsFirst(l.result) && first != nil {"),
 			working("TestWhatIsPutOffHasNotBegun")},
@@ -38,7 +38,7 @@ func limitMutants() []mutant {
 		{"limit-reports-what-a-claim-asks-about", "limit", views, change("	case closed:\n		return there\n", "	case there || closed:\n		return there\n"), working("TestAClaimPaysForOneStatement")},
 		{"limit-puts-all-off-to-the-next-window", "I11", window, change("own.Wait(own.Waiting + int64(before))", "own.Wait(int64(before - before))"), working("TestABacklogIsClaimedOncePerWindow")},
 		{"limit-puts-off-to-the-first-instant", "I12", window, change("all[i] = wait + jitter(spread)", "all[i] = wait + 0*jitter(spread)"), working("TestABacklogIsClaimedOncePerWindow")},
-		{"limit-puts-off-what-has-lost-its-last-run", "I9", stage, change("return !w.executor.exhausted(f)", "return true"),
+		{"limit-puts-off-what-has-lost-its-last-run", "I9", stage, change("return !s.executor.exhausted(f)", "return true"),
 			working("TestAnEventThatHasLostItsLastRun")},
 	}
 }

@@ -35,7 +35,7 @@ func pgnotifyMutants() []mutant {
 	return []mutant{
 		{"flood-of-notices-is-polled-for", "I12", "eventqueue/pgnotify/backpressure.go", change("if found == 0 && !b.free.AllowN(now, 1) {", "if false && found == 0 && !b.free.AllowN(now, 1) {"),
 			pgnotifier("TestEmptyPollsAreBounded")},
-		{"pgnotify-publish-wakes-nobody", "I2", publish, change("SELECT pg_notify('` + channel + `', '')`", "SELECT '` + channel + `'`"),
+		{"pgnotify-publish-wakes-nobody", "I2", publish, change("SELECT pg_notify($4, '')`", "SELECT $4::text`"),
 			pgnotifier("TestEachPublishNotifies")},
 		{"pgnotify-misses-what-was-before-listen", "I2", listen, change("\tl.wake()\n\tif err := l.probe(", "\tif err := l.probe("),
 			pgnotifier("TestTheListenerWakesPullsOnceItListens")},
@@ -53,42 +53,42 @@ func pgnotifyMutants() []mutant {
 
 // fallbackMutants are about the database standing in for a bell that is down.
 func fallbackMutants() []mutant {
-	const health, look = "eventqueue/fallback/health.go", "eventqueue/fallback/poll.go"
+	const health, poll = "eventqueue/fallback/health.go", "eventqueue/fallback/poll.go"
 	const hot, topic, wake = "TestANotifierThatAnswersAtOnceMakesNoHotLoop", "TestANotifierThatHasLostItsTopicIsFoundOut", "TestWhoCouldNotPublishHasTheDatabaseAsked"
 	const suspicion, mute = "eventqueue/fallback/suspicion.go", "TestANotifierThatDeliversNothingIsFoundOut"
-	judges := protocol("TestTheDatabaseStandsInForTheNotifier")
+	pollingTests := protocol("TestTheDatabaseStandsInForTheNotifier")
 	return []mutant{
-		{"fallback-round-waits-for-ever", "I13 I19", look, change("ctx, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeRound(", "ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeRound("), protocol("TestAWorkerWaitsForNoStatementForEver")},
-		{"fallback-sweep-waits-for-ever", "I13 I19", look, change("asking, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeLost(", "asking, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeLost("), protocol("TestAWorkerWaitsForNoStatementForEver")},
-		{"pull-spins", "I12", look, change("return max(wait, time.Millisecond)", "return wait"), standIn("TestAPullThatHasNothingToDoWaits")},
-		{"fallback-off", "I2 I13", health, change("r.down, r.failing, r.why = true, now, err", "r.down, r.failing, r.why = false, now, err"), judges},
-		{"fallback-at-the-first-hiccup", "I12", health, change("now.Sub(r.failing) >= r.config.After", "now.Sub(r.failing) >= 0"), judges},
-		{"fallback-never-steps-back", "I12", health, change("r.down, r.why = false, nil", "r.down, r.why = true, nil"), judges},
-		{"advanced-events-are-published-into-silence", "I19", look, change("return down && r.enqueue(ctx, notifications) == nil", "return false && down"),
+		{"fallback-round-waits-for-ever", "I13 I19", poll, change("ctx, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeRound(", "ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeRound("), protocol("TestAWorkerWaitsForNoStatementForEver")},
+		{"fallback-sweep-waits-for-ever", "I13 I19", poll, change("asking, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeLost(", "asking, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeLost("), protocol("TestAWorkerWaitsForNoStatementForEver")},
+		{"pull-spins", "I12", poll, change("return max(wait, time.Millisecond)", "return wait"), standIn("TestAPullThatHasNothingToDoWaits")},
+		{"fallback-off", "I2 I13", health, change("r.down, r.failing, r.why = true, now, err", "r.down, r.failing, r.why = false, now, err"), pollingTests},
+		{"fallback-at-the-first-hiccup", "I12", health, change("now.Sub(r.failing) >= r.config.After", "now.Sub(r.failing) >= 0"), pollingTests},
+		{"fallback-never-steps-back", "I12", health, change("r.down, r.why = false, nil", "r.down, r.why = true, nil"), pollingTests},
+		{"advanced-events-are-published-into-silence", "I19", poll, change("return down && r.enqueue(ctx, notifications) == nil", "return false && down"),
 			standIn("TestAdvancedEventsAreNotPublishedWhereNothingCanBePulled")},
-		{"fallback-misses-what-is-lost", "I2", look, change("return found || len(lost) > 0, r.enqueue(ctx, lost)", "_ = lost\n\treturn found, nil"), judges},
+		{"fallback-misses-what-is-lost", "I2", poll, change("return found || len(lost) > 0, r.enqueue(ctx, lost)", "_ = lost\n\treturn found, nil"), pollingTests},
 		{"empty-notifier-is-never-checked", "I19", health, change("check = !now.Before(r.checkAt); check {", "check = r.checkAt.After(now) && now.IsZero(); check {"), protocol(topic)},
 		{"check-that-fails-is-not-believed", "I19", health, change("} else {\n\t\tr.fallBack(now, err)", "} else {\n\t\tr.askAt = now"), protocol(topic)},
 		{"empty-notifier-is-asked-in-a-hot-loop", "I11", health, change("r.askAt = now.Add(emptyWait)", "_ = emptyWait"), protocol(hot)},
-		{"failing-notifier-is-asked-in-a-hot-loop", "I11", health, change("\tr.askAt = now.Add(min(r.config.Probe, r.config.After/4))\n", ""), protocol(hot)},
-		{"who-could-not-publish-is-not-heard", "I19", look, change("r.until = now.Add(r.config.Linger)\n\tr.signal()", "r.signal()"), protocol(wake)},
-		{"who-could-not-publish-is-heard-for-ever", "I12", look, change("r.down || now.Before(r.until)", "r.down || !r.until.IsZero()"), protocol(wake)},
-		{"each-who-could-not-publish-has-the-database-asked", "I12", look, change("soon.Before(earliest) {", "soon.Before(earliest) && earliest.IsZero() {"), protocol(wake)},
-		{"stand-in-takes-a-page-a-second", "I13", look, change("		r.pollAt = now\n", ""), protocol(wake)},
-		{"stand-in-searches-for-what-it-has", "I11", look, change("now.Before(r.sweepAt) || r.local.Len() > eventqueue.MaxPublish", "now.Before(r.sweepAt)"), protocol("TestWhatIsInHandIsNotSearchedFor")},
-		{"stand-in-holds-without-bound", "I11", look, change("!now.Before(r.pollAt) && r.local.Len() <= maxHeld", "!now.Before(r.pollAt)"), protocol("TestWhatIsPutOffHasABound")},
-		{"stand-in-waits-for-a-statement-for-ever", "I13 I19", look, change("asking, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tdue,", "asking, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tdue,"),
+		{"failing-notifier-is-asked-in-a-hot-loop", "I11", health, change("\tr.askAt = now.Add(min(r.config.ProbeEvery, r.config.After/4))\n", ""), protocol(hot)},
+		{"who-could-not-publish-is-not-heard", "I19", poll, change("r.until = now.Add(r.config.PollFor)\n\tr.signal()", "r.signal()"), protocol(wake)},
+		{"who-could-not-publish-is-heard-for-ever", "I12", poll, change("r.down || now.Before(r.until)", "r.down || !r.until.IsZero()"), protocol(wake)},
+		{"each-who-could-not-publish-has-the-database-asked", "I12", poll, change("soon.Before(earliest) {", "soon.Before(earliest) && earliest.IsZero() {"), protocol(wake)},
+		{"stand-in-takes-a-page-a-second", "I13", poll, change("		r.pollAt = now\n", ""), protocol(wake)},
+		{"stand-in-searches-for-what-it-has", "I11", poll, change("now.Before(r.sweepAt) || r.local.Len() > eventqueue.MaxPublish", "now.Before(r.sweepAt)"), protocol("TestWhatIsInHandIsNotSearchedFor")},
+		{"stand-in-holds-without-bound", "I11", poll, change("!now.Before(r.pollAt) && r.local.Len() <= maxHeld", "!now.Before(r.pollAt)"), protocol("TestWhatIsPutOffHasABound")},
+		{"stand-in-waits-for-a-statement-for-ever", "I13 I19", poll, change("asking, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tdue,", "asking, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tdue,"),
 			protocol("TestADatabaseThatHangsDoesNotHideTheNotifier")},
-		{"query-that-failed-goes-before-the-notifier", "I13 I19", look, change("if err != nil { // after a long wait", "if err != nil && r.pulling < 0 { // after a long wait"),
+		{"query-that-failed-goes-before-the-notifier", "I13 I19", poll, change("if err != nil { // after a long wait", "if err != nil && r.pulling < 0 { // after a long wait"),
 			protocol("TestADatabaseThatHangsDoesNotHideTheNotifier")},
-		{"relay-reports-nothing-that-is-lost", "I13 I19", "eventqueue/maintenance/relay.go", change("!ok || len(lost) == 0 {", "!ok || len(lost) >= 0 {"), protocol(mute)},
-		{"relay-reports-when-nothing-is-lost", "I12", "eventqueue/maintenance/relay.go", change("!ok || len(lost) == 0 {", "!ok {"), protocol(mute)},
+		{"relay-reports-nothing-that-is-lost", "I13 I19", "eventqueue/maintenance/publish.go", change("!ok || len(lost) == 0 {", "!ok || len(lost) >= 0 {"), protocol(mute)},
+		{"relay-reports-when-nothing-is-lost", "I12", "eventqueue/maintenance/publish.go", change("!ok || len(lost) == 0 {", "!ok {"), protocol(mute)},
 		{"search-stops-though-it-finds", "I13 I19", suspicion, change("r.newest, r.searchUntil = newest, r.searchEnd(now)", "r.newest = newest"), protocol(mute)},
 		{"search-for-what-nobody-knows-has-no-end", "I12", suspicion, change("newest == r.newest || ", ""), protocol("TestASearchForWhatIsLostEnds")},
 		{"search-begins-beside-a-notifier-that-delivers", "I12", suspicion, change("now.Sub(r.heard) < deafAfter", "now.Before(r.heard)"), protocol("TestASearchForWhatIsLostEnds", "TestASearchEndsWhenTheNotifierDelivers")},
 		{"search-goes-on-beside-a-notifier-that-delivers", "I12", health, change("r.heard, r.searchUntil = now, time.Time{}", "r.heard = now"), protocol("TestASearchEndsWhenTheNotifierDelivers")},
 		{"worker-does-not-hear-of-what-is-lost", "I13 I19", "eventqueue/pgstore/reserve.go", change("return true, n.Payload == lostPayload, nil", "return true, n.Payload == \"\" && users < 0, nil"), []judge{{"./eventqueue/pgstore", []string{"TestWorkersHearOfWhatIsLost"}}}},
-		{"stand-in-goes-by-ids-alone", "I20", look, change("found, round, err = r.goRound(ctx, round)", "_ = r.goRound"), protocol("TestADatabaseThatStandsInServesEveryCanvas")},
+		{"stand-in-goes-by-ids-alone", "I20", poll, change("found, round, err = r.goRound(ctx, round)", "_ = r.goRound"), protocol("TestADatabaseThatStandsInServesEveryCanvas")},
 		{"declined-event-stays-with-its-finder", "I13 I19", "eventqueue/worker/acknowledge.go", change("if d, ok := as.receiver.(decliner); ok {", "if d, ok := as.receiver.(decliner); ok && after < 0 {"),
 			protocol("TestWhatAWorkerFindsAndDoesNotKnowIsLeftToOthers")},
 		{"declined-event-comes-back-to-its-finder", "I13 I19", "eventqueue/fallback/local.go", change("others = append(others, d)", "own = append(own, d)"),
@@ -104,7 +104,7 @@ func cronMutants() []mutant {
 	const due, postgres = "cronchecker/due.go", "cronchecker/postgres.go"
 	return []mutant{
 		{"cron-slot-is-emitted-again", "I10", postgres, change(" && slot.At.After(last[slot.Cron])", ""), cron("TestEmitChecksAgain")},
-		{"cron-slot-is-not-recorded", "I10", postgres, change("return record(ctx, tx, ours, ids)", "_ = ids\n\t\treturn nil"), cron("TestCheckAgain")},
+		{"cron-slot-is-not-recorded", "I10", postgres, change("return record(ctx, p.schema.On(tx), ours, ids)", "_ = ids\n\t\treturn nil"), cron("TestCheckAgain")},
 		{"cron-checkers-do-not-exclude-each-other", "I10", postgres, change("\nFOR NO KEY UPDATE SKIP LOCKED", ""), cron("TestCheckLeavesWhatAnotherHolds")},
 		{"cron-slot-before-its-start", "I10", postgres, change("locked && slot.At.After(start) &&", "locked && !start.IsZero() &&"), cron("TestEmitChecksAgain")},
 		{"cron-latest-is-all", "I10", due, change("if d.Missed == MissedAll {", "if d.Missed != MissedNone {"), cron("TestDue")},

@@ -53,17 +53,17 @@ func pendingMutants() []mutant {
 
 // relayMutants are about the loop that pays and searches.
 func relayMutants() []mutant {
-	const relay, sweep = "eventqueue/maintenance/relay.go", "eventqueue/maintenance/sweep.go"
+	const relay, publish, sweep = "eventqueue/maintenance/relay.go", "eventqueue/maintenance/publish.go", "eventqueue/maintenance/sweep.go"
 	const pays, again = "TestARelayPublishesAndSearches", "TestWhatARelayCannotPublishIsPendingAgain"
 	const stops, flood = "TestARelaysStopKeepsItsTime", "TestAFloodOfWakeUps"
 	return []mutant{
 		{"rounds-wait-for-each-other", "I20", sweep, change("next != (RoundPlace{}) && next.Stage == stage;", "next != (RoundPlace{}) && stage >= 0;"),
 			maintaining("TestLostGroupsDelayNoOtherEvent")},
-		{"rounds-wait-for-the-rate", "I20", relay, change("if !r.limiter.AllowN(time.Now(), len(batch)) {", "if r.limiter.WaitN(ctx, len(batch)) != nil {"),
+		{"rounds-wait-for-the-rate", "I20", publish, change("if !r.limiter.AllowN(time.Now(), len(batch)) {", "if r.limiter.WaitN(ctx, len(batch)) != nil {"),
 			maintaining("TestLostGroupsDelayNoOtherEvent")},
-		{"rounds-ignore-the-rate", "I11 I12", relay, change("if !r.limiter.AllowN(time.Now(), len(batch)) {", "if r.limiter.Tokens() < -1e9 {"), maintaining("TestWhatIsLostKeepsToTheRate")},
-		{"what-exceeds-the-rate-is-forgotten", "I1 I2", relay, change("	if err := refusal.Report(r.log, r.store.LeavePending(ctx, ids)); err != nil {", "	if err := error(nil); err != nil {"), maintaining("TestWhatExceedsTheRateIsPublishedNext")},
-		{"what-is-left-pending-wakes-nobody", "I20", relay, change("	r.wake()\n	return nil\n", "	return nil\n"), maintaining("TestWhatExceedsTheRateIsPublishedNext")},
+		{"rounds-ignore-the-rate", "I11 I12", publish, change("if !r.limiter.AllowN(time.Now(), len(batch)) {", "if r.limiter.Tokens() < -1e9 {"), maintaining("TestWhatIsLostKeepsToTheRate")},
+		{"what-exceeds-the-rate-is-forgotten", "I1 I2", publish, change("refusal.Report(r.log, r.store.LeavePending(ctx, ids))", "refusal.Report(r.log, error(nil))"), maintaining("TestWhatExceedsTheRateIsPublishedNext")},
+		{"what-is-left-pending-wakes-nobody", "I20", publish, change("	r.wake()\n	return nil\n", "	return nil\n"), maintaining("TestWhatExceedsTheRateIsPublishedNext")},
 		{"relay-takes-more-than-it-can-publish-soon", "I20", relay, change("limit := r.portion()", "limit := eventqueue.MaxPublish"), maintaining("TestWhatExceedsTheRateIsPublishedNext")},
 		{"relay-pays-nothing", "I1 I2", relay, change("due, err := r.takeDue(ctx)", "due, err := []eventqueue.Notification(nil), error(nil)"), protocol(pays)},
 		{"relay-pays-one-page", "I13", relay, change("done.More = len(due) >= r.portion(); !done.More {", "done.More = len(due) >= r.portion(); len(due) >= 0 {"), protocol(pays)},
@@ -80,14 +80,14 @@ func relayMutants() []mutant {
 			maintaining("TestARelayWithoutEventsSendsFewStatements")},
 		{"relay-rests-beside-events", "I13 I20", sweep, change("w.empty = w.after == 0 && swept.Read == 0", "w.empty = w.after == 0"),
 			maintaining("TestARelayWithoutEventsSendsFewStatements")},
-		{"relay-forgets-the-rest", "I1 I2", relay, change("slices.Concat(batch, rest)", "batch"), protocol(again)},
-		{"relay-stops-beside-a-notifier-that-hangs", "I13 I19", relay, change("outlive(ctx, publishAtStop)", "outlive(ctx, publishAtStop+time.Minute)"), maintaining(stops)},
-		{"relay-stops-beside-a-database-that-hangs", "I13 I19", relay, change("outlive(ctx, publishAtStop+markAtStop)", "outlive(ctx, publishAtStop+time.Minute)"), maintaining(stops)},
-		{"rest-of-a-stop-takes-its-time", "I13 I19", "eventqueue/maintenance/stop.go", change("outlive(ctx, markAtStop)", "outlive(ctx, time.Minute)"), maintaining(stops)},
-		{"stop-gives-up-what-it-could-publish", "I13", relay, change("outlive(ctx, publishAtStop)", "outlive(ctx, 0)"), maintaining("TestARelayThatStopsPublishesWhatItHasTaken")},
+		{"relay-forgets-the-rest", "I1 I2", publish, change("slices.Concat(batch, rest)", "batch"), protocol(again)},
+		{"relay-stops-beside-a-notifier-that-hangs", "I13 I19", publish, change("outlive(ctx, publishAtStop)", "outlive(ctx, publishAtStop+time.Minute)"), maintaining(stops)},
+		{"relay-stops-beside-a-database-that-hangs", "I13 I19", publish, change("outlive(ctx, publishAtStop+markAtStop)", "outlive(ctx, publishAtStop+time.Minute)"), maintaining(stops)},
+		{"rest-of-a-stop-takes-its-time", "I13 I19", publish, change("outlive(ctx, markAtStop)\n\tdefer cancel()", "outlive(ctx, time.Minute)\n\tdefer cancel()"), maintaining(stops)},
+		{"stop-gives-up-what-it-could-publish", "I13", publish, change("outlive(ctx, publishAtStop)", "outlive(ctx, 0)"), maintaining("TestARelayThatStopsPublishesWhatItHasTaken")},
 		{"flood-drives-the-relay", "I12", relay, change("!p.found && !p.free.Allow()", "!p.found && !p.free.Allow() && false"), maintaining(flood)},
 		{"flood-stills-the-relay", "I13", relay, change("emptyPassWait   = 100 * time.Millisecond", "emptyPassWait   = 5 * time.Second"), maintaining(flood)},
 		{"wake-up-does-not-end-the-rest", "I13", sweep, change("{ r.emptyUntil.Store(0) }", "{}"), maintaining("TestAWakeUpEndsTheRest")},
-		{"relay-without-a-rate", "I11 I12", relay, change("r.limiter.WaitN(ctx, len(batch))", "r.limiter.WaitN(ctx, 0)"), protocol("TestARelayKeepsItsRate")},
+		{"relay-without-a-rate", "I11 I12", publish, change("r.limiter.WaitN(ctx, len(batch))", "r.limiter.WaitN(ctx, 0)"), protocol("TestARelayKeepsItsRate")},
 	}
 }

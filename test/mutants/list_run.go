@@ -6,14 +6,14 @@ func runMutants() []mutant {
 	const finish, finished, decide = "eventqueue/worker/complete.go", "eventqueue/worker/completion.go", "eventqueue/worker/decide.go"
 	const judged, stop = "TestWhatFollowsFromARun", "TestAStopUsesNoAttempt"
 	return []mutant{
-		{"acknowledged-before-the-end", "I2 I13", decide, change("\t\tw.executor.start(", "\t\tw.releaser.answers.put(answer{delivery: d})\n\t\tw.executor.start("),
+		{"acknowledged-before-the-end", "I2 I13", decide, change("\t\tdec.executor.start(", "\t\tdec.releaser.answers.put(answer{delivery: d})\n\t\tdec.executor.start("),
 			protocol("TestANotificationIsAnsweredAfterItsEvent")},
-		{"panic-completes-the-event", "I1", handler,
-			change("*err = &PanicError{Value: value, Stack: debug.Stack()}", "*err = &PanicError{Value: value, Stack: debug.Stack()}\n\t\t*err = nil"),
+		{"panic-completes-the-event", "I1", "internal/invoke/invoke.go",
+			change("*err = &eventqueue.PanicError{Value: value, Stack: debug.Stack()}", "*err = &eventqueue.PanicError{Value: value, Stack: debug.Stack()}\n\t\t*err = nil"),
 			protocol(judged)},
 		{"more-failures-than-allowed-end-a-group-unrun", "I18", process, change("attemptsExhausted(x.lostRun, x.run.Retries", "attemptsExhausted(x.lostRun || x.grouped, x.run.Retries"), protocol("TestOnlyALostRunEndsAnEventUnrun")},
 		{"event-that-kills-its-workers-goes-on", "I9", process, change("return lostRun && retries >", "return false && retries >"), protocol(judged)},
-		{"claim-that-is-too-old-is-run", "I3", process, change("if !w.mayHold(x) {", "if false && !w.mayHold(x) {"), protocol("TestAClaimThatIsTooOldIsNotRun")},
+		{"claim-that-is-too-old-is-run", "I3", process, change("if !e.mayHold(x) {", "if false && !e.mayHold(x) {"), protocol("TestAClaimThatIsTooOldIsNotRun")},
 		{"stop-takes-its-time", "I13", "eventqueue/worker/stoptimes.go", change("lastWritesTake  = 800 * time.Millisecond", "lastWritesTake  = 2 * time.Second"), protocol("TestAStopKeepsItsTime")},
 		{"run-without-timeout", "I13", process,
 			change("deadline: x.began.Add(x.policy.Timeout)}", "deadline: x.began.Add(1000 * time.Hour)}"),
@@ -29,7 +29,7 @@ func runMutants() []mutant {
 			protocol("TestOneRefusedEndSpoilsNoOther")},
 		{"busy-end-is-forgotten", "I1", finish, change("busy = append(busy, f)", "outcomes = append(outcomes, resolvedRun{f, f.completion.Label, f.state, 0})"),
 			protocol("TestAnEndWhoseRowIsBusyIsWrittenLater")},
-		{"busy-end-holds-up-the-others", "I15", finish, change("later.Go(func() { w.writeLater(ctx, busy) })", "w.writeLater(ctx, busy)"),
+		{"busy-end-holds-up-the-others", "I15", finish, change("later.Go(func() { c.writeLater(ctx, busy) })", "c.writeLater(ctx, busy)"),
 			protocol("TestAnEndWhoseRowIsBusyHoldsUpNoOther")},
 		{"completed-without-the-fence", "I5", complete,
 			change("case len(written.Lost) == 1:", "case len(written.Lost) == 1:\n\t\t\treturn nil\n\t\tcase len(written.Lost) > 1:"),
@@ -46,11 +46,11 @@ func heartbeatMutants() []mutant {
 	const heartbeat, runs = "eventqueue/worker/heartbeat.go", "eventqueue/worker/runs.go"
 	const long, lost = "TestALongRunKeepsItsLockAndItsLease", "TestALostClaimEndsItsRun"
 	return []mutant{
-		{"heartbeat-off", "I3 I4", heartbeat, change("func() { w.renewClaims(ctx) }", "func() {}"), protocol(long)},
-		{"leases-are-not-extended", "I11", heartbeat, change("func() { w.extendLeases(ctx) }", "func() {}"), protocol(long)},
+		{"heartbeat-off", "I3 I4", heartbeat, change("func() { h.renewClaims(ctx) }", "func() {}"), protocol(long)},
+		{"leases-are-not-extended", "I11", heartbeat, change("func() { h.extendLeases(ctx) }", "func() {}"), protocol(long)},
 		{"lost-claim-runs-on", "I3", heartbeat, change("case lost[x.run.ID] && !x.submitted:\n\t\t\tx.ctx.end(eventqueue.ErrLockLost)", "case lost[x.run.ID] && !x.submitted:"), protocol(lost)},
 		{"run-outlives-a-lock-that-nobody-renewed", "I3", heartbeat,
-			change("func() { w.runs.expire(time.Now(), w.config.LockTimeout) }", "func() {}"), protocol(lost)},
+			change("func() { h.runs.expire(time.Now(), h.config.LockTimeout) }", "func() {}"), protocol(lost)},
 		{"deaf-handler-keeps-its-lock", "I13", runs,
 			change("if (x.submitted || now.Before(x.ctx.deadline)) &&", "if"), protocol("TestADeafHandlerLosesItsLock")},
 		{"lock-is-not-kept-until-the-end-is-written", "I3", runs,

@@ -24,16 +24,10 @@ func sessionMutants() []mutant {
 			[]judge{{"./test/e2e", []string{"TestHandlersThatHoldThePoolLoseNoLock"}}}},
 		{"failing-notifier-is-not-named", "I19", "eventqueue/fallback/health.go", change("return r.why", "return nil"),
 			[]judge{{"./eventqueue/fallback", []string{"TestFailureIsWhyItIsDown"}}}},
-		{"pool-follows-the-search-path", "I1", "eventqueue/pgstore/searchpath.go", change("settings[searchPath] = *p.path", "_ = *p.path"),
-			sessions("TestAPoolStaysOnItsSearchPath")},
-		{"hidden-table-is-not-named", "I1", "eventqueue/pgsession/schema.go", change("there.relnamespace <> home.relnamespace OR", "false AND there.relnamespace <> home.relnamespace OR"),
-			sessions("TestATableThatIsHiddenIsNamed")},
-		{"migration-beside-the-queue", "I1", "eventqueue/pgsession/schema.go", change(`case mistake != "":`, "case false:"),
-			sessions("TestAMigrationStaysInTheSchemaOfTheQueue")},
 		{"right-to-draw-ids-is-not-asked-for", "I17", "eventqueue/pgstore/fit.go", change(`		"events_id_seq":   {"USAGE"},`, ""), stored("TestTheEmitterHasTheRightsItIsCheckedFor")},
 		{"publisher-is-asked-for-rights-to-pull", "I17", "eventqueue/pgnotify/check.go", change("if n.config.PublishOnly {", "if false {"),
 			stored("TestWhoOnlyPublishesMayOnlyPublish")},
-		{"late-claims-are-not-warned-of", "I17", "eventqueue/worker/lateclaims.go", change("w.late.inARow.Add(1) != lateClaimsWarned", "w.late.inARow.Add(1) >= 0"),
+		{"late-claims-are-not-warned-of", "I17", "eventqueue/worker/lateclaims.go", change("c.late.inARow.Add(1) != lateClaimsWarned", "c.late.inARow.Add(1) >= 0"),
 			working("TestADatabaseThatIsTooFarAwayIsWarnedOf")},
 		{"last-pull-makes-the-topic-again", "I19", "pubsubnotify/receive.go", change("n.modify(ctx, p.deliveries, 0)", "n.Requeue(ctx, p.deliveries, 0)"),
 			pubsub("TestTheLastPullKeepsItsTime")},
@@ -44,7 +38,7 @@ func sessionMutants() []mutant {
 // lockTimeoutMutants are about the one lock timeout of a database.
 func lockTimeoutMutants() []mutant {
 	const (
-		own, store = "eventqueue/locktimeout.go", "eventqueue/pgstore/locktimeout.go"
+		own, store = "eventqueue/locktimeout/locktimeout.go", "eventqueue/pgstore/locktimeout.go"
 		judged     = "TestLocksAreCheckedByTheDatabase"
 		one        = "TestOneLockTimeoutForADatabase"
 		valid      = "` + mayrun.ValidSQL + `)"
@@ -58,7 +52,7 @@ func lockTimeoutMutants() []mutant {
 		byCaller("turns-judge-by-the-caller", "eventqueue/pgstore/advance.go", "THEN greatest($4::interval, "+valid+" END", "THEN $4::interval END"),
 		byCaller("lost-judges-by-the-caller", "eventqueue/pgstore/pending.go", `mayrun.ValidSinceSQL("now", "$4")`, `"now - $4::interval"`),
 		byCaller("share-judges-by-the-caller", "eventqueue/pgstore/runnable.go", `mayrun.ValidSinceSQL("now", "$5")`, `"now - $5::interval"`),
-		{"operator-is-shown-locks-by-the-callers-timeout", "I4", "eventqueue/inspect/events.go", change(`mayrun.ValidSinceSQL("clock.now", "$4")`, `"clock.now - $4::interval"`),
+		{"operator-is-shown-locks-by-the-callers-timeout", "I4", "internal/mayrun/mayrun.go", change(`ValidSinceSQL(now, lockTimeout)) + `, `now+" - "+lockTimeout+"::interval") + `),
 			[]judge{{"./eventqueue/pgstore", []string{"TestStatementsAgreeOnWhatMayRun"}}}},
 		{"claim-describes-locks-by-the-caller", "I11", "eventqueue/pgstore/claim.go", change("lockTimeout = *r.validFor", "_ = *r.validFor"), stored(judged)},
 		{"lock-timeout-before-is-forgotten", "I4", "internal/mayrun/mayrun.go", change("SELECT greatest(s.lock_timeout, s.lock_timeout_before)", "SELECT s.lock_timeout"), stored(judged)},
@@ -77,23 +71,23 @@ func rightMutants() []mutant {
 	const (
 		roles  = "migrations/roles/roles.sql"
 		least  = "migrations/00019_least_privilege.sql"
-		names  = "migrations/00026_names.sql"
+		groups = "migrations/00036_rules_of_some.sql"
 		mayNot = "TestWhatRolesMayNot"
 	)
 	return []mutant{
 		{"worker-may-write-rules", "I7", roles, change("GRANT SELECT ON scheduling_rules, concurrency_limits, rate_limits TO queue_worker;", "GRANT ALL ON scheduling_rules, concurrency_limits, rate_limits TO queue_worker;"),
 			stored(mayNot)},
-		{"emitter-may-read-values", "I16", roles, change("GRANT SELECT (id, canvas_id, notified_at, delay_until, group_state, ordering_key), UPDATE (notified_at)", "GRANT SELECT, UPDATE (notified_at)"), stored(mayNot)},
+		{"emitter-may-read-values", "I16", roles, change("GRANT SELECT (id, canvas_id, module, name, locked_at, notified_at, delay_until, group_state, ordering_key), UPDATE (notified_at)", "GRANT SELECT, UPDATE (notified_at)"), stored(mayNot)},
 		{"rights-on-one-column-pass-for-all", "I17", "eventqueue/pgstore/fit.go", change("WHEN columns IS NOT NULL THEN", "WHEN false THEN"), stored("TestTheEmitterHasTheRightsItIsCheckedFor")},
-		{"sql-emitter-may-forge-claims", "I4", roles, change("GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at) ON", "GRANT INSERT ON"), stored(mayNot)},
-		{"emitter-may-forge-claims", "I4", roles, change("GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key)\n    ON", "GRANT INSERT\n    ON"), stored(mayNot)},
+		{"sql-emitter-may-forge-claims", "I4", roles, change("GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, attributes, parent_id) ON", "GRANT INSERT ON"), stored(mayNot)},
+		{"emitter-may-forge-claims", "I4", roles, change("GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key, attributes, parent_id)\n    ON", "GRANT INSERT\n    ON"), stored(mayNot)},
 		{"emitter-may-admit-events", "I4", roles, change("GRANT INSERT (event_id, stage, canvas_id, group_key) ON event_groups TO queue_emitter;", "GRANT INSERT ON event_groups TO queue_emitter;"), stored(mayNot)},
 		{"roles-keep-what-they-had", "I16", roles, change("EXECUTE format('REVOKE ALL ON %s.%I FROM %I', schema, \"table\", role);", "PERFORM 1;"), stored("TestRolesLoseWhatTheyHad")},
 		{"everybody-may-emit", "I16", roles, change("EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);", "PERFORM 1;"), stored(mayNot)},
 		{"nobody-sets-the-lock-timeout", "I4", roles, change("GRANT INSERT ON events_v2_settings TO queue_worker, queue_cron;", ""), stored("TestWhatTheWorkerMay", "TestWhatCronMay")},
-		{"groups-are-not-locked", "I4", names, change("AS changed (canvas_id, group_key) ORDER BY number\n        ON CONFLICT (number) DO UPDATE SET number = held.number WHERE false;", "AS changed (canvas_id, group_key) ORDER BY number\n        ON CONFLICT (number) DO NOTHING;"), stored("TestAGroupIsLockedByItsRow")},
-		{"group-locks-are-anybodys", "I13", names, change("        INSERT INTO event_group_locks AS held (number)", "        PERFORM pg_advisory_xact_lock(1); INSERT INTO event_group_locks AS held (number)"), stored("TestNobodyElseHoldsAGroup")},
-		{"a-table-of-the-queue-is-unknown", "I12", names, change("'claim_barrier', 'event_group_locks', 'eventsv2_schema_version', 'events_v2_settings'", "'claim_barrier', 'event_group_locks', 'eventsv2_schema_version'"),
+		{"groups-are-not-locked", "I4", groups, change("AS changed (canvas_id, group_key) ORDER BY number\n        ON CONFLICT (number) DO UPDATE SET number = held.number WHERE false;", "AS changed (canvas_id, group_key) ORDER BY number\n        ON CONFLICT (number) DO NOTHING;"), stored("TestAGroupIsLockedByItsRow")},
+		{"group-locks-are-anybodys", "I13", groups, change("        INSERT INTO event_group_locks AS held (number)", "        PERFORM pg_advisory_xact_lock(1); INSERT INTO event_group_locks AS held (number)"), stored("TestNobodyElseHoldsAGroup")},
+		{"a-table-of-the-queue-is-unknown", "I12", "migrations/00039_webhooks.sql", change("'webhook_minutes', 'webhook_sources']", "'webhook_minutes']"),
 			stored("TestTheQueueKnowsItsTables")},
 		{"outbox-takes-rows-of-the-queue", "I12", least, change("$new$\"table\" = ANY (events_v2_tables()) AND", "$new$\"table\" = 'events_v2' AND"), stored("TestTheQueueKnowsItsTables")},
 	}

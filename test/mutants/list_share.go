@@ -5,12 +5,12 @@ func shareMutants() []mutant {
 	const share, runs, store = "eventqueue/worker/fairness.go", "eventqueue/worker/runs.go", "eventqueue/pgstore/runnable.go"
 	const served, may = "TestAFullWorkerServesOtherCanvases", "TestRunnableIsWhatMayBeClaimed"
 	return []mutant{
-		{"share-off", "I15", share, change("if !w.isFull() {", "if !w.isFull() || len(after.Name) < 99 {"), protocol(served)},
+		{"share-off", "I15", share, change("if !f.isFull() {", "if !f.isFull() || len(after.Name) < 99 {"), protocol(served)},
 		{"share-of-the-busy-canvas", "I15", runs, change("n*len(count) >= r.count", "n*len(count) < 0"), protocol(served)},
 		{"share-asks-while-there-is-room", "I12", runs, change("busy := max(r.count, r.begun) >= enough", "busy := enough > 0"),
 			protocol("TestAWorkerThatIsNotFullAsksNothing")},
-		{"share-keeps-its-slots", "I13 I15", "eventqueue/worker/complete.go", change("\tw.releaser.reserved.completed(reserved)\n", ""), protocol(served)},
-		{"share-of-the-paused", "I15", store, change("AND NOT ` + mayrun.RuledSQL", "AND (SELECT true) OR ` + mayrun.RuledSQL"), stored(may)},
+		{"share-keeps-its-slots", "I13 I15", "eventqueue/worker/release.go", change("\tr.reserved.vacate(reserved)\n", ""), protocol(served)},
+		{"share-of-the-paused", "I15", store, change("AND NOT ` + mayrun.HandlerRuledSQL", "AND (SELECT true) OR ` + mayrun.HandlerRuledSQL"), stored(may)},
 		{"share-of-the-early", "I15", store, change(`mayrun.DueSQL("delay_until", "now")`, `"true"`), stored(may)},
 		{"share-of-the-running", "I15", store, change(`mayrun.UnlockedSQL("locked_at", mayrun.ValidSinceSQL("now", "$5"))`, `"$5::interval IS NOT NULL"`), stored(may)},
 		{"share-ends-with-the-first-page", "I15", store, change("WHERE n = $6", "WHERE n > $6"), stored("TestRunnableReachesEveryCanvas")},

@@ -6,7 +6,7 @@ func typedMutants() []mutant {
 	return []mutant{
 		{"handlers-get-their-events-without-the-fence", "I5", "eventqueue/worker/completetx.go", []edit{{"return x.complete(ctx, tx.DB)", "return nil"}, {"\tx.completed.Store(true)\n", ""}},
 			typedEvents("TestADispatchThatHasLostItsLockEmitsNothing")},
-		{"failed-synchronous-handler-is-passed-over", "I1", chain, change("if err := eventqueue.Invoke(ctx, h, within); err != nil {", "if err := eventqueue.Invoke(ctx, h, within); err != nil && len(d.emits) == 0 {"),
+		{"failed-synchronous-handler-is-passed-over", "I1", chain, change("if err := invoke.Handler(ctx, h, within); err != nil {", "if err := invoke.Handler(ctx, h, within); err != nil && len(d.emits) == 0 {"),
 			typedEvents("TestAFailingSynchronousHandlerRepeatsTheEvent")},
 		{"child-before-its-parent", "order", chain, change("return append(chain, key)", "return append([]string{key}, chain...)"), typedEvents("TestTheChainRunsParentsFirst")},
 		{"value-that-does-not-fit-is-tried-again", "I9", chain, change("return eventqueue.Permanent(err)", "return err"), typedEvents("TestWhatDoesNotFitIsNotTriedAgain")},

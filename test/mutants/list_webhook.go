@@ -15,7 +15,7 @@ func webhookMutants() []mutant {
 		{"webhook-id-parted-on-one-side", "I3", hmac, change("return idGoesOn.MatchString(before) || idBegan.MatchString(after)", "return idGoesOn.MatchString(before + after)"),
 			web("TestTwoRequestsAreNeverSignedAlike")},
 		{"webhook-time-of-any-length", "I3", verify, change(" || len(text) != timeDigits {", " {"), web("TestATimeHasItsLength")},
-		{"webhook-known-by-an-unsigned-id", "I3", hmac, change("if !v.signsID && !v.config.TrustID {", "if !v.signsID && v.config.IDHeader == \"\" {"), web(replay)},
+		{"webhook-known-by-an-unsigned-id", "I3", hmac, change("if !v.signsID && !v.config.TrustUnsignedID {", "if !v.signsID && v.config.IDHeader == \"\" {"), web(replay)},
 		{"webhook-without-an-id-is-always-new", "I3", hmac, change("verified.Delivery = what.delivery()", "_ = what.delivery()"), web(replay)},
 		{"webhook-read-by-its-content-type", "I3", "webhook/slack.go", change("if !json.Valid(r.Body) {", `if r.Header.Get("Content-Type") == "application/x-www-form-urlencoded" {`),
 			web("TestSlackIsReadByWhatIsSigned")},
@@ -32,7 +32,7 @@ func webhookMutants() []mutant {
 		{"webhook-repeats-all-but-the-first", "I3", handler, change("if first = emitted[0]; !first.New {", "if first = emitted[0]; first.ID == 0 {"), web(once)},
 		{"webhook-goes-where-the-caster-leads", "I16", handler, change("events[i].Canvas = r.Canvas\n",
 			"if events[i].Canvas == (eventqueue.CanvasID{}) {\n\t\t\tevents[i].Canvas = r.Canvas\n\t\t}\n"), web(once)},
-		{"webhook-is-acknowledged-unwritten", "I1", handler, change("return refuse(http.StatusServiceUnavailable, err)\n\t}\n\tlog.Debug", "return nil\n\t}\n\tlog.Debug"),
+		{"webhook-is-acknowledged-unwritten", "I1", handler, change("return \"\", refuse(http.StatusServiceUnavailable, err)\n\t}\n\tlog.Debug", "return Accepted, nil\n\t}\n\tlog.Debug"),
 			web("TestNothingIsAcknowledgedThatIsNotCommitted")},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -41,6 +42,63 @@ func TestEveryMutantApplies(t *testing.T) {
 	}
 	if len(names) < 20 {
 		t.Errorf("there are %d mutants only", len(names))
+	}
+}
+
+// TestMutantsChangeTheLastDefinition fails when a later migration makes a function anew: what
+// a mutant changes in the one before is then in no migrated database.
+func TestMutantsChangeTheLastDefinition(t *testing.T) {
+	t.Parallel()
+	root, err := moduleRoot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(root, "migrations", "*.sql"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(len(files), err)
+	}
+	definition := regexp.MustCompile(`CREATE (?:OR REPLACE )?FUNCTION (\w+)\(`)
+	last := map[string]string{} // the file that defines a function last, by the function
+	ups := map[string]string{}  // what brings a database up, by the file
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := "migrations/" + filepath.Base(file)
+		ups[name], _, _ = strings.Cut(string(source), goDown)
+		for _, of := range definition.FindAllStringSubmatch(ups[name], -1) {
+			last[of[1]] = name
+		}
+	}
+	checked := 0
+	for _, m := range mutants() {
+		up, isMigration := ups[m.file]
+		if !isMigration {
+			continue
+		}
+		for _, e := range m.edits {
+			before, _, _ := strings.Cut(up, e.old)
+			begins := definition.FindAllStringSubmatchIndex(before+e.old, -1)
+			if len(begins) == 0 {
+				continue
+			}
+			of := begins[len(begins)-1]
+			end := ";\n"
+			if strings.HasSuffix((before + e.old)[:of[0]], "-- +goose StatementBegin\n") {
+				end = "-- +goose StatementEnd"
+			}
+			if strings.Contains(before[min(of[0], len(before)):], end) {
+				continue // behind the function
+			}
+			checked++
+			if function := (before + e.old)[of[2]:of[3]]; last[function] != m.file {
+				t.Errorf("the mutant %s changes %s in %s, and %s makes it anew: move the mutant there", m.name, function, m.file, last[function])
+			}
+		}
+	}
+	if checked < 10 {
+		t.Errorf("%d edits of functions were found only", checked)
 	}
 }
 

@@ -4,7 +4,7 @@ import "time"
 
 // checkAmplification is I11; see Bounds for the bounds.
 func (j *judgement) checkAmplification(l *life) {
-	if j.Bounds.Quiet == 0 || l.emitted == nil || len(l.published)+len(l.delivered) == 0 {
+	if j.Bounds.LostAfter == 0 || l.emitted == nil || len(l.published)+len(l.delivered) == 0 {
 		return
 	}
 	end := j.Final.At
@@ -18,7 +18,7 @@ func (j *judgement) checkAmplification(l *life) {
 			failed++
 		}
 	}
-	most := 6*(1+len(l.holds)+j.lifts(scopeOf(l.emitted))+failed) + int(lifetime/(10*j.Bounds.Quiet))
+	most := 6*(1+len(l.repeats)+l.again+l.untaken+len(l.holds)+l.changed()+j.lifts(l.emitted)+failed) + int(lifetime/(10*j.Bounds.LostAfter))
 	if len(l.published) > most {
 		j.accuse(l, "I11", "published %d times in %s: at most %d", len(l.published), lifetime, most)
 	}
@@ -34,28 +34,61 @@ func (j *judgement) checkAmplification(l *life) {
 }
 
 // checkPaused holds what was published while a rule was certainly in force
-// against what may be: the notification of the emit, one that was owed, and for
-// each publish that failed another one. A paused event costs nothing.
+// against what may be. A paused event costs nothing.
 func (j *judgement) checkPaused(l *life) {
-	for _, f := range j.forcesOf(scopeOf(l.emitted)) {
-		most, n := 2, 0
+	for _, f := range j.forcesOf(l.emitted) {
+		n, most := 0, l.mayPublish(f)
 		for _, r := range l.published {
-			if r.At.After(f.from) && (f.to.IsZero() || r.At.Before(f.to)) {
+			if f.has(r.At) {
 				n++
 				if r.Failed {
 					most++
 				}
 			}
 		}
-		for _, h := range l.holds { // a run that had begun before may owe one more
-			if h.end != nil && h.end.At.After(f.from) {
-				most++
-			}
-		}
 		if n > most {
 			j.accuse(l, "I11", "published %d times while its handler was held back from %s on: at most %d", n, f.from.UTC().Format(clock), most)
 		}
 	}
+}
+
+// mayPublish is how often an event that a rule holds back may be published: for its
+// emit, which asks a publisher that was down with it, and because it is pending; when
+// its ordering group admits it; for each emit that was a repeat of it, and asks with it
+// too; for each time that an emitter without an answer finds it, which is an emit again;
+// for each run that ended meanwhile, which leaves it pending; for each change by an operator, which does, too; and for each
+// statement that takes it and gets no answer.
+func (l *life) mayPublish(f force) int {
+	most := 2 + 2*l.again + l.untaken
+	if l.emitted.OrderingKey != "" {
+		most++
+	}
+	for _, r := range l.repeats {
+		if f.to.IsZero() || r.At.Before(f.to) { // it does not wait for the publish
+			most++
+		}
+	}
+	for _, r := range l.changes {
+		if r.Kind == Changed && (f.to.IsZero() || r.At.Before(f.to)) { // it is pending again
+			most++
+		}
+	}
+	for _, h := range l.holds {
+		if h.end != nil && f.has(h.end.At) {
+			most++
+		}
+	}
+	return most
+}
+
+// changed counts how often operators changed an event that went on waiting.
+func (l *life) changed() (times int) {
+	for _, r := range l.changes {
+		if r.Kind == Changed {
+			times++
+		}
+	}
+	return times
 }
 
 // lookEvery is the bound with its default.

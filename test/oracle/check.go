@@ -16,6 +16,7 @@ func Check(h *History) []Violation {
 		j.checkRules(l)
 		j.checkAmplification(l)
 		j.checkProgress(l)
+		j.checkUnanswered(l)
 	}
 	j.checkGroups()
 	j.checkLimits()

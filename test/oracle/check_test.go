@@ -34,7 +34,7 @@ func scope() eventqueue.Scope {
 func newScript() *script {
 	s := &script{}
 	s.Final.At = at(1000)
-	s.Bounds = oracle.Bounds{LockTimeout: lockTimeout, Quiet: 10 * time.Second, Progress: 200 * time.Second}
+	s.Bounds = oracle.Bounds{LockTimeout: lockTimeout, LostAfter: 10 * time.Second, Progress: 200 * time.Second}
 	return s
 }
 
@@ -75,6 +75,16 @@ func (s *script) rule(kind oracle.Kind, second float64, call int64, changed bool
 
 func (s *script) pause(from, to float64, call int64, changed bool) *script {
 	return s.rule(oracle.RuleAsked, from, call, false).rule(oracle.RuleAdded, to, call, changed)
+}
+
+// narrow adds a rule of a width, for names or the beginnings of names.
+func (s *script) narrow(width oracle.Width, name string, from float64) *script {
+	of := scope()
+	of.Name = name
+	s.Add(oracle.Record{Kind: oracle.RuleAsked, At: at(from), Rule: control.PauseRule, Scope: of, Width: width, Call: 9})
+	s.Add(oracle.Record{Kind: oracle.RuleAdded, At: at(from), Rule: control.PauseRule, Scope: of, Width: width, Call: 9, Changed: true})
+	s.Final.Rules = append(s.Final.Rules, oracle.RuleRow{Type: control.PauseRule, Scope: of, Width: width})
+	return s
 }
 
 func (s *script) lift(from, to float64, call int64, changed bool) *script {
@@ -164,6 +174,8 @@ func TestGoodHistories(t *testing.T) {
 		"waits, paused":       newScript().pause(0, 1, 1, true).emit(2, 2).row(2, false).paused(),
 		"paused and lifted":   newScript().emit(0, 0).pause(0, 1, 1, true).pause(2, 3, 2, false).lift(300, 301, 3, true).lift(302, 303, 4, false).complete(310, "w1", 1, 0),
 		"claimed meanwhile":   newScript().emit(0, 0).rule(oracle.RuleAsked, 0, 1, false).complete(1, "w1", 1, 0).rule(oracle.RuleAdded, 2, 1, true).paused(),
+		"another prefix":      newScript().emit(0, 0).narrow(oracle.Width{Prefix: true}, scope().Name+"x", 1).complete(5, "w1", 1, 0),
+		"another modifier":    newScript().emit(0, 0).narrow(oracle.Width{Modifier: key.Modifier + "x"}, scope().Name, 1).complete(5, "w1", 1, 0),
 		"unclear lift":        newScript().emit(0, 0).pause(0, 1, 1, true).rule(oracle.LiftAsked, 5, 2, false).complete(7, "w1", 1, 0),
 		"late for a fault":    newScript().emit(0, 0).fault(oracle.LostDatabase, "", 1, 500).complete(510, "w1", 1, 0),
 		"cron":                newScript().emit(60, 60).slot(60, at(60)).complete(61, "w1", 1, 0).cron(oracle.All, 60),
@@ -217,6 +229,8 @@ func TestBadHistories(t *testing.T) {
 		"early retry":       {"I6", newScript().emit(0, 0).fail(1, 1, machine.RetryAllowed).complete(2.5, "w1", 2, 1)},
 		"stop is a failure": {"I9", newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.Stopping).write(2, "w1", 1, machine.RetryAllowed, 4).complete(5, "w2", 2, 1)},
 		"paused":            {"I7", newScript().emit(0, 0).pause(0, 1, 1, true).complete(2, "w1", 1, 0).paused()},
+		"paused by prefix":  {"I7", newScript().emit(0, 0).narrow(oracle.Width{Prefix: true}, scope().Name[:1], 1).complete(5, "w1", 1, 0)},
+		"modifier paused":   {"I7", newScript().emit(0, 0).narrow(oracle.Width{Modifier: key.Modifier}, scope().Name, 1).complete(5, "w1", 1, 0)},
 		"other rule lifted": {"I7", newScript().emit(0, 0).pause(0, 1, 1, true).lift(0.1, 0.2, 2, false).pause(0.3, 1, 3, true).complete(2, "w1", 1, 0).paused()},
 		"other bytes": {"I8", func() *script {
 			s := done()
@@ -243,7 +257,7 @@ func TestBadHistories(t *testing.T) {
 		}()},
 		"delivered for ever": {"I11", func() *script { s := done(); s.repeat(oracle.Published, 1); s.repeat(oracle.Delivered, 100); return s }()},
 		"too late":           {"I13", newScript().emit(0, 0).complete(300, "w1", 1, 0)},
-		"late after a fault": {"I13", newScript().emit(0, 0).fault(oracle.LostDatabase, "", 1, 50).complete(300, "w1", 1, 0)},
+		"late after a fault": {"I13", newScript().emit(0, 0).fault(oracle.LostDatabase, "", 1, 50).complete(302, "w1", 1, 0)},
 		"never":              {"I13", newScript().emit(0, 0).row(0, false)},
 		"paused twice":       {"I14", newScript().pause(0, 1, 1, true).pause(2, 3, 2, true).paused()},
 		"lifted twice":       {"I14", newScript().pause(0, 1, 1, true).lift(2, 3, 2, true).lift(4, 5, 3, true)},

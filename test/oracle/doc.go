@@ -17,13 +17,13 @@
 //
 // # What is judged
 //
-//   - I1 nothing is lost, nothing ends twice, nothing is left that could run.
-//     I2 is I1 under faults of the broker.
+//   - I1 nothing is lost, nothing ends twice, nothing is left that could run: an event is
+//     completed, or FAILED, or CANCELLED by an operator, once. I2 is I1 under faults of the broker.
 //
 //   - I3 a run whose end was not written, and after which the event was claimed
 //     again, overlaps a fault of its holder.
 //
-//   - I4 an event is not claimed while a claim of it is valid.
+//   - I4 an event is neither claimed nor changed while a claim of it is valid.
 //
 //   - I5 no write succeeds with a stale claim, and none with a good one is
 //     refused; every claim raises the token by one.
@@ -33,7 +33,8 @@
 //   - I7 no claim comes between the return of a pause or block and the first
 //     request to lift it.
 //
-//   - I8 handlers and event_log see the bytes that were emitted.
+//   - I8 handlers see the bytes that the event had when it was claimed: those that were emitted,
+//     or those of the last edit before that. So does event_log.
 //
 //   - I9 no more than max retries + 1 runs fail, and the row counts them right.
 //
@@ -43,7 +44,8 @@
 //   - I11 notifications per event are bounded; see [Bounds].
 //
 //   - I13 an event that may run is claimed within [Bounds].Progress, counted from
-//     the end of the last fault.
+//     the end of the last obstacle. Of an ordering group that is judged of whoever is the
+//     first one.
 //
 //   - I14 repeating a pause, block or lift changes nothing.
 //
@@ -53,8 +55,10 @@
 //   - I18 an event for which no handler was ever called is FAILED only if each of its
 //     claimants died; what a lost claim counts is what was recorded as begun.
 //
+//   - I19 an event whose emit was not answered is known to somebody within 2 s of its commit, or
+//     within 8 s of the last further fault of its emitter.
+//
 //   - order: no two claims of events with the same ordering key are valid at once.
-//     I13 is not judged of such events: who is before them may take long.
 //
 //   - limits: no more events of a canvas or a handler have valid claims than its limit of
 //     running events allows. I13 counts from the last time that others of it were claimed.

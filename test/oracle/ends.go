@@ -8,6 +8,7 @@ import (
 const (
 	completed = "COMPLETED"
 	failed    = "FAILED"
+	cancelled = "CANCELLED"
 )
 
 // checkEnd holds how an event ended against I1.
@@ -32,6 +33,10 @@ func (j *judgement) checkEnd(l *life) {
 		j.checkWaiting(l)
 	case l.ended == nil:
 		j.accuse(l, "I1", "lost: it is gone from events_v2, and no write ended it")
+	case l.ended.Kind == Cancelled:
+		if len(l.log) == 0 || l.log[0].Status != cancelled {
+			j.accuse(l, "I1", "lost: it was cancelled and is not in event_log as CANCELLED")
+		}
 	case l.ended.Label == machine.ExecutesToCompletion:
 		j.checkCompleted(l)
 	default:
@@ -75,20 +80,30 @@ func (j *judgement) checkCompleted(l *life) {
 	}
 }
 
-// checkBytes is I8.
+// checkBytes is I8: a run sees the value that the event had when it was claimed.
 func (j *judgement) checkBytes(l *life) {
 	if l.emitted == nil {
 		return
 	}
-	want := l.emitted.Value
+	claimed := map[int32]string{}
+	for _, h := range l.holds {
+		claimed[h.claim.Attempt] = h.value
+	}
 	for _, r := range l.records {
-		if r.Kind == RunStarted && r.Value != want || r.Kind == Logged && r.Value != want {
-			j.accuse(l, "I8", "%s saw %q: emitted was %q", r.Kind, r.Value, want)
+		want := l.value
+		if r.Kind == RunStarted {
+			want = l.emitted.Value
+			if value, known := claimed[r.Attempt]; known {
+				want = value
+			}
+		}
+		if (r.Kind == RunStarted || r.Kind == Logged) && r.Value != want {
+			j.accuse(l, "I8", "%s saw %q: its value was %q", r.Kind, r.Value, want)
 		}
 	}
 	for _, row := range l.log {
-		if row.Value != want {
-			j.accuse(l, "I8", "event_log holds %q: emitted was %q", row.Value, want)
+		if row.Value != l.value {
+			j.accuse(l, "I8", "event_log holds %q: its value was %q", row.Value, l.value)
 		}
 	}
 }

@@ -176,3 +176,48 @@ func TestANotifierOutageExcusesNothingWithAFallback(t *testing.T) {
 		expect(t, &h, want)
 	}
 }
+
+// A paused event costs one publish more in an ordering group, which admits it, and for
+// each repeat of its emit, which asks a publisher that was down with it.
+func TestPublishesOfAPausedEvent(t *testing.T) {
+	t.Parallel()
+	paused := func(keys oracle.Record, published int, repeats ...float64) *oracle.History {
+		s := newScript().pause(0, 0.1, 1, true)
+		s.Final.Rules = []oracle.RuleRow{{Type: control.PauseRule, Scope: scope()}}
+		keys.Kind, keys.Event, keys.Canvas, keys.Handler, keys.Value = oracle.Emitted, 7, scope().Canvas, key, "{}"
+		keys.At, keys.Due = at(0.5), at(0.5)
+		s.Add(keys)
+		for _, second := range repeats {
+			s.Add(oracle.Record{Kind: oracle.Repeated, Event: 7, At: at(second), Canvas: scope().Canvas, UniqueKey: keys.UniqueKey})
+		}
+		s.repeat(oracle.Published, published)
+		return &s.row(0.5, false).History
+	}
+	found := func(h *oracle.History) *oracle.History {
+		h.Add(oracle.Record{Kind: oracle.FoundAgain, Event: 7, At: at(3)})
+		return h
+	}
+	untaken := func(h *oracle.History) *oracle.History {
+		h.Add(oracle.Record{Kind: oracle.TakeUnanswered, Event: 7, At: at(3)})
+		return h
+	}
+	unique, ordered := oracle.Record{UniqueKey: "once"}, oracle.Record{OrderingKey: "line"}
+	for name, c := range map[string]struct {
+		h    *oracle.History
+		want string
+	}{
+		"twice":                      {paused(unique, 2), ""},
+		"three times":                {paused(unique, 3), "I11"},
+		"with a repeat":              {paused(unique, 3, 3), ""},
+		"too often for a repeat":     {paused(unique, 4, 3), "I11"},
+		"with two repeats":           {paused(unique, 4, 3, 4), ""},
+		"found again":                {found(paused(unique, 4)), ""},
+		"taken without an answer":    {untaken(paused(unique, 3)), ""},
+		"too often for one take":     {untaken(paused(unique, 4)), "I11"},
+		"too often for that":         {found(paused(unique, 5)), "I11"},
+		"in a group":                 {paused(ordered, 3), ""},
+		"too often for one in group": {paused(ordered, 4), "I11"},
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); expect(t, c.h, c.want) })
+	}
+}

@@ -10,27 +10,41 @@ type group struct {
 	key    string
 }
 
+func groupOf(emitted *Record) group { return group{emitted.Canvas, emitted.OrderingKey} }
+
+// groups are the events of each ordering key.
+func (j *judgement) groups() map[group][]*life {
+	if j.ordered != nil {
+		return j.ordered
+	}
+	j.ordered = map[group][]*life{}
+	for _, id := range j.order {
+		if l := j.lives[id]; l.emitted != nil && l.emitted.OrderingKey != "" {
+			j.ordered[groupOf(l.emitted)] = append(j.ordered[groupOf(l.emitted)], l)
+		}
+	}
+	return j.ordered
+}
+
 // checkGroups is the promise of ordering keys: no two claims of one key, or no more than
 // its limit, are valid at the same time. A lock that has expired, and that nobody has taken over, ends when
 // it expired.
 func (j *judgement) checkGroups() {
-	groups := map[group][]span{}
-	var order []group
+	judged := map[group]bool{}
 	for _, id := range j.order {
 		l := j.lives[id]
-		if l.emitted == nil || l.emitted.OrderingKey == "" {
+		if l.emitted == nil || l.emitted.OrderingKey == "" || judged[groupOf(l.emitted)] {
 			continue
 		}
-		of := group{l.emitted.Canvas, l.emitted.OrderingKey}
-		if groups[of] == nil {
-			order = append(order, of)
+		of := groupOf(l.emitted)
+		judged[of] = true
+		var spans []span
+		for _, one := range j.groups()[of] {
+			for _, h := range one.holds {
+				spans = append(spans, span{one, h.claim.lockedAt(), j.validUntil(h)})
+			}
 		}
-		for _, h := range l.holds {
-			groups[of] = append(groups[of], span{l, h.claim.lockedAt(), j.validUntil(h)})
-		}
-	}
-	for _, of := range order {
-		j.checkAtOnce(groups[of], j.mostOfKey(of), "order")
+		j.checkAtOnce(spans, j.mostOfKey(of), "order")
 	}
 }
 

@@ -115,7 +115,7 @@ type Row struct {
 // LogRow is a row of event_log at the end.
 type LogRow struct {
 	Event  eventqueue.EventID
-	Status string // COMPLETED or FAILED
+	Status string // COMPLETED, FAILED or CANCELLED
 	Value  string
 }
 
@@ -123,6 +123,13 @@ type LogRow struct {
 type RuleRow struct {
 	Type  control.RuleType
 	Scope eventqueue.Scope
+	Width Width
+}
+
+// Width says that a rule is about more or fewer events than those of its scope, as in control.RuleScope.
+type Width struct {
+	Prefix   bool
+	Modifier string
 }
 
 // Bounds are what the judgement goes by.
@@ -141,15 +148,17 @@ type Bounds struct {
 	// RetainHistory says that every completed event must be COMPLETED in event_log.
 	RetainHistory bool
 
-	// Quiet is the relay's (I11). An event may be published at most
+	// LostAfter is the relay's (I11). An event may be published at most
 	//
-	//	6 · (1 + claims + lifts of its scope + failed publishes) + lifetime / (10 · Quiet)
+	//	6 · (1 + repeats + finds + unanswered takes + claims + changes + lifts of its scope + failed publishes) + lifetime / (10 · LostAfter)
 	//
 	// times: one silence costs at most 5 notifications at growing intervals
-	// before the longest interval, which is 10 · Quiet, is reached. While a rule
-	// is certainly in force, it is twice, and once more for each publish that
-	// failed and each run that ended meanwhile. 0 means that I11 is not judged.
-	Quiet time.Duration
+	// before the longest interval, which is 10 · LostAfter, is reached. While a rule
+	// is certainly in force, it is twice, or three times in an ordering group, and once
+	// more for each repeat, each change by an operator, each publish that failed and each run that ended meanwhile, and
+	// for each TakeUnanswered, and twice more for each FoundAgain.
+	// 0 means that I11 is not judged.
+	LostAfter time.Duration
 
 	// CheckEvery is the shortest wait, on average, between two deliveries of one
 	// notification (I11). An event may be delivered at most
@@ -167,8 +176,13 @@ type Bounds struct {
 	// have let begin without having told the database.
 	Untold int
 
-	// Progress is how soon an event that may run has to be claimed when there is
-	// no fault (I13). 0 means that I13 is not judged.
+	// Progress is how soon an event that may run has to be claimed (I13), counted from
+	// the last obstacle and from when its notification counts as lost: with a LostAfter,
+	//
+	//	Progress + the time it has been due, within LostAfter and 10 · LostAfter
+	//
+	// after the last fault, rule, run under its limit, or event before it in its ordering
+	// group. 0 means that I13 is not judged.
 	Progress time.Duration
 }
 

@@ -16,12 +16,14 @@ type judgement struct {
 	order      []eventqueue.EventID
 	rules      ruleLives
 	slots      []*Record
+	left       map[string]time.Time // when processes did
 	violations []Violation
 	limitSpans map[limited][]span
+	ordered    map[group][]*life
 }
 
 func newJudgement(h *History) *judgement {
-	j := &judgement{History: h, lives: map[eventqueue.EventID]*life{}, rules: ruleLives{}}
+	j := &judgement{History: h, lives: map[eventqueue.EventID]*life{}, rules: ruleLives{}, left: map[string]time.Time{}}
 	for i := range h.Records {
 		r := &h.Records[i]
 		switch r.Kind {
@@ -30,6 +32,9 @@ func newJudgement(h *History) *judgement {
 			continue
 		case SlotEmitted:
 			j.slots = append(j.slots, r)
+		case ProcessEnded:
+			j.left[r.Actor] = r.At
+			continue
 		case Granted: // of a scope, and not of an event
 			continue
 		}

@@ -11,21 +11,27 @@ type life struct {
 	id      eventqueue.EventID
 	records []*Record
 
-	emitted   *Record
-	repeats   []*Record // emits that were refused because of its key
-	changes   []*Record // Claimed, Renewed, Written, Refused, TakenBack and MadeDue, in order
-	starts    map[int32]*Record
-	ends      map[int32]*Record
-	logged    []*Record
-	published []*Record
-	delivered []*Record
-	row       *Row
-	accused   int // how often
-	log       []*LogRow
+	emitted    *Record
+	unanswered *Record   // its emit, if it was not answered
+	repeats    []*Record // emits that were refused because of its key
+	again      int       // how often it was found by an emitter without an answer
+	untaken    int       // how often a notification of it was taken without an answer
+	changes    []*Record // Claimed, Renewed, Written, Refused, TakenBack, MadeDue, Changed and Cancelled, in order
+	starts     map[int32]*Record
+	ends       map[int32]*Record
+	logged     []*Record
+	published  []*Record
+	delivered  []*Record
+	row        *Row
+	accused    int // how often
+	log        []*LogRow
 
 	// Made by replay:
 	holds []*hold
 	ended *Record // the write that deleted the row
+	value string  // at the end
+	// freed counts the expired locks that operators took away.
+	freed int
 }
 
 // hold is one claim and what became of it.
@@ -40,6 +46,7 @@ type hold struct {
 	// due is the row's delay_until when it was claimed, and free since when it
 	// had been unlocked.
 	due, free time.Time
+	value     string // of the row when it was claimed
 }
 
 func (l *life) add(r *Record) {
@@ -49,7 +56,13 @@ func (l *life) add(r *Record) {
 		l.emitted = r
 	case Repeated:
 		l.repeats = append(l.repeats, r)
-	case Claimed, Renewed, Written, Refused, TakenBack, MadeDue:
+	case EmitUnanswered:
+		l.unanswered = r
+	case FoundAgain:
+		l.again++
+	case TakeUnanswered:
+		l.untaken++
+	case Claimed, Renewed, Written, Refused, TakenBack, MadeDue, Changed, Cancelled:
 		l.changes = append(l.changes, r)
 	case RunStarted:
 		l.starts[r.Attempt] = r

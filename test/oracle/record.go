@@ -23,8 +23,23 @@ const (
 	// Repeated is an emit that made no event, because Event has its UniqueKey: Canvas,
 	// UniqueKey; At is the moment of the statement.
 	Repeated Kind = "repeated"
+	// EmitUnanswered is an event that is committed and to be notified by its emitter, Actor,
+	// whom the database's answer has not reached.
+	EmitUnanswered Kind = "emit unanswered"
+	// FoundAgain is an event that an emitter found unclaimed, when it looked for what an emit
+	// without an answer may have inserted, and notifies.
+	FoundAgain Kind = "found again"
+	// TakeUnanswered is a pending notification that somebody took, or tried to take, and who got no answer
+	// in time, or an error: it is marked as pending again.
+	TakeUnanswered Kind = "take unanswered"
 	// MadeDue is an event whose delay was ended from outside: Due.
 	MadeDue Kind = "made due"
+	// Changed is an event that an operator edited, or had tried now, and whose lock, if there was
+	// one, had expired: Retries (of the row after it), LockTimeout; Due when that is new; and Value
+	// when Edited says so.
+	Changed Kind = "changed"
+	// Cancelled is an event that an operator ended without a run: LockTimeout.
+	Cancelled Kind = "cancelled"
 	// Granted is an answer of the rate limits: Scope, Granted, and what was told of
 	// runs that had begun before, Ran.
 	Granted Kind = "granted"
@@ -60,6 +75,8 @@ const (
 	// LiftAsked and RuleLifted are those of lifting one.
 	LiftAsked  Kind = "lift asked"
 	RuleLifted Kind = "rule lifted"
+	// ProcessEnded is the end of a process, Actor, in an orderly way.
+	ProcessEnded Kind = "process ended"
 	// SlotEmitted is a row of cron_records: Cron, Slot, Event.
 	SlotEmitted Kind = "slot emitted"
 )
@@ -108,14 +125,16 @@ type Record struct {
 	LockTimeout time.Duration
 	Label       machine.Label
 	Result      Result
-	Status      string // COMPLETED or FAILED
+	Status      string // COMPLETED, FAILED or CANCELLED
 	Failed      bool
 	InTx        bool
+	Edited      bool // it has a new Value
 
 	Granted, Ran int
 
 	Rule    control.RuleType
 	Scope   eventqueue.Scope
+	Width   Width // of the rule
 	Call    int64 // ties the return of a call to its beginning
 	Changed bool  // the rule was added or removed, and not so before
 
@@ -166,6 +185,14 @@ func (r Record) String() string {
 		field("unique", r.UniqueKey)
 	case MadeDue:
 		field("due", r.Due.UTC().Format(clock))
+	case Changed:
+		field("retries", r.Retries)
+		if !r.Due.IsZero() {
+			field("due", r.Due.UTC().Format(clock))
+		}
+		if r.Edited {
+			field("value", r.Value)
+		}
 	case Granted:
 		field("of", r.Scope)
 		field("granted", r.Granted)
@@ -192,7 +219,7 @@ func (r Record) String() string {
 		field("status", r.Status)
 	case RuleAsked, RuleAdded, LiftAsked, RuleLifted:
 		field("rule", r.Rule)
-		field("of", r.Scope)
+		field("of", ruleKey{r.Rule, r.Scope, r.Width}.about())
 		if r.Kind == RuleAdded || r.Kind == RuleLifted {
 			field("changed", r.Changed)
 		}

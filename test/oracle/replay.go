@@ -14,7 +14,7 @@ func (j *judgement) replay(l *life) {
 		return
 	}
 	w := &walk{judgement: j, life: l, due: l.emitted.Due, free: l.emitted.At}
-	w.retries = l.emitted.Retries
+	w.retries, l.value = l.emitted.Retries, l.emitted.Value
 	if locked := l.emitted.LockedAt; !locked.IsZero() { // by hand: nobody's run
 		w.holder = &hold{claim: l.emitted, lockedAt: locked}
 	}
@@ -32,6 +32,10 @@ func (j *judgement) replay(l *life) {
 			w.refused(r)
 		case TakenBack:
 			w.takenBack(r)
+		case Changed:
+			w.changed(r)
+		case Cancelled:
+			w.cancelled(r)
 		}
 	}
 }
@@ -78,7 +82,7 @@ func (w *walk) claimed(r *Record) {
 	if len(w.holds) > 0 {
 		w.holds[len(w.holds)-1].next = r
 	}
-	w.holder = &hold{claim: r, lockedAt: at, due: w.due, free: free}
+	w.holder = &hold{claim: r, lockedAt: at, due: w.due, free: free, value: w.value}
 	w.holds = append(w.holds, w.holder)
 	w.attempt = r.Attempt
 }
@@ -155,4 +159,40 @@ func (w *walk) takenBack(r *Record) {
 		w.accuse(w.life, "I9", "retries are %d when token %d was taken back: they must be %d", r.Retries, w.attempt, want)
 	}
 	w.retries, w.holder, w.free = r.Retries, nil, r.At
+}
+
+// changed is what an operator did to an event that nobody ran, or whose lock had expired.
+func (w *walk) changed(r *Record) {
+	switch {
+	case w.gone:
+		w.accuse(w.life, "I1", "it was changed after it had ended")
+		return
+	case w.holder != nil:
+		w.freed++
+		w.takenBack(r)
+	case r.Retries != w.retries:
+		w.accuse(w.life, "I9", "retries are %d after it was changed: they must be %d", r.Retries, w.retries)
+		w.retries = r.Retries
+	}
+	w.free = r.At
+	if !r.Due.IsZero() {
+		w.due = r.Due
+	}
+	if r.Edited {
+		w.value = r.Value
+	}
+}
+
+// cancelled ends an event that nobody ran, or whose lock had expired.
+func (w *walk) cancelled(r *Record) {
+	if w.gone {
+		w.accuse(w.life, "I1", "it was cancelled after it had ended")
+		return
+	}
+	if old := w.holder; old != nil {
+		if expiry := old.lockedAt.Add(w.timeout(r)); r.At.Before(expiry) {
+			w.accuse(w.life, "I4", "it was cancelled while token %d was valid for another %s", w.attempt, expiry.Sub(r.At))
+		}
+	}
+	w.holder, w.gone, w.ended = nil, true, r
 }

@@ -12,9 +12,14 @@ import (
 type ruleKey struct {
 	rule  control.RuleType
 	scope eventqueue.Scope
+	width Width
 }
 
-func (k ruleKey) String() string { return fmt.Sprintf("%s of %s", k.rule, k.scope) }
+func (k ruleKey) String() string { return fmt.Sprintf("%s of %s", k.rule, k.about()) }
+
+func (k ruleKey) about() control.RuleScope {
+	return control.RuleScope{Scope: k.scope, Prefix: k.width.Prefix, Modifier: k.width.Modifier}
+}
 
 // ruleCall is one call that adds or lifts a rule.
 type ruleCall struct {
@@ -22,7 +27,8 @@ type ruleCall struct {
 	returned *Record // nil: it failed, and may have happened at any time since
 }
 
-// ruleLife is all that was done to one rule.
+// ruleLife is all that was done to one rule. Of a lift at a rate it is not known when it has come to an event:
+// it is recorded as a call that has not returned.
 type ruleLife struct {
 	adds, lifts []*ruleCall
 	open        map[int64]*ruleCall
@@ -32,7 +38,7 @@ type ruleLife struct {
 type ruleLives map[ruleKey]*ruleLife
 
 func (lives ruleLives) add(r *Record) {
-	key := ruleKey{r.Rule, r.Scope}
+	key := ruleKey{r.Rule, r.Scope, r.Width}
 	l := lives[key]
 	if l == nil {
 		l = &ruleLife{open: map[int64]*ruleCall{}}
@@ -56,6 +62,11 @@ func (lives ruleLives) add(r *Record) {
 type force struct {
 	from time.Time
 	to   time.Time // zero: to the end
+}
+
+// has reports whether the rule was certainly in force at a time.
+func (f *force) has(at time.Time) bool {
+	return at.After(f.from) && (f.to.IsZero() || at.Before(f.to))
 }
 
 // forces returns when a rule was certainly in force: from the return of an add

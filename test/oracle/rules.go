@@ -1,12 +1,10 @@
 package oracle
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
-
-	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 )
 
 // checkRules is I7. A claim at the very moment at which an add returns may have
@@ -15,9 +13,9 @@ func (j *judgement) checkRules(l *life) {
 	if l.emitted == nil {
 		return
 	}
-	for _, f := range j.forcesOf(scopeOf(l.emitted)) {
+	for _, f := range j.forcesOf(l.emitted) {
 		for _, h := range l.holds {
-			if at := h.claim.At; at.After(f.from) && (f.to.IsZero() || at.Before(f.to)) {
+			if at := h.claim.At; f.has(at) {
 				j.accuse(l, "I7", "claimed at %s, after a rule for its handler had been added by %s", at.UTC().Format(clock),
 					f.from.UTC().Format(clock))
 			}
@@ -25,37 +23,47 @@ func (j *judgement) checkRules(l *life) {
 	}
 }
 
-// forcesOf returns when rules of either type held a scope back.
-func (j *judgement) forcesOf(scope eventqueue.Scope) []force {
-	var forces []force
-	for _, rule := range []control.RuleType{control.PauseRule, control.BlockRule} {
-		if known := j.rules[ruleKey{rule, scope}]; known != nil {
-			forces = append(forces, known.forces()...)
+// rulesAbout returns the rules that are about an event, in a fixed order.
+func (j *judgement) rulesAbout(emitted *Record) []*ruleLife {
+	var keys []ruleKey
+	for key := range j.rules {
+		if key.about().Matches(emitted.Canvas, emitted.Handler) {
+			keys = append(keys, key)
 		}
+	}
+	slices.SortFunc(keys, compareRules)
+	lives := make([]*ruleLife, len(keys))
+	for i, key := range keys {
+		lives[i] = j.rules[key]
+	}
+	return lives
+}
+
+func compareRules(a, b ruleKey) int { return cmp.Compare(a.String(), b.String()) }
+
+// forcesOf returns when rules held an event back.
+func (j *judgement) forcesOf(emitted *Record) []force {
+	var forces []force
+	for _, known := range j.rulesAbout(emitted) {
+		forces = append(forces, known.forces()...)
 	}
 	return forces
 }
 
-// lifts counts how often it was tried to lift a rule of the scope.
-func (j *judgement) lifts(scope eventqueue.Scope) int {
+// lifts counts how often it was tried to lift a rule that is about an event.
+func (j *judgement) lifts(emitted *Record) int {
 	n := 0
-	for _, rule := range []control.RuleType{control.PauseRule, control.BlockRule} {
-		if known := j.rules[ruleKey{rule, scope}]; known != nil {
-			n += len(known.lifts)
-		}
+	for _, known := range j.rulesAbout(emitted) {
+		n += len(known.lifts)
 	}
 	return n
 }
 
-// heldBack returns the last time, not after until, at which a rule of the scope
-// may have been in force.
-func (j *judgement) heldBack(scope eventqueue.Scope, until time.Time) time.Time {
+// heldBack returns the last time, not after until, at which a rule may have held an event
+// back.
+func (j *judgement) heldBack(emitted *Record, until time.Time) time.Time {
 	var last time.Time
-	for _, rule := range []control.RuleType{control.PauseRule, control.BlockRule} {
-		known := j.rules[ruleKey{rule, scope}]
-		if known == nil {
-			continue
-		}
+	for _, known := range j.rulesAbout(emitted) {
 		for _, add := range known.adds {
 			if add.asked.At.After(until) {
 				continue
@@ -69,9 +77,7 @@ func (j *judgement) heldBack(scope eventqueue.Scope, until time.Time) time.Time 
 // checkRepeats is I14: of two calls in a row that want the same, the second one
 // changes nothing; and the table says so at the end.
 func (j *judgement) checkRepeats() {
-	keys := slices.SortedFunc(maps.Keys(j.rules), func(a, b ruleKey) int {
-		return slices.Compare([]string{a.String()}, []string{b.String()})
-	})
+	keys := slices.SortedFunc(maps.Keys(j.rules), compareRules)
 	for _, key := range keys {
 		l := j.rules[key]
 		j.checkRepeated(key, l.adds, l.lifts)
@@ -110,7 +116,7 @@ func (j *judgement) checkLast(key ruleKey, l *ruleLife) {
 		last := !slices.ContainsFunc(calls, func(o *ruleCall) bool {
 			return o != call && (o.returned == nil || !o.returned.At.Before(call.asked.At))
 		})
-		there := slices.Contains(j.Final.Rules, RuleRow{key.rule, key.scope})
+		there := slices.Contains(j.Final.Rules, RuleRow{key.rule, key.scope, key.width})
 		if last && there != (i < len(l.adds)) {
 			j.accuse(&life{records: []*Record{call.asked, call.returned}}, "I14",
 				"%s: the last call was this one, and the table says otherwise", key)

@@ -122,6 +122,17 @@ func TestRefusals(t *testing.T) {
 		{`delay => '367 days'`, "delay", "of 367 days is more than the limit of 366 days", "shorter"},
 		{`delay => '1 s', delay_until => now()`, "delay", "and delay_until are both set", "Set one"},
 		{`delay_until => 'infinity'`, "delay_until", "infinity is more than the limit of 366 days away", "earlier"},
+		{`attributes => '["user"]'`, "attributes", "is JSON of the type array", "object of strings"},
+		{`attributes => '{"user": 7}'`, "attributes", `has JSON of the type number at "user"`, "quotes"},
+		{`attributes => '{"user": null}'`, "attributes", `has JSON of the type null at "user"`, "quotes"},
+		{`attributes => '{"User": "ada"}'`, "attributes", `has the key "User"`, "lower-case letters"},
+		{`attributes => '{"user\n": "ada"}'`, "attributes", `has the key "user\n"`, "lower-case letters"},
+		{`attributes => '{"": "ada"}'`, "attributes", `has the key ""`, "1 to 64"},
+		{`attributes => jsonb_build_object('a', E'\n')`, "attributes", `has the control character U+000A at "a"`, "Leave out"},
+		{`attributes => jsonb_build_object('a', repeat('x', 1025))`, "attributes", `has 1025 bytes at "a": the limit of a value is 1024`, "value of the event"},
+		{`attributes => (SELECT jsonb_object_agg('k' || n, repeat('x', 1000)) FROM generate_series(1, 9) AS n)`, "attributes", "has 9018 bytes of keys and values: the limit is 8192", "value of the event"},
+		{`attributes => (SELECT jsonb_object_agg('k' || n, '') FROM generate_series(1, 17) AS n)`, "attributes", "has 17 pairs: the limit is 16", "Leave some out"},
+		{`parent_id => 0`, "parent_id", "is 0, the id of no event", "Leave it out"},
 		{`value => NULL`, "value", "is NULL", "the text null"},
 		{`value => ''`, "value", "is empty", "the text null"},
 		{`value => '{"a":}'`, "value", `is not JSON: Expected JSON value, but found "}".`, "to_jsonb"},
@@ -294,8 +305,7 @@ func TestAnyCallerFindsTheQueue(t *testing.T) {
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	r := &rig{t: t}
 	r.exec(conn, `CREATE SCHEMA "Queue, and more"; CREATE TABLE person (tenant_id uuid, name text)`)
-	r.exec(conn, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = "Queue, and more"', current_database()); END $$`)
-	if _, err := migrations.Up(ctx, databaseURL); err != nil {
+	if _, err := migrations.In("Queue, and more").Up(ctx, databaseURL); err != nil {
 		t.Fatal(err)
 	}
 	r.exec(conn, `

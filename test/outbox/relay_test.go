@@ -40,12 +40,12 @@ func TestCommitsInTheOtherOrder(t *testing.T) {
 				t.Fatalf("the ids are %s and %s", low, high)
 			}
 			r.commit(late)
-			r.bell.await(t, high)
-			if rung := r.bell.published(); len(rung) != 1 {
-				t.Errorf("published before its commit: %v", rung)
+			r.notifier.await(t, high)
+			if published := r.notifier.published(); len(published) != 1 {
+				t.Errorf("published before its commit: %v", published)
 			}
 			r.commit(early)
-			r.bell.await(t, low)
+			r.notifier.await(t, low)
 			if events := r.startWorker("insert_person").await(t, 2); events[0].ID != low || events[1].ID != high {
 				t.Errorf("ran %v, want %s and %s", events, low, high)
 			}
@@ -80,9 +80,9 @@ func TestExactlyWhatWasCommittedIsPublished(t *testing.T) {
 	}
 	emitters.Wait()
 	for _, id := range committed {
-		r.bell.await(t, id)
+		r.notifier.await(t, id)
 	}
-	if n := len(r.bell.published()); n != len(committed) || n == 0 {
+	if n := len(r.notifier.published()); n != len(committed) || n == 0 {
 		t.Errorf("%d events were committed and %d published", len(committed), n)
 	}
 	if n := one[int](r, r.pool, `SELECT count(*) FROM events_v2`); n != len(committed) {
@@ -160,14 +160,14 @@ func TestWithoutAListenerTheTimerIsEnough(t *testing.T) {
 		t.Fatal("the relay does not notice that its connection was cut")
 	}
 	for range 5 {
-		r.bell.await(t, r.emit(r.pool, `"unheard"`))
+		r.notifier.await(t, r.emit(r.pool, `"lost"`))
 	}
 	r.exec(r.pool, `INSERT INTO person (tenant_id, name) SELECT '`+tenant+`', 'x' FROM generate_series(1, 5)`)
-	testenv.Eventually(t, "the rows are published", func() bool { return len(r.bell.published()) == 10 })
+	testenv.Eventually(t, "the rows are published", func() bool { return len(r.notifier.published()) == 10 })
 	r.startWorker("greet", "insert_person").await(t, 10)
 }
 
-// TestAListenerThatIsCutComesBack and looks at once for what it has not heard:
+// TestAListenerThatIsCutComesBack and reads at once what it has missed:
 // the relay's timer is minutes away.
 func TestAListenerThatIsCutComesBack(t *testing.T) {
 	t.Parallel()
@@ -182,7 +182,7 @@ func TestAListenerThatIsCutComesBack(t *testing.T) {
 			return one[bool](r, r.pool, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, pid)
 		})
 		r.commit(tx)
-		r.bell.await(t, id)
+		r.notifier.await(t, id)
 	}
 }
 
@@ -241,7 +241,7 @@ func (r *rig) measure(connections, each int, wait bool) string {
 				begun[id] = begin
 				mu.Unlock()
 				if wait {
-					r.bell.await(r.t, id)
+					r.notifier.await(r.t, id)
 				}
 			}
 		})
@@ -249,7 +249,7 @@ func (r *rig) measure(connections, each int, wait bool) string {
 	emitters.Wait()
 	var waits []time.Duration
 	for id, begin := range begun {
-		waits = append(waits, r.bell.await(r.t, id).Sub(begin))
+		waits = append(waits, r.notifier.await(r.t, id).Sub(begin))
 	}
 	slices.Sort(waits)
 	at := func(percent int) time.Duration {

@@ -33,19 +33,19 @@ const (
 	farOff = 4 * time.Minute
 )
 
-// rig is a queue on a database of its own and an in-memory notifier that notes
-// when it was rung for which event.
+// rig is a queue on a database of its own and an in-memory notifier that records
+// when each event was first published.
 type rig struct {
-	t     *testing.T
-	pool  *pgxpool.Pool
-	store *pgstore.Store
-	bell  *bell
+	t        *testing.T
+	pool     *pgxpool.Pool
+	store    *pgstore.Store
+	notifier *notifier
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	pool := testenv.Pool(t)
-	return &rig{t: t, pool: pool, store: pgstore.New(pool), bell: newBell()}
+	return &rig{t: t, pool: pool, store: pgstore.New(pool), notifier: newNotifier()}
 }
 
 // conn is a connection of its own, closed when the test ends.
@@ -128,7 +128,7 @@ func (r *rig) refused(db querier, sql string, args ...any) *pgconn.PgError {
 
 func (r *rig) relay(store maintenance.RelayStore, interval time.Duration) *maintenance.Relay {
 	r.t.Helper()
-	relay, err := maintenance.NewRelay(store, r.bell, maintenance.RelayConfig{Interval: interval, Logger: testenv.Logger(r.t)})
+	relay, err := maintenance.NewRelay(store, r.notifier, maintenance.RelayConfig{Interval: interval, Logger: testenv.Logger(r.t)})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func (r *rig) listener() (pid int) {
 	r.t.Helper()
 	testenv.Eventually(r.t, "the relay listens", func() bool {
 		pid = one[int](r, r.pool, `SELECT coalesce(max(pid), 0) FROM pg_stat_activity
-			WHERE datname = current_database() AND query = 'LISTEN events_v2_pending' AND state = 'idle'`)
+			WHERE datname = current_database() AND query = 'LISTEN "events_v2_pending"' AND state = 'idle'`)
 		return pid != 0
 	})
 	return pid
@@ -158,7 +158,7 @@ func (r *rig) listener() (pid int) {
 // the notifier gets is awaited without one.
 func (r *rig) startWorker(names ...string) *runs {
 	r.t.Helper()
-	queue, err := eventqueue.New(r.store, r.bell, eventqueue.QueueConfig{Logger: testenv.Logger(r.t)})
+	queue, err := eventqueue.New(r.store, r.notifier, eventqueue.QueueConfig{Logger: testenv.Logger(r.t)})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func (r *rig) startWorker(names ...string) *runs {
 			r.t.Fatal(err)
 		}
 	}
-	w, err := worker.New(queue, r.store, r.bell, handlers, worker.Config{Logger: testenv.Logger(r.t)})
+	w, err := worker.New(queue, r.store, r.notifier, handlers, worker.Config{Logger: testenv.Logger(r.t)})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -225,46 +225,46 @@ func (s *runs) await(t *testing.T, n int) []eventqueue.Event {
 	}
 }
 
-// notifier is a notifier that notes when each event was first published.
-type bell struct {
+// notifier is a notifier that records when each event was first published.
+type notifier struct {
 	*memnotify.Notifier
 	mu      sync.Mutex
 	times   map[eventqueue.EventID]time.Time
 	changed chan struct{}
 }
 
-func newBell() *bell {
-	return &bell{Notifier: memnotify.New(memnotify.Config{}), times: map[eventqueue.EventID]time.Time{}, changed: make(chan struct{})}
+func newNotifier() *notifier {
+	return &notifier{Notifier: memnotify.New(memnotify.Config{}), times: map[eventqueue.EventID]time.Time{}, changed: make(chan struct{})}
 }
 
-func (b *bell) Publish(ctx context.Context, notifications []eventqueue.Notification) error {
-	err := b.Notifier.Publish(ctx, notifications)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, n := range notifications {
-		if b.times[n.Event].IsZero() {
-			b.times[n.Event] = time.Now()
+func (n *notifier) Publish(ctx context.Context, notifications []eventqueue.Notification) error {
+	err := n.Notifier.Publish(ctx, notifications)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range notifications {
+		if n.times[p.Event].IsZero() {
+			n.times[p.Event] = time.Now()
 		}
 	}
-	close(b.changed)
-	b.changed = make(chan struct{})
+	close(n.changed)
+	n.changed = make(chan struct{})
 	return err
 }
 
-func (b *bell) published() map[eventqueue.EventID]time.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return maps.Clone(b.times)
+func (n *notifier) published() map[eventqueue.EventID]time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return maps.Clone(n.times)
 }
 
-// await waits until the notifier was rung for an event and returns when that was.
-func (b *bell) await(t *testing.T, id eventqueue.EventID) time.Time {
+// await waits until an event was published and returns when that was.
+func (n *notifier) await(t *testing.T, id eventqueue.EventID) time.Time {
 	t.Helper()
 	ctx := testenv.Context(t)
 	for {
-		b.mu.Lock()
-		at, changed := b.times[id], b.changed
-		b.mu.Unlock()
+		n.mu.Lock()
+		at, changed := n.times[id], n.changed
+		n.mu.Unlock()
 		if !at.IsZero() {
 			return at
 		}

@@ -86,9 +86,9 @@ func TestEveryWayToWriteARow(t *testing.T) {
 	r.wants(conn, row("delete_person", 7, "d"), `WORKER/x/_ 1`, `WORKER/delete_pet/_ {"tenant_id":"T","owner":7}`)
 }
 
-// TestARowLooksTheSameInAnySession writes odd values of many types, with the
+// TestARowIsTheSameInAnySession writes odd values of many types, with the
 // settings of two sessions.
-func TestARowLooksTheSameInAnySession(t *testing.T) {
+func TestARowIsTheSameInAnySession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	conn := r.conn()
@@ -175,7 +175,7 @@ func TestAPartitionGoesByTheNameOfItsTable(t *testing.T) {
 }
 
 // TestWhatTheTriggerRefuses fails the statement that wrote the row, which is not
-// there then, and says where to look.
+// there then, and says where the mistake is.
 func TestWhatTheTriggerRefuses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

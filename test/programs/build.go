@@ -41,7 +41,7 @@ func Build(ctx context.Context, dir string, packages map[string]string) error {
 		if err != nil {
 			return err
 		}
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(dir, name), pkg)
+		cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, name), pkg)
 		cmd.Dir, cmd.WaitDelay = in, 5*time.Second
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("build %s: %w\n%s", pkg, err, strings.TrimSpace(string(out)))

@@ -40,7 +40,7 @@ func TestARowThatNoClaimCanWriteCostsItselfOnly(t *testing.T) {
 				s.notify(s.claimed(1), s.claimed(2), s.claimed(3), s.claimed(4), s.claimed(5))
 				pass(time.Millisecond)
 				if got := s.state(); len(got.completions) != 4 || got.runs[3] != 0 {
-					s.t.Fatalf("after the first look: %+v", got)
+					s.t.Fatalf("after the first claim: %+v", got)
 				}
 				// With its notification it comes again and again; others come beside it.
 				var waits []time.Duration

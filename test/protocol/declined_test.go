@@ -21,7 +21,7 @@ func (refusing) Publish(context.Context, []eventqueue.Notification) error {
 	return errors.New("quota exceeded")
 }
 
-// pollable is a store that workers look for due events in.
+// pollable is a store in which workers find due events.
 type pollable interface {
 	worker.Store
 	fallback.Store
@@ -30,7 +30,7 @@ type pollable interface {
 
 // polling runs a worker that finds due events in a store while others cannot publish.
 func (s *script) polling(ctx context.Context, store pollable, queue *eventqueue.Queue, handlers *eventqueue.Handlers) (wait func()) {
-	receiver, err := fallback.New(&deaf{changed: make(chan struct{})}, store, fallback.Config{Listen: func(ctx context.Context, wake func(lost bool)) error {
+	receiver, err := fallback.New(&silentNotifier{changed: make(chan struct{})}, store, fallback.Config{Listen: func(ctx context.Context, wake func(lost bool)) error {
 		return store.Listen(ctx, func() { wake(false) })
 	}})
 	if err != nil {
@@ -88,7 +88,7 @@ func TestWhatAWorkerFindsAndDoesNotKnowIsLeftToOthers(t *testing.T) {
 	}
 }
 
-// claimed is a database whose looks for what is pending are counted.
+// claimed is a database that counts the searches for due events.
 type claimed struct {
 	*memstore.Store
 	claims atomic.Int64
@@ -117,11 +117,11 @@ func TestWhatNobodyKnowsIsNotFoundForEver(t *testing.T) {
 		}
 		pass(2 * time.Minute)
 		if n := store.claims.Swap(0); n < 14 || n > 200 {
-			s.t.Errorf("%d looks in two minutes", n)
+			s.t.Errorf("%d searches in two minutes", n)
 		}
 		pass(time.Hour)
 		if n := store.claims.Swap(0); n != 0 {
-			s.t.Errorf("%d looks in the hour after that", n)
+			s.t.Errorf("%d searches in the hour after that", n)
 		}
 	})
 }

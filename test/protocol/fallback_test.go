@@ -14,9 +14,9 @@ import (
 	"eventsv2/eventqueue/worker"
 )
 
-// deaf is a notifier that has nothing to tell and may be down. Its other methods
+// silentNotifier is a notifier that delivers nothing and may be down. Its other methods
 // panic.
-type deaf struct {
+type silentNotifier struct {
 	eventqueue.Receiver
 
 	mu      sync.Mutex
@@ -24,7 +24,7 @@ type deaf struct {
 	changed chan struct{}
 }
 
-func (d *deaf) set(down bool) {
+func (d *silentNotifier) set(down bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.down = down
@@ -32,7 +32,7 @@ func (d *deaf) set(down bool) {
 	d.changed = make(chan struct{})
 }
 
-func (d *deaf) state() (<-chan struct{}, error) {
+func (d *silentNotifier) state() (<-chan struct{}, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.down {
@@ -43,7 +43,7 @@ func (d *deaf) state() (<-chan struct{}, error) {
 
 // Pull finds nothing after some seconds, as Pub/Sub does, or that the notifier is
 // down.
-func (d *deaf) Pull(ctx context.Context, _ int) ([]eventqueue.Delivery, error) {
+func (d *silentNotifier) Pull(ctx context.Context, _ int) ([]eventqueue.Delivery, error) {
 	changed, err := d.state()
 	if err != nil {
 		return nil, err
@@ -60,10 +60,13 @@ func (d *deaf) Pull(ctx context.Context, _ int) ([]eventqueue.Delivery, error) {
 }
 
 // Ack needs a notifier that is not down.
-func (d *deaf) Ack(context.Context, []eventqueue.Delivery) error { _, err := d.state(); return err }
+func (d *silentNotifier) Ack(context.Context, []eventqueue.Delivery) error {
+	_, err := d.state()
+	return err
+}
 
 // Check reports whether the notifier is down.
-func (d *deaf) Check(context.Context) error { _, err := d.state(); return err }
+func (d *silentNotifier) Check(context.Context) error { _, err := d.state(); return err }
 
 // TestTheDatabaseStandsInForTheNotifier (I2, I12, I13) while it is down, and not
 // before and not after.
@@ -71,7 +74,7 @@ func TestTheDatabaseStandsInForTheNotifier(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		const page = eventqueue.MaxPublish
-		l, notifier := newLedger(1, 1), &deaf{changed: make(chan struct{})}
+		l, notifier := newLedger(1, 1), &silentNotifier{changed: make(chan struct{})}
 		receiver, err := fallback.New(notifier, l, fallback.Config{})
 		if err != nil {
 			s.t.Fatal(err)
@@ -153,7 +156,7 @@ func (c *crowded) TakeRound(_ context.Context, after maintenance.RoundPlace, _, 
 func TestADatabaseThatStandsInServesEveryCanvas(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
-		notifier := &deaf{changed: make(chan struct{}), down: true}
+		notifier := &silentNotifier{changed: make(chan struct{}), down: true}
 		receiver, err := fallback.New(notifier, &crowded{newLedger(0, 0), 20}, fallback.Config{})
 		if err != nil {
 			s.t.Fatal(err)
@@ -180,9 +183,9 @@ func TestADatabaseThatStandsInServesEveryCanvas(t *testing.T) {
 
 // quick is a notifier that answers every pull after a millisecond, and counts them.
 type quick struct {
-	*deaf
+	*silentNotifier
 	pulls         int
-	fails, orphan error // what Pull and Check say
+	fails, orphan error // what Pull and Check return
 }
 
 func (q *quick) Pull(ctx context.Context, _ int) ([]eventqueue.Delivery, error) {
@@ -204,7 +207,7 @@ func (q *quick) Check(context.Context) error {
 	return q.orphan
 }
 
-func (q *quick) say(fails, orphan error) (pulls int) {
+func (q *quick) answer(fails, orphan error) (pulls int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.fails, q.orphan = fails, orphan
@@ -224,7 +227,7 @@ type stand struct {
 }
 
 func newStand(s *script, l *ledger, max int, pause time.Duration) *stand {
-	st := &stand{ledger: l, notifier: &quick{deaf: &deaf{changed: make(chan struct{})}}}
+	st := &stand{ledger: l, notifier: &quick{silentNotifier: &silentNotifier{changed: make(chan struct{})}}}
 	receiver, err := fallback.New(st.notifier, l, fallback.Config{Listen: func(ctx context.Context, wake func(lost bool)) error {
 		st.wake = wake
 		<-ctx.Done()
@@ -283,40 +286,40 @@ func TestANotifierThatAnswersAtOnceMakesNoHotLoop(t *testing.T) {
 	inVirtualTime(t, func(s *script) {
 		st := newStand(s, newLedger(1, 0), 10, 0)
 		pass(time.Minute)
-		if pulls := st.notifier.say(nil, nil); pulls > 1000 {
+		if pulls := st.notifier.answer(nil, nil); pulls > 1000 {
 			s.t.Errorf("an empty notifier was pulled from %d times in a minute", pulls)
 		}
 		if asked, _ := st.since(); asked != 0 {
 			s.t.Errorf("the database was queried %d times beside a notifier that works", asked)
 		}
-		st.notifier.say(errors.New("down"), nil)
+		st.notifier.answer(errors.New("down"), nil)
 		pass(2 * time.Second)
-		if pulls := st.notifier.say(errors.New("down"), nil); pulls > 20 {
+		if pulls := st.notifier.answer(errors.New("down"), nil); pulls > 20 {
 			s.t.Errorf("a notifier that fails was pulled from %d times in two seconds", pulls)
 		}
 	})
 }
 
-// TestANotifierThatHasLostItsTopicIsFoundOut (I19): it has nothing, and only says so when asked
-// how it is. The database stands in, until the notifier is well again.
+// TestANotifierThatHasLostItsTopicIsFoundOut (I19): it delivers nothing, and only a check of it
+// fails. The database stands in, until the notifier is well again.
 func TestANotifierThatHasLostItsTopicIsFoundOut(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		st := newStand(s, newLedger(1, 0), eventqueue.MaxPublish, 0)
 		pass(time.Minute)
 		st.since()
-		st.notifier.say(nil, errors.New("the topic is gone"))
+		st.notifier.answer(nil, errors.New("the topic is gone"))
 		pass(10 * time.Second)
 		if _, delivered := st.since(); delivered != eventqueue.MaxPublish {
 			s.t.Errorf("%d of %d due events were found", delivered, eventqueue.MaxPublish)
 		}
-		st.notifier.say(nil, nil)
+		st.notifier.answer(nil, nil)
 		st.rests(s.t, 20*time.Second, "the notifier is back and the database was queried %d times")
 	})
 }
 
 // TestWhoCouldNotPublishHasTheDatabaseAsked (I12, I19): all that is due is found, page
-// after page; however often somebody says so, the database is asked a few times a second;
+// after page; however often a program reports that, the database is asked a few times a second;
 // and some seconds after the last time nobody asks it.
 func TestWhoCouldNotPublishHasTheDatabaseAsked(t *testing.T) {
 	t.Parallel()
@@ -345,7 +348,7 @@ func TestWhatIsInHandIsNotSearchedFor(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		st := newStand(s, newLedger(0, 1000), eventqueue.MaxPublish, time.Second)
-		st.notifier.say(errors.New("down"), errors.New("down"))
+		st.notifier.answer(errors.New("down"), errors.New("down"))
 		pass(time.Minute)
 		if _, delivered := st.since(); delivered == 0 || delivered > 10*eventqueue.MaxPublish {
 			s.t.Errorf("in a minute a worker that answers nothing was given %d events", delivered)
@@ -360,7 +363,7 @@ func TestWhatIsPutOffHasABound(t *testing.T) {
 	inVirtualTime(t, func(s *script) {
 		const pages, bound = 200, 51
 		l := newLedger(pages, 0)
-		receiver, err := fallback.New(&deaf{changed: make(chan struct{}), down: true}, l, fallback.Config{})
+		receiver, err := fallback.New(&silentNotifier{changed: make(chan struct{}), down: true}, l, fallback.Config{})
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -393,14 +396,14 @@ func (stuck) TakeDue(ctx context.Context, _ time.Duration, _ int) ([]eventqueue.
 	return nil, ctx.Err()
 }
 
-// fickle is a notifier that has something to tell once it is no longer down.
-type fickle struct{ *deaf }
+// fickle is a notifier that delivers something once it is no longer down.
+type fickle struct{ *silentNotifier }
 
 func (f *fickle) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, error) {
 	if _, err := f.state(); err == nil {
 		return []eventqueue.Delivery{{Notification: eventqueue.Notification{Event: 1, Canvas: canvas}, AckID: "1"}}, nil
 	}
-	return f.deaf.Pull(ctx, max)
+	return f.silentNotifier.Pull(ctx, max)
 }
 
 func (f *fickle) Requeue(context.Context, []eventqueue.Delivery, time.Duration) error { return nil }
@@ -410,7 +413,7 @@ func (f *fickle) Requeue(context.Context, []eventqueue.Delivery, time.Duration) 
 func TestADatabaseThatHangsDoesNotHideTheNotifier(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
-		notifier := &fickle{&deaf{changed: make(chan struct{}), down: true}}
+		notifier := &fickle{&silentNotifier{changed: make(chan struct{}), down: true}}
 		receiver, err := fallback.New(notifier, stuck{newLedger(0, 0)}, fallback.Config{})
 		if err != nil {
 			s.t.Fatal(err)
@@ -456,7 +459,7 @@ func TestASearchForWhatIsLostEnds(t *testing.T) {
 		st.wake(true)
 		pass(20 * time.Second)
 		if asked, delivered := st.since(); asked == 0 || delivered == 0 {
-			s.t.Errorf("in %d looks %d lost events were found", asked, delivered)
+			s.t.Errorf("in %d searches %d lost events were found", asked, delivered)
 		}
 		st.rests(s.t, 2*time.Minute, "the database was asked %d times long after")
 	})
@@ -466,10 +469,10 @@ func TestASearchForWhatIsLostEnds(t *testing.T) {
 func TestASearchEndsWhenTheNotifierDelivers(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
-		notifier, l := &fickle{&deaf{changed: make(chan struct{})}}, newLedger(0, 0)
-		var tell func(lost bool)
+		notifier, l := &fickle{&silentNotifier{changed: make(chan struct{})}}, newLedger(0, 0)
+		var report func(lost bool)
 		receiver, err := fallback.New(notifier, l, fallback.Config{Listen: func(ctx context.Context, wake func(lost bool)) error {
-			tell = wake
+			report = wake
 			<-ctx.Done()
 			return ctx.Err()
 		}})
@@ -482,13 +485,13 @@ func TestASearchEndsWhenTheNotifierDelivers(t *testing.T) {
 		defer running.Wait()
 		defer stop()
 		pass(time.Minute)
-		tell(true) // nothing has been delivered: nobody has pulled
+		report(true) // nothing has been delivered: nobody has pulled
 		for range 100 {
 			if _, err := receiver.Pull(ctx, 1); err != nil {
 				s.t.Fatal(err)
 			}
 			pass(time.Second)
-			tell(true)
+			report(true)
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -498,31 +501,31 @@ func TestASearchEndsWhenTheNotifierDelivers(t *testing.T) {
 	})
 }
 
-// counted is a database whose looks for what could not be notified are counted, and whose
-// relays reach one worker.
+// counted is a database that counts the searches for lost notifications, and whose relays reach
+// one worker.
 type counted struct {
 	*memstore.Store
-	mu    sync.Mutex
-	looks int
-	wake  func(lost bool)
+	mu       sync.Mutex
+	searches int
+	wake     func(lost bool)
 }
 
-func (c *counted) look() {
+func (c *counted) count() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.looks++
+	c.searches++
 }
 
-func (c *counted) looked() (n int) {
+func (c *counted) searched() (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n, c.looks = c.looks, 0
+	n, c.searches = c.searches, 0
 	return n
 }
 
-func (c *counted) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, quiet, lock time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
-	c.look()
-	return c.Store.TakeLost(ctx, after, limit, quiet, lock)
+func (c *counted) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lock time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+	c.count()
+	return c.Store.TakeLost(ctx, after, limit, lostAfter, lock)
 }
 
 // ReportLost implements maintenance.LostReporter.
@@ -534,7 +537,7 @@ type hole struct{}
 func (hole) Publish(context.Context, []eventqueue.Notification) error { return nil }
 
 // TestANotifierThatDeliversNothingIsFoundOut (I13, I19): it takes everything, answers every
-// pull with nothing, and says that it is well. The first events run when the relay has
+// pull with nothing, and passes every check. The first events run when the relay has
 // found that they are lost, those after them soon, and nothing is searched for when there
 // is no more.
 func TestANotifierThatDeliversNothingIsFoundOut(t *testing.T) {
@@ -545,7 +548,7 @@ func TestANotifierThatDeliversNothingIsFoundOut(t *testing.T) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		receiver, err := fallback.New(&deaf{changed: make(chan struct{})}, store, fallback.Config{Listen: func(ctx context.Context, wake func(lost bool)) error {
+		receiver, err := fallback.New(&silentNotifier{changed: make(chan struct{})}, store, fallback.Config{Listen: func(ctx context.Context, wake func(lost bool)) error {
 			store.wake = wake
 			<-ctx.Done()
 			return ctx.Err()
@@ -595,10 +598,10 @@ func TestANotifierThatDeliversNothingIsFoundOut(t *testing.T) {
 			}
 		}
 		pass(2 * time.Minute)
-		store.looked()
+		store.searched()
 		pass(time.Hour)
-		if n := store.looked(); n != 0 {
-			s.t.Errorf("%d looks in an hour without events", n)
+		if n := store.searched(); n != 0 {
+			s.t.Errorf("%d searches in an hour without events", n)
 		}
 	})
 }

@@ -11,19 +11,19 @@ import (
 	"eventsv2/eventqueue/worker"
 )
 
-// handing is a store where each end has two more events come to their turns, and
-// the notifier.
-type handing struct {
+// advancing is a store where each completion advances a group by two more events. It is
+// also the notifier.
+type advancing struct {
 	*script
 	mu          sync.Mutex
 	last        eventqueue.EventID
-	given       map[eventqueue.EventID]bool // turns that neither a claim nor a notification has followed
+	given       map[eventqueue.EventID]bool // advanced events that were neither claimed nor notified since
 	completions int
 	enough      bool
 }
 
 // Claim claims all, in a while.
-func (h *handing) Claim(_ context.Context, ids []eventqueue.EventID, _ eventqueue.HandlerSet, _ time.Duration, _ eventqueue.ClaimID) (found []worker.ClaimResult, _ error) {
+func (h *advancing) Claim(_ context.Context, ids []eventqueue.EventID, _ eventqueue.HandlerSet, _ time.Duration, _ eventqueue.ClaimID) (found []worker.ClaimResult, _ error) {
 	<-time.After(time.Millisecond)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -36,8 +36,8 @@ func (h *handing) Claim(_ context.Context, ids []eventqueue.EventID, _ eventqueu
 	return found, nil
 }
 
-// Complete gives turns.
-func (h *handing) Complete(_ context.Context, _ eventqueue.DB, completions []worker.Completion, _ bool) (written worker.WriteResult, _ error) {
+// Complete advances groups.
+func (h *advancing) Complete(_ context.Context, _ eventqueue.DB, completions []worker.Completion, _ bool) (written worker.WriteResult, _ error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, end := range completions {
@@ -55,8 +55,8 @@ func (h *handing) Complete(_ context.Context, _ eventqueue.DB, completions []wor
 	return written, nil
 }
 
-// Publish hears.
-func (h *handing) Publish(_ context.Context, notifications []eventqueue.Notification) error {
+// Publish records what was notified.
+func (h *advancing) Publish(_ context.Context, notifications []eventqueue.Notification) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, n := range notifications {
@@ -65,12 +65,12 @@ func (h *handing) Publish(_ context.Context, notifications []eventqueue.Notifica
 	return nil
 }
 
-// TestAStoppingWorkerHandsNothingOver: however many turns the ends of its runs give,
-// it begins none of them, and publishes a notification for each.
-func TestAStoppingWorkerHandsNothingOver(t *testing.T) {
+// TestAStoppingWorkerRunsNoAdvancedEvent: however many events the completions of its runs
+// advance, it begins none of them, and publishes a notification for each.
+func TestAStoppingWorkerRunsNoAdvancedEvent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &handing{script: newScript(t), last: 1, given: map[eventqueue.EventID]bool{}}
+		h := &advancing{script: newScript(t), last: 1, given: map[eventqueue.EventID]bool{}}
 		h.handle(eventqueue.Policy{}, func(_ context.Context, run *eventqueue.Run) error {
 			<-time.After(time.Duration(run.ID%16) * 100 * time.Microsecond) // some end at any time
 			return nil
@@ -97,26 +97,26 @@ func TestAStoppingWorkerHandsNothingOver(t *testing.T) {
 		pass(time.Minute)
 		h.mu.Lock()
 		if h.completions < 100 {
-			t.Errorf("%d events ended in a second of handing over", h.completions)
+			t.Errorf("%d events ended in a second of advancing", h.completions)
 		}
 		completions := h.completions
 		h.mu.Unlock()
 		select {
 		case <-stopped:
 		default:
-			t.Errorf("a worker that was to stop goes on handing over: %d events", completions)
+			t.Errorf("a worker that was to stop goes on advancing: %d events", completions)
 		}
 		h.mu.Lock()
 		h.enough = true
 		h.mu.Unlock()
 		<-stopped
 		if len(h.given) > 0 {
-			t.Errorf("nobody hears of %d turns", len(h.given))
+			t.Errorf("%d advanced events were not notified", len(h.given))
 		}
 	})
 }
 
 // Runnable finds nothing.
-func (h *handing) Runnable(context.Context, eventqueue.Scope, []eventqueue.CanvasID, time.Duration) ([]eventqueue.Event, eventqueue.Scope, error) {
+func (h *advancing) Runnable(context.Context, eventqueue.Scope, []eventqueue.CanvasID, time.Duration) ([]eventqueue.Event, eventqueue.Scope, error) {
 	return nil, eventqueue.Scope{}, nil
 }

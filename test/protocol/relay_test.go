@@ -3,8 +3,10 @@ package protocol
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"eventsv2/eventqueue"
@@ -30,7 +32,13 @@ type ledger struct {
 	failing   bool
 	inserted  eventqueue.EventID
 	lifted    control.Lifted
-	since     time.Time // of the last TakeWaiting
+	expired   []control.Rule
+	lifts     []control.Lift
+	refused   string             // the name of the handler whose rules cannot be lifted
+	released  []control.Released // by the next calls of Release
+	scopes    []eventqueue.Scope // with waiting events
+	taken     []control.Waiting  // the calls of TakeWaiting
+	since     time.Time          // of the last TakeWaiting
 	hang      chan struct{}
 }
 
@@ -113,9 +121,10 @@ func (l *ledger) Sweep(_ context.Context, after eventqueue.EventID, _ int, _, _ 
 	return s, err
 }
 
-func (l *ledger) TakeWaiting(_ context.Context, _ eventqueue.Scope, since time.Time, after eventqueue.EventID, _ int) ([]eventqueue.Notification, eventqueue.EventID, error) {
-	l.since = since
-	return l.page(after)
+func (l *ledger) TakeWaiting(_ context.Context, of control.Waiting, _ int) ([]eventqueue.Notification, eventqueue.EventID, error) {
+	l.since = of.Since
+	l.taken = append(l.taken, of)
+	return l.page(of.After)
 }
 
 // page is the first page of lost that is after an id.
@@ -136,8 +145,25 @@ func (l *ledger) page(after eventqueue.EventID) ([]eventqueue.Notification, even
 	return nil, 0, nil
 }
 
-func (l *ledger) LiftRule(context.Context, control.RuleType, eventqueue.Scope) (control.Lifted, error) {
+func (l *ledger) LiftRule(_ context.Context, lift control.Lift) (control.Lifted, error) {
+	if l.refused != "" && lift.Name == l.refused {
+		return control.Lifted{}, errors.New("refused")
+	}
+	l.lifts = append(l.lifts, lift)
 	return l.lifted, nil
+}
+
+func (l *ledger) RulesToLift(context.Context) ([]control.Rule, error) { return l.expired, nil }
+
+func (l *ledger) WaitingScopes(context.Context, control.RuleScope) ([]eventqueue.Scope, error) {
+	return l.scopes, nil
+}
+
+func (l *ledger) Release(context.Context, control.RuleType, control.RuleScope) (released control.Released, _ error) {
+	if len(l.released) > 0 {
+		released, l.released = l.released[0], l.released[1:]
+	}
+	return released, nil
 }
 
 func (l *ledger) relay(t *testing.T, config maintenance.RelayConfig) *maintenance.Relay {
@@ -240,6 +266,77 @@ func TestLiftingNotifiesAllThatWaits(t *testing.T) {
 		t.Errorf("removed=%t notified=%d err=%v, want all %d", removed, notified, err, all)
 	}
 	l.publishedOnce(t, all)
+}
+
+// TestRulesAreLiftedAtTheirEnd (I13, I14): whoever removes a rule notifies what waits, and nobody
+// else does. One that cannot be lifted keeps none of the others.
+func TestRulesAreLiftedAtTheirEnd(t *testing.T) {
+	t.Parallel()
+	other := scope
+	other.Name = "other"
+	l := newLedger(0, 2)
+	l.expired = []control.Rule{control.RuleOf(control.BlockRule, other), control.RuleOf(control.PauseRule, scope)}
+	l.refused = other.Name
+	l.lifted = control.Lifted{Removed: true, Last: true, At: time.Now()}
+	lifted, _, err := l.rules(t).LiftExpired(t.Context())
+	if err == nil || !slices.Equal(lifted, l.expired[1:]) {
+		t.Errorf("lifted are %+v, %v", lifted, err)
+	}
+	if want := []control.Lift{{Type: control.PauseRule, RuleScope: control.RuleScope{Scope: scope}, Expired: true}}; !slices.Equal(l.lifts, want) {
+		t.Errorf("lifted by %+v, want %+v", l.lifts, want)
+	}
+	l.publishedOnce(t, 2*eventqueue.MaxPublish)
+
+	l = newLedger(0, 1)
+	l.expired = []control.Rule{control.RuleOf(control.PauseRule, scope)}
+	l.lifted = control.Lifted{Last: true, At: time.Now()}
+	if lifted, _, err := l.rules(t).LiftExpired(t.Context()); err != nil || len(lifted) != 0 {
+		t.Errorf("another one has lifted it, and this one returns %+v, %v", lifted, err)
+	}
+	if len(l.published) > 0 {
+		t.Errorf("%d events are notified again", len(l.published))
+	}
+}
+
+// TestARuleIsLiftedAtItsRate: one second's worth at once, and each second what there is room for, until
+// nothing waits; only then is it asked more seldom again.
+func TestARuleIsLiftedAtItsRate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(0, 0)
+		slow := control.RuleOf(control.PauseRule, scope)
+		slow.Rate = 1
+		l.lifted = control.Lifted{Removed: true, Last: true}
+		l.released = []control.Released{{GoesOn: true, UpTo: 5, At: time.Now()}}
+		result, err := l.rules(t).LiftRule(t.Context(), control.Lift{Type: slow.Type, RuleScope: slow.RuleScope, Rate: 1})
+		if err != nil || !result.Removed || !result.GoesOn || len(l.taken) != 1 || l.taken[0] != (control.Waiting{Scope: scope, Since: time.Now(), UpTo: 5}) {
+			t.Errorf("at first %+v, %v; taken are %+v", result, err, l.taken)
+		}
+		l.taken, l.expired = nil, []control.Rule{slow}
+		l.released = []control.Released{{GoesOn: true, After: 5, UpTo: 5}, {GoesOn: true, After: 5, UpTo: 6}, {Removed: true, Last: true, After: 6}, {GoesOn: true}}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second+control.ExpiryInterval-time.Millisecond)
+		defer cancel()
+		if err := l.rules(t).RunExpiry(ctx); err != nil {
+			t.Error(err)
+		}
+		if len(l.released) != 1 || len(l.taken) != 2 || l.taken[0].After != 5 || l.taken[0].UpTo != 6 || l.taken[1].After != 6 || l.taken[1].UpTo != 0 {
+			t.Errorf("not asked for are %+v, and taken %+v", l.released, l.taken)
+		}
+	})
+}
+
+// TestAllHandlersOfAPrefixAreNotified (I13), each with the modifier of the rule.
+func TestAllHandlersOfAPrefixAreNotified(t *testing.T) {
+	t.Parallel()
+	other := scope
+	other.Name = "other"
+	l := newLedger(0, 1)
+	l.scopes = []eventqueue.Scope{scope, other}
+	l.lifted = control.Lifted{Removed: true, Last: true, At: time.Now()}
+	result, err := l.rules(t).LiftRule(t.Context(), control.Lift{Type: control.PauseRule, RuleScope: control.RuleScope{Scope: scope, Prefix: true, Modifier: "bulk"}})
+	if err != nil || result.Notified != 2*eventqueue.MaxPublish || len(l.taken) != 2 || l.taken[1] != (control.Waiting{Scope: other, Modifier: "bulk", Since: l.lifted.At}) {
+		t.Errorf("%+v, %v; taken are %+v", result, err, l.taken)
+	}
 }
 
 // TestLiftingAgain (I13, I14): an earlier call may have removed the rule and got

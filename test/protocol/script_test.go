@@ -16,7 +16,7 @@ import (
 )
 
 // script plays the database and the notifier for one worker: it answers as the test
-// says and keeps what the worker did. It lives in a synctest bubble.
+// says and records what the worker did. It lives in a synctest bubble.
 type script struct {
 	// Methods that no worker calls panic.
 	eventqueue.EmitStore
@@ -25,6 +25,7 @@ type script struct {
 	t        *testing.T
 	handlers *eventqueue.Handlers
 	pulls    chan []eventqueue.Delivery
+	worker   *worker.Worker // the last one that was started
 
 	mu         sync.Mutex
 	found      map[eventqueue.EventID]worker.ClaimResult
@@ -112,6 +113,7 @@ func (s *script) startOn(on scripted, config worker.Config) (stop func()) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.worker = w
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -186,7 +188,7 @@ func (s *script) Pull(ctx context.Context, _ int) ([]eventqueue.Delivery, error)
 	}
 }
 
-// Ack keeps what was acknowledged.
+// Ack records what was acknowledged.
 func (s *script) Ack(ctx context.Context, deliveries []eventqueue.Delivery) error {
 	if s.acking != nil {
 		return s.acking(ctx)
@@ -199,7 +201,7 @@ func (s *script) Ack(ctx context.Context, deliveries []eventqueue.Delivery) erro
 	return nil
 }
 
-// Requeue keeps what was given back.
+// Requeue records what was given back.
 func (s *script) Requeue(_ context.Context, deliveries []eventqueue.Delivery, after time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,7 +240,7 @@ func (s *script) Claim(ctx context.Context, ids []eventqueue.EventID, _ eventque
 	return found, nil
 }
 
-// Complete keeps the ends, unless the test refuses them.
+// Complete records the completions, unless the test refuses them.
 func (s *script) Complete(ctx context.Context, _ eventqueue.DB, completions []worker.Completion, _ bool) (written worker.WriteResult, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,7 +266,7 @@ func (s *script) Complete(ctx context.Context, _ eventqueue.DB, completions []wo
 	return written, nil
 }
 
-// Advance implements worker.Store: nobody waits for a turn.
+// Advance implements worker.Store: no event waits in an ordering group.
 func (s *script) Advance(context.Context, []eventqueue.EventID, []eventqueue.EventID, time.Duration) ([]eventqueue.Event, error) {
 	return nil, nil
 }
@@ -310,7 +312,7 @@ func (s *script) InsertSQL(context.Context, *sql.Tx, []eventqueue.NewEvent, even
 	return nil, nil
 }
 
-// GiveBack keeps what was given back with a number that a claim had.
+// GiveBack records what was given back with a number that a claim had.
 func (s *script) GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []eventqueue.EventID) ([]eventqueue.EventID, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

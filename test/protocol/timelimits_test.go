@@ -31,25 +31,25 @@ func (s *stalled) wait(ctx context.Context, stalls bool) error {
 	return ctx.Err()
 }
 
-func (s *stalled) TakeRound(ctx context.Context, after maintenance.RoundPlace, quiet, lock time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
+func (s *stalled) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter, lock time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
 	if err := s.wait(ctx, s.round); err != nil {
 		return nil, after, err
 	}
-	return s.ledger.TakeRound(ctx, after, quiet, lock)
+	return s.ledger.TakeRound(ctx, after, lostAfter, lock)
 }
 
-func (s *stalled) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, quiet, lock time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+func (s *stalled) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lock time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
 	if err := s.wait(ctx, s.lost); err != nil {
 		return nil, after, err
 	}
-	return s.ledger.TakeLost(ctx, after, limit, quiet, lock)
+	return s.ledger.TakeLost(ctx, after, limit, lostAfter, lock)
 }
 
-func (s *stalled) Sweep(ctx context.Context, after eventqueue.EventID, limit int, quiet, lock time.Duration) (maintenance.Swept, error) {
+func (s *stalled) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lock time.Duration) (maintenance.Swept, error) {
 	if err := s.wait(ctx, s.sweep); err != nil {
 		return maintenance.Swept{}, err
 	}
-	return s.ledger.Sweep(ctx, after, limit, quiet, lock)
+	return s.ledger.Sweep(ctx, after, limit, lostAfter, lock)
 }
 
 func (s *stalled) Listen(ctx context.Context, _ func()) error { <-ctx.Done(); return ctx.Err() }
@@ -97,7 +97,7 @@ func TestAWorkerWaitsForNoStatementForEver(t *testing.T) {
 			t.Parallel()
 			inVirtualTime(t, func(s *script) {
 				store.ledger = newLedger(3, 0)
-				receiver, err := fallback.New(&deaf{changed: make(chan struct{}), down: true}, store, fallback.Config{})
+				receiver, err := fallback.New(&silentNotifier{changed: make(chan struct{}), down: true}, store, fallback.Config{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -105,6 +105,27 @@ func (r *Rig) Start(config worker.Config) (stop func()) {
 	return stop
 }
 
+// Notified takes all notifications that are ready, and returns how many events they are for. An event may have
+// more than one: on a machine that is busy, an emit or a relay that waits for its answer for too long counts as
+// unanswered, and what it may have done is notified again.
+func (r *Rig) Notified() int {
+	r.T.Helper()
+	events := map[eventqueue.EventID]bool{}
+	for r.Notifier.Ready() > 0 {
+		deliveries, err := r.Notifier.Pull(testenv.Context(r.T), 1000)
+		if err != nil {
+			r.T.Fatal(err)
+		}
+		for _, d := range deliveries {
+			events[d.Event] = true
+		}
+		if err := r.Notifier.Ack(testenv.Context(r.T), deliveries); err != nil {
+			r.T.Fatal(err)
+		}
+	}
+	return len(events)
+}
+
 // Event is one for the handler of most tests, with a value.
 func (r *Rig) Event(value string) eventqueue.NewEvent {
 	return eventqueue.NewEvent{Canvas: Canvas, Module: Key.Module, Name: Key.Name, Modifier: Key.Modifier,

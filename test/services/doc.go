@@ -11,7 +11,8 @@
 //     memory where that is asked for (InMemory) and there is plenty of it;
 //   - a container, through testcontainers-go, when a Docker daemon answers. The
 //     images are those of POSTGRES_IMAGE and PUBSUB_EMULATOR_IMAGE, or the
-//     official ones.
+//     official ones. A binary built with the tag nodocker cannot do that: it links
+//     no Docker client, which would be a third of what is compiled for most tests.
 //
 // When there is none, the error says what was looked for and what to install,
 // and errors.Is(err, ErrNotFound) holds. One that is there and does not work is

@@ -20,7 +20,8 @@
 // and the time. The trace is the list of what passed the gate, with results; the
 // same seed gives the same trace, on any number of processors.
 //
-// Three things would be left to Go, and are taken from it. Answers to the broker go
+// Three things would be left to Go, and are taken from it. Answers to the broker, and to
+// the queue of events that a worker found in the database, go
 // through the gate one by one, and the worker does not wait for them: how many it
 // sends together depends on who runs first. A relay gets a wake-up only while it
 // waits for one, so that it never has to choose between that and its timer. And an
@@ -30,8 +31,8 @@
 //
 // Three workers of different versions (handlers known, retries, slots, batch
 // sizes, heartbeats, grace periods), two programs with a relay and a cron checker
-// each, two emitters, and an operator who pauses, blocks and lifts, and emits events
-// at that very moment. The clock of each is wrong by up to 90 seconds. Handlers succeed, fail, panic, snooze, give
+// each, two emitters, and an operator who pauses, blocks and lifts, emits events at that
+// very moment, and cancels, edits and has tried now what waits, by id and by filter. The clock of each is wrong by up to 90 seconds. Handlers succeed, fail, panic, snooze, give
 // up, emit, complete their events in transactions, run past their timeout deaf to
 // their context, or kill their worker. Some canvases, handlers and ordering keys have
 // concurrency limits, which the operator changes.

@@ -19,6 +19,7 @@ func (w *world) drawFeatures() {
 			w.mustLimitRate(drawRate(d))
 		}
 	}
+	w.changes = d.chance(0.6)
 }
 
 // uniqueKeys are those of some of the events.
@@ -27,7 +28,7 @@ var uniqueKeys = []string{"once", "twice"}
 // insertRows writes rows with nothing but SQL, with whatever values the table lets in.
 func (p *process) insertRows(ctx context.Context, d dice) {
 	now := time.Now()
-	rows := make([]memstore.ByHand, 1+d.IntN(3))
+	rows := make([]memstore.InsertedRow, 1+d.IntN(3))
 	for i := range rows {
 		r := &rows[i]
 		r.Canvas, r.Module, r.Name, r.Modifier = eventqueue.CanvasID{byte(d.IntN(4))}, "WORKER", jobs[d.IntN(len(jobs))], "_"

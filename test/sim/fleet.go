@@ -15,7 +15,7 @@ func (w *world) newProcess(name string) *process {
 		w.faults["process with a wrong clock"]++
 	}
 	p.mem = w.memory.Connect(memstore.Faults{Before: p.store().beforeCron})
-	queue, err := eventqueue.New(p.store(), ringer{p}, eventqueue.QueueConfig{PublishTimeout: 2 * time.Second, PublishRest: 5 * time.Second})
+	queue, err := eventqueue.New(p.store(), ringer{p}, eventqueue.QueueConfig{PublishTimeout: 2 * time.Second, PublishRest: 5 * time.Second, Jitter: p.jitter})
 	if err != nil {
 		panic(err)
 	}

@@ -55,11 +55,11 @@ func (p *process) linger(ctx context.Context, rules *control.Rules, d dice) {
 	for canvas := byte(1); canvas <= 3; canvas++ {
 		for _, name := range heldJobs {
 			scope := eventqueue.Scope{Canvas: eventqueue.CanvasID{canvas}, Module: "WORKER", Name: name}
-			p.changeRule(ctx, rules, control.PauseRule, scope, true)
+			p.changeRule(ctx, rules, control.LiftOf(control.PauseRule, scope), true)
 		}
 		for _, name := range jobs[2:] {
 			p.provoke(ctx, eventqueue.Scope{Canvas: eventqueue.CanvasID{canvas}, Module: "WORKER", Name: name})
 		}
 	}
-	backoff.Sleep(ctx, progress+d.between(0, 2*progress))
+	backoff.Sleep(ctx, longestWait+d.between(0, 2*longestWait))
 }

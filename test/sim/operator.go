@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,7 +15,7 @@ import (
 	"eventsv2/test/oracle"
 )
 
-// startOperator starts somebody who pauses, blocks, lifts and emits during the attack,
+// startOperator starts somebody who pauses, blocks, lifts, changes and emits during the attack,
 // and afterwards lifts whatever is left.
 func (w *world) startOperator() {
 	p := w.newProcess("op")
@@ -28,6 +31,7 @@ func (w *world) startOperator() {
 	if err != nil {
 		panic(err)
 	}
+	changes := p.newChanger()
 	d := newDice(w.seed, "operator")
 	p.run(func(ctx context.Context) {
 		for backoff.Sleep(ctx, d.between(0, 2*w.ruleGap)) && !w.healed() {
@@ -37,6 +41,10 @@ func (w *world) startOperator() {
 			}
 			if w.rates > 1 && d.chance(0.3) {
 				p.changeRates(ctx, rates, d)
+				continue
+			}
+			if w.changes && d.chance(0.5) {
+				p.changeEvents(ctx, changes, d)
 				continue
 			}
 			p.changeRules(ctx, rules, d)
@@ -68,6 +76,14 @@ func (p *process) changeRules(ctx context.Context, rules *control.Rules, d dice)
 	}
 	scope := eventqueue.Scope{Canvas: eventqueue.CanvasID{byte(1 + d.IntN(3))}, Module: "WORKER", Name: jobs[d.IntN(2)]}
 	add := d.chance(0.5)
+	lift := control.LiftOf(rule, scope)
+	lift.Prefix = d.chance(0.2)
+	if d.chance(0.2) {
+		lift.Modifier = "_"
+	}
+	if d.chance(0.3) {
+		lift.Rate = 1 + d.IntN(5)
+	}
 	times := 1
 	if d.chance(0.2) {
 		times = 2 + d.IntN(2)
@@ -77,7 +93,7 @@ func (p *process) changeRules(ctx context.Context, rules *control.Rules, d dice)
 		calls.Go(func() { p.provoke(ctx, scope) })
 	}
 	for range times {
-		calls.Go(func() { p.changeRule(ctx, rules, rule, scope, add) })
+		calls.Go(func() { p.changeRule(ctx, rules, lift, add) })
 	}
 	calls.Wait()
 }
@@ -94,13 +110,15 @@ func (p *process) provoke(ctx context.Context, scope eventqueue.Scope) {
 	_, _ = p.queue.Emit(ctx, e) // whether it was committed is the history's to say
 }
 
-func (p *process) changeRule(ctx context.Context, rules *control.Rules, rule control.RuleType, scope eventqueue.Scope, add bool) bool {
+// changeRule adds a rule, or lifts it; at a rate, if it has one. That such a lift has returned says nothing, so it is
+// recorded as one that has not, and as one that somebody has to end.
+func (p *process) changeRule(ctx context.Context, rules *control.Rules, lift control.Lift, add bool) bool {
 	asked, done := oracle.RuleAsked, oracle.RuleAdded
 	if !add {
 		asked, done = oracle.LiftAsked, oracle.RuleLifted
 	}
-	record := oracle.Record{Rule: rule, Scope: scope}
-	_ = p.do(ctx, call{op: string(asked), key: fmt.Sprint(rule, " of ", scope)}, func() (string, error) {
+	record := oracle.Record{Rule: lift.Type, Scope: lift.Scope, Width: oracle.Width{Prefix: lift.Prefix, Modifier: lift.Modifier}}
+	_ = p.do(ctx, call{op: string(asked), key: fmt.Sprint(lift.Type, " of ", lift.RuleScope)}, func() (string, error) {
 		p.w.mu.Lock()
 		p.w.calls++
 		record.Call = p.w.calls
@@ -111,9 +129,22 @@ func (p *process) changeRule(ctx context.Context, rules *control.Rules, rule con
 	})
 	var err error
 	if add {
-		record.Changed, err = rules.Add(ctx, rule, scope)
+		record.Changed, err = rules.AddRule(ctx, control.Rule{Type: lift.Type, RuleScope: lift.RuleScope})
 	} else {
-		record.Changed, _, err = rules.Lift(ctx, rule, scope)
+		var result control.LiftResult
+		result, err = rules.LiftRule(ctx, lift)
+		record.Changed = result.Removed
+		if lift.Rate > 0 {
+			lift.Rate = 0
+			p.w.mu.Lock()
+			p.w.ramps[lift] = true
+			p.w.faults["rule lifted at a rate"]++
+			if result.GoesOn {
+				p.w.faults["rule lifted at a rate, and cron goes on"]++
+			}
+			p.w.mu.Unlock()
+			return err == nil
+		}
 	}
 	if err != nil {
 		return false
@@ -123,11 +154,19 @@ func (p *process) changeRule(ctx context.Context, rules *control.Rules, rule con
 	return true
 }
 
-// liftAll lifts every rule that there is, and reports whether none is left.
+// liftAll lifts every rule that there is, or has been lifted at a rate, and reports whether none is left.
 func (p *process) liftAll(ctx context.Context, rules *control.Rules) bool {
 	all := true
 	for _, r := range p.w.memory.Rules() {
-		all = p.changeRule(ctx, rules, r.Type, r.Scope, false) && all
+		all = p.changeRule(ctx, rules, control.Lift{Type: r.Type, RuleScope: r.RuleScope}, false) && all
+	}
+	p.w.mu.Lock()
+	ramps := slices.SortedFunc(maps.Keys(p.w.ramps), func(a, b control.Lift) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(fmt.Sprint(a.RuleScope), fmt.Sprint(b.RuleScope)))
+	})
+	p.w.mu.Unlock()
+	for _, lift := range ramps {
+		all = p.changeRule(ctx, rules, lift, false) && all
 	}
 	return all
 }

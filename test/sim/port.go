@@ -67,8 +67,12 @@ func (s *port) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue
 				s.p.w.emitted(s.p, row.ID, &events[i], now)
 			}
 		})
+		s.p.w.emittedIn(in, inserted)
 		return fmt.Sprint(idsOf(inserted, func(r eventqueue.Inserted) eventqueue.EventID { return r.ID })), nil
 	})
+	if err != nil && in == nil {
+		s.p.w.unanswered(s.p, inserted)
+	}
 	return onlyIf(inserted, err), err
 }
 
@@ -108,27 +112,30 @@ func (s *port) begin(ctx context.Context) (tx *memstore.Tx, err error) {
 }
 
 func (s *port) commit(ctx context.Context, tx *memstore.Tx) error {
-	return s.do(ctx, "Commit", "", func() (string, error) {
+	var emitted []eventqueue.Inserted
+	err := s.do(ctx, "Commit", "", func() (string, error) {
 		err := tx.Commit(ctx)
 		if err == nil {
-			s.p.w.committed(tx)
+			emitted = s.p.w.committed(tx)
 		}
 		return "", err
 	})
+	if err != nil {
+		s.p.w.unanswered(s.p, emitted)
+	}
+	return err
 }
 
-// MarkPending implements eventqueue.PendingStore.
-func (s *port) MarkPending(ctx context.Context, ids []eventqueue.EventID) error {
-	return s.do(ctx, "Owe", fmt.Sprint(ids), func() (string, error) { return "", s.mem.MarkPending(ctx, ids) })
-}
-
-// TakePending implements eventqueue.PendingStore.
-func (s *port) TakePending(ctx context.Context, ids []eventqueue.EventID) (taken []eventqueue.Notification, err error) {
-	err = s.do(ctx, "TakePending", fmt.Sprint(ids), func() (string, error) {
-		taken, err = s.mem.TakePending(ctx, ids)
-		return eventsOf(taken), err
+// Unclaimed implements eventqueue.EmitStore.
+func (s *port) Unclaimed(ctx context.Context, asked []eventqueue.Unanswered) (found []eventqueue.Notification, err error) {
+	err = s.do(ctx, "Unclaimed", fmt.Sprint(asked), func() (string, error) {
+		found, err = s.mem.Unclaimed(ctx, asked)
+		for _, n := range found {
+			s.p.w.add(oracle.Record{Kind: oracle.FoundAgain, Actor: s.p.name, Event: n.Event})
+		}
+		return eventsOf(found), err
 	})
-	return onlyIf(taken, err), err
+	return onlyIf(found, err), err
 }
 
 // Claim implements worker.Store.
@@ -238,10 +245,10 @@ func (s *port) TakeDue(ctx context.Context, within time.Duration, limit int) (ta
 }
 
 // Sweep implements maintenance.RelayStore.
-func (s *port) Sweep(ctx context.Context, after eventqueue.EventID, limit int, quiet, lock time.Duration) (swept maintenance.Swept, err error) {
+func (s *port) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lock time.Duration) (swept maintenance.Swept, err error) {
 	err = s.do(ctx, "Sweep", after.String(), func() (string, error) {
 		defer s.p.w.takingBack(s.p)()
-		swept, err = s.mem.Sweep(ctx, after, limit, quiet, lock)
+		swept, err = s.mem.Sweep(ctx, after, limit, lostAfter, lock)
 		return eventsOf(swept.Lost), err
 	})
 	if err != nil {
@@ -251,38 +258,75 @@ func (s *port) Sweep(ctx context.Context, after eventqueue.EventID, limit int, q
 }
 
 // TakeRound implements maintenance.RelayStore.
-func (s *port) TakeRound(ctx context.Context, after maintenance.RoundPlace, quiet, lock time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+func (s *port) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter, lock time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	err = s.do(ctx, "TakeRound", fmt.Sprint(after), func() (string, error) {
 		defer s.p.w.takingBack(s.p)()
-		lost, next, err = s.mem.TakeRound(ctx, after, quiet, lock)
+		lost, next, err = s.mem.TakeRound(ctx, after, lostAfter, lock)
 		return eventsOf(lost), err
 	})
 	return onlyIf(lost, err), onlyIf(next, err), err
 }
 
 // AddRule implements control.RuleStore.
-func (s *port) AddRule(ctx context.Context, t control.RuleType, scope eventqueue.Scope) (added bool, err error) {
-	err = s.do(ctx, "AddRule", fmt.Sprint(t, " of ", scope), func() (string, error) {
-		added, err = s.mem.AddRule(ctx, t, scope)
+func (s *port) AddRule(ctx context.Context, rule control.Rule) (added bool, err error) {
+	err = s.do(ctx, "AddRule", fmt.Sprint(rule.Type, " of ", rule.RuleScope), func() (string, error) {
+		if !rule.Until.IsZero() {
+			rule.Until = s.p.fromClock(rule.Until)
+		}
+		added, err = s.mem.AddRule(ctx, rule)
 		return fmt.Sprintf("added %t", added), err
 	})
 	return onlyIf(added, err), err
 }
 
 // LiftRule implements control.RuleStore.
-func (s *port) LiftRule(ctx context.Context, t control.RuleType, scope eventqueue.Scope) (lifted control.Lifted, err error) {
-	err = s.do(ctx, "LiftRule", fmt.Sprint(t, " of ", scope), func() (string, error) {
-		lifted, err = s.mem.LiftRule(ctx, t, scope)
+func (s *port) LiftRule(ctx context.Context, lift control.Lift) (lifted control.Lifted, err error) {
+	err = s.do(ctx, "LiftRule", fmt.Sprint(lift.Type, " of ", lift.RuleScope), func() (string, error) {
+		lifted, err = s.mem.LiftRule(ctx, lift)
 		lifted.At = s.p.toClock(lifted.At)
 		return fmt.Sprintf("removed %t, last %t", lifted.Removed, lifted.Last), err
 	})
 	return onlyIf(lifted, err), err
 }
 
+// Release implements control.RuleStore.
+func (s *port) Release(ctx context.Context, t control.RuleType, scope control.RuleScope) (released control.Released, err error) {
+	err = s.do(ctx, "Release", fmt.Sprint(t, " of ", scope), func() (string, error) {
+		released, err = s.mem.Release(ctx, t, scope)
+		released.At = s.p.toClock(released.At)
+		return fmt.Sprintf("removed %t, goes on %t, up to %d", released.Removed, released.GoesOn, released.UpTo), err
+	})
+	return onlyIf(released, err), err
+}
+
+// RulesToLift implements control.RuleStore.
+func (s *port) RulesToLift(ctx context.Context) (rules []control.Rule, err error) {
+	err = s.do(ctx, "RulesToLift", "", func() (string, error) {
+		rules, err = s.mem.RulesToLift(ctx)
+		for i := range rules {
+			if !rules[i].Until.IsZero() {
+				rules[i].Until = s.p.toClock(rules[i].Until)
+			}
+		}
+		return fmt.Sprint(len(rules), " rules"), err
+	})
+	return onlyIf(rules, err), err
+}
+
+// WaitingScopes implements control.RuleStore.
+func (s *port) WaitingScopes(ctx context.Context, scope control.RuleScope) (scopes []eventqueue.Scope, err error) {
+	err = s.do(ctx, "WaitingScopes", fmt.Sprint(scope), func() (string, error) {
+		scopes, err = s.mem.WaitingScopes(ctx, scope)
+		return fmt.Sprint(len(scopes), " handlers"), err
+	})
+	return onlyIf(scopes, err), err
+}
+
 // TakeWaiting implements control.RuleStore.
-func (s *port) TakeWaiting(ctx context.Context, scope eventqueue.Scope, since time.Time, after eventqueue.EventID, limit int) (taken []eventqueue.Notification, next eventqueue.EventID, err error) {
-	err = s.do(ctx, "TakeWaiting", fmt.Sprint(scope, " after ", after), func() (string, error) {
-		taken, next, err = s.mem.TakeWaiting(ctx, scope, s.p.fromClock(since), after, limit)
+func (s *port) TakeWaiting(ctx context.Context, of control.Waiting, limit int) (taken []eventqueue.Notification, next eventqueue.EventID, err error) {
+	err = s.do(ctx, "TakeWaiting", fmt.Sprint(of.Scope, " after ", of.After), func() (string, error) {
+		of.Since = s.p.fromClock(of.Since)
+		taken, next, err = s.mem.TakeWaiting(ctx, of, limit)
 		return eventsOf(taken), err
 	})
 	return onlyIf(taken, err), onlyIf(next, err), err
@@ -329,7 +373,7 @@ func (s *port) DeleteKeys(ctx context.Context, after eventqueue.UniqueKey, limit
 	return onlyIf(forgotten, err), onlyIf(next, err), err
 }
 
-func (s *port) insertByHand(ctx context.Context, rows []memstore.ByHand) error {
+func (s *port) insertByHand(ctx context.Context, rows []memstore.InsertedRow) error {
 	return s.do(ctx, "INSERT by hand", fmt.Sprint(len(rows)), func() (string, error) {
 		ids, err := s.mem.InsertRows(ctx, rows)
 		if err != nil {

@@ -38,6 +38,7 @@ func (p *process) run(main func(ctx context.Context)) {
 		defer close(p.stopped)
 		main(ctx)
 		p.errands.Wait()
+		p.w.add(oracle.Record{Kind: oracle.ProcessEnded, Actor: p.name})
 		_ = p.queue.Close(context.Background()) // without a deadline it cannot fail
 	})
 }

@@ -28,13 +28,40 @@ func (w *world) record(in eventqueue.DB, write func()) {
 	w.open[tx] = append(w.open[tx], write)
 }
 
-func (w *world) committed(tx *memstore.Tx) {
+// emittedIn retains what was emitted in a transaction until it commits.
+func (w *world) emittedIn(in eventqueue.DB, inserted []eventqueue.Inserted) {
+	if in == nil {
+		return
+	}
+	tx := in.(*memstore.Tx)
 	w.mu.Lock()
-	writes := w.open[tx]
+	defer w.mu.Unlock()
+	w.emits[tx] = append(w.emits[tx], inserted...)
+}
+
+// committed returns what was emitted in the transaction.
+func (w *world) committed(tx *memstore.Tx) []eventqueue.Inserted {
+	w.mu.Lock()
+	writes, emits := w.open[tx], w.emits[tx]
 	delete(w.open, tx)
+	delete(w.emits, tx)
 	w.mu.Unlock()
 	for _, write := range writes {
 		write()
+	}
+	return emits
+}
+
+// unanswered records events that are committed and that nobody but their emitter knows of, which was
+// not answered.
+func (w *world) unanswered(p *process, emits []eventqueue.Inserted) {
+	for _, row := range emits {
+		if row.MustNotify {
+			w.mu.Lock()
+			w.faults["emit committed and not answered"]++
+			w.mu.Unlock()
+			w.add(oracle.Record{Kind: oracle.EmitUnanswered, Actor: p.name, Event: row.ID})
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
 )
 
@@ -22,7 +23,7 @@ func (w *world) startRelay(slot int) {
 	}
 	port := &relayPort{port: p.store(), rests: w.never()}
 	relay, err := maintenance.NewRelay(port, port, maintenance.RelayConfig{
-		Interval: relayInterval, Quiet: quiet, LockTimeout: lockTimeout, PublishTimeout: 5 * time.Second, Jitter: p.jitter,
+		Interval: relayInterval, LostAfter: lostAfter, LockTimeout: lockTimeout, PublishTimeout: 5 * time.Second, Jitter: p.jitter,
 	})
 	if err != nil {
 		panic(err)
@@ -33,9 +34,14 @@ func (w *world) startRelay(slot int) {
 	if err != nil {
 		panic(err)
 	}
+	rules, err := control.NewRules(p.store(), p.queue)
+	if err != nil {
+		panic(err)
+	}
 	p.run(func(ctx context.Context) {
 		var parts sync.WaitGroup
-		parts.Go(func() { _ = relay.Run(ctx) }) // it returns nil
+		parts.Go(func() { _ = relay.Run(ctx) })       // it returns nil
+		parts.Go(func() { _ = rules.RunExpiry(ctx) }) // so does this
 		parts.Go(func() {
 			cronCtx, stop := context.WithDeadline(ctx, w.cronStop)
 			defer stop()

@@ -61,18 +61,18 @@ func (s *relayPort) TakeDue(ctx context.Context, within time.Duration, limit int
 }
 
 // Sweep implements maintenance.RelayStore.
-func (s *relayPort) Sweep(ctx context.Context, after eventqueue.EventID, limit int, quiet, lock time.Duration) (swept maintenance.Swept, err error) {
+func (s *relayPort) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lock time.Duration) (swept maintenance.Swept, err error) {
 	err = s.part(func() error {
-		swept, err = s.port.Sweep(ctx, after, limit, quiet, lock)
+		swept, err = s.port.Sweep(ctx, after, limit, lostAfter, lock)
 		return err
 	})
 	return swept, err
 }
 
 // TakeRound implements maintenance.RelayStore.
-func (s *relayPort) TakeRound(ctx context.Context, after maintenance.RoundPlace, quiet, lock time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+func (s *relayPort) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter, lock time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	err = s.part(func() error {
-		lost, next, err = s.port.TakeRound(ctx, after, quiet, lock)
+		lost, next, err = s.port.TakeRound(ctx, after, lostAfter, lock)
 		return err
 	})
 	return lost, next, err

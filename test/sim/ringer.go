@@ -67,14 +67,19 @@ func (r ringer) Requeue(ctx context.Context, deliveries []eventqueue.Delivery, a
 		r.send(ctx, fmt.Sprint("Requeue after ", after), deliveries, requeue)
 		return nil
 	}
-	deliveries = slices.SortedFunc(slices.Values(deliveries), func(a, b eventqueue.Delivery) int {
-		return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(a.AckID, b.AckID))
-	})
+	deliveries = inOrder(deliveries)
 	return r.do(ctx, "Extend leases", fmt.Sprint(idsOf(deliveries, func(d eventqueue.Delivery) eventqueue.EventID { return d.Event })), nil, func() (string, error) {
 		for _, d := range deliveries {
 			requeue(d)
 		}
 		return "", nil
+	})
+}
+
+// inOrder are the deliveries in an order that does not depend on the scheduler of Go.
+func inOrder(deliveries []eventqueue.Delivery) []eventqueue.Delivery {
+	return slices.SortedFunc(slices.Values(deliveries), func(a, b eventqueue.Delivery) int {
+		return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(a.AckID, b.AckID))
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"eventsv2/cronchecker/memcron"
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/memstore"
 	"eventsv2/test/oracle"
 )
@@ -38,12 +39,14 @@ func Run(t *testing.T, seed uint64) Result {
 
 func simulate(seed uint64) Result {
 	w := &world{
+		ramps:     map[control.Lift]bool{},
 		seed:      seed,
 		start:     time.Now(),
 		dice:      newDice(seed, "controller"),
 		poked:     make(chan struct{}, 1),
 		memory:    memstore.New(memstore.Config{}),
 		open:      map[*memstore.Tx][]func(){},
+		emits:     map[*memstore.Tx][]eventqueue.Inserted{},
 		attacking: true,
 		faults:    map[string]int{},
 		outcomes:  map[string]int{},
@@ -156,7 +159,7 @@ func (w *world) final() *oracle.Final {
 		f.Log = append(f.Log, oracle.LogRow{Event: row.ID, Status: string(row.Status), Value: row.Value})
 	}
 	for _, row := range w.memory.Rules() {
-		f.Rules = append(f.Rules, oracle.RuleRow{Type: row.Type, Scope: row.Scope})
+		f.Rules = append(f.Rules, oracle.RuleRow{Type: row.Type, Scope: row.Scope, Width: oracle.Width{Prefix: row.Prefix, Modifier: row.Modifier}})
 	}
 	return f
 }
@@ -165,7 +168,7 @@ func (w *world) result() Result {
 	h := &w.history
 	h.Final = *w.rest
 	h.Bounds = oracle.Bounds{
-		LockTimeout: lockTimeout, RetainHistory: true, Quiet: quiet, Progress: progress,
+		LockTimeout: lockTimeout, RetainHistory: true, LostAfter: lostAfter, Progress: progress,
 		MaxRetries: func(eventqueue.HandlerKey) (int, int) { return w.leastRetries, w.mostRetries },
 		Untold:     mostBatch,
 		Alone:      w.falls,

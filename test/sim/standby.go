@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,7 +37,13 @@ var (
 )
 
 // Reserve implements worker.Standby.
-func (s *standbyPort) Reserve() worker.Reserve { return s }
+func (s *standbyPort) Reserve(worker.Registration, *zap.Logger) worker.Reserve { return s }
+
+// Hold implements worker.Reserve.
+func (*standbyPort) Hold(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
 
 // Close implements worker.Reserve.
 func (*standbyPort) Close() {}
@@ -48,10 +55,10 @@ func (s *standbyPort) Behind(primary eventqueue.RemoteReceiver, lock time.Durati
 }
 
 // TakeLost implements fallback.Store.
-func (s *standbyPort) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, quiet, lock time.Duration) (lost []eventqueue.Notification, next eventqueue.EventID, err error) {
+func (s *standbyPort) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lock time.Duration) (lost []eventqueue.Notification, next eventqueue.EventID, err error) {
 	err = s.do(ctx, "TakeLost", after.String(), func() (string, error) {
 		defer s.p.w.takingBack(s.p)()
-		lost, next, err = s.mem.TakeLost(ctx, after, limit, quiet, lock)
+		lost, next, err = s.mem.TakeLost(ctx, after, limit, lostAfter, lock)
 		s.p.w.found(len(lost))
 		return eventsOf(lost), err
 	})
@@ -147,11 +154,52 @@ func (o *oneByOne) Attend(ctx context.Context) error {
 	return o.Receiver.(interface{ Attend(context.Context) error }).Attend(ctx)
 }
 
+// Ack implements eventqueue.Receiver.
+func (o *oneByOne) Ack(ctx context.Context, deliveries []eventqueue.Delivery) error {
+	return o.send(ctx, "Ack", deliveries, o.Receiver.Ack)
+}
+
+// Requeue implements eventqueue.Receiver.
+func (o *oneByOne) Requeue(ctx context.Context, deliveries []eventqueue.Delivery, after time.Duration) error {
+	if after == leaseExtension {
+		return o.Receiver.Requeue(ctx, inOrder(deliveries), after)
+	}
+	return o.send(ctx, fmt.Sprint("Requeue after ", after), deliveries, func(ctx context.Context, deliveries []eventqueue.Delivery) error {
+		return o.Receiver.Requeue(ctx, deliveries, after)
+	})
+}
+
 // Decline is that of the receiver.
 func (o *oneByOne) Decline(ctx context.Context, deliveries []eventqueue.Delivery, after time.Duration) error {
-	return o.Receiver.(interface {
+	decline := o.Receiver.(interface {
 		Decline(ctx context.Context, deliveries []eventqueue.Delivery, after time.Duration) error
-	}).Decline(ctx, deliveries, after)
+	}).Decline
+	return o.send(ctx, fmt.Sprint("Decline for ", after), deliveries, func(ctx context.Context, deliveries []eventqueue.Delivery) error {
+		return decline(ctx, deliveries, after)
+	})
+}
+
+// send takes the answers for events that were found in the database to the gate one by one,
+// as ringer.send does with those for the broker, which it leaves to that.
+func (o *oneByOne) send(ctx context.Context, op string, deliveries []eventqueue.Delivery, act func(context.Context, []eventqueue.Delivery) error) error {
+	var others []eventqueue.Delivery
+	for _, d := range deliveries {
+		if !strings.HasPrefix(d.AckID, "db/") {
+			others = append(others, d)
+			continue
+		}
+		o.p.errands.Go(func() {
+			ctx := context.WithoutCancel(ctx)
+			at := call{op: op, key: fmt.Sprint(d.Event, " ", d.AckID)}
+			if o.p.do(ctx, at, func() (string, error) { return "", nil }) == nil { // else the process is dead
+				_ = act(ctx, []eventqueue.Delivery{d})
+			}
+		})
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	return act(ctx, others)
 }
 
 // Pull implements eventqueue.Receiver.

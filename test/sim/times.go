@@ -6,7 +6,7 @@ import "time"
 const (
 	lockTimeout   = 20 * time.Second
 	relayInterval = 10 * time.Second
-	quiet         = 15 * time.Second
+	lostAfter     = 15 * time.Second
 )
 
 // mostSnoozes is the largest bound of snoozes in a row that a version has.
@@ -18,10 +18,13 @@ const mostBatch = 6
 // leaseTime is the broker's ack deadline.
 const leaseTime = 15 * time.Second
 
-// progress is I13's bound: the relay's longest interval and its timer, a lock,
-// the notification's lease, the wait of a worker without the handler, and what
-// queues up behind a fault.
-const progress = 10*quiet + 2*relayInterval + lockTimeout + leaseTime + 30*time.Second
+// progress is I13's bound, from the last obstacle on and from when a notification that may
+// be on its way counts as lost: that of the guarantees.
+const progress = relayInterval + lockTimeout
+
+// longestWait is how long I13 lets an event wait at most: after 10 · lostAfter the relay's
+// interval grows no more.
+const longestWait = 10*lostAfter + progress
 
 // silent is so long without a notification that a worker which waits for one breaks I13.
-const silent = progress + 2*time.Minute
+const silent = longestWait + 2*time.Minute

@@ -8,6 +8,7 @@ import (
 
 	"eventsv2/cronchecker/memcron"
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/memstore"
 	"eventsv2/test/oracle"
 )
@@ -40,6 +41,7 @@ type world struct {
 
 	// What the seed has beside: see features.go.
 	unique, chains, byHand, forges, falls bool
+	changes                               bool                         // waiting events are cancelled, edited and tried now
 	lastSilence                           bool                         // nothing but silence, after the attack
 	spoken                                atomic.Bool                  // that is over
 	rates                                 int                          // 0: no rate limits; 2: they change
@@ -64,11 +66,13 @@ type world struct {
 	holiday                    bool // no worker works
 	arrivals, waiting          []*call
 	open                       map[*memstore.Tx][]func()
+	emits                      map[*memstore.Tx][]eventqueue.Inserted // in those
 	trace                      []string
 	history                    oracle.History
 	serial, poisonLeft         int
 	calls                      int64
-	rest                       *oracle.Final // the tables when the queue had come to rest
+	ramps                      map[control.Lift]bool // rules that were lifted at a rate
+	rest                       *oracle.Final         // the tables when the queue had come to rest
 }
 
 func (w *world) healed() bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,12 +41,37 @@ func contextWithin(t testing.TB, limit time.Duration) context.Context {
 }
 
 // Logger returns a logger that writes to the test's log: warnings and worse, and
-// everything under -v. Everything that logs must have ended before the test.
+// everything under -v. What comes after the end of the test is dropped: a queue that nobody closes
+// hands in its counts by itself.
 func Logger(t testing.TB) *zap.Logger {
 	t.Helper()
 	level := zap.WarnLevel
 	if testing.Verbose() {
 		level = zap.DebugLevel
 	}
-	return zaptest.NewLogger(t, zaptest.Level(level))
+	log := &testLog{TB: t}
+	t.Cleanup(log.end)
+	return zaptest.NewLogger(log, zaptest.Level(level))
+}
+
+// testLog is the log of a test until the test ends; then the log of package testing panics.
+type testLog struct {
+	testing.TB
+	mu    sync.Mutex
+	ended bool
+}
+
+func (l *testLog) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+}
+
+// Logf is that of the test.
+func (l *testLog) Logf(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended {
+		l.TB.Logf(format, args...)
+	}
 }

@@ -23,6 +23,17 @@ func DatabaseURL(t testing.TB) string {
 	return p.database(t, p.template)
 }
 
+// DatabaseURLIn is DatabaseURL with a second queue, in a schema of that name.
+func DatabaseURLIn(t testing.TB, schema string) string {
+	t.Helper()
+	p := requirePostgres(t)
+	template, err := p.templateIn(schema)
+	if err != nil {
+		t.Fatalf("this test needs a database with a queue in the schema %s: %v", schema, err)
+	}
+	return p.database(t, template)
+}
+
 // EmptyDatabaseURL is DatabaseURL without the schema.
 func EmptyDatabaseURL(t testing.TB) string {
 	t.Helper()

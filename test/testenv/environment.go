@@ -40,6 +40,20 @@ type postgres struct {
 	admin    *pgxpool.Pool
 	template string
 	err      error
+
+	// inSchema are templates that have the queue in a schema as well, by its name.
+	inSchema sync.Map // of func() (string, error)
+}
+
+// templateIn makes the template that has the queue in a schema as well, at the first call for it.
+func (p *postgres) templateIn(schema string) (name string, err error) {
+	once, _ := p.inSchema.LoadOrStore(schema, sync.OnceValues(func() (string, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+		defer cancel()
+		name := p.template + "_" + schema
+		return name, ensureTemplate(ctx, p.admin, p.service.URL, name, schema)
+	}))
+	return once.(func() (string, error))()
 }
 
 // get starts the service at the first call; all others wait for it and get the

@@ -15,6 +15,25 @@ type TCPProxy struct {
 	// Swallow accepts what is sent and never delivers it, on the connections of that
 	// time for good.
 	Swallow atomic.Bool
+
+	mu   sync.Mutex
+	open []net.Conn
+}
+
+// Break closes the connections that are open.
+func (p *TCPProxy) Break() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range p.open {
+		_ = conn.Close()
+	}
+	p.open = nil
+}
+
+func (p *TCPProxy) track(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open = append(p.open, conns...)
 }
 
 // Proxy starts one in front of a server, for the time of the test.
@@ -25,14 +44,7 @@ func Proxy(t testing.TB, server string) *TCPProxy {
 		t.Fatal(err)
 	}
 	p := &TCPProxy{Address: listener.Addr().String()}
-	var mu sync.Mutex
-	var open []net.Conn
 	var serving sync.WaitGroup
-	track := func(conn net.Conn) {
-		mu.Lock()
-		defer mu.Unlock()
-		open = append(open, conn)
-	}
 	serving.Go(func() {
 		for {
 			client, err := listener.Accept()
@@ -48,8 +60,7 @@ func Proxy(t testing.TB, server string) *TCPProxy {
 				_ = client.Close()
 				continue
 			}
-			track(client)
-			track(backend)
+			p.track(client, backend)
 			var dead atomic.Bool
 			pipe := func(to, from net.Conn) {
 				buffer := make([]byte, 32<<10)
@@ -73,11 +84,7 @@ func Proxy(t testing.TB, server string) *TCPProxy {
 	})
 	t.Cleanup(func() {
 		_ = listener.Close()
-		mu.Lock()
-		for _, conn := range open {
-			_ = conn.Close()
-		}
-		mu.Unlock()
+		p.Break()
 		serving.Wait()
 	})
 	return p

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"eventsv2/eventqueue/pgsession"
 	"eventsv2/migrations"
 )
 
@@ -38,7 +39,9 @@ SELECT datallowconn
 // ensureTemplate makes the template unless it is complete. It may be called from
 // any number of processes at once. The lock belongs to the session that takes
 // it, so it is gone with a process that dies.
-func ensureTemplate(ctx context.Context, admin *pgxpool.Pool, clusterURL, name string) (err error) {
+//
+// It has the queue in public, and in each of the schemas as well.
+func ensureTemplate(ctx context.Context, admin *pgxpool.Pool, clusterURL, name string, schemas ...string) (err error) {
 	conn, err := admin.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("connect for making the template: %w", err)
@@ -64,10 +67,10 @@ func ensureTemplate(ctx context.Context, admin *pgxpool.Pool, clusterURL, name s
 			return err
 		}
 	}
-	return makeTemplate(ctx, conn, clusterURL, name)
+	return makeTemplate(ctx, conn, clusterURL, name, schemas)
 }
 
-func makeTemplate(ctx context.Context, conn executor, clusterURL, name string) error {
+func makeTemplate(ctx context.Context, conn executor, clusterURL, name string, schemas []string) error {
 	if err := createDatabase(ctx, conn, name, emptyTemplate); err != nil {
 		return err
 	}
@@ -77,6 +80,11 @@ func makeTemplate(ctx context.Context, conn executor, clusterURL, name string) e
 	}
 	if _, err := migrations.Up(ctx, databaseURL); err != nil {
 		return fmt.Errorf("make template %s: %w", name, err)
+	}
+	for _, schema := range schemas {
+		if _, err := migrations.In(pgsession.Schema(schema)).Up(ctx, databaseURL); err != nil {
+			return fmt.Errorf("make template %s: %w", name, err)
+		}
 	}
 	if err := know(ctx, databaseURL); err != nil {
 		return fmt.Errorf("make template %s: %w", name, err)

@@ -12,44 +12,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode"
+
+	"eventsv2/test/walls"
 )
-
-// retiredWord is a word, in its forms, that the project no longer uses.
-type retiredWord struct {
-	forms []string
-	write string
-	prose bool // the word has no other meaning on a page, so that pages and help texts may not have it either
-}
-
-// retired is the table in docs/glossary.md under "Words that are not used".
-var retired = []retiredWord{
-	{[]string{"bell", "bells", "doorbell", "doorbells"}, "notifier", true},
-	{[]string{"ring", "rings", "ringing", "rung"}, "notify, publish; of files that use each other: cycle", true},
-	{[]string{"unheard"}, "lost", true},
-	{[]string{"broker", "brokers"}, "notifier, Pub/Sub", true},
-	{[]string{"owe", "owed", "owes", "owing"}, "pending", true},
-	{[]string{"look", "looks", "looked"}, "claim, check, query", false},
-	{[]string{"turn", "turns"}, "ordering group, advance", false},
-	{[]string{"line", "lines"}, "ordering group", false},
-	{[]string{"finish", "finished", "finishes"}, "complete, completion", false},
-	{[]string{"settle", "settled", "settles"}, "agree, finalize, complete", false},
-	{[]string{"announce", "announced", "announces"}, "notify", false},
-	{[]string{"mailbox", "mailboxes"}, "batcher", true},
-	{[]string{"allowance", "allowances"}, "budget", false},
-	{[]string{"patience"}, "lock wait, maximum wait", true},
-	{[]string{"tell", "teller", "tells", "told"}, "report", false},
-	{[]string{"say", "says", "said"}, "report", false},
-	{[]string{"judge", "judges", "judgement"}, "check, decide", false},
-	{[]string{"keep", "keeps", "kept"}, "retain", false},
-	{[]string{"forget", "forgets", "forgot"}, "delete, lose", false},
-	{[]string{"mend", "mends", "mended"}, "repair, correct", true},
-	{[]string{"brake", "brakes"}, "backpressure", true},
-	{[]string{"court"}, "checker", true},
-	{[]string{"excuse", "excuses"}, "permitted cause", true},
-	{[]string{"elder", "elders"}, "long-lived", true},
-	{[]string{"chore", "chores"}, "maintenance", true},
-}
 
 // exceptions are exported names that have a retired word in another meaning.
 var exceptions = map[string]string{
@@ -63,35 +28,41 @@ var exceptions = map[string]string{
 func TestExportedNamesHaveNoRetiredWord(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && path != root && (entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), ".")):
-			return fs.SkipDir
-		case entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
-			return nil
-		}
-		text, err := os.ReadFile(path)
+	eachSource(t, func(path, source string) {
+		names, err := retiredNames(path, source)
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
-		names, err := retiredNames(path, string(text))
 		for _, name := range names {
 			used[name.name] = true
 			if exceptions[name.name] == "" {
 				t.Error(name)
 			}
 		}
-		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name := range exceptions {
 		if !used[name] {
 			t.Errorf("no exported name is %s any more: take it out of the exceptions", name)
 		}
+	}
+}
+
+// eachSource calls f with each file of Go that is no test.
+func eachSource(t *testing.T, f func(path, source string)) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != root && (entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), ".")):
+			return fs.SkipDir
+		case !entry.IsDir() && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
+			f(path, readPage(t, path))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -118,7 +89,7 @@ func TestPagesAndHelpTextsHaveNoRetiredWord(t *testing.T) {
 		case "CHANGELOG.md":
 			text = regexp.MustCompile("`[^`]*`").ReplaceAllString(text, "``")
 		}
-		for _, found := range retiredProse(text) {
+		for _, found := range walls.RetiredProse(text) {
 			t.Errorf("%s:%s", page, found)
 		}
 	}
@@ -126,7 +97,7 @@ func TestPagesAndHelpTextsHaveNoRetiredWord(t *testing.T) {
 
 const wordsHeading = "## Words that are not used\n"
 
-// TestTheGlossaryHasTheRetiredWords holds the table of docs/glossary.md to retired.
+// TestTheGlossaryHasTheRetiredWords holds the table of docs/glossary.md to Retired.
 func TestTheGlossaryHasTheRetiredWords(t *testing.T) {
 	t.Parallel()
 	_, section, found := strings.Cut(readPage(t, filepath.Join(root, "docs", "glossary.md")), wordsHeading)
@@ -134,8 +105,8 @@ func TestTheGlossaryHasTheRetiredWords(t *testing.T) {
 		t.Fatalf("docs/glossary.md has no section %q", wordsHeading)
 	}
 	want := "| not | but |\n|---|---|\n"
-	for _, word := range retired {
-		want += fmt.Sprintf("| %s | %s |\n", strings.Join(word.forms, ", "), word.write)
+	for _, word := range walls.Retired {
+		want += fmt.Sprintf("| %s | %s |\n", strings.Join(word.Forms, ", "), word.Write)
 	}
 	if !strings.Contains(section, want) {
 		t.Errorf("the section of docs/glossary.md lacks the table of the retired words, which is\n%s", want)
@@ -162,7 +133,10 @@ func Online(bell int) { return }
 	if want := []string{"DoorbellConfig", "OwedFor", "TakeOwed", "HTTPBellURL", "Ringing"}; !slices.Equal(got, want) {
 		t.Errorf("retired names are %v, want %v", got, want)
 	}
-	prose := retiredProse("A line.\nThe Doorbell of a turn, during which it\nis owed; `TestABell` and `bell_x`.\n")
+	if walls.Replacement("column event_lines id") == "" || walls.Replacement("column events online") != "" {
+		t.Error("a retired word is not found in a name in SQL, or found in another word")
+	}
+	prose := walls.RetiredProse("A line.\nThe Doorbell of a turn, during which it\nis owed; `TestABell` and `bell_x`.\n")
 	if len(prose) != 2 || !strings.HasPrefix(prose[0], "2: ") || !strings.HasPrefix(prose[1], "3: ") {
 		t.Errorf("retired words in prose are %q, want Doorbell in line 2 and owed in line 3", prose)
 	}
@@ -189,7 +163,7 @@ func retiredNames(path, source string) ([]retiredName, error) {
 	var found []retiredName
 	ast.Inspect(file, func(node ast.Node) bool {
 		for _, name := range declared(node) {
-			if write := replacement(name.Name); name.IsExported() && write != "" {
+			if write := walls.Replacement(name.Name); name.IsExported() && write != "" {
 				found = append(found, retiredName{fset.Position(name.Pos()), name.Name, write})
 			}
 		}
@@ -212,46 +186,6 @@ func declared(node ast.Node) []*ast.Ident {
 		return n.Names
 	}
 	return nil
-}
-
-// replacement is what to write instead of the first retired word of a camelCase name.
-func replacement(name string) string {
-	for _, part := range camelCase(name) {
-		for _, word := range retired {
-			if slices.Contains(word.forms, strings.ToLower(part)) {
-				return word.write
-			}
-		}
-	}
-	return ""
-}
-
-// camelCase splits HTTPBellURL into HTTP, Bell and URL.
-func camelCase(name string) []string {
-	var parts []string
-	letters, begin := []rune(name), 0
-	for i := 1; i < len(letters); i++ {
-		if unicode.IsUpper(letters[i]) && (!unicode.IsUpper(letters[i-1]) || i+1 < len(letters) && unicode.IsLower(letters[i+1])) {
-			parts, begin = append(parts, string(letters[begin:i])), i
-		}
-	}
-	return append(parts, string(letters[begin:]))
-}
-
-// retiredProse are the retired words of a text, each with its line.
-func retiredProse(text string) []string {
-	var found []string
-	for _, word := range retired {
-		if !word.prose {
-			continue
-		}
-		pattern := regexp.MustCompile(`(?i)\b(` + strings.Join(word.forms, "|") + `)\b`)
-		for _, at := range pattern.FindAllStringIndex(text, -1) {
-			line := 1 + strings.Count(text[:at[0]], "\n")
-			found = append(found, fmt.Sprintf("%d: %q is a retired word: write %s (docs/glossary.md)", line, text[at[0]:at[1]], word.write))
-		}
-	}
-	return found
 }
 
 func readPage(t *testing.T, path string) string {

@@ -1,6 +1,7 @@
 // Package webtarget is what the programs that run a deployment (test/demo,
 // test/attack/chaos, faults and soak) need to have cmd/worker post its events to them:
-// a web server on the loopback interface, and the handlers file that names it.
+// a web server on the loopback interface, the handlers file that names it, and the reading
+// of what is posted.
 //
 // # Failure handling
 //

@@ -3,8 +3,11 @@ package webtarget_test
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"eventsv2/eventqueue"
@@ -70,5 +73,27 @@ func TestAServerServesUntilItIsStopped(t *testing.T) {
 	}
 	if text, err := get(); err == nil {
 		t.Errorf("a stopped server answers %q", text)
+	}
+}
+
+// TestWhatIsReadOfARequest has what a worker posts read, and refuses what is no event.
+func TestWhatIsReadOfARequest(t *testing.T) {
+	t.Parallel()
+	for id, want := range map[string]int{"17": http.StatusOK, "": http.StatusBadRequest, "x": http.StatusBadRequest} {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/a/w1", strings.NewReader("{}"))
+		request.Header.Set("ce-id", id)
+		answer := httptest.NewRecorder()
+		got, ok := webtarget.Read(answer, request)
+		if answer.Code != want || ok != (want == http.StatusOK) {
+			t.Errorf("ce-id %q: %d, %v, want %d", id, answer.Code, ok, want)
+		}
+		if ok && (got.ID != 17 || got.By != "w1" || string(got.Value) != "{}") {
+			t.Errorf("read %+v", got)
+		}
+	}
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/w1", iotest.ErrReader(io.ErrUnexpectedEOF))
+	request.Header.Set("ce-id", "17")
+	if _, ok := webtarget.Read(httptest.NewRecorder(), request); ok {
+		t.Error("the event of a worker that is gone was read")
 	}
 }

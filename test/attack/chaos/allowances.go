@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"time"
 
 	"eventsv2/test/attack/chaos/journal"
@@ -19,6 +20,10 @@ func (c *checker) giveBack(t *trial, ch *change) {
 	if t.holder == nil {
 		return // the oracle's case
 	}
+	if c.putOff(t, t.holder, ch) {
+		c.result.figures.putOff++
+		return
+	}
 	if t.asksForTrouble() {
 		for _, r := range t.runsOf(t.holder) {
 			if r.ended && r.outcome != journal.OK {
@@ -29,11 +34,23 @@ func (c *checker) giveBack(t *trial, ch *change) {
 			}
 		}
 	}
+	if t.stillRuns(ch) {
+		c.allow("a handler that ignores its timeout")
+		return
+	}
 	if c.excused(t.holder.writer, t.holder.at.Add(-echo), ch.at, nil) {
 		return
 	}
 	c.find(t.story, duplicates, "%s gave it back at %s, and neither the event nor a fault asked for that",
 		ch.writer, ch.at.UTC().Format(clockFormat))
+}
+
+// stillRuns reports whether an earlier run of the event goes on in the process that changed the row, deaf to
+// the loss of its lock: a process does not run an event twice at once, and gives its new claim back.
+func (t *trial) stillRuns(ch *change) bool {
+	return t.task.Do == task.Deaf && slices.ContainsFunc(t.runs, func(r handled) bool {
+		return r.process == ch.writer && r.attempt != t.holder.new.attempts && r.start.Before(ch.at) && (!r.ended || r.end.After(ch.at))
+	})
 }
 
 // asksForTrouble reports whether some run of the event is to end otherwise than

@@ -72,6 +72,24 @@ BEGIN
     RETURN NULL;
 END $$;
 
+CREATE TABLE chaos_grants (
+    at        timestamptz NOT NULL DEFAULT clock_timestamp(),
+    window_at timestamptz NOT NULL,
+    writer    text        NOT NULL DEFAULT current_setting('application_name'),
+    canvas_id uuid        NOT NULL,
+    module    text        NOT NULL,
+    name      text        NOT NULL,
+    runs      bigint      NOT NULL
+);
+
+CREATE FUNCTION chaos_counts() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO chaos_grants (window_at, canvas_id, module, name, runs)
+    VALUES (NEW.minute_at, NEW.canvas_id, NEW.module, NEW.name,
+        NEW.day_count - CASE WHEN NEW.day_at = OLD.day_at THEN OLD.day_count ELSE 0 END);
+    RETURN NULL;
+END $$;
+
 CREATE FUNCTION chaos_rewrites() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO chaos_rewritten (what, old) VALUES (TG_TABLE_NAME || ' ' || TG_OP, to_jsonb(OLD));
@@ -79,6 +97,7 @@ BEGIN
 END $$;
 
 CREATE TRIGGER chaos AFTER INSERT OR UPDATE OR DELETE ON events_v2 FOR EACH ROW EXECUTE FUNCTION chaos_events();
+CREATE TRIGGER chaos AFTER UPDATE ON rate_counters FOR EACH ROW EXECUTE FUNCTION chaos_counts();
 CREATE TRIGGER chaos AFTER UPDATE OR DELETE ON event_log FOR EACH ROW EXECUTE FUNCTION chaos_rewrites();
 CREATE TRIGGER chaos AFTER UPDATE OR DELETE ON cron_records FOR EACH ROW EXECUTE FUNCTION chaos_rewrites();`
 
@@ -118,6 +137,7 @@ type entered struct {
 // ending is the row of event_log of an event.
 type ending struct {
 	failed    bool
+	cancelled bool
 	retries   int32
 	attempts  int32
 	lastError string
@@ -140,7 +160,7 @@ SELECT id, at, writer, op, old_locked, old_attempts, old_retries, old_due,
  ORDER BY id, seq`
 
 const readLogSQL = `
-SELECT id, status = 'FAILED', retries, attempts, coalesce(last_error, ''), value
+SELECT id, status = 'FAILED', status = 'CANCELLED', retries, attempts, coalesce(last_error, ''), value
   FROM event_log`
 
 const readEffectsSQL = `
@@ -209,7 +229,7 @@ func readEndings(ctx context.Context, pool *pgxpool.Pool, of func(eventqueue.Eve
 	}
 	var id eventqueue.EventID
 	var e ending
-	_, err = pgx.ForEachRow(rows, []any{&id, &e.failed, &e.retries, &e.attempts, &e.lastError, &e.value}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&id, &e.failed, &e.cancelled, &e.retries, &e.attempts, &e.lastError, &e.value}, func() error {
 		copied := e
 		of(id).ending = &copied
 		return nil

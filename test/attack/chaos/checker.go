@@ -25,15 +25,18 @@ const (
 	order      class = "order"
 	unique     class = "unique"
 	limits     class = "limits"
+	rates      class = "rates"
 	other      class = "other"
 )
 
 func classes() []class {
-	return []class{lost, stuck, early, stale, duplicates, order, unique, limits, other}
+	return []class{lost, stuck, early, stale, duplicates, order, unique, limits, rates, other}
 }
 
 // alwaysShown reports whether the verdict names a class also when it is empty.
-func (c class) alwaysShown() bool { return !slices.Contains([]class{order, unique, limits, other}, c) }
+func (c class) alwaysShown() bool {
+	return !slices.Contains([]class{order, unique, limits, rates, other}, c)
+}
 
 // classOf sorts what the oracle found into the classes of the verdict.
 func classOf(v oracle.Violation) class {
@@ -50,7 +53,7 @@ func classOf(v oracle.Violation) class {
 		return early
 	case v.Invariant == "I13":
 		return stuck
-	case slices.Contains([]class{order, unique, limits}, class(v.Invariant)):
+	case slices.Contains([]class{order, unique, limits, rates}, class(v.Invariant)):
 		return class(v.Invariant)
 	default:
 		return other
@@ -73,6 +76,8 @@ type evidence struct {
 	repeats          map[string]repeat   // by tag
 	ordered          map[string]emission // by tag
 	limits           []oracle.LimitChange
+	rates            []oracle.RateChange
+	grants           []grant
 	rules            []oracle.Record
 	cron             cronEvidence
 	rewritten        []string
@@ -85,9 +90,11 @@ type evidence struct {
 // figures count what was seen.
 type figures struct {
 	events, completed, failed      int
+	cancelled, operated            int // ended, and changed otherwise, by the operator
 	claims, takeovers, renewals    int
 	givenBack, runs, completedInTx int
 	ordered, unique, limited       int           // events with such a key, and under a concurrency limit
+	rated, granted, putOff         int           // events under a rate limit, runs that it counted, claims that it put off
 	takenBack                      int           // expired locks that were removed with the place in a group
 	heldBack                       int           // events that a rule held back before their first claim
 	longest                        time.Duration // from emit to end
@@ -199,9 +206,12 @@ func (c *checker) event(s *story, runs []handled) {
 		c.change(t, &s.changes[i], i == 0)
 	}
 	if s.ending != nil {
-		if s.ending.failed {
+		switch {
+		case s.ending.failed:
 			f.failed++
-		} else {
+		case s.ending.cancelled:
+			f.cancelled++
+		default:
 			f.completed++
 		}
 	}
@@ -231,11 +241,17 @@ func (c *checker) change(t *trial, ch *change, first bool) {
 		c.find(t.story, stale, "%s changed the fence from %d to %d without a claim", ch.writer, ch.old.attempts, ch.new.attempts)
 	case ch.old.lockedMicros == 0 && ch.new.lockedMicros != 0:
 		c.find(t.story, stale, "%s locked it without a claim", ch.writer)
+	case ch.operates():
+		c.result.figures.operated++
+		if ch.old.lockedMicros != 0 && t.holder != nil {
+			c.takeover(t, ch)
+		}
 	case t.holder != nil && ch.takesBack(t.holder.writer):
 		c.result.figures.takenBack++
 		c.takeover(t, ch)
 	case ch.old.lockedMicros != 0 && ch.new.lockedMicros == 0:
 		c.giveBack(t, ch)
+	case c.released(t, ch):
 	case ch.new.retries != ch.old.retries, ch.new.dueMicros != ch.old.dueMicros && ch.writer != shifter:
 		c.find(t.story, stale, "%s rescheduled it otherwise than at the end of a run", ch.writer)
 	case ch.renews():
@@ -359,7 +375,7 @@ func (c *checker) effects(t *trial) {
 
 // inTx reports whether the event was completed in a transaction.
 func (t *trial) inTx(embedded func(string) bool) bool {
-	return t.deleted != nil && t.ending != nil && !t.ending.failed &&
+	return t.deleted != nil && t.ending != nil && !t.ending.failed && !t.ending.cancelled &&
 		(t.task.Do == task.Complete || t.task.Do == task.Undo) && embedded(t.deleted.writer)
 }
 

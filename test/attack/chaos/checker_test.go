@@ -373,3 +373,64 @@ func TestALongWaitNeedsAReason(t *testing.T) {
 		})
 	}
 }
+
+// cancel is what the operator does to an event.
+func (s *script) cancel(seconds float64) {
+	s.delete(seconds, slotOperator)
+	s.story.ending.cancelled = true
+}
+
+func TestAnOperatorsChanges(t *testing.T) {
+	t.Parallel()
+	requeue := func(s *script, seconds float64, retries int32) {
+		s.write(seconds, slotOperator, func(r *rowState) {
+			r.lockedMicros, r.dueMicros, r.retries = 0, at(seconds).UnixMicro(), retries
+		})
+	}
+	for name, c := range map[string]struct {
+		do   func(s *script)
+		want string // of the first violation; empty: none
+	}{
+		"cancelled":              {func(s *script) { s.cancel(1) }, ""},
+		"cancelled while it ran": {func(s *script) { s.claim(1, "w1-1"); s.renew(2, "w1-1"); s.cancel(3) }, "I4"},
+		"cancelled, and gone":    {func(s *script) { s.cancel(1); s.story.ending = nil }, "event_log knows nothing"},
+		"delayed, then run": {func(s *script) {
+			s.write(1, slotOperator, func(r *rowState) { r.dueMicros = at(2).UnixMicro() })
+			s.claim(3, "w1-1")
+			s.run(3, 4, "w1-1", journal.OK)
+			s.delete(4, "w1-1")
+		}, ""},
+		"delayed, and run too early": {func(s *script) {
+			s.write(1, slotOperator, func(r *rowState) { r.dueMicros = at(9).UnixMicro() })
+			s.claim(3, "w1-1")
+			s.run(3, 4, "w1-1", journal.OK)
+			s.delete(4, "w1-1")
+		}, "I6"},
+		"tried now while it ran": {func(s *script) { s.claim(1, "w1-1"); s.renew(2, "w1-1"); requeue(s, 3, 1); s.cancel(4) }, "no fault of"},
+		"its fence changed": {func(s *script) {
+			s.write(1, slotOperator, func(r *rowState) { r.dueMicros, r.attempts = at(1).UnixMicro(), 5 })
+			s.cancel(2)
+		}, "changed the fence"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScript(task.Task{Do: task.Succeed})
+			c.do(s)
+			j := check(s.evidence)
+			switch {
+			case c.want == "" && len(j.violations) > 0:
+				t.Errorf("unexpected: %+v", j.violations)
+			case c.want != "" && !strings.Contains(whats(j), c.want):
+				t.Errorf("found %q, want one with %q", whats(j), c.want)
+			}
+		})
+	}
+}
+
+func whats(j *judgement) string {
+	var all []string
+	for _, v := range j.violations {
+		all = append(all, v.what)
+	}
+	return strings.Join(all, "\n")
+}

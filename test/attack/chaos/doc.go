@@ -14,9 +14,9 @@
 // SIGTERM, and cuts, delays and freezes their connections, also in the middle of
 // a commit. In runs of ten minutes and more, some outages of Pub/Sub and some losses of
 // Postgres' answers last for 60 to 90 seconds. Handlers are paused and blocked all the
-// while. A fifth of the events has an ordering key, some have a unique key that others
-// repeat, and one handler of one canvas has a concurrency limit. At the end the
-// faults stop, and everything must come to rest: the number of events that are
+// while, and an operator cancels, delays and has tried now what waits, by id and by filter. A fifth of the events has an ordering key, some have a unique key that others
+// repeat, one handler has a concurrency limit on one canvas, an exact rate limit on another,
+// and an approximate one on a third. At the end the faults stop, the rate limits go, and everything must come to rest: the number of events that are
 // left may stand still for -settle at most.
 //
 // # How it is judged
@@ -37,6 +37,9 @@
 //     run before it failed, was snoozed or given back, or when a fault of its
 //     holder or of Postgres overlaps it. Nor may a run that was to end well be
 //     given back without a fault or a stop;
+//   - rates: a minute with more grants of the exact rate limit than it allows, a run without
+//     a grant, or more runs under the approximate one that a worker did not tell of than fit
+//     into a batch. Grants are what the counters counted, by the clock of the database;
 //   - order, unique, limits: two valid claims of one ordering key at once, or a claim
 //     before the end of an event that was emitted earlier with the key; a unique key that
 //     did not hold or held too long; more valid claims at once than the concurrency limit

@@ -106,7 +106,7 @@ func (s *stage) limitHandler(ctx context.Context, limits *control.ConcurrencyLim
 }
 
 // bond names the events that the oracle has to see together with an event: those of its
-// ordering key, of its unique key, or under its limit. It is empty for most.
+// ordering key, of its unique key, or under its limit of either kind. It is empty for most.
 func (c *checker) bond(s *story) string {
 	if s.entered == nil {
 		return ""
@@ -119,6 +119,8 @@ func (c *checker) bond(s *story) string {
 		return fmt.Sprintf("order %s %s", s.entered.canvas, t.OrderingKey)
 	case t.UniqueKey != "":
 		return fmt.Sprintf("unique %s %s", s.entered.canvas, t.UniqueKey)
+	case c.rateOf(s.entered) != nil:
+		return fmt.Sprintf("rate %s %s", s.entered.canvas, s.entered.name)
 	case c.limited(s.entered):
 		return fmt.Sprintf("limit %s %s", s.entered.canvas, s.entered.name)
 	default:
@@ -170,6 +172,8 @@ func (c *checker) countFeature(bond string, events int) {
 		f.ordered += events
 	case strings.HasPrefix(bond, "unique "):
 		f.unique += events
+	case strings.HasPrefix(bond, "rate "):
+		f.rated += events
 	default:
 		f.limited += events
 	}

@@ -4,9 +4,11 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/test/attack/chaos/journal"
 	"eventsv2/test/attack/chaos/task"
 	"eventsv2/test/oracle"
@@ -203,6 +205,60 @@ func TestWhatIsEmittedHasTheKeysOfItsTask(t *testing.T) {
 		}
 		if (ordered > 0) == (f.unique || f.keyless) {
 			t.Errorf("%s: %d of 200 events have an ordering key", f.name, ordered)
+		}
+	}
+}
+
+// What is under a rate limit needs a grant, by the database's clock, and no minute has too many.
+func TestRatesAreJudged(t *testing.T) {
+	t.Parallel()
+	scope := eventqueue.Scope{Module: task.Module, Name: "quick"}
+	for name, test := range map[string]struct {
+		mode   ratelimit.Mode
+		grants []int // in the first minute
+		writer string
+		good   bool
+	}{
+		"granted":                      {ratelimit.Exact, []int{1}, "w1-1", true},
+		"not granted":                  {ratelimit.Exact, nil, "w1-1", false},
+		"granted to another":           {ratelimit.Exact, []int{1}, "w2-1", false},
+		"a minute with too many":       {ratelimit.Exact, []int{1, 2}, "w1-1", false},
+		"approximate, not yet told":    {ratelimit.Approximate, nil, "w1-1", true},
+		"approximate, told of several": {ratelimit.Approximate, []int{1, 2}, "w1-1", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScript(task.Task{Do: task.Succeed})
+			s.well()
+			s.rates = []oracle.RateChange{{At: at(-1), Limit: control.RateLimit{Scope: scope, PerMinute: 2, Mode: test.mode}}}
+			for _, runs := range test.grants {
+				s.grants = append(s.grants, grant{at: at(1.05), window: at(1.05).Truncate(time.Minute), writer: test.writer, scope: scope, runs: runs})
+			}
+			if j := check(s.evidence); (len(j.violations) == 0) != test.good || (j.count(rates) == 0) != test.good {
+				t.Errorf("violations: %+v", j.violations)
+			}
+		})
+	}
+}
+
+// A claim that a rate limit puts off has no run, and what it has put off is made due at the end.
+func TestAClaimThatIsPutOff(t *testing.T) {
+	t.Parallel()
+	for _, limited := range []bool{true, false} {
+		s := newScript(task.Task{Do: task.Succeed})
+		if limited {
+			scope := eventqueue.Scope{Module: task.Module, Name: "quick"}
+			s.rates = []oracle.RateChange{{At: at(-1), Limit: control.RateLimit{Scope: scope, PerMinute: 2, Mode: ratelimit.Exact}},
+				{At: at(3), Limit: control.RateLimit{Scope: scope}}}
+		}
+		s.claim(1, "w1-1")
+		s.write(1.1, "w1-1", func(r *rowState) { r.lockedMicros, r.dueMicros = 0, at(90).UnixMicro() })
+		s.write(4, slotEmitter, func(r *rowState) { r.dueMicros = at(4).UnixMicro() })
+		s.claim(5, "w2-1")
+		s.run(5.1, 5.2, "w2-1", journal.OK)
+		s.delete(5.3, "w2-1")
+		if j := check(s.evidence); (len(j.violations) == 0) != limited {
+			t.Errorf("limited %t: violations: %+v", limited, j.violations)
 		}
 	}
 }

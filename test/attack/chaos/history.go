@@ -44,7 +44,7 @@ func (c *checker) consult(ids []eventqueue.EventID) {
 	for _, chunk := range c.histories(others) {
 		h := c.chunk(chunk, faults)
 		for _, v := range oracle.Check(h) {
-			if v.Event != 0 { // what is about rules and crons follows below
+			if v.Event != 0 || class(v.Invariant) == rates { // what is about rules and crons follows below
 				c.report(v)
 			}
 		}
@@ -91,6 +91,7 @@ func (c *checker) chunk(ids []eventqueue.EventID, faults []oracle.Fault) *oracle
 	for _, id := range ids {
 		c.tell(h, c.stories[id])
 	}
+	c.tellRates(h, ids)
 	return h
 }
 
@@ -106,7 +107,7 @@ func (c *checker) tell(h *oracle.History, s *story) {
 	due := s.changes[0].new.dueMicros
 	for i := range s.changes {
 		ch := &s.changes[i]
-		if ch.claims() {
+		if ch.claims() || ch.operates() {
 			break
 		}
 		if ch.op == opUpdate {
@@ -125,14 +126,17 @@ func (c *checker) tell(h *oracle.History, s *story) {
 			continue
 		}
 		if ch.claims() {
-			holder = ch.writer
+			holder, t.holder = ch.writer, ch
 		}
 		c.reportChange(h, t, ch)
 	}
 	if s.ending != nil {
 		status := "COMPLETED"
-		if s.ending.failed {
+		switch {
+		case s.ending.failed:
 			status = "FAILED"
+		case s.ending.cancelled:
+			status = "CANCELLED"
 		}
 		h.Final.Log = append(h.Final.Log, oracle.LogRow{Event: s.id, Status: status, Value: s.ending.value})
 	}
@@ -162,6 +166,10 @@ func (c *checker) reportChange(h *oracle.History, t *trial, ch *change) {
 		return
 	case ch.renews():
 		r.Kind, r.LockedAt = oracle.Renewed, micros(ch.new.lockedMicros)
+	case ch.op == opDelete && t.ending != nil && t.ending.cancelled:
+		r.Kind = oracle.Cancelled
+	case ch.operates():
+		r.Kind, r.Retries, r.Due = oracle.Changed, int(ch.new.retries), micros(ch.new.dueMicros)
 	case ch.op == opDelete:
 		r.Kind, r.Label = oracle.Written, t.endLabel(ch)
 	case ch.op == opUpdate && ch.old.lockedMicros != 0 && ch.new.lockedMicros == 0:
@@ -169,9 +177,14 @@ func (c *checker) reportChange(h *oracle.History, t *trial, ch *change) {
 		if ch.new.dueMicros != ch.old.dueMicros {
 			r.Label, r.Due = machine.Snoozed, micros(ch.new.dueMicros)
 		}
-		if ch.new.retries > ch.old.retries {
+		switch {
+		case ch.new.retries > ch.old.retries:
 			r.Label = machine.RetryAllowed
+		case t.holder != nil && c.putOff(t, t.holder, ch):
+			r.Label = machine.OverLimit
 		}
+	case c.released(t, ch):
+		r.Kind, r.Due = oracle.MadeDue, micros(ch.new.dueMicros)
 	default:
 		return // of its notification only
 	}

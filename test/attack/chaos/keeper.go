@@ -26,6 +26,7 @@ UPDATE events_v2 e
          WHERE delay_until > clock_timestamp() + interval '300 seconds'
            AND enqueued_at < clock_timestamp() - interval '3 seconds'
            AND locked_at IS NULL
+           AND limited_attempt = 0 -- a rate limit has put it off
          ORDER BY id
            FOR UPDATE SKIP LOCKED) AS far
  WHERE e.id = far.id`

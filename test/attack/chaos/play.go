@@ -33,13 +33,13 @@ import (
 
 // The settings of the run: everything is short, so that much happens.
 const (
-	lockTimeout   = 5 * time.Second
-	relayInterval = 2 * time.Second
-	relayQuiet    = 3 * time.Second
-	projectID     = "chaos"
-	topicID       = "events"
-	subscription  = "workers"
-	canvasCount   = 8
+	lockTimeout    = 5 * time.Second
+	relayInterval  = 2 * time.Second
+	relayLostAfter = 3 * time.Second
+	projectID      = "chaos"
+	topicID        = "events"
+	subscription   = "workers"
+	canvasCount    = 8
 )
 
 // pubsub is where the topic and the subscription are, by way of some address.
@@ -52,12 +52,14 @@ func environment() map[string]string {
 	return map[string]string{
 		"LOCK_TIMEOUT":        lockTimeout.String(),
 		"WORKER_CONCURRENCY":  "60",
+		"WORKER_CLAIM_BATCH":  strconv.Itoa(claimBatch),
 		"WORKER_GRACE_PERIOD": "2s",
 		"RETAIN_HISTORY":      "true",
 		"RELAY_INTERVAL":      relayInterval.String(),
-		"RELAY_QUIET":         relayQuiet.String(),
+		"RELAY_LOST_AFTER":    relayLostAfter.String(),
 		"PORT":                "0",
 		"LOG_LEVEL":           "info",
+		"LOG_EVENTS":          "all",
 	}
 }
 
@@ -79,8 +81,11 @@ type stage struct {
 	fleet                  *fleet
 	emitters               *emitters
 	storms                 *storms
+	operator               *operator
 	cron                   cronEvidence
 	limits                 []oracle.LimitChange
+	rateLimits             *control.RateLimits
+	rates                  []oracle.RateChange
 }
 
 // cleanupLimit bounds the stopping of everything.
@@ -243,8 +248,35 @@ func (s *stage) prepareEmitters(ctx context.Context) error {
 	if err := s.limitHandler(ctx, limits); err != nil {
 		return err
 	}
+	if s.rateLimits, err = control.NewRateLimits(pgstore.New(opened.Pool), opened.Queue); err != nil {
+		return err
+	}
+	if err := s.limitRates(ctx); err != nil {
+		return err
+	}
 	s.emitters = newEmitters(opened.Queue, opened.Pool, db, s.opts, s.canvases())
 	s.storms = &storms{rules: opened.Rules, seed: s.opts.seed, scopes: s.scopes()}
+	return s.prepareOperator(ctx)
+}
+
+func (s *stage) prepareOperator(ctx context.Context) error {
+	databaseURL, err := s.postgresOf[slotEmitter].Through(s.databaseURL, slotOperator)
+	if err != nil {
+		return err
+	}
+	opened, err := programs.OpenEmitter(ctx, &s.Cleanups, databaseURL, slotOperator, 2, pubsub(s.notifierOf[slotEmitter].Address()))
+	if err != nil {
+		return err
+	}
+	changer, err := control.NewChanger(pgstore.New(opened.Pool), opened.Queue)
+	if err != nil {
+		return err
+	}
+	requeuer, err := control.NewRequeuer(pgstore.New(opened.Pool), opened.Queue, 0)
+	if err != nil {
+		return err
+	}
+	s.operator = &operator{changer: changer, requeuer: requeuer, pool: s.control, scopes: s.scopes(), seed: s.opts.seed}
 	return nil
 }
 
@@ -285,6 +317,7 @@ func (s *stage) load(ctx context.Context, broken context.CancelCauseFunc, began 
 	running.Go(func() { attack.run(limited, plan, began) })
 	running.Go(func() { s.emitters.run(limited) })
 	running.Go(func() { s.storms.run(limited) })
+	running.Go(func() { s.operator.run(limited) })
 	running.Go(func() { shift(limited, s.control) })
 	running.Go(func() { s.emitters.backpressure(limited, s.control) })
 	running.Go(func() { probe(limited, s.control, s.faults) })

@@ -17,6 +17,7 @@ type result struct {
 	emitters   *emitters
 	rulesAdded int
 	slots      int
+	refusals   int // of the operator
 	host       host
 	remarks    []string
 }
@@ -67,7 +68,7 @@ func (r *result) report(o options) string {
 	var b strings.Builder
 	f := r.judgement.figures
 	fmt.Fprintf(&b, "    cd test/attack && go run ./chaos -minutes %g -seed %d -rate %d\n\n    %s\n\n", o.minutes, o.seed, o.rate, r.line())
-	fmt.Fprintf(&b, "On %s. Lock timeout %s, relay interval %s, relay quiet %s.\n\n", r.host, lockTimeout, relayInterval, relayQuiet)
+	fmt.Fprintf(&b, "On %s. Lock timeout %s, relay interval %s, relay lost after %s.\n\n", r.host, lockTimeout, relayInterval, relayLostAfter)
 	table(&b, "what was done to it", "times", r.planned())
 	table(&b, "how events were emitted", "events", r.emitted())
 	table(&b, "what the queue did", "number", []entryOf{
@@ -75,6 +76,9 @@ func (r *result) report(o options) string {
 		{"completed", f.completed},
 		{"of these in a transaction of the handler's", f.completedInTx},
 		{"failed, as their handlers wanted", f.failed},
+		{"cancelled by an operator while workers ran", f.cancelled},
+		{"delayed or tried now by an operator", f.operated},
+		{"events that an operator was refused, because they ran", r.refusals},
 		{"runs of handlers", f.runs},
 		{"claims", f.claims},
 		{"claims that took over an expired lock, each explained by a fault of the holder", f.takeovers},
@@ -88,6 +92,10 @@ func (r *result) report(o options) string {
 		{"unique keys that did not hold, or held too long", r.judgement.count(unique)},
 		{"events under a concurrency limit", f.limited},
 		{"of these run above the limit", r.judgement.count(limits)},
+		{"events under a rate limit", f.rated},
+		{"runs that rate limits counted", f.granted},
+		{"claims that rate limits put off", f.putOff},
+		{"runs that no rate limit had granted, or windows with too many", r.judgement.count(rates)},
 		{"cron slots", r.slots},
 		{"events that a rule held back before their first claim", f.heldBack},
 		{"rules added and lifted", r.rulesAdded},

@@ -42,6 +42,9 @@ func (s *stage) settle(ctx context.Context) error {
 		if err := s.storms.liftAll(ctx, s.control); err != nil {
 			s.tell.Report("lifting the rules: %v", err)
 		}
+		if err := s.unlimitRates(ctx); err != nil {
+			s.tell.Report("removing the rate limits: %v", err)
+		}
 		var n int
 		var slot time.Time
 		err := s.control.QueryRow(ctx, countWaitingSQL, s.cron.id).Scan(&n, &slot)
@@ -78,12 +81,15 @@ SELECT slot, event_id, created_at
 func (s *stage) verdict(ctx context.Context, loaded time.Duration) (*result, error) {
 	s.tell.Report("judging")
 	e := evidence{acknowledgements: s.emitters.acknowledgements, repeats: s.emitters.repeats, ordered: s.emitters.ordered,
-		limits: s.limits, embedded: func(process string) bool { return process[:2] != "w4" }}
+		limits: s.limits, rates: s.rates, embedded: func(process string) bool { return process[:2] != "w4" }}
 	var err error
 	if e.runs, err = readRuns(s.dir, s.faults); err != nil {
 		return nil, err
 	}
 	if e.stories, err = readStories(ctx, s.control); err != nil {
+		return nil, err
+	}
+	if e.grants, err = readGrants(ctx, s.control); err != nil {
 		return nil, err
 	}
 	if e.rewritten, err = readRewritten(ctx, s.control); err != nil {
@@ -110,6 +116,6 @@ func (s *stage) verdict(ctx context.Context, loaded time.Duration) (*result, err
 	e.rules, added = s.storms.history()
 	return &result{
 		judgement: check(e), loaded: loaded, faults: s.faults, emitters: s.emitters, rulesAdded: added,
-		remarks: s.fleet.remarks, slots: len(s.cron.records), host: describeHost(ctx, s.control, s.emulator.Origin),
+		refusals: s.operator.refusals(), remarks: s.fleet.remarks, slots: len(s.cron.records), host: describeHost(ctx, s.control, s.emulator.Origin),
 	}, nil
 }

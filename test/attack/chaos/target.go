@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
-	"path"
 	"strconv"
 	"sync"
 	"time"
@@ -30,7 +28,7 @@ type target struct {
 	mu       sync.Mutex
 	journals map[string]*journal.Writer
 	runs     int32
-	snoozed  map[int64]int // how often each event was snoozed
+	snoozed  map[eventqueue.EventID]int // how often each event was snoozed
 
 	server *webtarget.Server
 }
@@ -38,7 +36,7 @@ type target struct {
 // startTarget listens on the loopback interface. journalOf names the journal of
 // a process.
 func startTarget(ctx context.Context, journalOf func(name string) string) (t *target, err error) {
-	t = &target{journal: journalOf, journals: map[string]*journal.Writer{}, snoozed: map[int64]int{}}
+	t = &target{journal: journalOf, journals: map[string]*journal.Writer{}, snoozed: map[eventqueue.EventID]int{}}
 	if t.server, err = webtarget.Start(ctx, t); err != nil {
 		return nil, err
 	}
@@ -79,7 +77,7 @@ func (t *target) number() int32 {
 }
 
 // snoozes counts how often an event has come that wants to be snoozed.
-func (t *target) snoozes(id int64) int {
+func (t *target) snoozes(id eventqueue.EventID) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.snoozed[id]++
@@ -88,30 +86,25 @@ func (t *target) snoozes(id int64) int {
 
 // ServeHTTP takes one event.
 func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	value, err := io.ReadAll(r.Body)
-	if err != nil {
-		return // the worker is gone, and nobody reads an answer
-	}
-	id, err := strconv.ParseInt(r.Header.Get("ce-id"), 10, 64)
-	if err != nil {
-		http.Error(w, "ce-id is not the id of an event", http.StatusBadRequest)
+	event, ok := webtarget.Read(w, r)
+	if !ok {
 		return
 	}
-	notes, err := t.writer(path.Base(r.URL.Path))
+	notes, err := t.writer(event.By)
 	run := t.number()
 	if err == nil {
-		err = notes.Start(journal.Start{Event: eventqueue.EventID(id), Attempt: run, At: time.Now(), Sum: journal.Checksum(value)})
+		err = notes.Start(journal.Start{Event: event.ID, Attempt: run, At: time.Now(), Sum: journal.Checksum(event.Value)})
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	outcome, status := t.do(r, id, value)
+	outcome, status := t.do(r, event)
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
 	// Before the answer: what is known to be done must be on record.
-	if err := notes.End(journal.End{Event: eventqueue.EventID(id), Attempt: run, At: time.Now(), Outcome: outcome}); err != nil {
+	if err := notes.End(journal.End{Event: event.ID, Attempt: run, At: time.Now(), Outcome: outcome}); err != nil {
 		status = http.StatusInternalServerError
 	}
 	if status != http.StatusOK {
@@ -120,10 +113,10 @@ func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // do obeys the value of an event as far as a web server can.
-func (t *target) do(r *http.Request, id int64, value []byte) (journal.Outcome, int) {
+func (t *target) do(r *http.Request, event webtarget.Posted) (journal.Outcome, int) {
 	job := task.Task{Do: task.Succeed}
 	if r.Header.Get("ce-module") == task.Module {
-		parsed, err := task.Parse(value)
+		parsed, err := task.Parse(event.Value)
 		if err != nil {
 			return journal.Permanent, http.StatusUnprocessableEntity
 		}
@@ -136,7 +129,7 @@ func (t *target) do(r *http.Request, id int64, value []byte) (journal.Outcome, i
 	ctx := r.Context()
 	attempt := 1
 	if job.Do == task.Snooze {
-		attempt = t.snoozes(id) // the nearest thing to an attempt that a target knows
+		attempt = t.snoozes(event.ID) // the nearest thing to an attempt that a target knows
 	}
 	now := job.Now(retries, attempt)
 	switch now {

@@ -13,8 +13,9 @@
 // A scenario is judged by the promise that it is named after, and by every event that
 // was emitted in it. Each has to have completed exactly once, with the bytes that were emitted
 // and not before its time: a row of event_log, no row of events_v2, and one run
-// that ended well. A further run needs a reason: the one before it failed, or the
-// scenario did something to its process or to Postgres while it ran. No event is
+// that ended well. A further run needs a reason: the one before it failed, the
+// scenario did something to its process or to Postgres while it ran, or the machine was
+// too busy then, which is measured beside each scenario (machine_slow). No event is
 // FAILED unless the scenario has its handler fail, and no event is FAILED without a call
 // of its handler. Handlers post to a web server in this process, which notes each
 // run.

@@ -45,7 +45,10 @@ type rig struct {
 	handlers []webtarget.Handler
 
 	emitter *eventqueue.Queue
-	cures   []func(context.Context) error
+	// postgresNotifier says that programs, and the emitter, that are made from now on
+	// have Postgres as their notifier.
+	postgresNotifier bool
+	cures            []func(context.Context) error
 
 	mu         sync.Mutex
 	programs   []*program
@@ -74,7 +77,13 @@ func (r *rig) open(ctx context.Context) error {
 	}
 	r.databaseURL = databaseURL
 	r.OnCleanup(drop)
-	if r.db, err = pgxpool.New(ctx, databaseURL); err != nil {
+	config, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		return fmt.Errorf("the URL of the scenario's database: %w", err)
+	}
+	// The rig sorts all that happened, also in a database that gives little memory.
+	config.ConnConfig.RuntimeParams["work_mem"] = "64MB"
+	if r.db, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return fmt.Errorf("connect to the scenario's database: %w", err)
 	}
 	r.OnCleanup(func(context.Context) error { r.db.Close(); return nil })
@@ -90,6 +99,7 @@ func (r *rig) open(ctx context.Context) error {
 		return err
 	}
 	r.OnCleanup(r.target.server.Stop)
+	r.watchMachine(ctx)
 	return r.openEmitter(ctx)
 }
 
@@ -105,7 +115,13 @@ func (r *rig) openEmitter(ctx context.Context) error {
 	if err := r.makeBoth(ctx); err != nil {
 		return err
 	}
-	opened, err := programs.OpenEmitter(ctx, &r.Cleanups, r.databaseURL, "emitter", 4, r.pubsub())
+	var opened *programs.Emitter
+	var err error
+	if r.postgresNotifier {
+		opened, err = programs.OpenPostgresEmitter(ctx, &r.Cleanups, r.databaseURL, "emitter", 4)
+	} else {
+		opened, err = programs.OpenEmitter(ctx, &r.Cleanups, r.databaseURL, "emitter", 4, r.pubsub())
+	}
 	if err != nil {
 		return err
 	}
@@ -160,6 +176,7 @@ func (r *rig) start(binary, name string, settings map[string]string, args ...str
 		"DATABASE_URL":   databaseURL,
 		"RETAIN_HISTORY": "true",
 		"PORT":           "0",
+		"LOG_EVENTS":     "all", // some scenarios read it
 		// A proxy of the machine would dial in place of the program.
 		"NO_PROXY":      "*",
 		"no_proxy":      "*",
@@ -171,13 +188,21 @@ func (r *rig) start(binary, name string, settings map[string]string, args ...str
 		environment["HANDLERS_FILE"] = path
 	}
 	process, err := programs.Start(programs.Program{Name: name, Path: filepath.Join(r.stage.dir, binaries, binary), Args: args,
-		Log: filepath.Join(r.dir, name+".log"), Env: programs.Environment(environment, programs.PubSubEnvironment(r.pubsub()), settings)})
+		Log: filepath.Join(r.dir, name+".log"), Env: programs.Environment(environment, r.notifierEnvironment(), settings)})
 	r.must(err)
 	p := &program{Process: process, database: database}
 	r.mu.Lock()
 	r.programs = append(r.programs, p)
 	r.mu.Unlock()
 	return p
+}
+
+// notifierEnvironment configures the notifier of a program.
+func (r *rig) notifierEnvironment() map[string]string {
+	if r.postgresNotifier {
+		return map[string]string{"NOTIFIER": "postgres"}
+	}
+	return programs.PubSubEnvironment(r.pubsub())
 }
 
 func hostOf(databaseURL string) string {
@@ -260,7 +285,8 @@ func (r *rig) kill(p *program) {
 	now := time.Now()
 	p.Signal(syscall.SIGKILL)
 	<-p.Exited
-	r.allowance(p.Name, now.Add(-time.Second), now.Add(time.Second))
+	// What it had sent before, a busy target reads later.
+	r.allowance(p.Name, now.Add(-time.Second), now.Add(10*time.Second))
 }
 
 // ctl runs eventctl and returns what it printed.

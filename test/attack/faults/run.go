@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -35,8 +36,9 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	return o, err
 }
 
-// wholeLimit is how long all scenarios may take: longer, and nobody runs them.
-const wholeLimit = 10 * time.Minute
+// wholeLimit is how long all scenarios may take: longer, and nobody runs them. It is three times
+// what two processors take that do nothing else.
+const wholeLimit = 20 * time.Minute
 
 // run is the program without its process: it returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -52,14 +54,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		list(stdout, chosen)
 		return command.ExitOK
 	}
-	began, failed := time.Now(), 0
+	began, failures := time.Now(), &command.Findings{}
+	failed := 0
 	return command.Logged("faults", opts.keep, []string{binaries}, stderr, func(dir string) (good bool, err error) {
-		failed, err = playAll(ctx, opts, chosen, dir, stdout)
+		failed, err = playAll(ctx, opts, chosen, dir, stdout, failures)
 		if took := time.Since(began); err == nil && opts.only == "" && took > wholeLimit {
 			err = fmt.Errorf("all scenarios took %s, at most %s are allowed: look for one that takes longer than it says, or raise -parallel on a machine that has more to give", took.Round(time.Second), wholeLimit)
 		}
 		return failed == 0, err
 	}, func() {
+		failures.Print(stdout)
 		_, _ = fmt.Fprintf(stdout, "took=%s\nfaults: scenarios=%d failed=%d\n", time.Since(began).Round(time.Second), len(chosen), failed) // nowhere else to say it
 	})
 }
@@ -87,8 +91,9 @@ func list(out io.Writer, all []scenario) {
 	}
 }
 
-// playAll plays scenarios, several at once, and says a line about each.
-func playAll(ctx context.Context, opts options, chosen []scenario, dir string, out io.Writer) (failed int, err error) {
+// playAll plays scenarios, several at once, says a line about each, and adds those that failed to
+// the failures.
+func playAll(ctx context.Context, opts options, chosen []scenario, dir string, out io.Writer, failures *command.Findings) (failed int, err error) {
 	s, err := openStage(ctx, dir)
 	if err != nil {
 		return 0, err
@@ -99,6 +104,11 @@ func playAll(ctx context.Context, opts options, chosen []scenario, dir string, o
 		playing sync.WaitGroup
 		late    []scenario // beside others, for whom the machine may have been too busy
 	)
+	fail := func(one scenario, why []string) (verdict string) {
+		failed++
+		failures.Add("%s: FAILED\n%s", one.name, strings.Join(append(slices.Clip(why), complaints(filepath.Join(dir, one.name))...), "\n"))
+		return "FAILED " + strings.Join(why, "; ")
+	}
 	say := func(one scenario, took time.Duration, figures []string, verdict string) {
 		_, _ = fmt.Fprintf(out, "%-34s %4.0fs %s %s\n", one.name, took.Seconds(), strings.Join(figures, " "), verdict) // nowhere else to say it
 	}
@@ -124,8 +134,7 @@ func playAll(ctx context.Context, opts options, chosen []scenario, dir string, o
 				late = append(late, one)
 				verdict = "late beside others, played again alone: " + strings.Join(why, "; ")
 			case len(why) > 0:
-				failed++
-				verdict = "FAILED " + strings.Join(why, "; ")
+				verdict = fail(one, why)
 			}
 			say(one, time.Since(began), figures, verdict)
 		})
@@ -139,8 +148,7 @@ func playAll(ctx context.Context, opts options, chosen []scenario, dir string, o
 		figures, why, _ := s.play(ctx, one)
 		verdict := "ok"
 		if len(why) > 0 {
-			failed++
-			verdict = "FAILED " + strings.Join(why, "; ")
+			verdict = fail(one, why)
 		}
 		say(one, time.Since(began), figures, verdict)
 	}

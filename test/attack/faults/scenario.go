@@ -19,7 +19,7 @@ type scenario struct {
 }
 
 // playLimit bounds one scenario.
-const playLimit = 5 * time.Minute
+const playLimit = 7 * time.Minute
 
 // play plays one scenario with a rig of its own. It returns what was measured, and
 // why the scenario failed, if it did.

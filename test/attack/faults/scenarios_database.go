@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"eventsv2/internal/backoff"
@@ -39,6 +40,8 @@ func readOnlyForAWhile(ctx context.Context, r *rig) {
 	programs := []*program{r.cron(ctx, settings), r.worker(ctx, "worker", settings), r.embed(ctx, "app", settings)}
 	r.target.behave("work", takes(50*time.Millisecond))
 	r.emit(ctx, batch{label: "before", n: 1000})
+	// Five seconds at least, so that they are not over when the database becomes read-only.
+	r.emit(ctx, batch{label: "lines", n: 400, canvas: groupCanvas, key: func(i int) string { return strconv.Itoa(i % 4) }})
 	if !r.eventually(ctx, startLimit, func() bool { return r.begun("before") >= 200 }) {
 		r.fatalf("%d events have begun, want 200", r.begun("before"))
 	}
@@ -53,6 +56,8 @@ func readOnlyForAWhile(ctx context.Context, r *rig) {
 	r.unknown = true // what was claimed and not begun, only the claimant knew
 	back := time.Now()
 	r.awaitDone(ctx, "before", 60*time.Second)
+	r.awaitDone(ctx, "lines", 60*time.Second)
+	r.inOrder("lines")
 	r.figure("caught_up=%.1fs", time.Since(back).Seconds())
 	for _, p := range programs {
 		if !p.Running() {
@@ -69,5 +74,5 @@ func otherDefaults(ctx context.Context, r *rig) {
 	r.setDatabase(ctx, `SET default_transaction_isolation = 'repeatable read'`, `SET default_transaction_deferrable = on`,
 		`SET idle_in_transaction_session_timeout = '1s'`, `SET statement_timeout = '2s'`, `SET synchronous_commit = off`,
 		`SET search_path = pg_catalog, public`, `SET TimeZone = 'Asia/Kathmandu'`, `SET DateStyle = 'German, DMY'`, `SET IntervalStyle = 'sql_standard'`,
-		`SET enable_indexscan = off`, `SET jit_above_cost = 0`)
+		`SET enable_indexscan = off`, `SET jit_above_cost = 0`, `SET work_mem = '64kB'`, `SET temp_file_limit = 0`)
 }

@@ -112,7 +112,7 @@ func features(fault func(ctx context.Context, r *rig, workers []*program)) func(
 		for _, label := range []string{"plain", "after", "unique", "lines", "limited", "chains"} {
 			r.awaitDone(ctx, label, 60*time.Second)
 		}
-		r.awaitDone(ctx, "rated", 130*time.Second) // the next minute's, and one that the fault cost
+		r.awaitDone(ctx, "rated", untilWindow(4))
 		r.children(ctx, "chains")
 		r.inOrder("lines")
 		r.atMost("limited", runningMax)
@@ -212,14 +212,23 @@ func (r *rig) atMostOf(label string, limit int, counts func(visit) bool) {
 	}
 }
 
+// untilWindow is how long it takes to the end of the n-th window of a rate limit per minute, this one
+// counted. What is granted to a run that is lost stays counted, in this window and in the next,
+// and what is granted begins any time within the window: a scenario that begins with a minute waits
+// longer than one that begins at its end.
+func untilWindow(n int) time.Duration {
+	return time.Until(time.Now().Truncate(time.Minute).Add(time.Duration(n) * time.Minute))
+}
+
 // perMinute looks at how many runs of a label have begun by the end of each minute since
-// the first of them: what is granted in one may begin later, but never before.
+// the first event was emitted: what is granted in one may begin later, but never before.
 func (r *rig) perMinute(label string, limit int) {
 	runs := r.runs(label)
 	if len(runs) == 0 {
 		return // which awaitDone has said
 	}
-	first := runs[0].began.Unix() / 60
+	// A run may begin in the minute after the one in which it was granted, also the first.
+	first := r.of(label)[0].due.Unix() / 60
 	for i, v := range runs {
 		if windows := int(v.began.Unix()/60-first) + 1; i+1 > windows*limit {
 			r.failf("%d runs of events %s had begun in the %d. minute, and the limit is %d per minute", i+1, label, windows, limit)

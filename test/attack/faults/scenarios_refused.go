@@ -38,7 +38,7 @@ SELECT $1, name, '* * * * *', 'all', now() - interval '10 minutes' FROM unnest(A
 	r.exec(ctx, insertSQL, [16]byte(canvas(0)))
 	r.insert(ctx, batch{label: "pending", n: 100})
 	r.insertLost(ctx, batch{label: "lost", n: 100}, time.Now().Add(-10*time.Minute))
-	cron := r.cron(ctx, map[string]string{"RELAY_QUIET": "5s", "RELAY_INTERVAL": "5s"})
+	cron := r.cron(ctx, map[string]string{"RELAY_LOST_AFTER": "5s", "RELAY_INTERVAL": "5s"})
 	r.awaitDone(ctx, "pending", 40*time.Second)
 	r.awaitDone(ctx, "lost", 40*time.Second)
 	slots := func() int64 {

@@ -61,7 +61,7 @@ func fairRelay(ctx context.Context, r *rig) {
 		r.punctual(label, 1, 15*time.Second) // 5 s are promised, and of what was lost 5 s more
 		r.punctual(label+"_lost", 1, 15*time.Second)
 	}
-	cron := r.cron(ctx, map[string]string{"RELAY_PER_SECOND": strconv.Itoa(perSecond), "RELAY_QUIET": "5s", "RELAY_INTERVAL": "5s"})
+	cron := r.cron(ctx, map[string]string{"RELAY_PER_SECOND": strconv.Itoa(perSecond), "RELAY_LOST_AFTER": "5s", "RELAY_INTERVAL": "5s"})
 	// Nobody has a handler for them: they wait, whatever is rung for them.
 	r.exec(ctx, crowdSQL, behind, "unknown", nil, crowd)
 	beside("beside_pending")
@@ -157,7 +157,7 @@ const refusesToClaim = "the database refuses to claim this event, and no other f
 // takes, then such as were there before it refused them.
 func badRowInClaim(ctx context.Context, r *rig) {
 	worker := r.worker(ctx, "worker", nil)
-	r.cron(ctx, map[string]string{"RELAY_QUIET": "5s", "RELAY_INTERVAL": "2s"})
+	r.cron(ctx, map[string]string{"RELAY_LOST_AFTER": "5s", "RELAY_INTERVAL": "2s"})
 	const most, beyond = 1_000_000_000, math.MaxInt32
 	bad := [16]byte(canvas(1))
 	r.tooMuch(ctx, insertAttemptsSQL, bad, beyond)
@@ -256,7 +256,7 @@ func lockCenturiesAhead(ctx context.Context, r *rig) {
 	for range 200 {
 		r.insertLost(ctx, batch{label: "lost", n: 1}, time.Now().Add(-10*time.Minute))
 	}
-	cron := r.cron(ctx, map[string]string{"RELAY_QUIET": "1s", "RELAY_INTERVAL": "1s"})
+	cron := r.cron(ctx, map[string]string{"RELAY_LOST_AFTER": "1s", "RELAY_INTERVAL": "1s"})
 	r.awaitDone(ctx, "lost", 40*time.Second)
 	const ahead = "an event is locked until far in the future"
 	if !r.eventually(ctx, startLimit, func() bool { return strings.Count(cron.LogText(), ahead) >= len(centuries) }) {

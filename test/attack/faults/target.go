@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"io"
 	"net/http"
-	"path"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -74,17 +71,16 @@ func takes(d time.Duration) behaviour {
 
 // ServeHTTP takes one event.
 func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	value, err := io.ReadAll(r.Body)
-	if err != nil {
-		return // the worker is gone, and nobody reads an answer
+	event, ok := webtarget.Read(w, r)
+	if !ok {
+		return
 	}
-	id, err := strconv.ParseInt(r.Header.Get("ce-id"), 10, 64)
 	subject := strings.Split(r.Header.Get("ce-subject"), "/")
-	if err != nil || len(subject) != 3 {
+	if len(subject) != 3 {
 		http.Error(w, "this is no event", http.StatusBadRequest)
 		return
 	}
-	v := &visit{event: eventqueue.EventID(id), handler: subject[1], process: path.Base(r.URL.Path), value: string(value), began: time.Now()}
+	v := &visit{event: event.ID, handler: subject[1], process: event.By, value: string(event.Value), began: time.Now()}
 	t.mu.Lock()
 	t.visits[v.event] = append(t.visits[v.event], v)
 	v.nth = len(t.visits[v.event])

@@ -26,14 +26,14 @@ import (
 
 // The settings of the deployment; what is not here has its default value.
 const (
-	lockTimeout   = 10 * time.Second
-	relayInterval = 10 * time.Second
-	relayQuiet    = 20 * time.Second
-	concurrency   = "100"
-	projectID     = "soak"
-	topic         = "events"
-	subscription  = "workers"
-	canvasCount   = 4
+	lockTimeout    = 10 * time.Second
+	relayInterval  = 10 * time.Second
+	relayLostAfter = 20 * time.Second
+	concurrency    = "100"
+	projectID      = "soak"
+	topic          = "events"
+	subscription   = "workers"
+	canvasCount    = 4
 )
 
 // stage is everything that a run needs.
@@ -163,7 +163,7 @@ func (s *stage) startFleet(ctx context.Context, broken context.CancelCauseFunc) 
 		"DATABASE_URL":       s.postgres.URL,
 		"LOCK_TIMEOUT":       lockTimeout.String(),
 		"RELAY_INTERVAL":     relayInterval.String(),
-		"RELAY_QUIET":        relayQuiet.String(),
+		"RELAY_LOST_AFTER":   relayLostAfter.String(),
 		"WORKER_CONCURRENCY": concurrency,
 		"HANDLERS_FILE":      handlers,
 		"PORT":               "0",

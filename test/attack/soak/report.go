@@ -55,8 +55,8 @@ func (r *result) details() string {
 func (r *result) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Soak run\n\n    cd test/attack && go run ./soak -hours %g -rate %d -every %s\n\n    %s\n\n", r.opts.hours, r.opts.rate, r.opts.every, r.line())
-	fmt.Fprintf(&b, "%s; %s; Postgres %s with fsync and a checkpoint each minute, the official Pub/Sub emulator. Lock timeout %s, relay interval %s, relay quiet %s, concurrency %s.\n\n",
-		machine(), runtime.Version(), r.postgres, lockTimeout, relayInterval, relayQuiet, concurrency)
+	fmt.Fprintf(&b, "%s; %s; Postgres %s with fsync and a checkpoint each minute, the official Pub/Sub emulator. Lock timeout %s, relay interval %s, relay lost after %s, concurrency %s.\n\n",
+		machine(), runtime.Version(), r.postgres, lockTimeout, relayInterval, relayLostAfter, concurrency)
 	b.WriteString("| fault | times |\n|---|--:|\n")
 	for _, what := range slices.Sorted(maps.Keys(r.faults)) {
 		fmt.Fprintf(&b, "| %s | %d |\n", what, r.faults[what])

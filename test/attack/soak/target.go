@@ -2,11 +2,11 @@ package main
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 
 	"eventsv2/cronchecker"
+	"eventsv2/test/webtarget"
 )
 
 // target does the events that cmd/worker posts.
@@ -15,9 +15,9 @@ type target struct{ ledger *ledger }
 // ServeHTTP does one event. It is on record before the answer: what the worker
 // knows to be done has to be done.
 func (t target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	value, err := io.ReadAll(r.Body)
-	if err != nil {
-		return // the worker is gone, and nobody reads an answer
+	event, ok := webtarget.Read(w, r)
+	if !ok {
+		return
 	}
 	retries, err := strconv.Atoi(r.Header.Get("ce-retries"))
 	if err != nil {
@@ -31,7 +31,7 @@ func (t target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Context().Err() != nil {
 		return // abandoned, and due to come again
 	}
-	if err := t.record(r.Header.Get("ce-module"), value); err != nil {
+	if err := t.record(r.Header.Get("ce-module"), event.Value); err != nil {
 		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"eventsv2/test/command"
 	"eventsv2/test/sim"
 )
 
@@ -24,6 +25,7 @@ type run struct {
 	parted                    int    // seeds that gave two different traces
 	digest                    uint64 // of all traces, in any order
 	faults, outcomes          map[string]int
+	findings                  command.Findings
 }
 
 func newRun(out io.Writer, o options) *run {
@@ -47,6 +49,7 @@ func (r *run) all(t *testing.T) bool {
 	if r.twice {
 		r.say("traces twice: compared=%d different=%d", r.done, r.parted)
 	}
+	r.findings.Print(r.out)
 	r.say("sim: seeds=%d events=%d violations=%d", r.done, r.events, r.violations)
 	return r.violations == 0 && r.parted == 0 && r.done == r.seeds
 }
@@ -58,7 +61,7 @@ func (r *run) one(t *testing.T, seed uint64) {
 		if problem := recover(); problem != nil {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.say("seed %d could not be run: %v\n    %s", seed, problem, repeat(seed))
+			r.find("seed %d could not be run: %v\n%s", seed, problem, repeat(seed))
 		}
 	}()
 	result := sim.Run(t, seed)
@@ -87,14 +90,14 @@ func (r *run) add(result sim.Result, difference string) {
 		r.say("%s", strings.Join(result.Trace, "\n"))
 	}
 	for _, v := range result.Violations {
-		r.say("seed %d: %v", result.Seed, v)
+		r.find("seed %d: %v", result.Seed, v)
 	}
 	if len(result.Violations) > 0 {
 		r.say("seed %d: the end of its trace:\n    %s\n    %s", result.Seed, strings.Join(tail(result.Trace), "\n    "), repeat(result.Seed))
 	}
 	if difference != "" {
 		r.parted++
-		r.say("seed %d gave two traces: %s\n    repeat with: go run ./test/sim/simulate -first %d -seeds 1 -twice", result.Seed, difference, result.Seed)
+		r.find("seed %d gave two traces: %s\nrepeat with: go run ./test/sim/simulate -first %d -seeds 1 -twice", result.Seed, difference, result.Seed)
 	}
 }
 
@@ -122,6 +125,12 @@ func (r *run) sayCounts(title string, counts map[string]int) {
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		r.say("  %8d %s", counts[name], name)
 	}
+}
+
+// find prints what is wrong, now and once more at the end.
+func (r *run) find(format string, args ...any) {
+	r.say(format, args...)
+	r.findings.Add(format, args...)
 }
 
 func (r *run) say(format string, args ...any) {

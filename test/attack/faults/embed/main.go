@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgsession"
 	"eventsv2/pubsubnotify"
 	"eventsv2/service"
 	"eventsv2/test/attack/faults/emission"
@@ -60,7 +61,7 @@ func configuration(log *zap.Logger) (service.Config, error) {
 		Name: "app", DatabaseURL: os.Getenv("DATABASE_URL"), MaxConns: 4,
 		PubSub: pubsubnotify.Config{ProjectID: os.Getenv("PUBSUB_PROJECT_ID"), Topic: os.Getenv("PUBSUB_TOPIC"),
 			Subscription: os.Getenv("PUBSUB_SUBSCRIPTION"), EmulatorHost: os.Getenv("PUBSUB_EMULATOR_HOST")},
-		NoWorker: os.Getenv("FAULTS_ROLE") == "emit", NoRelay: true, NoCron: true, NoPruner: true,
+		Schema: pgsession.Schema(os.Getenv("EVENTS_SCHEMA")), NoWorker: os.Getenv("FAULTS_ROLE") == "emit", NoRelay: true, NoCron: true, NoPruner: true,
 		Logger: log,
 	}
 	config.Worker.RetainHistory = true

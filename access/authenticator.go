@@ -1,0 +1,140 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// ErrNoCredentials is returned for a request that says nothing of who makes it.
+var ErrNoCredentials = errors.New("the request has no credentials: send a token as Authorization: Bearer " + Prefix + "…")
+
+// Authenticator finds out who makes a request. It is safe for concurrent use.
+type Authenticator struct {
+	// Tokens lets holders of tokens in.
+	Tokens *Tokens
+	// Issuers let in whoever they vouch for.
+	Issuers []*Issuer
+	// Loopback lets requests of the machine itself in with every right, while there is neither a token
+	// nor an issuer. Set it only where the server listens on loopback alone.
+	Loopback bool
+}
+
+// Local is who makes requests while no access is configured.
+var Local = Identity{Name: "local", Grants: []Grant{{Verbs: Verbs()}}, Key: "local"}
+
+// Authenticate returns who makes a request: by the header Authorization with a token or a JWT, by that of
+// Google's Identity-Aware Proxy, or, while no access is configured, by being on the machine. The error is
+// ErrNoCredentials or ErrRefused, or says why it could not be found out. It blocks for one statement, and for
+// a request to an issuer whose keys are not known yet.
+func (a *Authenticator) Authenticate(r *http.Request) (Identity, error) {
+	if assertions := r.Header.Values(iapHeader); len(assertions) > 0 && a.hasIAP() {
+		if len(assertions) > 1 {
+			return Identity{}, ErrRefused
+		}
+		return a.byIssuer(r.Context(), assertions[0], true)
+	}
+	credentials := r.Header.Values("Authorization")
+	switch len(credentials) {
+	case 0:
+		return a.byPlace(r)
+	case 1:
+		scheme, secret, _ := strings.Cut(credentials[0], " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			return Identity{}, ErrRefused
+		}
+		return a.BySecret(r.Context(), strings.TrimSpace(secret))
+	default:
+		return Identity{}, ErrRefused
+	}
+}
+
+// BySecret returns who has a token, or a JWT of an issuer: for the login of a dashboard. The error is
+// ErrRefused if it lets nobody in.
+func (a *Authenticator) BySecret(ctx context.Context, secret string) (Identity, error) {
+	if strings.HasPrefix(secret, Prefix) {
+		return a.Tokens.Identify(ctx, secret)
+	}
+	return a.byIssuer(ctx, secret, false)
+}
+
+// Configured reports whether any access is configured: an issuer, or a token, valid or not.
+func (a *Authenticator) Configured(ctx context.Context) (bool, error) {
+	if len(a.Issuers) > 0 {
+		return true, nil
+	}
+	return a.Tokens.Any(ctx)
+}
+
+// byPlace lets the machine itself in while no access is configured.
+func (a *Authenticator) byPlace(r *http.Request) (Identity, error) {
+	if !a.Loopback || !fromLoopback(r) {
+		return Identity{}, ErrNoCredentials
+	}
+	configured, err := a.Configured(r.Context())
+	switch {
+	case err != nil:
+		return Identity{}, err
+	case configured:
+		return Identity{}, ErrNoCredentials
+	default:
+		return Local, nil
+	}
+}
+
+// fromLoopback reports whether a request comes from the machine and was meant for it. A page that a browser
+// shows can have a name of its own lead to 127.0.0.1; the header Host has that name.
+func fromLoopback(r *http.Request) bool {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !from.Addr().Unmap().IsLoopback() {
+		return false
+	}
+	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host"} {
+		if r.Header.Get(header) != "" { // a proxy on the machine passes on what others send
+			return false
+		}
+	}
+	return LoopbackHost(r.Host)
+}
+
+// LoopbackHost reports whether a host, with or without a port, is the machine itself.
+func LoopbackHost(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = strings.Trim(hostport, "[]")
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.Unmap().IsLoopback()
+}
+
+func (a *Authenticator) hasIAP() bool {
+	for _, issuer := range a.Issuers {
+		if issuer.iap {
+			return true
+		}
+	}
+	return false
+}
+
+// byIssuer asks the issuers, those of IAP or the others.
+func (a *Authenticator) byIssuer(ctx context.Context, jwt string, iap bool) (Identity, error) {
+	if len(jwt) > maxJWTBytes {
+		return Identity{}, ErrRefused
+	}
+	for _, issuer := range a.Issuers {
+		if issuer.iap != iap {
+			continue
+		}
+		identity, err := issuer.identify(ctx, jwt)
+		if err == nil || !errors.Is(err, ErrRefused) {
+			return identity, err
+		}
+	}
+	return Identity{}, ErrRefused
+}

@@ -1,0 +1,75 @@
+package access_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"eventsv2/access"
+	"eventsv2/test/testenv"
+)
+
+// TestSessions has a session let in whom its token lets in, in every program with the key, until the session
+// or the token ends.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	pool, ctx := testenv.Pool(t), testenv.Context(t)
+	tokens := access.NewTokens("", pool)
+	token, secret, err := tokens.Create(ctx, ada, access.NewToken{Name: "browser", Grant: access.Grant{Verbs: []access.Verb{access.Read}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessions := func(key []byte, lasts time.Duration) *access.Sessions {
+		s, err := access.NewSessions(tokens, key, lasts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	begin := func(s *access.Sessions) string {
+		session, who, err := s.Begin(ctx, secret)
+		if err != nil || who.Name != "token:browser" {
+			t.Fatalf("%+v: %v", who, err)
+		}
+		if strings.Contains(session, secret) {
+			t.Fatal("the session shows the token")
+		}
+		return session
+	}
+	key := []byte(strings.Repeat("k", access.MinSessionKeyBytes))
+	shared, same, alone := sessions(key, time.Hour), sessions(key, time.Hour), sessions(nil, time.Hour)
+	session := begin(shared)
+	for _, s := range []*access.Sessions{shared, same} {
+		if who, err := s.Identify(ctx, session); err != nil || who.Name != "token:browser" || !who.MayEverywhere(access.Read) || who.MayAnywhere(access.Operate) {
+			t.Errorf("%+v: %v", who, err)
+		}
+	}
+	refused := func(s *access.Sessions, session, what string) {
+		t.Helper()
+		if who, err := s.Identify(ctx, session); !errors.Is(err, access.ErrRefused) {
+			t.Errorf("%s lets in %+v: %v", what, who, err)
+		}
+	}
+	short := sessions(key, time.Nanosecond)
+	refused(alone, session, "another key")
+	refused(short, begin(short), "a session that has ended")
+	for what, wrong := range map[string]string{"nothing": "", "a token": secret, "no base64": "?", "a changed session": "A" + session[1:] + "A", "a long one": strings.Repeat("A", 1<<20)} {
+		refused(shared, wrong, what)
+	}
+	if _, _, err := shared.Begin(ctx, access.Prefix+strings.Repeat("A", 43)); !errors.Is(err, access.ErrRefused) {
+		t.Errorf("an unknown token: %v", err)
+	}
+	if _, err := tokens.Revoke(ctx, ada, token.ID); err != nil {
+		t.Fatal(err)
+	}
+	refused(shared, session, "the session of a revoked token")
+	for _, lasts := range []time.Duration{0, -time.Second} {
+		if _, err := access.NewSessions(tokens, nil, lasts); err == nil {
+			t.Errorf("sessions last %s", lasts)
+		}
+	}
+	if _, err := access.NewSessions(tokens, key[1:], time.Hour); err == nil || !strings.Contains(err.Error(), "31 bytes") {
+		t.Errorf("a short key: %v", err)
+	}
+}

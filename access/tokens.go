@@ -1,0 +1,318 @@
+package access
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/audit"
+	"eventsv2/eventqueue/pgsession"
+)
+
+// Prefix is what every token begins with, so that people and scanners of secrets know one.
+const Prefix = "evt_"
+
+// secretBytes is how much of a token is random.
+const secretBytes = 32
+
+// maxNameBytes is how long the name of a token may be.
+const maxNameBytes = 100
+
+// Token is a token as the database has it: without its secret.
+type Token struct {
+	ID   uuid.UUID
+	Name string
+	Grant
+	CreatedAt time.Time
+	CreatedBy string
+	// ExpiresAt is nil for a token that does not end by itself.
+	ExpiresAt *time.Time
+	// RevokedAt is nil for a token that was not revoked.
+	RevokedAt *time.Time
+	// AsOf is the database's clock.
+	AsOf time.Time
+}
+
+// Valid reports whether the token lets somebody in, as of AsOf.
+func (t Token) Valid() bool {
+	return t.RevokedAt == nil && (t.ExpiresAt == nil || t.ExpiresAt.After(t.AsOf))
+}
+
+// NewToken is a token to be created.
+type NewToken struct {
+	// Name is for people and the audit log; several tokens may have it.
+	Name string
+	Grant
+	// For is how long the token is valid; 0 is until it is revoked.
+	For time.Duration
+}
+
+// Validate names the first invalid field.
+func (n NewToken) Validate() error {
+	switch {
+	case n.Name == "":
+		return errors.New("name: is missing: say what the token is for")
+	case len(n.Name) > maxNameBytes:
+		return fmt.Errorf("name: is %d bytes long: the limit is %d", len(n.Name), maxNameBytes)
+	case strings.ContainsFunc(n.Name, func(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar }):
+		return fmt.Errorf("name: %q has a control character", n.Name)
+	case n.For < 0:
+		return fmt.Errorf("for: %s is negative", n.For)
+	default:
+		return n.Grant.Validate()
+	}
+}
+
+// ErrRefused is returned for credentials that let nobody in: unknown, expired or revoked. Which of them is
+// not said.
+var ErrRefused = errors.New("the credentials are not valid: they are unknown, have expired, or were revoked")
+
+// Tokens are the tokens of one database. It is safe for concurrent use.
+type Tokens struct{ pool *pgsession.Pool }
+
+// NewTokens makes Tokens for the queue in a schema, on a pool, which the caller closes.
+func NewTokens(schema pgsession.Schema, pool *pgxpool.Pool) *Tokens {
+	return &Tokens{pool: pgsession.On(pool, schema)}
+}
+
+const tokenColumns = `id, name, canvases, verbs, created_at, created_by, expires_at, revoked_at, clock_timestamp()`
+
+const createTokenSQL = `
+INSERT INTO access_tokens (id, name, hash, canvases, verbs, created_by, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, clock_timestamp() + $7::interval)
+RETURNING ` + tokenColumns
+
+// Create creates a token and returns it with its secret, which nobody can read later. It is written with its
+// row in the audit log.
+func (t *Tokens) Create(ctx context.Context, by audit.Actor, n NewToken) (token Token, secret string, err error) {
+	if err := n.Validate(); err != nil {
+		return token, "", fmt.Errorf("create a token: %w", err)
+	}
+	random := make([]byte, secretBytes)
+	_, _ = rand.Read(random) // never fails
+	secret = Prefix + base64.RawURLEncoding.EncodeToString(random)
+	var expires *time.Duration
+	if n.For > 0 {
+		expires = &n.For
+	}
+	err = t.pool.InTx(ctx, func(tx pgsession.DB) error {
+		rows, err := tx.Query(ctx, createTokenSQL, [16]byte(uuid.New()), n.Name, hashOf(secret), canvasArray(n.Canvases), n.Verbs, by.Name, expires)
+		if err != nil {
+			return err
+		}
+		if token, err = pgx.CollectExactlyOneRow(rows, scanToken); err != nil {
+			return err
+		}
+		after, err := json.Marshal(documentOf(token))
+		if err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, by, audit.Change{Action: "create_token", Canvas: onlyCanvas(token.Grant), Target: targetOf(token), After: after})
+	})
+	if err != nil {
+		return Token{}, "", fmt.Errorf("create a token: %w", err)
+	}
+	return token, secret, nil
+}
+
+const listTokensSQL = `
+SELECT ` + tokenColumns + `
+FROM access_tokens
+ORDER BY created_at, id`
+
+// List returns all tokens, revoked and expired ones as well, by the time of their creation.
+func (t *Tokens) List(ctx context.Context) ([]Token, error) {
+	rows, err := t.pool.Query(ctx, listTokensSQL)
+	if err != nil {
+		return nil, fmt.Errorf("list the tokens: %w", err)
+	}
+	return pgx.CollectRows(rows, scanToken)
+}
+
+const getTokenSQL = `SELECT ` + tokenColumns + ` FROM access_tokens WHERE id = $1`
+
+// Get returns a token, or nil if there is none.
+func (t *Tokens) Get(ctx context.Context, id uuid.UUID) (*Token, error) {
+	return one(ctx, t.pool, getTokenSQL, [16]byte(id))
+}
+
+const revokeTokenSQL = `
+UPDATE access_tokens SET revoked_at = clock_timestamp()
+WHERE id = $1 AND revoked_at IS NULL
+RETURNING ` + tokenColumns
+
+// Revoke revokes a token, from the next request on, and returns it; nil if there is none that is not
+// revoked already. It is written with its row in the audit log.
+func (t *Tokens) Revoke(ctx context.Context, by audit.Actor, id uuid.UUID) (token *Token, err error) {
+	err = t.pool.InTx(ctx, func(tx pgsession.DB) error {
+		if token, err = one(ctx, tx, revokeTokenSQL, [16]byte(id)); err != nil || token == nil {
+			return err
+		}
+		was := *token
+		was.RevokedAt = nil
+		before, err := json.Marshal(documentOf(was))
+		if err != nil {
+			return err
+		}
+		after, err := json.Marshal(documentOf(*token))
+		if err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, by, audit.Change{Action: "revoke_token", Canvas: onlyCanvas(token.Grant), Target: targetOf(*token), Before: before, After: after})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("revoke the token %s: %w", id, err)
+	}
+	return token, nil
+}
+
+const validSQL = `revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())`
+
+const identifySQL = `
+SELECT ` + tokenColumns + `
+FROM access_tokens
+WHERE hash = $1 AND ` + validSQL
+
+// Identify returns who has a secret. The error is ErrRefused if nobody has it. It blocks for one statement,
+// or for none if the secret cannot be a token.
+func (t *Tokens) Identify(ctx context.Context, secret string) (Identity, error) {
+	if !wellFormed(secret) {
+		return Identity{}, ErrRefused
+	}
+	token, err := one(ctx, t.pool, identifySQL, hashOf(secret))
+	if err != nil {
+		return Identity{}, fmt.Errorf("find the token: %w", err)
+	}
+	if token == nil {
+		return Identity{}, ErrRefused
+	}
+	identity := Identity{Name: "token:" + token.Name, Grants: []Grant{token.Grant}, Key: tokenKey + token.ID.String()}
+	if token.ExpiresAt != nil {
+		identity.EndsIn = max(token.ExpiresAt.Sub(token.AsOf), 1)
+	}
+	return identity, nil
+}
+
+// tokenKey begins Identity.Key of those who have a token.
+const tokenKey = "token:"
+
+const endedSQL = `
+SELECT asked.id FROM unnest($1::uuid[]) AS asked (id)
+WHERE NOT EXISTS (SELECT FROM access_tokens t WHERE t.id = asked.id AND ` + validSQL + `)`
+
+// Ended returns those of some Identity.Keys whose tokens let nobody in any more. Keys of other identities it leaves
+// out. It blocks for one statement, or for none without a token.
+func (t *Tokens) Ended(ctx context.Context, keys []string) (ended []string, err error) {
+	var ids [][16]byte
+	for _, key := range keys {
+		if text, found := strings.CutPrefix(key, tokenKey); found {
+			if id, err := uuid.Parse(text); err == nil {
+				ids = append(ids, id)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := t.pool.Query(ctx, endedSQL, ids)
+	if err == nil {
+		ended, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
+			var id [16]byte
+			err := row.Scan(&id)
+			return tokenKey + uuid.UUID(id).String(), err
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find tokens that have ended: %w", err)
+	}
+	return ended, nil
+}
+
+// Any reports whether a token was ever made, also one that has expired or was revoked: a door that was
+// closed does not open by itself.
+func (t *Tokens) Any(ctx context.Context) (has bool, err error) {
+	if err = t.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM access_tokens)`).Scan(&has); err != nil {
+		return false, fmt.Errorf("query the tokens: %w", err)
+	}
+	return has, nil
+}
+
+func wellFormed(secret string) bool {
+	random, found := strings.CutPrefix(secret, Prefix)
+	if !found {
+		return false
+	}
+	decoded, err := base64.RawURLEncoding.Strict().DecodeString(random)
+	return err == nil && len(decoded) == secretBytes
+}
+
+func hashOf(secret string) []byte {
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
+}
+
+func canvasArray(canvases []eventqueue.CanvasID) (out [][16]byte) {
+	for _, canvas := range canvases {
+		out = append(out, [16]byte(canvas))
+	}
+	return out
+}
+
+func scanToken(row pgx.CollectableRow) (t Token, err error) {
+	var canvases [][16]byte
+	err = row.Scan((*[16]byte)(&t.ID), &t.Name, &canvases, &t.Verbs, &t.CreatedAt, &t.CreatedBy, &t.ExpiresAt, &t.RevokedAt, &t.AsOf)
+	for _, canvas := range canvases {
+		t.Canvases = append(t.Canvases, canvas)
+	}
+	return t, err
+}
+
+// one reads one row, or none.
+func one(ctx context.Context, db interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}, sql string, args ...any) (*Token, error) {
+	rows, err := db.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	token, err := pgx.CollectExactlyOneRow(rows, scanToken)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &token, nil
+}
+
+// onlyCanvas is the canvas in whose audit log a change of a token is.
+func onlyCanvas(g Grant) *eventqueue.CanvasID {
+	if len(g.Canvases) == 1 {
+		return &g.Canvases[0]
+	}
+	return nil
+}
+
+func targetOf(t Token) any { return map[string]string{"token": t.ID.String(), "name": t.Name} }
+
+// documentOf is a token in the audit log.
+func documentOf(t Token) any {
+	return struct {
+		Canvases  []eventqueue.CanvasID `json:"canvases"` // null for all
+		Verbs     []Verb                `json:"verbs"`
+		ExpiresAt *time.Time            `json:"expires_at"`
+		RevokedAt *time.Time            `json:"revoked_at"`
+	}{t.Canvases, t.Verbs, t.ExpiresAt, t.RevokedAt}
+}

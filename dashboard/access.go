@@ -1,0 +1,283 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"html/template"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/access"
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/audit"
+	"eventsv2/eventqueue/inspect"
+)
+
+const (
+	// sessionLasts is how long somebody stays logged in.
+	sessionLasts  = 12 * time.Hour
+	sessionCookie = "events_session"
+	// canvasesOffered is how many canvases somebody who may not read all of them chooses from.
+	canvasesOffered = 200
+)
+
+// viewer is who makes a request.
+type viewer struct {
+	access.Identity
+	// Session says that they came in by logging in, and can log out.
+	Session bool
+	// Canvas is the one that they have chosen of Canvases, which are those that they may read; both are empty
+	// for somebody who may read all canvases, and for somebody who may read one.
+	Canvas   eventqueue.CanvasID
+	Canvases []eventqueue.CanvasID
+	// Changes says that the dashboard can change something.
+	Changes bool
+	address string
+}
+
+type viewerKey struct{}
+
+func viewerOf(r *http.Request) viewer {
+	who, _ := r.Context().Value(viewerKey{}).(viewer)
+	return who
+}
+
+func (d *dashboard) viewer(r *http.Request) viewer {
+	who := viewerOf(r)
+	who.Changes = d.Queue != nil
+	return who
+}
+
+// actor is the viewer as the audit log names them.
+func (v viewer) actor() audit.Actor {
+	return audit.Actor{Name: v.Name, Source: v.address, Via: "dashboard"}
+}
+
+// Query keeps the chosen canvas in a link to another page.
+func (v viewer) Query() template.URL {
+	if len(v.Canvases) == 0 {
+		return ""
+	}
+	return template.URL("?canvas=" + v.Canvas.String()) //nolint:gosec // hexadecimal digits and hyphens
+}
+
+// MayAdministerTokens reports whether there may be tokens that the viewer sees.
+func (v viewer) MayAdministerTokens() bool { return v.MayAnywhere(access.Administer) }
+
+// MayReadAll reports whether the viewer may see what belongs to no canvas.
+func (v viewer) MayReadAll() bool { return v.MayEverywhere(access.Read) }
+
+// mayOn reports whether the viewer has a verb on a canvas; nil is all of them.
+func (v viewer) mayOn(verb access.Verb, canvas *eventqueue.CanvasID) bool {
+	if canvas == nil {
+		return v.MayEverywhere(verb)
+	}
+	return v.May(verb, *canvas)
+}
+
+// mayChange reports whether the viewer has a verb on a canvas, and the dashboard can change something.
+func (d *dashboard) mayChange(r *http.Request, verb access.Verb, canvas eventqueue.CanvasID) bool {
+	return d.Queue != nil && viewerOf(r).May(verb, canvas)
+}
+
+// identified lets in who may read something, and leads others to the page for logging in.
+func (d *dashboard) identified(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, err := d.identify(r)
+		switch {
+		case errors.Is(err, access.ErrNoCredentials) && d.sessions != nil:
+			d.clearSession(w, r)
+			d.toLogin(w, r)
+		case errors.Is(err, access.ErrNoCredentials), errors.Is(err, access.ErrRefused):
+			d.writeProblem(w, r, "", problem{http.StatusUnauthorized, "You may not come in", "It is not known who you are, or you have no rights here."})
+		case errors.Is(err, tooMany):
+			d.writeProblem(w, r, "", tooMany)
+		case err != nil:
+			d.Log.Error("find out who makes a request of the dashboard", zap.Error(err))
+			d.writeProblem(w, r, "", problem{http.StatusServiceUnavailable, "It could not be found out who you are", "The log of this program says why. Reload the page to try again."})
+		case !who.MayAnywhere(access.Read):
+			d.writeProblem(w, r, "", forbidden(access.Read))
+		default:
+			who.choose(r.URL.Query().Get("canvas"))
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), viewerKey{}, who)))
+		}
+	})
+}
+
+// tooMany is the answer to an address that has tried credentials too often without success.
+var tooMany = problem{http.StatusTooManyRequests, "Too many attempts", "Too many attempts have failed. Wait a moment, and try again."}
+
+// identify returns who makes a request: as the application says, by a header, or by a session. It takes no
+// longer than the statements of a page may.
+func (d *dashboard) identify(r *http.Request) (who viewer, err error) {
+	ctx, cancel := context.WithTimeout(r.Context(), d.Timeout)
+	defer cancel()
+	r = r.WithContext(ctx)
+	who.address = addressOf(r)
+	if d.Identify != nil {
+		who.Identity, err = d.Identify(r)
+		return who, err
+	}
+	credentials := access.CredentialsOf(r)
+	if d.attempts.Wait(who.address, credentials) > 0 && r.Header.Get("Authorization") != "" {
+		return who, tooMany
+	}
+	who.Identity, err = d.Access.Authenticate(r)
+	switch {
+	case err == nil:
+		d.attempts.Accepted(credentials)
+		return who, nil
+	case errors.Is(err, access.ErrRefused):
+		d.attempts.Refused(who.address, credentials)
+		return who, err
+	case !errors.Is(err, access.ErrNoCredentials):
+		return who, err
+	}
+	cookie, none := r.Cookie(sessionCookie)
+	if none != nil {
+		return who, err
+	}
+	who.Session = true
+	if who.Identity, err = d.sessions.Identify(r.Context(), cookie.Value); errors.Is(err, access.ErrRefused) {
+		err = access.ErrNoCredentials // it has ended: another one can be begun
+	}
+	return who, err
+}
+
+func addressOf(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		return host
+	}
+	return r.RemoteAddr
+}
+
+// choose notes the canvases of somebody who may not read all, if there are several, and the one that a
+// request is about.
+func (v *viewer) choose(text string) {
+	canvases := v.Identity.Canvases(access.Read)
+	if len(canvases) < 2 {
+		return
+	}
+	v.Canvases, v.Canvas = canvases[:min(len(canvases), canvasesOffered)], canvases[0]
+	if canvas, err := eventqueue.ParseCanvasID(text); err == nil && v.May(access.Read, canvas) {
+		v.Canvas = canvas
+	}
+}
+
+// filter selects what a request is about and its viewer may read: the canvas that the address names; without one,
+// all canvases, or the first one of somebody who may not read all.
+func (d *dashboard) filter(r *http.Request) (f inspect.Filter, err error) {
+	who := viewerOf(r)
+	if text := strings.TrimSpace(r.URL.Query().Get("canvas")); text != "" {
+		canvas, err := eventqueue.ParseCanvasID(text)
+		if err != nil {
+			return f, badFilter("The canvas is not a UUID. Copy it from an event or a handler.")
+		}
+		if !who.May(access.Read, canvas) {
+			return f, forbidden(access.Read)
+		}
+		f.Canvas = &canvas
+		return f, nil
+	}
+	if canvases := who.Identity.Canvases(access.Read); canvases != nil {
+		f.Canvas = &canvases[0] // who may read no canvas is not let in
+	}
+	return f, nil
+}
+
+func forbidden(verb access.Verb) problem {
+	return problem{http.StatusForbidden, "You may not do this", "You lack the verb " + string(verb) + " here. Who administers the queue can give it to you."}
+}
+
+// toLogin leads to the page for logging in, and back again.
+func (d *dashboard) toLogin(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		d.writeProblem(w, r, "", problem{http.StatusUnauthorized, "You are no longer logged in", "Nothing was changed. Go back, log in in another tab, and try again."})
+		return
+	}
+	to := d.Prefix + "/login"
+	if next := r.URL.RequestURI(); next != "/" {
+		to += "?" + url.Values{"next": {next}}.Encode()
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// loginData is the page for logging in.
+type loginData struct{ Next, Problem string }
+
+func (d *dashboard) login(w http.ResponseWriter, r *http.Request) {
+	d.write(w, r, http.StatusOK, "login", view{Title: "Log in", Data: loginData{Next: localPath(r.URL.Query().Get("next"))}})
+}
+
+// localPath is a path below the prefix, to which a link may lead after logging in.
+func localPath(next string) string {
+	u, err := url.Parse(next)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsRune(next, '\\') || len(next) > 4<<10 {
+		return "/"
+	}
+	return next
+}
+
+// logIn begins a session for a token.
+func (d *dashboard) logIn(w http.ResponseWriter, r *http.Request) {
+	next := localPath(r.PostFormValue("next"))
+	refuse := func(status int, say string) {
+		d.write(w, r, status, "login", view{Title: "Log in", Data: loginData{Next: next, Problem: say}})
+	}
+	address, token := addressOf(r), strings.TrimSpace(r.PostFormValue("token"))
+	if d.attempts.Wait(address, token) > 0 {
+		refuse(http.StatusTooManyRequests, tooMany.say)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), d.Timeout)
+	defer cancel()
+	session, who, err := d.sessions.Begin(ctx, token)
+	switch {
+	case errors.Is(err, access.ErrRefused):
+		d.attempts.Refused(address, token)
+		refuse(http.StatusUnauthorized, "This token lets nobody in: it is unknown, has expired, or was revoked.")
+	case err != nil:
+		d.Log.Error("log in to the dashboard", zap.Error(err))
+		refuse(http.StatusServiceUnavailable, "The database could not be read. The log of this program says why.")
+	case !who.MayAnywhere(access.Read):
+		refuse(http.StatusForbidden, "This token may not read anything: make one with the verb read.")
+	default:
+		d.attempts.Accepted(token)
+		http.SetCookie(w, d.cookie(r, sessionCookie, session, sessionLasts))
+		http.Redirect(w, r, d.Prefix+next, http.StatusSeeOther)
+	}
+}
+
+func (d *dashboard) logOut(w http.ResponseWriter, r *http.Request) {
+	if cookie, err := r.Cookie(sessionCookie); err == nil {
+		d.streams.endAll(func(s *stream) bool { return s.session != "" && s.session == cookie.Value })
+	}
+	d.clearSession(w, r)
+	http.Redirect(w, r, d.Prefix+"/login", http.StatusSeeOther)
+}
+
+func (d *dashboard) clearSession(w http.ResponseWriter, r *http.Request) {
+	if _, err := r.Cookie(sessionCookie); err == nil {
+		http.SetCookie(w, d.cookie(r, sessionCookie, "", 0))
+	}
+}
+
+// cookie is one that only the server reads, and that goes with the requests of its own pages and with links to them.
+// With no time to last, it is removed.
+func (d *dashboard) cookie(r *http.Request, name, value string, lasts time.Duration) *http.Cookie {
+	seconds := int(lasts.Seconds())
+	if seconds == 0 {
+		seconds = -1
+	}
+	path := d.Prefix
+	if path == "" {
+		path = "/"
+	}
+	secure := r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+	return &http.Cookie{Name: name, Value: value, Path: path, MaxAge: seconds, HttpOnly: true, Secure: secure, SameSite: http.SameSiteLaxMode}
+}

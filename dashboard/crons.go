@@ -1,0 +1,228 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	cronwords "github.com/lnquy/cron"
+
+	"eventsv2/access"
+	"eventsv2/cronchecker"
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/audit"
+)
+
+const (
+	// cronsShown is how many definitions a page lists.
+	cronsShown = 80
+	// slotsShown is how many slots each has on it, before now and after.
+	slotsShown = 5
+)
+
+type cronsData struct {
+	Rows []cronRow
+	More int
+}
+
+// cronRow is a definition with the slots around now.
+type cronRow struct {
+	cronchecker.Definition
+	Words     string
+	Next      []time.Time
+	Last      []slotRow
+	MayChange bool
+	Problem   string // what is wrong with the definition
+}
+
+// slotRow is a slot that has passed. Without an event it was missed, or its record was pruned.
+type slotRow struct {
+	At    time.Time
+	Event eventqueue.EventID
+}
+
+func (d *dashboard) definitions() *cronchecker.Definitions {
+	return cronchecker.NewDefinitionsIn(d.Store.Schema(), d.Store.Pool())
+}
+
+func (d *dashboard) crons(r *http.Request) (string, any, error) {
+	filter, err := d.filter(r)
+	if err != nil {
+		return "", nil, err
+	}
+	list, err := d.definitions().List(r.Context(), filter.Canvas)
+	if err != nil {
+		return "", nil, err
+	}
+	data := cronsData{More: max(len(list)-cronsShown, 0)}
+	list = list[:len(list)-data.More]
+	ids := make([]cronchecker.CronID, len(list))
+	for i := range list {
+		ids[i] = list[i].ID
+	}
+	records, err := d.definitions().Records(r.Context(), ids, slotsShown)
+	if err != nil {
+		return "", nil, err
+	}
+	now := time.Now()
+	for _, definition := range list {
+		row := rowOfCron(definition, records[definition.ID], now)
+		row.MayChange = d.mayChange(r, access.Administer, definition.Canvas)
+		data.Rows = append(data.Rows, row)
+	}
+	return "Crons", data, nil
+}
+
+// rowOfCron computes the slots of a definition around now.
+func rowOfCron(d cronchecker.Definition, records []cronchecker.Record, now time.Time) cronRow {
+	row := cronRow{Definition: d, Words: inWords(d.Schedule)}
+	schedule, err := cronchecker.ParseSchedule(d.Schedule, d.TimeZone)
+	if err != nil {
+		row.Problem = clean(err.Error())
+		return row
+	}
+	if d.Enabled {
+		next := now
+		if d.StartsAt.After(next) {
+			next = d.StartsAt
+		}
+		for range slotsShown {
+			next = schedule.Next(next)
+			row.Next = append(row.Next, next.UTC())
+		}
+	}
+	row.Last = slotsUntil(schedule, d.StartsAt, records, now)
+	return row
+}
+
+// slotsUntil lists the last slots until now: those after the start of the definition as it is, and those that have
+// a record.
+func slotsUntil(schedule cronchecker.Schedule, starts time.Time, records []cronchecker.Record, now time.Time) (slots []slotRow) {
+	for _, r := range records {
+		slots = append(slots, slotRow{r.Slot.UTC(), r.Event})
+	}
+	for at, passed := schedule.Latest(starts, now); passed && len(slots) < 2*slotsShown; at, passed = schedule.Latest(starts, at.Add(-time.Second)) {
+		if !slices.ContainsFunc(slots, func(s slotRow) bool { return s.At.Equal(at) }) {
+			slots = append(slots, slotRow{At: at.UTC()})
+		}
+	}
+	slices.SortFunc(slots, func(a, b slotRow) int { return b.At.Compare(a.At) })
+	return slots[:min(len(slots), slotsShown)]
+}
+
+// inWords describes a schedule of five fields; another one is in words already.
+func inWords(schedule string) string {
+	if len(strings.Fields(schedule)) != 5 {
+		return schedule
+	}
+	describer, err := cronwords.NewDescriptor(cronwords.Use24HourTimeFormat(true))
+	if err != nil {
+		return schedule
+	}
+	words, err := describer.ToDescription(schedule, cronwords.Locale_en)
+	if err != nil {
+		return schedule // which our parser knows, and the describer does not
+	}
+	return words
+}
+
+// cronForm names the definition of a form, if its viewer may change it.
+func (d *dashboard) cronForm(r *http.Request) (canvas eventqueue.CanvasID, name string, err error) {
+	if canvas, err = eventqueue.ParseCanvasID(r.PostFormValue("canvas")); err != nil {
+		return canvas, "", badFilter("The canvas is not a UUID. Choose a definition on the page of crons.")
+	}
+	if !viewerOf(r).May(access.Administer, canvas) {
+		return canvas, "", forbidden(access.Administer)
+	}
+	name, err = field(r, "name")
+	return canvas, name, err
+}
+
+// changeCron changes a definition by a form, with its row in the audit log.
+func (d *dashboard) changeCron(action, said string, change func(ctx context.Context, r *http.Request, definitions *cronchecker.Definitions, canvas eventqueue.CanvasID, name string) error) func(r *http.Request) (string, flash, error) {
+	return func(r *http.Request) (string, flash, error) {
+		canvas, name, err := d.cronForm(r)
+		if err != nil {
+			return "", flash{}, err
+		}
+		path := "/crons?" + url.Values{"canvas": {canvas.String()}}.Encode()
+		err = d.Store.As(viewerOf(r).actor()).ChangeCron(r.Context(), action, canvas, name, func(tx eventqueue.DB) error {
+			return change(r.Context(), r, cronchecker.NewDefinitionsIn(d.Store.Schema(), tx), canvas, name)
+		})
+		var invalid mistake
+		switch {
+		case errors.Is(err, cronchecker.ErrNotFound):
+			return path, refused("There is no such definition any more."), nil
+		case errors.As(err, &invalid):
+			return path, refused("Nothing was changed: " + clean(invalid.Error())), nil
+		case err != nil:
+			return "", flash{}, err
+		}
+		return path, done(said), nil
+	}
+}
+
+// mistake is an error of who has filled in a form.
+type mistake struct{ error }
+
+func (d *dashboard) switchCron(on bool) func(r *http.Request) (string, flash, error) {
+	action, said := "disable_cron", "It is switched off: no further event is emitted for it."
+	if on {
+		action, said = "enable_cron", "It is switched on, from now on."
+	}
+	return d.changeCron(action, said, func(ctx context.Context, _ *http.Request, definitions *cronchecker.Definitions, canvas eventqueue.CanvasID, name string) error {
+		return definitions.SetEnabled(ctx, canvas, name, on)
+	})
+}
+
+// editCron replaces the schedule of a definition that exists.
+func editCron(ctx context.Context, r *http.Request, definitions *cronchecker.Definitions, canvas eventqueue.CanvasID, name string) error {
+	changed := cronchecker.NewDefinition{Canvas: canvas, Name: name, Missed: cronchecker.Missed(r.PostFormValue("missed"))}
+	var err error
+	if changed.Schedule, err = field(r, "schedule"); err != nil {
+		return err
+	}
+	if changed.TimeZone, err = field(r, "time_zone"); err != nil {
+		return err
+	}
+	if err := changed.Validate(); err != nil {
+		return mistake{err}
+	}
+	if _, err := definitions.Next(ctx, canvas, name, 1); errors.Is(err, cronchecker.ErrNotFound) {
+		return err
+	}
+	_, err = definitions.Add(ctx, changed, true)
+	return err
+}
+
+// runCron emits the event of a definition now, beside its slots, with its row in the audit log.
+func (d *dashboard) runCron(r *http.Request) (string, flash, error) {
+	canvas, name, err := d.cronForm(r)
+	if err != nil {
+		return "", flash{}, err
+	}
+	list, err := d.definitions().List(r.Context(), &canvas)
+	if err != nil {
+		return "", flash{}, err
+	}
+	at := slices.IndexFunc(list, func(c cronchecker.Definition) bool { return c.Name == name })
+	if at < 0 {
+		return "/crons", refused("There is no such definition any more."), nil
+	}
+	var ids []eventqueue.EventID
+	err = d.Queue.InTx(r.Context(), func(ctx context.Context, tx *eventqueue.Tx) (err error) {
+		if ids, err = tx.Emit(ctx, list[at].Event(time.Now().Truncate(time.Second))); err != nil {
+			return err
+		}
+		return audit.Write(ctx, d.Store.Schema().On(tx), viewerOf(r).actor(), audit.Change{Action: "run_cron", Canvas: &canvas,
+			Target: map[string]any{"cron": name, "events": ids}})
+	})
+	if err != nil {
+		return "", flash{}, err
+	}
+	return "/events/" + ids[0].String(), done("It was emitted."), nil
+}

@@ -1,0 +1,85 @@
+package dashboard_test
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"eventsv2/access"
+	"eventsv2/cronchecker"
+	"eventsv2/test/testenv"
+)
+
+// hiddenField is the name of what a form changes, which has to be exact.
+var hiddenField = regexp.MustCompile(`<input type="hidden"[^>]*>`)
+
+// cron adds a definition that began a day ago, with the record of one slot that has passed since.
+func (q *queue) cron(name, schedule string) {
+	q.t.Helper()
+	definitions := cronchecker.NewDefinitions(q.store.Pool())
+	if _, err := definitions.Add(testenv.Context(q.t), cronchecker.NewDefinition{Canvas: seeded.Canvas, Name: name, Schedule: schedule, TimeZone: "Europe/Berlin"}, false); err != nil {
+		q.t.Fatal(err)
+	}
+	q.exec(`UPDATE cron_definitions SET starts_at = clock_timestamp() - interval '1 day' WHERE name = $1`, name)
+	q.exec(`INSERT INTO cron_records (cron_id, slot, event_id) SELECT id, date_trunc('hour', clock_timestamp()), 4711 FROM cron_definitions WHERE name = $1`, name)
+}
+
+// A definition is shown in words, with the slots that have an event, those that have none, and those to come; it is
+// switched off and on, changed and run now.
+func TestCrons(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	q.cron("hourly"+script+reversed, "0 * * * *")
+	b := q.steering(access.Verbs()...)
+	page := b.get("/crons")
+	b.wants(page, 200, "Every hour", "Europe/Berlin", `href="/events/4711"`, `class="state expired">no event`, "&lt;script&gt;", `class="state live">on`)
+	if text := hiddenField.ReplaceAllString(page.Body.String(), ""); strings.Contains(text, script) || strings.Contains(text, reversed) {
+		t.Error("the name of a definition is not escaped")
+	}
+	form := url.Values{"canvas": {seeded.Canvas.String()}, "name": {"hourly" + script + reversed}}
+	here := "/crons?canvas=" + seeded.Canvas.String()
+	b.leads(b.post("/crons/disable", form), here)
+	b.wants(b.get(here), 200, `class="state">off`, "It is switched off")
+	b.leads(b.post("/crons/enable", form), here)
+	b.wants(b.get(here), 200, `class="state live">on`)
+
+	edited := url.Values{"canvas": form["canvas"], "name": form["name"], "schedule": {"30 9 * * mon-fri"}, "time_zone": {"UTC"}, "missed": {"all"}}
+	b.leads(b.post("/crons/edit", edited), here)
+	b.wants(b.get(here), 200, "At 09:30, Monday through Friday", "all are emitted late")
+	edited.Set("schedule", "99 9 * * *")
+	b.leads(b.post("/crons/edit", edited), here)
+	b.wants(b.get(here), 200, "Nothing was changed: schedule", "At 09:30")
+
+	if w := b.post("/crons/run", form); w.Code != 303 || !strings.HasPrefix(w.Header().Get("Location"), "/events/") {
+		t.Fatalf("run now: %d %s", w.Code, w.Header().Get("Location"))
+	}
+	if got := q.one(`SELECT concat_ws(' ', count(*), min(module), min(value ->> 'time_zone')) FROM (SELECT module, value::jsonb AS value FROM events_v2) AS e`); got != "1 CRON UTC" {
+		t.Errorf("emitted is %q", got)
+	}
+	for _, action := range []string{"disable_cron", "enable_cron", "set_cron", "run_cron"} {
+		if got := q.audited(action); got != "1" {
+			t.Errorf("%s is audited %s times", action, got)
+		}
+	}
+	b.leads(b.post("/crons/disable", url.Values{"canvas": form["canvas"], "name": {"none"}}), here)
+	b.wants(b.get(here), 200, "There is no such definition any more.")
+}
+
+// Crons are changed by administrators only.
+func TestCronsOfAReader(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	q.cron("hourly", "0 * * * *")
+	b := q.steering(access.Read, access.Operate)
+	if text := b.get("/crons").Body.String(); strings.Contains(text, "<button") || !strings.Contains(text, "Every hour") {
+		t.Error("a reader has buttons, or no page")
+	}
+	form := url.Values{"canvas": {seeded.Canvas.String()}, "name": {"hourly"}, "schedule": {"every day"}}
+	for _, verb := range []string{"run", "enable", "disable", "edit"} {
+		b.wants(b.post("/crons/"+verb, form), 403, "You may not do this")
+	}
+	if got := q.audited(""); got != "0" {
+		t.Errorf("%s changes are audited", got)
+	}
+}

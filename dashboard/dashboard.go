@@ -1,0 +1,170 @@
+package dashboard
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"eventsv2/access"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/inspect"
+)
+
+//go:embed pages assets
+var files embed.FS
+
+// Handler serves a dashboard. It is safe for concurrent use.
+type Handler struct {
+	http.Handler
+	streams *streams
+}
+
+// Close ends the streams of pages that are looked at, and lets no other begin: call it before the server is shut down,
+// which would wait for them. Pages are served as before, and renew themselves no longer.
+func (h *Handler) Close() { h.streams.close() }
+
+// New makes the dashboard. It has a goroutine only while somebody looks at a page that renews itself.
+func New(c Config) (*Handler, error) {
+	c.Prefix = strings.TrimRight(c.Prefix, "/")
+	if err := c.validate(); err != nil {
+		return nil, fmt.Errorf("dashboard: %w", err)
+	}
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	if c.Refresh == 0 {
+		c.Refresh = defaultRefresh
+	}
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	d := &dashboard{Config: c, Reader: inspect.NewIn(c.Store.Schema(), c.Store.Pool())}
+	if c.Access != nil {
+		var err error
+		if d.sessions, err = access.NewSessions(c.Access.Tokens, c.SessionKey, sessionLasts); err != nil {
+			return nil, fmt.Errorf("dashboard: %w", err)
+		}
+		d.attempts = access.NewAttempts()
+	}
+	if err := d.parse(); err != nil {
+		return nil, err
+	}
+	d.streams = d.newStreams()
+	return &Handler{d.routes(), d.streams}, nil
+}
+
+// parse reads the pages, each with the layout around it.
+func (d *dashboard) parse() error {
+	d.pages = map[string]*template.Template{}
+	names, err := fs.Glob(files, "pages/*.html")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name == "pages/layout.html" {
+			continue
+		}
+		page, err := template.New("layout.html").Funcs(functions()).ParseFS(files, "pages/layout.html", name)
+		if err != nil {
+			return err
+		}
+		d.pages[strings.TrimSuffix(strings.TrimPrefix(name, "pages/"), ".html")] = page
+	}
+	return nil
+}
+
+func (d *dashboard) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", d.page("overview", d.overview))
+	mux.HandleFunc("GET /live", d.stream)
+	mux.HandleFunc("GET /handlers", d.page("handlers", d.handlers))
+	mux.HandleFunc("GET /events", d.page("events", d.events))
+	mux.HandleFunc("GET /events/{id}", d.page("event", d.event))
+	mux.HandleFunc("GET /failed", d.page("failed", d.failed))
+	mux.HandleFunc("GET /workers", d.page("workers", d.workers))
+	mux.HandleFunc("GET /events/{id}/edit", d.page("edit", d.editPage))
+	mux.HandleFunc("POST /events/{id}/edit", d.change(d.editEvent))
+	mux.HandleFunc("POST /events/{id}/run", d.change(d.runEvent))
+	mux.HandleFunc("POST /events/{id}/cancel", d.change(d.cancelEvent))
+	mux.HandleFunc("POST /events/{id}/delete", d.change(d.deleteEvent))
+	mux.HandleFunc("POST /events/{id}/retry", d.change(d.retryEvent))
+	mux.HandleFunc("GET /handler", d.page("handler", d.handler))
+	mux.HandleFunc("POST /handler/pause", d.change(d.addRule(control.PauseRule)))
+	mux.HandleFunc("POST /handler/unpause", d.change(d.liftRule(control.PauseRule)))
+	mux.HandleFunc("POST /handler/block", d.change(d.addRule(control.BlockRule)))
+	mux.HandleFunc("POST /handler/unblock", d.change(d.liftRule(control.BlockRule)))
+	mux.HandleFunc("GET /groups", d.page("groups", d.groups))
+	mux.HandleFunc("GET /crons", d.page("crons", d.crons))
+	mux.HandleFunc("POST /crons/enable", d.change(d.switchCron(true)))
+	mux.HandleFunc("POST /crons/disable", d.change(d.switchCron(false)))
+	mux.HandleFunc("POST /crons/edit", d.change(d.changeCron("set_cron", "It was changed. Slots that were due before get no event.", editCron)))
+	mux.HandleFunc("POST /crons/run", d.change(d.runCron))
+	mux.HandleFunc("GET /webhooks", d.page("webhooks", d.webhooks))
+	mux.HandleFunc("GET /audit", d.page("audit", d.audit))
+	mux.HandleFunc("GET /tokens", d.page("tokens", d.tokens))
+	mux.HandleFunc("POST /tokens", d.change(d.makeToken))
+	mux.HandleFunc("POST /tokens/{id}/revoke", d.change(d.revokeToken))
+	if d.Bulk != nil {
+		mux.HandleFunc("POST /failed/retry", d.change(d.retryGroup))
+		mux.HandleFunc("GET /operations", d.page("operations", d.listOperations))
+		mux.HandleFunc("GET /operations/{id}", d.page("operation", d.operation))
+		mux.HandleFunc("POST /operations/{id}/confirm", d.change(d.confirmOperation))
+		mux.HandleFunc("POST /operations/{id}/stop", d.change(d.stopOperation))
+	}
+	root := http.NewServeMux()
+	root.Handle("GET /assets/", cached(http.FileServerFS(files)))
+	if d.sessions != nil {
+		root.HandleFunc("GET /login", d.login)
+		root.HandleFunc("POST /login", d.logIn)
+		root.HandleFunc("POST /logout", d.logOut)
+	}
+	root.Handle("/", d.identified(mux))
+	protected := http.NewCrossOriginProtection().Handler(bounded(root))
+	return http.StripPrefix(d.Prefix, secured(withRoot(protected)))
+}
+
+// bounded bounds the body of a request.
+func bounded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// withRoot serves the bare prefix as the first page.
+func withRoot(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "" {
+			r.URL.Path = "/"
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// policy allows what the dashboard itself serves, and nothing inline.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+func secured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		// With no-referrer, browsers send forms without their origin, and without TLS there is nothing else that tells it.
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func cached(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "private, max-age=300")
+		next.ServeHTTP(w, r)
+	})
+}

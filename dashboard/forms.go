@@ -1,0 +1,141 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// maxFormBytes bounds the body of a request: a value of an event as a form sends it.
+	maxFormBytes = 4 << 20
+	// changeTimeout bounds the statements of a change. A pause waits for the claims that began before it.
+	changeTimeout = 30 * time.Second
+	// maxFieldBytes bounds what is written in one line of a form.
+	maxFieldBytes = 1024
+)
+
+// flash is what the next page says about a change.
+type flash struct {
+	Done bool
+	Text string
+}
+
+// done says that a change was made, and refused that it was not.
+func done(say string) flash    { return flash{true, say} }
+func refused(say string) flash { return flash{false, say} }
+
+const (
+	flashCookie = "events_said"
+	flashLasts  = time.Minute
+	maxFlash    = 1024
+)
+
+// setFlash keeps what the next page says in a cookie.
+func (d *dashboard) setFlash(w http.ResponseWriter, r *http.Request, f flash) {
+	kind := "-"
+	if f.Done {
+		kind = "+"
+	}
+	say, _ := shorten(f.Text, maxFlash)
+	http.SetCookie(w, d.cookie(r, flashCookie, base64.RawURLEncoding.EncodeToString([]byte(kind+say)), flashLasts))
+}
+
+// takeFlash returns what a page says about the change before it, once.
+func (d *dashboard) takeFlash(w http.ResponseWriter, r *http.Request) *flash {
+	cookie, err := r.Cookie(flashCookie)
+	if err != nil || r.Method != http.MethodGet {
+		return nil
+	}
+	http.SetCookie(w, d.cookie(r, flashCookie, "", 0))
+	text, err := base64.RawURLEncoding.DecodeString(cookie.Value)
+	if err != nil || len(text) < 2 || len(text) > maxFlash+1 {
+		return nil
+	}
+	return &flash{Done: text[0] == '+', Text: clean(string(text[1:]))}
+}
+
+// shown is the answer to a form that leads nowhere else: the form again, with a mistake, or what is shown once.
+type shown struct {
+	status      int
+	page, title string
+	data        any
+}
+
+func (s shown) Error() string { return s.title }
+
+// mistaken is a form with a mistake, as the page that has it shows it again.
+func mistaken(page, title string, data any) shown {
+	return shown{http.StatusUnprocessableEntity, page, title, data}
+}
+
+// change serves a form. What was changed, or why nothing was, is said by the page that do returns, to which the
+// browser is led.
+func (d *dashboard) change(do func(r *http.Request) (path string, said flash, err error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), changeTimeout)
+		defer cancel()
+		r = r.WithContext(ctx)
+		if d.Queue == nil {
+			d.writeProblem(w, r, "", readOnly())
+			return
+		}
+		if err := parseForm(r); err != nil {
+			d.writeProblem(w, r, "", err)
+			return
+		}
+		path, said, err := do(r)
+		var form shown
+		var known problem
+		switch {
+		case errors.As(err, &form):
+			d.write(w, r, form.status, form.page, view{Page: form.page, Title: form.title, Data: form.data})
+		case errors.As(err, &known):
+			d.writeProblem(w, r, "", err)
+		case err != nil:
+			d.Log.Error("a change by the dashboard failed", zap.String("path", r.URL.Path), zap.Error(err))
+			d.writeProblem(w, r, "", problem{http.StatusServiceUnavailable, "The change failed", "It may have been made in part or as a whole. The log of this program says why. Look before you try again; that does no harm."})
+		default:
+			if said.Text != "" {
+				d.setFlash(w, r, said)
+			}
+			http.Redirect(w, r, d.Prefix+path, http.StatusSeeOther)
+		}
+	}
+}
+
+func readOnly() problem {
+	return problem{http.StatusForbidden, "You may not do this", "This dashboard only shows the queue."}
+}
+
+// parseForm reads a form, and refuses one that no page has.
+func parseForm(r *http.Request) error {
+	if err := r.ParseForm(); err != nil {
+		var long *http.MaxBytesError
+		if errors.As(err, &long) {
+			return problem{http.StatusRequestEntityTooLarge, "This is too long", "A form may send 4 MiB. Use eventctl for more."}
+		}
+		return problem{http.StatusBadRequest, "This form cannot be read", "Go back, reload the page, and try again."}
+	}
+	return nil
+}
+
+// field returns one line of a form.
+func field(r *http.Request, name string) (string, error) {
+	text := strings.TrimSpace(r.PostFormValue(name))
+	if !isField(text) {
+		return "", problem{http.StatusBadRequest, "This form cannot be read", "The field " + name + " is a text of at most 1,024 bytes of UTF-8."}
+	}
+	return text, nil
+}
+
+// isField reports whether a text is one line of a form, or of a filter in an address.
+func isField(text string) bool {
+	return len(text) <= maxFieldBytes && !strings.ContainsRune(text, 0) && utf8.ValidString(text)
+}

@@ -1,0 +1,209 @@
+package dashboard
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"eventsv2/access"
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+)
+
+// handlerData is the page of one handler on a canvas, on which it is paused and blocked.
+type handlerData struct {
+	eventqueue.Scope
+	Rules []ruleRow
+	// MayPause and MayBlock say what the viewer may do; Paused and Blocked, what has been done to exactly this handler.
+	MayPause, MayBlock, Paused, Blocked bool
+	PauseForm, BlockForm                ruleForm
+	Numbers                             handlerNumbers
+}
+
+// ruleRow is a rule that holds back events of the handler.
+type ruleRow struct {
+	control.Rule
+	MayLift bool
+}
+
+// ruleForm is what was written of a rule, when it has a mistake.
+type ruleForm struct{ Reason, For, Until, Problem string }
+
+// handlerPath is the page of a handler.
+func handlerPath(scope eventqueue.Scope) string {
+	return "/handler?" + url.Values{"canvas": {scope.Canvas.String()}, "module": {scope.Module}, "name": {scope.Name}}.Encode()
+}
+
+// verbOf is what it takes to add and to lift a rule: users pause, and administrators block.
+func verbOf(t control.RuleType) access.Verb {
+	if t == control.BlockRule {
+		return access.Administer
+	}
+	return access.Operate
+}
+
+// scopeOf returns the handler that a request names, if its viewer may read it.
+func scopeOf(r *http.Request, value func(string) string) (scope eventqueue.Scope, err error) {
+	if scope.Canvas, err = eventqueue.ParseCanvasID(value("canvas")); err != nil {
+		return scope, badFilter("The canvas is not a UUID. Choose a handler on the page of handlers.")
+	}
+	if !viewerOf(r).May(access.Read, scope.Canvas) {
+		return scope, forbidden(access.Read)
+	}
+	scope.Module, scope.Name = value("module"), value("name")
+	if err := scope.Validate(); err != nil {
+		return scope, badFilter("There is no such handler: " + clean(err.Error()) + ".")
+	}
+	return scope, nil
+}
+
+func (d *dashboard) handler(r *http.Request) (string, any, error) {
+	scope, err := scopeOf(r, r.URL.Query().Get)
+	if err != nil {
+		return "", nil, err
+	}
+	data, err := d.readHandler(r, scope)
+	return handlerName(scope), data, err
+}
+
+func handlerName(scope eventqueue.Scope) string { return line(scope.Module) + " / " + line(scope.Name) }
+
+func (d *dashboard) readHandler(r *http.Request, scope eventqueue.Scope) (data handlerData, err error) {
+	data = handlerData{Scope: scope, MayPause: d.mayChange(r, access.Operate, scope.Canvas), MayBlock: d.mayChange(r, access.Administer, scope.Canvas)}
+	rules, err := d.Reader.RulesAbout(r.Context(), control.RuleScope{Scope: scope})
+	for _, rule := range rules {
+		data.Rules = append(data.Rules, ruleRow{rule, d.mayChange(r, verbOf(rule.Type), scope.Canvas)})
+		if rule.RuleScope == (control.RuleScope{Scope: scope}) {
+			data.Paused = data.Paused || rule.Type == control.PauseRule
+			data.Blocked = data.Blocked || rule.Type == control.BlockRule
+		}
+	}
+	if err != nil {
+		return data, err
+	}
+	data.Numbers, err = d.readNumbers(r, scope)
+	return data, err
+}
+
+// handlerToChange returns the rules as the viewer changes them, and the handler of a form.
+func (d *dashboard) handlerToChange(r *http.Request, t control.RuleType) (rules *control.Rules, scope eventqueue.Scope, err error) {
+	if scope, err = scopeOf(r, r.PostFormValue); err != nil {
+		return nil, scope, err
+	}
+	if verb := verbOf(t); !viewerOf(r).May(verb, scope.Canvas) {
+		return nil, scope, forbidden(verb)
+	}
+	rules, err = control.NewRules(d.Store.As(viewerOf(r).actor()), d.Queue)
+	return rules, scope, err
+}
+
+// addRule pauses or blocks a handler.
+func (d *dashboard) addRule(t control.RuleType) func(r *http.Request) (string, flash, error) {
+	return func(r *http.Request) (string, flash, error) {
+		rules, scope, err := d.handlerToChange(r, t)
+		if err != nil {
+			return "", flash{}, err
+		}
+		form, until, mistake := readRule(r)
+		rule := control.Rule{Type: t, RuleScope: control.RuleScope{Scope: scope}, Reason: form.Reason, Actor: viewerOf(r).Name, Until: until}
+		if mistake == nil {
+			mistake = rule.Validate()
+		}
+		var added bool
+		if mistake == nil {
+			if added, err = rules.AddRule(r.Context(), rule); errors.Is(err, control.ErrUntilPassed) {
+				mistake, err = err, nil
+			}
+		}
+		if err != nil {
+			return "", flash{}, err
+		}
+		if mistake != nil {
+			data, err := d.readHandler(r, scope)
+			if err != nil {
+				return "", flash{}, err
+			}
+			form.Problem = clean(mistake.Error())
+			if t == control.BlockRule {
+				data.BlockForm = form
+			} else {
+				data.PauseForm = form
+			}
+			return "", flash{}, mistaken("handler", handlerName(scope), data)
+		}
+		if !added {
+			return handlerPath(scope), refused("It was " + held(t) + " already: that stays as it is. Lift it first to change its reason or its end."), nil
+		}
+		return handlerPath(scope), done("It is " + held(t) + ". Runs that had begun go on, and no other begins."), nil
+	}
+}
+
+// readRule returns a rule as it was written in a form. The mistake is one of the user.
+func readRule(r *http.Request) (form ruleForm, until time.Time, mistake error) {
+	form = ruleForm{For: r.PostFormValue("for"), Until: r.PostFormValue("until")}
+	if form.Reason, mistake = field(r, "reason"); mistake != nil {
+		return form, until, errors.New("The reason is a text of at most 1,024 bytes")
+	}
+	switch {
+	case form.Until != "" && form.For != "":
+		mistake = errors.New("Choose for how long, or write until when: not both")
+	case form.Until != "":
+		until, mistake = parseTime(form.Until)
+	case form.For != "":
+		minutes := numberOf(form.For)
+		if minutes < 1 || minutes > maxRuleMinutes {
+			return form, until, errors.New("Choose for how long")
+		}
+		until = time.Now().Add(time.Duration(minutes) * time.Minute)
+	}
+	return form, until, mistake
+}
+
+// maxRuleMinutes is the longest time that a form offers: a week.
+const maxRuleMinutes = 7 * 24 * 60
+
+// liftRule lifts a rule: at once, or at a rate.
+func (d *dashboard) liftRule(t control.RuleType) func(r *http.Request) (string, flash, error) {
+	return func(r *http.Request) (string, flash, error) {
+		rules, scope, err := d.handlerToChange(r, t)
+		if err != nil {
+			return "", flash{}, err
+		}
+		lift := control.LiftOf(t, scope)
+		if rate := r.PostFormValue("rate"); rate != "" {
+			if lift.Rate = numberOf(rate); lift.Rate < 1 || lift.Rate > control.MaxRate {
+				return handlerPath(scope), refused("It is still " + held(t) + ": so many events per second are a number from 1 to 100,000; leave it empty for all at once."), nil
+			}
+		}
+		lift.Prefix, lift.Modifier = r.PostFormValue("prefix") != "", r.PostFormValue("modifier")
+		if of := r.PostFormValue("of"); of != "" {
+			lift.Name = of
+		}
+		if err := lift.Validate(); err != nil {
+			return "", flash{}, badFilter("There is no such rule: " + clean(err.Error()) + ".")
+		}
+		result, err := rules.LiftRule(r.Context(), lift)
+		switch {
+		case err != nil:
+			return "", flash{}, err
+		case !result.Removed:
+			return handlerPath(scope), refused("It was not " + held(t) + " any more."), nil
+		case result.GoesOn:
+			return handlerPath(scope), done("It is being lifted: the waiting events run by and by."), nil
+		default:
+			return handlerPath(scope), done("It is no longer " + held(t) + "."), nil
+		}
+	}
+}
+
+// numberOf returns the number that a text is, and 0 for a text that is none.
+func numberOf(text string) int {
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		return 0
+	}
+	return n
+}

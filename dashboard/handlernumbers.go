@@ -1,0 +1,90 @@
+package dashboard
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/humantime"
+)
+
+const (
+	// handlerFor is the time of the small line on the page of a handler; the charts are of its last hour.
+	handlerFor = 6 * time.Hour
+	// errorsShown is how many of its errors the page shows.
+	errorsShown = 8
+)
+
+// handlerNumbers is what the page of a handler shows of its runs, its limits and its errors.
+type handlerNumbers struct {
+	// Counted says that there were counts in the last hours.
+	Counted                                           bool
+	Pending, OldestDue, Rate, Errors, WaitP99, RunP99 string
+	Counts, Waits, Spark                              chart
+	Limits                                            []inspect.LimitInUse
+	Rates                                             []rateRow
+	Recent                                            []inspect.RecentError
+}
+
+func (d *dashboard) readNumbers(r *http.Request, scope eventqueue.Scope) (data handlerNumbers, err error) {
+	minutes, err := d.Reader.MinutesOf(r.Context(), scope, handlerFor)
+	if err != nil {
+		return data, err
+	}
+	data = numbersOf(minutes)
+	if data.Recent, err = d.Reader.RecentErrors(r.Context(), scope, errorsShown); err != nil {
+		return data, err
+	}
+	if data.Limits, err = d.Reader.LimitsOfHandler(r.Context(), scope); err != nil {
+		return data, err
+	}
+	rates, err := d.rates(r, &scope.Canvas)
+	data.Rates = slices.DeleteFunc(rates, func(l rateRow) bool { return !l.WholeCanvas() && l.Scope != scope })
+	return data, err
+}
+
+// numbersOf sums up the last hour of the minutes of a handler.
+func numbersOf(minutes []inspect.Minute) handlerNumbers {
+	data := handlerNumbers{Counted: len(minutes) > 0, Pending: "–", OldestDue: "–", Rate: "–", Errors: "–", WaitP99: "–", RunP99: "–"}
+	if !data.Counted {
+		return data
+	}
+	now := minutes[len(minutes)-1].AsOf
+	first, _ := slices.BinarySearchFunc(minutes, now.Add(-shownFor), func(m inspect.Minute, t time.Time) int { return m.Begins.Compare(t) })
+	hour := minutes[first:]
+	data.Spark = wideSparkline(minutes, now)
+	data.Counts, data.Waits, _ = charts(hour, now)
+	if sums := inspect.SumMinutes(hour); len(sums) > 0 {
+		sum := &sums[0]
+		data.Rate, data.Errors = rateOf(sum, shownFor), errorsOf(sum)
+		data.WaitP99, data.RunP99 = quantile(sum.Wait, 0.99), quantile(sum.Run, 0.99)
+	}
+	pending, oldest := lastPending(minutes, now)
+	if pending != nil {
+		data.Pending, data.OldestDue = count(*pending), "none due"
+	}
+	if oldest != nil {
+		data.OldestDue = humantime.Age(*oldest)
+	}
+	return data
+}
+
+// wideSparkline has the runs of a handler during the last hours, in steps of some minutes.
+func wideSparkline(minutes []inspect.Minute, now time.Time) chart {
+	const step = 5 * time.Minute
+	steps := make([]float64, handlerFor/step)
+	high := 1.0
+	for i := range minutes {
+		m := &minutes[i]
+		at := len(steps) - 1 - int(now.Sub(m.Begins)/step)
+		if at >= 0 && at < len(steps) {
+			steps[at] += float64(m.Completed + m.Failed + m.Retried)
+			high = max(high, steps[at])
+		}
+	}
+	c := chart{Width: 640, Height: 40, Text: "Runs in the last 6 hours; the most in five minutes are " + count(int64(high))}
+	c.Lines = []curve{{Name: "runs", Class: "s1", Points: linePoints(steps, func(v float64) float64 { return 38 - 36*v/high }, 1, 638)}}
+	return c
+}

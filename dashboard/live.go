@@ -1,0 +1,236 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/inspect"
+)
+
+const (
+	// defaultRefresh is the Refresh of a Config without one.
+	defaultRefresh = 12 * time.Second
+	// readAgainAfter is how old what streams show may be at most: times in it grow also when nothing changes.
+	readAgainAfter = 90 * time.Second
+	// tokensEvery is how often it is asked whose tokens have ended.
+	tokensEvery = time.Minute
+	// maxStreams is how many streams there are at once, and maxStreamsOf how many of one identity.
+	maxStreams, maxStreamsOf = 64, 8
+)
+
+// streamSource is what streams are read from.
+type streamSource struct {
+	pulse func(ctx context.Context) (inspect.Pulse, error)
+	parts func(ctx context.Context, of asked, pulse inspect.Pulse) (map[eventqueue.CanvasID]part, error)
+	// ended returns those of some identities that may read no longer; nil: nobody knows.
+	ended func(ctx context.Context, keys []string) ([]string, error)
+}
+
+// streams are those of the process. While there are any, one reader reads for all of them.
+type streams struct {
+	from           streamSource
+	every, timeout time.Duration
+	log            *zap.Logger
+
+	mu      sync.Mutex
+	open    map[*stream]bool
+	shown   map[eventqueue.CanvasID]part // by canvas, the zero one for all
+	stop    context.CancelFunc           // of the reader; nil while there is none
+	closed  bool
+	readers sync.WaitGroup
+}
+
+// liveReader reads what overviews show: a pulse in each round, and what is shown when the pulse has changed.
+type liveReader struct {
+	*streams
+	mark            string
+	readAt, askedAt time.Time
+	failed          bool
+}
+
+// stream is one page that is looked at.
+type stream struct {
+	// key is that of the viewer.
+	key string
+	// canvas is the one that the page shows; nil: all.
+	canvas *eventqueue.CanvasID
+	// session is the cookie by which the viewer came in, if they did by one.
+	session string
+	news    chan part     // holds the newest part that was not sent
+	ended   chan struct{} // closed when the viewer may read no longer, or the dashboard is closed
+}
+
+func (s *stream) of() (canvas eventqueue.CanvasID) {
+	if s.canvas != nil {
+		canvas = *s.canvas
+	}
+	return canvas
+}
+
+// add begins a stream, unless there are too many.
+func (l *streams) add(s *stream) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	same := 0
+	for other := range l.open {
+		if other.key == s.key {
+			same++
+		}
+	}
+	if l.closed || len(l.open) >= maxStreams || same >= maxStreamsOf {
+		return false
+	}
+	l.open[s] = true
+	if l.stop == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		l.stop, l.shown = stop, map[eventqueue.CanvasID]part{}
+		l.readers.Go(func() { l.reader(time.Now()).read(ctx) })
+	}
+	if p, known := l.shown[s.of()]; known {
+		s.news <- p
+	}
+	return true
+}
+
+// remove ends a stream whose page has gone.
+func (l *streams) remove(s *stream) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end(s)
+}
+
+func (l *streams) end(s *stream) {
+	if !l.open[s] {
+		return
+	}
+	delete(l.open, s)
+	close(s.ended)
+	if len(l.open) == 0 {
+		l.stop()
+		l.stop = nil
+	}
+}
+
+// endAll ends the streams for which it is right.
+func (l *streams) endAll(right func(s *stream) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for s := range l.open {
+		if right(s) {
+			l.end(s)
+		}
+	}
+}
+
+// close ends all streams, and waits for the reader.
+func (l *streams) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.endAll(func(*stream) bool { return true })
+	l.readers.Wait()
+}
+
+func (l *streams) reader(now time.Time) *liveReader { return &liveReader{streams: l, askedAt: now} }
+
+// read reads until the last stream has ended.
+func (l *liveReader) read(ctx context.Context) {
+	for ticker := time.NewTicker(l.every); ; {
+		l.round(ctx, time.Now())
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			ticker.Stop()
+			return
+		}
+	}
+}
+
+// round asks whether something has changed, reads it, and gives it to the streams.
+func (l *liveReader) round(ctx context.Context, now time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	err := l.endRevoked(ctx, now)
+	if err == nil {
+		err = l.refresh(ctx, now)
+	}
+	if err != nil && !errors.Is(ctx.Err(), context.Canceled) && !l.failed {
+		l.log.Warn("could not renew the overviews of open pages; trying again", zap.Error(err))
+	}
+	l.failed = err != nil
+}
+
+// endRevoked ends the streams of those whose tokens have ended.
+func (l *liveReader) endRevoked(ctx context.Context, now time.Time) error {
+	if l.from.ended == nil || now.Sub(l.askedAt) < tokensEvery {
+		return nil
+	}
+	l.askedAt = now
+	l.mu.Lock()
+	var keys []string
+	for s := range l.open {
+		if !slices.Contains(keys, s.key) {
+			keys = append(keys, s.key)
+		}
+	}
+	l.mu.Unlock()
+	ended, err := l.from.ended(ctx, keys)
+	for _, key := range ended {
+		l.endAll(func(s *stream) bool { return s.key == key })
+	}
+	return err
+}
+
+func (l *liveReader) refresh(ctx context.Context, now time.Time) error {
+	of, known := l.asked()
+	pulse, err := l.from.pulse(ctx)
+	if err != nil || known && pulse.Mark == l.mark && now.Sub(l.readAt) < readAgainAfter {
+		return err
+	}
+	shown, err := l.from.parts(ctx, of, pulse)
+	if err != nil {
+		return err
+	}
+	l.mark, l.readAt = pulse.Mark, now
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shown = shown
+	for s := range l.open {
+		if p, known := shown[s.of()]; known {
+			select {
+			case <-s.news: // an older one
+			default:
+			}
+			s.news <- p
+		}
+	}
+	return nil
+}
+
+// asked is what the streams are about, and whether all of it was read before.
+func (l *streams) asked() (of asked, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known = true
+	seen := map[eventqueue.CanvasID]bool{}
+	for s := range l.open {
+		canvas := s.of()
+		if _, was := l.shown[canvas]; !was {
+			known = false
+		}
+		switch {
+		case s.canvas == nil:
+			of.all = true
+		case !seen[canvas]:
+			of.canvases = append(of.canvases, canvas)
+		}
+		seen[canvas] = true
+	}
+	return of, known
+}

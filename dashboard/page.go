@@ -1,0 +1,105 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"html/template"
+	"net/http"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/access"
+	"eventsv2/eventqueue/inspect"
+)
+
+type dashboard struct {
+	Config
+	Reader   *inspect.Reader
+	sessions *access.Sessions // nil with Identify
+	attempts *access.Attempts
+	pages    map[string]*template.Template
+	streams  *streams
+}
+
+// view is what the layout needs beside the page's own data.
+type view struct {
+	Base, Page, Title string
+	Now               time.Time
+	Who               viewer
+	Flash             *flash
+	Data              any
+}
+
+// Refreshes reports whether the page is to be read again by and by, without a script: something goes on.
+func (v view) Refreshes() bool {
+	data, ok := v.Data.(interface{ Refreshes() bool })
+	return ok && data.Refreshes()
+}
+
+// ByCanvas reports whether the page is of a canvas that its viewer chooses.
+func (v view) ByCanvas() bool {
+	return len(v.Who.Canvases) > 0 && !slices.Contains([]string{"event", "edit", "handler", "tokens", "operation"}, v.Page)
+}
+
+// problem is what a page says instead of its contents, with a status.
+type problem struct {
+	status     int
+	title, say string
+}
+
+func (p problem) Error() string { return p.title }
+
+// page serves what read returns in the template of that name.
+func (d *dashboard) page(name string, read func(r *http.Request) (title string, data any, err error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), d.Timeout)
+		defer cancel()
+		r = r.WithContext(ctx)
+		title, data, err := read(r)
+		if err != nil {
+			d.writeProblem(w, r, name, err)
+			return
+		}
+		d.write(w, r, http.StatusOK, name, view{Page: name, Title: title, Data: data, Flash: d.takeFlash(w, r)})
+	}
+}
+
+// writeProblem serves why there is no such page; name is that of the page.
+func (d *dashboard) writeProblem(w http.ResponseWriter, r *http.Request, name string, err error) {
+	status, title, say := d.explainProblem(err, r)
+	d.write(w, r, status, "problem", view{Page: name, Title: title, Data: say})
+}
+
+// write serves a view in a template.
+func (d *dashboard) write(w http.ResponseWriter, r *http.Request, status int, template string, v view) {
+	var b bytes.Buffer
+	v.Base, v.Now, v.Who = d.Prefix, time.Now().UTC(), d.viewer(r)
+	if err := d.pages[template].Execute(&b, v); err != nil {
+		d.Log.Error("write a page of the dashboard", zap.String("page", template), zap.Error(err))
+		http.Error(w, "the page could not be written; the log says why", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // a browser that has left misses nothing
+}
+
+func (d *dashboard) explainProblem(err error, r *http.Request) (status int, title, say string) {
+	var p problem
+	if errors.As(err, &p) {
+		return p.status, p.title, p.say
+	}
+	d.Log.Error("read a page of the dashboard", zap.String("path", r.URL.Path), zap.Error(err))
+	if errors.Is(err, context.DeadlineExceeded) {
+		return http.StatusServiceUnavailable, "This takes too long",
+			"The database did not answer in time, and the statement was cancelled. Narrow the filter down, for example to a canvas, and try again."
+	}
+	return http.StatusServiceUnavailable, "The database cannot be read", "The log of this program says why. Reload the page to try again."
+}
+
+func badFilter(why string) error {
+	return problem{http.StatusBadRequest, "This filter cannot be read", why}
+}

@@ -1,0 +1,112 @@
+package dashboard
+
+import (
+	"slices"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/humantime"
+)
+
+// asked is what overviews are about: all canvases together, and single ones.
+type asked struct {
+	all      bool
+	canvases []eventqueue.CanvasID
+}
+
+// situation is what overviews show, read with four statements and a pulse, however many overviews there are.
+type situation struct {
+	relayRuns  bool
+	totals     map[eventqueue.CanvasID][]inspect.Minute
+	activities []inspect.Activity
+	workers    []inspect.Worker
+	rules      []control.Rule
+}
+
+// part is what one overview shows.
+type part struct {
+	relayRuns  bool
+	totals     []inspect.Minute
+	activities []inspect.Activity
+	workers    []inspect.Worker
+	rules      []control.Rule
+	// now is the database's clock, if anything was counted.
+	now time.Time
+	// stands says that no run has ended, and why; nil: some have, or nothing is due.
+	stands *standstill
+}
+
+// of returns the part of one canvas; nil is that of all.
+func (s situation) of(canvas *eventqueue.CanvasID) part {
+	p := part{relayRuns: s.relayRuns, workers: s.workers, activities: s.activities, rules: s.rules, now: time.Now()}
+	if canvas == nil {
+		p.totals = s.totals[eventqueue.CanvasID{}]
+	} else {
+		p.totals = s.totals[*canvas]
+		p.activities = those(s.activities, func(a inspect.Activity) bool { return a.Canvas == *canvas })
+		p.rules = those(s.rules, func(r control.Rule) bool { return r.Canvas == *canvas })
+	}
+	if n := len(p.totals); n > 0 {
+		p.now = p.totals[n-1].AsOf
+	}
+	return p
+}
+
+func those[T any](list []T, keep func(T) bool) (kept []T) {
+	for _, element := range list {
+		if keep(element) {
+			kept = append(kept, element)
+		}
+	}
+	return kept
+}
+
+// held reports whether rules hold back all events of a handler.
+func (p part) held(scope eventqueue.Scope) bool {
+	return slices.ContainsFunc(p.rules, func(r control.Rule) bool { return r.Covers(control.RuleScope{Scope: scope}) })
+}
+
+// due are the handlers of which something is due that no rule holds back, the oldest first.
+func (p part) due() []inspect.Activity {
+	return those(p.activities, func(a inspect.Activity) bool { return a.OldestDue != nil && !p.held(a.Scope) })
+}
+
+// standsAfter is for how long no run must have ended before that is worth a word.
+const standsAfter = 2 * time.Minute
+
+// standstill is that no run has ended although something is due.
+type standstill struct {
+	For    time.Duration
+	Scope  eventqueue.Scope
+	DueFor time.Duration
+	// Event is the oldest one that is due, Why what keeps it from running, and Remedy what would change that; all of
+	// them are zero if it was gone when it was looked for.
+	Event       eventqueue.EventID
+	Why, Remedy string
+}
+
+// quietFor is for how long no run has ended, in whole minutes, an hour at most.
+func (p part) quietFor() time.Duration {
+	this := p.now.Truncate(time.Minute)
+	for i := len(p.totals) - 1; i >= 0; i-- {
+		if m := &p.totals[i]; m.Completed+m.Failed+m.Retried > 0 {
+			return max(0, this.Sub(m.Begins.Add(time.Minute)))
+		}
+	}
+	return shownFor
+}
+
+// named reports whether the standstill is explained by an event of a handler.
+func (p part) named(scope eventqueue.Scope) bool {
+	return p.stands != nil && p.stands.Event != 0 && p.stands.Scope == scope
+}
+
+// String says for how long nothing has run.
+func (s *standstill) String() string {
+	if s.For >= shownFor {
+		return "an hour or longer"
+	}
+	return humantime.Age(s.For)
+}

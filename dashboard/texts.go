@@ -1,0 +1,145 @@
+package dashboard
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/minutes"
+	"eventsv2/internal/humantime"
+)
+
+// Longer texts are cut, so that a page stays small.
+const (
+	maxText  = 4 << 10
+	maxValue = 48 << 10
+	maxLine  = 160
+)
+
+func functions() template.FuncMap {
+	return template.FuncMap{
+		"clean": clean, "line": line, "count": count, "number": func(n int) string { return count(int64(n)) }, "age": humantime.Age, "span": span,
+		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"exact": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+		"when":  humantime.When,
+		"since": func(t, now time.Time) string { return humantime.Age(now.Sub(t)) + " ago" },
+		"label": strings.ToLower, "bounded": boundedCount,
+		"holds": func() []choice { return holds }, "validities": func() []choice { return validities },
+		"short": func(c eventqueue.CanvasID) string { return c.String()[:8] },
+	}
+}
+
+// choice is what a list in a form offers.
+type choice struct{ Value, Text string }
+
+// holds are how long a form offers to pause a handler, in minutes, and validities for how long a token, in days.
+var (
+	holds      = []choice{{"15", "15 minutes"}, {"60", "1 hour"}, {"240", "4 hours"}, {"1440", "1 day"}, {"10080", "1 week"}}
+	validities = []choice{{"1", "1 day"}, {"30", "30 days"}, {"90", "90 days"}, {"365", "1 year"}, {"", "until it is revoked"}}
+)
+
+// clean shows characters that are not printable, or that reorder the text around them, as
+// escapes; line ends and tabs stay.
+func clean(s string) string {
+	s, cut := shorten(s, maxText)
+	var b strings.Builder
+	for _, c := range strings.ToValidUTF8(s, "�") {
+		if c == '\n' || c == '\t' || unicode.IsPrint(c) {
+			b.WriteRune(c)
+			continue
+		}
+		quoted := strconv.QuoteRuneToASCII(c)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	if cut {
+		b.WriteString(" …")
+	}
+	return b.String()
+}
+
+// line is the beginning of a text, in one line.
+func line(s string) string {
+	s, cut := shorten(s, maxLine)
+	s = strings.Join(strings.Fields(clean(s)), " ")
+	if cut {
+		s += " …"
+	}
+	return s
+}
+
+// shorten cuts a text between two characters.
+func shorten(s string, limit int) (string, bool) {
+	if len(s) <= limit {
+		return s, false
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit], true
+}
+
+// value is a value of an event for a page: indented if it is short enough to be shown as a whole.
+func value(v json.RawMessage) (text string, cut bool) {
+	var b bytes.Buffer
+	if len(v) <= maxValue && json.Indent(&b, v, "", "  ") == nil && b.Len() <= maxValue {
+		v = b.Bytes()
+	}
+	text, cut = shorten(string(v), maxValue)
+	return escaped(text), cut
+}
+
+// escaped is clean without its limit.
+func escaped(s string) string {
+	var b strings.Builder
+	for part := s; part != ""; {
+		head, _ := shorten(part, maxText)
+		b.WriteString(clean(head))
+		part = part[len(head):]
+	}
+	return b.String()
+}
+
+// count writes a number with separators of thousands.
+func count(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// span writes a measured time.
+func span(d time.Duration) string {
+	switch {
+	case d >= time.Minute:
+		return humantime.Age(d)
+	case d >= time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	default:
+		return fmt.Sprintf("%.3g ms", float64(d.Microseconds())/1000)
+	}
+}
+
+// quantile writes a quantile of a histogram.
+func quantile(h minutes.Histogram, q float64) string {
+	if h.Count() == 0 {
+		return "–"
+	}
+	return span(h.Quantile(q))
+}
+
+// boundedCount writes a count of the events of a group.
+func boundedCount(n int) string {
+	if n > inspect.CountedInGroup {
+		return "more than " + count(inspect.CountedInGroup)
+	}
+	return count(int64(n))
+}

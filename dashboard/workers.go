@@ -1,0 +1,35 @@
+package dashboard
+
+import (
+	"net/http"
+
+	"eventsv2/eventqueue/inspect"
+)
+
+// workerRow is a worker with what it has in hand.
+type workerRow struct {
+	inspect.Worker
+	Held *inspect.Held // nil: nothing that is known to have begun
+}
+
+type workersData struct {
+	Workers []workerRow
+	// More says that there are more runs in hand than were read.
+	More bool
+}
+
+func (d *dashboard) workers(r *http.Request) (string, any, error) {
+	if !viewerOf(r).MayReadAll() {
+		return "", nil, problem{http.StatusForbidden, "You may not see the workers", "They run handlers of all canvases: it takes the verb read on all of them."}
+	}
+	workers, err := d.Reader.Workers(r.Context())
+	if err != nil {
+		return "", nil, err
+	}
+	held, more, err := d.Reader.Held(r.Context())
+	data := workersData{More: more}
+	for i := range workers {
+		data.Workers = append(data.Workers, workerRow{workers[i], held[workers[i].Number]})
+	}
+	return "Workers", data, err
+}

@@ -1,0 +1,25 @@
+// Package bulk changes many events in the background: it cancels, deletes, runs, edits or retries those that a
+// filter selects.
+//
+// An operation is counted first and begins when it is confirmed:
+//
+//	operation, err := operations.Count(ctx, by, identity, bulk.Change{Verb: bulk.Retry, Filter: filter})
+//	// show operation.Counted, and ask
+//	operation, err = operations.Confirm(ctx, by, identity, operation.ID)
+//	// and later, for progress
+//	operation, err = operations.Get(ctx, operation.ID)
+//
+// [Operations.Run] works on what is confirmed, in as many programs as there are: one at a time on each
+// operation.
+//
+// # Guarantees
+//
+//   - What is confirmed is what was counted: the filter and the change are stored, only the same identity can
+//     confirm them, within ConfirmWithin, and events that came in after the count are left alone.
+//   - An operation is a row, with its progress. When its program dies, another one, or the same when it has come
+//     back, goes on after LeaseFor. What was done is not done again, but for the last piece, and that is harmless:
+//     each change may be repeated.
+//   - Each piece is a transaction with a row in the audit log, and so are the confirmation and the end: their
+//     Operation is the operation's ID.
+//   - Operations take turns, so that a short one does not wait for the end of a long one.
+package bulk

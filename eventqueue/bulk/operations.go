@@ -1,0 +1,321 @@
+package bulk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/audit"
+	"eventsv2/eventqueue/pgsession"
+	"eventsv2/eventqueue/pgstore"
+)
+
+// State is how far an operation has come.
+type State string
+
+// The states of an operation.
+const (
+	Counted State = "counted" // it begins when it is confirmed
+	Running State = "running" // it goes on, or will when a program is there that runs operations
+	Done    State = "done"    // all of its events have been tried
+	Stopped State = "stopped" // somebody has stopped it; what was done stays done
+	Failed  State = "failed"  // it has failed too often; the logs of the programs say why
+)
+
+// ConfirmWithin is for how long a count can be confirmed.
+const ConfirmWithin = 10 * time.Minute
+
+// Operation is a change of many events.
+type Operation struct {
+	ID     uuid.UUID
+	Change Change
+	// By is who has counted and confirmed it.
+	By audit.Actor
+	// Counted is how many events the filter selected.
+	Counted int
+	State   State
+	// CountedAt, StartedAt and EndedAt are by the clock of the database; the zero time is not yet.
+	CountedAt, StartedAt, EndedAt time.Time
+	// ExpiresAt is until when it can be confirmed.
+	ExpiresAt time.Time
+	Progress
+}
+
+// Progress is what an operation has done to how many events. Their sum may stay below Counted: events may have
+// ended, or changed, since they were counted.
+type Progress struct {
+	// Changed are as it was asked for.
+	Changed int
+	// Running were refused because a worker runs them, Busy because somebody else was writing them, and
+	// Refused by the database.
+	Running, Busy, Refused int
+}
+
+// The errors of Confirm and Stop.
+var (
+	// ErrUnknown is returned for an operation that does not exist, or that somebody else has counted.
+	ErrUnknown = errors.New("there is no such operation")
+	// ErrExpired is returned for one that was counted too long ago.
+	ErrExpired = errors.New("the count is too old: count again")
+)
+
+// Operations are those of one database. It is safe for concurrent use.
+type Operations struct {
+	store *pgstore.Store
+	queue *eventqueue.Queue
+	log   *zap.Logger
+	pool  *pgsession.Pool
+	wake  chan struct{}
+}
+
+// New makes Operations. The queue publishes the notifications of what may run; a nil logger is none.
+func New(store *pgstore.Store, queue *eventqueue.Queue, log *zap.Logger) (*Operations, error) {
+	if store == nil || queue == nil {
+		return nil, errors.New("bulk.New: store and queue must not be nil")
+	}
+	if log == nil {
+		log = zap.NewNop()
+	}
+	return &Operations{store: store, queue: queue, log: log, pool: pgsession.On(store.Pool(), store.Schema()), wake: make(chan struct{}, 1)}, nil
+}
+
+const operationColumns = `o.id, o.change, o.actor, o.source, o.via, o.counted, o.state, o.counted_at, o.started_at, o.ended_at, o.expires_at,
+    o.changed, o.running, o.busy, o.refused`
+
+const insertSQL = `
+INSERT INTO bulk_operations AS o (id, expires_at, identity, actor, source, via, canvas_id, change, counted, last_id, state)
+VALUES ($1, clock_timestamp() + $2::interval, $3, $4, $5, $6, $7, $8, $9, $10, 'counted')
+RETURNING ` + operationColumns
+
+// Count counts the events that a change is about, and returns the operation that makes it once it is confirmed.
+// identity says who may do that, such as access.Identity.Key. An error that is no fault of the database says which
+// field makes no sense. It blocks for one statement per 5,000 events of the queue, or of the history.
+func (o *Operations) Count(ctx context.Context, by audit.Actor, identity string, change Change) (op Operation, err error) {
+	if err := change.Validate(o.queue.Limits()); err != nil {
+		return op, &InvalidError{err}
+	}
+	if identity == "" {
+		return op, errors.New("count events: the identity is empty")
+	}
+	if err := by.Validate(); err != nil {
+		return op, fmt.Errorf("count events: %w", err)
+	}
+	walk := walkOf(o.store, change, by.Name)
+	last, err := walk.last(ctx)
+	if err != nil {
+		return op, fmt.Errorf("count events: %w", err)
+	}
+	counted := 0
+	for after := eventqueue.EventID(0); after < last; {
+		ids, next, err := walk.page(ctx, change.Filter, after, last, pageSize)
+		if err != nil {
+			return op, fmt.Errorf("count events: %w", err)
+		}
+		if counted += len(ids); next == 0 {
+			break
+		}
+		after = next
+	}
+	document, err := json.Marshal(documentOf(change))
+	if err != nil {
+		return op, fmt.Errorf("count events: %w", err)
+	}
+	op, err = o.one(ctx, o.pool, insertSQL, [16]byte(uuid.New()), ConfirmWithin, identity, by.Name, by.Source, by.Via,
+		(*[16]byte)(change.Filter.Canvas), string(document), counted, int64(last))
+	if err != nil {
+		return op, fmt.Errorf("count events: %w", err)
+	}
+	return op, nil
+}
+
+// InvalidError is returned for a change that makes no sense.
+type InvalidError struct{ err error }
+
+func (e *InvalidError) Error() string { return e.err.Error() }
+func (e *InvalidError) Unwrap() error { return e.err }
+
+const confirmableSQL = `
+SELECT ` + operationColumns + `
+FROM bulk_operations o
+WHERE o.id = $1 AND o.identity = $2
+FOR UPDATE`
+
+const expiredSQL = `SELECT expires_at <= clock_timestamp() FROM bulk_operations WHERE id = $1`
+
+const startSQL = `
+UPDATE bulk_operations o SET state = 'running', started_at = clock_timestamp()
+WHERE o.id = $1
+RETURNING ` + operationColumns
+
+// Confirm starts an operation that the same identity has counted, and returns at once: Run, in whatever program, does the work. One that was
+// confirmed before stays as it is. The error is ErrUnknown, ErrExpired, or one of the database.
+func (o *Operations) Confirm(ctx context.Context, by audit.Actor, identity string, id uuid.UUID) (op Operation, err error) {
+	by.Operation = id
+	err = o.pool.InTx(ctx, func(tx pgsession.DB) (err error) {
+		if op, err = o.one(ctx, tx, confirmableSQL, [16]byte(id), identity); err != nil || op.State != Counted {
+			return err
+		}
+		var expired bool
+		if err := tx.QueryRow(ctx, expiredSQL, [16]byte(id)).Scan(&expired); err != nil {
+			return err
+		}
+		if expired {
+			return ErrExpired
+		}
+		if op, err = o.one(ctx, tx, startSQL, [16]byte(id)); err != nil {
+			return err
+		}
+		return writeAudit(ctx, tx, by, "bulk_"+string(op.Change.Verb), op)
+	})
+	if err != nil {
+		return Operation{}, fmt.Errorf("confirm the operation %s: %w", id, err)
+	}
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+	return op, nil
+}
+
+// writeAudit writes a row about an operation as a whole.
+func writeAudit(ctx context.Context, tx pgsession.DB, by audit.Actor, action string, op Operation) error {
+	after, err := json.Marshal(struct {
+		State   State `json:"state"`
+		Counted int   `json:"counted"`
+		Changed int   `json:"changed"`
+		Running int   `json:"running"`
+		Busy    int   `json:"busy"`
+		Refused int   `json:"refused"`
+	}{op.State, op.Counted, op.Changed, op.Running, op.Busy, op.Refused})
+	if err != nil {
+		return err
+	}
+	return audit.Write(ctx, tx, by, audit.Change{Action: action, Canvas: op.Change.Filter.Canvas, Target: target(op), After: after})
+}
+
+const stopSQL = `
+UPDATE bulk_operations o SET state = 'stopped', ended_at = clock_timestamp(), lease = NULL
+WHERE o.id = $1 AND o.state IN ('counted', 'running')
+RETURNING ` + operationColumns
+
+// Stop ends an operation: a piece that is under way is the last one, and what was done stays done. One that has ended stays as it is. The error is
+// ErrUnknown, or one of the database.
+func (o *Operations) Stop(ctx context.Context, by audit.Actor, id uuid.UUID) (op Operation, err error) {
+	by.Operation = id
+	err = o.pool.InTx(ctx, func(tx pgsession.DB) (err error) {
+		if op, err = o.one(ctx, tx, stopSQL, [16]byte(id)); err != nil {
+			return err
+		}
+		return writeAudit(ctx, tx, by, "bulk_stop", op)
+	})
+	if errors.Is(err, ErrUnknown) {
+		return o.Get(ctx, id)
+	}
+	if err != nil {
+		return Operation{}, fmt.Errorf("stop the operation %s: %w", id, err)
+	}
+	return op, nil
+}
+
+const getSQL = `SELECT ` + operationColumns + ` FROM bulk_operations o WHERE o.id = $1`
+
+// Get returns an operation as it is now. The error is ErrUnknown, or one of the database. It blocks for one
+// statement.
+func (o *Operations) Get(ctx context.Context, id uuid.UUID) (Operation, error) {
+	op, err := o.one(ctx, o.pool, getSQL, [16]byte(id))
+	if err != nil {
+		return op, fmt.Errorf("read the operation %s: %w", id, err)
+	}
+	return op, nil
+}
+
+const listSQL = `
+SELECT ` + operationColumns + `
+FROM bulk_operations o
+WHERE o.state <> 'counted' AND ($1::uuid[] IS NULL OR o.canvas_id = ANY ($1))
+ORDER BY o.counted_at DESC, o.id
+LIMIT $2`
+
+// List returns at most limit operations that were confirmed, the newest first, whose filters name one of the
+// canvases; nil is all operations. It blocks for one statement.
+func (o *Operations) List(ctx context.Context, canvases []eventqueue.CanvasID, limit int) ([]Operation, error) {
+	var of [][16]byte
+	if canvases != nil {
+		of = [][16]byte{}
+	}
+	for _, canvas := range canvases {
+		of = append(of, [16]byte(canvas))
+	}
+	rows, err := o.pool.Query(ctx, listSQL, of, limit)
+	if err != nil {
+		return nil, fmt.Errorf("list the operations: %w", err)
+	}
+	return pgx.CollectRows(rows, scanOperation)
+}
+
+// RetainFor is how long operations are retained after their end.
+const RetainFor = 7 * 24 * time.Hour
+
+const pruneSQL = `
+DELETE FROM bulk_operations
+WHERE id = ANY (ARRAY(
+    SELECT id FROM bulk_operations
+    WHERE counted_at < clock_timestamp() - $1::interval
+      AND (state = 'counted' OR ended_at < clock_timestamp() - $1::interval)
+    LIMIT $2))`
+
+// Prune deletes at most limit operations that ended longer ago than olderThan, or were counted and never confirmed.
+func (o *Operations) Prune(ctx context.Context, olderThan time.Duration, limit int) (deleted int, err error) {
+	tag, err := o.pool.Exec(ctx, pruneSQL, olderThan, limit)
+	if err != nil {
+		return 0, fmt.Errorf("prune the bulk operations: %w", err)
+	}
+	return int(tag.RowsAffected()), nil
+}
+
+// one reads one operation; ErrUnknown if there is none.
+func (o *Operations) one(ctx context.Context, db pgsession.DB, sql string, args ...any) (Operation, error) {
+	rows, err := db.Query(ctx, sql, args...)
+	if err != nil {
+		return Operation{}, err
+	}
+	op, err := pgx.CollectExactlyOneRow(rows, scanOperation)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return op, ErrUnknown
+	}
+	return op, err
+}
+
+func scanOperation(row pgx.CollectableRow) (op Operation, err error) {
+	return scanWith(row)
+}
+
+// scanWith reads the columns of an operation, and those after them.
+func scanWith(row pgx.CollectableRow, more ...any) (op Operation, err error) {
+	var text string
+	var started, ended *time.Time
+	if err := row.Scan(append([]any{(*[16]byte)(&op.ID), &text, &op.By.Name, &op.By.Source, &op.By.Via, &op.Counted, &op.State, &op.CountedAt, &started, &ended,
+		&op.ExpiresAt, &op.Changed, &op.Running, &op.Busy, &op.Refused}, more...)...); err != nil {
+		return op, err
+	}
+	op.By.Operation = op.ID
+	if started != nil {
+		op.StartedAt = *started
+	}
+	if ended != nil {
+		op.EndedAt = *ended
+	}
+	var d document
+	if err := json.Unmarshal([]byte(text), &d); err != nil {
+		return op, fmt.Errorf("the change of operation %s: %w", op.ID, err)
+	}
+	op.Change = d.change()
+	return op, nil
+}

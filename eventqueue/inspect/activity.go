@@ -1,0 +1,79 @@
+package inspect
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+)
+
+// ActivityFor is the time that Activity is about.
+const ActivityFor = 10 * time.Minute
+
+// maxActivities is how many handlers Activities returns.
+const maxActivities = 2000
+
+// Activity is what was counted of one handler on one canvas in the last ten minutes.
+type Activity struct {
+	eventqueue.Scope
+	// Completed, and Failed and Retried together, are the runs that ended with and without success.
+	Completed, Unsuccessful int64
+	// Pending and OldestDue are as in Minute, of the newest minute in which they were counted; nil if that is older
+	// than three minutes.
+	Pending   *int64
+	OldestDue *time.Duration
+	// Before is OldestDue of the oldest minute in which that was counted, Earlier before the newest one. It is nil
+	// if nothing was due then, or if there is only one.
+	Before  *time.Duration
+	Earlier time.Duration
+	// AsOf is when it was read, by the database's clock.
+	AsOf time.Time
+}
+
+// Rows that have a count of what is pending are newer than four minutes as in SumMinutes.
+const activitiesSQL = `
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), summed AS (
+    SELECT canvas_id, module, name, sum(completed)::bigint AS completed, sum(failed + retried)::bigint AS unsuccessful,
+        max(minute) FILTER (WHERE pending IS NOT NULL) AS newest, min(minute) FILTER (WHERE pending IS NOT NULL) AS oldest
+    FROM clock JOIN event_minutes ON minute >= date_trunc('minute', clock.now - $3::interval, 'UTC')
+    WHERE $1 OR canvas_id = ANY ($2)
+    GROUP BY canvas_id, module, name
+), counted AS (
+    SELECT s.*, n.pending, n.oldest_due, o.oldest_due AS before, s.newest - s.oldest AS earlier
+    FROM summed s CROSS JOIN clock
+    LEFT JOIN event_minutes n ON s.newest > clock.now - $4::interval
+        AND (n.minute, n.canvas_id, n.module, n.name) = (s.newest, s.canvas_id, s.module, s.name)
+    LEFT JOIN event_minutes o ON s.oldest < s.newest AND (o.minute, o.canvas_id, o.module, o.name) = (s.oldest, s.canvas_id, s.module, s.name)
+)
+SELECT canvas_id, module, name, completed, unsuccessful, pending, oldest_due, before, coalesce(earlier, '0'), clock.now
+FROM counted CROSS JOIN clock
+WHERE oldest_due IS NOT NULL OR (unsuccessful > 0 AND completed = 0)
+ORDER BY oldest_due DESC NULLS LAST, unsuccessful DESC, canvas_id, module, name
+LIMIT $5`
+
+// Activities returns the handlers on some canvases of which something is due that nobody runs, or of which runs
+// have ended in the last ten minutes and none with success: those with the oldest due events first, and 2,000 at
+// most. all is those of all canvases. Its cost grows with the number of rows of counts there, and not with that of
+// the events.
+func (r *Reader) Activities(ctx context.Context, all bool, canvases []eventqueue.CanvasID) ([]Activity, error) {
+	rows, err := r.pool.Query(ctx, activitiesSQL, all, uuids(canvases), ActivityFor, recent+time.Minute, maxActivities)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a Activity, err error) {
+		err = row.Scan((*[16]byte)(&a.Canvas), &a.Module, &a.Name, &a.Completed, &a.Unsuccessful, &a.Pending, &a.OldestDue, &a.Before, &a.Earlier, &a.AsOf)
+		return a, err
+	})
+}
+
+func uuids(canvases []eventqueue.CanvasID) [][16]byte {
+	list := make([][16]byte, len(canvases))
+	for i, canvas := range canvases {
+		list[i] = canvas
+	}
+	return list
+}

@@ -1,0 +1,52 @@
+package inspect
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+)
+
+// Attempt is a failed attempt of an event: a run that ended with an error.
+type Attempt struct {
+	// Attempt is the number of the claim under which the event ran. Claims that were given
+	// back, snoozed, or lost with their worker leave gaps.
+	Attempt   int32
+	StartedAt time.Time
+	Duration  time.Duration
+	// Worker is the number of the worker, 0 if it is not known.
+	Worker eventqueue.WorkerNumber
+	// Error is the beginning of the handler's error, of 8 KiB or less.
+	Error string
+}
+
+const attemptsSQL = `
+SELECT attempt, started_at, duration, coalesce(worker, 0), error
+FROM event_attempts
+WHERE event_id = $1
+ORDER BY attempt`
+
+// Attempts returns the newest failed attempts of an event, 20 or less, the oldest of them first. It
+// finds them for as long as the event is queued or in event_log, and up to an hour longer.
+func (r *Reader) Attempts(ctx context.Context, id eventqueue.EventID) ([]Attempt, error) {
+	return listAttempts(ctx, r.pool, id)
+}
+
+func listAttempts(ctx context.Context, db eventqueue.DB, id eventqueue.EventID) ([]Attempt, error) {
+	rows, err := db.Query(ctx, attemptsSQL, id)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Attempt])
+}
+
+// workersOf returns the workers of some attempts, as far as they are known.
+func workersOf(ctx context.Context, db eventqueue.DB, attempts []Attempt) (map[eventqueue.WorkerNumber]Worker, error) {
+	numbers := make([]eventqueue.WorkerNumber, len(attempts))
+	for i := range attempts {
+		numbers[i] = attempts[i].Worker
+	}
+	return workersByNumber(ctx, db, numbers)
+}

@@ -1,0 +1,228 @@
+package inspect
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/pgsession"
+	"eventsv2/internal/mayrun"
+)
+
+// Reason is one thing that keeps an event from running now, or that it does run or has ended.
+type Reason struct {
+	// Label is the arrow of the state machine that a worker would follow last if it tried the event now
+	// and the reasons before this one were gone. A delay has the label that put the event off, where that is
+	// known: RetryAllowed, Snoozed or OverLimit. An event that nothing keeps from running has Claimed.
+	Label machine.Label
+	// Why is a sentence that says what keeps the event, and Remedy one that says what would change that.
+	Why, Remedy string
+}
+
+// Explanation is why an event does not run now, at one moment of the database's clock.
+type Explanation struct {
+	ID   eventqueue.EventID
+	AsOf time.Time
+	// Reasons are one or more. The first decides; those after it would keep the event once it is gone.
+	Reasons []Reason
+	// Shown is the event, as Show returns it.
+	Shown Shown
+}
+
+// Because is the reason that decides.
+func (e Explanation) Because() Reason { return e.Reasons[0] }
+
+// Explain returns why an event does not run now, or that it does, or how it ended. It walks the state machine
+// as a worker that tries the event, over facts that are read at one moment, and claims nothing. One
+// difference helps the reader: an event that a worker holds is running, whatever would keep it from
+// running again. lockTimeout is the lock timeout of the workers. Explain blocks for a few
+// statements, which read single rows.
+func (r *Reader) Explain(ctx context.Context, id eventqueue.EventID, lockTimeout time.Duration) (Explanation, error) {
+	explained, err := r.ExplainMany(ctx, []eventqueue.EventID{id}, lockTimeout)
+	if err != nil {
+		return Explanation{}, err
+	}
+	return explained[0], nil
+}
+
+// ExplainMany is Explain for some events at one moment, in their order. It reads the workers once.
+func (r *Reader) ExplainMany(ctx context.Context, ids []eventqueue.EventID, lockTimeout time.Duration) ([]Explanation, error) {
+	explained := make([]Explanation, 0, len(ids))
+	err := r.pool.Snapshot(ctx, func(tx pgsession.DB) error {
+		workers := sync.OnceValues(func() ([]Worker, error) { return listWorkers(ctx, tx, nil) })
+		for _, id := range ids {
+			f, err := readFacts(ctx, tx, id, lockTimeout, workers)
+			if err != nil {
+				return err
+			}
+			explained = append(explained, Explanation{ID: id, AsOf: f.asOf(), Reasons: f.reasons(), Shown: f.shown})
+		}
+		return nil
+	})
+	return explained, err
+}
+
+func readFacts(ctx context.Context, tx pgsession.DB, id eventqueue.EventID, lockTimeout time.Duration, workers func() ([]Worker, error)) (f facts, err error) {
+	f.lockTimeout = lockTimeout
+	if f.shown, err = show(ctx, tx, id, lockTimeout); err != nil || f.shown.Queued == nil {
+		return f, err
+	}
+	if err := f.read(ctx, tx); err != nil {
+		return f, err
+	}
+	known, err := workers()
+	f.countWorkers(known)
+	return f, err
+}
+
+// facts are what is read of an event to explain it.
+type facts struct {
+	lockTimeout time.Duration
+	shown       Shown
+
+	// snoozes is how often the event has been snoozed in a row, and overLimit that a rate limit has put
+	// it off.
+	snoozes   int
+	overLimit bool
+	// limits are the rate limits that the event has to pass.
+	limits []control.RateLimit
+	// relayRuns says that a relay is connected to the database.
+	relayRuns bool
+	// live is how many workers run, and knowing how many of them have the event's handler. lastKnew
+	// is the last worker that had it, if none of those that run has.
+	live, knowing int
+	lastKnew      *Worker
+}
+
+var factsSQL = `
+SELECT e.snoozes, e.limited_attempt = ` + mayrun.LimitedAttemptSQL + `, ` + pgsession.RelayRunsSQL + `
+FROM events_v2 e
+WHERE e.id = $1`
+
+const limitsSQL = `
+SELECT module, name, coalesce(per_minute, 0), coalesce(per_day, 0)
+FROM rate_limits
+WHERE canvas_id = $1 AND module IN ('', $2) AND name IN ('', $3)
+ORDER BY module`
+
+// read reads what Show has not, without the workers.
+func (f *facts) read(ctx context.Context, db eventqueue.DB) error {
+	e := f.shown.Queued
+	if err := db.QueryRow(ctx, factsSQL, e.ID).Scan(&f.snoozes, &f.overLimit, &f.relayRuns); err != nil {
+		return err
+	}
+	rows, err := db.Query(ctx, limitsSQL, [16]byte(e.Canvas), e.Module, e.Name)
+	if err != nil {
+		return err
+	}
+	f.limits, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (l control.RateLimit, err error) {
+		l.Canvas = e.Canvas
+		err = row.Scan(&l.Module, &l.Name, &l.PerMinute, &l.PerDay)
+		return l, err
+	})
+	return err
+}
+
+func (f *facts) countWorkers(workers []Worker) {
+	for i, w := range workers {
+		knows := w.Handlers.Has(f.shown.Queued.Canvas, f.shown.Queued.Handler())
+		switch {
+		case w.State != WorkerLive && knows:
+			f.lastKnew = &workers[i] // they come in the order of their starts
+		case w.State == WorkerLive && knows:
+			f.live++
+			f.knowing++
+		case w.State == WorkerLive:
+			f.live++
+		}
+	}
+}
+
+// asOf is the clock by which the event was read; the zero time if it was not found.
+func (f *facts) asOf() time.Time {
+	switch {
+	case f.shown.Queued != nil:
+		return f.shown.Queued.AsOf
+	case f.shown.Logged != nil:
+		return f.shown.Logged.AsOf
+	default:
+		return time.Time{}
+	}
+}
+
+// machine returns the facts as a claim would read them that takes nothing.
+func (f *facts) machine() machine.Facts {
+	e := f.shown.Queued
+	if e == nil {
+		return machine.Facts{}
+	}
+	m := machine.Facts{Present: true, HandlerKnown: f.knowing > 0, Delay: e.DelayUntil.Sub(e.AsOf), Waits: f.shown.Group != nil}
+	for _, rule := range f.shown.Rules {
+		if m.Rule != machine.BlockRule {
+			m.Rule = rule.Type
+		}
+	}
+	if e.LockedAt != nil {
+		m.LockRemaining = e.LockedAt.Add(f.lockTimeout).Sub(e.AsOf)
+		m.Lock = machine.LockStale
+		if m.LockRemaining > 0 {
+			m.Lock = machine.LockHeld
+		}
+	}
+	return m
+}
+
+// reasons walks the machine until nothing keeps the event, and takes away what it has met.
+func (f *facts) reasons() (all []Reason) {
+	if f.shown.Queued == nil {
+		return []Reason{f.ended()}
+	}
+	m := f.machine()
+	if m.Lock == machine.LockHeld {
+		all = append(all, f.running())
+		m.Lock = machine.LockFree
+	}
+	held := len(all) > 0
+	for {
+		_, label := machine.DecideClaim(m)
+		switch label {
+		case machine.Blocked, machine.Paused:
+			all = append(all, f.ruled(label)...)
+			m.Rule = f.ruleBelow(label)
+		case machine.DelayNotYet:
+			all = append(all, f.delayed())
+			m.Delay = 0
+		case machine.HandlerUnknown:
+			if held { // the worker that holds it has the handler
+				return all
+			}
+			all = append(all, f.unknown())
+			m.HandlerKnown = true
+		case machine.NotItsTurn:
+			all = append(all, f.behind())
+			m.Waits = false
+		default: // a claim that finds nothing in its way takes the event
+			if len(all) == 0 {
+				all = append(all, f.runnable(m.Lock))
+			}
+			return all
+		}
+	}
+}
+
+// ruleBelow is the rule that is left when the one of a label is lifted.
+func (f *facts) ruleBelow(label machine.Label) machine.Rule {
+	if label == machine.Blocked {
+		for _, rule := range f.shown.Rules {
+			if rule.Type == machine.PauseRule {
+				return machine.PauseRule
+			}
+		}
+	}
+	return machine.NoRule
+}

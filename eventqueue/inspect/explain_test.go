@@ -1,0 +1,252 @@
+package inspect
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/machine"
+)
+
+// causes are what can keep an event from running, in the order in which a worker would meet them, after
+// a lock that is held.
+var causes = []struct {
+	label machine.Label
+	set   func(f *facts, e *QueuedEvent)
+	want  []string // of the sentence and the remedy
+}{
+	{machine.IsLocked, func(_ *facts, e *QueuedEvent) {
+		e.LockedAt, e.Begun = new(e.AsOf.Add(-10*time.Second)), true
+		e.Holder = &Worker{Host: "pod-7", Version: "v1.2.3", State: WorkerLive}
+	}, []string{"worker on pod-7 (v1.2.3, live) runs it now", "12:59:50Z (10s ago)", "ends by itself"}},
+	{machine.Blocked, func(f *facts, _ *QueuedEvent) { f.rule(machine.BlockRule) }, []string{"blocked by an admin (ada) since", "1h0m ago", "because of: the target is sick …, until 2026-01-01T14:00:00Z (in 1h0m)", "eventctl unblock --canvas"}},
+	{machine.Paused, func(f *facts, _ *QueuedEvent) { f.rule(machine.PauseRule) }, []string{"paused by the user (ada) since", "eventctl unpause --canvas"}},
+	{machine.DelayNotYet, func(_ *facts, e *QueuedEvent) { e.DelayUntil = e.AsOf.Add(2 * time.Hour) }, []string{"due 2026-01-01T15:00:00Z (in 2h0m)", "eventctl requeue 7"}},
+	{machine.HandlerUnknown, func(f *facts, _ *QueuedEvent) {
+		f.live, f.knowing, f.lastKnew = 2, 0, &Worker{Host: "pod-1", Version: "v1.0.0", StartedAt: start.Add(-time.Hour), AsOf: start}
+	}, []string{"No live worker, of which there are 2, has its handler WORKER/greet/_", "the last that had it was on pod-1 (v1.0.0)", "deploy a version"}},
+	{machine.NotItsTurn, func(f *facts, _ *QueuedEvent) {
+		f.shown.Group = &Group{Of: control.ConcurrencyLimit{Key: "k", Max: 1}, Next: 3}
+	}, []string{`ordering key "k"`, "behind event 3", "eventctl explain 3"}},
+}
+
+var start = time.Date(2026, 1, 1, 13, 0, 0, 0, time.UTC)
+
+// free is an event that nothing keeps from running.
+func free() *facts {
+	e := &QueuedEvent{Event: eventqueue.Event{ID: 7, Module: "WORKER", Name: "greet", Modifier: "_", EnqueuedAt: start.Add(-time.Minute), DelayUntil: start.Add(-time.Minute)},
+		NotifiedAt: new(start.Add(-time.Second)), AsOf: start}
+	return &facts{lockTimeout: time.Minute, shown: Shown{Queued: e}, relayRuns: true, live: 1, knowing: 1}
+}
+
+func (f *facts) rule(t machine.Rule) {
+	f.shown.Rules = append(f.shown.Rules, control.Rule{Type: t, CreatedAt: start.Add(-time.Hour), Actor: "ada", Reason: "the target is sick\nsince noon", Until: start.Add(time.Hour)})
+}
+
+func (r Reason) has(t *testing.T, label machine.Label, want ...string) {
+	t.Helper()
+	if r.Label != label {
+		t.Errorf("the label is %s, want %s: %s", r.Label, label, r.Why)
+	}
+	for _, text := range want {
+		if !strings.Contains(r.Why+"\n"+r.Remedy, text) {
+			t.Errorf("%s: %q is missing in\n%s\n%s", label, text, r.Why, r.Remedy)
+		}
+	}
+	for _, sentence := range []string{r.Why, r.Remedy} {
+		if sentence == "" || strings.Contains(sentence, "  ") || strings.Contains(sentence, "..") || strings.Contains(sentence, "%!") {
+			t.Errorf("%s: %q is no sentence", label, sentence)
+		}
+	}
+}
+
+// Each cause alone, and each two together: the machine decides which is first, and the other follows.
+func TestEveryCauseAndEachTwoAreExplained(t *testing.T) {
+	t.Parallel()
+	for i, first := range causes {
+		f := free()
+		first.set(f, f.shown.Queued)
+		if reasons := f.reasons(); len(reasons) != 1 {
+			t.Errorf("%s alone has the reasons %v", first.label, reasons)
+		} else {
+			reasons[0].has(t, first.label, first.want...)
+		}
+		for _, second := range causes[i+1:] {
+			f := free()
+			second.set(f, f.shown.Queued)
+			first.set(f, f.shown.Queued)
+			reasons := f.reasons()
+			if first.label == machine.IsLocked && second.label == machine.HandlerUnknown { // whoever runs it has the handler
+				reasons = append(reasons, Reason{Label: machine.HandlerUnknown, Why: strings.Join(second.want, " "), Remedy: "none"})
+			}
+			if len(reasons) != 2 {
+				t.Errorf("%s and %s have the reasons %v", first.label, second.label, reasons)
+				continue
+			}
+			reasons[0].has(t, first.label, first.want...)
+			reasons[1].has(t, second.label, second.want...)
+			if _, label := machine.DecideClaim(f.machine()); first.label != machine.IsLocked && label != first.label {
+				t.Errorf("%s and %s: a worker would say %s", first.label, second.label, label)
+			}
+		}
+	}
+}
+
+var failedAttempt = Attempt{Attempt: 3, StartedAt: start.Add(-2 * time.Second), Duration: time.Second, Error: "connection refused\nat line 7"}
+
+// otherCauses are what a delay came from, how an event ended, and what is said of one that nothing keeps.
+var otherCauses = map[machine.Label]struct {
+	set  func(f *facts, e *QueuedEvent)
+	want []string
+}{
+	machine.RetryAllowed: {func(f *facts, e *QueuedEvent) {
+		e.DelayUntil, e.Attempts, f.shown.Attempts = start.Add(time.Minute), 3, []Attempt{failedAttempt}
+	}, []string{"Its last run failed 2026-01-01T12:59:59Z (1s ago) with: connection refused …; it is tried again 2026-01-01T13:01:00Z (in 1m0s)", "eventctl requeue 7"}},
+	machine.Snoozed: {func(f *facts, e *QueuedEvent) {
+		e.DelayUntil, e.Attempts, f.shown.Attempts, f.snoozes = start.Add(time.Minute), 4, []Attempt{failedAttempt}, 2
+	}, []string{"asked for a later time, 2 times so far"}},
+	machine.OverLimit: {func(f *facts, e *QueuedEvent) {
+		e.DelayUntil, f.overLimit = start.Add(time.Minute), true
+		f.limits = []control.RateLimit{{PerMinute: 10, PerDay: 100}}
+	}, []string{"no room: 10 per minute and 100 per day for the whole canvas; it is tried again 2026-01-01T13:01:00Z", "eventctl limit rate set"}},
+	machine.EventMissing:         {func(f *facts, _ *QueuedEvent) { f.shown.Queued = nil }, []string{"neither in the queue nor in the history"}},
+	machine.ExecutesToCompletion: {logged(LogCompleted), []string{"It completed 2026-01-01T12:59:00Z (1m0s ago)."}},
+	machine.FailedForGood:        {logged(LogCancelled), []string{"It was cancelled 2026-01-01T12:59:00Z", "eventctl retry 7"}},
+	machine.RetryTooMany:         {logged(LogFailed), []string{"It FAILED", "after 4 claims, with: no luck", "eventctl retry 7"}},
+	machine.Claimed:              {func(*facts, *QueuedEvent) {}, []string{"Nothing keeps it from running; it was last notified 2026-01-01T12:59:59Z", "free slot"}},
+}
+
+// passing are the labels that no event stays with: what an event is explained by when it was last met by one of them.
+var passing = map[machine.Label]string{
+	machine.ReceiveNotification: "the next step",
+	machine.EventPresent:        "the next step",
+	machine.PauseNone:           "the next step",
+	machine.DelayNone:           "the next step",
+	machine.LockNone:            "the next step",
+	machine.LockExpired:         "the next step: it is Claimed",
+	machine.LockClaimFailed:     "another worker's claim: IsLocked",
+	machine.Exception:           "what follows at once: RetryAllowed, RetryTooMany or FailedForGood",
+	machine.Deleted:             "what came before: ExecutesToCompletion",
+	machine.Released:            "nothing: it is Claimed again",
+	machine.LockLost:            "the claim of the worker that has taken it over: IsLocked",
+}
+
+// TestEveryLabelIsExplained: a label that the machine gets has to have a sentence, or be one that no event stays with.
+func TestEveryLabelIsExplained(t *testing.T) {
+	t.Parallel()
+	explained := map[machine.Label]int{}
+	for _, cause := range causes {
+		explained[cause.label]++
+	}
+	for label := range otherCauses {
+		explained[label]++
+	}
+	for label := range passing {
+		explained[label]++
+	}
+	for _, arrow := range machine.Arrows() {
+		if n := explained[arrow.Label]; n != 1 {
+			t.Errorf("label %q of the machine is in %d of causes, otherCauses and passing, not in one", arrow.Label, n)
+		}
+	}
+	labels := map[machine.Label]bool{}
+	for _, arrow := range machine.Arrows() {
+		labels[arrow.Label] = true
+	}
+	for label := range explained {
+		if !labels[label] {
+			t.Errorf("the machine has no label %q", label)
+		}
+	}
+}
+
+func TestEveryOtherLabelIsExplained(t *testing.T) {
+	t.Parallel()
+	for label, c := range otherCauses {
+		f := free()
+		c.set(f, f.shown.Queued)
+		f.reasons()[0].has(t, label, c.want...)
+	}
+}
+
+func logged(status LogStatus) func(f *facts, e *QueuedEvent) {
+	return func(f *facts, _ *QueuedEvent) {
+		f.shown = Shown{Logged: &LogEntry{Event: eventqueue.Event{ID: 7}, Attempts: 4, Status: status, LastError: "no luck", EndedAt: start.Add(-time.Minute), AsOf: start}}
+	}
+}
+
+// Of an event that nothing keeps, what is said depends on its notification, the relay and a lock that ran out.
+func TestNotificationsAreExplained(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		set  func(f *facts, e *QueuedEvent)
+		want []string
+	}{
+		"pending":             {func(_ *facts, e *QueuedEvent) { e.NotifiedAt = nil }, []string{"pending since 2026-01-01T12:59:00Z (1m0s ago)", "The relay publishes it"}},
+		"pending, no relay":   {func(f *facts, e *QueuedEvent) { e.NotifiedAt, f.relayRuns = nil, false }, []string{"no relay runs to publish it", "Start cmd/cron"}},
+		"notified, no relay":  {func(f *facts, _ *QueuedEvent) { f.relayRuns = false }, []string{"no relay runs that would notify it again", "start cmd/cron"}},
+		"its lock ran out":    {func(_ *facts, e *QueuedEvent) { e.LockedAt = new(start.Add(-2 * time.Minute)) }, []string{"lock expired 2026-01-01T12:59:00Z", "next claim takes it over"}},
+		"due since the delay": {func(_ *facts, e *QueuedEvent) { e.NotifiedAt, e.DelayUntil = nil, start.Add(-time.Second) }, []string{"pending since 2026-01-01T12:59:59Z"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := free()
+			c.set(f, f.shown.Queued)
+			f.reasons()[0].has(t, machine.Claimed, c.want...)
+		})
+	}
+}
+
+// Of workers, those that run count; of the others the last that had the handler is named.
+func TestWorkersAreCounted(t *testing.T) {
+	t.Parallel()
+	f := free()
+	f.live, f.knowing = 0, 0
+	has := eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{f.shown.Queued.Handler()}}
+	elsewhere := eventqueue.HandlerSet{OnCanvas: []eventqueue.CanvasHandler{{Canvas: eventqueue.CanvasID{9}, Key: f.shown.Queued.Handler()}}}
+	f.countWorkers([]Worker{{Host: "a", State: WorkerDead, Handlers: has}, {Host: "b", State: WorkerStopped, Handlers: has}, {Host: "c", State: WorkerLive, Handlers: elsewhere}})
+	f.reasons()[0].has(t, machine.HandlerUnknown, "has its handler", "the last that had it was on b")
+	f.countWorkers([]Worker{{State: WorkerLive, Handlers: has}})
+	f.reasons()[0].has(t, machine.Claimed)
+	f = free()
+	f.live, f.knowing = 0, 0
+	f.reasons()[0].has(t, machine.HandlerUnknown, "No worker runs.", "Start a worker with its handler WORKER/greet/_.")
+}
+
+// Each rule that holds the event back is a reason of its own, with the command that lifts it; a block comes first.
+func TestEachRuleIsExplained(t *testing.T) {
+	t.Parallel()
+	f := free()
+	f.rule(machine.PauseRule)
+	f.shown.Rules[0].Name = "greet"
+	f.rule(machine.PauseRule)
+	f.shown.Rules[1].Name, f.shown.Rules[1].Prefix, f.shown.Rules[1].Modifier = "gr", true, "_"
+	f.rule(machine.BlockRule)
+	f.shown.Rules[2].Name, f.shown.Rules[2].Rate, f.shown.Rules[2].ReleasedTo = "greet", 500, 6
+	reasons := f.reasons()
+	if len(reasons) != 3 {
+		t.Fatalf("the reasons are %v", reasons)
+	}
+	reasons[0].has(t, machine.Blocked, "Its handler is blocked by an admin (ada)", "and the rule is being lifted: 500 events are let run in each second", "so far those up to 6",
+		"while a cron program runs", "eventctl unblock --canvas", "--name greet")
+	reasons[1].has(t, machine.Paused, "Its handler is paused by the user (ada)", "eventctl unpause --canvas", "--name greet")
+	reasons[2].has(t, machine.Paused, "Its handler with the modifier _, as all whose names begin with gr, is paused by the user (ada)", "--prefix gr --modifier _")
+}
+
+// A reason or an error that is a sentence itself does not give the sentence that quotes it two ends.
+func TestASentenceEndsOnce(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"The bank is closed.":      "The bank is closed",
+		"The bank is closed. ":     "The bank is closed",
+		"The bank is closed.\nYes": "The bank is closed. …",
+		"HTTP 1.1":                 "HTTP 1.1",
+		"...":                      "",
+	} {
+		if got := firstLine(text); got != want {
+			t.Errorf("%q is quoted as %q, want %q", text, got, want)
+		}
+	}
+}

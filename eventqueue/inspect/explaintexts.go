@@ -1,0 +1,273 @@
+package inspect
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/internal/humantime"
+)
+
+// The texts of an explanation: each is a sentence for a person, with the names, times and commands that
+// the person needs next.
+
+// ended is for an event that is not in the queue.
+func (f *facts) ended() Reason {
+	l := f.shown.Logged
+	switch {
+	case l == nil:
+		return Reason{machine.EventMissing, "It is neither in the queue nor in the history: it never was, was deleted, or has completed and its history is not retained.",
+			"Nothing runs it; emit it anew if it is needed."}
+	case l.Status == LogCompleted:
+		return Reason{machine.ExecutesToCompletion, fmt.Sprintf("It completed %s.", at(l.EndedAt, l.AsOf)), "Nothing needs to be done."}
+	case l.Status == LogFailed:
+		return Reason{machine.RetryTooMany, fmt.Sprintf("It FAILED %s, after %s, with: %s", at(l.EndedAt, l.AsOf), claims(l.Attempts), firstLine(l.LastError)),
+			fmt.Sprintf("Mend the cause, then: eventctl retry %s", l.ID)}
+	default:
+		return Reason{machine.FailedForGood, fmt.Sprintf("It was cancelled %s, and did not run.", at(l.EndedAt, l.AsOf)), fmt.Sprintf("To run it after all: eventctl retry %s", l.ID)}
+	}
+}
+
+// running is for an event whose lock is valid.
+func (f *facts) running() Reason {
+	e := f.shown.Queued
+	holder := "A worker"
+	if w := e.Holder; w != nil {
+		holder = fmt.Sprintf("The worker on %s (%s, %s)", w.Host, w.Version, w.State)
+	}
+	expires := e.LockedAt.Add(f.lockTimeout)
+	remedy := "It ends by itself, or is tried again after it has failed."
+	switch {
+	case e.Holder != nil && e.Holder.State != WorkerLive:
+		remedy = fmt.Sprintf("That worker is gone: the next claim takes the event over when its lock expires, %s.", humantime.When(expires, e.AsOf))
+	case !e.Begun:
+		remedy = fmt.Sprintf("If its run does not begin, the lock expires %s, and no attempt is used.", humantime.When(expires, e.AsOf))
+	}
+	return Reason{machine.IsLocked, fmt.Sprintf("%s runs it now: it holds the lock, taken or renewed %s.", holder, at(*e.LockedAt, e.AsOf)), remedy}
+}
+
+// ruled is for the rules of one type that hold the event back: each of them does.
+func (f *facts) ruled(label machine.Label) (all []Reason) {
+	want, verb, who, lift := machine.PauseRule, "paused", "the user", "unpause"
+	if label == machine.Blocked {
+		want, verb, who, lift = machine.BlockRule, "blocked", "an admin", "unblock"
+	}
+	e := f.shown.Queued
+	for _, rule := range f.shown.Rules {
+		if rule.Type != want {
+			continue
+		}
+		since := fmt.Sprintf("by %s since %s%s", actorOf(rule, who), at(rule.CreatedAt, e.AsOf), because(rule, e.AsOf))
+		command := fmt.Sprintf("eventctl %s --canvas %s --module %s %s", lift, e.Canvas, quoted(e.Module), ruleFlags(rule))
+		why, remedy := fmt.Sprintf("%s %s %s.", ruledHandlers(rule), verb, since), "It runs once the rule is lifted: "+command
+		if rule.Rate > 0 {
+			why = fmt.Sprintf("%s %s %s, and the rule is being lifted: %d events are let run in each second, in the order of their ids, so far those up to %d.",
+				ruledHandlers(rule), verb, since, rule.Rate, rule.ReleasedTo)
+			remedy = "It runs when that comes to it, while a cron program runs; at once after: " + command
+		}
+		all = append(all, Reason{label, why, remedy})
+	}
+	if len(all) == 0 {
+		all = append(all, Reason{label, fmt.Sprintf("Its handler is %s.", verb), "Lift the rule: see eventctl rule list"})
+	}
+	return all
+}
+
+// ruledHandlers begins a sentence about what a rule holds back.
+func ruledHandlers(rule control.Rule) string {
+	which := "Its handler"
+	if rule.Modifier != "" {
+		which += " with the modifier " + quoted(rule.Modifier)
+	}
+	if rule.Prefix {
+		which += fmt.Sprintf(", as all whose names begin with %s,", quoted(rule.Name))
+	}
+	return which + " is"
+}
+
+// ruleFlags are the flags that name what a rule is about, beside its canvas and module.
+func ruleFlags(rule control.Rule) string {
+	flags := "--name " + quoted(rule.Name)
+	if rule.Prefix {
+		flags = "--prefix " + quoted(rule.Name)
+	}
+	if rule.Modifier != "" {
+		flags += " --modifier " + quoted(rule.Modifier)
+	}
+	return flags
+}
+
+// actorOf is who added a rule.
+func actorOf(rule control.Rule, who string) string {
+	if rule.Actor == "" {
+		return who
+	}
+	return fmt.Sprintf("%s (%s)", who, firstLine(rule.Actor))
+}
+
+// because is why a rule was added, and until when it holds.
+func because(rule control.Rule, now time.Time) string {
+	var text string
+	if rule.Reason != "" {
+		text = ", because of: " + firstLine(rule.Reason)
+	}
+	if !rule.Until.IsZero() {
+		text += fmt.Sprintf(", until %s", at(rule.Until, now))
+	}
+	return text
+}
+
+// delayed is for an event that is not due, with what has put it off.
+func (f *facts) delayed() Reason {
+	e := f.shown.Queued
+	due := at(e.DelayUntil, e.AsOf)
+	early := fmt.Sprintf("To run it before: eventctl requeue %s", e.ID)
+	newest := f.newestAttempt()
+	switch {
+	case f.overLimit:
+		return Reason{machine.OverLimit, fmt.Sprintf("A rate limit has no room: %s; it is tried again %s.", limitTexts(f.limits), due),
+			"It runs when the window has room; to raise the limit: eventctl limit rate set"}
+	case newest != nil && newest.Attempt == e.Attempts:
+		return Reason{machine.RetryAllowed, fmt.Sprintf("Its last run failed %s with: %s; it is tried again %s.",
+			at(newest.StartedAt.Add(newest.Duration), e.AsOf), firstLine(newest.Error), due), early}
+	case f.snoozes > 0:
+		return Reason{machine.Snoozed, fmt.Sprintf("Its handler asked for a later time, %s so far; it is tried again %s.", times(f.snoozes), due), early}
+	default:
+		return Reason{machine.DelayNotYet, fmt.Sprintf("It is due %s.", due), early}
+	}
+}
+
+func (f *facts) newestAttempt() *Attempt {
+	if n := len(f.shown.Attempts); n > 0 {
+		return &f.shown.Attempts[n-1]
+	}
+	return nil
+}
+
+// unknown is for an event that no worker can run.
+func (f *facts) unknown() Reason {
+	e := f.shown.Queued
+	handler := printable(e.Module) + "/" + printable(e.Name) + "/" + printable(e.Modifier)
+	why := fmt.Sprintf("No live worker, of which there are %d, has its handler %s", f.live, handler)
+	if f.live == 0 {
+		why = "No worker runs"
+	}
+	if w := f.lastKnew; w != nil {
+		why += fmt.Sprintf("; the last that had it was on %s (%s), started %s", w.Host, w.Version, at(w.StartedAt, w.AsOf))
+	}
+	remedy := "Start a worker with this handler, or deploy a version that has it."
+	if f.live == 0 {
+		remedy = "Start a worker with its handler " + handler + "."
+	}
+	return Reason{machine.HandlerUnknown, why + ".", remedy}
+}
+
+// behind is for an event that waits for others of its ordering group.
+func (f *facts) behind() Reason {
+	g := f.shown.Group
+	if g.Next == 0 {
+		return Reason{machine.NotItsTurn, fmt.Sprintf("It waits in the ordering group of %s, in which no event may run at the moment.", g.Of), "The relay repairs the group; cmd/cron has to run."}
+	}
+	return Reason{machine.NotItsTurn, fmt.Sprintf("It waits in the ordering group of %s, %d at a time, behind event %s.", g.Of, g.Of.Max, g.Next),
+		fmt.Sprintf("It runs when those before it have ended; to see why they have not: eventctl explain %s", g.Next)}
+}
+
+// runnable is for an event that nothing keeps from running.
+func (f *facts) runnable(lock machine.Lock) Reason {
+	e := f.shown.Queued
+	why := "Nothing keeps it from running"
+	if lock == machine.LockStale {
+		why = fmt.Sprintf("Its lock expired %s, since who held it died or lost contact; the next claim takes it over", at(e.LockedAt.Add(f.lockTimeout), e.AsOf))
+	}
+	switch {
+	case e.NotifiedAt == nil && !f.relayRuns:
+		return Reason{machine.Claimed, fmt.Sprintf("%s, but its notification is pending since %s, and no relay runs to publish it.", why, at(f.dueAt(), e.AsOf)), "Start cmd/cron, which runs the relay."}
+	case e.NotifiedAt == nil:
+		return Reason{machine.Claimed, fmt.Sprintf("%s; its notification is pending since %s.", why, at(f.dueAt(), e.AsOf)), "The relay publishes it within its interval."}
+	case !f.relayRuns:
+		return Reason{machine.Claimed, fmt.Sprintf("%s; it was last notified %s, and no relay runs that would notify it again.", why, at(*e.NotifiedAt, e.AsOf)),
+			"A worker claims it when it has a free slot; start cmd/cron, in case the notification is lost."}
+	default:
+		return Reason{machine.Claimed, fmt.Sprintf("%s; it was last notified %s.", why, at(*e.NotifiedAt, e.AsOf)), "A worker claims it when it has a free slot; the relay notifies it again if that was lost."}
+	}
+}
+
+// dueAt is since when the event may run.
+func (f *facts) dueAt() time.Time {
+	e := f.shown.Queued
+	if e.DelayUntil.After(e.EnqueuedAt) {
+		return e.DelayUntil
+	}
+	return e.EnqueuedAt
+}
+
+func at(t, now time.Time) string { return humantime.TimeAndAge(t, now) }
+
+// firstLine is the beginning of an error, on one line.
+func firstLine(text string) string {
+	const most = 200
+	line, _, cut := strings.Cut(text, "\n")
+	if len(line) > most {
+		line, cut = strings.ToValidUTF8(line[:most], ""), true
+	}
+	if cut {
+		return line + " …"
+	}
+	return strings.TrimRight(line, ". ") // a sentence goes on, or ends, after it
+}
+
+// printable quotes a name that a terminal would not show as it is.
+func printable(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// quoted is a name as a shell has to be given it.
+func quoted(name string) string {
+	if shown := printable(name); shown != name { // the shell knows the same escapes
+		return "$'" + strings.ReplaceAll(strings.ReplaceAll(shown[1:len(shown)-1], `\"`, `"`), "'", `\'`) + "'"
+	}
+	if strings.ContainsAny(name, " '\"\\$`;&|<>()*?[]{}!#~") {
+		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+	}
+	return name
+}
+
+func limitTexts(limits []control.RateLimit) string {
+	texts := make([]string, 0, len(limits))
+	for _, l := range limits {
+		of := l.String()
+		if l.Module == "" {
+			of = "the whole canvas"
+		}
+		var amounts []string
+		if l.PerMinute > 0 {
+			amounts = append(amounts, fmt.Sprintf("%d per minute", l.PerMinute))
+		}
+		if l.PerDay > 0 {
+			amounts = append(amounts, fmt.Sprintf("%d per day", l.PerDay))
+		}
+		texts = append(texts, strings.Join(amounts, " and ")+" for "+of)
+	}
+	if len(texts) == 0 {
+		return "one that has been removed since"
+	}
+	return strings.Join(texts, ", ")
+}
+
+func claims(n int32) string { return plural(int(n), "claim") }
+
+func times(n int) string { return plural(n, "time") }
+
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -1,0 +1,78 @@
+package inspect
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+)
+
+// Each minute is looked up by its key, since it may have the counts of thousands of other handlers.
+const minutesOfSQL = `
+SELECT e.minute, e.canvas_id, e.module, e.name, e.emitted, e.completed, e.failed, e.retried, e.cancelled, e.waits, e.runs, e.pending, e.oldest_due, clock_timestamp()
+FROM generate_series(date_trunc('minute', clock_timestamp() - $4::interval, 'UTC'), clock_timestamp(), '1 minute') AS asked (minute)
+CROSS JOIN LATERAL (
+    SELECT * FROM event_minutes m
+    WHERE m.minute = asked.minute AND m.canvas_id = $1 AND m.module = $2 AND m.name = $3 LIMIT 1) AS e
+ORDER BY e.minute`
+
+// MinutesOf returns the counts of one handler on a canvas in each minute of the time since that has some. Its cost
+// grows with that time, and not with the number of handlers.
+func (r *Reader) MinutesOf(ctx context.Context, scope eventqueue.Scope, since time.Duration) ([]Minute, error) {
+	rows, err := r.pool.Query(ctx, minutesOfSQL, [16]byte(scope.Canvas), scope.Module, scope.Name, since)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanMinute)
+}
+
+// RecentError is an error of an event's run.
+type RecentError struct {
+	Event eventqueue.EventID
+	Error string
+	// At is when the run began, and, if the event has FAILED, when it did.
+	At time.Time
+	// Failed says that the event has FAILED; else it waits to be tried again.
+	Failed bool
+}
+
+// Neither table has an index by handler and error: of the queue the first events of the handler are looked at, and of
+// the history the last of all handlers.
+const recentErrorsSQL = `
+WITH queued AS MATERIALIZED (
+    SELECT e.id FROM events_v2 e
+    WHERE e.canvas_id = $1 AND e.module = $2 AND e.name = $3
+    ORDER BY e.canvas_id, e.module, e.name, e.id LIMIT $5
+), ended AS MATERIALIZED (
+    SELECT l.id, l.canvas_id, l.module, l.name, l.status, left(l.last_error, 8192) AS error, l.created_at
+    FROM event_log l ORDER BY l.id DESC LIMIT $6
+)
+SELECT id, error, at, failed FROM (
+    (SELECT q.id, a.error, a.started_at AS at, false AS failed
+     FROM queued q CROSS JOIN LATERAL (
+         SELECT a.error, a.started_at FROM event_attempts a WHERE a.event_id = q.id ORDER BY a.attempt DESC LIMIT 1) AS a
+     ORDER BY a.started_at DESC LIMIT $4)
+    UNION ALL
+    (SELECT id, coalesce(error, ''), created_at, true FROM ended
+     WHERE canvas_id = $1 AND module = $2 AND name = $3 AND status = 'FAILED'
+     ORDER BY id DESC LIMIT $4)
+) AS recent
+ORDER BY at DESC LIMIT $4`
+
+// How many events are looked at for errors.
+const (
+	errorsQueued = 500
+	errorsEnded  = 20_000
+)
+
+// RecentErrors returns at most limit of the newest errors of a handler on a canvas, each of another event. It looks
+// at a bounded number of events, so that errors may be missing of a handler that rarely runs, or has a long backlog.
+func (r *Reader) RecentErrors(ctx context.Context, scope eventqueue.Scope, limit int) ([]RecentError, error) {
+	rows, err := r.pool.Query(ctx, recentErrorsSQL, [16]byte(scope.Canvas), scope.Module, scope.Name, limit, errorsQueued, errorsEnded)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[RecentError])
+}

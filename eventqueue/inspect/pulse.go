@@ -1,0 +1,31 @@
+package inspect
+
+import (
+	"context"
+
+	"eventsv2/eventqueue/pgsession"
+)
+
+// Pulse says whether something has changed of what an overview shows, at the cost of one small statement.
+type Pulse struct {
+	// RelayRuns says that a relay is connected to the database.
+	RelayRuns bool
+	// Mark is another one when counts were handed in or what is pending was counted, when a worker or a relay has come
+	// or gone, or when a rule has changed.
+	Mark string
+}
+
+// What a transaction has written has its number, xmin, so that the sum over all rows changes with any of them.
+const pulseSQL = `
+SELECT relay, concat_ws(' ', relay,
+    (SELECT concat(count(*), '/', sum(number)) FROM (` + pgsession.LiveWorkersSQL + `) AS live),
+    (SELECT concat(count(*), '/', sum(xmin::text::bigint)) FROM scheduling_rules),
+    (SELECT concat(count(*), '/', sum(xmin::text::bigint), '/', max(minute)) FROM event_minutes
+     WHERE minute >= date_trunc('minute', clock_timestamp() - interval '1 minute', 'UTC')))
+FROM (SELECT ` + pgsession.RelayRunsSQL + ` AS relay) AS relays`
+
+// Pulse reads the pulse.
+func (r *Reader) Pulse(ctx context.Context) (p Pulse, err error) {
+	err = r.pool.QueryRow(ctx, pulseSQL).Scan(&p.RelayRuns, &p.Mark)
+	return p, err
+}

@@ -1,0 +1,91 @@
+package inspect_test
+
+import (
+	"maps"
+	"reflect"
+	"testing"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/minutes"
+	"eventsv2/test/testenv"
+)
+
+// TestTotals are the sums of the rows of a minute, of all canvases and of some.
+func TestTotals(t *testing.T) {
+	t.Parallel()
+	ctx, pool := testenv.Context(t), testenv.Pool(t)
+	first, second, third := eventqueue.CanvasID{15: 1}, eventqueue.CanvasID{15: 2}, eventqueue.CanvasID{15: 3}
+	var now time.Time
+	if err := pool.QueryRow(ctx, `SELECT date_trunc('minute', now(), 'UTC')`).Scan(&now); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		ago     int
+		canvas  eventqueue.CanvasID
+		name    string
+		n       int64
+		waits   []int64
+		pending *int64
+	}{
+		{1, first, "a", 1, []int64{1, 2}, new(int64(5))},
+		{1, first, "b", 10, []int64{}, nil},
+		{1, second, "a", 100, []int64{0, 0, 0, 7}, new(int64(6))},
+		{1, third, "a", 1000, append(make([]int64, minutes.Buckets-1), 9), nil},
+		{3, first, "a", 2, []int64{4}, nil},
+		{600, first, "a", 5, []int64{4}, nil}, // too long ago
+	} {
+		if _, err := pool.Exec(ctx, `INSERT INTO event_minutes (minute, canvas_id, module, name, emitted, completed, failed, retried, cancelled, waits, pending, oldest_due)
+			VALUES ($1, $2, 'M', $3, $4::bigint, 2 * $4, 3 * $4, 4 * $4, 5 * $4, $5, $6, $4 * interval '1 s')`,
+			now.Add(-time.Duration(row.ago)*time.Minute), [16]byte(row.canvas), row.name, row.n, row.waits, row.pending); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type total struct {
+		ago     int
+		n       int64
+		waits   minutes.Histogram
+		pending int64
+		oldest  time.Duration
+	}
+	ofFirst := []total{{3, 2, minutes.Histogram{4}, 0, 2 * time.Second}, {1, 11, minutes.Histogram{1, 2}, 5, 10 * time.Second}}
+	ofSecond := []total{{1, 100, minutes.Histogram{0, 0, 0, 7}, 6, 100 * time.Second}}
+	sum := append(minutes.Histogram{1, 2, 0, 7}, make([]int64, minutes.Buckets-4)...)
+	sum[minutes.Buckets-1] = 9
+	ofAll := []total{{3, 2, minutes.Histogram{4}, 0, 2 * time.Second}, {1, 1111, sum, 11, 1000 * time.Second}}
+	for _, c := range []struct {
+		all      bool
+		canvases []eventqueue.CanvasID
+		want     map[eventqueue.CanvasID][]total
+	}{
+		{true, nil, map[eventqueue.CanvasID][]total{{}: ofAll}},
+		{true, []eventqueue.CanvasID{first, second}, map[eventqueue.CanvasID][]total{{}: ofAll, first: ofFirst, second: ofSecond}},
+		{false, []eventqueue.CanvasID{second}, map[eventqueue.CanvasID][]total{second: ofSecond}},
+		{false, nil, map[eventqueue.CanvasID][]total{}},
+	} {
+		found, err := inspect.New(pool).Totals(ctx, c.all, c.canvases, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[eventqueue.CanvasID][]total{}
+		for canvas, list := range found {
+			for _, m := range list {
+				sums := total{ago: int(now.Sub(m.Begins).Minutes()), n: m.Emitted, waits: m.Wait}
+				if m.Pending != nil {
+					sums.pending = *m.Pending
+				}
+				if m.OldestDue != nil {
+					sums.oldest = *m.OldestDue
+				}
+				got[canvas] = append(got[canvas], sums)
+				if m.Completed != 2*sums.n || m.Failed != 3*sums.n || m.Retried != 4*sums.n || m.Cancelled != 5*sums.n || m.AsOf.Before(now) {
+					t.Errorf("the counts of a minute are %+v", m)
+				}
+			}
+		}
+		if !maps.EqualFunc(got, c.want, func(a, b []total) bool { return reflect.DeepEqual(a, b) }) {
+			t.Errorf("all: %t, %v: got %+v, want %+v", c.all, c.canvases, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package inspect
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+)
+
+const (
+	// MostRead is how many events a list reads, at most, in search of those that its filter matches.
+	MostRead = 50_000
+	// mostOfCanvas is up to how many events of a canvas are read by the canvas, and not by their ids.
+	mostOfCanvas = 10_000
+	// mostJudged is of how many events, at most, a list that is restricted to a state finds out the state.
+	mostJudged = 10_000
+)
+
+// A window is the events that a list reads: so its cost is bounded by how many these are, and not by how few of them
+// the filter matches. It returns the ids of those that match, and the last id that was read if there may be more.
+// $1 to $3 are the filter, $4 its attributes, $5 the id after which the window begins, $6 how many events are read, and $7
+// how many ids are returned.
+func windowSQL(page, also, order string) string {
+	last := "max"
+	if order == "DESC" {
+		last = "min"
+	}
+	return `
+WITH page AS MATERIALIZED (` + page + `)
+SELECT ARRAY(SELECT id FROM page WHERE ` + filterSQL + ` AND ($4::jsonb IS NULL OR attributes @> $4) AND ` + also + ` ORDER BY id ` + order + ` LIMIT $7),
+    (SELECT CASE WHEN count(*) = $6 THEN ` + last + `(id) ELSE 0 END FROM page)`
+}
+
+const (
+	queuedColumns = `SELECT id, canvas_id, module, name, attributes FROM events_v2`
+	loggedColumns = `SELECT id, canvas_id, module, name, attributes, status FROM event_log`
+)
+
+var (
+	queuedWindowSQL = windowSQL(queuedColumns+` WHERE id > $5 ORDER BY id LIMIT $6`, `true`, `ASC`)
+
+	// Ranges of rows, and their order, are those of the index events_v2_handler, so that no other way is as cheap.
+	handlerWindowSQL = windowSQL(queuedColumns+` WHERE canvas_id = $1 AND (module, name, id) > ($2, $3, $5) AND (module, name, id) <= ($2, $3, 9223372036854775807)
+    ORDER BY module, name, id LIMIT $6`, `true`, `ASC`)
+	canvasWindowSQL = windowSQL(queuedColumns+` WHERE canvas_id = $1 ORDER BY module, name, id LIMIT $6`, `id > $5`, `ASC`)
+
+	oldestWindowSQL = windowSQL(loggedColumns+` WHERE id > $5 ORDER BY id LIMIT $6`, `($8::text = '' OR status::text = $8)`, `ASC`)
+	newestWindowSQL = windowSQL(loggedColumns+` WHERE $5 = 0 OR id < $5 ORDER BY id DESC LIMIT $6`, `($8::text = '' OR status::text = $8)`, `DESC`)
+)
+
+// window is what a list has found so far.
+type window struct {
+	ids []eventqueue.EventID
+	// next is the id after which the list goes on; 0 at its end.
+	next eventqueue.EventID
+	// cut says that there was more to read.
+	cut bool
+}
+
+// read reads a window.
+func (r *Reader) read(ctx context.Context, sql string, f Filter, after eventqueue.EventID, read, limit int, more ...any) (w window, err error) {
+	err = r.pool.QueryRow(ctx, sql, append(f.args(f.hasAttributes(), int64(after), read, limit), more...)...).Scan(&w.ids, &w.next)
+	if w.cut = w.next > 0; len(w.ids) == limit {
+		w.next = w.ids[limit-1]
+	}
+	return w, err
+}
+
+// queued returns the ids of at most limit events in the queue that match the filter.
+func (r *Reader) queued(ctx context.Context, f Filter, after eventqueue.EventID, limit int) (window, error) {
+	switch {
+	case f.Canvas == nil:
+	case f.Module != "" && f.Name != "":
+		return r.read(ctx, handlerWindowSQL, f, after, r.mostRead, limit)
+	default:
+		w, err := r.read(ctx, canvasWindowSQL, f, after, mostOfCanvas, limit)
+		if err != nil || !w.cut {
+			return w, err
+		}
+	}
+	return r.read(ctx, queuedWindowSQL, f, after, r.mostRead, limit)
+}
+
+// byID collects the rows of some ids.
+func byID[T any](ctx context.Context, r *Reader, scan pgx.RowToFunc[T], sql string, args []any) ([]T, error) {
+	rows, err := r.pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scan)
+}

@@ -1,0 +1,125 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgsession"
+)
+
+// WorkerState is whether a worker runs.
+type WorkerState string
+
+// The states of a worker.
+const (
+	WorkerLive    WorkerState = "live"    // it is connected to the database
+	WorkerStopped WorkerState = "stopped" // it has stopped in order
+	WorkerDead    WorkerState = "dead"    // it is not connected: it died, or has lost the database
+)
+
+// Worker is a worker of the queue: one that runs, or one that ended less than a day ago.
+type Worker struct {
+	// Number is in the number of each of the worker's claims (ClaimID.Worker), and so in its log.
+	Number  eventqueue.WorkerNumber
+	Host    string
+	PID     int
+	Version string // of the program's module
+	// Handlers are those that it has for every canvas, and those that it has for one.
+	Handlers  eventqueue.HandlerSet
+	StartedAt time.Time
+	// StoppedAt is nil for a worker that runs or died.
+	StoppedAt *time.Time
+	State     WorkerState
+	// AsOf is the database's clock.
+	AsOf time.Time
+}
+
+const workersSQL = `
+WITH connected AS MATERIALIZED (` + pgsession.LiveWorkersSQL + `
+)
+SELECT w.number, w.host, w.pid, w.version, w.handlers, w.started_at, w.stopped_at, CASE
+        WHEN w.stopped_at IS NOT NULL THEN 'stopped'
+        WHEN w.number IN (SELECT number FROM connected) THEN 'live'
+        ELSE 'dead'
+    END, clock_timestamp()
+FROM event_workers w
+WHERE $1::integer[] IS NULL OR w.number = ANY ($1)
+ORDER BY w.started_at, w.number`
+
+// Workers returns the workers that run, and those that ended less than about a day ago, the longest
+// running first.
+func (r *Reader) Workers(ctx context.Context) ([]Worker, error) { return listWorkers(ctx, r.pool, nil) }
+
+// listWorkers returns the workers with some numbers; nil means all.
+func listWorkers(ctx context.Context, db eventqueue.DB, numbers []eventqueue.WorkerNumber) ([]Worker, error) {
+	rows, err := db.Query(ctx, workersSQL, numbers)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanWorker)
+}
+
+func scanWorker(row pgx.CollectableRow) (w Worker, err error) {
+	var handlers []byte
+	if err := row.Scan(&w.Number, &w.Host, &w.PID, &w.Version, &handlers, &w.StartedAt, &w.StoppedAt, &w.State, &w.AsOf); err != nil {
+		return w, err
+	}
+	var docs []struct {
+		Module, Name, Modifier string
+		Canvas                 *eventqueue.CanvasID `json:"canvas_id"`
+	}
+	if err := json.Unmarshal(handlers, &docs); err != nil {
+		return w, err
+	}
+	for _, doc := range docs {
+		key := eventqueue.HandlerKey{Module: doc.Module, Name: doc.Name, Modifier: doc.Modifier}
+		if doc.Canvas == nil {
+			w.Handlers.Everywhere = append(w.Handlers.Everywhere, key)
+		} else {
+			w.Handlers.OnCanvas = append(w.Handlers.OnCanvas, eventqueue.CanvasHandler{Canvas: *doc.Canvas, Key: key})
+		}
+	}
+	return w, nil
+}
+
+// addHolders sets the holders of locked events, with one statement if there are any.
+func addHolders(ctx context.Context, db eventqueue.DB, events []QueuedEvent) error {
+	var numbers []eventqueue.WorkerNumber
+	for i := range events {
+		if number := events[i].holder(); number != 0 {
+			numbers = append(numbers, number)
+		}
+	}
+	known, err := workersByNumber(ctx, db, numbers)
+	for i := range events {
+		if w, ok := known[events[i].holder()]; ok {
+			events[i].Holder = &w
+		}
+	}
+	return err
+}
+
+// workersByNumber returns those of some workers that are known.
+func workersByNumber(ctx context.Context, db eventqueue.DB, numbers []eventqueue.WorkerNumber) (map[eventqueue.WorkerNumber]Worker, error) {
+	if len(numbers) == 0 {
+		return nil, nil
+	}
+	found, err := listWorkers(ctx, db, numbers)
+	known := make(map[eventqueue.WorkerNumber]Worker, len(found))
+	for _, w := range found {
+		known[w.Number] = w
+	}
+	return known, err
+}
+
+// holder is the number of the worker whose lock is on the event, 0 if there is none.
+func (e *QueuedEvent) holder() eventqueue.WorkerNumber {
+	if e.LockedAt == nil {
+		return 0
+	}
+	return e.ClaimID.Worker()
+}

@@ -1,0 +1,130 @@
+package maintenance
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+	"eventsv2/internal/backoff"
+	"eventsv2/internal/cause"
+	"eventsv2/internal/logkey"
+	"eventsv2/internal/rounds"
+)
+
+// MinuteStore has the tables event_minutes and event_hours. The relay maintains them if its
+// RelayStore is one, as pgstore.Store is.
+type MinuteStore interface {
+	// CountPending writes, into the current minute by the database's clock, how many events of each
+	// handler on a canvas have not ended, and for how long the oldest due one that nobody runs has
+	// been due. It goes by scopes, from the one above after, and reads a bounded number of them and
+	// of events: beyond it, the number of a handler's events is an estimate. next is the last scope
+	// of a full page, the zero Scope when there are no more.
+	CountPending(ctx context.Context, after eventqueue.Scope, lockTimeout time.Duration) (next eventqueue.Scope, err error)
+
+	// SumHour writes the sums of the first hour that is over and has none. It reports whether there
+	// was one.
+	SumHour(ctx context.Context) (bool, error)
+
+	// PruneMinutes deletes no more than limit rows each of minutes and of hours that are older than
+	// that by the database's clock. It skips rows that another transaction is writing.
+	PruneMinutes(ctx context.Context, minutesFor, hoursFor time.Duration, limit int) (deleted int, err error)
+}
+
+const (
+	// countPendingEvery is how often a relay counts what is pending.
+	countPendingEvery = time.Minute
+	// countPendingWithin is how long after its start it begins with that.
+	countPendingWithin = 2 * time.Second
+	// minutesFor and hoursFor are how long the counts are retained.
+	minutesFor = 14 * 24 * time.Hour
+	hoursFor   = 365 * 24 * time.Hour
+	// pruneMinutesPage is how many rows one statement deletes.
+	pruneMinutesPage = 10_000
+)
+
+// MaintainMinutes sums up the hours that are over and deletes what is older than 14 days, of hours a
+// year. A Relay does it once per hour; call it where no relay runs.
+func MaintainMinutes(ctx context.Context, store MinuteStore) (deleted int, err error) {
+	return maintainMinutes(ctx, store, nil)
+}
+
+// maintainMinutes is MaintainMinutes in a loop; each statement is a step of it.
+func maintainMinutes(ctx context.Context, store MinuteStore, loop *rounds.Loop) (deleted int, err error) {
+	for summed := true; summed; {
+		loop.Within(statementTakes)
+		if summed, err = within(ctx, store.SumHour); err != nil {
+			return 0, err
+		}
+	}
+	for {
+		loop.Within(statementTakes)
+		some, err := within(ctx, func(ctx context.Context) (int, error) {
+			return store.PruneMinutes(ctx, minutesFor, hoursFor, pruneMinutesPage)
+		})
+		deleted += some
+		if err != nil || some < pruneMinutesPage {
+			return deleted, err
+		}
+	}
+}
+
+// within gives a statement its time.
+func within[T any](ctx context.Context, statement func(ctx context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTakes)
+	defer cancel()
+	return statement(ctx)
+}
+
+// minuteTables maintains the tables of minutes for a relay.
+type minuteTables struct {
+	store       MinuteStore
+	log         *zap.Logger
+	jitter      func(time.Duration) time.Duration
+	lockTimeout func() time.Duration
+	explain     Explain
+
+	after      eventqueue.Scope // where the next count of what is pending begins
+	lines      minuteLines
+	maintainAt time.Time
+	failed     bool // the last time
+	causes     cause.Log
+	loop       *rounds.Loop
+}
+
+// run counts what is pending, a page per minute, and once per hour does MaintainMinutes, until ctx
+// ends.
+func (m *minuteTables) run(ctx context.Context) {
+	defer m.loop.Ends()
+	m.maintainAt = time.Now().Add(m.jitter(time.Hour))
+	backoff.Sleep(ctx, m.jitter(countPendingWithin))
+	for ; ctx.Err() == nil; backoff.Sleep(ctx, countPendingEvery) {
+		err := m.once(ctx)
+		if err != nil && ctx.Err() == nil && m.causes.Worth(err, !m.failed) {
+			m.log.Warn("could not maintain the counts of minutes; trying again", zap.Error(err))
+		}
+		m.failed = err != nil
+		m.loop.Within(countPendingEvery)
+	}
+}
+
+func (m *minuteTables) once(ctx context.Context) (err error) {
+	m.loop.Within(statementTakes)
+	if store, ok := m.store.(WaitingStore); ok {
+		err = m.countWaiting(ctx, store)
+	} else {
+		m.after, err = within(ctx, func(ctx context.Context) (eventqueue.Scope, error) {
+			return m.store.CountPending(ctx, m.after, m.lockTimeout())
+		})
+	}
+	if err != nil || time.Now().Before(m.maintainAt) {
+		return err
+	}
+	m.maintainAt = time.Now().Add(time.Hour)
+	deleted, err := maintainMinutes(ctx, m.store, m.loop)
+	if deleted > 0 {
+		m.log.Info("deleted old counts of minutes", zap.Int(logkey.Count, deleted))
+	}
+	return err
+}

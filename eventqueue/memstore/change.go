@@ -1,0 +1,175 @@
+package memstore
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/locktimeout"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/maintenance"
+	"eventsv2/internal/attributes"
+)
+
+// Remove implements control.ChangeStore.
+func (s *Store) Remove(ctx context.Context, ids []eventqueue.EventID, cancellation *control.Cancellation) (results []control.Changed, advanced []eventqueue.Event, err error) {
+	err = s.inTx(ctx, nil, OpRemove, func(tx *Tx) error {
+		now := s.db.now()
+		if cancellation != nil {
+			if err := checkTexts(cancellation.Reason, cancellation.Actor); err != nil {
+				return err
+			}
+		}
+		results = tx.changeFree(ids, s.db.changeTimeout(), now, func(row *Row) {
+			if cancellation != nil {
+				tx.logged[row.ID] = cancelled(row, cancellation, now)
+			}
+			tx.stamp(row, now)
+			tx.write(row.ID, nil)
+		})
+		var gone []eventqueue.EventID
+		for _, id := range sortedOnce(ids) {
+			if _, there := tx.row(id); !there && tx.hasPlace(id) {
+				gone = append(gone, id)
+			}
+		}
+		if len(gone) > 0 {
+			advanced = tx.advance(gone, nil, nil, nil)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return results, advanced, nil
+}
+
+func cancelled(row *Row, cancellation *control.Cancellation, now time.Time) LogRow {
+	return LogRow{
+		ID: row.ID, Canvas: row.Canvas, Module: row.Module, Name: row.Name, Modifier: row.Modifier, Value: row.Value,
+		Status: maintenance.LogCancelled, Retries: row.Retries, Attempts: row.Attempts, EnqueuedAt: row.EnqueuedAt, CreatedAt: now,
+		OrderingKey: row.OrderingKey, Attributes: row.Attributes, Parent: row.Parent, Reason: cancellation.Reason, Actor: cancellation.Actor,
+	}
+}
+
+func (tx *Tx) hasPlace(id eventqueue.EventID) bool {
+	for stage := stageKey; stage <= stageCanvas; stage++ {
+		if _, there := tx.place(placeID{id, stage}); there {
+			return true
+		}
+	}
+	return false
+}
+
+// Edit implements control.ChangeStore.
+func (s *Store) Edit(ctx context.Context, edit control.Edit, ids []eventqueue.EventID) (results []control.Changed, err error) {
+	err = s.inTx(ctx, nil, OpEdit, func(tx *Tx) error {
+		now := s.db.now()
+		if err := checkTexts(string(edit.Value)); err != nil {
+			return err
+		}
+		results = tx.changeFree(ids, s.db.changeTimeout(), now, func(row *Row) {
+			if edit.Retimes() || !row.LockedAt.IsZero() {
+				row.NotifiedAt = time.Time{}
+			}
+			if edit.Retimes() {
+				row.LimitedAttempt = 0
+			}
+			row.clearLock()
+			row.apply(edit, now)
+			tx.wake = tx.wake || row.NotifiedAt.IsZero()
+			tx.write(row.ID, row)
+		})
+		return nil
+	})
+	return resultOf(results, err)
+}
+
+// apply changes what the edit names.
+func (r *Row) apply(edit control.Edit, now time.Time) {
+	if edit.Value != nil {
+		r.Value = string(edit.Value)
+	}
+	if edit.Attributes != nil {
+		r.Attributes = attributes.Encode(edit.Attributes)
+	}
+	switch {
+	case edit.Delay != nil:
+		r.DelayUntil = now.Add(roundUp(*edit.Delay))
+	case !edit.DelayUntil.IsZero():
+		r.DelayUntil = latest(edit.DelayUntil.Add(time.Microsecond-1).Truncate(time.Microsecond), now)
+	}
+}
+
+// clearLock takes an expired lock away, if there is one.
+func (r *Row) clearLock() {
+	if !r.LockedAt.IsZero() {
+		r.takeLock()
+	}
+	r.LockedAt, r.LostRun = time.Time{}, false
+}
+
+// changeTimeout is the lock timeout of operators, who have none of their own.
+func (db *database) changeTimeout() time.Duration {
+	return cmp.Or(db.lockTimeout, locktimeout.Default)
+}
+
+// longest bounds how long a lock is said to be valid that a row has that was written by hand.
+const longest = 876000 * time.Hour
+
+// changeFree changes the events that nobody runs, and answers for each id once.
+func (tx *Tx) changeFree(ids []eventqueue.EventID, lockTimeout time.Duration, now time.Time, change func(row *Row)) (results []control.Changed) {
+	for _, id := range sortedOnce(ids) {
+		result := control.Changed{ID: id}
+		row, there := tx.row(id)
+		logged, ended := tx.store.db.log[id]
+		switch {
+		case there && !tx.mayWrite(id):
+			result.Result = control.ChangeBusy
+		case there:
+			result.Scope = row.scope()
+			if unlocked(&row, lockTimeout, now) {
+				result.Result = control.ChangeDone
+				change(&row)
+				break
+			}
+			result.Result, result.LockRemaining = control.ChangeRunning, min(row.LockedAt.Add(lockTimeout).Sub(now), longest)
+		case ended:
+			result.Result = control.ChangeResult(strings.ToLower(string(logged.Status)))
+		default:
+			result.Result = control.ChangeUnknown
+		}
+		results = append(results, result)
+	}
+	return results
+}
+
+// Requeue implements control.RequeueStore.
+func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID, lockTimeout time.Duration) (results []control.Requeued, err error) {
+	err = s.inTx(ctx, nil, OpRequeue, func(tx *Tx) error {
+		now := s.db.now()
+		valid := s.db.validFor(lockTimeout)
+		if lockTimeout == 0 {
+			valid = s.db.changeTimeout()
+		}
+		takenOver, rules := map[eventqueue.EventID]bool{}, map[eventqueue.EventID]machine.Rule{}
+		for _, c := range tx.changeFree(ids, valid, now, func(row *Row) {
+			takenOver[row.ID], rules[row.ID] = !row.LockedAt.IsZero(), s.db.rule(row)
+			row.clearLock()
+			row.DelayUntil, row.NotifiedAt = now, time.Time{}
+			tx.wake = true
+			tx.write(row.ID, row)
+		}) {
+			result := control.Requeued{ID: c.ID, Result: control.RequeueResult(c.Result), LockRemaining: c.LockRemaining}
+			if c.Result == control.ChangeDone {
+				result.Result, result.TakenOver, result.Rule = control.RequeueDone, takenOver[c.ID], rules[c.ID]
+			}
+			results = append(results, result)
+		}
+		return nil
+	})
+	return resultOf(results, err)
+}

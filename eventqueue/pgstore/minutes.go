@@ -1,0 +1,129 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/minutes"
+)
+
+// MinuteScopes bounds the rows of a minute, and of an hour: so many are of handlers on canvases,
+// and as many of handlers on all further canvases.
+const MinuteScopes = 1000
+
+// mergeCountsSQL makes the rows of event_minutes or event_hours from the rows of given: those of
+// one scope have the same place, by which the first get rows of their own. room says how many
+// scopes, and how many handlers, may have new rows; there, whether a row exists.
+//
+//   - placed is where each place goes if all handlers have room, and overflow the handlers for
+//     which there is none.
+//   - buckets are the sums of the histograms, which are as long as their last element demands.
+const mergeCountsSQL = `, numbered AS (
+    SELECT DISTINCT place, canvas_id, module, name, there,
+        dense_rank() OVER (PARTITION BY there, canvas_id = '00000000-0000-0000-0000-000000000000' ORDER BY place) AS n
+    FROM given
+), placed AS MATERIALIZED (
+    SELECT place, module, name, CASE WHEN there OR n <= room.scopes THEN canvas_id ELSE '00000000-0000-0000-0000-000000000000' END AS canvas_id
+    FROM numbered CROSS JOIN room
+), handlers AS (
+    SELECT module, name, row_number() OVER (ORDER BY min(place)) AS n
+    FROM placed WHERE canvas_id = '00000000-0000-0000-0000-000000000000' AND module <> ''
+      AND (canvas_id, module, name) NOT IN (SELECT canvas_id, module, name FROM given WHERE there)
+    GROUP BY module, name
+), overflow AS (
+    SELECT module, name, true AS over FROM handlers CROSS JOIN room WHERE n > room.handlers
+), counted AS MATERIALIZED (
+    SELECT p.canvas_id, CASE WHEN o.over THEN '' ELSE g.module END AS module, CASE WHEN o.over THEN '' ELSE g.name END AS name,
+        g.emitted, g.completed, g.failed, g.retried, g.cancelled, g.waits, g.runs, g.pending, g.oldest_due, p.canvas_id = g.canvas_id AS own
+    FROM given g JOIN placed p USING (place)
+    LEFT JOIN overflow o ON p.canvas_id = '00000000-0000-0000-0000-000000000000' AND (o.module, o.name) = (g.module, g.name)
+), buckets AS (
+    SELECT canvas_id, module, name, of_waits, i, sum(n)::bigint AS n
+    FROM counted CROSS JOIN LATERAL (
+        SELECT true AS of_waits, w.n, w.i FROM unnest(waits) WITH ORDINALITY AS w (n, i)
+        UNION ALL
+        SELECT false, r.n, r.i FROM unnest(runs) WITH ORDINALITY AS r (n, i)
+    ) AS histogram
+    GROUP BY 1, 2, 3, 4, 5
+), histograms AS (
+    SELECT canvas_id, module, name,
+        array_agg(n ORDER BY i) FILTER (WHERE of_waits) AS waits, array_agg(n ORDER BY i) FILTER (WHERE NOT of_waits) AS runs
+    FROM buckets GROUP BY 1, 2, 3
+), merged AS (
+    SELECT canvas_id, module, name, sum(emitted)::bigint AS emitted, sum(completed)::bigint AS completed, sum(failed)::bigint AS failed,
+        sum(retried)::bigint AS retried, sum(cancelled)::bigint AS cancelled, max(pending) FILTER (WHERE own) AS pending, max(oldest_due) FILTER (WHERE own) AS oldest_due
+    FROM counted GROUP BY 1, 2, 3
+)`
+
+// Rows are written in the order of their key, so that no two programs wait for each other.
+const mergedColumnsSQL = `m.canvas_id, m.module, m.name, m.emitted, m.completed, m.failed, m.retried, m.cancelled, coalesce(h.waits, '{}'), coalesce(h.runs, '{}')`
+
+// sumSQL is the sum of a histogram of the row that exists and the one that is added.
+func sumSQL(column string) string {
+	return column + ` = ARRAY(SELECT coalesce(u.a, 0) + coalesce(u.b, 0)
+        FROM unnest(e.` + column + `, excluded.` + column + `) WITH ORDINALITY AS u (a, b, i) ORDER BY u.i)`
+}
+
+// present counts the rows of the minute that programs have written, no more of them than there may
+// be. Programs that hand in at the same moment do not see each other's.
+var addMinutesSQL = `
+WITH clock AS MATERIALIZED (
+    SELECT now, date_trunc('minute', now, 'UTC') AS minute FROM (SELECT clock_timestamp() AS now) AS clock
+), given AS MATERIALIZED (
+    SELECT g.place, g.canvas_id, g.module, g.name, g.emitted, g.completed, g.failed, g.retried, g.cancelled, g.waits::bigint[] AS waits, g.runs::bigint[] AS runs,
+        NULL::bigint AS pending, NULL::interval AS oldest_due,
+        EXISTS (SELECT FROM event_minutes e WHERE (e.minute, e.canvas_id, e.module, e.name) = (clock.minute, g.canvas_id, g.module, g.name)) AS there
+    FROM clock CROSS JOIN unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $11::bigint[], $8::text[], $9::text[])
+        WITH ORDINALITY AS g (canvas_id, module, name, emitted, completed, failed, retried, cancelled, waits, runs, place)
+), room AS MATERIALIZED (
+    SELECT greatest($10 - count(*), 0) AS scopes, least($10, greatest(2 * $10 - count(*), 0)) AS handlers
+    FROM (SELECT FROM clock JOIN event_minutes e USING (minute)
+          WHERE e.emitted + e.completed + e.failed + e.retried + e.cancelled > 0 LIMIT 2 * $10) AS present
+)` + mergeCountsSQL + `, written AS (
+    INSERT INTO event_minutes AS e (minute, canvas_id, module, name, emitted, completed, failed, retried, cancelled, waits, runs)
+    SELECT clock.minute, ` + mergedColumnsSQL + `
+    FROM clock CROSS JOIN merged m LEFT JOIN histograms h USING (canvas_id, module, name)
+    ORDER BY m.canvas_id, m.module, m.name
+    ON CONFLICT (minute, canvas_id, module, name) DO UPDATE SET emitted = e.emitted + excluded.emitted,
+        completed = e.completed + excluded.completed, failed = e.failed + excluded.failed, retried = e.retried + excluded.retried,
+        cancelled = e.cancelled + excluded.cancelled,
+        ` + sumSQL("waits") + `,
+        ` + sumSQL("runs") + `
+    RETURNING true
+)
+SELECT now FROM clock WHERE (SELECT count(*) FROM written) >= 0`
+
+// NewCounter implements eventqueue.CountingStore.
+func (s *Store) NewCounter(jitter func(time.Duration) time.Duration, log *zap.Logger) eventqueue.Counter {
+	return minutes.New(s, jitter, log)
+}
+
+// AddMinutes implements minutes.Store.
+func (s *Store) AddMinutes(ctx context.Context, counts []minutes.Counts) (now time.Time, err error) {
+	n := len(counts)
+	canvases, modules, names := make([][16]byte, n), make([]string, n), make([]string, n)
+	emitted, completed, failed, retried, cancelled := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	waits, runs := make([]string, n), make([]string, n)
+	for i := range counts {
+		c := &counts[i]
+		canvases[i], modules[i], names[i] = c.Canvas, c.Module, c.Name
+		emitted[i], completed[i], failed[i], retried[i], cancelled[i] = c.Emitted, c.Completed, c.Failed, c.Retried, c.Cancelled
+		waits[i], runs[i] = arrayText(c.Wait), arrayText(c.Run)
+	}
+	err = s.pool.QueryRow(ctx, addMinutesSQL, canvases, modules, names, emitted, completed, failed, retried, waits, runs, MinuteScopes, cancelled).Scan(&now)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("add the counts of a minute: %w", err)
+	}
+	return now, nil
+}
+
+// arrayText is a histogram as the text of an array: an array of arrays of several lengths is none
+// that Postgres knows.
+func arrayText(h minutes.Histogram) string {
+	return "{" + strings.Trim(strings.ReplaceAll(fmt.Sprint([]int64(h)), " ", ","), "[]") + "}"
+}

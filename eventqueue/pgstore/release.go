@@ -1,0 +1,126 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/pgsession"
+	"eventsv2/internal/mayrun"
+)
+
+// A rule that is lifted at a rate holds back the events above released_to, and no others. released_at is up
+// to when the rate has been used: from it on, but for no longer than that, there is room for more.
+const releaseRoomSQL = `
+SELECT id, released_to, from_at, floor(extract(epoch FROM clock_timestamp() - from_at)::numeric * rate)::integer, rate
+FROM (SELECT *, greatest(released_at, clock_timestamp() - $7::interval) AS from_at FROM scheduling_rules
+      WHERE ` + ofRuleSQL + ` AND rate IS NOT NULL) AS rule`
+
+// The rule releases all for the moment, so that the page has what no other rule holds back. Nobody sees
+// that: it is not committed.
+const releaseAllSQL = `UPDATE scheduling_rules SET released_to = 9223372036854775807 WHERE id = $1`
+
+// releasableSQL is the last of the first events that are due, and how many there are. It reads each
+// handler in the order of its index.
+var releasableSQL = `
+WITH RECURSIVE clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now
+), ` + waitingNamesSQL("$5::boolean") + `, page AS (
+    SELECT due.id FROM clock CROSS JOIN (SELECT $3::text AS name WHERE NOT $5::boolean UNION ALL SELECT name FROM names WHERE $5::boolean AND starts_with(name, $3)) AS handlers
+    CROSS JOIN LATERAL (
+        SELECT e.id FROM events_v2 e
+        WHERE e.canvas_id = $1 AND e.module = $2 AND e.name = handlers.name AND e.id > $6
+          AND ($4 = '' OR e.modifier = $4) AND ` + mayrun.DueSQL("e.delay_until", "clock.now") + ` AND NOT ` + mayrun.RuledSQL("e") + `
+        ORDER BY e.id LIMIT $7
+    ) AS due
+    ORDER BY due.id LIMIT $7
+)
+SELECT count(*), coalesce(max(id), 0) FROM page`
+
+// waitingNamesSQL are the names of a module that have events, if a condition holds. It jumps along the index
+// events_v2_handler from one to the next.
+func waitingNamesSQL(condition string) string {
+	return `names AS (
+    SELECT (SELECT e.name FROM events_v2 e WHERE ` + condition + ` AND e.canvas_id = $1 AND e.module = $2
+            ORDER BY e.canvas_id, e.module, e.name LIMIT 1) AS name
+    UNION ALL
+    SELECT (SELECT e.name FROM events_v2 e WHERE e.canvas_id = $1 AND e.module = $2 AND e.name > names.name
+            ORDER BY e.canvas_id, e.module, e.name LIMIT 1)
+    FROM names WHERE names.name IS NOT NULL
+)`
+}
+
+const releaseSQL = `
+UPDATE scheduling_rules SET released_to = $2, released_at = $3::timestamptz + ($4::bigint * 1000000 / rate) * interval '1 microsecond'
+WHERE id = $1`
+
+const endReleaseSQL = `DELETE FROM scheduling_rules WHERE id = $1`
+
+// Release implements control.RuleStore. Claims need not wait: they see what has been committed.
+func (s *Store) Release(ctx context.Context, t control.RuleType, scope control.RuleScope) (released control.Released, err error) {
+	at, err := s.changeRules(ctx, func(tx pgsession.DB) (err error) {
+		released, err = release(ctx, tx, t, scope)
+		return err
+	})
+	if err != nil {
+		return control.Released{}, err
+	}
+	released.At = at
+	return released, nil
+}
+
+func release(ctx context.Context, tx pgsession.DB, t control.RuleType, scope control.RuleScope) (released control.Released, err error) {
+	var (
+		id, to     int64
+		room, rate int
+		from       time.Time
+	)
+	err = tx.QueryRow(ctx, releaseRoomSQL, append(ruleArgs(t, scope), control.MaxReleaseTime)...).Scan(&id, &to, &from, &room, &rate)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return released, nil
+	}
+	released.After = eventqueue.EventID(max(to, 0))
+	if released.UpTo = released.After; err != nil || room <= 0 {
+		released.GoesOn = true
+		return released, err
+	}
+	if _, err := tx.Exec(ctx, releaseAllSQL, id); err != nil {
+		return released, err
+	}
+	var found int
+	var last eventqueue.EventID
+	if err := tx.QueryRow(ctx, releasableSQL, append(ruleScopeArgs(scope), to, room)...).Scan(&found, &last); err != nil {
+		return released, err
+	}
+	if released.GoesOn = found == room; released.GoesOn {
+		released.UpTo = last
+		_, err := tx.Exec(ctx, releaseSQL, id, last, from, room)
+		return released, err
+	}
+	released.Removed, released.UpTo = true, 0
+	if _, err := tx.Exec(ctx, endReleaseSQL, id); err != nil {
+		return released, err
+	}
+	return released, tx.QueryRow(ctx, noneHoldsSQL, ruleScopeArgs(scope)...).Scan(&released.Last)
+}
+
+var waitingScopesSQL = `
+WITH RECURSIVE ` + waitingNamesSQL("true") + `
+SELECT name FROM names WHERE starts_with(name, $3) ORDER BY name COLLATE "C"`
+
+// WaitingScopes implements control.RuleStore.
+func (s *Store) WaitingScopes(ctx context.Context, scope control.RuleScope) ([]eventqueue.Scope, error) {
+	rows, err := s.pool.Query(ctx, waitingScopesSQL, [16]byte(scope.Canvas), scope.Module, scope.Name)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (handler eventqueue.Scope, err error) {
+		handler.Canvas, handler.Module = scope.Canvas, scope.Module
+		err = row.Scan(&handler.Name)
+		return handler, err
+	})
+}

@@ -1,0 +1,77 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgsession"
+	"eventsv2/eventqueue/worker"
+)
+
+// What shows that a worker lives is an advisory lock, which ends with the connection that holds
+// it. Only what operators are shown depends on it. A worker that connects again finds its row,
+// unless it was away for so long that the row was deleted; so it inserts it each time, which
+// writes nothing if it is as it was.
+const (
+	showWorkerSQL = `SELECT pg_try_advisory_lock_shared(` + pgsession.WorkerLockClass + `, $1)`
+
+	registerWorkerSQL = `
+INSERT INTO event_workers AS w (number, host, pid, version, handlers) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (number) DO UPDATE SET missed_at = NULL WHERE w.missed_at IS NOT NULL`
+
+	stopWorkerSQL = `UPDATE event_workers SET stopped_at = clock_timestamp() WHERE number = $1`
+)
+
+// registerWorker shows on a new connection that a worker lives.
+func registerWorker(ctx context.Context, conn pgsession.DB, self worker.Registration) error {
+	batch := &pgx.Batch{}
+	batch.Queue(showWorkerSQL, self.Number)
+	batch.Queue(registerWorkerSQL, self.Number, self.Host, self.PID, self.Version, handlerDocs(self.Handlers))
+	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("register the worker: %w", err)
+	}
+	return nil
+}
+
+// handlerDoc is a handler of a worker, in event_workers.
+type handlerDoc struct {
+	Module   string               `json:"module"`
+	Name     string               `json:"name"`
+	Modifier string               `json:"modifier"`
+	Canvas   *eventqueue.CanvasID `json:"canvas_id,omitempty"`
+}
+
+func handlerDocs(known eventqueue.HandlerSet) []handlerDoc {
+	docs := make([]handlerDoc, 0, len(known.Everywhere)+len(known.OnCanvas))
+	for _, key := range known.Everywhere {
+		docs = append(docs, handlerDoc{key.Module, key.Name, key.Modifier, nil})
+	}
+	for _, on := range known.OnCanvas {
+		docs = append(docs, handlerDoc{on.Key.Module, on.Key.Name, on.Key.Modifier, &on.Canvas})
+	}
+	return docs
+}
+
+// A worker that is connected again is left, whatever its row says. There are few rows, and none is
+// locked for longer than a moment.
+const deleteWorkersSQL = `
+WITH connected AS MATERIALIZED (` + pgsession.LiveWorkersSQL + `
+), missed AS (
+    UPDATE event_workers SET missed_at = clock_timestamp()
+    WHERE stopped_at IS NULL AND missed_at IS NULL AND number NOT IN (SELECT number FROM connected)
+), gone AS (
+    DELETE FROM event_workers
+    WHERE least(stopped_at, missed_at) <= clock_timestamp() - $1::interval AND number NOT IN (SELECT number FROM connected)
+    RETURNING number
+)
+SELECT count(*) FROM gone`
+
+// DeleteWorkers implements maintenance.WorkerStore, in one statement.
+func (s *Store) DeleteWorkers(ctx context.Context, olderThan time.Duration) (deleted int, err error) {
+	err = s.pool.QueryRow(ctx, deleteWorkersSQL, olderThan).Scan(&deleted)
+	return deleted, err
+}

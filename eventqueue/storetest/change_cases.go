@@ -1,0 +1,194 @@
+package storetest
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
+)
+
+// changed requires the result of a change of one event.
+func (s *session) changed(what string, results []control.Changed, err error, want control.ChangeResult) {
+	s.Helper()
+	if err != nil || len(results) != 1 || results[0].Result != want {
+		s.Errorf("%s was answered with %+v, %v, want %s", what, results, err, want)
+	}
+}
+
+func (s *session) remove(id eventqueue.EventID, cancellation *control.Cancellation, want control.ChangeResult) (advanced []eventqueue.Event) {
+	s.Helper()
+	results, advanced, err := s.store.Remove(s.Context(), []eventqueue.EventID{id, id}, cancellation)
+	s.changed("the removal of event "+id.String(), results, err, want)
+	return advanced
+}
+
+func (s *session) edit(id eventqueue.EventID, edit control.Edit, want control.ChangeResult) {
+	s.Helper()
+	results, err := s.store.Edit(s.Context(), edit, []eventqueue.EventID{id})
+	s.changed("the edit of event "+id.String(), results, err, want)
+}
+
+func (s *session) retry(id eventqueue.EventID, edit control.Edit, want control.RetryResult) {
+	s.Helper()
+	if results, err := s.store.Retry(s.Context(), edit, []eventqueue.EventID{id}); err != nil || len(results) != 1 || results[0].Result != want {
+		s.Errorf("the retry of event %s was answered with %+v, %v, want %s", id, results, err, want)
+	}
+}
+
+// selects are the ids that a filter selects, by pages of two.
+func (s *session) selects(logged bool, filter control.EventFilter) (all []eventqueue.EventID) {
+	s.Helper()
+	last, err := s.store.LastQueued(s.Context())
+	page := s.store.Select
+	if logged {
+		last, err = s.store.LastLogged(s.Context())
+		page = s.store.SelectLogged
+	}
+	for after := eventqueue.EventID(0); err == nil; {
+		var ids []eventqueue.EventID
+		ids, after, err = page(s.Context(), filter, after, last, 2)
+		if all = append(all, ids...); after == 0 {
+			break
+		}
+	}
+	if err != nil {
+		s.Fatalf("select: %v", err)
+	}
+	return all
+}
+
+var changeCases = []testCase{
+	{"a cancelled event does not run, and can be moved back with another value", func(s *session) {
+		id := s.insert(1)[0]
+		s.remove(id, &control.Cancellation{Reason: "twice"}, control.ChangeDone)
+		s.remove(id, &control.Cancellation{}, control.ChangeCancelled)
+		if found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, known, lockTimeout, 1); err != nil || len(found) != 0 {
+			s.Errorf("a claim after the cancel found %+v, %v", found, err)
+		}
+		s.retry(id, control.Edit{Value: json.RawMessage(`"new"`), Attributes: map[string]string{"by": "hand"}}, control.RetryMoved)
+		s.retry(id, control.Edit{}, control.RetryQueued)
+		found, _ := s.mustClaim(id, lockTimeout, 2)
+		if string(found.Event.Value) != `"new"` || found.Event.Attributes["by"] != "hand" || found.Attempt != 1 {
+			s.Errorf("the claim found %+v", found)
+		}
+	}},
+	{"a deleted event leaves nothing", func(s *session) {
+		id := s.insert(1)[0]
+		s.remove(id, nil, control.ChangeDone)
+		s.remove(id, nil, control.ChangeUnknown)
+		s.retry(id, control.Edit{}, control.RetryUnknown)
+	}},
+	{"what runs is neither removed nor edited nor requeued (I4)", func(s *session) {
+		id := s.insert(1)[0]
+		found, claim := s.mustClaim(id, lockTimeout, 1)
+		s.remove(id, &control.Cancellation{}, control.ChangeRunning)
+		s.remove(id, nil, control.ChangeRunning)
+		s.edit(id, control.Edit{Value: json.RawMessage(`"new"`)}, control.ChangeRunning)
+		if results, err := s.store.Requeue(s.Context(), []eventqueue.EventID{id}, 0); err != nil || results[0].Result != control.RequeueRunning || results[0].LockRemaining <= 0 {
+			s.Errorf("the requeue was answered with %+v, %v", results, err)
+		}
+		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Done) != 1 || string(found.Event.Value) != `{"n": 1}` {
+			s.Errorf("the end was answered with %+v", written)
+		}
+		s.edit(id, control.Edit{Value: json.RawMessage(`"new"`)}, control.ChangeUnknown)
+	}},
+	{"a requeue takes an expired lock from its holder (I5)", func(s *session) {
+		id := s.insert(1)[0]
+		_, claim := s.mustClaim(id, lockTimeout, 1)
+		if results, err := s.store.Requeue(s.Context(), []eventqueue.EventID{id}, time.Microsecond); err != nil || results[0].Result != control.RequeueDone || !results[0].TakenOver {
+			s.Errorf("the requeue was answered with %+v, %v", results, err)
+		}
+		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Lost) != 1 {
+			s.Errorf("the end of the holder was answered with %+v", written)
+		}
+		if found, _ := s.mustClaim(id, lockTimeout, 2); found.Attempt != 2 || !found.BeginFirst {
+			s.Errorf("the next claim found %+v", found)
+		}
+	}},
+	{"the tokens of an event go on after a cancel and a retry (I5)", func(s *session) {
+		id := s.insert(1)[0]
+		_, claim := s.mustClaim(id, lockTimeout, 1)
+		if _, err := s.store.Requeue(s.Context(), []eventqueue.EventID{id}, time.Microsecond); err != nil {
+			s.Fatal(err)
+		}
+		s.remove(id, &control.Cancellation{}, control.ChangeDone)
+		s.retry(id, control.Edit{}, control.RetryMoved)
+		if found, _ := s.mustClaim(id, lockTimeout, 1); found.Attempt != 2 {
+			s.Errorf("the next claim found %+v", found)
+		}
+		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Lost) != 1 {
+			s.Errorf("the end of the first claim was answered with %+v", written)
+		}
+	}},
+	{"an edit changes what it names", func(s *session) {
+		id := s.insert(1, func(e *eventqueue.NewEvent) { e.Attributes = map[string]string{"source": "import"} })[0]
+		hour, now := time.Hour, time.Duration(0)
+		s.edit(id, control.Edit{Delay: &hour}, control.ChangeDone)
+		if facts := s.claim(id, lockTimeout, 1).Facts; facts.Claimed || facts.Delay <= 59*time.Minute {
+			s.Errorf("the claim found %+v", facts)
+		}
+		s.edit(id, control.Edit{Value: json.RawMessage(`{"b": 1,  "a":2}`)}, control.ChangeDone)
+		s.edit(id, control.Edit{Delay: &now}, control.ChangeDone)
+		if found, _ := s.mustClaim(id, lockTimeout, 2); string(found.Event.Value) != `{"b": 1,  "a":2}` || found.Event.Attributes["source"] != "import" {
+			s.Errorf("the claim found %+v", found)
+		}
+	}},
+	{"a removal advances the group behind it (I13)", func(s *session) {
+		ids := s.insert(2, func(e *eventqueue.NewEvent) { e.OrderingKey = "order" })
+		if _, err := s.store.Advance(s.Context(), nil, ids, lockTimeout); err != nil {
+			s.Fatal(err)
+		}
+		if advanced := s.remove(ids[0], &control.Cancellation{}, control.ChangeDone); len(advanced) != 1 || advanced[0].ID != ids[1] {
+			s.Errorf("the events %+v may run, want event %s", advanced, ids[1])
+		}
+	}},
+	{"a filter selects by state and by what the event is", func(s *session) {
+		ids := s.insert(5, func(e *eventqueue.NewEvent) { e.Attributes = map[string]string{"source": "import"} })
+		hour := time.Hour
+		s.edit(ids[1], control.Edit{Delay: &hour}, control.ChangeDone)
+		s.mustClaim(ids[2], lockTimeout, 1)
+		s.remove(ids[3], &control.Cancellation{}, control.ChangeDone)
+		s.failOnce(ids[4], machine.FailedForGood, 2)
+		other := eventqueue.CanvasID{0xee}
+		for _, c := range []struct {
+			logged bool
+			filter control.EventFilter
+			want   []eventqueue.EventID
+		}{
+			{false, control.EventFilter{Module: key.Module}, ids[:3]},
+			{false, control.EventFilter{Canvas: &other}, nil},
+			{false, control.EventFilter{Attributes: map[string]string{"source": "shop"}}, nil},
+			{false, control.EventFilter{OlderThan: time.Hour}, nil},
+			{false, control.EventFilter{NewerThan: time.Hour, State: control.StateWaiting}, ids[:1]},
+			{false, control.EventFilter{State: control.StateDelayed}, ids[1:2]},
+			{false, control.EventFilter{State: control.StateRunning}, ids[2:3]},
+			{true, control.EventFilter{Module: key.Module}, ids[4:]},
+			{true, control.EventFilter{Error: "no luck"}, ids[4:]},
+			{true, control.EventFilter{Error: "luck!"}, nil},
+			{true, control.EventFilter{Attributes: map[string]string{"source": "import"}, State: control.StateCancelled}, ids[3:4]},
+		} {
+			if got := s.selects(c.logged, c.filter); !slices.Equal(got, c.want) {
+				s.Errorf("%+v selects %v, want %v", c.filter, got, c.want)
+			}
+		}
+	}},
+	{"only what has failed or was cancelled is deleted from event_log", func(s *session) {
+		ids := s.insert(3)
+		s.failOnce(ids[0], machine.FailedForGood, 1)
+		s.remove(ids[1], &control.Cancellation{}, control.ChangeDone)
+		_, claim := s.mustClaim(ids[2], lockTimeout, 2)
+		if _, err := s.store.Complete(s.Context(), nil, []worker.Completion{{Claim: claim, Label: machine.ExecutesToCompletion}}, true); err != nil {
+			s.Fatal(err)
+		}
+		deleted, err := s.store.DeleteLogged(s.Context(), append(ids, 1<<40))
+		if slices.Sort(deleted); err != nil || !slices.Equal(deleted, ids[:2]) {
+			s.Errorf("events %v were deleted, %v; want %v", deleted, err, ids[:2])
+		}
+		s.retry(ids[0], control.Edit{}, control.RetryUnknown)
+		s.retry(ids[2], control.Edit{}, control.RetryCompleted)
+	}},
+}

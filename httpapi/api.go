@@ -1,0 +1,141 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"go.uber.org/zap"
+
+	"eventsv2/access"
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/audit"
+	"eventsv2/eventqueue/bulk"
+	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/pgstore"
+)
+
+// Config configures the API.
+type Config struct {
+	// Store and Queue are those of the database. Queue publishes the notifications of what may run.
+	Store *pgstore.Store
+	Queue *eventqueue.Queue
+	// Bulk has the changes of many events. The API only starts them: somebody has to Run it.
+	Bulk *bulk.Operations
+	// Access finds out who makes a request.
+	Access *access.Authenticator
+	// PerSecond is how many requests an identity may make per second, and twice as many at once. Default (0): 50.
+	PerSecond float64
+	// Logger gets the errors that answers do not show. Default (nil): none.
+	Logger *zap.Logger
+}
+
+// What bounds a request.
+const (
+	maxBodyBytes   = 8 << 20
+	requestTimeout = 30 * time.Second
+)
+
+// api is the handler of all operations.
+type api struct {
+	Config
+	huma     huma.API
+	reader   *inspect.Reader
+	audit    *audit.Log
+	tokens   *access.Tokens
+	limits   *access.Limiter
+	attempts *access.Attempts
+}
+
+// guarded bounds requests, and refuses those that a page of another origin makes with a browser.
+func (a *api) guarded(next http.Handler) http.Handler {
+	protected := http.NewCrossOriginProtection().Handler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+		defer cancel()
+		r = r.WithContext(ctx)
+		r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
+		protected.ServeHTTP(w, r)
+	})
+}
+
+type identityKey struct{}
+
+// caller is who makes a request, and from where.
+type caller struct {
+	access.Identity
+	address string
+}
+
+func callerOf(ctx context.Context) caller { c, _ := ctx.Value(identityKey{}).(caller); return c }
+
+// actor is the caller as the audit log names them.
+func (c caller) actor() audit.Actor {
+	return audit.Actor{Name: c.Name, Source: c.address, Via: "api"}
+}
+
+// authenticate lets requests through whose identity is known, and that are not too many.
+func (a *api) authenticate(ctx huma.Context, next func(huma.Context)) {
+	r, _ := humago.Unwrap(ctx)
+	address := r.RemoteAddr
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		address = host
+	}
+	credentials := access.CredentialsOf(r)
+	if wait := a.attempts.Wait(address, credentials); wait > 0 {
+		a.tooMany(ctx, wait)
+		return
+	}
+	identity, err := a.Access.Authenticate(r)
+	switch {
+	case errors.Is(err, access.ErrNoCredentials), errors.Is(err, access.ErrRefused):
+		a.attempts.Refused(address, credentials)
+		ctx.SetHeader("WWW-Authenticate", "Bearer")
+		message := access.ErrRefused.Error()
+		if errors.Is(err, access.ErrNoCredentials) {
+			message = access.ErrNoCredentials.Error()
+		}
+		_ = huma.WriteErr(a.huma, ctx, http.StatusUnauthorized, message) // the client hung up
+		return
+	case err != nil:
+		a.Logger.Error("could not find out who makes a request", zap.Error(err))
+		_ = huma.WriteErr(a.huma, ctx, http.StatusServiceUnavailable, "it could not be found out who you are: try again")
+		return
+	}
+	a.attempts.Accepted(credentials)
+	if wait := a.limits.Take(identity.Key); wait > 0 {
+		a.tooMany(ctx, wait)
+		return
+	}
+	next(huma.WithValue(ctx, identityKey{}, caller{identity, address}))
+}
+
+func (a *api) tooMany(ctx huma.Context, wait time.Duration) {
+	ctx.SetHeader("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+	_ = huma.WriteErr(a.huma, ctx, http.StatusTooManyRequests, "too many requests: try again later") // the client hung up
+}
+
+// failed is the answer for an error that the caller cannot mend.
+func (a *api) failed(what string, err error) error {
+	var invalid *eventqueue.InvalidError
+	if errors.As(err, &invalid) {
+		return huma.Error422UnprocessableEntity(invalid.Error())
+	}
+	a.Logger.Error("a request of the API failed", zap.String("operation", what), zap.Error(err))
+	return huma.Error500InternalServerError("the request failed: see the log of the server")
+}
+
+// errNoEvent is the answer for an event that does not exist, or whose canvas the caller may not read.
+func errNoEvent() error { return huma.Error404NotFound("there is no such event") }
+
+func errForbidden(verb access.Verb) error {
+	return huma.Error403Forbidden("your token lacks the verb " + string(verb) + " here")
+}

@@ -1,0 +1,268 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"eventsv2/access"
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/audit"
+	"eventsv2/eventqueue/bulk"
+	"eventsv2/httpapi"
+	"eventsv2/test/rig"
+	"eventsv2/test/testenv"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/openapi.json")
+
+// another is a tenant beside that of the rig.
+var another = eventqueue.CanvasID{0xca, 0x17, 15: 2}
+
+// client makes requests to an API on a database of its own.
+type client struct {
+	*rig.Rig
+	t      *testing.T
+	api    http.Handler
+	tokens *access.Tokens
+	bulk   *bulk.Operations
+}
+
+func newClient(t *testing.T) *client {
+	t.Helper()
+	r := rig.New(t)
+	tokens := access.NewTokens("", r.Pool)
+	operations, err := bulk.New(r.Store, r.Queue, testenv.Logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := httpapi.New(httpapi.Config{Store: r.Store, Queue: r.Queue, Bulk: operations, Access: &access.Authenticator{Tokens: tokens}, PerSecond: 1000, Logger: testenv.Logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	described.read(t, api)
+	return &client{r, t, api, tokens, operations}
+}
+
+// token makes a token for a canvas.
+func (c *client) token(canvas eventqueue.CanvasID, verbs ...access.Verb) string {
+	c.t.Helper()
+	_, secret, err := c.tokens.Create(testenv.Context(c.t), audit.Actor{Name: "test", Via: "test"},
+		access.NewToken{Name: "t", Grant: access.Grant{Canvases: []eventqueue.CanvasID{canvas}, Verbs: verbs}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return secret
+}
+
+// do makes a request and returns the status and the body.
+func (c *client) do(token, method, path, body string, header ...string) (int, string) {
+	c.t.Helper()
+	r := httptest.NewRequestWithContext(testenv.Context(c.t), method, "http://api.example/v1"+path, strings.NewReader(body))
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	c.api.ServeHTTP(w, r)
+	if w.Code >= 400 && !strings.HasPrefix(w.Header().Get("Content-Type"), "application/problem+json") {
+		c.t.Errorf("%s %s: the error %d is no problem as of RFC 9457: %s", method, path, w.Code, w.Body)
+	}
+	if strings.HasPrefix(path, "/openapi") { // the document does not describe itself
+		return w.Code, w.Body.String()
+	}
+	if why := described.refuses(r, body, w); why != "" {
+		c.t.Errorf("%s %s: %d %s: is not as the OpenAPI document says: %s", method, path, w.Code, w.Body, why)
+	}
+	return w.Code, w.Body.String()
+}
+
+// wants makes a request and checks its answer.
+func (c *client) wants(status int, text, token, method, path, body string, header ...string) string {
+	c.t.Helper()
+	got, answer := c.do(token, method, path, body, header...)
+	if got != status || !strings.Contains(answer, text) {
+		c.t.Errorf("%s %s: %d %s, want %d with %q", method, path, got, answer, status, text)
+	}
+	return answer
+}
+
+func (c *client) audited(action string) int {
+	c.t.Helper()
+	return rig.One[int](c.Rig, `SELECT count(*) FROM audit_log WHERE action = $1 AND via = 'api' AND actor = 'token:t'`, action)
+}
+
+// TestAPI emits an event, reads it, and changes it in each way.
+func TestAPI(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	all := c.token(rig.Canvas, access.Verbs()...)
+	body := func(more string) string {
+		return fmt.Sprintf(`{"canvas_id":%q,"module":"WORKER","name":"greet","value":{"n": 12345678901234567890}%s}`, rig.Canvas, more)
+	}
+	c.wants(201, `{"ids":[1]}`, all, "POST", "/events", body(`,"delay_seconds":3600,"attributes":{"user":"ada"}`), "Idempotency-Key", "order-1")
+	c.wants(201, `{"ids":[1]}`, all, "POST", "/events", body(""), "Idempotency-Key", "order-1")
+	c.wants(201, `{"ids":[`, all, "POST", "/events/batch", fmt.Sprintf(`{"events":[%s,%s]}`, body(""), body("")))
+	c.wants(200, `"state":"delayed","value":{"n":12345678901234567890}`, all, "GET", "/events/1", "")
+	c.wants(200, `"user":"ada"`, all, "GET", "/events?canvas_id="+rig.Canvas.String()+"&state=delayed", "")
+	c.wants(200, `"label"`, all, "GET", "/events/1/explain", "")
+	c.wants(200, `{"items":[]}`, all, "GET", "/events/1/attempts", "")
+	c.wants(200, `"next":1`, all, "GET", "/events?limit=1&canvas_id="+rig.Canvas.String(), "")
+	c.wants(200, "changed", all, "PATCH", "/events/1", `{"value":"new"}`)
+	c.wants(422, "", all, "PATCH", "/events/1", `{}`)
+	c.wants(200, `"value":"new"`, all, "GET", "/events/1", "")
+	c.wants(200, "requeued", all, "POST", "/events/1/run", "")
+	c.wants(200, `"state":"waiting"`, all, "GET", "/events/1", "")
+	c.wants(200, "changed", all, "POST", "/events/1/cancel", `{"reason":"no longer"}`)
+	c.wants(409, "cancelled", all, "POST", "/events/1/cancel", `{}`)
+	c.wants(200, `"state":"cancelled"`, all, "GET", "/history?canvas_id="+rig.Canvas.String(), "")
+	c.wants(200, "retried", all, "POST", "/events/1/retry", "")
+	c.wants(200, "changed", all, "DELETE", "/events/1", "")
+	c.wants(404, "no such event", all, "GET", "/events/1", "")
+	for action, want := range map[string]int{"emit": 3, "edit": 1, "run": 1, "cancel": 1, "retry": 1, "delete": 1} {
+		if n := c.audited(action); n != want {
+			t.Errorf("%d rows of %s, want %d", n, action, want)
+		}
+	}
+	c.wants(200, `"action":"delete"`, all, "GET", "/audit?event=1", "")
+	handler := fmt.Sprintf(`{"canvas_id":%q,"module":"WORKER","name":"greet"}`, rig.Canvas)
+	for _, rule := range []string{"pause", "block"} {
+		c.wants(200, `{"changed":true}`, all, "POST", "/handlers/"+rule, handler)
+		c.wants(200, `{"changed":false}`, all, "POST", "/handlers/"+rule, handler)
+		c.wants(200, `"type":"`+rule+`"`, all, "GET", "/rules?canvas_id="+rig.Canvas.String(), "")
+		c.wants(200, `{"changed":true}`, all, "POST", "/handlers/un"+rule, handler)
+		if c.audited(rule) != 1 || c.audited("un"+rule) != 1 {
+			t.Errorf("%s has not its rows", rule)
+		}
+	}
+}
+
+// TestAPIRefuses has whoever lacks a verb change and see nothing, and another canvas' event be one that
+// does not exist.
+func TestAPIRefuses(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	id := c.Emit(c.Event(`{"secret":1}`))[0]
+	event := "/events/" + id.String()
+	handler := fmt.Sprintf(`{"canvas_id":%q,"module":"WORKER","name":"greet"}`, rig.Canvas)
+	elsewhere, reader := c.token(another, access.Verbs()...), c.token(rig.Canvas, access.Read)
+	user := c.token(rig.Canvas, access.Read, access.Operate)
+	before := c.Row(id)
+	for _, o := range []struct{ method, path, body string }{
+		{"GET", event, ""}, {"GET", event + "/attempts", ""}, {"GET", event + "/explain", ""}, {"DELETE", event, ""}, {"PATCH", event, `{"value":2}`},
+		{"POST", event + "/cancel", `{}`}, {"POST", event + "/run", ""}, {"POST", event + "/retry", ""},
+	} {
+		theirs := c.wants(404, "no such event", elsewhere, o.method, o.path, o.body)
+		missing := c.wants(404, "no such event", elsewhere, o.method, strings.Replace(o.path, event, "/events/987654", 1), o.body)
+		if theirs != missing {
+			t.Errorf("%s %s: another canvas' event is answered with %s, and one that does not exist with %s", o.method, o.path, theirs, missing)
+		}
+		c.wants(401, "", "", o.method, o.path, o.body)
+		if o.method != "GET" {
+			c.wants(403, "operate", reader, o.method, o.path, o.body)
+		}
+	}
+	if answer := c.wants(200, `"value_bytes":12`, reader, "GET", event, ""); strings.Contains(answer, "secret") {
+		t.Errorf("who may not read values sees %s", answer)
+	}
+	c.wants(403, "emit", user, "POST", "/events", fmt.Sprintf(`{"canvas_id":%q,"module":"WORKER","name":"greet","value":1}`, rig.Canvas))
+	c.wants(403, "read", elsewhere, "GET", "/events?canvas_id="+rig.Canvas.String(), "")
+	c.wants(403, "read", elsewhere, "GET", "/history?canvas_id="+rig.Canvas.String(), "")
+	c.wants(403, "read", elsewhere, "GET", "/rules?canvas_id="+rig.Canvas.String(), "")
+	c.wants(403, "operate", reader, "POST", "/handlers/pause", handler)
+	c.wants(403, "administer", user, "POST", "/handlers/block", handler)
+	c.wants(403, "administer", user, "POST", "/handlers/unblock", handler)
+	if answer := c.wants(200, "", elsewhere, "GET", "/audit", ""); strings.Contains(answer, rig.Canvas.String()) {
+		t.Errorf("another canvas' audit log is seen: %s", answer)
+	}
+	for _, o := range []struct{ method, path, body string }{
+		{"GET", "/events", ""}, {"GET", "/events?canvas_id=x", ""}, {"GET", "/events/0", ""}, {"GET", "/events/x", ""}, {"POST", "/events", `{`}, {"POST", "/events", `{}`},
+		{"POST", "/events/batch", `{"events":[]}`}, {"GET", event + "?unknown=1", ""}, {"PATCH", event, `{"delay_seconds":-1}`},
+	} {
+		if status, answer := c.do(user, o.method, o.path, o.body); status != 422 && status != 400 {
+			t.Errorf("%s %s %s: %d %s", o.method, o.path, o.body, status, answer)
+		}
+	}
+	c.wants(413, "", c.token(rig.Canvas, access.Emit), "POST", "/events", `{"value":"`+strings.Repeat("x", 9<<20)+`"}`)
+	if after := c.Row(id); after != before {
+		t.Errorf("the event was %s and is %s", before, after)
+	}
+	if n := rig.One[int](c.Rig, `SELECT count(*) FROM audit_log WHERE via = 'api'`); n != 0 {
+		t.Errorf("%d changes were audited", n)
+	}
+}
+
+// TestRateLimit has an identity that asks too often wait, and an address that has no valid token.
+func TestRateLimit(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	api, err := httpapi.New(httpapi.Config{Store: c.Store, Queue: c.Queue, Bulk: c.bulk, Access: &access.Authenticator{Tokens: c.tokens}, PerSecond: 1.0 / 3600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.api = api
+	token := c.token(rig.Canvas, access.Read)
+	c.wants(404, "", token, "GET", "/events/1", "")
+	c.wants(429, "too many", token, "GET", "/events/1", "")
+	c.wants(404, "", c.token(rig.Canvas, access.Read), "GET", "/events/1", "")
+	for range 1000 {
+		if status, _ := c.do("wrong", "GET", "/events/1", ""); status == 429 {
+			return
+		}
+	}
+	t.Error("a thousand wrong tokens are let through to the database")
+}
+
+// TestWrongTokensKeepNobodyOut who has been let in before, also at the same address, which may be that of a proxy.
+func TestWrongTokensKeepNobodyOut(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	token := c.token(rig.Canvas, access.Read)
+	c.wants(404, "", token, "GET", "/events/1", "")
+	refused := 0
+	for range 1000 {
+		if status, _ := c.do("wrong", "GET", "/events/1", ""); status != 429 {
+			continue
+		}
+		c.wants(404, "", token, "GET", "/events/1", "")
+		if refused++; refused == 10 {
+			return
+		}
+	}
+	t.Error("wrong tokens are not refused")
+}
+
+// TestOpenAPI holds the document to its golden file.
+func TestOpenAPI(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	_, document := c.do("", "GET", "/openapi.json", "")
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, []byte(document), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	const path = "testdata/openapi.json"
+	if *update {
+		if err := os.WriteFile(path, indented.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(indented.Bytes(), want) {
+		t.Error("the OpenAPI document is not testdata/openapi.json: go test ./httpapi -run OpenAPI -update rewrites it")
+	}
+}

@@ -1,0 +1,209 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"eventsv2/access"
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/audit"
+	"eventsv2/eventqueue/control"
+)
+
+// post adds an operation that changes something.
+func post[I, O any](a *api, path, name, summary string, f func(ctx context.Context, input *I) (*O, error)) {
+	huma.Register(a.huma, huma.Operation{OperationID: name, Method: http.MethodPost, Path: "/v1" + path, Summary: summary, MaxBodyBytes: maxBodyBytes}, f)
+}
+
+// newEvent is an event to be emitted.
+type newEvent struct {
+	Canvas       string            `json:"canvas_id" format:"uuid"`
+	Module       string            `json:"module" maxLength:"255"`
+	Name         string            `json:"name" maxLength:"255"`
+	Modifier     string            `json:"modifier,omitempty" default:"_" maxLength:"255"`
+	Value        json.RawMessage   `json:"value" doc:"Any JSON; the handler sees it byte for byte."`
+	DelaySeconds float64           `json:"delay_seconds,omitempty" minimum:"0"`
+	DelayUntil   time.Time         `json:"delay_until,omitzero"`
+	Attributes   map[string]string `json:"attributes,omitempty"`
+	OrderingKey  string            `json:"ordering_key,omitempty" maxLength:"255"`
+	UniqueKey    string            `json:"unique_key,omitempty" maxLength:"255"`
+}
+
+func (n newEvent) event(ctx context.Context) (e eventqueue.NewEvent, err error) {
+	canvas, err := canvasFor(ctx, access.Emit, n.Canvas)
+	if err != nil {
+		return e, err
+	}
+	const maxSeconds = 4e9 // beyond any delay that the queue allows, and within a Duration
+	if n.DelaySeconds > maxSeconds {
+		return e, huma.Error422UnprocessableEntity("delay_seconds is too long")
+	}
+	return eventqueue.NewEvent{Canvas: canvas, Module: n.Module, Name: n.Name, Modifier: n.Modifier, Value: n.Value,
+		Delay: time.Duration(n.DelaySeconds * float64(time.Second)), DelayUntil: n.DelayUntil, Attributes: n.Attributes, OrderingKey: n.OrderingKey, UniqueKey: n.UniqueKey}, nil
+}
+
+type emitted struct {
+	IDs []int64 `json:"ids" nullable:"false" doc:"In the order of the events. An event whose unique key is held has the id of its holder."`
+}
+
+// emit emits events of one request: all or none, with one row of the audit log.
+func (a *api) emit(ctx context.Context, events []eventqueue.NewEvent) (*answer[emitted], error) {
+	var ids []eventqueue.EventID
+	err := a.Queue.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) (err error) {
+		if ids, err = tx.Emit(ctx, events...); err != nil {
+			return err
+		}
+		change := audit.Change{Action: "emit", Canvas: &events[0].Canvas, Target: map[string]any{"events": ids}}
+		for _, e := range events {
+			if e.Canvas != events[0].Canvas {
+				change.Canvas = nil
+			}
+		}
+		return audit.Write(ctx, a.Store.Schema().On(tx.DB), callerOf(ctx).actor(), change)
+	})
+	if err != nil {
+		return nil, a.failed("emit", err)
+	}
+	body := emitted{IDs: make([]int64, 0, len(ids))}
+	for _, id := range ids {
+		body.IDs = append(body.IDs, int64(id))
+	}
+	return &answer[emitted]{body}, nil
+}
+
+// mayChange returns an error unless the caller may read an event and has the verb on its canvas.
+func (a *api) mayChange(ctx context.Context, id int64, verb access.Verb) error {
+	_, e, err := a.shown(ctx, id)
+	if err != nil {
+		return err
+	}
+	_, err = canvasFor(ctx, verb, e.Canvas)
+	return err
+}
+
+// changed is the result of a change of an event.
+type changed struct {
+	Result string `json:"result" doc:"What was done, or why the event was refused."`
+}
+
+// result answers a change: 200 when it is made, 409 with the reason when the event refuses it.
+func result(done bool, what string) (*answer[changed], error) {
+	if !done {
+		return nil, huma.Error409Conflict("the event was not changed: " + what)
+	}
+	return &answer[changed]{changed{what}}, nil
+}
+
+func (a *api) addChanges() {
+	huma.Register(a.huma, huma.Operation{OperationID: "emit-event", Method: http.MethodPost, Path: "/v1/events", Summary: "Emit an event", MaxBodyBytes: maxBodyBytes,
+		DefaultStatus: http.StatusCreated}, func(ctx context.Context, in *struct {
+		Key  string `header:"Idempotency-Key" maxLength:"255" doc:"The unique key of the event: repeating the request emits nothing while it holds."`
+		Body newEvent
+	}) (*answer[emitted], error) {
+		if in.Key != "" {
+			if in.Body.UniqueKey != "" && in.Body.UniqueKey != in.Key {
+				return nil, huma.Error422UnprocessableEntity("Idempotency-Key and unique_key differ: give one of them")
+			}
+			in.Body.UniqueKey = in.Key
+		}
+		e, err := in.Body.event(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return a.emit(ctx, []eventqueue.NewEvent{e})
+	})
+	huma.Register(a.huma, huma.Operation{OperationID: "emit-events", Method: http.MethodPost, Path: "/v1/events/batch", Summary: "Emit events, all or none", MaxBodyBytes: maxBodyBytes,
+		DefaultStatus: http.StatusCreated}, func(ctx context.Context, in *struct {
+		Body struct {
+			Events []newEvent `json:"events" minItems:"1" maxItems:"1000" nullable:"false"`
+		}
+	}) (*answer[emitted], error) {
+		events := make([]eventqueue.NewEvent, len(in.Body.Events))
+		for i, n := range in.Body.Events {
+			var err error
+			if events[i], err = n.event(ctx); err != nil {
+				return nil, err
+			}
+		}
+		return a.emit(ctx, events)
+	})
+	post(a, "/events/{id}/cancel", "cancel-event", "End an event that waits, without a run", func(ctx context.Context, in *struct {
+		IDInput
+		Body struct {
+			Reason string `json:"reason,omitempty" maxLength:"1024"`
+		}
+	}) (*answer[changed], error) {
+		return a.change(ctx, in.ID, func(c *control.Changer, id eventqueue.EventID) ([]control.Changed, error) {
+			return c.Cancel(ctx, control.Cancellation{Reason: in.Body.Reason, Actor: callerOf(ctx).Name}, id)
+		})
+	})
+	huma.Register(a.huma, huma.Operation{OperationID: "delete-event", Method: http.MethodDelete, Path: "/v1/events/{id}", Summary: "Delete an event that waits"},
+		func(ctx context.Context, in *IDInput) (*answer[changed], error) {
+			return a.change(ctx, in.ID, func(c *control.Changer, id eventqueue.EventID) ([]control.Changed, error) { return c.Delete(ctx, id) })
+		})
+	huma.Register(a.huma, huma.Operation{OperationID: "edit-event", Method: http.MethodPatch, Path: "/v1/events/{id}", Summary: "Edit an event that waits", MaxBodyBytes: maxBodyBytes}, a.edit)
+	post(a, "/events/{id}/run", "run-event", "Have an event that waits tried now", a.run)
+	post(a, "/events/{id}/retry", "retry-event", "Move a failed or cancelled event back into the queue", a.retry)
+}
+
+func (a *api) change(ctx context.Context, id int64, f func(c *control.Changer, id eventqueue.EventID) ([]control.Changed, error)) (*answer[changed], error) {
+	if err := a.mayChange(ctx, id, access.Operate); err != nil {
+		return nil, err
+	}
+	changer, err := control.NewChanger(a.Store.As(callerOf(ctx).actor()), a.Queue)
+	if err != nil {
+		return nil, a.failed("change", err)
+	}
+	results, err := f(changer, eventqueue.EventID(id))
+	if err != nil {
+		return nil, a.failed("change", err)
+	}
+	return result(results[0].Result == control.ChangeDone, string(results[0].Result))
+}
+
+func (a *api) edit(ctx context.Context, in *struct {
+	IDInput
+	Body editBody
+}) (*answer[changed], error) {
+	edit := in.Body.edit()
+	if err := edit.Check(a.Queue.Limits()); err != nil {
+		return nil, huma.Error422UnprocessableEntity(err.Error())
+	}
+	return a.change(ctx, in.ID, func(c *control.Changer, id eventqueue.EventID) ([]control.Changed, error) {
+		return c.Edit(ctx, edit, id)
+	})
+}
+
+func (a *api) run(ctx context.Context, in *IDInput) (*answer[changed], error) {
+	if err := a.mayChange(ctx, in.ID, access.Operate); err != nil {
+		return nil, err
+	}
+	requeuer, err := control.NewRequeuer(a.Store.As(callerOf(ctx).actor()), a.Queue, 0)
+	if err != nil {
+		return nil, a.failed("run", err)
+	}
+	results, err := requeuer.Requeue(ctx, eventqueue.EventID(in.ID))
+	if err != nil {
+		return nil, a.failed("run", err)
+	}
+	return result(results[0].Result == control.RequeueDone, string(results[0].Result))
+}
+
+func (a *api) retry(ctx context.Context, in *IDInput) (*answer[changed], error) {
+	if err := a.mayChange(ctx, in.ID, access.Operate); err != nil {
+		return nil, err
+	}
+	retrier, err := control.NewRetrier(a.Store.As(callerOf(ctx).actor()), a.Queue)
+	if err != nil {
+		return nil, a.failed("retry", err)
+	}
+	results, err := retrier.Retry(ctx, eventqueue.EventID(in.ID))
+	if err != nil {
+		return nil, a.failed("retry", err)
+	}
+	return result(results[0].Result == control.RetryMoved, string(results[0].Result))
+}

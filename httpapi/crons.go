@@ -1,0 +1,142 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"eventsv2/access"
+	"eventsv2/cronchecker"
+	"eventsv2/eventqueue"
+)
+
+// CronInput names a cron definition in the query.
+type CronInput struct {
+	CanvasInput
+	Name string `query:"name" required:"true" minLength:"1" maxLength:"255"`
+}
+
+// CronName names a cron definition.
+type CronName struct {
+	Canvas string `json:"canvas_id" format:"uuid"`
+	Name   string `json:"name" minLength:"1" maxLength:"255" doc:"Of the definition and of its events, whose module is CRON."`
+}
+
+// NewCron is a cron definition to be set.
+type NewCron struct {
+	CronName
+	Schedule string `json:"schedule" maxLength:"255" doc:"Such as every day, or five fields: minute, hour, day of month, month, day of week."`
+	TimeZone string `json:"time_zone,omitempty" default:"UTC" maxLength:"255" doc:"IANA zone whose clock counts."`
+	Missed   string `json:"missed,omitempty" enum:"latest,all,none" default:"latest" doc:"Which of the slots that passed while no checker ran are emitted late."`
+}
+
+type cron struct {
+	NewCron
+	Enabled  bool       `json:"enabled"`
+	StartsAt time.Time  `json:"starts_at" doc:"Only slots after it are due."`
+	LastSlot *time.Time `json:"last_slot,omitempty"`
+}
+
+func cronOf(d cronchecker.Definition) cron {
+	return cron{NewCron{CronName{d.Canvas.String(), d.Name}, d.Schedule, d.TimeZone, string(d.Missed)}, d.Enabled, d.StartsAt.UTC(), optionalTime(d.LastSlot)}
+}
+
+// cronChanged says that a definition is as it was asked for.
+type cronChanged struct {
+	Name    string `json:"name"`
+	Enabled bool   `json:"enabled" doc:"False as well of one that was removed."`
+}
+
+func (a *api) addCrons() {
+	get(a, "/crons", "list-crons", "The cron definitions of a canvas", func(ctx context.Context, in *CanvasInput) (*answer[page[cron]], error) {
+		canvas, err := canvasFor(ctx, access.Read, in.Canvas)
+		if err != nil {
+			return nil, err
+		}
+		found, err := a.definitions().List(ctx, &canvas)
+		if err != nil {
+			return nil, a.failed("crons", err)
+		}
+		return pageOfAll(found, cronOf), nil
+	})
+	get(a, "/crons/next", "next-slots", "The next slots of a cron definition", func(ctx context.Context, in *struct {
+		CronInput
+		Limit int `query:"limit" minimum:"1" maximum:"1000" default:"5"`
+	}) (*answer[page[time.Time]], error) {
+		canvas, err := canvasFor(ctx, access.Read, in.Canvas)
+		if err != nil {
+			return nil, err
+		}
+		found, err := a.definitions().Next(ctx, canvas, in.Name, in.Limit)
+		if err != nil {
+			return nil, a.cronFailed(err)
+		}
+		return pageOfAll(found, time.Time.UTC), nil
+	})
+	register(a, http.MethodPut, "/crons", "set-cron", "Add a cron definition, enabled, or replace that of its name", a.setCron)
+	register(a, http.MethodDelete, "/crons", "remove-cron", "Remove a cron definition", func(ctx context.Context, in *CronInput) (*answer[cronChanged], error) {
+		return a.changeCron(ctx, "remove_cron", in.Canvas, in.Name, false, func(ctx context.Context, d *cronchecker.Definitions, canvas eventqueue.CanvasID) error {
+			return d.Remove(ctx, canvas, in.Name)
+		})
+	})
+	for _, words := range []struct {
+		verb    string
+		enabled bool
+	}{{"enable", true}, {"disable", false}} {
+		post(a, "/crons/"+words.verb, words.verb+"-cron", "Switch a cron definition on or off, from now on", func(ctx context.Context, in *struct{ Body CronName }) (*answer[cronChanged], error) {
+			return a.changeCron(ctx, words.verb+"_cron", in.Body.Canvas, in.Body.Name, words.enabled, func(ctx context.Context, d *cronchecker.Definitions, canvas eventqueue.CanvasID) error {
+				return d.SetEnabled(ctx, canvas, in.Body.Name, words.enabled)
+			})
+		})
+	}
+}
+
+func (a *api) definitions() *cronchecker.Definitions {
+	return cronchecker.NewDefinitionsIn(a.Store.Schema(), a.Store.Pool())
+}
+
+// cronFailed is the answer for an error of a cron definition.
+func (a *api) cronFailed(err error) error {
+	if errors.Is(err, cronchecker.ErrNotFound) {
+		return huma.Error404NotFound("there is no such cron definition")
+	}
+	return a.failed("cron", err)
+}
+
+func (a *api) setCron(ctx context.Context, in *struct{ Body NewCron }) (*answer[cron], error) {
+	canvas, err := canvasFor(ctx, access.Administer, in.Body.Canvas)
+	if err != nil {
+		return nil, err
+	}
+	definition := cronchecker.NewDefinition{Canvas: canvas, Name: in.Body.Name, Schedule: in.Body.Schedule, TimeZone: in.Body.TimeZone, Missed: cronchecker.Missed(in.Body.Missed)}
+	if err := definition.Validate(); err != nil {
+		return nil, huma.Error422UnprocessableEntity(err.Error())
+	}
+	var set cronchecker.Definition
+	err = a.Store.As(callerOf(ctx).actor()).ChangeCron(ctx, "set_cron", canvas, in.Body.Name, func(tx eventqueue.DB) (err error) {
+		set, err = cronchecker.NewDefinitionsIn(a.Store.Schema(), tx).Add(ctx, definition, true)
+		return err
+	})
+	if err != nil {
+		return nil, a.cronFailed(err)
+	}
+	return &answer[cron]{cronOf(set)}, nil
+}
+
+func (a *api) changeCron(ctx context.Context, action, canvasText, name string, enabled bool,
+	change func(ctx context.Context, d *cronchecker.Definitions, canvas eventqueue.CanvasID) error) (*answer[cronChanged], error) {
+	canvas, err := canvasFor(ctx, access.Administer, canvasText)
+	if err != nil {
+		return nil, err
+	}
+	err = a.Store.As(callerOf(ctx).actor()).ChangeCron(ctx, action, canvas, name, func(tx eventqueue.DB) error {
+		return change(ctx, cronchecker.NewDefinitionsIn(a.Store.Schema(), tx), canvas)
+	})
+	if err != nil {
+		return nil, a.cronFailed(err)
+	}
+	return &answer[cronChanged]{cronChanged{name, enabled}}, nil
+}

@@ -1,0 +1,140 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/uuid"
+
+	"eventsv2/access"
+	"eventsv2/eventqueue"
+)
+
+// TokenItem is a token without its secret.
+type TokenItem struct {
+	ID        string     `json:"id" format:"uuid"`
+	Name      string     `json:"name"`
+	Verbs     []string   `json:"verbs" nullable:"false"`
+	Canvases  []string   `json:"canvases,omitempty" doc:"Absent: all."`
+	CreatedAt time.Time  `json:"created_at"`
+	CreatedBy string     `json:"created_by"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	RevokedAt *time.Time `json:"revoked_at,omitempty"`
+}
+
+func tokenItemOf(t access.Token) TokenItem {
+	item := TokenItem{ID: t.ID.String(), Name: t.Name, Verbs: []string{}, CreatedAt: t.CreatedAt.UTC(), CreatedBy: t.CreatedBy}
+	for _, verb := range t.Verbs {
+		item.Verbs = append(item.Verbs, string(verb))
+	}
+	for _, canvas := range t.Canvases {
+		item.Canvases = append(item.Canvases, canvas.String())
+	}
+	if t.ExpiresAt != nil {
+		item.ExpiresAt = optionalTime(*t.ExpiresAt)
+	}
+	if t.RevokedAt != nil {
+		item.RevokedAt = optionalTime(*t.RevokedAt)
+	}
+	return item
+}
+
+type createdToken struct {
+	TokenItem
+	Token string `json:"token" doc:"Shown this once: the database has only its hash."`
+}
+
+type newToken struct {
+	Name             string   `json:"name" minLength:"1" maxLength:"100" doc:"What it is for, as the audit log shows it."`
+	Verbs            []string `json:"verbs" minItems:"1" maxItems:"5" nullable:"false" enum:"read,read_values,emit,operate,administer"`
+	Canvases         []string `json:"canvases,omitempty" minItems:"1" maxItems:"1000" nullable:"false" doc:"Absent: all."`
+	ExpiresInSeconds int64    `json:"expires_in_seconds,omitempty" minimum:"1" maximum:"4000000000" doc:"Absent: it is valid until it is revoked."`
+}
+
+func (a *api) addTokens() {
+	get(a, "/tokens", "list-tokens", "The tokens of the canvases that the caller administers, without their secrets", func(ctx context.Context, _ *struct{}) (*answer[page[TokenItem]], error) {
+		if !callerOf(ctx).MayAnywhere(access.Administer) {
+			return nil, errForbidden(access.Administer)
+		}
+		all, err := a.tokens.List(ctx)
+		if err != nil {
+			return nil, a.failed("tokens", err)
+		}
+		var found []access.Token
+		for _, token := range all {
+			if administers(ctx, token.Grant) {
+				found = append(found, token)
+			}
+		}
+		return pageOfAll(found, tokenItemOf), nil
+	})
+	huma.Register(a.huma, huma.Operation{OperationID: "create-token", Method: http.MethodPost, Path: "/v1/tokens", Summary: "Create a token, and show it this once", DefaultStatus: http.StatusCreated,
+		MaxBodyBytes: maxBodyBytes}, a.createToken)
+	register(a, http.MethodDelete, "/tokens/{id}", "revoke-token", "Revoke a token, from the next request on", a.revokeToken)
+}
+
+// administers reports whether the caller administers all canvases of a grant.
+func administers(ctx context.Context, g access.Grant) bool {
+	return !callerOf(ctx).Exceeds(access.Grant{Canvases: g.Canvases, Verbs: []access.Verb{access.Administer}})
+}
+
+func (a *api) createToken(ctx context.Context, in *struct{ Body newToken }) (*answer[createdToken], error) {
+	n := access.NewToken{Name: in.Body.Name, For: time.Duration(in.Body.ExpiresInSeconds) * time.Second}
+	for _, verb := range in.Body.Verbs {
+		n.Verbs = append(n.Verbs, access.Verb(verb))
+	}
+	for _, text := range in.Body.Canvases {
+		canvas, err := eventqueue.ParseCanvasID(text)
+		if err != nil {
+			return nil, huma.Error422UnprocessableEntity("canvases: " + err.Error())
+		}
+		n.Canvases = append(n.Canvases, canvas)
+	}
+	if err := n.Validate(); err != nil {
+		return nil, huma.Error422UnprocessableEntity(err.Error())
+	}
+	who := callerOf(ctx)
+	switch {
+	case !administers(ctx, n.Grant):
+		return nil, huma.Error403Forbidden("your token lacks the verb administer on all of these canvases")
+	case who.Exceeds(n.Grant):
+		return nil, huma.Error403Forbidden("a token cannot make one that may do more than itself: leave out the verbs that yours lacks there")
+	case who.EndsIn > 0 && (n.For == 0 || n.For > who.EndsIn):
+		return nil, huma.Error403Forbidden("a token cannot make one that is valid for longer than itself: give expires_in_seconds, at most what yours has left")
+	}
+	token, secret, err := a.tokens.Create(ctx, who.actor(), n)
+	if err != nil {
+		return nil, a.failed("token", err)
+	}
+	return &answer[createdToken]{createdToken{tokenItemOf(token), secret}}, nil
+}
+
+func (a *api) revokeToken(ctx context.Context, in *struct {
+	ID string `path:"id" format:"uuid"`
+}) (*answer[TokenItem], error) {
+	missing := huma.Error404NotFound("there is no such token that is not revoked")
+	if !callerOf(ctx).MayAnywhere(access.Administer) {
+		return nil, errForbidden(access.Administer)
+	}
+	id, err := uuid.Parse(in.ID)
+	if err != nil {
+		return nil, huma.Error422UnprocessableEntity("id: is not a uuid")
+	}
+	token, err := a.tokens.Get(ctx, id)
+	if err != nil {
+		return nil, a.failed("token", err)
+	}
+	if token == nil || !administers(ctx, token.Grant) {
+		return nil, missing
+	}
+	revoked, err := a.tokens.Revoke(ctx, callerOf(ctx).actor(), id)
+	if err != nil {
+		return nil, a.failed("token", err)
+	}
+	if revoked == nil {
+		return nil, missing
+	}
+	return &answer[TokenItem]{tokenItemOf(*revoked)}, nil
+}

@@ -1,0 +1,82 @@
+// Package attributes reads and writes the attributes of events as they stand in the
+// database, and has the key under which a context carries the event that is being run.
+package attributes
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"strconv"
+)
+
+// Traceparent is the attribute that holds the W3C trace context of the emitter.
+const Traceparent = "traceparent"
+
+// ParentKey is the key of a context's value that is the event whose handler runs in it.
+type ParentKey struct{}
+
+// Encode returns attributes as JSON with sorted keys; empty for none.
+func Encode(attributes map[string]string) string {
+	if len(attributes) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(attributes)
+	if err != nil {
+		panic("attributes: strings cannot be written as JSON: " + err.Error())
+	}
+	return string(text)
+}
+
+// Decode reads attributes. In rows that were written by hand anything may stand: what is no object
+// has no attributes, and a value that is no string is empty.
+func Decode(text []byte) map[string]string {
+	if len(text) == 0 {
+		return nil
+	}
+	var attributes map[string]string
+	_ = json.Unmarshal(text, &attributes) // which has read what could be read
+	if len(attributes) == 0 {
+		return nil
+	}
+	return attributes
+}
+
+// OriginSQL is the expression for the parent and the attributes of an event e in one text, which
+// DecodeOrigin reads; NULL for an event that has neither, as most have.
+const OriginSQL = `CASE WHEN e.attributes IS NOT NULL OR e.parent_id IS NOT NULL THEN concat(e.parent_id, e.attributes) END`
+
+// DecodeOrigin reads the text of OriginSQL.
+func DecodeOrigin(text []byte) (parent int64, attributes map[string]string) {
+	if len(text) == 0 {
+		return 0, nil
+	}
+	number := text
+	if at := bytes.IndexByte(text, '{'); at >= 0 {
+		number, attributes = text[:at], Decode(text[at:])
+	}
+	parent, _ = strconv.ParseInt(string(number), 10, 64) // 0 if there is none
+	return parent, attributes
+}
+
+// Bytes is the size of attributes, by which they are limited.
+func Bytes(attributes map[string]string) (n int) {
+	for key, value := range attributes {
+		n += len(key) + len(value)
+	}
+	return n
+}
+
+// Over returns base with the attributes of own added, which replace those of base. It changes
+// neither, and may return either.
+func Over(base, own map[string]string) map[string]string {
+	switch {
+	case len(own) == 0:
+		return base
+	case len(base) == 0:
+		return own
+	default:
+		merged := maps.Clone(base)
+		maps.Copy(merged, own)
+		return merged
+	}
+}

@@ -1,0 +1,147 @@
+package eventctl
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+)
+
+// filterOf says which events a filter selects from.
+type filterOf struct {
+	ids       string // what is to be given
+	attribute string // the name of the flag that selects by attributes
+	state     string // the name of the flag that selects by states, and its help
+	stateHelp string
+	states    []control.EventState
+	// failure and time are the error and the time by which events are selected.
+	failure, time string
+	validate      func(control.EventFilter) error
+}
+
+// queuedEvents are selected by commands that change events of the queue.
+func queuedEvents(attribute string) filterOf {
+	return filterOf{ids: "the ids of events that wait, or a filter, as with --canvas and --name; eventctl list lists the events", attribute: attribute,
+		state: "state", stateHelp: "only events in this `state`, see eventctl list --help", states: control.QueuedStates(),
+		failure: "only events whose last failed attempt has this `text` in its error", time: "were emitted", validate: control.EventFilter.ValidateQueued}
+}
+
+// loggedEvents are selected by commands that change event_log.
+func loggedEvents(attribute string) filterOf {
+	return filterOf{attribute: attribute,
+		state: "status", stateHelp: "only events that ended with this `status`; without it, failed ones", states: control.LoggedStates(),
+		failure: "only events with this `text` in their last error", time: "ended", validate: control.EventFilter.ValidateLogged}
+}
+
+// eventFilterFlags select events by a filter instead of ids.
+type eventFilterFlags struct {
+	of                           filterOf
+	scope                        *scopeFlags
+	modifier, part, state        string
+	olderThan, newerThan         string
+	attributes                   []string
+	dryRun, yes, given, approved bool
+}
+
+func addEventFilter(cmd *cobra.Command, of filterOf) *eventFilterFlags {
+	f := &eventFilterFlags{of: of, scope: addFilter(cmd)}
+	flags := cmd.Flags()
+	flags.StringVar(&f.modifier, "modifier", "", "only handlers with this modifier")
+	flags.StringVar(&f.part, "error", "", of.failure)
+	flags.StringVar(&f.olderThan, "older-than", "", "only events that "+of.time+" longer ago than this `duration`, as in 24h")
+	flags.StringVar(&f.newerThan, "newer-than", "", "only events that "+of.time+" within this `duration`, as in 1h")
+	addChoice(cmd, &f.state, of.state, "", of.stateHelp, rowsOf(of.states, func(s control.EventState) string { return string(s) })...)
+	flags.StringArrayVar(&f.attributes, of.attribute, nil, "only events with this attribute, as `key=value`; several: with all of them")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "with a filter: only count the events")
+	flags.BoolVar(&f.yes, "yes", false, "with a filter: yes, all of them")
+	return f
+}
+
+// what returns the ids on the command line, or, if given is set, the filter of the flags.
+func (f *eventFilterFlags) what(args []string) (ids []eventqueue.EventID, filter control.EventFilter, err error) {
+	if err = f.check(args); err != nil {
+		return nil, filter, err
+	}
+	if f.given {
+		filter, err = f.filter()
+		return nil, filter, err
+	}
+	ids, err = parseIDs(args)
+	return ids, filter, err
+}
+
+// check decides between ids and a filter.
+func (f *eventFilterFlags) check(ids []string) error {
+	for _, name := range []string{"canvas", "module", "name", "modifier", "error", "older-than", "newer-than", f.of.state, f.of.attribute} {
+		f.given = f.given || f.changed(name)
+	}
+	switch {
+	case f.given && len(ids) > 0:
+		return badInput(errors.New("ids and a filter exclude each other: give one of them"))
+	case !f.given && len(ids) == 0:
+		return badInput(errors.New("give " + f.of.ids))
+	case f.given && !f.approved && f.dryRun == f.yes:
+		return badInput(errors.New("a filter may select many events: give --yes if that is meant, or --dry-run to count them, not both"))
+	case !f.given && (f.dryRun || f.yes):
+		return badInput(errors.New("--dry-run and --yes go with a filter, not with ids"))
+	default:
+		return nil
+	}
+}
+
+func (f *eventFilterFlags) changed(flag string) bool { return f.scope.cmd.Flags().Changed(flag) }
+
+// filter returns the filter of the flags. It refuses a flag that is given and empty, as from an unset
+// variable of a script: it must not select everything.
+func (f *eventFilterFlags) filter() (control.EventFilter, error) {
+	scope, err := f.scope.filter()
+	if err != nil {
+		return control.EventFilter{}, err
+	}
+	for _, flag := range []struct{ name, value string }{{"modifier", f.modifier}, {"error", f.part}} {
+		if f.changed(flag.name) && flag.value == "" {
+			return control.EventFilter{}, badInput(fmt.Errorf("--%s is empty: leave it out, or give what to select", flag.name))
+		}
+	}
+	filter := control.EventFilter{Canvas: scope.Canvas, Module: scope.Module, Name: scope.Name, Modifier: f.modifier, Error: f.part}
+	if filter.State, err = f.stateOf(); err != nil {
+		return filter, err
+	}
+	if filter.Attributes, err = parseAttributesOf(f.of.attribute, f.attributes); err != nil {
+		return filter, err
+	}
+	if filter.OlderThan, err = f.age("older-than", f.olderThan); err != nil {
+		return filter, err
+	}
+	if filter.NewerThan, err = f.age("newer-than", f.newerThan); err != nil {
+		return filter, err
+	}
+	if err := f.of.validate(filter); err != nil {
+		return filter, badInput(err)
+	}
+	return filter, nil
+}
+
+func (f *eventFilterFlags) stateOf() (control.EventState, error) {
+	if !f.changed(f.of.state) {
+		return "", nil
+	}
+	state := control.EventState(strings.ToLower(f.state))
+	return state, checkChoice(f.of.state, f.state, rowsOf(f.of.states, func(s control.EventState) string { return string(s) })...)
+}
+
+func (f *eventFilterFlags) age(flag, text string) (time.Duration, error) {
+	if !f.changed(flag) {
+		return 0, nil
+	}
+	age, err := time.ParseDuration(text)
+	if err != nil || age <= 0 {
+		return 0, badInput(fmt.Errorf("--%s %q is not a duration: write it like 90m or 24h", flag, text))
+	}
+	return age, nil
+}

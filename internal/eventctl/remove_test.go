@@ -1,0 +1,146 @@
+package eventctl
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	server := c.publishing()
+	seed(c)
+	c.run("cancel", "1", "2", "4", "5", "6").is(exitOK, "cancelled 5 events\n", "")
+	if got := one[string](c, `SELECT string_agg(concat_ws(' ', id, status, value, retries, attempts), ', ' ORDER BY id) FROM event_log WHERE id IN (2, 4)`); got != "2 CANCELLED 1 1 1, 4 CANCELLED 3 2 3" {
+		t.Errorf("event_log has %s", got)
+	}
+	c.run("cancel", "2").is(exitOK, "cancelled 0 events\n", "") // I14
+	c.run("cancel", "2", "3", "101", "102", "9223372036854775807").is(exitNotFound, "cancelled 0 events\n",
+		"not cancelled: event 3 is running: a worker holds its lock, which is valid for ")
+	c.run("cancel", "101").is(exitNotFound, "", "event 101 has failed, and does not run again unless it is retried")
+	c.run("show", "2").is(exitOK, "CANCELLED", "")
+	c.run("log", "list", "--status", "cancelled", "--limit", "1").is(exitOK, "CANCELLED", "")
+	c.run("requeue", "2").is(exitNotFound, "", "event 2 was cancelled: use eventctl retry 2")
+	c.run("delete", "2").is(exitNotFound, "", "event 2 was cancelled, and does not run again unless it is retried")
+	if n := len(server.Messages()); n != 0 {
+		t.Errorf("%d notifications of cancelled events", n)
+	}
+	c.run("retry", "2").is(exitOK, "moved 1 event back into the queue\n", "")
+	if got := one[string](c, `SELECT concat_ws(' ', value, retries, attempts, delay_until <= now()) FROM events_v2 WHERE id = 2`); got != "1 0 1 t" {
+		t.Errorf("the event came back as %s", got)
+	}
+}
+
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	seed(c)
+	var doc changedDoc
+	c.run("delete", "--json", "--no-notify", "1", "2", "3", "102").is(exitNotFound, "", `{"error":"not deleted: event 3`).into(&doc)
+	if doc.Done != 2 || len(doc.Refused) != 2 {
+		t.Errorf("%+v", doc)
+	}
+	if n := one[int](c, `SELECT (SELECT count(*) FROM events_v2 WHERE id < 3) + (SELECT count(*) FROM event_log WHERE id < 3)`); n != 0 {
+		t.Errorf("%d of the deleted events are left", n)
+	}
+	c.run("delete", "--no-notify").is(exitBadInput, "", "give the ids of events that wait")
+	c.run("delete", "--no-notify", "1").is(exitNotFound, "", "is neither in the queue nor in event_log")
+}
+
+func TestCancelByAFilter(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	c.publishing()
+	seed(c)
+	greet := []string{"cancel", "--canvas", canvasA, "--name", "greet"}
+	for args, problem := range map[string]string{
+		"cancel":                                    "give the ids of events that wait, or a filter",
+		"cancel --yes":                              "give the ids of events that wait, or a filter",
+		"cancel 1 --name greet":                     "ids and a filter exclude each other",
+		"cancel 1 --yes":                            "go with a filter, not with ids",
+		"cancel --name greet":                       "give --yes if that is meant, or --dry-run",
+		"cancel --name greet --yes --dry-run":       "give --yes if that is meant, or --dry-run",
+		"cancel --name= --yes":                      "name: is empty",
+		"cancel --modifier= --yes":                  "--modifier is empty",
+		"cancel --older-than 0s --yes":              "is not a duration",
+		"cancel --newer-than soon --yes":            "is not a duration",
+		"cancel --state failed --yes":               "is unknown",
+		"edit --name greet --yes":                   "say what to change",
+		"edit --name greet --value 1":               "give --yes if that is meant, or --dry-run",
+		"edit --where-attribute x --value 1 --yes":  "--where-attribute \"x\" has no =",
+		"requeue --yes":                             "give the ids of events that wait, or a filter",
+		"requeue --name greet":                      "give --yes if that is meant, or --dry-run",
+		"delete --attribute source --yes":           "has no =",
+		"delete --canvas " + canvasA[:8] + " --yes": "",
+	} {
+		c.run(strings.Fields(args)...).is(exitBadInput, "", problem)
+	}
+	if n := c.events(); n != 7 {
+		t.Fatalf("%d events are left after bad input, want 7", n)
+	}
+	c.run(append(greet, "--dry-run")...).is(exitOK, "would cancel 4 events, but for those that run then\n", "")
+	c.run("cancel", "--error", "no luck", "--dry-run", "--json").is(exitOK, `{"dry_run":true,"changed":1,"running":0,"busy":0,"refused":0}`, "")
+	c.run(append(greet, "--yes")...).is(exitOK, "cancelled 3 events; left 1 running event\n", "")
+	c.run(append(greet, "--yes")...).is(exitOK, "cancelled 0 events; left 1 running event\n", "")
+	c.run("delete", "--canvas", canvasB, "--older-than", "50h", "--yes").is(exitOK, "deleted 1 event\n", "")
+	if got := one[string](c, `SELECT string_agg(id::text, ' ' ORDER BY id) FROM events_v2`); got != "3 5 6" {
+		t.Errorf("events %s are left, want 3 5 6", got)
+	}
+}
+
+// TestACancelIsExplained where it is shown.
+func TestACancelIsExplained(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	seed(c)
+	c.run("cancel", "--no-notify", "--reason", "emitted twice", "--actor", "ada", "2").is(exitOK, "cancelled 1 event\n", "")
+	c.run("cancel", "--no-notify", "--name", "greet", "--canvas", canvasA, "--state", "waiting", "--yes").is(exitOK, "cancelled 1 event\n", "")
+	c.run("cancel", "--reason", strings.Repeat("x", 2000), "1").is(exitBadInput, "", "reason: is 2000 bytes long: the limit is 1024")
+	shown := c.run("show", "2").is(exitOK, "cancelled by", "")
+	if !strings.Contains(shown.out, "ada") || !strings.Contains(shown.out, "emitted twice") {
+		t.Errorf("shown is %s", shown.out)
+	}
+	c.run("show", "2", "--json").is(exitOK, `"reason":"emitted twice","actor":"ada"`, "")
+	c.run("log", "list", "--status", "cancelled").is(exitOK, "emitted twice (ada)", "")
+	if n := one[int](c, `SELECT count(*) FROM event_log WHERE status = 'CANCELLED' AND reason IS NULL AND actor <> ''`); n != 1 {
+		t.Errorf("%d events were cancelled by the user without a reason, want 1", n)
+	}
+	c.run("stats", "--canvas", canvasA, "--json").is(exitOK, `"cancelled":2`, "")
+	c.run("stats", "--since", "5m", "--json").is(exitOK, `"cancelled":2`, "")
+}
+
+// TestChangesByAFilter edits and requeues what a filter selects.
+func TestChangesByAFilter(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	c.publishing()
+	seed(c)
+	edit := []string{"edit", "--canvas", canvasA, "--name", "greet", "--value", `"new"`, "--attribute", "by=hand"}
+	c.run(append(edit, "--dry-run")...).is(exitOK, "would edit 4 events, but for those that run then\n", "")
+	c.run(append(edit, "--yes")...).is(exitOK, "edited 3 events; left 1 running event\n", "")
+	if n := one[int](c, `SELECT count(*) FROM events_v2 WHERE value = '"new"' AND attributes = '{"by": "hand"}'`); n != 3 {
+		t.Errorf("%d events are edited, want 3", n)
+	}
+	delayed := one[int](c, `SELECT count(*) FROM events_v2 WHERE delay_until > now()`)
+	c.run("requeue", "--state", "delayed", "--dry-run").is(exitOK, fmt.Sprintf("would requeue %d event", delayed), "")
+	c.run("requeue", "--state", "delayed", "--yes").is(exitOK, fmt.Sprintf("requeued %d event", delayed), "")
+	c.run("requeue", "--attribute", "by=hand", "--state", "running", "--yes", "--json").is(exitOK, `{"dry_run":false,"changed":0,"running":0,"busy":0,"refused":0}`, "")
+	if n := one[int](c, `SELECT count(*) FROM events_v2 WHERE delay_until > now()`); n != 0 || delayed == 0 {
+		t.Errorf("of %d delayed events %d are still delayed", delayed, n)
+	}
+}
+
+// TestARefusedRowIsNamed, and the others are changed.
+func TestARefusedRowIsNamed(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	c.publishing()
+	seed(c)
+	c.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this one'; END $$`)
+	c.exec(`CREATE TRIGGER refuse BEFORE INSERT ON event_log FOR EACH ROW WHEN (NEW.id = 2) EXECUTE FUNCTION refuse()`)
+	const problem = "not cancelled: event 2 cannot be changed, because the database refuses: ERROR: not this one"
+	c.run("cancel", "--canvas", canvasA, "--name", "greet", "--yes").is(exitNotFound, "cancelled 2 events; left 1 running event; left 1 event that the database refuses to write\n", problem)
+	c.run("cancel", "2", "5").is(exitNotFound, "", problem)
+	c.run("cancel", "--name", "greet", "--state", "delayed", "--yes", "--json").is(exitNotFound, `"refused":1,"first_refused":[{"id":2,"reason":"cannot be changed`, "")
+}

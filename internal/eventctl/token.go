@@ -1,0 +1,179 @@
+package eventctl
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"eventsv2/access"
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/audit"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/internal/printing"
+	"eventsv2/internal/setup"
+)
+
+// withTokens runs f with the tokens of the database.
+func (p *program) withTokens(ctx context.Context, f func(tokens *access.Tokens, by audit.Actor) error) error {
+	return p.withStore(ctx, func(store *pgstore.Store, _ setup.Config) error {
+		return f(access.NewTokens(store.Schema(), store.Pool()), actor(store))
+	})
+}
+
+func createTokenCommand(p *program) *cobra.Command {
+	var canvases []string
+	var name, verbs string
+	var valid time.Duration
+	cmd := &cobra.Command{
+		Use:   "create --name … --verbs …",
+		Short: "Create a token, and print it this once",
+		Long: "Create a token for the HTTP API and the dashboard. It is printed once: the database has only its hash. The verbs are\n" +
+			"read, read_values (of events), emit, operate (pause, cancel, edit, retry) and administer (block, limit,\n" +
+			"schedule, tokens), separated by commas, or all. Without --canvas the token is for all canvases.",
+		Example: "  eventctl token create --name deployments --verbs read,operate --for 2160h\n" +
+			"  eventctl token create --name shop --verbs emit --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11",
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().StringVar(&name, "name", "", "what the token is for, as the audit log shows it")
+	cmd.Flags().StringVar(&verbs, "verbs", "", "what it may do")
+	cmd.Flags().StringArrayVar(&canvases, "canvas", nil, "`uuid` of a canvas that it is for; may be repeated")
+	cmd.Flags().DurationVar(&valid, "for", 0, "how long it is valid, as in 2160h (default: until it is revoked)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		token := access.NewToken{Name: name, For: valid}
+		var err error
+		if token.Verbs, err = access.ParseVerbs(verbs); err != nil {
+			return badInput(fmt.Errorf("--%w", err))
+		}
+		for _, text := range canvases {
+			canvas, err := eventqueue.ParseCanvasID(text)
+			if err != nil {
+				return badInput(fmt.Errorf("--canvas: %w", err))
+			}
+			token.Canvases = append(token.Canvases, canvas)
+		}
+		if err := token.Validate(); err != nil {
+			return badInput(fmt.Errorf("--%w", err))
+		}
+		return p.withTokens(cmd.Context(), func(tokens *access.Tokens, by audit.Actor) error {
+			created, secret, err := tokens.Create(cmd.Context(), by, token)
+			if err != nil {
+				return failed(err)
+			}
+			doc := struct {
+				tokenDoc
+				Token string `json:"token"`
+			}{tokenDocOf(created), secret}
+			return p.writeLine(doc, secret)
+		})
+	}
+	return cmd
+}
+
+func listTokensCommand(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the tokens, without their secrets",
+		Long:    "List the tokens by the time of their creation, those that were revoked or have expired as well. Nobody can read a secret.",
+		Example: "  eventctl token list",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withTokens(cmd.Context(), func(tokens *access.Tokens, _ audit.Actor) error {
+				list, err := tokens.List(cmd.Context())
+				if err != nil {
+					return failed(err)
+				}
+				return p.writeTokens(list)
+			})
+		},
+	}
+}
+
+func revokeTokenCommand(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:     "revoke ID",
+		Short:   "Revoke a token: from now on it lets nobody in",
+		Long:    "Revoke a token, which holds from the next request on. The exit status is 3 if there is no such token, or it was revoked before.",
+		Example: "  eventctl token revoke 0197a3c1-8a52-4bd0-9a5e-2f1c4a9d7e10",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := uuid.Parse(args[0])
+			if err != nil {
+				return badInput(fmt.Errorf("%q is not the id of a token: see eventctl token list", args[0]))
+			}
+			return p.withTokens(cmd.Context(), func(tokens *access.Tokens, by audit.Actor) error {
+				revoked, err := tokens.Revoke(cmd.Context(), by, id)
+				switch {
+				case err != nil:
+					return failed(err)
+				case revoked == nil:
+					return notFound("there is no token %s that is not revoked", id)
+				default:
+					return p.writeLine(tokenDocOf(*revoked), "revoked the token "+revoked.Name)
+				}
+			})
+		},
+	}
+}
+
+// tokenDoc is a token, in JSON. Canvases are null for all.
+type tokenDoc struct {
+	ID        uuid.UUID             `json:"id"`
+	Name      string                `json:"name"`
+	Verbs     []access.Verb         `json:"verbs"`
+	Canvases  []eventqueue.CanvasID `json:"canvases"`
+	CreatedAt time.Time             `json:"created_at"`
+	CreatedBy string                `json:"created_by"`
+	ExpiresAt *time.Time            `json:"expires_at"`
+	RevokedAt *time.Time            `json:"revoked_at"`
+}
+
+func tokenDocOf(t access.Token) tokenDoc {
+	return tokenDoc{t.ID, t.Name, t.Verbs, t.Canvases, t.CreatedAt.UTC(), t.CreatedBy, printing.UTC(t.ExpiresAt), printing.UTC(t.RevokedAt)}
+}
+
+func (p *program) writeTokens(list []access.Token) error {
+	doc := struct {
+		Tokens []tokenDoc `json:"tokens"`
+	}{rowsOf(list, tokenDocOf)}
+	rows := tableOf(list, []string{"ID", "NAME", "VERBS", "CANVASES", "CREATED", "VALID"}, func(t access.Token) []string {
+		return []string{t.ID.String(), printing.Printable(t.Name), verbsText(t.Verbs), canvasesText(t.Canvases), printing.When(t.CreatedAt, t.AsOf), validText(t)}
+	})
+	return p.write(doc, func(w io.Writer) { printing.List(w, rows, "tokens") })
+}
+
+func verbsText(verbs []access.Verb) string {
+	var names []string
+	for _, verb := range verbs {
+		names = append(names, string(verb))
+	}
+	return strings.Join(names, ",")
+}
+
+func canvasesText(canvases []eventqueue.CanvasID) string {
+	switch len(canvases) {
+	case 0:
+		return "all"
+	case 1:
+		return canvases[0].String()
+	default:
+		return printing.Plural(len(canvases), "canvas")
+	}
+}
+
+func validText(t access.Token) string {
+	switch {
+	case t.RevokedAt != nil:
+		return "revoked " + printing.When(*t.RevokedAt, t.AsOf)
+	case t.ExpiresAt == nil:
+		return "yes"
+	case !t.Valid():
+		return "expired " + printing.When(*t.ExpiresAt, t.AsOf)
+	default:
+		return "until " + printing.When(*t.ExpiresAt, t.AsOf)
+	}
+}

@@ -1,0 +1,48 @@
+package eventctl
+
+import (
+	"strings"
+	"testing"
+
+	"eventsv2/access"
+	"eventsv2/eventqueue/audit"
+)
+
+// TestTokens creates, lists and revokes tokens, and audits who did.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	c.run("token", "list").is(exitOK, "no tokens\n", "")
+	var doc struct {
+		ID, Token string
+		Canvases  []string
+	}
+	c.run("token", "create", "--name", "shop", "--verbs", "emit, read", "--canvas", canvasA, "--for", "1h", "--json").is(exitOK, "", "").into(&doc)
+	tokens := access.NewTokens("", c.pool)
+	if identity, err := tokens.Identify(c.ctx, doc.Token); err != nil || identity.Name != "token:shop" || len(doc.Canvases) != 1 {
+		t.Errorf("the token %+v is of %+v: %v", doc, identity, err)
+	}
+	secret := strings.TrimSpace(c.run("token", "create", "--name", "all", "--verbs", "all").is(exitOK, access.Prefix, "").out)
+	if identity, err := tokens.Identify(c.ctx, secret); err != nil || !identity.MayEverywhere(access.Administer) {
+		t.Errorf("the token of all is of %+v: %v", identity, err)
+	}
+	c.run("token", "revoke", doc.ID).is(exitOK, "revoked the token shop\n", "")
+	c.run("token", "revoke", doc.ID).is(exitNotFound, "", "no token "+doc.ID+" that is not revoked")
+	listed := c.run("token", "list").is(exitOK, "revoked", "")
+	for _, want := range []string{"shop", "emit,read", canvasA, "all", "yes"} {
+		listed.is(exitOK, want, "")
+	}
+	if strings.Contains(listed.out, access.Prefix) {
+		t.Error("the list has secrets")
+	}
+	for _, wrong := range [][]string{
+		{"create", "--verbs", "read"}, {"create", "--name", "a"}, {"create", "--name", "a", "--verbs", "fly"},
+		{"create", "--name", "a", "--verbs", "read", "--canvas", "x"}, {"create", "--name", "a", "--verbs", "read", "--for", "-1h"}, {"revoke", "x"},
+	} {
+		c.run(append([]string{"token"}, wrong...)...).is(exitBadInput, "", "")
+	}
+	entries, err := audit.NewLog("", c.pool).List(c.ctx, audit.Filter{Action: "create_token"}, 0, 10)
+	if err != nil || len(entries) != 2 || entries[0].Via != "eventctl" || !strings.HasPrefix(entries[0].Name, "os:") || entries[0].Source == "" {
+		t.Errorf("the audit log has %+v, %v", entries, err)
+	}
+}

@@ -1,0 +1,123 @@
+package eventctl
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/printing"
+)
+
+func treeCommand(p *program) *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "tree ID",
+		Short: "Show which events an event caused, and by which it was caused",
+		Long: "Show the tree of an event: the event that began it all, the events that its handler emitted,\n" +
+			"those that their handlers emitted, and so on. Events that have ended are part of it if they are in\n" +
+			"event_log. One that is gone is shown by its id as long as it has children; what caused it is not\n" +
+			"known any more.",
+		Example: "  eventctl tree 17",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids, err := parseIDs(args)
+			if err != nil {
+				return err
+			}
+			if limit < 1 || limit > maxPage {
+				return badInput(fmt.Errorf("--limit is %d: it must be from 1 to %d", limit, maxPage))
+			}
+			return p.withLocks(cmd.Context(), func(reader *inspect.Reader, lockTimeout time.Duration) error {
+				tree, more, err := reader.Tree(cmd.Context(), ids[0], limit, lockTimeout)
+				switch {
+				case err != nil:
+					return failed(fmt.Errorf("query the tree of event %s: %w", ids[0], err))
+				case tree == nil:
+					return notFound("event %s is neither in the queue nor in event_log, and no event there is a child of it", ids[0])
+				}
+				return p.writeTree(tree, ids[0], more)
+			})
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 1000, "show at most this `number` of events")
+	return cmd
+}
+
+// treeDoc is a tree of events in JSON.
+type treeDoc struct {
+	ID       eventqueue.EventID   `json:"id"`
+	State    string               `json:"state"`
+	Canvas   *eventqueue.CanvasID `json:"canvas_id,omitempty"`
+	Module   string               `json:"module,omitempty"`
+	Name     string               `json:"name,omitempty"`
+	Modifier string               `json:"modifier,omitempty"`
+	Children []treeDoc            `json:"children"`
+}
+
+func treeDocOf(t *inspect.Tree) treeDoc {
+	doc := treeDoc{ID: t.ID, State: stateInTree(t), Children: rowsOf(t.Children, treeDocOf)}
+	if e := eventInTree(t); e != nil {
+		doc.Canvas, doc.Module, doc.Name, doc.Modifier = &e.Canvas, e.Module, e.Name, e.Modifier
+	}
+	return doc
+}
+
+// eventInTree returns the event of a tree; nil for one that is gone.
+func eventInTree(t *inspect.Tree) *eventqueue.Event {
+	switch {
+	case t.Queued != nil:
+		return &t.Queued.Event
+	case t.Logged != nil:
+		return &t.Logged.Event
+	default:
+		return nil
+	}
+}
+
+func stateInTree(t *inspect.Tree) string {
+	switch {
+	case t.Queued != nil:
+		return string(t.Queued.State)
+	case t.Logged != nil:
+		return string(t.Logged.Status)
+	default:
+		return "gone"
+	}
+}
+
+func (p *program) writeTree(tree *inspect.Tree, asked eventqueue.EventID, more bool) error {
+	doc := struct {
+		Tree treeDoc `json:"tree"`
+		More bool    `json:"more"`
+	}{treeDocOf(tree), more}
+	return p.write(doc, func(w io.Writer) {
+		drawTree(w, tree, asked, "", "")
+		if more {
+			_, _ = fmt.Fprintln(w, "there are more events: see --limit")
+		}
+	})
+}
+
+// drawTree draws an event after first, and what it caused after rest.
+func drawTree(w io.Writer, t *inspect.Tree, asked eventqueue.EventID, first, rest string) {
+	words := []string{t.ID.String(), stateInTree(t)}
+	if e := eventInTree(t); e != nil {
+		words = append(words, printing.Printable(e.Handler().String()))
+	}
+	if t.ID == asked {
+		words = append(words, "←")
+	}
+	_, _ = fmt.Fprintln(w, first+strings.Join(words, "  "))
+	for i, child := range t.Children {
+		if i < len(t.Children)-1 {
+			drawTree(w, child, asked, rest+"├─ ", rest+"│  ")
+		} else {
+			drawTree(w, child, asked, rest+"└─ ", rest+"   ")
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package eventctl
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/printing"
+)
+
+func listWorkersCommand(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the workers that run, and those that ended less than a day ago",
+		Long: "List the workers that run, and those that ended less than a day ago, the longest running first. Their\n" +
+			"states are:\n\n" +
+			"  live     it is connected to the database\n" +
+			"  stopped  it has stopped in order\n" +
+			"  dead     it is not connected: it died, or has lost the database",
+		Example: "  eventctl worker list",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withReader(cmd.Context(), func(reader *inspect.Reader) error {
+				workers, err := reader.Workers(cmd.Context())
+				if err != nil {
+					return failed(fmt.Errorf("list the workers: %w", err))
+				}
+				return p.writeWorkers(workers)
+			})
+		},
+	}
+}
+
+// workerDoc is a worker, in JSON.
+type workerDoc struct {
+	Number    eventqueue.WorkerNumber `json:"number"`
+	State     inspect.WorkerState     `json:"state"`
+	Host      string                  `json:"host"`
+	PID       int                     `json:"pid"`
+	Version   string                  `json:"version"`
+	StartedAt time.Time               `json:"started_at"`
+	StoppedAt *time.Time              `json:"stopped_at"`
+	Handlers  []handlerDoc            `json:"handlers"`
+}
+
+// handlerDoc is a handler of a worker, in JSON. Without a canvas it is for every one.
+type handlerDoc struct {
+	Module   string               `json:"module"`
+	Name     string               `json:"name"`
+	Modifier string               `json:"modifier"`
+	Canvas   *eventqueue.CanvasID `json:"canvas_id,omitempty"`
+}
+
+func workerDocOf(w inspect.Worker) workerDoc {
+	handlers := rowsOf(w.Handlers.Everywhere, func(k eventqueue.HandlerKey) handlerDoc {
+		return handlerDoc{k.Module, k.Name, k.Modifier, nil}
+	})
+	for _, on := range w.Handlers.OnCanvas {
+		handlers = append(handlers, handlerDoc{on.Key.Module, on.Key.Name, on.Key.Modifier, &on.Canvas})
+	}
+	return workerDoc{w.Number, w.State, w.Host, w.PID, w.Version, w.StartedAt.UTC(), printing.UTC(w.StoppedAt), handlers}
+}
+
+func (p *program) writeWorkers(workers []inspect.Worker) error {
+	doc := struct {
+		Workers []workerDoc `json:"workers"`
+	}{rowsOf(workers, workerDocOf)}
+	rows := tableOf(workers, []string{"NUMBER", "STATE", "WORKER", "STARTED", "STOPPED", "HANDLERS", "VERSION"}, func(w inspect.Worker) []string {
+		stopped := "-"
+		if w.StoppedAt != nil {
+			stopped = printing.When(*w.StoppedAt, w.AsOf)
+		}
+		return []string{strconv.Itoa(int(w.Number)), string(w.State), workerText(w), printing.When(w.StartedAt, w.AsOf), stopped,
+			strconv.Itoa(len(w.Handlers.Everywhere) + len(w.Handlers.OnCanvas)), printing.Printable(w.Version)}
+	})
+	return p.write(doc, func(w io.Writer) { printing.List(w, rows, "workers") })
+}
+
+// workerText names a worker by its host and process.
+func workerText(w inspect.Worker) string {
+	return fmt.Sprintf("%s pid %d", printing.Printable(w.Host), w.PID)
+}

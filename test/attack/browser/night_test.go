@@ -1,0 +1,162 @@
+package browser_test
+
+import (
+	"fmt"
+	"testing"
+
+	"eventsv2/access"
+	"eventsv2/eventqueue"
+)
+
+// handlerPage is the path of the page of a handler.
+func handlerPage(key eventqueue.HandlerKey) string {
+	return fmt.Sprintf("/handler?canvas=%s&module=%s&name=%s", bookshop, key.Module, key.Name)
+}
+
+// Somebody sees the backlog grow, finds out why by opening an event of it, and lifts the pause.
+func TestBacklogGrows(t *testing.T) {
+	t.Parallel()
+	s := newShop(t).open()
+	p := s.visitor(access.Verbs()...)
+	s.holds(mailReceipt, "The mail server is being replaced.")
+	ids := s.emits(40, mailReceipt, `{"to":"ada@shop.example"}`)
+	s.counts()
+	p.open("/")
+	p.sees("Pending\n40", "1 handler is held back by a pause or a block")
+	value[bool](p, `window.looksAtIt = true`)
+	s.emits(7, mailReceipt, `{"to":"grace@shop.example"}`)
+	s.counts()
+	p.sees("Pending\n47")
+	p.until("nobody has loaded the page again", `window.looksAtIt`)
+	p.follows("See the handlers", "Handlers")
+	p.sees("paused", "The mail server is being replaced.")
+	p.follows("Events", "Events")
+	p.follows(ids[0].String(), "Event "+ids[0].String())
+	p.sees("paused", "The mail server is being replaced.", "os:grace")
+	p.follows("Handlers", "Handlers")
+	p.follows("WORKER / mail_receipt", "WORKER / mail_receipt")
+	p.presses("Unpause")
+	p.sees("Nothing holds it back.")
+	s.ended(47, "COMPLETED", mailReceipt)
+}
+
+// Somebody is told that nothing runs, and why, while they look at the first page, and is led to the event.
+func TestWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	s := newShop(t).open()
+	visitors := map[string]*page{}
+	for _, width := range []int64{screenWidth, phoneWidth} {
+		for _, scheme := range []string{"light", "dark"} {
+			p := s.visitor(access.Verbs()...)
+			p.width(width)
+			p.scheme(scheme)
+			p.open("/")
+			p.sees("Nothing was counted in the last hour")
+			visitors[fmt.Sprintf("%d-%s", width, scheme)] = p
+		}
+	}
+	printLabel := eventqueue.HandlerKey{Module: "WORKER", Name: "print_label", Modifier: "_"}
+	id := s.emits(12, printLabel, `{"order":1044}`)[0]
+	s.exec(`UPDATE events_v2 SET delay_until = now() - interval '7 minutes'`)
+	s.counts()
+	s.exec(`INSERT INTO event_minutes (minute, canvas_id, module, name, emitted, completed, failed, retried, waits, pending, oldest_due)
+		SELECT minute - i * interval '1 minute', canvas_id, module, n, 20, CASE WHEN n = 'mail_receipt' THEN 20 ELSE 0 END, 0, CASE WHEN n = 'charge_card' THEN 8 ELSE 0 END,
+			ARRAY[20, 30, 40, 20, 5, 2, 1], CASE WHEN n = 'print_label' AND i < 12 THEN 12 - i END, CASE WHEN n = 'print_label' AND i < 7 THEN (7 - i) * interval '1 minute' END
+		FROM event_minutes, generate_series(5, 40) AS i, unnest(ARRAY['mail_receipt', 'charge_card', 'print_label']) AS n WHERE i < 8 OR i % 9 > 2`)
+	for name, p := range visitors {
+		p.sees("No run has ended for", "No live worker, of which there are 1, has its handler WORKER/print_label/_", "runs failed in the last 10 minutes.", "gaps: nothing ran")
+		p.takePicture("overview-troubles-" + name)
+	}
+	p := visitors[fmt.Sprintf("%d-light", screenWidth)]
+	p.follows("See the oldest event", "Event "+id.String())
+	p.sees("Start a worker with this handler")
+}
+
+// Somebody pauses a handler with a reason, which is shown with their name, and unpauses it.
+func TestPauseWithAReason(t *testing.T) {
+	t.Parallel()
+	s := newShop(t).open()
+	p := s.visitor(access.Read, access.Operate)
+	p.open(handlerPage(mailReceipt))
+	p.sees("Nothing holds it back.")
+	p.lacks(`form[action="/handler/block"]`)
+	p.fills("reason", "Mails go out twice")
+	p.presses("Pause")
+	p.sees("Mails go out twice", "token:ada", "it is lifted")
+	id := s.emits(1, mailReceipt, `{}`)[0]
+	p.open("/events/" + id.String())
+	p.sees("Mails go out twice")
+	p.open(handlerPage(mailReceipt))
+	p.presses("Unpause")
+	p.sees("Nothing holds it back.")
+	s.ended(1, "COMPLETED", mailReceipt)
+	p.follows("Audit", "Audit")
+	p.sees("pause", "unpause", "Mails go out twice")
+}
+
+// Somebody finds a group of failed events, edits the value of one, retries another as it is, and then all others.
+func TestFailedGroup(t *testing.T) {
+	t.Parallel()
+	s := newShop(t).open()
+	p := s.visitor(access.Verbs()...)
+	ids := s.fails(5)
+	p.follows("Failed", "Failed")
+	p.sees("the bank answers # to request #: closed for maintenance", "WORKER / charge_card", "5")
+	p.follows("5", "Events")
+	at := "/events/" + ids[1].String()
+	p.follows(ids[1].String(), "Event "+ids[1].String())
+	p.sees("failed", `"card": "expired"`, "the bank answers 503")
+	p.presses("Edit and retry")
+	p.heading("Edit event")
+	p.fills("value", `{"order":1044,`)
+	p.presses("Save and retry")
+	p.until("the page says what is wrong", `document.querySelector('[role="alert"]')`)
+	p.fills("value", `{"order":1044,"card":"valid"}`)
+	p.presses("Save and retry")
+	p.sees("It is back in the queue")
+	s.ended(1, "COMPLETED", chargeCard)
+	p.open(at)
+	p.sees("completed", `"card": "valid"`)
+	s.bankAway.Store(false)
+	p.open("/events/" + ids[2].String())
+	p.presses("Retry")
+	p.sees("It is back in the queue")
+	s.ended(2, "COMPLETED", chargeCard)
+	p.open("/failed")
+	p.presses("Retry …")
+	p.heading("Retry 3 events?")
+	p.presses("Retry 3 events")
+	p.sees("3 of 3", "done")
+	s.ended(5, "COMPLETED", chargeCard)
+	p.open("/failed")
+	p.sees("Nothing has failed")
+}
+
+// Somebody finds out who waits behind whom, and why the first of them waits.
+func TestWhoWaitsBehindWhom(t *testing.T) {
+	t.Parallel()
+	s := newShop(t).open()
+	s.holds(mailReceipt, "The mail server is being replaced.")
+	s.emitsKeyed()
+	p := s.visitor(access.Read)
+	p.follows("Groups", "Ordering groups and limits")
+	p.sees("order 1044", "The mail server is being replaced.", "each ordering key", "60")
+	p.follows(s.one(`SELECT min(event_id)::text FROM event_groups WHERE group_key = 'key order 1044'`), "Event ")
+	p.sees("The mail server is being replaced.")
+}
+
+// Somebody follows an order to the events that came of it, and back.
+func TestTree(t *testing.T) {
+	t.Parallel()
+	s := newShop(t).open()
+	p := s.visitor(access.Read)
+	id := s.emits(1, placeOrder, `{"order":1044}`)[0]
+	s.ended(1, "COMPLETED", mailReceipt)
+	s.ended(1, "COMPLETED", chargeCard)
+	p.open("/events/" + id.String())
+	p.sees("order_placed", "charge_card", "mail_receipt")
+	child := s.one(`SELECT id::text FROM event_log WHERE name = 'mail_receipt'`)
+	p.follows(child, "Event "+child)
+	p.follows(id.String(), "Event "+id.String())
+	p.until("the way through the machine is drawn", `document.querySelector(".machine svg .taken")`)
+}

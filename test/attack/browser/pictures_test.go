@@ -1,0 +1,92 @@
+package browser_test
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"eventsv2/access"
+)
+
+// Every page is readable, light and dark, on a screen and on a phone, and has its picture.
+func TestPictures(t *testing.T) {
+	t.Parallel()
+	s := newShop(t).likeTheDemo()
+	waiting := "/events/" + s.one(`SELECT min(id)::text FROM events_v2`)
+	paths := []string{waiting, waiting + "/edit", "/events?state=completed", "/events/1", "/operations", handlerPage(mailReceipt), handlerPage(chargeCard) + "&state=errors",
+		"/events/" + s.one(`SELECT min(id)::text FROM event_log WHERE status = 'FAILED'`),
+		"/events/" + s.one(`SELECT min(id)::text FROM event_log WHERE name = 'order_placed'`)}
+	for _, width := range []int64{screenWidth, phoneWidth} {
+		for _, scheme := range []string{"light", "dark"} {
+			t.Run(fmt.Sprintf("%d %s", width, scheme), func(t *testing.T) {
+				t.Parallel()
+				p := newPage(t, s.address)
+				p.width(width)
+				p.scheme(scheme)
+				p.open("/login")
+				p.pictured("/login", width, scheme)
+				p.logsIn(s.token(access.Verbs()...))
+				for _, path := range append(p.pages(), paths...) {
+					p.open(path)
+					p.pictured(path, width, scheme)
+				}
+			})
+		}
+	}
+}
+
+// pictured takes a picture of a page, and checks that it can be read.
+func (p *page) pictured(path string, width int64, scheme string) {
+	p.t.Helper()
+	name := fmt.Sprintf("%s-%d-%s", pictureName(path), width, scheme)
+	p.until("there is a heading", `document.readyState === "complete" && document.querySelector("h1")`)
+	p.takePicture(name)
+}
+
+// takePicture takes a picture of what the page shows, and checks that it can be read.
+func (p *page) takePicture(name string) {
+	p.t.Helper()
+	p.isReadable(name)
+	png, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	result.picture(p.t, name, png)
+}
+
+// A queue in which nothing has happened yet has pages as well.
+func TestEmptyPages(t *testing.T) {
+	t.Parallel()
+	p := newShop(t).open().visitor(access.Verbs()...)
+	for _, path := range p.pages() {
+		p.open(path)
+		p.until("there is a heading", `document.querySelector("h1")`)
+		p.isReadable(path + " of an empty queue")
+	}
+}
+
+// pages are those that the navigation leads to.
+func (p *page) pages() []string {
+	p.t.Helper()
+	paths := value[[]string](p, `[...document.querySelectorAll("header nav a")].map(a => new URL(a.href).pathname)`)
+	if len(paths) < 5 {
+		p.t.Fatalf("the navigation leads to %q only", paths)
+	}
+	return paths
+}
+
+// pictureName is the path of a page as the name of a file.
+func pictureName(path string) string {
+	u, err := url.Parse(path)
+	if err != nil || u.Path == "/" {
+		return "overview"
+	}
+	name := strings.ReplaceAll(strings.Trim(u.Path, "/"), "/", "-")
+	if state := u.Query().Get("state"); state != "" {
+		name += "-" + state
+	}
+	return name
+}

@@ -1,0 +1,58 @@
+package e2e_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"eventsv2/test/testenv"
+)
+
+// TestAPostgresThatHangsIsNotReadyAndAlive: it accepts and never answers, as behind a proxy that hangs.
+// A restart would not help, so /healthz stays well; /readyz and the log name Postgres, and both are well
+// by themselves afterwards. That loops stay well however long it hangs is shown in virtual time, in test/protocol.
+func TestAPostgresThatHangsIsNotReadyAndAlive(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "greet")
+	proxy := testenv.Proxy(t, hostOf(t, r.environment["DATABASE_URL"]))
+	behind := map[string]string{"DATABASE_URL": through(t, r.environment["DATABASE_URL"], proxy), "LOG_LEVEL": "info"}
+	programs := []*program{r.start("worker", behind), r.start("cron", behind)}
+	for _, p := range programs {
+		p.await(p.name + " started")
+	}
+	alive := func() {
+		t.Helper()
+		for _, p := range programs {
+			if status, text := p.page("/healthz"); status != http.StatusOK {
+				t.Errorf("/healthz of %s answers %d %s", p.name, status, text)
+			}
+		}
+	}
+
+	proxy.Swallow.Store(true)
+	for _, p := range programs {
+		testenv.Eventually(t, p.name+" is not ready, because of Postgres", func() bool {
+			alive()
+			status, text := p.page("/readyz")
+			return status == http.StatusServiceUnavailable && strings.HasPrefix(text, "not ready: Postgres cannot be used: see the log")
+		})
+		p.await(`"message":"not ready","error":"cannot reach the database: check that Postgres runs`)
+	}
+
+	proxy.Swallow.Store(false)
+	for _, p := range programs {
+		testenv.Eventually(t, p.name+" is ready again", func() bool {
+			alive()
+			status, _ := p.page("/readyz")
+			return status == http.StatusOK
+		})
+		p.await(`"message":"ready"`)
+	}
+	r.emit(event("greet", `1`))
+	r.target.await(t, 1)
+	for _, p := range programs {
+		if status := p.terminate(); status != 0 {
+			t.Errorf("%s ended with %d", p.name, status)
+		}
+	}
+}

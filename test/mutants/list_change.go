@@ -1,0 +1,44 @@
+package main
+
+// changeMutants are about cancelling, deleting and editing events that wait.
+func changeMutants() []mutant {
+	const remove, selects, control = "eventqueue/pgstore/remove.go", "eventqueue/pgstore/select.go", "eventqueue/control/change.go"
+	const edits = "eventqueue/pgstore/edit.go"
+	return []mutant{
+		{"cancel-of-a-live-event", "I4", remove,
+			change(`mayrun.UnlockedSQL("e.locked_at", mayrun.ValidSinceSQL("clock.now", "$2"))`, `"$2::interval IS NOT NULL"`), controlling("TestChangesLeaveARunAlone")},
+		{"cancel-judges-by-an-old-lock", "I5", remove,
+			change(`mayrun.UnlockedSQL("e.locked_at", mayrun.ValidSinceSQL("clock.now", "$2"))`, `"e.locked_at IS NULL AND $2::interval IS NOT NULL"`), controlling("TestACancelFencesWhoHeldAnExpiredLock")},
+		{"cancel-loses-the-event", "I1", remove, change("WHERE $3::boolean", "WHERE $3::boolean IS NULL"), controlling("TestACancelFencesWhoHeldAnExpiredLock")},
+		{"retry-begins-the-tokens-of-the-cancelled-anew", "I5", remove, change("'CANCELLED', retries, attempts, enqueued_at", "'CANCELLED', retries, 0, enqueued_at"), controlling("TestACancelFencesWhoHeldAnExpiredLock")},
+		{"cancel-advances-no-group", "I13", remove, change("AND NOT EXISTS (SELECT FROM events_v2 e WHERE e.id = g.event_id)", "AND EXISTS (SELECT FROM events_v2 e WHERE e.id = g.event_id)"), controlling("TestACancelAdvancesItsGroup")},
+		{"cancel-notifies-nobody", "I13", control, change("c.queue.NotifyEvents(ctx, advanced)", "_ = advanced"), controlling("TestACancelNotifiesTheNextOfItsGroup")},
+		{"an-empty-filter-selects-all", "I16", "eventqueue/control/filter.go", change(`f.OlderThan == 0 && f.NewerThan == 0:`, `f.OlderThan < 0:`), controlling("TestAnEmptyFilterIsRefused")},
+		{"filter-of-every-canvas", "I16", selects, change("($4::uuid IS NULL OR e.canvas_id = $4)", "($4::uuid IS NULL OR e.canvas_id IS NOT NULL)"), controlling("TestAFilterSelectsByAllOfItsFields")},
+		{"filter-by-any-attempt", "I16", selects, change("ORDER BY a.attempt DESC LIMIT 1)", "ORDER BY a.attempt LIMIT 1)"), controlling("TestAFilterSelectsByAllOfItsFields")},
+		{"filter-ends-after-a-page", "I14", "eventqueue/control/changeall.go", change("if next == 0 {", "if next >= 0 {"), controlling("TestAFilterGoesThroughManyPages")},
+		{"an-interrupted-cancel-counts-too-few", "I14", "eventqueue/control/changeall.go", change("context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)", "context.WithTimeout(ctx, batchTimeout)"), controlling("TestAnInterruptedFilterCountsExactly")},
+		{"edit-of-a-live-event", "I4", edits, change(`mayrun.UnlockedSQL("e.locked_at",`, `mayrun.UnlockedSQL("NULL::timestamptz",`), controlling("TestAnEditLeavesARunAlone")},
+		{"edit-leaves-an-expired-lock", "I5", edits, change("` + clearLockSQL + `\n", "SET\n"), controlling("TestAnEditFencesWhoHeldAnExpiredLock")},
+		{"edit-notifies-nobody", "I13", "eventqueue/control/edit.go", change(`notifyFreed(ctx, c.queue, changed, "edited")`, "_ = changed"), controlling("TestAnEditChangesWhatItNamesAndNothingElse")},
+		{"edit-checks-nothing", "I8", "eventqueue/control/edit.go", change("errors.As(err, &invalid) {", "errors.As(err, &invalid) && limits.MaxDelay < 0 {"), controlling("TestABadEditWritesNothing")},
+		{"cancelled-events-are-never-pruned", "I12", "eventqueue/maintenance/history.go", change("p.pruneStatus(ctx, LogCancelled, p.config.FailedFor)", "p.pruneStatus(ctx, LogCancelled, 0)"),
+			maintaining("TestPrunerDeletesCancelledEventsLikeFailedOnes")},
+		{"edit-in-two-halves", "I8", edits, change("attributes = CASE WHEN $4::text IS NULL THEN", "attributes = CASE WHEN $4::text IS NOT NULL THEN"), controlling("TestARunSeesAllOfAnEditOrNothing")},
+		{"edit-of-a-run-that-has-begun", "I8", edits, change(`mayrun.UnlockedSQL("e.locked_at",`, `mayrun.UnlockedSQL("nullif(e.locked_at, e.locked_at)",`), controlling("TestARunSeesAllOfAnEditOrNothing")},
+		{"cancel-of-a-run-that-has-begun", "I4", remove, change(`mayrun.UnlockedSQL("e.locked_at", mayrun.ValidSinceSQL("clock.now", "$2"))`, `"($2::interval IS NOT NULL AND e.attempts >= 0)"`), controlling("TestEachEventIsCancelledOrCompletes")},
+		{"cancel-without-its-reason", "I11", remove, change("nullif($4, ''), nullif($5, '')", "NULL, nullif($5, left($4, 0))"), controlling("TestACancelSaysWhyAndByWhom")},
+		{"cancels-are-not-counted", "I11", control, change("minutes.Of(c.queue).CountCancelled(changedScopes(results))", "_ = minutes.Of(c.queue)"), controlling("TestACancelSaysWhyAndByWhom")},
+		{"memory-cancels-what-runs", "I4", "eventqueue/memstore/change.go", change("if unlocked(&row, lockTimeout, now) {", "if unlocked(&row, 0, now) {"), []judge{{"./eventqueue/memstore", []string{"TestSuite"}}}},
+		{"memory-cancel-leaves-the-group", "I13", "eventqueue/memstore/change.go", change("if len(gone) > 0 {", "if len(gone) > 1 {"), []judge{{"./eventqueue/memstore", []string{"TestSuite"}}}},
+		{"memory-retry-forgets-the-tokens", "I5", "eventqueue/memstore/retry.go", change("Attempts: logged.Attempts, ", ""), []judge{{"./eventqueue/memstore", []string{"TestSuite"}}}},
+		{"a-state-of-the-history-is-a-filter", "I16", "eventqueue/control/filter.go", change("return f.validate(false)", `return f.validate(f.State != "")`), controlling("TestAnEmptyFilterOfTheHistoryIsRefused")},
+		{"filter-of-every-state", "I16", selects, change("($12::text = '' OR $12 =", "($12::text IS NOT NULL OR $12 ="), controlling("TestAFilterSelectsByState")},
+		{"filter-of-the-cancelled-with-the-failed", "I16", selects, change("e.status::text = upper($12::text)", "(e.status::text <> 'COMPLETED' OR $12::text IS NULL)"), controlling("TestAFilterOfTheHistory")},
+		{"filter-deletes-what-has-completed", "I1", selects, change("state = control.StateFailed", `state = "completed"`), controlling("TestAFilterOfTheHistory")},
+		{"a-refused-row-costs-its-call", "I15", "eventqueue/pgstore/around.go", change("results = append(results, refused(r.Item, r.Err))", "return nil, r.Err"), controlling("TestARefusedRowCostsItselfOnly")},
+		{"a-refused-row-is-not-named", "I15", "eventqueue/pgstore/around.go", change("results = append(results, refused(r.Item, r.Err))", "_ = refused(r.Item, r.Err)"), controlling("TestARefusedRowCostsItselfOnly")},
+		{"requeue-by-filter-notifies-nobody", "I13", "eventqueue/control/requeue.go", change(`notifyFreed(ctx, r.queue, free, "requeued")`, "_ = free"), controlling("TestEditAndRequeueByFilter")},
+		{"cancel-frees-a-reserved-key", "I14", remove, change("WHERE unique_seconds > 0", "WHERE unique_seconds < 0"), controlling("TestACancelReleasesAUniqueKey")},
+	}
+}

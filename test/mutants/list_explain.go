@@ -1,0 +1,18 @@
+package main
+
+// explainMutants have an event explained by something else than what a worker would meet first.
+func explainMutants() []mutant {
+	const (
+		explain = "eventqueue/inspect/explain.go"
+		texts   = "eventqueue/inspect/explaintexts.go"
+		table   = "TestEveryCauseAndEachTwoAreExplained"
+	)
+	return []mutant{
+		{"explained-block-hides-the-pause", "I7", explain, change("if rule.Type == machine.PauseRule {", "if rule.Type == machine.NoRule {"), inspecting(table)},
+		{"explained-without-its-group", "I13", explain, change("Waits: f.shown.Group != nil}", "Waits: false}"), inspecting(table)},
+		{"explained-by-an-expired-lock", "I4", explain, change("if m.LockRemaining > 0 {", "if m.LockRemaining != 0 {"), inspecting("TestNotificationsAreExplained")},
+		{"explained-by-dead-workers", "I13", explain, change("case w.State != WorkerLive && knows:", "case w.State == WorkerLive && !knows:"), inspecting("TestWorkersAreCounted")},
+		{"explained-without-its-failure", "I9", texts, change("newest.Attempt == e.Attempts:", "newest.Attempt > e.Attempts:"), inspecting("TestEveryOtherLabelIsExplained")},
+		{"explained-without-the-relay", "I13", texts, change("case e.NotifiedAt == nil && !f.relayRuns:", "case e.NotifiedAt == nil && f.relayRuns:"), inspecting("TestNotificationsAreExplained")},
+	}
+}

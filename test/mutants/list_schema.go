@@ -1,0 +1,28 @@
+package main
+
+// schemaMutants let statements, functions and channels of a queue lead to another schema.
+func schemaMutants() []mutant {
+	const (
+		qualify = "eventqueue/pgsession/qualify.go"
+		schema  = "eventqueue/pgsession/schema.go"
+		advance = "migrations/00036_rules_of_some.sql"
+	)
+	return []mutant{
+		{"emit-in-a-transaction-follows-the-search-path", "I1", "eventqueue/pgstore/insert.go", change("	in = s.pool.In(in)\n", ""), sessions("TestTheSearchPathDoesNotMatter")},
+		{"completion-in-a-transaction-follows-the-search-path", "I1", "eventqueue/pgstore/complete.go", change("	in = s.pool.In(in)\n", ""), stored("TestACompletionInATransactionIsInTheSchema")},
+		{"batch-follows-the-search-path", "I1", "eventqueue/pgsession/pool.go", change("	qualifyBatch(batch, p.SQL)\n", ""), stored("TestSuiteInASchema")},
+		{"sequence-in-a-literal-has-no-schema", "I1", qualify, change("case literal && isObject(", "case false && isObject("), sessions("TestStatementsGetTheirSchema")},
+		{"name-behind-a-dot-gets-a-schema", "I1", qualify, change("afterDot = token == \".\"", "afterDot = afterDot && token == \".\""), sessions("TestStatementsGetTheirSchema")},
+		{"name-in-a-comment-gets-a-schema", "I1", qualify, change(`case strings.HasPrefix(text, "--"):`, `case strings.HasPrefix(text, "---"):`), sessions("TestStatementsGetTheirSchema")},
+		{"channel-of-all-schemas", "I13", schema, change(`	return s.Name() + "." + name`, "	return name"), migrating("TestChannelsAreThoseOfTheProgram")},
+		{"schema-without-a-queue-is-taken", "I1", schema, change("if len(missing) == 0 {", "if len(missing) < 99 {"), sessions("TestASchemaWithoutAQueueIsNamed")},
+		{"schema-of-postgres-is-taken", "I1", schema, change(`case strings.HasPrefix(name, "pg_"), name`, `case strings.HasPrefix(name, "pg__"), name`), sessions("TestSchemasThatNoQueueCanHave")},
+		{"function-follows-the-search-path", "I1", advance, change("ALTER FUNCTION events_v2_advance SET search_path = pg_catalog, %s, pg_temp", "ALTER FUNCTION events_v2_advance RESET search_path"), stored("TestSuiteInASchema")},
+		{"foreign-objects-are-not-refused", "I1", "migrations/foreign.go", change("if len(objects) > 0 {", "if len(objects) > 99 {"), migrating("TestForeignObjectsAreRefusedBeforeAnythingIsWritten")},
+		{"foreign-objects-of-an-upgrade-are-not-refused", "I1", "migrations/foreign.go", change("if len(missing) == 0 {", "if len(missing) == 0 || missing[0].version > 1 {"),
+			migrating("TestForeignObjectsAreInTheWayOfAnUpgrade")},
+		{"migration-leaves-its-search-path", "I1", "migrations/apply.go", change("tx.Exec(ctx, `SELECT set_config('search_path', $1, true)`, path)", "tx.Exec(ctx, `SELECT $1::text`, path)"),
+			migrating("TestASchemaOfItsOwn")},
+		{"script-is-for-any-version", "I1", "migrations/script.go", change("WHERE is_applied) <> %[3]d THEN", "WHERE is_applied) < %[3]d THEN"), migrating("TestAScriptIsForOneVersion")},
+	}
+}

@@ -1,0 +1,123 @@
+package protocol
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/memnotify"
+	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/worker"
+)
+
+// crowd is a worker on a queue in memory whose handlers of the busy canvas do
+// not end before the test does.
+type crowd struct {
+	t     *testing.T
+	queue *eventqueue.Queue
+	reads int // for events of other canvases
+
+	mu      sync.Mutex
+	running map[eventqueue.CanvasID]int
+	ended   map[eventqueue.CanvasID]int
+}
+
+// withCrowd runs a test in a bubble.
+func withCrowd(t *testing.T, concurrency int, f func(c *crowd)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := &crowd{t: t, running: map[eventqueue.CanvasID]int{}, ended: map[eventqueue.CanvasID]int{}}
+		store := memstore.New(memstore.Config{})
+		store.Inject(memstore.Faults{Before: func(_ context.Context, op memstore.Op) error {
+			if op == memstore.OpRunnable {
+				c.reads++
+			}
+			return nil
+		}})
+		notifier := memnotify.New(memnotify.Config{})
+		var err error
+		if c.queue, err = eventqueue.New(store, notifier, eventqueue.QueueConfig{}); err != nil {
+			t.Fatal(err)
+		}
+		handlers := eventqueue.NewHandlers()
+		if err := handlers.Register(key, eventqueue.HandlerFunc(c.run), eventqueue.Policy{Timeout: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		w, err := worker.New(c.queue, store, notifier, handlers, worker.Config{Concurrency: concurrency, GracePeriod: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		var working sync.WaitGroup
+		working.Go(func() { _ = w.Run(ctx) }) // it returns nil: it is called once
+		f(c)
+		stop()
+		working.Wait()
+	})
+}
+
+func (c *crowd) run(ctx context.Context, run *eventqueue.Run) error {
+	c.mu.Lock()
+	c.running[run.Canvas]++
+	c.mu.Unlock()
+	if run.Canvas == canvas {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running[run.Canvas]--
+	c.ended[run.Canvas]++
+	return nil
+}
+
+func (c *crowd) emit(canvas eventqueue.CanvasID, n int) {
+	c.t.Helper()
+	events := make([]eventqueue.NewEvent, n)
+	for i := range events {
+		events[i] = eventqueue.NewEvent{Canvas: canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier, Value: []byte(`1`)}
+	}
+	if _, err := c.queue.EmitMany(c.t.Context(), events); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// TestAFullWorkerServesOtherCanvases has one canvas take all the slots that it
+// can get (I15).
+func TestAFullWorkerServesOtherCanvases(t *testing.T) {
+	t.Parallel()
+	withCrowd(t, 32, func(c *crowd) {
+		c.emit(canvas, 3000)
+		pass(10 * time.Second)
+		others := []eventqueue.CanvasID{{1}, {0xfe}, {0xff}}
+		for _, other := range others {
+			c.emit(other, 20)
+		}
+		pass(time.Minute)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, other := range others {
+			if c.ended[other] != 20 {
+				t.Errorf("%d of the 20 events of canvas %s have run", c.ended[other], other)
+			}
+		}
+		if n := c.running[canvas]; n != 30 {
+			t.Errorf("the busy canvas has %d of 32 slots, want all but the two that are reserved for others", n)
+		}
+	})
+}
+
+// TestAWorkerThatIsNotFullAsksNothing has long runs in hand, and slots left.
+func TestAWorkerThatIsNotFullAsksNothing(t *testing.T) {
+	t.Parallel()
+	withCrowd(t, 32, func(c *crowd) {
+		c.emit(canvas, 20)
+		pass(time.Minute)
+		if c.reads != 0 {
+			t.Errorf("the worker asked %d times for events of other canvases", c.reads)
+		}
+	})
+}

@@ -1,0 +1,165 @@
+package protocol
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/memstore"
+)
+
+// TestAnIdleWalkCostsTheSame (I12, I20): rows that wait for something else are read
+// at one pace, however many there are; rows that may be lost do not wait.
+func TestAnIdleWalkCostsTheSame(t *testing.T) {
+	t.Parallel()
+	reads := func(pages, live int) (n int) {
+		inVirtualTime(t, func(s *script) {
+			l := &endless{ledger: newLedger(0, 0), pages: pages, live: live}
+			relay, err := maintenance.NewRelay(l, l, maintenance.RelayConfig{})
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+			defer cancel()
+			if err := relay.Run(ctx); err != nil {
+				s.t.Error(err)
+			}
+			n = l.reads
+		})
+		return n
+	}
+	few, many, live := reads(5, 0), reads(5000, 0), reads(5000, eventqueue.MaxPublish)
+	if many > few*3/2 {
+		t.Errorf("in a minute the relay reads %d pages of 5, and %d of 5000 with nothing to do", few, many)
+	}
+	if live < 5000 {
+		t.Errorf("in a minute the relay reads %d pages of 5000 that may be lost", live)
+	}
+}
+
+// endless is a ledger with many pages of nothing that is lost.
+type endless struct {
+	*ledger
+	pages, live, reads int
+}
+
+func (e *endless) Sweep(_ context.Context, after eventqueue.EventID, _ int, _, _ time.Duration) (maintenance.Swept, error) {
+	<-time.After(time.Millisecond) // of virtual time, as a statement takes
+	e.reads++
+	return maintenance.Swept{Next: (after + 1) % eventqueue.EventID(e.pages), Read: 1, Live: e.live}, nil
+}
+
+func (e *endless) Listen(ctx context.Context, _ func()) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// many is a ledger whose round has many parts.
+type many struct {
+	*ledger
+	reads int
+}
+
+const partTakes = 10 * time.Millisecond
+
+func (m *many) TakeRound(_ context.Context, after maintenance.RoundPlace, _, _ time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
+	<-time.After(partTakes) // of virtual time, as a statement takes
+	m.reads++
+	after.Run = (after.Run + 1) % 100_000
+	return nil, after, nil
+}
+
+func (m *many) Listen(ctx context.Context, _ func()) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestARoundOverManyRests (I12): one that has a hundred thousand parts leaves half of the
+// time to others.
+func TestARoundOverManyRests(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		m := &many{ledger: newLedger(0, 0)}
+		relay, err := maintenance.NewRelay(m, m, maintenance.RelayConfig{})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+		defer cancel()
+		if err := relay.Run(ctx); err != nil {
+			s.t.Error(err)
+		}
+		if half := int(time.Minute / partTakes / 2); m.reads > half+1 || m.reads < half/2 {
+			s.t.Errorf("in a minute there are %d queries of %s each, want at most %d", m.reads, partTakes, half)
+		}
+	})
+}
+
+// hearing is a notifier that reports how many notifications of other canvases it was given
+// before one of its canvas, or that these are too many.
+type hearing struct {
+	canvas eventqueue.CanvasID
+	most   int
+	heard  chan int
+
+	mu     sync.Mutex
+	before int
+}
+
+func (h *hearing) Publish(_ context.Context, notifications []eventqueue.Notification) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	of := func(n eventqueue.Notification) bool { return n.Canvas == h.canvas }
+	if h.before > h.most || slices.ContainsFunc(notifications, of) {
+		select {
+		case h.heard <- h.before:
+		default:
+		}
+	}
+	h.before += len(notifications)
+	return nil
+}
+
+// TestARelayServesEveryCanvas (I20): one has so much pending, or lost, that it takes the
+// relay a minute; another's event is notified in between. It is in virtual time, in which
+// the rate of publishing is the only thing that takes any.
+func TestARelayServesEveryCanvas(t *testing.T) {
+	t.Parallel()
+	const many = 30_000
+	for name, mode := range map[string]eventqueue.NotifyMode{"pending": eventqueue.NotifyModeLater, "lost": eventqueue.NotifyModeSelf} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New(memstore.Config{})
+				events := make([]eventqueue.NewEvent, many+1)
+				for i := range events {
+					events[i] = event()
+					events[i].Canvas = another
+				}
+				events[many].Canvas = canvas
+				if _, err := store.Insert(t.Context(), nil, events, mode); err != nil {
+					t.Fatal(err)
+				}
+				<-time.After(time.Hour) // in silence
+				h := &hearing{canvas: canvas, most: many / 12, heard: make(chan int, 1)}
+				relay, err := maintenance.NewRelay(store, h, maintenance.RelayConfig{PerSecond: many / 60})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				running.Go(func() { _ = relay.Run(ctx) }) // it returns nil
+				if before := <-h.heard; before > h.most {
+					t.Errorf("%d of %d events of the other canvas were notified before", before, many)
+				}
+				cancel()
+				running.Wait()
+			})
+		})
+	}
+}

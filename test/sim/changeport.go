@@ -1,0 +1,131 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+	"eventsv2/test/oracle"
+)
+
+var (
+	_ control.ChangeStore  = (*port)(nil)
+	_ control.RequeueStore = (*port)(nil)
+)
+
+// LastQueued implements control.SelectStore.
+func (s *port) LastQueued(ctx context.Context) (last eventqueue.EventID, err error) {
+	err = s.do(ctx, "LastQueued", "", func() (string, error) {
+		last, err = s.mem.LastQueued(ctx)
+		return last.String(), err
+	})
+	return onlyIf(last, err), err
+}
+
+// Select implements control.SelectStore.
+func (s *port) Select(ctx context.Context, filter control.EventFilter, after, last eventqueue.EventID, limit int) (ids []eventqueue.EventID, next eventqueue.EventID, err error) {
+	err = s.do(ctx, "Select", fmt.Sprint(after, last), func() (string, error) {
+		ids, next, err = s.mem.Select(ctx, filter, after, last, limit)
+		return fmt.Sprint(ids), err
+	})
+	return onlyIf(ids, err), onlyIf(next, err), err
+}
+
+// Remove implements control.ChangeStore. With a place in a group, a turn of others that have died may go as well.
+func (s *port) Remove(ctx context.Context, ids []eventqueue.EventID, cancellation *control.Cancellation) (results []control.Changed, advanced []eventqueue.Event, err error) {
+	err = s.do(ctx, "Remove", fmt.Sprint(ids), func() (string, error) {
+		defer s.p.w.takingBack(s.p)()
+		results, advanced, err = s.mem.Remove(ctx, ids, cancellation)
+		s.p.w.cancelled(s.p, results)
+		return describeChanges(results), err
+	})
+	return onlyIf(results, err), onlyIf(advanced, err), err
+}
+
+// Edit implements control.ChangeStore.
+func (s *port) Edit(ctx context.Context, edit control.Edit, ids []eventqueue.EventID) (results []control.Changed, err error) {
+	err = s.do(ctx, "Edit", fmt.Sprint(ids), func() (string, error) {
+		if !edit.DelayUntil.IsZero() {
+			edit.DelayUntil = s.p.fromClock(edit.DelayUntil)
+		}
+		results, err = s.mem.Edit(ctx, edit, ids)
+		s.p.w.changed(s.p, "event edited", edit, results)
+		return describeChanges(results), err
+	})
+	return onlyIf(results, err), err
+}
+
+// Requeue implements control.RequeueStore; it is without a lock timeout of its own.
+func (s *port) Requeue(ctx context.Context, ids []eventqueue.EventID, _ time.Duration) (results []control.Requeued, err error) {
+	err = s.do(ctx, "Requeue", fmt.Sprint(ids), func() (string, error) {
+		results, err = s.mem.Requeue(ctx, ids, lockTimeout)
+		changed := make([]control.Changed, len(results))
+		for i, r := range results {
+			changed[i] = control.Changed{ID: r.ID, Result: control.ChangeResult(r.Result)}
+			if r.Result == control.RequeueDone {
+				changed[i].Result = control.ChangeDone
+			}
+		}
+		var now time.Duration
+		s.p.w.changed(s.p, "event tried now", control.Edit{Delay: &now}, changed)
+		return describeChanges(changed), err
+	})
+	return onlyIf(results, err), err
+}
+
+func describeChanges(results []control.Changed) string {
+	var b strings.Builder
+	for _, r := range results {
+		fmt.Fprintf(&b, " %s:%s", r.ID, r.Result)
+	}
+	return b.String()
+}
+
+// cancelled records the events that were.
+func (w *world) cancelled(p *process, results []control.Changed) {
+	for _, r := range results {
+		w.countChange(r, "event cancelled")
+		if r.Result == control.ChangeDone {
+			w.add(oracle.Record{Kind: oracle.Cancelled, Actor: p.name, Event: r.ID, LockTimeout: lockTimeout})
+		}
+	}
+}
+
+// changed records the events that were edited or requeued: what was meant of their time, and their
+// row for the rest.
+func (w *world) changed(p *process, what string, edit control.Edit, results []control.Changed) {
+	for _, r := range results {
+		w.countChange(r, what)
+		if r.Result != control.ChangeDone {
+			continue
+		}
+		record := oracle.Record{Kind: oracle.Changed, Actor: p.name, Event: r.ID, Retries: int(w.row(r.ID).Retries), LockTimeout: lockTimeout,
+			Edited: edit.Value != nil, Value: string(edit.Value)}
+		now := w.memory.Now()
+		switch {
+		case edit.Delay != nil:
+			record.Due = now.Add(*edit.Delay)
+		case !edit.DelayUntil.IsZero():
+			record.Due = edit.DelayUntil
+			if record.Due.Before(now) {
+				record.Due = now
+			}
+		}
+		w.add(record)
+	}
+}
+
+// countChange counts what an operator did, or could not do.
+func (w *world) countChange(r control.Changed, what string) {
+	if r.Result == control.ChangeRunning {
+		what += ": refused, it runs"
+	} else if r.Result != control.ChangeDone {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults[what]++
+}

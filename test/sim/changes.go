@@ -1,0 +1,111 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
+)
+
+// changer is what an operator changes waiting events with.
+type changer struct {
+	*control.Changer
+	*control.Requeuer
+}
+
+func (p *process) newChanger() changer {
+	changes, err := control.NewChanger(p.store(), p.queue)
+	if err != nil {
+		panic(err)
+	}
+	requeues, err := control.NewRequeuer(p.store(), p.queue, 0)
+	if err != nil {
+		panic(err)
+	}
+	return changer{changes, requeues}
+}
+
+// changeEvents cancels, edits or requeues some events, or those of a filter. What fails may have
+// happened, or half of it.
+func (p *process) changeEvents(ctx context.Context, c changer, d dice) {
+	ids, filter := p.drawEvents(d), drawFilter(d)
+	byFilter, why := d.chance(0.4), control.Cancellation{Reason: "simulated", Actor: p.name}
+	switch kind := d.IntN(3); {
+	case kind == 0 && byFilter:
+		filter.NewerThan = d.between(time.Second, 20*time.Second) // so that the others are left to the workers
+		_, _ = c.CancelAll(ctx, why, filter)
+	case kind == 0:
+		_, _ = c.Cancel(ctx, why, ids...)
+	case kind == 1 && byFilter:
+		_, _ = c.EditAll(ctx, p.drawEdit(d), filter)
+	case kind == 1:
+		_, _ = c.Edit(ctx, p.drawEdit(d), ids...)
+	case byFilter:
+		filter.State = []control.EventState{"", control.StateDelayed, control.StateExpired, control.StateWaiting}[d.IntN(4)]
+		_, _ = c.RequeueAll(ctx, filter)
+	default:
+		_, _ = c.Requeue(ctx, ids...)
+	}
+}
+
+// drawEvents draws some events of plain handlers, and now and then one that has ended, or never was.
+func (p *process) drawEvents(d dice) (ids []eventqueue.EventID) {
+	var waiting, ended []eventqueue.EventID
+	for _, row := range p.w.memory.Events() {
+		if row.Module == "WORKER" && row.Name != foreign {
+			waiting = append(waiting, row.ID)
+		}
+	}
+	for _, row := range p.w.memory.Log() {
+		if row.Module == "WORKER" {
+			ended = append(ended, row.ID)
+		}
+	}
+	for range 1 + d.IntN(4) {
+		if len(waiting) > 0 {
+			ids = append(ids, waiting[d.IntN(len(waiting))])
+		}
+	}
+	if len(ended) > 0 && d.chance(0.2) {
+		ids = append(ids, ended[d.IntN(len(ended))])
+	}
+	if len(ids) == 0 {
+		return []eventqueue.EventID{forgedFrom + 1}
+	}
+	return ids
+}
+
+func drawFilter(d dice) control.EventFilter {
+	f := control.EventFilter{Module: "WORKER", Name: jobs[d.IntN(len(jobs))]}
+	if d.chance(0.7) {
+		f.Canvas = &eventqueue.CanvasID{byte(1 + d.IntN(3))}
+	}
+	return f
+}
+
+// drawEdit draws a new value, a new time, or both. Handlers emit nothing for such a value.
+func (p *process) drawEdit(d dice) (edit control.Edit) {
+	kind := d.IntN(3)
+	if kind > 0 {
+		p.w.mu.Lock()
+		p.w.serial++
+		serial := p.w.serial
+		p.w.mu.Unlock()
+		value, err := json.Marshal(payload{Serial: serial, Depth: 1})
+		if err != nil {
+			panic(err)
+		}
+		edit.Value = value
+	}
+	switch {
+	case kind == 1:
+	case d.chance(0.3):
+		edit.DelayUntil = time.Now().Add(d.between(-time.Minute, 2*time.Minute)).Truncate(time.Microsecond)
+	default:
+		delay := d.between(0, 30*time.Second).Truncate(time.Microsecond)
+		edit.Delay = &delay
+	}
+	return edit
+}
