@@ -119,7 +119,7 @@ func (f *fleet) open(ctx context.Context, t *testing.T) {
 			t.Errorf("close the connection to the emulator: %v", err)
 		}
 	})
-	if f.queue, err = eventqueue.New(pgstore.New(f.pool), notifier, eventqueue.QueueConfig{}); err != nil {
+	if f.queue, err = eventqueue.New(pgstore.New(f.pool), notifier, eventqueue.QueueConfig{PublishTimeout: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -27,12 +27,13 @@ func newPostgresRig(t *testing.T, names ...string) *rig {
 	r := &rig{t: t, target: newTarget(t)}
 	url := testenv.DatabaseURL(t)
 	r.environment = map[string]string{
-		"PATH":          os.Getenv("PATH"),
-		"DATABASE_URL":  url,
-		"NOTIFIER":      "postgres",
-		"PORT":          "0",
-		"HANDLERS_FILE": r.handlersFile(names),
-		"LOG_LEVEL":     "debug",
+		"PATH":            os.Getenv("PATH"),
+		"DATABASE_URL":    url,
+		"NOTIFIER":        "postgres",
+		"PORT":            "0",
+		"HANDLERS_FILE":   r.handlersFile(names),
+		"LOG_LEVEL":       "debug",
+		"PUBLISH_TIMEOUT": publishTimeout.String(),
 	}
 	var err error
 	if r.pool, err = pgxpool.New(ctx, url); err != nil {
@@ -45,9 +46,7 @@ func newPostgresRig(t *testing.T, names ...string) *rig {
 	}
 	t.Cleanup(func() { _ = notifier.Close() })
 	r.store = pgstore.New(r.pool)
-	if r.queue, err = eventqueue.New(r.store, notifier, eventqueue.QueueConfig{}); err != nil {
-		t.Fatal(err)
-	}
+	r.queue = newQueue(t, r.store, notifier)
 	return r
 }
 

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -62,6 +63,7 @@ func newRigOn(t *testing.T, emulator string, names ...string) *rig {
 		"PORT":                 "0",
 		"HANDLERS_FILE":        r.handlersFile(names),
 		"LOG_LEVEL":            "debug",
+		"PUBLISH_TIMEOUT":      publishTimeout.String(),
 	}
 	var err error
 	r.notifier, err = pubsubnotify.New(ctx, pubsubnotify.Config{ProjectID: "e2e", Topic: "topic-" + id,
@@ -75,10 +77,23 @@ func newRigOn(t *testing.T, emulator string, names ...string) *rig {
 	}
 	t.Cleanup(r.pool.Close)
 	r.store = pgstore.New(r.pool)
-	if r.queue, err = eventqueue.New(r.store, r.notifier, eventqueue.QueueConfig{}); err != nil {
+	r.queue = newQueue(t, r.store, r.notifier)
+	return r
+}
+
+// publishTimeout is how long the deployment of a test waits for a notification to be published.
+// Most have no relay, without which an event whose notification was given up never starts, and on
+// a busy machine the emulator may take longer than the default.
+const publishTimeout = time.Minute
+
+// newQueue makes the queue that a test emits with.
+func newQueue(t *testing.T, store eventqueue.EmitStore, notifier eventqueue.Publisher) *eventqueue.Queue {
+	t.Helper()
+	queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{PublishTimeout: publishTimeout, Logger: testenv.Logger(t)})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return r
+	return queue
 }
 
 // onEachNotifier runs a test with Pub/Sub, and with nothing but Postgres.

@@ -115,10 +115,7 @@ func (r *roleRig) test() {
 		defer func() { _ = onPostgres.Close() }()
 		notifier = onPostgres
 	}
-	queue, err := eventqueue.New(pgstore.New(emitter), notifier, eventqueue.QueueConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	queue := newQueue(t, pgstore.New(emitter), notifier)
 	keyed := event("greet", "1")
 	keyed.UniqueKey, keyed.OrderingKey = "u", "o"
 	for range 2 {
