@@ -3,12 +3,15 @@ package control
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"eventsv2/internal/backoff"
 	"eventsv2/internal/logkey"
+	"eventsv2/internal/refusal"
+	"eventsv2/internal/sqlstate"
 )
 
 // ExpiryInterval is how often RunExpiry asks for rules whose end has passed, and releaseInterval
@@ -17,6 +20,9 @@ const (
 	ExpiryInterval  = 10 * time.Second
 	releaseInterval = time.Second
 )
+
+// refusedWait is at most how long a rule that cannot be lifted is left alone before it is tried again.
+const refusedWait = time.Minute
 
 // statementTakes bounds a statement of RunExpiry.
 const statementTakes = 30 * time.Second
@@ -46,9 +52,19 @@ func (r *Rules) LiftExpired(ctx context.Context) (lifted []Rule, goesOn bool, er
 	if err != nil {
 		return nil, false, err
 	}
+	var waiting []ruleID
+	if r.refused != nil {
+		waiting = r.refused.Waiting()
+	}
 	var errs []error
 	for _, rule := range rules {
+		if slices.Contains(waiting, ruleID{rule.Type, rule.RuleScope}) {
+			continue
+		}
 		removed, rest, err := r.liftExpired(ctx, rule)
+		if !removed && r.leave(rule, err) {
+			continue
+		}
 		errs = append(errs, err)
 		goesOn = goesOn || rest
 		if removed {
@@ -56,6 +72,25 @@ func (r *Rules) LiftExpired(ctx context.Context) (lifted []Rule, goesOn bool, er
 		}
 	}
 	return lifted, goesOn, errors.Join(errs...)
+}
+
+// leave reports whether a rule is left alone for a while, and logs why: the database refuses to lift it, or
+// SQL has written what no rule can be. Only RunExpiry leaves any.
+func (r *Rules) leave(rule Rule, err error) bool {
+	if r.refused == nil {
+		return false
+	}
+	id := ruleID{rule.Type, rule.RuleScope}
+	if err == nil || !sqlstate.Refused(err) && rule.RuleScope.Validate() == nil {
+		r.refused.Remove([]ruleID{id})
+		return false
+	}
+	wait := r.refused.Put(id, refusedWait)
+	r.queue.Logger().Error("cannot lift this rule, whose end has come or that is lifted at a rate; the others are lifted, and this one is tried again by itself, "+
+		"in growing intervals; correct or delete its row of scheduling_rules, check the triggers and constraints of that table, and that the role has the rights of "+
+		"queue_cron, or lift it with eventctl",
+		zap.String("rule", string(rule.Type)), zap.Stringer("scope", rule.RuleScope), zap.Duration(logkey.Wait, wait), zap.Error(err))
+	return true
 }
 
 func (r *Rules) liftExpired(ctx context.Context, rule Rule) (removed, goesOn bool, err error) {
@@ -69,10 +104,12 @@ func (r *Rules) liftExpired(ctx context.Context, rule Rule) (removed, goesOn boo
 
 // RunExpiry calls LiftExpired at once and every ExpiryInterval, and each second while a rule is lifted at a
 // rate, until ctx ends, which is no error. It logs what it
-// lifts, and what fails: that is tried again the next time. Any number of programs may run it.
+// lifts, and what fails: that is tried again the next time; a rule that the database refuses to lift by itself,
+// in growing intervals. Any number of programs may run it.
 func (r *Rules) RunExpiry(ctx context.Context) error {
 	wait := ExpiryInterval
-	own := &Rules{store: r.store, queue: r.queue, loop: r.rounds.Loop("loop that lifts rules whose end has come")}
+	own := &Rules{store: r.store, queue: r.queue, loop: r.rounds.Loop("loop that lifts rules whose end has come"),
+		refused: &refusal.Rows[ruleID]{}}
 	defer own.loop.Ends()
 	for first := true; first || backoff.Sleep(ctx, wait); first = false {
 		lifted, goesOn, err := own.LiftExpired(ctx)

@@ -87,6 +87,14 @@ func checkWhy(reason, actor string) error {
 // Ended reports whether the rule has an end and it has passed.
 func (r Rule) Ended(now time.Time) bool { return !r.Until.IsZero() && !r.Until.After(now) }
 
+// overdueAfter is how long after its end a rule that is still there says that nobody lifts it.
+const overdueAfter = time.Minute
+
+// Overdue reports whether the end of the rule passed so long ago that cron would have lifted it if it could.
+func (r Rule) Overdue(now time.Time) bool {
+	return !r.Until.IsZero() && now.Sub(r.Until) >= overdueAfter
+}
+
 // checkText refuses what a text column does, and what is longer than the limit.
 func checkText(s string, most int) error {
 	switch {

@@ -61,6 +61,14 @@ type Rules struct {
 
 	rounds *rounds.Watch
 	loop   *rounds.Loop // that makes the calls; nil when it is not RunExpiry
+
+	refused *refusal.Rows[ruleID] // that cannot be lifted; nil when it is not RunExpiry
+}
+
+// ruleID is what identifies a rule.
+type ruleID struct {
+	Type RuleType
+	RuleScope
 }
 
 // NewRules makes Rules; the queue publishes notifications of the waiting events when a rule is

@@ -69,6 +69,10 @@ func (f *facts) ruled(label machine.Label) (all []Reason) {
 				ruledHandlers(rule), verb, since, rule.Rate, rule.ReleasedTo)
 			remedy = "It runs when that comes to it, while a cron program runs; at once after: " + command
 		}
+		if rule.Overdue(e.AsOf) {
+			remedy = "Its end has passed and nobody has lifted it: see that a cron program runs, and whether its log says that the row cannot be lifted. " +
+				"It runs at once after: " + command
+		}
 		all = append(all, Reason{label, why, remedy})
 	}
 	if len(all) == 0 {

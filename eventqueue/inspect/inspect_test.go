@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -159,5 +160,29 @@ func TestAttemptsAndHolders(t *testing.T) {
 	shown, err := reader.Show(ctx, ids[1], time.Minute)
 	if err != nil || len(shown.Attempts) != 1 || shown.Workers[9].Host != "host" {
 		t.Errorf("the event is shown as %+v, %v", shown, err)
+	}
+}
+
+// TestRulesOfAnyYearAreListed (I15): SQL can write times that Go cannot read, or JSON does not have.
+func TestRulesOfAnyYearAreListed(t *testing.T) {
+	t.Parallel()
+	store := pgstore.New(testenv.Pool(t))
+	scope := inspectedScope()
+	exec(t, store, `ALTER TABLE scheduling_rules DROP CONSTRAINT scheduling_rules_readable`)
+	for i, bad := range []string{"infinity", "-infinity", "200000-01-01", "4000-01-01 BC"} {
+		exec(t, store, `INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name, created_at, until, rate, released_to, released_at)
+			SELECT 'pause', $1, $2, $3, bad::timestamp, bad::timestamptz, 1, 0, bad::timestamptz FROM (SELECT $4::text AS bad) AS of`,
+			[16]byte(scope.Canvas), scope.Module, strconv.Itoa(i), bad)
+	}
+	rules, err := inspect.New(store.Pool()).Rules(testenv.Context(t), inspect.Filter{})
+	if err != nil || len(rules) != 4 {
+		t.Fatalf("%+v, %v", rules, err)
+	}
+	for _, rule := range rules {
+		for _, at := range []time.Time{rule.CreatedAt, rule.Until, rule.ReleasedAt} {
+			if _, err := at.UTC().MarshalJSON(); err != nil {
+				t.Errorf("%s: %v", rule.RuleScope, err)
+			}
+		}
 	}
 }

@@ -12,13 +12,16 @@ import (
 )
 
 // created_at has no time zone. It is in the zone of the session that wrote it, which is
-// the server's zone, as it is for this session. A row that was written by SQL can have an
-// end of any year; it is cut to what JSON has.
+// the server's zone, as it is for this session. A row that was written by SQL can have times
+// of any year; they are cut to what Go can read and JSON has, so that no row keeps the others
+// from being read.
 const listRulesSQL = `
 SELECT rule_type::text, canvas_id, module, name, modifier, prefix, reason, actor, until, created_at,
     coalesce(rate, 0), coalesce(greatest(released_to, 0), 0), released_at
-FROM (SELECT id, rule_type, canvas_id, event_space AS module, handler_name AS name, modifier, prefix, reason, actor, rate, released_to, released_at,
-          least(greatest(until, '0001-01-01 00:00Z'), '9999-12-31 00:00Z') AS until, created_at::timestamptz
+FROM (SELECT id, rule_type, canvas_id, event_space AS module, handler_name AS name, modifier, prefix, reason, actor, rate, released_to,
+          least(greatest(released_at, '0001-01-01 00:00Z'), '9999-12-31 00:00Z') AS released_at,
+          least(greatest(until, '0001-01-01 00:00Z'), '9999-12-31 00:00Z') AS until,
+          least(greatest(created_at, '0001-01-01 12:00'), '9999-12-30 12:00')::timestamptz AS created_at
       FROM scheduling_rules) AS rule
 WHERE ` + filterSQL + `
 ORDER BY canvas_id, module, name, prefix, modifier, rule_type`

@@ -87,6 +87,9 @@ func (s *Store) Release(ctx context.Context, t control.RuleType, scope control.R
 		}
 		released.After, released.UpTo = rule.ReleasedTo, rule.ReleasedTo
 		from := latest(rule.ReleasedAt, now.Add(-control.MaxReleaseTime))
+		if from.After(now.Add(control.MaxReleaseTime)) {
+			from = now.Add(-time.Second)
+		}
 		room := int(now.Sub(from).Microseconds() * int64(rule.Rate) / 1e6)
 		if released.GoesOn = room <= 0; released.GoesOn {
 			return

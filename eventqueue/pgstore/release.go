@@ -14,15 +14,17 @@ import (
 )
 
 // A rule that is lifted at a rate holds back the events above released_to, and no others. released_at is up
-// to when the rate has been used: from it on, but for no longer than that, there is room for more.
+// to when the rate has been used: from it on, but for no longer than that, there is room for more. One that is
+// ahead of the clock, which has been set back or which SQL has written, counts as a second ago.
 const releaseRoomSQL = `
 SELECT id, released_to, from_at, floor(extract(epoch FROM clock_timestamp() - from_at)::numeric * rate)::integer, rate
-FROM (SELECT *, greatest(released_at, clock_timestamp() - $7::interval) AS from_at FROM scheduling_rules
+FROM (SELECT *, CASE WHEN released_at > clock_timestamp() + $7::interval THEN clock_timestamp() - interval '1 s'
+          ELSE greatest(released_at, clock_timestamp() - $7::interval) END AS from_at FROM scheduling_rules
       WHERE ` + ofRuleSQL + ` AND rate IS NOT NULL) AS rule`
 
 // The rule releases all for the moment, so that the page has what no other rule holds back. Nobody sees
-// that: it is not committed.
-const releaseAllSQL = `UPDATE scheduling_rules SET released_to = 9223372036854775807 WHERE id = $1`
+// that: it is not committed. A time that the table would refuse is replaced, too.
+const releaseAllSQL = `UPDATE scheduling_rules SET released_to = 9223372036854775807, released_at = clock_timestamp() WHERE id = $1`
 
 // releasableSQL is the last of the first events that are due, and how many there are. It reads each
 // handler in the order of its index.

@@ -139,10 +139,12 @@ func (s *Store) changeRules(ctx context.Context, f func(tx pgsession.DB) error) 
 	return at, err
 }
 
-// Greatest cuts times that were written by SQL and are before the years that Go's texts have.
+// Times that were written by SQL are cut to the years that Go can read and JSON has, so that no row
+// keeps the others from being read.
 const rulesToLiftSQL = `
-SELECT rule_type::text, canvas_id, event_space, handler_name, modifier, prefix, reason, actor, greatest(until, '0001-01-01 00:00Z'),
-    coalesce(rate, 0), coalesce(greatest(released_to, 0), 0), released_at
+SELECT rule_type::text, canvas_id, event_space, handler_name, modifier, prefix, reason, actor,
+    least(greatest(until, '0001-01-01 00:00Z'), '9999-12-31 00:00Z'), coalesce(rate, 0), coalesce(greatest(released_to, 0), 0),
+    least(greatest(released_at, '0001-01-01 00:00Z'), '9999-12-31 00:00Z')
 FROM scheduling_rules WHERE until <= clock_timestamp() OR rate IS NOT NULL ORDER BY id`
 
 // RulesToLift implements control.RuleStore.

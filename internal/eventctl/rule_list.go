@@ -43,6 +43,12 @@ func listRulesCommand(p *program) *cobra.Command {
 			if err != nil {
 				return failed(fmt.Errorf("list the rules: %w", err))
 			}
+			for _, rule := range rules {
+				if rule.Overdue(time.Now()) {
+					p.Warning(fmt.Errorf("the end of %s %s has passed, and it is still there: see that a cron program runs, and whether its log says that the row "+
+						"cannot be lifted; to lift it: eventctl %s", rule.Type, rule.RuleScope, wordsOf(rule.Type).lift))
+				}
+			}
 			return p.writeRules(rules)
 		})
 	}

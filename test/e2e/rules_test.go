@@ -74,3 +74,52 @@ func TestRulesOfSomeAndARampOfAll(t *testing.T) {
 		return one[string](r, `SELECT string_agg(rule_type || ' ' || handler_name, ', ') FROM scheduling_rules`) == "block greet"
 	})
 }
+
+// TestABadRowOfARuleCostsItselfOnly (I15): times that cannot be read, which only SQL can write, keep no rule from
+// being lifted or shown, and one that the database refuses to lift keeps no other one; cron names it.
+func TestABadRowOfARuleCostsItselfOnly(t *testing.T) {
+	t.Parallel()
+	r := newPostgresRig(t, "greet")
+	r.start("worker", nil).await("worker started")
+	ctx := testenv.Context(t)
+	execute := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := r.pool.Exec(ctx, sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	execute(`ALTER TABLE scheduling_rules DROP CONSTRAINT scheduling_rules_readable`)
+	execute(`INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name, created_at, until, rate, released_to, released_at) VALUES
+		('pause', $1, 'WORKER', 'refused', now(), now() - interval '1 h', NULL, NULL, NULL),
+		('block', $1, 'WORKER', 'refused', now(), NULL, 1, 0, now()),
+		('pause', $1, 'WORKER', 'ahead', 'infinity', NULL, 1, 0, 'infinity'),
+		('pause', $1, 'WORKER', 'far', '200000-01-01', 'infinity', 1, 0, '200000-01-01'),
+		('pause', $1, 'WORKER', 'before', '-infinity', '-infinity', NULL, NULL, NULL),
+		('block', $1, 'WORKER', 'before', '4000-01-01 BC', NULL, 1, 0, '-infinity'),
+		('pause', $1, 'WORKER', 'greet', 'infinity', now() - interval '1 h', NULL, NULL, NULL),
+		('block', $1, 'WORKER', '', now(), now() - interval '1 h', NULL, NULL, NULL)`, canvas.String())
+	execute(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no change of %', OLD.handler_name; END $$`)
+	execute(`CREATE TRIGGER refuse BEFORE UPDATE OR DELETE ON scheduling_rules FOR EACH ROW WHEN (OLD.handler_name = 'refused') EXECUTE FUNCTION refuse()`)
+	id := r.emit(event("greet", `1`))[0]
+	for _, ask := range [][]string{{"rule", "list"}, {"rule", "list", "--json"}, {"explain", id.String()}, {"show", id.String()}} {
+		if said := r.eventctlSays(ask...); !strings.Contains(said, "9999-12-3") {
+			t.Errorf("eventctl %s says %q", ask[0], said)
+		}
+	}
+	if said := r.eventctlSays("explain", id.String()); !strings.Contains(said, "nobody has lifted it") {
+		t.Errorf("eventctl explain says %q", said)
+	}
+	if said := r.eventctlSays("rule", "list"); !strings.Contains(said, "the end of pause WORKER/refused on canvas "+canvas.String()+" has passed, and it is still there") {
+		t.Errorf("eventctl rule list says %q", said)
+	}
+	cron := r.start("cron", nil)
+	r.target.await(t, 1)
+	testenv.Eventually(t, "all other rules are gone", func() bool {
+		return one[string](r, `SELECT string_agg(rule_type || ' ' || handler_name, ', ' ORDER BY id) FROM scheduling_rules`) == "pause refused, block refused, block "
+	})
+	for _, named := range []string{`no change of refused`, `"rule":"pause"`, `"rule":"block"`, `"scope":"WORKER/ on canvas`} {
+		testenv.Eventually(t, "cron says "+named, func() bool { return strings.Contains(cron.text(), named) })
+	}
+	execute(`DROP TRIGGER refuse ON scheduling_rules`)
+	testenv.Eventually(t, "those that were refused are gone", func() bool { return one[int](r, `SELECT count(*) FROM scheduling_rules`) == 1 })
+}

@@ -21,6 +21,8 @@ func narrowRuleMutants() []mutant {
 		{"ramp-waits-for-what-is-not-due", "I13", release, change(" AND ` + mayrun.DueSQL(\"e.delay_until\", \"clock.now\") + `", ""), stored(suite)},
 		{"ramp-makes-up-for-an-hour", "I11", release, change("greatest(released_at, clock_timestamp() - $7::interval)", "least(released_at, clock_timestamp() - $7::interval)"),
 			stored("TestARampMakesUpForNoMoreThanTwoSeconds")},
+		{"ramp-waits-for-a-time-that-never-comes", "I15", release, change("CASE WHEN released_at > clock_timestamp() + $7::interval", "CASE WHEN false"), stored("TestRulesOfAnyYearCostNothing")},
+		{"ramp-keeps-a-time-that-is-refused", "I15", release, change(", released_at = clock_timestamp() WHERE id = $1`", " WHERE id = $1`"), stored("TestAReleaseReplacesATimeThatIsRefused")},
 		{"ramp-is-left-alone", "I13", "eventqueue/control/expiry.go", change("wait = releaseInterval", "wait = ExpiryInterval"), protocol(rate)},
 		{"ramp-notifies-too-much", "I11", "eventqueue/control/rules.go", change("After: released.After, UpTo: released.UpTo}", "After: released.After}"), protocol(rate)},
 		{"narrow-rule-counts-as-all", "I13", rules, change(" AND r.modifier IN ('', $4)", ""), stored(suite)},

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
@@ -35,6 +37,7 @@ type ledger struct {
 	expired   []control.Rule
 	lifts     []control.Lift
 	refused   string             // the name of the handler whose rules cannot be lifted
+	refusals  []time.Time        // when that was tried
 	released  []control.Released // by the next calls of Release
 	scopes    []eventqueue.Scope // with waiting events
 	taken     []control.Waiting  // the calls of TakeWaiting
@@ -147,7 +150,8 @@ func (l *ledger) page(after eventqueue.EventID) ([]eventqueue.Notification, even
 
 func (l *ledger) LiftRule(_ context.Context, lift control.Lift) (control.Lifted, error) {
 	if l.refused != "" && lift.Name == l.refused {
-		return control.Lifted{}, errors.New("refused")
+		l.refusals = append(l.refusals, time.Now())
+		return control.Lifted{}, &pgconn.PgError{Code: "P0001"}
 	}
 	l.lifts = append(l.lifts, lift)
 	return l.lifted, nil
@@ -321,6 +325,41 @@ func TestARuleIsLiftedAtItsRate(t *testing.T) {
 		}
 		if len(l.released) != 1 || len(l.taken) != 2 || l.taken[0].After != 5 || l.taken[0].UpTo != 6 || l.taken[1].After != 6 || l.taken[1].UpTo != 0 {
 			t.Errorf("not asked for are %+v, and taken %+v", l.released, l.taken)
+		}
+	})
+}
+
+// TestARuleThatCannotBeLiftedIsLeftAlone (I15): while another one is lifted at a rate, it is tried by itself in growing
+// intervals, and at most a minute after its cause has gone it is lifted.
+func TestARuleThatCannotBeLiftedIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(0, 0)
+		slow, bad := control.RuleOf(control.PauseRule, scope), control.RuleOf(control.PauseRule, scope)
+		slow.Rate, bad.Name = 1, "bad"
+		l.expired, l.refused = []control.Rule{bad, slow}, bad.Name
+		const seconds = 600
+		for range seconds {
+			l.released = append(l.released, control.Released{GoesOn: true})
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), (seconds-1)*time.Second+time.Millisecond)
+		defer cancel()
+		if err := l.rules(t).RunExpiry(ctx); err != nil {
+			t.Error(err)
+		}
+		if len(l.released) > 0 {
+			t.Errorf("of %d steps of the other rule %d are left", seconds, len(l.released))
+		}
+		gap := time.Duration(0)
+		for i, at := range l.refusals[1:] {
+			if next := at.Sub(l.refusals[i]); next < gap || next > time.Minute {
+				t.Errorf("after %s it is tried %s later", gap, next)
+			} else {
+				gap = next
+			}
+		}
+		if n := len(l.refusals); n < seconds/60 || n > 30 {
+			t.Errorf("it is tried %d times in ten minutes", n)
 		}
 	})
 }
