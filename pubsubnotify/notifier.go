@@ -26,6 +26,7 @@ type Notifier struct {
 	subscription string // full name
 	undecodable  atomic.Int64
 	fit          atomic.Bool // topic and subscription were found to have the right settings
+	complete     atomic.Bool // topic and subscription were found, with whatever settings
 	restoring    sync.Mutex  // held by the call that creates them again
 	pulls        sync.WaitGroup
 	pullSlot     pullSlot
@@ -101,6 +102,26 @@ func (n *Notifier) prepare(ctx context.Context) error {
 	}
 	if err == nil {
 		n.fit.Store(true)
+	}
+	if err == nil || isUnfit(err) {
+		n.complete.Store(true)
+	}
+	return err
+}
+
+// subscribed makes sure that topic and subscription exist before the first notification is published,
+// if it is this program that creates them (Config.Create). At the start there may have been time for
+// the topic only, and what is published to a topic without a subscription is lost without an error.
+func (n *Notifier) subscribed(ctx context.Context) error {
+	if !n.config.Create || n.complete.Load() {
+		return nil
+	}
+	err := n.prepare(ctx)
+	if status.Code(err) == codes.PermissionDenied { // then somebody else creates them
+		n.complete.Store(true)
+	}
+	if n.complete.Load() {
+		return nil
 	}
 	return err
 }

@@ -219,6 +219,64 @@ func TestPublishingNeedsTheTopicOnly(t *testing.T) {
 	}
 }
 
+// TestNothingIsPublishedToATopicWithoutItsSubscription has the server make the topic at the start, and
+// no subscription until later: Pub/Sub would accept notifications, and drop them.
+func TestNothingIsPublishedToATopicWithoutItsSubscription(t *testing.T) {
+	t.Parallel()
+	for name, newPublisher := range map[string]func(*testing.T, Config) eventqueue.Publisher{
+		"a notifier": func(t *testing.T, config Config) eventqueue.Publisher { return open(t, config) },
+		"a publisher": func(t *testing.T, config Config) eventqueue.Publisher {
+			p, err := NewPublisher(testContext(t), config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = p.Close() })
+			return p
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			busy := &reaction{answer: func() (any, error) { return nil, status.Error(codes.Unavailable, "busy") }}
+			busy.armed.Store(true)
+			server := fakeServer(t, pstest.ServerReactorOption{FuncName: "CreateSubscription", Reactor: busy})
+			config := fakeConfig(server)
+			publisher := newPublisher(t, config)
+			if err := publisher.Publish(testContext(t), []eventqueue.Notification{notification(1)}); err == nil || !strings.Contains(err.Error(), "create subscription "+config.subscriptionPath()) {
+				t.Errorf("Publish without a subscription = %v, want an error that names it", err)
+			}
+			busy.armed.Store(false)
+			if err := publisher.Publish(testContext(t), []eventqueue.Notification{notification(2)}); err != nil {
+				t.Errorf("Publish = %v, though the subscription can be made now", err)
+			}
+			if got := server.Messages(); len(got) != 1 {
+				t.Errorf("%d messages were published, want the one that a subscription gets", len(got))
+			}
+			if got := pull(t, open(t, config), 10); len(got) != 1 || got[0].Event != 2 {
+				t.Errorf("Pull = %v, want the notification of event 2", got)
+			}
+		})
+	}
+}
+
+// TestAPublisherThatMayNotCreatePublishes: what it was told to make, others have made.
+func TestAPublisherThatMayNotCreatePublishes(t *testing.T) {
+	t.Parallel()
+	denied := &reaction{answer: func() (any, error) { return nil, status.Error(codes.PermissionDenied, "not yours") }}
+	denied.armed.Store(true)
+	server := fakeServer(t, pstest.ServerReactorOption{FuncName: "GetTopic", Reactor: denied})
+	config := fakeConfig(server)
+	seed(t, server, wantedSubscription(config))
+	n := open(t, config)
+	for id := range int64(3) {
+		if err := n.Publish(testContext(t), []eventqueue.Notification{notification(id + 1)}); err != nil {
+			t.Errorf("Publish = %v", err)
+		}
+	}
+	if calls := denied.calls.Load(); calls != 2 {
+		t.Errorf("the topic was asked for %d times, want at the start and before the first notification", calls)
+	}
+}
+
 // TestAConnectionThatFellSilentIsReplaced has a proxy swallow what is sent on the
 // connections of its time, for good.
 func TestAConnectionThatFellSilentIsReplaced(t *testing.T) {

@@ -27,6 +27,9 @@ func (n *Notifier) Publish(ctx context.Context, notifications []eventqueue.Notif
 	if err != nil {
 		return err
 	}
+	if err := n.subscribed(ctx); err != nil {
+		return fmt.Errorf("publish %d notifications: %w", len(notifications), err)
+	}
 	clients := n.connection.clients()
 	if _, err := clients.topics.Publish(ctx, &pubsubpb.PublishRequest{Topic: n.topic, Messages: messages}); err != nil {
 		return n.failed(ctx, clients, fmt.Sprintf("publish %d notifications to %s", len(notifications), n.topic), rolePublisher, err)

@@ -31,6 +31,10 @@ func sessionMutants() []mutant {
 			working("TestADatabaseThatIsTooFarAwayIsWarnedOf")},
 		{"last-pull-makes-the-topic-again", "I19", "pubsubnotify/receive.go", change("n.modify(ctx, p.deliveries, 0)", "n.Requeue(ctx, p.deliveries, 0)"),
 			pubsub("TestTheLastPullKeepsItsTime")},
+		{"published-without-a-subscription", "I19", "pubsubnotify/publish.go", change("if err := n.subscribed(ctx); err != nil {", "if err := error(nil); err != nil {"),
+			pubsub("TestNothingIsPublishedToATopicWithoutItsSubscription")},
+		{"publisher-has-to-create", "I19", "pubsubnotify/notifier.go", change("if status.Code(err) == codes.PermissionDenied { // then", "if false { // then"),
+			pubsub("TestAPublisherThatMayNotCreatePublishes")},
 		{"lacking-right-is-not-named", "I17", "eventqueue/pgstore/fit.go", change("case len(lacking) > 0:", "case false:"), []judge{{"./test/e2e", []string{"TestALackingRightIsNamedAtTheStart"}}}},
 	}
 }
