@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -112,9 +113,15 @@ type Config struct {
 	// of the process's environment, where it must be.
 	Secret func(variable string) (string, error)
 
-	// Address is where Run serves /healthz, /readyz and /webhooks/, such as :8080. Default
+	// Address is where Run serves /healthz, /readyz, /webhooks/ and /metrics, such as :8080. Default
 	// (""): nowhere; see Health for a server of the program's own.
 	Address string
+
+	// Metrics is served as /metrics on Address, and by Health. Default (nil): nothing is.
+	Metrics http.Handler
+
+	// Observer sees what the parts do. Default (nil): none. Package otelevents has one.
+	Observer Observer
 
 	// AuditLogFor is how long the audit log is retained by the pruning. Default (0): for ever.
 	AuditLogFor time.Duration
@@ -155,6 +162,7 @@ func (c Config) withDefaults() (Config, error) {
 	if !c.MultiTenant {
 		c.Queue.Canvas = cmp.Or(c.Queue.Canvas, DefaultCanvas)
 	}
+	c.observe()
 	c.Queue.Module = cmp.Or(c.Queue.Module, DefaultModule)
 	c.Queue.Modifier = cmp.Or(c.Queue.Modifier, DefaultModifier)
 	c.Worker.LockTimeout = c.LockTimeout

@@ -144,6 +144,20 @@ func healthHandler(asked checks, webhooks http.Handler, log *zap.Logger) http.Ha
 	})
 }
 
+// withMetrics leaves GET /metrics to a handler of its own, unless that is nil.
+func withMetrics(metrics, others http.Handler) http.Handler {
+	if metrics == nil {
+		return others
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/metrics" && r.Method == http.MethodGet {
+			metrics.ServeHTTP(w, r)
+			return
+		}
+		others.ServeHTTP(w, r)
+	})
+}
+
 // answered notes the status of an answer.
 type answered struct {
 	http.ResponseWriter
@@ -199,7 +213,7 @@ func advised(err error) error {
 
 // Health answers GET /healthz (Alive) and /readyz (Ready, which asks database and notifier
 // every 10 s at most, however often it is requested), and, with sources
-// in the handlers file, requests below /webhooks: mount it on a server of the program's
+// in the handlers file, requests below /webhooks, and with Config.Metrics /metrics: mount it on a server of the program's
 // own where Config.Address is empty. It is safe for concurrent use.
 func (s *Service) Health() (http.Handler, error) {
 	webhooks, err := s.webhooks()
@@ -210,7 +224,7 @@ func (s *Service) Health() (http.Handler, error) {
 		age, err := s.peersAsked.ask(ctx)
 		return age, s.readyBeside(err)
 	}
-	return healthHandler(checks{s.Alive, ready}, webhooks, s.log), nil
+	return withMetrics(s.config.Metrics, healthHandler(checks{s.Alive, ready}, webhooks, s.log)), nil
 }
 
 // webhooks is the handler of the sources, or nil when there are none.

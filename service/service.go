@@ -15,6 +15,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/httptarget"
+	"eventsv2/eventqueue/minutes"
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/typed"
@@ -120,8 +121,14 @@ func (s *Service) connect(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if s.config.Observer != nil {
+		s.publisher = observedPublisher{s.publisher, s.config.Observer}
+	}
 	if s.Queue, err = eventqueue.New(s.store, s.publisher, s.config.Queue); err != nil {
 		return err
+	}
+	if s.config.Observer != nil {
+		minutes.Of(s.Queue).Observe(s.config.Observer)
 	}
 	s.received = received.NewCounter(pgsession.On(s.pool, s.config.Schema), rand.N[time.Duration], s.log)
 	s.readyNeeds(s.PublishError)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/internal/setup"
+	"eventsv2/internal/telemetry"
 	"eventsv2/internal/webserver"
 	"eventsv2/service"
 )
@@ -39,5 +40,5 @@ func work(ctx context.Context, environment map[string]string) error {
 	if err != nil {
 		return err
 	}
-	return service.Run(ctx, config, serve)
+	return telemetry.Run(ctx, environment, config, serve)
 }

@@ -10,6 +10,7 @@ import (
 
 	"eventsv2/eventqueue/worker"
 	"eventsv2/internal/setup"
+	"eventsv2/internal/telemetry"
 	"eventsv2/internal/webserver"
 	"eventsv2/service"
 )
@@ -69,5 +70,5 @@ func work(ctx context.Context, environment map[string]string, flags func(*worker
 	if err != nil {
 		return err
 	}
-	return service.Run(ctx, config, serve)
+	return telemetry.Run(ctx, environment, config, serve)
 }

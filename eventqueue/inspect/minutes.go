@@ -136,3 +136,37 @@ func SumMinutes(rows []Minute) []Minute {
 	})
 	return list
 }
+
+// HandlerPending is what is pending of a handler, on all canvases.
+type HandlerPending struct {
+	Module, Name string
+	// Pending is how many of its events had not ended when they were counted last.
+	Pending int64
+	// OldestDue is for how long its oldest due event that no worker runs had been due then; 0: there was none.
+	OldestDue time.Duration
+}
+
+// The last count of each scope, if it is no older than that of SumMinutes may be.
+const handlersPendingSQL = `
+SELECT module, name, sum(pending)::bigint, coalesce(max(oldest_due), interval '0')
+FROM (
+    SELECT DISTINCT ON (canvas_id, module, name) module, name, pending, oldest_due
+    FROM event_minutes
+    WHERE minute >= date_trunc('minute', clock_timestamp() - $1::interval, 'UTC') AND pending IS NOT NULL
+    ORDER BY canvas_id, module, name, minute DESC
+) AS last
+GROUP BY module, name
+ORDER BY sum(pending) DESC, module, name`
+
+// HandlersPending returns what is pending of each handler, as a relay has counted it within the last minutes, the most
+// first. Its cost grows with the number of rows of counts there, and not with that of the events.
+func (r *Reader) HandlersPending(ctx context.Context) ([]HandlerPending, error) {
+	rows, err := r.pool.Query(ctx, handlersPendingSQL, recent)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (h HandlerPending, err error) {
+		err = row.Scan(&h.Module, &h.Name, &h.Pending, &h.OldestDue)
+		return h, err
+	})
+}

@@ -47,6 +47,10 @@ type RelayConfig struct {
 	// although something is due. Default (nil): the line names the event only.
 	Explain Explain
 
+	// Observe is called when notifications were published, from several goroutines; it must return
+	// fast. Default (nil): none.
+	Observe func(Relayed)
+
 	// Jitter returns a random duration below its argument, which is positive.
 	// Default (nil): rand.N. A simulation makes it repeatable.
 	Jitter func(time.Duration) time.Duration
@@ -221,6 +225,9 @@ func (r *Relay) loop(ctx context.Context, work func(context.Context) (Relayed, e
 		loop.Within(2 * backoff.Most) // of a wait after a failure
 		if done.Pending+done.Lost > 0 {
 			r.log.Info("published notifications", zap.Int("pending", done.Pending), zap.Int("lost", done.Lost))
+			if r.config.Observe != nil {
+				r.config.Observe(done)
+			}
 		}
 		if err != nil {
 			if errors.Is(err, errNotPublished) { // the publisher has logged it, once

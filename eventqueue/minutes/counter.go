@@ -70,6 +70,15 @@ const (
 	handInMargin = 5 * time.Second
 )
 
+// Observer sees what a Counter counts, at once. Its methods are called from many goroutines, and must
+// return fast; they retain nothing of their arguments.
+type Observer interface {
+	// Emitted is called for each new event, with its scope.
+	Emitted(scope eventqueue.Scope)
+	// Ran is called for each run whose end was written.
+	Ran(run *CountedRun)
+}
+
 // Counter counts what a program emits and runs, and hands the counts in to the database: with one
 // statement in each minute in which there was something to count, and none in any other. It is safe
 // for concurrent use, and has no goroutine between the hand-ins. A program that is killed loses what
@@ -78,6 +87,8 @@ type Counter struct {
 	store Store // nil: nothing is counted
 	log   *zap.Logger
 	phase time.Duration // from the beginning of each minute to the hand-in
+
+	observer Observer // nil: none
 
 	mu     sync.Mutex
 	counts map[eventqueue.Scope]*Counts
@@ -126,10 +137,19 @@ type CountedRun struct {
 	Waited, Took time.Duration
 }
 
+// Observe has an observer see what is counted from now on. Call it before anything is counted. A
+// Counter without a store counts nothing, and its observer sees nothing.
+func (m *Counter) Observe(observer Observer) { m.observer = observer }
+
 // CountRuns counts runs. It retains nothing of its argument.
 func (m *Counter) CountRuns(runs []CountedRun) {
 	if m.store == nil {
 		return
+	}
+	if m.observer != nil {
+		for i := range runs {
+			m.observer.Ran(&runs[i])
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,6 +172,12 @@ func (m *Counter) CountRuns(runs []CountedRun) {
 
 // CountEmits counts new events, of the scopes that a function yields.
 func (m *Counter) CountEmits(scopes iter.Seq[eventqueue.Scope]) {
+	if m.store != nil && m.observer != nil {
+		scopes(func(scope eventqueue.Scope) bool {
+			m.observer.Emitted(scope)
+			return true
+		})
+	}
 	m.count(scopes, func(c *Counts) { c.Emitted++ })
 }
 

@@ -60,7 +60,7 @@ type Config struct {
 	HistoryInterval     time.Duration `env:"HISTORY_INTERVAL" envDefault:"1h" used:"cron" desc:"Interval in which old history is deleted."`
 	HistoryPerSecond    int           `env:"HISTORY_PER_SECOND" envDefault:"20000" used:"cron" desc:"How many entries of event_log one cron process reads, and so deletes, per second, at most."`
 
-	Port       int    `env:"PORT" envDefault:"8080" used:"worker, cron" desc:"Port of /healthz and /readyz, and of /webhooks/ in a worker with sources of webhooks. 0 is any free port."`
+	Port       int    `env:"PORT" envDefault:"8080" used:"worker, cron" desc:"Port of /healthz and /readyz, of /webhooks/ in a worker with sources of webhooks, and of /metrics with OTEL_METRICS_EXPORTER=prometheus. 0 is any free port."`
 	APIListen  string `env:"API_LISTEN" used:"worker, cron" desc:"host:port on which the HTTP API is served, below /v1/. As long as there is neither a token nor an ACCESS_FILE it has to be a loopback address, such as 127.0.0.1:8090. The user of the database then needs the role queue_operator as well. Empty: nowhere."`
 	AccessFile string `env:"ACCESS_FILE" used:"worker, cron, eventctl serve" desc:"YAML file with the issuers (OpenID Connect, Google's IAP) that let people into the HTTP API, beside tokens. Empty: none."`
 

@@ -1,0 +1,82 @@
+package otelevents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"eventsv2/eventqueue/inspect"
+)
+
+const (
+	// pendingHolds is how long an answer holds: who collects more often sends the database no more statements.
+	pendingHolds = 10 * time.Second
+	// pendingTakes bounds the statement, so that a database that hangs costs a scrape these numbers only.
+	pendingTakes = 3 * time.Second
+)
+
+// PendingReader reads what is pending; an *inspect.Reader is one.
+type PendingReader interface {
+	HandlersPending(ctx context.Context) ([]inspect.HandlerPending, error)
+}
+
+// pending is the last answer of a reader.
+type pending struct {
+	reader PendingReader
+	mu     sync.Mutex
+	last   []inspect.HandlerPending
+	err    error
+	until  time.Time
+}
+
+func (p *pending) read(ctx context.Context) ([]inspect.HandlerPending, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Now().Before(p.until) {
+		return p.last, p.err
+	}
+	ctx, cancel := context.WithTimeout(ctx, pendingTakes)
+	defer cancel()
+	p.last, p.err = p.reader.HandlersPending(ctx)
+	p.until = time.Now().Add(pendingHolds)
+	return p.last, p.err
+}
+
+// ObservePending has what is pending read whenever somebody collects, with one statement in ten seconds at most,
+// until stop is called. All programs of a database would report the same, so one kind of program does it: cron.
+func (m *Metrics) ObservePending(reader PendingReader) (stop func() error, err error) {
+	events, err1 := m.meter.Int64ObservableGauge("eventsv2.events.pending", metric.WithUnit("{event}"), metric.WithDescription("Events that have not ended, as they were counted within the last three minutes."))
+	oldest, err2 := m.meter.Float64ObservableGauge("eventsv2.events.oldest_due", metric.WithUnit("s"), metric.WithDescription("For how long the oldest due event had been due that no worker runs."))
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("otelevents.ObservePending: %w", err)
+	}
+	p := &pending{reader: reader}
+	registration, err := m.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		list, err := p.read(ctx)
+		if err != nil {
+			return fmt.Errorf("read what is pending: %w", err)
+		}
+		sums := map[*handler]*inspect.HandlerPending{}
+		for _, h := range list {
+			of := m.handlers.of(h.Module, h.Name)
+			if sums[of] == nil {
+				sums[of] = &inspect.HandlerPending{}
+			}
+			sums[of].Pending += h.Pending
+			sums[of].OldestDue = max(sums[of].OldestDue, h.OldestDue)
+		}
+		for of, sum := range sums {
+			o.ObserveInt64(events, sum.Pending, of.itself)
+			o.ObserveFloat64(oldest, sum.OldestDue.Seconds(), of.itself)
+		}
+		return nil
+	}, events, oldest)
+	if err != nil {
+		return nil, fmt.Errorf("otelevents.ObservePending: %w", err)
+	}
+	return registration.Unregister, nil
+}

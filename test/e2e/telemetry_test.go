@@ -1,0 +1,259 @@
+package e2e_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	colmetrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	"google.golang.org/protobuf/proto"
+
+	"eventsv2/test/testenv"
+)
+
+const canary = "canary-in-a-cage"
+
+// health returns where a program serves its health endpoints.
+func (p *program) health() string {
+	p.t.Helper()
+	p.await("health endpoints listen")
+	for line := range strings.Lines(p.text()) {
+		var entry struct{ Message, Address string }
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Message == "health endpoints listen" {
+			return "http://localhost" + entry.Address[strings.LastIndex(entry.Address, ":"):]
+		}
+	}
+	p.t.Fatal("no address is logged")
+	return ""
+}
+
+// scrape returns what a program serves as /metrics.
+func (p *program) scrape() (status int, text string) {
+	p.t.Helper()
+	request, err := http.NewRequestWithContext(testenv.Context(p.t), http.MethodGet, p.health()+"/metrics", nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+// series are the values of a scrape.
+func series(t *testing.T, text string) map[string]float64 {
+	t.Helper()
+	values := map[string]float64{}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		cut := strings.LastIndex(line, " ")
+		value, err := strconv.ParseFloat(line[cut+1:], 64)
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		values[line[:cut]] = value
+	}
+	return values
+}
+
+// withPassword has a rig connect with a password that must not show anywhere.
+func (r *rig) withPassword() {
+	r.t.Helper()
+	u, err := url.Parse(r.environment["DATABASE_URL"])
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if _, has := u.User.Password(); has {
+		return // the server asks for it
+	}
+	u.User = url.UserPassword(u.User.Username(), canary)
+	r.environment["DATABASE_URL"] = u.String()
+}
+
+// TestPrometheusScrapesThePrograms: what has happened is on /metrics of worker and cron, in a form that promtool
+// accepts, and no secret is.
+func TestPrometheusScrapesThePrograms(t *testing.T) {
+	t.Parallel()
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("SKIPPED, NOT TESTED: promtool is not installed (apt-get install prometheus)")
+	}
+	r := newPostgresRig(t, "greet", "fail")
+	r.withPassword()
+	r.target.answerWith(func(w http.ResponseWriter, request *http.Request) {
+		if request.URL.Path == "/fail" {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	})
+	exported := map[string]string{"OTEL_METRICS_EXPORTER": "prometheus", "OTEL_EXPORTER_OTLP_HEADERS": "authorization=" + canary}
+	cron := r.start("cron", exported)
+	worker := r.start("worker", exported)
+	worker.await("worker started")
+	for range 3 {
+		r.emit(event("greet", `"`+canary+`"`))
+	}
+	r.emit(event("fail", `"`+canary+`"`), event("greet", `1`))
+	r.awaitSQL("all events have ended", `SELECT count(*) = 0 FROM events_v2`)
+
+	r.emit(event("nobody", `1`)) // which no worker has
+	// The relay counts once a minute, which is too long for a test. Of the counts of a minute to come it changes none.
+	if _, err := r.pool.Exec(testenv.Context(t), `INSERT INTO event_minutes (minute, canvas_id, module, name, pending, oldest_due)
+		VALUES (date_trunc('minute', clock_timestamp(), 'UTC') + interval '5 minutes', $1, 'WORKER', 'nobody', 17, interval '40 seconds')`, [16]byte(canvas)); err != nil {
+		t.Fatal(err)
+	}
+	var values map[string]float64
+	var texts string
+	for _, p := range []struct {
+		program *program
+		want    map[string]float64
+	}{{worker, map[string]float64{
+		`eventsv2_runs_total{end="completed",handler="WORKER/greet"}`: 4,
+		`eventsv2_runs_total{end="failed",handler="WORKER/fail"}`:     1,
+		`eventsv2_run_duration_seconds_count{handler="WORKER/greet"}`: 4,
+		`eventsv2_wait_duration_seconds_count`:                        5,
+		`eventsv2_events_claimed_total`:                               5,
+		`eventsv2_pool_max`:                                           10,
+	}}, {cron, map[string]float64{
+		`eventsv2_events_pending{handler="WORKER/nobody"}`:            17,
+		`eventsv2_events_oldest_due_seconds{handler="WORKER/nobody"}`: 40,
+	}}} {
+		testenv.Eventually(t, p.program.name+" shows what has happened", func() bool {
+			status, text := p.program.scrape()
+			if status != http.StatusOK {
+				t.Fatalf("%s answers %d: %s", p.program.name, status, text)
+			}
+			texts += text
+			values = series(t, text)
+			for name, want := range p.want {
+				if values[name] != want {
+					return false
+				}
+			}
+			check := exec.CommandContext(testenv.Context(t), promtool, "check", "metrics")
+			check.Stdin = strings.NewReader(text)
+			if out, err := check.CombinedOutput(); err != nil || len(out) > 0 {
+				t.Fatalf("promtool: %v: %s of\n%s", err, out, text)
+			}
+			return true
+		})
+	}
+	if _, workers := values[`eventsv2_events_claimed_total`]; workers {
+		t.Error("cron reports what a worker does")
+	}
+	for what, text := range map[string]string{"metrics": texts, "the log of the worker": worker.text(), "the log of cron": cron.text()} {
+		if strings.Contains(text, canary) {
+			t.Errorf("a secret is in %s", what)
+		}
+	}
+	if status, _ := r.start("worker", nil).scrape(); status != http.StatusNotFound {
+		t.Errorf("without an exporter /metrics answers %d", status)
+	}
+}
+
+// collector takes metrics by OTLP.
+type collector struct {
+	*httptest.Server
+	mu      sync.Mutex
+	sums    map[string]int64 // by name, the last
+	service string
+	bodies  bytes.Buffer
+}
+
+func newCollector(t *testing.T) *collector {
+	t.Helper()
+	c := &collector{sums: map[string]int64{}}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		var body io.Reader = request.Body
+		if request.Header.Get("Content-Encoding") == "gzip" {
+			var err error
+			if body, err = gzip.NewReader(request.Body); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+		}
+		text, err := io.ReadAll(body)
+		var export colmetrics.ExportMetricsServiceRequest
+		if err == nil {
+			err = proto.Unmarshal(text, &export)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		c.take(text, &export)
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+func (c *collector) take(text []byte, export *colmetrics.ExportMetricsServiceRequest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bodies.Write(text)
+	for _, resource := range export.GetResourceMetrics() {
+		for _, attribute := range resource.GetResource().GetAttributes() {
+			if attribute.GetKey() == "service.name" {
+				c.service = attribute.GetValue().GetStringValue()
+			}
+		}
+		for _, scope := range resource.GetScopeMetrics() {
+			for _, metric := range scope.GetMetrics() {
+				c.sums[metric.GetName()] = 0
+				for _, point := range metric.GetSum().GetDataPoints() {
+					c.sums[metric.GetName()] += point.GetAsInt()
+				}
+			}
+		}
+	}
+}
+
+// TestAWorkerReportsByOTLP: what a worker has counted is with the collector when it has stopped.
+func TestAWorkerReportsByOTLP(t *testing.T) {
+	t.Parallel()
+	r, c := newPostgresRig(t, "greet"), newCollector(t)
+	r.withPassword()
+	worker := r.start("worker", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL, "OTEL_EXPORTER_OTLP_HEADERS": "authorization=" + canary})
+	worker.await("worker started")
+	for range 3 {
+		r.emit(event("greet", `"`+canary+`"`))
+	}
+	r.awaitSQL("all events have ended", `SELECT count(*) = 0 FROM events_v2`)
+	if status := worker.terminate(); status != 0 {
+		t.Errorf("the worker ended with %d", status)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.service != "eventsv2-worker" || c.sums["eventsv2.runs"] != 3 || c.sums["eventsv2.events.claimed"] != 3 {
+		t.Errorf("%q reports %v", c.service, c.sums)
+	}
+	if strings.Contains(c.bodies.String(), canary) || strings.Contains(worker.text(), canary) {
+		t.Error("a secret is in what is reported, or in the log")
+	}
+}
+
+// TestAnExporterThatMakesNoSense keeps a worker from starting.
+func TestAnExporterThatMakesNoSense(t *testing.T) {
+	t.Parallel()
+	r := newPostgresRig(t, "greet")
+	worker := r.start("worker", map[string]string{"OTEL_METRICS_EXPORTER": "pigeon"})
+	if status := worker.wait(); status != 1 || !strings.Contains(worker.text(), "OTEL_METRICS_EXPORTER") {
+		t.Errorf("the worker ended with %d:\n%s", status, worker.text())
+	}
+}
