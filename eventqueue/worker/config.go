@@ -76,6 +76,10 @@ type Config struct {
 	// (nil): none.
 	Observe func(Outcome)
 
+	// Middleware returns what is run in place of a handler: something that calls it, such as one that
+	// records a span. It is called for each run. Default (nil): the handler itself.
+	Middleware func(eventqueue.Handler) eventqueue.Handler
+
 	// LogEvents has every run logged at info when it has ended. Default (false): those that have
 	// failed, at their levels, and the others at debug.
 	LogEvents bool

@@ -70,6 +70,9 @@ func (e *executor) hold(work context.Context, l candidate, asked time.Time, runs
 	}
 	x.run.Event, x.run.Attempt, x.run.ClaimID, x.run.Snoozes = f.Event, f.Attempt, f.ClaimID, f.Snoozes
 	x.run.Completer = x
+	if e.config.Middleware != nil {
+		x.handler = e.config.Middleware(x.handler)
+	}
 	x.ctx = runContext{parent: trace.With(work, d.Traceparent), event: &x.run.Event, deadline: x.began.Add(x.policy.Timeout)}
 	out := Outcome{Event: d.Event, Canvas: f.Event.Canvas, Handler: f.Event.Handler(),
 		Label: machine.Claimed, To: machine.Process, Attempt: f.Attempt, ClaimID: f.ClaimID, TakenOver: x.takenOver, Traceparent: d.Traceparent}

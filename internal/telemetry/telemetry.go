@@ -14,6 +14,7 @@ import (
 	prometheusexporter "go.opentelemetry.io/otel/exporters/prometheus"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue/inspect"
@@ -25,44 +26,70 @@ import (
 
 // Telemetry is what a program reports to a monitoring system.
 type Telemetry struct {
-	provider *sdkmetric.MeterProvider
-	metrics  *otelevents.Metrics
-	handler  http.Handler // of /metrics; nil: nobody scrapes
+	stops   []func(context.Context) error
+	metrics *otelevents.Metrics // nil: none are reported
+	handler http.Handler        // of /metrics; nil: nobody scrapes
+	traces  *otelevents.Traces  // nil: none are reported
 }
 
-// exportsMetrics reports whether an environment says where metrics go.
-func exportsMetrics(environment map[string]string) bool {
+// exports reports whether an environment says where a signal goes: METRICS or TRACES.
+func exports(environment map[string]string, signal string) bool {
+	exporter := environment["OTEL_"+signal+"_EXPORTER"]
 	switch {
 	case environment["OTEL_SDK_DISABLED"] == "true":
 		return false
-	case environment["OTEL_METRICS_EXPORTER"] != "":
-		return environment["OTEL_METRICS_EXPORTER"] != "none"
+	case exporter != "":
+		return exporter != "none"
 	default:
-		return environment["OTEL_EXPORTER_OTLP_ENDPOINT"] != "" || environment["OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"] != ""
+		return environment["OTEL_EXPORTER_OTLP_ENDPOINT"] != "" || environment["OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT"] != ""
 	}
 }
 
 // New makes what an environment says, for the program of this name. Without variables that name an exporter it
 // returns nil, so that nothing is measured. The libraries of OpenTelemetry read the further variables OTEL_… from the process's environment.
 func New(ctx context.Context, environment map[string]string, program string, log *zap.Logger) (*Telemetry, error) {
-	if !exportsMetrics(environment) {
+	metrics, traces := exports(environment, "METRICS"), exports(environment, "TRACES")
+	if !metrics && !traces {
 		return nil, nil
 	}
 	handleErrors(log)
-	t := &Telemetry{}
-	reader, err := t.newReader(ctx, environment)
-	if err != nil {
-		return nil, fmt.Errorf("make the exporter of metrics (OTEL_METRICS_EXPORTER, OTEL_EXPORTER_OTLP_…): %w", err)
-	}
 	described, err := describe(ctx, program)
 	if err != nil {
 		return nil, fmt.Errorf("read OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	t.provider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(described))
-	if t.metrics, err = otelevents.New(t.provider); err != nil {
+	t := &Telemetry{}
+	if metrics {
+		err = t.makeMetrics(ctx, environment, described)
+	}
+	if traces && err == nil {
+		err = t.makeTraces(ctx, described)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return t, nil
+}
+
+func (t *Telemetry) makeMetrics(ctx context.Context, environment map[string]string, described *resource.Resource) error {
+	reader, err := t.newReader(ctx, environment)
+	if err != nil {
+		return fmt.Errorf("make the exporter of metrics (OTEL_METRICS_EXPORTER, OTEL_EXPORTER_OTLP_…): %w", err)
+	}
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(described))
+	t.stops = append(t.stops, provider.Shutdown)
+	t.metrics, err = otelevents.New(provider)
+	return err
+}
+
+func (t *Telemetry) makeTraces(ctx context.Context, described *resource.Resource) error {
+	exporter, err := autoexport.NewSpanExporter(ctx)
+	if err != nil {
+		return fmt.Errorf("make the exporter of traces (OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_…): %w", err)
+	}
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(described))
+	t.stops = append(t.stops, provider.Shutdown)
+	t.traces = otelevents.NewTraces(provider)
+	return nil
 }
 
 // newReader makes the reader of the exporter. What Prometheus scrapes is served on PORT, beside the health
@@ -91,7 +118,7 @@ func handleErrors(log *zap.Logger) {
 		causes := <-failures
 		defer func() { failures <- causes }()
 		if causes.Worth(err, false) {
-			log.Warn("could not report metrics; events run all the same", zap.Error(err))
+			log.Warn("could not report metrics or traces; events run all the same", zap.Error(err))
 		}
 	}))
 }
@@ -111,10 +138,18 @@ func Run(ctx context.Context, environment map[string]string, config service.Conf
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTakes)
 		defer cancel()
-		if err := t.provider.Shutdown(ctx); err != nil { // a program whose events have run has not failed
-			config.Logger.Warn("could not report the last metrics", zap.Error(err))
+		for _, stop := range t.stops {
+			if err := stop(ctx); err != nil { // a program whose events have run has not failed
+				config.Logger.Warn("could not report the last metrics and traces", zap.Error(err))
+			}
 		}
 	}()
+	if t.traces != nil {
+		config.Worker.Middleware = t.traces.Middleware
+	}
+	if t.metrics == nil {
+		return service.Run(ctx, config, register)
+	}
 	config.Observer, config.Metrics = t.metrics, t.handler
 	return service.Run(ctx, config, func(s *service.Service) error {
 		if err := t.observe(s, !config.NoRelay); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	"testing"
 
 	colmetrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	coltraces "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
 	"eventsv2/test/testenv"
@@ -167,18 +169,19 @@ func TestPrometheusScrapesThePrograms(t *testing.T) {
 	}
 }
 
-// collector takes metrics by OTLP.
+// collector takes metrics and traces by OTLP.
 type collector struct {
 	*httptest.Server
 	mu      sync.Mutex
 	sums    map[string]int64 // by name, the last
 	service string
 	bodies  bytes.Buffer
+	spans   map[string]string // the parents of spans, by the span: both as in traceparent
 }
 
 func newCollector(t *testing.T) *collector {
 	t.Helper()
-	c := &collector{sums: map[string]int64{}}
+	c := &collector{sums: map[string]int64{}, spans: map[string]string{}}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		var body io.Reader = request.Body
 		if request.Header.Get("Content-Encoding") == "gzip" {
@@ -189,24 +192,34 @@ func newCollector(t *testing.T) *collector {
 			}
 		}
 		text, err := io.ReadAll(body)
-		var export colmetrics.ExportMetricsServiceRequest
-		if err == nil {
-			err = proto.Unmarshal(text, &export)
+		var metrics colmetrics.ExportMetricsServiceRequest
+		var traces coltraces.ExportTraceServiceRequest
+		if err == nil && request.URL.Path == "/v1/traces" {
+			err = proto.Unmarshal(text, &traces)
+		} else if err == nil {
+			err = proto.Unmarshal(text, &metrics)
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		c.take(text, &export)
+		c.take(text, &metrics, &traces)
 	}))
 	t.Cleanup(c.Close)
 	return c
 }
 
-func (c *collector) take(text []byte, export *colmetrics.ExportMetricsServiceRequest) {
+func (c *collector) take(text []byte, export *colmetrics.ExportMetricsServiceRequest, traces *coltraces.ExportTraceServiceRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bodies.Write(text)
+	for _, resource := range traces.GetResourceSpans() {
+		for _, scope := range resource.GetScopeSpans() {
+			for _, span := range scope.GetSpans() {
+				c.spans[fmt.Sprintf("%x-%x", span.GetTraceId(), span.GetSpanId())] = fmt.Sprintf("%x-%x", span.GetTraceId(), span.GetParentSpanId())
+			}
+		}
+	}
 	for _, resource := range export.GetResourceMetrics() {
 		for _, attribute := range resource.GetResource().GetAttributes() {
 			if attribute.GetKey() == "service.name" {
@@ -224,15 +237,21 @@ func (c *collector) take(text []byte, export *colmetrics.ExportMetricsServiceReq
 	}
 }
 
-// TestAWorkerReportsByOTLP: what a worker has counted is with the collector when it has stopped.
+// TestAWorkerReportsByOTLP: what a worker has counted, and its runs as spans between those of the emitter and of the
+// target, are with the collector when it has stopped.
 func TestAWorkerReportsByOTLP(t *testing.T) {
 	t.Parallel()
 	r, c := newPostgresRig(t, "greet"), newCollector(t)
 	r.withPassword()
+	const emitter = "0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331"
+	requests := make(chan string, 3)
+	r.target.answerWith(func(_ http.ResponseWriter, request *http.Request) { requests <- request.Header.Get("Traceparent") })
 	worker := r.start("worker", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL, "OTEL_EXPORTER_OTLP_HEADERS": "authorization=" + canary})
 	worker.await("worker started")
 	for range 3 {
-		r.emit(event("greet", `"`+canary+`"`))
+		greet := event("greet", `"`+canary+`"`)
+		greet.Attributes = map[string]string{"traceparent": "00-" + emitter + "-01"}
+		r.emit(greet)
 	}
 	r.awaitSQL("all events have ended", `SELECT count(*) = 0 FROM events_v2`)
 	if status := worker.terminate(); status != 0 {
@@ -242,6 +261,15 @@ func TestAWorkerReportsByOTLP(t *testing.T) {
 	defer c.mu.Unlock()
 	if c.service != "eventsv2-worker" || c.sums["eventsv2.runs"] != 3 || c.sums["eventsv2.events.claimed"] != 3 {
 		t.Errorf("%q reports %v", c.service, c.sums)
+	}
+	if len(c.spans) != 3 {
+		t.Errorf("%d spans of 3 runs", len(c.spans))
+	}
+	for range 3 {
+		sent := strings.TrimSuffix(strings.TrimPrefix(<-requests, "00-"), "-01")
+		if c.spans[sent] != emitter {
+			t.Errorf("the target was sent %q, whose parent is %q, and not the emitter's span", sent, c.spans[sent])
+		}
 	}
 	if strings.Contains(c.bodies.String(), canary) || strings.Contains(worker.text(), canary) {
 		t.Error("a secret is in what is reported, or in the log")

@@ -34,6 +34,7 @@ func minuteMutants() []mutant {
 		{"a-hand-in-of-any-size", "I15", counts, change("len(m.counts) < most || scope == eventqueue.Scope{}", "most > 0 || scope == eventqueue.Scope{}"), counting("TestAHandInHasABoundedNumberOfRows")},
 		{"a-minute-of-any-size", "I15", store, change("WHEN there OR n <= room.scopes THEN canvas_id", "WHEN true THEN canvas_id"), adding("TestAMinuteHasABoundedNumberOfRows")},
 		{"a-series-for-each-handler", "I15", "otelevents/handlers.go", change("if len(h.known) >= MaxHandlers {", "if false {"), []judge{{"./otelevents", []string{"TestTheNumberOfSeriesIsBounded"}}}},
+		{"a-span-has-the-text-of-an-error", "I19", "otelevents/traces.go", change("fmt.Sprintf(\"%T\", err)", "fmt.Sprintf(\"%v\", err)"), []judge{{"./otelevents", []string{"TestARunIsASpan"}}}},
 		{"each-scrape-is-a-statement", "I12", "otelevents/pending.go", change("if time.Now().Before(p.until) {", "if false {"), []judge{{"./otelevents", []string{"TestPendingIsReadForThoseWhoCollect"}}}},
 		{"the-last-hand-in-replaces-the-others", "I14", store, change("completed = e.completed + excluded.completed", "completed = excluded.completed"), adding("TestHandInsOfTwoWorkersAdd")},
 	}
