@@ -11,6 +11,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
 	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/test/testenv"
 )
 
@@ -173,5 +174,63 @@ func TestAuditOfManyEvents(t *testing.T) {
 	}
 	if prune(time.Hour) != 0 || prune(0) != 1 || prune(0) != 0 {
 		t.Error("pruned what is not old, or not what is")
+	}
+}
+
+// TestTheEndOfARampIsAudited, in the name of whoever has lifted the rule, and only with its row.
+func TestTheEndOfARampIsAudited(t *testing.T) {
+	t.Parallel()
+	r, ctx := newRig(t), testenv.Context(t)
+	by := func(name string) *pgstore.Store {
+		return r.store.As(audit.Actor{Name: name, Source: "host of " + name, Via: "test"})
+	}
+	lift := control.LiftOf(control.PauseRule, scope)
+	lift.Rate = 1
+	ramp := func(store *pgstore.Store) {
+		t.Helper()
+		if _, err := store.AddRule(ctx, control.RuleOf(control.PauseRule, scope)); err != nil {
+			t.Fatal(err)
+		}
+		if lifted, err := store.LiftRule(ctx, lift); err != nil || !lifted.Removed {
+			t.Fatalf("%+v, %v", lifted, err)
+		}
+	}
+	end := func() (control.Released, error) { return by("cron").Release(ctx, lift.Type, lift.RuleScope) }
+	ramp(by("ada"))
+	r.exec(`ALTER TABLE audit_log ADD CONSTRAINT refused CHECK (after IS NOT NULL)`)
+	if _, err := end(); err == nil || one[int](r, `SELECT count(*) FROM scheduling_rules`) != 1 {
+		t.Errorf("the rule is gone without its row: %v", err)
+	}
+	r.exec(`ALTER TABLE audit_log DROP CONSTRAINT refused`)
+	ended := func(who string) {
+		t.Helper()
+		if released, err := end(); err != nil || !released.Removed {
+			t.Fatalf("%+v, %v", released, err)
+		}
+		entries, err := audit.NewLog("", r.pool).List(ctx, audit.Filter{}, 0, 1)
+		if err != nil || len(entries) != 1 {
+			t.Fatalf("%+v, %v", entries, err)
+		}
+		e := entries[0]
+		var before []struct {
+			Rate       int   `json:"rate"`
+			ReleasedTo int64 `json:"released_to"`
+		}
+		if err := json.Unmarshal(e.Before, &before); err != nil || len(before) != 1 || before[0].Rate != 1 || before[0].ReleasedTo > 0 {
+			t.Errorf("before: %s, %v", e.Before, err)
+		}
+		if e.Name != who || e.Source != "host of "+who || e.Action != "unpause" || e.After != nil || e.Canvas == nil || *e.Canvas != canvas {
+			t.Errorf("the end is %+v; want %s", e, who)
+		}
+	}
+	ended("ada")
+	ramp(r.store) // in nobody's name, and it is not what ada has lifted
+	ended("cron")
+	ramp(by("bob"))
+	if released, err := r.store.Release(ctx, lift.Type, lift.RuleScope); err != nil || !released.Removed {
+		t.Errorf("%+v, %v", released, err)
+	}
+	if n := one[int](r, `SELECT count(*) FROM audit_log WHERE actor = 'bob' AND after IS NULL`); n != 0 {
+		t.Errorf("a store without an actor has written %d rows", n)
 	}
 }

@@ -2,7 +2,9 @@ package pgstore
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -62,10 +64,21 @@ WHERE id = $1`
 
 const endReleaseSQL = `DELETE FROM scheduling_rules WHERE id = $1`
 
+// The rule is again as it was, for the audit log.
+const holdAgainSQL = `UPDATE scheduling_rules SET released_to = $2, released_at = $3 WHERE id = $1`
+
+// liftedBySQL is who has lifted the rule at a rate last, as far as the audit log says so. Another rule of the same
+// scope may have been there before.
+const liftedBySQL = `
+SELECT actor, source, via, coalesce(operation_id, '00000000-0000-0000-0000-000000000000') FROM audit_log
+WHERE canvas_id = $1 AND action = $2 AND target = $3::text::jsonb AND after->0->>'rate' IS NOT NULL
+  AND at >= (SELECT created_at::timestamptz FROM scheduling_rules WHERE id = $4)
+ORDER BY id DESC LIMIT 1`
+
 // Release implements control.RuleStore. Claims need not wait: they see what has been committed.
 func (s *Store) Release(ctx context.Context, t control.RuleType, scope control.RuleScope) (released control.Released, err error) {
 	at, err := s.changeRules(ctx, func(tx pgsession.DB) (err error) {
-		released, err = release(ctx, tx, t, scope)
+		released, err = s.release(ctx, tx, t, scope)
 		return err
 	})
 	if err != nil {
@@ -75,7 +88,7 @@ func (s *Store) Release(ctx context.Context, t control.RuleType, scope control.R
 	return released, nil
 }
 
-func release(ctx context.Context, tx pgsession.DB, t control.RuleType, scope control.RuleScope) (released control.Released, err error) {
+func (s *Store) release(ctx context.Context, tx pgsession.DB, t control.RuleType, scope control.RuleScope) (released control.Released, err error) {
 	var (
 		id, to     int64
 		room, rate int
@@ -104,10 +117,36 @@ func release(ctx context.Context, tx pgsession.DB, t control.RuleType, scope con
 		return released, err
 	}
 	released.Removed, released.UpTo = true, 0
-	if _, err := tx.Exec(ctx, endReleaseSQL, id); err != nil {
+	if s.by != nil {
+		if _, err := tx.Exec(ctx, holdAgainSQL, id, to, from); err != nil {
+			return released, err
+		}
+	}
+	if err := s.endRelease(ctx, tx, id, ruleRow("un"+string(t), t, scope)); err != nil {
 		return released, err
 	}
 	return released, tx.QueryRow(ctx, noneHoldsSQL, ruleScopeArgs(scope)...).Scan(&released.Last)
+}
+
+// endRelease removes the rule. With an actor, the audit log says so in the name of whoever has lifted it, or of the actor if the
+// log does not have that.
+func (s *Store) endRelease(ctx context.Context, tx pgsession.DB, id int64, row auditedRow) error {
+	if s.by != nil {
+		target, err := json.Marshal(row.target)
+		if err != nil {
+			return err
+		}
+		by := *s.by
+		err = tx.QueryRow(ctx, liftedBySQL, [16]byte(row.canvas), row.action, string(target), id).Scan(&by.Name, &by.Source, &by.Via, (*[16]byte)(&by.Operation))
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("read who has lifted the rule: %w", err)
+		}
+		s = s.As(by)
+	}
+	return s.changeIn(ctx, tx, row, func(tx pgsession.DB) error {
+		_, err := tx.Exec(ctx, endReleaseSQL, id)
+		return err
+	})
 }
 
 var waitingScopesSQL = `
