@@ -4,6 +4,8 @@ package main
 func changeMutants() []mutant {
 	const remove, selects, control = "eventqueue/pgstore/remove.go", "eventqueue/pgstore/select.go", "eventqueue/control/change.go"
 	const edits = "eventqueue/pgstore/edit.go"
+	const requeues = "eventqueue/pgstore/requeue.go"
+	const early, refusedWith = "TestAnEditIsNeverEarly", "TestWhatARunningEventIsRefusedWith"
 	return []mutant{
 		{"cancel-of-a-live-event", "I4", remove,
 			change(`mayrun.UnlockedSQL("e.locked_at", mayrun.ValidSinceSQL("clock.now", "$2"))`, `"$2::interval IS NOT NULL"`), controlling("TestChangesLeaveARunAlone")},
@@ -20,6 +22,11 @@ func changeMutants() []mutant {
 		{"an-interrupted-cancel-counts-too-few", "I14", "eventqueue/control/changeall.go", change("context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)", "context.WithTimeout(ctx, batchTimeout)"), controlling("TestAnInterruptedFilterCountsExactly")},
 		{"edit-of-a-live-event", "I4", edits, change(`mayrun.UnlockedSQL("e.locked_at",`, `mayrun.UnlockedSQL("NULL::timestamptz",`), controlling("TestAnEditLeavesARunAlone")},
 		{"edit-leaves-an-expired-lock", "I5", edits, change("` + clearLockSQL + `\n", "SET\n"), controlling("TestAnEditFencesWhoHeldAnExpiredLock")},
+		{"edit-is-due-early", "I6", edits, change("time.Duration(roundUpMicroseconds(*edit.Delay)) * time.Microsecond", "edit.Delay.Truncate(time.Microsecond)"), stored(early)},
+		{"edit-until-a-time-is-due-early", "I6", edits, change("storableTime(edit.DelayUntil)", "edit.DelayUntil"), stored(early)},
+		{"running-event-is-said-to-be-free-soon", "I14", remove, change("mayrun.ValidForSQL(\"$2\") + ` - clock.now", "`$2::interval - clock.now"), stored(refusedWith)},
+		{"requeued-event-is-said-to-be-free-soon", "I14", requeues, change("greatest($2::interval, ` + mayrun.ValidSQL + `) - clock.now", "$2::interval - clock.now"), stored(refusedWith)},
+		{"lock-of-any-year-spoils-the-answer", "I15", remove, change("interval '876000 hours'", "interval '2000000000 hours'"), stored(refusedWith)},
 		{"edit-notifies-nobody", "I13", "eventqueue/control/edit.go", change(`notifyFreed(ctx, c.queue, changed, "edited")`, "_ = changed"), controlling("TestAnEditChangesWhatItNamesAndNothingElse")},
 		{"edit-checks-nothing", "I8", "eventqueue/control/edit.go", change("errors.As(err, &invalid) {", "errors.As(err, &invalid) && limits.MaxDelay < 0 {"), controlling("TestABadEditWritesNothing")},
 		{"cancelled-events-are-never-pruned", "I12", "eventqueue/maintenance/history.go", change("p.pruneStatus(ctx, LogCancelled, p.config.FailedFor)", "p.pruneStatus(ctx, LogCancelled, 0)"),

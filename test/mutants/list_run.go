@@ -4,6 +4,7 @@ package main
 func runMutants() []mutant {
 	const process, complete, handler = "eventqueue/worker/execute.go", "eventqueue/worker/completetx.go", "eventqueue/handler.go"
 	const finish, finished, decide = "eventqueue/worker/complete.go", "eventqueue/worker/completion.go", "eventqueue/worker/decide.go"
+	const stopTimes, parts, keepsTime = "eventqueue/worker/stoptimes.go", "eventqueue/worker/parts.go", "TestAStopKeepsItsTime"
 	const judged, stop = "TestWhatFollowsFromARun", "TestAStopUsesNoAttempt"
 	return []mutant{
 		{"acknowledged-before-the-end", "I2 I13", decide, change("\t\tdec.executor.start(", "\t\tdec.releaser.answers.put(answer{delivery: d})\n\t\tdec.executor.start("),
@@ -15,6 +16,12 @@ func runMutants() []mutant {
 		{"event-that-kills-its-workers-goes-on", "I9", process, change("return lostRun && retries >", "return false && retries >"), protocol(judged)},
 		{"claim-that-is-too-old-is-run", "I3", process, change("if !e.mayHold(x) {", "if false && !e.mayHold(x) {"), protocol("TestAClaimThatIsTooOldIsNotRun")},
 		{"stop-takes-its-time", "I13", "eventqueue/worker/stoptimes.go", change("lastWritesTake  = 800 * time.Millisecond", "lastWritesTake  = 2 * time.Second"), protocol("TestAStopKeepsItsTime")},
+		{"stop-waits-for-claims", "I13", stopTimes, change("claimAtStop = 600 * time.Millisecond", "claimAtStop = 3 * time.Second"), protocol(keepsTime)},
+		{"stop-waits-for-deaf-handlers", "I13", stopTimes, change("abandonAfter = 300 * time.Millisecond", "abandonAfter = 3 * time.Second"), protocol(keepsTime)},
+		{"stop-waits-for-answers", "I13", stopTimes, change("lastAnswersTake = 300 * time.Millisecond", "lastAnswersTake = 3 * time.Second"), protocol(keepsTime)},
+		{"stop-waits-beyond-its-grace-period", "I13", parts, change("end := time.Now().Add(max(p.config.GracePeriod, 0))", "end := time.Now().Add(max(p.config.GracePeriod, 0) + 2*time.Second)"), protocol(keepsTime)},
+		{"last-writes-hold-up-a-stop", "I13", parts, change("time.AfterFunc(time.Until(end.Add(lastWritesTake)), stopWrite)", "time.AfterFunc(time.Until(end.Add(time.Minute)), stopWrite)"), protocol(keepsTime)},
+		{"last-answers-hold-up-a-stop", "I13", parts, change("time.AfterFunc(time.Until(end.Add(lastWritesTake+lastAnswersTake)), stopNotifying)", "time.AfterFunc(time.Until(end.Add(time.Minute)), stopNotifying)"), protocol(keepsTime)},
 		{"run-without-timeout", "I13", process,
 			change("deadline: x.began.Add(x.policy.Timeout)}", "deadline: x.began.Add(1000 * time.Hour)}"),
 			protocol("TestARunHasNoMoreThanItsTimeout")},
