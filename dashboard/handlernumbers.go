@@ -29,7 +29,7 @@ type handlerNumbers struct {
 }
 
 func (d *dashboard) readNumbers(r *http.Request, scope eventqueue.Scope) (data handlerNumbers, err error) {
-	minutes, err := d.Reader.MinutesOf(r.Context(), scope, handlerFor)
+	minutes, err := d.Reader.MinutesOf(r.Context(), handlerFor, scope)
 	if err != nil {
 		return data, err
 	}

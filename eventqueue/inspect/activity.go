@@ -32,7 +32,8 @@ type Activity struct {
 	AsOf time.Time
 }
 
-// Rows that have a count of what is pending are newer than four minutes as in SumMinutes.
+// Rows that have a count of what is pending are newer than four minutes as in SumMinutes. They are looked up by their
+// keys: a LIMIT keeps the planner from joining them with all counts that there are.
 const activitiesSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
@@ -45,9 +46,10 @@ WITH clock AS MATERIALIZED (
 ), counted AS (
     SELECT s.*, n.pending, n.oldest_due, o.oldest_due AS before, s.newest - s.oldest AS earlier
     FROM summed s CROSS JOIN clock
-    LEFT JOIN event_minutes n ON s.newest > clock.now - $4::interval
-        AND (n.minute, n.canvas_id, n.module, n.name) = (s.newest, s.canvas_id, s.module, s.name)
-    LEFT JOIN event_minutes o ON s.oldest < s.newest AND (o.minute, o.canvas_id, o.module, o.name) = (s.oldest, s.canvas_id, s.module, s.name)
+    LEFT JOIN LATERAL (SELECT m.pending, m.oldest_due FROM event_minutes m
+        WHERE s.newest > clock.now - $4::interval AND (m.minute, m.canvas_id, m.module, m.name) = (s.newest, s.canvas_id, s.module, s.name) LIMIT 1) AS n ON true
+    LEFT JOIN LATERAL (SELECT m.oldest_due FROM event_minutes m
+        WHERE s.oldest < s.newest AND (m.minute, m.canvas_id, m.module, m.name) = (s.oldest, s.canvas_id, s.module, s.name) LIMIT 1) AS o ON true
 )
 SELECT canvas_id, module, name, completed, unsuccessful, pending, oldest_due, before, coalesce(earlier, '0'), clock.now
 FROM counted CROSS JOIN clock
@@ -60,14 +62,10 @@ LIMIT $5`
 // most. all is those of all canvases. Its cost grows with the number of rows of counts there, and not with that of
 // the events.
 func (r *Reader) Activities(ctx context.Context, all bool, canvases []eventqueue.CanvasID) ([]Activity, error) {
-	rows, err := r.pool.Query(ctx, activitiesSQL, all, uuids(canvases), ActivityFor, recent+time.Minute, maxActivities)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a Activity, err error) {
+	return walked(ctx, r, func(row pgx.CollectableRow) (a Activity, err error) {
 		err = row.Scan((*[16]byte)(&a.Canvas), &a.Module, &a.Name, &a.Completed, &a.Unsuccessful, &a.Pending, &a.OldestDue, &a.Before, &a.Earlier, &a.AsOf)
 		return a, err
-	})
+	}, activitiesSQL, all, uuids(canvases), ActivityFor, recent+time.Minute, maxActivities)
 }
 
 func uuids(canvases []eventqueue.CanvasID) [][16]byte {

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/pgstore"
@@ -24,7 +26,7 @@ func TestMinutesOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := reader.MinutesOf(ctx, scope, 30*time.Minute)
+	got, err := reader.MinutesOf(ctx, 30*time.Minute, scope)
 	if err != nil || len(want) < 9 || len(got) < len(want)-1 || len(got) > len(want) { // a minute may have passed between them
 		t.Fatalf("%d minutes, want %d: %v", len(got), len(want), err)
 	}
@@ -32,6 +34,28 @@ func TestMinutesOf(t *testing.T) {
 		if w := want[len(want)-len(got)+i]; !m.Begins.Equal(w.Begins) || m.Completed != w.Completed || m.Scope != scope {
 			t.Errorf("minute %d is %+v, want %+v", i, m, w)
 		}
+	}
+}
+
+// TestCounted: the sums of the counts of each handler, and MinutesOf of several of them has those of each.
+func TestCounted(t *testing.T) {
+	t.Parallel()
+	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
+	scope, reader := inspectedScope(), inspect.New(store.Pool())
+	if _, err := store.Pool().Exec(ctx, `INSERT INTO event_minutes (minute, canvas_id, module, name, emitted, completed, failed, retried, cancelled)
+		SELECT date_trunc('minute', now()) - i * interval '1 minute', c, m, n, 10000, 1000, 100, 10, 1
+		FROM unnest(ARRAY[1, 3, 600]) AS i, unnest(ARRAY[$1::uuid, '00000000-0000-0000-0000-0000000000ff']) AS c, unnest(ARRAY['other', $2]) AS m, unnest(ARRAY[$3, 'other']) AS n`,
+		[16]byte(scope.Canvas), scope.Module, scope.Name); err != nil {
+		t.Fatal(err)
+	}
+	other := eventqueue.Scope{Canvas: scope.Canvas, Module: "other", Name: "other"}
+	counted, err := reader.Counted(ctx, inspect.Filter{Canvas: &scope.Canvas}, time.Hour)
+	if err != nil || len(counted) != 4 || counted[scope] != 22222 || counted[other] != 22222 {
+		t.Errorf("the sums are %v, %v", counted, err)
+	}
+	minutes, err := reader.MinutesOf(ctx, time.Hour, scope, other)
+	if err != nil || len(minutes) != 4 || minutes[0].Scope == minutes[1].Scope || minutes[0].Scope != minutes[2].Scope || !minutes[0].Begins.Before(minutes[2].Begins) {
+		t.Errorf("the minutes are %+v, %v", minutes, err)
 	}
 }
 
@@ -70,5 +94,54 @@ func TestHeld(t *testing.T) {
 	held, more, err := inspect.New(store.Pool()).Held(ctx)
 	if err != nil || more || len(held) != 1 || held[7] == nil || held[7].Count != 10 || len(held[7].Oldest) != 5 || held[7].Oldest[0].ID != ids[1] {
 		t.Errorf("held: %+v, %t, %v", held, more, err)
+	}
+}
+
+// TestCountsAreReadByTheirIndex: a read of the counts of the last minutes does not read those of all days.
+func TestCountsAreReadByTheirIndex(t *testing.T) {
+	t.Parallel()
+	ctx, config := testenv.Context(t), testenv.Pool(t).Config()
+	config.MaxConns = 1 // it reports what it has scanned
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	const old = 3000
+	if _, err := pool.Exec(ctx, `INSERT INTO event_minutes (minute, canvas_id, module, name, pending)
+		SELECT now() - i * interval '1 minute', gen_random_uuid(), 'm', 'n', 1 FROM generate_series(1000, 999 + $1) AS i`, old); err != nil {
+		t.Fatal(err)
+	}
+	read := func() (n int) {
+		t.Helper()
+		if _, err := pool.Exec(ctx, `SELECT pg_stat_force_next_flush()`); err != nil {
+			t.Fatal(err)
+		}
+		if err := pool.QueryRow(ctx, `SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'event_minutes'`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	scope, reader := inspectedScope(), inspect.New(pool)
+	for name, ask := range map[string]func() error{
+		"Totals": func() error {
+			_, err := reader.Totals(ctx, true, []eventqueue.CanvasID{scope.Canvas}, time.Hour)
+			return err
+		},
+		"Activities": func() error { _, err := reader.Activities(ctx, true, nil); return err },
+		"Minutes": func() error {
+			_, err := reader.Minutes(ctx, inspect.Filter{}, time.Hour, inspect.PerMinute)
+			return err
+		},
+		"MinutesOf": func() error { _, err := reader.MinutesOf(ctx, time.Hour, scope); return err },
+		"Counted":   func() error { _, err := reader.Counted(ctx, inspect.Filter{}, time.Hour); return err },
+	} {
+		before := read()
+		if err := ask(); err != nil {
+			t.Fatal(err)
+		}
+		if n := read() - before; n >= old {
+			t.Errorf("%s reads %d rows, all that there are", name, n)
+		}
 	}
 }

@@ -38,24 +38,25 @@ type Minute struct {
 	AsOf time.Time
 }
 
-// The beginning of the time that is asked for is that of the minute, or hour, in which it lies.
+// The beginning of the time that is asked for is that of the minute, or hour, in which it lies. It is a subquery, since
+// no index is searched for what a volatile function returns.
 const (
 	minutesSQL = `
 SELECT minute, canvas_id, module, name, emitted, completed, failed, retried, cancelled, waits, runs, pending, oldest_due, clock_timestamp()
 FROM event_minutes
-WHERE minute >= date_trunc('minute', clock_timestamp() - $4::interval, 'UTC') AND ` + filterSQL + `
+WHERE minute >= (SELECT date_trunc('minute', clock_timestamp() - $4::interval, 'UTC')) AND ` + filterSQL + `
 ORDER BY minute, canvas_id, module, name`
 
 	// The latest hours are those of minutes that have not been summed up.
 	hoursSQL = `
 SELECT hour, canvas_id, module, name, emitted, completed, failed, retried, cancelled, waits, runs, pending, oldest_due, clock_timestamp()
 FROM event_hours
-WHERE hour >= date_trunc('hour', clock_timestamp() - $4::interval, 'UTC') AND ` + filterSQL + `
+WHERE hour >= (SELECT date_trunc('hour', clock_timestamp() - $4::interval, 'UTC')) AND ` + filterSQL + `
 UNION ALL
 SELECT date_trunc('hour', minute, 'UTC'), canvas_id, module, name, emitted, completed, failed, retried, cancelled, waits, runs, pending, oldest_due, clock_timestamp()
 FROM event_minutes
-WHERE minute >= greatest(date_trunc('hour', clock_timestamp() - $4::interval, 'UTC'),
-          coalesce((SELECT hour + interval '1 hour' FROM event_hours ORDER BY hour DESC LIMIT 1), '-infinity'))
+WHERE minute >= (SELECT greatest(date_trunc('hour', clock_timestamp() - $4::interval, 'UTC'),
+          coalesce((SELECT hour + interval '1 hour' FROM event_hours ORDER BY hour DESC LIMIT 1), '-infinity')))
   AND ` + filterSQL + `
 ORDER BY 1, 2, 3, 4`
 )
@@ -67,11 +68,7 @@ func (r *Reader) Minutes(ctx context.Context, filter Filter, since time.Duration
 	if resolution == PerHour {
 		sql = hoursSQL
 	}
-	rows, err := r.pool.Query(ctx, sql, filter.args(since)...)
-	if err != nil {
-		return nil, err
-	}
-	minutes, err := pgx.CollectRows(rows, scanMinute)
+	minutes, err := walked(ctx, r, scanMinute, sql, filter.args(since)...)
 	if err != nil {
 		return nil, err
 	}

@@ -68,3 +68,22 @@ func optional[T any](ctx context.Context, db eventqueue.DB, scan pgx.RowToFunc[T
 	}
 	return &found, err
 }
+
+// walk runs a statement that reads a page along an index, in a transaction of its
+// own and one round trip.
+func (r *Reader) walk(ctx context.Context, sql string, args []any, read func(rows pgx.Rows) error) error {
+	batch := &pgx.Batch{}
+	batch.Queue(pgsession.WalkSQL)
+	batch.Queue(sql, args...).Query(read)
+	return r.pool.SendBatch(ctx, batch).Close()
+}
+
+// walked collects the rows of a statement that walks along an index: the planner reads all counts of two weeks for those of
+// an hour, as it knows neither the clock nor how many of them the last hour has.
+func walked[T any](ctx context.Context, r *Reader, scan pgx.RowToFunc[T], sql string, args ...any) (found []T, err error) {
+	err = r.walk(ctx, sql, args, func(rows pgx.Rows) (err error) {
+		found, err = pgx.CollectRows(rows, scan)
+		return err
+	})
+	return found, err
+}

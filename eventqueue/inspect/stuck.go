@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/pgsession"
 	"eventsv2/internal/mayrun"
 )
 
@@ -163,15 +162,6 @@ func (r *Reader) stuckPage(ctx context.Context, filter Filter, long StuckAfter, 
 		return err
 	})
 	return found, last, err
-}
-
-// walk runs a statement that reads a page along an index, in a transaction of its
-// own and one round trip.
-func (r *Reader) walk(ctx context.Context, sql string, args []any, read func(rows pgx.Rows) error) error {
-	batch := &pgx.Batch{}
-	batch.Queue(pgsession.WalkSQL)
-	batch.Queue(sql, args...).Query(read)
-	return r.pool.SendBatch(ctx, batch).Close()
 }
 
 func readStuckPage(rows pgx.Rows) (found []StuckEvent, last stuckPlace, err error) {

@@ -25,11 +25,12 @@ FROM since CROSS JOIN event_minutes m WHERE m.canvas_id = ANY ($2) AND m.minute 
 GROUP BY m.canvas_id, m.minute
 ORDER BY 2`
 
-// totalSumsSQL are the sums of the rows of a minute. Sums of single elements cost a tenth of grouping by element.
+// totalSumsSQL are the sums of the rows of a minute. Sums of single elements cost a tenth of grouping by element, and sums
+// of floating-point numbers, which are exact up to 2^53, less than those of bigint, which are numeric.
 func totalSumsSQL() string {
 	elements := make([]string, minutes.Buckets)
 	for i := range elements {
-		elements[i] = fmt.Sprintf("coalesce(sum(m.waits[%d]), 0)::bigint", i+1)
+		elements[i] = fmt.Sprintf("coalesce(sum(m.waits[%d]::float8), 0)::bigint", i+1)
 	}
 	return `sum(m.emitted)::bigint, sum(m.completed)::bigint, sum(m.failed)::bigint, sum(m.retried)::bigint, sum(m.cancelled)::bigint,
     ARRAY[` + strings.Join(elements, ", ") + `], sum(m.pending)::bigint, max(m.oldest_due)`
@@ -40,12 +41,8 @@ func totalSumsSQL() string {
 // zero Canvas. They are read at one moment, with one statement. Its cost grows with the number of rows of counts
 // there, and not with that of the events.
 func (r *Reader) Totals(ctx context.Context, all bool, canvases []eventqueue.CanvasID, since time.Duration) (map[eventqueue.CanvasID][]Minute, error) {
-	rows, err := r.pool.Query(ctx, totalsSQL, all, uuids(canvases), since)
-	if err != nil {
-		return nil, err
-	}
 	totals := map[eventqueue.CanvasID][]Minute{}
-	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (none struct{}, err error) {
+	_, err := walked(ctx, r, func(row pgx.CollectableRow) (none struct{}, err error) {
 		var m Minute
 		var part *[16]byte
 		err = row.Scan(&part, &m.Begins, &m.Emitted, &m.Completed, &m.Failed, &m.Retried, &m.Cancelled, (*[]int64)(&m.Wait), &m.Pending, &m.OldestDue, &m.AsOf)
@@ -56,6 +53,6 @@ func (r *Reader) Totals(ctx context.Context, all bool, canvases []eventqueue.Can
 		m.Wait = m.Wait.Trimmed()
 		totals[of] = append(totals[of], m)
 		return none, err
-	})
+	}, totalsSQL, all, uuids(canvases), since)
 	return totals, err
 }
