@@ -207,6 +207,26 @@ func TestEditAsItWas(t *testing.T) {
 	}
 }
 
+// Of two who have the form of an event open at once, the second is told that it has changed, and changes nothing.
+func TestNobodyWritesOverAnEdit(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t).seed()
+	b := q.steering(access.Verbs()...)
+	at := "/events/" + q.ids[2].String()
+	version := regexp.MustCompile(`name="version" value="([0-9a-f]+)"`).FindStringSubmatch(b.get(at + "/edit").Body.String())
+	if version == nil {
+		t.Fatal("the form has no version")
+	}
+	form := func(value string) url.Values {
+		return url.Values{"value": {value}, "attributes": {`{}`}, "version": {version[1]}}
+	}
+	b.leads(b.post(at+"/edit", form(`"of the first"`)), at)
+	b.wants(b.post(at+"/edit", form(`"of the second"`)), http.StatusConflict, "has changed since you opened the form", "Nothing was saved")
+	if got := q.one(`SELECT value FROM events_v2 WHERE id = $1`, q.ids[2]); got != `"of the first"` || q.audited("edit") != "1" {
+		t.Errorf("the value is %s", got)
+	}
+}
+
 // Who may not read values can replace one, and does not see it.
 func TestEditWithoutReadingValues(t *testing.T) {
 	t.Parallel()

@@ -143,6 +143,8 @@ func (d *dashboard) said(result control.Changed, verb, well string) flash {
 		why = "it is cancelled. It can be retried"
 	case control.ChangeUnknown:
 		why = "it is gone"
+	case control.ChangeOutdated:
+		why = "somebody has changed it since you opened the form. Open it again"
 	case control.ChangeRefused:
 		d.Log.Error("the database refuses to write an event", zap.Stringer("event_id", result.ID), zap.Error(result.Err))
 		why = "the database refuses to write it. The log of this program says why"

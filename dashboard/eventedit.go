@@ -33,6 +33,9 @@ type editForm struct {
 	Due        string
 	DueNow     time.Time
 	Problem    string
+	// Version is that of the content that the form was opened with.
+	Version string
+	content control.Content
 }
 
 // editFormOf is the form as it is opened, if the event can be edited.
@@ -57,6 +60,12 @@ func editFormOf(who viewer, id eventqueue.EventID, of inspect.Shown) (form editF
 	case !form.ValueShown:
 		form.Hidden = "The value is too long to be shown here. Leave this empty to keep it."
 	}
+	form.content = control.Content{Value: event.Value, Attributes: event.Attributes}
+	seen := form.content
+	if !who.May(access.ReadValues, event.Canvas) {
+		seen.Value = nil
+	}
+	form.Version = seen.Version()
 	return form, nil
 }
 
@@ -131,6 +140,11 @@ func (d *dashboard) editEvent(r *http.Request) (string, flash, error) {
 	if err != nil {
 		return "", flash{}, err
 	}
+	version := r.PostFormValue("version")
+	if version != "" && version != form.Version {
+		return "", flash{}, problem{http.StatusConflict, "Event " + id.String() + " has changed since you opened the form",
+			"Somebody else has changed its value or its attributes. Nothing was saved. Go back, copy what you wrote, and open the form again."}
+	}
 	edit, mistake := form.read(r)
 	if mistake == nil && (edit.Value != nil || edit.Attributes != nil || edit.Retimes()) {
 		mistake = edit.Check(d.Queue.Limits())
@@ -156,6 +170,9 @@ func (d *dashboard) editEvent(r *http.Request) (string, flash, error) {
 	changer, err := d.changer(r)
 	if err != nil {
 		return "", flash{}, err
+	}
+	if version != "" {
+		edit.Of = &form.content
 	}
 	results, err := changer.Edit(r.Context(), edit, id)
 	if err != nil {

@@ -103,6 +103,30 @@ func (c *client) audited(action string) int {
 	return rig.One[int](c.Rig, `SELECT count(*) FROM audit_log WHERE action = $1 AND via = 'api' AND actor = 'token:t'`, action)
 }
 
+// TestEditsOfAVersion: who edits what somebody else has changed since is refused.
+func TestEditsOfAVersion(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	id := c.Emit(c.Copies(1)...)[0].String()
+	all, blind := c.token(rig.Canvas, access.Verbs()...), c.token(rig.Canvas, access.Read, access.Operate)
+	version := func(token string) string {
+		var e struct{ Version string }
+		if err := json.Unmarshal([]byte(c.wants(200, "", token, "GET", "/events/"+id, "")), &e); err != nil || e.Version == "" {
+			t.Fatal(e, err)
+		}
+		return e.Version
+	}
+	read, hidden := version(all), version(blind)
+	if read == hidden {
+		t.Error("who may not read the value learns something of it")
+	}
+	c.wants(200, "changed", all, "PATCH", "/events/"+id, fmt.Sprintf(`{"value":"first","version":%q}`, read))
+	c.wants(409, "changed since", all, "PATCH", "/events/"+id, fmt.Sprintf(`{"value":"second","version":%q}`, read))
+	c.wants(200, `"value":"first"`, all, "GET", "/events/"+id, "")
+	c.wants(200, "changed", blind, "PATCH", "/events/"+id, fmt.Sprintf(`{"attributes":{"a":"b"},"version":%q}`, hidden))
+	c.wants(409, "changed since", blind, "PATCH", "/events/"+id, fmt.Sprintf(`{"attributes":{},"version":%q}`, hidden))
+}
+
 // TestAPI emits an event, reads it, and changes it in each way.
 func TestAPI(t *testing.T) {
 	t.Parallel()

@@ -167,11 +167,28 @@ func (a *api) change(ctx context.Context, id int64, f func(c *control.Changer, i
 
 func (a *api) edit(ctx context.Context, in *struct {
 	IDInput
-	Body editBody
+	Body struct {
+		Value        json.RawMessage   `json:"value,omitempty"`
+		Attributes   map[string]string `json:"attributes,omitempty"`
+		DelaySeconds *float64          `json:"delay_seconds,omitempty" minimum:"0" maximum:"4000000000"`
+		Version      string            `json:"version,omitempty" maxLength:"64" doc:"That of the event as you read it: 409 if its value or its attributes have changed since. Absent: whatever they are now."`
+	}
 }) (*answer[changed], error) {
-	edit := in.Body.edit()
+	edit := editBody{in.Body.Value, in.Body.Attributes, in.Body.DelaySeconds}.edit()
 	if err := edit.Check(a.Queue.Limits()); err != nil {
 		return nil, huma.Error422UnprocessableEntity(err.Error())
+	}
+	if in.Body.Version != "" {
+		shown, e, err := a.shown(ctx, in.ID)
+		if err != nil {
+			return nil, err
+		}
+		if shown.Queued != nil {
+			if e.Version != in.Body.Version {
+				return result(false, "its value or its attributes have changed since: read it again")
+			}
+			edit.Of = &control.Content{Value: shown.Queued.Value, Attributes: shown.Queued.Attributes}
+		}
 	}
 	return a.change(ctx, in.ID, func(c *control.Changer, id eventqueue.EventID) ([]control.Changed, error) {
 		return c.Edit(ctx, edit, id)

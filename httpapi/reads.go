@@ -11,6 +11,7 @@ import (
 	"eventsv2/access"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
 )
 
@@ -87,6 +88,7 @@ type event struct {
 	EnqueuedAt  time.Time         `json:"enqueued_at"`
 	EndedAt     *time.Time        `json:"ended_at,omitempty"`
 	LastError   string            `json:"last_error,omitempty"`
+	Version     string            `json:"version,omitempty" doc:"Only of one event that has not ended: another one when its value or its attributes have changed. Without the right to read values, of its attributes."`
 }
 
 func eventOf(e eventqueue.Event) event {
@@ -152,6 +154,9 @@ func (a *api) shown(ctx context.Context, id int64) (inspect.Shown, event, error)
 	}
 	if !callerOf(ctx).May(access.ReadValues, canvas) {
 		e.Value = nil
+	}
+	if shown.Queued != nil {
+		e.Version = control.Content{Value: e.Value, Attributes: e.Attributes}.Version()
 	}
 	return shown, e, nil
 }

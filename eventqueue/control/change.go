@@ -25,6 +25,7 @@ const (
 	ChangeCancelled ChangeResult = "cancelled" // it was cancelled before, and is in event_log
 	ChangeUnknown   ChangeResult = "unknown"   // refused: there is no trace of it
 	ChangeRefused   ChangeResult = "refused"   // the database refuses to write its row
+	ChangeOutdated  ChangeResult = "outdated"  // refused: its content is not the one that the edit is of
 )
 
 // Changed is one event of a change.

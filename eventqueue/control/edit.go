@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +24,31 @@ type Edit struct {
 	Delay *time.Duration
 	// DelayUntil is the same as a time; zero leaves it.
 	DelayUntil time.Time
+	// Of is what the event has to have for the edit to be made, so that nobody writes over what somebody else has written
+	// meanwhile; nil: whatever it has. The result of an event that has something else is ChangeOutdated.
+	Of *Content
+}
+
+// Content is what an edit replaces of an event. When it is due does not belong to it: that changes with each retry.
+type Content struct {
+	Value      json.RawMessage
+	Attributes map[string]string
+}
+
+// Version identifies a content: others have another one. Without the Value it is that of the attributes.
+func (c Content) Version() string {
+	if c.Attributes == nil {
+		c.Attributes = map[string]string{}
+	}
+	attributes, err := json.Marshal(c.Attributes)
+	if err != nil {
+		panic(err) // no map of texts has one
+	}
+	hash := sha256.New()
+	_, _ = hash.Write(attributes)
+	_, _ = hash.Write([]byte{0})
+	_, _ = hash.Write(c.Value)
+	return hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
 // Retimes reports whether the edit changes when an event is due.

@@ -3,6 +3,7 @@ package memstore
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,7 +72,12 @@ func (s *Store) Edit(ctx context.Context, edit control.Edit, ids []eventqueue.Ev
 		if err := checkTexts(string(edit.Value)); err != nil {
 			return err
 		}
+		var outdated []eventqueue.EventID
 		results = tx.changeFree(ids, s.db.changeTimeout(), now, func(row *Row) {
+			if edit.Of != nil && (row.Value != string(edit.Of.Value) || row.Attributes != attributes.Encode(edit.Of.Attributes)) {
+				outdated = append(outdated, row.ID)
+				return
+			}
 			if edit.Retimes() || !row.LockedAt.IsZero() {
 				row.NotifiedAt = time.Time{}
 			}
@@ -83,6 +89,11 @@ func (s *Store) Edit(ctx context.Context, edit control.Edit, ids []eventqueue.Ev
 			tx.wake = tx.wake || row.NotifiedAt.IsZero()
 			tx.write(row.ID, row)
 		})
+		for i := range results {
+			if slices.Contains(outdated, results[i].ID) {
+				results[i].Result = control.ChangeOutdated
+			}
+		}
 		return nil
 	})
 	return resultOf(results, err)

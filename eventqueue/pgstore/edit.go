@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"eventsv2/eventqueue"
@@ -17,7 +18,8 @@ var editSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), free AS MATERIALIZED (
-    SELECT id, canvas_id, module, name, locked_at
+    SELECT id, canvas_id, module, name, locked_at,
+        $8::text IS NOT NULL AND (value, coalesce(attributes, '{}')) IS DISTINCT FROM ($8, coalesce(nullif($9, '')::jsonb, '{}')) AS outdated
     FROM events_v2
     WHERE id = ANY ($1::bigint[])
     ORDER BY id
@@ -31,11 +33,12 @@ WITH clock AS MATERIALIZED (
         notified_at = CASE WHEN $5 IS NULL AND $6 IS NULL AND e.locked_at IS NULL THEN e.notified_at END,
         limited_attempt = CASE WHEN $5 IS NULL AND $6 IS NULL THEN e.limited_attempt ELSE 0 END
     FROM clock
-    WHERE e.id = ANY (ARRAY(SELECT id FROM free)) AND ` + mayrun.UnlockedSQL("e.locked_at", mayrun.ValidSinceSQL("clock.now", "$2")) + `
+    WHERE e.id = ANY (ARRAY(SELECT id FROM free WHERE NOT outdated)) AND ` + mayrun.UnlockedSQL("e.locked_at", mayrun.ValidSinceSQL("clock.now", "$2")) + `
     RETURNING e.id, e.notified_at
 ), woken AS (
     SELECT pg_notify($7, '') WHERE EXISTS (SELECT FROM edited WHERE notified_at IS NULL)
-)` + changedSQL("edited", "woken")
+)` + strings.Replace(changedSQL("edited", "woken"), `WHEN free.id IS NOT NULL`, `WHEN free.outdated THEN 'outdated'
+        WHEN free.id IS NOT NULL`, 1)
 
 // Edit implements control.ChangeStore, in one round trip and one transaction, or around the rows that
 // the database refuses to write (I15).
@@ -44,11 +47,16 @@ func (s *Store) Edit(ctx context.Context, edit control.Edit, ids []eventqueue.Ev
 	if err != nil {
 		return nil, err
 	}
+	var value *string // NULL: whatever it has
+	var held string
+	if edit.Of != nil {
+		value, held = new(string(edit.Of.Value)), attributes.Encode(edit.Of.Attributes)
+	}
 	return changeAround(ids, changedID, refusedChange, func(ids []eventqueue.EventID) (results []control.Changed, err error) {
 		arguments := append([]any{int64s(ids), settings.LockTimeout}, editArguments(edit)...)
 		err = s.changeEvents(ctx, auditedChange("edit", ids, &results), []query{
 			{forms: lockChanged, arguments: []any{int64s(ids)}, read: discard},
-			{forms: forms{waits: editSQL, skips: editSQL}, arguments: append(arguments, s.channel(pendingChannel)), read: collect(&results, scanChanged)},
+			{forms: forms{waits: editSQL, skips: editSQL}, arguments: append(arguments, s.channel(pendingChannel), value, held), read: collect(&results, scanChanged)},
 		})
 		return results, err
 	})

@@ -124,6 +124,18 @@ var changeCases = []testCase{
 			s.Errorf("the end of the first claim was answered with %+v", written)
 		}
 	}},
+	{"an edit of a content that the event no longer has changes nothing", func(s *session) {
+		id := s.insert(1)[0]
+		old := control.Content{Value: json.RawMessage(`"old"`), Attributes: map[string]string{"a": "b", "by": "ada"}}
+		s.edit(id, control.Edit{Value: old.Value, Attributes: old.Attributes}, control.ChangeDone)
+		s.edit(id, control.Edit{Value: json.RawMessage(`"no"`), Of: &control.Content{Value: old.Value}}, control.ChangeOutdated)
+		s.edit(id, control.Edit{Value: json.RawMessage(`"no"`), Of: &control.Content{Value: json.RawMessage(`"older"`), Attributes: old.Attributes}}, control.ChangeOutdated)
+		s.edit(id, control.Edit{Value: json.RawMessage(`"first"`), Of: &old}, control.ChangeDone)
+		s.edit(id, control.Edit{Attributes: map[string]string{}, Of: &old}, control.ChangeOutdated)
+		first := control.Content{Value: json.RawMessage(`"first"`), Attributes: old.Attributes}
+		s.edit(id, control.Edit{Attributes: map[string]string{}, Of: &first}, control.ChangeDone)
+		s.edit(id, control.Edit{Value: json.RawMessage(`"second"`), Of: &control.Content{Value: first.Value}}, control.ChangeDone)
+	}},
 	{"an edit changes what it names", func(s *session) {
 		id := s.insert(1, func(e *eventqueue.NewEvent) { e.Attributes = map[string]string{"source": "import"} })[0]
 		hour, now := time.Hour, time.Duration(0)

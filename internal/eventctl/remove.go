@@ -145,6 +145,8 @@ func changeRefusal(r control.Changed) string {
 		return "has failed, and does not run again unless it is retried"
 	case control.ChangeCancelled:
 		return "was cancelled, and does not run again unless it is retried"
+	case control.ChangeOutdated:
+		return "has been changed since it was read"
 	case control.ChangeRefused:
 		return databaseRefuses(r.Err)
 	default:
