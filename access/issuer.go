@@ -30,7 +30,7 @@ const (
 // signingAlgorithms are those of a public key: a JWT that is signed with a shared secret, or not at all, is refused.
 var signingAlgorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
 
-// Mapping grants something to whoever an issuer says a claim of.
+// Mapping grants something to callers whose JWT has one of the Values in Claim.
 type Mapping struct {
 	// Claim is the name of a claim, a text or a list of texts, such as email, sub, hd or groups. An email has
 	// to be verified.

@@ -212,8 +212,8 @@ const endedSQL = `
 SELECT asked.id FROM unnest($1::uuid[]) AS asked (id)
 WHERE NOT EXISTS (SELECT FROM access_tokens t WHERE t.id = asked.id AND ` + validSQL + `)`
 
-// Ended returns those of some Identity.Keys whose tokens let nobody in any more. Keys of other identities it leaves
-// out. It blocks for one statement, or for none without a token.
+// Ended returns those of some Identity.Keys whose tokens have expired or were revoked. It ignores keys of other
+// identities. It blocks for one statement, or for none without a token.
 func (t *Tokens) Ended(ctx context.Context, keys []string) (ended []string, err error) {
 	var ids [][16]byte
 	for _, key := range keys {

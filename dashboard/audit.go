@@ -126,8 +126,8 @@ func only(document json.RawMessage, id eventqueue.EventID) json.RawMessage {
 	return events[id.String()]
 }
 
-// told are fields that an entry has elsewhere.
-var told = []string{"id", "canvas_id", "event_space", "handler_name", "rule_type", "created_at"}
+// ownFields are fields that an entry has elsewhere.
+var ownFields = []string{"id", "canvas_id", "event_space", "handler_name", "rule_type", "created_at"}
 
 // targetText is what was changed, in a line.
 func targetText(target json.RawMessage) string {
@@ -155,7 +155,7 @@ func differences(before, after json.RawMessage) (list []difference) {
 	for _, key := range sortedKeys(all) {
 		value := key == "value_sha256" && old["value"] != now["value"] // it stands for values that are too long for the log
 		none := old[key]+now[key] == "0"
-		if old[key] != now[key] && !value && !none && !slices.Contains(told, key) {
+		if old[key] != now[key] && !value && !none && !slices.Contains(ownFields, key) {
 			list = append(list, difference{line(key), side(old[key]), side(now[key])})
 		}
 	}

@@ -1,10 +1,10 @@
 // Package dashboard shows a queue in a browser: what is counted per minute, the handlers, the
-// events and why they do not run, what has failed, and the workers. Who may, changes it there. It is an
+// events and why they do not run, what has failed, and the workers. Users with the right to do so can also change it there. It is an
 // http.Handler, which has a page for logging in, or is mounted behind the login of an application.
 //
 // # Guarantees
 //
-// Everybody sees the canvases that they may read, and another canvas' event is one that does not exist.
+// Everybody sees the canvases that they may read; events of other canvases are reported as not found.
 // A change needs its verb, comes from a form of the dashboard's own pages, and writes its row of the
 // audit log in its own transaction. A GET changes nothing.
 //

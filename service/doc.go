@@ -1,6 +1,6 @@
-// Package service is the front door: one value that connects to the database and the
-// notifier, emits, registers handlers, and runs a worker, the relay, cron and the pruning
-// of the history, as the programs in cmd/ do, which are its users.
+// Package service connects a program to the database and the notifier. One value emits,
+// registers handlers, and runs a worker, the relay, cron and the pruning of the history.
+// The programs in cmd/ are built on it.
 //
 // # Use
 //
@@ -11,7 +11,7 @@
 //	// …
 //	err = s.Run(ctx)
 //
-// A [Service] emits as an [eventqueue.Queue] does. What the zero [Config] brings: a
+// A [Service] emits as an [eventqueue.Queue] does. The zero [Config] provides a
 // notifier that fits (see [Config.Notifier]), heartbeats on a connection of their own,
 // due events found in the database while Pub/Sub is down, and a log. Each part that Run
 // runs can be switched off. The packages below it (eventqueue, its worker, maintenance
@@ -19,8 +19,8 @@
 //
 // # Failures
 //
-// A program starts, and does what can be done with what is reachable: a database or a
-// Pub/Sub that is away is waited for. Wrong settings are refused by Open, by name and
+// A program starts even if Postgres or Pub/Sub cannot be reached, does what can be done
+// without them, and uses them when they answer. Wrong settings are refused by Open, by name and
 // before anything is written; what can only be seen later (a right that is missing, a
 // subscription that would lose events) is an error of Open if it can be seen there, and
 // of Run otherwise. The error says what to change.

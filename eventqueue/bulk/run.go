@@ -25,8 +25,8 @@ const LeaseFor = 30 * time.Second
 const (
 	// pieceTakes bounds a piece; it is below LeaseFor, so that nobody else begins with it meanwhile.
 	pieceTakes = 20 * time.Second
-	// turn is after how long another operation has its turn.
-	turn = 5 * time.Second
+	// slice is how long one operation runs before the next.
+	slice = 5 * time.Second
 	// checkEvery is how often Run asks for operations that other programs have started or left.
 	checkEvery = 30 * time.Second
 	// pageSize is how many events one statement reads.
@@ -93,7 +93,7 @@ SELECT count(DISTINCT event)
 FROM audit_log a CROSS JOIN jsonb_array_elements(a.target -> 'events') AS event
 WHERE a.operation_id = $1`
 
-// take takes the operation that has waited longest for its turn; nil if there is none.
+// take takes the operation that has waited longest; nil if there is none.
 func (o *Operations) take(ctx context.Context) (t *taken, err error) {
 	t = &taken{lease: uuid.New()}
 	var interrupted bool
@@ -122,7 +122,7 @@ func (o *Operations) Work(ctx context.Context) (worked bool, err error) {
 	began := time.Now()
 	w := walkOf(o.store.As(t.By), t.Change, t.By.Name)
 	for ended := false; !ended; {
-		if ctx.Err() != nil || time.Since(began) > turn {
+		if ctx.Err() != nil || time.Since(began) > slice {
 			return true, o.release(ctx, t)
 		}
 		ended, err = o.page(ctx, t, w)
@@ -198,11 +198,11 @@ func (o *Operations) piece(ctx context.Context, t *taken, ids []eventqueue.Event
 	return o.report(ctx, t)
 }
 
-// stopTakes is how long what is under way has when ctx ends.
+// stopTakes is how long the current piece may go on when ctx ends.
 const stopTakes = 3 * time.Second
 
-// beyond is a context for what ends in order although ctx ends: for a short time, as the program is to stop. What is cut off is
-// counted by whoever goes on.
+// beyond returns a context that outlives ctx by stopTakes, so that the current piece can complete. What is cut off is counted
+// by whoever goes on with the operation.
 func beyond(ctx context.Context) (context.Context, context.CancelFunc) {
 	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), pieceTakes)
 	stop := context.AfterFunc(ctx, func() {

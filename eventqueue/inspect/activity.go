@@ -57,9 +57,8 @@ WHERE oldest_due IS NOT NULL OR (unsuccessful > 0 AND completed = 0)
 ORDER BY oldest_due DESC NULLS LAST, unsuccessful DESC, canvas_id, module, name
 LIMIT $5`
 
-// Activities returns the handlers on some canvases of which something is due that nobody runs, or of which runs
-// have ended in the last ten minutes and none with success: those with the oldest due events first, and 2,000 at
-// most. all is those of all canvases. Its cost grows with the number of rows of counts there, and not with that of
+// Activities returns the handlers on some canvases that have due events which no worker runs, or whose runs of the
+// last ten minutes all failed: those with the oldest due events first, and 2,000 at most. all is those of all canvases. Its cost grows with the number of rows of counts there, and not with that of
 // the events.
 func (r *Reader) Activities(ctx context.Context, all bool, canvases []eventqueue.CanvasID) ([]Activity, error) {
 	return walked(ctx, r, func(row pgx.CollectableRow) (a Activity, err error) {

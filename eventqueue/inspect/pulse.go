@@ -6,11 +6,11 @@ import (
 	"eventsv2/eventqueue/pgsession"
 )
 
-// Pulse says whether something has changed of what an overview shows, at the cost of one small statement.
+// Pulse reports whether the data behind an overview has changed, at the cost of one small statement.
 type Pulse struct {
-	// RelayRuns says that a relay is connected to the database.
+	// RelayRuns reports whether a relay is connected to the database.
 	RelayRuns bool
-	// Mark is another one when counts were handed in or what is pending was counted, when a worker or a relay has come
+	// Mark changes when counts are handed in or what is pending was counted, when a worker or a relay has come
 	// or gone, or when a rule has changed.
 	Mark string
 }

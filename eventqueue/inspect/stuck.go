@@ -69,17 +69,17 @@ WITH clock AS MATERIALIZED (
     WHERE (canvas_id, module, name, id) > ($6::uuid, $7::text, $8::text, $9::bigint) AND canvas_id <= $10::uuid
     ORDER BY canvas_id, module, name, id
     LIMIT $11
-), judged AS (
+), classified AS (
     SELECT e.*, clock.now, greatest(e.delay_until, e.enqueued_at) AS due,` + stateSQL + ` AS state
     FROM clock CROSS JOIN page AS e
     ` + ruleJoinSQL + `
     WHERE r.rule IS NULL AND ` + filterSQL + `
 ), stuck AS (
-    SELECT judged.*, array_remove(ARRAY[
+    SELECT classified.*, array_remove(ARRAY[
         CASE WHEN state = 'expired' THEN 'expired' END,
         CASE WHEN state = 'waiting' AND now - due > $5::interval THEN 'unclaimed' END,
         CASE WHEN attempts >= $12::integer THEN 'repeated' END], NULL) AS reasons
-    FROM judged
+    FROM classified
     WHERE id > $13::bigint
 ), shown AS (
     SELECT * FROM stuck WHERE reasons <> '{}' ORDER BY id LIMIT $14

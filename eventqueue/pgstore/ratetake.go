@@ -56,7 +56,7 @@ WITH asked AS MATERIALIZED (
     SELECT rolled.*, greatest(least(per_minute - minute_used - ran, per_day - day_used - ran), 0) AS room, ran
     FROM rolled CROSS JOIN LATERAL (
         SELECT coalesce(sum(ready.ran), 0)::bigint AS ran FROM ready
-        WHERE ready.canvas_id = rolled.canvas_id AND rolled.module IN ('', ready.module) AND rolled.name IN ('', ready.name)) AS told
+        WHERE ready.canvas_id = rolled.canvas_id AND rolled.module IN ('', ready.module) AND rolled.name IN ('', ready.name)) AS runs
 ), fitting AS MATERIALIZED (
     SELECT ready.*, least(want, states.room) AS fits
     FROM ready LEFT JOIN states USING (canvas_id, module, name)

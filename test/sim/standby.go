@@ -124,7 +124,7 @@ func (s server) Pull(ctx context.Context, most int) ([]eventqueue.Delivery, erro
 	return s.pull(ctx, most, func() time.Time { return earliest(empty, s.p.w.notifier.due()) })
 }
 
-// Check implements eventqueue.Broker.
+// Check implements fallback.Primary.
 func (s server) Check(ctx context.Context) error {
 	return s.do(ctx, opCheck, "", nil, func() (string, error) {
 		if s.p.w.broken.orphan {
@@ -134,7 +134,7 @@ func (s server) Check(ctx context.Context) error {
 	})
 }
 
-// Attend implements eventqueue.Broker.
+// Attend implements fallback.Primary.
 func (server) Attend(context.Context) error { return nil }
 
 // oneByOne lets one Pull at a time into a receiver, and hands out what may be an

@@ -3,11 +3,15 @@ package walls_test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"eventsv2/test/testenv"
 	"eventsv2/test/walls"
@@ -112,6 +116,33 @@ var forbidden = [][2]string{
 	{"internal/eventctl", "eventqueue/worker"},
 	{"internal/eventctl", "pubsubnotify"},
 	{"internal/printing", "eventqueue"},
+	{"eventqueue/bulk", "dashboard"},
+	{"dashboard", "eventqueue/worker"},
+	{"webhook/received", "eventqueue/pgstore"},
+	{"internal/yamlfile", "eventqueue"},
+	{"eventqueue/fallback", "eventqueue/pgstore"},
+	{"eventqueue/httptarget", "eventqueue/worker"},
+	{"eventqueue/storetest", "eventqueue/memstore"},
+}
+
+// rules are the names of the rules about imports.
+func rules(t *testing.T, config []byte) []string {
+	t.Helper()
+	var file struct {
+		Linters struct {
+			Settings struct {
+				Depguard struct{ Rules map[string]any }
+			}
+		}
+	}
+	if err := yaml.Unmarshal(config, &file); err != nil {
+		t.Fatal(err)
+	}
+	names := slices.Sorted(maps.Keys(file.Linters.Settings.Depguard.Rules))
+	if len(names) == 0 {
+		t.Fatal(".golangci.yml has no rules about imports where this test looks for them")
+	}
+	return names
 }
 
 // TestWalls runs the linter on a module of the same layout in which each package has an
@@ -163,6 +194,11 @@ func TestWalls(t *testing.T) {
 		found := strings.Contains(string(out), fmt.Sprintf("n%d/%s/from.go:3:8: import '%s/%s' is not allowed", i, f[0], module, f[1]))
 		if !found {
 			t.Errorf("the linter lets %s import %s", f[0], f[1])
+		}
+	}
+	for _, rule := range rules(t, config) {
+		if !strings.Contains(string(out), "from list '"+rule+"'") {
+			t.Errorf("no forbidden import of this test breaks the rule %s of .golangci.yml", rule)
 		}
 	}
 	if t.Failed() {
