@@ -12,7 +12,7 @@ import (
 
 // newestOfScope is how many events of a handler Unclaimed reads beside those that it is asked for:
 // others may have emitted since. An event that is further back waits for so many anyway.
-const newestOfScope = 1000
+const newestOfScope = 10_000
 
 // unclaimedSQL finds events by the time of their insert, which is that of their first notification:
 // an event that was notified again since is known to somebody. It reads no values, which emitters may

@@ -68,6 +68,25 @@ func TestACommitWithoutItsAnswerIsNotified(t *testing.T) {
 	}
 }
 
+// TestABusyHandlersUnansweredEmitIsFound, though others have emitted for the handler since, and their
+// events run.
+func TestABusyHandlersUnansweredEmitIsFound(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	inserted, err := r.store.Insert(testenv.Context(t), nil, []eventqueue.NewEvent{event()}, eventqueue.NotifyModeSelf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.exec(`INSERT INTO events_v2 (canvas_id, module, name, modifier, value, notified_at, locked_at)
+		SELECT $1, 'WORKER', 'greet', '_', '1', now(), now() FROM generate_series(1, 9000)`, [16]byte(canvas))
+	found, err := r.store.Unclaimed(testenv.Context(t), []eventqueue.Unanswered{{
+		Scope: eventqueue.Scope{Canvas: canvas, Module: "WORKER", Name: "greet"}, Events: 1, Oldest: time.Minute,
+	}})
+	if err != nil || len(found) != 1 || found[0].Event != inserted[0].ID {
+		t.Errorf("found %v, %v; want event %s", found, err, inserted[0].ID)
+	}
+}
+
 // TestASearchForUnansweredEmitsReadsNoBacklog (I12): it touches as many pages beside a hundred
 // thousand older events of the handler, and as many of others, as beside twenty thousand.
 func TestASearchForUnansweredEmitsReadsNoBacklog(t *testing.T) {

@@ -57,9 +57,13 @@ func (r *clockRig) setClock(now time.Time) {
 }
 
 // nextMinute moves the clock to where all events of the next minute are due, and publishes
-// notifications for them.
+// notifications for them. No run may be under way.
 func (r *clockRig) nextMinute() (notified int) {
 	r.T.Helper()
+	// An outcome is observed before it is written: what was put off may not be in its row yet.
+	testenv.Eventually(r.T, "all that was claimed is written", func() bool {
+		return rig.One[bool](r.Rig, `SELECT NOT EXISTS (SELECT FROM events_v2 WHERE locked_at IS NOT NULL)`)
+	})
 	r.setClock(r.now.Truncate(time.Minute).Add(time.Minute + 30*time.Second))
 	return r.notifyDue()
 }

@@ -47,6 +47,7 @@ func emitMutants() []mutant {
 		{"notifier-that-is-back-is-not-noticed", "I2", publish,
 			change("if !p.down || p.probing != nil", "if p.rest > 0 || p.probing != nil"),
 			protocol("TestANotifierThatIsBackIsNoticed")},
+		{"sender-that-failed-is-down-for-good", "I13 I19", publish, change("p.down = err != nil\n", "p.down = p.down || err != nil\n"), protocol("TestANotifierThatIsBackIsNoticed")},
 		{"only-emits-notice-a-notifier-that-is-back", "I13 I19", publish, change("\t\t\tp.MarkPending(ctx, batch)\n\t\t\tp.probe(ctx, batch[0])\n", "\t\t\tp.MarkPending(ctx, batch)\n"),
 			[]judge{{"./eventqueue", []string{"TestOneFailedPublishDelaysNoLiftedRule"}}}},
 		{"emit-waits-for-a-notifier-that-hangs", "I12", publish, change("\tcase <-timer.C:\n", ""), protocol("TestANotifierThatHangsHoldsUpNoEmit")},

@@ -30,8 +30,8 @@ func TestANotifierThatIsBackIsNoticed(t *testing.T) {
 		}
 		l.failing = false
 		emit() // pending as well, and tried
-		if id := emit(); l.published[id] != 1 {
-			s.t.Errorf("published %d times after the notifier came back", l.published[id])
+		if id := emit(); l.published[id] != 1 || l.pending[id] {
+			s.t.Errorf("published %d times after the notifier came back, pending: %v; want once, and never pending", l.published[id], l.pending[id])
 		}
 	})
 }

@@ -105,8 +105,9 @@ func features(fault func(ctx context.Context, r *rig, workers []*program)) func(
 		if !r.eventually(ctx, startLimit, func() bool { return r.begun("") >= 50 }) {
 			r.fatalf("%d events have begun, want 50", r.begun(""))
 		}
+		emitUniqueAgain := r.emitUnique(ctx)
 		fault(ctx, r, workers)
-		r.emitTwice(ctx)
+		emitUniqueAgain()
 		r.emitTyped(ctx, "chains", 20)
 		r.emit(ctx, batch{label: "after", n: 50, canvas: plainCanvas})
 		for _, label := range []string{"plain", "after", "unique", "lines", "limited", "chains"} {
@@ -120,30 +121,35 @@ func features(fault func(ctx context.Context, r *rig, workers []*program)) func(
 	}
 }
 
-// emitTwice emits each event of a batch twice, with a unique key.
-func (r *rig) emitTwice(ctx context.Context) {
-	unique := func(ctx context.Context, events []eventqueue.NewEvent) (ids []eventqueue.EventID, err error) {
+// emitUnique emits a batch with unique keys. again emits it once more, and has each key name the
+// event that it named before, whatever has become of it.
+func (r *rig) emitUnique(ctx context.Context) (again func()) {
+	emit := func(ctx context.Context, events []eventqueue.NewEvent) ([]eventqueue.EventID, error) {
 		for i := range events {
 			events[i].UniqueKey, events[i].UniqueFor = fmt.Sprint("key ", i), time.Hour
 		}
-		for range 2 {
-			again, err := r.emitter.EmitUnique(ctx, events...)
-			if err != nil {
-				return nil, err
-			}
-			for i, e := range again {
-				if len(ids) == len(events) {
-					if ids[i] != e.ID {
-						r.failf("a unique key made event %s and then %s", ids[i], e.ID)
-					}
-					continue
-				}
-				ids = append(ids, e.ID)
+		emitted, err := r.emitter.EmitUnique(ctx, events...)
+		ids := make([]eventqueue.EventID, len(emitted))
+		for i, e := range emitted {
+			ids[i] = e.ID
+		}
+		return ids, err
+	}
+	b := batch{label: "unique", n: 50, canvas: uniqueCanvas}
+	ids := r.emitBy(ctx, b, emit)
+	return func() {
+		events := make([]eventqueue.NewEvent, b.n)
+		for i := range events {
+			events[i] = b.event(i)
+		}
+		repeated, err := emit(ctx, events)
+		r.must(err)
+		for i := range repeated {
+			if repeated[i] != ids[i] {
+				r.failf("a unique key made event %s and then %s", ids[i], repeated[i])
 			}
 		}
-		return ids, nil
 	}
-	r.emitBy(ctx, batch{label: "unique", n: 50, canvas: uniqueCanvas}, unique)
 }
 
 // runs are all runs of a label's events, by their beginning.

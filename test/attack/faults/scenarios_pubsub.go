@@ -65,11 +65,11 @@ func (r *rig) gate(handler string) (open func()) {
 func oneFailedPublishOfAWorker(embedding bool) func(context.Context, *rig) {
 	return func(ctx context.Context, r *rig) {
 		r.cron(ctx, nil)
+		start := r.worker
 		if embedding {
-			r.embed(ctx, "app", nil)
-		} else {
-			r.worker(ctx, "worker", nil)
+			start = r.embed
 		}
+		program := start(ctx, "worker", nil)
 		open := r.gate("work")
 		r.emit(ctx, batch{label: "lines", n: 1000, key: func(i int) string { return strconv.Itoa(i % 100) }})
 		if !r.eventually(ctx, startLimit, func() bool { return r.begun("lines") >= 100 }) {
@@ -81,7 +81,27 @@ func oneFailedPublishOfAWorker(embedding bool) func(context.Context, *rig) {
 		// Without a fault it takes one to two seconds; before, minutes.
 		r.awaitDone(ctx, "lines", 30*time.Second)
 		r.figure("lines_took=%.1fs", time.Since(began).Seconds())
+		r.publishesAgain(ctx, program, func() {
+			r.emit(ctx, batch{label: "more", n: 2, key: func(int) string { return "more" }})
+		})
 	}
+}
+
+// publishesAgain waits until a program has said that a publish of its own failed, and that the next
+// one did not; emit has it publish. Others may do its work meanwhile, so that no event waits.
+func (r *rig) publishesAgain(ctx context.Context, p *program, emit func()) {
+	const failed, again = "could not publish notifications", "notifications are published again"
+	if !strings.Contains(p.LogText(), failed) {
+		r.fatalf("no publish of %s has failed: the scenario shows nothing", p.Name)
+	}
+	began := time.Now()
+	if !r.eventually(ctx, startLimit, func() bool {
+		emit()
+		return strings.Contains(p.LogText(), again)
+	}) {
+		r.failf("%s after one failed publish %s does not publish by itself", startLimit, p.Name)
+	}
+	r.figure("publishes_again=%.1fs", time.Since(began).Seconds())
 }
 
 func oneFailedPublishOfAnEmitter(ctx context.Context, r *rig) {
@@ -93,6 +113,7 @@ func oneFailedPublishOfAnEmitter(ctx context.Context, r *rig) {
 	r.emitVia(ctx, emitter, batch{label: "after", n: 100, every: 50 * time.Millisecond})
 	r.awaitDone(ctx, "after", 40*time.Second)
 	r.punctual("after", 1, 12*time.Second) // 2 s are promised; it was 20 to 25
+	r.publishesAgain(ctx, emitter, func() { r.emitVia(ctx, emitter, batch{label: "more", n: 1}) })
 }
 
 // oneFailedPublishOfCron fails one of the publishes with which the relay tells of what was
