@@ -29,13 +29,13 @@ const (
 // viewer is who makes a request.
 type viewer struct {
 	access.Identity
-	// Session says that they came in by logging in, and can log out.
+	// Session reports whether they came in by logging in, and can log out.
 	Session bool
 	// Canvas is the one that they have chosen of Canvases, which are those that they may read; both are empty
 	// for somebody who may read all canvases, and for somebody who may read one.
 	Canvas   eventqueue.CanvasID
 	Canvases []eventqueue.CanvasID
-	// Changes says that the dashboard can change something.
+	// Changes reports whether the dashboard can change something.
 	Changes bool
 	address string
 }

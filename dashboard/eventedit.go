@@ -23,7 +23,7 @@ const maxEditable = 32 << 10
 type editForm struct {
 	ID      eventqueue.EventID
 	Handler string
-	// Ended says that the event has failed or was cancelled: it is retried with what is edited.
+	// Ended reports whether the event has failed or was cancelled: it is retried with what is edited.
 	Ended      bool
 	Value      string
 	ValueShown bool

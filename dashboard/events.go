@@ -29,7 +29,7 @@ type eventsData struct {
 	Next   string
 	// First is the page without its position, for a page that is not the first.
 	First string
-	// Searched says that the search ended before the page was full, and goes on with Next.
+	// Searched reports whether the search ended before the page was full, and goes on with Next.
 	Searched bool
 	Ended    bool
 	Logged   []inspect.LogEntry
@@ -271,7 +271,7 @@ type failure struct {
 	Count  int64
 	Newest inspect.LogEntry
 	Link   string
-	// MayRetry says that the viewer can retry the group.
+	// MayRetry reports whether the viewer can retry the group.
 	MayRetry bool
 }
 
@@ -281,10 +281,10 @@ type failedData struct {
 	Groups []*failure
 	// More is how many groups are not shown, and Events how many events were grouped.
 	More, Events int
-	// Older says that newer failed events than these are on another page; Next goes on with older ones.
+	// Older reports whether newer failed events than these are on another page; Next goes on with older ones.
 	Older bool
 	Next  string
-	// Bulk says that groups can be retried, by those who may.
+	// Bulk reports whether groups can be retried, by those who may.
 	Bulk bool
 }
 

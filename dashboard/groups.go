@@ -29,7 +29,7 @@ type groupsData struct {
 	Rates       []rateRow
 	MoreRates   int
 	Limits      []inspect.LimitInUse
-	// MoreLimits says that there are more concurrency limits than those shown.
+	// MoreLimits reports whether there are more concurrency limits than those shown.
 	MoreLimits bool
 }
 

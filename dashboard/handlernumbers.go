@@ -19,7 +19,7 @@ const (
 
 // handlerNumbers is what the page of a handler shows of its runs, its limits and its errors.
 type handlerNumbers struct {
-	// Counted says that there were counts in the last hours.
+	// Counted reports whether there were counts in the last hours.
 	Counted                                           bool
 	Pending, OldestDue, Rate, Errors, WaitP99, RunP99 string
 	Counts, Waits, Spark                              chart

@@ -19,7 +19,7 @@ type tokensData struct {
 	// More is how many older tokens are not shown.
 	More int
 	Form tokenForm
-	// MayMake says that the viewer can make tokens here.
+	// MayMake reports whether the viewer can make tokens here.
 	MayMake bool
 	// Secret is that of the token that was just made. It is shown once.
 	Secret, Made string

@@ -14,7 +14,7 @@ type workerRow struct {
 
 type workersData struct {
 	Workers []workerRow
-	// More says that there are more runs in hand than were read.
+	// More reports whether there are more runs in hand than were read.
 	More bool
 }
 

@@ -71,9 +71,9 @@ type PendingStore interface {
 // Inserted is one row that Insert wrote.
 type Inserted struct {
 	ID EventID
-	// MustNotify says that the caller has to publish a notification.
+	// MustNotify reports whether the caller has to publish a notification.
 	MustNotify bool
-	// Repeat says that no row was written: ID is the event that has the key.
+	// Repeat reports whether no row was written: ID is the event that has the key.
 	Repeat bool
 }
 

@@ -12,7 +12,7 @@ type UniqueKey struct {
 type Emitted struct {
 	ID EventID
 
-	// New says that the event was inserted; otherwise ID is the event that has its
+	// New reports whether the event was inserted; otherwise ID is the event that has its
 	// UniqueKey, from an earlier emit or from earlier in the same one.
 	New bool
 }

@@ -26,7 +26,7 @@ type State struct {
 	// and this binary does not know, because the binary is older.
 	Name string
 
-	// Applied says whether the database has had it.
+	// Applied reports whether it was applied to the database.
 	Applied bool
 
 	// AppliedAt is when, by the database's clock; the zero time when it has not.

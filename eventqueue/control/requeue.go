@@ -32,7 +32,7 @@ type Requeued struct {
 	// LockRemaining is for how long the lock of an event is still valid if nobody
 	// renews it; only of RequeueRunning.
 	LockRemaining time.Duration
-	// TakenOver says that an expired lock was cleared: its holder can no longer write, and a run
+	// TakenOver reports whether an expired lock was cleared: its holder can no longer write, and a run
 	// that is known to have begun counts as failed. Only of RequeueDone.
 	TakenOver bool
 	// Rule is the rule that still holds the event back; empty when there is none. Only of

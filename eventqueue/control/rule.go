@@ -134,9 +134,9 @@ func (l Lift) Validate() error {
 
 // Lifted is the result of lifting a rule.
 type Lifted struct {
-	// Removed says that the rule was there. With a Rate, it is still there, and being lifted.
+	// Removed reports whether the rule was there. With a Rate, it is still there, and being lifted.
 	Removed bool
-	// Last says that no other rule holds back all that the rule was about.
+	// Last reports whether no other rule holds back all that the rule was about.
 	Last bool
 	// At is the time by the database's clock.
 	At time.Time
@@ -148,7 +148,7 @@ const MaxReleaseTime = 2 * time.Second
 
 // Released is the result of letting run the next events of a rule that is lifted at a rate.
 type Released struct {
-	// Removed says that the rule was removed, as nothing that it alone held back waited any more. GoesOn says that it is
+	// Removed reports whether the rule was removed, as nothing that it alone held back waited any more. GoesOn reports whether it is
 	// still there. Neither: there was no such rule.
 	Removed, GoesOn bool
 	// Last says of a removed rule that no other one holds back all that it was about.

@@ -107,9 +107,9 @@ func (r *Rules) Lift(ctx context.Context, t RuleType, scope eventqueue.Scope) (r
 
 // LiftResult is what lifting a rule has come to.
 type LiftResult struct {
-	// Removed says that the rule was there.
+	// Removed reports whether the rule was there.
 	Removed bool
-	// GoesOn says that the rule is lifted at a rate and that not all events have been let run: cron goes on
+	// GoesOn reports whether the rule is lifted at a rate and not all events have been let run: cron goes on
 	// (RunExpiry).
 	GoesOn bool
 	// Notified is how many events were notified.

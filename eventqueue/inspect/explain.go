@@ -91,7 +91,7 @@ type facts struct {
 	overLimit bool
 	// limits are the rate limits that the event has to pass.
 	limits []control.RateLimit
-	// relayRuns says that a relay is connected to the database.
+	// relayRuns reports whether a relay is connected to the database.
 	relayRuns bool
 	// live is how many workers run, and knowing how many of them have the event's handler. lastKnew
 	// is the last worker that had it, if none of those that run has.

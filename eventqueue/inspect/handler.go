@@ -55,7 +55,7 @@ type RecentError struct {
 	Error string
 	// At is when the run began, and, if the event has FAILED, when it did.
 	At time.Time
-	// Failed says that the event has FAILED; else it waits to be tried again.
+	// Failed reports whether the event has FAILED; else it waits to be tried again.
 	Failed bool
 }
 

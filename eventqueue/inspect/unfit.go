@@ -22,7 +22,7 @@ type ValueChecker interface {
 type Unfit struct {
 	Canvas  eventqueue.CanvasID
 	Handler eventqueue.HandlerKey
-	// Unknown says that the program has no such handler. Otherwise Problem says what the handler cannot read.
+	// Unknown reports whether the program has no such handler. Otherwise Problem says what the handler cannot read.
 	Unknown bool
 	Problem string
 	Events  int
@@ -36,7 +36,7 @@ type Fitness struct {
 	Checked int
 	// Unfit are those that do not fit, by canvas and handler: at most MaxUnfit of them.
 	Unfit []Unfit
-	// More says that there are further ones.
+	// More reports whether there are further ones.
 	More bool
 }
 

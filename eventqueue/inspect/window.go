@@ -54,7 +54,7 @@ type window struct {
 	ids []eventqueue.EventID
 	// next is the id after which the list goes on; 0 at its end.
 	next eventqueue.EventID
-	// cut says that there was more to read.
+	// cut reports whether there was more to read.
 	cut bool
 }
 

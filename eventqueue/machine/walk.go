@@ -35,14 +35,14 @@ type Facts struct {
 	// LockRemaining is how long a held lock stays valid when nobody renews it.
 	LockRemaining time.Duration
 
-	// HandlerKnown says that the claiming worker has the event's handler.
+	// HandlerKnown reports whether the claiming worker has the event's handler.
 	HandlerKnown bool
 
-	// Waits says that the event has to wait for others of its ordering groups: those of its key, or
+	// Waits reports whether the event has to wait for others of its ordering groups: those of its key, or
 	// of a limit.
 	Waits bool
 
-	// Claimed says that the same statement took the lock for the claiming worker.
+	// Claimed reports whether the same statement took the lock for the claiming worker.
 	Claimed bool
 }
 

@@ -46,7 +46,7 @@ type PrunedPage struct {
 	Retained eventqueue.EventID
 	// Last is the highest id that was read, 0 for none.
 	Last eventqueue.EventID
-	// More says that entries which are old enough may follow.
+	// More reports whether entries which are old enough may follow.
 	More bool
 }
 

@@ -132,7 +132,7 @@ type Relayed struct {
 	// Lost had a notification that did not lead to a run. Those that the rate did not allow yet
 	// are left pending, and are counted there.
 	Lost int
-	// More says that the pass ended before all pending notifications were published.
+	// More reports whether the pass ended before all pending notifications were published.
 	More bool
 }
 

@@ -65,9 +65,9 @@ type Unserved struct {
 type Explanation struct {
 	// Why and Remedy are sentences for a person.
 	Why, Remedy string
-	// Free says that nothing keeps the event from running: it is only that no worker has claimed it.
+	// Free reports whether nothing keeps the event from running: it is only that no worker has claimed it.
 	Free bool
-	// Passes says that the event runs or will without anybody's help, as it seems at this moment.
+	// Passes reports whether the event runs or will without anybody's help, as it seems at this moment.
 	Passes bool
 }
 

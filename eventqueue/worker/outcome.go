@@ -27,7 +27,7 @@ type Outcome struct {
 	// Attempt and ClaimID are the fence when the event was claimed.
 	Attempt int32
 	ClaimID eventqueue.ClaimID
-	// TakenOver says that the claim took over an expired lock.
+	// TakenOver reports whether the claim took over an expired lock.
 	TakenOver bool
 	// Delay is the wait before the next try, when there is one.
 	Delay time.Duration

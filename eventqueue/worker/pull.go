@@ -25,7 +25,7 @@ type puller struct {
 	receiver eventqueue.Receiver
 	releaser *releaser
 	decider  *decider
-	// pulledAll says that a pull brought as many notifications as were asked for.
+	// pulledAll reports whether a pull brought as many notifications as were asked for.
 	pulledAll *atomic.Bool
 }
 

@@ -38,10 +38,10 @@ type execution struct {
 	leased     time.Time  // when the delivery was pulled or its lease extended
 	submitted  bool       // its completion is in the completer's batcher
 	unrun      bool       // no handler is called: the event is released
-	// unrenewable says that the database refuses to renew the claim, which is logged once.
+	// unrenewable reports whether the database refuses to renew the claim, which is logged once.
 	unrenewable bool
 	rowID       RowID // of its row, until the row may have been written
-	// superseded says that this worker has claimed the event once more, so that
+	// superseded reports whether this worker has claimed the event once more, so that
 	// the lock had expired.
 	superseded bool
 }

@@ -46,13 +46,13 @@ type ClaimResult struct {
 	// Unique says, of an event that was claimed, that its UniqueKey holds beyond its end, so that
 	// the time of the end has to be recorded.
 	Unique bool
-	// Grouped says that the event is at the front of one or more ordering groups, which advance
+	// Grouped reports whether the event is at the front of one or more ordering groups, which advance
 	// with its completion. It is also set for an event that was not claimed.
 	Grouped bool
 	// Limited says, of an event that was claimed, that it has a rate limit: it may not
 	// run before TakeRate has granted it.
 	Limited bool
-	// Exact says that one of these limits is exact: the worker's own counts do not suffice.
+	// Exact reports whether one of these limits is exact: the worker's own counts do not suffice.
 	Exact bool
 	// Snoozes is how often an event that was claimed has been snoozed in a row.
 	Snoozes int

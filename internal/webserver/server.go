@@ -56,7 +56,7 @@ type Server struct {
 	Access *access.Authenticator
 	// Bulk has the changes of many events, which Run works on.
 	Bulk *bulk.Operations
-	// Open says that no access is configured: the machine itself is let in, with every right.
+	// Open reports whether no access is configured: the machine itself is let in, with every right.
 	Open bool
 
 	dashboard *dashboard.Handler // nil: none

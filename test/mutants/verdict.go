@@ -54,7 +54,7 @@ func judged(output string, j judge) (f fate, by, why string) {
 	return survived, "", "no test noticed"
 }
 
-// allPassed tells whether every test of a judge ran and passed without a mutant.
+// allPassed reports whether every test of a judge ran and passed without a mutant.
 func allPassed(output string, j judge) error {
 	passed := map[string]bool{}
 	for _, match := range results.FindAllStringSubmatch(output, -1) {

@@ -116,7 +116,7 @@ type Record struct {
 	UniqueFor time.Duration
 	Parent    eventqueue.EventID
 	Children  []eventqueue.HandlerKey
-	// Foreign says that no program has a handler for it.
+	// Foreign reports whether no program has a handler for it.
 	Foreign bool
 
 	Attempt     int32

@@ -115,7 +115,7 @@ func execute(args, env []string, signals <-chan os.Signal) (int, error) {
 	}
 }
 
-// onTerminal says whether standard input is a terminal: a character device that
+// onTerminal reports whether standard input is a terminal: a character device that
 // is not the null device.
 func onTerminal() bool {
 	info, err := os.Stdin.Stat()

@@ -123,7 +123,7 @@ type change struct {
 	op     byte
 	old    rowState
 	new    rowState
-	// rewritten says that an update changed what nothing may change.
+	// rewritten reports whether an update changed what nothing may change.
 	rewritten bool
 }
 
