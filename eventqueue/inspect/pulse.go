@@ -3,6 +3,8 @@ package inspect
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"eventsv2/eventqueue/pgsession"
 )
 
@@ -21,11 +23,14 @@ SELECT relay, concat_ws(' ', relay,
     (SELECT concat(count(*), '/', sum(number)) FROM (` + pgsession.LiveWorkersSQL + `) AS live),
     (SELECT concat(count(*), '/', sum(xmin::text::bigint)) FROM scheduling_rules),
     (SELECT concat(count(*), '/', sum(xmin::text::bigint), '/', max(minute)) FROM event_minutes
-     WHERE minute >= date_trunc('minute', clock_timestamp() - interval '1 minute', 'UTC')))
+     WHERE minute >= (SELECT date_trunc('minute', clock_timestamp() - interval '1 minute', 'UTC'))))
 FROM (SELECT ` + pgsession.RelayRunsSQL + ` AS relay) AS relays`
 
 // Pulse reads the pulse.
 func (r *Reader) Pulse(ctx context.Context) (p Pulse, err error) {
-	err = r.pool.QueryRow(ctx, pulseSQL).Scan(&p.RelayRuns, &p.Mark)
+	err = r.walk(ctx, pulseSQL, nil, func(rows pgx.Rows) (err error) {
+		p, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Pulse])
+		return err
+	})
 	return p, err
 }

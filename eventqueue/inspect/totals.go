@@ -15,13 +15,12 @@ import (
 // A histogram of a minute is the sum of those of its rows, element by element. Each row is read once for the sums of
 // all canvases, and those of the canvases once more for theirs.
 var totalsSQL = `
-WITH since AS MATERIALIZED (SELECT date_trunc('minute', clock_timestamp() - $3::interval, 'UTC') AS first)
 SELECT NULL::uuid AS part, m.minute, ` + totalSumsSQL() + `, clock_timestamp()
-FROM since CROSS JOIN event_minutes m WHERE $1 AND m.minute >= since.first
+FROM event_minutes m WHERE $1 AND m.minute >= (SELECT date_trunc('minute', clock_timestamp() - $3::interval, 'UTC'))
 GROUP BY m.minute
 UNION ALL
 SELECT m.canvas_id, m.minute, ` + totalSumsSQL() + `, clock_timestamp()
-FROM since CROSS JOIN event_minutes m WHERE m.canvas_id = ANY ($2) AND m.minute >= since.first
+FROM event_minutes m WHERE m.canvas_id = ANY ($2) AND m.minute >= (SELECT date_trunc('minute', clock_timestamp() - $3::interval, 'UTC'))
 GROUP BY m.canvas_id, m.minute
 ORDER BY 2`
 
