@@ -32,7 +32,7 @@ type Activity struct {
 	AsOf time.Time
 }
 
-// Rows that have a count of what is pending are newer than four minutes as in SumMinutes. They are looked up by their
+// What is summed is read by its index, as by Totals. Rows that have a count of what is pending are newer than four minutes as in SumMinutes. They are looked up by their
 // keys: a LIMIT keeps the planner from joining them with all counts that there are.
 const activitiesSQL = `
 WITH clock AS MATERIALIZED (
@@ -40,8 +40,8 @@ WITH clock AS MATERIALIZED (
 ), summed AS (
     SELECT canvas_id, module, name, sum(completed)::bigint AS completed, sum(failed + retried)::bigint AS unsuccessful,
         max(minute) FILTER (WHERE pending IS NOT NULL) AS newest, min(minute) FILTER (WHERE pending IS NOT NULL) AS oldest
-    FROM clock JOIN event_minutes ON minute >= date_trunc('minute', clock.now - $3::interval, 'UTC')
-    WHERE $1 OR canvas_id = ANY ($2)
+    FROM event_minutes
+    WHERE minute >= date_trunc('minute', now() - $3::interval, 'UTC') AND ($1 OR canvas_id = ANY ($2))
     GROUP BY canvas_id, module, name
 ), counted AS (
     SELECT s.*, n.pending, n.oldest_due, o.oldest_due AS before, s.newest - s.oldest AS earlier
@@ -58,13 +58,17 @@ ORDER BY oldest_due DESC NULLS LAST, unsuccessful DESC, canvas_id, module, name
 LIMIT $5`
 
 // Activities returns the handlers on some canvases that have due events which no worker runs, or whose runs of the
-// last ten minutes all failed: those with the oldest due events first, and 2,000 at most. all is those of all canvases. Its cost grows with the number of rows of counts there, and not with that of
-// the events.
+// last ten minutes all failed: those with the oldest due events first, and 2,000 at most. all is those of all
+// canvases. Its cost grows with the number of rows of counts there, and not with that of the events.
 func (r *Reader) Activities(ctx context.Context, all bool, canvases []eventqueue.CanvasID) ([]Activity, error) {
-	return walked(ctx, r, func(row pgx.CollectableRow) (a Activity, err error) {
+	rows, err := r.pool.Query(ctx, activitiesSQL, all, uuids(canvases), ActivityFor, recent+time.Minute, maxActivities)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a Activity, err error) {
 		err = row.Scan((*[16]byte)(&a.Canvas), &a.Module, &a.Name, &a.Completed, &a.Unsuccessful, &a.Pending, &a.OldestDue, &a.Before, &a.Earlier, &a.AsOf)
 		return a, err
-	}, activitiesSQL, all, uuids(canvases), ActivityFor, recent+time.Minute, maxActivities)
+	})
 }
 
 func uuids(canvases []eventqueue.CanvasID) [][16]byte {

@@ -12,15 +12,17 @@ import (
 	"eventsv2/eventqueue/minutes"
 )
 
+// The planner knows what now() is, and so how few of all rows are newer: it reads these by their index.
+//
 // A histogram of a minute is the sum of those of its rows, element by element. Each row is read once for the sums of
 // all canvases, and those of the canvases once more for theirs.
 var totalsSQL = `
 SELECT NULL::uuid AS part, m.minute, ` + totalSumsSQL() + `, clock_timestamp()
-FROM event_minutes m WHERE $1 AND m.minute >= (SELECT date_trunc('minute', clock_timestamp() - $3::interval, 'UTC'))
+FROM event_minutes m WHERE $1 AND m.minute >= date_trunc('minute', now() - $3::interval, 'UTC')
 GROUP BY m.minute
 UNION ALL
 SELECT m.canvas_id, m.minute, ` + totalSumsSQL() + `, clock_timestamp()
-FROM event_minutes m WHERE m.canvas_id = ANY ($2) AND m.minute >= (SELECT date_trunc('minute', clock_timestamp() - $3::interval, 'UTC'))
+FROM event_minutes m WHERE m.canvas_id = ANY ($2) AND m.minute >= date_trunc('minute', now() - $3::interval, 'UTC')
 GROUP BY m.canvas_id, m.minute
 ORDER BY 2`
 
@@ -41,7 +43,11 @@ func totalSumsSQL() string {
 // there, and not with that of the events.
 func (r *Reader) Totals(ctx context.Context, all bool, canvases []eventqueue.CanvasID, since time.Duration) (map[eventqueue.CanvasID][]Minute, error) {
 	totals := map[eventqueue.CanvasID][]Minute{}
-	_, err := walked(ctx, r, func(row pgx.CollectableRow) (none struct{}, err error) {
+	rows, err := r.pool.Query(ctx, totalsSQL, all, uuids(canvases), since)
+	if err != nil {
+		return nil, err
+	}
+	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (none struct{}, err error) {
 		var m Minute
 		var part *[16]byte
 		err = row.Scan(&part, &m.Begins, &m.Emitted, &m.Completed, &m.Failed, &m.Retried, &m.Cancelled, (*[]int64)(&m.Wait), &m.Pending, &m.OldestDue, &m.AsOf)
@@ -52,6 +58,6 @@ func (r *Reader) Totals(ctx context.Context, all bool, canvases []eventqueue.Can
 		m.Wait = m.Wait.Trimmed()
 		totals[of] = append(totals[of], m)
 		return none, err
-	}, totalsSQL, all, uuids(canvases), since)
+	})
 	return totals, err
 }
