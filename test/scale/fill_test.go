@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/test/testenv"
 )
 
@@ -60,5 +61,14 @@ func filled(t *testing.T, pool *pgxpool.Pool, events int) {
 		if err != nil {
 			t.Fatalf("%v: %s", err, statement)
 		}
+	}
+	for summed := true; summed; { // the hours that are over, as cron does
+		var err error
+		if summed, err = pgstore.New(pool).SumHour(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := pool.Exec(ctx, `VACUUM ANALYZE event_hours`); err != nil {
+		t.Fatal(err)
 	}
 }

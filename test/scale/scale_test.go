@@ -100,6 +100,7 @@ func TestPages(t *testing.T) {
 	}
 	var m measured
 	config.ConnConfig.Tracer, config.MaxConns = &m, 2
+	config.ConnConfig.RuntimeParams["work_mem"] = "16MB" // as the programs have it
 	pool, err := pgxpool.NewWithConfig(testenv.Context(t), config)
 	if err != nil {
 		t.Fatal(err)
