@@ -49,5 +49,6 @@ func New(config Config) (http.Handler, error) {
 	a.addCrons()
 	a.addStats()
 	a.addTokens()
+	a.addWebhooks()
 	return a.guarded(mux), nil
 }
