@@ -25,11 +25,11 @@ demo: services ## run a real queue on this machine for half a minute; INPUT=file
 PROCESSORS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 TESTS := $(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -shuffle=on -count=1 -timeout 30m \
 	-p $$(($(PROCESSORS) + 2)) -parallel 8 -vet=off -ldflags='-s -w'
-# These start other programs and read what they say: the race detector would see nothing but
-# the test itself. Compiling for it costs most of what the tests cost.
-WITHOUT_RACE := ./test/containers ./test/setmodule ./test/walls ./test/services ./test/withservices ./test/mutants
+# These start other programs and read what they say, or compare stores one operation after the other:
+# the race detector would see nothing but the test itself. Compiling for it costs most of what they cost.
+WITHOUT_RACE := ./test/model ./test/containers ./test/setmodule ./test/walls ./test/services ./test/withservices ./test/mutants
 # They start in this order, so that nothing long is left over at the end.
-LONGEST := ./test/model ./test/e2e ./eventqueue/pgstore ./test/protocol ./test/sim
+LONGEST := ./test/e2e ./eventqueue/pgstore ./test/protocol ./test/sim
 .PHONY: test
 test: services pooler chromium $(GOTESTSUM) $(GOLANGCI) ## everything, on real Postgres and the Pub/Sub emulator; ends with what was skipped
 	@go run ./test/withservices -- $(MAKE) --no-print-directory --keep-going -j2 test-race test-plain

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -63,6 +64,8 @@ type Config struct {
 	Port       int    `env:"PORT" envDefault:"8080" used:"worker, cron" desc:"Port of /healthz and /readyz, of /webhooks/ in a worker with sources of webhooks, and of /metrics with OTEL_METRICS_EXPORTER=prometheus. 0 is any free port."`
 	APIListen  string `env:"API_LISTEN" used:"worker, cron" desc:"host:port on which the HTTP API is served, below /v1/. As long as there is neither a token nor an ACCESS_FILE it has to be a loopback address, such as 127.0.0.1:8090. The user of the database then needs the role queue_operator as well. Empty: nowhere."`
 	AccessFile string `env:"ACCESS_FILE" used:"worker, cron, eventctl serve" desc:"YAML file with the issuers (OpenID Connect, Google's IAP) that let people into the HTTP API, beside tokens. Empty: none."`
+
+	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES" used:"worker, cron, eventctl serve" desc:"Networks of the proxies before the HTTP API and the dashboard, with commas between them, such as 10.0.0.0/8: their X-Forwarded-For says whose address the audit log has, and against which wrong tokens count. Empty: the address of whoever connects."`
 
 	Dashboard    bool   `env:"DASHBOARD" envDefault:"false" used:"worker, cron, eventctl serve" desc:"Serve the dashboard beside the HTTP API, at all other paths of API_LISTEN, or of eventctl serve."`
 	DashboardKey string `env:"DASHBOARD_KEY" used:"worker, cron, eventctl serve" desc:"At least 32 random characters, secret, the same for all programs behind one address: they accept each other's sessions. Empty: whoever is logged in has to log in again when the program starts again."`

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"go.uber.org/zap"
@@ -42,8 +43,10 @@ type Config struct {
 	// with the same key accept each other's. Default (""): one that is drawn at random.
 	Dashboard    bool
 	DashboardKey string
-	Store        *pgstore.Store
-	Queue        *eventqueue.Queue
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For says where a request comes from.
+	TrustedProxies []netip.Prefix
+	Store          *pgstore.Store
+	Queue          *eventqueue.Queue
 	// Logger gets what fails. Default (nil): none.
 	Logger *zap.Logger
 }
@@ -60,6 +63,7 @@ type Server struct {
 	Open bool
 
 	dashboard *dashboard.Handler // nil: none
+	trusted   []netip.Prefix
 	listener  net.Listener
 	log       *zap.Logger
 }
@@ -80,7 +84,7 @@ func Listen(ctx context.Context, config Config) (*Server, error) {
 	if config.Logger == nil {
 		config.Logger = zap.NewNop()
 	}
-	s := &Server{Mux: http.NewServeMux(), log: config.Logger,
+	s := &Server{Mux: http.NewServeMux(), log: config.Logger, trusted: config.TrustedProxies,
 		Access: &access.Authenticator{Tokens: access.NewTokens(config.Store.Schema(), config.Store.Pool()), Loopback: access.LoopbackHost(host)}}
 	if config.AccessFile != "" {
 		if s.Access.Issuers, err = access.LoadFile(config.AccessFile); err != nil {
@@ -153,13 +157,17 @@ func (s *Server) Close() error { return s.listener.Close() }
 
 // Run serves, and works on the changes of many events, until ctx ends. Then it closes the listener, and returns nil.
 func (s *Server) Run(ctx context.Context) error {
+	handler, err := withClientAddress(s.trusted, s.Mux)
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.Bulk.Run(ctx) })
 	group.Go(func() error {
 		if s.dashboard == nil {
-			return Serve(ctx, s.listener, s.Mux, s.log)
+			return Serve(ctx, s.listener, handler, s.log)
 		}
-		return Serve(ctx, s.listener, s.Mux, s.log, s.dashboard.Close)
+		return Serve(ctx, s.listener, handler, s.log, s.dashboard.Close)
 	})
 	return group.Wait()
 }

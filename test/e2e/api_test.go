@@ -29,7 +29,7 @@ func (r *rig) testAPI() {
 		}
 	})
 	token := strings.TrimSpace(r.eventctlSays("token", "create", "--name", "night", "--verbs", "read,read_values,emit,operate", "--canvas", canvas.String()))
-	worker := r.start("worker", map[string]string{"API_LISTEN": "127.0.0.1:0"})
+	worker := r.start("worker", map[string]string{"API_LISTEN": "127.0.0.1:0", "TRUSTED_PROXIES": "10.0.0.0/8,127.0.0.0/8"})
 	worker.await("the HTTP API listens")
 	found := regexp.MustCompile(`the HTTP API listens[^\n]*"address":"([^"]+)"`).FindStringSubmatch(worker.text())
 	if found == nil {
@@ -43,6 +43,7 @@ func (r *rig) testAPI() {
 		}
 		request.Header.Set("Authorization", "Bearer "+token)
 		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("X-Forwarded-For", "127.0.0.1, 192.0.2.7, 10.1.2.3") // of which the client wrote the first
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			t.Fatal(err)
@@ -93,6 +94,9 @@ func (r *rig) testAPI() {
 		says("the audit log has the "+action, "/audit?actor=token:night&event="+id, `"action":"`+action+`"`)
 	}
 	says("the audit log has the operation", "/audit", `"action":"bulk_retry"`)
+	if n := one[int](r, `SELECT count(*) FROM audit_log WHERE actor = 'token:night' AND source IS DISTINCT FROM '192.0.2.7'`); n != 0 {
+		t.Errorf("%d changes are not said to come from the client before the proxies", n)
+	}
 	if status := worker.terminate(); status != 0 {
 		t.Errorf("the worker ended with status %d", status)
 	}
