@@ -15,6 +15,10 @@ import (
 // to do.
 const testLimit = 100 * time.Second
 
+// unchangedLimit bounds the same tests without a mutant, those of all packages at once. They have to
+// pass, however slow the machine is.
+const unchangedLimit = 10 * time.Minute
+
 // builder makes and runs test binaries. It is safe for concurrent use when the
 // names of binaries differ.
 type builder struct {
@@ -97,11 +101,11 @@ func (b builder) buildAnew(ctx context.Context, pkg string, m *mutant, text, nam
 	return binary, nil
 }
 
-// test runs some tests of a binary to the first failure and returns what they
+// test runs some tests of a binary to the first failure, within a limit, and returns what they
 // printed. A failed test is no error.
-func (b builder) test(ctx context.Context, binary string, j judge) (string, error) {
+func (b builder) test(ctx context.Context, binary string, j judge, limit time.Duration) (string, error) {
 	defer b.tests.take()()
-	cmd := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.shuffle=on", "-test.timeout="+testLimit.String(),
+	cmd := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.shuffle=on", "-test.timeout="+limit.String(),
 		"-test.run=^("+strings.Join(j.tests, "|")+")$")
 	cmd.Dir, cmd.Env = filepath.Join(b.root, j.pkg), b.env
 	out, err := cmd.CombinedOutput()

@@ -121,7 +121,7 @@ func (g gate) withoutMutants(ctx context.Context, all []mutant) error {
 			if err != nil {
 				return err
 			}
-			output, err := g.builder.test(ctx, binary, j)
+			output, err := g.builder.test(ctx, binary, j, unchangedLimit)
 			if err != nil {
 				return err
 			}
@@ -165,7 +165,7 @@ func (g gate) judge(ctx context.Context, m *mutant) (v verdict) {
 			v.fate, v.why = uncompilable, err.Error()
 			return v
 		}
-		output, err := g.builder.test(ctx, binary, j)
+		output, err := g.builder.test(ctx, binary, j, testLimit)
 		if err := errors.Join(err, os.Remove(binary)); err != nil {
 			v.fate, v.why = couldNotJudge, err.Error()
 			return v
