@@ -242,14 +242,14 @@ func TestNothingIsPublishedToATopicWithoutItsSubscription(t *testing.T) {
 			config := fakeConfig(server)
 			publisher := newPublisher(t, config)
 			if err := publisher.Publish(testContext(t), []eventqueue.Notification{notification(1)}); err == nil || !strings.Contains(err.Error(), "create subscription "+config.subscriptionPath()) {
-				t.Errorf("Publish without a subscription = %v, want an error that names it", err)
+				t.Fatalf("Publish without a subscription = %v, want an error that names it", err)
 			}
 			busy.armed.Store(false)
 			if err := publisher.Publish(testContext(t), []eventqueue.Notification{notification(2)}); err != nil {
 				t.Errorf("Publish = %v, though the subscription can be made now", err)
 			}
 			if got := server.Messages(); len(got) != 1 {
-				t.Errorf("%d messages were published, want the one that a subscription gets", len(got))
+				t.Fatalf("%d messages were published, want the one that a subscription gets", len(got))
 			}
 			if got := pull(t, open(t, config), 10); len(got) != 1 || got[0].Event != 2 {
 				t.Errorf("Pull = %v, want the notification of event 2", got)
