@@ -90,6 +90,9 @@ func (l *ledger) Insert(_ context.Context, _ eventqueue.DB, events []eventqueue.
 	for i := range rows {
 		l.inserted++
 		rows[i] = eventqueue.Inserted{ID: l.inserted, MustNotify: mode == eventqueue.NotifyModeSelf}
+		if mode != eventqueue.NotifyModeSelf {
+			l.pending[l.inserted] = true
+		}
 	}
 	return rows, nil
 }
