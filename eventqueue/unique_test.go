@@ -84,7 +84,10 @@ func TestTheRelayRemovesKeys(t *testing.T) {
 		}})
 		fails.Store(1)
 		core, logs := observer.New(zap.InfoLevel)
-		relay, err := maintenance.NewRelay(store, memnotify.New(memnotify.Config{}), maintenance.RelayConfig{Logger: zap.New(core)})
+		relay, err := maintenance.NewRelay(store, memnotify.New(memnotify.Config{}), maintenance.RelayConfig{
+			Jitter: func(most time.Duration) time.Duration { return most / 2 }, // it looks after half an hour, and then each hour
+			Logger: zap.New(core),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
