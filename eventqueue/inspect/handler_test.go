@@ -131,8 +131,9 @@ func TestCountsAreReadByTheirIndex(t *testing.T) {
 			_, err := reader.Totals(ctx, true, []eventqueue.CanvasID{scope.Canvas}, time.Hour)
 			return err
 		},
-		"Pulse":      func() error { _, err := reader.Pulse(ctx); return err },
-		"Activities": func() error { _, err := reader.Activities(ctx, true, nil); return err },
+		"HandlersPending": func() error { _, err := reader.HandlersPending(ctx); return err },
+		"Pulse":           func() error { _, err := reader.Pulse(ctx); return err },
+		"Activities":      func() error { _, err := reader.Activities(ctx, true, nil); return err },
 		"Minutes": func() error {
 			_, err := reader.Minutes(ctx, inspect.Filter{}, time.Hour, inspect.PerMinute)
 			return err

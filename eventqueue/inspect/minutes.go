@@ -143,13 +143,13 @@ type HandlerPending struct {
 	OldestDue time.Duration
 }
 
-// The last count of each scope, if it is no older than that of SumMinutes may be.
+// The last count of each scope, if it is no older than that of SumMinutes may be. It is read by its index, as by Totals.
 const handlersPendingSQL = `
 SELECT module, name, sum(pending)::bigint, coalesce(max(oldest_due), interval '0')
 FROM (
     SELECT DISTINCT ON (canvas_id, module, name) module, name, pending, oldest_due
     FROM event_minutes
-    WHERE minute >= date_trunc('minute', clock_timestamp() - $1::interval, 'UTC') AND pending IS NOT NULL
+    WHERE minute >= date_trunc('minute', now() - $1::interval, 'UTC') AND pending IS NOT NULL
     ORDER BY canvas_id, module, name, minute DESC
 ) AS last
 GROUP BY module, name
