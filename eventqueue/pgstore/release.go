@@ -68,11 +68,11 @@ const endReleaseSQL = `DELETE FROM scheduling_rules WHERE id = $1`
 const holdAgainSQL = `UPDATE scheduling_rules SET released_to = $2, released_at = $3 WHERE id = $1`
 
 // liftedBySQL is who has lifted the rule at a rate last, as far as the audit log says so. Another rule of the same
-// scope may have been there before.
+// scope may have been there before, with another created_at, which is that of somebody's time zone.
 const liftedBySQL = `
 SELECT actor, source, via, coalesce(operation_id, '00000000-0000-0000-0000-000000000000') FROM audit_log
 WHERE canvas_id = $1 AND action = $2 AND target = $3::text::jsonb AND after->0->>'rate' IS NOT NULL
-  AND at >= (SELECT created_at::timestamptz FROM scheduling_rules WHERE id = $4)
+  AND after->0->>'created_at' = (SELECT to_jsonb(created_at) #>> '{}' FROM scheduling_rules WHERE id = $4)
 ORDER BY id DESC LIMIT 1`
 
 // Release implements control.RuleStore. Claims need not wait: they see what has been committed.
