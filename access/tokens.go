@@ -100,31 +100,79 @@ func (t *Tokens) Create(ctx context.Context, by audit.Actor, n NewToken) (token 
 	if err := n.Validate(); err != nil {
 		return token, "", fmt.Errorf("create a token: %w", err)
 	}
-	random := make([]byte, secretBytes)
-	_, _ = rand.Read(random) // never fails
-	secret = Prefix + base64.RawURLEncoding.EncodeToString(random)
-	var expires *time.Duration
-	if n.For > 0 {
-		expires = &n.For
-	}
+	secret = newSecret()
 	err = t.pool.InTx(ctx, func(tx pgsession.DB) error {
-		rows, err := tx.Query(ctx, createTokenSQL, [16]byte(uuid.New()), n.Name, hashOf(secret), canvasArray(n.Canvases), n.Verbs, by.Name, expires)
-		if err != nil {
-			return err
-		}
-		if token, err = pgx.CollectExactlyOneRow(rows, scanToken); err != nil {
-			return err
-		}
-		after, err := json.Marshal(documentOf(token))
-		if err != nil {
-			return err
-		}
-		return audit.Write(ctx, tx, by, audit.Change{Action: "create_token", Canvas: onlyCanvas(token.Grant), Target: targetOf(token), After: after})
+		token, err = create(ctx, tx, by, n, secret)
+		return err
 	})
 	if err != nil {
 		return Token{}, "", fmt.Errorf("create a token: %w", err)
 	}
 	return token, secret, nil
+}
+
+// Others that create or revoke tokens wait until the lock is released; those that ask whether a token is valid do not.
+const lockTokensSQL = `LOCK TABLE access_tokens IN SHARE ROW EXCLUSIVE MODE`
+
+const validByNameSQL = `
+SELECT ` + tokenColumns + `
+FROM access_tokens
+WHERE name = $1 AND ` + validSQL + `
+ORDER BY created_at, id
+LIMIT 1`
+
+// CreateUnlessExists is Create if no token of that name is valid. Otherwise it changes nothing, and returns the oldest valid one
+// and "" for its secret, whatever its verbs, canvases and end are. Of calls at once, one creates the token.
+func (t *Tokens) CreateUnlessExists(ctx context.Context, by audit.Actor, n NewToken) (token Token, secret string, err error) {
+	if err := n.Validate(); err != nil {
+		return token, "", fmt.Errorf("create a token: %w", err)
+	}
+	err = t.pool.InTx(ctx, func(tx pgsession.DB) error {
+		if _, err := tx.Exec(ctx, lockTokensSQL); err != nil {
+			return err
+		}
+		switch existing, err := one(ctx, tx, validByNameSQL, n.Name); {
+		case err != nil:
+			return err
+		case existing != nil:
+			token, secret = *existing, ""
+			return nil
+		}
+		secret = newSecret()
+		token, err = create(ctx, tx, by, n, secret)
+		return err
+	})
+	if err != nil {
+		return Token{}, "", fmt.Errorf("create a token: %w", err)
+	}
+	return token, secret, nil
+}
+
+// newSecret draws a secret.
+func newSecret() string {
+	random := make([]byte, secretBytes)
+	_, _ = rand.Read(random) // never fails
+	return Prefix + base64.RawURLEncoding.EncodeToString(random)
+}
+
+// create writes a token and its row in the audit log.
+func create(ctx context.Context, tx pgsession.DB, by audit.Actor, n NewToken, secret string) (token Token, err error) {
+	var expires *time.Duration
+	if n.For > 0 {
+		expires = &n.For
+	}
+	rows, err := tx.Query(ctx, createTokenSQL, [16]byte(uuid.New()), n.Name, hashOf(secret), canvasArray(n.Canvases), n.Verbs, by.Name, expires)
+	if err != nil {
+		return token, err
+	}
+	if token, err = pgx.CollectExactlyOneRow(rows, scanToken); err != nil {
+		return token, err
+	}
+	after, err := json.Marshal(documentOf(token))
+	if err != nil {
+		return token, err
+	}
+	return token, audit.Write(ctx, tx, by, audit.Change{Action: "create_token", Canvas: onlyCanvas(token.Grant), Target: targetOf(token), After: after})
 }
 
 const listTokensSQL = `

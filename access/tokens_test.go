@@ -5,11 +5,13 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
@@ -73,6 +75,70 @@ func TestTokens(t *testing.T) {
 	}
 	if list, err := tokens.List(ctx); err != nil || len(list) != 1 || list[0].Valid() || list[0].CreatedBy != ada.Name {
 		t.Errorf("the list is %+v, %v", list, err)
+	}
+}
+
+// TestATokenUnlessThereIsOne is created once while it is valid, by however many at once, and again after its end.
+func TestATokenUnlessThereIsOne(t *testing.T) {
+	t.Parallel()
+	pool, ctx := testenv.Pool(t), testenv.Context(t)
+	tokens := access.NewTokens("", pool)
+	local := access.NewToken{Name: "local", Grant: access.Grant{Verbs: []access.Verb{access.Read}}}
+	secrets := make([]string, 2)
+	// Nobody writes before both are under way.
+	holder, err := pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holder.Exec(ctx, `LOCK TABLE access_tokens IN SHARE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	var group errgroup.Group
+	for i := range secrets {
+		group.Go(func() (err error) {
+			_, secrets[i], err = tokens.CreateUnlessExists(ctx, ada, local)
+			return err
+		})
+	}
+	testenv.Eventually(t, "both wait for the table", func() bool {
+		var waiting int
+		err := holder.QueryRow(ctx, `SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'access_tokens'::regclass`).Scan(&waiting)
+		return err == nil && waiting == len(secrets)
+	})
+	if err := holder.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	made := slices.DeleteFunc(secrets, func(secret string) bool { return secret == "" })
+	if len(made) != 1 {
+		t.Fatalf("%d were created at once: want one", len(made))
+	}
+	if identity, err := tokens.Identify(ctx, made[0]); err != nil || identity.Name != "token:local" {
+		t.Errorf("the token is of %+v, %v", identity, err)
+	}
+	if _, secret, err := tokens.CreateUnlessExists(ctx, ada, access.NewToken{Name: "another", Grant: local.Grant}); secret == "" || err != nil {
+		t.Errorf("one of another name is not created: %v", err)
+	}
+	existing, _, err := tokens.CreateUnlessExists(ctx, ada, local)
+	if err != nil || existing.Name != "local" || !existing.Valid() {
+		t.Fatalf("the one that exists is %+v, %v", existing, err)
+	}
+	if _, err := tokens.Revoke(ctx, ada, existing.ID); err != nil {
+		t.Fatal(err)
+	}
+	if token, secret, err := tokens.CreateUnlessExists(ctx, ada, local); secret == "" || token.ID == existing.ID || err != nil {
+		t.Errorf("after it was revoked, there is no new one: %+v, %v", token, err)
+	}
+	if _, err := pool.Exec(ctx, `UPDATE access_tokens SET expires_at = clock_timestamp() WHERE name = 'local'`); err != nil {
+		t.Fatal(err)
+	}
+	if _, secret, err := tokens.CreateUnlessExists(ctx, ada, local); secret == "" || err != nil {
+		t.Errorf("after it has expired, there is no new one: %v", err)
+	}
+	if entries, err := audit.NewLog("", pool).List(ctx, audit.Filter{Action: "create_token"}, 0, 10); err != nil || len(entries) != 4 {
+		t.Errorf("the audit log has %d rows for 4 tokens, %v", len(entries), err)
 	}
 }
 

@@ -28,7 +28,8 @@ type Store interface {
 	// call, the oldest first. Emit leaves out a slot that is not after the last
 	// recorded one of its definition. It also leaves out the slots of a definition
 	// that no longer exists, is disabled, started after the slot, or is locked by
-	// another checker. It returns how many slots it emitted.
+	// another checker. A slot that its definition skips (Skips) is recorded without an event. It
+	// returns how many slots it recorded.
 	Emit(ctx context.Context, slots []Slot) (int, error)
 }
 
@@ -46,7 +47,7 @@ type Result struct {
 	// read, or whose slots the database refuses; each of these was logged.
 	Definitions, Broken int
 	// Due counts the slots that were due when the pass began, and Emitted those
-	// for which it emitted an event. Another checker has taken the others.
+	// that it recorded, with an event or as skipped. Another checker has taken the others.
 	Due, Emitted int
 	// More means that more slots are due, and another pass should follow at once.
 	More bool

@@ -64,6 +64,47 @@ type NewDefinition struct {
 
 	// Missed is the policy for missed slots. Default (""): MissedLatest.
 	Missed Missed
+
+	Skips
+}
+
+// Skips are when a slot is recorded as skipped in place of an event. Default (false): never.
+type Skips struct {
+	// SkipIfPaused skips a slot that comes while a rule would hold its event back.
+	SkipIfPaused bool
+	// SkipIfRunning skips a slot that comes while an earlier event of the definition has not ended: it
+	// waits or runs.
+	SkipIfRunning bool
+}
+
+// Skip is why a slot was skipped.
+type Skip string
+
+// The reasons for which slots are skipped. The empty one is of a slot with an event.
+const (
+	SkippedPaused  Skip = "paused"
+	SkippedRunning Skip = "running"
+)
+
+// Met is what the slots of a definition meet when they come. Its zero value is nothing.
+type Met struct {
+	// Paused and Running are why all of them are skipped, and Alone that no slot gets an event after
+	// one that did.
+	Paused, Running, Alone bool
+}
+
+// Next returns why the next slot is skipped; empty: it gets an event, and so the one after it may meet that.
+func (m *Met) Next() Skip {
+	switch {
+	case m == nil:
+		return ""
+	case m.Paused:
+		return SkippedPaused
+	case m.Running:
+		return SkippedRunning
+	}
+	m.Running = m.Alone
+	return ""
 }
 
 // Definition is a cron definition in the database.
@@ -75,12 +116,13 @@ type Definition struct {
 	TimeZone string
 	Missed   Missed
 	Enabled  bool
+	Skips
 
 	// StartsAt is when the definition was added, replaced or enabled again. Only
 	// slots after it are due.
 	StartsAt time.Time
 
-	// LastSlot is the newest slot that has an event; zero if there is none.
+	// LastSlot is the newest slot that has an event or was skipped; zero if there is none.
 	LastSlot time.Time
 
 	// badStart is the text in the database if StartsAt cannot be read from it.

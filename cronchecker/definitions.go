@@ -43,11 +43,11 @@ func NewDefinitionsIn(schema pgsession.Schema, db eventqueue.DB) *Definitions {
 // The update reads the clock once more, because it may have waited for a checker.
 // Because of the WHERE, a taken name returns no row.
 const addSQL = `
-INSERT INTO cron_definitions AS d (canvas_id, name, schedule, time_zone, missed, starts_at)
-VALUES ($1, $2, $3, $4, $5::text::cron_missed_policy, clock_timestamp())
+INSERT INTO cron_definitions AS d (canvas_id, name, schedule, time_zone, missed, starts_at, skip_if_paused, skip_if_running)
+VALUES ($1, $2, $3, $4, $5::text::cron_missed_policy, clock_timestamp(), $7, $8)
 ON CONFLICT ON CONSTRAINT cron_definitions_once DO UPDATE
 SET schedule = excluded.schedule, time_zone = excluded.time_zone, missed = excluded.missed,
-    enabled = true,
+    enabled = true, skip_if_paused = excluded.skip_if_paused, skip_if_running = excluded.skip_if_running,
     starts_at = CASE WHEN d.enabled AND ` + startsReadableSQL + `
         AND (d.schedule, d.time_zone, d.missed) = (excluded.schedule, excluded.time_zone, excluded.missed) THEN d.starts_at ELSE clock_timestamp() END
 WHERE $6::boolean
@@ -59,12 +59,12 @@ RETURNING ` + definitionColumns
 // If the canvas has a definition of that name, Add returns ErrTaken, or replaces it if
 // replace is true. The replaced definition keeps its id; slots that were due under the
 // old schedule and have no event yet get none. A definition that is enabled and has the
-// same settings already is left as it is (I14). An error names the field that is wrong.
+// same schedule and policy already keeps its start (I14), also if its Skips change. An error names the field that is wrong.
 func (s *Definitions) Add(ctx context.Context, d NewDefinition, replace bool) (Definition, error) {
 	if err := d.normalize(); err != nil {
 		return Definition{}, fmt.Errorf("add cron definition: %w", err)
 	}
-	rows, err := s.db.Query(ctx, addSQL, [16]byte(d.Canvas), d.Name, d.Schedule, d.TimeZone, string(d.Missed), replace)
+	rows, err := s.db.Query(ctx, addSQL, [16]byte(d.Canvas), d.Name, d.Schedule, d.TimeZone, string(d.Missed), replace, d.SkipIfPaused, d.SkipIfRunning)
 	added, err := one(rows, err)
 	if errors.Is(err, ErrNotFound) {
 		err = ErrTaken

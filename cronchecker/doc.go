@@ -25,6 +25,11 @@
 //   - A checker sends no statement between two passes. A pass takes one statement,
 //     and one transaction per 1,000 due slots.
 //
+// # Skipped slots
+//
+// A definition may skip the slots that come while a rule would hold their events back (SkipIfPaused), or while an
+// earlier event of it waits or runs (SkipIfRunning). Such a slot is recorded, and gets no event later.
+//
 // # Missed slots
 //
 // After a time without a checker, several slots of a definition are due at once.

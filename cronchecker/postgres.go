@@ -11,6 +11,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/pgsession"
+	"eventsv2/internal/mayrun"
 )
 
 // Postgres is the Store in the queue's own database. It is safe for concurrent use, and
@@ -39,7 +40,7 @@ const definitionColumns = `
     d.id, d.canvas_id, d.name, d.schedule, d.time_zone, d.missed::text, coalesce(d.enabled, false),
     CASE WHEN ` + startsReadableSQL + ` THEN d.starts_at END,
     (SELECT r.slot FROM cron_records r WHERE r.cron_id = d.id AND isfinite(r.slot) ORDER BY r.slot DESC LIMIT 1),
-    CASE WHEN NOT ` + startsReadableSQL + ` THEN d.starts_at::text END`
+    CASE WHEN NOT ` + startsReadableSQL + ` THEN d.starts_at::text END, d.skip_if_paused, d.skip_if_running`
 
 const startsReadableSQL = `(d.starts_at >= '0001-01-01 00:00Z' AND d.starts_at < '10000-01-01 00:00Z')`
 
@@ -49,7 +50,17 @@ func definitionTargets(d *Definition) []any {
 		(*zeronull.Int8)(&d.ID), (*zeronull.UUID)(&d.Canvas), (*zeronull.Text)(&d.Name),
 		(*zeronull.Text)(&d.Schedule), (*zeronull.Text)(&d.TimeZone), (*zeronull.Text)(&d.Missed),
 		&d.Enabled, (*zeronull.Timestamptz)(&d.StartsAt), (*zeronull.Timestamptz)(&d.LastSlot), (*zeronull.Text)(&d.badStart),
+		(*nullBool)(&d.SkipIfPaused), (*nullBool)(&d.SkipIfRunning),
 	}
+}
+
+// nullBool is a boolean of which NULL is false.
+type nullBool bool
+
+// Scan implements sql.Scanner.
+func (b *nullBool) Scan(value any) error {
+	*b = value == true
+	return nil
 }
 
 // One row per enabled definition, or a single one with nothing but the clock.
@@ -86,7 +97,7 @@ func (p *Postgres) Load(ctx context.Context) (Snapshot, error) {
 func (p *Postgres) Emit(ctx context.Context, slots []Slot) (int, error) {
 	var emitted int
 	err := p.queue.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
-		starts, last, err := lock(ctx, p.schema.On(tx), slots)
+		starts, last, met, err := lock(ctx, p.schema.On(tx), slots)
 		if err != nil {
 			return fmt.Errorf("lock the cron definitions: %w", err)
 		}
@@ -95,15 +106,20 @@ func (p *Postgres) Emit(ctx context.Context, slots []Slot) (int, error) {
 		if len(ours) == 0 {
 			return nil
 		}
-		events := make([]eventqueue.NewEvent, len(ours))
+		skips := make([]Skip, len(ours))
+		var events []eventqueue.NewEvent
 		for i, slot := range ours {
-			events[i] = slot.Event
+			if skips[i] = met[slot.Cron].Next(); skips[i] == "" {
+				events = append(events, slot.Event)
+			}
 		}
-		ids, err := tx.Emit(ctx, events...)
-		if err != nil {
-			return err
+		var ids []eventqueue.EventID
+		if len(events) > 0 {
+			if ids, err = tx.Emit(ctx, events...); err != nil {
+				return err
+			}
 		}
-		return record(ctx, p.schema.On(tx), ours, ids)
+		return record(ctx, p.schema.On(tx), ours, skips, ids)
 	})
 	if err != nil {
 		return 0, err
@@ -130,16 +146,26 @@ SELECT d.id, r.slot
 FROM unnest($1::bigint[]) AS d (id)
 CROSS JOIN LATERAL (SELECT slot FROM cron_records WHERE cron_id = d.id AND isfinite(slot) ORDER BY slot DESC LIMIT 1) r`
 
+// What the slots of the definitions that skip some meet: a rule that would hold a new event back, and events that have
+// not ended. The others are not asked for.
+var metSQL = `
+SELECT d.id, d.skip_if_paused AND ` + mayrun.RuledSQL("e") + `,
+    d.skip_if_running AND EXISTS (SELECT FROM events_v2 q WHERE q.canvas_id = e.canvas_id AND q.module = e.module AND q.name = e.name AND q.modifier = e.modifier),
+    d.skip_if_running
+FROM cron_definitions d
+CROSS JOIN LATERAL (SELECT d.canvas_id, '` + Module + `' AS module, d.name, '` + Modifier + `' AS modifier, 9223372036854775807 AS id) AS e
+WHERE d.id = ANY ($1::bigint[]) AND (d.skip_if_paused OR d.skip_if_running)`
+
 // lock returns when each of the definitions that could be locked starts, and the
-// last recorded slot of those that have one, in one round trip.
-func lock(ctx context.Context, db eventqueue.DB, slots []Slot) (starts, last map[CronID]time.Time, err error) {
+// last recorded slot of those that have one, and what their slots meet, in one round trip.
+func lock(ctx context.Context, db eventqueue.DB, slots []Slot) (starts, last map[CronID]time.Time, met map[CronID]*Met, err error) {
 	ids := make([]int64, len(slots))
 	for i, slot := range slots {
 		ids[i] = int64(slot.Cron)
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	starts, last = map[CronID]time.Time{}, map[CronID]time.Time{}
+	starts, last, met = map[CronID]time.Time{}, map[CronID]time.Time{}, map[CronID]*Met{}
 	into := func(times map[CronID]time.Time) func(pgx.Rows) error {
 		return func(rows pgx.Rows) error {
 			var id CronID
@@ -155,7 +181,16 @@ func lock(ctx context.Context, db eventqueue.DB, slots []Slot) (starts, last map
 	batch.Queue(boundIdleSQL)
 	batch.Queue(lockDefinitionsSQL, ids).Query(into(starts))
 	batch.Queue(lastSlotsSQL, ids).Query(into(last))
-	return starts, last, db.SendBatch(ctx, batch).Close()
+	batch.Queue(metSQL, ids).Query(func(rows pgx.Rows) error {
+		var id CronID
+		var m Met
+		_, err := pgx.ForEachRow(rows, []any{(*int64)(&id), &m.Paused, &m.Running, &m.Alone}, func() error {
+			met[id] = new(m)
+			return nil
+		})
+		return err
+	})
+	return starts, last, met, db.SendBatch(ctx, batch).Close()
 }
 
 // stillDue returns the slots to emit: those of locked definitions, after their last
@@ -173,16 +208,20 @@ func stillDue(slots []Slot, starts, last map[CronID]time.Time) []Slot {
 }
 
 const recordSQL = `
-INSERT INTO cron_records (cron_id, slot, event_id)
-SELECT cron_id, slot, event_id
-FROM unnest($1::bigint[], $2::timestamptz[], $3::bigint[]) AS emitted (cron_id, slot, event_id)`
+INSERT INTO cron_records (cron_id, slot, event_id, skipped)
+SELECT cron_id, slot, event_id, nullif(skipped, '')
+FROM unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $4::text[]) AS passed (cron_id, slot, event_id, skipped)`
 
-func record(ctx context.Context, db eventqueue.DB, slots []Slot, events []eventqueue.EventID) error {
-	crons, times, ids := make([]int64, len(slots)), make([]time.Time, len(slots)), make([]int64, len(slots))
+// record records slots: events are those of the slots that are not skipped, in their order.
+func record(ctx context.Context, db eventqueue.DB, slots []Slot, skips []Skip, events []eventqueue.EventID) error {
+	crons, times, ids, reasons := make([]int64, len(slots)), make([]time.Time, len(slots)), make([]int64, len(slots)), make([]string, len(slots))
 	for i, slot := range slots {
-		crons[i], times[i], ids[i] = int64(slot.Cron), slot.At, int64(events[i])
+		crons[i], times[i], reasons[i] = int64(slot.Cron), slot.At, string(skips[i])
+		if skips[i] == "" {
+			ids[i], events = int64(events[0]), events[1:]
+		}
 	}
-	if _, err := db.Exec(ctx, recordSQL, crons, times, ids); err != nil {
+	if _, err := db.Exec(ctx, recordSQL, crons, times, ids, reasons); err != nil {
 		return fmt.Errorf("record %d cron slots: %w", len(slots), err)
 	}
 	return nil

@@ -176,7 +176,7 @@ func TestCheckLeavesWhatAnotherHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := lock(r.ctx, tx, []Slot{held.slot(time.Now())}); err != nil {
+	if _, _, _, err := lock(r.ctx, tx, []Slot{held.slot(time.Now())}); err != nil {
 		t.Fatal(errors.Join(err, tx.Rollback(r.ctx)))
 	}
 	result := r.check()

@@ -10,18 +10,19 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Record is a slot for which an event was emitted.
+// Record is a slot for which an event was emitted, or that was skipped.
 type Record struct {
 	Cron      CronID
 	Slot      time.Time
-	Event     eventqueue.EventID
+	Event     eventqueue.EventID // 0 of a slot that was skipped
 	EmittedAt time.Time
+	Skipped   Skip
 }
 
 const recordsSQL = `
-SELECT of.id, r.slot, r.event_id, r.created_at
+SELECT of.id, r.slot, r.event_id, r.created_at, coalesce(r.skipped, '')
 FROM unnest($1::bigint[]) AS of (id)
-CROSS JOIN LATERAL (SELECT slot, event_id, created_at FROM cron_records
+CROSS JOIN LATERAL (SELECT slot, event_id, created_at, skipped FROM cron_records
     WHERE cron_id = of.id AND isfinite(slot) AND isfinite(created_at) ORDER BY slot DESC LIMIT $2) AS r
 ORDER BY of.id, r.slot DESC`
 

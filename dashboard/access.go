@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"html/template"
@@ -58,6 +59,9 @@ func (v viewer) actor() audit.Actor {
 	return audit.Actor{Name: v.Name, Source: v.address, Via: "dashboard"}
 }
 
+// key is the same for all requests of the viewer.
+func (v viewer) key() string { return cmp.Or(v.Key, v.Name) }
+
 // Query keeps the chosen canvas in a link to another page.
 func (v viewer) Query() template.URL {
 	if len(v.Canvases) == 0 {
@@ -99,7 +103,11 @@ func (d *dashboard) identified(next http.Handler) http.Handler {
 			d.writeProblem(w, r, "", tooMany)
 		case err != nil:
 			d.Log.Error("find out who makes a request of the dashboard", zap.Error(err))
-			d.writeProblem(w, r, "", problem{http.StatusServiceUnavailable, "It could not be found out who you are", "The log of this program says why. Reload the page to try again."})
+			why := "The log of this program says why. Reload the page to try again."
+			if errors.Is(err, context.DeadlineExceeded) {
+				why = "The database does not answer. Reload the page to try again."
+			}
+			d.writeProblem(w, r, "", problem{http.StatusServiceUnavailable, "It could not be found out who you are", why})
 		case !who.MayAnywhere(access.Read):
 			d.writeProblem(w, r, "", forbidden(access.Read))
 		default:

@@ -299,12 +299,11 @@ func TestConfigIsChecked(t *testing.T) {
 	store := newQueue(t).store
 	identify := as()
 	for want, c := range map[string]dashboard.Config{
-		"Store":       {LockTimeout: 1, Identify: identify},
-		"LockTimeout": {Store: store, Identify: identify},
-		"Timeout":     {Store: store, LockTimeout: 1, Timeout: -1, Identify: identify},
-		"Prefix":      {Store: store, LockTimeout: 1, Prefix: "admin", Identify: identify},
-		"either":      {Store: store, LockTimeout: 1},
-		"16 bytes":    {Store: store, LockTimeout: 1, SessionKey: make([]byte, 16), Access: &access.Authenticator{Tokens: access.NewTokens("", store.Pool())}},
+		"Store":    {Identify: identify},
+		"Timeout":  {Store: store, Timeout: -1, Identify: identify},
+		"Prefix":   {Store: store, Prefix: "admin", Identify: identify},
+		"either":   {Store: store},
+		"16 bytes": {Store: store, SessionKey: make([]byte, 16), Access: &access.Authenticator{Tokens: access.NewTokens("", store.Pool())}},
 	} {
 		if _, err := dashboard.New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

@@ -17,6 +17,9 @@ import (
 // defaultTimeout is the Timeout of a Config without one.
 const defaultTimeout = 5 * time.Second
 
+// defaultChanges is the ChangesPerSecond of a Config without one: more than a person makes.
+const defaultChanges = 10
+
 // Config configures a dashboard.
 type Config struct {
 	// Store is that of the database.
@@ -25,8 +28,6 @@ type Config struct {
 	Queue *eventqueue.Queue
 	// Bulk has the changes of many events. The dashboard only starts them: somebody has to Run it. nil: there are none.
 	Bulk *bulk.Operations
-	// LockTimeout is the lock timeout of the workers, from which it follows who is running.
-	LockTimeout time.Duration
 	// Prefix is the path below which the dashboard is mounted, as in /admin/events; empty: the root.
 	Prefix string
 	// Identify returns who makes a request, and what they may do: for applications with a login of their own.
@@ -43,6 +44,8 @@ type Config struct {
 	// Refresh is how often pages that are looked at are renewed if something has changed, with one statement for all of
 	// them; 0 means 12 seconds.
 	Refresh time.Duration
+	// ChangesPerSecond is how many changes somebody may make per second, and twice as many at once; 0 means 10.
+	ChangesPerSecond float64
 	// Log gets the errors of requests; nil: nothing is logged.
 	Log *zap.Logger
 }
@@ -51,12 +54,12 @@ func (c *Config) validate() error {
 	switch {
 	case c.Store == nil:
 		return errors.New("Store is missing")
-	case c.LockTimeout <= 0:
-		return errors.New("LockTimeout must be positive: give the lock timeout of the workers")
 	case c.Timeout < 0:
 		return errors.New("Timeout is negative")
 	case c.Refresh < 0:
 		return errors.New("Refresh is negative")
+	case c.ChangesPerSecond < 0:
+		return errors.New("ChangesPerSecond is negative")
 	case c.Prefix != "" && !strings.HasPrefix(c.Prefix, "/"):
 		return errors.New("Prefix must begin with a slash")
 	case (c.Identify == nil) == (c.Access == nil):

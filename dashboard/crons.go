@@ -43,6 +43,8 @@ type cronRow struct {
 type slotRow struct {
 	At    time.Time
 	Event eventqueue.EventID
+	// Skipped is why it was skipped.
+	Skipped cronchecker.Skip
 }
 
 func (d *dashboard) definitions() *cronchecker.Definitions {
@@ -103,7 +105,7 @@ func rowOfCron(d cronchecker.Definition, records []cronchecker.Record, now time.
 // a record.
 func slotsUntil(schedule cronchecker.Schedule, starts time.Time, records []cronchecker.Record, now time.Time) (slots []slotRow) {
 	for _, r := range records {
-		slots = append(slots, slotRow{r.Slot.UTC(), r.Event})
+		slots = append(slots, slotRow{r.Slot.UTC(), r.Event, r.Skipped})
 	}
 	for at, passed := schedule.Latest(starts, now); passed && len(slots) < 2*slotsShown; at, passed = schedule.Latest(starts, at.Add(-time.Second)) {
 		if !slices.ContainsFunc(slots, func(s slotRow) bool { return s.At.Equal(at) }) {
@@ -181,7 +183,8 @@ func (d *dashboard) switchCron(on bool) func(r *http.Request) (string, flash, er
 
 // editCron replaces the schedule of a definition that exists.
 func editCron(ctx context.Context, r *http.Request, definitions *cronchecker.Definitions, canvas eventqueue.CanvasID, name string) error {
-	changed := cronchecker.NewDefinition{Canvas: canvas, Name: name, Missed: cronchecker.Missed(r.PostFormValue("missed"))}
+	changed := cronchecker.NewDefinition{Canvas: canvas, Name: name, Missed: cronchecker.Missed(r.PostFormValue("missed")),
+		Skips: cronchecker.Skips{SkipIfPaused: r.PostFormValue("skip_if_paused") != "", SkipIfRunning: r.PostFormValue("skip_if_running") != ""}}
 	var err error
 	if changed.Schedule, err = field(r, "schedule"); err != nil {
 		return err

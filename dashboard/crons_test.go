@@ -44,9 +44,9 @@ func TestCrons(t *testing.T) {
 	b.leads(b.post("/crons/enable", form), here)
 	b.wants(b.get(here), 200, `class="state live">on`)
 
-	edited := url.Values{"canvas": form["canvas"], "name": form["name"], "schedule": {"30 9 * * mon-fri"}, "time_zone": {"UTC"}, "missed": {"all"}}
+	edited := url.Values{"canvas": form["canvas"], "name": form["name"], "schedule": {"30 9 * * mon-fri"}, "time_zone": {"UTC"}, "missed": {"all"}, "skip_if_paused": {"1"}}
 	b.leads(b.post("/crons/edit", edited), here)
-	b.wants(b.get(here), 200, "At 09:30, Monday through Friday", "all are emitted late")
+	b.wants(b.get(here), 200, "At 09:30, Monday through Friday", "all are emitted late", "skipped while paused", `name="skip_if_paused" value="1" checked`)
 	edited.Set("schedule", "99 9 * * *")
 	b.leads(b.post("/crons/edit", edited), here)
 	b.wants(b.get(here), 200, "Nothing was changed: schedule", "At 09:30")

@@ -40,10 +40,14 @@ func New(c Config) (*Handler, error) {
 	if c.Refresh == 0 {
 		c.Refresh = defaultRefresh
 	}
+	if c.ChangesPerSecond == 0 {
+		c.ChangesPerSecond = defaultChanges
+	}
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}
-	d := &dashboard{Config: c, Reader: inspect.NewIn(c.Store.Schema(), c.Store.Pool())}
+	d := &dashboard{Config: c, Reader: inspect.NewIn(c.Store.Schema(), c.Store.Pool()),
+		changes: access.NewLimiter(c.ChangesPerSecond, max(1, int(2*c.ChangesPerSecond)))}
 	if c.Access != nil {
 		var err error
 		if d.sessions, err = access.NewSessions(c.Access.Tokens, c.SessionKey, sessionLasts); err != nil {
@@ -83,7 +87,7 @@ func (d *dashboard) routes() http.Handler {
 	mux.HandleFunc("GET /{$}", d.page("overview", d.overview))
 	mux.HandleFunc("GET /live", d.stream)
 	mux.HandleFunc("GET /handlers", d.page("handlers", d.handlers))
-	mux.HandleFunc("GET /events", d.page("events", d.events))
+	mux.HandleFunc("GET /events", d.page("events", d.eventsPage))
 	mux.HandleFunc("GET /events/{id}", d.page("event", d.event))
 	mux.HandleFunc("GET /failed", d.page("failed", d.failed))
 	mux.HandleFunc("GET /workers", d.page("workers", d.workers))
@@ -111,6 +115,7 @@ func (d *dashboard) routes() http.Handler {
 	mux.HandleFunc("POST /tokens/{id}/revoke", d.change(d.revokeToken))
 	if d.Bulk != nil {
 		mux.HandleFunc("POST /failed/retry", d.change(d.retryGroup))
+		mux.HandleFunc("POST /events/count", d.change(d.countEvents))
 		mux.HandleFunc("GET /operations", d.page("operations", d.listOperations))
 		mux.HandleFunc("GET /operations/{id}", d.page("operation", d.operation))
 		mux.HandleFunc("POST /operations/{id}/confirm", d.change(d.confirmOperation))

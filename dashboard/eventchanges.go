@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/http"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -16,7 +17,7 @@ func (d *dashboard) eventToChange(r *http.Request) (id eventqueue.EventID, found
 	if id, err = parseID(r.PathValue("id")); err != nil {
 		return id, found, err
 	}
-	if found, err = d.Reader.Show(r.Context(), id, d.LockTimeout); err != nil {
+	if found, err = d.Reader.Show(r.Context(), id); err != nil {
 		return id, found, err
 	}
 	if !viewerOf(r).maySee(found) {
@@ -58,9 +59,12 @@ func (d *dashboard) cancelEvent(r *http.Request) (string, flash, error) {
 }
 
 func (d *dashboard) deleteEvent(r *http.Request) (string, flash, error) {
-	id, _, err := d.eventToChange(r)
+	id, found, err := d.eventToChange(r)
 	if err != nil {
 		return "", flash{}, err
+	}
+	if found.Logged != nil {
+		return d.deleteEnded(r, found.Logged)
 	}
 	changer, err := d.changer(r)
 	if err != nil {
@@ -77,12 +81,27 @@ func (d *dashboard) deleteEvent(r *http.Request) (string, flash, error) {
 	return path, d.said(results[0], "deleted", "Event "+id.String()+" was deleted."), nil
 }
 
+// deleteEnded deletes an event that has failed or was cancelled.
+func (d *dashboard) deleteEnded(r *http.Request, ended *inspect.LogEntry) (string, flash, error) {
+	result := control.Changed{ID: ended.ID, Result: control.ChangeUnknown}
+	deleted, err := d.Store.As(viewerOf(r).actor()).DeleteLogged(r.Context(), []eventqueue.EventID{ended.ID})
+	switch {
+	case err != nil:
+		return "", flash{}, err
+	case len(deleted) == 1:
+		return "/events?state=" + strings.ToLower(string(ended.Status)), done("Event " + ended.ID.String() + " was deleted."), nil
+	case ended.Status == inspect.LogCompleted:
+		result.Result = control.ChangeCompleted
+	}
+	return eventPath(ended.ID), d.said(result, "deleted", ""), nil
+}
+
 func (d *dashboard) runEvent(r *http.Request) (string, flash, error) {
 	id, _, err := d.eventToChange(r)
 	if err != nil {
 		return "", flash{}, err
 	}
-	requeuer, err := control.NewRequeuer(d.Store.As(viewerOf(r).actor()), d.Queue, 0)
+	requeuer, err := control.NewRequeuer(d.Store.As(viewerOf(r).actor()), d.Queue)
 	if err != nil {
 		return "", flash{}, err
 	}
@@ -156,6 +175,8 @@ func (d *dashboard) saidRetry(result control.Retried) flash {
 	switch result.Result {
 	case control.RetryMoved:
 		return done("It is back in the queue, due now, with all of its retries.")
+	case control.RetryOutdated:
+		return d.said(control.Changed{ID: result.ID, Result: control.ChangeOutdated}, "retried", "")
 	case control.RetryQueued:
 		return refused("Event " + result.ID.String() + " was not retried: it is in the queue already.")
 	default:

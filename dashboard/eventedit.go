@@ -156,6 +156,9 @@ func (d *dashboard) editEvent(r *http.Request) (string, flash, error) {
 	if edit.Value == nil && edit.Attributes == nil && !edit.Retimes() {
 		return eventPath(id), refused("Event " + id.String() + " was not changed: the form was left as it was."), nil
 	}
+	if version != "" {
+		edit.Of = &form.content
+	}
 	if form.Ended {
 		retrier, err := d.retrier(r)
 		if err != nil {
@@ -170,9 +173,6 @@ func (d *dashboard) editEvent(r *http.Request) (string, flash, error) {
 	changer, err := d.changer(r)
 	if err != nil {
 		return "", flash{}, err
-	}
-	if version != "" {
-		edit.Of = &form.content
 	}
 	results, err := changer.Edit(r.Context(), edit, id)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/bulk"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/machine"
 )
@@ -33,6 +34,10 @@ type eventsData struct {
 	Searched bool
 	Ended    bool
 	Logged   []inspect.LogEntry
+	// Bulk are the changes that can be made of all events that the filter selects.
+	Bulk []bulk.Verb
+	// Filter is what the form says, with a canvas also where the address names none.
+	Filter inspect.Filter
 }
 
 func (d *dashboard) events(r *http.Request) (string, any, error) {
@@ -58,6 +63,7 @@ func (d *dashboard) events(r *http.Request) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
+	data.Filter = filter
 	var next eventqueue.EventID
 	if after > 0 {
 		data.First = d.Prefix + "/events?" + without(q, "after").Encode()
@@ -66,7 +72,7 @@ func (d *dashboard) events(r *http.Request) (string, any, error) {
 		data.Ended = true
 		data.Logged, next, err = d.Reader.Log(r.Context(), filter, status, true, after, pageSize)
 	} else {
-		data.Events, next, err = d.Reader.List(r.Context(), filter, inspect.State(form.State), after, pageSize, d.LockTimeout)
+		data.Events, next, err = d.Reader.List(r.Context(), filter, inspect.State(form.State), after, pageSize)
 	}
 	if next > 0 {
 		data.Searched = len(data.Events)+len(data.Logged) < pageSize
@@ -79,7 +85,7 @@ func (d *dashboard) events(r *http.Request) (string, any, error) {
 
 // found lists the one event with an id.
 func (d *dashboard) found(r *http.Request, id eventqueue.EventID, data *eventsData) error {
-	shown, err := d.Reader.Show(r.Context(), id, d.LockTimeout)
+	shown, err := d.Reader.Show(r.Context(), id)
 	switch {
 	case err != nil:
 		return err
@@ -185,6 +191,9 @@ type eventData struct {
 	MoreTree   bool
 }
 
+// Original is the event that it repeats; 0: none.
+func (e eventData) Original() eventqueue.EventID { return bulk.OriginalOf(e.Shown.Attributes()) }
+
 // Held reports whether the handler of the event is paused or blocked.
 func (e eventData) Held() bool {
 	return e.Because.Label == machine.Paused || e.Because.Label == machine.Blocked
@@ -212,14 +221,14 @@ func (d *dashboard) event(r *http.Request) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	e, err := d.Reader.Explain(r.Context(), id, d.LockTimeout)
+	e, err := d.Reader.Explain(r.Context(), id)
 	if err != nil {
 		return "", nil, err
 	}
 	if e.Because().Label == machine.EventMissing || !viewerOf(r).maySee(e.Shown) {
 		return "", nil, noEvent(id)
 	}
-	data := eventData{Explanation: e, Because: e.Because(), Next: e.Reasons[1:], Machine: way(e.Because().Label)}
+	data := eventData{Explanation: e, Because: e.Because(), Next: e.Reasons[1:], Machine: wayOf(e)}
 	if queued := e.Shown.Queued; queued != nil {
 		data.Event, data.State, data.ValueBytes = queued.Event, string(queued.State), queued.ValueBytes
 	} else if logged := e.Shown.Logged; logged != nil {
@@ -230,7 +239,7 @@ func (d *dashboard) event(r *http.Request) (string, any, error) {
 	if data.MayRead {
 		data.Value, data.Cut = value(data.Event.Value)
 	}
-	tree, more, err := d.Reader.Tree(r.Context(), id, familyShown, d.LockTimeout)
+	tree, more, err := d.Reader.Tree(r.Context(), id, familyShown)
 	if err != nil {
 		return "", nil, err
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -84,6 +86,11 @@ func (d *dashboard) change(do func(r *http.Request) (path string, said flash, er
 		r = r.WithContext(ctx)
 		if d.Queue == nil {
 			d.writeProblem(w, r, "", readOnly())
+			return
+		}
+		if wait := d.changes.Take(viewerOf(r).key()); wait > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+			d.writeProblem(w, r, "", problem{http.StatusTooManyRequests, "Too many changes at once", "Nothing was changed. Wait a moment, and try again. For many events there are bulk operations."})
 			return
 		}
 		if err := parseForm(r); err != nil {

@@ -105,7 +105,7 @@ func (d *dashboard) explainGroups(r *http.Request, groups []inspect.WaitingGroup
 	for i := range groups {
 		heads[i] = groups[i].Head
 	}
-	explained, err := d.Reader.ExplainMany(r.Context(), heads, d.LockTimeout)
+	explained, err := d.Reader.ExplainMany(r.Context(), heads)
 	if err != nil {
 		return nil, err
 	}

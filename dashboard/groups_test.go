@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"eventsv2/access"
 	"eventsv2/dashboard"
@@ -21,7 +20,7 @@ func (q *queue) keyed(canvas eventqueue.CanvasID, key string, n int) (ids []even
 		q.insert(eventqueue.NewEvent{Canvas: canvas, Module: seeded.Module, Name: "ship", Modifier: "_", Value: []byte(`{}`), OrderingKey: key})
 		ids = append(ids, q.ids[len(q.ids)-1])
 	}
-	if _, err := q.store.Advance(testenv.Context(q.t), nil, ids, time.Minute); err != nil {
+	if _, err := q.store.Advance(testenv.Context(q.t), nil, ids); err != nil {
 		q.t.Fatal(err)
 	}
 	return ids

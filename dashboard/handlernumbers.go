@@ -71,15 +71,17 @@ func numbersOf(minutes []inspect.Minute) handlerNumbers {
 	return data
 }
 
-// wideSparkline has the runs of a handler during the last hours, in steps of some minutes.
+// wideSparkline has the runs of a handler during the last hours, in steps of some minutes. It ends with the last minute
+// that is over: one that is not would look like fewer runs.
 func wideSparkline(minutes []inspect.Minute, now time.Time) chart {
 	const step = 5 * time.Minute
 	steps := make([]float64, handlerFor/step)
 	high := 1.0
+	over := now.Truncate(time.Minute)
 	for i := range minutes {
 		m := &minutes[i]
-		at := len(steps) - 1 - int(now.Sub(m.Begins)/step)
-		if at >= 0 && at < len(steps) {
+		at := len(steps) - 1 - int((over.Sub(m.Begins)-time.Minute)/step)
+		if m.Begins.Before(over) && at >= 0 {
 			steps[at] += float64(m.Completed + m.Failed + m.Retried)
 			high = max(high, steps[at])
 		}

@@ -48,7 +48,7 @@ func liveDashboard(t *testing.T) (*streams, *pgxpool.Pool, *statements) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	handler, err := New(Config{Store: pgstore.New(pool), LockTimeout: time.Minute, Log: testenv.Logger(t), Access: &access.Authenticator{Tokens: access.NewTokens("", pool)}})
+	handler, err := New(Config{Store: pgstore.New(pool), Log: testenv.Logger(t), Access: &access.Authenticator{Tokens: access.NewTokens("", pool)}})
 	if err != nil {
 		t.Fatal(err)
 	}

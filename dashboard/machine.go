@@ -3,6 +3,7 @@ package dashboard
 import (
 	"slices"
 
+	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/machine"
 )
 
@@ -42,9 +43,22 @@ func column() []machine.State {
 		machine.LockClaim, machine.Process, machine.RetryCheck, machine.Delete, machine.End}
 }
 
+// wayOf is the way of an event. One that was cancelled while it waited has taken none: that is a change by hand, and no
+// arrow of the machine.
+func wayOf(e inspect.Explanation) picture {
+	if ended := e.Shown.Logged; ended != nil && ended.Status == inspect.LogCancelled {
+		p := drawn(nil)
+		p.Text = "Queue, where it was cancelled"
+		return p
+	}
+	return way(e.Because().Label)
+}
+
 // way draws the machine with the shortest way to the arrow with a label.
-func way(label machine.Label) picture {
-	taken := pathTo(label)
+func way(label machine.Label) picture { return drawn(pathTo(label)) }
+
+// drawn draws the machine with the arrows that were taken.
+func drawn(taken []machine.Arrow) picture {
 	p := picture{Width: columnWidth}
 	reached := map[machine.State]bool{machine.Queue: true}
 	for _, a := range taken {

@@ -1,9 +1,12 @@
 package dashboard
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/machine"
 )
 
@@ -24,6 +27,58 @@ func TestThePictureIsTheMachine(t *testing.T) {
 		}
 		if !taken || !strings.HasPrefix(p.Text, "Queue ") {
 			t.Errorf("no way with %q: %s", a.Label, p.Text)
+		}
+	}
+}
+
+// An event that was cancelled while it waited did not run.
+func TestTheWayOfACancelledEvent(t *testing.T) {
+	t.Parallel()
+	p := wayOf(inspect.Explanation{Shown: inspect.Shown{Logged: &inspect.LogEntry{Status: inspect.LogCancelled}}, Reasons: []inspect.Reason{{Label: machine.FailedForGood}}})
+	for _, a := range p.Arrows {
+		if a.Taken {
+			t.Errorf("it has taken %q", a.Label)
+		}
+	}
+	for _, b := range p.Boxes {
+		if b.Reached != (b.Name == string(machine.Queue)) {
+			t.Errorf("%s: %t", b.Name, b.Reached)
+		}
+	}
+	if p.Text != "Queue, where it was cancelled" {
+		t.Error(p.Text)
+	}
+}
+
+// An event that its handler has refused for good has not been through the check of its retries.
+func TestTheWayOfAFailureForGood(t *testing.T) {
+	t.Parallel()
+	for label, want := range map[machine.Label]bool{machine.RetryTooMany: true, machine.FailedForGood: false} {
+		p := wayOf(inspect.Explanation{Shown: inspect.Shown{Logged: &inspect.LogEntry{Status: inspect.LogFailed}}, Reasons: []inspect.Reason{{Label: label}}})
+		if checked := strings.Contains(p.Text, string(machine.RetryCheck)); checked != want || !strings.HasSuffix(p.Text, string(machine.Delete)) {
+			t.Errorf("the way of %s is %s", label, p.Text)
+		}
+	}
+}
+
+// A line of the same number of runs each minute ends as high as it began, also while a minute goes on.
+func TestTheMinuteThatGoesOnIsNoDrop(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 31, 17, 30, 40, 0, time.UTC)
+	var list []inspect.Minute
+	for ago := range 6 * 60 {
+		m := inspect.Minute{Begins: now.Truncate(time.Minute).Add(-time.Duration(ago) * time.Minute), AsOf: now}
+		if m.Completed = 7; ago == 0 {
+			m.Completed = 1
+		}
+		list = append(list, m)
+	}
+	slices.Reverse(list)
+	for name, c := range map[string]chart{"of minutes": sparkline(list, now), "of hours": wideSparkline(list, now)} {
+		points := strings.Fields(c.Lines[0].Points)
+		_, want, _ := strings.Cut(points[len(points)/2], ",")
+		if last := points[len(points)-1]; !strings.HasSuffix(last, ","+want) {
+			t.Errorf("the line %s ends at %s, and goes on at %s", name, last, want)
 		}
 	}
 }

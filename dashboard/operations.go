@@ -2,10 +2,10 @@ package dashboard
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 
@@ -45,6 +45,9 @@ func selection(c bulk.Change) string {
 	state := f.State
 	if c.Verb == bulk.Retry {
 		state = cmp.Or(state, control.StateFailed)
+	}
+	if c.Verb == bulk.Replay {
+		state = cmp.Or(state, control.StateCompleted)
 	}
 	text := "Events"
 	if state != "" {
@@ -130,7 +133,29 @@ func (d *dashboard) operation(r *http.Request) (string, any, error) {
 // Verb is what the operation does, at the beginning of a sentence.
 func (o operationRow) Verb() string { return capital(string(o.Change.Verb)) }
 
+// PerSecond is the rate of a replay.
+func (o operationRow) PerSecond() float64 { return cmp.Or(o.Change.Rate, bulk.DefaultRate) }
+
 func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
+
+// Back is the page with what was counted.
+func (o operationRow) Back() string {
+	f := o.Change.Filter
+	if o.Change.Verb == bulk.Retry && f.Error != "" {
+		return "/failed"
+	}
+	q := url.Values{"module": {f.Module}, "name": {f.Name}, "state": {string(f.State)}}
+	for key, value := range f.Attributes {
+		q.Set("attribute", key+"="+value)
+	}
+	if f.Canvas != nil {
+		q.Set("canvas", f.Canvas.String())
+	}
+	return "/events?" + filled(q).Encode()
+}
+
+// OfEvents reports whether it was begun on the page Events.
+func (o operationRow) OfEvents() bool { return strings.HasPrefix(o.Back(), "/events") }
 
 // Percent is how much of it has been tried.
 func (o operationRow) Percent() int {
@@ -145,16 +170,13 @@ func (o operationRow) Refreshes() bool { return o.State == bulk.Running }
 
 func operationPath(op bulk.Operation) string { return "/operations/" + op.ID.String() }
 
-// key is the same for all requests of the viewer.
-func (v viewer) key() string { return cmp.Or(v.Key, v.Name) }
-
 // retryGroup counts the failed events that are like one: of its handler, with its error.
 func (d *dashboard) retryGroup(r *http.Request) (string, flash, error) {
 	id, err := parseID(r.PostFormValue("like"))
 	if err != nil {
 		return "", flash{}, err
 	}
-	found, err := d.Reader.Show(r.Context(), id, d.LockTimeout)
+	found, err := d.Reader.Show(r.Context(), id)
 	if err != nil {
 		return "", flash{}, err
 	}
@@ -169,15 +191,7 @@ func (d *dashboard) retryGroup(r *http.Request) (string, flash, error) {
 		return "/failed", refused("Event " + id.String() + " is no longer a failed one. Choose the group again."), nil
 	}
 	filter := control.EventFilter{Canvas: &like.Canvas, Module: like.Module, Name: like.Name, Error: commonPart(like.LastError), State: control.StateFailed}
-	op, err := d.Bulk.Count(r.Context(), viewerOf(r).actor(), viewerOf(r).key(), bulk.Change{Verb: bulk.Retry, Filter: filter})
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return "/failed", refused("The failed events could not be counted in time. Use eventctl retry, which may take longer."), nil
-	case err != nil:
-		return "", flash{}, err
-	default:
-		return operationPath(op), flash{}, nil
-	}
+	return d.counted(r, bulk.Change{Verb: bulk.Retry, Filter: filter}, "/failed")
 }
 
 // minCommonPart is how short a part of an error may be that says something.

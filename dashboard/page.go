@@ -20,6 +20,7 @@ type dashboard struct {
 	Reader   *inspect.Reader
 	sessions *access.Sessions // nil with Identify
 	attempts *access.Attempts
+	changes  *access.Limiter // by viewer
 	pages    map[string]*template.Template
 	streams  *streams
 }
@@ -37,6 +38,12 @@ type view struct {
 func (v view) Refreshes() bool {
 	data, ok := v.Data.(interface{ Refreshes() bool })
 	return ok && data.Refreshes()
+}
+
+// OfEvents reports whether the page is about what the page Events has selected.
+func (v view) OfEvents() bool {
+	data, ok := v.Data.(interface{ OfEvents() bool })
+	return ok && data.OfEvents()
 }
 
 // ByCanvas reports whether the page is of a canvas that its viewer chooses.

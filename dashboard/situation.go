@@ -34,11 +34,11 @@ func (d *dashboard) standstill(ctx context.Context, p part) (*standstill, error)
 		return nil, nil
 	}
 	s := &standstill{For: quiet, Scope: due[0].Scope, DueFor: *due[0].OldestDue}
-	id, _, err := d.Store.OldestDue(ctx, s.Scope, d.LockTimeout)
+	id, _, err := d.Store.OldestDue(ctx, s.Scope)
 	if err != nil || id == 0 {
 		return s, err
 	}
-	explained, err := d.Reader.Explain(ctx, id, d.LockTimeout)
+	explained, err := d.Reader.Explain(ctx, id)
 	if err != nil || explained.Shown.Queued == nil {
 		return s, err
 	}

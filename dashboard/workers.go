@@ -1,7 +1,9 @@
 package dashboard
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 
 	"eventsv2/eventqueue/inspect"
 )
@@ -26,6 +28,10 @@ func (d *dashboard) workers(r *http.Request) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
+	order := []inspect.WorkerState{inspect.WorkerLive, inspect.WorkerDead}
+	slices.SortStableFunc(workers, func(a, b inspect.Worker) int { // those that have stopped come last
+		return cmp.Compare(uint(slices.Index(order, a.State)), uint(slices.Index(order, b.State)))
+	})
 	held, more, err := d.Reader.Held(r.Context())
 	data := workersData{More: more}
 	for i := range workers {

@@ -47,7 +47,7 @@ type heritage struct {
 func heritageOf(ctx context.Context, traceparent string) heritage {
 	h := heritage{parent: ParentOf(ctx), traceparent: traceparent}
 	if h.parent != nil {
-		h.of = h.parent.Attributes
+		h.of = attributes.Inherited(h.parent.Attributes)
 	}
 	return h
 }

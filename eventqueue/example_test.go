@@ -197,13 +197,12 @@ func ExampleRequeuer() {
 }
 
 func unstick(ctx context.Context) error {
-	const lockTimeout = time.Minute // as the workers have it
 	long := inspect.StuckAfter{Unclaimed: 5 * time.Minute, Attempts: 10}
-	stuck, err := inspect.New(store.Pool()).Stuck(ctx, inspect.Filter{Canvas: &tenant}, long, 0, 100, lockTimeout)
+	stuck, err := inspect.New(store.Pool()).Stuck(ctx, inspect.Filter{Canvas: &tenant}, long, 0, 100)
 	if err != nil {
 		return err
 	}
-	requeuer, err := control.NewRequeuer(store, queue, lockTimeout)
+	requeuer, err := control.NewRequeuer(store, queue)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
@@ -98,7 +97,7 @@ func checkFound(t *testing.T, handlers *eventqueue.Handlers, everywhere, onCanva
 	if err != nil {
 		t.Fatalf("a key that can be registered cannot be emitted: %v", err)
 	}
-	found, err := store.Claim(t.Context(), ids, handlers.Set(), time.Minute, 0)
+	found, err := store.Claim(t.Context(), ids, handlers.Set(), 0)
 	if err != nil || len(found) != len(events) {
 		t.Fatalf("claimed %d of %d events: %v", len(found), len(events), err)
 	}

@@ -106,7 +106,7 @@ func New(store EmitStore, notifier Publisher, config QueueConfig) (*Queue, error
 		publisher: NewSender(notifier, store, config.PublishTimeout, config.PublishRest, config.Logger),
 	}
 	q.unanswered = &unansweredEmits{search: store.Unclaimed, publish: q.notifySoon, log: config.Logger, sought: map[Scope]*soughtEvents{}}
-	q.takes = lostanswer.New(store.MarkPending, config.Logger)
+	q.takes = lostanswer.New(store, config.Logger)
 	q.inserts = &groupCommit{insert: q.insert, notify: q.notifyLater, came: make(chan struct{}, 1)}
 	if counting, ok := store.(CountingStore); ok && !config.NoMinutes {
 		q.counter = counting.NewCounter(config.Jitter, config.Logger)
@@ -175,7 +175,7 @@ func (q *Queue) NotifyEvents(ctx context.Context, events []Event) {
 func (q *Queue) NotifyPending(ctx context.Context, ids []EventID) error {
 	over := q.takes.Await(ids)
 	notifications, err := q.store.TakePending(ctx, ids)
-	over(err)
+	over(refusal.Unanswered(err))
 	if err = refusal.Report(q.Logger(), err); err != nil {
 		return fmt.Errorf("notify %d events: %w", len(ids), err)
 	}

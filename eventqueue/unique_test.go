@@ -97,7 +97,7 @@ func TestTheRelayRemovesKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		everywhere := eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{events[0].Handler()}}
-		found, err := store.Claim(t.Context(), []eventqueue.EventID{rows[0].ID}, everywhere, time.Minute, 0)
+		found, err := store.Claim(t.Context(), []eventqueue.EventID{rows[0].ID}, everywhere, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,6 +40,10 @@ type Config struct {
 const (
 	maxBodyBytes   = 8 << 20
 	requestTimeout = 30 * time.Second
+	// readTimeout bounds requests that change nothing, and identifyTimeout how long it takes to find out who makes one: a
+	// database that accepts and never answers is named within seconds.
+	readTimeout     = 10 * time.Second
+	identifyTimeout = 5 * time.Second
 )
 
 // api is the handler of all operations.
@@ -59,7 +63,11 @@ func (a *api) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
-		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+		timeout := requestTimeout
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			timeout = readTimeout
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), timeout)
 		defer cancel()
 		r = r.WithContext(ctx)
 		r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
@@ -94,7 +102,9 @@ func (a *api) authenticate(ctx huma.Context, next func(huma.Context)) {
 		a.tooMany(ctx, wait)
 		return
 	}
-	identity, err := a.Access.Authenticate(r)
+	within, cancel := context.WithTimeout(r.Context(), identifyTimeout)
+	identity, err := a.Access.Authenticate(r.WithContext(within))
+	cancel()
 	switch {
 	case errors.Is(err, access.ErrNoCredentials), errors.Is(err, access.ErrRefused):
 		a.attempts.Refused(address, credentials)
@@ -107,7 +117,11 @@ func (a *api) authenticate(ctx huma.Context, next func(huma.Context)) {
 		return
 	case err != nil:
 		a.Logger.Error("could not find out who makes a request", zap.Error(err))
-		_ = huma.WriteErr(a.huma, ctx, http.StatusServiceUnavailable, "it could not be found out who you are: try again")
+		message := "it could not be found out who you are: try again"
+		if errors.Is(err, context.DeadlineExceeded) {
+			message = noAnswer + ": it could not be found out who you are, and nothing was done"
+		}
+		_ = huma.WriteErr(a.huma, ctx, http.StatusServiceUnavailable, message)
 		return
 	}
 	a.attempts.Accepted(credentials)
@@ -123,6 +137,8 @@ func (a *api) tooMany(ctx huma.Context, wait time.Duration) {
 	_ = huma.WriteErr(a.huma, ctx, http.StatusTooManyRequests, "too many requests: try again later") // the client hung up
 }
 
+const noAnswer = "the database does not answer"
+
 // failed is the answer for an error that the caller cannot mend.
 func (a *api) failed(what string, err error) error {
 	var invalid *eventqueue.InvalidError
@@ -130,6 +146,9 @@ func (a *api) failed(what string, err error) error {
 		return huma.Error422UnprocessableEntity(invalid.Error())
 	}
 	a.Logger.Error("a request of the API failed", zap.String("operation", what), zap.Error(err))
+	if errors.Is(err, context.DeadlineExceeded) {
+		return huma.Error503ServiceUnavailable(noAnswer + " in time: what was to be changed may have been, so look before you try again")
+	}
 	return huma.Error500InternalServerError("the request failed: see the log of the server")
 }
 

@@ -125,6 +125,13 @@ func TestEditsOfAVersion(t *testing.T) {
 	c.wants(200, `"value":"first"`, all, "GET", "/events/"+id, "")
 	c.wants(200, "changed", blind, "PATCH", "/events/"+id, fmt.Sprintf(`{"attributes":{"a":"b"},"version":%q}`, hidden))
 	c.wants(409, "changed since", blind, "PATCH", "/events/"+id, fmt.Sprintf(`{"attributes":{},"version":%q}`, hidden))
+
+	// Of an event that has ended the same holds for a retry.
+	c.wants(200, "changed", all, "POST", "/events/"+id+"/cancel", `{}`)
+	c.wants(409, "changed since", all, "POST", "/events/"+id+"/retry", fmt.Sprintf(`{"version":%q}`, read))
+	c.wants(200, "retried", all, "POST", "/events/"+id+"/retry", fmt.Sprintf(`{"version":%q}`, version(all)))
+	c.wants(200, "changed", all, "POST", "/events/"+id+"/cancel", `{}`)
+	c.wants(200, "retried", all, "POST", "/events/"+id+"/retry", "")
 }
 
 // TestAPI emits an event, reads it, and changes it in each way.
@@ -150,6 +157,7 @@ func TestAPI(t *testing.T) {
 	c.wants(200, `"state":"waiting"`, all, "GET", "/events/1", "")
 	c.wants(200, "changed", all, "POST", "/events/1/cancel", `{"reason":"no longer"}`)
 	c.wants(409, "cancelled", all, "POST", "/events/1/cancel", `{}`)
+	c.wants(200, `"label":"Cancelled","why":"It was cancelled `, all, "GET", "/events/1/explain", "")
 	c.wants(200, `"state":"cancelled"`, all, "GET", "/history?canvas_id="+rig.Canvas.String(), "")
 	c.wants(200, "retried", all, "POST", "/events/1/retry", "")
 	c.wants(200, "changed", all, "DELETE", "/events/1", "")

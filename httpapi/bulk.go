@@ -22,10 +22,10 @@ type bulkFilter struct {
 	Module           string            `json:"module,omitempty" maxLength:"255"`
 	Name             string            `json:"name,omitempty" maxLength:"255"`
 	Modifier         string            `json:"modifier,omitempty" maxLength:"255"`
-	State            string            `json:"state,omitempty" enum:"waiting,delayed,running,paused,blocked,expired,behind,failed,cancelled" doc:"Of retry: failed, which is the default, or cancelled; of the others, one of those before."`
+	State            string            `json:"state,omitempty" enum:"waiting,delayed,running,paused,blocked,expired,behind,failed,cancelled,completed" doc:"Of retry: failed, which is the default, or cancelled; of replay: completed, which is the default, failed or cancelled; of the others, one of those before."`
 	Attributes       map[string]string `json:"attributes,omitempty" doc:"Pairs that the events have to have."`
 	Error            string            `json:"error,omitempty" maxLength:"8192" doc:"A part of the error of the last failed attempt."`
-	OlderThanSeconds float64           `json:"older_than_seconds,omitempty" minimum:"0" maximum:"4000000000" doc:"Emitted longer ago; of retry, ended longer ago."`
+	OlderThanSeconds float64           `json:"older_than_seconds,omitempty" minimum:"0" maximum:"4000000000" doc:"Emitted longer ago; of retry and replay, ended longer ago."`
 	NewerThanSeconds float64           `json:"newer_than_seconds,omitempty" minimum:"0" maximum:"4000000000"`
 }
 
@@ -56,17 +56,19 @@ func bulkFilterOf(f control.EventFilter) bulkFilter {
 }
 
 type bulkBody struct {
-	Verb   string     `json:"verb" enum:"cancel,delete,run,edit,retry"`
+	Verb   string     `json:"verb" enum:"cancel,delete,run,edit,retry,replay" doc:"replay emits events that have ended again, as new events, and needs the verb emit, too."`
 	Filter bulkFilter `json:"filter"`
 	Reason string     `json:"reason,omitempty" maxLength:"1024" doc:"Of cancel."`
 	Edit   *editBody  `json:"edit,omitempty" doc:"Of edit, and of retry: what changes of each event."`
+	Rate   float64    `json:"rate,omitempty" minimum:"0" maximum:"10000" doc:"Of replay: how many events become due in a second, at most; absent: 100."`
 }
 
 type bulkOperation struct {
 	ID        string     `json:"id" format:"uuid" doc:"Confirms the operation, for whoever has counted it, until expires_at."`
-	Verb      string     `json:"verb" enum:"cancel,delete,run,edit,retry"`
+	Verb      string     `json:"verb" enum:"cancel,delete,run,edit,retry,replay"`
 	Filter    bulkFilter `json:"filter"`
 	Reason    string     `json:"reason,omitempty"`
+	Rate      float64    `json:"rate,omitempty"`
 	Actor     string     `json:"actor"`
 	State     string     `json:"state" enum:"counted,running,done,stopped,failed"`
 	Counted   int        `json:"counted" doc:"How many events the filter selected."`
@@ -81,7 +83,7 @@ type bulkOperation struct {
 }
 
 func bulkOperationOf(o bulk.Operation) bulkOperation {
-	b := bulkOperation{ID: o.ID.String(), Verb: string(o.Change.Verb), Filter: bulkFilterOf(o.Change.Filter), Reason: o.Change.Reason, Actor: o.By.Name, State: string(o.State),
+	b := bulkOperation{ID: o.ID.String(), Verb: string(o.Change.Verb), Filter: bulkFilterOf(o.Change.Filter), Reason: o.Change.Reason, Rate: o.Change.Rate, Actor: o.By.Name, State: string(o.State),
 		Counted: o.Counted, Changed: o.Changed, Running: o.Running, Busy: o.Busy, Refused: o.Refused, CountedAt: o.CountedAt.UTC(),
 		StartedAt: optionalTime(o.StartedAt), EndedAt: optionalTime(o.EndedAt)}
 	if o.State == bulk.Counted {
@@ -114,6 +116,16 @@ func (a *api) addBulk() {
 	post(a, "/bulk/{id}/stop", "stop-bulk", "Stop an operation; what it has done stays done", func(ctx context.Context, in *OperationInput) (*answer[bulkOperation], error) {
 		return a.changeBulk(ctx, in, func(id uuid.UUID) (bulk.Operation, error) { return a.Bulk.Stop(ctx, callerOf(ctx).actor(), id) })
 	})
+	post(a, "/bulk/{id}/resume", "resume-bulk", "Have an operation go on that was stopped, or has failed", func(ctx context.Context, in *OperationInput) (*answer[bulkOperation], error) {
+		op, err := a.operation(ctx, in.ID)
+		if err == nil && op.Change.Verb == bulk.Replay && !mayOn(ctx, access.Emit, op.Change.Filter.Canvas) {
+			err = errForbidden(access.Emit)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return a.changeBulk(ctx, in, func(id uuid.UUID) (bulk.Operation, error) { return a.Bulk.Resume(ctx, callerOf(ctx).actor(), id) })
+	})
 	get(a, "/bulk/{id}", "get-bulk", "An operation and its progress", func(ctx context.Context, in *OperationInput) (*answer[bulkOperation], error) {
 		op, err := a.operation(ctx, in.ID)
 		return &answer[bulkOperation]{bulkOperationOf(op)}, err
@@ -138,10 +150,16 @@ func (a *api) countBulk(ctx context.Context, in *struct{ Body bulkBody }) (*answ
 	if err != nil {
 		return nil, err
 	}
-	if _, err := in.Body.Filter.filter(ctx, access.Read); err != nil { // a count tells what there is
-		return nil, err
+	more := []access.Verb{access.Read} // a count tells what there is
+	if in.Body.Verb == string(bulk.Replay) {
+		more = append(more, access.Emit)
 	}
-	change := bulk.Change{Verb: bulk.Verb(in.Body.Verb), Filter: filter, Reason: in.Body.Reason}
+	for _, verb := range more {
+		if _, err := in.Body.Filter.filter(ctx, verb); err != nil {
+			return nil, err
+		}
+	}
+	change := bulk.Change{Verb: bulk.Verb(in.Body.Verb), Filter: filter, Reason: in.Body.Reason, Rate: in.Body.Rate}
 	if in.Body.Edit != nil {
 		change.Edit = in.Body.Edit.edit()
 	}

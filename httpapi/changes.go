@@ -165,6 +165,8 @@ func (a *api) change(ctx context.Context, id int64, f func(c *control.Changer, i
 	return result(results[0].Result == control.ChangeDone, string(results[0].Result))
 }
 
+const outdatedVersion = "its value or its attributes have changed since: read it again"
+
 func (a *api) edit(ctx context.Context, in *struct {
 	IDInput
 	Body struct {
@@ -185,7 +187,7 @@ func (a *api) edit(ctx context.Context, in *struct {
 		}
 		if shown.Queued != nil {
 			if e.Version != in.Body.Version {
-				return result(false, "its value or its attributes have changed since: read it again")
+				return result(false, outdatedVersion)
 			}
 			edit.Of = &control.Content{Value: shown.Queued.Value, Attributes: shown.Queued.Attributes}
 		}
@@ -199,7 +201,7 @@ func (a *api) run(ctx context.Context, in *IDInput) (*answer[changed], error) {
 	if err := a.mayChange(ctx, in.ID, access.Operate); err != nil {
 		return nil, err
 	}
-	requeuer, err := control.NewRequeuer(a.Store.As(callerOf(ctx).actor()), a.Queue, 0)
+	requeuer, err := control.NewRequeuer(a.Store.As(callerOf(ctx).actor()), a.Queue)
 	if err != nil {
 		return nil, a.failed("run", err)
 	}
@@ -210,15 +212,38 @@ func (a *api) run(ctx context.Context, in *IDInput) (*answer[changed], error) {
 	return result(results[0].Result == control.RequeueDone, string(results[0].Result))
 }
 
-func (a *api) retry(ctx context.Context, in *IDInput) (*answer[changed], error) {
+func (a *api) retry(ctx context.Context, in *struct {
+	IDInput
+	Body *struct {
+		Version string `json:"version,omitempty" maxLength:"64" doc:"That of the event as you read it: 409 if it has another value or other attributes now. Absent: whatever they are."`
+	}
+}) (*answer[changed], error) {
 	if err := a.mayChange(ctx, in.ID, access.Operate); err != nil {
 		return nil, err
+	}
+	var of *control.Content
+	if in.Body != nil && in.Body.Version != "" {
+		shown, e, err := a.shown(ctx, in.ID)
+		if err != nil {
+			return nil, err
+		}
+		if shown.Logged != nil {
+			if e.Version != in.Body.Version {
+				return result(false, outdatedVersion)
+			}
+			of = &control.Content{Value: shown.Logged.Value, Attributes: shown.Logged.Attributes}
+		}
 	}
 	retrier, err := control.NewRetrier(a.Store.As(callerOf(ctx).actor()), a.Queue)
 	if err != nil {
 		return nil, a.failed("retry", err)
 	}
-	results, err := retrier.Retry(ctx, eventqueue.EventID(in.ID))
+	var results []control.Retried
+	if of == nil {
+		results, err = retrier.Retry(ctx, eventqueue.EventID(in.ID))
+	} else {
+		results, err = retrier.RetryEdited(ctx, control.Edit{Of: of}, eventqueue.EventID(in.ID))
+	}
 	if err != nil {
 		return nil, a.failed("retry", err)
 	}

@@ -31,6 +31,9 @@ type NewCron struct {
 	Schedule string `json:"schedule" maxLength:"255" doc:"Such as every day, or five fields: minute, hour, day of month, month, day of week."`
 	TimeZone string `json:"time_zone,omitempty" default:"UTC" maxLength:"255" doc:"IANA zone whose clock counts."`
 	Missed   string `json:"missed,omitempty" enum:"latest,all,none" default:"latest" doc:"Which of the slots that passed while no checker ran are emitted late."`
+
+	SkipIfPaused  bool `json:"skip_if_paused,omitempty" doc:"Skip slots that come while the handler is paused or blocked."`
+	SkipIfRunning bool `json:"skip_if_running,omitempty" doc:"Skip slots that come while an earlier event of the definition waits or runs."`
 }
 
 type cron struct {
@@ -38,10 +41,11 @@ type cron struct {
 	Enabled  bool       `json:"enabled"`
 	StartsAt time.Time  `json:"starts_at" doc:"Only slots after it are due."`
 	LastSlot *time.Time `json:"last_slot,omitempty"`
+	Skipped  string     `json:"last_slot_skipped,omitempty" enum:"paused,running" doc:"Why the last slot was skipped; absent: it was not."`
 }
 
 func cronOf(d cronchecker.Definition) cron {
-	return cron{NewCron{CronName{d.Canvas.String(), d.Name}, d.Schedule, d.TimeZone, string(d.Missed)}, d.Enabled, d.StartsAt.UTC(), optionalTime(d.LastSlot)}
+	return cron{NewCron{CronName{d.Canvas.String(), d.Name}, d.Schedule, d.TimeZone, string(d.Missed), d.SkipIfPaused, d.SkipIfRunning}, d.Enabled, d.StartsAt.UTC(), optionalTime(d.LastSlot), ""}
 }
 
 // cronChanged says that a definition is as it was asked for.
@@ -60,7 +64,17 @@ func (a *api) addCrons() {
 		if err != nil {
 			return nil, a.failed("crons", err)
 		}
-		return pageOfAll(found, cronOf), nil
+		records, err := a.definitions().Records(ctx, idsOfCrons(found), 1)
+		if err != nil {
+			return nil, a.failed("crons", err)
+		}
+		return pageOfAll(found, func(d cronchecker.Definition) cron {
+			c := cronOf(d)
+			for _, newest := range records[d.ID] {
+				c.Skipped = string(newest.Skipped)
+			}
+			return c
+		}), nil
 	})
 	get(a, "/crons/next", "next-slots", "The next slots of a cron definition", func(ctx context.Context, in *struct {
 		CronInput
@@ -94,6 +108,13 @@ func (a *api) addCrons() {
 	}
 }
 
+func idsOfCrons(list []cronchecker.Definition) (ids []cronchecker.CronID) {
+	for _, d := range list {
+		ids = append(ids, d.ID)
+	}
+	return ids
+}
+
 func (a *api) definitions() *cronchecker.Definitions {
 	return cronchecker.NewDefinitionsIn(a.Store.Schema(), a.Store.Pool())
 }
@@ -111,7 +132,8 @@ func (a *api) setCron(ctx context.Context, in *struct{ Body NewCron }) (*answer[
 	if err != nil {
 		return nil, err
 	}
-	definition := cronchecker.NewDefinition{Canvas: canvas, Name: in.Body.Name, Schedule: in.Body.Schedule, TimeZone: in.Body.TimeZone, Missed: cronchecker.Missed(in.Body.Missed)}
+	definition := cronchecker.NewDefinition{Canvas: canvas, Name: in.Body.Name, Schedule: in.Body.Schedule, TimeZone: in.Body.TimeZone, Missed: cronchecker.Missed(in.Body.Missed),
+		Skips: cronchecker.Skips{SkipIfPaused: in.Body.SkipIfPaused, SkipIfRunning: in.Body.SkipIfRunning}}
 	if err := definition.Validate(); err != nil {
 		return nil, huma.Error422UnprocessableEntity(err.Error())
 	}

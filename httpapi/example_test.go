@@ -22,14 +22,14 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := mount(ctx, s, http.DefaultServeMux); err != nil {
+	if err := mount(s, http.DefaultServeMux); err != nil {
 		log.Fatal(err)
 	}
 	// … register handlers, serve, and s.Run(ctx)
 }
 
 // mount serves the API below /v1/ and the dashboard below /admin/events/, to holders of tokens.
-func mount(ctx context.Context, s *service.Service, mux *http.ServeMux) error {
+func mount(s *service.Service, mux *http.ServeMux) error {
 	who := &access.Authenticator{Tokens: access.NewTokens(s.Store().Schema(), s.Pool())}
 	operations, err := bulk.New(s.Store(), s.Queue, zap.L())
 	if err != nil {
@@ -40,12 +40,8 @@ func mount(ctx context.Context, s *service.Service, mux *http.ServeMux) error {
 	if err != nil {
 		return err
 	}
-	settings, err := s.Store().Settings(ctx)
-	if err != nil {
-		return err
-	}
 	pages, err := dashboard.New(dashboard.Config{Store: s.Store(), Queue: s.Queue, Bulk: operations, Access: who,
-		LockTimeout: settings.ValidFor(), Prefix: "/admin/events"})
+		Prefix: "/admin/events"})
 	if err != nil {
 		return err
 	}

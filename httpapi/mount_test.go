@@ -20,7 +20,7 @@ func TestMountedInAProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	if err := mount(ctx, s, mux); err != nil {
+	if err := mount(s, mux); err != nil {
 		t.Fatal(err)
 	}
 	running, stop := context.WithCancel(ctx)

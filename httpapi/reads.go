@@ -11,6 +11,7 @@ import (
 	"eventsv2/access"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
+	"eventsv2/eventqueue/bulk"
 	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
 )
@@ -81,6 +82,7 @@ type event struct {
 	ValueBytes  int               `json:"value_bytes"`
 	Attributes  map[string]string `json:"attributes,omitempty"`
 	ParentID    int64             `json:"parent_id,omitempty"`
+	Original    int64             `json:"replayed_from,omitempty" doc:"The event that it repeats, if it was emitted again from the history."`
 	OrderingKey string            `json:"ordering_key,omitempty"`
 	Retries     int               `json:"retries"`
 	Attempts    int32             `json:"attempts"`
@@ -88,12 +90,12 @@ type event struct {
 	EnqueuedAt  time.Time         `json:"enqueued_at"`
 	EndedAt     *time.Time        `json:"ended_at,omitempty"`
 	LastError   string            `json:"last_error,omitempty"`
-	Version     string            `json:"version,omitempty" doc:"Only of one event that has not ended: another one when its value or its attributes have changed. Without the right to read values, of its attributes."`
+	Version     string            `json:"version,omitempty" doc:"Only of one event that has not completed: another one when its value or its attributes have changed. Without the right to read values, of its attributes."`
 }
 
 func eventOf(e eventqueue.Event) event {
 	return event{ID: int64(e.ID), Canvas: e.Canvas.String(), Module: e.Module, Name: e.Name, Modifier: e.Modifier, Value: e.Value, Attributes: e.Attributes,
-		ParentID: int64(e.ParentID), Retries: e.Retries, EnqueuedAt: e.EnqueuedAt.UTC()}
+		ParentID: int64(e.ParentID), Original: int64(bulk.OriginalOf(e.Attributes)), Retries: e.Retries, EnqueuedAt: e.EnqueuedAt.UTC()}
 }
 
 func queuedOf(q inspect.QueuedEvent) event {
@@ -131,11 +133,7 @@ func pageOf[F any](found []F, next eventqueue.EventID, itemOf func(F) event) *an
 
 // shown returns an event that the caller may read. Without the right, the value is left out.
 func (a *api) shown(ctx context.Context, id int64) (inspect.Shown, event, error) {
-	settings, err := a.Store.Settings(ctx)
-	if err != nil {
-		return inspect.Shown{}, event{}, a.failed("show", err)
-	}
-	shown, err := a.reader.Show(ctx, eventqueue.EventID(id), settings.ValidFor())
+	shown, err := a.reader.Show(ctx, eventqueue.EventID(id))
 	if err != nil {
 		return shown, event{}, a.failed("show", err)
 	}
@@ -155,7 +153,7 @@ func (a *api) shown(ctx context.Context, id int64) (inspect.Shown, event, error)
 	if !callerOf(ctx).May(access.ReadValues, canvas) {
 		e.Value = nil
 	}
-	if shown.Queued != nil {
+	if shown.Queued != nil || shown.Logged.Status != inspect.LogCompleted {
 		e.Version = control.Content{Value: e.Value, Attributes: e.Attributes}.Version()
 	}
 	return shown, e, nil
@@ -170,7 +168,7 @@ type attempt struct {
 }
 
 type reason struct {
-	Label  string `json:"label" doc:"The arrow of the state machine."`
+	Label  string `json:"label" doc:"The arrow of the state machine, or Cancelled."`
 	Why    string `json:"why"`
 	Remedy string `json:"remedy,omitempty"`
 }
@@ -213,11 +211,7 @@ func (a *api) addReads() {
 		if err != nil {
 			return nil, err
 		}
-		settings, err := a.Store.Settings(ctx)
-		if err != nil {
-			return nil, a.failed("list", err)
-		}
-		found, next, err := a.reader.List(ctx, filter, inspect.State(in.State), eventqueue.EventID(in.After), in.Limit, settings.ValidFor())
+		found, next, err := a.reader.List(ctx, filter, inspect.State(in.State), eventqueue.EventID(in.After), in.Limit)
 		if err != nil {
 			return nil, a.failed("list", err)
 		}
@@ -244,11 +238,7 @@ func (a *api) explain(ctx context.Context, in *IDInput) (*answer[page[reason]], 
 	if _, _, err := a.shown(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	settings, err := a.Store.Settings(ctx)
-	if err != nil {
-		return nil, a.failed("explain", err)
-	}
-	explanation, err := a.reader.Explain(ctx, eventqueue.EventID(in.ID), settings.ValidFor())
+	explanation, err := a.reader.Explain(ctx, eventqueue.EventID(in.ID))
 	if err != nil {
 		return nil, a.failed("explain", err)
 	}

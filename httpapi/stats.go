@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -29,6 +31,34 @@ type counts struct {
 	RunP99           *float64  `json:"run_p99_seconds,omitempty"`
 	Pending          *int64    `json:"pending,omitempty" doc:"Events that had not ended at its end. Absent: there were none, or nobody has counted them."`
 	OldestDueSeconds *float64  `json:"oldest_due_seconds,omitempty" doc:"For how long the oldest due event that no worker ran had been due."`
+}
+
+// countsPage has all counts of some handlers.
+type countsPage struct {
+	Items []counts `json:"items" nullable:"false" doc:"By time, module and name. All counts of a handler are on one page."`
+	Next  string   `json:"next,omitempty" doc:"Of further handlers: after of the next request. Absent at the end."`
+}
+
+// afterHandler is a handler as text that means something to handlerAfter only.
+func afterHandler(last eventqueue.Scope) string {
+	text, _ := json.Marshal([2]string{last.Module, last.Name}) // of texts it cannot fail
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// handlerAfter reads it; of an empty one, no handler comes before the page.
+func handlerAfter(after string) (scope eventqueue.Scope, err error) {
+	if after == "" {
+		return scope, nil
+	}
+	var key [2]string
+	text, err := base64.RawURLEncoding.DecodeString(after)
+	if err == nil {
+		err = json.Unmarshal(text, &key)
+	}
+	if err != nil || strings.ContainsRune(key[0]+key[1], 0) {
+		return scope, huma.Error422UnprocessableEntity("after: it is next of the page before, and of the same request")
+	}
+	return eventqueue.Scope{Module: key[0], Name: key[1]}, nil
 }
 
 func countsOf(m inspect.Minute) counts {
@@ -60,7 +90,8 @@ func (a *api) addStats() {
 		Name         string `query:"name" maxLength:"255"`
 		SinceSeconds int64  `query:"since_seconds" minimum:"60" maximum:"2678400" default:"3600" doc:"Of minutes, and of the sum of them, at most a day."`
 		Per          string `query:"per" enum:"minute,hour,all" default:"minute" doc:"all: the sum of the minutes of each handler."`
-	}) (*answer[page[counts]], error) {
+		After        string `query:"after" maxLength:"2048" doc:"next of the page before."`
+	}) (*answer[countsPage], error) {
 		canvas, err := canvasFor(ctx, access.Read, in.Canvas)
 		if err != nil {
 			return nil, err
@@ -71,14 +102,23 @@ func (a *api) addStats() {
 		} else if since > maxMinutes {
 			return nil, huma.Error422UnprocessableEntity("since_seconds: of minutes it is at most 86400: ask for hours with per=hour")
 		}
-		found, err := a.reader.Minutes(ctx, inspect.Filter{Canvas: &canvas, Module: in.Module, Name: in.Name}, min(since, maxHours), resolution)
+		after, err := handlerAfter(in.After)
+		if err != nil {
+			return nil, err
+		}
+		filter := inspect.Filter{Canvas: &canvas, Module: in.Module, Name: in.Name}
+		found, last, err := a.reader.MinutesPage(ctx, filter, min(since, maxHours), resolution, after)
 		if err != nil {
 			return nil, a.failed("stats", err)
 		}
 		if in.Per == "all" {
 			found = inspect.SumMinutes(found)
 		}
-		return pageOfAll(found, countsOf), nil
+		answered := countsPage{Items: pageOfAll(found, countsOf).Body.Items}
+		if last != nil {
+			answered.Next = afterHandler(*last)
+		}
+		return &answer[countsPage]{answered}, nil
 	})
 	get(a, "/workers", "list-workers", "The workers that run, and those that ended less than a day ago", a.listWorkers)
 	get(a, "/events/{id}/tree", "get-tree", "An event with its ancestors and all that descends from them", a.tree)
@@ -139,11 +179,7 @@ func (a *api) tree(ctx context.Context, in *struct {
 	if _, _, err := a.shown(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	settings, err := a.Store.Settings(ctx)
-	if err != nil {
-		return nil, a.failed("tree", err)
-	}
-	root, more, err := a.reader.Tree(ctx, eventqueue.EventID(in.ID), in.Limit, settings.ValidFor())
+	root, more, err := a.reader.Tree(ctx, eventqueue.EventID(in.ID), in.Limit)
 	if err != nil {
 		return nil, a.failed("tree", err)
 	}

@@ -65,10 +65,12 @@ func TestCronsOverHTTP(t *testing.T) {
 	all := c.token(rig.Canvas, access.Verbs()...)
 	operator := c.token(rig.Canvas, access.Read, access.Operate)
 	name := fmt.Sprintf(`"canvas_id":%q,"name":"nightly"`, rig.Canvas)
-	set, query := `{`+name+`,"schedule":"30 2 * * *","time_zone":"Europe/Berlin"}`, "canvas_id="+rig.Canvas.String()
+	set, query := `{`+name+`,"schedule":"30 2 * * *","time_zone":"Europe/Berlin","skip_if_paused":true}`, "canvas_id="+rig.Canvas.String()
 	c.wants(403, "administer", operator, "PUT", "/crons", set)
-	c.wants(200, `"schedule":"30 2 * * *","time_zone":"Europe/Berlin","missed":"latest","enabled":true`, all, "PUT", "/crons", set)
+	c.wants(200, `"schedule":"30 2 * * *","time_zone":"Europe/Berlin","missed":"latest","skip_if_paused":true,"enabled":true`, all, "PUT", "/crons", set)
 	c.wants(200, `"name":"nightly"`, operator, "GET", "/crons?"+query, "")
+	c.Exec(`INSERT INTO cron_records (cron_id, slot, event_id, skipped) SELECT id, now(), 0, 'paused' FROM cron_definitions`)
+	c.wants(200, `"last_slot_skipped":"paused"`, operator, "GET", "/crons?"+query, "")
 	var next struct{ Items []time.Time }
 	if err := json.Unmarshal([]byte(c.wants(200, "", operator, "GET", "/crons/next?name=nightly&limit=3&"+query, "")), &next); err != nil || len(next.Items) != 3 {
 		t.Errorf("the next slots are %v, %v", next, err)
@@ -110,6 +112,52 @@ func TestStatsAndWorkers(t *testing.T) {
 		fmt.Sprintf(`[{"module":"WORKER","name":"greet","modifier":"_"},{"module":"WORKER","name":"own","modifier":"_","canvas_id":%q}]`, rig.Canvas))
 	c.wants(200, `"number":7,"state":"dead","host":"host-1","pid":42,"version":"v1"`, c.root(access.Read), "GET", "/workers", "")
 	c.wants(403, "all canvases", all, "GET", "/workers", "")
+}
+
+// TestStatsHavePages of handlers, each with all that it has; together they are all.
+func TestStatsHavePages(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	all := c.token(rig.Canvas, access.Verbs()...)
+	const handlers, minutes = 45, 1000
+	c.Exec(`INSERT INTO event_minutes (minute, canvas_id, module, name, emitted)
+		SELECT date_trunc('minute', now() - m * interval '1 minute', 'UTC'), canvas, 'M' || h % 3, 'h' || h, h
+		FROM generate_series(1, $2::int) AS m, generate_series(1, $3::int) AS h, unnest(ARRAY[$1::uuid, $4::uuid]) AS canvas`, [16]byte(rig.Canvas), minutes, handlers, [16]byte(another))
+	c.Exec(`ANALYZE event_minutes`)
+	for per, times := range map[string]int{"minute": minutes, "hour": minutes/60 + 2, "all": 1} {
+		path := "/stats?canvas_id=" + rig.Canvas.String() + "&since_seconds=86400&per=" + per
+		seen, items, emitted, pages := map[string]int{}, 0, 0, 0
+		for after := "&"; after != ""; pages++ {
+			var page struct {
+				Items []struct {
+					Module, Name string
+					Emitted      int
+				}
+				Next string
+			}
+			answer, body := c.do(all, "GET", path+after, "")
+			if err := json.Unmarshal([]byte(body), &page); err != nil || answer != 200 {
+				t.Fatalf("%s%s: %d, %v", path, after, answer, err)
+			}
+			for _, item := range page.Items {
+				if at, known := seen[item.Module+item.Name]; known && at != pages {
+					t.Fatalf("per %s, %s is on page %d and on %d", per, item.Name, at, pages)
+				}
+				seen[item.Module+item.Name], items, emitted = pages, items+1, emitted+item.Emitted
+			}
+			if after = ""; page.Next != "" {
+				after = "&after=" + page.Next
+			}
+		}
+		if len(seen) != handlers || emitted != minutes*handlers*(handlers+1)/2 || items > handlers*times || pages != 6 {
+			t.Errorf("per %s there are %d handlers, %d items and %d emits on %d pages", per, len(seen), items, emitted, pages)
+		}
+	}
+	path := "/stats?canvas_id=" + rig.Canvas.String()
+	c.wants(200, `"module":"M0","name":"h3"`, all, "GET", path+"&module=M0&name=h3&since_seconds=86400", "")
+	for _, wrong := range []string{"%21", "WyJhIl0x", "e30"} {
+		c.wants(422, "after", all, "GET", path+"&after="+wrong, "")
+	}
 }
 
 // TestTree shows a family, without what is on a canvas that the caller may not read.

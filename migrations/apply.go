@@ -9,7 +9,8 @@ import (
 
 // UpTx applies every migration that the schema has not had yet, in a transaction of the caller's, and returns
 // their number: they are committed with it, or not at all. It waits for other migrations of the
-// database, and they for the end of the transaction; so do the tables' users, so keep it short.
+// database, and they for the end of the transaction; so do the tables' users, so keep it short. Locks
+// are waited for as long as the transaction's lock_timeout says.
 // After an error the transaction can only be rolled back. Errors are those of Up.
 func (m Migrator) UpTx(ctx context.Context, tx pgx.Tx) (applied int, err error) {
 	if err := m.Schema.Validate(); err != nil {

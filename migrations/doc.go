@@ -9,7 +9,10 @@
 // migrate first and roll the binaries afterwards, so Check accepts a schema
 // that is newer than the binary, and a migration must leave the binaries of the
 // version before it working. Migration 26, from before the first release, is the
-// exception: it renames what they use, so they have to be stopped first.
+// exception: it renames what they use, so they have to be stopped first. A migration
+// that takes away what earlier versions need makes, or replaces, the SQL function
+// eventsv2_oldest_program, which returns the oldest Latest of the programs that can work with it:
+// Check refuses for the others.
 //
 // # Guarantees
 //
@@ -17,6 +20,8 @@
 //     appended; a file that has been released is never edited.
 //   - Every migration runs in a transaction of its own together with the row
 //     that records it, so a migration has happened whole or not at all.
+//   - A migration waits for a lock on a table for two seconds at most and is tried again,
+//     since whoever uses the table waits behind it.
 //   - Up and Down hold a session-level advisory lock: any number of them may run
 //     at once against one database, one works and the others wait their turn.
 //     The text of SQL takes the same lock.

@@ -44,6 +44,9 @@ type Migrator struct {
 	// Schema is where the queue is. Up makes the schema if it is missing, which needs the right to.
 	// Default (""): public.
 	Schema pgsession.Schema
+
+	// Access is how the server is reached, where the URL of the database does not say it.
+	Access pgsession.Access
 }
 
 // In returns the Migrator for a schema; "" is public.
@@ -62,7 +65,9 @@ func Down(ctx context.Context, databaseURL string, steps int) ([]Applied, error)
 // Up applies every migration that the schema has not had yet, in order, and
 // returns those that it applied: none when the schema is up to date. It blocks
 // while another process migrates the same database, five minutes at most, and
-// until ctx ends. On an error the migrations before the failed one stay applied
+// until ctx ends. A migration waits for two seconds at most for a lock that another transaction holds,
+// and is tried again for five minutes, so that nobody waits behind it for long (the database URL may have
+// another lock_timeout). On an error the migrations before the failed one stay applied
 // and are returned with it. If the schema has objects of another application with the names
 // of what would be created, Up returns a *ForeignError and has written nothing.
 func (m Migrator) Up(ctx context.Context, databaseURL string) ([]Applied, error) {
@@ -101,13 +106,16 @@ func (m Migrator) Down(ctx context.Context, databaseURL string, steps int) ([]Ap
 	var results []*goose.MigrationResult
 	for range steps {
 		var result *goose.MigrationResult
-		if result, err = provider.Down(ctx); err != nil {
+		if err = patiently(ctx, func() (err error) { result, err = provider.Down(ctx); return err }); err != nil {
 			break
 		}
 		results = append(results, result)
 	}
 	if errors.Is(err, goose.ErrNoNextVersion) {
 		err = nil
+	}
+	if errors.Is(err, goose.ErrVersionNotFound) {
+		err = fmt.Errorf("a later version has migrated this schema, and only that knows the way back: use its eventctl (eventctl migrate status shows the versions): %w", err)
 	}
 	return applied(results), finish("migrate down", provider, err)
 }

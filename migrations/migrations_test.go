@@ -279,12 +279,35 @@ func TestCheck(t *testing.T) {
 	if err := migrations.Check(ctx, conn); err != nil {
 		t.Errorf("Check refuses a newer schema: %v", err)
 	}
+	// One that says from which version on programs can work with it is refused to those that are older.
+	for oldest, works := range map[int64]bool{migrations.Latest(): true, migrations.Latest() + 1: false} {
+		if _, err := conn.Exec(ctx, fmt.Sprintf(`CREATE OR REPLACE FUNCTION eventsv2_oldest_program() RETURNS bigint LANGUAGE sql IMMUTABLE RETURN %d`, oldest)); err != nil {
+			t.Fatal(err)
+		}
+		err := migrations.Check(ctx, conn)
+		var tooNew *migrations.TooNewError
+		if works && err == nil {
+			continue
+		}
+		if works || !errors.As(err, &tooNew) || *tooNew != (migrations.TooNewError{Have: oldest, Oldest: oldest, Know: migrations.Latest()}) {
+			t.Fatalf("Check of a schema for programs of version %d and later says %v", oldest, err)
+		}
+		if !strings.Contains(err.Error(), "deploy a later version of it") {
+			t.Errorf("the message does not say what to do: %v", err)
+		}
+	}
 	list, err := migrations.Status(ctx, databaseURL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if last := list[len(list)-1]; last.Version != migrations.Latest()+1 || last.Name != "" || !last.Applied {
 		t.Errorf("Status ends with %+v", last)
+	}
+	if again := up(t, databaseURL); len(again) != 0 {
+		t.Errorf("Up on a newer schema applied %+v", again)
+	}
+	if back, err := migrations.Down(ctx, databaseURL, 1); err == nil || len(back) != 0 || !strings.Contains(err.Error(), "use its eventctl") {
+		t.Errorf("Down of what this binary does not know: %+v, %v", back, err)
 	}
 }
 

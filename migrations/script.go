@@ -13,15 +13,18 @@ const (
 BEGIN;
 
 SELECT pg_advisory_xact_lock(%[3]d);
+-- Whoever uses a table waits behind one who waits for its lock. If it times out, run the script again.
+SET LOCAL lock_timeout = '%[4]s';
 `
 	emptyHead = `
 CREATE SCHEMA IF NOT EXISTS %s;
 `
+	// Behind pathHead: no quotes, or dollars, of a body are safe from the name of a schema.
 	olderHead = `
 DO $$
 BEGIN
-    IF (SELECT coalesce(max(version_id), 0) FROM %[1]s.%[2]s WHERE is_applied) <> %[3]d THEN
-        RAISE EXCEPTION 'this script is for a schema of version %[3]d' USING HINT = 'eventctl migrate status shows the version.';
+    IF (SELECT coalesce(max(version_id), 0) FROM %[1]s WHERE is_applied) <> %[2]d THEN
+        RAISE EXCEPTION 'this script is for a schema of version %[2]d' USING HINT = 'eventctl migrate status shows the version.';
     END IF;
 END
 $$;
@@ -73,11 +76,12 @@ func (m Migrator) SQL(from, to int64) (string, error) {
 	}
 	var b strings.Builder
 	if from == 1 {
-		fmt.Fprintf(&b, scriptHead, to, "an empty database", lockID)
+		fmt.Fprintf(&b, scriptHead, to, "an empty database", lockID, lockWait)
 		fmt.Fprintf(&b, emptyHead, m.Schema.Identifier())
 	} else {
-		fmt.Fprintf(&b, scriptHead, to, fmt.Sprintf("one of version %d", from-1), lockID)
-		fmt.Fprintf(&b, olderHead, m.Schema.Identifier(), versionTable, from-1)
+		fmt.Fprintf(&b, scriptHead, to, fmt.Sprintf("one of version %d", from-1), lockID, lockWait)
+		fmt.Fprintf(&b, pathHead, m.Schema.Identifier())
+		fmt.Fprintf(&b, olderHead, versionTable, from-1)
 	}
 	b.WriteString(m.steps(embedded()[from-1 : to]))
 	b.WriteString("\nCOMMIT;\n")

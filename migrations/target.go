@@ -33,6 +33,9 @@ func (m Migrator) target(databaseURL string) (*target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the database URL: %w", err)
 	}
+	if err := m.Access.Apply(config); err != nil {
+		return nil, err
+	}
 	return m.targetOf(config)
 }
 
@@ -42,7 +45,7 @@ func (m Migrator) targetOf(config *pgxpool.Config) (*target, error) {
 	if err := m.Schema.Validate(); err != nil {
 		return nil, err
 	}
-	settings, err := pgsession.TakeSettings(&config.ConnConfig.Config, nil, pgsession.Settings{"timezone": "UTC", "search_path": m.Schema.Identifier()})
+	settings, err := pgsession.TakeSettings(&config.ConnConfig.Config, pgsession.Settings{"lock_timeout": lockWait}, pgsession.Settings{"timezone": "UTC", "search_path": m.Schema.Identifier()})
 	if err != nil {
 		return nil, fmt.Errorf("read the database URL: %w", err)
 	}
@@ -107,12 +110,17 @@ func (t *target) up(ctx context.Context) ([]Applied, error) {
 	if err != nil {
 		return nil, fmt.Errorf("migrate up: %w", err)
 	}
-	results, err := provider.Up(ctx)
-	var partial *goose.PartialError
-	if errors.As(err, &partial) {
-		results = partial.Applied
-	}
-	return applied(results), finish("migrate up", provider, err)
+	var all []*goose.MigrationResult
+	err = patiently(ctx, func() error {
+		results, err := provider.Up(ctx)
+		var partial *goose.PartialError
+		if errors.As(err, &partial) {
+			results = partial.Applied
+		}
+		all = append(all, results...)
+		return err
+	})
+	return applied(all), finish("migrate up", provider, err)
 }
 
 // makeRoom refuses a schema with objects of another application, and makes one that is missing.
@@ -156,7 +164,14 @@ func missing(ctx context.Context, tx pgx.Tx, schema pgsession.Schema) ([]source,
 			list = append(list, s)
 		}
 	}
-	return list, refuseForeign(ctx, tx, schema, list)
+	switch {
+	case len(list) == 0:
+		return nil, nil
+	case !made:
+		return list, refuseForeign(ctx, tx, schema, 0)
+	default:
+		return list, refuseForeign(ctx, tx, schema, list[0].version)
+	}
 }
 
 // executor is a connection or a transaction.

@@ -26,11 +26,15 @@ type instruments struct {
 	publishFailed metric.Int64Counter
 	publishTime   metric.Float64Histogram
 	relayed       metric.Int64Counter
+
+	renewals metric.Float64Histogram
+	received metric.Int64Counter
 }
 
 // The bounds of the buckets, in seconds. A series of a histogram is one per bucket for Prometheus, so they are few.
 var (
 	durationBounds = []float64{0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120, 600}
+	renewalBounds  = []float64{1, 5, 15, 30, 45, 60, 300}
 	publishBounds  = []float64{0.001, 0.005, 0.025, 0.1, 0.5, 1, 2, 5}
 )
 
@@ -61,6 +65,9 @@ func newInstruments(meter metric.Meter) (i instruments, err error) {
 		publishFailed: counter("eventsv2.notifications.failed", "{notification}", "Notifications that could not be published, and are pending."),
 		publishTime:   histogram("eventsv2.publish.duration", "How long the requests took that publish notifications.", publishBounds),
 		relayed:       counter("eventsv2.notifications.relayed", "{notification}", "Notifications that the relay has published, by what they were."),
+
+		renewals: histogram("eventsv2.locks.renewal.age", "How long ago the lock that was renewed the longest ago had been renewed, at each renewal; at LOCK_TIMEOUT it expires.", renewalBounds),
+		received: counter("eventsv2.webhooks.received", "{request}", "Requests to sources of webhooks, by what became of them."),
 	}
 	return i, errors.Join(problems...)
 }

@@ -14,6 +14,7 @@ import (
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/minutes"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/webhook"
 )
 
 // Metrics counts what the parts of a program do: it is the Observer of a service.Config. It is safe for
@@ -24,6 +25,7 @@ type Metrics struct {
 	handlers handlers
 	reasons  map[machine.Label]metric.MeasurementOption
 	kinds    struct{ pending, lost metric.MeasurementOption }
+	outcomes map[webhook.Outcome]metric.MeasurementOption
 }
 
 // New makes the instruments of a provider.
@@ -31,13 +33,16 @@ func New(provider metric.MeterProvider) (*Metrics, error) {
 	if provider == nil {
 		return nil, errors.New("otelevents.New: provider must not be nil")
 	}
-	m := &Metrics{meter: provider.Meter(Scope), reasons: map[machine.Label]metric.MeasurementOption{}}
+	m := &Metrics{meter: provider.Meter(Scope), reasons: map[machine.Label]metric.MeasurementOption{}, outcomes: map[webhook.Outcome]metric.MeasurementOption{}}
 	var err error
 	if m.instruments, err = newInstruments(m.meter); err != nil {
 		return nil, fmt.Errorf("otelevents.New: %w", err)
 	}
 	for _, arrow := range machine.Arrows() {
 		m.reasons[arrow.Label] = with(attribute.String("reason", string(arrow.Label)))
+	}
+	for _, outcome := range webhook.Outcomes() {
+		m.outcomes[outcome] = with(attribute.String("outcome", string(outcome)))
 	}
 	m.kinds.pending, m.kinds.lost = with(attribute.String("kind", "pending")), with(attribute.String("kind", "lost"))
 	return m, nil
@@ -95,4 +100,14 @@ func (m *Metrics) Published(notifications int, took time.Duration, err error) {
 func (m *Metrics) Relayed(relayed maintenance.Relayed) {
 	m.relayed.Add(background, int64(relayed.Pending), m.kinds.pending)
 	m.relayed.Add(background, int64(relayed.Lost), m.kinds.lost)
+}
+
+// Renewed records how old locks had become when they were renewed.
+func (m *Metrics) Renewed(renewal worker.Renewal) {
+	m.renewals.Record(background, renewal.Age.Seconds())
+}
+
+// Received counts a request to a source of webhooks.
+func (m *Metrics) Received(_ webhook.Source, outcome webhook.Outcome, _ error) {
+	m.received.Add(background, 1, m.outcomes[outcome])
 }

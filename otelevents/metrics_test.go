@@ -28,6 +28,7 @@ import (
 	"eventsv2/eventqueue/worker"
 	"eventsv2/otelevents"
 	"eventsv2/service"
+	"eventsv2/webhook"
 )
 
 var update = flag.Bool("update", false, "write the table in docs/telemetry.md")
@@ -66,6 +67,12 @@ type pending struct {
 func (p *pending) HandlersPending(context.Context) ([]inspect.HandlerPending, error) {
 	p.read++
 	return p.list, p.err
+}
+
+func (p *pending) Runnable(context.Context, int) (int, error) { return 7, p.err }
+
+func (p *pending) OldestPending(context.Context) (time.Duration, error) {
+	return 3 * time.Second, p.err
 }
 
 // observe has the connections and what is pending observed as well.
@@ -109,6 +116,10 @@ func (r *rig) everything(module, name string) {
 	r.metrics.Published(3, time.Millisecond, nil)
 	r.metrics.Published(2, time.Millisecond, errors.New("down"))
 	r.metrics.Relayed(maintenance.Relayed{Pending: 1, Lost: 1})
+	r.metrics.Renewed(worker.Renewal{Claims: 2, Age: 20 * time.Second})
+	for _, outcome := range webhook.Outcomes() {
+		r.metrics.Received(webhook.Source{}, outcome, nil)
+	}
 }
 
 // collect returns the points of the counters and gauges by name and attributes.
@@ -175,6 +186,11 @@ func TestWhatHappensIsCounted(t *testing.T) {
 		"eventsv2.events.pending{handler=M/a}":                   12,
 		"eventsv2.events.oldest_due{handler=M/a}":                90,
 		"eventsv2.pool.connections{state=used}":                  0,
+		"eventsv2.events.runnable{}":                             7,
+		"eventsv2.notifications.oldest_pending{}":                3,
+		"eventsv2.locks.renewal.age{}":                           1,
+		"eventsv2.webhooks.received{outcome=accepted}":           1,
+		"eventsv2.webhooks.received{outcome=bad signature}":      1,
 	} {
 		if got, there := points[point]; !there || got != want {
 			t.Errorf("%s is %v (there: %t), want %v", point, got, there, want)

@@ -22,18 +22,29 @@ const (
 // PendingReader reads what is pending; an *inspect.Reader is one.
 type PendingReader interface {
 	HandlersPending(ctx context.Context) ([]inspect.HandlerPending, error)
+	// Runnable counts what could run now, up to a number.
+	Runnable(ctx context.Context, most int) (int, error)
+	// OldestPending returns for how long the oldest due notification has been waiting to be published.
+	OldestPending(ctx context.Context) (time.Duration, error)
 }
 
 // pending is the last answer of a reader.
 type pending struct {
 	reader PendingReader
 	mu     sync.Mutex
-	last   []inspect.HandlerPending
+	last   waiting
 	err    error
 	until  time.Time
 }
 
-func (p *pending) read(ctx context.Context) ([]inspect.HandlerPending, error) {
+// waiting is what a reader answers.
+type waiting struct {
+	handlers []inspect.HandlerPending
+	runnable int
+	oldest   time.Duration // notification
+}
+
+func (p *pending) read(ctx context.Context) (waiting, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if time.Now().Before(p.until) {
@@ -41,27 +52,42 @@ func (p *pending) read(ctx context.Context) ([]inspect.HandlerPending, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pendingTakes)
 	defer cancel()
-	p.last, p.err = p.reader.HandlersPending(ctx)
+	p.last, p.err = p.ask(ctx)
 	p.until = time.Now().Add(pendingHolds)
 	return p.last, p.err
 }
 
-// ObservePending has what is pending read whenever somebody collects, with one statement in ten seconds at most,
+func (p *pending) ask(ctx context.Context) (w waiting, err error) {
+	if w.handlers, err = p.reader.HandlersPending(ctx); err != nil {
+		return w, err
+	}
+	if w.runnable, err = p.reader.Runnable(ctx, inspect.MaxRunnable); err != nil {
+		return w, err
+	}
+	w.oldest, err = p.reader.OldestPending(ctx)
+	return w, err
+}
+
+// ObservePending has what is pending read whenever somebody collects, with three statements in ten seconds at most,
 // until stop is called. All programs of a database would report the same, so one kind of program does it: cron.
 func (m *Metrics) ObservePending(reader PendingReader) (stop func() error, err error) {
 	events, err1 := m.meter.Int64ObservableGauge("eventsv2.events.pending", metric.WithUnit("{event}"), metric.WithDescription("Events that have not ended, as they were counted within the last three minutes."))
 	oldest, err2 := m.meter.Float64ObservableGauge("eventsv2.events.oldest_due", metric.WithUnit("s"), metric.WithDescription("For how long the oldest due event had been due that no worker runs."))
-	if err := errors.Join(err1, err2); err != nil {
+	could, err3 := m.meter.Int64ObservableGauge("eventsv2.events.runnable", metric.WithUnit("{event}"), metric.WithDescription("Events that run or could run now, up to 100,000: for autoscalers."))
+	lag, err4 := m.meter.Float64ObservableGauge("eventsv2.notifications.oldest_pending", metric.WithUnit("s"), metric.WithDescription("For how long the oldest due notification has been waiting for a relay to publish it."))
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, fmt.Errorf("otelevents.ObservePending: %w", err)
 	}
 	p := &pending{reader: reader}
 	registration, err := m.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		list, err := p.read(ctx)
+		waits, err := p.read(ctx)
 		if err != nil {
 			return fmt.Errorf("read what is pending: %w", err)
 		}
+		o.ObserveInt64(could, int64(waits.runnable))
+		o.ObserveFloat64(lag, waits.oldest.Seconds())
 		sums := map[*handler]*inspect.HandlerPending{}
-		for _, h := range list {
+		for _, h := range waits.handlers {
 			of := m.handlers.of(h.Module, h.Name)
 			if sums[of] == nil {
 				sums[of] = &inspect.HandlerPending{}
@@ -74,7 +100,7 @@ func (m *Metrics) ObservePending(reader PendingReader) (stop func() error, err e
 			o.ObserveFloat64(oldest, sum.OldestDue.Seconds(), of.itself)
 		}
 		return nil
-	}, events, oldest)
+	}, events, oldest, could, lag)
 	if err != nil {
 		return nil, fmt.Errorf("otelevents.ObservePending: %w", err)
 	}

@@ -25,24 +25,24 @@ func TestAServerThatHangsDiffersFromOneThatHasNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			config := fakeConfig(fakeServer(t))
-			broker, err := pubsubproxy.Open(testContext(t), config.EmulatorHost)
+			proxied, err := pubsubproxy.Open(testContext(t), config.EmulatorHost)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() {
-				if err := broker.Close(); err != nil {
+				if err := proxied.Close(); err != nil {
 					t.Error(err)
 				}
 			})
-			config.EmulatorHost = broker.Address()
+			config.EmulatorHost = proxied.Address()
 			n := open(t, config)
-			broker.Set("Pull", c.pulls)
+			proxied.Set("Pull", c.pulls)
 			got, err := n.Pull(testContext(t), 1)
 			var silence interface{ Timeout() bool }
 			if silent := errors.As(err, &silence) && silence.Timeout(); len(got) != 0 || silent != c.silent || !silent && err != nil {
 				t.Errorf("Pull = %v, %v; want silence: %v", got, err, c.silent)
 			}
-			if calls := broker.Calls("Pull"); calls != 2 {
+			if calls := proxied.Calls("Pull"); calls != 2 {
 				t.Errorf("%d requests were made, want one that waits and one that does not", calls)
 			}
 			if err := n.Check(testContext(t)); err != nil {

@@ -44,6 +44,14 @@ type Config struct {
 	// with eventctl migrate up.
 	DatabaseURL string
 
+	// Access is how the server of DatabaseURL is reached and logged in to, where the URL does not
+	// say it: a dialer such as that of cloudsqlconn, a file with the password.
+	Access pgsession.Access
+
+	// cloudSQL is what FromEnvironment has read of CLOUDSQL_INSTANCE, for which Access needs
+	// a Dial.
+	cloudSQL string
+
 	// Schema is the schema of the database that holds the queue, the same for all its programs, whatever
 	// the search path is. Default (""): public.
 	Schema pgsession.Schema
@@ -182,10 +190,13 @@ func (c Config) Validate() error {
 	}
 	refuse(c.DatabaseURL == "" && c.Pool == nil, "DatabaseURL is empty: give the URL of a Postgres, or a Pool")
 	refuse(c.DatabaseURL != "" && c.Pool != nil, "DatabaseURL and Pool are both set: set one of them")
+	// Without it the program would connect to whatever the URL has as its host.
+	refuse(c.cloudSQL != "" && c.Access.Dial == nil, "CLOUDSQL_INSTANCE is set, and Access.Dial is not: a program of your own gives it the Dial of a cloudsqlconn.Dialer")
+	refuse(c.Pool != nil && (c.Access.Dial != nil || c.Access.PasswordFile != ""), "Pool and Access are both set: Access is for the pool that is made for DatabaseURL")
 	refuse(c.Logger != nil && c.SlogLogger != nil, "Logger and SlogLogger are both set: set one of them")
 	refuse(c.MaxConns < 0, fmt.Sprintf("MaxConns is %d: it must be positive", c.MaxConns))
 	refuse(c.MultiTenant && c.Queue.Canvas != (eventqueue.CanvasID{}), "MultiTenant and Queue.Canvas are both set: with MultiTenant every event names its canvas")
-	refuse(c.Worker.LockTimeout != 0 || c.Relay.LockTimeout != 0, "Worker.LockTimeout or Relay.LockTimeout is set: set LockTimeout, which is that of all parts")
+	refuse(c.Worker.LockTimeout != 0, "Worker.LockTimeout is set: set LockTimeout, which is that of all parts")
 	if err := c.Schema.Validate(); err != nil {
 		problems = append(problems, fmt.Errorf("Schema: %w", err))
 	}

@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
@@ -12,8 +11,8 @@ import (
 )
 
 // explain finds out for the relay's log why an event that is due does not run.
-func (s *Service) explain(ctx context.Context, id eventqueue.EventID, lockTimeout time.Duration) (maintenance.Explanation, error) {
-	e, err := inspect.NewIn(s.config.Schema, s.pool).Explain(ctx, id, lockTimeout)
+func (s *Service) explain(ctx context.Context, id eventqueue.EventID) (maintenance.Explanation, error) {
+	e, err := inspect.NewIn(s.config.Schema, s.pool).Explain(ctx, id)
 	if err != nil {
 		return maintenance.Explanation{}, fmt.Errorf("explain event %s: %w", id, err)
 	}

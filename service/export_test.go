@@ -25,7 +25,7 @@ func RunTogether(ctx context.Context, log *zap.Logger, first, other func(context
 
 // HealthHandler is what Health makes of a readiness.
 func HealthHandler(ready func(context.Context) error, webhooks http.Handler, log *zap.Logger) http.Handler {
-	return healthHandler(checks{func() error { return nil }, (&answers{ready: ready}).ask}, webhooks, log)
+	return healthHandler(checks{alive: func() error { return nil }, ready: (&answers{ready: ready}).ask}, webhooks, log)
 }
 
 // LifeHandler is what Health makes of the state of the loops.
@@ -35,6 +35,9 @@ func LifeHandler(alive func() error, log *zap.Logger) http.Handler {
 
 // AliveNeeds is how parts name their loops.
 func (s *Service) AliveNeeds(stalled func() error) { s.aliveNeeds(stalled) }
+
+// Reached is what /readyz asks between two of its checks.
+func (s *Service) Reached(ctx context.Context) error { return s.peersAsked.reached(ctx) }
 
 // Await is what Run begins with.
 func (s *Service) Await(ctx context.Context) error { return s.await(ctx) }
@@ -50,5 +53,10 @@ func (s *Service) Receiver() eventqueue.Receiver { return s.receiver }
 
 // Explain is what the relay of the Service asks for the reason why an event that is due does not run.
 func (s *Service) Explain(ctx context.Context, id eventqueue.EventID) (maintenance.Explanation, error) {
-	return s.explain(ctx, id, time.Minute)
+	return s.explain(ctx, id)
+}
+
+// RunnableHandler answers how many events could run.
+func RunnableHandler(count func(ctx context.Context, most int) (int, error), log *zap.Logger) http.Handler {
+	return healthHandler(checks{runnable: &runnable{count: count, log: log}}, nil, log)
 }

@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"eventsv2/eventqueue"
@@ -35,19 +34,19 @@ const fitnessConnects = 10 * time.Second
 
 // HandlersFileFitness finds the events that wait in a database and for which a handlers file has no handler. Its
 // role only has to read. The error says what is wrong with the file or the database.
-func HandlersFileFitness(ctx context.Context, path, databaseURL string, schema pgsession.Schema) (f inspect.Fitness, err error) {
+func HandlersFileFitness(ctx context.Context, path, databaseURL string, access pgsession.Access, schema pgsession.Schema) (f inspect.Fitness, err error) {
 	file, err := httptarget.Load(path)
 	if err != nil {
 		return f, err
 	}
 	handlers := eventqueue.NewHandlers()
-	if err := file.Register(handlers, http.DefaultClient); err != nil {
+	if err := file.Register(handlers, dry); err != nil {
 		return f, err
 	}
 	if err := schema.Validate(); err != nil {
 		return f, fmt.Errorf("the schema: %w", err)
 	}
-	pool, err := pgstore.NewPool(databaseURL, "eventsv2-check", 1)
+	pool, err := pgstore.NewPoolWith(access, databaseURL, "eventsv2-check", 1)
 	if err != nil {
 		return f, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/pgsession"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/internal/setup"
 )
@@ -33,6 +34,8 @@ func FromEnvironment(environment map[string]string) (Config, error) {
 	}
 	return Config{
 		DatabaseURL: c.DatabaseURL,
+		Access:      pgsession.Access{PasswordFile: c.DatabasePasswordFile},
+		cloudSQL:    c.CloudSQLInstance,
 		Schema:      c.Schema,
 		MaxConns:    c.DatabaseMaxConns,
 		Notifier:    NotifierKind(c.Notifier),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"eventsv2/eventqueue/inspect"
 	"eventsv2/internal/cause"
 	"eventsv2/internal/httprequest"
 	"eventsv2/webhook"
@@ -71,6 +73,8 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 type checks struct {
 	alive func() error
 	ready func(context.Context) (age time.Duration, err error)
+	// runnable answers /runnable; nil: nothing does.
+	runnable http.Handler
 }
 
 // healthHandler answers /healthz (every loop goes round) and /readyz (ready returned no
@@ -81,20 +85,28 @@ type checks struct {
 // it must not wait for its notifier. The answer says so, and the log says why.
 func healthHandler(asked checks, webhooks http.Handler, log *zap.Logger) http.Handler {
 	mux := http.NewServeMux()
+	if asked.runnable != nil {
+		mux.Handle("GET /runnable", asked.runnable)
+	}
 	state := readiness{message: "ready"}
 	var stalled atomic.Bool
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		err := asked.alive()
+		if err != nil { // answered before it is logged: the log may be what the loop waits for
+			text := err.Error() + "\n"
+			w.Header().Set("Content-Length", strconv.Itoa(len(text))) // so that the answer has an end
+			w.Header().Set("Connection", "close")                     // and that nobody waits on it for this request
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, text)            // the prober hung up
+			_ = http.NewResponseController(w).Flush() // likewise
+		} else {
+			_, _ = fmt.Fprintln(w, "ok") // likewise
+		}
 		if was := stalled.Swap(err != nil); err != nil && !was {
 			log.Error("a loop of the program does not go round: restart the program", zap.Error(err))
 		} else if err == nil && was {
 			log.Info("every loop goes round again")
 		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		_, _ = fmt.Fprintln(w, "ok") // the prober hung up
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		age, err := asked.ready(r.Context())
@@ -164,6 +176,9 @@ type answered struct {
 	status int
 }
 
+// Unwrap is for http.ResponseController.
+func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
 func (a *answered) WriteHeader(status int) {
 	a.status = status
 	a.ResponseWriter.WriteHeader(status)
@@ -212,7 +227,8 @@ func advised(err error) error {
 }
 
 // Health answers GET /healthz (Alive) and /readyz (Ready, which asks database and notifier
-// every 10 s at most, however often it is requested), and, with sources
+// every 10 s at most, and pings the database once between two such requests, however often it is requested), with a relay /runnable (how many events
+// could run now, for autoscalers, with one statement per second at most), and, with sources
 // in the handlers file, requests below /webhooks, and with Config.Metrics /metrics: mount it on a server of the program's
 // own where Config.Address is empty. It is safe for concurrent use.
 func (s *Service) Health() (http.Handler, error) {
@@ -224,7 +240,11 @@ func (s *Service) Health() (http.Handler, error) {
 		age, err := s.peersAsked.ask(ctx)
 		return age, s.readyBeside(err)
 	}
-	return withMetrics(s.config.Metrics, healthHandler(checks{s.Alive, ready}, webhooks, s.log)), nil
+	asked := checks{alive: s.Alive, ready: ready}
+	if !s.config.NoRelay {
+		asked.runnable = &runnable{count: inspect.NewIn(s.config.Schema, s.pool).Runnable, log: s.log}
+	}
+	return withMetrics(s.config.Metrics, healthHandler(asked, webhooks, s.log)), nil
 }
 
 // webhooks is the handler of the sources, or nil when there are none.
@@ -233,7 +253,15 @@ func (s *Service) webhooks() (http.Handler, error) {
 		return nil, nil
 	}
 	s.received.Declare(s.sources)
-	return newWebhooks(s.Queue, s.store, webhook.Config{Sources: s.sources, Observe: s.received.Observe, MaxBodyBytes: int64(s.config.Queue.Limits.MaxValueBytes), Logger: s.log})
+	return newWebhooks(s.Queue, s.store, webhook.Config{Sources: s.sources, Observe: s.observeReceived, MaxBodyBytes: int64(s.config.Queue.Limits.MaxValueBytes), Logger: s.log})
+}
+
+// observeReceived counts what a source has received, for the tables and for the observer.
+func (s *Service) observeReceived(source webhook.Source, outcome webhook.Outcome, refused error) {
+	s.received.Observe(source, outcome, refused)
+	if s.config.Observer != nil {
+		s.config.Observer.Received(source, outcome, refused)
+	}
 }
 
 // serveWhile runs work until ctx ends, and serves Config.Address for as long as it works.

@@ -8,6 +8,7 @@ import (
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/minutes"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/webhook"
 )
 
 // Observer sees what the parts of a Service do, such as one that counts it for a monitoring system. Its methods
@@ -22,6 +23,10 @@ type Observer interface {
 	Published(notifications int, took time.Duration, err error)
 	// Relayed is called when the relay has published notifications, after Config.Relay.Observe.
 	Relayed(relayed maintenance.Relayed)
+	// Renewed is called after each statement that renews claims, after Config.Worker.ObserveRenewal.
+	Renewed(renewal worker.Renewal)
+	// Received is called for each request to a source of webhooks.
+	Received(source webhook.Source, outcome webhook.Outcome, refused error)
 }
 
 // observe has the observer see what worker and relay do.
@@ -30,6 +35,7 @@ func (c *Config) observe() {
 		return
 	}
 	c.Worker.Observe = both(c.Worker.Observe, c.Observer.Outcome)
+	c.Worker.ObserveRenewal = both(c.Worker.ObserveRenewal, c.Observer.Renewed)
 	c.Relay.Observe = both(c.Relay.Observe, c.Observer.Relayed)
 }
 

@@ -52,8 +52,7 @@ func (s *Service) checkDatabase(ctx context.Context) error {
 	if s.config.emitsOnly() { // who only emits judges no locks
 		return nil
 	}
-	agreed, err := locktimeout.Agree(ctx, s.store, s.config.LockTimeout)
-	s.lockTimeout.Store(int64(agreed))
+	_, err := locktimeout.Agree(ctx, s.store, s.config.LockTimeout)
 	return err
 }
 
@@ -127,11 +126,19 @@ func (s *Service) peers(ctx context.Context) error {
 	if !s.fit.Load() {
 		return errNotBegun
 	}
-	if err := s.pool.Ping(ctx); err != nil {
-		return &databaseError{fmt.Errorf("%s: %w", pgsession.Remedy(err), err)}
+	if err := s.reaches(ctx); err != nil {
+		return err
 	}
 	if err := s.publisher.Check(ctx); err != nil {
 		return &notifierError{err}
+	}
+	return nil
+}
+
+// reaches asks whether the database answers, with an empty query, for which Postgres runs nothing.
+func (s *Service) reaches(ctx context.Context) error {
+	if err := s.pool.Ping(ctx); err != nil {
+		return &databaseError{fmt.Errorf("%s: %w", pgsession.Remedy(err), err)}
 	}
 	return nil
 }

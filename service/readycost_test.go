@@ -93,3 +93,22 @@ func TestReadinessCostsAStatementInTenSeconds(t *testing.T) {
 		t.Errorf("1000 requests cost %d statements, want %d at most, and one at least", n, most)
 	}
 }
+
+// TestAPingIsNoStatement, and says whether Postgres answers.
+func TestAPingIsNoStatement(t *testing.T) {
+	t.Parallel()
+	var count counting
+	pool := poolOf(t, func(c *pgxpool.Config) { c.ConnConfig.Tracer = &count })
+	s := open(t, service.Config{Pool: pool, Logger: zap.NewNop(), NoWorker: true, NoRelay: true, NoCron: true, NoPruner: true})
+	before := count.statements.Load()
+	if err := s.Reached(testenv.Context(t)); err != nil {
+		t.Error(err)
+	}
+	if n := count.statements.Load() - before; n != 0 {
+		t.Errorf("it cost %d statements", n)
+	}
+	pool.Close()
+	if err := s.Reached(testenv.Context(t)); err == nil {
+		t.Error("a pool that is closed reaches Postgres")
+	}
+}

@@ -134,12 +134,11 @@ func (s *Service) newWorker() (part, error) {
 	}}, nil
 }
 
-// newRelay makes the relay when it is run, which is when the lock timeout is known. Rules whose end
+// newRelay makes the relay when it is run. Rules whose end
 // has come are lifted beside it.
 func (s *Service) newRelay() (part, error) {
 	return part{name: "relay", run: func(ctx context.Context) error {
 		config := s.config.Relay
-		config.LockTimeout = time.Duration(s.lockTimeout.Load())
 		if config.Explain == nil {
 			config.Explain = s.explain
 		}

@@ -46,11 +46,10 @@ type Service struct {
 	typed    sync.Once // the handlers of typed events were registered
 	typedErr error
 
-	started     atomic.Bool   // Run was called
-	fit         atomic.Bool   // Check has returned nil
-	waiting     atomic.Bool   // the log says that the database is waited for
-	lockTimeout atomic.Int64  // the database's, once fit
-	relayCheck  time.Duration // from the start of a worker to its check for a relay
+	started    atomic.Bool   // Run was called
+	fit        atomic.Bool   // Check has returned nil
+	waiting    atomic.Bool   // the log says that the database is waited for
+	relayCheck time.Duration // from the start of a worker to its check for a relay
 
 	mu    sync.Mutex
 	parts []func() error // why publishing or pulling fails, of each that does it
@@ -82,7 +81,7 @@ func Open(ctx context.Context, config Config) (*Service, error) {
 		return nil, fmt.Errorf("service.Open: %w", err)
 	}
 	s := &Service{config: config, log: config.Logger, handlers: eventqueue.NewHandlers(), relayCheck: relayCheckAfter}
-	s.peersAsked.ready = s.peers
+	s.peersAsked.ready, s.peersAsked.reached = s.peers, s.reaches
 	if err := s.readHandlersFile(); err != nil {
 		return nil, err
 	}
@@ -104,7 +103,7 @@ func Open(ctx context.Context, config Config) (*Service, error) {
 func (s *Service) connect(ctx context.Context) (err error) {
 	s.pool = s.config.Pool
 	if s.pool == nil {
-		if s.pool, err = pgstore.NewPool(s.config.DatabaseURL, s.config.Name, s.config.MaxConns); err != nil {
+		if s.pool, err = pgstore.NewPoolWith(s.config.Access, s.config.DatabaseURL, s.config.Name, s.config.MaxConns); err != nil {
 			return err
 		}
 	}
@@ -150,7 +149,7 @@ func (s *Service) readHandlersFile() error {
 		options = append(options, httptarget.AllowLinkLocal())
 	}
 	s.client = httptarget.NewClient(options...)
-	if err := file.Register(s.handlers, s.client); err != nil {
+	if err := file.Register(s.handlers, httptarget.Shared{Client: s.client, Secret: s.config.Secret}); err != nil {
 		return err
 	}
 	s.sources, err = webhookSources(file, s.config.Secret)

@@ -35,7 +35,7 @@ type Config struct {
 	// MaxBufferedBytes is about the memory that all current requests may take together.
 	// If it is used up when another request arrives, the body whose reading began first
 	// is cut off with 503; if all bodies have been read, the new request is refused.
-	// Default (0): 32 MiB, or eight times MaxBodyBytes if that is more. It must have room
+	// Default (0): 16 MiB, or eight times MaxBodyBytes if that is more. It must have room
 	// for one body.
 	MaxBufferedBytes int64
 

@@ -9,7 +9,7 @@ import (
 const (
 	// defaultBufferedBytes is the memory that all requests may take together, unless
 	// single bodies may be so large that only a few would have room.
-	defaultBufferedBytes = 32 << 20
+	defaultBufferedBytes = 16 << 20
 	leastBodies          = 8
 	// requestBytes and headerBytes are about the memory that a request, and each value of
 	// its header, takes in addition to its bytes.

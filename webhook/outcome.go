@@ -28,6 +28,11 @@ const (
 	Unavailable  Outcome = "unavailable"    // the database or Check failed, or there was no room
 )
 
+// Outcomes returns all outcomes.
+func Outcomes() []Outcome {
+	return []Outcome{Accepted, Duplicate, Ignored, BadSignature, BadTime, Malformed, TooLarge, TooSlow, OverLimit, Failed, Unavailable}
+}
+
 // Refused reports whether requests with the outcome were refused.
 func (o Outcome) Refused() bool { return o != Accepted && o != Duplicate && o != Ignored }
 

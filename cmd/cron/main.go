@@ -10,10 +10,12 @@ import (
 	"syscall"
 
 	"github.com/caarlos0/env/v11"
+
+	"eventsv2/internal/program"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	context.AfterFunc(ctx, stop) // a second signal kills the process
-	os.Exit(run(ctx, os.Args[1:], env.ToMap(os.Environ()), os.Stdout, os.Stderr))
+	os.Exit(program.Cron(ctx, os.Args[1:], env.ToMap(os.Environ()), os.Stdout, os.Stderr))
 }

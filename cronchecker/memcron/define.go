@@ -34,7 +34,9 @@ func (s *Store) Add(ctx context.Context, d cronchecker.NewDefinition, replace bo
 		}
 		renewed := *old
 		renewed.Schedule, renewed.TimeZone, renewed.Missed = schedule.String(), schedule.Zone().String(), missed
-		if !old.Enabled || renewed.Definition != old.Definition {
+		same := old.Enabled && renewed.Definition == old.Definition
+		renewed.Skips = d.Skips
+		if !same {
 			renewed.Enabled, renewed.StartsAt = true, now
 		}
 		*old = renewed

@@ -23,7 +23,9 @@ const (
 type Record struct {
 	Cron  cronchecker.CronID
 	Slot  time.Time
-	Event eventqueue.EventID
+	Event eventqueue.EventID // 0 of a slot that was skipped
+	// Skipped is why it was.
+	Skipped cronchecker.Skip
 }
 
 // Tables are cron_definitions and cron_records. The database's lock guards them.
@@ -110,7 +112,7 @@ func (s *Store) Load(ctx context.Context) (cronchecker.Snapshot, error) {
 func (s *Store) Emit(ctx context.Context, slots []cronchecker.Slot) (int, error) {
 	var emitted int
 	err := s.queue.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
-		ours, err := s.lock(ctx, tx, slots)
+		ours, met, err := s.lock(ctx, tx, slots)
 		if err != nil {
 			return fmt.Errorf("lock the cron definitions: %w", err)
 		}
@@ -118,15 +120,26 @@ func (s *Store) Emit(ctx context.Context, slots []cronchecker.Slot) (int, error)
 		if len(ours) == 0 {
 			return nil
 		}
-		events := make([]eventqueue.NewEvent, len(ours))
+		records := make([]Record, len(ours))
+		var events []eventqueue.NewEvent
 		for i, slot := range ours {
-			events[i] = slot.Event
+			records[i] = Record{Cron: slot.Cron, Slot: slot.At, Skipped: met[slot.Cron].Next()}
+			if records[i].Skipped == "" {
+				events = append(events, slot.Event)
+			}
 		}
-		ids, err := tx.Emit(ctx, events...)
-		if err != nil {
-			return err
+		var ids []eventqueue.EventID
+		if len(events) > 0 {
+			if ids, err = tx.Emit(ctx, events...); err != nil {
+				return err
+			}
 		}
-		memstore.OnCommit(tx, func() { s.tables.record(ours, ids) })
+		for i := range records {
+			if records[i].Skipped == "" {
+				records[i].Event, ids = ids[0], ids[1:]
+			}
+		}
+		memstore.OnCommit(tx, func() { s.tables.record(records) })
 		return nil
 	})
 	if err != nil {
@@ -137,10 +150,11 @@ func (s *Store) Emit(ctx context.Context, slots []cronchecker.Slot) (int, error)
 
 // lock locks the definitions that are not locked yet, until the transaction ends. It
 // returns the slots to emit: those of these definitions that are after the start and
-// after the last recorded slot, each once.
-func (s *Store) lock(ctx context.Context, tx *eventqueue.Tx, slots []cronchecker.Slot) ([]cronchecker.Slot, error) {
+// after the last recorded slot, each once; and what they meet.
+func (s *Store) lock(ctx context.Context, tx *eventqueue.Tx, slots []cronchecker.Slot) ([]cronchecker.Slot, map[cronchecker.CronID]*cronchecker.Met, error) {
 	var mine []*definition
 	var ours []cronchecker.Slot
+	met := map[cronchecker.CronID]*cronchecker.Met{}
 	err := s.store.Do(ctx, OpLock, func(time.Time) {
 		last := map[cronchecker.CronID]time.Time{}
 		for _, slot := range slots {
@@ -152,6 +166,10 @@ func (s *Store) lock(ctx context.Context, tx *eventqueue.Tx, slots []cronchecker
 				d.locked = make(chan struct{})
 				mine = append(mine, d)
 				last[d.ID] = d.LastSlot
+				if d.SkipIfPaused || d.SkipIfRunning {
+					ruled, queued := s.store.Meets(eventqueue.CanvasHandler{Canvas: d.Canvas, Key: d.Handler()})
+					met[d.ID] = &cronchecker.Met{Paused: d.SkipIfPaused && ruled, Running: d.SkipIfRunning && queued, Alone: d.SkipIfRunning}
+				}
 			}
 			if slot.At.After(d.StartsAt) && slot.At.After(last[d.ID]) {
 				last[d.ID] = slot.At
@@ -165,12 +183,12 @@ func (s *Store) lock(ctx context.Context, tx *eventqueue.Tx, slots []cronchecker
 			d.locked = nil
 		}
 	})
-	return ours, err
+	return ours, met, err
 }
 
-func (t *Tables) record(slots []cronchecker.Slot, events []eventqueue.EventID) {
-	for i, slot := range slots {
-		t.records = append(t.records, Record{Cron: slot.Cron, Slot: slot.At, Event: events[i]})
-		t.definitions[slot.Cron].LastSlot = slot.At
+func (t *Tables) record(records []Record) {
+	t.records = append(t.records, records...)
+	for _, r := range records {
+		t.definitions[r.Cron].LastSlot = r.Slot
 	}
 }

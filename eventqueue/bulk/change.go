@@ -19,10 +19,11 @@ const (
 	Run    Verb = "run"    // has events that wait tried now
 	Edit   Verb = "edit"   // changes events that wait
 	Retry  Verb = "retry"  // moves failed or cancelled events back into the queue
+	Replay Verb = "replay" // emits events that have ended again, as new events
 )
 
 // Verbs lists the verbs.
-func Verbs() []Verb { return []Verb{Cancel, Delete, Run, Edit, Retry} }
+func Verbs() []Verb { return []Verb{Cancel, Delete, Run, Edit, Retry, Replay} }
 
 // Change is what an operation does, and to which events.
 type Change struct {
@@ -32,7 +33,16 @@ type Change struct {
 	Reason string
 	// Edit is what Edit changes, and what Retry changes of the events that it moves; otherwise zero.
 	Edit control.Edit
+	// Rate is how many events become due in a second, at most, from MinRate to MaxRate; only of Replay, of which 0 is DefaultRate.
+	Rate float64
 }
+
+// The rates of a replay, in events per second.
+const (
+	DefaultRate = 100
+	MinRate     = 0.001
+	MaxRate     = 10_000
+)
 
 // Validate names the first field that makes no sense, or that the limits of a queue do not allow.
 func (c Change) Validate(limits eventqueue.Limits) error {
@@ -47,6 +57,9 @@ func (c Change) Validate(limits eventqueue.Limits) error {
 			return err
 		}
 	}
+	if c.Rate != 0 && c.Verb != Replay {
+		return fmt.Errorf("rate: only a replay has one, and this is to %s", c.Verb)
+	}
 	switch c.Verb {
 	case Cancel:
 		if err := (control.Cancellation{Reason: c.Reason}).Validate(); err != nil {
@@ -57,8 +70,13 @@ func (c Change) Validate(limits eventqueue.Limits) error {
 		return c.Filter.ValidateQueued()
 	case Retry:
 		return c.Filter.ValidateLogged()
+	case Replay:
+		if c.Rate != 0 && (!(c.Rate >= MinRate) || c.Rate > MaxRate) {
+			return fmt.Errorf("rate: is %v events per second: it must be from %v to %d", c.Rate, MinRate, MaxRate)
+		}
+		return c.Filter.ValidateEnded()
 	default:
-		return fmt.Errorf("verb: %q is none of cancel, delete, run, edit and retry", c.Verb)
+		return fmt.Errorf("verb: %q is none of cancel, delete, run, edit, retry and replay", c.Verb)
 	}
 }
 
@@ -75,6 +93,7 @@ type document struct {
 	Attributes map[string]string `json:"attributes"` // {} removes them all
 	Delay      *time.Duration    `json:"delay_ns,omitempty"`
 	DelayUntil time.Time         `json:"delay_until,omitzero"`
+	Rate       float64           `json:"rate,omitempty"`
 }
 
 type filterDocument struct {
@@ -90,7 +109,7 @@ type filterDocument struct {
 }
 
 func documentOf(c Change) document {
-	d := document{Verb: c.Verb, Filter: filterDocument(c.Filter), Reason: c.Reason, Attributes: c.Edit.Attributes, Delay: c.Edit.Delay, DelayUntil: c.Edit.DelayUntil}
+	d := document{Verb: c.Verb, Filter: filterDocument(c.Filter), Reason: c.Reason, Attributes: c.Edit.Attributes, Delay: c.Edit.Delay, DelayUntil: c.Edit.DelayUntil, Rate: c.Rate}
 	if c.Edit.Value != nil {
 		d.Value = new(string(c.Edit.Value))
 	}
@@ -98,7 +117,7 @@ func documentOf(c Change) document {
 }
 
 func (d document) change() Change {
-	c := Change{Verb: d.Verb, Filter: control.EventFilter(d.Filter), Reason: d.Reason,
+	c := Change{Verb: d.Verb, Filter: control.EventFilter(d.Filter), Reason: d.Reason, Rate: d.Rate,
 		Edit: control.Edit{Attributes: d.Attributes, Delay: d.Delay, DelayUntil: d.DelayUntil}}
 	if d.Value != nil {
 		c.Edit.Value = json.RawMessage(*d.Value)

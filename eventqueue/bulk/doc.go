@@ -1,4 +1,4 @@
-// Package bulk changes many events in the background: it cancels, deletes, runs, edits or retries those that a
+// Package bulk changes many events in the background: it cancels, deletes, runs, edits, retries or replays those that a
 // filter selects.
 //
 // An operation is counted first and begins when it is confirmed:
@@ -18,7 +18,8 @@
 //     confirm them, within ConfirmWithin, and events that came in after the count are left alone.
 //   - An operation is a row, with its progress. When its program dies, another one, or the same when it has come
 //     back, goes on after LeaseFor. What was done is not done again, but for the last piece, and that is harmless:
-//     each change may be repeated.
+//     each change may be repeated. A replay could not: it writes its progress in the transactions that emit, so that an operation
+//     emits no event twice.
 //   - Each piece is a transaction with a row in the audit log, and so are the confirmation and the end: their
 //     Operation is the operation's ID.
 //   - Operations take turns, so that a short one does not wait for the end of a long one.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,6 +14,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/eventqueue/pgstore"
 )
@@ -98,30 +100,15 @@ RETURNING ` + operationColumns
 // identity says who may do that, such as access.Identity.Key. An error that is no fault of the database says which
 // field makes no sense. It blocks for one statement per 5,000 events of the queue, or of the history.
 func (o *Operations) Count(ctx context.Context, by audit.Actor, identity string, change Change) (op Operation, err error) {
-	if err := change.Validate(o.queue.Limits()); err != nil {
-		return op, &InvalidError{err}
-	}
 	if identity == "" {
 		return op, errors.New("count events: the identity is empty")
 	}
 	if err := by.Validate(); err != nil {
 		return op, fmt.Errorf("count events: %w", err)
 	}
-	walk := walkOf(o.store, change, by.Name)
-	last, err := walk.last(ctx)
+	counted, last, err := o.count(ctx, change)
 	if err != nil {
 		return op, fmt.Errorf("count events: %w", err)
-	}
-	counted := 0
-	for after := eventqueue.EventID(0); after < last; {
-		ids, next, err := walk.page(ctx, change.Filter, after, last, pageSize)
-		if err != nil {
-			return op, fmt.Errorf("count events: %w", err)
-		}
-		if counted += len(ids); next == 0 {
-			break
-		}
-		after = next
 	}
 	document, err := json.Marshal(documentOf(change))
 	if err != nil {
@@ -133,6 +120,47 @@ func (o *Operations) Count(ctx context.Context, by audit.Actor, identity string,
 		return op, fmt.Errorf("count events: %w", err)
 	}
 	return op, nil
+}
+
+// Size is Count without an operation: nothing is written.
+func (o *Operations) Size(ctx context.Context, change Change) (int, error) {
+	counted, _, err := o.count(ctx, change)
+	if err != nil {
+		return 0, fmt.Errorf("count events: %w", err)
+	}
+	return counted, nil
+}
+
+func (o *Operations) count(ctx context.Context, change Change) (counted int, last eventqueue.EventID, err error) {
+	if err := change.Validate(o.queue.Limits()); err != nil {
+		return 0, 0, &InvalidError{err}
+	}
+	walk, err := walkOf(o.store, change, "")
+	if err != nil {
+		return 0, 0, err
+	}
+	if last, err = walk.last(ctx); err != nil {
+		return 0, 0, err
+	}
+	if counted, err = countPages(ctx, walk.page, change.Filter, last, math.MaxInt); err == nil && counted == 0 {
+		err = checkHistory(ctx, walk.page, change, last)
+	}
+	return counted, last, err
+}
+
+// countPages counts the events that a filter selects, until there are enough.
+func countPages(ctx context.Context, page pageFunc, filter control.EventFilter, last eventqueue.EventID, enough int) (counted int, err error) {
+	for after := eventqueue.EventID(0); after < last && counted < enough; {
+		ids, next, err := page(ctx, filter, after, last, pageSize)
+		if err != nil {
+			return 0, err
+		}
+		if counted += len(ids); next == 0 {
+			break
+		}
+		after = next
+	}
+	return counted, nil
 }
 
 // InvalidError is returned for a change that makes no sense.
@@ -177,11 +205,16 @@ func (o *Operations) Confirm(ctx context.Context, by audit.Actor, identity strin
 	if err != nil {
 		return Operation{}, fmt.Errorf("confirm the operation %s: %w", id, err)
 	}
+	o.wakeUp()
+	return op, nil
+}
+
+// wakeUp has Run look for operations at once.
+func (o *Operations) wakeUp() {
 	select {
 	case o.wake <- struct{}{}:
 	default:
 	}
-	return op, nil
 }
 
 // writeAudit writes a row about an operation as a whole.

@@ -15,7 +15,6 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/pgsession"
-	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/logkey"
 )
 
@@ -39,11 +38,11 @@ const (
 var errLost = errors.New("the operation was stopped, or another program has it")
 
 // Run works on operations that are confirmed, until ctx ends; then it stops between two pieces and returns nil. While there are
-// none it sends two statements a minute.
+// none it sends four statements a minute.
 func (o *Operations) Run(ctx context.Context) error {
 	failures := 0
 	for ctx.Err() == nil {
-		worked, err := o.Work(ctx)
+		worked, wait, err := o.work(ctx, nil)
 		if err != nil && ctx.Err() == nil {
 			failures++
 			o.log.Warn("could not work on the bulk operations; trying again", zap.Error(err), zap.Int(logkey.Count, failures))
@@ -53,13 +52,20 @@ func (o *Operations) Run(ctx context.Context) error {
 		if worked && err == nil {
 			continue
 		}
-		timer := time.NewTimer(checkEvery/2 + rand.N(checkEvery)) // so that programs do not ask together
-		select {
-		case <-ctx.Done():
-		case <-o.wake:
-		case <-timer.C:
-		}
-		timer.Stop()
+		_ = o.sleep(ctx, min(wait, checkEvery/2+rand.N(checkEvery))) // so that programs do not ask together
+	}
+	return nil
+}
+
+// sleep waits, but not while there is something new. The error is that of ctx.
+func (o *Operations) sleep(ctx context.Context, wait time.Duration) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-o.wake:
+	case <-timer.C:
 	}
 	return nil
 }
@@ -72,6 +78,10 @@ type taken struct {
 	failures    int
 	// age is how long ago its events were counted.
 	age time.Duration
+	// pacedUntil is when the next event of a replay may be due, the zero time before the first, and ahead how
+	// far that is from now.
+	pacedUntil time.Time
+	ahead      time.Duration
 }
 
 const takeSQL = `
@@ -79,13 +89,17 @@ UPDATE bulk_operations o SET lease = $1, leased_until = clock_timestamp() + $2::
 FROM (
     SELECT id, lease IS NOT NULL AS interrupted
     FROM bulk_operations
-    WHERE state = 'running' AND leased_until <= clock_timestamp()
+    WHERE state = 'running' AND leased_until <= clock_timestamp() AND ($3::uuid IS NULL OR id = $3)
     ORDER BY leased_until
     LIMIT 1
     FOR UPDATE SKIP LOCKED
 ) AS free
 WHERE o.id = free.id
-RETURNING ` + operationColumns + `, o.after_id, o.last_id, o.failures, clock_timestamp() - o.counted_at, free.interrupted`
+RETURNING ` + operationColumns + `, o.after_id, o.last_id, o.failures, clock_timestamp() - o.counted_at, o.paced_until, free.interrupted`
+
+// How long it is until an operation is free again.
+const freeInSQL = `
+SELECT coalesce(min(leased_until) - clock_timestamp(), interval '1 h') FROM bulk_operations WHERE state = 'running' AND ($1::uuid IS NULL OR id = $1)`
 
 // What an interrupted piece has changed is in the audit log, and nowhere else.
 const recountSQL = `
@@ -93,19 +107,23 @@ SELECT count(DISTINCT event)
 FROM audit_log a CROSS JOIN jsonb_array_elements(a.target -> 'events') AS event
 WHERE a.operation_id = $1`
 
-// take takes the operation that has waited longest; nil if there is none.
-func (o *Operations) take(ctx context.Context) (t *taken, err error) {
+// take takes the operation that has waited longest, or only the one that is named; nil if there is none.
+func (o *Operations) take(ctx context.Context, only *uuid.UUID) (t *taken, err error) {
 	t = &taken{lease: uuid.New()}
 	var interrupted bool
-	rows, err := o.pool.Query(ctx, takeSQL, [16]byte(t.lease), LeaseFor)
+	var paced *time.Time
+	rows, err := o.pool.Query(ctx, takeSQL, [16]byte(t.lease), LeaseFor, (*[16]byte)(only))
 	if err != nil {
 		return nil, err
 	}
 	t.Operation, err = pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (Operation, error) {
-		return scanWith(row, &t.after, &t.last, &t.failures, &t.age, &interrupted)
+		return scanWith(row, &t.after, &t.last, &t.failures, &t.age, &paced, &interrupted)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
+	}
+	if paced != nil {
+		t.pacedUntil = *paced
 	}
 	if err != nil || !interrupted {
 		return t, err
@@ -115,25 +133,45 @@ func (o *Operations) take(ctx context.Context) (t *taken, err error) {
 
 // Work works on one operation for a few seconds, and reports whether there was one: for programs that do not Run.
 func (o *Operations) Work(ctx context.Context) (worked bool, err error) {
-	t, err := o.take(ctx)
-	if err != nil || t == nil {
-		return false, err
+	worked, _, err = o.work(ctx, nil)
+	return worked, err
+}
+
+// work is Work, on one operation only if it is named. wait is how long there is nothing to do if it has not worked.
+func (o *Operations) work(ctx context.Context, only *uuid.UUID) (worked bool, wait time.Duration, err error) {
+	t, err := o.take(ctx, only)
+	if err != nil {
+		return false, checkEvery, err
 	}
+	if t == nil {
+		err := o.pool.QueryRow(ctx, freeInSQL, (*[16]byte)(only)).Scan(&wait)
+		return false, max(0, wait), err
+	}
+	return true, 0, o.workOn(ctx, t)
+}
+
+func (o *Operations) workOn(ctx context.Context, t *taken) error {
 	began := time.Now()
-	w := walkOf(o.store.As(t.By), t.Change, t.By.Name)
+	w, err := walkOf(o.store.As(t.By), t.Change, t.By.Name)
+	if err != nil {
+		return errors.Join(err, o.failed(ctx, t))
+	}
 	for ended := false; !ended; {
 		if ctx.Err() != nil || time.Since(began) > slice {
-			return true, o.release(ctx, t)
+			return o.release(ctx, t)
+		}
+		if t.ahead > replayAhead {
+			return o.release(ctx, t)
 		}
 		ended, err = o.page(ctx, t, w)
 		if errors.Is(err, errLost) {
-			return true, nil
+			return nil
 		}
 		if err != nil && ctx.Err() == nil {
-			return true, errors.Join(err, o.failed(ctx, t))
+			return errors.Join(err, o.failed(ctx, t))
 		}
 	}
-	return true, o.end(ctx, t, Done)
+	return o.end(ctx, t, Done)
 }
 
 // page works on the events of one page, in pieces, and reports whether it was the last.
@@ -152,6 +190,9 @@ func (o *Operations) page(ctx context.Context, t *taken, w walk) (last bool, err
 		}
 		if err := o.piece(ctx, t, piece, change); err != nil {
 			return false, err
+		}
+		if t.ahead > replayAhead {
+			return false, nil
 		}
 	}
 	if next == 0 {
@@ -175,6 +216,9 @@ func (t *taken) filter() control.EventFilter {
 
 // piece changes events and reports it. When ctx ends it has a little time.
 func (o *Operations) piece(ctx context.Context, t *taken, ids []eventqueue.EventID, change changeFunc) error {
+	if t.Change.Verb == Replay {
+		return o.replay(ctx, t, o.store.As(t.By), ids)
+	}
 	ctx, cancel := beyond(ctx)
 	defer cancel()
 	results, err := change(ctx, ids)
@@ -231,13 +275,13 @@ func (o *Operations) report(ctx context.Context, t *taken) error {
 	return nil
 }
 
-const releaseSQL = `UPDATE bulk_operations SET lease = NULL, leased_until = clock_timestamp() WHERE id = $1 AND lease = $2`
+const releaseSQL = `UPDATE bulk_operations SET lease = NULL, leased_until = clock_timestamp() + $3::interval WHERE id = $1 AND lease = $2`
 
-// release leaves an operation to whoever takes it next.
+// release leaves an operation to whoever takes it next; a replay when what it has emitted comes to its end.
 func (o *Operations) release(ctx context.Context, t *taken) error {
 	ctx, cancel := beyond(ctx)
 	defer cancel()
-	_, err := o.pool.Exec(ctx, releaseSQL, [16]byte(t.ID), [16]byte(t.lease))
+	_, err := o.pool.Exec(ctx, releaseSQL, [16]byte(t.ID), [16]byte(t.lease), max(0, t.ahead-replayAhead))
 	return err
 }
 
@@ -276,81 +320,4 @@ func (o *Operations) end(ctx context.Context, t *taken, state State) error {
 		return fmt.Errorf("end the bulk operation %s: %w", t.ID, err)
 	}
 	return nil
-}
-
-// changeFunc changes events, and has the results in the words of a control.Changer.
-type changeFunc func(ctx context.Context, ids []eventqueue.EventID) ([]control.ChangeResult, error)
-
-// walk is how the events of a change are found and changed.
-type walk struct {
-	last func(ctx context.Context) (eventqueue.EventID, error)
-	page func(ctx context.Context, filter control.EventFilter, after, last eventqueue.EventID, limit int) ([]eventqueue.EventID, eventqueue.EventID, error)
-	// size is how many events a piece has.
-	size   int
-	change func(queue *eventqueue.Queue) (changeFunc, error)
-}
-
-func walkOf(store *pgstore.Store, c Change, actor string) walk {
-	switch c.Verb {
-	case Retry:
-		return walk{store.LastLogged, store.SelectLogged, control.MaxRetryEvents, func(queue *eventqueue.Queue) (changeFunc, error) { return retryFunc(store, queue, c) }}
-	case Run:
-		return walk{store.LastQueued, store.Select, control.MaxRequeueEvents, func(queue *eventqueue.Queue) (changeFunc, error) { return runFunc(store, queue) }}
-	default:
-		return walk{store.LastQueued, store.Select, control.MaxChangeEvents, func(queue *eventqueue.Queue) (changeFunc, error) { return changerFunc(store, queue, c, actor) }}
-	}
-}
-
-func retryFunc(store *pgstore.Store, queue *eventqueue.Queue, c Change) (changeFunc, error) {
-	retrier, err := control.NewRetrier(store, queue)
-	return func(ctx context.Context, ids []eventqueue.EventID) ([]control.ChangeResult, error) {
-		var retried []control.Retried
-		var err error
-		if c.edits() {
-			retried, err = retrier.RetryEdited(ctx, c.Edit, ids...)
-		} else {
-			retried, err = retrier.Retry(ctx, ids...)
-		}
-		return resultsOf(retried, func(r control.Retried) (control.ChangeResult, bool) {
-			return control.ChangeResult(r.Result), r.Result == control.RetryMoved
-		}), err
-	}, err
-}
-
-func runFunc(store *pgstore.Store, queue *eventqueue.Queue) (changeFunc, error) {
-	requeuer, err := control.NewRequeuer(store, queue, 0)
-	return func(ctx context.Context, ids []eventqueue.EventID) ([]control.ChangeResult, error) {
-		requeued, err := requeuer.Requeue(ctx, ids...)
-		return resultsOf(requeued, func(r control.Requeued) (control.ChangeResult, bool) {
-			return control.ChangeResult(r.Result), r.Result == control.RequeueDone
-		}), err
-	}, err
-}
-
-func changerFunc(store *pgstore.Store, queue *eventqueue.Queue, c Change, actor string) (changeFunc, error) {
-	changer, err := control.NewChanger(store, queue)
-	return func(ctx context.Context, ids []eventqueue.EventID) (results []control.ChangeResult, err error) {
-		var changed []control.Changed
-		switch c.Verb {
-		case Cancel:
-			changed, err = changer.Cancel(ctx, control.Cancellation{Reason: c.Reason, Actor: actor}, ids...)
-		case Delete:
-			changed, err = changer.Delete(ctx, ids...)
-		default:
-			changed, err = changer.Edit(ctx, c.Edit, ids...)
-		}
-		return resultsOf(changed, func(r control.Changed) (control.ChangeResult, bool) { return r.Result, r.Result == control.ChangeDone }), err
-	}, err
-}
-
-// resultsOf returns the results of a change; done says of each whether it was made.
-func resultsOf[R any](results []R, done func(R) (control.ChangeResult, bool)) []control.ChangeResult {
-	words := make([]control.ChangeResult, len(results))
-	for i, r := range results {
-		word, is := done(r)
-		if words[i] = word; is {
-			words[i] = control.ChangeDone
-		}
-	}
-	return words
 }

@@ -163,7 +163,7 @@ func TestACancelSaysWhyAndByWhom(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
-	ids := r.Emit(r.Many(3)...)
+	ids := r.Emit(r.Copies(3)...)
 	why := control.Cancellation{Reason: "emitted twice,\nby import 7", Actor: "ada"}
 	for range 2 { // I14
 		if got, err := changer(r).Cancel(ctx, why, ids[0]); err != nil || got[0].Result != control.ChangeDone && got[0].Result != control.ChangeCancelled {
@@ -231,7 +231,7 @@ func TestEachEventIsCancelledOrCompletes(t *testing.T) {
 	t.Parallel()
 	const workers, total = 4, 10_000
 	r := rig.New(t)
-	ids := r.Emit(r.Many(total)...)
+	ids := r.Emit(r.Copies(total)...)
 	var mu sync.Mutex
 	ran := map[eventqueue.EventID]int{}
 	r.Handle(func(_ context.Context, run *eventqueue.Run) error {

@@ -14,7 +14,7 @@ import (
 // any other event of the queue the first of rule, delay and lock that applies decides.
 type EventState string
 
-// The states of an event that has not ended, and those of one that can be retried.
+// The states of an event that has not ended, and those of one that has.
 const (
 	StateWaiting   EventState = "waiting"   // due and free: a worker may claim it
 	StateDelayed   EventState = "delayed"   // not due yet
@@ -25,6 +25,7 @@ const (
 	StateBehind    EventState = "behind"    // due and free, but others of its ordering group are before it
 	StateFailed    EventState = "failed"    // it is in event_log, as FAILED
 	StateCancelled EventState = "cancelled" // it is in event_log, as CANCELLED
+	StateCompleted EventState = "completed" // it is in event_log, as COMPLETED: only if the history is retained
 )
 
 // QueuedStates lists the states of events that have not ended, in the order in which they are shown.
@@ -34,6 +35,9 @@ func QueuedStates() []EventState {
 
 // LoggedStates lists the states of events that can be retried.
 func LoggedStates() []EventState { return []EventState{StateFailed, StateCancelled} }
+
+// EndedStates lists the states of events that can be replayed: of all that are in event_log.
+func EndedStates() []EventState { return append(LoggedStates(), StateCompleted) }
 
 // EventFilter selects events of the queue, or of event_log, by all of its fields that are set. One has
 // to be.
@@ -49,7 +53,7 @@ type EventFilter struct {
 	// and NewerThan those of which that is less long ago.
 	OlderThan, NewerThan time.Duration
 	// State is one of QueuedStates for the queue; empty: any. For event_log it is one of LoggedStates;
-	// empty: StateFailed.
+	// empty: StateFailed. For a replay it is one of EndedStates; empty: StateCompleted.
 	State EventState
 }
 
@@ -66,6 +70,14 @@ func (f EventFilter) ValidateQueued() error {
 func (f EventFilter) ValidateLogged() error {
 	if f.State != "" && !slices.Contains(LoggedStates(), f.State) {
 		return fmt.Errorf("state: %q is not a state of events that can be retried", f.State)
+	}
+	return f.validate(false)
+}
+
+// ValidateEnded is ValidateLogged for a replay, which completed events have as well.
+func (f EventFilter) ValidateEnded() error {
+	if f.State != "" && !slices.Contains(EndedStates(), f.State) {
+		return fmt.Errorf("state: %q is not a state of events that have ended", f.State)
 	}
 	return f.validate(false)
 }

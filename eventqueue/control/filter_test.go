@@ -114,7 +114,7 @@ func TestAFilterSelectsByState(t *testing.T) {
 	later, paused, blocked := r.Event(`2`), r.Event(`3`), r.Event(`4`)
 	later.Delay, paused.Name, blocked.Name = time.Hour, "paused", "blocked"
 	ids := r.Emit(r.Event(`1`), later, paused, blocked, r.InOrder("order", `5`), r.InOrder("order", `6`), r.Event(`7`), r.Event(`8`))
-	if _, err := r.Store.Advance(ctx, nil, ids[4:6], time.Minute); err != nil {
+	if _, err := r.Store.Advance(ctx, nil, ids[4:6]); err != nil {
 		t.Fatal(err)
 	}
 	r.Claims(ids[4])
@@ -193,7 +193,7 @@ func TestEditAndRequeueByFilter(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
-	later := r.Many(600)
+	later := r.Copies(600)
 	for i := range later {
 		later[i].Delay = time.Hour
 	}
@@ -247,7 +247,7 @@ func TestAFilterGoesThroughManyPages(t *testing.T) {
 func TestAnInterruptedFilterCountsExactly(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
-	ids := r.Emit(r.Many(1000)...)
+	ids := r.Emit(r.Copies(1000)...)
 	ctx, cancel := context.WithCancel(testenv.Context(t))
 	defer cancel()
 	c, err := control.NewChanger(&interrupted{ChangeStore: r.Store, cancel: cancel}, r.Queue)

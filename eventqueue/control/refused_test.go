@@ -59,7 +59,7 @@ func TestARefusedRowCostsItselfOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := rig.New(t)
-			ids := r.Emit(r.Many(total)...)
+			ids := r.Emit(r.Copies(total)...)
 			refuse(r, c.table, c.when, ids[3], ids[17])
 			done, refused, first, err := c.change(r)
 			if err != nil || done != total-2 || refused != 2 || first == nil || !strings.Contains(first.Error(), "no to "+ids[3].String()) {
@@ -73,7 +73,7 @@ func TestARefusedRowCostsItselfOnly(t *testing.T) {
 	t.Run("retry", func(t *testing.T) {
 		t.Parallel()
 		r := rig.New(t)
-		ids := r.Emit(r.Many(total)...)
+		ids := r.Emit(r.Copies(total)...)
 		cancel(r, ids, slices.Repeat([]control.ChangeResult{control.ChangeDone}, total)...)
 		filter := control.EventFilter{Module: rig.Scope.Module, State: control.StateCancelled}
 		refuse(r, "event_log", "DELETE", ids[3], ids[17])
@@ -92,7 +92,7 @@ func TestARefusedRowCostsItselfOnly(t *testing.T) {
 	t.Run("all of a table", func(t *testing.T) { // a refusal that is none of a row is an error
 		t.Parallel()
 		r := rig.New(t)
-		r.Emit(r.Many(total)...)
+		r.Emit(r.Copies(total)...)
 		r.Exec(`ALTER TABLE event_log RENAME COLUMN retries TO renamed`)
 		if done, err := changer(r).CancelAll(testenv.Context(t), control.Cancellation{}, filter); err == nil || done.Refused != 0 || r.Waiting() != total {
 			t.Errorf("%+v, %v", done, err)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/locktimeout"
 )
 
 // RequeueResult is the result for one event of a requeue.
@@ -48,29 +47,24 @@ type RequeueStore interface {
 
 	// Requeue makes events of the queue due, clears locks that have expired, and marks a
 	// notification of each as pending; it answers for every id once, in order. It reads and writes
-	// each event under a lock of its row, by the database's clock. It never changes attempts. A
-	// lockTimeout of 0 is the database's. Refused rows and errors are as with a ChangeStore.
-	Requeue(ctx context.Context, ids []eventqueue.EventID, lockTimeout time.Duration) ([]Requeued, error)
+	// each event under a lock of its row, by the database's clock and lock timeout. It never changes
+	// attempts. Refused rows and errors are as with a ChangeStore.
+	Requeue(ctx context.Context, ids []eventqueue.EventID) ([]Requeued, error)
 }
 
 // Requeuer has waiting events tried now. It is safe for concurrent use, and every operation may be
 // repeated (I14).
 type Requeuer struct {
-	store       RequeueStore
-	queue       *eventqueue.Queue
-	lockTimeout time.Duration
+	store RequeueStore
+	queue *eventqueue.Queue
 }
 
-// NewRequeuer makes a Requeuer. The queue publishes the notifications. lockTimeout is the workers';
-// 0 means the database's, which counts in any case.
-func NewRequeuer(store RequeueStore, queue *eventqueue.Queue, lockTimeout time.Duration) (*Requeuer, error) {
+// NewRequeuer makes a Requeuer. The queue publishes the notifications.
+func NewRequeuer(store RequeueStore, queue *eventqueue.Queue) (*Requeuer, error) {
 	if store == nil || queue == nil {
 		return nil, errors.New("control.NewRequeuer: store and queue must not be nil")
 	}
-	if lockTimeout < 0 {
-		return nil, fmt.Errorf("control.NewRequeuer: lockTimeout is %s: it must not be negative; 0 means the database's", lockTimeout)
-	}
-	return &Requeuer{store, queue, lockTimeout}, nil
+	return &Requeuer{store, queue}, nil
 }
 
 // MaxRequeueEvents is how many events one call of Requeue takes.
@@ -91,12 +85,7 @@ func (r *Requeuer) Requeue(ctx context.Context, ids ...eventqueue.EventID) ([]Re
 	if len(ids) == 0 || len(ids) > MaxRequeueEvents {
 		return nil, fmt.Errorf("requeue %d events: give 1 to %d ids in one call", len(ids), MaxRequeueEvents)
 	}
-	if r.lockTimeout != 0 {
-		if _, err := locktimeout.Agree(ctx, r.store, r.lockTimeout); err != nil {
-			return nil, fmt.Errorf("requeue %d events: %w", len(ids), err)
-		}
-	}
-	results, err := r.store.Requeue(ctx, ids, r.lockTimeout)
+	results, err := r.store.Requeue(ctx, ids)
 	var free []eventqueue.EventID
 	for _, result := range results {
 		if result.Result == RequeueDone && result.Rule == "" {

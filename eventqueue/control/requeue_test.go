@@ -11,7 +11,6 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
-	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
@@ -214,7 +213,7 @@ func TestRequeueRacesClaims(t *testing.T) {
 				if len(rest) < 50 {
 					rest = mine
 				}
-				found, err := r.Store.Claim(ctx, rest[:50], rig.Known, time.Minute, 0)
+				found, err := r.Store.Claim(ctx, rest[:50], rig.Known, 0)
 				if err != nil {
 					t.Error(err)
 					return
@@ -229,7 +228,7 @@ func TestRequeueRacesClaims(t *testing.T) {
 				}
 			}
 		})
-		requeuer, err := control.NewRequeuer(r.Store, r.Queue, time.Minute)
+		requeuer, err := control.NewRequeuer(r.Store, r.Queue)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -312,13 +311,10 @@ func TestRequeueRefusesBadInput(t *testing.T) {
 			t.Errorf("%d ids were accepted", len(ids))
 		}
 	}
-	if _, err := control.NewRequeuer(nil, r.Queue, time.Minute); err == nil {
+	if _, err := control.NewRequeuer(nil, r.Queue); err == nil {
 		t.Error("a requeuer without a store was made")
 	}
-	if _, err := control.NewRequeuer(r.Store, nil, time.Minute); err == nil {
+	if _, err := control.NewRequeuer(r.Store, nil); err == nil {
 		t.Error("a requeuer without a queue was made")
-	}
-	if _, err := control.NewRequeuer(pgstore.New(r.Pool), r.Queue, -1); err == nil {
-		t.Error("a requeuer with a negative lock timeout was made")
 	}
 }

@@ -20,6 +20,7 @@ const (
 	RetryQueued    RetryResult = "queued"    // it is in the queue already
 	RetryCompleted RetryResult = "completed" // it has completed, and stays so
 	RetryUnknown   RetryResult = "unknown"   // there is no trace of it
+	RetryOutdated  RetryResult = "outdated"  // refused: its content is not the one that the edit is of
 	RetryRefused   RetryResult = "refused"   // the database refuses to write its row
 )
 
@@ -82,10 +83,12 @@ func (r *Retrier) Retry(ctx context.Context, ids ...eventqueue.EventID) ([]Retri
 
 // RetryEdited is Retry for events that are changed when they are moved: none of them runs with its
 // old value. What the limits of the queue do not allow in an emit is refused before anything is
-// written.
+// written. An edit that only has Of changes nothing, and retries events with that content only.
 func (r *Retrier) RetryEdited(ctx context.Context, edit Edit, ids ...eventqueue.EventID) ([]Retried, error) {
-	if err := edit.Check(r.queue.Limits()); err != nil {
-		return nil, fmt.Errorf("retry %d events: %w", len(ids), err)
+	if edit.Of == nil || !edit.isZero() {
+		if err := edit.Check(r.queue.Limits()); err != nil {
+			return nil, fmt.Errorf("retry %d events: %w", len(ids), err)
+		}
 	}
 	return r.retry(ctx, edit, ids)
 }

@@ -54,7 +54,7 @@ func TestRetryMovesAndNotifies(t *testing.T) {
 func TestRetryAllIsOfOneHandler(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
-	ids := r.Emit(r.Many(3)...)
+	ids := r.Emit(r.Copies(3)...)
 	fail(r, ids...)
 	r.Exec(`UPDATE event_log SET name = 'other' WHERE id = $1`, ids[1])
 	event := r.Event(`1`)

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -112,7 +111,7 @@ func TestPauseWaitsForClaimsUnderWay(t *testing.T) {
 			t.Fatal(err)
 		}
 		id := r.Emit(r.Event(`1`))[0]
-		found, err := pgstore.ClaimIn(ctx, tx, []eventqueue.EventID{id}, eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{rig.Key}}, time.Minute, 0)
+		found, err := pgstore.ClaimIn(ctx, tx, []eventqueue.EventID{id}, eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{rig.Key}}, 0)
 		if err != nil || !found[0].Facts.Claimed {
 			t.Fatalf("claim: %+v, %v", found, err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/fallback"
+	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
 )
 
@@ -23,7 +24,7 @@ type passing struct {
 	marked  []eventqueue.EventID
 }
 
-func (p *passing) TakeDue(context.Context, time.Duration, int) ([]eventqueue.Notification, error) {
+func (p *passing) TakeDue(context.Context, time.Duration, int, maintenance.AwaitTake) ([]eventqueue.Notification, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.pending {

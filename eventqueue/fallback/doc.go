@@ -11,7 +11,8 @@
 // While the notifier does not answer, a Pull takes due events with pending
 // notifications from the table, and from time to time those whose notifications seem
 // lost. It skips locked rows and marks the others as notified, so that several workers
-// divide the work. These notifications are leased, requeued and acknowledged within the
+// divide the work. Of the lost ones the store of a worker finds those whose events the
+// worker has handlers for. These notifications are leased, requeued and acknowledged within the
 // process. If the process dies, the relay or another worker finds the events again by
 // their age. During this time, acknowledgements for the notifier are refused at once, so
 // that no caller waits for it. The notifications come again, and cost a claim each.

@@ -6,6 +6,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/internal/lostanswer"
 	"eventsv2/internal/refusal"
 )
 
@@ -27,7 +28,7 @@ const wakesPerPoll = 4
 
 const (
 	// statementTakes bounds one statement: while a Pull waits for it, the notifier is not
-	// tried.
+	// tried. The answer of a poll is awaited so long only where others have not come.
 	statementTakes = 10 * time.Second
 	// maxHeld is how many notifications a process may hold and still take due events. A
 	// process polls only when it has handed out all notifications that are ready. So those
@@ -55,6 +56,33 @@ func (r *Receiver) wake() {
 	}
 	r.until = now.Add(r.config.PollFor)
 	r.signal()
+}
+
+// marking is the store as what marks notifications that a statement without an answer may have taken: this
+// process polls for their events at once, however soon it has polled before.
+type marking struct{ r *Receiver }
+
+// MarkPending implements lostanswer.Store.
+func (m marking) MarkPending(ctx context.Context, ids []eventqueue.EventID) error {
+	_, err := m.MarkPendingOrHeld(ctx, ids)
+	return err
+}
+
+// MarkPendingOrHeld implements lostanswer.Marker, as far as the store does.
+func (m marking) MarkPendingOrHeld(ctx context.Context, ids []eventqueue.EventID) (held []eventqueue.EventID, err error) {
+	if marker, is := m.r.store.(lostanswer.Marker[eventqueue.EventID]); is {
+		held, err = marker.MarkPendingOrHeld(ctx, ids)
+	} else {
+		err = m.r.store.MarkPending(ctx, ids)
+	}
+	if err == nil {
+		m.r.mu.Lock()
+		defer m.r.mu.Unlock()
+		now := time.Now()
+		m.r.pollAt, m.r.until = now, now.Add(m.r.config.PollFor)
+		m.r.signal()
+	}
+	return held, err
 }
 
 // yield delays the next poll of this process, so that the workers that were woken just now
@@ -105,9 +133,13 @@ func (r *Receiver) poll(ctx context.Context, max int) (found bool, err error) {
 
 func (r *Receiver) takeDue(ctx context.Context, max int) (found bool, err error) {
 	limit := min(max, eventqueue.MaxPublish)
-	asking, cancel := context.WithTimeout(ctx, statementTakes)
-	defer cancel()
-	due, err := r.store.TakeDue(asking, 0, limit)
+	r.taking <- struct{}{}
+	defer func() { <-r.taking }()
+	var due []eventqueue.Notification
+	err = r.wait.Do(ctx, func(ctx context.Context) (err error) {
+		due, err = r.store.TakeDue(ctx, 0, limit, r.takes.AwaitFailure)
+		return err
+	})
 	if err = r.reported(err); err != nil || len(due) == 0 {
 		return false, err
 	}
@@ -159,7 +191,7 @@ func (r *Receiver) sweep(ctx context.Context) (found bool, err error) {
 	}
 	asking, cancel := context.WithTimeout(ctx, statementTakes)
 	defer cancel()
-	lost, next, err := r.store.TakeLost(asking, after, sweepPage, r.config.LostAfter, r.config.LockTimeout)
+	lost, next, err := r.search.TakeLost(asking, after, sweepPage, r.config.LostAfter)
 	if err = r.reported(err); err != nil {
 		return found, err
 	}
@@ -196,7 +228,7 @@ func (r *Receiver) goRound(ctx context.Context, after maintenance.RoundPlace) (f
 func (r *Receiver) takeRound(ctx context.Context, after maintenance.RoundPlace) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTakes)
 	defer cancel()
-	lost, next, err := r.store.TakeRound(ctx, after, r.config.LostAfter, r.config.LockTimeout)
+	lost, next, err := r.search.TakeRound(ctx, after, r.config.LostAfter)
 	return lost, next, r.reported(err)
 }
 

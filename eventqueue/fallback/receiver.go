@@ -13,14 +13,21 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
+	"eventsv2/internal/lostanswer"
 )
 
-// Store finds events that need a notification. pgstore.Store implements it.
+// Store finds events that need a notification. pgstore.Store implements it. If it is a
+// maintenance.AwaitingStore, what a search may have taken whose answer is lost is marked as pending.
 type Store interface {
-	TakeDue(ctx context.Context, within time.Duration, limit int) ([]eventqueue.Notification, error)
-	TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lockTimeout time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error)
-	TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error)
+	search
+	TakeDue(ctx context.Context, within time.Duration, limit int, await maintenance.AwaitTake) ([]eventqueue.Notification, error)
 	MarkPending(ctx context.Context, ids []eventqueue.EventID) error
+}
+
+// search finds lost notifications.
+type search interface {
+	TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error)
+	TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error)
 }
 
 // Primary is a receiver that can also check at once whether its notifier works.
@@ -59,9 +66,6 @@ type Config struct {
 	// listening.
 	Listen func(ctx context.Context, wake func(lost bool)) error
 
-	// LockTimeout is the lock timeout of the workers. Default (0): 1 minute.
-	LockTimeout time.Duration
-
 	// ProbeEvery is the time between two checks of a notifier that is down, and also bounds
 	// each check. Default (0): 2 s.
 	ProbeEvery time.Duration
@@ -80,7 +84,7 @@ func (c Config) withDefaults() Config {
 		field *time.Duration
 		value time.Duration
 	}{{&c.After, 3 * time.Second}, {&c.CheckEvery, 5 * time.Second}, {&c.Poll, time.Second}, {&c.PollFor, 10 * time.Second},
-		{&c.Sweep, 1500 * time.Millisecond}, {&c.LostAfter, 2 * time.Second}, {&c.LockTimeout, time.Minute}, {&c.ProbeEvery, 2 * time.Second}} {
+		{&c.Sweep, 1500 * time.Millisecond}, {&c.LostAfter, 2 * time.Second}, {&c.ProbeEvery, 2 * time.Second}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
@@ -99,9 +103,14 @@ func (c Config) withDefaults() Config {
 // cannot publish. When Attend has returned, the Receiver no longer pulls from the
 // notifier.
 type Receiver struct {
+	taking chan struct{} // holds one value while due events are taken
+
 	primary Primary
 	local   *memnotify.Notifier
 	store   Store
+	search  search                                // of the store
+	takes   *lostanswer.Takes[eventqueue.EventID] // without an answer
+	wait    *lostanswer.Wait                      // for the answers of polls
 	config  Config
 	fetched chan fetched // deliveries of the notifier; unbuffered
 	fetches tasks        // running pulls of the notifier, and their deliveries until a Pull takes them
@@ -131,9 +140,17 @@ func New(primary Primary, store Store, config Config) (*Receiver, error) {
 	if primary == nil || store == nil {
 		return nil, errors.New("fallback.New: primary and store must not be nil")
 	}
-	return &Receiver{primary: primary, local: memnotify.New(memnotify.Config{}), store: store, config: config.withDefaults(),
+	config = config.withDefaults()
+	r := &Receiver{primary: primary, local: memnotify.New(memnotify.Config{}), store: store, search: store, config: config,
+		wait:    lostanswer.NewWait(lostanswer.AnswerTakes, statementTakes),
+		taking:  make(chan struct{}, 1),
 		fetched: make(chan fetched), changed: make(chan struct{}), pending: map[eventqueue.EventID]struct{}{}, declined: map[eventqueue.EventID]struct{}{},
-		suspicion: suspicion{heard: time.Now()}}, nil
+		suspicion: suspicion{heard: time.Now()}}
+	r.takes = lostanswer.New(marking{r}, config.Logger)
+	if awaiting, ok := store.(maintenance.AwaitingStore); ok {
+		r.search = awaiting.Awaiting(r.takes.Await)
+	}
+	return r, nil
 }
 
 // signal makes every waiting Pull check again. The caller holds mu.
@@ -167,8 +184,16 @@ func (r *Receiver) Attend(ctx context.Context) error {
 	stop()
 	listening.Wait()
 	r.fetches.close()
+	r.taking <- struct{}{} // a poll that is under way ends with its context, and says what it may have taken
+	defer func() { <-r.taking }()
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), markAtEnd)
+	defer cancel()
+	_ = r.takes.Close(closing) // what is left is found by its age
 	return err
 }
+
+// markAtEnd bounds the last try to mark as pending what may have been taken without an answer.
+const markAtEnd = time.Second
 
 func (r *Receiver) listen(ctx context.Context) {
 	said := false

@@ -170,25 +170,25 @@ type forgetful struct {
 	blind atomic.Bool
 }
 
-func (f *forgetful) TakeDue(ctx context.Context, within time.Duration, limit int) ([]eventqueue.Notification, error) {
+func (f *forgetful) TakeDue(ctx context.Context, within time.Duration, limit int, await maintenance.AwaitTake) ([]eventqueue.Notification, error) {
 	if f.blind.Load() {
 		return nil, nil
 	}
-	return f.Store.TakeDue(ctx, within, limit)
+	return f.Store.TakeDue(ctx, within, limit, await)
 }
 
-func (f *forgetful) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lock time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+func (f *forgetful) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
 	if f.blind.Load() {
 		return nil, 0, nil
 	}
-	return f.Store.TakeLost(ctx, after, limit, lostAfter, lock)
+	return f.Store.TakeLost(ctx, after, limit, lostAfter)
 }
 
-func (f *forgetful) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter, lock time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
+func (f *forgetful) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
 	if f.blind.Load() {
 		return nil, maintenance.RoundPlace{}, nil
 	}
-	return f.Store.TakeRound(ctx, after, lostAfter, lock)
+	return f.Store.TakeRound(ctx, after, lostAfter)
 }
 
 // TestAdvancedEventsAreNotPublishedWhereNothingCanBePulled (I19): while publishing works and

@@ -45,15 +45,15 @@ func (g *generous) Check(context.Context) error { return nil }
 // never finds nothing.
 type never struct{}
 
-func (never) TakeDue(context.Context, time.Duration, int) ([]eventqueue.Notification, error) {
+func (never) TakeDue(context.Context, time.Duration, int, maintenance.AwaitTake) ([]eventqueue.Notification, error) {
 	return nil, nil
 }
 
-func (never) TakeLost(context.Context, eventqueue.EventID, int, time.Duration, time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+func (never) TakeLost(context.Context, eventqueue.EventID, int, time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
 	return nil, 0, nil
 }
 
-func (never) TakeRound(context.Context, maintenance.RoundPlace, time.Duration, time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
+func (never) TakeRound(context.Context, maintenance.RoundPlace, time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
 	return nil, maintenance.RoundPlace{}, nil
 }
 

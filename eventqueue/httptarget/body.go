@@ -15,6 +15,9 @@ const (
 
 	// excerptBytes is how much of an answer goes into an error.
 	excerptBytes = 200
+
+	// cutOff is behind the beginning of an answer that is longer.
+	cutOff = "…"
 )
 
 // drainBody reads the body as far as that saves a new connection, closes it, and
@@ -33,7 +36,7 @@ func drainBody(response *http.Response) string {
 	}
 	more, _ := io.CopyN(io.Discard, response.Body, drainBytes-excerptBytes)
 	if more > 0 {
-		return printable(wholeRunes(head)) + "…"
+		return printable(wholeRunes(head)) + cutOff
 	}
 	return printable(head)
 }

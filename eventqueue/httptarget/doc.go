@@ -24,6 +24,9 @@
 // attributes of the same names of the CloudEvents distributed tracing extension.
 // Without a trace these are absent.
 //
+// A Config may add an identity token, headers, and a signature by Standard Webhooks,
+// which is made anew for each run.
+//
 // # What the answer means
 //
 //	2xx                         the event is completed
@@ -31,6 +34,8 @@
 //	408, other 429, 5xx         a failed attempt
 //	no answer                   a failed attempt: refused or cut connection,
 //	                            timeout, unknown host, bad certificate
+//	401 to an identity token    a failed attempt; the next one has a new token
+//	no token                    a failed attempt, without a call
 //	3xx                         failed for good: redirects are not followed,
 //	                            since a redirected POST may arrive as a GET
 //	other 4xx                   failed for good
@@ -51,7 +56,8 @@
 // receive the event again: it must be idempotent. Error texts contain the status and
 // the beginning of the answer's body, for the history of the event. They, and
 // everything else that this package prints, never contain the user, password or
-// query of a URL.
+// query of a URL, a token, the value of a header of Config, or a secret, though the target
+// may have repeated it: as it was sent, and if it has at least six characters.
 //
 // A handlers file is accepted whole or not at all. All mistakes are reported
 // together, each with its line, up to a hundred.

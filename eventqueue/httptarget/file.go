@@ -49,6 +49,15 @@ type Entry struct {
 	MaxSnoozes *int
 	MinSnooze  time.Duration
 
+	// Audience is that of the identity token that requests carry; "" means none.
+	Audience string
+	// HeaderVariables maps names of headers to the variables of the environment with their
+	// values: those are in Config.Header.
+	HeaderVariables map[string]string
+	// SigningVariables are the variables with the secrets that sign requests by Standard
+	// Webhooks, which are in Config.SigningSecrets; none means that requests are not signed.
+	SigningVariables []string
+
 	target address
 }
 
@@ -87,27 +96,71 @@ func Parse(name string, data []byte) (*File, error) {
 	return &File{Name: name, Entries: entries, Webhooks: webhooks}, nil
 }
 
+// Shared is what the targets of a file have in common.
+type Shared struct {
+	// Client sends the requests. Default (nil): one from NewClient.
+	Client *http.Client
+	// Secret returns the value of a variable that the file names. Default (nil): that of
+	// the process's environment, where it must be.
+	Secret func(variable string) (string, error)
+	// IDTokens gets identity tokens. Default (nil): one from NewIDTokens.
+	IDTokens *IDTokens
+}
+
 // Register makes a Target for every entry and registers it with the entry's
-// policy. All targets use client; nil means one from NewClient. The error names
-// the lines whose handlers are registered already; the others are registered
-// nevertheless, so do not use the registry after an error.
-func (f *File) Register(handlers *eventqueue.Handlers, client *http.Client) error {
-	if client == nil {
-		client = NewClient()
+// policy. The error names the lines whose handlers are registered already, or whose
+// secrets are missing or make no sense; the others are registered
+// nevertheless, so do not use the registry after an error. It contains no secret.
+func (f *File) Register(handlers *eventqueue.Handlers, shared Shared) error {
+	if shared.Client == nil {
+		shared.Client = NewClient()
+	}
+	if shared.Secret == nil {
+		shared.Secret = environmentSecret
+	}
+	if shared.IDTokens == nil {
+		shared.IDTokens = NewIDTokens()
 	}
 	var failed []error // few: the file has each handler once
 	for _, entry := range f.Entries {
-		if err := entry.register(handlers, client); err != nil {
+		if err := entry.register(handlers, shared); err != nil {
 			failed = append(failed, fmt.Errorf("%s:%d: %w", f.Name, entry.Line, err))
 		}
 	}
 	return errors.Join(failed...)
 }
 
-func (e Entry) register(handlers *eventqueue.Handlers, client *http.Client) error {
-	target := newTarget(e.target, client)
+func (e Entry) register(handlers *eventqueue.Handlers, shared Shared) error {
+	config, err := e.config(shared)
+	if err != nil {
+		return err
+	}
+	target, err := newTarget(e.target, config)
+	if err != nil {
+		return err
+	}
 	if e.Canvas == (eventqueue.CanvasID{}) {
 		return handlers.Register(e.Key, target, e.Policy())
 	}
 	return handlers.RegisterOn(e.Canvas, e.Key, target, e.Policy())
+}
+
+// config is that of the entry's target, with the values of the variables that it names.
+func (e Entry) config(shared Shared) (config Config, err error) {
+	config = Config{Client: shared.Client, Audience: e.Audience, IDTokens: shared.IDTokens, Header: http.Header{}}
+	for name, variable := range e.HeaderVariables {
+		value, err := shared.Secret(variable)
+		if err != nil {
+			return config, err
+		}
+		config.Header.Set(name, value)
+	}
+	for _, variable := range e.SigningVariables {
+		value, err := shared.Secret(variable)
+		if err != nil {
+			return config, err
+		}
+		config.SigningSecrets = append(config.SigningSecrets, value)
+	}
+	return config, nil
 }

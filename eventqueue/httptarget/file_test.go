@@ -133,10 +133,10 @@ func TestRegister(t *testing.T) {
 		t.Fatal(err)
 	}
 	handlers := eventqueue.NewHandlers()
-	if err := file.Register(handlers, nil); err != nil {
+	if err := file.Register(handlers, Shared{}); err != nil {
 		t.Fatal(err)
 	}
-	err = file.Register(handlers, nil)
+	err = file.Register(handlers, Shared{})
 	if err == nil {
 		t.Fatal("every handler is registered twice, and nobody says so")
 	}

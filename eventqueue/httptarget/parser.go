@@ -25,6 +25,9 @@ const (
 	keyOrderHold  = "order_hold"
 	keyMaxSnoozes = "max_snoozes"
 	keyMinSnooze  = "min_snooze"
+	keyAuth       = "auth"
+	keyHeaders    = "headers"
+	keySignature  = "signature"
 	keyBase       = "base"
 	keyMax        = "max"
 )
@@ -78,7 +81,8 @@ func (p *parser) handlers(root *yaml.Node, fields map[string]*yaml.Node) []Entry
 func (p *parser) entry(item *yaml.Node) Entry {
 	e := Entry{Line: item.Line}
 	fields, ok := p.mapping(yamlfile.Resolve(item), "a handler",
-		keyModule, keyName, keyModifier, keyCanvas, keyURL, keyTimeout, keyMaxRetries, keyBackoff, keyOrderHold, keyMaxSnoozes, keyMinSnooze)
+		keyModule, keyName, keyModifier, keyCanvas, keyURL, keyTimeout, keyMaxRetries, keyBackoff, keyOrderHold, keyMaxSnoozes, keyMinSnooze,
+		keyAuth, keyHeaders, keySignature)
 	if !ok {
 		return e
 	}
@@ -99,6 +103,9 @@ func (p *parser) entry(item *yaml.Node) Entry {
 	p.orderHold(fields, &e.OrderHold)
 	p.count(fields, keyMaxSnoozes, "that a snooze is a failed attempt", eventqueue.MostSnoozes, &e.MaxSnoozes)
 	p.minSnooze(fields, &e.MinSnooze)
+	p.auth(fields, &e)
+	p.headers(fields, &e)
+	p.signature(fields, &e)
 	if whole {
 		p.once(e)
 	}

@@ -20,36 +20,64 @@ type Config struct {
 	// Client sends the requests. Redirects are not followed, whatever its CheckRedirect
 	// returns. Default (nil): a client of its own, from NewClient.
 	Client *http.Client
+
+	// Audience has requests carry an identity token of Google for this audience, as
+	// Authorization: Bearer. The URL then has to be https, or lead to this machine, and
+	// has no user. Default (""): no token.
+	Audience string
+
+	// IDTokens gets the tokens. Default (nil), if there is an Audience: its own.
+	IDTokens *IDTokens
+
+	// Header is sent with each request. It cannot have what the worker itself sends: ce-…,
+	// webhook-…, and those of HTTP. Its values are never printed. Default (nil): none.
+	Header http.Header
+
+	// SigningSecrets have each request signed by Standard Webhooks, once by each of them,
+	// with the id of the event as webhook-id: base64, with or without whsec_. Default
+	// (nil): requests are not signed.
+	SigningSecrets []string
 }
 
 // Target is an eventqueue.Handler that POSTs events to one URL. It is safe for
 // concurrent use.
 type Target struct {
-	to     address
-	client *http.Client
+	to          address
+	client      *http.Client
+	credentials credentials
 
 	// bodyTime is how long the body of an answer may take. The body does not affect
 	// the outcome, so it must not delay the worker.
 	bodyTime time.Duration
 }
 
-// New makes a Target. It makes no connection; the error names the mistake in the
-// URL.
+// New makes a Target. It makes no connection; the error names the field that is wrong,
+// and contains no secret.
 func New(config Config) (*Target, error) {
 	to, err := parseAddress(config.URL)
 	if err != nil {
 		return nil, fmt.Errorf("httptarget.New: URL %w", err)
 	}
-	return newTarget(to, config.Client), nil
+	target, err := newTarget(to, config)
+	if err != nil {
+		return nil, fmt.Errorf("httptarget.New: %w", err)
+	}
+	return target, nil
 }
 
-func newTarget(to address, client *http.Client) *Target {
+// newTarget is New for an address in place of the URL.
+func newTarget(to address, config Config) (*Target, error) {
+	credentials, err := newCredentials(to, config)
+	if err != nil {
+		return nil, err
+	}
+	client := config.Client
 	if client == nil {
 		client = NewClient()
 	}
 	still := *client
 	still.CheckRedirect = stayHere
-	return &Target{to: to, client: &still, bodyTime: 2 * time.Second}
+	return &Target{to: to, client: &still, credentials: credentials, bodyTime: 2 * time.Second}, nil
 }
 
 // String is the URL without user, password and query, for logs.
@@ -68,6 +96,10 @@ func (t *Target) post(ctx context.Context, event *eventqueue.Event) error {
 	if err != nil {
 		return fmt.Errorf("make the request for event %s to %s: %w", event.ID, t.to, err)
 	}
+	token, err := t.credentials.apply(ctx, request, event)
+	if err != nil {
+		return fmt.Errorf("POST %s: not sent: %w", t.to, err)
+	}
 	response, err := t.client.Do(request)
 	var refused *AddressError
 	switch {
@@ -82,9 +114,14 @@ func (t *Target) post(ctx context.Context, event *eventqueue.Event) error {
 	err = verdict(answer{
 		status:   response.StatusCode,
 		header:   response.Header,
-		excerpt:  drainBody(response),
+		excerpt:  t.credentials.redact(drainBody(response), token),
+		location: t.credentials.redact(newLocation(response.Header), token),
 		received: received,
+		token:    token != "",
 	})
+	if token != "" && response.StatusCode == http.StatusUnauthorized {
+		t.credentials.tokens.Refused(t.credentials.audience, token)
+	}
 	if err != nil {
 		return fmt.Errorf("POST %s: %w", t.to, err)
 	}

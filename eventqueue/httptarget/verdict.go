@@ -23,6 +23,8 @@ type answer struct {
 	status   int
 	header   http.Header
 	excerpt  string    // beginning of the body, printable
+	location string    // of a redirect, as newLocation has it
+	token    bool      // the request had an identity token
 	received time.Time // serves to read a Retry-After when the answer has no Date
 }
 
@@ -39,9 +41,13 @@ func verdict(a answer) error {
 		return errors.New(a.String())
 	case a.status >= 300 && a.status <= 399:
 		return eventqueue.Permanent(fmt.Errorf("%s; redirects are not followed: correct the URL of the handler%s",
-			a, newLocation(a.header)))
+			a, a.location))
 	case a.status == http.StatusRequestTimeout:
 		return errors.New(a.String())
+	case (a.status == http.StatusUnauthorized || a.status == http.StatusForbidden) && a.token:
+		// A right that was given a moment ago, or is missing for a while, must not fail all events.
+		return fmt.Errorf("%s; the next run asks for the identity token again: if that is refused as well, "+
+			"correct the audience of the handler (auth.oidc.audience), or let the service account of the worker call the target (roles/run.invoker on Cloud Run)", a)
 	case a.status >= 400 && a.status <= 499:
 		return eventqueue.Permanent(errors.New(a.String()))
 	default:

@@ -123,7 +123,7 @@ func TestRetryAfter(t *testing.T) {
 
 func TestVerdictReportsWhereARedirectLeadsWithoutSecrets(t *testing.T) {
 	t.Parallel()
-	err := verdict(answer{status: 308, header: http.Header{"Location": {"https://me:secret@example.com/new?token=secret"}}})
+	err := verdict(answer{status: 308, location: newLocation(http.Header{"Location": {"https://me:secret@example.com/new?token=secret"}})})
 	text := err.Error()
 	if !strings.Contains(text, "308 Permanent Redirect") || !strings.Contains(text, "https://example.com/new?…") {
 		t.Errorf("the error does not help: %s", text)

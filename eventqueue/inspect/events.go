@@ -49,6 +49,9 @@ type QueuedEvent struct {
 	// NotifiedAt is when a notification was last published; nil while one is pending.
 	NotifiedAt *time.Time
 	State      State
+	// LockValidFor is how long a lock is valid after LockedAt unless it is renewed, by the settings of the
+	// database; State was decided by it.
+	LockValidFor time.Duration
 	// LastError is the error of the newest failed attempt; empty if there is none.
 	LastError string
 	// OrderingKey is empty for an event without one.
@@ -57,38 +60,37 @@ type QueuedEvent struct {
 	AsOf time.Time
 }
 
-// stateSQL decides the State of an event e; $4 is the lock timeout.
-var stateSQL = mayrun.StateSQL("r.rule", "clock.now", "$4")
+// stateSQL decides the State of an event e.
+var stateSQL = mayrun.StateSQL("r.rule", "clock.now", "clock.valid_for")
 
 // eventsSQL shows every event with its state. A row that was written by SQL can have a
 // delay_until of any year; it is shown as the farthest time that JSON has.
 var eventsSQL = `
 WITH clock AS MATERIALIZED (
-    SELECT clock_timestamp() AS now
+    SELECT clock_timestamp() AS now, ` + mayrun.ValidForSQL + ` AS valid_for
 ), shown AS (
     SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.value, e.retries, e.attempts,
         least(greatest(e.delay_until, '0001-01-01 00:00Z'), '9999-12-31 00:00Z') AS delay_until,
-        e.enqueued_at, e.locked_at, e.notified_at, clock.now, e.ordering_key, CASE WHEN e.claim_id > e.attempts THEN e.claim_id - e.attempts ELSE 0 END AS claim_id, e.begun,
+        e.enqueued_at, e.locked_at, e.notified_at, clock.now, clock.valid_for, e.ordering_key, CASE WHEN e.claim_id > e.attempts THEN e.claim_id - e.attempts ELSE 0 END AS claim_id, e.begun,
         e.parent_id, e.attributes,` + stateSQL + ` AS state
     FROM clock CROSS JOIN events_v2 e
     CROSS JOIN LATERAL (SELECT ` + mayrun.RuleSQL("e") + ` AS rule) AS r
 )
 SELECT id, canvas_id, module, name, modifier, retries, attempts, delay_until, enqueued_at, locked_at, notified_at,
-    octet_length(value), CASE WHEN $5::boolean THEN value END, now, state, ordering_key, claim_id, begun,
+    octet_length(value), CASE WHEN $4::boolean THEN value END, now, state, ordering_key, claim_id, begun,
     coalesce((SELECT a.error FROM event_attempts a WHERE a.event_id = shown.id ORDER BY a.attempt DESC LIMIT 1), ''),
-    coalesce(parent_id, 0), attributes::text
+    coalesce(parent_id, 0), attributes::text, valid_for
 FROM shown
 WHERE ` + filterSQL
 
-var listEventsSQL = eventsSQL + ` AND id = ANY ($6::bigint[]) AND ($7::text = '' OR state = $7) ORDER BY id LIMIT $8`
+var listEventsSQL = eventsSQL + ` AND id = ANY ($5::bigint[]) AND ($6::text = '' OR state = $6) ORDER BY id LIMIT $7`
 
 // List returns at most limit of the events that have not ended and whose ids are above
-// after, in the order of their ids. An empty state means all. lockTimeout is the lock
-// timeout of the workers.
+// after, in the order of their ids. An empty state means all.
 //
 // next is the after with which the list goes on, and 0 at its end. It goes on after fewer than limit events, or none, where
 // the filter matches few: List reads at most MostRead events, and finds out the states of at most 10,000.
-func (r *Reader) List(ctx context.Context, filter Filter, state State, after eventqueue.EventID, limit int, lockTimeout time.Duration) (events []QueuedEvent, next eventqueue.EventID, err error) {
+func (r *Reader) List(ctx context.Context, filter Filter, state State, after eventqueue.EventID, limit int) (events []QueuedEvent, next eventqueue.EventID, err error) {
 	match := limit
 	if state != "" {
 		match = max(limit, mostJudged)
@@ -97,7 +99,7 @@ func (r *Reader) List(ctx context.Context, filter Filter, state State, after eve
 	if err != nil || len(w.ids) == 0 {
 		return nil, w.next, err
 	}
-	events, err = byID(ctx, r, scanQueued, listEventsSQL, Filter{}.args(lockTimeout, false, w.ids, string(state), limit))
+	events, err = byID(ctx, r, scanQueued, listEventsSQL, Filter{}.args(false, w.ids, string(state), limit))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -111,7 +113,7 @@ func scanQueued(row pgx.CollectableRow) (e QueuedEvent, err error) {
 	var text []byte
 	err = row.Scan(&e.ID, (*[16]byte)(&e.Canvas), &e.Module, &e.Name, &e.Modifier, &e.Retries, &e.Attempts, &e.DelayUntil,
 		&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.State, &e.OrderingKey, &e.ClaimID, &e.Begun,
-		&e.LastError, &e.ParentID, &text)
+		&e.LastError, &e.ParentID, &text, &e.LockValidFor)
 	e.Attributes = attributes.Decode(text)
 	return e, err
 }

@@ -14,11 +14,16 @@ import (
 	"eventsv2/internal/mayrun"
 )
 
+// Cancelled is the label of an event that an operator cancelled while it waited. It is no arrow of the state machine:
+// no worker leads an event there.
+const Cancelled machine.Label = "Cancelled"
+
 // Reason is one thing that keeps an event from running now, or that it does run or has ended.
 type Reason struct {
 	// Label is the arrow of the state machine that a worker would follow last if it tried the event now
 	// and the reasons before this one were gone. A delay has the label that put the event off, where that is
-	// known: RetryAllowed, Snoozed or OverLimit. An event that nothing keeps from running has Claimed.
+	// known: RetryAllowed, Snoozed or OverLimit. An event that nothing keeps from running has Claimed, and one that
+	// was cancelled has Cancelled.
 	Label machine.Label
 	// Why is a sentence that says what keeps the event, and Remedy one that says what would change that.
 	Why, Remedy string
@@ -40,10 +45,9 @@ func (e Explanation) Because() Reason { return e.Reasons[0] }
 // Explain returns why an event does not run now, or that it does, or how it ended. It walks the state machine
 // as a worker that tries the event, over facts that are read at one moment, and claims nothing. One
 // difference helps the reader: an event that a worker holds is running, whatever would keep it from
-// running again. lockTimeout is the lock timeout of the workers. Explain blocks for a few
-// statements, which read single rows.
-func (r *Reader) Explain(ctx context.Context, id eventqueue.EventID, lockTimeout time.Duration) (Explanation, error) {
-	explained, err := r.ExplainMany(ctx, []eventqueue.EventID{id}, lockTimeout)
+// running again. Explain blocks for a few statements, which read single rows.
+func (r *Reader) Explain(ctx context.Context, id eventqueue.EventID) (Explanation, error) {
+	explained, err := r.ExplainMany(ctx, []eventqueue.EventID{id})
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -51,12 +55,12 @@ func (r *Reader) Explain(ctx context.Context, id eventqueue.EventID, lockTimeout
 }
 
 // ExplainMany is Explain for some events at one moment, in their order. It reads the workers once.
-func (r *Reader) ExplainMany(ctx context.Context, ids []eventqueue.EventID, lockTimeout time.Duration) ([]Explanation, error) {
+func (r *Reader) ExplainMany(ctx context.Context, ids []eventqueue.EventID) ([]Explanation, error) {
 	explained := make([]Explanation, 0, len(ids))
 	err := r.pool.Snapshot(ctx, func(tx pgsession.DB) error {
 		workers := sync.OnceValues(func() ([]Worker, error) { return listWorkers(ctx, tx, nil) })
 		for _, id := range ids {
-			f, err := readFacts(ctx, tx, id, lockTimeout, workers)
+			f, err := readFacts(ctx, tx, id, workers)
 			if err != nil {
 				return err
 			}
@@ -67,9 +71,8 @@ func (r *Reader) ExplainMany(ctx context.Context, ids []eventqueue.EventID, lock
 	return explained, err
 }
 
-func readFacts(ctx context.Context, tx pgsession.DB, id eventqueue.EventID, lockTimeout time.Duration, workers func() ([]Worker, error)) (f facts, err error) {
-	f.lockTimeout = lockTimeout
-	if f.shown, err = show(ctx, tx, id, lockTimeout); err != nil || f.shown.Queued == nil {
+func readFacts(ctx context.Context, tx pgsession.DB, id eventqueue.EventID, workers func() ([]Worker, error)) (f facts, err error) {
+	if f.shown, err = show(ctx, tx, id); err != nil || f.shown.Queued == nil {
 		return f, err
 	}
 	if err := f.read(ctx, tx); err != nil {
@@ -82,8 +85,7 @@ func readFacts(ctx context.Context, tx pgsession.DB, id eventqueue.EventID, lock
 
 // facts are what is read of an event to explain it.
 type facts struct {
-	lockTimeout time.Duration
-	shown       Shown
+	shown Shown
 
 	// snoozes is how often the event has been snoozed in a row, and overLimit that a rate limit has put
 	// it off.
@@ -168,7 +170,7 @@ func (f *facts) machine() machine.Facts {
 		}
 	}
 	if e.LockedAt != nil {
-		m.LockRemaining = e.LockedAt.Add(f.lockTimeout).Sub(e.AsOf)
+		m.LockRemaining = e.LockedAt.Add(e.LockValidFor).Sub(e.AsOf)
 		m.Lock = machine.LockStale
 		if m.LockRemaining > 0 {
 			m.Lock = machine.LockHeld

@@ -37,8 +37,8 @@ var start = time.Date(2026, 1, 1, 13, 0, 0, 0, time.UTC)
 // free is an event that nothing keeps from running.
 func free() *facts {
 	e := &QueuedEvent{Event: eventqueue.Event{ID: 7, Module: "WORKER", Name: "greet", Modifier: "_", EnqueuedAt: start.Add(-time.Minute), DelayUntil: start.Add(-time.Minute)},
-		NotifiedAt: new(start.Add(-time.Second)), AsOf: start}
-	return &facts{lockTimeout: time.Minute, shown: Shown{Queued: e}, relayRuns: true, live: 1, knowing: 1}
+		NotifiedAt: new(start.Add(-time.Second)), AsOf: start, LockValidFor: time.Minute}
+	return &facts{shown: Shown{Queued: e}, relayRuns: true, live: 1, knowing: 1}
 }
 
 func (f *facts) rule(t machine.Rule) {
@@ -113,9 +113,12 @@ var otherCauses = map[machine.Label]struct {
 	}, []string{"no room: 10 per minute and 100 per day for the whole canvas; it is tried again 2026-01-01T13:01:00Z", "eventctl limit rate set"}},
 	machine.EventMissing:         {func(f *facts, _ *QueuedEvent) { f.shown.Queued = nil }, []string{"neither in the queue nor in the history"}},
 	machine.ExecutesToCompletion: {logged(LogCompleted), []string{"It completed 2026-01-01T12:59:00Z (1m0s ago)."}},
-	machine.FailedForGood:        {logged(LogCancelled), []string{"It was cancelled 2026-01-01T12:59:00Z", "eventctl retry 7"}},
-	machine.RetryTooMany:         {logged(LogFailed), []string{"It FAILED", "after 4 claims, with: no luck", "eventctl retry 7"}},
-	machine.Claimed:              {func(*facts, *QueuedEvent) {}, []string{"Nothing keeps it from running; it was last notified 2026-01-01T12:59:59Z", "free slot"}},
+	machine.FailedForGood: {func(f *facts, e *QueuedEvent) {
+		logged(LogFailed)(f, e)
+		f.shown.Logged.ForGood = true
+	}, []string{"It FAILED", "its handler refused it for good, with: no luck", "eventctl retry 7"}},
+	machine.RetryTooMany: {logged(LogFailed), []string{"It FAILED", "after 4 claims, with: no luck", "eventctl retry 7"}},
+	machine.Claimed:      {func(*facts, *QueuedEvent) {}, []string{"Nothing keeps it from running; it was last notified 2026-01-01T12:59:59Z", "free slot"}},
 }
 
 // passing are the labels that no event stays with: what an event is explained by when it was last met by one of them.
@@ -168,6 +171,29 @@ func TestEveryOtherLabelIsExplained(t *testing.T) {
 		f := free()
 		c.set(f, f.shown.Queued)
 		f.reasons()[0].has(t, label, c.want...)
+	}
+}
+
+// Who has cancelled an event, and why, is said as far as it is known; no event that was cancelled has failed.
+func TestACancellationIsExplained(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		attempts      int32
+		actor, reason string
+		want          string
+	}{
+		"by somebody, for a reason": {0, "ada", "emitted twice by import 7.", "It was cancelled 2026-01-01T12:59:00Z (1m0s ago) by ada, before any worker had claimed it: emitted twice by import 7."},
+		"nobody knows by whom":      {1, "", "", "It was cancelled 2026-01-01T12:59:00Z (1m0s ago), after 1 claim."},
+		"by a name to be quoted":    {2, "a\nb", "no\nmore", `It was cancelled 2026-01-01T12:59:00Z (1m0s ago) by "a\nb", after 2 claims: no ….`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := free()
+			logged(LogCancelled)(f, f.shown.Queued)
+			l := f.shown.Logged
+			l.Attempts, l.Actor, l.Reason = c.attempts, c.actor, c.reason
+			f.reasons()[0].has(t, Cancelled, c.want, "To run it after all: eventctl retry 7")
+		})
 	}
 }
 

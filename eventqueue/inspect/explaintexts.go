@@ -24,12 +24,31 @@ func (f *facts) ended() Reason {
 			"Nothing runs it; emit it anew if it is needed."}
 	case l.Status == LogCompleted:
 		return Reason{machine.ExecutesToCompletion, fmt.Sprintf("It completed %s.", at(l.EndedAt, l.AsOf)), "Nothing needs to be done."}
+	case l.Status == LogFailed && l.ForGood:
+		return Reason{machine.FailedForGood, fmt.Sprintf("It FAILED %s, after %s: its handler refused it for good, with: %s", at(l.EndedAt, l.AsOf), claims(l.Attempts), firstLine(l.LastError)),
+			fmt.Sprintf("Mend the cause, then: eventctl retry %s", l.ID)}
 	case l.Status == LogFailed:
 		return Reason{machine.RetryTooMany, fmt.Sprintf("It FAILED %s, after %s, with: %s", at(l.EndedAt, l.AsOf), claims(l.Attempts), firstLine(l.LastError)),
 			fmt.Sprintf("Mend the cause, then: eventctl retry %s", l.ID)}
 	default:
-		return Reason{machine.FailedForGood, fmt.Sprintf("It was cancelled %s, and did not run.", at(l.EndedAt, l.AsOf)), fmt.Sprintf("To run it after all: eventctl retry %s", l.ID)}
+		return Reason{Cancelled, f.cancelled(), fmt.Sprintf("To run it after all: eventctl retry %s", l.ID)}
 	}
+}
+
+// cancelled says by whom an event was cancelled, and why, as far as that is known.
+func (f *facts) cancelled() string {
+	l := f.shown.Logged
+	by, before, because := "", "before any worker had claimed it", ""
+	if l.Actor != "" {
+		by = " by " + printable(l.Actor)
+	}
+	if l.Attempts > 0 {
+		before = "after " + claims(l.Attempts)
+	}
+	if l.Reason != "" {
+		because = ": " + firstLine(l.Reason)
+	}
+	return fmt.Sprintf("It was cancelled %s%s, %s%s.", at(l.EndedAt, l.AsOf), by, before, because)
 }
 
 // running is for an event whose lock is valid.
@@ -39,7 +58,7 @@ func (f *facts) running() Reason {
 	if w := e.Holder; w != nil {
 		holder = fmt.Sprintf("The worker on %s (%s, %s)", w.Host, w.Version, w.State)
 	}
-	expires := e.LockedAt.Add(f.lockTimeout)
+	expires := e.LockedAt.Add(e.LockValidFor)
 	remedy := "It ends by itself, or is tried again after it has failed."
 	switch {
 	case e.Holder != nil && e.Holder.State != WorkerLive:
@@ -185,7 +204,7 @@ func (f *facts) runnable(lock machine.Lock) Reason {
 	e := f.shown.Queued
 	why := "Nothing keeps it from running"
 	if lock == machine.LockStale {
-		why = fmt.Sprintf("Its lock expired %s, since who held it died or lost contact; the next claim takes it over", at(e.LockedAt.Add(f.lockTimeout), e.AsOf))
+		why = fmt.Sprintf("Its lock expired %s, since who held it died or lost contact; the next claim takes it over", at(e.LockedAt.Add(e.LockValidFor), e.AsOf))
 	}
 	switch {
 	case e.NotifiedAt == nil && !f.relayRuns:

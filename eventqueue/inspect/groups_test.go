@@ -3,7 +3,6 @@ package inspect_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
@@ -22,7 +21,7 @@ func emitKeyed(t *testing.T, store *pgstore.Store, canvas eventqueue.CanvasID, k
 		}
 		ids = append(ids, inserted[0].ID)
 	}
-	if _, err := store.Advance(testenv.Context(t), nil, ids, time.Minute); err != nil {
+	if _, err := store.Advance(testenv.Context(t), nil, ids); err != nil {
 		t.Fatal(err)
 	}
 	return ids
@@ -59,7 +58,7 @@ func TestWaitingGroups(t *testing.T) {
 	if err != nil || len(groups) != 2 || next != nil {
 		t.Errorf("those of a canvas are %+v, %v, %v", groups, next, err)
 	}
-	explained, err := reader.ExplainMany(ctx, []eventqueue.EventID{heads["order 1"], heads["order 1"] + 1, 999}, time.Minute)
+	explained, err := reader.ExplainMany(ctx, []eventqueue.EventID{heads["order 1"], heads["order 1"] + 1, 999})
 	if err != nil || len(explained) != 3 || explained[1].Shown.Group == nil || explained[1].Shown.Group.Next != heads["order 1"] || explained[2].Shown.Queued != nil {
 		t.Errorf("explained: %+v, %v", explained, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
@@ -46,7 +47,7 @@ func TestListEventsByPages(t *testing.T) {
 	var got []eventqueue.EventID
 	after := eventqueue.EventID(0)
 	for {
-		page, next, err := inspect.New(store.Pool()).List(ctx, inspect.FilterOf(inspectedScope()), inspect.Waiting, after, 10, time.Minute)
+		page, next, err := inspect.New(store.Pool()).List(ctx, inspect.FilterOf(inspectedScope()), inspect.Waiting, after, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,9 +68,9 @@ func TestShowFollowsAnEvent(t *testing.T) {
 	t.Parallel()
 	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
 	ids := emit(t, store, 1)
-	state := func(lockTimeout time.Duration) inspect.State {
+	state := func() inspect.State {
 		t.Helper()
-		shown, err := inspect.New(store.Pool()).Show(ctx, ids[0], lockTimeout)
+		shown, err := inspect.New(store.Pool()).Show(ctx, ids[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,28 +79,31 @@ func TestShowFollowsAnEvent(t *testing.T) {
 		}
 		return shown.Queued.State
 	}
-	expect := func(lockTimeout time.Duration, want inspect.State) {
+	expect := func(want inspect.State) {
 		t.Helper()
-		if got := state(lockTimeout); got != want {
+		if got := state(); got != want {
 			t.Errorf("the state is %s, want %s", got, want)
 		}
 	}
-	expect(time.Minute, inspect.Waiting)
+	expect(inspect.Waiting)
 	if _, err := store.AddRule(ctx, control.RuleOf(control.PauseRule, inspectedScope())); err != nil {
 		t.Fatal(err)
 	}
-	expect(time.Minute, inspect.Paused)
+	expect(inspect.Paused)
 	if _, err := store.LiftRule(ctx, control.LiftOf(control.PauseRule, inspectedScope())); err != nil {
 		t.Fatal(err)
 	}
 	known := eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{{Module: "WORKER", Name: "greet", Modifier: "_"}}}
-	found, err := store.Claim(ctx, ids, known, time.Minute, 77)
+	found, err := store.Claim(ctx, ids, known, 77)
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect(time.Minute, inspect.Running)
-	expect(0, inspect.Expired)
-	shown, err := inspect.New(store.Pool()).Show(ctx, ids[0], time.Minute)
+	expect(inspect.Running)
+	if _, err := store.Pool().Exec(ctx, `UPDATE events_v2 SET locked_at = locked_at - $1::interval`, locktimeout.Default); err != nil {
+		t.Fatal(err)
+	}
+	expect(inspect.Expired)
+	shown, err := inspect.New(store.Pool()).Show(ctx, ids[0])
 	if err != nil || shown.Queued == nil || shown.Queued.ClaimID != 77 || shown.Queued.Begun { // the number that its worker logs
 		t.Errorf("%+v, %v", shown.Queued, err)
 	}
@@ -107,7 +111,10 @@ func TestShowFollowsAnEvent(t *testing.T) {
 	if _, err := store.Complete(ctx, nil, []worker.Completion{end}, false); err != nil {
 		t.Fatal(err)
 	}
-	expect(time.Minute, "FAILED")
+	expect("FAILED")
+	if shown, err = inspect.New(store.Pool()).Show(ctx, ids[0]); err != nil || shown.Logged == nil || !shown.Logged.ForGood || shown.Logged.Reason != "" {
+		t.Errorf("it is shown as %+v, %v", shown.Logged, err)
+	}
 }
 
 func TestHasEvents(t *testing.T) {
@@ -135,7 +142,7 @@ func TestAttemptsAndHolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range ids[:2] {
-		found, err := store.Claim(ctx, []eventqueue.EventID{id}, known, time.Minute, eventqueue.WorkerNumber(9).Claim(1))
+		found, err := store.Claim(ctx, []eventqueue.EventID{id}, known, eventqueue.WorkerNumber(9).Claim(1))
 		if err != nil || len(found) != 1 {
 			t.Fatalf("%+v, %v", found, err)
 		}
@@ -152,12 +159,12 @@ func TestAttemptsAndHolders(t *testing.T) {
 	if err != nil || len(attempts) != 1 || attempts[0].Attempt != 1 || attempts[0].Worker != 9 || attempts[0].Error != "no luck" || attempts[0].Duration != time.Second {
 		t.Errorf("the attempts are %+v, %v", attempts, err)
 	}
-	listed, _, err := reader.List(ctx, inspect.Filter{}, "", 0, 10, time.Minute)
+	listed, _, err := reader.List(ctx, inspect.Filter{}, "", 0, 10)
 	if err != nil || len(listed) != 3 || listed[0].Holder == nil || listed[0].Holder.Host != "host" || listed[1].Holder != nil || listed[2].Holder != nil ||
 		listed[0].LastError != "" || listed[1].LastError != "no luck" {
 		t.Errorf("the events are listed as %+v, %v", listed, err)
 	}
-	shown, err := reader.Show(ctx, ids[1], time.Minute)
+	shown, err := reader.Show(ctx, ids[1])
 	if err != nil || len(shown.Attempts) != 1 || shown.Workers[9].Host != "host" {
 		t.Errorf("the event is shown as %+v, %v", shown, err)
 	}

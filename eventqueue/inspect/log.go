@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/internal/attributes"
 )
@@ -30,6 +31,9 @@ type LogEntry struct {
 	Status     LogStatus
 	// LastError is empty for an event that did not fail.
 	LastError string
+	// ForGood reports whether a FAILED event failed since its handler refused it for good; else its tries were used up, or
+	// it ended before that was recorded.
+	ForGood bool
 	// Reason and Actor are why a CANCELLED event was cancelled, and by whom; empty: not known.
 	Reason, Actor string
 	EndedAt       time.Time
@@ -74,5 +78,8 @@ func scanLogged(row pgx.CollectableRow) (e LogEntry, err error) {
 	err = row.Scan(&e.ID, (*[16]byte)(&e.Canvas), &e.Module, &e.Name, &e.Modifier, &e.Retries, &e.Attempts, &e.EnqueuedAt,
 		&e.Status, &e.LastError, &e.EndedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.ParentID, &text, &e.Reason, &e.Actor)
 	e.Attributes = attributes.Decode(text)
+	if e.Status == LogFailed {
+		e.ForGood, e.Reason = e.Reason == string(machine.FailedForGood), ""
+	}
 	return e, err
 }

@@ -23,7 +23,9 @@ func New(pool *pgxpool.Pool) *Reader { return NewIn("", pool) }
 
 // NewIn is New for the queue in a schema; "" is public.
 func NewIn(schema pgsession.Schema, pool *pgxpool.Pool) *Reader {
-	return &Reader{pool: pgsession.On(pool, schema), mostRead: MostRead}
+	reading := pgsession.On(pool, schema)
+	reading.NoJIT = true
+	return &Reader{pool: reading, mostRead: MostRead}
 }
 
 // Filter restricts a listing. An empty field matches everything.

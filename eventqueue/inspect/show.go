@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,23 +24,34 @@ type Shown struct {
 	Group *Group
 }
 
-var showEventSQL = eventsSQL + ` AND id = $6`
+// Attributes are those of the event, in the queue or not.
+func (s Shown) Attributes() map[string]string {
+	switch {
+	case s.Queued != nil:
+		return s.Queued.Attributes
+	case s.Logged != nil:
+		return s.Logged.Attributes
+	default:
+		return nil
+	}
+}
+
+var showEventSQL = eventsSQL + ` AND id = $5`
 
 // Show returns an event with its value, from the queue or from event_log. It reads both
-// at one moment, so it also finds an event that ends meanwhile. lockTimeout is the lock
-// timeout of the workers.
-func (r *Reader) Show(ctx context.Context, id eventqueue.EventID, lockTimeout time.Duration) (Shown, error) {
+// at one moment, so it also finds an event that ends meanwhile.
+func (r *Reader) Show(ctx context.Context, id eventqueue.EventID) (Shown, error) {
 	var shown Shown
 	err := r.pool.Snapshot(ctx, func(tx pgsession.DB) (err error) {
-		shown, err = show(ctx, tx, id, lockTimeout)
+		shown, err = show(ctx, tx, id)
 		return err
 	})
 	return shown, err
 }
 
 // show is Show in a transaction.
-func show(ctx context.Context, tx eventqueue.DB, id eventqueue.EventID, lockTimeout time.Duration) (shown Shown, err error) {
-	shown.Queued, err = optional(ctx, tx, scanQueued, showEventSQL, Filter{}.args(lockTimeout, true, id)...)
+func show(ctx context.Context, tx eventqueue.DB, id eventqueue.EventID) (shown Shown, err error) {
+	shown.Queued, err = optional(ctx, tx, scanQueued, showEventSQL, Filter{}.args(true, id)...)
 	if err != nil {
 		return shown, err
 	}

@@ -29,7 +29,7 @@ type HandlerStats struct {
 // them only. The columns of the states are in the order of States.
 var statsSQL = `
 WITH clock AS MATERIALIZED (
-    SELECT clock_timestamp() AS now
+    SELECT clock_timestamp() AS now, ` + mayrun.ValidForSQL + ` AS valid_for
 ), queued AS (
     SELECT canvas_id, module, name,` + stateSQL + ` AS state,
         count(*) AS n, min(greatest(e.delay_until, '0001-01-01 00:00Z')) FILTER (WHERE ` + mayrun.DueSQL("e.delay_until", "clock.now") + `) AS due
@@ -78,9 +78,8 @@ func prefixRuledSQL(rule string) string {
 
 // Stats returns the counts of every handler that has an event, a rule, or a failed or cancelled event.
 // It is one statement, which reads both tables completely unless the filter has a canvas.
-// lockTimeout is the lock timeout of the workers.
-func (r *Reader) Stats(ctx context.Context, filter Filter, lockTimeout time.Duration) ([]HandlerStats, error) {
-	rows, err := r.pool.Query(ctx, statsSQL, filter.args(lockTimeout)...)
+func (r *Reader) Stats(ctx context.Context, filter Filter) ([]HandlerStats, error) {
+	rows, err := r.pool.Query(ctx, statsSQL, filter.args()...)
 	if err != nil {
 		return nil, err
 	}

@@ -56,42 +56,42 @@ type StuckEvent struct {
 const stuckPage = 20_000
 
 // The page is bounded by the number of events that are read, not of those found. It
-// follows the index events_v2_handler: $6 to $9 are the place after which it begins, and
-// $10 is the last canvas. They are compared as rows, so that only this index has the
+// follows the index events_v2_handler: $5 to $8 are the place after which it begins, and
+// $9 is the last canvas. They are compared as rows, so that only this index has the
 // order. A row that was written by SQL can have a delay_until of any year.
 var stuckSQL = `
 WITH clock AS MATERIALIZED (
-    SELECT clock_timestamp() AS now
+    SELECT clock_timestamp() AS now, ` + mayrun.ValidForSQL + ` AS valid_for
 ), page AS MATERIALIZED (
     SELECT id, canvas_id, module, name, modifier, retries, attempts, enqueued_at, locked_at, notified_at, group_state, ordering_key,
         least(greatest(delay_until, '0001-01-01 00:00Z'), '9999-12-31 00:00Z') AS delay_until, octet_length(value) AS bytes
     FROM events_v2
-    WHERE (canvas_id, module, name, id) > ($6::uuid, $7::text, $8::text, $9::bigint) AND canvas_id <= $10::uuid
+    WHERE (canvas_id, module, name, id) > ($5::uuid, $6::text, $7::text, $8::bigint) AND canvas_id <= $9::uuid
     ORDER BY canvas_id, module, name, id
-    LIMIT $11
+    LIMIT $10
 ), classified AS (
-    SELECT e.*, clock.now, greatest(e.delay_until, e.enqueued_at) AS due,` + stateSQL + ` AS state
+    SELECT e.*, clock.now, clock.valid_for, greatest(e.delay_until, e.enqueued_at) AS due,` + stateSQL + ` AS state
     FROM clock CROSS JOIN page AS e
     ` + ruleJoinSQL + `
     WHERE r.rule IS NULL AND ` + filterSQL + `
 ), stuck AS (
     SELECT classified.*, array_remove(ARRAY[
         CASE WHEN state = 'expired' THEN 'expired' END,
-        CASE WHEN state = 'waiting' AND now - due > $5::interval THEN 'unclaimed' END,
-        CASE WHEN attempts >= $12::integer THEN 'repeated' END], NULL) AS reasons
+        CASE WHEN state = 'waiting' AND now - due > $4::interval THEN 'unclaimed' END,
+        CASE WHEN attempts >= $11::integer THEN 'repeated' END], NULL) AS reasons
     FROM classified
-    WHERE id > $13::bigint
+    WHERE id > $12::bigint
 ), shown AS (
-    SELECT * FROM stuck WHERE reasons <> '{}' ORDER BY id LIMIT $14
+    SELECT * FROM stuck WHERE reasons <> '{}' ORDER BY id LIMIT $13
 )
 SELECT last.canvas_id, last.module, last.name, last.id,
     shown.id, shown.canvas_id, shown.module, shown.name, shown.modifier, shown.retries, shown.attempts, shown.delay_until,
-    shown.enqueued_at, shown.locked_at, shown.notified_at, shown.bytes, shown.now, shown.state, shown.ordering_key, shown.reasons,
-    CASE shown.reasons[1] WHEN 'expired' THEN shown.locked_at + ` + mayrun.ValidForSQL("$4") + ` WHEN 'unclaimed' THEN shown.due ELSE shown.enqueued_at END
+    shown.enqueued_at, shown.locked_at, shown.notified_at, shown.bytes, shown.now, shown.state, shown.ordering_key, shown.valid_for, shown.reasons,
+    CASE shown.reasons[1] WHEN 'expired' THEN shown.locked_at + shown.valid_for WHEN 'unclaimed' THEN shown.due ELSE shown.enqueued_at END
 FROM (VALUES (1)) AS one
 LEFT JOIN (
     SELECT canvas_id, module, name, id FROM page
-    WHERE (SELECT count(*) FROM page) = $11
+    WHERE (SELECT count(*) FROM page) = $10
     ORDER BY canvas_id DESC, module DESC, name DESC, id DESC LIMIT 1
 ) AS last ON true
 LEFT JOIN shown ON true`
@@ -105,16 +105,15 @@ type stuckPlace struct {
 
 // Stuck returns at most limit of the events that seem stuck and whose ids are above after,
 // in the order of their ids. An event that a rule holds back is not stuck. An event that is
-// running or not due yet can only be StuckRepeated. lockTimeout is the lock timeout of the
-// workers.
+// running or not due yet can only be StuckRepeated.
 //
 // Stuck reads all events of the filter's canvas, or of all canvases without one. It does
 // so in statements of 20,000 events each, so an event may change between two of them. It
 // blocks for all of these statements.
-func (r *Reader) Stuck(ctx context.Context, filter Filter, long StuckAfter, after eventqueue.EventID, limit int, lockTimeout time.Duration) ([]StuckEvent, error) {
+func (r *Reader) Stuck(ctx context.Context, filter Filter, long StuckAfter, after eventqueue.EventID, limit int) ([]StuckEvent, error) {
 	var found []StuckEvent
 	for from := firstStuckPlace(filter); ; {
-		page, last, err := r.stuckPage(ctx, filter, long, from, after, limit, lockTimeout)
+		page, last, err := r.stuckPage(ctx, filter, long, from, after, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -151,13 +150,13 @@ func lastCanvas(filter Filter) (canvas [16]byte) {
 	return canvas
 }
 
-func stuckArgs(filter Filter, long StuckAfter, from stuckPlace, after eventqueue.EventID, limit int, lockTimeout time.Duration) []any {
-	return filter.args(lockTimeout, long.Unclaimed, from.canvas, from.module, from.name, from.id, lastCanvas(filter),
+func stuckArgs(filter Filter, long StuckAfter, from stuckPlace, after eventqueue.EventID, limit int) []any {
+	return filter.args(long.Unclaimed, from.canvas, from.module, from.name, from.id, lastCanvas(filter),
 		stuckPage, long.Attempts, after, limit)
 }
 
-func (r *Reader) stuckPage(ctx context.Context, filter Filter, long StuckAfter, from stuckPlace, after eventqueue.EventID, limit int, lockTimeout time.Duration) (found []StuckEvent, last stuckPlace, err error) {
-	err = r.walk(ctx, stuckSQL, stuckArgs(filter, long, from, after, limit, lockTimeout), func(rows pgx.Rows) error {
+func (r *Reader) stuckPage(ctx context.Context, filter Filter, long StuckAfter, from stuckPlace, after eventqueue.EventID, limit int) (found []StuckEvent, last stuckPlace, err error) {
+	err = r.walk(ctx, stuckSQL, stuckArgs(filter, long, from, after, limit), func(rows pgx.Rows) error {
 		found, last, err = readStuckPage(rows)
 		return err
 	})
@@ -170,7 +169,7 @@ func readStuckPage(rows pgx.Rows) (found []StuckEvent, last stuckPlace, err erro
 	for rows.Next() {
 		var e StuckEvent
 		event := []any{&e.ID, (*[16]byte)(&e.Canvas), &e.Module, &e.Name, &e.Modifier, &e.Retries, &e.Attempts, &e.DelayUntil,
-			&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, &e.AsOf, &e.State, &e.OrderingKey, &e.Reasons, &e.Since}
+			&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, &e.AsOf, &e.State, &e.OrderingKey, &e.LockValidFor, &e.Reasons, &e.Since}
 		none := rows.RawValues()[len(place)] == nil // a page without a stuck event has one row, for its place
 		if none {
 			clear(event)

@@ -56,7 +56,7 @@ func TestStuckSeparatesWaitingEventsFromStuckOnes(t *testing.T) {
 		) AS v (id, name, attempts, due, locked)`, [16]byte(inspectedScope().Canvas))
 	exec(t, store, `INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name)
 		VALUES ('pause', $1, 'WORKER', 'paused'), ('block', $1, 'WORKER', 'blocked')`, [16]byte(inspectedScope().Canvas))
-	found, err := inspect.New(store.Pool()).Stuck(testenv.Context(t), inspect.Filter{}, long, 0, 100, time.Minute)
+	found, err := inspect.New(store.Pool()).Stuck(testenv.Context(t), inspect.Filter{}, long, 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestStuckReadsOnlyWhatItMust(t *testing.T) {
 		[16]byte(inspectedScope().Canvas))
 	exec(t, store, `VACUUM (ANALYZE) events_v2`)
 	canvas := inspectedScope().Canvas
-	plan, err := inspect.New(store.Pool()).ExplainStuck(ctx, inspect.Filter{Canvas: &canvas}, long, time.Minute)
+	plan, err := inspect.New(store.Pool()).ExplainStuck(ctx, inspect.Filter{Canvas: &canvas}, long)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestStuckReadsOnlyWhatItMust(t *testing.T) {
 	if n := lookedAt(t, plan); n != 50 {
 		t.Errorf("a look at one canvas of 50 events reads %d:\n%s", n, plan)
 	}
-	if plan, err = inspect.New(store.Pool()).ExplainStuck(ctx, inspect.Filter{}, long, time.Minute); err != nil {
+	if plan, err = inspect.New(store.Pool()).ExplainStuck(ctx, inspect.Filter{}, long); err != nil {
 		t.Fatal(err)
 	}
 	if n := lookedAt(t, plan); n != 20_000 {
@@ -122,7 +122,7 @@ func TestStuckReadsOnlyWhatItMust(t *testing.T) {
 	count := func(filter inspect.Filter) (n int) {
 		t.Helper()
 		for after := eventqueue.EventID(0); ; {
-			page, err := inspect.New(store.Pool()).Stuck(ctx, filter, long, after, 40, time.Minute)
+			page, err := inspect.New(store.Pool()).Stuck(ctx, filter, long, after, 40)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,8 +2,6 @@ package inspect
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,35 +10,51 @@ import (
 	"eventsv2/eventqueue/minutes"
 )
 
-// The planner knows what now() is, and so how few of all rows are newer: it reads these by their index.
+// The sums of minutes that are over for some time are in event_minute_totals: of all canvases, and of those that have many
+// rows in a minute. Cron writes them in the order of the minutes, so that rows of event_minutes are read of later ones
+// only, and of canvases with few of them. Where no cron runs, these are all.
 //
-// A histogram of a minute is the sum of those of its rows, element by element. Each row is read once for the sums of
-// all canvases, and those of the canvases once more for theirs.
+// The planner does not know how few minutes are later: each is asked for, and so read by the index.
 var totalsSQL = `
-SELECT NULL::uuid AS part, m.minute, ` + totalSumsSQL() + `, clock_timestamp()
-FROM event_minutes m WHERE $1 AND m.minute >= date_trunc('minute', now() - $3::interval, 'UTC')
-GROUP BY m.minute
+WITH summed AS MATERIALIZED (
+    SELECT coalesce((SELECT minute FROM event_minute_totals ORDER BY minute DESC LIMIT 1), '-infinity') AS upto
+)
+SELECT NULL::uuid AS part, unsummed.minute, m.emitted, m.completed, m.failed, m.retried, m.cancelled, m.waits, m.pending, m.oldest_due, clock_timestamp()
+FROM (
+    SELECT asked.minute
+    FROM summed CROSS JOIN generate_series(
+        date_trunc('minute', now() - $3::interval, 'UTC'), date_trunc('minute', clock_timestamp(), 'UTC'), '1 minute') AS asked (minute)
+    WHERE $1 AND asked.minute > summed.upto
+    OFFSET 0
+) AS unsummed CROSS JOIN LATERAL (
+    SELECT count(*) AS rows, ` + minutes.SumsSQL() + `
+    FROM event_minutes m WHERE m.minute = unsummed.minute
+) AS m
+WHERE m.rows > 0
 UNION ALL
-SELECT m.canvas_id, m.minute, ` + totalSumsSQL() + `, clock_timestamp()
-FROM event_minutes m WHERE m.canvas_id = ANY ($2) AND m.minute >= date_trunc('minute', now() - $3::interval, 'UTC')
-GROUP BY m.canvas_id, m.minute
+SELECT CASE WHEN NOT t.of_all THEN t.canvas_id END, t.minute, t.emitted, t.completed, t.failed, t.retried, t.cancelled,
+    t.waits, t.pending, t.oldest_due, clock_timestamp()
+FROM event_minute_totals t
+WHERE t.minute >= date_trunc('minute', now() - $3::interval, 'UTC') AND (t.of_all AND $1 OR NOT t.of_all AND t.canvas_id = ANY ($2))
+UNION ALL
+SELECT unsummed.canvas_id, unsummed.minute, m.emitted, m.completed, m.failed, m.retried, m.cancelled, m.waits, m.pending, m.oldest_due, clock_timestamp()
+FROM (
+    SELECT c.canvas_id, asked.minute
+    FROM unnest($2::uuid[]) AS c (canvas_id) CROSS JOIN generate_series(
+        date_trunc('minute', now() - $3::interval, 'UTC'), date_trunc('minute', clock_timestamp(), 'UTC'), '1 minute') AS asked (minute)
+    WHERE NOT EXISTS (SELECT FROM event_minute_totals t WHERE (t.minute, t.of_all, t.canvas_id) = (asked.minute, false, c.canvas_id))
+    OFFSET 0
+) AS unsummed CROSS JOIN LATERAL (
+    SELECT count(*) AS rows, ` + minutes.SumsSQL() + `
+    FROM event_minutes m WHERE (m.minute, m.canvas_id) = (unsummed.minute, unsummed.canvas_id)
+) AS m
+WHERE m.rows > 0
 ORDER BY 2`
-
-// totalSumsSQL are the sums of the rows of a minute. Sums of single elements cost a tenth of grouping by element, and sums
-// of floating-point numbers, which are exact up to 2^53, less than those of bigint, which are numeric.
-func totalSumsSQL() string {
-	elements := make([]string, minutes.Buckets)
-	for i := range elements {
-		elements[i] = fmt.Sprintf("coalesce(sum(m.waits[%d]::float8), 0)::bigint", i+1)
-	}
-	return `sum(m.emitted)::bigint, sum(m.completed)::bigint, sum(m.failed)::bigint, sum(m.retried)::bigint, sum(m.cancelled)::bigint,
-    ARRAY[` + strings.Join(elements, ", ") + `], sum(m.pending)::bigint, max(m.oldest_due)`
-}
 
 // Totals returns the sums over all handlers for each minute of the time since that has counts, with a zero
 // Scope and without Run: those of each of the canvases, and with all those of all canvases, as those of the
-// zero Canvas. They are read at one moment, with one statement. Its cost grows with the number of rows of counts
-// there, and not with that of the events.
+// zero Canvas. They are read at one moment, with one statement. Its cost grows with the number of rows of the
+// last minutes, and not with that of the events.
 func (r *Reader) Totals(ctx context.Context, all bool, canvases []eventqueue.CanvasID, since time.Duration) (map[eventqueue.CanvasID][]Minute, error) {
 	totals := map[eventqueue.CanvasID][]Minute{}
 	rows, err := r.pool.Query(ctx, totalsSQL, all, uuids(canvases), since)

@@ -9,6 +9,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/minutes"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/test/testenv"
 )
 
@@ -87,5 +88,57 @@ func TestTotals(t *testing.T) {
 		if !maps.EqualFunc(got, c.want, func(a, b []total) bool { return reflect.DeepEqual(a, b) }) {
 			t.Errorf("all: %t, %v: got %+v, want %+v", c.all, c.canvases, got, c.want)
 		}
+	}
+}
+
+// TestTotalsOfMinutesThatAreSummedUp are the same, and read nothing of their rows.
+func TestTotalsOfMinutesThatAreSummedUp(t *testing.T) {
+	t.Parallel()
+	ctx, pool := testenv.Context(t), testenv.Pool(t)
+	large, small, tiny := eventqueue.CanvasID{15: 1}, eventqueue.CanvasID{15: 2}, eventqueue.CanvasID{15: 3}
+	// Of the large canvas each minute has 30 handlers, of the small one three, of the third one in some minutes.
+	if _, err := pool.Exec(ctx, `INSERT INTO event_minutes (minute, canvas_id, module, name, emitted, completed, failed, retried, cancelled, waits, pending, oldest_due)
+		SELECT date_trunc('minute', now(), 'UTC') - m * interval '1 minute', CASE WHEN h < 30 THEN $1::uuid WHEN h < 33 THEN $2 ELSE $3 END, 'M', 'h' || h, h, m, 1, 2, 3,
+		    CASE WHEN h % 2 = 0 THEN array_fill(h::bigint, ARRAY[1 + h % 7]) ELSE '{}' END, nullif(h, 5), nullif(m, 4) * interval '1 s'
+		FROM generate_series(0, 17) AS m, generate_series(0, 33) AS h WHERE m % 6 > 0 AND (h < 33 OR m % 5 = 0)`, [16]byte(large), [16]byte(small), [16]byte(tiny)); err != nil {
+		t.Fatal(err)
+	}
+	reader, store := inspect.New(pool), pgstore.New(pool)
+	read := func() map[eventqueue.CanvasID][]inspect.Minute {
+		t.Helper()
+		totals, err := reader.Totals(ctx, true, []eventqueue.CanvasID{large, small, tiny}, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, list := range totals {
+			for i := range list {
+				list[i].AsOf = time.Time{}
+			}
+		}
+		return totals
+	}
+	want := read()
+	if len(want) != 4 || len(want[large]) != 15 {
+		t.Fatalf("there are sums of %d parts, and %d minutes of one", len(want), len(want[large]))
+	}
+	for _, more := range []bool{true, false, false} { // pages of ten minutes
+		if got, err := store.SumMinutes(ctx); err != nil || got != more {
+			t.Fatalf("SumMinutes: %t, %v", got, err)
+		}
+		if got := read(); !reflect.DeepEqual(got, want) {
+			t.Errorf("with sums, the totals are\n%+v, and not\n%+v", got, want)
+		}
+	}
+	// Of the large canvas the rows are gone, and of the others those of the newest minutes are there.
+	if _, err := pool.Exec(ctx, `DELETE FROM event_minutes m USING event_minute_totals t WHERE t.minute = m.minute AND t.canvas_id = m.canvas_id`); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(); !reflect.DeepEqual(got, want) {
+		t.Errorf("without rows that are summed up, the totals are\n%+v, and not\n%+v", got, want)
+	}
+	var parts string
+	if err := pool.QueryRow(ctx, `SELECT concat(count(*) FILTER (WHERE of_all) = count(*) FILTER (WHERE canvas_id = $1), ' ', count(*) FILTER (WHERE canvas_id IN ($2, $3))) FROM event_minute_totals`,
+		[16]byte(large), [16]byte(small), [16]byte(tiny)).Scan(&parts); err != nil || parts != "t 0" {
+		t.Errorf("there are sums of their own of other canvases than the large one: %s, %v", parts, err)
 	}
 }

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -41,16 +40,15 @@ LIMIT $2`
 )
 
 var (
-	treeEventsSQL = eventsSQL + ` AND id = ANY ($6::bigint[])`
+	treeEventsSQL = eventsSQL + ` AND id = ANY ($5::bigint[])`
 	treeLogSQL    = logSQL + ` AND id = ANY ($6::bigint[])`
 )
 
 // Tree returns the tree in which an event stands, from the farthest ancestor that is known, with at
 // most limit events; more says that there are others. An ancestor that completed without history
 // ends the way upwards, since nobody knows its parent. The result is nil if no table knows the
-// event, nor a child of it. lockTimeout is the lock timeout of the workers. Tree reads at one
-// moment, with one statement for each ancestor and for each generation.
-func (r *Reader) Tree(ctx context.Context, id eventqueue.EventID, limit int, lockTimeout time.Duration) (tree *Tree, more bool, err error) {
+// event, nor a child of it. Tree reads at one moment, with one statement for each ancestor and for each generation.
+func (r *Reader) Tree(ctx context.Context, id eventqueue.EventID, limit int) (tree *Tree, more bool, err error) {
 	err = r.pool.Snapshot(ctx, func(tx pgsession.DB) error {
 		root, err := rootOf(ctx, tx, id, limit)
 		if err != nil {
@@ -60,7 +58,7 @@ func (r *Reader) Tree(ctx context.Context, id eventqueue.EventID, limit int, loc
 		if more, err = addChildren(ctx, tx, all, root, limit); err != nil {
 			return err
 		}
-		if err := fill(ctx, tx, all, lockTimeout); err != nil {
+		if err := fill(ctx, tx, all); err != nil {
 			return err
 		}
 		if tree = all[root]; len(all) == 1 && tree.Queued == nil && tree.Logged == nil {
@@ -115,12 +113,12 @@ func addChildren(ctx context.Context, tx eventqueue.DB, all map[eventqueue.Event
 }
 
 // fill reads the events of a tree.
-func fill(ctx context.Context, tx eventqueue.DB, all map[eventqueue.EventID]*Tree, lockTimeout time.Duration) error {
+func fill(ctx context.Context, tx eventqueue.DB, all map[eventqueue.EventID]*Tree) error {
 	ids := make([]eventqueue.EventID, 0, len(all))
 	for id := range all {
 		ids = append(ids, id)
 	}
-	rows, err := tx.Query(ctx, treeEventsSQL, Filter{}.args(lockTimeout, false, ids)...)
+	rows, err := tx.Query(ctx, treeEventsSQL, Filter{}.args(false, ids)...)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
@@ -61,7 +60,7 @@ func TestTree(t *testing.T) {
 		{7, 100, "1000?[7]"}, {1000, 100, "1000?[7]"}, {8, 100, "9[8]"}, {77, 100, "none"},
 		{1, 3, "1[2 3!] more"}, {1, 5, "1[2[4![5]] 3!]"}, {1, 1, "1 more"},
 	} {
-		tree, more, err := inspect.New(store.Pool()).Tree(ctx, c.id, c.limit, time.Minute)
+		tree, more, err := inspect.New(store.Pool()).Tree(ctx, c.id, c.limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +98,7 @@ func TestListByAttributes(t *testing.T) {
 	} {
 		filter := inspect.Filter{Attributes: c.pairs}
 		var listed, logged, newest []eventqueue.EventID
-		events, _, err := reader.List(ctx, filter, "", 0, 100, time.Minute)
+		events, _, err := reader.List(ctx, filter, "", 0, 100)
 		if err != nil {
 			t.Fatal(err)
 		}

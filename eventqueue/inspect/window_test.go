@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
-	"time"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
@@ -43,7 +42,7 @@ func TestAListReadsAPartAndGoesOn(t *testing.T) {
 	nameOnly := inspect.Filter{Name: inspectedScope().Name}
 	for name, list := range map[string]func(after eventqueue.EventID) (int, eventqueue.EventID, error){
 		"queue": func(after eventqueue.EventID) (int, eventqueue.EventID, error) {
-			found, next, err := reader.List(ctx, nameOnly, inspect.Waiting, after, 10, time.Minute)
+			found, next, err := reader.List(ctx, nameOnly, inspect.Waiting, after, 10)
 			return len(found), next, err
 		},
 		"history": func(after eventqueue.EventID) (int, eventqueue.EventID, error) {
@@ -65,13 +64,13 @@ func TestAListReadsAPartAndGoesOn(t *testing.T) {
 		}
 	}
 	// By its handler it is found at once, and the newest first at once as well.
-	found, next, err := reader.List(ctx, inspect.FilterOf(inspectedScope()), "", 0, 10, time.Minute)
+	found, next, err := reader.List(ctx, inspect.FilterOf(inspectedScope()), "", 0, 10)
 	if len(found) != 1 || next != 0 || err != nil {
 		t.Errorf("by handler: %d events, goes on after %d, %v", len(found), next, err)
 	}
 	// A canvas with few events is read as a whole, whatever the bound.
 	canvas := inspectedScope().Canvas
-	page, next, err := reader.List(ctx, inspect.Filter{Canvas: &canvas}, "", part, part+100, time.Minute)
+	page, next, err := reader.List(ctx, inspect.Filter{Canvas: &canvas}, "", part, part+100)
 	if len(page) != part+100 || page[0].ID != part+1 || next != 2*part+100 || err != nil {
 		t.Errorf("by canvas: %d events, goes on after %d, %v", len(page), next, err)
 	}

@@ -1,5 +1,9 @@
 // Package locktimeout has all programs of a database use one lock timeout: how long a claim is valid
 // without being renewed.
+//
+// The database knows it, and every statement that asks whether a lock has expired reads it there. A
+// program needs to know it for what it does between statements: how often it renews its locks, and
+// when it gives one up.
 package locktimeout
 
 import (
@@ -33,8 +37,8 @@ func (e *Error) Error() string {
 
 // Agree returns the lock timeout of the store's database. own is the configured one, 0
 // for none; when it differs from the database's, the error is a *Error. For a store that
-// is no Store it is own, or the default. Worker.Run of package worker and Requeuer of
-// package control call it themselves.
+// is no Store it is own, or the default. Worker.Run of package worker calls it
+// itself.
 func Agree(ctx context.Context, store any, own time.Duration) (time.Duration, error) {
 	database, ok := store.(Store)
 	if !ok {

@@ -13,39 +13,46 @@ import (
 	"eventsv2/eventqueue/memstore"
 )
 
-// settled is a store whose lock timeout an operator changes. It records the one that the
-// relay uses.
+// settled is a store without events, whose lock timeout an operator changes. It counts the pages
+// that the relay reads.
 type settled struct {
 	*memstore.Store
-	timeout, used atomic.Int64
+	timeout, pages atomic.Int64
 }
 
 func (s *settled) LockTimeout(context.Context) (time.Duration, bool, error) {
 	return time.Duration(s.timeout.Load()), true, nil
 }
 
-func (s *settled) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lockTimeout time.Duration) (maintenance.Swept, error) {
-	s.used.Store(int64(lockTimeout))
-	return s.Store.Sweep(ctx, after, limit, lostAfter, lockTimeout)
+func (s *settled) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) (maintenance.Swept, error) {
+	s.pages.Add(1)
+	return s.Store.Sweep(ctx, after, limit, lostAfter)
 }
 
-// TestARunningRelayHeedsAChange: not only the lock timeout that it found at its start.
+// TestARunningRelayHeedsAChange (I13): while there is no event it rests for as long as no claim can have
+// expired, by the lock timeout that counts now and not by the one that it found at its start.
 func TestARunningRelayHeedsAChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &settled{Store: memstore.New(memstore.Config{})}
-		relay, err := maintenance.NewRelay(s, memnotify.New(memnotify.Config{}), maintenance.RelayConfig{})
+		s.timeout.Store(int64(4 * time.Hour))
+		relay, err := maintenance.NewRelay(s, memnotify.New(memnotify.Config{}), maintenance.RelayConfig{LostAfter: 4 * time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- relay.Run(ctx) }()
-		for _, timeout := range []time.Duration{10 * time.Minute, 30 * time.Second} {
-			s.timeout.Store(int64(timeout))
-			time.Sleep(2 * time.Minute)
-			if used := time.Duration(s.used.Load()); used != timeout {
-				t.Errorf("the relay uses %s, the database %s", used, timeout)
+		for _, c := range []struct {
+			timeout     time.Duration
+			least, most int64 // pages in a day: a rest is half of the time
+		}{{4 * time.Hour, 10, 20}, {time.Hour, 40, 80}, {4 * time.Hour, 10, 20}} {
+			s.timeout.Store(int64(c.timeout))
+			time.Sleep(4 * time.Hour) // the rest that has begun, and what reads the change
+			before := s.pages.Load()
+			time.Sleep(24 * time.Hour)
+			if n := s.pages.Load() - before; n < c.least || n > c.most {
+				t.Errorf("with a lock timeout of %s the relay reads %d pages in a day without an event, want %d to %d", c.timeout, n, c.least, c.most)
 			}
 		}
 		stop()

@@ -21,7 +21,7 @@ type MinuteStore interface {
 	// been due. It goes by scopes, from the one above after, and reads a bounded number of them and
 	// of events: beyond it, the number of a handler's events is an estimate. next is the last scope
 	// of a full page, the zero Scope when there are no more.
-	CountPending(ctx context.Context, after eventqueue.Scope, lockTimeout time.Duration) (next eventqueue.Scope, err error)
+	CountPending(ctx context.Context, after eventqueue.Scope) (next eventqueue.Scope, err error)
 
 	// SumHour writes the sums of the first hour that is over and has none. It reports whether there
 	// was one.
@@ -42,6 +42,9 @@ const (
 	hoursFor   = 365 * 24 * time.Hour
 	// pruneMinutesPage is how many rows one statement deletes.
 	pruneMinutesPage = 10_000
+	// idleCounts is how many counts that find nothing are enough, as long as there is no event: workers
+	// may hand in what has run up to a minute later.
+	idleCounts = 3
 )
 
 // MaintainMinutes sums up the hours that are over and deletes what is older than 14 days, of hours a
@@ -79,16 +82,17 @@ func within[T any](ctx context.Context, statement func(ctx context.Context) (T, 
 
 // minuteTables maintains the tables of minutes for a relay.
 type minuteTables struct {
-	store       MinuteStore
-	log         *zap.Logger
-	jitter      func(time.Duration) time.Duration
-	lockTimeout func() time.Duration
-	explain     Explain
+	store   MinuteStore
+	log     *zap.Logger
+	jitter  func(time.Duration) time.Duration
+	explain Explain
+	empty   func() bool // reports whether there was no event at all a moment ago
 
 	after      eventqueue.Scope // where the next count of what is pending begins
 	lines      minuteLines
 	maintainAt time.Time
 	failed     bool // the last time
+	idle       int  // so many counts in a row have found nothing
 	causes     cause.Log
 	loop       *rounds.Loop
 }
@@ -111,15 +115,26 @@ func (m *minuteTables) run(ctx context.Context) {
 
 func (m *minuteTables) once(ctx context.Context) (err error) {
 	m.loop.Within(statementTakes)
+	if m.idle >= idleCounts && m.empty() {
+		return m.maintain(ctx)
+	}
 	if store, ok := m.store.(WaitingStore); ok {
 		err = m.countWaiting(ctx, store)
 	} else {
 		m.after, err = within(ctx, func(ctx context.Context) (eventqueue.Scope, error) {
-			return m.store.CountPending(ctx, m.after, m.lockTimeout())
+			return m.store.CountPending(ctx, m.after)
 		})
 	}
-	if err != nil || time.Now().Before(m.maintainAt) {
+	if err != nil {
 		return err
+	}
+	return m.maintain(ctx)
+}
+
+// maintain does MaintainMinutes when it is time.
+func (m *minuteTables) maintain(ctx context.Context) error {
+	if time.Now().Before(m.maintainAt) {
+		return nil
 	}
 	m.maintainAt = time.Now().Add(time.Hour)
 	deleted, err := maintainMinutes(ctx, m.store, m.loop)

@@ -14,8 +14,10 @@ import (
 	"golang.org/x/time/rate"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/internal/backoff"
 	"eventsv2/internal/logkey"
+	"eventsv2/internal/lostanswer"
 	"eventsv2/internal/refusal"
 	"eventsv2/internal/rounds"
 )
@@ -30,10 +32,6 @@ type RelayConfig struct {
 	// LostAfter is how long ago the last notification of a due event must be to count as lost the
 	// first time. Default (0): 1 minute.
 	LostAfter time.Duration
-
-	// LockTimeout is for a store whose database does not know it. Otherwise the database's value
-	// counts, and a different one here is logged as a warning. Default (0): 1 minute.
-	LockTimeout time.Duration
 
 	// PerSecond bounds how many notifications are published. Default (0):
 	// 20,000.
@@ -63,7 +61,6 @@ type RelayConfig struct {
 func (c RelayConfig) withDefaults() RelayConfig {
 	c.Interval = cmp.Or(c.Interval, 30*time.Second)
 	c.LostAfter = cmp.Or(c.LostAfter, time.Minute)
-	c.LockTimeout = cmp.Or(c.LockTimeout, time.Minute)
 	c.PerSecond = cmp.Or(c.PerSecond, 20_000)
 	c.PublishTimeout = cmp.Or(c.PublishTimeout, 5*time.Second)
 	if c.Jitter == nil {
@@ -81,7 +78,7 @@ func (c RelayConfig) Validate() error {
 	for _, f := range []struct {
 		name  string
 		value time.Duration
-	}{{"Interval", c.Interval}, {"LostAfter", c.LostAfter}, {"LockTimeout", c.LockTimeout}, {"PublishTimeout", c.PublishTimeout}} {
+	}{{"Interval", c.Interval}, {"LostAfter", c.LostAfter}, {"PublishTimeout", c.PublishTimeout}} {
 		if f.value < 0 {
 			return fmt.Errorf("%s is %s: it must be positive", f.name, f.value)
 		}
@@ -99,14 +96,15 @@ func (c RelayConfig) Validate() error {
 // relays may run at once.
 type Relay struct {
 	store     RelayStore
+	searches  searches                              // of the store
+	lost      *lostanswer.Takes[eventqueue.EventID] // what statements without an answer may have taken
 	publisher *eventqueue.Sender
 	config    RelayConfig
 	limiter   *rate.Limiter
 	log       *zap.Logger
 
-	// ownLockTimeout is the configured value, 0 for none, and lockTimeout the one in use.
-	ownLockTimeout time.Duration
-	lockTimeout    atomic.Int64
+	// lockTimeout is the database's, as it was read last.
+	lockTimeout atomic.Int64
 
 	// emptyUntil is until when the rounds rest because the walk found no event, in nanoseconds of
 	// Unix time.
@@ -147,11 +145,8 @@ func NewRelay(store RelayStore, notifier eventqueue.Publisher, config RelayConfi
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("maintenance.NewRelay: %w", err)
 	}
-	ownLockTimeout := config.LockTimeout
 	config = config.withDefaults()
 	relay := &Relay{
-		ownLockTimeout: ownLockTimeout,
-
 		store:     store,
 		publisher: eventqueue.NewSender(notifier, store, config.PublishTimeout, 0, config.Logger),
 		config:    config,
@@ -160,8 +155,10 @@ func NewRelay(store RelayStore, notifier eventqueue.Publisher, config RelayConfi
 		woken:     make(chan struct{}, 1),
 		readFrom:  make(chan time.Time, 1),
 	}
+	relay.lost = lostanswer.New(store, config.Logger)
+	relay.searches = searchesOf(store, relay.lost.Await)
 	relay.readFrom <- time.Time{}
-	relay.lockTimeout.Store(int64(config.LockTimeout))
+	relay.lockTimeout.Store(int64(locktimeout.Default))
 	return relay, nil
 }
 
@@ -179,15 +176,16 @@ func (r *Relay) Run(ctx context.Context) error {
 	defer func() { <-listening }()
 
 	deleteKeysAt := time.Now().Add(r.config.Jitter(deleteKeysEvery))
+	defer closeTakes(ctx, r.lost)()
 	var parts sync.WaitGroup
 	parts.Go(func() { r.heedLockTimeout(ctx, r.rounds.Loop("relay that reads the lock timeout")) })
 	if store, ok := r.store.(MinuteStore); ok {
 		tables := &minuteTables{store: store, loop: r.rounds.Loop("relay that counts what is pending"), log: r.log, jitter: r.config.Jitter, explain: r.config.Explain,
-			lockTimeout: func() time.Duration { return time.Duration(r.lockTimeout.Load()) }}
+			empty: func() bool { return r.emptyFor() > 0 }}
 		parts.Go(func() { tables.run(ctx) })
 	}
 	parts.Go(func() {
-		passes := &passes{relay: r, free: rate.NewLimiter(rate.Every(emptyPassWait), freeEmptyPasses),
+		passes := &passes{relay: r, takes: newDueTakes(r.store, r.lost, 2*r.config.Interval, lostanswer.AnswerTakes), free: rate.NewLimiter(rate.Every(emptyPassWait), freeEmptyPasses),
 			loop: r.rounds.Loop("relay that publishes pending notifications")}
 		r.loop(ctx, passes.on, func() { passes.rest(ctx) }, passes.loop)
 	})
@@ -278,11 +276,12 @@ type passes struct {
 	relay *Relay
 	free  *rate.Limiter // passes that find nothing
 	found bool          // whether the last one found something
-	loop  *rounds.Loop  // of the passes
+	takes *dueTakes
+	loop  *rounds.Loop // of the passes
 }
 
 func (p *passes) on(ctx context.Context) (Relayed, error) {
-	done, err := p.relay.publishDue(ctx, p.loop)
+	done, err := p.relay.publishDue(ctx, p.loop, p.takes)
 	if p.found = done.Pending > 0; p.found {
 		p.relay.noLongerEmpty()
 	}
@@ -309,7 +308,8 @@ func (p *passes) rest(ctx context.Context) {
 // events for lost notifications. Run does the same in its loops; call Pass where no relay runs.
 // More says that more work is left to do at once.
 func (r *Relay) Pass(ctx context.Context) (Relayed, error) {
-	done, err := r.publishDue(ctx, nil)
+	defer closeTakes(ctx, r.lost)()
+	done, err := r.publishDue(ctx, nil, newDueTakes(r.store, r.lost, 2*r.config.Interval, statementTakes)) // a slow database must not fail each call
 	if err != nil {
 		return done, err
 	}
@@ -328,12 +328,12 @@ const dueRounds = 50
 
 // publishDue publishes the pending notifications that are due soon. Each page is a step of the loop,
 // which may be nil.
-func (r *Relay) publishDue(ctx context.Context, loop *rounds.Loop) (Relayed, error) {
+func (r *Relay) publishDue(ctx context.Context, loop *rounds.Loop, takes *dueTakes) (Relayed, error) {
 	var done Relayed
 	for range dueRounds {
 		loop.Within(r.stepTakes())
 		wasDown := !r.publisher.Up()
-		due, err := r.takeDue(ctx)
+		due, err := takes.take(ctx, r.mostDue())
 		refused := refusal.Is(err)
 		if err = refusal.Report(r.log, err); err != nil {
 			return done, fmt.Errorf("find pending notifications: %w", err)
@@ -352,16 +352,14 @@ func (r *Relay) publishDue(ctx context.Context, loop *rounds.Loop) (Relayed, err
 	return done, nil
 }
 
-func (r *Relay) takeDue(ctx context.Context) ([]eventqueue.Notification, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTakes)
-	defer cancel()
-	limit := r.portion()
+// mostDue is how many due events are taken at once.
+func (r *Relay) mostDue() int {
 	if !r.publisher.Up() {
 		// One notification shows whether the notifier works again. The others are left to workers,
 		// which would not find them while a request hangs.
-		limit = 1
+		return 1
 	}
-	return r.store.TakeDue(ctx, 2*r.config.Interval, limit)
+	return r.portion()
 }
 
 // wake has the loop that publishes pending notifications begin, if it rests.

@@ -10,6 +10,12 @@ import (
 // statementTakes bounds one statement, whatever happens to the connection.
 const statementTakes = 30 * time.Second
 
+// AwaitTake is called with the events whose pending notifications a store is about to take, and the
+// function that it returns when the statement that takes them has an answer (nil) or has failed. So
+// the caller of the store knows what a statement has taken whose answer is lost or does not come.
+// Otherwise nobody would publish that until it counts as lost. Both return at once.
+type AwaitTake func(ids []eventqueue.EventID) (over func(err error))
+
 // RelayStore is what the relay needs of the database; pgstore.Store is one. If it is a UniqueStore
 // as well, the relay removes its old keys; if it is a LostReporter, the relay reports lost
 // notifications to it.
@@ -18,22 +24,24 @@ type RelayStore interface {
 
 	// TakeDue marks as published, and returns, at most limit pending notifications of events due
 	// within the given time, the earliest first. While there are more, each canvas gets the same
-	// number from call to call. It skips rows that another transaction is writing.
-	TakeDue(ctx context.Context, within time.Duration, limit int) ([]eventqueue.Notification, error)
+	// number from call to call. It skips rows that another transaction is writing, and makes up for
+	// them with others: if it returns fewer than limit, no other event was due that it could have
+	// taken. await may be nil. What it returns beside a *refusal.Error was taken.
+	TakeDue(ctx context.Context, within time.Duration, limit int, await AwaitTake) ([]eventqueue.Notification, error)
 
 	// Sweep reads no more than limit rows with ids above after. Of these it marks as published, and
 	// returns, those whose notification is lost: due, without a rule, not locked for less than
-	// lockTimeout, and either locked until after the last notification, or last notified longer ago
+	// the lock timeout, and either locked until after the last notification, or last notified longer ago
 	// than lostAfter and than the time from being due to the last notification, so that the interval
 	// doubles each time.
-	Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lockTimeout time.Duration) (Swept, error)
+	Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) (Swept, error)
 
 	// TakeRound does the same without reading every event, for the next part of a round after the
 	// given place: for a few of the oldest and of the newest events of some handlers, and for more
 	// where these are lost; then for those at the front of some ordering groups; then for some of
 	// those whose lock has been renewed. next is the zero RoundPlace at the end of the round. It
 	// reads nothing of a handler that is paused or blocked.
-	TakeRound(ctx context.Context, after RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, next RoundPlace, err error)
+	TakeRound(ctx context.Context, after RoundPlace, lostAfter time.Duration) (lost []eventqueue.Notification, next RoundPlace, err error)
 
 	// LeavePending makes notifications pending that TakeRound or Sweep has marked as published, and
 	// that the relay does not publish yet. Unlike MarkPending it wakes nobody: the relay goes on with
@@ -43,6 +51,34 @@ type RelayStore interface {
 	// Listen calls wake once it listens, and whenever a transaction commits with pending
 	// notifications, until ctx ends or the connection breaks. It sends nothing while it waits.
 	Listen(ctx context.Context, wake func()) error
+}
+
+// AwaitingStore is implemented by a RelayStore that finds lost notifications before it takes them;
+// pgstore.Store is one. What a search may have taken whose answer is lost is then marked as pending
+// again (I19). With another store it is found again when it counts as lost again.
+type AwaitingStore interface {
+	// Awaiting returns the same searches, with await for each of their statements that take something.
+	Awaiting(await AwaitTake) Searches
+}
+
+// Searches are the searches for lost notifications of a RelayStore. TakeLost is Sweep without what
+// only a relay has to know.
+type Searches interface {
+	searches
+	TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) (lost []eventqueue.Notification, next eventqueue.EventID, err error)
+}
+
+// searches are those of the relay.
+type searches interface {
+	Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) (Swept, error)
+	TakeRound(ctx context.Context, after RoundPlace, lostAfter time.Duration) (lost []eventqueue.Notification, next RoundPlace, err error)
+}
+
+func searchesOf(store RelayStore, await AwaitTake) searches {
+	if awaiting, ok := store.(AwaitingStore); ok {
+		return awaiting.Awaiting(await)
+	}
+	return store
 }
 
 // LostReporter is implemented by a RelayStore that can reach workers without the notifier;

@@ -39,7 +39,7 @@ func crowd(n int) []eventqueue.Notification {
 	return slices.Repeat([]eventqueue.Notification{{Event: 2, Canvas: crowded}}, n)
 }
 
-func (s *behind) TakeRound(_ context.Context, after maintenance.RoundPlace, _, _ time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+func (s *behind) TakeRound(_ context.Context, after maintenance.RoundPlace, _ time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	switch after.Stage {
 	case maintenance.RoundOfHandlers:
 		lost = crowd(crowdEvents)
@@ -76,7 +76,7 @@ func (s *behind) LeavePending(_ context.Context, ids []eventqueue.EventID) error
 }
 
 // TakeDue takes from the canvas beside first, of which there is one event.
-func (s *behind) TakeDue(_ context.Context, _ time.Duration, limit int) (taken []eventqueue.Notification, err error) {
+func (s *behind) TakeDue(_ context.Context, _ time.Duration, limit int, _ maintenance.AwaitTake) (taken []eventqueue.Notification, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for of, most := range map[eventqueue.CanvasID]int{beside: 1, crowded: limit} {
@@ -93,7 +93,7 @@ func (s *behind) TakePending(context.Context, []eventqueue.EventID) ([]eventqueu
 	return nil, nil
 }
 
-func (s *behind) Sweep(context.Context, eventqueue.EventID, int, time.Duration, time.Duration) (maintenance.Swept, error) {
+func (s *behind) Sweep(context.Context, eventqueue.EventID, int, time.Duration) (maintenance.Swept, error) {
 	return maintenance.Swept{Read: 1}, nil
 }
 
@@ -155,9 +155,10 @@ type empty struct {
 	emittedAt, lostAt time.Time
 	asked             atomic.Int64
 	published         bool
+	unset             bool // nobody has set the lock timeout
 }
 
-func (s *empty) TakeRound(_ context.Context, after maintenance.RoundPlace, _, _ time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+func (s *empty) TakeRound(_ context.Context, after maintenance.RoundPlace, _ time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	s.asked.Add(2) // the settings are a statement of their own
 	if after.Stage == maintenance.RoundOfHandlers && !s.published && !time.Now().Before(s.lostAt) {
 		s.published = true
@@ -175,7 +176,7 @@ func (s *empty) Listen(ctx context.Context, wake func()) error {
 	return nil
 }
 
-func (s *empty) Sweep(context.Context, eventqueue.EventID, int, time.Duration, time.Duration) (swept maintenance.Swept, err error) {
+func (s *empty) Sweep(context.Context, eventqueue.EventID, int, time.Duration) (swept maintenance.Swept, err error) {
 	s.asked.Add(1)
 	if !time.Now().Before(s.emittedAt) {
 		swept.Read = 1
@@ -183,14 +184,14 @@ func (s *empty) Sweep(context.Context, eventqueue.EventID, int, time.Duration, t
 	return swept, nil
 }
 
-func (s *empty) TakeDue(context.Context, time.Duration, int) ([]eventqueue.Notification, error) {
+func (s *empty) TakeDue(context.Context, time.Duration, int, maintenance.AwaitTake) ([]eventqueue.Notification, error) {
 	s.asked.Add(1)
 	return nil, nil
 }
 
 func (s *empty) LockTimeout(context.Context) (time.Duration, bool, error) {
 	s.asked.Add(1)
-	return time.Minute, true, nil
+	return time.Minute, !s.unset, nil
 }
 
 // TestARelayWithoutEventsSendsFewStatements (I12), and yet notices what is lost as soon as one
@@ -201,7 +202,7 @@ func TestARelayWithoutEventsSendsFewStatements(t *testing.T) {
 	for _, into := range []time.Duration{1, 4, 11, 20, 26, 31, 47} { // seconds after that
 		synctest.Test(t, func(t *testing.T) {
 			emittedAt := time.Now().Add(idle*time.Minute + into*time.Second)
-			store := &empty{emittedAt: emittedAt, lostAt: emittedAt.Add(time.Minute)}
+			store := &counted{empty: empty{emittedAt: emittedAt, lostAt: emittedAt.Add(time.Minute), unset: into%2 == 0}, pages: make([]maintenance.Waiting, 1)}
 			published := make(publishedAt, 1)
 			relay, err := maintenance.NewRelay(store, published, maintenance.RelayConfig{})
 			if err != nil {
@@ -273,7 +274,7 @@ type once struct {
 
 const lostOnce = 6000
 
-func (s *once) TakeRound(_ context.Context, after maintenance.RoundPlace, _, _ time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+func (s *once) TakeRound(_ context.Context, after maintenance.RoundPlace, _ time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	if after.Stage == maintenance.RoundOfHandlers {
 		s.rounds++
 		switch s.rounds {

@@ -2,6 +2,7 @@ package maintenance_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -40,6 +41,8 @@ type hung struct {
 	database, notifier bool
 	publishes          time.Duration // how long publishing takes unless it hangs
 	due                int           // pages that are pending
+	cut                int           // takes of due events that lose their answers, before the others
+	silent             bool          // the takes of due events after these are never answered
 
 	mu        sync.Mutex
 	searched  map[maintenance.RoundStage]bool
@@ -54,9 +57,24 @@ func page(first eventqueue.EventID) (p []eventqueue.Notification) {
 	return p
 }
 
-func (h *hung) TakeDue(context.Context, time.Duration, int) ([]eventqueue.Notification, error) {
+func (h *hung) TakeDue(ctx context.Context, _ time.Duration, _ int, await maintenance.AwaitTake) ([]eventqueue.Notification, error) {
+	over := await([]eventqueue.EventID{1})
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	switch {
+	case h.cut > 0:
+		h.cut--
+		err := errors.New("the connection was cut")
+		over(err)
+		return nil, err
+	case h.silent:
+		h.mu.Unlock()
+		<-ctx.Done()
+		h.mu.Lock()
+		over(ctx.Err())
+		return nil, ctx.Err()
+	}
+	over(nil)
 	if h.due == 0 {
 		return nil, nil
 	}
@@ -64,7 +82,7 @@ func (h *hung) TakeDue(context.Context, time.Duration, int) ([]eventqueue.Notifi
 	return page(eventqueue.EventID(10_000 * (h.due + 1))), nil
 }
 
-func (h *hung) TakeRound(_ context.Context, after maintenance.RoundPlace, _, _ time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
+func (h *hung) TakeRound(_ context.Context, after maintenance.RoundPlace, _ time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.searched[after.Stage] {
@@ -148,6 +166,32 @@ func TestARelaysStopKeepsItsTime(t *testing.T) {
 	}
 }
 
+// TestARelaysStopKeepsItsTimeWithoutAnswers (I13, I19): three seconds for all of it, also where takes of due
+// events have lost their answers before, or never get one, and what they may have taken cannot be marked.
+func TestARelaysStopKeepsItsTimeWithoutAnswers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cut      int
+		silent   bool
+		notifier bool
+		due      int
+	}{
+		"answers were lost, and the notifier hangs": {cut: 1, notifier: true, due: 1},
+		"no answer comes": {silent: true},
+		"answers were lost, and then no answer comes":  {cut: 2, silent: true},
+		"answers were lost, and the database is quick": {cut: 1},
+	} {
+		for after := time.Duration(0); after < 12*time.Second; after += 250 * time.Millisecond {
+			synctest.Test(t, func(t *testing.T) {
+				h := &hung{database: true, notifier: c.notifier, due: c.due, cut: c.cut, silent: c.silent}
+				if took := h.stopAt(t, after, maintenance.RelayConfig{}); took > 3*time.Second {
+					t.Errorf("%s: a stop after %s took %s", name, after, took)
+				}
+			})
+		}
+	}
+}
+
 // TestARelayThatStopsPublishesWhatItHasTaken (I13), where the notifier answers.
 func TestARelayThatStopsPublishesWhatItHasTaken(t *testing.T) {
 	t.Parallel()
@@ -179,7 +223,7 @@ func (f *flooded) Listen(ctx context.Context, wake func()) error {
 	return nil
 }
 
-func (f *flooded) TakeDue(context.Context, time.Duration, int) ([]eventqueue.Notification, error) {
+func (f *flooded) TakeDue(context.Context, time.Duration, int, maintenance.AwaitTake) ([]eventqueue.Notification, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked++
@@ -190,7 +234,7 @@ func (f *flooded) TakeDue(context.Context, time.Duration, int) ([]eventqueue.Not
 	return []eventqueue.Notification{{Event: 1, Canvas: beside}}, nil
 }
 
-func (f *flooded) TakeRound(context.Context, maintenance.RoundPlace, time.Duration, time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
+func (f *flooded) TakeRound(context.Context, maintenance.RoundPlace, time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
 	return nil, maintenance.RoundPlace{}, nil
 }
 

@@ -125,7 +125,7 @@ func Interleaved(notifications []eventqueue.Notification) []eventqueue.Notificat
 func (r *Relay) takeRound(ctx context.Context, after RoundPlace) ([]eventqueue.Notification, RoundPlace, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTakes)
 	defer cancel()
-	lost, next, err := r.store.TakeRound(ctx, after, r.config.LostAfter, time.Duration(r.lockTimeout.Load()))
+	lost, next, err := r.searches.TakeRound(ctx, after, r.config.LostAfter)
 	return lost, next, refusal.Report(r.log, err)
 }
 
@@ -208,7 +208,7 @@ func (w *walk) page(ctx context.Context) (Relayed, error) {
 func (r *Relay) sweepPage(ctx context.Context, after eventqueue.EventID) (Swept, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTakes)
 	defer cancel()
-	swept, err := r.store.Sweep(ctx, after, sweepPage, r.config.LostAfter, time.Duration(r.lockTimeout.Load()))
+	swept, err := r.searches.Sweep(ctx, after, sweepPage, r.config.LostAfter)
 	return swept, refusal.Report(r.log, err)
 }
 

@@ -2,6 +2,7 @@ package maintenance
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -18,17 +19,26 @@ const (
 )
 
 // WaitingStore is a MinuteStore that finds, while it counts, what a relay has to say of it in its log.
-// pgstore.Store is one.
+// pgstore.Store and memstore.Store are.
 type WaitingStore interface {
 	MinuteStore
 
 	// CountWaiting is CountPending, and returns what it has found.
-	CountWaiting(ctx context.Context, after eventqueue.Scope, lockTimeout time.Duration) (Waiting, error)
+	CountWaiting(ctx context.Context, after eventqueue.Scope) (Waiting, error)
 
 	// OldestDue returns, of what CountWaiting reads of a scope, the event that has been due for the
 	// longest time, that nobody runs, and that does not wait for others of its ordering group; 0 if
 	// there is none.
-	OldestDue(ctx context.Context, scope eventqueue.Scope, lockTimeout time.Duration) (id eventqueue.EventID, modifier string, err error)
+	OldestDue(ctx context.Context, scope eventqueue.Scope) (id eventqueue.EventID, modifier string, err error)
+}
+
+// TotalsStore is a WaitingStore that has sums of minutes. pgstore.Store is one.
+type TotalsStore interface {
+	WaitingStore
+
+	// SumMinutes writes the sums of minutes that can no longer change and have none, of a bounded number of them with
+	// each call, the earliest first. It reports whether there may be more.
+	SumMinutes(ctx context.Context) (more bool, err error)
 }
 
 // Waiting is what CountWaiting has found.
@@ -53,6 +63,9 @@ type Waiting struct {
 	// many there are.
 	Unserved         []Unserved
 	UnservedHandlers int64
+
+	// Unsummed reports whether there are minutes that SumMinutes has to sum up.
+	Unsummed bool
 }
 
 // Unserved is a handler on a canvas of which nothing runs although something is due.
@@ -71,8 +84,8 @@ type Explanation struct {
 	Passes bool
 }
 
-// Explain finds out why an event that is due does not run. lockTimeout is that of the workers.
-type Explain func(ctx context.Context, id eventqueue.EventID, lockTimeout time.Duration) (Explanation, error)
+// Explain finds out why an event that is due does not run.
+type Explain func(ctx context.Context, id eventqueue.EventID) (Explanation, error)
 
 // unservedAgain is how long a relay does not repeat that one handler does not run while others do.
 const unservedAgain = 10 * time.Minute
@@ -112,15 +125,31 @@ func (l *minuteLines) sumUp(log *zap.Logger, page Waiting) {
 // countWaiting counts what is pending and logs what it finds.
 func (m *minuteTables) countWaiting(ctx context.Context, store WaitingStore) error {
 	waiting, err := within(ctx, func(ctx context.Context) (Waiting, error) {
-		return store.CountWaiting(ctx, m.after, m.lockTimeout())
+		return store.CountWaiting(ctx, m.after)
 	})
 	if err != nil {
 		return err
 	}
 	whole := m.after == (eventqueue.Scope{}) && waiting.Next == (eventqueue.Scope{})
 	m.after = waiting.Next
+	if whole && waiting.EndedOf == 0 && waiting.Running == 0 && waiting.Pending == 0 {
+		m.idle++
+	} else {
+		m.idle = 0
+	}
 	m.lines.sumUp(m.log, waiting)
-	return m.unserved(ctx, store, waiting, whole)
+	return errors.Join(m.unserved(ctx, store, waiting, whole), m.sumMinutes(ctx, store, waiting))
+}
+
+// sumMinutes sums up minutes, one page: when a relay starts after long, its first minutes are a page each.
+func (m *minuteTables) sumMinutes(ctx context.Context, store WaitingStore, waiting Waiting) error {
+	totals, ok := store.(TotalsStore)
+	if !ok || !waiting.Unsummed {
+		return nil
+	}
+	m.loop.Within(statementTakes)
+	_, err := within(ctx, totals.SumMinutes)
+	return err
 }
 
 // unserved logs that nothing runs although something is due, and why: of the whole queue in each
@@ -157,7 +186,7 @@ func (m *minuteTables) explainUnserved(ctx context.Context, store WaitingStore, 
 	m.loop.Within(statementTakes)
 	ctx, cancel := context.WithTimeout(ctx, statementTakes)
 	defer cancel()
-	id, modifier, err := store.OldestDue(ctx, unserved.Scope, m.lockTimeout())
+	id, modifier, err := store.OldestDue(ctx, unserved.Scope)
 	if err != nil || id == 0 {
 		return nil, err
 	}
@@ -166,7 +195,7 @@ func (m *minuteTables) explainUnserved(ctx context.Context, store WaitingStore, 
 	if m.explain == nil {
 		return fields, nil
 	}
-	explained, err := m.explain(ctx, id, m.lockTimeout())
+	explained, err := m.explain(ctx, id)
 	if err != nil || explained.Passes || explained.Free && !stands {
 		return nil, err
 	}

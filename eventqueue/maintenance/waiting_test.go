@@ -25,17 +25,21 @@ type counted struct {
 	empty
 	mu    sync.Mutex
 	pages []maintenance.Waiting
-	asked []string // beside the counts
-	gone  bool     // what is due
+	// counts is how often CountWaiting was called.
+	counts int
+	also   []string // what was asked beside the counts
+	gone   bool     // what is due
 }
 
-func (c *counted) CountPending(context.Context, eventqueue.Scope, time.Duration) (eventqueue.Scope, error) {
+func (c *counted) CountPending(context.Context, eventqueue.Scope) (eventqueue.Scope, error) {
 	return eventqueue.Scope{}, errors.New("it is CountWaiting that is called")
 }
 
-func (c *counted) CountWaiting(context.Context, eventqueue.Scope, time.Duration) (maintenance.Waiting, error) {
+func (c *counted) CountWaiting(context.Context, eventqueue.Scope) (maintenance.Waiting, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.asked.Add(1)
+	c.counts++
 	page := c.pages[0]
 	if len(c.pages) > 1 {
 		c.pages = c.pages[1:]
@@ -43,10 +47,10 @@ func (c *counted) CountWaiting(context.Context, eventqueue.Scope, time.Duration)
 	return page, nil
 }
 
-func (c *counted) OldestDue(_ context.Context, scope eventqueue.Scope, _ time.Duration) (eventqueue.EventID, string, error) {
+func (c *counted) OldestDue(_ context.Context, scope eventqueue.Scope) (eventqueue.EventID, string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked = append(c.asked, "oldest of "+scope.Name)
+	c.also = append(c.also, "oldest of "+scope.Name)
 	if c.gone {
 		return 0, "", nil
 	}
@@ -106,7 +110,7 @@ var (
 )
 
 func because(explained maintenance.Explanation) maintenance.Explain {
-	return func(context.Context, eventqueue.EventID, time.Duration) (maintenance.Explanation, error) {
+	return func(context.Context, eventqueue.EventID) (maintenance.Explanation, error) {
 		return explained, nil
 	}
 }
@@ -132,8 +136,8 @@ func TestMinutesAreSummedUp(t *testing.T) {
 	if lines := store.linesOf(t, 20, nil); !slices.Equal(lines, want) {
 		t.Errorf("the log says\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
-	if len(store.asked) != 0 {
-		t.Errorf("the database was asked for %q although all handlers run", store.asked)
+	if len(store.also) != 0 {
+		t.Errorf("the database was asked for %q although all handlers run", store.also)
 	}
 }
 
@@ -158,7 +162,7 @@ func TestAHandlerThatStandsBesideOthersIsAWarning(t *testing.T) {
 	page := maintenance.Waiting{Completed: 1, EndedOf: 1, Pending: 2, OldestDue: time.Hour, UnservedHandlers: 2,
 		Unserved: []maintenance.Unserved{{Scope: behindOthers, DueFor: time.Hour}, {Scope: quietly, DueFor: time.Minute}}}
 	store := &counted{pages: []maintenance.Waiting{page}}
-	lines := store.linesOf(t, 25, func(_ context.Context, id eventqueue.EventID, _ time.Duration) (maintenance.Explanation, error) {
+	lines := store.linesOf(t, 25, func(_ context.Context, id eventqueue.EventID) (maintenance.Explanation, error) {
 		return maintenance.Explanation{Why: "No live worker has its handler.", Remedy: "Deploy one.", Free: id == 8}, nil
 	})
 	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "INFO runs of the last minute") })
@@ -178,7 +182,7 @@ func TestWhatPassesByItselfHasNoLine(t *testing.T) {
 		if lines := store.linesOf(t, 3, because(maintenance.Explanation{Why: "w", Passes: true})); len(lines) != 0 {
 			t.Errorf("%s: the log says\n%s", name, strings.Join(lines, "\n"))
 		}
-		if len(store.asked) == 0 {
+		if len(store.also) == 0 {
 			t.Errorf("%s: nobody has asked", name)
 		}
 	}
@@ -188,10 +192,45 @@ func TestWhatPassesByItselfHasNoLine(t *testing.T) {
 func TestAnExplanationThatFails(t *testing.T) {
 	t.Parallel()
 	store := &counted{pages: []maintenance.Waiting{{Completed: 1, Unserved: []maintenance.Unserved{{Scope: quietly, DueFor: time.Hour}}}}}
-	lines := store.linesOf(t, 2, func(context.Context, eventqueue.EventID, time.Duration) (maintenance.Explanation, error) {
+	lines := store.linesOf(t, 2, func(context.Context, eventqueue.EventID) (maintenance.Explanation, error) {
 		return maintenance.Explanation{}, errors.New("no such table")
 	})
 	if text := strings.Join(lines, "\n"); len(lines) != 3 || !strings.Contains(text, "could not maintain the counts of minutes; trying again error=no such table") {
 		t.Errorf("the log says\n%s", text)
 	}
+}
+
+// TestAnIdleRelayCountsAgain when there is an event, and it does not stop as long as runs are handed
+// in, which workers do up to a minute later.
+func TestAnIdleRelayCountsAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		store := &counted{empty: empty{emittedAt: began.Add(30 * time.Minute), lostAt: began.Add(time.Hour)},
+			pages: append(make([]maintenance.Waiting, 2), maintenance.Waiting{EndedOf: 1}, maintenance.Waiting{EndedOf: 1}, maintenance.Waiting{})}
+		relay, err := maintenance.NewRelay(store, make(publishedAt, 1), maintenance.RelayConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- relay.Run(ctx) }()
+		var counts [2]int
+		for i := range counts {
+			<-time.After(29 * time.Minute)
+			store.mu.Lock()
+			counts[i] = store.counts
+			store.mu.Unlock()
+		}
+		if counts[0] != 7 {
+			t.Errorf("without an event the relay counted %d times, want 3 times after the last one that found something", counts[0])
+		}
+		if counts[1] < counts[0]+20 {
+			t.Errorf("with an event it counted %d times in 28 minutes, want each minute", counts[1]-counts[0])
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }

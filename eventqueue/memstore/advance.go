@@ -14,10 +14,9 @@ import (
 const maxAdvanced = 1000
 
 // Advance implements worker.Store.
-func (s *Store) Advance(ctx context.Context, left, arrived []eventqueue.EventID, lockTimeout time.Duration) (advanced []eventqueue.Event, err error) {
+func (s *Store) Advance(ctx context.Context, left, arrived []eventqueue.EventID) (advanced []eventqueue.Event, err error) {
 	err = s.inTx(ctx, nil, OpAdvance, func(tx *Tx) error {
-		lockTimeout := s.db.validFor(lockTimeout)
-		advanced = tx.advance(left, nil, arrived, &lockTimeout)
+		advanced = tx.advance(left, nil, arrived, true)
 		return nil
 	})
 	return resultOf(advanced, err)
@@ -36,7 +35,7 @@ func (tx *Tx) advanceAfter(completions []worker.Completion) []eventqueue.Event {
 	if len(left) == 0 {
 		return nil
 	}
-	return tx.advance(left, passes, nil, nil)
+	return tx.advance(left, passes, nil, false)
 }
 
 // advancing is a call of events_v2_advance, and follows its steps.
@@ -50,11 +49,11 @@ type advancing struct {
 	again   map[eventqueue.EventID]bool
 }
 
-// advance is events_v2_advance. With a lockTimeout of nil all locks count.
-func (tx *Tx) advance(left []eventqueue.EventID, passes map[eventqueue.EventID]bool, arrived []eventqueue.EventID, lockTimeout *time.Duration) []eventqueue.Event {
+// advance is events_v2_advance. Unless freeing, all locks count, also those that have expired.
+func (tx *Tx) advance(left []eventqueue.EventID, passes map[eventqueue.EventID]bool, arrived []eventqueue.EventID, freeing bool) []eventqueue.Event {
 	t := advancing{Tx: tx, now: tx.store.db.now(), again: map[eventqueue.EventID]bool{}}
-	if lockTimeout != nil {
-		t.expired = t.now.Add(-lockTimeout.Truncate(time.Microsecond))
+	if freeing {
+		t.expired = t.now.Add(-tx.store.db.validFor())
 	}
 	for _, id := range sortedOnce(left) {
 		row, there := tx.row(id)
@@ -253,11 +252,11 @@ func (t *advancing) result(came []eventqueue.EventID) (advanced []eventqueue.Eve
 // repair advances the groups of a page that are stuck: groups with places without an event,
 // with admitted events that cannot run, or with unused room. last is the end of the page,
 // or 0.
-func (s *Store) repair(page []*record, after, last eventqueue.EventID, limit int, lockTimeout time.Duration) (taken []eventqueue.Notification) {
+func (s *Store) repair(page []*record, after, last eventqueue.EventID, limit int) (taken []eventqueue.Notification) {
 	tx := s.begin()
 	defer tx.end(true)
-	lost := slices.Concat(s.db.orphans(page, after, last, 3*limit), s.db.idle(page, lockTimeout), tx.stalled(page))
-	for _, e := range tx.advance(lost, nil, lost, &lockTimeout) {
+	lost := slices.Concat(s.db.orphans(page, after, last, 3*limit), s.db.idle(page), tx.stalled(page))
+	for _, e := range tx.advance(lost, nil, lost, true) {
 		taken = append(taken, eventqueue.Notification{Event: e.ID, Canvas: e.Canvas})
 	}
 	tx.apply()
@@ -280,12 +279,12 @@ func (db *database) orphans(page []*record, after, last eventqueue.EventID, limi
 }
 
 // idle returns the events of a page that a limit has admitted and that cannot run.
-func (db *database) idle(page []*record, lockTimeout time.Duration) (ids []eventqueue.EventID) {
+func (db *database) idle(page []*record) (ids []eventqueue.EventID) {
 	now := db.now()
 	for _, r := range page {
 		_, handler := db.places[placeID{r.ID, stageHandler}]
 		_, canvas := db.places[placeID{r.ID, stageCanvas}]
-		if r.Group == groupMayRun && (handler || canvas) && unlocked(&r.Row, lockTimeout, now) && db.isHeld(&r.Row, now) {
+		if r.Group == groupMayRun && (handler || canvas) && db.unlocked(&r.Row, now) && db.isHeld(&r.Row, now) {
 			ids = append(ids, r.ID)
 		}
 	}

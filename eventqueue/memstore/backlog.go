@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/minutes"
 )
 
@@ -23,9 +24,15 @@ const (
 const longestDue = 36_500 * 24 * time.Hour
 
 // CountPending implements maintenance.MinuteStore.
-func (s *Store) CountPending(ctx context.Context, after eventqueue.Scope, lockTimeout time.Duration) (next eventqueue.Scope, err error) {
+func (s *Store) CountPending(ctx context.Context, after eventqueue.Scope) (next eventqueue.Scope, err error) {
+	w, err := s.CountWaiting(ctx, after)
+	return w.Next, err
+}
+
+// CountWaiting implements maintenance.WaitingStore. It has no minutes to sum up: there are no sums of minutes here.
+func (s *Store) CountWaiting(ctx context.Context, after eventqueue.Scope) (w maintenance.Waiting, err error) {
 	err = s.atOnce(ctx, OpCountPending, func() {
-		now, lockTimeout := s.db.now(), s.db.validFor(lockTimeout)
+		now := s.db.now()
 		waiting := map[eventqueue.Scope][]*record{}
 		for _, r := range s.db.events {
 			if compareScopes(r.scope(), after) > 0 {
@@ -35,7 +42,7 @@ func (s *Store) CountPending(ctx context.Context, after eventqueue.Scope, lockTi
 		scopes := slices.SortedFunc(maps.Keys(waiting), compareScopes)
 		if len(scopes) >= pendingScopes {
 			scopes = scopes[:pendingScopes]
-			next = scopes[pendingScopes-1]
+			w.Next = scopes[pendingScopes-1]
 		}
 		for _, scope := range scopes {
 			row := &MinuteRow{Begins: now.Truncate(time.Minute), Counts: minutes.Counts{Scope: scope}}
@@ -43,18 +50,24 @@ func (s *Store) CountPending(ctx context.Context, after eventqueue.Scope, lockTi
 				row = old
 			}
 			s.db.counts.minutes[keyOfMinute(row)] = row
-			row.Pending, row.OldestDue = countPending(waiting[scope], pendingEvents/len(scopes), lockTimeout, now)
+			share := pendingEvents / len(scopes)
+			row.Pending, row.OldestDue = s.db.countPending(waiting[scope], share, now)
+			due, running := s.db.addWaiting(&w, scope, waiting[scope], share, *row.Pending, now)
+			if due != nil && *due >= maintenance.UnservedAfter && running == 0 {
+				w.Unserved = append(w.Unserved, maintenance.Unserved{Scope: scope, DueFor: *due})
+			}
 		}
+		unserve(&w, s.db.addEnded(&w, now))
 	})
 	if err != nil {
-		return eventqueue.Scope{}, err
+		return maintenance.Waiting{}, err
 	}
-	return next, nil
+	return w, nil
 }
 
 // countPending counts the events of one handler, of which it reads a share, and returns for how long
 // the oldest due one of these, or of the first delayed ones, has been due that nobody runs.
-func countPending(rows []*record, share int, lockTimeout time.Duration, now time.Time) (pending *int64, oldest *time.Duration) {
+func (db *database) countPending(rows []*record, share int, now time.Time) (pending *int64, oldest *time.Duration) {
 	slices.SortFunc(rows, byID)
 	read := rows[:min(share, len(rows))]
 	n := int64(len(read))
@@ -62,7 +75,7 @@ func countPending(rows []*record, share int, lockTimeout time.Duration, now time
 		n = estimate(n, int64(rows[len(rows)-1].ID-read[0].ID+1), int64(read[len(read)-1].ID-read[0].ID+1))
 	}
 	for _, r := range slices.Concat(read, firstDelayed(rows, now)) {
-		if r.DelayUntil.After(now) || !unlocked(&r.Row, lockTimeout, now) {
+		if r.DelayUntil.After(now) || !db.unlocked(&r.Row, now) {
 			continue
 		}
 		due := min(now.Sub(r.DelayUntil), longestDue)

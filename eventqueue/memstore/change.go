@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -9,7 +8,6 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
-	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/internal/attributes"
@@ -24,7 +22,7 @@ func (s *Store) Remove(ctx context.Context, ids []eventqueue.EventID, cancellati
 				return err
 			}
 		}
-		results = tx.changeFree(ids, s.db.changeTimeout(), now, func(row *Row) {
+		results = tx.changeFree(ids, now, func(row *Row) {
 			if cancellation != nil {
 				tx.logged[row.ID] = cancelled(row, cancellation, now)
 			}
@@ -38,7 +36,7 @@ func (s *Store) Remove(ctx context.Context, ids []eventqueue.EventID, cancellati
 			}
 		}
 		if len(gone) > 0 {
-			advanced = tx.advance(gone, nil, nil, nil)
+			advanced = tx.advance(gone, nil, nil, false)
 		}
 		return nil
 	})
@@ -72,10 +70,10 @@ func (s *Store) Edit(ctx context.Context, edit control.Edit, ids []eventqueue.Ev
 		if err := checkTexts(string(edit.Value)); err != nil {
 			return err
 		}
-		var outdated []eventqueue.EventID
-		results = tx.changeFree(ids, s.db.changeTimeout(), now, func(row *Row) {
-			if edit.Of != nil && (row.Value != string(edit.Of.Value) || row.Attributes != attributes.Encode(edit.Of.Attributes)) {
-				outdated = append(outdated, row.ID)
+		var older []eventqueue.EventID
+		results = tx.changeFree(ids, now, func(row *Row) {
+			if outdated(edit, row.Value, row.Attributes) {
+				older = append(older, row.ID)
 				return
 			}
 			if edit.Retimes() || !row.LockedAt.IsZero() {
@@ -90,13 +88,18 @@ func (s *Store) Edit(ctx context.Context, edit control.Edit, ids []eventqueue.Ev
 			tx.write(row.ID, row)
 		})
 		for i := range results {
-			if slices.Contains(outdated, results[i].ID) {
+			if slices.Contains(older, results[i].ID) {
 				results[i].Result = control.ChangeOutdated
 			}
 		}
 		return nil
 	})
 	return resultOf(results, err)
+}
+
+// outdated reports whether an edit is of another content.
+func outdated(edit control.Edit, value, held string) bool {
+	return edit.Of != nil && (value != string(edit.Of.Value) || held != attributes.Encode(edit.Of.Attributes))
 }
 
 // apply changes what the edit names.
@@ -123,16 +126,11 @@ func (r *Row) clearLock() {
 	r.LockedAt, r.LostRun = time.Time{}, false
 }
 
-// changeTimeout is the lock timeout of operators, who have none of their own.
-func (db *database) changeTimeout() time.Duration {
-	return cmp.Or(db.lockTimeout, locktimeout.Default)
-}
-
 // longest bounds how long a lock is said to be valid that a row has that was written by hand.
 const longest = 876000 * time.Hour
 
 // changeFree changes the events that nobody runs, and answers for each id once.
-func (tx *Tx) changeFree(ids []eventqueue.EventID, lockTimeout time.Duration, now time.Time, change func(row *Row)) (results []control.Changed) {
+func (tx *Tx) changeFree(ids []eventqueue.EventID, now time.Time, change func(row *Row)) (results []control.Changed) {
 	for _, id := range sortedOnce(ids) {
 		result := control.Changed{ID: id}
 		row, there := tx.row(id)
@@ -142,12 +140,12 @@ func (tx *Tx) changeFree(ids []eventqueue.EventID, lockTimeout time.Duration, no
 			result.Result = control.ChangeBusy
 		case there:
 			result.Scope = row.scope()
-			if unlocked(&row, lockTimeout, now) {
+			if tx.store.db.unlocked(&row, now) {
 				result.Result = control.ChangeDone
 				change(&row)
 				break
 			}
-			result.Result, result.LockRemaining = control.ChangeRunning, min(row.LockedAt.Add(lockTimeout).Sub(now), longest)
+			result.Result, result.LockRemaining = control.ChangeRunning, min(row.LockedAt.Add(tx.store.db.validFor()).Sub(now), longest)
 		case ended:
 			result.Result = control.ChangeResult(strings.ToLower(string(logged.Status)))
 		default:
@@ -159,15 +157,11 @@ func (tx *Tx) changeFree(ids []eventqueue.EventID, lockTimeout time.Duration, no
 }
 
 // Requeue implements control.RequeueStore.
-func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID, lockTimeout time.Duration) (results []control.Requeued, err error) {
+func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID) (results []control.Requeued, err error) {
 	err = s.inTx(ctx, nil, OpRequeue, func(tx *Tx) error {
 		now := s.db.now()
-		valid := s.db.validFor(lockTimeout)
-		if lockTimeout == 0 {
-			valid = s.db.changeTimeout()
-		}
 		takenOver, rules := map[eventqueue.EventID]bool{}, map[eventqueue.EventID]machine.Rule{}
-		for _, c := range tx.changeFree(ids, valid, now, func(row *Row) {
+		for _, c := range tx.changeFree(ids, now, func(row *Row) {
 			takenOver[row.ID], rules[row.ID] = !row.LockedAt.IsZero(), s.db.rule(row)
 			row.clearLock()
 			row.DelayUntil, row.NotifiedAt = now, time.Time{}

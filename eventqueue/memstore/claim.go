@@ -13,16 +13,29 @@ import (
 )
 
 // Claim implements worker.Store. Its results are in the order of the ids.
-func (s *Store) Claim(ctx context.Context, ids []eventqueue.EventID, handlers eventqueue.HandlerSet, lockTimeout time.Duration, claim eventqueue.ClaimID) ([]worker.ClaimResult, error) {
+func (s *Store) Claim(ctx context.Context, ids []eventqueue.EventID, handlers eventqueue.HandlerSet, claim eventqueue.ClaimID) ([]worker.ClaimResult, error) {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	found := make([]worker.ClaimResult, 0, len(ids))
-	err := s.atOnce(ctx, OpClaim, func() {
-		now, lockTimeout := s.db.now(), s.db.validFor(lockTimeout)
+	err := s.atOnceUnless(ctx, OpClaim, func() error {
+		now := s.db.now()
+		var free []eventqueue.EventID
 		for _, id := range ids {
 			if r, ok := s.db.events[id]; ok {
-				found = append(found, s.db.claim(r, handlers, lockTimeout, claim, now))
+				f, claimable := s.db.check(r, handlers, now)
+				if found = append(found, f); claimable {
+					free = append(free, id)
+				}
 			}
 		}
+		if err := s.refused(OpClaim, free); err != nil {
+			return err
+		}
+		for i := range found {
+			if id := found[i].Event.ID; slices.Contains(free, id) {
+				s.db.claim(&found[i], s.db.events[id], claim, now)
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -30,11 +43,10 @@ func (s *Store) Claim(ctx context.Context, ids []eventqueue.EventID, handlers ev
 	return found, nil
 }
 
-// claim returns the result for one row, and locks the row if possible. For a row that
-// another transaction is writing, the result is that of the committed version, and the row
-// stays unchanged.
-func (db *database) claim(r *record, handlers eventqueue.HandlerSet, lockTimeout time.Duration, claim eventqueue.ClaimID, now time.Time) worker.ClaimResult {
-	f := worker.ClaimResult{
+// check returns the result for one row, and whether it can be claimed. For a row that
+// another transaction is writing, the result is that of the committed version.
+func (db *database) check(r *record, handlers eventqueue.HandlerSet, now time.Time) (f worker.ClaimResult, claimable bool) {
+	f = worker.ClaimResult{
 		Event: eventqueue.Event{ID: r.ID, Canvas: r.Canvas, Module: r.Module, Name: r.Name, Modifier: r.Modifier,
 			DelayUntil: r.DelayUntil},
 		Facts: machine.Facts{
@@ -47,16 +59,18 @@ func (db *database) claim(r *record, handlers eventqueue.HandlerSet, lockTimeout
 		Grouped: r.Group == groupMayRun,
 	}
 	if !r.LockedAt.IsZero() {
-		f.Facts.LockRemaining = r.LockedAt.Add(lockTimeout).Sub(now)
+		f.Facts.LockRemaining = r.LockedAt.Add(db.validFor()).Sub(now)
 		f.Facts.Lock = machine.LockStale
 		if f.Facts.LockRemaining > 0 {
 			f.Facts.Lock = machine.LockHeld
 		}
 	}
-	if r.writer != nil || f.Facts.Rule != machine.NoRule || !f.Facts.HandlerKnown || f.Facts.Delay > 0 || f.Facts.Waits ||
-		!unlocked(&r.Row, lockTimeout, now) {
-		return f
-	}
+	return f, r.writer == nil && f.Facts.Rule == machine.NoRule && f.Facts.HandlerKnown && f.Facts.Delay <= 0 && !f.Facts.Waits &&
+		db.unlocked(&r.Row, now)
+}
+
+// claim locks a row that can be claimed, and completes its result.
+func (db *database) claim(f *worker.ClaimResult, r *record, claim eventqueue.ClaimID, now time.Time) {
 	if r.Attempts == 0 { // the lock was written by hand, which is not reported
 		f.Facts.Lock, f.Facts.LockRemaining = machine.LockFree, 0
 	}
@@ -71,9 +85,11 @@ func (db *database) claim(r *record, handlers eventqueue.HandlerSet, lockTimeout
 	f.Facts.Claimed = true
 	f.Attempt, f.Unique, f.Limited = r.Attempts, r.UniqueFor > 0, db.limited(r.scope())
 	f.Exact, f.Snoozes = db.exact(r.scope()), int(r.Snoozes)
-	f.Event.Retries, f.Event.EnqueuedAt, f.Event.Value = int(r.Retries), r.EnqueuedAt, json.RawMessage(r.Value)
+	f.Event.Retries, f.Event.EnqueuedAt = int(r.Retries), r.EnqueuedAt
+	if f.ValueApart = len(r.Value) > worker.MaxClaimedValueBytes; !f.ValueApart {
+		f.Event.Value = json.RawMessage(r.Value)
+	}
 	f.Event.ParentID, f.Event.Attributes = r.Parent, attributes.Decode([]byte(r.Attributes))
-	return f
 }
 
 func knows(handlers eventqueue.HandlerSet, r *Row) bool {
@@ -87,10 +103,23 @@ func holds(r *Row, c worker.Claim) bool {
 	return r.ID == c.Event && r.Attempts == c.Attempt && r.ClaimID == c.ID && !r.LockedAt.IsZero()
 }
 
+// Value implements worker.Store.
+func (s *Store) Value(ctx context.Context, claim worker.Claim) (value json.RawMessage, held bool, err error) {
+	err = s.atOnce(ctx, OpValue, func() {
+		if r, ok := s.db.events[claim.Event]; ok && holds(&r.Row, claim) {
+			value, held = json.RawMessage(r.Value), true
+		}
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return value, held, nil
+}
+
 // Renew implements worker.Store.
 func (s *Store) Renew(ctx context.Context, claims []worker.Claim) (worker.WriteResult, error) {
 	var written worker.WriteResult
-	err := s.atOnce(ctx, OpRenew, func() {
+	err := s.atOnceUnless(ctx, OpRenew, func() error {
 		now := s.db.now()
 		for _, c := range claims {
 			r, ok := s.db.events[c.Event]
@@ -98,10 +127,16 @@ func (s *Store) Renew(ctx context.Context, claims []worker.Claim) (worker.WriteR
 			case !ok || !holds(&r.Row, c):
 				written.Lost = append(written.Lost, c.Event)
 			case r.writer == nil:
-				s.db.update(r, func(row *Row) { row.LockedAt, row.Begun, row.LostRun = now, true, false })
 				written.Done = append(written.Done, c.Event)
 			}
 		}
+		if err := s.refused(OpRenew, written.Done); err != nil {
+			return err
+		}
+		for _, id := range written.Done {
+			s.db.update(s.db.events[id], func(row *Row) { row.LockedAt, row.Begun, row.LostRun = now, true, false })
+		}
+		return nil
 	})
 	if err != nil {
 		return worker.WriteResult{}, err
@@ -111,15 +146,21 @@ func (s *Store) Renew(ctx context.Context, claims []worker.Claim) (worker.WriteR
 
 // GiveBack implements worker.Store. Its results are in the order of the ids.
 func (s *Store) GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []eventqueue.EventID) (given []eventqueue.EventID, err error) {
-	err = s.atOnce(ctx, OpGiveBack, func() {
+	err = s.atOnceUnless(ctx, OpGiveBack, func() error {
 		for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
 			r, ok := s.db.events[id]
 			if !ok || claim == 0 || r.ClaimID != claim || r.LockedAt.IsZero() || r.writer != nil {
 				continue
 			}
-			s.db.update(r, func(row *Row) { row.LockedAt, row.NotifiedAt = time.Time{}, time.Time{} })
 			given = append(given, id)
 		}
+		if err := s.refused(OpGiveBack, given); err != nil {
+			return err
+		}
+		for _, id := range given {
+			s.db.update(s.db.events[id], func(row *Row) { row.LockedAt, row.NotifiedAt = time.Time{}, time.Time{} })
+		}
+		return nil
 	})
 	return resultOf(given, err)
 }

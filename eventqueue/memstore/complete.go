@@ -22,6 +22,9 @@ func (s *Store) Complete(ctx context.Context, in eventqueue.DB, completions []wo
 				}
 			}
 		}
+		if err := s.refused(OpComplete, tx.completable(completions)); err != nil {
+			return err
+		}
 		// As in Postgres, the events that leave the table come before those that stay.
 		now := s.db.now()
 		for _, leave := range []bool{true, false} {
@@ -36,6 +39,17 @@ func (s *Store) Complete(ctx context.Context, in eventqueue.DB, completions []wo
 		return worker.WriteResult{}, err
 	}
 	return written, nil
+}
+
+// completable returns the events whose completions can be written.
+func (tx *Tx) completable(completions []worker.Completion) (ids []eventqueue.EventID) {
+	for i := range completions {
+		c := &completions[i]
+		if row, ok := tx.row(c.Event); ok && holds(&row, c.Claim) && tx.mayWrite(c.Event) {
+			ids = append(ids, c.Event)
+		}
+	}
+	return ids
 }
 
 // completeAll is one statement: it writes the completions of events that leave the
@@ -125,6 +139,9 @@ func (tx *Tx) log(row *Row, completion *worker.Completion, retain bool, now time
 			return
 		}
 		entry.Status, entry.LastError = maintenance.LogCompleted, ""
+	}
+	if completion.Label == machine.FailedForGood {
+		entry.Reason = string(machine.FailedForGood)
 	}
 	tx.logged[row.ID] = entry
 }

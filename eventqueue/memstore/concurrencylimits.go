@@ -63,7 +63,7 @@ func (s *Store) FillGroups(ctx context.Context, limit control.ConcurrencyLimit, 
 		for _, of := range groups {
 			stalled = append(stalled, tx.firstStalled(stage, of)...)
 		}
-		advanced = tx.advance(stalled, nil, stalled, nil)
+		advanced = tx.advance(stalled, nil, stalled, false)
 		return nil
 	})
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package memstore is the queue's database within one process: it implements
 // [eventqueue.EmitStore], [minutes.Store], [worker.Store], [maintenance.RelayStore],
-// [maintenance.UniqueStore], [maintenance.MinuteStore], [control.RuleStore],
+// [maintenance.UniqueStore], [maintenance.WaitingStore], [control.RuleStore],
 // [control.RateStore], [control.ChangeStore], [control.RequeueStore] and [control.RetryStore]
 // without Postgres. It serves unit tests of handlers and simulations.
 //

@@ -3,6 +3,8 @@ package memstore
 import (
 	"context"
 	"errors"
+
+	"eventsv2/eventqueue"
 )
 
 // Op names an operation of a Store, for its faults.
@@ -20,6 +22,7 @@ const (
 	OpTakePending   Op = "TakePending"
 	OpUnclaimed     Op = "Unclaimed"
 	OpClaim         Op = "Claim"
+	OpValue         Op = "Value"
 	OpComplete      Op = "Complete"
 	OpGiveBack      Op = "GiveBack"
 	OpRunnable      Op = "Runnable"
@@ -61,12 +64,13 @@ const (
 
 	OpAddMinutes   Op = "AddMinutes"
 	OpMinutes      Op = "Minutes"
-	OpCountPending Op = "CountPending"
+	OpCountPending Op = "CountPending" // also CountWaiting
+	OpOldestDue    Op = "OldestDue"
 	OpSumHour      Op = "SumHour"
 	OpPruneMinutes Op = "PruneMinutes"
 )
 
-// Faults make operations fail or wait. Both functions are called without any
+// Faults make operations fail or wait. Before and After are called without any
 // lock held and possibly by many goroutines at once, with the context of the
 // operation; they may block. A nil function does nothing.
 type Faults struct {
@@ -78,6 +82,12 @@ type Faults struct {
 	// error, the operation returns that error. The operation has had its effect
 	// nevertheless, unless it was within a transaction, which has then failed.
 	After func(ctx context.Context, op Op) error
+
+	// Refuse is called for each row that Claim, Renew, GiveBack or Complete is about to write. If it
+	// returns an error for one of them, the operation returns the first such error and writes
+	// nothing, as when a constraint or a trigger refuses the row. It is called with a lock held, so
+	// it must return fast and not call the Store.
+	Refuse func(op Op, id eventqueue.EventID) error
 }
 
 // ErrDisconnected is the error of calls that Disconnect has interrupted.

@@ -3,6 +3,7 @@ package memstore_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -53,7 +54,7 @@ func TestUnknownOutcomeOfAClaim(t *testing.T) {
 	store := memstore.New(memstore.Config{})
 	id := insert(t, store, nil, eventqueue.NotifyModeSelf)
 	store.Inject(memstore.Faults{After: on(memstore.OpClaim)})
-	if _, err := store.Claim(t.Context(), []eventqueue.EventID{id}, handlers, lockTimeout, 0); !errors.Is(err, errBroken) {
+	if _, err := store.Claim(t.Context(), []eventqueue.EventID{id}, handlers, 0); !errors.Is(err, errBroken) {
 		t.Errorf("claim: %v", err)
 	}
 	store.Inject(memstore.Faults{})
@@ -103,5 +104,63 @@ func TestEndedContextDoesNothing(t *testing.T) {
 	}
 	if rows := store.Events(); len(rows) != 0 {
 		t.Errorf("rows: %v", rows)
+	}
+}
+
+// TestARowThatRefusesToBeWritten fails the operation for all of its rows, and nothing of it has
+// happened; rows that would not be written are not asked.
+func TestARowThatRefusesToBeWritten(t *testing.T) {
+	t.Parallel()
+	store := memstore.New(memstore.Config{})
+	good, bad := insert(t, store, nil, eventqueue.NotifyModeSelf), insert(t, store, nil, eventqueue.NotifyModeSelf)
+	both := []eventqueue.EventID{good, bad}
+	var asked int
+	refusing := func(refused memstore.Op) {
+		asked = 0
+		store.Inject(memstore.Faults{Refuse: func(op memstore.Op, id eventqueue.EventID) error {
+			asked++
+			if op == refused && id == bad {
+				return errBroken
+			}
+			return nil
+		}})
+	}
+	refusing(memstore.OpClaim)
+	if _, err := store.Claim(t.Context(), both, handlers, 1); !errors.Is(err, errBroken) || asked != 2 || store.Event(good).Attempts != 0 {
+		t.Fatalf("claim: %v after %d rows", err, asked)
+	}
+	refusing("")
+	found, err := store.Claim(t.Context(), both, handlers, 1)
+	if err != nil || len(found) != 2 {
+		t.Fatalf("claim: %v, %v", found, err)
+	}
+	var claims []worker.Claim
+	var ends []worker.Completion
+	for _, f := range found {
+		c := worker.Claim{Event: f.Event.ID, Attempt: f.Attempt, ID: f.ClaimID}
+		claims = append(claims, c)
+		ends = append(ends, worker.Completion{Claim: c, Label: machine.ExecutesToCompletion})
+	}
+	before := store.Events()
+	for op, do := range map[memstore.Op]func() error{
+		memstore.OpClaim: func() error { // both are locked: no row is written
+			_, err := store.Claim(t.Context(), both, handlers, 2)
+			return errors.Join(err, map[bool]error{false: errBroken}[asked > 0])
+		},
+		memstore.OpRenew:    func() error { _, err := store.Renew(t.Context(), claims); return err },
+		memstore.OpGiveBack: func() error { _, err := store.GiveBack(t.Context(), 1, both); return err },
+		memstore.OpComplete: func() error { _, err := store.Complete(t.Context(), nil, ends, false); return err },
+	} {
+		refusing(op)
+		if err := do(); !errors.Is(err, errBroken) {
+			t.Errorf("%s: %v", op, err)
+		}
+		if after := store.Events(); !slices.Equal(before, after) {
+			t.Errorf("%s has written %+v", op, after)
+		}
+	}
+	refusing("")
+	if written, err := store.Complete(t.Context(), nil, ends, false); err != nil || len(written.Done) != 2 || store.Event(good).ID != 0 {
+		t.Errorf("complete: %+v, %v", written, err)
 	}
 }

@@ -16,11 +16,11 @@ func (db *database) live(r *Row, now time.Time) bool {
 // lost reports whether the notification of a live row seems lost: it is free, and has
 // been locked until after the notification, or silent for longer than an interval that
 // doubles each time.
-func (db *database) lost(r *Row, now time.Time, lostAfter, lockTimeout time.Duration) bool {
-	if !db.live(r, now) || !unlocked(r, lockTimeout, now) {
+func (db *database) lost(r *Row, now time.Time, lostAfter time.Duration) bool {
+	if !db.live(r, now) || !db.unlocked(r, now) {
 		return false
 	}
-	if r.LockedAt.After(r.NotifiedAt.Add(-lockTimeout.Truncate(time.Microsecond))) {
+	if r.LockedAt.After(r.NotifiedAt.Add(-db.validFor())) {
 		return true
 	}
 	return silent(r, now, lostAfter)

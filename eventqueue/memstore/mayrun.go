@@ -7,23 +7,24 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/eventqueue/machine"
 )
 
-// validFor is how long a lock is valid: the longer of the caller's time and the one that
-// the programs have agreed on. Call it with the database locked.
-func (db *database) validFor(lockTimeout time.Duration) time.Duration {
-	return max(lockTimeout, db.lockTimeout)
+// validFor is how long a lock is valid: the time that the programs have agreed on, or the default. Call it
+// with the database locked.
+func (db *database) validFor() time.Duration {
+	return cmp.Or(db.lockTimeout, locktimeout.Default).Truncate(time.Microsecond)
 }
 
 // unlocked reports whether a row has no lock, or one that has expired.
-func unlocked(r *Row, lockTimeout time.Duration, now time.Time) bool {
-	return r.LockedAt.IsZero() || !r.LockedAt.After(now.Add(-lockTimeout.Truncate(time.Microsecond)))
+func (db *database) unlocked(r *Row, now time.Time) bool {
+	return r.LockedAt.IsZero() || !r.LockedAt.After(now.Add(-db.validFor()))
 }
 
 // mayRun reports whether nothing but a rule may keep a row from running.
-func mayRun(r *Row, lockTimeout time.Duration, now time.Time) bool {
-	return r.Group != groupWaiting && !r.DelayUntil.After(now) && unlocked(r, lockTimeout, now)
+func (db *database) mayRun(r *Row, now time.Time) bool {
+	return r.Group != groupWaiting && !r.DelayUntil.After(now) && db.unlocked(r, now)
 }
 
 // takeLock removes an expired lock. A run that had begun was a failed attempt (I9). If

@@ -51,7 +51,8 @@ func (s *Store) TakePending(ctx context.Context, ids []eventqueue.EventID) (take
 
 // TakeDue implements maintenance.RelayStore. While more is due than limit, it goes from
 // canvas to canvas.
-func (s *Store) TakeDue(ctx context.Context, within time.Duration, limit int) (taken []eventqueue.Notification, err error) {
+func (s *Store) TakeDue(ctx context.Context, within time.Duration, limit int, await maintenance.AwaitTake) (taken []eventqueue.Notification, err error) {
+	over := func(error) {}
 	err = s.atOnce(ctx, OpTakeDue, func() {
 		if s.behind {
 			taken = s.takeShares(within, limit)
@@ -62,8 +63,20 @@ func (s *Store) TakeDue(ctx context.Context, within time.Duration, limit int) (t
 			taken = append(taken, s.db.notifyAll(oldest)...)
 			s.behind = len(oldest) == rest
 		}
+		if await != nil && len(taken) > 0 {
+			over = await(eventIDs(taken)) // nobody sees anything of it before this ends
+		}
 	})
+	over(err)
 	return resultOf(taken, err)
+}
+
+func eventIDs(of []eventqueue.Notification) []eventqueue.EventID {
+	ids := make([]eventqueue.EventID, len(of))
+	for i, n := range of {
+		ids[i] = n.Event
+	}
+	return ids
 }
 
 // fewestCanvases is the least number of canvases that takeShares visits.
@@ -120,7 +133,7 @@ func (db *database) pending(within time.Duration, canvas *eventqueue.CanvasID) (
 }
 
 // Sweep implements maintenance.RelayStore.
-func (s *Store) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lockTimeout time.Duration) (swept maintenance.Swept, err error) {
+func (s *Store) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) (swept maintenance.Swept, err error) {
 	err = s.atOnce(ctx, OpSweep, func() {
 		var page []*record
 		page, swept.Next = s.db.page(after, limit, func(*Row) bool { return true })
@@ -134,8 +147,8 @@ func (s *Store) Sweep(ctx context.Context, after eventqueue.EventID, limit int, 
 				swept.Ahead = append(swept.Ahead, r.ID)
 			}
 		}
-		swept.Lost = s.takeLost(page, lostAfter, lockTimeout)
-		swept.Lost = append(swept.Lost, s.repair(page, after, swept.Next, limit, lockTimeout)...)
+		swept.Lost = s.takeLost(page, lostAfter)
+		swept.Lost = append(swept.Lost, s.repair(page, after, swept.Next, limit)...)
 	})
 	if err != nil {
 		return maintenance.Swept{}, err
@@ -144,16 +157,16 @@ func (s *Store) Sweep(ctx context.Context, after eventqueue.EventID, limit int, 
 }
 
 // TakeLost is Sweep for callers that need the lost notifications only.
-func (s *Store) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lockTimeout time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
-	swept, err := s.Sweep(ctx, after, limit, lostAfter, lockTimeout)
+func (s *Store) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+	swept, err := s.Sweep(ctx, after, limit, lostAfter)
 	return swept.Lost, swept.Next, err
 }
 
 // takeLost takes the free rows whose notifications seem lost.
-func (s *Store) takeLost(page []*record, lostAfter, lockTimeout time.Duration) (taken []eventqueue.Notification) {
-	now, lockTimeout := s.db.now(), s.db.validFor(lockTimeout)
+func (s *Store) takeLost(page []*record, lostAfter time.Duration) (taken []eventqueue.Notification) {
+	now := s.db.now()
 	for _, r := range page {
-		if r.writer == nil && s.db.lost(&r.Row, now, lostAfter, lockTimeout) {
+		if r.writer == nil && s.db.lost(&r.Row, now, lostAfter) {
 			taken = append(taken, s.db.notify(r))
 		}
 	}

@@ -30,6 +30,8 @@ func (tx *Tx) retry(id eventqueue.EventID, edit control.Edit) control.Retried {
 	switch {
 	case ended && logged.Status == maintenance.LogCompleted:
 		result.Result = control.RetryCompleted
+	case ended && outdated(edit, logged.Value, logged.Attributes):
+		result.Result = control.RetryOutdated
 	case ended && queued: // a row that was put back by hand
 		result.Result, result.Err = control.RetryRefused, refusal("23505", "an event of that id is in the queue")
 	case ended:

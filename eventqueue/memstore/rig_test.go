@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
-	"time"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memstore"
@@ -18,8 +17,6 @@ var (
 
 	errBroken = errors.New("broken on purpose")
 )
-
-const lockTimeout = time.Minute
 
 func event(value string) eventqueue.NewEvent {
 	return eventqueue.NewEvent{Canvas: canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier, Value: json.RawMessage(value)}
@@ -37,7 +34,7 @@ func insert(t *testing.T, store *memstore.Store, in eventqueue.DB, mode eventque
 // claim claims an event, and tells whether it could.
 func claim(t *testing.T, store *memstore.Store, id eventqueue.EventID) (worker.Claim, bool) {
 	t.Helper()
-	found, err := store.Claim(t.Context(), []eventqueue.EventID{id}, handlers, lockTimeout, 0)
+	found, err := store.Claim(t.Context(), []eventqueue.EventID{id}, handlers, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,15 +26,15 @@ const (
 )
 
 // TakeRound implements maintenance.RelayStore.
-func (s *Store) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+func (s *Store) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	err = s.atOnce(ctx, OpTakeRound, func() {
 		switch after.Stage {
 		case maintenance.RoundOfHandlers:
-			lost, next = s.takeHandlers(after, lostAfter, lockTimeout)
+			lost, next = s.takeHandlers(after, lostAfter)
 		case maintenance.RoundOfGroups:
-			lost, next = s.takeGroups(after, lostAfter, lockTimeout)
+			lost, next = s.takeGroups(after, lostAfter)
 		default:
-			lost, next = s.takeRuns(after, lostAfter, lockTimeout)
+			lost, next = s.takeRuns(after, lostAfter)
 		}
 	})
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Store) TakeRound(ctx context.Context, after maintenance.RoundPlace, los
 	return lost, next, nil
 }
 
-func (s *Store) takeHandlers(after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (taken []eventqueue.Notification, next maintenance.RoundPlace) {
+func (s *Store) takeHandlers(after maintenance.RoundPlace, lostAfter time.Duration) (taken []eventqueue.Notification, next maintenance.RoundPlace) {
 	waiting := map[eventqueue.Scope][]*record{}
 	for _, r := range s.db.events {
 		if compareScopes(r.scope(), after.Scope) > 0 {
@@ -56,7 +56,7 @@ func (s *Store) takeHandlers(after maintenance.RoundPlace, lostAfter, lockTimeou
 		scopes = scopes[:roundScopes]
 		next = maintenance.RoundPlace{Scope: scopes[roundScopes-1]}
 	}
-	now, validFor := s.db.now(), s.db.validFor(lockTimeout)
+	now := s.db.now()
 	var deeper []eventqueue.Scope
 	page := map[*record]bool{}
 	for _, scope := range scopes {
@@ -70,7 +70,7 @@ func (s *Store) takeHandlers(after maintenance.RoundPlace, lostAfter, lockTimeou
 		for _, r := range ends {
 			page[r] = true
 		}
-		if slices.ContainsFunc(ends, func(r *record) bool { return s.db.lost(&r.Row, now, lostAfter, validFor) }) {
+		if slices.ContainsFunc(ends, func(r *record) bool { return s.db.lost(&r.Row, now, lostAfter) }) {
 			deeper = append(deeper, scope)
 		}
 	}
@@ -79,8 +79,8 @@ func (s *Store) takeHandlers(after maintenance.RoundPlace, lostAfter, lockTimeou
 			page[r] = true
 		}
 	}
-	lost := slices.DeleteFunc(slices.SortedFunc(maps.Keys(page), byID), func(r *record) bool { return !s.db.lost(&r.Row, now, lostAfter, validFor) })
-	return s.takeLost(equalShares(lost, roundTakes), lostAfter, lockTimeout), next
+	lost := slices.DeleteFunc(slices.SortedFunc(maps.Keys(page), byID), func(r *record) bool { return !s.db.lost(&r.Row, now, lostAfter) })
+	return s.takeLost(equalShares(lost, roundTakes), lostAfter), next
 }
 
 // equalShares are at most so many of the rows, of each canvas as many as of the others.
@@ -105,7 +105,7 @@ func endsOf(rows []*record, n int) []*record {
 	return slices.Concat(rows[:n], rows[len(rows)-n:])
 }
 
-func (s *Store) takeGroups(after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace) {
+func (s *Store) takeGroups(after maintenance.RoundPlace, lostAfter time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace) {
 	last := group{after.Scope.Canvas, after.Group}
 	stages := map[group]int{}
 	for id, p := range s.db.places {
@@ -120,7 +120,7 @@ func (s *Store) takeGroups(after maintenance.RoundPlace, lostAfter, lockTimeout 
 		last = groups[roundGroups-1]
 		next = maintenance.RoundPlace{Stage: maintenance.RoundOfGroups, Scope: eventqueue.Scope{Canvas: last.canvas}, Group: last.name}
 	}
-	now, lockTimeout := s.db.now(), s.db.validFor(lockTimeout)
+	now := s.db.now()
 	tx := s.begin()
 	page := map[*record]bool{}
 	var stuck []eventqueue.EventID
@@ -142,11 +142,11 @@ func (s *Store) takeGroups(after maintenance.RoundPlace, lostAfter, lockTimeout 
 	}
 	tx.end(true)
 	rows := slices.SortedFunc(maps.Keys(page), byID)
-	stuck = append(stuck, s.db.idle(rows, lockTimeout)...)
-	lost = s.takeLost(rows, lostAfter, lockTimeout)
+	stuck = append(stuck, s.db.idle(rows)...)
+	lost = s.takeLost(rows, lostAfter)
 	tx = s.begin()
 	defer tx.end(true)
-	for _, e := range tx.advance(stuck, nil, stuck, &lockTimeout) {
+	for _, e := range tx.advance(stuck, nil, stuck, true) {
 		lost = append(lost, eventqueue.Notification{Event: e.ID, Canvas: e.Canvas})
 	}
 	tx.apply()
@@ -157,10 +157,10 @@ func compareGroups(a, b group) int {
 	return cmp.Or(bytes.Compare(a.canvas[:], b.canvas[:]), cmp.Compare(a.name, b.name))
 }
 
-func (s *Store) takeRuns(after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace) {
+func (s *Store) takeRuns(after maintenance.RoundPlace, lostAfter time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace) {
 	page, last := s.db.page(after.Run, roundRuns, func(r *Row) bool { return r.Begun })
 	if last != 0 {
 		next = maintenance.RoundPlace{Stage: maintenance.RoundOfRuns, Run: last}
 	}
-	return s.takeLost(page, lostAfter, lockTimeout), next
+	return s.takeLost(page, lostAfter), next
 }

@@ -76,7 +76,7 @@ type LogRow struct {
 	Attributes  string // as in Row, and Parent as well
 	Parent      eventqueue.EventID
 
-	// Reason and Actor are of a cancelled event; empty stands for NULL.
+	// Reason and Actor are of a cancelled event, and Reason of one that failed for good as well; empty stands for NULL.
 	Reason, Actor string
 }
 

@@ -19,9 +19,9 @@ const (
 
 // Runnable implements worker.Store. Its results are in the order of the ids, and scopes are
 // in the order of their bytes.
-func (s *Store) Runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID, lockTimeout time.Duration) (events []eventqueue.Event, next eventqueue.Scope, err error) {
+func (s *Store) Runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID) (events []eventqueue.Event, next eventqueue.Scope, err error) {
 	err = s.atOnce(ctx, OpRunnable, func() {
-		now, lockTimeout := s.db.now(), s.db.validFor(lockTimeout)
+		now := s.db.now()
 		waiting := map[eventqueue.Scope][]*record{}
 		for _, r := range s.db.events {
 			waiting[r.scope()] = append(waiting[r.scope()], r)
@@ -29,7 +29,7 @@ func (s *Store) Runnable(ctx context.Context, after eventqueue.Scope, except []e
 		var scopes []eventqueue.Scope
 		scopes, next = scopesAfter(slices.SortedFunc(maps.Keys(waiting), compareScopes), after, except)
 		for _, scope := range scopes {
-			events = append(events, s.db.runnable(waiting[scope], lockTimeout, now)...)
+			events = append(events, s.db.runnable(waiting[scope], now)...)
 		}
 		slices.SortFunc(events, func(a, b eventqueue.Event) int { return cmp.Compare(a.ID, b.ID) })
 	})
@@ -60,11 +60,11 @@ func scopesAfter(all []eventqueue.Scope, after eventqueue.Scope, except []eventq
 }
 
 // runnable returns those of the oldest and newest rows of a scope that could be claimed.
-func (db *database) runnable(rows []*record, lockTimeout time.Duration, now time.Time) (events []eventqueue.Event) {
+func (db *database) runnable(rows []*record, now time.Time) (events []eventqueue.Event) {
 	slices.SortFunc(rows, byID)
 	for i, r := range rows {
 		atAnEnd := i < runnableEvents || i >= len(rows)-runnableEvents
-		if atAnEnd && mayRun(&r.Row, lockTimeout, now) && len(db.rulesOf(&r.Row)) == 0 {
+		if atAnEnd && db.mayRun(&r.Row, now) && len(db.rulesOf(&r.Row)) == 0 {
 			events = append(events, eventqueue.Event{ID: r.ID, Canvas: r.Canvas, Module: r.Module, Name: r.Name, Modifier: r.Modifier})
 		}
 	}

@@ -110,7 +110,7 @@ func selectPage[T any](rows map[eventqueue.EventID]T, after, last eventqueue.Eve
 func (db *database) stateOf(r *Row, now time.Time) control.EventState {
 	rule := db.rule(r)
 	switch {
-	case !unlocked(r, db.changeTimeout(), now):
+	case !db.unlocked(r, now):
 		return control.StateRunning
 	case rule == machine.BlockRule:
 		return control.StateBlocked

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -71,11 +72,18 @@ func (s *Store) Do(ctx context.Context, op Op, f func(now time.Time)) error {
 
 // atOnce is do for an operation that does not wait.
 func (s *Store) atOnce(ctx context.Context, op Op, f func()) error {
+	return s.atOnceUnless(ctx, op, func() error {
+		f()
+		return nil
+	})
+}
+
+// atOnceUnless is atOnce for an operation that a row can refuse.
+func (s *Store) atOnceUnless(ctx context.Context, op Op, f func() error) error {
 	return s.do(ctx, op, func() error {
 		s.db.mu.Lock()
 		defer s.db.mu.Unlock()
-		f()
-		return nil
+		return f()
 	})
 }
 
@@ -106,6 +114,20 @@ func (s *Store) Disconnect() {
 			close(l.cut)
 		}
 	}
+}
+
+// refused returns the error of the first row that refuses to be written.
+func (s *Store) refused(op Op, ids []eventqueue.EventID) (err error) {
+	s.mu.Lock()
+	refuse := s.faults.Refuse
+	s.mu.Unlock()
+	if refuse == nil {
+		return nil
+	}
+	for _, id := range ids {
+		err = cmp.Or(err, refuse(op, id))
+	}
+	return err
 }
 
 func (s *Store) before(ctx context.Context, op Op) error {

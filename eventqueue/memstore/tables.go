@@ -2,8 +2,12 @@ package memstore
 
 import (
 	"cmp"
+	"maps"
+	"math"
 	"slices"
 	"time"
+
+	"eventsv2/eventqueue"
 )
 
 // Events returns a copy of the committed rows of events_v2, by id.
@@ -11,11 +15,20 @@ func (s *Store) Events() []Row {
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()
 	rows := make([]Row, 0, len(s.db.events))
-	for _, r := range s.db.events {
-		rows = append(rows, r.Row)
+	for _, id := range slices.Sorted(maps.Keys(s.db.events)) { // rows are large to sort
+		rows = append(rows, s.db.events[id].Row)
 	}
-	slices.SortFunc(rows, func(a, b Row) int { return int(a.ID - b.ID) })
 	return rows
+}
+
+// Event returns a copy of one committed row of events_v2, and the zero Row when there is none.
+func (s *Store) Event(id eventqueue.EventID) Row {
+	s.db.mu.Lock()
+	defer s.db.mu.Unlock()
+	if r, there := s.db.events[id]; there {
+		return r.Row
+	}
+	return Row{}
 }
 
 // Log returns a copy of the committed rows of event_log, by id.
@@ -35,6 +48,19 @@ func (s *Store) Rules() []RuleRow {
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()
 	return slices.Clone(s.db.rules)
+}
+
+// Meets returns whether a rule would hold back a new event of a handler, and whether an event of it is in the queue. It
+// is for the function of Do, and is called with its lock held.
+func (s *Store) Meets(of eventqueue.CanvasHandler) (ruled, queued bool) {
+	row := Row{ID: math.MaxInt64, Canvas: of.Canvas, Module: of.Key.Module, Name: of.Key.Name, Modifier: of.Key.Modifier}
+	for _, r := range s.db.events {
+		if r.Canvas == of.Canvas && r.Module == of.Key.Module && r.Name == of.Key.Name && r.Modifier == of.Key.Modifier {
+			queued = true
+			break
+		}
+	}
+	return len(s.db.rulesOf(&row)) > 0, queued
 }
 
 // Now returns the time of the database's clock.

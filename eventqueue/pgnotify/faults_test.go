@@ -62,7 +62,7 @@ func TestPullsPollWhileNothingIsDelivered(t *testing.T) {
 	n := open(t, pool, Config{})
 	ctx, stop := context.WithCancel(testenv.Context(t))
 	listening := make(chan error, 2)
-	l := &listener{config: elsewhere.Config().ConnConfig, notify: n.notify, wake: n.wakeup.signal, probeWithin: 100 * time.Millisecond, log: n.log}
+	l := &listener{config: elsewhere.Config(), notify: n.notify, wake: n.wakeup.signal, probeWithin: 100 * time.Millisecond, log: n.log}
 	n.startOnce.Do(func() {}) // no other listener
 	var running sync.WaitGroup
 	running.Go(func() {

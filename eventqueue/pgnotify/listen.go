@@ -1,6 +1,7 @@
 package pgnotify
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -9,10 +10,12 @@ import (
 	"sync"
 	"time"
 
-	"eventsv2/internal/backoff"
-
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
+
+	"eventsv2/eventqueue/pgsession"
+	"eventsv2/internal/backoff"
 )
 
 const (
@@ -35,7 +38,7 @@ var (
 
 // listener wakes a pull for each NOTIFY. It has a connection of its own.
 type listener struct {
-	config      *pgx.ConnConfig
+	config      *pgxpool.Config
 	listenSQL   string
 	notify      func(ctx context.Context, text string) error // through the pool
 	wake        func()
@@ -135,13 +138,9 @@ func (l *listener) receive(text string) {
 }
 
 func (l *listener) connect(ctx context.Context) (*pgx.Conn, error) {
-	config := l.config.Copy()
-	name := config.RuntimeParams["application_name"]
-	if name == "" {
-		name = "eventsv2"
-	}
-	config.RuntimeParams["application_name"] = name + "-listen"
-	return pgx.ConnectConfig(ctx, config)
+	return pgsession.Connect(ctx, l.config, func(c *pgx.ConnConfig) {
+		c.RuntimeParams["application_name"] = cmp.Or(c.RuntimeParams["application_name"], "eventsv2") + "-listen"
+	})
 }
 
 // probe sends a random text through the pool and waits until it arrives. A

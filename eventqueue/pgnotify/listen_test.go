@@ -20,7 +20,7 @@ import (
 func listenWith(t *testing.T, pool *pgxpool.Pool, change func(l *listener)) <-chan struct{} {
 	t.Helper()
 	wakeups := make(chan struct{}, 1000)
-	l := &listener{config: pool.Config().ConnConfig, wake: func() { wakeups <- struct{}{} },
+	l := &listener{config: pool.Config(), wake: func() { wakeups <- struct{}{} },
 		probeWithin: probeTimeout, log: testenv.Logger(t)}
 	change(l)
 	ctx, stop := context.WithCancel(testenv.Context(t))
@@ -92,7 +92,7 @@ func TestTheListenerWakesPullsWhileTheConnectionHangs(t *testing.T) {
 	t.Parallel()
 	dialled := make(chan struct{}, 1)
 	wakeups := listenWith(t, testenv.Pool(t), func(l *listener) {
-		l.config.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		l.config.ConnConfig.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			dialled <- struct{}{}
 			<-ctx.Done()
 			return nil, ctx.Err()

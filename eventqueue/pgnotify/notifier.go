@@ -126,7 +126,7 @@ func (n *Notifier) start() {
 	n.startOnce.Do(func() {
 		ctx, stop := context.WithCancel(context.Background())
 		n.stop = stop
-		l := &listener{config: n.pool.Config().ConnConfig, listenSQL: n.config.Schema.Listen(channel),
+		l := &listener{config: n.pool.Config(), listenSQL: n.config.Schema.Listen(channel),
 			notify: n.notify, wake: n.wakeup.signal, probeWithin: probeTimeout, log: n.log}
 		n.running.Go(func() { l.run(ctx) })
 		n.running.Go(func() { n.returnExpired(ctx) })

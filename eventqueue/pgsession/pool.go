@@ -27,6 +27,11 @@ type Pool struct {
 	// Schema is that of the queue.
 	Schema Schema
 
+	// NoJIT has what Query, QueryRow, Exec and SendBatch send run without JIT compilation, also on a connection that
+	// Prepare has not prepared: for statements that Postgres takes for large, since it does not know that they
+	// read little of an index. To compile them takes longer than to run them.
+	NoJIT bool
+
 	checked   atomic.Bool // whether the pool's connection to the database has passed the checks
 	qualified sync.Map    // of statements, as they are written: of which there are few
 }
@@ -57,6 +62,9 @@ func (p *Pool) In(db DB) DB {
 // sent together; it has to be the first of them. It is not a SET TRANSACTION, since
 // that causes a warning outside a transaction block, which the server logs.
 const LevelSQL = `SET transaction_isolation = 'read committed'`
+
+// noJITSQL sets it for the transaction of the statements that are sent together.
+const noJITSQL = `SELECT set_config('jit', 'off', true)`
 
 // WalkSQL is for statements that read one page along an index. The statistics of a
 // queue are outdated as soon as they are made; with them the planner would read and
@@ -200,19 +208,25 @@ func (p *Pool) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
 	if err != nil {
 		return pgx.FailedBatchResults(batch, err)
 	}
-	return send(ctx, conn, ready, batch)
+	return p.send(ctx, conn, ready, batch)
 }
 
-func send(ctx context.Context, conn *pgxpool.Conn, ready bool, batch *pgx.Batch) pgx.BatchResults {
+func (p *Pool) send(ctx context.Context, conn *pgxpool.Conn, ready bool, batch *pgx.Batch) pgx.BatchResults {
 	if ready {
 		return &results{BatchResults: conn.SendBatch(ctx, batch), conn: conn}
 	}
-	levelled := &pgx.Batch{QueuedQueries: make([]*pgx.QueuedQuery, 0, len(batch.QueuedQueries)+1)}
+	levelled := &pgx.Batch{QueuedQueries: make([]*pgx.QueuedQuery, 0, len(batch.QueuedQueries)+2)}
 	levelled.Queue(LevelSQL)
+	if p.NoJIT {
+		levelled.Queue(noJITSQL)
+	}
 	levelled.QueuedQueries = append(levelled.QueuedQueries, batch.QueuedQueries...)
 	sent := &results{BatchResults: conn.SendBatch(ctx, levelled), conn: conn}
 	// An error of the connection is returned again by the next statement.
 	_, sent.err = sent.Exec()
+	if p.NoJIT && sent.err == nil {
+		_, sent.err = sent.Exec()
+	}
 	return sent
 }
 
@@ -220,7 +234,7 @@ func send(ctx context.Context, conn *pgxpool.Conn, ready bool, batch *pgx.Batch)
 type results struct {
 	pgx.BatchResults
 	conn *pgxpool.Conn
-	err  error // of LevelSQL
+	err  error // of LevelSQL or noJITSQL
 }
 
 func (r *results) Close() error {
@@ -274,7 +288,7 @@ func (p *Pool) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, er
 	}
 	batch := &pgx.Batch{}
 	batch.Queue(sql, args...)
-	results := send(ctx, conn, ready, batch)
+	results := p.send(ctx, conn, ready, batch)
 	answer, err := results.Query()
 	if err != nil {
 		_ = results.Close() // the first error says what went wrong
@@ -303,53 +317,6 @@ func (p *Pool) queryInTx(ctx context.Context, sql string, args []any) (pgx.Rows,
 	}}, nil
 }
 
-// rowsOf calls end when its rows end.
-type rowsOf struct {
-	pgx.Rows
-	end    func(err error) error // err is what went wrong with the rows
-	closed bool
-	err    error
-}
-
-func (r *rowsOf) Close() {
-	r.Rows.Close()
-	if !r.closed {
-		r.closed = true
-		r.err = r.end(r.Rows.Err())
-	}
-}
-
-func (r *rowsOf) Err() error {
-	if err := r.Rows.Err(); err != nil {
-		return err
-	}
-	return r.err
-}
-
-func (r *rowsOf) Next() bool {
-	next := r.Rows.Next()
-	if !next {
-		r.Close()
-	}
-	return next
-}
-
-func (r *rowsOf) Scan(dest ...any) error {
-	err := r.Rows.Scan(dest...)
-	if err != nil {
-		r.Close()
-	}
-	return err
-}
-
-func (r *rowsOf) Values() ([]any, error) {
-	values, err := r.Rows.Values()
-	if err != nil {
-		r.Close()
-	}
-	return values, err
-}
-
 // Exec runs a statement and discards its rows.
 func (p *Pool) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	rows, err := p.Query(ctx, sql, args...)
@@ -374,27 +341,4 @@ func (p *Pool) CopyFrom(ctx context.Context, table pgx.Identifier, columns []str
 func (p *Pool) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	rows, err := p.Query(ctx, sql, args...)
 	return &rowOf{rows: rows, err: err}
-}
-
-type rowOf struct {
-	rows pgx.Rows
-	err  error
-}
-
-func (r *rowOf) Scan(dest ...any) error {
-	if r.err != nil {
-		return r.err
-	}
-	defer r.rows.Close()
-	if !r.rows.Next() {
-		if err := r.rows.Err(); err != nil {
-			return err
-		}
-		return pgx.ErrNoRows
-	}
-	if err := r.rows.Scan(dest...); err != nil {
-		return err
-	}
-	r.rows.Close()
-	return r.rows.Err()
 }

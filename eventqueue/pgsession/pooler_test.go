@@ -113,7 +113,7 @@ func TestPoolersOfTransactionsAreRefused(t *testing.T) {
 			_, err = store.Insert(ctx, nil, []eventqueue.NewEvent{event}, eventqueue.NotifyModeRelay)
 			refused("emit", err)
 			refused("a transaction", store.InTx(ctx, nothing))
-			_, err = store.Claim(ctx, []eventqueue.EventID{1}, eventqueue.HandlerSet{}, 0, 0)
+			_, err = store.Claim(ctx, []eventqueue.EventID{1}, eventqueue.HandlerSet{}, 0)
 			refused("claim", err)
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"syscall"
 
@@ -80,6 +81,9 @@ func Remedy(err error) string {
 		case "57P03":
 			return "the database is starting up, stopping or recovering: wait, and look at its log if that takes long"
 		}
+	}
+	if file := (*fs.PathError)(nil); errors.As(err, &file) {
+		return "cannot read the password of the database: check that the file is there, and that this program may read it"
 	}
 	return "cannot reach the database: check that Postgres runs, that DATABASE_URL names it, and that the network leads there"
 }

@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,8 +21,8 @@ const (
 	groupLater   int16 = 3
 )
 
-const advanceSQL = `SELECT id, canvas_id, module, name, modifier FROM events_v2_advance($1, $2, $3,
-    CASE WHEN $4::interval IS NOT NULL THEN greatest($4::interval, ` + mayrun.ValidSQL + `) END)`
+var advanceSQL = `SELECT id, canvas_id, module, name, modifier FROM events_v2_advance($1, $2, $3,
+    CASE WHEN $4 THEN ` + mayrun.ValidForSQL + ` END)`
 
 // advanceChunk is how many events one call takes. The call locks their groups, and
 // Postgres has room for a few thousand locks in all.
@@ -48,7 +47,7 @@ func advance(advanced *[]eventqueue.Event, a *advancing) query {
 	}
 	return query{
 		forms:     forms{waits: advanceSQL, skips: advanceSQL},
-		arguments: []any{int64s(a.left), passes, int64s(a.arrived), a.lockTimeout},
+		arguments: []any{int64s(a.left), passes, int64s(a.arrived), a.freeing},
 		read: func(rows pgx.Rows) (err error) {
 			*advanced, err = pgx.CollectRows(rows, scanAdvanced)
 			return err
@@ -63,11 +62,11 @@ func scanAdvanced(row pgx.CollectableRow) (e eventqueue.Event, err error) {
 
 // Advance implements worker.Store, in a transaction for each portion. It goes around rows that the
 // database refuses to write, and returns these as a *refusal.Error.
-func (s *Store) Advance(ctx context.Context, left, arrived []eventqueue.EventID, lockTimeout time.Duration) (advanced []eventqueue.Event, err error) {
+func (s *Store) Advance(ctx context.Context, left, arrived []eventqueue.EventID) (advanced []eventqueue.Event, err error) {
 	var refused []error
 	for len(left)+len(arrived) > 0 {
 		gone, come := min(len(left), advanceChunk), min(len(arrived), advanceChunk)
-		some, err := s.advancePortion(ctx, &advancing{left: left[:gone], arrived: arrived[:come], lockTimeout: &lockTimeout})
+		some, err := s.advancePortion(ctx, &advancing{left: left[:gone], arrived: arrived[:come], freeing: true})
 		advanced = append(advanced, some...)
 		if err != nil && !refusal.Is(err) {
 			return advanced, err
@@ -122,8 +121,8 @@ var (
 	idleSQL = `idle AS MATERIALIZED (
     SELECT id FROM page, clock
     WHERE group_state = 2
-      AND ` + mayrun.UnlockedSQL("locked_at", mayrun.ValidSinceSQL("now", "$4")) + `
-      AND (due > now OR ` + mayrun.RuledSQL("page") + `)
+      AND ` + mayrun.UnlockedSQL("locked_at", mayrun.ValidSinceSQL("now")) + `
+      AND (delay_until > now OR ` + mayrun.RuledSQL("page") + `)
       AND EXISTS (SELECT FROM event_groups g WHERE g.event_id = page.id AND g.stage > 1)`
 
 	// firstWaitingSQL is the first event that waits in a group of groups.
@@ -145,8 +144,8 @@ var (
 
 // repair advances the groups that were stuck. If one of them stays locked for too
 // long, all of them are left for the next sweep.
-func (s *Store) repair(ctx context.Context, lost []eventqueue.EventID, lockTimeout time.Duration) ([]eventqueue.Notification, error) {
-	advanced, err := s.Advance(ctx, lost, lost, lockTimeout) // each is one or the other
+func (s *Store) repair(ctx context.Context, lost []eventqueue.EventID) ([]eventqueue.Notification, error) {
+	advanced, err := s.Advance(ctx, lost, lost) // each is one or the other
 	if lockWaitExpired(err) {
 		err = nil
 	}

@@ -3,7 +3,6 @@ package pgstore
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,15 +12,15 @@ import (
 
 // advancing are events for which ordering groups advance.
 type advancing struct {
-	left        []eventqueue.EventID
-	passes      []bool // one for each that left; none means that none passes
-	arrived     []eventqueue.EventID
-	lockTimeout *time.Duration
+	left    []eventqueue.EventID
+	passes  []bool // one for each that left; none means that none passes
+	arrived []eventqueue.EventID
+	freeing bool // places of events whose locks have expired become free
 }
 
 // only returns what concerns some events.
 func (a *advancing) only(ids []eventqueue.EventID) *advancing {
-	some := &advancing{lockTimeout: a.lockTimeout}
+	some := &advancing{freeing: a.freeing}
 	for i, id := range a.left {
 		if slices.Contains(ids, id) {
 			some.left = append(some.left, id)

@@ -18,7 +18,7 @@ import (
 func (r *rig) claimOf(number eventqueue.WorkerNumber, id eventqueue.EventID) worker.Claim {
 	r.t.Helper()
 	r.exec(`UPDATE events_v2 SET delay_until = clock_timestamp() WHERE id = $1`, id)
-	found, err := r.store.Claim(testenv.Context(r.t), []eventqueue.EventID{id}, handlers, lockTimeout, number.Claim(5))
+	found, err := r.store.Claim(testenv.Context(r.t), []eventqueue.EventID{id}, handlers, number.Claim(5))
 	if err != nil || len(found) != 1 || !found[0].Facts.Claimed {
 		r.t.Fatalf("event %s could not be claimed: %+v, %v", id, found, err)
 	}

@@ -49,7 +49,7 @@ func TestAudit(t *testing.T) {
 			_, err := store.Edit(ctx, control.Edit{Value: value}, []eventqueue.EventID{ids[0], running, 999})
 			return err
 		}},
-		{"run", `{"events": [1, 2]}`, `"state": "queued"`, `"state": "queued"`, func() error { _, err := store.Requeue(ctx, ids[:2], 0); return err }},
+		{"run", `{"events": [1, 2]}`, `"state": "queued"`, `"state": "queued"`, func() error { _, err := store.Requeue(ctx, ids[:2]); return err }},
 		{"cancel", `{"events": [1, 2]}`, `"state": "queued"`, `"state": "cancelled"`, func() error { _, _, err := store.Remove(ctx, ids[:2], &control.Cancellation{}); return err }},
 		{"", "", "", "", func() error { _, _, err := store.Remove(ctx, ids[:2], &control.Cancellation{}); return err }},
 		{"retry", `{"events": [1]}`, `"state": "cancelled"`, `"state": "queued"`, func() error { _, err := store.Retry(ctx, control.Edit{}, ids[:1]); return err }},

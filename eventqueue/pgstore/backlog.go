@@ -45,10 +45,10 @@ func ageSQL(due string) string {
 // other canvases: then they may be of any of them.
 var countPendingSQL = `
 WITH RECURSIVE clock AS MATERIALIZED (
-    SELECT now, date_trunc('minute', now, 'UTC') AS minute, ` + mayrun.ValidSinceSQL("now", "$4") + ` AS valid
+    SELECT now, date_trunc('minute', now, 'UTC') AS minute, now - ` + mayrun.ValidForSQL + ` AS valid
     FROM (SELECT clock_timestamp() AS now) AS clock
 ), scopes AS (
-    SELECT $5::uuid AS canvas_id, $6::text AS module, $7::text AS name, 0 AS n
+    SELECT $4::uuid AS canvas_id, $5::text AS module, $6::text AS name, 0 AS n
     UNION ALL
     SELECT following.*, scopes.n + 1
     FROM scopes CROSS JOIN LATERAL (` + nextScopeSQL + `) AS following
@@ -103,12 +103,13 @@ WITH RECURSIVE clock AS MATERIALIZED (
 ), unserved AS (
     SELECT c.canvas_id, c.module, c.name, c.free_due AS oldest_due
     FROM estimated c
-    WHERE NOT c.ruled AND c.running = 0 AND c.free_due >= $8::interval
+    WHERE NOT c.ruled AND c.running = 0 AND c.free_due >= $7::interval
       AND (c.canvas_id, c.module, c.name) NOT IN (SELECT canvas_id, module, name FROM recent)
       AND (c.module, c.name) NOT IN (SELECT module, name FROM recent WHERE canvas_id = '00000000-0000-0000-0000-000000000000')
       AND NOT EXISTS (SELECT FROM recent WHERE canvas_id = '00000000-0000-0000-0000-000000000000' AND module = '')
 )
 SELECT coalesce(next.canvas_id, '00000000-0000-0000-0000-000000000000'), coalesce(next.module, ''), coalesce(next.name, ''),
+    (SELECT EXISTS (SELECT FROM event_minutes e WHERE e.minute >= ` + unsummedSQL("$10") + ` AND e.minute <= ` + lastCompleteSQL("$9") + `) FROM clock),
     before.completed, before.failed, before.retried, (SELECT count(*) FROM recent), waiting.running, waiting.pending, waiting.held, waiting.oldest_due,
     (SELECT count(*) FROM unserved), oldest.canvas_id, oldest.module, oldest.name, oldest.oldest_due
 FROM (
@@ -120,24 +121,24 @@ FROM (
     FROM estimated
 ) AS waiting
 LEFT JOIN scopes AS next ON next.n = $1
-LEFT JOIN LATERAL (SELECT * FROM unserved ORDER BY oldest_due DESC, canvas_id, module, name LIMIT $9) AS oldest ON true
+LEFT JOIN LATERAL (SELECT * FROM unserved ORDER BY oldest_due DESC, canvas_id, module, name LIMIT $8) AS oldest ON true
 WHERE (SELECT count(*) FROM written) >= 0`
 
 // CountPending implements maintenance.MinuteStore.
-func (s *Store) CountPending(ctx context.Context, after eventqueue.Scope, lockTimeout time.Duration) (next eventqueue.Scope, err error) {
-	waiting, err := s.CountWaiting(ctx, after, lockTimeout)
+func (s *Store) CountPending(ctx context.Context, after eventqueue.Scope) (next eventqueue.Scope, err error) {
+	waiting, err := s.CountWaiting(ctx, after)
 	return waiting.Next, err
 }
 
 // CountWaiting implements maintenance.WaitingStore.
-func (s *Store) CountWaiting(ctx context.Context, after eventqueue.Scope, lockTimeout time.Duration) (w maintenance.Waiting, err error) {
-	arguments := []any{pendingScopes, pendingEvents, pendingDelayed, lockTimeout, [16]byte(after.Canvas), after.Module, after.Name,
-		maintenance.UnservedAfter, maintenance.MaxUnserved}
+func (s *Store) CountWaiting(ctx context.Context, after eventqueue.Scope) (w maintenance.Waiting, err error) {
+	arguments := []any{pendingScopes, pendingEvents, pendingDelayed, [16]byte(after.Canvas), after.Module, after.Name,
+		maintenance.UnservedAfter, maintenance.MaxUnserved, completeAfter, totalsSince}
 	err = s.jump(ctx, countPendingSQL, arguments, func(rows pgx.Rows) error {
 		var canvas *[16]byte
 		var module, name *string
 		var due *time.Duration
-		_, err := pgx.ForEachRow(rows, []any{(*[16]byte)(&w.Next.Canvas), &w.Next.Module, &w.Next.Name,
+		_, err := pgx.ForEachRow(rows, []any{(*[16]byte)(&w.Next.Canvas), &w.Next.Module, &w.Next.Name, &w.Unsummed,
 			&w.Completed, &w.Failed, &w.Retried, &w.EndedOf, &w.Running, &w.Pending, &w.Held, &w.OldestDue, &w.UnservedHandlers, &canvas, &module, &name, &due}, func() error {
 			if canvas != nil {
 				w.Unserved = append(w.Unserved, maintenance.Unserved{Scope: eventqueue.Scope{Canvas: *canvas, Module: *module, Name: *name}, DueFor: *due})
@@ -157,7 +158,7 @@ func (s *Store) CountWaiting(ctx context.Context, after eventqueue.Scope, lockTi
 // events of its handler.
 var oldestDueSQL = `
 WITH clock AS MATERIALIZED (
-    SELECT now, ` + mayrun.ValidSinceSQL("now", "$6") + ` AS valid FROM (SELECT clock_timestamp() AS now) AS clock
+    SELECT now, now - ` + mayrun.ValidForSQL + ` AS valid FROM (SELECT clock_timestamp() AS now) AS clock
 )
 SELECT e.id, e.modifier
 FROM clock CROSS JOIN LATERAL (
@@ -174,8 +175,8 @@ WHERE ` + dueFreeSQL + ` AND ` + mayrun.NotBehindSQL("e.group_state") + ` AND NO
 ORDER BY e.delay_until, e.id LIMIT 1`
 
 // OldestDue implements maintenance.WaitingStore.
-func (s *Store) OldestDue(ctx context.Context, scope eventqueue.Scope, lockTimeout time.Duration) (id eventqueue.EventID, modifier string, err error) {
-	arguments := []any{[16]byte(scope.Canvas), scope.Module, scope.Name, pendingEvents, pendingDelayed, lockTimeout}
+func (s *Store) OldestDue(ctx context.Context, scope eventqueue.Scope) (id eventqueue.EventID, modifier string, err error) {
+	arguments := []any{[16]byte(scope.Canvas), scope.Module, scope.Name, pendingEvents, pendingDelayed}
 	err = s.jump(ctx, oldestDueSQL, arguments, func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&id, &modifier}, func() error { return nil })
 		return err
@@ -213,57 +214,41 @@ WITH found AS MATERIALIZED (
 )
 SELECT EXISTS (SELECT FROM complete) AND (SELECT count(*) FROM written) >= 0`
 
-// hourCompleteAfter is how long after the end of an hour its minutes can no longer change: a
-// statement that read the clock in it has ended.
-const hourCompleteAfter = 2 * time.Minute
-
 // SumHour implements maintenance.MinuteStore.
 func (s *Store) SumHour(ctx context.Context) (summed bool, err error) {
-	if err := s.pool.QueryRow(ctx, sumHourSQL, MinuteScopes, hourCompleteAfter).Scan(&summed); err != nil {
+	if err := s.pool.QueryRow(ctx, sumHourSQL, MinuteScopes, completeAfter).Scan(&summed); err != nil {
 		return false, fmt.Errorf("sum up an hour: %w", err)
 	}
 	return summed, nil
 }
 
-const (
-	pruneMinutesSQL = `
+// pruneSQL deletes the oldest rows of a table, by the time in a column. It leaves those that another
+// program deletes.
+func pruneSQL(table, column string) string {
+	return `
 WITH old AS MATERIALIZED (
-    SELECT e.ctid AS version FROM event_minutes e
-    WHERE e.minute < clock_timestamp() - $1::interval ORDER BY e.minute LIMIT $2 FOR UPDATE SKIP LOCKED
+    SELECT e.ctid AS version FROM ` + table + ` e
+    WHERE e.` + column + ` < clock_timestamp() - $1::interval ORDER BY e.` + column + ` LIMIT $2 FOR UPDATE SKIP LOCKED
 ), gone AS (
-    DELETE FROM event_minutes e WHERE e.ctid = ANY (ARRAY(SELECT version FROM old)) RETURNING true
+    DELETE FROM ` + table + ` e WHERE e.ctid = ANY (ARRAY(SELECT version FROM old)) RETURNING true
 )
 SELECT count(*) FROM gone`
-	pruneHoursSQL = `
-WITH old AS MATERIALIZED (
-    SELECT e.ctid AS version FROM event_hours e
-    WHERE e.hour < clock_timestamp() - $1::interval ORDER BY e.hour LIMIT $2 FOR UPDATE SKIP LOCKED
-), gone AS (
-    DELETE FROM event_hours e WHERE e.ctid = ANY (ARRAY(SELECT version FROM old)) RETURNING true
-)
-SELECT count(*) FROM gone`
-	pruneWebhookMinutesSQL = `
-WITH gone AS (
-    DELETE FROM webhook_minutes WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM webhook_minutes WHERE minute < clock_timestamp() - $1::interval ORDER BY minute LIMIT $2)) RETURNING true
-)
-SELECT count(*) FROM gone`
-	pruneWebhookSourcesSQL = `
-WITH gone AS (
-    DELETE FROM webhook_sources WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM webhook_sources WHERE served_at < clock_timestamp() - $1::interval LIMIT $2)) RETURNING true
-)
-SELECT count(*) FROM gone`
-)
+}
 
 // PruneMinutes implements maintenance.MinuteStore.
 func (s *Store) PruneMinutes(ctx context.Context, minutesFor, hoursFor time.Duration, limit int) (deleted int, err error) {
 	for _, prune := range []struct {
-		sql       string
-		olderThan time.Duration
-	}{{pruneMinutesSQL, minutesFor}, {pruneHoursSQL, hoursFor}, {pruneWebhookMinutesSQL, minutesFor}, {pruneWebhookSourcesSQL, hoursFor}} {
+		table, column string
+		olderThan     time.Duration
+	}{
+		{"event_minutes", "minute", minutesFor},
+		{"event_minute_totals", "minute", min(minutesFor, totalsFor)},
+		{"event_hours", "hour", hoursFor},
+		{"webhook_minutes", "minute", minutesFor},
+		{"webhook_sources", "served_at", hoursFor}, // which are few
+	} {
 		var some int
-		if err := s.pool.QueryRow(ctx, prune.sql, prune.olderThan, limit).Scan(&some); err != nil {
+		if err := s.pool.QueryRow(ctx, pruneSQL(prune.table, prune.column), prune.olderThan, limit).Scan(&some); err != nil {
 			return deleted, fmt.Errorf("prune the counts of minutes and hours: %w", err)
 		}
 		deleted += some

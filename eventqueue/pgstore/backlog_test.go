@@ -15,7 +15,7 @@ import (
 func (r *rig) countPending() (pages int) {
 	r.t.Helper()
 	for after := (eventqueue.Scope{}); ; pages++ {
-		next, err := r.store.CountPending(testenv.Context(r.t), after, time.Minute)
+		next, err := r.store.CountPending(testenv.Context(r.t), after)
 		if err != nil {
 			r.t.Fatal(err)
 		}

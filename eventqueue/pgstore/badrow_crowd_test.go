@@ -64,7 +64,7 @@ func crowdRoundOf(stage maintenance.RoundStage) func(ctx context.Context, r *rig
 	return func(ctx context.Context, r *rig) func() ([]eventqueue.Notification, bool, error) {
 		after := maintenance.RoundPlace{Stage: stage}
 		return func() (lost []eventqueue.Notification, more bool, err error) {
-			lost, after, err = r.store.TakeRound(ctx, after, time.Minute, lockTimeout)
+			lost, after, err = r.store.TakeRound(ctx, after, time.Minute)
 			return lost, after != (maintenance.RoundPlace{}) && after.Stage == stage, err
 		}
 	}
@@ -78,7 +78,7 @@ var crowdCases = map[string]crowdCase{
 	"TakeDue": {size: crowdLimit + 100, prepare: pendingSQL, take: func(ctx context.Context, r *rig) func() ([]eventqueue.Notification, bool, error) {
 		first := true
 		return func() ([]eventqueue.Notification, bool, error) {
-			taken, err := r.store.TakeDue(ctx, time.Minute, crowdLimit)
+			taken, err := r.store.TakeDue(ctx, time.Minute, crowdLimit, nil)
 			more := first // that others wait behind the oldest is known then
 			first = false
 			return taken, more, err
@@ -87,7 +87,7 @@ var crowdCases = map[string]crowdCase{
 	"Sweep": {size: crowdLimit + 100, prepare: lostLongAgoSQL, take: func(ctx context.Context, r *rig) func() ([]eventqueue.Notification, bool, error) {
 		var after eventqueue.EventID
 		return func() ([]eventqueue.Notification, bool, error) {
-			swept, err := r.store.Sweep(ctx, after, crowdLimit, time.Minute, lockTimeout)
+			swept, err := r.store.Sweep(ctx, after, crowdLimit, time.Minute)
 			after = swept.Next
 			return swept.Lost, after != 0, err
 		}

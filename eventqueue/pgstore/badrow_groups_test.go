@@ -71,7 +71,7 @@ func TestANextEventThatIsRefusedCostsNoCompletion(t *testing.T) {
 				t.Errorf("named were %v, want %v", named, badID)
 			}
 			r.exec(`DROP TRIGGER refuse_bad ON events_v2`)
-			repaired, err := pgstore.New(r.pool).Advance(ctx, []eventqueue.EventID{a}, nil, lockTimeout)
+			repaired, err := pgstore.New(r.pool).Advance(ctx, []eventqueue.EventID{a}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,7 +150,7 @@ func TestARefusedRowHoldsUpNoLimit(t *testing.T) {
 		t.Errorf("named were %v, want %v", named, bad)
 	}
 	r.exec(`DROP TRIGGER refuse_bad ON events_v2`)
-	if joined, err := pgstore.New(r.pool).Advance(testenv.Context(t), nil, bad, lockTimeout); err != nil || len(joined) != 0 {
+	if joined, err := pgstore.New(r.pool).Advance(testenv.Context(t), nil, bad); err != nil || len(joined) != 0 {
 		t.Fatalf("as they join again, %v may run, %v", joined, err)
 	}
 	advanced, _ = r.endTogether(r.claim(last[0]), r.claim(last[1]))
@@ -172,7 +172,7 @@ func TestAnArrivalThatIsRefusedCostsItselfOnly(t *testing.T) {
 		ids = append(ids, r.insert(e)...)
 	}
 	r.refuseUpdates("42501")
-	advanced, err := r.store.Advance(testenv.Context(t), nil, ids, lockTimeout)
+	advanced, err := r.store.Advance(testenv.Context(t), nil, ids)
 	if named := r.namedBy(err); !slices.Equal(named, []eventqueue.EventID{ids[1], ids[5], ids[9]}) {
 		t.Errorf("named were %v", named)
 	}

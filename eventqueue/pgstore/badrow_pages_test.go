@@ -48,7 +48,7 @@ type pageCase struct {
 func (c *pageCase) prepareEvents(r *rig, ids []eventqueue.EventID) {
 	r.t.Helper()
 	if c.keys && !c.stuck {
-		if _, err := r.store.Advance(testenv.Context(r.t), nil, ids, lockTimeout); err != nil {
+		if _, err := r.store.Advance(testenv.Context(r.t), nil, ids); err != nil {
 			r.t.Fatal(err)
 		}
 	}
@@ -66,17 +66,17 @@ const (
 
 func takeRoundOf(stage maintenance.RoundStage) func(ctx context.Context, r *rig, _ []eventqueue.EventID) ([]eventqueue.Notification, error) {
 	return func(ctx context.Context, r *rig, _ []eventqueue.EventID) ([]eventqueue.Notification, error) {
-		lost, _, err := r.store.TakeRound(ctx, maintenance.RoundPlace{Stage: stage}, time.Minute, lockTimeout)
+		lost, _, err := r.store.TakeRound(ctx, maintenance.RoundPlace{Stage: stage}, time.Minute)
 		return lost, err
 	}
 }
 
 var pageCases = map[string]pageCase{
 	"TakeDue": {prepare: pendingSQL, take: func(ctx context.Context, r *rig, _ []eventqueue.EventID) ([]eventqueue.Notification, error) {
-		return r.store.TakeDue(ctx, time.Minute, 100)
+		return r.store.TakeDue(ctx, time.Minute, 100, nil)
 	}},
 	"TakeDue, behind": {prepare: pendingSQL, take: func(ctx context.Context, r *rig, _ []eventqueue.EventID) ([]eventqueue.Notification, error) {
-		return r.store.TakeDue(ctx, time.Minute, 3)
+		return r.store.TakeDue(ctx, time.Minute, 3, nil)
 	}},
 	"TakePending": {prepare: pendingSQL, take: func(ctx context.Context, r *rig, ids []eventqueue.EventID) ([]eventqueue.Notification, error) {
 		return r.store.TakePending(ctx, ids)
@@ -89,7 +89,7 @@ var pageCases = map[string]pageCase{
 		return marked, err
 	}},
 	"Sweep": {prepare: lostLongAgoSQL, take: func(ctx context.Context, r *rig, _ []eventqueue.EventID) ([]eventqueue.Notification, error) {
-		swept, err := r.store.Sweep(ctx, 0, 100, time.Minute, lockTimeout)
+		swept, err := r.store.Sweep(ctx, 0, 100, time.Minute)
 		if len(swept.Lost) > 0 && swept.Read != 12 {
 			r.t.Errorf("the sweep has read %d events", swept.Read)
 		}

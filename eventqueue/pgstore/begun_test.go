@@ -42,7 +42,7 @@ func TestATokenThatACrashRepeatsIsNoFence(t *testing.T) {
 	ctx := testenv.Context(t)
 	ids := r.insert(event())
 	claim := func(number eventqueue.ClaimID) worker.Claim {
-		found, err := r.store.Claim(ctx, ids, handlers, lockTimeout, number)
+		found, err := r.store.Claim(ctx, ids, handlers, number)
 		if err != nil || len(found) != 1 || !found[0].Facts.Claimed {
 			t.Fatalf("%+v, %v", found, err)
 		}
@@ -74,7 +74,7 @@ func TestAClaimOfAnOlderProgramIsNotGivenBack(t *testing.T) {
 	ctx := testenv.Context(t)
 	ids := r.insert(event())
 	const number = 7
-	if found, err := r.store.Claim(ctx, ids, handlers, lockTimeout, number); err != nil || len(found) != 1 || !found[0].Facts.Claimed {
+	if found, err := r.store.Claim(ctx, ids, handlers, number); err != nil || len(found) != 1 || !found[0].Facts.Claimed {
 		t.Fatalf("%+v, %v", found, err)
 	}
 	r.expire(ids[0])
@@ -99,7 +99,7 @@ func TestAClaimThatIsGivenBackLosesNoLostRun(t *testing.T) {
 	ids := r.insert(event())
 	r.claim(ids[0])
 	r.expire(ids[0])
-	if found, err := r.store.Claim(ctx, ids, handlers, lockTimeout, 9); err != nil || !found[0].LostRun {
+	if found, err := r.store.Claim(ctx, ids, handlers, 9); err != nil || !found[0].LostRun {
 		t.Fatalf("taken over: %+v, %v", found, err)
 	}
 	if given, err := r.store.GiveBack(ctx, 9, ids); err != nil || len(given) != 1 {

@@ -49,7 +49,7 @@ func (o *other) lock(id eventqueue.EventID) {
 // claim claims an event that is free.
 func (o *other) claim(id eventqueue.EventID) {
 	o.r.t.Helper()
-	found, err := pgstore.ClaimIn(testenv.Context(o.r.t), o.conn, []eventqueue.EventID{id}, handlers, lockTimeout, 0)
+	found, err := pgstore.ClaimIn(testenv.Context(o.r.t), o.conn, []eventqueue.EventID{id}, handlers, 0)
 	if err != nil || len(found) != 1 || !found[0].Facts.Claimed {
 		o.r.t.Fatalf("claim event %s in a transaction: %+v, %v", id, found, err)
 	}
@@ -152,10 +152,10 @@ type form struct {
 // claim asks for the claims of events.
 func (f form) claim(ctx context.Context, r *rig, ids ...eventqueue.EventID) (found []worker.ClaimResult, err error) {
 	if !f.in {
-		return r.store.Claim(ctx, ids, handlers, lockTimeout, 0)
+		return r.store.Claim(ctx, ids, handlers, 0)
 	}
 	err = r.store.InTx(ctx, func(ctx context.Context, db eventqueue.DB) error {
-		found, err = pgstore.ClaimIn(ctx, db, ids, handlers, lockTimeout, 0)
+		found, err = pgstore.ClaimIn(ctx, db, ids, handlers, 0)
 		return err
 	})
 	return found, err

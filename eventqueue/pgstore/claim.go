@@ -2,6 +2,9 @@ package pgstore
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,7 +49,7 @@ var (
 
 	claimFactsSQL = `
 WITH clock AS MATERIALIZED (
-    SELECT clock_timestamp() AS now, greatest($2::interval, ` + mayrun.ValidSQL + `) AS valid_for
+    SELECT clock_timestamp() AS now, ` + mayrun.ValidForSQL + ` AS valid_for
 ), barrier AS MATERIALIZED (
     SELECT 1 FROM claim_barrier WHERE false FOR KEY SHARE
 ), runnable AS (
@@ -61,7 +64,7 @@ WITH clock AS MATERIALIZED (
       AND NOT (` + mayrun.NeedsGroupSQL + `)
 ), claimed AS (
     UPDATE events_v2 e
-    SET locked_at = (SELECT now FROM clock), attempts = e.attempts + 1, claim_id = nullif($10::bigint, 0) + e.attempts + 1, begun = false,
+    SET locked_at = (SELECT now FROM clock), attempts = e.attempts + 1, claim_id = nullif($9::bigint, 0) + e.attempts + 1, begun = false,
         retries = e.retries + (e.locked_at IS NOT NULL AND e.begun)::int, begin_first = e.begin_first OR e.locked_at IS NOT NULL AND NOT e.begun,
         lost_run = e.lost_run OR e.locked_at IS NOT NULL AND e.begun
     WHERE e.ctid = ANY (ARRAY(`
@@ -69,7 +72,8 @@ WITH clock AS MATERIALIZED (
       AND ` + dueAndFreeSQL + `
     RETURNING e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until,
         CASE WHEN e.attempts > 1 THEN (SELECT before.locked_at FROM events_v2 before WHERE before.id = e.id) END AS locked_at,
-        e.attempts, e.retries, e.enqueued_at, e.value, e.ctid AS place, ` + attributes.OriginSQL + ` AS origin,
+        e.attempts, e.retries, e.enqueued_at, CASE WHEN octet_length(e.value) <= ` + maxClaimedValueSQL + ` THEN e.value END AS value,
+        e.ctid AS place, ` + attributes.OriginSQL + ` AS origin,
         (e.unique_seconds > 0)::int + 8 * e.group_state + 32 * e.snoozes + 1048576 * e.begin_first::int + 2097152 * e.lost_run::int
         + CASE WHEN (SELECT EXISTS (SELECT FROM rate_limits)) THEN (
             SELECT coalesce(max(CASE l.mode WHEN 'exact' THEN 6 ELSE 2 END), 0) FROM rate_limits l
@@ -77,7 +81,7 @@ WITH clock AS MATERIALIZED (
 )
 SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at,
     NULL AS rule, true AS known, (SELECT now FROM clock),
-    e.attempts, e.retries, e.enqueued_at, e.value, e.place, e.marks, NULL::interval, e.origin
+    e.attempts, e.retries, e.enqueued_at, e.value, e.place, e.marks, CASE WHEN e.locked_at IS NOT NULL THEN (SELECT valid_for FROM clock) END, e.origin
 FROM claimed AS e
 WHERE NOT EXISTS (SELECT FROM barrier)
 UNION ALL
@@ -96,36 +100,54 @@ WHERE (SELECT count(*) FROM claimed) < cardinality($1::bigint[])`
           AND ` + mayrun.UnlockedSQL("e.locked_at", "(SELECT now - valid_for FROM clock)") + `
           AND ` + mayrun.GroupMayRunSQL("e.group_state")
 
-	handlerKnownSQL = `((e.module, e.name, e.modifier) IN (SELECT * FROM unnest($3::text[], $4::text[], $5::text[]))
+	handlerKnownSQL = `((e.module, e.name, e.modifier) IN (SELECT * FROM unnest($2::text[], $3::text[], $4::text[]))
         OR (e.canvas_id, e.module, e.name, e.modifier) IN
-            (SELECT * FROM unnest($6::uuid[], $7::text[], $8::text[], $9::text[])))`
+            (SELECT * FROM unnest($5::uuid[], $6::text[], $7::text[], $8::text[])))`
 )
+
+// maxClaimedValueSQL: the length of a value that is stored apart from its row is in the row, so a
+// value that is left out is not read.
+var maxClaimedValueSQL = strconv.Itoa(worker.MaxClaimedValueBytes)
 
 // Claim implements worker.Store. All rows are read before it returns:
 // only then has the claim committed.
-func (s *Store) Claim(ctx context.Context, ids []eventqueue.EventID, handlers eventqueue.HandlerSet, lockTimeout time.Duration, id eventqueue.ClaimID) (found []worker.ClaimResult, err error) {
-	err = s.waitThenSkip(ctx, []query{claim(&found, ids, handlers, lockTimeout, id)})
+func (s *Store) Claim(ctx context.Context, ids []eventqueue.EventID, handlers eventqueue.HandlerSet, id eventqueue.ClaimID) (found []worker.ClaimResult, err error) {
+	err = s.waitThenSkip(ctx, []query{claim(&found, ids, handlers, id)})
 	return found, err
 }
 
 // ClaimIn is Claim within a transaction: the claims are committed with it. Tests
 // hold one open with it.
-func ClaimIn(ctx context.Context, db eventqueue.DB, ids []eventqueue.EventID, handlers eventqueue.HandlerSet, lockTimeout time.Duration, id eventqueue.ClaimID) (found []worker.ClaimResult, err error) {
-	err = within(ctx, pgsession.DefaultSchema.On(db), []query{claim(&found, ids, handlers, lockTimeout, id)})
+func ClaimIn(ctx context.Context, db eventqueue.DB, ids []eventqueue.EventID, handlers eventqueue.HandlerSet, id eventqueue.ClaimID) (found []worker.ClaimResult, err error) {
+	err = within(ctx, pgsession.DefaultSchema.On(db), []query{claim(&found, ids, handlers, id)})
 	return found, err
 }
 
+// valueSQL has the fence of every write after a claim (I5).
+const valueSQL = `
+SELECT e.value FROM events_v2 e
+WHERE e.id = $1 AND e.attempts = $2 AND coalesce(e.claim_id - e.attempts, 0) = $3 AND e.locked_at IS NOT NULL`
+
+// Value implements worker.Store.
+func (s *Store) Value(ctx context.Context, claim worker.Claim) (value json.RawMessage, held bool, err error) {
+	err = s.pool.QueryRow(ctx, valueSQL, int64(claim.Event), claim.Attempt, int64(claim.ID)).Scan((*[]byte)(&value))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, false, nil
+	}
+	return value, err == nil, err
+}
+
 // claim is the statement that sets found.
-func claim(found *[]worker.ClaimResult, ids []eventqueue.EventID, handlers eventqueue.HandlerSet, lockTimeout time.Duration, id eventqueue.ClaimID) query {
+func claim(found *[]worker.ClaimResult, ids []eventqueue.EventID, handlers eventqueue.HandlerSet, id eventqueue.ClaimID) query {
 	return query{
 		forms:        forms{waits: claimSQL, skips: claimFreeSQL},
-		arguments:    append(append([]any{int64s(ids), lockTimeout}, handlerArgs(handlers)...), int64(id)),
+		arguments:    append(append([]any{int64s(ids)}, handlerArgs(handlers)...), int64(id)),
 		usesKeptPlan: len(ids) <= fewEvents,
 		read: func(rows pgx.Rows) error {
 			*found = make([]worker.ClaimResult, 0, len(ids))
 			row := newClaimRow()
 			_, err := pgx.ForEachRow(rows, row.columns(), func() error {
-				*found = append(*found, row.found(lockTimeout, id))
+				*found = append(*found, row.found(id))
 				return nil
 			})
 			return err
@@ -165,8 +187,7 @@ type claimRow struct {
 	value                  []byte
 	rowID                  pgtype.TID
 	marks                  marks
-	// validFor is for how long the statement took locks to be valid; of a claimed row
-	// it is NULL.
+	// validFor is for how long the statement took locks to be valid; it is NULL where there was none.
 	validFor *time.Duration
 	// origin is the parent and the attributes in one column, which is NULL for most rows: as two
 	// they would cost each row more; see marks.
@@ -204,7 +225,7 @@ func (r *claimRow) text(b []byte) string {
 	return text
 }
 
-func (r *claimRow) found(lockTimeout time.Duration, id eventqueue.ClaimID) (f worker.ClaimResult) {
+func (r *claimRow) found(id eventqueue.ClaimID) (f worker.ClaimResult) {
 	e := &f.Event
 	e.ID, e.Canvas, e.DelayUntil = eventqueue.EventID(r.id), r.canvas, r.delayUntil
 	e.Module, e.Name, e.Modifier = r.text(r.module), r.text(r.name), r.text(r.modifier)
@@ -216,10 +237,7 @@ func (r *claimRow) found(lockTimeout time.Duration, id eventqueue.ClaimID) (f wo
 	f.Grouped = group == groupMayRun
 	f.Facts.Delay = r.delayUntil.Sub(r.now)
 	if r.lockedAt.Valid {
-		if r.validFor != nil { // the database's, where that is longer
-			lockTimeout = *r.validFor
-		}
-		f.Facts.LockRemaining = r.lockedAt.Time.Add(lockTimeout).Sub(r.now)
+		f.Facts.LockRemaining = r.lockedAt.Time.Add(*r.validFor).Sub(r.now)
 		f.Facts.Lock = machine.LockStale
 		if f.Facts.LockRemaining > 0 {
 			f.Facts.Lock = machine.LockHeld
@@ -231,6 +249,7 @@ func (r *claimRow) found(lockTimeout time.Duration, id eventqueue.ClaimID) (f wo
 		f.Exact, f.Snoozes = r.marks.exactlyLimited(), r.marks.snoozes()
 		f.ClaimID, f.BeginFirst, f.LostRun = id, r.marks.beginFirst(), r.marks.lostRun()
 		e.Retries, e.EnqueuedAt, e.Value = int(r.retries.Int32), r.enqueuedAt.Time, r.value
+		f.ValueApart = r.value == nil
 		parent, of := attributes.DecodeOrigin(r.origin)
 		e.ParentID, e.Attributes = eventqueue.EventID(parent), of
 	}

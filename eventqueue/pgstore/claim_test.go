@@ -62,7 +62,7 @@ func TestAClaimTakesOnlyWhatMayRun(t *testing.T) {
 		all.Everywhere = append(all.Everywhere, eventqueue.HandlerKey{Module: key.Module, Name: name, Modifier: "_"})
 	}
 	all.OnCanvas = []eventqueue.CanvasHandler{{Canvas: another, Key: eventqueue.HandlerKey{Module: key.Module, Name: "unknown", Modifier: "_"}}}
-	found, err := r.store.Claim(ctx, ids, all, lockTimeout, 0)
+	found, err := r.store.Claim(ctx, ids, all, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestAClaimGoesByTheClockOfItsMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := r.insert(event())[0]
-	found, err := pgstore.ClaimIn(ctx, tx, []eventqueue.EventID{id}, handlers, lockTimeout, 0)
+	found, err := pgstore.ClaimIn(ctx, tx, []eventqueue.EventID{id}, handlers, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,20 +61,20 @@ var deleteCompleted = fenced(`, ended AS (
 )`)
 
 // An event leaves events_v2 and enters event_log in one statement (I1, I9). A
-// status of NULL keeps no history.
+// status of NULL keeps no history. The reason of a failed event is the label of its end, unless that is RetryTooMany.
 const deleteAndLogSQL = `, ended AS (
     DELETE FROM events_v2 e WHERE ` + heldSQL + ` RETURNING e.*
 ), logged AS (
-    INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at, ordering_key, attributes, parent_id)
+    INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at, ordering_key, attributes, parent_id, reason)
     SELECT id, canvas_id, module, name, modifier, value, status::event_log_status, retries, attempts, last_error, enqueued_at,
-        nullif(ordering_key, ''), attributes, parent_id
-    FROM ended JOIN unnest($1::bigint[], $5::text[], $6::text[]) AS how (id, status, last_error) USING (id)
+        nullif(ordering_key, ''), attributes, parent_id, reason
+    FROM ended JOIN unnest($1::bigint[], $5::text[], $6::text[], $8::text[]) AS how (id, status, last_error, reason) USING (id)
     WHERE status IS NOT NULL
     -- A row that was put back by hand under its old id is logged all the same.
     ON CONFLICT (id) DO UPDATE SET status = excluded.status, value = excluded.value, retries = excluded.retries,
         attempts = excluded.attempts, last_error = excluded.last_error, created_at = excluded.created_at,
         ordering_key = excluded.ordering_key, attributes = excluded.attributes, parent_id = excluded.parent_id,
-        reason = NULL, actor = NULL
+        reason = excluded.reason, actor = NULL
 )`
 
 var deleteLogAndRecordSQL = deleteAndLogSQL + recordSQL("$7", "$6")
@@ -249,12 +249,15 @@ func tidOf(place worker.RowID) pgtype.TID {
 }
 
 func deletion(written *worker.WriteResult, completions []worker.Completion, retain bool) query {
-	statuses, lastErrors := make([]*string, len(completions)), make([]*string, len(completions))
+	statuses, lastErrors, reasons := make([]*string, len(completions)), make([]*string, len(completions)), make([]*string, len(completions))
 	durations := make([]*time.Duration, len(completions))
 	logs, stamps := false, false
 	for i := range completions {
 		durations[i] = recordedDuration(&completions[i])
 		stamps = stamps || completions[i].Unique
+		if completions[i].Label == machine.FailedForGood {
+			reasons[i] = new(string(machine.FailedForGood))
+		}
 		switch {
 		case completions[i].Label != machine.ExecutesToCompletion:
 			statuses[i], lastErrors[i] = new(string(maintenance.LogFailed)), &completions[i].LastError
@@ -265,12 +268,12 @@ func deletion(written *worker.WriteResult, completions []worker.Completion, reta
 		}
 	}
 	if stamps {
-		return fencedWrite(written, deleteAndStamp, columnsOf(completions), statuses, lastErrors, durations)
+		return fencedWrite(written, deleteAndStamp, columnsOf(completions), statuses, lastErrors, durations, reasons)
 	}
 	if !logs {
 		return fencedWrite(written, deleteCompleted, columnsOf(completions))
 	}
-	return fencedWrite(written, deleteAndLog, columnsOf(completions), statuses, lastErrors, durations)
+	return fencedWrite(written, deleteAndLog, columnsOf(completions), statuses, lastErrors, durations, reasons)
 }
 
 func rescheduling(written *worker.WriteResult, completions []worker.Completion) query {

@@ -53,7 +53,7 @@ func (r *rig) claimAll(ids []eventqueue.EventID) []worker.Completion {
 	r.t.Helper()
 	const of = eventqueue.ClaimID(0x1234567_00000001) // of a worker's number and a count
 	known := eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{key, shortKey}}
-	found, err := r.store.Claim(testenv.Context(r.t), ids, known, lockTimeout, of)
+	found, err := r.store.Claim(testenv.Context(r.t), ids, known, of)
 	if err != nil || len(found) != len(ids) {
 		r.t.Fatalf("found %d of %d events, %v", len(found), len(ids), err)
 	}
@@ -244,7 +244,7 @@ func TestABatchIsOneStatement(t *testing.T) {
 		}
 	}
 	claim := func() error {
-		found, err := r.store.Claim(ctx, ids, handlers, lockTimeout, 7)
+		found, err := r.store.Claim(ctx, ids, handlers, 7)
 		claims = claims[:0]
 		for _, f := range found {
 			claims = append(claims, worker.Claim{Event: f.Event.ID, Attempt: f.Attempt, ID: f.ClaimID})
@@ -263,14 +263,14 @@ func TestABatchIsOneStatement(t *testing.T) {
 		{"a heartbeat", func() error { _, err := r.store.Renew(ctx, claims); return err }, 1},
 		{"the ends of runs that failed", complete(func(int) machine.Label { return machine.RetryAllowed }), 1},
 		{"a look for what others have", func() error {
-			_, _, err := r.store.Runnable(ctx, eventqueue.Scope{}, nil, lockTimeout)
+			_, _, err := r.store.Runnable(ctx, eventqueue.Scope{}, nil)
 			return err
 		}, 1},
 		{"another claim", claim, 1},
 		{"the ends of runs of which half failed", complete(func(i int) machine.Label {
 			return []machine.Label{machine.RetryAllowed, machine.ExecutesToCompletion}[i%2]
 		}), 2},
-		{"a look at events of which half are gone", func() error { _, err := r.store.Claim(ctx, ids, handlers, lockTimeout, 8); return err }, 1},
+		{"a look at events of which half are gone", func() error { _, err := r.store.Claim(ctx, ids, handlers, 8); return err }, 1},
 	} {
 		before := count.sent.Load()
 		if err := step.do(); err != nil {

@@ -131,7 +131,7 @@ func (r *rig) insert(events ...eventqueue.NewEvent) []eventqueue.EventID {
 // look asks for the claim of some events and returns what was found, by id.
 func (r *rig) look(ids ...eventqueue.EventID) map[eventqueue.EventID]worker.ClaimResult {
 	r.t.Helper()
-	found, err := r.store.Claim(testenv.Context(r.t), ids, handlers, lockTimeout, 0)
+	found, err := r.store.Claim(testenv.Context(r.t), ids, handlers, 0)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -2,13 +2,13 @@ package pgstore
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/maintenance"
 	"eventsv2/internal/refusal"
 )
 
@@ -25,30 +25,30 @@ type due struct {
 // whose events are all far in the future counts as well.
 const fewestCanvases = 256
 
-// The clock is read in a sub-select: as a value that does not change during the
-// statement it can bound the scan of the index events_v2_pending. free is read once,
-// whatever the plan: as the inner side of a loop it would skip the rows that it
-// took before, and take as many others.
+// A page is found first and then taken by the ids of its events, so that whoever takes it knows what a
+// statement without an answer may have taken (I19). Events whose rows others hold are found as well,
+// since to skip them would mean to lock all the others; they are made up for by free rows of the same
+// canvas, when the page went from canvas to canvas, or else by the oldest.
+// The given events are left out: those that wait because the database refuses to write their rows, so
+// that these fill no page.
+//
+// The clock is read in a sub-select: as a value that does not change during the statement it can bound
+// the scan of the index events_v2_pending.
 const (
-	takeOldestSQL = freeOldestSQL + takeFreeSQL
-	freeOldestSQL = `
-WITH free AS MATERIALIZED (
-    SELECT id FROM events_v2 e
-    WHERE e.notified_at IS NULL AND delay_until <= (SELECT clock_timestamp() + $1::interval)
-    ORDER BY delay_until, id
-    LIMIT $2
-    FOR UPDATE SKIP LOCKED
-)
-`
-	takeFreeSQL = `UPDATE events_v2 e SET notified_at = clock_timestamp()
-WHERE e.id = ANY (ARRAY(SELECT id FROM free))
-RETURNING e.id, e.canvas_id`
+	findOldestSQL = `
+SELECT e.id, e.canvas_id FROM events_v2 e
+WHERE e.notified_at IS NULL AND delay_until <= (SELECT clock_timestamp() + $1::interval) AND e.id <> ALL ($3::bigint[])
+ORDER BY delay_until, id
+LIMIT $2`
+	freeOldestSQL = findOldestSQL + `
+FOR UPDATE SKIP LOCKED`
 )
 
 // canvases jumps along the index events_v2_pending_canvas from one canvas to the next.
 // Each canvas with due events gets an equal part of the limit. The events
 // of a canvas are compared as rows, so that no other index has them in order.
-const takeSharesSQL = `
+const (
+	findSharesSQL = `
 WITH RECURSIVE clock AS MATERIALIZED (
     SELECT clock_timestamp() + $1::interval AS horizon
 ), canvases AS (
@@ -69,67 +69,72 @@ WITH RECURSIVE clock AS MATERIALIZED (
         ORDER BY e.canvas_id, e.delay_until, e.id LIMIT 1) <= (SELECT horizon FROM clock)
     ORDER BY n
     LIMIT $3
-), free AS MATERIALIZED (
-    SELECT share.id
+), found AS MATERIALIZED (
+    SELECT share.id, share.canvas_id
     FROM due CROSS JOIN LATERAL (
-        SELECT e.id FROM events_v2 e
-        WHERE e.notified_at IS NULL AND e.canvas_id >= due.canvas_id
+        SELECT e.id, e.canvas_id FROM events_v2 e
+        WHERE e.notified_at IS NULL AND e.id <> ALL ($5::bigint[]) AND e.canvas_id >= due.canvas_id
           AND (e.canvas_id, e.delay_until) <= (due.canvas_id, (SELECT horizon FROM clock))
         ORDER BY e.canvas_id, e.delay_until, e.id
         LIMIT (SELECT $3 / count(*) FROM due)
-        FOR UPDATE SKIP LOCKED
     ) AS share
-), taken AS (
-    ` + takeFreeSQL + `
 )
-SELECT progress.canvas_id, taken.id, taken.canvas_id
+SELECT progress.canvas_id, found.id, found.canvas_id
 FROM (
     SELECT CASE
         WHEN (SELECT count(*) FROM due) = $3 THEN (SELECT canvas_id FROM due ORDER BY n DESC LIMIT 1)
         WHEN (SELECT max(n) FROM canvases) = $4 THEN (SELECT canvas_id FROM canvases ORDER BY n DESC LIMIT 1)
     END AS canvas_id
-) AS progress LEFT JOIN taken ON true`
+) AS progress LEFT JOIN found ON true`
 
-// The same statements that only find what they would take, and leave out the given events: those
-// that wait because the database refuses to write their rows, so that these fill no page.
-var (
-	findOldestSQL = strings.Replace(freeOldestSQL, "e.notified_at IS NULL", "e.notified_at IS NULL AND e.id <> ALL ($3::bigint[])", 1) + findFreeSQL
-	findSharesSQL = strings.NewReplacer("e.notified_at IS NULL AND e.canvas_id >= due.canvas_id",
-		"e.notified_at IS NULL AND e.id <> ALL ($5::bigint[]) AND e.canvas_id >= due.canvas_id", takeFreeSQL, findFreeSQL).Replace(takeSharesSQL)
+	// One canvas stands in $2 for each row of its share that is made up for.
+	freeOfCanvasesSQL = `
+SELECT share.id, share.canvas_id
+FROM (SELECT canvas_id, count(*) AS missing FROM unnest($2::uuid[]) AS canvas_id GROUP BY canvas_id) AS part
+CROSS JOIN LATERAL (
+    SELECT e.id, e.canvas_id FROM events_v2 e
+    WHERE e.notified_at IS NULL AND e.id <> ALL ($3::bigint[]) AND e.canvas_id >= part.canvas_id
+      AND (e.canvas_id, e.delay_until) <= (part.canvas_id, (SELECT clock_timestamp() + $1::interval))
+    ORDER BY e.canvas_id, e.delay_until, e.id
+    LIMIT part.missing
+    FOR UPDATE SKIP LOCKED
+) AS share`
 )
 
-const findFreeSQL = `SELECT e.id, e.canvas_id FROM events_v2 e WHERE e.id = ANY (ARRAY(SELECT id FROM free))`
-
-const takePendingSQL = `
+// Each row is looked up by its id. The condition is none of a partial index: behind a backlog, such an
+// index has everything that is pending.
+const (
+	isPendingSQL   = `num_nulls(e.notified_at) = 1 AND e.delay_until <= clock_timestamp() + $2::interval`
+	takePendingSQL = `
+WITH free AS MATERIALIZED (
+    SELECT free.id FROM unnest($1::bigint[]) AS asked (id) CROSS JOIN LATERAL (
+        SELECT e.id FROM events_v2 e WHERE e.id = asked.id AND ` + isPendingSQL + `
+        FOR UPDATE SKIP LOCKED
+    ) AS free
+)
 UPDATE events_v2 e SET notified_at = clock_timestamp()
-FROM (
-    SELECT id FROM events_v2
-    WHERE id = ANY ($1::bigint[]) AND notified_at IS NULL AND delay_until <= clock_timestamp() + $2::interval
-    ORDER BY id
-    FOR UPDATE SKIP LOCKED
-) AS free
-WHERE e.id = free.id
+WHERE e.id = ANY (ARRAY(SELECT id FROM free))
 RETURNING e.id, e.canvas_id`
+)
 
 // takingPending takes the pending notifications of events due within a time.
 func (s *Store) takingPending(ctx context.Context, taken *[]eventqueue.Notification, within time.Duration) func(ids []eventqueue.EventID) error {
 	return func(ids []eventqueue.EventID) error {
-		some, err := queryNotifications(ctx, s.pool, takePendingSQL, int64s(ids), within)
-		if err == nil {
-			*taken = append(*taken, some...)
-		}
-		return err
+		return committed(taken, func(some *[]eventqueue.Notification) error {
+			return s.run(ctx, skipping, query{forms: forms{skips: takePendingSQL}, arguments: []any{int64s(ids), within}, read: appendTo(some)})
+		})
 	}
 }
 
 // TakeDue implements maintenance.RelayStore.
-func (s *Store) TakeDue(ctx context.Context, within time.Duration, limit int) ([]eventqueue.Notification, error) {
-	taken, err := s.takeShares(ctx, within, limit)
+func (s *Store) TakeDue(ctx context.Context, within time.Duration, limit int, await maintenance.AwaitTake) ([]eventqueue.Notification, error) {
+	take := dueTake{store: s, within: within, await: await}
+	taken, err := s.takeShares(ctx, take, limit)
 	rest := limit - len(taken)
 	if err = outcome(len(taken), err); err != nil && !refusal.Is(err) || rest == 0 {
 		return taken, err
 	}
-	oldest, full, oldestErr := s.takeOldest(ctx, within, rest)
+	oldest, full, oldestErr := s.takeOldest(ctx, take, rest)
 	if full || oldestErr == nil || refusal.Is(oldestErr) {
 		s.due.mu.Lock()
 		s.due.behind = full
@@ -140,30 +145,40 @@ func (s *Store) TakeDue(ctx context.Context, within time.Duration, limit int) ([
 }
 
 // takeOldest also reports whether it has found as many as it may take.
-func (s *Store) takeOldest(ctx context.Context, within time.Duration, limit int) (taken []eventqueue.Notification, full bool, err error) {
-	read := func(sql string, arguments ...any) (found []eventqueue.Notification, err error) {
-		err = s.walk(ctx, sql, append([]any{within, limit}, arguments...), appendTo(&found))
+func (s *Store) takeOldest(ctx context.Context, take dueTake, limit int) (taken []eventqueue.Notification, full bool, err error) {
+	without := s.refused.Waiting()
+	oldest := func(sql string, limit int, without []eventqueue.EventID) (found []eventqueue.Notification, err error) {
+		err = s.walk(ctx, sql, []any{take.within, limit, int64s(without)}, appendTo(&found))
 		full = len(found) == limit
 		return found, err
 	}
-	taken, err = s.takeDuePage(ctx, within, read, takeOldestSQL, findOldestSQL)
+	found, err := oldest(findOldestSQL, limit, without)
+	if err != nil {
+		return nil, false, err
+	}
+	taken, err = take.page(ctx, found, without, func(held []eventqueue.Notification, without []eventqueue.EventID) ([]eventqueue.Notification, error) {
+		return oldest(freeOldestSQL, len(held), without)
+	})
 	return taken, full, err
 }
 
 // takeShares takes nothing while the store is not behind.
-func (s *Store) takeShares(ctx context.Context, within time.Duration, limit int) (taken []eventqueue.Notification, err error) {
+func (s *Store) takeShares(ctx context.Context, take dueTake, limit int) (taken []eventqueue.Notification, err error) {
 	s.due.mu.Lock()
 	behind, after := s.due.behind, s.due.canvas
 	s.due.mu.Unlock()
 	if !behind {
 		return nil, nil
 	}
-	var next [16]byte
-	read := func(sql string, arguments ...any) (found []eventqueue.Notification, err error) {
-		found, next, err = s.readShares(ctx, sql, append([]any{within, after, limit, max(limit, fewestCanvases)}, arguments...))
-		return found, err
+	without := s.refused.Waiting()
+	found, next, err := s.findShares(ctx, take.within, after, limit, max(limit, fewestCanvases), int64s(without))
+	if err != nil {
+		return nil, err
 	}
-	taken, err = s.takeDuePage(ctx, within, read, takeSharesSQL, findSharesSQL)
+	taken, err = take.page(ctx, found, without, func(held []eventqueue.Notification, without []eventqueue.EventID) (found []eventqueue.Notification, err error) {
+		err = s.walk(ctx, freeOfCanvasesSQL, []any{take.within, canvasesOf(held), int64s(without)}, appendTo(&found))
+		return found, err
+	})
 	if err == nil || refusal.Is(err) {
 		s.due.mu.Lock()
 		s.due.canvas = next
@@ -172,9 +187,18 @@ func (s *Store) takeShares(ctx context.Context, within time.Duration, limit int)
 	return taken, err
 }
 
-// readShares returns the next canvas, too.
-func (s *Store) readShares(ctx context.Context, sql string, arguments []any) (found []eventqueue.Notification, next [16]byte, err error) {
-	err = s.walk(ctx, sql, arguments, func(rows pgx.Rows) error {
+// canvasesOf has the canvas of each event.
+func canvasesOf(events []eventqueue.Notification) [][16]byte {
+	canvases := make([][16]byte, len(events))
+	for i, n := range events {
+		canvases[i] = n.Canvas
+	}
+	return canvases
+}
+
+// findShares also returns the canvas after which the next call goes on.
+func (s *Store) findShares(ctx context.Context, arguments ...any) (found []eventqueue.Notification, next [16]byte, err error) {
+	err = s.walk(ctx, findSharesSQL, arguments, func(rows pgx.Rows) error {
 		var last, canvas *[16]byte
 		var id *eventqueue.EventID
 		_, err := pgx.ForEachRow(rows, []any{&last, &id, &canvas}, func() error {
@@ -191,14 +215,54 @@ func (s *Store) readShares(ctx context.Context, sql string, arguments []any) (fo
 	return found, next, err
 }
 
-// takeDuePage takes a page of due events with one statement, or finds it with the other and takes
-// it around the rows that the database refuses to write.
-func (s *Store) takeDuePage(ctx context.Context, within time.Duration, read func(sql string, arguments ...any) ([]eventqueue.Notification, error),
-	takeSQL, findSQL string) ([]eventqueue.Notification, error) {
-	return takeAround(&s.refused,
-		func() ([]eventqueue.Notification, error) { return read(takeSQL) },
-		func() ([]eventqueue.Notification, error) { return read(findSQL, int64s(s.refused.Waiting())) },
-		func(taken *[]eventqueue.Notification) func(ids []eventqueue.EventID) error {
-			return s.takingPending(ctx, taken, within)
-		})
+// dueTake takes due events that were found.
+type dueTake struct {
+	store  *Store
+	within time.Duration
+	await  maintenance.AwaitTake
+}
+
+// makeUp finds free rows in place of those that others hold, without the given ones.
+type makeUp func(held []eventqueue.Notification, without []eventqueue.EventID) ([]eventqueue.Notification, error)
+
+// page takes what was found, and others in place of what others hold. What is returned was taken,
+// whatever the error is.
+func (d dueTake) page(ctx context.Context, found []eventqueue.Notification, without []eventqueue.EventID, others makeUp) (taken []eventqueue.Notification, err error) {
+	for {
+		some, err := d.found(ctx, found)
+		taken = append(taken, some...)
+		if err != nil || len(some) == len(found) {
+			return taken, err
+		}
+		held := notTaken(found, some) // by others, or a trigger of the table leaves the rows as they are
+		for _, n := range held {
+			without = append(without, n.Event)
+		}
+		if found, err = others(held, without); err != nil {
+			return taken, err
+		}
+	}
+}
+
+// notTaken returns the events that were found and not taken.
+func notTaken(found, taken []eventqueue.Notification) (rest []eventqueue.Notification) {
+	was := make(map[eventqueue.EventID]bool, len(taken))
+	for _, n := range taken {
+		was[n.Event] = true
+	}
+	for _, n := range found {
+		if !was[n.Event] {
+			rest = append(rest, n)
+		}
+	}
+	return rest
+}
+
+// found takes events that were found, around the rows that the database refuses to write.
+func (d dueTake) found(ctx context.Context, found []eventqueue.Notification) (taken []eventqueue.Notification, err error) {
+	if len(found) == 0 {
+		return nil, nil
+	}
+	err = around(&d.store.refused, inTurn(found), awaited(d.await, d.store.takingPending(ctx, &taken, d.within)))
+	return taken, err
 }

@@ -16,10 +16,10 @@ import (
 // rate limit, and its notification is pending.
 var editSQL = `
 WITH clock AS MATERIALIZED (
-    SELECT clock_timestamp() AS now
+    SELECT clock_timestamp() AS now, ` + mayrun.ValidForSQL + ` AS valid_for
 ), free AS MATERIALIZED (
     SELECT id, canvas_id, module, name, locked_at,
-        $8::text IS NOT NULL AND (value, coalesce(attributes, '{}')) IS DISTINCT FROM ($8, coalesce(nullif($9, '')::jsonb, '{}')) AS outdated
+        ` + otherContentSQL("events_v2", "$7", "$8") + ` AS outdated
     FROM events_v2
     WHERE id = ANY ($1::bigint[])
     ORDER BY id
@@ -27,39 +27,43 @@ WITH clock AS MATERIALIZED (
 ), edited AS (
     UPDATE events_v2 e
     ` + clearLockSQL + `
-        value = coalesce($3, e.value),
-        attributes = CASE WHEN $4::text IS NULL THEN e.attributes ELSE nullif($4, '')::jsonb END,
-        delay_until = coalesce(clock.now + $5::interval, CASE WHEN $6::timestamptz IS NOT NULL THEN greatest($6, clock.now) END, e.delay_until),
-        notified_at = CASE WHEN $5 IS NULL AND $6 IS NULL AND e.locked_at IS NULL THEN e.notified_at END,
-        limited_attempt = CASE WHEN $5 IS NULL AND $6 IS NULL THEN e.limited_attempt ELSE 0 END
+        value = coalesce($2, e.value),
+        attributes = CASE WHEN $3::text IS NULL THEN e.attributes ELSE nullif($3, '')::jsonb END,
+        delay_until = coalesce(clock.now + $4::interval, CASE WHEN $5::timestamptz IS NOT NULL THEN greatest($5, clock.now) END, e.delay_until),
+        notified_at = CASE WHEN $4 IS NULL AND $5 IS NULL AND e.locked_at IS NULL THEN e.notified_at END,
+        limited_attempt = CASE WHEN $4 IS NULL AND $5 IS NULL THEN e.limited_attempt ELSE 0 END
     FROM clock
-    WHERE e.id = ANY (ARRAY(SELECT id FROM free WHERE NOT outdated)) AND ` + mayrun.UnlockedSQL("e.locked_at", mayrun.ValidSinceSQL("clock.now", "$2")) + `
+    WHERE e.id = ANY (ARRAY(SELECT id FROM free WHERE NOT outdated)) AND ` + mayrun.UnlockedSQL("e.locked_at", "clock.now - clock.valid_for") + `
     RETURNING e.id, e.notified_at
 ), woken AS (
-    SELECT pg_notify($7, '') WHERE EXISTS (SELECT FROM edited WHERE notified_at IS NULL)
+    SELECT pg_notify($6, '') WHERE EXISTS (SELECT FROM edited WHERE notified_at IS NULL)
 )` + strings.Replace(changedSQL("edited", "woken"), `WHEN free.id IS NOT NULL`, `WHEN free.outdated THEN 'outdated'
         WHEN free.id IS NOT NULL`, 1)
 
 // Edit implements control.ChangeStore, in one round trip and one transaction, or around the rows that
 // the database refuses to write (I15).
 func (s *Store) Edit(ctx context.Context, edit control.Edit, ids []eventqueue.EventID) ([]control.Changed, error) {
-	settings, err := s.Settings(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var value *string // NULL: whatever it has
-	var held string
-	if edit.Of != nil {
-		value, held = new(string(edit.Of.Value)), attributes.Encode(edit.Of.Attributes)
-	}
 	return changeAround(ids, changedID, refusedChange, func(ids []eventqueue.EventID) (results []control.Changed, err error) {
-		arguments := append([]any{int64s(ids), settings.LockTimeout}, editArguments(edit)...)
+		arguments := append([]any{int64s(ids)}, editArguments(edit)...)
 		err = s.changeEvents(ctx, auditedChange("edit", ids, &results), []query{
 			{forms: lockChanged, arguments: []any{int64s(ids)}, read: discard},
-			{forms: forms{waits: editSQL, skips: editSQL}, arguments: append(arguments, s.channel(pendingChannel), value, held), read: collect(&results, scanChanged)},
+			{forms: forms{waits: editSQL, skips: editSQL}, arguments: append(append(arguments, s.channel(pendingChannel)), contentArguments(edit)...), read: collect(&results, scanChanged)},
 		})
 		return results, err
 	})
+}
+
+// otherContentSQL holds if a row has another content than the one that an edit is of.
+func otherContentSQL(row, value, held string) string {
+	return value + `::text IS NOT NULL AND (` + row + `.value, coalesce(` + row + `.attributes, '{}')) IS DISTINCT FROM (` + value + `, coalesce(nullif(` + held + `, '')::jsonb, '{}'))`
+}
+
+// contentArguments are the value and the attributes that an edit is of; NULL: whatever an event has.
+func contentArguments(edit control.Edit) []any {
+	if edit.Of == nil {
+		return []any{nil, ""}
+	}
+	return []any{string(edit.Of.Value), attributes.Encode(edit.Of.Attributes)}
 }
 
 // editArguments are value, attributes, delay and time, each NULL where the edit leaves it.

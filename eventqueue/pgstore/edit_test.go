@@ -66,7 +66,7 @@ func TestWhatARunningEventIsRefusedWith(t *testing.T) {
 			return results[0].LockRemaining, err
 		},
 		"Requeue": func(id eventqueue.EventID) (time.Duration, error) {
-			results, err := r.store.Requeue(ctx, []eventqueue.EventID{id}, time.Minute)
+			results, err := r.store.Requeue(ctx, []eventqueue.EventID{id})
 			return results[0].LockRemaining, err
 		},
 	} {

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 
+	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/worker"
 )
 
@@ -10,6 +11,9 @@ import (
 func Listen(ctx context.Context, r worker.Reserve, wake func(lost bool)) error {
 	return r.(*reserve).listen(ctx, wake)
 }
+
+// Searching is the store as a worker with some handlers searches it for lost notifications.
+func (s *Store) Searching(known eventqueue.HandlerSet) *Store { return s.searching(known) }
 
 // PendingEvents is how many events one count of what is pending reads.
 const PendingEvents = pendingEvents

@@ -176,7 +176,7 @@ func TestSnoozesAreCounted(t *testing.T) {
 		{0, machine.Snoozed}, {1, machine.Snoozed}, {2, machine.Released}, {2, machine.OverLimit}, {2, machine.Snoozed}, {3, machine.RetryAllowed},
 		{0, machine.Snoozed}, {1, machine.Released},
 	} {
-		found, err := r.store.Claim(testenv.Context(t), []eventqueue.EventID{id}, handlers, lockTimeout, 0)
+		found, err := r.store.Claim(testenv.Context(t), []eventqueue.EventID{id}, handlers, 0)
 		if err != nil || len(found) != 1 || !found[0].Facts.Claimed {
 			t.Fatalf("claim %d: %+v, %v", i, found, err)
 		}

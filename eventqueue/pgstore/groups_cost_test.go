@@ -25,7 +25,7 @@ func (r *rig) groupWork(keys ...string) (buffers int) {
 			first.OrderingKey, second.OrderingKey = k, k
 			ids := r.insert(first, second)
 			r.look(ids...)
-			if _, err := r.store.Advance(ctx, nil, ids, lockTimeout); err != nil {
+			if _, err := r.store.Advance(ctx, nil, ids); err != nil {
 				r.t.Fatal(err)
 			}
 			f := r.look(ids[0])[ids[0]]
@@ -88,7 +88,7 @@ func TestAGroupCostsTheSameBehindABacklog(t *testing.T) {
 	holder := event()
 	holder.OrderingKey = "full"
 	held := r.insert(holder)[0]
-	if advanced, err := r.store.Advance(ctx, nil, []eventqueue.EventID{held}, lockTimeout); err != nil || len(advanced) != 1 {
+	if advanced, err := r.store.Advance(ctx, nil, []eventqueue.EventID{held}); err != nil || len(advanced) != 1 {
 		t.Fatalf("%v, %v", advanced, err)
 	}
 	r.exec(`WITH waiting AS (
@@ -132,11 +132,11 @@ func TestPlacesOfDeletedEventsGoAtOnce(t *testing.T) {
 	e := event()
 	e.OrderingKey = "a"
 	id := r.insert(e)[0]
-	if advanced, err := r.store.Advance(ctx, nil, []eventqueue.EventID{id}, lockTimeout); err != nil || len(advanced) != 0 {
+	if advanced, err := r.store.Advance(ctx, nil, []eventqueue.EventID{id}); err != nil || len(advanced) != 0 {
 		t.Fatalf("before anybody knows of the one that had the turn: %v, %v", advanced, err)
 	}
 	began := time.Now()
-	advanced, err := r.store.Advance(ctx, []eventqueue.EventID{-deleted}, nil, lockTimeout)
+	advanced, err := r.store.Advance(ctx, []eventqueue.EventID{-deleted}, nil)
 	if err != nil || len(advanced) != 1 || advanced[0].ID != id {
 		t.Errorf("%v, %v", advanced, err)
 	}
@@ -183,7 +183,7 @@ func TestAWalkReadsTheFirstOfEachGroup(t *testing.T) {
 	}
 	sweep := func() maintenance.Swept {
 		t.Helper()
-		swept, err := r.store.Sweep(testenv.Context(t), 0, groups, time.Nanosecond, time.Minute)
+		swept, err := r.store.Sweep(testenv.Context(t), 0, groups, time.Nanosecond)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -106,7 +106,7 @@ func (m *member) given(advanced []eventqueue.Event) {
 
 // look does what a worker does with notifications.
 func (m *member) look(ctx context.Context, ids []eventqueue.EventID) {
-	found, err := m.store.Claim(ctx, ids, crowdKnown, lockTimeout, 0)
+	found, err := m.store.Claim(ctx, ids, crowdKnown, 0)
 	if !m.must("claim", err) {
 		return
 	}
@@ -121,7 +121,7 @@ func (m *member) look(ctx context.Context, ids []eventqueue.EventID) {
 			left = append(left, f.Event.ID)
 		}
 	}
-	advanced, err := m.store.Advance(ctx, left, arrived, lockTimeout)
+	advanced, err := m.store.Advance(ctx, left, arrived)
 	m.must("take turns", err)
 	m.given(advanced)
 }
@@ -218,9 +218,9 @@ func (c *throng) drain(ctx context.Context) {
 		if left() == 0 {
 			break
 		}
-		lost, _, err := m.store.TakeLost(ctx, 0, 10_000, time.Microsecond, lockTimeout)
+		lost, _, err := m.store.TakeLost(ctx, 0, 10_000, time.Microsecond)
 		m.must("take lost", err)
-		due, err := m.store.TakeDue(ctx, 0, 1000)
+		due, err := m.store.TakeDue(ctx, 0, 1000, nil)
 		m.must("take due", err)
 		var ids []eventqueue.EventID
 		for _, n := range append(lost, due...) {
@@ -238,7 +238,7 @@ func (c *throng) drain(ctx context.Context) {
 	if n := left(); n > 0 {
 		c.t.Errorf("%d events are stuck", n)
 	}
-	_, _, err := m.store.TakeLost(ctx, 0, 10_000, time.Microsecond, lockTimeout)
+	_, _, err := m.store.TakeLost(ctx, 0, 10_000, time.Microsecond)
 	m.must("take lost", err)
 	if n := one[int](c.rig, `SELECT count(*) FROM event_groups`); n > 0 {
 		c.t.Errorf("%d places are left", n)

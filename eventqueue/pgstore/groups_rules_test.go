@@ -31,7 +31,7 @@ func (r *rig) group(orderingKey string, n int) []eventqueue.EventID {
 // advanced has events leave and arrive, and returns whose turn it has become.
 func (r *rig) advanced(left, arrived []eventqueue.EventID) []eventqueue.EventID {
 	r.t.Helper()
-	advanced, err := r.store.Advance(testenv.Context(r.t), left, arrived, lockTimeout)
+	advanced, err := r.store.Advance(testenv.Context(r.t), left, arrived)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestALimitIsNotHeldByWhatIsHeld(t *testing.T) {
 					if !relay {
 						return r.advanced(nil, ids)
 					}
-					taken, _, err := r.store.TakeLost(testenv.Context(t), 0, 100, time.Hour, lockTimeout)
+					taken, _, err := r.store.TakeLost(testenv.Context(t), 0, 100, time.Hour)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -308,10 +308,10 @@ func TestAGroupThatIsHeldDelaysNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	var pg *pgconn.PgError
-	if _, err := r.store.Advance(ctx, nil, ids[:1], lockTimeout); !errors.As(err, &pg) || pg.Code != "55P03" {
+	if _, err := r.store.Advance(ctx, nil, ids[:1]); !errors.As(err, &pg) || pg.Code != "55P03" {
 		t.Errorf("a line that is held: %v", err)
 	}
-	taken, _, err := r.store.TakeLost(ctx, 0, 100, time.Minute, lockTimeout)
+	taken, _, err := r.store.TakeLost(ctx, 0, 100, time.Minute)
 	if err != nil || len(taken) != 0 {
 		t.Errorf("where nothing else is lost, lost are %v, %v", taken, err)
 	}
@@ -320,14 +320,14 @@ func TestAGroupThatIsHeldDelaysNoOther(t *testing.T) {
 	lost := r.insert(other)[0]
 	r.exec(`UPDATE events_v2 SET notified_at = notified_at - interval '1 hour', enqueued_at = enqueued_at - interval '1 hour', delay_until = delay_until - interval '1 hour'
 		WHERE id = $1`, lost)
-	taken, _, err = r.store.TakeLost(ctx, 0, 100, time.Minute, lockTimeout)
+	taken, _, err = r.store.TakeLost(ctx, 0, 100, time.Minute)
 	if err != nil || len(taken) != 1 || taken[0].Event != lost {
 		t.Errorf("lost are %v, %v", taken, err)
 	}
 	if err := tx.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	taken, _, err = r.store.TakeLost(ctx, 0, 100, time.Minute, lockTimeout)
+	taken, _, err = r.store.TakeLost(ctx, 0, 100, time.Minute)
 	if err != nil || len(taken) != 1 || taken[0].Event != ids[0] {
 		t.Errorf("then lost are %v, %v", taken, err)
 	}
@@ -341,7 +341,7 @@ func TestTheRelayRepairsGroups(t *testing.T) {
 	repaired := func() (ids []eventqueue.EventID) {
 		t.Helper()
 		for after := eventqueue.EventID(0); ; {
-			taken, next, err := r.store.TakeLost(ctx, after, 2, time.Hour, lockTimeout)
+			taken, next, err := r.store.TakeLost(ctx, after, 2, time.Hour)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -378,7 +378,7 @@ func TestARequeuedEventStaysInItsGroup(t *testing.T) {
 	ids := r.group("a", 2)
 	r.wantAdvanced("at first", r.advanced(nil, ids), ids[0])
 	r.wantAdvanced("while it is put off", r.end(r.claim(ids[0]), machine.RetryAllowed, time.Hour, false))
-	if _, err := r.store.Requeue(ctx, ids, lockTimeout); err != nil {
+	if _, err := r.store.Requeue(ctx, ids); err != nil {
 		t.Fatal(err)
 	}
 	if first, second := r.label(ids[0]), r.label(ids[1]); first != machine.Claimed || second != machine.NotItsTurn {

@@ -165,13 +165,13 @@ func (m *member) step(ctx context.Context) {
 	case 6:
 		m.byHand(ctx)
 	case 7:
-		_, err := m.store.Requeue(ctx, m.some(3), lockTimeout)
+		_, err := m.store.Requeue(ctx, m.some(3))
 		m.must("requeue", err)
 	case 8:
 		_, err := m.store.Retry(ctx, control.Edit{}, m.some(3))
 		m.must("retry", err)
 	case 9:
-		lost, _, err := m.store.TakeLost(ctx, 0, 1000, time.Millisecond, lockTimeout)
+		lost, _, err := m.store.TakeLost(ctx, 0, 1000, time.Millisecond)
 		m.must("take lost", err)
 		for _, n := range lost {
 			m.hear(n.Event)

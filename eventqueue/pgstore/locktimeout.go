@@ -108,7 +108,8 @@ func (s *Store) LockTimeout(ctx context.Context) (timeout time.Duration, set boo
 }
 
 // AgreeOnLockTimeout implements locktimeout.Store. A user who may not write the
-// setting leaves that to another.
+// setting leaves that to another. Until then locks are valid for the default: who
+// believes in its own for a shorter time is safe, and a longer one is refused (I4).
 func (s *Store) AgreeOnLockTimeout(ctx context.Context, own time.Duration) (time.Duration, error) {
 	settings, err := s.Settings(ctx)
 	if err != nil || settings.Set {
@@ -120,7 +121,7 @@ func (s *Store) AgreeOnLockTimeout(ctx context.Context, own time.Duration) (time
 	_, err = s.pool.Exec(ctx, firstLockTimeoutSQL, own)
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && refused.Code == "42501" {
-		return own, nil
+		return min(own, locktimeout.Default), nil
 	}
 	if err != nil {
 		return 0, fmt.Errorf("set the lock timeout: %w", err)

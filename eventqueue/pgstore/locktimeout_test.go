@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
@@ -30,7 +28,7 @@ func TestLocksAreCheckedByTheDatabase(t *testing.T) {
 	// Each takes the event of the given id, if it is free.
 	for name, taken := range map[string]func(r *rig, id eventqueue.EventID) bool{
 		"Claim": func(r *rig, id eventqueue.EventID) bool {
-			found, err := r.store.Claim(testenv.Context(r.t), []eventqueue.EventID{id}, handlers, own, 0)
+			found, err := r.store.Claim(testenv.Context(r.t), []eventqueue.EventID{id}, handlers, 0)
 			if err != nil || len(found) != 1 {
 				r.t.Fatalf("%d rows, %v", len(found), err)
 			}
@@ -43,7 +41,7 @@ func TestLocksAreCheckedByTheDatabase(t *testing.T) {
 			return f.Claimed
 		},
 		"Requeue": func(r *rig, id eventqueue.EventID) bool {
-			results, err := r.store.Requeue(testenv.Context(r.t), []eventqueue.EventID{id}, own)
+			results, err := r.store.Requeue(testenv.Context(r.t), []eventqueue.EventID{id})
 			if err != nil || len(results) != 1 {
 				r.t.Fatalf("%v, %v", results, err)
 			}
@@ -53,35 +51,49 @@ func TestLocksAreCheckedByTheDatabase(t *testing.T) {
 			return results[0].Result == control.RequeueDone
 		},
 		"Sweep": func(r *rig, id eventqueue.EventID) bool {
-			swept, err := r.store.Sweep(testenv.Context(r.t), id-1, 1, time.Second, own)
+			swept, err := r.store.Sweep(testenv.Context(r.t), id-1, 1, time.Second)
 			if err != nil {
 				r.t.Fatal(err)
 			}
 			return len(swept.Lost) > 0
 		},
 		"TakeRound": func(r *rig, _ eventqueue.EventID) bool {
-			lost, _, err := r.store.TakeRound(testenv.Context(r.t), maintenance.RoundPlace{}, time.Second, own)
+			lost, _, err := r.store.TakeRound(testenv.Context(r.t), maintenance.RoundPlace{}, time.Second)
 			if err != nil {
 				r.t.Fatal(err)
 			}
 			return len(lost) > 0
 		},
 		"Runnable": func(r *rig, _ eventqueue.EventID) bool {
-			events, _, err := r.store.Runnable(testenv.Context(r.t), eventqueue.Scope{}, nil, own)
+			events, _, err := r.store.Runnable(testenv.Context(r.t), eventqueue.Scope{}, nil)
 			if err != nil {
 				r.t.Fatal(err)
 			}
 			return len(events) > 0
 		},
+		"CountWaiting": func(r *rig, _ eventqueue.EventID) bool {
+			waiting, err := r.store.CountWaiting(testenv.Context(r.t), eventqueue.Scope{})
+			if err != nil || waiting.Pending != 1 {
+				r.t.Fatal(waiting, err)
+			}
+			return waiting.Running == 0
+		},
+		"OldestDue": func(r *rig, id eventqueue.EventID) bool {
+			found, _, err := r.store.OldestDue(testenv.Context(r.t), scope)
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			return found == id
+		},
 		// A turn is taken back from an event that nobody runs and that is paused.
 		"Advance": func(r *rig, id eventqueue.EventID) bool {
-			if _, err := r.store.Advance(testenv.Context(r.t), []eventqueue.EventID{id}, nil, own); err != nil {
+			if _, err := r.store.Advance(testenv.Context(r.t), []eventqueue.EventID{id}, nil); err != nil {
 				r.t.Fatal(err)
 			}
 			return one[int](r, `SELECT group_state FROM events_v2 WHERE id = $1`, id) != 2
 		},
 		"Sweep, of groups": func(r *rig, id eventqueue.EventID) bool {
-			if _, err := r.store.Sweep(testenv.Context(r.t), id-1, 1, 100*time.Hour, own); err != nil {
+			if _, err := r.store.Sweep(testenv.Context(r.t), id-1, 1, 100*time.Hour); err != nil {
 				r.t.Fatal(err)
 			}
 			return one[int](r, `SELECT group_state FROM events_v2 WHERE id = $1`, id) != 2
@@ -99,7 +111,7 @@ func TestLocksAreCheckedByTheDatabase(t *testing.T) {
 			}
 			id := r.insert(event())[0]
 			if advanced {
-				if _, err := r.store.Advance(ctx, nil, []eventqueue.EventID{id}, own); err != nil {
+				if _, err := r.store.Advance(ctx, nil, []eventqueue.EventID{id}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -162,6 +174,10 @@ func TestOneLockTimeoutForADatabase(t *testing.T) {
 	if got, err := locktimeout.Agree(ctx, pgstore.New(lesser), 7*time.Second); err != nil || got != 7*time.Second {
 		t.Errorf("who may not write the setting gets %s, %v", got, err)
 	}
+	var longer *locktimeout.Error // than locks are valid for
+	if got, err := locktimeout.Agree(ctx, pgstore.New(lesser), time.Hour); !errors.As(err, &longer) {
+		t.Errorf("who may not write the setting, and believes in its locks for an hour, gets %s, %v", got, err)
+	}
 	if got, err := agree(90 * time.Second); err != nil || got != 90*time.Second {
 		t.Fatalf("the first gets %s, %v", got, err)
 	}
@@ -208,45 +224,36 @@ func TestTwoProgramsSetTheLockTimeoutAtOnce(t *testing.T) {
 }
 
 // TestARelayHeedsTheDatabase: it decides about locks by the lock timeout of the database, also
-// where that is set while it runs, and says once that its own is another.
+// where that is set while it runs.
 func TestARelayHeedsTheDatabase(t *testing.T) {
 	t.Parallel()
-	for own, warnings := range map[time.Duration]int{0: 0, 2 * time.Second: 0, time.Hour: 1} {
-		t.Run(own.String(), func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t)
-			ctx, stop := context.WithCancel(testenv.Context(t))
-			defer stop()
-			id := r.insert(event())[0]
-			if found := r.look(id); !found[id].Facts.Claimed {
-				t.Fatalf("%+v", found)
-			}
-			// It has died: by the default its lock is valid for half a minute more.
-			r.exec(`UPDATE events_v2 SET locked_at = clock_timestamp() - interval '30 s', notified_at = clock_timestamp() - interval '31 s'`)
-			core, logs := observer.New(zap.WarnLevel)
-			notifier := memnotify.New(memnotify.Config{})
-			relay, err := maintenance.NewRelay(r.store, notifier, maintenance.RelayConfig{Interval: time.Second, LockTimeout: own, Logger: zap.New(core)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			ended := make(chan error, 1)
-			go func() { ended <- relay.Run(ctx) }()
-			if err := r.store.SetLockTimeout(ctx, 2*time.Second); err != nil {
-				t.Fatal(err)
-			}
-			soon, cancel := context.WithTimeout(ctx, 20*time.Second) // of one or two that it takes, or seven
-			defer cancel()
-			if deliveries, err := notifier.Pull(soon, 1); err != nil || len(deliveries) != 1 || deliveries[0].Event != id {
-				t.Errorf("%v, %v", deliveries, err)
-			}
-			stop()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-			if n := logs.FilterMessageSnippet("LockTimeout").Len(); n != warnings {
-				t.Errorf("it has warned %d times", n)
-			}
-		})
+	r := newRig(t)
+	ctx, stop := context.WithCancel(testenv.Context(t))
+	defer stop()
+	id := r.insert(event())[0]
+	if found := r.look(id); !found[id].Facts.Claimed {
+		t.Fatalf("%+v", found)
+	}
+	// It has died: by the default its lock is valid for a minute more.
+	r.exec(`UPDATE events_v2 SET locked_at = clock_timestamp() - interval '3 s', notified_at = clock_timestamp() - interval '4 s'`)
+	notifier := memnotify.New(memnotify.Config{})
+	relay, err := maintenance.NewRelay(r.store, notifier, maintenance.RelayConfig{Interval: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- relay.Run(ctx) }()
+	if err := r.store.SetLockTimeout(ctx, 2*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	soon, cancel := context.WithTimeout(ctx, 45*time.Second) // of one or two that it takes, or seven
+	defer cancel()
+	if deliveries, err := notifier.Pull(soon, 1); err != nil || len(deliveries) != 1 || deliveries[0].Event != id {
+		t.Errorf("%v, %v", deliveries, err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -76,7 +76,7 @@ func TestAClaimThatWaitedChecksAgain(t *testing.T) {
 				first := r.begin()
 				first.claim(id)
 				second := beside(r, func(ctx context.Context) ([]worker.ClaimResult, error) {
-					return r.store.Claim(ctx, []eventqueue.EventID{id}, handlers, lockTimeout, 0)
+					return r.store.Claim(ctx, []eventqueue.EventID{id}, handlers, 0)
 				})
 				first.endWhenWaitedFor(c.end)
 				if found := <-second; len(found) != 1 || found[0].Facts.Claimed != c.claimed {
@@ -204,7 +204,7 @@ func TestAClaimGivesWay(t *testing.T) {
 	operator := r.begin()
 	operator.lock(ids[1])
 	result := beside(r, func(ctx context.Context) ([]worker.ClaimResult, error) {
-		return r.store.Claim(ctx, ids, handlers, lockTimeout, 0)
+		return r.store.Claim(ctx, ids, handlers, 0)
 	})
 	operator.whenWaitedFor(`SELECT FROM events_v2 WHERE id = ` + ids[0].String() + ` FOR UPDATE`)
 	operator.end(`COMMIT`)
@@ -255,14 +255,14 @@ func TestALockWaitEndsWithItsStatement(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = tx.Rollback(ctx) }()
-			_, err = pgstore.ClaimIn(ctx, tx, ids, handlers, lockTimeout, 0)
+			_, err = pgstore.ClaimIn(ctx, tx, ids, handlers, 0)
 			check("ClaimIn", tx, err)
 			_, err = store.Complete(ctx, tx, completions, false)
 			check("Finish in a transaction", tx, err)
 			if err := tx.Rollback(ctx); err != nil {
 				t.Fatal(err)
 			}
-			_, err = store.Claim(ctx, ids, handlers, lockTimeout, 0)
+			_, err = store.Claim(ctx, ids, handlers, 0)
 			check("Claim", pool, err)
 			_, err = store.Renew(ctx, claims)
 			check("Renew", pool, err)
@@ -291,7 +291,7 @@ func TestTheCallersTransactionKeepsItsSettings(t *testing.T) {
 		do   func(db eventqueue.DB, ids []eventqueue.EventID) error
 	}{
 		{"ClaimIn", func(db eventqueue.DB, ids []eventqueue.EventID) error {
-			_, err := pgstore.ClaimIn(ctx, db, ids, handlers, lockTimeout, 0)
+			_, err := pgstore.ClaimIn(ctx, db, ids, handlers, 0)
 			return err
 		}},
 		{"Finish", func(db eventqueue.DB, ids []eventqueue.EventID) error {

@@ -36,7 +36,7 @@ var takeRoundSQL = `
 WITH RECURSIVE clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), scopes AS (
-    SELECT $6::uuid AS canvas_id, $7::text AS module, $8::text AS name, 0 AS n
+    SELECT $5::uuid AS canvas_id, $6::text AS module, $7::text AS name, 0 AS n
     UNION ALL
     SELECT following.*, scopes.n + 1
     FROM scopes CROSS JOIN LATERAL (` + nextScopeSQL + `) AS following
@@ -44,7 +44,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
 ), progress AS MATERIALIZED (
     SELECT canvas_id, module, name FROM scopes WHERE n = $1
 ), delayed AS (
-    SELECT $6::uuid AS canvas_id, $7::text AS module, $8::text AS name, NULL::timestamptz AS earliest
+    SELECT $5::uuid AS canvas_id, $6::text AS module, $7::text AS name, NULL::timestamptz AS earliest
     UNION ALL
     SELECT following.*
     FROM delayed AS scopes CROSS JOIN LATERAL (
@@ -75,13 +75,13 @@ WITH RECURSIVE clock AS MATERIALIZED (
     WHERE scopes.earliest <= now AND NOT ` + mayrun.HandlerRuledSQL("scopes") + ` AND NOT ` + mayrun.NarrowlyRuledSQL("e") + ` AND ` + liveSQL + ` AND ` + lostSQL + `
 ), page AS MATERIALIZED (
     SELECT e.* FROM (SELECT DISTINCT canvas_id, module, name FROM ends) AS scopes
-    CROSS JOIN (SELECT $9::bigint / (2 * greatest(count(DISTINCT (canvas_id, module, name)), 1)) AS share FROM ends) AS half
+    CROSS JOIN (SELECT $8::bigint / (2 * greatest(count(DISTINCT (canvas_id, module, name)), 1)) AS share FROM ends) AS half
     CROSS JOIN LATERAL (` + scopeEndsSQL(pageColumnsSQL, "greatest(half.share, 1)") + `
     ) AS e
     WHERE half.share > $2
     UNION
     SELECT ` + pageColumnsSQL + ` FROM ends CROSS JOIN LATERAL (SELECT * FROM events_v2 e WHERE e.id = ends.id OFFSET 0) AS e
-), ` + takeLostOfSQL(" ORDER BY row_number() OVER (PARTITION BY canvas_id ORDER BY id), id LIMIT $10") + `
+), ` + takeLostOfSQL(" ORDER BY row_number() OVER (PARTITION BY canvas_id ORDER BY id), id LIMIT $9") + `
 SELECT progress.canvas_id, progress.module, progress.name, taken.id, taken.canvas_id
 FROM (VALUES (1)) AS single_row
 LEFT JOIN progress ON true
@@ -98,7 +98,7 @@ var takeRoundOfGroupsSQL = `
 WITH RECURSIVE clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), visited AS (
-    SELECT $6::uuid AS canvas_id, $7::text COLLATE "C" AS group_key, 0 AS stage, 0 AS n
+    SELECT $5::uuid AS canvas_id, $6::text COLLATE "C" AS group_key, 0 AS stage, 0 AS n
     UNION ALL
     SELECT following.canvas_id, following.group_key, following.stage::integer, visited.n + 1
     FROM visited CROSS JOIN LATERAL (
@@ -155,21 +155,22 @@ SELECT progress.next, taken.id, taken.canvas_id
 FROM (SELECT CASE WHEN count(*) = $2 THEN max(id) END AS next FROM page) AS progress LEFT JOIN taken ON true`
 
 // TakeRound implements maintenance.RelayStore.
-func (s *Store) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+func (s *Store) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	switch after.Stage {
 	case maintenance.RoundOfHandlers:
-		return s.takeRoundOfHandlers(ctx, after, lostAfter, lockTimeout)
+		return s.takeRoundOfHandlers(ctx, after, lostAfter)
 	case maintenance.RoundOfGroups:
-		return s.takeRoundOfGroups(ctx, after, lostAfter, lockTimeout)
+		return s.takeRoundOfGroups(ctx, after, lostAfter)
 	default:
-		return s.takeRoundOfRuns(ctx, after, lostAfter, lockTimeout)
+		return s.takeRoundOfRuns(ctx, after, lostAfter)
 	}
 }
 
-func (s *Store) takeRoundOfRuns(ctx context.Context, after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+func (s *Store) takeRoundOfRuns(ctx context.Context, after maintenance.RoundPlace, lostAfter time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	var last eventqueue.EventID
-	lost, err = s.takeLost(ctx, takeRoundOfRunsSQL, lostAfter, lockTimeout, func(sql string) (lost []eventqueue.Notification, err error) {
-		lost, last, err = s.takePage(ctx, sql, after.Run, roundRuns, lostAfter, lockTimeout, MaxLostAfterFactor)
+	lost, err = s.takeLost(ctx, takeRoundOfRunsSQL, lostAfter, func(sql string) (lost []eventqueue.Notification, err error) {
+		sql, arguments := s.lostQuery(sql, after.Run, roundRuns, lostAfter, s.lostFactor())
+		lost, last, err = s.takePage(ctx, sql, arguments...)
 		return lost, err
 	})
 	if err = outcome(len(lost), err); last != 0 && (err == nil || refusal.Is(err)) {
@@ -178,19 +179,19 @@ func (s *Store) takeRoundOfRuns(ctx context.Context, after maintenance.RoundPlac
 	return lost, next, err
 }
 
-func (s *Store) takeRoundOfHandlers(ctx context.Context, after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
-	lost, err = s.takeLost(ctx, takeRoundSQL, lostAfter, lockTimeout, func(sql string) (lost []eventqueue.Notification, err error) {
-		lost, next, err = s.goRoundOfHandlers(ctx, sql, after, lostAfter, lockTimeout)
+func (s *Store) takeRoundOfHandlers(ctx context.Context, after maintenance.RoundPlace, lostAfter time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+	lost, err = s.takeLost(ctx, takeRoundSQL, lostAfter, func(sql string) (lost []eventqueue.Notification, err error) {
+		lost, next, err = s.goRoundOfHandlers(ctx, sql, after, lostAfter)
 		return lost, err
 	})
 	return lost, next, outcome(len(lost), err)
 }
 
 // goRoundOfHandlers runs takeRoundSQL, or another form of it.
-func (s *Store) goRoundOfHandlers(ctx context.Context, sql string, after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+func (s *Store) goRoundOfHandlers(ctx context.Context, sql string, after maintenance.RoundPlace, lostAfter time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	next.Stage = maintenance.RoundOfGroups
 	of := after.Scope
-	arguments := []any{roundScopes, roundEvents, lostAfter, lockTimeout, MaxLostAfterFactor, [16]byte(of.Canvas), of.Module, of.Name, roundDeeper, roundTakes}
+	sql, arguments := s.lostQuery(sql, roundScopes, roundEvents, lostAfter, s.lostFactor(), [16]byte(of.Canvas), of.Module, of.Name, roundDeeper, roundTakes)
 	err = s.jump(ctx, sql, arguments, func(rows pgx.Rows) error {
 		var (
 			of, canvas   *[16]byte
@@ -211,25 +212,25 @@ func (s *Store) goRoundOfHandlers(ctx context.Context, sql string, after mainten
 	return lost, next, err
 }
 
-func (s *Store) takeRoundOfGroups(ctx context.Context, after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+func (s *Store) takeRoundOfGroups(ctx context.Context, after maintenance.RoundPlace, lostAfter time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	var stuck []eventqueue.EventID
-	lost, err = s.takeLost(ctx, takeRoundOfGroupsSQL, lostAfter, lockTimeout, func(sql string) (lost []eventqueue.Notification, err error) {
-		lost, stuck, next, err = s.goRoundOfGroups(ctx, sql, after, lostAfter, lockTimeout)
+	lost, err = s.takeLost(ctx, takeRoundOfGroupsSQL, lostAfter, func(sql string) (lost []eventqueue.Notification, err error) {
+		lost, stuck, next, err = s.goRoundOfGroups(ctx, sql, after, lostAfter)
 		return lost, err
 	})
 	if err = outcome(len(lost), err); err != nil && !refusal.Is(err) {
 		return nil, maintenance.RoundPlace{}, err
 	}
-	repaired, repairErr := s.repair(ctx, stuck, lockTimeout)
+	repaired, repairErr := s.repair(ctx, stuck)
 	lost = append(lost, repaired...)
 	return lost, next, outcome(len(lost), err, repairErr)
 }
 
 // goRoundOfGroups runs takeRoundOfGroupsSQL, or another form of it. It returns the groups that are
 // stuck, each by an event.
-func (s *Store) goRoundOfGroups(ctx context.Context, sql string, after maintenance.RoundPlace, lostAfter, lockTimeout time.Duration) (lost []eventqueue.Notification, stuck []eventqueue.EventID, next maintenance.RoundPlace, err error) {
+func (s *Store) goRoundOfGroups(ctx context.Context, sql string, after maintenance.RoundPlace, lostAfter time.Duration) (lost []eventqueue.Notification, stuck []eventqueue.EventID, next maintenance.RoundPlace, err error) {
 	next.Stage = maintenance.RoundOfRuns
-	arguments := []any{roundGroups, roundEvents, lostAfter, lockTimeout, MaxLostAfterFactor, [16]byte(after.Scope.Canvas), after.Group}
+	sql, arguments := s.lostQuery(sql, roundGroups, roundEvents, lostAfter, s.lostFactor(), [16]byte(after.Scope.Canvas), after.Group)
 	err = s.jump(ctx, sql, arguments, func(rows pgx.Rows) error {
 		var (
 			of, canvas *[16]byte

@@ -20,7 +20,7 @@ type mayRunStatement struct {
 
 var mayRunStatements = []mayRunStatement{
 	{"the claim", func(t *testing.T, store *pgstore.Store, ids []eventqueue.EventID) (may []eventqueue.EventID) {
-		found, err := store.Claim(testenv.Context(t), ids, mayRunHandlers(), time.Minute, 1)
+		found, err := store.Claim(testenv.Context(t), ids, mayRunHandlers(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ var mayRunStatements = []mayRunStatement{
 		return may
 	}},
 	{"what a busy worker looks for", func(t *testing.T, store *pgstore.Store, _ []eventqueue.EventID) (may []eventqueue.EventID) {
-		events, _, err := store.Runnable(testenv.Context(t), eventqueue.Scope{}, nil, time.Minute)
+		events, _, err := store.Runnable(testenv.Context(t), eventqueue.Scope{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,21 +42,21 @@ var mayRunStatements = []mayRunStatement{
 		return may
 	}},
 	{"the sweep of the relay", func(t *testing.T, store *pgstore.Store, _ []eventqueue.EventID) []eventqueue.EventID {
-		swept, err := store.Sweep(testenv.Context(t), 0, 1000, time.Minute, time.Minute)
+		swept, err := store.Sweep(testenv.Context(t), 0, 1000, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return eventIDs(swept.Lost)
 	}},
 	{"the round of the relay", func(t *testing.T, store *pgstore.Store, _ []eventqueue.EventID) []eventqueue.EventID {
-		lost, _, err := store.TakeRound(testenv.Context(t), maintenance.RoundPlace{}, time.Minute, time.Minute)
+		lost, _, err := store.TakeRound(testenv.Context(t), maintenance.RoundPlace{}, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return eventIDs(lost)
 	}},
 	{"what an operator is shown", func(t *testing.T, store *pgstore.Store, _ []eventqueue.EventID) (may []eventqueue.EventID) {
-		events, _, err := inspect.New(store.Pool()).List(testenv.Context(t), inspect.Filter{}, "", 0, 1000, time.Minute)
+		events, _, err := inspect.New(store.Pool()).List(testenv.Context(t), inspect.Filter{}, "", 0, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ var mayRunStatements = []mayRunStatement{
 	}},
 	{"what an operator is warned of", func(t *testing.T, store *pgstore.Store, _ []eventqueue.EventID) (may []eventqueue.EventID) {
 		reader := inspect.New(store.Pool())
-		stuck, err := reader.Stuck(testenv.Context(t), inspect.Filter{}, inspect.StuckAfter{Unclaimed: time.Minute, Attempts: 100}, 0, 1000, time.Minute)
+		stuck, err := reader.Stuck(testenv.Context(t), inspect.Filter{}, inspect.StuckAfter{Unclaimed: time.Minute, Attempts: 100}, 0, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}

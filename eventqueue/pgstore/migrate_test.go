@@ -76,7 +76,7 @@ func TestADatabaseOfVersion25GoesOn(t *testing.T) {
 	}
 	// The event with a delay joins its group behind event 3.
 	r.exec(`UPDATE events_v2 SET delay_until = now() WHERE id = 6`)
-	if advanced, err := r.store.Advance(ctx, nil, []eventqueue.EventID{6}, lockTimeout); err != nil || len(advanced) > 0 {
+	if advanced, err := r.store.Advance(ctx, nil, []eventqueue.EventID{6}); err != nil || len(advanced) > 0 {
 		t.Errorf("event 6 joined and %v advanced, %v", advanced, err)
 	}
 	if got := r.ids(`SELECT event_id FROM event_groups WHERE canvas_id = $1 ORDER BY admitted DESC, event_id`, canvas); !slices.Equal(got, []eventqueue.EventID{2, 3, 6}) {

@@ -26,6 +26,19 @@ WITH marked AS (
 )
 SELECT pg_notify(channel, '') FROM unnest($2::text[]) AS channel WHERE EXISTS (SELECT FROM marked)`
 
+// markOrHeldSQL is markPendingSQL, and returns the rows that it has skipped.
+const markOrHeldSQL = `
+WITH free AS MATERIALIZED (
+    SELECT id FROM events_v2 WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED
+), marked AS (
+    UPDATE events_v2 e SET notified_at = NULL FROM free WHERE e.id = free.id
+    RETURNING e.id
+), woken AS MATERIALIZED (
+    SELECT pg_notify(channel, '') FROM unnest($2::text[]) AS channel WHERE EXISTS (SELECT FROM marked)
+)
+SELECT e.id FROM events_v2 e, (SELECT count(*) FROM woken) AS all_woken
+WHERE e.id = ANY ($1::bigint[]) AND NOT EXISTS (SELECT FROM free WHERE free.id = e.id)`
+
 // MarkPending implements eventqueue.PendingStore.
 func (s *Store) MarkPending(ctx context.Context, ids []eventqueue.EventID) error {
 	return s.markPending(ctx, ids, s.wokenBy(eventqueue.NotifyModeLater))
@@ -36,6 +49,22 @@ func (s *Store) markPending(ctx context.Context, ids []eventqueue.EventID, chann
 		_, err := s.pool.Exec(ctx, markPendingSQL, int64s(ids), channels)
 		return err
 	})
+}
+
+// MarkPendingOrHeld implements lostanswer.Marker.
+func (s *Store) MarkPendingOrHeld(ctx context.Context, ids []eventqueue.EventID) (held []eventqueue.EventID, err error) {
+	err = around(&s.refused, ids, func(ids []eventqueue.EventID) error {
+		rows, err := s.pool.Query(ctx, markOrHeldSQL, int64s(ids), s.wokenBy(eventqueue.NotifyModeLater))
+		if err != nil {
+			return err
+		}
+		some, err := pgx.CollectRows(rows, pgx.RowTo[eventqueue.EventID])
+		if err == nil {
+			held = append(held, some...)
+		}
+		return err
+	})
+	return held, err
 }
 
 // LeavePending implements maintenance.RelayStore.
@@ -81,14 +110,14 @@ FROM (SELECT CASE WHEN count(*) = $2 THEN max(id) END AS next, count(*) AS read 
 const (
 	// Whoever writes rows by SQL can write any year: times that arithmetic would
 	// overflow with are cut, so that such a row costs itself only.
-	pageColumnsSQL = `e.id, e.canvas_id, e.module, e.name, e.modifier, e.group_state, e.ordering_key, e.notified_at,
+	pageColumnsSQL = `e.id, e.canvas_id, e.module, e.name, e.modifier, e.group_state, e.ordering_key, e.notified_at, e.delay_until,
         least(greatest(e.delay_until, e.enqueued_at, 'epoch'), '9999-01-01 00:00Z') AS due,
         CASE WHEN e.locked_at IS NOT NULL THEN least(greatest(e.locked_at, 'epoch'), '9999-01-01 00:00Z') END AS locked_at,
         CASE WHEN e.notified_at IS NOT NULL THEN least(greatest(e.notified_at, 'epoch'), '9999-01-01 00:00Z') END AS last_notified`
 
 	// silentSQL: the last notification of a row of pageColumnsSQL is so old that it seems
 	// lost.
-	silentSQL = `now - greatest(due, last_notified) > least(greatest($3::interval, last_notified - due), $5 * $3::interval)`
+	silentSQL = `now - greatest(due, last_notified) > least(greatest($3::interval, last_notified - due), $4 * $3::interval)`
 )
 
 var (
@@ -98,8 +127,8 @@ var (
 
 	// lostSQL: nobody runs a row of pageColumnsSQL, and it was locked until after the last
 	// notification, or that seems lost.
-	lostSQL = mayrun.UnlockedSQL("locked_at", mayrun.ValidSinceSQL("now", "$4")) + `
-      AND (locked_at > ` + mayrun.ValidSinceSQL("last_notified", "$4") + `
+	lostSQL = mayrun.UnlockedSQL("locked_at", mayrun.ValidSinceSQL("now")) + `
+      AND (locked_at > ` + mayrun.ValidSinceSQL("last_notified") + `
           OR ` + silentSQL + `)`
 
 	takeLostSQL = takeLostOfSQL("")
@@ -115,6 +144,7 @@ func takeLostOfSQL(some string) string {
     FROM page, clock
     WHERE ` + liveSQL + `
       AND NOT ` + mayrun.RuledSQL("page") + `
+      AND ` + anyHandlerSQL + `
 ), lost AS MATERIALIZED (
     SELECT id, notified_at
     FROM live, clock
@@ -149,19 +179,18 @@ SELECT id, canvas_id FROM taken`
 
 // takeLost takes what is lost of a page, around the rows that the database refuses to write. read
 // runs the statement, which has takeLostOfSQL in it.
-func (s *Store) takeLost(ctx context.Context, sql string, lostAfter, lockTimeout time.Duration,
+func (s *Store) takeLost(ctx context.Context, sql string, lostAfter time.Duration,
 	read func(sql string) ([]eventqueue.Notification, error)) ([]eventqueue.Notification, error) {
-	return takeAround(&s.refused,
+	return takeAround(&s.refused, s.await,
 		func() ([]eventqueue.Notification, error) { return read(sql) },
 		func() ([]eventqueue.Notification, error) {
 			return read(strings.Replace(sql, takeUntakenSQL, findUntakenSQL, 1))
 		},
 		func(taken *[]eventqueue.Notification) func(ids []eventqueue.EventID) error {
 			return func(ids []eventqueue.EventID) error {
-				return s.run(ctx, skipping, query{
-					forms:     forms{skips: takeFoundLostSQL},
-					arguments: []any{int64s(ids), len(ids), lostAfter, lockTimeout, MaxLostAfterFactor},
-					read:      appendTo(taken),
+				sql, arguments := s.lostQuery(takeFoundLostSQL, int64s(ids), len(ids), lostAfter, s.lostFactor())
+				return committed(taken, func(some *[]eventqueue.Notification) error {
+					return s.run(ctx, skipping, query{forms: forms{skips: sql}, arguments: arguments, read: appendTo(some)})
 				})
 			}
 		})
@@ -169,17 +198,17 @@ func (s *Store) takeLost(ctx context.Context, sql string, lostAfter, lockTimeout
 
 // Sweep implements maintenance.RelayStore. It also advances the ordering groups that it
 // finds stuck.
-func (s *Store) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lockTimeout time.Duration) (swept maintenance.Swept, err error) {
+func (s *Store) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) (swept maintenance.Swept, err error) {
 	var stuck []eventqueue.EventID
-	lost, err := s.takeLost(ctx, sweepSQL, lostAfter, lockTimeout, func(sql string) ([]eventqueue.Notification, error) {
-		swept, stuck, err = s.sweep(ctx, sql, after, limit, lostAfter, lockTimeout)
+	lost, err := s.takeLost(ctx, sweepSQL, lostAfter, func(sql string) ([]eventqueue.Notification, error) {
+		swept, stuck, err = s.sweep(ctx, sql, after, limit, lostAfter)
 		return swept.Lost, err
 	})
 	swept.Lost = lost
 	if err = outcome(len(lost), err); err != nil && !refusal.Is(err) {
 		return maintenance.Swept{}, err
 	}
-	repaired, repairErr := s.repair(ctx, stuck, lockTimeout)
+	repaired, repairErr := s.repair(ctx, stuck)
 	swept.Lost = append(swept.Lost, repaired...)
 	if err = outcome(len(swept.Lost), err, repairErr); err != nil && !refusal.Is(err) {
 		return maintenance.Swept{}, err
@@ -189,10 +218,11 @@ func (s *Store) Sweep(ctx context.Context, after eventqueue.EventID, limit int, 
 
 // sweep runs sweepSQL, or another form of it. It returns the ordering groups that are stuck, each by
 // an event.
-func (s *Store) sweep(ctx context.Context, sql string, after eventqueue.EventID, limit int, lostAfter, lockTimeout time.Duration) (swept maintenance.Swept, stuck []eventqueue.EventID, err error) {
+func (s *Store) sweep(ctx context.Context, sql string, after eventqueue.EventID, limit int, lostAfter time.Duration) (swept maintenance.Swept, stuck []eventqueue.EventID, err error) {
+	sql, arguments := s.lostQuery(sql, after, limit, lostAfter, s.lostFactor())
 	err = s.run(ctx, skipping, query{
 		forms:     forms{skips: sql},
-		arguments: []any{after, limit, lostAfter, lockTimeout, MaxLostAfterFactor},
+		arguments: arguments,
 		read: func(rows pgx.Rows) error {
 			var (
 				next, id *eventqueue.EventID
@@ -221,8 +251,8 @@ func (s *Store) sweep(ctx context.Context, sql string, after eventqueue.EventID,
 }
 
 // TakeLost is Sweep for callers that need the lost notifications only.
-func (s *Store) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lockTimeout time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
-	swept, err := s.Sweep(ctx, after, limit, lostAfter, lockTimeout)
+func (s *Store) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+	swept, err := s.Sweep(ctx, after, limit, lostAfter)
 	return swept.Lost, swept.Next, err
 }
 
@@ -274,7 +304,7 @@ func (s *Store) RelayRuns(ctx context.Context) (runs bool, err error) {
 
 // Listen implements maintenance.RelayStore, on a connection of its own.
 func (s *Store) Listen(ctx context.Context, wake func()) error {
-	conn, err := pgx.ConnectConfig(ctx, s.pool.Shared.Config().ConnConfig)
+	conn, err := pgsession.Connect(ctx, s.pool.Shared.Config(), nil)
 	if err != nil {
 		return fmt.Errorf("connect to listen: %w", err)
 	}

@@ -53,12 +53,13 @@ func named(rows *refusedRows, refused []refusal.Refused[eventqueue.EventID]) err
 
 // takeAround takes the events of a page in one statement. If the database refuses that, and while
 // some row is known to be refused, it finds the events, and then takes them around such rows: taking
-// makes the function for this, which adds those that are still to be taken. A crowd of refused rows
+// makes the function for this, which adds those that are still to be taken. With await it always does so, and a
+// page with nothing to take is one statement nevertheless. A crowd of refused rows
 // takes a statement or two each, and what time that leaves is shared by all canvases (I20). What is
 // returned was taken, whatever the error is.
-func takeAround(rows *refusedRows, take, find func() ([]eventqueue.Notification, error),
+func takeAround(rows *refusedRows, await maintenance.AwaitTake, take, find func() ([]eventqueue.Notification, error),
 	taking func(taken *[]eventqueue.Notification) func(ids []eventqueue.EventID) error) (taken []eventqueue.Notification, err error) {
-	if rows.Empty() {
+	if rows.Empty() && await == nil {
 		if taken, err = take(); err == nil {
 			return taken, nil
 		}
@@ -71,16 +72,34 @@ func takeAround(rows *refusedRows, take, find func() ([]eventqueue.Notification,
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
+	err = around(rows, inTurn(found), awaited(await, taking(&taken)))
+	return taken, err
+}
+
+// awaited has each statement of take awaited by itself: the ones before it had their answers. await may be nil.
+func awaited(await maintenance.AwaitTake, take func(ids []eventqueue.EventID) error) func(ids []eventqueue.EventID) error {
+	if await == nil {
+		return take
+	}
+	return func(ids []eventqueue.EventID) error {
+		over := await(ids)
+		err := take(ids)
+		over(err)
+		return err
+	}
+}
+
+// inTurn returns the ids in an order in which no canvas waits for all of another's.
+func inTurn(found []eventqueue.Notification) []eventqueue.EventID {
 	ids := make([]eventqueue.EventID, len(found))
 	for i, n := range maintenance.Interleaved(found) {
 		ids[i] = n.Event
 	}
-	err = around(rows, ids, taking(&taken))
-	return taken, err
+	return ids
 }
 
 // outcome is the error of a method that has taken so many events. What is taken has to be published,
-// even if the rest failed, so only what is refused is reported then.
+// even if the rest failed: then the errors are in a *refusal.Error.
 func outcome(taken int, errs ...error) error {
 	all := &refusal.Error{}
 	for _, err := range errs {
@@ -88,11 +107,14 @@ func outcome(taken int, errs ...error) error {
 		switch {
 		case errors.As(err, &refused):
 			all.Rows = append(all.Rows, refused.Rows...)
+			all.Rest = errors.Join(all.Rest, refused.Rest)
 		case err != nil && taken == 0:
 			return err
+		case err != nil:
+			all.Rest = errors.Join(all.Rest, err)
 		}
 	}
-	if len(all.Rows) == 0 {
+	if len(all.Rows) == 0 && all.Rest == nil {
 		return nil
 	}
 	return all

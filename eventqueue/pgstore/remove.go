@@ -19,7 +19,7 @@ import (
 // for as long as after a completion.
 var removeSQL = `
 WITH clock AS MATERIALIZED (
-    SELECT clock_timestamp() AS now
+    SELECT clock_timestamp() AS now, ` + mayrun.ValidForSQL + ` AS valid_for
 ), free AS MATERIALIZED (
     SELECT id, canvas_id, module, name, locked_at
     FROM events_v2
@@ -28,13 +28,13 @@ WITH clock AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
 ), removed AS (
     DELETE FROM events_v2 e USING clock
-    WHERE e.id = ANY (ARRAY(SELECT id FROM free)) AND ` + mayrun.UnlockedSQL("e.locked_at", mayrun.ValidSinceSQL("clock.now", "$2")) + `
+    WHERE e.id = ANY (ARRAY(SELECT id FROM free)) AND ` + mayrun.UnlockedSQL("e.locked_at", "clock.now - clock.valid_for") + `
     RETURNING e.*
 ), logged AS (
     INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, enqueued_at, ordering_key, attributes, parent_id, reason, actor)
-    SELECT id, canvas_id, module, name, modifier, value, 'CANCELLED', retries, attempts, enqueued_at, nullif(ordering_key, ''), attributes, parent_id, nullif($4, ''), nullif($5, '')
+    SELECT id, canvas_id, module, name, modifier, value, 'CANCELLED', retries, attempts, enqueued_at, nullif(ordering_key, ''), attributes, parent_id, nullif($3, ''), nullif($4, '')
     FROM removed
-    WHERE $3::boolean
+    WHERE $2::boolean
     -- A row that was put back by hand under its old id is logged all the same.
     ON CONFLICT (id) DO UPDATE SET status = excluded.status, value = excluded.value, retries = excluded.retries,
         attempts = excluded.attempts, last_error = NULL, created_at = excluded.created_at,
@@ -67,7 +67,7 @@ SELECT asked.id,
         WHEN l.status IS NOT NULL THEN lower(l.status::text)
         ELSE 'unknown'
     END,
-    CASE WHEN ` + done + `.id IS NULL AND free.id IS NOT NULL THEN least(free.locked_at + ` + mayrun.ValidForSQL("$2") + ` - clock.now, ` + longestSQL + `) END,
+    CASE WHEN ` + done + `.id IS NULL AND free.id IS NOT NULL THEN least(free.locked_at + clock.valid_for - clock.now, ` + longestSQL + `) END,
     coalesce(free.canvas_id, '00000000-0000-0000-0000-000000000000'), coalesce(free.module, ''), coalesce(free.name, '')
 FROM clock CROSS JOIN (SELECT DISTINCT id FROM unnest($1::bigint[]) AS asked (id)) AS asked
 LEFT JOIN ` + done + ` ON ` + done + `.id = asked.id
@@ -87,10 +87,6 @@ SELECT id, canvas_id, module, name, modifier FROM events_v2_advance(ARRAY(
 // refuses that, the events are removed around the rows that it refuses, and then the groups advance
 // around such rows (I15).
 func (s *Store) Remove(ctx context.Context, ids []eventqueue.EventID, cancellation *control.Cancellation) (results []control.Changed, advanced []eventqueue.Event, err error) {
-	settings, err := s.Settings(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
 	var reason, actor string
 	if cancellation != nil {
 		reason, actor = cancellation.Reason, cancellation.Actor
@@ -98,7 +94,7 @@ func (s *Store) Remove(ctx context.Context, ids []eventqueue.EventID, cancellati
 	change := func(ids []eventqueue.EventID, results *[]control.Changed) []query {
 		return []query{
 			{forms: lockChanged, arguments: []any{int64s(ids)}, read: discard},
-			{forms: forms{waits: removeSQL, skips: removeSQL}, arguments: []any{int64s(ids), settings.LockTimeout, cancellation != nil, reason, actor}, read: collect(results, scanChanged)},
+			{forms: forms{waits: removeSQL, skips: removeSQL}, arguments: []any{int64s(ids), cancellation != nil, reason, actor}, read: collect(results, scanChanged)},
 		}
 	}
 	action := "delete"

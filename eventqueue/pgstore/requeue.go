@@ -37,7 +37,7 @@ const clearLockSQL = `SET locked_at = NULL,
 // the relay, whose growing intervals begin anew with delay_until.
 var requeueSQL = `
 WITH clock AS MATERIALIZED (
-    SELECT clock_timestamp() AS now
+    SELECT clock_timestamp() AS now, ` + mayrun.ValidForSQL + ` AS valid_for
 ), asked AS (
     SELECT DISTINCT id FROM unnest($1::bigint[]) AS asked (id)
 ), free AS MATERIALIZED (
@@ -52,10 +52,10 @@ WITH clock AS MATERIALIZED (
         delay_until = clock.now,
         notified_at = NULL
     FROM clock
-    WHERE e.id = ANY (ARRAY(SELECT id FROM free)) AND ` + mayrun.UnlockedSQL("e.locked_at", mayrun.ValidSinceSQL("clock.now", "$2")) + `
+    WHERE e.id = ANY (ARRAY(SELECT id FROM free)) AND ` + mayrun.UnlockedSQL("e.locked_at", "clock.now - clock.valid_for") + `
     RETURNING e.id
 ), woken AS (
-    SELECT pg_notify($3, '') WHERE EXISTS (SELECT FROM requeued)
+    SELECT pg_notify($2, '') WHERE EXISTS (SELECT FROM requeued)
 )
 SELECT asked.id,
     CASE
@@ -65,7 +65,7 @@ SELECT asked.id,
         WHEN l.status IS NOT NULL THEN lower(l.status::text)
         ELSE 'unknown'
     END,
-    CASE WHEN requeued.id IS NULL AND free.id IS NOT NULL THEN least(free.locked_at + greatest($2::interval, ` + mayrun.ValidSQL + `) - clock.now, ` + longestSQL + `) END,
+    CASE WHEN requeued.id IS NULL AND free.id IS NOT NULL THEN least(free.locked_at + clock.valid_for - clock.now, ` + longestSQL + `) END,
     requeued.id IS NOT NULL AND free.locked_at IS NOT NULL,
     CASE WHEN requeued.id IS NOT NULL THEN ` + mayrun.RuleSQL("free") + ` END
 FROM clock CROSS JOIN asked
@@ -78,14 +78,7 @@ ORDER BY asked.id`
 
 // Requeue implements control.RequeueStore, in one round trip and one transaction, or around the rows
 // that the database refuses to write (I15).
-func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID, lockTimeout time.Duration) ([]control.Requeued, error) {
-	if lockTimeout == 0 {
-		settings, err := s.Settings(ctx)
-		if err != nil {
-			return nil, err
-		}
-		lockTimeout = settings.LockTimeout
-	}
+func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID) ([]control.Requeued, error) {
 	idOf := func(r control.Requeued) eventqueue.EventID { return r.ID }
 	refused := func(id eventqueue.EventID, err error) control.Requeued {
 		return control.Requeued{ID: id, Result: control.RequeueRefused, Err: err}
@@ -96,7 +89,7 @@ func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID, lockTimeo
 		}}
 		err = s.changeEvents(ctx, what, []query{
 			{forms: lockChanged, arguments: []any{int64s(ids)}, read: discard},
-			{forms: forms{waits: requeueSQL, skips: requeueSQL}, arguments: []any{int64s(ids), lockTimeout, s.channel(pendingChannel)}, read: collect(&results, scanRequeued)},
+			{forms: forms{waits: requeueSQL, skips: requeueSQL}, arguments: []any{int64s(ids), s.channel(pendingChannel)}, read: collect(&results, scanRequeued)},
 		})
 		return results, err
 	})

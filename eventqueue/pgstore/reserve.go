@@ -110,8 +110,8 @@ func (r *reserve) Renew(ctx context.Context, claims []worker.Claim) (worker.Writ
 }
 
 // Behind implements worker.Reserve.
-func (r *reserve) Behind(primary eventqueue.RemoteReceiver, lockTimeout time.Duration, log *zap.Logger) (eventqueue.Receiver, error) {
-	return fallback.New(primary, r.store, fallback.Config{LockTimeout: lockTimeout, Listen: r.listen, Logger: log})
+func (r *reserve) Behind(primary eventqueue.RemoteReceiver, log *zap.Logger) (eventqueue.Receiver, error) {
+	return fallback.New(primary, r.store.searching(r.self.Handlers), fallback.Config{Listen: r.listen, Logger: log})
 }
 
 // Hold implements worker.Reserve.

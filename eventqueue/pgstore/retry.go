@@ -16,17 +16,17 @@ import (
 // the row and finds it gone (I14). A unique key that the event still reserves stays
 // reserved until its next completion, and for its time from then on. In its ordering
 // group the event has the place of its id.
-const retrySQL = `
+var retrySQL = `
 WITH asked AS (
     SELECT DISTINCT id FROM unnest($1::bigint[]) AS asked (id)
 ), failed AS (
-    SELECT l.id
+    SELECT l.id, ` + otherContentSQL("l", "$7", "$8") + ` AS outdated
     FROM event_log l
     WHERE l.id IN (SELECT id FROM asked) AND l.status IN ('FAILED', 'CANCELLED')
     ORDER BY l.id
     FOR UPDATE
 ), taken AS (
-    DELETE FROM event_log l USING failed WHERE l.id = failed.id
+    DELETE FROM event_log l USING failed WHERE l.id = failed.id AND NOT failed.outdated
     RETURNING l.id, l.canvas_id, l.module, l.name, l.modifier, l.value, l.attempts, l.enqueued_at, l.ordering_key, l.attributes, l.parent_id
 ), moved AS (
     INSERT INTO events_v2 (id, canvas_id, module, name, modifier, value, retries, attempts, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key, attributes, parent_id)
@@ -43,12 +43,14 @@ WITH asked AS (
 SELECT asked.id,
     CASE
         WHEN moved.id IS NOT NULL THEN 'retried'
+        WHEN failed.outdated THEN 'outdated'
         WHEN l.status = 'COMPLETED' THEN 'completed'
         WHEN e.id IS NOT NULL OR l.id IS NOT NULL THEN 'queued'
         ELSE 'unknown'
     END
 FROM asked
 LEFT JOIN moved ON moved.id = asked.id
+LEFT JOIN failed ON failed.id = asked.id
 LEFT JOIN event_log l ON l.id = asked.id
 LEFT JOIN events_v2 e ON e.id = asked.id
 LEFT JOIN woken ON true
@@ -67,7 +69,8 @@ func (s *Store) Retry(ctx context.Context, edit control.Edit, ids []eventqueue.E
 			return idsOf(results, idOf, func(r control.Retried) bool { return r.Result == control.RetryMoved })
 		}}
 		err := s.changeLogged(ctx, what, func(db eventqueue.DB) error {
-			rows, err := db.Query(ctx, retrySQL, append([]any{int64s(ids), s.channel(pendingChannel)}, editArguments(edit)...)...)
+			arguments := append([]any{int64s(ids), s.channel(pendingChannel)}, editArguments(edit)...)
+			rows, err := db.Query(ctx, retrySQL, append(arguments, contentArguments(edit)...)...)
 			if err != nil {
 				return err
 			}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
@@ -42,7 +41,7 @@ func failRetried(t *testing.T, store *pgstore.Store, ids []eventqueue.EventID) {
 	t.Helper()
 	ctx := testenv.Context(t)
 	known := eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{{Module: "WORKER", Name: "greet", Modifier: "_"}}}
-	found, err := store.Claim(ctx, ids, known, time.Minute, 0)
+	found, err := store.Claim(ctx, ids, known, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +90,7 @@ func TestRetryAtOnceMovesOnce(t *testing.T) {
 		t.Errorf("a claim from before the retry has ended the event: %v, %v", done, err)
 	}
 	known := eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{{Module: "WORKER", Name: "greet", Modifier: "_"}}}
-	found, err := store.Claim(ctx, ids[:1], known, time.Minute, 0)
+	found, err := store.Claim(ctx, ids[:1], known, 0)
 	if err != nil || !found[0].Facts.Claimed || found[0].Attempt != 2 || found[0].Event.Retries != 0 {
 		t.Errorf("the claim after the retry found %+v, %v", found, err)
 	}

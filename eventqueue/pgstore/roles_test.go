@@ -380,13 +380,13 @@ func TestWhatOperatorAndReaderMay(t *testing.T) {
 	reads := func(r *rig) []step {
 		return []step{
 			{"list", func() error {
-				_, _, err := inspect.New(r.store.Pool()).List(ctx, all, "", 0, 10, lockTimeout)
+				_, _, err := inspect.New(r.store.Pool()).List(ctx, all, "", 0, 10)
 				return err
 			}},
-			{"show", func() error { return only(inspect.New(r.store.Pool()).Show(ctx, id, lockTimeout)) }},
-			{"stats", func() error { return only(inspect.New(r.store.Pool()).Stats(ctx, all, lockTimeout)) }},
+			{"show", func() error { return only(inspect.New(r.store.Pool()).Show(ctx, id)) }},
+			{"stats", func() error { return only(inspect.New(r.store.Pool()).Stats(ctx, all)) }},
 			{"stuck", func() error {
-				return only(inspect.New(r.store.Pool()).Stuck(ctx, all, inspect.StuckAfter{Unclaimed: time.Minute, Attempts: 3}, 0, 10, lockTimeout))
+				return only(inspect.New(r.store.Pool()).Stuck(ctx, all, inspect.StuckAfter{Unclaimed: time.Minute, Attempts: 3}, 0, 10))
 			}},
 			{"log", func() error {
 				_, _, err := inspect.New(r.store.Pool()).Log(ctx, all, "", true, 0, 10)
@@ -396,12 +396,13 @@ func TestWhatOperatorAndReaderMay(t *testing.T) {
 			{"rate limits", func() error { return only(r.store.RateLimits(ctx, nil)) }},
 			{"concurrency limits", func() error { return only(r.store.ConcurrencyLimits(ctx, canvas)) }},
 			{"settings", func() error { return only(r.store.Settings(ctx)) }},
+			{"runnable", func() error { return only(inspect.New(r.store.Pool()).Runnable(ctx, 10)) }},
 		}
 	}
 	operator := r.as("operator")
 	operator.steps("operator", reads(operator)...)
 	queue, _ := operator.heedful(memnotify.New(memnotify.Config{}))
-	requeuer, err := control.NewRequeuer(operator.store, queue, 0)
+	requeuer, err := control.NewRequeuer(operator.store, queue)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestPausingWaitsForTheClaimsUnderWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := pgstore.ClaimIn(ctx, tx, []eventqueue.EventID{id}, handlers, lockTimeout, 0)
+	found, err := pgstore.ClaimIn(ctx, tx, []eventqueue.EventID{id}, handlers, 0)
 	if err != nil || !found[0].Facts.Claimed {
 		t.Fatalf("claim: %+v, %v", found, err)
 	}

@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -33,17 +32,17 @@ WITH RECURSIVE clock AS MATERIALIZED (
         UNION ALL
         (SELECT * FROM (` + nextScopeSQL + `) AS e WHERE scopes.canvas_id <> ALL ($4::uuid[]))
     ) AS following
-    WHERE scopes.n < $6
+    WHERE scopes.n < $5
 ), progress AS (
-    SELECT canvas_id, module, name FROM scopes WHERE n = $6
+    SELECT canvas_id, module, name FROM scopes WHERE n = $5
 ), runnable AS (
     SELECT e.*
     FROM clock CROSS JOIN scopes CROSS JOIN LATERAL (` +
-	scopeEndsSQL("e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.group_state", "$7") + `
+	scopeEndsSQL("e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.group_state", "$6") + `
     ) AS e
     WHERE scopes.n > 0 AND scopes.canvas_id <> ALL ($4::uuid[])
       AND NOT ` + mayrun.HandlerRuledSQL("scopes") + ` AND NOT ` + mayrun.NarrowlyRuledSQL("e") + `
-      AND ` + mayrun.NotBehindSQL("group_state") + ` AND ` + mayrun.DueSQL("delay_until", "now") + ` AND ` + mayrun.UnlockedSQL("locked_at", mayrun.ValidSinceSQL("now", "$5")) + `
+      AND ` + mayrun.NotBehindSQL("group_state") + ` AND ` + mayrun.DueSQL("delay_until", "now") + ` AND ` + mayrun.UnlockedSQL("locked_at", mayrun.ValidSinceSQL("now")) + `
 )
 SELECT progress.canvas_id, progress.module, progress.name,
     runnable.id, runnable.canvas_id, runnable.module, runnable.name, runnable.modifier
@@ -55,12 +54,12 @@ ORDER BY runnable.id`
 const runnableMode = pgx.QueryExecModeCacheDescribe
 
 // Runnable implements worker.Store.
-func (s *Store) Runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID, lockTimeout time.Duration) ([]eventqueue.Event, eventqueue.Scope, error) {
+func (s *Store) Runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID) ([]eventqueue.Event, eventqueue.Scope, error) {
 	left := make([][16]byte, len(except))
 	for i, canvas := range except {
 		left[i] = canvas
 	}
-	rows, err := s.pool.Query(ctx, runnableSQL, runnableMode, [16]byte(after.Canvas), after.Module, after.Name, left, lockTimeout,
+	rows, err := s.pool.Query(ctx, runnableSQL, runnableMode, [16]byte(after.Canvas), after.Module, after.Name, left,
 		runnableScopes, runnableEvents)
 	if err != nil {
 		return nil, eventqueue.Scope{}, err

@@ -46,19 +46,11 @@ SELECT ARRAY(
 
 var selectSQL = selectPageSQL("id, canvas_id, module, name, modifier, attributes, enqueued_at, delay_until, locked_at, group_state FROM events_v2",
 	`(SELECT a.error FROM event_attempts a WHERE a.event_id = e.id ORDER BY a.attempt DESC LIMIT 1)`,
-	"e.enqueued_at", `($12::text = '' OR $12 =`+mayrun.StateSQL(mayrun.RuleSQL("e"), "clock.now", "$13")+`)`)
+	"e.enqueued_at", `($12::text = '' OR $12 =`+mayrun.StateSQL(mayrun.RuleSQL("e"), "clock.now", mayrun.ValidForSQL)+`)`)
 
 // Select implements control.SelectStore.
 func (s *Store) Select(ctx context.Context, filter control.EventFilter, after, last eventqueue.EventID, limit int) ([]eventqueue.EventID, eventqueue.EventID, error) {
-	var lockTimeout time.Duration
-	if filter.State != "" {
-		settings, err := s.Settings(ctx)
-		if err != nil {
-			return nil, 0, err
-		}
-		lockTimeout = settings.LockTimeout
-	}
-	return s.selectPage(ctx, selectSQL, filter, after, last, limit, string(filter.State), lockTimeout)
+	return s.selectPage(ctx, selectSQL, filter, after, last, limit, string(filter.State))
 }
 
 var selectLoggedSQL = selectPageSQL("id, canvas_id, module, name, modifier, attributes, status, last_error, created_at FROM event_log",

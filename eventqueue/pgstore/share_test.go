@@ -32,7 +32,7 @@ func TestRunnableIsWhatMayBeClaimed(t *testing.T) {
 	for id, age := range map[eventqueue.EventID]string{running: "30 s", abandoned: "90 s"} {
 		r.exec(`UPDATE events_v2 SET locked_at = clock_timestamp() - $2::text::interval WHERE id = $1`, id, age)
 	}
-	events, next, err := r.store.Runnable(ctx, eventqueue.Scope{}, []eventqueue.CanvasID{canvas}, lockTimeout)
+	events, next, err := r.store.Runnable(ctx, eventqueue.Scope{}, []eventqueue.CanvasID{canvas})
 	if err != nil || next != (eventqueue.Scope{}) {
 		t.Fatalf("next %v, error %v; want no more pages", next, err)
 	}
@@ -63,7 +63,7 @@ func TestRunnableReachesEveryCanvas(t *testing.T) {
 	seen := map[eventqueue.CanvasID]int{}
 	pages := 0
 	for place := (eventqueue.Scope{}); ; {
-		found, next, err := r.store.Runnable(testenv.Context(t), place, []eventqueue.CanvasID{canvas}, lockTimeout)
+		found, next, err := r.store.Runnable(testenv.Context(t), place, []eventqueue.CanvasID{canvas})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestRunnableCostsTheSameInABacklog(t *testing.T) {
 		}
 		before := count()
 		for range looks {
-			if _, _, err := looker.store.Runnable(ctx, eventqueue.Scope{}, []eventqueue.CanvasID{canvas}, lockTimeout); err != nil {
+			if _, _, err := looker.store.Runnable(ctx, eventqueue.Scope{}, []eventqueue.CanvasID{canvas}); err != nil {
 				t.Fatal(err)
 			}
 		}

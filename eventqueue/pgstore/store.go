@@ -13,6 +13,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
+	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/pgsession"
 )
 
@@ -26,6 +27,10 @@ type Store struct {
 	// refused are events that cannot be notified, and stuck those whose ordering groups cannot be
 	// advanced.
 	refused, stuck refusedRows
+
+	await maintenance.AwaitTake // of searches for lost notifications; nil: they take what they find at once; see search.go
+
+	runs []string // the handlers of whose events lost notifications are searched for; nil: all; see search.go
 }
 
 // New makes a Store on a pool, which stays the caller's to close. What the queue
@@ -106,6 +111,11 @@ func Open(ctx context.Context, databaseURL, name string, maxConns int32) (*pgxpo
 // NewPool is Open without the connection: it returns an error only when the URL is
 // wrong, and connects to nothing.
 func NewPool(databaseURL, name string, maxConns int32) (*pgxpool.Pool, error) {
+	return NewPoolWith(pgsession.Access{}, databaseURL, name, maxConns)
+}
+
+// NewPoolWith is NewPool for a server that is reached in another way than the URL says.
+func NewPoolWith(access pgsession.Access, databaseURL, name string, maxConns int32) (*pgxpool.Pool, error) {
 	config, err := pgsession.ParseURL(databaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("DATABASE_URL: %w", err)
@@ -115,6 +125,9 @@ func NewPool(databaseURL, name string, maxConns int32) (*pgxpool.Pool, error) {
 	}
 	if err := configure(config, name, maxConns); err != nil {
 		return nil, fmt.Errorf("DATABASE_URL: %w", err)
+	}
+	if err := access.Apply(config); err != nil {
+		return nil, err
 	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
@@ -174,13 +187,19 @@ func configure(config *pgxpool.Config, name string, maxConns int32) error {
 	if c.ValidateConnect == nil && settings["default_transaction_read_only"] == "" {
 		c.ValidateConnect = pgsession.CheckWrites
 	}
-	dialer := &net.Dialer{Timeout: connectTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true,
-		Idle: deadPeerTimeout / 2, Interval: deadPeerTimeout / 4, Count: 2}, Control: giveUpDeadPeers}
-	c.DialFunc = dialer.DialContext
+	c.DialFunc = Dial
 	if maxConns > 0 {
 		config.MaxConns = maxConns
 	}
 	return nil
+}
+
+// Dial connects to a server over TCP, or a socket, as the pools of this package do: a
+// connection to a server that has vanished ends after 20 seconds.
+func Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: connectTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true,
+		Idle: deadPeerTimeout / 2, Interval: deadPeerTimeout / 4, Count: 2}, Control: giveUpDeadPeers}
+	return dialer.DialContext(ctx, network, address)
 }
 
 func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
@@ -208,15 +227,6 @@ func queryIDs(ctx context.Context, db eventqueue.DB, sql string, args ...any) ([
 	return pgx.CollectRows(rows, pgx.RowTo[eventqueue.EventID])
 }
 
-// queryNotifications runs a statement that returns (id, canvas_id).
-func queryNotifications(ctx context.Context, db eventqueue.DB, sql string, args ...any) ([]eventqueue.Notification, error) {
-	rows, err := db.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, scanNotification)
-}
-
 func scanNotification(row pgx.CollectableRow) (n eventqueue.Notification, err error) {
 	err = row.Scan(&n.Event, (*[16]byte)(&n.Canvas))
 	return n, err
@@ -231,4 +241,15 @@ func appendTo(taken *[]eventqueue.Notification) func(rows pgx.Rows) error {
 		}
 		return err
 	}
+}
+
+// committed adds to taken what a statement returns, once it is known to have committed: a deferred constraint
+// may refuse rows that were returned already.
+func committed(taken *[]eventqueue.Notification, run func(some *[]eventqueue.Notification) error) error {
+	var some []eventqueue.Notification
+	if err := run(&some); err != nil {
+		return err
+	}
+	*taken = append(*taken, some...)
+	return nil
 }

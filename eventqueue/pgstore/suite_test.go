@@ -9,6 +9,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/storetest"
@@ -57,6 +58,17 @@ func (r readable) Minutes(ctx context.Context, filter inspect.Filter, since time
 	return r.reader.Minutes(ctx, filter, since, resolution)
 }
 
+// ExpireLocks moves the locks so far back that they are as old as the default lock timeout, and no older: some are
+// judged by whether they expired before or after the last notification.
+func (r readable) ExpireLocks(ctx context.Context) error {
+	schema := r.Schema()
+	if schema == "" {
+		schema = "public"
+	}
+	_, err := r.Pool().Exec(ctx, `UPDATE `+string(schema)+`.events_v2 SET locked_at = locked_at - $1::interval`, locktimeout.Default)
+	return err
+}
+
 // A completion in a transaction of the caller's ends the event of its own queue, and not one of another.
 func TestACompletionInATransactionIsInTheSchema(t *testing.T) {
 	t.Parallel()
@@ -72,7 +84,7 @@ func TestACompletionInATransactionIsInTheSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	claimed, err := store.Claim(ctx, []eventqueue.EventID{inserted[0].ID}, eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{key}}, time.Minute, 1<<40)
+	claimed, err := store.Claim(ctx, []eventqueue.EventID{inserted[0].ID}, eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{key}}, 1<<40)
 	if err != nil || len(claimed) != 1 || !claimed[0].Facts.Claimed {
 		t.Fatalf("claimed are %+v, %v", claimed, err)
 	}

@@ -13,7 +13,7 @@ import (
 // waitingNow counts what is pending.
 func (r *rig) waitingNow() maintenance.Waiting {
 	r.t.Helper()
-	w, err := r.store.CountWaiting(testenv.Context(r.t), eventqueue.Scope{}, time.Minute)
+	w, err := r.store.CountWaiting(testenv.Context(r.t), eventqueue.Scope{})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestTheOldestDueEventIsFound(t *testing.T) {
 	r := newRig(t)
 	oldest := func() eventqueue.EventID {
 		t.Helper()
-		id, modifier, err := r.store.OldestDue(testenv.Context(t), minuteOf(1, "a"), time.Minute)
+		id, modifier, err := r.store.OldestDue(testenv.Context(t), minuteOf(1, "a"))
 		if err != nil || id != 0 && modifier != "_" {
 			t.Fatalf("OldestDue: %d, %q, %v", id, modifier, err)
 		}
@@ -107,7 +107,7 @@ func TestWhatANarrowRuleHoldsIsCounted(t *testing.T) {
 	if len(w.Unserved) != 1 || w.Unserved[0].Scope != minuteOf(1, "mixed") || w.Unserved[0].DueFor > 90*time.Minute {
 		t.Errorf("nobody runs %+v", w.Unserved)
 	}
-	id, modifier, err := r.store.OldestDue(testenv.Context(t), minuteOf(1, "mixed"), time.Minute)
+	id, modifier, err := r.store.OldestDue(testenv.Context(t), minuteOf(1, "mixed"))
 	if err != nil || modifier != "_" {
 		t.Errorf("the oldest that stands is event %d with modifier %q, %v; want one that no rule holds back", id, modifier, err)
 	}

@@ -63,7 +63,7 @@ func (s *Store) TakeWaiting(ctx context.Context, from control.Waiting, limit int
 		last = math.MaxInt64
 	}
 	which := []any{from.Since, eventqueue.MaxRequeue, from.Modifier, last}
-	waiting, err = takeAround(&s.refused,
+	waiting, err = takeAround(&s.refused, nil,
 		func() (taken []eventqueue.Notification, err error) {
 			taken, next, err = s.takePage(ctx, takeWaitingSQL, slices.Concat(of, []any{from.After, limit}, which)...)
 			return taken, err

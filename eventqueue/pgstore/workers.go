@@ -56,22 +56,28 @@ func handlerDocs(known eventqueue.HandlerSet) []handlerDoc {
 	return docs
 }
 
-// A worker that is connected again is left, whatever its row says. There are few rows, and none is
-// locked for longer than a moment.
+// handlersKnownFor is how long the last worker of its handlers stays in the table: while workers are
+// scaled to zero, events_v2_runnable knows from it for which events to start one.
+const handlersKnownFor = 30 * 24 * time.Hour
+
+// A worker that is connected again is left, whatever its row says, and so is the last one of those with
+// the same handlers, for longer. There are few rows, and none is locked for longer than a moment.
 const deleteWorkersSQL = `
 WITH connected AS MATERIALIZED (` + pgsession.LiveWorkersSQL + `
 ), missed AS (
     UPDATE event_workers SET missed_at = clock_timestamp()
     WHERE stopped_at IS NULL AND missed_at IS NULL AND number NOT IN (SELECT number FROM connected)
 ), gone AS (
-    DELETE FROM event_workers
+    DELETE FROM event_workers w
     WHERE least(stopped_at, missed_at) <= clock_timestamp() - $1::interval AND number NOT IN (SELECT number FROM connected)
+      AND (least(stopped_at, missed_at) <= clock_timestamp() - greatest($1::interval, $2::interval) OR EXISTS (
+          SELECT FROM event_workers newer WHERE newer.handlers = w.handlers AND (newer.started_at, newer.number) > (w.started_at, w.number)))
     RETURNING number
 )
 SELECT count(*) FROM gone`
 
 // DeleteWorkers implements maintenance.WorkerStore, in one statement.
 func (s *Store) DeleteWorkers(ctx context.Context, olderThan time.Duration) (deleted int, err error) {
-	err = s.pool.QueryRow(ctx, deleteWorkersSQL, olderThan).Scan(&deleted)
+	err = s.pool.QueryRow(ctx, deleteWorkersSQL, olderThan, handlersKnownFor).Scan(&deleted)
 	return deleted, err
 }

@@ -114,7 +114,7 @@ func TestAWorkerIsLiveWhileItIsConnected(t *testing.T) {
 }
 
 // TestWorkersThatEndedAreDeleted a day after they stopped, or were found missing; one that is
-// connected is not, whatever its row says.
+// connected is not, whatever its row says, and the last one of its handlers is a month later.
 func TestWorkersThatEndedAreDeleted(t *testing.T) {
 	t.Parallel()
 	ctx, r := testenv.Context(t), newRig(t)
@@ -125,13 +125,16 @@ func TestWorkersThatEndedAreDeleted(t *testing.T) {
 	r.exec(`INSERT INTO event_workers (number, host, pid, version, handlers, stopped_at, missed_at)
 		SELECT n, 'h', 1, 'v', '[]', clock_timestamp() - stopped::interval, clock_timestamp() - missed::interval
 		FROM (VALUES (2, '25 h', NULL), (3, '23 h', NULL), (4, NULL, '25 h'), (5, NULL, '23 h'), (6, NULL, NULL)) AS v (n, stopped, missed)`)
-	r.exec(`UPDATE event_workers SET missed_at = clock_timestamp() - interval '25 h' WHERE number = 1`)
+	r.exec(`INSERT INTO event_workers (number, host, pid, version, handlers, started_at, stopped_at)
+		SELECT n, 'h', 1, 'v', jsonb_build_array(jsonb_build_object('module', handlers, 'name', handlers, 'modifier', '_')), clock_timestamp() - started::interval, clock_timestamp() - stopped::interval
+		FROM (VALUES (7, 'a', '40 d', '29 d'), (8, 'b', '40 d', '31 d'), (9, 'a', '41 d', '25 h')) AS v (n, handlers, started, stopped)`)
+	r.exec(`UPDATE event_workers SET missed_at = clock_timestamp() - interval '31 d' WHERE number = 1`)
 	deleted, err := r.store.DeleteWorkers(ctx, 24*time.Hour)
-	if err != nil || deleted != 2 {
-		t.Errorf("%d workers were deleted, %v; want 2", deleted, err)
+	if err != nil || deleted != 4 {
+		t.Errorf("%d workers were deleted, %v; want 4", deleted, err)
 	}
 	got := r.workers()
-	if len(got) != 4 || got[1] != inspect.WorkerLive || got[3] != inspect.WorkerStopped || got[5] != inspect.WorkerDead || got[6] != inspect.WorkerDead {
+	if len(got) != 5 || got[7] != inspect.WorkerStopped || got[1] != inspect.WorkerLive || got[3] != inspect.WorkerStopped || got[5] != inspect.WorkerDead || got[6] != inspect.WorkerDead {
 		t.Errorf("the workers are %v", got)
 	}
 	if !one[bool](r, `SELECT missed_at IS NOT NULL FROM event_workers WHERE number = 6`) {

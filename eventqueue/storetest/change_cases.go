@@ -66,12 +66,12 @@ var changeCases = []testCase{
 		id := s.insert(1)[0]
 		s.remove(id, &control.Cancellation{Reason: "twice"}, control.ChangeDone)
 		s.remove(id, &control.Cancellation{}, control.ChangeCancelled)
-		if found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, known, lockTimeout, 1); err != nil || len(found) != 0 {
+		if found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, known, 1); err != nil || len(found) != 0 {
 			s.Errorf("a claim after the cancel found %+v, %v", found, err)
 		}
 		s.retry(id, control.Edit{Value: json.RawMessage(`"new"`), Attributes: map[string]string{"by": "hand"}}, control.RetryMoved)
 		s.retry(id, control.Edit{}, control.RetryQueued)
-		found, _ := s.mustClaim(id, lockTimeout, 2)
+		found, _ := s.mustClaim(id, 2)
 		if string(found.Event.Value) != `"new"` || found.Event.Attributes["by"] != "hand" || found.Attempt != 1 {
 			s.Errorf("the claim found %+v", found)
 		}
@@ -84,11 +84,11 @@ var changeCases = []testCase{
 	}},
 	{"what runs is neither removed nor edited nor requeued (I4)", func(s *session) {
 		id := s.insert(1)[0]
-		found, claim := s.mustClaim(id, lockTimeout, 1)
+		found, claim := s.mustClaim(id, 1)
 		s.remove(id, &control.Cancellation{}, control.ChangeRunning)
 		s.remove(id, nil, control.ChangeRunning)
 		s.edit(id, control.Edit{Value: json.RawMessage(`"new"`)}, control.ChangeRunning)
-		if results, err := s.store.Requeue(s.Context(), []eventqueue.EventID{id}, 0); err != nil || results[0].Result != control.RequeueRunning || results[0].LockRemaining <= 0 {
+		if results, err := s.store.Requeue(s.Context(), []eventqueue.EventID{id}); err != nil || results[0].Result != control.RequeueRunning || results[0].LockRemaining <= 0 {
 			s.Errorf("the requeue was answered with %+v, %v", results, err)
 		}
 		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Done) != 1 || string(found.Event.Value) != `{"n": 1}` {
@@ -98,26 +98,28 @@ var changeCases = []testCase{
 	}},
 	{"a requeue takes an expired lock from its holder (I5)", func(s *session) {
 		id := s.insert(1)[0]
-		_, claim := s.mustClaim(id, lockTimeout, 1)
-		if results, err := s.store.Requeue(s.Context(), []eventqueue.EventID{id}, time.Microsecond); err != nil || results[0].Result != control.RequeueDone || !results[0].TakenOver {
+		_, claim := s.mustClaim(id, 1)
+		s.expireLocks()
+		if results, err := s.store.Requeue(s.Context(), []eventqueue.EventID{id}); err != nil || results[0].Result != control.RequeueDone || !results[0].TakenOver {
 			s.Errorf("the requeue was answered with %+v, %v", results, err)
 		}
 		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Lost) != 1 {
 			s.Errorf("the end of the holder was answered with %+v", written)
 		}
-		if found, _ := s.mustClaim(id, lockTimeout, 2); found.Attempt != 2 || !found.BeginFirst {
+		if found, _ := s.mustClaim(id, 2); found.Attempt != 2 || !found.BeginFirst {
 			s.Errorf("the next claim found %+v", found)
 		}
 	}},
 	{"the tokens of an event go on after a cancel and a retry (I5)", func(s *session) {
 		id := s.insert(1)[0]
-		_, claim := s.mustClaim(id, lockTimeout, 1)
-		if _, err := s.store.Requeue(s.Context(), []eventqueue.EventID{id}, time.Microsecond); err != nil {
+		_, claim := s.mustClaim(id, 1)
+		s.expireLocks()
+		if _, err := s.store.Requeue(s.Context(), []eventqueue.EventID{id}); err != nil {
 			s.Fatal(err)
 		}
 		s.remove(id, &control.Cancellation{}, control.ChangeDone)
 		s.retry(id, control.Edit{}, control.RetryMoved)
-		if found, _ := s.mustClaim(id, lockTimeout, 1); found.Attempt != 2 {
+		if found, _ := s.mustClaim(id, 1); found.Attempt != 2 {
 			s.Errorf("the next claim found %+v", found)
 		}
 		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Lost) != 1 {
@@ -136,22 +138,34 @@ var changeCases = []testCase{
 		s.edit(id, control.Edit{Attributes: map[string]string{}, Of: &first}, control.ChangeDone)
 		s.edit(id, control.Edit{Value: json.RawMessage(`"second"`), Of: &control.Content{Value: first.Value}}, control.ChangeDone)
 	}},
+	{"a retry of a content that the event no longer has moves nothing", func(s *session) {
+		id := s.insert(1)[0]
+		s.edit(id, control.Edit{Value: json.RawMessage(`"old"`), Attributes: map[string]string{"by": "ada"}}, control.ChangeDone)
+		s.remove(id, &control.Cancellation{}, control.ChangeDone)
+		old := control.Content{Value: json.RawMessage(`"old"`), Attributes: map[string]string{"by": "ada"}}
+		s.retry(id, control.Edit{Value: json.RawMessage(`"no"`), Of: &control.Content{Value: old.Value}}, control.RetryOutdated)
+		s.retry(id, control.Edit{Of: &control.Content{Value: json.RawMessage(`"older"`), Attributes: old.Attributes}}, control.RetryOutdated)
+		s.retry(id, control.Edit{Value: json.RawMessage(`"new"`), Of: &old}, control.RetryMoved)
+		s.remove(id, &control.Cancellation{}, control.ChangeDone)
+		s.retry(id, control.Edit{Of: &old}, control.RetryOutdated)
+		s.retry(id, control.Edit{Of: &control.Content{Value: json.RawMessage(`"new"`), Attributes: old.Attributes}}, control.RetryMoved)
+	}},
 	{"an edit changes what it names", func(s *session) {
 		id := s.insert(1, func(e *eventqueue.NewEvent) { e.Attributes = map[string]string{"source": "import"} })[0]
 		hour, now := time.Hour, time.Duration(0)
 		s.edit(id, control.Edit{Delay: &hour}, control.ChangeDone)
-		if facts := s.claim(id, lockTimeout, 1).Facts; facts.Claimed || facts.Delay <= 59*time.Minute {
+		if facts := s.claim(id, 1).Facts; facts.Claimed || facts.Delay <= 59*time.Minute {
 			s.Errorf("the claim found %+v", facts)
 		}
 		s.edit(id, control.Edit{Value: json.RawMessage(`{"b": 1,  "a":2}`)}, control.ChangeDone)
 		s.edit(id, control.Edit{Delay: &now}, control.ChangeDone)
-		if found, _ := s.mustClaim(id, lockTimeout, 2); string(found.Event.Value) != `{"b": 1,  "a":2}` || found.Event.Attributes["source"] != "import" {
+		if found, _ := s.mustClaim(id, 2); string(found.Event.Value) != `{"b": 1,  "a":2}` || found.Event.Attributes["source"] != "import" {
 			s.Errorf("the claim found %+v", found)
 		}
 	}},
 	{"a removal advances the group behind it (I13)", func(s *session) {
 		ids := s.insert(2, func(e *eventqueue.NewEvent) { e.OrderingKey = "order" })
-		if _, err := s.store.Advance(s.Context(), nil, ids, lockTimeout); err != nil {
+		if _, err := s.store.Advance(s.Context(), nil, ids); err != nil {
 			s.Fatal(err)
 		}
 		if advanced := s.remove(ids[0], &control.Cancellation{}, control.ChangeDone); len(advanced) != 1 || advanced[0].ID != ids[1] {
@@ -162,7 +176,7 @@ var changeCases = []testCase{
 		ids := s.insert(5, func(e *eventqueue.NewEvent) { e.Attributes = map[string]string{"source": "import"} })
 		hour := time.Hour
 		s.edit(ids[1], control.Edit{Delay: &hour}, control.ChangeDone)
-		s.mustClaim(ids[2], lockTimeout, 1)
+		s.mustClaim(ids[2], 1)
 		s.remove(ids[3], &control.Cancellation{}, control.ChangeDone)
 		s.failOnce(ids[4], machine.FailedForGood, 2)
 		other := eventqueue.CanvasID{0xee}
@@ -192,7 +206,7 @@ var changeCases = []testCase{
 		ids := s.insert(3)
 		s.failOnce(ids[0], machine.FailedForGood, 1)
 		s.remove(ids[1], &control.Cancellation{}, control.ChangeDone)
-		_, claim := s.mustClaim(ids[2], lockTimeout, 2)
+		_, claim := s.mustClaim(ids[2], 2)
 		if _, err := s.store.Complete(s.Context(), nil, []worker.Completion{{Claim: claim, Label: machine.ExecutesToCompletion}}, true); err != nil {
 			s.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/worker"
 )
@@ -14,7 +15,7 @@ import (
 var claimCases = []testCase{
 	{"a claim brings the event as it was emitted (I8)", func(s *session) {
 		id := s.insert(1)[0]
-		found, _ := s.mustClaim(id, lockTimeout, 7)
+		found, _ := s.mustClaim(id, 7)
 		e := found.Event
 		if e.Canvas != canvas || e.Handler() != key || string(e.Value) != `{"n": 1}` || e.Retries != 0 || found.Attempt != 1 || found.ClaimID != 7 {
 			s.Errorf("the claim found %+v", found)
@@ -25,12 +26,13 @@ var claimCases = []testCase{
 		ids := s.insert(2, func(e *eventqueue.NewEvent) { e.Attributes, e.ParentID = attributes, 17 })
 		ids = append(ids, s.insert(1, func(e *eventqueue.NewEvent) { e.Attributes, e.UniqueKey = attributes, "key" })...)
 		for _, id := range ids {
-			found, _ := s.mustClaim(id, lockTimeout, 1)
+			found, _ := s.mustClaim(id, 1)
 			if !maps.Equal(found.Event.Attributes, attributes) {
 				s.Errorf("event %s has the attributes %q, want %q", id, found.Event.Attributes, attributes)
 			}
 		}
-		if found := s.claim(ids[1], expired, 2); found.Event.ParentID != 17 {
+		s.expireLocks()
+		if found := s.claim(ids[1], 2); found.Event.ParentID != 17 {
 			s.Errorf("the parent is %s, want 17", found.Event.ParentID)
 		}
 	}},
@@ -44,7 +46,7 @@ var claimCases = []testCase{
 			}
 		})
 		for i, want := range []eventqueue.Event{{ParentID: 5}, {}, {Attributes: map[string]string{"n": "3"}}} {
-			found, _ := s.mustClaim(ids[i], lockTimeout, 1)
+			found, _ := s.mustClaim(ids[i], 1)
 			if found.Event.ParentID != want.ParentID || !maps.Equal(found.Event.Attributes, want.Attributes) {
 				s.Errorf("event %d of the batch has the parent %s and the attributes %q", i, found.Event.ParentID, found.Event.Attributes)
 			}
@@ -52,38 +54,38 @@ var claimCases = []testCase{
 	}},
 	{"a retry has the attributes and the parent of the first run", func(s *session) {
 		id := s.insert(1, func(e *eventqueue.NewEvent) { e.Attributes, e.ParentID = map[string]string{"user": "ada"}, 17 })[0]
-		_, claim := s.mustClaim(id, lockTimeout, 1)
+		_, claim := s.mustClaim(id, 1)
 		s.finish(worker.Completion{Claim: claim, Label: machine.Released})
-		found, _ := s.mustClaim(id, lockTimeout, 2)
+		found, _ := s.mustClaim(id, 2)
 		if found.Event.ParentID != 17 || found.Event.Attributes["user"] != "ada" {
 			s.Errorf("the second claim found %+v", found.Event)
 		}
 	}},
 	{"of two claims one holds (I4)", func(s *session) {
 		id := s.insert(1)[0]
-		s.mustClaim(id, lockTimeout, 1)
-		second := s.claim(id, lockTimeout, 2).Facts
-		if second.Claimed || second.Lock != machine.LockHeld || second.LockRemaining <= 0 || second.LockRemaining > lockTimeout {
+		s.mustClaim(id, 1)
+		second := s.claim(id, 2).Facts
+		if second.Claimed || second.Lock != machine.LockHeld || second.LockRemaining <= 0 || second.LockRemaining > locktimeout.Default {
 			s.Errorf("the second claim found %+v", second)
 		}
 	}},
 	{"what is not there is not answered for", func(s *session) {
 		id := s.insert(1)[0]
-		found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id, id + 1}, known, lockTimeout, 1)
+		found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id, id + 1}, known, 1)
 		if err != nil || len(found) != 1 {
 			s.Errorf("the claim found %+v, %v", found, err)
 		}
 	}},
 	{"nothing is claimed early (I6)", func(s *session) {
 		id := s.insert(1, func(e *eventqueue.NewEvent) { e.Delay = time.Hour })[0]
-		facts := s.claim(id, lockTimeout, 1).Facts
+		facts := s.claim(id, 1).Facts
 		if facts.Claimed || facts.Delay <= 59*time.Minute || facts.Delay > time.Hour {
 			s.Errorf("the claim found %+v", facts)
 		}
 	}},
 	{"an event of a handler that the worker does not have is left", func(s *session) {
 		id := s.insert(1, func(e *eventqueue.NewEvent) { e.Name = "unknown" })[0]
-		if facts := s.claim(id, lockTimeout, 1).Facts; facts.Claimed || facts.HandlerKnown {
+		if facts := s.claim(id, 1).Facts; facts.Claimed || facts.HandlerKnown {
 			s.Errorf("the claim found %+v", facts)
 		}
 	}},
@@ -91,17 +93,17 @@ var claimCases = []testCase{
 		id := s.insert(1)[0]
 		s.rule(machine.PauseRule, true)
 		s.rule(machine.PauseRule, false)
-		if facts := s.claim(id, lockTimeout, 1).Facts; facts.Claimed || facts.Rule != machine.PauseRule {
+		if facts := s.claim(id, 1).Facts; facts.Claimed || facts.Rule != machine.PauseRule {
 			s.Errorf("of a paused event the claim found %+v", facts)
 		}
 		s.rule(machine.BlockRule, true)
-		if facts := s.claim(id, lockTimeout, 1).Facts; facts.Claimed || facts.Rule != machine.BlockRule {
+		if facts := s.claim(id, 1).Facts; facts.Claimed || facts.Rule != machine.BlockRule {
 			s.Errorf("of an event that is paused and blocked the claim found %+v", facts)
 		}
 		s.lift(machine.PauseRule, true, false)
 		s.lift(machine.PauseRule, false, false)
 		s.lift(machine.BlockRule, true, true)
-		s.mustClaim(id, lockTimeout, 1)
+		s.mustClaim(id, 1)
 	}},
 	{"a rule has a reason, an actor and an end", func(s *session) {
 		rule := control.RuleOf(machine.PauseRule, scope)
@@ -136,8 +138,8 @@ var claimCases = []testCase{
 	{"a busy worker is shown what it may claim", func(s *session) {
 		ids := s.insert(3)
 		s.insert(1, func(e *eventqueue.NewEvent) { e.Delay = time.Hour })
-		s.mustClaim(ids[1], lockTimeout, 1)
-		events, next, err := s.store.Runnable(s.Context(), eventqueue.Scope{}, nil, lockTimeout)
+		s.mustClaim(ids[1], 1)
+		events, next, err := s.store.Runnable(s.Context(), eventqueue.Scope{}, nil)
 		if err != nil || next != (eventqueue.Scope{}) || len(events) != 2 || events[0].ID != ids[0] || events[1].ID != ids[2] {
 			s.Errorf("runnable are %+v, the next page is %v, %v", events, next, err)
 		}
@@ -178,12 +180,12 @@ var ruleCases = []testCase{
 		s.add(rule, true)
 		s.add(rule, false)
 		s.held(bulk, machine.PauseRule)
-		s.roundFinds("while one modifier is paused", expired, nil)
-		events, _, err := s.store.Runnable(s.Context(), eventqueue.Scope{}, nil, lockTimeout)
+		s.roundFinds("while one modifier is paused", nil)
+		events, _, err := s.store.Runnable(s.Context(), eventqueue.Scope{}, nil)
 		if err != nil || len(events) != 1 || events[0].ID != other {
 			s.Errorf("runnable are %+v, %v", events, err)
 		}
-		s.mustClaim(other, lockTimeout, 1)
+		s.mustClaim(other, 1)
 		s.liftRule(control.Lift{Type: machine.PauseRule, RuleScope: control.RuleScope{Scope: scope}}, false, true)
 		s.held(bulk, machine.PauseRule)
 		s.liftRule(control.Lift{Type: rule.Type, RuleScope: rule.RuleScope}, true, true)
@@ -233,7 +235,7 @@ var ruleCases = []testCase{
 		s.waiting("of another modifier", control.Waiting{Scope: scope, Since: since, Modifier: "bulk"}, nil)
 		s.waiting("up to the first", control.Waiting{Scope: scope, Since: since, UpTo: ids[0]}, ids[:1])
 		s.waiting("of all", control.Waiting{Scope: scope, Since: since, Modifier: key.Modifier}, ids[1:])
-		s.mustClaim(id, lockTimeout, 1)
+		s.mustClaim(id, 1)
 	}},
 	{"handlers with waiting events are found by their prefix", func(s *session) {
 		for _, name := range []string{"greet", "greeting", "gree", "greet", "other"} {
@@ -326,7 +328,7 @@ func (s *session) release(rule machine.Rule) control.Released {
 // held requires that a rule holds an event back, or none. Nobody knows the handler for which it asks, so nothing is claimed.
 func (s *session) held(id eventqueue.EventID, want machine.Rule) {
 	s.Helper()
-	found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, eventqueue.HandlerSet{}, lockTimeout, 1)
+	found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, eventqueue.HandlerSet{}, 1)
 	if err != nil || len(found) != 1 || found[0].Facts.Claimed || found[0].Facts.Rule != want {
 		s.Errorf("event %s is held back by %+v, %v, want %q", id, found, err, want)
 	}
@@ -334,7 +336,7 @@ func (s *session) held(id eventqueue.EventID, want machine.Rule) {
 		return
 	}
 	everybody := eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{found[0].Event.Handler()}}
-	if found, err = s.store.Claim(s.Context(), []eventqueue.EventID{id}, everybody, lockTimeout, 1); err != nil || found[0].Facts.Claimed {
+	if found, err = s.store.Claim(s.Context(), []eventqueue.EventID{id}, everybody, 1); err != nil || found[0].Facts.Claimed {
 		s.Errorf("event %s is held back and was claimed: %+v, %v", id, found, err)
 	}
 }

@@ -5,8 +5,8 @@
 //
 // # Guarantees
 //
-// The cases use only the interfaces and depend on no particular store. They do not wait: a
-// lock counts as expired if the caller passes a lock timeout of zero.
+// The cases use only the interfaces and depend on no particular store. They do not wait: the
+// store that is tested lets its locks expire on demand (ExpireLocks).
 //
 // # Failure handling
 //

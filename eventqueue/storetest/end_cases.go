@@ -2,8 +2,10 @@ package storetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"eventsv2/eventqueue"
@@ -14,19 +16,20 @@ import (
 var endCases = []testCase{
 	{"a completed event is gone", func(s *session) {
 		id := s.insert(1)[0]
-		_, claim := s.mustClaim(id, lockTimeout, 1)
+		_, claim := s.mustClaim(id, 1)
 		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); !slices.Equal(written.Done, []eventqueue.EventID{id}) {
 			s.Errorf("the end was answered with %+v", written)
 		}
-		found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, known, lockTimeout, 2)
+		found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, known, 2)
 		if err != nil || len(found) != 0 {
 			s.Errorf("a claim after the end found %+v, %v", found, err)
 		}
 	}},
 	{"no write succeeds with the claim of another (I5)", func(s *session) {
 		id := s.insert(1)[0]
-		_, old := s.mustClaim(id, lockTimeout, 1)
-		_, claim := s.mustClaim(id, expired, 2)
+		_, old := s.mustClaim(id, 1)
+		s.expireLocks()
+		_, claim := s.mustClaim(id, 2)
 		if written := s.finish(worker.Completion{Claim: old, Label: machine.ExecutesToCompletion}); !slices.Equal(written.Lost, []eventqueue.EventID{id}) {
 			s.Errorf("an end with a stale claim was answered with %+v", written)
 		}
@@ -38,23 +41,55 @@ var endCases = []testCase{
 			s.Errorf("the end of the holder was answered with %+v", written)
 		}
 	}},
+	{"a large value comes apart from its claim, and to its holder alone (I5, I15)", func(s *session) {
+		valued := func(value string) func(*eventqueue.NewEvent) {
+			return func(e *eventqueue.NewEvent) { e.Value = json.RawMessage(value) }
+		}
+		largest := `"` + strings.Repeat("x", worker.MaxClaimedValueBytes-2) + `"`
+		larger := largest + " "
+		found, _ := s.mustClaim(s.insert(1, valued(largest))[0], 1)
+		if found.ValueApart || string(found.Event.Value) != largest {
+			s.Errorf("a value of %d bytes came apart: %t", len(largest), found.ValueApart)
+		}
+		id := s.insert(1, valued(larger))[0]
+		_, old := s.mustClaim(id, 1)
+		s.expireLocks()
+		found, claim := s.mustClaim(id, 2)
+		if !found.ValueApart || found.Event.Value != nil {
+			s.Errorf("a value of %d bytes came with its claim: %t, %d bytes", len(larger), found.ValueApart, len(found.Event.Value))
+		}
+		if value, held, err := s.store.Value(s.Context(), claim); string(value) != larger || !held || err != nil {
+			s.Errorf("its holder read %d bytes, held: %t, %v", len(value), held, err)
+		}
+		for _, other := range []worker.Claim{old, {Event: id, Attempt: claim.Attempt, ID: old.ID}, {Event: id, Attempt: old.Attempt, ID: claim.ID}, {Event: id + 1, Attempt: claim.Attempt, ID: claim.ID}} {
+			if value, held, err := s.store.Value(s.Context(), other); value != nil || held || err != nil {
+				s.Errorf("with the claim %+v, which does not hold, one read %d bytes, held: %t, %v", other, len(value), held, err)
+			}
+		}
+		s.finish(worker.Completion{Claim: claim, Label: machine.Released})
+		if _, held, err := s.store.Value(s.Context(), claim); held || err != nil {
+			s.Errorf("after it was released: held: %t, %v", held, err)
+		}
+	}},
 	{"only a run that has begun uses an attempt (I18)", func(s *session) {
 		id := s.insert(1)[0]
-		s.mustClaim(id, lockTimeout, 1)
-		found, claim := s.mustClaim(id, expired, 2)
+		s.mustClaim(id, 1)
+		s.expireLocks()
+		found, claim := s.mustClaim(id, 2)
 		if found.Event.Retries != 0 || !found.BeginFirst || found.LostRun || found.Attempt != 2 {
 			s.Errorf("after a claim that came to nothing the next found %+v", found)
 		}
 		if written, err := s.store.Renew(s.Context(), []worker.Claim{claim}); err != nil || len(written.Done) != 1 {
 			s.Fatalf("the renewal was answered with %+v, %v", written, err)
 		}
-		if found, _ = s.mustClaim(id, expired, 3); found.Event.Retries != 1 || !found.LostRun {
+		s.expireLocks()
+		if found, _ = s.mustClaim(id, 3); found.Event.Retries != 1 || !found.LostRun {
 			s.Errorf("after a run that was lost the next claim found %+v", found)
 		}
 	}},
 	{"a claim that nobody knows of is given back by its number", func(s *session) {
 		id := s.insert(1)[0]
-		s.mustClaim(id, lockTimeout, 1)
+		s.mustClaim(id, 1)
 		for _, give := range []struct {
 			number eventqueue.ClaimID
 			want   []eventqueue.EventID
@@ -64,22 +99,22 @@ var endCases = []testCase{
 				s.Errorf("claim %d gave %v back, %v, want %v", give.number, given, err, give.want)
 			}
 		}
-		if found, _ := s.mustClaim(id, lockTimeout, 3); found.Event.Retries != 0 || found.Attempt != 2 {
+		if found, _ := s.mustClaim(id, 3); found.Event.Retries != 0 || found.Attempt != 2 {
 			s.Errorf("the next claim found %+v", found)
 		}
 	}},
 	{"a failed run is tried again after its delay (I9)", func(s *session) {
 		id := s.insert(1)[0]
-		_, claim := s.mustClaim(id, lockTimeout, 1)
+		_, claim := s.mustClaim(id, 1)
 		s.finish(worker.Completion{Claim: claim, Label: machine.RetryAllowed, Delay: time.Hour})
-		facts := s.claim(id, lockTimeout, 2).Facts
+		facts := s.claim(id, 2).Facts
 		if facts.Claimed || facts.Lock != machine.LockFree || facts.Delay <= 59*time.Minute {
 			s.Errorf("the claim found %+v", facts)
 		}
 	}},
 	{"a transaction that is rolled back leaves nothing", func(s *session) {
 		id := s.insert(1)[0]
-		_, claim := s.mustClaim(id, lockTimeout, 1)
+		_, claim := s.mustClaim(id, 1)
 		failed := errors.New("the handler's own write failed")
 		err := s.store.InTx(s.Context(), func(ctx context.Context, db eventqueue.DB) error {
 			if _, err := s.store.Complete(ctx, db, []worker.Completion{{Claim: claim, Label: machine.ExecutesToCompletion}}, false); err != nil {
@@ -100,7 +135,7 @@ var endCases = []testCase{
 func (s *session) claimDue(id eventqueue.EventID, number eventqueue.ClaimID) worker.Claim {
 	s.Helper()
 	for {
-		found := s.claim(id, lockTimeout, number)
+		found := s.claim(id, number)
 		if found.Facts.Claimed {
 			return worker.Claim{Event: id, Attempt: found.Attempt, ID: found.ClaimID}
 		}

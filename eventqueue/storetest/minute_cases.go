@@ -10,6 +10,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/minutes"
 )
@@ -44,7 +45,7 @@ func (s *session) handIn(counts ...minutes.Counts) {
 func (s *session) countPending() {
 	s.Helper()
 	for after := (eventqueue.Scope{}); ; {
-		next, err := s.store.CountPending(s.Context(), after, lockTimeout)
+		next, err := s.store.CountPending(s.Context(), after)
 		if err != nil {
 			s.Fatalf("CountPending: %v", err)
 		}
@@ -126,7 +127,7 @@ var minuteCases = []testCase{
 	}},
 	{"what is pending is counted by handler, with the age of the oldest that may run", func(s *session) {
 		ids := s.insert(3)
-		s.mustClaim(ids[0], lockTimeout, 1)
+		s.mustClaim(ids[0], 1)
 		s.insert(1, func(e *eventqueue.NewEvent) { e.Name, e.Delay = "later", time.Hour })
 		s.countPending()
 		s.countPending() // replaces the first count
@@ -141,6 +142,32 @@ var minuteCases = []testCase{
 		if later.Name != "later" || later.Pending == nil || *later.Pending != 1 || later.OldestDue != nil {
 			s.Errorf("the delayed handler has %s", text(*later))
 		}
+	}},
+	{"what waits is counted with what runs, is held back and has been due for the longest time", func(s *session) {
+		waiting := func(want maintenance.Waiting, oldest eventqueue.EventID) {
+			s.Helper()
+			got, err := s.store.CountWaiting(s.Context(), eventqueue.Scope{})
+			if err != nil {
+				s.Fatalf("CountWaiting: %v", err)
+			}
+			if (got.OldestDue > 0) != (oldest != 0) || got.Running != want.Running || got.Pending != want.Pending || got.Held != want.Held || got.EndedOf != want.EndedOf || len(got.Unserved) != 0 {
+				s.Errorf("waiting are %+v, want %+v", got, want)
+			}
+			id, modifier, err := s.store.OldestDue(s.Context(), scope)
+			if err != nil || id != oldest && (oldest != 0 || want.Held == 0) || id != 0 && modifier != key.Modifier {
+				s.Errorf("the oldest due event is %d with modifier %q, %v, want %d", id, modifier, err, oldest)
+			}
+		}
+		waiting(maintenance.Waiting{}, 0)
+		ids := s.insert(3)
+		s.insert(1, func(e *eventqueue.NewEvent) { e.Delay = time.Hour })
+		waiting(maintenance.Waiting{Pending: 4}, ids[0])
+		s.mustClaim(ids[0], 1)
+		waiting(maintenance.Waiting{Pending: 4, Running: 1}, ids[1])
+		s.handIn(minutes.Counts{Scope: scope, Completed: 1})
+		waiting(maintenance.Waiting{Pending: 4, Running: 1, EndedOf: 1}, ids[1])
+		s.rule(machine.PauseRule, true)
+		waiting(maintenance.Waiting{Pending: 4, Running: 1, Held: 4, EndedOf: 1}, 0)
 	}},
 	{"an hour is summed up after it, and what is young is not pruned", func(s *session) {
 		s.handIn(minutes.Counts{Scope: scope, Emitted: 1})

@@ -73,7 +73,7 @@ var pendingCases = []testCase{
 		other = asked
 		other.Newest = 30 * time.Minute
 		finds("older ones", other)
-		s.mustClaim(inserted[0].ID, lockTimeout, 1)
+		s.mustClaim(inserted[0].ID, 1)
 		if err := s.store.MarkPending(s.Context(), []eventqueue.EventID{inserted[7].ID}); err != nil {
 			s.Fatalf("MarkPending: %v", err)
 		}
@@ -83,7 +83,7 @@ var pendingCases = []testCase{
 		late := s.insert(1, func(e *eventqueue.NewEvent) { e.Delay = time.Minute })
 		early := s.insert(2)
 		for _, want := range [][]eventqueue.EventID{early, late, nil} {
-			taken, err := s.store.TakeDue(s.Context(), 2*time.Minute, 2)
+			taken, err := s.store.TakeDue(s.Context(), 2*time.Minute, 2, nil)
 			if err != nil || !slices.Equal(idsOf(taken), want) {
 				s.Errorf("the relay took %v, %v, want %v", taken, err, want)
 			}
@@ -92,19 +92,20 @@ var pendingCases = []testCase{
 	{"the sweep walks all events, and takes none that is new", func(s *session) {
 		ids := s.insert(3)
 		s.takes("of all", ids, ids)
-		swept, err := s.store.Sweep(s.Context(), 0, 2, time.Hour, lockTimeout)
+		swept, err := s.store.Sweep(s.Context(), 0, 2, time.Hour)
 		if err != nil || len(swept.Lost) != 0 || swept.Next != ids[1] || swept.Live != 2 {
 			s.Errorf("the first page is %+v, %v", swept, err)
 		}
-		if swept, err = s.store.Sweep(s.Context(), swept.Next, 2, time.Hour, lockTimeout); err != nil || swept.Next != 0 || swept.Live != 1 {
+		if swept, err = s.store.Sweep(s.Context(), swept.Next, 2, time.Hour); err != nil || swept.Next != 0 || swept.Live != 1 {
 			s.Errorf("the last page is %+v, %v", swept, err)
 		}
 	}},
 	{"the sweep finds a run whose worker has died (I13)", func(s *session) {
 		ids := s.insert(2)
 		s.takes("of all", ids, ids)
-		s.mustClaim(ids[1], lockTimeout, 1)
-		swept, err := s.store.Sweep(s.Context(), 0, 10, time.Hour, expired)
+		s.mustClaim(ids[1], 1)
+		s.expireLocks()
+		swept, err := s.store.Sweep(s.Context(), 0, 10, time.Hour)
 		if err != nil || !slices.Equal(idsOf(swept.Lost), ids[1:]) {
 			s.Errorf("lost are %+v, %v, want %v", swept.Lost, err, ids[1:])
 		}
@@ -112,42 +113,45 @@ var pendingCases = []testCase{
 	{"a rule keeps its handler's events from the sweep", func(s *session) {
 		id := s.insert(1)
 		s.takes("of all", id, id)
-		s.mustClaim(id[0], lockTimeout, 1)
+		s.mustClaim(id[0], 1)
 		s.rule("pause", true)
-		if swept, err := s.store.Sweep(s.Context(), 0, 10, time.Hour, expired); err != nil || len(swept.Lost) != 0 {
+		s.expireLocks()
+		if swept, err := s.store.Sweep(s.Context(), 0, 10, time.Hour); err != nil || len(swept.Lost) != 0 {
 			s.Errorf("lost are %+v, %v", swept.Lost, err)
 		}
-		s.roundFinds("while the handler is paused", expired, nil)
+		s.roundFinds("while the handler is paused", nil)
 	}},
 	{"a round finds a run whose worker has died, once (I13)", func(s *session) {
 		ids := s.insert(3)
 		s.takes("of all", ids, ids)
-		s.mustClaim(ids[1], lockTimeout, 1)
-		s.roundFinds("while the lock is valid", lockTimeout, nil)
-		s.roundFinds("when it has expired", expired, ids[1:2])
-		s.roundFinds("after it was notified", expired, nil)
+		s.mustClaim(ids[1], 1)
+		s.roundFinds("while the lock is valid", nil)
+		s.expireLocks()
+		s.roundFinds("when it has expired", ids[1:2])
+		s.roundFinds("after it was notified", nil)
 	}},
 	{"a round finds a run that was renewed", func(s *session) {
 		ids := s.insert(2)
 		s.takes("of all", ids, ids)
-		_, claim := s.mustClaim(ids[0], lockTimeout, 1)
+		_, claim := s.mustClaim(ids[0], 1)
 		if written, err := s.store.Renew(s.Context(), []worker.Claim{claim}); err != nil || len(written.Done) != 1 {
 			s.Fatalf("the renewal was answered with %+v, %v", written, err)
 		}
-		lost, next, err := s.store.TakeRound(s.Context(), maintenance.RoundPlace{Stage: maintenance.RoundOfRuns}, time.Hour, expired)
+		s.expireLocks()
+		lost, next, err := s.store.TakeRound(s.Context(), maintenance.RoundPlace{Stage: maintenance.RoundOfRuns}, time.Hour)
 		if err != nil || next != (maintenance.RoundPlace{}) || !slices.Equal(idsOf(lost), ids[:1]) {
 			s.Errorf("the runs that are lost are %+v, %v, and the round goes on at %+v; want %v and its end", lost, err, next, ids[:1])
 		}
 	}},
 	{"a round finds an ordering group that has not advanced", func(s *session) {
 		ids := s.insert(2, func(e *eventqueue.NewEvent) { e.OrderingKey = "account" })
-		if _, err := s.store.Advance(s.Context(), nil, ids, lockTimeout); err != nil {
+		if _, err := s.store.Advance(s.Context(), nil, ids); err != nil {
 			s.Fatalf("Advance: %v", err)
 		}
-		_, claim := s.mustClaim(ids[0], lockTimeout, 1)
+		_, claim := s.mustClaim(ids[0], 1)
 		s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}) // as in a transaction of the handler's
-		s.roundFinds("after the first has ended", lockTimeout, ids[1:])
-		s.mustClaim(ids[1], lockTimeout, 2)
+		s.roundFinds("after the first has ended", ids[1:])
+		s.mustClaim(ids[1], 2)
 	}},
 	{"after a rule is lifted its events are notified once, page by page", func(s *session) {
 		ids := s.insert(3)
@@ -175,11 +179,11 @@ var pendingCases = []testCase{
 
 // roundFinds holds what a whole round finds lost to the events that are. Notifications that
 // are an hour old are old enough to be lost by their age.
-func (s *session) roundFinds(when string, lockTimeout time.Duration, want []eventqueue.EventID) {
+func (s *session) roundFinds(when string, want []eventqueue.EventID) {
 	s.Helper()
 	var found []eventqueue.EventID
 	for after := (maintenance.RoundPlace{}); ; {
-		lost, next, err := s.store.TakeRound(s.Context(), after, time.Hour, lockTimeout)
+		lost, next, err := s.store.TakeRound(s.Context(), after, time.Hour)
 		if err != nil {
 			s.Fatalf("TakeRound: %v", err)
 		}

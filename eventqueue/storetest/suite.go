@@ -1,9 +1,9 @@
 package storetest
 
 import (
+	"context"
 	"slices"
 	"testing"
-	"time"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
@@ -23,11 +23,14 @@ type Store interface {
 	control.ConcurrencyLimitStore
 	control.RateStore
 	minutes.Store
-	maintenance.MinuteStore
+	maintenance.WaitingStore
 	MinuteReader
 	control.ChangeStore
 	control.RequeueStore
 	control.RetryStore
+
+	// ExpireLocks lets all locks expire now, by the default lock timeout: it changes locked_at.
+	ExpireLocks(ctx context.Context) error
 }
 
 type testCase struct {
@@ -47,13 +50,6 @@ var (
 	key    = eventqueue.HandlerKey{Module: "WORKER", Name: "greet", Modifier: "_"}
 	known  = eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{key}}
 	scope  = eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: key.Name}
-)
-
-// lockTimeout is a lock timeout with which all locks are valid, and expired one with which
-// none is.
-const (
-	lockTimeout = time.Minute
-	expired     = time.Duration(0)
 )
 
 // insert adds events, each with the changes.
@@ -76,10 +72,18 @@ func (s *session) insert(n int, changes ...func(*eventqueue.NewEvent)) (ids []ev
 	return ids
 }
 
-// claim claims an event under a number, and requires that the store has the event.
-func (s *session) claim(id eventqueue.EventID, valid time.Duration, number eventqueue.ClaimID) worker.ClaimResult {
+// expireLocks lets all locks expire.
+func (s *session) expireLocks() {
 	s.Helper()
-	found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, known, valid, number)
+	if err := s.store.ExpireLocks(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// claim claims an event under a number, and requires that the store has the event.
+func (s *session) claim(id eventqueue.EventID, number eventqueue.ClaimID) worker.ClaimResult {
+	s.Helper()
+	found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, known, number)
 	if err != nil || len(found) != 1 || found[0].Event.ID != id || !found[0].Facts.Present {
 		s.Fatalf("Claim of event %s: %+v, %v", id, found, err)
 	}
@@ -87,9 +91,9 @@ func (s *session) claim(id eventqueue.EventID, valid time.Duration, number event
 }
 
 // mustClaim claims an event that may run.
-func (s *session) mustClaim(id eventqueue.EventID, valid time.Duration, number eventqueue.ClaimID) (worker.ClaimResult, worker.Claim) {
+func (s *session) mustClaim(id eventqueue.EventID, number eventqueue.ClaimID) (worker.ClaimResult, worker.Claim) {
 	s.Helper()
-	found := s.claim(id, valid, number)
+	found := s.claim(id, number)
 	if !found.Facts.Claimed {
 		s.Fatalf("event %s was not claimed: %+v", id, found.Facts)
 	}

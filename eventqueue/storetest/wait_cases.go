@@ -16,15 +16,15 @@ var waitCases = []testCase{
 	{"events of one key run one after the other", func(s *session) {
 		ids := s.insert(2, func(e *eventqueue.NewEvent) { e.OrderingKey = "account" })
 		for _, id := range ids {
-			if facts := s.claim(id, lockTimeout, 1).Facts; facts.Claimed || !facts.Waits {
+			if facts := s.claim(id, 1).Facts; facts.Claimed || !facts.Waits {
 				s.Errorf("without a turn the claim found %+v", facts)
 			}
 		}
-		turns, err := s.store.Advance(s.Context(), nil, ids, lockTimeout)
+		turns, err := s.store.Advance(s.Context(), nil, ids)
 		if err != nil || len(turns) != 1 || turns[0].ID != ids[0] {
 			s.Fatalf("the turn went to %+v, %v", turns, err)
 		}
-		found, claim := s.mustClaim(ids[0], lockTimeout, 1)
+		found, claim := s.mustClaim(ids[0], 1)
 		if !found.Grouped {
 			s.Errorf("the claim found %+v", found)
 		}
@@ -32,7 +32,7 @@ var waitCases = []testCase{
 		if len(written.Advanced) != 1 || written.Advanced[0].ID != ids[1] {
 			s.Errorf("the end gave the turn to %+v", written.Advanced)
 		}
-		s.mustClaim(ids[1], lockTimeout, 2)
+		s.mustClaim(ids[1], 2)
 	}},
 	{"a concurrency limit is listed, and lets so many run", func(s *session) {
 		limit := control.ConcurrencyLimit{Canvas: canvas, Max: 1}
@@ -44,10 +44,10 @@ var waitCases = []testCase{
 			s.Errorf("the limits are %+v, %v", limits, err)
 		}
 		ids := s.insert(2)
-		if facts := s.claim(ids[0], lockTimeout, 1).Facts; facts.Claimed || !facts.Waits {
+		if facts := s.claim(ids[0], 1).Facts; facts.Claimed || !facts.Waits {
 			s.Errorf("without a turn the claim found %+v", facts)
 		}
-		turns, err := s.store.Advance(s.Context(), nil, ids, lockTimeout)
+		turns, err := s.store.Advance(s.Context(), nil, ids)
 		if err != nil || len(turns) != 1 {
 			s.Errorf("%d events have a turn, %v, want 1", len(turns), err)
 		}
@@ -58,7 +58,7 @@ var waitCases = []testCase{
 			s.Fatalf("SetConcurrencyLimit: %v", err)
 		}
 		ids := s.insert(4)
-		if _, err := s.store.Advance(s.Context(), nil, ids, lockTimeout); err != nil {
+		if _, err := s.store.Advance(s.Context(), nil, ids); err != nil {
 			s.Fatalf("Advance: %v", err)
 		}
 		s.fills("of a limit that is as it was", limit, nil)
@@ -73,7 +73,7 @@ var waitCases = []testCase{
 			s.fills(fmt.Sprintf("of a limit that is now %d", change.max), limit, change.want)
 		}
 		for i, id := range ids {
-			s.mustClaim(id, lockTimeout, eventqueue.ClaimID(i+1))
+			s.mustClaim(id, eventqueue.ClaimID(i+1))
 		}
 	}},
 	{"a rate limit grants what it has room for", func(s *session) {
@@ -81,7 +81,7 @@ var waitCases = []testCase{
 		if before, err := s.store.SetRateLimit(s.Context(), limit); err != nil || before != nil {
 			s.Fatalf("SetRateLimit = %+v, %v", before, err)
 		}
-		if found, _ := s.mustClaim(s.insert(1)[0], lockTimeout, 1); !found.Limited || !found.Exact {
+		if found, _ := s.mustClaim(s.insert(1)[0], 1); !found.Limited || !found.Exact {
 			s.Errorf("the claim found %+v", found)
 		}
 		answers, err := s.store.TakeRate(s.Context(), []worker.RateAsk{{Scope: scope, Want: 2}})
@@ -112,14 +112,14 @@ var waitCases = []testCase{
 		s.takes("of all", ids, ids)
 		var claims []worker.Claim
 		for i, id := range ids[:2] {
-			_, claim := s.mustClaim(id, lockTimeout, eventqueue.ClaimID(i+1))
+			_, claim := s.mustClaim(id, eventqueue.ClaimID(i+1))
 			claims = append(claims, claim)
 		}
 		putOff := func(claim worker.Claim) {
 			s.finish(worker.Completion{Claim: claim, Label: machine.OverLimit, Delay: time.Hour})
 		}
 		putOff(claims[0])
-		if facts := s.claim(ids[0], lockTimeout, 3).Facts; facts.Claimed || facts.Delay <= 59*time.Minute {
+		if facts := s.claim(ids[0], 3).Facts; facts.Claimed || facts.Delay <= 59*time.Minute {
 			s.Errorf("of an event that was put off the claim found %+v", facts)
 		}
 		var all []eventqueue.EventID
@@ -135,10 +135,10 @@ var waitCases = []testCase{
 		if !slices.Equal(all, ids[:1]) {
 			s.Errorf("%v were made due, want %v", all, ids[:1])
 		}
-		s.mustClaim(ids[0], lockTimeout, 4)
+		s.mustClaim(ids[0], 4)
 		// The limit of this one was asked before it changed.
 		putOff(claims[1])
-		s.mustClaim(ids[1], lockTimeout, 5)
+		s.mustClaim(ids[1], 5)
 	}},
 	{"of two events with one unique key one is written", func(s *session) {
 		unique := func(e *eventqueue.NewEvent) { e.UniqueKey = "order-17" }
@@ -146,7 +146,7 @@ var waitCases = []testCase{
 		if second := s.insert(1, unique); !slices.Equal(first, second) {
 			s.Errorf("the second event is %v, want the first, %v", second, first)
 		}
-		_, claim := s.mustClaim(first[0], lockTimeout, 1)
+		_, claim := s.mustClaim(first[0], 1)
 		s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion})
 		if third := s.insert(1, unique); slices.Equal(first, third) {
 			s.Errorf("after the end of event %v its key still stands for it", first)
@@ -158,7 +158,7 @@ var waitCases = []testCase{
 		}
 		queued, ended, reserved := emit("a", 0), emit("b", 0), emit("c", time.Hour)
 		for i, id := range []eventqueue.EventID{ended, reserved} {
-			found, claim := s.mustClaim(id, lockTimeout, eventqueue.ClaimID(i+1))
+			found, claim := s.mustClaim(id, eventqueue.ClaimID(i+1))
 			s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion, Unique: found.Unique})
 		}
 		after := eventqueue.UniqueKey{}

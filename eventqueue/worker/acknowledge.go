@@ -101,6 +101,20 @@ func (as *answers) put(a answer) {
 	}
 }
 
+// putRequeues is put for several that requeue and are not held: they go into one request.
+func (as *answers) putRequeues(all []answer) {
+	var requeues, notifies []answer
+	for _, a := range all {
+		if a.delivery.notified() {
+			requeues = append(requeues, a)
+		} else {
+			notifies = append(notifies, a)
+		}
+	}
+	as.putIn(as.requeues, requeues...)
+	as.putIn(as.notifies, notifies...)
+}
+
 // putIn makes room by dropping the older half, whose leases end first.
 func (as *answers) putIn(box *batcher[answer], a ...answer) {
 	if dropped := box.putNewest(maxAnswers, a...); dropped > 0 {
@@ -133,12 +147,14 @@ func (as *answers) release(id string) {
 func (as *answers) close() {
 	as.mu.Lock()
 	as.closing = true
+	requeues := make([]answer, 0, len(as.held))
 	for id, h := range as.held {
 		h.timer.Stop()
-		as.putIn(as.requeues, h.answer)
+		requeues = append(requeues, h.answer)
 		delete(as.held, id)
 	}
 	as.mu.Unlock()
+	as.putRequeues(requeues)
 	for _, box := range []*batcher[answer]{as.acks, as.requeues, as.notifies} {
 		box.close()
 	}

@@ -42,7 +42,7 @@ func (a *advancer) advance(ctx, work context.Context, rest []candidate) []candid
 	if len(left)+len(arrived) == 0 {
 		return rest
 	}
-	advanced, err := a.store.Advance(ctx, left, arrived, a.config.LockTimeout)
+	advanced, err := a.store.Advance(ctx, left, arrived)
 	if err = refusal.Report(a.log, err); err != nil {
 		a.log.Warn("could not join or leave ordering groups; their events are claimed again later", zap.Int(logkey.Count, len(left)+len(arrived)), zap.Error(err))
 		for _, l := range rest {

@@ -53,10 +53,10 @@ func newDeadHolder(t *testing.T, unknown bool) *deadHolder {
 	}
 	d.event = r.Emit(r.Event(`1`))[0]
 	ids := []eventqueue.EventID{d.event}
-	if turns, err := r.Store.Advance(ctx, nil, ids, deadLock); err != nil || len(turns) != 1 {
+	if turns, err := r.Store.Advance(ctx, nil, ids); err != nil || len(turns) != 1 {
 		t.Fatalf("turns %v, %v", turns, err)
 	}
-	found, err := r.Store.Claim(ctx, ids, eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{rig.Key}}, deadLock, 0)
+	found, err := r.Store.Claim(ctx, ids, eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{rig.Key}}, 0)
 	if err != nil || len(found) != 1 || !found[0].Facts.Claimed {
 		t.Fatalf("claimed %+v, %v", found, err)
 	}
@@ -112,7 +112,7 @@ func TestADeadPlaceIsRepaired(t *testing.T) {
 			d.Outcomes.Await(t, machine.NotItsTurn, others)
 			d.Notifier.Wipe()
 			d.expire()
-			relay, err := maintenance.NewRelay(d.Store, d.Notifier, maintenance.RelayConfig{LostAfter: time.Millisecond, LockTimeout: time.Minute})
+			relay, err := maintenance.NewRelay(d.Store, d.Notifier, maintenance.RelayConfig{LostAfter: time.Millisecond})
 			if err != nil {
 				t.Fatal(err)
 			}

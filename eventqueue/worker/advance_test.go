@@ -330,7 +330,7 @@ func TestLostAdvancesAreRepaired(t *testing.T) {
 	r := rig.New(t)
 	ctx := testenv.Context(t)
 	ids := r.Emit(r.InOrder("a", `1`), r.InOrder("a", `2`), r.InOrder("a", `3`), r.InOrder("a", `4`))
-	if turns, err := r.Store.Advance(ctx, nil, ids, time.Minute); err != nil || len(turns) != 1 || turns[0].ID != ids[0] {
+	if turns, err := r.Store.Advance(ctx, nil, ids); err != nil || len(turns) != 1 || turns[0].ID != ids[0] {
 		t.Fatalf("the turn is of %v, %v", turns, err)
 	}
 	r.Exec(`DELETE FROM events_v2 WHERE id = ANY ($1)`, []int64{int64(ids[0]), int64(ids[1])})

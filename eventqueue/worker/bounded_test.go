@@ -61,7 +61,7 @@ func TestABoundLetsRunningHandlersComplete(t *testing.T) {
 			return context.Cause(ctx)
 		}
 	}, rig.Quick())
-	r.Emit(r.Many(10)...)
+	r.Emit(r.Copies(10)...)
 	most := 6 + r.Notifier.Len() - 10 // an emit whose answer took long notifies twice
 	var ran sync.WaitGroup
 	ran.Go(func() {
@@ -119,7 +119,7 @@ func TestFairnessIsWithinTheBound(t *testing.T) {
 		<-let
 		return nil
 	}, rig.Quick())
-	events := r.Many(60)
+	events := r.Copies(60)
 	for i := range events[55:] {
 		events[55+i].Canvas = other
 	}
@@ -141,7 +141,7 @@ func TestAWorkerStopsWhenItsTimeIsOver(t *testing.T) {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}, rig.Quick())
-	r.Emit(r.Many(3)...)
+	r.Emit(r.Copies(3)...)
 	for r.Outcomes.Count(machine.Released) == 0 { // on a busy machine the time may be over before
 		r.RunToItsBound(worker.Config{TTL: 200 * time.Millisecond, MaxEvents: 2, GracePeriod: -1})
 	}

@@ -80,7 +80,7 @@ func (c *claimer) ask(ctx context.Context, ids []eventqueue.EventID) (*askedBatc
 // every statement was refused. If the database answers this, the rows are to blame, however many of
 // them come before one that can be claimed. Otherwise a table or a right is missing, for example.
 func (c *claimer) answersNothing(ctx context.Context) bool {
-	_, err := c.store.Claim(ctx, []eventqueue.EventID{0}, c.known, c.config.LockTimeout, newClaimID(c.number))
+	_, err := c.store.Claim(ctx, []eventqueue.EventID{0}, c.known, newClaimID(c.number))
 	return err == nil
 }
 
@@ -91,7 +91,7 @@ func (c *claimer) askHalving(ctx context.Context, ids []eventqueue.EventID, a *a
 		return
 	}
 	claim := newClaimID(c.number)
-	results, err := c.store.Claim(ctx, ids, c.known, c.config.LockTimeout, claim)
+	results, err := c.store.Claim(ctx, ids, c.known, claim)
 	c.recordLate(ctx, err)
 	if err != nil && sqlstate.MayHaveCommitted(err) {
 		c.unanswered.add(claim, ids)

@@ -40,6 +40,7 @@ type completer struct {
 	completions *batcher[*completedRun]
 	advanced    *batcher[eventqueue.Event]
 	minutes     *minutes.Counter
+	large       sync.Mutex // while the completion of an event with a large value is written
 }
 
 // complete writes completions until c.completions is closed and empty: all that have arrived go
@@ -57,6 +58,13 @@ func (c *completer) complete(ctx context.Context) {
 		// By id: then the order in which runs were submitted does not matter, and concurrent
 		// statements lock rows in the same order.
 		slices.SortFunc(batch, func(a, b *completedRun) int { return cmp.Compare(a.run.ID, b.run.ID) })
+		batch, large := apart(batch)
+		if len(large) > 0 {
+			later.Go(func() { c.writeLarge(ctx, large) })
+		}
+		if len(batch) == 0 {
+			continue
+		}
 		size := len(batch)
 		if slices.ContainsFunc(batch, (*completedRun).advancesGroup) {
 			size = MaxGrouped
@@ -68,6 +76,35 @@ func (c *completer) complete(ctx context.Context) {
 		}
 	}
 	later.Wait()
+}
+
+// apart separates the completions of events with large values, in their order.
+func apart(batch []*completedRun) (small, large []*completedRun) {
+	if !slices.ContainsFunc(batch, (*completedRun).isLarge) { // as nearly always
+		return batch, nil
+	}
+	for _, f := range batch {
+		if f.isLarge() {
+			large = append(large, f)
+		} else {
+			small = append(small, f)
+		}
+	}
+	return small, large
+}
+
+// isLarge reports whether writing the completion may take long, because the value goes to event_log.
+func (f *completedRun) isLarge() bool { return f.valueApart }
+
+// writeLarge writes the completions of events with large values, one at a time: together they could
+// take longer than a statement may. The completions of other events do not wait for them (I15).
+func (c *completer) writeLarge(ctx context.Context, large []*completedRun) {
+	for _, f := range large {
+		c.large.Lock()
+		busy := c.writeCompletions(ctx, []*completedRun{f}, nil)
+		c.large.Unlock()
+		c.writeLater(ctx, busy)
+	}
 }
 
 func (c *completer) writeLater(ctx context.Context, busy []*completedRun) {

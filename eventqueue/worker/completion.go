@@ -66,6 +66,10 @@ func (x *execution) waitAfter(label machine.Label, err error) time.Duration {
 		if errors.As(err, &over) {
 			return over.delay
 		}
+	case machine.Released:
+		if errors.As(err, new(unreadError)) {
+			return claimFailedDelay + x.executor.config.Jitter(claimFailedDelay)
+		}
 	default:
 	}
 	return 0

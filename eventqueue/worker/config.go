@@ -76,6 +76,10 @@ type Config struct {
 	// (nil): none.
 	Observe func(Outcome)
 
+	// ObserveRenewal is called after each statement that renews claims; it must return fast. Default
+	// (nil): none.
+	ObserveRenewal func(Renewal)
+
 	// Middleware returns what is run in place of a handler: something that calls it, such as one that
 	// records a span. It is called for each run. Default (nil): the handler itself.
 	Middleware func(eventqueue.Handler) eventqueue.Handler
@@ -102,6 +106,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Observe == nil {
 		c.Observe = func(Outcome) {}
+	}
+	if c.ObserveRenewal == nil {
+		c.ObserveRenewal = func(Renewal) {}
 	}
 	if c.Logger == nil {
 		c.Logger = zap.NewNop()

@@ -32,6 +32,7 @@ type executor struct {
 	reporter    *reporter
 	runs        *runs
 	completions *batcher[*completedRun]
+	values      *valueReader
 	// running counts the goroutines of handlers.
 	running sync.WaitGroup
 }
@@ -67,13 +68,15 @@ func (e *executor) hold(work context.Context, l candidate, asked time.Time, runs
 		leased:    asked,
 		rowID:     f.RowID,
 		unrun:     !runs,
+
+		valueApart: f.ValueApart,
 	}
 	x.run.Event, x.run.Attempt, x.run.ClaimID, x.run.Snoozes = f.Event, f.Attempt, f.ClaimID, f.Snoozes
 	x.run.Completer = x
 	if e.config.Middleware != nil {
 		x.handler = e.config.Middleware(x.handler)
 	}
-	x.ctx = runContext{parent: trace.With(work, d.Traceparent), event: &x.run.Event, deadline: x.began.Add(x.policy.Timeout)}
+	x.ctx = runContext{parent: trace.With(work, d.Traceparent), event: &x.run.Event, deadline: x.began.Add(x.policy.Timeout + e.values.takes(f))}
 	out := Outcome{Event: d.Event, Canvas: f.Event.Canvas, Handler: f.Event.Handler(),
 		Label: machine.Claimed, To: machine.Process, Attempt: f.Attempt, ClaimID: f.ClaimID, TakenOver: x.takenOver, Traceparent: d.Traceparent}
 	e.config.Observe(out)
@@ -129,6 +132,11 @@ func (x *execution) process() (verdict machine.Label, err error) {
 	defer invoke.Recovered(&err)
 	if attemptsExhausted(x.lostRun, x.run.Retries, x.policy) {
 		return machine.Exception, errAbandoned
+	}
+	if x.valueApart {
+		if err := x.executor.values.read(&x.ctx, &x.run); err != nil {
+			return machine.Released, err
+		}
 	}
 	err = invoke.Handler(&x.ctx, x.handler, &x.run)
 	if err == nil {

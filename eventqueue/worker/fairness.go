@@ -139,7 +139,7 @@ func (f *fairness) claimOnce(ctx, work context.Context, after eventqueue.Scope) 
 func (f *fairness) runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID) ([]eventqueue.Event, eventqueue.Scope, error) {
 	ctx, cancel := context.WithTimeout(ctx, fairnessTimeout)
 	defer cancel()
-	return f.store.Runnable(ctx, after, except, f.config.LockTimeout)
+	return f.store.Runnable(ctx, after, except)
 }
 
 // pickEvenly takes at most n events that this worker has handlers for, one of each canvas per

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
@@ -33,13 +32,13 @@ func (f *faultyStore) TakeRate(ctx context.Context, asks []worker.RateAsk) ([]ra
 	return f.Store.TakeRate(ctx, asks)
 }
 
-func (f *faultyStore) Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.HandlerSet, lockTimeout time.Duration, claim eventqueue.ClaimID) ([]worker.ClaimResult, error) {
+func (f *faultyStore) Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.HandlerSet, claim eventqueue.ClaimID) ([]worker.ClaimResult, error) {
 	if fault := f.claim.Load(); fault != nil {
 		if err := (*fault)(); err != nil {
 			return nil, err
 		}
 	}
-	return f.Store.Claim(ctx, ids, known, lockTimeout, claim)
+	return f.Store.Claim(ctx, ids, known, claim)
 }
 
 func (f *faultyStore) Complete(ctx context.Context, in eventqueue.DB, completions []worker.Completion, retain bool) (worker.WriteResult, error) {

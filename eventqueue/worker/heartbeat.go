@@ -81,6 +81,9 @@ func (h *heart) renewClaims(ctx context.Context) {
 	for _, r := range refused {
 		why[r.Item.Event] = r.Err
 	}
+	if oldest, any := h.runs.oldest(due); any {
+		h.config.ObserveRenewal(Renewal{Claims: len(claims), Age: time.Since(oldest), Err: err})
+	}
 	renewed, lost := idSet(written.Done), idSet(written.Lost)
 	h.runs.update(due, func(x *execution) {
 		if err := why[x.run.ID]; err != nil && !x.unrenewable {

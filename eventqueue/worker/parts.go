@@ -49,7 +49,8 @@ func newParts(m means) *parts {
 	releaser, fairnessSlots := newReleaser(m)
 	p := &parts{config: m.config, answers: releaser.answers, stopsSince: sync.OnceValue(time.Now)}
 	p.unanswered = &unansweredClaims{m.part, m.queue, newBatcher[unanswered]()}
-	p.executor = &executor{part: m.part, queue: m.queue, handlers: m.handlers, reporter: reporter, runs: runs, completions: completions}
+	p.executor = &executor{part: m.part, queue: m.queue, handlers: m.handlers, reporter: reporter, runs: runs, completions: completions,
+		values: newValueReader(m.part)}
 	p.rates = &rateStage{m.part, newRates(m.config.ClaimBatch), p.executor}
 	p.advancer = &advancer{part: m.part, queue: m.queue, receiver: m.receiver, handlers: m.handlers,
 		releaser: releaser, advanced: advanced, fairnessSlots: fairnessSlots}
@@ -62,7 +63,8 @@ func newParts(m means) *parts {
 	pulledAll := new(atomic.Bool)
 	p.puller = &puller{m.part, m.receiver, releaser, decider, pulledAll}
 	p.fairness = &fairness{part: m.part, handlers: m.handlers, runs: runs, reserved: releaser.reserved, decider: decider, pulledAll: pulledAll}
-	p.completer = &completer{m.part, reporter, releaser, runs, completions, advanced, minutes.Of(m.queue)}
+	p.completer = &completer{part: m.part, reporter: reporter, releaser: releaser, runs: runs, completions: completions, advanced: advanced,
+		minutes: minutes.Of(m.queue)}
 	p.heart = &heart{m.part, m.renewer, m.receiver, runs}
 	return p
 }

@@ -37,24 +37,27 @@ func (r *releaser) letGo(d delivery, a answer) {
 // letGoAll is letGo for deliveries that are tried again after a while.
 func (r *releaser) letGoAll(deliveries []delivery, after time.Duration) {
 	var slots, reserved vacated
+	var requeues []answer
 	for _, d := range deliveries {
-		a := answer{delivery: d, requeue: true, after: after}
 		of := &slots
 		if !d.notified() {
 			of = &reserved
 		}
 		of.unused++
 		if d.notified() || d.needsNotify {
-			r.answers.put(a)
+			requeues = append(requeues, answer{delivery: d, requeue: true, after: after})
 		}
 	}
+	r.answers.putRequeues(requeues)
 	r.vacate(slots, reserved)
 }
 
 // giveBack requeues notifications that were pulled and whose events were not claimed.
 func (r *releaser) giveBack(deliveries []delivery, after time.Duration) {
-	for _, d := range deliveries {
-		r.answers.put(answer{delivery: d, requeue: true, after: after})
+	requeues := make([]answer, len(deliveries))
+	for i, d := range deliveries {
+		requeues[i] = answer{delivery: d, requeue: true, after: after}
 	}
+	r.answers.putRequeues(requeues)
 	r.slots.give(len(deliveries))
 }

@@ -26,6 +26,8 @@ type execution struct {
 	claimed   time.Time     // when the claim was asked for
 	waited    time.Duration // from when it was due to the claim, by the database's clock
 
+	valueApart bool // see ClaimResult.ValueApart
+
 	// completed: the completion is committed. completing: it was written in a transaction of the
 	// handler's own, which may have committed. Both are read by the completer and the heartbeat
 	// while an abandoned handler may still run.
@@ -207,6 +209,18 @@ func (r *runs) renewedAt(x *execution) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return x.renewed
+}
+
+// oldest is when the first of the executions was renewed; without any there is none.
+func (r *runs) oldest(xs []*execution) (at time.Time, any bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, x := range xs {
+		if !any || x.renewed.Before(at) {
+			at, any = x.renewed, true
+		}
+	}
+	return at, any
 }
 
 // update changes executions under the lock.

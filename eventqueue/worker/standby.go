@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -30,7 +29,7 @@ type Reserve interface {
 	// Behind returns a Receiver that passes everything on to a notifier and finds due events in the
 	// database while that is down, and for a while after another program has reported on this
 	// connection that it could not publish. Otherwise it sends the database nothing.
-	Behind(primary eventqueue.RemoteReceiver, lockTimeout time.Duration, log *zap.Logger) (eventqueue.Receiver, error)
+	Behind(primary eventqueue.RemoteReceiver, log *zap.Logger) (eventqueue.Receiver, error)
 
 	// Hold keeps the connection open until ctx ends or the connection breaks; then it returns why. It
 	// sends the database nothing. A Reserve that is behind a receiver is held by that.
@@ -74,7 +73,7 @@ func (w *Worker) openReserve(ctx context.Context) (_ context.Context, end func()
 		w.beats = w.config.Heartbeats
 	}
 	if reserve != nil && falls {
-		if w.receiver, err = reserve.Behind(primary, w.config.LockTimeout, w.log); err != nil {
+		if w.receiver, err = reserve.Behind(primary, w.log); err != nil {
 			reserve.Close()
 			return nil, nil, fmt.Errorf("worker.Worker: %w", err)
 		}

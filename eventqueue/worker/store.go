@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -56,7 +57,15 @@ type ClaimResult struct {
 	Exact bool
 	// Snoozes is how often an event that was claimed has been snoozed in a row.
 	Snoozes int
+	// ValueApart reports whether the value of an event that was claimed is larger than
+	// MaxClaimedValueBytes: then Event has none, and Store.Value returns it.
+	ValueApart bool
 }
+
+// MaxClaimedValueBytes is the largest value that a claim answers with: the default limit of emit,
+// so usually there is no larger one. A batch of larger ones, which a configured limit or SQL allows,
+// would take longer than a claim may, again and again, and with it all events beside them (I15).
+const MaxClaimedValueBytes = 256 << 10
 
 // waited returns how long the event had been due when it was claimed, by the database's clock.
 func (r *ClaimResult) waited() time.Duration {
@@ -116,18 +125,23 @@ func (c *Completion) Records() bool {
 	}
 }
 
-// Store is what a worker needs of the database; pgstore.Store is one.
+// Store is what a worker needs of the database; pgstore.Store is one. Its database knows the lock timeout
+// (package locktimeout), and by that alone it decides whether a lock has expired.
 type Store interface {
 	// Claim answers for each of the ids, in one statement, at one moment of the database's clock,
 	// and claims those that may run: present, without a rule, due, not locked for less than
-	// lockTimeout, and known. Ids must not repeat. When it returns, the claims are committed; after
+	// the lock timeout, and known. Ids must not repeat. When it returns, the claims are committed; after
 	// an error they may be, and GiveBack releases them. claim is their number.
-	Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.HandlerSet, lockTimeout time.Duration, claim eventqueue.ClaimID) ([]ClaimResult, error)
+	Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.HandlerSet, claim eventqueue.ClaimID) ([]ClaimResult, error)
 
 	// GiveBack releases the locks that a claim with this number holds on some of the events, whose
 	// runs have not begun, and marks their notifications as pending. It returns the events whose
 	// locks it released. Claims with other numbers are left alone.
 	GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []eventqueue.EventID) ([]eventqueue.EventID, error)
+
+	// Value returns the value of an event whose claim still holds, and false if it does not hold.
+	// It locks nothing.
+	Value(ctx context.Context, claim Claim) (value json.RawMessage, held bool, err error)
 
 	// Complete writes the completions whose claims still hold, and the failed attempts of those that
 	// record one, of which each event retains MaxAttempts. in is the transaction to write in;
@@ -140,20 +154,20 @@ type Store interface {
 	Complete(ctx context.Context, in eventqueue.DB, completions []Completion, retain bool) (WriteResult, error)
 
 	// Runnable finds events that could be claimed now: present, without a rule, due and not locked
-	// for less than lockTimeout. It walks the scopes (canvas, module, name) above the given one in
+	// for less than the lock timeout. It walks the scopes (canvas, module, name) above the given one in
 	// the database's order, leaving out whole canvases, a page at a time, and reads the oldest and
 	// the newest few of each; its cost does not grow with the backlog. It locks nothing. The events
 	// have their IDs, canvases and handlers. next is the last scope of a full page, the zero Scope
 	// when there are no more.
-	Runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID, lockTimeout time.Duration) (events []eventqueue.Event, next eventqueue.Scope, err error)
+	Runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID) (events []eventqueue.Event, next eventqueue.Scope, err error)
 
 	// Advance adds the events that arrived to the ordering groups of their OrderingKeys and of the
 	// limits that apply to them. The events that left, which are not running and cannot run now,
 	// lose their places under limits. It returns the events that may run by that, which the caller
 	// has tried at once. Its arguments are hints: it reads the state of each event itself. A lock
-	// that is older than lockTimeout occupies no place. After an error, some groups may have
+	// that is older than the lock timeout occupies no place. After an error, some groups may have
 	// advanced; a *refusal.Error is returned beside the result, and all others have.
-	Advance(ctx context.Context, left, arrived []eventqueue.EventID, lockTimeout time.Duration) ([]eventqueue.Event, error)
+	Advance(ctx context.Context, left, arrived []eventqueue.EventID) ([]eventqueue.Event, error)
 
 	// Renew sets the locked_at of claims that still hold to now, and records that their runs have
 	// begun. No event may be named twice.

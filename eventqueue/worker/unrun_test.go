@@ -68,7 +68,7 @@ func putOffUnwritten(t *testing.T, claims int32) {
 			t.Fatal(err)
 		}
 		for range claims - 1 { // by workers that die before the runs begin
-			if _, err := memory.Claim(t.Context(), ids, handlers.Set(), time.Minute, 1); err != nil {
+			if _, err := memory.Claim(t.Context(), ids, handlers.Set(), 1); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(61 * time.Second) // of the bubble

@@ -12,6 +12,28 @@ import (
 // Traceparent is the attribute that holds the W3C trace context of the emitter.
 const Traceparent = "traceparent"
 
+// ReplayedFrom is the attribute of an event that was emitted again from the history: the id of the one that it repeats.
+const ReplayedFrom = "replayed_from"
+
+// OriginalOf returns the id of the event that one with these attributes repeats; 0 if it repeats none.
+func OriginalOf(of map[string]string) int64 {
+	id, err := strconv.ParseInt(of[ReplayedFrom], 10, 64)
+	if err != nil || id < 0 {
+		return 0
+	}
+	return id
+}
+
+// Inherited are those of a parent that its children have too: all but the event that it repeats, which they do not.
+func Inherited(of map[string]string) map[string]string {
+	if _, replayed := of[ReplayedFrom]; !replayed {
+		return of
+	}
+	of = maps.Clone(of)
+	delete(of, ReplayedFrom)
+	return of
+}
+
 // ParentKey is the key of a context's value that is the event whose handler runs in it.
 type ParentKey struct{}
 

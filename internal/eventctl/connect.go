@@ -12,6 +12,7 @@ import (
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/minutes"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/internal/cloudsql"
 	"eventsv2/internal/setup"
 	"eventsv2/migrations"
 	"eventsv2/service"
@@ -40,7 +41,11 @@ const checkTakes = 10 * time.Second
 // openDatabase connects to the database, and checks its settings and the version of its
 // schema. If the database cannot be reached it fails at once.
 func openDatabase(ctx context.Context, c setup.Config) (*pgxpool.Pool, error) {
-	pool, err := pgstore.NewPool(c.DatabaseURL, applicationName, c.DatabaseMaxConns)
+	access, err := cloudsql.Access(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgstore.NewPoolWith(access, c.DatabaseURL, applicationName, c.DatabaseMaxConns)
 	if err != nil {
 		return nil, err
 	}
@@ -60,17 +65,6 @@ func openDatabase(ctx context.Context, c setup.Config) (*pgxpool.Pool, error) {
 func (p *program) withReader(ctx context.Context, f func(reader *inspect.Reader) error) error {
 	return p.withStore(ctx, func(store *pgstore.Store, _ setup.Config) error {
 		return f(inspect.NewIn(store.Schema(), store.Pool()))
-	})
-}
-
-// withLocks is withReader with the lock timeout that is set in the database.
-func (p *program) withLocks(ctx context.Context, f func(reader *inspect.Reader, lockTimeout time.Duration) error) error {
-	return p.withStore(ctx, func(store *pgstore.Store, _ setup.Config) error {
-		settings, err := store.Settings(ctx)
-		if err != nil {
-			return failed(err)
-		}
-		return f(inspect.NewIn(store.Schema(), store.Pool()), settings.ValidFor())
 	})
 }
 
@@ -146,6 +140,9 @@ func (p *program) openEmitter(ctx context.Context) (*service.Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	if config.Access, err = cloudsql.FromEnvironment(ctx, p.variables()); err != nil {
+		return nil, err
+	}
 	config.Name, config.Logger = applicationName, p.Logger()
 	config.MultiTenant, config.HandlersFile, config.NoWait = true, "", true
 	config.NoWorker, config.NoRelay, config.NoCron, config.NoPruner = true, true, true, true
@@ -168,4 +165,17 @@ func (p *program) withSilentQueue(ctx context.Context, f func(c *connection) err
 		}
 		return err
 	})
+}
+
+// migrator returns what migrates the schema of the configuration, and the URL of its database.
+func (p *program) migrator(ctx context.Context) (m migrations.Migrator, databaseURL string, err error) {
+	config, err := p.config()
+	if err != nil {
+		return m, "", err
+	}
+	m = migrations.In(config.Schema)
+	if m.Access, err = cloudsql.Access(ctx, config); err != nil {
+		return m, "", failed(err)
+	}
+	return m, config.DatabaseURL, nil
 }

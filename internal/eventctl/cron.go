@@ -98,10 +98,13 @@ type cronDoc struct {
 	Enabled  bool                `json:"enabled"`
 	StartsAt time.Time           `json:"starts_at"`
 	LastSlot *time.Time          `json:"last_slot"`
+	// SkipIfPaused and SkipIfRunning are when slots are skipped.
+	SkipIfPaused  bool `json:"skip_if_paused"`
+	SkipIfRunning bool `json:"skip_if_running"`
 }
 
 func cronDocOf(d cronchecker.Definition) cronDoc {
-	doc := cronDoc{d.ID, d.Canvas, d.Name, d.Schedule, d.TimeZone, d.Missed, d.Enabled, d.StartsAt.UTC(), nil}
+	doc := cronDoc{d.ID, d.Canvas, d.Name, d.Schedule, d.TimeZone, d.Missed, d.Enabled, d.StartsAt.UTC(), nil, d.SkipIfPaused, d.SkipIfRunning}
 	if !d.LastSlot.IsZero() {
 		doc.LastSlot = new(d.LastSlot.UTC())
 	}

@@ -28,6 +28,8 @@ func setCronCommand(p *program) *cobra.Command {
 	cmd.Flags().StringVar(&definition.Schedule, "schedule", "", "when the slots are")
 	cmd.Flags().StringVar(&definition.TimeZone, "time-zone", "UTC", "IANA `zone` whose clock counts, such as Europe/Berlin")
 	addChoice(cmd, &missed, "missed", "latest", "which of the `slots` that passed while no checker ran are emitted late", "latest", "all", "none")
+	cmd.Flags().BoolVar(&definition.SkipIfPaused, "skip-if-paused", false, "skip the slots that come while the handler is paused or blocked")
+	cmd.Flags().BoolVar(&definition.SkipIfRunning, "skip-if-running", false, "skip the slots that come while an earlier event waits or runs")
 	require(cmd, "schedule")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if definition.Canvas, err = key.parse(); err != nil {

@@ -38,7 +38,11 @@ func showCronCommand(p *program) *cobra.Command {
 		if at < 0 {
 			return notFound("the cron definition %q was removed at this moment", name)
 		}
-		return p.writeDefinition(list[at], slots)
+		records, err := definitions.Records(ctx, []cronchecker.CronID{list[at].ID}, recordsShown)
+		if err != nil {
+			return failed(err)
+		}
+		return p.writeDefinition(list[at], slots, records[list[at].ID])
 	})
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if n < 1 || n > cronchecker.MaxNext {
@@ -49,12 +53,28 @@ func showCronCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-func (p *program) writeDefinition(d cronchecker.Definition, slots []time.Time) error {
+// recordsShown is how many slots that have passed are shown of a definition, to say which were skipped.
+const recordsShown = 5
+
+// slotDoc is a slot that was skipped.
+type slotDoc struct {
+	Slot    time.Time        `json:"slot"`
+	Skipped cronchecker.Skip `json:"skipped"`
+}
+
+func (p *program) writeDefinition(d cronchecker.Definition, slots []time.Time, records []cronchecker.Record) error {
+	var skipped []slotDoc
+	for _, r := range records {
+		if r.Skipped != "" {
+			skipped = append(skipped, slotDoc{r.Slot.UTC(), r.Skipped})
+		}
+	}
 	next := rowsOf(slots, func(slot time.Time) string { return slot.Format(time.RFC3339) })
 	doc := struct {
 		cronDoc
-		Next []string `json:"next_slots"`
-	}{cronDocOf(d), next}
+		Next    []string  `json:"next_slots"`
+		Skipped []slotDoc `json:"skipped_slots,omitempty"`
+	}{cronDocOf(d), next, skipped}
 	rows := [][]string{
 		{"name", printing.Printable(d.Name)},
 		{"canvas", d.Canvas.String()},
@@ -62,7 +82,11 @@ func (p *program) writeDefinition(d cronchecker.Definition, slots []time.Time) e
 		{"time zone", printing.Printable(d.TimeZone)},
 		{"missed", string(d.Missed)},
 		{"enabled", enabledText(d)},
-		{"last slot", lastSlotText(d)},
+		{"skip if", skipsText(d)},
+		{"last slot", lastSlotText(d, records)},
+	}
+	for _, s := range skipped {
+		rows = append(rows, []string{"skipped", printing.Time(s.Slot) + ", since it was " + map[cronchecker.Skip]string{cronchecker.SkippedPaused: "paused or blocked", cronchecker.SkippedRunning: "running or waiting still"}[s.Skipped]})
 	}
 	for _, slot := range next {
 		rows = append(rows, []string{"next slot", slot})

@@ -40,10 +40,12 @@ type eventDoc struct {
 // originDoc is the part of an event that says where it comes from, in JSON.
 type originDoc struct {
 	Parent     *eventqueue.EventID `json:"parent_id,omitempty"`
+	Original   *eventqueue.EventID `json:"replayed_from,omitempty"`
 	Attributes map[string]string   `json:"attributes,omitempty"`
 }
 
 func originDocOf(e eventqueue.Event) (doc originDoc) {
+	doc.Original = originalOf(e.Attributes)
 	if doc.Attributes = e.Attributes; e.ParentID != 0 {
 		doc.Parent = &e.ParentID
 	}

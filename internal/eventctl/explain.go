@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/bulk"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/internal/printing"
@@ -27,8 +28,8 @@ func explainCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.withLocks(cmd.Context(), func(reader *inspect.Reader, lockTimeout time.Duration) error {
-				e, err := reader.Explain(cmd.Context(), ids[0], lockTimeout)
+			return p.withReader(cmd.Context(), func(reader *inspect.Reader) error {
+				e, err := reader.Explain(cmd.Context(), ids[0])
 				if err != nil {
 					return failed(fmt.Errorf("query event %s: %w", ids[0], err))
 				}
@@ -52,7 +53,9 @@ func (p *program) writeExplanation(e inspect.Explanation) error {
 		ID      eventqueue.EventID `json:"id"`
 		AsOf    time.Time          `json:"as_of"`
 		Reasons []reasonDoc        `json:"reasons"`
-	}{e.ID, e.AsOf.UTC(), rowsOf(e.Reasons, func(r inspect.Reason) reasonDoc { return reasonDoc(r) })}
+		// Original is the event that it repeats.
+		Original *eventqueue.EventID `json:"replayed_from,omitempty"`
+	}{e.ID, e.AsOf.UTC(), rowsOf(e.Reasons, func(r inspect.Reason) reasonDoc { return reasonDoc(r) }), originalOf(e.Shown.Attributes())}
 	return p.write(doc, func(w io.Writer) {
 		for i, r := range e.Reasons {
 			if i == 1 {
@@ -60,5 +63,6 @@ func (p *program) writeExplanation(e inspect.Explanation) error {
 			}
 			_, _ = fmt.Fprintf(w, "%s\n  %s\n", printing.PrintableLines(r.Why), printing.PrintableLines(r.Remedy))
 		}
+		writeOriginal(w, bulk.OriginalOf(e.Shown.Attributes()))
 	})
 }

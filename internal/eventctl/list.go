@@ -6,7 +6,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -52,9 +51,9 @@ func listCommand(p *program) *cobra.Command {
 		if filter.Attributes, err = parseAttributes(pairs); err != nil {
 			return err
 		}
-		return p.withLocks(cmd.Context(), func(reader *inspect.Reader, lockTimeout time.Duration) error {
+		return p.withReader(cmd.Context(), func(reader *inspect.Reader) error {
 			events, next, err := reader.List(cmd.Context(), filter, inspect.State(strings.ToLower(state)),
-				eventqueue.EventID(page.after), page.limit, lockTimeout)
+				eventqueue.EventID(page.after), page.limit)
 			if err != nil {
 				return failed(fmt.Errorf("list the events: %w", err))
 			}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-
-	"eventsv2/migrations"
 )
 
 func migrateDownCommand(p *program) *cobra.Command {
@@ -26,11 +24,11 @@ func migrateDownCommand(p *program) *cobra.Command {
 			if !yes {
 				return badInput(errors.New("migrate down drops tables with all that they hold: give --yes if that is meant"))
 			}
-			config, err := p.config()
+			migrator, databaseURL, err := p.migrator(cmd.Context())
 			if err != nil {
 				return err
 			}
-			done, err := migrations.In(config.Schema).Down(cmd.Context(), config.DatabaseURL, steps)
+			done, err := migrator.Down(cmd.Context(), databaseURL, steps)
 			return p.writeMigrations("took back", "no migration is applied", done, err)
 		},
 	}

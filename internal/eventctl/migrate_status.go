@@ -19,11 +19,11 @@ func migrateStatusCommand(p *program) *cobra.Command {
 		Example: "  eventctl migrate status",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := p.config()
+			migrator, databaseURL, err := p.migrator(cmd.Context())
 			if err != nil {
 				return err
 			}
-			states, err := migrations.In(config.Schema).Status(cmd.Context(), config.DatabaseURL)
+			states, err := migrator.Status(cmd.Context(), databaseURL)
 			if err != nil {
 				return failed(err)
 			}

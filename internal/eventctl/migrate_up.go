@@ -2,8 +2,6 @@ package eventctl
 
 import (
 	"github.com/spf13/cobra"
-
-	"eventsv2/migrations"
 )
 
 func migrateUpCommand(p *program) *cobra.Command {
@@ -15,11 +13,11 @@ func migrateUpCommand(p *program) *cobra.Command {
 		Example: "  eventctl migrate up",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := p.config()
+			migrator, databaseURL, err := p.migrator(cmd.Context())
 			if err != nil {
 				return err
 			}
-			done, err := migrations.In(config.Schema).Up(cmd.Context(), config.DatabaseURL)
+			done, err := migrator.Up(cmd.Context(), databaseURL)
 			return p.writeMigrations("applied", "the schema is up to date", done, err)
 		},
 	}

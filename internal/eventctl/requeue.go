@@ -36,7 +36,7 @@ func requeueCommand(p *program) *cobra.Command {
 			return err
 		}
 		return p.withQueue(cmd.Context(), silent, func(c *connection) error {
-			requeuer, err := control.NewRequeuer(c.store, c.queue, 0)
+			requeuer, err := control.NewRequeuer(c.store, c.queue)
 			if err != nil {
 				return failed(err)
 			}

@@ -154,6 +154,8 @@ func retryRefusal(r control.Retried) string {
 		return "is not failed, or already back in the queue"
 	case control.RetryCompleted:
 		return "has completed: emit a new event to have it done again"
+	case control.RetryOutdated:
+		return "has been changed since it was read"
 	case control.RetryRefused:
 		return databaseRefuses(r.Err)
 	default:

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,13 +25,13 @@ func showCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.withLocks(cmd.Context(), func(reader *inspect.Reader, lockTimeout time.Duration) error {
-				shown, err := reader.Show(cmd.Context(), ids[0], lockTimeout)
+			return p.withReader(cmd.Context(), func(reader *inspect.Reader) error {
+				shown, err := reader.Show(cmd.Context(), ids[0])
 				switch {
 				case err != nil:
 					return failed(fmt.Errorf("query event %s: %w", ids[0], err))
 				case shown.Queued != nil:
-					return p.showQueued(shown, lockTimeout)
+					return p.showQueued(shown)
 				case shown.Logged != nil:
 					return p.showLogged(shown)
 				default:
@@ -43,9 +42,9 @@ func showCommand(p *program) *cobra.Command {
 	}
 }
 
-func (p *program) showQueued(shown inspect.Shown, lockTimeout time.Duration) error {
+func (p *program) showQueued(shown inspect.Shown) error {
 	e := *shown.Queued
-	reasons := whyState(e, shown, lockTimeout)
+	reasons := whyState(e, shown)
 	doc := struct {
 		Event    eventDoc     `json:"event"`
 		Reasons  []string     `json:"reasons"`
@@ -123,12 +122,12 @@ func whetherBegun(e inspect.QueuedEvent) string {
 
 // whyState explains a state: first the reason for it, then everything else that delays the
 // event or is happening to it.
-func whyState(e inspect.QueuedEvent, shown inspect.Shown, lockTimeout time.Duration) []string {
+func whyState(e inspect.QueuedEvent, shown inspect.Shown) []string {
 	var reasons []string
 	add := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
 	if e.State == inspect.Running {
 		add("a worker holds its lock, taken or renewed %s, valid for %s more",
-			printing.When(*e.LockedAt, e.AsOf), printing.Age(e.LockedAt.Add(lockTimeout).Sub(e.AsOf)))
+			printing.When(*e.LockedAt, e.AsOf), printing.Age(e.LockedAt.Add(e.LockValidFor).Sub(e.AsOf)))
 	}
 	for _, r := range shown.Rules {
 		add("%s%s", wordsOf(r.Type).added, ruleText(r))
@@ -143,7 +142,7 @@ func whyState(e inspect.QueuedEvent, shown inspect.Shown, lockTimeout time.Durat
 		return reasons
 	}
 	if e.LockedAt != nil {
-		add("its lock expired %s: who held it died or lost contact, and the next claim takes it over", printing.When(e.LockedAt.Add(lockTimeout), e.AsOf))
+		add("its lock expired %s: who held it died or lost contact, and the next claim takes it over", printing.When(e.LockedAt.Add(e.LockValidFor), e.AsOf))
 	}
 	if e.State == inspect.Waiting {
 		add("due and free: it runs as soon as a worker that has its handler claims it")

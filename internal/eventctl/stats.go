@@ -57,8 +57,8 @@ func statsCommand(p *program) *cobra.Command {
 				return p.showMinutes(cmd.Context(), reader, filter, since)
 			})
 		}
-		return p.withLocks(cmd.Context(), func(reader *inspect.Reader, lockTimeout time.Duration) error {
-			stats, err := reader.Stats(cmd.Context(), filter, lockTimeout)
+		return p.withReader(cmd.Context(), func(reader *inspect.Reader) error {
+			stats, err := reader.Stats(cmd.Context(), filter)
 			if err != nil {
 				return failed(fmt.Errorf("count the events: %w", err))
 			}

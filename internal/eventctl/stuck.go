@@ -52,8 +52,8 @@ func stuckCommand(p *program) *cobra.Command {
 		if err := errors.Join(page.check(), checkStuckAfter(long)); err != nil {
 			return err
 		}
-		return p.withLocks(cmd.Context(), func(reader *inspect.Reader, lockTimeout time.Duration) error {
-			events, err := reader.Stuck(cmd.Context(), filter, long, eventqueue.EventID(page.after), page.limit, lockTimeout)
+		return p.withReader(cmd.Context(), func(reader *inspect.Reader) error {
+			events, err := reader.Stuck(cmd.Context(), filter, long, eventqueue.EventID(page.after), page.limit)
 			if err != nil {
 				return failed(fmt.Errorf("query stuck events: %w", err))
 			}

@@ -29,20 +29,24 @@ func createTokenCommand(p *program) *cobra.Command {
 	var canvases []string
 	var name, verbs string
 	var valid time.Duration
+	var unlessExists bool
 	cmd := &cobra.Command{
 		Use:   "create --name … --verbs …",
 		Short: "Create a token, and print it this once",
 		Long: "Create a token for the HTTP API and the dashboard. It is printed once: the database has only its hash. The verbs are\n" +
 			"read, read_values (of events), emit, operate (pause, cancel, edit, retry) and administer (block, limit,\n" +
-			"schedule, tokens), separated by commas, or all. Without --canvas the token is for all canvases.",
+			"schedule, tokens), separated by commas, or all. Without --canvas the token is for all canvases. With --unless-exists nothing is created, and the\n" +
+			"exit status is 0, while a token of that name is valid, whatever it may do: for scripts that are run again.",
 		Example: "  eventctl token create --name deployments --verbs read,operate --for 2160h\n" +
-			"  eventctl token create --name shop --verbs emit --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11",
+			"  eventctl token create --name shop --verbs emit --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11\n" +
+			"  eventctl token create --name local --verbs all --unless-exists",
 		Args: cobra.NoArgs,
 	}
 	cmd.Flags().StringVar(&name, "name", "", "what the token is for, as the audit log shows it")
 	cmd.Flags().StringVar(&verbs, "verbs", "", "what it may do")
 	cmd.Flags().StringArrayVar(&canvases, "canvas", nil, "`uuid` of a canvas that it is for; may be repeated")
 	cmd.Flags().DurationVar(&valid, "for", 0, "how long it is valid, as in 2160h (default: until it is revoked)")
+	cmd.Flags().BoolVar(&unlessExists, "unless-exists", false, "create nothing while a token of that name is valid")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		token := access.NewToken{Name: name, For: valid}
 		var err error
@@ -60,18 +64,32 @@ func createTokenCommand(p *program) *cobra.Command {
 			return badInput(fmt.Errorf("--%w", err))
 		}
 		return p.withTokens(cmd.Context(), func(tokens *access.Tokens, by audit.Actor) error {
-			created, secret, err := tokens.Create(cmd.Context(), by, token)
+			create := tokens.Create
+			if unlessExists {
+				create = tokens.CreateUnlessExists
+			}
+			created, secret, err := create(cmd.Context(), by, token)
 			if err != nil {
 				return failed(err)
 			}
-			doc := struct {
-				tokenDoc
-				Token string `json:"token"`
-			}{tokenDocOf(created), secret}
-			return p.writeLine(doc, secret)
+			return p.writeCreatedToken(created, secret)
 		})
 	}
 	return cmd
+}
+
+// writeCreatedToken prints the secret, or that there was a token already if it is "": then nobody can read its secret.
+func (p *program) writeCreatedToken(token access.Token, secret string) error {
+	doc := struct {
+		tokenDoc
+		Token *string `json:"token"` // null: there was one
+	}{tokenDoc: tokenDocOf(token)}
+	if secret == "" {
+		return p.writeLine(doc, fmt.Sprintf("nothing was created: the token %s, %s, of %s is valid; its secret was printed then, and only then",
+			printing.Printable(token.Name), token.ID, printing.When(token.CreatedAt, token.AsOf)))
+	}
+	doc.Token = &secret
+	return p.writeLine(doc, secret)
 }
 
 func listTokensCommand(p *program) *cobra.Command {

@@ -46,3 +46,33 @@ func TestTokens(t *testing.T) {
 		t.Errorf("the audit log has %+v, %v", entries, err)
 	}
 }
+
+// TestATokenThatExists is not created again while it is valid: a script that is run again ends well.
+func TestATokenThatExists(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	once := []string{"token", "create", "--name", "local", "--verbs", "all", "--unless-exists"}
+	secret := strings.TrimSpace(c.run(once...).is(exitOK, access.Prefix, "").out)
+	if identity, err := access.NewTokens("", c.pool).Identify(c.ctx, secret); err != nil || identity.Name != "token:local" {
+		t.Errorf("the token is of %+v, %v", identity, err)
+	}
+	again := c.run(once...).is(exitOK, "nothing was created: the token local, ", "")
+	if strings.Contains(again.out, access.Prefix) {
+		t.Errorf("it prints a secret: %s", again.out)
+	}
+	var doc struct {
+		ID    string
+		Token *string
+	}
+	c.run(append(once, "--json")...).is(exitOK, "", "").into(&doc)
+	if doc.Token != nil || !strings.Contains(again.out, doc.ID) || doc.ID == "" {
+		t.Errorf("as JSON it is %+v, and in words %q", doc, again.out)
+	}
+	if entries, err := audit.NewLog("", c.pool).List(c.ctx, audit.Filter{Action: "create_token"}, 0, 10); err != nil || len(entries) != 1 {
+		t.Errorf("the audit log has %+v, %v: want one row", entries, err)
+	}
+	c.run("token", "revoke", doc.ID).is(exitOK, "", "")
+	if renewed := strings.TrimSpace(c.run(once...).is(exitOK, access.Prefix, "").out); renewed == secret {
+		t.Error("the token that was revoked is printed again")
+	}
+}

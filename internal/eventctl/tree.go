@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/bulk"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/internal/printing"
 )
@@ -32,8 +32,8 @@ func treeCommand(p *program) *cobra.Command {
 			if limit < 1 || limit > maxPage {
 				return badInput(fmt.Errorf("--limit is %d: it must be from 1 to %d", limit, maxPage))
 			}
-			return p.withLocks(cmd.Context(), func(reader *inspect.Reader, lockTimeout time.Duration) error {
-				tree, more, err := reader.Tree(cmd.Context(), ids[0], limit, lockTimeout)
+			return p.withReader(cmd.Context(), func(reader *inspect.Reader) error {
+				tree, more, err := reader.Tree(cmd.Context(), ids[0], limit)
 				switch {
 				case err != nil:
 					return failed(fmt.Errorf("query the tree of event %s: %w", ids[0], err))
@@ -56,13 +56,16 @@ type treeDoc struct {
 	Module   string               `json:"module,omitempty"`
 	Name     string               `json:"name,omitempty"`
 	Modifier string               `json:"modifier,omitempty"`
-	Children []treeDoc            `json:"children"`
+	// Original is the event that it repeats.
+	Original *eventqueue.EventID `json:"replayed_from,omitempty"`
+	Children []treeDoc           `json:"children"`
 }
 
 func treeDocOf(t *inspect.Tree) treeDoc {
 	doc := treeDoc{ID: t.ID, State: stateInTree(t), Children: rowsOf(t.Children, treeDocOf)}
 	if e := eventInTree(t); e != nil {
 		doc.Canvas, doc.Module, doc.Name, doc.Modifier = &e.Canvas, e.Module, e.Name, e.Modifier
+		doc.Original = originalOf(e.Attributes)
 	}
 	return doc
 }
@@ -108,6 +111,9 @@ func drawTree(w io.Writer, t *inspect.Tree, asked eventqueue.EventID, first, res
 	words := []string{t.ID.String(), stateInTree(t)}
 	if e := eventInTree(t); e != nil {
 		words = append(words, printing.Printable(e.Handler().String()))
+		if original := bulk.OriginalOf(e.Attributes); original != 0 {
+			words = append(words, fmt.Sprintf("(replayed from %s)", original))
+		}
 	}
 	if t.ID == asked {
 		words = append(words, "←")

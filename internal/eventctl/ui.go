@@ -63,12 +63,8 @@ func uiCommand(p *program) *cobra.Command {
 
 // serveUI serves the dashboard until ctx ends, to whoever is on the machine.
 func (p *program) serveUI(ctx context.Context, listen string, config dashboard.Config) error {
-	settings, err := config.Store.Settings(ctx)
-	if err != nil {
-		return failed(err)
-	}
 	local := access.Identity{Name: actor(config.Store).Name, Grants: []access.Grant{{Verbs: access.Verbs()}}, Key: "local"}
-	config.LockTimeout, config.Log = settings.ValidFor(), p.Logger()
+	config.Log = p.Logger()
 	config.Identify = func(*http.Request) (access.Identity, error) { return local, nil }
 	pages, err := dashboard.New(config)
 	if err != nil {

@@ -45,14 +45,15 @@ const (
 // It sends nothing while takes are answered, and has no goroutine but while it marks. It is safe for
 // concurrent use.
 type Takes[ID cmp.Ordered] struct {
-	markPending func(ctx context.Context, ids []ID) error
-	log         *zap.Logger
+	store Store[ID]
+	log   *zap.Logger
 
 	mu     sync.Mutex
 	ids    map[ID]unmarked
 	failed int           // marks in a row
 	timer  *time.Timer   // of the next mark; nil while there is nothing to mark, and during a mark
 	busy   chan struct{} // closed when the mark under way ends; nil when there is none
+	cancel func()        // ends that mark
 }
 
 // unmarked is a notification that is to be marked.
@@ -64,9 +65,28 @@ type unmarked struct {
 // take is a statement that takes notifications.
 type take struct{ timer *time.Timer }
 
-// New makes Takes. markPending marks the notifications of events as pending.
-func New[ID cmp.Ordered](markPending func(ctx context.Context, ids []ID) error, log *zap.Logger) *Takes[ID] {
-	return &Takes[ID]{markPending: markPending, log: log, ids: map[ID]unmarked{}}
+// Store marks the notifications of events as pending.
+type Store[ID cmp.Ordered] interface {
+	MarkPending(ctx context.Context, ids []ID) error
+}
+
+// Marker is a Store that skips events whose rows are locked, and returns these. The statement whose answer is
+// missing may hold them itself, and commit later: while the disk of a server stalls, a commit outlives its client.
+type Marker[ID cmp.Ordered] interface {
+	MarkPendingOrHeld(ctx context.Context, ids []ID) (held []ID, err error)
+}
+
+// New makes Takes on a store, which may be a Marker.
+func New[ID cmp.Ordered](store Store[ID], log *zap.Logger) *Takes[ID] {
+	return &Takes[ID]{store: store, log: log, ids: map[ID]unmarked{}}
+}
+
+// markPending returns those that have to be marked again.
+func (u *Takes[ID]) markPending(ctx context.Context, ids []ID) (held []ID, err error) {
+	if marker, is := u.store.(Marker[ID]); is {
+		return marker.MarkPendingOrHeld(ctx, ids)
+	}
+	return nil, u.store.MarkPending(ctx, ids)
 }
 
 // Await is called before the notifications of events are taken, and the function that it returns when
@@ -82,6 +102,18 @@ func (u *Takes[ID]) Await(ids []ID) (over func(err error)) {
 			u.add(ids, nil)
 		case !inTime:
 			u.forget(ids, t)
+		}
+	}
+}
+
+// AwaitFailure is Await for a caller whose statements end in time by their contexts, and who takes again
+// what is marked. Nothing is marked for an answer that is only late: while a database is slow, the same
+// notifications would be taken, marked and published again and again.
+func (u *Takes[ID]) AwaitFailure(ids []ID) (over func(err error)) {
+	ids = slices.Clone(ids)
+	return func(err error) {
+		if err != nil && sqlstate.MayHaveCommitted(err) {
+			u.add(ids, nil)
 		}
 	}
 }
@@ -132,22 +164,27 @@ func (u *Takes[ID]) mark(ctx context.Context) bool {
 		return true
 	}
 	busy, began, ids := make(chan struct{}), time.Now(), slices.Sorted(maps.Keys(u.ids))
-	u.busy = busy
-	u.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, SearchTakes)
-	err := refusal.Report(u.log, u.markPending(ctx, ids))
+	u.busy, u.cancel = busy, cancel
+	u.mu.Unlock()
+	held, err := u.markPending(ctx, ids)
+	err = refusal.Report(u.log, err)
 	cancel()
 	u.mu.Lock()
 	u.busy = nil
 	close(busy)
-	u.record(err, ids, began)
+	u.record(err, ids, held, began)
 	return true
 }
 
 // record decides what a mark means that began at some time. The caller holds the lock.
-func (u *Takes[ID]) record(err error, ids []ID, began time.Time) {
-	if err == nil {
-		u.log.Warn("answers of statements that take notifications were lost; the notifications are pending again", zap.Int(logkey.Count, len(ids)))
+func (u *Takes[ID]) record(err error, ids, held []ID, began time.Time) {
+	if marked := len(ids) - len(held); err == nil && marked > 0 {
+		u.log.Warn("answers of statements that take notifications were lost; the notifications are pending again", zap.Int(logkey.Count, marked))
+	}
+	isHeld := make(map[ID]bool, len(held))
+	for _, id := range held {
+		isHeld[id] = true
 	}
 	gaveUp := 0
 	for _, id := range ids {
@@ -155,9 +192,9 @@ func (u *Takes[ID]) record(err error, ids []ID, began time.Time) {
 		switch added := waiting.added; {
 		case !found: // its answer came during the mark
 		case added.After(began):
-		case err == nil:
+		case err == nil && !isHeld[id]:
 			delete(u.ids, id)
-		case sqlstate.Refused(err), began.Sub(added) > GiveUpAfter:
+		case err != nil && sqlstate.Refused(err), began.Sub(added) > GiveUpAfter:
 			gaveUp++
 			delete(u.ids, id)
 		}
@@ -167,7 +204,7 @@ func (u *Takes[ID]) record(err error, ids []ID, began time.Time) {
 			"check that Postgres can be reached, and the rights of this program's role", zap.Int(logkey.Count, gaveUp), zap.Error(err))
 	}
 	wait := CollectFor
-	if u.failed++; err == nil {
+	if u.failed++; err == nil && len(held) == 0 {
 		u.failed = 0
 	} else {
 		wait = min(LeastWait<<min(u.failed-1, 10), MaxWait)
@@ -177,11 +214,12 @@ func (u *Takes[ID]) record(err error, ids []ID, began time.Time) {
 	}
 }
 
-// Close marks a last time, at once, and forgets what is left. It returns earlier when ctx ends.
+// Close marks a last time, at once, and forgets what is left. When ctx ends it ends the mark under way, so that
+// nothing goes on behind it.
 func (u *Takes[ID]) Close(ctx context.Context) error {
 	for !u.mark(ctx) {
 		u.mu.Lock()
-		busy := u.busy
+		busy, cancel := u.busy, u.cancel
 		u.mu.Unlock()
 		if busy == nil {
 			continue
@@ -189,7 +227,8 @@ func (u *Takes[ID]) Close(ctx context.Context) error {
 		select {
 		case <-busy:
 		case <-ctx.Done():
-			return ctx.Err()
+			cancel()
+			<-busy
 		}
 	}
 	u.mu.Lock()

@@ -10,6 +10,13 @@
 // does its plan: so these are texts with the names filled in.
 package mayrun
 
+import (
+	"fmt"
+	"time"
+
+	"eventsv2/eventqueue/locktimeout"
+)
+
 // RuledSQL holds if a rule holds back the event in the columns of a row.
 func RuledSQL(row string) string {
 	return `(EXISTS (SELECT FROM ` + ofNameSQL(row) + ` AND ` + ofEventSQL(row) + `)
@@ -75,18 +82,13 @@ func UnlockedSQL(lockedAt, valid string) string {
 }
 
 // ValidSinceSQL is the moment since which a lock has to have been renewed to be valid.
-// The lock timeout is a parameter of the statement.
-func ValidSinceSQL(now, lockTimeout string) string { return now + ` - ` + ValidForSQL(lockTimeout) }
+func ValidSinceSQL(now string) string { return now + ` - ` + ValidForSQL }
 
-// ValidForSQL is how long a lock is valid without being renewed.
-func ValidForSQL(lockTimeout string) string {
-	return `greatest(` + lockTimeout + `::interval, ` + ValidSQL + `)`
-}
-
-// ValidSQL is for how long locks are valid by the settings of the database; without
-// them it is NULL. A statement that checks locks takes the longer of this and its
-// parameter: so no program can take over what another one holds (I4).
-const ValidSQL = `(SELECT greatest(s.lock_timeout, s.lock_timeout_before) FROM events_v2_settings s)`
+// ValidForSQL is how long a lock is valid without being renewed: the longer one of the lock timeouts that
+// the database has, or the default where nobody has set one. No statement goes by the lock timeout of
+// its program: so no program can take over what another one holds (I4).
+var ValidForSQL = fmt.Sprintf(`coalesce((SELECT greatest(s.lock_timeout, s.lock_timeout_before) FROM events_v2_settings s), interval '%d seconds')`,
+	locktimeout.Default/time.Second)
 
 // NotBehindSQL holds if the event does not wait for others of its ordering group. An event that has yet
 // to join its group is tried, so that it joins.
@@ -106,11 +108,11 @@ const NeedsGroupSQL = `e.group_state = 0 AND e.locked_at IS NULL AND (SELECT EXI
 const LimitedAttemptSQL = `(e.attempts % 32767 + 1)::smallint`
 
 // StateSQL is the state of an event e (control.EventState). rule is the stronger of its handler's
-// rules, or NULL.
-func StateSQL(rule, now, lockTimeout string) string {
+// rules, or NULL; validFor is ValidForSQL.
+func StateSQL(rule, now, validFor string) string {
 	return `
     CASE
-        WHEN NOT ` + UnlockedSQL("e.locked_at", ValidSinceSQL(now, lockTimeout)) + ` THEN 'running'
+        WHEN NOT ` + UnlockedSQL("e.locked_at", now+" - "+validFor) + ` THEN 'running'
         WHEN ` + rule + ` = 'block' THEN 'blocked'
         WHEN ` + rule + ` = 'pause' THEN 'paused'
         WHEN NOT ` + DueSQL("e.delay_until", now) + ` THEN 'delayed'

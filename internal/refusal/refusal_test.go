@@ -2,6 +2,7 @@ package refusal_test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -127,14 +128,31 @@ func TestReportLogsEachRowAndTheRest(t *testing.T) {
 		t.Errorf("of another error %v is left, and the log says %v", err, logs.All())
 	}
 	row := refusal.Row{Event: time.Second, Err: errors.New("bad row")}
-	if err := refusal.Report(zap.New(core), &refusal.Error{Rows: []refusal.Row{row}, Advance: other}); err != nil {
+	if err := refusal.Report(zap.New(core), &refusal.Error{Rows: []refusal.Row{row}, Advance: other, Rest: errors.New("no answer")}); err != nil {
 		t.Error(err)
 	}
 	var said []any
 	for _, line := range logs.TakeAll() {
 		said = append(said, line.ContextMap()["error"])
 	}
-	if !slices.Equal(said, []any{"bad row", "no connection"}) {
+	if !slices.Equal(said, []any{"bad row", "no connection", "no answer"}) {
 		t.Errorf("the log says %v", said)
+	}
+}
+
+// TestUnanswered: a refused row is no statement without its answer, and what an Error has left undone may be one.
+func TestUnanswered(t *testing.T) {
+	t.Parallel()
+	lost := errors.New("cut off")
+	for name, c := range map[string]struct{ err, want error }{
+		"none":          {nil, nil},
+		"any other":     {lost, lost},
+		"a refused row": {&refusal.Error{Rows: []refusal.Row{{}}}, nil},
+		"and the rest":  {&refusal.Error{Rows: []refusal.Row{{}}, Rest: lost}, lost},
+		"only the rest": {fmt.Errorf("taken: %w", &refusal.Error{Rest: lost}), lost},
+	} {
+		if got := refusal.Unanswered(c.err); !errors.Is(got, c.want) {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +26,12 @@ type Config struct {
 	DatabaseURL      string `env:"DATABASE_URL" used:"all" desc:"Postgres, as a URL or as keywords and values. Required."`
 	DatabaseMaxConns int32  `env:"DATABASE_MAX_CONNS" envDefault:"10" used:"all" desc:"Largest number of connections in the pool. In addition, a worker has one connection for heartbeats and, with NOTIFIER=postgres, one that listens; a cron process has one that listens."`
 
+	DatabasePasswordFile string `env:"DATABASE_PASSWORD_FILE" used:"all" desc:"File with the password of DATABASE_URL's user, such as a mounted secret. It is read for each new connection, so that a changed password needs no restart. Empty: the password is in DATABASE_URL."`
+
+	CloudSQLInstance string `env:"CLOUDSQL_INSTANCE" used:"all" desc:"Connection name of a Cloud SQL instance, project:region:instance, to connect to it without a proxy; DATABASE_URL then gives the user and the database, such as postgres://worker%40my-project.iam@/events. Without a password the login is that of the service account (IAM). Empty: the host of DATABASE_URL."`
+	CloudSQLIPType   string `env:"CLOUDSQL_IP_TYPE" envDefault:"public" used:"all" desc:"Address of the Cloud SQL instance: public, private or psc (Private Service Connect)."`
+	CloudSQLEndpoint string `env:"CLOUDSQL_ADMIN_API_ENDPOINT" used:"all" desc:"URL of the Cloud SQL Admin API. Empty: Google's."`
+
 	Schema pgsession.Schema `env:"EVENTS_SCHEMA" envDefault:"public" used:"all" desc:"Schema of the database that holds the queue. It must be the same for all programs of a queue; search_path does not matter."`
 
 	Notifier string `env:"NOTIFIER" envDefault:"pubsub" used:"all" desc:"The notifier: pubsub, or postgres, which needs no Pub/Sub and ignores the variables PUBSUB_…. It must be the same for all programs of a database."`
@@ -37,7 +44,7 @@ type Config struct {
 
 	MaxValueBytes  int           `env:"MAX_VALUE_BYTES" envDefault:"262144" used:"all" desc:"Largest value of an event, in bytes."`
 	MaxDelay       time.Duration `env:"MAX_DELAY" envDefault:"8784h" used:"all" desc:"Longest delay of an event; at most 878400h, a hundred years."`
-	PublishTimeout time.Duration `env:"PUBLISH_TIMEOUT" envDefault:"2s" used:"all" desc:"How long an emit waits, at most, until its notification is published. The event is accepted in any case."`
+	PublishTimeout time.Duration `env:"PUBLISH_TIMEOUT" envDefault:"2s" used:"all" desc:"How long an emit waits, at most, until its notification is published; at most 1m. The event is accepted in any case."`
 
 	LockTimeout time.Duration `env:"LOCK_TIMEOUT" used:"worker, cron" desc:"How long a lock is valid without being renewed, from 1s to 720h. It is a setting in the database: the first program that starts sets it (to 1m if this is empty), and a program with another value does not start. Set it to at least four times what a claim takes: a worker whose claims have no answer within half of it runs nothing, and warns. Empty: the setting in the database. See eventctl settings."`
 
@@ -61,7 +68,7 @@ type Config struct {
 	HistoryInterval     time.Duration `env:"HISTORY_INTERVAL" envDefault:"1h" used:"cron" desc:"Interval in which old history is deleted."`
 	HistoryPerSecond    int           `env:"HISTORY_PER_SECOND" envDefault:"20000" used:"cron" desc:"How many entries of event_log one cron process reads, and so deletes, per second, at most."`
 
-	Port       int    `env:"PORT" envDefault:"8080" used:"worker, cron" desc:"Port of /healthz and /readyz, of /webhooks/ in a worker with sources of webhooks, and of /metrics with OTEL_METRICS_EXPORTER=prometheus. 0 is any free port."`
+	Port       int    `env:"PORT" envDefault:"8080" used:"worker, cron" desc:"Port of /healthz and /readyz, of /runnable in cron, of /webhooks/ in a worker with sources of webhooks, and of /metrics with OTEL_METRICS_EXPORTER=prometheus. 0 is any free port."`
 	APIListen  string `env:"API_LISTEN" used:"worker, cron" desc:"host:port on which the HTTP API is served, below /v1/. As long as there is neither a token nor an ACCESS_FILE it has to be a loopback address, such as 127.0.0.1:8090. The user of the database then needs the role queue_operator as well. Empty: nowhere."`
 	AccessFile string `env:"ACCESS_FILE" used:"worker, cron, eventctl serve" desc:"YAML file with the issuers (OpenID Connect, Google's IAP) that let people into the HTTP API, beside tokens. Empty: none."`
 
@@ -69,6 +76,8 @@ type Config struct {
 
 	Dashboard    bool   `env:"DASHBOARD" envDefault:"false" used:"worker, cron, eventctl serve" desc:"Serve the dashboard beside the HTTP API, at all other paths of API_LISTEN, or of eventctl serve."`
 	DashboardKey string `env:"DASHBOARD_KEY" used:"worker, cron, eventctl serve" desc:"At least 32 random characters, secret, the same for all programs behind one address: they accept each other's sessions. Empty: whoever is logged in has to log in again when the program starts again."`
+
+	ProfilesListen string `env:"PPROF_LISTEN" used:"worker, cron" desc:"host:port on which profiles of the program are served for go tool pprof, below /debug/pprof/. It has to be a loopback address, such as 127.0.0.1:6060, for whoever reaches it is let in. Empty: nowhere."`
 
 	LogLevel string `env:"LOG_LEVEL" envDefault:"info" used:"all" desc:"debug, info, warn or error."`
 	LogStyle string `env:"LOG_FORMAT" envDefault:"json" used:"all" desc:"json (with the fields that Google Cloud Logging knows) or console."`
@@ -80,6 +89,9 @@ type Config struct {
 	// values of the environment; nil where it has no variables of its own.
 	NotifierVariables any `env:"-"`
 }
+
+// instanceName is a connection name of Cloud SQL. The project may begin with a domain.
+var instanceName = regexp.MustCompile(`^([a-z0-9.-]+:)?[a-z0-9-]+:[a-z0-9-]+:[a-z0-9-]+$`)
 
 // minDashboardKey is how long DASHBOARD_KEY has to be.
 const minDashboardKey = 32
@@ -167,6 +179,12 @@ func (c Config) validate() error {
 		}
 	}
 	required("DATABASE_URL", c.DatabaseURL)
+	if c.CloudSQLInstance != "" && !instanceName.MatchString(c.CloudSQLInstance) {
+		problems = append(problems, fmt.Errorf("CLOUDSQL_INSTANCE is %q: it must be project:region:instance, as gcloud sql instances describe has it as connectionName", c.CloudSQLInstance))
+	}
+	if !slices.Contains([]string{"public", "private", "psc"}, c.CloudSQLIPType) {
+		problems = append(problems, fmt.Errorf("CLOUDSQL_IP_TYPE is %q: it must be public, private or psc", c.CloudSQLIPType))
+	}
 	if err := c.Schema.Validate(); err != nil {
 		problems = append(problems, fmt.Errorf("EVENTS_SCHEMA: %w", err))
 	}
@@ -181,6 +199,7 @@ func (c Config) validate() error {
 	}
 	atLeast("MAX_DELAY", c.MaxDelay, time.Second)
 	atLeast("PUBLISH_TIMEOUT", c.PublishTimeout, time.Millisecond)
+	atMost("PUBLISH_TIMEOUT", c.PublishTimeout, time.Minute)
 	if c.LockTimeout != 0 {
 		atLeast("LOCK_TIMEOUT", c.LockTimeout, time.Second)
 		atMost("LOCK_TIMEOUT", c.LockTimeout, 720*time.Hour)
@@ -209,8 +228,10 @@ func (c Config) validate() error {
 			problems = append(problems, fmt.Errorf("%s is %d: it must be positive", name, n))
 		}
 	}
-	if _, _, err := net.SplitHostPort(c.APIListen); c.APIListen != "" && err != nil {
-		problems = append(problems, fmt.Errorf("API_LISTEN is %q: it must be host:port: %w", c.APIListen, err))
+	for name, address := range map[string]string{"API_LISTEN": c.APIListen, "PPROF_LISTEN": c.ProfilesListen} {
+		if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
+			problems = append(problems, fmt.Errorf("%s is %q: it must be host:port: %w", name, address, err))
+		}
 	}
 	if c.Port < 0 || c.Port > 65535 {
 		problems = append(problems, fmt.Errorf("PORT is %d: it must be from 0 to 65535", c.Port))

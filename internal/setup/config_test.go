@@ -52,7 +52,7 @@ func TestLoad(t *testing.T) {
 	for variable, value := range map[string]string{
 		"LOCK_TIMEOUT": "soon", "WORKER_CONCURRENCY": "many", "PORT": "70000", "MAX_VALUE_BYTES": "-1",
 		"PUBSUB_CREATE": "perhaps", "NOTIFIER": "kafka", "RELAY_INTERVAL": "0s", "DATABASE_MAX_CONNS": "0",
-		"WORKER_MAX_EVENTS": "-1", "WORKER_TTL": "-1s",
+		"PUBLISH_TIMEOUT": "61s", "WORKER_MAX_EVENTS": "-1", "WORKER_TTL": "-1s",
 		"HISTORY_COMPLETED_FOR": "-1h", "HISTORY_FAILED_FOR": "90d", "HISTORY_INTERVAL": "0s", "HISTORY_PER_SECOND": "0",
 	} {
 		if _, err := setup.Load(map[string]string{"DATABASE_URL": "x", variable: value}); err == nil || !strings.Contains(err.Error(), variable) {

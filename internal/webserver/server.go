@@ -108,7 +108,7 @@ func Listen(ctx context.Context, config Config) (*Server, error) {
 	}
 	s.Mux.Handle("/v1/", api)
 	if config.Dashboard {
-		if err := s.addDashboard(ctx, config); err != nil {
+		if err := s.addDashboard(config); err != nil {
 			return nil, err
 		}
 	}
@@ -119,12 +119,8 @@ func Listen(ctx context.Context, config Config) (*Server, error) {
 }
 
 // addDashboard adds the dashboard, at every path that has no other handler.
-func (s *Server) addDashboard(ctx context.Context, config Config) error {
-	settings, err := config.Store.Settings(ctx)
-	if err != nil {
-		return err
-	}
-	pages := dashboard.Config{Store: config.Store, Queue: config.Queue, Bulk: s.Bulk, Access: s.Access, Log: config.Logger, LockTimeout: settings.ValidFor()}
+func (s *Server) addDashboard(config Config) error {
+	pages := dashboard.Config{Store: config.Store, Queue: config.Queue, Bulk: s.Bulk, Access: s.Access, Log: config.Logger}
 	if config.DashboardKey != "" {
 		pages.SessionKey = []byte(config.DashboardKey)
 	}

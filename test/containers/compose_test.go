@@ -75,7 +75,8 @@ func testCompose(ctx context.Context, t *testing.T, app string, base map[string]
 	}
 	p := newProject(ctx, t, map[string]string{
 		"EVENTSV2_IMAGE": app, "POSTGRES_IMAGE": base["POSTGRES_IMAGE"], "PUBSUB_EMULATOR_IMAGE": base["PUBSUB_EMULATOR_IMAGE"],
-		"HANDLERS_FILE": handlers, "POSTGRES_PORT": "0", "PUBSUB_PORT": "0", "WORKER_PORT": "0",
+		"PROMETHEUS_IMAGE": base["PROMETHEUS_IMAGE"], "HANDLERS_FILE": handlers,
+		"POSTGRES_PORT": "0", "PUBSUB_PORT": "0", "WORKER_PORT": "0", "DASHBOARD_PORT": "0", "PROMETHEUS_PORT": "0",
 	}, override)
 	t.Cleanup(func() { p.remove(t) })
 
@@ -85,6 +86,8 @@ func testCompose(ctx context.Context, t *testing.T, app string, base map[string]
 	p.call("run", "--rm", "-T", "eventctl", "emit", "--canvas", "6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11",
 		"--module", "demo", "--name", "hello", "--value", value).must(ctx, t)
 	p.testDelivered(ctx, t, value)
+	p.testDashboard(ctx, t)
+	p.testPrometheus(ctx, t)
 	p.testStop(ctx, t)
 }
 
@@ -95,18 +98,24 @@ func (p *project) testUp(ctx context.Context, t *testing.T) {
 	address := p.call("port", "worker", "8080").must(ctx, t)
 	eventually(ctx, t, "the worker is ready", func(ctx context.Context) error { return get(ctx, "http://"+address+"/readyz") })
 	for service, want := range map[string]string{
-		"postgres": "running healthy 0",
-		"pubsub":   "running healthy 0",
-		"worker":   "running none 0",
-		"cron":     "running none 0",
-		"migrate":  "exited none 0",
+		"postgres":   "running healthy 0",
+		"pubsub":     "running healthy 0",
+		"worker":     "running healthy 0",
+		"cron":       "running healthy 0",
+		"prometheus": "running healthy 0",
+		"dashboard":  "running none 0",
+		"migrate":    "exited none 0",
+		"access":     "exited none 0",
 	} {
-		got := p.inspect(ctx, t, service, "{{.State.Status}} {{if .State.Health}}{{.State.Health.Status}}{{else}}none{{end}} {{.RestartCount}}")
-		if got != want {
-			t.Errorf("%s is %q: want %q", service, got, want)
-		}
+		eventually(ctx, t, service+" is "+want, func(ctx context.Context) error {
+			got := p.inspect(ctx, t, service, "{{.State.Status}} {{if .State.Health}}{{.State.Health.Status}}{{else}}none{{end}} {{.RestartCount}}")
+			if got != want {
+				return fmt.Errorf("it is %q", got)
+			}
+			return nil
+		})
 	}
-	for _, service := range []string{"postgres", "pubsub", "worker"} {
+	for _, service := range []string{"postgres", "pubsub", "worker", "dashboard", "prometheus"} {
 		ports := p.inspect(ctx, t, service, "{{range .NetworkSettings.Ports}}{{range .}}{{.HostIp}} {{end}}{{end}}")
 		if ports != "127.0.0.1" {
 			t.Errorf("%s is published on %q: want 127.0.0.1 and nothing else", service, ports)
@@ -175,8 +184,8 @@ func (p *project) testDelivered(ctx context.Context, t *testing.T, value string)
 // testStop checks that SIGTERM ends the programs orderly.
 func (p *project) testStop(ctx context.Context, t *testing.T) {
 	t.Helper()
-	p.call("stop", "worker", "cron").must(ctx, t)
-	for _, service := range []string{"worker", "cron"} {
+	p.call("stop", "worker", "cron", "dashboard", "prometheus").must(ctx, t)
+	for _, service := range []string{"worker", "cron", "dashboard", "prometheus"} {
 		if status := p.inspect(ctx, t, service, "{{.State.ExitCode}}"); status != "0" {
 			t.Errorf("%s ended with status %s after SIGTERM: want 0", service, status)
 		}

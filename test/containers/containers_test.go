@@ -25,7 +25,7 @@ func TestContainers(t *testing.T) {
 		t.Parallel()
 		app := unique("app")
 		atEnd(t, docker("rmi", "--force", app))
-		docker("build", "--build-arg", "GO_IMAGE="+base["GO_IMAGE"], "--build-arg", "GOPROXY", "--build-arg", "VERSION=test", "-t", app, ".").must(ctx, t)
+		docker("build", "--build-arg", "GO_IMAGE="+base["GO_IMAGE"], "--build-arg", "GOPROXY", "--build-arg", "VERSION=test", "--build-arg", "REVISION=0123abc", "-t", app, ".").must(ctx, t)
 		// The subtests end before the image is removed.
 		t.Run("content", func(t *testing.T) {
 			t.Parallel()

@@ -110,6 +110,7 @@ func baseImages() []image {
 		{"POSTGRES_IMAGE", "postgres:17.6", "postgres"},
 		{"PUBSUB_EMULATOR_IMAGE", "gcr.io/google.com/cloudsdktool/google-cloud-cli:577.0.0-emulators", "pubsub"},
 		{"GO_IMAGE", "golang:1.26.11", "golang"},
+		{"PROMETHEUS_IMAGE", "prom/prometheus:v3.5.0", "prometheus"},
 	}
 }
 

@@ -16,6 +16,9 @@ import (
 	"testing"
 )
 
+// maxImage is how large the image may be, in bytes.
+const maxImage = 60 << 20
+
 const certificates = "etc/ssl/certs/ca-certificates.crt"
 
 // testImage examines the image of the Dockerfile and runs its programs.
@@ -49,6 +52,9 @@ func testImage(ctx context.Context, t *testing.T, app string) {
 	}
 }
 
+// binary is the file that all programs are, by their names.
+const binary = "eventsv2"
+
 func programs() []string { return []string{"worker", "cron", "eventctl"} }
 
 func testConfig(ctx context.Context, t *testing.T, app string) {
@@ -60,6 +66,7 @@ func testConfig(ctx context.Context, t *testing.T, app string) {
 			Labels     map[string]string
 		}
 		RootFS struct{ Layers []string }
+		Size   int64
 	}
 	if err := json.Unmarshal([]byte(docker("image", "inspect", app).must(ctx, t)), &images); err != nil {
 		t.Fatal(err)
@@ -75,8 +82,13 @@ func testConfig(ctx context.Context, t *testing.T, app string) {
 	if n := len(image.RootFS.Layers); n != 2 {
 		t.Errorf("the image has %d layers: want 2", n)
 	}
-	if got := image.Config.Labels["org.opencontainers.image.version"]; got != "test" {
-		t.Errorf("the version label is %q: want that of the build argument, test", got)
+	for label, want := range map[string]string{"version": "test", "revision": "0123abc"} {
+		if got := image.Config.Labels["org.opencontainers.image."+label]; got != want {
+			t.Errorf("the label %s is %q: want that of the build argument, %s", label, got, want)
+		}
+	}
+	if image.Size > maxImage {
+		t.Errorf("the image has %d bytes: want at most %d", image.Size, maxImage)
 	}
 	for _, variable := range image.Config.Env {
 		if name, _, _ := strings.Cut(variable, "="); name != "PATH" && name != "PORT" {
@@ -118,10 +130,10 @@ func imageFiles(ctx context.Context, t *testing.T, app string) map[string][]byte
 
 func testFiles(t *testing.T, files map[string][]byte) {
 	for name, content := range files {
-		switch {
-		case slices.Contains(programs(), name):
+		switch name {
+		case binary:
 			testStatic(t, name, content)
-		case name == certificates:
+		case certificates:
 			if !x509.NewCertPool().AppendCertsFromPEM(content) {
 				t.Errorf("%s holds no certificate", name)
 			}
@@ -129,7 +141,7 @@ func testFiles(t *testing.T, files map[string][]byte) {
 			t.Errorf("the image holds %s, which nothing in it needs", name)
 		}
 	}
-	for _, name := range append(programs(), certificates) {
+	for _, name := range []string{binary, certificates} {
 		if files[name] == nil {
 			t.Errorf("the image has no %s", name)
 		}

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/migrations"
+	"eventsv2/test/services"
 )
 
 // createDatabase makes a database for this demo alone on the server of the URL, applies the
@@ -22,7 +22,7 @@ import (
 // with an error drop is nil.
 func createDatabase(ctx context.Context, clusterURL string) (databaseURL string, drop func(context.Context) error, err error) {
 	name := fmt.Sprintf("eventsv2_demo_%d_%s", os.Getpid(), strings.ToLower(rand.Text()[:10]))
-	if databaseURL, err = withDatabase(clusterURL, name); err != nil {
+	if databaseURL, err = services.WithDatabase(clusterURL, name); err != nil {
 		return "", nil, err
 	}
 	quoted := pgx.Identifier{name}.Sanitize()
@@ -39,23 +39,6 @@ func createDatabase(ctx context.Context, clusterURL string) (databaseURL string,
 		return "", nil, errors.Join(err, drop(context.WithoutCancel(ctx)))
 	}
 	return databaseURL, drop, nil
-}
-
-// withDatabase puts another database into a URL or a list of keywords.
-func withDatabase(from, name string) (string, error) {
-	if !strings.Contains(from, "://") {
-		return from + " dbname=" + name, nil // the last of several counts
-	}
-	u, err := url.Parse(from)
-	if err != nil {
-		// The library's error would print the URL with its password.
-		return "", errors.New("DATABASE_URL cannot be read: percent-encode the special characters of its user and password")
-	}
-	query := u.Query()
-	query.Del("dbname")
-	query.Del("database")
-	u.Path, u.RawPath, u.RawQuery = "/"+name, "", query.Encode()
-	return u.String(), nil
 }
 
 func execute(ctx context.Context, databaseURL, sql string) (err error) {

@@ -47,16 +47,27 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestAlertsAskForMetricsThatExist: docs/telemetry.md lists all metrics, and its own test holds it to the code.
+// metricName is what a metric of the programs is called in a query.
+var metricName = regexp.MustCompile(`eventsv2_[a-z_]+|target_info`)
+
+// metrics are the metrics of docs/telemetry.md as Prometheus calls them; the page's own test holds it to the code.
+func metrics(t *testing.T) (names []string) {
+	t.Helper()
+	for _, match := range regexp.MustCompile("(?m)^\\| `[^`]+` \\| `([^`]+)`").FindAllStringSubmatch(read(t, root+"/docs/telemetry.md"), -1) {
+		names = append(names, match[1])
+	}
+	return names
+}
+
+// TestAlertsAskForMetricsThatExist: docs/telemetry.md lists all metrics.
 func TestAlertsAskForMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	documented := map[string]bool{"target_info": true} // of every program that reports with OpenTelemetry
-	for _, match := range regexp.MustCompile("(?m)^\\| `[^`]+` \\| `([^`]+)`").FindAllStringSubmatch(read(t, root+"/docs/telemetry.md"), -1) {
-		documented[match[1]] = true
+	for _, name := range metrics(t) {
+		documented[name] = true
 	}
-	name := regexp.MustCompile(`eventsv2_[a-z_]+|target_info`)
 	for _, r := range rules(t) {
-		names := name.FindAllString(r.Expr, -1)
+		names := metricName.FindAllString(r.Expr, -1)
 		if len(names) == 0 {
 			t.Errorf("%s asks for no metric", r.Alert)
 		}

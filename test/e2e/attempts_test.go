@@ -63,9 +63,7 @@ func (r *rig) testWhyAnEventRetries() {
 	says("the last error is listed", []string{"LAST ERROR", "the ledger is full"}, "list")
 	says("the worker is live", []string{host, "live"}, "worker", "list")
 
-	if err := holder.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	holder.Kill()
 	holder.wait()
 	says("a killed worker is dead", []string{host, "dead"}, "worker", "list")
 	says("the holder is dead", []string{"held by", "that worker is dead"}, "show", id)

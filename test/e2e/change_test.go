@@ -30,6 +30,8 @@ func TestWaitingEventsAreChanged(t *testing.T) {
 
 	r.operating(3, "is running: a worker holds its lock", "cancel", runs.String(), ids[0].String())
 	r.operating(0, "", "cancel", ids[0].String()) // twice is as once
+	r.operating(0, `"Cancelled"`, "explain", ids[0].String(), "--json")
+	r.operating(0, ", before any worker had claimed it.", "explain", ids[0].String())
 	r.operating(3, "is running: a worker holds its lock", "delete", runs.String())
 	r.operating(0, "", "delete", ids[1].String())
 	r.operating(3, "is neither in the queue nor in event_log", "delete", ids[1].String())

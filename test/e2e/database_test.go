@@ -2,8 +2,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -62,14 +60,9 @@ func (r *rig) run(command, databaseURL string) (status int, output string) {
 
 func (r *rig) runWords(words []string, databaseURL string) (status int, output string) {
 	r.t.Helper()
-	cmd := exec.CommandContext(testenv.Context(r.t), filepath.Join(binaries, words[0]), words[1:]...)
-	for key, value := range r.environment {
-		if key != "DATABASE_URL" {
-			cmd.Env = append(cmd.Env, key+"="+value)
-		}
-	}
-	cmd.Env = append(cmd.Env, "DATABASE_URL="+databaseURL)
-	out, _ := cmd.CombinedOutput() // the status says it
+	cmd := r.command(words[0], words[1:]...)
+	cmd.Env = append(cmd.Env, "DATABASE_URL="+databaseURL) // the last one counts
+	out, _ := cmd.CombinedOutput()                         // the status says it
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 

@@ -3,8 +3,6 @@ package e2e_test
 import (
 	"fmt"
 	"net/http"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,12 +15,7 @@ func (r *rig) explain(id int64, want ...string) {
 	r.t.Helper()
 	var text string
 	said := func() bool {
-		cmd := exec.CommandContext(testenv.Context(r.t), filepath.Join(binaries, "eventctl"), "explain", fmt.Sprint(id))
-		for key, value := range r.environment {
-			cmd.Env = append(cmd.Env, key+"="+value)
-		}
-		out, _ := cmd.CombinedOutput() // a missing event has a status of its own
-		text = string(out)
+		text = r.eventctlSays("explain", fmt.Sprint(id)) // a missing event has a status of its own
 		for _, w := range want {
 			if !strings.Contains(text, w) {
 				return false

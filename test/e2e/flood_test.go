@@ -110,7 +110,7 @@ func TestAFloodBeforeAuthentication(t *testing.T) {
 	wait.Wait()
 	healthy(t, address)
 	accepted(t, address, `{"after": "all"}`)
-	if most := peakMiB(t, worker.cmd.Process.Pid); most >= mostMiB {
+	if most := peakMiB(t, worker.PID); most >= mostMiB {
 		t.Errorf("the worker took %d MiB, want less than %d", most, mostMiB)
 	} else {
 		t.Logf("the worker took %d MiB", most)

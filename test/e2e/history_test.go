@@ -74,9 +74,7 @@ func TestTheEventOfADeadWorkerIsRequeued(t *testing.T) {
 	dead.await("worker started")
 	id := r.emit(event("greet", `1`))[0]
 	r.target.await(t, 1)
-	if err := dead.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	dead.Kill()
 	dead.wait()
 	r.target.answerWith(nil)
 	r.start("worker", hold).await("worker started")

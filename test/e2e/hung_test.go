@@ -18,20 +18,20 @@ func TestAPostgresThatHangsIsNotReadyAndAlive(t *testing.T) {
 	behind := map[string]string{"DATABASE_URL": through(t, r.environment["DATABASE_URL"], proxy), "LOG_LEVEL": "info"}
 	programs := []*program{r.start("worker", behind), r.start("cron", behind)}
 	for _, p := range programs {
-		p.await(p.name + " started")
+		p.await(p.Name + " started")
 	}
 	alive := func() {
 		t.Helper()
 		for _, p := range programs {
 			if status, text := p.page("/healthz"); status != http.StatusOK {
-				t.Errorf("/healthz of %s answers %d %s", p.name, status, text)
+				t.Errorf("/healthz of %s answers %d %s", p.Name, status, text)
 			}
 		}
 	}
 
 	proxy.Swallow.Store(true)
 	for _, p := range programs {
-		testenv.Eventually(t, p.name+" is not ready, because of Postgres", func() bool {
+		testenv.Eventually(t, p.Name+" is not ready, because of Postgres", func() bool {
 			alive()
 			status, text := p.page("/readyz")
 			return status == http.StatusServiceUnavailable && strings.HasPrefix(text, "not ready: Postgres cannot be used: see the log")
@@ -41,7 +41,7 @@ func TestAPostgresThatHangsIsNotReadyAndAlive(t *testing.T) {
 
 	proxy.Swallow.Store(false)
 	for _, p := range programs {
-		testenv.Eventually(t, p.name+" is ready again", func() bool {
+		testenv.Eventually(t, p.Name+" is ready again", func() bool {
 			alive()
 			status, _ := p.page("/readyz")
 			return status == http.StatusOK
@@ -52,7 +52,7 @@ func TestAPostgresThatHangsIsNotReadyAndAlive(t *testing.T) {
 	r.target.await(t, 1)
 	for _, p := range programs {
 		if status := p.terminate(); status != 0 {
-			t.Errorf("%s ended with %d", p.name, status)
+			t.Errorf("%s ended with %d", p.Name, status)
 		}
 	}
 }

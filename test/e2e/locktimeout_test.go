@@ -1,10 +1,13 @@
 package e2e_test
 
 import (
-	"os/exec"
-	"path/filepath"
+	"io"
+	"net/http"
+	"regexp"
 	"strings"
 	"testing"
+
+	"eventsv2/test/testenv"
 )
 
 // TestOneLockTimeoutForAll (I3, I4): the first program that starts sets it, another one
@@ -50,13 +53,47 @@ func TestOneLockTimeoutForAll(t *testing.T) {
 	}
 }
 
+// TestADashboardHeedsTheLockTimeout: it goes by the setting of the database, also after that was changed while it runs.
+func TestADashboardHeedsTheLockTimeout(t *testing.T) {
+	t.Parallel()
+	r := newPostgresRig(t, "job")
+	r.eventctlSays("settings", "set", "lock-timeout", "10m")
+	cron := r.start("cron", map[string]string{"API_LISTEN": "127.0.0.1:0", "DASHBOARD": "true"})
+	cron.await("the HTTP API listens")
+	found := regexp.MustCompile(`the HTTP API listens[^\n]*"address":"([^"]+)"`).FindStringSubmatch(cron.text())
+	if found == nil {
+		t.Fatal("the log names no address")
+	}
+	id := r.emit(event("other", `1`))[0]
+	if _, err := r.pool.Exec(t.Context(), `UPDATE events_v2 SET locked_at = clock_timestamp() - interval '2 minutes', attempts = 1 WHERE id = $1`, id); err != nil {
+		t.Fatal(err)
+	}
+	shows := func(when, want string) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(testenv.Context(t), http.MethodGet, "http://"+found[1]+"/events/"+id.String(), http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		page, err := io.ReadAll(response.Body)
+		if err != nil || !strings.Contains(string(page), want) {
+			t.Errorf("%s: %s, %v, want %q in the page: %s", when, response.Status, err, want, page)
+		}
+	}
+	shows("with a lock timeout of 10m", `class="state running"`)
+	r.eventctlSays("settings", "set", "lock-timeout", "1m")
+	shows("while programs with the old lock timeout may run", `class="state running"`)
+	r.eventctlSays("settings", "finalize", "--force")
+	shows("with a lock timeout of 1m", `class="state expired"`)
+}
+
 // eventctlSays runs a command and returns all that it says.
 func (r *rig) eventctlSays(args ...string) string {
 	r.t.Helper()
-	cmd := exec.Command(filepath.Join(binaries, "eventctl"), args...)
-	for key, value := range r.environment {
-		cmd.Env = append(cmd.Env, key+"="+value)
-	}
-	out, _ := cmd.CombinedOutput() // the status is in what it says
+	out, _ := r.command("eventctl", args...).CombinedOutput() // the status is in what it says
 	return string(out)
 }

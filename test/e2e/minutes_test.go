@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"eventsv2/eventqueue"
@@ -28,11 +26,7 @@ type handlerCounts struct {
 // counts runs a command of eventctl that shows counts, by name.
 func (r *rig) counts(arguments ...string) map[string]handlerCounts {
 	r.t.Helper()
-	cmd := exec.CommandContext(testenv.Context(r.t), filepath.Join(binaries, "eventctl"), append(arguments, "--json")...)
-	for key, value := range r.environment {
-		cmd.Env = append(cmd.Env, key+"="+value)
-	}
-	text, err := cmd.Output()
+	text, err := r.command("eventctl", append(arguments, "--json")...).Output()
 	var doc struct{ Handlers []handlerCounts }
 	if err = errors.Join(err, json.Unmarshal(text, &doc)); err != nil {
 		r.t.Fatalf("eventctl %v: %v: %s", arguments, err, text)
@@ -105,9 +99,7 @@ func TestAKilledWorkerLosesOnlyItsOwnCounts(t *testing.T) {
 		return w
 	}
 	killed := runs(3)
-	if err := killed.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	killed.Kill()
 	killed.wait()
 	runs(4).terminate()
 	if err := r.queue.Close(testenv.Context(t)); err != nil {

@@ -21,6 +21,26 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // it is and what to do, and nothing else stands there.
 func TestTheLogOfANight(t *testing.T) {
 	t.Parallel()
+	theLogOfANight(t, func(r *rig, name string, change map[string]string) asleep { return r.start(name, change) })
+}
+
+// TestTheSlogLogOfANight: who embeds worker and cron, and gives them a logger of log/slog, reads of the same
+// night what the logs of the built programs say of it, line by line and field by field.
+func TestTheSlogLogOfANight(t *testing.T) {
+	t.Parallel()
+	theLogOfANight(t, func(r *rig, name string, change map[string]string) asleep { return r.startSlog(name, change) })
+}
+
+// asleep is a program that nobody looks at before something is wrong.
+type asleep interface {
+	name() string
+	text() string // of its log
+	await(text string)
+	terminate() (status int)
+}
+
+func theLogOfANight(t *testing.T, start func(r *rig, name string, change map[string]string) asleep) {
+	t.Helper()
 	r := newRig(t)
 	roles := withRoles(r)
 	r.environment["HANDLERS_FILE"] = r.handlersFile([]string{"greet", "flaky", "broken"})
@@ -39,12 +59,12 @@ func TestTheLogOfANight(t *testing.T) {
 
 	r.emit(event("greet", `1`))
 	roles.exec(`UPDATE events_v2 SET enqueued_at = enqueued_at - interval '5 min', delay_until = delay_until - interval '5 min', notified_at = notified_at - interval '5 min'`)
-	cron := r.start("cron", map[string]string{"DATABASE_URL": roles.as("cron")})
+	cron := start(r, "cron", map[string]string{"DATABASE_URL": roles.as("cron")})
 	cron.await("nothing has run for a minute")
 	cron.await("published notifications")
 	n.phase("No worker runs, and an event has been due for five minutes", cron)
 
-	worker := r.start("worker", map[string]string{"DATABASE_URL": roles.as("worker")})
+	worker := start(r, "worker", map[string]string{"DATABASE_URL": roles.as("worker")})
 	r.target.await(t, 1)
 	r.emit(event("greet", `1`), event("greet", `2`))
 	r.target.await(t, 3)
@@ -78,15 +98,15 @@ func TestTheLogOfANight(t *testing.T) {
 // night is what the logs of programs say, phase by phase.
 type night struct {
 	t     *testing.T
-	lines map[*program]int // that were read
+	lines map[asleep]int // that were read
 	text  strings.Builder
 }
 
-func newNight(t *testing.T) *night { return &night{t: t, lines: map[*program]int{}} }
+func newNight(t *testing.T) *night { return &night{t: t, lines: map[asleep]int{}} }
 
 // phase adds the lines that have come since the last phase, in the order of their texts and each once:
 // the parts of a program run side by side.
-func (n *night) phase(name string, of ...*program) {
+func (n *night) phase(name string, of ...asleep) {
 	fmt.Fprintf(&n.text, "# %s\n\n", name)
 	for _, p := range of {
 		all := strings.Split(strings.TrimSpace(p.text()), "\n")
@@ -123,7 +143,7 @@ var sometimes = []string{"runs of the last minute", "runs that have ended",
 	"could not acknowledge notifications; they come again", "could not requeue notifications; they come again when their lease ends"}
 
 // plain is a line for comparison: with each of its fields on a line of its own.
-func (n *night) plain(p *program, line string) string {
+func (n *night) plain(p asleep, line string) string {
 	n.t.Helper()
 	var fields map[string]any
 	if err := json.Unmarshal([]byte(line), &fields); err != nil {
@@ -134,7 +154,7 @@ func (n *night) plain(p *program, line string) string {
 	if slices.Contains(sometimes, message) {
 		return ""
 	}
-	text := fmt.Sprintf("%s %s: %s\n", p.name, fields["severity"], message)
+	text := fmt.Sprintf("%s %s: %s\n", p.name(), fields["severity"], message)
 	for _, key := range []string{"severity", "message", "time", "logging.googleapis.com/labels"} {
 		delete(fields, key)
 	}

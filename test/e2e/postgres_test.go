@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -53,11 +52,7 @@ func newPostgresRig(t *testing.T, names ...string) *rig {
 // eventctl runs the operator's program to its end.
 func (r *rig) eventctl(args ...string) {
 	r.t.Helper()
-	cmd := exec.CommandContext(testenv.Context(r.t), filepath.Join(binaries, "eventctl"), args...)
-	for key, value := range r.environment {
-		cmd.Env = append(cmd.Env, key+"="+value)
-	}
-	if out, err := cmd.CombinedOutput(); err != nil {
+	if out, err := r.command("eventctl", args...).CombinedOutput(); err != nil {
 		r.t.Fatalf("eventctl %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }
@@ -160,9 +155,7 @@ func TestAKilledWorkerLosesNothingWithoutPubSub(t *testing.T) {
 	r.emit(events...)
 	r.target.await(t, 20)
 	r.awaitSQL("nobody but the worker knows of the notifications", `SELECT count(*) = 0 FROM events_v2_notifications`)
-	if err := first.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	first.Kill()
 	first.wait()
 	close(let)
 	r.start("worker", short)

@@ -120,7 +120,7 @@ func TestEachFaultOfPubSubIsNamed(t *testing.T) {
 			})
 			for p, concerned := range map[*program]bool{worker: f.pulling, cron: f.publishing} {
 				if concerned {
-					testenv.Eventually(t, "readiness of "+p.name+" says that all is well", func() bool {
+					testenv.Eventually(t, "readiness of "+p.Name+" says that all is well", func() bool {
 						r.markPending()
 						_, text := p.page("/readyz")
 						return strings.HasPrefix(text, "ready\n")
@@ -134,7 +134,7 @@ func TestEachFaultOfPubSubIsNamed(t *testing.T) {
 // awaitNamed waits until a program says what is wrong and what to do.
 func (r *rig) awaitNamed(p *program, emitter *eventqueue.Queue, f fault) {
 	r.t.Helper()
-	testenv.Eventually(r.t, "readiness of "+p.name+" says "+f.advice, func() bool {
+	testenv.Eventually(r.t, "readiness of "+p.Name+" says "+f.advice, func() bool {
 		r.emitOn(emitter, 1) // cron learns of it when it publishes
 		r.markPending()
 		status, text := p.page("/readyz")
@@ -142,7 +142,7 @@ func (r *rig) awaitNamed(p *program, emitter *eventqueue.Queue, f fault) {
 			return false // one check of the database may take longer than an answer of /readyz waits
 		}
 		if status != http.StatusOK || strings.Contains(text, "127.0.0.1") || strings.Contains(text, r.environment["PUBSUB_TOPIC"]) {
-			r.t.Errorf("/readyz of %s answers %d %s", p.name, status, text)
+			r.t.Errorf("/readyz of %s answers %d %s", p.Name, status, text)
 		}
 		return strings.Contains(text, "but Pub/Sub cannot be used") && strings.Contains(text, f.advice)
 	})

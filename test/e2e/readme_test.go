@@ -49,7 +49,7 @@ func TestTheProgramOfTheREADME(t *testing.T) {
 	if _, err := r.pool.Exec(testenv.Context(t), table); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(buildReadme(t, source))
+	cmd := exec.Command(buildShown(t, "README.md", source))
 	cmd.Env = []string{"DATABASE_URL=" + r.environment["DATABASE_URL"], "PATH=" + os.Getenv("PATH")}
 	out, log := newLines(), newLines()
 	cmd.Stdout, cmd.Stderr = out, log
@@ -72,8 +72,8 @@ func TestTheProgramOfTheREADME(t *testing.T) {
 	}
 }
 
-// buildReadme builds a program as if it stood in this module, and returns its path.
-func buildReadme(t *testing.T, source string) string {
+// buildShown builds a program that a page shows, as if it stood in this module, and returns its path.
+func buildShown(t *testing.T, page, source string) string {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "main.go")
@@ -94,7 +94,7 @@ func buildReadme(t *testing.T, source string) string {
 	binary := filepath.Join(dir, "program")
 	build := exec.CommandContext(testenv.Context(t), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "./readmeprogram")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("the program of README.md does not build: %v\n%s", err, out)
+		t.Fatalf("the program of %s does not build: %v\n%s", page, err, out)
 	}
 	return binary
 }

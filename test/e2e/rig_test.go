@@ -1,11 +1,10 @@
 package e2e_test
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,6 +21,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/pubsubnotify"
+	"eventsv2/test/programs"
 	"eventsv2/test/testenv"
 )
 
@@ -158,39 +158,38 @@ func (r *rig) awaitSQL(what, sql string, args ...any) {
 
 // program is a running child process.
 type program struct {
-	t    *testing.T
-	name string
-	cmd  *exec.Cmd
-	mu   sync.Mutex
-	log  bytes.Buffer
-	seen chan struct{} // closed and replaced with each line
-	done chan struct{} // closed when the process has ended and its log is read
+	*programs.Process
+	t *testing.T
+}
+
+// env is the environment of the deployment, with changes.
+func (r *rig) env(change map[string]string) (env []string) {
+	settings := maps.Clone(r.environment)
+	maps.Copy(settings, change)
+	for key, value := range settings {
+		env = append(env, key+"="+value)
+	}
+	return env
+}
+
+// command is a program that runs to its end.
+func (r *rig) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(testenv.Context(r.t), filepath.Join(binaries, name), args...)
+	cmd.Env = r.env(nil)
+	return cmd
 }
 
 // start starts a program; it is killed when the test ends.
 func (r *rig) start(name string, change map[string]string, args ...string) *program {
 	r.t.Helper()
-	cmd := exec.Command(filepath.Join(binaries, name), args...)
-	for key, value := range r.environment {
-		if _, changed := change[key]; !changed {
-			cmd.Env = append(cmd.Env, key+"="+value)
-		}
-	}
-	for key, value := range change {
-		cmd.Env = append(cmd.Env, key+"="+value)
-	}
-	out, err := cmd.StderrPipe()
+	started, err := programs.Start(programs.Program{Name: name, Path: filepath.Join(binaries, name), Args: args, Env: r.env(change),
+		Log: filepath.Join(r.t.TempDir(), "log")})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	p := &program{t: r.t, name: name, cmd: cmd, seen: make(chan struct{}), done: make(chan struct{})}
-	if err := cmd.Start(); err != nil {
-		r.t.Fatal(err)
-	}
-	go p.read(out)
+	p := &program{started, r.t}
 	r.t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-p.done
+		p.Kill()
 		if r.t.Failed() {
 			r.t.Logf("log of %s:\n%s", name, p.text())
 		}
@@ -198,71 +197,41 @@ func (r *rig) start(name string, change map[string]string, args ...string) *prog
 	return p
 }
 
-func (p *program) read(out io.Reader) {
-	defer close(p.done)
-	scanner := bufio.NewScanner(out)
-	scanner.Buffer(nil, 1<<20)
-	for scanner.Scan() {
-		p.mu.Lock()
-		p.log.Write(append(scanner.Bytes(), '\n'))
-		close(p.seen)
-		p.seen = make(chan struct{})
-		p.mu.Unlock()
-	}
-	_ = p.cmd.Wait() // the exit status is in ProcessState
-}
-
-func (p *program) text() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.String()
-}
+func (p *program) name() string { return p.Name }
+func (p *program) text() string { return p.LogText() }
 
 // await waits for a text in the log.
 func (p *program) await(text string) {
 	p.t.Helper()
-	if !p.says(text) {
-		p.t.Fatalf("%s ended without saying %q:\n%s", p.name, text, p.text())
+	if err := p.Await(testenv.Context(p.t), text); err != nil {
+		p.t.Fatal(err)
 	}
 }
 
 // says waits for a text in the log, and reports whether it came before the program ended.
 func (p *program) says(text string) bool {
 	p.t.Helper()
-	ctx := testenv.Context(p.t)
-	for {
-		p.mu.Lock()
-		seen, found := p.seen, strings.Contains(p.log.String(), text)
-		p.mu.Unlock()
-		if found {
-			return true
-		}
-		select {
-		case <-seen:
-		case <-p.done:
-			return strings.Contains(p.text(), text)
-		case <-ctx.Done():
-			p.t.Fatalf("%s does not say %q:\n%s", p.name, text, p.text())
-		}
+	err := p.Await(testenv.Context(p.t), text)
+	if err != nil && p.Running() {
+		p.t.Fatal(err)
 	}
+	return err == nil
 }
 
 // terminate sends SIGTERM and returns the exit status.
 func (p *program) terminate() int {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		p.t.Fatal(err)
-	}
+	p.Signal(syscall.SIGTERM)
 	return p.wait()
 }
 
 func (p *program) wait() int {
 	p.t.Helper()
 	select {
-	case <-p.done:
-		return p.cmd.ProcessState.ExitCode()
+	case <-p.Exited:
+		return p.Status
 	case <-testenv.Context(p.t).Done():
-		p.t.Fatalf("%s does not end", p.name)
+		p.t.Fatalf("%s does not end", p.Name)
 		return -1
 	}
 }

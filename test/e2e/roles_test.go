@@ -158,7 +158,7 @@ func (r *roleRig) test() {
 	r.awaitSQL("the operator's event has completed", `SELECT count(*) >= 9 AND NOT EXISTS (SELECT FROM events_v2 WHERE module = 'WORKER') FROM event_log`)
 	for _, p := range []*program{worker, cron} {
 		if status := p.terminate(); status != 0 || strings.Contains(p.text(), "permission denied") {
-			t.Errorf("%s ended with %d:\n%s", p.name, status, p.text())
+			t.Errorf("%s ended with %d:\n%s", p.Name, status, p.text())
 		}
 	}
 }

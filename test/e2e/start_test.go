@@ -2,12 +2,13 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -48,20 +49,39 @@ func hostOf(t *testing.T, databaseURL string) string {
 func (p *program) address() string {
 	p.t.Helper()
 	p.await("health endpoints listen")
-	return "http://127.0.0.1:" + regexp.MustCompile(`"address":"[^"]*:(\d+)"`).FindStringSubmatch(p.text())[1]
+	return addressIn(p.t, p.text())
+}
+
+// addressIn is the address that stands in the log of a program.
+func addressIn(t *testing.T, log string) string {
+	t.Helper()
+	for line := range strings.Lines(log) {
+		var entry struct{ Message, Address string }
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Message == "health endpoints listen" {
+			return "http://127.0.0.1" + entry.Address[strings.LastIndex(entry.Address, ":"):]
+		}
+	}
+	t.Fatal("no address is logged")
+	return ""
 }
 
 // page is the status and the text of one of a program's pages.
 func (p *program) page(path string) (status int, text string) {
 	p.t.Helper()
-	response, err := http.Get(p.address() + path)
+	return pageAt(p.t, p.address()+path)
+}
+
+// pageAt is the status and the text of the page at an address.
+func pageAt(t *testing.T, address string) (status int, text string) {
+	t.Helper()
+	response, err := http.Get(address)
 	if err != nil {
-		p.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		p.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return response.StatusCode, string(body)
 }
@@ -70,7 +90,7 @@ func (p *program) page(path string) (status int, text string) {
 // for one check of the database than an answer waits for it.
 func (p *program) awaitReady() {
 	p.t.Helper()
-	testenv.Eventually(p.t, p.name+" is ready", func() bool {
+	testenv.Eventually(p.t, p.Name+" is ready", func() bool {
 		status, _ := p.page("/readyz")
 		return status == http.StatusOK
 	})
@@ -93,27 +113,27 @@ func TestProgramsWaitForPostgres(t *testing.T) {
 				p.await("the database cannot be used yet")
 				p.await("check that Postgres runs, that DATABASE_URL names it")
 				if status, _ := p.page("/healthz"); status != http.StatusOK {
-					t.Errorf("/healthz of %s answers %d while it waits for Postgres", p.name, status)
+					t.Errorf("/healthz of %s answers %d while it waits for Postgres", p.Name, status)
 				}
 				if status, text := p.page("/readyz"); status != http.StatusServiceUnavailable {
-					t.Errorf("/readyz of %s answers %d %s while it waits for Postgres", p.name, status, text)
+					t.Errorf("/readyz of %s answers %d %s while it waits for Postgres", p.Name, status, text)
 				}
 			}
 			proxy.Refuse.Store(false)
 			proxy.Swallow.Store(false)
 			for _, p := range []*program{worker, cron} {
 				p.await("the database can be used")
-				p.await(p.name + " started")
+				p.await(p.Name + " started")
 				p.awaitReady()
 				if n := strings.Count(p.text(), "cannot be used yet"); n != 1 {
-					t.Errorf("%s says %d times that it waits:\n%s", p.name, n, p.text())
+					t.Errorf("%s says %d times that it waits:\n%s", p.Name, n, p.text())
 				}
 			}
 			r.emit(event("greet", `1`))
 			r.target.await(t, 1)
 			for _, p := range []*program{worker, cron} {
 				if status := p.terminate(); status != 0 {
-					t.Errorf("%s ended with %d", p.name, status)
+					t.Errorf("%s ended with %d", p.Name, status)
 				}
 			}
 		})
@@ -347,16 +367,13 @@ func (e *embedded) run(handle func(run *eventqueue.Run)) (stop func(), ended <-c
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
-	seen chan struct{} // closed and replaced with each line
 }
 
-func newLines() *lines { return &lines{seen: make(chan struct{})} }
+func newLines() *lines { return &lines{} }
 
 func (l *lines) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	close(l.seen)
-	l.seen = make(chan struct{})
 	return l.text.Write(line)
 }
 
@@ -372,17 +389,5 @@ func (l *lines) String() string {
 // await waits for a text.
 func (l *lines) await(t *testing.T, text string) {
 	t.Helper()
-	for {
-		l.mu.Lock()
-		seen, found := l.seen, strings.Contains(l.text.String(), text)
-		l.mu.Unlock()
-		if found {
-			return
-		}
-		select {
-		case <-seen:
-		case <-testenv.Context(t).Done():
-			t.Fatalf("the log does not say %q:\n%s", text, l)
-		}
-	}
+	testenv.Eventually(t, fmt.Sprintf("the log says %q", text), func() bool { return strings.Contains(l.String(), text) })
 }

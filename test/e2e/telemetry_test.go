@@ -3,13 +3,13 @@ package e2e_test
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,38 +24,8 @@ import (
 
 const canary = "canary-in-a-cage"
 
-// health returns where a program serves its health endpoints.
-func (p *program) health() string {
-	p.t.Helper()
-	p.await("health endpoints listen")
-	for line := range strings.Lines(p.text()) {
-		var entry struct{ Message, Address string }
-		if json.Unmarshal([]byte(line), &entry) == nil && entry.Message == "health endpoints listen" {
-			return "http://localhost" + entry.Address[strings.LastIndex(entry.Address, ":"):]
-		}
-	}
-	p.t.Fatal("no address is logged")
-	return ""
-}
-
 // scrape returns what a program serves as /metrics.
-func (p *program) scrape() (status int, text string) {
-	p.t.Helper()
-	request, err := http.NewRequestWithContext(testenv.Context(p.t), http.MethodGet, p.health()+"/metrics", nil)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return response.StatusCode, string(body)
-}
+func (p *program) scrape() (status int, text string) { return p.page("/metrics") }
 
 // series are the values of a scrape.
 func series(t *testing.T, text string) map[string]float64 {
@@ -136,10 +106,10 @@ func TestPrometheusScrapesThePrograms(t *testing.T) {
 		`eventsv2_events_pending{handler="WORKER/nobody"}`:            17,
 		`eventsv2_events_oldest_due_seconds{handler="WORKER/nobody"}`: 40,
 	}}} {
-		testenv.Eventually(t, p.program.name+" shows what has happened", func() bool {
+		testenv.Eventually(t, p.program.Name+" shows what has happened", func() bool {
 			status, text := p.program.scrape()
 			if status != http.StatusOK {
-				t.Fatalf("%s answers %d: %s", p.program.name, status, text)
+				t.Fatalf("%s answers %d: %s", p.program.Name, status, text)
 			}
 			texts += text
 			values = series(t, text)
@@ -290,5 +260,30 @@ func TestAnExporterThatMakesNoSense(t *testing.T) {
 	worker := r.start("worker", map[string]string{"OTEL_METRICS_EXPORTER": "pigeon"})
 	if status := worker.wait(); status != 1 || !strings.Contains(worker.text(), "OTEL_METRICS_EXPORTER") {
 		t.Errorf("the worker ended with %d:\n%s", status, worker.text())
+	}
+}
+
+// TestAProgramServesItsProfiles to this machine, and refuses to serve them to others.
+func TestAProgramServesItsProfiles(t *testing.T) {
+	t.Parallel()
+	r := newPostgresRig(t, "greet")
+	refused := r.start("worker", map[string]string{"PPROF_LISTEN": "0.0.0.0:0"})
+	if status := refused.wait(); status == 0 || !strings.Contains(refused.text(), "PPROF_LISTEN 0.0.0.0:0 can be reached by others") {
+		t.Errorf("on all addresses the worker ended with %d:\n%s", status, refused.text())
+	}
+	for _, name := range []string{"worker", "cron"} {
+		p := r.start(name, map[string]string{"PPROF_LISTEN": "127.0.0.1:0"})
+		p.await("profiles are served")
+		at := regexp.MustCompile(`"address":"([^"]+)","path":"/debug/pprof/"`).FindStringSubmatch(p.text())
+		if at == nil {
+			t.Fatalf("the log names no address:\n%s", p.text())
+		}
+		top := exec.CommandContext(testenv.Context(t), "go", "tool", "pprof", "-top", "http://"+at[1]+"/debug/pprof/goroutine")
+		if out, err := top.CombinedOutput(); err != nil || !strings.Contains(string(out), "Type: goroutine") {
+			t.Errorf("go tool pprof: %v\n%s", err, out)
+		}
+		if status, _ := p.page("/debug/pprof/"); status != http.StatusNotFound {
+			t.Errorf("on PORT /debug/pprof/ answers %d", status)
+		}
 	}
 }

@@ -3,12 +3,12 @@ package e2e_test
 import (
 	"fmt"
 	"testing"
-	"time"
 )
 
 // TestTwoWorkersWithDifferentHandlers (I13) on one subscription, as in a rolling
-// deploy that adds a handler: what the first does not know, the second starts soon.
-// The promise is a second for 99 of 100.
+// deploy that adds a handler: what the first does not know, the second starts, and no
+// relay runs that would help. How soon is tested in virtual time, where no load of
+// this machine counts.
 func TestTwoWorkersWithDifferentHandlers(t *testing.T) {
 	t.Parallel()
 	onEachNotifier(t, func(r *rig) {
@@ -20,14 +20,10 @@ func TestTwoWorkersWithDifferentHandlers(t *testing.T) {
 		for i := range 20 {
 			r.emit(event("known", fmt.Sprint(i)))
 		}
-		r.target.await(t, 21)
-		began := time.Now()
+		r.target.await(r.t, 21)
 		for i := range events {
 			r.emit(event("added", fmt.Sprint(i+1)))
 		}
-		r.target.await(t, 21+events*95/100)
-		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("95 of 100 events of a handler that one of two workers has started within %s, want 10 s at most", took)
-		}
+		r.target.await(r.t, 21+events)
 	}, "known", "added")
 }

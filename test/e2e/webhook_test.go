@@ -34,7 +34,7 @@ func TestAWebhookGoesToItsTarget(t *testing.T) {
 	if status := refused.wait(); status == 0 || !strings.Contains(refused.text(), "the variable OLD is not set or empty") {
 		t.Errorf("without a secret the worker ended with %d", status)
 	}
-	worker := r.start("worker", map[string]string{"HANDLERS_FILE": path, "OLD": "before", "NEW": "hush", "RETAIN_HISTORY": "true"})
+	worker := r.start("worker", map[string]string{"HANDLERS_FILE": path, "OLD": "before", "NEW": "hush", "RETAIN_HISTORY": "true", "OTEL_METRICS_EXPORTER": "prometheus"})
 	worker.await("worker started")
 	port := regexp.MustCompile(`"address":"[^"]*:(\d+)"`).FindStringSubmatch(worker.text())
 	if port == nil {
@@ -75,6 +75,14 @@ func TestAWebhookGoesToItsTarget(t *testing.T) {
 	if status := post(`{ "n": 6 }`, "hush", "ping"); status != http.StatusOK {
 		t.Errorf("a type that nobody wants is answered with %d", status)
 	}
+	testenv.Eventually(t, "/metrics has what became of the requests", func() bool {
+		_, text := worker.scrape()
+		received := series(t, text)
+		of := func(outcome string) float64 {
+			return received[`eventsv2_webhooks_received_total{outcome="`+outcome+`"}`]
+		}
+		return of("accepted") == 4 && of("duplicate") == 16 && of("bad signature") == 1 && of("ignored") == 1
+	})
 	r.target.await(t, 4)
 	r.awaitSQL("all have ended", `SELECT count(*) = 4 FROM event_log WHERE status = 'COMPLETED'`)
 	// The deliveries are known after the end of their events as well.

@@ -163,9 +163,7 @@ func TestAKilledWorkersEventsAreTakenOver(t *testing.T) {
 	}
 	r.emit(events...)
 	r.target.await(t, len(events))
-	if err := first.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	first.Kill()
 	first.wait()
 	close(let)
 	r.start("worker", short)

@@ -2,7 +2,7 @@
 # Builds stand-ins for the base images from the distribution's packages, for
 # machines that have a container engine but cannot pull. See README.md.
 #
-#   test/images/build.sh [postgres|pubsub|golang]...    (default: all three)
+#   test/images/build.sh [postgres|pubsub|golang|prometheus]...    (default: all four)
 #
 # Progress goes to stderr; stdout gets the shell assignments that make the
 # compose file, the Dockerfile and the tests use what was built:
@@ -20,6 +20,7 @@ BASE_NAME=${STANDIN_BASE_IMAGE:-eventsv2-standin-base}
 POSTGRES_NAME=${STANDIN_POSTGRES_IMAGE:-eventsv2-standin-postgres}
 PUBSUB_NAME=${STANDIN_PUBSUB_IMAGE:-eventsv2-standin-pubsub}
 GOLANG_NAME=${STANDIN_GO_IMAGE:-eventsv2-standin-golang}
+PROMETHEUS_NAME=${STANDIN_PROMETHEUS_IMAGE:-eventsv2-standin-prometheus}
 LABEL=eventsv2.standin
 
 say() { echo "images: $*" >&2; }
@@ -62,7 +63,7 @@ build_on() {
 # format of its files. Other vendors' sources stay out.
 apt_sources() {
   command -v apt-get >/dev/null ||
-    cannot "stand-ins are made of Debian or Ubuntu packages, and this machine has no apt-get; set POSTGRES_IMAGE, PUBSUB_EMULATOR_IMAGE and GO_IMAGE to images that the engine has or can pull"
+    cannot "stand-ins are made of Debian or Ubuntu packages, and this machine has no apt-get; set POSTGRES_IMAGE, PUBSUB_EMULATOR_IMAGE, GO_IMAGE and PROMETHEUS_IMAGE to images that the engine has or can pull"
   # shellcheck disable=SC2016 # the variables are apt's
   apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' \
     'Created-By: Packages' "Origin: $ORIGIN" | sort -u
@@ -205,14 +206,34 @@ golang() {
   echo "export GO_IMAGE=$GOLANG_NAME"
 }
 
+# The package needs nothing but libc, so the root file system of the Go image is enough, and is not made again.
+prometheus() {
+  local hash package root
+  package=$(apt-cache show --no-all-versions prometheus 2>/dev/null | grep '^SHA256:') ||
+    cannot "apt knows no package prometheus: run apt-get update, or set PROMETHEUS_IMAGE to an image that the engine has or can pull"
+  root_files golang ca-certificates
+  root=$(root_id golang)
+  hash=$(hash_of "$here"/prometheus/* <<<"$root $package")
+  if is_current "$PROMETHEUS_NAME" "$hash"; then
+    say "$PROMETHEUS_NAME is current"
+  else
+    cp -r "$here/prometheus" "$scratch/prometheus"
+    (cd "$scratch/prometheus" && apt-get download prometheus && dpkg -x ./prometheus_*.deb files && mv files/usr usr && rm -r files ./prometheus_*.deb) \
+      >"$scratch/log" 2>&1 || { tail -n 20 "$scratch/log" >&2; die "apt-get download prometheus failed; its last lines are above"; }
+    build_on "$PROMETHEUS_NAME" "$root" "$hash" "$scratch/prometheus"
+    rm -rf "$scratch/prometheus"
+  fi
+  echo "export PROMETHEUS_IMAGE=$PROMETHEUS_NAME"
+}
+
 # A function, so that the shell has read all of it before anything is run.
 main() {
   local image
-  if [ $# = 0 ]; then set -- postgres pubsub golang; fi
+  if [ $# = 0 ]; then set -- postgres pubsub golang prometheus; fi
   for image in "$@"; do
     case $image in
-      postgres | pubsub | golang) ;;
-      *) die "unknown image \"$image\": say postgres, pubsub or golang, or nothing for all of them" ;;
+      postgres | pubsub | golang | prometheus) ;;
+      *) die "unknown image \"$image\": say postgres, pubsub, golang or prometheus, or nothing for all of them" ;;
     esac
   done
   distribution
@@ -221,6 +242,7 @@ main() {
       postgres) postgres ;;
       pubsub) pubsub ;;
       golang) golang ;;
+      prometheus) prometheus ;;
     esac
   done
 }

@@ -314,9 +314,8 @@ func (w *world) advance(t *rapid.T) {
 		}
 		arrived = slices.DeleteFunc(arrived, func(id eventqueue.EventID) bool { return free[id] })
 	}
-	lockTimeout := pick(t, "lockTimeout", lockTimeouts)
-	pg, pgErr := w.store.Advance(w.ctx, left, arrived, lockTimeout)
-	mem, memErr := w.mem.Advance(w.ctx, left, arrived, lockTimeout)
+	pg, pgErr := w.store.Advance(w.ctx, left, arrived)
+	mem, memErr := w.mem.Advance(w.ctx, left, arrived)
 	w.sameErrors(t, pgErr, memErr, false)
 	same(t, "Advance", eventsByID(pg), eventsByID(mem))
 }

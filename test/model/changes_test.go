@@ -46,9 +46,9 @@ func (w *world) edit(t *rapid.T) {
 }
 
 func (w *world) requeue(t *rapid.T) {
-	ids, lockTimeout := w.drawIDs(t, "ids"), pick(t, "lockTimeout", append(slices.Clone(lockTimeouts), 0))
-	pg, pgErr := w.store.Requeue(w.ctx, ids, lockTimeout)
-	mem, memErr := w.mem.Requeue(w.ctx, ids, lockTimeout)
+	ids := w.drawIDs(t, "ids")
+	pg, pgErr := w.store.Requeue(w.ctx, ids)
+	mem, memErr := w.mem.Requeue(w.ctx, ids)
 	w.sameErrors(t, pgErr, memErr, false)
 	same(t, "Requeue", pg, mem)
 }

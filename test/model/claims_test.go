@@ -5,29 +5,41 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"pgregory.net/rapid"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/eventqueue/worker"
 )
 
+// agree sets the lock timeout of both databases, or leaves them the default.
+func (w *world) agree(t *rapid.T) {
+	own := pick(t, "lockTimeout", lockTimeouts)
+	if own == locktimeout.Default {
+		return
+	}
+	for _, store := range []locktimeout.Store{w.store, w.mem} {
+		if agreed, err := store.AgreeOnLockTimeout(w.ctx, own); err != nil || agreed != own {
+			t.Fatalf("AgreeOnLockTimeout(%s) = %s, %v", own, agreed, err)
+		}
+	}
+}
+
 // claimer is one call of Claim.
 type claimer struct {
-	ids         []eventqueue.EventID
-	handlers    eventqueue.HandlerSet
-	lockTimeout time.Duration
-	id          eventqueue.ClaimID
+	ids      []eventqueue.EventID
+	handlers eventqueue.HandlerSet
+	id       eventqueue.ClaimID
 }
 
 func (w *world) drawClaimer(t *rapid.T) claimer {
-	return claimer{w.drawIDs(t, "ids"), w.drawHandlers(t), pick(t, "lockTimeout", lockTimeouts), pick(t, "claimID", claimIDs)}
+	return claimer{w.drawIDs(t, "ids"), w.drawHandlers(t), pick(t, "claimID", claimIDs)}
 }
 
 func (c claimer) claim(t *rapid.T, w *world, store worker.Store) []worker.ClaimResult {
 	t.Helper()
-	found, err := store.Claim(w.ctx, c.ids, c.handlers, c.lockTimeout, c.id)
+	found, err := store.Claim(w.ctx, c.ids, c.handlers, c.id)
 	if err != nil {
 		t.Fatalf("Claim: %v", err)
 	}
@@ -102,7 +114,7 @@ func (w *world) claimAtOnce(t *rapid.T) {
 	for i, c := range claimers {
 		wait.Go(func() {
 			var found []worker.ClaimResult
-			found, errs[i] = w.store.Claim(w.ctx, c.ids, c.handlers, c.lockTimeout, c.id)
+			found, errs[i] = w.store.Claim(w.ctx, c.ids, c.handlers, c.id)
 			answers[i] = index(byEvent(found))
 		})
 	}
@@ -182,9 +194,8 @@ func (w *world) runnable(t *rapid.T) {
 		after = drawScope(t)
 	}
 	except := rapid.SliceOfNDistinct(rapid.SampledFrom(canvases), 0, len(canvases), rapid.ID[eventqueue.CanvasID]).Draw(t, "except")
-	lockTimeout := pick(t, "lockTimeout", lockTimeouts)
-	pg, pgNext, pgErr := w.store.Runnable(w.ctx, after, except, lockTimeout)
-	mem, memNext, memErr := w.mem.Runnable(w.ctx, after, except, lockTimeout)
+	pg, pgNext, pgErr := w.store.Runnable(w.ctx, after, except)
+	mem, memNext, memErr := w.mem.Runnable(w.ctx, after, except)
 	w.sameErrors(t, pgErr, memErr, false)
 	same(t, "Runnable: next", pgNext, memNext)
 	same(t, "Runnable", pg, mem)

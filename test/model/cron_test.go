@@ -8,11 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
 	"eventsv2/cronchecker"
 	"eventsv2/cronchecker/memcron"
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/memnotify"
 )
 
@@ -97,6 +99,9 @@ func (w *cronWorld) repeat(t *rapid.T) {
 		"setEnabled":    w.setEnabled,
 		"remove":        w.remove,
 		"check":         w.check,
+		"hold":          w.hold,
+		"lift":          w.lift,
+		"end":           w.end,
 		"check'":        w.check,
 		"emit":          w.emit,
 		"emitUnderWay":  w.emitUnderWay,
@@ -117,6 +122,7 @@ func (w *cronWorld) add(t *rapid.T) {
 	d := cronchecker.NewDefinition{
 		Canvas: pick(t, "canvas", canvases), Name: pick(t, "name", names),
 		Schedule: pick(t, "schedule", schedules), TimeZone: pick(t, "zone", zones), Missed: pick(t, "missed", missed),
+		Skips: cronchecker.Skips{SkipIfPaused: rapid.Bool().Draw(t, "skip if paused"), SkipIfRunning: rapid.Bool().Draw(t, "skip if running")},
 	}
 	replace := rapid.Bool().Draw(t, "replace")
 	pg, pgErr := w.definitions.Add(w.ctx, d, replace)
@@ -136,6 +142,48 @@ func (w *cronWorld) setEnabled(t *rapid.T) {
 func (w *cronWorld) remove(t *rapid.T) {
 	canvas, name := pick(t, "canvas", canvases), pick(t, "name", names)
 	sameCronErrors(t, w.definitions.Remove(w.ctx, canvas, name), w.model.Remove(w.ctx, canvas, name))
+}
+
+// rule holds back the events of a definition, of a handler or of all that begin with its name.
+func drawCronRule(t *rapid.T) control.Rule {
+	rule := control.RuleOf(pick(t, "type", []control.RuleType{control.PauseRule, control.BlockRule}),
+		eventqueue.Scope{Canvas: pick(t, "canvas", canvases), Module: cronchecker.Module, Name: pick(t, "name", names)})
+	rule.Modifier = pick(t, "modifier", []string{"", cronchecker.Modifier, "other"})
+	return rule
+}
+
+func (w *cronWorld) hold(t *rapid.T) {
+	rule := drawCronRule(t)
+	_, pgErr := w.store.AddRule(w.ctx, rule)
+	_, memErr := w.mem.AddRule(w.ctx, rule)
+	sameCronErrors(t, pgErr, memErr)
+}
+
+func (w *cronWorld) lift(t *rapid.T) {
+	rule := drawCronRule(t)
+	lift := control.Lift{Type: rule.Type, RuleScope: rule.RuleScope}
+	_, pgErr := w.store.LiftRule(w.ctx, lift)
+	_, memErr := w.mem.LiftRule(w.ctx, lift)
+	sameCronErrors(t, pgErr, memErr)
+}
+
+// end has all events end.
+func (w *cronWorld) end(t *rapid.T) {
+	rows, err := w.pool.Query(w.ctx, `SELECT id FROM events_v2`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pg, err := pgx.CollectRows(rows, pgx.RowTo[eventqueue.EventID])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mem []eventqueue.EventID
+	for _, e := range w.mem.Events() {
+		mem = append(mem, e.ID)
+	}
+	_, _, pgErr := w.store.Remove(w.ctx, pg, nil)
+	_, _, memErr := w.mem.Remove(w.ctx, mem, nil)
+	sameCronErrors(t, pgErr, memErr)
 }
 
 // check is a whole pass of a checker.

@@ -14,7 +14,7 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// cronRecord is a row of cron_records with the event that it names. Its
+// cronRecord is a row of cron_records with the event that it names; without one, if it has ended or the slot was skipped. Its
 // definition is called by its number among all that were made.
 type cronRecord struct {
 	cron    int
@@ -23,11 +23,13 @@ type cronRecord struct {
 	handler eventqueue.HandlerKey
 	value   string
 	due     time.Time
+	skipped cronchecker.Skip
 }
 
 const cronRecordsSQL = `
-SELECT r.cron_id, r.slot, e.canvas_id, e.module, e.name, e.modifier, e.value, e.delay_until
-FROM cron_records r JOIN events_v2 e ON e.id = r.event_id`
+SELECT r.cron_id, r.slot, coalesce(e.canvas_id, '00000000-0000-0000-0000-000000000000'), coalesce(e.module, ''), coalesce(e.name, ''), coalesce(e.modifier, ''),
+    coalesce(e.value, ''), coalesce(e.delay_until, '0001-01-01Z'), coalesce(r.skipped, '')
+FROM cron_records r LEFT JOIN events_v2 e ON e.id = r.event_id`
 
 // The events of definitions that were removed stay; they are counted.
 const countsSQL = `SELECT (SELECT count(*) FROM cron_records), (SELECT count(*) FROM events_v2)`
@@ -64,8 +66,11 @@ func (w *cronWorld) compareCrons(t *rapid.T) {
 
 func (w *cronWorld) scanCronRecord(row pgx.CollectableRow) (r cronRecord, err error) {
 	var id cronchecker.CronID
-	err = row.Scan((*int64)(&id), &r.slot, (*[16]byte)(&r.canvas), &r.handler.Module, &r.handler.Name, &r.handler.Modifier, &r.value, &r.due)
+	err = row.Scan((*int64)(&id), &r.slot, (*[16]byte)(&r.canvas), &r.handler.Module, &r.handler.Name, &r.handler.Modifier, &r.value, &r.due, &r.skipped)
 	inUTC(&r.slot, &r.due)
+	if r.due.IsZero() {
+		r.due = time.Time{}
+	}
 	r.cron = w.number(func(ids cronIDs) bool { return ids.pg == id })
 	r.value = numbered(r.value, id, r.cron)
 	return r, err
@@ -80,7 +85,7 @@ func (w *cronWorld) modelRecords() []cronRecord {
 	for _, r := range w.tables.Records() {
 		e := events[r.Event]
 		n := w.number(func(ids cronIDs) bool { return ids.mem == r.Cron })
-		records = append(records, cronRecord{n, r.Slot.UTC(), e.Canvas, e.Handler(), numbered(e.Value, r.Cron, n), e.DelayUntil})
+		records = append(records, cronRecord{n, r.Slot.UTC(), e.Canvas, e.Handler(), numbered(e.Value, r.Cron, n), e.DelayUntil, r.Skipped})
 	}
 	return records
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/worker"
 )
@@ -34,7 +35,7 @@ var (
 		time.Minute, eventqueue.MaxRequeue - time.Microsecond, eventqueue.MaxRequeue,
 		eventqueue.MaxRequeue + time.Microsecond, eventqueue.MaxRequeue + 10*time.Second, time.Hour, 20 * time.Hour,
 	}
-	lockTimeouts = []time.Duration{10 * time.Second, 30 * time.Second, time.Minute}
+	lockTimeouts = []time.Duration{10 * time.Second, 30 * time.Second, locktimeout.Default}
 	lostAfters   = []time.Duration{time.Microsecond, 5 * time.Second, 10 * time.Second, time.Minute}
 	claimIDs     = []eventqueue.ClaimID{0, 1, 2, eventqueue.WorkerNumber(7).Claim(3)}
 	limits       = []int{1, 2, 3, 5, 1000}

@@ -55,7 +55,7 @@ func (w *world) runAtOnce(t *rapid.T, enders []ender, c claimer) map[eventqueue.
 		e := &enders[i]
 		wait.Go(func() { e.written, e.err = w.store.Complete(w.ctx, nil, e.completions, e.retain) })
 	}
-	found, err := w.store.Claim(w.ctx, c.ids, c.handlers, c.lockTimeout, c.id)
+	found, err := w.store.Claim(w.ctx, c.ids, c.handlers, c.id)
 	wait.Wait()
 	if err != nil {
 		t.Fatalf("Claim: %v", err)

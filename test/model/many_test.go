@@ -67,7 +67,7 @@ func manyEvents() []eventqueue.NewEvent {
 func (w *world) walkRunnable(t *testing.T, except []eventqueue.CanvasID) (pages int) {
 	t.Helper()
 	runnable := func(store worker.Store, after eventqueue.Scope) ([]eventqueue.Event, eventqueue.Scope, error) {
-		return store.Runnable(w.ctx, after, except, time.Minute)
+		return store.Runnable(w.ctx, after, except)
 	}
 	var after eventqueue.Scope
 	for {

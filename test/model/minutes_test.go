@@ -95,9 +95,8 @@ func (w *world) addMinutes(t *rapid.T) {
 
 func (w *world) countPending(t *rapid.T) {
 	after := pick(t, "after", []eventqueue.Scope{{}, {}, {Canvas: canvases[0], Module: "WORKER", Name: "bill"}})
-	lockTimeout := pick(t, "lockTimeout", lockTimeouts)
-	pg, pgErr := w.store.CountPending(w.ctx, after, lockTimeout)
-	mem, memErr := w.mem.CountPending(w.ctx, after, lockTimeout)
+	pg, pgErr := w.store.CountPending(w.ctx, after)
+	mem, memErr := w.mem.CountPending(w.ctx, after)
 	w.sameErrors(t, pgErr, memErr, false)
 	same(t, "CountPending", pg, mem)
 }

@@ -22,6 +22,7 @@ func TestModelEqualsSQL(t *testing.T) {
 				tried.sequences.Add(1)
 				w := newWorld(t, d)
 				defer w.close()
+				w.agree(t)
 				w.limited = rapid.Bool().Draw(t, "concurrencyLimits")
 				t.Repeat(w.actions())
 			})

@@ -26,7 +26,7 @@ type taker func(store takeStore) (taken []eventqueue.Notification, next eventque
 
 type takeStore interface {
 	maintenance.RelayStore
-	TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lockTimeout time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error)
+	TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error)
 	control.RuleStore
 }
 
@@ -76,7 +76,7 @@ func (w *world) sweep(t *rapid.T) {
 }
 
 func (w *world) drawTakeRound(t *rapid.T) taker {
-	lostAfter, lockTimeout := pick(t, "lostAfter", lostAfters), pick(t, "lockTimeout", lockTimeouts)
+	lostAfter := pick(t, "lostAfter", lostAfters)
 	var after maintenance.RoundPlace
 	switch after.Stage = maintenance.RoundStage(rapid.IntRange(0, int(maintenance.RoundOfRuns)).Draw(t, "stage")); {
 	case rapid.Bool().Draw(t, "from its beginning"):
@@ -86,7 +86,7 @@ func (w *world) drawTakeRound(t *rapid.T) taker {
 		after.Scope = drawScope(t)
 	}
 	return func(s takeStore) ([]eventqueue.Notification, eventqueue.EventID, error) {
-		lost, next, err := s.TakeRound(w.ctx, after, lostAfter, lockTimeout)
+		lost, next, err := s.TakeRound(w.ctx, after, lostAfter)
 		var want maintenance.RoundPlace // few handlers and lines are one part each
 		if after.Stage != maintenance.RoundOfRuns {
 			want.Stage = after.Stage + 1
@@ -156,15 +156,15 @@ func (w *world) drawTakePending(t *rapid.T) taker {
 func (w *world) drawTakeDue(t *rapid.T, limit int) taker {
 	within := pick(t, "within", durations)
 	return func(s takeStore) ([]eventqueue.Notification, eventqueue.EventID, error) {
-		taken, err := s.TakeDue(w.ctx, within, limit)
+		taken, err := s.TakeDue(w.ctx, within, limit, nil)
 		return taken, 0, err
 	}
 }
 
 func (w *world) drawTakeLost(t *rapid.T, after eventqueue.EventID, limit int) taker {
-	lostAfter, lockTimeout := pick(t, "lostAfter", lostAfters), pick(t, "lockTimeout", lockTimeouts)
+	lostAfter := pick(t, "lostAfter", lostAfters)
 	return func(s takeStore) ([]eventqueue.Notification, eventqueue.EventID, error) {
-		return s.TakeLost(w.ctx, after, limit, lostAfter, lockTimeout)
+		return s.TakeLost(w.ctx, after, limit, lostAfter)
 	}
 }
 

@@ -37,7 +37,7 @@ func (w *world) beginClaim(t *rapid.T) *underWay {
 		t.Fatal(err)
 	}
 	w.claiming = u.tx // which a failure from here on leaves open
-	found, err := pgstore.ClaimIn(w.ctx, u.tx, u.claimer.ids, u.handlers, u.lockTimeout, u.id)
+	found, err := pgstore.ClaimIn(w.ctx, u.tx, u.claimer.ids, u.handlers, u.id)
 	if err != nil {
 		t.Fatalf("Claim: %v", err)
 	}

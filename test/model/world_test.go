@@ -103,7 +103,7 @@ func newDatabaseWith(t *testing.T, settings map[string]string) *database {
 // DELETE is faster than TRUNCATE for so few rows, and leaves the plans alone.
 const emptySQL = `
 DO $$ BEGIN
-DELETE FROM events_v2; DELETE FROM event_log; DELETE FROM event_attempts; DELETE FROM scheduling_rules; DELETE FROM unique_keys; DELETE FROM unique_expiries; DELETE FROM event_groups; DELETE FROM concurrency_limits; DELETE FROM rate_limits; DELETE FROM cron_definitions; DELETE FROM event_minutes; DELETE FROM event_hours;
+DELETE FROM events_v2; DELETE FROM event_log; DELETE FROM event_attempts; DELETE FROM scheduling_rules; DELETE FROM unique_keys; DELETE FROM unique_expiries; DELETE FROM event_groups; DELETE FROM concurrency_limits; DELETE FROM rate_limits; DELETE FROM cron_definitions; DELETE FROM event_minutes; DELETE FROM event_hours; DELETE FROM events_v2_settings;
 PERFORM setval('events_id_seq', 1, false), setval('scheduling_rules_id_seq', 1, false);
 END $$`
 

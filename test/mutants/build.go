@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -27,6 +28,7 @@ type builder struct {
 	env  []string
 
 	programs *programs
+	bundles  *bundles
 	// Tests wait for much of their time, so more of them than builds go on at once.
 	builds, tests slots
 }
@@ -53,20 +55,44 @@ func moduleRoot(ctx context.Context) (string, error) {
 	return filepath.Dir(file), nil
 }
 
+// testBinary is the program of a package's tests.
+type testBinary struct {
+	file string
+	// selects is the mutant of a bundle that it is to be run with, of which there are others.
+	selects string
+}
+
+// remove deletes a program that nobody else needs.
+func (t testBinary) remove() error {
+	if t.selects != "" {
+		return nil
+	}
+	return os.Remove(t.file)
+}
+
 // unchanged makes the test binary of a package without a mutant, in the way in which
 // those of mutants are made, so that judges are tried on what they will judge.
-func (b builder) unchanged(ctx context.Context, pkg, name string) (binary string, err error) {
+func (b builder) unchanged(ctx context.Context, pkg, name string) (testBinary, error) {
 	p, err := b.programs.of(ctx, b, pkg)
 	if err != nil {
-		return "", err
+		return testBinary{}, err
 	}
 	defer b.builds.take()()
-	return b.link(ctx, p, name, "", "")
+	file, err := b.link(ctx, p, name, "", "")
+	return testBinary{file: file}, err
 }
 
 // build makes the test binary of a package with a mutant. The error holds what the
 // compiler said.
-func (b builder) build(ctx context.Context, pkg string, m *mutant, text, name string) (binary string, err error) {
+func (b builder) build(ctx context.Context, pkg string, m *mutant, text, name string) (testBinary, error) {
+	if file, ok := b.bundles.with(ctx, b, pkg, m); ok {
+		return testBinary{file, m.name}, nil
+	}
+	file, err := b.buildAlone(ctx, pkg, m, text, name)
+	return testBinary{file: file}, err
+}
+
+func (b builder) buildAlone(ctx context.Context, pkg string, m *mutant, text, name string) (binary string, err error) {
 	p, err := b.programs.of(ctx, b, pkg)
 	if err != nil {
 		return "", err
@@ -103,11 +129,11 @@ func (b builder) buildAnew(ctx context.Context, pkg string, m *mutant, text, nam
 
 // test runs some tests of a binary to the first failure, within a limit, and returns what they
 // printed. A failed test is no error.
-func (b builder) test(ctx context.Context, binary string, j judge, limit time.Duration) (string, error) {
+func (b builder) test(ctx context.Context, binary testBinary, j judge, limit time.Duration) (string, error) {
 	defer b.tests.take()()
-	cmd := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.shuffle=on", "-test.timeout="+limit.String(),
+	cmd := exec.CommandContext(ctx, binary.file, "-test.v", "-test.failfast", "-test.shuffle=on", "-test.timeout="+limit.String(),
 		"-test.run=^("+strings.Join(j.tests, "|")+")$")
-	cmd.Dir, cmd.Env = filepath.Join(b.root, j.pkg), b.env
+	cmd.Dir, cmd.Env = filepath.Join(b.root, j.pkg), append(slices.Clip(b.env), selector+"="+binary.selects)
 	out, err := cmd.CombinedOutput()
 	if err != nil && (cmd.ProcessState == nil || cmd.ProcessState.ExitCode() < 0) {
 		return string(out), fmt.Errorf("run the tests of %s: %w", j.pkg, err)

@@ -16,10 +16,13 @@
 //
 // A mutant replaces a text that occurs exactly once in its file. The changed copy is in a
 // temporary directory, so the product has no switches and the checkout is not changed.
-// Only the package of that file is compiled, and linked with the other packages as the go
-// command has compiled them. If the linker finds that these would have been compiled
-// differently, the go command builds everything, with -overlay. Each mutant names the tests
-// that must fail with it; they must pass without it first.
+// Most mutants of a package's tests are compiled into one program, a bundle: each changed
+// function has the bodies of its mutants beside its own, and an environment variable selects
+// one. A mutant that changes something else, such as a type or SQL in a file of its own, has its
+// package compiled by itself, and linked with the other packages as the go command has compiled
+// them. If the linker finds that these would have been compiled differently, the go command
+// builds everything, with -overlay. Each mutant names the tests that must fail with it; they must
+// pass without it first.
 //
 // # What counts as killed
 //

@@ -27,6 +27,10 @@ type gate struct {
 // not the load: tests have stopped noticing.
 const mostAgain = 6
 
+// waitingMutants is how many mutants are judged at once, most of which wait for their turn to be built
+// or to run.
+const waitingMutants = 40
+
 // run judges all and returns errSurvivors unless every one was killed. The few that
 // were not, among many tests that run at once, are judged again, each alone: a machine
 // that stood still fails no change. They are named either way, since a test that
@@ -37,7 +41,8 @@ func (g gate) run(ctx context.Context, all []mutant) error {
 		return err
 	}
 	g.say("%-46s %-12s %-8s %6s  %s", "MUTANT", "BREAKS", "FATE", "TOOK", "NOTICED BY")
-	alive, err := g.judgeAll(ctx, all, cap(g.builder.builds)+cap(g.builder.tests), findings)
+	// Many wait for a bundle, so that the next ones are built while tests of others run.
+	alive, err := g.judgeAll(ctx, all, waitingMutants, findings)
 	if err != nil {
 		return err
 	}
@@ -106,7 +111,8 @@ func without(all, others []mutant) []mutant {
 }
 
 // withoutMutants runs what the judges run on the code as it is: a judge that
-// fails anyway can tell nothing.
+// fails anyway can tell nothing. All run at once; the few that fail are run again, each alone,
+// and named.
 func (g gate) withoutMutants(ctx context.Context, all []mutant) error {
 	var judges []judge
 	for i := range all {
@@ -114,21 +120,44 @@ func (g gate) withoutMutants(ctx context.Context, all []mutant) error {
 			judges = addTests(judges, j)
 		}
 	}
-	group, ctx := errgroup.WithContext(ctx)
+	failed := make([]error, len(judges))
+	var group errgroup.Group
 	for i, j := range judges {
 		group.Go(func() error {
-			binary, err := g.builder.unchanged(ctx, j.pkg, "unchanged-"+strconv.Itoa(i))
-			if err != nil {
-				return err
-			}
-			output, err := g.builder.test(ctx, binary, j, unchangedLimit)
-			if err != nil {
-				return err
-			}
-			return allPassed(output, j)
+			failed[i] = g.withoutMutant(ctx, j, "unchanged-"+strconv.Itoa(i))
+			return nil
 		})
 	}
-	return group.Wait()
+	_ = group.Wait() // of functions that return nil
+	if len(slices.DeleteFunc(slices.Clone(failed), func(err error) bool { return err == nil })) > mostAgain {
+		return errors.Join(failed...)
+	}
+	for i, err := range failed {
+		if err == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		g.say("failed without a mutant, so it is run again alone: %v", err)
+		if err := g.withoutMutant(ctx, judges[i], "again-"+strconv.Itoa(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withoutMutant runs what one judge runs on the code as it is.
+func (g gate) withoutMutant(ctx context.Context, j judge, name string) error {
+	binary, err := g.builder.unchanged(ctx, j.pkg, name)
+	if err != nil {
+		return err
+	}
+	output, err := g.builder.test(ctx, binary, j, unchangedLimit)
+	if err != nil {
+		return err
+	}
+	return allPassed(output, j)
 }
 
 // addTests adds the tests of a judge to those of its package.
@@ -166,7 +195,7 @@ func (g gate) judge(ctx context.Context, m *mutant) (v verdict) {
 			return v
 		}
 		output, err := g.builder.test(ctx, binary, j, testLimit)
-		if err := errors.Join(err, os.Remove(binary)); err != nil {
+		if err := errors.Join(err, binary.remove()); err != nil {
 			v.fate, v.why = couldNotJudge, err.Error()
 			return v
 		}

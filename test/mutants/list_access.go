@@ -8,6 +8,8 @@ func accessMutants() []mutant {
 	return []mutant{
 		{"an-expired-token-lets-in", "I16", tokens, change("revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())`", "revoked_at IS NULL`"), letting("TestTokensThatLetNobodyIn")},
 		{"a-revoked-token-lets-in", "I16", tokens, change("= `revoked_at IS NULL AND (expires", "= `(expires"), letting("TestTokens")},
+		{"a-token-is-created-twice-at-once", "I16", tokens, change("if _, err := tx.Exec(ctx, lockTokensSQL); err != nil {", "if err := ctx.Err(); err != nil {"), letting("TestATokenUnlessThereIsOne")},
+		{"an-ended-token-exists", "I16", tokens, change("WHERE name = $1 AND ` + validSQL + `", "WHERE name = $1"), letting("TestATokenUnlessThereIsOne")},
 		{"a-token-is-for-every-canvas", "I16", who, change("slices.Contains(g.Verbs, verb) && (g.Canvases == nil || slices.Contains(g.Canvases, canvas))", "slices.Contains(g.Verbs, verb) && (g.Canvases == nil || canvas != eventqueue.CanvasID{})"), letting("TestTokens")},
 		{"a-token-has-every-verb", "I16", who, change("slices.Contains(g.Verbs, verb) && (g.Canvases == nil || slices", "verb != \"\" && (g.Canvases == nil || slices"), letting("TestTokens")},
 		{"an-email-that-is-claimed-counts", "I16", issuer, change(`m.Claim == "email" && !i.emailVerified(claims)`, `m.Claim == "" && !i.emailVerified(claims)`), letting("TestIssuers")},

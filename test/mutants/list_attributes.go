@@ -22,7 +22,7 @@ func attributeMutants() []mutant {
 			queue("TestAHandlerSeesAndHandsOnAttributes")},
 		{"attributes-of-a-batch-go-to-the-first", "I16", "eventqueue/pgstore/insert.go", change("texts[i] = new(attributes.Encode", "texts[0] = new(attributes.Encode"), stored("TestSuite")},
 		{"a-claim-brings-no-attributes", "I8", claim, change("e.ParentID, e.Attributes = eventqueue.EventID(parent), of", "e.ParentID, _ = eventqueue.EventID(parent), of"), stored("TestSuite")},
-		{"the-history-loses-attributes", "I8", complete, change("nullif(ordering_key, ''), attributes, parent_id\n", "nullif(ordering_key, ''), NULL::jsonb, parent_id\n"), stored("TestAttributesFromEventToHistoryAndBack")},
+		{"the-history-loses-attributes", "I8", complete, change("nullif(ordering_key, ''), attributes, parent_id, reason\n", "nullif(ordering_key, ''), NULL::jsonb, parent_id, reason\n"), stored("TestAttributesFromEventToHistoryAndBack")},
 		{"a-retry-by-hand-loses-attributes", "I8", "eventqueue/pgstore/retry.go", change("CASE WHEN $4::text IS NULL THEN attributes ELSE", "CASE WHEN $4::text IS NULL THEN NULL::jsonb ELSE"),
 			stored("TestAttributesFromEventToHistoryAndBack")},
 		{"an-extension-replaces-one-of-cloudevents", "I8", target, change("_, taken := extensions[name]; taken && !names[name] || reserved[name]", "_, taken := extensions[name]; taken && names[name]"), sent},

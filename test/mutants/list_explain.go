@@ -14,5 +14,8 @@ func explainMutants() []mutant {
 		{"explained-by-dead-workers", "I13", explain, change("case w.State != WorkerLive && knows:", "case w.State == WorkerLive && !knows:"), inspecting("TestWorkersAreCounted")},
 		{"explained-without-its-failure", "I9", texts, change("newest.Attempt == e.Attempts:", "newest.Attempt > e.Attempts:"), inspecting("TestEveryOtherLabelIsExplained")},
 		{"explained-without-the-relay", "I13", texts, change("case e.NotifiedAt == nil && !f.relayRuns:", "case e.NotifiedAt == nil && f.relayRuns:"), inspecting("TestNotificationsAreExplained")},
+		{"cancelled-is-explained-as-a-failure", "I1", texts, change("return Reason{Cancelled, ", "return Reason{machine.FailedForGood, "), inspecting("TestACancellationIsExplained")},
+		{"cancelled-by-nobody", "I1", texts, change(`if l.Actor != "" {`, "if false {"), inspecting("TestACancellationIsExplained")},
+		{"reads-are-compiled", "I12", "eventqueue/inspect/reader.go", change("reading.NoJIT = true", "reading.NoJIT = false"), inspecting("TestReadsAreNotCompiled")},
 	}
 }

@@ -7,6 +7,7 @@ func advanceMutants() []mutant {
 		"eventqueue/pgstore/advance.go", "eventqueue/pgstore/insertkeyed.go"
 	const order, counts = "TestAGroupGoesByIds", "TestALimitCountsWhatBeginsUnderIt"
 	return []mutant{
+		{"row-from-the-future-loses-its-place", "I15", "eventqueue/pgstore/advance.go", change("AND (delay_until > now OR ` + mayrun", "AND (due > now OR ` + mayrun"), stored("TestWhatMayRunKeepsItsPlace")},
 		{"last-of-a-group-is-admitted-first", "order", sql, change("ORDER BY g.event_id LIMIT greatest(free.room, 0)", "ORDER BY g.event_id DESC LIMIT greatest(free.room, 0)"),
 			stored(order)},
 		{"group-admits-one-too-many", "I15", sql, change("SELECT least(max_chosen, events_v2_max_running(at, changed.canvas_id, changed.group_key) - (", "SELECT least(max_chosen, events_v2_max_running(at, changed.canvas_id, changed.group_key) + 1 - ("),

@@ -6,6 +6,18 @@ func notifierMutants() []mutant {
 	const seldom = "TestASlowServerIsDialledSeldom"
 	const formats = "TestOwnMessagesAreReadLikeOthers"
 	return []mutant{
+		{"paused-events-need-workers", "I7", "migrations/00041_runnable.sql", change("NOT ruled AND e.delay_until", "e.delay_until"), inspecting("TestRunnableLeavesOutWhatIsHeldBack")},
+		{"delayed-events-need-workers", "I6", "migrations/00041_runnable.sql", change("NOT ruled AND e.delay_until <= now_at", "NOT ruled"), inspecting("TestRunnableCountsWhatCouldRun")},
+		{"running-events-need-no-worker", "I13", "migrations/00041_runnable.sql", change("total := total + running + runnable", "total := total + runnable"), inspecting("TestRunnableCountsWhatCouldRun")},
+		{"unknown-handlers-need-workers", "I13", "migrations/00041_runnable.sql", change("AND (known IS NULL OR known ? concat_ws(U&'\\001f', at_module, at_name, e.modifier)", "AND (true OR known ? concat_ws(U&'\\001f', at_module, at_name, e.modifier)"), inspecting("TestRunnableKnowsHandlers")},
+		{"handlers-of-one-canvas-are-unknown", "I13", "migrations/00041_runnable.sql", change("OR known ? concat_ws(U&'\\001f', at_canvas, at_module, at_name, e.modifier)", ""), inspecting("TestRunnableKnowsHandlers")},
+		{"every-event-of-a-key-needs-workers", "I13", "migrations/00041_runnable.sql", change("ELSE least(count(*), coalesce(events_v2_room(1, at_canvas, '', '', j.ordering_key), count(*))) END", "ELSE count(*) END"), inspecting("TestRunnableKnowsGroupsAndLimits")},
+		{"concurrency-limits-are-not-counted", "I13", "migrations/00041_runnable.sql", change("joining := least(joining, handler_room, canvas_room)", "joining := least(joining, canvas_room)"), inspecting("TestRunnableKnowsGroupsAndLimits")},
+		{"limit-of-a-canvas-is-for-each-handler", "I13", "migrations/00041_runnable.sql", change("canvas_room := canvas_room - joining;", ""), inspecting("TestRunnableKnowsGroupsAndLimits")},
+		{"rate-limits-are-not-counted", "I13", "migrations/00041_runnable.sql", change("least(free + joining, handler_rate, canvas_rate)", "least(free + joining, canvas_rate)"), inspecting("TestRunnableKnowsGroupsAndLimits")},
+		{"released-events-need-no-worker", "I13", "migrations/00041_runnable.sql", change("AND r.modifier IN ('', e.modifier) AND (r.released_to IS NULL OR e.id > r.released_to))\n                  OR EXISTS", "AND r.modifier IN ('', e.modifier))\n                  OR EXISTS"), inspecting("TestRunnableLeavesOutWhatIsHeldBack")},
+		{"handlers-are-forgotten-while-no-worker-runs", "I13", "eventqueue/pgstore/workers.go", change("handlersKnownFor = 30 * 24 * time.Hour", "handlersKnownFor = 24 * time.Hour"), stored("TestWorkersThatEndedAreDeleted")},
+		{"handlers-are-known-for-ever", "I13", "eventqueue/pgstore/workers.go", change("clock_timestamp() - greatest($1::interval, $2::interval) OR EXISTS (", "clock_timestamp() - greatest($1::interval, $2::interval) AND EXISTS ("), stored("TestWorkersThatEndedAreDeleted")},
 		{"undecodable-message-comes-again-and-again", "I11", receive, change("bad = append(bad, message.GetAckId())", "_ = bad"),
 			pubsub("TestAnUndecodableMessageHarmsNoOther")},
 		{"undecodable-message-fails-its-batch", "I2 I15", receive, change("bad = append(bad, message.GetAckId())\n\t\t\tcontinue", "n.dropUndecodable(ctx, []string{message.GetAckId()})\n\t\t\treturn nil"),
@@ -58,14 +70,12 @@ func fallbackMutants() []mutant {
 	const suspicion, mute = "eventqueue/fallback/suspicion.go", "TestANotifierThatDeliversNothingIsFoundOut"
 	pollingTests := protocol("TestTheDatabaseStandsInForTheNotifier")
 	return []mutant{
-		{"fallback-round-waits-for-ever", "I13 I19", poll, change("ctx, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeRound(", "ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeRound("), protocol("TestAWorkerWaitsForNoStatementForEver")},
-		{"fallback-sweep-waits-for-ever", "I13 I19", poll, change("asking, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeLost(", "asking, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tlost, next, err := r.store.TakeLost("), protocol("TestAWorkerWaitsForNoStatementForEver")},
+		{"fallback-round-waits-for-ever", "I13 I19", poll, change("ctx, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tlost, next, err := r.search.TakeRound(", "ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tlost, next, err := r.search.TakeRound("), protocol("TestAWorkerWaitsForNoStatementForEver")},
+		{"fallback-sweep-waits-for-ever", "I13 I19", poll, change("asking, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tlost, next, err := r.search.TakeLost(", "asking, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tlost, next, err := r.search.TakeLost("), protocol("TestAWorkerWaitsForNoStatementForEver")},
 		{"pull-spins", "I12", poll, change("return max(wait, time.Millisecond)", "return wait"), standIn("TestAPullThatHasNothingToDoWaits")},
 		{"fallback-off", "I2 I13", health, change("r.down, r.failing, r.why = true, now, err", "r.down, r.failing, r.why = false, now, err"), pollingTests},
 		{"fallback-at-the-first-hiccup", "I12", health, change("now.Sub(r.failing) >= r.config.After", "now.Sub(r.failing) >= 0"), pollingTests},
 		{"fallback-never-steps-back", "I12", health, change("r.down, r.why = false, nil", "r.down, r.why = true, nil"), pollingTests},
-		{"advanced-events-are-published-into-silence", "I19", poll, change("return down && r.enqueue(ctx, notifications) == nil", "return false && down"),
-			standIn("TestAdvancedEventsAreNotPublishedWhereNothingCanBePulled")},
 		{"fallback-misses-what-is-lost", "I2", poll, change("return found || len(lost) > 0, r.enqueue(ctx, lost)", "_ = lost\n\treturn found, nil"), pollingTests},
 		{"empty-notifier-is-never-checked", "I19", health, change("check = !now.Before(r.checkAt); check {", "check = r.checkAt.After(now) && now.IsZero(); check {"), protocol(topic)},
 		{"check-that-fails-is-not-believed", "I19", health, change("} else {\n\t\tr.fallBack(now, err)", "} else {\n\t\tr.askAt = now"), protocol(topic)},
@@ -77,7 +87,7 @@ func fallbackMutants() []mutant {
 		{"stand-in-takes-a-page-a-second", "I13", poll, change("		r.pollAt = now\n", ""), protocol(wake)},
 		{"stand-in-searches-for-what-it-has", "I11", poll, change("now.Before(r.sweepAt) || r.local.Len() > eventqueue.MaxPublish", "now.Before(r.sweepAt)"), protocol("TestWhatIsInHandIsNotSearchedFor")},
 		{"stand-in-holds-without-bound", "I11", poll, change("!now.Before(r.pollAt) && r.local.Len() <= maxHeld", "!now.Before(r.pollAt)"), protocol("TestWhatIsPutOffHasABound")},
-		{"stand-in-waits-for-a-statement-for-ever", "I13 I19", poll, change("asking, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tdue,", "asking, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tdue,"),
+		{"stand-in-waits-for-a-statement-for-ever", "I13 I19", poll, change("due, err = r.store.TakeDue(ctx, 0", "due, err = r.store.TakeDue(context.WithoutCancel(ctx), 0"),
 			protocol("TestADatabaseThatHangsDoesNotHideTheNotifier")},
 		{"query-that-failed-goes-before-the-notifier", "I13 I19", poll, change("if err != nil { // after a long wait", "if err != nil && r.pulling < 0 { // after a long wait"),
 			protocol("TestADatabaseThatHangsDoesNotHideTheNotifier")},
@@ -104,7 +114,7 @@ func cronMutants() []mutant {
 	const due, postgres = "cronchecker/due.go", "cronchecker/postgres.go"
 	return []mutant{
 		{"cron-slot-is-emitted-again", "I10", postgres, change(" && slot.At.After(last[slot.Cron])", ""), cron("TestEmitChecksAgain")},
-		{"cron-slot-is-not-recorded", "I10", postgres, change("return record(ctx, p.schema.On(tx), ours, ids)", "_ = ids\n\t\treturn nil"), cron("TestCheckAgain")},
+		{"cron-slot-is-not-recorded", "I10", postgres, change("return record(ctx, p.schema.On(tx), ours, skips, ids)", "_ = ids\n\t\treturn nil"), cron("TestCheckAgain")},
 		{"cron-checkers-do-not-exclude-each-other", "I10", postgres, change("\nFOR NO KEY UPDATE SKIP LOCKED", ""), cron("TestCheckLeavesWhatAnotherHolds")},
 		{"cron-slot-before-its-start", "I10", postgres, change("locked && slot.At.After(start) &&", "locked && !start.IsZero() &&"), cron("TestEmitChecksAgain")},
 		{"cron-latest-is-all", "I10", due, change("if d.Missed == MissedAll {", "if d.Missed != MissedNone {"), cron("TestDue")},

@@ -22,7 +22,6 @@ func refusedRowMutants() []mutant {
 		{"missing-right-is-blamed-on-events", "I15", halve, change("case !h.answered && h.write(nil) != nil:", "case false:"),
 			stored("TestARightThatIsMissingBlamesNoRow")},
 		{"refused-row-stops-the-relay", "I15 I20", refusedRows, change("if !sqlstate.Refused(err) {", "if !sqlstate.Refused(err) || true {"), stored(notify)},
-		{"refused-rows-fill-a-page", "I15 I20", "eventqueue/pgstore/due.go", change("int64s(s.refused.Waiting())", "int64s(nil)"), stored(notify)},
 		{"refused-crowd-takes-all-time", "I15 I20", refusedRows, change("range maintenance.Interleaved(found) {", "range append(maintenance.Interleaved(nil), found...) {"), stored("TestACrowdOfRefusedRowsTakesTheTimeOfNoOtherCanvas")},
 		{"page-that-takes-too-long-hides-the-others", "I15 I20", "eventqueue/pgstore/due.go", change("if full || oldestErr == nil", "if oldestErr == nil"), stored("TestACrowdOfRefusedRowsTakesTheTimeOfNoOtherCanvas")},
 		{"refused-rows-are-not-put-off", "I11 I15", refusedRows, change("together, alone, _ := rows.Part(ids)", "together, alone := ids, ids[:0]"), stored(notify)},

@@ -5,6 +5,7 @@ func schemaMutants() []mutant {
 	const (
 		qualify = "eventqueue/pgsession/qualify.go"
 		schema  = "eventqueue/pgsession/schema.go"
+		foreign = "migrations/foreign.go"
 		advance = "migrations/00036_rules_of_some.sql"
 	)
 	return []mutant{
@@ -18,11 +19,20 @@ func schemaMutants() []mutant {
 		{"schema-without-a-queue-is-taken", "I1", schema, change("if len(missing) == 0 {", "if len(missing) < 99 {"), sessions("TestASchemaWithoutAQueueIsNamed")},
 		{"schema-of-postgres-is-taken", "I1", schema, change(`case strings.HasPrefix(name, "pg_"), name`, `case strings.HasPrefix(name, "pg__"), name`), sessions("TestSchemasThatNoQueueCanHave")},
 		{"function-follows-the-search-path", "I1", advance, change("ALTER FUNCTION events_v2_advance SET search_path = pg_catalog, %s, pg_temp", "ALTER FUNCTION events_v2_advance RESET search_path"), stored("TestSuiteInASchema")},
-		{"foreign-objects-are-not-refused", "I1", "migrations/foreign.go", change("if len(objects) > 0 {", "if len(objects) > 99 {"), migrating("TestForeignObjectsAreRefusedBeforeAnythingIsWritten")},
-		{"foreign-objects-of-an-upgrade-are-not-refused", "I1", "migrations/foreign.go", change("if len(missing) == 0 {", "if len(missing) == 0 || missing[0].version > 1 {"),
+		{"foreign-objects-are-not-refused", "I1", foreign, change("if len(objects) > 0 {", "if len(objects) > 99 {"), migrating("TestForeignObjectsAreRefusedBeforeAnythingIsWritten")},
+		{"foreign-objects-of-an-upgrade-are-not-refused", "I1", "migrations/target.go", change("return list, refuseForeign(ctx, tx, schema, list[0].version)", "return list, nil"),
 			migrating("TestForeignObjectsAreInTheWayOfAnUpgrade")},
+		{"foreign-table-of-a-renamed-name-is-not-refused", "I1", "migrations/names.txt", change("26 + table event_groups\n", ""), migrating("TestTheNamesAreThoseOfADatabase")},
+		{"foreign-names-of-the-next-version-are-ours", "I1", foreign, change("case c.version < version && c.brings:", "case c.version <= version && c.brings:"), migrating("TestNamesOfEachOriginAreRefused")},
+		{"foreign-key-of-the-versions-is-not-refused", "I1", "migrations/target.go", change("refuseForeign(ctx, tx, schema, 0)", "refuseForeign(ctx, tx, schema, 1)"), migrating("TestNamesOfEachOriginAreRefused")},
+		{"foreign-functions-with-other-arguments-are-not-refused", "I1", foreign, change("!ours[name] && taken[anyArguments(name)]", "!ours[name] && taken[name]"), migrating("TestNamesOfEachOriginAreRefused")},
+		{"what-is-ours-is-in-the-way-of-an-upgrade", "I1", foreign, change("!ours[name] && taken[anyArguments(name)]", "taken[anyArguments(name)]"), migrating("TestNamesOfEachOriginAreRefused")},
+		{"script-quotes-the-name-of-its-schema", "I1", "migrations/script.go", change("olderHead, versionTable, from-1", `olderHead, m.Schema.Identifier()+"."+versionTable, from-1`), migrating("TestAScriptForASchemaWithDollars")},
 		{"migration-leaves-its-search-path", "I1", "migrations/apply.go", change("tx.Exec(ctx, `SELECT set_config('search_path', $1, true)`, path)", "tx.Exec(ctx, `SELECT $1::text`, path)"),
 			migrating("TestASchemaOfItsOwn")},
-		{"script-is-for-any-version", "I1", "migrations/script.go", change("WHERE is_applied) <> %[3]d THEN", "WHERE is_applied) < %[3]d THEN"), migrating("TestAScriptIsForOneVersion")},
+		{"others-wait-behind-a-migration", "I13", "migrations/target.go", change(`pgsession.Settings{"lock_timeout": lockWait}`, "nil"), migrating("TestNobodyWaitsBehindAMigration")},
+		{"migration-without-its-locks-is-given-up", "I13", "migrations/patience.go", change("(refused.Code == lockNotAvailable || refused.Code == deadlock)", "refused.Code == \"\""), migrating("TestAMigrationIsTriedUntilItHasItsLocks")},
+		{"schema-that-lacks-what-is-needed-is-taken", "I1", "migrations/check.go", change("if know < oldest {", "if know < 0 {"), migrating("TestCheck")},
+		{"script-is-for-any-version", "I1", "migrations/script.go", change("WHERE is_applied) <> %[2]d THEN", "WHERE is_applied) < %[2]d THEN"), migrating("TestAScriptIsForOneVersion")},
 	}
 }

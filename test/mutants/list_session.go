@@ -6,6 +6,13 @@ func sessionMutants() []mutant {
 	return []mutant{
 		{"transaction-at-the-default-level", "I7", "eventqueue/pgstore/lockwait.go",
 			change("append(before, pgsession.LevelSQL, planSQL)", "append(before, planSQL)"), []judge{{"./test/model", []string{"TestModelEqualsSQL"}}}},
+		{"a-password-is-read-once", "I12", "eventqueue/pgsession/access.go", change("		c.Password, err = a.password()\n		return err\n", "		return err\n"), sessions("TestAPasswordFile")},
+		{"who-listens-has-an-old-password", "I12", "eventqueue/pgsession/access.go", change("	if config.BeforeConnect != nil {\n		if err := config.BeforeConnect(ctx, c); err != nil {", "	if config.BeforeConnect != nil {\n		if err := ctx.Err(); err != nil {"),
+			sessions("TestAPasswordFile")},
+		{"a-password-with-its-line-break", "I16", "eventqueue/pgsession/access.go", change("strings.Cut(string(text), \"\\n\")", "strings.Cut(string(text), \"\\n\\n\")"), sessions("TestAPasswordFile")},
+		{"a-dialer-is-encrypted-twice", "I12", "eventqueue/pgsession/access.go", change("c.TLSConfig, c.Fallbacks, c.SSLNegotiation = nil, nil, \"\"", "c.SSLNegotiation = \"\""), sessions("TestADialer")},
+		{"cloudsql-without-its-dialer", "I12", "service/config.go", change("refuse(c.cloudSQL != \"\" && c.Access.Dial == nil", "refuse(c.cloudSQL != \"\" && c.Access.Dial != nil && c.DatabaseURL == \"\""),
+			[]judge{{"./service", []string{"TestCloudSQLNeedsADialer"}}}},
 		{"settings-as-startup-parameters", "I12", session, change("delete(config.RuntimeParams, name)", "_ = name"),
 			sessions("TestSettingsBehindAPoolerOfSessions")},
 		{"settings-are-not-set", "I12", session, change("set_config(name, value, false), pg_backend_pid()", "current_setting(name, true), pg_backend_pid()"),
@@ -45,25 +52,29 @@ func lockTimeoutMutants() []mutant {
 		own, store = "eventqueue/locktimeout/locktimeout.go", "eventqueue/pgstore/locktimeout.go"
 		judged     = "TestLocksAreCheckedByTheDatabase"
 		one        = "TestOneLockTimeoutForADatabase"
-		valid      = "` + mayrun.ValidSQL + `)"
 	)
-	byCaller := func(name, file, before, after string) mutant {
+	byDefault := func(name, file, before, after string) mutant {
 		return mutant{name, "I4", file, change(before, after), stored(judged)}
 	}
 	return []mutant{
-		byCaller("claim-judges-by-the-caller", "eventqueue/pgstore/claim.go", "greatest($2::interval, "+valid+" AS valid_for", "$2::interval AS valid_for"),
-		byCaller("requeue-judges-by-the-caller", "eventqueue/pgstore/requeue.go", `mayrun.ValidSinceSQL("clock.now", "$2")`, `"clock.now - $2::interval"`),
-		byCaller("turns-judge-by-the-caller", "eventqueue/pgstore/advance.go", "THEN greatest($4::interval, "+valid+" END", "THEN $4::interval END"),
-		byCaller("lost-judges-by-the-caller", "eventqueue/pgstore/pending.go", `mayrun.ValidSinceSQL("now", "$4")`, `"now - $4::interval"`),
-		byCaller("share-judges-by-the-caller", "eventqueue/pgstore/runnable.go", `mayrun.ValidSinceSQL("now", "$5")`, `"now - $5::interval"`),
-		{"operator-is-shown-locks-by-the-callers-timeout", "I4", "internal/mayrun/mayrun.go", change(`ValidSinceSQL(now, lockTimeout)) + `, `now+" - "+lockTimeout+"::interval") + `),
+		byDefault("claim-judges-by-the-default", "eventqueue/pgstore/claim.go", "` + mayrun.ValidForSQL + ` AS valid_for", "interval '1 minute' AS valid_for"),
+		byDefault("requeue-judges-by-the-default", "eventqueue/pgstore/requeue.go", `"clock.now - clock.valid_for"`, `"clock.now - interval '1 minute'"`),
+		byDefault("counts-judge-by-the-default", "eventqueue/pgstore/backlog.go", "AS minute, now - ` + mayrun.ValidForSQL + ` AS valid", "AS minute, now - interval '1 minute' AS valid"),
+		byDefault("oldest-due-is-judged-by-the-default", "eventqueue/pgstore/backlog.go", "SELECT now, now - ` + mayrun.ValidForSQL + ` AS valid", "SELECT now, now - interval '1 minute' AS valid"),
+		byDefault("turns-judge-by-the-default", "eventqueue/pgstore/advance.go", "THEN ` + mayrun.ValidForSQL + ` END", "THEN interval '1 minute' END"),
+		byDefault("lost-judges-by-the-default", "eventqueue/pgstore/pending.go", `mayrun.ValidSinceSQL("now")`, `"now - interval '1 minute'"`),
+		byDefault("share-judges-by-the-default", "eventqueue/pgstore/runnable.go", `mayrun.ValidSinceSQL("now")`, `"now - interval '1 minute'"`),
+		{"operator-is-shown-locks-by-the-default", "I4", "internal/mayrun/mayrun.go", change(`now+" - "+validFor`, `now+" - interval '1 minute'"`),
 			[]judge{{"./eventqueue/pgstore", []string{"TestStatementsAgreeOnWhatMayRun"}}}},
-		{"claim-describes-locks-by-the-caller", "I11", "eventqueue/pgstore/claim.go", change("lockTimeout = *r.validFor", "_ = *r.validFor"), stored(judged)},
+		{"database-without-a-setting-has-no-lock-timeout", "I4", "internal/mayrun/mayrun.go", change("locktimeout.Default/time.Second", "locktimeout.Default/time.Hour"),
+			[]judge{{"./eventqueue/inspect", []string{"TestShowFollowsAnEvent"}}}},
+		{"claim-describes-locks-by-the-default", "I11", "eventqueue/pgstore/claim.go", change("r.lockedAt.Time.Add(*r.validFor)", "r.lockedAt.Time.Add(time.Minute)"), stored(judged)},
 		{"lock-timeout-before-is-forgotten", "I4", "internal/mayrun/mayrun.go", change("SELECT greatest(s.lock_timeout, s.lock_timeout_before)", "SELECT s.lock_timeout"), stored(judged)},
 		{"another-lock-timeout-is-no-error", "I4", own, change("case own != 0 && own != agreed:", "case false:"), stored(one)},
 		{"last-lock-timeout-wins", "I4", store, change("(lock_timeout) VALUES ($1) ON CONFLICT DO NOTHING", "(lock_timeout) VALUES ($1) ON CONFLICT (singleton) DO UPDATE SET lock_timeout = excluded.lock_timeout"),
 			stored("TestTwoProgramsSetTheLockTimeoutAtOnce")},
-		{"relay-checks-locks-by-its-own-timeout", "I13", "eventqueue/maintenance/locktimeout.go", change("r.lockTimeout.Store(int64(timeout))", "_ = timeout"), stored("TestARelayHeedsTheDatabase")},
+		{"relay-rests-by-the-default", "I13", "eventqueue/maintenance/locktimeout.go", change("r.lockTimeout.Store(int64(timeout))", "_ = timeout"), maintaining("TestARunningRelayHeedsAChange")},
+		{"longer-lock-timeout-than-the-databases", "I4", store, change("return min(own, locktimeout.Default), nil", "return own, nil"), stored(one)},
 		{"change-is-finalized-at-one-instant", "I4", store, change(" AND (SELECT locks FROM young) = 0", ""), stored("TestAChangeIsFinalizedBesideNoProgramOfTheOldTime")},
 		{"change-is-finalized-under-a-lock", "I4", store, change("AND NOT EXISTS (SELECT FROM held) AND", "AND"), stored("TestAChangeIsFinalizedWhenNobodyNeedsTheOldTime")},
 		{"lock-timeout-needs-the-right-to-write-it", "I13", store, change(`refused.Code == "42501"`, `refused.Code == "00000"`), stored(one)},
@@ -88,10 +99,9 @@ func rightMutants() []mutant {
 		{"emitter-may-admit-events", "I4", roles, change("GRANT INSERT (event_id, stage, canvas_id, group_key) ON event_groups TO queue_emitter;", "GRANT INSERT ON event_groups TO queue_emitter;"), stored(mayNot)},
 		{"roles-keep-what-they-had", "I16", roles, change("EXECUTE format('REVOKE ALL ON %s.%I FROM %I', schema, \"table\", role);", "PERFORM 1;"), stored("TestRolesLoseWhatTheyHad")},
 		{"everybody-may-emit", "I16", roles, change("EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f);", "PERFORM 1;"), stored(mayNot)},
-		{"nobody-sets-the-lock-timeout", "I4", roles, change("GRANT INSERT ON events_v2_settings TO queue_worker, queue_cron;", ""), stored("TestWhatTheWorkerMay", "TestWhatCronMay")},
 		{"groups-are-not-locked", "I4", groups, change("AS changed (canvas_id, group_key) ORDER BY number\n        ON CONFLICT (number) DO UPDATE SET number = held.number WHERE false;", "AS changed (canvas_id, group_key) ORDER BY number\n        ON CONFLICT (number) DO NOTHING;"), stored("TestAGroupIsLockedByItsRow")},
 		{"group-locks-are-anybodys", "I13", groups, change("        INSERT INTO event_group_locks AS held (number)", "        PERFORM pg_advisory_xact_lock(1); INSERT INTO event_group_locks AS held (number)"), stored("TestNobodyElseHoldsAGroup")},
-		{"a-table-of-the-queue-is-unknown", "I12", "migrations/00039_webhooks.sql", change("'webhook_minutes', 'webhook_sources']", "'webhook_minutes']"),
+		{"a-table-of-the-queue-is-unknown", "I12", "migrations/00042_minute_totals.sql", change("'webhook_sources', 'event_minute_totals']", "'webhook_sources']"),
 			stored("TestTheQueueKnowsItsTables")},
 		{"outbox-takes-rows-of-the-queue", "I12", least, change("$new$\"table\" = ANY (events_v2_tables()) AND", "$new$\"table\" = 'events_v2' AND"), stored("TestTheQueueKnowsItsTables")},
 	}

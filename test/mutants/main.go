@@ -60,8 +60,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir), stopService(ctx, postgres)) }()
 	b := builder{root: root, dir: dir, env: append(os.Environ(), "DATABASE_URL="+postgres.URL),
-		programs: &programs{by: map[string]func() (*program, error){}},
-		builds:   make(slots, max(*parallel, 1)), tests: make(slots, 2*max(*parallel, 1))}
+		programs: &programs{by: map[string]func() (*program, error){}}, bundles: newBundles(selected),
+		builds: make(slots, max(*parallel, 1)), tests: make(slots, 2*max(*parallel, 1))}
 	return gate{builder: b, out: out}.run(ctx, selected)
 }
 

@@ -56,8 +56,8 @@ func (j *judgement) checkPaused(l *life) {
 // emit, which asks a publisher that was down with it, and because it is pending; when
 // its ordering group admits it; for each emit that was a repeat of it, and asks with it
 // too; for each time that an emitter without an answer finds it, which is an emit again;
-// for each run that ended meanwhile, which leaves it pending; for each change by an operator, which does, too; and for each
-// statement that takes it and gets no answer.
+// for each run that ended meanwhile, which leaves it pending; for each change by an operator, which does, too, and asks a
+// publisher that was down with it; and for each statement that takes it and gets no answer.
 func (l *life) mayPublish(f force) int {
 	most := 2 + 2*l.again + l.untaken
 	if l.emitted.OrderingKey != "" {
@@ -69,8 +69,8 @@ func (l *life) mayPublish(f force) int {
 		}
 	}
 	for _, r := range l.changes {
-		if r.Kind == Changed && (f.to.IsZero() || r.At.Before(f.to)) { // it is pending again
-			most++
+		if r.Kind == Changed && (f.to.IsZero() || r.At.Before(f.to)) { // it is pending again, and asks a publisher that was down, too
+			most += 2
 		}
 	}
 	for _, h := range l.holds {

@@ -17,6 +17,7 @@ func Check(h *History) []Violation {
 		j.checkAmplification(l)
 		j.checkProgress(l)
 		j.checkUnanswered(l)
+		j.checkSpoilt(l)
 	}
 	j.checkGroups()
 	j.checkLimits()

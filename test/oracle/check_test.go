@@ -158,14 +158,20 @@ func (s *script) beside(from, to float64) *script {
 func TestGoodHistories(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]*script{
-		"nothing":             newScript(),
-		"completed":           newScript().emit(0, 0).complete(1, "w1", 1, 0),
-		"delayed":             newScript().emit(0, 50).complete(50, "w1", 1, 0),
-		"retried":             newScript().emit(0, 0).fail(1, 1, machine.RetryAllowed).complete(4, "w2", 2, 1),
-		"failed":              newScript().emit(0, 0).fail(1, 1, machine.RetryAllowed).fail(4, 2, machine.RetryAllowed).fail(8, 3, machine.RetryTooMany).log("FAILED"),
-		"for good":            newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.Permanent).write(2, "w1", 1, machine.FailedForGood, 0).log("FAILED"),
-		"released":            newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.Cut).write(2, "w1", 1, machine.Released, 0).complete(3, "w2", 2, 0),
-		"stopped":             newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.Stopping).write(2, "w1", 1, machine.Released, 0).complete(3, "w2", 2, 0),
+		"nothing":   newScript(),
+		"completed": newScript().emit(0, 0).complete(1, "w1", 1, 0),
+		"delayed":   newScript().emit(0, 50).complete(50, "w1", 1, 0),
+		"retried":   newScript().emit(0, 0).fail(1, 1, machine.RetryAllowed).complete(4, "w2", 2, 1),
+		"failed":    newScript().emit(0, 0).fail(1, 1, machine.RetryAllowed).fail(4, 2, machine.RetryAllowed).fail(8, 3, machine.RetryTooMany).log("FAILED"),
+		"for good":  newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.Permanent).write(2, "w1", 1, machine.FailedForGood, 0).log("FAILED"),
+		"released":  newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.Cut).write(2, "w1", 1, machine.Released, 0).complete(3, "w2", 2, 0),
+		"stopped":   newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.Stopping).write(2, "w1", 1, machine.Released, 0).complete(3, "w2", 2, 0),
+		"cut off as it began": func() *script { // a row by hand, for its last run
+			s := newScript().emit(0, 0)
+			s.Records[0].Retries = 2
+			return s.claim(1, "w1", 1, 2).kind(oracle.Renewed, 1, "w1", 1).fault(oracle.LostDatabase, "w1", 1, 70).
+				claim(61, "w2", 2, 3).write(62, "w2", 2, machine.RetryTooMany, 0).log("FAILED")
+		}(),
 		"taken over":          newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Killed, "w1", 5, 30).complete(61, "w2", 2, 0),
 		"begun, taken over":   newScript().emit(0, 0).claim(1, "w1", 1, 0).kind(oracle.Renewed, 1, "w1", 1).fault(oracle.Killed, "w1", 5, 30).complete(61, "w2", 2, 1),
 		"renewed":             newScript().emit(0, 0).claim(1, "w1", 1, 0).kind(oracle.Renewed, 30, "w1", 1).run(1, "w1", 1, oracle.OK).write(80, "w1", 1, machine.ExecutesToCompletion, 0),
@@ -200,23 +206,23 @@ func TestBadHistories(t *testing.T) {
 		want string
 		*script
 	}{
-		"vanished":            {"I1", newScript().emit(0, 0)},
-		"not emitted":         {"I1", newScript().claim(1, "w1", 1, 0)},
-		"stuck":               {"I1", newScript().emit(900, 900).row(900, false)},
-		"stuck, locked":       {"I1", newScript().emit(0, 0).claim(1, "w1", 1, 0).row(0, true)},
-		"deleted and there":   {"I1", done().row(0, false)},
-		"deleted without run": {"I1", newScript().emit(0, 0).claim(1, "w1", 1, 0).write(2, "w1", 1, machine.ExecutesToCompletion, 0)},
-		"deleted, run failed": {"I1", newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.Failed).write(2, "w1", 1, machine.ExecutesToCompletion, 0)},
-		"failed, not logged":  {"I1", newScript().emit(0, 0).fail(1, 1, machine.RetryAllowed).fail(4, 2, machine.RetryAllowed).fail(8, 3, machine.RetryTooMany)},
-		"logged twice":        {"I1", done().log("COMPLETED").log("COMPLETED")},
-		"completed as failed": {"I1", done().log("FAILED")},
-		"no fault":            {"I3", newScript().emit(0, 0).claim(1, "w1", 1, 0).complete(62, "w2", 2, 1)},
-		"another's fault":     {"I3", newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Killed, "w3", 5, 30).complete(62, "w2", 2, 1)},
-		"the broker's fault":  {"I3", newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.NotifierFault, "", 5, 30).complete(62, "w2", 2, 1)},
-		"an earlier fault":    {"I3", newScript().fault(oracle.Killed, "w1", 0, 1).emit(2, 2).claim(3, "w1", 1, 0).complete(70, "w2", 2, 1)},
-		"two of a line":       {"order", newScript().emit(0, 0).complete(30, "w1", 1, 0).beside(25, 40)},
-		"two holders":         {"I4", newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Killed, "w1", 5, 30).complete(60, "w2", 2, 1)},
-		"renewed, taken":      {"I4", newScript().emit(0, 0).claim(1, "w1", 1, 0).kind(oracle.Renewed, 30, "w1", 1).fault(oracle.Killed, "w1", 35, 80).complete(70, "w2", 2, 1)},
+		"vanished":             {"I1", newScript().emit(0, 0)},
+		"not emitted":          {"I1", newScript().claim(1, "w1", 1, 0)},
+		"stuck":                {"I1", newScript().emit(900, 900).row(900, false)},
+		"stuck, locked":        {"I1", newScript().emit(0, 0).claim(1, "w1", 1, 0).row(0, true)},
+		"deleted and there":    {"I1", done().row(0, false)},
+		"deleted without run":  {"I1", newScript().emit(0, 0).claim(1, "w1", 1, 0).write(2, "w1", 1, machine.ExecutesToCompletion, 0)},
+		"deleted, run failed":  {"I1", newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.Failed).write(2, "w1", 1, machine.ExecutesToCompletion, 0)},
+		"failed, not logged":   {"I1", newScript().emit(0, 0).fail(1, 1, machine.RetryAllowed).fail(4, 2, machine.RetryAllowed).fail(8, 3, machine.RetryTooMany)},
+		"logged twice":         {"I1", done().log("COMPLETED").log("COMPLETED")},
+		"completed as failed":  {"I1", done().log("FAILED")},
+		"no fault":             {"I3", newScript().emit(0, 0).claim(1, "w1", 1, 0).complete(62, "w2", 2, 1)},
+		"another's fault":      {"I3", newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Killed, "w3", 5, 30).complete(62, "w2", 2, 1)},
+		"the notifier's fault": {"I3", newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.NotifierFault, "", 5, 30).complete(62, "w2", 2, 1)},
+		"an earlier fault":     {"I3", newScript().fault(oracle.Killed, "w1", 0, 1).emit(2, 2).claim(3, "w1", 1, 0).complete(70, "w2", 2, 1)},
+		"two of a line":        {"order", newScript().emit(0, 0).complete(30, "w1", 1, 0).beside(25, 40)},
+		"two holders":          {"I4", newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Killed, "w1", 5, 30).complete(60, "w2", 2, 1)},
+		"renewed, taken":       {"I4", newScript().emit(0, 0).claim(1, "w1", 1, 0).kind(oracle.Renewed, 30, "w1", 1).fault(oracle.Killed, "w1", 35, 80).complete(70, "w2", 2, 1)},
 		"stale write": {"I5", newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Frozen, "w1", 5, 90).claim(62, "w2", 2, 1).
 			run(1, "w1", 1, oracle.OK).write(63, "w1", 1, machine.ExecutesToCompletion, 0)},
 		"stale writer":      {"I5", newScript().emit(0, 0).claim(1, "w1", 1, 0).run(1, "w1", 1, oracle.OK).write(3, "w2", 1, machine.ExecutesToCompletion, 0)},
@@ -290,7 +296,7 @@ func TestEvidence(t *testing.T) {
 		t.Fatalf("want one violation, got %v", violations)
 	}
 	text := violations[0].String()
-	for _, want := range []string{"I3 event 7", "claimed", "by=w1", "broker, w2", "ExecutesToCompletion"} {
+	for _, want := range []string{"I3 event 7", "claimed", "by=w1", "notifier, w2", "ExecutesToCompletion"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}

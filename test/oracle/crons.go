@@ -62,5 +62,7 @@ func (j *judgement) mayMiss(c *Cron, n int) bool {
 	if !last {
 		until = c.Slots[n+1]
 	}
-	return slices.ContainsFunc(j.Faults, func(f Fault) bool { return f.Kind != NotifierFault && f.Event == 0 && f.overlaps(c.Slots[n], until) })
+	return slices.ContainsFunc(j.Faults, func(f Fault) bool {
+		return f.Kind != NotifierFault && f.Kind != AnswerFault && f.Event == 0 && f.overlaps(c.Slots[n], until)
+	})
 }

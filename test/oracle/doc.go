@@ -18,7 +18,7 @@
 // # What is judged
 //
 //   - I1 nothing is lost, nothing ends twice, nothing is left that could run: an event is
-//     completed, or FAILED, or CANCELLED by an operator, once. I2 is I1 under faults of the broker.
+//     completed, or FAILED, or CANCELLED by an operator, once. I2 is I1 under faults of the notifier.
 //
 //   - I3 a run whose end was not written, and after which the event was claimed
 //     again, overlaps a fault of its holder.
@@ -52,8 +52,12 @@
 //   - I15 an event fails for what its own handler did, or for what happened to
 //     the workers that held it.
 //
+//     A row that the database refuses to write makes no other event late: what a refused statement
+//     would have written beside it is written within [Bounds].Beside.
+//
 //   - I18 an event for which no handler was ever called is FAILED only if each of its
-//     claimants died; what a lost claim counts is what was recorded as begun.
+//     claimants died, or did not hear from the database for a lock timeout after it had recorded
+//     that a run begins; what a lost claim counts is what was recorded as begun.
 //
 //   - I19 an event whose emit was not answered is known to somebody within 2 s of its commit, or
 //     within 8 s of the last further fault of its emitter.

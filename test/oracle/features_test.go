@@ -162,7 +162,7 @@ func TestFailedWithoutARun(t *testing.T) {
 	}
 }
 
-// Where workers find events by themselves, a broker that is down excuses nothing.
+// Where workers find events by themselves, a notifier that is down excuses nothing.
 func TestANotifierOutageExcusesNothingWithAFallback(t *testing.T) {
 	t.Parallel()
 	for _, alone := range []bool{false, true} {

@@ -41,7 +41,13 @@ const (
 	LostDatabase FaultKind = "lost database"
 	// NotifierFault is anything that the notifier or the way to it did. It never excuses
 	// an extra run (I3).
-	NotifierFault FaultKind = "broker"
+	NotifierFault FaultKind = "notifier"
+	// AnswerFault is an acknowledgement, or another answer to the notifier, that failed or hung, or a
+	// time when all of them did. It excuses nothing: notifications come again, and the work goes on.
+	AnswerFault FaultKind = "answer to the notifier"
+	// RowRefused is a row that the database refuses to write, and the time until which it may not have
+	// been tried again after that. Event names its event, and it excuses no other one.
+	RowRefused FaultKind = "row refused"
 	// Hung is a handler that ran past its timeout and ignored its context: its
 	// lock is not renewed any more. Event names its event.
 	Hung FaultKind = "handler hung"
@@ -169,12 +175,16 @@ type Bounds struct {
 	CheckEvery time.Duration
 
 	// Alone says that workers find events without notifications, so that no fault of the
-	// broker excuses a lack of progress (I13).
+	// notifier excuses a lack of progress (I13).
 	Alone bool
 
 	// Untold is how many events of a handler with an approximate rate limit a worker may
 	// have let begin without having told the database.
 	Untold int
+
+	// Beside is how soon an event has to be written that was in a statement which the database
+	// refused for the row of another event (I15). 0 means that this is not judged.
+	Beside time.Duration
 
 	// Progress is how soon an event that may run has to be claimed (I13), counted from
 	// the last obstacle and from when its notification counts as lost: with a LostAfter,

@@ -20,6 +20,7 @@ type life struct {
 	starts     map[int32]*Record
 	ends       map[int32]*Record
 	logged     []*Record
+	spoilt     []*Record
 	published  []*Record
 	delivered  []*Record
 	row        *Row
@@ -68,6 +69,8 @@ func (l *life) add(r *Record) {
 		l.starts[r.Attempt] = r
 	case RunEnded:
 		l.ends[r.Attempt] = r
+	case Spoilt:
+		l.spoilt = append(l.spoilt, r)
 	case Logged:
 		l.logged = append(l.logged, r)
 	case Published:

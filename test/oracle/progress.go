@@ -47,7 +47,7 @@ func (j *judgement) checkWait(l *life, due, since, until time.Time) {
 func (j *judgement) faultless(l *life, since, until time.Time) (last time.Time, ends bool) {
 	for i := range j.Faults {
 		f := &j.Faults[i]
-		if f.Event != 0 && f.Event != l.id || f.From.After(until) || j.Bounds.Alone && f.Kind == NotifierFault {
+		if f.Kind == AnswerFault || f.Event != 0 && f.Event != l.id || f.From.After(until) || j.Bounds.Alone && f.Kind == NotifierFault {
 			continue
 		}
 		if f.To.IsZero() {
@@ -61,7 +61,7 @@ func (j *judgement) faultless(l *life, since, until time.Time) (last time.Time, 
 // silence is how long after the last obstacle a notification may be taken for one that
 // is on its way. It was published at the end of the obstacle, if that was the worst
 // moment, and the relay waits as long as it has waited until then, between LostAfter and
-// ten times that. Where a fault of the broker was no obstacle, the last one may have been
+// ten times that. Where a fault of the notifier was no obstacle, the last one may have been
 // published into that fault at any time.
 func (j *judgement) silence(due, since, until time.Time) time.Duration {
 	least, most := j.Bounds.LostAfter, 10*j.Bounds.LostAfter

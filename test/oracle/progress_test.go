@@ -48,7 +48,7 @@ func TestProgressAfterASilence(t *testing.T) {
 		"after a long one, late":     {claimed(341).fault(oracle.LostDatabase, "", 1, 70), false, "I13"},
 		"after a very long fault":    {claimed(800).fault(oracle.LostDatabase, "", 1, 500), false, ""},
 		"after a very long one late": {claimed(801).fault(oracle.LostDatabase, "", 1, 500), false, "I13"},
-		"beside a silent broker":     {claimed(300).fault(oracle.NotifierFault, "", 1, 900), true, ""},
+		"beside a silent notifier":   {claimed(300).fault(oracle.NotifierFault, "", 1, 900), true, ""},
 		"beside one for too long":    {claimed(301).fault(oracle.NotifierFault, "", 1, 900), true, "I13"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ const (
 	// Emitted is an event that is committed: Canvas, Handler, Value, Due,
 	// OrderingKey, UniqueKey, UniqueFor; Parent of one that another's completion
 	// emits, and Children of one whose completion emits others. Of a row that was
-	// written by hand also Retries and LockedAt (zero: unlocked), and Foreign.
+	// written by hand also Attempt, Retries and LockedAt (zero: unlocked), and Foreign.
 	Emitted Kind = "emitted"
 	// Repeated is an emit that made no event, because Event has its UniqueKey: Canvas,
 	// UniqueKey; At is the moment of the statement.
@@ -29,8 +29,8 @@ const (
 	// FoundAgain is an event that an emitter found unclaimed, when it looked for what an emit
 	// without an answer may have inserted, and notifies.
 	FoundAgain Kind = "found again"
-	// TakeUnanswered is a pending notification that somebody took, or tried to take, and who got no answer
-	// in time, or an error: it is marked as pending again.
+	// TakeUnanswered is a pending notification that somebody took or marked as pending, or tried to, and who
+	// got no answer in time, or an error: it is marked as pending again.
 	TakeUnanswered Kind = "take unanswered"
 	// MadeDue is an event whose delay was ended from outside: Due.
 	MadeDue Kind = "made due"
@@ -43,7 +43,7 @@ const (
 	// Granted is an answer of the rate limits: Scope, Granted, and what was told of
 	// runs that had begun before, Ran.
 	Granted Kind = "granted"
-	// Published is one notification handed to the broker. Failed says that the
+	// Published is one notification handed to the notifier. Failed says that the
 	// publisher was told that it failed, whether or not it went out.
 	Published Kind = "published"
 	// Delivered is one notification handed to a worker.
@@ -63,6 +63,9 @@ const (
 	Written Kind = "written"
 	// Refused is the end of a claim that the fence refused: Attempt, Label.
 	Refused Kind = "refused"
+	// Spoilt is a write of Event that did not happen, because the database refused the statement for
+	// the row of another event: Meant, which is Claimed, Renewed or Written.
+	Spoilt Kind = "spoilt"
 	// TakenBack is an expired lock that was taken away with the turn of its event, so
 	// that others of a limit run: Retries (of the row after it), LockTimeout.
 	TakenBack Kind = "taken back"
@@ -131,6 +134,8 @@ type Record struct {
 	Edited      bool // it has a new Value
 
 	Granted, Ran int
+
+	Meant Kind
 
 	Rule    control.RuleType
 	Scope   eventqueue.Scope
@@ -215,6 +220,8 @@ func (r Record) String() string {
 		if !r.Due.IsZero() {
 			field("due", r.Due.UTC().Format(clock))
 		}
+	case Spoilt:
+		field("meant", r.Meant)
 	case Logged:
 		field("status", r.Status)
 	case RuleAsked, RuleAdded, LiftAsked, RuleLifted:

@@ -13,7 +13,7 @@ func (j *judgement) replay(l *life) {
 		j.accuse(l, "I1", "it is in the history, but nobody emitted it")
 		return
 	}
-	w := &walk{judgement: j, life: l, due: l.emitted.Due, free: l.emitted.At}
+	w := &walk{judgement: j, life: l, attempt: l.emitted.Attempt, due: l.emitted.Due, free: l.emitted.At}
 	w.retries, l.value = l.emitted.Retries, l.emitted.Value
 	if locked := l.emitted.LockedAt; !locked.IsZero() { // by hand: nobody's run
 		w.holder = &hold{claim: l.emitted, lockedAt: locked}

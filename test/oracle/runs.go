@@ -21,7 +21,7 @@ func (j *judgement) checkExtraRuns(l *life) {
 func (j *judgement) excused(l *life, h *hold) bool {
 	for i := range j.Faults {
 		f := &j.Faults[i]
-		if f.Kind == NotifierFault || f.Kind == Stopped {
+		if f.Kind == NotifierFault || f.Kind == AnswerFault || f.Kind == Stopped {
 			continue
 		}
 		if (f.Actor == "" || f.Actor == h.claim.Actor) && (f.Event == 0 || f.Event == l.id) &&
@@ -109,10 +109,20 @@ func (j *judgement) checkUndelivered(l *life) {
 	}
 }
 
-// died reports whether a claimant was killed or stood still while it held its claim.
+// died reports whether a claimant was killed or stood still while it held its claim, or was cut off from
+// the database for a whole lock timeout after it had recorded that the run begins: perhaps it was not told.
 func (j *judgement) died(h *hold) bool {
 	for i := range j.Faults {
 		f := &j.Faults[i]
+		if f.Kind == LostDatabase && h.begun && (f.Actor == "" || f.Actor == h.claim.Actor) {
+			to := h.next.lockedAt()
+			if !f.To.IsZero() {
+				to = earliest(f.To, to)
+			}
+			if to.Sub(latest(f.From, h.claim.lockedAt())) >= j.Bounds.LockTimeout {
+				return true
+			}
+		}
 		if (f.Kind == Killed || f.Kind == Frozen) && (f.Actor == "" || f.Actor == h.claim.Actor) && f.overlaps(h.claim.lockedAt(), h.next.lockedAt()) {
 			return true
 		}

@@ -24,7 +24,7 @@ func (j *judgement) checkUnanswered(l *life) {
 		for i := range j.Faults {
 			f := &j.Faults[i]
 			switch {
-			case f.Kind == NotifierFault, f.Actor != "" && f.Actor != actor, f.From.After(until), f.From.Equal(committed):
+			case f.Kind == NotifierFault, f.Kind == AnswerFault, f.Actor != "" && f.Actor != actor, f.From.After(until), f.From.Equal(committed):
 			case f.To.IsZero(), f.Kind == Killed, f.Kind == Stopped:
 				if f.To.IsZero() || f.To.After(committed) {
 					return

@@ -41,11 +41,19 @@ func Build(ctx context.Context, dir string, packages map[string]string) error {
 		if err != nil {
 			return err
 		}
-		cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, name), pkg)
-		cmd.Dir, cmd.WaitDelay = in, 5*time.Second
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w\n%s", pkg, err, strings.TrimSpace(string(out)))
+		if err := build(ctx, in, pkg, filepath.Join(dir, name)); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// build compiles a package of the module in a directory.
+func build(ctx context.Context, in, pkg, to string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", to, pkg)
+	cmd.Dir, cmd.WaitDelay = in, 5*time.Second
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", pkg, err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

@@ -30,16 +30,21 @@ func (f *Fleet) Start(p Program) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.Adopt(started)
+	return started, nil
+}
+
+// Adopt adds a process that was started by itself, in the place of an earlier one of its name.
+func (f *Fleet) Adopt(started *Process) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.running[p.Name] = started
+	f.running[started.Name] = started
 	f.watchers.Go(func() {
 		<-started.Exited
 		if !started.expected.Load() {
 			f.broken(started.Failure())
 		}
 	})
-	return started, nil
 }
 
 // Process is the last process of a name; nil when there is none.

@@ -10,6 +10,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/fallback"
+	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/worker"
 )
@@ -94,9 +95,9 @@ type claimed struct {
 	claims atomic.Int64
 }
 
-func (l *claimed) TakeDue(ctx context.Context, within time.Duration, limit int) ([]eventqueue.Notification, error) {
+func (l *claimed) TakeDue(ctx context.Context, within time.Duration, limit int, await maintenance.AwaitTake) ([]eventqueue.Notification, error) {
 	l.claims.Add(1)
-	return l.Store.TakeDue(ctx, within, limit)
+	return l.Store.TakeDue(ctx, within, limit, await)
 }
 
 // TestWhatNobodyKnowsIsNotFoundForEver (I11): where publishing fails, and no worker has the

@@ -139,11 +139,11 @@ type crowded struct {
 	parts int
 }
 
-func (c *crowded) TakeLost(_ context.Context, after eventqueue.EventID, _ int, _, _ time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+func (c *crowded) TakeLost(_ context.Context, after eventqueue.EventID, _ int, _ time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
 	return []eventqueue.Notification{{Event: after + 1, Canvas: another}}, after + 1, nil
 }
 
-func (c *crowded) TakeRound(_ context.Context, after maintenance.RoundPlace, _, _ time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
+func (c *crowded) TakeRound(_ context.Context, after maintenance.RoundPlace, _ time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
 	<-time.After(20 * time.Millisecond) // of virtual time, as a statement takes
 	if after.Run++; int(after.Run) < c.parts {
 		return nil, after, nil
@@ -388,10 +388,12 @@ func TestWhatIsPutOffHasABound(t *testing.T) {
 	})
 }
 
-// stuck is a ledger whose statements are not answered for as long as somebody waits.
+// stuck is a ledger whose statements are not answered for as long as somebody waits, or for an hour.
 type stuck struct{ *ledger }
 
-func (stuck) TakeDue(ctx context.Context, _ time.Duration, _ int) ([]eventqueue.Notification, error) {
+func (stuck) TakeDue(ctx context.Context, _ time.Duration, _ int, _ maintenance.AwaitTake) ([]eventqueue.Notification, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Hour)
+	defer cancel()
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -523,9 +525,9 @@ func (c *counted) searched() (n int) {
 	return n
 }
 
-func (c *counted) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lock time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+func (c *counted) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
 	c.count()
-	return c.Store.TakeLost(ctx, after, limit, lostAfter, lock)
+	return c.Store.TakeLost(ctx, after, limit, lostAfter)
 }
 
 // ReportLost implements maintenance.LostReporter.

@@ -23,7 +23,7 @@ type advancing struct {
 }
 
 // Claim claims all, in a while.
-func (h *advancing) Claim(_ context.Context, ids []eventqueue.EventID, _ eventqueue.HandlerSet, _ time.Duration, _ eventqueue.ClaimID) (found []worker.ClaimResult, _ error) {
+func (h *advancing) Claim(_ context.Context, ids []eventqueue.EventID, _ eventqueue.HandlerSet, _ eventqueue.ClaimID) (found []worker.ClaimResult, _ error) {
 	<-time.After(time.Millisecond)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,6 +117,6 @@ func TestAStoppingWorkerRunsNoAdvancedEvent(t *testing.T) {
 }
 
 // Runnable finds nothing.
-func (h *advancing) Runnable(context.Context, eventqueue.Scope, []eventqueue.CanvasID, time.Duration) ([]eventqueue.Event, eventqueue.Scope, error) {
+func (h *advancing) Runnable(context.Context, eventqueue.Scope, []eventqueue.CanvasID) ([]eventqueue.Event, eventqueue.Scope, error) {
 	return nil, eventqueue.Scope{}, nil
 }

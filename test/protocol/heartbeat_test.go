@@ -23,10 +23,19 @@ func TestALongRunKeepsItsLockAndItsLease(t *testing.T) {
 			last = time.Now()
 			return nil, nil
 		}
-		stop := s.start(worker.Config{LockTimeout: time.Minute, Lease: time.Minute})
+		var renewals []worker.Renewal // by one goroutine
+		stop := s.start(worker.Config{LockTimeout: time.Minute, Lease: time.Minute, ObserveRenewal: func(r worker.Renewal) { renewals = append(renewals, r) }})
 		defer stop()
 		s.notify(s.claimed(1))
 		pass(30 * time.Minute)
+		for _, r := range renewals {
+			if r.Claims != 1 || r.Age <= 0 || r.Age > 30*time.Second || r.Err != nil {
+				s.t.Errorf("a renewal is reported as %+v", r)
+			}
+		}
+		if len(renewals) < 60 {
+			s.t.Errorf("%d renewals are reported in half an hour", len(renewals))
+		}
 		got := s.state()
 		close(let)
 		if longest = max(longest, time.Since(last)); longest > 30*time.Second {

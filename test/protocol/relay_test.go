@@ -101,7 +101,7 @@ func (l *ledger) TakePending(context.Context, []eventqueue.EventID) ([]eventqueu
 	return nil, nil
 }
 
-func (l *ledger) TakeDue(context.Context, time.Duration, int) ([]eventqueue.Notification, error) {
+func (l *ledger) TakeDue(context.Context, time.Duration, int, maintenance.AwaitTake) ([]eventqueue.Notification, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked++
@@ -113,15 +113,15 @@ func (l *ledger) TakeDue(context.Context, time.Duration, int) ([]eventqueue.Noti
 	return page, nil
 }
 
-func (l *ledger) TakeLost(_ context.Context, after eventqueue.EventID, _ int, _, _ time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+func (l *ledger) TakeLost(_ context.Context, after eventqueue.EventID, _ int, _ time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
 	return l.page(after)
 }
 
-func (l *ledger) TakeRound(context.Context, maintenance.RoundPlace, time.Duration, time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
+func (l *ledger) TakeRound(context.Context, maintenance.RoundPlace, time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
 	return nil, maintenance.RoundPlace{}, nil
 }
 
-func (l *ledger) Sweep(_ context.Context, after eventqueue.EventID, _ int, _, _ time.Duration) (s maintenance.Swept, err error) {
+func (l *ledger) Sweep(_ context.Context, after eventqueue.EventID, _ int, _ time.Duration) (s maintenance.Swept, err error) {
 	s.Lost, s.Next, err = l.page(after)
 	s.Read = max(1, len(s.Lost))
 	return s, err

@@ -48,7 +48,7 @@ type endless struct {
 	pages, live, reads int
 }
 
-func (e *endless) Sweep(_ context.Context, after eventqueue.EventID, _ int, _, _ time.Duration) (maintenance.Swept, error) {
+func (e *endless) Sweep(_ context.Context, after eventqueue.EventID, _ int, _ time.Duration) (maintenance.Swept, error) {
 	<-time.After(time.Millisecond) // of virtual time, as a statement takes
 	e.reads++
 	return maintenance.Swept{Next: (after + 1) % eventqueue.EventID(e.pages), Read: 1, Live: e.live}, nil
@@ -67,7 +67,7 @@ type many struct {
 
 const partTakes = 10 * time.Millisecond
 
-func (m *many) TakeRound(_ context.Context, after maintenance.RoundPlace, _, _ time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
+func (m *many) TakeRound(_ context.Context, after maintenance.RoundPlace, _ time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
 	<-time.After(partTakes) // of virtual time, as a statement takes
 	m.reads++
 	after.Run = (after.Run + 1) % 100_000

@@ -3,6 +3,7 @@ package protocol
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"sync"
@@ -36,9 +37,11 @@ type script struct {
 	// refuseClaim is asked about every claim.
 	refuseClaim func(ids []eventqueue.EventID) error
 	renewing    func(claims []worker.Claim) (lost []eventqueue.EventID, err error)
-	lostEnds    bool                       // Complete finds that no claim holds
-	busy        map[eventqueue.EventID]int // so often Finish finds the row being written
-	empty       int                        // so many pulls return nothing at once
+	values      func(ctx context.Context, claim worker.Claim) (json.RawMessage, bool, error)
+	completing  func(ctx context.Context, completions []worker.Completion) error // before Complete
+	lostEnds    bool                                                             // Complete finds that no claim holds
+	busy        map[eventqueue.EventID]int                                       // so often Finish finds the row being written
+	empty       int                                                              // so many pulls return nothing at once
 
 	claims, renewals int
 	completions      []worker.Completion
@@ -212,7 +215,7 @@ func (s *script) Requeue(_ context.Context, deliveries []eventqueue.Delivery, af
 }
 
 // Claim answers what the test has prepared; of what it has not, nothing.
-func (s *script) Claim(ctx context.Context, ids []eventqueue.EventID, _ eventqueue.HandlerSet, _ time.Duration, claim eventqueue.ClaimID) ([]worker.ClaimResult, error) {
+func (s *script) Claim(ctx context.Context, ids []eventqueue.EventID, _ eventqueue.HandlerSet, claim eventqueue.ClaimID) ([]worker.ClaimResult, error) {
 	s.mu.Lock()
 	s.claims++
 	s.asked = append(s.asked, claim)
@@ -240,8 +243,18 @@ func (s *script) Claim(ctx context.Context, ids []eventqueue.EventID, _ eventque
 	return found, nil
 }
 
+// Value answers as the test says.
+func (s *script) Value(ctx context.Context, claim worker.Claim) (json.RawMessage, bool, error) {
+	return s.values(ctx, claim)
+}
+
 // Complete records the completions, unless the test refuses them.
 func (s *script) Complete(ctx context.Context, _ eventqueue.DB, completions []worker.Completion, _ bool) (written worker.WriteResult, err error) {
+	if s.completing != nil {
+		if err := s.completing(ctx, completions); err != nil {
+			return written, err
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ctx.Err() != nil {
@@ -267,7 +280,7 @@ func (s *script) Complete(ctx context.Context, _ eventqueue.DB, completions []wo
 }
 
 // Advance implements worker.Store: no event waits in an ordering group.
-func (s *script) Advance(context.Context, []eventqueue.EventID, []eventqueue.EventID, time.Duration) ([]eventqueue.Event, error) {
+func (s *script) Advance(context.Context, []eventqueue.EventID, []eventqueue.EventID) ([]eventqueue.Event, error) {
 	return nil, nil
 }
 
@@ -332,6 +345,6 @@ func (s *script) GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []e
 }
 
 // Runnable finds nothing.
-func (s *script) Runnable(context.Context, eventqueue.Scope, []eventqueue.CanvasID, time.Duration) ([]eventqueue.Event, eventqueue.Scope, error) {
+func (s *script) Runnable(context.Context, eventqueue.Scope, []eventqueue.CanvasID) ([]eventqueue.Event, eventqueue.Scope, error) {
 	return nil, eventqueue.Scope{}, nil
 }

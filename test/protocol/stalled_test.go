@@ -41,14 +41,14 @@ type hangingWorker struct {
 	*hang
 }
 
-func (h hangingWorker) Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.HandlerSet, timeout time.Duration, claim eventqueue.ClaimID) ([]worker.ClaimResult, error) {
+func (h hangingWorker) Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.HandlerSet, claim eventqueue.ClaimID) ([]worker.ClaimResult, error) {
 	if err := h.in(ctx, "claim"); err != nil {
 		h.mu.Lock()
 		h.asked = append(h.asked, claim)
 		h.mu.Unlock()
 		return nil, err
 	}
-	return h.script.Claim(ctx, ids, known, timeout, claim)
+	return h.script.Claim(ctx, ids, known, claim)
 }
 
 func (h hangingWorker) Renew(ctx context.Context, claims []worker.Claim) (worker.WriteResult, error) {
@@ -148,19 +148,19 @@ type hangingRelay struct {
 	*hang
 }
 
-func (h hangingRelay) TakeDue(ctx context.Context, _ time.Duration, _ int) ([]eventqueue.Notification, error) {
+func (h hangingRelay) TakeDue(ctx context.Context, _ time.Duration, _ int, _ maintenance.AwaitTake) ([]eventqueue.Notification, error) {
 	return nil, h.in(ctx, "due")
 }
 
-func (h hangingRelay) Sweep(ctx context.Context, _ eventqueue.EventID, _ int, _, _ time.Duration) (maintenance.Swept, error) {
+func (h hangingRelay) Sweep(ctx context.Context, _ eventqueue.EventID, _ int, _ time.Duration) (maintenance.Swept, error) {
 	return maintenance.Swept{}, h.in(ctx, "sweep")
 }
 
-func (h hangingRelay) TakeRound(ctx context.Context, _ maintenance.RoundPlace, _, _ time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
+func (h hangingRelay) TakeRound(ctx context.Context, _ maintenance.RoundPlace, _ time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
 	return nil, maintenance.RoundPlace{}, h.in(ctx, "round")
 }
 
-func (h hangingRelay) CountPending(ctx context.Context, _ eventqueue.Scope, _ time.Duration) (eventqueue.Scope, error) {
+func (h hangingRelay) CountPending(ctx context.Context, _ eventqueue.Scope) (eventqueue.Scope, error) {
 	return eventqueue.Scope{}, h.in(ctx, "count")
 }
 

@@ -41,14 +41,14 @@ func (h *hanging) hang(ctx context.Context, on *atomic.Bool) error {
 	return ctx.Err()
 }
 
-func (h *hanging) Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.HandlerSet, lockTimeout time.Duration, claim eventqueue.ClaimID) ([]worker.ClaimResult, error) {
+func (h *hanging) Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.HandlerSet, claim eventqueue.ClaimID) ([]worker.ClaimResult, error) {
 	h.mu.Lock()
 	h.asked = append(h.asked, claim)
 	h.mu.Unlock()
 	if err := h.hang(ctx, &h.database); err != nil {
 		return nil, err
 	}
-	return h.script.Claim(ctx, ids, known, lockTimeout, claim)
+	return h.script.Claim(ctx, ids, known, claim)
 }
 
 func (h *hanging) Complete(ctx context.Context, in eventqueue.DB, completions []worker.Completion, retain bool) (worker.WriteResult, error) {

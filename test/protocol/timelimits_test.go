@@ -31,25 +31,25 @@ func (s *stalled) wait(ctx context.Context, stalls bool) error {
 	return ctx.Err()
 }
 
-func (s *stalled) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter, lock time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
+func (s *stalled) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
 	if err := s.wait(ctx, s.round); err != nil {
 		return nil, after, err
 	}
-	return s.ledger.TakeRound(ctx, after, lostAfter, lock)
+	return s.ledger.TakeRound(ctx, after, lostAfter)
 }
 
-func (s *stalled) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lock time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+func (s *stalled) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
 	if err := s.wait(ctx, s.lost); err != nil {
 		return nil, after, err
 	}
-	return s.ledger.TakeLost(ctx, after, limit, lostAfter, lock)
+	return s.ledger.TakeLost(ctx, after, limit, lostAfter)
 }
 
-func (s *stalled) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lock time.Duration) (maintenance.Swept, error) {
+func (s *stalled) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) (maintenance.Swept, error) {
 	if err := s.wait(ctx, s.sweep); err != nil {
 		return maintenance.Swept{}, err
 	}
-	return s.ledger.Sweep(ctx, after, limit, lostAfter, lock)
+	return s.ledger.Sweep(ctx, after, limit, lostAfter)
 }
 
 func (s *stalled) Listen(ctx context.Context, _ func()) error { <-ctx.Done(); return ctx.Err() }

@@ -80,16 +80,13 @@ func Quick() eventqueue.Policy {
 // called, which waits for it.
 func (r *Rig) Start(config worker.Config) (stop func()) {
 	r.T.Helper()
-	if config.Observe == nil {
-		config.Observe = r.Outcomes.Add
-	}
-	if config.Logger == nil {
-		config.Logger = testenv.Logger(r.T)
-	}
-	w, err := worker.New(r.Queue, r.Store, r.Notifier, r.Handlers, config)
-	if err != nil {
-		r.T.Fatal(err)
-	}
+	return r.StartOn(r.Store, config)
+}
+
+// StartOn is Start on a store of the test's.
+func (r *Rig) StartOn(store worker.Store, config worker.Config) (stop func()) {
+	r.T.Helper()
+	w := r.worker(store, config)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -103,6 +100,22 @@ func (r *Rig) Start(config worker.Config) (stop func()) {
 	}
 	r.T.Cleanup(stop)
 	return stop
+}
+
+// worker makes a worker, by default one whose outcomes the rig records.
+func (r *Rig) worker(store worker.Store, config worker.Config) *worker.Worker {
+	r.T.Helper()
+	if config.Observe == nil {
+		config.Observe = r.Outcomes.Add
+	}
+	if config.Logger == nil {
+		config.Logger = testenv.Logger(r.T)
+	}
+	w, err := worker.New(r.Queue, store, r.Notifier, r.Handlers, config)
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	return w
 }
 
 // Notified takes all notifications that are ready, and returns how many events they are for. An event may have
@@ -249,49 +262,19 @@ func (r *Rig) Relay(config maintenance.RelayConfig) *maintenance.Relay {
 // itself.
 func (r *Rig) RunToItsBound(config worker.Config) {
 	r.T.Helper()
-	config.Observe, config.Logger = r.Outcomes.Add, testenv.Logger(r.T)
-	w, err := worker.New(r.Queue, r.Store, r.Notifier, r.Handlers, config)
-	if err != nil {
-		r.T.Fatal(err)
-	}
 	ctx := testenv.Context(r.T)
-	if err := w.Run(ctx); err != nil || ctx.Err() != nil {
+	if err := r.worker(r.Store, config).Run(ctx); err != nil || ctx.Err() != nil {
 		r.T.Fatalf("the worker ended with %v, its context with %v", err, ctx.Err())
 	}
 }
 
-// Many are n events of the handler of most tests, with different values.
-func (r *Rig) Many(n int) []eventqueue.NewEvent {
+// Copies are n events of the handler of most tests.
+func (r *Rig) Copies(n int) []eventqueue.NewEvent {
 	events := make([]eventqueue.NewEvent, n)
 	for i := range events {
 		events[i] = r.Event(`1`)
 	}
 	return events
-}
-
-// StartOn runs a worker on a store of the test's.
-func (r *Rig) StartOn(store worker.Store, config worker.Config) (stop func()) {
-	r.T.Helper()
-	config.Observe = r.Outcomes.Add
-	config.Logger = testenv.Logger(r.T)
-	w, err := worker.New(r.Queue, store, r.Notifier, r.Handlers, config)
-	if err != nil {
-		r.T.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := w.Run(ctx); err != nil {
-			r.T.Errorf("worker: %v", err)
-		}
-	}()
-	stop = func() {
-		cancel()
-		<-done
-	}
-	r.T.Cleanup(stop)
-	return stop
 }
 
 // EdgesOfDelays are durations in nanoseconds where arithmetic could go wrong.
@@ -307,7 +290,7 @@ func EdgesOfDelays() []int64 {
 // Requeuer makes a Requeuer on the store and the queue of the rig.
 func (r *Rig) Requeuer() *control.Requeuer {
 	r.T.Helper()
-	requeuer, err := control.NewRequeuer(r.Store, r.Queue, time.Minute)
+	requeuer, err := control.NewRequeuer(r.Store, r.Queue)
 	if err != nil {
 		r.T.Fatal(err)
 	}
@@ -327,7 +310,7 @@ func (r *Rig) Requeue(ids ...eventqueue.EventID) []control.Requeued {
 // Claims claims events for a worker that never does anything after that.
 func (r *Rig) Claims(ids ...eventqueue.EventID) []worker.Completion {
 	r.T.Helper()
-	found, err := r.Store.Claim(testenv.Context(r.T), ids, Known, time.Minute, 0)
+	found, err := r.Store.Claim(testenv.Context(r.T), ids, Known, 0)
 	if err != nil {
 		r.T.Fatal(err)
 	}
@@ -368,15 +351,6 @@ func (r *Rig) AwaitBlockedOn(table, mode string) {
 
 // Scope is that of the handler of most tests.
 var Scope = eventqueue.Scope{Canvas: Canvas, Module: Key.Module, Name: Key.Name}
-
-// Copies are n events of the handler of most tests.
-func (r *Rig) Copies(n int) []eventqueue.NewEvent {
-	events := make([]eventqueue.NewEvent, n)
-	for i := range events {
-		events[i] = r.Event(`1`)
-	}
-	return events
-}
 
 // InOrder makes an event with an ordering key.
 func (r *Rig) InOrder(orderingKey, value string) eventqueue.NewEvent {

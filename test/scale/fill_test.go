@@ -68,7 +68,13 @@ func filled(t *testing.T, pool *pgxpool.Pool, events int) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := pool.Exec(ctx, `VACUUM ANALYZE event_hours`); err != nil {
+	for more := true; more; { // and each minute
+		var err error
+		if more, err = pgstore.New(pool).SumMinutes(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := pool.Exec(ctx, `VACUUM ANALYZE event_hours, event_minute_totals`); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -100,7 +100,9 @@ func TestPages(t *testing.T) {
 	}
 	var m measured
 	config.ConnConfig.Tracer, config.MaxConns = &m, 2
-	config.ConnConfig.RuntimeParams["work_mem"] = "16MB" // as the programs have it
+	for name, value := range map[string]string{"work_mem": "16MB", "enable_seqscan": "off", "jit": "off"} { // as the programs have them
+		config.ConnConfig.RuntimeParams[name] = value
+	}
 	pool, err := pgxpool.NewWithConfig(testenv.Context(t), config)
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +149,7 @@ func served(t *testing.T, r *rig.Rig) http.Handler {
 		t.Fatal(err)
 	}
 	everything := access.Identity{Name: "ada", Grants: []access.Grant{{Verbs: access.Verbs()}}, Key: "ada"}
-	site, err := dashboard.New(dashboard.Config{Store: r.Store, Queue: r.Queue, Bulk: operations, Log: testenv.Logger(t), LockTimeout: time.Minute, Timeout: 2 * time.Minute,
+	site, err := dashboard.New(dashboard.Config{Store: r.Store, Queue: r.Queue, Bulk: operations, Log: testenv.Logger(t), Timeout: 2 * time.Minute,
 		Identify: func(*http.Request) (access.Identity, error) { return everything, nil }})
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 
 // images finds what is pulled: name and tag.
 var (
-	images = regexp.MustCompile(`(?:^|[\s"'=:{-])((?:[a-z0-9.-]+/)*(?:postgres|golang|google-cloud-cli|cloud-sdk|debian|alpine|busybox|ubuntu|node|python)[:@][A-Za-z0-9._:-]+)`)
+	images = regexp.MustCompile(`(?:^|[\s"'=:{-])((?:[a-z0-9.-]+/)*(?:postgres|golang|google-cloud-cli|cloud-sdk|prom/prometheus|debian|alpine|busybox|ubuntu|node|python)[:@][A-Za-z0-9._:-]+)`)
 	exact  = regexp.MustCompile(`(:v?\d+\.\d+(\.\d+)?[A-Za-z0-9.-]*|@sha256:[0-9a-f]{64})$`)
 )
 
@@ -69,7 +69,7 @@ func TestOneVersionOfGo(t *testing.T) {
 	}
 	want := read("../../Dockerfile", `GO_IMAGE=golang:([0-9.]+)`)
 	for path, expression := range map[string]string{"../../docker-compose.yml": `GO_IMAGE:-golang:([0-9.]+)`,
-		"../../go.mod": module, "../../bench/go.mod": module, "../attack/go.mod": module} {
+		"../../go.mod": module, "../../bench/go.mod": module, "../attack/go.mod": module, "../deploycheck/go.mod": module} {
 		if got := read(path, expression); got != want {
 			t.Errorf("%s has Go %s, and the Dockerfile %s", path, got, want)
 		}

@@ -38,7 +38,7 @@ func TestOthersCanImportIt(t *testing.T) {
 	if status := run([]string{path}, copied, &stdout, &stderr); status != 0 {
 		t.Fatalf("exit status %d: %s", status, &stderr)
 	}
-	for _, dir := range []string{"", "bench", "test/attack"} {
+	for _, dir := range []string{"", "bench", "test/attack", "test/deploycheck"} {
 		(&goCommand{t: t, dir: filepath.Join(copied, dir)}).run("list", "-deps", "-test", "./...")
 	}
 	if was, is := picture(t, root), picture(t, copied); is != was {

@@ -58,10 +58,10 @@ func (s *port) Edit(ctx context.Context, edit control.Edit, ids []eventqueue.Eve
 	return onlyIf(results, err), err
 }
 
-// Requeue implements control.RequeueStore; it is without a lock timeout of its own.
-func (s *port) Requeue(ctx context.Context, ids []eventqueue.EventID, _ time.Duration) (results []control.Requeued, err error) {
+// Requeue implements control.RequeueStore.
+func (s *port) Requeue(ctx context.Context, ids []eventqueue.EventID) (results []control.Requeued, err error) {
 	err = s.do(ctx, "Requeue", fmt.Sprint(ids), func() (string, error) {
-		results, err = s.mem.Requeue(ctx, ids, lockTimeout)
+		results, err = s.mem.Requeue(ctx, ids)
 		changed := make([]control.Changed, len(results))
 		for i, r := range results {
 			changed[i] = control.Changed{ID: r.ID, Result: control.ChangeResult(r.Result)}

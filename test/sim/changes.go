@@ -20,7 +20,7 @@ func (p *process) newChanger() changer {
 	if err != nil {
 		panic(err)
 	}
-	requeues, err := control.NewRequeuer(p.store(), p.queue, 0)
+	requeues, err := control.NewRequeuer(p.store(), p.queue)
 	if err != nil {
 		panic(err)
 	}

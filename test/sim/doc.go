@@ -1,6 +1,6 @@
 // Package sim attacks the queue in virtual time, again and again, each time in
 // a way that can be repeated exactly. The real Worker, Relay, Rules, Queue and
-// cron checker run on a database and a broker in memory, in a bubble of
+// cron checker run on a database and a notifier in memory, in a bubble of
 // testing/synctest; a seed decides everything else. Package oracle judges what
 // happened.
 //
@@ -10,7 +10,7 @@
 //
 // # How a seed decides everything
 //
-// Every call of the database and of the broker, every start and end of a
+// Every call of the database and of the notifier, every start and end of a
 // handler and every outcome that a worker reports stops at a gate. When nothing
 // in the bubble can go on by itself, the controller looks at who stands there,
 // in an order that does not depend on the scheduler of Go, throws the dice for one
@@ -20,10 +20,11 @@
 // and the time. The trace is the list of what passed the gate, with results; the
 // same seed gives the same trace, on any number of processors.
 //
-// Three things would be left to Go, and are taken from it. Answers to the broker, and to
-// the queue of events that a worker found in the database, go
+// Three things would be left to Go, and are taken from it. Answers to
+// the queue of events that a worker found in the database go
 // through the gate one by one, and the worker does not wait for them: how many it
-// sends together depends on who runs first. A relay gets a wake-up only while it
+// sends together depends on who runs first. (Those for the notifier are collected while one
+// outcome waits at the gate.) A relay gets a wake-up only while it
 // waits for one, so that it never has to choose between that and its timer. And an
 // event that may end without a run is claimed alone.
 //
@@ -41,20 +42,23 @@
 // keys; typed events, whose completion emits children; rate limits, which the operator
 // changes and lifts; rows that somebody writes by hand, with odd values and for handlers
 // that nobody has; forged notifications; and workers that find events in the database while
-// the broker is away. In a seed with those, the broker is then silent for longer than
-// events may wait, and excuses nothing.
+// the notifier is away. In a seed with those, the notifier is then silent for longer than
+// events may wait, and excuses nothing. In some seeds the database refuses to claim, renew, complete
+// or give back some rows for a while, as a trigger or a constraint does; in some of these it does
+// nothing worse after the attack, when every delay of another event has no other cause.
 //
 // # The attack
 //
 // For some minutes of virtual time, processes are killed, frozen for longer than
 // locks last and thawed, cut off from the database, stopped and started again as
-// other versions; the database and the broker go away; the broker drops, doubles,
-// delays and reorders notifications, hands them out again and forgets all;
+// other versions; the database and the notifier go away; the notifier drops, doubles,
+// delays and reorders notifications, hands them out again and forgets all, and forgets answers that
+// it has taken;
 // single calls fail before or after they have happened, or take long; a process does
 // not hear the database's answers for minutes, though its statements happen; of
 // publishing, pulling and answering one fails, or is accepted and never answered, while
 // the others work; the subscription loses its topic, so that what is published is
-// accepted and reaches nobody; the broker accepts everything, delivers nothing and says that it is well; now and then no worker works for minutes. Then all is
+// accepted and reaches nobody; the notifier accepts everything, delivers nothing and says that it is well; now and then no worker works for minutes. Then all is
 // healed, every rule is lifted, and the queue has to come to rest. In some seeds with
 // limits a worker dies with a turn after that, and its handlers stay paused for minutes,
 // in which the others have to get on. Result counts what was done.

@@ -17,7 +17,8 @@ func (w *world) drawIntensity() intensity {
 	return intensity{
 		before: few(0.05), after: few(0.05), slow: few(0.1), stuck: few(0.01),
 		drop: few(0.3), double: few(0.3), late: few(0.2),
-		gap: w.dice.between(time.Second, 12*time.Second),
+		forget: few(0.3),
+		gap:    w.dice.between(time.Second, 12*time.Second),
 	}
 }
 
@@ -54,7 +55,7 @@ func (w *world) isDown(c *call) bool {
 	switch c.to {
 	case database:
 		return w.databaseDown || c.who.cut
-	case broker:
+	case notifying:
 		return w.isPartlyDown(c) || w.notifierDown
 	default:
 		return false
@@ -104,8 +105,8 @@ func (w *world) count(c *call, what string) {
 	switch {
 	case c.op == "Commit":
 		what = "commit: " + what
-	case c.to == broker:
-		what = "call of the broker: " + what
+	case c.to == notifying:
+		what = "call of the notifier: " + what
 	default:
 		what = "call of the database: " + what
 	}
@@ -115,8 +116,8 @@ func (w *world) count(c *call, what string) {
 // blame records a fault of a call, for the oracle.
 func (w *world) blame(c *call, to time.Time) {
 	f := oracle.Fault{Kind: oracle.LostDatabase, Actor: c.who.name, From: time.Now(), To: to}
-	if c.to == broker {
-		f.Kind = oracle.NotifierFault
+	if c.to == notifying {
+		f.Kind = faultOf(wayOf(c))
 	}
 	w.history.Faults = append(w.history.Faults, f)
 }
@@ -130,9 +131,17 @@ func wayOf(c *call) way {
 	}
 }
 
-// isPartlyDown reports whether a call cannot reach the broker though others can.
+// faultOf is what a failure of calls of one kind is to the oracle.
+func faultOf(w way) oracle.FaultKind {
+	if w == answering {
+		return oracle.AnswerFault
+	}
+	return oracle.NotifierFault
+}
+
+// isPartlyDown reports whether a call cannot reach the notifier though others can.
 func (w *world) isPartlyDown(c *call) bool {
-	if c.to != broker || c.op == opCheck {
+	if c.to != notifying || c.op == opCheck {
 		return false
 	}
 	if w.broken.hanging[wayOf(c)] {

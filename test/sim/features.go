@@ -20,6 +20,8 @@ func (w *world) drawFeatures() {
 		}
 	}
 	w.changes = d.chance(0.6)
+	w.refuses = d.chance(0.5)
+	w.lastRefusals = w.refuses && !w.lastSilence && d.chance(0.5)
 }
 
 // uniqueKeys are those of some of the events.

@@ -14,7 +14,7 @@ func (w *world) newProcess(name string) *process {
 	if p.skew.Abs() > time.Second {
 		w.faults["process with a wrong clock"]++
 	}
-	p.mem = w.memory.Connect(memstore.Faults{Before: p.store().beforeCron})
+	p.mem = w.memory.Connect(memstore.Faults{Before: p.store().beforeCron, Refuse: p.refuse})
 	queue, err := eventqueue.New(p.store(), ringer{p}, eventqueue.QueueConfig{PublishTimeout: 2 * time.Second, PublishRest: 5 * time.Second, Jitter: p.jitter})
 	if err != nil {
 		panic(err)

@@ -23,9 +23,9 @@ var (
 type target int
 
 const (
-	inside   target = iota // the process itself: no faults
-	database               // the store
-	broker                 // the notifier
+	inside    target = iota // the process itself: no faults
+	database                // the store
+	notifying               // the notifier
 )
 
 // call is somebody who stands at the gate.

@@ -37,6 +37,8 @@ func (p *process) plan(run *eventqueue.Run, timeout time.Duration) plan {
 	d := newDice(mix(p.w.seed, uint64(run.ID), uint64(run.Attempt)), "plan")
 	var pl plan
 	switch {
+	case p.w.lastRefusals && p.w.healed():
+		pl.work = d.between(0, timeout) // so that heartbeats meet
 	case d.chance(0.4): // at once
 	case d.chance(0.8):
 		pl.work = d.between(time.Millisecond, 5*time.Second)

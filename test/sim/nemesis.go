@@ -45,7 +45,7 @@ func (n nemesis) attack() {
 	case 6:
 		n.outage(&w.databaseDown, oracle.LostDatabase, "the database", d.between(time.Second, 2*lockTimeout))
 	case 7:
-		n.outage(&w.notifierDown, oracle.NotifierFault, "the broker", d.between(time.Second, time.Minute))
+		n.outage(&w.notifierDown, oracle.NotifierFault, "the notifier", d.between(time.Second, time.Minute))
 	case 8:
 		n.mutilate()
 	case 9, 10:
@@ -153,7 +153,7 @@ func (n nemesis) cut(p *process, d time.Duration) {
 	})
 }
 
-// outage takes the database or the broker from everybody.
+// outage takes the database or the notifier from everybody.
 func (n nemesis) outage(down *bool, kind oracle.FaultKind, what string, d time.Duration) {
 	if *down {
 		return
@@ -180,6 +180,9 @@ func (n nemesis) heal() {
 	w.plan.hasten()
 	if w.lastSilence {
 		n.later(time.Second, "", n.silence)
+	}
+	if w.lastRefusals {
+		n.later(w.dice.between(20*time.Second, time.Minute), "the last row is refused", func() { w.spoken.Store(true) })
 	}
 	if w.lingers {
 		n.later(time.Second, "", func() { n.hunt(200) })

@@ -8,7 +8,7 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// notifier is the broker: it hands out what it was given in any order, late, doubled
+// notifier is Pub/Sub: it hands out what it was given in any order, late, doubled
 // or not at all. It is used by one who has passed the gate at a time.
 type notifier struct {
 	w        *world

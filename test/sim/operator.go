@@ -61,6 +61,9 @@ func (w *world) startOperator() {
 		for w.lastSilence && backoff.Sleep(ctx, d.between(0, time.Minute)) && !w.spoken.Load() {
 			p.provoke(ctx, eventqueue.Scope{Canvas: eventqueue.CanvasID{byte(1 + d.IntN(3))}, Module: "WORKER", Name: jobs[d.IntN(len(jobs))]})
 		}
+		for w.lastRefusals && backoff.Sleep(ctx, d.between(0, 5*time.Second)) && !w.spoken.Load() {
+			p.provokeMany(ctx, d)
+		}
 		for ctx.Err() == nil && !p.liftDaily(ctx, rates) {
 			backoff.Sleep(ctx, time.Second)
 		}
@@ -108,6 +111,15 @@ func (p *process) provoke(ctx context.Context, scope eventqueue.Scope) {
 	e := eventqueue.NewEvent{Canvas: scope.Canvas, Module: scope.Module, Name: scope.Name, Modifier: "_"}
 	e.Value = p.payload(&e, payload{Serial: serial})
 	_, _ = p.queue.Emit(ctx, e) // whether it was committed is the history's to say
+}
+
+// provokeMany emits events that workers claim together, as long as the database refuses some rows.
+func (p *process) provokeMany(ctx context.Context, d dice) {
+	events := make([]eventqueue.NewEvent, 2+d.IntN(4))
+	for i := range events {
+		events[i] = p.draw(d)
+	}
+	_, _ = p.queue.EmitMany(ctx, events) // as above
 }
 
 // changeRule adds a rule, or lifts it; at a rate, if it has one. That such a lift has returned says nothing, so it is

@@ -2,9 +2,11 @@ package sim
 
 import (
 	"time"
+
+	"eventsv2/eventqueue/memstore"
 )
 
-// way is a kind of calls of the broker that may fail while the others work.
+// way is a kind of calls of the notifier that may fail while the others work.
 type way string
 
 const (
@@ -15,18 +17,25 @@ const (
 
 // partial is what is wrong with a peer that is there. Guarded by the gate's lock.
 type partial struct {
-	failing map[way]bool // calls of the broker that fail
+	failing map[way]bool // calls of the notifier that fail
 	hanging map[way]bool // and those that are accepted and never answered
 	orphan  bool         // the topic of the subscription is gone: publishes are accepted, and reach nobody
 	void    bool         // publishes are accepted, checks are answered, and nothing is delivered
+}
+
+// refusal is what the database does not let anybody write of one row.
+type refusal struct {
+	ops  map[memstore.Op]bool
+	code string // an SQLSTATE
 }
 
 // intensity is how hard a seed attacks single calls.
 type intensity struct {
 	before, after, slow, stuck float64 // chances, of a call
 	drop, double, late         float64 // chances, of a notification
+	forget                     float64 // chance, of an answer to one
 	gap                        time.Duration
 }
 
-// opCheck is the call that asks the broker how it is. It works while others fail.
+// opCheck is the call that asks the notifier how it is. It works while others fail.
 const opCheck = "Check"

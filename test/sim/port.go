@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,6 +66,7 @@ func (s *port) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue
 					continue
 				}
 				s.p.w.emitted(s.p, row.ID, &events[i], now)
+				s.p.w.mayRefuse(row.ID)
 			}
 		})
 		s.p.w.emittedIn(in, inserted)
@@ -139,10 +141,11 @@ func (s *port) Unclaimed(ctx context.Context, asked []eventqueue.Unanswered) (fo
 }
 
 // Claim implements worker.Store.
-func (s *port) Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.HandlerSet, lock time.Duration, claim eventqueue.ClaimID) (found []worker.ClaimResult, err error) {
+func (s *port) Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.HandlerSet, claim eventqueue.ClaimID) (found []worker.ClaimResult, err error) {
 	err = s.do(ctx, "Claim", fmt.Sprint(ids), func() (string, error) {
-		found, err = s.mem.Claim(ctx, ids, known, lock, claim)
-		s.p.w.claimed(s.p, found, lock)
+		found, err = s.mem.Claim(ctx, ids, known, claim)
+		s.p.spoilt(memstore.OpClaim, oracle.Claimed, err)
+		s.p.w.claimed(s.p, found)
 		s.p.toClockEach(found)
 		return describeFound(found), err
 	})
@@ -174,6 +177,7 @@ func (s *port) Complete(ctx context.Context, in eventqueue.DB, ends []worker.Com
 	}
 	err = s.do(ctx, "Finish", key.String(), func() (string, error) {
 		written, err = s.mem.Complete(ctx, in, ends, keep)
+		s.p.spoilt(memstore.OpComplete, oracle.Written, err)
 		if err != nil {
 			return "", err
 		}
@@ -189,6 +193,7 @@ func (s *port) GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []eve
 	ids = slices.Sorted(slices.Values(ids))
 	err = s.do(ctx, "GiveBack", fmt.Sprint(ids), func() (string, error) {
 		given, err = s.mem.GiveBack(ctx, claim, ids)
+		s.p.spoilt(memstore.OpGiveBack, oracle.Written, err)
 		for _, id := range given {
 			s.p.w.add(oracle.Record{Kind: oracle.Written, Actor: s.p.name, Event: id, Attempt: s.p.w.row(id).Attempts, Label: machine.Released})
 		}
@@ -198,9 +203,9 @@ func (s *port) GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []eve
 }
 
 // Runnable implements worker.Store.
-func (s *port) Runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID, lock time.Duration) (events []eventqueue.Event, next eventqueue.Scope, err error) {
+func (s *port) Runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID) (events []eventqueue.Event, next eventqueue.Scope, err error) {
 	err = s.do(ctx, "Runnable", fmt.Sprint(after, except), func() (string, error) {
-		events, next, err = s.mem.Runnable(ctx, after, except, lock)
+		events, next, err = s.mem.Runnable(ctx, after, except)
 		events = s.p.w.aloneOf(events)
 		return fmt.Sprint(idsOf(events, func(e eventqueue.Event) eventqueue.EventID { return e.ID })), err
 	})
@@ -208,10 +213,10 @@ func (s *port) Runnable(ctx context.Context, after eventqueue.Scope, except []ev
 }
 
 // Advance implements worker.Store.
-func (s *port) Advance(ctx context.Context, left, arrived []eventqueue.EventID, lockTimeout time.Duration) (advanced []eventqueue.Event, err error) {
+func (s *port) Advance(ctx context.Context, left, arrived []eventqueue.EventID) (advanced []eventqueue.Event, err error) {
 	err = s.do(ctx, "Advance", fmt.Sprint(left, arrived), func() (string, error) {
 		defer s.p.w.takingBack(s.p)()
-		advanced, err = s.mem.Advance(ctx, left, arrived, lockTimeout)
+		advanced, err = s.mem.Advance(ctx, left, arrived)
 		return fmt.Sprint(idsOf(advanced, func(e eventqueue.Event) eventqueue.EventID { return e.ID })), err
 	})
 	return onlyIf(advanced, err), err
@@ -224,10 +229,20 @@ func (s *port) Renew(ctx context.Context, claims []worker.Claim) (written worker
 	})
 	err = s.do(ctx, "Renew", fmt.Sprint(claims), func() (string, error) {
 		written, err = s.mem.Renew(ctx, claims)
+		s.p.spoilt(memstore.OpRenew, oracle.Renewed, err)
 		s.p.w.renewed(s.p, claims, written.Done)
 		return fmt.Sprintf("done %v, lost %v", written.Done, written.Lost), err
 	})
 	return written, err
+}
+
+// Value implements worker.Store.
+func (s *port) Value(ctx context.Context, claim worker.Claim) (value json.RawMessage, held bool, err error) {
+	err = s.do(ctx, "Value", claim.String(), func() (string, error) {
+		value, held, err = s.mem.Value(ctx, claim)
+		return fmt.Sprintf("%d bytes, held: %t", len(value), held), err
+	})
+	return value, held, err
 }
 
 // LeavePending implements maintenance.RelayStore.
@@ -235,20 +250,11 @@ func (s *port) LeavePending(ctx context.Context, ids []eventqueue.EventID) error
 	return s.do(ctx, "LeavePending", fmt.Sprint(ids), func() (string, error) { return "", s.mem.LeavePending(ctx, ids) })
 }
 
-// TakeDue implements maintenance.RelayStore.
-func (s *port) TakeDue(ctx context.Context, within time.Duration, limit int) (taken []eventqueue.Notification, err error) {
-	err = s.do(ctx, "TakeDue", "", func() (string, error) {
-		taken, err = s.mem.TakeDue(ctx, within, limit)
-		return eventsOf(taken), err
-	})
-	return onlyIf(taken, err), err
-}
-
 // Sweep implements maintenance.RelayStore.
-func (s *port) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lock time.Duration) (swept maintenance.Swept, err error) {
+func (s *port) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) (swept maintenance.Swept, err error) {
 	err = s.do(ctx, "Sweep", after.String(), func() (string, error) {
 		defer s.p.w.takingBack(s.p)()
-		swept, err = s.mem.Sweep(ctx, after, limit, lostAfter, lock)
+		swept, err = s.mem.Sweep(ctx, after, limit, lostAfter)
 		return eventsOf(swept.Lost), err
 	})
 	if err != nil {
@@ -258,10 +264,10 @@ func (s *port) Sweep(ctx context.Context, after eventqueue.EventID, limit int, l
 }
 
 // TakeRound implements maintenance.RelayStore.
-func (s *port) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter, lock time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+func (s *port) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	err = s.do(ctx, "TakeRound", fmt.Sprint(after), func() (string, error) {
 		defer s.p.w.takingBack(s.p)()
-		lost, next, err = s.mem.TakeRound(ctx, after, lostAfter, lock)
+		lost, next, err = s.mem.TakeRound(ctx, after, lostAfter)
 		return eventsOf(lost), err
 	})
 	return onlyIf(lost, err), onlyIf(next, err), err

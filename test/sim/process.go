@@ -28,6 +28,9 @@ type process struct {
 	// Guarded by the gate's lock:
 	dead, frozen, cut bool
 	deaf              bool // to the database's answers
+
+	// Of one who has passed the gate:
+	writes []eventqueue.EventID // that the database was about to make
 }
 
 // run starts the process; main returns when its context has ended.

@@ -65,15 +65,8 @@ func (w *world) unanswered(p *process, emits []eventqueue.Inserted) {
 	}
 }
 
-// row is a committed row; it must be there.
-func (w *world) row(id eventqueue.EventID) memstore.Row {
-	for _, row := range w.memory.Events() {
-		if row.ID == id {
-			return row
-		}
-	}
-	return memstore.Row{}
-}
+// row is a committed row, or the zero Row.
+func (w *world) row(id eventqueue.EventID) memstore.Row { return w.memory.Event(id) }
 
 func (w *world) emitted(p *process, id eventqueue.EventID, e *eventqueue.NewEvent, now time.Time) {
 	r := oracle.Record{Kind: oracle.Emitted, Actor: p.name, Event: id, Canvas: e.Canvas, Handler: e.Handler(),
@@ -83,11 +76,11 @@ func (w *world) emitted(p *process, id eventqueue.EventID, e *eventqueue.NewEven
 	w.add(r)
 }
 
-func (w *world) claimed(p *process, found []worker.ClaimResult, lock time.Duration) {
+func (w *world) claimed(p *process, found []worker.ClaimResult) {
 	for _, f := range found {
 		if f.Facts.Claimed {
 			w.add(oracle.Record{Kind: oracle.Claimed, Actor: p.name, Event: f.Event.ID, Attempt: f.Attempt,
-				Retries: f.Event.Retries, LockTimeout: lock, LockedAt: w.row(f.Event.ID).LockedAt})
+				Retries: f.Event.Retries, LockTimeout: lockTimeout, LockedAt: w.row(f.Event.ID).LockedAt})
 		}
 	}
 }

@@ -23,7 +23,7 @@ func (w *world) startRelay(slot int) {
 	}
 	port := &relayPort{port: p.store(), rests: w.never()}
 	relay, err := maintenance.NewRelay(port, port, maintenance.RelayConfig{
-		Interval: relayInterval, LostAfter: lostAfter, LockTimeout: lockTimeout, PublishTimeout: 5 * time.Second, Jitter: p.jitter,
+		Interval: relayInterval, LostAfter: lostAfter, PublishTimeout: 5 * time.Second, Jitter: p.jitter,
 	})
 	if err != nil {
 		panic(err)

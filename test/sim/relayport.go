@@ -9,7 +9,7 @@ import (
 	"eventsv2/eventqueue/maintenance"
 )
 
-// relayPort is the database and the broker as a relay sees them. It keeps a
+// relayPort is the database and the notifier as a relay sees them. It keeps a
 // wake-up back while the relay is busy and brings it when the relay waits for
 // one. Otherwise a wake-up may be there when the relay's timer is due, too, and
 // which of the two it sees is Go's to decide.
@@ -52,27 +52,27 @@ func (s *relayPort) part(f func() error) error {
 }
 
 // TakeDue implements maintenance.RelayStore.
-func (s *relayPort) TakeDue(ctx context.Context, within time.Duration, limit int) (taken []eventqueue.Notification, err error) {
+func (s *relayPort) TakeDue(ctx context.Context, within time.Duration, limit int, await maintenance.AwaitTake) (taken []eventqueue.Notification, err error) {
 	err = s.part(func() error {
-		taken, err = s.port.TakeDue(ctx, within, limit)
+		taken, err = s.port.TakeDue(ctx, within, limit, await)
 		return err
 	})
 	return taken, err
 }
 
 // Sweep implements maintenance.RelayStore.
-func (s *relayPort) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lock time.Duration) (swept maintenance.Swept, err error) {
+func (s *relayPort) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) (swept maintenance.Swept, err error) {
 	err = s.part(func() error {
-		swept, err = s.port.Sweep(ctx, after, limit, lostAfter, lock)
+		swept, err = s.port.Sweep(ctx, after, limit, lostAfter)
 		return err
 	})
 	return swept, err
 }
 
 // TakeRound implements maintenance.RelayStore.
-func (s *relayPort) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter, lock time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
+func (s *relayPort) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	err = s.part(func() error {
-		lost, next, err = s.port.TakeRound(ctx, after, lostAfter, lock)
+		lost, next, err = s.port.TakeRound(ctx, after, lostAfter)
 		return err
 	})
 	return lost, next, err

@@ -5,19 +5,20 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"eventsv2/eventqueue"
 	"eventsv2/test/oracle"
 )
 
-// ringer is the broker as a process sees it.
+// ringer is the notifier as a process sees it.
 type ringer struct{ p *process }
 
 var _ eventqueue.Notifier = ringer{}
 
 func (r ringer) do(ctx context.Context, op, key string, ready func() time.Time, f func() (string, error)) error {
-	return r.p.do(ctx, call{to: broker, op: op, key: key, ready: ready}, f)
+	return r.p.do(ctx, call{to: notifying, op: op, key: key, ready: ready}, f)
 }
 
 // Publish implements eventqueue.Publisher.
@@ -56,23 +57,43 @@ func (r ringer) pull(ctx context.Context, most int, ready func() time.Time) (pul
 
 // Ack implements eventqueue.Receiver.
 func (r ringer) Ack(ctx context.Context, deliveries []eventqueue.Delivery) error {
-	r.send(ctx, "Ack", deliveries, r.p.w.notifier.ack)
-	return nil
+	return r.answer(ctx, "Ack", deliveries, r.p.w.notifier.ack)
 }
 
 // Requeue implements eventqueue.Receiver.
 func (r ringer) Requeue(ctx context.Context, deliveries []eventqueue.Delivery, after time.Duration) error {
-	requeue := func(d eventqueue.Delivery) { r.p.w.notifier.requeue(d, after) }
-	if after != leaseExtension {
-		r.send(ctx, fmt.Sprint("Requeue after ", after), deliveries, requeue)
-		return nil
+	return r.answer(ctx, requeueOp(after), deliveries, func(d eventqueue.Delivery) { r.p.w.notifier.requeue(d, after) })
+}
+
+func requeueOp(after time.Duration) string {
+	if after == leaseExtension {
+		return "Extend leases"
 	}
+	return fmt.Sprint("Requeue after ", after)
+}
+
+// answer is one request. The notifier may take it and have nothing of it, for some of the deliveries:
+// they come again when their leases end.
+func (r ringer) answer(ctx context.Context, op string, deliveries []eventqueue.Delivery, act func(eventqueue.Delivery)) error {
+	var key strings.Builder
 	deliveries = inOrder(deliveries)
-	return r.do(ctx, "Extend leases", fmt.Sprint(idsOf(deliveries, func(d eventqueue.Delivery) eventqueue.EventID { return d.Event })), nil, func() (string, error) {
+	for _, d := range deliveries {
+		fmt.Fprintf(&key, " %s/%s", d.Event, d.AckID)
+	}
+	return r.do(ctx, op, key.String(), nil, func() (string, error) {
+		w, lost := r.p.w, 0
 		for _, d := range deliveries {
-			requeue(d)
+			if w.attacking && w.dice.chance(w.intensity.forget) {
+				lost++
+				continue
+			}
+			act(d)
 		}
-		return "", nil
+		if lost == 0 {
+			return "", nil
+		}
+		w.faults["answer to a notification taken, and lost"] += lost
+		return fmt.Sprint(lost, " forgotten"), nil
 	})
 }
 
@@ -83,24 +104,7 @@ func inOrder(deliveries []eventqueue.Delivery) []eventqueue.Delivery {
 	})
 }
 
-// leaseExtension is the lease that workers ask for. The broker's is a little
+// leaseExtension is the lease that workers ask for. The notifier's is a little
 // longer; and as answers are rounded to seconds, this one tells an extension from
 // an answer.
 const leaseExtension = leaseTime - 10*time.Millisecond
-
-// send takes each answer to the gate by itself and does not wait for it: it must
-// not matter how many answers the worker had found together, which is Go's to
-// decide. The worker would only log a failure.
-func (r ringer) send(ctx context.Context, op string, deliveries []eventqueue.Delivery, act func(eventqueue.Delivery)) {
-	deadline, _ := ctx.Deadline()
-	for _, d := range deliveries {
-		r.p.errands.Go(func() {
-			ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
-			defer cancel()
-			_ = r.do(ctx, op, fmt.Sprint(d.Event, " ", d.AckID), nil, func() (string, error) {
-				act(d)
-				return "", nil
-			})
-		})
-	}
-}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -52,7 +53,11 @@ func simulate(seed uint64) Result {
 		outcomes:  map[string]int{},
 		parents:   map[int]eventqueue.EventID{},
 		audited:   map[eventqueue.EventID]int32{},
+		refusals:  map[eventqueue.EventID]refusal{},
 		broken:    partial{failing: map[way]bool{}, hanging: map[way]bool{}},
+	}
+	if _, err := w.memory.AgreeOnLockTimeout(context.Background(), lockTimeout); err != nil {
+		panic(err)
 	}
 	w.intensity = w.drawIntensity()
 	w.crons = memcron.NewTables(w.memory)
@@ -116,8 +121,9 @@ const maxWait = 2 * time.Hour
 // lastRuns is for runs that begin just before that: what a rate limit puts off may.
 const lastRuns = 2 * lockTimeout
 
-// maxSteps ends a queue that runs hot; a usual seed takes one or two thousand.
-const maxSteps = 100_000
+// maxSteps ends a queue that runs hot; a usual seed takes one or two thousand, and one with a crowd and
+// long outages a hundred thousand.
+const maxSteps = 300_000
 
 // awaitRest looks now and then whether nothing is left to do, and stops everybody
 // when that is so, or after patience.
@@ -171,6 +177,7 @@ func (w *world) result() Result {
 		LockTimeout: lockTimeout, RetainHistory: true, LostAfter: lostAfter, Progress: progress,
 		MaxRetries: func(eventqueue.HandlerKey) (int, int) { return w.leastRetries, w.mostRetries },
 		Untold:     mostBatch,
+		Beside:     beside,
 		Alone:      w.falls,
 		Snoozes:    func(eventqueue.HandlerKey) (int, int) { return 0, mostSnoozes },
 	}

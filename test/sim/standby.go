@@ -13,10 +13,11 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/fallback"
+	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/worker"
 )
 
-// sides are the database and the broker as a worker has them: with a fallback, as every
+// sides are the database and the notifier as a worker has them: with a fallback, as every
 // deployed program, or without one.
 func (p *process) sides() (worker.Store, eventqueue.Receiver) {
 	if !p.w.falls {
@@ -25,7 +26,7 @@ func (p *process) sides() (worker.Store, eventqueue.Receiver) {
 	return &standbyPort{port: p.store()}, server{ringer{p}}
 }
 
-// standbyPort lends its worker a connection, and a receiver for when the broker is away.
+// standbyPort lends its worker a connection, and a receiver for when the notifier is away.
 type standbyPort struct {
 	*port
 	waking, warning atomic.Bool // a wake-up, and a report of lost notifications, is at the gate
@@ -49,16 +50,16 @@ func (*standbyPort) Hold(ctx context.Context) error {
 func (*standbyPort) Close() {}
 
 // Behind implements worker.Reserve.
-func (s *standbyPort) Behind(primary eventqueue.RemoteReceiver, lock time.Duration, log *zap.Logger) (eventqueue.Receiver, error) {
-	behind, err := fallback.New(primary, s, fallback.Config{LockTimeout: lock, Listen: s.listen, Jitter: s.p.jitter, Logger: log})
+func (s *standbyPort) Behind(primary eventqueue.RemoteReceiver, log *zap.Logger) (eventqueue.Receiver, error) {
+	behind, err := fallback.New(primary, s, fallback.Config{Listen: s.listen, Jitter: s.p.jitter, Logger: log})
 	return &oneByOne{Receiver: behind, p: s.p}, err
 }
 
 // TakeLost implements fallback.Store.
-func (s *standbyPort) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter, lock time.Duration) (lost []eventqueue.Notification, next eventqueue.EventID, err error) {
+func (s *standbyPort) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) (lost []eventqueue.Notification, next eventqueue.EventID, err error) {
 	err = s.do(ctx, "TakeLost", after.String(), func() (string, error) {
 		defer s.p.w.takingBack(s.p)()
-		lost, next, err = s.mem.TakeLost(ctx, after, limit, lostAfter, lock)
+		lost, next, err = s.mem.TakeLost(ctx, after, limit, lostAfter)
 		s.p.w.found(len(lost))
 		return eventsOf(lost), err
 	})
@@ -66,8 +67,8 @@ func (s *standbyPort) TakeLost(ctx context.Context, after eventqueue.EventID, li
 }
 
 // TakeDue implements fallback.Store.
-func (s *standbyPort) TakeDue(ctx context.Context, within time.Duration, limit int) ([]eventqueue.Notification, error) {
-	due, err := s.port.TakeDue(ctx, within, limit)
+func (s *standbyPort) TakeDue(ctx context.Context, within time.Duration, limit int, await maintenance.AwaitTake) ([]eventqueue.Notification, error) {
+	due, err := s.port.TakeDue(ctx, within, limit, await)
 	s.p.w.found(len(due))
 	return due, err
 }
@@ -101,7 +102,7 @@ func (s *standbyPort) listen(ctx context.Context, wake func(lost bool)) error {
 	})
 }
 
-// server is the broker as a worker with a fallback sees it: it answers that it has
+// server is the notifier as a worker with a fallback sees it: it answers that it has
 // nothing, fails what hangs, and says how it is.
 type server struct{ ringer }
 
@@ -164,7 +165,7 @@ func (o *oneByOne) Requeue(ctx context.Context, deliveries []eventqueue.Delivery
 	if after == leaseExtension {
 		return o.Receiver.Requeue(ctx, inOrder(deliveries), after)
 	}
-	return o.send(ctx, fmt.Sprint("Requeue after ", after), deliveries, func(ctx context.Context, deliveries []eventqueue.Delivery) error {
+	return o.send(ctx, requeueOp(after), deliveries, func(ctx context.Context, deliveries []eventqueue.Delivery) error {
 		return o.Receiver.Requeue(ctx, deliveries, after)
 	})
 }
@@ -179,8 +180,8 @@ func (o *oneByOne) Decline(ctx context.Context, deliveries []eventqueue.Delivery
 	})
 }
 
-// send takes the answers for events that were found in the database to the gate one by one,
-// as ringer.send does with those for the broker, which it leaves to that.
+// send takes the answers for events that were found in the database to the gate one by one, and does
+// not wait for them. It leaves those for the notifier to ringer.answer.
 func (o *oneByOne) send(ctx context.Context, op string, deliveries []eventqueue.Delivery, act func(context.Context, []eventqueue.Delivery) error) error {
 	var others []eventqueue.Delivery
 	for _, d := range deliveries {

@@ -15,7 +15,7 @@ const mostSnoozes = 1
 // mostBatch is the largest ClaimBatch of a version.
 const mostBatch = 6
 
-// leaseTime is the broker's ack deadline.
+// leaseTime is the notifier's ack deadline.
 const leaseTime = 15 * time.Second
 
 // progress is I13's bound, from the last obstacle on and from when a notification that may

@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/test/services"
 )
 
 // DatabaseURL returns the URL of a fresh database with the schema in it, for the
@@ -65,7 +67,7 @@ func requirePostgres(t testing.TB) *postgres {
 func (p *postgres) database(t testing.TB, template string) string {
 	t.Helper()
 	name := fmt.Sprintf("eventsv2_test_%d_%s", os.Getpid(), strings.ToLower(rand.Text()[:12]))
-	databaseURL, err := withDatabase(p.service.URL, name)
+	databaseURL, err := services.WithDatabase(p.service.URL, name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,14 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/url"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/migrations"
+	"eventsv2/test/services"
 )
 
 // templateLock is the key of the advisory lock under which a template is made.
@@ -74,7 +73,7 @@ func makeTemplate(ctx context.Context, conn executor, clusterURL, name string, s
 	if err := createDatabase(ctx, conn, name, emptyTemplate); err != nil {
 		return err
 	}
-	databaseURL, err := withDatabase(clusterURL, name)
+	databaseURL, err := services.WithDatabase(clusterURL, name)
 	if err != nil {
 		return err
 	}
@@ -104,21 +103,4 @@ func know(ctx context.Context, databaseURL string) error {
 	}
 	_, err = conn.Exec(ctx, "SELECT count(*) FROM events_v2")
 	return errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
-}
-
-// withDatabase returns a database URL, or keyword string, with another database
-// in it.
-func withDatabase(databaseURL, name string) (string, error) {
-	if !strings.HasPrefix(databaseURL, "postgres://") && !strings.HasPrefix(databaseURL, "postgresql://") {
-		return databaseURL + " dbname=" + name, nil // the last one counts
-	}
-	u, err := url.Parse(databaseURL)
-	if err != nil {
-		return "", errors.New("the database URL is not a URL: percent-encode the special characters in its user and password")
-	}
-	query := u.Query()
-	query.Del("dbname")
-	query.Del("database")
-	u.Path, u.RawPath, u.RawQuery = "/"+name, "", query.Encode()
-	return u.String(), nil
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"eventsv2/migrations"
+	"eventsv2/test/services"
 )
 
 func TestMain(m *testing.M) { Main(m) }
@@ -133,7 +134,7 @@ func TestWithDatabase(t *testing.T) {
 		"postgres://h/db?dbname=other":          "postgres://h/new",
 		"host=h dbname=db":                      "host=h dbname=db dbname=new",
 	} {
-		got, err := withDatabase(given, "new")
+		got, err := services.WithDatabase(given, "new")
 		if err != nil || got != want {
 			t.Errorf("%q becomes %q, want %q (%v)", given, got, want, err)
 		}
@@ -142,7 +143,7 @@ func TestWithDatabase(t *testing.T) {
 			t.Errorf("%q leads to another database: %v", got, err)
 		}
 	}
-	if _, err := withDatabase("postgres://u:%zz@h/db", "new"); err == nil || strings.Contains(err.Error(), "zz") {
+	if _, err := services.WithDatabase("postgres://u:%zz@h/db", "new"); err == nil || strings.Contains(err.Error(), "zz") {
 		t.Errorf("a broken URL: %v", err)
 	}
 }

@@ -108,6 +108,7 @@ var forbidden = [][2]string{
 	{"service", "internal/webserver"},
 	{"service", "otelevents"},
 	{"service", "internal/telemetry"},
+	{"service", "internal/cloudsql"},
 	{"otelevents", "eventqueue/pgstore"},
 	{"access", "eventqueue/control"},
 	{"eventqueue/audit", "eventqueue/control"},

@@ -77,7 +77,7 @@ func TestPagesAndHelpTextsHaveNoRetiredWord(t *testing.T) {
 	}
 	pages = append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CHANGELOG.md"),
 		filepath.Join(root, "internal", "eventctl", "testdata", "help.golden"))
-	programs, err := filepath.Glob(filepath.Join(root, "cmd", "*", "run.go"))
+	programs, err := filepath.Glob(filepath.Join(root, "internal", "program", "*.go"))
 	if err != nil || len(programs) == 0 {
 		t.Fatalf("no programs: %v", err)
 	}

@@ -10,13 +10,16 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/remote"
 
+	"eventsv2/internal/backoff"
 	"eventsv2/test/programs"
 	"eventsv2/test/testenv"
 )
@@ -70,8 +73,27 @@ func (c *chromium) connection(t *testing.T) context.Context {
 
 var listening = regexp.MustCompile(`DevTools listening on (ws://\S+)`)
 
+// dirs are the names of the directories of browsers, before the number of the process of the test.
+const dirs = "eventsv2-browser-"
+
+// removeLeftOver removes the directories of browsers whose tests were killed: nobody else does.
+func removeLeftOver() {
+	old, _ := filepath.Glob(filepath.Join(os.TempDir(), dirs+"*")) // the pattern is none that is wrong
+	for _, dir := range old {
+		number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), dirs), "-")
+		pid, err := strconv.Atoi(number)
+		if err == nil && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			continue // it runs
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			fmt.Fprintln(os.Stderr, "browser:", err)
+		}
+	}
+}
+
 func (c *chromium) start(path string) (err error) {
-	if c.dir, err = os.MkdirTemp("", "eventsv2-browser-"); err != nil {
+	removeLeftOver()
+	if c.dir, err = os.MkdirTemp("", fmt.Sprintf("%s%d-", dirs, os.Getpid())); err != nil {
 		return err
 	}
 	// What is tested comes from this machine alone. Without its sandbox the browser also runs in
@@ -134,7 +156,18 @@ func (c *chromium) stop() error {
 	if c.dir == "" {
 		return nil
 	}
-	return os.RemoveAll(c.dir)
+	// Some of the browser's own processes outlive it for a moment, and write.
+	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+	defer cancel()
+	for {
+		err := os.RemoveAll(c.dir)
+		if err == nil {
+			return nil
+		}
+		if backoff.Sleep(ctx, 50*time.Millisecond); ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 func TestMain(m *testing.M) {

@@ -1,11 +1,13 @@
 package browser_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
+	"eventsv2/test/testenv"
 )
 
 // handlerPage is the path of the page of a handler.
@@ -130,6 +132,89 @@ func TestFailedGroup(t *testing.T) {
 	s.ended(5, "COMPLETED", chargeCard)
 	p.open("/failed")
 	p.sees("Nothing has failed")
+}
+
+// Somebody filters events, cancels all that the filter selects, changes their mind, and retries them.
+func TestChangeAllThatIsFiltered(t *testing.T) {
+	t.Parallel()
+	s := newShop(t).open()
+	s.holds(mailReceipt, "The mail server is being replaced.")
+	s.emits(30, mailReceipt, `{"to":"ada@shop.example"}`)
+	s.holds(chargeCard, "The bank is closed.")
+	s.emits(2, chargeCard, `{"card":"valid"}`)
+	p := s.visitor(access.Verbs()...)
+	p.follows("Events", "Events")
+	p.lacks(`form[action="/events/count"]`)
+	p.fills("name", mailReceipt.Name)
+	p.presses("Filter")
+	p.sees("Cancel all …", "Delete all …")
+	p.presses("Cancel all …")
+	p.fills("reason", "Sent by hand")
+	p.inAllForms("events-all")
+	p.presses("Count them first")
+	p.heading("Cancel 30 events?")
+	p.sees("Sent by hand", "mail_receipt")
+	p.inAllForms("operation-counted")
+	p.presses("Cancel 30 events")
+	p.sees("30 of 30", "done")
+	p.inAllForms("operation-done")
+	s.ended(30, "CANCELLED", mailReceipt)
+	p.open("/events?state=cancelled&name=" + mailReceipt.Name)
+	p.sees("Sent by hand")
+	p.presses("Retry all …")
+	p.heading("Retry 30 events?")
+	p.presses("Retry 30 events")
+	p.sees("30 of 30", "done")
+	if n := s.one(`SELECT count(*)::text FROM events_v2 WHERE name = 'mail_receipt'`); n != "30" {
+		t.Errorf("%s events are back in the queue", n)
+	}
+	p.open("/operations")
+	p.sees("Cancel", "Retry", "30 of 30", "token:ada")
+	p.inAllForms("operations-two")
+}
+
+// Somebody finds a live worker with what it runs, one that has died, and one that has stopped.
+func TestWorkersPage(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	release := make(chan struct{})
+	slow := eventqueue.HandlerKey{Module: "WORKER", Name: "print_label", Modifier: "_"}
+	s.handles(slow, func(context.Context, *eventqueue.Run) error { <-release; return nil })
+	s.open()
+	t.Cleanup(func() { close(release) }) // before the service is closed
+	id := s.emits(1, slow, `{"order":1044}`)[0]
+	testenv.Eventually(t, "it runs", func() bool { return s.one(`SELECT count(*)::text FROM events_v2 WHERE locked_at IS NOT NULL`) == "1" })
+	s.exec(`UPDATE events_v2 SET begun = true`) // as its worker writes when it renews the lock
+	s.exec(`INSERT INTO event_workers (number, host, pid, version, handlers, started_at, stopped_at) VALUES
+		(11, 'worker-old', 71, 'v1.8.0', '[]', now() - interval '9 hours', now() - interval '2 hours'), (12, 'worker-lost', 72, 'v1.8.1', '[]', now() - interval '3 hours', NULL)`)
+	p := s.visitor(access.Verbs()...)
+	p.follows("Workers", "Workers")
+	p.sees("live", "dead", "stopped", "worker-old", "worker-lost", "v1.8.1", "4 on every canvas")
+	p.presses("4 on every canvas")
+	p.sees("WORKER/print_label/_")
+	p.inAllForms("workers-three")
+	p.follows(id.String(), "Event "+id.String())
+	p.sees("running")
+}
+
+// Somebody finds out why a source of webhooks is refused; who reads one canvas only sees nothing of it.
+func TestWebhooksPage(t *testing.T) {
+	t.Parallel()
+	s := newShop(t).open()
+	p := s.visitor(access.Read)
+	p.follows("Webhooks", "Webhooks and sources")
+	p.sees("No source of webhooks is served")
+	s.exec(sourcesOfADay)
+	s.exec(requestsOfADay)
+	p.open("/webhooks")
+	p.sees("shop", "stripe", "bad signature", "480", "no signature in the request belongs to its body", "warehouse", "never")
+	p.inAllForms("webhooks-refused")
+	one := newPage(t, s.address)
+	one.logsIn(s.tokenOf([]eventqueue.CanvasID{bookshop}, access.Read))
+	one.lacks(`nav a[href="/webhooks"]`, `nav a[href="/workers"]`)
+	one.open("/webhooks")
+	one.heading("You may not see the sources of webhooks")
+	one.inAllForms("refused")
 }
 
 // Somebody finds out who waits behind whom, and why the first of them waits.

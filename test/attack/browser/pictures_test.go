@@ -49,12 +49,25 @@ func (p *page) pictured(path string, width int64, scheme string) {
 // takePicture takes a picture of what the page shows, and checks that it can be read.
 func (p *page) takePicture(name string) {
 	p.t.Helper()
+	p.until("colours have changed", `document.getAnimations().every(a => a.playState !== "running")`)
 	p.isReadable(name)
 	png, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(100))
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	result.picture(p.t, name, png)
+}
+
+// inAllForms takes pictures of what the page shows, light and dark, on a screen and on a phone, and leaves it as it was.
+func (p *page) inAllForms(name string) {
+	p.t.Helper()
+	for _, width := range []int64{phoneWidth, screenWidth} {
+		p.width(width)
+		for _, scheme := range []string{"dark", "light"} {
+			p.scheme(scheme)
+			p.takePicture(fmt.Sprintf("%s-%d-%s", name, width, scheme))
+		}
+	}
 }
 
 // A queue in which nothing has happened yet has pages as well.

@@ -92,7 +92,7 @@ func (s *shop) open() *shop {
 	var running errgroup.Group
 	running.Go(func() error { return s.service.Run(ctx) })
 	running.Go(func() error { return operations.Run(ctx) })
-	pages, err := dashboard.New(dashboard.Config{Store: s.service.Store(), Queue: s.service.Queue, Bulk: operations, LockTimeout: lockTimeout,
+	pages, err := dashboard.New(dashboard.Config{Store: s.service.Store(), Queue: s.service.Queue, Bulk: operations,
 		Refresh: refresh,
 		Access:  &access.Authenticator{Tokens: s.tokens()}, Log: testenv.Logger(s.t)})
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *shop) holds(key eventqueue.HandlerKey, reason string) {
 // counts has what is pending counted, as cron does each minute.
 func (s *shop) counts() {
 	s.t.Helper()
-	if _, err := s.service.Store().CountPending(testenv.Context(s.t), eventqueue.Scope{}, lockTimeout); err != nil {
+	if _, err := s.service.Store().CountPending(testenv.Context(s.t), eventqueue.Scope{}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -213,8 +213,14 @@ func (s *shop) visitor(verbs ...access.Verb) *page {
 // token makes a token that lets in with some verbs.
 func (s *shop) token(verbs ...access.Verb) string {
 	s.t.Helper()
+	return s.tokenOf(nil, verbs...)
+}
+
+// tokenOf makes a token for some canvases; nil are all.
+func (s *shop) tokenOf(canvases []eventqueue.CanvasID, verbs ...access.Verb) string {
+	s.t.Helper()
 	_, secret, err := s.tokens().Create(testenv.Context(s.t), audit.Actor{Name: "os:test", Via: "test"},
-		access.NewToken{Name: "ada", Grant: access.Grant{Verbs: verbs}})
+		access.NewToken{Name: "ada", Grant: access.Grant{Canvases: canvases, Verbs: verbs}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -324,12 +330,13 @@ WHERE o = 'bad signature' OR i > 9`
 )
 
 // countsOfAnHour is what the programs would have handed in during an hour of the demo.
+// It goes on for the minutes that the test takes.
 const countsOfAnHour = `
 INSERT INTO event_minutes (minute, canvas_id, module, name, emitted, completed, failed, retried, waits, runs, pending, oldest_due)
 SELECT date_trunc('minute', now()) - i * interval '1 minute', h.canvas_id, h.module, h.name,
     h.n * (6 + 2 * sin(i / 6.0)), h.n * (6 + 2 * sin(i / 6.0 - 0.3)), CASE WHEN h.name = 'charge_card' AND i = 7 THEN 2 ELSE 0 END,
     CASE WHEN h.name = 'charge_card' THEN i % 5 ELSE 0 END,
-    ARRAY[20, 30, 40, 20, 5, 2, 1], ARRAY[1, 2, 9, 30, 40, 9, 3], 4 + 3 * cos(i / 9.0), interval '2 seconds'
-FROM generate_series(1, 59) AS i,
+    ARRAY[20, 30, 40, 20, 5, 2, 1], ARRAY[1, 2, 9, 30, 40, 9, 3], CASE WHEN i > 0 THEN (4 + 3 * cos(i / 9.0)) / 8 END, CASE WHEN i > 0 THEN interval '2 seconds' END
+FROM generate_series(-4, 59) AS i,
     (SELECT canvas_id, module, name, count(*) AS n FROM event_log GROUP BY 1, 2, 3) AS h
-ON CONFLICT DO NOTHING`
+ON CONFLICT (minute, canvas_id, module, name) DO UPDATE SET emitted = excluded.emitted, completed = excluded.completed, waits = excluded.waits, runs = excluded.runs`

@@ -1,16 +1,16 @@
 package main
 
-// emits judges what emitters were told, and what handlers emitted.
+// emits checks what emitters know, and what handlers emitted.
 func (c *checker) emits() {
-	for tag, told := range c.acknowledgements {
+	for tag, got := range c.acknowledgements {
 		switch n := len(c.tags[tag]); {
 		case n > 1:
 			c.find(nil, other, "the event %q was emitted once and entered %d times", tag, n)
-		case told == accepted && n == 0:
+		case got == accepted && n == 0:
 			c.find(nil, lost, "the event %q was accepted and never entered", tag)
-		case told == undone && n > 0:
+		case got == undone && n > 0:
 			c.find(nil, other, "the event %q entered though its transaction was rolled back", tag)
-		case told == repeated && n > 0:
+		case got == repeated && n > 0:
 			c.find(nil, unique, "the event %q entered though its emit was taken for a repeat", tag)
 		}
 	}

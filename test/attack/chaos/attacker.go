@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -16,27 +16,10 @@ import (
 	"eventsv2/test/attack/harness"
 	"eventsv2/test/oracle"
 	"eventsv2/test/pubsubproxy"
-	"eventsv2/test/services"
 )
 
-// server is a service that can be killed and restarted.
-type server struct {
-	*services.Service
-	attacked sync.Mutex
-}
-
 // attacker carries out the plan.
-type attacker struct {
-	fleet    *fleet
-	postgres *server
-	emulator *server
-	// postgresOf and bellOf are the proxies of all slots, the emitter's too.
-	postgresOf, notifierOf map[string]*harness.Proxy
-	proxyOf                map[string]*pubsubproxy.Server
-	faults                 *faults
-	say                    func(string)
-	broken                 context.CancelCauseFunc
-}
+type attacker struct{ *stage }
 
 // run attacks until the plan is done or ctx ends; then it has repaired everything.
 func (a *attacker) run(ctx context.Context, plan []planned, began time.Time) {
@@ -49,42 +32,61 @@ func (a *attacker) run(ctx context.Context, plan []planned, began time.Time) {
 		}
 		attacks.Go(func() {
 			if err := a.attack(ctx, p); err != nil {
-				a.broken(fmt.Errorf("%s: %w", p, err))
+				a.fleet.broken(fmt.Errorf("%s: %w", p, err))
 			}
 		})
 	}
 }
 
-// attack carries out one fault and records it from before its beginning until
-// after its end. Two faults never hit the same thing at once: the later waits.
+// attack carries out one fault.
 func (a *attacker) attack(ctx context.Context, p planned) error {
 	switch p.kind {
 	case killPostgres:
-		return a.killServer(ctx, p, a.postgres)
+		return a.during(ctx, p, &a.Postgres.Attacked, oracle.LostDatabase, p.target, func() error { return a.Postgres.Crash(ctx, p.lasts) })
 	case killEmulator:
-		return a.killServer(ctx, p, a.emulator)
+		return a.during(ctx, p, &a.Emulator.Attacked, oracle.NotifierFault, p.target, func() error { return a.Emulator.Crash(ctx, p.lasts) })
 	case killWorker, killCron, freezeWorker, freezeCron, restart:
 		s := a.fleet.slots[p.target]
 		s.attacked.Lock()
 		defer s.attacked.Unlock()
-		if ctx.Err() != nil {
-			return nil
+		if ctx.Err() == nil {
+			a.attackProcess(ctx, p, s)
 		}
-		a.attackProcess(ctx, p, s)
 		return nil
 	case publishFails, pullFails, notifierSilent:
-		a.attackMethods(ctx, p, a.proxyOf[p.target])
-		return nil
+		// Two of these at one slot overlap: the end of the first ends both.
+		return a.during(ctx, p, new(sync.Mutex), oracle.NotifierFault, p.target+notifierSuffix, func() error {
+			a.attackMethods(ctx, p, a.proxyOf[p.target])
+			return nil
+		})
+	case otherDefaults:
+		return a.changeDefault(ctx, p)
 	case topicGone, bothRebuilt:
-		return a.deleteTopic(ctx, p)
+		return a.during(ctx, p, &a.Emulator.Attacked, oracle.NotifierFault, p.target, func() error { return a.deleteTopic(ctx, p) })
 	case mayNotPublish, mayNotPull, quotaUsedUp:
-		a.refuseAll(ctx, p)
-		return nil
+		// Another fault of methods may end this one early.
+		return a.during(ctx, p, new(sync.Mutex), oracle.NotifierFault, p.target, func() error { a.refuseAll(ctx, p); return nil })
 	case notifierDown, notifierSlow, notifierMute:
-		return a.attackConnections(ctx, p, a.notifierOf[p.target])
+		// It explains nothing but delays.
+		return a.attackConnections(ctx, p, a.notifierOf[p.target], oracle.NotifierFault, p.target+notifierSuffix)
 	default:
-		return a.attackConnections(ctx, p, a.postgresOf[p.target])
+		return a.attackConnections(ctx, p, a.postgresOf[p.target], oracle.LostDatabase, p.target)
 	}
+}
+
+// during does something to a target, and records it from before its beginning until after its end.
+// Two faults never hit the same thing at once: the later waits.
+func (a *attacker) during(ctx context.Context, p planned, attacked *sync.Mutex, as oracle.FaultKind, target string, do func() error) error {
+	attacked.Lock()
+	defer attacked.Unlock()
+	if ctx.Err() != nil {
+		return nil
+	}
+	from := time.Now()
+	err := do()
+	a.faults.add(string(p.kind), as, target, from, time.Now())
+	a.done(p)
+	return err
 }
 
 func (a *attacker) attackProcess(ctx context.Context, p planned, s *slot) {
@@ -110,52 +112,24 @@ func (a *attacker) attackProcess(ctx context.Context, p planned, s *slot) {
 		if process == nil {
 			return
 		}
-		process.Signal(syscall.SIGSTOP)
-		backoff.Sleep(ctx, p.lasts)
-		process.Signal(syscall.SIGCONT)
+		harness.Freeze(ctx, process, p.lasts)
 		a.faults.add(string(p.kind), oracle.Frozen, process.Name, from, time.Now())
 	}
 	a.done(p)
 }
 
-func (a *attacker) killServer(ctx context.Context, p planned, s *server) error {
-	s.attacked.Lock()
-	defer s.attacked.Unlock()
-	if ctx.Err() != nil {
-		return nil
-	}
-	from := time.Now()
-	harness.KillTree(s.PID)
-	backoff.Sleep(ctx, p.lasts)
-	// The end of the load must not keep the server down.
-	if err := s.Restart(context.WithoutCancel(ctx)); err != nil {
-		return err
-	}
-	as := oracle.LostDatabase
-	if p.kind == killEmulator {
-		as = oracle.NotifierFault
-	}
-	a.faults.add(string(p.kind), as, p.target, from, time.Now())
-	a.done(p)
-	return nil
-}
-
-// attackMethods has one half of Pub/Sub fail, or its answers get lost. Two faults
-// of this kind at one slot overlap: the end of the first ends both.
-func (a *attacker) attackMethods(ctx context.Context, p planned, broker *pubsubproxy.Server) {
-	from := time.Now()
+// attackMethods has one half of Pub/Sub fail, or its answers get lost.
+func (a *attacker) attackMethods(ctx context.Context, p planned, pubsub *pubsubproxy.Server) {
 	switch fails := pubsubproxy.Refuse(codes.Unavailable, "a fault on purpose"); p.kind {
 	case publishFails:
-		broker.Set("Publish", fails)
+		pubsub.Set("Publish", fails)
 	case pullFails:
-		broker.Set("Pull", fails)
+		pubsub.Set("Pull", fails)
 	default:
-		broker.Set(pubsubproxy.EveryMethod, pubsubproxy.LoseAnswer)
+		pubsub.Set(pubsubproxy.EveryMethod, pubsubproxy.LoseAnswer)
 	}
 	backoff.Sleep(ctx, p.lasts)
-	broker.Heal()
-	a.faults.add(string(p.kind), oracle.NotifierFault, p.target+notifierSuffix, from, time.Now())
-	a.done(p)
+	pubsub.Heal()
 }
 
 // refused are the calls that Pub/Sub refuses to everybody under a fault, and the code
@@ -172,89 +146,82 @@ func refused(k kind) (methods []string, code codes.Code) {
 	}
 }
 
-// refuseAll has Pub/Sub refuse some calls, whoever makes them. Another fault of methods
-// may end this one early.
+// refuseAll has Pub/Sub refuse some calls, whoever makes them.
 func (a *attacker) refuseAll(ctx context.Context, p planned) {
-	from := time.Now()
 	methods, code := refused(p.kind)
 	set := func(behaviour pubsubproxy.Behaviour) {
-		for _, broker := range a.proxyOf {
+		for _, pubsub := range a.proxyOf {
 			for _, method := range methods {
-				broker.Set(method, behaviour)
+				pubsub.Set(method, behaviour)
 			}
 		}
 	}
 	set(pubsubproxy.Refuse(code, "a fault on purpose: "+string(p.kind)))
 	backoff.Sleep(ctx, p.lasts)
 	set(nil)
-	a.faults.add(string(p.kind), oracle.NotifierFault, p.target, from, time.Now())
+}
+
+// changeDefault has another program change a default. It is no fault: it explains nothing.
+func (a *attacker) changeDefault(ctx context.Context, p planned) error {
+	a.Postgres.Attacked.Lock() // so that Postgres is there
+	defer a.Postgres.Attacked.Unlock()
+	if ctx.Err() != nil {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	random := func() *rand.Rand { return rand.New(rand.NewPCG(uint64(a.opts.seed), uint64(p.at))) }
+	err := a.others.draw(limited, a.control, random())
+	if err != nil { // the connection may be one that an earlier kill has cut
+		err = a.others.draw(limited, a.control, random())
+	}
 	a.done(p)
+	return err
 }
 
 // deleteTopic has somebody delete the topic, which the programs may make again; or the
 // subscription as well, and make both again after a while.
 func (a *attacker) deleteTopic(ctx context.Context, p planned) error {
-	a.emulator.attacked.Lock()
-	defer a.emulator.attacked.Unlock()
-	if ctx.Err() != nil {
-		return nil
-	}
-	from := time.Now()
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second+p.lasts)
 	defer cancel()
-	err := pubsubproxy.DeleteTopic(limited, a.emulator.URL, "projects/"+projectID+"/topics/"+topicID)
+	err := pubsubproxy.DeleteTopic(limited, a.Emulator.URL, "projects/"+a.Name+"/topics/"+harness.Topic)
 	if p.kind == bothRebuilt {
-		err = errors.Join(err, pubsubproxy.DeleteSubscription(limited, a.emulator.URL, "projects/"+projectID+"/subscriptions/"+subscription))
+		err = errors.Join(err, pubsubproxy.DeleteSubscription(limited, a.Emulator.URL, "projects/"+a.Name+"/subscriptions/"+harness.Subscription))
 		backoff.Sleep(ctx, p.lasts)
 		err = errors.Join(err, a.makeBoth(limited))
 	}
-	a.faults.add(string(p.kind), oracle.NotifierFault, p.target, from, time.Now())
-	a.done(p)
 	return err
 }
 
 // makeBoth makes the topic and the subscription as the queue needs them, unless the
 // programs have.
 func (a *attacker) makeBoth(ctx context.Context) error {
-	notifier, err := pubsubnotify.New(ctx, pubsub(a.emulator.URL))
+	notifier, err := pubsubnotify.New(ctx, a.PubSub(a.Emulator.URL))
 	if err != nil {
 		return err
 	}
 	return notifier.Close()
 }
 
-func (a *attacker) attackConnections(ctx context.Context, p planned, through *harness.Proxy) error {
-	through.Attacked.Lock()
-	defer through.Attacked.Unlock()
-	if ctx.Err() != nil {
-		return nil
-	}
-	from := time.Now()
-	var err error
-	switch p.kind {
-	case postgresDown, notifierDown:
-		err = through.Down(ctx, p.lasts)
-	case postgresCutUp:
-		err = through.Poison(ctx, harness.CutAfter(harness.Requests, p.bytes), p.lasts)
-	case postgresCut:
-		err = through.Poison(ctx, harness.CutAfter(harness.Answers, p.bytes), p.lasts)
-	case postgresSlow, notifierSlow:
-		err = through.Poison(ctx, harness.Latency(slowBy(p)), p.lasts)
-	default:
-		err = through.Poison(ctx, harness.Mute(muted(p)), p.lasts)
-	}
-	what := string(p.kind)
-	target, as := p.target, oracle.LostDatabase
-	if p.kind == notifierDown || p.kind == notifierSlow || p.kind == notifierMute {
-		target, as = target+notifierSuffix, oracle.NotifierFault // which excuses nothing but delays
-	}
-	a.faults.add(what, as, target, from, time.Now())
-	a.done(p)
-	return err
+func (a *attacker) attackConnections(ctx context.Context, p planned, through *harness.Proxy, as oracle.FaultKind, target string) error {
+	return a.during(ctx, p, &through.Attacked, as, target, func() error {
+		switch p.kind {
+		case postgresDown, notifierDown:
+			return through.Down(ctx, p.lasts)
+		case postgresCutUp:
+			return through.Poison(ctx, harness.CutAfter(harness.Requests, p.bytes), p.lasts)
+		case postgresCut:
+			return through.Poison(ctx, harness.CutAfter(harness.Answers, p.bytes), p.lasts)
+		case postgresSlow, notifierSlow:
+			return through.Poison(ctx, harness.Latency(slowBy(p)), p.lasts)
+		default:
+			return through.Poison(ctx, harness.Mute(muted(p)), p.lasts)
+		}
+	})
 }
 
 // notifierSuffix marks faults of a slot's connection to Pub/Sub.
-const notifierSuffix = "/bell"
+const notifierSuffix = "/pubsub"
 
 // slowBy is the latency of a fault, from 20 ms to 1 s.
 func slowBy(p planned) time.Duration { return time.Duration(20+p.bytes/6) * time.Millisecond }
@@ -269,5 +236,5 @@ func muted(p planned) string {
 
 func (a *attacker) done(p planned) {
 	a.faults.count(p.kind)
-	a.say(p.String())
+	a.Progress.Report("%s", p)
 }

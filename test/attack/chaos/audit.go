@@ -10,7 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
+	"eventsv2/test/attack/chaos/task"
 )
 
 // The record of the database: a row for each change of each row, written in the
@@ -36,7 +38,10 @@ CREATE TABLE chaos_audit (
     old_locked bigint      NOT NULL, old_attempts integer NOT NULL, old_retries integer NOT NULL, old_due bigint NOT NULL,
     new_locked bigint      NOT NULL, new_attempts integer NOT NULL, new_retries integer NOT NULL, new_due bigint NOT NULL,
     canvas_id  uuid,
+    module     text,
     name       text,
+    modifier   text,
+    parent_id  bigint,
     value      text
 );
 
@@ -54,9 +59,10 @@ CREATE FUNCTION chaos_events() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'INSERT' THEN
         INSERT INTO chaos_audit (op, id, old_locked, old_attempts, old_retries, old_due,
-            new_locked, new_attempts, new_retries, new_due, canvas_id, name, value)
+            new_locked, new_attempts, new_retries, new_due, canvas_id, module, name, modifier, parent_id, value)
         VALUES ('I', NEW.id, 0, 0, 0, 0,
-            chaos_micros(NEW.locked_at), NEW.attempts, NEW.retries, chaos_micros(NEW.delay_until), NEW.canvas_id, NEW.name, NEW.value);
+            chaos_micros(NEW.locked_at), NEW.attempts, NEW.retries, chaos_micros(NEW.delay_until),
+            NEW.canvas_id, NEW.module, NEW.name, NEW.modifier, NEW.parent_id, NEW.value);
     ELSIF TG_OP = 'DELETE' THEN
         INSERT INTO chaos_audit (op, id, old_locked, old_attempts, old_retries, old_due,
             new_locked, new_attempts, new_retries, new_due)
@@ -101,7 +107,7 @@ CREATE TRIGGER chaos AFTER UPDATE ON rate_counters FOR EACH ROW EXECUTE FUNCTION
 CREATE TRIGGER chaos AFTER UPDATE OR DELETE ON event_log FOR EACH ROW EXECUTE FUNCTION chaos_rewrites();
 CREATE TRIGGER chaos AFTER UPDATE OR DELETE ON cron_records FOR EACH ROW EXECUTE FUNCTION chaos_rewrites();`
 
-// rowState is what the judge needs of a row of events_v2.
+// rowState is what the checker needs of a row of events_v2.
 type rowState struct {
 	lockedMicros int64 // 0: not locked
 	attempts     int32
@@ -129,9 +135,15 @@ type change struct {
 
 // entered is how an event entered the queue.
 type entered struct {
-	canvas eventqueue.CanvasID
-	name   string
-	value  string
+	canvas  eventqueue.CanvasID
+	handler eventqueue.HandlerKey
+	parent  eventqueue.EventID // 0: none
+	value   string
+}
+
+// scope is what a rule or a limit is for.
+func (e *entered) scope() eventqueue.Scope {
+	return eventqueue.Scope{Canvas: e.canvas, Module: e.handler.Module, Name: e.handler.Name}
 }
 
 // ending is the row of event_log of an event.
@@ -153,9 +165,18 @@ type story struct {
 	effects []int32 // the attempts that wrote one
 }
 
+// task is what the event asks for. Events of cron just succeed.
+func (s *story) task() (task.Task, error) {
+	if s.entered.handler.Module == cronchecker.Module {
+		return task.Task{Do: task.Succeed}, nil
+	}
+	return task.Parse([]byte(s.entered.value))
+}
+
 const readAuditSQL = `
 SELECT id, at, writer, op, old_locked, old_attempts, old_retries, old_due,
-       new_locked, new_attempts, new_retries, new_due, canvas_id, name, value
+       new_locked, new_attempts, new_retries, new_due, canvas_id,
+       coalesce(module, ''), coalesce(name, ''), coalesce(modifier, ''), coalesce(parent_id, 0), value
   FROM chaos_audit
  ORDER BY id, seq`
 
@@ -190,22 +211,21 @@ func readStories(ctx context.Context, pool *pgxpool.Pool) (map[eventqueue.EventI
 }
 
 func readChanges(ctx context.Context, pool *pgxpool.Pool, of func(eventqueue.EventID) *story) error {
-	rows, err := pool.Query(ctx, readAuditSQL)
-	if err != nil {
-		return err
-	}
+	rows, _ := pool.Query(ctx, readAuditSQL) // ForEachRow returns its error
 	var (
-		id          eventqueue.EventID
-		c           change
-		op          string
-		canvas      *[16]byte
-		name, value *string
+		id     eventqueue.EventID
+		c      change
+		op     string
+		canvas *[16]byte
+		e      entered
+		value  *string
 	)
 	writers := map[string]string{} // one copy of each name
 	targets := []any{&id, &c.at, &c.writer, &op,
 		&c.old.lockedMicros, &c.old.attempts, &c.old.retries, &c.old.dueMicros,
-		&c.new.lockedMicros, &c.new.attempts, &c.new.retries, &c.new.dueMicros, &canvas, &name, &value}
-	_, err = pgx.ForEachRow(rows, targets, func() error {
+		&c.new.lockedMicros, &c.new.attempts, &c.new.retries, &c.new.dueMicros, &canvas,
+		&e.handler.Module, &e.handler.Name, &e.handler.Modifier, &e.parent, &value}
+	_, err := pgx.ForEachRow(rows, targets, func() error {
 		s := of(id)
 		c.writer = strings.TrimSuffix(c.writer, heartbeatSuffix)
 		if _, known := writers[c.writer]; !known {
@@ -214,7 +234,7 @@ func readChanges(ctx context.Context, pool *pgxpool.Pool, of func(eventqueue.Eve
 		c.writer, c.op = writers[c.writer], op[0]
 		c.rewritten = c.op == opUpdate && value != nil
 		if c.op == opInsert {
-			s.entered = &entered{*canvas, *name, *value}
+			s.entered = &entered{*canvas, e.handler, e.parent, *value}
 		}
 		s.changes = append(s.changes, c)
 		return nil
@@ -223,13 +243,10 @@ func readChanges(ctx context.Context, pool *pgxpool.Pool, of func(eventqueue.Eve
 }
 
 func readEndings(ctx context.Context, pool *pgxpool.Pool, of func(eventqueue.EventID) *story) error {
-	rows, err := pool.Query(ctx, readLogSQL)
-	if err != nil {
-		return err
-	}
 	var id eventqueue.EventID
 	var e ending
-	_, err = pgx.ForEachRow(rows, []any{&id, &e.failed, &e.cancelled, &e.retries, &e.attempts, &e.lastError, &e.value}, func() error {
+	rows, _ := pool.Query(ctx, readLogSQL) // ForEachRow returns its error
+	_, err := pgx.ForEachRow(rows, []any{&id, &e.failed, &e.cancelled, &e.retries, &e.attempts, &e.lastError, &e.value}, func() error {
 		copied := e
 		of(id).ending = &copied
 		return nil
@@ -238,13 +255,10 @@ func readEndings(ctx context.Context, pool *pgxpool.Pool, of func(eventqueue.Eve
 }
 
 func readEffects(ctx context.Context, pool *pgxpool.Pool, of func(eventqueue.EventID) *story) error {
-	rows, err := pool.Query(ctx, readEffectsSQL)
-	if err != nil {
-		return err
-	}
 	var id eventqueue.EventID
 	var attempt int32
-	_, err = pgx.ForEachRow(rows, []any{&id, &attempt}, func() error {
+	rows, _ := pool.Query(ctx, readEffectsSQL) // ForEachRow returns its error
+	_, err := pgx.ForEachRow(rows, []any{&id, &attempt}, func() error {
 		of(id).effects = append(of(id).effects, attempt)
 		return nil
 	})
@@ -257,9 +271,6 @@ SELECT to_char(at, 'HH24:MI:SS.MS') || ' ' || writer || ' ' || what || ' ' || ol
 
 // readRewritten lists the changes of rows that must never change.
 func readRewritten(ctx context.Context, pool *pgxpool.Pool) ([]string, error) {
-	rows, err := pool.Query(ctx, readRewrittenSQL)
-	if err != nil {
-		return nil, fmt.Errorf("read the record of rewritten rows: %w", err)
-	}
+	rows, _ := pool.Query(ctx, readRewrittenSQL) // CollectRows returns its error
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"eventsv2/eventqueue"
@@ -12,55 +11,7 @@ import (
 	"eventsv2/test/oracle"
 )
 
-// class is a class of violations, as the verdict counts them.
-type class string
-
-// The classes.
-const (
-	lost       class = "lost"
-	stuck      class = "stuck"
-	early      class = "early"
-	stale      class = "stale_writes"
-	duplicates class = "unexplained_duplicates"
-	order      class = "order"
-	unique     class = "unique"
-	limits     class = "limits"
-	rates      class = "rates"
-	other      class = "other"
-)
-
-func classes() []class {
-	return []class{lost, stuck, early, stale, duplicates, order, unique, limits, rates, other}
-}
-
-// alwaysShown reports whether the verdict names a class also when it is empty.
-func (c class) alwaysShown() bool {
-	return !slices.Contains([]class{order, unique, limits, rates, other}, c)
-}
-
-// classOf sorts what the oracle found into the classes of the verdict.
-func classOf(v oracle.Violation) class {
-	switch {
-	case v.Invariant == "I1" && strings.HasPrefix(v.Problem, "stuck"):
-		return stuck
-	case v.Invariant == "I1", v.Invariant == "I15":
-		return lost
-	case v.Invariant == "I3":
-		return duplicates
-	case v.Invariant == "I4", v.Invariant == "I5":
-		return stale
-	case v.Invariant == "I6":
-		return early
-	case v.Invariant == "I13":
-		return stuck
-	case slices.Contains([]class{order, unique, limits, rates}, class(v.Invariant)):
-		return class(v.Invariant)
-	default:
-		return other
-	}
-}
-
-// violation is one broken promise with its evidence.
+// violation is one broken guarantee with its evidence.
 type violation struct {
 	class    class
 	what     string
@@ -81,6 +32,7 @@ type evidence struct {
 	rules            []oracle.Record
 	cron             cronEvidence
 	rewritten        []string
+	missingDefaults  []string // of other programs
 	final            final
 	// embedded reports whether a process runs handlers itself, so that it can
 	// complete events in their transactions.
@@ -95,6 +47,8 @@ type figures struct {
 	givenBack, runs, completedInTx int
 	ordered, unique, limited       int           // events with such a key, and under a concurrency limit
 	rated, granted, putOff         int           // events under a rate limit, runs that it counted, claims that it put off
+	chained                        int           // typed events, and those of their handlers
+	untouched                      int           // rows by hand that nobody can run
 	takenBack                      int           // expired locks that were removed with the place in a group
 	heldBack                       int           // events that a rule held back before their first claim
 	longest                        time.Duration // from emit to end
@@ -102,14 +56,14 @@ type figures struct {
 	waits                          []wait // from due to the first claim, the longest first
 }
 
-// judgement is what was found.
-type judgement struct {
+// findings are what was found.
+type findings struct {
 	figures    figures
 	violations []violation
 	slowest    []string // the histories of the events that waited longest
 }
 
-func (j *judgement) count(c class) int {
+func (j *findings) count(c class) int {
 	n := 0
 	for _, v := range j.violations {
 		if v.class == c {
@@ -119,13 +73,13 @@ func (j *judgement) count(c class) int {
 	return n
 }
 
-// check has the oracle judge the history, and looks itself for what a history
-// cannot say: emitters that were told something else, effects of transactions,
+// check has the oracle check the history, and searches itself for what a history
+// cannot say: emitters that know something else, effects of transactions,
 // rows that changed as no statement of the queue changes them, and takeovers
-// whose excuse does not lie in the very time in which the lock was not renewed.
+// whose cause does not lie in the very time in which the lock was not renewed.
 // It is a pure function.
-func check(e evidence) *judgement {
-	c := &checker{evidence: e, tags: map[string][]*story{}, children: map[string]bool{}, rulesOf: map[eventqueue.Scope][]*oracle.Record{}}
+func check(e evidence) *findings {
+	c := &checker{evidence: e, tags: map[string][]*story{}, children: map[string]bool{}, rulesOf: map[eventqueue.Scope][]*oracle.Record{}, parents: map[eventqueue.EventID]bool{}}
 	for i := range e.rules {
 		c.rulesOf[e.rules[i].Scope] = append(c.rulesOf[e.rules[i].Scope], &e.rules[i])
 	}
@@ -135,6 +89,11 @@ func check(e evidence) *judgement {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
+	for _, s := range e.stories {
+		if s.entered != nil && s.link() {
+			c.parents[s.entered.parent] = true
+		}
+	}
 	for _, id := range ids {
 		c.event(e.stories[id], e.runs[id])
 	}
@@ -149,6 +108,9 @@ func check(e evidence) *judgement {
 	for _, text := range e.rewritten {
 		c.find(nil, other, "a row that must not change has changed: %s", text)
 	}
+	for _, text := range e.missingDefaults {
+		c.find(nil, other, "other programs' defaults were not in force: %s", text)
+	}
 	c.consult(ids)
 	c.sortWaits()
 	return &c.result
@@ -161,10 +123,11 @@ type checker struct {
 	children  map[string]bool // that must exist, by tag
 	rulesOf   map[eventqueue.Scope][]*oracle.Record
 	repeatsOf map[eventqueue.EventID][]repeat
-	result    judgement
+	parents   map[eventqueue.EventID]bool // the typed events of which some handler got its event
+	result    findings
 }
 
-// find notes a violation. s is nil where it is not about one event.
+// find records a violation. s is nil where it is not about one event.
 func (c *checker) find(s *story, class class, format string, args ...any) {
 	v := violation{class: class, what: fmt.Sprintf(format, args...)}
 	if s != nil {
@@ -174,16 +137,17 @@ func (c *checker) find(s *story, class class, format string, args ...any) {
 	c.result.violations = append(c.result.violations, v)
 }
 
-// trial is the state of the judge within the story of one event.
+// trial is the state of the checker within the story of one event.
 type trial struct {
 	*story
 	runs    []handled
 	task    task.Task
 	holder  *change // the last claim
+	expired bool    // a lock of it has expired
 	deleted *change
 }
 
-// event judges the story of one event.
+// event checks the story of one event.
 func (c *checker) event(s *story, runs []handled) {
 	f := &c.result.figures
 	f.runs += len(runs)
@@ -192,15 +156,18 @@ func (c *checker) event(s *story, runs []handled) {
 		return
 	}
 	f.events++
-	t := &trial{story: s, runs: runs, task: task.Task{Do: task.Succeed}}
-	if s.entered.name != task.CronName {
-		parsed, err := task.Parse([]byte(s.entered.value))
-		if err != nil {
-			c.find(s, other, "%v", err)
-			return
-		}
-		t.task = parsed
-		c.tags[parsed.Tag] = append(c.tags[parsed.Tag], s)
+	job, err := s.task()
+	if err != nil {
+		c.find(s, other, "%v", err)
+		return
+	}
+	t := &trial{story: s, runs: runs, task: job}
+	if job.Tag != "" && !s.link() {
+		c.tags[job.Tag] = append(c.tags[job.Tag], s)
+	}
+	if c.stays(s) {
+		c.untouched(t)
+		return
 	}
 	for i := range s.changes {
 		c.change(t, &s.changes[i], i == 0)
@@ -219,7 +186,7 @@ func (c *checker) event(s *story, runs []handled) {
 	c.effects(t)
 }
 
-// change judges one change of the row.
+// change checks one change of the row.
 func (c *checker) change(t *trial, ch *change, first bool) {
 	switch {
 	case (ch.op == opInsert) != first:
@@ -248,6 +215,7 @@ func (c *checker) change(t *trial, ch *change, first bool) {
 		}
 	case t.holder != nil && ch.takesBack(t.holder.writer):
 		c.result.figures.takenBack++
+		t.expired = true
 		c.takeover(t, ch)
 	case ch.old.lockedMicros != 0 && ch.new.lockedMicros == 0:
 		c.giveBack(t, ch)
@@ -268,7 +236,7 @@ func (ch *change) renews() bool {
 		ch.new.lockedMicros != 0 && ch.old.lockedMicros != ch.new.lockedMicros
 }
 
-// claim counts a claim and judges whether taking over had a reason.
+// claim counts a claim and checks whether taking over had a reason.
 func (c *checker) claim(t *trial, ch *change) {
 	f := &c.result.figures
 	f.claims++
@@ -277,6 +245,7 @@ func (c *checker) claim(t *trial, ch *change) {
 	}
 	if ch.old.lockedMicros != 0 && t.holder != nil {
 		f.takeovers++
+		t.expired = true
 		c.takeover(t, ch)
 	}
 	t.holder = ch
@@ -290,7 +259,7 @@ func (c *checker) takeover(t *trial, ch *change) {
 		c.allow("a handler that ignores its timeout")
 		return
 	}
-	if c.excused(t.holder.writer, renewed, expired, fault.unplanned) || c.stoppedInOutage(t.holder.writer, renewed, expired) {
+	if c.explained(t.holder.writer, renewed, expired, fault.unplanned) || c.stoppedInOutage(t.holder.writer, renewed, expired) {
 		return
 	}
 	c.find(t.story, duplicates, "%s took it over at %s, and no fault of %s explains why it was not renewed after %s",
@@ -304,7 +273,7 @@ func (c *checker) hung(t *trial, claim *change) *handled {
 		return nil
 	}
 	for _, r := range t.runsOf(claim) {
-		if !r.ended || r.end.Sub(r.start) > task.TimeoutOf(t.entered.name) {
+		if !r.ended || r.end.Sub(r.start) > task.TimeoutOf(t.entered.handler.Name) {
 			return &r
 		}
 	}
@@ -335,7 +304,7 @@ func (t *trial) runsOf(claim *change) []handled {
 	return runs
 }
 
-// handlers judges what handlers noted: a run needs a claim, a claim has one run,
+// handlers checks what handlers recorded: a run needs a claim, a claim has one run,
 // and each saw the bytes that were emitted (I8).
 func (c *checker) handlers(t *trial) {
 	sum := journal.Checksum([]byte(t.entered.value))
@@ -359,7 +328,7 @@ func (c *checker) handlers(t *trial) {
 	}
 }
 
-// effects judges the transactions in which events were completed: the effect and
+// effects checks the transactions in which events were completed: the effect and
 // the child are there exactly once, and only with the end of the event.
 func (c *checker) effects(t *trial) {
 	want := 0

@@ -26,12 +26,14 @@ type script struct {
 
 const scriptedEvent eventqueue.EventID = 7
 
+func quick() eventqueue.HandlerKey { return task.Handlers()[0].Key }
+
 func at(seconds float64) time.Time { return began().Add(time.Duration(seconds * float64(time.Second))) }
 
 func newScript(t task.Task) *script {
 	t.Tag = "1-1"
 	value := string(t.Value())
-	s := &script{story: &story{id: scriptedEvent, entered: &entered{name: "quick", value: value}}}
+	s := &script{story: &story{id: scriptedEvent, entered: &entered{handler: quick(), value: value}}}
 	s.evidence = evidence{
 		stories:          map[eventqueue.EventID]*story{scriptedEvent: s.story},
 		runs:             map[eventqueue.EventID][]handled{},
@@ -98,21 +100,21 @@ func (s *script) fault(as oracle.FaultKind, target string, from, to float64) {
 	s.faults = append(s.faults, fault{what: "a fault", as: as, target: target, from: at(from), to: at(to)})
 }
 
-// well is an event that ran once and ended well.
-func (s *script) well() {
-	s.claim(1, "w1-1")
-	s.run(1.1, 1.2, "w1-1", journal.OK)
-	s.delete(1.3, "w1-1")
+// runsWell is a claim whose run ends well.
+func (s *script) runsWell(seconds float64, writer string) {
+	s.claim(seconds, writer)
+	s.run(seconds+0.1, seconds+0.2, writer, journal.OK)
+	s.delete(seconds+0.3, writer)
 }
+
+// well is an event that ran once and ended well.
+func (s *script) well() { s.runsWell(1, "w1-1") }
 
 // takenOver is an event whose first holder was silent until its lock expired.
 func (s *script) takenOver() {
 	s.claim(1, "w1-1")
 	s.run(1.1, 1.2, "w1-1", journal.OK)
-	expired := 1 + lockTimeout.Seconds()
-	s.claim(expired+0.5, "w2-1")
-	s.run(expired+0.6, expired+0.7, "w2-1", journal.OK)
-	s.delete(expired+0.8, "w2-1")
+	s.runsWell(1.5+lockTimeout.Seconds(), "w2-1")
 }
 
 func TestTheCheckerAccepts(t *testing.T) {
@@ -124,9 +126,7 @@ func TestTheCheckerAccepts(t *testing.T) {
 			s.claim(1, "w1-1")
 			s.run(1.1, 1.2, "w1-1", journal.Failed)
 			s.retry(1.3, "w1-1")
-			s.claim(2, "w2-1")
-			s.run(2.1, 2.2, "w2-1", journal.OK)
-			s.delete(2.3, "w2-1")
+			s.runsWell(2, "w2-1")
 		},
 		"a takeover after a kill": func(s *script) {
 			s.takenOver()
@@ -141,9 +141,7 @@ func TestTheCheckerAccepts(t *testing.T) {
 			s.run(1.1, 1.2, "w1-1", journal.Cancelled)
 			s.retry(1.3, "w1-1")
 			s.fault(oracle.Stopped, "w1-1", 1.15, 6)
-			s.claim(2, "w2-1")
-			s.run(2.1, 2.2, "w2-1", journal.OK)
-			s.delete(2.3, "w2-1")
+			s.runsWell(2, "w2-1")
 		},
 		"a takeover after a stop in an outage": func(s *script) {
 			s.claim(1, "w1-1")
@@ -151,9 +149,7 @@ func TestTheCheckerAccepts(t *testing.T) {
 			s.fault(oracle.LostDatabase, slotPostgres, 1.2, 2)
 			s.renew(2.1, "w1-1")
 			s.faults = append(s.faults, fault{what: processEnded, as: oracle.Stopped, target: "w1-1", from: at(2.3), to: at(14)})
-			s.claim(7.5, "w2-1")
-			s.run(7.6, 7.7, "w2-1", journal.OK)
-			s.delete(7.8, "w2-1")
+			s.runsWell(7.5, "w2-1")
 		},
 		"an emit that was not accepted": func(s *script) {
 			s.acknowledgements["1-2"] = unknown
@@ -230,9 +226,7 @@ func TestTheCheckerReports(t *testing.T) {
 		}},
 		"two valid claims": {stale, func(s *script) {
 			s.claim(1, "w1-1")
-			s.claim(2, "w2-1")
-			s.run(2.1, 2.2, "w2-1", journal.OK)
-			s.delete(2.3, "w2-1")
+			s.runsWell(2, "w2-1")
 			s.fault(oracle.Killed, "w1-1", 1.1, 14)
 		}},
 		"locked without a claim": {stale, func(s *script) {
@@ -261,17 +255,13 @@ func TestTheCheckerReports(t *testing.T) {
 			s.claim(1, "w1-1")
 			s.run(1.1, 1.2, "w1-1", journal.OK)
 			s.retry(1.3, "w1-1")
-			s.claim(2, "w1-1")
-			s.run(2.1, 2.2, "w1-1", journal.OK)
-			s.delete(2.3, "w1-1")
+			s.runsWell(2, "w1-1")
 		}},
 		"cancelled and given back without a fault": {duplicates, func(s *script) {
 			s.claim(1, "w1-1")
 			s.run(1.1, 5.5, "w1-1", journal.Cancelled)
 			s.retry(5.6, "w1-1")
-			s.claim(6, "w1-1")
-			s.run(6.1, 6.2, "w1-1", journal.OK)
-			s.delete(6.3, "w1-1")
+			s.runsWell(6, "w1-1")
 		}},
 		"two runs of one claim": {duplicates, func(s *script) {
 			s.well()
@@ -361,13 +351,50 @@ func TestALongWaitNeedsAReason(t *testing.T) {
 			t.Parallel()
 			s := newScript(task.Task{Do: task.Succeed})
 			s.final.at = at(late + 100)
-			s.claim(late, "w1-1")
-			s.run(late+0.1, late+0.2, "w1-1", journal.OK)
-			s.delete(late+0.3, "w1-1")
-			// So that only the judge of this program has something to say.
+			s.runsWell(late, "w1-1")
+			// So that only the checker of this program has something to report.
 			s.fault(oracle.Killed, "w3-1", 0, late)
 			test.play(s)
 			if j := check(s.evidence); (j.count(stuck) == 0) != test.good {
+				t.Errorf("violations: %+v", j.violations)
+			}
+		})
+	}
+}
+
+// A claim of an event may be given back without a run, and unchanged, once a lock of it has expired.
+func TestAClaimWithoutARunIsGivenBackAfterAnExpiredLockOnly(t *testing.T) {
+	t.Parallel()
+	expired := 1 + lockTimeout.Seconds()
+	unrun := func(s *script, at float64) {
+		s.claim(at, "w2-1")
+		s.write(at+0.2, "w2-1", func(r *rowState) { r.lockedMicros = 0 })
+	}
+	lost := func(s *script) {
+		s.claim(1, "w1-1")
+		s.run(1.1, 1.2, "w1-1", journal.OK)
+		s.fault(oracle.Killed, "w1-1", 1.2, 5)
+	}
+	for name, test := range map[string]struct {
+		play func(s *script)
+		good bool
+	}{
+		"after an expired lock":         {func(s *script) { lost(s); unrun(s, expired+0.5) }, true},
+		"twice after an expired lock":   {func(s *script) { lost(s); unrun(s, expired+0.5); unrun(s, expired+1) }, true},
+		"of an event of which none has": {func(s *script) { unrun(s, expired+0.5) }, false},
+		"after a run": {func(s *script) {
+			lost(s)
+			unrun(s, expired+0.5)
+			s.run(expired+0.55, expired+0.6, "w2-1", journal.OK)
+		}, false},
+		"with a retry less": {func(s *script) { lost(s); s.claim(expired+0.5, "w2-1"); s.retry(expired+1, "w2-1") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScript(task.Task{Do: task.Succeed})
+			test.play(s)
+			s.runsWell(expired+3, "w2-1")
+			if j := check(s.evidence); (j.count(duplicates) == 0) != test.good {
 				t.Errorf("violations: %+v", j.violations)
 			}
 		})
@@ -396,15 +423,11 @@ func TestAnOperatorsChanges(t *testing.T) {
 		"cancelled, and gone":    {func(s *script) { s.cancel(1); s.story.ending = nil }, "event_log knows nothing"},
 		"delayed, then run": {func(s *script) {
 			s.write(1, slotOperator, func(r *rowState) { r.dueMicros = at(2).UnixMicro() })
-			s.claim(3, "w1-1")
-			s.run(3, 4, "w1-1", journal.OK)
-			s.delete(4, "w1-1")
+			s.runsWell(3, "w1-1")
 		}, ""},
 		"delayed, and run too early": {func(s *script) {
 			s.write(1, slotOperator, func(r *rowState) { r.dueMicros = at(9).UnixMicro() })
-			s.claim(3, "w1-1")
-			s.run(3, 4, "w1-1", journal.OK)
-			s.delete(4, "w1-1")
+			s.runsWell(3, "w1-1")
 		}, "I6"},
 		"tried now while it ran": {func(s *script) { s.claim(1, "w1-1"); s.renew(2, "w1-1"); requeue(s, 3, 1); s.cancel(4) }, "no fault of"},
 		"its fence changed": {func(s *script) {
@@ -427,7 +450,7 @@ func TestAnOperatorsChanges(t *testing.T) {
 	}
 }
 
-func whats(j *judgement) string {
+func whats(j *findings) string {
 	var all []string
 	for _, v := range j.violations {
 		all = append(all, v.what)

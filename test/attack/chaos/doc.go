@@ -14,18 +14,26 @@
 // SIGTERM, and cuts, delays and freezes their connections, also in the middle of
 // a commit. In runs of ten minutes and more, some outages of Pub/Sub and some losses of
 // Postgres' answers last for 60 to 90 seconds. Handlers are paused and blocked all the
-// while, and an operator cancels, delays and has tried now what waits, by id and by filter. A fifth of the events has an ordering key, some have a unique key that others
+// while, and an operator cancels, delays and has tried now what waits, by id and by filter.
+//
+// A fifth of the events has an ordering key, some have a unique key that others
 // repeat, one handler has a concurrency limit on one canvas, an exact rate limit on another,
-// and an approximate one on a third. At the end the faults stop, the rate limits go, and everything must come to rest: the number of events that are
-// left may stand still for -settle at most.
+// and an approximate one on a third. Some events are typed: their completion emits one event for
+// each of their handlers (chains.go). Some rows are written by hand and odd in one column: such that run,
+// such that nobody can run, and such that the table refuses (odd.go). Other programs give
+// the database and the role defaults of theirs, and some emits are on a pool that the queue has not
+// opened (defaults.go).
 //
-// # How it is judged
+// At the end the faults stop, the rate limits go, and everything must come to rest: the number of events that are
+// left may stand still for -drain at most. Rows that nobody can run are left.
 //
-// By records that the queue does not keep: triggers write every change of every
+// # How it is checked
+//
+// By records that are not the queue's: triggers write every change of every
 // row, with the writer's name; handlers write every start and end to files
-// outside the database; the emitters remember what they were told. A process has
+// outside the database; the emitters record every answer. A process has
 // a new name each time it is started, so that a row tells which one wrote. From
-// these the judge (checker.go) looks for:
+// these the checker (checker.go) finds:
 //
 //   - lost: an accepted event that is gone without having completed, or failed
 //     as its handler wanted it;
@@ -38,22 +46,26 @@
 //     holder or of Postgres overlaps it. Nor may a run that was to end well be
 //     given back without a fault or a stop;
 //   - rates: a minute with more grants of the exact rate limit than it allows, a run without
-//     a grant, or more runs under the approximate one that a worker did not tell of than fit
+//     a grant, or more runs under the approximate one that a worker did not report than fit
 //     into a batch. Grants are what the counters counted, by the clock of the database;
 //   - order, unique, limits: two valid claims of one ordering key at once, or a claim
 //     before the end of an event that was emitted earlier with the key; a unique key that
 //     did not hold or held too long; more valid claims at once than the concurrency limit
 //     allows. The verdict names these classes only when there are any;
+//   - chains: a handler of a typed event that has no event or several, or one though the
+//     typed event did not complete;
 //   - other: claims of a paused handler, two valid claims at once, changed
 //     values, cron slots that are missing or doubled, effects of a transaction
-//     that were not there exactly once.
+//     that were not there exactly once, a row by hand that nobody can run and somebody
+//     touched, one that the table should have refused, a default of another program that was
+//     not in force.
 //
 // # Failures
 //
 // The last line is the verdict. The exit status is 0 when nothing was found, 1
 // when something was or when the run itself failed, 2 for a wrong command line.
-// After a violation the logs and journals of all processes are kept, and the
-// program says where. SIGINT ends the load and the faults, and the verdict is
+// After a violation the logs and journals of all processes are retained, and the
+// program reports where. SIGINT ends the load and the faults, and the verdict is
 // about what was done so far; a second one ends the program at once. No process
 // outlives the program, however it ends.
 package main

@@ -16,11 +16,12 @@ import (
 	"golang.org/x/time/rate"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/typed"
 	"eventsv2/internal/backoff"
 	"eventsv2/test/attack/chaos/task"
 )
 
-// acknowledgement is what an emitter was told about an event.
+// acknowledgement is what an emitter knows of an event.
 type acknowledgement int
 
 const (
@@ -36,6 +37,8 @@ var errUndo = errors.New("rolled back on purpose")
 // emitters emit until their context ends.
 type emitters struct {
 	queue  *eventqueue.Queue
+	bus    *typed.Bus
+	own    *emitters // with a pool that the queue did not make
 	pool   *pgxpool.Pool
 	db     *sql.DB
 	limit  *rate.Limiter
@@ -49,7 +52,7 @@ type emitters struct {
 	ordered          map[string]emission        // by tag
 	failures         int
 
-	// waiting is how many events are due and have not ended; brake counts them.
+	// waiting is how many events are due and have not ended; backpressure counts them.
 	waiting     atomic.Int64
 	mostWaiting int
 }
@@ -65,24 +68,29 @@ type form struct {
 	name  string
 	share int // of 100 calls
 	most  int // events per call
-	// unique says that its events have unique keys, keyless that they have no keys.
-	unique, keyless bool
-	emit            func(ctx context.Context, e *emitters, events []eventqueue.NewEvent) error
+	// unique: its events have unique keys; keyless: they have no keys; odd: somebody writes their
+	// rows by hand; typed: their completion emits others.
+	unique, keyless, odd, typed bool
+	emit                        emitFunc
 }
 
 func forms() []form {
 	return []form{
-		{name: "Emit", share: 34, most: 1, emit: emitOne},
+		{name: "Emit", share: 27, most: 1, emit: emitOne},
 		{name: "EmitMany", share: 20, most: 40, emit: emitMany},
 		{name: "EmitUnique", share: 4, most: 5, unique: true, emit: emitUnique},
 		{name: "EmitUnique in a transaction", share: 2, most: 5, unique: true, emit: emitUniqueInTx},
-		{name: "InTx", share: 10, most: 5, emit: emitInTx},
-		{name: "InTx, rolled back", share: 5, most: 5, emit: emitInTxUndone},
-		{name: "EmitTx and Notify", share: 8, most: 5, emit: emitTxNotify},
-		{name: "EmitTx without Notify", share: 7, most: 5, emit: emitTx},
-		{name: "EmitTx, rolled back", share: 3, most: 5, emit: emitTxUndone},
+		{name: "InTx", share: 10, most: 5, emit: emitInTx(nil)},
+		{name: "InTx, rolled back", share: 5, most: 5, emit: emitInTx(errUndo)},
+		{name: "EmitTx and Notify", share: 8, most: 5, emit: emitTx(nil, true)},
+		{name: "EmitMany, own pool", share: 2, most: 40, emit: onOwnPool(emitMany)},
+		{name: "EmitTx without Notify", share: 4, most: 5, emit: emitTx(nil, false)},
+		{name: "EmitTx and Notify, own pool", share: 3, most: 5, emit: onOwnPool(emitTx(nil, true))},
+		{name: "EmitTx, rolled back", share: 3, most: 5, emit: emitTx(errUndo, false)},
 		{name: "EmitSQL", share: 4, most: 5, emit: emitSQL},
 		{name: "INSERT", share: 3, most: 5, keyless: true, emit: insert},
+		{name: "INSERT of an odd row", share: 1, most: 1, keyless: true, odd: true, emit: insertOdd},
+		{name: "typed", share: 4, most: 4, keyless: true, typed: true, emit: emitTyped},
 	}
 }
 
@@ -116,9 +124,9 @@ func (e *emitters) emitLoop(ctx context.Context, n int) {
 		began := time.Now()
 		err := f.emit(emitCtx, e, events)
 		cancel()
-		e.note(f, events, err)
+		e.record(f, events, err)
 		if err == nil {
-			e.noteOrdered(n, began, events)
+			e.recordOrdered(n, began, events)
 		}
 		if err != nil && !errors.Is(err, errUndo) {
 			backoff.Sleep(ctx, 50*time.Millisecond)
@@ -136,30 +144,28 @@ func pickForm(random *rand.Rand) form {
 	panic("chaos: the shares of the forms do not make 100")
 }
 
-func (e *emitters) note(f form, events []eventqueue.NewEvent, err error) {
-	told := unknown
+// record records the outcome of a call.
+func (e *emitters) record(f form, events []eventqueue.NewEvent, err error) {
+	got := unknown
 	switch {
 	case err == nil:
-		told = accepted
+		got = accepted
 	case errors.Is(err, errUndo):
-		told = undone
+		got = undone
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i := range events {
 		tag := taskOf(events[i]).Tag
-		e.acknowledgements[tag] = told
+		e.acknowledgements[tag] = got
 		if _, is := e.repeats[tag]; is {
 			e.acknowledgements[tag] = repeated
 		}
 	}
-	switch told {
-	case accepted:
-		e.forms[f.name] += len(events)
-	case undone:
-		e.forms[f.name] += len(events)
-	default:
+	if got == unknown {
 		e.failures++
+	} else {
+		e.forms[f.name] += len(events)
 	}
 }
 
@@ -192,7 +198,11 @@ func (f form) drawEvent(random *rand.Rand, canvases []eventqueue.CanvasID, tag s
 	case n < 210:
 		t.Do, t.Times = task.Undo, 1
 	}
+	f.adapt(random, &t)
 	canvas := f.features(random, &t, canvases)
+	if t.Odd > 0 && oddRows()[t.Odd-1].fate == fateStays {
+		canvas = canvases[canvasCount]
+	}
 	event := eventqueue.NewEvent{
 		Canvas: canvas, Module: task.Module, Name: name, Modifier: "_", Value: t.Value(),
 		OrderingKey: t.OrderingKey, UniqueKey: t.UniqueKey, UniqueFor: time.Duration(t.UniqueSeconds) * time.Second,
@@ -208,6 +218,23 @@ func (f form) drawEvent(random *rand.Rand, canvases []eventqueue.CanvasID, tag s
 	return event
 }
 
+// adapt has a task ask for no more than its form can do.
+func (f form) adapt(random *rand.Rand, t *task.Task) {
+	if f.odd {
+		t.Odd = 1 + random.IntN(len(oddRows()))
+	}
+	if !f.typed {
+		return
+	}
+	// A typed event has handlers of its own, and its completion is in a transaction anyway.
+	t.WorkMillis %= 30
+	switch t.Do {
+	case task.Hang, task.Deaf, task.Complete, task.Undo:
+		t.Do, t.Times = task.Succeed, 0
+	default:
+	}
+}
+
 func emitOne(ctx context.Context, e *emitters, events []eventqueue.NewEvent) error {
 	_, err := e.queue.Emit(ctx, events[0])
 	return err
@@ -218,50 +245,36 @@ func emitMany(ctx context.Context, e *emitters, events []eventqueue.NewEvent) er
 	return err
 }
 
-func emitInTx(ctx context.Context, e *emitters, events []eventqueue.NewEvent) error {
-	return e.queue.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
-		_, err := tx.Emit(ctx, events...)
-		return err
-	})
+// emitFunc emits events in one way.
+type emitFunc func(ctx context.Context, e *emitters, events []eventqueue.NewEvent) error
+
+// emitInTx emits in a transaction of the queue's, which ends with an error.
+func emitInTx(last error) emitFunc {
+	return func(ctx context.Context, e *emitters, events []eventqueue.NewEvent) error {
+		return e.queue.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
+			if _, err := tx.Emit(ctx, events...); err != nil {
+				return err
+			}
+			return last
+		})
+	}
 }
 
-func emitInTxUndone(ctx context.Context, e *emitters, events []eventqueue.NewEvent) error {
-	return e.queue.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
-		if _, err := tx.Emit(ctx, events...); err != nil {
-			return err
+// emitTx emits in a transaction of the caller's, which ends with an error.
+func emitTx(last error, notify bool) emitFunc {
+	return func(ctx context.Context, e *emitters, events []eventqueue.NewEvent) error {
+		var pending *eventqueue.Pending
+		err := pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) (err error) {
+			if pending, err = e.queue.EmitTx(ctx, tx, events...); err != nil {
+				return err
+			}
+			return last
+		})
+		if err == nil && notify {
+			_ = pending.Notify(ctx) // its failure is a delay, and the relay's business
 		}
-		return errUndo
-	})
-}
-
-// inTx emits in a transaction of the caller's.
-func (e *emitters) inTx(ctx context.Context, events []eventqueue.NewEvent, last error) (pending *eventqueue.Pending, err error) {
-	err = pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
-		if pending, err = e.queue.EmitTx(ctx, tx, events...); err != nil {
-			return err
-		}
-		return last
-	})
-	return pending, err
-}
-
-func emitTx(ctx context.Context, e *emitters, events []eventqueue.NewEvent) error {
-	_, err := e.inTx(ctx, events, nil)
-	return err
-}
-
-func emitTxNotify(ctx context.Context, e *emitters, events []eventqueue.NewEvent) error {
-	pending, err := e.inTx(ctx, events, nil)
-	if err != nil {
 		return err
 	}
-	_ = pending.Notify(ctx) // its failure is a delay, and the relay's business
-	return nil
-}
-
-func emitTxUndone(ctx context.Context, e *emitters, events []eventqueue.NewEvent) error {
-	_, err := e.inTx(ctx, events, errUndo)
-	return err
 }
 
 func emitSQL(ctx context.Context, e *emitters, events []eventqueue.NewEvent) error {

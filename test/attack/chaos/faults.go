@@ -9,7 +9,7 @@ import (
 	"eventsv2/test/oracle"
 )
 
-// fault is one thing that went wrong, on purpose or not, as the judge needs it.
+// fault is one thing that went wrong, on purpose or not, as the checker needs it.
 type fault struct {
 	what string
 	as   oracle.FaultKind
@@ -35,7 +35,7 @@ func (f fault) concerns(process string) bool {
 }
 
 // unplanned reports whether a fault is one that a holder of a lock does not see
-// coming. An orderly stop is none, and the broker has no say in locks.
+// coming. An orderly stop is none, and Pub/Sub has no part in locks.
 func (f fault) unplanned() bool { return f.as != oracle.Stopped && f.as != oracle.NotifierFault }
 
 // forOracle is the fault in the terms of the oracle.

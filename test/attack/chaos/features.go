@@ -15,7 +15,7 @@ import (
 )
 
 // The features that some events use, each on canvases of its own. So the events that have
-// to be judged together are few, and one history of the oracle holds them all.
+// to be checked together are few, and one history of the oracle holds them all.
 const (
 	orderingCanvases = 2 // the first ones
 	orderingKeys     = 20
@@ -29,7 +29,7 @@ const (
 )
 
 // features gives an event of a form the keys that it is to have, and the canvas on which
-// they are judged.
+// they are checked.
 func (f form) features(random *rand.Rand, t *task.Task, canvases []eventqueue.CanvasID) eventqueue.CanvasID {
 	switch {
 	case f.unique:
@@ -42,7 +42,7 @@ func (f form) features(random *rand.Rand, t *task.Task, canvases []eventqueue.Ca
 		t.OrderingKey = fmt.Sprintf("key-%d", random.IntN(orderingKeys))
 		return canvases[random.IntN(orderingCanvases)]
 	default:
-		return canvases[random.IntN(len(canvases))]
+		return canvases[random.IntN(canvasCount)]
 	}
 }
 
@@ -53,12 +53,12 @@ type repeat struct {
 	at  time.Time // when its call began
 }
 
-// emitUnique emits and remembers what was a repeat.
+// emitUnique emits and records what was a repeat.
 func emitUnique(ctx context.Context, e *emitters, events []eventqueue.NewEvent) error {
 	began := time.Now()
 	emitted, err := e.queue.EmitUnique(ctx, events...)
 	if err == nil {
-		e.noteRepeats(events, emitted, began)
+		e.recordRepeats(events, emitted, began)
 	}
 	return err
 }
@@ -71,12 +71,12 @@ func emitUniqueInTx(ctx context.Context, e *emitters, events []eventqueue.NewEve
 		return err
 	})
 	if err == nil {
-		e.noteRepeats(events, emitted, began)
+		e.recordRepeats(events, emitted, began)
 	}
 	return err
 }
 
-func (e *emitters) noteRepeats(events []eventqueue.NewEvent, emitted []eventqueue.Emitted, began time.Time) {
+func (e *emitters) recordRepeats(events []eventqueue.NewEvent, emitted []eventqueue.Emitted, began time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i, one := range emitted {
@@ -97,7 +97,7 @@ func taskOf(event eventqueue.NewEvent) task.Task {
 
 // limitHandler sets the concurrency limit of the run, before anything is emitted.
 func (s *stage) limitHandler(ctx context.Context, limits *control.ConcurrencyLimits) error {
-	limit := control.ConcurrencyLimit{Canvas: s.canvas(limitedCanvas), Module: task.Module, Name: limitedHandler, Max: limitedMax}
+	limit := control.ConcurrencyLimit{Canvas: s.canvases[limitedCanvas], Module: task.Module, Name: limitedHandler, Max: limitedMax}
 	if err := limits.Set(ctx, limit); err != nil {
 		return err
 	}
@@ -111,18 +111,22 @@ func (c *checker) bond(s *story) string {
 	if s.entered == nil {
 		return ""
 	}
-	t, err := task.Parse([]byte(s.entered.value))
+	t, err := s.task()
 	switch {
 	case err != nil:
 		return ""
+	case s.link():
+		return fmt.Sprintf("chain %s", s.entered.parent)
+	case s.entered.handler == task.Dispatch():
+		return fmt.Sprintf("chain %s", s.id)
 	case t.OrderingKey != "":
 		return fmt.Sprintf("order %s %s", s.entered.canvas, t.OrderingKey)
 	case t.UniqueKey != "":
 		return fmt.Sprintf("unique %s %s", s.entered.canvas, t.UniqueKey)
 	case c.rateOf(s.entered) != nil:
-		return fmt.Sprintf("rate %s %s", s.entered.canvas, s.entered.name)
+		return fmt.Sprintf("rate %s %s", s.entered.canvas, s.entered.handler.Name)
 	case c.limited(s.entered):
-		return fmt.Sprintf("limit %s %s", s.entered.canvas, s.entered.name)
+		return fmt.Sprintf("limit %s %s", s.entered.canvas, s.entered.handler.Name)
 	default:
 		return ""
 	}
@@ -131,7 +135,7 @@ func (c *checker) bond(s *story) string {
 // limited reports whether events such as this one have a limit.
 func (c *checker) limited(e *entered) bool {
 	return slices.ContainsFunc(c.limits, func(l oracle.LimitChange) bool {
-		return l.Limit.Canvas == e.canvas && l.Limit.Name == e.name
+		return l.Limit.Canvas == e.canvas && l.Limit.Name == e.handler.Name
 	})
 }
 
@@ -174,6 +178,8 @@ func (c *checker) countFeature(bond string, events int) {
 		f.unique += events
 	case strings.HasPrefix(bond, "rate "):
 		f.rated += events
+	case strings.HasPrefix(bond, "chain "):
+		f.chained += events
 	default:
 		f.limited += events
 	}
@@ -211,7 +217,7 @@ func (c *checker) reportRepeats(h *oracle.History, t *trial) {
 }
 
 // uniqueFor is how long a key certainly holds after the end of its event, as the trigger
-// notes it: the statement that ends the event reads its clock at its beginning. The oracle
+// records it: the statement that ends the event reads its clock at its beginning. The oracle
 // rounds it up again where it asks how long the key may hold.
 func uniqueFor(t task.Task) time.Duration {
 	return max(0, time.Duration(t.UniqueSeconds)*time.Second-time.Second+time.Millisecond)

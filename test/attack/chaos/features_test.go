@@ -40,7 +40,7 @@ func from(job task.Task, second float64, process string) *script {
 	return s
 }
 
-func TestFeaturesAreJudged(t *testing.T) {
+func TestFeaturesAreChecked(t *testing.T) {
 	t.Parallel()
 	ordered := task.Task{Do: task.Succeed, OrderingKey: "a"}
 	uniqueTask := task.Task{Do: task.Succeed, UniqueKey: "a"}
@@ -93,7 +93,7 @@ func TestFeaturesAreJudged(t *testing.T) {
 	}
 }
 
-func TestOrderIsJudged(t *testing.T) {
+func TestOrderIsChecked(t *testing.T) {
 	t.Parallel()
 	job := task.Task{Do: task.Succeed, OrderingKey: "a"}
 	call := func(began, returned float64, index int, delayed bool) emission {
@@ -158,7 +158,7 @@ func TestAHistoryHoldsWholeGroups(t *testing.T) {
 		if id%2 == 0 {
 			job.OrderingKey = string(rune('a' + id%7))
 		}
-		c.stories[id] = &story{id: id, entered: &entered{name: "quick", value: string(job.Value())}}
+		c.stories[id] = &story{id: id, entered: &entered{handler: quick(), value: string(job.Value())}}
 		ids = append(ids, id)
 	}
 	in, seen := map[string]int{}, 0
@@ -184,7 +184,7 @@ func TestAHistoryHoldsWholeGroups(t *testing.T) {
 func TestWhatIsEmittedHasTheKeysOfItsTask(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
-	canvases := make([]eventqueue.CanvasID, canvasCount)
+	canvases := make([]eventqueue.CanvasID, canvasCount+1)
 	for i := range canvases {
 		canvases[i] = eventqueue.CanvasID{byte(i + 1)}
 	}
@@ -210,7 +210,7 @@ func TestWhatIsEmittedHasTheKeysOfItsTask(t *testing.T) {
 }
 
 // What is under a rate limit needs a grant, by the database's clock, and no minute has too many.
-func TestRatesAreJudged(t *testing.T) {
+func TestRatesAreChecked(t *testing.T) {
 	t.Parallel()
 	scope := eventqueue.Scope{Module: task.Module, Name: "quick"}
 	for name, test := range map[string]struct {
@@ -219,12 +219,12 @@ func TestRatesAreJudged(t *testing.T) {
 		writer string
 		good   bool
 	}{
-		"granted":                      {ratelimit.Exact, []int{1}, "w1-1", true},
-		"not granted":                  {ratelimit.Exact, nil, "w1-1", false},
-		"granted to another":           {ratelimit.Exact, []int{1}, "w2-1", false},
-		"a minute with too many":       {ratelimit.Exact, []int{1, 2}, "w1-1", false},
-		"approximate, not yet told":    {ratelimit.Approximate, nil, "w1-1", true},
-		"approximate, told of several": {ratelimit.Approximate, []int{1, 2}, "w1-1", true},
+		"granted":                       {ratelimit.Exact, []int{1}, "w1-1", true},
+		"not granted":                   {ratelimit.Exact, nil, "w1-1", false},
+		"granted to another":            {ratelimit.Exact, []int{1}, "w2-1", false},
+		"a minute with too many":        {ratelimit.Exact, []int{1, 2}, "w1-1", false},
+		"approximate, not yet reported": {ratelimit.Approximate, nil, "w1-1", true},
+		"approximate, reported several": {ratelimit.Approximate, []int{1, 2}, "w1-1", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

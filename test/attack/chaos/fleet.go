@@ -6,13 +6,16 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"eventsv2/test/attack/chaos/task"
 	"eventsv2/test/attack/harness"
 	"eventsv2/test/programs"
+	"eventsv2/test/webtarget"
 )
 
 // programChaosWorker is the binary of the workers that embed the library.
@@ -44,20 +47,19 @@ type slot struct {
 
 // fleet runs the programs.
 type fleet struct {
-	dir         string // of binaries, logs and journals
-	databaseURL string // past all proxies
-	target      *target
-	faults      *faults
-	slots       map[string]*slot
-	keepers     sync.WaitGroup
-	broken      context.CancelCauseFunc
+	deployment *harness.Deployment
+	target     *target
+	faults     *faults
+	slots      map[string]*slot
+	running    sync.WaitGroup
+	broken     context.CancelCauseFunc
 
 	mu      sync.Mutex
 	remarks []string
 }
 
-// keep runs one process after the other in a slot until it is ended.
-func (f *fleet) keep(s *slot) {
+// run runs one process after the other in a slot until it is ended.
+func (f *fleet) run(s *slot) {
 	for {
 		p, err := f.next(s)
 		if err != nil {
@@ -68,7 +70,7 @@ func (f *fleet) keep(s *slot) {
 			return
 		}
 		<-p.Exited
-		f.note(p)
+		f.ended(p)
 		s.mu.Lock()
 		s.current = nil
 		hold := max(s.hold, restartAfter)
@@ -95,7 +97,7 @@ func (f *fleet) next(s *slot) (*programs.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := programs.Start(programs.Program{Name: name, Path: filepath.Join(f.dir, s.program), Log: filepath.Join(f.dir, name+".log"), Env: env})
+	p, err := programs.Start(programs.Program{Name: name, Path: filepath.Join(f.deployment.Dir, s.program), Log: filepath.Join(f.deployment.Dir, name+".log"), Env: env})
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +107,7 @@ func (f *fleet) next(s *slot) (*programs.Process, error) {
 }
 
 func (f *fleet) environment(s *slot, name string) ([]string, error) {
-	databaseURL, err := s.postgres.Through(f.databaseURL, name)
+	databaseURL, err := s.postgres.Through(f.deployment.Postgres.URL, name)
 	if err != nil {
 		return nil, err
 	}
@@ -114,21 +116,21 @@ func (f *fleet) environment(s *slot, name string) ([]string, error) {
 	case programChaosWorker:
 		own["CHAOS_JOURNAL"] = f.journal(name)
 	case programs.Worker:
-		path := filepath.Join(f.dir, name+".yaml")
-		if err := writeHandlersFile(path, f.target.server.URL()+"/"+name); err != nil {
+		path := filepath.Join(f.deployment.Dir, name+".yaml")
+		if err := webtarget.WriteHandlersFile(path, f.target.server.URL()+"/"+name, task.Handlers()); err != nil {
 			return nil, err
 		}
 		own["HANDLERS_FILE"] = path
 	}
-	return programs.Environment(environment(), programs.PubSubEnvironment(pubsub(s.notifier.Address())), own), nil
+	return programs.Environment(environment(), programs.PubSubEnvironment(f.deployment.PubSub(s.notifier.Address())), own), nil
 }
 
 // journal is the journal of a process.
-func (f *fleet) journal(name string) string { return filepath.Join(f.dir, name+".journal") }
+func (f *fleet) journal(name string) string { return filepath.Join(f.deployment.Dir, name+".journal") }
 
-// note records how a process ended. One that was not killed, had started and
+// ended records how a process ended. One that was not killed, had started and
 // did not end with 0 is remarkable.
-func (f *fleet) note(p *programs.Process) {
+func (f *fleet) ended(p *programs.Process) {
 	f.faults.died(p.Name)
 	if p.Status == 0 || p.Status == 128+int(syscall.SIGKILL) || !p.Started() {
 		return
@@ -136,7 +138,7 @@ func (f *fleet) note(p *programs.Process) {
 	f.remark(fmt.Sprintf("%s ended with status %d", p.Name, p.Status))
 }
 
-// remark keeps what is remarkable for the report.
+// remark retains what is remarkable for the report.
 func (f *fleet) remark(text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,7 +148,7 @@ func (f *fleet) remark(text string) {
 // start starts all slots.
 func (f *fleet) start() {
 	for _, name := range slices.Sorted(maps.Keys(f.slots)) {
-		f.keepers.Go(func() { f.keep(f.slots[name]) })
+		f.running.Go(func() { f.run(f.slots[name]) })
 	}
 }
 
@@ -157,7 +159,7 @@ func (s *slot) process() *programs.Process {
 	return s.current
 }
 
-// kill ends the process of a slot like a crash and keeps the slot empty for a
+// kill ends the process of a slot like a crash and leaves the slot empty for a
 // while. It returns the name of the process; "" when there was none.
 func (s *slot) kill(empty time.Duration) string {
 	s.mu.Lock()
@@ -171,31 +173,28 @@ func (s *slot) kill(empty time.Duration) string {
 	return p.Name
 }
 
+// end lets no further process start in a slot, and returns the current one.
+func (s *slot) end() *programs.Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	return s.current
+}
+
 // stop ends all slots with SIGTERM, and with SIGKILL those that take too long.
 func (f *fleet) stop() error {
-	var stopping sync.WaitGroup
-	var mu sync.Mutex
-	var late []string
+	var stopping errgroup.Group
 	for _, s := range f.slots {
-		s.mu.Lock()
-		s.ended = true
-		p := s.current
-		s.mu.Unlock()
-		if p == nil {
-			continue
+		if p := s.end(); p != nil {
+			stopping.Go(func() error {
+				if !p.Terminate(stopLimit) {
+					return fmt.Errorf("%s did not end within %s of SIGTERM", p.Name, stopLimit)
+				}
+				return nil
+			})
 		}
-		stopping.Go(func() {
-			if !p.Terminate(stopLimit) {
-				mu.Lock()
-				late = append(late, p.Name)
-				mu.Unlock()
-			}
-		})
 	}
-	stopping.Wait()
-	f.keepers.Wait()
-	if len(late) > 0 {
-		return fmt.Errorf("%s did not end within %s of SIGTERM", strings.Join(late, ", "), stopLimit)
-	}
-	return nil
+	err := stopping.Wait()
+	f.running.Wait()
+	return err
 }

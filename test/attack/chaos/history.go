@@ -13,7 +13,7 @@ import (
 	"eventsv2/test/oracle"
 )
 
-// oracleChunk is how many events the oracle is shown at once. It judges most
+// oracleChunk is how many events the oracle is shown at once. It checks most
 // events for themselves, and a history of all of them would need much memory.
 const oracleChunk = 20_000
 
@@ -23,7 +23,7 @@ type final struct {
 	rules []oracle.RuleRow
 }
 
-// consult has the oracle judge the history of all events.
+// consult has the oracle check the history of all events.
 func (c *checker) consult(ids []eventqueue.EventID) {
 	slotsOf := map[eventqueue.EventID]time.Time{}
 	for _, r := range c.cron.records {
@@ -35,9 +35,9 @@ func (c *checker) consult(ids []eventqueue.EventID) {
 	}
 	var cronIDs, others []eventqueue.EventID
 	for _, id := range ids {
-		if s := c.stories[id]; s.entered != nil && s.entered.name == task.CronName {
+		if s := c.stories[id]; s.entered != nil && s.entered.handler.Name == task.CronName {
 			cronIDs = append(cronIDs, id)
-		} else {
+		} else if s.entered == nil || !c.stays(s) {
 			others = append(others, id)
 		}
 	}
@@ -89,21 +89,19 @@ func (c *checker) chunk(ids []eventqueue.EventID, faults []oracle.Fault) *oracle
 		},
 	}
 	for _, id := range ids {
-		c.tell(h, c.stories[id])
+		c.record(h, c.stories[id])
 	}
-	c.tellRates(h, ids)
+	c.recordRates(h, ids)
 	return h
 }
 
-// tell adds the records of one event.
-func (c *checker) tell(h *oracle.History, s *story) {
+// record adds the records of one event.
+func (c *checker) record(h *oracle.History, s *story) {
 	if s.entered == nil {
-		return // judged already
+		return // reported already
 	}
-	t := &trial{story: s, runs: c.runs[s.id], task: task.Task{Do: task.Succeed}}
-	if parsed, err := task.Parse([]byte(s.entered.value)); err == nil {
-		t.task = parsed
-	}
+	t := &trial{story: s, runs: c.runs[s.id]}
+	t.task, _ = s.task() // that it has none is reported already
 	due := s.changes[0].new.dueMicros
 	for i := range s.changes {
 		ch := &s.changes[i]
@@ -114,9 +112,22 @@ func (c *checker) tell(h *oracle.History, s *story) {
 			due = ch.new.dueMicros // a far-off event that was brought near
 		}
 	}
-	h.Add(oracle.Record{Kind: oracle.Emitted, At: s.changes[0].at, Actor: s.changes[0].writer, Event: s.id,
-		Canvas: s.entered.canvas, Handler: keyOf(s.entered.name), Value: s.entered.value, Due: micros(due),
-		OrderingKey: t.task.OrderingKey, UniqueKey: t.task.UniqueKey, UniqueFor: uniqueFor(t.task)})
+	emitted := oracle.Record{Kind: oracle.Emitted, At: s.changes[0].at, Actor: s.changes[0].writer, Event: s.id,
+		Canvas: s.entered.canvas, Handler: s.entered.handler, Value: s.entered.value, Due: micros(due),
+		OrderingKey: t.task.OrderingKey, UniqueKey: t.task.UniqueKey, UniqueFor: uniqueFor(t.task)}
+	switch {
+	case s.link():
+		emitted.Parent = s.entered.parent
+	case s.entered.handler == task.Dispatch():
+		emitted.Children = task.Links()
+	}
+	if first := s.changes[0].new; t.task.Odd > 0 { // by hand
+		emitted.Attempt, emitted.Retries = first.attempts, int(first.retries)
+		if first.lockedMicros != 0 {
+			emitted.LockedAt = micros(first.lockedMicros)
+		}
+	}
+	h.Add(emitted)
 	c.reportRepeats(h, t)
 	holder := ""
 	for i := range s.changes {
@@ -144,15 +155,6 @@ func (c *checker) tell(h *oracle.History, s *story) {
 		h.Final.Rows = append(h.Final.Rows, oracle.Row{Event: s.id, Due: micros(last.new.dueMicros),
 			Retries: int(last.new.retries), Attempt: last.new.attempts, Locked: last.new.lockedMicros != 0})
 	}
-}
-
-func keyOf(name string) eventqueue.HandlerKey {
-	for _, h := range task.Handlers() {
-		if h.Key.Name == name {
-			return h.Key
-		}
-	}
-	return eventqueue.HandlerKey{Module: task.Module, Name: name, Modifier: "_"}
 }
 
 // reportChange adds the record of one change, and with a claim the runs of it.
@@ -192,7 +194,7 @@ func (c *checker) reportChange(h *oracle.History, t *trial, ch *change) {
 }
 
 // endLabel is the label under which the row was deleted, as event_log and the
-// last run tell it.
+// last run have it.
 func (t *trial) endLabel(deleted *change) machine.Label {
 	if t.ending == nil || !t.ending.failed {
 		return machine.ExecutesToCompletion
@@ -205,11 +207,11 @@ func (t *trial) endLabel(deleted *change) machine.Label {
 	return machine.RetryTooMany
 }
 
-// reportRuns adds the runs of a claim. The effect of a transaction proves that its
-// run ended well, whatever its process could still note.
+// reportRuns adds the runs of a claim. The effect or the children of a transaction prove that its
+// run ended well, whatever its process could still record.
 func (c *checker) reportRuns(h *oracle.History, t *trial, claim *change) {
 	attempt := claim.new.attempts
-	proved := slices.Contains(t.effects, attempt)
+	proved := slices.Contains(t.effects, attempt) || c.dispatched(t, attempt)
 	for _, run := range t.runsOf(claim) {
 		value := t.entered.value
 		if run.sum != journal.Checksum([]byte(value)) {
@@ -224,7 +226,7 @@ func (c *checker) reportRuns(h *oracle.History, t *trial, claim *change) {
 		h.Add(oracle.Record{Kind: oracle.RunEnded, At: claim.at, Actor: claim.writer, Event: t.id, Attempt: attempt, Result: oracle.OK})
 	}
 	if run := c.hung(t, claim); run != nil {
-		timeout := run.start.Add(task.TimeoutOf(t.entered.name))
+		timeout := run.start.Add(task.TimeoutOf(t.entered.handler.Name))
 		h.Faults = append(h.Faults, oracle.Fault{Kind: oracle.Hung, Actor: claim.writer, Event: t.id, From: timeout, To: timeout.Add(2 * lockTimeout)})
 	}
 }
@@ -281,7 +283,7 @@ func (c *checker) history(s *story) []string {
 		lines = append(lines, line{at, fmt.Sprintf(format, args...)})
 	}
 	if s.entered != nil {
-		add(s.changes[0].at, "entered: %s %s %.200s", s.entered.canvas, s.entered.name, s.entered.value)
+		add(s.changes[0].at, "entered: %s %s %.200s", s.entered.canvas, s.entered.handler, s.entered.value)
 	}
 	for _, ch := range s.changes {
 		add(ch.at, "row %c by %s: %s -> %s", ch.op, ch.writer, ch.old, ch.new)

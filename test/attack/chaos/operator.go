@@ -25,6 +25,7 @@ type operator struct {
 	requeuer *control.Requeuer
 	pool     *pgxpool.Pool
 	scopes   []eventqueue.Scope
+	spared   [16]byte // a canvas
 	seed     int64
 
 	mu   sync.Mutex
@@ -105,13 +106,13 @@ func (o *operator) refusals() int {
 
 const selectSomeSQL = `
 SELECT id
-  FROM (SELECT id, ordering_key FROM events_v2 WHERE module = $1 ORDER BY id DESC LIMIT 200) AS newest
+  FROM (SELECT id, ordering_key FROM events_v2 WHERE module = ANY($1) AND canvas_id <> $3 ORDER BY id DESC LIMIT 200) AS newest
  WHERE ordering_key IS NULL OR NOT $2
  ORDER BY id`
 
 // some draws some of the newest events.
 func (o *operator) some(ctx context.Context, random *rand.Rand, keyless bool) (ids []eventqueue.EventID) {
-	rows, _ := o.pool.Query(ctx, selectSomeSQL, task.Module, keyless) // CollectRows returns the error
+	rows, _ := o.pool.Query(ctx, selectSomeSQL, []string{task.Module, task.ChainModule}, keyless, o.spared) // CollectRows returns the error
 	all, err := pgx.CollectRows(rows, pgx.RowTo[eventqueue.EventID])
 	if err != nil || len(all) == 0 {
 		return nil

@@ -11,12 +11,12 @@ import (
 // kind is a kind of fault.
 type kind string
 
-// The kinds. "bell" is Pub/Sub.
+// The kinds.
 const (
 	killWorker     kind = "kill -9 of a worker"
 	killCron       kind = "kill -9 of a cron process"
 	killPostgres   kind = "kill -9 of Postgres"
-	killEmulator   kind = "kill -9 of the emulator (forgets everything)"
+	killEmulator   kind = "kill -9 of the emulator (loses everything)"
 	freezeWorker   kind = "SIGSTOP of a worker past its locks, SIGCONT"
 	freezeCron     kind = "SIGSTOP of a cron process, SIGCONT"
 	restart        kind = "SIGTERM and restart"
@@ -36,6 +36,7 @@ const (
 	mayNotPublish  kind = "the publisher role is revoked, and given back"
 	mayNotPull     kind = "the subscriber role is revoked, and given back"
 	quotaUsedUp    kind = "the quota of Pub/Sub is used up for a while"
+	otherDefaults  kind = "another program sets a default of the database or the role"
 )
 
 // kills reports whether a fault of this kind is a kill -9.
@@ -127,6 +128,7 @@ func frequencies() []frequency {
 		{mayNotPublish, 0.4, []string{slotEmulator}, 2000 * ms, 10000 * ms},
 		{mayNotPull, 0.4, []string{slotEmulator}, 2000 * ms, 10000 * ms},
 		{quotaUsedUp, 0.4, []string{slotEmulator}, 2000 * ms, 10000 * ms},
+		{otherDefaults, 2, []string{slotPostgres}, 0, 0},
 	}
 }
 

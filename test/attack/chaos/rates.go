@@ -31,7 +31,7 @@ const (
 func (s *stage) limitRates(ctx context.Context) error {
 	for canvas, mode := range map[int]ratelimit.Mode{exactCanvas: ratelimit.Exact, approximateCanvas: ratelimit.Approximate} {
 		limit := control.RateLimit{PerMinute: ratedPerMinute, Mode: mode,
-			Scope: eventqueue.Scope{Canvas: s.canvas(canvas), Module: task.Module, Name: ratedHandler}}
+			Scope: eventqueue.Scope{Canvas: s.canvases[canvas], Module: task.Module, Name: ratedHandler}}
 		if _, err := s.rateLimits.Set(ctx, limit); err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func readGrants(ctx context.Context, pool *pgxpool.Pool) ([]grant, error) {
 
 // rateOf is the rate limit that events such as this one have, or nil.
 func (c *checker) rateOf(e *entered) *control.RateLimit {
-	return c.rateOfScope(eventqueue.Scope{Canvas: e.canvas, Module: keyOf(e.name).Module, Name: e.name})
+	return c.rateOfScope(e.scope())
 }
 
 func (c *checker) rateOfScope(scope eventqueue.Scope) *control.RateLimit {
@@ -109,9 +109,9 @@ func (c *checker) released(t *trial, ch *change) bool {
 		ch.new.dueMicros < ch.old.dueMicros && ch.new.retries == ch.old.retries && c.rateOf(t.entered) != nil
 }
 
-// tellRates adds what the rate limits counted for the scopes of some events, and puts
+// recordRates adds what the rate limits counted for the scopes of some events, and puts
 // grants and runs in order: clocks are those of one machine.
-func (c *checker) tellRates(h *oracle.History, ids []eventqueue.EventID) {
+func (c *checker) recordRates(h *oracle.History, ids []eventqueue.EventID) {
 	scopes := map[eventqueue.Scope]bool{}
 	for _, id := range ids {
 		if e := c.stories[id].entered; e != nil && c.rateOf(e) != nil {

@@ -2,34 +2,44 @@ package main
 
 import (
 	"context"
+	"flag"
 	"io"
-	"os"
-	"strings"
+	"time"
 
+	"eventsv2/test/attack/harness"
 	"eventsv2/test/command"
 	"eventsv2/test/programs"
 )
+
+// chaos is this program's part of its command line that others have as well.
+var chaos = harness.Command{Name: "chaos", Unit: "minutes", Each: time.Minute, Longest: 24 * 60,
+	Draining: "the number of events that are left may stand still after the last fault",
+	Binaries: []string{programChaosWorker, programs.Worker, programs.Cron}}
+
+// options is the command line.
+type options struct {
+	harness.Options
+	seed int64
+}
+
+// load is how long events are emitted.
+func (o options) load() time.Duration { return chaos.Load(o.Options) }
+
+func parseOptions(args []string, stderr io.Writer) (o options, err error) {
+	defaults := harness.Options{Length: 5, Rate: 240, Drain: 2 * time.Minute}
+	o.Options, err = chaos.Parse(args, stderr, defaults, func(flags *flag.FlagSet) {
+		flags.Int64Var(&o.seed, "seed", 1, "`seed` of the plan and of the events; the same seed plans the same")
+	})
+	return o, err
+}
 
 // run is the program without its process: it returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	opts, err := parseOptions(args, stderr)
 	if err != nil {
-		return command.Usage("chaos", err, stderr)
+		return command.Usage(chaos.Name, err, stderr)
 	}
-	tell := command.NewReporter(stdout)
-	var found *result
-	return command.Logged("chaos", opts.keep, []string{programChaosWorker, programs.Worker, programs.Cron}, stderr, func(dir string) (good bool, err error) {
-		if found, err = play(ctx, opts, dir, tell); found == nil {
-			return false, err
-		}
-		if err == nil && opts.report != "" {
-			err = os.WriteFile(opts.report, []byte(found.report(opts)), 0o644)
-		}
-		return len(found.judgement.violations) == 0, err
-	}, func() {
-		if found != nil {
-			found.reportViolations(stderr)
-			tell.Print(strings.TrimSpace(found.line()) + "\n")
-		}
+	return chaos.Run(opts.Options, stdout, stderr, func(dir string, progress *command.Reporter) (harness.Result, error) {
+		return play(ctx, opts, dir, progress)
 	})
 }

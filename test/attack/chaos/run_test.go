@@ -2,11 +2,11 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"eventsv2/test/attack/harness"
 	"eventsv2/test/command"
 )
 
@@ -17,7 +17,7 @@ func TestAWrongCommandLineSaysSo(t *testing.T) {
 		"-minutes is 1441":              {"-minutes", "1441"},
 		"-minutes is NaN":               {"-minutes", "nan"},
 		"-rate is -1":                   {"-rate", "-1"},
-		"-settle is -1s":                {"-settle", "-1s"},
+		"-drain is -1s":                 {"-drain", "-1s"},
 		`"more" is no option`:           {"more"},
 		"not defined: -nonsense":        {"-nonsense"},
 		`invalid value "x" for flag`:    {"-seed", "x"},
@@ -28,7 +28,7 @@ func TestAWrongCommandLineSaysSo(t *testing.T) {
 			t.Errorf("%q ended with %d, want %d", args, status, command.ExitUsage)
 		}
 		if !strings.Contains(stderr.String(), want) || stdout.Len() > 0 {
-			t.Errorf("%q said %q and %q, want %q", args, stdout.String(), stderr.String(), want)
+			t.Errorf("%q reported %q and %q, want %q", args, stdout.String(), stderr.String(), want)
 		}
 	}
 }
@@ -36,20 +36,20 @@ func TestAWrongCommandLineSaysSo(t *testing.T) {
 func TestHelpIsNoMistake(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr bytes.Buffer
-	if status := run(t.Context(), []string{"-help"}, &stdout, &stderr); status != command.ExitOK || !strings.Contains(stderr.String(), "-settle") {
+	if status := run(t.Context(), []string{"-help"}, &stdout, &stderr); status != command.ExitOK || !strings.Contains(stderr.String(), "-drain") {
 		t.Errorf("status %d, %q", status, stderr.String())
 	}
 }
 
 // resultWith is the result of a run that found violations of some classes.
 func resultWith(found ...class) *result {
-	r := &result{judgement: &judgement{}, loaded: 90 * time.Second, faults: newFaults(), emitters: &emitters{forms: map[string]int{"Emit": 2}}}
-	r.judgement.figures.events = 12
+	r := &result{findings: &findings{}, loaded: 90 * time.Second, faults: newFaults(), emitters: &emitters{forms: map[string]int{"Emit": 2}}}
+	r.findings.figures.events = 12
 	r.faults.count(killWorker)
 	r.faults.count(killEmulator)
 	r.faults.count(freezeWorker)
 	for _, c := range found {
-		r.judgement.violations = append(r.judgement.violations, violation{class: c, what: "an event of class " + string(c)})
+		r.findings.violations = append(r.findings.violations, violation{class: c, what: "an event of class " + string(c)})
 	}
 	return r
 }
@@ -62,7 +62,7 @@ func TestTheVerdict(t *testing.T) {
 			lost, lost, stuck, early, stale, duplicates),
 		"chaos: minutes=1.5 events=12 kills=2 lost=0 stuck=0 early=0 stale_writes=0 unexplained_duplicates=0 other=1": resultWith(other),
 	} {
-		if got := r.line(); got != want {
+		if got := r.Line(); got != want {
 			t.Errorf("the verdict is\n%s, want\n%s", got, want)
 		}
 	}
@@ -71,32 +71,15 @@ func TestTheVerdict(t *testing.T) {
 func TestTheReportHasWhatRepeatsTheRun(t *testing.T) {
 	t.Parallel()
 	r := resultWith(stuck)
-	r.host = host{cores: 2, memory: "4 GiB", postgres: "17.1", fsync: "on"}
-	text := r.report(options{minutes: 1.5, seed: 7, rate: 240})
+	r.where = "a machine"
+	r.opts = options{harness.Options{Length: 1.5, Rate: 240}, 7}
+	text := r.Page()
 	for _, want := range []string{
-		"go run ./chaos -minutes 1.5 -seed 7 -rate 240", r.line(), "2 cores, 4 GiB", "Postgres 17.1 with fsync on", "| " + string(killEmulator) + " | 1 |",
+		"go run ./chaos -minutes 1.5 -seed 7 -rate 240", r.Line(), "On a machine.", "| " + string(killEmulator) + " | 1 |",
 		"| Emit | 2 |", "From emit to end", "stuck: an event of class stuck",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}
-	}
-}
-
-func TestTheVersionOfTheEmulatorIsInItsJar(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if err := os.Mkdir(dir+"/lib", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	origin := "gcloud's " + dir + "/bin/cloud-pubsub-emulator"
-	if got := emulatorVersion(origin); got != "of an unknown version" {
-		t.Errorf("without a jar it is %q", got)
-	}
-	if err := os.WriteFile(dir+"/lib/cloud-pubsub-emulator-1.2.3-all.jar", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := emulatorVersion(origin); got != "1.2.3" {
-		t.Errorf("it is %q, want 1.2.3", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"eventsv2/test/oracle"
 )
 
-// handled is one run as its handler noted it.
+// handled is one run as its handler recorded it.
 type handled struct {
 	process string
 	// attempt is a negative number of the run where the handler could not know it.
@@ -24,7 +24,7 @@ type handled struct {
 }
 
 // readRuns reads the journals of a directory. Standstills become faults of the
-// process that noted them.
+// process that recorded them.
 func readRuns(dir string, f *faults) (map[eventqueue.EventID][]handled, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.journal"))
 	if err != nil {
@@ -33,28 +33,29 @@ func readRuns(dir string, f *faults) (map[eventqueue.EventID][]handled, error) {
 	runs := map[eventqueue.EventID][]handled{}
 	for _, path := range paths {
 		process := strings.TrimSuffix(filepath.Base(path), ".journal")
-		reader := journal.Reader{
-			Start: func(s journal.Start) {
-				runs[s.Event] = append(runs[s.Event], handled{process: process, attempt: s.Attempt, start: s.At, sum: s.Sum})
-			},
-			End: func(e journal.End) { endRun(runs[e.Event], process, e) },
-			Still: func(s journal.Still) {
-				f.add("standstill of the process", oracle.Frozen, process, s.From, s.To)
-			},
-		}
-		if err := reader.Read(path); err != nil {
+		err := journal.Read(path, func(l journal.Line) {
+			switch l.Kind {
+			case journal.Start:
+				runs[l.Event] = append(runs[l.Event], handled{process: process, attempt: l.Attempt, start: l.At, sum: l.Sum})
+			case journal.End:
+				endRun(runs[l.Event], process, l)
+			case journal.Standstill:
+				f.add("standstill of the process", oracle.Frozen, process, l.At, l.Until)
+			}
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
 	return runs, nil
 }
 
-// endRun notes the end of the run of a process and attempt.
-func endRun(runs []handled, process string, e journal.End) {
+// endRun records the end of the run of a process and attempt.
+func endRun(runs []handled, process string, l journal.Line) {
 	for i := range runs {
 		r := &runs[i]
-		if r.process == process && r.attempt == e.Attempt && !r.ended {
-			r.ended, r.end, r.outcome = true, e.At, e.Outcome
+		if r.process == process && r.attempt == l.Attempt && !r.ended {
+			r.ended, r.end, r.outcome = true, l.At, l.Outcome
 			return
 		}
 	}

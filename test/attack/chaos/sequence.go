@@ -16,8 +16,8 @@ type emission struct {
 	delayed         bool
 }
 
-// noteOrdered remembers the events of a call that have ordering keys.
-func (e *emitters) noteOrdered(emitter int, began time.Time, events []eventqueue.NewEvent) {
+// recordOrdered records the events of a call that have ordering keys.
+func (e *emitters) recordOrdered(emitter int, began time.Time, events []eventqueue.NewEvent) {
 	returned := time.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -29,7 +29,7 @@ func (e *emitters) noteOrdered(emitter int, began time.Time, events []eventqueue
 	}
 }
 
-// member is an event of an ordering key, with what its order is judged by.
+// member is an event of an ordering key, with what its order is checked by.
 type member struct {
 	emission
 	story          *story
@@ -44,14 +44,14 @@ func (m *member) end() time.Time {
 	return m.ended
 }
 
-// sequences judges the order within each key: an event is not claimed before those have
+// sequences checks the order within each key: an event is not claimed before those have
 // ended whose emit had returned when its own began, or that stand before it in the same
 // call. Those with a delay do not count: they join their group when they are due.
 func (c *checker) sequences() {
 	keys := map[string][]*member{}
 	for tag, emission := range c.ordered {
 		if len(c.tags[tag]) != 1 {
-			continue // judged already
+			continue // reported already
 		}
 		m := &member{emission: emission, story: c.tags[tag][0]}
 		for i := range m.story.changes {
@@ -71,7 +71,7 @@ func (c *checker) sequences() {
 	}
 }
 
-// sequence judges the events of one key.
+// sequence checks the events of one key.
 func (c *checker) sequence(members []*member) {
 	byReturn := slices.SortedFunc(slices.Values(members), func(a, b *member) int { return a.returned.Compare(b.returned) })
 	slices.SortFunc(members, func(a, b *member) int {

@@ -82,35 +82,32 @@ func (s *storms) liftAtLast(ctx context.Context, kind control.RuleType, scope ev
 }
 
 func (s *storms) add(ctx context.Context, kind control.RuleType, scope eventqueue.Scope) error {
-	n := s.asked(oracle.RuleAsked, kind, scope)
-	added, err := s.rules.Add(ctx, kind, scope)
-	if err == nil {
-		s.returned(oracle.RuleAdded, n, kind, scope, added)
-	}
-	return err
+	return s.recorded(oracle.RuleAsked, oracle.RuleAdded, kind, scope, func() (bool, error) { return s.rules.Add(ctx, kind, scope) })
 }
 
 func (s *storms) lift(ctx context.Context, kind control.RuleType, scope eventqueue.Scope) error {
-	n := s.asked(oracle.LiftAsked, kind, scope)
-	removed, _, err := s.rules.Lift(ctx, kind, scope)
-	if err == nil || removed {
-		s.returned(oracle.RuleLifted, n, kind, scope, removed)
+	return s.recorded(oracle.LiftAsked, oracle.RuleLifted, kind, scope, func() (removed bool, err error) {
+		removed, _, err = s.rules.Lift(ctx, kind, scope)
+		return removed, err
+	})
+}
+
+// recorded records a call, and its return if that proves that it has happened: a lift may have removed
+// the rule and fail after that.
+func (s *storms) recorded(asked, returned oracle.Kind, kind control.RuleType, scope eventqueue.Scope, call func() (changed bool, err error)) error {
+	s.mu.Lock()
+	s.calls++
+	r := oracle.Record{Kind: asked, At: time.Now(), Rule: kind, Scope: scope, Call: s.calls}
+	s.records = append(s.records, r)
+	s.mu.Unlock()
+	changed, err := call()
+	if err == nil || changed && asked == oracle.LiftAsked {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		r.Kind, r.At, r.Changed = returned, time.Now(), changed
+		s.records = append(s.records, r)
 	}
 	return err
-}
-
-func (s *storms) asked(what oracle.Kind, kind control.RuleType, scope eventqueue.Scope) (call int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.calls++
-	s.records = append(s.records, oracle.Record{Kind: what, At: time.Now(), Rule: kind, Scope: scope, Call: s.calls})
-	return s.calls
-}
-
-func (s *storms) returned(what oracle.Kind, call int64, kind control.RuleType, scope eventqueue.Scope, changed bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.records = append(s.records, oracle.Record{Kind: what, At: time.Now(), Rule: kind, Scope: scope, Call: call, Changed: changed})
 }
 
 const selectRulesSQL = `

@@ -67,8 +67,8 @@ func (t *target) writer(name string) (*journal.Writer, error) {
 	return w, err
 }
 
-// number gives a run a negative number in place of its attempt, which targets are
-// not told.
+// number gives a run a negative number in place of its attempt, which targets do
+// not learn.
 func (t *target) number() int32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,10 +90,10 @@ func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	notes, err := t.writer(event.By)
+	lines, err := t.writer(event.By)
 	run := t.number()
 	if err == nil {
-		err = notes.Start(journal.Start{Event: event.ID, Attempt: run, At: time.Now(), Sum: journal.Checksum(event.Value)})
+		err = lines.Write(journal.Line{Kind: journal.Start, Event: event.ID, Attempt: run, At: time.Now(), Sum: journal.Checksum(event.Value)})
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -104,7 +104,7 @@ func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "1")
 	}
 	// Before the answer: what is known to be done must be on record.
-	if err := notes.End(journal.End{Event: event.ID, Attempt: run, At: time.Now(), Outcome: outcome}); err != nil {
+	if err := lines.Write(journal.Line{Kind: journal.End, Event: event.ID, Attempt: run, At: time.Now(), Outcome: outcome}); err != nil {
 		status = http.StatusInternalServerError
 	}
 	if status != http.StatusOK {

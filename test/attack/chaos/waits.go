@@ -6,12 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
 	"eventsv2/test/oracle"
 )
 
-// slowest is of how many events that waited longest the history is kept.
+// slowest is of how many events that waited longest the history is retained.
 const slowest = 3
 
 // wait is how long an event was due before it was claimed for the first time.
@@ -24,15 +23,14 @@ type wait struct {
 // no rule holds it back: much longer than several outages in a row take.
 const maxWait = 5 * time.Minute
 
-// firstClaim notes how long the event was due before it was claimed, unless a
+// firstClaim records how long the event was due before it was claimed, unless a
 // rule may have held it back.
 func (c *checker) firstClaim(t *trial, ch *change) {
 	due := t.changes[0].at
 	if at := micros(ch.old.dueMicros); at.After(due) {
 		due = at
 	}
-	scope := eventqueue.Scope{Canvas: t.entered.canvas, Module: keyOf(t.entered.name).Module, Name: t.entered.name}
-	if heldBack(c.rulesOf[scope], due, ch.at) {
+	if heldBack(c.rulesOf[t.entered.scope()], due, ch.at) {
 		c.result.figures.heldBack++
 		return
 	}
@@ -54,7 +52,7 @@ func (c *checker) stoodStill(from, to time.Time) bool {
 	})
 }
 
-// sortWaits puts the longest first and keeps their histories.
+// sortWaits puts the longest first and retains their histories.
 func (c *checker) sortWaits() {
 	waits := c.result.figures.waits
 	slices.SortStableFunc(waits, func(a, b wait) int { return cmp.Compare(b.lasted, a.lasted) })

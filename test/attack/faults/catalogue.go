@@ -4,5 +4,5 @@ import "slices"
 
 // scenarios are all of them, in the order of -list.
 func scenarios() []scenario {
-	return slices.Concat(brokerScenarios(), relayScenarios(), claimScenarios(), databaseScenarios(), doorScenarios(), poolerScenarios(), featureScenarios(), searchPathScenarios(), togetherScenarios(), serverScenarios(), cronScenarios(), lockedScenarios())
+	return slices.Concat(pubsubScenarios(), relayScenarios(), claimScenarios(), databaseScenarios(), doorScenarios(), poolerScenarios(), featureScenarios(), searchPathScenarios(), togetherScenarios(), serverScenarios(), cronScenarios(), lockedScenarios(), versionScenarios())
 }

@@ -19,6 +19,9 @@ func TestTheChecker(t *testing.T) {
 	later.process, later.began, later.ended = "w2", at.Add(5*time.Second), at.Add(6*time.Second)
 	early := good
 	early.began = at.Add(-time.Second)
+	hungUp, endless := good, good
+	hungUp.status, endless.status = 0, 0
+	endless.ended = time.Time{}
 	changed := good
 	changed.value = "[]"
 	completed := ended{times: 1, status: "COMPLETED", value: "{}"}
@@ -38,6 +41,13 @@ func TestTheChecker(t *testing.T) {
 		"of one that stood still": {visits: []visit{good, later}, end: completed, allowance: allowance{"w2", at, at.Add(5 * time.Second)}},
 		"excuse of another":       {visits: []visit{good, later}, end: completed, allowance: allowance{"w2", at, at.Add(time.Second)}, want: "unexplained duplicates"},
 		"excuse of another day":   {visits: []visit{good, later}, end: completed, allowance: allowance{"", at.Add(time.Hour), at.Add(2 * time.Hour)}, want: "unexplained duplicates"},
+		"excuse of long after":    {visits: []visit{good, later}, end: completed, allowance: allowance{"w1", good.ended.Add(completes + 1), later.began}, want: "unexplained duplicates"},
+		"its completion was lost": {visits: []visit{good, later}, end: completed, allowance: allowance{"w1", good.ended.Add(completes), later.began}},
+		"hung up":                 {visits: []visit{hungUp, later}, end: completed, want: "unexplained duplicates"},
+		"hung up before a fault":  {visits: []visit{hungUp, later}, end: completed, allowance: allowance{"w1", good.ended.Add(completes + 1), later.began}, want: "unexplained duplicates"},
+		"hung up as it died":      {visits: []visit{hungUp, later}, end: completed, allowance: allowance{"w1", hungUp.ended, later.began}},
+		"never ended":             {visits: []visit{endless, later}, end: completed, want: "unexplained duplicates"},
+		"never ended and died":    {visits: []visit{endless, later}, end: completed, allowance: allowance{"w1", later.began.Add(-1), later.began}},
 		"early":                   {visits: []visit{early}, end: completed, want: "early"},
 		"changed":                 {visits: []visit{changed}, end: completed, want: "changed"},
 		"lost":                    {visits: []visit{failed}, want: "lost"},

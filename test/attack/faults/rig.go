@@ -37,10 +37,10 @@ type rig struct {
 	databaseURL string // past all proxies
 	db          *pgxpool.Pool
 	// Programs reach Pub/Sub through the wire, whose connections can be attacked,
-	// and the broker behind it, which can fail single methods.
-	wire   *harness.Proxy
-	broker *pubsubproxy.Server
-	target *target
+	// and the server behind it, which can fail single methods.
+	wire         *harness.Proxy
+	pubsubServer *pubsubproxy.Server
+	target       *target
 	// handlers are those of each worker that is started from now on.
 	handlers []webtarget.Handler
 
@@ -55,7 +55,8 @@ type rig struct {
 	ledger     []*entry
 	allowances []allowance
 	failures   []string
-	late       int // of these
+	late       int    // of these
+	skipped    string // why the scenario could not be played here
 	figures    []string
 	labels     map[string][]*entry
 	canFail    map[string]bool // labels whose events may end as FAILED
@@ -71,7 +72,29 @@ func (r *rig) subscription() string { return "subscription-" + r.name }
 func (r *rig) open(ctx context.Context) error {
 	r.labels, r.canFail = map[string][]*entry{}, map[string]bool{}
 	r.handlers = []webtarget.Handler{handler("work")}
-	databaseURL, drop, err := r.stage.database(ctx, r.name)
+	err := r.openDatabase(ctx, r.name, template)
+	if err != nil {
+		return err
+	}
+	if r.pubsubServer, err = pubsubproxy.Open(ctx, r.stage.emulator.URL); err != nil {
+		return err
+	}
+	r.OnCleanup(func(context.Context) error { return r.pubsubServer.Close() })
+	if r.wire, err = r.stage.proxies.Open(r.name+"-pubsub", r.pubsubServer.Address()); err != nil {
+		return err
+	}
+	r.OnCleanup(func(context.Context) error { r.wire.Close(); return nil })
+	if r.target, err = startTarget(ctx); err != nil {
+		return err
+	}
+	r.OnCleanup(r.target.server.Stop)
+	r.watchMachine(ctx)
+	return r.openEmitter(ctx)
+}
+
+// openDatabase gives the scenario a database, a copy of another one, in place of what it had.
+func (r *rig) openDatabase(ctx context.Context, name, from string) error {
+	databaseURL, drop, err := r.stage.database(ctx, name, from)
 	if err != nil {
 		return err
 	}
@@ -87,20 +110,7 @@ func (r *rig) open(ctx context.Context) error {
 		return fmt.Errorf("connect to the scenario's database: %w", err)
 	}
 	r.OnCleanup(func(context.Context) error { r.db.Close(); return nil })
-	if r.broker, err = pubsubproxy.Open(ctx, r.stage.emulator.URL); err != nil {
-		return err
-	}
-	r.OnCleanup(func(context.Context) error { return r.broker.Close() })
-	if r.wire, err = r.stage.proxies.Open(r.name+"-pubsub", r.broker.Address()); err != nil {
-		return err
-	}
-	r.OnCleanup(func(context.Context) error { r.wire.Close(); return nil })
-	if r.target, err = startTarget(ctx); err != nil {
-		return err
-	}
-	r.OnCleanup(r.target.server.Stop)
-	r.watchMachine(ctx)
-	return r.openEmitter(ctx)
+	return nil
 }
 
 // handler is an entry of the handlers file for a handler of module WORKER.
@@ -182,7 +192,7 @@ func (r *rig) start(binary, name string, settings map[string]string, args ...str
 		"no_proxy":      "*",
 		"FAULTS_TARGET": r.target.server.URL() + "/" + name,
 	}
-	if binary == programs.Worker && settings["HANDLERS_FILE"] == "" {
+	if filepath.Base(binary) == programs.Worker && settings["HANDLERS_FILE"] == "" {
 		path := filepath.Join(r.dir, name+".yaml")
 		r.must(webtarget.WriteHandlersFile(path, environment["FAULTS_TARGET"], r.handlers))
 		environment["HANDLERS_FILE"] = path
@@ -291,8 +301,13 @@ func (r *rig) kill(p *program) {
 
 // ctl runs eventctl and returns what it printed.
 func (r *rig) ctl(ctx context.Context, args ...string) (string, int) {
+	return r.ctlOf(ctx, programs.Ctl, args...)
+}
+
+// ctlOf is ctl of one of the binaries.
+func (r *rig) ctlOf(ctx context.Context, binary string, args ...string) (string, int) {
 	name := fmt.Sprintf("eventctl-%d", len(r.programs))
-	p := r.start(programs.Ctl, name, nil, args...)
+	p := r.start(binary, name, nil, args...)
 	select {
 	case <-p.Exited:
 	case <-ctx.Done():

@@ -36,9 +36,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	return o, err
 }
 
-// wholeLimit is how long all scenarios may take: longer, and nobody runs them. It is three times
-// what two processors take that do nothing else.
-const wholeLimit = 20 * time.Minute
+// wholeLimit is how long all scenarios may take: longer, and nobody runs them.
+const wholeLimit = 10 * time.Minute
 
 // run is the program without its process: it returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -55,16 +54,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return command.ExitOK
 	}
 	began, failures := time.Now(), &command.Findings{}
-	failed := 0
+	var failed int
+	var skipped []string
 	return command.Logged("faults", opts.keep, []string{binaries}, stderr, func(dir string) (good bool, err error) {
-		failed, err = playAll(ctx, opts, chosen, dir, stdout, failures)
+		failed, skipped, err = playAll(ctx, opts, chosen, dir, stdout, failures)
 		if took := time.Since(began); err == nil && opts.only == "" && took > wholeLimit {
 			err = fmt.Errorf("all scenarios took %s, at most %s are allowed: look for one that takes longer than it says, or raise -parallel on a machine that has more to give", took.Round(time.Second), wholeLimit)
 		}
 		return failed == 0, err
 	}, func() {
 		failures.Print(stdout)
-		_, _ = fmt.Fprintf(stdout, "took=%s\nfaults: scenarios=%d failed=%d\n", time.Since(began).Round(time.Second), len(chosen), failed) // nowhere else to say it
+		verdict := fmt.Sprintf("faults: scenarios=%d failed=%d", len(chosen), failed)
+		if len(skipped) > 0 {
+			verdict += " SKIPPED=" + strings.Join(skipped, ",")
+		}
+		_, _ = fmt.Fprintf(stdout, "took=%s\n%s\n", time.Since(began).Round(time.Second), verdict) // nowhere else to say it
 	})
 }
 
@@ -93,10 +97,10 @@ func list(out io.Writer, all []scenario) {
 
 // playAll plays scenarios, several at once, says a line about each, and adds those that failed to
 // the failures.
-func playAll(ctx context.Context, opts options, chosen []scenario, dir string, out io.Writer, failures *command.Findings) (failed int, err error) {
+func playAll(ctx context.Context, opts options, chosen []scenario, dir string, out io.Writer, failures *command.Findings) (failed int, skipped []string, err error) {
 	s, err := openStage(ctx, dir)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	defer func() { err = errors.Join(err, s.close(ctx)) }()
 	var (
@@ -120,23 +124,26 @@ func playAll(ctx context.Context, opts options, chosen []scenario, dir string, o
 		case slots <- struct{}{}:
 		case <-ctx.Done():
 			playing.Wait()
-			return failed, context.Cause(ctx)
+			return failed, skipped, context.Cause(ctx)
 		}
 		playing.Go(func() {
 			defer func() { <-slots }()
 			began := time.Now()
-			figures, why, tooLate := s.play(ctx, one)
+			got := s.play(ctx, one)
 			mu.Lock()
 			defer mu.Unlock()
 			verdict := "ok"
 			switch {
-			case tooLate && opts.parallel > 1 && len(chosen) > 1:
+			case got.skipped != "" && len(got.why) == 0:
+				skipped = append(skipped, one.name)
+				verdict = "SKIPPED: " + got.skipped
+			case got.late && opts.parallel > 1 && len(chosen) > 1:
 				late = append(late, one)
-				verdict = "late beside others, played again alone: " + strings.Join(why, "; ")
-			case len(why) > 0:
-				verdict = fail(one, why)
+				verdict = "late beside others, played again alone: " + strings.Join(got.why, "; ")
+			case len(got.why) > 0:
+				verdict = fail(one, got.why)
 			}
-			say(one, time.Since(began), figures, verdict)
+			say(one, time.Since(began), got.figures, verdict)
 		})
 	}
 	playing.Wait()
@@ -145,12 +152,12 @@ func playAll(ctx context.Context, opts options, chosen []scenario, dir string, o
 	for _, one := range late {
 		one.name += "-alone"
 		began := time.Now()
-		figures, why, _ := s.play(ctx, one)
+		got := s.play(ctx, one)
 		verdict := "ok"
-		if len(why) > 0 {
-			verdict = fail(one, why)
+		if len(got.why) > 0 {
+			verdict = fail(one, got.why)
 		}
-		say(one, time.Since(began), figures, verdict)
+		say(one, time.Since(began), got.figures, verdict)
 	}
-	return failed, nil
+	return failed, skipped, nil
 }

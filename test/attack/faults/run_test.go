@@ -57,3 +57,15 @@ func TestThePageHasTheList(t *testing.T) {
 		t.Errorf("docs/reliability.md does not have the list of `go run ./faults -list`:\n%s", want.String())
 	}
 }
+
+// TestThePageNamesTheVersionBefore holds the page about upgrading to what two-versions reads of it.
+func TestThePageNamesTheVersionBefore(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../" + earlierPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !earlierCommit.Match(page) {
+		t.Errorf("%s has no sentence such as %q", earlierPage, earlierCommit)
+	}
+}

@@ -21,20 +21,27 @@ type scenario struct {
 // playLimit bounds one scenario.
 const playLimit = 7 * time.Minute
 
-// play plays one scenario with a rig of its own. It returns what was measured, and
-// why the scenario failed, if it did.
-func (s *stage) play(ctx context.Context, one scenario) (figures, why []string, late bool) {
+// played is what became of a scenario: what was measured, why it failed, whether it was only late, and why
+// it could not be played on this machine.
+type played struct {
+	figures, why []string
+	late         bool
+	skipped      string
+}
+
+// play plays one scenario with a rig of its own.
+func (s *stage) play(ctx context.Context, one scenario) played {
 	ctx, cancel := context.WithTimeoutCause(ctx, playLimit, fmt.Errorf("the scenario took longer than %s", playLimit))
 	defer cancel()
 	dir := filepath.Join(s.dir, one.name)
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, []string{err.Error()}, false
+		return played{why: []string{err.Error()}}
 	}
 	r := &rig{stage: s, name: one.name, dir: dir}
-	played := make(chan struct{})
+	over := make(chan struct{})
 	// A goroutine of its own, which rig.fatal may end.
 	go func() {
-		defer close(played)
+		defer close(over)
 		defer r.close(ctx)
 		if err := r.open(ctx); err != nil {
 			r.failf("%v", err)
@@ -43,8 +50,8 @@ func (s *stage) play(ctx context.Context, one scenario) (figures, why []string, 
 		one.play(ctx, r)
 		r.check(ctx)
 	}()
-	<-played
-	return r.figures, r.failures, len(r.failures) > 0 && r.late == len(r.failures)
+	<-over
+	return played{r.figures, r.failures, len(r.failures) > 0 && r.late == len(r.failures), r.skipped}
 }
 
 // failf records that the scenario failed, and goes on.
@@ -65,6 +72,12 @@ func (r *rig) latef(format string, args ...any) {
 // fatalf ends the scenario. It must be called by the goroutine that plays it.
 func (r *rig) fatalf(format string, args ...any) {
 	r.failf(format, args...)
+	runtime.Goexit()
+}
+
+// skipf ends the scenario, which this machine cannot play. It must be called by the goroutine that plays it.
+func (r *rig) skipf(format string, args ...any) {
+	r.skipped = fmt.Sprintf(format, args...)
 	runtime.Goexit()
 }
 

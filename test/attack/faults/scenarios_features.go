@@ -28,6 +28,10 @@ func featureScenarios() []scenario {
 		{"features-frozen", "so they do beside a worker that stands still for longer than its locks", 90 * time.Second, features(frozenForAWhile)},
 		{"features-kill-9-paused", "so they do beside kill -9 of a worker whose handlers are paused", 90 * time.Second, features(killedAndPaused)},
 		{"features-kill-9", "so they do beside kill -9 of a worker", 90 * time.Second, features(killedInTheMiddle)},
+		publishFails.features("features-publish-fails", "so they do while publishing fails and pulling works"),
+		pullHangs.features("features-pull-hangs", "so they do while pulling is never answered and publishing works"),
+		silent.features("features-pubsub-silent", "so they do beside a Pub/Sub that accepts connections and never answers"),
+		topicDeleted.features("features-topic-deleted", "so they do while the topic is gone"),
 		{"features-pubsub-outage", "so they do beside an outage of Pub/Sub", 90 * time.Second, features(withoutPubSub)},
 		{"features-postgres-outage", "so they do beside an outage of Postgres", 90 * time.Second, features(withoutPostgres)},
 		{"features-answers-lost", "so they do beside lost answers of Postgres", 90 * time.Second, features(withoutAnswers)},
@@ -74,38 +78,53 @@ const (
 	ratedCanvas
 	uniqueCanvas
 	chainCanvas
+	approximateCanvas
 )
 
-const runningMax = 3
+// The limits of the features.
+const (
+	runningMax = 3
+	perMinute  = 40
+	// aboutPerMinute is so much less than what is emitted that each worker can exhaust it by itself.
+	aboutPerMinute = 20
+)
 
 // features has each feature at work on a canvas of its own, and a fault in the
 // middle.
 func features(fault func(ctx context.Context, r *rig, workers []*program)) func(context.Context, *rig) {
+	return featuresWith(impatient("3s"), false, fault)
+}
+
+// featuresWith is features of programs with some settings. lifts has the exact rate limit be removed at
+// the end, so that nothing waits for its next minute.
+func featuresWith(settings map[string]string, lifts bool, fault func(ctx context.Context, r *rig, workers []*program)) func(context.Context, *rig) {
 	return func(ctx context.Context, r *rig) {
-		settings := impatient("3s")
 		r.cron(ctx, settings)
-		workers := []*program{r.worker(ctx, "worker-1", settings), r.worker(ctx, "worker-2", settings)}
+		running := []*program{r.worker(ctx, "worker-1", settings), r.worker(ctx, "worker-2", settings)}
+		approximate := aboutPerMinute * (len(running) - 1) // what their counts may miss of each other
+		workers := running
 		for _, name := range []string{"typed-1", "typed-2"} {
 			workers = append(workers, r.typed(ctx, name, settings["LOCK_TIMEOUT"]))
 		}
 		r.target.behave("work", takes(100*time.Millisecond))
-		for _, args := range [][]string{
-			{"limit", "concurrency", "set", "--canvas", canvas(limitedCanvas).String(), "--max", strconv.Itoa(runningMax)},
-			{"limit", "rate", "set", "--canvas", canvas(ratedCanvas).String(), "--per-minute", "40"},
-		} {
+		ctl := func(args ...string) {
 			if text, status := r.ctl(ctx, args...); status != 0 {
 				r.fatalf("eventctl %v: %s", args, text)
 			}
 		}
+		rated, about := []string{"--canvas", canvas(ratedCanvas).String()}, []string{"--canvas", canvas(approximateCanvas).String()}
+		unlimit := func(of []string) { ctl(append([]string{"limit", "rate", "remove"}, of...)...) }
+		ctl("limit", "concurrency", "set", "--canvas", canvas(limitedCanvas).String(), "--max", strconv.Itoa(runningMax))
+		ctl(append([]string{"limit", "rate", "set", "--per-minute", strconv.Itoa(perMinute)}, rated...)...)
+		ctl(append([]string{"limit", "rate", "set", "--mode", "approximate", "--per-minute", strconv.Itoa(aboutPerMinute)}, about...)...)
 		r.emit(ctx, batch{label: "rated", n: 60, canvas: ratedCanvas})
-		r.emit(ctx, batch{label: "lines", n: 200, canvas: groupCanvas, key: func(i int) string { return strconv.Itoa(i % 10) }})
-		r.emit(ctx, batch{label: "limited", n: 100, canvas: limitedCanvas})
+		r.emit(ctx, batch{label: "about", n: 100, canvas: approximateCanvas})
+		r.emitLimited(ctx, 200, 100, 200)
 		r.emit(ctx, batch{label: "plain", n: 300, canvas: plainCanvas})
-		r.emitTyped(ctx, "chains", 200)
 		if !r.eventually(ctx, startLimit, func() bool { return r.begun("") >= 50 }) {
 			r.fatalf("%d events have begun, want 50", r.begun(""))
 		}
-		emitUniqueAgain := r.emitUnique(ctx)
+		emitUniqueAgain := r.emitUnique(ctx, "unique")
 		fault(ctx, r, workers)
 		emitUniqueAgain()
 		r.emitTyped(ctx, "chains", 20)
@@ -113,20 +132,36 @@ func features(fault func(ctx context.Context, r *rig, workers []*program)) func(
 		for _, label := range []string{"plain", "after", "unique", "lines", "limited", "chains"} {
 			r.awaitDone(ctx, label, 60*time.Second)
 		}
-		r.awaitDone(ctx, "rated", untilWindow(4))
+		if !lifts {
+			r.awaitDone(ctx, "rated", untilWindow(4))
+		}
+		r.perMinute("rated", perMinute, 0)
+		r.perMinute("about", aboutPerMinute, approximate)
+		if lifts {
+			unlimit(rated)
+			r.awaitDone(ctx, "rated", startLimit)
+		}
+		unlimit(about) // the rest would take minutes
+		r.awaitDone(ctx, "about", startLimit)
 		r.children(ctx, "chains")
 		r.inOrder("lines")
 		r.atMost("limited", runningMax)
-		r.perMinute("rated", 40)
 	}
+}
+
+// emitLimited emits events of ordering groups, events under the concurrency limit, and typed events.
+func (r *rig) emitLimited(ctx context.Context, lines, limited, chains int) {
+	r.emit(ctx, batch{label: "lines", n: lines, canvas: groupCanvas, key: func(i int) string { return strconv.Itoa(i % 10) }})
+	r.emit(ctx, batch{label: "limited", n: limited, canvas: limitedCanvas})
+	r.emitTyped(ctx, "chains", chains)
 }
 
 // emitUnique emits a batch with unique keys. again emits it once more, and has each key name the
 // event that it named before, whatever has become of it.
-func (r *rig) emitUnique(ctx context.Context) (again func()) {
+func (r *rig) emitUnique(ctx context.Context, label string) (again func()) {
 	emit := func(ctx context.Context, events []eventqueue.NewEvent) ([]eventqueue.EventID, error) {
 		for i := range events {
-			events[i].UniqueKey, events[i].UniqueFor = fmt.Sprint("key ", i), time.Hour
+			events[i].UniqueKey, events[i].UniqueFor = fmt.Sprint(label, " ", i), time.Hour
 		}
 		emitted, err := r.emitter.EmitUnique(ctx, events...)
 		ids := make([]eventqueue.EventID, len(emitted))
@@ -135,7 +170,7 @@ func (r *rig) emitUnique(ctx context.Context) (again func()) {
 		}
 		return ids, err
 	}
-	b := batch{label: "unique", n: 50, canvas: uniqueCanvas}
+	b := batch{label: label, n: 50, canvas: uniqueCanvas}
 	ids := r.emitBy(ctx, b, emit)
 	return func() {
 		events := make([]eventqueue.NewEvent, b.n)
@@ -227,8 +262,9 @@ func untilWindow(n int) time.Duration {
 }
 
 // perMinute looks at how many runs of a label have begun by the end of each minute since
-// the first event was emitted: what is granted in one may begin later, but never before.
-func (r *rig) perMinute(label string, limit int) {
+// the first event was emitted: what is granted in one may begin later, but never before. Over is
+// what an approximate limit may be exceeded by, once: later windows have so much less.
+func (r *rig) perMinute(label string, limit, over int) {
 	runs := r.runs(label)
 	if len(runs) == 0 {
 		return // which awaitDone has said
@@ -236,7 +272,7 @@ func (r *rig) perMinute(label string, limit int) {
 	// A run may begin in the minute after the one in which it was granted, also the first.
 	first := r.of(label)[0].due.Unix() / 60
 	for i, v := range runs {
-		if windows := int(v.began.Unix()/60-first) + 1; i+1 > windows*limit {
+		if windows := int(v.began.Unix()/60-first) + 1; i+1 > windows*limit+over {
 			r.failf("%d runs of events %s had begun in the %d. minute, and the limit is %d per minute", i+1, label, windows, limit)
 			return
 		}
@@ -247,7 +283,7 @@ func pausedForAWhile(ctx context.Context, r *rig, _ []*program) {
 	rules, err := control.NewRules(pgstore.New(r.db), r.emitter)
 	r.must(err)
 	each := func(do func(scope eventqueue.Scope) error) {
-		for _, c := range []byte{plainCanvas, limitedCanvas, groupCanvas, ratedCanvas} {
+		for _, c := range []byte{plainCanvas, limitedCanvas, groupCanvas, ratedCanvas, approximateCanvas} {
 			r.must(do(eventqueue.Scope{Canvas: canvas(c), Module: "WORKER", Name: "work"}))
 		}
 		for _, name := range []string{"CREATE", "mail", "index"} {
@@ -297,9 +333,9 @@ func frozenForAWhile(ctx context.Context, r *rig, workers []*program) {
 }
 
 func withoutPubSub(ctx context.Context, r *rig, _ []*program) {
-	r.broker.Set(pubsubproxy.EveryMethod, pubsubproxy.Refuse(codes.Unavailable, "down"))
+	r.pubsubServer.Set(pubsubproxy.EveryMethod, pubsubproxy.Refuse(codes.Unavailable, "down"))
 	r.emit(ctx, batch{label: "plain", n: 50, canvas: plainCanvas, every: 200 * time.Millisecond})
-	r.broker.Heal()
+	r.pubsubServer.Heal()
 }
 
 func withoutPostgres(ctx context.Context, r *rig, workers []*program) {

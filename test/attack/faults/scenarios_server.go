@@ -101,7 +101,7 @@ func postgresNotifies(ctx context.Context, r *rig) {
 		r.allowance("", from, time.Now().Add(time.Second))
 		r.unknown = true // what was claimed and not begun, only the claimant knew
 	})(ctx, r)
-	if n := r.broker.Answered("Publish"); n > 0 {
+	if n := r.pubsubServer.Answered("Publish"); n > 0 {
 		r.failf("%d notifications were published to Pub/Sub, which is not the notifier", n)
 	}
 }

@@ -31,8 +31,6 @@ func togetherScenarios() []scenario {
 	}
 }
 
-var refuseAll = pubsubproxy.Refuse(codes.Unavailable, "The service was unable to fulfill your request.")
-
 // declinedBesideOutage has each of two workers find events in the database that only the other
 // one has the handler of, and a third handler that both have.
 func declinedBesideOutage(ctx context.Context, r *rig) {
@@ -42,7 +40,7 @@ func declinedBesideOutage(ctx context.Context, r *rig) {
 	r.worker(ctx, "worker-1", nil)
 	r.handlers = append(slices.Clone(both), handler("new"))
 	r.worker(ctx, "worker-2", nil)
-	r.broker.Set(pubsubproxy.EveryMethod, refuseAll)
+	r.pubsubServer.Set(pubsubproxy.EveryMethod, refuseAll)
 	labels := []string{"old", "new", "work"}
 	for range 150 {
 		for _, name := range labels {
@@ -60,7 +58,7 @@ func declinedBesideOutage(ctx context.Context, r *rig) {
 		r.punctual(name, 1, outageStart)
 		r.punctual(name+"_crowd", 1, outageStart)
 	}
-	r.broker.Heal()
+	r.pubsubServer.Heal()
 	r.awaitPubSub(ctx)
 }
 
@@ -96,7 +94,7 @@ func bothDown(postgresFirst bool) func(context.Context, *rig) {
 		if !r.eventually(ctx, startLimit, func() bool { return r.begun("before") >= 200 }) {
 			r.fatalf("%d events have begun, want 200", r.begun("before"))
 		}
-		r.broker.Set(pubsubproxy.EveryMethod, refuseAll)
+		r.pubsubServer.Set(pubsubproxy.EveryMethod, refuseAll)
 		r.emit(ctx, batch{label: "during", n: 50, every: 20 * time.Millisecond})
 		r.emit(ctx, batch{label: "crowd", n: 2000, key: func(i int) string { return strconv.Itoa(i % 500) }})
 		from := time.Now()
@@ -106,7 +104,7 @@ func bothDown(postgresFirst bool) func(context.Context, *rig) {
 		harness.KillTree(postgres.PID)
 		backoff.Sleep(ctx, 6*time.Second) // longer than a lock lasts
 		if !postgresFirst {
-			r.broker.Heal()
+			r.pubsubServer.Heal()
 			backoff.Sleep(ctx, 6*time.Second) // its return is noticed
 		}
 		r.restart(ctx, postgres)
@@ -122,7 +120,7 @@ func bothDown(postgresFirst bool) func(context.Context, *rig) {
 			r.emit(ctx, batch{label: "still", n: 50, every: 20 * time.Millisecond})
 			r.awaitDone(ctx, "still", startLimit)
 			r.punctual("still", 1, outageStart)
-			r.broker.Heal()
+			r.pubsubServer.Heal()
 		}
 		r.awaitPubSub(ctx)
 		for _, p := range programs {
@@ -168,7 +166,7 @@ func everythingAtOnce(ctx context.Context, r *rig) {
 	pausable := []string{"--module", "WORKER", "--name", "work"}
 	ctl("limit", "concurrency", "set", "--max", strconv.Itoa(runningMax))
 	ctl("limit", "rate", "set", "--per-minute", strconv.Itoa(fullPerMinute))
-	r.broker.Set("Publish", everySecond())
+	r.pubsubServer.Set("Publish", everySecond())
 	keyed := func(i int) string { return strconv.Itoa(i % fullGroups) }
 	r.emit(ctx, batch{label: "full", n: 56, canvas: fullCanvas, key: keyed})
 	r.insert(ctx, batch{label: "full_sql", n: 20, canvas: fullCanvas})
@@ -203,7 +201,7 @@ func everythingAtOnce(ctx context.Context, r *rig) {
 	r.awaitDone(ctx, "beside", startLimit)
 	r.awaitDone(ctx, "full", untilWindow(4)) // 100 events at 60 per minute, and two minutes that the faults cost
 	r.awaitDone(ctx, "full_sql", untilWindow(3))
-	r.broker.Heal()
+	r.pubsubServer.Heal()
 	r.punctual("beside", 1, outageStart)
 	r.inOrder("full")
 	all := append(r.of("full"), r.of("full_sql")...)
@@ -211,7 +209,7 @@ func everythingAtOnce(ctx context.Context, r *rig) {
 	r.labels["canvas"] = all // the limits are of both
 	r.mu.Unlock()
 	r.atMost("canvas", runningMax)
-	r.perMinute("canvas", fullPerMinute)
+	r.perMinute("canvas", fullPerMinute, 0)
 }
 
 // forgets is how long ago the last commit was at most that a Postgres forgets which does not wait

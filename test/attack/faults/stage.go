@@ -27,8 +27,11 @@ const (
 	binaries     = "bin"
 )
 
-// template is the database that the scenarios' databases are copies of.
-const template = "faults_template"
+// template is the database that the scenarios' databases are copies of, and empty one without a schema of the queue.
+const (
+	template = "faults_template"
+	empty    = "template0"
+)
 
 // cleanupLimit bounds the stopping of everything.
 const cleanupLimit = time.Minute
@@ -81,11 +84,11 @@ func openStage(ctx context.Context, dir string) (s *stage, err error) {
 // close stops everything, also after ctx has ended.
 func (s *stage) close(ctx context.Context) error { return s.CleanUp(ctx, cleanupLimit) }
 
-// database makes a database for a scenario.
-func (s *stage) database(ctx context.Context, name string) (databaseURL string, drop func(context.Context) error, err error) {
+// database makes a database for a scenario, as a copy of another one.
+func (s *stage) database(ctx context.Context, name, from string) (databaseURL string, drop func(context.Context) error, err error) {
 	name = "faults_" + strings.ReplaceAll(name, "-", "_")
 	quoted := pgx.Identifier{name}.Sanitize()
-	if _, err := s.admin.Exec(ctx, "CREATE DATABASE "+quoted+" TEMPLATE "+template); err != nil {
+	if _, err := s.admin.Exec(ctx, "CREATE DATABASE "+quoted+" TEMPLATE "+from); err != nil {
 		return "", nil, fmt.Errorf("make the database %s: %w", name, err)
 	}
 	return withDatabase(s.postgres.URL, name), func(ctx context.Context) error {

@@ -1,6 +1,7 @@
-// Package harness is what the programs that attack a deployment share: servers that can be
-// killed, proxies whose connections can be cut, slowed down and silenced, and the queue of a
-// program that emits.
+// Package harness is what the programs that attack a deployment share: their command line and
+// their report, servers that can be killed, processes that can be frozen, proxies whose connections
+// can be cut, slowed down and silenced, and the waiting for the queue to come to rest. What is a
+// program's own is its plan of faults, and the rules by which it decides what was a violation.
 //
 // # Guarantees
 //

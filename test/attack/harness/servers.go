@@ -2,32 +2,40 @@ package harness
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
 
-	"eventsv2/test/command"
+	"eventsv2/internal/backoff"
+	"eventsv2/test/programs"
 	"eventsv2/test/services"
 )
 
-// Servers starts a Postgres with fsync and a Pub/Sub emulator of the program's own, which
-// can be killed.
-func Servers(ctx context.Context, c *command.Cleanups) (postgres, emulator *services.Service, err error) {
-	if postgres, err = services.Postgres(ctx, services.Durable(), services.Private()); err != nil {
-		return nil, nil, err
-	}
-	c.OnCleanup(postgres.Stop)
-	if emulator, err = services.Emulator(ctx, services.Private()); err != nil {
-		return nil, nil, err
-	}
-	c.OnCleanup(emulator.Stop)
-	if postgres.PID == 0 || emulator.PID == 0 {
-		return nil, nil, errors.New("Postgres and the emulator must be started from binaries, so that they can be killed: install both")
-	}
-	return postgres, emulator, nil
+// Server is a service that can be killed and started again.
+type Server struct {
+	*services.Service
+
+	// Attacked is held by whoever attacks it.
+	Attacked sync.Mutex
+}
+
+// Crash kills the server and starts it again after a while, sooner when ctx ends: the end of the
+// load must not leave it down.
+func (s *Server) Crash(ctx context.Context, down time.Duration) error {
+	KillTree(s.PID)
+	backoff.Sleep(ctx, down)
+	return s.Restart(context.WithoutCancel(ctx))
+}
+
+// Freeze stops a process for a while, less when ctx ends.
+func Freeze(ctx context.Context, p *programs.Process, lasts time.Duration) {
+	p.Signal(syscall.SIGSTOP)
+	backoff.Sleep(ctx, lasts)
+	p.Signal(syscall.SIGCONT)
 }
 
 // KillTree ends a server at once with all of its children, like a crash of the

@@ -57,7 +57,7 @@ func (e *emitters) run(ctx context.Context) {
 const maxPerCall = 5
 
 // emit emits some events in one of three ways: a single one, several, or within a
-// transaction. It records what it was told.
+// transaction. It records the outcome.
 func (e *emitters) emit(ctx context.Context, count int) error {
 	ctx, cancel := context.WithTimeout(ctx, emitTimeout)
 	defer cancel()
@@ -78,7 +78,7 @@ func (e *emitters) emit(ctx context.Context, count int) error {
 			return err
 		})
 	}
-	e.ledger.told(first, count, err)
+	e.ledger.emitted(first, count, err)
 	return err
 }
 

@@ -3,14 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"eventsv2/internal/backoff"
-	"eventsv2/test/command"
-	"eventsv2/test/services"
+	"eventsv2/test/attack/harness"
 )
 
 // fault is one kind of attack.
@@ -33,13 +29,13 @@ func rotation() []fault {
 		{"SIGSTOP of " + juniorWorker + " past its locks", freeze(juniorWorker)},
 		{"kill -9 of Postgres", (*attacker).killPostgres},
 		{"all connections to Postgres cut", (*attacker).cutConnections},
-		{"kill -9 of the emulator, which forgets everything", (*attacker).killEmulator},
+		{"kill -9 of the emulator, which loses everything", (*attacker).killEmulator},
 		{"SIGTERM and restart of " + juniorWorker, (*attacker).restartJunior},
 		{"SIGSTOP of " + longLivedWorker + " past its locks", freeze(longLivedWorker)},
 		{"kill -9 of " + juniorWorker, (*attacker).killJunior},
 		{"SIGSTOP of " + longLivedLibrary + " past its locks", freeze(longLivedLibrary)},
 		{"kill -9 of Postgres", (*attacker).killPostgres},
-		{"kill -9 of the emulator, which forgets everything", (*attacker).killEmulator},
+		{"kill -9 of the emulator, which loses everything", (*attacker).killEmulator},
 		{"all connections to Postgres cut", (*attacker).cutConnections},
 		{"SIGSTOP of " + longLivedCron + " past its locks", freeze(longLivedCron)},
 	}
@@ -47,12 +43,8 @@ func rotation() []fault {
 
 // attacker carries out the rotation, one fault after the other.
 type attacker struct {
-	fleet    *fleet
-	postgres *services.Service
-	emulator *services.Service
-	pool     *pgxpool.Pool
-	tell     *command.Reporter
-	counts   map[string]int // by kind; read when run has ended
+	*stage
+	counts map[string]int // by kind; read when run has ended
 }
 
 // run attacks in each interval, first in the middle of the first one, until ctx
@@ -65,7 +57,7 @@ func (a *attacker) run(ctx context.Context, every time.Duration) error {
 			return nil
 		}
 		f := rotation()[n%len(rotation())]
-		a.tell.Report("fault %d: %s", n+1, f.what)
+		a.Progress.Report("fault %d: %s", n+1, f.what)
 		if err := f.do(a, ctx); err != nil {
 			return fmt.Errorf("%s: %w", f.what, err)
 		}
@@ -83,39 +75,26 @@ func (a *attacker) total() int {
 
 func (a *attacker) killJunior(context.Context) error {
 	a.fleet.Process(juniorWorker).Kill()
-	return a.fleet.start(juniorWorker)
+	return a.start(juniorWorker)
 }
 
 func (a *attacker) restartJunior(context.Context) error {
 	if err := a.fleet.Process(juniorWorker).Stop(stopLimit); err != nil {
 		return err
 	}
-	return a.fleet.start(juniorWorker)
+	return a.start(juniorWorker)
 }
 
 // freeze stops a process until its locks have expired, less when ctx ends.
 func freeze(name string) func(*attacker, context.Context) error {
 	return func(a *attacker, ctx context.Context) error {
-		p := a.fleet.Process(name)
-		p.Signal(syscall.SIGSTOP)
-		backoff.Sleep(ctx, frozenFor)
-		p.Signal(syscall.SIGCONT)
+		harness.Freeze(ctx, a.fleet.Process(name), frozenFor)
 		return nil
 	}
 }
 
-func (a *attacker) killPostgres(ctx context.Context) error { return a.killServer(ctx, a.postgres) }
-func (a *attacker) killEmulator(ctx context.Context) error { return a.killServer(ctx, a.emulator) }
-
-// killServer ends a server like a crash and starts it again after a while. The
-// end of the load must not keep it down.
-func (a *attacker) killServer(ctx context.Context, server *services.Service) error {
-	if err := syscall.Kill(server.PID, syscall.SIGKILL); err != nil {
-		return fmt.Errorf("kill the server: %w", err)
-	}
-	backoff.Sleep(ctx, downFor)
-	return server.Restart(context.WithoutCancel(ctx))
-}
+func (a *attacker) killPostgres(ctx context.Context) error { return a.Postgres.Crash(ctx, downFor) }
+func (a *attacker) killEmulator(ctx context.Context) error { return a.Emulator.Crash(ctx, downFor) }
 
 const cutSQL = `
 SELECT count(pg_terminate_backend(pid))

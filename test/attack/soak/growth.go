@@ -13,13 +13,13 @@ type point struct {
 	value float64
 }
 
-// The growth of a measure is judged in these steps; see doc.go.
+// The growth of a measure is decided in these steps; see doc.go.
 const (
 	quarters = 4
 	// minInQuarter is how many values each quarter needs for a median.
 	minInQuarter = 5
 	// shareOfRise is how much of the whole rise each half of it has to be: what
-	// has risen in one step only does not keep growing.
+	// has risen in one step only does not go on growing.
 	shareOfRise = 0.25
 	// windows are what the last three quarters are cut into for the trend, and
 	// minTrend how many more pairs of windows rise than fall, as a share of all.
@@ -32,28 +32,28 @@ type trend struct {
 	start, end float64
 	medians    [quarters]float64
 	tau        float64 // from -1, always falling, to 1, always rising
-	judged     bool    // there were enough values
+	decided    bool    // there were enough values
 	grows      bool
 }
 
-// judge reports whether a measure keeps growing over a run of the given length.
+// trendOf reports whether a measure goes on growing over a run of the given length.
 // Points are in the order of their times.
-func judge(points []point, length time.Duration, k kind) trend {
+func trendOf(points []point, length time.Duration, k kind) trend {
 	var t trend
 	if len(points) == 0 || length <= 0 {
 		return t
 	}
 	t.start, t.end = points[0].value, points[len(points)-1].value
 	parts := cut(points, 0, length, quarters)
-	t.judged = true
+	t.decided = true
 	for i, part := range parts {
 		t.medians[i] = median(part)
-		t.judged = t.judged && len(part) >= minInQuarter
+		t.decided = t.decided && len(part) >= minInQuarter
 	}
 	t.tau = tau(cut(points, length/quarters, length, windows))
 	rise := t.medians[3] - t.medians[1]
 	allowed := max(k.absolute, k.relative*t.medians[1])
-	t.grows = t.judged && rise > allowed &&
+	t.grows = t.decided && rise > allowed &&
 		t.medians[2]-t.medians[1] >= shareOfRise*rise &&
 		t.medians[3]-t.medians[2] >= shareOfRise*rise &&
 		t.tau >= minTrend

@@ -55,7 +55,7 @@ func TestWhatDoesNotGrow(t *testing.T) {
 		"a hill":                func(x, noise float64) float64 { return 100 + 100*math.Sin(math.Pi*x) + 5*noise },
 	} {
 		for seed := range uint64(200) {
-			if got := judge(hourly(seed, value), time.Hour, tested); got.grows || !got.judged {
+			if got := trendOf(hourly(seed, value), time.Hour, tested); got.grows || !got.decided {
 				t.Errorf("%s, seed %d: %+v", name, seed, got)
 			}
 		}
@@ -77,7 +77,7 @@ func TestWhatGrows(t *testing.T) {
 		"a leak from the beginning": func(x, noise float64) float64 { return 1000 + 1000*x + 50*noise },
 	} {
 		for seed := range uint64(200) {
-			if got := judge(hourly(seed, value), time.Hour, tested); !got.grows {
+			if got := trendOf(hourly(seed, value), time.Hour, tested); !got.grows {
 				t.Errorf("%s, seed %d: %+v", name, seed, got)
 			}
 		}
@@ -93,13 +93,13 @@ func TestFewValuesAreNotChecked(t *testing.T) {
 		"a quarter is missing":    append(append([]point{}, leak[:60]...), leak[120:]...),
 		"nothing after a quarter": leak[:60],
 	} {
-		if got := judge(points, time.Hour, tested); got.judged || got.grows {
+		if got := trendOf(points, time.Hour, tested); got.decided || got.grows {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	// A gap, such as an outage makes, is no reason to give up.
 	gap := append(append([]point{}, leak[:70]...), leak[80:]...)
-	if got := judge(gap, time.Hour, tested); !got.grows {
+	if got := trendOf(gap, time.Hour, tested); !got.grows {
 		t.Errorf("with a gap: %+v", got)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"eventsv2/cronchecker"
 )
 
 // ledger is what the soak knows without the queue: which events were accepted,
@@ -14,7 +16,7 @@ type ledger struct {
 	mu       sync.Mutex
 	next     int64 // the next serial number
 	accepted bits
-	done     bits
+	ran      bits
 	ticks    map[time.Time]bool // the cron slots that were done
 	again    int                // runs of what had been done before
 	wrong    []string           // values that nobody emitted
@@ -47,9 +49,9 @@ func (l *ledger) issue(count int) int64 {
 	return first
 }
 
-// told records what became of a call that emitted events with serial numbers
+// emitted records what became of a call that emitted events with serial numbers
 // from first on. One that failed may have emitted them or not.
-func (l *ledger) told(first int64, count int, err error) {
+func (l *ledger) emitted(first int64, count int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
@@ -61,9 +63,12 @@ func (l *ledger) told(first int64, count int, err error) {
 	}
 }
 
-// ran records that a handler has done an event of module SOAK. It refuses a
-// value that was never emitted.
-func (l *ledger) ran(value []byte) error {
+// done records that a handler has done an event of some module. It refuses a value that was never
+// emitted.
+func (l *ledger) done(of string, value []byte) error {
+	if of == cronchecker.Module {
+		return l.ticked(value)
+	}
 	serial, err := serialOf(value)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,10 +79,10 @@ func (l *ledger) ran(value []byte) error {
 		l.wrong = append(l.wrong, err.Error())
 		return err
 	}
-	if l.done.has(serial) {
+	if l.ran.has(serial) {
 		l.again++
 	}
-	l.done.add(serial)
+	l.ran.add(serial)
 	return nil
 }
 
@@ -128,7 +133,7 @@ func (l *ledger) balance(slots []time.Time) account {
 		}
 	}
 	for n := range l.next {
-		switch accepted, done := l.accepted.has(n), l.done.has(n); {
+		switch accepted, done := l.accepted.has(n), l.ran.has(n); {
 		case accepted && !done:
 			a.accepted++
 			lose("the event with serial number %d was accepted and never done", n)

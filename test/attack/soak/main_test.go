@@ -17,10 +17,10 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	o, err := parseOptions([]string{"-hours", "0.05", "-report", "r.md", "-every", "10s", "-rate", "7"}, nil)
-	if err != nil || o.load() != 3*time.Minute || o.report != "r.md" || o.every != 10*time.Second || o.rate != 7 {
+	if err != nil || o.load() != 3*time.Minute || o.Report != "r.md" || o.every != 10*time.Second || o.Rate != 7 {
 		t.Errorf("got %+v, %v", o, err)
 	}
-	if o, err = parseOptions(nil, nil); err != nil || o.load() != time.Hour || o.rate != 100 || o.every != time.Minute {
+	if o, err = parseOptions(nil, nil); err != nil || o.load() != time.Hour || o.Rate != 100 || o.every != time.Minute {
 		t.Errorf("the defaults are %+v, %v", o, err)
 	}
 }
@@ -28,7 +28,7 @@ func TestOptions(t *testing.T) {
 func TestAWrongCommandLineEndsWithTwo(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{"-hours 0", "-hours -1", "-hours NaN", "-hours 169", "-hours soon", "-rate 0", "-rate 10001",
-		"-every 1s", "-settle 0s", "-minutes 5", "extra"} {
+		"-every 1s", "-drain 0s", "-minutes 5", "extra"} {
 		var out, errs bytes.Buffer
 		if status := run(context.Background(), strings.Fields(args), &out, &errs); status != command.ExitUsage {
 			t.Errorf("%s: status %d, want %d", args, status, command.ExitUsage)

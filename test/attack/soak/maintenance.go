@@ -21,7 +21,7 @@ type maintenance struct {
 	pool     *pgxpool.Pool
 	canvases []eventqueue.CanvasID
 	every    time.Duration // between two faults
-	tell     *command.Reporter
+	progress *command.Reporter
 }
 
 // The handler is paused for three of four intervals between faults.
@@ -54,35 +54,29 @@ func (c *maintenance) again(ctx context.Context, what string, do func(context.Co
 			return
 		}
 		if ctx.Err() == nil {
-			c.tell.Report("%s: %v (again in a second)", what, err)
+			c.progress.Report("%s: %v (again in a second)", what, err)
 		}
 		backoff.Sleep(ctx, time.Second)
 	}
 }
 
-func (c *maintenance) each(ctx context.Context, do func(context.Context, eventqueue.Scope) error) error {
-	var errs []error
+func (c *maintenance) hold(ctx context.Context) (err error) {
 	for _, canvas := range c.canvases {
-		errs = append(errs, do(ctx, eventqueue.Scope{Canvas: canvas, Module: module, Name: handlerHeld}))
+		_, failed := c.rules.Add(ctx, control.PauseRule, eventqueue.Scope{Canvas: canvas, Module: module, Name: handlerHeld})
+		err = errors.Join(err, failed)
 	}
-	return errors.Join(errs...)
+	return err
 }
 
-func (c *maintenance) hold(ctx context.Context) error {
-	return c.each(ctx, func(ctx context.Context, scope eventqueue.Scope) error {
-		_, err := c.rules.Add(ctx, control.PauseRule, scope)
-		return err
-	})
+func (c *maintenance) lift(ctx context.Context) (err error) {
+	for _, canvas := range c.canvases {
+		_, _, failed := c.rules.Lift(ctx, control.PauseRule, eventqueue.Scope{Canvas: canvas, Module: module, Name: handlerHeld})
+		err = errors.Join(err, failed)
+	}
+	return err
 }
 
-func (c *maintenance) lift(ctx context.Context) error {
-	return c.each(ctx, func(ctx context.Context, scope eventqueue.Scope) error {
-		_, _, err := c.rules.Lift(ctx, control.PauseRule, scope)
-		return err
-	})
-}
-
-// pruneSQL keeps the newest record of each definition, whatever its age: the
+// pruneSQL leaves the newest record of each definition, whatever its age: the
 // checker goes on from there.
 const pruneSQL = `
 DELETE FROM cron_records r

@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// unit says how a kind of measure is written.
+// unit is how a kind of measure is written.
 type unit int
 
 const (

@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// minJudged is the shortest load whose growth is judged: before, caches and
+// minDecided is the shortest load whose growth is decided: before, caches and
 // connection pools are still filling.
-const minJudged = 10 * time.Minute
+const minDecided = 10 * time.Minute
 
 // result is what a run came to.
 type result struct {
-	opts     options
-	loaded   time.Duration
-	postgres string // version
-	faults   map[string]int
-	total    int // of the faults
-	account  account
-	stuck    int
-	failed   int // rows of event_log
-	missed   int // looks at the database that failed
-	figures  []figure
+	opts    options
+	loaded  time.Duration
+	where   string // it took place
+	faults  map[string]int
+	total   int // of the faults
+	account account
+	stuck   int
+	failed  int // rows of event_log
+	missed  int // queries of the database that failed
+	figures []figure
 }
 
-// judged reports whether the run was long enough for a verdict on growth.
-func (r *result) judged() bool { return r.loaded >= minJudged }
+// decided reports whether the run was long enough for a verdict on growth.
+func (r *result) decided() bool { return r.loaded >= minDecided }
 
-// growing lists what keeps growing.
+// growing lists what goes on growing.
 func (r *result) growing() []string {
-	if !r.judged() {
+	if !r.decided() {
 		return nil
 	}
 	var names []string
@@ -42,17 +42,17 @@ func (r *result) growing() []string {
 	return names
 }
 
-// good reports whether nothing is wrong.
-func (r *result) good() bool {
+// Good reports whether nothing is wrong.
+func (r *result) Good() bool {
 	return r.account.losses == 0 && r.stuck == 0 && r.failed == 0 && len(r.growing()) == 0
 }
 
-// line is the verdict. What has failed for good is shown only when there is some.
-func (r *result) line() string {
+// Line is the verdict. What has failed for good is shown only when there is some.
+func (r *result) Line() string {
 	growth := "none"
 	switch names := r.growing(); {
-	case !r.judged():
-		growth = "unjudged"
+	case !r.decided():
+		growth = "undecided"
 	case len(names) > 0:
 		growth = strings.Join(names, ",")
 	}

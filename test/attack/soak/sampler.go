@@ -10,19 +10,20 @@ import (
 	"sync"
 	"time"
 
-	"eventsv2/internal/backoff"
-
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/internal/backoff"
+	"eventsv2/test/programs"
 )
 
 // emitter is the name of this process, which emits through the library.
 const emitter = "emitter"
 
-// sampler measures until it is told to stop.
+// sampler measures until it is stopped.
 type sampler struct {
 	pool  *pgxpool.Pool
-	fleet *fleet
+	fleet *programs.Fleet
 	heard *listener
 	began time.Time
 
@@ -56,9 +57,9 @@ func (s *sampler) sample(ctx context.Context) {
 			s.ofProcess(name, p.PID)
 		}
 	}
-	if goroutinesNow, heapNow, ok := s.heard.last(); ok {
-		s.add(measure{goroutines, longLivedLibrary}, goroutinesNow)
-		s.add(measure{heap, longLivedLibrary}, heapNow)
+	if size := s.heard.last(); size.Goroutines > 0 {
+		s.add(measure{goroutines, longLivedLibrary}, float64(size.Goroutines))
+		s.add(measure{heap, longLivedLibrary}, float64(size.Heap))
 	}
 	s.add(measure{goroutines, emitter}, float64(runtime.NumGoroutine()))
 	if n, err := openFiles(os.Getpid()); err == nil {
@@ -111,7 +112,7 @@ func privateMemory(pid int) (size float64, err error) {
 	for lines.Scan() {
 		if text, ok := strings.CutPrefix(lines.Text(), "RssAnon:"); ok {
 			_, err := fmt.Sscan(text, &size)
-			return size * 1024, err // it says kB
+			return size * 1024, err // it is in kB
 		}
 	}
 	return 0, fmt.Errorf("the status of process %d has no RssAnon", pid)
@@ -122,7 +123,7 @@ func openFiles(pid int) (float64, error) {
 	return float64(len(entries)), err
 }
 
-// sampleTimeout bounds one look at the database.
+// sampleTimeout bounds one query of the database.
 const sampleTimeout = 10 * time.Second
 
 const sizesSQL = `
@@ -174,7 +175,7 @@ type figure struct {
 	trend   trend
 }
 
-// figures judges every measure over the load. Samples from after its end count
+// figures checks every measure over the load. Samples from after its end count
 // for the last value only.
 func (s *sampler) figures(load time.Duration) []figure {
 	s.mu.Lock()
@@ -186,7 +187,7 @@ func (s *sampler) figures(load time.Duration) []figure {
 		for len(within) > 0 && within[len(within)-1].at > load {
 			within = within[:len(within)-1]
 		}
-		t := judge(within, load, m.kind)
+		t := trendOf(within, load, m.kind)
 		t.end = points[len(points)-1].value
 		all = append(all, figure{m, t})
 	}

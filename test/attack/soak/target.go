@@ -1,11 +1,9 @@
 package main
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 
-	"eventsv2/cronchecker"
 	"eventsv2/test/webtarget"
 )
 
@@ -31,21 +29,7 @@ func (t target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Context().Err() != nil {
 		return // abandoned, and due to come again
 	}
-	if err := t.record(r.Header.Get("ce-module"), event.Value); err != nil {
+	if err := t.ledger.done(r.Header.Get("ce-module"), event.Value); err != nil {
 		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
-	}
-}
-
-// errUnknown is the answer to an event that has no handler here.
-var errUnknown = errors.New("no handler of the soak")
-
-func (t target) record(of string, value []byte) error {
-	switch of {
-	case module:
-		return t.ledger.ran(value)
-	case cronchecker.Module:
-		return t.ledger.ticked(value)
-	default:
-		return errUnknown
 	}
 }

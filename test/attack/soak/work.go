@@ -11,6 +11,7 @@ import (
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
 	"eventsv2/internal/backoff"
+	"eventsv2/test/webtarget"
 )
 
 // The handlers of the soak, by their names.
@@ -26,25 +27,21 @@ const (
 	cronName       = "tick"    // emitted by the cron checker
 )
 
-// slowRun is longer than lockTimeout, so that heartbeats have to keep the lock.
+// slowRun is longer than lockTimeout, so that heartbeats have to hold the lock.
 const slowRun = lockTimeout + 2*time.Second
 
-// How handlers are run. A worker that is killed costs its events an attempt, so
-// the retries are many: no event may end as FAILED.
-const (
-	handlerTimeout = 30 * time.Second
-	maxRetries     = 100
-	backoffBase    = 500 * time.Millisecond
-	backoffMax     = 5 * time.Second
-)
-
-// handlerKeys are all handlers that workers have to know.
-func handlerKeys() []eventqueue.HandlerKey {
+// handlers are those that workers have to know. A worker that is killed costs its events an
+// attempt, so the retries are many: no event may end as FAILED.
+func handlers() []webtarget.Handler {
 	keys := []eventqueue.HandlerKey{{Module: cronchecker.Module, Name: cronName, Modifier: cronchecker.Modifier}}
 	for _, name := range []string{handlerPlain, handlerDelayed, handlerFlaky, handlerSlow, handlerHeld} {
 		keys = append(keys, eventqueue.HandlerKey{Module: module, Name: name, Modifier: modifier})
 	}
-	return keys
+	all := make([]webtarget.Handler, len(keys))
+	for i, key := range keys {
+		all[i] = webtarget.Handler{Key: key, Timeout: 30 * time.Second, MaxRetries: 100, BackoffBase: 500 * time.Millisecond, BackoffMax: 5 * time.Second}
+	}
+	return all
 }
 
 // errOnPurpose is the failure of an event that is to fail once.
@@ -69,7 +66,7 @@ type payload struct {
 	Padding string `json:"padding"`
 }
 
-// valueOf is the value of the event with a serial number: everybody can tell
+// valueOf is the value of the event with a serial number: everybody knows
 // what it has to be, byte for byte (I8).
 func valueOf(serial int64) []byte {
 	text, err := json.Marshal(payload{serial, strings.Repeat("ö7", int(serial%150))})

@@ -9,6 +9,8 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/httptarget"
+	"eventsv2/test/attack/harness"
+	"eventsv2/test/webtarget"
 )
 
 func TestPerform(t *testing.T) {
@@ -34,21 +36,21 @@ func TestPerform(t *testing.T) {
 func TestEveryDrawnEventHasAHandler(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "handlers.yaml")
-	if err := writeHandlersFile(path, "http://127.0.0.1:1"); err != nil {
+	if err := webtarget.WriteHandlersFile(path, "http://127.0.0.1:1", handlers()); err != nil {
 		t.Fatal(err)
 	}
 	file, err := httptarget.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(file.Entries) != len(handlerKeys()) {
-		t.Errorf("the file has %d handlers, want %d", len(file.Entries), len(handlerKeys()))
+	if len(file.Entries) != len(handlers()) {
+		t.Errorf("the file has %d handlers, want %d", len(file.Entries), len(handlers()))
 	}
 	known := map[eventqueue.HandlerKey]bool{}
-	for _, key := range handlerKeys() {
-		known[key] = true
+	for _, h := range handlers() {
+		known[h.Key] = true
 	}
-	e := newEmitters(nil, newLedger(), canvases(), 100)
+	e := newEmitters(nil, newLedger(), harness.Canvases(0, canvasCount), 100)
 	drawn := map[string]int{}
 	for serial := range int64(10_000) {
 		event := e.draw(serial)
@@ -80,11 +82,11 @@ func TestLongLivedProgramsAreFrozenAndNeverKilled(t *testing.T) {
 			case strings.HasPrefix(f.what, "SIGSTOP"):
 				frozen[longLived] = true
 			default:
-				t.Errorf("%s: an elder has to live", f.what)
+				t.Errorf("%s: a long-lived program has to live", f.what)
 			}
 		}
 	}
 	if len(frozen) != len(longLived()) {
-		t.Errorf("of the elders only %v are frozen", frozen)
+		t.Errorf("of the long-lived programs only %v are frozen", frozen)
 	}
 }

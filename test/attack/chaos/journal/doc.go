@@ -1,4 +1,4 @@
-// Package journal is the record that handlers of the chaos run keep outside the
+// Package journal is the record that handlers of the chaos run write outside the
 // database: a file for each process, to which a line is appended when a run
 // starts, when it ends, and when the process found that it had stood still.
 //

@@ -2,11 +2,11 @@ package journal
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
-	"strings"
 	"time"
 
 	"eventsv2/eventqueue"
@@ -25,28 +25,28 @@ const (
 	Cancelled Outcome = "cancelled" // its context ended
 )
 
-// Start is the beginning of a run.
-type Start struct {
-	Event eventqueue.EventID
+// Kind is what a line records.
+type Kind string
+
+// The kinds.
+const (
+	Start      Kind = "start"      // the beginning of a run
+	End        Kind = "end"        // the end of a run
+	Standstill Kind = "standstill" // a span of time in which the process did not run, though it should
+)
+
+// Line is one line of a journal.
+type Line struct {
+	Kind  Kind               `json:"kind"`
+	Event eventqueue.EventID `json:"event,omitempty"`
 	// Attempt is the fence token. A handler that cannot know it gives each run a
 	// negative number of its own.
-	Attempt int32
-	At      time.Time
-	// Sum is Checksum of the value that the handler saw.
-	Sum uint32
-}
-
-// End is the end of a run.
-type End struct {
-	Event   eventqueue.EventID
-	Attempt int32
-	At      time.Time
-	Outcome Outcome
-}
-
-// Still is a span of time in which the process did not run, though it should.
-type Still struct {
-	From, To time.Time
+	Attempt int32     `json:"attempt,omitempty"`
+	At      time.Time `json:"at"`
+	// Sum is Checksum of the value that the handler saw at the start.
+	Sum     uint32    `json:"sum,omitempty"`
+	Outcome Outcome   `json:"outcome,omitempty"` // of the end
+	Until   time.Time `json:"until,omitzero"`    // the end of a standstill
 }
 
 // Checksum reports whether two values are the same.
@@ -67,37 +67,20 @@ func Open(path string) (*Writer, error) {
 // Close closes the file.
 func (w *Writer) Close() error { return w.file.Close() }
 
-// Start notes the beginning of a run.
-func (w *Writer) Start(s Start) error {
-	return w.line("S %d %d %d %d\n", s.Event, s.Attempt, s.At.UnixNano(), s.Sum)
-}
-
-// End notes the end of a run.
-func (w *Writer) End(e End) error {
-	return w.line("E %d %d %d %s\n", e.Event, e.Attempt, e.At.UnixNano(), e.Outcome)
-}
-
-// Still notes that the process stood still.
-func (w *Writer) Still(s Still) error {
-	return w.line("P %d %d\n", s.From.UnixNano(), s.To.UnixNano())
-}
-
-func (w *Writer) line(format string, args ...any) error {
-	if _, err := fmt.Fprintf(w.file, format, args...); err != nil {
+// Write appends a line.
+func (w *Writer) Write(l Line) error {
+	text, err := json.Marshal(l)
+	if err == nil {
+		_, err = w.file.Write(append(text, '\n'))
+	}
+	if err != nil {
 		return fmt.Errorf("write to the journal: %w", err)
 	}
 	return nil
 }
 
-// Reader is told what stands in a journal, in the order of the file.
-type Reader struct {
-	Start func(Start)
-	End   func(End)
-	Still func(Still)
-}
-
-// Read reads a journal. A file that is missing is empty.
-func (r Reader) Read(path string) (err error) {
+// Read reads the lines of a journal in their order. A file that is missing is empty.
+func Read(path string, each func(Line)) (err error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -108,37 +91,11 @@ func (r Reader) Read(path string) (err error) {
 	defer func() { err = errors.Join(err, file.Close()) }()
 	lines := bufio.NewScanner(file)
 	for n := 1; lines.Scan(); n++ {
-		if err := r.line(lines.Text()); err != nil {
+		var l Line
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
 			return fmt.Errorf("%s:%d: %q: %w", path, n, lines.Text(), err)
 		}
+		each(l)
 	}
 	return lines.Err()
-}
-
-func (r Reader) line(text string) (err error) {
-	kind, rest, _ := strings.Cut(text, " ")
-	var event, a, b int64
-	var attempt int32
-	switch kind {
-	case "S":
-		var sum uint32
-		_, err = fmt.Sscanf(rest, "%d %d %d %d", &event, &attempt, &a, &sum)
-		if err == nil {
-			r.Start(Start{eventqueue.EventID(event), attempt, time.Unix(0, a), sum})
-		}
-	case "E":
-		var outcome string
-		_, err = fmt.Sscanf(rest, "%d %d %d %s", &event, &attempt, &a, &outcome)
-		if err == nil {
-			r.End(End{eventqueue.EventID(event), attempt, time.Unix(0, a), Outcome(outcome)})
-		}
-	case "P":
-		_, err = fmt.Sscanf(rest, "%d %d", &a, &b)
-		if err == nil {
-			r.Still(Still{time.Unix(0, a), time.Unix(0, b)})
-		}
-	default:
-		err = errors.New("no such kind of line")
-	}
-	return err
 }

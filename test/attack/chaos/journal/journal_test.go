@@ -3,7 +3,7 @@ package journal_test
 import (
 	"os"
 	"path/filepath"
-	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,33 +18,31 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := journal.Start{Event: 7, Attempt: 3, At: time.Unix(5, 6), Sum: journal.Checksum([]byte("{}"))}
-	end := journal.End{Event: 7, Attempt: -3, At: time.Unix(7, 8), Outcome: journal.Snoozed}
-	still := journal.Still{From: time.Unix(9, 0), To: time.Unix(10, 1)}
-	for _, err := range []error{w.Start(start), w.End(end), w.Still(still), w.Close()} {
-		if err != nil {
+	want := []journal.Line{
+		{Kind: journal.Start, Event: 7, Attempt: 3, At: time.Unix(5, 6).UTC(), Sum: journal.Checksum([]byte("{}"))},
+		{Kind: journal.End, Event: 7, Attempt: -3, At: time.Unix(7, 8).UTC(), Outcome: journal.Snoozed},
+		{Kind: journal.Standstill, At: time.Unix(9, 0).UTC(), Until: time.Unix(10, 1).UTC()},
+	}
+	for _, line := range want {
+		if err := w.Write(line); err != nil {
 			t.Fatal(err)
 		}
 	}
-	var got []any
-	reader := journal.Reader{
-		Start: func(s journal.Start) { got = append(got, s) },
-		End:   func(e journal.End) { got = append(got, e) },
-		Still: func(s journal.Still) { got = append(got, s) },
-	}
-	if err := reader.Read(path); err != nil {
+	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if want := []any{start, end, still}; !reflect.DeepEqual(got, want) {
-		t.Errorf("read %v, want %v", got, want)
+	var got []journal.Line
+	collect := func(line journal.Line) { got = append(got, line) }
+	if err := journal.Read(path, collect); err != nil || !slices.Equal(got, want) {
+		t.Errorf("read %v, want %v: %v", got, want, err)
 	}
-	if err := reader.Read(path + ".missing"); err != nil {
+	if err := journal.Read(path+".missing", collect); err != nil {
 		t.Errorf("a missing journal: %v", err)
 	}
-	if err := os.WriteFile(path, []byte("S 1 2\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(`{"kind":"start","event":`+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := reader.Read(path); err == nil || !strings.Contains(err.Error(), "w1.journal:1") {
+	if err := journal.Read(path, collect); err == nil || !strings.Contains(err.Error(), "w1.journal:1") {
 		t.Errorf("a broken line: %v", err)
 	}
 }

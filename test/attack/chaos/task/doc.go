@@ -1,7 +1,7 @@
 // Package task is what the events of the chaos run ask of their handlers: the
 // value of each event says what every run of it has to do. It is shared by the
 // emitter, which writes the values, by the handlers, which obey them, and by the
-// judge, which knows from them how an event had to end.
+// checker, which knows from them how an event had to end.
 //
 // # Guarantees
 //
@@ -10,5 +10,5 @@
 //
 // # Failures
 //
-// A value that is no task is a mistake of the chaos run itself; Parse says so.
+// A value that is no task is a mistake of the chaos run itself; Parse reports it.
 package task

@@ -37,6 +37,8 @@ type Task struct {
 	OrderingKey   string `json:"ordering_key,omitempty"`
 	UniqueKey     string `json:"unique_key,omitempty"`
 	UniqueSeconds int    `json:"unique_seconds,omitempty"`
+	// Odd is the number of what is odd about the row, which somebody wrote by hand; 0: nothing.
+	Odd int `json:"odd,omitempty"`
 	// Filler makes values differ in size and holds what must survive unharmed.
 	Filler string `json:"filler,omitempty"`
 }

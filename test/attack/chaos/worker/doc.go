@@ -1,6 +1,6 @@
 // Command worker is a worker of the chaos run: it embeds worker.Worker as
 // any program may, with handlers that do what the values of their events ask for
-// (package task) and note every start and end in a journal outside the database
+// (package task) and record every start and end in a journal outside the database
 // (package journal).
 //
 // It is configured by the same environment as cmd/worker, without a

@@ -3,27 +3,23 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"eventsv2/eventqueue"
 	"eventsv2/service"
 	"eventsv2/test/attack/chaos/journal"
-	"eventsv2/test/attack/chaos/task"
+	"eventsv2/test/command"
+	"eventsv2/test/programs"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	context.AfterFunc(ctx, stop) // a second signal kills
-	if err := run(ctx); err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, "worker:", err) // nowhere else to say it
-		os.Exit(1)
-	}
+	command.Main(func(ctx context.Context, _ []string, _, stderr io.Writer) int {
+		if err := run(ctx); err != nil {
+			return command.Fail("worker", err, command.ExitFailed, stderr)
+		}
+		return command.ExitOK
+	})
 }
 
 func run(ctx context.Context) (err error) {
@@ -32,46 +28,27 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	config.Name, config.NoRelay, config.NoCron, config.NoPruner = "chaos-worker", true, true, true
-	notes, err := journal.Open(os.Getenv("CHAOS_JOURNAL"))
+	lines, err := journal.Open(os.Getenv("CHAOS_JOURNAL"))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, notes.Close()) }()
-	watch, stopWatch := context.WithCancel(context.WithoutCancel(ctx))
-	group, _ := errgroup.WithContext(ctx)
-	group.Go(func() error { return watchStandstills(watch, notes) })
-	group.Go(func() error {
-		defer stopWatch()
-		return service.Run(ctx, config, func(s *service.Service) error { return register(s, notes) })
+	defer func() { err = errors.Join(err, lines.Close()) }()
+	return programs.Embed(ctx, config, obedient{lines}.register, func(ctx context.Context) error {
+		return watchStandstills(ctx, lines)
 	})
-	return group.Wait()
 }
 
-func register(s *service.Service, notes *journal.Writer) error {
-	retries := task.MaxRetries
-	for _, h := range task.Handlers() {
-		policy := eventqueue.Policy{
-			Timeout: h.Timeout, MaxRetries: &retries,
-			Backoff: eventqueue.Exponential(task.BackoffBase, task.BackoffMax),
-		}
-		if err := s.Register(h.Key, &obedient{notes: notes}, policy); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// How often the process looks at the clock, and how long a gap counts as
+// How often the process checks the clock, and how long a gap counts as
 // standing still: much less than a lock lasts.
 const (
-	lookEvery  = 100 * time.Millisecond
+	checkEvery = 100 * time.Millisecond
 	standstill = time.Second
 )
 
-// watchStandstills notes when the process did not run: it was stopped, or the
+// watchStandstills records when the process did not run: it was stopped, or the
 // machine had no time for it.
-func watchStandstills(ctx context.Context, notes *journal.Writer) error {
-	ticker := time.NewTicker(lookEvery)
+func watchStandstills(ctx context.Context, lines *journal.Writer) error {
+	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
 	last := time.Now()
 	for {
@@ -82,7 +59,7 @@ func watchStandstills(ctx context.Context, notes *journal.Writer) error {
 		}
 		now := time.Now()
 		if now.Sub(last) > standstill {
-			if err := notes.Still(journal.Still{From: last, To: now}); err != nil {
+			if err := lines.Write(journal.Line{Kind: journal.Standstill, At: last, Until: now}); err != nil {
 				return err
 			}
 		}

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"time"
 
+	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
 	"eventsv2/internal/backoff"
+	"eventsv2/service"
 	"eventsv2/test/attack/chaos/journal"
 	"eventsv2/test/attack/chaos/task"
+	"eventsv2/test/programs"
 )
 
 // errOnPurpose is the error of a run whose event asks for one.
@@ -22,55 +25,83 @@ const deafFor = 8 * time.Second
 // snoozeFor is how long an event is put off that asks for it.
 const snoozeFor = 700 * time.Millisecond
 
-// obedient is a handler that does what the event's value asks for.
-type obedient struct{ notes *journal.Writer }
+// obedient has handlers that do what the events' values ask for.
+type obedient struct{ lines *journal.Writer }
 
-// Handle runs one event.
-func (o *obedient) Handle(ctx context.Context, run *eventqueue.Run) error {
-	start := journal.Start{Event: run.ID, Attempt: run.Attempt, At: time.Now(), Sum: journal.Checksum(run.Value)}
-	if err := o.notes.Start(start); err != nil {
+// register adds the handlers of all events, typed ones included.
+func (o obedient) register(s *service.Service) error {
+	bus, err := task.Chain(s.Queue, obey)
+	if err != nil {
 		return err
 	}
-	t, err := parse(run)
-	if err != nil {
-		return eventqueue.Permanent(err)
+	typed := eventqueue.NewHandlers()
+	if err := bus.Register(typed); err != nil {
+		return err
 	}
-	now := t.Now(run.Retries, int(run.Attempt))
-	if now == task.Panic {
-		if err := o.end(run, journal.Panicked); err != nil {
+	err = programs.Register(s, task.Handlers(), o.recorded(eventqueue.HandlerFunc(obey)))
+	for _, key := range typed.Set().Everywhere {
+		h, _ := typed.Lookup(&eventqueue.Event{Module: key.Module, Name: key.Name, Modifier: key.Modifier}) // it is in the set
+		err = errors.Join(err, s.Register(key, o.recorded(h.Handler), h.Policy))
+	}
+	return err
+}
+
+// recorded runs a handler, and records the start and the end of each run.
+func (o obedient) recorded(h eventqueue.Handler) eventqueue.HandlerFunc {
+	return func(ctx context.Context, run *eventqueue.Run) error {
+		start := journal.Line{Kind: journal.Start, Event: run.ID, Attempt: run.Attempt, At: time.Now(), Sum: journal.Checksum(run.Value)}
+		if err := o.lines.Write(start); err != nil {
 			return err
 		}
-		panic("a panic on purpose")
+		end := func(outcome journal.Outcome) error {
+			return o.lines.Write(journal.Line{Kind: journal.End, Event: run.ID, Attempt: run.Attempt, At: time.Now(), Outcome: outcome})
+		}
+		defer func() {
+			if p := recover(); p != nil {
+				_ = end(journal.Panicked) // a run without an end is one that failed, too
+				panic(p)
+			}
+		}()
+		err := h.Handle(ctx, run)
+		return errors.Join(err, end(outcomeOf(ctx, err)))
 	}
-	err = do(ctx, run, t, now)
-	return errors.Join(err, o.end(run, outcomeOf(ctx, now, err)))
 }
 
-// parse reads the value of an event; cron's are not ours and just succeed.
-func parse(run *eventqueue.Run) (task.Task, error) {
-	if run.Module != task.Module {
-		return task.Task{Do: task.Succeed}, nil
-	}
-	return task.Parse(run.Value)
-}
-
-func (o *obedient) end(run *eventqueue.Run, outcome journal.Outcome) error {
-	return o.notes.End(journal.End{Event: run.ID, Attempt: run.Attempt, At: time.Now(), Outcome: outcome})
-}
-
-func outcomeOf(ctx context.Context, now task.Action, err error) journal.Outcome {
+func outcomeOf(ctx context.Context, err error) journal.Outcome {
+	_, snoozed := eventqueue.SnoozeOf(err)
 	switch {
 	case err == nil:
 		return journal.OK
-	case now == task.Permanent:
+	case eventqueue.IsPermanent(err):
 		return journal.Permanent
-	case now == task.Snooze:
+	case snoozed:
 		return journal.Snoozed
 	case ctx.Err() != nil:
 		return journal.Cancelled
 	default:
 		return journal.Failed
 	}
+}
+
+// obey is the handler of all events.
+func obey(ctx context.Context, run *eventqueue.Run) error {
+	t, err := parse(run)
+	if err != nil {
+		return eventqueue.Permanent(err)
+	}
+	now := t.Now(run.Retries, int(run.Attempt))
+	if now == task.Panic {
+		panic("a panic on purpose")
+	}
+	return do(ctx, run, t, now)
+}
+
+// parse reads the value of an event; cron's are not ours and just succeed.
+func parse(run *eventqueue.Run) (task.Task, error) {
+	if run.Module == cronchecker.Module {
+		return task.Task{Do: task.Succeed}, nil
+	}
+	return task.Parse(run.Value)
 }
 
 // do is the work itself.

@@ -3,6 +3,6 @@
 //
 // Its handlers post each event to FAULTS_TARGET, as cmd/worker would, so that one
 // place sees all runs. POST /emit, on the address that it logs, emits the events of
-// a JSON list and answers with their ids. FAULTS_ROLE=emit leaves the worker out,
+// a JSON list and answers with their ids, and GET /readyz answers as in cmd/worker. FAULTS_ROLE=emit leaves the worker out,
 // and FAULTS_HOLD=true has each run hold a connection of the pool.
 package main

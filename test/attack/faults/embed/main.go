@@ -44,7 +44,11 @@ func program(ctx context.Context, log *zap.Logger) error {
 	}
 	defer func() { _ = s.Close() }()
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return serve(ctx, s.Queue, log) })
+	health, err := s.Health()
+	if err != nil {
+		return err
+	}
+	group.Go(func() error { return serve(ctx, s.Queue, health, log) })
 	if !config.NoWorker {
 		if err := register(s); err != nil {
 			return err
@@ -118,14 +122,16 @@ func (p poster) post(ctx context.Context, run *eventqueue.Run) error {
 	return nil
 }
 
-// serve emits what it is asked to.
-func serve(ctx context.Context, queue *eventqueue.Queue, log *zap.Logger) error {
+// serve emits what it is asked to, beside the health of the program.
+func serve(ctx context.Context, queue *eventqueue.Queue, health http.Handler, log *zap.Logger) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	log.Info("serving", zap.String("address", listener.Addr().String()))
-	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	mux := http.NewServeMux()
+	mux.Handle("/", health)
+	mux.HandleFunc("POST /emit", func(w http.ResponseWriter, r *http.Request) {
 		var asked []emission.Event
 		err := json.NewDecoder(r.Body).Decode(&asked)
 		events := make([]eventqueue.NewEvent, len(asked))
@@ -144,7 +150,8 @@ func serve(ctx context.Context, queue *eventqueue.Queue, log *zap.Logger) error 
 			return
 		}
 		_ = json.NewEncoder(w).Encode(ids) // the caller hung up
-	})}
+	})
+	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: mux}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // nobody waits for an answer then
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -1,0 +1,67 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+	"eventsv2/internal/logkey"
+)
+
+// valuesAtOnce is how many large values are read at a time: a value of megabytes occupies a
+// connection for long, and claims and completions need some too.
+const valuesAtOnce = 2
+
+// unreadError is why the value of a claimed event could not be read. Its handler was not called.
+type unreadError struct{ error }
+
+func (e unreadError) Unwrap() error { return e.error }
+
+// valueReader reads the values of events that claims left out, see MaxClaimedValueBytes.
+type valueReader struct {
+	part
+	reading chan struct{} // has an element for each value that is being read
+}
+
+func newValueReader(p part) *valueReader {
+	return &valueReader{p, make(chan struct{}, valuesAtOnce)}
+}
+
+// takes is the time that reading the value may take, which a run has in addition to that of its
+// handler.
+func (v *valueReader) takes(f *ClaimResult) time.Duration {
+	if f.ValueApart {
+		return v.config.LockTimeout / 2
+	}
+	return 0
+}
+
+// read reads the value of a claimed event for its run. The claim is renewed meanwhile, which records
+// that the run has begun: an event that is too large for its workers, and kills them, uses its
+// attempts.
+func (v *valueReader) read(ctx context.Context, run *eventqueue.Run) error {
+	ctx, cancel := context.WithTimeout(ctx, v.config.LockTimeout/2)
+	defer cancel()
+	select {
+	case v.reading <- struct{}{}:
+		defer func() { <-v.reading }()
+	case <-ctx.Done():
+		return unreadError{fmt.Errorf("wait until other large values are read: %w", context.Cause(ctx))}
+	}
+	value, held, err := v.store.Value(ctx, Claim{Event: run.ID, Attempt: run.Attempt, ID: run.ClaimID})
+	switch {
+	case err != nil:
+		v.log.Error("could not read the value of this event, which is too large for the answer of a claim; the event is tried again by itself",
+			zap.Stringer(logkey.Event, run.ID), zap.Stringer(logkey.Handler, run.Handler()), zap.Error(err))
+		return unreadError{fmt.Errorf("read the event's value: %w", err)}
+	case !held:
+		return unreadError{eventqueue.ErrLockLost}
+	case ctx.Err() != nil: // it came too late: the event is released, or will be
+		return unreadError{fmt.Errorf("read the event's value: %w", context.Cause(ctx))}
+	}
+	run.Value = value
+	return nil
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"eventsv2/eventqueue"
+	"eventsv2/test/attack/chaos/journal"
+	"eventsv2/test/attack/chaos/task"
+	"eventsv2/test/oracle"
+	"eventsv2/test/rig"
+)
+
+// link adds the event that the completion of event 7 emits for a handler, in the second after it.
+func (s *script) link(id eventqueue.EventID, handler eventqueue.HandlerKey) *script {
+	other := newScript(task.Task{Do: task.Succeed})
+	other.story.id, other.story.entered.value = id, s.story.entered.value
+	other.story.entered.handler, other.story.entered.parent = handler, scriptedEvent
+	other.row.dueMicros = at(2).UnixMicro()
+	other.story.changes[0].at, other.story.changes[0].new = at(2), other.row
+	other.runsWell(2.1, "w2-1")
+	s.stories[id], s.runs[id] = other.story, other.runs[scriptedEvent]
+	return other
+}
+
+func TestChainsAreChecked(t *testing.T) {
+	t.Parallel()
+	both := func(s *script) {
+		for i, key := range task.Links() {
+			s.link(eventqueue.EventID(8+i), key)
+		}
+	}
+	for name, test := range map[string]struct {
+		play func(s *script)
+		want class // "": nothing
+	}{
+		"one event for each handler": {func(s *script) { s.well(); both(s) }, ""},
+		"none for one of them":       {func(s *script) { s.well(); s.link(8, task.Links()[0]) }, chains},
+		"two for one of them":        {func(s *script) { s.well(); both(s); s.link(12, task.Links()[0]) }, chains},
+		"one for a handler that is none": {func(s *script) {
+			s.well()
+			both(s)
+			s.link(12, eventqueue.HandlerKey{Module: task.ChainModule, Name: "audit", Modifier: "CHAIN.CREATE"})
+		}, chains},
+		"of an event that nobody emitted": {func(s *script) { s.well(); both(s); s.link(12, task.Links()[0]).story.entered.parent = 99 }, chains},
+		"of an event that failed": {func(s *script) {
+			s.story.entered.value = string(task.Task{Tag: "1-1", Do: task.Permanent}.Value())
+			s.claim(1, "w1-1")
+			s.run(1.1, 1.2, "w1-1", journal.Permanent)
+			s.delete(1.3, "w1-1")
+			s.story.ending.failed = true
+			both(s)
+		}, chains},
+		"completed, and the answer was lost": {func(s *script) {
+			s.claim(1, "w1-1")
+			s.run(1.1, 1.2, "w1-1", journal.Failed)
+			s.delete(1.2, "w1-1")
+			s.fault(oracle.LostDatabase, "w1-1", 1.1, 1.3)
+			both(s)
+		}, ""},
+		"one that never ran": {func(s *script) {
+			s.well()
+			both(s)
+			s.stories[8].changes, s.stories[8].ending = s.stories[8].changes[:1], nil
+			delete(s.runs, 8)
+		}, stuck},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScript(task.Task{Do: task.Succeed})
+			s.story.entered.handler = task.Dispatch()
+			test.play(s)
+			j := check(s.evidence)
+			if test.want == "" && len(j.violations) > 0 || test.want != "" && j.count(test.want) == 0 {
+				t.Errorf("violations: %+v, want of class %q", j.violations, test.want)
+			}
+		})
+	}
+}
+
+// The workers have a handler for each typed event, and for each that it leads to.
+func TestTypedEventsHaveTheHandlersOfTheChain(t *testing.T) {
+	t.Parallel()
+	bus, err := task.Chain(rig.New(t).Queue, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	event, err := bus.NewEvent(eventqueue.CanvasID{1}, task.Task{Tag: "1-1", Do: task.Succeed})
+	if err != nil || event.Handler() != task.Dispatch() || taskOf(event).Tag != "1-1" {
+		t.Errorf("a typed event is for %s: %v", event.Handler(), err)
+	}
+	handlers := eventqueue.NewHandlers()
+	if err := bus.Register(handlers); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range append(task.Links(), task.Dispatch()) {
+		if !slices.Contains(handlers.Set().Everywhere, key) {
+			t.Errorf("no handler for %s", key)
+		}
+	}
+}
