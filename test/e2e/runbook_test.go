@@ -223,6 +223,7 @@ func rehearseLocksLost(t *testing.T) {
 	h.resolves()
 }
 
+// The table is locked again and again, so that a statement takes longer than it otherwise would, on any machine.
 func rehearsePoolExhausted(t *testing.T) {
 	r := newPostgresRig(t, "greet")
 	r.emit(event("greet", `1`))
@@ -230,6 +231,16 @@ func rehearsePoolExhausted(t *testing.T) {
 	h := r.rehearse("EventsPoolExhausted", cron)
 	ctx, end := context.WithCancel(testenv.Context(t))
 	var crowd sync.WaitGroup
+	defer crowd.Wait()
+	defer end()
+	crowd.Go(func() {
+		for ctx.Err() == nil {
+			_, err := r.pool.Exec(ctx, `DO $$ BEGIN LOCK TABLE events_v2; PERFORM pg_sleep(0.2); END $$`)
+			if err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+		}
+	})
 	for range 20 {
 		crowd.Go(func() {
 			for ctx.Err() == nil {
@@ -237,8 +248,6 @@ func rehearsePoolExhausted(t *testing.T) {
 			}
 		})
 	}
-	defer crowd.Wait()
-	defer end()
 	h.fires()
 	h.says(h.run("Look"), "application_name")
 	end()
