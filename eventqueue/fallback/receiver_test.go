@@ -177,18 +177,27 @@ func (f *forgetful) TakeDue(ctx context.Context, within time.Duration, limit int
 	return f.Store.TakeDue(ctx, within, limit, await)
 }
 
-func (f *forgetful) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
-	if f.blind.Load() {
-		return nil, 0, nil
-	}
-	return f.Store.TakeLost(ctx, after, limit, lostAfter)
+func (f *forgetful) Awaiting(await maintenance.AwaitTake) maintenance.Searches {
+	return forgetfulSearches{f.Store.Awaiting(await), f}
 }
 
-func (f *forgetful) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
-	if f.blind.Load() {
+type forgetfulSearches struct {
+	maintenance.Searches
+	of *forgetful
+}
+
+func (s forgetfulSearches) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+	if s.of.blind.Load() {
+		return nil, 0, nil
+	}
+	return s.Searches.TakeLost(ctx, after, limit, lostAfter)
+}
+
+func (s forgetfulSearches) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
+	if s.of.blind.Load() {
 		return nil, maintenance.RoundPlace{}, nil
 	}
-	return f.Store.TakeRound(ctx, after, lostAfter)
+	return s.Searches.TakeRound(ctx, after, lostAfter)
 }
 
 // TestAdvancedEventsAreNotPublishedWhereNothingCanBePulled (I19): while publishing works and

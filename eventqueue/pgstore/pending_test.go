@@ -103,7 +103,8 @@ func TestAFailedPublishWakesOthers(t *testing.T) {
 func TestTheConnectionOfHeartbeatsListens(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	ctx := testenv.Context(t)
+	ctx, cancel := context.WithTimeout(testenv.Context(t), 40*time.Second) // of less than one
+	defer cancel()
 	reserve := r.store.Reserve(worker.Registration{Number: 7}, zap.NewNop())
 	defer reserve.Close()
 	attending, stop := context.WithCancel(ctx)

@@ -70,6 +70,8 @@ func fallbackMutants() []mutant {
 	const suspicion, mute = "eventqueue/fallback/suspicion.go", "TestANotifierThatDeliversNothingIsFoundOut"
 	pollingTests := protocol("TestTheDatabaseStandsInForTheNotifier")
 	return []mutant{
+		{"advanced-events-are-published-into-silence", "I19", poll, change("return down && r.enqueue(ctx, notifications) == nil", "return false && down"),
+			standIn("TestAdvancedEventsAreNotPublishedWhereNothingCanBePulled")},
 		{"fallback-round-waits-for-ever", "I13 I19", poll, change("ctx, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tlost, next, err := r.search.TakeRound(", "ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tlost, next, err := r.search.TakeRound("), protocol("TestAWorkerWaitsForNoStatementForEver")},
 		{"fallback-sweep-waits-for-ever", "I13 I19", poll, change("asking, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tlost, next, err := r.search.TakeLost(", "asking, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tlost, next, err := r.search.TakeLost("), protocol("TestAWorkerWaitsForNoStatementForEver")},
 		{"pull-spins", "I12", poll, change("return max(wait, time.Millisecond)", "return wait"), standIn("TestAPullThatHasNothingToDoWaits")},

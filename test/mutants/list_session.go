@@ -36,6 +36,8 @@ func sessionMutants() []mutant {
 			stored("TestWhoOnlyPublishesMayOnlyPublish")},
 		{"late-claims-are-not-warned-of", "I17", "eventqueue/worker/lateclaims.go", change("c.late.inARow.Add(1) != lateClaimsWarned", "c.late.inARow.Add(1) >= 0"),
 			working("TestADatabaseThatIsTooFarAwayIsWarnedOf")},
+		{"nobody-sets-the-lock-timeout", "I17", "migrations/roles/roles.sql", change("GRANT INSERT ON events_v2_settings TO queue_worker, queue_cron;", ""),
+			stored("TestWhatTheWorkerMay", "TestWhatCronMay")},
 		{"last-pull-makes-the-topic-again", "I19", "pubsubnotify/receive.go", change("n.modify(ctx, p.deliveries, 0)", "n.Requeue(ctx, p.deliveries, 0)"),
 			pubsub("TestTheLastPullKeepsItsTime")},
 		{"published-without-a-subscription", "I19", "pubsubnotify/publish.go", change("if err := n.subscribed(ctx); err != nil {", "if err := error(nil); err != nil {"),
