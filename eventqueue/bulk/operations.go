@@ -241,20 +241,28 @@ RETURNING ` + operationColumns
 // Stop ends an operation: a piece that is under way is the last one, and what was done stays done. One that has ended stays as it is. The error is
 // ErrUnknown, or one of the database.
 func (o *Operations) Stop(ctx context.Context, by audit.Actor, id uuid.UUID) (op Operation, err error) {
-	by.Operation = id
-	err = o.pool.InTx(ctx, func(tx pgsession.DB) (err error) {
-		if op, err = o.one(ctx, tx, stopSQL, [16]byte(id)); err != nil {
-			return err
-		}
-		return writeAudit(ctx, tx, by, "bulk_stop", op)
-	})
-	if errors.Is(err, ErrUnknown) {
-		return o.Get(ctx, id)
-	}
+	op, _, err = o.switchTo(ctx, by, id, "bulk_stop", stopSQL)
 	if err != nil {
 		return Operation{}, fmt.Errorf("stop the operation %s: %w", id, err)
 	}
 	return op, nil
+}
+
+// switchTo gives an operation another state by sql, in the name of an actor. One whose state that does not change is
+// returned as it is.
+func (o *Operations) switchTo(ctx context.Context, by audit.Actor, id uuid.UUID, action, sql string) (op Operation, changed bool, err error) {
+	by.Operation = id
+	err = o.pool.InTx(ctx, func(tx pgsession.DB) (err error) {
+		if op, err = o.one(ctx, tx, sql, [16]byte(id)); err != nil {
+			return err
+		}
+		return writeAudit(ctx, tx, by, action, op)
+	})
+	if errors.Is(err, ErrUnknown) {
+		op, err = o.one(ctx, o.pool, getSQL, [16]byte(id))
+		return op, false, err
+	}
+	return op, err == nil, err
 }
 
 const getSQL = `SELECT ` + operationColumns + ` FROM bulk_operations o WHERE o.id = $1`

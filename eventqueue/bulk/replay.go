@@ -132,20 +132,13 @@ RETURNING ` + operationColumns
 // Resume has an operation that was stopped, or has failed, go on from where it ended, and returns at once. One that runs or is done stays
 // as it is, as does one that was never confirmed. The error is ErrUnknown, or one of the database.
 func (o *Operations) Resume(ctx context.Context, by audit.Actor, id uuid.UUID) (op Operation, err error) {
-	by.Operation = id
-	err = o.pool.InTx(ctx, func(tx pgsession.DB) (err error) {
-		if op, err = o.one(ctx, tx, resumeSQL, [16]byte(id)); err != nil {
-			return err
-		}
-		return writeAudit(ctx, tx, by, "bulk_resume", op)
-	})
-	if errors.Is(err, ErrUnknown) {
-		return o.Get(ctx, id)
-	}
+	op, changed, err := o.switchTo(ctx, by, id, "bulk_resume", resumeSQL)
 	if err != nil {
 		return Operation{}, fmt.Errorf("resume the operation %s: %w", id, err)
 	}
-	o.wakeUp()
+	if changed {
+		o.wakeUp()
+	}
 	return op, nil
 }
 
