@@ -9,13 +9,13 @@ import (
 )
 
 // TestAPostgresThatHangsIsNotReadyAndAlive: it accepts and never answers, as behind a proxy that hangs.
-// A restart would not help, so /healthz stays well; /readyz and the log name Postgres, and both are well
-// by themselves afterwards. That loops stay well however long it hangs is shown in virtual time, in test/protocol.
+// A restart would not help, so /healthz stays well, and what the programs count is still to be scraped; /readyz and the
+// log name Postgres, and both are well by themselves afterwards. That loops stay well however long it hangs is shown in virtual time, in test/protocol.
 func TestAPostgresThatHangsIsNotReadyAndAlive(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "greet")
 	proxy := testenv.Proxy(t, hostOf(t, r.environment["DATABASE_URL"]))
-	behind := map[string]string{"DATABASE_URL": through(t, r.environment["DATABASE_URL"], proxy), "LOG_LEVEL": "info"}
+	behind := map[string]string{"DATABASE_URL": through(t, r.environment["DATABASE_URL"], proxy), "LOG_LEVEL": "info", "OTEL_METRICS_EXPORTER": "prometheus"}
 	programs := []*program{r.start("worker", behind), r.start("cron", behind)}
 	for _, p := range programs {
 		p.await(p.Name + " started")
@@ -37,6 +37,12 @@ func TestAPostgresThatHangsIsNotReadyAndAlive(t *testing.T) {
 			return status == http.StatusServiceUnavailable && strings.HasPrefix(text, "not ready: Postgres cannot be used: see the log")
 		})
 		p.await(`"message":"not ready","error":"cannot reach the database: check that Postgres runs`)
+	}
+
+	for _, p := range programs {
+		if status, text := p.page("/metrics"); status != http.StatusOK || !strings.Contains(text, "eventsv2_pool_max") {
+			t.Errorf("/metrics of %s answers %d %s", p.Name, status, text)
+		}
 	}
 
 	proxy.Swallow.Store(false)
