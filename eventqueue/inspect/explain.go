@@ -44,8 +44,8 @@ func (e Explanation) Because() Reason { return e.Reasons[0] }
 
 // Explain returns why an event does not run now, or that it does, or how it ended. It walks the state machine
 // as a worker that tries the event, over facts that are read at one moment, and claims nothing. One
-// difference helps the reader: an event that a worker holds is running, whatever would keep it from
-// running again. Explain blocks for a few statements, which read single rows.
+// difference helps the reader: an event with a valid lock is explained by that lock first, whatever would
+// keep it from running again. Explain blocks for a few statements, which read single rows.
 func (r *Reader) Explain(ctx context.Context, id eventqueue.EventID) (Explanation, error) {
 	explained, err := r.ExplainMany(ctx, []eventqueue.EventID{id})
 	if err != nil {
@@ -157,20 +157,39 @@ func (f *facts) asOf() time.Time {
 	}
 }
 
+// lockExpires is until when the lock of the event is valid.
+func (f *facts) lockExpires() time.Time {
+	e := f.shown.Queued
+	return e.LockedAt.Add(e.LockValidFor)
+}
+
+// holderGone reports whether the worker that took the lock has stopped or died. One that is not known, as one of an
+// earlier version, counts as one that lives.
+func (f *facts) holderGone() bool {
+	w := f.shown.Queued.Holder
+	return w != nil && w.State != WorkerLive
+}
+
+// runs reports whether a worker runs the event, which then has its handler.
+func (f *facts) runs() bool {
+	e := f.shown.Queued
+	return e.LockedAt != nil && f.lockExpires().After(e.AsOf) && !f.holderGone()
+}
+
 // machine returns the facts as a claim would read them that takes nothing.
 func (f *facts) machine() machine.Facts {
 	e := f.shown.Queued
 	if e == nil {
 		return machine.Facts{}
 	}
-	m := machine.Facts{Present: true, HandlerKnown: f.knowing > 0, Delay: e.DelayUntil.Sub(e.AsOf), Waits: f.shown.Group != nil}
+	m := machine.Facts{Present: true, HandlerKnown: f.knowing > 0 || f.runs(), Delay: e.DelayUntil.Sub(e.AsOf), Waits: f.shown.Group != nil}
 	for _, rule := range f.shown.Rules {
 		if m.Rule != machine.BlockRule {
 			m.Rule = rule.Type
 		}
 	}
 	if e.LockedAt != nil {
-		m.LockRemaining = e.LockedAt.Add(e.LockValidFor).Sub(e.AsOf)
+		m.LockRemaining = f.lockExpires().Sub(e.AsOf)
 		m.Lock = machine.LockStale
 		if m.LockRemaining > 0 {
 			m.Lock = machine.LockHeld
@@ -186,10 +205,9 @@ func (f *facts) reasons() (all []Reason) {
 	}
 	m := f.machine()
 	if m.Lock == machine.LockHeld {
-		all = append(all, f.running())
+		all = append(all, f.locked())
 		m.Lock = machine.LockFree
 	}
-	held := len(all) > 0
 	for {
 		_, label := machine.DecideClaim(m)
 		switch label {
@@ -200,9 +218,6 @@ func (f *facts) reasons() (all []Reason) {
 			all = append(all, f.delayed())
 			m.Delay = 0
 		case machine.HandlerUnknown:
-			if held { // the worker that holds it has the handler
-				return all
-			}
 			all = append(all, f.unknown())
 			m.HandlerKnown = true
 		case machine.NotItsTurn:

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,10 +18,9 @@ var causes = []struct {
 	set   func(f *facts, e *QueuedEvent)
 	want  []string // of the sentence and the remedy
 }{
-	{machine.IsLocked, func(_ *facts, e *QueuedEvent) {
-		e.LockedAt, e.Begun = new(e.AsOf.Add(-10*time.Second)), true
-		e.Holder = &Worker{Host: "pod-7", Version: "v1.2.3", State: WorkerLive}
-	}, []string{"worker on pod-7 (v1.2.3, live) runs it now", "12:59:50Z (10s ago)", "ends by itself"}},
+	{machine.IsLocked, func(_ *facts, e *QueuedEvent) { e.heldBy(WorkerDead) }, []string{
+		"worker on pod-7 (v1.2.3, dead), which took or renewed the lock 2026-01-01T12:59:50Z (10s ago), no longer runs",
+		"valid until 2026-01-01T13:00:50Z (in 50s)", "another worker takes the event over: the relay notifies it again"}},
 	{machine.Blocked, func(f *facts, _ *QueuedEvent) { f.rule(machine.BlockRule) }, []string{"blocked by an admin (ada) since", "1h0m ago", "because of: the target is sick …, until 2026-01-01T14:00:00Z (in 1h0m)", "eventctl unblock --canvas"}},
 	{machine.Paused, func(f *facts, _ *QueuedEvent) { f.rule(machine.PauseRule) }, []string{"paused by the user (ada) since", "eventctl unpause --canvas"}},
 	{machine.DelayNotYet, func(_ *facts, e *QueuedEvent) { e.DelayUntil = e.AsOf.Add(2 * time.Hour) }, []string{"due 2026-01-01T15:00:00Z (in 2h0m)", "eventctl requeue 7"}},
@@ -39,6 +39,12 @@ func free() *facts {
 	e := &QueuedEvent{Event: eventqueue.Event{ID: 7, Module: "WORKER", Name: "greet", Modifier: "_", EnqueuedAt: start.Add(-time.Minute), DelayUntil: start.Add(-time.Minute)},
 		NotifiedAt: new(start.Add(-time.Second)), AsOf: start, LockValidFor: time.Minute}
 	return &facts{shown: Shown{Queued: e}, relayRuns: true, live: 1, knowing: 1}
+}
+
+// heldBy has a worker in a state hold the lock of the event, whose run has begun.
+func (e *QueuedEvent) heldBy(state WorkerState) {
+	e.LockedAt, e.Begun = new(e.AsOf.Add(-10*time.Second)), true
+	e.Holder = &Worker{Host: "pod-7", Version: "v1.2.3", State: state}
 }
 
 func (f *facts) rule(t machine.Rule) {
@@ -78,9 +84,6 @@ func TestEveryCauseAndEachTwoAreExplained(t *testing.T) {
 			second.set(f, f.shown.Queued)
 			first.set(f, f.shown.Queued)
 			reasons := f.reasons()
-			if first.label == machine.IsLocked && second.label == machine.HandlerUnknown { // whoever runs it has the handler
-				reasons = append(reasons, Reason{Label: machine.HandlerUnknown, Why: strings.Join(second.want, " "), Remedy: "none"})
-			}
 			if len(reasons) != 2 {
 				t.Errorf("%s and %s have the reasons %v", first.label, second.label, reasons)
 				continue
@@ -91,6 +94,48 @@ func TestEveryCauseAndEachTwoAreExplained(t *testing.T) {
 				t.Errorf("%s and %s: a worker would say %s", first.label, second.label, label)
 			}
 		}
+	}
+}
+
+// A worker that lives, or of which nothing is known, runs what it holds, and has the handler, whatever other workers have.
+// One that has stopped or died runs nothing.
+func TestOnlyAWorkerThatMayLiveRunsAnEvent(t *testing.T) {
+	t.Parallel()
+	locked, unknown := []machine.Label{machine.IsLocked}, []machine.Label{machine.HandlerUnknown}
+	then := slices.Concat(locked, unknown)
+	for name, c := range map[string]struct {
+		set    func(f *facts, e *QueuedEvent)
+		want   []string // of the first reason
+		labels []machine.Label
+	}{
+		"live":                     {func(_ *facts, e *QueuedEvent) { e.heldBy(WorkerLive) }, []string{"The worker on pod-7 (v1.2.3, live) runs it now", "12:59:50Z (10s ago)", "ends by itself"}, locked},
+		"live, has not begun":      {func(_ *facts, e *QueuedEvent) { e.heldBy(WorkerLive); e.Begun = false }, []string{"runs it now", "If its run does not begin, the lock expires in 50s"}, locked},
+		"not known":                {func(_ *facts, e *QueuedEvent) { e.heldBy(WorkerLive); e.Holder = nil }, []string{"A worker runs it now"}, locked},
+		"live, and paused":         {func(f *facts, e *QueuedEvent) { e.heldBy(WorkerLive); f.rule(machine.PauseRule) }, []string{"runs it now"}, []machine.Label{machine.IsLocked, machine.Paused}},
+		"stopped":                  {func(_ *facts, e *QueuedEvent) { e.heldBy(WorkerStopped) }, []string{"(v1.2.3, stopped), which", "no longer runs"}, then},
+		"dead, has not begun":      {func(_ *facts, e *QueuedEvent) { e.heldBy(WorkerDead); e.Begun = false }, []string{"no longer runs"}, then},
+		"dead, and no relay":       {func(f *facts, e *QueuedEvent) { e.heldBy(WorkerDead); f.relayRuns = false }, []string{"no longer runs", "no relay runs", "start cmd/cron"}, then},
+		"dead, and the lock ended": {func(_ *facts, e *QueuedEvent) { e.heldBy(WorkerDead); e.LockValidFor = time.Second }, []string{"No live worker"}, unknown},
+		"live, and the lock ended": {func(_ *facts, e *QueuedEvent) { e.heldBy(WorkerLive); e.LockValidFor = time.Second }, []string{"No live worker"}, unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := free()
+			f.knowing = 0
+			c.set(f, f.shown.Queued)
+			reasons := f.reasons()
+			var labels []machine.Label
+			for _, r := range reasons {
+				labels = append(labels, r.Label)
+			}
+			if !slices.Equal(labels, c.labels) {
+				t.Fatalf("the reasons are %v, want %v", reasons, c.labels)
+			}
+			reasons[0].has(t, c.labels[0], c.want...)
+			if said := strings.Contains(reasons[0].Why, "runs it now"); said != f.runs() {
+				t.Errorf("it is said: %s", reasons[0].Why)
+			}
+		})
 	}
 }
 

@@ -51,22 +51,35 @@ func (f *facts) cancelled() string {
 	return fmt.Sprintf("It was cancelled %s%s, %s%s.", at(l.EndedAt, l.AsOf), by, before, because)
 }
 
-// running is for an event whose lock is valid.
-func (f *facts) running() Reason {
+// locked is for an event whose lock is valid.
+func (f *facts) locked() Reason {
+	if f.holderGone() {
+		return f.heldByNobody()
+	}
 	e := f.shown.Queued
 	holder := "A worker"
 	if w := e.Holder; w != nil {
 		holder = fmt.Sprintf("The worker on %s (%s, %s)", w.Host, w.Version, w.State)
 	}
-	expires := e.LockedAt.Add(e.LockValidFor)
 	remedy := "It ends by itself, or is tried again after it has failed."
-	switch {
-	case e.Holder != nil && e.Holder.State != WorkerLive:
-		remedy = fmt.Sprintf("That worker is gone: the next claim takes the event over when its lock expires, %s.", humantime.When(expires, e.AsOf))
-	case !e.Begun:
-		remedy = fmt.Sprintf("If its run does not begin, the lock expires %s, and no attempt is used.", humantime.When(expires, e.AsOf))
+	if !e.Begun {
+		remedy = fmt.Sprintf("If its run does not begin, the lock expires %s, and no attempt is used.", humantime.When(f.lockExpires(), e.AsOf))
 	}
 	return Reason{machine.IsLocked, fmt.Sprintf("%s runs it now: it holds the lock, taken or renewed %s.", holder, at(*e.LockedAt, e.AsOf)), remedy}
+}
+
+// heldByNobody is for an event whose lock is valid although the worker that took it has stopped or died. A worker that
+// has lost the database looks the same, and may end its run.
+func (f *facts) heldByNobody() Reason {
+	e := f.shown.Queued
+	w := e.Holder
+	why := fmt.Sprintf("The worker on %s (%s, %s), which took or renewed the lock %s, no longer runs, or has lost the database; its lock is valid until %s.",
+		w.Host, w.Version, w.State, at(*e.LockedAt, e.AsOf), at(f.lockExpires(), e.AsOf))
+	remedy := "Then another worker takes the event over: the relay notifies it again."
+	if !f.relayRuns {
+		remedy = "Then another worker takes the event over when it learns of it, and no relay runs that would notify it again: start cmd/cron."
+	}
+	return Reason{machine.IsLocked, why, remedy}
 }
 
 // ruled is for the rules of one type that hold the event back: each of them does.
@@ -204,7 +217,7 @@ func (f *facts) runnable(lock machine.Lock) Reason {
 	e := f.shown.Queued
 	why := "Nothing keeps it from running"
 	if lock == machine.LockStale {
-		why = fmt.Sprintf("Its lock expired %s, since who held it died or lost contact; the next claim takes it over", at(e.LockedAt.Add(e.LockValidFor), e.AsOf))
+		why = fmt.Sprintf("Its lock expired %s, since who held it died or lost contact; the next claim takes it over", at(f.lockExpires(), e.AsOf))
 	}
 	switch {
 	case e.NotifiedAt == nil && !f.relayRuns:

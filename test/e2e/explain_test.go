@@ -67,3 +67,24 @@ func TestAnEventIsExplained(t *testing.T) {
 	r.explain(id, "Its last run failed", "it is tried again")
 	r.explain(id+1000, "neither in the queue nor in the history")
 }
+
+// TestAnEventOfAKilledWorkerIsExplained: nobody runs it, and what would keep it once its lock has expired is said, too.
+func TestAnEventOfAKilledWorkerIsExplained(t *testing.T) {
+	t.Parallel()
+	r := newPostgresRig(t, "greet")
+	let := make(chan struct{})
+	t.Cleanup(func() { close(let) })
+	r.target.holdUntil(let)
+	worker := r.start("worker", map[string]string{"LOCK_TIMEOUT": "1h", "WORKER_HEARTBEAT": "1s"})
+	worker.await("worker started")
+	id := int64(r.emit(event("greet", `1`))[0])
+	r.target.await(t, 1)
+	r.explain(id, "runs it now: it holds the lock", "live)")
+
+	worker.Kill()
+	gone := []string{"dead), which took or renewed the lock", "no longer runs, or has lost the database; its lock is valid until", "another worker takes the event over"}
+	r.explain(id, append(gone, "no relay runs that would notify it again: start cmd/cron", "No worker runs; the last that had it was on", "Start a worker with its handler WORKER/greet/_.")...)
+	r.eventctl("pause", "--canvas", canvas.String(), "--module", "WORKER", "--name", "greet")
+	r.start("cron", nil).await("cron started")
+	r.explain(id, append(gone, "the relay notifies it again", "Its handler is paused by the user")...)
+}

@@ -6,12 +6,17 @@ func explainMutants() []mutant {
 		explain = "eventqueue/inspect/explain.go"
 		texts   = "eventqueue/inspect/explaintexts.go"
 		table   = "TestEveryCauseAndEachTwoAreExplained"
+		holder  = "TestOnlyAWorkerThatMayLiveRunsAnEvent"
 	)
 	return []mutant{
 		{"explained-block-hides-the-pause", "I7", explain, change("if rule.Type == machine.PauseRule {", "if rule.Type == machine.NoRule {"), inspecting(table)},
 		{"explained-without-its-group", "I13", explain, change("Waits: f.shown.Group != nil}", "Waits: false}"), inspecting(table)},
 		{"explained-by-an-expired-lock", "I4", explain, change("if m.LockRemaining > 0 {", "if m.LockRemaining != 0 {"), inspecting("TestNotificationsAreExplained")},
 		{"explained-by-dead-workers", "I13", explain, change("case w.State != WorkerLive && knows:", "case w.State == WorkerLive && !knows:"), inspecting("TestWorkersAreCounted")},
+		{"explained-as-run-by-the-dead", "I4", explain, change("w.State != WorkerLive\n}", "w.State == WorkerStopped\n}"), inspecting(holder)},
+		{"explained-as-run-under-an-expired-lock", "I4", explain, change("f.lockExpires().After(e.AsOf) && ", ""), inspecting(holder)},
+		{"explained-without-the-holders-handler", "I13", explain, change("f.knowing > 0 || f.runs()", "f.knowing > 0"), inspecting(holder)},
+		{"a-dead-holder-promises-a-relay", "I13", texts, change("if !f.relayRuns {\n\t\tremedy", "if f.relayRuns {\n\t\tremedy"), inspecting(holder)},
 		{"explained-without-its-failure", "I9", texts, change("newest.Attempt == e.Attempts:", "newest.Attempt > e.Attempts:"), inspecting("TestEveryOtherLabelIsExplained")},
 		{"explained-without-the-relay", "I13", texts, change("case e.NotifiedAt == nil && !f.relayRuns:", "case e.NotifiedAt == nil && f.relayRuns:"), inspecting("TestNotificationsAreExplained")},
 		{"cancelled-is-explained-as-a-failure", "I1", texts, change("return Reason{Cancelled, ", "return Reason{machine.FailedForGood, "), inspecting("TestACancellationIsExplained")},
