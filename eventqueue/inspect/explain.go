@@ -91,8 +91,8 @@ type facts struct {
 	// it off.
 	snoozes   int
 	overLimit bool
-	// limits are the rate limits that the event has to pass.
-	limits []control.RateLimit
+	// limits are the rate limits that the event has to pass, with their counts; read if one has put it off.
+	limits []control.RateStatus
 	// relayRuns reports whether a relay is connected to the database.
 	relayRuns bool
 	// live is how many workers run, and knowing how many of them have the event's handler. lastKnew
@@ -106,9 +106,7 @@ SELECT e.snoozes, e.limited_attempt = ` + mayrun.LimitedAttemptSQL + `, ` + pgse
 FROM events_v2 e
 WHERE e.id = $1`
 
-const limitsSQL = `
-SELECT module, name, coalesce(per_minute, 0), coalesce(per_day, 0)
-FROM rate_limits
+const limitsSQL = mayrun.RateLimitsSQL + `
 WHERE canvas_id = $1 AND module IN ('', $2) AND name IN ('', $3)
 ORDER BY module`
 
@@ -118,16 +116,20 @@ func (f *facts) read(ctx context.Context, db eventqueue.DB) error {
 	if err := db.QueryRow(ctx, factsSQL, e.ID).Scan(&f.snoozes, &f.overLimit, &f.relayRuns); err != nil {
 		return err
 	}
+	if !f.overLimit {
+		return nil
+	}
 	rows, err := db.Query(ctx, limitsSQL, [16]byte(e.Canvas), e.Module, e.Name)
 	if err != nil {
 		return err
 	}
-	f.limits, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (l control.RateLimit, err error) {
-		l.Canvas = e.Canvas
-		err = row.Scan(&l.Module, &l.Name, &l.PerMinute, &l.PerDay)
-		return l, err
-	})
+	f.limits, err = pgx.CollectRows(rows, scanRate)
 	return err
+}
+
+func scanRate(row pgx.CollectableRow) (l control.RateStatus, err error) {
+	err = row.Scan((*[16]byte)(&l.Canvas), &l.Module, &l.Name, &l.PerMinute, &l.PerDay, &l.Mode, &l.MinuteUsed, &l.DayUsed, &l.MinuteLeft, &l.DayLeft, &l.Waiting)
+	return l, err
 }
 
 func (f *facts) countWorkers(workers []Worker) {

@@ -154,8 +154,8 @@ var otherCauses = map[machine.Label]struct {
 	}, []string{"asked for a later time, 2 times so far"}},
 	machine.OverLimit: {func(f *facts, e *QueuedEvent) {
 		e.DelayUntil, f.overLimit = start.Add(time.Minute), true
-		f.limits = []control.RateLimit{{PerMinute: 10, PerDay: 100}}
-	}, []string{"no room: 10 per minute and 100 per day for the whole canvas; it is tried again 2026-01-01T13:01:00Z", "eventctl limit rate set"}},
+		f.limits = []control.RateStatus{rate("", "", 10, 100, 10, 100)}
+	}, []string{"no room: 10 per minute and 100 per day for the whole canvas; it is tried again 2026-01-01T13:01:00Z", "eventctl limit rate set --canvas 01"}},
 	machine.EventMissing:         {func(f *facts, _ *QueuedEvent) { f.shown.Queued = nil }, []string{"neither in the queue nor in the history"}},
 	machine.ExecutesToCompletion: {logged(LogCompleted), []string{"It completed 2026-01-01T12:59:00Z (1m0s ago)."}},
 	machine.FailedForGood: {func(f *facts, e *QueuedEvent) {

@@ -165,8 +165,7 @@ func (f *facts) delayed() Reason {
 	newest := f.newestAttempt()
 	switch {
 	case f.overLimit:
-		return Reason{machine.OverLimit, fmt.Sprintf("A rate limit has no room: %s; it is tried again %s.", limitTexts(f.limits), due),
-			"It runs when the window has room; to raise the limit: eventctl limit rate set"}
+		return f.putOff(due, early)
 	case newest != nil && newest.Attempt == e.Attempts:
 		return Reason{machine.RetryAllowed, fmt.Sprintf("Its last run failed %s with: %s; it is tried again %s.",
 			at(newest.StartedAt.Add(newest.Duration), e.AsOf), firstLine(newest.Error), due), early}
@@ -273,28 +272,6 @@ func quoted(name string) string {
 		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
 	}
 	return name
-}
-
-func limitTexts(limits []control.RateLimit) string {
-	texts := make([]string, 0, len(limits))
-	for _, l := range limits {
-		of := l.String()
-		if l.Module == "" {
-			of = "the whole canvas"
-		}
-		var amounts []string
-		if l.PerMinute > 0 {
-			amounts = append(amounts, fmt.Sprintf("%d per minute", l.PerMinute))
-		}
-		if l.PerDay > 0 {
-			amounts = append(amounts, fmt.Sprintf("%d per day", l.PerDay))
-		}
-		texts = append(texts, strings.Join(amounts, " and ")+" for "+of)
-	}
-	if len(texts) == 0 {
-		return "one that has been removed since"
-	}
-	return strings.Join(texts, ", ")
 }
 
 func claims(n int32) string { return plural(int(n), "claim") }

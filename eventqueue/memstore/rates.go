@@ -177,7 +177,7 @@ func (db *database) ratesOf(scope eventqueue.Scope) (limits []*RateRow) {
 	return limits
 }
 
-// roll advances the counters to a time, as rolledSQL of package pgstore does.
+// roll advances the counters to a time, as mayrun.RolledRateSQL does.
 func (r *RateRow) roll(now time.Time) {
 	const day = 24 * time.Hour
 	minuteAt, dayAt := now.UTC().Truncate(time.Minute), now.UTC().Truncate(day)

@@ -8,6 +8,7 @@ import (
 
 	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/internal/mayrun"
 )
 
 // A take asks about scopes and counts what they get, under row locks:
@@ -51,7 +52,7 @@ WITH asked AS MATERIALIZED (
           AND (a.canvas_id, a.module, a.name) NOT IN (SELECT canvas_id, module, name FROM locked))
 ), rolled AS MATERIALIZED (
     SELECT l.*, r.*
-    FROM clock CROSS JOIN applied l JOIN locked c USING (canvas_id, module, name) CROSS JOIN LATERAL (` + rolledSQL + `) AS r
+    FROM clock CROSS JOIN applied l JOIN locked c USING (canvas_id, module, name) CROSS JOIN LATERAL (` + mayrun.RolledRateSQL + `) AS r
 ), states AS MATERIALIZED (
     SELECT rolled.*, greatest(least(per_minute - minute_used - ran, per_day - day_used - ran), 0) AS room, ran
     FROM rolled CROSS JOIN LATERAL (

@@ -6,6 +6,8 @@ func explainMutants() []mutant {
 		explain = "eventqueue/inspect/explain.go"
 		texts   = "eventqueue/inspect/explaintexts.go"
 		table   = "TestEveryCauseAndEachTwoAreExplained"
+		limits  = "eventqueue/inspect/explainlimits.go"
+		room    = "TestOnlyLimitsWithoutRoomAreNamed"
 		holder  = "TestOnlyAWorkerThatMayLiveRunsAnEvent"
 	)
 	return []mutant{
@@ -17,6 +19,10 @@ func explainMutants() []mutant {
 		{"explained-as-run-under-an-expired-lock", "I4", explain, change("f.lockExpires().After(e.AsOf) && ", ""), inspecting(holder)},
 		{"explained-without-the-holders-handler", "I13", explain, change("f.knowing > 0 || f.runs()", "f.knowing > 0"), inspecting(holder)},
 		{"a-dead-holder-promises-a-relay", "I13", texts, change("if !f.relayRuns {\n\t\tremedy", "if f.relayRuns {\n\t\tremedy"), inspecting(holder)},
+		{"explained-by-limits-with-room", "limit", limits, change("l.MinuteUsed >= int64(l.PerMinute)", "l.MinuteUsed >= 0"), inspecting(room)},
+		{"explained-without-the-limit-of-the-day", "limit", limits, change("l.DayUsed >= int64(l.PerDay)", "l.DayUsed > int64(l.PerDay)"), inspecting(room)},
+		{"a-remedy-removes-the-limit-of-the-day", "limit", limits, change("if l.PerDay > 0 {\n\t\tcommand", "if dayFull(l) {\n\t\tcommand"), inspecting(room)},
+		{"a-remedy-for-another-handler", "limit", limits, change("if !l.WholeCanvas() {\n\t\tcommand", "if l.WholeCanvas() {\n\t\tcommand"), inspecting(room)},
 		{"explained-without-its-failure", "I9", texts, change("newest.Attempt == e.Attempts:", "newest.Attempt > e.Attempts:"), inspecting("TestEveryOtherLabelIsExplained")},
 		{"explained-without-the-relay", "I13", texts, change("case e.NotifiedAt == nil && !f.relayRuns:", "case e.NotifiedAt == nil && f.relayRuns:"), inspecting("TestNotificationsAreExplained")},
 		{"cancelled-is-explained-as-a-failure", "I1", texts, change("return Reason{Cancelled, ", "return Reason{machine.FailedForGood, "), inspecting("TestACancellationIsExplained")},
