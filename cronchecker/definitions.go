@@ -155,31 +155,51 @@ func (s *Definitions) Next(ctx context.Context, canvas eventqueue.CanvasID, name
 	if n < 1 || n > MaxNext {
 		return nil, fmt.Errorf("next cron slots: n is %d: it must be from 1 to %d", n, MaxNext)
 	}
-	var now time.Time
-	var d Definition
-	err := s.db.QueryRow(ctx, getSQL, [16]byte(canvas), name).Scan(append([]any{&now}, definitionTargets(&d)...)...)
+	_, schedule, after, err := s.get(ctx, canvas, name)
+	if err != nil {
+		return nil, err
+	}
+	slots := make([]time.Time, n)
+	for i := range slots {
+		slots[i] = schedule.Next(after)
+		after = slots[i]
+	}
+	return slots, nil
+}
+
+// Preview returns a definition with what Schedule.Preview says of its next n slots, which are those of Next, or
+// for an after that is not zero the first n slots of its schedule after that time. n is 1 to MaxNext. If the
+// definition does not exist, the error is ErrNotFound.
+func (s *Definitions) Preview(ctx context.Context, canvas eventqueue.CanvasID, name string, after time.Time, n int) (Definition, []PreviewedSlot, error) {
+	if n < 1 || n > MaxNext {
+		return Definition{}, nil, fmt.Errorf("preview cron slots: n is %d: it must be from 1 to %d", n, MaxNext)
+	}
+	d, schedule, next, err := s.get(ctx, canvas, name)
+	if err != nil {
+		return d, nil, err
+	}
+	if !after.IsZero() {
+		next = after
+	}
+	return d, schedule.Preview(next, n), nil
+}
+
+// get reads a definition. Its next slots are those after a time: now by the database's clock, or its start.
+func (s *Definitions) get(ctx context.Context, canvas eventqueue.CanvasID, name string) (d Definition, schedule Schedule, after time.Time, err error) {
+	err = s.db.QueryRow(ctx, getSQL, [16]byte(canvas), name).Scan(append([]any{&after}, definitionTargets(&d)...)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrNotFound
 	}
-	if err != nil {
-		return nil, described(err, "next slots of", canvas, name)
+	if err == nil {
+		schedule, err = ParseSchedule(d.Schedule, d.TimeZone)
 	}
-	schedule, err := ParseSchedule(d.Schedule, d.TimeZone)
 	if err == nil {
 		err = d.check()
 	}
-	if err != nil {
-		return nil, described(err, "next slots of", canvas, name)
+	if d.StartsAt.After(after) {
+		after = d.StartsAt
 	}
-	slots := make([]time.Time, n)
-	if d.StartsAt.After(now) {
-		now = d.StartsAt
-	}
-	for i := range slots {
-		slots[i] = schedule.Next(now)
-		now = slots[i]
-	}
-	return slots, nil
+	return d, schedule, after, described(err, "next slots of", canvas, name)
 }
 
 // one reads the only row of a statement. Without a row it returns ErrNotFound.

@@ -245,5 +245,18 @@ func TestNext(t *testing.T) {
 		if _, err := r.definitions.Next(r.ctx, canvasA, "report", n); err == nil {
 			t.Errorf("n = %d was accepted", n)
 		}
+		if _, _, err := r.definitions.Preview(r.ctx, canvasA, "report", time.Time{}, n); err == nil {
+			t.Errorf("a preview of %d was accepted", n)
+		}
+	}
+	of, previewed, err := r.definitions.Preview(r.ctx, canvasA, "report", time.Time{}, 5)
+	if err != nil || of.ID != d.ID || len(previewed) != 5 || !previewed[4].At.Equal(slots[4]) {
+		t.Errorf("the preview is %v of %+v, %v", previewed, of, err)
+	}
+	if _, previewed, err = r.definitions.Preview(r.ctx, canvasA, "report", d.StartsAt.AddDate(-10, 0, 0), 1); err != nil || !previewed[0].At.Before(d.StartsAt) {
+		t.Errorf("the preview of earlier times is %v, %v", previewed, err)
+	}
+	if _, _, err = r.definitions.Preview(r.ctx, canvasA, "none", time.Time{}, 1); !errors.Is(err, ErrNotFound) {
+		t.Errorf("the preview of none is %v", err)
 	}
 }

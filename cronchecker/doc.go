@@ -79,7 +79,7 @@
 // day" at 01:00 where clocks go forward at midnight. If one change skips several
 // times of a schedule, they become one slot. A repeated time is due the first time
 // only. The same rules hold for changes of half an hour and for those that skip a
-// whole day.
+// whole day. Schedule.Preview says in words what a change does to the slots to come.
 //
 // # Failures
 //

@@ -6,15 +6,13 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
-
-	cronwords "github.com/lnquy/cron"
 
 	"eventsv2/access"
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
+	"eventsv2/internal/cronwords"
 )
 
 const (
@@ -33,7 +31,7 @@ type cronsData struct {
 type cronRow struct {
 	cronchecker.Definition
 	Words     string
-	Next      []time.Time
+	Next      []cronchecker.PreviewedSlot
 	Last      []slotRow
 	MayChange bool
 	Problem   string // what is wrong with the definition
@@ -81,7 +79,7 @@ func (d *dashboard) crons(r *http.Request) (string, any, error) {
 
 // rowOfCron computes the slots of a definition around now.
 func rowOfCron(d cronchecker.Definition, records []cronchecker.Record, now time.Time) cronRow {
-	row := cronRow{Definition: d, Words: inWords(d.Schedule)}
+	row := cronRow{Definition: d, Words: cronwords.Of(d.Schedule)}
 	schedule, err := cronchecker.ParseSchedule(d.Schedule, d.TimeZone)
 	if err != nil {
 		row.Problem = clean(err.Error())
@@ -92,10 +90,7 @@ func rowOfCron(d cronchecker.Definition, records []cronchecker.Record, now time.
 		if d.StartsAt.After(next) {
 			next = d.StartsAt
 		}
-		for range slotsShown {
-			next = schedule.Next(next)
-			row.Next = append(row.Next, next.UTC())
-		}
+		row.Next = schedule.Preview(next, slotsShown)
 	}
 	row.Last = slotsUntil(schedule, d.StartsAt, records, now)
 	return row
@@ -114,22 +109,6 @@ func slotsUntil(schedule cronchecker.Schedule, starts time.Time, records []cronc
 	}
 	slices.SortFunc(slots, func(a, b slotRow) int { return b.At.Compare(a.At) })
 	return slots[:min(len(slots), slotsShown)]
-}
-
-// inWords describes a schedule of five fields; another one is in words already.
-func inWords(schedule string) string {
-	if len(strings.Fields(schedule)) != 5 {
-		return schedule
-	}
-	describer, err := cronwords.NewDescriptor(cronwords.Use24HourTimeFormat(true))
-	if err != nil {
-		return schedule
-	}
-	words, err := describer.ToDescription(schedule, cronwords.Locale_en)
-	if err != nil {
-		return schedule // which our parser knows, and the describer does not
-	}
-	return words
 }
 
 // cronForm names the definition of a form, if its viewer may change it.

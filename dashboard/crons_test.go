@@ -1,10 +1,12 @@
 package dashboard_test
 
 import (
+	"fmt"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"eventsv2/access"
 	"eventsv2/cronchecker"
@@ -64,6 +66,21 @@ func TestCrons(t *testing.T) {
 	}
 	b.leads(b.post("/crons/disable", url.Values{"canvas": form["canvas"], "name": {"none"}}), here)
 	b.wants(b.get(here), 200, "There is no such definition any more.")
+}
+
+// The next slots say what the next change of the clock does to them: 02:30 in Berlin is skipped, or comes twice.
+func TestCronsAtAClockChange(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A change of today may be over when the page is read.
+	_, change := time.Now().Add(48 * time.Hour).In(berlin).ZoneBounds()
+	q.cron("nightly", fmt.Sprintf("30 2 %d %d *", change.Day(), change.Month()))
+	b := q.steering(access.Read)
+	b.wants(b.get("/crons"), 200, "<small>On "+change.Format(time.DateOnly)+" the clocks go ")
 }
 
 // Crons are changed by administrators only.

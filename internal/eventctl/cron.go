@@ -17,10 +17,15 @@ import (
 type cronKey struct{ canvas, name string }
 
 func addCronKey(cmd *cobra.Command) *cronKey {
+	k := addOptionalCronKey(cmd)
+	require(cmd, "canvas", "name")
+	return k
+}
+
+func addOptionalCronKey(cmd *cobra.Command) *cronKey {
 	k := &cronKey{}
 	cmd.Flags().StringVar(&k.canvas, "canvas", "", "`uuid` of the canvas")
 	cmd.Flags().StringVar(&k.name, "name", "", "name of the definition and of its events")
-	require(cmd, "canvas", "name")
 	return k
 }
 

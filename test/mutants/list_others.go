@@ -121,5 +121,7 @@ func cronMutants() []mutant {
 		{"cron-slot-before-its-start", "I10", postgres, change("locked && slot.At.After(start) &&", "locked && !start.IsZero() &&"), cron("TestEmitChecksAgain")},
 		{"cron-latest-is-all", "I10", due, change("if d.Missed == MissedAll {", "if d.Missed != MissedNone {"), cron("TestDue")},
 		{"cron-emits-however-late", "I10", due, change("d.Missed == MissedNone && now.Sub(latest) > late", "d.Missed == MissedNone && now.Before(latest)"), cron("TestDue")},
+		{"cron-preview-repeats-what-is-due-once", "I10", "cronchecker/preview.go", change("if s.calendar.floating {\n\t\t\tdue", "if s.text != \"\" {\n\t\t\tdue"), cron("TestPreviewSaysWhatClockChangesDo")},
+		{"cron-preview-forgets-what-is-left-out", "I10", "cronchecker/preview.go", change("for p.end <= slot {", "for p.end == slot {"), cron("TestPreviewSaysWhatClockChangesDo")},
 	}
 }
