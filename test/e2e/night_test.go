@@ -142,6 +142,13 @@ var differs = []struct {
 var sometimes = []string{"runs of the last minute", "runs that have ended",
 	"could not acknowledge notifications; they come again", "could not requeue notifications; they come again when their lease ends"}
 
+// ofASlowDatabase reports whether a line is true of a machine that is busy with other things: nothing of a night
+// keeps the database from answering in time.
+func ofASlowDatabase(message, cause string) bool {
+	return message == "the database can be used" || strings.HasSuffix(cause, "context deadline exceeded") &&
+		(strings.HasPrefix(message, "the database cannot be used yet") || strings.HasPrefix(message, "could not relay notifications"))
+}
+
 // plain is a line for comparison: with each of its fields on a line of its own.
 func (n *night) plain(p asleep, line string) string {
 	n.t.Helper()
@@ -151,7 +158,7 @@ func (n *night) plain(p asleep, line string) string {
 		return ""
 	}
 	message := fmt.Sprint(fields["message"])
-	if slices.Contains(sometimes, message) {
+	if slices.Contains(sometimes, message) || ofASlowDatabase(message, fmt.Sprint(fields["error"])) {
 		return ""
 	}
 	text := fmt.Sprintf("%s %s: %s\n", p.name(), fields["severity"], message)
