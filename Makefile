@@ -4,7 +4,10 @@ SHELL := /bin/bash
 
 # The version in go.mod is fetched when the installed Go is older.
 export GOTOOLCHAIN := auto
-export GOFLAGS := -buildvcs=false
+# One way to compile for the linters, the programs, and whatever tests build, so that each package is compiled once; and
+# without paths in it, so that a second clone compiles nothing that the first one has.
+export GOFLAGS := -buildvcs=false -trimpath
+export CGO_ENABLED := 0
 
 BIN := $(CURDIR)/bin
 GOLANGCI_VERSION := v2.15.0
@@ -27,74 +30,94 @@ NOTIFIER ?= auto
 up: services ## a local environment until Ctrl-C: worker, cron, dashboard; HANDLERS=file.yaml for your handlers file, NOTIFIER=postgres or pubsub
 	@go build -o $(BIN)/up ./test/up && exec $(BIN)/up -handlers "$(HANDLERS)" -notifier "$(NOTIFIER)"
 
-# Most tests wait for a database, a container or a clock, so more of them run at once than
+# Most tests wait for a database, a program or a clock, so more of them run at once than
 # there are processors. make lint has vetted the code; nobody debugs these binaries.
 PROCESSORS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-# RERUN=2 tries a test that failed beside the others again, alone, twice at most. The run passes if it does then,
-# and reports it, for such a test is to be mended: load moves it. CI judges a change by it and not by its machine.
-# What a second run says nothing about fails all the same (test/reruns): a goroutine that was left behind, a process
-# that ended, input that was drawn.
-RERUN ?=
-RERUNS := $(BIN)/reruns
-RERUN_FLAGS = $(if $(RERUN),--rerun-fails=$(RERUN) --rerun-fails-max-failures=5 --rerun-fails-run-root-test \
-	--rerun-fails-abort-on-data-race --jsonfile="$(RERUNS)/$(1).json")
-# Called with a name for its report, packages, and more flags of go test.
-run_tests = $(GOTESTSUM) --format pkgname --format-hide-empty-pkg $(call RERUN_FLAGS,$(1)) --packages="$(2)" -- -shuffle=on -count=1 -timeout 30m \
-	-p $$(($(PROCESSORS) + 2)) -parallel 8 -vet=off -ldflags='-s -w' $(3)
-# These start other programs and read what they say, or compare stores one operation after the other:
-# the race detector would see nothing but the test itself. Compiling for it costs most of what they cost.
-WITHOUT_RACE := ./test/model ./test/containers ./test/setmodule ./test/walls ./test/services ./test/withservices ./test/mutants ./test/up
+REPORTS ?=
+# Called with a name, packages, and more flags of go test.
+run_tests = $(GOTESTSUM) --format pkgname --format-hide-empty-pkg $(if $(REPORTS),--jsonfile="$(REPORTS)/$(1).json") --packages="$(2)" -- -shuffle=on -count=1 -timeout 10m \
+	-p $$(($(PROCESSORS) + 2)) -parallel 8 -vet=off -tags=nodocker -ldflags='-s -w' $(3)
+# Goroutines of these share memory. The race detector would cost the others half of their time and see nothing.
+RACE := ./test/sim ./test/protocol ./service ./eventqueue/worker ./eventqueue ./pubsubnotify ./eventqueue/fallback ./eventqueue/pgnotify \
+	./eventqueue/maintenance ./eventqueue/memnotify ./eventqueue/minutes ./cronchecker
+# These take minutes and belong to make proof.
+PROOF := ./test/containers ./test/model ./test/mutants ./test/setmodule
 # They start in this order, so that nothing long is left over at the end.
-LONGEST := ./test/e2e ./eventqueue/pgstore ./test/protocol ./test/sim
+LONGEST := ./test/e2e ./eventqueue/pgstore
 .PHONY: test
-test: services pooler chromium $(GOTESTSUM) $(GOLANGCI) ## everything, on real Postgres and the Pub/Sub emulator; ends with what was skipped
-	@rm -rf "$(RERUNS)" && mkdir -p "$(RERUNS)"
-	@go run ./test/withservices -- $(MAKE) --no-print-directory --keep-going -j2 test-race test-plain
-	@cd bench && $(call run_tests,bench,./...)
-	@cd test/attack && $(call run_tests,attack,./...)
-	@cd test/deploycheck && $(call run_tests,deploycheck,./...)
-	@$(if $(RERUN),go run ./test/reruns "$(RERUNS)")
+test: $(GOTESTSUM) ## all tests but those of make proof, on real Postgres and the Pub/Sub emulator; REPORTS=directory for what each took
+	@test/install postgres pgbouncer chromium prometheus
+	@go run ./test/withservices -- $(MAKE) --no-print-directory --keep-going -j3 test-race test-plain test-modules
 
-# The services run already, so that no test needs the client of a container engine.
 .PHONY: test-race
 test-race:
-	@$(call run_tests,race,$(LONGEST) $$(go list ./... | grep -vxF "$$(go list $(WITHOUT_RACE))" | tr '\n' ' '),-race -tags=nodocker -gcflags=all=-dwarf=false)
+	@CGO_ENABLED=1 $(call run_tests,race,$(RACE),-race -gcflags=all=-dwarf=false)
 
-# The simulation is here as well: it has five times as many runs in the same time.
 .PHONY: test-plain
 test-plain:
-	@$(call run_tests,plain,$(WITHOUT_RACE) ./test/sim)
+	@$(call run_tests,plain,$(LONGEST) $$(go list ./... | grep -vxF "$$(go list $(RACE) $(PROOF))" | tr '\n' ' '))
+
+# Modules of their own. That of deploy-check is not among them: it compiles most of Kubernetes.
+.PHONY: test-modules
+test-modules:
+	@cd test/attack && $(call run_tests,attack,./...)
+	@cd bench && $(call run_tests,bench,./...)
+
+ONLY ?=
+.PHONY: proof
+proof: ## what takes hours: mutants, sim, model, chaos, faults, versions, containers, foreign, soak; ONLY=faults,chaos for some
+	@test/proof "$(ONLY)"
+
+.PHONY: proof-sample
+proof-sample: ## a few mutants, faults and seeds, drawn from the commit's hash, in four minutes
+	@test/proof -sample
 
 PICTURES ?=
 .PHONY: browser
-browser: services chromium ## the dashboard in a real browser; PICTURES=directory for a picture of each page
+browser: services ## the dashboard in a real browser; PICTURES=directory for a picture of each page
+	@test/install chromium
 	@cd test/attack && go test -c -o $(BIN)/browser.test ./browser
 	@cd test/attack/browser && $(BIN)/browser.test $(if $(PICTURES),-pictures "$(abspath $(PICTURES))")
 
 SEED ?= 1
 SEEDS ?= 300
+TWICE ?=
 .PHONY: sim
-sim: ## the real code against a simulated world, in virtual time; SEEDS=2000 for more
+sim: ## the real code against a simulated world, in virtual time; SEEDS=2000 for more, TWICE=20 to compare the traces of some
 	@go run ./test/sim/simulate -seeds $(SEEDS) -first $(SEED)
+	@$(if $(TWICE),go run ./test/sim/simulate -seeds $(TWICE) -first $(SEED) -twice)
 
 SEQUENCES ?= 20000
 .PHONY: model
 model: services ## the store in memory against Postgres; SEQUENCES of 50 operations each
 	@go run ./test/withservices -- go test ./test/model -count=1 -timeout 3h -v -run EqualsSQL -args -sequences $(SEQUENCES)
 
+SAMPLE ?=
 .PHONY: mutants
-mutants: services pooler ## every wrong change of the protocol is noticed by a test
-	@go run ./test/mutants
+mutants: services ## every wrong change of the protocol is noticed by a test; SAMPLE=40 for some, which SEED draws
+	@go test ./test/mutants -count=1
+	@go run ./test/mutants -sample $(or $(SAMPLE),0) -seed $(SEED)
 
 MINUTES ?= 5
 .PHONY: chaos
 chaos: services ## a whole deployment attacked for MINUTES; says what was lost
 	@cd test/attack && go run ./chaos -minutes $(MINUTES) -seed $(SEED)
 
-ONLY ?=
 .PHONY: faults
-faults: services pooler ## each named fault against the programs as deployed; ONLY=name for one
-	@cd test/attack && go run ./faults -only "$(ONLY)"
+faults: services ## each named fault against the programs as deployed; ONLY=name for one, SAMPLE=60s for some, which SEED draws
+	@cd test/attack && go run ./faults -only "$(ONLY)" -sample $(or $(SAMPLE),0) -seed $(SEED)
+
+.PHONY: versions
+versions: services ## programs of two versions at work on one database, through the migrations
+	@cd test/attack && go run ./faults -only two-versions
+
+.PHONY: containers
+containers: ## the image, docker-compose.yml, and workers in containers, on images of this machine
+	@go test ./test/containers -count=1 -timeout 30m
+
+.PHONY: foreign
+foreign: services ## the module under another path, imported by a program of another module
+	@go run ./test/withservices -- go test ./test/setmodule -count=1 -timeout 30m
 
 # What a skipped test has not tested is said as well; the last line has the counts.
 .PHONY: deploy-check
@@ -134,22 +157,15 @@ module: ## give the module the path MODULE, so that others can import it; docs/i
 
 .PHONY: build
 build: ## static binaries of worker, cron and eventctl in bin/
-	CGO_ENABLED=0 go build -trimpath -o $(BIN)/ ./cmd/...
+	go build -o $(BIN)/ ./cmd/...
 
+# golangci-lint has go vet in it. The test has a forbidden import for each of its rules about imports.
 .PHONY: lint
 lint: $(GOLANGCI) ## the linters; they also hold the direction of dependencies
-	go vet ./...
-	go mod tidy -diff
-	$(GOLANGCI) run --allow-parallel-runners ./...
-	cd bench && go vet ./...
-	cd bench && go mod tidy -diff
-	cd bench && $(GOLANGCI) run --allow-parallel-runners ./...
-	cd test/attack && go vet ./...
-	cd test/attack && go mod tidy -diff
-	cd test/attack && $(GOLANGCI) run --allow-parallel-runners ./...
-	cd test/deploycheck && go vet ./...
-	cd test/deploycheck && go mod tidy -diff
-	cd test/deploycheck && $(GOLANGCI) run --allow-parallel-runners ./...
+	@set -e; for dir in . bench test/attack test/deploycheck; do \
+		echo "$$dir: go mod tidy, golangci-lint"; (cd $$dir && go mod tidy -diff && $(GOLANGCI) run --allow-parallel-runners ./...); \
+	done
+	@go test ./test/walls -run TestWalls
 
 $(GOLANGCI):
 	GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
@@ -165,19 +181,8 @@ golden: services ## write the golden files anew; read the difference before you 
 	cd bench && go test ./report -update
 	go run ./test/withservices -- go test ./eventqueue/worker -run TestScenarios -rewrite
 
-# Postgres comes from the first that is there: DATABASE_URL, binaries, Docker. On
-# Debian and Ubuntu as root the distribution's package is installed when there is
-# neither.
+# Postgres comes from the first that is there: DATABASE_URL, binaries, Docker. On Debian and
+# Ubuntu as root the distribution's packages are installed where there is neither.
 .PHONY: services
 services:
-	@test/install-postgres
-
-# PgBouncer, as root on Debian and Ubuntu, for tests of poolers only.
-.PHONY: pooler
-pooler:
-	@test/install-pgbouncer
-
-# Chromium, as root on Debian and Ubuntu, for the tests of the dashboard only.
-.PHONY: chromium
-chromium:
-	@test/install-chromium
+	@test/install postgres pgbouncer

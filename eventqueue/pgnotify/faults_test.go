@@ -150,7 +150,7 @@ func TestPostgresGoesAwayAndReturns(t *testing.T) {
 	ctx := testenv.Context(t)
 	server, err := services.Postgres(ctx, services.Private(), services.Durable())
 	if err != nil || server.PID == 0 {
-		t.Skipf("SKIPPED, NOT TESTED: a crash of Postgres: %v", err)
+		testenv.Missing(t, "a crash of Postgres: %v", err)
 	}
 	t.Cleanup(func() { _ = server.Stop(context.Background()) })
 	if _, err := migrations.Up(ctx, server.URL); err != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"eventsv2/test/testenv"
 )
 
 const (
@@ -120,10 +122,7 @@ func TestAlertsFireAndResolve(t *testing.T) {
 			t.Errorf("%s has no test %s in which %s fires, or none in which it does not", alerts, tests, r.Alert)
 		}
 	}
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("SKIPPED, NOT TESTED: promtool is not installed (apt-get install prometheus)")
-	}
+	promtool := testenv.Program(t, "prometheus", "promtool")
 	check := exec.CommandContext(t.Context(), promtool, "test", "rules", tests)
 	check.Dir = alerts
 	if out, err := check.CombinedOutput(); err != nil {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"eventsv2/test/testenv"
 )
 
 // TestPrometheusScrapesWhatComposeStarts, and evaluates the alerts: deploy/ is mounted beside its configuration.
@@ -54,10 +56,7 @@ func TestPrometheusScrapesWhatComposeStarts(t *testing.T) {
 			t.Errorf("%s is not started by docker-compose up: %+v", service, started)
 		}
 	}
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("SKIPPED, NOT TESTED: promtool is not installed (apt-get install prometheus)")
-	}
+	promtool := testenv.Program(t, "prometheus", "promtool")
 	check := exec.CommandContext(t.Context(), promtool, "check", "config", "prometheus.yml")
 	check.Dir = root + "/deploy"
 	if out, err := check.CombinedOutput(); err != nil {

@@ -70,7 +70,7 @@ func deliver(t *testing.T, address, body string) (status int) {
 func TestAFloodBeforeAuthentication(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("SKIPPED, NOT TESTED: the memory of a process is read from /proc")
+		testenv.Missing(t, "the memory of a process is read from /proc")
 	}
 	const stalled, headers, bodyBytes, mostMiB = 2000, 1000, 256 << 10, 200
 	r := newRig(t, "build")

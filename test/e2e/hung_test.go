@@ -13,6 +13,7 @@ import (
 // log name Postgres, and both are well by themselves afterwards. That loops stay well however long it hangs is shown in virtual time, in test/protocol.
 func TestAPostgresThatHangsIsNotReadyAndAlive(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, promisedStart)
 	r := newRig(t, "greet")
 	proxy := testenv.Proxy(t, hostOf(t, r.environment["DATABASE_URL"]))
 	behind := map[string]string{"DATABASE_URL": through(t, r.environment["DATABASE_URL"], proxy), "LOG_LEVEL": "info", "OTEL_METRICS_EXPORTER": "prometheus"}

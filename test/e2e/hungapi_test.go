@@ -54,6 +54,7 @@ func asked(t *testing.T, token, method, url, body string) (status int, answer st
 // dashboard are answered with what is wrong, and afterwards as before.
 func TestAPostgresThatHangsIsNamedToWhoAsks(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, promisedStart)
 	r := newPostgresRig(t, "greet")
 	token := strings.TrimSpace(r.eventctlSays("token", "create", "--name", "night", "--verbs", "read,emit,operate"))
 	proxy := testenv.Proxy(t, hostOf(t, r.environment["DATABASE_URL"]))

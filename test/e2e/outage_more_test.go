@@ -55,6 +55,7 @@ func (r *rig) emitOn(queue *eventqueue.Queue, n int) {
 // TestProgramsStartWithoutPubSub, work, and use it when it comes.
 func TestProgramsStartWithoutPubSub(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, promisedStart)
 	for name, silent := range map[string]bool{"nobody listens": false, "somebody accepts and says nothing": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,6 +135,7 @@ func (r *rig) subscriptions(f func(ctx context.Context, client *pubsub.Subscript
 // what to do.
 func TestWorkGoesOnWithAPubSubThatHangs(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, promisedStart)
 	r, proxy := behindProxy(t)
 	r.environment["LOG_LEVEL"] = "info"
 	worker, cron := r.start("worker", nil), r.start("cron", map[string]string{"RELAY_INTERVAL": "1s"})
@@ -169,6 +171,7 @@ func TestWorkGoesOnWithAPubSubThatHangs(t *testing.T) {
 // PUBSUB_CREATE. The subscription answers, that it is empty.
 func TestWorkGoesOnWithoutATopic(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, promisedStart)
 	for name, create := range map[string]string{"made again": "true", "left": "false"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

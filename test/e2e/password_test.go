@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"eventsv2/test/testenv"
 )
 
 // replaceFile writes a file as a mounted secret is written: whole, in one step.
@@ -26,6 +28,7 @@ func replaceFile(t *testing.T, path, text string) {
 // their connections have been closed: those of the pool, of the heartbeats, and those that listen.
 func TestAPasswordThatIsRotated(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, promisedStart)
 	r := withRoles(newPostgresRig(t, "greet", "long"))
 	secret := filepath.Join(t.TempDir(), "password")
 	login := func(role string) string {

@@ -140,6 +140,7 @@ func TestWithoutPubSub(t *testing.T) {
 // nobody else knows of.
 func TestAKilledWorkerLosesNothingWithoutPubSub(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, promisedStart)
 	r := newPostgresRig(t, "slow")
 	let := make(chan struct{})
 	r.target.holdUntil(let)

@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"eventsv2/test/programs"
+	"eventsv2/test/testenv"
 )
 
 // prometheus is a real server, which scrapes programs.
@@ -26,10 +26,7 @@ type prometheus struct {
 // A scrape that took longer, as on a busy machine, would end the series.
 func (r *rig) prometheus(rules string, scraped ...*program) *prometheus {
 	r.t.Helper()
-	binary, err := exec.LookPath("prometheus")
-	if err != nil {
-		r.t.Skip("SKIPPED, NOT TESTED: prometheus is not installed (apt-get install prometheus)")
-	}
+	binary := testenv.Program(r.t, "prometheus", "prometheus")
 	directory := r.t.TempDir()
 	p := &prometheus{t: r.t, targets: filepath.Join(directory, "targets.json")}
 	p.scrape(scraped...)

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
@@ -64,6 +63,7 @@ func makeAgain(r *rig, _ *pubsubproxy.Server) {
 // concerns name cause and remedy, and when it is over Pub/Sub is used again (I19).
 func TestEachFaultOfPubSubIsNamed(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, promisedStart)
 	const everything, publish, pull = pubsubproxy.EveryMethod, "Publish", "Pull"
 	const (
 		silent = "it does not answer: check that it runs and can be reached"
@@ -99,13 +99,8 @@ func TestEachFaultOfPubSubIsNamed(t *testing.T) {
 			r.target.await(t, 1)
 
 			f.begin(r, proxy)
-			began := time.Now()
 			r.emitOn(emitter, 200)
 			r.target.await(t, 201)
-			// Ten times the 10 s in which it is noticed and the 2 s that 200 events take.
-			if took := time.Since(began); took > 2*time.Minute {
-				t.Errorf("200 events took %s", took)
-			}
 			for p, concerned := range map[*program]bool{worker: f.pulling, cron: f.publishing} {
 				if concerned {
 					r.awaitNamed(p, emitter, f)
@@ -160,6 +155,7 @@ func (r *rig) markPending() {
 // TestATopicThatIsMissingAtTheStart is named by each program, which works without it.
 func TestATopicThatIsMissingAtTheStart(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, promisedStart)
 	r := newRig(t, "greet")
 	r.environment["PUBSUB_CREATE"], r.environment["PUBSUB_TOPIC"], r.environment["PUBSUB_SUBSCRIPTION"] = "false", "no-such-topic", "no-such-subscription"
 	const missing, remedy = "topic projects/e2e/topics/no-such-topic", "gcloud pubsub topics create no-such-topic --project=e2e"

@@ -92,7 +92,7 @@ func buildShown(t *testing.T, page, source string) string {
 		t.Fatal(err)
 	}
 	binary := filepath.Join(dir, "program")
-	build := exec.CommandContext(testenv.Context(t), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "./readmeprogram")
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "./readmeprogram")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("the program of %s does not build: %v\n%s", page, err, out)
 	}

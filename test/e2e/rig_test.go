@@ -86,6 +86,9 @@ func newRigOn(t *testing.T, emulator string, names ...string) *rig {
 // a busy machine the emulator may take longer than the default.
 const publishTimeout = time.Minute
 
+// promisedStart is within what time events start beside any single failure, and after it (docs/guarantees.md).
+const promisedStart = 10 * time.Second
+
 // newQueue makes the queue that a test emits with.
 func newQueue(t *testing.T, store eventqueue.EmitStore, notifier eventqueue.Publisher) *eventqueue.Queue {
 	t.Helper()

@@ -32,6 +32,7 @@ var rehearsed = map[string]func(t *testing.T){
 // the alerts as they are deployed, but for their times.
 func TestTheRunBook(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, promisedStart)
 	all, _ := alerts(t)
 	for _, a := range all {
 		t.Run(a.Alert, func(t *testing.T) {

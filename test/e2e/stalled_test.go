@@ -23,6 +23,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
+// standsStill is how long a loop may stand still before /healthz names it.
+const standsStill = 30 * time.Second
+
 // stallsAt is what /healthz says of a program that cannot log that a run has failed.
 const stallsAt = "loop that writes completions has not gone round for"
 
@@ -60,6 +63,7 @@ func (l *stuckLog) stick() (release func()) {
 // a server of its own; /healthz says so, though it has no log to say it in either.
 func TestAnEmbeddingProgramThatStandsStillIsNotAlive(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, standsStill)
 	r := newRig(t)
 	log := &stuckLog{lines: newLines()}
 	app := r.embed(log.lines, func(c *service.Config) {
@@ -114,6 +118,7 @@ func TestAnEmbeddingProgramThatStandsStillIsNotAlive(t *testing.T) {
 // still in a system call, as a debugger would hold it; the others, and the server of /healthz, go on.
 func TestAWorkerWhoseLogNobodyReadsIsNotAlive(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, standsStill)
 	r := newRig(t, "greet", "broken")
 	r.target.answerWith(func(w http.ResponseWriter, request *http.Request) {
 		if request.URL.Path == "/broken" { // 64 KiB, which is what fits into a pipe, are soon full of this

@@ -63,10 +63,7 @@ func (r *rig) withPassword() {
 // accepts, and no secret is.
 func TestPrometheusScrapesThePrograms(t *testing.T) {
 	t.Parallel()
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("SKIPPED, NOT TESTED: promtool is not installed (apt-get install prometheus)")
-	}
+	promtool := testenv.Program(t, "prometheus", "promtool")
 	r := newPostgresRig(t, "greet", "fail")
 	r.withPassword()
 	r.target.answerWith(func(w http.ResponseWriter, request *http.Request) {
@@ -278,7 +275,7 @@ func TestAProgramServesItsProfiles(t *testing.T) {
 		if at == nil {
 			t.Fatalf("the log names no address:\n%s", p.text())
 		}
-		top := exec.CommandContext(testenv.Context(t), "go", "tool", "pprof", "-top", "http://"+at[1]+"/debug/pprof/goroutine")
+		top := exec.CommandContext(t.Context(), "go", "tool", "pprof", "-top", "http://"+at[1]+"/debug/pprof/goroutine")
 		if out, err := top.CombinedOutput(); err != nil || !strings.Contains(string(out), "Type: goroutine") {
 			t.Errorf("go tool pprof: %v\n%s", err, out)
 		}

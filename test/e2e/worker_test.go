@@ -152,6 +152,7 @@ func TestSIGTERMGivesTheRestBack(t *testing.T) {
 // TestAKilledWorkersEventsAreTakenOver kills a worker while it holds events.
 func TestAKilledWorkersEventsAreTakenOver(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, promisedStart)
 	r := newRig(t, "slow")
 	let := make(chan struct{})
 	r.target.holdUntil(let)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -34,15 +35,21 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	only := flags.String("only", "", "judge these `names` only, with commas between")
+	sample := flags.Int("sample", 0, "judge so `many` only, drawn with -seed; 0 judges all")
+	seed := flags.Int("seed", 1, "draw a sample with this `number`")
 	list := flags.Bool("list", false, "list the mutants and do nothing")
 	parallel := flags.Int("parallel", min(max(runtime.NumCPU(), 2), 4), "build so many at a time, and run the tests of twice as many")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	if *sample < 0 || *seed < 0 {
+		return fmt.Errorf("-sample is %d and -seed is %d: neither can be negative", *sample, *seed)
+	}
 	selected, err := selectMutants(mutants(), *only)
 	if err != nil {
 		return err
 	}
+	selected = draw(selected, *sample, *seed)
 	if *list {
 		return printList(out, selected)
 	}
@@ -89,6 +96,18 @@ func selectMutants(all []mutant, names string) ([]mutant, error) {
 		selected = append(selected, m)
 	}
 	return selected, nil
+}
+
+// draw returns a number of the mutants, or all of them for 0 and where there are no more. They are
+// neighbors in the order of their judges' packages, as most of one package share a program.
+func draw(all []mutant, number, seed int) []mutant {
+	if number == 0 || number >= len(all) {
+		return all
+	}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b mutant) int { return strings.Compare(a.judges[0].pkg, b.judges[0].pkg) })
+	first := seed % len(all)
+	return slices.Concat(all[first:], all[:first])[:number]
 }
 
 func printList(out io.Writer, all []mutant) error {

@@ -93,7 +93,7 @@ type goCommand struct {
 
 func (g *goCommand) run(args ...string) string {
 	g.t.Helper()
-	cmd := exec.CommandContext(testenv.Context(g.t), "go", args...)
+	cmd := exec.CommandContext(g.t.Context(), "go", args...)
 	cmd.Dir, cmd.Env = g.dir, append(os.Environ(), g.env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

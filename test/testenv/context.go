@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,31 +13,45 @@ import (
 	"go.uber.org/zap/zaptest"
 )
 
-// testLimit is how long a test may wait for anything. Only what never happens takes so
-// long, however loaded the machine is.
-const testLimit = 12 * time.Minute
+// waitLimit is how long a test may wait for one thing, however loaded the machine is.
+const waitLimit = time.Minute
 
 // errTooLong is the cause of the end of a context that Context made.
 var errTooLong = errors.New("the test waited too long")
 
-// Context returns the test's own context with a deadline twelve minutes from now,
-// so that a test that waits for something that never happens fails instead of
-// hanging: everything that heeds the context returns, context.Cause says why,
-// and the test fails even if it ignores that.
-func Context(t testing.TB) context.Context {
+// promised has the limits of tests that called Promised, by their names.
+var promised sync.Map // of time.Duration
+
+// Promised lets a test, and its subtests, wait for what the queue promises within a time, such as the end of an
+// outage: ten times as long, as a busy machine may be so much slower, and a minute at least.
+func Promised(t testing.TB, time time.Duration) {
 	t.Helper()
-	return contextWithin(t, testLimit)
+	promised.Store(t.Name(), max(10*time, waitLimit))
+	t.Cleanup(func() { promised.Delete(t.Name()) })
 }
 
-func contextWithin(t testing.TB, limit time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, fmt.Errorf("%w: %v", errTooLong, limit))
-	t.Cleanup(func() {
-		if cause := context.Cause(ctx); errors.Is(cause, errTooLong) {
-			t.Errorf("%v: something that it waits for has not happened", cause)
+// limitOf returns how long a test may wait for one thing.
+func limitOf(name string) time.Duration {
+	for {
+		if limit, ok := promised.Load(name); ok {
+			return limit.(time.Duration)
 		}
-		cancel()
-	})
+		last := strings.LastIndexByte(name, '/')
+		if last < 0 {
+			return waitLimit
+		}
+		name = name[:last] // the test that it is part of
+	}
+}
+
+// Context returns a context of the test with a deadline a minute from now (more for a test that called Promised), so
+// that a test that waits for something that never happens fails instead of hanging; context.Cause says why it ended.
+// Call it for each thing that is waited for: a test, and the queue of tests that run at once, may last longer.
+func Context(t testing.TB) context.Context {
+	t.Helper()
+	limit := limitOf(t.Name())
+	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, fmt.Errorf("%w: %v", errTooLong, limit))
+	t.Cleanup(cancel)
 	return ctx
 }
 

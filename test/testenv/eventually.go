@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"context"
 	"testing"
 	"time"
 )
@@ -9,8 +10,8 @@ import (
 // a query.
 const pollInterval = 20 * time.Millisecond
 
-// Eventually waits until f returns true, and fails the test when the deadline of
-// Context passes before. It is for what sends no signal, such as the state of
+// Eventually waits until f returns true, and fails the test after as long as Context
+// lets it wait. It is for what sends no signal, such as the state of
 // another process.
 func Eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
@@ -21,7 +22,7 @@ func Eventually(t testing.TB, what string, f func() bool) {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("waited in vain until %s: %v", what, context.Cause(ctx))
 		}
 	}
 }

@@ -18,15 +18,14 @@ import (
 
 // PgBouncer starts a real PgBouncer before the database of a URL, with settings of
 // its section [pgbouncer], such as pool_mode, and returns the URL that leads through
-// it. It is ended with the test. Where there is none the test is skipped:
-// test/install-pgbouncer installs it.
+// it. It is ended with the test. Without one the test is Missing it.
 func PgBouncer(t testing.TB, databaseURL string, settings map[string]string) string {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
 		program = "/usr/sbin/pgbouncer" // no folder of most users' PATH
 		if _, err := os.Stat(program); err != nil {
-			t.Skip("SKIPPED, NOT TESTED: there is no pgbouncer on this machine; run test/install-pgbouncer, or install it")
+			Missing(t, "there is no pgbouncer on this machine: apt-get install pgbouncer")
 		}
 	}
 	config, err := pgx.ParseConfig(databaseURL)

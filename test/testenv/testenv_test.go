@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -155,36 +156,25 @@ func TestEmulatorHost(t *testing.T) {
 	}
 }
 
-// recorder is a testing.TB that remembers its errors and runs its clean-up when
-// it is told to.
-type recorder struct {
-	testing.TB
-	errors   int
-	cleanups []func()
-}
-
-func (r *recorder) Helper()               {}
-func (r *recorder) Cleanup(f func())      { r.cleanups = append(r.cleanups, f) }
-func (r *recorder) Errorf(string, ...any) { r.errors++ }
-
-func TestContextFailsATestThatWaitsTooLong(t *testing.T) {
+func TestContextEndsAfterAMinuteOrTenTimesWhatIsPromised(t *testing.T) {
 	t.Parallel()
-	r := &recorder{TB: t}
-	ctx := contextWithin(r, time.Nanosecond)
-	<-ctx.Done()
-	if cause := context.Cause(ctx); !errors.Is(cause, errTooLong) || !strings.Contains(cause.Error(), "1ns") {
-		t.Errorf("the context ended with %v", cause)
+	endsAfter := func(t *testing.T, want time.Duration) {
+		t.Helper()
+		ctx, began := Context(t), time.Now()
+		<-ctx.Done()
+		if cause := context.Cause(ctx); !errors.Is(cause, errTooLong) || time.Since(began) != want {
+			t.Errorf("the context ended after %s with %v, want %s", time.Since(began), cause, want)
+		}
 	}
-	r.cleanups[0]()
-	if r.errors != 1 {
-		t.Errorf("the test was failed %d times, want once", r.errors)
-	}
-	r = &recorder{TB: t}
-	ctx = contextWithin(r, time.Hour)
-	r.cleanups[0]()
-	if r.errors != 0 || ctx.Err() == nil {
-		t.Errorf("a test that ended in time was failed %d times, its context says %v", r.errors, ctx.Err())
-	}
+	synctest.Test(t, func(t *testing.T) { endsAfter(t, time.Minute) })
+	t.Run("promised", func(t *testing.T) {
+		Promised(t, 15*time.Second)
+		synctest.Test(t, func(t *testing.T) { endsAfter(t, 150*time.Second) })
+		t.Run("part", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { endsAfter(t, 150*time.Second) })
+		})
+	})
+	synctest.Test(t, func(t *testing.T) { endsAfter(t, time.Minute) })
 }
 
 func TestLogger(t *testing.T) {

@@ -4,15 +4,13 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-
-	"eventsv2/test/testenv"
 )
 
 // TestServiceLinksNoServerOfPages lists what a program links that embeds the queue: the HTTP API and the dashboard, and
 // the libraries that only these need, are for the programs that serve them.
 func TestServiceLinksNoServerOfPages(t *testing.T) {
 	t.Parallel()
-	list := exec.CommandContext(testenv.Context(t), "go", "list", "-deps", "./service")
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "./service")
 	list.Dir = root
 	out, err := list.Output()
 	if err != nil {

@@ -153,7 +153,7 @@ func TestWalls(t *testing.T) {
 	t.Parallel()
 	linters, err := filepath.Glob(filepath.Join(root, "bin", "golangci-lint-*"))
 	if err != nil || len(linters) == 0 {
-		t.Skip("SKIPPED, NOT TESTED: bin/golangci-lint-* is not there: make lint or make test installs it")
+		testenv.Missing(t, "bin/golangci-lint-* is not there: make lint installs it, and runs this test")
 	}
 	linter, err := filepath.Abs(linters[len(linters)-1])
 	if err != nil {
@@ -185,7 +185,7 @@ func TestWalls(t *testing.T) {
 		// In a folder of its own, so that no cycle of imports comes about.
 		write(fmt.Sprintf("n%d/%s/from.go", i, f[0]), fmt.Sprintf("package from\n\nimport _ %q\n", module+"/"+f[1]))
 	}
-	lint := exec.CommandContext(testenv.Context(t), linter, "run", "--enable-only", "depguard", "--allow-parallel-runners",
+	lint := exec.CommandContext(t.Context(), linter, "run", "--enable-only", "depguard", "--allow-parallel-runners",
 		"--max-issues-per-linter", "0", "--max-same-issues", "0", "--output.text.print-issued-lines=false", "./...")
 	lint.Dir = dir
 	out, err := lint.CombinedOutput()

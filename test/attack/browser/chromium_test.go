@@ -64,7 +64,7 @@ func (c *chromium) connection(t *testing.T) context.Context {
 	})
 	switch {
 	case c.missing:
-		t.Skip("SKIPPED, NOT TESTED: there is no chromium on this machine: apt-get install chromium")
+		testenv.Missing(t, "there is no chromium on this machine: apt-get install chromium")
 	case c.err != nil:
 		t.Fatal(c.err)
 	}

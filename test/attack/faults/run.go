@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +20,8 @@ type options struct {
 	list     bool
 	only     string
 	parallel int
+	sample   time.Duration
+	seed     uint64
 	keep     bool
 }
 
@@ -28,10 +31,15 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.BoolVar(&o.list, "list", false, "say which scenarios there are, and run none")
 	flags.StringVar(&o.only, "only", "", "run the scenarios of these `names` only, with commas between them")
 	flags.IntVar(&o.parallel, "parallel", 5, "how `many` scenarios run at once; most of them wait most of the time")
+	flags.DurationVar(&o.sample, "sample", 0, "run only scenarios that together take about this `time`, drawn with -seed")
+	flags.Uint64Var(&o.seed, "seed", 1, "draw a sample with this `number`")
 	flags.BoolVar(&o.keep, "keep", false, "keep all logs though no scenario failed")
 	err := command.Parse(flags, args, stderr)
 	if err == nil && o.parallel < 1 {
 		err = fmt.Errorf("-parallel is %d: it must be positive", o.parallel)
+	}
+	if err == nil && o.sample < 0 {
+		err = fmt.Errorf("-sample is %s: it must not be negative", o.sample)
 	}
 	return o, err
 }
@@ -46,6 +54,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		chosen, err = choose(opts.only)
 	}
+	if err == nil && opts.sample > 0 {
+		chosen = draw(chosen, opts)
+	}
 	if err != nil {
 		return command.Usage("faults", err, stderr)
 	}
@@ -58,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var skipped []string
 	return command.Logged("faults", opts.keep, []string{binaries}, stderr, func(dir string) (good bool, err error) {
 		failed, skipped, err = playAll(ctx, opts, chosen, dir, stdout, failures)
-		if took := time.Since(began); err == nil && opts.only == "" && took > wholeLimit {
+		if took := time.Since(began); err == nil && opts.only == "" && opts.sample == 0 && took > wholeLimit {
 			err = fmt.Errorf("all scenarios took %s, at most %s are allowed: look for one that takes longer than it says, or raise -parallel on a machine that has more to give", took.Round(time.Second), wholeLimit)
 		}
 		return failed == 0, err
@@ -72,12 +83,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	})
 }
 
-// choose returns the scenarios of some names, all for no name.
+// choose returns the scenarios of some names, the usual ones for no name.
 func choose(names string) ([]scenario, error) {
-	all := scenarios()
 	if names == "" {
-		return all, nil
+		return usual(), nil
 	}
+	all := scenarios()
 	var chosen []scenario
 	for name := range strings.SplitSeq(names, ",") {
 		i := slices.IndexFunc(all, func(s scenario) bool { return s.name == name })
@@ -87,6 +98,18 @@ func choose(names string) ([]scenario, error) {
 		chosen = append(chosen, all[i])
 	}
 	return chosen, nil
+}
+
+// draw returns scenarios, one at least, that take about the time of the sample, of which several are played at once.
+func draw(all []scenario, o options) (drawn []scenario) {
+	left := o.sample * time.Duration(o.parallel)
+	for _, i := range rand.New(rand.NewPCG(o.seed, 0)).Perm(len(all)) {
+		if one := all[i]; len(drawn) == 0 || one.lasts <= left {
+			drawn = append(drawn, one)
+			left -= one.lasts
+		}
+	}
+	return drawn
 }
 
 func list(out io.Writer, all []scenario) {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"eventsv2/test/command"
 )
@@ -17,6 +18,7 @@ func TestAWrongCommandLineSaysSo(t *testing.T) {
 		`"more" is no option`:         {"more"},
 		"not defined: -nonsense":      {"-nonsense"},
 		`there is no scenario "none"`: {"-only", "fair-relay,none"},
+		"-sample is -1s":              {"-sample", "-1s"},
 	} {
 		var stdout, stderr bytes.Buffer
 		if status := run(t.Context(), args, &stdout, &stderr); status != command.ExitUsage {
@@ -41,6 +43,32 @@ func TestScenariosHaveNamesOfTheirOwn(t *testing.T) {
 			t.Errorf("%s lacks a promise, a time or a play", s.name)
 		}
 		seen[s.name] = true
+	}
+}
+
+func TestASampleIsDrawnByItsSeedAndTakesAboutItsTime(t *testing.T) {
+	t.Parallel()
+	all, err := choose("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const sample, parallel = 40 * time.Second, 3
+	samples := map[string]bool{}
+	for seed := range uint64(50) {
+		drawn := draw(all, options{sample: sample, parallel: parallel, seed: seed})
+		var takes time.Duration
+		var names strings.Builder
+		for _, s := range drawn {
+			takes += s.lasts
+			names.WriteString(s.name + " ")
+		}
+		if len(drawn) == 0 || len(drawn) > 1 && takes > sample*parallel {
+			t.Errorf("seed %d draws %d scenarios, which take %s", seed, len(drawn), takes)
+		}
+		samples[names.String()] = true
+	}
+	if len(samples) < 40 {
+		t.Errorf("50 seeds draw %d different samples", len(samples))
 	}
 }
 

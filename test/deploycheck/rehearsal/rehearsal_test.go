@@ -126,9 +126,7 @@ func (r *rig) here(url string) string {
 // TestThePageMakesADatabaseThatTheProgramsCanUse, with the rights that they get there and no others.
 func TestThePageMakesADatabaseThatTheProgramsCanUse(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("psql"); err != nil {
-		t.Skip("SKIPPED, NOT TESTED: psql is not installed")
-	}
+	testenv.Program(t, "postgresql-client", "psql")
 	r := newRig(t)
 	r.runThePage()
 
