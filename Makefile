@@ -133,8 +133,11 @@ module: ## give the module the path MODULE, so that others can import it; docs/i
 	@go run ./test/setmodule "$(MODULE)"
 
 .PHONY: build
+build: VERSION = $(shell git describe --tags --dirty 2>/dev/null)
+build: REVISION = $(shell git describe --always --abbrev=40 --exclude='*' --dirty 2>/dev/null)
 build: ## static binaries of worker, cron and eventctl in bin/
-	CGO_ENABLED=0 go build -trimpath -o $(BIN)/ ./cmd/...
+	CGO_ENABLED=0 go build -trimpath -o $(BIN)/ \
+		-ldflags "-X $$(go list -m)/internal/buildinfo.version=$(VERSION) -X $$(go list -m)/internal/buildinfo.revision=$(REVISION)" ./cmd/...
 
 .PHONY: lint
 lint: $(GOLANGCI) ## the linters; they also hold the direction of dependencies
