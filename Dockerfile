@@ -1,6 +1,6 @@
 # The programs of Events V2 in one image: /worker (default), /cron and /eventctl.
 #
-#   docker build -t eventsv2 --build-arg VERSION=v0.1.0 --build-arg REVISION=$(git rev-parse HEAD) .
+#   docker build -t eventsv2 --build-arg VERSION=v0.1.0 --build-arg REVISION="$(git rev-parse HEAD)" .
 #   docker run --rm -e DATABASE_URL=… eventsv2                    # the worker
 #   docker run --rm --entrypoint /eventctl eventsv2 --help
 #
