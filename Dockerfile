@@ -1,6 +1,6 @@
 # The programs of Events V2 in one image: /worker (default), /cron and /eventctl.
 #
-#   docker build -t eventsv2 --build-arg VERSION=v0.1.0 --build-arg REVISION=$(git rev-parse HEAD) .
+#   docker build -t eventsv2 --build-arg VERSION=v0.1.0 --build-arg REVISION="$(git rev-parse HEAD)" .
 #   docker run --rm -e DATABASE_URL=… eventsv2                    # the worker
 #   docker run --rm --entrypoint /eventctl eventsv2 --help
 #
@@ -24,7 +24,11 @@ COPY . .
 # One binary is all programs, by the name that it is called by: each would have most of the others in it.
 # The build cache would only make the layer large: no later build can use it.
 # timetzdata: cron definitions name time zones, and an empty image has none.
-RUN CGO_ENABLED=0 go build -buildvcs=false -trimpath -tags timetzdata -ldflags '-s -w' \
+# The build context has no .git: the arguments say what --version prints.
+ARG VERSION=dev
+ARG REVISION=unknown
+RUN CGO_ENABLED=0 go build -buildvcs=false -trimpath -tags timetzdata \
+    -ldflags "-s -w -X $(go list -m)/internal/buildinfo.version=$VERSION -X $(go list -m)/internal/buildinfo.revision=$REVISION" \
     -o /out/ ./cmd/eventsv2 \
  && ln -s eventsv2 /out/worker && ln -s eventsv2 /out/cron && ln -s eventsv2 /out/eventctl \
  && go clean -cache

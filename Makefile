@@ -156,8 +156,10 @@ module: ## give the module the path MODULE, so that others can import it; docs/i
 	@go run ./test/setmodule "$(MODULE)"
 
 .PHONY: build
+build: VERSION = $(shell git describe --tags --dirty 2>/dev/null)
+build: REVISION = $(shell git describe --always --abbrev=40 --exclude='*' --dirty 2>/dev/null)
 build: ## static binaries of worker, cron and eventctl in bin/
-	go build -o $(BIN)/ ./cmd/...
+	go build -o $(BIN)/ -ldflags "-X $$(go list -m)/internal/buildinfo.version=$(VERSION) -X $$(go list -m)/internal/buildinfo.revision=$(REVISION)" ./cmd/...
 
 # golangci-lint has go vet in it. The test has a forbidden import for each of its rules about imports.
 .PHONY: lint

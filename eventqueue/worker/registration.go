@@ -3,13 +3,13 @@ package worker
 import (
 	"context"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
 	"eventsv2/internal/backoff"
+	"eventsv2/internal/buildinfo"
 	"eventsv2/internal/logkey"
 )
 
@@ -19,7 +19,7 @@ type Registration struct {
 	Number   eventqueue.WorkerNumber
 	Host     string
 	PID      int
-	Version  string // of the program's module
+	Version  string // of the program
 	Handlers eventqueue.HandlerSet
 }
 
@@ -29,11 +29,7 @@ func (w *Worker) registration() Registration {
 	if err != nil {
 		host = "unknown"
 	}
-	version := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		version = info.Main.Version
-	}
-	return Registration{Number: w.number, Host: storable(host), PID: os.Getpid(), Version: storable(version), Handlers: w.known}
+	return Registration{Number: w.number, Host: storable(host), PID: os.Getpid(), Version: storable(buildinfo.Short()), Handlers: w.known}
 }
 
 // holdAgain is how long a connection lasts that counts as a success.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,21 +14,6 @@ import (
 	"testing"
 )
 
-// composeHandlers sends the event of the test to the container of command target.
-const composeHandlers = `handlers:
-  - module: demo
-    name: hello
-    modifier: _
-    url: http://target:8080/events
-`
-
-// composeTarget adds that container to the compose file.
-const composeTarget = `services:
-  target:
-    image: %s
-    networks: [events]
-`
-
 // project is one "up" of docker-compose.yml under a name of its own.
 type project struct {
 	name    string
@@ -36,7 +22,7 @@ type project struct {
 }
 
 // newProject skips the test where there is no compose.
-func newProject(ctx context.Context, t *testing.T, env map[string]string, override string) *project {
+func newProject(ctx context.Context, t *testing.T, env map[string]string) *project {
 	t.Helper()
 	p := &project{name: unique("compose")}
 	switch {
@@ -47,7 +33,7 @@ func newProject(ctx context.Context, t *testing.T, env map[string]string, overri
 	default:
 		t.Skip(skipped + "docker-compose.yml needs docker-compose or the compose plugin of docker, and there is neither")
 	}
-	p.command = append(p.command, "--project-name", p.name, "--file", "docker-compose.yml", "--file", override)
+	p.command = append(p.command, "--project-name", p.name, "--file", "docker-compose.yml")
 	for name, value := range env {
 		p.env = append(p.env, name+"="+value)
 	}
@@ -58,37 +44,60 @@ func (p *project) call(args ...string) call {
 	return call{name: p.command[0], args: append(append([]string{}, p.command[1:]...), args...), env: p.env}
 }
 
-// testCompose takes an event from eventctl to a target through everything that
-// docker-compose.yml starts.
+// testCompose follows the commands of docs/install.md in a shell that has the variables of docs/quick-start.md, and takes
+// an event from eventctl to a target through everything that docker-compose.yml starts.
 func testCompose(ctx context.Context, t *testing.T, app string, base map[string]string) {
-	dir := t.TempDir()
-	handlers, override := filepath.Join(dir, "handlers.yaml"), filepath.Join(dir, "target.yml")
-	target := scratchImage(ctx, t, "target")
-	for path, text := range map[string]string{handlers: composeHandlers, override: fmt.Sprintf(composeTarget, target)} {
-		// The worker in its container is another user.
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // nothing secret
-			t.Fatal(err)
-		}
+	target := unique("target")
+	atEnd(t, docker("rmi", "--force", target))
+	env := map[string]string{
+		"EVENTSV2_IMAGE": app, "EVENTSV2_TARGET_IMAGE": target,
+		"EVENTSV2_POSTGRES_PORT": "0", "EVENTSV2_PUBSUB_PORT": "0", "EVENTSV2_WORKER_PORT": "0", "EVENTSV2_DASHBOARD_PORT": "0", "EVENTSV2_PROMETHEUS_PORT": "0",
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // nothing secret
-		t.Fatal(err)
+	maps.Copy(env, base)
+	exported := shown(t, "quick-start.md", "export ")
+	for _, assignment := range strings.Fields(exported)[1:] {
+		name, value, _ := strings.Cut(assignment, "=")
+		env[name] = value
 	}
-	p := newProject(ctx, t, map[string]string{
-		"EVENTSV2_IMAGE": app, "POSTGRES_IMAGE": base["POSTGRES_IMAGE"], "PUBSUB_EMULATOR_IMAGE": base["PUBSUB_EMULATOR_IMAGE"],
-		"PROMETHEUS_IMAGE": base["PROMETHEUS_IMAGE"], "HANDLERS_FILE": handlers,
-		"POSTGRES_PORT": "0", "PUBSUB_PORT": "0", "WORKER_PORT": "0", "DASHBOARD_PORT": "0", "PROMETHEUS_PORT": "0",
-	}, override)
+	if env["DATABASE_URL"] == "" || env["HANDLERS_FILE"] == "" {
+		t.Fatalf("the quick start exports no database or no handlers file: %s", exported)
+	}
+	p := newProject(ctx, t, env)
 	t.Cleanup(func() { p.remove(t) })
 
+	p.call("build", "target").must(ctx, t)
 	p.call("up", "--detach", "--no-build").must(ctx, t)
 	p.testUp(ctx, t)
+	p.shell(shown(t, "install.md", "docker-compose run --rm eventctl emit ")).must(ctx, t)
+	p.testDelivered(ctx, t, `{"order": 17}`)
 	const value = `{"n": 1,  "text":"Grüße"}`
 	p.call("run", "--rm", "-T", "eventctl", "emit", "--canvas", "6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11",
-		"--module", "demo", "--name", "hello", "--value", value).must(ctx, t)
-	p.testDelivered(ctx, t, value)
+		"--module", "WORKER", "--name", "order_placed", "--value", value).must(ctx, t)
+	p.testDelivered(ctx, t, `{"order": 17}`, value)
 	p.testDashboard(ctx, t)
 	p.testPrometheus(ctx, t)
 	p.testStop(ctx, t)
+}
+
+// shown is the command of a page that begins so.
+func shown(t *testing.T, page, begin string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, "docs", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "\n$ "+begin)
+	if !found {
+		t.Fatalf("docs/%s shows no command that begins with %q", page, begin)
+	}
+	end, _, _ := strings.Cut(rest, "\n")
+	return begin + end
+}
+
+// shell is a command as a page shows it, for this project. The test has no terminal.
+func (p *project) shell(command string) call {
+	command = strings.Replace(command, "docker-compose run", strings.Join(p.command, " ")+" run -T", 1)
+	return call{name: "sh", args: []string{"-c", command}, env: p.env}
 }
 
 // testUp checks that what should run runs, is healthy and has never been
@@ -104,6 +113,7 @@ func (p *project) testUp(ctx context.Context, t *testing.T) {
 		"cron":       "running healthy 0",
 		"prometheus": "running healthy 0",
 		"dashboard":  "running none 0",
+		"target":     "running none 0",
 		"migrate":    "exited none 0",
 		"access":     "exited none 0",
 	} {
@@ -152,24 +162,26 @@ func get(ctx context.Context, url string) error {
 	return nil
 }
 
-// testDelivered waits until the target has the event, byte for byte (I8), and
+// testDelivered waits until the target has the events, byte for byte (I8) and in this order, and
 // the queue is empty.
-func (p *project) testDelivered(ctx context.Context, t *testing.T, value string) {
+func (p *project) testDelivered(ctx context.Context, t *testing.T, values ...string) {
 	t.Helper()
-	var lines string
+	var lines []string
 	eventually(ctx, t, "the target gets the event", func(ctx context.Context) error {
 		id := p.inspect(ctx, t, "target", "{{.Id}}")
-		if lines = docker("logs", id).must(ctx, t); lines == "" {
-			return fmt.Errorf("it has got nothing")
+		if lines = strings.FieldsFunc(docker("logs", id).must(ctx, t), func(r rune) bool { return r == '\n' }); len(lines) < len(values) {
+			return fmt.Errorf("it has got %q", lines)
 		}
 		return nil
 	})
-	var got struct{ ID, Type, Body string }
-	if err := json.Unmarshal([]byte(lines), &got); err != nil {
-		t.Fatalf("the target printed %q, want one event: %v", lines, err)
+	if len(lines) != len(values) {
+		t.Fatalf("the target printed %q, want %d events", lines, len(values))
 	}
-	if got.Body != value || got.Type != "demo.hello" {
-		t.Errorf("the target got %+v: want demo.hello with %s", got, value)
+	for i, want := range values {
+		var got struct{ ID, Type, Body string }
+		if err := json.Unmarshal([]byte(lines[i]), &got); err != nil || got.Body != want || got.Type != "WORKER.order_placed" {
+			t.Errorf("the target printed %q (%v): want WORKER.order_placed with %s", lines[i], err, want)
+		}
 	}
 	eventually(ctx, t, "the event is deleted", func(ctx context.Context) error {
 		count, err := p.call("exec", "-T", "postgres", "psql", "-U", "events", "-d", "events",

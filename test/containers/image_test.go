@@ -43,10 +43,14 @@ func testImage(ctx context.Context, t *testing.T, app string) {
 		t.Run(program, func(t *testing.T) {
 			t.Parallel()
 			// Everything is taken away that a program of this image may not need.
-			out := docker("run", "--rm", "--read-only", "--cap-drop", "ALL", "--network", "none",
-				"--entrypoint", "/"+program, app, "--help").must(ctx, t)
-			if !strings.Contains(out, program) {
+			run := func(flag string) string {
+				return docker("run", "--rm", "--read-only", "--cap-drop", "ALL", "--network", "none", "--entrypoint", "/"+program, app, flag).must(ctx, t)
+			}
+			if out := run("--help"); !strings.Contains(out, program) {
 				t.Errorf("%s --help printed %q: want its usage", program, out)
+			}
+			if out := run("--version"); !strings.HasPrefix(out, program+" test (commit 0123abc, go1.") {
+				t.Errorf("%s --version printed %q: want the build arguments", program, out)
 			}
 		})
 	}
@@ -55,7 +59,7 @@ func testImage(ctx context.Context, t *testing.T, app string) {
 // binary is the file that all programs are, by their names.
 const binary = "eventsv2"
 
-func programs() []string { return []string{"worker", "cron", "eventctl"} }
+func programs() []string { return []string{"worker", "cron", "eventctl", binary} }
 
 func testConfig(ctx context.Context, t *testing.T, app string) {
 	var images []struct {

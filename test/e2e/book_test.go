@@ -64,7 +64,7 @@ func (p *shownPage) runSession() {
 		command, want, _ := strings.Cut(strings.TrimSuffix(shown, "\n"), "\n")
 		name, background := strings.CutSuffix(command, " &")
 		switch {
-		case strings.HasPrefix(command, "export "), strings.HasPrefix(command, "go install "):
+		case strings.HasPrefix(command, "export "), strings.Contains(command, " install "): // see install
 		case command == "go run . &":
 			p.runProgram(nil)
 		case background:

@@ -69,7 +69,8 @@ func TestOneVersionOfGo(t *testing.T) {
 	}
 	want := read("../../Dockerfile", `GO_IMAGE=golang:([0-9.]+)`)
 	for path, expression := range map[string]string{"../../docker-compose.yml": `GO_IMAGE:-golang:([0-9.]+)`,
-		"../../go.mod": module, "../../bench/go.mod": module, "../attack/go.mod": module, "../deploycheck/go.mod": module} {
+		"../containers/target/Dockerfile": `GO_IMAGE=golang:([0-9.]+)`,
+		"../../go.mod":                    module, "../../bench/go.mod": module, "../attack/go.mod": module, "../deploycheck/go.mod": module} {
 		if got := read(path, expression); got != want {
 			t.Errorf("%s has Go %s, and the Dockerfile %s", path, got, want)
 		}

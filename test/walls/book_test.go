@@ -116,7 +116,9 @@ func anchors(page string) (found []string) {
 	return found
 }
 
+var codeBlock = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+
 // withoutCode is a page without its blocks of code. Its headings may have code within a line.
 func withoutCode(page string) string {
-	return regexp.MustCompile("(?ms)^ *```.*?^ *```$").ReplaceAllString(page, "")
+	return codeBlock.ReplaceAllString(page, "")
 }

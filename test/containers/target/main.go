@@ -1,6 +1,6 @@
-// Command target is the HTTP target of the test of docker-compose.yml: it answers
-// every POST with 204 and prints one line of JSON about it. It runs in a container
-// of the compose network and is reached from nowhere else.
+// Command target is the HTTP target of docker-compose.yml: it answers every request
+// with 204 and prints one line of JSON about it. It runs in a container of the compose
+// network and is reached from nowhere else.
 package main
 
 import (

@@ -1,0 +1,10 @@
+// Command version prints the build of itself.
+package main
+
+import (
+	"fmt"
+
+	"eventsv2/internal/buildinfo"
+)
+
+func main() { fmt.Println(buildinfo.Version()) }
