@@ -30,13 +30,13 @@ NOTIFIER ?= auto
 up: services ## a local environment until Ctrl-C: worker, cron, dashboard; HANDLERS=file.yaml for your handlers file, NOTIFIER=postgres or pubsub
 	@go build -o $(BIN)/up ./test/up && exec $(BIN)/up -handlers "$(HANDLERS)" -notifier "$(NOTIFIER)"
 
-# Most tests wait for a database, a program or a clock, so more of them run at once than
-# there are processors. make lint has vetted the code; nobody debugs these binaries.
+# Many tests wait for a database, a program or a clock, so two packages of each of two groups run at once on two
+# processors. make lint has vetted the code; nobody debugs these binaries.
 PROCESSORS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 REPORTS ?=
 # Called with a name, packages, and more flags of go test.
 run_tests = $(GOTESTSUM) --format pkgname --format-hide-empty-pkg $(if $(REPORTS),--jsonfile="$(REPORTS)/$(1).json") --packages="$(2)" -- -shuffle=on -count=1 -timeout 10m \
-	-p $$(($(PROCESSORS) + 2)) -parallel 8 -vet=off -tags=nodocker -ldflags='-s -w' $(3)
+	-p $(PROCESSORS) -parallel 8 -vet=off -tags=nodocker -ldflags='-s -w' $(3)
 # Goroutines of these share memory. The race detector would cost the others half of their time and see nothing.
 RACE := ./test/sim ./test/protocol ./service ./eventqueue/worker ./eventqueue ./pubsubnotify ./eventqueue/fallback ./eventqueue/pgnotify \
 	./eventqueue/maintenance ./eventqueue/memnotify ./eventqueue/minutes ./cronchecker
@@ -47,7 +47,7 @@ LONGEST := ./test/e2e ./eventqueue/pgstore
 .PHONY: test
 test: $(GOTESTSUM) ## all tests but those of make proof, on real Postgres and the Pub/Sub emulator; REPORTS=directory for what each took
 	@test/install postgres pgbouncer chromium prometheus
-	@go run ./test/withservices -- $(MAKE) --no-print-directory --keep-going -j3 test-race test-plain test-modules
+	@go run ./test/withservices -- $(MAKE) --no-print-directory --keep-going -j2 test-plain test-race test-modules
 
 .PHONY: test-race
 test-race:

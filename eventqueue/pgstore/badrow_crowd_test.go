@@ -37,9 +37,9 @@ func TestACrowdOfRefusedRowsTakesTheTimeOfNoOtherCanvas(t *testing.T) {
 			r.exec(`CREATE SEQUENCE refusals`)
 			r.exec(refuseFewSQL)
 			r.exec(`CREATE TRIGGER refuse_few BEFORE UPDATE ON events_v2 FOR EACH ROW EXECUTE FUNCTION refuse_few()`)
-			take := crowdCases[name].take(testenv.Context(t), r)
+			take := crowdCases[name].take(r)
 			for range 2 {
-				taken, _, err := take()
+				taken, _, err := take(testenv.Context(t))
 				if slices.ContainsFunc(taken, func(n eventqueue.Notification) bool { return n.Event == id }) {
 					return
 				}
@@ -57,13 +57,13 @@ type crowdCase struct {
 	size    int
 	prepare string
 	keys    bool
-	take    func(ctx context.Context, r *rig) func() (taken []eventqueue.Notification, more bool, err error)
+	take    func(r *rig) func(context.Context) (taken []eventqueue.Notification, more bool, err error)
 }
 
-func crowdRoundOf(stage maintenance.RoundStage) func(ctx context.Context, r *rig) func() ([]eventqueue.Notification, bool, error) {
-	return func(ctx context.Context, r *rig) func() ([]eventqueue.Notification, bool, error) {
+func crowdRoundOf(stage maintenance.RoundStage) func(r *rig) func(context.Context) ([]eventqueue.Notification, bool, error) {
+	return func(r *rig) func(context.Context) ([]eventqueue.Notification, bool, error) {
 		after := maintenance.RoundPlace{Stage: stage}
-		return func() (lost []eventqueue.Notification, more bool, err error) {
+		return func(ctx context.Context) (lost []eventqueue.Notification, more bool, err error) {
 			lost, after, err = r.store.TakeRound(ctx, after, time.Minute)
 			return lost, after != (maintenance.RoundPlace{}) && after.Stage == stage, err
 		}
@@ -75,18 +75,18 @@ func crowdRoundOf(stage maintenance.RoundStage) func(ctx context.Context, r *rig
 const crowdLimit = 400
 
 var crowdCases = map[string]crowdCase{
-	"TakeDue": {size: crowdLimit + 100, prepare: pendingSQL, take: func(ctx context.Context, r *rig) func() ([]eventqueue.Notification, bool, error) {
+	"TakeDue": {size: crowdLimit + 100, prepare: pendingSQL, take: func(r *rig) func(context.Context) ([]eventqueue.Notification, bool, error) {
 		first := true
-		return func() ([]eventqueue.Notification, bool, error) {
+		return func(ctx context.Context) ([]eventqueue.Notification, bool, error) {
 			taken, err := r.store.TakeDue(ctx, time.Minute, crowdLimit, nil)
 			more := first // that others wait behind the oldest is known then
 			first = false
 			return taken, more, err
 		}
 	}},
-	"Sweep": {size: crowdLimit + 100, prepare: lostLongAgoSQL, take: func(ctx context.Context, r *rig) func() ([]eventqueue.Notification, bool, error) {
+	"Sweep": {size: crowdLimit + 100, prepare: lostLongAgoSQL, take: func(r *rig) func(context.Context) ([]eventqueue.Notification, bool, error) {
 		var after eventqueue.EventID
-		return func() ([]eventqueue.Notification, bool, error) {
+		return func(ctx context.Context) ([]eventqueue.Notification, bool, error) {
 			swept, err := r.store.Sweep(ctx, after, crowdLimit, time.Minute)
 			after = swept.Next
 			return swept.Lost, after != 0, err
@@ -127,11 +127,11 @@ func TestACrowdOfRefusedRowsHoldsUpNoOtherCanvas(t *testing.T) {
 			r := newRig(t)
 			id := r.crowd(c)
 			r.refuseUpdates("23514")
-			take := c.take(testenv.Context(t), r)
+			take := c.take(r)
 			for more := true; more; {
 				var taken []eventqueue.Notification
 				var err error
-				if taken, more, err = take(); err != nil && !refusal.Is(err) {
+				if taken, more, err = take(testenv.Context(t)); err != nil && !refusal.Is(err) {
 					t.Fatal(err)
 				}
 				if slices.ContainsFunc(taken, func(n eventqueue.Notification) bool { return n.Event == id }) {
