@@ -33,6 +33,9 @@ const oddSchema = "Jobs of Ours"
 
 // However a queue is migrated, everything is in its schema, and the same as in public.
 func TestASchemaOfItsOwn(t *testing.T) {
+	if migrations.Latest() < 2 {
+		t.Skip("no migration follows the first")
+	}
 	t.Parallel()
 	want := objects(t, connect(t, testenv.DatabaseURL(t)), "public")
 	m := migrations.In(oddSchema)
@@ -66,7 +69,7 @@ func TestASchemaOfItsOwn(t *testing.T) {
 			})
 		},
 		"by psql, in two parts": func(t *testing.T, url string) error {
-			for _, part := range [][2]int64{{1, 20}, {21, migrations.Latest()}} {
+			for _, part := range [][2]int64{{1, 1}, {2, migrations.Latest()}} {
 				script, err := m.SQL(part[0], part[1])
 				if err != nil {
 					t.Fatal(err)
@@ -113,7 +116,7 @@ func TestASchemaOfItsOwn(t *testing.T) {
 func TestForeignObjectsAreRefusedBeforeAnythingIsWritten(t *testing.T) {
 	t.Parallel()
 	for name, foreign := range map[string]struct{ sql, want string }{
-		"tables":     {`CREATE TABLE event_log (id bigint); CREATE TABLE rate_limits (id bigint); CREATE TABLE cleanups (id bigint)`, "event_log,cleanups,rate_limits"},
+		"tables":     {`CREATE TABLE event_log (id bigint); CREATE TABLE rate_limits (id bigint); CREATE TABLE cleanups (id bigint)`, "cleanups,event_log,rate_limits"},
 		"a view":     {`CREATE VIEW event_log AS SELECT 1`, "event_log"},
 		"a type":     {`CREATE TYPE scheduling_rule_type AS (a int)`, "scheduling_rule_type"},
 		"an index":   {`CREATE TABLE mine (id bigint); CREATE INDEX events_v2_pending ON mine (id)`, "events_v2_pending"},
@@ -159,31 +162,37 @@ func TestForeignObjectsAreRefusedBeforeAnythingIsWritten(t *testing.T) {
 
 // What a later migration would create is in the way of an upgrade as well.
 func TestForeignObjectsAreInTheWayOfAnUpgrade(t *testing.T) {
+	if migrations.Latest() < 2 {
+		t.Skip("no migration follows the first")
+	}
 	t.Parallel()
 	url := testenv.DatabaseURL(t)
-	if _, err := migrations.Down(testenv.Context(t), url, int(migrations.Latest())-11); err != nil {
+	if _, err := migrations.Down(testenv.Context(t), url, int(migrations.Latest())-1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := connect(t, url).Exec(t.Context(), `CREATE TABLE rate_limits (id bigint)`); err != nil {
+	if _, err := connect(t, url).Exec(t.Context(), `CREATE TABLE mine (id bigint); CREATE INDEX scheduling_rules_narrow ON mine (id)`, pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
 	}
 	_, err := migrations.Up(testenv.Context(t), url)
 	var refused *migrations.ForeignError
-	if !errors.As(err, &refused) || !slices.Equal(refused.Objects, []string{"table rate_limits"}) {
+	if !errors.As(err, &refused) || !slices.Equal(refused.Objects, []string{"index scheduling_rules_narrow"}) {
 		t.Errorf("Up = %v", err)
 	}
-	states(t, url, 11)
+	states(t, url, 1)
 }
 
 // A script from a later version refuses a schema that is not of the version before.
 func TestAScriptIsForOneVersion(t *testing.T) {
+	if migrations.Latest() < 2 {
+		t.Skip("no migration follows the first")
+	}
 	t.Parallel()
 	url := testenv.DatabaseURL(t)
-	script, err := migrations.In("").SQL(20, 21)
+	script, err := migrations.In("").SQL(2, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := connect(t, url).PgConn().Exec(t.Context(), script).ReadAll(); err == nil || !strings.Contains(err.Error(), "version 19") {
+	if _, err := connect(t, url).PgConn().Exec(t.Context(), script).ReadAll(); err == nil || !strings.Contains(err.Error(), "version 1") {
 		t.Errorf("the script on the newest schema: %v", err)
 	}
 	for _, wrong := range [][2]int64{{0, 1}, {2, 1}, {1, migrations.Latest() + 1}} {
