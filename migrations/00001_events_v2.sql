@@ -35,7 +35,7 @@ CREATE TABLE events_v2 (
     -- 0: in no ordering group, and needs none unless concurrency_limits has one for it; 1: waits in a group;
     -- 2: all of its groups have admitted it; 3: joins its groups when its notification arrives and it is due.
     group_state  smallint NOT NULL DEFAULT 0,
-    ordering_key text     COLLATE "C" NOT NULL DEFAULT '', -- events of one key run one after the other; '': any time
+    ordering_key text     COLLATE "C" NOT NULL DEFAULT '', -- events of one key run one after the other; '': none
 
     -- The claim that a rate limit has put off: its attempts, reduced to a smallint, which fits into the padding between
     -- the columns. A later claim has another number, so the column need not be reset.
@@ -46,8 +46,8 @@ CREATE TABLE events_v2 (
     begun       boolean NOT NULL DEFAULT false, -- the run of this claim has begun; a lock that expires before uses no attempt (I18)
     begin_first boolean NOT NULL DEFAULT false, -- a claim expired before its run began: from now on each beginning is recorded
                                                 -- before the run, so that an event that kills its workers ends (I9)
-    claim_id    bigint, -- random number of the claim: the other half of the fence, since a crash with synchronous_commit = off
-                        -- may lose a claim, and the next one then has the same attempts
+    claim_id    bigint, -- the number of the claim, drawn by its worker, plus attempts. It is the other half of the fence: a crash
+                        -- with synchronous_commit = off may lose a claim, and the next one then has the same attempts
     lost_run    boolean NOT NULL DEFAULT false, -- the last run was lost, until a run begins or the event is delayed (I9)
 
     attributes  jsonb,  -- flat object of strings: emitter to handler, history and children; NULL: none
@@ -56,7 +56,12 @@ CREATE TABLE events_v2 (
     CONSTRAINT events_v2_pkey PRIMARY KEY (id),
     -- I15: one row that no program can read would make the claim of a whole batch fail.
     CONSTRAINT events_v2_readable CHECK (id > 0 AND retries >= 0 AND attempts >= 0 AND isfinite(delay_until)
-        AND isfinite(enqueued_at) AND isfinite(locked_at) AND isfinite(notified_at))
+        AND isfinite(enqueued_at) AND isfinite(locked_at) AND isfinite(notified_at)),
+    -- I15: the next claim could not raise higher counts, and a later lock would never expire. Any role that may insert
+    -- events could write such values.
+    CONSTRAINT events_v2_countable CHECK (attempts <= 1000000000 AND retries <= 1000000000),
+    CONSTRAINT events_v2_lock_expires CHECK (locked_at < '3000-01-01 00:00Z'),
+    CONSTRAINT events_v2_snoozes CHECK (snoozes >= 0)
 )
 -- More than half of every page stays empty for the row versions that claims write (HOT updates: a claim changes no
 -- indexed column). The shortest row takes 120 bytes when it is inserted and 144 when it is claimed, each with a pointer
@@ -67,13 +72,6 @@ WITH (autovacuum_vacuum_scale_factor = 0.01,
       fillfactor = 45);
 
 ALTER SEQUENCE events_id_seq OWNED BY events_v2.id;
-
--- I15: counts that the next claim could not raise, and a lock that never expires, are refused: any role that may insert
--- events could write them.
-ALTER TABLE events_v2
-    ADD CONSTRAINT events_v2_countable CHECK (attempts <= 1000000000 AND retries <= 1000000000) NOT VALID,
-    ADD CONSTRAINT events_v2_lock_expires CHECK (locked_at < '3000-01-01 00:00Z') NOT VALID,
-    ADD CONSTRAINT events_v2_snoozes CHECK (snoozes >= 0) NOT VALID;
 
 -- The events of a handler: counted, and read by id when a rule is lifted.
 CREATE INDEX events_v2_handler ON events_v2 (canvas_id, module, name, id);
@@ -207,9 +205,10 @@ CREATE FUNCTION events_v2_needs_read_committed(what text) RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-        RAISE EXCEPTION '% needs a transaction at READ COMMITTED, and this one is at %', what, upper(current_setting('transaction_isolation'))
-            USING ERRCODE = 'feature_not_supported',
-                HINT = 'Begin it with BEGIN ISOLATION LEVEL READ COMMITTED (pgx.TxOptions, sql.TxOptions), whatever default_transaction_isolation is.';
+        RAISE EXCEPTION '% needs a transaction at READ COMMITTED, and this one is at %',
+            what, upper(current_setting('transaction_isolation')) USING ERRCODE = 'feature_not_supported',
+            HINT = 'Begin it with BEGIN ISOLATION LEVEL READ COMMITTED (pgx.TxOptions, sql.TxOptions), '
+                'whatever default_transaction_isolation is.';
     END IF;
     RETURN true;
 END
@@ -336,11 +335,13 @@ BEGIN
             SELECT g.canvas_id, g.group_key FROM event_groups g WHERE g.event_id = ANY (leaving || moving) AND g.stage = at
             UNION
             SELECT e.canvas_id, own.group_key FROM events_v2 e, events_v2_group_key(at, e.module, e.name, e.ordering_key) AS own (group_key)
-            WHERE e.id = ANY (moving) AND (at > 1 OR e.ordering_key <> '') AND events_v2_max_running(at, e.canvas_id, own.group_key) IS NOT NULL
+            WHERE e.id = ANY (moving) AND (at > 1 OR e.ordering_key <> '')
+              AND events_v2_max_running(at, e.canvas_id, own.group_key) IS NOT NULL
         ) AS changed;
         CONTINUE WHEN group_keys IS NULL;
         INSERT INTO event_group_locks AS held (number) -- makes what is missing, and locks the rest without writing it
-        SELECT DISTINCT at * 262144 + (hashtextextended(format('%s %s', changed.canvas_id, changed.group_key), 0) & 262143)::integer AS number
+        SELECT DISTINCT at * 262144
+            + (hashtextextended(format('%s %s', changed.canvas_id, changed.group_key), 0) & 262143)::integer AS number
         FROM unnest(canvases, group_keys) AS changed (canvas_id, group_key) ORDER BY number
         ON CONFLICT (number) DO UPDATE SET number = held.number WHERE false;
 
@@ -348,7 +349,8 @@ BEGIN
             DELETE FROM event_groups g WHERE g.event_id = ANY (leaving) AND g.stage = at RETURNING g.event_id
         ) SELECT rejoining || coalesce(array_agg(event_id), '{}') INTO rejoining FROM left_group;
         INSERT INTO event_groups (event_id, stage, canvas_id, group_key)
-        SELECT e.id, at, e.canvas_id, own.group_key FROM events_v2 e, events_v2_group_key(at, e.module, e.name, e.ordering_key) AS own (group_key)
+        SELECT e.id, at, e.canvas_id, own.group_key
+        FROM events_v2 e, events_v2_group_key(at, e.module, e.name, e.ordering_key) AS own (group_key)
         WHERE e.id = ANY (moving) AND (at > 1 OR e.ordering_key <> '') AND events_v2_max_running(at, e.canvas_id, own.group_key) IS NOT NULL
         ON CONFLICT DO NOTHING;
 
@@ -359,7 +361,8 @@ BEGIN
                 FROM unnest(canvases, group_keys) AS changed (canvas_id, group_key)
                 CROSS JOIN LATERAL (
                     SELECT least(max_chosen, events_v2_max_running(at, changed.canvas_id, changed.group_key) - (
-                        SELECT count(*) FROM event_groups g WHERE g.canvas_id = changed.canvas_id AND g.group_key = changed.group_key AND g.admitted)) AS room
+                        SELECT count(*) FROM event_groups g
+                        WHERE g.canvas_id = changed.canvas_id AND g.group_key = changed.group_key AND g.admitted)) AS room
                 ) AS free
                 CROSS JOIN LATERAL (
                     SELECT g.event_id FROM event_groups g
@@ -416,7 +419,7 @@ CREATE TABLE rate_limits (
     name       text        NOT NULL DEFAULT '',
     per_minute integer,                         -- NULL: any number
     per_day    integer,                         -- NULL: any number
-    mode       text        NOT NULL DEFAULT 'exact', -- approximate: a worker may reserve runs in advance
+    mode       text        NOT NULL DEFAULT 'exact', -- approximate: workers count runs in memory, and report them later
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
 
     CONSTRAINT rate_limits_pkey PRIMARY KEY (canvas_id, module, name),
@@ -466,13 +469,13 @@ CREATE TRIGGER rate_limit_changed AFTER INSERT OR UPDATE ON rate_limits
 
 -- Cron ----------------------------------------------------------------------------------------------------------------
 
-CREATE TYPE cron_missed_policy AS ENUM ('latest', 'all', 'none'); -- which slots get an event late, after a pause of cron
+CREATE TYPE cron_missed_policy AS ENUM ('latest', 'all', 'none'); -- which slots that no checker was there for get an event
 
 CREATE TABLE cron_definitions (
     id              bigint             GENERATED ALWAYS AS IDENTITY,
     canvas_id       uuid               NOT NULL,
-    name            text               NOT NULL, -- the name of the events, too
-    schedule        text               NOT NULL, -- five fields of cron, or @every
+    name            text               NOT NULL, -- also the name of its events
+    schedule        text               NOT NULL, -- five fields as in cron, or an interval such as 'every hour'
     time_zone       text               NOT NULL DEFAULT 'UTC',
     missed          cron_missed_policy NOT NULL DEFAULT 'latest',
     enabled         boolean            NOT NULL DEFAULT true,
@@ -483,7 +486,9 @@ CREATE TABLE cron_definitions (
     skip_if_running boolean            NOT NULL DEFAULT false, -- nor while an earlier event of the definition waits or runs
 
     CONSTRAINT cron_definitions_pkey PRIMARY KEY (id),
-    CONSTRAINT cron_definitions_once UNIQUE (canvas_id, name)
+    CONSTRAINT cron_definitions_once UNIQUE (canvas_id, name),
+    -- I15: only SQL can write a time that no program can read.
+    CONSTRAINT cron_definitions_readable CHECK (starts_at >= '0001-01-01 00:00Z' AND starts_at < '10000-01-01 00:00Z')
 );
 
 -- One row per slot that has been decided, so that it is decided once.
@@ -495,15 +500,10 @@ CREATE TABLE cron_records (
     skipped    text,                 -- why it was skipped; NULL: it was not
 
     -- I10: at most one event per (cron, slot), with any number of checkers.
-    CONSTRAINT cron_records_pkey PRIMARY KEY (cron_id, slot)
+    CONSTRAINT cron_records_pkey PRIMARY KEY (cron_id, slot),
+    CONSTRAINT cron_records_readable CHECK (isfinite(slot)),
+    CONSTRAINT cron_records_skipped CHECK (skipped IN ('paused', 'running'))
 );
-
--- I15: times that only SQL can write and no program can read are refused.
-ALTER TABLE cron_definitions
-    ADD CONSTRAINT cron_definitions_readable CHECK (starts_at >= '0001-01-01 00:00Z' AND starts_at < '10000-01-01 00:00Z') NOT VALID;
-ALTER TABLE cron_records
-    ADD CONSTRAINT cron_records_readable CHECK (isfinite(slot)) NOT VALID,
-    ADD CONSTRAINT cron_records_skipped CHECK (skipped IN ('paused', 'running')) NOT VALID;
 
 -- Workers -------------------------------------------------------------------------------------------------------------
 
@@ -511,7 +511,7 @@ ALTER TABLE cron_records
 -- in between it writes nothing. That it lives shows in an advisory lock (class 1163284567, its number) of its
 -- heartbeat's connection. The relay deletes rows a day after stopped_at or missed_at.
 CREATE TABLE event_workers (
-    number     integer     NOT NULL, -- random; the upper bits of events_v2.claim_id, so that a claim names its holder
+    number     integer     NOT NULL, -- random; in the upper bits of the number of each claim, which so names its holder
     host       text        NOT NULL,
     pid        integer     NOT NULL,
     version    text        NOT NULL, -- of the program
@@ -606,7 +606,7 @@ CREATE TABLE cleanups (
                                       -- known (yet) whether the publication was sent
     cleaned_by  bigint,               -- the event whose handler deletes it, or tried to: while that is in events_v2 no other does
     created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
-    expires_at  timestamptz NOT NULL, -- when it is to be deleted
+    expires_at  timestamptz NOT NULL, -- from when it may be deleted
 
     CONSTRAINT cleanups_pkey PRIMARY KEY (id),
     -- One publication per key and event. The index finds all rows of a key, too.
@@ -712,7 +712,8 @@ BEGIN
     IF value IS NULL OR bytes = 0 THEN
         RETURN ARRAY['value', CASE bytes WHEN 0 THEN 'is empty' ELSE 'is NULL' END, 'Give a JSON text; for nothing, the text null.'];
     ELSIF bytes > max_bytes THEN
-        RETURN ARRAY['value', format('is %s bytes long: the limit is %s', bytes, max_bytes), 'Keep large data elsewhere and emit a reference.'];
+        RETURN ARRAY['value', format('is %s bytes long: the limit is %s', bytes, max_bytes),
+            'Keep large data elsewhere and emit a reference.'];
     END IF;
     BEGIN
         parsed := value::json;
@@ -757,14 +758,18 @@ BEGIN
     ELSIF attributes IS NULL THEN
         RETURN NULL;
     ELSIF jsonb_typeof(attributes) <> 'object' THEN
-        RETURN ARRAY['attributes', format('is JSON of the type %s', jsonb_typeof(attributes)), 'Give an object of strings, as in {"user": "ada"}.'];
+        RETURN ARRAY['attributes', format('is JSON of the type %s', jsonb_typeof(attributes)),
+            'Give an object of strings, as in {"user": "ada"}.'];
     ELSIF (SELECT count(*) FROM jsonb_object_keys(attributes)) > 16 THEN
         RETURN ARRAY['attributes', format('has %s pairs: the limit is 16', (SELECT count(*) FROM jsonb_object_keys(attributes))),
             'Leave some out; those of the setting events_v2.attributes count as well.'];
     END IF;
-    size := (SELECT sum(octet_length(convert_to(key, 'UTF8')) + coalesce(octet_length(convert_to(value, 'UTF8')), 0)) FROM jsonb_each_text(attributes));
+    size := (
+        SELECT sum(octet_length(convert_to(key, 'UTF8')) + coalesce(octet_length(convert_to(value, 'UTF8')), 0))
+        FROM jsonb_each_text(attributes));
     IF size > 8192 THEN
-        RETURN ARRAY['attributes', format('has %s bytes of keys and values: the limit is 8192', size), 'Keep large data in the value of the event.'];
+        RETURN ARRAY['attributes', format('has %s bytes of keys and values: the limit is 8192', size),
+            'Keep large data in the value of the event.'];
     END IF;
     FOR pair IN
         SELECT e.key, e.value #>> '{}' AS value, jsonb_typeof(e.value) AS type FROM jsonb_each(attributes) AS e ORDER BY e.key COLLATE "C"
@@ -773,14 +778,17 @@ BEGIN
             RETURN ARRAY['attributes', format('has the key %s', to_json(pair.key)),
                 'A key has 1 to 64 lower-case letters (a to z), digits, _, . and -.'];
         ELSIF pair.type <> 'string' THEN
-            RETURN ARRAY['attributes', format('has JSON of the type %s at %s', pair.type, to_json(pair.key)), 'Values are strings: put it in quotes.'];
+            RETURN ARRAY['attributes', format('has JSON of the type %s at %s', pair.type, to_json(pair.key)),
+                'Values are strings: put it in quotes.'];
         ELSIF octet_length(convert_to(pair.value, 'UTF8')) > 1024 THEN
-            RETURN ARRAY['attributes', format('has %s bytes at %s: the limit of a value is 1024', octet_length(convert_to(pair.value, 'UTF8')), to_json(pair.key)),
+            RETURN ARRAY['attributes',
+                format('has %s bytes at %s: the limit of a value is 1024', octet_length(convert_to(pair.value, 'UTF8')), to_json(pair.key)),
                 'Keep large data in the value of the event.'];
         END IF;
         control := substring(pair.value COLLATE "C" FROM '[\u0001-\u001f\u007f-\u009f]');
         IF control IS NOT NULL THEN
-            RETURN ARRAY['attributes', format('has the control character U+%s at %s', upper(lpad(to_hex(ascii(control)), 4, '0')), to_json(pair.key)),
+            RETURN ARRAY['attributes',
+                format('has the control character U+%s at %s', upper(lpad(to_hex(ascii(control)), 4, '0')), to_json(pair.key)),
                 'Leave out line ends, tabs and other control characters.'];
         END IF;
     END LOOP;
@@ -880,7 +888,8 @@ DECLARE
     schema   text := TG_TABLE_SCHEMA;
     "table"  text := TG_TABLE_NAME;
     source   text := format('send_to_outbox on %I.%I', schema, "table");
-    attach   text := 'CREATE TRIGGER … AFTER INSERT OR UPDATE OR DELETE ON … FOR EACH ROW EXECUTE FUNCTION send_to_outbox(canvas, module).';
+    attach   text := 'CREATE TRIGGER … AFTER INSERT OR UPDATE OR DELETE ON … '
+        'FOR EACH ROW EXECUTE FUNCTION send_to_outbox(canvas, module).';
     -- As in Go, and stricter than the type uuid.
     form     text := '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$';
     modifier text := coalesce(TG_ARGV[2], '_');
@@ -919,7 +928,8 @@ BEGIN
                     ELSE format('there is no column %I', TG_ARGV[0])
                 END
                 USING ERRCODE = 'invalid_parameter_value', SCHEMA = schema, TABLE = "table", COLUMN = TG_ARGV[0],
-                    HINT = 'The first argument of the trigger is a canvas (a uuid) or the name of the column that holds the uuid of each row''s canvas.';
+                    HINT = 'The first argument of the trigger is a canvas (a uuid) '
+                        'or the name of the column that holds the uuid of each row''s canvas.';
         END IF;
     END IF;
 
@@ -1105,7 +1115,9 @@ RETURN (
         l.per_day - CASE days WHEN 0 THEN c.day_count ELSE greatest(c.day_count - days * l.per_day, 0) END), 0)
     FROM rate_limits l JOIN rate_counters c ON c.canvas_id = l.canvas_id AND c.module = l.module AND c.name = l.name
     CROSS JOIN LATERAL (
-        SELECT round(extract(epoch FROM greatest(date_bin('1 minute', clock_timestamp(), 'epoch'), c.minute_at) - c.minute_at) / 60)::bigint AS minutes,
+        SELECT
+            round(extract(epoch FROM greatest(date_bin('1 minute', clock_timestamp(), 'epoch'), c.minute_at) - c.minute_at) / 60)::bigint
+                AS minutes,
             round(extract(epoch FROM greatest(date_bin('1 day', clock_timestamp(), 'epoch'), c.day_at) - c.day_at) / 86400)::bigint AS days
     ) AS elapsed
     WHERE l.canvas_id = events_v2_rate_room.canvas AND l.module = events_v2_rate_room.module AND l.name = events_v2_rate_room.name);
@@ -1126,8 +1138,10 @@ DECLARE
     max_share    CONSTANT integer := 1000;  -- events in each of the three places of a handler
     ruled_share  CONSTANT integer := 50;    -- the same of a handler that a rule holds back: what still runs
     now_at       CONSTANT timestamptz := clock_timestamp();
-    expired      CONSTANT timestamptz := now_at - coalesce((SELECT greatest(s.lock_timeout, s.lock_timeout_before) FROM events_v2_settings s), interval '1 minute');
-    narrow       CONSTANT boolean := EXISTS (SELECT FROM scheduling_rules r WHERE r.prefix OR r.modifier <> '' OR r.released_to IS NOT NULL);
+    expired      CONSTANT timestamptz := now_at
+        - coalesce((SELECT greatest(s.lock_timeout, s.lock_timeout_before) FROM events_v2_settings s), interval '1 minute');
+    narrow       CONSTANT boolean := EXISTS (
+        SELECT FROM scheduling_rules r WHERE r.prefix OR r.modifier <> '' OR r.released_to IS NOT NULL);
     -- The handlers of all workers, live or not, with the canvas if they have one; NULL: there has been no worker.
     known        CONSTANT jsonb := (
         SELECT jsonb_object_agg(concat_ws(U&'\001f', h ->> 'canvas_id', h ->> 'module', h ->> 'name', h ->> 'modifier'), true)
@@ -1139,7 +1153,7 @@ DECLARE
     at_canvas    uuid := '00000000-0000-0000-0000-000000000000';
     at_module    text := '';
     at_name      text := '';
-    canvas       uuid;    -- that the rooms of a canvas are of
+    canvas       uuid;    -- of canvas_room and canvas_rate
     canvas_room  bigint;  -- under its concurrency limit; NULL: it has none
     canvas_rate  bigint;  -- and under its rate limit
     handler_room bigint;
@@ -1147,12 +1161,13 @@ DECLARE
     ruled        boolean;
     was_read     bigint;
     running      bigint;
-    free         bigint;  -- that need join no group any more
-    joining      bigint;  -- that the groups of their keys would admit
+    free         bigint;  -- events that need join no group any more
+    joining      bigint;  -- events that the groups of their keys would admit
     runnable     bigint;
 BEGIN
     IF most IS NULL OR most < 1 THEN
-        RAISE EXCEPTION 'events_v2_runnable: most is %, it must be 1 or more', coalesce(most::text, 'NULL') USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'events_v2_runnable: most is %, it must be 1 or more', coalesce(most::text, 'NULL')
+            USING ERRCODE = 'invalid_parameter_value';
     END IF;
     WHILE total < most AND handlers < max_handlers AND read < max_read LOOP
         SELECT e.canvas_id, e.module, e.name INTO at_canvas, at_module, at_name
@@ -1170,7 +1185,8 @@ BEGIN
         handler_rate := events_v2_rate_room(at_canvas, at_module, at_name);
         ruled := EXISTS (
             SELECT FROM scheduling_rules r
-            WHERE r.canvas_id = at_canvas AND r.event_space = at_module AND r.handler_name = at_name AND r.modifier = '' AND r.released_to IS NULL)
+            WHERE r.canvas_id = at_canvas AND r.event_space = at_module AND r.handler_name = at_name
+              AND r.modifier = '' AND r.released_to IS NULL)
           OR narrow AND EXISTS (
             SELECT FROM scheduling_rules r
             WHERE r.prefix AND r.canvas_id = at_canvas AND r.event_space = at_module AND starts_with(at_name, r.handler_name)
@@ -1189,13 +1205,15 @@ BEGIN
              ORDER BY e.canvas_id DESC, e.module DESC, e.name DESC, e.id DESC LIMIT share)
             UNION
             (SELECT e.id, e.modifier, e.delay_until, e.locked_at, e.group_state, e.ordering_key FROM events_v2 e
-             WHERE e.delay_until > e.enqueued_at AND e.notified_at IS NOT NULL AND (e.canvas_id, e.module, e.name) >= (at_canvas, at_module, at_name)
+             WHERE e.delay_until > e.enqueued_at AND e.notified_at IS NOT NULL
+               AND (e.canvas_id, e.module, e.name) >= (at_canvas, at_module, at_name)
                AND (e.canvas_id, e.module, e.name, e.delay_until) <= (at_canvas, at_module, at_name, now_at)
              ORDER BY e.canvas_id, e.module, e.name, e.delay_until LIMIT share)
         ), judged AS MATERIALIZED (
             SELECT e.ordering_key, e.group_state, coalesce(e.locked_at > expired, false) AS running,
                 NOT ruled AND e.delay_until <= now_at
-                AND (known IS NULL OR known ? concat_ws(U&'\001f', at_module, at_name, e.modifier) OR known ? concat_ws(U&'\001f', at_canvas, at_module, at_name, e.modifier))
+                AND (known IS NULL OR known ? concat_ws(U&'\001f', at_module, at_name, e.modifier)
+                  OR known ? concat_ws(U&'\001f', at_canvas, at_module, at_name, e.modifier))
                 AND NOT (narrow AND (EXISTS (
                     SELECT FROM scheduling_rules r
                     WHERE r.canvas_id = at_canvas AND r.event_space = at_module AND r.handler_name = at_name
@@ -1204,7 +1222,8 @@ BEGIN
                     SELECT FROM scheduling_rules r
                     WHERE r.prefix AND r.canvas_id = at_canvas AND r.event_space = at_module AND starts_with(at_name, r.handler_name)
                       AND r.modifier IN ('', e.modifier) AND (r.released_to IS NULL OR e.id > r.released_to)))) AS may,
-                e.group_state IN (1, 3) OR e.group_state = 0 AND e.locked_at IS NULL AND (canvas_room IS NOT NULL OR handler_room IS NOT NULL) AS joins
+                e.group_state IN (1, 3)
+                  OR e.group_state = 0 AND e.locked_at IS NULL AND (canvas_room IS NOT NULL OR handler_room IS NOT NULL) AS joins
             FROM events e
         ), keys AS (
             SELECT CASE WHEN j.ordering_key = '' THEN count(*)
