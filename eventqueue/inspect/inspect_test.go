@@ -175,7 +175,7 @@ func TestRulesOfAnyYearAreListed(t *testing.T) {
 	t.Parallel()
 	store := pgstore.New(testenv.Pool(t))
 	scope := inspectedScope()
-	exec(t, store, `ALTER TABLE scheduling_rules DROP CONSTRAINT IF EXISTS scheduling_rules_readable`)
+	exec(t, store, `ALTER TABLE scheduling_rules DROP CONSTRAINT scheduling_rules_readable`)
 	for i, bad := range []string{"infinity", "-infinity", "200000-01-01", "4000-01-01 BC"} {
 		exec(t, store, `INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name, created_at, until, rate, released_to, released_at)
 			SELECT 'pause', $1, $2, $3, bad::timestamp, bad::timestamptz, 1, 0, bad::timestamptz FROM (SELECT $4::text AS bad) AS of`,

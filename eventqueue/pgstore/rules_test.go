@@ -7,6 +7,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/migrations"
 	"eventsv2/test/testenv"
 )
 
@@ -251,6 +252,19 @@ func TestRulesOfAnyYearCostNothing(t *testing.T) {
 	ctx := testenv.Context(t)
 	handler := scope
 	handler.Module = "M"
+	for _, column := range []string{"created_at", "released_at"} {
+		for _, bad := range []string{"infinity", "-infinity", "200000-01-01"} {
+			if _, err := r.pool.Exec(ctx, `INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name, rate, released_to, released_at)
+				VALUES ('pause', $1, 'M', 'n', 1, 0, now())`, [16]byte(canvas)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.pool.Exec(ctx, `UPDATE scheduling_rules SET `+column+` = $1::text::timestamptz`, bad); err == nil {
+				t.Errorf("%s %s is not refused", column, bad)
+			}
+			r.exec(`DELETE FROM scheduling_rules`)
+		}
+	}
+	r.exec(`ALTER TABLE scheduling_rules DROP CONSTRAINT scheduling_rules_readable`)
 	r.exec(badRulesSQL, [16]byte(canvas), handler.Name)
 	rules, err := r.store.RulesToLift(ctx)
 	if err != nil || len(rules) != 3 {
@@ -268,6 +282,7 @@ func TestAReleaseReplacesATimeThatIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
+	r.exec(`ALTER TABLE scheduling_rules DROP CONSTRAINT scheduling_rules_readable`)
 	r.exec(`INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name, rate, released_to, released_at)
 		VALUES ('pause', $1, $2, $3, 1, 0, 'infinity')`, [16]byte(canvas), scope.Module, scope.Name)
 	r.exec(`ALTER TABLE scheduling_rules ADD CONSTRAINT finite CHECK (isfinite(released_at)) NOT VALID`)
@@ -275,5 +290,26 @@ func TestAReleaseReplacesATimeThatIsRefused(t *testing.T) {
 	released, err := r.store.Release(ctx, control.PauseRule, control.RuleScope{Scope: scope})
 	if err != nil || !released.GoesOn || released.UpTo != ids[0] {
 		t.Errorf("%+v was released, %v; want what a second allows", released, err)
+	}
+}
+
+// TestBadRulesAreCorrected when the table begins to refuse them.
+func TestBadRulesAreCorrected(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ctx, databaseURL := testenv.Context(t), r.pool.Config().ConnString()
+	if _, err := migrations.Down(ctx, databaseURL, int(migrations.Latest()-1)); err != nil {
+		t.Fatal(err)
+	}
+	r.exec(badRulesSQL, [16]byte(canvas), "n")
+	if _, err := migrations.Up(ctx, databaseURL); err != nil {
+		t.Fatal(err)
+	}
+	if n := one[int](r, `SELECT count(*) FROM scheduling_rules
+		WHERE isfinite(created_at) AND created_at < '3000-01-01' AND (rate IS NULL OR released_at BETWEEN '2000-01-01' AND clock_timestamp())`); n != 3 {
+		t.Errorf("%d of three rules can be read", n)
+	}
+	if until := one[string](r, `SELECT until::text FROM scheduling_rules WHERE rule_type = 'block'`); until != "infinity" {
+		t.Errorf("the end of a rule without one is %s", until)
 	}
 }

@@ -88,7 +88,7 @@ func TestABadRowOfARuleCostsItselfOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	execute(`ALTER TABLE scheduling_rules DROP CONSTRAINT IF EXISTS scheduling_rules_readable`)
+	execute(`ALTER TABLE scheduling_rules DROP CONSTRAINT scheduling_rules_readable`)
 	execute(`INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name, created_at, until, rate, released_to, released_at) VALUES
 		('pause', $1, 'WORKER', 'refused', now(), now() - interval '1 h', NULL, NULL, NULL),
 		('block', $1, 'WORKER', 'refused', now(), NULL, 1, 0, now()),

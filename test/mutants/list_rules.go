@@ -3,7 +3,7 @@ package main
 // ruleMutants are about pausing, blocking and lifting.
 func ruleMutants() []mutant {
 	const store, rules = "eventqueue/pgstore/rules.go", "eventqueue/control/rules.go"
-	const expiry = "eventqueue/control/expiry.go"
+	const expiry, readable = "eventqueue/control/expiry.go", "migrations/00002_rules.sql"
 	const anyYear, alone = "TestRulesOfAnyYearCostNothing", "TestARuleThatCannotBeLiftedIsLeftAlone"
 	const waiting = "eventqueue/pgstore/waiting.go"
 	const lift, waits, expired = "TestLiftingARuleTouchesNoOther", "TestWhatWaitsIsTakenOnce", "TestRulesAreLiftedAtTheirEnd"
@@ -46,6 +46,10 @@ func ruleMutants() []mutant {
 			inspecting("TestRulesOfAnyYearAreListed")},
 		{"bad-release-of-a-rule-hides-the-others", "I15", "eventqueue/inspect/rules.go", change("least(greatest(released_at, '0001-01-01 00:00Z'), '9999-12-31 00:00Z')", "released_at"),
 			inspecting("TestRulesOfAnyYearAreListed")},
+		{"bad-times-of-rules-are-taken", "I15", readable, change("created_at >= '0001-01-01' AND created_at < '10000-01-01'\n    AND (released_at", "(released_at"), stored(anyYear)},
+		{"bad-releases-of-rules-are-taken", "I15", readable, change("released_at < '10000-01-01 00:00Z')) NOT VALID", "true)) NOT VALID"), stored(anyYear)},
+		{"bad-times-of-rules-are-kept", "I15", readable, change("WHERE NOT (created_at >=", "WHERE false AND NOT (created_at >="), stored("TestBadRulesAreCorrected")},
+		{"bad-releases-of-rules-are-kept", "I15", readable, change("WHERE NOT (released_at >=", "WHERE false AND NOT (released_at >="), stored("TestBadRulesAreCorrected")},
 		{"rule-that-cannot-be-lifted-is-tried-each-second", "I15", expiry, change("if r.refused == nil {\n\t\treturn false", "if r.refused != nil {\n\t\treturn false"), protocol(alone)},
 		{"rule-that-cannot-be-lifted-is-given-up", "I13", expiry, change("refusedWait = time.Minute", "refusedWait = time.Hour"), protocol(alone)},
 		{"rule-that-cannot-be-lifted-keeps-the-others", "I15", "eventqueue/control/expiry.go",
