@@ -8,9 +8,7 @@
 // call Check when they start and refuse to work on one that is too old. Deploys
 // migrate first and roll the binaries afterwards, so Check accepts a schema
 // that is newer than the binary, and a migration must leave the binaries of the
-// version before it working. Migration 26, from before the first release, is the
-// exception: it renames what they use, so they have to be stopped first. A migration
-// that takes away what earlier versions need makes, or replaces, the SQL function
+// version before it working. A migration that takes away what earlier versions need makes, or replaces, the SQL function
 // eventsv2_oldest_program, which returns the oldest Latest of the programs that can work with it:
 // Check refuses for the others.
 //

@@ -65,9 +65,9 @@ type nameChange struct {
 	name    string
 }
 
-func nameChanges() []nameChange {
+func nameChanges(text string) []nameChange {
 	var list []nameChange
-	for line := range strings.Lines(names) {
+	for line := range strings.Lines(text) {
 		var c nameChange
 		var sign, kind string
 		if _, err := fmt.Sscan(line, &c.version, &sign, &kind); err != nil {
@@ -81,9 +81,9 @@ func nameChanges() []nameChange {
 }
 
 // namesFrom returns the names that a schema has before a version, and those that this version and later ones bring, in their order.
-func namesFrom(version int64) (ours map[string]bool, wanted []string) {
+func namesFrom(changes []nameChange, version int64) (ours map[string]bool, wanted []string) {
 	ours = map[string]bool{}
-	for _, c := range nameChanges() {
+	for _, c := range changes {
 		switch {
 		case c.version < version && c.brings:
 			ours[c.name] = true
@@ -125,7 +125,7 @@ func anyArguments(name string) string {
 // refuseForeign returns a *ForeignError if something in the schema is in the way of the migrations from a version on. What those
 // before it have made is the queue's.
 func refuseForeign(ctx context.Context, tx pgx.Tx, schema pgsession.Schema, from int64) error {
-	ours, wanted := namesFrom(from)
+	ours, wanted := namesFrom(nameChanges(names), from)
 	conflicts := inTheWay(ours, wanted)
 	for i, name := range wanted {
 		wanted[i] = bare(name)
@@ -145,10 +145,6 @@ func refuseForeign(ctx context.Context, tx pgx.Tx, schema pgsession.Schema, from
 		return fmt.Errorf("look for objects of other applications in the schema %s: %w", schema.Name(), err)
 	}
 	if len(objects) > 0 {
-		place := func(object string) int {
-			return slices.IndexFunc(wanted, func(name string) bool { return strings.HasSuffix(object, " "+name) })
-		}
-		slices.SortStableFunc(objects, func(a, b string) int { return place(a) - place(b) })
 		return &ForeignError{Schema: schema.Name(), Objects: objects}
 	}
 	return nil

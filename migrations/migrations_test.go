@@ -167,29 +167,6 @@ func TestEachStepDownTakesBackItsStepUp(t *testing.T) {
 	}
 }
 
-// TestBadRowsFromBeforeCanBeUpdated (I15): rows that were written by hand before the table
-// refused them must not fail the statements that update many rows.
-func TestBadRowsFromBeforeCanBeUpdated(t *testing.T) {
-	t.Parallel()
-	databaseURL := testenv.EmptyDatabaseURL(t)
-	up(t, databaseURL)
-	const before = 13
-	if _, err := migrations.Down(testenv.Context(t), databaseURL, int(migrations.Latest()-before)); err != nil {
-		t.Fatal(err)
-	}
-	conn := connect(t, databaseURL)
-	if _, err := conn.Exec(testenv.Context(t), `
-INSERT INTO events_v2 (canvas_id, module, name, modifier, value, attempts, retries, locked_at)
-SELECT gen_random_uuid(), 'M', 'n', '_', '1', bad.*
-FROM (VALUES (2147483647, 0, NULL), (0, 2147483647, NULL), (1, 0, '294276-12-31 00:00Z'::timestamptz)) AS bad`); err != nil {
-		t.Fatal(err)
-	}
-	up(t, databaseURL)
-	if tag, err := conn.Exec(testenv.Context(t), `UPDATE events_v2 SET notified_at = now()`); err != nil || tag.RowsAffected() != 3 {
-		t.Errorf("%s, %v", tag, err)
-	}
-}
-
 func TestConcurrentUpsApplyEverythingOnce(t *testing.T) {
 	t.Parallel()
 	databaseURL := testenv.EmptyDatabaseURL(t)

@@ -6,20 +6,20 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"eventsv2/migrations"
 	"eventsv2/test/testenv"
 	"eventsv2/test/walls"
 )
 
 // TestNamesInTheDatabaseHaveNoRetiredWord reads the names of the migrated schema: tables,
 // columns, indexes, sequences, constraints, functions with their arguments, triggers, types and the
-// labels of enums. It leaves out the columns of indexes: they have the names that the columns
-// of the tables had when the index was made, and no statement can name them.
+// labels of enums.
 func TestNamesInTheDatabaseHaveNoRetiredWord(t *testing.T) {
 	t.Parallel()
 	const selectNames = `
 SELECT 'relation ' || relname FROM pg_class WHERE relnamespace = 'public'::regnamespace
 UNION SELECT 'column ' || relname || ' ' || attname FROM pg_attribute JOIN pg_class c ON c.oid = attrelid
- WHERE relnamespace = 'public'::regnamespace AND relkind <> 'i' AND attnum > 0 AND NOT attisdropped
+ WHERE relnamespace = 'public'::regnamespace AND attnum > 0 AND NOT attisdropped
 UNION SELECT 'constraint ' || conname FROM pg_constraint WHERE connamespace = 'public'::regnamespace
 UNION SELECT concat_ws(' ', 'function', proname, array_to_string(proargnames, ' ')) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
 UNION SELECT 'trigger ' || tgname FROM pg_trigger WHERE NOT tgisinternal
@@ -46,5 +46,22 @@ ORDER BY 1`
 		if !kinds[kind] {
 			t.Errorf("no %s was found", kind)
 		}
+	}
+}
+
+// TestNamesOfMigrationsHaveNoRetiredWord: eventctl migrate status prints them.
+func TestNamesOfMigrationsHaveNoRetiredWord(t *testing.T) {
+	t.Parallel()
+	list, err := migrations.Status(testenv.Context(t), testenv.EmptyDatabaseURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range list {
+		if write := walls.Replacement(m.Name); write != "" {
+			t.Errorf("the migration %s has a retired word: write %s (docs/glossary.md)", m.Name, write)
+		}
+	}
+	if walls.Replacement("00009_lines.sql") == "" {
+		t.Error("a retired word of a name is not found")
 	}
 }

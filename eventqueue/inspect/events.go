@@ -44,7 +44,7 @@ type QueuedEvent struct {
 	// LockedAt is when the lock was last taken or renewed; nil without a lock.
 	LockedAt *time.Time
 	// Holder is the worker that has the lock, also one that has expired; nil without a lock, and for a
-	// worker that is not known, as one of an earlier version.
+	// worker that is not known, since it has no row.
 	Holder *Worker
 	// NotifiedAt is when a notification was last published; nil while one is pending.
 	NotifiedAt *time.Time

@@ -165,8 +165,8 @@ func (f *facts) lockExpires() time.Time {
 	return e.LockedAt.Add(e.LockValidFor)
 }
 
-// holderGone reports whether the worker that took the lock has stopped or died. One that is not known, as one of an
-// earlier version, counts as one that lives.
+// holderGone reports whether the worker that took the lock has stopped or died. One that is not known, since it has no
+// row, counts as one that lives.
 func (f *facts) holderGone() bool {
 	w := f.shown.Queued.Holder
 	return w != nil && w.State != WorkerLive

@@ -130,7 +130,7 @@ func qualifyBatch(batch *pgx.Batch, qualify func(sql string) string) {
 }
 
 // schemaSQL finds which tables of the queue are missing in the schema $1, and other schemas that have them.
-// The tables of the first versions are in every queue; others are missing where the schema is older than this program.
+// These are in every queue; a table of a later version may be missing where the schema is older than this program.
 const schemaSQL = `
 SELECT to_regnamespace(quote_ident($1)) IS NOT NULL,
     ARRAY(SELECT name FROM unnest(ARRAY['events_v2', 'scheduling_rules', 'event_log', 'eventsv2_schema_version']) AS name

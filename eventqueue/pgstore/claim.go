@@ -29,13 +29,11 @@ import (
 //   - runnable are the row versions (ctid) that may run. OFFSET 0 has each row
 //     looked up by its id (see also lockwait.go).
 //   - claimed writes the lock and the token into these versions. A row that was
-//     written since is checked again, or left (I4, I6). claim_id is the number
-//     of the claim plus the token: after a claim by
-//     a program that does not know the column, the number matches no claim. Taking
-//     over an expired lock counts as a failed attempt (I9) if the run had begun. If
-//     that is not known, later runs are recorded before they begin (I18). Requeue and
-//     events_v2_advance do the same when they remove an expired lock. The subselect
-//     reads, from the snapshot, when that lock was taken.
+//     written since is checked again, or left (I4, I6). claim_id is the number of the
+//     claim plus the token. Taking over an expired lock counts as a failed attempt (I9)
+//     if the run had begun. If that is not known, later runs are recorded before they
+//     begin (I18). Requeue and events_v2_advance do the same when they remove an expired
+//     lock. The subselect reads, from the snapshot, when that lock was taken.
 //   - An event in an ordering group is claimed only when the group has advanced to it.
 //     An event in no group is claimed only if it needs none.
 //   - marks packs several columns into one number; see the type of that name. Whether

@@ -10,9 +10,8 @@ import (
 
 // A claim that is given back was never run. A new notification is pending for its
 // event: the one with which it was claimed may come much later. A locked row is left to
-// its writer, or until its claim expires. A later claim by a program that is older than
-// the column claim_id raises attempts and leaves claim_id unchanged: so claim_id names
-// the claim only together with these attempts (I4).
+// its writer, or until its claim expires. claim_id is the number of the claim plus its
+// attempts (claimSQL), so it names the claim only together with them (I4).
 const giveBackSQL = `
 UPDATE events_v2 e
 SET locked_at = NULL, notified_at = NULL

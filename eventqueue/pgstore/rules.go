@@ -12,9 +12,8 @@ import (
 )
 
 // On claim_barrier EXCLUSIVE conflicts with what a claim holds until it has committed
-// (see claimSQL), and on scheduling_rules with other changes of rules and with what
-// claims of earlier versions hold there, but not with plain reads, such as a
-// backup's. While it waits, new claims wait behind it; lock_timeout bounds that.
+// (see claimSQL), and on scheduling_rules with other changes of rules, but not with
+// plain reads, such as a backup's. While it waits, new claims wait behind it; lock_timeout bounds that.
 const lockRulesAgainstClaimsSQL = `LOCK TABLE scheduling_rules, claim_barrier IN EXCLUSIVE MODE`
 
 // A rule that is being lifted at a rate is replaced: as a whole it is a new one.

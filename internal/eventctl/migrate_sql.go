@@ -13,7 +13,7 @@ func migrateSQLCommand(p *program) *cobra.Command {
 		Short: "Print migrations as SQL, to run with psql",
 		Long: "Print migrations as SQL, to run with psql: all of them, for an empty database, or those from one version to\n" +
 			"another. It connects to nothing.",
-		Example: "  eventctl migrate sql\n  eventctl migrate sql --from 29",
+		Example: "  eventctl migrate sql\n  eventctl migrate sql --from 2",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			sql, err := migrations.In(p.schema()).SQL(from, to)

@@ -40,7 +40,7 @@ func TestProgramsOnANewerSchema(t *testing.T) {
 func TestThePageAboutUpgrading(t *testing.T) {
 	t.Parallel()
 	p := newPostgresRig(t).shownPage("upgrading.md")
-	if _, err := migrations.Down(testenv.Context(t), p.environment["DATABASE_URL"], 3); err != nil {
+	if _, err := migrations.Down(testenv.Context(t), p.environment["DATABASE_URL"], 1); err != nil {
 		t.Fatal(err)
 	}
 	handlers, err := os.ReadFile(p.handlersFile([]string{"greet"}))

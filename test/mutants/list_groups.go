@@ -3,7 +3,7 @@ package main
 // advanceMutants are about ordering groups: events of a key one at a time and in order, and
 // concurrency limits.
 func advanceMutants() []mutant {
-	const sql, claim, store, mend, emit = "migrations/00036_rules_of_some.sql", "eventqueue/pgstore/claim.go", "eventqueue/pgstore/complete.go",
+	const sql, claim, store, mend, emit = baseline, "eventqueue/pgstore/claim.go", "eventqueue/pgstore/complete.go",
 		"eventqueue/pgstore/advance.go", "eventqueue/pgstore/insertkeyed.go"
 	const order, counts = "TestAGroupGoesByIds", "TestALimitCountsWhatBeginsUnderIt"
 	return []mutant{

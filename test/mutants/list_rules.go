@@ -3,7 +3,7 @@ package main
 // ruleMutants are about pausing, blocking and lifting.
 func ruleMutants() []mutant {
 	const store, rules = "eventqueue/pgstore/rules.go", "eventqueue/control/rules.go"
-	const expiry, readable = "eventqueue/control/expiry.go", "migrations/00040_readable_rules.sql"
+	const expiry, readable = "eventqueue/control/expiry.go", "migrations/00002_rules.sql"
 	const anyYear, alone = "TestRulesOfAnyYearCostNothing", "TestARuleThatCannotBeLiftedIsLeftAlone"
 	const waiting = "eventqueue/pgstore/waiting.go"
 	const lift, waits, expired = "TestLiftingARuleTouchesNoOther", "TestWhatWaitsIsTakenOnce", "TestRulesAreLiftedAtTheirEnd"

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/migrations"
 	"eventsv2/test/testenv"
 )
 
@@ -101,39 +100,4 @@ func TestSQLAcceptsTheAttributesThatGoAccepts(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestTheMigrationKeepsWhoMayEmit: functions that get arguments are new ones, and who may run them
-// stays, as does who emits with the rights of before.
-func TestTheMigrationKeepsWhoMayEmit(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	ctx, databaseURL, conn := testenv.Context(t), r.pool.Config().ConnString(), r.conn()
-	role := r.role(conn)
-	r.exec(conn, `GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at) ON events_v2 TO `+role+`; GRANT USAGE ON SEQUENCE events_id_seq TO `+role)
-	for reverted := ""; !strings.Contains(reverted, "outbox_attributes"); {
-		applied, err := migrations.Down(ctx, databaseURL, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		reverted = applied[0].Name
-	}
-	for _, f := range []string{"events_emit(uuid, text, text, text, text, interval, timestamptz)", "events_emit(uuid, text, text, jsonb, text, interval, timestamptz)", "events_emit_from"} {
-		r.exec(conn, `REVOKE EXECUTE ON FUNCTION `+f+` FROM PUBLIC; GRANT EXECUTE ON FUNCTION `+f+` TO `+role)
-	}
-	if _, err := migrations.Up(ctx, databaseURL); err != nil {
-		t.Fatal(err)
-	}
-	for f, want := range map[string]string{
-		"events_emit(uuid,text,text,text,text,interval,timestamptz,jsonb,bigint)":           role,
-		"events_emit(uuid,text,text,json,text,interval,timestamptz,jsonb,bigint)":           "-", // everybody
-		"events_emit(uuid,text,text,jsonb,text,interval,timestamptz,jsonb,bigint)":          role,
-		"events_emit_from(text,uuid,text,text,text,text,interval,timestamptz,jsonb,bigint)": role,
-	} {
-		if got := one[string](r, conn, `SELECT string_agg(a.grantee::regrole::text, ' ') FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-			WHERE p.oid = $1::regprocedure AND a.grantee <> p.proowner`, f); got != want {
-			t.Errorf("%s may be run by %s, want %s", f, got, want)
-		}
-	}
-	r.exec(conn, `SET ROLE `+role+`; SELECT events_emit('`+tenant+`', 'WORKER', 'greet', '1'); RESET ROLE`)
 }

@@ -88,6 +88,13 @@ const historySQL = `
 INSERT INTO event_log (id, canvas_id, module, name, modifier, value, retries, attempts, enqueued_at, status)
 SELECT -id, canvas_id, module, name, modifier, value, 0, 1, enqueued_at, 'COMPLETED' FROM events_v2`
 
+// unreadableRuleSQL adds a rule with a time that no program can read. The migration corrects it, and refuses the next one.
+const unreadableRuleSQL = `
+INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name, created_at) VALUES ('pause', $1, 'WORKER', 'unreadable', 'infinity')`
+
+// ruledCanvas is that of the rule, which has no events.
+const ruledCanvas byte = 41
+
 // bothMax is how many events of a canvas the workers of both versions may run at once.
 const bothMax = 4
 
@@ -110,10 +117,10 @@ func twoVersions(ctx context.Context, r *rig) {
 	}
 	r.must(r.openDatabase(ctx, r.name+"-migrated", empty))
 	v := &versions{rig: r, settings: impatient("3s")}
-	v.settings["RELAY_QUIET"] = v.settings["RELAY_LOST_AFTER"] // as the version before calls it
 	v.mustCtl(ctx, earlier+programs.Ctl, "migrate", "up")
 	r.exec(ctx, waitingSQL, [16]byte(canvas(plainCanvas)))
 	r.exec(ctx, historySQL)
+	r.exec(ctx, unreadableRuleSQL, [16]byte(canvas(ruledCanvas)))
 	r.handlers = append(r.handlers, handler("flaky"))
 	r.target.behave("work", takes(20*time.Millisecond))
 	r.target.behave("flaky", func(_ context.Context, run visit) answer {
@@ -179,7 +186,7 @@ func (v *versions) migrate(ctx context.Context) {
 	case <-ctx.Done():
 		v.fatalf("a worker of this version waits for the schema of the version before to change")
 	}
-	if tooEarly.Status != 1 || !strings.Contains(tooEarly.LogText(), "run eventctl migrate up") {
+	if tooEarly.Status != 1 || !strings.Contains(tooEarly.LogText(), "run: eventctl migrate up") {
 		v.failf("a worker of this version on the schema of the version before ended with %d: %s", tooEarly.Status, tooEarly.LastWords())
 	}
 	stops := []func() time.Duration{
@@ -193,8 +200,16 @@ func (v *versions) migrate(ctx context.Context) {
 		v.fatalf("%d events have ended, want 50", v.done("sql"))
 	}
 	began := time.Now()
+	reader := v.readRules(ctx, tableHeldFor)
 	v.mustCtl(ctx, programs.Ctl, "migrate", "up")
 	v.figure("migrated=%.1fs", time.Since(began).Seconds())
+	v.must(<-reader)
+	if n := v.number(ctx, `SELECT count(*) FROM scheduling_rules WHERE handler_name = 'unreadable' AND isfinite(created_at)`); n != 1 {
+		v.failf("the migration has not corrected the rule that was there before it")
+	}
+	if _, err := v.db.Exec(ctx, unreadableRuleSQL, [16]byte(canvas(plainCanvas))); err == nil {
+		v.failf("after the migration a rule that no program can read is not refused")
+	}
 	v.emitVia(ctx, v.app, batch{label: "alone", n: 200, canvas: plainCanvas})
 	v.emitVia(ctx, v.app, batch{label: "flaky", n: 20, name: "flaky"})
 	v.awaitDone(ctx, "alone", startLimit)
@@ -203,6 +218,25 @@ func (v *versions) migrate(ctx context.Context) {
 		longest = max(longest, stop())
 	}
 	v.figure("longest_emit=%.2fs", longest.Seconds())
+}
+
+// tableHeldFor is for how long a transaction of another application holds the table that the migration changes: longer than
+// one wait of the migration, which has to try again meanwhile.
+const tableHeldFor = 4 * time.Second
+
+// readRules reads the rules in a transaction that stays open for a while, and returns its end.
+func (v *versions) readRules(ctx context.Context, open time.Duration) (ended <-chan error) {
+	tx, err := v.db.Begin(ctx)
+	v.must(err)
+	if _, err := tx.Exec(ctx, `SELECT count(*) FROM scheduling_rules`); err != nil {
+		v.fatalf("read the rules: %v", err)
+	}
+	over := make(chan error, 1)
+	go func() {
+		backoff.Sleep(ctx, open)
+		over <- tx.Rollback(context.WithoutCancel(ctx))
+	}()
+	return over
 }
 
 // steadily emits until it is stopped, and then returns how long the slowest emit took.
