@@ -3,11 +3,15 @@ package e2e_test
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"eventsv2/test/testenv"
 )
 
 // TestSlotsAreSkipped has cron skip the slots of a handler that is paused, and those that come while an earlier event runs, and shows that.
 func TestSlotsAreSkipped(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, time.Minute) // a slot a minute
 	r := newPostgresRig(t, "greet")
 	r.eventctl("cron", "set", "--canvas", canvas.String(), "--name", "paused", "--schedule", "every minute", "--skip-if-paused")
 	r.eventctl("cron", "set", "--canvas", canvas.String(), "--name", "slow", "--schedule", "every minute", "--skip-if-running", "--missed", "all")
