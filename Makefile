@@ -96,7 +96,7 @@ SAMPLE ?=
 .PHONY: mutants
 mutants: services ## every wrong change of the protocol is noticed by a test; SAMPLE=40 for some, which SEED draws
 	@go test ./test/mutants -count=1
-	@go run ./test/mutants -sample $(or $(SAMPLE),0) -seed $(SEED)
+	@go run ./test/mutants -seed $(SEED) $(if $(SAMPLE),-sample $(SAMPLE) -within 150s)
 
 MINUTES ?= 5
 .PHONY: chaos

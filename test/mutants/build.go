@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,7 +32,12 @@ type builder struct {
 	bundles  *bundles
 	// Tests wait for much of their time, so more of them than builds go on at once.
 	builds, tests slots
+	// until is when the tests of the last mutants may begin; zero is no bound.
+	until time.Time
 }
+
+// errTooLate is returned for tests that were not begun because the time of a sample was over.
+var errTooLate = errors.New("the time of the sample was over")
 
 // slots bound how much goes on at once.
 type slots chan struct{}
@@ -131,6 +137,9 @@ func (b builder) buildAnew(ctx context.Context, pkg string, m *mutant, text, nam
 // printed. A failed test is no error.
 func (b builder) test(ctx context.Context, binary testBinary, j judge, limit time.Duration) (string, error) {
 	defer b.tests.take()()
+	if !b.until.IsZero() && time.Now().After(b.until) {
+		return "", errTooLate
+	}
 	cmd := exec.CommandContext(ctx, binary.file, "-test.v", "-test.failfast", "-test.shuffle=on", "-test.timeout="+limit.String(),
 		"-test.run=^("+strings.Join(j.tests, "|")+")$")
 	cmd.Dir, cmd.Env = filepath.Join(b.root, j.pkg), append(slices.Clip(b.env), selector+"="+binary.selects)

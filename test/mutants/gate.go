@@ -21,7 +21,11 @@ import (
 type gate struct {
 	builder builder
 	out     io.Writer
+	within  time.Duration // no mutant's tests begin later than this, but for the first; 0 is no bound
 }
+
+// leastTime is for the first mutants of a sample, however long compiling has taken.
+const leastTime = 20 * time.Second
 
 // mostAgain is how many mutants may be judged again. Where more were not killed it is
 // not the load: tests have stopped noticing.
@@ -40,17 +44,23 @@ func (g gate) run(ctx context.Context, all []mutant) error {
 	if err := g.withoutMutants(ctx, all); err != nil {
 		return err
 	}
+	if g.within > 0 {
+		g.builder.until = began.Add(max(g.within, time.Since(began)+leastTime))
+	}
 	g.say("%-46s %-12s %-8s %6s  %s", "MUTANT", "BREAKS", "FATE", "TOOK", "NOTICED BY")
 	// Many wait for a bundle, so that the next ones are built while tests of others run.
-	alive, err := g.judgeAll(ctx, all, waitingMutants, findings)
+	alive, left, err := g.judgeAll(ctx, all, waitingMutants, findings)
 	if err != nil {
 		return err
+	}
+	if g.builder.until = (time.Time{}); left > 0 {
+		g.say("left out, as %s were over: %d of %d", g.within, left, len(all))
 	}
 	again := alive
 	if n := len(again); n > 0 && n <= mostAgain {
 		g.say("not killed at first, judged again alone: %s", names(again))
 		findings = &command.Findings{} // what is said again is what the last judgement found
-		if alive, err = g.judgeAll(ctx, again, 1, findings); err != nil {
+		if alive, _, err = g.judgeAll(ctx, again, 1, findings); err != nil {
 			return err
 		}
 	}
@@ -62,16 +72,19 @@ func (g gate) run(ctx context.Context, all []mutant) error {
 	if len(alive) > 0 {
 		g.say("not killed: %s", names(alive))
 	}
-	g.say("mutants: %d killed: %d", len(all), len(all)-len(alive))
-	if len(alive) > 0 {
+	g.say("mutants: %d killed: %d", len(all)-left, len(all)-left-len(alive))
+	switch {
+	case len(alive) > 0:
 		return errSurvivors
+	case left == len(all):
+		return fmt.Errorf("%w before any mutant was judged", errTooLate)
 	}
 	return nil
 }
 
-// judgeAll judges mutants, so many at a time, reports each and returns those that were
-// not killed, which it adds to the findings.
-func (g gate) judgeAll(ctx context.Context, all []mutant, atOnce int, findings *command.Findings) (alive []mutant, err error) {
+// judgeAll judges mutants, so many at a time, and reports each. It returns those that were not killed, which it adds to
+// the findings, and how many were left out.
+func (g gate) judgeAll(ctx context.Context, all []mutant, atOnce int, findings *command.Findings) (alive []mutant, left int, err error) {
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
@@ -80,7 +93,11 @@ func (g gate) judgeAll(ctx context.Context, all []mutant, atOnce int, findings *
 			v := g.judge(ctx, &all[i])
 			mu.Lock()
 			defer mu.Unlock()
-			if v.fate != killed {
+			switch v.fate {
+			case killed:
+			case leftOut:
+				left++
+			default:
 				alive = append(alive, all[i])
 				findings.Add("%s (%s, %s): %s: %s", v.mutant.name, v.mutant.breaks, v.mutant.file, v.fate, v.why)
 			}
@@ -89,9 +106,9 @@ func (g gate) judgeAll(ctx context.Context, all []mutant, atOnce int, findings *
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, fmt.Errorf("stopped before all mutants were judged: %w", err)
+		return nil, 0, fmt.Errorf("stopped before all mutants were judged: %w", err)
 	}
-	return alive, nil
+	return alive, left, nil
 }
 
 // names lists mutants in one line.
@@ -195,6 +212,10 @@ func (g gate) judge(ctx context.Context, m *mutant) (v verdict) {
 			return v
 		}
 		output, err := g.builder.test(ctx, binary, j, testLimit)
+		if errors.Is(err, errTooLate) {
+			v.fate = leftOut
+			return v
+		}
 		if err := errors.Join(err, binary.remove()); err != nil {
 			v.fate, v.why = couldNotJudge, err.Error()
 			return v
@@ -208,7 +229,7 @@ func (g gate) judge(ctx context.Context, m *mutant) (v verdict) {
 
 func (g gate) report(v verdict) {
 	g.say("%-46s %-12s %-8s %5.1fs  %s", v.mutant.name, v.mutant.breaks, v.fate, v.took.Seconds(), v.by)
-	if v.fate != killed {
+	if v.fate != killed && v.fate != leftOut {
 		g.say("    %s: %s", v.mutant.file, v.why)
 	}
 }

@@ -37,13 +37,14 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	only := flags.String("only", "", "judge these `names` only, with commas between")
 	sample := flags.Int("sample", 0, "judge so `many` only, drawn with -seed; 0 judges all")
 	seed := flags.Int("seed", 1, "draw a sample with this `number`")
+	within := flags.Duration("within", 0, "begin no mutant's tests after this `time`, but for the first; 0 is no bound")
 	list := flags.Bool("list", false, "list the mutants and do nothing")
 	parallel := flags.Int("parallel", min(max(runtime.NumCPU(), 2), 4), "build so many at a time, and run the tests of twice as many")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *sample < 0 || *seed < 0 {
-		return fmt.Errorf("-sample is %d and -seed is %d: neither can be negative", *sample, *seed)
+	if *sample < 0 || *seed < 0 || *within < 0 {
+		return fmt.Errorf("-sample is %d, -seed %d and -within %s: none can be negative", *sample, *seed, *within)
 	}
 	selected, err := selectMutants(mutants(), *only)
 	if err != nil {
@@ -69,7 +70,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	b := builder{root: root, dir: dir, env: append(os.Environ(), "DATABASE_URL="+postgres.URL),
 		programs: &programs{by: map[string]func() (*program, error){}}, bundles: newBundles(selected),
 		builds: make(slots, max(*parallel, 1)), tests: make(slots, 2*max(*parallel, 1))}
-	return gate{builder: b, out: out}.run(ctx, selected)
+	return gate{builder: b, out: out, within: *within}.run(ctx, selected)
 }
 
 func stopService(ctx context.Context, s *services.Service) error {

@@ -11,9 +11,10 @@ import (
 // fate is what became of a mutant.
 type fate string
 
-// Only killed is good.
+// Only killed is good, and what a sample had no time for is neither.
 const (
 	killed        fate = "killed"
+	leftOut       fate = "left out"
 	survived      fate = "SURVIVED"
 	outdated      fate = "DOES NOT APPLY"
 	uncompilable  fate = "DOES NOT COMPILE"
