@@ -35,11 +35,12 @@ up: services ## a local environment until Ctrl-C: worker, cron, dashboard; HANDL
 PROCESSORS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 REPORTS ?=
 # Called with a name, packages, and more flags of go test.
-run_tests = $(GOTESTSUM) --format pkgname --format-hide-empty-pkg $(if $(REPORTS),--jsonfile="$(REPORTS)/$(1).json") --packages="$(2)" -- -shuffle=on -count=1 -timeout 10m \
+run_tests = $(GOTESTSUM) --format pkgname --format-hide-empty-pkg $(if $(REPORTS),--jsonfile="$(abspath $(REPORTS))/$(1).json") --packages="$(2)" -- -shuffle=on -count=1 -timeout 20m \
 	-p $(PROCESSORS) -parallel 8 -vet=off -tags=nodocker -ldflags='-s -w' $(3)
-# Goroutines of these share memory. The race detector would cost the others half of their time and see nothing.
+# These share memory between goroutines. For the others the race detector costs more than it finds.
 RACE := ./test/sim ./test/protocol ./service ./eventqueue/worker ./eventqueue ./pubsubnotify ./eventqueue/fallback ./eventqueue/pgnotify \
-	./eventqueue/maintenance ./eventqueue/memnotify ./eventqueue/minutes ./cronchecker
+	./eventqueue/maintenance ./eventqueue/memnotify ./eventqueue/memstore ./eventqueue/minutes ./eventqueue/httptarget ./cronchecker \
+	./dashboard ./access ./otelevents ./webhook ./webhook/received ./internal/lostanswer ./internal/refusal ./internal/rounds ./internal/webserver
 # These take minutes and belong to make proof.
 PROOF := ./test/containers ./test/model ./test/mutants ./test/setmodule
 # They start in this order, so that nothing long is left over at the end.

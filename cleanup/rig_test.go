@@ -32,7 +32,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{T: t, ctx: testenv.Context(t), pool: testenv.Pool(t), service: &service{}}
+	r := &rig{T: t, ctx: t.Context(), pool: testenv.Pool(t), service: &service{}}
 	r.store = NewStore(r.pool)
 	var err error
 	r.queue, err = eventqueue.New(pgstore.New(r.pool), memnotify.New(memnotify.Config{}), eventqueue.QueueConfig{})

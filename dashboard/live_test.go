@@ -71,7 +71,7 @@ func (l *streams) watched(t *testing.T, key string, canvas *eventqueue.CanvasID)
 // is pending is counted gets no more than 12 statements a minute from them.
 func TestAnIdleDeploymentGetsFewStatements(t *testing.T) {
 	t.Parallel()
-	ctx := testenv.Context(t)
+	ctx := t.Context()
 	l, pool, sent := liveDashboard(t)
 	writer, err := pgx.Connect(ctx, pool.Config().ConnString())
 	if err != nil {

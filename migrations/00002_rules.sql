@@ -1,6 +1,6 @@
 -- Rules: an index of those that hold back less than a whole handler, and times that no program can read are refused.
--- Locks: scheduling_rules, ACCESS EXCLUSIVE, while it is read twice; it has a row per rule. Claims read that table: they
--- wait that long.
+-- Locks: scheduling_rules, ACCESS EXCLUSIVE, while an index is built and it is read twice more; it has a row per rule.
+-- Claims read that table: they wait that long.
 
 -- +goose Up
 
@@ -17,6 +17,7 @@ UPDATE scheduling_rules SET created_at = DEFAULT
 WHERE NOT (created_at >= '0001-01-01' AND created_at < '10000-01-01');
 UPDATE scheduling_rules SET released_at = clock_timestamp() - interval '1 s'
 WHERE NOT (released_at >= '0001-01-01 00:00Z' AND released_at < '10000-01-01 00:00Z');
+-- NOT VALID: the rows were corrected above, so the table need not be read once more.
 ALTER TABLE scheduling_rules ADD CONSTRAINT scheduling_rules_readable CHECK (
     created_at >= '0001-01-01' AND created_at < '10000-01-01'
     AND (released_at IS NULL OR released_at >= '0001-01-01 00:00Z' AND released_at < '10000-01-01 00:00Z')) NOT VALID;

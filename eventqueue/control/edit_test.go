@@ -125,7 +125,7 @@ func TestARunSeesAllOfAnEditOrNothing(t *testing.T) {
 	t.Parallel()
 	const workers, total = 4, 3_000
 	r := rig.New(t)
-	ctx := testenv.Context(t)
+	ctx := t.Context()
 	events := r.Copies(total)
 	for i := range events {
 		events[i].Value, events[i].Attributes = json.RawMessage(`{"v":  "old"}`), map[string]string{"v": "old"}

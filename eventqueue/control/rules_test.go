@@ -26,7 +26,7 @@ func TestLiftingARuleNotifiesEveryWaitingEvent(t *testing.T) {
 	if _, err := rules.Add(ctx, control.PauseRule, rig.Scope); err != nil {
 		t.Fatal(err)
 	}
-	const total = 50_000
+	const total = 10_000
 	events := make([]eventqueue.NewEvent, total)
 	for i := range events {
 		events[i] = r.Event(`1`)
@@ -47,7 +47,7 @@ func TestLiftingARuleNotifiesEveryWaitingEvent(t *testing.T) {
 	var removed, notified atomic.Int64
 	for range 4 {
 		lifters.Go(func() {
-			done, n, err := rules.Lift(ctx, control.PauseRule, rig.Scope)
+			done, n, err := rules.Lift(testenv.Context(t), control.PauseRule, rig.Scope)
 			if err != nil {
 				t.Error(err)
 			}
@@ -71,7 +71,7 @@ func TestLiftingARuleNotifiesEveryWaitingEvent(t *testing.T) {
 func TestOfPauseAndBlockLiftedAtOnceOneIsTheLast(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
-	ctx := testenv.Context(t)
+	ctx := t.Context()
 	rules := r.Rules()
 	r.Handle(func(context.Context, *eventqueue.Run) error { return nil }, rig.Quick())
 	r.Start(worker.Config{})
@@ -143,7 +143,6 @@ func TestPauseWaitsForClaimsUnderWay(t *testing.T) {
 func TestNoClaimCommitsAfterPauseReturned(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
-	ctx := testenv.Context(t)
 	r.Handle(func(context.Context, *eventqueue.Run) error { return nil }, rig.Quick())
 	events := make([]eventqueue.NewEvent, 3000)
 	for i := range events {
@@ -158,6 +157,7 @@ func TestNoClaimCommitsAfterPauseReturned(t *testing.T) {
 	r.Start(worker.Config{Concurrency: 50, ClaimBatch: 10})
 	rules := r.Rules()
 	for range 5 {
+		ctx := testenv.Context(t)
 		if _, err := rules.Add(ctx, control.PauseRule, rig.Scope); err != nil {
 			t.Fatal(err)
 		}

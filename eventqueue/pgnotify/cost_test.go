@@ -81,7 +81,7 @@ func takeCost(t *testing.T, pool *pgxpool.Pool, above int64, limit int) int {
 func TestABacklogDrainsAtConstantCost(t *testing.T) {
 	t.Parallel()
 	const count, batch, few = 100_000, 500, 50
-	ctx := testenv.Context(t)
+	ctx := t.Context()
 	pool, c := countedPool(t)
 	n := open(t, pool, Config{})
 	// A statement planned while the table is empty must not keep its plan.

@@ -147,7 +147,7 @@ func TestWhatCommitsLateIsFound(t *testing.T) {
 // notifications are in memory and are inserted again.
 func TestPostgresGoesAwayAndReturns(t *testing.T) {
 	t.Parallel()
-	ctx := testenv.Context(t)
+	ctx := t.Context()
 	server, err := services.Postgres(ctx, services.Private(), services.Durable())
 	if err != nil || server.PID == 0 {
 		testenv.Missing(t, "a crash of Postgres: %v", err)

@@ -95,7 +95,7 @@ type pulled struct {
 // ends with the test.
 func waitingPull(t *testing.T, n *Notifier) <-chan pulled {
 	t.Helper()
-	ctx, stop := context.WithCancel(testenv.Context(t))
+	ctx, stop := context.WithCancel(t.Context())
 	came := make(chan pulled, 1)
 	var pulling sync.WaitGroup
 	pulling.Go(func() {

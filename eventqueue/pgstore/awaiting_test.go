@@ -62,7 +62,7 @@ func TestWhatASearchMayTakeIsKnownBefore(t *testing.T) {
 			r.exec(c.of.prepare)
 			r.exec(`CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$`)
 			r.exec(`CREATE TRIGGER hang AFTER UPDATE ON events_v2 FOR EACH ROW EXECUTE FUNCTION hang()`)
-			ended, cancel := context.WithTimeout(ctx, 2*time.Second)
+			ended, cancel := context.WithTimeout(ctx, 10*time.Second) // in which the statement has come to hang
 			defer cancel()
 			if a, _, err := search(ended); !errors.Is(err, context.DeadlineExceeded) || !slices.Equal(a.ids, ids) || a.lost != 1 {
 				t.Errorf("without an answer %v; awaited were %+v, want %v", err, a, ids)

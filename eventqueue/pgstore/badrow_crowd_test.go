@@ -121,6 +121,7 @@ func (r *rig) crowd(c crowdCase) eventqueue.EventID {
 // any other, leave room under the limits of each part of the relay for an event of another canvas.
 func TestACrowdOfRefusedRowsHoldsUpNoOtherCanvas(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, 30*time.Second) // for as many statements as rows, of which a part may take so long
 	for name, c := range crowdCases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -57,8 +57,7 @@ func TestAPageEndsBesideRowsThatAreLeftAsTheyAre(t *testing.T) {
 	r.exec(`CREATE FUNCTION leave() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN RETURN CASE WHEN OLD.value <> '"bad"' THEN NEW END; END $$`)
 	r.exec(`CREATE TRIGGER leave BEFORE UPDATE ON events_v2 FOR EACH ROW EXECUTE FUNCTION leave()`)
-	ctx, cancel := context.WithTimeout(testenv.Context(t), 20*time.Second)
-	defer cancel()
+	ctx := testenv.Context(t)
 	if taken, err := r.store.TakeDue(ctx, 0, 3, nil); err != nil || len(taken) != 2 || taken[0].Event+taken[1].Event != good[0]+good[1] {
 		t.Errorf("%v were taken, %v; want %v", taken, err, good)
 	}
@@ -127,7 +126,7 @@ func TestWhatADueTakeMayTakeIsKnownBefore(t *testing.T) {
 	ids = r.insertPending(2)
 	r.exec(`CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$`)
 	r.exec(`CREATE TRIGGER hang AFTER UPDATE ON events_v2 FOR EACH ROW EXECUTE FUNCTION hang()`)
-	ended, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ended, cancel := context.WithTimeout(ctx, 10*time.Second) // in which the statement has come to hang
 	defer cancel()
 	if a, _, err := take(ended); !errors.Is(err, context.DeadlineExceeded) || !slices.Equal(a.ids, ids) || a.lost != 1 {
 		t.Errorf("without an answer %v; awaited were %v", err, a)

@@ -53,8 +53,7 @@ func TestWorkersFindWhatTheyCanRun(t *testing.T) {
 // comes with them.
 func (r *rig) found(number int, known eventqueue.HandlerSet, n int) (ids []eventqueue.EventID) {
 	r.t.Helper()
-	ctx, stop := context.WithTimeout(testenv.Context(r.t), 30*time.Second)
-	defer stop()
+	ctx := testenv.Context(r.t)
 	reserve := r.store.Reserve(worker.Registration{Number: eventqueue.WorkerNumber(number + 1), Handlers: known}, zap.NewNop())
 	defer reserve.Close()
 	receiver, err := reserve.Behind(&deaf{}, nil)

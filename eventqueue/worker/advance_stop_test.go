@@ -20,7 +20,7 @@ import (
 func TestAStopHandsNothingOver(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
-	const keys, each = 40, 30
+	const keys, each = 40, 15
 	r.Handle(func(context.Context, *eventqueue.Run) error { return nil }, rig.Quick())
 	var events []eventqueue.NewEvent
 	for i := range keys * each {

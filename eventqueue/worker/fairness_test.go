@@ -39,7 +39,7 @@ func TestABusyCanvasDelaysNobody(t *testing.T) {
 		}
 		return nil
 	}, rig.Quick())
-	const backlog = 3000
+	const backlog = 1000
 	r.Emit(r.Copies(backlog)...)
 	var others []eventqueue.NewEvent
 	for i := range byte(5) {

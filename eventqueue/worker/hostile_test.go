@@ -185,13 +185,12 @@ func TestWakeUpsDoNotStarveTheSweep(t *testing.T) {
 func TestUnknownEventsDoNotMultiply(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
-	ctx := testenv.Context(t)
 	relay := r.Relay(maintenance.RelayConfig{LostAfter: 20 * time.Millisecond})
 	r.Start(worker.Config{UnknownDelay: 5 * time.Millisecond})
 	r.Emit(r.Event(`1`))
 	for range 5 {
 		testenv.Eventually(t, "the relay notifies", func() bool {
-			done, err := relay.Pass(ctx)
+			done, err := relay.Pass(testenv.Context(t))
 			return err == nil && done.Lost > 0
 		})
 	}

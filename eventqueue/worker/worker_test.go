@@ -53,7 +53,7 @@ func TestDrain(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Handle(func(context.Context, *eventqueue.Run) error { return nil }, rig.Quick())
-	events := make([]eventqueue.NewEvent, 10_000)
+	events := make([]eventqueue.NewEvent, 3_000)
 	for i := range events {
 		events[i] = r.Event(`{"n": 1}`)
 	}

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"eventsv2/test/testenv"
 )
 
 // project is one "up" of docker-compose.yml under a name of its own.
@@ -31,7 +33,7 @@ func newProject(ctx context.Context, t *testing.T, env map[string]string) *proje
 	case exec.CommandContext(ctx, "docker-compose", "version").Run() == nil:
 		p.command = []string{"docker-compose"}
 	default:
-		t.Skip(skipped + "docker-compose.yml needs docker-compose or the compose plugin of docker, and there is neither")
+		testenv.Missing(t, "docker-compose.yml needs docker-compose or the compose plugin of docker, and there is neither")
 	}
 	p.command = append(p.command, "--project-name", p.name, "--file", "docker-compose.yml")
 	for name, value := range env {

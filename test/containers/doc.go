@@ -14,7 +14,7 @@
 //
 // Without an engine, and where neither an official image nor a stand-in can be
 // had, the tests are skipped with a message that begins with "SKIPPED, NOT
-// TESTED:" and says why. Everything that a test makes carries a random name and
+// TESTED:" and says why; where CI is set they fail. Everything that a test makes carries a random name and
 // is removed at its end, also when it fails; the logs of its containers are
 // printed before.
 package containers

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"eventsv2/test/testenv"
 )
 
 const (
@@ -22,8 +24,6 @@ const (
 	limit = 25 * time.Minute
 	// cleanupLimit is for removing what a test made.
 	cleanupLimit = 2 * time.Minute
-	// skipped begins the message of every skip.
-	skipped = "SKIPPED, NOT TESTED: "
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -90,10 +90,10 @@ var repository = filepath.Join("..", "..")
 func requireEngine(ctx context.Context, t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip(skipped + "containers take minutes, and -short is set")
+		t.Skip("SKIPPED, NOT TESTED: containers take minutes, and -short is set")
 	}
 	if _, err := docker("version").output(ctx); err != nil {
-		t.Skip(skipped + "the Dockerfile, docker-compose.yml and the containers of test/services need a container engine, and none answers: " + err.Error())
+		testenv.Missing(t, "the Dockerfile, docker-compose.yml and the containers of test/services need a container engine, and none answers: %v", err)
 	}
 }
 
@@ -133,7 +133,7 @@ func (i image) find(ctx context.Context, t *testing.T) string {
 	out, err := call{name: filepath.Join("test", "images", "build.sh"), args: []string{i.standIn}}.output(ctx)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 3 {
-		t.Skip(skipped + "there is neither " + name + " nor a stand-in: " + err.Error())
+		testenv.Missing(t, "there is neither %s nor a stand-in: %v", name, err)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"eventsv2/test/testenv"
 )
 
 // testServices runs test/services where there is nothing but the engine: in an
@@ -22,7 +24,7 @@ func testServices(ctx context.Context, t *testing.T, base map[string]string) {
 	socket := docker("context", "inspect", "--format", "{{.Endpoints.docker.Host}}").must(ctx, t)
 	path, local := strings.CutPrefix(socket, "unix://")
 	if !local {
-		t.Skip(skipped + "the engine is at " + socket + ": giving a container its socket needs one on this machine")
+		testenv.Missing(t, "the engine is at %s: giving a container its socket needs one on this machine", socket)
 	}
 	t.Cleanup(func() { removeContainersOf(t, postgres, emulator) })
 	// The reaper would be one more image to pull; onlydocker stops what it starts.

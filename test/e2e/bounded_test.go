@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"eventsv2/eventqueue"
+	"eventsv2/test/testenv"
 )
 
 // TestAWorkerAsAJob drains a backlog in bounded runs. The target answers no
@@ -13,6 +14,7 @@ import (
 // itself, and only when they have been answered.
 func TestAWorkerAsAJob(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, promisedStart)
 	onEachNotifier(t, (*rig).testBounds, "greet")
 }
 

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	testenv.Main(m, func() { _ = os.RemoveAll(filepath.Dir(binaries)) })
 }
 
-// install installs the programs by the command of docs/quick-start.md: in a directory beside a copy of the repository.
+// install installs the programs by the command of docs/quick-start.md: in a directory beside a link to the repository.
 func install() (string, error) {
 	dir, err := os.MkdirTemp("", "eventsv2-e2e-")
 	if err != nil {

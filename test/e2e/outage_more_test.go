@@ -89,6 +89,7 @@ func TestProgramsStartWithoutPubSub(t *testing.T) {
 // with.
 func TestAWorkerEndsWhenItSeesWrongSettings(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, promisedStart)
 	r, proxy := behindProxy(t)
 	r.subscriptions(func(ctx context.Context, client *pubsub.SubscriptionAdminClient, _ *pubsub.TopicAdminClient, subscription, topic string) error {
 		if err := client.DeleteSubscription(ctx, &pubsubpb.DeleteSubscriptionRequest{Subscription: subscription}); err != nil {

@@ -170,7 +170,7 @@ func (h *rehearsal) command(line string) string {
 // sql is what psql shows of a statement.
 func (h *rehearsal) sql(statement string) string {
 	h.rig.t.Helper()
-	cmd := exec.CommandContext(testenv.Context(h.rig.t), "psql", "--no-psqlrc", "-c", statement, h.environment["DATABASE_URL"])
+	cmd := exec.CommandContext(testenv.Context(h.rig.t), testenv.Program(h.rig.t, "postgresql-client", "psql"), "--no-psqlrc", "-c", statement, h.environment["DATABASE_URL"])
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		h.rig.t.Fatalf("%s: %v\n%s", statement, err, out)

@@ -36,6 +36,7 @@ func runnable(t *testing.T, address string) (n int) {
 // the most once it is not, none when all is done. Nothing is lost or run twice, however often workers start and stop.
 func TestWorkersScaleFromZeroAndBack(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, promisedStart)
 	const events, perWorker, most = 400, 20, 8
 	r := newPostgresRig(t, "greet")
 	cron := r.start("cron", nil)

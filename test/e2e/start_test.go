@@ -100,6 +100,7 @@ func (p *program) awaitReady() {
 // do, are alive and not ready, and work when it comes (I17).
 func TestProgramsWaitForPostgres(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, promisedStart)
 	for name, silent := range map[string]bool{"nobody listens": false, "somebody accepts and says nothing": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -249,6 +250,7 @@ func TestWhatPostgresSaysAtTheStart(t *testing.T) {
 // works when Postgres comes. What it learns later about wrong settings ends it.
 func TestAnEmbeddingProgramWaitsForPostgres(t *testing.T) {
 	t.Parallel()
+	testenv.Promised(t, promisedStart)
 	r := newRig(t, "greet")
 	proxy := testenv.Proxy(t, hostOf(t, r.environment["DATABASE_URL"]))
 	proxy.Refuse.Store(true)

@@ -221,7 +221,9 @@ func TestAWorkerRefusesToStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			worker := r.start("worker", c.change, c.args...)
+			own := *r
+			own.t = t
+			worker := own.start("worker", c.change, c.args...)
 			if status := worker.wait(); status != 1 {
 				t.Errorf("the exit status is %d, want 1", status)
 			}

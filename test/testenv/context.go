@@ -23,10 +23,11 @@ var errTooLong = errors.New("the test waited too long")
 var promised sync.Map // of time.Duration
 
 // Promised lets a test, and its subtests, wait for what the queue promises within a time, such as the end of an
-// outage: ten times as long, as a busy machine may be so much slower, and a minute at least.
-func Promised(t testing.TB, time time.Duration) {
+// outage: ten times as long, as a busy machine may be so much slower, and a minute at least. Call it first: it counts
+// for what is waited for afterwards.
+func Promised(t testing.TB, within time.Duration) {
 	t.Helper()
-	promised.Store(t.Name(), max(10*time, waitLimit))
+	promised.Store(t.Name(), max(10*within, waitLimit))
 	t.Cleanup(func() { promised.Delete(t.Name()) })
 }
 

@@ -9,8 +9,8 @@ import (
 
 // EmulatorHost returns the host:port of the official Pub/Sub emulator, which the
 // tests of all packages may share: use names of projects, topics and
-// subscriptions that no other test has. Where no emulator can be had the test
-// is Missing it; one that is there and does not work fails the test. It
+// subscriptions that no other test has. Without an emulator it calls
+// Missing; one that is there and does not work fails the test. It
 // blocks until the emulator answers and is safe for concurrent use.
 func EmulatorHost(t testing.TB) string {
 	t.Helper()

@@ -18,7 +18,7 @@ import (
 
 // PgBouncer starts a real PgBouncer before the database of a URL, with settings of
 // its section [pgbouncer], such as pool_mode, and returns the URL that leads through
-// it. It is ended with the test. Without one the test is Missing it.
+// it. It is ended with the test. Without one it calls Missing.
 func PgBouncer(t testing.TB, databaseURL string, settings map[string]string) string {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")

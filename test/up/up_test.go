@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"eventsv2/test/testenv"
 )
@@ -21,8 +22,8 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 // mistake, and Ctrl-C, after which nothing is left.
 func TestMakeUp(t *testing.T) {
 	t.Parallel()
-	ctx := testenv.Context(t)
-	cmd := exec.CommandContext(ctx, "make", "--no-print-directory", "up", "NOTIFIER=postgres")
+	testenv.Promised(t, 30*time.Second) // it compiles first
+	cmd := exec.CommandContext(t.Context(), "make", "--no-print-directory", "up", "NOTIFIER=postgres")
 	cmd.Dir = "../.."
 	cmd.Env = append(os.Environ(), "DATABASE_URL="+testenv.EmptyDatabaseURL(t))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -71,7 +72,7 @@ func TestMakeUp(t *testing.T) {
 	}
 	emit := func(name string) {
 		t.Helper()
-		shell := exec.CommandContext(ctx, "sh", "-c", strings.Replace(line("emit an event"), "--name hello", "--name "+name, 1))
+		shell := exec.CommandContext(testenv.Context(t), "sh", "-c", strings.Replace(line("emit an event"), "--name hello", "--name "+name, 1))
 		shell.Env = []string{"PATH=" + os.Getenv("PATH")}
 		if printed, err := shell.CombinedOutput(); err != nil {
 			t.Fatalf("the printed command: %v\n%s", err, printed)

@@ -70,7 +70,7 @@ func start(ctx context.Context, report io.Writer) (env []string, stop func(conte
 
 	emulator, err := services.Emulator(ctx)
 	if errors.Is(err, services.ErrNotFound) {
-		say(report, "THE PUB/SUB EMULATOR IS MISSING: ALL TESTS THAT NEED IT WILL BE SKIPPED: "+err.Error())
+		say(report, "THE PUB/SUB EMULATOR IS MISSING: ALL TESTS THAT NEED IT WILL BE SKIPPED, OR FAIL WHERE CI IS SET: "+err.Error())
 		return env, stop, nil
 	}
 	if err != nil {
