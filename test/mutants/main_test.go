@@ -8,7 +8,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestEachSeedDrawsItsOwnSampleAndTogetherTheyDrawAll(t *testing.T) {
+func TestSamplesCoverAllMutants(t *testing.T) {
 	t.Parallel()
 	all, drawn := mutants(), map[string]bool{}
 	for seed := range len(all) {

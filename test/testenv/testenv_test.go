@@ -156,7 +156,7 @@ func TestEmulatorHost(t *testing.T) {
 	}
 }
 
-func TestContextEndsAfterAMinuteOrTenTimesWhatIsPromised(t *testing.T) {
+func TestContextBoundsWaits(t *testing.T) {
 	t.Parallel()
 	endsAfter := func(t *testing.T, want time.Duration) {
 		t.Helper()

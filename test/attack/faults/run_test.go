@@ -46,7 +46,7 @@ func TestScenariosHaveNamesOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestASampleIsDrawnByItsSeedAndTakesAboutItsTime(t *testing.T) {
+func TestSeedDrawsSampleWithinItsTime(t *testing.T) {
 	t.Parallel()
 	all, err := choose("")
 	if err != nil {
