@@ -239,6 +239,10 @@ func (c *cloudSQL) serve(ctx context.Context, conn *tls.Conn) error {
 	if err != nil {
 		return err
 	}
+	// Where a write took long, the connection reads in the background, and would take the first answer for itself.
+	if err := upstream.SyncConn(ctx); err != nil {
+		return err
+	}
 	server, err := upstream.Hijack()
 	if err != nil {
 		return err
