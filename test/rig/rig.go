@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -108,6 +109,8 @@ func (r *Rig) worker(store worker.Store, config worker.Config) *worker.Worker {
 	if config.Observe == nil {
 		config.Observe = r.Outcomes.Add
 	}
+	// The second notification of an event in one batch comes again after a lease.
+	config.Lease = cmp.Or(config.Lease, 5*time.Second)
 	if config.Logger == nil {
 		config.Logger = testenv.Logger(r.T)
 	}
