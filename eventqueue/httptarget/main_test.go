@@ -1,9 +1,18 @@
 package httptarget
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// alone is set in the process of a test that has one of its own.
+const alone = "HTTPTARGET_TEST_ALONE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(alone) != "" {
+		os.Exit(m.Run())
+	}
+	goleak.VerifyTestMain(m)
+}
