@@ -145,8 +145,7 @@ var sometimes = []string{"runs of the last minute", "runs that have ended",
 // ofASlowDatabase reports whether a line is true of a machine that is busy with other things: nothing of a night
 // keeps the database from answering in time.
 func ofASlowDatabase(message, cause string) bool {
-	return message == "the database can be used" || strings.HasSuffix(cause, "context deadline exceeded") &&
-		(strings.HasPrefix(message, "the database cannot be used yet") || strings.HasPrefix(message, "could not relay notifications"))
+	return message == "the database can be used" || strings.HasSuffix(cause, "context deadline exceeded") && !strings.Contains(cause, "Pub/Sub")
 }
 
 // plain is a line for comparison: with each of its fields on a line of its own.
