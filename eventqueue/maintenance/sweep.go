@@ -33,7 +33,8 @@ const (
 	// parkedPages is how many pages with rows that mostly wait for something else the walk reads
 	// before it rests.
 	parkedPages = 5
-	// walkRests is how many times as long as a page took the walk rests after it.
+	// walkRests is how many times as long as a page took the walk rests after one on which nothing
+	// was lost.
 	walkRests = 4
 )
 
@@ -135,12 +136,14 @@ type walk struct {
 	publish  func(ctx context.Context, lost []eventqueue.Notification) (published int, err error)
 	after    eventqueue.EventID
 	empty    bool                        // it found no event at all
+	looked   bool                        // nothing was lost on the last page
 	parked   int                         // pages since it rested
 	reported map[eventqueue.EventID]bool // whose locks were reported
 }
 
-// on does the next page. More pages follow at once until all rows were read, or enough of them that
-// wait for something else.
+// on does the next page. More pages follow until all rows were read, or enough of them that wait for
+// something else. It rests for having looked, never for having found something: what is lost is due
+// now, and its rate has a limit of its own.
 func (w *walk) on(ctx context.Context) (Relayed, error) {
 	began := time.Now()
 	done, err := w.page(ctx)
@@ -148,10 +151,11 @@ func (w *walk) on(ctx context.Context) (Relayed, error) {
 		return done, err
 	}
 	done.More = w.after != 0 && w.parked < parkedPages
-	if done.More {
-		backoff.Sleep(ctx, min(walkRests*time.Since(began), sweepEvery))
-	} else {
+	switch {
+	case !done.More:
 		w.parked = 0
+	case w.looked:
+		backoff.Sleep(ctx, min(walkRests*time.Since(began), sweepEvery))
 	}
 	return done, nil
 }
@@ -195,7 +199,8 @@ func (w *walk) page(ctx context.Context) (Relayed, error) {
 	}
 	w.empty = w.after == 0 && swept.Read == 0
 	w.after = swept.Next
-	if swept.Live < sweepPage/2 {
+	w.looked = len(swept.Lost) == 0
+	if w.looked && swept.Live < sweepPage/2 {
 		w.parked++
 	}
 	w.reportAhead(swept.Ahead)

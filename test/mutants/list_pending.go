@@ -93,6 +93,8 @@ func relayMutants() []mutant {
 		{"round-waits-for-ever", "I13", sweep, change("ctx, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tlost, next, err := r.searches.TakeRound(", "ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tlost, next, err := r.searches.TakeRound("), protocol("TestARelayWaitsForNoStatementForEver")},
 		{"sweep-waits-for-ever", "I13", sweep, change("ctx, cancel := context.WithTimeout(ctx, statementTakes)\n\tdefer cancel()\n\tswept, err := r.searches.Sweep(", "ctx, cancel := context.WithCancel(ctx)\n\tdefer cancel()\n\tswept, err := r.searches.Sweep("), protocol("TestARelayWaitsForNoStatementForEver")},
 		{"idle-walk-does-not-rest", "I12 I20", sweep, change("w.after != 0 && w.parked < parkedPages", "w.after != 0"), protocol("TestAnIdleWalkCostsTheSame")},
+		{"walk-rests-after-due-work", "I2 I20", sweep, change("case w.looked:", "case true:"), protocol("TestWalkRestsAfterLookingOnly")},
+		{"walk-counts-due-work-as-looking", "I2 I20", sweep, change("w.looked && swept.Live", "swept.Live"), protocol("TestWalkRestsAfterLookingOnly")},
 		{"walk-rests-before-what-may-be-lost", "I13", sweep, change("swept.Live < sweepPage/2", "swept.Live >= 0"), protocol("TestAnIdleWalkCostsTheSame")},
 		{"round-over-many-does-not-rest", "I12", sweep, change("readFrom = time.Now().Add(min(", "readFrom = time.Now().Add(0 * min("), protocol("TestARoundOverManyRests")},
 		{"relay-without-events-does-not-rest", "I12", sweep, change("w.empty = w.after == 0 && swept.Read == 0", "w.empty = false"),

@@ -42,17 +42,63 @@ func TestAnIdleWalkCostsTheSame(t *testing.T) {
 	}
 }
 
-// endless is a ledger with many pages of nothing that is lost.
+// TestWalkRestsAfterLookingOnly (I2, I20): pages with lost notifications follow each other at
+// once, also where most of their rows wait for something else; after the others the walk rests.
+func TestWalkRestsAfterLookingOnly(t *testing.T) {
+	t.Parallel()
+	const pages = 1000
+	walk := func(live, lost int) (took time.Duration) {
+		inVirtualTime(t, func(s *script) {
+			l := &endless{ledger: newLedger(0, 0), pages: pages, live: live, lost: lost, walked: make(chan time.Duration, 1)}
+			relay, err := maintenance.NewRelay(l, l, maintenance.RelayConfig{})
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(s.t.Context())
+			var running sync.WaitGroup
+			running.Go(func() { _ = relay.Run(ctx) }) // it returns nil
+			took = <-l.walked
+			cancel()
+			running.Wait()
+		})
+		return took
+	}
+	const reading = pages * pageTakes
+	for name, live := range map[string]int{"that run": eventqueue.MaxPublish, "that wait": 0} {
+		if took := walk(live, 1); took > reading {
+			t.Errorf("a walk over events %s, with one lost on each page, takes %s, want %s", name, took, reading)
+		}
+		if took := walk(live, 0); took < 4*reading {
+			t.Errorf("a walk over events %s, with nothing lost, takes %s, want %s at least", name, took, 4*reading)
+		}
+	}
+}
+
+// endless is a ledger with many pages, on each of which as many notifications are lost.
 type endless struct {
 	*ledger
 	pages, live, reads int
+	lost               int
+	walked             chan time.Duration // how long the first walk took; nil: nobody asks
+	began              time.Time
 }
 
+const pageTakes = time.Millisecond // of virtual time, as a statement takes
+
 func (e *endless) Sweep(_ context.Context, after eventqueue.EventID, _ int, _ time.Duration) (maintenance.Swept, error) {
-	<-time.After(time.Millisecond) // of virtual time, as a statement takes
+	if e.reads == 0 {
+		e.began = time.Now()
+	}
+	<-time.After(pageTakes)
 	e.reads++
-	return maintenance.Swept{Next: (after + 1) % eventqueue.EventID(e.pages), Read: 1, Live: e.live}, nil
+	if e.reads == e.pages && e.walked != nil {
+		e.walked <- time.Since(e.began)
+	}
+	lost := slices.Repeat([]eventqueue.Notification{{Event: after + 1, Canvas: canvas}}, e.lost)
+	return maintenance.Swept{Lost: lost, Next: (after + 1) % eventqueue.EventID(e.pages), Read: 1, Live: e.live}, nil
 }
+
+func (e *endless) Publish(context.Context, []eventqueue.Notification) error { return nil }
 
 func (e *endless) Listen(ctx context.Context, _ func()) error {
 	<-ctx.Done()
