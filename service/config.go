@@ -117,6 +117,10 @@ type Config struct {
 	// TargetLinkLocal lets targets of the file be at link-local addresses.
 	TargetLinkLocal bool
 
+	// TargetIdleTimeout is how long a connection to a target of the file may rest before the
+	// worker closes it. Default (0): httptarget.DefaultIdleTimeout, 4 s.
+	TargetIdleTimeout time.Duration
+
 	// Secret returns the secret for a variable that the file names. Default (nil): that
 	// of the process's environment, where it must be.
 	Secret func(variable string) (string, error)

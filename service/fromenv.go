@@ -58,12 +58,13 @@ func FromEnvironment(environment map[string]string) (Config, error) {
 		Relay: maintenance.RelayConfig{Interval: c.RelayInterval, LostAfter: c.RelayLostAfter, PerSecond: c.RelayPerSecond},
 		Pruner: maintenance.PrunerConfig{CompletedFor: c.HistoryCompletedFor, FailedFor: c.HistoryFailedFor,
 			Interval: c.HistoryInterval, PerSecond: c.HistoryPerSecond},
-		HandlersFile:    c.HandlersFile,
-		TargetLinkLocal: c.LinkLocal,
-		Secret:          func(variable string) (string, error) { return secretOf(environment[variable], variable) },
-		AuditLogFor:     c.AuditLogFor,
-		Address:         fmt.Sprintf(":%d", c.Port),
-		Logger:          logger,
+		HandlersFile:      c.HandlersFile,
+		TargetLinkLocal:   c.LinkLocal,
+		TargetIdleTimeout: c.TargetIdle,
+		Secret:            func(variable string) (string, error) { return secretOf(environment[variable], variable) },
+		AuditLogFor:       c.AuditLogFor,
+		Address:           fmt.Sprintf(":%d", c.Port),
+		Logger:            logger,
 	}, nil
 }
 

@@ -144,7 +144,7 @@ func (s *Service) readHandlersFile() error {
 	if err != nil {
 		return err
 	}
-	var options []httptarget.ClientOption
+	options := []httptarget.ClientOption{httptarget.IdleTimeout(s.config.TargetIdleTimeout)}
 	if s.config.TargetLinkLocal {
 		options = append(options, httptarget.AllowLinkLocal())
 	}

@@ -33,7 +33,7 @@
 //	429, 503 with Retry-After   run again after that time; uses no attempt
 //	408, other 429, 5xx         a failed attempt
 //	no answer                   a failed attempt: refused or cut connection,
-//	                            timeout, unknown host, bad certificate
+//	                            timeout, unknown host, bad certificate. See below
 //	401 to an identity token    a failed attempt; the next one has a new token
 //	no token                    a failed attempt, without a call
 //	3xx                         failed for good: redirects are not followed,
@@ -50,6 +50,13 @@
 // as none.
 //
 // # Failures
+//
+// A connection that served another request before may have been closed by the target while
+// this request was on its way. So if it breaks before the first byte of an answer, the request
+// is sent once more within the same attempt, on a new connection: the target may see it twice,
+// with the same ce-id. What breaks a new connection is a failed attempt. So is a refused one: a
+// target that is gone for good has to end the event as FAILED, and the waits between the
+// attempts are there to outlast a deployment.
 //
 // The context bounds a run; when it ends, the request is abandoned and the error
 // wraps context.Cause. The target may have done its work nevertheless, and will

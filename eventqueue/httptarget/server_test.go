@@ -29,7 +29,7 @@ func serve(t *testing.T, handler http.HandlerFunc) (*Target, *httptest.Server) {
 
 func targetFor(t *testing.T, url string) *Target {
 	t.Helper()
-	client := NewClient()
+	client := NewClient(IdleTimeout(time.Hour)) // on a machine under load seconds pass between two requests
 	t.Cleanup(client.CloseIdleConnections)
 	target, err := New(Config{URL: url, Client: client})
 	if err != nil {

@@ -18,7 +18,8 @@ type Config struct {
 	URL string
 
 	// Client sends the requests. Redirects are not followed, whatever its CheckRedirect
-	// returns. Default (nil): a client of its own, from NewClient.
+	// returns. Default (nil): a client of its own, from NewClient. Only a client from there
+	// sends a request again that a used connection has lost.
 	Client *http.Client
 
 	// Audience has requests carry an identity token of Google for this audience, as

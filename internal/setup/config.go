@@ -50,6 +50,7 @@ type Config struct {
 
 	HandlersFile  string        `env:"HANDLERS_FILE" used:"worker" desc:"YAML file that maps handlers to HTTP targets. Required."`
 	LinkLocal     bool          `env:"TARGET_LINK_LOCAL" envDefault:"false" used:"worker" desc:"Allow targets at link-local, unspecified and multicast addresses and at the metadata servers of clouds. If it is false, the events of such a target are FAILED at once, whatever name resolves to the address."`
+	TargetIdle    time.Duration `env:"TARGET_IDLE_TIMEOUT" envDefault:"4s" used:"worker" desc:"How long a connection to a target rests before the worker closes it; at least 1ms. Set it below the shortest idle time-out of your targets: Node and uvicorn have 5 s, gunicorn 2 s. A request that such a connection loses is sent once more, on a new one."`
 	Concurrency   int           `env:"WORKER_CONCURRENCY" envDefault:"500" used:"worker" desc:"How many events a worker runs at once, at most, and so how many requests to targets are open. Below 500 the number of statements per event rises."`
 	ClaimBatch    int           `env:"WORKER_CLAIM_BATCH" envDefault:"500" used:"worker" desc:"How many notifications one claim statement handles, at most; up to 1000."`
 	Heartbeat     time.Duration `env:"WORKER_HEARTBEAT" used:"worker" desc:"Interval in which the locks of running events are renewed; at most half of LOCK_TIMEOUT. Empty: a quarter of it."`
@@ -208,6 +209,7 @@ func (c Config) validate() error {
 	atLeast("WORKER_HEARTBEAT", c.Heartbeat, 0)
 	atLeast("WORKER_GRACE_PERIOD", c.GracePeriod, 0)
 	atLeast("WORKER_TTL", c.TTL, 0)
+	atLeast("TARGET_IDLE_TIMEOUT", c.TargetIdle, time.Millisecond)
 	if c.MaxEvents < 0 {
 		problems = append(problems, fmt.Errorf("WORKER_MAX_EVENTS is %d: it must not be negative; 0 is no bound", c.MaxEvents))
 	}
