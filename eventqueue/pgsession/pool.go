@@ -55,7 +55,7 @@ func (p *Pool) In(db DB) DB {
 	if db == nil {
 		return nil
 	}
-	return inSchema{db, p.SQL}
+	return inSchema{watch(db), p.SQL}
 }
 
 // LevelSQL sets the isolation level for the transaction of the statements that are
@@ -83,25 +83,34 @@ func (p *Pool) Acquire(ctx context.Context) (conn *pgxpool.Conn, ready bool, err
 		return conn, true, nil
 	}
 	if err := p.fit(ctx, conn.Conn()); err != nil {
+		discard(conn.Conn(), err)
 		conn.Release()
 		return nil, false, err
 	}
 	return conn, false, nil
 }
 
-// acquire returns a connection that the server has not closed, as far as this side knows. A pool
+// acquire returns a connection that the server has not closed, as far as this side knows, and that
+// does not lead to a server that only reads, as after a failover. A pool
 // asks only those that have rested for a second; a restart of Postgres would cost each of the
 // others an error, of which nobody could tell whether something was committed.
 func (p *Pool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
-	for closed := int32(0); ; closed++ {
+	for left := int32(-1); ; left-- {
 		conn, err := p.Shared.Acquire(ctx)
-		if err != nil || !closedByPeer(conn.Conn().PgConn().Conn()) {
-			return conn, err
+		if err != nil {
+			return nil, err
 		}
-		if closed == p.Shared.Stat().MaxConns() {
+		gone, astray := closedByPeer(conn.Conn().PgConn().Conn()), onlyReads(conn.Conn())
+		if !gone && !astray {
+			return conn, nil
+		}
+		if left < 0 {
+			left = p.Shared.Stat().IdleConns() + 1
+		}
+		if left == 0 {
 			return conn, nil // a new one, too: its use says what the server says
 		}
-		_ = conn.Conn().Close(ctx) // it is closed on the other side
+		closeConn(conn.Conn())
 		conn.Release()
 	}
 }
@@ -128,7 +137,7 @@ func (p *Pool) fit(ctx context.Context, conn *pgx.Conn) error {
 	if encoding := pg.ParameterStatus("client_encoding"); encoding != "UTF8" {
 		return fmt.Errorf("the connection has the encoding %s, and the queue needs UTF8: set client_encoding=UTF8 on the pool", encoding)
 	}
-	if pg.ParameterStatus("default_transaction_read_only") == "on" || pg.ParameterStatus("in_hot_standby") == "on" {
+	if onlyReads(conn) {
 		return errReadOnly
 	}
 	if p.checked.Load() {
@@ -168,6 +177,7 @@ func (p *Pool) BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, erro
 	}
 	tx, err := conn.BeginTx(ctx, options)
 	if err != nil {
+		discard(conn.Conn(), err)
 		conn.Release()
 		return nil, err
 	}
@@ -239,12 +249,13 @@ type results struct {
 
 func (r *results) Close() error {
 	err := r.BatchResults.Close()
+	if r.err != nil {
+		err = r.err
+	}
 	if r.conn != nil {
+		discard(r.conn.Conn(), err)
 		r.conn.Release()
 		r.conn = nil
-	}
-	if r.err != nil {
-		return r.err
 	}
 	return err
 }
@@ -263,10 +274,15 @@ func (p *Pool) QueryAtAnyLevel(ctx context.Context, sql string, args ...any) (pg
 func queryOn(ctx context.Context, conn *pgxpool.Conn, sql string, args []any) (pgx.Rows, error) {
 	rows, err := conn.Query(ctx, sql, args...)
 	if err != nil {
+		discard(conn.Conn(), err)
 		conn.Release()
 		return nil, err
 	}
-	return &rowsOf{Rows: rows, end: func(error) error { conn.Release(); return nil }}, nil
+	return &rowsOf{Rows: rows, end: func(err error) error {
+		discard(conn.Conn(), err)
+		conn.Release()
+		return nil
+	}}, nil
 }
 
 // Query runs a statement. After its rows were read to the end or closed, their error
@@ -334,7 +350,9 @@ func (p *Pool) CopyFrom(ctx context.Context, table pgx.Identifier, columns []str
 		return 0, err
 	}
 	defer conn.Release()
-	return conn.CopyFrom(ctx, table, columns, rows)
+	n, err := conn.CopyFrom(ctx, table, columns, rows)
+	discard(conn.Conn(), err)
+	return n, err
 }
 
 // QueryRow runs a statement and reads one row.

@@ -98,7 +98,7 @@ type DB interface {
 
 // On returns db for statements of the queue: what is sent to it is sent with the schema. Statements
 // of an application do not belong on it.
-func (s Schema) On(db DB) DB { return inSchema{db, s.SQL} }
+func (s Schema) On(db DB) DB { return inSchema{watch(db), s.SQL} }
 
 // inSchema sends statements with their schema.
 type inSchema struct {

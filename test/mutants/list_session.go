@@ -2,7 +2,7 @@ package main
 
 // sessionMutants are about connections, and what is set on them.
 func sessionMutants() []mutant {
-	const session, url = "eventqueue/pgsession/session.go", "eventqueue/pgsession/url.go"
+	const session, url, readonly = "eventqueue/pgsession/session.go", "eventqueue/pgsession/url.go", "eventqueue/pgsession/readonly.go"
 	return []mutant{
 		{"transaction-at-the-default-level", "I7", "eventqueue/pgstore/lockwait.go",
 			change("append(before, pgsession.LevelSQL, planSQL)", "append(before, planSQL)"), []judge{{"./test/model", []string{"TestModelEqualsSQL"}}}},
@@ -21,6 +21,9 @@ func sessionMutants() []mutant {
 			sessions("TestPoolersOfTransactionsAreRefused")},
 		{"pool-is-not-checked", "I3", "eventqueue/pgsession/pool.go", change("if err := p.fit(ctx, conn.Conn()); err != nil {", "if err := error(nil); err != nil {"),
 			sessions("TestPoolersOfTransactionsAreRefused")},
+		{"read-only-connection-is-kept", "I19", readonly, change("if ledAstray(err) {\n\t\tcloseConn(conn)", "if ledAstray(err) {\n\t\t_ = conn"), sessions("TestConnectionsThatLeadAstrayAreClosed")},
+		{"read-only-connection-is-used", "I19", "eventqueue/pgsession/pool.go", change("onlyReads(conn.Conn())\n", "false\n"), serving("TestOwnPoolRecoversFromFailover")},
+		{"callers-read-only-connection-is-kept", "I19", readonly, change("if ledAstray(err) { // one", "if false { // one"), sessions("TestConnectionsThatLeadAstrayAreClosed")},
 		{"error-shows-the-url", "I16", url, change("return nil, unreadable(text, isURL, err) // without err, which may quote the text", "return nil, err"),
 			sessions("TestNoErrorShowsThePassword")},
 		{"wrong-password-is-waited-for", "I17", "eventqueue/pgsession/reach.go", change("lasting = true", "_ = lasting"), sessions("TestWhatIsUnreachable")},
