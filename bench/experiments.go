@@ -58,7 +58,7 @@ var measures = []report.Measure{
 	{Name: "wal-history", Of: "wal.history", By: "wal.river", Goal: report.AtMost(0.45), Text: "the same with every completed event kept in event_log"},
 	{Name: "statements", Of: "statements.ours", Goal: report.AtMost(0.02), Text: "statements per drained event at full load"},
 	{Name: "idle-worker", Of: "idle.worker", Goal: report.AtMost(0), Unit: "per min", Text: "statements of an idle worker"},
-	{Name: "idle-relay", Of: "idle.relay", Goal: report.AtMost(6), Unit: "per min", Text: "statements of the relay"},
+	{Name: "idle-relay", Of: "idle.relay", Goal: report.AtMost(18), Unit: "per min", Text: "statements of the relay"},
 	{Name: "memory", Of: "memory.worker", Goal: report.AtMost(120), Unit: "MB", Text: "memory of a worker that drains 1,000,000 events, at most"},
 	{Name: "memory-growth", Of: "memory.growth", Goal: report.AtMost(1.2), Text: "its memory in the last quarter of the time, against the second quarter"},
 }

@@ -16,7 +16,8 @@ import (
 const (
 	// streamLasts is how long a stream goes on at most; the browser begins another one.
 	streamLasts = time.Hour
-	// keepAliveEvery is how often a stream says something, so that nobody on the way closes it.
+	// keepAliveEvery is how often a stream says something, so that nobody on the way closes it, and the page can tell a
+	// stream without news from a connection that has gone silent.
 	keepAliveEvery = 25 * time.Second
 	// writeWithin bounds one write to a browser.
 	writeWithin = 10 * time.Second
@@ -98,7 +99,7 @@ func (d *dashboard) send(w http.ResponseWriter, r *http.Request, s watcher, last
 				return
 			}
 		case <-alive.C:
-			if text = ": \n\n"; !d.staysIn(r) {
+			if text = "event: alive\ndata:\n\n"; !d.staysIn(r) {
 				return
 			}
 		case <-end.C:

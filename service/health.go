@@ -119,7 +119,7 @@ func healthHandler(asked checks, webhooks http.Handler, log *zap.Logger) http.Ha
 			_, _ = fmt.Fprintf(w, "ready\n%s\n", checked) // the prober hung up
 		case errors.As(err, &impaired):
 			state.is("ready, but "+impaired.effect, err, log)
-			_, _ = fmt.Fprintf(w, "ready, but %s: %s; see the log\n", impaired.effect, impaired.notifier.advice(err))
+			_, _ = fmt.Fprintf(w, "ready, but %s: %s; see the log\n", impaired.effect, impaired.advice())
 		case errors.Is(err, errNotBegun):
 			state.is("not ready yet", err, log)
 			http.Error(w, "not ready: see the log\n"+checked, http.StatusServiceUnavailable)
@@ -223,7 +223,7 @@ func advised(err error) error {
 	if !errors.As(err, &impaired) {
 		return err
 	}
-	return adviceError{err, impaired.notifier.advice(err)}
+	return adviceError{err, impaired.advice()}
 }
 
 // Health answers GET /healthz (Alive) and /readyz (Ready, which asks database and notifier

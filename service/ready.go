@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -168,27 +169,50 @@ func (s *Service) readyBeside(peers error) error {
 		errs = append(errs, failure())
 	}
 	err := errors.Join(errs...)
-	if replaced := kinds[s.config.Notifier].replaced; err != nil && replaced != nil {
-		return &ImpairedError{cause: err, notifier: replaced, effect: effect(replaced.name, errs)}
+	replaced := kinds[s.config.Notifier].replaced
+	if err == nil || replaced == nil && slices.ContainsFunc(errs, prevents) {
+		return err
 	}
-	return err
+	return &ImpairedError{cause: err, causes: errs, notifier: replaced, effect: effect(replaced, errs)}
 }
+
+// impairment is the error of a part that does its work in another way.
+type impairment interface {
+	error
+	Effect() string // what does not happen, and what happens instead
+	Advice() string // what is wrong, without the names of resources
+}
+
+func impairs(err error) bool {
+	var impaired impairment
+	return errors.As(err, &impaired)
+}
+
+func prevents(err error) bool { return err != nil && !impairs(err) }
 
 // effect says what a notifier does not do, for these errors of the parts, and what follows from that.
 // A notifier that delivers and takes no answers is not replaced by the database.
-func effect(notifier string, errs []error) string {
-	var kind string
+func effect(notifier *replaced, errs []error) string {
+	var effects []string
 	for _, err := range errs {
 		var untaken *worker.UntakenError
+		var impaired impairment
+		var text string
 		switch {
 		case err == nil:
+			continue
 		case errors.As(err, &untaken):
-			kind = untaken.Kind
+			text = "notifications of " + notifier.name + " cannot be " + untaken.Kind + ", and come again"
+		case errors.As(err, &impaired):
+			text = impaired.Effect()
 		default:
-			return notifier + " cannot be used, and events are found in the database"
+			return notifier.name + " cannot be used, and events are found in the database"
+		}
+		if !slices.Contains(effects, text) {
+			effects = append(effects, text)
 		}
 	}
-	return "notifications of " + notifier + " cannot be " + kind + ", and come again"
+	return strings.Join(effects, "; ")
 }
 
 // readyNeeds has Ready ask one more part of the program why it cannot use the notifier.
@@ -222,7 +246,8 @@ func (s *Service) Alive() error {
 // ImpairedError is the state of a program that does its work, though not as it should.
 type ImpairedError struct {
 	cause    error
-	notifier *replaced
+	causes   []error   // of the parts
+	notifier *replaced // nil: only impairments are among the causes
 	effect   string
 }
 
@@ -230,3 +255,20 @@ func (e *ImpairedError) Error() string { return e.cause.Error() }
 
 // Unwrap returns the cause.
 func (e *ImpairedError) Unwrap() error { return e.cause }
+
+// advice says what is wrong, without the names of resources.
+func (e *ImpairedError) advice() string {
+	var texts []string
+	for _, err := range e.causes {
+		var impaired impairment
+		switch {
+		case err == nil:
+			continue
+		case !errors.As(err, &impaired):
+			return e.notifier.advice(e.cause)
+		case !slices.Contains(texts, impaired.Advice()):
+			texts = append(texts, impaired.Advice())
+		}
+	}
+	return strings.Join(texts, "; ")
+}

@@ -147,6 +147,7 @@ func (s *Service) newRelay() (part, error) {
 			return err
 		}
 		s.readyNeeds(relay.PublishError)
+		s.readyNeeds(relay.ListenError)
 		s.aliveNeeds(relay.Stalled)
 		rules, err := control.NewRules(s.store.As(ownActor()), s.Queue)
 		if err != nil {

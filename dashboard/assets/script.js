@@ -14,7 +14,8 @@
   }
   // The overview comes as a stream of events. Where none can be had, it is read again once a minute.
   const shown = document.querySelector("[data-live]");
-  let source, later;
+  const silence = 60000; // more than twice the time after which a stream says that it lives
+  let source, later, heard;
   function show(html) {
     if (shown.contains(document.activeElement)) { later = html; return; } // whoever stands on a link stays there
     later = undefined;
@@ -25,7 +26,14 @@
   function follow() {
     if (source) source.close();
     source = document.hidden ? undefined : new EventSource(shown.dataset.live);
-    if (source) source.onmessage = (event) => show(event.data);
+    heard = Date.now();
+    if (!source) return;
+    source.onmessage = (event) => { heard = Date.now(); show(event.data); };
+    source.addEventListener("alive", () => { heard = Date.now(); });
+  }
+  // A connection whose other end has gone may stay open, as behind a proxy: nothing fails, and nothing comes.
+  function listen() {
+    if (source && source.readyState === EventSource.OPEN && Date.now() - heard > silence) follow();
   }
   async function again() {
     if (!source || source.readyState !== EventSource.CLOSED) return;
@@ -62,5 +70,6 @@
     document.addEventListener("visibilitychange", follow);
     shown.addEventListener("focusout", () => setTimeout(() => { if (later !== undefined) show(later); }));
     setInterval(again, 60000);
+    setInterval(listen, 10000);
   }
 })();

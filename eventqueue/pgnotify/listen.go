@@ -24,8 +24,6 @@ const (
 	// pollEvery is about the time between two polls while the listener is not known
 	// to work.
 	pollEvery = time.Second
-	// closeConnTimeout bounds the closing of a connection.
-	closeConnTimeout = 2 * time.Second
 )
 
 // Why a connection did not receive its probe. The first time, the server may be
@@ -39,11 +37,13 @@ var (
 // listener wakes a pull for each NOTIFY. It has a connection of its own.
 type listener struct {
 	config      *pgxpool.Config
-	listenSQL   string
+	schema      pgsession.Schema
 	notify      func(ctx context.Context, text string) error // through the pool
 	wake        func()
 	probeWithin time.Duration
 	log         *zap.Logger
+	heard       func()          // it works
+	failed      func(err error) // it does not
 
 	probeFailed bool // the last connection did not receive its probe; owned by run
 }
@@ -60,6 +60,7 @@ func (l *listener) run(ctx context.Context) {
 		if verified {
 			wait = minFailureWait
 		}
+		l.failed(err)
 		l.log.Warn("nothing wakes this process for notifications: polling about once a second",
 			zap.Duration("wait", wait), zap.Error(err))
 		l.wakeFor(ctx, wait/2+mathrand.N(wait))
@@ -104,29 +105,23 @@ func (l *listener) wakeMeanwhile(ctx context.Context) (stop func()) {
 func (l *listener) listen(ctx context.Context) (verified bool, err error) {
 	stopRinging := l.wakeMeanwhile(ctx)
 	defer stopRinging()
-	conn, err := l.connect(ctx)
+	listening, err := pgsession.Listen(ctx, l.config, pgsession.ListenTo{Schema: l.schema, Channel: channel, Idle: pgsession.IdleTest}, named)
 	if err != nil {
-		return false, fmt.Errorf("connect to listen: %w", err)
+		return false, err
 	}
-	defer func() {
-		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeConnTimeout)
-		defer cancel()
-		_ = conn.Close(closeCtx) // nothing is in flight on it
-	}()
-	if _, err := conn.Exec(ctx, l.listenSQL, pgx.QueryExecModeSimpleProtocol); err != nil {
-		return false, fmt.Errorf("listen: %w", err)
-	}
+	defer listening.Close(ctx)
 	l.wake()
-	if err := l.probe(ctx, conn); err != nil {
+	if err := l.probe(ctx, listening); err != nil {
 		return false, err
 	}
 	stopRinging()
+	l.heard()
 	for {
-		notification, err := conn.WaitForNotification(ctx)
+		text, err := listening.Wait(ctx)
 		if err != nil {
-			return true, fmt.Errorf("wait for a wake-up: %w", err)
+			return true, err
 		}
-		l.receive(notification.Payload)
+		l.receive(text)
 	}
 }
 
@@ -137,17 +132,16 @@ func (l *listener) receive(text string) {
 	}
 }
 
-func (l *listener) connect(ctx context.Context) (*pgx.Conn, error) {
-	return pgsession.Connect(ctx, l.config, func(c *pgx.ConnConfig) {
-		c.RuntimeParams["application_name"] = cmp.Or(c.RuntimeParams["application_name"], "eventsv2") + "-listen"
-	})
+// named gives a connection that listens a name of its own.
+func named(c *pgx.ConnConfig) {
+	c.RuntimeParams["application_name"] = cmp.Or(c.RuntimeParams["application_name"], "eventsv2") + "-listen"
 }
 
 // probe sends a random text through the pool and waits until it arrives. A
 // transaction pooler accepts LISTEN and delivers nothing, and a listener behind it
 // would wait for ever. The time begins when the text was sent: a busy pool does not
 // mean that the connection fails.
-func (l *listener) probe(ctx context.Context, conn *pgx.Conn) error {
+func (l *listener) probe(ctx context.Context, listening *pgsession.Listening) error {
 	text := rand.Text()
 	if err := l.notify(ctx, text); err != nil {
 		return fmt.Errorf("send a probe to the connection that listens: %w", err)
@@ -155,17 +149,17 @@ func (l *listener) probe(ctx context.Context, conn *pgx.Conn) error {
 	within, cancel := context.WithTimeout(ctx, l.probeWithin)
 	defer cancel()
 	for {
-		notification, err := conn.WaitForNotification(within)
+		payload, err := listening.Wait(within)
 		switch {
 		case err != nil && within.Err() != nil && ctx.Err() == nil:
 			return l.probeFailure()
 		case err != nil:
 			return fmt.Errorf("wait for the first wake-up: %w", err)
-		case notification.Payload == text:
+		case payload == text:
 			l.probeFailed = false
 			return nil
 		}
-		l.receive(notification.Payload)
+		l.receive(payload)
 	}
 }
 

@@ -21,7 +21,7 @@ func listenWith(t *testing.T, pool *pgxpool.Pool, change func(l *listener)) <-ch
 	t.Helper()
 	wakeups := make(chan struct{}, 1000)
 	l := &listener{config: pool.Config(), wake: func() { wakeups <- struct{}{} },
-		probeWithin: probeTimeout, log: testenv.Logger(t)}
+		probeWithin: probeTimeout, log: testenv.Logger(t), heard: func() {}, failed: func(error) {}}
 	change(l)
 	ctx, stop := context.WithCancel(testenv.Context(t))
 	var running sync.WaitGroup

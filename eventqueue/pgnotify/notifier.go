@@ -13,6 +13,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/pgsession"
+	"eventsv2/internal/deaf"
 )
 
 // Config configures a Notifier. The zero value is ready to use.
@@ -78,6 +79,7 @@ const (
 // own, and the returner, which inserts notifications whose leases have ended.
 type Notifier struct {
 	pool   *pgxpool.Pool
+	shared *pgsession.Pool
 	db     pgsession.DB // the pool, for statements of the queue
 	config Config
 	log    *zap.Logger
@@ -87,6 +89,7 @@ type Notifier struct {
 	pace         pace
 	backpressure *backpressure
 	leases       *leases
+	deaf         deaf.State // the listener
 	// later wakes a pull for the rows that a poll may have passed over.
 	later *time.Timer
 
@@ -114,7 +117,8 @@ func New(pool *pgxpool.Pool, config Config) (*Notifier, error) {
 		return nil, fmt.Errorf("pgnotify.New: %w", err)
 	}
 	config = config.withDefaults()
-	n := &Notifier{pool: pool, db: pgsession.On(pool, config.Schema).In(pool), config: config, log: config.Logger, wakeup: newWakeup(), backpressure: newBackpressure(), leases: newLeases(),
+	shared := pgsession.On(pool, config.Schema)
+	n := &Notifier{pool: pool, shared: shared, db: shared.In(pool), config: config, log: config.Logger, wakeup: newWakeup(), backpressure: newBackpressure(), leases: newLeases(),
 		closing: make(chan struct{})}
 	n.later = time.AfterFunc(time.Hour, n.wakeup.signal)
 	n.later.Stop()
@@ -126,11 +130,20 @@ func (n *Notifier) start() {
 	n.startOnce.Do(func() {
 		ctx, stop := context.WithCancel(context.Background())
 		n.stop = stop
-		l := &listener{config: n.pool.Config(), listenSQL: n.config.Schema.Listen(channel),
-			notify: n.notify, wake: n.wakeup.signal, probeWithin: probeTimeout, log: n.log}
+		l := &listener{config: n.pool.Config(), schema: n.config.Schema, notify: n.notify, wake: n.wakeup.signal, probeWithin: probeTimeout,
+			log: n.log, heard: n.deaf.Ends, failed: n.notHeard}
 		n.running.Go(func() { l.run(ctx) })
 		n.running.Go(func() { n.returnExpired(ctx) })
 	})
+}
+
+// Failure returns an [deaf.Error] while nothing wakes pulls, so that they query the table about once a second, and
+// nil otherwise. It sends nothing, and may be called at any time.
+func (n *Notifier) Failure() error { return n.deaf.Failure() }
+
+func (n *Notifier) notHeard(err error) {
+	n.deaf.Is(err)
+	n.shared.ResetAfter(err)
 }
 
 // Close inserts all leased and delayed notifications into the table again, for

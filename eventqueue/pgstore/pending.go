@@ -304,26 +304,31 @@ func (s *Store) RelayRuns(ctx context.Context) (runs bool, err error) {
 
 // Listen implements maintenance.RelayStore, on a connection of its own.
 func (s *Store) Listen(ctx context.Context, wake func()) error {
-	conn, err := pgsession.Connect(ctx, s.pool.Shared.Config(), nil)
+	to := pgsession.ListenTo{Schema: s.Schema(), Channel: pendingChannel, Beats: true}
+	listening, err := pgsession.Listen(ctx, s.pool.Shared.Config(), to, nil)
 	if err != nil {
-		return fmt.Errorf("connect to listen: %w", err)
+		return err
 	}
-	defer func() {
-		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
-		defer cancel()
-		_ = conn.Close(closeCtx) // nothing is in flight on it
-	}()
-	if _, err := conn.Exec(ctx, s.pool.SQL(pgsession.ShowRelaySQL)); err != nil {
-		return fmt.Errorf("show that a relay runs: %w", err)
-	}
-	if _, err := conn.Exec(ctx, s.pool.Schema.Listen(pendingChannel)); err != nil {
-		return fmt.Errorf("listen: %w", err)
+	defer listening.Close(ctx)
+	if err := s.showRelay(ctx, listening.Conn()); err != nil {
+		return err
 	}
 	wake() // for what was committed before
 	for {
-		if _, err := conn.WaitForNotification(ctx); err != nil {
-			return fmt.Errorf("wait for a wake-up: %w", err)
+		if _, err := listening.Wait(ctx); err != nil {
+			s.pool.ResetAfter(err)
+			return err
 		}
 		wake()
 	}
+}
+
+// showRelay shows that a relay runs for as long as the connection lasts.
+func (s *Store) showRelay(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if _, err := conn.Exec(ctx, s.pool.SQL(pgsession.ShowRelaySQL)); err != nil {
+		return fmt.Errorf("show that a relay runs: %w", err)
+	}
+	return nil
 }

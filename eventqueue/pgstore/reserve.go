@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"eventsv2/eventqueue/fallback"
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/internal/deaf"
 )
 
 // Reserve implements worker.Standby. The connection is configured like those of
@@ -35,9 +37,11 @@ type reserve struct {
 	renews    *Store        // on it
 	users     int           // that want the connection, or have it
 	interrupt context.CancelFunc
-	free      chan struct{} // holds a token when the last of the users has left
-	fresh     bool          // the connection has begun to listen, and nobody knows
-	shown     bool          // the worker is registered
+	free      chan struct{}        // holds a token when the last of the users has left
+	listening *pgsession.Listening // on the connection
+	fresh     bool                 // it has begun to listen, and nobody knows
+	shown     bool                 // the worker is registered
+	deaf      deaf.State
 }
 
 // open makes the pool, which connects when it is used.
@@ -51,15 +55,18 @@ func (r *reserve) open(ctx context.Context) (*pgxpool.Pool, *Store, error) {
 	config.MaxConns, config.MinConns, config.MinIdleConns = 1, 0, 0
 	afterConnect := config.AfterConnect
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		ctx, cancel := context.WithTimeout(ctx, 2*connectTimeout)
+		defer cancel()
 		if afterConnect != nil {
 			if err := afterConnect(ctx, conn); err != nil {
 				return err
 			}
 		}
-		if _, err := conn.Exec(ctx, r.store.pool.Schema.Listen(unpublishedChannel)); err != nil {
-			return fmt.Errorf("listen: %w", err)
+		listening, err := pgsession.ListenOn(ctx, conn, pgsession.ListenTo{Schema: r.store.Schema(), Channel: unpublishedChannel})
+		if err != nil {
+			return err
 		}
-		err := registerWorker(ctx, r.store.pool.Schema.On(conn), r.self)
+		err = registerWorker(ctx, r.store.pool.Schema.On(conn), r.self)
 		if err != nil {
 			if conn.IsClosed() {
 				return err
@@ -69,7 +76,7 @@ func (r *reserve) open(ctx context.Context) (*pgxpool.Pool, *Store, error) {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.fresh = true
+		r.listening, r.fresh = listening, true
 		r.shown = r.shown || err == nil
 		return nil
 	}
@@ -127,6 +134,8 @@ func (r *reserve) listen(ctx context.Context, wake func(lost bool)) error {
 	for {
 		woken, lost, err := r.waitOnce(ctx, pool)
 		if err != nil {
+			r.deaf.Is(err)
+			r.store.pool.ResetAfter(err)
 			return err
 		}
 		if woken {
@@ -146,26 +155,29 @@ func (r *reserve) waitOnce(ctx context.Context, pool *pgxpool.Pool) (woken, lost
 	waiting, interrupt := context.WithCancel(ctx)
 	defer interrupt()
 	r.mu.Lock()
-	fresh, users := r.fresh, r.users
+	listening, fresh, users := r.listening, r.fresh, r.users
 	r.fresh = false
 	if users == 0 && !fresh {
 		r.interrupt = interrupt
 	}
 	r.mu.Unlock()
 	if fresh {
+		r.deaf.Ends()
 		return true, false, nil // for what was notified before
 	}
 	if users == 0 {
-		n, err := conn.Conn().WaitForNotification(waiting)
+		payload, err := listening.Hear(waiting)
 		r.mu.Lock()
 		r.interrupt = nil
 		users = r.users
 		r.mu.Unlock()
 		switch {
 		case err == nil:
-			return true, n.Payload == lostPayload, nil
+			return true, payload == lostPayload, nil
+		case errors.Is(err, pgsession.ErrSilent):
+			return false, false, listening.Prove(ctx)
 		case conn.Conn().IsClosed(), waiting.Err() == nil:
-			return false, false, fmt.Errorf("wait for a wake-up: %w", err)
+			return false, false, err
 		case ctx.Err() != nil:
 			return false, false, ctx.Err()
 		}
@@ -181,6 +193,9 @@ func (r *reserve) waitOnce(ctx context.Context, pool *pgxpool.Pool) (woken, lost
 		return false, false, ctx.Err()
 	}
 }
+
+// Failure implements worker.Reserve.
+func (r *reserve) Failure() error { return r.deaf.Failure() }
 
 // Close implements worker.Reserve.
 func (r *reserve) Close() {

@@ -35,18 +35,23 @@ type Reserve interface {
 	// sends the database nothing. A Reserve that is behind a receiver is held by that.
 	Hold(ctx context.Context) error
 
+	// Failure returns an deaf.Error while the connection cannot be held, and nil before it is first used.
+	Failure() error
+
 	// Close closes the connection, and records that the worker has stopped.
 	Close()
 }
 
 // NotifierError returns why notifications cannot be pulled, so that due events are found in the
-// database, or, as an *UntakenError, why they could not be acknowledged or requeued for the last ten
+// database, or, as an deaf.Error, why nothing wakes the worker over Postgres, or, as an *UntakenError, why they could not be acknowledged or requeued for the last ten
 // seconds or more, so that they come again. It is nil while the notifier works, and before Run; a worker without the
 // fallback does not know whether notifications can be pulled. It may be called at any time.
 func (w *Worker) NotifierError() error {
-	if receiver := w.ailing.Load(); receiver != nil {
-		if err := (*receiver).Failure(); err != nil {
-			return err
+	if parts := w.ailing.Load(); parts != nil {
+		for _, part := range *parts {
+			if err := part.Failure(); err != nil {
+				return err
+			}
 		}
 	}
 	return w.answering.failure()
@@ -78,9 +83,14 @@ func (w *Worker) openReserve(ctx context.Context) (_ context.Context, end func()
 			return nil, nil, fmt.Errorf("worker.Worker: %w", err)
 		}
 	}
+	var parts []ailing
 	if receiver, ok := w.receiver.(ailing); ok {
-		w.ailing.Store(&receiver)
+		parts = append(parts, receiver)
 	}
+	if reserve != nil {
+		parts = append(parts, reserve)
+	}
+	w.ailing.Store(&parts)
 	ctx, stop := context.WithCancelCause(ctx)
 	var beside sync.WaitGroup
 	if reserve != nil && !falls {

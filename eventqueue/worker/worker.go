@@ -29,8 +29,8 @@ type Worker struct {
 	started atomic.Bool
 	// As configured; 0: not set.
 	ownLockTimeout, ownHeartbeat time.Duration
-	ailing                       atomic.Pointer[ailing] // the receiver, for NotifierError
-	answering                    *answering             // for it as well
+	ailing                       atomic.Pointer[[]ailing] // the receiver and the reserve, for NotifierError
+	answering                    *answering               // for it as well
 	rounds                       rounds.Watch
 }
 

@@ -99,7 +99,7 @@ func fallbackMutants() []mutant {
 		{"search-for-what-nobody-knows-has-no-end", "I12", suspicion, change("newest == r.newest || ", ""), protocol("TestASearchForWhatIsLostEnds")},
 		{"search-begins-beside-a-notifier-that-delivers", "I12", suspicion, change("now.Sub(r.heard) < deafAfter", "now.Before(r.heard)"), protocol("TestASearchForWhatIsLostEnds", "TestASearchEndsWhenTheNotifierDelivers")},
 		{"search-goes-on-beside-a-notifier-that-delivers", "I12", health, change("r.heard, r.searchUntil = now, time.Time{}", "r.heard = now"), protocol("TestASearchEndsWhenTheNotifierDelivers")},
-		{"worker-does-not-hear-of-what-is-lost", "I13 I19", "eventqueue/pgstore/reserve.go", change("return true, n.Payload == lostPayload, nil", "return true, n.Payload == \"\" && users < 0, nil"), []judge{{"./eventqueue/pgstore", []string{"TestWorkersHearOfWhatIsLost"}}}},
+		{"worker-does-not-hear-of-what-is-lost", "I13 I19", "eventqueue/pgstore/reserve.go", change("return true, payload == lostPayload, nil", "return true, payload == \"\" && users < 0, nil"), []judge{{"./eventqueue/pgstore", []string{"TestWorkersHearOfWhatIsLost"}}}},
 		{"stand-in-goes-by-ids-alone", "I20", poll, change("found, round, err = r.goRound(ctx, round)", "_ = r.goRound"), protocol("TestADatabaseThatStandsInServesEveryCanvas")},
 		{"declined-event-stays-with-its-finder", "I13 I19", "eventqueue/worker/acknowledge.go", change("if d, ok := as.receiver.(decliner); ok {", "if d, ok := as.receiver.(decliner); ok && after < 0 {"),
 			protocol("TestWhatAWorkerFindsAndDoesNotKnowIsLeftToOthers")},

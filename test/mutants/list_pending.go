@@ -36,7 +36,7 @@ func pendingMutants() []mutant {
 		{"rest-of-a-take-is-no-lost-answer", "I19", "internal/refusal/error.go", change("		return refused.Rest\n", "		return nil\n"), []judge{{"./internal/refusal", []string{"TestUnanswered"}}}},
 		{"rest-of-a-search-fails-in-silence", "I19", "eventqueue/pgstore/refused.go", change("case err != nil:\n			all.Rest = errors.Join(all.Rest, err)", "case err != nil:"), stored("TestTheRestOfASearchThatFailsIsReported")},
 		{"renewal-waits-for-the-listener", "I3 I12", reserve, change("if r.interrupt != nil {\n\t\tr.interrupt()", "if r.interrupt != nil && r.users < 0 {\n\t\tr.interrupt()"), stored(listens)},
-		{"pending-before-listening-is-missed", "I13", reserve, change("r.fresh = true", "r.fresh = false"), stored(listens)},
+		{"pending-before-listening-is-missed", "I13", reserve, change("r.listening, r.fresh = listening, true", "r.listening, r.fresh = listening, false"), stored(listens)},
 		{"relay-goes-by-age-alone", "I20", pending, change("s.due.behind = full", "s.due.behind = full && false"), stored(fair)},
 		{"one-canvas-gets-the-whole-page", "I20", pending, change("LIMIT (SELECT $3 / count(*) FROM due)", "LIMIT (SELECT $3 FROM due LIMIT 1)"), stored(fair)},
 		{"relay-stays-with-the-first-canvases", "I20", pending, change("	s.due.canvas = next\n", "	_ = next\n"), stored(fair)},

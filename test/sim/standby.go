@@ -46,6 +46,9 @@ func (*standbyPort) Hold(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// Failure implements worker.Reserve.
+func (*standbyPort) Failure() error { return nil }
+
 // Close implements worker.Reserve.
 func (*standbyPort) Close() {}
 

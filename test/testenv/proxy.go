@@ -17,9 +17,57 @@ type TCPProxy struct {
 	// time for good.
 	Swallow atomic.Bool
 
-	mu   sync.Mutex
-	open []net.Conn
-	lose *loss // nil: no answer is to be lost
+	mu      sync.Mutex
+	open    []net.Conn
+	routes  []*route
+	lose    *loss  // nil: no answer is to be lost
+	shunned []byte // the text of connections that are abandoned; nil: none are
+}
+
+// route is the connection to the server that belongs to one of a client.
+type route struct {
+	server    net.Conn
+	sent      []byte // by the client, its beginning
+	abandoned bool
+}
+
+// keptOfRoute is how much of what a client has sent Abandon can look for a text in.
+const keptOfRoute = 64 << 10
+
+// Abandon ends the server's side of the connections on which the client has sent a text, or sends it before Restore is called,
+// and leaves the client's side open for good: what is sent there is taken, and nothing comes. It returns how many of the
+// present ones it has ended. The text must not be split over two packets.
+func (p *TCPProxy) Abandon(text string) (abandoned int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shunned = []byte(text)
+	for _, r := range p.routes {
+		if !r.abandoned && bytes.Contains(r.sent, p.shunned) {
+			r.abandoned = true
+			_ = r.server.Close()
+			abandoned++
+		}
+	}
+	return abandoned
+}
+
+// Restore has new connections work again.
+func (p *TCPProxy) Restore() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shunned = nil
+}
+
+// abandons notes what the client sends, and reports whether the connection is abandoned.
+func (p *TCPProxy) abandons(r *route, sent []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r.sent = append(r.sent, sent[:min(len(sent), keptOfRoute-len(r.sent))]...)
+	if !r.abandoned && p.shunned != nil && bytes.Contains(sent, p.shunned) {
+		r.abandoned = true
+		_ = r.server.Close()
+	}
+	return r.abandoned
 }
 
 // loss is of one answer of the server.
@@ -59,13 +107,16 @@ func (p *TCPProxy) Break() {
 	for _, conn := range p.open {
 		_ = conn.Close()
 	}
-	p.open = nil
+	p.open, p.routes = nil, nil
 }
 
-func (p *TCPProxy) track(conns ...net.Conn) {
+func (p *TCPProxy) track(client, server net.Conn) *route {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.open = append(p.open, conns...)
+	p.open = append(p.open, client, server)
+	r := &route{server: server}
+	p.routes = append(p.routes, r)
+	return r
 }
 
 // Proxy starts one in front of a server, for the time of the test.
@@ -102,12 +153,18 @@ func OpenProxy(server string) (p *TCPProxy, stop func(), err error) {
 				_ = client.Close()
 				continue
 			}
-			p.track(client, backend)
+			route := p.track(client, backend)
 			var dead atomic.Bool
 			pipe := func(to, from net.Conn) {
 				buffer := make([]byte, 32<<10)
 				for {
 					n, err := from.Read(buffer)
+					if from == client && p.abandons(route, buffer[:n]) && err == nil {
+						continue // it is taken, and nobody answers
+					}
+					if from == backend && p.abandons(route, nil) {
+						return
+					}
 					if p.Swallow.Load() {
 						dead.Store(true)
 					}

@@ -1,0 +1,97 @@
+package pgsession_test
+
+import (
+	"errors"
+	"net"
+	"strconv"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/eventqueue/pgsession"
+	"eventsv2/test/testenv"
+)
+
+// listening listens over a proxy, for the time of the test.
+func listening(t *testing.T, to pgsession.ListenTo) (l *pgsession.Listening, direct *pgxpool.Pool, proxy *testenv.TCPProxy) {
+	t.Helper()
+	direct = testenv.Pool(t)
+	server := direct.Config().ConnConfig
+	proxy = testenv.Proxy(t, net.JoinHostPort(server.Host, strconv.Itoa(int(server.Port))))
+	host, port, err := net.SplitHostPort(proxy.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err = pgsession.Listen(testenv.Context(t), direct.Config(), to, func(c *pgx.ConnConfig) {
+		number, _ := strconv.ParseUint(port, 10, 16)
+		c.Host, c.Port = host, uint16(number)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close(t.Context()) })
+	return l, direct, proxy
+}
+
+// TestAListenerHearsAndKnowsThatItHears whatever is sent to its channel, and a test of it passes.
+func TestAListenerHearsAndKnowsThatItHears(t *testing.T) {
+	t.Parallel()
+	ctx := testenv.Context(t)
+	l, direct, _ := listening(t, pgsession.ListenTo{Channel: "told", Schema: "other schema"})
+	for _, text := range []string{"one", "two"} {
+		if err := l.Prove(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := direct.Exec(ctx, `SELECT pg_notify('other schema.events_v2_alive', ''), pg_notify('other schema.told', $1)`, text); err != nil {
+			t.Fatal(err)
+		}
+		if heard, err := l.Wait(ctx); heard != text || err != nil {
+			t.Errorf("it has heard %q, %v, want %q", heard, err, text)
+		}
+	}
+}
+
+// TestARelaysTestIsASignOfLife for others, the first at once.
+func TestARelaysTestIsASignOfLife(t *testing.T) {
+	t.Parallel()
+	ctx := testenv.Context(t)
+	relay, direct, _ := listening(t, pgsession.ListenTo{Channel: "told", Beats: true})
+	other, err := pgx.ConnectConfig(ctx, direct.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close(ctx) }()
+	if _, err := other.Exec(ctx, `LISTEN events_v2_alive`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := relay.Hear(ctx); !errors.Is(err, pgsession.ErrSilent) {
+		t.Fatalf("Hear = %v before the first test", err)
+	}
+	if err := relay.Prove(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.WaitForNotification(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestASilentConnectionFailsItsTest (I19), and so does one whose session no longer listens.
+func TestASilentConnectionFailsItsTest(t *testing.T) {
+	t.Parallel()
+	l, _, proxy := listening(t, pgsession.ListenTo{Channel: "told"})
+	if proxy.Abandon("LISTEN") != 1 {
+		t.Fatal("no connection was abandoned")
+	}
+	silent := new(pgsession.SilentError)
+	if err := l.Prove(testenv.Context(t)); !errors.As(err, &silent) || !l.Conn().IsClosed() {
+		t.Errorf("Prove = %v", err)
+	}
+	l, _, _ = listening(t, pgsession.ListenTo{Channel: "told"})
+	if _, err := l.Conn().Exec(testenv.Context(t), `UNLISTEN *`); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Prove(testenv.Context(t)); err == nil || errors.As(err, &silent) || !l.Conn().IsClosed() {
+		t.Errorf("Prove = %v of a session that does not listen", err)
+	}
+}

@@ -1,0 +1,48 @@
+// Package deaf says that a part of a program does not hear the wake-ups that others send over Postgres, for the log and
+// for readiness. Such a part goes on with its work at intervals of its own.
+package deaf
+
+import (
+	"errors"
+	"sync/atomic"
+)
+
+// Error means that a part of a program does not hear the wake-ups that others send over
+// Postgres.
+type Error struct{ Err error }
+
+func (e *Error) Error() string { return "wake-ups over Postgres do not arrive: " + e.Err.Error() }
+
+// Unwrap returns why they do not.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Effect says what follows from it, as readiness does.
+func (e *Error) Effect() string {
+	return "wake-ups over Postgres do not arrive, and events are found by polling"
+}
+
+// Advice says what is wrong, without the names of resources.
+func (e *Error) Advice() string {
+	var advised interface{ Advice() string }
+	if errors.As(e.Err, &advised) {
+		return advised.Advice()
+	}
+	return "the connection that listens cannot be used, and another one is opened again and again"
+}
+
+// State is what is known of a listener. The zero value is one that hears. It is safe for concurrent use.
+type State struct{ why atomic.Pointer[Error] }
+
+// Is notes why the listener does not hear.
+func (d *State) Is(err error) { d.why.Store(&Error{err}) }
+
+// Ends notes that it hears.
+func (d *State) Ends() { d.why.Store(nil) }
+
+// Failure returns a *Error while the listener does not hear.
+func (d *State) Failure() error {
+	if why := d.why.Load(); why != nil {
+		return why
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package deaf_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"eventsv2/internal/deaf"
+)
+
+type advised struct{ error }
+
+func (advised) Advice() string { return "look at the proxy" }
+
+// TestAListenerIsDeafUntilItHears, and says why as its cause does.
+func TestAListenerIsDeafUntilItHears(t *testing.T) {
+	t.Parallel()
+	var state deaf.State
+	if err := state.Failure(); err != nil {
+		t.Errorf("at first: %v", err)
+	}
+	state.Is(errors.New("refused"))
+	why := new(deaf.Error)
+	if err := state.Failure(); !errors.As(err, &why) || !strings.Contains(err.Error(), "refused") || strings.Contains(why.Advice(), "refused") {
+		t.Errorf("it says %v, and advises %q", err, why.Advice())
+	}
+	state.Is(advised{errors.New("silent")})
+	if err := state.Failure(); !errors.As(err, &why) || why.Advice() != "look at the proxy" {
+		t.Errorf("it says %v, and advises %q", err, why.Advice())
+	}
+	state.Ends()
+	if err := state.Failure(); err != nil {
+		t.Errorf("when it hears: %v", err)
+	}
+}
