@@ -86,6 +86,9 @@ func (r *rig) observe(p *pending) {
 	for _, observe := range []func() (func() error, error){
 		func() (func() error, error) { return r.metrics.ObservePool(pool) },
 		func() (func() error, error) { return r.metrics.ObservePending(p) },
+		func() (func() error, error) {
+			return r.metrics.ObserveSlots(func() (worker.Slots, bool) { return worker.Slots{Of: 4, Busy: 3, Hung: 2}, p.err == nil })
+		},
 	} {
 		stop, err := observe()
 		if err != nil {

@@ -50,6 +50,8 @@ func FromEnvironment(environment map[string]string) (Config, error) {
 			ClaimBatch:    c.ClaimBatch,
 			Heartbeat:     c.Heartbeat,
 			GracePeriod:   cmp.Or(c.GracePeriod, -1), // 0 is none here
+			MaxHung:       maxHung(c.MaxHung),
+			HungLimit:     cmp.Or(c.HungLimit, -1), // 0 is never here
 			MaxEvents:     c.MaxEvents,
 			TTL:           c.TTL,
 			RetainHistory: c.RetainHistory,
@@ -78,4 +80,16 @@ func secretOf(value, variable string) (string, error) {
 		return "", fmt.Errorf("the variable %s is not set or empty: it has to hold a secret", variable)
 	}
 	return value, nil
+}
+
+// maxHung is WORKER_MAX_HUNG as a worker's Config has it, where 0 is the default.
+func maxHung(set *int) int {
+	switch {
+	case set == nil:
+		return 0
+	case *set == 0:
+		return -1
+	default:
+		return *set
+	}
 }

@@ -119,6 +119,7 @@ func (s *Service) newWorker() (part, error) {
 	if err != nil {
 		return part{}, err
 	}
+	s.worker.Store(w)
 	s.readyNeeds(w.NotifierError)
 	s.aliveNeeds(w.Stalled)
 	fields := []zap.Field{zap.Int("handlers", len(set.Everywhere)+len(set.OnCanvas)), zap.String("notifier", s.config.notifierName())}
@@ -132,6 +133,15 @@ func (s *Service) newWorker() (part, error) {
 		}
 		return w.Run(ctx)
 	}}, nil
+}
+
+// Slots returns how the worker is occupied, and false while there is none: before Run, and in a program that runs
+// no events. It costs nothing, and is safe for concurrent use.
+func (s *Service) Slots() (slots worker.Slots, works bool) {
+	if w := s.worker.Load(); w != nil {
+		return w.Slots(), true
+	}
+	return worker.Slots{}, false
 }
 
 // newRelay makes the relay when it is run. Rules whose end

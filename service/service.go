@@ -19,6 +19,7 @@ import (
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/typed"
+	"eventsv2/eventqueue/worker"
 	"eventsv2/webhook"
 	"eventsv2/webhook/received"
 )
@@ -50,6 +51,8 @@ type Service struct {
 	fit        atomic.Bool   // Check has returned nil
 	waiting    atomic.Bool   // the log says that the database is waited for
 	relayCheck time.Duration // from the start of a worker to its check for a relay
+
+	worker atomic.Pointer[worker.Worker] // nil before Run, and in a program that runs no events
 
 	mu    sync.Mutex
 	parts []func() error // why publishing or pulling fails, of each that does it

@@ -292,9 +292,11 @@ func (c *completer) acknowledge(outcomes []resolvedRun) {
 		if r.delivery.notified() {
 			of = &slots
 		}
-		if r.label == machine.OverLimit { // it did not run, so it does not count for MaxEvents
+		switch {
+		case r.givenUp: // its slot is free already
+		case r.label == machine.OverLimit: // it did not run, so it does not count for MaxEvents
 			of.unused++
-		} else {
+		default:
 			of.ran++
 		}
 	}

@@ -39,6 +39,16 @@ type Config struct {
 	// has ended. Default (0): 8 s. Negative: none.
 	GracePeriod time.Duration
 
+	// MaxHung bounds how many handlers that do not return though their contexts have ended may go on
+	// beside Concurrency others. Seconds after the end of its context such a run is given up, and its
+	// slot serves another event; beyond MaxHung a slot stays held. Default (0): as
+	// many as Concurrency, and at least 100. Negative: none.
+	MaxHung int
+
+	// HungLimit is for how long such handlers may hold all slots until Stalled returns an error, and
+	// with it the health check of a service. Default (0): 1 minute. Negative: for ever.
+	HungLimit time.Duration
+
 	// UnknownDelay is the longest wait between two tries to claim an event whose handler this
 	// worker does not have. The first waits are shorter, so that another worker gets it soon. After
 	// ten times UnknownDelay the relay publishes its notifications. Default (0): 5 s; at most 1
@@ -100,6 +110,8 @@ func (c Config) withDefaults() Config {
 	c.Heartbeat = cmp.Or(c.Heartbeat, c.LockTimeout/4)
 	c.Lease = cmp.Or(c.Lease, time.Minute)
 	c.GracePeriod = cmp.Or(c.GracePeriod, 8*time.Second)
+	c.MaxHung = cmp.Or(c.MaxHung, max(c.Concurrency, 100))
+	c.HungLimit = cmp.Or(c.HungLimit, time.Minute)
 	c.UnknownDelay = cmp.Or(c.UnknownDelay, 5*time.Second)
 	if c.Jitter == nil {
 		c.Jitter = rand.N[time.Duration]

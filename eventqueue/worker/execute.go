@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 
@@ -105,6 +106,8 @@ func (e *executor) execute(x *execution) {
 		verdict, err = machine.Released, eventqueue.ErrLockLost
 		return
 	}
+	runtime.Stack(x.goroutine[:], false)
+	x.calls.Store(true)
 	verdict, err = x.process()
 }
 

@@ -23,11 +23,13 @@ type heart struct {
 	renewer  renewer
 	receiver eventqueue.Receiver
 	runs     *runs
+	slots    *slotReports
+	hung     *hungWatch
 }
 
 // heartbeat renews, every interval until ctx ends, the claims of all events that have been held for
-// so long already, with one statement; extends the leases of their notifications; and cancels runs
-// whose lock may have expired. The three do not wait for each other: a notifier that hangs costs no
+// so long already, with one statement; extends the leases of their notifications; cancels runs
+// whose lock may have expired; and does what there is to do about handlers that hang. These do not wait for each other: a notifier that hangs costs no
 // lock, and a database that hangs is noticed. While no event runs it sends nothing.
 //
 // A claim is believed for LockTimeout from the moment its last successful
@@ -44,6 +46,8 @@ func (h *heart) heartbeat(ctx context.Context) {
 	}
 	beat("heartbeat that renews locks", h.config.Heartbeat, h.config.LockTimeout/2, func() { h.renewClaims(ctx) })
 	beat("heartbeat that extends leases", h.config.Lease/3, answerTimeout, func() { h.extendLeases(ctx) })
+	beat("report of the slots in use", h.config.Heartbeat, h.config.LockTimeout/2, func() { h.slots.report(ctx) })
+	beat("watch for handlers that do not return", hungInterval, 0, h.hung.look)
 	beat("check for expired locks", h.config.LockTimeout/8, 0, func() { h.runs.expire(time.Now(), h.config.LockTimeout) })
 	beats.Wait()
 }

@@ -19,6 +19,7 @@ type means struct {
 	known    eventqueue.HandlerSet
 	receiver eventqueue.Receiver
 	renewer  renewer
+	runs     *runs
 	bound    *budget // nil when the worker may take any number of events
 	// answering is for what the notifier does not take.
 	answering *answering
@@ -43,7 +44,7 @@ type parts struct {
 
 func newParts(m means) *parts {
 	known := &unknown{}
-	runs := newRuns()
+	runs := m.runs
 	completions, advanced := newBatcher[*completedRun](), newBatcher[eventqueue.Event]()
 	reporter := &reporter{part: m.part, unknown: known}
 	releaser, fairnessSlots := newReleaser(m)
@@ -65,7 +66,9 @@ func newParts(m means) *parts {
 	p.fairness = &fairness{part: m.part, handlers: m.handlers, runs: runs, reserved: releaser.reserved, decider: decider, pulledAll: pulledAll}
 	p.completer = &completer{part: m.part, reporter: reporter, releaser: releaser, runs: runs, completions: completions, advanced: advanced,
 		minutes: minutes.Of(m.queue)}
-	p.heart = &heart{m.part, m.renewer, m.receiver, runs}
+	store, _ := m.renewer.(slotStore)
+	p.heart = &heart{m.part, m.renewer, m.receiver, runs, &slotReports{part: m.part, number: m.number, store: store, runs: runs},
+		&hungWatch{m.part, runs, releaser, map[eventqueue.HandlerKey]time.Time{}}}
 	return p
 }
 
@@ -108,7 +111,9 @@ func (p *parts) run(ctx, base context.Context) {
 	beside.Go(func() { p.rates.reportRates(write) })
 	answerer.Go(func() { p.answers.send(notifyCtx) })
 	beside.Go(func() { p.heart.heartbeat(beat) })
-	beside.Go(func() { p.executor.reporter.sumUp(beat, p.executor.runs.unended) })
+	beside.Go(func() {
+		p.executor.reporter.sumUp(beat, func() Slots { return p.executor.runs.slots(time.Now(), p.config.Concurrency) })
+	})
 
 	<-ctx.Done()
 	p.stopsSince()

@@ -20,6 +20,7 @@ type runContext struct {
 
 	mu     sync.Mutex
 	cause  error           // why it was ended, if it was
+	ended  time.Time       // when it was ended before its handler returned, if it was
 	made   context.Context //nolint:containedctx // nil until it is asked for
 	cancel context.CancelCauseFunc
 	free   context.CancelFunc // of the timer
@@ -67,6 +68,9 @@ func (c *runContext) end(cause error) {
 func (c *runContext) endLocked(cause error) {
 	if c.cause == nil {
 		c.cause = cause
+		if !errors.Is(cause, errReturned) {
+			c.ended = time.Now()
+		}
 		if c.made == nil && !time.Now().Before(c.deadline) { // it has ended already
 			c.cause = eventqueue.ErrTimeout
 		}
@@ -74,6 +78,16 @@ func (c *runContext) endLocked(cause error) {
 	if c.made != nil {
 		c.cancel(cause)
 	}
+}
+
+// endsAt is when the context ended, or else when it will.
+func (c *runContext) endsAt() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended.IsZero() && c.ended.Before(c.deadline) {
+		return c.ended
+	}
+	return c.deadline
 }
 
 // errReturned is the cause when a handler has returned.

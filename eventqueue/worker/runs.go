@@ -34,6 +34,10 @@ type execution struct {
 	completed  atomic.Bool
 	completing atomic.Bool
 
+	// calls: the handler is being called, by this goroutine.
+	calls     atomic.Bool
+	goroutine goroutineID
+
 	// Owned by runs.mu:
 	prev, next *execution // its neighbours among the runs
 	renewed    time.Time  // when the claim or its last renewal was asked for
@@ -46,6 +50,8 @@ type execution struct {
 	// superseded reports whether this worker has claimed the event once more, so that
 	// the lock had expired.
 	superseded bool
+	// givenUp: its handler hangs, and its slot is free again.
+	givenUp bool
 }
 
 func (x *execution) claim() Claim {
@@ -58,7 +64,9 @@ type runs struct {
 	first  *execution                        // of a list of all, in no order
 	count  int                               // of that list
 	latest map[eventqueue.EventID]*execution // of each event
-	live   int                               // those that have not been submitted
+	live   int                               // those that have not been submitted, nor given up
+	// givenUp counts those of the list that were given up.
+	givenUp int
 	// stopped is why no run may go on, when the worker stops.
 	stopped error
 	// begun counts those that were added since full was asked.
@@ -141,8 +149,15 @@ func (r *runs) submit(x *execution, put func()) {
 		return
 	}
 	put()
+	r.submitted(x)
+}
+
+// submitted marks an execution. The lock is held.
+func (r *runs) submitted(x *execution) {
 	x.submitted = true
-	r.live--
+	if !x.givenUp {
+		r.live--
+	}
 }
 
 // abandon submits all executions that are still running. After it returns, submit does nothing.
@@ -152,8 +167,7 @@ func (r *runs) abandon(put func(x *execution)) {
 	for x := range r.all {
 		if !x.submitted {
 			put(x)
-			x.submitted = true
-			r.live--
+			r.submitted(x)
 		}
 	}
 }
@@ -165,6 +179,9 @@ func (r *runs) remove(resolved []resolvedRun) {
 	for i := range resolved {
 		x := resolved[i].execution
 		r.unlink(x)
+		if x.givenUp {
+			r.givenUp--
+		}
 		if r.latest[x.run.ID] == x {
 			delete(r.latest, x.run.ID)
 		}
@@ -243,7 +260,7 @@ func (r *runs) expire(now time.Time, lockTimeout time.Duration) {
 	}
 }
 
-// unended returns the number of executions that have not been submitted.
+// unended returns the number of executions that have not been submitted, nor given up.
 func (r *runs) unended() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -254,7 +271,7 @@ func (r *runs) unended() int {
 func (r *runs) full(enough int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	busy := max(r.count, r.begun) >= enough
+	busy := max(r.count-r.givenUp, r.begun) >= enough
 	r.begun = 0
 	return busy
 }

@@ -32,8 +32,8 @@ func (t *tally) count(label machine.Label) {
 }
 
 // sumUp logs, once a minute until ctx ends and then once more, what has run since; a minute without
-// a run has no line. It asks nobody, so that it costs an idle worker nothing (I12).
-func (r *reporter) sumUp(ctx context.Context, running func() int) {
+// a run, in which no handler hung either, has no line. It asks nobody, so that it costs an idle worker nothing (I12).
+func (r *reporter) sumUp(ctx context.Context, occupied func() Slots) {
 	ticker := time.NewTicker(sumUpEvery)
 	defer ticker.Stop()
 	for since := time.Now(); ; since = time.Now() {
@@ -41,9 +41,13 @@ func (r *reporter) sumUp(ctx context.Context, running func() int) {
 		case <-ticker.C:
 		case <-ctx.Done():
 		}
-		if n := r.tally.run.Swap(0); n > 0 {
+		if n, now := r.tally.run.Swap(0), occupied(); n > 0 || now.Hung > 0 {
+			var oldest time.Duration
+			if now.Busy > 0 {
+				oldest = time.Since(now.OldestSince).Round(time.Second)
+			}
 			r.log.Info("runs that have ended", zap.Int64("run", n), zap.Int64("failed", r.tally.failed.Swap(0)), zap.Int64("retried", r.tally.retried.Swap(0)),
-				zap.Int("running", running()), zap.Duration(logkey.Duration, time.Since(since).Round(time.Second)))
+				zap.Int("running", now.Busy), zap.Int("slots", now.Of), zap.Int("hung", now.Hung), zap.Duration("oldest", oldest), zap.Duration(logkey.Duration, time.Since(since).Round(time.Second)))
 		}
 		if ctx.Err() != nil {
 			return

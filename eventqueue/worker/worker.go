@@ -24,6 +24,7 @@ type Worker struct {
 	number   eventqueue.WorkerNumber
 	known    eventqueue.HandlerSet
 	config   Config
+	runs     *runs
 	log      *zap.Logger
 
 	started atomic.Bool
@@ -47,15 +48,16 @@ func New(queue *eventqueue.Queue, store Store, receiver eventqueue.Receiver, han
 	config = config.withDefaults()
 	return &Worker{
 		queue: queue, store: store, beats: store, receiver: receiver,
-		handlers: handlers, number: newWorkerNumber(), known: handlers.Set(), config: config, log: config.Logger, answering: newAnswering(),
+		handlers: handlers, number: newWorkerNumber(), known: handlers.Set(), config: config, runs: newRuns(), log: config.Logger, answering: newAnswering(),
 		ownLockTimeout: ownLockTimeout, ownHeartbeat: ownHeartbeat,
 	}, nil
 }
 
 // Stalled returns an error that names the loops of the worker that have not gone round for much
-// longer than their calls may take, or nil: then only a new process helps. A database or a notifier
+// longer than their calls may take, or says that handlers that do not return hold all slots (see
+// HungLimit), or nil: then only a new process helps. A database or a notifier
 // that hangs is no such case. Ask every few seconds; it costs nothing. It is safe for concurrent use.
-func (w *Worker) Stalled() error { return w.rounds.Stalled() }
+func (w *Worker) Stalled() error { return errors.Join(w.rounds.Stalled(), w.stuck()) }
 
 // Run works until ctx ends, or MaxEvents or TTL is reached, then stops: it pulls no more, lets
 // running handlers return within GracePeriod, cancels those that have not (context.Cause is
@@ -90,7 +92,7 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, endReserve()) }()
 	newParts(means{
 		part:  part{config: &w.config, store: w.store, log: w.log, rounds: &w.rounds},
-		queue: w.queue, handlers: w.handlers, number: w.number, known: w.known, receiver: w.receiver, renewer: w.beats, bound: bound,
+		queue: w.queue, handlers: w.handlers, number: w.number, known: w.known, receiver: w.receiver, renewer: w.beats, bound: bound, runs: w.runs,
 		answering: w.answering,
 	}).run(ctx, base)
 	return nil

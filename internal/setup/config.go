@@ -55,6 +55,8 @@ type Config struct {
 	ClaimBatch    int           `env:"WORKER_CLAIM_BATCH" envDefault:"500" used:"worker" desc:"How many notifications one claim statement handles, at most; up to 1000."`
 	Heartbeat     time.Duration `env:"WORKER_HEARTBEAT" used:"worker" desc:"Interval in which the locks of running events are renewed; at most half of LOCK_TIMEOUT. Empty: a quarter of it."`
 	GracePeriod   time.Duration `env:"WORKER_GRACE_PERIOD" envDefault:"8s" used:"worker" desc:"How long running handlers may continue after SIGTERM; 0 is not at all. Stopping takes up to 2 s more (up to 5 s when nothing runs, for the last pull), so set it 2 s below what the platform allows (Cloud Run: 10 s). With NOTIFIER=postgres closing takes up to 2 s in addition, so set it 4 s below."`
+	MaxHung       *int          `env:"WORKER_MAX_HUNG" used:"worker" desc:"How many handlers that do not return though their time is over may go on beside WORKER_CONCURRENCY others: 5 s after the end of its time such a run is given up, and its slot serves another event. 0: none, each holds its slot until it returns. Empty: as many as WORKER_CONCURRENCY, and at least 100."`
+	HungLimit     time.Duration `env:"WORKER_HUNG_LIMIT" envDefault:"1m" used:"worker" desc:"/healthz fails when such handlers have held all slots for longer than this, so that the platform restarts the worker; 0: never."`
 	MaxEvents     int           `env:"WORKER_MAX_EVENTS" envDefault:"0" used:"worker" desc:"The worker ends, with status 0, after this number of events; 0 is no bound. The flag --max-events overrides it."`
 	TTL           time.Duration `env:"WORKER_TTL" envDefault:"0s" used:"worker" desc:"The worker stops after this time, as after SIGTERM, and ends with status 0; 0 is no bound. The flag --ttl overrides it."`
 	RetainHistory bool          `env:"RETAIN_HISTORY" envDefault:"false" used:"worker" desc:"Retain completed events in event_log. Failed events are always retained."`
@@ -208,6 +210,10 @@ func (c Config) validate() error {
 	}
 	atLeast("WORKER_HEARTBEAT", c.Heartbeat, 0)
 	atLeast("WORKER_GRACE_PERIOD", c.GracePeriod, 0)
+	atLeast("WORKER_HUNG_LIMIT", c.HungLimit, 0)
+	if c.MaxHung != nil && *c.MaxHung < 0 {
+		problems = append(problems, fmt.Errorf("WORKER_MAX_HUNG is %d: it must not be negative; 0 is none", *c.MaxHung))
+	}
 	atLeast("WORKER_TTL", c.TTL, 0)
 	atLeast("TARGET_IDLE_TIMEOUT", c.TargetIdle, time.Millisecond)
 	if c.MaxEvents < 0 {

@@ -159,10 +159,13 @@ func Run(ctx context.Context, environment map[string]string, config service.Conf
 	})
 }
 
-// observe has the connections of a Service observed, and in a program that runs the relay what is pending, while
+// observe has the connections and slots of a Service observed, and in a program that runs the relay what is pending, while
 // there are connections.
 func (t *Telemetry) observe(s *service.Service, relays bool) error {
-	if _, err := t.metrics.ObservePool(s.Pool()); err != nil || !relays {
+	if _, err := t.metrics.ObservePool(s.Pool()); err != nil {
+		return err
+	}
+	if _, err := t.metrics.ObserveSlots(s.Slots); err != nil || !relays {
 		return err
 	}
 	s.AddPart("telemetry", func(ctx context.Context) error {

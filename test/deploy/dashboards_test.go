@@ -40,7 +40,7 @@ type object = map[string]any
 
 // grafana makes a dashboard of Grafana, whose schema is https://grafana.com/docs/grafana/latest/dashboards/.
 func grafana(panels []panel) object {
-	units := map[string]string{"s": "s", "ops": "ops", "events": "short", "connections": "short", "percent": "percentunit"}
+	units := map[string]string{"s": "s", "ops": "ops", "events": "short", "connections": "short", "slots": "short", "percent": "percentunit"}
 	datasource := object{"type": "prometheus", "uid": "${datasource}"}
 	var drawn []object
 	for i, p := range panels {
@@ -62,7 +62,7 @@ func grafana(panels []panel) object {
 // cloudMonitoring makes a dashboard of Google Cloud Monitoring, for metrics that Managed Service for Prometheus has collected.
 // test/deploycheck holds it to the API's types.
 func cloudMonitoring(panels []panel) object {
-	units := map[string]string{"s": "s", "ops": "1/s", "events": "1", "connections": "1", "percent": "10^2.%"}
+	units := map[string]string{"s": "s", "ops": "1/s", "events": "1", "connections": "1", "slots": "1", "percent": "10^2.%"}
 	var tiles []object
 	for i, p := range panels {
 		var sets []object

@@ -99,6 +99,9 @@ func TestPrometheusScrapesThePrograms(t *testing.T) {
 		`eventsv2_wait_duration_seconds_count`:                        5,
 		`eventsv2_events_claimed_total`:                               5,
 		`eventsv2_pool_max`:                                           10,
+		`eventsv2_worker_busy`:                                        0,
+		`eventsv2_worker_slots`:                                       500,
+		`eventsv2_worker_hung`:                                        0,
 	}}, {cron, map[string]float64{
 		`eventsv2_events_pending{handler="WORKER/nobody"}`:            17,
 		`eventsv2_events_oldest_due_seconds{handler="WORKER/nobody"}`: 40,

@@ -7,7 +7,7 @@ func shareMutants() []mutant {
 	return []mutant{
 		{"share-off", "I15", share, change("if !f.isFull() {", "if !f.isFull() || len(after.Name) < 99 {"), protocol(served)},
 		{"share-of-the-busy-canvas", "I15", runs, change("n*len(count) >= r.count", "n*len(count) < 0"), protocol(served)},
-		{"share-asks-while-there-is-room", "I12", runs, change("busy := max(r.count, r.begun) >= enough", "busy := enough > 0"),
+		{"share-asks-while-there-is-room", "I12", runs, change("busy := max(r.count-r.givenUp, r.begun) >= enough", "busy := enough > 0"),
 			protocol("TestAWorkerThatIsNotFullAsksNothing")},
 		{"share-keeps-its-slots", "I13 I15", "eventqueue/worker/release.go", change("\tr.reserved.vacate(reserved)\n", ""), protocol(served)},
 		{"share-of-the-paused", "I15", store, change("AND NOT ` + mayrun.HandlerRuledSQL", "AND (SELECT true) OR ` + mayrun.HandlerRuledSQL"), stored(may)},

@@ -1,0 +1,229 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+	"eventsv2/internal/logkey"
+)
+
+const (
+	// hungInterval is how often a worker looks for handlers that have not returned though their
+	// contexts have ended. It looks at its own memory only.
+	hungInterval = time.Second
+	// hungAfter is how long a handler has for its return.
+	hungAfter = time.Second
+	// hungGrace is after how long its run is given up, which frees its slot.
+	hungGrace = 5 * time.Second
+	// warnHungEvery is how often a worker warns of a handler that hangs.
+	warnHungEvery = time.Minute
+	// maxStack is how much of the stack of such a handler is logged.
+	maxStack = 8 << 10
+)
+
+// hungWatch finds handlers that hang: those that have not returned though their contexts have ended. Go cannot
+// end a goroutine. So the worker says which they are, and after a grace gives up their runs: their slots
+// serve other events (I15), while their goroutines go on beside them, MaxHung at most. A run that was
+// given up keeps its claim as before: nobody renews it, and what its handler returns, whenever
+// that is, counts only if nobody has taken over the event (I5).
+type hungWatch struct {
+	part
+	runs     *runs
+	releaser *releaser
+	warned   map[eventqueue.HandlerKey]time.Time
+}
+
+// look does what there is to do about handlers that hang now.
+func (h *hungWatch) look() {
+	now := time.Now()
+	for _, late := range h.runs.overdue(now) {
+		if key := late.run.Handler(); now.Sub(h.warned[key]) >= warnHungEvery {
+			h.warned[key] = now
+			h.warn(late, now)
+		}
+	}
+	given, left := h.runs.giveUp(now, h.config.MaxHung)
+	var slots, reserved vacated
+	for _, x := range given {
+		if x.delivery.notified() {
+			slots.ran++
+		} else {
+			reserved.ran++
+		}
+	}
+	if len(given) > 0 {
+		h.log.Warn("runs of handlers that do not return were given up: their slots are free again, and their goroutines go on",
+			zap.Int(logkey.Count, len(given)), zap.Int("further_may_hang", left))
+		h.releaser.vacate(slots, reserved)
+	}
+}
+
+func (h *hungWatch) warn(x overdueRun, now time.Time) {
+	h.log.Warn("a handler does not return though its context has ended; its event is left to other workers, and others of its handler may hang as well",
+		zap.Stringer(logkey.Event, x.run.ID), zap.Stringer(logkey.Canvas, x.run.Canvas), zap.Stringer(logkey.Handler, x.run.Handler()),
+		zap.Duration("over_for", now.Sub(x.over).Round(time.Millisecond)), zap.ByteString(logkey.Stack, stackOf(x.goroutine[:])),
+		zap.String(logkey.Remedy, "have what the stack shows end with the context that the handler is given"))
+}
+
+// goroutineID is the beginning of a stack: goroutine 123 [running].
+type goroutineID [32]byte
+
+// stackOf returns the stack of a goroutine, whose own has this beginning. It stops the program for a moment.
+func stackOf(own []byte) []byte {
+	_, number, _ := bytes.Cut(own, []byte(" "))
+	number, _, found := bytes.Cut(number, []byte(" "))
+	if !found {
+		return nil
+	}
+	head := fmt.Appendf(nil, "goroutine %s [", number)
+	all := allStacks()
+	for stack := range bytes.SplitSeq(all, []byte("\n\n")) {
+		if bytes.HasPrefix(stack, head) {
+			return stack[:min(len(stack), maxStack)]
+		}
+	}
+	return nil
+}
+
+func allStacks() []byte {
+	const most = 64 << 20
+	for size := 1 << 20; ; size *= 4 {
+		stacks := make([]byte, size)
+		if n := runtime.Stack(stacks, true); n < size || size >= most {
+			return stacks[:n]
+		}
+	}
+}
+
+// overdueRun is a run whose handler hangs.
+type overdueRun struct {
+	*execution
+	over time.Time // when its context ended
+	slot bool      // it holds a slot
+}
+
+// overdue returns the runs whose handlers hang.
+func (r *runs) overdue(now time.Time) (late []overdueRun) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for x := range r.all {
+		if over, hangs := x.hangs(now); hangs {
+			late = append(late, overdueRun{x, over, !x.givenUp})
+		}
+	}
+	return late
+}
+
+// hangs reports whether the handler of an execution has not returned though its context has ended, and
+// when that was. The lock of the runs is held.
+func (x *execution) hangs(now time.Time) (over time.Time, hangs bool) {
+	if x.submitted || !x.calls.Load() {
+		return over, false
+	}
+	over = x.ctx.endsAt()
+	return over, now.Sub(over) >= hungAfter
+}
+
+// giveUp gives up the runs whose handlers have hung for the grace, as long as no more than most are.
+// left is how many more may be.
+func (r *runs) giveUp(now time.Time, most int) (given []*execution, left int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for x := range r.all {
+		if r.givenUp >= most {
+			break
+		}
+		if over, hangs := x.hangs(now); hangs && !x.givenUp && now.Sub(over) >= hungGrace {
+			x.givenUp = true
+			r.givenUp++
+			r.live--
+			given = append(given, x)
+		}
+	}
+	return given, max(most-r.givenUp, 0)
+}
+
+// Slots are how a worker is occupied at a moment.
+type Slots struct {
+	// Of is how many events the worker may hold, and Busy how many it holds.
+	Of, Busy int
+	// Hung is how many handlers have not returned though their contexts have ended. Those
+	// that were given up are among them, and hold no slot.
+	Hung int
+	// OldestSince is since when the run has been held that has been held for longest; the zero time if none is.
+	OldestSince time.Time
+}
+
+// Slots returns how the worker is occupied. It costs nothing, and is safe for concurrent use.
+func (w *Worker) Slots() Slots { return w.runs.slots(time.Now(), w.config.Concurrency) }
+
+func (r *runs) slots(now time.Time, of int) Slots {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := Slots{Of: of, Busy: r.count - r.givenUp}
+	for x := range r.all {
+		if _, hangs := x.hangs(now); hangs {
+			s.Hung++
+		}
+		if !x.givenUp && (s.OldestSince.IsZero() || x.began.Before(s.OldestSince)) {
+			s.OldestSince = x.began
+		}
+	}
+	return s
+}
+
+// stuck returns an error if all slots have been held by handlers that hang for longer than
+// HungLimit: then only a new process helps.
+func (w *Worker) stuck() error {
+	if w.config.HungLimit < 0 {
+		return nil
+	}
+	now, held := time.Now(), 0
+	for _, x := range w.runs.overdue(now) {
+		if x.slot && now.Sub(x.over) > w.config.HungLimit {
+			held++
+		}
+	}
+	// What is reserved serves events of other canvases only.
+	if all := w.config.Concurrency - w.config.Concurrency/reservedFraction; held < all {
+		return nil
+	}
+	return fmt.Errorf("all %d slots have been held for more than %s by handlers that do not return though their contexts have ended, "+
+		"and %d more were given up (MaxHung): the log has their stacks", w.config.Concurrency, w.config.HungLimit, max(w.config.MaxHung, 0))
+}
+
+// slotStore records how a worker is occupied, for operators; the Reserve of pgstore is one.
+type slotStore interface {
+	ReportSlots(ctx context.Context, self eventqueue.WorkerNumber, s Slots) error
+}
+
+// slotReports tell operators how a worker is occupied.
+type slotReports struct {
+	part
+	number eventqueue.WorkerNumber
+	store  slotStore // nil if there is none
+	runs   *runs
+	busy   bool // as was reported last
+}
+
+// report is called with each heartbeat. For a worker that holds nothing it sends nothing (I12).
+func (r *slotReports) report(ctx context.Context) {
+	now := r.runs.slots(time.Now(), r.config.Concurrency)
+	busy := now.Busy > 0 || now.Hung > 0
+	if r.store == nil || !busy && !r.busy {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.config.LockTimeout/2)
+	defer cancel()
+	if err := r.store.ReportSlots(ctx, r.number, now); err != nil {
+		r.log.Debug("could not report the slots in use", zap.Error(err)) // the heartbeat beside this one warns
+		return
+	}
+	r.busy = busy
+}

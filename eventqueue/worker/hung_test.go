@@ -1,0 +1,257 @@
+package worker_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/memnotify"
+	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/worker"
+)
+
+// hanging is a queue in a bubble whose handler "hangs" ignores its context until the test ends, and
+// whose handler "good" returns at once.
+type hanging struct {
+	t        *testing.T
+	memory   *memstore.Store
+	notifier *memnotify.Notifier
+	queue    *eventqueue.Queue
+	handlers *eventqueue.Handlers
+	logs     *observer.ObservedLogs
+	logger   *zap.Logger
+	good     atomic.Int32
+	hung     atomic.Int32
+	let      chan struct{}
+}
+
+func newHanging(t *testing.T) *hanging {
+	t.Helper()
+	h := &hanging{t: t, memory: memstore.New(memstore.Config{}), notifier: memnotify.New(memnotify.Config{}), handlers: eventqueue.NewHandlers(), let: make(chan struct{})}
+	var err error
+	if h.queue, err = eventqueue.New(h.memory, h.notifier, eventqueue.QueueConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	core, logs := observer.New(zap.InfoLevel)
+	h.logs, h.logger = logs, zap.New(core)
+	once := 1
+	policy := eventqueue.Policy{Timeout: 2 * time.Second, MaxRetries: &once}
+	for name, handler := range map[string]eventqueue.HandlerFunc{
+		"hangs": func(context.Context, *eventqueue.Run) error { h.hung.Add(1); hangHere(h.let); return nil },
+		"good":  func(context.Context, *eventqueue.Run) error { h.good.Add(1); return nil },
+	} {
+		if err := h.handlers.Register(eventqueue.HandlerKey{Module: "M", Name: name, Modifier: "_"}, handler, policy); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
+}
+
+// hangHere is in the stack of a handler that hangs.
+//
+//go:noinline
+func hangHere(let chan struct{}) { <-let }
+
+func (h *hanging) emit(name string, n int) {
+	h.t.Helper()
+	for range n {
+		if _, err := h.queue.Emit(h.t.Context(), eventqueue.NewEvent{Canvas: eventqueue.CanvasID{1}, Module: "M", Name: name, Modifier: "_", Value: []byte(`1`)}); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+// start starts a worker; stop ends it, once the handlers that hang were let go.
+func (h *hanging) start(config worker.Config) (w *worker.Worker, stop func()) {
+	h.t.Helper()
+	config.Logger, config.GracePeriod = h.logger, -1
+	w, err := worker.New(h.queue, h.memory, h.notifier, h.handlers, config)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(h.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	return w, func() {
+		h.t.Helper()
+		cancel()
+		if err := <-ended; err != nil {
+			h.t.Error(err)
+		}
+	}
+}
+
+func (h *hanging) close() {
+	h.t.Helper()
+	if err := h.queue.Close(context.Background()); err != nil {
+		h.t.Error(err)
+	}
+}
+
+// warnings are the lines with a text.
+func (h *hanging) lines(text string) (found []observer.LoggedEntry) {
+	for _, entry := range h.logs.All() {
+		if strings.Contains(entry.Message, text) {
+			found = append(found, entry)
+		}
+	}
+	return found
+}
+
+func TestHungHandlersDoNotKeepGoodEventsFromRunning(t *testing.T) {
+	t.Parallel()
+	for name, workers := range map[string]int{"one worker": 1, "two workers": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h := newHanging(t)
+				h.emit("hangs", 2)
+				var all []*worker.Worker
+				var stops []func()
+				for range workers {
+					w, stop := h.start(worker.Config{Concurrency: 2})
+					all, stops = append(all, w), append(stops, stop)
+				}
+				time.Sleep(time.Second)
+				h.emit("good", 2)
+				time.Sleep(10 * time.Second)
+				if n := h.good.Load(); n != 2 {
+					t.Errorf("%d of 2 good events have run within 11 s", n)
+				}
+				if n := len(h.lines("does not return")); n == 0 || n > workers {
+					t.Errorf("%d warnings of the handler that hangs", n)
+				}
+				time.Sleep(20 * time.Minute)
+				h.emit("good", 3)
+				time.Sleep(time.Minute)
+				if n := h.good.Load(); n != 5 {
+					t.Errorf("%d of 5 good events have run", n)
+				}
+				for _, w := range all {
+					if err := w.Stalled(); err != nil {
+						t.Errorf("the worker has free slots, and says: %v", err)
+					}
+				}
+				for _, row := range h.memory.Log() {
+					if row.Status != maintenance.LogFailed {
+						t.Errorf("an event has ended as %s", row.Status)
+					}
+				}
+				if n, m := len(h.memory.Events()), len(h.memory.Log()); n != 0 || m != 2 {
+					t.Errorf("%d events are left and %d have ended as FAILED, want 0 and 2", n, m)
+				}
+				// Two runs are allowed, and the first one ends before a heartbeat records that it has begun.
+				if n := h.hung.Load(); n < 4 || n > 6 {
+					t.Errorf("the two hanging events were run %d times, want 4 to 6", n)
+				}
+				close(h.let)
+				synctest.Wait()
+				if n := len(h.memory.Log()); n != 2 {
+					t.Errorf("what the handlers returned late has changed the log: it has %d events", n)
+				}
+				for _, w := range all {
+					if s := w.Slots(); s.Busy != 0 || s.Hung != 0 || s.Of != 2 {
+						t.Errorf("when all have returned, the slots are %+v", s)
+					}
+				}
+				for _, stop := range stops {
+					stop()
+				}
+				h.close()
+			})
+		})
+	}
+}
+
+func TestHungHandlerIsWarnedOfWithItsStackOncePerMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHanging(t)
+		h.emit("hangs", 3)
+		_, stop := h.start(worker.Config{Concurrency: 5, LockTimeout: time.Hour})
+		time.Sleep(4 * time.Second)
+		warned := h.lines("a handler does not return")
+		if len(warned) != 1 || warned[0].Level != zap.WarnLevel {
+			t.Fatalf("%d warnings 2 s after the time-out, want 1", len(warned))
+		}
+		fields := warned[0].ContextMap()
+		if stack, _ := fields["stack"].(string); !strings.Contains(stack, "hangHere") || fields["handler"] != "M/hangs/_" {
+			t.Errorf("the warning has the fields %v", fields)
+		}
+		time.Sleep(3 * time.Minute)
+		if n := len(h.lines("a handler does not return")); n != 4 {
+			t.Errorf("%d warnings in three minutes more, want 4", n)
+		}
+		minute := h.lines("runs that have ended")
+		if len(minute) == 0 || minute[0].ContextMap()["hung"] != int64(3) || minute[0].ContextMap()["slots"] != int64(5) {
+			t.Errorf("the line of a minute is %v", minute)
+		}
+		close(h.let)
+		synctest.Wait()
+		stop()
+		h.close()
+	})
+}
+
+func TestHungHandlersBeyondTheBoundKeepTheirSlots(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		config worker.Config
+		fails  bool
+	}{
+		"the health check fails": {worker.Config{MaxHung: 1, HungLimit: 5 * time.Minute}, true},
+		"none may be given up":   {worker.Config{MaxHung: -1}, true},
+		"the check is off":       {worker.Config{MaxHung: 1, HungLimit: -1}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h := newHanging(t)
+				h.emit("hangs", 2)
+				c.config.Concurrency, c.config.LockTimeout = 2, time.Hour
+				w, stop := h.start(c.config)
+				time.Sleep(20 * time.Second)
+				h.emit("hangs", 1)
+				time.Sleep(40 * time.Second)
+				h.emit("good", 1)
+				beyond := max(c.config.MaxHung, 0)
+				if s := w.Slots(); s.Busy != 2 || s.Hung != 2+beyond || time.Since(s.OldestSince) < 39*time.Second {
+					t.Errorf("the slots are %+v", s)
+				}
+				if err := w.Stalled(); err != nil && c.config.HungLimit != 0 {
+					t.Errorf("before the limit: %v", err)
+				}
+				time.Sleep(6 * time.Minute)
+				if n := h.good.Load(); n != 0 {
+					t.Errorf("%d events have run though no slot was free", n)
+				}
+				if err := w.Stalled(); (err != nil) != c.fails {
+					t.Errorf("got %v, want an error: %t", err, c.fails)
+				}
+				close(h.let)
+				time.Sleep(time.Minute)
+				if n, err := h.good.Load(), w.Stalled(); n != 1 || err != nil {
+					t.Errorf("when the handlers have returned, %d good events have run, and %v", n, err)
+				}
+				h.let = make(chan struct{})
+				h.emit("hangs", 5)
+				time.Sleep(time.Second)
+				if s := w.Slots(); s.Busy != 2 {
+					t.Errorf("of 2 slots %d are busy", s.Busy)
+				}
+				close(h.let)
+				time.Sleep(time.Minute)
+				stop()
+				h.close()
+			})
+		})
+	}
+}
