@@ -17,7 +17,7 @@ import (
 // Requeue, Retry, DeleteLogged, AddRule, LiftRule, the last Release of a rule, SetConcurrencyLimit, SetRateLimit, RemoveRateLimit, SetLockTimeout and FinalizeLockTimeout that changes
 // something writes a row of the audit log in its transaction. The last Release is in the name of whoever has lifted the rule. That costs some round trips, which a store
 // without an actor does not have. Everything else is as in the store itself, which stays as it is.
-func (s *Store) As(by audit.Actor) *Store { return &Store{pool: s.pool, by: &by} }
+func (s *Store) As(by audit.Actor) *Store { return &Store{pool: s.pool, share: s.share, by: &by} }
 
 // audited is what the audit log has of a change of events.
 type audited struct {
@@ -41,10 +41,10 @@ func idsOf[R any](results []R, idOf func(R) eventqueue.EventID, changed func(R) 
 // queries locks the events.
 func (s *Store) changeEvents(ctx context.Context, what audited, queries []query) error {
 	if s.by == nil {
-		return s.waitThenSkip(ctx, queries)
+		return s.share.wait(ctx, func() error { return s.waitThenSkip(ctx, queries) })
 	}
 	return s.waitingThenSkipping(func(form func(forms) string) error {
-		return s.pool.InTx(ctx, func(tx pgsession.DB) error {
+		return s.changing(ctx, func(tx pgsession.DB) error {
 			if err := send(ctx, tx, queries[:1], form, []string{planSQL}, nil); err != nil {
 				return err
 			}
@@ -65,9 +65,9 @@ const lockLoggedSQL = `SELECT FROM event_log WHERE id = ANY ($1::bigint[]) ORDER
 // changeLogged runs f, a statement that changes events of event_log; with an actor, it is audited.
 func (s *Store) changeLogged(ctx context.Context, what audited, f func(db eventqueue.DB) error) error {
 	if s.by == nil {
-		return f(s.pool)
+		return s.share.wait(ctx, func() error { return f(s.pool) })
 	}
-	return s.pool.InTx(ctx, func(tx pgsession.DB) error {
+	return s.changing(ctx, func(tx pgsession.DB) error {
 		if _, err := tx.Exec(ctx, lockLoggedSQL, int64s(what.ids)); err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ type auditedRow struct {
 // change runs f, which changes the row, in a transaction; with an actor, that is audited if the row is
 // not as it was.
 func (s *Store) change(ctx context.Context, row auditedRow, f func(tx pgsession.DB) error) error {
-	return s.pool.InTx(ctx, func(tx pgsession.DB) error { return s.changeIn(ctx, tx, row, f) })
+	return s.changing(ctx, func(tx pgsession.DB) error { return s.changeIn(ctx, tx, row, f) })
 }
 
 func (s *Store) changeIn(ctx context.Context, tx pgsession.DB, row auditedRow, f func(tx pgsession.DB) error) error {
@@ -232,7 +232,9 @@ type handlerTarget struct {
 // actor, that is audited. f gets a transaction whose statements are sent as they are.
 func (s *Store) ChangeCron(ctx context.Context, action string, canvas eventqueue.CanvasID, name string, f func(tx eventqueue.DB) error) error {
 	row := auditedRow{action: action, canvas: canvas, target: map[string]string{"cron": name}, read: cronAsJSONSQL, args: []any{[16]byte(canvas), name}}
-	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		return s.changeIn(ctx, s.pool.In(tx), row, func(pgsession.DB) error { return f(tx) })
+	return s.share.wait(ctx, func() error {
+		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+			return s.changeIn(ctx, s.pool.In(tx), row, func(pgsession.DB) error { return f(tx) })
+		})
 	})
 }

@@ -34,7 +34,7 @@ func (s *Store) SetConcurrencyLimit(ctx context.Context, limit control.Concurren
 		sql, args = setConcurrencyLimitSQL, append(args, limit.Max)
 	}
 	if s.by == nil {
-		err = s.pool.QueryRow(ctx, sql, args...).Scan(&before)
+		err = s.share.wait(ctx, func() error { return s.pool.QueryRow(ctx, sql, args...).Scan(&before) })
 		return before, err
 	}
 	row := auditedRow{action: "limit", canvas: limit.Canvas, target: map[string]string{"concurrency_limit": limit.Group()}, read: concurrencyLimitAsJSONSQL, args: args[:2]}

@@ -194,16 +194,22 @@ func (s *Store) insertKeyed(ctx context.Context, in eventqueue.DB, events []even
 	for chunk := range slices.Chunk(k.events, insertChunk) {
 		queries = append(queries, insertion(&inserted, insertKeyedSQL, s.insertKeyedArgs(chunk, mode), scanKeyed))
 	}
-	var err error
-	if in == nil {
-		err = s.run(ctx, skipping, queries...)
-	} else {
-		err = within(ctx, in, queries)
-	}
-	if err != nil {
+	if err := s.insertInOrder(ctx, in, k.keys, queries); err != nil {
 		return nil, err
 	}
 	return k.answer(inserted)
+}
+
+// insertInOrder sends the statements of insertKeyed, of which those with unique keys may wait for strangers.
+func (s *Store) insertInOrder(ctx context.Context, in eventqueue.DB, keys []eventqueue.UniqueKey, queries []query) error {
+	switch {
+	case in != nil:
+		return within(ctx, in, queries)
+	case len(keys) > 0:
+		return s.share.waitForKeys(ctx, keys, func() error { return s.run(ctx, skipping, queries...) })
+	default:
+		return s.run(ctx, skipping, queries...)
+	}
 }
 
 func scanKeyed(row pgx.CollectableRow) (r eventqueue.Inserted, err error) {

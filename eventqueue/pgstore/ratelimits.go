@@ -29,7 +29,11 @@ SELECT coalesce(per_minute, 0), coalesce(per_day, 0), mode FROM before`
 // SetRateLimit implements control.RateStore.
 func (s *Store) SetRateLimit(ctx context.Context, limit control.RateLimit) (before *control.RateLimit, err error) {
 	if s.by == nil {
-		return setRateLimit(ctx, s.pool, limit)
+		err = s.share.wait(ctx, func() error {
+			before, err = setRateLimit(ctx, s.pool, limit)
+			return err
+		})
+		return before, err
 	}
 	err = s.change(ctx, rateLimitRow(limit.Scope), func(tx pgsession.DB) error {
 		before, err = setRateLimit(ctx, tx, limit)
@@ -70,7 +74,7 @@ func (s *Store) RemoveRateLimit(ctx context.Context, scope eventqueue.Scope) (re
 		return err
 	}
 	if s.by == nil {
-		err = remove(s.pool)
+		err = s.share.wait(ctx, func() error { return remove(s.pool) })
 		return removed, err
 	}
 	err = s.change(ctx, rateLimitRow(scope), remove)

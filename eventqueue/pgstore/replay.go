@@ -63,7 +63,7 @@ func (s *Store) Replay(ctx context.Context, ids []eventqueue.EventID, status str
 	report func(tx pgsession.DB, some Replayed) error) ([]refusal.Refused[eventqueue.EventID], error) {
 	return refusal.Halve(func(ids []eventqueue.EventID) error {
 		var some Replayed
-		err := s.pool.InTx(ctx, func(tx pgsession.DB) (err error) {
+		err := s.changing(ctx, func(tx pgsession.DB) (err error) {
 			if some, err = replay(ctx, tx, ids, status, from, every); err != nil || len(ids) == 0 {
 				return err
 			}

@@ -34,7 +34,7 @@ func (s *Store) AddRule(ctx context.Context, rule control.Rule) (added bool, err
 	if !rule.Until.IsZero() {
 		until = &rule.Until
 	}
-	err = s.pool.InTx(ctx, func(tx pgsession.DB) error {
+	err = s.changing(ctx, func(tx pgsession.DB) error {
 		if _, err := tx.Exec(ctx, lockRulesAgainstClaimsSQL); err != nil {
 			return fmt.Errorf("wait for the claims under way: %w", err)
 		}
@@ -126,7 +126,7 @@ func (s *Store) LiftRule(ctx context.Context, lift control.Lift) (lifted control
 // changeRules calls f in a transaction in which nobody else changes rules, and returns the time after
 // its commit.
 func (s *Store) changeRules(ctx context.Context, f func(tx pgsession.DB) error) (at time.Time, err error) {
-	err = s.pool.InTx(ctx, func(tx pgsession.DB) error {
+	err = s.changing(ctx, func(tx pgsession.DB) error {
 		if _, err := tx.Exec(ctx, lockRulesSQL); err != nil {
 			return err
 		}

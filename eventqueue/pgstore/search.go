@@ -12,7 +12,7 @@ import (
 // can run, and leave the others to workers that can: an event that was taken counts as just notified,
 // and nobody else would find it for a while (I13, I19).
 func (s *Store) searching(known eventqueue.HandlerSet) *Store {
-	search := &Store{pool: s.pool, by: s.by, await: s.await}
+	search := &Store{pool: s.pool, share: s.share, by: s.by, await: s.await}
 	for _, key := range known.Everywhere {
 		search.runs = append(search.runs, handlerText("", key))
 	}
@@ -24,7 +24,7 @@ func (s *Store) searching(known eventqueue.HandlerSet) *Store {
 
 // Awaiting implements maintenance.AwaitingStore: its searches take in a statement of its own what they have found.
 func (s *Store) Awaiting(await maintenance.AwaitTake) maintenance.Searches {
-	return &Store{pool: s.pool, by: s.by, runs: s.runs, await: await}
+	return &Store{pool: s.pool, share: s.share, by: s.by, runs: s.runs, await: await}
 }
 
 // A handler is searched for as one text. Where two have the same, a worker finds too much, and

@@ -20,6 +20,7 @@ import (
 // Store is the queue in one database. It is safe for concurrent use.
 type Store struct {
 	pool      *pgsession.Pool
+	share     *share       // of what may wait for strangers
 	by        *audit.Actor // of audited changes; nil: they are not
 	skipUntil atomic.Int64 // nanoseconds of the Unix time; see lockwait.go
 	due       due          // see due.go
@@ -40,7 +41,7 @@ func New(pool *pgxpool.Pool) *Store { return NewIn("", pool) }
 
 // NewIn is New for the queue in a schema; "" is public. The search path of the pool does not matter.
 func NewIn(schema pgsession.Schema, pool *pgxpool.Pool) *Store {
-	return &Store{pool: pgsession.On(pool, schema)}
+	return &Store{pool: pgsession.On(pool, schema), share: newShare(pool)}
 }
 
 // Pool is the pool that the store was made on.
@@ -206,7 +207,14 @@ func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) 
 
 // InTx implements eventqueue.EmitStore, at READ COMMITTED.
 func (s *Store) InTx(ctx context.Context, f func(ctx context.Context, db eventqueue.DB) error) error {
-	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return f(ctx, tx) })
+	return s.share.hold(ctx, func() error {
+		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return f(ctx, tx) })
+	})
+}
+
+// changing runs f in a transaction of its own that may wait for strangers: a change by an operator.
+func (s *Store) changing(ctx context.Context, f func(tx pgsession.DB) error) error {
+	return s.share.wait(ctx, func() error { return s.pool.InTx(ctx, f) })
 }
 
 // int64s gives ids to pgx in the type that it encodes fastest.
