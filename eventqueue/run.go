@@ -37,6 +37,9 @@ type Completer interface {
 // emits: all of it commits or nothing does. After it has returned nil the
 // handler should return nil; the event has ended.
 //
+// After it has returned nil, a second call returns ErrCompleted and writes nothing, and an error that the
+// handler returns is only logged.
+//
 // It returns ErrLockLost when another worker has claimed the event since, and
 // commits nothing then. When the outcome of the commit is unknown it returns
 // the database's error; return it: if the transaction did commit, the event is

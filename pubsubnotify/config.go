@@ -50,6 +50,10 @@ func (c Config) withDefaults() Config {
 // resourceID matches the ids that Pub/Sub accepts for topics and subscriptions.
 var resourceID = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
 
+// Configured reports whether a configuration that names no notifier means Pub/Sub: it names a project or an
+// emulator.
+func (c Config) Configured() bool { return c.ProjectID != "" || c.EmulatorHost != "" }
+
 // Validate returns an error that names every field with an invalid value.
 func (c Config) Validate() error {
 	var problems []error

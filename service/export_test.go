@@ -18,6 +18,12 @@ var (
 	ServeWhile  = serveWhile
 )
 
+// NotifierOf is the notifier that Open makes for a Config.
+func NotifierOf(c Config) NotifierKind {
+	c.withNotifier()
+	return c.Notifier
+}
+
 // RunTogether runs parts of which the first ends the others when it is done.
 func RunTogether(ctx context.Context, log *zap.Logger, first, other func(context.Context) error) error {
 	return runTogether(ctx, log, []part{{name: "first", run: first, ends: true}, {name: "other", run: other}})

@@ -3,6 +3,7 @@ package service
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/typed"
@@ -10,14 +11,28 @@ import (
 
 // Register makes h the handler of a key on every canvas that has none of its own, as
 // [eventqueue.Handlers.Register] does. A key without a module or a modifier has those of
-// Config.Queue. Call it before Run.
+// Config.Queue. Call it before Run; later it is an error.
 func (s *Service) Register(key eventqueue.HandlerKey, h eventqueue.Handler, policy eventqueue.Policy) error {
+	if err := s.mayRegister(s.filled(key).String()); err != nil {
+		return err
+	}
 	return s.handlers.Register(s.filled(key), h, policy)
 }
 
 // RegisterOn is Register for one canvas.
 func (s *Service) RegisterOn(canvas eventqueue.CanvasID, key eventqueue.HandlerKey, h eventqueue.Handler, policy eventqueue.Policy) error {
+	if err := s.mayRegister(s.filled(key).String() + " on " + canvas.String()); err != nil {
+		return err
+	}
 	return s.handlers.RegisterOn(canvas, s.filled(key), h, policy)
+}
+
+// mayRegister refuses a handler that the worker would not run.
+func (s *Service) mayRegister(name string) error {
+	if s.started.Load() {
+		return fmt.Errorf("service.Service: register the handler %s before Run: a Service that runs takes no more handlers", name)
+	}
+	return nil
 }
 
 func (s *Service) filled(key eventqueue.HandlerKey) eventqueue.HandlerKey {
@@ -27,8 +42,11 @@ func (s *Service) filled(key eventqueue.HandlerKey) eventqueue.HandlerKey {
 
 // On adds a handler of the typed event T, and of all events below its key, as
 // [typed.On] does. name identifies its events in the database, so it stays as it is from
-// version to version. Call it before Run.
+// version to version. Call it before Run; later it is an error.
 func On[T typed.Event](s *Service, name string, f func(ctx context.Context, event T, run *eventqueue.Run) error, options ...typed.HandlerOption) error {
+	if err := s.mayRegister(name); err != nil {
+		return err
+	}
 	return typed.On(s.bus, name, f, options...)
 }
 

@@ -21,7 +21,7 @@ func init() {
 		},
 		environment: &setup.NotifierVariables{}, // setup.Config has them
 		fill:        fillPubSub,
-		configured:  func(c Config) bool { return c.PubSub.ProjectID != "" || c.PubSub.EmulatorHost != "" },
+		configured:  func(c Config) bool { return c.PubSub.Configured() },
 		validate:    func(c Config) error { return c.PubSub.Validate() },
 		replaced:    &replaced{name: "Pub/Sub", advice: pubsubnotify.Advice},
 		logged:      func(c Config) string { return "subscription " + c.PubSub.Subscription },

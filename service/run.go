@@ -51,15 +51,20 @@ func Run(ctx context.Context, config Config, register func(*Service) error) (err
 // says otherwise, and what AddPart has added, and serves Config.Address meanwhile. It waits for a database that
 // cannot be reached. When ctx ends it stops: running handlers have Config.Worker.GracePeriod, and
 // what they leave goes back unharmed. It also stops when the worker has reached its
-// MaxEvents or TTL. After either it returns nil.
+// MaxEvents or TTL, and when Close is called. After each it returns nil.
 //
 // Run returns an error at once when no handler is registered for the worker, when a typed
-// handler makes no sense, when the address is taken, and when it was called before; and
+// handler makes no sense, when the address is taken, and when it or Close was called before; and
 // later what Open would have returned if it could have seen it.
 func (s *Service) Run(ctx context.Context) error {
 	if s.started.Swap(true) {
 		return errors.New("service.Service: Run was called twice")
 	}
+	ctx, ended, err := s.running.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer ended()
 	parts, err := s.newParts()
 	if err != nil {
 		return fmt.Errorf("service.Service: %w", err)

@@ -48,6 +48,7 @@ type Service struct {
 	typedErr error
 
 	started    atomic.Bool   // Run was called
+	running    running       // for Close
 	fit        atomic.Bool   // Check has returned nil
 	waiting    atomic.Bool   // the log says that the database is waited for
 	relayCheck time.Duration // from the start of a worker to its check for a relay
@@ -164,10 +165,14 @@ func (s *Service) readHandlersFile() error {
 const closeTimeout = 250 * time.Millisecond
 
 // Close waits until what is being published is out, for a quarter of a second at most, and closes
-// the connections. Call it after Run has returned and the last emit; with the notifier
+// the connections. Call it after the last emit; with the notifier
 // Postgres it takes up to two seconds more. What it could not publish is not lost, only
-// later.
+// later. If Run still runs, Close stops it first, as the end of its context would, and waits for it: for
+// Config.Worker.GracePeriod and some seconds at most, after which it closes nothing and returns an error.
 func (s *Service) Close() error {
+	if err := s.running.end(max(0, s.config.Worker.GracePeriod) + closeWaits); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	var errs []error

@@ -11,6 +11,9 @@ import (
 
 // CompleteTx implements Completer.
 func (x *execution) CompleteTx(ctx context.Context, f func(ctx context.Context, tx *eventqueue.Tx) error) error {
+	if x.completed.Load() {
+		return x.alreadyCompleted()
+	}
 	err := x.executor.queue.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
 		if err := f(ctx, tx); err != nil {
 			return err
@@ -26,11 +29,18 @@ func (x *execution) CompleteTx(ctx context.Context, f func(ctx context.Context, 
 
 // CompleteIn implements Completer.
 func (x *execution) CompleteIn(ctx context.Context, tx eventqueue.DB) error {
+	if x.completed.Load() {
+		return x.alreadyCompleted()
+	}
 	if err := x.complete(ctx, tx); err != nil {
 		return err
 	}
 	x.completing.Store(true)
 	return nil
+}
+
+func (x *execution) alreadyCompleted() error {
+	return fmt.Errorf("complete event %s: %w", x.run.ID, eventqueue.ErrCompleted)
 }
 
 // busyWait is how long complete waits when a heartbeat is writing the row.
@@ -45,6 +55,8 @@ func (x *execution) complete(ctx context.Context, db eventqueue.DB) error {
 			return fmt.Errorf("complete event %s: %w", x.run.ID, err)
 		case len(written.Done) == 1:
 			return nil
+		case len(written.Lost) == 1 && (x.completed.Load() || x.completing.Load()):
+			return x.alreadyCompleted()
 		case len(written.Lost) == 1:
 			return fmt.Errorf("complete event %s: %w", x.run.ID, eventqueue.ErrLockLost)
 		}

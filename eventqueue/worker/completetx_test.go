@@ -3,7 +3,13 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
@@ -91,6 +97,98 @@ func TestCompleteTxRefusesAStaleClaim(t *testing.T) {
 	r.Outcomes.Await(t, machine.LockLost, 1)
 	if n, m := rig.One[int](r, `SELECT count(*) FROM mine`), r.Waiting(); n != 0 || m != 1 {
 		t.Errorf("%d writes and %d rows, want none and the other worker's one", n, m)
+	}
+}
+
+// TestAnEventIsCompletedOnce: a second completion by the same run says so and writes nothing, and an error that
+// the handler returns then is logged.
+func TestAnEventIsCompletedOnce(t *testing.T) {
+	t.Parallel()
+	r := rig.New(t)
+	r.Exec(`CREATE TABLE mine (n int)`)
+	errs := make(chan error, 3)
+	r.Handle(func(ctx context.Context, run *eventqueue.Run) error {
+		write := func(ctx context.Context, tx *eventqueue.Tx) error {
+			_, err := tx.Exec(ctx, `INSERT INTO mine VALUES (1)`)
+			return err
+		}
+		errs <- run.CompleteTx(ctx, write)
+		errs <- run.CompleteTx(ctx, write)
+		tx, err := r.Pool.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback(ctx) }()
+		errs <- run.CompleteIn(ctx, tx)
+		return errors.New("the mail was not sent")
+	}, rig.Quick())
+	core, logs := observer.New(zap.WarnLevel)
+	r.Start(worker.Config{Logger: zap.New(core)})
+	r.Emit(r.Event(`1`))
+	if err := <-errs; err != nil {
+		t.Errorf("the first CompleteTx = %v", err)
+	}
+	for range 2 {
+		if err := <-errs; !errors.Is(err, eventqueue.ErrCompleted) {
+			t.Errorf("a second completion = %v, want ErrCompleted", err)
+		}
+	}
+	r.Outcomes.Await(t, machine.ExecutesToCompletion, 1)
+	if n := rig.One[int](r, `SELECT count(*) FROM mine`); n != 1 {
+		t.Errorf("%d writes of the handler, want 1", n)
+	}
+	if lines := logs.FilterMessageSnippet("after its CompleteTx").FilterField(zap.String("error", "the mail was not sent")); lines.Len() != 1 {
+		t.Errorf("the error is in %d lines of the log:\n%v", lines.Len(), logs.All())
+	}
+}
+
+// TestWorkThatIsDoneLateIsDone: a handler that returns nil after its time limit completes its event.
+func TestWorkThatIsDoneLateIsDone(t *testing.T) {
+	t.Parallel()
+	r := rig.New(t)
+	policy := rig.Quick()
+	policy.Timeout = time.Millisecond
+	r.Handle(func(ctx context.Context, _ *eventqueue.Run) error {
+		<-ctx.Done()
+		return nil
+	}, policy)
+	r.Start(worker.Config{})
+	r.Emit(r.Event(`1`))
+	r.Outcomes.Await(t, machine.ExecutesToCompletion, 1)
+	if n := r.Waiting(); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
+}
+
+// TestTheLogHasAsMuchOfAnErrorAsTheRow, whatever a handler says, and however.
+func TestTheLogHasAsMuchOfAnErrorAsTheRow(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("no ", 1<<20)
+	for name, fail := range map[string]func() error{
+		"error": func() error { return errors.New(long) },
+		"panic": func() error { panic(long) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := rig.New(t)
+			policy := rig.Quick()
+			policy.MaxRetries = new(0)
+			r.Handle(func(context.Context, *eventqueue.Run) error { return fail() }, policy)
+			core, logs := observer.New(zap.DebugLevel)
+			r.Start(worker.Config{Logger: zap.New(core)})
+			r.Emit(r.Event(`1`))
+			r.Outcomes.Await(t, machine.RetryTooMany, 1)
+			if n := rig.One[int](r, `SELECT octet_length(last_error) FROM event_log`); n > worker.MaxLastErrorBytes {
+				t.Errorf("the row has %d bytes", n)
+			}
+			for _, line := range logs.All() {
+				for key, value := range line.ContextMap() {
+					if n := len(fmt.Sprint(value)); n > worker.MaxLastErrorBytes {
+						t.Errorf("%s of the line %q has %d bytes", key, line.Message, n)
+					}
+				}
+			}
+		})
 	}
 }
 

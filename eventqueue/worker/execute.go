@@ -97,6 +97,7 @@ func (e *executor) execute(x *execution) {
 	defer func() {
 		if err != nil {
 			e.logPanic(x, err)
+			e.logTooLate(x, err)
 		}
 		f := x.decideRun(verdict, err)
 		e.runs.submit(x, func() { e.completions.put(f) })
@@ -168,7 +169,15 @@ func (e *executor) logPanic(x *execution, err error) {
 	var panicked *eventqueue.PanicError
 	if errors.As(err, &panicked) {
 		e.log.Error("a handler panicked", zap.Stringer(logkey.Event, x.run.ID), zap.Stringer(logkey.Handler, x.run.Handler()),
-			zap.Any("panic", panicked.Value), zap.ByteString(logkey.Stack, panicked.Stack))
+			shownValue("panic", panicked.Value), zap.ByteString(logkey.Stack, panicked.Stack))
+	}
+}
+
+// logTooLate logs an error that has come after the event was completed, and changes nothing.
+func (e *executor) logTooLate(x *execution, err error) {
+	if x.completed.Load() {
+		e.log.Warn("a handler returned an error after its CompleteTx had completed the event, which stays completed",
+			append([]zap.Field{zap.Stringer(logkey.Event, x.run.ID), zap.Stringer(logkey.Canvas, x.run.Canvas), zap.Stringer(logkey.Handler, x.run.Handler())}, shownError(err)...)...)
 	}
 }
 

@@ -103,7 +103,7 @@ func (r *reporter) logOutcome(level zapcore.Level, message string, out *Outcome)
 		fields = append(fields, zap.String(logkey.Traceparent, out.Traceparent))
 	}
 	if out.Err != nil {
-		fields = append(fields, zap.Error(out.Err))
+		fields = append(fields, shownError(out.Err)...)
 	}
 	if level == zap.ErrorLevel {
 		fields = append(fields, zap.String(logkey.Remedy, "mend the cause, then: eventctl retry "+out.Event.String()))

@@ -96,12 +96,15 @@ func silentQueue(store *pgstore.Store, limits eventqueue.Limits) (*eventqueue.Qu
 // checkPublishing checks before anything is opened that notifications can be published,
 // unless silent is set.
 func checkPublishing(config setup.Config, silent bool) error {
-	if silent || !config.UsesPubSub() {
+	if silent {
 		return nil
 	}
-	if config.ProjectID == "" {
+	if !config.NotifierNamed && !config.UsesPubSub() || config.UsesPubSub() && config.ProjectID == "" {
 		return badInput(errors.New("PUBSUB_PROJECT_ID is not set: set it (or PUBSUB_EMULATOR_HOST) as for the workers, " +
 			"or set NOTIFIER=postgres as for the workers, or leave the notifications to the relay with --no-notify"))
+	}
+	if !config.UsesPubSub() {
+		return nil
 	}
 	if err := config.PubSub().Validate(); err != nil {
 		return badInput(err)

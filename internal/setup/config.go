@@ -34,9 +34,9 @@ type Config struct {
 
 	Schema pgsession.Schema `env:"EVENTS_SCHEMA" envDefault:"public" used:"all" desc:"Schema of the database that holds the queue. It must be the same for all programs of a queue; search_path does not matter."`
 
-	Notifier string `env:"NOTIFIER" envDefault:"pubsub" used:"all" desc:"The notifier: pubsub, or postgres, which needs no Pub/Sub and ignores the variables PUBSUB_…. It must be the same for all programs of a database."`
+	Notifier string `env:"NOTIFIER" used:"all" desc:"The notifier: pubsub, or postgres, which needs no Pub/Sub and ignores the variables PUBSUB_…. It must be the same for all programs of a database. Empty: pubsub if PUBSUB_PROJECT_ID or PUBSUB_EMULATOR_HOST is set, and postgres otherwise; commands of eventctl that publish want one of the three."`
 
-	ProjectID    string `env:"PUBSUB_PROJECT_ID" used:"all" desc:"Google Cloud project of topic and subscription. Required; only with the emulator the default is \"local\"."`
+	ProjectID    string `env:"PUBSUB_PROJECT_ID" used:"all" desc:"Google Cloud project of topic and subscription. Required with NOTIFIER=pubsub; only with the emulator the default is \"local\"."`
 	Topic        string `env:"PUBSUB_TOPIC" envDefault:"events-v2" used:"all" desc:"Id of the topic."`
 	Subscription string `env:"PUBSUB_SUBSCRIPTION" envDefault:"events-v2-workers" used:"all" desc:"Id of the pull subscription that all workers share."`
 	Create       bool   `env:"PUBSUB_CREATE" envDefault:"false" used:"all" desc:"Create topic and subscription if they are missing, with the right settings."`
@@ -88,6 +88,9 @@ type Config struct {
 	LogEvents    string `env:"LOG_EVENTS" envDefault:"failures" used:"worker" desc:"Which runs have a line in the log: failures (FAILED at ERROR, a run that is tried again at WARNING, the others only at LOG_LEVEL=debug) or all (the others at INFO)."`
 	TraceProject string `env:"GOOGLE_CLOUD_PROJECT" used:"all" desc:"Google Cloud project of the traces that lines of the log refer to. Empty: PUBSUB_PROJECT_ID."`
 
+	// NotifierNamed is set where NOTIFIER names the notifier.
+	NotifierNamed bool `env:"-"`
+
 	// NotifierVariables is what NotifierVariables.New of the notifier returned, with the
 	// values of the environment; nil where it has no variables of its own.
 	NotifierVariables any `env:"-"`
@@ -126,6 +129,12 @@ func Load(environment map[string]string) (Config, error) {
 	if err := parse(&c, environment); err != nil {
 		return c, err
 	}
+	if c.NotifierNamed = c.Notifier != ""; !c.NotifierNamed {
+		c.Notifier = "postgres"
+		if c.PubSub().Configured() {
+			c.Notifier = "pubsub"
+		}
+	}
 	if fresh := notifiers[c.Notifier].New; fresh != nil {
 		c.NotifierVariables = fresh()
 		if err := parse(c.NotifierVariables, environment); err != nil {
@@ -135,7 +144,7 @@ func Load(environment map[string]string) (Config, error) {
 	if c.EmulatorHost != "" && c.ProjectID == "" {
 		c.ProjectID = "local"
 	}
-	return c, c.validate()
+	return c, errors.Join(misspelled(environment), c.validate())
 }
 
 // parse reads the variables of a struct, to which variables points.

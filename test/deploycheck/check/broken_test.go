@@ -45,7 +45,7 @@ var broken = map[string]struct{ file, old, new, want string }{
 	"a page that asks for more":        {"docs/configuration.md", "cron, needs `roles/pubsub.publisher`", "cron, needs `roles/pubsub.editor`", "it says that events-cron needs roles/pubsub.editor"},
 	"an unknown variable":              {run + "worker.yaml", "name: WORKER_GRACE_PERIOD", "name: WORKER_GRACE", "there is no variable WORKER_GRACE"},
 	"a variable of another program":    {run + "cron.yaml", "name: PUBSUB_TOPIC, value: events-v2", "name: WORKER_CONCURRENCY, value: \"5\"", "WORKER_CONCURRENCY is not read by cron"},
-	"a variable that is not set":       {run + "worker.yaml", `- {name: PUBSUB_PROJECT_ID, value: "${PROJECT_ID}"}`, "", "ProjectID"},
+	"a variable that is not set":       {run + "worker.yaml", `- {name: PUBSUB_PROJECT_ID, value: "${PROJECT_ID}"}`, "", "neither NOTIFIER nor PUBSUB_PROJECT_ID"},
 	"no database":                      {run + "cron.yaml", "name: DATABASE_URL", "name: EVENTS_SCHEMA", "DATABASE_URL is not set"},
 	"a value that is none":             {run + "worker.yaml", "value: 8s", "value: eight", "WORKER_GRACE_PERIOD"},
 	"a port that the platform sets":    {run + "cron.yaml", "name: PUBSUB_TOPIC, value: events-v2", `name: PORT, value: "8080"`, "Cloud Run sets PORT itself"},

@@ -132,6 +132,9 @@ func checkEnvironment(r *Report, p Program, known map[string]string, telemetry [
 	if p.Kind == job {
 		return
 	}
+	if !c.NotifierNamed && !c.UsesPubSub() {
+		r.problem(p.Where, "neither NOTIFIER nor PUBSUB_PROJECT_ID is set, so that it would use Postgres, whatever the others use")
+	}
 	if c.UsesPubSub() {
 		if err := c.PubSub().Validate(); err != nil {
 			r.problem(p.Where, "%s refuses its environment: %v", p.binary(), err)
