@@ -18,20 +18,26 @@ type asked struct {
 
 // situation is what overviews show, read with four statements and a pulse, however many overviews there are.
 type situation struct {
-	relayRuns  bool
-	totals     map[eventqueue.CanvasID][]inspect.Minute
-	activities []inspect.Activity
-	workers    []inspect.Worker
-	rules      []control.Rule
+	relayRuns bool
+	// The server's queue of notifications, if it fills up, and who holds it up.
+	queueUsage  float64
+	queueHolder string
+	totals      map[eventqueue.CanvasID][]inspect.Minute
+	activities  []inspect.Activity
+	workers     []inspect.Worker
+	rules       []control.Rule
 }
 
 // part is what one overview shows.
 type part struct {
-	relayRuns  bool
-	totals     []inspect.Minute
-	activities []inspect.Activity
-	workers    []inspect.Worker
-	rules      []control.Rule
+	relayRuns bool
+	// The server's queue of notifications, if it fills up, and who holds it up.
+	queueUsage  float64
+	queueHolder string
+	totals      []inspect.Minute
+	activities  []inspect.Activity
+	workers     []inspect.Worker
+	rules       []control.Rule
 	// now is the database's clock, if anything was counted.
 	now time.Time
 	// stands says that no run has ended, and why; nil: some have, or nothing is due.
@@ -40,7 +46,7 @@ type part struct {
 
 // of returns the part of one canvas; nil is that of all.
 func (s situation) of(canvas *eventqueue.CanvasID) part {
-	p := part{relayRuns: s.relayRuns, workers: s.workers, activities: s.activities, rules: s.rules, now: time.Now()}
+	p := part{relayRuns: s.relayRuns, queueUsage: s.queueUsage, queueHolder: s.queueHolder, workers: s.workers, activities: s.activities, rules: s.rules, now: time.Now()}
 	if canvas == nil {
 		p.totals = s.totals[eventqueue.CanvasID{}]
 	} else {

@@ -9,6 +9,12 @@ import (
 
 func (d *dashboard) readSituation(ctx context.Context, of asked, pulse inspect.Pulse) (s situation, err error) {
 	s.relayRuns = pulse.RelayRuns
+	if pulse.QueueFills() {
+		s.queueUsage = pulse.QueueUsage
+		if s.queueHolder, err = d.Reader.QueueHolder(ctx); err != nil {
+			return s, err
+		}
+	}
 	if s.totals, err = d.Reader.Totals(ctx, of.all, of.canvases, shownFor); err != nil {
 		return s, err
 	}

@@ -55,6 +55,9 @@ func (d *dashboard) troubles(p part, failed int64, who viewer) []trouble {
 	if !p.relayRuns {
 		r.add("/workers", "See the workers", "No relay is connected: delayed events, retries and lost notifications wait, and nobody counts what is pending. Start cmd/cron, which runs it.")
 	}
+	if p.queueHolder != "" {
+		r.queue(p)
+	}
 	if workers > 0 {
 		r.unknown(p)
 	}
@@ -67,6 +70,14 @@ func (d *dashboard) troubles(p part, failed int64, who viewer) []trouble {
 		r.add("/handlers", "See the handlers", "%s held back by a pause or a block.", map[bool]string{true: "1 handler is", false: fmt.Sprint(n) + " handlers are"}[n == 1])
 	}
 	return r.list
+}
+
+// queue reports that the server's queue of notifications fills up. Who holds it up may be anybody's session.
+func (r *reporter) queue(p part) {
+	r.add("", "", "The queue of notifications of the Postgres server is %.0f %% full: nothing is woken once it fills, and events are found by polling.", 100*p.queueUsage)
+	if r.who.MayReadAll() {
+		r.list[len(r.list)-1].Detail = clean(p.queueHolder)
+	}
 }
 
 // stands reports that nothing runs although something is due.

@@ -75,6 +75,10 @@ func (p *pending) OldestPending(context.Context) (time.Duration, error) {
 	return 3 * time.Second, p.err
 }
 
+func (p *pending) QueueUsage(context.Context) (usage, limit float64, err error) {
+	return 0.125, 0.5, p.err
+}
+
 // observe has the connections and what is pending observed as well.
 func (r *rig) observe(p *pending) {
 	r.t.Helper()

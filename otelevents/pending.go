@@ -26,6 +26,8 @@ type PendingReader interface {
 	Runnable(ctx context.Context, most int) (int, error)
 	// OldestPending returns for how long the oldest due notification has been waiting to be published.
 	OldestPending(ctx context.Context) (time.Duration, error)
+	// QueueUsage is how full the server's queue of notifications is, from 0 to 1, and from where on wake-ups are left out.
+	QueueUsage(ctx context.Context) (usage, limit float64, err error)
 }
 
 // pending is the last answer of a reader.
@@ -42,6 +44,8 @@ type waiting struct {
 	handlers []inspect.HandlerPending
 	runnable int
 	oldest   time.Duration // notification
+	usage    float64       // of the server's queue of notifications
+	limit    float64       // from which on wake-ups are left out
 }
 
 func (p *pending) read(ctx context.Context) (waiting, error) {
@@ -64,18 +68,23 @@ func (p *pending) ask(ctx context.Context) (w waiting, err error) {
 	if w.runnable, err = p.reader.Runnable(ctx, inspect.MaxRunnable); err != nil {
 		return w, err
 	}
-	w.oldest, err = p.reader.OldestPending(ctx)
+	if w.oldest, err = p.reader.OldestPending(ctx); err != nil {
+		return w, err
+	}
+	w.usage, w.limit, err = p.reader.QueueUsage(ctx)
 	return w, err
 }
 
-// ObservePending has what is pending read whenever somebody collects, with three statements in ten seconds at most,
+// ObservePending has what is pending read whenever somebody collects, with four statements in ten seconds at most,
 // until stop is called. All programs of a database would report the same, so one kind of program does it: cron.
 func (m *Metrics) ObservePending(reader PendingReader) (stop func() error, err error) {
 	events, err1 := m.meter.Int64ObservableGauge("eventsv2.events.pending", metric.WithUnit("{event}"), metric.WithDescription("Events that have not ended, as they were counted within the last three minutes."))
 	oldest, err2 := m.meter.Float64ObservableGauge("eventsv2.events.oldest_due", metric.WithUnit("s"), metric.WithDescription("For how long the oldest due event had been due that no worker runs."))
 	could, err3 := m.meter.Int64ObservableGauge("eventsv2.events.runnable", metric.WithUnit("{event}"), metric.WithDescription("Events that run or could run now, up to 100,000: for autoscalers."))
 	lag, err4 := m.meter.Float64ObservableGauge("eventsv2.notifications.oldest_pending", metric.WithUnit("s"), metric.WithDescription("For how long the oldest due notification has been waiting for a relay to publish it."))
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	usage, err5 := m.meter.Float64ObservableGauge("eventsv2.postgres.notify_queue", metric.WithUnit("1"), metric.WithDescription("How full the Postgres server's queue of notifications is."))
+	limit, err6 := m.meter.Float64ObservableGauge("eventsv2.postgres.notify_limit", metric.WithUnit("1"), metric.WithDescription("How full that queue may be before wake-ups are left out, and events are found by polling."))
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return nil, fmt.Errorf("otelevents.ObservePending: %w", err)
 	}
 	p := &pending{reader: reader}
@@ -86,6 +95,8 @@ func (m *Metrics) ObservePending(reader PendingReader) (stop func() error, err e
 		}
 		o.ObserveInt64(could, int64(waits.runnable))
 		o.ObserveFloat64(lag, waits.oldest.Seconds())
+		o.ObserveFloat64(usage, waits.usage)
+		o.ObserveFloat64(limit, waits.limit)
 		sums := map[*handler]*inspect.HandlerPending{}
 		for _, h := range waits.handlers {
 			of := m.handlers.of(h.Module, h.Name)
@@ -100,7 +111,7 @@ func (m *Metrics) ObservePending(reader PendingReader) (stop func() error, err e
 			o.ObserveFloat64(oldest, sum.OldestDue.Seconds(), of.itself)
 		}
 		return nil
-	}, events, oldest, could, lag)
+	}, events, oldest, could, lag, usage, limit)
 	if err != nil {
 		return nil, fmt.Errorf("otelevents.ObservePending: %w", err)
 	}

@@ -162,7 +162,7 @@ func (s *Service) newRelay() (part, error) {
 			return err
 		}
 		s.readyNeeds(relay.PublishError)
-		s.readyNeeds(relay.ListenError)
+		s.readyNeeds(s.store.ListenError)
 		s.aliveNeeds(relay.Stalled)
 		rules, err := control.NewRules(s.store.As(ownActor()), s.Queue)
 		if err != nil {

@@ -112,6 +112,7 @@ func (s *Service) connect(ctx context.Context) (err error) {
 		}
 	}
 	s.store = pgstore.NewIn(s.config.Schema, s.pool)
+	s.store.LogTo(s.log)
 	kind := kinds[s.config.Notifier]
 	if s.config.NoWorker {
 		s.publisher, err = kind.publish(ctx, s.config, s.pool)

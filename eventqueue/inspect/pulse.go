@@ -2,6 +2,10 @@ package inspect
 
 import (
 	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue/pgsession"
 )
@@ -13,21 +17,43 @@ type Pulse struct {
 	// Mark changes when counts are handed in or what is pending was counted, when a worker or a relay has come
 	// or gone, or when a rule has changed.
 	Mark string
+	// QueueUsage is how full the server's queue of notifications is, from 0 to 1, and QueueLimit from where on wake-ups are left out.
+	QueueUsage, QueueLimit float64
 }
 
 // What a transaction has written has its number, xmin, so that the sum over all rows changes with any of them. The two
 // minutes are compared for equality, so that the planner reads them by their index whatever else it believes.
 const pulseSQL = `
-SELECT relay, concat_ws(' ', relay,
+SELECT relay, usage, bound, concat_ws(' ', relay, CASE WHEN usage >= bound / 2 THEN floor(usage * 20) END,
     (SELECT concat(count(*), '/', sum(number)) FROM (` + pgsession.LiveWorkersSQL + `) AS live),
     (SELECT concat(count(*), '/', sum(xmin::text::bigint)) FROM scheduling_rules),
     (SELECT concat(sum(counted.rows), '/', sum(counted.changes), '/', max(recent.minute) FILTER (WHERE counted.rows > 0))
      FROM (SELECT date_trunc('minute', clock_timestamp() - ago * interval '1 minute', 'UTC') AS minute FROM generate_series(0, 1) AS ago OFFSET 0) AS recent
      CROSS JOIN LATERAL (SELECT count(*) AS rows, sum(xmin::text::bigint) AS changes FROM event_minutes m WHERE m.minute = recent.minute) AS counted))
-FROM (SELECT ` + pgsession.RelayRunsSQL + ` AS relay) AS relays`
+FROM (SELECT ` + pgsession.RelayRunsSQL + ` AS relay, pg_notification_queue_usage() AS usage, events_v2_notify_limit() AS bound) AS relays`
 
 // Pulse reads the pulse.
 func (r *Reader) Pulse(ctx context.Context) (p Pulse, err error) {
-	err = r.pool.QueryRow(ctx, pulseSQL).Scan(&p.RelayRuns, &p.Mark)
+	err = r.pool.QueryRow(ctx, pulseSQL).Scan(&p.RelayRuns, &p.QueueUsage, &p.QueueLimit, &p.Mark)
 	return p, err
+}
+
+// QueueFills reports whether the server's queue of notifications is so full that it is worth a word.
+func (p Pulse) QueueFills() bool { return pgsession.QueueFills(p.QueueUsage, p.QueueLimit) }
+
+// QueueHolder names the session that keeps the server's queue of notifications from being emptied, as far as it can be seen.
+func (r *Reader) QueueHolder(ctx context.Context) (holder string, err error) {
+	err = r.pool.QueryRow(ctx, pgsession.QueueHolderSQL).Scan(&holder)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return pgsession.HolderUnknown, nil
+	}
+	return holder, err
+}
+
+// QueueUsage is how full the server's queue of notifications is, from 0 to 1, and from where on wake-ups are left out.
+func (r *Reader) QueueUsage(ctx context.Context) (usage, limit float64, err error) {
+	if err := r.pool.QueryRow(ctx, `SELECT pg_notification_queue_usage(), events_v2_notify_limit()`).Scan(&usage, &limit); err != nil {
+		return 0, 0, fmt.Errorf("read how full the queue of notifications is: %w", err)
+	}
+	return usage, limit, nil
 }

@@ -16,7 +16,6 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/internal/backoff"
-	"eventsv2/internal/deaf"
 	"eventsv2/internal/logkey"
 	"eventsv2/internal/lostanswer"
 	"eventsv2/internal/refusal"
@@ -116,8 +115,6 @@ type Relay struct {
 
 	rounds rounds.Watch
 
-	deaf deaf.State
-
 	// readFrom holds the time before which no round reads its next part, for the round that
 	// does so.
 	readFrom chan time.Time
@@ -125,9 +122,6 @@ type Relay struct {
 
 // PublishError is that of Queue, for the notifications that the relay publishes.
 func (r *Relay) PublishError() error { return r.publisher.LastError() }
-
-// ListenError returns an deaf.Error while the relay is woken by its timer alone.
-func (r *Relay) ListenError() error { return r.deaf.Failure() }
 
 // Relayed counts what one pass has published.
 type Relayed struct {
@@ -382,14 +376,10 @@ func (r *Relay) listen(ctx context.Context, wake func()) {
 	wait := backoff.New(r.config.Jitter)
 	for {
 		began := time.Now()
-		err := r.store.Listen(ctx, func() {
-			r.deaf.Ends()
-			wake()
-		})
+		err := r.store.Listen(ctx, wake)
 		if ctx.Err() != nil {
 			return
 		}
-		r.deaf.Is(err)
 		if time.Since(began) > backoff.Most {
 			wait.Reset()
 		}

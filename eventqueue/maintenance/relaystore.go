@@ -49,7 +49,7 @@ type RelayStore interface {
 	LeavePending(ctx context.Context, ids []eventqueue.EventID) error
 
 	// Listen calls wake once it listens, and whenever a transaction commits with pending
-	// notifications, until ctx ends or the connection breaks. It sends nothing while it waits.
+	// notifications, until ctx ends or the connection breaks or no longer hears.
 	Listen(ctx context.Context, wake func()) error
 }
 

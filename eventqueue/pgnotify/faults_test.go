@@ -63,7 +63,7 @@ func TestPullsPollWhileNothingIsDelivered(t *testing.T) {
 	ctx, stop := context.WithCancel(testenv.Context(t))
 	listening := make(chan error, 2)
 	l := &listener{config: elsewhere.Config(), notify: n.notify, wake: n.wakeup.signal, probeWithin: 100 * time.Millisecond, log: n.log,
-		heard: n.deaf.Ends, failed: n.notHeard}
+		state: &n.deaf, failed: n.notHeard}
 	n.startOnce.Do(func() {}) // no other listener
 	var running sync.WaitGroup
 	running.Go(func() {

@@ -16,6 +16,7 @@ import (
 
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/internal/backoff"
+	"eventsv2/internal/deaf"
 )
 
 const (
@@ -42,7 +43,7 @@ type listener struct {
 	wake        func()
 	probeWithin time.Duration
 	log         *zap.Logger
-	heard       func()          // it works
+	state       *deaf.State
 	failed      func(err error) // it does not
 
 	probeFailed bool // the last connection did not receive its probe; owned by run
@@ -105,17 +106,22 @@ func (l *listener) wakeMeanwhile(ctx context.Context) (stop func()) {
 func (l *listener) listen(ctx context.Context) (verified bool, err error) {
 	stopRinging := l.wakeMeanwhile(ctx)
 	defer stopRinging()
-	listening, err := pgsession.Listen(ctx, l.config, pgsession.ListenTo{Schema: l.schema, Channel: channel, Idle: pgsession.IdleTest}, named)
+	listening, err := pgsession.Listen(ctx, l.config, pgsession.ListenTo{Schema: l.schema, Channel: channel, Idle: pgsession.IdleTest, State: l.state, Poll: l.wake, Logger: l.log}, named)
 	if err != nil {
 		return false, err
 	}
 	defer listening.Close(ctx)
 	l.wake()
-	if err := l.probe(ctx, listening); err != nil {
+	if err := listening.Prove(ctx); err != nil {
 		return false, err
 	}
+	if !listening.Full() { // or else the probe might be left out, as other wake-ups
+		if err := l.probe(ctx, listening); err != nil {
+			return false, err
+		}
+		l.state.Ends()
+	}
 	stopRinging()
-	l.heard()
 	for {
 		text, err := listening.Wait(ctx)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/internal/backoff"
+	"eventsv2/internal/deaf"
 	"eventsv2/test/testenv"
 )
 
@@ -21,7 +22,7 @@ func listenWith(t *testing.T, pool *pgxpool.Pool, change func(l *listener)) <-ch
 	t.Helper()
 	wakeups := make(chan struct{}, 1000)
 	l := &listener{config: pool.Config(), wake: func() { wakeups <- struct{}{} },
-		probeWithin: probeTimeout, log: testenv.Logger(t), heard: func() {}, failed: func(error) {}}
+		probeWithin: probeTimeout, log: testenv.Logger(t), state: &deaf.State{}, failed: func(error) {}}
 	change(l)
 	ctx, stop := context.WithCancel(testenv.Context(t))
 	var running sync.WaitGroup

@@ -79,7 +79,6 @@ const (
 // own, and the returner, which inserts notifications whose leases have ended.
 type Notifier struct {
 	pool   *pgxpool.Pool
-	shared *pgsession.Pool
 	db     pgsession.DB // the pool, for statements of the queue
 	config Config
 	log    *zap.Logger
@@ -117,8 +116,7 @@ func New(pool *pgxpool.Pool, config Config) (*Notifier, error) {
 		return nil, fmt.Errorf("pgnotify.New: %w", err)
 	}
 	config = config.withDefaults()
-	shared := pgsession.On(pool, config.Schema)
-	n := &Notifier{pool: pool, shared: shared, db: shared.In(pool), config: config, log: config.Logger, wakeup: newWakeup(), backpressure: newBackpressure(), leases: newLeases(),
+	n := &Notifier{pool: pool, db: pgsession.On(pool, config.Schema).In(pool), config: config, log: config.Logger, wakeup: newWakeup(), backpressure: newBackpressure(), leases: newLeases(),
 		closing: make(chan struct{})}
 	n.later = time.AfterFunc(time.Hour, n.wakeup.signal)
 	n.later.Stop()
@@ -131,7 +129,7 @@ func (n *Notifier) start() {
 		ctx, stop := context.WithCancel(context.Background())
 		n.stop = stop
 		l := &listener{config: n.pool.Config(), schema: n.config.Schema, notify: n.notify, wake: n.wakeup.signal, probeWithin: probeTimeout,
-			log: n.log, heard: n.deaf.Ends, failed: n.notHeard}
+			log: n.log, state: &n.deaf, failed: n.notHeard}
 		n.running.Go(func() { l.run(ctx) })
 		n.running.Go(func() { n.returnExpired(ctx) })
 	})
@@ -143,7 +141,7 @@ func (n *Notifier) Failure() error { return n.deaf.Failure() }
 
 func (n *Notifier) notHeard(err error) {
 	n.deaf.Is(err)
-	n.shared.ResetAfter(err)
+	pgsession.ResetAfter(n.pool, err)
 }
 
 // Close inserts all leased and delayed notifications into the table again, for

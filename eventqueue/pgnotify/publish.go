@@ -23,7 +23,7 @@ WITH inserted AS (
     ORDER BY event_id
     ON CONFLICT DO NOTHING
 )
-SELECT pg_notify($4, '')`
+SELECT events_v2_notify($4, '')`
 
 // Publish inserts the notifications with one statement and wakes the waiting
 // pulls. If the table already has a notification of an event, that one stays. It

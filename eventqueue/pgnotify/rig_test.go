@@ -128,7 +128,7 @@ WHERE datname = current_database() AND application_name LIKE '%-listen' AND stat
 func awaitListeners(t *testing.T, pool *pgxpool.Pool, count int) {
 	t.Helper()
 	testenv.Eventually(t, "the connections listen", func() bool {
-		return one[int](t, pool, listenersSQL+` AND query LIKE 'LISTEN %'`) == count
+		return one[int](t, pool, listenersSQL+` AND (query LIKE 'LISTEN %' OR query LIKE '%pg_listening_channels%')`) == count
 	})
 }
 

@@ -9,6 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/zap"
+
+	"eventsv2/internal/deaf"
 )
 
 // aliveChannel is the channel on which relays show every beatEvery that they live, and with
@@ -58,6 +61,14 @@ func (*SilentError) Advice() string {
 // Unwrap returns what the test of the connection has returned.
 func (e *SilentError) Unwrap() error { return e.Err }
 
+// ResetAfter has a pool connect anew if a connection to the same server was found silent: others may be
+// so, too, and each would cost its next user all the time that it has.
+func ResetAfter(pool *pgxpool.Pool, err error) {
+	if silence := new(SilentError); errors.As(err, &silence) {
+		pool.Reset()
+	}
+}
+
 // ListenTo says to what a connection listens, and when it has to prove that it still hears.
 type ListenTo struct {
 	Schema  Schema
@@ -69,7 +80,19 @@ type ListenTo struct {
 
 	// Beats has the tests be signs of life for others, as those of a relay are.
 	Beats bool
+
+	// State gets what keeps wake-ups from arriving though the connection is well: a [FullQueueError].
+	State *deaf.State
+
+	// Poll is called about once a second while wake-ups are left out because of that. Default (nil): nothing is.
+	Poll func()
+
+	// Logger gets an entry when that begins, and when it ends. Default (nil): none.
+	Logger *zap.Logger
 }
+
+// pollEvery is the time between two calls of Poll.
+const pollEvery = time.Second
 
 // Listening is a connection that listens, and that finds out when it no longer hears: the end of a
 // session may never reach this side, if something in between keeps its half of the connection
@@ -81,6 +104,9 @@ type Listening struct {
 	heard time.Time // the last proof
 	relay bool      // the last proof is a relay's sign of life
 	fresh bool      // no test yet
+
+	full   *FullQueueError // nil: the server's queue has room
+	polled time.Time       // the last call of Poll
 }
 
 // Listen connects as a pool does, and listens. prepare, which may be nil, changes how it connects.
@@ -103,6 +129,9 @@ func ListenOn(ctx context.Context, conn *pgx.Conn, to ListenTo) (*Listening, err
 	sql := to.Schema.Listen(to.Channel) + "; " + to.Schema.Listen(aliveChannel)
 	if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
+	}
+	if to.Logger == nil {
+		to.Logger = zap.NewNop()
 	}
 	return &Listening{to: to, conn: conn, heard: time.Now(), fresh: true}, nil
 }
@@ -149,13 +178,37 @@ func (l *Listening) Hear(ctx context.Context) (payload string, err error) {
 			return n.Payload, nil
 		}
 		l.relay = true
+		if !l.to.Beats {
+			l.isFull(told(n.Payload))
+		}
 	}
 }
 
 func (l *Listening) next(ctx context.Context) (*pgconn.Notification, error) {
+	for {
+		n, err := l.nextWithin(ctx)
+		if err != nil && l.full != nil && ctx.Err() == nil && !l.conn.IsClosed() && time.Since(l.polled) >= pollEvery {
+			l.polled = time.Now()
+			if l.to.Poll != nil {
+				l.to.Poll()
+			}
+			if after, tests := l.testAfter(); tests && time.Since(l.heard) < after {
+				continue
+			}
+		}
+		return n, err
+	}
+}
+
+// nextWithin waits until the connection has to be tested, or Poll has to be called.
+func (l *Listening) nextWithin(ctx context.Context) (*pgconn.Notification, error) {
 	within := ctx
 	if after, tests := l.testAfter(); tests {
-		limited, cancel := context.WithDeadline(ctx, l.heard.Add(after))
+		until := l.heard.Add(after)
+		if poll := l.polled.Add(pollEvery); l.full != nil && poll.Before(until) {
+			until = poll
+		}
+		limited, cancel := context.WithDeadline(ctx, until)
 		defer cancel()
 		within = limited
 	}
@@ -176,7 +229,7 @@ func (l *Listening) testAfter() (after time.Duration, tests bool) {
 		return 0, true
 	case l.to.Beats:
 		return beatEvery, true
-	case l.relay:
+	case l.relay, l.full != nil:
 		return silentAfter, true
 	default:
 		return l.to.Idle, l.to.Idle > 0
@@ -185,8 +238,8 @@ func (l *Listening) testAfter() (after time.Duration, tests bool) {
 
 // A session that listens knows its channels. Where Postgres answers, it delivers as well.
 const (
-	testSQL = `SELECT EXISTS (SELECT FROM pg_listening_channels() AS heard WHERE heard = $1)`
-	beatSQL = testSQL + `, pg_notify($1, '') IS NULL`
+	testSQL = `SELECT EXISTS (SELECT FROM pg_listening_channels() AS heard WHERE heard = $1), pg_notification_queue_usage(), events_v2_notify_limit()`
+	beatSQL = testSQL + `, events_v2_notify($1, $2)`
 )
 
 // Prove tests the connection with one round trip, within five seconds. An error means that it no longer hears, and that
@@ -194,11 +247,13 @@ const (
 func (l *Listening) Prove(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	sql, into := testSQL, []any{new(bool)}
+	var listens bool
+	var usage, limit float64
+	sql, arguments, into := testSQL, []any{pgx.QueryExecModeSimpleProtocol, l.to.Schema.Channel(aliveChannel)}, []any{&listens, &usage, &limit}
 	if l.to.Beats {
-		sql, into = beatSQL, append(into, nil)
+		sql, arguments, into = beatSQL, append(arguments, l.full.text()), append(into, nil)
 	}
-	err := l.conn.QueryRow(within, sql, pgx.QueryExecModeSimpleProtocol, l.to.Schema.Channel(aliveChannel)).Scan(into...)
+	err := l.conn.QueryRow(within, l.to.Schema.SQL(sql), arguments...).Scan(into...)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -206,7 +261,7 @@ func (l *Listening) Prove(ctx context.Context) error {
 		err = &SilentError{For: time.Since(l.heard), Err: err}
 	case err != nil:
 		err = fmt.Errorf("test the connection that listens: %w", err)
-	case !*into[0].(*bool):
+	case !listens:
 		err = errDeaf
 	}
 	if err != nil {
@@ -214,5 +269,9 @@ func (l *Listening) Prove(ctx context.Context) error {
 		return err
 	}
 	l.heard, l.relay, l.fresh = time.Now(), false, false
+	l.isFull(l.fullness(within, usage, limit))
 	return nil
 }
+
+// Full reports whether wake-ups may be left out.
+func (l *Listening) Full() bool { return l.full != nil }

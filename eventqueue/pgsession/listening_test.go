@@ -1,15 +1,18 @@
 package pgsession_test
 
 import (
+	"context"
 	"errors"
 	"net"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue/pgsession"
+	"eventsv2/internal/deaf"
 	"eventsv2/test/testenv"
 )
 
@@ -38,12 +41,12 @@ func listening(t *testing.T, to pgsession.ListenTo) (l *pgsession.Listening, dir
 func TestAListenerHearsAndKnowsThatItHears(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
-	l, direct, _ := listening(t, pgsession.ListenTo{Channel: "told", Schema: "other schema"})
+	l, direct, _ := listening(t, pgsession.ListenTo{Channel: "told"})
 	for _, text := range []string{"one", "two"} {
 		if err := l.Prove(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := direct.Exec(ctx, `SELECT pg_notify('other schema.events_v2_alive', ''), pg_notify('other schema.told', $1)`, text); err != nil {
+		if _, err := direct.Exec(ctx, `SELECT pg_notify('events_v2_alive', ''), pg_notify('told', $1)`, text); err != nil {
 			t.Fatal(err)
 		}
 		if heard, err := l.Wait(ctx); heard != text || err != nil {
@@ -93,5 +96,63 @@ func TestASilentConnectionFailsItsTest(t *testing.T) {
 	}
 	if err := l.Prove(testenv.Context(t)); err == nil || errors.As(err, &silent) || !l.Conn().IsClosed() {
 		t.Errorf("Prove = %v of a session that does not listen", err)
+	}
+}
+
+// TestAFullQueueIsKnownAndForgotten: wake-ups are left out, a relay passes on what it knows of the queue, and who hears of it polls until there is room.
+func TestAFullQueueIsKnownAndForgotten(t *testing.T) {
+	t.Parallel()
+	ctx := testenv.Context(t)
+	var state deaf.State
+	polling, stop := context.WithCancel(ctx)
+	worker, direct, _ := listening(t, pgsession.ListenTo{Channel: "told", State: &state, Poll: stop})
+	relay, err := pgsession.Listen(ctx, direct.Config(), pgsession.ListenTo{Channel: "told", Beats: true}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer relay.Close(ctx)
+	exec := func(l *pgsession.Listening, sql string) {
+		t.Helper()
+		if _, err := l.Conn().Exec(ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prove := func(l *pgsession.Listening, full bool) {
+		t.Helper()
+		if err := l.Prove(ctx); err != nil || l.Full() != full {
+			t.Fatalf("Prove = %v, and the queue is full: %t, want %t", err, l.Full(), full)
+		}
+	}
+	// told has the relay show that it lives, and the worker hear that and what follows.
+	told := func() {
+		t.Helper()
+		prove(relay, relay.Full())
+		if _, err := direct.Exec(ctx, `NOTIFY told`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := worker.Wait(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(relay, `SET events_v2.notify_limit = '0'`)
+	prove(relay, true)
+	told()
+	if state.Failure() != nil {
+		t.Errorf("the relay has notified beyond the limit: %v", state.Failure())
+	}
+	exec(relay, `RESET events_v2.notify_limit`)
+	exec(worker, `SET events_v2.notify_limit = '0'`)
+	prove(worker, true)
+	full := new(pgsession.FullQueueError)
+	if err := state.Failure(); !errors.As(err, &full) || !strings.Contains(full.Text, "% full") {
+		t.Errorf("the worker knows of %v", err)
+	}
+	if payload, err := worker.Hear(ctx); !errors.Is(err, pgsession.ErrSilent) || polling.Err() == nil {
+		t.Errorf("the worker has heard %q, %v, and has polled: %t", payload, err, polling.Err() != nil)
+	}
+	prove(relay, false)
+	told()
+	if state.Failure() != nil || worker.Full() {
+		t.Errorf("the worker knows of %v when there is room", state.Failure())
 	}
 }

@@ -2,7 +2,6 @@ package pgsession
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -113,14 +112,6 @@ func (p *Pool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 		}
 		closeConn(conn.Conn())
 		conn.Release()
-	}
-}
-
-// ResetAfter has the pool connect anew if a connection to the same server was found silent: others may be
-// so, too, and each would cost its next user all the time that it has.
-func (p *Pool) ResetAfter(err error) {
-	if silence := new(SilentError); errors.As(err, &silence) {
-		p.Shared.Reset()
 	}
 }
 

@@ -36,7 +36,7 @@ WITH clock AS MATERIALIZED (
     WHERE e.id = ANY (ARRAY(SELECT id FROM free WHERE NOT outdated)) AND ` + mayrun.UnlockedSQL("e.locked_at", "clock.now - clock.valid_for") + `
     RETURNING e.id, e.notified_at
 ), woken AS (
-    SELECT pg_notify($6, '') WHERE EXISTS (SELECT FROM edited WHERE notified_at IS NULL)
+    SELECT events_v2_notify($6, '') WHERE EXISTS (SELECT FROM edited WHERE notified_at IS NULL)
 )` + strings.Replace(changedSQL("edited", "woken"), `WHEN free.id IS NOT NULL`, `WHEN free.outdated THEN 'outdated'
         WHEN free.id IS NOT NULL`, 1)
 

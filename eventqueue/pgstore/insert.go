@@ -38,7 +38,7 @@ func (s *Store) wokenBy(mode eventqueue.NotifyMode) []string {
 }
 
 // wakeSQL notifies the channels of an array.
-const wakeSQL = `SELECT bool_and(pg_notify(channel, '') IS NULL) FROM unnest(`
+const wakeSQL = `SELECT bool_and(events_v2_notify(channel, '')) FROM unnest(`
 
 // A delay counts from the database's clock; a delay_until that has passed means
 // now. An event whose notification goes out right after the commit has

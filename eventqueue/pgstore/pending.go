@@ -24,7 +24,7 @@ WITH marked AS (
     WHERE e.id = free.id
     RETURNING e.id
 )
-SELECT pg_notify(channel, '') FROM unnest($2::text[]) AS channel WHERE EXISTS (SELECT FROM marked)`
+SELECT events_v2_notify(channel, '') FROM unnest($2::text[]) AS channel WHERE EXISTS (SELECT FROM marked)`
 
 // markOrHeldSQL is markPendingSQL, and returns the rows that it has skipped.
 const markOrHeldSQL = `
@@ -34,7 +34,7 @@ WITH free AS MATERIALIZED (
     UPDATE events_v2 e SET notified_at = NULL FROM free WHERE e.id = free.id
     RETURNING e.id
 ), woken AS MATERIALIZED (
-    SELECT pg_notify(channel, '') FROM unnest($2::text[]) AS channel WHERE EXISTS (SELECT FROM marked)
+    SELECT events_v2_notify(channel, '') FROM unnest($2::text[]) AS channel WHERE EXISTS (SELECT FROM marked)
 )
 SELECT e.id FROM events_v2 e, (SELECT count(*) FROM woken) AS all_woken
 WHERE e.id = ANY ($1::bigint[]) AND NOT EXISTS (SELECT FROM free WHERE free.id = e.id)`
@@ -258,7 +258,7 @@ func (s *Store) TakeLost(ctx context.Context, after eventqueue.EventID, limit in
 
 // ReportLost implements maintenance.LostReporter.
 func (s *Store) ReportLost(ctx context.Context) error {
-	_, err := s.pool.Exec(ctx, `SELECT pg_notify($1, $2)`, s.channel(unpublishedChannel), lostPayload)
+	_, err := s.pool.Exec(ctx, `SELECT events_v2_notify($1, $2)`, s.channel(unpublishedChannel), lostPayload)
 	return err
 }
 
@@ -302,9 +302,21 @@ func (s *Store) RelayRuns(ctx context.Context) (runs bool, err error) {
 	return runs, nil
 }
 
+// ListenError returns why nothing wakes the relay that listens on this store, if that is so. It sends nothing, and may be called at any time.
+func (s *Store) ListenError() error { return s.relay.Failure() }
+
 // Listen implements maintenance.RelayStore, on a connection of its own.
 func (s *Store) Listen(ctx context.Context, wake func()) error {
-	to := pgsession.ListenTo{Schema: s.Schema(), Channel: pendingChannel, Beats: true}
+	err := s.listen(ctx, wake)
+	if ctx.Err() == nil {
+		s.relay.Is(err)
+		pgsession.ResetAfter(s.pool.Shared, err)
+	}
+	return err
+}
+
+func (s *Store) listen(ctx context.Context, wake func()) error {
+	to := pgsession.ListenTo{Schema: s.Schema(), Channel: pendingChannel, Beats: true, State: &s.relay, Poll: wake, Logger: s.log}
 	listening, err := pgsession.Listen(ctx, s.pool.Shared.Config(), to, nil)
 	if err != nil {
 		return err
@@ -313,10 +325,10 @@ func (s *Store) Listen(ctx context.Context, wake func()) error {
 	if err := s.showRelay(ctx, listening.Conn()); err != nil {
 		return err
 	}
+	s.relay.Ends()
 	wake() // for what was committed before
 	for {
 		if _, err := listening.Wait(ctx); err != nil {
-			s.pool.ResetAfter(err)
 			return err
 		}
 		wake()

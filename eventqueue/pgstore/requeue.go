@@ -55,7 +55,7 @@ WITH clock AS MATERIALIZED (
     WHERE e.id = ANY (ARRAY(SELECT id FROM free)) AND ` + mayrun.UnlockedSQL("e.locked_at", "clock.now - clock.valid_for") + `
     RETURNING e.id
 ), woken AS (
-    SELECT pg_notify($2, '') WHERE EXISTS (SELECT FROM requeued)
+    SELECT events_v2_notify($2, '') WHERE EXISTS (SELECT FROM requeued)
 )
 SELECT asked.id,
     CASE

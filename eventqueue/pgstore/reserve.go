@@ -62,7 +62,7 @@ func (r *reserve) open(ctx context.Context) (*pgxpool.Pool, *Store, error) {
 				return err
 			}
 		}
-		listening, err := pgsession.ListenOn(ctx, conn, pgsession.ListenTo{Schema: r.store.Schema(), Channel: unpublishedChannel})
+		listening, err := pgsession.ListenOn(ctx, conn, pgsession.ListenTo{Schema: r.store.Schema(), Channel: unpublishedChannel, State: &r.deaf})
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (r *reserve) listen(ctx context.Context, wake func(lost bool)) error {
 		woken, lost, err := r.waitOnce(ctx, pool)
 		if err != nil {
 			r.deaf.Is(err)
-			r.store.pool.ResetAfter(err)
+			pgsession.ResetAfter(r.store.pool.Shared, err)
 			return err
 		}
 		if woken {

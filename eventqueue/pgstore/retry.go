@@ -38,7 +38,7 @@ WITH asked AS (
     ORDER BY id
     RETURNING id
 ), woken AS (
-    SELECT pg_notify($2, '') WHERE EXISTS (SELECT FROM moved)
+    SELECT events_v2_notify($2, '') WHERE EXISTS (SELECT FROM moved)
 )
 SELECT asked.id,
     CASE
@@ -124,7 +124,7 @@ func (s *Store) LastLogged(ctx context.Context) (last eventqueue.EventID, err er
 	return last, err
 }
 
-const wakeRelaySQL = `SELECT pg_notify($1, '')`
+const wakeRelaySQL = `SELECT events_v2_notify($1, '')`
 
 // WakeRelay has the relays publish pending notifications now, without waiting for their
 // timer.

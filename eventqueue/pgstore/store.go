@@ -15,6 +15,8 @@ import (
 	"eventsv2/eventqueue/audit"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/pgsession"
+	"eventsv2/internal/deaf"
+	"go.uber.org/zap"
 )
 
 // Store is the queue in one database. It is safe for concurrent use.
@@ -31,6 +33,9 @@ type Store struct {
 
 	await maintenance.AwaitTake // of searches for lost notifications; nil: they take what they find at once; see search.go
 
+	relay deaf.State  // of the connection that wakes the relay
+	log   *zap.Logger // of that connection; nil: none
+
 	runs []string // the handlers of whose events lost notifications are searched for; nil: all; see search.go
 }
 
@@ -43,6 +48,9 @@ func New(pool *pgxpool.Pool) *Store { return NewIn("", pool) }
 func NewIn(schema pgsession.Schema, pool *pgxpool.Pool) *Store {
 	return &Store{pool: pgsession.On(pool, schema), share: newShare(pool)}
 }
+
+// LogTo has the connection that wakes the relay log what keeps wake-ups from it. Call it before anything else.
+func (s *Store) LogTo(log *zap.Logger) { s.log = log }
 
 // Pool is the pool that the store was made on.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool.Shared }

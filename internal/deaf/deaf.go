@@ -31,18 +31,24 @@ func (e *Error) Advice() string {
 }
 
 // State is what is known of a listener. The zero value is one that hears. It is safe for concurrent use.
-type State struct{ why atomic.Pointer[Error] }
+type State struct{ why atomic.Pointer[error] }
 
-// Is notes why the listener does not hear.
-func (d *State) Is(err error) { d.why.Store(&Error{err}) }
+// Is notes why the listener does not hear, or what else keeps wake-ups from it, if the error says so with a method Effect.
+func (s *State) Is(err error) {
+	var known interface{ Effect() string }
+	if !errors.As(err, &known) {
+		err = &Error{err}
+	}
+	s.why.Store(&err)
+}
 
 // Ends notes that it hears.
-func (d *State) Ends() { d.why.Store(nil) }
+func (s *State) Ends() { s.why.Store(nil) }
 
-// Failure returns a *Error while the listener does not hear.
-func (d *State) Failure() error {
-	if why := d.why.Load(); why != nil {
-		return why
+// Failure returns an *Error while the listener does not hear.
+func (s *State) Failure() error {
+	if why := s.why.Load(); why != nil {
+		return *why
 	}
 	return nil
 }

@@ -32,10 +32,10 @@ BEGIN
         FOREACH role IN ARRAY ARRAY['queue_worker', 'queue_cron', 'queue_operator'] LOOP
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', f, role);
         END LOOP;
-        IF f::text ~ 'events_(emit|mistake|depth)|send_to_outbox|events_v2_(tables|channel)' THEN
+        IF f::text ~ 'events_(emit|mistake|depth)|send_to_outbox|events_v2_(tables|channel|notify)' THEN
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO queue_sql_emitter', f);
         END IF;
-        IF f::text ~ 'events_v2_(group_key|needs_read_committed|max_running|channel|runnable|room|rate_room)' THEN
+        IF f::text ~ 'events_v2_(group_key|needs_read_committed|max_running|channel|notify|runnable|room|rate_room)' THEN
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO queue_emitter, queue_reader', f);
         END IF;
     END LOOP;

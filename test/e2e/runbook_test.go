@@ -21,6 +21,7 @@ var rehearsed = map[string]func(t *testing.T){
 	"EventsLate":              rehearseLate,
 	"EventsFailed":            rehearseFailed,
 	"EventsMostRunsFail":      rehearseMostRunsFail,
+	"EventsWakeUpsLeftOut":    rehearseWakeUpsLeftOut,
 	"EventsNotPublished":      rehearseNotPublished,
 	"EventsNotificationsLost": rehearseNotificationsLost,
 	"EventsLocksLost":         rehearseLocksLost,

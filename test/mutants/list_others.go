@@ -47,9 +47,9 @@ func pgnotifyMutants() []mutant {
 	return []mutant{
 		{"flood-of-notices-is-polled-for", "I12", "eventqueue/pgnotify/backpressure.go", change("if found == 0 && !b.free.AllowN(now, 1) {", "if false && found == 0 && !b.free.AllowN(now, 1) {"),
 			pgnotifier("TestEmptyPollsAreBounded")},
-		{"pgnotify-publish-wakes-nobody", "I2", publish, change("SELECT pg_notify($4, '')`", "SELECT $4::text`"),
+		{"pgnotify-publish-wakes-nobody", "I2", publish, change("SELECT events_v2_notify($4, '')`", "SELECT $4::text`"),
 			pgnotifier("TestEachPublishNotifies")},
-		{"pgnotify-misses-what-was-before-listen", "I2", listen, change("\tl.wake()\n\tif err := l.probe(", "\tif err := l.probe("),
+		{"pgnotify-misses-what-was-before-listen", "I2", listen, change("\tl.wake()\n\tif err := listening.Prove(", "\tif err := listening.Prove("),
 			pgnotifier("TestTheListenerWakesPullsOnceItListens")},
 		{"pgnotify-failed-take-signals-no-more", "I2", pull, change("n.wakeup.signal()\n\t\treturn fmt.Errorf(\"take", "return fmt.Errorf(\"take"),
 			pgnotifier("TestAFailedPollIsRepeated")},
