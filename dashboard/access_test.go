@@ -186,7 +186,7 @@ func TestOtherOriginsAreRefused(t *testing.T) {
 		r = formRequest(testenv.Context(t), path, url.Values{"token": {secret}})
 		r.Header.Del("Sec-Fetch-Site")
 		r.Header.Set("Origin", "https://evil.example")
-		b.wants(b.do(r), http.StatusForbidden)
+		b.wants(b.do(r), http.StatusForbidden, "Nothing was changed.", "https://evil.example", "let the proxy pass Host on")
 	}
 }
 

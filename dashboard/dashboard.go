@@ -129,7 +129,9 @@ func (d *dashboard) routes() http.Handler {
 		root.HandleFunc("POST /logout", d.logOut)
 	}
 	root.Handle("/", d.identified(mux))
-	protected := http.NewCrossOriginProtection().Handler(bounded(root))
+	origins := http.NewCrossOriginProtection()
+	origins.SetDenyHandler(http.HandlerFunc(d.otherOrigin))
+	protected := origins.Handler(bounded(root))
 	return http.StripPrefix(d.Prefix, secured(withRoot(protected)))
 }
 
@@ -139,6 +141,12 @@ func bounded(next http.Handler) http.Handler {
 		r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 		next.ServeHTTP(w, r)
 	})
+}
+
+// otherOrigin refuses a change that another page seems to make. Without TLS, browsers tell only where they believe to
+// be, and a proxy that does not pass that on is the usual reason.
+func (d *dashboard) otherOrigin(w http.ResponseWriter, r *http.Request) {
+	d.writeProblem(w, r, "", problem{http.StatusForbidden, "This came from another address", "Nothing was changed. " + access.OtherOrigin(r)})
 }
 
 // withRoot serves the bare prefix as the first page.

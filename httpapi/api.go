@@ -59,7 +59,11 @@ type api struct {
 
 // guarded bounds requests, and refuses those that a page of another origin makes with a browser.
 func (a *api) guarded(next http.Handler) http.Handler {
-	protected := http.NewCrossOriginProtection().Handler(next)
+	origins := http.NewCrossOriginProtection()
+	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, access.OtherOrigin(r), http.StatusForbidden)
+	}))
+	protected := origins.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")

@@ -42,7 +42,7 @@ func serveCommand(p *program) *cobra.Command {
 			return failed(err)
 		}
 		err = p.serve(cmd.Context(), webserver.Config{Address: address, AddressOf: "--address", AccessFile: config.AccessFile,
-			Dashboard: config.Dashboard, DashboardKey: config.DashboardKey, TrustedProxies: config.TrustedProxies,
+			Dashboard: config.Dashboard, DashboardKey: config.DashboardKey, DashboardPrefix: config.DashboardPrefix, TrustedProxies: config.TrustedProxies,
 			Store: emitter.Store(), Queue: emitter.Queue, Logger: p.Logger()})
 		return failed(errors.Join(err, emitter.Close()))
 	}

@@ -81,3 +81,54 @@ func TestServe(t *testing.T) {
 	stop()
 	(<-ended).is(exitOK, "", "")
 }
+
+// TestServeBelowAPath: all that the dashboard leads to is below DASHBOARD_PREFIX, whether a proxy has passed that on or taken it away.
+func TestServeBelowAPath(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	c.env["NOTIFIER"], c.env["DASHBOARD"] = "postgres", "true"
+	for _, wrong := range []string{"admin", "/v1", "/v1/x", "//evil.example", "/a b", "/a/../b", "https://a"} {
+		c.env["DASHBOARD_PREFIX"] = wrong
+		c.run("serve").is(exitBadInput, "", "DASHBOARD_PREFIX is")
+	}
+	c.env["DASHBOARD_PREFIX"] = "/admin/events/"
+	c.run("token", "create", "--name", "nights", "--verbs", "read").is(exitOK, "", "")
+	ctx, stop := context.WithCancel(c.ctx)
+	defer stop()
+	out, in := io.Pipe()
+	ended := make(chan result, 1)
+	go func() {
+		var stderr bytes.Buffer
+		status := Run(ctx, []string{"serve", "--address", "127.0.0.1:0"}, c.env, strings.NewReader(""), in, &stderr)
+		_ = in.Close()
+		ended <- result{t, status, "", stderr.String()}
+	}()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || !strings.Contains(line, "/admin/events/") {
+		t.Fatalf("it says %q, %v: %+v", line, err, <-ended)
+	}
+	address := strings.TrimSuffix(strings.Fields(line)[5], "/v1/")
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	for path, want := range map[string]string{
+		"/admin/events/failed": "/admin/events/login?next=%2Ffailed", "/failed": "/admin/events/login?next=%2Ffailed",
+		"/admin/events": "/admin/events/login", "/": "/admin/events/login", "/admin/events/": "/admin/events/login",
+		"/admin/events/login": "", "/login": "",
+	} {
+		response, err := client.Get(address + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, _ := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if got := response.Header.Get("Location"); got != want {
+			t.Errorf("%s leads to %q, want %q", path, got, want)
+		}
+		if want == "" && !strings.Contains(string(page), `action="/admin/events/login"`) {
+			t.Errorf("%s has no form for logging in below the path:\n%s", path, page)
+		}
+	}
+	stop()
+	if r := <-ended; r.status != exitOK {
+		t.Errorf("%+v", r)
+	}
+}

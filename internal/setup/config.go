@@ -77,8 +77,9 @@ type Config struct {
 
 	TrustedProxies []netip.Prefix `env:"TRUSTED_PROXIES" used:"worker, cron, eventctl serve" desc:"Networks of the proxies before the HTTP API and the dashboard, with commas between them, such as 10.0.0.0/8: their X-Forwarded-For says whose address the audit log has, and against which wrong tokens count. Empty: the address of whoever connects."`
 
-	Dashboard    bool   `env:"DASHBOARD" envDefault:"false" used:"worker, cron, eventctl serve" desc:"Serve the dashboard beside the HTTP API, at all other paths of API_LISTEN, or of eventctl serve."`
-	DashboardKey string `env:"DASHBOARD_KEY" used:"worker, cron, eventctl serve" desc:"At least 32 random characters, secret, the same for all programs behind one address: they accept each other's sessions. Empty: whoever is logged in has to log in again when the program starts again."`
+	Dashboard       bool   `env:"DASHBOARD" envDefault:"false" used:"worker, cron, eventctl serve" desc:"Serve the dashboard beside the HTTP API, at all other paths of API_LISTEN, or of eventctl serve."`
+	DashboardPrefix string `env:"DASHBOARD_PREFIX" used:"worker, cron, eventctl serve" desc:"Path below which browsers see the dashboard, where a proxy serves it beside other things, such as /admin/events. The proxy may pass the path on or take it away. The HTTP API stays at /v1/. Empty: the root."`
+	DashboardKey    string `env:"DASHBOARD_KEY" used:"worker, cron, eventctl serve" desc:"At least 32 random characters, secret, the same for all programs behind one address: they accept each other's sessions. Empty: whoever is logged in has to log in again when the program starts again."`
 
 	ProfilesListen string `env:"PPROF_LISTEN" used:"worker, cron" desc:"host:port on which profiles of the program are served for go tool pprof, below /debug/pprof/. It has to be a loopback address, such as 127.0.0.1:6060, for whoever reaches it is let in. Empty: nowhere."`
 
@@ -98,6 +99,9 @@ type Config struct {
 
 // instanceName is a connection name of Cloud SQL. The project may begin with a domain.
 var instanceName = regexp.MustCompile(`^([a-z0-9.-]+:)?[a-z0-9-]+:[a-z0-9-]+:[a-z0-9-]+$`)
+
+// prefixPath is a path, perhaps with a slash at its end.
+var prefixPath = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*/?$`)
 
 // minDashboardKey is how long DASHBOARD_KEY has to be.
 const minDashboardKey = 32
@@ -208,6 +212,9 @@ func (c Config) validate() error {
 	}
 	if n := len(c.DashboardKey); n > 0 && n < minDashboardKey {
 		problems = append(problems, fmt.Errorf("DASHBOARD_KEY is %d characters long: it must be at least %d random ones", n, minDashboardKey))
+	}
+	if p := c.DashboardPrefix; p != "" && (!prefixPath.MatchString(p) || p == "/v1" || strings.HasPrefix(p, "/v1/")) {
+		problems = append(problems, fmt.Errorf("DASHBOARD_PREFIX is %q: it must be a path such as /admin/events, and not /v1, which is that of the HTTP API", p))
 	}
 	atLeast("MAX_DELAY", c.MaxDelay, time.Second)
 	atLeast("PUBLISH_TIMEOUT", c.PublishTimeout, time.Millisecond)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -43,6 +44,8 @@ type Config struct {
 	// with the same key accept each other's. Default (""): one that is drawn at random.
 	Dashboard    bool
 	DashboardKey string
+	// DashboardPrefix is the path below which browsers see the dashboard.
+	DashboardPrefix string
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For says where a request comes from.
 	TrustedProxies []netip.Prefix
 	Store          *pgstore.Store
@@ -63,6 +66,7 @@ type Server struct {
 	Open bool
 
 	dashboard *dashboard.Handler // nil: none
+	prefix    string             // of the dashboard, without a slash at its end
 	trusted   []netip.Prefix
 	listener  net.Listener
 	log       *zap.Logger
@@ -120,7 +124,8 @@ func Listen(ctx context.Context, config Config) (*Server, error) {
 
 // addDashboard adds the dashboard, at every path that has no other handler.
 func (s *Server) addDashboard(config Config) error {
-	pages := dashboard.Config{Store: config.Store, Queue: config.Queue, Bulk: s.Bulk, Access: s.Access, Log: config.Logger}
+	s.prefix = strings.TrimRight(config.DashboardPrefix, "/")
+	pages := dashboard.Config{Prefix: s.prefix, Store: config.Store, Queue: config.Queue, Bulk: s.Bulk, Access: s.Access, Log: config.Logger}
 	if config.DashboardKey != "" {
 		pages.SessionKey = []byte(config.DashboardKey)
 	}
@@ -129,8 +134,27 @@ func (s *Server) addDashboard(config Config) error {
 		return err
 	}
 	s.dashboard = handler
-	s.Mux.Handle("/", handler)
+	s.Mux.Handle("/", below(s.prefix, handler))
 	return nil
+}
+
+// below serves requests that a proxy has passed on with the prefix, and those of which it has taken it away.
+func below(prefix string, next http.Handler) http.Handler {
+	if prefix == "" {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path := r.URL.Path; path != prefix && !strings.HasPrefix(path, prefix+"/") {
+			within := *r.URL
+			within.Path, within.RawPath = prefix+path, ""
+			if raw := r.URL.RawPath; raw != "" {
+				within.RawPath = prefix + raw
+			}
+			r = r.WithContext(r.Context())
+			r.URL = &within
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // Address is where the server listens.
@@ -140,7 +164,7 @@ func (s *Server) Address() string { return s.listener.Addr().String() }
 func (s *Server) String() string {
 	text := fmt.Sprintf("the HTTP API listens on http://%s/v1/", s.Address())
 	if s.dashboard != nil {
-		text += fmt.Sprintf(" and the dashboard on http://%s/", s.Address())
+		text += fmt.Sprintf(" and the dashboard on http://%s%s/", s.Address(), s.prefix)
 	}
 	if s.Open {
 		text += "; no access is configured, so it lets this machine in with every right, and nobody else"
