@@ -35,10 +35,6 @@ var (
 	// ErrLockLost is the cause when the event's lock could not be renewed, and
 	// the error of CompleteTx when another worker has claimed the event since.
 	ErrLockLost = errors.New("the lock on the event is lost")
-	// ErrCompleted is the error of a second CompleteTx, or CompleteIn, of a run: the first one has completed
-	// the event, and the second has written nothing. After a CompleteIn it is also that of a run whose lock is
-	// lost.
-	ErrCompleted = errors.New("the event is completed already, by this run: complete it once, with all that it writes")
 	// ErrStopping is the cause when the worker stops and its grace period is over. Any error that
 	// the handler returns then uses no attempt.
 	ErrStopping = errors.New("the worker is stopping")

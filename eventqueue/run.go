@@ -35,10 +35,7 @@ type Completer interface {
 
 // CompleteTx completes the event in one transaction with what f writes and
 // emits: all of it commits or nothing does. After it has returned nil the
-// handler should return nil; the event has ended.
-//
-// After it has returned nil, a second call returns ErrCompleted and writes nothing, and an error that the
-// handler returns is only logged.
+// handler should return nil, as an error is only logged; the event has ended. A second call says so.
 //
 // It returns ErrLockLost when another worker has claimed the event since, and
 // commits nothing then. When the outcome of the commit is unknown it returns

@@ -169,14 +169,12 @@ func missing(ctx context.Context, tx pgx.Tx, schema pgsession.Schema) ([]source,
 		return nil, nil
 	case !made:
 		return list, refuseForeign(ctx, tx, schema, 0)
-	case len(have) == 0 || list[0].version == 1:
+	case list[0].version == 1:
 		if err := refuseTruncated(ctx, tx, schema); err != nil {
 			return nil, err
 		}
-		return list, refuseForeign(ctx, tx, schema, list[0].version)
-	default:
-		return list, refuseForeign(ctx, tx, schema, list[0].version)
 	}
+	return list, refuseForeign(ctx, tx, schema, list[0].version)
 }
 
 // executor is a connection or a transaction.

@@ -2,12 +2,18 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 )
+
+// ErrCompleted is the error of a second CompleteTx, or CompleteIn, of a run: the first one has completed
+// the event, and the second has written nothing. After a CompleteIn it is also that of a run whose lock is
+// lost.
+var ErrCompleted = errors.New("the event is completed already, by this run: complete it once, with all that it writes")
 
 // CompleteTx implements Completer.
 func (x *execution) CompleteTx(ctx context.Context, f func(ctx context.Context, tx *eventqueue.Tx) error) error {
@@ -40,7 +46,7 @@ func (x *execution) CompleteIn(ctx context.Context, tx eventqueue.DB) error {
 }
 
 func (x *execution) alreadyCompleted() error {
-	return fmt.Errorf("complete event %s: %w", x.run.ID, eventqueue.ErrCompleted)
+	return fmt.Errorf("complete event %s: %w", x.run.ID, ErrCompleted)
 }
 
 // busyWait is how long complete waits when a heartbeat is writing the row.

@@ -129,7 +129,7 @@ func TestAnEventIsCompletedOnce(t *testing.T) {
 		t.Errorf("the first CompleteTx = %v", err)
 	}
 	for range 2 {
-		if err := <-errs; !errors.Is(err, eventqueue.ErrCompleted) {
+		if err := <-errs; !errors.Is(err, worker.ErrCompleted) {
 			t.Errorf("a second completion = %v, want ErrCompleted", err)
 		}
 	}

@@ -3,7 +3,6 @@ package worker
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"eventsv2/eventqueue"
@@ -19,9 +18,6 @@ type completedRun struct {
 	err        error
 	duration   time.Duration
 }
-
-// MaxLastErrorBytes is how much of an error event_log and the failed attempts retain.
-const MaxLastErrorBytes = 8 << 10
 
 // decideRun decides what is to be written about a run. The texts and waits come from the handler's
 // code; a panic there is treated like one in the handler.
@@ -87,28 +83,6 @@ func (x *execution) backoff() time.Duration {
 		return eventqueue.Policy{}.WithDefaults().Backoff(x.run.Retries + 1)
 	}
 	return wait
-}
-
-// textOf is the text of an error, also of one whose Error method panics.
-func textOf(err error) (text string, ok bool) {
-	var panicked error
-	func() {
-		defer invoke.Recovered(&panicked)
-		text = err.Error()
-	}()
-	if panicked != nil {
-		return "the handler returned an error that cannot be printed: " + panicked.Error(), false
-	}
-	return text, true
-}
-
-// storable makes any text fit a text column, and event_log.
-func storable(s string) string {
-	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
-	if len(s) > MaxLastErrorBytes {
-		s = strings.ToValidUTF8(s[:MaxLastErrorBytes], "") // no half rune at the end
-	}
-	return s
 }
 
 // advancesGroup reports whether another event may be waiting for this completion.

@@ -2,9 +2,15 @@ package worker
 
 import (
 	"fmt"
+	"strings"
 
 	"go.uber.org/zap"
+
+	"eventsv2/internal/invoke"
 )
+
+// MaxLastErrorBytes is how much of an error event_log, the failed attempts and the log retain.
+const MaxLastErrorBytes = 8 << 10
 
 // What a handler says of its failure may be of any length. A line of the log has as much of it as the row.
 
@@ -26,4 +32,26 @@ func shownValue(key string, value any) zap.Field {
 		return zap.String(key, storable(text))
 	}
 	return zap.Any(key, value)
+}
+
+// textOf is the text of an error, also of one whose Error method panics.
+func textOf(err error) (text string, ok bool) {
+	var panicked error
+	func() {
+		defer invoke.Recovered(&panicked)
+		text = err.Error()
+	}()
+	if panicked != nil {
+		return "the handler returned an error that cannot be printed: " + panicked.Error(), false
+	}
+	return text, true
+}
+
+// storable makes any text fit a text column, and event_log.
+func storable(s string) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+	if len(s) > MaxLastErrorBytes {
+		s = strings.ToValidUTF8(s[:MaxLastErrorBytes], "") // no half rune at the end
+	}
+	return s
 }
