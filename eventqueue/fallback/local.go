@@ -121,6 +121,7 @@ func (r *Receiver) passOn(ctx context.Context, local []eventqueue.Delivery) erro
 		r.mu.Unlock()
 		return errors.Join(err, r.local.Requeue(context.WithoutCancel(ctx), local, r.config.Poll))
 	}
+	r.remove(local)
 	return r.local.Ack(ctx, local)
 }
 
@@ -131,5 +132,24 @@ func (r *Receiver) remove(local []eventqueue.Delivery) {
 	for _, d := range local {
 		delete(r.pending, d.Event)
 		delete(r.declined, d.Event)
+		delete(r.handed, d.Event)
 	}
+}
+
+// maxHanded bounds how many events are in the local queue that Hand has put there.
+const maxHanded = 10_000
+
+// Hand delivers to the Pulls of this process what another worker has forwarded. It leaves out events that it has in hand
+// already, and what is too much: the notifier has their notifications as well.
+func (r *Receiver) Hand(ctx context.Context, notifications []eventqueue.Notification) {
+	var fresh []eventqueue.Notification
+	r.mu.Lock()
+	for _, n := range notifications {
+		if _, there := r.handed[n.Event]; !there && len(r.handed) < maxHanded {
+			r.handed[n.Event] = struct{}{}
+			fresh = append(fresh, n)
+		}
+	}
+	r.mu.Unlock()
+	_ = r.enqueue(ctx, fresh) // which fails with ctx only
 }

@@ -127,6 +127,7 @@ type Receiver struct {
 	// Events in the local queue: the notifications of those in pending were never
 	// published, and those in declined are left to other workers when their delay is over.
 	pending, declined map[eventqueue.EventID]struct{}
+	handed            map[eventqueue.EventID]struct{} // events in the local queue that Hand has put there
 }
 
 // fetched is the result of one pull of the notifier.
@@ -144,7 +145,7 @@ func New(primary Primary, store Store, config Config) (*Receiver, error) {
 	r := &Receiver{primary: primary, local: memnotify.New(memnotify.Config{}), store: store, search: store, config: config,
 		wait:    lostanswer.NewWait(lostanswer.AnswerTakes, statementTakes),
 		taking:  make(chan struct{}, 1),
-		fetched: make(chan fetched), changed: make(chan struct{}), pending: map[eventqueue.EventID]struct{}{}, declined: map[eventqueue.EventID]struct{}{},
+		fetched: make(chan fetched), changed: make(chan struct{}), pending: map[eventqueue.EventID]struct{}{}, declined: map[eventqueue.EventID]struct{}{}, handed: map[eventqueue.EventID]struct{}{},
 		suspicion: suspicion{heard: time.Now()}}
 	r.takes = lostanswer.New(marking{r}, config.Logger)
 	if awaiting, ok := store.(maintenance.AwaitingStore); ok {

@@ -76,6 +76,18 @@ func (n *Notifier) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, er
 	}
 }
 
+// maxHanded is how many notifications are ready at most for Hand to add more.
+const maxHanded = 2 * maxTake
+
+// Hand delivers to the pulls of this process what another worker has forwarded, or nothing if much is ready already: the
+// table has, or will have, notifications of the same events. Those that no pull takes within a lease return to the table.
+func (n *Notifier) Hand(_ context.Context, notifications []eventqueue.Notification) {
+	if n.leases.readyCount() < maxHanded {
+		n.leases.add(notifications, time.Now().Add(n.config.Lease))
+		n.wakeup.signal()
+	}
+}
+
 // fill polls the table if fewer than count notifications are ready and the wake-up
 // was signalled. If none is ready it waits for the signal.
 func (n *Notifier) fill(ctx context.Context, count int) error {

@@ -74,6 +74,9 @@ type ListenTo struct {
 	Schema  Schema
 	Channel string
 
+	// Beside is another channel, which is listened to as well. Default (""): none.
+	Beside string
+
 	// Idle is after what time the connection is tested if nothing was heard on it, and no relay before.
 	// Default (0): never; a relay that has been heard and is no longer is a reason in any case.
 	Idle time.Duration
@@ -127,6 +130,9 @@ func ListenOn(ctx context.Context, conn *pgx.Conn, to ListenTo) (*Listening, err
 	ctx, cancel := context.WithTimeout(ctx, listenWithin)
 	defer cancel()
 	sql := to.Schema.Listen(to.Channel) + "; " + to.Schema.Listen(aliveChannel)
+	if to.Beside != "" {
+		sql += "; " + to.Schema.Listen(to.Beside)
+	}
 	if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}

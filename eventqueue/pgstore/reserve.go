@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,6 +32,8 @@ type reserve struct {
 	store *Store
 	self  worker.Registration
 	log   *zap.Logger
+	// forwarded has events tried that another worker has forwarded; nil: this worker does not hear them.
+	forwarded func([]eventqueue.EventID)
 
 	mu        sync.Mutex
 	pool      *pgxpool.Pool // of one connection; nil before the first use
@@ -62,7 +65,11 @@ func (r *reserve) open(ctx context.Context) (*pgxpool.Pool, *Store, error) {
 				return err
 			}
 		}
-		listening, err := pgsession.ListenOn(ctx, conn, pgsession.ListenTo{Schema: r.store.Schema(), Channel: unpublishedChannel, State: &r.deaf})
+		to := pgsession.ListenTo{Schema: r.store.Schema(), Channel: unpublishedChannel, State: &r.deaf}
+		if r.forwarded != nil {
+			to.Beside = directChannel(r.self.Number)
+		}
+		listening, err := pgsession.ListenOn(ctx, conn, to)
 		if err != nil {
 			return err
 		}
@@ -90,6 +97,9 @@ func (r *reserve) open(ctx context.Context) (*pgxpool.Pool, *Store, error) {
 	r.pool, r.renews = pool, NewIn(r.store.Schema(), pool)
 	return r.pool, r.renews, nil
 }
+
+// OnForwarded has what other workers forward to this one tried.
+func (r *reserve) OnForwarded(try func([]eventqueue.EventID)) { r.forwarded = try }
 
 // Renew implements worker.Reserve.
 func (r *reserve) Renew(ctx context.Context, claims []worker.Claim) (worker.WriteResult, error) {
@@ -173,6 +183,10 @@ func (r *reserve) waitOnce(ctx context.Context, pool *pgxpool.Pool) (woken, lost
 		r.mu.Unlock()
 		switch {
 		case err == nil:
+			if ids, forwarded := strings.CutPrefix(payload, forwardPayload); forwarded {
+				r.forwarded(eventIDs(ids))
+				return false, false, nil
+			}
 			return true, payload == lostPayload, nil
 		case errors.Is(err, pgsession.ErrSilent):
 			return false, false, listening.Prove(ctx)

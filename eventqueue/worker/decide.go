@@ -23,6 +23,7 @@ type decider struct {
 	rates    *rateStage
 	executor *executor
 	advancer *advancer
+	forwards *forwarder
 	// stopsSince is when the worker began to stop: when it is called first.
 	stopsSince func() time.Time
 }
@@ -107,9 +108,11 @@ func (dec *decider) claim(ctx, work context.Context, deliveries []delivery) erro
 	for _, l := range dec.begins.record(claimCtx, first) {
 		dec.decide(work, l, asked)
 	}
-	for _, l := range dec.advancer.advance(claimCtx, work, rest) {
+	rest = dec.advancer.advance(claimCtx, work, rest)
+	for _, l := range rest {
 		dec.decide(work, l, asked)
 	}
+	dec.forwards.forward(claimCtx, rest)
 	for _, d := range unasked {
 		dec.requeueUnasked(d, answers)
 	}

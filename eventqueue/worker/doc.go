@@ -18,7 +18,7 @@
 // store.go defines what the worker needs of the database. At the start, begin.go waits until the
 // database can be used. heartbeat.go renews the locks of long runs, fairness.go keeps one canvas
 // from taking all slots, unanswered.go gives back claims whose answers were lost, unknown.go leaves
-// events without a handler to other workers, and standby.go falls back to the database while the
+// events without a handler to other workers, forward.go tells one of these that has it, and standby.go falls back to the database while the
 // notifier is down.
 //
 // # Failures

@@ -59,7 +59,7 @@ func newParts(m means) *parts {
 		rechecks: &rechecks{m.part, known},
 		claimer:  &claimer{part: m.part, number: m.number, known: m.known, unanswered: p.unanswered},
 		begins:   &beginRecorder{m.part, reporter, releaser, p.unanswered},
-		rates:    p.rates, executor: p.executor, advancer: p.advancer, stopsSince: p.stopsSince}
+		rates:    p.rates, executor: p.executor, advancer: p.advancer, forwards: newForwarder(m), stopsSince: p.stopsSince}
 	p.advancer.decider = decider
 	pulledAll := new(atomic.Bool)
 	p.puller = &puller{m.part, m.receiver, releaser, decider, pulledAll}

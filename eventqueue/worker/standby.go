@@ -84,6 +84,7 @@ func (w *Worker) openReserve(ctx context.Context) (_ context.Context, end func()
 		}
 	}
 	var parts []ailing
+	hearForwarded(reserve, w.receiver)
 	if receiver, ok := w.receiver.(ailing); ok {
 		parts = append(parts, receiver)
 	}

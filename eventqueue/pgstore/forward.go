@@ -1,0 +1,69 @@
+package pgstore
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/pgsession"
+	"eventsv2/eventqueue/worker"
+)
+
+// forwardPayload is the beginning of what a worker is told that is to try events; their ids follow, with commas between them.
+const forwardPayload = "try:"
+
+// directChannel is the channel of one worker.
+func directChannel(number eventqueue.WorkerNumber) string {
+	return "events_v2_worker_" + strconv.Itoa(int(number))
+}
+
+// eventIDs reads the ids of a payload. It leaves out what is none: anybody may notify.
+func eventIDs(list string) (ids []eventqueue.EventID) {
+	for text := range strings.SplitSeq(list, ",") {
+		if id, err := strconv.ParseInt(text, 10, 64); err == nil && id > 0 {
+			ids = append(ids, eventqueue.EventID(id))
+		}
+	}
+	return ids
+}
+
+const peersSQL = `
+WITH connected AS MATERIALIZED (` + pgsession.LiveWorkersSQL + `
+)
+SELECT number, handlers FROM event_workers WHERE stopped_at IS NULL AND number IN (SELECT number FROM connected)`
+
+// Peers implements worker.Peers.
+func (s *Store) Peers(ctx context.Context) ([]worker.Registration, error) {
+	rows, err := s.pool.Query(ctx, peersSQL)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (w worker.Registration, err error) {
+		var docs []handlerDoc
+		if err := row.Scan(&w.Number, &docs); err != nil {
+			return w, err
+		}
+		for _, d := range docs {
+			key := eventqueue.HandlerKey{Module: d.Module, Name: d.Name, Modifier: d.Modifier}
+			if d.Canvas == nil {
+				w.Handlers.Everywhere = append(w.Handlers.Everywhere, key)
+			} else {
+				w.Handlers.OnCanvas = append(w.Handlers.OnCanvas, eventqueue.CanvasHandler{Canvas: *d.Canvas, Key: key})
+			}
+		}
+		return w, nil
+	})
+}
+
+// Forward implements worker.Peers.
+func (s *Store) Forward(ctx context.Context, to eventqueue.WorkerNumber, ids []eventqueue.EventID) error {
+	list := make([]string, len(ids))
+	for i, id := range ids {
+		list[i] = id.String()
+	}
+	_, err := s.pool.Exec(ctx, `SELECT events_v2_notify($1, $2)`, s.channel(directChannel(to)), forwardPayload+strings.Join(list, ","))
+	return err
+}

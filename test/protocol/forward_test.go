@@ -1,0 +1,182 @@
+package protocol
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/worker"
+)
+
+// fleet is what the workers on one store know of each other.
+type fleet struct {
+	*memstore.Store
+
+	mu        sync.Mutex
+	workers   []worker.Registration
+	try       map[eventqueue.WorkerNumber]func([]eventqueue.EventID)
+	asked     int
+	forwarded int
+	loses     bool // what is forwarded
+}
+
+// Peers implements worker.Peers.
+func (f *fleet) Peers(context.Context) ([]worker.Registration, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked++
+	return slices.Clone(f.workers), nil
+}
+
+// Forward implements worker.Peers.
+func (f *fleet) Forward(_ context.Context, to eventqueue.WorkerNumber, ids []eventqueue.EventID) error {
+	f.mu.Lock()
+	f.forwarded += len(ids)
+	try, loses := f.try[to], f.loses
+	f.mu.Unlock()
+	if !loses {
+		try(ids)
+	}
+	return nil
+}
+
+// Reserve implements worker.Standby.
+func (f *fleet) Reserve(self worker.Registration, _ *zap.Logger) worker.Reserve {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.workers = append(f.workers, self)
+	return &member{Store: f.Store, fleet: f, self: self}
+}
+
+// member is the connection of a worker.
+type member struct {
+	*memstore.Store
+	fleet *fleet
+	self  worker.Registration
+}
+
+// OnForwarded has what others forward tried.
+func (m *member) OnForwarded(try func([]eventqueue.EventID)) {
+	m.fleet.mu.Lock()
+	defer m.fleet.mu.Unlock()
+	m.fleet.try[m.self.Number] = try
+}
+
+func (*member) Behind(eventqueue.RemoteReceiver, *zap.Logger) (eventqueue.Receiver, error) {
+	panic("the lottery is no remote receiver")
+}
+
+func (*member) Hold(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+func (*member) Failure() error                 { return nil }
+func (*member) Close()                         {}
+
+// Hand implements what a worker needs of its receiver to get what others forward.
+func (s side) Hand(_ context.Context, notifications []eventqueue.Notification) {
+	for _, n := range notifications {
+		s.workers[s.worker] <- []eventqueue.Delivery{{Notification: n, AckID: "forwarded"}}
+	}
+}
+
+// of20 plays 20 workers of which the first so many have the handler, emits events for it, and returns for how
+// long each has waited.
+func of20(t *testing.T, f *fleet, know, events int) []time.Duration {
+	t.Helper()
+	l := newLottery(20)
+	l.takes = 20 * time.Millisecond
+	f.Store, f.try = memstore.New(memstore.Config{}), map[eventqueue.WorkerNumber]func([]eventqueue.EventID){}
+	queue, err := eventqueue.New(f.Store, l, eventqueue.QueueConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var waits []time.Duration
+	knows := eventqueue.NewHandlers()
+	if err := knows.Register(key, eventqueue.HandlerFunc(func(_ context.Context, run *eventqueue.Run) error {
+		mu.Lock()
+		defer mu.Unlock()
+		waits = append(waits, time.Since(run.EnqueuedAt))
+		return nil
+	}), eventqueue.Policy{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	for i := range 20 {
+		handlers := knows
+		if i >= know {
+			handlers = eventqueue.NewHandlers()
+		}
+		w, err := worker.New(queue, f, side{l, i}, handlers, worker.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		running.Go(func() { _ = w.Run(ctx) })
+	}
+	synctest.Wait()
+	for range events {
+		if _, err := queue.Emit(t.Context(), eventqueue.NewEvent{Canvas: canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier, Value: json.RawMessage(`1`)}); err != nil {
+			t.Fatal(err)
+		}
+		pass(10 * time.Millisecond)
+	}
+	pass(2 * time.Minute)
+	cancel()
+	running.Wait()
+	slices.Sort(waits)
+	return waits
+}
+
+// TestAnEventThatOneOf20WorkersKnowsStartsSoon (I13): who does not know its handler tells a worker that does.
+func TestAnEventThatOneOf20WorkersKnowsStartsSoon(t *testing.T) {
+	t.Parallel()
+	for _, know := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			const events = 1000
+			waits := of20(t, &fleet{}, know, events)
+			if len(waits) != events {
+				t.Fatalf("%d runs of %d events", len(waits), events)
+			}
+			if p99 := waits[events*99/100]; p99 >= time.Second {
+				t.Errorf("with %d of 20 workers one event in a hundred starts after %s or later, want 1 s", know, p99)
+			}
+		})
+	}
+}
+
+// TestWhatIsForwardedAndLostComesAgain: a forwarded event is a hint, and its notification stays.
+func TestWhatIsForwardedAndLostComesAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const events = 100
+		if waits := of20(t, &fleet{loses: true}, 1, events); len(waits) != events {
+			t.Errorf("%d runs of %d events", len(waits), events)
+		}
+	})
+}
+
+// TestNobodyAsksForOtherWorkersWhereAllHaveAllHandlers, nor forwards where nobody has a handler.
+func TestNobodyAsksForOtherWorkersWhereAllHaveAllHandlers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{}
+		of20(t, f, 20, 100)
+		if f.asked != 0 || f.forwarded != 0 {
+			t.Errorf("the workers asked %d times for each other, and forwarded %d events", f.asked, f.forwarded)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{}
+		of20(t, f, 0, 100)
+		if most := 20 * 26; f.forwarded != 0 || f.asked > most { // every five seconds of two minutes
+			t.Errorf("%d events that nobody knows were forwarded, and the workers asked %d times for each other; want none, and %d times at most", f.forwarded, f.asked, most)
+		}
+	})
+}
