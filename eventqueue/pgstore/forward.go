@@ -36,12 +36,12 @@ WITH connected AS MATERIALIZED (` + pgsession.LiveWorkersSQL + `
 SELECT number, handlers FROM event_workers WHERE stopped_at IS NULL AND number IN (SELECT number FROM connected)`
 
 // Peers implements worker.Peers.
-func (s *Store) Peers(ctx context.Context) ([]worker.Registration, error) {
+func (s *Store) Peers(ctx context.Context) ([]worker.Peer, error) {
 	rows, err := s.pool.Query(ctx, peersSQL)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (w worker.Registration, err error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (w worker.Peer, err error) {
 		var docs []handlerDoc
 		if err := row.Scan(&w.Number, &docs); err != nil {
 			return w, err

@@ -23,40 +23,19 @@ const (
 	maxForward = 300
 )
 
+// Peer is another worker, with its handlers.
+type Peer struct {
+	Number   eventqueue.WorkerNumber
+	Handlers eventqueue.HandlerSet
+}
+
 // Peers is a Store that knows the other workers, and can tell one of them of events; pgstore.Store is one.
 type Peers interface {
-	// Peers returns the workers that are connected to the database, with their numbers and handlers.
-	Peers(ctx context.Context) ([]Registration, error)
+	// Peers returns the workers that are connected to the database.
+	Peers(ctx context.Context) ([]Peer, error)
 	// Forward has a worker try events at once, if it listens. It is a hint like a notification: it may be
 	// lost. There are no more than 300 ids.
 	Forward(ctx context.Context, to eventqueue.WorkerNumber, ids []eventqueue.EventID) error
-}
-
-// forwardedTo is a Reserve that hears what other workers forward.
-type forwardedTo interface {
-	// OnForwarded is called before the Reserve is used. try must return fast.
-	OnForwarded(try func(ids []eventqueue.EventID))
-}
-
-// handing is a Receiver that can deliver to its own worker what others have forwarded. It may drop some of them.
-type handing interface {
-	Hand(ctx context.Context, notifications []eventqueue.Notification)
-}
-
-// hearForwarded connects a reserve with the receiver of its worker.
-func hearForwarded(reserve Reserve, receiver eventqueue.Receiver) {
-	listener, hears := reserve.(forwardedTo)
-	to, hands := receiver.(handing)
-	if !hears || !hands {
-		return
-	}
-	listener.OnForwarded(func(ids []eventqueue.EventID) {
-		notifications := make([]eventqueue.Notification, len(ids))
-		for i, id := range ids {
-			notifications[i].Event = id
-		}
-		to.Hand(context.Background(), notifications) // it hands on within this process
-	})
 }
 
 // forwarder hands events that this worker has no handler for to a worker that does: whose turn it is, the notifier
@@ -70,16 +49,11 @@ type forwarder struct {
 	peers  Peers // nil if the store has none
 
 	mu    sync.Mutex
-	known []Registration
+	known []Peer
 	asked time.Time
 	// recent are the events that were forwarded since it began to be filled.
 	recent map[eventqueue.EventID]struct{}
 	began  time.Time
-}
-
-func newForwarder(m means) *forwarder {
-	peers, _ := m.store.(Peers)
-	return &forwarder{part: m.part, number: m.number, peers: peers}
 }
 
 // forward forwards those events of a batch that could not be claimed for want of a handler.
@@ -126,7 +100,7 @@ func (f *forwarder) unknown(rest []candidate) (unknown []eventqueue.Event) {
 }
 
 // others returns the other workers, as they were some seconds ago.
-func (f *forwarder) others(ctx context.Context) []Registration {
+func (f *forwarder) others(ctx context.Context) []Peer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now := time.Now(); f.asked.IsZero() || now.Sub(f.asked) >= peersFor {
@@ -142,7 +116,7 @@ func (f *forwarder) others(ctx context.Context) []Registration {
 }
 
 // chosen returns which worker gets which events: one of those that have the handler.
-func (f *forwarder) chosen(others []Registration, unknown []eventqueue.Event) map[eventqueue.WorkerNumber][]eventqueue.EventID {
+func (f *forwarder) chosen(others []Peer, unknown []eventqueue.Event) map[eventqueue.WorkerNumber][]eventqueue.EventID {
 	chosen := map[eventqueue.WorkerNumber][]eventqueue.EventID{}
 	for i := range unknown {
 		var able []eventqueue.WorkerNumber

@@ -71,9 +71,6 @@ func (h *hungWatch) warn(x overdueRun, now time.Time) {
 		zap.String(logkey.Remedy, "have what the stack shows end with the context that the handler is given"))
 }
 
-// goroutineID is the beginning of a stack: goroutine 123 [running].
-type goroutineID [32]byte
-
 // stackOf returns the stack of a goroutine, whose own has this beginning. It stops the program for a moment.
 func stackOf(own []byte) []byte {
 	_, number, _ := bytes.Cut(own, []byte(" "))
@@ -149,20 +146,6 @@ func (r *runs) giveUp(now time.Time, most int) (given []*execution, left int) {
 	return given, max(most-r.givenUp, 0)
 }
 
-// Slots are how a worker is occupied at a moment.
-type Slots struct {
-	// Of is how many events the worker may hold, and Busy how many it holds.
-	Of, Busy int
-	// Hung is how many handlers have not returned though their contexts have ended. Those
-	// that were given up are among them, and hold no slot.
-	Hung int
-	// OldestSince is since when the run has been held that has been held for longest; the zero time if none is.
-	OldestSince time.Time
-}
-
-// Slots returns how the worker is occupied. It costs nothing, and is safe for concurrent use.
-func (w *Worker) Slots() Slots { return w.runs.slots(time.Now(), w.config.Concurrency) }
-
 func (r *runs) slots(now time.Time, of int) Slots {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,26 +159,6 @@ func (r *runs) slots(now time.Time, of int) Slots {
 		}
 	}
 	return s
-}
-
-// stuck returns an error if all slots have been held by handlers that hang for longer than
-// HungLimit: then only a new process helps.
-func (w *Worker) stuck() error {
-	if w.config.HungLimit < 0 {
-		return nil
-	}
-	now, held := time.Now(), 0
-	for _, x := range w.runs.overdue(now) {
-		if x.slot && now.Sub(x.over) > w.config.HungLimit {
-			held++
-		}
-	}
-	// What is reserved serves events of other canvases only.
-	if all := w.config.Concurrency - w.config.Concurrency/reservedFraction; held < all {
-		return nil
-	}
-	return fmt.Errorf("all %d slots have been held for more than %s by handlers that do not return though their contexts have ended, "+
-		"and %d more were given up (MaxHung): the log has their stacks", w.config.Concurrency, w.config.HungLimit, max(w.config.MaxHung, 0))
 }
 
 // slotStore records how a worker is occupied, for operators; the Reserve of pgstore is one.

@@ -72,6 +72,11 @@ func newParts(m means) *parts {
 	return p
 }
 
+func newForwarder(m means) *forwarder {
+	peers, _ := m.store.(Peers)
+	return &forwarder{part: m.part, number: m.number, peers: peers}
+}
+
 // newReleaser makes the slots; fairnessSlots of the reserved ones are for fairness alone.
 func newReleaser(m means) (r *releaser, fairnessSlots int) {
 	reserved := m.config.Concurrency / reservedFraction

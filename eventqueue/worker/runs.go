@@ -54,6 +54,9 @@ type execution struct {
 	givenUp bool
 }
 
+// goroutineID is the beginning of a stack: goroutine 123 [running].
+type goroutineID [32]byte
+
 func (x *execution) claim() Claim {
 	return Claim{Event: x.run.ID, Attempt: x.run.Attempt, ID: x.run.ClaimID}
 }

@@ -131,3 +131,14 @@ func (s *slots) put(n int) {
 		s.freed = nil
 	}
 }
+
+// Slots are how a worker is occupied at a moment.
+type Slots struct {
+	// Of is how many events the worker may hold, and Busy how many it holds.
+	Of, Busy int
+	// Hung is how many handlers have not returned though their contexts have ended. Those
+	// that were given up are among them, and hold no slot.
+	Hung int
+	// OldestSince is since when the run has been held that has been held for longest; the zero time if none is.
+	OldestSince time.Time
+}

@@ -57,6 +57,33 @@ func (w *Worker) NotifierError() error {
 	return w.answering.failure()
 }
 
+// forwardedTo is a Reserve that hears what other workers forward.
+type forwardedTo interface {
+	// OnForwarded is called before the Reserve is used. try must return fast.
+	OnForwarded(try func(ids []eventqueue.EventID))
+}
+
+// handing is a Receiver that can deliver to its own worker what others have forwarded. It may drop some of them.
+type handing interface {
+	Hand(ctx context.Context, notifications []eventqueue.Notification)
+}
+
+// hearForwarded connects a reserve with the receiver of its worker.
+func hearForwarded(reserve Reserve, receiver eventqueue.Receiver) {
+	listener, hears := reserve.(forwardedTo)
+	to, hands := receiver.(handing)
+	if !hears || !hands {
+		return
+	}
+	listener.OnForwarded(func(ids []eventqueue.EventID) {
+		notifications := make([]eventqueue.Notification, len(ids))
+		for i, id := range ids {
+			notifications[i].Event = id
+		}
+		to.Hand(context.Background(), notifications) // it hands on within this process
+	})
+}
+
 // attendant is a Receiver with background work; see RemoteReceiver.
 type attendant interface {
 	Attend(ctx context.Context) error

@@ -59,6 +59,29 @@ func New(queue *eventqueue.Queue, store Store, receiver eventqueue.Receiver, han
 // that hangs is no such case. Ask every few seconds; it costs nothing. It is safe for concurrent use.
 func (w *Worker) Stalled() error { return errors.Join(w.rounds.Stalled(), w.stuck()) }
 
+// stuck returns an error if all slots have been held by handlers that hang for longer than
+// HungLimit: then only a new process helps.
+func (w *Worker) stuck() error {
+	if w.config.HungLimit < 0 {
+		return nil
+	}
+	now, held := time.Now(), 0
+	for _, x := range w.runs.overdue(now) {
+		if x.slot && now.Sub(x.over) > w.config.HungLimit {
+			held++
+		}
+	}
+	// What is reserved serves events of other canvases only.
+	if all := w.config.Concurrency - w.config.Concurrency/reservedFraction; held < all {
+		return nil
+	}
+	return fmt.Errorf("all %d slots have been held for more than %s by handlers that do not return though their contexts have ended, "+
+		"and %d more were given up (MaxHung): the log has their stacks", w.config.Concurrency, w.config.HungLimit, max(w.config.MaxHung, 0))
+}
+
+// Slots returns how the worker is occupied. It costs nothing, and is safe for concurrent use.
+func (w *Worker) Slots() Slots { return w.runs.slots(time.Now(), w.config.Concurrency) }
+
 // Run works until ctx ends, or MaxEvents or TTL is reached, then stops: it pulls no more, lets
 // running handlers return within GracePeriod, cancels those that have not (context.Cause is
 // ErrStopping) and releases their events: no attempt is used, and the notification is requeued at

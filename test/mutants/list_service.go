@@ -58,7 +58,7 @@ func serviceMutants() []mutant {
 		{"hung-run-keeps-its-slot", "I15", "eventqueue/worker/hung.go", change("\t\th.releaser.vacate(slots, reserved)\n", ""), working("TestHungHandlersDoNotKeepGoodEventsFromRunning")},
 		{"given-up-run-frees-its-slot-twice", "I15", "eventqueue/worker/complete.go", change("case r.givenUp:", "case r.givenUp && r.duration < 0:"), working("TestHungHandlersBeyondTheBoundKeepTheirSlots")},
 		{"any-number-of-runs-is-given-up", "I21", "eventqueue/worker/hung.go", change("if r.givenUp >= most {", "if most < 0 {"), working("TestHungHandlersBeyondTheBoundKeepTheirSlots")},
-		{"worker-full-of-hung-handlers-is-well", "I13", "eventqueue/worker/hung.go", change("held < all {", "held <= all {"), working("TestHungHandlersBeyondTheBoundKeepTheirSlots")},
+		{"worker-full-of-hung-handlers-is-well", "I13", "eventqueue/worker/worker.go", change("held < all {", "held <= all {"), working("TestHungHandlersBeyondTheBoundKeepTheirSlots")},
 		{"hung-loop-is-well", "I13", "internal/rounds/rounds.go", change("case now.Sub(l.late) >= sure:", "case now.Sub(l.late) >= sure && l.due.IsZero():"), protocol("TestAHungLoopOfAWorkerIsNamed")},
 		{"lifts-are-not-watched", "I13", "eventqueue/control/expiry.go", change("\tr.loop.Within(2 * statementTakes)\n", ""), protocol("TestAHungLoopOfCronIsNamed")},
 		{"counts-of-minutes-are-not-watched", "I13", "eventqueue/maintenance/minutes.go", change("\tm.loop.Within(statementTakes)\n\tif m.idle", "\tif m.idle"), protocol("TestAHungLoopOfCronIsNamed")},

@@ -21,7 +21,7 @@ type fleet struct {
 	*memstore.Store
 
 	mu        sync.Mutex
-	workers   []worker.Registration
+	workers   []worker.Peer
 	try       map[eventqueue.WorkerNumber]func([]eventqueue.EventID)
 	asked     int
 	forwarded int
@@ -29,7 +29,7 @@ type fleet struct {
 }
 
 // Peers implements worker.Peers.
-func (f *fleet) Peers(context.Context) ([]worker.Registration, error) {
+func (f *fleet) Peers(context.Context) ([]worker.Peer, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked++
@@ -52,7 +52,7 @@ func (f *fleet) Forward(_ context.Context, to eventqueue.WorkerNumber, ids []eve
 func (f *fleet) Reserve(self worker.Registration, _ *zap.Logger) worker.Reserve {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.workers = append(f.workers, self)
+	f.workers = append(f.workers, worker.Peer{Number: self.Number, Handlers: self.Handlers})
 	return &member{Store: f.Store, fleet: f, self: self}
 }
 
