@@ -19,6 +19,7 @@ type asked struct {
 // situation is what overviews show, read with four statements and a pulse, however many overviews there are.
 type situation struct {
 	relayRuns bool
+	foreign   bool // notifications of another queue come
 	// The server's queue of notifications, if it fills up, and who holds it up.
 	queueUsage  float64
 	queueHolder string
@@ -31,6 +32,7 @@ type situation struct {
 // part is what one overview shows.
 type part struct {
 	relayRuns bool
+	foreign   bool // notifications of another queue come
 	// The server's queue of notifications, if it fills up, and who holds it up.
 	queueUsage  float64
 	queueHolder string
@@ -46,7 +48,7 @@ type part struct {
 
 // of returns the part of one canvas; nil is that of all.
 func (s situation) of(canvas *eventqueue.CanvasID) part {
-	p := part{relayRuns: s.relayRuns, queueUsage: s.queueUsage, queueHolder: s.queueHolder, workers: s.workers, activities: s.activities, rules: s.rules, now: time.Now()}
+	p := part{relayRuns: s.relayRuns, foreign: s.foreign, queueUsage: s.queueUsage, queueHolder: s.queueHolder, workers: s.workers, activities: s.activities, rules: s.rules, now: time.Now()}
 	if canvas == nil {
 		p.totals = s.totals[eventqueue.CanvasID{}]
 	} else {

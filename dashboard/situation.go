@@ -8,7 +8,7 @@ import (
 )
 
 func (d *dashboard) readSituation(ctx context.Context, of asked, pulse inspect.Pulse) (s situation, err error) {
-	s.relayRuns = pulse.RelayRuns
+	s.relayRuns, s.foreign = pulse.RelayRuns, pulse.Foreign
 	if pulse.QueueFills() {
 		s.queueUsage = pulse.QueueUsage
 		if s.queueHolder, err = d.Reader.QueueHolder(ctx); err != nil {

@@ -55,6 +55,9 @@ func (d *dashboard) troubles(p part, failed int64, who viewer) []trouble {
 	if !p.relayRuns {
 		r.add("/workers", "See the workers", "No relay is connected: delayed events, retries and lost notifications wait, and nobody counts what is pending. Start cmd/cron, which runs it.")
 	}
+	if p.foreign {
+		r.add("/workers", "See the workers", "This subscription has notifications of another queue, which takes those of this one: events start late. Give each queue a topic and a subscription of its own.")
+	}
 	if p.queueHolder != "" {
 		r.queue(p)
 	}

@@ -30,6 +30,7 @@ type Notifier struct {
 	restoring    sync.Mutex  // held by the call that creates them again
 	pulls        sync.WaitGroup
 	pullSlot     pullSlot
+	foreign      foreign
 }
 
 // The interfaces that a Notifier implements.

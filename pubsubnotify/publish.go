@@ -27,6 +27,7 @@ func (n *Notifier) Publish(ctx context.Context, notifications []eventqueue.Notif
 	if err != nil {
 		return err
 	}
+	n.foreign.mark(messages)
 	if err := n.subscribed(ctx); err != nil {
 		return fmt.Errorf("publish %d notifications: %w", len(notifications), err)
 	}

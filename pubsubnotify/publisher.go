@@ -65,6 +65,9 @@ func (p *Publisher) Publish(ctx context.Context, notifications []eventqueue.Noti
 	return p.n.Publish(ctx, notifications)
 }
 
+// SetQueue is Notifier.SetQueue.
+func (p *Publisher) SetQueue(identity string) { p.n.SetQueue(identity) }
+
 // Check returns an error if Pub/Sub does not answer or the topic does not exist; the
 // error says what to do. A role without the right to read the topic is no error. Check
 // makes one call, and blocks as Notifier.Check does.

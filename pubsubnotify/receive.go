@@ -150,11 +150,16 @@ func (n *Notifier) giveBack(ctx context.Context, p pulled) {
 	}
 }
 
-// deliveries decodes the messages, and drops those that are undecodable.
+// deliveries decodes the messages, drops those that are undecodable, and gives back those of other queues.
 func (n *Notifier) deliveries(ctx context.Context, messages []*pubsubpb.ReceivedMessage) []eventqueue.Delivery {
 	var bad []string
+	var others []*pubsubpb.ReceivedMessage
 	deliveries := make([]eventqueue.Delivery, 0, len(messages))
 	for _, message := range messages {
+		if n.foreign.is(message.GetMessage()) {
+			others = append(others, message)
+			continue
+		}
 		notification, err := decode(message.GetMessage())
 		if err != nil {
 			n.reportUndecodable(message.GetMessage(), err)
@@ -165,6 +170,9 @@ func (n *Notifier) deliveries(ctx context.Context, messages []*pubsubpb.Received
 	}
 	if len(bad) > 0 {
 		n.dropUndecodable(ctx, bad)
+	}
+	if len(others) > 0 {
+		n.giveBackForeign(ctx, others)
 	}
 	if len(deliveries) == 0 {
 		return nil

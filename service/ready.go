@@ -38,6 +38,7 @@ func (s *Service) Check(ctx context.Context) error {
 	} else {
 		warnOfMixedNotifiers(ctx, s.pool, s.config.Schema, s.config.Notifier, s.log)
 	}
+	s.identify(ctx)
 	s.fit.Store(true)
 	return nil
 }

@@ -129,13 +129,14 @@ func (s *Service) newWorker() (part, error) {
 	s.aliveNeeds(w.Stalled)
 	fields := []zap.Field{zap.Int("handlers", len(set.Everywhere)+len(set.OnCanvas)), zap.String("notifier", s.config.notifierName())}
 	return part{name: "worker", fields: fields, ends: true, run: func(ctx context.Context) error {
+		looking, stop := context.WithCancel(ctx)
+		var look sync.WaitGroup
 		if s.config.NoRelay {
-			looking, stop := context.WithCancel(ctx)
-			var look sync.WaitGroup
 			look.Go(func() { s.checkForRelay(looking) })
-			defer look.Wait()
-			defer stop()
 		}
+		look.Go(func() { s.noteForeign(looking) })
+		defer look.Wait()
+		defer stop()
 		return w.Run(ctx)
 	}}, nil
 }

@@ -37,6 +37,7 @@ type Service struct {
 	store     *pgstore.Store
 	receiver  eventqueue.Receiver // nil in a program that runs no events
 	publisher publisher
+	notifier  publisher // the same, without what observes it
 	bus       *typed.Bus
 	handlers  *eventqueue.Handlers
 	client    *http.Client // of HTTP targets; nil without any
@@ -124,6 +125,10 @@ func (s *Service) connect(ctx context.Context) (err error) {
 	}
 	if err != nil {
 		return err
+	}
+	s.notifier = s.publisher
+	if pulls, ok := s.notifier.(shared); ok {
+		s.readyNeeds(pulls.ForeignError)
 	}
 	if s.config.Observer != nil {
 		s.publisher = observedPublisher{s.publisher, s.config.Observer}

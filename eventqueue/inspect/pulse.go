@@ -19,22 +19,25 @@ type Pulse struct {
 	Mark string
 	// QueueUsage is how full the server's queue of notifications is, from 0 to 1, and QueueLimit from where on wake-ups are left out.
 	QueueUsage, QueueLimit float64
+	// Foreign reports whether workers got notifications of another queue in the last minutes.
+	Foreign bool
 }
 
 // What a transaction has written has its number, xmin, so that the sum over all rows changes with any of them. The two
 // minutes are compared for equality, so that the planner reads them by their index whatever else it believes.
 const pulseSQL = `
-SELECT relay, usage, bound, concat_ws(' ', relay, CASE WHEN usage >= bound / 2 THEN floor(usage * 20) END,
+SELECT relay, usage, bound, shared, concat_ws(' ', relay, shared, CASE WHEN usage >= bound / 2 THEN floor(usage * 20) END,
     (SELECT concat(count(*), '/', sum(number)) FROM (` + pgsession.LiveWorkersSQL + `) AS live),
     (SELECT concat(count(*), '/', sum(xmin::text::bigint)) FROM scheduling_rules),
     (SELECT concat(sum(counted.rows), '/', sum(counted.changes), '/', max(recent.minute) FILTER (WHERE counted.rows > 0))
      FROM (SELECT date_trunc('minute', clock_timestamp() - ago * interval '1 minute', 'UTC') AS minute FROM generate_series(0, 1) AS ago OFFSET 0) AS recent
      CROSS JOIN LATERAL (SELECT count(*) AS rows, sum(xmin::text::bigint) AS changes FROM event_minutes m WHERE m.minute = recent.minute) AS counted))
-FROM (SELECT ` + pgsession.RelayRunsSQL + ` AS relay, pg_notification_queue_usage() AS usage, events_v2_notify_limit() AS bound) AS relays`
+FROM (SELECT ` + pgsession.RelayRunsSQL + ` AS relay, pg_notification_queue_usage() AS usage, events_v2_notify_limit() AS bound,
+    EXISTS (SELECT FROM events_v2_settings WHERE foreign_at > clock_timestamp() - interval '3 minutes') AS shared) AS relays`
 
 // Pulse reads the pulse.
 func (r *Reader) Pulse(ctx context.Context) (p Pulse, err error) {
-	err = r.pool.QueryRow(ctx, pulseSQL).Scan(&p.RelayRuns, &p.QueueUsage, &p.QueueLimit, &p.Mark)
+	err = r.pool.QueryRow(ctx, pulseSQL).Scan(&p.RelayRuns, &p.QueueUsage, &p.QueueLimit, &p.Foreign, &p.Mark)
 	return p, err
 }
 

@@ -75,6 +75,7 @@ GRANT SELECT ON scheduling_rules, concurrency_limits, rate_limits TO queue_worke
 GRANT SELECT, UPDATE ON rate_counters, claim_barrier TO queue_worker;
 -- Whoever starts first sets the lock timeout that all others then use.
 GRANT INSERT ON events_v2_settings TO queue_worker, queue_cron;
+GRANT UPDATE (foreign_at) ON events_v2_settings TO queue_worker, queue_cron;
 GRANT USAGE ON SEQUENCE events_id_seq TO queue_worker;
 
 -- cmd/cron: the relay, schedules, old history. UPDATE of created_at is what locking a

@@ -15,6 +15,8 @@ func serviceMutants() []mutant {
 			[]judge{{"./eventqueue/pgsession", []string{"TestASilentConnectionFailsItsTest"}}}},
 		{"session-that-does-not-listen-counts-as-hearing", "I13 I19", "eventqueue/pgsession/listening.go", change("case !listens:", "case !listens && l.relay:"),
 			[]judge{{"./eventqueue/pgsession", []string{"TestASilentConnectionFailsItsTest"}}}},
+		{"notifications-of-others-are-taken", "I2", "pubsubnotify/foreign.go", change("if queue == \"\" || f.own == \"\" || queue == f.own {", "if queue == \"\" || f.own == \"\" || queue != \"\" {"),
+			[]judge{{"./pubsubnotify", []string{"TestNotificationsOfAnotherQueueGoBack"}}}},
 		{"full-queue-is-notified", "I1 I2", "migrations/00003_notify.sql", change("pg_notification_queue_usage() >= events_v2_notify_limit()", "pg_notification_queue_usage() >= 1"),
 			[]judge{{"./eventqueue/pgsession", []string{"TestAFullQueueIsKnownAndForgotten"}}}},
 		{"nobody-polls-while-the-queue-is-full", "I13", "eventqueue/pgsession/listening.go", change("if l.to.Poll != nil {", "if l.to.Poll != nil && l.fresh {"),

@@ -1,0 +1,12 @@
+-- The identity of a queue, by which a subscription shows that two queues use it.
+-- Locks: events_v2_settings, ACCESS EXCLUSIVE, for a moment; it has one row. Claims read it.
+
+-- +goose Up
+ALTER TABLE events_v2_settings
+    -- A notification carries it. Copies of a database have the same one, and cannot be told apart.
+    ADD COLUMN queue_id uuid NOT NULL DEFAULT gen_random_uuid(),
+    -- When a worker last got a notification of another queue.
+    ADD COLUMN foreign_at timestamptz;
+
+-- +goose Down
+ALTER TABLE events_v2_settings DROP COLUMN foreign_at, DROP COLUMN queue_id;
