@@ -22,7 +22,7 @@ func commands() []topic {
 		{"History and schedules", []command{
 			noun("log", "List and delete the history of events that have ended", listLogCommand, pruneLogCommand, deleteLogCommand),
 			noun("cron", "Manage cron definitions",
-				listCronCommand, showCronCommand, previewCronCommand, setCronCommand, removeCronCommand, enableCronCommand, disableCronCommand),
+				listCronCommand, showCronCommand, previewCronCommand, setCronCommand, applyCronCommand, removeCronCommand, enableCronCommand, disableCronCommand),
 		}},
 		{"The database", []command{
 			noun("token", "Manage the tokens of the HTTP API and the dashboard", createTokenCommand, listTokensCommand, revokeTokenCommand),

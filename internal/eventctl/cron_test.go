@@ -51,3 +51,36 @@ func TestCronShow(t *testing.T) {
 		t.Errorf("%+v", doc)
 	}
 }
+
+func TestCronApply(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	c.run(cronArgs("set", "old", "--schedule", "every day")...).is(exitOK, "", "")
+	c.run(cronArgs("set", "other", "--schedule", "every day")...).is(exitOK, "", "")
+	c.run(cronArgs("disable", "other")...).is(exitOK, "", "")
+	c.run("cron", "set", "--canvas", canvasB, "--name", "foreign", "--schedule", "every day").is(exitOK, "", "")
+	file := c.file("definitions:\n" +
+		"  - {canvas: " + canvasA + ", name: nightly, schedule: 30 2 * * *, time_zone: Europe/Berlin, missed: all, skip_if_paused: true}\n" +
+		"  - {canvas: " + canvasA + ", name: other, schedule: every hour}\n")
+	const rest = "nightly on canvas " + canvasA + ": 30 2 * * *, Europe/Berlin\n"
+	c.run("cron", "apply", file, "--prune", "--dry-run").is(exitOK, "would add "+rest+"would change other on canvas "+canvasA+": every hour, UTC; it stays disabled\nwould remove old on canvas "+canvasA+"\n", "")
+	c.run("cron", "apply", file).is(exitOK, "added "+rest+"changed other on canvas "+canvasA+": every hour, UTC; it stays disabled\n", "")
+	c.run("cron", "apply", file).is(exitOK, "nothing differs\n", "")
+	c.run(cronArgs("show", "other")...).is(exitOK, "every hour", "")
+	c.run("cron", "list", "--json").is(exitOK, `"enabled":false`, "")
+	c.run("cron", "apply", file, "--prune").is(exitOK, "removed old on canvas "+canvasA+"\n", "")
+	c.run("cron", "apply", file, "--prune", "--json").is(exitOK, `{"dry_run":false,"changes":[]}`, "")
+	c.run("cron", "list", "--canvas", canvasB).is(exitOK, "foreign", "")
+	c.run("cron", "apply", c.file("canvases: ["+canvasB+"]\n"), "--prune").is(exitOK, "removed foreign on canvas "+canvasB+"\n", "")
+	for text, want := range map[string]string{
+		"definitions: 7": "line 1: definitions: is a number and not a list",
+		"definitions:\n  - {canvas: " + canvasA + ", name: a, schedule: sometimes}\n":                     "line 2: ",
+		"definitions:\n  - {canvas: x, name: a, schedule: every day}\n":                                   "line 2: canvas: ",
+		"definitions:\n  - {canvas: " + canvasA + ", name: a, schedule: every day, tz: UTC}\n":            `unknown key "tz"`,
+		"definitions:\n" + strings.Repeat("  - {canvas: "+canvasA+", name: a, schedule: every day}\n", 2): "twice",
+	} {
+		if r := c.run("cron", "apply", c.file(text)); r.status == exitOK || !strings.Contains(r.err, want) {
+			t.Errorf("%q: %+v, want %q", text, r, want)
+		}
+	}
+}
