@@ -16,7 +16,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-const expireSQL = `UPDATE events_v2 SET locked_at = clock_timestamp() - interval '2 minutes', begun = true WHERE locked_at IS NOT NULL`
+const expireSQL = `UPDATE events_v2 SET locked_at = clock_timestamp() - interval '2 minutes', begun = true, suspect = 1 WHERE locked_at IS NOT NULL`
 
 func TestRequeueTriesADelayedEventNow(t *testing.T) {
 	t.Parallel()
@@ -98,8 +98,8 @@ func TestRequeueFencesWhoHeldAnExpiredLock(t *testing.T) {
 	}
 }
 
-// TestRequeueChargesForRunsOnly (I18): what is cleared of a lock counts as a failed run when
-// that is known to have begun, and as nothing otherwise.
+// TestRequeueChargesForRunsOnly (I18): what is cleared of a lock counts as a failed run when that is known to have begun, of
+// the only suspect in its worker, and as nothing otherwise.
 func TestRequeueChargesForRunsOnly(t *testing.T) {
 	t.Parallel()
 	for begun, want := range map[bool]string{true: "free due retries 1 attempts 1 notified", false: "free due retries 0 attempts 1 notified"} {

@@ -58,7 +58,7 @@ func (r *renewing) CloseIdleConnections() {
 func broken(err error) bool {
 	var timeout net.Error
 	var reset streamError
-	return !(errors.As(err, &timeout) && timeout.Timeout()) && !errors.As(err, &reset)
+	return (!errors.As(err, &timeout) || !timeout.Timeout()) && !errors.As(err, &reset)
 }
 
 // streamError is what errors.As finds the error of that name as, which net/http does not export.

@@ -83,6 +83,7 @@ func (s *rawServer) serve(connection *net.TCPConn, script []step) {
 		case resetUnread:
 			_ = connection.SetLinger(0)
 			return
+		case answer200, answerClose:
 		}
 		_, _ = io.WriteString(connection, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 		if next == answerClose {
@@ -153,7 +154,7 @@ func TestRequestThatBreaksConnectionsIsSentTwiceAtMost(t *testing.T) {
 	arrived, answer := make(chan struct{}, resting), make(chan struct{})
 	var breaking atomic.Bool
 	var broke atomic.Int32
-	target, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+	target, _ := serve(t, func(_ http.ResponseWriter, _ *http.Request) {
 		if breaking.Load() {
 			broke.Add(1)
 			panic(http.ErrAbortHandler)
@@ -187,7 +188,7 @@ func TestUsedHTTP2Connection(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int32
 	var action atomic.Pointer[func()]
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 2 {
 			t.Errorf("the request came by %s", r.Proto)
 		}

@@ -38,9 +38,12 @@ type QueuedEvent struct {
 	Attempts int32
 	// ClaimID is the number of the last claim, which its worker logs; 0 before the first.
 	ClaimID eventqueue.ClaimID
-	// Begun means that the run of that claim is known to have begun. If its lock expires,
-	// the run counts as a failed attempt.
+	// Begun means that the run of that claim is known to have begun.
 	Begun bool
+	// Company is with how many suspects the event may run in one worker, itself included, after it was in hand
+	// when a worker died; 0: it is no suspect. If the lock of a run that has begun with a Company of 1
+	// expires, that is a failed attempt.
+	Company int
 	// LockedAt is when the lock was last taken or renewed; nil without a lock.
 	LockedAt *time.Time
 	// Holder is the worker that has the lock, also one that has expired; nil without a lock, and for a
@@ -71,13 +74,13 @@ WITH clock AS MATERIALIZED (
 ), shown AS (
     SELECT e.id, e.canvas_id, e.module, e.name, e.modifier, e.value, e.retries, e.attempts,
         least(greatest(e.delay_until, '0001-01-01 00:00Z'), '9999-12-31 00:00Z') AS delay_until,
-        e.enqueued_at, e.locked_at, e.notified_at, clock.now, clock.valid_for, e.ordering_key, CASE WHEN e.claim_id > e.attempts THEN e.claim_id - e.attempts ELSE 0 END AS claim_id, e.begun,
+        e.enqueued_at, e.locked_at, e.notified_at, clock.now, clock.valid_for, e.ordering_key, CASE WHEN e.claim_id > e.attempts THEN e.claim_id - e.attempts ELSE 0 END AS claim_id, e.begun, coalesce(e.suspect, 0) AS company,
         e.parent_id, e.attributes,` + stateSQL + ` AS state
     FROM clock CROSS JOIN events_v2 e
     CROSS JOIN LATERAL (SELECT ` + mayrun.RuleSQL("e") + ` AS rule) AS r
 )
 SELECT id, canvas_id, module, name, modifier, retries, attempts, delay_until, enqueued_at, locked_at, notified_at,
-    octet_length(value), CASE WHEN $4::boolean THEN value END, now, state, ordering_key, claim_id, begun,
+    octet_length(value), CASE WHEN $4::boolean THEN value END, now, state, ordering_key, claim_id, begun, company,
     coalesce((SELECT a.error FROM event_attempts a WHERE a.event_id = shown.id ORDER BY a.attempt DESC LIMIT 1), ''),
     coalesce(parent_id, 0), attributes::text, valid_for
 FROM shown
@@ -112,7 +115,7 @@ func (r *Reader) List(ctx context.Context, filter Filter, state State, after eve
 func scanQueued(row pgx.CollectableRow) (e QueuedEvent, err error) {
 	var text []byte
 	err = row.Scan(&e.ID, (*[16]byte)(&e.Canvas), &e.Module, &e.Name, &e.Modifier, &e.Retries, &e.Attempts, &e.DelayUntil,
-		&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.State, &e.OrderingKey, &e.ClaimID, &e.Begun,
+		&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, (*[]byte)(&e.Value), &e.AsOf, &e.State, &e.OrderingKey, &e.ClaimID, &e.Begun, &e.Company,
 		&e.LastError, &e.ParentID, &text, &e.LockValidFor)
 	e.Attributes = attributes.Decode(text)
 	return e, err

@@ -229,6 +229,7 @@ func (f *facts) reasons() (all []Reason) {
 			if len(all) == 0 {
 				all = append(all, f.runnable(m.Lock))
 			}
+			all[0].Why += f.suspicion()
 			return all
 		}
 	}

@@ -97,6 +97,18 @@ func TestEveryCauseAndEachTwoAreExplained(t *testing.T) {
 	}
 }
 
+// What was in hand when a worker died is explained with whatever else is said.
+func TestASuspectIsExplained(t *testing.T) {
+	t.Parallel()
+	for company, want := range map[int]string{1: "if it dies alone", 7: "It died beside others"} {
+		f := free()
+		f.shown.Queued.Company = company
+		f.reasons()[0].has(t, f.reasons()[0].Label, want)
+		f.rule(machine.PauseRule)
+		f.reasons()[0].has(t, machine.Paused, want)
+	}
+}
+
 // A worker that lives, or of which nothing is known, runs what it holds, and has the handler, whatever other workers have.
 // One that has stopped or died runs nothing.
 func TestOnlyAWorkerThatMayLiveRunsAnEvent(t *testing.T) {

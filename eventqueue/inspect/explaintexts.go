@@ -68,6 +68,18 @@ func (f *facts) locked() Reason {
 	return Reason{machine.IsLocked, fmt.Sprintf("%s runs it now: it holds the lock, taken or renewed %s.", holder, at(*e.LockedAt, e.AsOf)), remedy}
 }
 
+// suspicion is what follows for an event that was in hand when a worker died.
+func (f *facts) suspicion() string {
+	switch f.shown.Queued.Company {
+	case 0:
+		return ""
+	case 1:
+		return " It was in hand when workers died, and runs apart from other such events: if it dies alone, that is a failed attempt."
+	default:
+		return " It died beside others: it was in hand when a worker died, which used no attempt, and it runs with fewer such events in one worker after each death."
+	}
+}
+
 // heldByNobody is for an event whose lock is valid although the worker that took it has stopped or died. A worker that
 // has lost the database looks the same, and may end its run.
 func (f *facts) heldByNobody() Reason {

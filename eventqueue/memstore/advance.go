@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -46,6 +47,7 @@ type advancing struct {
 	gone    []eventqueue.EventID
 	putOff  []eventqueue.EventID
 	moving  []eventqueue.EventID
+	came    []eventqueue.EventID // those that arrived, and those that joined the group of their key with them
 	again   map[eventqueue.EventID]bool
 }
 
@@ -69,7 +71,7 @@ func (tx *Tx) advance(left []eventqueue.EventID, passes map[eventqueue.EventID]b
 			t.moving = append(t.moving, id)
 		}
 	}
-	came := slices.Clone(t.moving)
+	t.came = slices.Clone(t.moving)
 	var passing []eventqueue.EventID
 	for _, id := range t.putOff {
 		if passes[id] {
@@ -84,7 +86,7 @@ func (tx *Tx) advance(left []eventqueue.EventID, passes map[eventqueue.EventID]b
 		}
 		t.pass(stage, slices.Concat(t.gone, off))
 	}
-	return t.result(came)
+	return t.result()
 }
 
 // isFree reports whether no worker runs an event: it has no lock, or the lock does not
@@ -147,6 +149,9 @@ func (t *advancing) pass(stage int, leaving []eventqueue.EventID) {
 			t.writePlace(placeID{id, stage}, &place{group: of})
 		}
 	}
+	if stage == stageKey {
+		t.join(groups)
+	}
 	chosen := t.choose(stage, sortedGroups(groups))
 	for _, id := range chosen {
 		p, _ := t.place(placeID{id, stage})
@@ -157,6 +162,25 @@ func (t *advancing) pass(stage int, leaving []eventqueue.EventID) {
 		return there && !p.mayRun
 	})
 	t.moving = sortedOnce(slices.Concat(t.moving, chosen))
+}
+
+// join adds to the groups of keys the due events that nothing has announced yet, also those whose rows others are
+// writing (I2).
+func (t *advancing) join(groups map[group]bool) {
+	for _, id := range slices.Sorted(maps.Keys(t.store.db.events)) {
+		row, there := t.row(id)
+		if !there || row.OrderingKey == "" || !groups[row.groupAt(stageKey)] || row.Group != groupLater || !row.LockedAt.IsZero() ||
+			slices.Contains(t.moving, id) || t.store.db.isHeld(&row, t.now) {
+			continue
+		}
+		if p, placed := t.place(placeID{id, stageKey}); placed && p.mayRun {
+			continue
+		}
+		t.writePlace(placeID{id, stageKey}, &place{group: row.groupAt(stageKey)})
+		if t.mayWrite(id) {
+			t.came = append(t.came, id)
+		}
+	}
 }
 
 // needs returns the group that an event has to be in at a stage, if any.
@@ -217,7 +241,7 @@ func (tx *Tx) removePlaces(id eventqueue.EventID) {
 
 // result writes the new states of the events that were put off and of those that arrived
 // to their rows, and returns the events that may run now.
-func (t *advancing) result(came []eventqueue.EventID) (advanced []eventqueue.Event) {
+func (t *advancing) result() (advanced []eventqueue.Event) {
 	for _, id := range t.putOff {
 		row, _ := t.row(id)
 		_, handler := t.store.db.maxRunning(stageHandler, row.groupAt(stageHandler))
@@ -231,7 +255,7 @@ func (t *advancing) result(came []eventqueue.EventID) (advanced []eventqueue.Eve
 		row.Group, row.LockedAt = groupLater, time.Time{}
 		t.write(id, &row)
 	}
-	for _, id := range came {
+	for _, id := range t.came {
 		if row, _ := t.row(id); !slices.Contains(t.moving, id) && row.Group != groupWaiting {
 			row.Group = groupWaiting
 			t.write(id, &row)

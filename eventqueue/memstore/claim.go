@@ -81,7 +81,7 @@ func (db *database) claim(f *worker.ClaimResult, r *record, claim eventqueue.Cla
 		row.LockedAt, row.ClaimID, row.Begun = now, claim, false
 		row.Attempts++
 	})
-	f.ClaimID, f.BeginFirst, f.LostRun = claim, r.BeginFirst, r.LostRun
+	f.ClaimID, f.Company, f.LostRun = claim, int(r.Company), r.LostRun
 	f.Facts.Claimed = true
 	f.Attempt, f.Unique, f.Limited = r.Attempts, r.UniqueFor > 0, db.limited(r.scope())
 	f.Exact, f.Snoozes = db.exact(r.scope()), int(r.Snoozes)
@@ -118,6 +118,22 @@ func (s *Store) Value(ctx context.Context, claim worker.Claim) (value json.RawMe
 
 // Renew implements worker.Store.
 func (s *Store) Renew(ctx context.Context, claims []worker.Claim) (worker.WriteResult, error) {
+	return s.renew(ctx, claims, func(row *Row) {
+		if row.Company == 0 {
+			row.Begun, row.LostRun = true, false
+		}
+	})
+}
+
+// BeginRuns implements worker.Store.
+func (s *Store) BeginRuns(ctx context.Context, claims []worker.Claim, together int) (worker.WriteResult, error) {
+	return s.renew(ctx, claims, func(row *Row) {
+		row.Begun, row.LostRun, row.Company = true, false, int16(min(together, worker.AnyCompany)) //nolint:gosec // bounded
+	})
+}
+
+// renew renews the claims that hold, and changes their rows.
+func (s *Store) renew(ctx context.Context, claims []worker.Claim, change func(*Row)) (worker.WriteResult, error) {
 	var written worker.WriteResult
 	err := s.atOnceUnless(ctx, OpRenew, func() error {
 		now := s.db.now()
@@ -134,7 +150,7 @@ func (s *Store) Renew(ctx context.Context, claims []worker.Claim) (worker.WriteR
 			return err
 		}
 		for _, id := range written.Done {
-			s.db.update(s.db.events[id], func(row *Row) { row.LockedAt, row.Begun, row.LostRun = now, true, false })
+			s.db.update(s.db.events[id], func(row *Row) { row.LockedAt = now; change(row) })
 		}
 		return nil
 	})

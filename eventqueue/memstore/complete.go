@@ -101,7 +101,10 @@ func (tx *Tx) complete(row *Row, completion *worker.Completion, retain bool, now
 		tx.write(row.ID, nil)
 		return
 	}
-	row.LockedAt, row.Begun, row.LostRun = time.Time{}, false, row.LostRun && completion.Label == machine.Released
+	row.LockedAt, row.Begun = time.Time{}, false
+	if completion.Label != machine.Released {
+		row.LostRun, row.Company = false, 0
+	}
 	switch completion.Label {
 	case machine.RetryAllowed:
 		row.Retries++

@@ -9,6 +9,7 @@ import (
 	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
 )
 
 // validFor is how long a lock is valid: the time that the programs have agreed on, or the default. Call it
@@ -27,14 +28,16 @@ func (db *database) mayRun(r *Row, now time.Time) bool {
 	return r.Group != groupWaiting && !r.DelayUntil.After(now) && db.unlocked(r, now)
 }
 
-// takeLock removes an expired lock. A run that had begun was a failed attempt (I9). If
-// that is not known, later runs are recorded before they begin (I18).
+// takeLock is what is done to an event whose lock has expired: see pgstore/suspect.go.
 func (r *Row) takeLock() {
-	if r.Begun {
+	switch {
+	case r.Company == 0:
+		r.Company = worker.AnyCompany
+	case r.Begun && r.Company == 1:
 		r.Retries++
 		r.LostRun = true
-	} else {
-		r.BeginFirst = true
+	case r.Begun:
+		r.Company /= 2
 	}
 }
 

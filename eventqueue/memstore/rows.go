@@ -36,10 +36,10 @@ type Row struct {
 	Snoozes int16
 
 	// ClaimID is the number of the last claim, Begun says that its run has begun, and
-	// BeginFirst that the runs of further ones have to be recorded before they begin.
-	ClaimID    eventqueue.ClaimID
-	Begun      bool
-	BeginFirst bool
+	// Company is the column suspect; 0 stands for NULL.
+	ClaimID eventqueue.ClaimID
+	Begun   bool
+	Company int16
 	// LostRun means that a lost run was counted, and that no run has begun since.
 	LostRun bool
 

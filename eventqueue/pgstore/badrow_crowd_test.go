@@ -107,7 +107,7 @@ func (r *rig) crowd(c crowdCase) eventqueue.EventID {
 	other.Canvas = another
 	id := r.insert(other)[0]
 	if c.keys {
-		r.exec(`UPDATE events_v2 SET ordering_key = 'k' || id`)
+		r.exec(`UPDATE events_v2 SET ordering_key = 'k' || id, group_state = 3`)
 		for portion := range slices.Chunk(r.ids(`SELECT id FROM events_v2 ORDER BY id`), worker.MaxGrouped) {
 			r.advanced(nil, portion)
 		}

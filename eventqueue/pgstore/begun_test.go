@@ -9,31 +9,6 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestOnlyWhatHasBegunUsesAnAttempt (I9, I18): what expires without a sign of a run uses
-// none, and the runs after it have to say that they begin.
-func TestOnlyWhatHasBegunUsesAnAttempt(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	id := r.insert(event())[0]
-	old := func() { r.exec(`UPDATE events_v2 SET locked_at = clock_timestamp() - interval '61 s'`) }
-	for _, c := range []struct {
-		begins     bool
-		retries    int
-		lost, note bool
-	}{{false, 0, false, false}, {false, 0, false, true}, {true, 0, false, true}, {false, 1, true, true}, {false, 1, true, true}} {
-		f := r.look(id)[id]
-		if f.Event.Retries != c.retries || f.LostRun != c.lost || f.BeginFirst != c.note {
-			t.Fatalf("%+v, want %+v", f, c)
-		}
-		if c.begins {
-			if written, err := r.store.Renew(testenv.Context(t), []worker.Claim{{Event: id, Attempt: f.Attempt, ID: f.ClaimID}}); err != nil || len(written.Done) != 1 {
-				t.Fatalf("%+v, %v", written, err)
-			}
-		}
-		old()
-	}
-}
-
 // TestATokenThatACrashRepeatsIsNoFence (I5): a crash that forgets commits gives the
 // number of a claim once more.
 func TestATokenThatACrashRepeatsIsNoFence(t *testing.T) {
@@ -98,6 +73,7 @@ func TestAClaimThatIsGivenBackLosesNoLostRun(t *testing.T) {
 	ctx := testenv.Context(t)
 	ids := r.insert(event())
 	r.claim(ids[0])
+	r.exec(`UPDATE events_v2 SET suspect = 1`)
 	r.expire(ids[0])
 	if found, err := r.store.Claim(ctx, ids, handlers, 9); err != nil || !found[0].LostRun {
 		t.Fatalf("taken over: %+v, %v", found, err)
@@ -118,6 +94,7 @@ func TestAClaimThatIsReleasedLosesNoLostRun(t *testing.T) {
 	ctx := testenv.Context(t)
 	ids := r.insert(event())
 	r.claim(ids[0])
+	r.exec(`UPDATE events_v2 SET suspect = 1`)
 	r.expire(ids[0])
 	f := r.look(ids...)[ids[0]]
 	if !f.LostRun {

@@ -30,10 +30,8 @@ import (
 //     looked up by its id (see also lockwait.go).
 //   - claimed writes the lock and the token into these versions. A row that was
 //     written since is checked again, or left (I4, I6). claim_id is the number of the
-//     claim plus the token. Taking over an expired lock counts as a failed attempt (I9)
-//     if the run had begun. If that is not known, later runs are recorded before they
-//     begin (I18). Requeue and events_v2_advance do the same when they remove an expired
-//     lock. The subselect reads, from the snapshot, when that lock was taken.
+//     claim plus the token. Taking over an expired lock makes the event a suspect, or uses an
+//     attempt (suspect.go). The subselect reads, from the snapshot, when that lock was taken.
 //   - An event in an ordering group is claimed only when the group has advanced to it.
 //     An event in no group is claimed only if it needs none.
 //   - marks packs several columns into one number; see the type of that name. Whether
@@ -63,8 +61,7 @@ WITH clock AS MATERIALIZED (
 ), claimed AS (
     UPDATE events_v2 e
     SET locked_at = (SELECT now FROM clock), attempts = e.attempts + 1, claim_id = nullif($9::bigint, 0) + e.attempts + 1, begun = false,
-        retries = e.retries + (e.locked_at IS NOT NULL AND e.begun)::int, begin_first = e.begin_first OR e.locked_at IS NOT NULL AND NOT e.begun,
-        lost_run = e.lost_run OR e.locked_at IS NOT NULL AND e.begun
+        lost_run = e.lost_run OR ` + diedAloneSQL + `, ` + takeoverSQL + `
     WHERE e.ctid = ANY (ARRAY(`
 	claimWriteSQL = `))
       AND ` + dueAndFreeSQL + `
@@ -72,7 +69,7 @@ WITH clock AS MATERIALIZED (
         CASE WHEN e.attempts > 1 THEN (SELECT before.locked_at FROM events_v2 before WHERE before.id = e.id) END AS locked_at,
         e.attempts, e.retries, e.enqueued_at, CASE WHEN octet_length(e.value) <= ` + maxClaimedValueSQL + ` THEN e.value END AS value,
         e.ctid AS place, ` + attributes.OriginSQL + ` AS origin,
-        (e.unique_seconds > 0)::int + 8 * e.group_state + 32 * e.snoozes + 1048576 * e.begin_first::int + 2097152 * e.lost_run::int
+        (e.unique_seconds > 0)::int + 8 * e.group_state + 32 * e.snoozes + 1048576 * e.lost_run::int + 2097152 * coalesce(e.suspect, 0)
         + CASE WHEN (SELECT EXISTS (SELECT FROM rate_limits)) THEN (
             SELECT coalesce(max(CASE l.mode WHEN 'exact' THEN 6 ELSE 2 END), 0) FROM rate_limits l
             WHERE l.canvas_id = e.canvas_id AND l.module IN ('', e.module) AND l.name IN ('', e.name)) ELSE 0 END AS marks
@@ -204,8 +201,8 @@ func (m marks) limited() bool        { return m&2 != 0 } // a rate limit is to b
 func (m marks) exactlyLimited() bool { return m&4 != 0 } // and it is exact
 func (m marks) group() int16         { return int16(m>>3) & 3 }
 func (m marks) snoozes() int         { return int(m >> 5 & 0x7fff) }
-func (m marks) beginFirst() bool     { return m&(1<<20) != 0 } // the run is to be recorded first
-func (m marks) lostRun() bool        { return m&(1<<21) != 0 } // the lock that was taken over counts
+func (m marks) lostRun() bool        { return m&(1<<20) != 0 } // the lock that was taken over counts
+func (m marks) company() int         { return int(m >> 21) }   // with how many suspects the event may run; 0: it is none
 
 func newClaimRow() *claimRow { return &claimRow{texts: map[string]string{}} }
 
@@ -245,7 +242,7 @@ func (r *claimRow) found(id eventqueue.ClaimID) (f worker.ClaimResult) {
 		f.Facts.Claimed = true
 		f.Attempt, f.RowID, f.Unique, f.Limited = r.attempts.Int32, rowIDOf(r.rowID), r.marks.unique(), r.marks.limited()
 		f.Exact, f.Snoozes = r.marks.exactlyLimited(), r.marks.snoozes()
-		f.ClaimID, f.BeginFirst, f.LostRun = id, r.marks.beginFirst(), r.marks.lostRun()
+		f.ClaimID, f.Company, f.LostRun = id, r.marks.company(), r.marks.lostRun()
 		e.Retries, e.EnqueuedAt, e.Value = int(r.retries.Int32), r.enqueuedAt.Time, r.value
 		f.ValueApart = r.value == nil
 		parent, of := attributes.DecodeOrigin(r.origin)

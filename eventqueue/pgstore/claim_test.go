@@ -149,6 +149,7 @@ func TestTakingOverAnExpiredLockIsAFailedRun(t *testing.T) {
 		if n := r.mustRow(id).Retries; n != 0 {
 			r.t.Fatalf("%d retries before the lock expired", n)
 		}
+		r.exec(`UPDATE events_v2 SET suspect = 1`)
 		r.expire(id)
 		over := claim()
 		// Its lock was a minute and a second old, or older.
@@ -201,6 +202,7 @@ func TestARunIsOneClaims(t *testing.T) {
 			}
 		}
 		begin(claim())
+		r.exec(`UPDATE events_v2 SET suspect = 1`)
 		claim() // takes the begun run over, and dies before its own
 		if got := state(); got != "f 2" {
 			r.t.Errorf("the run that was taken over leaves %q", got)

@@ -98,6 +98,7 @@ const (
 	rescheduleSQL = `, ended AS (
     UPDATE events_v2 e
     SET locked_at = NULL, begun = false, lost_run = e.lost_run AND how.delay IS NULL,
+        suspect = CASE WHEN how.delay IS NULL THEN e.suspect END, begin_first = e.begin_first AND how.delay IS NULL,
         retries = e.retries + how.failed::int,
         snoozes = CASE WHEN how.snoozed THEN least(e.snoozes + 1, 32767) WHEN how.failed THEN 0 ELSE e.snoozes END,
         delay_until = CASE WHEN how.delay IS NULL THEN e.delay_until`
@@ -300,15 +301,31 @@ func rescheduling(written *worker.WriteResult, completions []worker.Completion) 
 }
 
 var renew = fenced(`, ended AS (
-    UPDATE events_v2 e SET locked_at = clock.now, begun = true, lost_run = false FROM clock WHERE ` + heldSQL + ` RETURNING e.id
+    UPDATE events_v2 e SET locked_at = clock.now, begun = e.begun OR e.suspect IS NULL, lost_run = e.lost_run AND e.suspect IS NOT NULL FROM clock
+    WHERE ` + heldSQL + ` RETURNING e.id
 )`)
 
 // Renew implements worker.Store.
 func (s *Store) Renew(ctx context.Context, claims []worker.Claim) (written worker.WriteResult, err error) {
-	columns := claimColumns{ids: make([]int64, len(claims)), attempts: make([]int32, len(claims)), claimIDs: make([]int64, len(claims))}
-	for i, c := range claims {
-		columns.ids[i], columns.attempts[i], columns.claimIDs[i] = int64(c.Event), c.Attempt, int64(c.ID)
-	}
-	err = s.waitThenSkip(ctx, []query{fencedWrite(&written, renew, columns)})
+	err = s.waitThenSkip(ctx, []query{fencedWrite(&written, renew, columnsOfClaims(claims))})
 	return written, err
+}
+
+// begin records that the runs of suspects begin, $5 in all in their worker.
+var begin = fenced(`, ended AS (
+    UPDATE events_v2 e SET locked_at = clock.now, begun = true, lost_run = false, suspect = least($5, ` + anyCompanySQL + `) FROM clock WHERE ` + heldSQL + ` RETURNING e.id
+)`)
+
+// BeginRuns implements worker.Store.
+func (s *Store) BeginRuns(ctx context.Context, claims []worker.Claim, together int) (written worker.WriteResult, err error) {
+	err = s.waitThenSkip(ctx, []query{fencedWrite(&written, begin, columnsOfClaims(claims), together)})
+	return written, err
+}
+
+func columnsOfClaims(claims []worker.Claim) claimColumns {
+	c := claimColumns{ids: make([]int64, len(claims)), attempts: make([]int32, len(claims)), claimIDs: make([]int64, len(claims))}
+	for i, claim := range claims {
+		c.ids[i], c.attempts[i], c.claimIDs[i] = int64(claim.Event), claim.Attempt, int64(claim.ID)
+	}
+	return c
 }

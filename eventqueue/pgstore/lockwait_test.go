@@ -71,6 +71,7 @@ func TestAClaimThatWaitedChecksAgain(t *testing.T) {
 				id := r.insert(event())[0]
 				if c.stale {
 					r.claim(id)
+					r.exec(`UPDATE events_v2 SET suspect = 1 WHERE id = $1`, id)
 					r.expire(id)
 				}
 				first := r.begin()

@@ -22,16 +22,12 @@ SELECT id FROM events_v2 WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE SK
 }
 
 // clearLockSQL takes away the expired lock of an event e, if it has one.
-const clearLockSQL = `SET locked_at = NULL,
-        retries = e.retries + (e.locked_at IS NOT NULL AND e.begun)::int,
-        lost_run = false,
-        begin_first = e.begin_first OR e.locked_at IS NOT NULL AND NOT e.begun,`
+var clearLockSQL = `SET locked_at = NULL, lost_run = false, ` + takeoverSQL + `,`
 
 // free are the rows that this transaction has locked; what is not in it and yet in
 // events_v2 is somebody else's at the moment.
 //
-// A lock that has expired is taken away as a claim would take it (I4): a run that had
-// begun counts as failed (I9, I18), and without locked_at the holder's token is good for
+// A lock that has expired is taken away as a claim would take it (I4, suspect.go), and without locked_at the holder's token is good for
 // nothing (I5). attempts stays, so that no token repeats. A rule is not asked: who
 // claims asks it (I7). A notification of the event is pending, and the commit wakes
 // the relay, whose growing intervals begin anew with delay_until.

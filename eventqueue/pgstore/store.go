@@ -10,13 +10,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/internal/deaf"
-	"go.uber.org/zap"
 )
 
 // Store is the queue in one database. It is safe for concurrent use.

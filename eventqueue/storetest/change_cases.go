@@ -106,7 +106,7 @@ var changeCases = []testCase{
 		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Lost) != 1 {
 			s.Errorf("the end of the holder was answered with %+v", written)
 		}
-		if found, _ := s.mustClaim(id, 2); found.Attempt != 2 || !found.BeginFirst {
+		if found, _ := s.mustClaim(id, 2); found.Attempt != 2 || found.Company != worker.AnyCompany {
 			s.Errorf("the next claim found %+v", found)
 		}
 	}},

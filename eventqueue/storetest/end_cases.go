@@ -71,20 +71,47 @@ var endCases = []testCase{
 			s.Errorf("after it was released: held: %t, %v", held, err)
 		}
 	}},
-	{"only a run that has begun uses an attempt (I18)", func(s *session) {
+	{"an event whose worker died uses an attempt only if it died alone (I15, I18)", func(s *session) {
 		id := s.insert(1)[0]
-		s.mustClaim(id, 1)
-		s.expireLocks()
-		found, claim := s.mustClaim(id, 2)
-		if found.Event.Retries != 0 || !found.BeginFirst || found.LostRun || found.Attempt != 2 {
-			s.Errorf("after a claim that came to nothing the next found %+v", found)
+		number := eventqueue.ClaimID(1)
+		found, claim := s.mustClaim(id, number)
+		for _, step := range []struct {
+			together         int // that run with it when it begins; 0: it does not begin
+			company, retries int
+			lost             bool
+		}{{0, worker.AnyCompany, 0, false}, {7, 3, 0, false}, {0, 3, 0, false}, {2, 1, 0, false}, {0, 1, 0, false}, {1, 1, 1, true}, {0, 1, 1, true}, {1, 1, 2, true}} {
+			if step.together > 0 {
+				if written, err := s.store.BeginRuns(s.Context(), []worker.Claim{claim}, step.together); err != nil || len(written.Done) != 1 {
+					s.Fatalf("the beginning was answered with %+v, %v", written, err)
+				}
+			}
+			if written, err := s.store.Renew(s.Context(), []worker.Claim{claim}); step.company != worker.AnyCompany && (err != nil || len(written.Done) != 1) {
+				s.Fatalf("the renewal was answered with %+v, %v", written, err)
+			}
+			s.expireLocks()
+			number++
+			if found, claim = s.mustClaim(id, number); found.Company != step.company || found.Event.Retries != step.retries || found.LostRun != step.lost {
+				s.Errorf("after %+v the next claim found %+v", step, found)
+			}
 		}
+		s.finish(worker.Completion{Claim: claim, Label: machine.Released})
+		if found, claim = s.mustClaim(id, number+1); found.Company != 1 || !found.LostRun {
+			s.Errorf("after a release the next claim found %+v", found)
+		}
+		s.finish(worker.Completion{Claim: claim, Label: machine.RetryAllowed})
+		if found, _ = s.mustClaim(id, number+2); found.Company != 0 || found.LostRun {
+			s.Errorf("after a run that its worker survived the next claim found %+v", found)
+		}
+	}},
+	{"a run that begins as no suspect makes one when it is lost (I15)", func(s *session) {
+		id := s.insert(1)[0]
+		_, claim := s.mustClaim(id, 1)
 		if written, err := s.store.Renew(s.Context(), []worker.Claim{claim}); err != nil || len(written.Done) != 1 {
 			s.Fatalf("the renewal was answered with %+v, %v", written, err)
 		}
 		s.expireLocks()
-		if found, _ = s.mustClaim(id, 3); found.Event.Retries != 1 || !found.LostRun {
-			s.Errorf("after a run that was lost the next claim found %+v", found)
+		if found, _ := s.mustClaim(id, 2); found.Company != worker.AnyCompany || found.Event.Retries != 0 || found.LostRun {
+			s.Errorf("the next claim found %+v", found)
 		}
 	}},
 	{"a claim that nobody knows of is given back by its number", func(s *session) {

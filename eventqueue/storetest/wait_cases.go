@@ -34,6 +34,28 @@ var waitCases = []testCase{
 		}
 		s.mustClaim(ids[1], 2)
 	}},
+	{"a group advances to what is due, whether or not its notification has arrived (I2)", func(s *session) {
+		ids := s.insert(3, func(e *eventqueue.NewEvent) { e.OrderingKey, e.Delay = "account", time.Hour })
+		if results, err := s.store.Requeue(s.Context(), ids); err != nil || len(results) != 3 { // they are due now
+			s.Fatalf("Requeue: %+v, %v", results, err)
+		}
+		later := s.insert(1, func(e *eventqueue.NewEvent) { e.OrderingKey, e.Delay = "account", time.Hour })
+		turns, err := s.store.Advance(s.Context(), nil, ids[2:])
+		if err != nil || len(turns) != 1 || turns[0].ID != ids[0] {
+			s.Fatalf("the turn went to %+v, %v, want event %s", turns, err, ids[0])
+		}
+		for i, id := range ids {
+			_, claim := s.mustClaim(id, eventqueue.ClaimID(i+1))
+			written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion, Grouped: true})
+			var next []eventqueue.EventID
+			for _, e := range written.Advanced {
+				next = append(next, e.ID)
+			}
+			if want := ids[i+1 : min(i+2, len(ids))]; !slices.Equal(next, want) {
+				s.Errorf("the end of event %s gave the turn to %v, want %v; event %s is not due", id, next, want, later[0])
+			}
+		}
+	}},
 	{"a concurrency limit is listed, and lets so many run", func(s *session) {
 		limit := control.ConcurrencyLimit{Canvas: canvas, Max: 1}
 		if before, err := s.store.SetConcurrencyLimit(s.Context(), limit); err != nil || before {

@@ -40,7 +40,7 @@ type completer struct {
 	completions *batcher[*completedRun]
 	advanced    *batcher[eventqueue.Event]
 	minutes     *minutes.Counter
-	large       sync.Mutex // while the completion of an event with a large value is written
+	large       chan struct{} // has an element while the completion of an event with a large value is written
 }
 
 // complete writes completions until c.completions is closed and empty: all that have arrived go
@@ -100,9 +100,9 @@ func (f *completedRun) isLarge() bool { return f.valueApart }
 // take longer than a statement may. The completions of other events do not wait for them (I15).
 func (c *completer) writeLarge(ctx context.Context, large []*completedRun) {
 	for _, f := range large {
-		c.large.Lock()
+		c.large <- struct{}{}
 		busy := c.writeCompletions(ctx, []*completedRun{f}, nil)
-		c.large.Unlock()
+		<-c.large
 		c.writeLater(ctx, busy)
 	}
 }

@@ -63,7 +63,7 @@ func (x *execution) waitAfter(label machine.Label, err error) time.Duration {
 			return over.delay
 		}
 	case machine.Released:
-		if errors.As(err, new(unreadError)) {
+		if errors.As(err, new(laterError)) {
 			return claimFailedDelay + x.executor.config.Jitter(claimFailedDelay)
 		}
 	default:

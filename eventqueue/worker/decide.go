@@ -19,7 +19,7 @@ type decider struct {
 	releaser *releaser
 	rechecks *rechecks
 	claimer  *claimer
-	begins   *beginRecorder
+	suspects *suspects
 	rates    *rateStage
 	executor *executor
 	advancer *advancer
@@ -80,7 +80,7 @@ func (dec *decider) claim(ctx, work context.Context, deliveries []delivery) erro
 	}
 	// Claimed events begin before anything else is done: only a run that has begun keeps its lock
 	// (I3).
-	var rest, limited, first []candidate
+	var rest, limited, suspected []candidate
 	var unasked []delivery
 	for _, d := range deliveries {
 		if _, waits := answers.waits[d.Event]; waits {
@@ -96,18 +96,16 @@ func (dec *decider) claim(ctx, work context.Context, deliveries []delivery) erro
 			rest = append(rest, l)
 		case dec.rates.asksLimit(l.result):
 			limited = append(limited, l)
-		case dec.recordsFirst(l.result):
-			first = append(first, l)
+		case dec.executor.isSuspect(l.result):
+			suspected = append(suspected, l)
 		default:
 			dec.decide(work, l, asked)
 		}
 	}
 	// Limits are asked before anything is recorded: an event that is put off has not begun, even
 	// if the worker dies before that is written (I18).
-	first = append(first, dec.rates.beginLimited(claimCtx, work, limited, asked, dec.recordsFirst)...)
-	for _, l := range dec.begins.record(claimCtx, first) {
-		dec.decide(work, l, asked)
-	}
+	suspected = append(suspected, dec.rates.beginLimited(claimCtx, work, limited, asked)...)
+	dec.suspects.add(work, suspected, asked)
 	rest = dec.advancer.advance(claimCtx, work, rest)
 	for _, l := range rest {
 		dec.decide(work, l, asked)
@@ -117,12 +115,6 @@ func (dec *decider) claim(ctx, work context.Context, deliveries []delivery) erro
 		dec.requeueUnasked(d, answers)
 	}
 	return nil
-}
-
-// recordsFirst reports whether it has to be known that the run of a claimed event begins before it
-// does. An event that does not run any more fails without that.
-func (dec *decider) recordsFirst(f *ClaimResult) bool {
-	return f.BeginFirst && !dec.executor.exhausted(f)
 }
 
 // requeueUnasked is for a delivery whose event could not be asked about.

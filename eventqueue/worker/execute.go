@@ -20,7 +20,8 @@ import (
 
 // errAbandoned is the error of an event whose lock expired during the last run that it
 // was allowed.
-var errAbandoned = errors.New("the lock expired during the last run that was allowed: its worker died, hung, or lost the database")
+var errAbandoned = errors.New("the event died alone: the lock expired during the last run that was allowed, and no other suspect ran beside it; " +
+	"its worker died, hung, or lost the database")
 
 // errNoReturn is the error of a handler that left by runtime.Goexit.
 var errNoReturn = errors.New("the handler ended its goroutine without returning")
@@ -34,6 +35,8 @@ type executor struct {
 	runs        *runs
 	completions *batcher[*completedRun]
 	values      *valueReader
+	// ended is called when the handler of a suspect has returned.
+	ended func(*execution)
 	// running counts the goroutines of handlers.
 	running sync.WaitGroup
 }
@@ -41,6 +44,16 @@ type executor struct {
 // start runs a claimed event in a goroutine of its own.
 func (e *executor) start(work context.Context, l candidate, asked time.Time) {
 	x := e.hold(work, l, asked, true)
+	e.running.Add(1)
+	go e.execute(x)
+}
+
+// startHeld is start for an event that waited for its run, whose claim was renewed when it was asked for.
+func (e *executor) startHeld(x *execution, renewed time.Time) {
+	e.runs.update([]*execution{x}, func(x *execution) {
+		x.waits, x.renewed, x.began = false, renewed, time.Now()
+		x.ctx.extend(x.began.Add(x.limit))
+	})
 	e.running.Add(1)
 	go e.execute(x)
 }
@@ -62,6 +75,8 @@ func (e *executor) hold(work context.Context, l candidate, asked time.Time, runs
 		handler:   r.Handler,
 		takenOver: f.Facts.Lock == machine.LockStale,
 		lostRun:   f.LostRun,
+		company:   f.Company,
+		limit:     r.Policy.Timeout + e.values.takes(f),
 		began:     time.Now(),
 		claimed:   asked,
 		waited:    f.waited(),
@@ -69,6 +84,7 @@ func (e *executor) hold(work context.Context, l candidate, asked time.Time, runs
 		leased:    asked,
 		rowID:     f.RowID,
 		unrun:     !runs,
+		waits:     runs && e.isSuspect(f),
 
 		valueApart: f.ValueApart,
 	}
@@ -77,7 +93,7 @@ func (e *executor) hold(work context.Context, l candidate, asked time.Time, runs
 	if e.config.Middleware != nil {
 		x.handler = e.config.Middleware(x.handler)
 	}
-	x.ctx = runContext{parent: trace.With(work, d.Traceparent), event: &x.run.Event, deadline: x.began.Add(x.policy.Timeout + e.values.takes(f))}
+	x.ctx = runContext{parent: trace.With(work, d.Traceparent), event: &x.run.Event, deadline: x.began.Add(x.limit)}
 	out := Outcome{Event: d.Event, Canvas: f.Event.Canvas, Handler: f.Event.Handler(),
 		Label: machine.Claimed, To: machine.Process, Attempt: f.Attempt, ClaimID: f.ClaimID, TakenOver: x.takenOver, Traceparent: d.Traceparent}
 	e.config.Observe(out)
@@ -101,6 +117,9 @@ func (e *executor) execute(x *execution) {
 		}
 		f := x.decideRun(verdict, err)
 		e.runs.submit(x, func() { e.completions.put(f) })
+		if x.company > 0 {
+			e.ended(x)
+		}
 	}()
 	if !e.mayHold(x) {
 		e.runs.update([]*execution{x}, func(x *execution) { x.unrun = true })
@@ -158,6 +177,10 @@ func (e *executor) exhausted(f *ClaimResult) bool {
 	r, _ := e.handlers.Lookup(&f.Event)
 	return attemptsExhausted(f.LostRun, f.Event.Retries, r.Policy)
 }
+
+// isSuspect reports whether a claimed event runs apart from others, see suspects. An event that does not run any more fails
+// without that.
+func (e *executor) isSuspect(f *ClaimResult) bool { return f.Company > 0 && !e.exhausted(f) }
 
 // attemptsExhausted reports whether an event has lost its last permitted run with an expired lock.
 // The claim that took the lock over has already counted that run as failed (I9).

@@ -148,9 +148,9 @@ func TestHungHandlersDoNotKeepGoodEventsFromRunning(t *testing.T) {
 				if n, m := len(h.memory.Events()), len(h.memory.Log()); n != 0 || m != 2 {
 					t.Errorf("%d events are left and %d have ended as FAILED, want 0 and 2", n, m)
 				}
-				// Two runs are allowed, and the first one ends before a heartbeat records that it has begun.
-				if n := h.hung.Load(); n < 4 || n > 6 {
-					t.Errorf("the two hanging events were run %d times, want 4 to 6", n)
+				// Two runs are allowed, and the first one, and one beside the other event, use no attempt.
+				if n := h.hung.Load(); n < 6 || n > 8 {
+					t.Errorf("the two hanging events were run %d times, want 6 to 8", n)
 				}
 				close(h.let)
 				synctest.Wait()

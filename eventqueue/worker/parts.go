@@ -52,20 +52,22 @@ func newParts(m means) *parts {
 	p.unanswered = &unansweredClaims{m.part, m.queue, newBatcher[unanswered]()}
 	p.executor = &executor{part: m.part, queue: m.queue, handlers: m.handlers, reporter: reporter, runs: runs, completions: completions,
 		values: newValueReader(m.part)}
+	suspects := newSuspects(m.part, p.executor)
+	p.executor.ended = suspects.ended
 	p.rates = &rateStage{m.part, newRates(m.config.ClaimBatch), p.executor}
 	p.advancer = &advancer{part: m.part, queue: m.queue, receiver: m.receiver, handlers: m.handlers,
 		releaser: releaser, advanced: advanced, fairnessSlots: fairnessSlots}
 	decider := &decider{part: m.part, reporter: reporter, releaser: releaser,
 		rechecks: &rechecks{m.part, known},
 		claimer:  &claimer{part: m.part, number: m.number, known: m.known, unanswered: p.unanswered},
-		begins:   &beginRecorder{m.part, reporter, releaser, p.unanswered},
+		suspects: suspects,
 		rates:    p.rates, executor: p.executor, advancer: p.advancer, forwards: newForwarder(m), stopsSince: p.stopsSince}
 	p.advancer.decider = decider
 	pulledAll := new(atomic.Bool)
 	p.puller = &puller{m.part, m.receiver, releaser, decider, pulledAll}
 	p.fairness = &fairness{part: m.part, handlers: m.handlers, runs: runs, reserved: releaser.reserved, decider: decider, pulledAll: pulledAll}
 	p.completer = &completer{part: m.part, reporter: reporter, releaser: releaser, runs: runs, completions: completions, advanced: advanced,
-		minutes: minutes.Of(m.queue)}
+		minutes: minutes.Of(m.queue), large: make(chan struct{}, 1)}
 	store, _ := m.renewer.(slotStore)
 	p.heart = &heart{m.part, m.renewer, m.receiver, runs, &slotReports{part: m.part, number: m.number, store: store, runs: runs},
 		&hungWatch{m.part, runs, releaser, map[eventqueue.HandlerKey]time.Time{}}}
@@ -111,6 +113,7 @@ func (p *parts) run(ctx, base context.Context) {
 	}
 	receivers.Go(func() { p.fairness.run(ctx, base) })
 	receivers.Go(func() { p.advancer.dispatchAdvanced(ctx, base) })
+	receivers.Go(func() { p.puller.decider.suspects.run(ctx, p.puller.decider.claimContext) })
 	writers.Go(func() { p.completer.complete(write) })
 	writers.Go(func() { p.unanswered.giveBackUnanswered(write) })
 	beside.Go(func() { p.rates.reportRates(write) })

@@ -204,7 +204,7 @@ func TestAnEventThatHasLostItsLastRun(t *testing.T) {
 	r.limit(control.RateLimit{PerDay: 1})
 	r.Exec(`UPDATE rate_counters SET day_at = date_bin('1 day', clock_timestamp(), 'epoch'), day_count = 1`)
 	r.emitTo(rig.Key.Name, 1)
-	r.Exec(`UPDATE events_v2 SET retries = 2, attempts = 3, begun = true, locked_at = clock_timestamp() - interval '2 minutes'`)
+	r.Exec(`UPDATE events_v2 SET retries = 2, attempts = 3, begun = true, suspect = 1, locked_at = clock_timestamp() - interval '2 minutes'`)
 	r.Start(worker.Config{})
 	testenv.Eventually(t, "it has ended, or was put off", func() bool {
 		return r.Outcomes.Count(machine.RetryTooMany)+r.Outcomes.Count(machine.OverLimit) > 0

@@ -59,16 +59,16 @@ func (s *rateStage) asksLimit(f *ClaimResult) bool {
 
 // beginLimited runs those of a batch of claimed events for which their limits have room, and puts
 // off the others, with at most one statement. It blocks until the database has answered or claim
-// ends, which is when the lock of an event that has not begun is half over. It returns those for
-// which there is room and of which recordsFirst holds: they do not run yet.
-func (s *rateStage) beginLimited(claim, work context.Context, limited []candidate, asked time.Time, recordsFirst func(*ClaimResult) bool) (first []candidate) {
+// ends, which is when the lock of an event that has not begun is half over. It returns the suspects
+// for which there is room: they do not run yet.
+func (s *rateStage) beginLimited(claim, work context.Context, limited []candidate, asked time.Time) (suspected []candidate) {
 	if len(limited) == 0 {
 		return nil
 	}
 	startAll := func(events []candidate) {
 		for _, l := range events {
-			if recordsFirst(l.result) {
-				first = append(first, l)
+			if s.executor.isSuspect(l.result) {
+				suspected = append(suspected, l)
 			} else {
 				s.executor.start(work, l, asked)
 			}
@@ -89,7 +89,7 @@ func (s *rateStage) beginLimited(claim, work context.Context, limited []candidat
 	}
 	if len(unsure) == 0 {
 		s.rates.wake()
-		return first
+		return suspected
 	}
 	answers, err := s.takeRates(claim, s.rates.asks(unsure))
 	if err != nil && claim.Err() == nil {
@@ -112,7 +112,7 @@ func (s *rateStage) beginLimited(claim, work context.Context, limited []candidat
 			}
 		}
 	}
-	return first
+	return suspected
 }
 
 // groupByScope groups events by scope, in the order of the oldest of each.

@@ -90,6 +90,20 @@ func (c *runContext) endsAt() time.Time {
 	return c.deadline
 }
 
+// endCause returns why the context has ended, or nil.
+func (c *runContext) endCause() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cause
+}
+
+// extend sets the deadline, before anybody has asked for the context.
+func (c *runContext) extend(deadline time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deadline = deadline
+}
+
 // errReturned is the cause when a handler has returned.
 var errReturned = errors.New("the handler has returned")
 

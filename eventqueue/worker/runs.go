@@ -19,8 +19,10 @@ type execution struct {
 	delivery  delivery
 	policy    eventqueue.Policy
 	handler   eventqueue.Handler
-	takenOver bool // from one whose lock had expired
-	lostRun   bool // and whose run is counted as failed
+	takenOver bool          // from one whose lock had expired
+	lostRun   bool          // and whose run is counted as failed
+	company   int           // see ClaimResult.Company
+	limit     time.Duration // for how long the handler may run
 	ctx       runContext
 	began     time.Time
 	claimed   time.Time     // when the claim was asked for
@@ -44,6 +46,7 @@ type execution struct {
 	leased     time.Time  // when the delivery was pulled or its lease extended
 	submitted  bool       // its completion is in the completer's batcher
 	unrun      bool       // no handler is called: the event is released
+	waits      bool       // for its run, with other suspects
 	// unrenewable reports whether the database refuses to renew the claim, which is logged once.
 	unrenewable bool
 	rowID       RowID // of its row, until the row may have been written
@@ -209,7 +212,7 @@ func (r *runs) current(batch []*completedRun) (current, lost []*completedRun) {
 }
 
 // held returns the executions whose claims have to be renewed and for which pick is true: those
-// that wait for their completion to be written, and those whose handler has time left. A handler
+// that wait for their completion to be written or for their run, and those whose handler has time left. A handler
 // that ignores its timeout loses its lock, and a superseded one has lost it. An event that is
 // released unrun needs no lock.
 func (r *runs) held(now time.Time, pick func(x *execution) bool) []*execution {
@@ -217,7 +220,7 @@ func (r *runs) held(now time.Time, pick func(x *execution) bool) []*execution {
 	defer r.mu.Unlock()
 	var picked []*execution
 	for x := range r.all {
-		if (x.submitted || now.Before(x.ctx.deadline)) && !x.completed.Load() && !x.superseded && !x.unrun && pick(x) {
+		if (x.submitted || x.waits || now.Before(x.ctx.deadline)) && !x.completed.Load() && !x.superseded && !x.unrun && pick(x) {
 			picked = append(picked, x)
 		}
 	}

@@ -37,13 +37,13 @@ type ClaimResult struct {
 	Attempt int32
 	ClaimID eventqueue.ClaimID
 	RowID   RowID
-	// LostRun says, of an event that was claimed, that its last run was lost with its lock. This
-	// claim, or an earlier one whose run never began, has counted that run as failed.
+	// LostRun says, of an event that was claimed, that its worker died while it was the only suspect
+	// there. This claim, or an earlier one whose run never began, has counted that run as failed.
 	LostRun bool
-	// BeginFirst says, of an event that was claimed, that an earlier claim of it has expired and
-	// that it is not known whether its run had begun. Renew, which records the beginning, has to be
-	// called before the handler.
-	BeginFirst bool
+	// Company says, of an event that was claimed, that it is a suspect: a worker died, or lost its
+	// lock, while it had the event in hand. It is how many suspects may run together in this worker
+	// with it, itself included, and BeginRuns has to be called before the handler. 0: it is no suspect.
+	Company int
 	// Unique says, of an event that was claimed, that its UniqueKey holds beyond its end, so that
 	// the time of the end has to be recorded.
 	Unique bool
@@ -170,11 +170,19 @@ type Store interface {
 	Advance(ctx context.Context, left, arrived []eventqueue.EventID) ([]eventqueue.Event, error)
 
 	// Renew sets the locked_at of claims that still hold to now, and records that their runs have
-	// begun. No event may be named twice.
+	// begun, except for suspects. No event may be named twice.
 	Renew(ctx context.Context, claims []Claim) (WriteResult, error)
+
+	// BeginRuns renews the claims of suspects and records that their runs begin, and that so many run
+	// together in their worker. No event may be named twice.
+	BeginRuns(ctx context.Context, claims []Claim, together int) (WriteResult, error)
 
 	RateTaker
 }
+
+// AnyCompany is the Company of an event that may run together with any number of suspects: nothing is
+// known yet of which event its worker died.
+const AnyCompany = 1023
 
 // MaxGrouped bounds how many Grouped events one Complete takes.
 const MaxGrouped = 250

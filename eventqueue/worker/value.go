@@ -15,10 +15,10 @@ import (
 // connection for long, and claims and completions need some too.
 const valuesAtOnce = 2
 
-// unreadError is why the value of a claimed event could not be read. Its handler was not called.
-type unreadError struct{ error }
+// laterError is why a claimed event is released without a call of its handler, and tried again after a moment.
+type laterError struct{ error }
 
-func (e unreadError) Unwrap() error { return e.error }
+func (e laterError) Unwrap() error { return e.error }
 
 // valueReader reads the values of events that claims left out, see MaxClaimedValueBytes.
 type valueReader struct {
@@ -49,18 +49,18 @@ func (v *valueReader) read(ctx context.Context, run *eventqueue.Run) error {
 	case v.reading <- struct{}{}:
 		defer func() { <-v.reading }()
 	case <-ctx.Done():
-		return unreadError{fmt.Errorf("wait until other large values are read: %w", context.Cause(ctx))}
+		return laterError{fmt.Errorf("wait until other large values are read: %w", context.Cause(ctx))}
 	}
 	value, held, err := v.store.Value(ctx, Claim{Event: run.ID, Attempt: run.Attempt, ID: run.ClaimID})
 	switch {
 	case err != nil:
 		v.log.Error("could not read the value of this event, which is too large for the answer of a claim; the event is tried again by itself",
 			zap.Stringer(logkey.Event, run.ID), zap.Stringer(logkey.Handler, run.Handler()), zap.Error(err))
-		return unreadError{fmt.Errorf("read the event's value: %w", err)}
+		return laterError{fmt.Errorf("read the event's value: %w", err)}
 	case !held:
-		return unreadError{eventqueue.ErrLockLost}
+		return laterError{eventqueue.ErrLockLost}
 	case ctx.Err() != nil: // it came too late: the event is released, or will be
-		return unreadError{fmt.Errorf("read the event's value: %w", context.Cause(ctx))}
+		return laterError{fmt.Errorf("read the event's value: %w", context.Cause(ctx))}
 	}
 	run.Value = value
 	return nil

@@ -97,7 +97,7 @@ func (p *program) writeRequeued(doc requeuedDoc) error {
 	return p.write(doc, func(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "requeued %s\n", printing.Plural(doc.Requeued, "event"))
 		for _, id := range doc.TakenOver {
-			_, _ = fmt.Fprintf(w, "event %s: the lock that had expired is cleared, and its run counts as failed if it is known to have begun\n", id)
+			_, _ = fmt.Fprintf(w, "event %s: the lock that had expired is cleared, and its run counts as failed if it died alone\n", id)
 		}
 		for _, h := range doc.HeldBack {
 			words := wordsOf(h.Rule)

@@ -113,8 +113,10 @@ func whetherBegun(e inspect.QueuedEvent) string {
 	switch {
 	case e.LockedAt == nil:
 		return ""
+	case e.Begun && e.Company == 1:
+		return ", whose run has begun, as the only suspect in its worker: if it is lost, that is a failed attempt"
 	case e.Begun:
-		return ", whose run has begun: if it is lost, that is a failed attempt"
+		return ", whose run has begun: if it is lost, the event is a suspect, and no attempt is used"
 	default:
 		return ", of which no run is known to have begun: if it is lost, no attempt is used"
 	}

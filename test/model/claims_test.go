@@ -171,6 +171,13 @@ func index(found []worker.ClaimResult) map[eventqueue.EventID]worker.ClaimResult
 
 func (w *world) renew(t *rapid.T) {
 	claims := w.drawClaims(t)
+	if together := rapid.SampledFrom([]int{0, 0, 1, 2, 40, 2000}).Draw(t, "together"); together > 0 {
+		pg, pgErr := w.store.BeginRuns(w.ctx, claims, together)
+		mem, memErr := w.mem.BeginRuns(w.ctx, claims, together)
+		w.sameErrors(t, pgErr, memErr, false)
+		same(t, "BeginRuns", byID(pg), byID(mem))
+		return
+	}
 	pg, pgErr := w.store.Renew(w.ctx, claims)
 	mem, memErr := w.mem.Renew(w.ctx, claims)
 	w.sameErrors(t, pgErr, memErr, false)

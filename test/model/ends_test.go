@@ -91,7 +91,7 @@ func (w *world) mustBeAnOrder(t *rapid.T, id eventqueue.EventID, before row, end
 	// It may have read the event before that ended, and claimed it after that.
 	if f, ok := earlier[id]; ok {
 		f.Facts.Claimed = got.Facts.Claimed
-		f.Attempt, f.ClaimID, f.LostRun, f.BeginFirst, f.Unique, f.Limited, f.Exact, f.Event.Retries = got.Attempt, got.ClaimID, got.LostRun, got.BeginFirst, got.Unique, got.Limited, got.Exact, got.Event.Retries
+		f.Attempt, f.ClaimID, f.LostRun, f.Company, f.Unique, f.Limited, f.Exact, f.Event.Retries = got.Attempt, got.ClaimID, got.LostRun, got.Company, got.Unique, got.Limited, got.Exact, got.Event.Retries
 		f.Event.EnqueuedAt, f.Event.Value = got.Event.EnqueuedAt, got.Event.Value
 		earlier[id] = f
 	}

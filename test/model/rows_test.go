@@ -15,7 +15,7 @@ import (
 const (
 	eventsSQL = `
 SELECT id, canvas_id, module, name, modifier, value, retries, delay_until, enqueued_at, locked_at, attempts, notified_at, unique_seconds * interval '1 second',
-    limited_attempt, group_state, ordering_key, snoozes, coalesce(claim_id - attempts, 0), begun, begin_first, lost_run, coalesce(attributes::text, ''), coalesce(parent_id, 0)
+    limited_attempt, group_state, ordering_key, snoozes, coalesce(claim_id - attempts, 0), begun, coalesce(suspect, 0), lost_run, coalesce(attributes::text, ''), coalesce(parent_id, 0)
 FROM events_v2
 ORDER BY id`
 
@@ -105,7 +105,7 @@ func sameRows[T comparable](t rapid.TB, table string, pg, mem []T) {
 func scanEvent(row pgx.CollectableRow) (r memstore.Row, err error) {
 	var text []byte
 	err = row.Scan(&r.ID, (*[16]byte)(&r.Canvas), &r.Module, &r.Name, &r.Modifier, &r.Value, &r.Retries, &r.DelayUntil,
-		&r.EnqueuedAt, (*zeronull.Timestamptz)(&r.LockedAt), &r.Attempts, (*zeronull.Timestamptz)(&r.NotifiedAt), &r.UniqueFor, &r.LimitedAttempt, &r.Group, &r.OrderingKey, &r.Snoozes, &r.ClaimID, &r.Begun, &r.BeginFirst, &r.LostRun,
+		&r.EnqueuedAt, (*zeronull.Timestamptz)(&r.LockedAt), &r.Attempts, (*zeronull.Timestamptz)(&r.NotifiedAt), &r.UniqueFor, &r.LimitedAttempt, &r.Group, &r.OrderingKey, &r.Snoozes, &r.ClaimID, &r.Begun, &r.Company, &r.LostRun,
 		&text, &r.Parent)
 	r.Attributes = attributes.Encode(attributes.Decode(text)) // jsonb has a form of its own
 	inUTC(&r.DelayUntil, &r.EnqueuedAt, &r.LockedAt, &r.NotifiedAt)

@@ -1,8 +1,10 @@
 package main
 
 const (
-	claimFile = "eventqueue/pgstore/claim.go"
-	askFile   = "eventqueue/worker/claim.go"
+	claimFile   = "eventqueue/pgstore/claim.go"
+	suspectFile = "eventqueue/pgstore/suspect.go"
+	suspects    = "eventqueue/worker/suspects.go"
+	askFile     = "eventqueue/worker/claim.go"
 )
 
 // claimMutants are about the one statement that looks and claims.
@@ -24,16 +26,23 @@ func claimMutants() []mutant {
 		{"claim-returns-no-rule", "I7", claimFile, change("` + mayrun.RuleSQL(\"e\") + `,", "NULL::text,"), stored(only)},
 		{"claim-keeps-the-token", "I5", claimFile, change("attempts = e.attempts + 1,", "attempts = e.attempts,"),
 			stored("TestEveryClaimHasATokenOfItsOwn")},
-		{"take-over-counts-as-nothing", "I9", claimFile, change("retries = e.retries + (e.locked_at IS NOT NULL AND e.begun)::int", "retries = e.retries"),
+		{"take-over-counts-as-nothing", "I9", suspectFile, change("retries = e.retries + ` + diedAloneSQL + `::int", "retries = e.retries"),
 			stored(takeOver)},
-		{"take-over-of-no-run-counts", "I18", claimFile, change("(e.locked_at IS NOT NULL AND e.begun)::int", "(e.locked_at IS NOT NULL)::int"),
-			stored("TestOnlyWhatHasBegunUsesAnAttempt")},
+		{"take-over-of-no-run-counts", "I18", suspectFile, change("(e.locked_at IS NOT NULL AND e.begun AND coalesce", "(e.locked_at IS NOT NULL AND coalesce"),
+			stored("TestSuite")},
+		{"loss-beside-others-uses-an-attempt", "I15", suspectFile, change("coalesce(e.suspect, 0) = 1)", "coalesce(e.suspect, 0) > 0)"), stored("TestSuite")},
+		{"loss-of-a-first-run-uses-an-attempt", "I15", suspectFile, change("coalesce(e.suspect, 0) = 1)", "coalesce(e.suspect, 1) = 1)"), stored("TestSuite")},
+		{"suspects-keep-their-company", "I9", suspectFile, change("greatest(e.suspect / 2, 1)", "e.suspect"), stored("TestSuite")},
+		{"suspect-that-waits-has-begun", "I18", finishFile, change("begun = e.begun OR e.suspect IS NULL", "begun = true"), stored("TestSuite")},
+		{"suspects-run-all-together", "I15", suspects, change("case !full && len(together) < min(company, x.company):", "case !full:"), protocol("TestSuspectsRunWithNoMoreThanEachAllows")},
+		{"suspects-join-one-that-is-to-be-alone", "I15", suspects, change("together, company = append(together, x), min(company, x.company)\n\t}", "together = append(together, x)\n\t}"),
+			protocol("TestSuspectsRunWithNoMoreThanEachAllows")},
+		{"suspects-take-all-slots", "I15", suspects, change("case len(rest) < s.most:", "case true:"), protocol("TestNoMoreThanHalfOfTheSlotsWaitForSuspects")},
+		{"suspects-wait-for-ever", "I13", suspects, change("x.ctx.endCause() != nil || time.Since(x.claimed) >= s.config.LockTimeout", "x.ctx.endCause() != nil"), protocol("TestSuspectsThatWaitKeepTheirClaimsForALockTimeout")},
 		{"claim-inherits-the-run-before", "I18", claimFile, change("nullif($9::bigint, 0) + e.attempts + 1, begun = false,", "nullif($9::bigint, 0) + e.attempts + 1,"), stored("TestARunIsOneClaims")},
-		{"run-is-never-recorded-first", "I9", claimFile, change("begin_first = e.begin_first OR e.locked_at IS NOT NULL AND NOT e.begun", "begin_first = false"),
-			stored("TestOnlyWhatHasBegunUsesAnAttempt")},
-		{"lost-run-is-forgotten", "I9", claimFile, change("lost_run = e.lost_run OR e.locked_at", "lost_run = e.locked_at"),
+		{"lost-run-is-forgotten", "I9", claimFile, change("lost_run = e.lost_run OR ` + diedAloneSQL", "lost_run = ` + diedAloneSQL"),
 			stored("TestAClaimThatIsGivenBackLosesNoLostRun")},
-		{"unrecorded-run-begins", "I18", "eventqueue/worker/decide.go", change("case dec.recordsFirst(l.result):", "case false:"),
+		{"unrecorded-run-begins", "I18", "eventqueue/worker/decide.go", change("case dec.executor.isSuspect(l.result):", "case false:"),
 			protocol("TestARunThatHasToBeRecordedBeginsAfterThat")},
 		{"claim-that-commits-late-is-forgotten", "I13 I18", "eventqueue/worker/unanswered.go", change("u.tries < len(lateCommits)", "u.tries < 0"),
 			protocol("TestAClaimThatCommitsAfterItWasGivenBackIsGivenBackAgain")},

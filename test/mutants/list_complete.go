@@ -50,7 +50,7 @@ func completeMutants() []mutant {
 // fenceMutants take the fence, or a part of it, out of one statement or all.
 func fenceMutants() []mutant {
 	const stale, back = "TestNoEndIsWrittenWithTheClaimOfAnother", "TestNoEndIsWrittenWithAClaimThatWasGivenBack"
-	const renew, renewal = "TestRenewingMovesLiveLocksOnly", "UPDATE events_v2 e SET locked_at = clock.now, begun = true, lost_run = false FROM clock WHERE ` + heldSQL + `"
+	const renew, renewal = "TestRenewingMovesLiveLocksOnly", "UPDATE events_v2 e SET locked_at = clock.now, begun = e.begun OR e.suspect IS NULL, lost_run = e.lost_run AND e.suspect IS NOT NULL FROM clock\n    WHERE ` + heldSQL + `"
 	const all = "e.id = ANY ($1::bigint[])"
 	return []mutant{
 		{"fence-without-the-token", "I5", finishFile,
@@ -84,9 +84,9 @@ func fenceMutants() []mutant {
 			change("DELETE FROM events_v2 e WHERE ` + heldSQL + ` RETURNING e.*", "DELETE FROM events_v2 e WHERE "+all+" RETURNING e.*"), stored(stale)},
 		{"retry-beside-the-fence", "I5", finishFile, change("WHERE ` + heldSQL + ` AND how.id = e.id", "WHERE how.id = e.id"), stored(back)},
 		{"renewal-beside-the-fence", "I4 I5", finishFile,
-			change(renewal, "UPDATE events_v2 e SET locked_at = clock.now, begun = true, lost_run = false FROM clock WHERE "+all), stored(renew)},
+			change(renewal, "UPDATE events_v2 e SET locked_at = clock.now, begun = e.begun OR e.suspect IS NULL, lost_run = e.lost_run AND e.suspect IS NOT NULL FROM clock\n    WHERE "+all), stored(renew)},
 		{"renewal-writes-nothing", "I3 I4", finishFile,
-			change(renewal, "UPDATE events_v2 e SET locked_at = e.locked_at, begun = true, lost_run = false FROM clock WHERE ` + heldSQL + `"), stored(renew)},
+			change(renewal, "UPDATE events_v2 e SET locked_at = e.locked_at, begun = e.begun OR e.suspect IS NULL, lost_run = e.lost_run AND e.suspect IS NOT NULL FROM clock\n    WHERE ` + heldSQL + `"), stored(renew)},
 		{"lost-claim-is-not-reported", "I3", finishFile, change(" AS lost\nFROM", " AND false AS lost\nFROM"), stored(renew)},
 		{"busy-row-counts-as-lost", "I3", finishFile, change("SELECT mine.id, NOT EXISTS (", "SELECT mine.id, true OR NOT EXISTS ("),
 			stored("TestRenewingWaitsForNobody")},

@@ -3,7 +3,7 @@ package main
 // advanceMutants are about ordering groups: events of a key one at a time and in order, and
 // concurrency limits.
 func advanceMutants() []mutant {
-	const sql, claim, store, mend, emit = baseline, "eventqueue/pgstore/claim.go", "eventqueue/pgstore/complete.go",
+	const sql, claim, store, mend, emit = advancing, "eventqueue/pgstore/claim.go", "eventqueue/pgstore/complete.go",
 		"eventqueue/pgstore/advance.go", "eventqueue/pgstore/insertkeyed.go"
 	const order, counts = "TestAGroupGoesByIds", "TestALimitCountsWhatBeginsUnderIt"
 	return []mutant{
@@ -17,7 +17,7 @@ func advanceMutants() []mutant {
 		{"retry-lets-others-go-first", "order", sql, change("WHERE l.passes AND l.id = ANY (deferred)", "WHERE l.id = ANY (deferred)"), stored(order)},
 		{"run-loses-its-place-in-its-groups", "I15", sql, change("left_ids) AND e.group_state = 2 AND (e.locked_at IS NULL OR e.locked_at <= expired)", "left_ids) AND e.group_state = 2 AND (e.locked_at IS NULL OR true)"), stored("TestALimitIsNotHeldByWhatCannotRun")},
 		{"dead-run-stays-admitted", "I13", sql, change("left_ids) AND e.group_state = 2 AND (e.locked_at IS NULL OR e.locked_at <= expired)", "left_ids) AND e.group_state = 2 AND (e.locked_at IS NULL OR false)"), stored("TestALimitIsNotHeldByWhatCannotRun")},
-		{"place-that-is-freed-loses-the-lost-run", "I9", sql, change("lost_run = e.lost_run OR e.locked_at IS NOT NULL AND e.begun,\n        begin_first", "begin_first"),
+		{"place-that-is-freed-loses-the-lost-run", "I9", sql, change("lost_run = e.lost_run OR e.locked_at IS NOT NULL AND e.begun AND coalesce(e.suspect, 0) = 1,\n        begin_first", "begin_first"),
 			stored("TestAPlaceThatIsTakenBackLosesNoLostRun")},
 		{"held-event-stays-admitted-when-another-arrives", "I13", sql, change("<> ALL (deferred) AND (e.locked_at IS NULL OR e.locked_at <= expired)\n          AND (e.delay_until > clock_timestamp() OR coalesce(", "<> ALL (deferred) AND (e.locked_at IS NULL OR e.locked_at <= expired)\n          AND (false AND coalesce("),
 			stored("TestALimitIsNotHeldByWhatIsHeld")},
@@ -39,6 +39,8 @@ func advanceMutants() []mutant {
 			{"ended := ARRAY(SELECT l.id FROM unnest(left_ids) AS l (id) WHERE (SELECT true FROM events_v2 e WHERE e.id = l.id) IS NULL);",
 				"ended := ARRAY(SELECT l.id FROM unnest(left_ids) AS l (id) WHERE NOT EXISTS (SELECT FROM events_v2 e WHERE e.id = l.id));"},
 			{" SET enable_bitmapscan = off SET jit = off AS $$\n#variable_conflict use_column\nDECLARE\n    max_chosen", " SET jit = off AS $$\n#variable_conflict use_column\nDECLARE\n    max_chosen"}}, stored("TestAGroupCostsTheSameBehindABacklog")},
+		{"due-event-of-a-key-waits-for-its-notification", "I2", sql, change("IF at = 1 THEN", "IF at = 0 THEN"), stored("TestSuite")},
+		{"event-that-is-not-due-joins-its-key", "I2", sql, change("substr(changed.group_key, 5) AND e.delay_until <= clock_timestamp()", "substr(changed.group_key, 5)"), stored("TestSuite")},
 		{"whole-group-is-notified", "I11", emit, change("heads[i] = alone || !seen[of]", "heads[i] = true"), working("TestTheNextOfAGroupNeedsNoNotification")},
 	}
 }

@@ -34,7 +34,7 @@ func narrowRuleMutants() []mutant {
 		{"lift-notifies-other-modifiers", "I11", waiting, change("($8 = '' OR e.modifier = $8)", "$8::text IS NOT NULL"), stored(suite)},
 		{"ramp-notifies-beyond-its-step", "I11", waiting, change("AND id > $4 AND id <= $9", "AND id > $4 AND $9::bigint > 0"), stored(suite)},
 		{"lift-notifies-one-handler-of-a-prefix", "I13", "eventqueue/control/rules.go", change("if scope.Prefix {", "if false {"), protocol("TestAllHandlersOfAPrefixAreNotified")},
-		{"turn-is-taken-for-a-rule-of-others", "I13", baseline, change("coalesce(\n              (SELECT true FROM scheduling_rules r\n               WHERE r.canvas_id = e.canvas_id AND r.event_space = e.module AND r.handler_name = e.name\n                 AND r.modifier IN ('', e.modifier) AND", "coalesce(\n              (SELECT true FROM scheduling_rules r\n               WHERE r.canvas_id = e.canvas_id AND r.event_space = e.module AND r.handler_name = e.name\n                 AND"), stored("TestARuleOfOthersTakesNoTurn")},
-		{"turn-of-a-prefix-is-kept", "I13", baseline, change("AND r.prefix\n", "AND NOT r.prefix\n"), stored("TestALimitIsNotHeldByWhatIsHeld")},
+		{"turn-is-taken-for-a-rule-of-others", "I13", advancing, change("coalesce(\n              (SELECT true FROM scheduling_rules r\n               WHERE r.canvas_id = e.canvas_id AND r.event_space = e.module AND r.handler_name = e.name\n                 AND r.modifier IN ('', e.modifier) AND", "coalesce(\n              (SELECT true FROM scheduling_rules r\n               WHERE r.canvas_id = e.canvas_id AND r.event_space = e.module AND r.handler_name = e.name\n                 AND"), stored("TestARuleOfOthersTakesNoTurn")},
+		{"turn-of-a-prefix-is-kept", "I13", advancing, change("AND r.prefix\n", "AND NOT r.prefix\n"), stored("TestALimitIsNotHeldByWhatIsHeld")},
 	}
 }

@@ -36,7 +36,7 @@ func (s *script) logged(status, value string) *script {
 func TestChangesByOperators(t *testing.T) {
 	t.Parallel()
 	const old, edited = `{"a":1}`, `{"a":2}`
-	begun := func() *script { return newScript().emit(0, 0).claim(1, "w1", 1, 0).kind(oracle.Renewed, 2, "w1", 1) }
+	begun := func() *script { return newScript().emit(0, 0).claim(1, "w1", 1, 0).begin(2, "w1", 1, 1) }
 	for name, c := range map[string]struct {
 		script *script
 		want   string

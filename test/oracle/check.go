@@ -20,6 +20,8 @@ func Check(h *History) []Violation {
 		j.checkSpoilt(l)
 	}
 	j.checkGroups()
+	j.checkOrder()
+	j.checkCompany()
 	j.checkLimits()
 	j.checkUnique()
 	j.checkChains()

@@ -68,6 +68,12 @@ func (s *script) kind(kind oracle.Kind, second float64, actor string, attempt in
 	return s
 }
 
+// begin records that the run of a suspect begins, and how many run together.
+func (s *script) begin(second float64, actor string, attempt int32, together int) *script {
+	s.Add(oracle.Record{Kind: oracle.Renewed, At: at(second), Actor: actor, Event: 7, Attempt: attempt, Together: together})
+	return s
+}
+
 func (s *script) rule(kind oracle.Kind, second float64, call int64, changed bool) *script {
 	s.Add(oracle.Record{Kind: kind, At: at(second), Rule: control.PauseRule, Scope: scope(), Call: call, Changed: changed})
 	return s
@@ -169,11 +175,13 @@ func TestGoodHistories(t *testing.T) {
 		"cut off as it began": func() *script { // a row by hand, for its last run
 			s := newScript().emit(0, 0)
 			s.Records[0].Retries = 2
-			return s.claim(1, "w1", 1, 2).kind(oracle.Renewed, 1, "w1", 1).fault(oracle.LostDatabase, "w1", 1, 70).
+			return s.claim(1, "w1", 1, 2).begin(1, "w1", 1, 1).fault(oracle.LostDatabase, "w1", 1, 70).
 				claim(61, "w2", 2, 3).write(62, "w2", 2, machine.RetryTooMany, 0).log("FAILED")
 		}(),
 		"taken over":          newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Killed, "w1", 5, 30).complete(61, "w2", 2, 0),
-		"begun, taken over":   newScript().emit(0, 0).claim(1, "w1", 1, 0).kind(oracle.Renewed, 1, "w1", 1).fault(oracle.Killed, "w1", 5, 30).complete(61, "w2", 2, 1),
+		"begun, taken over":   newScript().emit(0, 0).claim(1, "w1", 1, 0).kind(oracle.Renewed, 1, "w1", 1).fault(oracle.Killed, "w1", 5, 30).complete(61, "w2", 2, 0),
+		"died beside others":  newScript().emit(0, 0).claim(1, "w1", 1, 0).begin(1, "w1", 1, 2).fault(oracle.Killed, "w1", 5, 30).complete(61, "w2", 2, 0),
+		"died alone":          newScript().emit(0, 0).claim(1, "w1", 1, 0).begin(1, "w1", 1, 1).fault(oracle.Killed, "w1", 5, 30).complete(61, "w2", 2, 1),
 		"renewed":             newScript().emit(0, 0).claim(1, "w1", 1, 0).kind(oracle.Renewed, 30, "w1", 1).run(1, "w1", 1, oracle.OK).write(80, "w1", 1, machine.ExecutesToCompletion, 0),
 		"stale one refused":   newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Frozen, "w1", 5, 90).complete(61, "w2", 2, 0).kind(oracle.Refused, 95, "w1", 1),
 		"waits, not due":      newScript().emit(0, 5000).row(5000, false),
@@ -247,11 +255,20 @@ func TestBadHistories(t *testing.T) {
 			fail(8, 3, machine.RetryAllowed).fail(12, 4, machine.RetryTooMany).log("FAILED")},
 		"takeover counted":     {"I9", newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Killed, "w1", 5, 30).complete(61, "w2", 2, 1)},
 		"failed without a run": {"I18", newScript().emit(0, 0).claim(1, "w1", 1, 0).kind(oracle.Renewed, 1, "w1", 1).fault(oracle.LostDatabase, "w1", 5, 30).claim(61, "w2", 2, 1).write(62, "w2", 2, machine.RetryTooMany, 0).log("FAILED")},
-		"takeover not counted": {"I9", newScript().emit(0, 0).claim(1, "w1", 1, 0).kind(oracle.Renewed, 1, "w1", 1).fault(oracle.Killed, "w1", 5, 30).complete(61, "w2", 2, 0)},
-		"release counted":      {"I9", newScript().emit(0, 0).claim(1, "w1", 1, 0).write(2, "w1", 1, machine.Released, 0).complete(3, "w2", 2, 1)},
-		"slot twice":           {"I10", newScript().emit(60, 60).complete(61, "w1", 1, 0).slot(60, at(60)).slot(61, at(60))},
-		"slot early":           {"I10", newScript().emit(50, 50).complete(51, "w1", 1, 0).slot(50, at(60))},
-		"slot forgotten":       {"I10", newScript().cron(oracle.Latest, 60, 120).emit(120, 120).complete(121, "w1", 1, 0).slot(120, at(120))},
+		"takeover not counted": {"I9", newScript().emit(0, 0).claim(1, "w1", 1, 0).begin(1, "w1", 1, 1).fault(oracle.Killed, "w1", 5, 30).complete(61, "w2", 2, 0)},
+		"guilt by company":     {"I9", newScript().emit(0, 0).claim(1, "w1", 1, 0).begin(1, "w1", 1, 2).fault(oracle.Killed, "w1", 5, 30).complete(61, "w2", 2, 1)},
+		"suspects beside one that is said to be alone": {"I15", func() *script {
+			s := newScript().emit(0, 0).claim(1, "w1", 1, 0).begin(1, "w1", 1, 1).fault(oracle.Killed, "w1", 5, 30).complete(61, "w2", 2, 1)
+			const other = 8
+			s.Add(oracle.Record{Kind: oracle.Emitted, At: at(0), Event: other, Canvas: scope().Canvas, Handler: key, Value: `{"a":1}`})
+			s.Add(oracle.Record{Kind: oracle.Claimed, At: at(1), Actor: "w1", Event: other, Attempt: 1})
+			s.Add(oracle.Record{Kind: oracle.Renewed, At: at(2), Actor: "w1", Event: other, Attempt: 1, Together: 2})
+			return s
+		}()},
+		"release counted": {"I9", newScript().emit(0, 0).claim(1, "w1", 1, 0).write(2, "w1", 1, machine.Released, 0).complete(3, "w2", 2, 1)},
+		"slot twice":      {"I10", newScript().emit(60, 60).complete(61, "w1", 1, 0).slot(60, at(60)).slot(61, at(60))},
+		"slot early":      {"I10", newScript().emit(50, 50).complete(51, "w1", 1, 0).slot(50, at(60))},
+		"slot forgotten":  {"I10", newScript().cron(oracle.Latest, 60, 120).emit(120, 120).complete(121, "w1", 1, 0).slot(120, at(120))},
 		"all means all": {"I10", newScript().cron(oracle.All, 60, 120).emit(120, 120).complete(121, "w1", 1, 0).slot(120, at(120)).
 			fault(oracle.Killed, "c1", 50, 119)},
 		"no slot":            {"I10", newScript().cron(oracle.Latest, 60).emit(30, 30).complete(31, "w1", 1, 0).slot(30, at(30)).fault(oracle.Killed, "c1", 0, 999)},
@@ -303,5 +320,31 @@ func TestEvidence(t *testing.T) {
 	}
 	if strings.Contains(text, "w3") {
 		t.Errorf("a fault of somebody else's in:\n%s", text)
+	}
+}
+
+// TestOrderOfAKey (I2): an event that is due goes before those of higher ids, also if it was not ready at first.
+func TestOrderOfAKey(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		due  float64 // of the event with the lower id, which runs second
+		want string
+	}{"due before the other": {2, "I2"}, "due after the other began": {12, ""}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScript().emit(0, c.due).complete(20, "w1", 1, 0)
+			const other = 8
+			s.Add(oracle.Record{Kind: oracle.Emitted, At: at(9), Due: at(9), Event: other, Canvas: scope().Canvas, Handler: key, Value: `{"a":1}`})
+			for i := range s.Records {
+				if s.Records[i].Kind == oracle.Emitted {
+					s.Records[i].OrderingKey = "line"
+				}
+			}
+			s.Add(oracle.Record{Kind: oracle.Claimed, At: at(10), Actor: "w8", Event: other, Attempt: 1})
+			s.Add(oracle.Record{Kind: oracle.RunStarted, At: at(10), Actor: "w8", Event: other, Attempt: 1, Value: `{"a":1}`})
+			s.Add(oracle.Record{Kind: oracle.RunEnded, At: at(11), Actor: "w8", Event: other, Attempt: 1, Result: oracle.OK})
+			s.Add(oracle.Record{Kind: oracle.Written, At: at(11), Actor: "w8", Event: other, Attempt: 1, Label: machine.ExecutesToCompletion})
+			expect(t, &s.History, c.want)
+		})
 	}
 }

@@ -42,8 +42,14 @@ type hold struct {
 	lockedAt time.Time
 	// begun: it was recorded that its run had begun, as every renewal does.
 	begun bool
-	end   *Record // the accepted write, or nil
-	next  *Record // the claim that followed, or nil
+	// together is how many suspects ran in its worker when that was recorded; 0: it was no suspect.
+	// begins is when it was first recorded.
+	together int
+	begins   time.Time
+	// charged: the lock expired, and that used an attempt.
+	charged bool
+	end     *Record // the accepted write, or nil
+	next    *Record // the claim that followed, or nil
 	// due is the row's delay_until when it was claimed, and free since when it
 	// had been unlocked.
 	due, free time.Time

@@ -39,7 +39,7 @@ func TestLimits(t *testing.T) {
 			}
 			h.Add(oracle.Record{Kind: oracle.Claimed, Event: 1, At: at(1), Attempt: 1, Actor: "w1"})
 			if c.taken > 0 {
-				h.Add(oracle.Record{Kind: oracle.Renewed, Event: 1, At: at(1), Attempt: 1, Actor: "w1"}) // its run has begun
+				h.Add(oracle.Record{Kind: oracle.Renewed, Event: 1, At: at(1), Attempt: 1, Actor: "w1", Together: 1}) // its run has begun, alone
 				h.Add(oracle.Record{Kind: oracle.TakenBack, Event: 1, At: at(c.taken), Retries: 1})
 			}
 			h.Add(oracle.Record{Kind: oracle.Claimed, Event: 2, At: at(c.second), Attempt: 1, Actor: "w1"})

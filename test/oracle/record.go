@@ -124,6 +124,7 @@ type Record struct {
 
 	Attempt     int32
 	Retries     int
+	Together    int       // of Renewed: the run of a suspect begins, and so many suspects run in its worker
 	LockedAt    time.Time // zero: At
 	LockTimeout time.Duration
 	Label       machine.Label

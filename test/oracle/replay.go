@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
 )
 
 // replay walks over the changes of a row and holds each against what the row
@@ -49,6 +50,7 @@ type walk struct {
 	due     time.Time
 	free    time.Time // since when it has been unlocked, when it is
 	holder  *hold     // nil: unlocked
+	company int       // the column suspect; 0: no suspect
 	gone    bool
 }
 
@@ -71,9 +73,7 @@ func (w *walk) claimed(r *Record) {
 		}
 		old.next = r
 		free = expiry
-		if old.begun { // of what did not say so, nobody knows (I18)
-			w.retries++
-		}
+		w.takeLock()
 	}
 	if r.Retries != w.retries {
 		w.accuse(w.life, "I9", "claim %d found retries %d: it must be %d, the failed runs so far", r.Attempt, r.Retries, w.retries)
@@ -115,7 +115,30 @@ func (w *walk) renewed(r *Record) {
 		w.accuse(w.life, "I5", "token %d was renewed by %s, though %s", r.Attempt, r.Actor, why)
 		return
 	}
-	w.holder.lockedAt, w.holder.begun = r.lockedAt(), true
+	w.holder.lockedAt = r.lockedAt()
+	switch {
+	case r.Together > 0:
+		if w.holder.together == 0 {
+			w.holder.begins = r.At
+		}
+		w.company, w.holder.together, w.holder.begun = r.Together, r.Together, true
+	case w.company == 0:
+		w.holder.begun = true
+	}
+}
+
+// takeLock is what becomes of an event whose lock has expired: a suspect, unless it was one and the only one in its
+// worker (I15). Of what did not record that it began, nobody knows whether it did (I18).
+func (w *walk) takeLock() {
+	switch {
+	case w.company == 0:
+		w.company = worker.AnyCompany
+	case w.holder.begun && w.company == 1:
+		w.holder.charged = true
+		w.retries++
+	case w.holder.begun:
+		w.company /= 2
+	}
 }
 
 func (w *walk) written(r *Record) {
@@ -129,6 +152,9 @@ func (w *walk) written(r *Record) {
 		w.gone, w.ended = true, r
 	case machine.RetryAllowed:
 		w.retries++
+	}
+	if r.Label != machine.Released {
+		w.company = 0
 	}
 	if !r.Due.IsZero() {
 		w.due = r.Due
@@ -151,12 +177,8 @@ func (w *walk) takenBack(r *Record) {
 	if expiry := old.lockedAt.Add(w.timeout(r)); r.At.Before(expiry) {
 		w.accuse(w.life, "I4", "token %d was taken back while it was valid for another %s", w.attempt, expiry.Sub(r.At))
 	}
-	want := w.retries
-	if old.begun { // of what did not say so, nobody knows (I18)
-		want++
-	}
-	if r.Retries != want {
-		w.accuse(w.life, "I9", "retries are %d when token %d was taken back: they must be %d", r.Retries, w.attempt, want)
+	if w.takeLock(); r.Retries != w.retries {
+		w.accuse(w.life, "I9", "retries are %d when token %d was taken back: they must be %d", r.Retries, w.attempt, w.retries)
 	}
 	w.retries, w.holder, w.free = r.Retries, nil, r.At
 }

@@ -1,6 +1,8 @@
 package oracle
 
 import (
+	"time"
+
 	"eventsv2/eventqueue/machine"
 )
 
@@ -40,7 +42,7 @@ func (j *judgement) checkFailures(l *life) {
 	}
 	least, most := j.Bounds.maxRetries(l.emitted.Handler)
 	leastSnoozes, mostSnoozes := j.Bounds.snoozes(l.emitted.Handler)
-	failures, own, silent, snoozes := 0, 0, 0, 0
+	failures, own, silent, snoozes, free := 0, 0, 0, 0, 0
 	for _, h := range l.holds {
 		run, end := l.starts[h.claim.Attempt], l.ends[h.claim.Attempt]
 		lost := h.end == nil && h.next != nil
@@ -49,15 +51,25 @@ func (j *judgement) checkFailures(l *life) {
 		}
 		wrong := end != nil && (end.Result == Failed || end.Result == Permanent || end.Result == Cut ||
 			end.Result == Snoozed && snoozes >= leastSnoozes)
-		bad := lost || h.end != nil && isFailure(h.end.Label)
+		bad := h.charged || h.end != nil && isFailure(h.end.Label)
 		switch {
 		case run != nil && lost && !h.begun:
-			silent++
+			if silent++; silent > 1 {
+				j.accuse(l, "I9", "%d runs in a row were lost without a record that they had begun: at most the first may", silent)
+			}
 		case run != nil && bad:
 			failures++
 		}
-		if lost || bad && wrong {
+		if h.charged || bad && wrong {
 			own++
+		}
+		switch {
+		case lost && h.begun && !h.charged:
+			if free++; free > mostFree {
+				j.accuse(l, "I9", "%d runs in a row were lost and used no attempt: at most %d may", free, mostFree)
+			}
+		case h.end != nil && h.end.Label != machine.Released:
+			free, silent = 0, 0
 		}
 		switch {
 		case h.end == nil:
@@ -68,9 +80,6 @@ func (j *judgement) checkFailures(l *life) {
 				j.accuse(l, "I9", "it was snoozed %d times in a row: at most %d", snoozes, mostSnoozes)
 			}
 		}
-	}
-	if silent > 1 {
-		j.accuse(l, "I9", "%d runs were lost without a record that they had begun: at most the first may", silent)
 	}
 	if allowed := most + 1 + l.freed; failures > allowed { // with its lock an operator frees it for one more run
 		j.accuse(l, "I9", "%d runs failed: with %d retries at most %d may", failures, most, allowed)
@@ -92,6 +101,61 @@ func (j *judgement) checkFailures(l *life) {
 			j.accuse(l, "I15", "it is FAILED after %d runs of its own that failed: it may be tried %d times", own, least+1)
 		}
 	}
+}
+
+// mostFree is how many runs of an event may be lost in a row before the first one uses an attempt: the first, and
+// those with less and less company.
+const mostFree = 11
+
+// checkCompany is I15: what uses an attempt because its worker died was the only suspect there.
+func (j *judgement) checkCompany() {
+	type apart struct {
+		of   *life
+		h    *hold
+		from time.Time
+		to   time.Time
+	}
+	byActor := map[string][]apart{}
+	for _, id := range j.order {
+		l := j.lives[id]
+		for _, h := range l.holds {
+			if h.together > 0 {
+				byActor[h.claim.Actor] = append(byActor[h.claim.Actor], apart{l, h, h.begins, j.endOfRun(l, h)})
+			}
+		}
+	}
+	for actor, runs := range byActor {
+		for _, a := range runs {
+			if !a.h.charged {
+				continue
+			}
+			for _, b := range runs {
+				if b.h != a.h && b.from.Before(a.to) && a.from.Before(b.to) {
+					j.accuse(a.of, "I15", "token %d used an attempt when %s died, and the suspect %s ran beside it", a.h.claim.Attempt, actor, b.of.id)
+				}
+			}
+		}
+	}
+}
+
+// endOfRun is when the run of a claim was over, at the latest.
+func (j *judgement) endOfRun(l *life, h *hold) time.Time {
+	to := j.Final.At
+	if h.next != nil {
+		to = h.next.At
+	}
+	if h.end != nil {
+		to = h.end.At
+	}
+	if end := l.ends[h.claim.Attempt]; end != nil {
+		to = earliest(to, end.At)
+	}
+	for i := range j.Faults {
+		if f := &j.Faults[i]; f.Kind == Killed && (f.Actor == "" || f.Actor == h.claim.Actor) && !f.From.Before(h.claim.At) {
+			to = earliest(to, f.From)
+		}
+	}
+	return to
 }
 
 // checkUndelivered is I18: an event is FAILED that no handler was ever called for. Then

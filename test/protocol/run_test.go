@@ -87,7 +87,7 @@ func TestOnlyALostRunEndsAnEventUnrun(t *testing.T) {
 		for _, end := range got.completions {
 			want := "no luck"
 			if end.Event == 2 {
-				want = "the lock expired during the last run that was allowed: its worker died, hung, or lost the database"
+				want = "the event died alone: the lock expired during the last run that was allowed, and no other suspect ran beside it; its worker died, hung, or lost the database"
 			}
 			if end.Label != machine.RetryTooMany || end.LastError != want {
 				s.t.Errorf("%+v, want %q", end, want)

@@ -50,6 +50,7 @@ type script struct {
 	runs             map[eventqueue.EventID]int
 	gaveBack         []eventqueue.EventID
 	asked            []eventqueue.ClaimID // by claims
+	together         []int                // of each BeginRuns
 }
 
 // requeued is one delivery that was given back, or whose lease was extended.
@@ -282,6 +283,14 @@ func (s *script) Complete(ctx context.Context, _ eventqueue.DB, completions []wo
 // Advance implements worker.Store: no event waits in an ordering group.
 func (s *script) Advance(context.Context, []eventqueue.EventID, []eventqueue.EventID) ([]eventqueue.Event, error) {
 	return nil, nil
+}
+
+// BeginRuns is Renew, and records how many run together.
+func (s *script) BeginRuns(ctx context.Context, claims []worker.Claim, together int) (worker.WriteResult, error) {
+	s.mu.Lock()
+	s.together = append(s.together, together)
+	s.mu.Unlock()
+	return s.Renew(ctx, claims)
 }
 
 // Renew counts, and finds lost what the test says.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/worker"
 )
 
@@ -106,10 +107,10 @@ func TestARunThatHasToBeRecordedBeginsAfterThat(t *testing.T) {
 		stop := s.start(worker.Config{})
 		defer stop()
 		f := s.claimed(1)
-		f.BeginFirst = true
+		f.Company = worker.AnyCompany
 		s.notify(f, s.claimed(2))
 		pass(time.Second)
-		if got := s.state(); got.runs[1] != 0 || got.runs[2] != 1 || len(got.requeued) != 1 || !slices.Equal(s.gaveBack, []eventqueue.EventID{1}) {
+		if got := s.state(); got.runs[1] != 0 || got.runs[2] != 1 || len(got.requeued) != 1 || got.completions[0].Label != machine.Released {
 			s.t.Errorf("without an answer: %+v, given back %v", got, s.gaveBack)
 		}
 		s.mu.Lock()

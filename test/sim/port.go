@@ -223,14 +223,29 @@ func (s *port) Advance(ctx context.Context, left, arrived []eventqueue.EventID) 
 }
 
 // Renew implements worker.Store.
-func (s *port) Renew(ctx context.Context, claims []worker.Claim) (written worker.WriteResult, err error) {
+func (s *port) Renew(ctx context.Context, claims []worker.Claim) (worker.WriteResult, error) {
+	return s.renew(ctx, claims, 0)
+}
+
+// BeginRuns implements worker.Store.
+func (s *port) BeginRuns(ctx context.Context, claims []worker.Claim, together int) (worker.WriteResult, error) {
+	return s.renew(ctx, claims, together)
+}
+
+func (s *port) renew(ctx context.Context, claims []worker.Claim, together int) (written worker.WriteResult, err error) {
 	claims = slices.SortedFunc(slices.Values(claims), func(a, b worker.Claim) int {
 		return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(a.Attempt, b.Attempt))
 	})
-	err = s.do(ctx, "Renew", fmt.Sprint(claims), func() (string, error) {
-		written, err = s.mem.Renew(ctx, claims)
+	name, write := "Renew", s.mem.Renew
+	if together > 0 {
+		name, write = "BeginRuns", func(ctx context.Context, claims []worker.Claim) (worker.WriteResult, error) {
+			return s.mem.BeginRuns(ctx, claims, together)
+		}
+	}
+	err = s.do(ctx, name, fmt.Sprint(claims, together), func() (string, error) {
+		written, err = write(ctx, claims)
 		s.p.spoilt(memstore.OpRenew, oracle.Renewed, err)
-		s.p.w.renewed(s.p, claims, written.Done)
+		s.p.w.renewed(s.p, claims, written.Done, together)
 		return fmt.Sprintf("done %v, lost %v", written.Done, written.Lost), err
 	})
 	return written, err

@@ -85,10 +85,10 @@ func (w *world) claimed(p *process, found []worker.ClaimResult) {
 	}
 }
 
-func (w *world) renewed(p *process, claims []worker.Claim, done []eventqueue.EventID) {
+func (w *world) renewed(p *process, claims []worker.Claim, done []eventqueue.EventID, together int) {
 	for _, id := range done {
 		c := claims[w.which(id, len(claims), func(i int) worker.Claim { return claims[i] })]
-		w.add(oracle.Record{Kind: oracle.Renewed, Actor: p.name, Event: id, Attempt: c.Attempt})
+		w.add(oracle.Record{Kind: oracle.Renewed, Actor: p.name, Event: id, Attempt: c.Attempt, Together: together})
 	}
 }
 

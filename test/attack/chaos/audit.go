@@ -37,6 +37,7 @@ CREATE TABLE chaos_audit (
     id         bigint      NOT NULL,
     old_locked bigint      NOT NULL, old_attempts integer NOT NULL, old_retries integer NOT NULL, old_due bigint NOT NULL,
     new_locked bigint      NOT NULL, new_attempts integer NOT NULL, new_retries integer NOT NULL, new_due bigint NOT NULL,
+    new_together integer   NOT NULL DEFAULT 0,
     canvas_id  uuid,
     module     text,
     name       text,
@@ -69,9 +70,10 @@ BEGIN
         VALUES ('D', OLD.id, chaos_micros(OLD.locked_at), OLD.attempts, OLD.retries, chaos_micros(OLD.delay_until), 0, 0, 0, 0);
     ELSE
         INSERT INTO chaos_audit (op, id, old_locked, old_attempts, old_retries, old_due,
-            new_locked, new_attempts, new_retries, new_due, value)
+            new_locked, new_attempts, new_retries, new_due, new_together, value)
         VALUES ('U', OLD.id, chaos_micros(OLD.locked_at), OLD.attempts, OLD.retries, chaos_micros(OLD.delay_until),
             chaos_micros(NEW.locked_at), NEW.attempts, NEW.retries, chaos_micros(NEW.delay_until),
+            CASE WHEN NEW.begun THEN coalesce(NEW.suspect, 0) ELSE 0 END,
             CASE WHEN (OLD.id, OLD.canvas_id, OLD.module, OLD.name, OLD.modifier, OLD.value)
                   IS DISTINCT FROM (NEW.id, NEW.canvas_id, NEW.module, NEW.name, NEW.modifier, NEW.value) THEN NEW.value END);
     END IF;
@@ -113,6 +115,7 @@ type rowState struct {
 	attempts     int32
 	retries      int32
 	dueMicros    int64
+	together     int32 // of a suspect whose run has begun: how many ran in its worker
 }
 
 // The operations of a change.
@@ -175,7 +178,7 @@ func (s *story) task() (task.Task, error) {
 
 const readAuditSQL = `
 SELECT id, at, writer, op, old_locked, old_attempts, old_retries, old_due,
-       new_locked, new_attempts, new_retries, new_due, canvas_id,
+       new_locked, new_attempts, new_retries, new_due, new_together, canvas_id,
        coalesce(module, ''), coalesce(name, ''), coalesce(modifier, ''), coalesce(parent_id, 0), value
   FROM chaos_audit
  ORDER BY id, seq`
@@ -223,7 +226,7 @@ func readChanges(ctx context.Context, pool *pgxpool.Pool, of func(eventqueue.Eve
 	writers := map[string]string{} // one copy of each name
 	targets := []any{&id, &c.at, &c.writer, &op,
 		&c.old.lockedMicros, &c.old.attempts, &c.old.retries, &c.old.dueMicros,
-		&c.new.lockedMicros, &c.new.attempts, &c.new.retries, &c.new.dueMicros, &canvas,
+		&c.new.lockedMicros, &c.new.attempts, &c.new.retries, &c.new.dueMicros, &c.new.together, &canvas,
 		&e.handler.Module, &e.handler.Name, &e.handler.Modifier, &e.parent, &value}
 	_, err := pgx.ForEachRow(rows, targets, func() error {
 		s := of(id)

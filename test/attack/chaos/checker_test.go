@@ -56,9 +56,6 @@ func (s *script) write(seconds float64, writer string, edit func(*rowState)) {
 
 func (s *script) claim(seconds float64, writer string) {
 	s.write(seconds, writer, func(r *rowState) {
-		if r.lockedMicros != 0 && s.begun { // of what did not say so, nobody knows (I18)
-			r.retries++
-		}
 		r.lockedMicros, r.attempts = at(seconds).UnixMicro(), r.attempts+1
 	})
 	s.begun = false

@@ -167,7 +167,7 @@ func (c *checker) reportChange(h *oracle.History, t *trial, ch *change) {
 		c.reportRuns(h, t, ch)
 		return
 	case ch.renews():
-		r.Kind, r.LockedAt = oracle.Renewed, micros(ch.new.lockedMicros)
+		r.Kind, r.LockedAt, r.Together = oracle.Renewed, micros(ch.new.lockedMicros), int(ch.new.together)
 	case ch.op == opDelete && t.ending != nil && t.ending.cancelled:
 		r.Kind = oracle.Cancelled
 	case ch.operates():

@@ -1,0 +1,154 @@
+package protocol
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/worker"
+)
+
+// suspect is an event that was in hand when a worker died.
+func (s *script) suspect(id eventqueue.EventID, company int) *worker.ClaimResult {
+	f := s.claimed(id)
+	f.Company = company
+	return f
+}
+
+// blocking registers a handler that returns when the returned function says so, or its context ends.
+func (s *script) blocking() (release func(id eventqueue.EventID)) {
+	gates := map[eventqueue.EventID]chan struct{}{}
+	for id := eventqueue.EventID(1); id < 30; id++ {
+		gates[id] = make(chan struct{})
+	}
+	s.handle(eventqueue.Policy{}, func(ctx context.Context, run *eventqueue.Run) error {
+		select {
+		case <-gates[run.ID]:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	return func(id eventqueue.EventID) { close(gates[id]); pass(100 * time.Millisecond) }
+}
+
+// ran are the events whose handlers were called.
+func (st state) ran() (ids []eventqueue.EventID) {
+	for id := range st.runs {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// TestSuspectsRunWithNoMoreThanEachAllows (I15): beside events that are no suspects, in the order in which they came.
+func TestSuspectsRunWithNoMoreThanEachAllows(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		release := s.blocking()
+		defer s.start(worker.Config{Concurrency: 20})()
+		expect := func(when string, together []int, ids ...eventqueue.EventID) {
+			s.t.Helper()
+			pass(100 * time.Millisecond)
+			if got := s.state().ran(); !slices.Equal(got, ids) || !slices.Equal(s.together, together) {
+				s.t.Fatalf("%s, %v ran, recorded as %v together; want %v and %v", when, got, s.together, ids, together)
+			}
+		}
+		s.notify(s.suspect(1, 3), s.suspect(2, 2), s.suspect(3, worker.AnyCompany), s.suspect(4, 1), s.suspect(5, worker.AnyCompany), s.claimed(6))
+		expect("at first", []int{2}, 1, 2, 6)
+		release(1)
+		expect("when one has ended", []int{2, 2}, 1, 2, 3, 6)
+		release(2)
+		expect("while one runs that is to be alone next", []int{2, 2}, 1, 2, 3, 6)
+		release(3)
+		expect("alone", []int{2, 2, 1}, 1, 2, 3, 4, 6)
+		s.notify(s.claimed(7))
+		expect("beside it", []int{2, 2, 1}, 1, 2, 3, 4, 6, 7)
+		release(4)
+		expect("in the end", []int{2, 2, 1, 1}, 1, 2, 3, 4, 5, 6, 7)
+		for _, id := range []eventqueue.EventID{5, 6, 7} {
+			release(id)
+		}
+		pass(time.Second)
+		if got := s.state(); len(got.completions) != 7 {
+			s.t.Errorf("%d events have ended: %+v", len(got.completions), got.completions)
+		}
+	})
+}
+
+// TestTheFirstDeathDelaysNothing: what is known of no event keeps none of them waiting.
+func TestTheFirstDeathDelaysNothing(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		s.blocking()
+		defer s.start(worker.Config{Concurrency: 20})()
+		var found []*worker.ClaimResult
+		for id := eventqueue.EventID(1); id <= 18; id++ {
+			found = append(found, s.suspect(id, worker.AnyCompany))
+		}
+		s.notify(found...)
+		pass(100 * time.Millisecond)
+		if got := s.state(); len(got.runs) != 18 || !slices.Equal(s.together, []int{18}) {
+			s.t.Errorf("%d run, recorded as %v together", len(got.runs), s.together)
+		}
+	})
+}
+
+// TestSuspectsThatWaitKeepTheirClaimsForALockTimeout, and then another worker may have them. A worker that stops releases
+// them at once.
+func TestSuspectsThatWaitKeepTheirClaimsForALockTimeout(t *testing.T) {
+	t.Parallel()
+	for name, stops := range map[string]bool{"it waits for too long": false, "the worker stops": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inVirtualTime(t, func(s *script) {
+				s.handle(eventqueue.Policy{Timeout: time.Hour}, func(ctx context.Context, _ *eventqueue.Run) error {
+					<-ctx.Done()
+					return ctx.Err()
+				})
+				stop := s.start(worker.Config{Concurrency: 20, LockTimeout: time.Minute, GracePeriod: time.Hour})
+				s.notify(s.suspect(1, 1), s.suspect(2, 1))
+				pass(50 * time.Second)
+				if got := s.state(); len(got.completions) != 0 || !slices.Equal(got.ran(), []eventqueue.EventID{1}) {
+					s.t.Errorf("after 50 s: %+v", got)
+				}
+				if stops {
+					go stop()
+				}
+				pass(12 * time.Second)
+				if got := s.state(); len(got.completions) != 1 || got.completions[0].Event != 2 || got.completions[0].Label != machine.Released || got.runs[2] != 0 {
+					s.t.Errorf("after 62 s: %+v", got)
+				}
+				if !stops {
+					go stop()
+				}
+				pass(2 * time.Hour)
+			})
+		})
+	}
+}
+
+// TestNoMoreThanHalfOfTheSlotsWaitForSuspects (I15): the others are for events beside them.
+func TestNoMoreThanHalfOfTheSlotsWaitForSuspects(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		s.blocking()
+		defer s.start(worker.Config{Concurrency: 8})()
+		var found []*worker.ClaimResult
+		for id := eventqueue.EventID(1); id <= 7; id++ {
+			found = append(found, s.suspect(id, 1))
+		}
+		s.notify(found...)
+		pass(100 * time.Millisecond)
+		var released []eventqueue.EventID
+		for _, end := range s.state().completions {
+			released = append(released, end.Event)
+		}
+		if want := []eventqueue.EventID{6, 7}; !slices.Equal(released, want) {
+			s.t.Errorf("%v were released, want %v", released, want)
+		}
+	})
+}
