@@ -75,7 +75,7 @@ func (d *dashboard) readHandler(r *http.Request, scope eventqueue.Scope) (data h
 	data = handlerData{Scope: scope, MayPause: d.mayChange(r, access.Operate, scope.Canvas), MayBlock: d.mayChange(r, access.Administer, scope.Canvas)}
 	rules, err := d.Reader.RulesAbout(r.Context(), control.RuleScope{Scope: scope})
 	for _, rule := range rules {
-		data.Rules = append(data.Rules, ruleRow{rule, d.mayChange(r, verbOf(rule.Type), scope.Canvas)})
+		data.Rules = append(data.Rules, ruleRow{rule, !rule.Whole() && d.mayChange(r, verbOf(rule.Type), scope.Canvas)})
 		if rule.RuleScope == (control.RuleScope{Scope: scope}) {
 			data.Paused = data.Paused || rule.Type == control.PauseRule
 			data.Blocked = data.Blocked || rule.Type == control.BlockRule

@@ -54,7 +54,7 @@ func (s situation) of(canvas *eventqueue.CanvasID) part {
 	} else {
 		p.totals = s.totals[*canvas]
 		p.activities = those(s.activities, func(a inspect.Activity) bool { return a.Canvas == *canvas })
-		p.rules = those(s.rules, func(r control.Rule) bool { return r.Canvas == *canvas })
+		p.rules = those(s.rules, func(r control.Rule) bool { return r.Canvas == *canvas || r.Whole() })
 	}
 	if n := len(p.totals); n > 0 {
 		p.now = p.totals[n-1].AsOf

@@ -3,9 +3,11 @@ package dashboard
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/internal/humantime"
 	"eventsv2/internal/printing"
@@ -45,6 +47,7 @@ func (r *reporter) add(link, text, format string, args ...any) {
 // troubles are what is wrong, what stops most first. failed is how many events have failed for good in the last hour.
 func (d *dashboard) troubles(p part, failed int64, who viewer) []trouble {
 	r := &reporter{base: d.Prefix, who: who}
+	rules := r.held(p.rules)
 	workers := live(p.workers)
 	if workers == 0 {
 		r.add("/workers", "See the workers", "No worker is connected: no event runs.")
@@ -69,10 +72,21 @@ func (d *dashboard) troubles(p part, failed int64, who viewer) []trouble {
 	if failed > 0 {
 		r.add("/failed", "See what failed", "%s failed for good in the last hour.", printing.Plural(failed, "event"))
 	}
-	if n := len(p.rules); n > 0 {
+	if n := len(rules); n > 0 {
 		r.add("/handlers", "See the handlers", "%s held back by a pause or a block.", map[bool]string{true: "1 handler is", false: fmt.Sprint(n) + " handlers are"}[n == 1])
 	}
 	return r.list
+}
+
+// held reports that the whole queue is held, and returns the other rules.
+func (r *reporter) held(rules []control.Rule) []control.Rule {
+	return slices.DeleteFunc(slices.Clone(rules), func(rule control.Rule) bool {
+		if rule.Whole() {
+			r.add("", "", "The whole queue is held: no event begins. To let them run: eventctl unhold --all")
+			r.list[len(r.list)-1].Detail = clean(rule.Actor + ": " + rule.Reason)
+		}
+		return rule.Whole()
+	})
 }
 
 // queue reports that the server's queue of notifications fills up. Who holds it up may be anybody's session.

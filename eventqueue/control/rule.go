@@ -129,6 +129,9 @@ func (l Lift) Validate() error {
 	if l.Rate < 0 || l.Rate > MaxRate {
 		return fmt.Errorf("rate: %d events per second: give 1 to %d, or 0 for all at once", l.Rate, MaxRate)
 	}
+	if l.Rate > 0 && l.Whole() {
+		return errors.New("rate: a rule of the whole queue is lifted at once: pause the handlers that are to start slowly, and lift those rules at a rate")
+	}
 	return l.RuleScope.Validate()
 }
 

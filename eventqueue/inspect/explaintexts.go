@@ -107,6 +107,9 @@ func (f *facts) ruled(label machine.Label) (all []Reason) {
 		}
 		since := fmt.Sprintf("by %s since %s%s", actorOf(rule, who), at(rule.CreatedAt, e.AsOf), because(rule, e.AsOf))
 		command := fmt.Sprintf("eventctl %s --canvas %s --module %s %s", lift, e.Canvas, quoted(e.Module), ruleFlags(rule))
+		if rule.Whole() {
+			command = "eventctl unhold --all"
+		}
 		why, remedy := fmt.Sprintf("%s %s %s.", ruledHandlers(rule), verb, since), "It runs once the rule is lifted: "+command
 		if rule.Rate > 0 {
 			why = fmt.Sprintf("%s %s %s, and the rule is being lifted: %d events are let run in each second, in the order of their ids, so far those up to %d.",
@@ -127,6 +130,9 @@ func (f *facts) ruled(label machine.Label) (all []Reason) {
 
 // ruledHandlers begins a sentence about what a rule holds back.
 func ruledHandlers(rule control.Rule) string {
+	if rule.Whole() {
+		return "The whole queue is held, its events are"
+	}
 	which := "Its handler"
 	if rule.Modifier != "" {
 		which += " with the modifier " + quoted(rule.Modifier)

@@ -23,11 +23,11 @@ FROM (SELECT id, rule_type, canvas_id, event_space AS module, handler_name AS na
           least(greatest(until, '0001-01-01 00:00Z'), '9999-12-31 00:00Z') AS until,
           least(greatest(created_at, '0001-01-01 12:00'), '9999-12-30 12:00')::timestamptz AS created_at
       FROM scheduling_rules) AS rule
-WHERE ` + filterSQL + `
+WHERE ` + filterSQL + ` OR canvas_id = '00000000-0000-0000-0000-000000000000' AND module = '' AND prefix AND name = ''
 ORDER BY canvas_id, module, name, prefix, modifier, rule_type`
 
 // Rules returns the rules that match the filter, with the very name that it has, also where that is a prefix, ordered by
-// canvas, module, name, modifier and type.
+// canvas, module, name, modifier and type. One of the whole queue matches every filter.
 func (r *Reader) Rules(ctx context.Context, filter Filter) ([]control.Rule, error) {
 	return listRules(ctx, r.pool, filter)
 }

@@ -3,6 +3,8 @@ package inspect
 import (
 	"context"
 	"time"
+
+	"eventsv2/internal/mayrun"
 )
 
 // MaxRunnable is how far programs that answer autoscalers count. A tenth of that is work for more workers
@@ -16,9 +18,14 @@ func (r *Reader) OldestPending(ctx context.Context) (oldest time.Duration, err e
 	return oldest, err
 }
 
+const runnableSQL = `
+SELECT CASE WHEN ` + mayrun.WholeQueueRuledSQL + ` THEN (SELECT count(*)::integer FROM (SELECT FROM events_v2 e WHERE e.begun LIMIT $1::integer) AS running)
+    ELSE events_v2_runnable($1::integer) END`
+
 // Runnable returns how many events run or could be claimed now, at most so many, by the SQL function
-// events_v2_runnable: what an autoscaler of workers goes by. Its cost is bounded, whatever waits.
+// events_v2_runnable: what an autoscaler of workers goes by. Its cost is bounded, whatever waits. While the whole queue is held,
+// only what has been running for long counts.
 func (r *Reader) Runnable(ctx context.Context, most int) (n int, err error) {
-	err = r.pool.QueryRow(ctx, `SELECT events_v2_runnable($1)`, most).Scan(&n)
+	err = r.pool.QueryRow(ctx, runnableSQL, most).Scan(&n)
 	return n, err
 }

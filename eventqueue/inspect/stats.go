@@ -73,7 +73,7 @@ var ruleJoinSQL = `LEFT JOIN (
 func prefixRuledSQL(rule string) string {
 	return mayrun.AnyNarrowSQL + ` AND EXISTS (
         SELECT FROM scheduling_rules r WHERE r.prefix AND r.modifier = '' AND r.rule_type = '` + rule + `'
-          AND r.canvas_id = handler.canvas_id AND r.event_space = handler.module AND starts_with(handler.name, r.handler_name))`
+          AND (` + mayrun.OfWholeQueueSQL + ` OR r.canvas_id = handler.canvas_id AND r.event_space = handler.module AND starts_with(handler.name, r.handler_name)))`
 }
 
 // Stats returns the counts of every handler that has an event, a rule, or a failed or cancelled event.

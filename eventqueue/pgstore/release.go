@@ -153,8 +153,28 @@ var waitingScopesSQL = `
 WITH RECURSIVE ` + waitingNamesSQL("true") + `
 SELECT name FROM names WHERE starts_with(name, $3) ORDER BY name COLLATE "C"`
 
+// allScopesSQL jumps from one handler to the next.
+const allScopesSQL = `
+WITH RECURSIVE scopes AS (
+    SELECT '00000000-0000-0000-0000-000000000000'::uuid AS canvas_id, '' AS module, '' AS name, false AS found
+    UNION ALL
+    SELECT following.*, true FROM scopes CROSS JOIN LATERAL (` + nextScopeSQL + `) AS following
+)
+SELECT canvas_id, module, name FROM scopes WHERE found`
+
 // WaitingScopes implements control.RuleStore.
 func (s *Store) WaitingScopes(ctx context.Context, scope control.RuleScope) ([]eventqueue.Scope, error) {
+	if scope.Whole() {
+		var all []eventqueue.Scope
+		err := s.jump(ctx, allScopesSQL, nil, func(rows pgx.Rows) (err error) {
+			all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (of eventqueue.Scope, err error) {
+				err = row.Scan((*[16]byte)(&of.Canvas), &of.Module, &of.Name)
+				return of, err
+			})
+			return err
+		})
+		return all, err
+	}
 	rows, err := s.pool.Query(ctx, waitingScopesSQL, [16]byte(scope.Canvas), scope.Module, scope.Name)
 	if err != nil {
 		return nil, err

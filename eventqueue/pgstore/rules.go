@@ -9,6 +9,7 @@ import (
 
 	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/pgsession"
+	"eventsv2/internal/mayrun"
 )
 
 // On claim_barrier EXCLUSIVE conflicts with what a claim holds until it has committed
@@ -94,7 +95,7 @@ WHERE ` + ofRuleSQL + ` AND (NOT $7::boolean OR until <= clock_timestamp())`
 
 // noneHoldsSQL: no rule holds back all of a scope.
 const noneHoldsSQL = `
-SELECT NOT EXISTS (
+SELECT NOT ` + mayrun.WholeQueueRuledSQL + ` AND NOT EXISTS (
     SELECT FROM scheduling_rules r
     WHERE r.canvas_id = $1 AND r.event_space = $2 AND r.released_to IS NULL AND r.modifier IN ('', $4)
       AND CASE WHEN r.prefix THEN starts_with($3, r.handler_name) ELSE r.handler_name = $3 AND NOT $5::boolean END)`

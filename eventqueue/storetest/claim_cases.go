@@ -213,6 +213,34 @@ var ruleCases = []testCase{
 		s.held(wildcard, machine.PauseRule)
 		s.held(shorter, machine.NoRule)
 	}},
+	{"a rule of the whole queue holds back every event, and is lifted by itself (I7, I14, I16)", func(s *session) {
+		other := func(e *eventqueue.NewEvent) { e.Canvas[0]++; e.Module, e.Modifier = "OTHER", "bulk" }
+		id, elsewhere, since := s.insert(1)[0], s.insert(1, other)[0], s.now()
+		whole := control.Rule{Type: machine.BlockRule, RuleScope: control.WholeQueue}
+		s.add(whole, true)
+		s.add(whole, false)
+		later := s.insert(1, other)[0]
+		s.rule(machine.PauseRule, true)
+		for _, id := range []eventqueue.EventID{id, elsewhere, later} {
+			s.held(id, machine.BlockRule)
+		}
+		s.roundFinds("while the queue is held", nil)
+		if events, _, err := s.store.Runnable(s.Context(), eventqueue.Scope{}, nil); err != nil || len(events) != 0 {
+			s.Errorf("runnable are %+v, %v", events, err)
+		}
+		s.waiting("while the queue is held", control.Waiting{Scope: scope, Since: since}, nil)
+		s.liftRule(control.LiftOf(machine.PauseRule, scope), true, false)
+		scopes, err := s.store.WaitingScopes(s.Context(), control.WholeQueue)
+		if err != nil || len(scopes) != 2 {
+			s.Errorf("found are %v, %v", scopes, err)
+		}
+		s.rule(machine.PauseRule, true)
+		s.liftRule(control.Lift{Type: whole.Type, RuleScope: whole.RuleScope}, true, true)
+		s.held(id, machine.PauseRule)
+		s.held(elsewhere, machine.NoRule)
+		s.liftRule(control.LiftOf(machine.PauseRule, scope), true, true)
+		s.mustClaim(id, 1)
+	}},
 	{"of rules that overlap each is lifted by itself (I7, I14)", func(s *session) {
 		ids, since := s.insert(2), s.now()
 		id := ids[1]

@@ -15,7 +15,7 @@ func commands() []topic {
 	return []topic{
 		{"Events", []command{emitCommand, listCommand, showCommand, explainCommand, treeCommand, statsCommand, topCommand, uiCommand, stuckCommand, requeueCommand, retryCommand, replayCommand, cancelCommand, deleteCommand, editCommand}},
 		{"Handlers", []command{
-			addRuleCommand(pauseWords()), liftRuleCommand(pauseWords()), addRuleCommand(blockWords()), liftRuleCommand(blockWords()),
+			addRuleCommand(pauseWords()), liftRuleCommand(pauseWords()), addRuleCommand(blockWords()), liftRuleCommand(blockWords()), holdCommand, unholdCommand,
 			noun("rule", "Show the rules that hold handlers back", listRulesCommand),
 			noun("limit", "Limit how many events run", rateLimits, concurrencyLimits),
 		}},

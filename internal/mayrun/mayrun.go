@@ -20,14 +20,14 @@ import (
 // RuledSQL holds if a rule holds back the event in the columns of a row.
 func RuledSQL(row string) string {
 	return `(EXISTS (SELECT FROM ` + ofNameSQL(row) + ` AND ` + ofEventSQL(row) + `)
-          OR ` + AnyNarrowSQL + ` AND EXISTS (SELECT FROM ` + ofPrefixSQL(row) + ` AND ` + ofEventSQL(row) + `))`
+          OR ` + AnyNarrowSQL + ` AND (` + WholeQueueRuledSQL + ` OR EXISTS (SELECT FROM ` + ofPrefixSQL(row) + ` AND ` + ofEventSQL(row) + `)))`
 }
 
 // HandlerRuledSQL holds if a rule holds back all events of the handler in the columns of a row.
 // NarrowlyRuledSQL says what else is held back of it.
 func HandlerRuledSQL(row string) string {
 	return `(EXISTS (SELECT FROM ` + ofNameSQL(row) + ` AND ` + wholeSQL + `)
-          OR ` + AnyNarrowSQL + ` AND EXISTS (SELECT FROM ` + ofPrefixSQL(row) + ` AND ` + wholeSQL + `))`
+          OR ` + AnyNarrowSQL + ` AND (` + WholeQueueRuledSQL + ` OR EXISTS (SELECT FROM ` + ofPrefixSQL(row) + ` AND ` + wholeSQL + `)))`
 }
 
 // NarrowlyRuledSQL holds if a rule holds back the event in the columns of a row. It may say no
@@ -40,7 +40,8 @@ func NarrowlyRuledSQL(row string) string {
 // is none.
 func RuleSQL(row string) string {
 	return `greatest((SELECT max(r.rule_type) FROM ` + ofNameSQL(row) + ` AND ` + ofEventSQL(row) + `),
-        CASE WHEN ` + AnyNarrowSQL + ` THEN (SELECT max(r.rule_type) FROM ` + ofPrefixSQL(row) + ` AND ` + ofEventSQL(row) + `) END)::text`
+        CASE WHEN ` + AnyNarrowSQL + ` THEN greatest((SELECT max(r.rule_type) FROM ` + ofPrefixSQL(row) + ` AND ` + ofEventSQL(row) + `),
+            (SELECT max(r.rule_type) FROM scheduling_rules r WHERE ` + OfWholeQueueSQL + `)) END)::text`
 }
 
 // Rules are found by their handlers in the index scheduling_rules_once; those of prefixes, of which
@@ -68,6 +69,12 @@ const (
 	// NarrowSQL holds if the rule r is not simply of one handler. It is the condition of the index
 	// scheduling_rules_narrow.
 	NarrowSQL = `(r.prefix OR r.modifier <> '' OR r.released_to IS NOT NULL)`
+
+	// OfWholeQueueSQL holds if the rule r holds back every event of the queue (control.WholeQueue). No event has that canvas.
+	OfWholeQueueSQL = `(` + NarrowSQL + ` AND r.canvas_id = '00000000-0000-0000-0000-000000000000' AND r.event_space = '' AND r.prefix AND r.handler_name = '')`
+
+	// WholeQueueRuledSQL is read once per statement.
+	WholeQueueRuledSQL = `(SELECT EXISTS (SELECT FROM scheduling_rules r WHERE ` + OfWholeQueueSQL + `))`
 
 	// AnyNarrowSQL is read once per statement.
 	AnyNarrowSQL = `(SELECT EXISTS (SELECT FROM scheduling_rules r WHERE ` + NarrowSQL + `))`

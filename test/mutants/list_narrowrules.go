@@ -17,6 +17,7 @@ func narrowRuleMutants() []mutant {
 		{"ramp-lets-nothing-run", "I13", conditions, change(released, ""), stored(suite)},
 		{"ramp-outlives-a-pause", "I7", rules, change("WHERE scheduling_rules.rate IS NOT NULL`", "WHERE false`"), stored(suite)},
 		{"ramp-keeps-the-end", "I7", rules, change("SET rate = $8, until = NULL,", "SET rate = $8,"), stored("TestARampHasNoEnd")},
+		{"held-queue-is-claimed", "I7", conditions, change("AND (` + WholeQueueRuledSQL + ` OR EXISTS (SELECT FROM ` + ofPrefixSQL(row) + ` AND ` + ofEventSQL(row) + `)))`", "AND EXISTS (SELECT FROM ` + ofPrefixSQL(row) + ` AND ` + ofEventSQL(row) + `))`"), stored(suite)},
 		{"ramp-waits-for-what-another-rule-holds", "I13", release, change(" AND NOT ` + mayrun.RuledSQL(\"e\") + `", ""), stored(suite)},
 		{"ramp-waits-for-what-is-not-due", "I13", release, change(" AND ` + mayrun.DueSQL(\"e.delay_until\", \"clock.now\") + `", ""), stored(suite)},
 		{"ramp-makes-up-for-an-hour", "I11", release, change("greatest(released_at, clock_timestamp() - $7::interval)", "least(released_at, clock_timestamp() - $7::interval)"),
