@@ -139,7 +139,26 @@ type workerItem struct {
 	Version   string          `json:"version"`
 	StartedAt time.Time       `json:"started_at"`
 	StoppedAt *time.Time      `json:"stopped_at,omitempty"`
+	Slots     *workerSlots    `json:"slots,omitempty" doc:"How the worker is occupied, as of its last heartbeat with something in hand; absent: unknown."`
 	Handlers  []workerHandler `json:"handlers" nullable:"false"`
+}
+
+type workerSlots struct {
+	Of          int        `json:"of" doc:"How many events it may hold."`
+	Busy        int        `json:"busy" doc:"How many it holds."`
+	Hung        int        `json:"hung" doc:"Of how many the handlers have not returned though their time is over; those that were given up hold no slot."`
+	OldestSince *time.Time `json:"oldest_since,omitempty"`
+}
+
+func workerSlotsOf(s inspect.WorkerSlots) *workerSlots {
+	if s.Of == 0 {
+		return nil
+	}
+	slots := &workerSlots{Of: s.Of, Busy: s.Busy, Hung: s.Hung}
+	if s.OldestSince != nil {
+		slots.OldestSince = new(s.OldestSince.UTC())
+	}
+	return slots
 }
 
 // listWorkers needs the right to read all canvases: workers run the events of all.
@@ -152,7 +171,7 @@ func (a *api) listWorkers(ctx context.Context, _ *struct{}) (*answer[page[worker
 		return nil, a.failed("workers", err)
 	}
 	return pageOfAll(found, func(w inspect.Worker) workerItem {
-		item := workerItem{Number: int64(w.Number), State: string(w.State), Host: w.Host, PID: w.PID, Version: w.Version, StartedAt: w.StartedAt.UTC(), Handlers: []workerHandler{}}
+		item := workerItem{Number: int64(w.Number), State: string(w.State), Host: w.Host, PID: w.PID, Version: w.Version, StartedAt: w.StartedAt.UTC(), Slots: workerSlotsOf(w.Slots), Handlers: []workerHandler{}}
 		if w.StoppedAt != nil {
 			item.StoppedAt = new(w.StoppedAt.UTC())
 		}

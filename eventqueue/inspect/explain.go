@@ -99,6 +99,8 @@ type facts struct {
 	// is the last worker that had it, if none of those that run has.
 	live, knowing int
 	lastKnew      *Worker
+	// slots are those of the workers that have it, if all of these are full.
+	slots WorkerSlots
 }
 
 var factsSQL = `
@@ -133,6 +135,7 @@ func scanRate(row pgx.CollectableRow) (l control.RateStatus, err error) {
 }
 
 func (f *facts) countWorkers(workers []Worker) {
+	full := true
 	for i, w := range workers {
 		knows := w.Handlers.Has(f.shown.Queued.Canvas, f.shown.Queued.Handler())
 		switch {
@@ -141,9 +144,22 @@ func (f *facts) countWorkers(workers []Worker) {
 		case w.State == WorkerLive && knows:
 			f.live++
 			f.knowing++
+			full = full && w.Slots.Full()
+			f.slots.add(w.Slots)
 		case w.State == WorkerLive:
 			f.live++
 		}
+	}
+	if !full {
+		f.slots = WorkerSlots{}
+	}
+}
+
+// add adds the slots of another worker.
+func (s *WorkerSlots) add(other WorkerSlots) {
+	s.Of, s.Busy, s.Hung = s.Of+other.Of, s.Busy+other.Busy, s.Hung+other.Hung
+	if s.OldestSince == nil || other.OldestSince != nil && other.OldestSince.Before(*s.OldestSince) {
+		s.OldestSince = other.OldestSince
 	}
 }
 

@@ -236,6 +236,9 @@ func (f *facts) runnable(lock machine.Lock) Reason {
 	if lock == machine.LockStale {
 		why = fmt.Sprintf("Its lock expired %s, since who held it died or lost contact; the next claim takes it over", at(f.lockExpires(), e.AsOf))
 	}
+	if f.slots.Busy > 0 {
+		return Reason{machine.Claimed, why + ", but " + f.slots.text(f.knowing, e.AsOf) + ".", f.slots.remedy()}
+	}
 	switch {
 	case e.NotifiedAt == nil && !f.relayRuns:
 		return Reason{machine.Claimed, fmt.Sprintf("%s, but its notification is pending since %s, and no relay runs to publish it.", why, at(f.dueAt(), e.AsOf)), "Start cmd/cron, which runs the relay."}
@@ -247,6 +250,28 @@ func (f *facts) runnable(lock machine.Lock) Reason {
 	default:
 		return Reason{machine.Claimed, fmt.Sprintf("%s; it was last notified %s.", why, at(*e.NotifiedAt, e.AsOf)), "A worker claims it when it has a free slot; the relay notifies it again if that was lost."}
 	}
+}
+
+// text says that the slots of so many workers are full.
+func (s WorkerSlots) text(workers int, now time.Time) string {
+	text := fmt.Sprintf("all %d slots of %d workers are busy", s.Of, workers)
+	if workers == 1 {
+		text = fmt.Sprintf("all %d slots of the worker are busy", s.Of)
+	}
+	if s.OldestSince != nil {
+		text += ", the oldest since " + at(*s.OldestSince, now)
+	}
+	if s.Hung > 0 {
+		text += fmt.Sprintf("; %d handlers have not returned though their time is over", s.Hung)
+	}
+	return text
+}
+
+func (s WorkerSlots) remedy() string {
+	if s.Hung > 0 {
+		return "The log of the workers has the stacks of handlers that do not return: have them end with their contexts, and start the workers anew."
+	}
+	return "It runs when one is free; more workers, or more slots (WORKER_CONCURRENCY), run more at once."
 }
 
 // dueAt is since when the event may run.

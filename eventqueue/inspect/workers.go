@@ -34,9 +34,25 @@ type Worker struct {
 	// StoppedAt is nil for a worker that runs or died.
 	StoppedAt *time.Time
 	State     WorkerState
+	// Slots is how the worker is occupied, as of its last heartbeat with something in hand; the zero value
+	// if that is unknown.
+	Slots WorkerSlots
 	// AsOf is the database's clock.
 	AsOf time.Time
 }
+
+// WorkerSlots is how a worker is occupied.
+type WorkerSlots struct {
+	// Of is how many events it may hold, and Busy how many it holds. Hung is of how many the handlers have not
+	// returned though their time is over; those that were given up hold no slot.
+	Of, Busy, Hung int
+	// OldestSince is since when it has held the event that it has held for longest; nil if it holds none.
+	OldestSince *time.Time
+}
+
+// Full reports whether the worker has no slot left, but for some that may be reserved for canvases that have few
+// events running.
+func (s WorkerSlots) Full() bool { return s.Of > 0 && s.Busy >= s.Of-s.Of/16 }
 
 const workersSQL = `
 WITH connected AS MATERIALIZED (` + pgsession.LiveWorkersSQL + `
@@ -45,7 +61,7 @@ SELECT w.number, w.host, w.pid, w.version, w.handlers, w.started_at, w.stopped_a
         WHEN w.stopped_at IS NOT NULL THEN 'stopped'
         WHEN w.number IN (SELECT number FROM connected) THEN 'live'
         ELSE 'dead'
-    END, clock_timestamp()
+    END, coalesce(w.slots, 0), coalesce(w.busy, 0), coalesce(w.hung, 0), w.oldest_since, clock_timestamp()
 FROM event_workers w
 WHERE $1::integer[] IS NULL OR w.number = ANY ($1)
 ORDER BY w.started_at, w.number`
@@ -65,7 +81,8 @@ func listWorkers(ctx context.Context, db eventqueue.DB, numbers []eventqueue.Wor
 
 func scanWorker(row pgx.CollectableRow) (w Worker, err error) {
 	var handlers []byte
-	if err := row.Scan(&w.Number, &w.Host, &w.PID, &w.Version, &handlers, &w.StartedAt, &w.StoppedAt, &w.State, &w.AsOf); err != nil {
+	if err := row.Scan(&w.Number, &w.Host, &w.PID, &w.Version, &handlers, &w.StartedAt, &w.StoppedAt, &w.State,
+		&w.Slots.Of, &w.Slots.Busy, &w.Slots.Hung, &w.Slots.OldestSince, &w.AsOf); err != nil {
 		return w, err
 	}
 	var docs []struct {

@@ -102,10 +102,24 @@ func (r *reserve) open(ctx context.Context) (*pgxpool.Pool, *Store, error) {
 func (r *reserve) OnForwarded(try func([]eventqueue.EventID)) { r.forwarded = try }
 
 // Renew implements worker.Reserve.
-func (r *reserve) Renew(ctx context.Context, claims []worker.Claim) (worker.WriteResult, error) {
+func (r *reserve) Renew(ctx context.Context, claims []worker.Claim) (written worker.WriteResult, err error) {
+	err = r.send(ctx, func(store *Store) (err error) {
+		written, err = store.Renew(ctx, claims)
+		return err
+	})
+	return written, err
+}
+
+// ReportSlots is that of Store, on this connection.
+func (r *reserve) ReportSlots(ctx context.Context, self eventqueue.WorkerNumber, now worker.Slots) error {
+	return r.send(ctx, func(store *Store) error { return store.ReportSlots(ctx, self, now) })
+}
+
+// send interrupts the wait for notifications and has a statement sent on the connection.
+func (r *reserve) send(ctx context.Context, statement func(*Store) error) error {
 	_, store, err := r.open(ctx)
 	if err != nil {
-		return worker.WriteResult{}, err
+		return err
 	}
 	r.mu.Lock()
 	r.users++
@@ -123,7 +137,7 @@ func (r *reserve) Renew(ctx context.Context, claims []worker.Claim) (worker.Writ
 			}
 		}
 	}()
-	return store.Renew(ctx, claims)
+	return statement(store)
 }
 
 // Behind implements worker.Reserve.

@@ -20,21 +20,34 @@ const (
 	showWorkerSQL = `SELECT pg_try_advisory_lock_shared(` + pgsession.WorkerLockClass + `, $1)`
 
 	registerWorkerSQL = `
-INSERT INTO event_workers AS w (number, host, pid, version, handlers) VALUES ($1, $2, $3, $4, $5)
+INSERT INTO event_workers AS w (number, host, pid, version, handlers, slots) VALUES ($1, $2, $3, $4, $5, nullif($6, 0))
 ON CONFLICT (number) DO UPDATE SET missed_at = NULL WHERE w.missed_at IS NOT NULL`
 
-	stopWorkerSQL = `UPDATE event_workers SET stopped_at = clock_timestamp() WHERE number = $1`
+	stopWorkerSQL = `UPDATE event_workers SET stopped_at = clock_timestamp(), busy = NULL, hung = NULL, oldest_since = NULL WHERE number = $1`
+
+	reportSlotsSQL = `
+UPDATE event_workers SET slots = $2, busy = $3, hung = $4, oldest_since = clock_timestamp() - $5::interval WHERE number = $1`
 )
 
 // registerWorker shows on a new connection that a worker lives.
 func registerWorker(ctx context.Context, conn pgsession.DB, self worker.Registration) error {
 	batch := &pgx.Batch{}
 	batch.Queue(showWorkerSQL, self.Number)
-	batch.Queue(registerWorkerSQL, self.Number, self.Host, self.PID, self.Version, handlerDocs(self.Handlers))
+	batch.Queue(registerWorkerSQL, self.Number, self.Host, self.PID, self.Version, handlerDocs(self.Handlers), self.Slots)
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("register the worker: %w", err)
 	}
 	return nil
+}
+
+// ReportSlots records how a worker is occupied, for operators.
+func (s *Store) ReportSlots(ctx context.Context, self eventqueue.WorkerNumber, now worker.Slots) error {
+	var oldest *time.Duration
+	if !now.OldestSince.IsZero() {
+		oldest = new(time.Since(now.OldestSince))
+	}
+	_, err := s.pool.Exec(ctx, reportSlotsSQL, self, now.Of, now.Busy, now.Hung, oldest)
+	return err
 }
 
 // handlerDoc is a handler of a worker, in event_workers.

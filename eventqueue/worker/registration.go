@@ -21,6 +21,7 @@ type Registration struct {
 	PID      int
 	Version  string // of the program
 	Handlers eventqueue.HandlerSet
+	Slots    int // how many events it may hold at once
 }
 
 // registration describes this worker.
@@ -29,7 +30,7 @@ func (w *Worker) registration() Registration {
 	if err != nil {
 		host = "unknown"
 	}
-	return Registration{Number: w.number, Host: storable(host), PID: os.Getpid(), Version: storable(buildinfo.Short()), Handlers: w.known}
+	return Registration{Number: w.number, Host: storable(host), PID: os.Getpid(), Version: storable(buildinfo.Short()), Handlers: w.known, Slots: w.config.Concurrency}
 }
 
 // holdAgain is how long a connection lasts that counts as a success.

@@ -10,6 +10,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/humantime"
 	"eventsv2/internal/printing"
 )
 
@@ -45,7 +46,38 @@ type workerDoc struct {
 	Version   string                  `json:"version"`
 	StartedAt time.Time               `json:"started_at"`
 	StoppedAt *time.Time              `json:"stopped_at"`
+	Slots     *slotsDoc               `json:"slots"`
 	Handlers  []handlerDoc            `json:"handlers"`
+}
+
+// slotsDoc is how a worker is occupied, in JSON; null if that is unknown.
+type slotsDoc struct {
+	Of          int        `json:"of"`
+	Busy        int        `json:"busy"`
+	Hung        int        `json:"hung"`
+	OldestSince *time.Time `json:"oldest_since"`
+}
+
+func slotsDocOf(s inspect.WorkerSlots) *slotsDoc {
+	if s.Of == 0 {
+		return nil
+	}
+	return &slotsDoc{s.Of, s.Busy, s.Hung, printing.UTC(s.OldestSince)}
+}
+
+// slotsText says how a worker is occupied.
+func slotsText(w inspect.Worker) string {
+	if w.Slots.Of == 0 || w.State != inspect.WorkerLive {
+		return "-"
+	}
+	text := fmt.Sprintf("%d of %d", w.Slots.Busy, w.Slots.Of)
+	if w.Slots.OldestSince != nil {
+		text += ", the oldest " + humantime.Age(w.AsOf.Sub(*w.Slots.OldestSince))
+	}
+	if w.Slots.Hung > 0 {
+		text += fmt.Sprintf(", %d hung", w.Slots.Hung)
+	}
+	return text
 }
 
 // handlerDoc is a handler of a worker, in JSON. Without a canvas it is for every one.
@@ -63,19 +95,19 @@ func workerDocOf(w inspect.Worker) workerDoc {
 	for _, on := range w.Handlers.OnCanvas {
 		handlers = append(handlers, handlerDoc{on.Key.Module, on.Key.Name, on.Key.Modifier, &on.Canvas})
 	}
-	return workerDoc{w.Number, w.State, w.Host, w.PID, w.Version, w.StartedAt.UTC(), printing.UTC(w.StoppedAt), handlers}
+	return workerDoc{w.Number, w.State, w.Host, w.PID, w.Version, w.StartedAt.UTC(), printing.UTC(w.StoppedAt), slotsDocOf(w.Slots), handlers}
 }
 
 func (p *program) writeWorkers(workers []inspect.Worker) error {
 	doc := struct {
 		Workers []workerDoc `json:"workers"`
 	}{rowsOf(workers, workerDocOf)}
-	rows := tableOf(workers, []string{"NUMBER", "STATE", "WORKER", "STARTED", "STOPPED", "HANDLERS", "VERSION"}, func(w inspect.Worker) []string {
+	rows := tableOf(workers, []string{"NUMBER", "STATE", "WORKER", "STARTED", "STOPPED", "SLOTS", "HANDLERS", "VERSION"}, func(w inspect.Worker) []string {
 		stopped := "-"
 		if w.StoppedAt != nil {
 			stopped = printing.When(*w.StoppedAt, w.AsOf)
 		}
-		return []string{strconv.Itoa(int(w.Number)), string(w.State), workerText(w), printing.When(w.StartedAt, w.AsOf), stopped,
+		return []string{strconv.Itoa(int(w.Number)), string(w.State), workerText(w), printing.When(w.StartedAt, w.AsOf), stopped, slotsText(w),
 			strconv.Itoa(len(w.Handlers.Everywhere) + len(w.Handlers.OnCanvas)), printing.Printable(w.Version)}
 	})
 	return p.write(doc, func(w io.Writer) { printing.List(w, rows, "workers") })
