@@ -8,5 +8,11 @@ ALTER TABLE events_v2_settings
     -- When a worker last got a notification of another queue.
     ADD COLUMN foreign_at timestamptz;
 
+-- NULL where the programs have not agreed on a lock timeout yet.
+CREATE FUNCTION events_v2_queue_id() RETURNS uuid
+LANGUAGE sql STABLE
+RETURN (SELECT queue_id FROM events_v2_settings);
+
 -- +goose Down
+DROP FUNCTION events_v2_queue_id;
 ALTER TABLE events_v2_settings DROP COLUMN foreign_at, DROP COLUMN queue_id;

@@ -2,19 +2,13 @@ package pgstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Identity is that of the queue, by which its notifications can be told from those of another one. It is empty where the
 // lock timeout of the database is not yet agreed on.
 func (s *Store) Identity(ctx context.Context) (identity string, err error) {
-	err = s.pool.QueryRow(ctx, `SELECT queue_id::text FROM events_v2_settings`).Scan(&identity)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", nil
-	}
+	err = s.pool.QueryRow(ctx, `SELECT coalesce(events_v2_queue_id()::text, '')`).Scan(&identity)
 	if err != nil {
 		return "", fmt.Errorf("read the identity of the queue: %w", err)
 	}

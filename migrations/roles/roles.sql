@@ -35,7 +35,7 @@ BEGIN
         IF f::text ~ 'events_(emit|mistake|depth)|send_to_outbox|events_v2_(tables|channel|notify)' THEN
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO queue_sql_emitter', f);
         END IF;
-        IF f::text ~ 'events_v2_(group_key|needs_read_committed|max_running|channel|notify|runnable|room|rate_room)' THEN
+        IF f::text ~ 'events_v2_(group_key|needs_read_committed|max_running|channel|notify|queue_id|runnable|room|rate_room)' THEN
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO queue_emitter, queue_reader', f);
         END IF;
     END LOOP;
