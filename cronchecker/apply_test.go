@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,7 +46,7 @@ func TestApplyMakesTheListSo(t *testing.T) {
 		return did
 	}
 	want := []string{"add new every minute", "change off every hour"}
-	pruned := append(want, "remove gone ")
+	pruned := append(slices.Clone(want), "remove gone ")
 	for _, step := range []struct {
 		options cronchecker.ApplyOptions
 		want    []string
@@ -69,7 +70,7 @@ func TestApplyMakesTheListSo(t *testing.T) {
 			t.Errorf("%s is enabled: %t", d.Name, d.Enabled)
 		}
 	}
-	bad := append(list, on(ours, "bad", "sometimes"))
+	bad := append(slices.Clone(list), on(ours, "bad", "sometimes"))
 	if changes, err := definitions.Apply(ctx, bad, cronchecker.ApplyOptions{Prune: true}); err == nil || len(changes) != 0 {
 		t.Errorf("a list with a mistake made %v, error %v", changes, err)
 	}

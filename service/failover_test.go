@@ -66,17 +66,17 @@ func TestOwnPoolRecoversFromFailover(t *testing.T) {
 	greet := eventqueue.NewEvent{Name: "greet", Value: []byte(`1`)}
 	for name, do := range map[string]func(ctx context.Context, s *service.Service) error{
 		"emit": func(ctx context.Context, s *service.Service) error {
-			_, err := s.Queue.Emit(ctx, greet)
+			_, err := s.Emit(ctx, greet)
 			return err
 		},
 		"emit with a key": func(ctx context.Context, s *service.Service) error {
 			e := greet
 			e.UniqueKey = "k"
-			_, err := s.Queue.Emit(ctx, e)
+			_, err := s.Emit(ctx, e)
 			return err
 		},
 		"unit of work": func(ctx context.Context, s *service.Service) error {
-			return s.Queue.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
+			return s.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
 				_, err := tx.Emit(ctx, greet)
 				return err
 			})
@@ -121,7 +121,7 @@ func TestOwnTransactionsRecoverFromFailover(t *testing.T) {
 	var err error
 	for range strayConns + 1 {
 		err = pgx.BeginFunc(ctx, pool.Pool, func(tx pgx.Tx) error {
-			_, err := s.Queue.EmitTx(ctx, tx, eventqueue.NewEvent{Name: "greet", Value: []byte(`1`)})
+			_, err := s.EmitTx(ctx, tx, eventqueue.NewEvent{Name: "greet", Value: []byte(`1`)})
 			return err
 		})
 		if err == nil {
@@ -142,7 +142,7 @@ func TestPartsRecoverFromFailover(t *testing.T) {
 	run(t, s)
 	greet := eventqueue.NewEvent{Name: "greet", Value: []byte(`1`)}
 	for range 2 {
-		if _, err := s.Queue.Emit(ctx, greet); err != nil {
+		if _, err := s.Emit(ctx, greet); err != nil {
 			t.Fatal(err)
 		}
 		<-ran

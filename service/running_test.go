@@ -18,7 +18,7 @@ func TestHandlersAreRegisteredBeforeRun(t *testing.T) {
 	s := open(t, service.Config{DatabaseURL: testenv.DatabaseURL(t), Notifier: service.Memory})
 	ran := collect(t, s)
 	stop := run(t, s)
-	if _, err := s.Queue.Emit(testenv.Context(t), eventqueue.NewEvent{Name: "greet", Value: []byte("1")}); err != nil {
+	if _, err := s.Emit(testenv.Context(t), eventqueue.NewEvent{Name: "greet", Value: []byte("1")}); err != nil {
 		t.Fatal(err)
 	}
 	<-ran
@@ -55,7 +55,7 @@ func TestCloseEndsRun(t *testing.T) {
 	}
 	ran := make(chan error, 1)
 	go func() { ran <- s.Run(ctx) }()
-	if _, err := s.Queue.Emit(ctx, eventqueue.NewEvent{Name: "greet", Value: []byte("1")}); err != nil {
+	if _, err := s.Emit(ctx, eventqueue.NewEvent{Name: "greet", Value: []byte("1")}); err != nil {
 		t.Fatal(err)
 	}
 	<-began

@@ -18,7 +18,7 @@ const MaxLastErrorBytes = 8 << 10
 func shownError(err error) []zap.Field {
 	text, _ := textOf(err)
 	fields := []zap.Field{zap.String("error", storable(text))}
-	if _, is := err.(fmt.Formatter); is { //nolint:errorlint // what zap.Error adds for such an error itself
+	if _, is := err.(fmt.Formatter); is {
 		if verbose := fmt.Sprintf("%+v", err); verbose != text {
 			fields = append(fields, zap.String("errorVerbose", storable(verbose)))
 		}

@@ -24,11 +24,11 @@ func TestMisspelledVariablesAreRefused(t *testing.T) {
 		"RELAY_LOST_ATFER":            "RELAY_LOST_AFTER",
 		"HISTORY_COMPLETE_FOR":        "HISTORY_COMPLETED_FOR",
 		"RETAIN_HISTROY":              "RETAIN_HISTORY",
-		"PUBSUB_SUBSCRIPTON":          "PUBSUB_SUBSCRIPTION",
+		"PUBSUB_SUBSCRIPTIONN":        "PUBSUB_SUBSCRIPTION",
 		"LOCK_TIMEUOT":                "LOCK_TIMEOUT",
 		"NOTIFER":                     "NOTIFIER",
-		"LOG_LEVLE":                   "LOG_LEVEL",
-		"DATBASE_URL":                 "DATABASE_URL",
+		"LOG_LEVELL":                  "LOG_LEVEL",
+		"DATABASSE_URL":               "DATABASE_URL",
 	} {
 		_, err := setup.Load(map[string]string{"DATABASE_URL": "x", name: "1"})
 		if err == nil || !strings.Contains(err.Error(), name+" is set") || !strings.Contains(err.Error(), "did you mean "+meant+"?") {
