@@ -32,7 +32,7 @@
 //	2xx                         the event is completed
 //	429, 503 with Retry-After   run again after that time; uses no attempt
 //	408, other 429, 5xx         a failed attempt
-//	no answer                   a failed attempt: refused or cut connection,
+//	no answer                   a failed attempt: refused connection,
 //	                            timeout, unknown host, bad certificate. See below
 //	401 to an identity token    a failed attempt; the next one has a new token
 //	no token                    a failed attempt, without a call
@@ -54,7 +54,9 @@
 // A connection that served another request before may have been closed by the target while
 // this request was on its way. So if it breaks before the first byte of an answer, the request
 // is sent once more within the same attempt, on a new connection: the target may see it twice,
-// with the same ce-id. What breaks a new connection is a failed attempt. So is a refused one: a
+// with the same ce-id. What breaks a new connection may have ended the target's process, with all
+// requests that it had in hand. So it is a failed attempt only of an event that ran alone, or as the
+// only suspect (docs/guarantees.md). A refused connection is a failed attempt of each event: a
 // target that is gone for good has to end the event as FAILED, and the waits between the
 // attempts are there to outlast a deployment.
 //

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"syscall"
 	"time"
 
 	"eventsv2/eventqueue"
@@ -106,6 +108,8 @@ func (t *Target) post(ctx context.Context, event *eventqueue.Event) error {
 	switch {
 	case errors.As(err, &refused):
 		return eventqueue.Permanent(fmt.Errorf("POST %s: %w", t.to, refused))
+	case err != nil && ctx.Err() == nil && brokenInHand(err):
+		return lostError{fmt.Errorf("POST %s: no answer: %w", t.to, reason(ctx, err))}
 	case err != nil:
 		return fmt.Errorf("POST %s: no answer: %w", t.to, reason(ctx, err))
 	}
@@ -127,6 +131,20 @@ func (t *Target) post(ctx context.Context, event *eventqueue.Event) error {
 		return fmt.Errorf("POST %s: %w", t.to, err)
 	}
 	return nil
+}
+
+// lostError is the error of a run that the target had in hand when its connections broke, as when its process dies: because
+// of this request, or of another one.
+type lostError struct{ error }
+
+func (e lostError) Unwrap() error { return e.error }
+
+// Lost makes the event a suspect; see docs/guarantees.md.
+func (lostError) Lost() bool { return true }
+
+// brokenInHand reports whether a connection broke that was there when the request was sent.
+func brokenInHand(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // reason removes the wrapper of the HTTP client, which repeats the URL, and prefers

@@ -105,6 +105,9 @@ func (tx *Tx) complete(row *Row, completion *worker.Completion, retain bool, now
 	if completion.Label != machine.Released {
 		row.LostRun, row.Company = false, 0
 	}
+	if completion.Company > 0 {
+		row.Company = int16(min(completion.Company, worker.AnyCompany)) //nolint:gosec // bounded
+	}
 	switch completion.Label {
 	case machine.RetryAllowed:
 		row.Retries++

@@ -98,7 +98,7 @@ const (
 	rescheduleSQL = `, ended AS (
     UPDATE events_v2 e
     SET locked_at = NULL, begun = false, lost_run = e.lost_run AND how.delay IS NULL,
-        suspect = CASE WHEN how.delay IS NULL THEN e.suspect END, begin_first = e.begin_first AND how.delay IS NULL,
+        suspect = CASE WHEN how.company > 0 THEN how.company WHEN how.delay IS NULL THEN e.suspect END, begin_first = e.begin_first AND how.delay IS NULL,
         retries = e.retries + how.failed::int,
         snoozes = CASE WHEN how.snoozed THEN least(e.snoozes + 1, 32767) WHEN how.failed THEN 0 ELSE e.snoozes END,
         delay_until = CASE WHEN how.delay IS NULL THEN e.delay_until`
@@ -115,12 +115,12 @@ const (
 )
 
 var reschedule = fenced(rescheduleSQL + rescheduleDelaySQL + rescheduleNotifySQL + `
-    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[]) AS how (id, failed, delay, snoozed)` + rescheduledSQL + recordSQL("$9", "$10"))
+    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[], $11::smallint[]) AS how (id, failed, delay, snoozed, company)` + rescheduledSQL + recordSQL("$9", "$10"))
 
 // rescheduleLimited is for batches with an event that a rate limit puts off.
 var rescheduleLimited = fenced(rescheduleSQL + tooLateSQL + ` THEN clock.now` + rescheduleDelaySQL + tooLateSQL + ` THEN NULL` + rescheduleNotifySQL + `,
         limited_attempt = CASE WHEN how.limited THEN ` + limitedAttemptSQL + ` ELSE e.limited_attempt END
-    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[], $11::boolean[]) AS how (id, failed, delay, snoozed, limited)` + rescheduledSQL + recordSQL("$9", "$10"))
+    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[], $11::smallint[], $12::boolean[]) AS how (id, failed, delay, snoozed, company, limited)` + rescheduledSQL + recordSQL("$9", "$10"))
 
 // Complete implements worker.Store: at most two statements, and one more for events
 // in ordering groups, in one round trip and one transaction. A *refusal.Error beside the
@@ -281,8 +281,10 @@ func rescheduling(written *worker.WriteResult, completions []worker.Completion) 
 	failed, delays := make([]bool, len(completions)), make([]*time.Duration, len(completions))
 	snoozed, limited, limits := make([]bool, len(completions)), make([]bool, len(completions)), false
 	durations, failures := make([]*time.Duration, len(completions)), make([]*string, len(completions))
+	companies := make([]int16, len(completions))
 	for i := range completions {
 		completion := &completions[i]
+		companies[i] = int16(min(completion.Company, worker.AnyCompany)) //nolint:gosec // bounded
 		if durations[i] = recordedDuration(completion); durations[i] != nil {
 			failures[i] = &completion.LastError
 		}
@@ -295,9 +297,9 @@ func rescheduling(written *worker.WriteResult, completions []worker.Completion) 
 		}
 	}
 	if limits {
-		return fencedWrite(written, rescheduleLimited, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed, durations, failures, limited)
+		return fencedWrite(written, rescheduleLimited, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed, durations, failures, companies, limited)
 	}
-	return fencedWrite(written, reschedule, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed, durations, failures)
+	return fencedWrite(written, reschedule, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed, durations, failures, companies)
 }
 
 var renew = fenced(`, ended AS (

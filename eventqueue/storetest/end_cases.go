@@ -103,6 +103,19 @@ var endCases = []testCase{
 			s.Errorf("after a run that its worker survived the next claim found %+v", found)
 		}
 	}},
+	{"a run that another process has lost makes a suspect (I15)", func(s *session) {
+		id := s.insert(1)[0]
+		_, claim := s.mustClaim(id, 1)
+		s.finish(worker.Completion{Claim: claim, Label: machine.Released, Company: 4})
+		found, claim := s.mustClaim(id, 2)
+		if found.Company != 4 || found.Event.Retries != 0 {
+			s.Errorf("after it was released the next claim found %+v", found)
+		}
+		s.finish(worker.Completion{Claim: claim, Label: machine.RetryAllowed, Company: 1})
+		if found, _ = s.mustClaim(id, 3); found.Company != 1 || found.Event.Retries != 1 {
+			s.Errorf("after it had failed alone the next claim found %+v", found)
+		}
+	}},
 	{"a run that begins as no suspect makes one when it is lost (I15)", func(s *session) {
 		id := s.insert(1)[0]
 		_, claim := s.mustClaim(id, 1)

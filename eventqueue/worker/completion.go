@@ -30,6 +30,14 @@ func (x *execution) decideRun(verdict machine.Label, err error) *completedRun {
 		err = fmt.Errorf("the event has been snoozed %d times in a row, as often as its handler's policy allows, so this one is a failed attempt: %w",
 			x.run.Snoozes, err)
 	}
+	company := 0
+	if verdict == machine.Exception && isLost(err) {
+		if company = x.companyAfterLoss(); company == 0 {
+			company, err = 1, fmt.Errorf("it died alone: %w", err) // it stays the only suspect, and uses an attempt
+		} else {
+			verdict, err = machine.Released, laterError{err}
+		}
+	}
 	f := &completedRun{execution: x, err: err, duration: time.Since(x.began)}
 	f.state, f.completion.Label = machine.DecideRun(machine.Run{
 		Verdict: verdict, Retries: x.run.Retries, MaxRetries: *x.policy.MaxRetries,
@@ -37,6 +45,9 @@ func (x *execution) decideRun(verdict machine.Label, err error) *completedRun {
 	f.completion.Duration = f.duration
 	f.completion.Claim, f.completion.Unique, f.completion.Grouped = x.claim(), x.unique, x.grouped
 	f.completion.Delay = min(max(x.waitAfter(f.completion.Label, err), 0), eventqueue.MaxWait)
+	if f.completion.Label == machine.Released || f.completion.Label == machine.RetryAllowed {
+		f.completion.Company = company
+	}
 	f.completion.Passes = x.policy.OrderHold != nil && f.completion.Delay > *x.policy.OrderHold
 	if err != nil {
 		text, ok := textOf(err)
@@ -46,6 +57,28 @@ func (x *execution) decideRun(verdict machine.Label, err error) *completedRun {
 		f.completion.LastError = storable(text)
 	}
 	return f
+}
+
+// lost is implemented by errors of handlers whose work is done by another process, which had the run in hand when it died:
+// httptarget has one.
+type lost interface{ Lost() bool }
+
+func isLost(err error) bool {
+	var l lost
+	return errors.As(err, &l) && l.Lost()
+}
+
+// companyAfterLoss is with how many suspects an event may run next whose run was lost with a process other than this one; 0:
+// it was alone, so that the loss is a failed attempt (I15).
+func (x *execution) companyAfterLoss() int {
+	switch together := int(x.together.Load()); together {
+	case 0:
+		return AnyCompany
+	case 1:
+		return 0
+	default:
+		return together / 2
+	}
 }
 
 // waitAfter returns the wait before the next try of the event, for a run that ended with this label

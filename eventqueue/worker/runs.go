@@ -30,6 +30,9 @@ type execution struct {
 
 	valueApart bool // see ClaimResult.ValueApart
 
+	// together is how many suspects run in this worker, as is recorded; 0: it is none.
+	together atomic.Int32
+
 	// completed: the completion is committed. completing: it was written in a transaction of the
 	// handler's own, which may have committed. Both are read by the completer and the heartbeat
 	// while an abandoned handler may still run.

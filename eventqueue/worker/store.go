@@ -100,6 +100,10 @@ type Completion struct {
 	LastError string
 	Duration  time.Duration
 
+	// Company, of Released and RetryAllowed, makes the event a suspect that runs with so many; see ClaimResult. 0: Released
+	// leaves it as it is, and RetryAllowed makes it none.
+	Company int
+
 	// Unrecorded keeps a failed attempt from being recorded.
 	Unrecorded bool
 

@@ -160,7 +160,10 @@ func (s *suspects) begin(ctx context.Context, admitted, together []*execution) {
 	for i, x := range together {
 		claims[i] = x.claim()
 	}
-	s.executor.runs.update(together, func(x *execution) { x.rowID = 0 }) // the statement moves the row
+	s.executor.runs.update(together, func(x *execution) {
+		x.rowID = 0 // the statement moves the row
+		x.together.Store(int32(len(together)))
+	})
 	var done []eventqueue.EventID
 	refused, err := refusal.Halve(func(claims []Claim) error {
 		written, err := s.store.BeginRuns(ctx, claims, len(together))

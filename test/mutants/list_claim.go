@@ -38,6 +38,7 @@ func claimMutants() []mutant {
 		{"suspects-join-one-that-is-to-be-alone", "I15", suspects, change("together, company = append(together, x), min(company, x.company)\n\t}", "together = append(together, x)\n\t}"),
 			protocol("TestSuspectsRunWithNoMoreThanEachAllows")},
 		{"suspects-take-all-slots", "I15", suspects, change("case len(rest) < s.most:", "case true:"), protocol("TestNoMoreThanHalfOfTheSlotsWaitForSuspects")},
+		{"requests-of-a-dead-target-are-charged", "I15", "eventqueue/worker/completion.go", change("if verdict == machine.Exception && isLost(err) {", "if verdict == machine.Exception && isLost(err) && false {"), protocol("TestRunThatAnotherProcessHasLostMakesASuspect")},
 		{"suspects-wait-for-ever", "I13", suspects, change("x.ctx.endCause() != nil || time.Since(x.claimed) >= s.config.LockTimeout", "x.ctx.endCause() != nil"), protocol("TestSuspectsThatWaitKeepTheirClaimsForALockTimeout")},
 		{"claim-inherits-the-run-before", "I18", claimFile, change("nullif($9::bigint, 0) + e.attempts + 1, begun = false,", "nullif($9::bigint, 0) + e.attempts + 1,"), stored("TestARunIsOneClaims")},
 		{"lost-run-is-forgotten", "I9", claimFile, change("lost_run = e.lost_run OR ` + diedAloneSQL", "lost_run = ` + diedAloneSQL"),

@@ -2,6 +2,8 @@ package protocol
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -149,6 +151,45 @@ func TestNoMoreThanHalfOfTheSlotsWaitForSuspects(t *testing.T) {
 		}
 		if want := []eventqueue.EventID{6, 7}; !slices.Equal(released, want) {
 			s.t.Errorf("%v were released, want %v", released, want)
+		}
+	})
+}
+
+// lostElsewhere is the error of a run that another process has lost.
+type lostElsewhere struct{ error }
+
+func (lostElsewhere) Lost() bool { return true }
+
+// TestRunThatAnotherProcessHasLostMakesASuspect (I15): it is a failed attempt only of the event that was the only suspect.
+func TestRunThatAnotherProcessHasLostMakesASuspect(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		died := make(chan struct{})
+		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error {
+			<-died
+			return fmt.Errorf("target: %w", lostElsewhere{errors.New("EOF")})
+		})
+		defer s.start(worker.Config{Concurrency: 20})()
+		s.notify(s.claimed(1), s.suspect(2, worker.AnyCompany), s.suspect(3, 6), s.suspect(4, worker.AnyCompany), s.suspect(5, worker.AnyCompany))
+		close(died)
+		pass(5 * time.Second)
+		s.notify(s.suspect(6, 9))
+		pass(5 * time.Second)
+		for _, end := range s.state().completions {
+			want := map[eventqueue.EventID]int{1: worker.AnyCompany, 6: 1}[end.Event]
+			if want == 0 {
+				want = 2 // of four
+			}
+			label := machine.Released
+			if end.Event == 6 {
+				label = machine.RetryAllowed
+			}
+			if end.Company != want || end.Label != label {
+				s.t.Errorf("event %s ended as %s with company %d, want %s with %d", end.Event, end.Label, end.Company, label, want)
+			}
+		}
+		if n := len(s.state().completions); n != 6 {
+			s.t.Errorf("%d runs have ended", n)
 		}
 	})
 }
