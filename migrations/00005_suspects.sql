@@ -15,7 +15,7 @@ UPDATE events_v2 SET group_state = 3 WHERE ordering_key <> '' AND group_state = 
 ALTER TABLE events_v2 ADD CONSTRAINT events_v2_in_order CHECK (ordering_key = '' OR group_state <> 0) NOT VALID;
 
 -- The events of a key that join its group when they are due.
-CREATE INDEX events_v2_joins ON events_v2 (canvas_id, ordering_key, delay_until) WHERE group_state = 3 AND ordering_key <> '';
+CREATE INDEX events_v2_joins ON events_v2 (canvas_id, ordering_key, delay_until, id) WHERE group_state = 3 AND ordering_key <> '';
 
 -- The only place where groups admit events. It takes events that may have left their groups (left_ids: those that have
 -- ended, and those that run no more; passes has for each of the latter whether it lets the next event of its key go
@@ -28,7 +28,7 @@ CREATE INDEX events_v2_joins ON events_v2 (canvas_id, ordering_key, delay_until)
 -- transaction goes on. It takes a lock for each group of the events that it is given: callers pass a few hundred at once.
 --
 -- The order of a key holds for whatever is due (I2): with the key's group, the call adds to it the due events of the key
--- whose notifications have not arrived, by their index events_v2_joins, 10,000 of each key at most. A rule holds back
+-- whose notifications have not arrived, by their index events_v2_joins, 1,000 of a key at most. A rule holds back
 -- only the event that it is for, so that one stays out until its rule is lifted.
 --
 -- Each query of a row is a sub-select of its own, which no plan turns into a join: a plan that was made for empty
@@ -40,7 +40,7 @@ LANGUAGE plpgsql SET lock_timeout = '1s' SET enable_seqscan = off SET enable_bit
 #variable_conflict use_column
 DECLARE
     max_chosen CONSTANT integer := 1000; -- how many events of one group a call admits
-    max_joined CONSTANT integer := 10000; -- how many due events join the group of one key
+    max_joined CONSTANT integer := 1000; -- how many due events of one key join its group, and ten times as many those of all
     expired    CONSTANT timestamptz := clock_timestamp() - lock_timeout;
     ended      bigint[]; -- of left_ids, those that are in the queue no more
     deferred   bigint[]; -- and those that will run later
@@ -124,7 +124,8 @@ BEGIN
                         SELECT e.id FROM events_v2 e
                         WHERE e.group_state = 3 AND e.ordering_key <> '' AND e.canvas_id = changed.canvas_id
                           AND e.ordering_key = substr(changed.group_key, 5) AND e.delay_until <= clock_timestamp()
-                        ORDER BY e.canvas_id, e.ordering_key, e.delay_until LIMIT max_joined
+                        ORDER BY e.canvas_id, e.ordering_key, e.delay_until, e.id
+                        LIMIT least(max_joined, greatest(10 * max_joined / cardinality(group_keys), 20))
                     ) AS due))
                   AND e.locked_at IS NULL AND e.id <> ALL (moving)
                   AND (SELECT true FROM event_groups g WHERE g.event_id = e.id AND g.stage = 1 AND g.admitted) IS NULL

@@ -103,7 +103,10 @@ func (tx *Tx) complete(row *Row, completion *worker.Completion, retain bool, now
 	}
 	row.LockedAt, row.Begun = time.Time{}, false
 	if completion.Label != machine.Released {
-		row.LostRun, row.Company = false, 0
+		row.LostRun = false
+	}
+	if completion.Label == machine.RetryAllowed || completion.Label == machine.Snoozed { // it has run, and its worker lives
+		row.Company = 0
 	}
 	if completion.Company > 0 {
 		row.Company = int16(min(completion.Company, worker.AnyCompany)) //nolint:gosec // bounded

@@ -98,7 +98,8 @@ const (
 	rescheduleSQL = `, ended AS (
     UPDATE events_v2 e
     SET locked_at = NULL, begun = false, lost_run = e.lost_run AND how.delay IS NULL,
-        suspect = CASE WHEN how.company > 0 THEN how.company WHEN how.delay IS NULL THEN e.suspect END, begin_first = e.begin_first AND how.delay IS NULL,
+        suspect = CASE WHEN how.company > 0 THEN how.company WHEN NOT (how.failed OR how.snoozed) THEN e.suspect END,
+        begin_first = e.begin_first AND NOT (how.failed OR how.snoozed),
         retries = e.retries + how.failed::int,
         snoozes = CASE WHEN how.snoozed THEN least(e.snoozes + 1, 32767) WHEN how.failed THEN 0 ELSE e.snoozes END,
         delay_until = CASE WHEN how.delay IS NULL THEN e.delay_until`

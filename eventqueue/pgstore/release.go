@@ -93,7 +93,12 @@ func (s *Store) release(ctx context.Context, tx pgsession.DB, t control.RuleType
 		id, to     int64
 		room, rate int
 		from       time.Time
+		held       bool
 	)
+	if err := tx.QueryRow(ctx, "SELECT "+mayrun.WholeQueueRuledSQL).Scan(&held); err != nil || held {
+		released.GoesOn = held // when the queue is no longer held
+		return released, err
+	}
 	err = tx.QueryRow(ctx, releaseRoomSQL, append(ruleArgs(t, scope), control.MaxReleaseTime)...).Scan(&id, &to, &from, &room, &rate)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return released, nil

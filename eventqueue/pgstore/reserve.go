@@ -198,7 +198,9 @@ func (r *reserve) waitOnce(ctx context.Context, pool *pgxpool.Pool) (woken, lost
 		switch {
 		case err == nil:
 			if ids, forwarded := strings.CutPrefix(payload, forwardPayload); forwarded {
-				r.forwarded(eventIDs(ids))
+				if r.forwarded != nil { // anybody may notify
+					r.forwarded(eventIDs(ids))
+				}
 				return false, false, nil
 			}
 			return true, payload == lostPayload, nil

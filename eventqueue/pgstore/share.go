@@ -43,8 +43,15 @@ func (s *share) wait(ctx context.Context, f func() error) error {
 		return err
 	}
 	defer leave(s.waiters)
+	if ctx.Value(heldKey{}) != nil {
+		return f()
+	}
 	return s.hold(ctx, f)
 }
+
+// heldKey marks the context of a transaction that somebody else writes in. What they do beside it with that context takes
+// no second place of those: as many as there are would wait for each other.
+type heldKey struct{}
 
 // waitForKeys is wait for an emit with unique keys. Most emits of one key wait for each other in memory, so
 // that a key that is taken holds up few connections, and others' keys find the rest of the share. The keys

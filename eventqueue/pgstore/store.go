@@ -216,7 +216,7 @@ func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) 
 // InTx implements eventqueue.EmitStore, at READ COMMITTED.
 func (s *Store) InTx(ctx context.Context, f func(ctx context.Context, db eventqueue.DB) error) error {
 	return s.share.hold(ctx, func() error {
-		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return f(ctx, tx) })
+		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return f(context.WithValue(ctx, heldKey{}, true), tx) })
 	})
 }
 

@@ -98,8 +98,12 @@ var endCases = []testCase{
 		if found, claim = s.mustClaim(id, number+1); found.Company != 1 || !found.LostRun {
 			s.Errorf("after a release the next claim found %+v", found)
 		}
+		s.finish(worker.Completion{Claim: claim, Label: machine.OverLimit})
+		if found, claim = s.mustClaim(id, number+2); found.Company != 1 {
+			s.Errorf("after a rate limit has put it off the next claim found %+v", found)
+		}
 		s.finish(worker.Completion{Claim: claim, Label: machine.RetryAllowed})
-		if found, _ = s.mustClaim(id, number+2); found.Company != 0 || found.LostRun {
+		if found, _ = s.mustClaim(id, number+3); found.Company != 0 || found.LostRun {
 			s.Errorf("after a run that its worker survived the next claim found %+v", found)
 		}
 	}},

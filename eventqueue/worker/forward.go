@@ -102,17 +102,24 @@ func (f *forwarder) unknown(rest []candidate) (unknown []eventqueue.Event) {
 // others returns the other workers, as they were some seconds ago.
 func (f *forwarder) others(ctx context.Context) []Peer {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if now := time.Now(); f.asked.IsZero() || now.Sub(f.asked) >= peersFor {
+	now, known := time.Now(), f.known
+	fresh := !f.asked.IsZero() && now.Sub(f.asked) < peersFor
+	if !fresh {
 		f.asked = now
-		known, err := f.peers.Peers(ctx)
-		if err != nil {
-			f.log.Debug("could not ask for the other workers", zap.Error(err))
-			return f.known
-		}
-		f.known = known
 	}
-	return f.known
+	f.mu.Unlock()
+	if fresh {
+		return known
+	}
+	asked, err := f.peers.Peers(ctx) // without the lock: batches need it, and the database may be slow
+	if err != nil {
+		f.log.Debug("could not ask for the other workers", zap.Error(err))
+		return known
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.known = asked
+	return asked
 }
 
 // chosen returns which worker gets which events: one of those that have the handler.

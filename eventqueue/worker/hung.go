@@ -42,10 +42,14 @@ type hungWatch struct {
 // look does what there is to do about handlers that hang now.
 func (h *hungWatch) look() {
 	now := time.Now()
+	var stacks []byte // of all goroutines: getting them stops the program for a moment
 	for _, late := range h.runs.overdue(now) {
 		if key := late.run.Handler(); now.Sub(h.warned[key]) >= warnHungEvery {
 			h.warned[key] = now
-			h.warn(late, now)
+			if stacks == nil {
+				stacks = allStacks()
+			}
+			h.warn(late, now, stacks)
 		}
 	}
 	given, left := h.runs.giveUp(now, h.config.MaxHung)
@@ -64,22 +68,21 @@ func (h *hungWatch) look() {
 	}
 }
 
-func (h *hungWatch) warn(x overdueRun, now time.Time) {
+func (h *hungWatch) warn(x overdueRun, now time.Time, stacks []byte) {
 	h.log.Warn("a handler does not return though its context has ended; its event is left to other workers, and others of its handler may hang as well",
 		zap.Stringer(logkey.Event, x.run.ID), zap.Stringer(logkey.Canvas, x.run.Canvas), zap.Stringer(logkey.Handler, x.run.Handler()),
-		zap.Duration("over_for", now.Sub(x.over).Round(time.Millisecond)), zap.ByteString(logkey.Stack, stackOf(x.goroutine[:])),
+		zap.Duration("over_for", now.Sub(x.over).Round(time.Millisecond)), zap.ByteString(logkey.Stack, stackOf(x.goroutine[:], stacks)),
 		zap.String(logkey.Remedy, "have what the stack shows end with the context that the handler is given"))
 }
 
-// stackOf returns the stack of a goroutine, whose own has this beginning. It stops the program for a moment.
-func stackOf(own []byte) []byte {
+// stackOf returns, of all stacks, that of a goroutine, whose own has this beginning.
+func stackOf(own, all []byte) []byte {
 	_, number, _ := bytes.Cut(own, []byte(" "))
 	number, _, found := bytes.Cut(number, []byte(" "))
 	if !found {
 		return nil
 	}
 	head := fmt.Appendf(nil, "goroutine %s [", number)
-	all := allStacks()
 	for stack := range bytes.SplitSeq(all, []byte("\n\n")) {
 		if bytes.HasPrefix(stack, head) {
 			return stack[:min(len(stack), maxStack)]

@@ -126,7 +126,7 @@ func (s *suspects) next() (admitted, together, left []*execution) {
 	defer s.mu.Unlock()
 	company := AnyCompany
 	for x := range s.running {
-		if x.ctx.endCause() != nil { // its lock is lost, and it may hang for ever
+		if x.ctx.endCause() != nil || time.Since(x.ctx.endsAt()) > hungGrace { // it has lost its lock or will, and may hang for ever
 			delete(s.running, x)
 			continue
 		}
@@ -152,32 +152,21 @@ func (s *suspects) next() (admitted, together, left []*execution) {
 	return admitted, together, left
 }
 
-// begin records that the runs of admitted suspects begin, and for all that run together how many those are, and runs the
-// admitted ones.
+// begin runs admitted suspects, once it is recorded how many run together: first for those that run already, so that none of
+// them is taken for one that died alone, and then for the admitted ones.
 func (s *suspects) begin(ctx context.Context, admitted, together []*execution) {
 	asked := time.Now()
-	claims := make([]Claim, len(together))
-	for i, x := range together {
-		claims[i] = x.claim()
+	var fewer []*execution // run already, and are known to do so with fewer
+	for _, x := range together {
+		if n := int(x.together.Load()); n > 0 && n < len(together) {
+			fewer = append(fewer, x)
+		}
 	}
-	s.executor.runs.update(together, func(x *execution) {
-		x.rowID = 0 // the statement moves the row
-		x.together.Store(int32(len(together)))
-	})
-	var done []eventqueue.EventID
-	refused, err := refusal.Halve(func(claims []Claim) error {
-		written, err := s.store.BeginRuns(ctx, claims, len(together))
-		done = append(done, written.Done...)
-		return err
-	}, claims)
-	for _, r := range refused {
-		s.log.Error("the database refuses to record that the run of this event begins, and of no other for it; it does not run; "+
-			"check its row, and the triggers and constraints of its table", zap.Stringer(logkey.Event, r.Item.Event), zap.Error(r.Err))
+	if done, lost := s.record(ctx, fewer, len(together)); len(done)+len(lost) < len(fewer) {
+		s.putBack(admitted)
+		return
 	}
-	if err != nil {
-		s.log.Warn("could not record that runs begin; their events are released", zap.Int(logkey.Count, len(admitted)), zap.Error(err))
-	}
-	begun := idSet(done)
+	begun, _ := s.record(ctx, admitted, len(together))
 	for _, x := range admitted {
 		if begun[x.run.ID] {
 			s.executor.startHeld(x, asked)
@@ -186,9 +175,49 @@ func (s *suspects) begin(ctx context.Context, admitted, together []*execution) {
 		s.release([]*execution{x}, errNotBegun)
 		s.ended(x)
 	}
-	if len(done) > 0 {
-		s.log.Info("running events that were in hand when a worker died", zap.Int(logkey.Count, len(admitted)), zap.Int("together", len(together)))
+	if len(begun) > 0 {
+		s.log.Info("running events that were in hand when a worker died", zap.Int(logkey.Count, len(begun)), zap.Int("together", len(together)))
 	}
+}
+
+// putBack has admitted suspects wait again: another transaction is writing the row of one that runs.
+func (s *suspects) putBack(admitted []*execution) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range admitted {
+		delete(s.running, x)
+	}
+	s.waiting = append(admitted, s.waiting...)
+}
+
+// record records of suspects that they run, and with how many. It returns those of which that is recorded, and those whose
+// claims hold no more.
+func (s *suspects) record(ctx context.Context, events []*execution, together int) (done, lost map[eventqueue.EventID]bool) {
+	claims := make([]Claim, len(events))
+	for i, x := range events {
+		claims[i] = x.claim()
+	}
+	s.executor.runs.update(events, func(x *execution) { x.rowID = 0 }) // the statement moves the row
+	var written WriteResult
+	refused, err := refusal.Halve(func(claims []Claim) error {
+		some, err := s.store.BeginRuns(ctx, claims, together)
+		written.Done, written.Lost = append(written.Done, some.Done...), append(written.Lost, some.Lost...)
+		return err
+	}, claims)
+	for _, r := range refused {
+		s.log.Error("the database refuses to record that the run of this event begins, and of no other for it; it does not run; "+
+			"check its row, and the triggers and constraints of its table", zap.Stringer(logkey.Event, r.Item.Event), zap.Error(r.Err))
+	}
+	if err != nil {
+		s.log.Warn("could not record that runs begin; their events are released, or wait", zap.Int(logkey.Count, len(events)), zap.Error(err))
+	}
+	done, lost = idSet(written.Done), idSet(written.Lost)
+	for _, x := range events {
+		if done[x.run.ID] {
+			x.together.Store(int32(together)) //nolint:gosec // at most the worker's slots
+		}
+	}
+	return done, lost
 }
 
 // release releases claimed events without a run.

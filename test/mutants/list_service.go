@@ -55,7 +55,7 @@ func serviceMutants() []mutant {
 		{"missing-relay-is-not-noticed", "I13", run, change("case running:", "case running || true:"), serving("TestAWorkerThatSeesNoRelaySaysSo")},
 		{"relay-does-not-show-itself", "I13", "eventqueue/pgsession/relays.go", change("SELECT pg_try_advisory_lock_shared(", "SELECT pg_try_advisory_xact_lock_shared("), serving("TestAWorkerThatSeesNoRelaySaysSo")},
 		{"unknown-event-is-not-forwarded", "I13", "eventqueue/worker/forward.go", change("if len(unknown) == 0 {", "if len(unknown) >= 0 {"), protocol("TestAnEventThatOneOf20WorkersKnowsStartsSoon")},
-		{"other-workers-are-asked-for-each-event", "I12", "eventqueue/worker/forward.go", change("now.Sub(f.asked) >= peersFor", "now.Sub(f.asked) >= 0"), protocol("TestNobodyAsksForOtherWorkersWhereAllHaveAllHandlers")},
+		{"other-workers-are-asked-for-each-event", "I12", "eventqueue/worker/forward.go", change("now.Sub(f.asked) < peersFor", "now.Sub(f.asked) < 0"), protocol("TestNobodyAsksForOtherWorkersWhereAllHaveAllHandlers")},
 		{"forwarded-event-is-delivered-twice", "I11", "eventqueue/fallback/local.go", change("!there && len(r.handed)", "(!there || there) && len(r.handed)"), standIn("TestWhatIsHandedIsDeliveredOnceUntilItIsOver")},
 		{"hung-run-keeps-its-slot", "I15", "eventqueue/worker/hung.go", change("\t\th.releaser.vacate(slots, reserved)\n", ""), working("TestHungHandlersDoNotKeepGoodEventsFromRunning")},
 		{"given-up-run-frees-its-slot-twice", "I15", "eventqueue/worker/complete.go", change("case r.givenUp:", "case r.givenUp && r.duration < 0:"), working("TestHungHandlersBeyondTheBoundKeepTheirSlots")},

@@ -153,7 +153,7 @@ func (w *walk) written(r *Record) {
 	case machine.RetryAllowed:
 		w.retries++
 	}
-	if r.Label != machine.Released {
+	if r.Label != machine.Released && r.Label != machine.OverLimit {
 		w.company = 0
 	}
 	if !r.Due.IsZero() {

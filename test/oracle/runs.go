@@ -68,7 +68,7 @@ func (j *judgement) checkFailures(l *life) {
 			if free++; free > mostFree {
 				j.accuse(l, "I9", "%d runs in a row were lost and used no attempt: at most %d may", free, mostFree)
 			}
-		case h.end != nil && h.end.Label != machine.Released:
+		case h.end != nil && h.end.Label != machine.Released && h.end.Label != machine.OverLimit:
 			free, silent = 0, 0
 		}
 		switch {

@@ -193,3 +193,53 @@ func TestRunThatAnotherProcessHasLostMakesASuspect(t *testing.T) {
 		}
 	})
 }
+
+// TestSuspectWaitsWhileACompanionCannotBeRecorded (I15): what runs already would otherwise be taken for one that died alone.
+func TestSuspectWaitsWhileACompanionCannotBeRecorded(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		s.blocking()
+		defer s.start(worker.Config{Concurrency: 20})()
+		s.notify(s.suspect(1, worker.AnyCompany))
+		pass(100 * time.Millisecond)
+		s.mu.Lock()
+		s.renewing = func(claims []worker.Claim) ([]eventqueue.EventID, error) {
+			if claims[0].Event == 1 {
+				return nil, errors.New("its row is being written")
+			}
+			return nil, nil
+		}
+		s.mu.Unlock()
+		s.notify(s.suspect(2, worker.AnyCompany))
+		pass(3 * time.Second)
+		if got := s.state().ran(); !slices.Equal(got, []eventqueue.EventID{1}) {
+			s.t.Errorf("%v run though the first is recorded as alone", got)
+		}
+		s.mu.Lock()
+		s.renewing = nil
+		s.mu.Unlock()
+		pass(3 * time.Second)
+		if got := s.state().ran(); !slices.Equal(got, []eventqueue.EventID{1, 2}) {
+			s.t.Errorf("%v run in the end", got)
+		}
+	})
+}
+
+// TestSuspectWaitsForOneThatRunsAlone (I15), however much company it allows itself.
+func TestSuspectWaitsForOneThatRunsAlone(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		release := s.blocking()
+		defer s.start(worker.Config{Concurrency: 20})()
+		s.notify(s.suspect(1, 1))
+		s.notify(s.suspect(2, worker.AnyCompany))
+		pass(3 * time.Second)
+		if got := s.state().ran(); !slices.Equal(got, []eventqueue.EventID{1}) {
+			s.t.Errorf("%v run, and event 1 was to be alone", got)
+		}
+		release(1)
+		if got := s.state().ran(); !slices.Equal(got, []eventqueue.EventID{1, 2}) {
+			s.t.Errorf("%v run in the end", got)
+		}
+	})
+}
