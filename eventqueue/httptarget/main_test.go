@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
+	"eventsv2/test/testenv"
 )
 
 // alone is set in the process of a test that has one of its own.
@@ -14,5 +14,5 @@ func TestMain(m *testing.M) {
 	if os.Getenv(alone) != "" {
 		os.Exit(m.Run())
 	}
-	goleak.VerifyTestMain(m)
+	testenv.Main(m)
 }
