@@ -21,7 +21,6 @@ type script struct {
 	evidence
 	story *story
 	row   rowState
-	begun bool // the lock was renewed since the claim, which reports that its run began
 }
 
 const scriptedEvent eventqueue.EventID = 7
@@ -58,12 +57,10 @@ func (s *script) claim(seconds float64, writer string) {
 	s.write(seconds, writer, func(r *rowState) {
 		r.lockedMicros, r.attempts = at(seconds).UnixMicro(), r.attempts+1
 	})
-	s.begun = false
 }
 
 func (s *script) renew(seconds float64, writer string) {
 	s.write(seconds, writer, func(r *rowState) { r.lockedMicros = at(seconds).UnixMicro() })
-	s.begun = true
 }
 
 func (s *script) run(start, end float64, process string, outcome journal.Outcome) {
