@@ -126,7 +126,7 @@ func (s *suspects) next() (admitted, together, left []*execution) {
 	defer s.mu.Unlock()
 	company := AnyCompany
 	for x := range s.running {
-		if x.ctx.endCause() != nil || time.Since(x.ctx.endsAt()) > hungGrace { // it has lost its lock or will, and may hang for ever
+		if x.ctx.endCause() != nil { // it has lost its lock, and may hang for ever
 			delete(s.running, x)
 			continue
 		}

@@ -146,6 +146,8 @@ func (j *judgement) endOfRun(l *life, h *hold) time.Time {
 	}
 	if h.end != nil {
 		to = h.end.At
+	} else {
+		to = earliest(to, h.lockedAt.Add(j.Bounds.LockTimeout)) // from then on it was lost, and no longer alone or beside others
 	}
 	if end := l.ends[h.claim.Attempt]; end != nil {
 		to = earliest(to, end.At)

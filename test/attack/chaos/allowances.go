@@ -25,9 +25,10 @@ func (c *checker) giveBack(t *trial, ch *change) {
 		return
 	}
 	if t.expired && ch.new.retries == ch.old.retries && ch.new.dueMicros == ch.old.dueMicros && len(t.runsOf(t.holder)) == 0 {
-		// I18: of an event whose lock once expired, the beginning of each run is recorded before the run,
-		// and where another transaction holds the row meanwhile, such as an operator's, nothing is run.
-		c.allow("a row that another transaction held, of an event whose lock had once expired, so that nothing was run")
+		// I15, I18: an event whose lock once expired is a suspect. It waits until fewer suspects run, for a lock timeout
+		// at most, and the beginning of its run is recorded before that; where another transaction holds the row
+		// meanwhile, such as an operator's, nothing is run.
+		c.allow("an event whose lock had once expired, and that was not run beside others")
 		return
 	}
 	if t.asksForTrouble() {

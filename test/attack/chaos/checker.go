@@ -211,6 +211,7 @@ func (c *checker) change(t *trial, ch *change, first bool) {
 	case ch.operates():
 		c.result.figures.operated++
 		if ch.old.lockedMicros != 0 && t.holder != nil {
+			t.expired = true
 			c.takeover(t, ch)
 		}
 	case t.holder != nil && ch.takesBack(t.holder.writer):
