@@ -10,20 +10,21 @@ func (j *judgement) checkProgress(l *life) {
 		return
 	}
 	for _, h := range l.holds {
-		j.checkWait(l, latest(h.due, l.emitted.At), latest(h.due, h.free), h.claim.At)
+		j.checkWait(l, h.due, latest(h.due, h.free), h.claim.At)
 	}
 	if l.row != nil && !l.row.Locked {
-		due := latest(l.row.Due, l.emitted.At)
-		since := due
+		since := latest(l.row.Due, l.emitted.At)
 		if n := len(l.holds); n > 0 && l.holds[n-1].end != nil {
 			since = latest(since, l.holds[n-1].end.At)
 		}
-		j.checkWait(l, due, since, j.Final.At)
+		j.checkWait(l, l.row.Due, since, j.Final.At)
 	}
 }
 
-// checkWait judges a wait of an event, which was due and has been free since then.
-func (j *judgement) checkWait(l *life, due, since, until time.Time) {
+// checkWait judges a wait of an event that has been free since then. A row by hand may have been due long before it was
+// there: scheduled is its delay_until, by which the relay reckons.
+func (j *judgement) checkWait(l *life, scheduled, since, until time.Time) {
+	due := latest(scheduled, l.emitted.At)
 	if until.Sub(since) <= j.Bounds.Progress {
 		return
 	}
@@ -36,7 +37,7 @@ func (j *judgement) checkWait(l *life, due, since, until time.Time) {
 	}
 	since = latest(clear, j.heldBack(l.emitted, until))
 	since = latest(since, j.busy(l, until))
-	if waited, most := until.Sub(since), j.silence(due, since, until)+j.Bounds.Progress; waited > most {
+	if waited, most := until.Sub(since), j.silence(l, scheduled, since, until)+j.Bounds.Progress; waited > most {
 		j.accuse(l, "I13", "it could run and was without a claim for %s, from %s on: at most %s", waited,
 			since.UTC().Format(clock), most)
 	}
@@ -63,14 +64,14 @@ func (j *judgement) faultless(l *life, since, until time.Time) (last time.Time, 
 // moment, and the relay waits as long as it has waited until then, between LostAfter and
 // ten times that. Where a fault of the notifier was no obstacle, the last one may have been
 // published into that fault at any time.
-func (j *judgement) silence(due, since, until time.Time) time.Duration {
+func (j *judgement) silence(l *life, scheduled, since, until time.Time) time.Duration {
 	least, most := j.Bounds.LostAfter, 10*j.Bounds.LostAfter
 	for i := range j.Faults {
-		if f := &j.Faults[i]; j.Bounds.Alone && f.Kind == NotifierFault && f.overlaps(due, until) {
+		if f := &j.Faults[i]; j.Bounds.Alone && f.Kind == NotifierFault && f.overlaps(latest(scheduled, l.emitted.At), until) {
 			return most
 		}
 	}
-	return min(max(since.Sub(due), least), most)
+	return min(max(since.Sub(scheduled), least), most)
 }
 
 // ahead is when the last of those ended that may have been before an event in its

@@ -147,7 +147,9 @@ func (j *judgement) endOfRun(l *life, h *hold) time.Time {
 	if h.end != nil {
 		to = h.end.At
 	} else {
-		to = earliest(to, h.lockedAt.Add(j.Bounds.LockTimeout)) // from then on it was lost, and no longer alone or beside others
+		// Then its worker took it for lost, and for no company of others. A worker may do so an eighth early, since the database
+		// writes locked_at after it was asked to.
+		to = earliest(to, h.lockedAt.Add(j.Bounds.LockTimeout*7/8))
 	}
 	if end := l.ends[h.claim.Attempt]; end != nil {
 		to = earliest(to, end.At)

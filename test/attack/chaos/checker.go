@@ -244,10 +244,12 @@ func (c *checker) claim(t *trial, ch *change) {
 	if t.holder == nil {
 		c.firstClaim(t, ch)
 	}
-	if ch.old.lockedMicros != 0 && t.holder != nil {
-		f.takeovers++
-		t.expired = true
-		c.takeover(t, ch)
+	if ch.old.lockedMicros != 0 {
+		t.expired = true // also a lock that was written by hand
+		if t.holder != nil {
+			f.takeovers++
+			c.takeover(t, ch)
+		}
 	}
 	t.holder = ch
 }
