@@ -40,7 +40,7 @@ BEGIN
         END IF;
     END LOOP;
     -- A reader sees all tables but those of access, values of events as well.
-    FOREACH "table" IN ARRAY array_remove(array_remove(events_v2_tables(), 'access_tokens'), 'audit_log') LOOP
+    FOREACH "table" IN ARRAY array_remove(array_remove(array_remove(events_v2_tables(), 'access_tokens'), 'ended_sessions'), 'audit_log') LOOP
         EXECUTE format('GRANT SELECT ON %s.%I TO queue_reader, queue_operator', schema, "table");
     END LOOP;
 END
@@ -104,6 +104,7 @@ GRANT INSERT, UPDATE, DELETE ON events_v2, event_log, event_attempts, event_work
     cron_definitions, cron_records, unique_keys, unique_expiries, events_v2_notifications, cleanups, grid_outputs, events_v2_settings,
     event_minutes, event_hours, event_minute_totals, webhook_minutes, webhook_sources TO queue_operator;
 GRANT SELECT, INSERT, UPDATE ON access_tokens TO queue_operator;
+GRANT SELECT, INSERT, DELETE ON ended_sessions TO queue_operator;
 GRANT SELECT, INSERT ON audit_log TO queue_operator;
 GRANT INSERT, UPDATE ON bulk_operations TO queue_operator;
 GRANT INSERT, UPDATE ON event_group_locks TO queue_operator;
