@@ -21,8 +21,7 @@ import (
 
 const (
 	// sessionLasts is how long somebody stays logged in.
-	sessionLasts  = 12 * time.Hour
-	sessionCookie = "events_session"
+	sessionLasts = 12 * time.Hour
 	// canvasesOffered is how many canvases somebody who may not read all of them chooses from.
 	canvasesOffered = 200
 )
@@ -95,7 +94,7 @@ func (d *dashboard) identified(next http.Handler) http.Handler {
 		who, err := d.identify(r)
 		switch {
 		case errors.Is(err, access.ErrNoCredentials) && d.sessions != nil:
-			d.clearSession(w, r)
+			d.removeCookie(w, r, sessionCookie)
 			d.toLogin(w, r)
 		case errors.Is(err, access.ErrNoCredentials), errors.Is(err, access.ErrRefused):
 			d.writeProblem(w, r, "", problem{http.StatusUnauthorized, "You may not come in", "It is not known who you are, or you have no rights here."})
@@ -146,12 +145,12 @@ func (d *dashboard) identify(r *http.Request) (who viewer, err error) {
 	case !errors.Is(err, access.ErrNoCredentials):
 		return who, err
 	}
-	cookie, none := r.Cookie(sessionCookie)
-	if none != nil {
+	session := d.cookieOf(r, sessionCookie)
+	if session == "" {
 		return who, err
 	}
 	who.Session = true
-	if who.Identity, err = d.sessions.Identify(r.Context(), cookie.Value); errors.Is(err, access.ErrRefused) {
+	if who.Identity, err = d.sessions.Identify(r.Context(), session); errors.Is(err, access.ErrRefused) {
 		err = access.ErrNoCredentials // it has ended: another one can be begun
 	}
 	return who, err
@@ -256,36 +255,15 @@ func (d *dashboard) logIn(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusForbidden, "This token may not read anything: make one with the verb read.")
 	default:
 		d.attempts.Accepted(token)
-		http.SetCookie(w, d.cookie(r, sessionCookie, session, sessionLasts))
+		d.setCookie(w, r, sessionCookie, session, sessionLasts)
 		http.Redirect(w, r, d.Prefix+next, http.StatusSeeOther)
 	}
 }
 
 func (d *dashboard) logOut(w http.ResponseWriter, r *http.Request) {
-	if cookie, err := r.Cookie(sessionCookie); err == nil {
-		d.streams.endAll(func(s *stream) bool { return s.session != "" && s.session == cookie.Value })
+	if session := d.cookieOf(r, sessionCookie); session != "" {
+		d.streams.endAll(func(s *stream) bool { return s.session == session })
 	}
-	d.clearSession(w, r)
+	d.removeCookie(w, r, sessionCookie)
 	http.Redirect(w, r, d.Prefix+"/login", http.StatusSeeOther)
-}
-
-func (d *dashboard) clearSession(w http.ResponseWriter, r *http.Request) {
-	if _, err := r.Cookie(sessionCookie); err == nil {
-		http.SetCookie(w, d.cookie(r, sessionCookie, "", 0))
-	}
-}
-
-// cookie is one that only the server reads, and that goes with the requests of its own pages and with links to them.
-// With no time to last, it is removed.
-func (d *dashboard) cookie(r *http.Request, name, value string, lasts time.Duration) *http.Cookie {
-	seconds := int(lasts.Seconds())
-	if seconds == 0 {
-		seconds = -1
-	}
-	path := d.Prefix
-	if path == "" {
-		path = "/"
-	}
-	secure := r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
-	return &http.Cookie{Name: name, Value: value, Path: path, MaxAge: seconds, HttpOnly: true, Secure: secure, SameSite: http.SameSiteLaxMode}
 }

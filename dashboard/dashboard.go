@@ -58,8 +58,12 @@ func New(c Config) (*Handler, error) {
 	if err := d.parse(); err != nil {
 		return nil, err
 	}
+	assets, err := fs.ReadDir(files, "assets")
+	if err != nil {
+		return nil, err
+	}
 	d.streams = d.newStreams()
-	return &Handler{d.routes(), d.streams}, nil
+	return &Handler{d.routes(assets), d.streams}, nil
 }
 
 // parse reads the pages, each with the layout around it.
@@ -82,7 +86,7 @@ func (d *dashboard) parse() error {
 	return nil
 }
 
-func (d *dashboard) routes() http.Handler {
+func (d *dashboard) routes(assets []fs.DirEntry) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", d.page("overview", d.overview))
 	mux.HandleFunc("GET /live", d.stream)
@@ -122,7 +126,9 @@ func (d *dashboard) routes() http.Handler {
 		mux.HandleFunc("POST /operations/{id}/stop", d.change(d.stopOperation))
 	}
 	root := http.NewServeMux()
-	root.Handle("GET /assets/", cached(http.FileServerFS(files)))
+	for _, asset := range assets { // each by its name: no path leads to a folder, or out of this one
+		root.Handle("GET /assets/"+asset.Name(), cached(http.FileServerFS(files)))
+	}
 	if d.sessions != nil {
 		root.HandleFunc("GET /login", d.login)
 		root.HandleFunc("POST /login", d.logIn)

@@ -34,9 +34,8 @@ func done(say string) flash    { return flash{true, say} }
 func refused(say string) flash { return flash{false, say} }
 
 const (
-	flashCookie = "events_said"
-	flashLasts  = time.Minute
-	maxFlash    = 1024
+	flashLasts = time.Minute
+	maxFlash   = 1024
 )
 
 // setFlash keeps what the next page says in a cookie.
@@ -46,17 +45,16 @@ func (d *dashboard) setFlash(w http.ResponseWriter, r *http.Request, f flash) {
 		kind = "+"
 	}
 	say, _ := shorten(f.Text, maxFlash)
-	http.SetCookie(w, d.cookie(r, flashCookie, base64.RawURLEncoding.EncodeToString([]byte(kind+say)), flashLasts))
+	d.setCookie(w, r, flashCookie, base64.RawURLEncoding.EncodeToString([]byte(kind+say)), flashLasts)
 }
 
 // takeFlash returns what a page says about the change before it, once.
 func (d *dashboard) takeFlash(w http.ResponseWriter, r *http.Request) *flash {
-	cookie, err := r.Cookie(flashCookie)
-	if err != nil || r.Method != http.MethodGet {
+	if r.Method != http.MethodGet {
 		return nil
 	}
-	http.SetCookie(w, d.cookie(r, flashCookie, "", 0))
-	text, err := base64.RawURLEncoding.DecodeString(cookie.Value)
+	d.removeCookie(w, r, flashCookie)
+	text, err := base64.RawURLEncoding.DecodeString(d.cookieOf(r, flashCookie))
 	if err != nil || len(text) < 2 || len(text) > maxFlash+1 {
 		return nil
 	}

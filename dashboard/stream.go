@@ -70,9 +70,9 @@ func (d *dashboard) newStream(r *http.Request, canvas *eventqueue.CanvasID) (wat
 	if s.who.EndsIn > 0 {
 		lasts = min(lasts, s.who.EndsIn)
 	}
-	if cookie, err := r.Cookie(sessionCookie); err == nil && s.who.Session {
-		s.session = cookie.Value
-		lasts = min(lasts, d.sessions.Lasts(cookie.Value))
+	if s.who.Session {
+		s.session = d.cookieOf(r, sessionCookie)
+		lasts = min(lasts, d.sessions.Lasts(s.session))
 	}
 	return s, lasts
 }
