@@ -21,6 +21,14 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/internal/httprequest"
+	"eventsv2/internal/intake"
+)
+
+const (
+	// defaultBufferedBytes is the memory that all requests may take together, unless
+	// single bodies may be so large that only a few would have room.
+	defaultBufferedBytes = 16 << 20
+	leastBodies          = 8
 )
 
 // Config configures a Handler.
@@ -94,9 +102,9 @@ func (c Config) Validate() error {
 		return fmt.Errorf("MaxBodyBytes is %d: it must not be negative", c.MaxBodyBytes)
 	case c.MaxBufferedBytes < 0:
 		return fmt.Errorf("MaxBufferedBytes is %d: it must not be negative", c.MaxBufferedBytes)
-	case c.MaxBufferedBytes > 0 && c.MaxBufferedBytes < c.withDefaults().MaxBodyBytes+2*requestBytes:
+	case c.MaxBufferedBytes > 0 && c.MaxBufferedBytes < c.withDefaults().MaxBodyBytes+2*intake.RequestBytes:
 		return fmt.Errorf("MaxBufferedBytes is %d: it must be at least %d, to have room for one body of MaxBodyBytes",
-			c.MaxBufferedBytes, c.withDefaults().MaxBodyBytes+2*requestBytes)
+			c.MaxBufferedBytes, c.withDefaults().MaxBodyBytes+2*intake.RequestBytes)
 	case c.ReadTimeout < 0:
 		return fmt.Errorf("ReadTimeout is %s: it must not be negative", c.ReadTimeout)
 	case c.RetainDelivery < 0 || c.RetainDelivery > eventqueue.MaxUniqueFor:
@@ -128,7 +136,7 @@ type Handler struct {
 	queue   *eventqueue.Queue
 	config  Config
 	sources map[place]Source
-	intake  *intake
+	intake  *intake.Intake
 }
 
 // New makes a Handler that emits to a queue.
@@ -140,7 +148,7 @@ func New(queue *eventqueue.Queue, config Config) (*Handler, error) {
 		return nil, fmt.Errorf("webhook.New: %w", err)
 	}
 	config = config.withDefaults()
-	h := &Handler{queue: queue, config: config, sources: map[place]Source{}, intake: &intake{room: config.MaxBufferedBytes}}
+	h := &Handler{queue: queue, config: config, sources: map[place]Source{}, intake: intake.New(config.MaxBufferedBytes)}
 	for _, s := range config.Sources {
 		h.sources[place{s.Name, s.Canvas}] = s
 	}
@@ -221,13 +229,13 @@ func (h *Handler) deliver(w http.ResponseWriter, r *http.Request, log *zap.Logge
 	if refused := h.unwelcome(r); refused != nil {
 		return nil, "", refused
 	}
-	room := h.intake.reserve(sizeOf(r, h.config.MaxBodyBytes), func() { _ = control.SetReadDeadline(time.Unix(1, 0)) })
+	room := h.intake.Reserve(intake.SizeOf(r, h.config.MaxBodyBytes), func() { _ = control.SetReadDeadline(time.Unix(1, 0)) })
 	if room == nil {
 		return nil, "", busy(fmt.Errorf("the requests in hand take all of the %d bytes that they may", h.config.MaxBufferedBytes))
 	}
-	defer room.free()
+	defer room.Free()
 	body, refused := h.read(w, r)
-	if !room.stopReading() {
+	if !room.StopReading() {
 		return nil, "", busy(errors.New("the body was cut off: it had been on its way the longest, and others had no room"))
 	}
 	if refused != nil {

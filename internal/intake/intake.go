@@ -1,4 +1,4 @@
-package webhook
+package intake
 
 import (
 	"container/list"
@@ -6,40 +6,38 @@ import (
 	"sync"
 )
 
-const (
-	// defaultBufferedBytes is the memory that all requests may take together, unless
-	// single bodies may be so large that only a few would have room.
-	defaultBufferedBytes = 16 << 20
-	leastBodies          = 8
-	// requestBytes and headerBytes are about the memory that a request, and each value of
-	// its header, takes in addition to its bytes.
-	requestBytes = 32 << 10
-	headerBytes  = 160
-)
+// RequestBytes is about the memory that a request takes in addition to its header and body.
+const RequestBytes = 32 << 10
 
-// intake bounds the memory of the current requests. An unknown sender can open a
+// headerBytes is about the memory that each value of a header takes in addition to its bytes.
+const headerBytes = 160
+
+// Intake bounds the memory of the current requests. An unknown sender can open a
 // connection and send half a body. So when there is no room for another request, the
 // body whose reading began first is cut off: a sender whose body arrives at once is
 // served, however many others never complete theirs.
-type intake struct {
+type Intake struct {
 	mu      sync.Mutex
 	room    int64
-	reading list.List // of *reservation, the oldest first
+	reading list.List // of *Reservation, the oldest first
 }
 
-// reservation is the memory reserved for one request. The mutex of the intake guards
+// New makes an Intake with room for a number of bytes.
+func New(bytes int64) *Intake { return &Intake{room: bytes} }
+
+// Reservation is the memory reserved for one request. The mutex of the Intake guards
 // its fields.
-type reservation struct {
-	in      *intake
+type Reservation struct {
+	in      *Intake
 	bytes   int64
 	cutOff  func()        // ends the reading; nil when it has ended
 	element *list.Element // among those that are reading
 }
 
-// reserve reserves memory for a request whose body is to be read. cutOff ends the reading
+// Reserve reserves memory for a request whose body is to be read. cutOff ends the reading
 // from another goroutine, and must not block. The result is nil if there is no room, and
 // no body that could be cut off.
-func (in *intake) reserve(bytes int64, cutOff func()) *reservation {
+func (in *Intake) Reserve(bytes int64, cutOff func()) *Reservation {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for in.room < bytes {
@@ -47,32 +45,32 @@ func (in *intake) reserve(bytes int64, cutOff func()) *reservation {
 		if oldest == nil {
 			return nil
 		}
-		h := oldest.Value.(*reservation)
+		h := oldest.Value.(*Reservation)
 		h.leave()
 		h.release()
 		h.cutOff()
 	}
 	in.room -= bytes
-	h := &reservation{in: in, bytes: bytes, cutOff: cutOff}
+	h := &Reservation{in: in, bytes: bytes, cutOff: cutOff}
 	h.element = in.reading.PushBack(h)
 	return h
 }
 
 // leave removes h from the list of bodies being read. The caller holds the mutex.
-func (h *reservation) leave() {
+func (h *Reservation) leave() {
 	h.in.reading.Remove(h.element)
 	h.element = nil
 }
 
 // release frees the memory of h. The caller holds the mutex.
-func (h *reservation) release() {
+func (h *Reservation) release() {
 	h.in.room += h.bytes
 	h.bytes = 0
 }
 
-// stopReading records that the body has been read, or will not be. It returns false if
+// StopReading records that the body has been read, or will not be. It returns false if
 // the body was cut off. After it cutOff is not called any more.
-func (h *reservation) stopReading() bool {
+func (h *Reservation) StopReading() bool {
 	h.in.mu.Lock()
 	defer h.in.mu.Unlock()
 	if h.element == nil {
@@ -82,18 +80,18 @@ func (h *reservation) stopReading() bool {
 	return true
 }
 
-// free frees the memory of h, once.
-func (h *reservation) free() {
+// Free frees the memory of h, once. The body must not be being read any more.
+func (h *Reservation) Free() {
 	h.in.mu.Lock()
 	defer h.in.mu.Unlock()
 	h.release()
 }
 
-// sizeOf is about the memory that a request takes until it is answered.
-func sizeOf(r *http.Request, most int64) int64 {
-	size := int64(requestBytes) + most
+// SizeOf is about the memory that a request takes until it is answered, with a body of at most a number of bytes.
+func SizeOf(r *http.Request, most int64) int64 {
+	size := int64(RequestBytes) + most
 	if r.ContentLength >= 0 {
-		size = requestBytes + r.ContentLength
+		size = RequestBytes + r.ContentLength
 	}
 	for name, values := range r.Header {
 		for _, value := range values {
