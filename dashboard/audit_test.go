@@ -30,6 +30,7 @@ func TestAuditPage(t *testing.T) {
 	}
 	b.wants(b.get("/audit?action=pause&actor=test:ada"), 200, "the bank")
 	b.wants(b.get("/audit?actor=nobody"), 200, "No such changes")
+	b.wants(b.get("/audit?event=3000000000"), 200, "No such changes")
 	for _, wrong := range []string{"?event=x", "?before=-1", "?canvas=x", "?actor=%00", "?action=%ff"} {
 		b.wants(b.get("/audit"+wrong), 400)
 	}

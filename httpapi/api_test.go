@@ -162,12 +162,15 @@ func TestAPI(t *testing.T) {
 	c.wants(200, "retried", all, "POST", "/events/1/retry", "")
 	c.wants(200, "changed", all, "DELETE", "/events/1", "")
 	c.wants(404, "no such event", all, "GET", "/events/1", "")
-	for action, want := range map[string]int{"emit": 3, "edit": 1, "run": 1, "cancel": 1, "retry": 1, "delete": 1} {
+	for action, want := range map[string]int{"emit": 2, "edit": 1, "run": 1, "cancel": 1, "retry": 1, "delete": 1} {
 		if n := c.audited(action); n != want {
 			t.Errorf("%d rows of %s, want %d", n, action, want)
 		}
 	}
 	c.wants(200, `"action":"delete"`, all, "GET", "/audit?event=1", "")
+	if rows := c.wants(200, `{"events":[1]}`, all, "GET", "/audit?before=3000000000", ""); strings.Contains(rows, `"events":[]`) {
+		t.Errorf("a change of no event was audited: %s", rows)
+	}
 	handler := fmt.Sprintf(`{"canvas_id":%q,"module":"WORKER","name":"greet"}`, rig.Canvas)
 	for _, rule := range []string{"pause", "block"} {
 		c.wants(200, `{"changed":true}`, all, "POST", "/handlers/"+rule, handler)
@@ -177,6 +180,46 @@ func TestAPI(t *testing.T) {
 		if c.audited(rule) != 1 || c.audited("un"+rule) != 1 {
 			t.Errorf("%s has not its rows", rule)
 		}
+	}
+}
+
+// TestIDsBeyond32BitsAreRead in each filter and cursor.
+func TestIDsBeyond32BitsAreRead(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	all, canvas := c.token(rig.Canvas, access.Verbs()...), "canvas_id="+rig.Canvas.String()
+	for _, id := range []string{"3000000000", "9223372036854775807"} {
+		for _, path := range []string{"/audit?event=" + id, "/events?" + canvas + "&after=" + id, "/history?" + canvas + "&after=" + id} {
+			c.wants(200, `{"items":[]}`, all, "GET", path, "")
+		}
+		c.wants(200, `"create_token"`, all, "GET", "/audit?before="+id, "")
+		for _, path := range []string{"", "/attempts", "/explain", "/tree"} {
+			c.wants(404, "no such event", all, "GET", "/events/"+id+path, "")
+		}
+		for _, path := range []string{"/run", "/cancel", "/retry"} {
+			c.wants(404, "no such event", all, "POST", "/events/"+id+path, "{}")
+		}
+	}
+}
+
+// TestRepeatedEmitIsAuditedOnce: the audit log has no row of a request that emits nothing, and names only events that are new.
+func TestRepeatedEmitIsAuditedOnce(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	all := c.token(rig.Canvas, access.Verbs()...)
+	event := func(key string) string {
+		return fmt.Sprintf(`{"canvas_id":%q,"module":"WORKER","name":"greet","value":1,"unique_key":%q}`, rig.Canvas, key)
+	}
+	c.wants(201, `{"ids":[1]}`, all, "POST", "/events", event("a"))
+	for range 3 {
+		c.wants(201, `{"ids":[1]}`, all, "POST", "/events", event("a"))
+	}
+	c.wants(201, `{"ids":[1,`, all, "POST", "/events/batch", `{"events":[`+event("a")+`,`+event("b")+`]}`)
+	if n := c.audited("emit"); n != 2 {
+		t.Errorf("%d rows of 2 changes", n)
+	}
+	if n := rig.One[int](c.Rig, `SELECT count(*) FROM audit_log WHERE target @> '{"events": [1]}'`); n != 1 {
+		t.Errorf("%d rows name the first event", n)
 	}
 }
 

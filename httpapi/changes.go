@@ -50,29 +50,47 @@ type emitted struct {
 	IDs []int64 `json:"ids" nullable:"false" doc:"In the order of the events. An event whose unique key is held has the id of its holder."`
 }
 
-// emit emits events of one request: all or none, with one row of the audit log.
+// emit emits events of one request: all or none, with one row of the audit log, which names those that are new. A repeat
+// that adds nothing has no row.
 func (a *api) emit(ctx context.Context, events []eventqueue.NewEvent) (*answer[emitted], error) {
-	var ids []eventqueue.EventID
+	var all []eventqueue.Emitted
 	err := a.Queue.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) (err error) {
-		if ids, err = tx.Emit(ctx, events...); err != nil {
+		if all, err = tx.EmitUnique(ctx, events...); err != nil {
 			return err
 		}
-		change := audit.Change{Action: "emit", Canvas: &events[0].Canvas, Target: map[string]any{"events": ids}}
-		for _, e := range events {
-			if e.Canvas != events[0].Canvas {
-				change.Canvas = nil
-			}
+		change, is := emission(events, all)
+		if !is {
+			return nil
 		}
 		return audit.Write(ctx, a.Store.Schema().On(tx.DB), callerOf(ctx).actor(), change)
 	})
 	if err != nil {
 		return nil, a.failed("emit", err)
 	}
-	body := emitted{IDs: make([]int64, 0, len(ids))}
-	for _, id := range ids {
-		body.IDs = append(body.IDs, int64(id))
+	body := emitted{IDs: make([]int64, 0, len(all))}
+	for _, e := range all {
+		body.IDs = append(body.IDs, int64(e.ID))
 	}
 	return &answer[emitted]{body}, nil
+}
+
+// emission is what the audit log says of the events that are new, and whether any is. It has their canvas if they are on one.
+func emission(events []eventqueue.NewEvent, all []eventqueue.Emitted) (change audit.Change, is bool) {
+	var ids []eventqueue.EventID
+	var canvas *eventqueue.CanvasID
+	several := false
+	for i, e := range all {
+		if !e.New {
+			continue
+		}
+		ids = append(ids, e.ID)
+		several = several || canvas != nil && *canvas != events[i].Canvas
+		canvas = &events[i].Canvas
+	}
+	if several {
+		canvas = nil
+	}
+	return audit.Change{Action: "emit", Canvas: canvas, Target: map[string]any{"events": ids}}, len(ids) > 0
 }
 
 // mayChange returns an error unless the caller may read an event and has the verb on its canvas.

@@ -75,8 +75,8 @@ func NewLog(schema pgsession.Schema, pool *pgxpool.Pool) *Log {
 const listSQL = `
 SELECT id, at, actor, source, via, coalesce(operation_id, '00000000-0000-0000-0000-000000000000'), action, canvas_id, target::text, before::text, after::text
 FROM audit_log
-WHERE ($1 = 0 OR id < $1) AND ($2::uuid[] IS NULL OR canvas_id = ANY ($2)) AND ($3::text = '' OR actor = $3) AND ($4::text = '' OR action = $4)
-  AND ($5 = 0 OR target @> jsonb_build_object('events', jsonb_build_array($5::bigint))) AND ($6::uuid IS NULL OR operation_id = $6)
+WHERE ($1::bigint = 0 OR id < $1) AND ($2::uuid[] IS NULL OR canvas_id = ANY ($2)) AND ($3::text = '' OR actor = $3) AND ($4::text = '' OR action = $4)
+  AND ($5::bigint = 0 OR target @> jsonb_build_object('events', jsonb_build_array($5))) AND ($6::uuid IS NULL OR operation_id = $6)
 ORDER BY id DESC
 LIMIT $7`
 

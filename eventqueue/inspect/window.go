@@ -46,7 +46,7 @@ var (
 	canvasWindowSQL = windowSQL(queuedColumns+` WHERE canvas_id = $1 ORDER BY module, name, id LIMIT $6`, `id > $5`, `ASC`)
 
 	oldestWindowSQL = windowSQL(loggedColumns+` WHERE id > $5 ORDER BY id LIMIT $6`, `($8::text = '' OR status::text = $8)`, `ASC`)
-	newestWindowSQL = windowSQL(loggedColumns+` WHERE $5 = 0 OR id < $5 ORDER BY id DESC LIMIT $6`, `($8::text = '' OR status::text = $8)`, `DESC`)
+	newestWindowSQL = windowSQL(loggedColumns+` WHERE $5::bigint = 0 OR id < $5 ORDER BY id DESC LIMIT $6`, `($8::text = '' OR status::text = $8)`, `DESC`)
 )
 
 // window is what a list has found so far.
