@@ -73,3 +73,61 @@ func TestSessions(t *testing.T) {
 		t.Errorf("a short key: %v", err)
 	}
 }
+
+// A session that is logged out lets nobody in, in no program with the key; others with the token go on.
+func TestEndedSessionsAreRefused(t *testing.T) {
+	t.Parallel()
+	pool, ctx := testenv.Pool(t), testenv.Context(t)
+	tokens := access.NewTokens("", pool)
+	_, secret, err := tokens.Create(ctx, ada, access.NewToken{Name: "browser", Grant: access.Grant{Verbs: []access.Verb{access.Read}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var programs []*access.Sessions
+	for range 2 {
+		s, err := access.NewSessions(tokens, []byte(strings.Repeat("k", access.MinSessionKeyBytes)), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs = append(programs, s)
+	}
+	var sessions, keys []string
+	for range 2 {
+		session, _, err := programs[0].Begin(ctx, secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sessions, keys = append(sessions, session), append(keys, programs[1].Key(session))
+	}
+	stored := func() (n int) {
+		if err := pool.QueryRow(ctx, `SELECT count(*) FROM ended_sessions`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, session := range []string{sessions[0], sessions[0], "", secret, sessions[0] + "A"} {
+		if err := programs[0].End(ctx, session); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := stored(); n != 1 {
+		t.Errorf("%d sessions are stored, want 1", n)
+	}
+	for _, program := range programs {
+		if who, err := program.Identify(ctx, sessions[0]); !errors.Is(err, access.ErrRefused) {
+			t.Errorf("a session that was logged out lets in %+v: %v", who, err)
+		}
+		if _, err := program.Identify(ctx, sessions[1]); err != nil {
+			t.Errorf("the other session: %v", err)
+		}
+	}
+	if ended, err := tokens.Ended(ctx, append(keys, "oidc:ada")); err != nil || len(ended) != 1 || ended[0] != keys[0] {
+		t.Errorf("of %v have ended %v: %v", keys, ended, err)
+	}
+	if _, err := pool.Exec(ctx, `UPDATE ended_sessions SET ends_at = now() - interval '2 hours'`); err != nil {
+		t.Fatal(err)
+	}
+	if err := programs[0].End(ctx, sessions[1]); err != nil || stored() != 1 {
+		t.Errorf("a session that would have ended by itself is still stored: %v", err)
+	}
+}

@@ -236,10 +236,15 @@ WHERE hash = $1 AND ` + validSQL
 // Identify returns who has a secret. The error is ErrRefused if nobody has it. It blocks for one statement,
 // or for none if the secret cannot be a token.
 func (t *Tokens) Identify(ctx context.Context, secret string) (Identity, error) {
+	return t.identify(ctx, identifySQL, secret)
+}
+
+// identify is Identify by a statement whose first argument is the hash of the secret.
+func (t *Tokens) identify(ctx context.Context, sql, secret string, args ...any) (Identity, error) {
 	if !wellFormed(secret) {
 		return Identity{}, ErrRefused
 	}
-	token, err := one(ctx, t.pool, identifySQL, hashOf(secret))
+	token, err := one(ctx, t.pool, sql, append([]any{hashOf(secret)}, args...)...)
 	if err != nil {
 		return Identity{}, fmt.Errorf("find the token: %w", err)
 	}
@@ -251,41 +256,6 @@ func (t *Tokens) Identify(ctx context.Context, secret string) (Identity, error) 
 		identity.EndsIn = max(token.ExpiresAt.Sub(token.AsOf), 1)
 	}
 	return identity, nil
-}
-
-// tokenKey begins Identity.Key of those who have a token.
-const tokenKey = "token:"
-
-const endedSQL = `
-SELECT asked.id FROM unnest($1::uuid[]) AS asked (id)
-WHERE NOT EXISTS (SELECT FROM access_tokens t WHERE t.id = asked.id AND ` + validSQL + `)`
-
-// Ended returns those of some Identity.Keys whose tokens have expired or were revoked. It ignores keys of other
-// identities. It blocks for one statement, or for none without a token.
-func (t *Tokens) Ended(ctx context.Context, keys []string) (ended []string, err error) {
-	var ids [][16]byte
-	for _, key := range keys {
-		if text, found := strings.CutPrefix(key, tokenKey); found {
-			if id, err := uuid.Parse(text); err == nil {
-				ids = append(ids, id)
-			}
-		}
-	}
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	rows, err := t.pool.Query(ctx, endedSQL, ids)
-	if err == nil {
-		ended, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
-			var id [16]byte
-			err := row.Scan(&id)
-			return tokenKey + uuid.UUID(id).String(), err
-		})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("find tokens that have ended: %w", err)
-	}
-	return ended, nil
 }
 
 // Any reports whether a token was ever made, also one that has expired or was revoked: a door that was

@@ -260,10 +260,25 @@ func (d *dashboard) logIn(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// logOut ends a session, in every program that would accept it.
 func (d *dashboard) logOut(w http.ResponseWriter, r *http.Request) {
-	if session := d.cookieOf(r, sessionCookie); session != "" {
-		d.streams.endAll(func(s *stream) bool { return s.session == session })
+	ctx, cancel := context.WithTimeout(r.Context(), d.Timeout)
+	defer cancel()
+	session := d.cookieOf(r, sessionCookie)
+	who, err := d.sessions.Identify(ctx, session)
+	if err == nil {
+		if d.limited(w, r, who.Key) {
+			return
+		}
+		err = d.sessions.End(ctx, session)
 	}
+	if err != nil && !errors.Is(err, access.ErrRefused) { // what has ended already lets nobody in
+		d.Log.Error("log out of the dashboard", zap.Error(err))
+		d.writeProblem(w, r, "", problem{http.StatusServiceUnavailable, "You are still logged in", "The database could not be written. The log of this program says why. Try again."})
+		return
+	}
+	key := d.sessions.Key(session)
+	d.streams.endAll(func(s *stream) bool { return s.session == key })
 	d.removeCookie(w, r, sessionCookie)
 	http.Redirect(w, r, d.Prefix+"/login", http.StatusSeeOther)
 }

@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -165,6 +166,44 @@ func TestLogIn(t *testing.T) {
 	if len(b.cookies) != 0 {
 		t.Errorf("the session of a revoked token is still there: %v", b.cookies)
 	}
+}
+
+// Whoever has kept the cookie of a session that was logged out gets nowhere with it, in no program with the same key.
+func TestLogOutEndsTheSession(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t).seed()
+	_, secret := q.token("nights", access.Grant{Verbs: access.Verbs()})
+	config := dashboard.Config{Access: &access.Authenticator{Tokens: q.tokens()}, SessionKey: []byte(strings.Repeat("k", access.MinSessionKeyBytes)), Queue: q.queue()}
+	pages, elsewhere := q.dashboard(config), q.dashboard(config)
+	b := newBrowser(t, pages)
+	b.leads(b.post("/login", url.Values{"token": {secret}}), "/")
+	kept := maps.Clone(b.cookies)
+	thief, there := &browser{t, pages, kept}, &browser{t, elsewhere, maps.Clone(kept)}
+	there.wants(there.get("/workers"), 200)
+	b.leads(b.post("/logout", nil), "/login")
+	for _, theirs := range []*browser{thief, there} {
+		theirs.cookies = maps.Clone(kept)
+		theirs.wants(theirs.post("/handler/pause", handlerForm(seeded)), http.StatusUnauthorized, "Nothing was changed")
+		theirs.cookies = maps.Clone(kept)
+		theirs.leads(theirs.get("/workers"), "/login?next=%2Fworkers")
+		theirs.cookies = maps.Clone(kept)
+		theirs.leads(theirs.post("/logout", nil), "/login")
+	}
+}
+
+// What a log-out stores is bounded as changes are.
+func TestLogOutIsLimited(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	_, secret := q.token("nights", access.Grant{Verbs: []access.Verb{access.Read}})
+	pages := q.dashboard(dashboard.Config{Access: &access.Authenticator{Tokens: q.tokens()}, ChangesPerSecond: 0.001})
+	first, second := newBrowser(t, pages), newBrowser(t, pages)
+	for _, b := range []*browser{first, second} {
+		b.leads(b.post("/login", url.Values{"token": {secret}}), "/")
+	}
+	first.leads(first.post("/logout", nil), "/login")
+	second.wants(second.post("/logout", nil), http.StatusTooManyRequests, "Wait a moment")
+	second.wants(second.get("/workers"), 200)
 }
 
 // Another page of the web cannot log somebody in or out, or change anything.

@@ -86,9 +86,7 @@ func (d *dashboard) change(do func(r *http.Request) (path string, said flash, er
 			d.writeProblem(w, r, "", readOnly())
 			return
 		}
-		if wait := d.changes.Take(viewerOf(r).key()); wait > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-			d.writeProblem(w, r, "", problem{http.StatusTooManyRequests, "Too many changes at once", "Nothing was changed. Wait a moment, and try again. For many events there are bulk operations."})
+		if d.limited(w, r, viewerOf(r).key()) {
 			return
 		}
 		if err := parseForm(r); err != nil {
@@ -113,6 +111,17 @@ func (d *dashboard) change(do func(r *http.Request) (path string, said flash, er
 			http.Redirect(w, r, d.Prefix+path, http.StatusSeeOther)
 		}
 	}
+}
+
+// limited reports whether somebody has made too many changes, and refuses this one then.
+func (d *dashboard) limited(w http.ResponseWriter, r *http.Request, key string) bool {
+	wait := d.changes.Take(key)
+	if wait <= 0 {
+		return false
+	}
+	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+	d.writeProblem(w, r, "", problem{http.StatusTooManyRequests, "Too many changes at once", "Nothing was changed. Wait a moment, and try again. For many events there are bulk operations."})
+	return true
 }
 
 func readOnly() problem {

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -18,8 +19,9 @@ const (
 	defaultRefresh = 12 * time.Second
 	// readAgainAfter is how old what streams show may be at most: times in it grow also when nothing changes.
 	readAgainAfter = 90 * time.Second
-	// tokensEvery is how often it is asked whose tokens have ended.
-	tokensEvery = time.Minute
+	// credentialsEvery is how often it is asked whose tokens and sessions have ended. With the time that the answer may
+	// take, a stream outlives them by less than a minute.
+	credentialsEvery = 45 * time.Second
 	// maxStreams is how many streams there are at once, and maxStreamsOf how many of one identity.
 	maxStreams, maxStreamsOf = 64, 8
 )
@@ -28,7 +30,7 @@ const (
 type streamSource struct {
 	pulse func(ctx context.Context) (inspect.Pulse, error)
 	parts func(ctx context.Context, of asked, pulse inspect.Pulse) (map[eventqueue.CanvasID]part, error)
-	// ended returns those of some identities that may read no longer; nil: nobody knows.
+	// ended returns those of some keys of tokens and sessions that have ended; nil: nobody knows.
 	ended func(ctx context.Context, keys []string) ([]string, error)
 }
 
@@ -40,6 +42,7 @@ type streams struct {
 
 	mu      sync.Mutex
 	open    map[*stream]bool
+	begun   int                          // how many streams there ever were
 	shown   map[eventqueue.CanvasID]part // by canvas, the zero one for all
 	stop    context.CancelFunc           // of the reader; nil while there is none
 	closed  bool
@@ -49,9 +52,9 @@ type streams struct {
 // liveReader reads what overviews show: a pulse in each round, and what is shown when the pulse has changed.
 type liveReader struct {
 	*streams
-	mark            string
-	readAt, askedAt time.Time
-	failed          bool
+	mark   string
+	readAt time.Time
+	failed bool
 }
 
 // stream is one page that is looked at.
@@ -60,10 +63,11 @@ type stream struct {
 	key string
 	// canvas is the one that the page shows; nil: all.
 	canvas *eventqueue.CanvasID
-	// session is the cookie by which the viewer came in, if they did by one.
+	// session is the key of the session by which the viewer came in, if they did by one.
 	session string
+	number  int           // later streams have higher ones
 	news    chan part     // holds the newest part that was not sent
-	ended   chan struct{} // closed when the viewer may read no longer, or the dashboard is closed
+	ended   chan struct{} // closed when the viewer may read no longer, another stream has its room, or the dashboard is closed
 }
 
 func (s *stream) of() (canvas eventqueue.CanvasID) {
@@ -83,18 +87,48 @@ func (l *streams) add(s *stream) bool {
 			same++
 		}
 	}
-	if l.closed || len(l.open) >= maxStreams || same >= maxStreamsOf {
+	if l.closed || same >= maxStreamsOf || !l.makeRoom(s.of()) {
 		return false
 	}
+	l.begun++
+	s.number = l.begun
 	l.open[s] = true
 	if l.stop == nil {
 		ctx, stop := context.WithCancel(context.Background())
 		l.stop, l.shown = stop, map[eventqueue.CanvasID]part{}
-		l.readers.Go(func() { l.reader(time.Now()).read(ctx) })
+		l.readers.Go(func() { l.reader().read(ctx) })
 	}
 	if p, known := l.shown[s.of()]; known {
 		s.news <- p
 	}
+	return true
+}
+
+// makeRoom reports whether there is room for a stream of a canvas. When all are taken, canvases share them evenly: one that
+// has fewer takes the newest stream of the one that has most. Pages of all canvases count as those of one more.
+func (l *streams) makeRoom(of eventqueue.CanvasID) bool {
+	if len(l.open) < maxStreams {
+		return true
+	}
+	has, most := map[eventqueue.CanvasID]int{}, of
+	for s := range l.open {
+		has[s.of()]++
+	}
+	for canvas, n := range has {
+		if n > has[most] {
+			most = canvas
+		}
+	}
+	if has[most] <= has[of]+1 {
+		return false
+	}
+	var newest *stream
+	for s := range l.open {
+		if s.of() == most && (newest == nil || s.number > newest.number) {
+			newest = s
+		}
+	}
+	l.end(newest)
 	return true
 }
 
@@ -137,56 +171,54 @@ func (l *streams) close() {
 	l.readers.Wait()
 }
 
-func (l *streams) reader(now time.Time) *liveReader { return &liveReader{streams: l, askedAt: now} }
+func (l *streams) reader() *liveReader { return &liveReader{streams: l} }
 
 // read reads until the last stream has ended.
 func (l *liveReader) read(ctx context.Context) {
-	for ticker := time.NewTicker(l.every); ; {
-		l.round(ctx, time.Now())
+	rounds, credentials := time.NewTicker(l.every), time.NewTicker(credentialsEvery)
+	defer rounds.Stop()
+	defer credentials.Stop()
+	refresh := func(ctx context.Context) error { return l.refresh(ctx, time.Now()) }
+	for l.attempt(ctx, refresh); ; {
 		select {
-		case <-ticker.C:
+		case <-rounds.C:
+			l.attempt(ctx, refresh)
+		case <-credentials.C:
+			l.attempt(ctx, l.endRefused)
 		case <-ctx.Done():
-			ticker.Stop()
 			return
 		}
 	}
 }
 
-// round asks whether something has changed, reads it, and gives it to the streams.
-func (l *liveReader) round(ctx context.Context, now time.Time) {
+// attempt does something once, in bounded time. Of failures in a row, the first one is logged.
+func (l *liveReader) attempt(ctx context.Context, do func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	err := l.endRevoked(ctx, now)
-	if err == nil {
-		err = l.refresh(ctx, now)
-	}
+	err := do(ctx)
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) && !l.failed {
 		l.log.Warn("could not renew the overviews of open pages; trying again", zap.Error(err))
 	}
 	l.failed = err != nil
 }
 
-// endRevoked ends the streams of those whose tokens have ended.
-func (l *liveReader) endRevoked(ctx context.Context, now time.Time) error {
-	if l.from.ended == nil || now.Sub(l.askedAt) < tokensEvery {
+// endRefused ends the streams of those whose tokens or sessions have ended.
+func (l *liveReader) endRefused(ctx context.Context) error {
+	if l.from.ended == nil {
 		return nil
 	}
-	l.askedAt = now
+	asked := map[string]bool{}
 	l.mu.Lock()
-	var keys []string
 	for s := range l.open {
-		if !slices.Contains(keys, s.key) {
-			keys = append(keys, s.key)
-		}
+		asked[s.key], asked[s.session] = true, true
 	}
 	l.mu.Unlock()
-	ended, err := l.from.ended(ctx, keys)
-	for _, key := range ended {
-		l.endAll(func(s *stream) bool { return s.key == key })
-	}
+	ended, err := l.from.ended(ctx, slices.Collect(maps.Keys(asked)))
+	l.endAll(func(s *stream) bool { return slices.Contains(ended, s.key) || slices.Contains(ended, s.session) })
 	return err
 }
 
+// refresh asks whether something has changed, reads it, and gives it to the streams.
 func (l *liveReader) refresh(ctx context.Context, now time.Time) error {
 	of, known := l.asked()
 	pulse, err := l.from.pulse(ctx)

@@ -94,7 +94,7 @@ func TestAnIdleDeploymentGetsFewStatements(t *testing.T) {
 		open = append(open, l.watched(t, "token:"+token.ID.String(), canvas))
 	}
 	now := time.Now()
-	r := l.reader(now)
+	r := l.reader()
 	for counts := range 2 {
 		before := sent.sent.Load()
 		const hours = 1
@@ -105,10 +105,14 @@ func TestAnIdleDeploymentGetsFewStatements(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			r.round(ctx, now)
-			if now = now.Add(defaultRefresh); r.failed {
-				t.Fatal("a round has failed")
+			err := r.refresh(ctx, now)
+			if i%3 == 0 && err == nil { // every 36 seconds, which is more often than it is
+				err = r.endRefused(ctx)
 			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			now = now.Add(defaultRefresh)
 		}
 		// Each page begins a new stream once an hour, for which it is found out who looks at it.
 		got := sent.sent.Load() - before + maxStreams*hours
@@ -129,73 +133,144 @@ func TestAnIdleDeploymentGetsFewStatements(t *testing.T) {
 	}
 }
 
-// A stream ends with the token of its viewer, and others go on; there are so many at once, and so many of one viewer.
-func TestStreamsEndAndAreBounded(t *testing.T) {
+func (s *stream) wants(t *testing.T, open bool) {
+	t.Helper()
+	select {
+	case <-s.ended:
+		if open {
+			t.Errorf("the stream of %s has ended", s.key)
+		}
+	default:
+		if !open {
+			t.Errorf("the stream of %s goes on", s.key)
+		}
+	}
+}
+
+// A stream ends with the token of its viewer, and with a session that was logged out by another program; others go on.
+func TestStreamsEndWithTheirCredentials(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	l, pool, _ := liveDashboard(t)
 	tokens := access.NewTokens("", pool)
+	sessions, err := access.NewSessions(tokens, nil, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
 	actor := audit.Actor{Name: "os:test", Via: "test"}
-	var keys []string
-	var ids []uuid.UUID
-	for range 2 {
-		token, _, err := tokens.Create(ctx, actor, access.NewToken{Name: "someone", Grant: access.Grant{Verbs: access.Verbs()}})
+	token := func() (key, session string, id uuid.UUID) {
+		token, secret, err := tokens.Create(ctx, actor, access.NewToken{Name: "someone", Grant: access.Grant{Verbs: access.Verbs()}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys, ids = append(keys, "token:"+token.ID.String()), append(ids, token.ID)
+		if session, _, err = sessions.Begin(ctx, secret); err != nil {
+			t.Fatal(err)
+		}
+		return "token:" + token.ID.String(), session, token.ID
 	}
-	first, second, other := l.watched(t, keys[0], nil), l.watched(t, keys[1], nil), l.watched(t, "oidc:ada", nil)
-	if _, err := tokens.Revoke(ctx, actor, ids[0]); err != nil {
+	key, session, revoked := token()
+	second, leaves, _ := token()
+	watched := func(key, session string) *stream {
+		s := l.watched(t, key, nil)
+		if s.session = ""; session != "" {
+			s.session = sessions.Key(session)
+		}
+		return s
+	}
+	first, left, stays, other := watched(key, session), watched(second, leaves), watched(second, ""), watched("oidc:ada", "")
+	if _, err := tokens.Revoke(ctx, actor, revoked); err != nil {
 		t.Fatal(err)
 	}
-	now := time.Now()
-	r := l.reader(now)
-	r.round(ctx, now)
-	select {
-	case <-first.ended:
-		t.Error("it was asked at once who may still read")
-	default:
+	if err := sessions.End(ctx, leaves); err != nil {
+		t.Fatal(err)
 	}
-	r.round(ctx, now.Add(tokensEvery))
-	select {
-	case <-first.ended:
-	default:
-		t.Error("the stream goes on without its token")
+	if err := l.reader().endRefused(ctx); err != nil {
+		t.Fatal(err)
 	}
-	for _, s := range []*stream{second, other} {
-		select {
-		case <-s.ended:
-			t.Errorf("the stream of %s has ended", s.key)
-		default:
-		}
+	first.wants(t, false)
+	left.wants(t, false)
+	stays.wants(t, true)
+	other.wants(t, true)
+	if bound := credentialsEvery + defaultTimeout; bound >= time.Minute {
+		t.Errorf("a stream may outlive its credentials by %s", bound)
 	}
+}
+
+// There are so many streams at once, and so many of one viewer.
+func TestStreamsAreBounded(t *testing.T) {
+	t.Parallel()
+	l, _, _ := liveDashboard(t)
 	add := func(key string) bool {
 		return l.add(&stream{key: key, news: make(chan part, 1), ended: make(chan struct{})})
 	}
+	first := l.watched(t, "one", nil)
 	for range maxStreamsOf - 1 {
-		l.watched(t, keys[1], nil)
+		l.watched(t, "one", nil)
 	}
-	if add(keys[1]) {
+	if add("one") {
 		t.Error("one viewer has too many")
 	}
+	other := l.watched(t, "other", nil)
 	for i := len(l.open); i < maxStreams; i++ {
 		l.watched(t, uuid.NewString(), nil)
 	}
 	if add("another") {
 		t.Error("there are too many")
 	}
-	l.remove(second)
+	l.remove(first)
 	if !add("another") {
 		t.Error("there is no room where one has gone")
 	}
 	l.close()
-	select {
-	case <-other.ended:
-	default:
-		t.Error("a stream of a dashboard that is closed goes on")
-	}
+	other.wants(t, false)
 	if add("another") {
 		t.Error("a stream of a dashboard that is closed begins")
+	}
+}
+
+// When all streams are taken, canvases share them: who has tokens without number for one canvas keeps nobody else out.
+func TestCanvasesShareStreams(t *testing.T) {
+	t.Parallel()
+	l, _, _ := liveDashboard(t)
+	canvases := []*eventqueue.CanvasID{{1}, {2}, nil}
+	add := func(canvas *eventqueue.CanvasID) (*stream, bool) {
+		s := &stream{key: uuid.NewString(), canvas: canvas, news: make(chan part, 1), ended: make(chan struct{})}
+		return s, l.add(s)
+	}
+	var greedy []*stream
+	for range maxStreams {
+		greedy = append(greedy, l.watched(t, uuid.NewString(), canvases[0]))
+	}
+	if _, added := add(canvases[0]); added {
+		t.Error("there is no room for more of the same canvas")
+	}
+	has := map[int]int{0: maxStreams}
+	for of := 1; of < len(canvases); of++ {
+		for {
+			s, added := add(canvases[of])
+			if !added {
+				break
+			}
+			s.wants(t, true)
+			has[of]++
+		}
+		if of == 1 && has[1] != maxStreams/2 {
+			t.Errorf("of two canvases the second has %d streams of %d", has[1], maxStreams)
+		}
+	}
+	left := map[eventqueue.CanvasID]int{}
+	for s := range l.open {
+		left[s.of()]++
+	}
+	for _, n := range left {
+		if n < maxStreams/len(canvases) {
+			t.Errorf("the streams are shared like this: %v", left)
+		}
+	}
+	for i, s := range greedy { // those that came first stay
+		s.wants(t, i < left[*canvases[0]])
+	}
+	if len(l.open) != maxStreams {
+		t.Errorf("%d streams are open", len(l.open))
 	}
 }

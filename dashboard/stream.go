@@ -71,8 +71,9 @@ func (d *dashboard) newStream(r *http.Request, canvas *eventqueue.CanvasID) (wat
 		lasts = min(lasts, s.who.EndsIn)
 	}
 	if s.who.Session {
-		s.session = d.cookieOf(r, sessionCookie)
-		lasts = min(lasts, d.sessions.Lasts(s.session))
+		session := d.cookieOf(r, sessionCookie)
+		s.session = d.sessions.Key(session)
+		lasts = min(lasts, d.sessions.Lasts(session))
 	}
 	return s, lasts
 }

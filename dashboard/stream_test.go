@@ -177,3 +177,15 @@ func TestAStopEndsStreams(t *testing.T) {
 		t.Errorf("the page: status %d", w.Code)
 	}
 }
+
+// A stream lasts no longer than the credentials of its viewer, such as a JWT of some minutes.
+func TestStreamEndsWithItsJWT(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t).seed()
+	pages := q.dashboard(dashboard.Config{Identify: func(*http.Request) (access.Identity, error) {
+		return access.Identity{Name: "oidc:ada", Grants: []access.Grant{{Verbs: access.Verbs()}}, Key: "ada", EndsIn: time.Second}, nil
+	}})
+	if _, err := io.ReadAll(watch(t, served(t, pages), "/live").response.Body); err != nil {
+		t.Error(err)
+	}
+}
