@@ -1,4 +1,4 @@
-// Package httprequest describes served requests in log lines, as Google Cloud Logging shows them.
+// Package httprequest checks the texts of requests, and describes served requests in log lines, as Google Cloud Logging shows them.
 package httprequest
 
 import (

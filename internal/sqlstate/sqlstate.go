@@ -66,3 +66,9 @@ func MayHaveCommitted(err error) bool {
 		return false
 	}
 }
+
+// UnusableText reports whether Postgres has refused a text that it cannot hold: with the character NUL, or not UTF-8.
+func UnusableText(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (pg.Code == "22021" || pg.Code == "22P05")
+}
