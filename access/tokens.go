@@ -87,7 +87,9 @@ func NewTokens(schema pgsession.Schema, pool *pgxpool.Pool) *Tokens {
 	return &Tokens{pool: pgsession.On(pool, schema)}
 }
 
-const tokenColumns = `id, name, canvases, verbs, created_at, created_by, expires_at, revoked_at, clock_timestamp()`
+// What is NULL in a list is left out, so that a row that SQL wrote takes no other away.
+const tokenColumns = `id, name, CASE WHEN canvases IS NOT NULL THEN ARRAY(SELECT c FROM unnest(canvases) AS c WHERE c IS NOT NULL) END,
+    ARRAY(SELECT v FROM unnest(verbs) AS v WHERE v IS NOT NULL), created_at, created_by, expires_at, revoked_at, clock_timestamp()`
 
 const createTokenSQL = `
 INSERT INTO access_tokens (id, name, hash, canvases, verbs, created_by, expires_at)
@@ -291,6 +293,9 @@ func canvasArray(canvases []eventqueue.CanvasID) (out [][16]byte) {
 func scanToken(row pgx.CollectableRow) (t Token, err error) {
 	var canvases [][16]byte
 	err = row.Scan((*[16]byte)(&t.ID), &t.Name, &canvases, &t.Verbs, &t.CreatedAt, &t.CreatedBy, &t.ExpiresAt, &t.RevokedAt, &t.AsOf)
+	if canvases != nil {
+		t.Canvases = make([]eventqueue.CanvasID, 0, len(canvases)) // nil would be all
+	}
 	for _, canvas := range canvases {
 		t.Canvases = append(t.Canvases, canvas)
 	}

@@ -136,7 +136,12 @@ func (o operationRow) Verb() string { return capital(string(o.Change.Verb)) }
 // PerSecond is the rate of a replay.
 func (o operationRow) PerSecond() float64 { return cmp.Or(o.Change.Rate, bulk.DefaultRate) }
 
-func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
+func capital(word string) string {
+	if word == "" {
+		return ""
+	}
+	return strings.ToUpper(word[:1]) + word[1:]
+}
 
 // Back is the page with what was counted.
 func (o operationRow) Back() string {

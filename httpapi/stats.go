@@ -141,6 +141,8 @@ type workerItem struct {
 	StoppedAt *time.Time      `json:"stopped_at,omitempty"`
 	Slots     *workerSlots    `json:"slots,omitempty" doc:"How the worker is occupied, as of its last heartbeat with something in hand; absent: unknown."`
 	Handlers  []workerHandler `json:"handlers" nullable:"false"`
+	// Unreadable means that the row lists others, which no worker writes so.
+	Unreadable bool `json:"handlers_unreadable,omitempty" doc:"The row of the worker lists others, which cannot be read."`
 }
 
 type workerSlots struct {
@@ -171,7 +173,7 @@ func (a *api) listWorkers(ctx context.Context, _ *struct{}) (*answer[page[worker
 		return nil, a.failed("workers", err)
 	}
 	return pageOfAll(found, func(w inspect.Worker) workerItem {
-		item := workerItem{Number: int64(w.Number), State: string(w.State), Host: w.Host, PID: w.PID, Version: w.Version, StartedAt: w.StartedAt.UTC(), Slots: workerSlotsOf(w.Slots), Handlers: []workerHandler{}}
+		item := workerItem{Number: int64(w.Number), State: string(w.State), Host: w.Host, PID: w.PID, Version: w.Version, StartedAt: w.StartedAt.UTC(), Slots: workerSlotsOf(w.Slots), Handlers: []workerHandler{}, Unreadable: w.Unreadable}
 		if w.StoppedAt != nil {
 			item.StoppedAt = new(w.StoppedAt.UTC())
 		}

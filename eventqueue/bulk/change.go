@@ -22,6 +22,9 @@ const (
 	Replay Verb = "replay" // emits events that have ended again, as new events
 )
 
+// unreadable is the verb of an operation whose row has no change: one that SQL wrote. It is listed with the others, and fails when it runs.
+const unreadable Verb = "unreadable"
+
 // Verbs lists the verbs.
 func Verbs() []Verb { return []Verb{Cancel, Delete, Run, Edit, Retry, Replay} }
 

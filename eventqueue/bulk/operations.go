@@ -354,8 +354,8 @@ func scanWith(row pgx.CollectableRow, more ...any) (op Operation, err error) {
 		op.EndedAt = *ended
 	}
 	var d document
-	if err := json.Unmarshal([]byte(text), &d); err != nil {
-		return op, fmt.Errorf("the change of operation %s: %w", op.ID, err)
+	if json.Unmarshal([]byte(text), &d) != nil {
+		d = document{Verb: unreadable}
 	}
 	op.Change = d.change()
 	return op, nil

@@ -84,7 +84,12 @@ type taken struct {
 	ahead      time.Duration
 }
 
-const takeSQL = `
+// boundedSQL is a time that can be subtracted from another, whatever SQL has written. NULL stays NULL.
+func boundedSQL(at string) string {
+	return `(CASE WHEN ` + at + ` IS NOT NULL THEN least(greatest(` + at + `, '2000-01-01 00:00Z'), '2200-01-01 00:00Z') END)`
+}
+
+var takeSQL = `
 UPDATE bulk_operations o SET lease = $1, leased_until = clock_timestamp() + $2::interval
 FROM (
     SELECT id, lease IS NOT NULL AS interrupted
@@ -95,16 +100,16 @@ FROM (
     FOR UPDATE SKIP LOCKED
 ) AS free
 WHERE o.id = free.id
-RETURNING ` + operationColumns + `, o.after_id, o.last_id, o.failures, clock_timestamp() - o.counted_at, o.paced_until, free.interrupted`
+RETURNING ` + operationColumns + `, o.after_id, o.last_id, o.failures, clock_timestamp() - ` + boundedSQL("o.counted_at") + `, o.paced_until, free.interrupted`
 
 // How long it is until an operation is free again.
-const freeInSQL = `
-SELECT coalesce(min(leased_until) - clock_timestamp(), interval '1 h') FROM bulk_operations WHERE state = 'running' AND ($1::uuid IS NULL OR id = $1)`
+var freeInSQL = `
+SELECT coalesce(` + boundedSQL("min(leased_until)") + ` - clock_timestamp(), interval '1 h') FROM bulk_operations WHERE state = 'running' AND ($1::uuid IS NULL OR id = $1)`
 
 // What an interrupted piece has changed is in the audit log, and nowhere else.
 const recountSQL = `
 SELECT count(DISTINCT event)
-FROM audit_log a CROSS JOIN jsonb_array_elements(a.target -> 'events') AS event
+FROM audit_log a CROSS JOIN jsonb_array_elements(CASE jsonb_typeof(a.target -> 'events') WHEN 'array' THEN a.target -> 'events' END) AS event
 WHERE a.operation_id = $1`
 
 // take takes the operation that has waited longest, or only the one that is named; nil if there is none.

@@ -41,7 +41,7 @@ WITH clock AS MATERIALIZED (
     SELECT canvas_id, module, name, sum(completed)::bigint AS completed, sum(failed + retried)::bigint AS unsuccessful,
         max(minute) FILTER (WHERE pending IS NOT NULL) AS newest, min(minute) FILTER (WHERE pending IS NOT NULL) AS oldest
     FROM event_minutes
-    WHERE minute >= date_trunc('minute', now() - $3::interval, 'UTC') AND ($1 OR canvas_id = ANY ($2))
+    WHERE minute BETWEEN date_trunc('minute', now() - $3::interval, 'UTC') AND (SELECT now FROM clock) AND ($1 OR canvas_id = ANY ($2))
     GROUP BY canvas_id, module, name
 ), counted AS (
     SELECT s.*, n.pending, n.oldest_due, o.oldest_due AS before, s.newest - s.oldest AS earlier

@@ -23,7 +23,7 @@ type Attempt struct {
 }
 
 const attemptsSQL = `
-SELECT attempt, started_at, duration, coalesce(worker, 0), error
+SELECT attempt, started_at, duration, CASE WHEN worker BETWEEN 0 AND 2147483647 THEN worker ELSE 0 END, error
 FROM event_attempts
 WHERE event_id = $1
 ORDER BY attempt`

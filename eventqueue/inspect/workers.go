@@ -2,13 +2,13 @@ package inspect
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/pgsession"
+	"eventsv2/internal/workerhandlers"
 )
 
 // WorkerState is whether a worker runs.
@@ -29,8 +29,10 @@ type Worker struct {
 	PID     int
 	Version string // of the program's module
 	// Handlers are those that it has for every canvas, and those that it has for one.
-	Handlers  eventqueue.HandlerSet
-	StartedAt time.Time
+	Handlers eventqueue.HandlerSet
+	// Unreadable means that Handlers lacks some, because the row has what no worker writes.
+	Unreadable bool
+	StartedAt  time.Time
 	// StoppedAt is nil for a worker that runs or died.
 	StoppedAt *time.Time
 	State     WorkerState
@@ -81,26 +83,12 @@ func listWorkers(ctx context.Context, db eventqueue.DB, numbers []eventqueue.Wor
 
 func scanWorker(row pgx.CollectableRow) (w Worker, err error) {
 	var handlers []byte
-	if err := row.Scan(&w.Number, &w.Host, &w.PID, &w.Version, &handlers, &w.StartedAt, &w.StoppedAt, &w.State,
-		&w.Slots.Of, &w.Slots.Busy, &w.Slots.Hung, &w.Slots.OldestSince, &w.AsOf); err != nil {
-		return w, err
-	}
-	var docs []struct {
-		Module, Name, Modifier string
-		Canvas                 *eventqueue.CanvasID `json:"canvas_id"`
-	}
-	if err := json.Unmarshal(handlers, &docs); err != nil {
-		return w, err
-	}
-	for _, doc := range docs {
-		key := eventqueue.HandlerKey{Module: doc.Module, Name: doc.Name, Modifier: doc.Modifier}
-		if doc.Canvas == nil {
-			w.Handlers.Everywhere = append(w.Handlers.Everywhere, key)
-		} else {
-			w.Handlers.OnCanvas = append(w.Handlers.OnCanvas, eventqueue.CanvasHandler{Canvas: *doc.Canvas, Key: key})
-		}
-	}
-	return w, nil
+	err = row.Scan(&w.Number, &w.Host, &w.PID, &w.Version, &handlers, &w.StartedAt, &w.StoppedAt, &w.State,
+		&w.Slots.Of, &w.Slots.Busy, &w.Slots.Hung, &w.Slots.OldestSince, &w.AsOf)
+	var whole bool
+	w.Handlers, whole = workerhandlers.Read(handlers)
+	w.Unreadable = !whole
+	return w, err
 }
 
 // addHolders sets the holders of locked events, with one statement if there are any.

@@ -10,6 +10,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/internal/workerhandlers"
 )
 
 // forwardPayload is the beginning of what a worker is told that is to try events; their ids follow, with commas between them.
@@ -42,19 +43,10 @@ func (s *Store) Peers(ctx context.Context) ([]worker.Peer, error) {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (w worker.Peer, err error) {
-		var docs []handlerDoc
-		if err := row.Scan(&w.Number, &docs); err != nil {
-			return w, err
-		}
-		for _, d := range docs {
-			key := eventqueue.HandlerKey{Module: d.Module, Name: d.Name, Modifier: d.Modifier}
-			if d.Canvas == nil {
-				w.Handlers.Everywhere = append(w.Handlers.Everywhere, key)
-			} else {
-				w.Handlers.OnCanvas = append(w.Handlers.OnCanvas, eventqueue.CanvasHandler{Canvas: *d.Canvas, Key: key})
-			}
-		}
-		return w, nil
+		var handlers []byte
+		err = row.Scan(&w.Number, &handlers)
+		w.Handlers, _ = workerhandlers.Read(handlers)
+		return w, err
 	})
 }
 

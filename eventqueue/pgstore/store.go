@@ -188,6 +188,7 @@ func configure(config *pgxpool.Config, name string, maxConns int32) error {
 			}
 			pooled.Store(true)
 		}
+		pgsession.ClampTimes(conn)
 		return pgsession.Prepare(ctx, conn.PgConn(), settings)
 	}
 	if c.ConnectTimeout == 0 {

@@ -10,6 +10,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/internal/workerhandlers"
 )
 
 // What shows that a worker lives is an advisory lock, which ends with the connection that holds
@@ -33,7 +34,7 @@ UPDATE event_workers SET slots = $2, busy = $3, hung = $4, oldest_since = clock_
 func registerWorker(ctx context.Context, conn pgsession.DB, self worker.Registration) error {
 	batch := &pgx.Batch{}
 	batch.Queue(showWorkerSQL, self.Number)
-	batch.Queue(registerWorkerSQL, self.Number, self.Host, self.PID, self.Version, handlerDocs(self.Handlers), self.Slots)
+	batch.Queue(registerWorkerSQL, self.Number, self.Host, self.PID, self.Version, workerhandlers.Docs(self.Handlers), self.Slots)
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("register the worker: %w", err)
 	}
@@ -48,25 +49,6 @@ func (s *Store) ReportSlots(ctx context.Context, self eventqueue.WorkerNumber, n
 	}
 	_, err := s.pool.Exec(ctx, reportSlotsSQL, self, now.Of, now.Busy, now.Hung, oldest)
 	return err
-}
-
-// handlerDoc is a handler of a worker, in event_workers.
-type handlerDoc struct {
-	Module   string               `json:"module"`
-	Name     string               `json:"name"`
-	Modifier string               `json:"modifier"`
-	Canvas   *eventqueue.CanvasID `json:"canvas_id,omitempty"`
-}
-
-func handlerDocs(known eventqueue.HandlerSet) []handlerDoc {
-	docs := make([]handlerDoc, 0, len(known.Everywhere)+len(known.OnCanvas))
-	for _, key := range known.Everywhere {
-		docs = append(docs, handlerDoc{key.Module, key.Name, key.Modifier, nil})
-	}
-	for _, on := range known.OnCanvas {
-		docs = append(docs, handlerDoc{on.Key.Module, on.Key.Name, on.Key.Modifier, &on.Canvas})
-	}
-	return docs
 }
 
 // handlersKnownFor is how long the last worker of its handlers stays in the table: while workers are

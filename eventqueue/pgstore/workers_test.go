@@ -165,3 +165,29 @@ func TestAWorkerThatCannotBeShownRenewsItsClaims(t *testing.T) {
 		t.Errorf("the log has %v", all)
 	}
 }
+
+// TestAWorkerWithUnreadableHandlersIsListed beside the others, and other shapes than a list are refused.
+func TestAWorkerWithUnreadableHandlersIsListed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i, list := range []string{`[1]`, `[{"module": 1}]`, `[[], {"module": "WORKER", "name": "greet", "modifier": "_"}]`} {
+		r.exec(`INSERT INTO event_workers (number, host, pid, version, handlers) VALUES ($1, 'host', 1, '', $2)`, i+1, list)
+	}
+	found, err := inspect.New(r.pool).Workers(testenv.Context(t))
+	if err != nil || len(found) != 3 || len(found[2].Handlers.Everywhere) != 1 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	for _, w := range found {
+		if !w.Unreadable {
+			t.Errorf("worker %d is not shown as unreadable", w.Number)
+		}
+	}
+	if _, err := r.store.Peers(testenv.Context(t)); err != nil {
+		t.Error(err)
+	}
+	for _, list := range []string{`{}`, `1`, `"x"`, `null`} {
+		if _, err := r.pool.Exec(testenv.Context(t), `INSERT INTO event_workers (number, host, pid, version, handlers) VALUES (9, 'host', 1, '', $1)`, list); err == nil {
+			t.Errorf("handlers %s are taken", list)
+		}
+	}
+}

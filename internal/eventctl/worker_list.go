@@ -12,6 +12,7 @@ import (
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/internal/humantime"
 	"eventsv2/internal/printing"
+	"eventsv2/internal/workerhandlers"
 )
 
 func listWorkersCommand(p *program) *cobra.Command {
@@ -47,7 +48,9 @@ type workerDoc struct {
 	StartedAt time.Time               `json:"started_at"`
 	StoppedAt *time.Time              `json:"stopped_at"`
 	Slots     *slotsDoc               `json:"slots"`
-	Handlers  []handlerDoc            `json:"handlers"`
+	Handlers  []workerhandlers.Doc    `json:"handlers"`
+	// Unreadable means that the row lists others, which no worker writes so.
+	Unreadable bool `json:"handlers_unreadable,omitempty"`
 }
 
 // slotsDoc is how a worker is occupied, in JSON; null if that is unknown.
@@ -80,22 +83,17 @@ func slotsText(w inspect.Worker) string {
 	return text
 }
 
-// handlerDoc is a handler of a worker, in JSON. Without a canvas it is for every one.
-type handlerDoc struct {
-	Module   string               `json:"module"`
-	Name     string               `json:"name"`
-	Modifier string               `json:"modifier"`
-	Canvas   *eventqueue.CanvasID `json:"canvas_id,omitempty"`
+func workerDocOf(w inspect.Worker) workerDoc {
+	return workerDoc{w.Number, w.State, w.Host, w.PID, w.Version, w.StartedAt.UTC(), printing.UTC(w.StoppedAt), slotsDocOf(w.Slots), workerhandlers.Docs(w.Handlers), w.Unreadable}
 }
 
-func workerDocOf(w inspect.Worker) workerDoc {
-	handlers := rowsOf(w.Handlers.Everywhere, func(k eventqueue.HandlerKey) handlerDoc {
-		return handlerDoc{k.Module, k.Name, k.Modifier, nil}
-	})
-	for _, on := range w.Handlers.OnCanvas {
-		handlers = append(handlers, handlerDoc{on.Key.Module, on.Key.Name, on.Key.Modifier, &on.Canvas})
+// handlersText says how many handlers a worker has.
+func handlersText(w inspect.Worker) string {
+	text := strconv.Itoa(len(w.Handlers.Everywhere) + len(w.Handlers.OnCanvas))
+	if w.Unreadable {
+		text += ", others unreadable"
 	}
-	return workerDoc{w.Number, w.State, w.Host, w.PID, w.Version, w.StartedAt.UTC(), printing.UTC(w.StoppedAt), slotsDocOf(w.Slots), handlers}
+	return text
 }
 
 func (p *program) writeWorkers(workers []inspect.Worker) error {
@@ -108,7 +106,7 @@ func (p *program) writeWorkers(workers []inspect.Worker) error {
 			stopped = printing.When(*w.StoppedAt, w.AsOf)
 		}
 		return []string{strconv.Itoa(int(w.Number)), string(w.State), workerText(w), printing.When(w.StartedAt, w.AsOf), stopped, slotsText(w),
-			strconv.Itoa(len(w.Handlers.Everywhere) + len(w.Handlers.OnCanvas)), printing.Printable(w.Version)}
+			handlersText(w), printing.Printable(w.Version)}
 	})
 	return p.write(doc, func(w io.Writer) { printing.List(w, rows, "workers") })
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/workerhandlers"
 )
 
 // TestWorkers lists a worker that has stopped and one that is dead, and shows the one that holds an
@@ -28,7 +29,7 @@ func TestWorkers(t *testing.T) {
 	}
 	e := doc.Events[1]
 	if e.LastError != "no luck\x1b[2J" || e.Holder == nil || e.Holder.Number != 7 || e.Holder.State != inspect.WorkerDead || e.Holder.PID != 12 ||
-		len(e.Holder.Handlers) != 1 || e.Holder.Handlers[0] != (handlerDoc{"WORKER", "greet", "_", nil}) {
+		len(e.Holder.Handlers) != 1 || e.Holder.Handlers[0] != (workerhandlers.Doc{Module: "WORKER", Name: "greet", Modifier: "_"}) {
 		t.Errorf("an event of a dead worker is shown as %+v, held by %+v", e, e.Holder)
 	}
 }

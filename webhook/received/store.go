@@ -134,7 +134,7 @@ WITH clock AS MATERIALIZED (
 )
 SELECT m.source, m.canvas_id, m.outcome, floor(extract(epoch FROM clock.now - m.minute) / $1::float8)::int AS slot, sum(m.requests)::bigint
 FROM clock CROSS JOIN webhook_minutes m
-WHERE m.minute > clock.now - $2::interval
+WHERE m.minute > clock.now - $2::interval AND m.minute <= clock.now
 GROUP BY 1, 2, 3, 4`
 )
 
@@ -175,7 +175,22 @@ func scanSource(row pgx.CollectableRow) (s Source, err error) {
 	if err := row.Scan(&s.Name, (*[16]byte)(&s.Canvas), &s.Scheme, &s.ServedAt, &s.ReceivedAt, &refusals, &s.AsOf); err != nil {
 		return s, err
 	}
-	return s, json.Unmarshal(refusals, &s.Refusals)
+	s.Refusals = readRefusals(refusals)
+	return s, nil
+}
+
+// readRefusals leaves out what makes no sense: roles that serve webhooks can write it, and it must not take away what the other
+// sources received.
+func readRefusals(list []byte) (refusals []Refusal) {
+	var elements []json.RawMessage
+	_ = json.Unmarshal(list, &elements) // of anything else there are none
+	for _, element := range elements {
+		var r Refusal
+		if json.Unmarshal(element, &r) == nil && r.Outcome != "" {
+			refusals = append(refusals, r)
+		}
+	}
+	return refusals
 }
 
 // add adds requests that came so many slots ago.

@@ -1,0 +1,51 @@
+// Package workerhandlers writes and reads the handlers of a worker as event_workers has them.
+//
+// Any role that may run events can write that table, with SQL as well, so reading never fails: it leaves out what it
+// cannot read, and says so. A row that makes no sense then costs no reader the other rows.
+package workerhandlers
+
+import (
+	"encoding/json"
+
+	"eventsv2/eventqueue"
+)
+
+// Doc is one handler. Without a canvas it is for every one.
+type Doc struct {
+	Module   string               `json:"module"`
+	Name     string               `json:"name"`
+	Modifier string               `json:"modifier"`
+	Canvas   *eventqueue.CanvasID `json:"canvas_id,omitempty"`
+}
+
+// Docs returns the handlers of a set, never nil.
+func Docs(set eventqueue.HandlerSet) []Doc {
+	docs := make([]Doc, 0, len(set.Everywhere)+len(set.OnCanvas))
+	for _, key := range set.Everywhere {
+		docs = append(docs, Doc{key.Module, key.Name, key.Modifier, nil})
+	}
+	for _, on := range set.OnCanvas {
+		docs = append(docs, Doc{on.Key.Module, on.Key.Name, on.Key.Modifier, &on.Canvas})
+	}
+	return docs
+}
+
+// Read reads a list of handlers. whole reports whether it could read all of it.
+func Read(list []byte) (set eventqueue.HandlerSet, whole bool) {
+	var elements []json.RawMessage
+	whole = json.Unmarshal(list, &elements) == nil && elements != nil
+	for _, element := range elements {
+		var doc Doc
+		if json.Unmarshal(element, &doc) != nil || doc.Module == "" || doc.Name == "" {
+			whole = false
+			continue
+		}
+		key := eventqueue.HandlerKey{Module: doc.Module, Name: doc.Name, Modifier: doc.Modifier}
+		if doc.Canvas == nil {
+			set.Everywhere = append(set.Everywhere, key)
+		} else {
+			set.OnCanvas = append(set.OnCanvas, eventqueue.CanvasHandler{Canvas: *doc.Canvas, Key: key})
+		}
+	}
+	return set, whole
+}
