@@ -24,6 +24,8 @@ const (
 	sessionLasts = 12 * time.Hour
 	// canvasesOffered is how many canvases somebody who may not read all of them chooses from.
 	canvasesOffered = 200
+	// maxNext is how long a path may be to which a login leads: as a field of its form it is up to three times as long.
+	maxNext = 1 << 10
 )
 
 // viewer is who makes a request.
@@ -224,7 +226,7 @@ func (d *dashboard) login(w http.ResponseWriter, r *http.Request) {
 // localPath is a path below the prefix, to which a link may lead after logging in.
 func localPath(next string) string {
 	u, err := url.Parse(next)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsRune(next, '\\') || len(next) > 4<<10 {
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsRune(next, '\\') || len(next) > maxNext {
 		return "/"
 	}
 	return next

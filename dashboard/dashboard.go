@@ -13,6 +13,7 @@ import (
 	"eventsv2/access"
 	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/httprequest"
 )
 
 //go:embed pages assets
@@ -21,12 +22,12 @@ var files embed.FS
 // Handler serves a dashboard. It is safe for concurrent use.
 type Handler struct {
 	http.Handler
-	streams *streams
+	pages *dashboard
 }
 
 // Close ends the streams of pages that are looked at, and lets no other begin: call it before the server is shut down,
 // which would wait for them. Pages are served as before, and renew themselves no longer.
-func (h *Handler) Close() { h.streams.close() }
+func (h *Handler) Close() { h.pages.streams.close() }
 
 // New makes the dashboard. It has a goroutine only while somebody looks at a page that renews itself.
 func New(c Config) (*Handler, error) {
@@ -47,7 +48,7 @@ func New(c Config) (*Handler, error) {
 		c.Log = zap.NewNop()
 	}
 	d := &dashboard{Config: c, Reader: inspect.NewIn(c.Store.Schema(), c.Store.Pool()),
-		changes: access.NewLimiter(c.ChangesPerSecond, max(1, int(2*c.ChangesPerSecond)))}
+		changes: access.NewLimiter(c.ChangesPerSecond, max(1, int(2*c.ChangesPerSecond))), logins: newLoginIntake(), forms: newFormIntake()}
 	if c.Access != nil {
 		var err error
 		if d.sessions, err = access.NewSessions(c.Access.Tokens, c.SessionKey, sessionLasts); err != nil {
@@ -63,7 +64,7 @@ func New(c Config) (*Handler, error) {
 		return nil, err
 	}
 	d.streams = d.newStreams()
-	return &Handler{d.routes(assets), d.streams}, nil
+	return &Handler{d.routes(assets), d}, nil
 }
 
 // parse reads the pages, each with the layout around it.
@@ -96,7 +97,7 @@ func (d *dashboard) routes(assets []fs.DirEntry) http.Handler {
 	mux.HandleFunc("GET /failed", d.page("failed", d.failed))
 	mux.HandleFunc("GET /workers", d.page("workers", d.workers))
 	mux.HandleFunc("GET /events/{id}/edit", d.page("edit", d.editPage))
-	mux.HandleFunc("POST /events/{id}/edit", d.change(d.editEvent))
+	mux.HandleFunc("POST /events/{id}/edit", d.changeOf(maxValueForm, d.editEvent))
 	mux.HandleFunc("POST /events/{id}/run", d.change(d.runEvent))
 	mux.HandleFunc("POST /events/{id}/cancel", d.change(d.cancelEvent))
 	mux.HandleFunc("POST /events/{id}/delete", d.change(d.deleteEvent))
@@ -131,20 +132,23 @@ func (d *dashboard) routes(assets []fs.DirEntry) http.Handler {
 	}
 	if d.sessions != nil {
 		root.HandleFunc("GET /login", d.login)
-		root.HandleFunc("POST /login", d.logIn)
-		root.HandleFunc("POST /logout", d.logOut)
+		root.HandleFunc("POST /login", d.loginForm(d.logIn))
+		root.HandleFunc("POST /logout", d.loginForm(d.logOut))
 	}
 	root.Handle("/", d.identified(mux))
 	origins := http.NewCrossOriginProtection()
 	origins.SetDenyHandler(http.HandlerFunc(d.otherOrigin))
-	protected := origins.Handler(bounded(root))
-	return http.StripPrefix(d.Prefix, secured(withRoot(protected)))
+	protected := origins.Handler(root)
+	return http.StripPrefix(d.Prefix, secured(d.readable(withRoot(protected))))
 }
 
-// bounded bounds the body of a request.
-func bounded(next http.Handler) http.Handler {
+// readable refuses an address that the database could not be asked about.
+func (d *dashboard) readable(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
+		if err := httprequest.CheckURL(r); err != nil {
+			d.writeProblem(w, r, "", problem{http.StatusBadRequest, "This address cannot be read", clean(err.Error())})
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
 }

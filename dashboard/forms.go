@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	// maxFormBytes bounds the body of a request: a value of an event as a form sends it.
-	maxFormBytes = 4 << 20
 	// changeTimeout bounds the statements of a change. A pause waits for the claims that began before it.
 	changeTimeout = 30 * time.Second
 	// maxFieldBytes bounds what is written in one line of a form.
@@ -77,7 +75,13 @@ func mistaken(page, title string, data any) shown {
 
 // change serves a form. What was changed, or why nothing was, is said by the page that do returns, to which the
 // browser is led.
-func (d *dashboard) change(do func(r *http.Request) (path string, said flash, err error)) http.HandlerFunc {
+func (d *dashboard) change(do formAction) http.HandlerFunc { return d.changeOf(maxForm, do) }
+
+// formAction makes a change: it returns the page that says so, or why nothing was changed.
+type formAction func(r *http.Request) (path string, said flash, err error)
+
+// changeOf is change for a form of at most a number of bytes.
+func (d *dashboard) changeOf(most int64, do formAction) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), changeTimeout)
 		defer cancel()
@@ -89,10 +93,12 @@ func (d *dashboard) change(do func(r *http.Request) (path string, said flash, er
 		if d.limited(w, r, viewerOf(r).key()) {
 			return
 		}
-		if err := parseForm(r); err != nil {
+		free, err := d.forms.read(w, r, most)
+		if err != nil {
 			d.writeProblem(w, r, "", err)
 			return
 		}
+		defer free()
 		path, said, err := do(r)
 		var form shown
 		var known problem
@@ -126,18 +132,6 @@ func (d *dashboard) limited(w http.ResponseWriter, r *http.Request, key string) 
 
 func readOnly() problem {
 	return problem{http.StatusForbidden, "You may not do this", "This dashboard only shows the queue."}
-}
-
-// parseForm reads a form, and refuses one that no page has.
-func parseForm(r *http.Request) error {
-	if err := r.ParseForm(); err != nil {
-		var long *http.MaxBytesError
-		if errors.As(err, &long) {
-			return problem{http.StatusRequestEntityTooLarge, "This is too long", "A form may send 4 MiB. Use eventctl for more."}
-		}
-		return problem{http.StatusBadRequest, "This form cannot be read", "Go back, reload the page, and try again."}
-	}
-	return nil
 }
 
 // field returns one line of a form.

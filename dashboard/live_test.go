@@ -52,7 +52,7 @@ func liveDashboard(t *testing.T) (*streams, *pgxpool.Pool, *statements) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := handler.streams
+	l := handler.pages.streams
 	l.shown, l.stop = map[eventqueue.CanvasID]part{}, func() {} // as if a reader ran
 	t.Cleanup(handler.Close)
 	return l, pool, sent

@@ -23,6 +23,8 @@ type dashboard struct {
 	changes  *access.Limiter // by viewer
 	pages    map[string]*template.Template
 	streams  *streams
+	// logins are the forms of those who are not let in yet, and forms those of the others.
+	logins, forms formIntake
 }
 
 // view is what the layout needs beside the page's own data.
@@ -91,7 +93,7 @@ func (d *dashboard) write(w http.ResponseWriter, r *http.Request, status int, te
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // a browser that has left misses nothing
+	_, _ = w.Write(withoutControls(b.Bytes())) // a browser that has left misses nothing
 }
 
 func (d *dashboard) explainProblem(err error, r *http.Request) (status int, title, say string) {

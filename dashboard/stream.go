@@ -130,7 +130,7 @@ func (d *dashboard) rendered(p part, who viewer) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	for line := range strings.Lines(strings.ReplaceAll(page.String(), "\r", "&#13;")) {
+	for line := range strings.Lines(string(withoutControls(page.Bytes()))) {
 		_, _ = fmt.Fprintf(&b, "data: %s\n", strings.TrimSuffix(line, "\n"))
 	}
 	return b.String() + "\n", nil

@@ -65,6 +65,21 @@ func clean(s string) string {
 	return b.String()
 }
 
+// withoutControls replaces the control characters of a page but line ends and tabs. Texts that are shown have none; fields of
+// forms have what an address, a form or a row says, and no name has any.
+func withoutControls(page []byte) []byte {
+	return bytes.Map(func(c rune) rune {
+		switch {
+		case c == '\r': // as browsers send before \n
+			return -1
+		case unicode.IsControl(c) && c != '\n' && c != '\t':
+			return unicode.ReplacementChar
+		default:
+			return c
+		}
+	}, page)
+}
+
 // line is the beginning of a text, in one line.
 func line(s string) string {
 	s, cut := shorten(s, maxLine)
