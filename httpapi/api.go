@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net"
 	"net/http"
@@ -19,6 +20,8 @@ import (
 	"eventsv2/eventqueue/bulk"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/internal/httprequest"
+	"eventsv2/internal/intake"
 )
 
 // Config configures the API.
@@ -32,13 +35,16 @@ type Config struct {
 	Access *access.Authenticator
 	// PerSecond is how many requests an identity may make per second, and twice as many at once. Default (0): 50.
 	PerSecond float64
+	// MaxBufferedBytes is about the memory that all current requests with a body may take together: three times their bodies, and
+	// 32 KiB each. If it is used up when another one arrives, the body whose reading began first is cut off with 503; if all bodies
+	// have been read, the new request is refused. Default (0): 64 MiB. At least 26 MiB, the room for one body of 8 MiB.
+	MaxBufferedBytes int64
 	// Logger gets the errors that answers do not show. Default (nil): none.
 	Logger *zap.Logger
 }
 
 // What bounds a request.
 const (
-	maxBodyBytes   = 8 << 20
 	requestTimeout = 30 * time.Second
 	// readTimeout bounds requests that change nothing, and identifyTimeout how long it takes to find out who makes one: a
 	// database that accepts and never answers is named within seconds.
@@ -55,13 +61,14 @@ type api struct {
 	tokens   *access.Tokens
 	limits   *access.Limiter
 	attempts *access.Attempts
+	intake   *intake.Intake
 }
 
 // guarded bounds requests, and refuses those that a page of another origin makes with a browser.
 func (a *api) guarded(next http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, access.OtherOrigin(r), http.StatusForbidden)
+		writeProblem(w, http.StatusForbidden, access.OtherOrigin(r))
 	}))
 	protected := origins.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -73,9 +80,10 @@ func (a *api) guarded(next http.Handler) http.Handler {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), timeout)
 		defer cancel()
-		r = r.WithContext(ctx)
-		r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
-		protected.ServeHTTP(w, r)
+		if r.ContentLength != 0 { // it bounds also the rest of a body that is not read
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+		}
+		protected.ServeHTTP(answerWriter{w, a.Logger}, r.WithContext(ctx))
 	})
 }
 
@@ -92,6 +100,22 @@ func callerOf(ctx context.Context) caller { c, _ := ctx.Value(identityKey{}).(ca
 // actor is the caller as the audit log names them.
 func (c caller) actor() audit.Actor {
 	return audit.Actor{Name: c.Name, Source: c.address, Via: "api"}
+}
+
+// takeTexts lets requests through whose path, query and headers the database can hold.
+func (a *api) takeTexts(ctx huma.Context, next func(huma.Context)) {
+	r, _ := humago.Unwrap(ctx)
+	err := httprequest.CheckURL(r)
+	for _, p := range ctx.Operation().Parameters {
+		if unusable := httprequest.CheckText(ctx.Header(p.Name)); p.In == "header" && unusable != nil {
+			err = fmt.Errorf("%s: %w", p.Name, unusable)
+		}
+	}
+	if err != nil {
+		a.refuse(ctx, huma.Error400BadRequest(err.Error()))
+		return
+	}
+	next(ctx)
 }
 
 // authenticate lets requests through whose identity is known, and that are not too many.
@@ -141,24 +165,9 @@ func (a *api) tooMany(ctx huma.Context, wait time.Duration) {
 	_ = huma.WriteErr(a.huma, ctx, http.StatusTooManyRequests, "too many requests: try again later") // the client hung up
 }
 
-const noAnswer = "the database does not answer"
-
-// failed is the answer for an error that the caller cannot mend.
-func (a *api) failed(what string, err error) error {
-	var invalid *eventqueue.InvalidError
-	if errors.As(err, &invalid) {
-		return huma.Error422UnprocessableEntity(invalid.Error())
-	}
-	a.Logger.Error("a request of the API failed", zap.String("operation", what), zap.Error(err))
-	if errors.Is(err, context.DeadlineExceeded) {
-		return huma.Error503ServiceUnavailable(noAnswer + " in time: what was to be changed may have been, so look before you try again")
-	}
-	return huma.Error500InternalServerError("the request failed: see the log of the server")
-}
-
 // errNoEvent is the answer for an event that does not exist, or whose canvas the caller may not read.
 func errNoEvent() error { return huma.Error404NotFound("there is no such event") }
 
-func errForbidden(verb access.Verb) error {
+func errForbidden(verb access.Verb) huma.StatusError {
 	return huma.Error403Forbidden("your token lacks the verb " + string(verb) + " here")
 }

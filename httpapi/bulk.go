@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -23,7 +22,7 @@ type bulkFilter struct {
 	Name             string            `json:"name,omitempty" maxLength:"255"`
 	Modifier         string            `json:"modifier,omitempty" maxLength:"255"`
 	State            string            `json:"state,omitempty" enum:"waiting,delayed,running,paused,blocked,expired,behind,failed,cancelled,completed" doc:"Of retry: failed, which is the default, or cancelled; of replay: completed, which is the default, failed or cancelled; of the others, one of those before."`
-	Attributes       map[string]string `json:"attributes,omitempty" doc:"Pairs that the events have to have."`
+	Attributes       map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"Pairs that the events have to have."`
 	Error            string            `json:"error,omitempty" maxLength:"8192" doc:"A part of the error of the last failed attempt."`
 	OlderThanSeconds float64           `json:"older_than_seconds,omitempty" minimum:"0" maximum:"4000000000" doc:"Emitted longer ago; of retry and replay, ended longer ago."`
 	NewerThanSeconds float64           `json:"newer_than_seconds,omitempty" minimum:"0" maximum:"4000000000"`
@@ -106,17 +105,16 @@ type OperationInput struct {
 }
 
 func (a *api) addBulk() {
-	huma.Register(a.huma, huma.Operation{OperationID: "count-bulk", Method: http.MethodPost, Path: "/v1/bulk", Summary: "Count the events of a change of many, which begins when it is confirmed",
-		MaxBodyBytes: maxBodyBytes, DefaultStatus: http.StatusCreated}, a.countBulk)
-	post(a, "/bulk/{id}/confirm", "confirm-bulk", "Start an operation that was counted", func(ctx context.Context, in *OperationInput) (*answer[bulkOperation], error) {
+	change(a, access.Operate, "POST /bulk", "count-bulk", "Count the events of a change of many, which begins when it is confirmed", a.countBulk, creates, takesValues)
+	change(a, access.Operate, "POST /bulk/{id}/confirm", "confirm-bulk", "Start an operation that was counted", func(ctx context.Context, in *OperationInput) (*answer[bulkOperation], error) {
 		return a.changeBulk(ctx, in, func(id uuid.UUID) (bulk.Operation, error) {
 			return a.Bulk.Confirm(ctx, callerOf(ctx).actor(), callerOf(ctx).Key, id)
 		})
 	})
-	post(a, "/bulk/{id}/stop", "stop-bulk", "Stop an operation; what it has done stays done", func(ctx context.Context, in *OperationInput) (*answer[bulkOperation], error) {
+	change(a, access.Operate, "POST /bulk/{id}/stop", "stop-bulk", "Stop an operation; what it has done stays done", func(ctx context.Context, in *OperationInput) (*answer[bulkOperation], error) {
 		return a.changeBulk(ctx, in, func(id uuid.UUID) (bulk.Operation, error) { return a.Bulk.Stop(ctx, callerOf(ctx).actor(), id) })
 	})
-	post(a, "/bulk/{id}/resume", "resume-bulk", "Have an operation go on that was stopped, or has failed", func(ctx context.Context, in *OperationInput) (*answer[bulkOperation], error) {
+	change(a, access.Operate, "POST /bulk/{id}/resume", "resume-bulk", "Have an operation go on that was stopped, or has failed", func(ctx context.Context, in *OperationInput) (*answer[bulkOperation], error) {
 		op, err := a.operation(ctx, in.ID)
 		if err == nil && op.Change.Verb == bulk.Replay && !mayOn(ctx, access.Emit, op.Change.Filter.Canvas) {
 			err = errForbidden(access.Emit)
@@ -227,7 +225,7 @@ func (a *api) changeBulk(ctx context.Context, in *OperationInput, change func(id
 // editBody is what changes of events.
 type editBody struct {
 	Value        json.RawMessage   `json:"value,omitempty"`
-	Attributes   map[string]string `json:"attributes,omitempty"`
+	Attributes   map[string]string `json:"attributes,omitempty" maxProperties:"16"`
 	DelaySeconds *float64          `json:"delay_seconds,omitempty" minimum:"0" maximum:"4000000000"`
 }
 

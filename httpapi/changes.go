@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -12,12 +11,8 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
 	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/inspect"
 )
-
-// post adds an operation that changes something.
-func post[I, O any](a *api, path, name, summary string, f func(ctx context.Context, input *I) (*O, error)) {
-	huma.Register(a.huma, huma.Operation{OperationID: name, Method: http.MethodPost, Path: "/v1" + path, Summary: summary, MaxBodyBytes: maxBodyBytes}, f)
-}
 
 // newEvent is an event to be emitted.
 type newEvent struct {
@@ -28,7 +23,7 @@ type newEvent struct {
 	Value        json.RawMessage   `json:"value" doc:"Any JSON; the handler sees it byte for byte."`
 	DelaySeconds float64           `json:"delay_seconds,omitempty" minimum:"0"`
 	DelayUntil   time.Time         `json:"delay_until,omitzero"`
-	Attributes   map[string]string `json:"attributes,omitempty"`
+	Attributes   map[string]string `json:"attributes,omitempty" maxProperties:"16"`
 	OrderingKey  string            `json:"ordering_key,omitempty" maxLength:"255"`
 	UniqueKey    string            `json:"unique_key,omitempty" maxLength:"255"`
 }
@@ -93,14 +88,13 @@ func emission(events []eventqueue.NewEvent, all []eventqueue.Emitted) (change au
 	return audit.Change{Action: "emit", Canvas: canvas, Target: map[string]any{"events": ids}}, len(ids) > 0
 }
 
-// mayChange returns an error unless the caller may read an event and has the verb on its canvas.
-func (a *api) mayChange(ctx context.Context, id int64, verb access.Verb) error {
-	_, e, err := a.shown(ctx, id)
-	if err != nil {
-		return err
+// toChange returns an event on whose canvas the caller has the verb operate.
+func (a *api) toChange(ctx context.Context, id int64) (inspect.Shown, event, error) {
+	shown, e, err := a.shown(ctx, id)
+	if err == nil {
+		_, err = canvasFor(ctx, access.Operate, e.Canvas)
 	}
-	_, err = canvasFor(ctx, verb, e.Canvas)
-	return err
+	return shown, e, err
 }
 
 // changed is the result of a change of an event.
@@ -117,8 +111,7 @@ func result(done bool, what string) (*answer[changed], error) {
 }
 
 func (a *api) addChanges() {
-	huma.Register(a.huma, huma.Operation{OperationID: "emit-event", Method: http.MethodPost, Path: "/v1/events", Summary: "Emit an event", MaxBodyBytes: maxBodyBytes,
-		DefaultStatus: http.StatusCreated}, func(ctx context.Context, in *struct {
+	change(a, access.Emit, "POST /events", "emit-event", "Emit an event", func(ctx context.Context, in *struct {
 		Key  string `header:"Idempotency-Key" maxLength:"255" doc:"The unique key of the event: repeating the request emits nothing while it holds."`
 		Body newEvent
 	}) (*answer[emitted], error) {
@@ -133,9 +126,8 @@ func (a *api) addChanges() {
 			return nil, err
 		}
 		return a.emit(ctx, []eventqueue.NewEvent{e})
-	})
-	huma.Register(a.huma, huma.Operation{OperationID: "emit-events", Method: http.MethodPost, Path: "/v1/events/batch", Summary: "Emit events, all or none", MaxBodyBytes: maxBodyBytes,
-		DefaultStatus: http.StatusCreated}, func(ctx context.Context, in *struct {
+	}, creates, takesValues)
+	change(a, access.Emit, "POST /events/batch", "emit-events", "Emit events, all or none", func(ctx context.Context, in *struct {
 		Body struct {
 			Events []newEvent `json:"events" minItems:"1" maxItems:"1000" nullable:"false"`
 		}
@@ -148,8 +140,8 @@ func (a *api) addChanges() {
 			}
 		}
 		return a.emit(ctx, events)
-	})
-	post(a, "/events/{id}/cancel", "cancel-event", "End an event that waits, without a run", func(ctx context.Context, in *struct {
+	}, creates, takesValues)
+	change(a, access.Operate, "POST /events/{id}/cancel", "cancel-event", "End an event that waits, without a run", func(ctx context.Context, in *struct {
 		IDInput
 		Body struct {
 			Reason string `json:"reason,omitempty" maxLength:"1024"`
@@ -159,19 +151,23 @@ func (a *api) addChanges() {
 			return c.Cancel(ctx, control.Cancellation{Reason: in.Body.Reason, Actor: callerOf(ctx).Name}, id)
 		})
 	})
-	huma.Register(a.huma, huma.Operation{OperationID: "delete-event", Method: http.MethodDelete, Path: "/v1/events/{id}", Summary: "Delete an event that waits"},
-		func(ctx context.Context, in *IDInput) (*answer[changed], error) {
-			return a.change(ctx, in.ID, func(c *control.Changer, id eventqueue.EventID) ([]control.Changed, error) { return c.Delete(ctx, id) })
-		})
-	huma.Register(a.huma, huma.Operation{OperationID: "edit-event", Method: http.MethodPatch, Path: "/v1/events/{id}", Summary: "Edit an event that waits", MaxBodyBytes: maxBodyBytes}, a.edit)
-	post(a, "/events/{id}/run", "run-event", "Have an event that waits tried now", a.run)
-	post(a, "/events/{id}/retry", "retry-event", "Move a failed or cancelled event back into the queue", a.retry)
+	change(a, access.Operate, "DELETE /events/{id}", "delete-event", "Delete an event that waits", func(ctx context.Context, in *IDInput) (*answer[changed], error) {
+		return a.change(ctx, in.ID, func(c *control.Changer, id eventqueue.EventID) ([]control.Changed, error) { return c.Delete(ctx, id) })
+	})
+	change(a, access.Operate, "PATCH /events/{id}", "edit-event", "Edit an event that waits", a.edit, takesValues)
+	change(a, access.Operate, "POST /events/{id}/run", "run-event", "Have an event that waits tried now", a.run)
+	change(a, access.Operate, "POST /events/{id}/retry", "retry-event", "Move a failed or cancelled event back into the queue", a.retry)
 }
 
 func (a *api) change(ctx context.Context, id int64, f func(c *control.Changer, id eventqueue.EventID) ([]control.Changed, error)) (*answer[changed], error) {
-	if err := a.mayChange(ctx, id, access.Operate); err != nil {
+	if _, _, err := a.toChange(ctx, id); err != nil {
 		return nil, err
 	}
+	return a.apply(ctx, id, f)
+}
+
+// apply is change for an event that the caller may change.
+func (a *api) apply(ctx context.Context, id int64, f func(c *control.Changer, id eventqueue.EventID) ([]control.Changed, error)) (*answer[changed], error) {
 	changer, err := control.NewChanger(a.Store.As(callerOf(ctx).actor()), a.Queue)
 	if err != nil {
 		return nil, a.failed("change", err)
@@ -189,34 +185,32 @@ func (a *api) edit(ctx context.Context, in *struct {
 	IDInput
 	Body struct {
 		Value        json.RawMessage   `json:"value,omitempty"`
-		Attributes   map[string]string `json:"attributes,omitempty"`
+		Attributes   map[string]string `json:"attributes,omitempty" maxProperties:"16"`
 		DelaySeconds *float64          `json:"delay_seconds,omitempty" minimum:"0" maximum:"4000000000"`
 		Version      string            `json:"version,omitempty" maxLength:"64" doc:"That of the event as you read it: 409 if its value or its attributes have changed since. Absent: whatever they are now."`
 	}
 }) (*answer[changed], error) {
+	shown, e, err := a.toChange(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
 	edit := editBody{in.Body.Value, in.Body.Attributes, in.Body.DelaySeconds}.edit()
 	if err := edit.Check(a.Queue.Limits()); err != nil {
 		return nil, huma.Error422UnprocessableEntity(err.Error())
 	}
-	if in.Body.Version != "" {
-		shown, e, err := a.shown(ctx, in.ID)
-		if err != nil {
-			return nil, err
+	if in.Body.Version != "" && shown.Queued != nil {
+		if e.Version != in.Body.Version {
+			return result(false, outdatedVersion)
 		}
-		if shown.Queued != nil {
-			if e.Version != in.Body.Version {
-				return result(false, outdatedVersion)
-			}
-			edit.Of = &control.Content{Value: shown.Queued.Value, Attributes: shown.Queued.Attributes}
-		}
+		edit.Of = &control.Content{Value: shown.Queued.Value, Attributes: shown.Queued.Attributes}
 	}
-	return a.change(ctx, in.ID, func(c *control.Changer, id eventqueue.EventID) ([]control.Changed, error) {
+	return a.apply(ctx, in.ID, func(c *control.Changer, id eventqueue.EventID) ([]control.Changed, error) {
 		return c.Edit(ctx, edit, id)
 	})
 }
 
 func (a *api) run(ctx context.Context, in *IDInput) (*answer[changed], error) {
-	if err := a.mayChange(ctx, in.ID, access.Operate); err != nil {
+	if _, _, err := a.toChange(ctx, in.ID); err != nil {
 		return nil, err
 	}
 	requeuer, err := control.NewRequeuer(a.Store.As(callerOf(ctx).actor()), a.Queue)
@@ -236,21 +230,16 @@ func (a *api) retry(ctx context.Context, in *struct {
 		Version string `json:"version,omitempty" maxLength:"64" doc:"That of the event as you read it: 409 if it has another value or other attributes now. Absent: whatever they are."`
 	}
 }) (*answer[changed], error) {
-	if err := a.mayChange(ctx, in.ID, access.Operate); err != nil {
+	shown, e, err := a.toChange(ctx, in.ID)
+	if err != nil {
 		return nil, err
 	}
 	var of *control.Content
-	if in.Body != nil && in.Body.Version != "" {
-		shown, e, err := a.shown(ctx, in.ID)
-		if err != nil {
-			return nil, err
+	if in.Body != nil && in.Body.Version != "" && shown.Logged != nil {
+		if e.Version != in.Body.Version {
+			return result(false, outdatedVersion)
 		}
-		if shown.Logged != nil {
-			if e.Version != in.Body.Version {
-				return result(false, outdatedVersion)
-			}
-			of = &control.Content{Value: shown.Logged.Value, Attributes: shown.Logged.Attributes}
-		}
+		of = &control.Content{Value: shown.Logged.Value, Attributes: shown.Logged.Attributes}
 	}
 	retrier, err := control.NewRetrier(a.Store.As(callerOf(ctx).actor()), a.Queue)
 	if err != nil {

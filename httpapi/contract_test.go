@@ -51,7 +51,7 @@ func (c *contract) read(t *testing.T, api http.Handler) {
 }
 
 // refuses returns why a request, or its answer, is not as the document says; empty if it is. A request that the API has taken for
-// wrong may be wrong.
+// wrong, or has refused before it read it, may be wrong.
 func (c *contract) refuses(r *http.Request, body string, answer *httptest.ResponseRecorder) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +61,7 @@ func (c *contract) refuses(r *http.Request, body string, answer *httptest.Respon
 		return request
 	}
 	switch answer.Code {
-	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 	default:
 		if valid, errs := c.validator.ValidateHttpRequest(again()); !valid {
 			return "the request: " + texts(errs)

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -90,8 +89,8 @@ func (a *api) addCrons() {
 		}
 		return pageOfAll(found, time.Time.UTC), nil
 	})
-	register(a, http.MethodPut, "/crons", "set-cron", "Add a cron definition, enabled, or replace that of its name", a.setCron)
-	register(a, http.MethodDelete, "/crons", "remove-cron", "Remove a cron definition", func(ctx context.Context, in *CronInput) (*answer[cronChanged], error) {
+	change(a, access.Administer, "PUT /crons", "set-cron", "Add a cron definition, enabled, or replace that of its name", a.setCron)
+	change(a, access.Administer, "DELETE /crons", "remove-cron", "Remove a cron definition", func(ctx context.Context, in *CronInput) (*answer[cronChanged], error) {
 		return a.changeCron(ctx, "remove_cron", in.Canvas, in.Name, false, func(ctx context.Context, d *cronchecker.Definitions, canvas eventqueue.CanvasID) error {
 			return d.Remove(ctx, canvas, in.Name)
 		})
@@ -100,7 +99,7 @@ func (a *api) addCrons() {
 		verb    string
 		enabled bool
 	}{{"enable", true}, {"disable", false}} {
-		post(a, "/crons/"+words.verb, words.verb+"-cron", "Switch a cron definition on or off, from now on", func(ctx context.Context, in *struct{ Body CronName }) (*answer[cronChanged], error) {
+		change(a, access.Administer, "POST /crons/"+words.verb, words.verb+"-cron", "Switch a cron definition on or off, from now on", func(ctx context.Context, in *struct{ Body CronName }) (*answer[cronChanged], error) {
 			return a.changeCron(ctx, words.verb+"_cron", in.Body.Canvas, in.Body.Name, words.enabled, func(ctx context.Context, d *cronchecker.Definitions, canvas eventqueue.CanvasID) error {
 				return d.SetEnabled(ctx, canvas, in.Body.Name, words.enabled)
 			})

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -61,14 +60,9 @@ type limitChanged struct {
 	Notified int  `json:"notified,omitempty" doc:"Events that a rate limit had put off, and that are tried now."`
 }
 
-// register adds an operation with a method of its own.
-func register[I, O any](a *api, method, path, name, summary string, f func(ctx context.Context, input *I) (*O, error)) {
-	huma.Register(a.huma, huma.Operation{OperationID: name, Method: method, Path: "/v1" + path, Summary: summary, MaxBodyBytes: maxBodyBytes}, f)
-}
-
 func (a *api) addLimits() {
 	get(a, "/limits/concurrency", "list-concurrency-limits", "How many events may run at once on a canvas", a.listConcurrencyLimits)
-	register(a, http.MethodPut, "/limits/concurrency", "set-concurrency-limit", "Set how many events may run at once", func(ctx context.Context, in *struct{ Body concurrencyLimit }) (*answer[limitChanged], error) {
+	change(a, access.Administer, "PUT /limits/concurrency", "set-concurrency-limit", "Set how many events may run at once", func(ctx context.Context, in *struct{ Body concurrencyLimit }) (*answer[limitChanged], error) {
 		b := in.Body
 		limits, limit, err := a.concurrencyLimits(ctx, ConcurrencyTargetInput{b.Canvas, b.Module, b.Name, b.OrderingKey, b.EveryKey})
 		if err != nil {
@@ -80,7 +74,7 @@ func (a *api) addLimits() {
 		}
 		return &answer[limitChanged]{}, nil
 	})
-	register(a, http.MethodDelete, "/limits/concurrency", "remove-concurrency-limit", "Remove a concurrency limit", func(ctx context.Context, in *ConcurrencyTargetInput) (*answer[limitChanged], error) {
+	change(a, access.Administer, "DELETE /limits/concurrency", "remove-concurrency-limit", "Remove a concurrency limit", func(ctx context.Context, in *ConcurrencyTargetInput) (*answer[limitChanged], error) {
 		limits, limit, err := a.concurrencyLimits(ctx, *in)
 		if err != nil {
 			return nil, err
@@ -92,7 +86,7 @@ func (a *api) addLimits() {
 		return &answer[limitChanged]{limitChanged{Removed: removed}}, nil
 	})
 	get(a, "/limits/rate", "list-rate-limits", "How many events may begin per minute and day on a canvas, and how many have", a.listRateLimits)
-	register(a, http.MethodPut, "/limits/rate", "set-rate-limit", "Set how many events may begin", func(ctx context.Context, in *struct{ Body RateLimitBody }) (*answer[limitChanged], error) {
+	change(a, access.Administer, "PUT /limits/rate", "set-rate-limit", "Set how many events may begin", func(ctx context.Context, in *struct{ Body RateLimitBody }) (*answer[limitChanged], error) {
 		b := in.Body
 		limits, scope, err := a.rateLimits(ctx, b.Canvas, b.Module, b.Name)
 		if err != nil {
@@ -108,7 +102,7 @@ func (a *api) addLimits() {
 		}
 		return &answer[limitChanged]{limitChanged{Notified: notified}}, nil
 	})
-	register(a, http.MethodDelete, "/limits/rate", "remove-rate-limit", "Remove a rate limit", func(ctx context.Context, in *struct {
+	change(a, access.Administer, "DELETE /limits/rate", "remove-rate-limit", "Remove a rate limit", func(ctx context.Context, in *struct {
 		CanvasInput
 		Module string `query:"module" maxLength:"255"`
 		Name   string `query:"name" maxLength:"255"`

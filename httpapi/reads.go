@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -15,11 +14,6 @@ import (
 	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
 )
-
-// get adds an operation that only reads.
-func get[I, O any](a *api, path, name, summary string, f func(ctx context.Context, input *I) (*O, error)) {
-	huma.Register(a.huma, huma.Operation{OperationID: name, Method: http.MethodGet, Path: "/v1" + path, Summary: summary}, f)
-}
 
 // answer is the body of an answer.
 type answer[T any] struct{ Body T }

@@ -68,10 +68,10 @@ func (a *api) addRules() {
 		verb      access.Verb
 		add, lift string
 	}{{control.PauseRule, access.Operate, "pause", "unpause"}, {control.BlockRule, access.Administer, "block", "unblock"}} {
-		post(a, "/handlers/"+words.add, words.add+"-handler", "Hold back a handler on a canvas", func(ctx context.Context, in *struct{ Body ruleBody }) (*answer[ruleChanged], error) {
+		change(a, words.verb, "POST /handlers/"+words.add, words.add+"-handler", "Hold back a handler on a canvas", func(ctx context.Context, in *struct{ Body ruleBody }) (*answer[ruleChanged], error) {
 			return a.addRule(ctx, words.rule, words.verb, in.Body)
 		})
-		post(a, "/handlers/"+words.lift, words.lift+"-handler", "Let a handler on a canvas run again", func(ctx context.Context, in *struct{ Body HandlerBody }) (*answer[ruleChanged], error) {
+		change(a, words.verb, "POST /handlers/"+words.lift, words.lift+"-handler", "Let a handler on a canvas run again", func(ctx context.Context, in *struct{ Body HandlerBody }) (*answer[ruleChanged], error) {
 			return a.liftRule(ctx, words.rule, words.verb, in.Body)
 		})
 	}
