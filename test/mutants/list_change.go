@@ -42,6 +42,7 @@ func changeMutants() []mutant {
 		{"changes-of-all-share-a-limit", "I15", "dashboard/forms.go", change("d.changes.Take(key)", `d.changes.Take("")`), []judge{{"./dashboard", []string{"TestChangesAreLimitedByIdentity"}}}},
 		{"a-log-out-ends-no-session", "I16", "access/sessions.go", change("NOT EXISTS (SELECT FROM ended_sessions s WHERE s.id = $2)", "$2::uuid IS NOT NULL"), []judge{{"./access", []string{"TestEndedSessionsAreRefused"}}}},
 		{"one-canvas-takes-all-streams", "I16", "dashboard/live.go", change("if has[most] <= has[of]+1 {", "if len(l.open) >= maxStreams {"), []judge{{"./dashboard", []string{"TestCanvasesShareStreams"}}}},
+		{"streams-outlive-their-token", "I16", "dashboard/live.go", change("credentialsEvery = 45 * time.Second", "credentialsEvery = 2 * time.Minute"), []judge{{"./dashboard", []string{"TestStreamsEndWithinAMinute"}}}},
 		{"a-login-form-of-any-length", "I21", "dashboard/formintake.go", change("case body > most:", "case body > 1<<30:"), []judge{{"./dashboard", []string{"TestLongFormsAreRefused"}}}},
 		{"an-address-of-any-bytes", "I21", "dashboard/dashboard.go", change("secured(d.readable(withRoot(protected)))", "secured(withRoot(protected))"), []judge{{"./dashboard", []string{"TestPagesRefuseWhatIsNoText"}}}},
 		{"count-of-events-that-one-may-not-change", "I16", "dashboard/bulk.go", change("if !viewerOf(r).mayOn(verb, filter.Canvas) {", "if !viewerOf(r).mayOn(access.Read, filter.Canvas) && verb != \"\" {"), []judge{{"./dashboard", []string{"TestChangesOfManyAreRefused"}}}},
