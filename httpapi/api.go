@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"go.uber.org/zap"
+	"golang.org/x/sync/semaphore"
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
@@ -36,8 +37,8 @@ type Config struct {
 	// PerSecond is how many requests an identity may make per second, and twice as many at once. Default (0): 50.
 	PerSecond float64
 	// MaxBufferedBytes is about the memory that all current requests with a body may take together: three times their bodies, and
-	// 32 KiB each. If it is used up when another one arrives, the body whose reading began first is cut off with 503; if all bodies
-	// have been read, the new request is refused. Default (0): 64 MiB. At least 26 MiB, the room for one body of 8 MiB.
+	// 32 KiB each. Bodies above 64 KiB take turns in four fifths of it. If it is used up when another one arrives, the body whose
+	// reading began first is cut off with 503; if all bodies have been read, the new request is refused. Default (0): 64 MiB. At least 26 MiB, the room for one body of 8 MiB.
 	MaxBufferedBytes int64
 	// Logger gets the errors that answers do not show. Default (nil): none.
 	Logger *zap.Logger
@@ -62,6 +63,7 @@ type api struct {
 	limits   *access.Limiter
 	attempts *access.Attempts
 	intake   *intake.Intake
+	turns    *semaphore.Weighted // of large bodies, which leave some of the intake to small ones
 }
 
 // guarded bounds requests, and refuses those that a page of another origin makes with a browser.
@@ -80,10 +82,13 @@ func (a *api) guarded(next http.Handler) http.Handler {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), timeout)
 		defer cancel()
-		if r.ContentLength != 0 { // it bounds also the rest of a body that is not read
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+		r = r.WithContext(ctx)
+		if r.ContentLength != 0 && r.Header.Get("Expect") == "" { // who expects something waits before sending
+			rest := &leftover{ReadCloser: r.Body}
+			r.Body = rest
+			defer rest.discard(w)
 		}
-		protected.ServeHTTP(answerWriter{w, a.Logger}, r.WithContext(ctx))
+		protected.ServeHTTP(answerWriter{w, a.Logger}, r)
 	})
 }
 

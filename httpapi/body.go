@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"golang.org/x/sync/semaphore"
 
 	"eventsv2/internal/intake"
 )
@@ -20,11 +22,36 @@ import (
 const (
 	// bodyTimeout is how long a body may take to arrive.
 	bodyTimeout = 10 * time.Second
-	// leftoverTimeout is how long the rest of a refused body may take to arrive.
+	// leftoverTimeout is how long the rest of a refused body may take to arrive, which has at most leftoverBytes.
 	leftoverTimeout = time.Second
+	leftoverBytes   = 2 * largeBody
+	// turnTimeout is how long a large body waits for its turn.
+	turnTimeout = 3 * time.Second
 	// copiesOfBody is how often the memory has a body at once: read, decoded, and in a statement.
 	copiesOfBody = 3
 )
+
+// leftover is a body of which something may be left when it is refused.
+type leftover struct {
+	io.ReadCloser
+	ended bool
+}
+
+// Read implements io.Reader.
+func (l *leftover) Read(p []byte) (int, error) {
+	n, err := l.ReadCloser.Read(p)
+	l.ended = l.ended || err == io.EOF
+	return n, err
+}
+
+// discard reads the rest of a body, and keeps nothing of it: most clients read the answer only when they have sent all, and
+// see a broken connection instead if the server ends it before.
+func (l *leftover) discard(w http.ResponseWriter) {
+	if !l.ended {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(leftoverTimeout))
+		_, _ = io.CopyN(io.Discard, l.ReadCloser, leftoverBytes)
+	}
+}
 
 // takeBody is a middleware that reads the bodies of an operation, checks them against its schema, and hands them on.
 func (a *api) takeBody(most int64) func(ctx huma.Context, next func(huma.Context)) {
@@ -34,13 +61,10 @@ func (a *api) takeBody(most int64) func(ctx huma.Context, next func(huma.Context
 			next(ctx)
 			return
 		}
-		b := &body{in: a.intake, r: r, control: http.NewResponseController(w)}
-		err := b.read(most)
+		b := &body{in: a.intake, turns: a.turns, r: r, control: http.NewResponseController(w)}
+		err := b.read(ctx.Context(), most)
 		defer b.free()
 		if err != nil {
-			// The server itself reads the rest, so that the client sees the answer.
-			ctx.SetHeader("Connection", "close")
-			_ = b.control.SetReadDeadline(time.Now().Add(leftoverTimeout))
 			if errors.Is(err, errBusy) {
 				ctx.SetHeader("Retry-After", "1")
 			}
@@ -80,9 +104,11 @@ func (a *api) checkBody(ctx huma.Context, text []byte) (status int, errs []error
 // body is the body of a request, with the memory that is reserved for it.
 type body struct {
 	in      *intake.Intake
+	turns   *semaphore.Weighted
 	r       *http.Request
 	control *http.ResponseController
 	room    *intake.Reservation
+	turn    int64 // its weight in turns
 	bytes   []byte
 }
 
@@ -97,31 +123,41 @@ func errTooLarge(most int64) huma.StatusError {
 	return huma.Error413RequestEntityTooLarge(fmt.Sprintf("the body is larger than the limit of %d bytes", most))
 }
 
-// read reads a body of at most a number of bytes.
-func (b *body) read(most int64) huma.StatusError {
-	if length := b.r.ContentLength; length >= 0 {
-		if length > most {
-			return errTooLarge(most)
-		}
-		return b.readWithin(length)
+// read reads a body of at most a number of bytes. Most bodies are small: they find room at once. A larger one is read on when
+// it is its turn, so that large bodies do not cut each other off while they arrive, and leave room for small ones. When its
+// turn does not come, some that have theirs are slow, and are cut off.
+func (b *body) read(ctx context.Context, most int64) huma.StatusError {
+	if length := b.r.ContentLength; length > most {
+		return errTooLarge(most)
+	} else if length >= 0 {
+		most = length
 	}
-	// Most bodies of unknown length are small. Memory for the largest one is reserved only for those that are not.
+	_ = b.control.SetReadDeadline(time.Now().Add(bodyTimeout))
 	err := b.readWithin(min(most, smallBody))
-	if err != nil && err.GetStatus() == http.StatusRequestEntityTooLarge && most > smallBody {
-		return b.readWithin(most)
+	if err == nil || err.GetStatus() != http.StatusRequestEntityTooLarge || most <= smallBody {
+		return err
 	}
-	return err
+	waiting, cancel := context.WithTimeout(ctx, turnTimeout)
+	defer cancel()
+	if copies := copiesOfBody * most; b.turns.Acquire(waiting, copies) == nil {
+		b.turn = copies
+	}
+	_ = b.control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	return b.readWithin(most)
 }
 
 // readWithin reserves memory for a number of bytes, and reads on until the body ends or is longer.
 func (b *body) readWithin(most int64) huma.StatusError {
-	b.free()
-	b.room = b.in.Reserve(intake.SizeOf(b.r, most)+(copiesOfBody-1)*most, func() { _ = b.control.SetReadDeadline(time.Unix(1, 0)) })
+	if b.room != nil {
+		b.room.Free()
+	}
+	around := intake.SizeOf(b.r, 0) - max(b.r.ContentLength, 0)
+	b.room = b.in.Reserve(around+copiesOfBody*most, func() { _ = b.control.SetReadDeadline(time.Unix(1, 0)) })
 	if b.room == nil {
 		return errBusy
 	}
 	had := int64(len(b.bytes))
-	// One byte more shows that the body is longer, and that it ends.
+	// One byte more shows that the body is longer, and bytes.MinRead more that it ends.
 	grown := bytes.NewBuffer(append(make([]byte, 0, most+1+bytes.MinRead), b.bytes...))
 	_, err := grown.ReadFrom(io.LimitReader(b.r.Body, most+1-had))
 	b.bytes = grown.Bytes()
@@ -138,11 +174,12 @@ func (b *body) readWithin(most int64) huma.StatusError {
 	return nil
 }
 
-// free frees the memory.
+// free frees the memory, and ends the turn.
 func (b *body) free() {
 	if b.room != nil {
 		b.room.Free()
 	}
+	b.turns.Release(b.turn)
 }
 
 // WriteTo hands the body on, once.

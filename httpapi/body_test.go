@@ -75,10 +75,13 @@ func TestStalledBodyMakesRoom(t *testing.T) {
 	t.Cleanup(server.Close)
 	token := c.token(rig.Canvas, access.Emit)
 	address := server.Listener.Addr().String()
-	_, stalled := c.open(address, token, "/events", "Content-Length: 8000000")
+	stalling, stalled := c.open(address, token, "/events", "Content-Length: 8000000")
 	answered(t, stalled, asksForBody)
 	second, served := c.open(address, token, "/events", "Content-Length: 7999999")
 	answered(t, served, asksForBody)
+	if _, err := io.WriteString(stalling, strings.Repeat(" ", 100_000)); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := io.WriteString(second, `{"unknown":"`+strings.Repeat("x", 7999999-14)+`"}`); err != nil {
 		t.Fatal(err)
 	}
@@ -134,11 +137,16 @@ func TestBodiesOfUnknownLength(t *testing.T) {
 	}
 }
 
-// unread is a body that must not be read.
-type unread struct{ t *testing.T }
+// unread is a body that must not be read before the request is answered.
+type unread struct {
+	t      *testing.T
+	answer *httptest.ResponseRecorder
+}
 
 func (u unread) Read([]byte) (int, error) {
-	u.t.Error("the body is read")
+	if u.answer.Body.Len() == 0 {
+		u.t.Error("the body is read")
+	}
 	return 0, io.EOF
 }
 
@@ -154,10 +162,10 @@ func TestForbiddenBodiesAreNotRead(t *testing.T) {
 			length       int64
 			want         int
 		}{{reader, "", -1, 403}, {"wrong", "", -1, 401}, {all, "", 8<<20 + 1, 413}, {all, "?a=%00", -1, 400}} {
-			request := httptest.NewRequestWithContext(testenv.Context(t), r.method, "http://api.example/v1"+r.path+o.query, unread{t})
+			w := httptest.NewRecorder()
+			request := httptest.NewRequestWithContext(testenv.Context(t), r.method, "http://api.example/v1"+r.path+o.query, unread{t, w})
 			request.ContentLength = o.length
 			request.Header.Set("Authorization", "Bearer "+o.token)
-			w := httptest.NewRecorder()
 			c.api.ServeHTTP(w, request)
 			if w.Code != o.want {
 				t.Errorf("%s %s%s of %d bytes: %d, want %d", r.method, r.path, o.query, o.length, w.Code, o.want)
@@ -214,5 +222,25 @@ func TestUnusableTextsAreRefused(t *testing.T) {
 	c.wants(400, "not UTF-8", root, "POST", "/events/"+id+"/cancel", "{\"reason\":\"a\xff\"}")
 	if lines := logged.All(); len(lines) > 0 {
 		t.Errorf("logged: %v", lines)
+	}
+}
+
+// TestRefusedBodyIsReadToItsEnd: a client that sends all of a large body before it reads sees the answer.
+func TestRefusedBodyIsReadToItsEnd(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	server := httptest.NewServer(c.api)
+	t.Cleanup(server.Close)
+	connection, err := (&net.Dialer{}).DialContext(testenv.Context(t), "tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = connection.Close() }()
+	const size = 12 << 20
+	if _, err := fmt.Fprintf(connection, "POST /v1/events HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size)); err != nil {
+		t.Fatalf("the body is not read: %v", err)
+	}
+	if line, err := bufio.NewReader(connection).ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 401 ") {
+		t.Errorf("it is answered with %q, %v", line, err)
 	}
 }
