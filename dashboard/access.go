@@ -220,7 +220,11 @@ func (d *dashboard) toLogin(w http.ResponseWriter, r *http.Request) {
 type loginData struct{ Next, Problem string }
 
 func (d *dashboard) login(w http.ResponseWriter, r *http.Request) {
-	d.write(w, r, http.StatusOK, "login", view{Title: "Log in", Data: loginData{Next: localPath(r.URL.Query().Get("next"))}})
+	data := loginData{Next: localPath(r.URL.Query().Get("next"))}
+	if name := d.cookieName(r, sessionCookie); len(r.CookiesNamed(name)) > 1 {
+		data.Problem = "Your browser sends several cookies named " + name + ", of which another page may have set one: none of them counts. Delete the cookies of this address, and log in."
+	}
+	d.write(w, r, http.StatusOK, "login", view{Title: "Log in", Data: data})
 }
 
 // localPath is a path below the prefix, to which a link may lead after logging in.

@@ -81,6 +81,10 @@ func TestTwoSessionCookiesLetNobodyIn(t *testing.T) {
 	if letsIn(t, pages, "/workers", false, first, second) || letsIn(t, pages, "/workers", false, second, first) {
 		t.Error("one of two session cookies counts")
 	}
+	r := httptest.NewRequestWithContext(testenv.Context(t), http.MethodGet, "/login", http.NoBody)
+	r.AddCookie(first)
+	r.AddCookie(second)
+	newBrowser(t, pages).wants(newBrowser(t, pages).do(r), http.StatusOK, "several cookies named "+first.Name)
 }
 
 // A browser has one cookie of a name for all paths of a host.
