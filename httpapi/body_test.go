@@ -197,34 +197,6 @@ func TestAnswersToWhoHungUpAreLogged(t *testing.T) {
 	}
 }
 
-// TestUnusableTextsAreRefused: NUL and what is not UTF-8, in paths, queries, headers and bodies, with no line of an error.
-func TestUnusableTextsAreRefused(t *testing.T) {
-	t.Parallel()
-	c := newClient(t)
-	core, logged := observer.New(zap.WarnLevel)
-	c.with(func(config *httpapi.Config) { config.Logger = zap.New(core) })
-	root := c.root(access.Verbs()...)
-	canvas := "canvas_id=" + rig.Canvas.String()
-	for _, text := range []string{"%00", "a%00b", "%ff", "%c3", "%ed%a0%80"} {
-		for _, path := range []string{"/events?" + canvas + "&module=", "/events?" + canvas + "&name=", "/events?" + canvas + "&attribute=a=", "/history?" + canvas + "&attribute=", "/audit?actor=",
-			"/crons/next?" + canvas + "&name=", "/stats?" + canvas + "&after=", "/stats?" + canvas + "&name=", "/events/"} {
-			c.wants(400, "", root, "GET", path+text, "")
-		}
-		c.wants(400, "", root, "DELETE", "/limits/concurrency?"+canvas+"&ordering_key="+text, "")
-		c.wants(400, "", root, "DELETE", "/crons?"+canvas+"&name="+text, "")
-	}
-	event := fmt.Sprintf(`{"canvas_id":%q,"module":"WORKER","name":"greet","value":1}`, rig.Canvas)
-	c.wants(400, "Idempotency-Key", root, "POST", "/events", event, "Idempotency-Key", "a\xffb")
-	id := c.Emit(c.Copies(1)...)[0].String()
-	c.wants(422, "body.reason", root, "POST", "/events/"+id+"/cancel", `{"reason":"a\u0000"}`)
-	c.wants(422, "body.filter.attributes.a", root, "POST", "/bulk", fmt.Sprintf(`{"verb":"cancel","filter":{"canvas_id":%q,"attributes":{"a":"\u0000"}}}`, rig.Canvas))
-	c.wants(422, "", root, "POST", "/events", fmt.Sprintf(`{"canvas_id":%q,"module":"WORKER","name":"greet","value":"\u0000"}`, rig.Canvas))
-	c.wants(400, "not UTF-8", root, "POST", "/events/"+id+"/cancel", "{\"reason\":\"a\xff\"}")
-	if lines := logged.All(); len(lines) > 0 {
-		t.Errorf("logged: %v", lines)
-	}
-}
-
 // TestRefusedBodyIsReadToItsEnd: a client that sends all of a large body before it reads sees the answer.
 func TestRefusedBodyIsReadToItsEnd(t *testing.T) {
 	t.Parallel()

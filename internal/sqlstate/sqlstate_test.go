@@ -44,3 +44,16 @@ func TestMayHaveCommitted(t *testing.T) {
 		})
 	}
 }
+
+// TestUnusableText is what Postgres says of NUL, and of bytes that are not UTF-8; no other error is.
+func TestUnusableText(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]bool{"22021": true, "22P05": true, "22P02": false, "57014": false} {
+		if got := sqlstate.UnusableText(fmt.Errorf("emit: %w", &pgconn.PgError{Code: code})); got != want {
+			t.Errorf("%s: %t, want %t", code, got, want)
+		}
+	}
+	if sqlstate.UnusableText(errors.New("it has the character NUL")) {
+		t.Error("an error that is not of Postgres")
+	}
+}
