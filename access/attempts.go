@@ -2,6 +2,7 @@ package access
 
 import (
 	"crypto/sha256"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -62,6 +63,14 @@ func (a *Attempts) Refused(address, credentials string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.accepted, sha256.Sum256([]byte(credentials)))
+}
+
+// AddressOf returns from where a request comes, as Attempts take it and the audit log has it.
+func AddressOf(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		return host
+	}
+	return r.RemoteAddr
 }
 
 // CredentialsOf returns what a request says of who makes it, as Attempts take it.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -31,6 +32,12 @@ var Local = Identity{Name: "local", Grants: []Grant{{Verbs: Verbs()}}, Key: "loc
 // ErrNoCredentials or ErrRefused, or says why it could not be found out. It blocks for one statement, and for
 // a request to an issuer whose keys are not known yet.
 func (a *Authenticator) Authenticate(r *http.Request) (Identity, error) {
+	who, err := a.authenticate(r)
+	noteIdentity(r.Context(), who, false)
+	return who, err
+}
+
+func (a *Authenticator) authenticate(r *http.Request) (Identity, error) {
 	if assertions := r.Header.Values(iapHeader); len(assertions) > 0 && a.hasIAP() {
 		if len(assertions) > 1 {
 			return Identity{}, ErrRefused
@@ -85,19 +92,27 @@ func (a *Authenticator) byPlace(r *http.Request) (Identity, error) {
 	}
 }
 
+// proxyHeaders are what proxies add to a request, and begin with what they add.
+var (
+	proxyHeaders  = []string{"Forwarded", "Via", "Client-Ip", "True-Client-Ip", "Fastly-Client-Ip", "Cdn-Loop"}
+	proxyPrefixes = []string{"X-Forwarded", "X-Real-", "X-Client-", "X-Cluster-Client-", "X-Original-", "X-Envoy-", "X-Cloud-Trace-", "X-Appengine-", "X-Goog-", "X-Amzn-", "X-Azure-", "Cf-"}
+)
+
 // fromLoopback reports whether a request comes from the machine and was meant for it. A page that a browser
-// shows can have a name of its own lead to 127.0.0.1; the header Host has that name.
+// shows can have a name of its own lead to 127.0.0.1; the header Host has that name. A proxy on the machine passes on
+// what others send: it shows by what it adds, whatever the value, and by HTTP/1.0, which nginx sends unless it is
+// told otherwise. One that adds nothing cannot be told from a program of the machine.
 func fromLoopback(r *http.Request) bool {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !from.Addr().Unmap().IsLoopback() {
 		return false
 	}
-	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host"} {
-		if r.Header.Get(header) != "" { // a proxy on the machine passes on what others send
+	for header := range r.Header {
+		if slices.Contains(proxyHeaders, header) || slices.ContainsFunc(proxyPrefixes, func(prefix string) bool { return strings.HasPrefix(header, prefix) }) {
 			return false
 		}
 	}
-	return LoopbackHost(r.Host)
+	return r.ProtoAtLeast(1, 1) && LoopbackHost(r.Host)
 }
 
 // LoopbackHost reports whether a host, with or without a port, is the machine itself.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -58,7 +59,7 @@ func readIssuers(root *yaml.Node, report yamlfile.Report) (issuers []*Issuer) {
 }
 
 func readIssuer(n *yaml.Node, report yamlfile.Report) *Issuer {
-	fields, ok := yamlfile.Mapping(n, "an issuer", report, "issuer", "iap", "audience", "grants")
+	fields, ok := yamlfile.Mapping(n, "an issuer", report, "issuer", "iap", "audience", "tokens_for", "grants")
 	if !ok {
 		return nil
 	}
@@ -84,6 +85,11 @@ func readIssuer(n *yaml.Node, report yamlfile.Report) *Issuer {
 	if err != nil {
 		report(n.Line, "%v", err)
 		return nil
+	}
+	if lasts := text(fields["tokens_for"], "tokens_for", report); lasts != "" {
+		if issuer.TokensFor, err = time.ParseDuration(lasts); err != nil || issuer.TokensFor <= 0 {
+			report(fields["tokens_for"].Line, "tokens_for: %q is no time: write hours, as in 720h", lasts)
+		}
 	}
 	return issuer
 }

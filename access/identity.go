@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/audit"
 )
 
 // Verb is one thing that somebody may do.
@@ -47,10 +48,16 @@ type Grant struct {
 	Verbs    []Verb
 }
 
+// maxCanvases is how many canvases a grant may name.
+const maxCanvases = 1000
+
 // Validate names the first thing that makes no sense.
 func (g Grant) Validate() error {
 	if g.Canvases != nil && len(g.Canvases) == 0 {
 		return fmt.Errorf("canvases: there is none: name one, or grant all")
+	}
+	if n := len(g.Canvases); n > maxCanvases {
+		return fmt.Errorf("canvases: there are %d: the limit is %d", n, maxCanvases)
 	}
 	for _, canvas := range g.Canvases {
 		if canvas == (eventqueue.CanvasID{}) {
@@ -83,15 +90,22 @@ func (g Grant) covers(verb Verb, canvas eventqueue.CanvasID) bool {
 
 // Identity is who makes a request. The zero Identity may do nothing.
 type Identity struct {
-	// Name is for the audit log, such as token:deployments or oidc:ada@example.com.
+	// Name is for the audit log, such as token:deployments, oidc:ada@example.com, or oidc:sub:1234 of somebody without a
+	// verified email. Several identities may have one name.
 	Name string
 	// Grants are what the identity may do: all of them together.
 	Grants []Grant
-	// Key is the same for all requests of the identity, and for no other: of rate limits.
+	// Key is the same for all requests of the identity, and for no other: for rate limits, and for the audit log.
 	Key string
-	// EndsIn is for how long the token of the identity is valid; 0 for one that does not end by itself, and for
-	// whoever has none.
+	// EndsIn is for how long the credentials of the identity are valid; 0 for those that do not end by themselves.
 	EndsIn time.Duration
+	// TokensFor is for how long tokens may be valid that the identity makes; 0: for as long as its credentials.
+	TokensFor time.Duration
+}
+
+// Actor is the identity in the audit log: from where, and by what it makes a change.
+func (i Identity) Actor(source, via string) audit.Actor {
+	return audit.Actor{Name: i.Name, Key: i.Key, Source: source, Via: via}
 }
 
 // May reports whether the identity has a verb on a canvas.

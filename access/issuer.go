@@ -43,6 +43,10 @@ type Mapping struct {
 // Issuer vouches for people and programs with JWTs: an issuer of OpenID Connect, or Google's
 // Identity-Aware Proxy. It is safe for concurrent use.
 type Issuer struct {
+	// TokensFor is for how long tokens may be valid that those make whom it vouches for; 0: for as long as their JWT. It is
+	// set before the Issuer is used.
+	TokensFor time.Duration
+
 	url      string
 	audience string
 	iap      bool
@@ -83,7 +87,7 @@ func NewIAP(audience string, mappings []Mapping) (*Issuer, error) {
 func newClient() *http.Client {
 	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: issuerTimeout}).DialContext, TLSHandshakeTimeout: issuerTimeout,
 		ResponseHeaderTimeout: issuerTimeout, Proxy: http.ProxyFromEnvironment, MaxResponseHeaderBytes: 64 << 10, DisableKeepAlives: true}
-	return &http.Client{Transport: transport, Timeout: issuerTimeout}
+	return &http.Client{Transport: keysTransport{transport}, Timeout: issuerTimeout}
 }
 
 func (i *Issuer) validate() error {
@@ -119,7 +123,7 @@ func (i *Issuer) verify() (*oidc.IDTokenVerifier, error) {
 	config := &oidc.Config{ClientID: i.audience, SupportedSigningAlgs: signingAlgorithms}
 	if i.iap {
 		config.SupportedSigningAlgs = []string{oidc.ES256}
-		i.verifier = oidc.NewVerifier(i.url, oidc.NewRemoteKeySet(ctx, i.keys), config)
+		i.verifier = oidc.NewVerifier(i.url, watchedKeys{oidc.NewRemoteKeySet(ctx, i.keys)}, config)
 		return i.verifier, nil
 	}
 	asking, cancel := context.WithTimeout(ctx, issuerTimeout)
@@ -129,7 +133,13 @@ func (i *Issuer) verify() (*oidc.IDTokenVerifier, error) {
 		i.restsTo, i.failure = time.Now().Add(discoveryRest), fmt.Errorf("ask the issuer %s for its keys: %w", i.url, err)
 		return nil, i.failure
 	}
-	i.verifier = provider.VerifierContext(ctx, config)
+	var document struct {
+		Keys string `json:"jwks_uri"`
+	}
+	if err := provider.Claims(&document); err != nil {
+		return nil, fmt.Errorf("read what the issuer %s says of its keys: %w", i.url, err)
+	}
+	i.verifier = oidc.NewVerifier(i.url, watchedKeys{oidc.NewRemoteKeySet(ctx, document.Keys)}, config)
 	return i.verifier, nil
 }
 
@@ -140,7 +150,11 @@ func (i *Issuer) identify(ctx context.Context, jwt string) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
+	ctx, failure := withKeysFailure(ctx)
 	token, err := verifier.Verify(ctx, jwt)
+	if *failure != nil {
+		return Identity{}, fmt.Errorf("ask the issuer %s for its keys: %w", i.url, *failure)
+	}
 	if err != nil {
 		return Identity{}, fmt.Errorf("%w (%w)", ErrRefused, err)
 	}
@@ -148,7 +162,8 @@ func (i *Issuer) identify(ctx context.Context, jwt string) (Identity, error) {
 	if err := token.Claims(&claims); err != nil {
 		return Identity{}, ErrRefused
 	}
-	identity := Identity{Name: "oidc:" + i.nameOf(claims, token.Subject), Key: "oidc:" + i.url + " " + token.Subject}
+	identity := Identity{Name: "oidc:" + i.nameOf(claims, token.Subject), Key: "oidc:" + i.url + " " + token.Subject,
+		EndsIn: max(time.Until(token.Expiry), 1), TokensFor: i.TokensFor}
 	for _, m := range i.mappings {
 		if i.matches(m, claims) {
 			identity.Grants = append(identity.Grants, m.Grant)
@@ -160,12 +175,12 @@ func (i *Issuer) identify(ctx context.Context, jwt string) (Identity, error) {
 	return identity, nil
 }
 
-// nameOf is the name for the audit log: the verified email, or the subject.
+// nameOf is the name for the audit log: the verified email, or sub: and the subject, which may be any text and look like an email.
 func (i *Issuer) nameOf(claims map[string]json.RawMessage, subject string) string {
 	if email := textsOf(claims["email"]); len(email) == 1 && i.emailVerified(claims) {
 		return email[0]
 	}
-	return subject
+	return "sub:" + subject
 }
 
 func (i *Issuer) matches(m Mapping, claims map[string]json.RawMessage) bool {

@@ -27,9 +27,10 @@ import (
 // issuer is an issuer of OpenID Connect, and the keys of a proxy.
 type issuer struct {
 	*httptest.Server
-	key   *rsa.PrivateKey
-	proxy *ecdsa.PrivateKey
-	down  atomic.Bool
+	key    *rsa.PrivateKey
+	proxy  *ecdsa.PrivateKey
+	down   atomic.Bool
+	broken atomic.Pointer[http.HandlerFunc] // answers in its place
 }
 
 func newIssuer(t *testing.T) *issuer {
@@ -49,6 +50,10 @@ func newIssuer(t *testing.T) *issuer {
 
 func (i *issuer) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
+	if broken := i.broken.Load(); broken != nil {
+		(*broken)(w, r)
+		return
+	}
 	switch {
 	case i.down.Load():
 		http.Error(w, "down", http.StatusServiceUnavailable)
@@ -136,6 +141,7 @@ issuers:
 	for name, c := range map[string]struct{ header, jwt, who string }{
 		"good":                           {bearer, good, "oidc:ada@example.com"},
 		"a group":                        {bearer, from.sign(t, "RS256", from.claims("email", "x@example.com", "groups", []string{"users", "admins"})), "oidc:x@example.com"},
+		"a subject like an email":        {bearer, from.sign(t, "RS256", from.claims("sub", "ada@example.com", "email", "", "groups", "admins")), "oidc:sub:ada@example.com"},
 		"expired":                        {bearer, from.sign(t, "RS256", from.claims("exp", time.Now().Add(-time.Minute).Unix())), ""},
 		"for somebody else":              {bearer, from.sign(t, "RS256", from.claims("aud", "other")), ""},
 		"of another issuer":              {bearer, from.sign(t, "RS256", from.claims("iss", "https://accounts.google.com")), ""},
@@ -188,6 +194,67 @@ func TestIssuerThatIsDown(t *testing.T) {
 	}
 }
 
+// TestKeysThatCannotBeFetchedRefuseNobody: the proxy's are asked for at the first JWT, and an issuer's again when it has new ones.
+func TestKeysThatCannotBeFetchedRefuseNobody(t *testing.T) {
+	t.Parallel()
+	from, ctx := newIssuer(t), testenv.Context(t)
+	mappings := []access.Mapping{{Claim: "sub", Values: []string{"7"}, Grant: access.Grant{Verbs: access.Verbs()}}}
+	issuer, err := access.NewIssuer(from.URL, "eventsv2", mappings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, err := access.NewIAP("eventsv2", mappings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	access.SetIAPKeys(proxy, from.URL+"/keys")
+	good := from.sign(t, "RS256", from.claims())
+	if _, err := (&access.Authenticator{Issuers: []*access.Issuer{issuer}}).BySecret(ctx, good); err != nil {
+		t.Fatal(err)
+	}
+	rotated := strings.Replace(good, b64([]byte(`{"alg":"RS256","kid":"RS256"}`)), b64([]byte(`{"alg":"RS256","kid":"a-new-one"}`)), 1)
+	a := &access.Authenticator{Issuers: []*access.Issuer{issuer, proxy}}
+	for name, broken := range map[string]http.HandlerFunc{
+		"an error": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
+		"a page":   func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>log in to the network")) },
+		"more than it reads": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(`"` + strings.Repeat("x", 2<<20) + `"`))
+		},
+		"a closed connection": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		from.broken.Store(&broken)
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
+		r.Header.Set("X-Goog-IAP-JWT-Assertion", from.sign(t, "ES256", from.claims("iss", "https://cloud.google.com/iap")))
+		_, byProxy := a.Authenticate(r)
+		_, byIssuer := a.BySecret(ctx, rotated)
+		for _, err := range []error{byProxy, byIssuer} {
+			if err == nil || errors.Is(err, access.ErrRefused) || !strings.Contains(err.Error(), "for its keys") {
+				t.Errorf("%s: answered with %v", name, err)
+			}
+		}
+	}
+	from.broken.Store(nil)
+	if _, err := a.BySecret(ctx, rotated); !errors.Is(err, access.ErrRefused) {
+		t.Errorf("a JWT of an unknown key is answered with %v", err)
+	}
+}
+
+// TestJWTsBoundWhatTheyLetIn: a stream ends with them, and so do tokens, unless the file lets these last for longer.
+func TestJWTsBoundWhatTheyLetIn(t *testing.T) {
+	t.Parallel()
+	from, ctx := newIssuer(t), testenv.Context(t)
+	for file, tokensFor := range map[string]time.Duration{"": 0, "tokens_for: 720h,": 720 * time.Hour} {
+		issuers, err := access.ParseFile(fmt.Appendf(nil, "issuers:\n- {issuer: %s, audience: eventsv2, %s grants: [{claim: sub, values: ['7'], canvases: all, verbs: [administer]}]}", from.URL, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		who, err := (&access.Authenticator{Issuers: issuers}).BySecret(ctx, from.sign(t, "RS256", from.claims()))
+		if err != nil || who.EndsIn <= 0 || who.EndsIn > time.Hour || who.TokensFor != tokensFor || who.Key != "oidc:"+from.URL+" 7" {
+			t.Errorf("%q: %+v, %v", file, who, err)
+		}
+	}
+}
+
 // TestAccessFile reports each mistake with its line.
 func TestAccessFile(t *testing.T) {
 	t.Parallel()
@@ -196,15 +263,17 @@ func TestAccessFile(t *testing.T) {
 		"issuer: x":     `unknown key "issuer"`,
 		"":              "list issuers",
 		"issuers:\n- 7": "line 2",
-		"issuers:\n- {issuer: http://example.com, audience: a, grants: [{claim: sub, values: [x], canvases: all, verbs: [read]}]}":   "begins with https://",
-		"issuers:\n- {issuer: https://example.com, grants: [{claim: sub, values: [x], canvases: all, verbs: [read]}]}":               "audience: is missing",
-		"issuers:\n- {issuer: https://example.com, audience: a, grants: []}":                                                         "grants: there is none",
-		"issuers:\n- {issuer: https://example.com, audience: a, grants: [{claim: sub, values: [x], verbs: [read]}]}":                 "canvases: is missing",
-		"issuers:\n- {issuer: https://example.com, audience: a, grants: [{claim: sub, values: [x], canvases: [y], verbs: [read]}]}":  "is not a uuid",
-		"issuers:\n- {issuer: https://example.com, audience: a, grants: [{claim: sub, values: [x], canvases: all, verbs: [fly]}]}":   `"fly" is unknown`,
-		"issuers:\n- {issuer: https://example.com, audience: a, grants: [{claim: sub, values: [''], canvases: all, verbs: [read]}]}": "needs a claim and values",
-		"issuers:\n- {issuer: https://example.com, iap: true, audience: a, grants: []}":                                              "exclude each other",
-		"issuers:\n- {iap: maybe, audience: a, grants: []}":                                                                          "is not true",
+		"issuers:\n- {issuer: http://example.com, audience: a, grants: [{claim: sub, values: [x], canvases: all, verbs: [read]}]}":                    "begins with https://",
+		"issuers:\n- {issuer: https://example.com, grants: [{claim: sub, values: [x], canvases: all, verbs: [read]}]}":                                "audience: is missing",
+		"issuers:\n- {issuer: https://example.com, audience: a, grants: []}":                                                                          "grants: there is none",
+		"issuers:\n- {issuer: https://example.com, audience: a, grants: [{claim: sub, values: [x], verbs: [read]}]}":                                  "canvases: is missing",
+		"issuers:\n- {issuer: https://example.com, audience: a, grants: [{claim: sub, values: [x], canvases: [y], verbs: [read]}]}":                   "is not a uuid",
+		"issuers:\n- {issuer: https://example.com, audience: a, grants: [{claim: sub, values: [x], canvases: all, verbs: [fly]}]}":                    `"fly" is unknown`,
+		"issuers:\n- {issuer: https://example.com, audience: a, grants: [{claim: sub, values: [''], canvases: all, verbs: [read]}]}":                  "needs a claim and values",
+		"issuers:\n- {issuer: https://example.com, iap: true, audience: a, grants: []}":                                                               "exclude each other",
+		"issuers:\n- {issuer: https://example.com, audience: a, tokens_for: long, grants: [{claim: sub, values: [x], canvases: all, verbs: [read]}]}": `tokens_for: "long" is no time`,
+		"issuers:\n- {issuer: https://example.com, audience: a, tokens_for: 0s, grants: [{claim: sub, values: [x], canvases: all, verbs: [read]}]}":   `tokens_for: "0s" is no time`,
+		"issuers:\n- {iap: maybe, audience: a, grants: []}":                                                                                           "is not true",
 	} {
 		issuers, err := access.ParseFile(bytes.TrimSpace([]byte(text)))
 		if err == nil || issuers != nil || !strings.Contains(err.Error(), want) {

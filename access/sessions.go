@@ -65,6 +65,7 @@ func (s *Sessions) Begin(ctx context.Context, secret string) (session string, wh
 	if who, err = s.tokens.Identify(ctx, secret); err != nil {
 		return "", Identity{}, err
 	}
+	noteIdentity(ctx, who, true)
 	id := uuid.New()
 	content := binary.BigEndian.AppendUint64(id[:], uint64(time.Now().Add(s.lasts).UnixNano())) //nolint:gosec // of this century
 	sealed := s.seal.Seal(nil, nil, append(content, secret...), []byte(sessionPurpose))
@@ -80,7 +81,9 @@ func (s *Sessions) Identify(ctx context.Context, session string) (Identity, erro
 	if !is.lasts() {
 		return Identity{}, ErrRefused
 	}
-	return s.tokens.identify(ctx, identifySessionSQL, is.secret, [16]byte(is.id))
+	who, err := s.tokens.identify(ctx, identifySessionSQL, is.secret, [16]byte(is.id))
+	noteIdentity(ctx, who, false)
+	return who, err
 }
 
 // The clocks of programs may differ by an hour: until then one of them may take the session for one that lasts.

@@ -37,6 +37,8 @@ type Token struct {
 	Grant
 	CreatedAt time.Time
 	CreatedBy string
+	// CreatedByToken is the token whose holder made it, with which it is revoked; nil for one that nobody made by a token.
+	CreatedByToken *uuid.UUID
 	// ExpiresAt is nil for a token that does not end by itself.
 	ExpiresAt *time.Time
 	// RevokedAt is nil for a token that was not revoked.
@@ -66,8 +68,8 @@ func (n NewToken) Validate() error {
 		return errors.New("name: is missing: say what the token is for")
 	case len(n.Name) > maxNameBytes:
 		return fmt.Errorf("name: is %d bytes long: the limit is %d", len(n.Name), maxNameBytes)
-	case strings.ContainsFunc(n.Name, func(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar }):
-		return fmt.Errorf("name: %q has a control character", n.Name)
+	case strings.ContainsFunc(n.Name, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }):
+		return fmt.Errorf("name: %q has a character that cannot be seen, or that only controls", n.Name)
 	case n.For < 0:
 		return fmt.Errorf("for: %s is negative", n.For)
 	default:
@@ -89,11 +91,11 @@ func NewTokens(schema pgsession.Schema, pool *pgxpool.Pool) *Tokens {
 
 // What is NULL in a list is left out, so that a row that SQL wrote takes no other away.
 const tokenColumns = `id, name, CASE WHEN canvases IS NOT NULL THEN ARRAY(SELECT c FROM unnest(canvases) AS c WHERE c IS NOT NULL) END,
-    ARRAY(SELECT v FROM unnest(verbs) AS v WHERE v IS NOT NULL), created_at, created_by, expires_at, revoked_at, clock_timestamp()`
+    ARRAY(SELECT v FROM unnest(verbs) AS v WHERE v IS NOT NULL), created_at, created_by, created_by_token, expires_at, revoked_at, clock_timestamp()`
 
 const createTokenSQL = `
-INSERT INTO access_tokens (id, name, hash, canvases, verbs, created_by, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, clock_timestamp() + $7::interval)
+INSERT INTO access_tokens (id, name, hash, canvases, verbs, created_by, expires_at, created_by_token)
+VALUES ($1, $2, $3, $4, $5, $6, least(clock_timestamp() + $7::interval, $8), $9)
 RETURNING ` + tokenColumns
 
 // Create creates a token and returns it with its secret, which nobody can read later. It is written with its
@@ -104,7 +106,7 @@ func (t *Tokens) Create(ctx context.Context, by audit.Actor, n NewToken) (token 
 	}
 	secret = newSecret()
 	err = t.pool.InTx(ctx, func(tx pgsession.DB) error {
-		token, err = create(ctx, tx, by, n, secret)
+		token, err = create(ctx, tx, by, n, secret, nil)
 		return err
 	})
 	if err != nil {
@@ -141,7 +143,7 @@ func (t *Tokens) CreateUnlessExists(ctx context.Context, by audit.Actor, n NewTo
 			return nil
 		}
 		secret = newSecret()
-		token, err = create(ctx, tx, by, n, secret)
+		token, err = create(ctx, tx, by, n, secret, nil)
 		return err
 	})
 	if err != nil {
@@ -157,13 +159,18 @@ func newSecret() string {
 	return Prefix + base64.RawURLEncoding.EncodeToString(random)
 }
 
-// create writes a token and its row in the audit log.
-func create(ctx context.Context, tx pgsession.DB, by audit.Actor, n NewToken, secret string) (token Token, err error) {
-	var expires *time.Duration
+// create writes a token and its row in the audit log. maker is the token of who makes it, before whose end it ends; nil: none.
+func create(ctx context.Context, tx pgsession.DB, by audit.Actor, n NewToken, secret string, maker *Token) (token Token, err error) {
+	var lasts *time.Duration
 	if n.For > 0 {
-		expires = &n.For
+		lasts = &n.For
 	}
-	rows, err := tx.Query(ctx, createTokenSQL, [16]byte(uuid.New()), n.Name, hashOf(secret), canvasArray(n.Canvases), n.Verbs, by.Name, expires)
+	var latest *time.Time
+	var makerID *uuid.UUID
+	if maker != nil {
+		latest, makerID = maker.ExpiresAt, &maker.ID
+	}
+	rows, err := tx.Query(ctx, createTokenSQL, [16]byte(uuid.New()), n.Name, hashOf(secret), canvasArray(n.Canvases), n.Verbs, by.Name, lasts, latest, (*[16]byte)(makerID))
 	if err != nil {
 		return token, err
 	}
@@ -184,11 +191,11 @@ ORDER BY created_at, id`
 
 // List returns all tokens, revoked and expired ones as well, by the time of their creation.
 func (t *Tokens) List(ctx context.Context) ([]Token, error) {
-	rows, err := t.pool.Query(ctx, listTokensSQL)
+	list, err := collect(ctx, t.pool, listTokensSQL)
 	if err != nil {
 		return nil, fmt.Errorf("list the tokens: %w", err)
 	}
-	return pgx.CollectRows(rows, scanToken)
+	return list, nil
 }
 
 const getTokenSQL = `SELECT ` + tokenColumns + ` FROM access_tokens WHERE id = $1`
@@ -196,36 +203,6 @@ const getTokenSQL = `SELECT ` + tokenColumns + ` FROM access_tokens WHERE id = $
 // Get returns a token, or nil if there is none.
 func (t *Tokens) Get(ctx context.Context, id uuid.UUID) (*Token, error) {
 	return one(ctx, t.pool, getTokenSQL, [16]byte(id))
-}
-
-const revokeTokenSQL = `
-UPDATE access_tokens SET revoked_at = clock_timestamp()
-WHERE id = $1 AND revoked_at IS NULL
-RETURNING ` + tokenColumns
-
-// Revoke revokes a token, from the next request on, and returns it; nil if there is none that is not
-// revoked already. It is written with its row in the audit log.
-func (t *Tokens) Revoke(ctx context.Context, by audit.Actor, id uuid.UUID) (token *Token, err error) {
-	err = t.pool.InTx(ctx, func(tx pgsession.DB) error {
-		if token, err = one(ctx, tx, revokeTokenSQL, [16]byte(id)); err != nil || token == nil {
-			return err
-		}
-		was := *token
-		was.RevokedAt = nil
-		before, err := json.Marshal(documentOf(was))
-		if err != nil {
-			return err
-		}
-		after, err := json.Marshal(documentOf(*token))
-		if err != nil {
-			return err
-		}
-		return audit.Write(ctx, tx, by, audit.Change{Action: "revoke_token", Canvas: onlyCanvas(token.Grant), Target: targetOf(*token), Before: before, After: after})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("revoke the token %s: %w", id, err)
-	}
-	return token, nil
 }
 
 const validSQL = `revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())`
@@ -292,32 +269,38 @@ func canvasArray(canvases []eventqueue.CanvasID) (out [][16]byte) {
 
 func scanToken(row pgx.CollectableRow) (t Token, err error) {
 	var canvases [][16]byte
-	err = row.Scan((*[16]byte)(&t.ID), &t.Name, &canvases, &t.Verbs, &t.CreatedAt, &t.CreatedBy, &t.ExpiresAt, &t.RevokedAt, &t.AsOf)
+	var maker *[16]byte
+	err = row.Scan((*[16]byte)(&t.ID), &t.Name, &canvases, &t.Verbs, &t.CreatedAt, &t.CreatedBy, &maker, &t.ExpiresAt, &t.RevokedAt, &t.AsOf)
 	if canvases != nil {
 		t.Canvases = make([]eventqueue.CanvasID, 0, len(canvases)) // nil would be all
 	}
 	for _, canvas := range canvases {
 		t.Canvases = append(t.Canvases, canvas)
 	}
+	t.CreatedByToken = (*uuid.UUID)(maker)
 	return t, err
 }
 
-// one reads one row, or none.
-func one(ctx context.Context, db interface {
+type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}, sql string, args ...any) (*Token, error) {
+}
+
+// collect reads all rows.
+func collect(ctx context.Context, db querier, sql string, args ...any) ([]Token, error) {
 	rows, err := db.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
 	}
-	token, err := pgx.CollectExactlyOneRow(rows, scanToken)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
+	return pgx.CollectRows(rows, scanToken)
+}
+
+// one reads one row, or none.
+func one(ctx context.Context, db querier, sql string, args ...any) (*Token, error) {
+	found, err := collect(ctx, db, sql, args...)
+	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	return &token, nil
+	return &found[0], nil
 }
 
 // onlyCanvas is the canvas in whose audit log a change of a token is.

@@ -196,6 +196,10 @@ func TestLoopback(t *testing.T) {
 		}
 		return r
 	}
+	old := func(r *http.Request) *http.Request {
+		r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.0", 1, 0
+		return r
+	}
 	for name, c := range map[string]struct {
 		request *http.Request
 		in      bool
@@ -207,9 +211,18 @@ func TestLoopback(t *testing.T) {
 		"the network":            {request("10.0.0.7:9", "localhost"), false},
 		"a name that leads here": {request("127.0.0.1:9", "evil.example"), false},
 		"behind a proxy":         {request("127.0.0.1:9", "localhost", "X-Forwarded-For", "10.0.0.7"), false},
-		"no address":             {request("", "localhost"), false},
-		"with a wrong token":     {request("127.0.0.1:9", "localhost", "Authorization", "Bearer x"), false},
-		"with another scheme":    {request("127.0.0.1:9", "localhost", "Authorization", "Basic eA=="), false},
+		"behind a proxy that says nothing of whom": {request("127.0.0.1:9", "localhost", "X-Forwarded-For", ""), false},
+		"by its Via":          {request("127.0.0.1:9", "localhost", "Via", "1.1 proxy"), false},
+		"by its X-Real-IP":    {request("127.0.0.1:9", "localhost", "X-Real-IP", "10.0.0.7"), false},
+		"by its scheme":       {request("127.0.0.1:9", "localhost", "X-Forwarded-Proto", "https"), false},
+		"by Cloudflare":       {request("127.0.0.1:9", "localhost", "CF-Connecting-IP", "10.0.0.7"), false},
+		"by Google":           {request("127.0.0.1:9", "localhost", "X-Cloud-Trace-Context", "1/2"), false},
+		"by Forwarded":        {request("127.0.0.1:9", "localhost", "Forwarded", "for=10.0.0.7"), false},
+		"by its HTTP/1.0":     {old(request("127.0.0.1:9", "localhost")), false},
+		"a browser's headers": {request("127.0.0.1:9", "localhost", "Sec-Fetch-Site", "none", "User-Agent", "x", "Traceparent", "00-1-1-00"), true},
+		"no address":          {request("", "localhost"), false},
+		"with a wrong token":  {request("127.0.0.1:9", "localhost", "Authorization", "Bearer x"), false},
+		"with another scheme": {request("127.0.0.1:9", "localhost", "Authorization", "Basic eA=="), false},
 	} {
 		identity, err := a.Authenticate(c.request)
 		if in := err == nil && identity.MayEverywhere(access.Administer); in != c.in {

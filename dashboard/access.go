@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"html/template"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -57,7 +56,7 @@ func (d *dashboard) viewer(r *http.Request) viewer {
 
 // actor is the viewer as the audit log names them.
 func (v viewer) actor() audit.Actor {
-	return audit.Actor{Name: v.Name, Source: v.address, Via: "dashboard"}
+	return v.Actor(v.address, "dashboard")
 }
 
 // key is the same for all requests of the viewer.
@@ -127,7 +126,7 @@ func (d *dashboard) identify(r *http.Request) (who viewer, err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), d.Timeout)
 	defer cancel()
 	r = r.WithContext(ctx)
-	who.address = addressOf(r)
+	who.address = access.AddressOf(r)
 	if d.Identify != nil {
 		who.Identity, err = d.Identify(r)
 		return who, err
@@ -156,13 +155,6 @@ func (d *dashboard) identify(r *http.Request) (who viewer, err error) {
 		err = access.ErrNoCredentials // it has ended: another one can be begun
 	}
 	return who, err
-}
-
-func addressOf(r *http.Request) string {
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		return host
-	}
-	return r.RemoteAddr
 }
 
 // choose notes the canvases of somebody who may not read all, if there are several, and the one that a
@@ -242,7 +234,7 @@ func (d *dashboard) logIn(w http.ResponseWriter, r *http.Request) {
 	refuse := func(status int, say string) {
 		d.write(w, r, status, "login", view{Title: "Log in", Data: loginData{Next: next, Problem: say}})
 	}
-	address, token := addressOf(r), strings.TrimSpace(r.PostFormValue("token"))
+	address, token := access.AddressOf(r), strings.TrimSpace(r.PostFormValue("token"))
 	if d.attempts.Wait(address, token) > 0 {
 		refuse(http.StatusTooManyRequests, tooMany.say)
 		return

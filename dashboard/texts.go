@@ -32,7 +32,7 @@ func functions() template.FuncMap {
 		"when":  humantime.When,
 		"since": func(t, now time.Time) string { return humantime.Age(now.Sub(t)) + " ago" },
 		"label": strings.ToLower, "bounded": boundedCount,
-		"holds": func() []choice { return holds }, "validities": func() []choice { return validities },
+		"holds": func() []choice { return holds },
 		"short": func(c eventqueue.CanvasID) string { return c.String()[:8] },
 	}
 }
@@ -43,7 +43,7 @@ type choice struct{ Value, Text string }
 // holds are how long a form offers to pause a handler, in minutes, and validities for how long a token, in days.
 var (
 	holds      = []choice{{"15", "15 minutes"}, {"60", "1 hour"}, {"240", "4 hours"}, {"1440", "1 day"}, {"10080", "1 week"}}
-	validities = []choice{{"1", "1 day"}, {"30", "30 days"}, {"90", "90 days"}, {"365", "1 year"}, {"", "until it is revoked"}}
+	validities = []choice{{"1", "1 day"}, {"30", "30 days"}, {"90", "90 days"}, {"365", "1 year"}}
 )
 
 // clean shows characters that are not printable, or that reorder the text around them, as

@@ -29,6 +29,8 @@ type tokensData struct {
 type tokenForm struct {
 	Name, Canvases, Days, Problem string
 	Verbs                         []verbBox
+	// Validities are for how long the viewer can make a token.
+	Validities []choice
 }
 
 type verbBox struct {
@@ -44,11 +46,29 @@ const maxTokenDays = 366
 
 func (d *dashboard) tokens(r *http.Request) (string, any, error) {
 	data, err := d.readTokens(r)
-	data.Form.Days = "90"
+	data.Form.Days = defaultValidity(data.Form.Validities)
 	if canvases := viewerOf(r).Identity.Canvases(access.Administer); canvases != nil {
 		data.Form.Canvases = canvasLines(canvases)
 	}
 	return "Tokens", data, err
+}
+
+// validitiesFor are the times for a token that lasts no longer than it may; 0 is without a bound.
+func validitiesFor(longest time.Duration) []choice {
+	if longest == 0 {
+		return append(slices.Clone(validities), choice{"", "until it is revoked"})
+	}
+	fitting := slices.DeleteFunc(slices.Clone(validities), func(c choice) bool { return time.Duration(numberOf(c.Value))*24*time.Hour > longest })
+	return append(fitting, choice{"", "as long as a token of yours may be (" + span(longest) + ")"})
+}
+
+// defaultValidity is 90 days, if that is among what there is, or the longest time.
+func defaultValidity(choices []choice) string {
+	const usual = "90"
+	if slices.ContainsFunc(choices, func(c choice) bool { return c.Value == usual }) {
+		return usual
+	}
+	return ""
 }
 
 func canvasLines(canvases []eventqueue.CanvasID) string {
@@ -70,21 +90,17 @@ func (d *dashboard) readTokens(r *http.Request) (data tokensData, err error) {
 		return data, err
 	}
 	slices.Reverse(list)
-	data.Tokens = slices.DeleteFunc(list, func(t access.Token) bool { return !administers(who, t.Grant) })
+	data.Tokens = slices.DeleteFunc(list, func(t access.Token) bool { return !who.Administers(t.Grant) })
 	data.More = max(0, len(data.Tokens)-tokensShown)
 	data.Tokens = data.Tokens[:len(data.Tokens)-data.More]
 	data.MayMake = d.Queue != nil
+	data.Form.Validities = validitiesFor(who.LongestToken())
 	for _, verb := range access.Verbs() {
 		if who.MayAnywhere(verb) {
 			data.Form.Verbs = append(data.Form.Verbs, verbBox{verb, verb == access.Read})
 		}
 	}
 	return data, nil
-}
-
-// administers reports whether the viewer administers all canvases of a grant.
-func administers(who viewer, g access.Grant) bool {
-	return !who.Exceeds(access.Grant{Canvases: g.Canvases, Verbs: []access.Verb{access.Administer}})
 }
 
 // makeToken makes a token and shows it, this once: a redirect could not carry it.
@@ -97,18 +113,22 @@ func (d *dashboard) makeToken(r *http.Request) (string, flash, error) {
 	if mistake == nil {
 		mistake = token.Validate()
 	}
-	if mistake == nil && !administers(viewerOf(r), token.Grant) {
-		mistake = errors.New("You do not administer all of these canvases: name those that you do")
+	var made access.Token
+	var secret string
+	if mistake == nil {
+		who := viewerOf(r)
+		made, secret, err = access.NewTokens(d.Store.Schema(), d.Store.Pool()).CreateFor(r.Context(), who.Identity, who.actor(), token)
+		if beyond := (*access.BeyondMakerError)(nil); errors.As(err, &beyond) {
+			mistake, err = errors.New(capital(beyond.Error())), nil
+		}
 	}
-	if mistake == nil && viewerOf(r).Exceeds(token.Grant) {
-		mistake = errors.New("A token cannot do more than you: leave out the verbs that you lack on these canvases")
-	}
-	if mistake != nil {
+	switch {
+	case mistake != nil:
 		data.Form.Problem = clean(mistake.Error())
 		return "", flash{}, mistaken("tokens", "Tokens", data)
-	}
-	made, secret, err := access.NewTokens(d.Store.Schema(), d.Store.Pool()).Create(r.Context(), viewerOf(r).actor(), token)
-	if err != nil {
+	case errors.Is(err, access.ErrRefused):
+		return "", flash{}, problem{http.StatusUnauthorized, "You are no longer logged in", "Nothing was changed. What you came in with has ended: log in again."}
+	case err != nil:
 		return "", flash{}, err
 	}
 	data.Secret, data.Made, data.Tokens = secret, made.Name, append([]access.Token{made}, data.Tokens...)
@@ -158,7 +178,7 @@ func (d *dashboard) revokeToken(r *http.Request) (string, flash, error) {
 	if err != nil {
 		return "", flash{}, err
 	}
-	if token == nil || !administers(who, token.Grant) {
+	if token == nil || !who.Administers(token.Grant) {
 		return "", flash{}, missing
 	}
 	revoked, err := tokens.Revoke(r.Context(), who.actor(), id)

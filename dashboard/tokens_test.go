@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"eventsv2/access"
 	"eventsv2/dashboard"
@@ -65,16 +66,16 @@ func TestTokensOfOthers(t *testing.T) {
 	}
 	canvas := seeded.Canvas.String()
 	for want, form := range map[string]url.Values{
-		"A token cannot do more than you":    {"name": {"x"}, "verb": {"read", "operate"}, "canvases": {canvas}},
-		"You do not administer all of these": {"name": {"x"}, "verb": {"read"}, "canvases": {canvas + "\n" + elsewhere.String()}},
-		"do not administer all":              {"name": {"x"}, "verb": {"read"}},
-		"is no canvas":                       {"name": {"x"}, "verb": {"read"}, "canvases": {script}},
-		"verbs: there is none":               {"name": {"x"}, "canvases": {canvas}},
-		"is unknown":                         {"name": {"x"}, "verb": {"everything"}, "canvases": {canvas}},
-		"name: is missing":                   {"verb": {"read"}, "canvases": {canvas}},
-		"control character":                  {"name": {"a\x1b"}, "verb": {"read"}, "canvases": {canvas}},
-		"the limit is 100":                   {"name": {strings.Repeat("x", 101)}, "verb": {"read"}, "canvases": {canvas}},
-		"Choose how long":                    {"name": {"x"}, "verb": {"read"}, "canvases": {canvas}, "days": {"1000000"}},
+		"A token cannot do more than who makes it":      {"name": {"x"}, "verb": {"read", "operate"}, "canvases": {canvas}},
+		"You lack the verb administer on some of these": {"name": {"x"}, "verb": {"read"}, "canvases": {canvas + "\n" + elsewhere.String()}},
+		"name those that you administer":                {"name": {"x"}, "verb": {"read"}},
+		"is no canvas":                                  {"name": {"x"}, "verb": {"read"}, "canvases": {script}},
+		"verbs: there is none":                          {"name": {"x"}, "canvases": {canvas}},
+		"is unknown":                                    {"name": {"x"}, "verb": {"everything"}, "canvases": {canvas}},
+		"name: is missing":                              {"verb": {"read"}, "canvases": {canvas}},
+		"only controls":                                 {"name": {"a\x1b"}, "verb": {"read"}, "canvases": {canvas}},
+		"the limit is 100":                              {"name": {strings.Repeat("x", 101)}, "verb": {"read"}, "canvases": {canvas}},
+		"Choose how long":                               {"name": {"x"}, "verb": {"read"}, "canvases": {canvas}, "days": {"1000000"}},
 	} {
 		w := b.post("/tokens", form)
 		b.wants(w, http.StatusUnprocessableEntity, want, `role="alert"`)
@@ -103,4 +104,23 @@ func TestTokensOfOthers(t *testing.T) {
 	}
 	b.wants(b.post("/tokens", url.Values{"name": {"x"}, "verb": {"read"}, "canvases": {canvas}}), 200, "It is shown this once")
 	b.leads(b.post("/tokens/"+own.ID.String()+"/revoke", nil), "/tokens")
+}
+
+// A token that is made on the page ends no later than what its maker came in with, also if no time is chosen.
+func TestTokensEndWithTheLoginOfTheirMaker(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	b := newBrowser(t, q.dashboard(dashboard.Config{Queue: q.queue(), Identify: func(*http.Request) (access.Identity, error) {
+		return access.Identity{Name: "test:ada", Key: "ada", Grants: []access.Grant{{Verbs: access.Verbs()}}, EndsIn: 36 * time.Hour}, nil
+	}}))
+	page := b.get("/tokens")
+	b.wants(page, 200, `<option value="1">1 day</option>`, "as long as a token of yours may be")
+	if strings.Contains(page.Body.String(), "until it is revoked") || strings.Contains(page.Body.String(), `value="30"`) {
+		t.Error("the page offers what is refused")
+	}
+	b.wants(b.post("/tokens", url.Values{"name": {"x"}, "verb": {"read"}, "days": {"365"}}), http.StatusUnprocessableEntity, "cannot be valid for longer")
+	b.wants(b.post("/tokens", url.Values{"name": {"x"}, "verb": {"read"}}), 200, "It is shown this once")
+	if got := q.one(`SELECT count(*) || ' ' || bool_and(expires_at - created_at BETWEEN interval '35 hours' AND interval '37 hours') FROM access_tokens`); got != "1 true" {
+		t.Errorf("the tokens are %s", got)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -104,7 +103,7 @@ func callerOf(ctx context.Context) caller { c, _ := ctx.Value(identityKey{}).(ca
 
 // actor is the caller as the audit log names them.
 func (c caller) actor() audit.Actor {
-	return audit.Actor{Name: c.Name, Source: c.address, Via: "api"}
+	return c.Actor(c.address, "api")
 }
 
 // takeTexts lets requests through whose path, query and headers the database can hold.
@@ -126,10 +125,7 @@ func (a *api) takeTexts(ctx huma.Context, next func(huma.Context)) {
 // authenticate lets requests through whose identity is known, and that are not too many.
 func (a *api) authenticate(ctx huma.Context, next func(huma.Context)) {
 	r, _ := humago.Unwrap(ctx)
-	address := r.RemoteAddr
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		address = host
-	}
+	address := access.AddressOf(r)
 	credentials := access.CredentialsOf(r)
 	if wait := a.attempts.Wait(address, credentials); wait > 0 {
 		a.tooMany(ctx, wait)

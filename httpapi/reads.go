@@ -171,6 +171,7 @@ type auditEntry struct {
 	ID     int64           `json:"id"`
 	At     time.Time       `json:"at"`
 	Actor  string          `json:"actor"`
+	Key    string          `json:"actor_key,omitempty" doc:"Tells apart actors of one name: token: and the id of the token, or oidc: with the issuer and the subject."`
 	Source string          `json:"source"`
 	Via    string          `json:"via"`
 	Action string          `json:"action"`
@@ -246,11 +247,12 @@ func (a *api) explain(ctx context.Context, in *IDInput) (*answer[page[reason]], 
 func (a *api) listAudit(ctx context.Context, in *struct {
 	Event  int64  `query:"event" minimum:"0" doc:"Only the changes of this event."`
 	Actor  string `query:"actor" maxLength:"255"`
+	Key    string `query:"actor_key" maxLength:"255"`
 	Before int64  `query:"before" minimum:"0" doc:"Only entries with lower ids: next of the last answer."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"100"`
 }) (*answer[page[auditEntry]], error) {
 	who := callerOf(ctx)
-	filter := audit.Filter{Canvases: who.Canvases(access.Read), Actor: in.Actor, Event: eventqueue.EventID(in.Event)}
+	filter := audit.Filter{Canvases: who.Canvases(access.Read), Actor: in.Actor, ActorKey: in.Key, Event: eventqueue.EventID(in.Event)}
 	found, err := a.audit.List(ctx, filter, in.Before, in.Limit)
 	if err != nil {
 		return nil, a.failed("audit", err)
@@ -264,7 +266,7 @@ func (a *api) listAudit(ctx context.Context, in *struct {
 		if !mayRead {
 			e = e.WithoutValues()
 		}
-		p.Items = append(p.Items, auditEntry{e.ID, e.At.UTC(), e.Name, e.Source, e.Via, e.Action, canvas, e.Target, e.Before, e.After})
+		p.Items = append(p.Items, auditEntry{e.ID, e.At.UTC(), e.Name, e.Key, e.Source, e.Via, e.Action, canvas, e.Target, e.Before, e.After})
 	}
 	if len(found) == in.Limit {
 		p.Next = found[in.Limit-1].ID

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -19,6 +20,7 @@ type TokenItem struct {
 	Canvases  []string   `json:"canvases,omitempty" doc:"Absent: all."`
 	CreatedAt time.Time  `json:"created_at"`
 	CreatedBy string     `json:"created_by"`
+	MadeBy    string     `json:"created_by_token,omitempty" format:"uuid" doc:"The token whose holder made it: it is revoked with that one."`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	RevokedAt *time.Time `json:"revoked_at,omitempty"`
 }
@@ -30,6 +32,9 @@ func tokenItemOf(t access.Token) TokenItem {
 	}
 	for _, canvas := range t.Canvases {
 		item.Canvases = append(item.Canvases, canvas.String())
+	}
+	if t.CreatedByToken != nil {
+		item.MadeBy = t.CreatedByToken.String()
 	}
 	if t.ExpiresAt != nil {
 		item.ExpiresAt = optionalTime(*t.ExpiresAt)
@@ -49,7 +54,7 @@ type newToken struct {
 	Name             string   `json:"name" minLength:"1" maxLength:"100" doc:"What it is for, as the audit log shows it."`
 	Verbs            []string `json:"verbs" minItems:"1" maxItems:"5" nullable:"false" enum:"read,read_values,emit,operate,administer"`
 	Canvases         []string `json:"canvases,omitempty" minItems:"1" maxItems:"1000" nullable:"false" doc:"Absent: all."`
-	ExpiresInSeconds int64    `json:"expires_in_seconds,omitempty" minimum:"1" maximum:"4000000000" doc:"Absent: it is valid until it is revoked."`
+	ExpiresInSeconds int64    `json:"expires_in_seconds,omitempty" minimum:"1" maximum:"4000000000" doc:"At most as long as what the request came in with is valid; absent: as long as that."`
 }
 
 func (a *api) addTokens() {
@@ -63,7 +68,7 @@ func (a *api) addTokens() {
 		}
 		var found []access.Token
 		for _, token := range all {
-			if administers(ctx, token.Grant) {
+			if callerOf(ctx).Administers(token.Grant) {
 				found = append(found, token)
 			}
 		}
@@ -71,11 +76,6 @@ func (a *api) addTokens() {
 	})
 	change(a, access.Administer, "POST /tokens", "create-token", "Create a token, and show it this once", a.createToken, creates)
 	change(a, access.Administer, "DELETE /tokens/{id}", "revoke-token", "Revoke a token, from the next request on", a.revokeToken)
-}
-
-// administers reports whether the caller administers all canvases of a grant.
-func administers(ctx context.Context, g access.Grant) bool {
-	return !callerOf(ctx).Exceeds(access.Grant{Canvases: g.Canvases, Verbs: []access.Verb{access.Administer}})
 }
 
 func (a *api) createToken(ctx context.Context, in *struct{ Body newToken }) (*answer[createdToken], error) {
@@ -94,16 +94,14 @@ func (a *api) createToken(ctx context.Context, in *struct{ Body newToken }) (*an
 		return nil, huma.Error422UnprocessableEntity(err.Error())
 	}
 	who := callerOf(ctx)
+	token, secret, err := a.tokens.CreateFor(ctx, who.Identity, who.actor(), n)
+	var beyond *access.BeyondMakerError
 	switch {
-	case !administers(ctx, n.Grant):
-		return nil, huma.Error403Forbidden("your token lacks the verb administer on all of these canvases")
-	case who.Exceeds(n.Grant):
-		return nil, huma.Error403Forbidden("a token cannot make one that may do more than itself: leave out the verbs that yours lacks there")
-	case who.EndsIn > 0 && (n.For == 0 || n.For > who.EndsIn):
-		return nil, huma.Error403Forbidden("a token cannot make one that is valid for longer than itself: give expires_in_seconds, at most what yours has left")
-	}
-	token, secret, err := a.tokens.Create(ctx, who.actor(), n)
-	if err != nil {
+	case errors.As(err, &beyond):
+		return nil, huma.Error403Forbidden(beyond.Error())
+	case errors.Is(err, access.ErrRefused):
+		return nil, huma.Error401Unauthorized(access.ErrRefused.Error())
+	case err != nil:
 		return nil, a.failed("token", err)
 	}
 	return &answer[createdToken]{createdToken{tokenItemOf(token), secret}}, nil
@@ -121,7 +119,7 @@ func (a *api) revokeToken(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, a.failed("token", err)
 	}
-	if token == nil || !administers(ctx, token.Grant) {
+	if token == nil || !callerOf(ctx).Administers(token.Grant) {
 		return nil, missing
 	}
 	revoked, err := a.tokens.Revoke(ctx, callerOf(ctx).actor(), id)

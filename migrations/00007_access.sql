@@ -8,7 +8,7 @@ ALTER TABLE access_tokens
 
 ALTER TABLE audit_log
     -- Names can be given twice. token: and the id of the token, or oidc: with the issuer and the subject; '': the name says all.
-    ADD COLUMN actor_id text NOT NULL DEFAULT '';
+    ADD COLUMN actor_key text NOT NULL DEFAULT '';
 
 -- Sessions of the dashboard that were logged out before their end. The next log-out deletes those whose end has come.
 CREATE TABLE ended_sessions (
@@ -73,5 +73,5 @@ ALTER TABLE event_hours DROP CONSTRAINT event_hours_readable;
 ALTER TABLE event_minutes DROP CONSTRAINT event_minutes_readable;
 ALTER TABLE event_workers DROP CONSTRAINT event_workers_handlers;
 DROP TABLE ended_sessions;
-ALTER TABLE audit_log DROP COLUMN actor_id;
+ALTER TABLE audit_log DROP COLUMN actor_key;
 ALTER TABLE access_tokens DROP COLUMN created_by_token;

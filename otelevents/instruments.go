@@ -29,6 +29,7 @@ type instruments struct {
 
 	renewals metric.Float64Histogram
 	received metric.Int64Counter
+	refused  metric.Int64Counter
 }
 
 // The bounds of the buckets, in seconds. A series of a histogram is one per bucket for Prometheus, so they are few.
@@ -68,6 +69,7 @@ func newInstruments(meter metric.Meter) (i instruments, err error) {
 
 		renewals: histogram("eventsv2.locks.renewal.age", "How long ago the lock that was renewed the longest ago had been renewed, at each renewal; at LOCK_TIMEOUT it expires.", renewalBounds),
 		received: counter("eventsv2.webhooks.received", "{request}", "Requests to sources of webhooks, by what became of them."),
+		refused:  counter("eventsv2.access.refused", "{request}", "Requests to the HTTP API and the dashboard, log-ins among them, that were refused with 401 or 403."),
 	}
 	return i, errors.Join(problems...)
 }

@@ -111,3 +111,8 @@ func (m *Metrics) Renewed(renewal worker.Renewal) {
 func (m *Metrics) Received(_ webhook.Source, outcome webhook.Outcome, _ error) {
 	m.received.Add(background, 1, m.outcomes[outcome])
 }
+
+// Refused counts a request of an operator that was refused.
+func (m *Metrics) Refused(via string, status int) {
+	m.refused.Add(background, 1, with(attribute.String("via", via), attribute.Int("status", status)))
+}

@@ -127,6 +127,7 @@ func (r *rig) everything(module, name string) {
 	for _, outcome := range webhook.Outcomes() {
 		r.metrics.Received(webhook.Source{}, outcome, nil)
 	}
+	r.metrics.Refused("api", 401)
 }
 
 // collect returns the points of the counters and gauges by name and attributes.
@@ -197,6 +198,7 @@ func TestWhatHappensIsCounted(t *testing.T) {
 		"eventsv2.notifications.oldest_pending{}":                3,
 		"eventsv2.locks.renewal.age{}":                           1,
 		"eventsv2.webhooks.received{outcome=accepted}":           1,
+		"eventsv2.access.refused{status=401,via=api}":            1,
 		"eventsv2.webhooks.received{outcome=bad signature}":      1,
 	} {
 		if got, there := points[point]; !there || got != want {

@@ -264,6 +264,13 @@ func (s *Service) observeReceived(source webhook.Source, outcome webhook.Outcome
 	}
 }
 
+// ObserveRefused has the observer see a request that a server beside the Service has refused.
+func (s *Service) ObserveRefused(via string, status int) {
+	if s.config.Observer != nil {
+		s.config.Observer.Refused(via, status)
+	}
+}
+
 // serveWhile runs work until ctx ends, and serves Config.Address for as long as it works.
 func (s *Service) serveWhile(ctx context.Context, work func(context.Context) error) error {
 	handler, err := s.Health()

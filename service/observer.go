@@ -27,6 +27,8 @@ type Observer interface {
 	Renewed(renewal worker.Renewal)
 	// Received is called for each request to a source of webhooks.
 	Received(source webhook.Source, outcome webhook.Outcome, refused error)
+	// Refused is called for each request to the HTTP API (via is api) or the dashboard (dashboard) that was answered with 401 or 403.
+	Refused(via string, status int)
 }
 
 // observe has the observer see what worker and relay do.

@@ -57,6 +57,8 @@ type Filter struct {
 	// Canvases are those whose entries are selected; nil selects all, and those of no canvas.
 	Canvases []eventqueue.CanvasID
 	Actor    string
+	// ActorKey selects those of the actor with this Actor.Key.
+	ActorKey string
 	Action   string
 	// Event selects the changes of one event.
 	Event eventqueue.EventID
@@ -73,10 +75,12 @@ func NewLog(schema pgsession.Schema, pool *pgxpool.Pool) *Log {
 }
 
 const listSQL = `
-SELECT id, at, actor, source, via, coalesce(operation_id, '00000000-0000-0000-0000-000000000000'), action, canvas_id, target::text, before::text, after::text
+SELECT id, at, actor, source, via, coalesce(operation_id, '00000000-0000-0000-0000-000000000000'), action, canvas_id, target::text, before::text, after::text,
+    actor_key
 FROM audit_log
 WHERE ($1::bigint = 0 OR id < $1) AND ($2::uuid[] IS NULL OR canvas_id = ANY ($2)) AND ($3::text = '' OR actor = $3) AND ($4::text = '' OR action = $4)
   AND ($5::bigint = 0 OR target @> jsonb_build_object('events', jsonb_build_array($5))) AND ($6::uuid IS NULL OR operation_id = $6)
+  AND ($8::text = '' OR actor_key = $8)
 ORDER BY id DESC
 LIMIT $7`
 
@@ -94,7 +98,7 @@ func (l *Log) List(ctx context.Context, filter Filter, before int64, limit int) 
 	if filter.Operation != uuid.Nil {
 		operation = (*[16]byte)(&filter.Operation)
 	}
-	rows, err := l.pool.Query(ctx, listSQL, before, canvases, filter.Actor, filter.Action, filter.Event, operation, limit)
+	rows, err := l.pool.Query(ctx, listSQL, before, canvases, filter.Actor, filter.Action, filter.Event, operation, limit, filter.ActorKey)
 	if err != nil {
 		return nil, fmt.Errorf("list the audit log: %w", err)
 	}
@@ -104,7 +108,7 @@ func (l *Log) List(ctx context.Context, filter Filter, before int64, limit int) 
 func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
 	var canvas *[16]byte
 	err = row.Scan(&e.ID, &e.At, &e.Name, &e.Source, &e.Via, (*[16]byte)(&e.Operation), &e.Action, &canvas,
-		(*[]byte)(&e.Target), (*[]byte)(&e.Before), (*[]byte)(&e.After))
+		(*[]byte)(&e.Target), (*[]byte)(&e.Before), (*[]byte)(&e.After), &e.Key)
 	e.Canvas = (*eventqueue.CanvasID)(canvas)
 	return e, err
 }

@@ -24,8 +24,11 @@ const maxNameBytes = 255
 
 // Actor is who makes a change.
 type Actor struct {
-	// Name is who it is: such as token:deployments, oidc:ada@example.com or os:ada.
+	// Name is who it is: such as token:deployments, oidc:ada@example.com or os:ada. Several tokens may have one name.
 	Name string
+	// Key tells apart actors of one name: token: and the id of the token, or oidc: with the issuer and the subject. It is empty
+	// where the name says all.
+	Key string
 	// Source is from where: an address of the network, or the name of a host.
 	Source string
 	// Via is by what: such as api, dashboard, eventctl or cron.
@@ -59,8 +62,8 @@ type Change struct {
 }
 
 const insertSQL = `
-INSERT INTO audit_log (actor, source, via, operation_id, action, canvas_id, target, before, after)
-VALUES ($1, $2, $3, $4, $5, $6, $7::text::jsonb, $8::text::jsonb, $9::text::jsonb)`
+INSERT INTO audit_log (actor, source, via, operation_id, action, canvas_id, target, before, after, actor_key)
+VALUES ($1, $2, $3, $4, $5, $6, $7::text::jsonb, $8::text::jsonb, $9::text::jsonb, $10)`
 
 // Write writes a row in the transaction of the change. db sends statements with the schema of the
 // queue (see pgsession.Schema.On). It blocks for one statement.
@@ -77,7 +80,7 @@ func Write(ctx context.Context, db eventqueue.DB, by Actor, change Change) error
 		operation = (*[16]byte)(&by.Operation)
 	}
 	_, err = db.Exec(ctx, insertSQL, text(by.Name), text(by.Source), text(by.Via), operation, change.Action, (*[16]byte)(change.Canvas),
-		storable(target), optional(change.Before), optional(change.After))
+		storable(target), optional(change.Before), optional(change.After), text(by.Key))
 	if err != nil {
 		return fmt.Errorf("write the audit log: %w", err)
 	}

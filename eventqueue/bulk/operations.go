@@ -88,7 +88,7 @@ func New(store *pgstore.Store, queue *eventqueue.Queue, log *zap.Logger) (*Opera
 	return &Operations{store: store, queue: queue, log: log, pool: pgsession.On(store.Pool(), store.Schema()), wake: make(chan struct{}, 1)}, nil
 }
 
-const operationColumns = `o.id, o.change, o.actor, o.source, o.via, o.counted, o.state, o.counted_at, o.started_at, o.ended_at, o.expires_at,
+const operationColumns = `o.id, o.change, o.actor, o.identity, o.source, o.via, o.counted, o.state, o.counted_at, o.started_at, o.ended_at, o.expires_at,
     o.changed, o.running, o.busy, o.refused`
 
 const insertSQL = `
@@ -342,7 +342,7 @@ func scanOperation(row pgx.CollectableRow) (op Operation, err error) {
 func scanWith(row pgx.CollectableRow, more ...any) (op Operation, err error) {
 	var text string
 	var started, ended *time.Time
-	if err := row.Scan(append([]any{(*[16]byte)(&op.ID), &text, &op.By.Name, &op.By.Source, &op.By.Via, &op.Counted, &op.State, &op.CountedAt, &started, &ended,
+	if err := row.Scan(append([]any{(*[16]byte)(&op.ID), &text, &op.By.Name, &op.By.Key, &op.By.Source, &op.By.Via, &op.Counted, &op.State, &op.CountedAt, &started, &ended,
 		&op.ExpiresAt, &op.Changed, &op.Running, &op.Busy, &op.Refused}, more...)...); err != nil {
 		return op, err
 	}

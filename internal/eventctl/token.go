@@ -115,7 +115,7 @@ func revokeTokenCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke ID",
 		Short:   "Revoke a token: from now on it lets nobody in",
-		Long:    "Revoke a token, which holds from the next request on. The exit status is 3 if there is no such token, or it was revoked before.",
+		Long:    "Revoke a token, and those that were made with it, which holds from the next request on. The exit status is 3 if there is no such token, or it was revoked before.",
 		Example: "  eventctl token revoke 0197a3c1-8a52-4bd0-9a5e-2f1c4a9d7e10",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -24,7 +24,7 @@ func FromEnvironment(environment map[string]string, log *zap.Logger) (serve func
 		if c.APIListen != "" {
 			s.AddPart("HTTP API", func(ctx context.Context) error {
 				return listenAndRun(ctx, Config{Address: c.APIListen, AddressOf: "API_LISTEN", AccessFile: c.AccessFile,
-					Dashboard: c.Dashboard, DashboardKey: c.DashboardKey, DashboardPrefix: c.DashboardPrefix, TrustedProxies: c.TrustedProxies, Store: s.Store(), Queue: s.Queue, Logger: log})
+					Dashboard: c.Dashboard, DashboardKey: c.DashboardKey, DashboardPrefix: c.DashboardPrefix, TrustedProxies: c.TrustedProxies, Refused: s.ObserveRefused, Store: s.Store(), Queue: s.Queue, Logger: log})
 			})
 		}
 		return nil

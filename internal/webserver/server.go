@@ -48,8 +48,10 @@ type Config struct {
 	DashboardPrefix string
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For says where a request comes from.
 	TrustedProxies []netip.Prefix
-	Store          *pgstore.Store
-	Queue          *eventqueue.Queue
+	// Refused is called for each request that is answered with 401 or 403. Default (nil): nobody counts them.
+	Refused func(via string, status int)
+	Store   *pgstore.Store
+	Queue   *eventqueue.Queue
 	// Logger gets what fails. Default (nil): none.
 	Logger *zap.Logger
 }
@@ -66,7 +68,8 @@ type Server struct {
 	Open bool
 
 	dashboard *dashboard.Handler // nil: none
-	prefix    string             // of the dashboard, without a slash at its end
+	doors     *access.Doors
+	prefix    string // of the dashboard, without a slash at its end
 	trusted   []netip.Prefix
 	listener  net.Listener
 	log       *zap.Logger
@@ -89,6 +92,7 @@ func Listen(ctx context.Context, config Config) (*Server, error) {
 		config.Logger = zap.NewNop()
 	}
 	s := &Server{Mux: http.NewServeMux(), log: config.Logger, trusted: config.TrustedProxies,
+		doors:  access.NewDoors(config.Store.Schema(), config.Store.Pool(), config.Logger, config.Refused),
 		Access: &access.Authenticator{Tokens: access.NewTokens(config.Store.Schema(), config.Store.Pool()), Loopback: access.LoopbackHost(host)}}
 	if config.AccessFile != "" {
 		if s.Access.Issuers, err = access.LoadFile(config.AccessFile); err != nil {
@@ -110,7 +114,7 @@ func Listen(ctx context.Context, config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Mux.Handle("/v1/", api)
+	s.Mux.Handle("/v1/", s.doors.Watch("api", api))
 	if config.Dashboard {
 		if err := s.addDashboard(config); err != nil {
 			return nil, err
@@ -134,7 +138,7 @@ func (s *Server) addDashboard(config Config) error {
 		return err
 	}
 	s.dashboard = handler
-	s.Mux.Handle("/", below(s.prefix, handler))
+	s.Mux.Handle("/", s.doors.Watch("dashboard", below(s.prefix, handler)))
 	return nil
 }
 
@@ -183,7 +187,10 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.Bulk.Run(ctx) })
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx)) // until the last request has been answered
+	group.Go(func() error { return s.doors.Run(watching) })
 	group.Go(func() error {
+		defer stop()
 		if s.dashboard == nil {
 			return Serve(ctx, s.listener, handler, s.log)
 		}

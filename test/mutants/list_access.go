@@ -4,7 +4,7 @@ package main
 func accessMutants() []mutant {
 	const tokens, who, issuer = "access/tokens.go", "access/identity.go", "access/issuer.go"
 	const place, audited = "access/authenticator.go", "eventqueue/pgstore/audited.go"
-	const operations, running, made = "eventqueue/bulk/operations.go", "eventqueue/bulk/run.go", "httpapi/tokens.go"
+	const operations, running, made = "eventqueue/bulk/operations.go", "eventqueue/bulk/run.go", "access/makers.go"
 	return []mutant{
 		{"an-expired-token-lets-in", "I16", tokens, change("revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())`", "revoked_at IS NULL`"), letting("TestTokensThatLetNobodyIn")},
 		{"a-revoked-token-lets-in", "I16", tokens, change("= `revoked_at IS NULL AND (expires", "= `(expires"), letting("TestTokens")},
@@ -16,7 +16,7 @@ func accessMutants() []mutant {
 		{"others-keep-out-who-was-let-in", "I15", "access/attempts.go", change("if a.accepted[sha256.Sum256([]byte(credentials))] {", "if false {"), letting("TestAttempts")},
 		{"a-revoked-token-is-tried-without-end", "I12", "access/attempts.go", change("\tdelete(a.accepted, sha256.Sum256([]byte(credentials)))\n", ""), letting("TestAttempts")},
 		{"the-machine-stays-open", "I16", place, change("	case configured:\n", "	case configured && !a.Loopback:\n"), letting("TestLoopback")},
-		{"a-page-of-a-browser-gets-in", "I16", place, change("return LoopbackHost(r.Host)", `return r.Host != ""`), letting("TestLoopback")},
+		{"a-page-of-a-browser-gets-in", "I16", place, change("&& LoopbackHost(r.Host)", `&& r.Host != ""`), letting("TestLoopback")},
 		{"a-change-without-its-row", "I11", audited, change("if bytes.Equal(before, after) {", "if bytes.Equal(before, after) || len(after) >= 0 {"), stored("TestAudit")},
 		{"a-change-of-events-without-its-row", "I11", audited, change("if len(changed) == 0 {", "if len(changed) >= 0 {"), stored("TestAudit")},
 		{"another-identity-confirms", "I16", operations, change("WHERE o.id = $1 AND o.identity = $2", "WHERE o.id = $1 AND $2::text <> ''"), inBulk("TestWhoMayConfirm")},
@@ -25,7 +25,13 @@ func accessMutants() []mutant {
 		{"an-interrupted-piece-is-not-counted", "I14", running, change("if err != nil || !interrupted {", "if err != nil || t != nil {"), inBulk("TestAnotherProgramGoesOn")},
 		{"an-operation-is-taken-from-the-living", "I14", running, change("state = 'running' AND leased_until <= clock_timestamp()", "state = 'running' AND leased_until <= 'infinity'"), inBulk("TestAnotherProgramGoesOn")},
 		{"ages-grow-after-the-count", "I16", running, change("f.OlderThan += t.age", "f.OlderThan += 0 * t.age"), inBulk("TestAgesCountFromTheCount")},
-		{"a-token-makes-a-greater-one", "I16", made, change("case who.Exceeds(n.Grant):", "case who.Exceeds(n.Grant) && n.Name == \"\":"), overHTTP("TestTokensOverHTTP")},
-		{"a-token-makes-one-that-outlives-it", "I16", made, change("case who.EndsIn > 0 &&", "case who.EndsIn < 0 &&"), overHTTP("TestTokensOverHTTP")},
+		{"a-token-makes-a-greater-one", "I16", made, change("case i.Exceeds(n.Grant):", "case i.Exceeds(n.Grant) && n.Name == \"\":"), overHTTP("TestTokensOverHTTP")},
+		{"a-token-makes-one-that-outlives-it", "I16", made, change("case longest > 0 && n.For > longest:", "case longest < 0:"), letting("TestTokensEndNoLaterThanTheirMakers")},
+		{"a-token-without-an-end-outlives-its-maker", "I16", made, change("	if n.For == 0 {", "	if n.For < 0 {"), letting("TestTokensEndNoLaterThanTheirMakers")},
+		{"a-token-outlives-a-revocation", "I16", made, change("len(revoked) > 0; {", "len(revoked) > 1; {"), letting("TestTokensAreRevokedWithTheirMakers")},
+		{"a-token-is-made-beside-a-revocation", "I16", made, change("validSQL + ` FOR SHARE`", "validSQL"), letting("TestRevocationEndsTokensThatAreBeingMade")},
+		{"a-proxy-is-taken-for-the-machine", "I16", place, change("	for header := range r.Header {", "	for header := range http.Header(nil) {"), letting("TestLoopback")},
+		{"keys-that-cannot-be-fetched-refuse", "I17", "access/keys.go", change("		*noted = err\n", "		_ = noted\n"), letting("TestKeysThatCannotBeFetchedRefuseNobody")},
+		{"refusals-are-lost-at-the-end", "I21", "access/doors.go", change("	taken := context.WithoutCancel(ctx)", "	taken := ctx"), letting("TestDoorsRecord")},
 	}
 }
