@@ -24,10 +24,9 @@ import (
 	"eventsv2/webhook"
 )
 
-// TestAWebhookOfACanvasOverItsLimitHasToWait, from the request to the run, on a
-// real database: what was taken in runs, what is over the limit is answered with 429, and
-// another canvas notices nothing.
-func TestAWebhookOfACanvasOverItsLimitHasToWait(t *testing.T) {
+// TestWebhooksOverALimitAreAcceptedAndWait, from the request to the run, on a real database: what is over the limit is
+// accepted, and runs once there is room. A source with over_limit: refuse answers it with 429, and another canvas notices nothing.
+func TestWebhooksOverALimitAreAcceptedAndWait(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	store := pgstore.New(testenv.Pool(t))
@@ -36,7 +35,8 @@ func TestAWebhookOfACanvasOverItsLimitHasToWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := handlersFile(t, "  - {source: own, scheme: github, secrets: [A], module: M, modifier: _, name: n}\n")
+	file := handlersFile(t, "  - {source: own, scheme: github, secrets: [A], module: M, modifier: _, name: n}\n"+
+		"  - {source: strict, over_limit: refuse, scheme: github, secrets: [A], module: M, modifier: _, name: n}\n")
 	sources, err := service.SourcesOf(file, secretsIn(map[string]string{"A": "hush"}))
 	if err != nil {
 		t.Fatal(err)
@@ -56,24 +56,33 @@ func TestAWebhookOfACanvasOverItsLimitHasToWait(t *testing.T) {
 	ran := startWorker(t, queue, store, notifier, file)
 
 	for _, body := range []string{`1`, `2`} {
-		if answer := deliver(handler, limited, body); answer.Code != http.StatusOK {
+		if answer := deliver(handler, limited, "own", body); answer.Code != http.StatusOK {
 			t.Errorf("within the limit: %d", answer.Code)
 		}
 		<-ran
 	}
-	over := deliver(handler, limited, `3`)
+	over := deliver(handler, limited, "strict", `3`)
 	seconds, err := strconv.Atoi(over.Header().Get("Retry-After"))
 	if over.Code != http.StatusTooManyRequests || err != nil || seconds < 1 || seconds > 24*3600 {
 		t.Errorf("over the limit: %d, Retry-After %q", over.Code, over.Header().Get("Retry-After"))
 	}
-	if answer := deliver(handler, free, `3`); answer.Code != http.StatusOK {
+	if answer := deliver(handler, free, "strict", `3`); answer.Code != http.StatusOK {
 		t.Errorf("another canvas: %d", answer.Code)
 	}
 	<-ran
+	for _, body := range []string{`4`, `5`} {
+		if answer := deliver(handler, limited, "own", body); answer.Code != http.StatusOK {
+			t.Errorf("over the limit, of a source whose events wait: %d", answer.Code)
+		}
+	}
+	testenv.Eventually(t, "the events wait for the limit", func() bool {
+		limits, err := store.RateLimits(ctx, &limited)
+		return err == nil && len(limits) == 1 && limits[0].Waiting == 2
+	})
 	if _, _, err := limits.Remove(ctx, eventqueue.Scope{Canvas: limited}); err != nil {
 		t.Fatal(err)
 	}
-	if answer := deliver(handler, limited, `3`); answer.Code != http.StatusOK {
+	if answer := deliver(handler, limited, "strict", `3`); answer.Code != http.StatusOK {
 		t.Errorf("without the limit: %d", answer.Code)
 	}
 	<-ran
@@ -108,10 +117,10 @@ func startWorker(t *testing.T, queue *eventqueue.Queue, store *pgstore.Store, no
 	return ran
 }
 
-func deliver(handler http.Handler, canvas eventqueue.CanvasID, body string) *httptest.ResponseRecorder {
+func deliver(handler http.Handler, canvas eventqueue.CanvasID, source, body string) *httptest.ResponseRecorder {
 	mac := hmac.New(sha256.New, []byte("hush"))
 	_, _ = mac.Write([]byte(body))
-	request := httptest.NewRequest(http.MethodPost, "/webhooks/"+canvas.String()+"/own", strings.NewReader(body))
+	request := httptest.NewRequest(http.MethodPost, "/webhooks/"+canvas.String()+"/"+source, strings.NewReader(body))
 	request.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
 	request.Header.Set("X-GitHub-Delivery", "delivery of "+body)
 	request.Header.Set("X-GitHub-Event", "push")

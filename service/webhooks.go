@@ -69,7 +69,7 @@ func webhookSource(entry httptarget.WebhookEntry, secret func(string) (string, e
 	if err != nil {
 		return source, err
 	}
-	source = webhook.Source{Name: entry.Source, Canvas: entry.Canvas, Scheme: entry.Scheme, Verifier: verifier, Cast: webhook.ToHandler(entry.Key)}
+	source = webhook.Source{Name: entry.Source, Canvas: entry.Canvas, Scheme: entry.Scheme, Verifier: verifier, RefuseOverLimit: entry.RefuseOverLimit, Cast: webhook.ToHandler(entry.Key)}
 	if entry.Names != nil {
 		casters := map[string]webhook.Caster{}
 		for typ, name := range entry.Names {
@@ -88,8 +88,8 @@ func verifierOf(entry httptarget.WebhookEntry, secrets []string) (webhook.Verifi
 	return webhook.TypeFromBody(verifier, entry.TypeFields...)
 }
 
-// newWebhooks is a handler that answers 429 to requests for a canvas that is over its rate
-// limit.
+// newWebhooks is a handler that accepts requests for a canvas that is over its rate limit, whose events
+// wait for it, and answers 429 where the source says so.
 func newWebhooks(queue *eventqueue.Queue, store control.RateStore, config webhook.Config) (http.Handler, error) {
 	limits, err := control.NewRateLimits(store, queue)
 	if err != nil {

@@ -39,11 +39,14 @@
 //	413  the body is larger than Config.MaxBodyBytes
 //	415  the body is compressed: a signature is over the uncompressed bytes
 //	422  the queue does not accept such events
-//	429  Config.Check refused the events; with Retry-After
+//	429  Config.Check refused the events of a source with RefuseOverLimit; with Retry-After
 //	500  the Caster failed
 //	503  the database failed, or Config.Check did
 //
-// Senders try again after 5xx, 429 and lost answers. The http.Server itself refuses
+// Which senders try again after a refusal or a lost answer is up to them, and many count 4xx as final: GitHub tries
+// nothing again by itself, and GitLab disables a webhook that goes on failing; Slack tries three times more within the
+// hour, Stripe and Standard Webhooks for days, after any answer but 2xx. So events over a rate limit are accepted and wait, unless a
+// source says otherwise. The http.Server itself refuses
 // requests that are not HTTP, and headers that are too large for it. It answers with a
 // line of text and logs nothing; such requests do not reach the Handler.
 package webhook

@@ -56,9 +56,8 @@ type Config struct {
 	// most eventqueue.MaxUniqueFor.
 	RetainDelivery time.Duration
 
-	// Check is called before the events of a genuine request are written. A wait above
-	// 0 refuses them with 429 and Retry-After, an error with 503. Default (nil): all
-	// are accepted.
+	// Check is called before the events of a genuine request are written, if its source has RefuseOverLimit. A wait
+	// above 0 refuses them with 429 and Retry-After, an error with 503. Default (nil): all are accepted.
 	Check func(ctx context.Context, canvas eventqueue.CanvasID) (wait time.Duration, err error)
 
 	// Observe is called for each request to a source, after its answer is decided. refused says why it was refused,
@@ -323,7 +322,7 @@ func (h *Handler) take(ctx context.Context, source Source, r *Request, log *zap.
 		log.Debug("webhook ignored", zap.String("type", r.Type))
 		return Ignored, nil
 	}
-	if h.config.Check != nil {
+	if h.config.Check != nil && source.RefuseOverLimit {
 		switch wait, err := h.config.Check(ctx, r.Canvas); {
 		case err != nil:
 			return "", refuse(http.StatusServiceUnavailable, fmt.Errorf("check the canvas: %w", err))

@@ -270,8 +270,10 @@ func TestTheCheckComesBeforeAnythingIsWritten(t *testing.T) {
 	var wait time.Duration
 	var fails error
 	asked := 0
+	strict, waits := source(webhook.ToHandler(key)), source(webhook.ToHandler(key))
+	strict.RefuseOverLimit, waits.Name = true, "waits"
 	r := newRig(t, webhook.Config{
-		Sources: []webhook.Source{source(webhook.ToHandler(key))},
+		Sources: []webhook.Source{strict, waits},
 		Check: func(_ context.Context, c eventqueue.CanvasID) (time.Duration, error) {
 			asked++
 			if c != canvas {
@@ -287,6 +289,11 @@ func TestTheCheckComesBeforeAnythingIsWritten(t *testing.T) {
 		if got := r.post(id, []byte(`1`)).Header().Get("Retry-After"); got != seconds {
 			t.Errorf("after %s: Retry-After %q, want %s", d, got, seconds)
 		}
+	}
+	request := httptest.NewRequest(http.MethodPost, "/webhooks/"+canvas.String()+"/waits", strings.NewReader(`1`))
+	answer := httptest.NewRecorder()
+	if r.handler.ServeHTTP(answer, request); answer.Code != http.StatusOK {
+		t.Errorf("a source whose events wait: %d", answer.Code)
 	}
 	wait, fails = 0, errors.New("no luck")
 	r.refuses("a check that fails", http.StatusServiceUnavailable, id, []byte(`1`))

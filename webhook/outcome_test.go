@@ -35,7 +35,7 @@ func TestObserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRig(t, webhook.Config{MaxBodyBytes: 100, Sources: []webhook.Source{
-		{Name: "shop", Verifier: webhook.VerifierFunc(verify), Cast: webhook.ToHandler(key)},
+		{Name: "shop", Verifier: webhook.VerifierFunc(verify), Cast: webhook.ToHandler(key), RefuseOverLimit: true},
 		{Name: "timed", Verifier: stripe, Cast: webhook.ToHandler(key)},
 	}, Check: func(_ context.Context, canvas eventqueue.CanvasID) (time.Duration, error) {
 		if canvas == limited {

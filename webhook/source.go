@@ -28,6 +28,11 @@ type Source struct {
 	// Verifier decides whether a request is genuine.
 	Verifier Verifier
 
+	// RefuseOverLimit has Config.Check asked before the events of a request are written. Default (false): they are
+	// accepted, and wait in the queue until its rate limits have room. Set it for senders that try again after 429,
+	// which GitHub and GitLab do not.
+	RefuseOverLimit bool
+
 	// Cast makes events of a genuine request. If it returns no event and no error, the
 	// request is ignored, and the answer is 2xx.
 	Cast Caster

@@ -55,6 +55,7 @@ var badFiles = []struct {
 	{"types without names", entry(hook("name: n, secrets: [A], type_fields: [a]")), []string{"f:7: type_fields goes with names"}},
 	{"types that are no list", entry(hook("names: {a: b}, secrets: [A], type_fields: a")), []string{"f:7: type_fields is no list"}},
 	{"a type that is a number", entry(hook("names: {a: b}, secrets: [A], type_fields: [5]")), []string{"f:7: field 1 of type_fields is a number"}},
+	{"an unknown way over the limit", entry(hook("name: n, secrets: [A], over_limit: drop")), []string{`f:7: over_limit is "drop": write wait`}},
 	{"trust that is a text", entry(hook("name: n, secrets: [A], trust_unsigned_id: maybe")), []string{"f:7: trust_unsigned_id is a text: write true or false"}},
 	{"a bad name of a type", entry(hook("names: {push: \"a\\tb\"}, secrets: [A]")), []string{"f:7: the name for \"push\" \"a\\tb\" holds the control character"}},
 	{"names that are a list", entry(hook("names: [a], secrets: [A]")), []string{"f:7: names is a list"}},

@@ -18,6 +18,7 @@ const (
 	keyHMAC            = "hmac"
 	keyTypes           = "type_fields"
 	keyTrustUnsignedID = "trust_unsigned_id"
+	keyOverLimit       = "over_limit"
 )
 
 // WebhookEntry is one source of webhooks. Package webhook knows what its scheme means;
@@ -40,6 +41,8 @@ type WebhookEntry struct {
 	TypeFields []string
 	// TrustUnsignedID means that repeats are recognised by an id that is not signed.
 	TrustUnsignedID bool
+	// RefuseOverLimit means that requests for a canvas over its rate limit are refused. Otherwise their events wait.
+	RefuseOverLimit bool
 	// Key is the handler of the events. With Names, which map the sender's types of
 	// event to names of handlers, its Name is empty, and other types are ignored.
 	Key   eventqueue.HandlerKey
@@ -76,7 +79,7 @@ func (p *parser) webhooks(fields map[string]*yaml.Node) []WebhookEntry {
 
 func (p *parser) webhook(item *yaml.Node) WebhookEntry {
 	e := WebhookEntry{Line: item.Line}
-	fields, ok := p.mapping(yamlfile.Resolve(item), "a source", keySource, keyScheme, keyCanvas, keySecrets, keyHMAC, keyTypes, keyTrustUnsignedID, keyModule, keyName, keyNames, keyModifier)
+	fields, ok := p.mapping(yamlfile.Resolve(item), "a source", keySource, keyScheme, keyCanvas, keySecrets, keyHMAC, keyTypes, keyTrustUnsignedID, keyOverLimit, keyModule, keyName, keyNames, keyModifier)
 	if !ok {
 		return e
 	}
@@ -93,6 +96,7 @@ func (p *parser) webhook(item *yaml.Node) WebhookEntry {
 	e.Secrets = p.secrets(fields)
 	e.TypeFields = p.typeFields(fields)
 	e.TrustUnsignedID = p.flag(fields, keyTrustUnsignedID)
+	e.RefuseOverLimit = p.overLimit(fields)
 	if (fields[keyName] == nil) == (fields[keyNames] == nil) {
 		p.problems.add(e.Line, "give %s for all events or %s for each type, and not both", keyName, keyNames)
 	}
@@ -166,6 +170,18 @@ func (p *parser) flag(fields map[string]*yaml.Node, key string) (on bool) {
 		return false
 	}
 	return on
+}
+
+// overLimit reads what becomes of requests over the rate limit of their canvas; by default their events wait.
+func (p *parser) overLimit(fields map[string]*yaml.Node) (refuse bool) {
+	text, ok := p.text(fields, keyOverLimit)
+	if !ok || text.Value == "wait" {
+		return false
+	}
+	if text.Value != "refuse" {
+		p.problems.add(text.Line, "%s is %q: write wait, which accepts the events and lets them wait, or refuse, which answers 429", keyOverLimit, text.Value)
+	}
+	return true
 }
 
 func variableName(s string) bool {
