@@ -17,6 +17,7 @@ import (
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/internal/lograte"
 	"eventsv2/test/testenv"
 	"eventsv2/webhook"
 )
@@ -400,5 +401,21 @@ func TestNoSecretReachesTheLog(t *testing.T) {
 				t.Errorf("%s: the log has %q: %s", s.name, secret, log)
 			}
 		}
+	}
+}
+
+// TestManyRefusalsHaveFewLines, by source and status, and all of them are observed.
+func TestManyRefusalsHaveFewLines(t *testing.T) {
+	t.Parallel()
+	refusing := webhook.VerifierFunc(func(*webhook.Request) (v webhook.Verified, err error) { return v, errors.New("forged") })
+	observed := 0
+	r := newRig(t, webhook.Config{Sources: []webhook.Source{{Name: "hook", Verifier: refusing, Cast: webhook.ToHandler(key)}},
+		Observe: func(webhook.Source, webhook.Outcome, error) { observed++ }})
+	for i := range 500 {
+		r.post(nil, []byte(`1`))
+		r.handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, fmt.Sprintf("/webhooks/%s/none%d", canvas, i), http.NoBody))
+	}
+	if lines := r.logs.FilterMessage("webhook refused").Len(); lines != 2*lograte.Most || observed != 500 {
+		t.Errorf("%d lines, and %d were observed", lines, observed)
 	}
 }
