@@ -32,6 +32,10 @@ func FromEnvironment(environment map[string]string) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
+	address, err := setup.ListenAddress(c.Port)
+	if err != nil {
+		return Config{}, err
+	}
 	return Config{
 		DatabaseURL: c.DatabaseURL,
 		Access:      pgsession.Access{PasswordFile: c.DatabasePasswordFile},
@@ -65,7 +69,7 @@ func FromEnvironment(environment map[string]string) (Config, error) {
 		TargetIdleTimeout: c.TargetIdle,
 		Secret:            func(variable string) (string, error) { return secretOf(environment[variable], variable) },
 		AuditLogFor:       c.AuditLogFor,
-		Address:           fmt.Sprintf(":%d", c.Port),
+		Address:           address,
 		Logger:            logger,
 	}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ type Config struct {
 	HistoryInterval     time.Duration `env:"HISTORY_INTERVAL" envDefault:"1h" used:"cron" desc:"Interval in which old history is deleted."`
 	HistoryPerSecond    int           `env:"HISTORY_PER_SECOND" envDefault:"20000" used:"cron" desc:"How many entries of event_log one cron process reads, and so deletes, per second, at most."`
 
-	Port       int    `env:"PORT" envDefault:"8080" used:"worker, cron" desc:"Port of /healthz and /readyz, of /runnable in cron, of /webhooks/ in a worker with sources of webhooks, and of /metrics with OTEL_METRICS_EXPORTER=prometheus. 0 is any free port."`
+	Port       string `env:"PORT" envDefault:"8080" used:"worker, cron" desc:"Port, or address with a port such as 127.0.0.1:8080, of /healthz and /readyz, of /runnable in cron, of /webhooks/ in a worker with sources of webhooks, and of /metrics with OTEL_METRICS_EXPORTER=prometheus. A port alone is one of every address of the machine; 0 is any free port."`
 	APIListen  string `env:"API_LISTEN" used:"worker, cron" desc:"host:port on which the HTTP API is served, below /v1/. As long as there is neither a token nor an ACCESS_FILE it has to be a loopback address, such as 127.0.0.1:8090. The user of the database then needs the role queue_operator as well. Empty: nowhere."`
 	AccessFile string `env:"ACCESS_FILE" used:"worker, cron, eventctl serve" desc:"YAML file with the issuers (OpenID Connect, Google's IAP) that let people into the HTTP API, beside tokens. Empty: none."`
 
@@ -257,13 +258,30 @@ func (c Config) validate() error {
 			problems = append(problems, fmt.Errorf("%s is %q: it must be host:port: %w", name, address, err))
 		}
 	}
-	if c.Port < 0 || c.Port > 65535 {
-		problems = append(problems, fmt.Errorf("PORT is %d: it must be from 0 to 65535", c.Port))
+	if _, err := ListenAddress(c.Port); err != nil {
+		problems = append(problems, err)
 	}
 	if len(problems) > 0 {
 		return fmt.Errorf("configuration: %w", errors.Join(problems...))
 	}
 	return nil
+}
+
+// ListenAddress returns the address, host:port, on which a program listens for a value of PORT. A port alone is
+// one of every address of the machine.
+func ListenAddress(port string) (string, error) {
+	address := port
+	if !strings.Contains(port, ":") {
+		address = ":" + port
+	}
+	_, number, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(number, 10, 16)
+	}
+	if err != nil {
+		return "", fmt.Errorf("PORT is %q: it must be a port from 0 to 65535, or an address with one, such as 127.0.0.1:8080", port)
+	}
+	return address, nil
 }
 
 // PubSub returns the part of the configuration that pubsubnotify needs.

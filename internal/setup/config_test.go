@@ -3,11 +3,13 @@ package setup_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"go.uber.org/zap"
 
@@ -46,7 +48,7 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.LockTimeout != 0 || config.Concurrency != 500 || config.ProjectID != "local" || config.Port != 8080 || !config.UsesPubSub() {
+	if config.LockTimeout != 0 || config.Concurrency != 500 || config.ProjectID != "local" || config.Port != "8080" || !config.UsesPubSub() {
 		t.Errorf("the defaults are %+v", config)
 	}
 	for variable, value := range map[string]string{
@@ -57,6 +59,39 @@ func TestLoad(t *testing.T) {
 	} {
 		if _, err := setup.Load(map[string]string{"DATABASE_URL": "x", variable: value}); err == nil || !strings.Contains(err.Error(), variable) {
 			t.Errorf("%s=%s: the error %v does not name it", variable, value, err)
+		}
+	}
+}
+
+// TestPortTakesAnAddress as well as a number, and says what is wrong with anything else.
+func TestPortTakesAnAddress(t *testing.T) {
+	t.Parallel()
+	for port, want := range map[string]string{"8080": ":8080", "0": ":0", "127.0.0.1:8080": "127.0.0.1:8080", "[::1]:80": "[::1]:80", ":9": ":9", "localhost:0": "localhost:0",
+		"70000": "", "-1": "", "http": "", "127.0.0.1": "", "127.0.0.1:": "", "127.0.0.1:http": "", "::1": "", "tcp://10.0.0.1:80": ""} {
+		address, err := setup.ListenAddress(port)
+		if address != want || (err == nil) != (want != "") || err != nil && !strings.Contains(err.Error(), "127.0.0.1:8080") {
+			t.Errorf("PORT=%s is %q, %v; want %q", port, address, err, want)
+		}
+	}
+}
+
+// TestTheLogHasNoControlCharacters that a terminal could obey, and its JSON says the same with their escapes.
+func TestTheLogHasNoControlCharacters(t *testing.T) {
+	t.Parallel()
+	const hostile = "a\x1b[2J\u009b31m\u0085\x7f é £ \u202e"
+	for _, style := range []string{"json", "console"} {
+		var out bytes.Buffer
+		log, err := setup.NewLogger(setup.LogConfig{Style: style, Level: "info"}, &out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Info("m", zap.String("text", hostile), zap.Error(errors.New(hostile)))
+		if line := strings.Trim(out.String(), "\n"); strings.ContainsFunc(strings.ReplaceAll(line, "\t", ""), unicode.IsControl) {
+			t.Errorf("%s: %q", style, line)
+		}
+		var entry struct{ Text string }
+		if style == "json" && (json.Unmarshal(out.Bytes(), &entry) != nil || entry.Text != hostile) {
+			t.Errorf("%q is read as %q", out.String(), entry.Text)
 		}
 	}
 }

@@ -1,11 +1,14 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -29,17 +32,26 @@ func HealthCommand(environment map[string]string) *cobra.Command {
 	}
 	ready := health.Flags().Bool("ready", false, "ask whether it can do its work, rather than whether it has to be restarted")
 	health.RunE = func(cmd *cobra.Command, _ []string) error {
-		port := environment["PORT"]
-		if port == "" {
-			port = "8080"
+		address, err := ListenAddress(cmp.Or(environment["PORT"], "8080"))
+		if err != nil {
+			return err
 		}
 		path := "/healthz"
 		if *ready {
 			path = "/readyz"
 		}
-		return askHealth(cmd.Context(), cmd.OutOrStdout(), "http://127.0.0.1:"+port+path)
+		return askHealth(cmd.Context(), cmd.OutOrStdout(), "http://"+reachable(address)+path)
 	}
 	return health
+}
+
+// reachable is an address at which a program on this machine is reached that listens on address.
+func reachable(address string) string {
+	host, port, _ := net.SplitHostPort(address) // it has been checked
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
 }
 
 func askHealth(ctx context.Context, out io.Writer, url string) error {

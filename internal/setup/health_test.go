@@ -33,9 +33,11 @@ func TestHealthAsksTheProgramOfThisMachine(t *testing.T) {
 		says   string
 	}{
 		"health":               {port, 0, "ok\n"},
+		"health  ":             {"127.0.0.1:" + port, 0, "ok\n"},
+		"health   ":            {"0.0.0.0:" + port, 0, "ok\n"},
 		"health --ready":       {port, 1, "tool: not ready: /readyz\n"},
 		"health x":             {port, 1, `tool: unknown command "x" for "tool health"` + "\n"},
-		"health --ready=false": {"none", 1, "tool: PORT: parse"},
+		"health --ready=false": {"none", 1, "tool: PORT is"},
 	} {
 		root := &cobra.Command{Use: "tool"}
 		root.AddCommand(setup.HealthCommand(map[string]string{"PORT": want.port}))
