@@ -169,7 +169,7 @@ func verbsText(verbs []access.Verb) string {
 	for _, verb := range verbs {
 		names = append(names, string(verb))
 	}
-	return strings.Join(names, ",")
+	return printing.Printable(strings.Join(names, ","))
 }
 
 func canvasesText(canvases []eventqueue.CanvasID) string {

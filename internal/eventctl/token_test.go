@@ -3,6 +3,7 @@ package eventctl
 import (
 	"strings"
 	"testing"
+	"unicode"
 
 	"eventsv2/access"
 	"eventsv2/eventqueue/audit"
@@ -74,5 +75,16 @@ func TestATokenThatExists(t *testing.T) {
 	c.run("token", "revoke", doc.ID).is(exitOK, "", "")
 	if renewed := strings.TrimSpace(c.run(once...).is(exitOK, access.Prefix, "").out); renewed == secret {
 		t.Error("the token that was revoked is printed again")
+	}
+}
+
+// TestTokenListHasNoControls, whatever SQL has written.
+func TestTokenListHasNoControls(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	c.exec(`INSERT INTO access_tokens (id, name, hash, verbs, created_by) VALUES (gen_random_uuid(), E'n\x1b[2J\u009b', '\x01', ARRAY[E'read\x1b[2J\u009b31m'], E'me\x1b[2J')`)
+	list := c.run("token", "list").is(exitOK, "", "")
+	if strings.ContainsFunc(strings.ReplaceAll(list.out, "\n", ""), unicode.IsControl) {
+		t.Errorf("%q", list.out)
 	}
 }

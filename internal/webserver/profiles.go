@@ -40,11 +40,24 @@ func ServeProfiles(ctx context.Context, environment map[string]string, log *zap.
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	go func() {
-		if err := Serve(ctx, listener, mux, log); err != nil {
+		if err := Serve(ctx, listener, notOfAPage(mux), log); err != nil {
 			log.Warn("profiles are not served any more", zap.Error(err))
 		}
 	}()
 	return nil
+}
+
+// notOfAPage refuses what a page of the web has a browser request: under a name of its own that leads to this machine, by
+// which it could read the profiles, or as an image, which would start one.
+func notOfAPage(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		site := r.Header.Get("Sec-Fetch-Site")
+		if !access.LoopbackHost(r.Host) || site == "cross-site" || site == "same-site" {
+			http.Error(w, "open the address of PPROF_LISTEN itself, such as http://127.0.0.1:6060/debug/pprof/", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // onLoopback reports whether an address, host:port, can be reached from this machine only.

@@ -2,6 +2,7 @@ package webserver_test
 
 import (
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"eventsv2/internal/webserver"
+	"eventsv2/test/testenv"
 )
 
 // TestProfilesAreForThisMachine: whoever reaches them is let in.
@@ -35,5 +37,35 @@ func TestAProgramRunsWithoutItsProfiles(t *testing.T) {
 	if err := webserver.ServeProfiles(t.Context(), map[string]string{"DATABASE_URL": "postgres://db", "NOTIFIER": "postgres", "PPROF_LISTEN": taken.Addr().String()},
 		zap.New(core)); err != nil || logs.FilterMessageSnippet("profiles are not served").Len() != 1 {
 		t.Errorf("%v, %v", err, logs.All())
+	}
+}
+
+// TestProfilesAreNotForPagesOfTheWeb, whose name may lead to this machine, or which request them as images.
+func TestProfilesAreNotForPagesOfTheWeb(t *testing.T) {
+	t.Parallel()
+	core, logs := observer.New(zap.InfoLevel)
+	if err := webserver.ServeProfiles(t.Context(), map[string]string{"DATABASE_URL": "postgres://db", "NOTIFIER": "postgres", "PPROF_LISTEN": "127.0.0.1:0"}, zap.New(core)); err != nil {
+		t.Fatal(err)
+	}
+	address, _ := logs.FilterMessage("profiles are served").All()[0].ContextMap()["address"].(string)
+	for _, c := range []struct {
+		host, site string
+		want       int
+	}{{"", "", 200}, {"localhost:6060", "none", 200}, {"[::1]:6060", "same-origin", 200}, {"evil.example", "", 421}, {"evil.example:6060", "same-origin", 421}, {"", "cross-site", 421}, {"", "same-site", 421}} {
+		r, err := http.NewRequestWithContext(testenv.Context(t), http.MethodGet, "http://"+address+"/debug/pprof/", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = c.host
+		if c.site != "" {
+			r.Header.Set("Sec-Fetch-Site", c.site)
+		}
+		w, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = w.Body.Close(); w.StatusCode != c.want {
+			t.Errorf("host %q, %q: status %d, want %d", c.host, c.site, w.StatusCode, c.want)
+		}
 	}
 }
