@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -77,17 +78,25 @@ func (c credentials) apply(ctx context.Context, request *http.Request, event *ev
 	return token, nil
 }
 
-// redact leaves the secrets of a request out of what its target has answered, which goes
-// into logs and into the history: some servers repeat what they were sent.
-func (c credentials) redact(answer, token string) string {
-	secrets := append([]string{token}, c.ofURL...)
-	for _, values := range c.header {
-		for _, value := range values {
+// secrets are those of a request with the header sent.
+func (c credentials) secrets(sent http.Header) []string {
+	secrets := slices.Clone(c.ofURL)
+	for _, name := range append(slices.Collect(maps.Keys(c.header)), authorization) {
+		for _, value := range sent.Values(name) {
 			value = printable([]byte(value))        // as the answer is
 			_, behind, _ := strings.Cut(value, " ") // that of Basic and Bearer
 			secrets = append(secrets, value, behind)
 		}
 	}
+	// One signature by each secret, as v1,base64.
+	between := func(r rune) bool { return r == ' ' || r == ',' }
+	return append(secrets, strings.FieldsFunc(sent.Get(signature), between)...)
+}
+
+// redact leaves the secrets of a request, with the header sent, out of what its target has answered, which goes
+// into logs and into the history: some servers repeat what they were sent.
+func (c credentials) redact(answer string, sent http.Header) string {
+	secrets := c.secrets(sent)
 	answer, more := strings.CutSuffix(answer, cutOff)
 	// The longest first, of those that are parts of others.
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
@@ -112,6 +121,7 @@ func (c credentials) redact(answer, token string) string {
 
 const (
 	authorization = "Authorization"
+	signature     = "Webhook-Signature"
 	redacted      = "[redacted]"
 
 	// leastSecret is the length of the shortest text that is redacted.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -228,6 +229,31 @@ func TestAnswersThatRepeatSecrets(t *testing.T) {
 		err := target.Handle(testContext(t), testRun())
 		if err == nil || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), token[:12]) || !strings.Contains(err.Error(), redacted) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestAnswersThatRepeatSignatures have none of them in the error: whoever may read errors could send the event again.
+func TestAnswersThatRepeatSignatures(t *testing.T) {
+	t.Parallel()
+	var sent []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent = strings.Fields(r.Header.Get("Webhook-Signature"))
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, "you sent "+strings.Join(sent, " "))
+	}))
+	t.Cleanup(server.Close)
+	target, err := New(Config{URL: server.URL, SigningSecrets: []string{"c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0", "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = target.Handle(testContext(t), testRun())
+	if len(sent) != 2 || err == nil || !strings.Contains(err.Error(), redacted) {
+		t.Fatalf("%d signatures, %v", len(sent), err)
+	}
+	for _, one := range sent {
+		if strings.Contains(err.Error(), strings.TrimPrefix(one, "v1,")[:leastSecret]) {
+			t.Errorf("the error has a signature: %v", err)
 		}
 	}
 }

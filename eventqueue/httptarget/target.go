@@ -119,8 +119,8 @@ func (t *Target) post(ctx context.Context, event *eventqueue.Event) error {
 	err = verdict(answer{
 		status:   response.StatusCode,
 		header:   response.Header,
-		excerpt:  t.credentials.redact(drainBody(response), token),
-		location: t.credentials.redact(newLocation(response.Header), token),
+		excerpt:  t.credentials.redact(drainBody(response), request.Header),
+		location: t.credentials.redact(newLocation(response.Header), request.Header),
 		received: received,
 		token:    token != "",
 	})
