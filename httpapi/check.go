@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -74,7 +75,9 @@ func (c *checker) single(s *huma.Schema, text []byte) {
 	before := len(c.res.Errors)
 	huma.Validate(c.schemas, s, c.scratch, huma.ModeWriteToServer, value, &c.res)
 	for _, err := range c.res.Errors[before:] {
-		err.(*huma.ErrorDetail).Location = string(c.path)
+		if detail := (*huma.ErrorDetail)(nil); errors.As(err, &detail) {
+			detail.Location = string(c.path)
+		}
 	}
 	if text, is := value.(string); is {
 		c.noNUL(text)

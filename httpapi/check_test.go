@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -72,7 +73,10 @@ func mutated(random *rand.Rand, value any) any {
 func errorsOf(errs []error) []string {
 	texts := []string{}
 	for _, err := range errs {
-		e := err.(*huma.ErrorDetail)
+		var e *huma.ErrorDetail
+		if !errors.As(err, &e) {
+			panic(err)
+		}
 		texts = append(texts, e.Location+": "+e.Message)
 	}
 	slices.Sort(texts)

@@ -32,6 +32,6 @@ func accessMutants() []mutant {
 		{"a-token-is-made-beside-a-revocation", "I16", made, change("validSQL + ` FOR SHARE`", "validSQL"), letting("TestRevocationEndsTokensThatAreBeingMade")},
 		{"a-proxy-is-taken-for-the-machine", "I16", place, change("	for header := range r.Header {", "	for header := range http.Header(nil) {"), letting("TestLoopback")},
 		{"keys-that-cannot-be-fetched-refuse", "I17", "access/keys.go", change("		*noted = err\n", "		_ = noted\n"), letting("TestKeysThatCannotBeFetchedRefuseNobody")},
-		{"refusals-are-lost-at-the-end", "I21", "access/doors.go", change("	taken := context.WithoutCancel(ctx)", "	taken := ctx"), letting("TestDoorsRecord")},
+		{"refusals-are-lost-at-the-end", "I21", "access/doors.go", change("	taken := context.WithoutCancel(ctx)", "	taken := ctx"), letting("TestDoorsRecordRefusalsInBoundedNumber")},
 	}
 }
