@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
+// Most is how many lines of one kind are written Within a time.
 const (
-	// Most is how many lines of one kind are written Within a time.
 	Most   = 20
 	Within = 10 * time.Second
 )

@@ -4,6 +4,7 @@ package main
 func sessionMutants() []mutant {
 	const session, url, readonly = "eventqueue/pgsession/session.go", "eventqueue/pgsession/url.go", "eventqueue/pgsession/readonly.go"
 	return []mutant{
+		{"a-time-at-infinity-fails-its-page", "I15", "eventqueue/pgsession/times.go", change("clamped := min(max(at, firstTime), lastTime)", "clamped := at"), sessions("TestTimesThatGoLacksAreClamped")},
 		{"transaction-at-the-default-level", "I7", "eventqueue/pgstore/lockwait.go",
 			change("append(before, pgsession.LevelSQL, planSQL)", "append(before, planSQL)"), []judge{{"./test/model", []string{"TestModelEqualsSQL"}}}},
 		{"a-password-is-read-once", "I12", "eventqueue/pgsession/access.go", change("		c.Password, err = a.password()\n		return err\n", "		return err\n"), sessions("TestAPasswordFile")},

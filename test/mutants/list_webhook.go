@@ -5,6 +5,8 @@ func webhookMutants() []mutant {
 	const handler, verify, hmac = "webhook/handler.go", "webhook/verify.go", "webhook/hmac.go"
 	const forged, once, replay = "TestForgeriesAreRefused", "TestTheSameDeliveryAddsNothing", "TestWhatIsNotSignedMakesNoSecondEvent"
 	return []mutant{
+		{"webhook-over-a-limit-is-lost", "I2", handler, change("if h.config.Check != nil && source.RefuseOverLimit {", "if h.config.Check != nil {"), web("TestTheCheckComesBeforeAnythingIsWritten")},
+		{"webhook-refusals-fill-the-log", "I15", "internal/lograte/lograte.go", change("within := *lines <= Most", "within := *lines > 0"), web("TestManyRefusalsHaveFewLines")},
 		{"webhook-of-anybody", "I2", verify, change("if !found {", "if !found && len(signatures) == 0 {"), web(forged)},
 		{"webhook-from-long-ago", "I3", verify, change("case seconds < now-most:", "case seconds < now-most-1:"), web(forged)},
 		{"webhook-with-two-signatures", "I2", verify, change("case len(values) > 1:", "case len(values) > 2:"), web(forged)},
