@@ -52,7 +52,7 @@ const (
 type entry struct {
 	action string
 	actor  audit.Actor
-	status int
+	status int // of the answer; 0 for a log-in
 }
 
 // counted is how many there were of a kind, and the first of them.
@@ -113,10 +113,10 @@ func (d *Doors) Watch(via string, next http.Handler) http.Handler {
 		if !refused && !v.loggedIn {
 			return
 		}
-		e := entry{logIn, v.identity.Actor(AddressOf(r), via), answer.code}
+		e := entry{action: logIn, actor: v.identity.Actor(AddressOf(r), via)}
 		if refused {
 			d.refused(via, answer.code)
-			e.action = refuse
+			e.action, e.status = refuse, answer.code
 		}
 		d.add(e, fmt.Sprintf("%.10s %.*s", r.Method, maxEntryBytes, r.URL.Path))
 	})
