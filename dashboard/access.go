@@ -258,25 +258,25 @@ func (d *dashboard) logIn(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// logOut ends a session, in every program that would accept it.
+// logOut ends a session, in every program that would accept it. The browser forgets it whether that works or not: at a shared
+// machine somebody else comes next. It is limited by session, so that another holder of the token keeps nobody from logging out.
 func (d *dashboard) logOut(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), d.Timeout)
-	defer cancel()
 	session := d.cookieOf(r, sessionCookie)
-	who, err := d.sessions.Identify(ctx, session)
-	if err == nil {
-		if d.limited(w, r, who.Key) {
+	d.removeCookie(w, r, sessionCookie)
+	if lasts := d.sessions.Lasts(session); lasts > 0 {
+		key := d.sessions.Key(session)
+		d.streams.endAll(func(s *stream) bool { return s.session == key })
+		if d.limited(w, r, key) {
 			return
 		}
-		err = d.sessions.End(ctx, session)
+		ctx, cancel := context.WithTimeout(r.Context(), d.Timeout)
+		defer cancel()
+		if err := d.sessions.End(ctx, session); err != nil {
+			d.Log.Error("log out of the dashboard", zap.Error(err))
+			d.writeProblem(w, r, "", problem{http.StatusServiceUnavailable, "You are logged out of this browser only",
+				"The session could not be ended in the database: the log of this program says why. Whoever has kept its cookie is let in until " + exact(time.Now().Add(lasts)) + ", when it ends by itself, or until its token is revoked."})
+			return
+		}
 	}
-	if err != nil && !errors.Is(err, access.ErrRefused) { // what has ended already lets nobody in
-		d.Log.Error("log out of the dashboard", zap.Error(err))
-		d.writeProblem(w, r, "", problem{http.StatusServiceUnavailable, "You are still logged in", "The database could not be written. The log of this program says why. Try again."})
-		return
-	}
-	key := d.sessions.Key(session)
-	d.streams.endAll(func(s *stream) bool { return s.session == key })
-	d.removeCookie(w, r, sessionCookie)
 	http.Redirect(w, r, d.Prefix+"/login", http.StatusSeeOther)
 }

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
@@ -44,9 +45,13 @@ func (d *dashboard) cookieOf(r *http.Request, name string) string {
 }
 
 // setCookie sets a cookie that only the server reads, and that goes with the requests of its own pages and with links to
-// them.
+// them. Without TLS, other applications of the host do not get it; over TLS, browsers take hostPrefix for all paths only.
 func (d *dashboard) setCookie(w http.ResponseWriter, r *http.Request, name, value string, lasts time.Duration) {
-	http.SetCookie(w, &http.Cookie{Name: d.cookieName(r, name), Value: value, Path: "/", MaxAge: int(lasts.Seconds()),
+	path := "/"
+	if !overTLS(r) {
+		path = cmp.Or(d.Prefix, path)
+	}
+	http.SetCookie(w, &http.Cookie{Name: d.cookieName(r, name), Value: value, Path: path, MaxAge: int(lasts.Seconds()),
 		HttpOnly: true, Secure: overTLS(r), SameSite: http.SameSiteLaxMode})
 }
 

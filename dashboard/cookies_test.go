@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"cmp"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -56,8 +57,8 @@ func TestCookiesOverTLSAreOfThisHostAlone(t *testing.T) {
 	if !strings.HasPrefix(secure.Name, "__Host-") || !secure.Secure || secure.Path != "/" || secure.Domain != "" {
 		t.Errorf("over TLS the cookie is %+v", secure)
 	}
-	if strings.HasPrefix(plain.Name, "__") || plain.Secure {
-		t.Errorf("without TLS the cookie is %+v: browsers refuse it", plain)
+	if strings.HasPrefix(plain.Name, "__") || plain.Secure || plain.Path != "/q" {
+		t.Errorf("without TLS the cookie is %+v: browsers refuse it, or send it to other applications of the host", plain)
 	}
 	if !letsIn(t, pages, "/q/workers", true, secure) || !letsIn(t, pages, "/q/workers", false, plain) {
 		t.Error("a session does not let in")
@@ -96,6 +97,9 @@ func TestDashboardsOfOneHostHaveCookiesOfTheirOwn(t *testing.T) {
 	for _, prefix := range []string{"", "/a", "/b", "/a/b"} {
 		pages := q.dashboard(dashboard.Config{Prefix: prefix, Access: &access.Authenticator{Tokens: q.tokens()}})
 		name := cookiesOf(t, pages, prefix, secret, true)[0].Name
+		if plain := cookiesOf(t, pages, prefix, secret, false)[0]; plain.Path != cmp.Or(prefix, "/") {
+			t.Errorf("below %q, the cookie without TLS is of the path %q", prefix, plain.Path)
+		}
 		if other, taken := names[name]; taken {
 			t.Errorf("below %q and %q the cookie is called %s", prefix, other, name)
 		}

@@ -28,14 +28,16 @@ func functions() template.FuncMap {
 	return template.FuncMap{
 		"clean": clean, "line": line, "count": count, "number": func(n int) string { return count(int64(n)) }, "age": humantime.Age, "span": span,
 		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"exact": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-		"when":  humantime.When,
+		"exact": exact, "when": humantime.When,
 		"since": func(t, now time.Time) string { return humantime.Age(now.Sub(t)) + " ago" },
 		"label": strings.ToLower, "bounded": boundedCount,
 		"holds": func() []choice { return holds },
 		"short": func(c eventqueue.CanvasID) string { return c.String()[:8] },
 	}
 }
+
+// exact shows a time to the second.
+func exact(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // choice is what a list in a form offers.
 type choice struct{ Value, Text string }

@@ -18,6 +18,7 @@ CREATE TABLE ended_sessions (
 
     CONSTRAINT ended_sessions_pkey PRIMARY KEY (id)
 );
+CREATE INDEX ended_sessions_ends_at ON ended_sessions (ends_at);
 
 -- I15: a worker whose handlers nobody can list would fail whoever lists workers. Only SQL can write such a row.
 UPDATE event_workers SET handlers = '[]' WHERE jsonb_typeof(handlers) <> 'array';
