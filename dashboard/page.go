@@ -79,6 +79,9 @@ func (d *dashboard) page(name string, read func(r *http.Request) (title string, 
 // writeProblem serves why there is no such page; name is that of the page.
 func (d *dashboard) writeProblem(w http.ResponseWriter, r *http.Request, name string, err error) {
 	status, title, say := d.explainProblem(err, r)
+	if status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
+		w.Header().Set("Retry-After", "1")
+	}
 	d.write(w, r, status, "problem", view{Page: name, Title: title, Data: say})
 }
 
