@@ -137,13 +137,13 @@ func (a *Authenticator) hasIAP() bool {
 	return false
 }
 
-// byIssuer asks the issuers, those of IAP or the others.
+// byIssuer asks those issuers that a JWT says it is of: of IAP or of the others. One that cannot be reached keeps nobody else's out.
 func (a *Authenticator) byIssuer(ctx context.Context, jwt string, iap bool) (Identity, error) {
 	if len(jwt) > maxJWTBytes {
 		return Identity{}, ErrRefused
 	}
 	for _, issuer := range a.Issuers {
-		if issuer.iap != iap {
+		if issuer.iap != iap || !issuer.vouches(jwt) {
 			continue
 		}
 		identity, err := issuer.identify(ctx, jwt)

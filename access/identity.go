@@ -101,6 +101,8 @@ type Identity struct {
 	EndsIn time.Duration
 	// TokensFor is for how long tokens may be valid that the identity makes; 0: for as long as its credentials.
 	TokensFor time.Duration
+	// ends is when the JWT of the identity ends.
+	ends time.Time
 }
 
 // Actor is the identity in the audit log: from where, and by what it makes a change.

@@ -2,6 +2,9 @@ package access
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,12 +16,16 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+
+	"eventsv2/eventqueue/audit"
 )
 
 const (
 	iapHeader = "X-Goog-Iap-Jwt-Assertion"
 	iapIssuer = "https://cloud.google.com/iap"
-	iapKeys   = "https://www.gstatic.com/iap/verify/public_key-jwk"
+	// googleIssuer is how Google is found; its JWTs may leave the scheme out.
+	googleIssuer = "https://accounts.google.com"
+	iapKeys      = "https://www.gstatic.com/iap/verify/public_key-jwk"
 	// maxJWTBytes is how long a JWT may be.
 	maxJWTBytes = 8 << 10
 	// discoveryRest is how long an issuer that could not be reached is left alone.
@@ -162,8 +169,8 @@ func (i *Issuer) identify(ctx context.Context, jwt string) (Identity, error) {
 	if err := token.Claims(&claims); err != nil {
 		return Identity{}, ErrRefused
 	}
-	identity := Identity{Name: "oidc:" + i.nameOf(claims, token.Subject), Key: "oidc:" + i.url + " " + token.Subject,
-		EndsIn: max(time.Until(token.Expiry), 1), TokensFor: i.TokensFor}
+	identity := Identity{Name: "oidc:" + i.nameOf(claims, token.Subject), Key: i.keyOf(token.Subject),
+		EndsIn: max(time.Until(token.Expiry), 1), TokensFor: i.TokensFor, ends: token.Expiry}
 	for _, m := range i.mappings {
 		if i.matches(m, claims) {
 			identity.Grants = append(identity.Grants, m.Grant)
@@ -173,6 +180,31 @@ func (i *Issuer) identify(ctx context.Context, jwt string) (Identity, error) {
 		return Identity{}, ErrRefused
 	}
 	return identity, nil
+}
+
+// keyOf is the key of a subject: its hash, if it is longer than the audit log takes.
+func (i *Issuer) keyOf(subject string) string {
+	if key := "oidc:" + i.url + " " + subject; len(key) <= audit.MaxNameBytes {
+		return key
+	}
+	sum := sha256.Sum256([]byte(i.url + " " + subject))
+	return "oidc:sha256:" + hex.EncodeToString(sum[:])
+}
+
+// vouches reports whether a JWT says that the issuer has made it, before anybody checks that.
+func (i *Issuer) vouches(jwt string) bool {
+	parts := strings.Split(jwt, ".")
+	if len(parts) != 3 {
+		return false
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	if err != nil || json.Unmarshal(payload, &claims) != nil {
+		return false
+	}
+	return claims.Issuer == i.url || i.url == googleIssuer && "https://"+claims.Issuer == i.url
 }
 
 // nameOf is the name for the audit log: the verified email, or sub: and the subject, which may be any text and look like an email.

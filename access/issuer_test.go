@@ -216,6 +216,7 @@ func TestKeysThatCannotBeFetchedRefuseNobody(t *testing.T) {
 	a := &access.Authenticator{Issuers: []*access.Issuer{issuer, proxy}}
 	for name, broken := range map[string]http.HandlerFunc{
 		"an error": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
+		"no keys":  func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) },
 		"a page":   func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>log in to the network")) },
 		"more than it reads": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`"` + strings.Repeat("x", 2<<20) + `"`))
@@ -236,6 +237,41 @@ func TestKeysThatCannotBeFetchedRefuseNobody(t *testing.T) {
 	from.broken.Store(nil)
 	if _, err := a.BySecret(ctx, rotated); !errors.Is(err, access.ErrRefused) {
 		t.Errorf("a JWT of an unknown key is answered with %v", err)
+	}
+}
+
+// TestIssuersThatAreDownKeepNobodyElsesOut: who comes by another one is let in, and what is no JWT is refused.
+func TestIssuersThatAreDownKeepNobodyElsesOut(t *testing.T) {
+	t.Parallel()
+	down, up, ctx := newIssuer(t), newIssuer(t), testenv.Context(t)
+	down.down.Store(true)
+	a := &access.Authenticator{Tokens: access.NewTokens("", testenv.Pool(t))}
+	for _, from := range []*issuer{down, up} {
+		one, err := access.NewIssuer(from.URL, "eventsv2", []access.Mapping{{Claim: "email", Values: []string{"ada@example.com"}, Grant: access.Grant{Verbs: access.Verbs()}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Issuers = append(a.Issuers, one)
+	}
+	if _, err := a.BySecret(ctx, up.sign(t, "RS256", up.claims())); err != nil {
+		t.Error(err)
+	}
+	for _, secret := range []string{"x", "a.b.c", "e30.e30.e30"} {
+		if _, err := a.BySecret(ctx, secret); !errors.Is(err, access.ErrRefused) {
+			t.Errorf("%q is answered with %v", secret, err)
+		}
+	}
+	long, other := strings.Repeat("x", 300), strings.Repeat("x", 300)+"y"
+	keys := map[string]bool{}
+	for _, subject := range []string{long, other, long} {
+		who, err := a.BySecret(ctx, up.sign(t, "RS256", up.claims("sub", subject)))
+		if err != nil || len(who.Key) > 255 {
+			t.Errorf("a long subject: a key of %d bytes, %v", len(who.Key), err)
+		}
+		keys[who.Key] = true
+	}
+	if len(keys) != 2 {
+		t.Errorf("two long subjects have the keys %v", keys)
 	}
 }
 

@@ -29,7 +29,7 @@ func (t keysTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, &keysError{err}
 	}
-	if answer.StatusCode/100 == 3 {
+	if answer.StatusCode/100 == 3 && answer.Header.Get("Location") != "" {
 		return answer, nil // the client follows it
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxKeysBytes+1))
@@ -41,11 +41,20 @@ func (t keysTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, &keysError{fmt.Errorf("the answer is %s", answer.Status)}
 	case len(body) > maxKeysBytes:
 		return nil, &keysError{fmt.Errorf("the answer is longer than %d bytes", maxKeysBytes)}
-	case !json.Valid(body):
-		return nil, &keysError{errors.New("the answer is not JSON")}
+	case !hasKeys(body):
+		return nil, &keysError{errors.New("the answer has no keys")}
 	}
 	answer.Body = io.NopCloser(bytes.NewReader(body))
 	return answer, nil
+}
+
+// hasKeys reports whether an answer has keys, or says where they are.
+func hasKeys(body []byte) bool {
+	var document struct {
+		Keys  []json.RawMessage `json:"keys"`
+		Where string            `json:"jwks_uri"`
+	}
+	return json.Unmarshal(body, &document) == nil && (len(document.Keys) > 0 || document.Where != "")
 }
 
 type keysFailureKey struct{}

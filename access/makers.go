@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,8 +14,12 @@ import (
 	"eventsv2/eventqueue/pgsession"
 )
 
-// maxTokensOf is how many valid tokens may be made by one token.
-const maxTokensOf = 100
+// What may be made by one token or login, and by the tokens that it has made: valid tokens at once, and tokens in a day, so that all
+// can be revoked at once, and none of them fills the table.
+const (
+	maxTokensOf     = 100
+	maxTokensOfADay = 1000
+)
 
 // BeyondMakerError is returned for a token that its maker may not make.
 type BeyondMakerError struct{ why string }
@@ -66,11 +71,11 @@ func (t *Tokens) CreateFor(ctx context.Context, maker Identity, by audit.Actor, 
 	}
 	secret = newSecret()
 	err = t.pool.InTx(ctx, func(tx pgsession.DB) error {
-		own, err := lockMaker(ctx, tx, maker)
+		from, err := sourceOf(ctx, tx, maker)
 		if err != nil {
 			return err
 		}
-		token, err = create(ctx, tx, by, n, secret, own)
+		token, err = create(ctx, tx, by, n, secret, from)
 		return err
 	})
 	if err != nil {
@@ -79,31 +84,43 @@ func (t *Tokens) CreateFor(ctx context.Context, maker Identity, by audit.Actor, 
 	return token, secret, nil
 }
 
-const lockMakerSQL = `SELECT ` + tokenColumns + ` FROM access_tokens WHERE id = $1 AND ` + validSQL + ` FOR SHARE`
+const makerSQL = `SELECT ` + tokenColumns + ` FROM access_tokens WHERE id = $1 AND ` + validSQL
 
-const countMadeSQL = `SELECT count(*) FROM access_tokens WHERE created_by_token = $1 AND ` + validSQL
+const countMadeSQL = `
+SELECT count(*) FILTER (WHERE ` + validSQL + `), count(*) FILTER (WHERE created_at > clock_timestamp() - interval '1 day')
+FROM access_tokens WHERE origin = $1`
 
-// lockMaker returns the token that an identity came in with, nil for none. Whoever revokes it waits, and then sees what it has made.
-func lockMaker(ctx context.Context, tx pgsession.DB, maker Identity) (*Token, error) {
-	ids := idsOf([]string{maker.Key}, tokenKey)
-	if len(ids) == 0 {
-		return nil, nil
+// sourceOf returns where a token comes from that an identity makes. The lock keeps others from making or revoking one meanwhile.
+func sourceOf(ctx context.Context, tx pgsession.DB, maker Identity) (from source, err error) {
+	if maker.Key == "" {
+		return from, nil
 	}
-	own, err := one(ctx, tx, lockMakerSQL, ids[0])
-	switch {
-	case err != nil:
-		return nil, err
-	case own == nil:
-		return nil, ErrRefused
+	if _, err := tx.Exec(ctx, lockTokensSQL); err != nil {
+		return from, err
 	}
-	var made int
-	if err := tx.QueryRow(ctx, countMadeSQL, ids[0]).Scan(&made); err != nil {
-		return nil, err
+	from.origin = maker.Key
+	if maker.TokensFor == 0 && !maker.ends.IsZero() {
+		from.ends = &maker.ends
 	}
-	if made >= maxTokensOf {
-		return nil, &BeyondMakerError{fmt.Sprintf("your token has made %d tokens that are valid, which is the limit: revoke some of them", made)}
+	if ids := idsOf([]string{maker.Key}, tokenKey); len(ids) > 0 {
+		own, err := one(ctx, tx, makerSQL, ids[0])
+		switch {
+		case err != nil:
+			return from, err
+		case own == nil:
+			return from, ErrRefused
+		}
+		from.token, from.ends, from.origin = &own.ID, own.ExpiresAt, cmp.Or(own.Origin, maker.Key)
 	}
-	return own, nil
+	var valid, ofADay int
+	if err := tx.QueryRow(ctx, countMadeSQL, from.origin).Scan(&valid, &ofADay); err != nil {
+		return from, err
+	}
+	if valid >= maxTokensOf || ofADay >= maxTokensOfADay {
+		return from, &BeyondMakerError{fmt.Sprintf("what you came in with, and the tokens that were made with it, have made %d tokens that are valid and %d in a day: "+
+			"the limits are %d and %d; revoke some, or come again later", valid, ofADay, maxTokensOf, maxTokensOfADay)}
+	}
+	return from, nil
 }
 
 const revokeTokenSQL = `
@@ -111,37 +128,46 @@ UPDATE access_tokens SET revoked_at = clock_timestamp()
 WHERE id = $1 AND revoked_at IS NULL
 RETURNING ` + tokenColumns
 
-// By generations: a statement sees what was committed before it began, and whoever makes a token holds the row of their own.
 const revokeMadeSQL = `
 UPDATE access_tokens SET revoked_at = clock_timestamp()
 WHERE created_by_token = ANY ($1) AND revoked_at IS NULL
 RETURNING ` + tokenColumns
 
 // Revoke revokes a token, from the next request on, with all that its holders have made, and those of these. It returns the token;
-// nil if there is none that is not revoked already. Each is written with its row in the audit log.
+// nil if there is none that is not revoked already: then it revokes what that one has made. Each is written with its row in the
+// audit log.
 func (t *Tokens) Revoke(ctx context.Context, by audit.Actor, id uuid.UUID) (token *Token, err error) {
 	err = t.pool.InTx(ctx, func(tx pgsession.DB) error {
-		if token, err = one(ctx, tx, revokeTokenSQL, [16]byte(id)); err != nil || token == nil {
+		if token, err = one(ctx, tx, revokeTokenSQL, [16]byte(id)); err != nil {
 			return err
 		}
-		for revoked := []Token{*token}; len(revoked) > 0; {
-			var ids [][16]byte
-			for _, each := range revoked {
-				if err := writeRevoked(ctx, tx, by, each); err != nil {
-					return err
-				}
-				ids = append(ids, each.ID)
-			}
-			if revoked, err = collect(ctx, tx, revokeMadeSQL, ids); err != nil {
-				return err
-			}
+		if token != nil {
+			err = writeRevoked(ctx, tx, by, *token)
 		}
-		return nil
+		for ids := [][16]byte{[16]byte(id)}; err == nil && len(ids) > 0; {
+			ids, err = revokeMade(ctx, tx, by, ids)
+		}
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("revoke the token %s: %w", id, err)
 	}
 	return token, nil
+}
+
+// revokeMade revokes what was made with some tokens, and returns which that were. Each call sees what was committed before it.
+func revokeMade(ctx context.Context, tx pgsession.DB, by audit.Actor, makers [][16]byte) (ids [][16]byte, err error) {
+	revoked, err := collect(ctx, tx, revokeMadeSQL, makers)
+	if err != nil {
+		return nil, err
+	}
+	for _, token := range revoked {
+		if err := writeRevoked(ctx, tx, by, token); err != nil {
+			return nil, err
+		}
+		ids = append(ids, token.ID)
+	}
+	return ids, nil
 }
 
 // writeRevoked writes the row of a revoked token in the audit log.

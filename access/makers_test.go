@@ -174,31 +174,42 @@ func TestRevocationEndsTokensThatAreBeingMade(t *testing.T) {
 	}
 }
 
-func TestTokensMadeByOneTokenAreBounded(t *testing.T) {
+func TestTokensOfOneOriginAreBounded(t *testing.T) {
 	t.Parallel()
 	m, _ := newMakers(t)
-	parent := m.first(0)
-	var last access.Token
-	var err error
-	for n := range 101 {
-		var made access.Token
-		if made, _, err = m.by(parent.Identity, 0); err != nil {
-			if n != 100 {
-				t.Fatalf("token %d: %v", n, err)
+	root := m.first(0)
+	jwt := access.Identity{Name: "oidc:ada@example.com", Key: "oidc:issuer 7", Grants: []access.Grant{{Verbs: access.Verbs()}}}
+	for name, maker := range map[string]access.Identity{"a token": root.Identity, "a login": jwt} {
+		last := maker
+		for n := range 100 { // each by the one before it
+			token, secret, err := m.by(last, 0)
+			if err != nil {
+				t.Fatalf("%s: token %d: %v", name, n, err)
 			}
-			break
+			last = m.holds(token, secret).Identity
 		}
-		last = made
+		var beyond *access.BeyondMakerError
+		for _, by := range []access.Identity{maker, last} {
+			if _, _, err := m.by(by, 0); !errors.As(err, &beyond) {
+				t.Errorf("%s made 101 with those that it had made: %v", name, err)
+			}
+		}
 	}
-	var beyond *access.BeyondMakerError
-	if !errors.As(err, &beyond) {
-		t.Fatalf("one token made 101: %v", err)
-	}
-	if _, err := m.tokens.Revoke(m.ctx, ada, last.ID); err != nil {
+	if _, err := m.tokens.Revoke(m.ctx, ada, root.token.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := m.by(parent.Identity, 0); err != nil {
-		t.Errorf("after one was revoked: %v", err)
+	list, err := m.tokens.List(m.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid := map[string]int{}
+	for _, token := range list {
+		if token.Valid() {
+			valid[token.Origin]++
+		}
+	}
+	if valid[""] != 0 || valid[root.Key] != 0 || valid[jwt.Key] != 100 {
+		t.Errorf("after a revocation, valid are %v", valid)
 	}
 }
 

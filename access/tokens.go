@@ -39,6 +39,8 @@ type Token struct {
 	CreatedBy string
 	// CreatedByToken is the token whose holder made it, with which it is revoked; nil for one that nobody made by a token.
 	CreatedByToken *uuid.UUID
+	// Origin is who began the line of makers that the token comes from, as Identity.Key; "" for one that was made with the database at hand.
+	Origin string
 	// ExpiresAt is nil for a token that does not end by itself.
 	ExpiresAt *time.Time
 	// RevokedAt is nil for a token that was not revoked.
@@ -91,11 +93,11 @@ func NewTokens(schema pgsession.Schema, pool *pgxpool.Pool) *Tokens {
 
 // What is NULL in a list is left out, so that a row that SQL wrote takes no other away.
 const tokenColumns = `id, name, CASE WHEN canvases IS NOT NULL THEN ARRAY(SELECT c FROM unnest(canvases) AS c WHERE c IS NOT NULL) END,
-    ARRAY(SELECT v FROM unnest(verbs) AS v WHERE v IS NOT NULL), created_at, created_by, created_by_token, expires_at, revoked_at, clock_timestamp()`
+    ARRAY(SELECT v FROM unnest(verbs) AS v WHERE v IS NOT NULL), created_at, created_by, created_by_token, coalesce(origin, ''), expires_at, revoked_at, clock_timestamp()`
 
 const createTokenSQL = `
-INSERT INTO access_tokens (id, name, hash, canvases, verbs, created_by, expires_at, created_by_token)
-VALUES ($1, $2, $3, $4, $5, $6, least(clock_timestamp() + $7::interval, $8), $9)
+INSERT INTO access_tokens (id, name, hash, canvases, verbs, created_by, expires_at, created_by_token, origin)
+VALUES ($1, $2, $3, $4, $5, $6, least(clock_timestamp() + $7::interval, $8), $9, nullif($10, ''))
 RETURNING ` + tokenColumns
 
 // Create creates a token and returns it with its secret, which nobody can read later. It is written with its
@@ -106,7 +108,7 @@ func (t *Tokens) Create(ctx context.Context, by audit.Actor, n NewToken) (token 
 	}
 	secret = newSecret()
 	err = t.pool.InTx(ctx, func(tx pgsession.DB) error {
-		token, err = create(ctx, tx, by, n, secret, nil)
+		token, err = create(ctx, tx, by, n, secret, source{})
 		return err
 	})
 	if err != nil {
@@ -121,12 +123,12 @@ const lockTokensSQL = `LOCK TABLE access_tokens IN SHARE ROW EXCLUSIVE MODE`
 const validByNameSQL = `
 SELECT ` + tokenColumns + `
 FROM access_tokens
-WHERE name = $1 AND ` + validSQL + `
+WHERE name = $1 AND origin IS NULL AND ` + validSQL + `
 ORDER BY created_at, id
 LIMIT 1`
 
-// CreateUnlessExists is Create if no token of that name is valid. Otherwise it changes nothing, and returns the oldest valid one
-// and "" for its secret, whatever its verbs, canvases and end are. Of calls at once, one creates the token.
+// CreateUnlessExists is Create if no token of that name is valid that was made by Create as well. Otherwise it changes nothing, and
+// returns the oldest valid one and "" for its secret, whatever its verbs, canvases and end are. Of calls at once, one creates the token.
 func (t *Tokens) CreateUnlessExists(ctx context.Context, by audit.Actor, n NewToken) (token Token, secret string, err error) {
 	if err := n.Validate(); err != nil {
 		return token, "", fmt.Errorf("create a token: %w", err)
@@ -143,7 +145,7 @@ func (t *Tokens) CreateUnlessExists(ctx context.Context, by audit.Actor, n NewTo
 			return nil
 		}
 		secret = newSecret()
-		token, err = create(ctx, tx, by, n, secret, nil)
+		token, err = create(ctx, tx, by, n, secret, source{})
 		return err
 	})
 	if err != nil {
@@ -159,18 +161,20 @@ func newSecret() string {
 	return Prefix + base64.RawURLEncoding.EncodeToString(random)
 }
 
-// create writes a token and its row in the audit log. maker is the token of who makes it, before whose end it ends; nil: none.
-func create(ctx context.Context, tx pgsession.DB, by audit.Actor, n NewToken, secret string, maker *Token) (token Token, err error) {
+// source is where a token comes from: the zero one has the database at hand.
+type source struct {
+	token  *uuid.UUID // of the maker; nil: they have none
+	origin string
+	ends   *time.Time // before which the token ends; nil: never
+}
+
+// create writes a token and its row in the audit log.
+func create(ctx context.Context, tx pgsession.DB, by audit.Actor, n NewToken, secret string, from source) (token Token, err error) {
 	var lasts *time.Duration
 	if n.For > 0 {
 		lasts = &n.For
 	}
-	var latest *time.Time
-	var makerID *uuid.UUID
-	if maker != nil {
-		latest, makerID = maker.ExpiresAt, &maker.ID
-	}
-	rows, err := tx.Query(ctx, createTokenSQL, [16]byte(uuid.New()), n.Name, hashOf(secret), canvasArray(n.Canvases), n.Verbs, by.Name, lasts, latest, (*[16]byte)(makerID))
+	rows, err := tx.Query(ctx, createTokenSQL, [16]byte(uuid.New()), n.Name, hashOf(secret), canvasArray(n.Canvases), n.Verbs, by.Name, lasts, from.ends, (*[16]byte)(from.token), from.origin)
 	if err != nil {
 		return token, err
 	}
@@ -270,7 +274,7 @@ func canvasArray(canvases []eventqueue.CanvasID) (out [][16]byte) {
 func scanToken(row pgx.CollectableRow) (t Token, err error) {
 	var canvases [][16]byte
 	var maker *[16]byte
-	err = row.Scan((*[16]byte)(&t.ID), &t.Name, &canvases, &t.Verbs, &t.CreatedAt, &t.CreatedBy, &maker, &t.ExpiresAt, &t.RevokedAt, &t.AsOf)
+	err = row.Scan((*[16]byte)(&t.ID), &t.Name, &canvases, &t.Verbs, &t.CreatedAt, &t.CreatedBy, &maker, &t.Origin, &t.ExpiresAt, &t.RevokedAt, &t.AsOf)
 	if canvases != nil {
 		t.Canvases = make([]eventqueue.CanvasID, 0, len(canvases)) // nil would be all
 	}

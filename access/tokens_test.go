@@ -255,6 +255,19 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
+// TestTokensMadeByTokensDoNotStandForAScripts: whoever administers one canvas could give theirs any name.
+func TestTokensMadeByTokensDoNotStandForAScripts(t *testing.T) {
+	t.Parallel()
+	m, _ := newMakers(t)
+	m.child(m.first(0)) // its name is made
+	n := access.NewToken{Name: "made", Grant: access.Grant{Verbs: access.Verbs()}}
+	for _, creates := range []bool{true, false} {
+		if _, secret, err := m.tokens.CreateUnlessExists(m.ctx, ada, n); err != nil || (secret != "") != creates {
+			t.Errorf("creates: %t, %v", secret != "", err)
+		}
+	}
+}
+
 // TestGrants decides without a database.
 func TestGrants(t *testing.T) {
 	t.Parallel()

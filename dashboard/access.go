@@ -16,6 +16,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/logkey"
 )
 
 const (
@@ -102,7 +103,10 @@ func (d *dashboard) identified(next http.Handler) http.Handler {
 		case errors.Is(err, tooMany):
 			d.writeProblem(w, r, "", tooMany)
 		case err != nil:
-			d.Log.Error("find out who makes a request of the dashboard", zap.Error(err))
+			const failed = "could not find out who makes a request of the dashboard"
+			if !errors.Is(err, context.Canceled) {
+				d.lines.Write(failed, func() { d.Log.Error(failed, zap.Error(err)) }, func(n int) { d.Log.Error(failed+"; lines were left out", zap.Int(logkey.Count, n)) })
+			}
 			why := "The log of this program says why. Reload the page to try again."
 			if errors.Is(err, context.DeadlineExceeded) {
 				why = "The database does not answer. Reload the page to try again."

@@ -13,6 +13,7 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/lograte"
 )
 
 type dashboard struct {
@@ -20,6 +21,7 @@ type dashboard struct {
 	Reader   *inspect.Reader
 	sessions *access.Sessions // nil with Identify
 	attempts *access.Attempts
+	lines    lograte.Lines
 	changes  *access.Limiter // by viewer
 	pages    map[string]*template.Template
 	streams  *streams

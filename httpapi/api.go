@@ -22,6 +22,8 @@ import (
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/httprequest"
 	"eventsv2/internal/intake"
+	"eventsv2/internal/logkey"
+	"eventsv2/internal/lograte"
 )
 
 // Config configures the API.
@@ -61,6 +63,7 @@ type api struct {
 	tokens   *access.Tokens
 	limits   *access.Limiter
 	attempts *access.Attempts
+	lines    lograte.Lines
 	intake   *intake.Intake
 	turns    *semaphore.Weighted // of large bodies, which leave some of the intake to small ones
 }
@@ -145,7 +148,12 @@ func (a *api) authenticate(ctx huma.Context, next func(huma.Context)) {
 		_ = huma.WriteErr(a.huma, ctx, http.StatusUnauthorized, message) // the client hung up
 		return
 	case err != nil:
-		a.Logger.Error("could not find out who makes a request", zap.Error(err))
+		if errors.Is(err, context.Canceled) { // the client hung up: nobody waits for the answer, and an issuer may have been asked
+			a.attempts.Refused(address, credentials)
+			return
+		}
+		const failed = "could not find out who makes a request"
+		a.lines.Write(failed, func() { a.Logger.Error(failed, zap.Error(err)) }, func(n int) { a.Logger.Error(failed+"; lines were left out", zap.Int(logkey.Count, n)) })
 		message := "it could not be found out who you are: try again"
 		if errors.Is(err, context.DeadlineExceeded) {
 			message = noAnswer + ": it could not be found out who you are, and nothing was done"

@@ -4,7 +4,9 @@
 
 -- +goose Up
 ALTER TABLE access_tokens
-    ADD COLUMN created_by_token uuid; -- whose holder made it: it is revoked with that one; NULL: whoever has the database, or a login of an issuer
+    ADD COLUMN created_by_token uuid, -- whose holder made it: it is revoked with that one; NULL: whoever has the database, or a login of an issuer
+    ADD COLUMN origin text;           -- who began the line of makers that it comes from: the actor_key of a token or a login; NULL: whoever has the database
+CREATE INDEX access_tokens_origin_idx ON access_tokens (origin, created_at) WHERE origin IS NOT NULL;
 
 ALTER TABLE audit_log
     -- Names can be given twice. token: and the id of the token, or oidc: with the issuer and the subject; '': the name says all.
@@ -75,4 +77,5 @@ ALTER TABLE event_minutes DROP CONSTRAINT event_minutes_readable;
 ALTER TABLE event_workers DROP CONSTRAINT event_workers_handlers;
 DROP TABLE ended_sessions;
 ALTER TABLE audit_log DROP COLUMN actor_key;
-ALTER TABLE access_tokens DROP COLUMN created_by_token;
+DROP INDEX access_tokens_origin_idx;
+ALTER TABLE access_tokens DROP COLUMN origin, DROP COLUMN created_by_token;

@@ -19,8 +19,8 @@ const (
 	MaxValueBytes = 8 << 10
 )
 
-// maxNameBytes is how long each text of an Actor may be. What is longer is cut off.
-const maxNameBytes = 255
+// MaxNameBytes is how long each text of an Actor may be. What is longer is cut off.
+const MaxNameBytes = 255
 
 // Actor is who makes a change.
 type Actor struct {
@@ -90,7 +90,7 @@ func Write(ctx context.Context, db eventqueue.DB, by Actor, change Change) error
 // text is what a column of text takes of a name that a request may have brought.
 func text(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
-	for len(s) > maxNameBytes {
+	for len(s) > MaxNameBytes {
 		_, size := utf8.DecodeLastRuneInString(s)
 		s = s[:len(s)-size]
 	}

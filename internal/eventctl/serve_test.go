@@ -79,7 +79,7 @@ func TestServe(t *testing.T) {
 		t.Errorf("the page for logging in is answered with %d", got)
 	}
 	stop()
-	(<-ended).is(exitOK, "", `eventctl: warning: requests were refused: 401 to 127.0.0.1, at first for "GET /v1/rules"`)
+	(<-ended).is(exitOK, "", `eventctl: warning: refused requests: 401 to 127.0.0.1, at first for "GET /v1/rules"`)
 }
 
 // TestServeBelowAPath: all that the dashboard leads to is below DASHBOARD_PREFIX, whether a proxy has passed that on or taken it away.

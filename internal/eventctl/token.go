@@ -146,12 +146,13 @@ type tokenDoc struct {
 	Canvases  []eventqueue.CanvasID `json:"canvases"`
 	CreatedAt time.Time             `json:"created_at"`
 	CreatedBy string                `json:"created_by"`
+	MadeBy    *uuid.UUID            `json:"created_by_token"` // null: nobody made it by a token
 	ExpiresAt *time.Time            `json:"expires_at"`
 	RevokedAt *time.Time            `json:"revoked_at"`
 }
 
 func tokenDocOf(t access.Token) tokenDoc {
-	return tokenDoc{t.ID, t.Name, t.Verbs, t.Canvases, t.CreatedAt.UTC(), t.CreatedBy, printing.UTC(t.ExpiresAt), printing.UTC(t.RevokedAt)}
+	return tokenDoc{t.ID, t.Name, t.Verbs, t.Canvases, t.CreatedAt.UTC(), t.CreatedBy, t.CreatedByToken, printing.UTC(t.ExpiresAt), printing.UTC(t.RevokedAt)}
 }
 
 func (p *program) writeTokens(list []access.Token) error {

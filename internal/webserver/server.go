@@ -68,7 +68,7 @@ type Server struct {
 	Open bool
 
 	dashboard *dashboard.Handler // nil: none
-	doors     *access.Doors
+	recorder  *access.Recorder
 	prefix    string // of the dashboard, without a slash at its end
 	trusted   []netip.Prefix
 	listener  net.Listener
@@ -92,8 +92,8 @@ func Listen(ctx context.Context, config Config) (*Server, error) {
 		config.Logger = zap.NewNop()
 	}
 	s := &Server{Mux: http.NewServeMux(), log: config.Logger, trusted: config.TrustedProxies,
-		doors:  access.NewDoors(config.Store.Schema(), config.Store.Pool(), config.Logger, config.Refused),
-		Access: &access.Authenticator{Tokens: access.NewTokens(config.Store.Schema(), config.Store.Pool()), Loopback: access.LoopbackHost(host)}}
+		recorder: access.NewRecorder(config.Store.Schema(), config.Store.Pool(), config.Logger, config.Refused),
+		Access:   &access.Authenticator{Tokens: access.NewTokens(config.Store.Schema(), config.Store.Pool()), Loopback: access.LoopbackHost(host)}}
 	if config.AccessFile != "" {
 		if s.Access.Issuers, err = access.LoadFile(config.AccessFile); err != nil {
 			return nil, fmt.Errorf("ACCESS_FILE: %w", err)
@@ -114,7 +114,7 @@ func Listen(ctx context.Context, config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Mux.Handle("/v1/", s.doors.Watch("api", api))
+	s.Mux.Handle("/v1/", s.recorder.Watch("api", api))
 	if config.Dashboard {
 		if err := s.addDashboard(config); err != nil {
 			return nil, err
@@ -138,7 +138,7 @@ func (s *Server) addDashboard(config Config) error {
 		return err
 	}
 	s.dashboard = handler
-	s.Mux.Handle("/", s.doors.Watch("dashboard", below(s.prefix, handler)))
+	s.Mux.Handle("/", s.recorder.Watch("dashboard", below(s.prefix, handler)))
 	return nil
 }
 
@@ -188,7 +188,7 @@ func (s *Server) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.Bulk.Run(ctx) })
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx)) // until the last request has been answered
-	group.Go(func() error { return s.doors.Run(watching) })
+	group.Go(func() error { return s.recorder.Run(watching) })
 	group.Go(func() error {
 		defer stop()
 		if s.dashboard == nil {

@@ -9,7 +9,7 @@ func accessMutants() []mutant {
 		{"an-expired-token-lets-in", "I16", tokens, change("revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())`", "revoked_at IS NULL`"), letting("TestTokensThatLetNobodyIn")},
 		{"a-revoked-token-lets-in", "I16", tokens, change("= `revoked_at IS NULL AND (expires", "= `(expires"), letting("TestTokens")},
 		{"a-token-is-created-twice-at-once", "I16", tokens, change("if _, err := tx.Exec(ctx, lockTokensSQL); err != nil {", "if err := ctx.Err(); err != nil {"), letting("TestATokenUnlessThereIsOne")},
-		{"an-ended-token-exists", "I16", tokens, change("WHERE name = $1 AND ` + validSQL + `", "WHERE name = $1"), letting("TestATokenUnlessThereIsOne")},
+		{"an-ended-token-exists", "I16", tokens, change("origin IS NULL AND ` + validSQL + `", "origin IS NULL"), letting("TestATokenUnlessThereIsOne")},
 		{"a-token-is-for-every-canvas", "I16", who, change("slices.Contains(g.Verbs, verb) && (g.Canvases == nil || slices.Contains(g.Canvases, canvas))", "slices.Contains(g.Verbs, verb) && (g.Canvases == nil || canvas != eventqueue.CanvasID{})"), letting("TestTokens")},
 		{"a-token-has-every-verb", "I16", who, change("slices.Contains(g.Verbs, verb) && (g.Canvases == nil || slices", "verb != \"\" && (g.Canvases == nil || slices"), letting("TestTokens")},
 		{"an-email-that-is-claimed-counts", "I16", issuer, change(`m.Claim == "email" && !i.emailVerified(claims)`, `m.Claim == "" && !i.emailVerified(claims)`), letting("TestIssuers")},
@@ -28,10 +28,10 @@ func accessMutants() []mutant {
 		{"a-token-makes-a-greater-one", "I16", made, change("case i.Exceeds(n.Grant):", "case i.Exceeds(n.Grant) && n.Name == \"\":"), overHTTP("TestTokensOverHTTP")},
 		{"a-token-makes-one-that-outlives-it", "I16", made, change("case longest > 0 && n.For > longest:", "case longest < 0:"), letting("TestTokensEndNoLaterThanTheirMakers")},
 		{"a-token-without-an-end-outlives-its-maker", "I16", made, change("	if n.For == 0 {", "	if n.For < 0 {"), letting("TestTokensEndNoLaterThanTheirMakers")},
-		{"a-token-outlives-a-revocation", "I16", made, change("len(revoked) > 0; {", "len(revoked) > 1; {"), letting("TestTokensAreRevokedWithTheirMakers")},
-		{"a-token-is-made-beside-a-revocation", "I16", made, change("validSQL + ` FOR SHARE`", "validSQL"), letting("TestRevocationEndsTokensThatAreBeingMade")},
+		{"a-token-outlives-a-revocation", "I16", made, change("err == nil && len(ids) > 0; {", "err == nil && len(ids) > 1; {"), letting("TestTokensAreRevokedWithTheirMakers")},
+		{"a-token-is-made-beside-a-revocation", "I16", made, change("	if _, err := tx.Exec(ctx, lockTokensSQL); err != nil {", "	if err := ctx.Err(); err != nil {"), letting("TestRevocationEndsTokensThatAreBeingMade")},
 		{"a-proxy-is-taken-for-the-machine", "I16", place, change("	for header := range r.Header {", "	for header := range http.Header(nil) {"), letting("TestLoopback")},
 		{"keys-that-cannot-be-fetched-refuse", "I17", "access/keys.go", change("		*noted = err\n", "		_ = noted\n"), letting("TestKeysThatCannotBeFetchedRefuseNobody")},
-		{"refusals-are-lost-at-the-end", "I21", "access/doors.go", change("	taken := context.WithoutCancel(ctx)", "	taken := ctx"), letting("TestDoorsRecordRefusalsInBoundedNumber")},
+		{"refusals-are-lost-at-the-end", "I21", "access/recorder.go", change("context.WithTimeout(context.WithoutCancel(ctx), entriesTimeout)", "context.WithTimeout(ctx, entriesTimeout)"), letting("TestRecorderBoundsEntries")},
 	}
 }
