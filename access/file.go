@@ -1,7 +1,6 @@
 package access
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -15,7 +14,7 @@ import (
 // maxFileBytes is how long an access file may be.
 const maxFileBytes = 1 << 20
 
-// LoadFile reads the issuers of an access file. The error has all mistakes, each with its line.
+// LoadFile reads the issuers of an access file. The error has the first hundred mistakes, each with its line.
 func LoadFile(path string) ([]*Issuer, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -30,16 +29,13 @@ func LoadFile(path string) ([]*Issuer, error) {
 
 // ParseFile is LoadFile for the text of a file.
 func ParseFile(data []byte) (issuers []*Issuer, err error) {
-	var problems []error
-	report := func(line int, format string, args ...any) {
-		problems = append(problems, fmt.Errorf("line %d: %s", line, fmt.Sprintf(format, args...)))
-	}
-	root := yamlfile.Document(yamlfile.Source{Data: data, MaxBytes: maxFileBytes, Empty: "list issuers", Second: "an access file is one document"}, report)
+	var mistakes yamlfile.Mistakes
+	root := yamlfile.Document(yamlfile.Source{Data: data, MaxBytes: maxFileBytes, Empty: "list issuers", Second: "an access file is one document"}, mistakes.Report)
 	if root != nil {
-		issuers = readIssuers(root, report)
+		issuers = readIssuers(root, mistakes.Report)
 	}
-	if len(problems) > 0 {
-		return nil, errors.Join(problems...)
+	if err := mistakes.Err(); err != nil {
+		return nil, err
 	}
 	return issuers, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"eventsv2/internal/yamlfile"
 )
@@ -33,8 +32,8 @@ func (p *Problem) Error() string {
 
 // Aliases can repeat a mistake, and the text that it quotes, very often.
 const (
-	// maxProblems is how many mistakes are reported.
-	maxProblems = 10_000
+	// maxProblems is how many mistakes are reported: more are too many to read.
+	maxProblems = 100
 	// maxProblemBytes is about how long the path and the text of one may be.
 	maxProblemBytes = 1000
 )
@@ -54,19 +53,9 @@ func (p *problems) at(path string) yamlfile.Report {
 		if p.full() {
 			return
 		}
-		text := shorten(fmt.Sprintf(format, args...))
-		p.found = append(p.found, &Problem{File: p.file, Line: max(line, 1), Path: shorten(path), Text: text})
+		text := yamlfile.Shorten(fmt.Sprintf(format, args...), maxProblemBytes)
+		p.found = append(p.found, &Problem{File: p.file, Line: max(line, 1), Path: yamlfile.Shorten(path, maxProblemBytes), Text: text})
 	}
-}
-
-// shorten cuts the middle out of a text that is too long: the beginning names the place
-// of the mistake, and the end has the advice.
-func shorten(s string) string {
-	if len(s) <= maxProblemBytes {
-		return s
-	}
-	half := maxProblemBytes / 2
-	return strings.ToValidUTF8(s[:half], "") + " … " + strings.ToValidUTF8(s[len(s)-half:], "")
 }
 
 // err returns nil if there are no mistakes.

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
+
+	"eventsv2/internal/yamlfile"
 )
 
 // Problem is one mistake in a handlers file. Load and Parse return the first hundred
@@ -43,7 +44,7 @@ func (ps *problems) add(line int, format string, args ...any) {
 		ps.more++ // cut would drop it; as most are dropped, no text is made for them
 		return
 	}
-	ps.list = append(ps.list, &Problem{File: ps.file, Line: max(line, 1), Text: shorten(fmt.Sprintf(format, args...))})
+	ps.list = append(ps.list, &Problem{File: ps.file, Line: max(line, 1), Text: yamlfile.Shorten(fmt.Sprintf(format, args...), maxProblemBytes)})
 	if len(ps.list) >= 10*maxProblems {
 		ps.cut()
 	}
@@ -56,16 +57,6 @@ func (ps *problems) cut() {
 		ps.more += beyond
 		ps.list = slices.Delete(ps.list, maxProblems, len(ps.list))
 	}
-}
-
-// shorten leaves out the middle of a text that is too long. Its beginning has the place
-// of the mistake, and its end the advice.
-func shorten(s string) string {
-	if len(s) <= maxProblemBytes {
-		return s
-	}
-	half := maxProblemBytes / 2
-	return strings.ToValidUTF8(s[:half], "") + " … " + strings.ToValidUTF8(s[len(s)-half:], "")
 }
 
 // err is nil when there are none.

@@ -114,7 +114,7 @@ func (p *program) writeApplied(changes []cronchecker.Change, dry bool) error {
 	})
 }
 
-// readCronFile reads a file of definitions, and adds its canvases to the options. The error has every mistake with its line.
+// readCronFile reads a file of definitions, and adds its canvases to the options. The error has the first hundred mistakes, each with its line.
 func (p *program) readCronFile(path string, options *cronchecker.ApplyOptions) (list []cronchecker.NewDefinition, err error) {
 	from := p.stdin
 	if path != "-" {
@@ -132,10 +132,8 @@ func (p *program) readCronFile(path string, options *cronchecker.ApplyOptions) (
 	if err != nil {
 		return nil, badInput(fmt.Errorf("read %s: %w", path, err))
 	}
-	var problems []error
-	report := func(line int, format string, args ...any) {
-		problems = append(problems, fmt.Errorf("%s: line %d: %s", path, line, fmt.Sprintf(format, args...)))
-	}
+	mistakes := yamlfile.Mistakes{Prefix: path + ": "}
+	report := mistakes.Report
 	root := yamlfile.Document(yamlfile.Source{Data: data, MaxBytes: maxCronFileBytes, Empty: "list definitions", Second: "a file of cron definitions is one document"}, report)
 	if root != nil {
 		r := cronFile{report}
@@ -147,8 +145,8 @@ func (p *program) readCronFile(path string, options *cronchecker.ApplyOptions) (
 			list = append(list, r.definition(n))
 		}
 	}
-	if len(problems) > 0 {
-		return nil, badInput(errors.Join(problems...))
+	if err := mistakes.Err(); err != nil {
+		return nil, badInput(err)
 	}
 	return list, nil
 }

@@ -11,5 +11,5 @@
 // # Failures
 //
 // No function returns an error. Each mistake is passed to a [Report], and the caller
-// continues with the rest.
+// continues with the rest. [Mistakes] collects them within bounds.
 package yamlfile

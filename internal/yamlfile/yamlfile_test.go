@@ -72,3 +72,20 @@ func TestMappingReturnsTheFirstOfEachKnownKey(t *testing.T) {
 	}
 	r.want(t, "a list", "1: it is a list: write it as keys and values; the keys are yours")
 }
+
+func TestMistakesAreBounded(t *testing.T) {
+	t.Parallel()
+	m := yamlfile.Mistakes{Prefix: "f: "}
+	if err := m.Err(); err != nil {
+		t.Errorf("without any: %v", err)
+	}
+	m.Report(7, "%s is wrong: write another", strings.Repeat("ü", 10_000))
+	for range 100_000 {
+		m.Report(8, "wrong, too")
+	}
+	text := fmt.Sprint(m.Err())
+	if !strings.HasPrefix(text, "f: line 7: ü") || !strings.Contains(text, "ü is wrong: write another\nf: line 8: wrong, too\n") ||
+		!strings.HasSuffix(text, "\nf: and 99901 mistakes more: correct these first") || len(text) > 4_000 {
+		t.Errorf("the error has %d bytes: %.1000s … %s", len(text), text, text[max(0, len(text)-100):])
+	}
+}

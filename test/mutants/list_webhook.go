@@ -43,6 +43,7 @@ func webhookMutants() []mutant {
 		{"one-secret-signs", "I16", "webhook/sign.go", change("signatures := make([]string, len(s.keys.keys))\n	for i, key := range s.keys.keys {", "signatures := make([]string, 1)\n	for i, key := range s.keys.keys[:1] {"), web("TestSignedRequestsAreVerified")},
 		{"a-short-secret-signs", "I16", "webhook/sign.go", change("len(key) < minSigningSecret", "len(key) < 1"), web("TestSecretsThatCannotSign")},
 		{"mistakes-without-an-end", "I15", "eventqueue/httptarget/problem.go", change("ps.more += beyond\n", "ps.more += beyond\n\t\tbeyond = 0\n\t}\n\tif beyond := 0; beyond > 0 {\n"), target("TestManyMistakesAreCounted")},
+		{"mistakes-of-files-without-an-end", "I21", "internal/yamlfile/mistakes.go", change("len(m.first) == maxMistakes", "len(m.first) < 0*maxMistakes"), []judge{{"./internal/yamlfile", []string{"TestMistakesAreBounded"}}}},
 		{"webhook-comes-twice", "I3", handler, change(`decides := i >= 0 && r.Delivery != ""`, `decides := i > len(events) && r.Delivery != ""`), web(once)},
 		{"webhook-repeats-all-but-the-first", "I3", handler, change("if first = emitted[0]; !first.New {", "if first = emitted[0]; first.ID == 0 {"), web(once)},
 		{"webhook-goes-where-the-caster-leads", "I16", handler, change("events[i].Canvas = r.Canvas\n",
