@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"eventsv2/eventqueue"
@@ -91,6 +92,9 @@ func verifierOf(entry httptarget.WebhookEntry, secrets []string) (webhook.Verifi
 // newWebhooks is a handler that accepts requests for a canvas that is over its rate limit, whose events
 // wait for it, and answers 429 where the source says so.
 func newWebhooks(queue *eventqueue.Queue, store control.RateStore, config webhook.Config) (http.Handler, error) {
+	if !slices.ContainsFunc(config.Sources, func(s webhook.Source) bool { return s.RefuseOverLimit }) {
+		return webhook.New(queue, config)
+	}
 	limits, err := control.NewRateLimits(store, queue)
 	if err != nil {
 		return nil, err

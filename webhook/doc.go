@@ -45,8 +45,10 @@
 //
 // Which senders try again after a refusal or a lost answer is up to them, and many count 4xx as final: GitHub tries
 // nothing again by itself, and GitLab disables a webhook that goes on failing; Slack tries three times more within the
-// hour, Stripe and Standard Webhooks for days, after any answer but 2xx. So events over a rate limit are accepted and wait, unless a
-// source says otherwise. The http.Server itself refuses
-// requests that are not HTTP, and headers that are too large for it. It answers with a
-// line of text and logs nothing; such requests do not reach the Handler.
+// hour, Stripe and Standard Webhooks for days, after any answer but 2xx. So events over a rate limit are accepted and
+// wait: Config.Check is asked only for sources with RefuseOverLimit.
+//
+// The http.Server itself refuses requests that are not HTTP, and headers that are too
+// large for it. It answers with a line of text and logs nothing; such requests do not
+// reach the Handler.
 package webhook

@@ -1,9 +1,6 @@
 package webhook
 
 import (
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"go.uber.org/zap"
 
@@ -25,107 +21,6 @@ import (
 	"eventsv2/internal/logkey"
 	"eventsv2/internal/lograte"
 )
-
-const (
-	// defaultBufferedBytes is the memory that all requests may take together, unless
-	// single bodies may be so large that only a few would have room.
-	defaultBufferedBytes = 16 << 20
-	leastBodies          = 8
-)
-
-// Config configures a Handler.
-type Config struct {
-	// Sources has at least one source; no two have the same name and canvas.
-	Sources []Source
-
-	// MaxBodyBytes is the largest body. Default (0): 256 KiB, the largest value
-	// that a queue takes by default.
-	MaxBodyBytes int64
-
-	// MaxBufferedBytes is about the memory that all current requests may take together.
-	// If it is used up when another request arrives, the body whose reading began first
-	// is cut off with 503; if all bodies have been read, the new request is refused.
-	// Default (0): 16 MiB, or eight times MaxBodyBytes if that is more. It must have room
-	// for one body.
-	MaxBufferedBytes int64
-
-	// ReadTimeout is how long a body may take to arrive. Default (0): 10 s. The
-	// http.Server bounds the time for the header (ReadHeaderTimeout).
-	ReadTimeout time.Duration
-
-	// RetainDelivery is how long after the end of its event a repeat of a delivery is
-	// recognised. Default (0): 72 h, since most senders do not try again for longer. At
-	// most eventqueue.MaxUniqueFor.
-	RetainDelivery time.Duration
-
-	// Check is called before the events of a genuine request are written, if its source has RefuseOverLimit. A wait
-	// above 0 refuses them with 429 and Retry-After, an error with 503. Default (nil): all are accepted.
-	Check func(ctx context.Context, canvas eventqueue.CanvasID) (wait time.Duration, err error)
-
-	// Observe is called for each request to a source, after its answer is decided. refused says why it was refused,
-	// without secrets; nil: it was not. Observe must not block, and is called concurrently. Default (nil): nothing is.
-	Observe func(source Source, outcome Outcome, refused error)
-
-	// Clock is the clock that time stamps are compared with. Default (nil): time.Now.
-	Clock func() time.Time
-
-	// Logger gets a warning for each refusal, an info line for each other request, and debug lines. Of the refusals of
-	// one source with one status it gets 20 within 10 s, and how many it did not get.
-	// Default (nil): none.
-	Logger *zap.Logger
-}
-
-func (c Config) withDefaults() Config {
-	if c.MaxBodyBytes == 0 {
-		c.MaxBodyBytes = 256 << 10
-	}
-	if c.MaxBufferedBytes == 0 {
-		c.MaxBufferedBytes = max(defaultBufferedBytes, leastBodies*c.MaxBodyBytes)
-	}
-	if c.ReadTimeout == 0 {
-		c.ReadTimeout = 10 * time.Second
-	}
-	if c.RetainDelivery == 0 {
-		c.RetainDelivery = 72 * time.Hour
-	}
-	if c.Clock == nil {
-		c.Clock = time.Now
-	}
-	if c.Logger == nil {
-		c.Logger = zap.NewNop()
-	}
-	return c
-}
-
-// Validate returns an error that names the first field with an invalid value.
-func (c Config) Validate() error {
-	switch {
-	case c.MaxBodyBytes < 0:
-		return fmt.Errorf("MaxBodyBytes is %d: it must not be negative", c.MaxBodyBytes)
-	case c.MaxBufferedBytes < 0:
-		return fmt.Errorf("MaxBufferedBytes is %d: it must not be negative", c.MaxBufferedBytes)
-	case c.MaxBufferedBytes > 0 && c.MaxBufferedBytes < c.withDefaults().MaxBodyBytes+2*intake.RequestBytes:
-		return fmt.Errorf("MaxBufferedBytes is %d: it must be at least %d, to have room for one body of MaxBodyBytes",
-			c.MaxBufferedBytes, c.withDefaults().MaxBodyBytes+2*intake.RequestBytes)
-	case c.ReadTimeout < 0:
-		return fmt.Errorf("ReadTimeout is %s: it must not be negative", c.ReadTimeout)
-	case c.RetainDelivery < 0 || c.RetainDelivery > eventqueue.MaxUniqueFor:
-		return fmt.Errorf("RetainDelivery is %s: it must be from 0 to %s", c.RetainDelivery, eventqueue.MaxUniqueFor)
-	case len(c.Sources) == 0:
-		return errors.New("Sources is empty: name at least one")
-	}
-	seen := map[place]bool{}
-	for _, s := range c.Sources {
-		if err := s.validate(); err != nil {
-			return err
-		}
-		if seen[place{s.Name, s.Canvas}] {
-			return fmt.Errorf("source %q is there twice for the same canvas", s.Name)
-		}
-		seen[place{s.Name, s.Canvas}] = true
-	}
-	return nil
-}
 
 // place is the path of a source. The zero canvas means all canvases.
 type place struct {
@@ -150,6 +45,10 @@ func New(queue *eventqueue.Queue, config Config) (*Handler, error) {
 	}
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("webhook.New: %w", err)
+	}
+	// Either of the two without the other does nothing.
+	if (config.Check != nil) != slices.ContainsFunc(config.Sources, func(s Source) bool { return s.RefuseOverLimit }) {
+		return nil, errors.New("webhook.New: Check is for sources with RefuseOverLimit: set both, or neither; without them, events over a rate limit are accepted and wait")
 	}
 	config = config.withDefaults()
 	h := &Handler{queue: queue, config: config, sources: map[place]Source{}, intake: intake.New(config.MaxBufferedBytes)}
@@ -322,91 +221,4 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) (body []byte, ref
 		return nil, refuse(http.StatusBadRequest, fmt.Errorf("the body broke off: %w", err))
 	}
 	return body, nil
-}
-
-// emitTimeout bounds the transaction: senders do not wait longer.
-const emitTimeout = 20 * time.Second
-
-// take casts a genuine request and emits its events.
-func (h *Handler) take(ctx context.Context, source Source, r *Request, log *zap.Logger) (Outcome, *refusal) {
-	events, err := source.Cast(ctx, r)
-	switch {
-	case errors.Is(err, ErrUnusable):
-		return "", refuse(http.StatusBadRequest, err)
-	case err != nil:
-		return "", refuse(http.StatusInternalServerError, fmt.Errorf("cast: %w", err))
-	case len(events) == 0:
-		log.Debug("webhook ignored", zap.String("type", r.Type))
-		return Ignored, nil
-	}
-	if h.config.Check != nil && source.RefuseOverLimit {
-		switch wait, err := h.config.Check(ctx, r.Canvas); {
-		case err != nil:
-			return "", refuse(http.StatusServiceUnavailable, fmt.Errorf("check the canvas: %w", err))
-		case wait > 0:
-			return "", &refusal{status: http.StatusTooManyRequests, reason: fmt.Errorf("the canvas has to wait for %s", wait), wait: wait}
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, emitTimeout)
-	defer cancel()
-	first, err := h.emit(ctx, r, slices.Clone(events))
-	var invalid *eventqueue.InvalidError
-	switch {
-	case errors.As(err, &invalid):
-		return "", refuse(http.StatusUnprocessableEntity, err)
-	case err != nil:
-		return "", refuse(http.StatusServiceUnavailable, err)
-	}
-	log.Debug("webhook accepted", zap.String("type", r.Type), zap.Int("events", len(events)),
-		zap.Stringer("first", first.ID), zap.Bool("repeat", !first.New))
-	if !first.New {
-		return Duplicate, nil
-	}
-	return Accepted, nil
-}
-
-// emit writes the events of one delivery in one transaction, unless the delivery is a
-// repeat. The first event without a key of its own gets the key of the delivery, is
-// written first, and decides for all.
-func (h *Handler) emit(ctx context.Context, r *Request, events []eventqueue.NewEvent) (first eventqueue.Emitted, err error) {
-	for i := range events {
-		events[i].Canvas = r.Canvas
-	}
-	i := slices.IndexFunc(events, func(e eventqueue.NewEvent) bool { return e.UniqueKey == "" })
-	decides := i >= 0 && r.Delivery != ""
-	if decides {
-		events[i].UniqueKey, events[i].UniqueFor = deliveryKey(r), h.config.RetainDelivery
-	}
-	if !decides || len(events) == 1 {
-		// One call takes all keys in their order. With two calls, deliveries that have the
-		// same keys could deadlock.
-		emitted, err := h.queue.EmitUnique(ctx, events...)
-		if err != nil {
-			return first, err
-		}
-		return emitted[0], nil
-	}
-	err = h.queue.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
-		emitted, err := tx.EmitUnique(ctx, events[i])
-		if err != nil {
-			return err
-		}
-		if first = emitted[0]; !first.New {
-			return nil
-		}
-		_, err = tx.Emit(ctx, slices.Delete(events, i, i+1)...)
-		return err
-	})
-	return first, err
-}
-
-// deliveryKey is the unique key of a delivery. For an id that cannot be a key it has
-// the hash of the id.
-func deliveryKey(r *Request) string {
-	id := r.Delivery
-	if len(id) > 128 || slices.ContainsFunc([]rune(id), func(c rune) bool { return c == unicode.ReplacementChar || unicode.IsControl(c) }) {
-		sum := sha256.Sum256([]byte(id))
-		id = "sha256:" + hex.EncodeToString(sum[:])
-	}
-	return "webhook " + r.Source + " " + id
 }

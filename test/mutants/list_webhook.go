@@ -2,10 +2,10 @@ package main
 
 // webhookMutants are about what webhooks are verified for, and taken in once.
 func webhookMutants() []mutant {
-	const handler, verify, hmac = "webhook/handler.go", "webhook/verify.go", "webhook/hmac.go"
+	const emit, verify, hmac = "webhook/emit.go", "webhook/verify.go", "webhook/hmac.go"
 	const forged, once, replay = "TestForgeriesAreRefused", "TestTheSameDeliveryAddsNothing", "TestWhatIsNotSignedMakesNoSecondEvent"
 	return []mutant{
-		{"webhook-over-a-limit-is-lost", "I2", handler, change("if h.config.Check != nil && source.RefuseOverLimit {", "if h.config.Check != nil {"), web("TestTheCheckComesBeforeAnythingIsWritten")},
+		{"webhook-over-a-limit-is-lost", "I2", emit, change("if source.RefuseOverLimit {", "if h.config.Check != nil {"), web("TestTheCheckComesBeforeAnythingIsWritten")},
 		{"webhook-refusals-fill-the-log", "I15", "internal/lograte/lograte.go", change("within := *lines <= Most", "within := *lines > 0"), web("TestManyRefusalsHaveFewLines")},
 		{"webhook-of-anybody", "I2", verify, change("if !found {", "if !found && len(signatures) == 0 {"), web(forged)},
 		{"webhook-from-long-ago", "I3", verify, change("case seconds < now-most:", "case seconds < now-most-1:"), web(forged)},
@@ -44,11 +44,11 @@ func webhookMutants() []mutant {
 		{"a-short-secret-signs", "I16", "webhook/sign.go", change("len(key) < minSigningSecret", "len(key) < 1"), web("TestSecretsThatCannotSign")},
 		{"mistakes-without-an-end", "I15", "eventqueue/httptarget/problem.go", change("ps.more += beyond\n", "ps.more += beyond\n\t\tbeyond = 0\n\t}\n\tif beyond := 0; beyond > 0 {\n"), target("TestManyMistakesAreCounted")},
 		{"mistakes-of-files-without-an-end", "I21", "internal/yamlfile/mistakes.go", change("len(m.first) == maxMistakes", "len(m.first) < 0*maxMistakes"), []judge{{"./internal/yamlfile", []string{"TestMistakesAreBounded"}}}},
-		{"webhook-comes-twice", "I3", handler, change(`decides := i >= 0 && r.Delivery != ""`, `decides := i > len(events) && r.Delivery != ""`), web(once)},
-		{"webhook-repeats-all-but-the-first", "I3", handler, change("if first = emitted[0]; !first.New {", "if first = emitted[0]; first.ID == 0 {"), web(once)},
-		{"webhook-goes-where-the-caster-leads", "I16", handler, change("events[i].Canvas = r.Canvas\n",
+		{"webhook-comes-twice", "I3", emit, change(`decides := i >= 0 && r.Delivery != ""`, `decides := i > len(events) && r.Delivery != ""`), web(once)},
+		{"webhook-repeats-all-but-the-first", "I3", emit, change("if first = emitted[0]; !first.New {", "if first = emitted[0]; first.ID == 0 {"), web(once)},
+		{"webhook-goes-where-the-caster-leads", "I16", emit, change("events[i].Canvas = r.Canvas\n",
 			"if events[i].Canvas == (eventqueue.CanvasID{}) {\n\t\t\tevents[i].Canvas = r.Canvas\n\t\t}\n"), web(once)},
-		{"webhook-is-acknowledged-unwritten", "I1", handler, change("return \"\", refuse(http.StatusServiceUnavailable, err)\n\t}\n\tlog.Debug", "return Accepted, nil\n\t}\n\tlog.Debug"),
+		{"webhook-is-acknowledged-unwritten", "I1", emit, change("return \"\", refuse(http.StatusServiceUnavailable, err)\n\t}\n\tlog.Debug", "return Accepted, nil\n\t}\n\tlog.Debug"),
 			web("TestNothingIsAcknowledgedThatIsNotCommitted")},
 	}
 }
