@@ -30,8 +30,8 @@ const (
 	leftoverTimeout = time.Second
 )
 
-// formIntake reads forms, each in bounded time and all of them in bounded memory. When there is no room, the form that has
-// been on its way the longest is cut off, so that senders who never complete theirs keep nobody out.
+// formIntake reads forms, each in bounded time and all of them in bounded memory. When there is no room, forms of the sender
+// who takes the most are cut off, so that senders who never complete theirs keep nobody out.
 type formIntake struct {
 	room   *intake.Intake
 	within time.Duration
@@ -43,9 +43,9 @@ func newLoginIntake() formIntake { return formIntake{intake.New(4 << 20), 5 * ti
 // newFormIntake makes the one for forms of those who were let in.
 func newFormIntake() formIntake { return formIntake{intake.New(32 << 20), 30 * time.Second} }
 
-// read reads the form of a request, of at most a number of bytes. Its memory is reserved until free is called. The error
+// read reads the form of a request of a sender, of at most a number of bytes. Its memory is reserved until free is called. The error
 // is a problem.
-func (f formIntake) read(w http.ResponseWriter, r *http.Request, most int64) (free func(), err error) {
+func (f formIntake) read(w http.ResponseWriter, r *http.Request, sender string, most int64) (free func(), err error) {
 	control := http.NewResponseController(w) // only the ResponseWriter of a test has no deadlines
 	defer func() {
 		if err != nil {
@@ -61,10 +61,16 @@ func (f formIntake) read(w http.ResponseWriter, r *http.Request, most int64) (fr
 		body = most
 	}
 	_ = control.SetReadDeadline(time.Now().Add(f.within))
-	room := f.room.Reserve(intake.SizeOf(r, most)+(formCopies-1)*body, func() { _ = control.SetReadDeadline(time.Unix(1, 0)) })
+	room := f.room.Reserve(sender, intake.SizeOf(r, most)+(formCopies-1)*body, func() { _ = control.SetReadDeadline(time.Unix(1, 0)) })
 	if room == nil {
 		return nil, busy()
 	}
+	read := false
+	defer func() {
+		if !read {
+			room.Free()
+		}
+	}()
 	text, err := readBody(w, r, most)
 	if !room.StopReading() {
 		err = busy()
@@ -74,17 +80,16 @@ func (f formIntake) read(w http.ResponseWriter, r *http.Request, most int64) (fr
 		r.PostForm, err = parseForm(r, text)
 	}
 	if err != nil {
-		room.Free()
 		return nil, err
 	}
-	r.Form = r.PostForm
+	r.Form, read = r.PostForm, true
 	return room.Free, nil
 }
 
 // loginForm serves a form of which it is not known who has sent it.
 func (d *dashboard) loginForm(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		free, err := d.logins.read(w, r, maxLoginForm)
+		free, err := d.logins.read(w, r, "", maxLoginForm)
 		if err != nil {
 			d.writeProblem(w, r, "", err)
 			return

@@ -90,10 +90,11 @@ func (d *dashboard) changeOf(most int64, do formAction) http.HandlerFunc {
 			d.writeProblem(w, r, "", readOnly())
 			return
 		}
-		if d.limited(w, r, viewerOf(r).key()) {
+		sender := viewerOf(r).key()
+		if d.limited(w, r, sender) {
 			return
 		}
-		free, err := d.forms.read(w, r, most)
+		free, err := d.forms.read(w, r, sender, most)
 		if err != nil {
 			d.writeProblem(w, r, "", err)
 			return

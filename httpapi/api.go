@@ -12,7 +12,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"go.uber.org/zap"
-	"golang.org/x/sync/semaphore"
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
@@ -38,8 +37,9 @@ type Config struct {
 	// PerSecond is how many requests an identity may make per second, and twice as many at once. Default (0): 50.
 	PerSecond float64
 	// MaxBufferedBytes is about the memory that all current requests with a body may take together: three times their bodies, and
-	// 32 KiB each. Bodies above 64 KiB take turns in four fifths of it. If it is used up when another one arrives, the body whose
-	// reading began first is cut off with 503; if all bodies have been read, the new request is refused. Default (0): 64 MiB. At least 26 MiB, the room for one body of 8 MiB.
+	// 32 KiB each. Bodies above 64 KiB of one identity take turns in 24 MiB of it. If it is used up when another one arrives, bodies
+	// that are being read are cut off with 503: of the identity that takes the most, the one whose reading began first. If that does
+	// not make enough room, the new request is refused. Default (0): 64 MiB. At least 26 MiB, the room for one body of 8 MiB.
 	MaxBufferedBytes int64
 	// Logger gets the errors that answers do not show. Default (nil): none.
 	Logger *zap.Logger
@@ -65,7 +65,7 @@ type api struct {
 	attempts *access.Attempts
 	lines    lograte.Lines
 	intake   *intake.Intake
-	turns    *semaphore.Weighted // of large bodies, which leave some of the intake to small ones
+	turns    turns
 }
 
 // guarded bounds requests, and refuses those that a page of another origin makes with a browser.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
-	"golang.org/x/sync/semaphore"
 
 	"eventsv2/internal/intake"
 )
@@ -25,8 +24,6 @@ const (
 	// leftoverTimeout is how long the rest of a refused body may take to arrive, which has at most leftoverBytes.
 	leftoverTimeout = time.Second
 	leftoverBytes   = 2 * largeBody
-	// turnTimeout is how long a large body waits for its turn.
-	turnTimeout = 3 * time.Second
 	// copiesOfBody is how often the memory has a body at once: read, decoded, and in a statement.
 	copiesOfBody = 3
 )
@@ -61,10 +58,9 @@ func (a *api) takeBody(most int64) func(ctx huma.Context, next func(huma.Context
 			next(ctx)
 			return
 		}
-		b := &body{in: a.intake, turns: a.turns, r: r, control: http.NewResponseController(w)}
-		err := b.read(ctx.Context(), most)
+		b := &body{in: a.intake, turns: &a.turns, of: callerOf(ctx.Context()).Key, r: r, control: http.NewResponseController(w)}
 		defer b.free()
-		if err != nil {
+		if err := b.read(ctx.Context(), most); err != nil {
 			if errors.Is(err, errBusy) {
 				ctx.SetHeader("Retry-After", "1")
 			}
@@ -104,11 +100,12 @@ func (a *api) checkBody(ctx huma.Context, text []byte) (status int, errs []error
 // body is the body of a request, with the memory that is reserved for it.
 type body struct {
 	in      *intake.Intake
-	turns   *semaphore.Weighted
+	turns   *turns
+	of      string // the key of its sender
 	r       *http.Request
 	control *http.ResponseController
 	room    *intake.Reservation
-	turn    int64 // its weight in turns
+	endTurn func() // nil: it has none
 	bytes   []byte
 }
 
@@ -124,35 +121,42 @@ func errTooLarge(most int64) huma.StatusError {
 }
 
 // read reads a body of at most a number of bytes. Most bodies are small: they find room at once. A larger one is read on when
-// it is its turn, so that large bodies do not cut each other off while they arrive, and leave room for small ones. When its
-// turn does not come, some that have theirs are slow, and are cut off.
+// it is its turn. While it waits, it may be cut off as while it is read.
 func (b *body) read(ctx context.Context, most int64) huma.StatusError {
 	if length := b.r.ContentLength; length > most {
 		return errTooLarge(most)
 	} else if length >= 0 {
 		most = length
 	}
-	_ = b.control.SetReadDeadline(time.Now().Add(bodyTimeout))
-	err := b.readWithin(min(most, smallBody))
+	waiting, cutOff := context.WithCancel(ctx)
+	defer cutOff()
+	err := b.readWithin(min(most, smallBody), cutOff)
 	if err == nil || err.GetStatus() != http.StatusRequestEntityTooLarge || most <= smallBody {
 		return err
 	}
-	waiting, cancel := context.WithTimeout(ctx, turnTimeout)
-	defer cancel()
-	if copies := copiesOfBody * most; b.turns.Acquire(waiting, copies) == nil {
-		b.turn = copies
+	end, ok := b.turns.take(waiting, b.of, copiesOfBody*most)
+	if !ok {
+		return errBusy
 	}
-	_ = b.control.SetReadDeadline(time.Now().Add(bodyTimeout))
-	return b.readWithin(most)
+	b.endTurn = end
+	return b.readWithin(most, cutOff)
 }
 
-// readWithin reserves memory for a number of bytes, and reads on until the body ends or is longer.
-func (b *body) readWithin(most int64) huma.StatusError {
+// readWithin reserves memory for a number of bytes, and reads on until the body ends or is longer. One that is longer may
+// still be cut off: then cutOff is called.
+func (b *body) readWithin(most int64, cutOff func()) huma.StatusError {
 	if b.room != nil {
+		if !b.room.StopReading() {
+			return errBusy
+		}
 		b.room.Free()
 	}
+	_ = b.control.SetReadDeadline(time.Now().Add(bodyTimeout))
 	around := intake.SizeOf(b.r, 0) - max(b.r.ContentLength, 0)
-	b.room = b.in.Reserve(around+copiesOfBody*most, func() { _ = b.control.SetReadDeadline(time.Unix(1, 0)) })
+	b.room = b.in.Reserve(b.of, around+copiesOfBody*most, func() {
+		cutOff()
+		_ = b.control.SetReadDeadline(time.Unix(1, 0))
+	})
 	if b.room == nil {
 		return errBusy
 	}
@@ -162,14 +166,14 @@ func (b *body) readWithin(most int64) huma.StatusError {
 	_, err := grown.ReadFrom(io.LimitReader(b.r.Body, most+1-had))
 	b.bytes = grown.Bytes()
 	switch {
+	case err == nil && int64(len(b.bytes)) > most:
+		return errTooLarge(most)
 	case !b.room.StopReading():
 		return errBusy
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return errSlow
 	case err != nil:
 		return errBroken
-	case int64(len(b.bytes)) > most:
-		return errTooLarge(most)
 	}
 	return nil
 }
@@ -179,7 +183,9 @@ func (b *body) free() {
 	if b.room != nil {
 		b.room.Free()
 	}
-	b.turns.Release(b.turn)
+	if b.endTurn != nil {
+		b.endTurn()
+	}
 }
 
 // WriteTo hands the body on, once.

@@ -8,7 +8,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"go.uber.org/zap"
-	"golang.org/x/sync/semaphore"
 
 	"eventsv2/access"
 	"eventsv2/eventqueue/audit"
@@ -39,8 +38,7 @@ func New(config Config) (http.Handler, error) {
 	schema, pool := config.Store.Schema(), config.Store.Pool()
 	a := &api{Config: config, reader: inspect.NewIn(schema, pool), audit: audit.NewLog(schema, pool), tokens: access.NewTokens(schema, pool),
 		limits:   access.NewLimiter(config.PerSecond, int(math.Ceil(2*config.PerSecond))),
-		attempts: access.NewAttempts(), intake: intake.New(config.MaxBufferedBytes),
-		turns: semaphore.NewWeighted(max(config.MaxBufferedBytes*4/5, copiesOfBody*largeBody))}
+		attempts: access.NewAttempts(), intake: intake.New(config.MaxBufferedBytes), turns: turns{bytes: copiesOfBody * largeBody, of: map[string]*turn{}}}
 	mux := http.NewServeMux()
 	described := huma.DefaultConfig("Events V2", "1")
 	described.OpenAPIPath, described.DocsPath, described.SchemasPath = "/v1/openapi", "", ""

@@ -144,7 +144,7 @@ func (h *Handler) deliver(w http.ResponseWriter, r *http.Request, log *zap.Logge
 	if refused := h.unwelcome(r); refused != nil {
 		return nil, "", refused
 	}
-	room := h.intake.Reserve(intake.SizeOf(r, h.config.MaxBodyBytes), func() { _ = control.SetReadDeadline(time.Unix(1, 0)) })
+	room := h.intake.Reserve("", intake.SizeOf(r, h.config.MaxBodyBytes), func() { _ = control.SetReadDeadline(time.Unix(1, 0)) })
 	if room == nil {
 		return nil, "", busy(fmt.Errorf("the requests in hand take all of the %d bytes that they may", h.config.MaxBufferedBytes))
 	}

@@ -4,9 +4,9 @@
 // # Use
 //
 // A handler makes a reservation before it reads a body, calls StopReading when the body has come, and Free when
-// nothing of it is held any more. If there is no room for a request, the body whose reading began first is cut off, so
-// senders who never complete their bodies cannot keep others out. If no body is being read, the request gets no
-// reservation: answer it with 503.
+// nothing of it is held any more. If there is no room for a request, bodies that are being read are cut off: of the sender
+// who takes the most, the one whose reading began first. So senders who never complete their bodies cannot keep others
+// out. If that does not make enough room, none is cut off, and the request gets no reservation: answer it with 503.
 //
 // # Guarantees
 //

@@ -3,6 +3,7 @@ package intake_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"eventsv2/internal/intake"
@@ -14,7 +15,7 @@ func TestOldestReadingMakesRoom(t *testing.T) {
 	in := intake.New(30)
 	var cut []string
 	reserve := func(name string, bytes int64) *intake.Reservation {
-		return in.Reserve(bytes, func() { cut = append(cut, name) })
+		return in.Reserve("", bytes, func() { cut = append(cut, name) })
 	}
 	read, oldest, newer := reserve("read", 10), reserve("oldest", 10), reserve("newer", 10)
 	if !read.StopReading() {
@@ -37,6 +38,46 @@ func TestOldestReadingMakesRoom(t *testing.T) {
 	read.Free()
 	if reserve("next", 10) == nil || len(cut) != 1 {
 		t.Errorf("freed room is not used: %v were cut off", cut)
+	}
+}
+
+// TestNobodyIsCutOffInVain: where bodies that have been read take too much room, those that are being read are not cut off.
+func TestNobodyIsCutOffInVain(t *testing.T) {
+	t.Parallel()
+	in := intake.New(30)
+	in.Reserve("", 25, nil).StopReading()
+	reading := in.Reserve("", 5, func() { t.Error("a body is cut off, and it does not help") })
+	if in.Reserve("", 10, nil) != nil {
+		t.Error("there is room beyond the bound")
+	}
+	if !reading.StopReading() {
+		t.Error("it is not being read any more")
+	}
+}
+
+// TestWhoTakesMostMakesRoom: a sender's own bodies make room for more of them, and not those of somebody who takes less.
+func TestWhoTakesMostMakesRoom(t *testing.T) {
+	t.Parallel()
+	in := intake.New(30)
+	var cut []string
+	reserve := func(sender, name string, bytes int64) *intake.Reservation {
+		return in.Reserve(sender, bytes, func() { cut = append(cut, name) })
+	}
+	modest := reserve("modest", "modest", 8)
+	for _, name := range []string{"1", "2", "3", "4"} {
+		if reserve("greedy", name, 10) == nil {
+			t.Fatalf("there is no room for %s", name)
+		}
+	}
+	if reserve("greedy", "too large", 23) != nil {
+		t.Error("a sender has room that another one takes")
+	}
+	second := reserve("modest", "second", 8)
+	if want := []string{"1", "2", "3"}; !slices.Equal(cut, want) {
+		t.Errorf("%v were cut off, want %v", cut, want)
+	}
+	if !modest.StopReading() || !second.StopReading() {
+		t.Error("bodies of who takes less were cut off")
 	}
 }
 

@@ -10,9 +10,11 @@ func apiMutants() []mutant {
 		{"api-quotes-whole-values", "I15", refusal, change("return short(v, maxValueBytes)", "return v"), overHTTP(bounded)},
 		{"api-takes-a-property-twice", "I16", check, change("if again {", "if again && name == \"\" {"), overHTTP("TestCheckRefusesMoreThanHuma")},
 		{"api-reads-bodies-of-whoever", "I15", "httpapi/operation.go", change("if !callerOf(ctx.Context()).MayAnywhere(verb) {", "if verb == \"\" {"), overHTTP("TestForbiddenBodiesAreNotRead")},
-		{"api-reserves-nothing-for-bodies", "I15", body, change("b.in.Reserve(around+copiesOfBody*most,", "b.in.Reserve(0*around,"), overHTTP("TestStalledBodyMakesRoom")},
+		{"api-reserves-nothing-for-bodies", "I15", body, change("b.in.Reserve(b.of, around+copiesOfBody*most,", "b.in.Reserve(b.of, 0*around,"), overHTTP("TestStalledBodyMakesRoom")},
+		{"api-large-bodies-of-all-wait-for-one", "I15", body, change("b.turns.take(waiting, b.of,", "b.turns.take(waiting, \"\","), overHTTP("TestStallingSenderKeepsNobodyOut")},
+		{"api-who-takes-least-makes-room", "I15", body, change("b.in.Reserve(b.of,", "b.in.Reserve(\"\","), overHTTP("TestStallingSenderKeepsNobodyOut")},
 		{"api-breaks-off-refused-bodies", "I13", body, change("if !l.ended {", "if l.ended {"), overHTTP("TestRefusedBodyIsReadToItsEnd")},
-		{"api-keeps-the-memory-of-bodies", "I13", body, change("		b.room.Free()\n	}\n	b.turns", "		_ = b.room\n	}\n	b.turns"), overHTTP("TestAPIRefuses", bounded)},
+		{"api-keeps-the-memory-of-bodies", "I13", body, change("		b.room.Free()\n	}\n	if b.endTurn", "		_ = b.room\n	}\n	if b.endTurn"), overHTTP("TestAPIRefuses", bounded)},
 		{"api-hands-nul-to-the-database", "I14", "internal/httprequest/text.go", change("case strings.ContainsRune(text, 0):", "case strings.ContainsRune(text, 1):"), overHTTP("TestUnusableTextsAreRefused")},
 		{"api-audits-what-it-has-not-emitted", "I11", "httpapi/changes.go", change("		if !e.New {\n", "		if !e.New && e.ID == 0 {\n"), overHTTP("TestRepeatedEmitIsAuditedOnce")},
 	}
