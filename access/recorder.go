@@ -203,7 +203,7 @@ func (rec *Recorder) write(ctx context.Context, all bool) {
 		rec.line(e, c)
 	}
 	if err != nil {
-		rec.log.Warn("could not write log-ins and refused requests to the audit log; the lines before this one have them", zap.Int(logkey.Count, len(taken)), zap.Error(err))
+		rec.log.Warn("could not write log-ins and refused requests to the audit log; the log has them", zap.Int(logkey.Count, len(taken)), zap.Error(err))
 	}
 }
 

@@ -105,7 +105,7 @@ func (d *dashboard) identified(next http.Handler) http.Handler {
 		case err != nil:
 			const failed = "could not find out who makes a request of the dashboard"
 			if !errors.Is(err, context.Canceled) {
-				d.lines.Write(failed, func() { d.Log.Error(failed, zap.Error(err)) }, func(n int) { d.Log.Error(failed+"; lines were left out", zap.Int(logkey.Count, n)) })
+				d.lines.Write(failed, func() { d.Log.Error(failed, zap.Error(err)) }, func(n int) { d.Log.Error(failed+"; further entries were left out", zap.Int(logkey.Count, n)) })
 			}
 			why := "The log of this program says why. Reload the page to try again."
 			if errors.Is(err, context.DeadlineExceeded) {

@@ -153,7 +153,7 @@ func (a *api) authenticate(ctx huma.Context, next func(huma.Context)) {
 			return
 		}
 		const failed = "could not find out who makes a request"
-		a.lines.Write(failed, func() { a.Logger.Error(failed, zap.Error(err)) }, func(n int) { a.Logger.Error(failed+"; lines were left out", zap.Int(logkey.Count, n)) })
+		a.lines.Write(failed, func() { a.Logger.Error(failed, zap.Error(err)) }, func(n int) { a.Logger.Error(failed+"; further entries were left out", zap.Int(logkey.Count, n)) })
 		message := "it could not be found out who you are: try again"
 		if errors.Is(err, context.DeadlineExceeded) {
 			message = noAnswer + ": it could not be found out who you are, and nothing was done"
