@@ -40,6 +40,8 @@ type hold struct {
 	claim *Record
 	// lockedAt moves with renewals.
 	lockedAt time.Time
+	// gaveUp is when its worker took it for lost although a renewal came through later; zero: it did not.
+	gaveUp time.Time
 	// begun: it was recorded that its run had begun, as every renewal does.
 	begun bool
 	// together is how many suspects ran in its worker when that was recorded; 0: it was no suspect.

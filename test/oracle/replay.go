@@ -115,6 +115,9 @@ func (w *walk) renewed(r *Record) {
 		w.accuse(w.life, "I5", "token %d was renewed by %s, though %s", r.Attempt, r.Actor, why)
 		return
 	}
+	if late := w.holder.lockedAt.Add(takenForLost(w.timeout(r))); w.holder.gaveUp.IsZero() && r.lockedAt().After(late) {
+		w.holder.gaveUp = late
+	}
 	w.holder.lockedAt = r.lockedAt()
 	switch {
 	case r.Together > 0:

@@ -138,6 +138,10 @@ func (j *judgement) checkCompany() {
 	}
 }
 
+// takenForLost is how long after locked_at a worker may take a claim for lost. It may do so an eighth early, since the
+// database writes locked_at after it was asked to.
+func takenForLost(timeout time.Duration) time.Duration { return timeout * 7 / 8 }
+
 // endOfRun is when the run of a claim was over, at the latest.
 func (j *judgement) endOfRun(l *life, h *hold) time.Time {
 	to := j.Final.At
@@ -147,9 +151,11 @@ func (j *judgement) endOfRun(l *life, h *hold) time.Time {
 	if h.end != nil {
 		to = h.end.At
 	} else {
-		// Then its worker took it for lost, and for no company of others. A worker may do so an eighth early, since the database
-		// writes locked_at after it was asked to.
-		to = earliest(to, h.lockedAt.Add(j.Bounds.LockTimeout*7/8))
+		// Then its worker took it for lost, and for no company of others: also if a renewal came through after that.
+		to = earliest(to, h.lockedAt.Add(takenForLost(j.Bounds.LockTimeout)))
+		if !h.gaveUp.IsZero() {
+			to = earliest(to, h.gaveUp)
+		}
 	}
 	if end := l.ends[h.claim.Attempt]; end != nil {
 		to = earliest(to, end.At)

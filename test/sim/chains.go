@@ -133,12 +133,13 @@ func (p *process) audit(ctx context.Context, run *eventqueue.Run, timeout time.D
 }
 
 // failDispatch notes the end of a run of a typed event that failed though its handlers
-// had not: its children could not be emitted.
+// had not: its children could not be emitted. Whether it can be written is another matter.
 func (w *world) failDispatch(p *process, end *worker.Completion) {
 	if attempt, audited := w.audited[end.Event]; !audited || attempt != end.Attempt {
 		return
 	}
 	if end.Label == machine.RetryAllowed || end.Label == machine.RetryTooMany {
+		delete(w.audited, end.Event) // a write that was refused is tried again
 		w.faults["children of a typed event could not be emitted"]++
 		w.add(oracle.Record{Kind: oracle.RunEnded, Actor: p.name, Event: end.Event, Attempt: end.Attempt, Result: oracle.Failed})
 	}

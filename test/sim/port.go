@@ -179,6 +179,9 @@ func (s *port) Complete(ctx context.Context, in eventqueue.DB, ends []worker.Com
 		written, err = s.mem.Complete(ctx, in, ends, keep)
 		s.p.spoilt(memstore.OpComplete, oracle.Written, err)
 		if err != nil {
+			for i := range ends {
+				s.p.w.failDispatch(s.p, &ends[i])
+			}
 			return "", err
 		}
 		s.p.w.refused(s.p, ends, written.Lost)
