@@ -50,8 +50,8 @@ func TestAPostgresThatHangsIsNotReadyAndAlive(t *testing.T) {
 	for _, p := range programs {
 		testenv.Eventually(t, p.Name+" is ready again", func() bool {
 			alive()
-			status, _ := p.page("/readyz")
-			return status == http.StatusOK
+			status, text := p.page("/readyz") // the log says what it answers
+			return status == http.StatusOK && strings.HasPrefix(text, "ready\n")
 		})
 		p.await(`"message":"ready"`)
 	}
