@@ -335,7 +335,7 @@ const countsOfAnHour = `
 INSERT INTO event_minutes (minute, canvas_id, module, name, emitted, completed, failed, retried, waits, runs, pending, oldest_due)
 SELECT date_trunc('minute', now()) - i * interval '1 minute', h.canvas_id, h.module, h.name,
     h.n * (6 + 2 * sin(i / 6.0)), h.n * (6 + 2 * sin(i / 6.0 - 0.3)), CASE WHEN h.name = 'charge_card' AND i = 7 THEN 2 ELSE 0 END,
-    CASE WHEN h.name = 'charge_card' THEN i % 5 ELSE 0 END,
+    CASE WHEN h.name = 'charge_card' THEN abs(i) % 5 ELSE 0 END,
     ARRAY[20, 30, 40, 20, 5, 2, 1], ARRAY[1, 2, 9, 30, 40, 9, 3], CASE WHEN i > 0 THEN (4 + 3 * cos(i / 9.0)) / 8 END, CASE WHEN i > 0 THEN interval '2 seconds' END
 FROM generate_series(-4, 59) AS i,
     (SELECT canvas_id, module, name, count(*) AS n FROM event_log GROUP BY 1, 2, 3) AS h
