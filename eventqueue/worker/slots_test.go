@@ -49,9 +49,9 @@ func TestHungHandlersShowInWorkerListAndExplain(t *testing.T) {
 		t.Errorf("the event that waits is explained by: %s", why)
 	}
 	close(let)
-	testenv.Eventually(t, "all slots are shown as free", func() bool {
+	testenv.Eventually(t, "all events have run, and all slots are shown as free", func() bool {
 		s := slotsInUse(r)
-		return s.Of == 2 && s.Busy == 0 && s.Hung == 0 && s.OldestSince == nil && !s.Full()
+		return s.Of == 2 && s.Busy == 0 && s.Hung == 0 && s.OldestSince == nil && !s.Full() && rig.One[int](r, `SELECT count(*) FROM events_v2`) == 0
 	})
 	stop()
 	if s := slotsInUse(r); s.Busy != 0 || s.OldestSince != nil {
