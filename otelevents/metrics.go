@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -43,6 +44,11 @@ func New(provider metric.MeterProvider) (*Metrics, error) {
 	}
 	for _, outcome := range webhook.Outcomes() {
 		m.outcomes[outcome] = with(attribute.String("outcome", string(outcome)))
+	}
+	for _, via := range []string{"api", "dashboard"} { // a series that begins with its first refusal hides that one from rates
+		for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+			m.refused.Add(background, 0, refusedBy(via, status))
+		}
 	}
 	m.kinds.pending, m.kinds.lost = with(attribute.String("kind", "pending")), with(attribute.String("kind", "lost"))
 	return m, nil
@@ -114,5 +120,9 @@ func (m *Metrics) Received(_ webhook.Source, outcome webhook.Outcome, _ error) {
 
 // Refused counts a request of an operator that was refused.
 func (m *Metrics) Refused(via string, status int) {
-	m.refused.Add(background, 1, with(attribute.String("via", via), attribute.Int("status", status)))
+	m.refused.Add(background, 1, refusedBy(via, status))
+}
+
+func refusedBy(via string, status int) metric.MeasurementOption {
+	return with(attribute.String("via", via), attribute.Int("status", status))
 }
