@@ -57,9 +57,10 @@ func (j *judgement) checkPaused(l *life) {
 // its ordering group admits it; for each emit that was a repeat of it, and asks with it
 // too; for each time that an emitter without an answer finds it, which is an emit again;
 // for each run that ended meanwhile, which leaves it pending; for each change by an operator, which does, too, and asks a
-// publisher that was down with it; and for each statement that takes it and gets no answer.
+// publisher that was down with it; and for each statement that takes it and gets no answer, which leaves it pending as well, and
+// whoever takes it then may ask such a publisher with it.
 func (l *life) mayPublish(f force) int {
-	most := 2 + 2*l.again + l.untaken
+	most := 2 + 2*l.again + 2*l.untaken
 	if l.emitted.OrderingKey != "" {
 		most++
 	}

@@ -161,8 +161,8 @@ type Bounds struct {
 	// times: one silence costs at most 5 notifications at growing intervals
 	// before the longest interval, which is 10 · LostAfter, is reached. While a rule
 	// is certainly in force, it is twice, or three times in an ordering group, and once
-	// more for each repeat, each change by an operator, each publish that failed and each run that ended meanwhile, and
-	// for each TakeUnanswered, and twice more for each FoundAgain.
+	// more for each repeat, each publish that failed and each run that ended meanwhile, and twice more for each change by an
+	// operator, each TakeUnanswered and each FoundAgain.
 	// 0 means that I11 is not judged.
 	LostAfter time.Duration
 
