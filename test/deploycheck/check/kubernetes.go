@@ -15,26 +15,58 @@ import (
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/pod-security-admission/api"
+	policies "k8s.io/pod-security-admission/policy"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 )
 
-// cluster is what one kustomization makes.
+// cluster has the objects that one kustomization makes.
 type cluster struct {
-	where       string
-	namespaces  []*core.Namespace
-	accounts    []*core.ServiceAccount
-	maps        []*core.ConfigMap
-	deployments []*apps.Deployment
-	jobs        []*batch.Job
-	budgets     []*policy.PodDisruptionBudget
-	policies    []*networking.NetworkPolicy
-	services    []*core.Service
-	ingresses   []*networking.Ingress
-	scalers     []*autoscaling.HorizontalPodAutoscaler
-	scaled      []*scaledObject
+	where   string
+	objects []runtime.Object
+}
+
+// scheme has the kinds that deploy/ may use.
+var scheme = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{core.AddToScheme, apps.AddToScheme, batch.AddToScheme, policy.AddToScheme, networking.AddToScheme, autoscaling.AddToScheme} {
+		utilruntime.Must(add(s))
+	}
+	s.AddKnownTypes(schema.GroupVersion{Group: "keda.sh", Version: "v1alpha1"}, &ScaledObject{})
+	return s
+}()
+
+// all returns the objects of one type.
+func all[T runtime.Object](c *cluster) (found []T) {
+	for _, o := range c.objects {
+		if o, ok := o.(T); ok {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// named returns the object of a type that has the name.
+func named[T interface {
+	runtime.Object
+	meta.Object
+}](c *cluster, name string) (T, bool) {
+	for _, o := range all[T](c) {
+		if o.GetName() == name {
+			return o, true
+		}
+	}
+	var none T
+	return none, false
 }
 
 // kubernetes builds every kustomization of deploy/gke and returns the programs in them.
@@ -50,14 +82,15 @@ func kubernetes(r *Report, t tree) (programs []Program) {
 		}
 		noteUsed(used, t, name)
 		c := &cluster{where: dir}
+		decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 		for _, resource := range built.Resources() {
-			text, err := resource.AsYAML()
+			r.count("objects")
+			object, err := runtime.Decode(decoder, []byte(filledIn(r, name, resource.MustYaml())))
 			if err != nil {
-				r.problem(name, "%v", err)
+				r.problem(dir+" "+resource.GetKind()+" "+resource.GetName(), "%v", err)
 				continue
 			}
-			r.count("objects")
-			c.decode(r, resource.GetApiVersion()+" "+resource.GetKind(), resource.GetName(), filledIn(r, name, string(text)))
+			c.objects = append(c.objects, object)
 		}
 		c.check(r)
 		programs = append(programs, c.programs(r)...)
@@ -93,111 +126,66 @@ func noteUsed(used map[string]bool, t tree, name string) {
 	}
 }
 
-// decode reads one object strictly.
-func (c *cluster) decode(r *Report, kind, name, text string) {
-	where := c.where + " " + kind + " " + name
-	switch kind {
-	case "v1 Namespace":
-		decodeInto(r, where, text, &c.namespaces)
-	case "v1 ServiceAccount":
-		decodeInto(r, where, text, &c.accounts)
-	case "v1 ConfigMap":
-		decodeInto(r, where, text, &c.maps)
-	case "v1 Service":
-		decodeInto(r, where, text, &c.services)
-	case "apps/v1 Deployment":
-		decodeInto(r, where, text, &c.deployments)
-	case "batch/v1 Job":
-		decodeInto(r, where, text, &c.jobs)
-	case "policy/v1 PodDisruptionBudget":
-		decodeInto(r, where, text, &c.budgets)
-	case "networking.k8s.io/v1 NetworkPolicy":
-		decodeInto(r, where, text, &c.policies)
-	case "networking.k8s.io/v1 Ingress":
-		decodeInto(r, where, text, &c.ingresses)
-	case "autoscaling/v2 HorizontalPodAutoscaler":
-		decodeInto(r, where, text, &c.scalers)
-	case "keda.sh/v1alpha1 ScaledObject":
-		decodeInto(r, where, text, &c.scaled)
-	default:
-		r.problem(where, "the checker does not know this kind")
-	}
-}
-
-func decodeInto[T any](r *Report, where, text string, list *[]*T) {
-	object := new(T)
-	if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
-		r.problem(where, "%v", err)
-		return
-	}
-	*list = append(*list, object)
-}
-
 // check checks that what the objects say of each other is so.
 func (c *cluster) check(r *Report) {
-	pods := map[string]map[string]string{} // labels, by the name of the deployment
-	for _, d := range c.deployments {
-		pods[d.Name] = d.Spec.Template.Labels
-		c.selects(r, "Deployment "+d.Name, d.Spec.Selector.MatchLabels, d.Spec.Template.Labels)
-	}
-	for _, b := range c.budgets {
-		c.selects(r, "PodDisruptionBudget "+b.Name, b.Spec.Selector.MatchLabels, pods[b.Name])
-	}
-	for _, d := range c.deployments {
-		if !slices.ContainsFunc(c.budgets, func(b *policy.PodDisruptionBudget) bool { return b.Name == d.Name }) {
+	for _, d := range all[*apps.Deployment](c) {
+		c.selects(r, "Deployment "+d.Name, d.Spec.Selector, d.Spec.Template.Labels)
+		if b, ok := named[*policy.PodDisruptionBudget](c, d.Name); !ok {
 			r.problem(c.where, "Deployment %s has no PodDisruptionBudget", d.Name)
+		} else {
+			c.selects(r, "PodDisruptionBudget "+b.Name, b.Spec.Selector, d.Spec.Template.Labels)
+		}
+		if !slices.ContainsFunc(all[*networking.NetworkPolicy](c), func(p *networking.NetworkPolicy) bool {
+			return len(p.Spec.PodSelector.MatchLabels) == 0 && len(p.Spec.PolicyTypes) == 2
+		}) {
+			r.problem(c.where, "no NetworkPolicy holds for all pods, in both directions")
 		}
 	}
-	for _, s := range c.services {
-		for _, d := range c.deployments {
-			if matches(s.Spec.Selector, d.Spec.Template.Labels) {
-				c.checkTarget(r, s, d)
-			}
-		}
-		if !slices.ContainsFunc(c.deployments, func(d *apps.Deployment) bool { return matches(s.Spec.Selector, d.Spec.Template.Labels) }) {
-			r.problem(c.where, "Service %s selects no pod", s.Name)
-		}
+	for _, s := range all[*core.Service](c) {
+		c.checkService(r, s)
 	}
-	for _, i := range c.ingresses {
+	for _, i := range all[*networking.Ingress](c) {
 		c.checkIngress(r, i)
 	}
-	for _, h := range c.scalers {
+	for _, h := range all[*autoscaling.HorizontalPodAutoscaler](c) {
 		c.checkScaler(r, h)
 	}
-	for _, s := range c.scaled {
+	for _, s := range all[*ScaledObject](c) {
 		c.checkScaledObject(r, s)
 	}
-	if len(c.deployments) > 0 && !slices.ContainsFunc(c.policies, func(p *networking.NetworkPolicy) bool {
-		return len(p.Spec.PodSelector.MatchLabels) == 0 && len(p.Spec.PolicyTypes) == 2
-	}) {
-		r.problem(c.where, "no NetworkPolicy holds for all pods, in both directions")
-	}
-	for _, n := range c.namespaces {
-		if n.Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
+	for _, n := range all[*core.Namespace](c) {
+		if n.Labels[api.EnforceLevelLabel] != string(api.LevelRestricted) {
 			r.problem(c.where, "Namespace %s does not enforce the restricted standard", n.Name)
 		}
 	}
 }
 
-func matches(selector, labels map[string]string) bool {
-	for key, value := range selector {
-		if labels[key] != value {
-			return false
+func (c *cluster) selects(r *Report, what string, selector *meta.LabelSelector, pods map[string]string) {
+	if s, err := meta.LabelSelectorAsSelector(selector); err != nil || s.Empty() || !s.Matches(labels.Set(pods)) {
+		r.problem(c.where, "%s selects %v, and the pods have %v", what, selector, pods)
+	}
+}
+
+// serves returns the deployments whose pods a service selects.
+func (c *cluster) serves(s *core.Service) (found []*apps.Deployment) {
+	for _, d := range all[*apps.Deployment](c) {
+		if len(s.Spec.Selector) > 0 && labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(d.Spec.Template.Labels)) {
+			found = append(found, d)
 		}
 	}
-	return len(selector) > 0
+	return found
 }
 
-func (c *cluster) selects(r *Report, what string, selector, labels map[string]string) {
-	if !matches(selector, labels) {
-		r.problem(c.where, "%s selects %v, and the pods have %v", what, selector, labels)
+func (c *cluster) checkService(r *Report, s *core.Service) {
+	deployments := c.serves(s)
+	if len(deployments) == 0 {
+		r.problem(c.where, "Service %s selects no pod", s.Name)
 	}
-}
-
-func (c *cluster) checkTarget(r *Report, s *core.Service, d *apps.Deployment) {
-	for _, port := range s.Spec.Ports {
-		if !slices.ContainsFunc(d.Spec.Template.Spec.Containers[0].Ports, func(p core.ContainerPort) bool { return p.Name == port.TargetPort.StrVal }) {
-			r.problem(c.where, "Service %s leads to port %s, which %s does not have", s.Name, port.TargetPort.String(), d.Name)
+	for _, d := range deployments {
+		for _, port := range s.Spec.Ports {
+			if number(port.TargetPort, d.Spec.Template.Spec.Containers[0].Ports) == 0 {
+				r.problem(c.where, "Service %s leads to port %s, which %s does not have", s.Name, port.TargetPort.String(), d.Name)
+			}
 		}
 	}
 }
@@ -209,7 +197,7 @@ func (c *cluster) checkIngress(r *Report, i *networking.Ingress) {
 			if !strings.HasPrefix(path.Path, "/webhooks/") {
 				r.problem(c.where, "Ingress %s lets %s through", i.Name, path.Path)
 			}
-			if !slices.ContainsFunc(c.services, func(s *core.Service) bool { return s.Name == path.Backend.Service.Name }) {
+			if _, ok := named[*core.Service](c, path.Backend.Service.Name); !ok {
 				r.problem(c.where, "Ingress %s leads to the Service %s, which does not exist", i.Name, path.Backend.Service.Name)
 			}
 		}
@@ -219,15 +207,22 @@ func (c *cluster) checkIngress(r *Report, i *networking.Ingress) {
 	}
 }
 
-func (c *cluster) checkScaler(r *Report, h *autoscaling.HorizontalPodAutoscaler) {
-	at := slices.IndexFunc(c.deployments, func(d *apps.Deployment) bool { return d.Name == h.Spec.ScaleTargetRef.Name })
-	if at < 0 {
-		r.problem(c.where, "HorizontalPodAutoscaler %s scales %s, which does not exist", h.Name, h.Spec.ScaleTargetRef.Name)
-		return
+// scaled returns the deployment that an autoscaler scales; nothing else may set its replicas.
+func (c *cluster) scaled(r *Report, what, name string) (*apps.Deployment, bool) {
+	d, ok := named[*apps.Deployment](c, name)
+	switch {
+	case !ok:
+		r.problem(c.where, "%s scales %s, which does not exist", what, name)
+	case d.Spec.Replicas != nil:
+		r.problem(c.where, "Deployment %s has replicas, and every apply would undo what %s does", name, what)
 	}
-	d := c.deployments[at]
-	if d.Spec.Replicas != nil {
-		r.problem(c.where, "Deployment %s has replicas, and every apply would undo what the autoscaler does", d.Name)
+	return d, ok
+}
+
+func (c *cluster) checkScaler(r *Report, h *autoscaling.HorizontalPodAutoscaler) {
+	d, ok := c.scaled(r, "HorizontalPodAutoscaler "+h.Name, h.Spec.ScaleTargetRef.Name)
+	if !ok {
+		return
 	}
 	for _, metric := range h.Spec.Metrics {
 		if metric.ContainerResource == nil {
@@ -243,21 +238,31 @@ func (c *cluster) checkScaler(r *Report, h *autoscaling.HorizontalPodAutoscaler)
 	}
 }
 
+// podSecurity judges pods as a cluster does whose namespace enforces the restricted standard.
+var (
+	podSecurity = func() policies.Evaluator {
+		evaluator, err := policies.NewEvaluator(policies.DefaultChecks(), nil)
+		utilruntime.Must(err)
+		return evaluator
+	}()
+	restricted = api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+)
+
 // programs returns the programs of the pods.
 func (c *cluster) programs(r *Report) (programs []Program) {
-	for _, d := range c.deployments {
-		programs = append(programs, c.ofPod(r, pod, d.Name, &d.Spec.Template.Spec)...)
+	for _, d := range all[*apps.Deployment](c) {
+		programs = append(programs, c.ofPod(r, pod, d.Name, &d.Spec.Template)...)
 	}
-	for _, j := range c.jobs {
-		programs = append(programs, c.ofPod(r, job, j.Name, &j.Spec.Template.Spec)...)
+	for _, j := range all[*batch.Job](c) {
+		programs = append(programs, c.ofPod(r, job, j.Name, &j.Spec.Template)...)
 	}
 	return programs
 }
 
-func (c *cluster) ofPod(r *Report, k kind, name string, spec *core.PodSpec) (programs []Program) {
-	where := c.where + " " + name
-	if s := spec.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil {
-		r.problem(where, "its pod does not run as somebody else than root, with a seccomp profile")
+func (c *cluster) ofPod(r *Report, k kind, name string, template *core.PodTemplateSpec) (programs []Program) {
+	where, spec := c.where+" "+name, &template.Spec
+	if result := policies.AggregateCheckResults(podSecurity.EvaluatePod(restricted, &template.ObjectMeta, spec)); !result.Allowed {
+		r.problem(where, "the restricted standard refuses its pod: %s", result.ForbiddenDetail())
 	}
 	var beside []string
 	for _, sidecar := range spec.InitContainers {
@@ -308,12 +313,10 @@ func number(port intstr.IntOrString, ports []core.ContainerPort) int {
 	return 0
 }
 
-// confined checks that a container may do no more than it needs.
+// confined checks what the restricted standard leaves open.
 func (c *cluster) confined(r *Report, where string, x *core.Container) {
-	s := x.SecurityContext
-	if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
-		s.Capabilities == nil || !slices.Contains(s.Capabilities.Drop, "ALL") {
-		r.problem(where, "%s may write to its file system, or gain rights", x.Name)
+	if s := x.SecurityContext; s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem {
+		r.problem(where, "%s may write to its file system", x.Name)
 	}
 	if x.Resources.Requests.Cpu().IsZero() || x.Resources.Limits.Memory().IsZero() {
 		r.problem(where, "%s has no request for the processor, or no limit of its memory", x.Name)
@@ -322,10 +325,8 @@ func (c *cluster) confined(r *Report, where string, x *core.Container) {
 
 // account is the Google service account that a Kubernetes account acts as.
 func (c *cluster) account(r *Report, where, name string) string {
-	for _, a := range c.accounts {
-		if a.Name == name {
-			return accountID(r, where, a.Annotations["iam.gke.io/gcp-service-account"])
-		}
+	if a, ok := named[*core.ServiceAccount](c, name); ok {
+		return accountID(r, where, a.Annotations["iam.gke.io/gcp-service-account"])
 	}
 	r.problem(where, "there is no ServiceAccount %q", name)
 	return ""
@@ -340,12 +341,12 @@ func (c *cluster) environment(r *Report, p *Program, x *core.Container) {
 		case from.SecretRef != nil && from.SecretRef.Name == webhookSecrets:
 			p.Secrets["all of "+webhookSecrets] = webhookSecrets
 		case from.ConfigMapRef != nil:
-			at := slices.IndexFunc(c.maps, func(m *core.ConfigMap) bool { return m.Name == from.ConfigMapRef.Name })
-			if at < 0 {
+			m, ok := named[*core.ConfigMap](c, from.ConfigMapRef.Name)
+			if !ok {
 				r.problem(p.Where, "there is no ConfigMap %s", from.ConfigMapRef.Name)
 				continue
 			}
-			maps.Copy(p.Env, c.maps[at].Data)
+			maps.Copy(p.Env, m.Data)
 		default:
 			r.problem(p.Where, "the checker does not know where its environment comes from")
 		}
@@ -361,7 +362,7 @@ func (c *cluster) environment(r *Report, p *Program, x *core.Container) {
 func (c *cluster) mounted(r *Report, where string, mount core.VolumeMount, volumes []core.Volume) {
 	for _, v := range volumes {
 		if v.Name == mount.Name && v.ConfigMap != nil {
-			if !slices.ContainsFunc(c.maps, func(m *core.ConfigMap) bool { return m.Name == v.ConfigMap.Name && len(m.Data) > 0 }) {
+			if m, ok := named[*core.ConfigMap](c, v.ConfigMap.Name); !ok || len(m.Data) == 0 {
 				r.problem(where, "there is no ConfigMap %s", v.ConfigMap.Name)
 			}
 			return
