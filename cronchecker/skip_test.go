@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 )
 
@@ -43,9 +43,9 @@ func (r *rig) pause(name string, on bool) {
 	store, scope := pgstore.New(r.pool), eventqueue.Scope{Canvas: canvasA, Module: Module, Name: name}
 	var err error
 	if on {
-		_, err = store.AddRule(r.ctx, control.RuleOf(control.PauseRule, scope))
+		_, err = store.AddRule(r.ctx, operate.RuleOf(operate.PauseRule, scope))
 	} else {
-		_, err = store.LiftRule(r.ctx, control.LiftOf(control.PauseRule, scope))
+		_, err = store.LiftRule(r.ctx, operate.LiftOf(operate.PauseRule, scope))
 	}
 	if err != nil {
 		r.Fatal(err)

@@ -10,9 +10,8 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/bulk"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 )
 
 // eventsPage is the page Events, with the changes that can be made of all events on it.
@@ -26,14 +25,14 @@ func (d *dashboard) eventsPage(r *http.Request) (string, any, error) {
 }
 
 // bulkVerbs are the changes that the viewer can make of all events that a filter selects; none, if there is no filter.
-func (d *dashboard) bulkVerbs(r *http.Request, form filterForm, filter inspect.Filter) (verbs []bulk.Verb) {
+func (d *dashboard) bulkVerbs(r *http.Request, form filterForm, filter inspect.Filter) (verbs []operate.Verb) {
 	if d.Bulk == nil || d.Queue == nil || form.ID != "" || !viewerOf(r).mayOn(access.Operate, filter.Canvas) {
 		return nil
 	}
-	for _, verb := range []bulk.Verb{bulk.Run, bulk.Delete, bulk.Retry, bulk.Replay, bulk.Cancel} {
-		change := bulk.Change{Verb: verb, Filter: form.selects(filter)}
+	for _, verb := range []operate.Verb{operate.VerbRun, operate.VerbDelete, operate.VerbRetry, operate.VerbReplay, operate.VerbCancel} {
+		change := operate.Change{Verb: verb, Filter: form.selects(filter)}
 		if change.Validate(d.Queue.Limits()) == nil && form.State != string(inspect.Running) && isOf(verb, form.State) &&
-			(verb != bulk.Replay || viewerOf(r).mayOn(access.Emit, filter.Canvas)) {
+			(verb != operate.VerbReplay || viewerOf(r).mayOn(access.Emit, filter.Canvas)) {
 			verbs = append(verbs, verb)
 		}
 	}
@@ -41,11 +40,11 @@ func (d *dashboard) bulkVerbs(r *http.Request, form filterForm, filter inspect.F
 }
 
 // isOf reports whether the page offers a change for events of a state.
-func isOf(verb bulk.Verb, state string) bool {
+func isOf(verb operate.Verb, state string) bool {
 	switch status, _ := logStatus(state); verb {
-	case bulk.Replay:
+	case operate.VerbReplay:
 		return status == inspect.LogCompleted
-	case bulk.Retry:
+	case operate.VerbRetry:
 		return isEnded(state) && status != inspect.LogCompleted
 	default:
 		return !isEnded(state)
@@ -59,8 +58,8 @@ func isEnded(state string) bool {
 }
 
 // selects is the filter of a page as that of a change.
-func (f filterForm) selects(filter inspect.Filter) control.EventFilter {
-	return control.EventFilter{Canvas: filter.Canvas, Module: filter.Module, Name: filter.Name, Attributes: filter.Attributes, State: control.EventState(strings.ToLower(f.State))}
+func (f filterForm) selects(filter inspect.Filter) operate.EventFilter {
+	return operate.EventFilter{Canvas: filter.Canvas, Module: filter.Module, Name: filter.Name, Attributes: filter.Attributes, State: operate.EventState(strings.ToLower(f.State))}
 }
 
 // countEvents counts the events that the filter of the page Events selects, for a change of all of them.
@@ -88,12 +87,12 @@ func (d *dashboard) countEvents(r *http.Request) (string, flash, error) {
 	if err != nil {
 		return "", flash{}, err
 	}
-	verb := bulk.Verb(r.PostFormValue("verb"))
+	verb := operate.Verb(r.PostFormValue("verb"))
 	if !slices.Contains(d.bulkVerbs(r, form, filter), verb) {
 		return "", flash{}, problem{http.StatusUnprocessableEntity, "This cannot be done to these events",
 			"A change of many events needs a filter, so that it never is of all that there are, and a state that allows it. Go back to the events and choose both."}
 	}
-	return d.counted(r, bulk.Change{Verb: verb, Filter: form.selects(filter), Reason: reason}, "/events?"+filled(q).Encode())
+	return d.counted(r, operate.Change{Verb: verb, Filter: form.selects(filter), Reason: reason}, "/events?"+filled(q).Encode())
 }
 
 // filled leaves out what is empty.
@@ -107,9 +106,9 @@ func filled(q url.Values) url.Values {
 }
 
 // counted counts the events of a change and leads to the page that asks whether to make it, or back.
-func (d *dashboard) counted(r *http.Request, change bulk.Change, back string) (string, flash, error) {
+func (d *dashboard) counted(r *http.Request, change operate.Change, back string) (string, flash, error) {
 	op, err := d.Bulk.Count(r.Context(), viewerOf(r).actor(), viewerOf(r).key(), change)
-	var invalid *bulk.InvalidError
+	var invalid *operate.InvalidError
 	switch {
 	case errors.As(err, &invalid):
 		return back, refused("The events were not counted: " + clean(invalid.Error()) + "."), nil

@@ -10,7 +10,7 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/bulk"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 )
 
@@ -27,7 +27,7 @@ type Config struct {
 	// Queue publishes the notifications of what may run after a change; nil: the dashboard changes nothing.
 	Queue *eventqueue.Queue
 	// Bulk has the changes of many events. The dashboard only starts them: somebody has to Run it. nil: there are none.
-	Bulk *bulk.Operations
+	Bulk *operate.Operations
 	// Prefix is the path below which the dashboard is mounted, as in /admin/events; empty: the root.
 	Prefix string
 	// Identify returns who makes a request, and what they may do: for applications with a login of their own.

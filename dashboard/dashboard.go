@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/access"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/httprequest"
 )
 
@@ -103,10 +103,10 @@ func (d *dashboard) routes(assets []fs.DirEntry) http.Handler {
 	mux.HandleFunc("POST /events/{id}/delete", d.change(d.deleteEvent))
 	mux.HandleFunc("POST /events/{id}/retry", d.change(d.retryEvent))
 	mux.HandleFunc("GET /handler", d.page("handler", d.handler))
-	mux.HandleFunc("POST /handler/pause", d.change(d.addRule(control.PauseRule)))
-	mux.HandleFunc("POST /handler/unpause", d.change(d.liftRule(control.PauseRule)))
-	mux.HandleFunc("POST /handler/block", d.change(d.addRule(control.BlockRule)))
-	mux.HandleFunc("POST /handler/unblock", d.change(d.liftRule(control.BlockRule)))
+	mux.HandleFunc("POST /handler/pause", d.change(d.addRule(operate.PauseRule)))
+	mux.HandleFunc("POST /handler/unpause", d.change(d.liftRule(operate.PauseRule)))
+	mux.HandleFunc("POST /handler/block", d.change(d.addRule(operate.BlockRule)))
+	mux.HandleFunc("POST /handler/unblock", d.change(d.liftRule(operate.BlockRule)))
 	mux.HandleFunc("GET /groups", d.page("groups", d.groups))
 	mux.HandleFunc("GET /crons", d.page("crons", d.crons))
 	mux.HandleFunc("POST /crons/enable", d.change(d.switchCron(true)))

@@ -12,7 +12,7 @@ import (
 	"eventsv2/access"
 	"eventsv2/dashboard"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/test/testenv"
 )
@@ -72,7 +72,7 @@ func (q *queue) seed() *queue {
 	q.exec(`INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at)
 		SELECT 900000 + i, $1, $2, 'charge_card', '_', '{}', 'FAILED', 3, 4, 'card ' || i || ' was refused: ' || $3, now() - interval '1 hour' FROM generate_series(1, 60) AS i`,
 		[16]byte(seeded.Canvas), seeded.Module, hostile)
-	rule := control.RuleOf(control.PauseRule, eventqueue.Scope{Canvas: seeded.Canvas, Module: "WORKER", Name: "held"})
+	rule := operate.RuleOf(operate.PauseRule, eventqueue.Scope{Canvas: seeded.Canvas, Module: "WORKER", Name: "held"})
 	rule.Reason, rule.Actor = "The bank is down. "+script, "ada"
 	if _, err := q.store.AddRule(ctx, rule); err != nil {
 		q.t.Fatal(err)

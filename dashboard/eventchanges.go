@@ -8,8 +8,8 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 )
 
 // eventToChange returns the event of a request, if its viewer may change it.
@@ -30,12 +30,12 @@ func (d *dashboard) eventToChange(r *http.Request) (id eventqueue.EventID, found
 }
 
 // changer changes events as the viewer.
-func (d *dashboard) changer(r *http.Request) (*control.Changer, error) {
-	return control.NewChanger(d.Store.As(viewerOf(r).actor()), d.Queue)
+func (d *dashboard) changer(r *http.Request) (*operate.Changer, error) {
+	return operate.NewChanger(d.Store.As(viewerOf(r).actor()), d.Queue)
 }
 
-func (d *dashboard) retrier(r *http.Request) (*control.Retrier, error) {
-	return control.NewRetrier(d.Store.As(viewerOf(r).actor()), d.Queue)
+func (d *dashboard) retrier(r *http.Request) (*operate.Retrier, error) {
+	return operate.NewRetrier(d.Store.As(viewerOf(r).actor()), d.Queue)
 }
 
 func (d *dashboard) cancelEvent(r *http.Request) (string, flash, error) {
@@ -51,7 +51,7 @@ func (d *dashboard) cancelEvent(r *http.Request) (string, flash, error) {
 	if err != nil {
 		return "", flash{}, err
 	}
-	results, err := changer.Cancel(r.Context(), control.Cancellation{Reason: reason, Actor: viewerOf(r).Name}, id)
+	results, err := changer.Cancel(r.Context(), operate.Cancellation{Reason: reason, Actor: viewerOf(r).Name}, id)
 	if err != nil {
 		return "", flash{}, err
 	}
@@ -75,7 +75,7 @@ func (d *dashboard) deleteEvent(r *http.Request) (string, flash, error) {
 		return "", flash{}, err
 	}
 	path := eventPath(id)
-	if results[0].Result == control.ChangeDone {
+	if results[0].Result == operate.ChangeDone {
 		path = "/events"
 	}
 	return path, d.said(results[0], "deleted", "Event "+id.String()+" was deleted."), nil
@@ -83,7 +83,7 @@ func (d *dashboard) deleteEvent(r *http.Request) (string, flash, error) {
 
 // deleteEnded deletes an event that has failed or was cancelled.
 func (d *dashboard) deleteEnded(r *http.Request, ended *inspect.LogEntry) (string, flash, error) {
-	result := control.Changed{ID: ended.ID, Result: control.ChangeUnknown}
+	result := operate.Changed{ID: ended.ID, Result: operate.ChangeUnknown}
 	deleted, err := d.Store.As(viewerOf(r).actor()).DeleteLogged(r.Context(), []eventqueue.EventID{ended.ID})
 	switch {
 	case err != nil:
@@ -91,7 +91,7 @@ func (d *dashboard) deleteEnded(r *http.Request, ended *inspect.LogEntry) (strin
 	case len(deleted) == 1:
 		return "/events?state=" + strings.ToLower(string(ended.Status)), done("Event " + ended.ID.String() + " was deleted."), nil
 	case ended.Status == inspect.LogCompleted:
-		result.Result = control.ChangeCompleted
+		result.Result = operate.ChangeCompleted
 	}
 	return eventPath(ended.ID), d.said(result, "deleted", ""), nil
 }
@@ -101,7 +101,7 @@ func (d *dashboard) runEvent(r *http.Request) (string, flash, error) {
 	if err != nil {
 		return "", flash{}, err
 	}
-	requeuer, err := control.NewRequeuer(d.Store.As(viewerOf(r).actor()), d.Queue)
+	requeuer, err := operate.NewRequeuer(d.Store.As(viewerOf(r).actor()), d.Queue)
 	if err != nil {
 		return "", flash{}, err
 	}
@@ -110,13 +110,13 @@ func (d *dashboard) runEvent(r *http.Request) (string, flash, error) {
 		return "", flash{}, err
 	}
 	result := results[0]
-	if result.Result == control.RequeueDone {
+	if result.Result == operate.RequeueDone {
 		if result.Rule != "" {
 			return eventPath(id), done("It is due now, and runs when its handler is no longer " + held(result.Rule) + "."), nil
 		}
 		return eventPath(id), done("It is due now: the next free worker runs it."), nil
 	}
-	return eventPath(id), d.said(control.Changed{ID: id, Result: control.ChangeResult(result.Result), Err: result.Err}, "changed", ""), nil
+	return eventPath(id), d.said(operate.Changed{ID: id, Result: operate.ChangeResult(result.Result), Err: result.Err}, "changed", ""), nil
 }
 
 func (d *dashboard) retryEvent(r *http.Request) (string, flash, error) {
@@ -137,49 +137,49 @@ func (d *dashboard) retryEvent(r *http.Request) (string, flash, error) {
 
 func eventPath(id eventqueue.EventID) string { return "/events/" + id.String() }
 
-func held(rule control.RuleType) string {
-	if rule == control.BlockRule {
+func held(rule operate.RuleType) string {
+	if rule == operate.BlockRule {
 		return "blocked"
 	}
 	return "paused"
 }
 
 // said is what a page says about a change of an event.
-func (d *dashboard) said(result control.Changed, verb, well string) flash {
+func (d *dashboard) said(result operate.Changed, verb, well string) flash {
 	why := "its state does not allow it"
 	switch result.Result {
-	case control.ChangeDone:
+	case operate.ChangeDone:
 		return done(well)
-	case control.ChangeRunning:
+	case operate.ChangeRunning:
 		why = "a worker runs it. Try again when the run has ended"
-	case control.ChangeBusy:
+	case operate.ChangeBusy:
 		why = "something else is writing it at this moment. Try again"
-	case control.ChangeCompleted:
+	case operate.ChangeCompleted:
 		why = "it has completed"
-	case control.ChangeFailed:
+	case operate.ChangeFailed:
 		why = "it has failed. It can be retried"
-	case control.ChangeCancelled:
+	case operate.ChangeCancelled:
 		why = "it is cancelled. It can be retried"
-	case control.ChangeUnknown:
+	case operate.ChangeUnknown:
 		why = "it is gone"
-	case control.ChangeOutdated:
+	case operate.ChangeOutdated:
 		why = "somebody has changed it since you opened the form. Open it again"
-	case control.ChangeRefused:
+	case operate.ChangeRefused:
 		d.Log.Error("the database refuses to write an event", zap.Stringer("event_id", result.ID), zap.Error(result.Err))
 		why = "the database refuses to write it. The log of this program says why"
 	}
 	return refused("Event " + result.ID.String() + " was not " + verb + ": " + why + ".")
 }
 
-func (d *dashboard) saidRetry(result control.Retried) flash {
+func (d *dashboard) saidRetry(result operate.Retried) flash {
 	switch result.Result {
-	case control.RetryMoved:
+	case operate.RetryMoved:
 		return done("It is back in the queue, due now, with all of its retries.")
-	case control.RetryOutdated:
-		return d.said(control.Changed{ID: result.ID, Result: control.ChangeOutdated}, "retried", "")
-	case control.RetryQueued:
+	case operate.RetryOutdated:
+		return d.said(operate.Changed{ID: result.ID, Result: operate.ChangeOutdated}, "retried", "")
+	case operate.RetryQueued:
 		return refused("Event " + result.ID.String() + " was not retried: it is in the queue already.")
 	default:
-		return d.said(control.Changed{ID: result.ID, Result: control.ChangeResult(result.Result), Err: result.Err}, "retried", "")
+		return d.said(operate.Changed{ID: result.ID, Result: operate.ChangeResult(result.Result), Err: result.Err}, "retried", "")
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 )
 
 // maxEditable is how long a value may be that a form shows.
@@ -35,7 +35,7 @@ type editForm struct {
 	Problem    string
 	// Version is that of the content that the form was opened with.
 	Version string
-	content control.Content
+	content operate.Content
 }
 
 // editFormOf is the form as it is opened, if the event can be edited.
@@ -60,7 +60,7 @@ func editFormOf(who viewer, id eventqueue.EventID, of inspect.Shown) (form editF
 	case !form.ValueShown:
 		form.Hidden = "The value is too long to be shown here. Leave this empty to keep it."
 	}
-	form.content = control.Content{Value: event.Value, Attributes: event.Attributes}
+	form.content = operate.Content{Value: event.Value, Attributes: event.Attributes}
 	seen := form.content
 	if !who.May(access.ReadValues, event.Canvas) {
 		seen.Value = nil
@@ -182,7 +182,7 @@ func (d *dashboard) editEvent(r *http.Request) (string, flash, error) {
 }
 
 // read returns what a form that was sent changes, and leaves in the form what was written. The mistake is one of the user.
-func (f *editForm) read(r *http.Request) (edit control.Edit, mistake error) {
+func (f *editForm) read(r *http.Request) (edit operate.Edit, mistake error) {
 	before := *f
 	f.Value, f.Attributes, f.Due = r.PostFormValue("value"), r.PostFormValue("attributes"), strings.TrimSpace(r.PostFormValue("due"))
 	if before.ValueShown || strings.TrimSpace(f.Value) != "" {

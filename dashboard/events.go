@@ -10,9 +10,9 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/bulk"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 )
 
 // pageSize is how many events a page lists.
@@ -35,7 +35,7 @@ type eventsData struct {
 	Ended    bool
 	Logged   []inspect.LogEntry
 	// Bulk are the changes that can be made of all events that the filter selects.
-	Bulk []bulk.Verb
+	Bulk []operate.Verb
 	// Filter is what the form says, with a canvas also where the address names none.
 	Filter inspect.Filter
 }
@@ -192,7 +192,7 @@ type eventData struct {
 }
 
 // Original is the event that it repeats; 0: none.
-func (e eventData) Original() eventqueue.EventID { return bulk.OriginalOf(e.Shown.Attributes()) }
+func (e eventData) Original() eventqueue.EventID { return operate.OriginalOf(e.Shown.Attributes()) }
 
 // Held reports whether the handler of the event is paused or blocked.
 func (e eventData) Held() bool {

@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 )
 
 const (
@@ -42,7 +42,7 @@ type groupRow struct {
 
 // rateRow is a rate limit with what has begun to run in its windows.
 type rateRow struct {
-	control.RateStatus
+	operate.RateStatus
 	Minute, Day window
 }
 

@@ -8,7 +8,7 @@ import (
 	"eventsv2/access"
 	"eventsv2/dashboard"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/test/testenv"
 )
@@ -33,15 +33,15 @@ func TestWhoWaitsBehindWhom(t *testing.T) {
 	ctx, ship := testenv.Context(t), eventqueue.Scope{Canvas: seeded.Canvas, Module: seeded.Module, Name: "ship"}
 	ids := q.keyed(seeded.Canvas, "order "+script, 4)
 	q.keyed(elsewhere, "order elsewhere", 2)
-	rule := control.RuleOf(control.PauseRule, ship)
+	rule := operate.RuleOf(operate.PauseRule, ship)
 	rule.Reason = "The warehouse moves. " + script
 	if _, err := q.store.AddRule(ctx, rule); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.store.SetConcurrencyLimit(ctx, control.ConcurrencyLimit{Canvas: seeded.Canvas, Module: "WORKER", Name: "render", Max: 2}); err != nil {
+	if _, err := q.store.SetConcurrencyLimit(ctx, operate.ConcurrencyLimit{Canvas: seeded.Canvas, Module: "WORKER", Name: "render", Max: 2}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.store.SetRateLimit(ctx, control.RateLimit{Scope: ship, PerMinute: 60, PerDay: 5000, Mode: ratelimit.Exact}); err != nil {
+	if _, err := q.store.SetRateLimit(ctx, operate.RateLimit{Scope: ship, PerMinute: 60, PerDay: 5000, Mode: ratelimit.Exact}); err != nil {
 		t.Fatal(err)
 	}
 	q.exec(`UPDATE rate_counters SET minute_count = 60, minute_at = date_bin('1 minute', clock_timestamp() + interval '1 minute', 'epoch'), day_at = date_bin('1 day', clock_timestamp() + interval '1 day', 'epoch'), day_count = 70`)

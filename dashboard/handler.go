@@ -10,7 +10,7 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
 // handlerData is the page of one handler on a canvas, on which it is paused and blocked.
@@ -25,7 +25,7 @@ type handlerData struct {
 
 // ruleRow is a rule that holds back events of the handler.
 type ruleRow struct {
-	control.Rule
+	operate.Rule
 	MayLift bool
 }
 
@@ -38,8 +38,8 @@ func handlerPath(scope eventqueue.Scope) string {
 }
 
 // verbOf is what it takes to add and to lift a rule: users pause, and administrators block.
-func verbOf(t control.RuleType) access.Verb {
-	if t == control.BlockRule {
+func verbOf(t operate.RuleType) access.Verb {
+	if t == operate.BlockRule {
 		return access.Administer
 	}
 	return access.Operate
@@ -73,12 +73,12 @@ func handlerName(scope eventqueue.Scope) string { return line(scope.Module) + " 
 
 func (d *dashboard) readHandler(r *http.Request, scope eventqueue.Scope) (data handlerData, err error) {
 	data = handlerData{Scope: scope, MayPause: d.mayChange(r, access.Operate, scope.Canvas), MayBlock: d.mayChange(r, access.Administer, scope.Canvas)}
-	rules, err := d.Reader.RulesAbout(r.Context(), control.RuleScope{Scope: scope})
+	rules, err := d.Reader.RulesAbout(r.Context(), operate.RuleScope{Scope: scope})
 	for _, rule := range rules {
 		data.Rules = append(data.Rules, ruleRow{rule, !rule.Whole() && d.mayChange(r, verbOf(rule.Type), scope.Canvas)})
-		if rule.RuleScope == (control.RuleScope{Scope: scope}) {
-			data.Paused = data.Paused || rule.Type == control.PauseRule
-			data.Blocked = data.Blocked || rule.Type == control.BlockRule
+		if rule.RuleScope == (operate.RuleScope{Scope: scope}) {
+			data.Paused = data.Paused || rule.Type == operate.PauseRule
+			data.Blocked = data.Blocked || rule.Type == operate.BlockRule
 		}
 	}
 	if err != nil {
@@ -89,32 +89,32 @@ func (d *dashboard) readHandler(r *http.Request, scope eventqueue.Scope) (data h
 }
 
 // handlerToChange returns the rules as the viewer changes them, and the handler of a form.
-func (d *dashboard) handlerToChange(r *http.Request, t control.RuleType) (rules *control.Rules, scope eventqueue.Scope, err error) {
+func (d *dashboard) handlerToChange(r *http.Request, t operate.RuleType) (rules *operate.Rules, scope eventqueue.Scope, err error) {
 	if scope, err = scopeOf(r, r.PostFormValue); err != nil {
 		return nil, scope, err
 	}
 	if verb := verbOf(t); !viewerOf(r).May(verb, scope.Canvas) {
 		return nil, scope, forbidden(verb)
 	}
-	rules, err = control.NewRules(d.Store.As(viewerOf(r).actor()), d.Queue)
+	rules, err = operate.NewRules(d.Store.As(viewerOf(r).actor()), d.Queue)
 	return rules, scope, err
 }
 
 // addRule pauses or blocks a handler.
-func (d *dashboard) addRule(t control.RuleType) func(r *http.Request) (string, flash, error) {
+func (d *dashboard) addRule(t operate.RuleType) func(r *http.Request) (string, flash, error) {
 	return func(r *http.Request) (string, flash, error) {
 		rules, scope, err := d.handlerToChange(r, t)
 		if err != nil {
 			return "", flash{}, err
 		}
 		form, until, mistake := readRule(r)
-		rule := control.Rule{Type: t, RuleScope: control.RuleScope{Scope: scope}, Reason: form.Reason, Actor: viewerOf(r).Name, Until: until}
+		rule := operate.Rule{Type: t, RuleScope: operate.RuleScope{Scope: scope}, Reason: form.Reason, Actor: viewerOf(r).Name, Until: until}
 		if mistake == nil {
 			mistake = rule.Validate()
 		}
 		var added bool
 		if mistake == nil {
-			if added, err = rules.AddRule(r.Context(), rule); errors.Is(err, control.ErrUntilPassed) {
+			if added, err = rules.AddRule(r.Context(), rule); errors.Is(err, operate.ErrUntilPassed) {
 				mistake, err = err, nil
 			}
 		}
@@ -127,7 +127,7 @@ func (d *dashboard) addRule(t control.RuleType) func(r *http.Request) (string, f
 				return "", flash{}, err
 			}
 			form.Problem = clean(mistake.Error())
-			if t == control.BlockRule {
+			if t == operate.BlockRule {
 				data.BlockForm = form
 			} else {
 				data.PauseForm = form
@@ -166,15 +166,15 @@ func readRule(r *http.Request) (form ruleForm, until time.Time, mistake error) {
 const maxRuleMinutes = 7 * 24 * 60
 
 // liftRule lifts a rule: at once, or at a rate.
-func (d *dashboard) liftRule(t control.RuleType) func(r *http.Request) (string, flash, error) {
+func (d *dashboard) liftRule(t operate.RuleType) func(r *http.Request) (string, flash, error) {
 	return func(r *http.Request) (string, flash, error) {
 		rules, scope, err := d.handlerToChange(r, t)
 		if err != nil {
 			return "", flash{}, err
 		}
-		lift := control.LiftOf(t, scope)
+		lift := operate.LiftOf(t, scope)
 		if rate := r.PostFormValue("rate"); rate != "" {
-			if lift.Rate = numberOf(rate); lift.Rate < 1 || lift.Rate > control.MaxRate {
+			if lift.Rate = numberOf(rate); lift.Rate < 1 || lift.Rate > operate.MaxRate {
 				return handlerPath(scope), refused("It is still " + held(t) + ": so many events per second are a number from 1 to 100,000; leave it empty for all at once."), nil
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"eventsv2/access"
 	"eventsv2/dashboard"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/test/testenv"
 )
 
@@ -61,11 +61,11 @@ func TestLiftWiderAndNarrowerRules(t *testing.T) {
 	q := newQueue(t).seed()
 	b := q.steering(access.Verbs()...)
 	at := "/handler?" + handlerForm(seeded).Encode()
-	for _, scope := range []control.RuleScope{
+	for _, scope := range []operate.RuleScope{
 		{Scope: eventqueue.Scope{Canvas: seeded.Canvas, Module: seeded.Module, Name: "send"}, Prefix: true},
 		{Scope: seeded, Modifier: "formal"},
 	} {
-		if _, err := q.store.AddRule(testenv.Context(t), control.Rule{Type: control.PauseRule, RuleScope: scope}); err != nil {
+		if _, err := q.store.AddRule(testenv.Context(t), operate.Rule{Type: operate.PauseRule, RuleScope: scope}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestHoldingIsRefused(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	held := eventqueue.Scope{Canvas: seeded.Canvas, Module: "WORKER", Name: "held"}
-	if _, err := q.store.AddRule(testenv.Context(t), control.RuleOf(control.BlockRule, held)); err != nil {
+	if _, err := q.store.AddRule(testenv.Context(t), operate.RuleOf(operate.BlockRule, held)); err != nil {
 		t.Fatal(err)
 	}
 	before := q.one(`SELECT string_agg(r::text, '' ORDER BY id) FROM scheduling_rules AS r`)

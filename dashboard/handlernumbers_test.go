@@ -6,7 +6,7 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
 // The page of a handler has its numbers, its limits and its last errors, and links to its events and failures.
@@ -14,7 +14,7 @@ func TestNumbersOfAHandler(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	charge := eventqueue.Scope{Canvas: seeded.Canvas, Module: seeded.Module, Name: "charge_card"}
-	if _, err := q.store.SetConcurrencyLimit(t.Context(), control.ConcurrencyLimit{Canvas: charge.Canvas, Module: charge.Module, Name: charge.Name, Max: 7}); err != nil {
+	if _, err := q.store.SetConcurrencyLimit(t.Context(), operate.ConcurrencyLimit{Canvas: charge.Canvas, Module: charge.Module, Name: charge.Name, Max: 7}); err != nil {
 		t.Fatal(err)
 	}
 	b := q.steering(access.Verbs()...)

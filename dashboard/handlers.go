@@ -8,14 +8,14 @@ import (
 	"slices"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 )
 
 type handlerRow struct {
 	inspect.Minute
 	Rate, WaitP99, RunP99, Errors string
-	Rules                         []control.Rule
+	Rules                         []operate.Rule
 	Spark                         chart
 	Others                        bool
 }
@@ -37,7 +37,7 @@ func (d *dashboard) handlers(r *http.Request) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	held := map[eventqueue.Scope][]control.Rule{}
+	held := map[eventqueue.Scope][]operate.Rule{}
 	for i := range rules {
 		held[rules[i].Scope] = append(held[rules[i].Scope], rules[i])
 	}
@@ -70,7 +70,7 @@ func (d *dashboard) handlers(r *http.Request) (string, any, error) {
 }
 
 // ranked are the handlers that have counts or are held back: these first, and those with the highest counts.
-func ranked(counted map[eventqueue.Scope]int64, held map[eventqueue.Scope][]control.Rule) []eventqueue.Scope {
+func ranked(counted map[eventqueue.Scope]int64, held map[eventqueue.Scope][]operate.Rule) []eventqueue.Scope {
 	scopes := slices.Collect(maps.Keys(counted))
 	for scope := range held {
 		if _, known := counted[scope]; !known {

@@ -15,14 +15,14 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/dashboard"
-	"eventsv2/eventqueue/bulk"
+	"eventsv2/eventqueue/operate"
 )
 
 // logged returns a dashboard for whoever may do everything, and what it logs as an error.
 func (q *queue) logged() (*browser, *observer.ObservedLogs) {
 	q.t.Helper()
 	core, errors := observer.New(zapcore.ErrorLevel)
-	operations, err := bulk.New(q.store, q.queue(), nil)
+	operations, err := operate.NewOperations(q.store, q.queue(), nil)
 	if err != nil {
 		q.t.Fatal(err)
 	}

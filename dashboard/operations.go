@@ -13,9 +13,8 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/bulk"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/printing"
 )
 
@@ -26,28 +25,28 @@ type operationsData struct{ Operations []operationRow }
 
 // operationRow is a change of many events, in words.
 type operationRow struct {
-	bulk.Operation
+	operate.Operation
 	What       string
 	MayOperate bool
 	// Left is how many of the counted events have not been tried yet.
 	Left int
 }
 
-func (d *dashboard) rowOfOperation(r *http.Request, op bulk.Operation) operationRow {
+func (d *dashboard) rowOfOperation(r *http.Request, op operate.Operation) operationRow {
 	may := d.Queue != nil && viewerOf(r).mayOn(access.Operate, op.Change.Filter.Canvas)
 	return operationRow{Operation: op, What: selection(op.Change), MayOperate: may,
 		Left: max(0, op.Counted-op.Changed-op.Running-op.Busy-op.Refused)}
 }
 
 // selection is what an operation is about, in words.
-func selection(c bulk.Change) string {
+func selection(c operate.Change) string {
 	f := c.Filter
 	state := f.State
-	if c.Verb == bulk.Retry {
-		state = cmp.Or(state, control.StateFailed)
+	if c.Verb == operate.VerbRetry {
+		state = cmp.Or(state, operate.StateFailed)
 	}
-	if c.Verb == bulk.Replay {
-		state = cmp.Or(state, control.StateCompleted)
+	if c.Verb == operate.VerbReplay {
+		state = cmp.Or(state, operate.StateCompleted)
 	}
 	text := "Events"
 	if state != "" {
@@ -79,7 +78,7 @@ func selection(c bulk.Change) string {
 	return text
 }
 
-func handlerText(f control.EventFilter) string {
+func handlerText(f operate.EventFilter) string {
 	switch {
 	case f.Module != "" && f.Name != "":
 		return f.Module + " / " + f.Name
@@ -106,17 +105,17 @@ func (d *dashboard) listOperations(r *http.Request) (string, any, error) {
 }
 
 // operationOf returns the operation of a request, if its viewer may read its canvas.
-func (d *dashboard) operationOf(r *http.Request) (op bulk.Operation, err error) {
+func (d *dashboard) operationOf(r *http.Request) (op operate.Operation, err error) {
 	missing := problem{http.StatusNotFound, "There is no such operation", "It ended more than a week ago, or the address was mistyped."}
 	id, err := uuid.Parse(r.PathValue("id"))
 	if err != nil {
 		return op, missing
 	}
-	if op, err = d.Bulk.Get(r.Context(), id); errors.Is(err, bulk.ErrUnknown) {
+	if op, err = d.Bulk.Get(r.Context(), id); errors.Is(err, operate.ErrUnknownOperation) {
 		return op, missing
 	}
 	if err == nil && !viewerOf(r).mayOn(access.Read, op.Change.Filter.Canvas) {
-		return bulk.Operation{}, missing
+		return operate.Operation{}, missing
 	}
 	return op, err
 }
@@ -134,7 +133,7 @@ func (d *dashboard) operation(r *http.Request) (string, any, error) {
 func (o operationRow) Verb() string { return capital(string(o.Change.Verb)) }
 
 // PerSecond is the rate of a replay.
-func (o operationRow) PerSecond() float64 { return cmp.Or(o.Change.Rate, bulk.DefaultRate) }
+func (o operationRow) PerSecond() float64 { return cmp.Or(o.Change.Rate, operate.DefaultReplayRate) }
 
 func capital(word string) string {
 	if word == "" {
@@ -146,7 +145,7 @@ func capital(word string) string {
 // Back is the page with what was counted.
 func (o operationRow) Back() string {
 	f := o.Change.Filter
-	if o.Change.Verb == bulk.Retry && f.Error != "" {
+	if o.Change.Verb == operate.VerbRetry && f.Error != "" {
 		return "/failed"
 	}
 	q := url.Values{"module": {f.Module}, "name": {f.Name}, "state": {string(f.State)}}
@@ -171,9 +170,9 @@ func (o operationRow) Percent() int {
 }
 
 // Refreshes reports whether the page is to be read again, since something goes on.
-func (o operationRow) Refreshes() bool { return o.State == bulk.Running }
+func (o operationRow) Refreshes() bool { return o.State == operate.OperationRunning }
 
-func operationPath(op bulk.Operation) string { return "/operations/" + op.ID.String() }
+func operationPath(op operate.Operation) string { return "/operations/" + op.ID.String() }
 
 // retryGroup counts the failed events that are like one: of its handler, with its error.
 func (d *dashboard) retryGroup(r *http.Request) (string, flash, error) {
@@ -195,8 +194,8 @@ func (d *dashboard) retryGroup(r *http.Request) (string, flash, error) {
 	if like == nil || like.Status != inspect.LogFailed {
 		return "/failed", refused("Event " + id.String() + " is no longer a failed one. Choose the group again."), nil
 	}
-	filter := control.EventFilter{Canvas: &like.Canvas, Module: like.Module, Name: like.Name, Error: commonPart(like.LastError), State: control.StateFailed}
-	return d.counted(r, bulk.Change{Verb: bulk.Retry, Filter: filter}, "/failed")
+	filter := operate.EventFilter{Canvas: &like.Canvas, Module: like.Module, Name: like.Name, Error: commonPart(like.LastError), State: operate.StateFailed}
+	return d.counted(r, operate.Change{Verb: operate.VerbRetry, Filter: filter}, "/failed")
 }
 
 // minCommonPart is how short a part of an error may be that says something.
@@ -230,7 +229,7 @@ func commonPart(text string) (longest string) {
 	return longest
 }
 
-func (d *dashboard) operationToChange(r *http.Request) (op bulk.Operation, err error) {
+func (d *dashboard) operationToChange(r *http.Request) (op operate.Operation, err error) {
 	if op, err = d.operationOf(r); err == nil && !d.rowOfOperation(r, op).MayOperate {
 		err = forbidden(access.Operate)
 	}
@@ -245,9 +244,9 @@ func (d *dashboard) confirmOperation(r *http.Request) (string, flash, error) {
 	}
 	_, err = d.Bulk.Confirm(r.Context(), viewerOf(r).actor(), viewerOf(r).key(), op.ID)
 	switch {
-	case errors.Is(err, bulk.ErrExpired):
+	case errors.Is(err, operate.ErrCountExpired):
 		return operationPath(op), refused("The count is too old: count again."), nil
-	case errors.Is(err, bulk.ErrUnknown):
+	case errors.Is(err, operate.ErrUnknownOperation):
 		return operationPath(op), refused("Only who has counted the events can confirm that."), nil
 	case err != nil:
 		return "", flash{}, err

@@ -9,15 +9,15 @@ import (
 	"eventsv2/access"
 	"eventsv2/dashboard"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/bulk"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/test/testenv"
 )
 
 // bulkOperations returns those of the queue, and a browser of somebody who may do everything on the seeded canvas.
-func (q *queue) bulkOperations(grants ...access.Grant) (*bulk.Operations, *browser) {
+func (q *queue) bulkOperations(grants ...access.Grant) (*operate.Operations, *browser) {
 	q.t.Helper()
 	queue := q.queue()
-	operations, err := bulk.New(q.store, queue, testenv.Logger(q.t))
+	operations, err := operate.NewOperations(q.store, queue, testenv.Logger(q.t))
 	if err != nil {
 		q.t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func (q *queue) bulkOperations(grants ...access.Grant) (*bulk.Operations, *brows
 }
 
 // work works on what is confirmed until nothing is left.
-func (q *queue) work(operations *bulk.Operations) {
+func (q *queue) work(operations *operate.Operations) {
 	q.t.Helper()
 	for worked := true; worked; {
 		var err error

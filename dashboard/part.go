@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/humantime"
 )
 
@@ -26,7 +26,7 @@ type situation struct {
 	totals      map[eventqueue.CanvasID][]inspect.Minute
 	activities  []inspect.Activity
 	workers     []inspect.Worker
-	rules       []control.Rule
+	rules       []operate.Rule
 }
 
 // part is what one overview shows.
@@ -39,7 +39,7 @@ type part struct {
 	totals      []inspect.Minute
 	activities  []inspect.Activity
 	workers     []inspect.Worker
-	rules       []control.Rule
+	rules       []operate.Rule
 	// now is the database's clock, if anything was counted.
 	now time.Time
 	// stands says that no run has ended, and why; nil: some have, or nothing is due.
@@ -54,7 +54,7 @@ func (s situation) of(canvas *eventqueue.CanvasID) part {
 	} else {
 		p.totals = s.totals[*canvas]
 		p.activities = those(s.activities, func(a inspect.Activity) bool { return a.Canvas == *canvas })
-		p.rules = those(s.rules, func(r control.Rule) bool { return r.Canvas == *canvas || r.Whole() })
+		p.rules = those(s.rules, func(r operate.Rule) bool { return r.Canvas == *canvas || r.Whole() })
 	}
 	if n := len(p.totals); n > 0 {
 		p.now = p.totals[n-1].AsOf
@@ -73,7 +73,7 @@ func those[T any](list []T, keep func(T) bool) (kept []T) {
 
 // held reports whether rules hold back all events of a handler.
 func (p part) held(scope eventqueue.Scope) bool {
-	return slices.ContainsFunc(p.rules, func(r control.Rule) bool { return r.Covers(control.RuleScope{Scope: scope}) })
+	return slices.ContainsFunc(p.rules, func(r operate.Rule) bool { return r.Covers(operate.RuleScope{Scope: scope}) })
 }
 
 // due are the handlers of which something is due that no rule holds back, the oldest first.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/humantime"
 	"eventsv2/internal/printing"
 )
@@ -79,8 +79,8 @@ func (d *dashboard) troubles(p part, failed int64, who viewer) []trouble {
 }
 
 // held reports that the whole queue is held, and returns the other rules.
-func (r *reporter) held(rules []control.Rule) []control.Rule {
-	return slices.DeleteFunc(slices.Clone(rules), func(rule control.Rule) bool {
+func (r *reporter) held(rules []operate.Rule) []operate.Rule {
+	return slices.DeleteFunc(slices.Clone(rules), func(rule operate.Rule) bool {
 		if rule.Whole() {
 			r.add("", "", "The whole queue is held: no event begins. To let them run: eventctl unhold --all")
 			r.list[len(r.list)-1].Detail = clean(rule.Actor + ": " + rule.Reason)

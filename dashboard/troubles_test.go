@@ -9,7 +9,7 @@ import (
 	"eventsv2/access"
 	"eventsv2/dashboard"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/test/testenv"
 )
@@ -113,7 +113,7 @@ func TestTheOverviewSaysWhatIsWrong(t *testing.T) {
 			func(q *queue) {
 				q.connected()
 				q.minute("send_invoice", 1, 0, 0, "70 minutes")
-				if _, err := q.store.AddRule(testenv.Context(q.t), control.RuleOf(control.PauseRule, seeded)); err != nil {
+				if _, err := q.store.AddRule(testenv.Context(q.t), operate.RuleOf(operate.PauseRule, seeded)); err != nil {
 					q.t.Fatal(err)
 				}
 			},

@@ -14,7 +14,7 @@
 //   - [Handlers] maps events to the [Handler] that runs them, and to its [Policy].
 //   - Package worker runs them.
 //   - Package maintenance publishes pending and lost notifications, and prunes the history.
-//   - Package control pauses and blocks handlers, sets limits, and requeues and retries events.
+//   - Package operate pauses and blocks handlers, sets limits, and requeues and retries events.
 //   - Package typed is for events that are structs, and for chains of handlers.
 //   - Package machine is the diagram that a worker follows, ratelimit the arithmetic of
 //     rate limits.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
 // The events of a cart run one at a time and in the order in which they were
@@ -31,11 +31,11 @@ func ExamplePolicy_orderHold() {
 
 // At most ten events of a tenant run at once, of which at most two are reports.
 func ExampleConcurrencyLimits() {
-	limits, err := control.NewConcurrencyLimits(store, queue)
+	limits, err := operate.NewConcurrencyLimits(store, queue)
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, limit := range []control.ConcurrencyLimit{
+	for _, limit := range []operate.ConcurrencyLimit{
 		{Canvas: tenant, Max: 10},
 		{Canvas: tenant, Module: "WORKER", Name: "report", Max: 2},
 	} {

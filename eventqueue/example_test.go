@@ -14,9 +14,9 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/pubsubnotify"
@@ -202,7 +202,7 @@ func unstick(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	requeuer, err := control.NewRequeuer(store, queue)
+	requeuer, err := operate.NewRequeuer(store, queue)
 	if err != nil {
 		return err
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 )
@@ -212,12 +212,12 @@ func TestOneFailedPublishDelaysNoLiftedRule(t *testing.T) {
 	deploy(t, func(d *deployment) {
 		time.Sleep(time.Second)
 		lifter := &failsOnce{Notifier: d.emitter.Notifier}
-		rules, err := control.NewRules(d.store, d.newQueue(lifter))
+		rules, err := operate.NewRules(d.store, d.newQueue(lifter))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range 10 {
-			if _, err := rules.Add(d.t.Context(), control.PauseRule, rig.Scope); err != nil {
+			if _, err := rules.Add(d.t.Context(), operate.PauseRule, rig.Scope); err != nil {
 				t.Error(err)
 			}
 			if _, err := d.queue.Emit(d.t.Context(), d.event("")); err != nil {
@@ -225,7 +225,7 @@ func TestOneFailedPublishDelaysNoLiftedRule(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond)
 			lifter.fail.Store(i == 2)
-			if _, _, err := rules.Lift(d.t.Context(), control.PauseRule, rig.Scope); err != nil {
+			if _, _, err := rules.Lift(d.t.Context(), operate.PauseRule, rig.Scope); err != nil {
 				t.Error(err)
 			}
 			time.Sleep(2 * time.Second)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/grid"
 	"eventsv2/test/testenv"
@@ -46,7 +46,7 @@ func TestAFailedRunCanBeRetried(t *testing.T) {
 		t.Errorf("%d outputs were removed, want that of the run that is gone", n)
 	}
 	r.on("bad", nil)
-	if _, err := r.store.Retry(testenv.Context(t), control.Edit{}, []eventqueue.EventID{second}); err != nil {
+	if _, err := r.store.Retry(testenv.Context(t), operate.Edit{}, []eventqueue.EventID{second}); err != nil {
 		t.Fatal(err)
 	}
 	if n := r.sweep(); n != 0 {

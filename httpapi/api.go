@@ -16,8 +16,8 @@ import (
 	"eventsv2/access"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
-	"eventsv2/eventqueue/bulk"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/httprequest"
 	"eventsv2/internal/intake"
@@ -31,7 +31,7 @@ type Config struct {
 	Store *pgstore.Store
 	Queue *eventqueue.Queue
 	// Bulk has the changes of many events. The API only starts them: somebody has to Run it.
-	Bulk *bulk.Operations
+	Bulk *operate.Operations
 	// Access finds out who makes a request.
 	Access *access.Authenticator
 	// PerSecond is how many requests an identity may make per second, and twice as many at once. Default (0): 50.

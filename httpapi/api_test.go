@@ -14,7 +14,7 @@ import (
 	"eventsv2/access"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
-	"eventsv2/eventqueue/bulk"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/httpapi"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
@@ -31,14 +31,14 @@ type client struct {
 	t      *testing.T
 	api    http.Handler
 	tokens *access.Tokens
-	bulk   *bulk.Operations
+	bulk   *operate.Operations
 }
 
 func newClient(t *testing.T) *client {
 	t.Helper()
 	r := rig.New(t)
 	tokens := access.NewTokens("", r.Pool)
-	operations, err := bulk.New(r.Store, r.Queue, testenv.Logger(t))
+	operations, err := operate.NewOperations(r.Store, r.Queue, testenv.Logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}

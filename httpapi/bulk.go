@@ -11,8 +11,7 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/bulk"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
 // bulkFilter selects events by all of its fields that are set.
@@ -29,8 +28,8 @@ type bulkFilter struct {
 }
 
 // filter is the filter, if the caller has a verb on its canvas, or everywhere if it has none.
-func (f bulkFilter) filter(ctx context.Context, verb access.Verb) (control.EventFilter, error) {
-	filter := control.EventFilter{Module: f.Module, Name: f.Name, Modifier: f.Modifier, State: control.EventState(f.State), Attributes: f.Attributes, Error: f.Error,
+func (f bulkFilter) filter(ctx context.Context, verb access.Verb) (operate.EventFilter, error) {
+	filter := operate.EventFilter{Module: f.Module, Name: f.Name, Modifier: f.Modifier, State: operate.EventState(f.State), Attributes: f.Attributes, Error: f.Error,
 		OlderThan: seconds(f.OlderThanSeconds), NewerThan: seconds(f.NewerThanSeconds)}
 	if f.Canvas == "" {
 		if !callerOf(ctx).MayEverywhere(verb) {
@@ -45,7 +44,7 @@ func (f bulkFilter) filter(ctx context.Context, verb access.Verb) (control.Event
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-func bulkFilterOf(f control.EventFilter) bulkFilter {
+func bulkFilterOf(f operate.EventFilter) bulkFilter {
 	b := bulkFilter{Module: f.Module, Name: f.Name, Modifier: f.Modifier, State: string(f.State), Attributes: f.Attributes, Error: f.Error,
 		OlderThanSeconds: f.OlderThan.Seconds(), NewerThanSeconds: f.NewerThan.Seconds()}
 	if f.Canvas != nil {
@@ -81,11 +80,11 @@ type bulkOperation struct {
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
 }
 
-func bulkOperationOf(o bulk.Operation) bulkOperation {
+func bulkOperationOf(o operate.Operation) bulkOperation {
 	b := bulkOperation{ID: o.ID.String(), Verb: string(o.Change.Verb), Filter: bulkFilterOf(o.Change.Filter), Reason: o.Change.Reason, Rate: o.Change.Rate, Actor: o.By.Name, State: string(o.State),
 		Counted: o.Counted, Changed: o.Changed, Running: o.Running, Busy: o.Busy, Refused: o.Refused, CountedAt: o.CountedAt.UTC(),
 		StartedAt: optionalTime(o.StartedAt), EndedAt: optionalTime(o.EndedAt)}
-	if o.State == bulk.Counted {
+	if o.State == operate.OperationCounted {
 		b.ExpiresAt = optionalTime(o.ExpiresAt)
 	}
 	return b
@@ -107,22 +106,22 @@ type OperationInput struct {
 func (a *api) addBulk() {
 	change(a, access.Operate, "POST /bulk", "count-bulk", "Count the events of a change of many, which begins when it is confirmed", a.countBulk, creates, takesValues)
 	change(a, access.Operate, "POST /bulk/{id}/confirm", "confirm-bulk", "Start an operation that was counted", func(ctx context.Context, in *OperationInput) (*answer[bulkOperation], error) {
-		return a.changeBulk(ctx, in, func(id uuid.UUID) (bulk.Operation, error) {
+		return a.changeBulk(ctx, in, func(id uuid.UUID) (operate.Operation, error) {
 			return a.Bulk.Confirm(ctx, callerOf(ctx).actor(), callerOf(ctx).Key, id)
 		})
 	})
 	change(a, access.Operate, "POST /bulk/{id}/stop", "stop-bulk", "Stop an operation; what it has done stays done", func(ctx context.Context, in *OperationInput) (*answer[bulkOperation], error) {
-		return a.changeBulk(ctx, in, func(id uuid.UUID) (bulk.Operation, error) { return a.Bulk.Stop(ctx, callerOf(ctx).actor(), id) })
+		return a.changeBulk(ctx, in, func(id uuid.UUID) (operate.Operation, error) { return a.Bulk.Stop(ctx, callerOf(ctx).actor(), id) })
 	})
 	change(a, access.Operate, "POST /bulk/{id}/resume", "resume-bulk", "Have an operation go on that was stopped, or has failed", func(ctx context.Context, in *OperationInput) (*answer[bulkOperation], error) {
 		op, err := a.operation(ctx, in.ID)
-		if err == nil && op.Change.Verb == bulk.Replay && !mayOn(ctx, access.Emit, op.Change.Filter.Canvas) {
+		if err == nil && op.Change.Verb == operate.VerbReplay && !mayOn(ctx, access.Emit, op.Change.Filter.Canvas) {
 			err = errForbidden(access.Emit)
 		}
 		if err != nil {
 			return nil, err
 		}
-		return a.changeBulk(ctx, in, func(id uuid.UUID) (bulk.Operation, error) { return a.Bulk.Resume(ctx, callerOf(ctx).actor(), id) })
+		return a.changeBulk(ctx, in, func(id uuid.UUID) (operate.Operation, error) { return a.Bulk.Resume(ctx, callerOf(ctx).actor(), id) })
 	})
 	get(a, "/bulk/{id}", "get-bulk", "An operation and its progress", func(ctx context.Context, in *OperationInput) (*answer[bulkOperation], error) {
 		op, err := a.operation(ctx, in.ID)
@@ -149,7 +148,7 @@ func (a *api) countBulk(ctx context.Context, in *struct{ Body bulkBody }) (*answ
 		return nil, err
 	}
 	more := []access.Verb{access.Read} // a count tells what there is
-	if in.Body.Verb == string(bulk.Replay) {
+	if in.Body.Verb == string(operate.VerbReplay) {
 		more = append(more, access.Emit)
 	}
 	for _, verb := range more {
@@ -157,12 +156,12 @@ func (a *api) countBulk(ctx context.Context, in *struct{ Body bulkBody }) (*answ
 			return nil, err
 		}
 	}
-	change := bulk.Change{Verb: bulk.Verb(in.Body.Verb), Filter: filter, Reason: in.Body.Reason, Rate: in.Body.Rate}
+	change := operate.Change{Verb: operate.Verb(in.Body.Verb), Filter: filter, Reason: in.Body.Reason, Rate: in.Body.Rate}
 	if in.Body.Edit != nil {
 		change.Edit = in.Body.Edit.edit()
 	}
 	op, err := a.Bulk.Count(ctx, callerOf(ctx).actor(), callerOf(ctx).Key, change)
-	var invalid *bulk.InvalidError
+	var invalid *operate.InvalidError
 	switch {
 	case errors.As(err, &invalid):
 		return nil, huma.Error422UnprocessableEntity(invalid.Error())
@@ -176,19 +175,19 @@ func (a *api) countBulk(ctx context.Context, in *struct{ Body bulkBody }) (*answ
 func errNoOperation() error { return huma.Error404NotFound("there is no such operation") }
 
 // operation returns an operation whose events the caller may read.
-func (a *api) operation(ctx context.Context, text string) (op bulk.Operation, err error) {
+func (a *api) operation(ctx context.Context, text string) (op operate.Operation, err error) {
 	id, err := uuid.Parse(text)
 	if err != nil {
 		return op, huma.Error422UnprocessableEntity("id: is not a uuid")
 	}
 	op, err = a.Bulk.Get(ctx, id)
 	switch {
-	case errors.Is(err, bulk.ErrUnknown):
+	case errors.Is(err, operate.ErrUnknownOperation):
 		return op, errNoOperation()
 	case err != nil:
 		return op, a.failed("bulk", err)
 	case !mayOn(ctx, access.Read, op.Change.Filter.Canvas):
-		return bulk.Operation{}, errNoOperation()
+		return operate.Operation{}, errNoOperation()
 	}
 	return op, nil
 }
@@ -202,7 +201,7 @@ func mayOn(ctx context.Context, verb access.Verb, canvas *eventqueue.CanvasID) b
 }
 
 // changeBulk changes an operation that the caller may see and operate.
-func (a *api) changeBulk(ctx context.Context, in *OperationInput, change func(id uuid.UUID) (bulk.Operation, error)) (*answer[bulkOperation], error) {
+func (a *api) changeBulk(ctx context.Context, in *OperationInput, change func(id uuid.UUID) (operate.Operation, error)) (*answer[bulkOperation], error) {
 	op, err := a.operation(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -212,10 +211,10 @@ func (a *api) changeBulk(ctx context.Context, in *OperationInput, change func(id
 	}
 	op, err = change(op.ID)
 	switch {
-	case errors.Is(err, bulk.ErrUnknown):
+	case errors.Is(err, operate.ErrUnknownOperation):
 		return nil, huma.Error403Forbidden("only who has counted the operation can confirm it: count again")
-	case errors.Is(err, bulk.ErrExpired):
-		return nil, huma.Error409Conflict(bulk.ErrExpired.Error())
+	case errors.Is(err, operate.ErrCountExpired):
+		return nil, huma.Error409Conflict(operate.ErrCountExpired.Error())
 	case err != nil:
 		return nil, a.failed("bulk", err)
 	}
@@ -229,8 +228,8 @@ type editBody struct {
 	DelaySeconds *float64          `json:"delay_seconds,omitempty" minimum:"0" maximum:"4000000000"`
 }
 
-func (e editBody) edit() control.Edit {
-	edit := control.Edit{Value: e.Value, Attributes: e.Attributes}
+func (e editBody) edit() operate.Edit {
+	edit := operate.Edit{Value: e.Value, Attributes: e.Attributes}
 	if e.DelaySeconds != nil {
 		edit.Delay = new(seconds(*e.DelaySeconds))
 	}

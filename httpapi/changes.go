@@ -10,8 +10,8 @@ import (
 	"eventsv2/access"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 )
 
 // newEvent is an event to be emitted.
@@ -147,19 +147,19 @@ func (a *api) addChanges() {
 			Reason string `json:"reason,omitempty" maxLength:"1024"`
 		}
 	}) (*answer[changed], error) {
-		return a.change(ctx, in.ID, func(c *control.Changer, id eventqueue.EventID) ([]control.Changed, error) {
-			return c.Cancel(ctx, control.Cancellation{Reason: in.Body.Reason, Actor: callerOf(ctx).Name}, id)
+		return a.change(ctx, in.ID, func(c *operate.Changer, id eventqueue.EventID) ([]operate.Changed, error) {
+			return c.Cancel(ctx, operate.Cancellation{Reason: in.Body.Reason, Actor: callerOf(ctx).Name}, id)
 		})
 	})
 	change(a, access.Operate, "DELETE /events/{id}", "delete-event", "Delete an event that waits", func(ctx context.Context, in *IDInput) (*answer[changed], error) {
-		return a.change(ctx, in.ID, func(c *control.Changer, id eventqueue.EventID) ([]control.Changed, error) { return c.Delete(ctx, id) })
+		return a.change(ctx, in.ID, func(c *operate.Changer, id eventqueue.EventID) ([]operate.Changed, error) { return c.Delete(ctx, id) })
 	})
 	change(a, access.Operate, "PATCH /events/{id}", "edit-event", "Edit an event that waits", a.edit, takesValues)
 	change(a, access.Operate, "POST /events/{id}/run", "run-event", "Have an event that waits tried now", a.run)
 	change(a, access.Operate, "POST /events/{id}/retry", "retry-event", "Move a failed or cancelled event back into the queue", a.retry)
 }
 
-func (a *api) change(ctx context.Context, id int64, f func(c *control.Changer, id eventqueue.EventID) ([]control.Changed, error)) (*answer[changed], error) {
+func (a *api) change(ctx context.Context, id int64, f func(c *operate.Changer, id eventqueue.EventID) ([]operate.Changed, error)) (*answer[changed], error) {
 	if _, _, err := a.toChange(ctx, id); err != nil {
 		return nil, err
 	}
@@ -167,8 +167,8 @@ func (a *api) change(ctx context.Context, id int64, f func(c *control.Changer, i
 }
 
 // apply is change for an event that the caller may change.
-func (a *api) apply(ctx context.Context, id int64, f func(c *control.Changer, id eventqueue.EventID) ([]control.Changed, error)) (*answer[changed], error) {
-	changer, err := control.NewChanger(a.Store.As(callerOf(ctx).actor()), a.Queue)
+func (a *api) apply(ctx context.Context, id int64, f func(c *operate.Changer, id eventqueue.EventID) ([]operate.Changed, error)) (*answer[changed], error) {
+	changer, err := operate.NewChanger(a.Store.As(callerOf(ctx).actor()), a.Queue)
 	if err != nil {
 		return nil, a.failed("change", err)
 	}
@@ -176,7 +176,7 @@ func (a *api) apply(ctx context.Context, id int64, f func(c *control.Changer, id
 	if err != nil {
 		return nil, a.failed("change", err)
 	}
-	return result(results[0].Result == control.ChangeDone, string(results[0].Result))
+	return result(results[0].Result == operate.ChangeDone, string(results[0].Result))
 }
 
 const outdatedVersion = "its value or its attributes have changed since: read it again"
@@ -202,9 +202,9 @@ func (a *api) edit(ctx context.Context, in *struct {
 		if e.Version != in.Body.Version {
 			return result(false, outdatedVersion)
 		}
-		edit.Of = &control.Content{Value: shown.Queued.Value, Attributes: shown.Queued.Attributes}
+		edit.Of = &operate.Content{Value: shown.Queued.Value, Attributes: shown.Queued.Attributes}
 	}
-	return a.apply(ctx, in.ID, func(c *control.Changer, id eventqueue.EventID) ([]control.Changed, error) {
+	return a.apply(ctx, in.ID, func(c *operate.Changer, id eventqueue.EventID) ([]operate.Changed, error) {
 		return c.Edit(ctx, edit, id)
 	})
 }
@@ -213,7 +213,7 @@ func (a *api) run(ctx context.Context, in *IDInput) (*answer[changed], error) {
 	if _, _, err := a.toChange(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	requeuer, err := control.NewRequeuer(a.Store.As(callerOf(ctx).actor()), a.Queue)
+	requeuer, err := operate.NewRequeuer(a.Store.As(callerOf(ctx).actor()), a.Queue)
 	if err != nil {
 		return nil, a.failed("run", err)
 	}
@@ -221,7 +221,7 @@ func (a *api) run(ctx context.Context, in *IDInput) (*answer[changed], error) {
 	if err != nil {
 		return nil, a.failed("run", err)
 	}
-	return result(results[0].Result == control.RequeueDone, string(results[0].Result))
+	return result(results[0].Result == operate.RequeueDone, string(results[0].Result))
 }
 
 func (a *api) retry(ctx context.Context, in *struct {
@@ -234,25 +234,25 @@ func (a *api) retry(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	var of *control.Content
+	var of *operate.Content
 	if in.Body != nil && in.Body.Version != "" && shown.Logged != nil {
 		if e.Version != in.Body.Version {
 			return result(false, outdatedVersion)
 		}
-		of = &control.Content{Value: shown.Logged.Value, Attributes: shown.Logged.Attributes}
+		of = &operate.Content{Value: shown.Logged.Value, Attributes: shown.Logged.Attributes}
 	}
-	retrier, err := control.NewRetrier(a.Store.As(callerOf(ctx).actor()), a.Queue)
+	retrier, err := operate.NewRetrier(a.Store.As(callerOf(ctx).actor()), a.Queue)
 	if err != nil {
 		return nil, a.failed("retry", err)
 	}
-	var results []control.Retried
+	var results []operate.Retried
 	if of == nil {
 		results, err = retrier.Retry(ctx, eventqueue.EventID(in.ID))
 	} else {
-		results, err = retrier.RetryEdited(ctx, control.Edit{Of: of}, eventqueue.EventID(in.ID))
+		results, err = retrier.RetryEdited(ctx, operate.Edit{Of: of}, eventqueue.EventID(in.ID))
 	}
 	if err != nil {
 		return nil, a.failed("retry", err)
 	}
-	return result(results[0].Result == control.RetryMoved, string(results[0].Result))
+	return result(results[0].Result == operate.RetryMoved, string(results[0].Result))
 }

@@ -10,7 +10,7 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/dashboard"
-	"eventsv2/eventqueue/bulk"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/httpapi"
 	"eventsv2/service"
 )
@@ -31,7 +31,7 @@ func ExampleNew() {
 // mount serves the API below /v1/ and the dashboard below /admin/events/, to holders of tokens.
 func mount(s *service.Service, mux *http.ServeMux) error {
 	who := &access.Authenticator{Tokens: access.NewTokens(s.Store().Schema(), s.Pool())}
-	operations, err := bulk.New(s.Store(), s.Queue, zap.L())
+	operations, err := operate.NewOperations(s.Store(), s.Queue, zap.L())
 	if err != nil {
 		return err
 	}

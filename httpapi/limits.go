@@ -7,7 +7,7 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 )
 
@@ -92,7 +92,7 @@ func (a *api) addLimits() {
 		if err != nil {
 			return nil, err
 		}
-		limit := control.RateLimit{Scope: scope, PerMinute: b.PerMinute, PerDay: b.PerDay, Mode: ratelimit.Mode(b.Mode)}
+		limit := operate.RateLimit{Scope: scope, PerMinute: b.PerMinute, PerDay: b.PerDay, Mode: ratelimit.Mode(b.Mode)}
 		if err := limit.Validate(); err != nil {
 			return nil, huma.Error422UnprocessableEntity(err.Error())
 		}
@@ -120,16 +120,16 @@ func (a *api) addLimits() {
 }
 
 // concurrencyLimits returns what changes concurrency limits as the caller, and the limit without its Max.
-func (a *api) concurrencyLimits(ctx context.Context, t ConcurrencyTargetInput) (*control.ConcurrencyLimits, control.ConcurrencyLimit, error) {
+func (a *api) concurrencyLimits(ctx context.Context, t ConcurrencyTargetInput) (*operate.ConcurrencyLimits, operate.ConcurrencyLimit, error) {
 	canvas, err := canvasFor(ctx, access.Administer, t.Canvas)
-	limit := control.ConcurrencyLimit{Canvas: canvas, Module: t.Module, Name: t.Name, Key: t.OrderingKey, EveryKey: t.EveryKey}
+	limit := operate.ConcurrencyLimit{Canvas: canvas, Module: t.Module, Name: t.Name, Key: t.OrderingKey, EveryKey: t.EveryKey}
 	if err != nil {
 		return nil, limit, err
 	}
 	if err := limit.Validate(); err != nil {
 		return nil, limit, huma.Error422UnprocessableEntity(err.Error())
 	}
-	limits, err := control.NewConcurrencyLimits(a.Store.As(callerOf(ctx).actor()), a.Queue)
+	limits, err := operate.NewConcurrencyLimits(a.Store.As(callerOf(ctx).actor()), a.Queue)
 	if err != nil {
 		return nil, limit, a.failed("limit", err)
 	}
@@ -137,7 +137,7 @@ func (a *api) concurrencyLimits(ctx context.Context, t ConcurrencyTargetInput) (
 }
 
 // rateLimits is concurrencyLimits for a rate limit.
-func (a *api) rateLimits(ctx context.Context, canvasText, module, name string) (*control.RateLimits, eventqueue.Scope, error) {
+func (a *api) rateLimits(ctx context.Context, canvasText, module, name string) (*operate.RateLimits, eventqueue.Scope, error) {
 	canvas, err := canvasFor(ctx, access.Administer, canvasText)
 	scope := eventqueue.Scope{Canvas: canvas, Module: module, Name: name}
 	if err != nil {
@@ -146,7 +146,7 @@ func (a *api) rateLimits(ctx context.Context, canvasText, module, name string) (
 	if err := scope.ValidateRate(); err != nil {
 		return nil, scope, huma.Error422UnprocessableEntity(err.Error())
 	}
-	limits, err := control.NewRateLimits(a.Store.As(callerOf(ctx).actor()), a.Queue)
+	limits, err := operate.NewRateLimits(a.Store.As(callerOf(ctx).actor()), a.Queue)
 	if err != nil {
 		return nil, scope, a.failed("limit", err)
 	}
@@ -162,7 +162,7 @@ func (a *api) listConcurrencyLimits(ctx context.Context, in *CanvasInput) (*answ
 	if err != nil {
 		return nil, a.failed("limits", err)
 	}
-	return pageOfAll(found, func(l control.ConcurrencyLimit) concurrencyLimit {
+	return pageOfAll(found, func(l operate.ConcurrencyLimit) concurrencyLimit {
 		return concurrencyLimit{l.Canvas.String(), l.Module, l.Name, l.Key, l.EveryKey, l.Max}
 	}), nil
 }
@@ -176,7 +176,7 @@ func (a *api) listRateLimits(ctx context.Context, in *CanvasInput) (*answer[page
 	if err != nil {
 		return nil, a.failed("limits", err)
 	}
-	return pageOfAll(found, func(l control.RateStatus) rateStatus {
+	return pageOfAll(found, func(l operate.RateStatus) rateStatus {
 		return rateStatus{RateLimitBody{l.Canvas.String(), l.Module, l.Name, l.PerMinute, l.PerDay, string(l.Mode)}, l.MinuteUsed, l.DayUsed, l.Waiting}
 	}), nil
 }

@@ -10,9 +10,8 @@ import (
 	"eventsv2/access"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
-	"eventsv2/eventqueue/bulk"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 )
 
 // answer is the body of an answer.
@@ -89,7 +88,7 @@ type event struct {
 
 func eventOf(e eventqueue.Event) event {
 	return event{ID: int64(e.ID), Canvas: e.Canvas.String(), Module: e.Module, Name: e.Name, Modifier: e.Modifier, Value: e.Value, Attributes: e.Attributes,
-		ParentID: int64(e.ParentID), Original: int64(bulk.OriginalOf(e.Attributes)), Retries: e.Retries, EnqueuedAt: e.EnqueuedAt.UTC()}
+		ParentID: int64(e.ParentID), Original: int64(operate.OriginalOf(e.Attributes)), Retries: e.Retries, EnqueuedAt: e.EnqueuedAt.UTC()}
 }
 
 func queuedOf(q inspect.QueuedEvent) event {
@@ -148,7 +147,7 @@ func (a *api) shown(ctx context.Context, id int64) (inspect.Shown, event, error)
 		e.Value = nil
 	}
 	if shown.Queued != nil || shown.Logged.Status != inspect.LogCompleted {
-		e.Version = control.Content{Value: e.Value, Attributes: e.Attributes}.Version()
+		e.Version = operate.Content{Value: e.Value, Attributes: e.Attributes}.Version()
 	}
 	return shown, e, nil
 }

@@ -9,8 +9,8 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 )
 
 // HandlerBody names a handler on a canvas.
@@ -64,10 +64,10 @@ func (a *api) addRules() {
 	})
 	// Users pause, and administrators block.
 	for _, words := range []struct {
-		rule      control.RuleType
+		rule      operate.RuleType
 		verb      access.Verb
 		add, lift string
-	}{{control.PauseRule, access.Operate, "pause", "unpause"}, {control.BlockRule, access.Administer, "block", "unblock"}} {
+	}{{operate.PauseRule, access.Operate, "pause", "unpause"}, {operate.BlockRule, access.Administer, "block", "unblock"}} {
 		change(a, words.verb, "POST /handlers/"+words.add, words.add+"-handler", "Hold back a handler on a canvas", func(ctx context.Context, in *struct{ Body ruleBody }) (*answer[ruleChanged], error) {
 			return a.addRule(ctx, words.rule, words.verb, in.Body)
 		})
@@ -78,7 +78,7 @@ func (a *api) addRules() {
 }
 
 // rules returns what changes rules as the caller, and the scope of a handler on whose canvas they have a verb.
-func (a *api) rules(ctx context.Context, verb access.Verb, h HandlerBody) (*control.Rules, eventqueue.Scope, error) {
+func (a *api) rules(ctx context.Context, verb access.Verb, h HandlerBody) (*operate.Rules, eventqueue.Scope, error) {
 	canvas, err := canvasFor(ctx, verb, h.Canvas)
 	scope := eventqueue.Scope{Canvas: canvas, Module: h.Module, Name: h.Name}
 	if err != nil {
@@ -87,25 +87,25 @@ func (a *api) rules(ctx context.Context, verb access.Verb, h HandlerBody) (*cont
 	if err := scope.Validate(); err != nil {
 		return nil, scope, huma.Error422UnprocessableEntity(err.Error())
 	}
-	rules, err := control.NewRules(a.Store.As(callerOf(ctx).actor()), a.Queue)
+	rules, err := operate.NewRules(a.Store.As(callerOf(ctx).actor()), a.Queue)
 	if err != nil {
 		return nil, scope, a.failed("rules", err)
 	}
 	return rules, scope, nil
 }
 
-func (a *api) addRule(ctx context.Context, t control.RuleType, verb access.Verb, body ruleBody) (*answer[ruleChanged], error) {
+func (a *api) addRule(ctx context.Context, t operate.RuleType, verb access.Verb, body ruleBody) (*answer[ruleChanged], error) {
 	rules, scope, err := a.rules(ctx, verb, body.HandlerBody)
 	if err != nil {
 		return nil, err
 	}
-	added := control.Rule{Type: t, RuleScope: control.RuleScope{Scope: scope}, Reason: body.Reason, Actor: callerOf(ctx).Name, Until: body.Until}
+	added := operate.Rule{Type: t, RuleScope: operate.RuleScope{Scope: scope}, Reason: body.Reason, Actor: callerOf(ctx).Name, Until: body.Until}
 	if err := added.Validate(); err != nil {
 		return nil, huma.Error422UnprocessableEntity(err.Error())
 	}
 	done, err := rules.AddRule(ctx, added)
 	switch {
-	case errors.Is(err, control.ErrUntilPassed):
+	case errors.Is(err, operate.ErrUntilPassed):
 		return nil, huma.Error422UnprocessableEntity(err.Error())
 	case err != nil:
 		return nil, a.failed(string(t), err)
@@ -113,7 +113,7 @@ func (a *api) addRule(ctx context.Context, t control.RuleType, verb access.Verb,
 	return &answer[ruleChanged]{ruleChanged{done}}, nil
 }
 
-func (a *api) liftRule(ctx context.Context, t control.RuleType, verb access.Verb, body HandlerBody) (*answer[ruleChanged], error) {
+func (a *api) liftRule(ctx context.Context, t operate.RuleType, verb access.Verb, body HandlerBody) (*answer[ruleChanged], error) {
 	rules, scope, err := a.rules(ctx, verb, body)
 	if err != nil {
 		return nil, err

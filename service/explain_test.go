@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/service"
 	"eventsv2/test/testenv"
 )
@@ -52,11 +52,11 @@ func TestWhatARelaySaysOfAnEventThatIsDue(t *testing.T) {
 		t.Fatal(err)
 	}
 	said("", true, true)
-	rules, err := control.NewRules(s.Store(), s.Queue)
+	rules, err := operate.NewRules(s.Store(), s.Queue)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rules.Add(ctx, control.PauseRule, eventqueue.Scope{Canvas: service.DefaultCanvas, Module: "WORKER", Name: "greet"}); err != nil {
+	if _, err := rules.Add(ctx, operate.PauseRule, eventqueue.Scope{Canvas: service.DefaultCanvas, Module: "WORKER", Name: "greet"}); err != nil {
 		t.Fatal(err)
 	}
 	said("", false, true)

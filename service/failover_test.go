@@ -9,7 +9,7 @@ import (
 
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/service"
 	"eventsv2/test/testenv"
 )
@@ -82,11 +82,11 @@ func TestOwnPoolRecoversFromFailover(t *testing.T) {
 			})
 		},
 		"operators": func(ctx context.Context, s *service.Service) error {
-			rules, err := control.NewRules(s.Store(), s.Queue)
+			rules, err := operate.NewRules(s.Store(), s.Queue)
 			if err != nil {
 				return err
 			}
-			_, err = rules.Add(ctx, control.PauseRule, eventqueue.Scope{Canvas: service.DefaultCanvas, Module: service.DefaultModule, Name: "greet"})
+			_, err = rules.Add(ctx, operate.PauseRule, eventqueue.Scope{Canvas: service.DefaultCanvas, Module: service.DefaultModule, Name: "greet"})
 			return err
 		},
 		"cron": func(ctx context.Context, s *service.Service) error {

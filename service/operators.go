@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue/audit"
-	"eventsv2/eventqueue/bulk"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/backoff"
 	"eventsv2/internal/logkey"
 )
@@ -36,7 +36,7 @@ func ownActor() audit.Actor {
 // until ctx ends. What fails is logged, and tried again an hour later.
 func (s *Service) pruneOperations(ctx context.Context) error {
 	log := audit.NewLog(s.store.Schema(), s.pool)
-	operations, err := bulk.New(s.store, s.Queue, s.log)
+	operations, err := operate.NewOperations(s.store, s.Queue, s.log)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (s *Service) pruneOperations(ctx context.Context) error {
 			})
 		}
 		s.pruned(ctx, "changes of many events", func(ctx context.Context) (int, error) {
-			return operations.Prune(ctx, bulk.RetainFor, pruneOperatorsPage)
+			return operations.Prune(ctx, operate.RetainOperationsFor, pruneOperatorsPage)
 		})
 	}
 	return nil

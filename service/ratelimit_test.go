@@ -13,10 +13,10 @@ import (
 	"testing"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/httptarget"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/memnotify"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/service"
@@ -45,12 +45,12 @@ func TestWebhooksOverALimitAreAcceptedAndWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits, err := control.NewRateLimits(store, queue)
+	limits, err := operate.NewRateLimits(store, queue)
 	if err != nil {
 		t.Fatal(err)
 	}
 	limited, free := eventqueue.CanvasID{1}, eventqueue.CanvasID{2}
-	if _, err := limits.Set(ctx, control.RateLimit{Scope: eventqueue.Scope{Canvas: limited}, PerDay: 2}); err != nil {
+	if _, err := limits.Set(ctx, operate.RateLimit{Scope: eventqueue.Scope{Canvas: limited}, PerDay: 2}); err != nil {
 		t.Fatal(err)
 	}
 	ran := startWorker(t, queue, store, notifier, file)

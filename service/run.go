@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"eventsv2/cronchecker"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/internal/setup"
 )
@@ -84,7 +84,7 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 // AddPart has Run run one more part: something of the program's own that needs the database, such as the Run of
-// a bulk.Operations or a server. It is run once the database can be used. It returns when ctx ends; if it returns an
+// a operate.Operations or a server. It is run once the database can be used. It returns when ctx ends; if it returns an
 // error, the other parts are stopped, and Run returns that error. The name is for the log. Call AddPart before Run.
 func (s *Service) AddPart(name string, run func(ctx context.Context) error) {
 	s.added = append(s.added, part{name: name, run: run})
@@ -165,7 +165,7 @@ func (s *Service) newRelay() (part, error) {
 		s.readyNeeds(relay.PublishError)
 		s.readyNeeds(s.store.ListenError)
 		s.aliveNeeds(relay.Stalled)
-		rules, err := control.NewRules(s.store.As(ownActor()), s.Queue)
+		rules, err := operate.NewRules(s.store.As(ownActor()), s.Queue)
 		if err != nil {
 			return err
 		}

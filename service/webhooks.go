@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/httptarget"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/webhook"
 )
 
@@ -91,11 +91,11 @@ func verifierOf(entry httptarget.WebhookEntry, secrets []string) (webhook.Verifi
 
 // newWebhooks is a handler that accepts requests for a canvas that is over its rate limit, whose events
 // wait for it, and answers 429 where the source says so.
-func newWebhooks(queue *eventqueue.Queue, store control.RateStore, config webhook.Config) (http.Handler, error) {
+func newWebhooks(queue *eventqueue.Queue, store operate.RateStore, config webhook.Config) (http.Handler, error) {
 	if !slices.ContainsFunc(config.Sources, func(s webhook.Source) bool { return s.RefuseOverLimit }) {
 		return webhook.New(queue, config)
 	}
-	limits, err := control.NewRateLimits(store, queue)
+	limits, err := operate.NewRateLimits(store, queue)
 	if err != nil {
 		return nil, err
 	}

@@ -7,27 +7,27 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/attributes"
 	"eventsv2/internal/mayrun"
 )
 
 // State is whether an event may run, or why not.
-type State = control.EventState
+type State = operate.EventState
 
 // The states of an event that has not ended.
 const (
-	Waiting = control.StateWaiting
-	Delayed = control.StateDelayed
-	Running = control.StateRunning
-	Paused  = control.StatePaused
-	Blocked = control.StateBlocked
-	Expired = control.StateExpired
-	Behind  = control.StateBehind
+	Waiting = operate.StateWaiting
+	Delayed = operate.StateDelayed
+	Running = operate.StateRunning
+	Paused  = operate.StatePaused
+	Blocked = operate.StateBlocked
+	Expired = operate.StateExpired
+	Behind  = operate.StateBehind
 )
 
 // States lists all states, in the order in which they are shown.
-func States() []State { return control.QueuedStates() }
+func States() []State { return operate.QueuedStates() }
 
 // QueuedEvent is an event that has not ended, as it stood at AsOf.
 type QueuedEvent struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/internal/mayrun"
 )
@@ -92,7 +92,7 @@ type facts struct {
 	snoozes   int
 	overLimit bool
 	// limits are the rate limits that the event has to pass, with their counts; read if one has put it off.
-	limits []control.RateStatus
+	limits []operate.RateStatus
 	// relayRuns reports whether a relay is connected to the database.
 	relayRuns bool
 	// live is how many workers run, and knowing how many of them have the event's handler. lastKnew
@@ -129,7 +129,7 @@ func (f *facts) read(ctx context.Context, db eventqueue.DB) error {
 	return err
 }
 
-func scanRate(row pgx.CollectableRow) (l control.RateStatus, err error) {
+func scanRate(row pgx.CollectableRow) (l operate.RateStatus, err error) {
 	err = row.Scan((*[16]byte)(&l.Canvas), &l.Module, &l.Name, &l.PerMinute, &l.PerDay, &l.Mode, &l.MinuteUsed, &l.DayUsed, &l.MinuteLeft, &l.DayLeft, &l.Waiting)
 	return l, err
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 )
 
 // causes are what can keep an event from running, in the order in which a worker would meet them, after
@@ -28,7 +28,7 @@ var causes = []struct {
 		f.live, f.knowing, f.lastKnew = 2, 0, &Worker{Host: "pod-1", Version: "v1.0.0", StartedAt: start.Add(-time.Hour), AsOf: start}
 	}, []string{"No live worker, of which there are 2, has its handler WORKER/greet/_", "the last that had it was on pod-1 (v1.0.0)", "deploy a version"}},
 	{machine.NotItsTurn, func(f *facts, _ *QueuedEvent) {
-		f.shown.Group = &Group{Of: control.ConcurrencyLimit{Key: "k", Max: 1}, Next: 3}
+		f.shown.Group = &Group{Of: operate.ConcurrencyLimit{Key: "k", Max: 1}, Next: 3}
 	}, []string{`ordering key "k"`, "behind event 3", "eventctl explain 3"}},
 }
 
@@ -48,7 +48,7 @@ func (e *QueuedEvent) heldBy(state WorkerState) {
 }
 
 func (f *facts) rule(t machine.Rule) {
-	f.shown.Rules = append(f.shown.Rules, control.Rule{Type: t, CreatedAt: start.Add(-time.Hour), Actor: "ada", Reason: "the target is sick\nsince noon", Until: start.Add(time.Hour)})
+	f.shown.Rules = append(f.shown.Rules, operate.Rule{Type: t, CreatedAt: start.Add(-time.Hour), Actor: "ada", Reason: "the target is sick\nsince noon", Until: start.Add(time.Hour)})
 }
 
 func (r Reason) has(t *testing.T, label machine.Label, want ...string) {
@@ -166,7 +166,7 @@ var otherCauses = map[machine.Label]struct {
 	}, []string{"asked for a later time, 2 times so far"}},
 	machine.OverLimit: {func(f *facts, e *QueuedEvent) {
 		e.DelayUntil, f.overLimit = start.Add(time.Minute), true
-		f.limits = []control.RateStatus{rate("", "", 10, 100, 10, 100)}
+		f.limits = []operate.RateStatus{rate("", "", 10, 100, 10, 100)}
 	}, []string{"no room: 10 per minute and 100 per day for the whole canvas; it is tried again 2026-01-01T13:01:00Z", "eventctl limit rate set --canvas 01"}},
 	machine.EventMissing:         {func(f *facts, _ *QueuedEvent) { f.shown.Queued = nil }, []string{"neither in the queue nor in the history"}},
 	machine.ExecutesToCompletion: {logged(LogCompleted), []string{"It completed 2026-01-01T12:59:00Z (1m0s ago)."}},

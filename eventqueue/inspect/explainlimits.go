@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 )
 
@@ -31,7 +31,7 @@ func (f *facts) putOff(due, early string) Reason {
 }
 
 // fullWindows are the windows of a limit that have no room.
-func fullWindows(l control.RateStatus) (full []string) {
+func fullWindows(l operate.RateStatus) (full []string) {
 	if minuteFull(l) {
 		full = append(full, fmt.Sprintf("%d per minute", l.PerMinute))
 	}
@@ -41,14 +41,14 @@ func fullWindows(l control.RateStatus) (full []string) {
 	return full
 }
 
-func minuteFull(l control.RateStatus) bool {
+func minuteFull(l operate.RateStatus) bool {
 	return l.PerMinute > 0 && l.MinuteUsed >= int64(l.PerMinute)
 }
 
-func dayFull(l control.RateStatus) bool { return l.PerDay > 0 && l.DayUsed >= int64(l.PerDay) }
+func dayFull(l operate.RateStatus) bool { return l.PerDay > 0 && l.DayUsed >= int64(l.PerDay) }
 
 // limited names what a limit is for.
-func limited(l control.RateStatus) string {
+func limited(l operate.RateStatus) string {
 	if l.WholeCanvas() {
 		return "the whole canvas"
 	}
@@ -57,7 +57,7 @@ func limited(l control.RateStatus) string {
 
 // raiseCommand sets a limit to twice of what has run in each full window. It names all of the limit, since a part that it
 // left out would be removed.
-func raiseCommand(l control.RateStatus) string {
+func raiseCommand(l operate.RateStatus) string {
 	command := "eventctl limit rate set --canvas " + l.Canvas.String()
 	if !l.WholeCanvas() {
 		command += fmt.Sprintf(" --module %s --name %s", quoted(l.Module), quoted(l.Name))

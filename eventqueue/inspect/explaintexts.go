@@ -7,8 +7,8 @@ import (
 	"time"
 	"unicode"
 
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/humantime"
 )
 
@@ -129,7 +129,7 @@ func (f *facts) ruled(label machine.Label) (all []Reason) {
 }
 
 // ruledHandlers begins a sentence about what a rule holds back.
-func ruledHandlers(rule control.Rule) string {
+func ruledHandlers(rule operate.Rule) string {
 	if rule.Whole() {
 		return "The whole queue is held, its events are"
 	}
@@ -144,7 +144,7 @@ func ruledHandlers(rule control.Rule) string {
 }
 
 // ruleFlags are the flags that name what a rule is about, beside its canvas and module.
-func ruleFlags(rule control.Rule) string {
+func ruleFlags(rule operate.Rule) string {
 	flags := "--name " + quoted(rule.Name)
 	if rule.Prefix {
 		flags = "--prefix " + quoted(rule.Name)
@@ -156,7 +156,7 @@ func ruleFlags(rule control.Rule) string {
 }
 
 // actorOf is who added a rule.
-func actorOf(rule control.Rule, who string) string {
+func actorOf(rule operate.Rule, who string) string {
 	if rule.Actor == "" {
 		return who
 	}
@@ -164,7 +164,7 @@ func actorOf(rule control.Rule, who string) string {
 }
 
 // because is why a rule was added, and until when it holds.
-func because(rule control.Rule, now time.Time) string {
+func because(rule operate.Rule, now time.Time) string {
 	var text string
 	if rule.Reason != "" {
 		text = ", because of: " + firstLine(rule.Reason)

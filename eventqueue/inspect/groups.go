@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
 // CountedInGroup is how far the events of an ordering group are counted: more of them are shown as one more.
@@ -16,7 +16,7 @@ const CountedInGroup = 1000
 type WaitingGroup struct {
 	// Of is the key or the limit of the group, with the number of its events that may run at once: Max is 0 if the
 	// limit has been removed.
-	Of control.ConcurrencyLimit
+	Of operate.ConcurrencyLimit
 	// Head is the first event of the group: the first that may run, and where there is none, the first that waits.
 	Head eventqueue.EventID
 	// Admitted is how many events may run, or run. Waiting is how many wait behind them. Above CountedInGroup, both
@@ -89,7 +89,7 @@ func (r *Reader) WaitingGroups(ctx context.Context, canvas *eventqueue.CanvasID,
 	_, err = pgx.ForEachRow(rows, []any{(*[16]byte)(&place.Canvas), &place.Group, &most, &found, &g.Head, &g.Admitted, &g.Waiting}, func() error {
 		visited++
 		if found {
-			g.Of = control.LimitOfGroup(place.Canvas, place.Group, most)
+			g.Of = operate.LimitOfGroup(place.Canvas, place.Group, most)
 			groups = append(groups, g)
 		}
 		return nil
@@ -106,7 +106,7 @@ func (r *Reader) WaitingGroups(ctx context.Context, canvas *eventqueue.CanvasID,
 // LimitInUse is a concurrency limit, and what it lets run now. That of every key has no events of its own: each key
 // is a group.
 type LimitInUse struct {
-	control.ConcurrencyLimit
+	operate.ConcurrencyLimit
 	// Admitted is how many events may run, or run, and Waiting how many wait for them, as in WaitingGroup.
 	Admitted, Waiting int
 }
@@ -126,7 +126,7 @@ func (r *Reader) LimitsInUse(ctx context.Context, canvas *eventqueue.CanvasID, l
 
 // LimitsOfHandler returns the concurrency limits of a handler, and of its canvas.
 func (r *Reader) LimitsOfHandler(ctx context.Context, scope eventqueue.Scope) ([]LimitInUse, error) {
-	of := []control.ConcurrencyLimit{{Canvas: scope.Canvas}, {Canvas: scope.Canvas, Module: scope.Module, Name: scope.Name}}
+	of := []operate.ConcurrencyLimit{{Canvas: scope.Canvas}, {Canvas: scope.Canvas, Module: scope.Module, Name: scope.Name}}
 	return r.limitsInUse(ctx, &scope.Canvas, []string{of[0].Group(), of[1].Group()}, len(of))
 }
 
@@ -140,7 +140,7 @@ func (r *Reader) limitsInUse(ctx context.Context, canvas *eventqueue.CanvasID, g
 		var group string
 		var most int
 		err = row.Scan((*[16]byte)(&canvas), &group, &most, &l.Admitted, &l.Waiting)
-		l.ConcurrencyLimit = control.LimitOfGroup(canvas, group, most)
+		l.ConcurrencyLimit = operate.LimitOfGroup(canvas, group, most)
 		return l, err
 	})
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/test/testenv"
 )
@@ -89,13 +89,13 @@ func TestLimitsInUse(t *testing.T) {
 	t.Parallel()
 	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
 	reader, canvas := inspect.New(store.Pool()), eventqueue.CanvasID{0: 1, 6: 0x40, 8: 0x80}
-	for _, limit := range []control.ConcurrencyLimit{{Canvas: canvas, Module: "WORKER", Name: "ship", Max: 2}, {Canvas: canvas, Max: 9}, {Canvas: canvas, EveryKey: true, Max: 3}} {
+	for _, limit := range []operate.ConcurrencyLimit{{Canvas: canvas, Module: "WORKER", Name: "ship", Max: 2}, {Canvas: canvas, Max: 9}, {Canvas: canvas, EveryKey: true, Max: 3}} {
 		if _, err := store.SetConcurrencyLimit(ctx, limit); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, err := store.Pool().Exec(ctx, `INSERT INTO event_groups (event_id, stage, canvas_id, group_key, admitted)
-		SELECT i, 2, $1::uuid, $2, i < 3 FROM generate_series(1, 7) AS i`, [16]byte(canvas), control.ConcurrencyLimit{Module: "WORKER", Name: "ship"}.Group()); err != nil {
+		SELECT i, 2, $1::uuid, $2, i < 3 FROM generate_series(1, 7) AS i`, [16]byte(canvas), operate.ConcurrencyLimit{Module: "WORKER", Name: "ship"}.Group()); err != nil {
 		t.Fatal(err)
 	}
 	limits, err := reader.LimitsInUse(ctx, nil, 10)

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
@@ -86,11 +86,11 @@ func TestShowFollowsAnEvent(t *testing.T) {
 		}
 	}
 	expect(inspect.Waiting)
-	if _, err := store.AddRule(ctx, control.RuleOf(control.PauseRule, inspectedScope())); err != nil {
+	if _, err := store.AddRule(ctx, operate.RuleOf(operate.PauseRule, inspectedScope())); err != nil {
 		t.Fatal(err)
 	}
 	expect(inspect.Paused)
-	if _, err := store.LiftRule(ctx, control.LiftOf(control.PauseRule, inspectedScope())); err != nil {
+	if _, err := store.LiftRule(ctx, operate.LiftOf(operate.PauseRule, inspectedScope())); err != nil {
 		t.Fatal(err)
 	}
 	known := eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{{Module: "WORKER", Name: "greet", Modifier: "_"}}}

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
 // created_at has no time zone. It is in the zone of the session that wrote it, which is
@@ -28,16 +28,16 @@ ORDER BY canvas_id, module, name, prefix, modifier, rule_type`
 
 // Rules returns the rules that match the filter, with the very name that it has, also where that is a prefix, ordered by
 // canvas, module, name, modifier and type. One of the whole queue matches every filter.
-func (r *Reader) Rules(ctx context.Context, filter Filter) ([]control.Rule, error) {
+func (r *Reader) Rules(ctx context.Context, filter Filter) ([]operate.Rule, error) {
 	return listRules(ctx, r.pool, filter)
 }
 
-func listRules(ctx context.Context, db eventqueue.DB, filter Filter) ([]control.Rule, error) {
+func listRules(ctx context.Context, db eventqueue.DB, filter Filter) ([]operate.Rule, error) {
 	rows, err := db.Query(ctx, listRulesSQL, filter.args()...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r control.Rule, err error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r operate.Rule, err error) {
 		var until, released *time.Time
 		err = row.Scan(&r.Type, (*[16]byte)(&r.Canvas), &r.Module, &r.Name, &r.Modifier, &r.Prefix, &r.Reason, &r.Actor, &until, &r.CreatedAt,
 			&r.Rate, &r.ReleasedTo, &released)
@@ -53,15 +53,15 @@ func listRules(ctx context.Context, db eventqueue.DB, filter Filter) ([]control.
 
 // RulesAbout returns the rules that can hold back an event that a rule of the scope holds back, in the order of
 // Rules.
-func (r *Reader) RulesAbout(ctx context.Context, scope control.RuleScope) ([]control.Rule, error) {
+func (r *Reader) RulesAbout(ctx context.Context, scope operate.RuleScope) ([]operate.Rule, error) {
 	rules, err := listRules(ctx, r.pool, Filter{Canvas: &scope.Canvas, Module: scope.Module})
-	return slices.DeleteFunc(rules, func(rule control.Rule) bool { return !rule.Overlaps(scope) }), err
+	return slices.DeleteFunc(rules, func(rule operate.Rule) bool { return !rule.Overlaps(scope) }), err
 }
 
 // rulesOf returns the rules that hold back an event.
-func rulesOf(ctx context.Context, db eventqueue.DB, e *eventqueue.Event) ([]control.Rule, error) {
+func rulesOf(ctx context.Context, db eventqueue.DB, e *eventqueue.Event) ([]operate.Rule, error) {
 	rules, err := listRules(ctx, db, Filter{Canvas: &e.Canvas, Module: e.Module})
-	return slices.DeleteFunc(rules, func(rule control.Rule) bool { return !rule.Holds(e) }), err
+	return slices.DeleteFunc(rules, func(rule operate.Rule) bool { return !rule.Holds(e) }), err
 }
 
 const hasEventsSQL = `

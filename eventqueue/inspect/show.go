@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgsession"
 )
 
@@ -15,7 +15,7 @@ type Shown struct {
 	Queued *QueuedEvent
 	Logged *LogEntry
 	// Rules are the rules that hold a queued event back.
-	Rules []control.Rule
+	Rules []operate.Rule
 	// Attempts are the newest failed attempts of the event, the oldest of them first.
 	Attempts []Attempt
 	// Workers are those of the attempts that are still known.
@@ -83,7 +83,7 @@ func show(ctx context.Context, tx eventqueue.DB, id eventqueue.EventID) (shown S
 type Group struct {
 	// Of is the key or the limit of the group, with the number of its events that may run
 	// at once: Max is 1 for a key without a limit, and 0 if the limit has been removed.
-	Of control.ConcurrencyLimit
+	Of operate.ConcurrencyLimit
 	// Next is the first event of the group that may run. It is 0 if there is none; the
 	// relay repairs such a group.
 	Next eventqueue.EventID
@@ -105,7 +105,7 @@ func scanGroup(canvas eventqueue.CanvasID) pgx.RowToFunc[Group] {
 		var group string
 		var most int
 		err = row.Scan(&group, &most, &l.Next)
-		l.Of = control.LimitOfGroup(canvas, group, most)
+		l.Of = operate.LimitOfGroup(canvas, group, most)
 		return l, err
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
 )
@@ -172,7 +172,7 @@ func TestPrunerLeavesWhatARetryMoves(t *testing.T) {
 	if err := tx.Rollback(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if retried, err := r.Store.Retry(ctx, control.Edit{}, []eventqueue.EventID{10}); err != nil || retried[0].Result != "retried" {
+	if retried, err := r.Store.Retry(ctx, operate.Edit{}, []eventqueue.EventID{10}); err != nil || retried[0].Result != "retried" {
 		t.Fatalf("retry: %v, %v", retried, err)
 	}
 	expect(1)

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
@@ -59,7 +59,7 @@ func TestTheRelayLeavesPausedAndFarOffEventsAlone(t *testing.T) {
 	far := r.Event(`"far"`)
 	far.Delay = time.Hour
 	r.Emit(r.Event(`"paused"`), far)
-	if _, err := r.Rules().Add(ctx, control.PauseRule, rig.Scope); err != nil {
+	if _, err := r.Rules().Add(ctx, operate.PauseRule, rig.Scope); err != nil {
 		t.Fatal(err)
 	}
 	r.Exec(`UPDATE events_v2 SET notified_at = clock_timestamp() - interval '1 day' WHERE value = '"paused"'`)

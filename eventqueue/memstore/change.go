@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/attributes"
 )
 
-// Remove implements control.ChangeStore.
-func (s *Store) Remove(ctx context.Context, ids []eventqueue.EventID, cancellation *control.Cancellation) (results []control.Changed, advanced []eventqueue.Event, err error) {
+// Remove implements operate.ChangeStore.
+func (s *Store) Remove(ctx context.Context, ids []eventqueue.EventID, cancellation *operate.Cancellation) (results []operate.Changed, advanced []eventqueue.Event, err error) {
 	err = s.inTx(ctx, nil, OpRemove, func(tx *Tx) error {
 		now := s.db.now()
 		if cancellation != nil {
@@ -46,7 +46,7 @@ func (s *Store) Remove(ctx context.Context, ids []eventqueue.EventID, cancellati
 	return results, advanced, nil
 }
 
-func cancelled(row *Row, cancellation *control.Cancellation, now time.Time) LogRow {
+func cancelled(row *Row, cancellation *operate.Cancellation, now time.Time) LogRow {
 	return LogRow{
 		ID: row.ID, Canvas: row.Canvas, Module: row.Module, Name: row.Name, Modifier: row.Modifier, Value: row.Value,
 		Status: maintenance.LogCancelled, Retries: row.Retries, Attempts: row.Attempts, EnqueuedAt: row.EnqueuedAt, CreatedAt: now,
@@ -63,8 +63,8 @@ func (tx *Tx) hasPlace(id eventqueue.EventID) bool {
 	return false
 }
 
-// Edit implements control.ChangeStore.
-func (s *Store) Edit(ctx context.Context, edit control.Edit, ids []eventqueue.EventID) (results []control.Changed, err error) {
+// Edit implements operate.ChangeStore.
+func (s *Store) Edit(ctx context.Context, edit operate.Edit, ids []eventqueue.EventID) (results []operate.Changed, err error) {
 	err = s.inTx(ctx, nil, OpEdit, func(tx *Tx) error {
 		now := s.db.now()
 		if err := checkTexts(string(edit.Value)); err != nil {
@@ -89,7 +89,7 @@ func (s *Store) Edit(ctx context.Context, edit control.Edit, ids []eventqueue.Ev
 		})
 		for i := range results {
 			if slices.Contains(older, results[i].ID) {
-				results[i].Result = control.ChangeOutdated
+				results[i].Result = operate.ChangeOutdated
 			}
 		}
 		return nil
@@ -98,12 +98,12 @@ func (s *Store) Edit(ctx context.Context, edit control.Edit, ids []eventqueue.Ev
 }
 
 // outdated reports whether an edit is of another content.
-func outdated(edit control.Edit, value, held string) bool {
+func outdated(edit operate.Edit, value, held string) bool {
 	return edit.Of != nil && (value != string(edit.Of.Value) || held != attributes.Encode(edit.Of.Attributes))
 }
 
 // apply changes what the edit names.
-func (r *Row) apply(edit control.Edit, now time.Time) {
+func (r *Row) apply(edit operate.Edit, now time.Time) {
 	if edit.Value != nil {
 		r.Value = string(edit.Value)
 	}
@@ -130,34 +130,34 @@ func (r *Row) clearLock() {
 const longest = 876000 * time.Hour
 
 // changeFree changes the events that nobody runs, and answers for each id once.
-func (tx *Tx) changeFree(ids []eventqueue.EventID, now time.Time, change func(row *Row)) (results []control.Changed) {
+func (tx *Tx) changeFree(ids []eventqueue.EventID, now time.Time, change func(row *Row)) (results []operate.Changed) {
 	for _, id := range sortedOnce(ids) {
-		result := control.Changed{ID: id}
+		result := operate.Changed{ID: id}
 		row, there := tx.row(id)
 		logged, ended := tx.store.db.log[id]
 		switch {
 		case there && !tx.mayWrite(id):
-			result.Result = control.ChangeBusy
+			result.Result = operate.ChangeBusy
 		case there:
 			result.Scope = row.scope()
 			if tx.store.db.unlocked(&row, now) {
-				result.Result = control.ChangeDone
+				result.Result = operate.ChangeDone
 				change(&row)
 				break
 			}
-			result.Result, result.LockRemaining = control.ChangeRunning, min(row.LockedAt.Add(tx.store.db.validFor()).Sub(now), longest)
+			result.Result, result.LockRemaining = operate.ChangeRunning, min(row.LockedAt.Add(tx.store.db.validFor()).Sub(now), longest)
 		case ended:
-			result.Result = control.ChangeResult(strings.ToLower(string(logged.Status)))
+			result.Result = operate.ChangeResult(strings.ToLower(string(logged.Status)))
 		default:
-			result.Result = control.ChangeUnknown
+			result.Result = operate.ChangeUnknown
 		}
 		results = append(results, result)
 	}
 	return results
 }
 
-// Requeue implements control.RequeueStore.
-func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID) (results []control.Requeued, err error) {
+// Requeue implements operate.RequeueStore.
+func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID) (results []operate.Requeued, err error) {
 	err = s.inTx(ctx, nil, OpRequeue, func(tx *Tx) error {
 		now := s.db.now()
 		takenOver, rules := map[eventqueue.EventID]bool{}, map[eventqueue.EventID]machine.Rule{}
@@ -168,9 +168,9 @@ func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID) (results 
 			tx.wake = true
 			tx.write(row.ID, row)
 		}) {
-			result := control.Requeued{ID: c.ID, Result: control.RequeueResult(c.Result), LockRemaining: c.LockRemaining}
-			if c.Result == control.ChangeDone {
-				result.Result, result.TakenOver, result.Rule = control.RequeueDone, takenOver[c.ID], rules[c.ID]
+			result := operate.Requeued{ID: c.ID, Result: operate.RequeueResult(c.Result), LockRemaining: c.LockRemaining}
+			if c.Result == operate.ChangeDone {
+				result.Result, result.TakenOver, result.Rule = operate.RequeueDone, takenOver[c.ID], rules[c.ID]
 			}
 			results = append(results, result)
 		}

@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 )
 
-// SetConcurrencyLimit implements control.ConcurrencyLimitStore.
-func (s *Store) SetConcurrencyLimit(ctx context.Context, limit control.ConcurrencyLimit) (before bool, err error) {
+// SetConcurrencyLimit implements operate.ConcurrencyLimitStore.
+func (s *Store) SetConcurrencyLimit(ctx context.Context, limit operate.ConcurrencyLimit) (before bool, err error) {
 	err = s.atOnce(ctx, OpSetConcurrencyLimit, func() {
 		_, before = s.db.limits[groupOf(limit)]
 		if limit.Max > 0 {
@@ -24,8 +24,8 @@ func (s *Store) SetConcurrencyLimit(ctx context.Context, limit control.Concurren
 	return before && err == nil, err
 }
 
-// ConcurrencyLimits implements control.ConcurrencyLimitStore.
-func (s *Store) ConcurrencyLimits(ctx context.Context, canvas eventqueue.CanvasID) (limits []control.ConcurrencyLimit, err error) {
+// ConcurrencyLimits implements operate.ConcurrencyLimitStore.
+func (s *Store) ConcurrencyLimits(ctx context.Context, canvas eventqueue.CanvasID) (limits []operate.ConcurrencyLimit, err error) {
 	err = s.atOnce(ctx, OpConcurrencyLimits, func() {
 		var groups []group
 		for of := range s.db.limits {
@@ -35,7 +35,7 @@ func (s *Store) ConcurrencyLimits(ctx context.Context, canvas eventqueue.CanvasI
 		}
 		slices.SortFunc(groups, func(a, b group) int { return cmp.Compare(a.name, b.name) })
 		for _, of := range groups {
-			limits = append(limits, control.LimitOfGroup(of.canvas, of.name, s.db.limits[of]))
+			limits = append(limits, operate.LimitOfGroup(of.canvas, of.name, s.db.limits[of]))
 		}
 	})
 	return resultOf(limits, err)
@@ -44,8 +44,8 @@ func (s *Store) ConcurrencyLimits(ctx context.Context, canvas eventqueue.CanvasI
 // fillPage is how many groups one FillGroups visits.
 const fillPage = worker.MaxGrouped
 
-// FillGroups implements control.ConcurrencyLimitStore.
-func (s *Store) FillGroups(ctx context.Context, limit control.ConcurrencyLimit, after string) (advanced []eventqueue.Event, next string, err error) {
+// FillGroups implements operate.ConcurrencyLimitStore.
+func (s *Store) FillGroups(ctx context.Context, limit operate.ConcurrencyLimit, after string) (advanced []eventqueue.Event, next string, err error) {
 	err = s.inTx(ctx, nil, OpFillGroups, func(tx *Tx) error {
 		groups, stage := []group{groupOf(limit)}, stageCanvas
 		switch {
@@ -76,7 +76,7 @@ func (s *Store) FillGroups(ctx context.Context, limit control.ConcurrencyLimit, 
 func (db *database) keyGroups(canvas eventqueue.CanvasID, after string) []group {
 	groups := map[group]bool{}
 	for _, p := range db.places {
-		if p.group.canvas == canvas && p.group.name > after && strings.HasPrefix(p.group.name, control.KeyGroup) {
+		if p.group.canvas == canvas && p.group.name > after && strings.HasPrefix(p.group.name, operate.KeyGroup) {
 			groups[p.group] = true
 		}
 	}

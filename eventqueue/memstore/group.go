@@ -2,7 +2,7 @@ package memstore
 
 import (
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
 // The state of a row in its ordering groups, as in the column group_state.
@@ -27,17 +27,17 @@ type group struct {
 }
 
 // groupOf is the group that a limit is for.
-func groupOf(l control.ConcurrencyLimit) group { return group{l.Canvas, l.Group()} }
+func groupOf(l operate.ConcurrencyLimit) group { return group{l.Canvas, l.Group()} }
 
 // groupAt is the group that an event is in at a stage.
 func (r *Row) groupAt(stage int) group {
 	switch stage {
 	case stageKey:
-		return group{r.Canvas, control.KeyGroup + r.OrderingKey}
+		return group{r.Canvas, operate.KeyGroup + r.OrderingKey}
 	case stageHandler:
-		return groupOf(control.ConcurrencyLimit{Canvas: r.Canvas, Module: r.Module, Name: r.Name})
+		return groupOf(operate.ConcurrencyLimit{Canvas: r.Canvas, Module: r.Module, Name: r.Name})
 	default:
-		return groupOf(control.ConcurrencyLimit{Canvas: r.Canvas})
+		return groupOf(operate.ConcurrencyLimit{Canvas: r.Canvas})
 	}
 }
 

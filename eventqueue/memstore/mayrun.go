@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 )
 
@@ -47,8 +47,8 @@ func (db *database) isHeld(row *Row, now time.Time) bool {
 }
 
 // rulesOf returns the types of the rules that hold a row back.
-func (db *database) rulesOf(row *Row) []control.RuleType {
-	var types []control.RuleType
+func (db *database) rulesOf(row *Row) []operate.RuleType {
+	var types []operate.RuleType
 	for _, r := range db.rules {
 		if r.holds(row) {
 			types = append(types, r.Type)
@@ -78,7 +78,7 @@ func (db *database) maxRunning(stage int, of group) (most int, limited bool) {
 	if stage != stageKey {
 		return 0, false
 	}
-	if most, set := db.limits[group{of.canvas, control.EveryKeyGroup}]; set {
+	if most, set := db.limits[group{of.canvas, operate.EveryKeyGroup}]; set {
 		return most, true
 	}
 	return 1, true

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 )
 
@@ -22,7 +22,7 @@ type program struct {
 	store    *memstore.Store
 	notifier *memnotify.Notifier
 	queue    *eventqueue.Queue
-	rules    *control.Rules
+	rules    *operate.Rules
 	stop     func()
 }
 
@@ -34,7 +34,7 @@ func start(t *testing.T, store *memstore.Store, handle eventqueue.HandlerFunc) *
 		t.Fatal(err)
 	}
 	p.queue = queue
-	if p.rules, err = control.NewRules(store, queue); err != nil {
+	if p.rules, err = operate.NewRules(store, queue); err != nil {
 		t.Fatal(err)
 	}
 	handlers := eventqueue.NewHandlers()
@@ -124,7 +124,7 @@ func TestPausedEventsWait(t *testing.T) {
 		p := start(t, store, func(context.Context, *eventqueue.Run) error { return nil })
 		defer p.stop()
 		scope := eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: key.Name}
-		if _, err := p.rules.Add(t.Context(), control.PauseRule, scope); err != nil {
+		if _, err := p.rules.Add(t.Context(), operate.PauseRule, scope); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := p.queue.EmitMany(t.Context(), []eventqueue.NewEvent{event(`1`), event(`2`)}); err != nil {
@@ -134,7 +134,7 @@ func TestPausedEventsWait(t *testing.T) {
 		if rows := store.Events(); len(rows) != 2 || rows[0].Attempts != 0 {
 			t.Errorf("while paused: %+v", rows)
 		}
-		if _, notified, err := p.rules.Lift(t.Context(), control.PauseRule, scope); err != nil || notified != 2 {
+		if _, notified, err := p.rules.Lift(t.Context(), operate.PauseRule, scope); err != nil || notified != 2 {
 			t.Errorf("lifting notified %d: %v", notified, err)
 		}
 		pass(time.Second)

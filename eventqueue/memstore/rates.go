@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/eventqueue/worker"
 )
@@ -38,8 +38,8 @@ func wholeCanvas(scope eventqueue.Scope) eventqueue.Scope {
 // limitedAttempt returns the number that identifies a claim that a limit has put off.
 func limitedAttempt(attempts int32) int16 { return int16(attempts%32767 + 1) }
 
-// SetRateLimit implements control.RateStore.
-func (s *Store) SetRateLimit(ctx context.Context, limit control.RateLimit) (before *control.RateLimit, err error) {
+// SetRateLimit implements operate.RateStore.
+func (s *Store) SetRateLimit(ctx context.Context, limit operate.RateLimit) (before *operate.RateLimit, err error) {
 	err = s.atOnce(ctx, OpSetRateLimit, func() {
 		r, there := s.db.rates[limit.Scope]
 		switch {
@@ -67,7 +67,7 @@ func (s *Store) SetRateLimit(ctx context.Context, limit control.RateLimit) (befo
 	return before, nil
 }
 
-// RemoveRateLimit implements control.RateStore.
+// RemoveRateLimit implements operate.RateStore.
 func (s *Store) RemoveRateLimit(ctx context.Context, scope eventqueue.Scope) (removed bool, err error) {
 	err = s.atOnce(ctx, OpRemoveRateLimit, func() {
 		_, removed = s.db.rates[scope]
@@ -76,21 +76,21 @@ func (s *Store) RemoveRateLimit(ctx context.Context, scope eventqueue.Scope) (re
 	return removed && err == nil, err
 }
 
-// RateLimits implements control.RateStore.
-func (s *Store) RateLimits(ctx context.Context, canvas *eventqueue.CanvasID) (all []control.RateStatus, err error) {
+// RateLimits implements operate.RateStore.
+func (s *Store) RateLimits(ctx context.Context, canvas *eventqueue.CanvasID) (all []operate.RateStatus, err error) {
 	err = s.atOnce(ctx, OpRateLimits, func() {
 		now := s.db.now()
 		for _, r := range s.db.rateRows() {
 			if canvas == nil || r.Canvas == *canvas {
 				r.roll(now)
-				all = append(all, control.RateStatus{RateLimit: r.RateLimit, Windows: r.windows(now)})
+				all = append(all, operate.RateStatus{RateLimit: r.RateLimit, Windows: r.windows(now)})
 			}
 		}
 	})
 	return resultOf(all, err)
 }
 
-// CheckRate implements control.RateStore.
+// CheckRate implements operate.RateStore.
 func (s *Store) CheckRate(ctx context.Context, scope eventqueue.Scope) (answer ratelimit.Answer, err error) {
 	err = s.atOnce(ctx, OpCheckRate, func() {
 		now := s.db.now()
@@ -234,12 +234,12 @@ func (r *RateRow) state(now time.Time) *ratelimit.State {
 	return &ratelimit.State{PerMinute: r.PerMinute, PerDay: r.PerDay, Mode: r.Mode, Windows: r.windows(now)}
 }
 
-// TakeLimited implements control.RateStore.
-func (s *Store) TakeLimited(ctx context.Context, scope eventqueue.Scope, after control.RatePlace, limit int) (due []eventqueue.Notification, next control.RatePlace, err error) {
+// TakeLimited implements operate.RateStore.
+func (s *Store) TakeLimited(ctx context.Context, scope eventqueue.Scope, after operate.RatePlace, limit int) (due []eventqueue.Notification, next operate.RatePlace, err error) {
 	err = s.atOnce(ctx, OpTakeLimited, func() {
 		var page []*record
 		for _, r := range s.db.events {
-			place := control.RatePlace{Module: r.Module, Name: r.Name, Event: r.ID}
+			place := operate.RatePlace{Module: r.Module, Name: r.Name, Event: r.ID}
 			inScope := r.Canvas == scope.Canvas && (scope.WholeCanvas() || r.scope() == scope)
 			if inScope && comparePlaces(place, after) > 0 {
 				page = append(page, r)
@@ -251,7 +251,7 @@ func (s *Store) TakeLimited(ctx context.Context, scope eventqueue.Scope, after c
 		if len(page) >= limit {
 			page = page[:limit]
 			last := page[limit-1]
-			next = control.RatePlace{Module: last.Module, Name: last.Name, Event: last.ID}
+			next = operate.RatePlace{Module: last.Module, Name: last.Name, Event: last.ID}
 		}
 		now := s.db.now()
 		for _, r := range page {
@@ -265,11 +265,11 @@ func (s *Store) TakeLimited(ctx context.Context, scope eventqueue.Scope, after c
 		}
 	})
 	if err != nil {
-		return nil, control.RatePlace{}, err
+		return nil, operate.RatePlace{}, err
 	}
 	return due, next, nil
 }
 
-func comparePlaces(a, b control.RatePlace) int {
+func comparePlaces(a, b operate.RatePlace) int {
 	return cmp.Or(cmp.Compare(a.Module, b.Module), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Event, b.Event))
 }

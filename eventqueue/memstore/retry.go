@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/operate"
 )
 
-// Retry implements control.RetryStore.
-func (s *Store) Retry(ctx context.Context, edit control.Edit, ids []eventqueue.EventID) (results []control.Retried, err error) {
+// Retry implements operate.RetryStore.
+func (s *Store) Retry(ctx context.Context, edit operate.Edit, ids []eventqueue.EventID) (results []operate.Retried, err error) {
 	err = s.inTx(ctx, nil, OpRetry, func(tx *Tx) error {
 		if err := checkTexts(string(edit.Value)); err != nil {
 			return err
@@ -22,20 +22,20 @@ func (s *Store) Retry(ctx context.Context, edit control.Edit, ids []eventqueue.E
 	return resultOf(results, err)
 }
 
-func (tx *Tx) retry(id eventqueue.EventID, edit control.Edit) control.Retried {
+func (tx *Tx) retry(id eventqueue.EventID, edit operate.Edit) operate.Retried {
 	db := tx.store.db
 	logged, ended := db.log[id]
 	_, queued := tx.row(id)
-	result := control.Retried{ID: id, Result: control.RetryUnknown}
+	result := operate.Retried{ID: id, Result: operate.RetryUnknown}
 	switch {
 	case ended && logged.Status == maintenance.LogCompleted:
-		result.Result = control.RetryCompleted
+		result.Result = operate.RetryCompleted
 	case ended && outdated(edit, logged.Value, logged.Attributes):
-		result.Result = control.RetryOutdated
+		result.Result = operate.RetryOutdated
 	case ended && queued: // a row that was put back by hand
-		result.Result, result.Err = control.RetryRefused, refusal("23505", "an event of that id is in the queue")
+		result.Result, result.Err = operate.RetryRefused, refusal("23505", "an event of that id is in the queue")
 	case ended:
-		result.Result = control.RetryMoved
+		result.Result = operate.RetryMoved
 		now := db.now()
 		row := Row{ID: id, Canvas: logged.Canvas, Module: logged.Module, Name: logged.Name, Modifier: logged.Modifier, Value: logged.Value,
 			DelayUntil: now, EnqueuedAt: logged.EnqueuedAt, Attempts: logged.Attempts, UniqueFor: db.expiries[id].UniqueFor,
@@ -48,12 +48,12 @@ func (tx *Tx) retry(id eventqueue.EventID, edit control.Edit) control.Retried {
 		tx.write(id, &row)
 		tx.wake = true
 	case queued:
-		result.Result = control.RetryQueued
+		result.Result = operate.RetryQueued
 	}
 	return result
 }
 
-// DeleteLogged implements control.RetryStore.
+// DeleteLogged implements operate.RetryStore.
 func (s *Store) DeleteLogged(ctx context.Context, ids []eventqueue.EventID) (deleted []eventqueue.EventID, err error) {
 	err = s.atOnce(ctx, OpDeleteLogged, func() {
 		for _, id := range sortedOnce(ids) {

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/operate"
 )
 
 // Row is a row of events_v2. A zero time stands for NULL.
@@ -83,7 +83,7 @@ type LogRow struct {
 // RuleRow is a row of scheduling_rules.
 type RuleRow struct {
 	ID int32
-	control.Rule
+	operate.Rule
 }
 
 // Change is one committed change of a row of events_v2.
@@ -112,7 +112,7 @@ type ExpiryRow struct {
 // RateRow is a row of rate_limits with that of rate_counters. A zero limit stands for
 // NULL.
 type RateRow struct {
-	control.RateLimit
+	operate.RateLimit
 	MinuteAt    time.Time
 	MinuteCount int64
 	DayAt       time.Time

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
-// AddRule implements control.RuleStore. A claim is one step, so it need not wait for any.
-func (s *Store) AddRule(ctx context.Context, rule control.Rule) (added bool, err error) {
+// AddRule implements operate.RuleStore. A claim is one step, so it need not wait for any.
+func (s *Store) AddRule(ctx context.Context, rule operate.Rule) (added bool, err error) {
 	passed := false
 	err = s.atOnce(ctx, OpAddRule, func() {
 		if passed = rule.Ended(s.db.now()); passed {
@@ -30,13 +30,13 @@ func (s *Store) AddRule(ctx context.Context, rule control.Rule) (added bool, err
 		added = true
 	})
 	if err == nil && passed {
-		err = control.ErrUntilPassed
+		err = operate.ErrUntilPassed
 	}
 	return added && err == nil, err
 }
 
 // findRule returns the rule of a type and a scope, or nil.
-func (db *database) findRule(t control.RuleType, scope control.RuleScope) *RuleRow {
+func (db *database) findRule(t operate.RuleType, scope operate.RuleScope) *RuleRow {
 	i := slices.IndexFunc(db.rules, func(r RuleRow) bool { return r.Type == t && r.RuleScope == scope })
 	if i < 0 {
 		return nil
@@ -49,13 +49,13 @@ func (db *database) removeRule(id int32) {
 }
 
 // noneHolds reports whether no rule holds back all of a scope.
-func (db *database) noneHolds(scope control.RuleScope) bool {
+func (db *database) noneHolds(scope operate.RuleScope) bool {
 	return !slices.ContainsFunc(db.rules, func(r RuleRow) bool { return r.Rate == 0 && r.Covers(scope) })
 }
 
-// LiftRule implements control.RuleStore.
-func (s *Store) LiftRule(ctx context.Context, lift control.Lift) (control.Lifted, error) {
-	var lifted control.Lifted
+// LiftRule implements operate.RuleStore.
+func (s *Store) LiftRule(ctx context.Context, lift operate.Lift) (operate.Lifted, error) {
+	var lifted operate.Lifted
 	err := s.atOnce(ctx, OpLiftRule, func() {
 		now := s.db.now()
 		if rule := s.db.findRule(lift.Type, lift.RuleScope); rule != nil && (!lift.Expired || rule.Ended(now)) {
@@ -72,13 +72,13 @@ func (s *Store) LiftRule(ctx context.Context, lift control.Lift) (control.Lifted
 		lifted.Last, lifted.At = s.db.noneHolds(lift.RuleScope), now
 	})
 	if err != nil {
-		return control.Lifted{}, err
+		return operate.Lifted{}, err
 	}
 	return lifted, nil
 }
 
-// Release implements control.RuleStore.
-func (s *Store) Release(ctx context.Context, t control.RuleType, scope control.RuleScope) (released control.Released, err error) {
+// Release implements operate.RuleStore.
+func (s *Store) Release(ctx context.Context, t operate.RuleType, scope operate.RuleScope) (released operate.Released, err error) {
 	err = s.atOnce(ctx, OpRelease, func() {
 		rule, now := s.db.findRule(t, scope), s.db.now()
 		released.At = now
@@ -86,8 +86,8 @@ func (s *Store) Release(ctx context.Context, t control.RuleType, scope control.R
 			return
 		}
 		released.After, released.UpTo = rule.ReleasedTo, rule.ReleasedTo
-		from := latest(rule.ReleasedAt, now.Add(-control.MaxReleaseTime))
-		if from.After(now.Add(control.MaxReleaseTime)) {
+		from := latest(rule.ReleasedAt, now.Add(-operate.MaxReleaseTime))
+		if from.After(now.Add(operate.MaxReleaseTime)) {
 			from = now.Add(-time.Second)
 		}
 		room := int(now.Sub(from).Microseconds() * int64(rule.Rate) / 1e6)
@@ -104,7 +104,7 @@ func (s *Store) Release(ctx context.Context, t control.RuleType, scope control.R
 		released.Removed, released.UpTo, released.Last = true, 0, s.db.noneHolds(scope)
 	})
 	if err != nil {
-		return control.Released{}, err
+		return operate.Released{}, err
 	}
 	return released, nil
 }
@@ -119,8 +119,8 @@ func (db *database) releasable(rule *RuleRow, limit int) []*record {
 	return page
 }
 
-// RulesToLift implements control.RuleStore.
-func (s *Store) RulesToLift(ctx context.Context) (rules []control.Rule, err error) {
+// RulesToLift implements operate.RuleStore.
+func (s *Store) RulesToLift(ctx context.Context) (rules []operate.Rule, err error) {
 	err = s.atOnce(ctx, OpRulesToLift, func() {
 		for _, r := range s.db.rules {
 			if r.Ended(s.db.now()) || r.Rate > 0 {
@@ -135,8 +135,8 @@ func (s *Store) RulesToLift(ctx context.Context) (rules []control.Rule, err erro
 	return rules, nil
 }
 
-// WaitingScopes implements control.RuleStore. Its results are in the order of their bytes.
-func (s *Store) WaitingScopes(ctx context.Context, scope control.RuleScope) (scopes []eventqueue.Scope, err error) {
+// WaitingScopes implements operate.RuleStore. Its results are in the order of their bytes.
+func (s *Store) WaitingScopes(ctx context.Context, scope operate.RuleScope) (scopes []eventqueue.Scope, err error) {
 	err = s.atOnce(ctx, OpWaitingScopes, func() {
 		anyModifier := scope
 		anyModifier.Modifier = ""
@@ -154,8 +154,8 @@ func (s *Store) WaitingScopes(ctx context.Context, scope control.RuleScope) (sco
 	return scopes, nil
 }
 
-// TakeWaiting implements control.RuleStore.
-func (s *Store) TakeWaiting(ctx context.Context, of control.Waiting, limit int) (taken []eventqueue.Notification, next eventqueue.EventID, err error) {
+// TakeWaiting implements operate.RuleStore.
+func (s *Store) TakeWaiting(ctx context.Context, of operate.Waiting, limit int) (taken []eventqueue.Notification, next eventqueue.EventID, err error) {
 	err = s.atOnce(ctx, OpTakeWaiting, func() {
 		horizon := s.db.now().Add(eventqueue.MaxRequeue)
 		var page []*record

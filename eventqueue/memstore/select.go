@@ -9,18 +9,18 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/attributes"
 )
 
-// LastQueued implements control.SelectStore.
+// LastQueued implements operate.SelectStore.
 func (s *Store) LastQueued(ctx context.Context) (last eventqueue.EventID, err error) {
 	err = s.atOnce(ctx, OpSelect, func() { last = lastOf(s.db.events) })
 	return last, err
 }
 
-// LastLogged implements control.RetryStore.
+// LastLogged implements operate.RetryStore.
 func (s *Store) LastLogged(ctx context.Context) (last eventqueue.EventID, err error) {
 	err = s.atOnce(ctx, OpSelect, func() { last = lastOf(s.db.log) })
 	return last, err
@@ -40,10 +40,10 @@ type selected struct {
 	attributes string
 	at         time.Time
 	failure    string
-	state      control.EventState
+	state      operate.EventState
 }
 
-func (e selected) by(f control.EventFilter, now time.Time) bool {
+func (e selected) by(f operate.EventFilter, now time.Time) bool {
 	if f.Canvas != nil && *f.Canvas != e.scope.Canvas || f.State != "" && f.State != e.state {
 		return false
 	}
@@ -63,8 +63,8 @@ func (e selected) by(f control.EventFilter, now time.Time) bool {
 		(f.NewerThan == 0 || e.at.After(now.Add(-f.NewerThan.Truncate(time.Microsecond))))
 }
 
-// Select implements control.SelectStore.
-func (s *Store) Select(ctx context.Context, filter control.EventFilter, after, last eventqueue.EventID, limit int) (ids []eventqueue.EventID, next eventqueue.EventID, err error) {
+// Select implements operate.SelectStore.
+func (s *Store) Select(ctx context.Context, filter operate.EventFilter, after, last eventqueue.EventID, limit int) (ids []eventqueue.EventID, next eventqueue.EventID, err error) {
 	err = s.atOnce(ctx, OpSelect, func() {
 		now := s.db.now()
 		ids, next = selectPage(s.db.events, after, last, limit, func(id eventqueue.EventID, r *record) bool {
@@ -78,13 +78,13 @@ func (s *Store) Select(ctx context.Context, filter control.EventFilter, after, l
 	return ids, next, err
 }
 
-// SelectLogged implements control.RetryStore.
-func (s *Store) SelectLogged(ctx context.Context, filter control.EventFilter, after, last eventqueue.EventID, limit int) (ids []eventqueue.EventID, next eventqueue.EventID, err error) {
-	filter.State = cmp.Or(filter.State, control.StateFailed)
+// SelectLogged implements operate.RetryStore.
+func (s *Store) SelectLogged(ctx context.Context, filter operate.EventFilter, after, last eventqueue.EventID, limit int) (ids []eventqueue.EventID, next eventqueue.EventID, err error) {
+	filter.State = cmp.Or(filter.State, operate.StateFailed)
 	err = s.atOnce(ctx, OpSelect, func() {
 		now := s.db.now()
 		ids, next = selectPage(s.db.log, after, last, limit, func(_ eventqueue.EventID, r LogRow) bool {
-			state := control.EventState(strings.ToLower(string(r.Status)))
+			state := operate.EventState(strings.ToLower(string(r.Status)))
 			return selected{eventqueue.Scope{Canvas: r.Canvas, Module: r.Module, Name: r.Name}, r.Modifier, r.Attributes, r.CreatedAt, r.LastError, state}.by(filter, now)
 		})
 	})
@@ -107,22 +107,22 @@ func selectPage[T any](rows map[eventqueue.EventID]T, after, last eventqueue.Eve
 }
 
 // stateOf is the state of an event, as operators see it.
-func (db *database) stateOf(r *Row, now time.Time) control.EventState {
+func (db *database) stateOf(r *Row, now time.Time) operate.EventState {
 	rule := db.rule(r)
 	switch {
 	case !db.unlocked(r, now):
-		return control.StateRunning
+		return operate.StateRunning
 	case rule == machine.BlockRule:
-		return control.StateBlocked
+		return operate.StateBlocked
 	case rule == machine.PauseRule:
-		return control.StatePaused
+		return operate.StatePaused
 	case r.DelayUntil.After(now):
-		return control.StateDelayed
+		return operate.StateDelayed
 	case !r.LockedAt.IsZero():
-		return control.StateExpired
+		return operate.StateExpired
 	case r.Group == groupWaiting:
-		return control.StateBehind
+		return operate.StateBehind
 	default:
-		return control.StateWaiting
+		return operate.StateWaiting
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/minutes"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 )
 
@@ -29,17 +29,17 @@ var (
 	_ eventqueue.EmitStore     = (*Store)(nil)
 	_ worker.Store             = (*Store)(nil)
 	_ maintenance.RelayStore   = (*Store)(nil)
-	_ control.RuleStore        = (*Store)(nil)
+	_ operate.RuleStore        = (*Store)(nil)
 	_ maintenance.UniqueStore  = (*Store)(nil)
 	_ maintenance.AttemptStore = (*Store)(nil)
-	_ control.RateStore        = (*Store)(nil)
+	_ operate.RateStore        = (*Store)(nil)
 
-	_ control.ConcurrencyLimitStore = (*Store)(nil)
+	_ operate.ConcurrencyLimitStore = (*Store)(nil)
 	_ minutes.Store                 = (*Store)(nil)
 	_ maintenance.MinuteStore       = (*Store)(nil)
-	_ control.ChangeStore           = (*Store)(nil)
-	_ control.RequeueStore          = (*Store)(nil)
-	_ control.RetryStore            = (*Store)(nil)
+	_ operate.ChangeStore           = (*Store)(nil)
+	_ operate.RequeueStore          = (*Store)(nil)
+	_ operate.RetryStore            = (*Store)(nil)
 )
 
 // New makes an empty database and a Store on it.

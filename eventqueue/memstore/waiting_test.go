@@ -12,12 +12,12 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/minutes"
+	"eventsv2/eventqueue/operate"
 )
 
 // TestARelayInMemorySaysWhatDoesNotRun: a line a minute while something is due, and one of the handler of which nothing has run,
@@ -37,7 +37,7 @@ func TestARelayInMemorySaysWhatDoesNotRun(t *testing.T) {
 			}
 			<-time.After(time.Second) // so that another is older
 		}
-		if _, err := store.AddRule(t.Context(), control.RuleOf(machine.PauseRule, named("paused"))); err != nil {
+		if _, err := store.AddRule(t.Context(), operate.RuleOf(machine.PauseRule, named("paused"))); err != nil {
 			t.Fatal(err)
 		}
 		core, logs := observer.New(zap.InfoLevel)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
@@ -122,8 +122,8 @@ func TestAttemptsSurviveARetryByHand(t *testing.T) {
 	if err != nil || deleted != 0 {
 		t.Fatalf("%d attempts of a failed event were deleted, %v", deleted, err)
 	}
-	retried, err := r.store.Retry(ctx, control.Edit{}, []eventqueue.EventID{id})
-	if err != nil || len(retried) != 1 || retried[0].Result != control.RetryMoved {
+	retried, err := r.store.Retry(ctx, operate.Edit{}, []eventqueue.EventID{id})
+	if err != nil || len(retried) != 1 || retried[0].Result != operate.RetryMoved {
 		t.Fatalf("%+v, %v", retried, err)
 	}
 	r.complete(r.claimOf(42, id), machine.RetryAllowed, 0, false)

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
@@ -32,7 +32,7 @@ func TestAttributesFromEventToHistoryAndBack(t *testing.T) {
 		if label != machine.FailedForGood {
 			continue
 		}
-		if _, err := r.store.Retry(testenv.Context(t), control.Edit{}, []eventqueue.EventID{id}); err != nil {
+		if _, err := r.store.Retry(testenv.Context(t), operate.Edit{}, []eventqueue.EventID{id}); err != nil {
 			t.Fatal(err)
 		}
 		if got := r.look(id)[id].Event; got.ParentID != 17 || !maps.Equal(got.Attributes, e.Attributes) {

@@ -10,6 +10,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgsession"
 )
 
@@ -18,6 +19,9 @@ import (
 // something writes a row of the audit log in its transaction. The last Release is in the name of whoever has lifted the rule. That costs some round trips, which a store
 // without an actor does not have. Everything else is as in the store itself, which stays as it is.
 func (s *Store) As(by audit.Actor) *Store { return &Store{pool: s.pool, share: s.share, by: &by} }
+
+// Operating implements operate.Store; it is As.
+func (s *Store) Operating(by audit.Actor) operate.Store { return s.As(by) }
 
 // audited is what the audit log has of a change of events.
 type audited struct {

@@ -10,7 +10,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/test/testenv"
 )
@@ -25,9 +25,9 @@ func TestAudit(t *testing.T) {
 	ids := r.insert(event(), event(), event())
 	running := r.insert(event())[0]
 	r.claim(running)
-	rule := control.Rule{Type: control.PauseRule, RuleScope: control.RuleScope{Scope: scope}, Reason: "duplicates", Actor: "ada"}
-	concurrency := control.ConcurrencyLimit{Canvas: canvas, Max: 2}
-	rate := control.RateLimit{Scope: scope, PerMinute: 5, Mode: "exact"}
+	rule := operate.Rule{Type: operate.PauseRule, RuleScope: operate.RuleScope{Scope: scope}, Reason: "duplicates", Actor: "ada"}
+	concurrency := operate.ConcurrencyLimit{Canvas: canvas, Max: 2}
+	rate := operate.RateLimit{Scope: scope, PerMinute: 5, Mode: "exact"}
 	value := json.RawMessage(`{"secret":1}`)
 	must := func(err error) {
 		t.Helper()
@@ -46,31 +46,31 @@ func TestAudit(t *testing.T) {
 		change                        func() error
 	}{
 		{"edit", `{"events": [1]}`, `"value": "1"`, `secret`, func() error {
-			_, err := store.Edit(ctx, control.Edit{Value: value}, []eventqueue.EventID{ids[0], running, 999})
+			_, err := store.Edit(ctx, operate.Edit{Value: value}, []eventqueue.EventID{ids[0], running, 999})
 			return err
 		}},
 		{"run", `{"events": [1, 2]}`, `"state": "queued"`, `"state": "queued"`, func() error { _, err := store.Requeue(ctx, ids[:2]); return err }},
-		{"cancel", `{"events": [1, 2]}`, `"state": "queued"`, `"state": "cancelled"`, func() error { _, _, err := store.Remove(ctx, ids[:2], &control.Cancellation{}); return err }},
-		{"", "", "", "", func() error { _, _, err := store.Remove(ctx, ids[:2], &control.Cancellation{}); return err }},
-		{"retry", `{"events": [1]}`, `"state": "cancelled"`, `"state": "queued"`, func() error { _, err := store.Retry(ctx, control.Edit{}, ids[:1]); return err }},
-		{"", "", "", "", func() error { _, err := store.Retry(ctx, control.Edit{}, ids[:1]); return err }},
-		{"cancel", `{"events": [1]}`, `"state": "queued"`, `"state": "cancelled"`, func() error { _, _, err := store.Remove(ctx, ids[:1], &control.Cancellation{}); return err }},
+		{"cancel", `{"events": [1, 2]}`, `"state": "queued"`, `"state": "cancelled"`, func() error { _, _, err := store.Remove(ctx, ids[:2], &operate.Cancellation{}); return err }},
+		{"", "", "", "", func() error { _, _, err := store.Remove(ctx, ids[:2], &operate.Cancellation{}); return err }},
+		{"retry", `{"events": [1]}`, `"state": "cancelled"`, `"state": "queued"`, func() error { _, err := store.Retry(ctx, operate.Edit{}, ids[:1]); return err }},
+		{"", "", "", "", func() error { _, err := store.Retry(ctx, operate.Edit{}, ids[:1]); return err }},
+		{"cancel", `{"events": [1]}`, `"state": "queued"`, `"state": "cancelled"`, func() error { _, _, err := store.Remove(ctx, ids[:1], &operate.Cancellation{}); return err }},
 		{"delete", `{"events": [1]}`, `"state": "cancelled"`, "", func() error { _, err := store.DeleteLogged(ctx, ids[:1]); return err }},
 		{"delete", `{"events": [3]}`, `"value": "1"`, "", func() error { _, _, err := store.Remove(ctx, ids[2:], nil); return err }},
 		{"pause", `{"handler": {"name": "greet", "module": "WORKER"}}`, "", `duplicates`, func() error { _, err := store.AddRule(ctx, rule); return err }},
 		{"", "", "", "", func() error { _, err := store.AddRule(ctx, rule); return err }},
 		{"unpause", `{"handler": {"name": "greet", "module": "WORKER"}}`, `duplicates`, "", func() error {
-			_, err := store.LiftRule(ctx, control.Lift{Type: control.PauseRule, RuleScope: control.RuleScope{Scope: scope}})
+			_, err := store.LiftRule(ctx, operate.Lift{Type: operate.PauseRule, RuleScope: operate.RuleScope{Scope: scope}})
 			return err
 		}},
 		{"", "", "", "", func() error {
-			_, err := store.LiftRule(ctx, control.Lift{Type: control.PauseRule, RuleScope: control.RuleScope{Scope: scope}})
+			_, err := store.LiftRule(ctx, operate.Lift{Type: operate.PauseRule, RuleScope: operate.RuleScope{Scope: scope}})
 			return err
 		}},
 		{"limit", `{"concurrency_limit": "canvas"}`, "", `"max_running": 2`, func() error { _, err := store.SetConcurrencyLimit(ctx, concurrency); return err }},
 		{"", "", "", "", func() error { _, err := store.SetConcurrencyLimit(ctx, concurrency); return err }},
 		{"limit", `{"concurrency_limit": "canvas"}`, `"max_running": 2`, "", func() error {
-			_, err := store.SetConcurrencyLimit(ctx, control.ConcurrencyLimit{Canvas: canvas})
+			_, err := store.SetConcurrencyLimit(ctx, operate.ConcurrencyLimit{Canvas: canvas})
 			return err
 		}},
 		{"limit", `{"rate_limit": {"name": "greet", "module": "WORKER"}}`, "", `"per_minute": 5`, func() error { _, err := store.SetRateLimit(ctx, rate); return err }},
@@ -133,7 +133,7 @@ func TestAuditRollsBack(t *testing.T) {
 	if results, _, err := store.Remove(ctx, id, nil); err == nil && results[0].Err == nil {
 		t.Error("an event was removed without a row")
 	}
-	if _, err := store.AddRule(ctx, control.RuleOf(control.BlockRule, scope)); err == nil {
+	if _, err := store.AddRule(ctx, operate.RuleOf(operate.BlockRule, scope)); err == nil {
 		t.Error("a rule was added without a row")
 	}
 	if _, there := r.row(id[0]); !there || one[int](r, `SELECT count(*) FROM scheduling_rules`) != 0 {
@@ -157,7 +157,7 @@ func TestAuditOfManyEvents(t *testing.T) {
 	for i := range many {
 		many[i] = event()
 	}
-	if _, _, err := r.store.As(audit.Actor{Name: "ada", Via: "test"}).Remove(ctx, r.insert(many...), &control.Cancellation{}); err != nil {
+	if _, _, err := r.store.As(audit.Actor{Name: "ada", Via: "test"}).Remove(ctx, r.insert(many...), &operate.Cancellation{}); err != nil {
 		t.Fatal(err)
 	}
 	log := audit.NewLog("", r.pool)
@@ -184,18 +184,18 @@ func TestTheEndOfARampIsAudited(t *testing.T) {
 	by := func(name string) *pgstore.Store {
 		return r.store.As(audit.Actor{Name: name, Source: "host of " + name, Via: "test"})
 	}
-	lift := control.LiftOf(control.PauseRule, scope)
+	lift := operate.LiftOf(operate.PauseRule, scope)
 	lift.Rate = 1
 	ramp := func(store *pgstore.Store) {
 		t.Helper()
-		if _, err := store.AddRule(ctx, control.RuleOf(control.PauseRule, scope)); err != nil {
+		if _, err := store.AddRule(ctx, operate.RuleOf(operate.PauseRule, scope)); err != nil {
 			t.Fatal(err)
 		}
 		if lifted, err := store.LiftRule(ctx, lift); err != nil || !lifted.Removed {
 			t.Fatalf("%+v, %v", lifted, err)
 		}
 	}
-	end := func() (control.Released, error) { return by("cron").Release(ctx, lift.Type, lift.RuleScope) }
+	end := func() (operate.Released, error) { return by("cron").Release(ctx, lift.Type, lift.RuleScope) }
 	ramp(by("ada"))
 	r.exec(`ALTER TABLE audit_log ADD CONSTRAINT refused CHECK (after IS NOT NULL)`)
 	if _, err := end(); err == nil || one[int](r, `SELECT count(*) FROM scheduling_rules`) != 1 {

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/internal/refusal"
@@ -93,8 +93,8 @@ func TestAWrittenEndReportsWhyItsGroupCouldNotAdvance(t *testing.T) {
 			return err
 		},
 		"removal": func(r *rig, id eventqueue.EventID) error {
-			results, _, err := r.store.Remove(testenv.Context(t), []eventqueue.EventID{id}, &control.Cancellation{})
-			if len(results) != 1 || results[0].Result != control.ChangeDone {
+			results, _, err := r.store.Remove(testenv.Context(t), []eventqueue.EventID{id}, &operate.Cancellation{})
+			if len(results) != 1 || results[0].Result != operate.ChangeDone {
 				r.t.Errorf("removed were %+v, want %v", results, id)
 			}
 			return err
@@ -137,7 +137,7 @@ func TestAWrittenEndReportsWhyItsGroupCouldNotAdvance(t *testing.T) {
 func TestARefusedRowHoldsUpNoLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.limit(control.ConcurrencyLimit{Canvas: canvas, Max: 2})
+	r.limit(operate.ConcurrencyLimit{Canvas: canvas, Max: 2})
 	first := r.insert(event(), event())
 	bad := r.insert(badEvent(), badEvent(), badEvent(), badEvent())
 	last := r.insert(event(), event(), event())
@@ -162,7 +162,7 @@ func TestARefusedRowHoldsUpNoLimit(t *testing.T) {
 func TestAnArrivalThatIsRefusedCostsItselfOnly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.limit(control.ConcurrencyLimit{Canvas: canvas, Max: 3})
+	r.limit(operate.ConcurrencyLimit{Canvas: canvas, Max: 3})
 	var ids []eventqueue.EventID
 	for i := range 10 {
 		e := event()

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/refusal"
 	"eventsv2/test/testenv"
 )
@@ -100,7 +100,7 @@ var pageCases = map[string]pageCase{
 	"TakeRound of groups that are stuck": {prepare: lostLongAgoSQL, keys: true, stuck: true, take: takeRoundOf(maintenance.RoundOfGroups)},
 	"TakeRound of runs":                  {prepare: diedLongAgoSQL, take: takeRoundOf(maintenance.RoundOfRuns)},
 	"TakeWaiting": {prepare: lostLongAgoSQL, take: func(ctx context.Context, r *rig, _ []eventqueue.EventID) ([]eventqueue.Notification, error) {
-		taken, _, err := r.store.TakeWaiting(ctx, control.Waiting{Scope: scope, Since: r.now().Add(-time.Minute)}, 100)
+		taken, _, err := r.store.TakeWaiting(ctx, operate.Waiting{Scope: scope, Since: r.now().Add(-time.Minute)}, 100)
 		return taken, err
 	}},
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
@@ -38,16 +38,16 @@ func TestAClaimTakesOnlyWhatMayRun(t *testing.T) {
 		at[name] = ids[i]
 	}
 	for _, rule := range []struct {
-		t control.RuleType
+		t operate.RuleType
 		s eventqueue.Scope
 	}{
-		{control.PauseRule, eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: "paused"}},
-		{control.BlockRule, eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: "blocked"}},
+		{operate.PauseRule, eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: "paused"}},
+		{operate.BlockRule, eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: "blocked"}},
 		// Those of others.
-		{control.PauseRule, eventqueue.Scope{Canvas: another, Module: key.Module, Name: key.Name}},
-		{control.PauseRule, eventqueue.Scope{Canvas: canvas, Module: "OTHER", Name: key.Name}},
+		{operate.PauseRule, eventqueue.Scope{Canvas: another, Module: key.Module, Name: key.Name}},
+		{operate.PauseRule, eventqueue.Scope{Canvas: canvas, Module: "OTHER", Name: key.Name}},
 	} {
-		if _, err := r.store.AddRule(ctx, control.RuleOf(rule.t, rule.s)); err != nil {
+		if _, err := r.store.AddRule(ctx, operate.RuleOf(rule.t, rule.s)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgsession"
 )
 
@@ -27,8 +27,8 @@ WITH removed AS (
 SELECT EXISTS (SELECT FROM removed)`
 )
 
-// SetConcurrencyLimit implements control.ConcurrencyLimitStore.
-func (s *Store) SetConcurrencyLimit(ctx context.Context, limit control.ConcurrencyLimit) (before bool, err error) {
+// SetConcurrencyLimit implements operate.ConcurrencyLimitStore.
+func (s *Store) SetConcurrencyLimit(ctx context.Context, limit operate.ConcurrencyLimit) (before bool, err error) {
 	sql, args := removeConcurrencyLimitSQL, []any{[16]byte(limit.Canvas), limit.Group()}
 	if limit.Max > 0 {
 		sql, args = setConcurrencyLimitSQL, append(args, limit.Max)
@@ -48,17 +48,17 @@ FROM concurrency_limits
 WHERE canvas_id = $1
 ORDER BY group_key`
 
-// ConcurrencyLimits implements control.ConcurrencyLimitStore.
-func (s *Store) ConcurrencyLimits(ctx context.Context, canvas eventqueue.CanvasID) ([]control.ConcurrencyLimit, error) {
+// ConcurrencyLimits implements operate.ConcurrencyLimitStore.
+func (s *Store) ConcurrencyLimits(ctx context.Context, canvas eventqueue.CanvasID) ([]operate.ConcurrencyLimit, error) {
 	rows, err := s.pool.Query(ctx, concurrencyLimitsSQL, [16]byte(canvas))
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (control.ConcurrencyLimit, error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (operate.ConcurrencyLimit, error) {
 		var group string
 		var most int
 		err := row.Scan(&group, &most)
-		return control.LimitOfGroup(canvas, group, most), err
+		return operate.LimitOfGroup(canvas, group, most), err
 	})
 }
 
@@ -73,14 +73,14 @@ WITH RECURSIVE visited AS (
     SELECT following.group_key, visited.n + 1
     FROM visited CROSS JOIN LATERAL (
         SELECT g.group_key FROM event_groups g
-        WHERE $2 = '` + control.EveryKeyGroup + `' AND g.canvas_id = $1 AND g.group_key > greatest(visited.group_key, '` + control.KeyGroup + `') AND g.group_key < 'key!'
+        WHERE $2 = '` + operate.EveryKeyGroup + `' AND g.canvas_id = $1 AND g.group_key > greatest(visited.group_key, '` + operate.KeyGroup + `') AND g.group_key < 'key!'
         ORDER BY g.canvas_id, g.group_key LIMIT 1
     ) AS following
     WHERE visited.n < $4
 ), asked AS (
     SELECT group_key FROM visited WHERE n > 0
     UNION ALL
-    SELECT $2::text COLLATE "C" WHERE $2 <> '` + control.EveryKeyGroup + `'
+    SELECT $2::text COLLATE "C" WHERE $2 <> '` + operate.EveryKeyGroup + `'
 ), stalled AS MATERIALIZED (
     SELECT array_agg(first.event_id) AS ids
     FROM asked CROSS JOIN LATERAL (
@@ -96,8 +96,8 @@ WITH RECURSIVE visited AS (
 SELECT (SELECT group_key FROM visited WHERE n = $4), a.id, a.canvas_id, a.module, a.name, a.modifier
 FROM (VALUES (1)) AS single_row LEFT JOIN advanced AS a ON true`
 
-// FillGroups implements control.ConcurrencyLimitStore.
-func (s *Store) FillGroups(ctx context.Context, limit control.ConcurrencyLimit, after string) (advanced []eventqueue.Event, next string, err error) {
+// FillGroups implements operate.ConcurrencyLimitStore.
+func (s *Store) FillGroups(ctx context.Context, limit operate.ConcurrencyLimit, after string) (advanced []eventqueue.Event, next string, err error) {
 	err = s.run(ctx, skipping, query{
 		forms:     forms{skips: fillGroupsSQL},
 		arguments: []any{[16]byte(limit.Canvas), limit.Group(), after, advanceChunk},

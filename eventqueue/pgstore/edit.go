@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/attributes"
 	"eventsv2/internal/mayrun"
 )
@@ -40,10 +40,10 @@ WITH clock AS MATERIALIZED (
 )` + strings.Replace(changedSQL("edited", "woken"), `WHEN free.id IS NOT NULL`, `WHEN free.outdated THEN 'outdated'
         WHEN free.id IS NOT NULL`, 1)
 
-// Edit implements control.ChangeStore, in one round trip and one transaction, or around the rows that
+// Edit implements operate.ChangeStore, in one round trip and one transaction, or around the rows that
 // the database refuses to write (I15).
-func (s *Store) Edit(ctx context.Context, edit control.Edit, ids []eventqueue.EventID) ([]control.Changed, error) {
-	return changeAround(ids, changedID, refusedChange, func(ids []eventqueue.EventID) (results []control.Changed, err error) {
+func (s *Store) Edit(ctx context.Context, edit operate.Edit, ids []eventqueue.EventID) ([]operate.Changed, error) {
+	return changeAround(ids, changedID, refusedChange, func(ids []eventqueue.EventID) (results []operate.Changed, err error) {
 		arguments := append([]any{int64s(ids)}, editArguments(edit)...)
 		err = s.changeEvents(ctx, auditedChange("edit", ids, &results), []query{
 			{forms: lockChanged, arguments: []any{int64s(ids)}, read: discard},
@@ -59,7 +59,7 @@ func otherContentSQL(row, value, held string) string {
 }
 
 // contentArguments are the value and the attributes that an edit is of; NULL: whatever an event has.
-func contentArguments(edit control.Edit) []any {
+func contentArguments(edit operate.Edit) []any {
 	if edit.Of == nil {
 		return []any{nil, ""}
 	}
@@ -67,7 +67,7 @@ func contentArguments(edit control.Edit) []any {
 }
 
 // editArguments are value, attributes, delay and time, each NULL where the edit leaves it.
-func editArguments(edit control.Edit) []any {
+func editArguments(edit operate.Edit) []any {
 	arguments := make([]any, 4)
 	if edit.Value != nil {
 		arguments[0] = string(edit.Value)

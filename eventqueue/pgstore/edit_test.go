@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/test/testenv"
 )
 
@@ -18,17 +18,17 @@ func TestAnEditIsNeverEarly(t *testing.T) {
 	now := time.Date(2030, 1, 31, 9, 0, 0, 0, time.UTC)
 	short, long := time.Nanosecond, time.Hour+999*time.Nanosecond
 	for _, c := range []struct {
-		edit control.Edit
+		edit operate.Edit
 		want time.Time
 	}{
-		{control.Edit{Delay: &short}, now.Add(time.Microsecond)},
-		{control.Edit{Delay: &long}, now.Add(time.Hour + time.Microsecond)},
-		{control.Edit{DelayUntil: now.Add(time.Second + time.Nanosecond)}, now.Add(time.Second + time.Microsecond)},
-		{control.Edit{DelayUntil: now.Add(time.Second)}, now.Add(time.Second)},
+		{operate.Edit{Delay: &short}, now.Add(time.Microsecond)},
+		{operate.Edit{Delay: &long}, now.Add(time.Hour + time.Microsecond)},
+		{operate.Edit{DelayUntil: now.Add(time.Second + time.Nanosecond)}, now.Add(time.Second + time.Microsecond)},
+		{operate.Edit{DelayUntil: now.Add(time.Second)}, now.Add(time.Second)},
 	} {
 		id := r.insert(event())[0]
 		results, err := r.store.Edit(ctx, c.edit, []eventqueue.EventID{id})
-		if err != nil || len(results) != 1 || results[0].Result != control.ChangeDone {
+		if err != nil || len(results) != 1 || results[0].Result != operate.ChangeDone {
 			t.Fatalf("%+v, %v", results, err)
 		}
 		if due := one[time.Time](r, `SELECT delay_until FROM events_v2 WHERE id = $1`, id); !due.Equal(c.want) {
@@ -58,7 +58,7 @@ func TestWhatARunningEventIsRefusedWith(t *testing.T) {
 	now := time.Duration(0)
 	for name, refused := range map[string]func(id eventqueue.EventID) (time.Duration, error){
 		"Edit": func(id eventqueue.EventID) (time.Duration, error) {
-			results, err := r.store.Edit(ctx, control.Edit{Delay: &now}, []eventqueue.EventID{id})
+			results, err := r.store.Edit(ctx, operate.Edit{Delay: &now}, []eventqueue.EventID{id})
 			return results[0].LockRemaining, err
 		},
 		"Remove": func(id eventqueue.EventID) (time.Duration, error) {

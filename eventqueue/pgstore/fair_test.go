@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/test/testenv"
 )
 
@@ -150,7 +150,7 @@ func TestARoundComesByEveryHandler(t *testing.T) {
 	if lost := r.round(); len(lost) != 0 {
 		t.Errorf("the next round finds %d events", len(lost))
 	}
-	if _, err := r.store.AddRule(ctx, control.RuleOf(control.PauseRule, eventqueue.Scope{Canvas: canvas, Module: "WORKER", Name: "paused"})); err != nil {
+	if _, err := r.store.AddRule(ctx, operate.RuleOf(operate.PauseRule, eventqueue.Scope{Canvas: canvas, Module: "WORKER", Name: "paused"})); err != nil {
 		t.Fatal(err)
 	}
 	before := r.buffers()

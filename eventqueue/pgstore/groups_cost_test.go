@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
@@ -78,7 +78,7 @@ func TestAGroupCostsTheSameBehindABacklog(t *testing.T) {
 	r.exec(`ALTER TABLE event_groups SET (autovacuum_enabled = off)`)
 	r.exec(`VACUUM ANALYZE events_v2`)
 	r.exec(`VACUUM ANALYZE event_groups`)
-	if _, err := r.store.SetConcurrencyLimit(ctx, control.ConcurrencyLimit{Canvas: another, Max: 1}); err != nil {
+	if _, err := r.store.SetConcurrencyLimit(ctx, operate.ConcurrencyLimit{Canvas: another, Max: 1}); err != nil {
 		t.Fatal(err)
 	}
 	r.groupWork("warm")
@@ -115,7 +115,7 @@ func TestAGroupCostsTheSameBehindABacklog(t *testing.T) {
 		}
 	}
 	before = r.buffers()
-	advanced, _, err := r.store.FillGroups(ctx, control.ConcurrencyLimit{Canvas: canvas, EveryKey: true}, "")
+	advanced, _, err := r.store.FillGroups(ctx, operate.ConcurrencyLimit{Canvas: canvas, EveryKey: true}, "")
 	if n := r.buffers() - before; err != nil || len(advanced) > 0 || n > 500 {
 		t.Errorf("looking whether a line of each key has room touches %d pages, and finds %v, %v", n, advanced, err)
 	}

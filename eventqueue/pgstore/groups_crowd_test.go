@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 )
 
@@ -65,7 +65,7 @@ func (m *member) close(ctx context.Context) {
 
 // limit changes a limit on the canvas where they change.
 func (m *member) limit(ctx context.Context) {
-	l := control.ConcurrencyLimit{Canvas: canvas, Max: m.dice.IntN(4)} // 0 removes it
+	l := operate.ConcurrencyLimit{Canvas: canvas, Max: m.dice.IntN(4)} // 0 removes it
 	switch m.dice.IntN(4) {
 	case 0:
 		l.Module, l.Name = "WORKER", crowdNames[m.dice.IntN(2)]

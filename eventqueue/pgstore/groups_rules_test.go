@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/memnotify"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
@@ -65,7 +65,7 @@ func (r *rig) end(c worker.Claim, label machine.Label, delay time.Duration, pass
 	return idsOf(written.Advanced)
 }
 
-func (r *rig) limit(l control.ConcurrencyLimit) {
+func (r *rig) limit(l operate.ConcurrencyLimit) {
 	r.t.Helper()
 	if _, err := r.store.SetConcurrencyLimit(testenv.Context(r.t), l); err != nil {
 		r.t.Fatal(err)
@@ -109,7 +109,7 @@ func TestAGroupGoesByIds(t *testing.T) {
 	r.wantAdvanced("with the late one", r.advanced(nil, []eventqueue.EventID{first}))
 	failed := r.claim(ids[0])
 	r.wantAdvanced("after the one before it", r.end(failed, machine.FailedForGood, 0, false), first)
-	if _, err := r.store.Retry(ctx, control.Edit{}, []eventqueue.EventID{ids[0]}); err != nil {
+	if _, err := r.store.Retry(ctx, operate.Edit{}, []eventqueue.EventID{ids[0]}); err != nil {
 		t.Fatal(err)
 	}
 	r.wantAdvanced("with one that is back", r.advanced(nil, ids[:1]))
@@ -135,7 +135,7 @@ func TestALimitCountsWhatBeginsUnderIt(t *testing.T) {
 	r.advanced(nil, []eventqueue.EventID{keyed})
 	before, grouped := r.claim(old), r.claim(keyed)
 	r.claim(taken)
-	r.limit(control.ConcurrencyLimit{Canvas: canvas, Max: 1})
+	r.limit(operate.ConcurrencyLimit{Canvas: canvas, Max: 1})
 	r.expire(taken)
 	if label := r.label(taken); label != machine.Claimed {
 		t.Errorf("an event whose worker died before there was a limit: %s", label)
@@ -162,7 +162,7 @@ func TestALimitCountsWhatBeginsUnderIt(t *testing.T) {
 func TestALimitIsNotHeldByWhatCannotRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.limit(control.ConcurrencyLimit{Canvas: canvas, Max: 1})
+	r.limit(operate.ConcurrencyLimit{Canvas: canvas, Max: 1})
 	ids := r.insert(event(), event(), event())
 	r.wantAdvanced("at first", r.advanced(nil, ids), ids[0])
 	r.wantAdvanced("when it is given back", r.advanced(ids[:1], nil), ids[1])
@@ -184,7 +184,7 @@ func TestALimitIsNotHeldByWhatCannotRun(t *testing.T) {
 func TestAPlaceThatIsTakenBackLosesNoLostRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.limit(control.ConcurrencyLimit{Canvas: canvas, Max: 1})
+	r.limit(operate.ConcurrencyLimit{Canvas: canvas, Max: 1})
 	ids := r.insert(event())
 	r.wantAdvanced("at first", r.advanced(nil, ids), ids[0])
 	r.claim(ids[0])
@@ -212,7 +212,7 @@ func TestALimitIsNotHeldByWhatIsHeld(t *testing.T) {
 			t.Run(fmt.Sprintf("relay %t, %.6s", relay, hold), func(t *testing.T) {
 				t.Parallel()
 				r := newRig(t)
-				r.limit(control.ConcurrencyLimit{Canvas: canvas, Max: 1})
+				r.limit(operate.ConcurrencyLimit{Canvas: canvas, Max: 1})
 				others := []eventqueue.NewEvent{event(), event(), event()}
 				for i := range others {
 					others[i].Name = "other"
@@ -253,7 +253,7 @@ const insertNarrowRuleSQL = `INSERT INTO scheduling_rules (rule_type, canvas_id,
 func TestARuleOfOthersTakesNoTurn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.limit(control.ConcurrencyLimit{Canvas: canvas, Max: 1})
+	r.limit(operate.ConcurrencyLimit{Canvas: canvas, Max: 1})
 	ids := r.insert(event(), event())
 	r.wantAdvanced("at first", r.advanced(nil, ids), ids[0])
 	for _, rule := range []string{`name, 'another', false, NULL, NULL, NULL`, `'x', '', true, NULL, NULL, NULL`, `name, '', false, 1, id, now()`} {
@@ -365,7 +365,7 @@ func TestTheRelayRepairsGroups(t *testing.T) {
 		t.Errorf("%d places of three events", n)
 	}
 	// The one that is next has a place in another line than the first of its key.
-	r.limit(control.ConcurrencyLimit{Canvas: canvas, Max: 1})
+	r.limit(operate.ConcurrencyLimit{Canvas: canvas, Max: 1})
 	free := r.insert(event(), event())
 	r.wantAdvanced("of the canvas", r.advanced(nil, free), free[0])
 	r.exec(`DELETE FROM events_v2 WHERE id = $1`, free[0])
@@ -422,11 +422,11 @@ func TestManyGroupsAtOnce(t *testing.T) {
 	if n := len(r.advanced(nil, ids)); n != keys {
 		t.Errorf("it is the turn of %d events of %d keys", n, keys)
 	}
-	limits, err := control.NewConcurrencyLimits(r.store, r.queue(memnotify.New(memnotify.Config{})))
+	limits, err := operate.NewConcurrencyLimits(r.store, r.queue(memnotify.New(memnotify.Config{})))
 	if err != nil {
 		t.Fatal(err)
 	}
-	every := control.ConcurrencyLimit{Canvas: canvas, EveryKey: true, Max: 2}
+	every := operate.ConcurrencyLimit{Canvas: canvas, EveryKey: true, Max: 2}
 	for most := 2; most <= 3; most++ {
 		if most == 3 {
 			if _, err := limits.Remove(ctx, every); err != nil { // which takes no turn away

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
@@ -55,7 +55,7 @@ func TestGroupsUnderACrowd(t *testing.T) {
 	r := newRig(t)
 	r = r.withConns(3 * crowdSize) // each member may have a transaction open, and one more
 	ctx := testenv.Context(t)
-	for _, limit := range []control.ConcurrencyLimit{
+	for _, limit := range []operate.ConcurrencyLimit{
 		{Canvas: another, Max: 4}, {Canvas: another, Module: "WORKER", Name: "one", Max: 2}, {Canvas: another, Key: "two at once", Max: 2},
 	} {
 		if _, err := r.store.SetConcurrencyLimit(ctx, limit); err != nil {
@@ -168,7 +168,7 @@ func (m *member) step(ctx context.Context) {
 		_, err := m.store.Requeue(ctx, m.some(3))
 		m.must("requeue", err)
 	case 8:
-		_, err := m.store.Retry(ctx, control.Edit{}, m.some(3))
+		_, err := m.store.Retry(ctx, operate.Edit{}, m.some(3))
 		m.must("retry", err)
 	case 9:
 		lost, _, err := m.store.TakeLost(ctx, 0, 1000, time.Millisecond)

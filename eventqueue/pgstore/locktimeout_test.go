@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/test/testenv"
 )
@@ -45,10 +45,10 @@ func TestLocksAreCheckedByTheDatabase(t *testing.T) {
 			if err != nil || len(results) != 1 {
 				r.t.Fatalf("%v, %v", results, err)
 			}
-			if left := results[0].LockRemaining; results[0].Result == control.RequeueRunning && (left < long-2*age || left > long-age) {
+			if left := results[0].LockRemaining; results[0].Result == operate.RequeueRunning && (left < long-2*age || left > long-age) {
 				r.t.Errorf("a lock that is valid for %s more is said to be so for %s", long-age, left)
 			}
-			return results[0].Result == control.RequeueDone
+			return results[0].Result == operate.RequeueDone
 		},
 		"Sweep": func(r *rig, id eventqueue.EventID) bool {
 			swept, err := r.store.Sweep(testenv.Context(r.t), id-1, 1, time.Second)
@@ -105,7 +105,7 @@ func TestLocksAreCheckedByTheDatabase(t *testing.T) {
 			ctx := testenv.Context(t)
 			advanced := name == "Advance" || name == "Sweep, of groups"
 			if advanced {
-				if _, err := r.store.SetConcurrencyLimit(ctx, control.ConcurrencyLimit{Canvas: canvas, Max: 1}); err != nil {
+				if _, err := r.store.SetConcurrencyLimit(ctx, operate.ConcurrencyLimit{Canvas: canvas, Max: 1}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -119,7 +119,7 @@ func TestLocksAreCheckedByTheDatabase(t *testing.T) {
 				t.Fatalf("%+v", found)
 			}
 			if advanced {
-				if _, err := r.store.AddRule(ctx, control.RuleOf(control.PauseRule, scope)); err != nil {
+				if _, err := r.store.AddRule(ctx, operate.RuleOf(operate.PauseRule, scope)); err != nil {
 					t.Fatal(err)
 				}
 			}

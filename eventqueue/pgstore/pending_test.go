@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
@@ -197,7 +197,7 @@ func TestWhatSeemsLost(t *testing.T) {
 	ctx := testenv.Context(t)
 	paused := event()
 	paused.Name = "paused"
-	if _, err := r.store.AddRule(ctx, control.RuleOf(control.PauseRule, eventqueue.Scope{Canvas: canvas, Module: paused.Module, Name: paused.Name})); err != nil {
+	if _, err := r.store.AddRule(ctx, operate.RuleOf(operate.PauseRule, eventqueue.Scope{Canvas: canvas, Module: paused.Module, Name: paused.Name})); err != nil {
 		t.Fatal(err)
 	}
 	const day = 24 * time.Hour

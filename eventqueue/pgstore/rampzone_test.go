@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"eventsv2/eventqueue/audit"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/test/testenv"
 )
 
@@ -19,9 +19,9 @@ func TestCronEndsARampOfAnOperator(t *testing.T) {
 			ctx := testenv.Context(t)
 			operator, cron := r.as("operator"), r.as("cron")
 			ada := operator.store.As(audit.Actor{Name: "ada", Source: "here", Via: "test"})
-			lift := control.LiftOf(control.PauseRule, scope)
+			lift := operate.LiftOf(operate.PauseRule, scope)
 			lift.Rate = 1
-			if _, err := ada.AddRule(ctx, control.RuleOf(control.PauseRule, scope)); err != nil {
+			if _, err := ada.AddRule(ctx, operate.RuleOf(operate.PauseRule, scope)); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := ada.LiftRule(ctx, lift); err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/memnotify"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
@@ -21,7 +21,7 @@ import (
 
 func (r *rig) setLimit(scope eventqueue.Scope, perMinute, perDay int) {
 	r.t.Helper()
-	limit := control.RateLimit{Scope: scope, PerMinute: perMinute, PerDay: perDay, Mode: ratelimit.Exact}
+	limit := operate.RateLimit{Scope: scope, PerMinute: perMinute, PerDay: perDay, Mode: ratelimit.Exact}
 	if _, err := r.store.SetRateLimit(testenv.Context(r.t), limit); err != nil {
 		r.t.Fatal(err)
 	}
@@ -277,12 +277,12 @@ func TestOnlyWhatALimitHasPutOffIsReleased(t *testing.T) {
 	r := newRig(t)
 	release := func(scope eventqueue.Scope) (n int) {
 		t.Helper()
-		for after := (control.RatePlace{}); ; {
+		for after := (operate.RatePlace{}); ; {
 			due, next, err := r.store.TakeLimited(testenv.Context(t), scope, after, 2)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n += len(due); next == (control.RatePlace{}) {
+			if n += len(due); next == (operate.RatePlace{}) {
 				return n
 			}
 			after = next
@@ -329,7 +329,7 @@ func TestAReleaseWaitsForWhatIsPutOffJustNow(t *testing.T) {
 			r.t.Fatalf("%+v, %v", written, err)
 		}
 		released := beside(r, func(ctx context.Context) (int, error) {
-			due, _, err := r.store.TakeLimited(ctx, scope, control.RatePlace{}, 10)
+			due, _, err := r.store.TakeLimited(ctx, scope, operate.RatePlace{}, 10)
 			return len(due), err
 		})
 		o.endWhenWaitedFor(`COMMIT`)
@@ -349,7 +349,7 @@ func TestAReleaseDoesNotWaitForLong(t *testing.T) {
 	}
 	o := r.begin()
 	o.lock(ids[0])
-	due, _, err := r.store.TakeLimited(testenv.Context(t), scope, control.RatePlace{}, 10)
+	due, _, err := r.store.TakeLimited(testenv.Context(t), scope, operate.RatePlace{}, 10)
 	if err != nil || len(due) != 1 || due[0].Event != ids[1] {
 		t.Errorf("%+v, %v", due, err)
 	}
@@ -362,7 +362,7 @@ func TestACheckCountsNothing(t *testing.T) {
 	r := newRig(t)
 	r.setLimit(named("greet"), 0, 1)
 	ctx := testenv.Context(t)
-	limits, err := control.NewRateLimits(r.store, r.queue(memnotify.New(memnotify.Config{})))
+	limits, err := operate.NewRateLimits(r.store, r.queue(memnotify.New(memnotify.Config{})))
 	if err != nil {
 		t.Fatal(err)
 	}

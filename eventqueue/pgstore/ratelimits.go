@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/internal/mayrun"
@@ -26,8 +26,8 @@ WITH before AS MATERIALIZED (
 )
 SELECT coalesce(per_minute, 0), coalesce(per_day, 0), mode FROM before`
 
-// SetRateLimit implements control.RateStore.
-func (s *Store) SetRateLimit(ctx context.Context, limit control.RateLimit) (before *control.RateLimit, err error) {
+// SetRateLimit implements operate.RateStore.
+func (s *Store) SetRateLimit(ctx context.Context, limit operate.RateLimit) (before *operate.RateLimit, err error) {
 	if s.by == nil {
 		err = s.share.wait(ctx, func() error {
 			before, err = setRateLimit(ctx, s.pool, limit)
@@ -48,14 +48,14 @@ func rateLimitRow(scope eventqueue.Scope) auditedRow {
 		read: rateLimitAsJSONSQL, args: []any{[16]byte(scope.Canvas), scope.Module, scope.Name}}
 }
 
-func setRateLimit(ctx context.Context, db eventqueue.DB, limit control.RateLimit) (*control.RateLimit, error) {
+func setRateLimit(ctx context.Context, db eventqueue.DB, limit operate.RateLimit) (*operate.RateLimit, error) {
 	rows, err := db.Query(ctx, setRateLimitSQL, [16]byte(limit.Canvas), limit.Module, limit.Name,
 		limit.PerMinute, limit.PerDay, string(limit.Mode))
 	if err != nil {
 		return nil, err
 	}
-	before, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (control.RateLimit, error) {
-		l := control.RateLimit{Scope: limit.Scope}
+	before, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (operate.RateLimit, error) {
+		l := operate.RateLimit{Scope: limit.Scope}
 		return l, row.Scan(&l.PerMinute, &l.PerDay, &l.Mode)
 	})
 	if err != nil || len(before) == 0 {
@@ -66,7 +66,7 @@ func setRateLimit(ctx context.Context, db eventqueue.DB, limit control.RateLimit
 
 const removeRateLimitSQL = `DELETE FROM rate_limits WHERE canvas_id = $1 AND module = $2 AND name = $3`
 
-// RemoveRateLimit implements control.RateStore.
+// RemoveRateLimit implements operate.RateStore.
 func (s *Store) RemoveRateLimit(ctx context.Context, scope eventqueue.Scope) (removed bool, err error) {
 	remove := func(tx pgsession.DB) error {
 		tag, err := tx.Exec(ctx, removeRateLimitSQL, [16]byte(scope.Canvas), scope.Module, scope.Name)
@@ -89,24 +89,24 @@ ORDER BY canvas_id, module, name`
 WHERE canvas_id = $1 AND module IN ('', $2) AND name IN ('', $3)`
 )
 
-// RateLimits implements control.RateStore.
-func (s *Store) RateLimits(ctx context.Context, canvas *eventqueue.CanvasID) ([]control.RateStatus, error) {
+// RateLimits implements operate.RateStore.
+func (s *Store) RateLimits(ctx context.Context, canvas *eventqueue.CanvasID) ([]operate.RateStatus, error) {
 	return s.rates(ctx, allRatesSQL, (*[16]byte)(canvas))
 }
 
-func (s *Store) rates(ctx context.Context, sql string, arguments ...any) ([]control.RateStatus, error) {
+func (s *Store) rates(ctx context.Context, sql string, arguments ...any) ([]operate.RateStatus, error) {
 	rows, err := s.pool.Query(ctx, sql, arguments...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r control.RateStatus, err error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r operate.RateStatus, err error) {
 		err = row.Scan((*[16]byte)(&r.Canvas), &r.Module, &r.Name, &r.PerMinute, &r.PerDay, &r.Mode, &r.MinuteUsed, &r.DayUsed,
 			&r.MinuteLeft, &r.DayLeft, &r.Waiting)
 		return r, err
 	})
 }
 
-// CheckRate implements control.RateStore.
+// CheckRate implements operate.RateStore.
 func (s *Store) CheckRate(ctx context.Context, scope eventqueue.Scope) (answer ratelimit.Answer, err error) {
 	found, err := s.rates(ctx, checkRateSQL, [16]byte(scope.Canvas), scope.Module, scope.Name)
 	for _, r := range found {
@@ -162,8 +162,8 @@ SELECT progress.module, progress.name, progress.id, taken.id, taken.canvas_id
 FROM (SELECT last.* FROM (VALUES (1)) AS single_row LEFT JOIN last ON (SELECT count(*) = $5 FROM page)) AS progress LEFT JOIN taken ON true`
 )
 
-// TakeLimited implements control.RateStore.
-func (s *Store) TakeLimited(ctx context.Context, scope eventqueue.Scope, after control.RatePlace, limit int) (due []eventqueue.Notification, next control.RatePlace, err error) {
+// TakeLimited implements operate.RateStore.
+func (s *Store) TakeLimited(ctx context.Context, scope eventqueue.Scope, after operate.RatePlace, limit int) (due []eventqueue.Notification, next operate.RatePlace, err error) {
 	sql := takeLimitedSQL + takeLimitedRestSQL
 	if !scope.WholeCanvas() {
 		sql = takeLimitedSQL + takeLimitedOfSQL + takeLimitedRestSQL
@@ -176,7 +176,7 @@ func (s *Store) TakeLimited(ctx context.Context, scope eventqueue.Scope, after c
 	return due, next, err
 }
 
-func (s *Store) takeLimited(ctx context.Context, sql string, scope eventqueue.Scope, after control.RatePlace, limit int) (due []eventqueue.Notification, next control.RatePlace, err error) {
+func (s *Store) takeLimited(ctx context.Context, sql string, scope eventqueue.Scope, after operate.RatePlace, limit int) (due []eventqueue.Notification, next operate.RatePlace, err error) {
 	var (
 		module, name *string
 		last, id     *eventqueue.EventID
@@ -193,7 +193,7 @@ func (s *Store) takeLimited(ctx context.Context, sql string, scope eventqueue.Sc
 		return err
 	})
 	if err != nil || last == nil {
-		return due, control.RatePlace{}, err
+		return due, operate.RatePlace{}, err
 	}
-	return due, control.RatePlace{Module: *module, Name: *name, Event: *last}, nil
+	return due, operate.RatePlace{Module: *module, Name: *name, Event: *last}, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/internal/mayrun"
 )
@@ -75,20 +75,20 @@ WHERE canvas_id = $1 AND action = $2 AND target = $3::text::jsonb AND after->0->
   AND after->0->>'created_at' = (SELECT to_jsonb(created_at) #>> '{}' FROM scheduling_rules WHERE id = $4)
 ORDER BY id DESC LIMIT 1`
 
-// Release implements control.RuleStore. Claims need not wait: they see what has been committed.
-func (s *Store) Release(ctx context.Context, t control.RuleType, scope control.RuleScope) (released control.Released, err error) {
+// Release implements operate.RuleStore. Claims need not wait: they see what has been committed.
+func (s *Store) Release(ctx context.Context, t operate.RuleType, scope operate.RuleScope) (released operate.Released, err error) {
 	at, err := s.changeRules(ctx, func(tx pgsession.DB) (err error) {
 		released, err = s.release(ctx, tx, t, scope)
 		return err
 	})
 	if err != nil {
-		return control.Released{}, err
+		return operate.Released{}, err
 	}
 	released.At = at
 	return released, nil
 }
 
-func (s *Store) release(ctx context.Context, tx pgsession.DB, t control.RuleType, scope control.RuleScope) (released control.Released, err error) {
+func (s *Store) release(ctx context.Context, tx pgsession.DB, t operate.RuleType, scope operate.RuleScope) (released operate.Released, err error) {
 	var (
 		id, to     int64
 		room, rate int
@@ -99,7 +99,7 @@ func (s *Store) release(ctx context.Context, tx pgsession.DB, t control.RuleType
 		released.GoesOn = held // when the queue is no longer held
 		return released, err
 	}
-	err = tx.QueryRow(ctx, releaseRoomSQL, append(ruleArgs(t, scope), control.MaxReleaseTime)...).Scan(&id, &to, &from, &room, &rate)
+	err = tx.QueryRow(ctx, releaseRoomSQL, append(ruleArgs(t, scope), operate.MaxReleaseTime)...).Scan(&id, &to, &from, &room, &rate)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return released, nil
 	}
@@ -167,8 +167,8 @@ WITH RECURSIVE scopes AS (
 )
 SELECT canvas_id, module, name FROM scopes WHERE found`
 
-// WaitingScopes implements control.RuleStore.
-func (s *Store) WaitingScopes(ctx context.Context, scope control.RuleScope) ([]eventqueue.Scope, error) {
+// WaitingScopes implements operate.RuleStore.
+func (s *Store) WaitingScopes(ctx context.Context, scope operate.RuleScope) ([]eventqueue.Scope, error) {
 	if scope.Whole() {
 		var all []eventqueue.Scope
 		err := s.jump(ctx, allScopesSQL, nil, func(rows pgx.Rows) (err error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/mayrun"
 	"eventsv2/internal/sqlstate"
 )
@@ -83,15 +83,15 @@ SELECT id, canvas_id, module, name, modifier FROM events_v2_advance(ARRAY(
     SELECT g.event_id FROM event_groups g WHERE g.event_id = ANY ($1::bigint[])
       AND NOT EXISTS (SELECT FROM events_v2 e WHERE e.id = g.event_id)), NULL, NULL, NULL)`
 
-// Remove implements control.ChangeStore, in one round trip and one transaction. If the database
+// Remove implements operate.ChangeStore, in one round trip and one transaction. If the database
 // refuses that, the events are removed around the rows that it refuses, and then the groups advance
 // around such rows (I15).
-func (s *Store) Remove(ctx context.Context, ids []eventqueue.EventID, cancellation *control.Cancellation) (results []control.Changed, advanced []eventqueue.Event, err error) {
+func (s *Store) Remove(ctx context.Context, ids []eventqueue.EventID, cancellation *operate.Cancellation) (results []operate.Changed, advanced []eventqueue.Event, err error) {
 	var reason, actor string
 	if cancellation != nil {
 		reason, actor = cancellation.Reason, cancellation.Actor
 	}
-	change := func(ids []eventqueue.EventID, results *[]control.Changed) []query {
+	change := func(ids []eventqueue.EventID, results *[]operate.Changed) []query {
 		return []query{
 			{forms: lockChanged, arguments: []any{int64s(ids)}, read: discard},
 			{forms: forms{waits: removeSQL, skips: removeSQL}, arguments: []any{int64s(ids), cancellation != nil, reason, actor}, read: collect(results, scanChanged)},
@@ -107,7 +107,7 @@ func (s *Store) Remove(ctx context.Context, ids []eventqueue.EventID, cancellati
 	if !sqlstate.Refused(err) {
 		return results, advanced, err
 	}
-	results, err = changeAround(ids, changedID, refusedChange, func(ids []eventqueue.EventID) (results []control.Changed, err error) {
+	results, err = changeAround(ids, changedID, refusedChange, func(ids []eventqueue.EventID) (results []operate.Changed, err error) {
 		err = s.changeEvents(ctx, auditedChange(action, ids, &results), change(ids, &results))
 		return results, err
 	})
@@ -121,26 +121,26 @@ func (s *Store) Remove(ctx context.Context, ids []eventqueue.EventID, cancellati
 }
 
 // auditedChange is what the audit log has of a change whose results are read into results.
-func auditedChange(action string, ids []eventqueue.EventID, results *[]control.Changed) audited {
+func auditedChange(action string, ids []eventqueue.EventID, results *[]operate.Changed) audited {
 	return audited{action, ids, func() []eventqueue.EventID { return changedIDs(*results) }}
 }
 
-func changedIDs(results []control.Changed) (ids []eventqueue.EventID) {
+func changedIDs(results []operate.Changed) (ids []eventqueue.EventID) {
 	for _, r := range results {
-		if r.Result == control.ChangeDone {
+		if r.Result == operate.ChangeDone {
 			ids = append(ids, r.ID)
 		}
 	}
 	return ids
 }
 
-func changedID(c control.Changed) eventqueue.EventID { return c.ID }
+func changedID(c operate.Changed) eventqueue.EventID { return c.ID }
 
-func refusedChange(id eventqueue.EventID, err error) control.Changed {
-	return control.Changed{ID: id, Result: control.ChangeRefused, Err: err}
+func refusedChange(id eventqueue.EventID, err error) operate.Changed {
+	return operate.Changed{ID: id, Result: operate.ChangeRefused, Err: err}
 }
 
-func scanChanged(row pgx.CollectableRow) (c control.Changed, err error) {
+func scanChanged(row pgx.CollectableRow) (c operate.Changed, err error) {
 	var remaining *time.Duration
 	err = row.Scan(&c.ID, &c.Result, &remaining, (*[16]byte)(&c.Scope.Canvas), &c.Scope.Module, &c.Scope.Name)
 	if remaining != nil {

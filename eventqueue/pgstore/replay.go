@@ -8,6 +8,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/internal/attributes"
 	"eventsv2/internal/refusal"
@@ -40,29 +41,11 @@ SELECT r.id, r.canvas_id, r.module, r.name, r.original, begins + (count(*) OVER 
 FROM replayed r, clock
 ORDER BY r.id`
 
-// Replayed are events that were emitted again.
-type Replayed struct {
-	// IDs are those of the new events, and Originals those of the events that they repeat, both in order.
-	IDs, Originals []eventqueue.EventID
-	Scopes         []eventqueue.Scope
-	// Through is the last of the originals that were asked for, whether they were still there or not.
-	Through eventqueue.EventID
-	// Until is when the next event may be due; the zero time if nothing was emitted. Ahead is how far
-	// ahead of the database's clock that is.
-	Until time.Time
-	Ahead time.Duration
-}
-
-// Replay emits events of event_log with a status again, the first of them due at from or now, each of the others
-// a time of every later. report is called in the same transaction with what was emitted: an error from it
-// undoes that. So whoever reports how far it came emits nothing twice, whatever fails.
-//
-// Events that the database refuses to write are left out, and returned (I15); then there are several
-// transactions, in the order of the ids. ids have to be in order.
+// Replay implements operate.Store.
 func (s *Store) Replay(ctx context.Context, ids []eventqueue.EventID, status string, from time.Time, every time.Duration,
-	report func(tx pgsession.DB, some Replayed) error) ([]refusal.Refused[eventqueue.EventID], error) {
+	report func(tx pgsession.DB, some operate.Replayed) error) ([]refusal.Refused[eventqueue.EventID], error) {
 	return refusal.Halve(func(ids []eventqueue.EventID) error {
-		var some Replayed
+		var some operate.Replayed
 		err := s.changing(ctx, func(tx pgsession.DB) (err error) {
 			if some, err = replay(ctx, tx, ids, status, from, every); err != nil || len(ids) == 0 {
 				return err
@@ -81,7 +64,7 @@ func (s *Store) Replay(ctx context.Context, ids []eventqueue.EventID, status str
 	}, ids)
 }
 
-func replay(ctx context.Context, tx pgsession.DB, ids []eventqueue.EventID, status string, from time.Time, every time.Duration) (some Replayed, err error) {
+func replay(ctx context.Context, tx pgsession.DB, ids []eventqueue.EventID, status string, from time.Time, every time.Duration) (some operate.Replayed, err error) {
 	rows, err := tx.Query(ctx, replaySQL, int64s(ids), status, storableTime(from), every)
 	if err != nil {
 		return some, err
@@ -101,7 +84,7 @@ func replay(ctx context.Context, tx pgsession.DB, ids []eventqueue.EventID, stat
 }
 
 // auditReplay writes the row of events that were emitted again.
-func (s *Store) auditReplay(ctx context.Context, tx pgsession.DB, some Replayed) error {
+func (s *Store) auditReplay(ctx context.Context, tx pgsession.DB, some operate.Replayed) error {
 	target := struct {
 		Events    []eventqueue.EventID `json:"events"`
 		Originals []eventqueue.EventID `json:"replayed_from"`

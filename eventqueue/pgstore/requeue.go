@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/mayrun"
 )
 
@@ -72,16 +72,16 @@ LEFT JOIN event_log l ON l.id = asked.id
 LEFT JOIN woken ON true
 ORDER BY asked.id`
 
-// Requeue implements control.RequeueStore, in one round trip and one transaction, or around the rows
+// Requeue implements operate.RequeueStore, in one round trip and one transaction, or around the rows
 // that the database refuses to write (I15).
-func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID) ([]control.Requeued, error) {
-	idOf := func(r control.Requeued) eventqueue.EventID { return r.ID }
-	refused := func(id eventqueue.EventID, err error) control.Requeued {
-		return control.Requeued{ID: id, Result: control.RequeueRefused, Err: err}
+func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID) ([]operate.Requeued, error) {
+	idOf := func(r operate.Requeued) eventqueue.EventID { return r.ID }
+	refused := func(id eventqueue.EventID, err error) operate.Requeued {
+		return operate.Requeued{ID: id, Result: operate.RequeueRefused, Err: err}
 	}
-	return changeAround(ids, idOf, refused, func(ids []eventqueue.EventID) (results []control.Requeued, err error) {
+	return changeAround(ids, idOf, refused, func(ids []eventqueue.EventID) (results []operate.Requeued, err error) {
 		what := audited{action: "run", ids: ids, changed: func() []eventqueue.EventID {
-			return idsOf(results, idOf, func(r control.Requeued) bool { return r.Result == control.RequeueDone })
+			return idsOf(results, idOf, func(r operate.Requeued) bool { return r.Result == operate.RequeueDone })
 		}}
 		err = s.changeEvents(ctx, what, []query{
 			{forms: lockChanged, arguments: []any{int64s(ids)}, read: discard},
@@ -91,7 +91,7 @@ func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID) ([]contro
 	})
 }
 
-func scanRequeued(row pgx.CollectableRow) (r control.Requeued, err error) {
+func scanRequeued(row pgx.CollectableRow) (r operate.Requeued, err error) {
 	var remaining *time.Duration
 	var rule *string
 	err = row.Scan(&r.ID, &r.Result, &remaining, &r.TakenOver, &rule)
@@ -99,7 +99,7 @@ func scanRequeued(row pgx.CollectableRow) (r control.Requeued, err error) {
 		r.LockRemaining = *remaining
 	}
 	if rule != nil {
-		r.Rule = control.RuleType(*rule)
+		r.Rule = operate.RuleType(*rule)
 	}
 	return r, err
 }

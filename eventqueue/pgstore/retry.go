@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/refusal"
 )
 
@@ -56,17 +56,17 @@ LEFT JOIN events_v2 e ON e.id = asked.id
 LEFT JOIN woken ON true
 ORDER BY asked.id`
 
-// Retry implements control.RetryStore, in one statement, or around the rows that the database refuses
+// Retry implements operate.RetryStore, in one statement, or around the rows that the database refuses
 // to write (I15).
-func (s *Store) Retry(ctx context.Context, edit control.Edit, ids []eventqueue.EventID) ([]control.Retried, error) {
-	idOf := func(r control.Retried) eventqueue.EventID { return r.ID }
-	refused := func(id eventqueue.EventID, err error) control.Retried {
-		return control.Retried{ID: id, Result: control.RetryRefused, Err: err}
+func (s *Store) Retry(ctx context.Context, edit operate.Edit, ids []eventqueue.EventID) ([]operate.Retried, error) {
+	idOf := func(r operate.Retried) eventqueue.EventID { return r.ID }
+	refused := func(id eventqueue.EventID, err error) operate.Retried {
+		return operate.Retried{ID: id, Result: operate.RetryRefused, Err: err}
 	}
-	return changeAround(ids, idOf, refused, func(ids []eventqueue.EventID) ([]control.Retried, error) {
-		var results []control.Retried
+	return changeAround(ids, idOf, refused, func(ids []eventqueue.EventID) ([]operate.Retried, error) {
+		var results []operate.Retried
 		what := audited{action: "retry", ids: ids, changed: func() []eventqueue.EventID {
-			return idsOf(results, idOf, func(r control.Retried) bool { return r.Result == control.RetryMoved })
+			return idsOf(results, idOf, func(r operate.Retried) bool { return r.Result == operate.RetryMoved })
 		}}
 		err := s.changeLogged(ctx, what, func(db eventqueue.DB) error {
 			arguments := append([]any{int64s(ids), s.channel(pendingChannel)}, editArguments(edit)...)
@@ -74,7 +74,7 @@ func (s *Store) Retry(ctx context.Context, edit control.Edit, ids []eventqueue.E
 			if err != nil {
 				return err
 			}
-			results, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r control.Retried, err error) {
+			results, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r operate.Retried, err error) {
 				err = row.Scan(&r.ID, &r.Result)
 				return r, err
 			})
@@ -90,7 +90,7 @@ DELETE FROM event_log WHERE id = ANY (ARRAY(
     SELECT id FROM event_log WHERE id = ANY ($1::bigint[]) AND status IN ('FAILED', 'CANCELLED') ORDER BY id FOR UPDATE))
 RETURNING id`
 
-// DeleteLogged implements control.RetryStore, in one statement, or around the rows that the database
+// DeleteLogged implements operate.RetryStore, in one statement, or around the rows that the database
 // refuses to delete (I15).
 func (s *Store) DeleteLogged(ctx context.Context, ids []eventqueue.EventID) (deleted []eventqueue.EventID, err error) {
 	alone, err := refusal.Halve(func(ids []eventqueue.EventID) error {
@@ -117,7 +117,7 @@ func (s *Store) DeleteLogged(ctx context.Context, ids []eventqueue.EventID) (del
 
 const lastLoggedSQL = `SELECT coalesce(max(id), 0) FROM event_log`
 
-// LastLogged implements control.RetryStore: it bounds a walk over event_log that does
+// LastLogged implements operate.RetryStore: it bounds a walk over event_log that does
 // not chase what comes in meanwhile.
 func (s *Store) LastLogged(ctx context.Context) (last eventqueue.EventID, err error) {
 	err = s.pool.QueryRow(ctx, lastLoggedSQL).Scan(&last)

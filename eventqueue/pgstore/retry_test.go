@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
@@ -62,7 +62,7 @@ func TestRetryAtOnceMovesOnce(t *testing.T) {
 	ids := emitRetried(t, store, 50)
 	failRetried(t, store, ids)
 	var mu sync.Mutex
-	results := map[control.RetryResult]int{}
+	results := map[operate.RetryResult]int{}
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
@@ -70,7 +70,7 @@ func TestRetryAtOnceMovesOnce(t *testing.T) {
 			if i%2 == 0 {
 				slices.Reverse(asked)
 			}
-			retried, err := store.Retry(ctx, control.Edit{}, asked)
+			retried, err := store.Retry(ctx, operate.Edit{}, asked)
 			if err != nil {
 				t.Error(err)
 			}
@@ -82,7 +82,7 @@ func TestRetryAtOnceMovesOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if results[control.RetryMoved] != 50 || results[control.RetryQueued] != 350 {
+	if results[operate.RetryMoved] != 50 || results[operate.RetryQueued] != 350 {
 		t.Errorf("the results are %v, want 50 moved and 350 queued", results)
 	}
 	stale := worker.Completion{Claim: worker.Claim{Event: ids[0], Attempt: 1}, Label: machine.ExecutesToCompletion}
@@ -103,8 +103,8 @@ func TestRetryMayBeRepeatedAfterAnotherFailure(t *testing.T) {
 	ids := emitRetried(t, store, 1)
 	for range 3 {
 		failRetried(t, store, ids)
-		results, err := store.Retry(ctx, control.Edit{}, ids)
-		if err != nil || len(results) != 1 || results[0].Result != control.RetryMoved {
+		results, err := store.Retry(ctx, operate.Edit{}, ids)
+		if err != nil || len(results) != 1 || results[0].Result != operate.RetryMoved {
 			t.Fatalf("retry: %v, %v", results, err)
 		}
 	}

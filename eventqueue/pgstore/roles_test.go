@@ -22,12 +22,11 @@ import (
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
-	"eventsv2/eventqueue/bulk"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/grid"
 	"eventsv2/migrations"
@@ -328,7 +327,7 @@ func TestWhatCronMay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := control.NewRules(cron.store, queue)
+	rules, err := operate.NewRules(cron.store, queue)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,11 +355,11 @@ func TestWhatCronMay(t *testing.T) {
 		return one[bool](r.rig, `SELECT NOT EXISTS (SELECT FROM event_log) AND NOT EXISTS (SELECT FROM scheduling_rules) AND (SELECT count(*) FROM cron_records) = 1
 			AND NOT EXISTS (SELECT FROM events_v2 WHERE notified_at IS NULL OR notified_at < clock_timestamp() - interval '30 minutes')`)
 	})
-	operations, err := bulk.New(cron.store, queue, nil)
+	operations, err := operate.NewOperations(cron.store, queue, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	owned, err := control.NewRules(cron.store.As(audit.Actor{Name: "cron", Via: "cron"}), queue)
+	owned, err := operate.NewRules(cron.store.As(audit.Actor{Name: "cron", Via: "cron"}), queue)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -412,19 +411,19 @@ func TestWhatOperatorAndReaderMay(t *testing.T) {
 	operator := r.as("operator")
 	operator.steps("operator", reads(operator)...)
 	queue, _ := operator.heedful(memnotify.New(memnotify.Config{}))
-	requeuer, err := control.NewRequeuer(operator.store, queue)
+	requeuer, err := operate.NewRequeuer(operator.store, queue)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := control.NewRules(operator.store, queue)
+	rules, err := operate.NewRules(operator.store, queue)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rates, err := control.NewRateLimits(operator.store, queue)
+	rates, err := operate.NewRateLimits(operator.store, queue)
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits, err := control.NewConcurrencyLimits(operator.store, queue)
+	limits, err := operate.NewConcurrencyLimits(operator.store, queue)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -435,48 +434,48 @@ func TestWhatOperatorAndReaderMay(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if results, _, err := operator.store.Remove(ctx, []eventqueue.EventID{cancelled}, &control.Cancellation{}); err != nil || results[0].Result != control.ChangeDone {
+			if results, _, err := operator.store.Remove(ctx, []eventqueue.EventID{cancelled}, &operate.Cancellation{}); err != nil || results[0].Result != operate.ChangeDone {
 				return fmt.Errorf("%v, %w", results, err)
 			}
 			return nil
 		}},
 		step{"edit", func() error {
-			if results, err := operator.store.Edit(ctx, control.Edit{Value: []byte(`1`)}, []eventqueue.EventID{id}); err != nil || results[0].Result != control.ChangeDone {
+			if results, err := operator.store.Edit(ctx, operate.Edit{Value: []byte(`1`)}, []eventqueue.EventID{id}); err != nil || results[0].Result != operate.ChangeDone {
 				return fmt.Errorf("%v, %w", results, err)
 			}
 			return nil
 		}},
 		step{"requeue", func() error {
-			if results, err := requeuer.Requeue(ctx, id); err != nil || results[0].Result != control.RequeueDone {
+			if results, err := requeuer.Requeue(ctx, id); err != nil || results[0].Result != operate.RequeueDone {
 				return fmt.Errorf("%v, %w", results, err)
 			}
 			return nil
 		}},
 		step{"retry", func() error {
-			if retried, err := operator.store.Retry(ctx, control.Edit{}, []eventqueue.EventID{1000001}); err != nil || len(retried) != 1 {
+			if retried, err := operator.store.Retry(ctx, operate.Edit{}, []eventqueue.EventID{1000001}); err != nil || len(retried) != 1 {
 				return fmt.Errorf("%v, %w", retried, err)
 			}
 			return nil
 		}},
 		step{"take pending", func() error { return only(operator.store.TakePending(ctx, []eventqueue.EventID{id, 1000001})) }},
 		step{"wake the relay", func() error { return operator.store.WakeRelay(ctx) }},
-		step{"pause", func() error { return only(rules.Add(ctx, control.PauseRule, scope)) }},
+		step{"pause", func() error { return only(rules.Add(ctx, operate.PauseRule, scope)) }},
 		step{"unpause", func() error {
-			_, _, err := rules.Lift(ctx, control.PauseRule, scope)
+			_, _, err := rules.Lift(ctx, operate.PauseRule, scope)
 			return err
 		}},
-		step{"block", func() error { return only(rules.Add(ctx, control.BlockRule, scope)) }},
+		step{"block", func() error { return only(rules.Add(ctx, operate.BlockRule, scope)) }},
 		step{"unblock", func() error {
-			_, _, err := rules.Lift(ctx, control.BlockRule, scope)
+			_, _, err := rules.Lift(ctx, operate.BlockRule, scope)
 			return err
 		}},
-		step{"limit", func() error { return only(rates.Set(ctx, control.RateLimit{Scope: scope, PerMinute: 5})) }},
+		step{"limit", func() error { return only(rates.Set(ctx, operate.RateLimit{Scope: scope, PerMinute: 5})) }},
 		step{"unlimit", func() error {
 			_, _, err := rates.Remove(ctx, scope)
 			return err
 		}},
-		step{"concurrency limit", func() error { return limits.Set(ctx, control.ConcurrencyLimit{Canvas: canvas, Max: 3}) }},
-		step{"no concurrency limit", func() error { return only(limits.Remove(ctx, control.ConcurrencyLimit{Canvas: canvas})) }},
+		step{"concurrency limit", func() error { return limits.Set(ctx, operate.ConcurrencyLimit{Canvas: canvas, Max: 3}) }},
+		step{"no concurrency limit", func() error { return only(limits.Remove(ctx, operate.ConcurrencyLimit{Canvas: canvas})) }},
 		step{"prune", func() error { return only(operator.store.PruneLog(ctx, inspect.LogFailed, 0, 0, 10)) }},
 		step{"lock timeout", func() error { return operator.store.SetLockTimeout(ctx, 5*time.Minute) }},
 		step{"finalize", func() error { return operator.store.FinalizeLockTimeout(ctx, false) }})
@@ -489,12 +488,12 @@ func TestWhatOperatorAndReaderMay(t *testing.T) {
 func (r *rig) manages(queue *eventqueue.Queue) {
 	r.t.Helper()
 	ctx, by := testenv.Context(r.t), audit.Actor{Name: "ada", Via: "test"}
-	operations, err := bulk.New(r.store, queue, nil)
+	operations, err := operate.NewOperations(r.store, queue, nil)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	tokens := access.NewTokens("", r.pool)
-	var op bulk.Operation
+	var op operate.Operation
 	r.steps("operator",
 		step{"token", func() error {
 			token, _, err := tokens.Create(ctx, by, access.NewToken{Name: "a", Grant: access.Grant{Verbs: access.Verbs()}})
@@ -504,7 +503,7 @@ func (r *rig) manages(queue *eventqueue.Queue) {
 			return only(tokens.Revoke(ctx, by, token.ID))
 		}},
 		step{"count", func() (err error) {
-			op, err = operations.Count(ctx, by, "a", bulk.Change{Verb: bulk.Cancel, Filter: control.EventFilter{Canvas: &canvas}})
+			op, err = operations.Count(ctx, by, "a", operate.Change{Verb: operate.VerbCancel, Filter: operate.EventFilter{Canvas: &canvas}})
 			return err
 		}},
 		step{"confirm", func() error { return only(operations.Confirm(ctx, by, "a", op.ID)) }},
@@ -512,7 +511,7 @@ func (r *rig) manages(queue *eventqueue.Queue) {
 		step{"work", func() error { return only(operations.Work(ctx)) }},
 		step{"done", func() error {
 			done, err := operations.Get(ctx, op.ID)
-			if err == nil && done.State != bulk.Done {
+			if err == nil && done.State != operate.OperationDone {
 				err = fmt.Errorf("the operation is %s", done.State)
 			}
 			return err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/internal/mayrun"
 )
@@ -29,8 +29,8 @@ WHERE scheduling_rules.rate IS NOT NULL`
 // untilPassedSQL is asked after the wait for claims, which may be long.
 const untilPassedSQL = `SELECT $1::timestamptz <= clock_timestamp()`
 
-// AddRule implements control.RuleStore.
-func (s *Store) AddRule(ctx context.Context, rule control.Rule) (added bool, err error) {
+// AddRule implements operate.RuleStore.
+func (s *Store) AddRule(ctx context.Context, rule operate.Rule) (added bool, err error) {
 	var until *time.Time
 	if !rule.Until.IsZero() {
 		until = &rule.Until
@@ -45,7 +45,7 @@ func (s *Store) AddRule(ctx context.Context, rule control.Rule) (added bool, err
 				return err
 			}
 			if passed {
-				return control.ErrUntilPassed
+				return operate.ErrUntilPassed
 			}
 		}
 		return s.changeIn(ctx, tx, ruleRow(string(rule.Type), rule.Type, rule.RuleScope), func(tx pgsession.DB) error {
@@ -68,16 +68,16 @@ const ruleAsJSONSQL = `
 SELECT (SELECT jsonb_agg(to_jsonb(r) - 'id' ORDER BY r.id)::text FROM scheduling_rules r WHERE ` + ofRuleSQL + `)`
 
 // ruleRow is the row of a rule for the audit log.
-func ruleRow(action string, t control.RuleType, scope control.RuleScope) auditedRow {
+func ruleRow(action string, t operate.RuleType, scope operate.RuleScope) auditedRow {
 	return auditedRow{action: action, canvas: scope.Canvas, target: map[string]handlerTarget{"handler": {scope.Module, scope.Name, scope.Modifier, scope.Prefix}},
 		read: ruleAsJSONSQL, args: ruleArgs(t, scope)}
 }
 
-func ruleArgs(t control.RuleType, scope control.RuleScope) []any {
+func ruleArgs(t operate.RuleType, scope operate.RuleScope) []any {
 	return append([]any{string(t)}, ruleScopeArgs(scope)...)
 }
 
-func ruleScopeArgs(s control.RuleScope) []any {
+func ruleScopeArgs(s operate.RuleScope) []any {
 	return []any{[16]byte(s.Canvas), s.Module, s.Name, s.Modifier, s.Prefix}
 }
 
@@ -100,9 +100,9 @@ SELECT NOT ` + mayrun.WholeQueueRuledSQL + ` AND NOT EXISTS (
     WHERE r.canvas_id = $1 AND r.event_space = $2 AND r.released_to IS NULL AND r.modifier IN ('', $4)
       AND CASE WHEN r.prefix THEN starts_with($3, r.handler_name) ELSE r.handler_name = $3 AND NOT $5::boolean END)`
 
-// LiftRule implements control.RuleStore. The time is read after the commit:
+// LiftRule implements operate.RuleStore. The time is read after the commit:
 // an event that is notified later is claimed without the rule.
-func (s *Store) LiftRule(ctx context.Context, lift control.Lift) (lifted control.Lifted, err error) {
+func (s *Store) LiftRule(ctx context.Context, lift operate.Lift) (lifted operate.Lifted, err error) {
 	sql, args := liftRuleSQL, append(ruleArgs(lift.Type, lift.RuleScope), lift.Expired)
 	if lift.Rate > 0 {
 		sql, args = slowlyLiftRuleSQL, append(args, lift.Rate)
@@ -119,7 +119,7 @@ func (s *Store) LiftRule(ctx context.Context, lift control.Lift) (lifted control
 		return tx.QueryRow(ctx, noneHoldsSQL, ruleScopeArgs(lift.RuleScope)...).Scan(&lifted.Last)
 	})
 	if err != nil {
-		return control.Lifted{}, err
+		return operate.Lifted{}, err
 	}
 	return lifted, nil
 }
@@ -147,13 +147,13 @@ SELECT rule_type::text, canvas_id, event_space, handler_name, modifier, prefix, 
     least(greatest(released_at, '0001-01-01 00:00Z'), '9999-12-31 00:00Z')
 FROM scheduling_rules WHERE until <= clock_timestamp() OR rate IS NOT NULL ORDER BY id`
 
-// RulesToLift implements control.RuleStore.
-func (s *Store) RulesToLift(ctx context.Context) ([]control.Rule, error) {
+// RulesToLift implements operate.RuleStore.
+func (s *Store) RulesToLift(ctx context.Context) ([]operate.Rule, error) {
 	rows, err := s.pool.Query(ctx, rulesToLiftSQL)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r control.Rule, err error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r operate.Rule, err error) {
 		var until, released *time.Time
 		err = row.Scan(&r.Type, (*[16]byte)(&r.Canvas), &r.Module, &r.Name, &r.Modifier, &r.Prefix, &r.Reason, &r.Actor, &until,
 			&r.Rate, &r.ReleasedTo, &released)

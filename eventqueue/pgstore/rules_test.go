@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/migrations"
 	"eventsv2/test/testenv"
@@ -28,7 +28,7 @@ func TestPausingWaitsForTheClaimsUnderWay(t *testing.T) {
 	}
 	added := make(chan error, 1)
 	go func() {
-		_, err := r.store.AddRule(ctx, control.RuleOf(control.PauseRule, scope))
+		_, err := r.store.AddRule(ctx, operate.RuleOf(operate.PauseRule, scope))
 		added <- err
 	}()
 	testenv.Eventually(t, "AddRule has returned or waits", func() bool { return len(added) == 1 || r.waits(1) })
@@ -50,26 +50,26 @@ func TestLiftingARuleTouchesNoOther(t *testing.T) {
 	ctx := testenv.Context(t)
 	elsewhere, other := scope, scope
 	elsewhere.Canvas, other.Name = another, "other"
-	add := func(rule control.RuleType, s eventqueue.Scope) {
+	add := func(rule operate.RuleType, s eventqueue.Scope) {
 		t.Helper()
-		if added, err := r.store.AddRule(ctx, control.RuleOf(rule, s)); err != nil || !added {
+		if added, err := r.store.AddRule(ctx, operate.RuleOf(rule, s)); err != nil || !added {
 			t.Fatalf("add: %t, %v", added, err)
 		}
 	}
-	add(control.PauseRule, scope)
-	add(control.BlockRule, scope)
-	add(control.PauseRule, elsewhere)
-	add(control.PauseRule, other)
-	lift := func(rule control.RuleType, removed, last bool) {
+	add(operate.PauseRule, scope)
+	add(operate.BlockRule, scope)
+	add(operate.PauseRule, elsewhere)
+	add(operate.PauseRule, other)
+	lift := func(rule operate.RuleType, removed, last bool) {
 		t.Helper()
-		lifted, err := r.store.LiftRule(ctx, control.LiftOf(rule, scope))
+		lifted, err := r.store.LiftRule(ctx, operate.LiftOf(rule, scope))
 		if err != nil || lifted.Removed != removed || lifted.Last != last {
 			t.Errorf("lifting %s: %+v, %v; want removed=%t and last=%t", rule, lifted, err, removed, last)
 		}
 	}
-	lift(control.PauseRule, true, false)
-	lift(control.PauseRule, false, false)
-	lift(control.BlockRule, true, true)
+	lift(operate.PauseRule, true, false)
+	lift(operate.PauseRule, false, false)
+	lift(operate.BlockRule, true, true)
 	if n := one[int](r, `SELECT count(*) FROM scheduling_rules`); n != 2 {
 		t.Errorf("%d of the two rules of others are left", n)
 	}
@@ -91,12 +91,12 @@ func TestTheTimeOfALiftIsAfterItsCommit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
-	if _, err := r.store.AddRule(ctx, control.RuleOf(control.PauseRule, scope)); err != nil {
+	if _, err := r.store.AddRule(ctx, operate.RuleOf(operate.PauseRule, scope)); err != nil {
 		t.Fatal(err)
 	}
 	r.exec(`CREATE TABLE committing (at timestamptz)`)
 	r.atCommit(`INSERT INTO committing VALUES (clock_timestamp())`)
-	lifted, err := r.store.LiftRule(ctx, control.LiftOf(control.PauseRule, scope))
+	lifted, err := r.store.LiftRule(ctx, operate.LiftOf(operate.PauseRule, scope))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,9 +112,9 @@ func TestOfTwoRulesLiftedAtOnceOneIsTheLast(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
-	rules := []control.RuleType{control.PauseRule, control.BlockRule}
+	rules := []operate.RuleType{operate.PauseRule, operate.BlockRule}
 	for _, rule := range rules {
-		if _, err := r.store.AddRule(ctx, control.RuleOf(rule, scope)); err != nil {
+		if _, err := r.store.AddRule(ctx, operate.RuleOf(rule, scope)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -129,7 +129,7 @@ func TestOfTwoRulesLiftedAtOnceOneIsTheLast(t *testing.T) {
 	lasts := make(chan bool, len(rules))
 	for _, rule := range rules {
 		go func() {
-			lifted, err := r.store.LiftRule(ctx, control.LiftOf(rule, scope))
+			lifted, err := r.store.LiftRule(ctx, operate.LiftOf(rule, scope))
 			if err != nil {
 				t.Error(err)
 			}
@@ -160,7 +160,7 @@ func TestWhatWaitsIsTakenOnce(t *testing.T) {
 	take := func() (n int) {
 		t.Helper()
 		for after := eventqueue.EventID(0); ; {
-			waiting, next, err := r.store.TakeWaiting(ctx, control.Waiting{Scope: scope, Since: since, After: after}, 2)
+			waiting, next, err := r.store.TakeWaiting(ctx, operate.Waiting{Scope: scope, Since: since, After: after}, 2)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -191,10 +191,10 @@ func TestARampMakesUpForNoMoreThanTwoSeconds(t *testing.T) {
 	r := newRig(t)
 	ctx := testenv.Context(t)
 	ids := r.insert(event(), event(), event(), event(), event(), event(), event())
-	if _, err := r.store.AddRule(ctx, control.RuleOf(control.PauseRule, scope)); err != nil {
+	if _, err := r.store.AddRule(ctx, operate.RuleOf(operate.PauseRule, scope)); err != nil {
 		t.Fatal(err)
 	}
-	lift := control.LiftOf(control.PauseRule, scope)
+	lift := operate.LiftOf(operate.PauseRule, scope)
 	lift.Rate = 2
 	if _, err := r.store.LiftRule(ctx, lift); err != nil {
 		t.Fatal(err)
@@ -222,12 +222,12 @@ func TestARampHasNoEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
-	rule := control.RuleOf(control.PauseRule, scope)
+	rule := operate.RuleOf(operate.PauseRule, scope)
 	rule.Until = r.now().Add(time.Hour)
 	if _, err := r.store.AddRule(ctx, rule); err != nil {
 		t.Fatal(err)
 	}
-	lift := control.LiftOf(control.PauseRule, scope)
+	lift := operate.LiftOf(operate.PauseRule, scope)
 	lift.Rate = 1
 	if lifted, err := r.store.LiftRule(ctx, lift); err != nil || !lifted.Removed {
 		t.Fatalf("%+v, %v", lifted, err)
@@ -287,7 +287,7 @@ func TestAReleaseReplacesATimeThatIsRefused(t *testing.T) {
 		VALUES ('pause', $1, $2, $3, 1, 0, 'infinity')`, [16]byte(canvas), scope.Module, scope.Name)
 	r.exec(`ALTER TABLE scheduling_rules ADD CONSTRAINT finite CHECK (isfinite(released_at)) NOT VALID`)
 	ids := r.insert(event(), event(), event())
-	released, err := r.store.Release(ctx, control.PauseRule, control.RuleScope{Scope: scope})
+	released, err := r.store.Release(ctx, operate.PauseRule, operate.RuleScope{Scope: scope})
 	if err != nil || !released.GoesOn || released.UpTo != ids[0] {
 		t.Errorf("%+v was released, %v; want what a second allows", released, err)
 	}

@@ -7,14 +7,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/attributes"
 	"eventsv2/internal/mayrun"
 )
 
 const lastQueuedSQL = `SELECT coalesce(max(id), 0) FROM events_v2`
 
-// LastQueued implements control.SelectStore: it bounds a walk over events_v2 that does not chase what
+// LastQueued implements operate.SelectStore: it bounds a walk over events_v2 that does not chase what
 // is emitted meanwhile.
 func (s *Store) LastQueued(ctx context.Context) (last eventqueue.EventID, err error) {
 	err = s.pool.QueryRow(ctx, lastQueuedSQL).Scan(&last)
@@ -48,24 +48,24 @@ var selectSQL = selectPageSQL("id, canvas_id, module, name, modifier, attributes
 	`(SELECT a.error FROM event_attempts a WHERE a.event_id = e.id ORDER BY a.attempt DESC LIMIT 1)`,
 	"e.enqueued_at", `($12::text = '' OR $12 =`+mayrun.StateSQL(mayrun.RuleSQL("e"), "clock.now", mayrun.ValidForSQL)+`)`)
 
-// Select implements control.SelectStore.
-func (s *Store) Select(ctx context.Context, filter control.EventFilter, after, last eventqueue.EventID, limit int) ([]eventqueue.EventID, eventqueue.EventID, error) {
+// Select implements operate.SelectStore.
+func (s *Store) Select(ctx context.Context, filter operate.EventFilter, after, last eventqueue.EventID, limit int) ([]eventqueue.EventID, eventqueue.EventID, error) {
 	return s.selectPage(ctx, selectSQL, filter, after, last, limit, string(filter.State))
 }
 
 var selectLoggedSQL = selectPageSQL("id, canvas_id, module, name, modifier, attributes, status, last_error, created_at FROM event_log",
 	"e.last_error", "e.created_at", "e.status::text = upper($12::text)")
 
-// SelectLogged implements control.RetryStore.
-func (s *Store) SelectLogged(ctx context.Context, filter control.EventFilter, after, last eventqueue.EventID, limit int) ([]eventqueue.EventID, eventqueue.EventID, error) {
+// SelectLogged implements operate.RetryStore.
+func (s *Store) SelectLogged(ctx context.Context, filter operate.EventFilter, after, last eventqueue.EventID, limit int) ([]eventqueue.EventID, eventqueue.EventID, error) {
 	state := filter.State
 	if state == "" {
-		state = control.StateFailed
+		state = operate.StateFailed
 	}
 	return s.selectPage(ctx, selectLoggedSQL, filter, after, last, limit, string(state))
 }
 
-func (s *Store) selectPage(ctx context.Context, sql string, filter control.EventFilter, after, last eventqueue.EventID, limit int, more ...any) (ids []eventqueue.EventID, next eventqueue.EventID, err error) {
+func (s *Store) selectPage(ctx context.Context, sql string, filter operate.EventFilter, after, last eventqueue.EventID, limit int, more ...any) (ids []eventqueue.EventID, next eventqueue.EventID, err error) {
 	var canvas *[16]byte
 	if filter.Canvas != nil {
 		canvas = (*[16]byte)(filter.Canvas)

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/test/testenv"
 )
 
@@ -26,7 +26,7 @@ func TestRunnableIsWhatMayBeClaimed(t *testing.T) {
 	on("paused", 0)
 	on("early", time.Hour)
 	running, abandoned, free := on("running", 0), on("abandoned", 0), on("free", 0)
-	if _, err := r.store.AddRule(ctx, control.RuleOf(control.PauseRule, eventqueue.Scope{Canvas: another, Module: key.Module, Name: "paused"})); err != nil {
+	if _, err := r.store.AddRule(ctx, operate.RuleOf(operate.PauseRule, eventqueue.Scope{Canvas: another, Module: key.Module, Name: "paused"})); err != nil {
 		t.Fatal(err)
 	}
 	for id, age := range map[eventqueue.EventID]string{running: "30 s", abandoned: "90 s"} {

@@ -14,9 +14,9 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/memnotify"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
@@ -359,7 +359,7 @@ func TestARetriedEventHasItsKeyAgain(t *testing.T) {
 	id := r.insert(once("k", time.Hour))[0]
 	r.runToEnd(id, machine.FailedForGood)
 	r.setClock(59 * time.Minute)
-	if got, err := r.store.Retry(testenv.Context(t), control.Edit{}, []eventqueue.EventID{id}); err != nil || got[0].Result != control.RetryMoved {
+	if got, err := r.store.Retry(testenv.Context(t), operate.Edit{}, []eventqueue.EventID{id}); err != nil || got[0].Result != operate.RetryMoved {
 		t.Fatalf("retry: %+v, %v", got, err)
 	}
 	for _, step := range []struct {

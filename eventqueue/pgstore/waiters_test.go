@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
@@ -19,7 +19,7 @@ import (
 func TestWaitersForLocksLeaveConnections(t *testing.T) {
 	t.Parallel()
 	const conns, waiters = 6, 18
-	limit := control.ConcurrencyLimit{Canvas: canvas, Max: 1}
+	limit := operate.ConcurrencyLimit{Canvas: canvas, Max: 1}
 	keyed := func(n int) eventqueue.NewEvent {
 		e := event()
 		e.UniqueKey = fmt.Sprint("key ", n)

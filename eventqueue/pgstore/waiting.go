@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/mayrun"
 )
 
@@ -55,8 +55,8 @@ WITH page AS MATERIALIZED (
 )
 SELECT (SELECT CASE WHEN count(*) = $5 THEN max(id) END FROM page), id, canvas_id FROM page`
 
-// TakeWaiting implements control.RuleStore.
-func (s *Store) TakeWaiting(ctx context.Context, from control.Waiting, limit int) (waiting []eventqueue.Notification, next eventqueue.EventID, err error) {
+// TakeWaiting implements operate.RuleStore.
+func (s *Store) TakeWaiting(ctx context.Context, from operate.Waiting, limit int) (waiting []eventqueue.Notification, next eventqueue.EventID, err error) {
 	of := []any{[16]byte(from.Canvas), from.Module, from.Name}
 	last := from.UpTo
 	if last == 0 {

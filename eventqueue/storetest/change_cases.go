@@ -6,33 +6,33 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 )
 
 // changed requires the result of a change of one event.
-func (s *session) changed(what string, results []control.Changed, err error, want control.ChangeResult) {
+func (s *session) changed(what string, results []operate.Changed, err error, want operate.ChangeResult) {
 	s.Helper()
 	if err != nil || len(results) != 1 || results[0].Result != want {
 		s.Errorf("%s was answered with %+v, %v, want %s", what, results, err, want)
 	}
 }
 
-func (s *session) remove(id eventqueue.EventID, cancellation *control.Cancellation, want control.ChangeResult) (advanced []eventqueue.Event) {
+func (s *session) remove(id eventqueue.EventID, cancellation *operate.Cancellation, want operate.ChangeResult) (advanced []eventqueue.Event) {
 	s.Helper()
 	results, advanced, err := s.store.Remove(s.Context(), []eventqueue.EventID{id, id}, cancellation)
 	s.changed("the removal of event "+id.String(), results, err, want)
 	return advanced
 }
 
-func (s *session) edit(id eventqueue.EventID, edit control.Edit, want control.ChangeResult) {
+func (s *session) edit(id eventqueue.EventID, edit operate.Edit, want operate.ChangeResult) {
 	s.Helper()
 	results, err := s.store.Edit(s.Context(), edit, []eventqueue.EventID{id})
 	s.changed("the edit of event "+id.String(), results, err, want)
 }
 
-func (s *session) retry(id eventqueue.EventID, edit control.Edit, want control.RetryResult) {
+func (s *session) retry(id eventqueue.EventID, edit operate.Edit, want operate.RetryResult) {
 	s.Helper()
 	if results, err := s.store.Retry(s.Context(), edit, []eventqueue.EventID{id}); err != nil || len(results) != 1 || results[0].Result != want {
 		s.Errorf("the retry of event %s was answered with %+v, %v, want %s", id, results, err, want)
@@ -40,7 +40,7 @@ func (s *session) retry(id eventqueue.EventID, edit control.Edit, want control.R
 }
 
 // selects are the ids that a filter selects, by pages of two.
-func (s *session) selects(logged bool, filter control.EventFilter) (all []eventqueue.EventID) {
+func (s *session) selects(logged bool, filter operate.EventFilter) (all []eventqueue.EventID) {
 	s.Helper()
 	last, err := s.store.LastQueued(s.Context())
 	page := s.store.Select
@@ -64,13 +64,13 @@ func (s *session) selects(logged bool, filter control.EventFilter) (all []eventq
 var changeCases = []testCase{
 	{"a cancelled event does not run, and can be moved back with another value", func(s *session) {
 		id := s.insert(1)[0]
-		s.remove(id, &control.Cancellation{Reason: "twice"}, control.ChangeDone)
-		s.remove(id, &control.Cancellation{}, control.ChangeCancelled)
+		s.remove(id, &operate.Cancellation{Reason: "twice"}, operate.ChangeDone)
+		s.remove(id, &operate.Cancellation{}, operate.ChangeCancelled)
 		if found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, known, 1); err != nil || len(found) != 0 {
 			s.Errorf("a claim after the cancel found %+v, %v", found, err)
 		}
-		s.retry(id, control.Edit{Value: json.RawMessage(`"new"`), Attributes: map[string]string{"by": "hand"}}, control.RetryMoved)
-		s.retry(id, control.Edit{}, control.RetryQueued)
+		s.retry(id, operate.Edit{Value: json.RawMessage(`"new"`), Attributes: map[string]string{"by": "hand"}}, operate.RetryMoved)
+		s.retry(id, operate.Edit{}, operate.RetryQueued)
 		found, _ := s.mustClaim(id, 2)
 		if string(found.Event.Value) != `"new"` || found.Event.Attributes["by"] != "hand" || found.Attempt != 1 {
 			s.Errorf("the claim found %+v", found)
@@ -78,29 +78,29 @@ var changeCases = []testCase{
 	}},
 	{"a deleted event leaves nothing", func(s *session) {
 		id := s.insert(1)[0]
-		s.remove(id, nil, control.ChangeDone)
-		s.remove(id, nil, control.ChangeUnknown)
-		s.retry(id, control.Edit{}, control.RetryUnknown)
+		s.remove(id, nil, operate.ChangeDone)
+		s.remove(id, nil, operate.ChangeUnknown)
+		s.retry(id, operate.Edit{}, operate.RetryUnknown)
 	}},
 	{"what runs is neither removed nor edited nor requeued (I4)", func(s *session) {
 		id := s.insert(1)[0]
 		found, claim := s.mustClaim(id, 1)
-		s.remove(id, &control.Cancellation{}, control.ChangeRunning)
-		s.remove(id, nil, control.ChangeRunning)
-		s.edit(id, control.Edit{Value: json.RawMessage(`"new"`)}, control.ChangeRunning)
-		if results, err := s.store.Requeue(s.Context(), []eventqueue.EventID{id}); err != nil || results[0].Result != control.RequeueRunning || results[0].LockRemaining <= 0 {
+		s.remove(id, &operate.Cancellation{}, operate.ChangeRunning)
+		s.remove(id, nil, operate.ChangeRunning)
+		s.edit(id, operate.Edit{Value: json.RawMessage(`"new"`)}, operate.ChangeRunning)
+		if results, err := s.store.Requeue(s.Context(), []eventqueue.EventID{id}); err != nil || results[0].Result != operate.RequeueRunning || results[0].LockRemaining <= 0 {
 			s.Errorf("the requeue was answered with %+v, %v", results, err)
 		}
 		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Done) != 1 || string(found.Event.Value) != `{"n": 1}` {
 			s.Errorf("the end was answered with %+v", written)
 		}
-		s.edit(id, control.Edit{Value: json.RawMessage(`"new"`)}, control.ChangeUnknown)
+		s.edit(id, operate.Edit{Value: json.RawMessage(`"new"`)}, operate.ChangeUnknown)
 	}},
 	{"a requeue takes an expired lock from its holder (I5)", func(s *session) {
 		id := s.insert(1)[0]
 		_, claim := s.mustClaim(id, 1)
 		s.expireLocks()
-		if results, err := s.store.Requeue(s.Context(), []eventqueue.EventID{id}); err != nil || results[0].Result != control.RequeueDone || !results[0].TakenOver {
+		if results, err := s.store.Requeue(s.Context(), []eventqueue.EventID{id}); err != nil || results[0].Result != operate.RequeueDone || !results[0].TakenOver {
 			s.Errorf("the requeue was answered with %+v, %v", results, err)
 		}
 		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Lost) != 1 {
@@ -117,8 +117,8 @@ var changeCases = []testCase{
 		if _, err := s.store.Requeue(s.Context(), []eventqueue.EventID{id}); err != nil {
 			s.Fatal(err)
 		}
-		s.remove(id, &control.Cancellation{}, control.ChangeDone)
-		s.retry(id, control.Edit{}, control.RetryMoved)
+		s.remove(id, &operate.Cancellation{}, operate.ChangeDone)
+		s.retry(id, operate.Edit{}, operate.RetryMoved)
 		if found, _ := s.mustClaim(id, 1); found.Attempt != 2 {
 			s.Errorf("the next claim found %+v", found)
 		}
@@ -128,37 +128,37 @@ var changeCases = []testCase{
 	}},
 	{"an edit of a content that the event no longer has changes nothing", func(s *session) {
 		id := s.insert(1)[0]
-		old := control.Content{Value: json.RawMessage(`"old"`), Attributes: map[string]string{"a": "b", "by": "ada"}}
-		s.edit(id, control.Edit{Value: old.Value, Attributes: old.Attributes}, control.ChangeDone)
-		s.edit(id, control.Edit{Value: json.RawMessage(`"no"`), Of: &control.Content{Value: old.Value}}, control.ChangeOutdated)
-		s.edit(id, control.Edit{Value: json.RawMessage(`"no"`), Of: &control.Content{Value: json.RawMessage(`"older"`), Attributes: old.Attributes}}, control.ChangeOutdated)
-		s.edit(id, control.Edit{Value: json.RawMessage(`"first"`), Of: &old}, control.ChangeDone)
-		s.edit(id, control.Edit{Attributes: map[string]string{}, Of: &old}, control.ChangeOutdated)
-		first := control.Content{Value: json.RawMessage(`"first"`), Attributes: old.Attributes}
-		s.edit(id, control.Edit{Attributes: map[string]string{}, Of: &first}, control.ChangeDone)
-		s.edit(id, control.Edit{Value: json.RawMessage(`"second"`), Of: &control.Content{Value: first.Value}}, control.ChangeDone)
+		old := operate.Content{Value: json.RawMessage(`"old"`), Attributes: map[string]string{"a": "b", "by": "ada"}}
+		s.edit(id, operate.Edit{Value: old.Value, Attributes: old.Attributes}, operate.ChangeDone)
+		s.edit(id, operate.Edit{Value: json.RawMessage(`"no"`), Of: &operate.Content{Value: old.Value}}, operate.ChangeOutdated)
+		s.edit(id, operate.Edit{Value: json.RawMessage(`"no"`), Of: &operate.Content{Value: json.RawMessage(`"older"`), Attributes: old.Attributes}}, operate.ChangeOutdated)
+		s.edit(id, operate.Edit{Value: json.RawMessage(`"first"`), Of: &old}, operate.ChangeDone)
+		s.edit(id, operate.Edit{Attributes: map[string]string{}, Of: &old}, operate.ChangeOutdated)
+		first := operate.Content{Value: json.RawMessage(`"first"`), Attributes: old.Attributes}
+		s.edit(id, operate.Edit{Attributes: map[string]string{}, Of: &first}, operate.ChangeDone)
+		s.edit(id, operate.Edit{Value: json.RawMessage(`"second"`), Of: &operate.Content{Value: first.Value}}, operate.ChangeDone)
 	}},
 	{"a retry of a content that the event no longer has moves nothing", func(s *session) {
 		id := s.insert(1)[0]
-		s.edit(id, control.Edit{Value: json.RawMessage(`"old"`), Attributes: map[string]string{"by": "ada"}}, control.ChangeDone)
-		s.remove(id, &control.Cancellation{}, control.ChangeDone)
-		old := control.Content{Value: json.RawMessage(`"old"`), Attributes: map[string]string{"by": "ada"}}
-		s.retry(id, control.Edit{Value: json.RawMessage(`"no"`), Of: &control.Content{Value: old.Value}}, control.RetryOutdated)
-		s.retry(id, control.Edit{Of: &control.Content{Value: json.RawMessage(`"older"`), Attributes: old.Attributes}}, control.RetryOutdated)
-		s.retry(id, control.Edit{Value: json.RawMessage(`"new"`), Of: &old}, control.RetryMoved)
-		s.remove(id, &control.Cancellation{}, control.ChangeDone)
-		s.retry(id, control.Edit{Of: &old}, control.RetryOutdated)
-		s.retry(id, control.Edit{Of: &control.Content{Value: json.RawMessage(`"new"`), Attributes: old.Attributes}}, control.RetryMoved)
+		s.edit(id, operate.Edit{Value: json.RawMessage(`"old"`), Attributes: map[string]string{"by": "ada"}}, operate.ChangeDone)
+		s.remove(id, &operate.Cancellation{}, operate.ChangeDone)
+		old := operate.Content{Value: json.RawMessage(`"old"`), Attributes: map[string]string{"by": "ada"}}
+		s.retry(id, operate.Edit{Value: json.RawMessage(`"no"`), Of: &operate.Content{Value: old.Value}}, operate.RetryOutdated)
+		s.retry(id, operate.Edit{Of: &operate.Content{Value: json.RawMessage(`"older"`), Attributes: old.Attributes}}, operate.RetryOutdated)
+		s.retry(id, operate.Edit{Value: json.RawMessage(`"new"`), Of: &old}, operate.RetryMoved)
+		s.remove(id, &operate.Cancellation{}, operate.ChangeDone)
+		s.retry(id, operate.Edit{Of: &old}, operate.RetryOutdated)
+		s.retry(id, operate.Edit{Of: &operate.Content{Value: json.RawMessage(`"new"`), Attributes: old.Attributes}}, operate.RetryMoved)
 	}},
 	{"an edit changes what it names", func(s *session) {
 		id := s.insert(1, func(e *eventqueue.NewEvent) { e.Attributes = map[string]string{"source": "import"} })[0]
 		hour, now := time.Hour, time.Duration(0)
-		s.edit(id, control.Edit{Delay: &hour}, control.ChangeDone)
+		s.edit(id, operate.Edit{Delay: &hour}, operate.ChangeDone)
 		if facts := s.claim(id, 1).Facts; facts.Claimed || facts.Delay <= 59*time.Minute {
 			s.Errorf("the claim found %+v", facts)
 		}
-		s.edit(id, control.Edit{Value: json.RawMessage(`{"b": 1,  "a":2}`)}, control.ChangeDone)
-		s.edit(id, control.Edit{Delay: &now}, control.ChangeDone)
+		s.edit(id, operate.Edit{Value: json.RawMessage(`{"b": 1,  "a":2}`)}, operate.ChangeDone)
+		s.edit(id, operate.Edit{Delay: &now}, operate.ChangeDone)
 		if found, _ := s.mustClaim(id, 2); string(found.Event.Value) != `{"b": 1,  "a":2}` || found.Event.Attributes["source"] != "import" {
 			s.Errorf("the claim found %+v", found)
 		}
@@ -168,34 +168,34 @@ var changeCases = []testCase{
 		if _, err := s.store.Advance(s.Context(), nil, ids); err != nil {
 			s.Fatal(err)
 		}
-		if advanced := s.remove(ids[0], &control.Cancellation{}, control.ChangeDone); len(advanced) != 1 || advanced[0].ID != ids[1] {
+		if advanced := s.remove(ids[0], &operate.Cancellation{}, operate.ChangeDone); len(advanced) != 1 || advanced[0].ID != ids[1] {
 			s.Errorf("the events %+v may run, want event %s", advanced, ids[1])
 		}
 	}},
 	{"a filter selects by state and by what the event is", func(s *session) {
 		ids := s.insert(5, func(e *eventqueue.NewEvent) { e.Attributes = map[string]string{"source": "import"} })
 		hour := time.Hour
-		s.edit(ids[1], control.Edit{Delay: &hour}, control.ChangeDone)
+		s.edit(ids[1], operate.Edit{Delay: &hour}, operate.ChangeDone)
 		s.mustClaim(ids[2], 1)
-		s.remove(ids[3], &control.Cancellation{}, control.ChangeDone)
+		s.remove(ids[3], &operate.Cancellation{}, operate.ChangeDone)
 		s.failOnce(ids[4], machine.FailedForGood, 2)
 		other := eventqueue.CanvasID{0xee}
 		for _, c := range []struct {
 			logged bool
-			filter control.EventFilter
+			filter operate.EventFilter
 			want   []eventqueue.EventID
 		}{
-			{false, control.EventFilter{Module: key.Module}, ids[:3]},
-			{false, control.EventFilter{Canvas: &other}, nil},
-			{false, control.EventFilter{Attributes: map[string]string{"source": "shop"}}, nil},
-			{false, control.EventFilter{OlderThan: time.Hour}, nil},
-			{false, control.EventFilter{NewerThan: time.Hour, State: control.StateWaiting}, ids[:1]},
-			{false, control.EventFilter{State: control.StateDelayed}, ids[1:2]},
-			{false, control.EventFilter{State: control.StateRunning}, ids[2:3]},
-			{true, control.EventFilter{Module: key.Module}, ids[4:]},
-			{true, control.EventFilter{Error: "no luck"}, ids[4:]},
-			{true, control.EventFilter{Error: "luck!"}, nil},
-			{true, control.EventFilter{Attributes: map[string]string{"source": "import"}, State: control.StateCancelled}, ids[3:4]},
+			{false, operate.EventFilter{Module: key.Module}, ids[:3]},
+			{false, operate.EventFilter{Canvas: &other}, nil},
+			{false, operate.EventFilter{Attributes: map[string]string{"source": "shop"}}, nil},
+			{false, operate.EventFilter{OlderThan: time.Hour}, nil},
+			{false, operate.EventFilter{NewerThan: time.Hour, State: operate.StateWaiting}, ids[:1]},
+			{false, operate.EventFilter{State: operate.StateDelayed}, ids[1:2]},
+			{false, operate.EventFilter{State: operate.StateRunning}, ids[2:3]},
+			{true, operate.EventFilter{Module: key.Module}, ids[4:]},
+			{true, operate.EventFilter{Error: "no luck"}, ids[4:]},
+			{true, operate.EventFilter{Error: "luck!"}, nil},
+			{true, operate.EventFilter{Attributes: map[string]string{"source": "import"}, State: operate.StateCancelled}, ids[3:4]},
 		} {
 			if got := s.selects(c.logged, c.filter); !slices.Equal(got, c.want) {
 				s.Errorf("%+v selects %v, want %v", c.filter, got, c.want)
@@ -205,7 +205,7 @@ var changeCases = []testCase{
 	{"only what has failed or was cancelled is deleted from event_log", func(s *session) {
 		ids := s.insert(3)
 		s.failOnce(ids[0], machine.FailedForGood, 1)
-		s.remove(ids[1], &control.Cancellation{}, control.ChangeDone)
+		s.remove(ids[1], &operate.Cancellation{}, operate.ChangeDone)
 		_, claim := s.mustClaim(ids[2], 2)
 		if _, err := s.store.Complete(s.Context(), nil, []worker.Completion{{Claim: claim, Label: machine.ExecutesToCompletion}}, true); err != nil {
 			s.Fatal(err)
@@ -214,7 +214,7 @@ var changeCases = []testCase{
 		if slices.Sort(deleted); err != nil || !slices.Equal(deleted, ids[:2]) {
 			s.Errorf("events %v were deleted, %v; want %v", deleted, err, ids[:2])
 		}
-		s.retry(ids[0], control.Edit{}, control.RetryUnknown)
-		s.retry(ids[2], control.Edit{}, control.RetryCompleted)
+		s.retry(ids[0], operate.Edit{}, operate.RetryUnknown)
+		s.retry(ids[2], operate.Edit{}, operate.RetryCompleted)
 	}},
 }

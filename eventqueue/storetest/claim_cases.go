@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 )
 
@@ -106,11 +106,11 @@ var claimCases = []testCase{
 		s.mustClaim(id, 1)
 	}},
 	{"a rule has a reason, an actor and an end", func(s *session) {
-		rule := control.RuleOf(machine.PauseRule, scope)
+		rule := operate.RuleOf(machine.PauseRule, scope)
 		rule.Reason, rule.Actor = "orders come twice", "ann"
 		now := s.now()
 		rule.Until = now.Add(-time.Hour)
-		if added, err := s.store.AddRule(s.Context(), rule); added || !errors.Is(err, control.ErrUntilPassed) {
+		if added, err := s.store.AddRule(s.Context(), rule); added || !errors.Is(err, operate.ErrUntilPassed) {
 			s.Errorf("a rule that has ended was added: %t, %v", added, err)
 		}
 		rule.Until = now.Add(time.Hour)
@@ -120,7 +120,7 @@ var claimCases = []testCase{
 		if expired, err := s.store.RulesToLift(s.Context()); err != nil || len(expired) != 0 {
 			s.Errorf("expired before their end are %+v, %v", expired, err)
 		}
-		lifted, err := s.store.LiftRule(s.Context(), control.Lift{Type: rule.Type, RuleScope: control.RuleScope{Scope: scope}, Expired: true})
+		lifted, err := s.store.LiftRule(s.Context(), operate.Lift{Type: rule.Type, RuleScope: operate.RuleScope{Scope: scope}, Expired: true})
 		if err != nil || lifted.Removed || lifted.Last {
 			s.Errorf("before its end the rule was lifted as expired: %+v, %v", lifted, err)
 		}
@@ -131,7 +131,7 @@ var claimCases = []testCase{
 		if expired, err := s.store.RulesToLift(s.Context()); err != nil || len(expired) != 0 {
 			s.Errorf("expired are %+v, %v", expired, err)
 		}
-		if lifted, err := s.store.LiftRule(s.Context(), control.Lift{Type: machine.BlockRule, RuleScope: control.RuleScope{Scope: scope}, Expired: true}); err != nil || lifted.Removed {
+		if lifted, err := s.store.LiftRule(s.Context(), operate.Lift{Type: machine.BlockRule, RuleScope: operate.RuleScope{Scope: scope}, Expired: true}); err != nil || lifted.Removed {
 			s.Errorf("it was lifted as expired: %+v, %v", lifted, err)
 		}
 	}},
@@ -148,14 +148,14 @@ var claimCases = []testCase{
 
 func (s *session) rule(rule machine.Rule, added bool) {
 	s.Helper()
-	if got, err := s.store.AddRule(s.Context(), control.RuleOf(rule, scope)); err != nil || got != added {
+	if got, err := s.store.AddRule(s.Context(), operate.RuleOf(rule, scope)); err != nil || got != added {
 		s.Errorf("AddRule(%s) = %t, %v, want %t", rule, got, err, added)
 	}
 }
 
 func (s *session) lift(rule machine.Rule, removed, last bool) {
 	s.Helper()
-	if got, err := s.store.LiftRule(s.Context(), control.LiftOf(rule, scope)); err != nil || got.Removed != removed || got.Last != last {
+	if got, err := s.store.LiftRule(s.Context(), operate.LiftOf(rule, scope)); err != nil || got.Removed != removed || got.Last != last {
 		s.Errorf("LiftRule(%s) = %+v, %v, want removed %t, last %t", rule, got, err, removed, last)
 	}
 }
@@ -163,7 +163,7 @@ func (s *session) lift(rule machine.Rule, removed, last bool) {
 // now is the time of the database's clock.
 func (s *session) now() time.Time {
 	s.Helper()
-	lifted, err := s.store.LiftRule(s.Context(), control.Lift{Type: machine.PauseRule, RuleScope: control.RuleScope{Scope: scope}, Expired: true})
+	lifted, err := s.store.LiftRule(s.Context(), operate.Lift{Type: machine.PauseRule, RuleScope: operate.RuleScope{Scope: scope}, Expired: true})
 	if err != nil {
 		s.Fatalf("LiftRule: %v", err)
 	}
@@ -175,7 +175,7 @@ var ruleCases = []testCase{
 		bulk := s.insert(1, func(e *eventqueue.NewEvent) { e.Modifier = "bulk" })[0]
 		other := s.insert(1)[0]
 		s.takes("of both", []eventqueue.EventID{bulk, other}, []eventqueue.EventID{bulk, other})
-		rule := control.RuleOf(machine.PauseRule, scope)
+		rule := operate.RuleOf(machine.PauseRule, scope)
 		rule.Modifier = "bulk"
 		s.add(rule, true)
 		s.add(rule, false)
@@ -186,9 +186,9 @@ var ruleCases = []testCase{
 			s.Errorf("runnable are %+v, %v", events, err)
 		}
 		s.mustClaim(other, 1)
-		s.liftRule(control.Lift{Type: machine.PauseRule, RuleScope: control.RuleScope{Scope: scope}}, false, true)
+		s.liftRule(operate.Lift{Type: machine.PauseRule, RuleScope: operate.RuleScope{Scope: scope}}, false, true)
 		s.held(bulk, machine.PauseRule)
-		s.liftRule(control.Lift{Type: rule.Type, RuleScope: rule.RuleScope}, true, true)
+		s.liftRule(operate.Lift{Type: rule.Type, RuleScope: rule.RuleScope}, true, true)
 		s.held(bulk, machine.NoRule)
 	}},
 	{"a rule of a prefix holds back all names that begin with it, and no other (I7, I16)", func(s *session) {
@@ -198,7 +198,7 @@ var ruleCases = []testCase{
 		exact, longer, shorter, wildcard := named("greet"), named("greeting"), named("gree"), named("gr%")
 		elsewhere := s.insert(1, func(e *eventqueue.NewEvent) { e.Canvas[0]++ })[0]
 		module := s.insert(1, func(e *eventqueue.NewEvent) { e.Module = "OTHER" })[0]
-		rule := control.RuleOf(machine.BlockRule, scope)
+		rule := operate.RuleOf(machine.BlockRule, scope)
 		rule.Prefix = true
 		s.add(rule, true)
 		for _, id := range []eventqueue.EventID{exact, longer} {
@@ -216,7 +216,7 @@ var ruleCases = []testCase{
 	{"a rule of the whole queue holds back every event, and is lifted by itself (I7, I14, I16)", func(s *session) {
 		other := func(e *eventqueue.NewEvent) { e.Canvas[0]++; e.Module, e.Modifier = "OTHER", "bulk" }
 		id, elsewhere, since := s.insert(1)[0], s.insert(1, other)[0], s.now()
-		whole := control.Rule{Type: machine.BlockRule, RuleScope: control.WholeQueue}
+		whole := operate.Rule{Type: machine.BlockRule, RuleScope: operate.WholeQueue}
 		s.add(whole, true)
 		s.add(whole, false)
 		later := s.insert(1, other)[0]
@@ -228,48 +228,48 @@ var ruleCases = []testCase{
 		if events, _, err := s.store.Runnable(s.Context(), eventqueue.Scope{}, nil); err != nil || len(events) != 0 {
 			s.Errorf("runnable are %+v, %v", events, err)
 		}
-		s.waiting("while the queue is held", control.Waiting{Scope: scope, Since: since}, nil)
-		s.liftRule(control.LiftOf(machine.PauseRule, scope), true, false)
-		scopes, err := s.store.WaitingScopes(s.Context(), control.WholeQueue)
+		s.waiting("while the queue is held", operate.Waiting{Scope: scope, Since: since}, nil)
+		s.liftRule(operate.LiftOf(machine.PauseRule, scope), true, false)
+		scopes, err := s.store.WaitingScopes(s.Context(), operate.WholeQueue)
 		if err != nil || len(scopes) != 2 {
 			s.Errorf("found are %v, %v", scopes, err)
 		}
 		s.rule(machine.PauseRule, true)
-		s.liftRule(control.Lift{Type: whole.Type, RuleScope: whole.RuleScope}, true, true)
+		s.liftRule(operate.Lift{Type: whole.Type, RuleScope: whole.RuleScope}, true, true)
 		s.held(id, machine.PauseRule)
 		s.held(elsewhere, machine.NoRule)
-		s.liftRule(control.LiftOf(machine.PauseRule, scope), true, true)
+		s.liftRule(operate.LiftOf(machine.PauseRule, scope), true, true)
 		s.mustClaim(id, 1)
 	}},
 	{"of rules that overlap each is lifted by itself (I7, I14)", func(s *session) {
 		ids, since := s.insert(2), s.now()
 		id := ids[1]
-		whole, part, prefix := control.RuleOf(machine.PauseRule, scope), control.RuleOf(machine.PauseRule, scope), control.RuleOf(machine.BlockRule, scope)
+		whole, part, prefix := operate.RuleOf(machine.PauseRule, scope), operate.RuleOf(machine.PauseRule, scope), operate.RuleOf(machine.BlockRule, scope)
 		part.Modifier, prefix.Prefix, prefix.Name = key.Modifier, true, "gr"
-		for _, rule := range []control.Rule{whole, part, prefix} {
+		for _, rule := range []operate.Rule{whole, part, prefix} {
 			s.add(rule, true)
 		}
 		s.held(id, machine.BlockRule)
-		lift := func(rule control.Rule, last bool) {
+		lift := func(rule operate.Rule, last bool) {
 			s.Helper()
-			s.liftRule(control.Lift{Type: rule.Type, RuleScope: rule.RuleScope}, true, last)
+			s.liftRule(operate.Lift{Type: rule.Type, RuleScope: rule.RuleScope}, true, last)
 		}
 		lift(part, false)
 		s.held(id, machine.BlockRule)
 		lift(prefix, true) // no other one is of all names with that prefix
 		s.held(id, machine.PauseRule)
-		s.waiting("under the pause", control.Waiting{Scope: scope, Since: since}, nil)
+		s.waiting("under the pause", operate.Waiting{Scope: scope, Since: since}, nil)
 		lift(whole, true)
-		s.waiting("of another modifier", control.Waiting{Scope: scope, Since: since, Modifier: "bulk"}, nil)
-		s.waiting("up to the first", control.Waiting{Scope: scope, Since: since, UpTo: ids[0]}, ids[:1])
-		s.waiting("of all", control.Waiting{Scope: scope, Since: since, Modifier: key.Modifier}, ids[1:])
+		s.waiting("of another modifier", operate.Waiting{Scope: scope, Since: since, Modifier: "bulk"}, nil)
+		s.waiting("up to the first", operate.Waiting{Scope: scope, Since: since, UpTo: ids[0]}, ids[:1])
+		s.waiting("of all", operate.Waiting{Scope: scope, Since: since, Modifier: key.Modifier}, ids[1:])
 		s.mustClaim(id, 1)
 	}},
 	{"handlers with waiting events are found by their prefix", func(s *session) {
 		for _, name := range []string{"greet", "greeting", "gree", "greet", "other"} {
 			s.insert(1, func(e *eventqueue.NewEvent) { e.Name = name })
 		}
-		found, err := s.store.WaitingScopes(s.Context(), control.RuleScope{Scope: scope, Prefix: true})
+		found, err := s.store.WaitingScopes(s.Context(), operate.RuleScope{Scope: scope, Prefix: true})
 		longer := scope
 		longer.Name = "greeting"
 		if err != nil || len(found) != 2 || found[0] != scope || found[1] != longer {
@@ -280,7 +280,7 @@ var ruleCases = []testCase{
 	{"a rule that is lifted at a rate lets the oldest run first (I7)", func(s *session) {
 		ids := s.insert(5)
 		s.rule(machine.PauseRule, true)
-		lift := control.LiftOf(machine.PauseRule, scope)
+		lift := operate.LiftOf(machine.PauseRule, scope)
 		lift.Rate = 1
 		s.liftRule(lift, true, true)
 		s.held(ids[0], machine.PauseRule)
@@ -313,10 +313,10 @@ var ruleCases = []testCase{
 		far := s.insert(20, func(e *eventqueue.NewEvent) { e.Delay = eventqueue.MaxRequeue })[0]
 		bulk := s.insert(20, func(e *eventqueue.NewEvent) { e.Modifier = "bulk" })
 		s.rule(machine.PauseRule, true)
-		other := control.RuleOf(machine.BlockRule, scope)
+		other := operate.RuleOf(machine.BlockRule, scope)
 		other.Modifier = "bulk"
 		s.add(other, true)
-		lift := control.LiftOf(machine.PauseRule, scope)
+		lift := operate.LiftOf(machine.PauseRule, scope)
 		lift.Rate = 4
 		s.liftRule(lift, true, true)
 		released := s.release(machine.PauseRule)
@@ -330,23 +330,23 @@ var ruleCases = []testCase{
 	}},
 }
 
-func (s *session) add(rule control.Rule, added bool) {
+func (s *session) add(rule operate.Rule, added bool) {
 	s.Helper()
 	if got, err := s.store.AddRule(s.Context(), rule); err != nil || got != added {
 		s.Errorf("AddRule(%s of %s) = %t, %v, want %t", rule.Type, rule.RuleScope, got, err, added)
 	}
 }
 
-func (s *session) liftRule(lift control.Lift, removed, last bool) {
+func (s *session) liftRule(lift operate.Lift, removed, last bool) {
 	s.Helper()
 	if got, err := s.store.LiftRule(s.Context(), lift); err != nil || got.Removed != removed || got.Last != last {
 		s.Errorf("LiftRule(%s of %s) = %+v, %v, want removed %t, last %t", lift.Type, lift.RuleScope, got, err, removed, last)
 	}
 }
 
-func (s *session) release(rule machine.Rule) control.Released {
+func (s *session) release(rule machine.Rule) operate.Released {
 	s.Helper()
-	released, err := s.store.Release(s.Context(), rule, control.RuleScope{Scope: scope})
+	released, err := s.store.Release(s.Context(), rule, operate.RuleScope{Scope: scope})
 	if err != nil {
 		s.Fatalf("Release: %v", err)
 	}
@@ -369,7 +369,7 @@ func (s *session) held(id eventqueue.EventID, want machine.Rule) {
 	}
 }
 
-func (s *session) waiting(which string, of control.Waiting, want []eventqueue.EventID) {
+func (s *session) waiting(which string, of operate.Waiting, want []eventqueue.EventID) {
 	s.Helper()
 	taken, next, err := s.store.TakeWaiting(s.Context(), of, 100)
 	if err != nil || next != 0 || len(taken) != len(want) || len(want) > 0 && taken[0].Event != want[0] {

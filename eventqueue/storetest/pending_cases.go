@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 )
 
@@ -159,7 +159,7 @@ var pendingCases = []testCase{
 		far := s.insert(1, func(e *eventqueue.NewEvent) { e.Delay = 2 * eventqueue.MaxRequeue })
 		s.takes("of all", slices.Concat(ids, other, far), slices.Concat(ids, other))
 		s.rule(machine.PauseRule, true)
-		lifted, err := s.store.LiftRule(s.Context(), control.LiftOf(machine.PauseRule, scope))
+		lifted, err := s.store.LiftRule(s.Context(), operate.LiftOf(machine.PauseRule, scope))
 		if err != nil {
 			s.Fatalf("LiftRule: %v", err)
 		}
@@ -168,7 +168,7 @@ var pendingCases = []testCase{
 			want []eventqueue.EventID
 			next eventqueue.EventID
 		}{{ids[:2], ids[1]}, {ids[2:], far[0]}, {nil, 0}, {nil, ids[1]}} { // and from the beginning again
-			taken, next, err := s.store.TakeWaiting(s.Context(), control.Waiting{Scope: scope, Since: lifted.At, After: after}, 2)
+			taken, next, err := s.store.TakeWaiting(s.Context(), operate.Waiting{Scope: scope, Since: lifted.At, After: after}, 2)
 			if err != nil || next != page.next || !slices.Equal(idsOf(taken), page.want) {
 				s.Errorf("after event %s %v were taken, up to %s, %v; want %v, up to %s", after, taken, next, err, page.want, page.next)
 			}

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/minutes"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 )
 
@@ -19,15 +19,15 @@ type Store interface {
 	maintenance.RelayStore
 	maintenance.UniqueStore
 	maintenance.AttemptStore
-	control.RuleStore
-	control.ConcurrencyLimitStore
-	control.RateStore
+	operate.RuleStore
+	operate.ConcurrencyLimitStore
+	operate.RateStore
 	minutes.Store
 	maintenance.WaitingStore
 	MinuteReader
-	control.ChangeStore
-	control.RequeueStore
-	control.RetryStore
+	operate.ChangeStore
+	operate.RequeueStore
+	operate.RetryStore
 
 	// ExpireLocks lets all locks expire now, by the default lock timeout: it changes locked_at.
 	ExpireLocks(ctx context.Context) error

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/eventqueue/worker"
 )
@@ -57,12 +57,12 @@ var waitCases = []testCase{
 		}
 	}},
 	{"a concurrency limit is listed, and lets so many run", func(s *session) {
-		limit := control.ConcurrencyLimit{Canvas: canvas, Max: 1}
+		limit := operate.ConcurrencyLimit{Canvas: canvas, Max: 1}
 		if before, err := s.store.SetConcurrencyLimit(s.Context(), limit); err != nil || before {
 			s.Fatalf("SetConcurrencyLimit = %t, %v", before, err)
 		}
 		limits, err := s.store.ConcurrencyLimits(s.Context(), canvas)
-		if err != nil || !slices.Equal(limits, []control.ConcurrencyLimit{limit}) {
+		if err != nil || !slices.Equal(limits, []operate.ConcurrencyLimit{limit}) {
 			s.Errorf("the limits are %+v, %v", limits, err)
 		}
 		ids := s.insert(2)
@@ -75,7 +75,7 @@ var waitCases = []testCase{
 		}
 	}},
 	{"a concurrency limit that is raised or removed lets more run", func(s *session) {
-		limit := control.ConcurrencyLimit{Canvas: canvas, Max: 1}
+		limit := operate.ConcurrencyLimit{Canvas: canvas, Max: 1}
 		if _, err := s.store.SetConcurrencyLimit(s.Context(), limit); err != nil {
 			s.Fatalf("SetConcurrencyLimit: %v", err)
 		}
@@ -99,7 +99,7 @@ var waitCases = []testCase{
 		}
 	}},
 	{"a rate limit grants what it has room for", func(s *session) {
-		limit := control.RateLimit{Scope: scope, PerMinute: 3, Mode: ratelimit.Exact}
+		limit := operate.RateLimit{Scope: scope, PerMinute: 3, Mode: ratelimit.Exact}
 		if before, err := s.store.SetRateLimit(s.Context(), limit); err != nil || before != nil {
 			s.Fatalf("SetRateLimit = %+v, %v", before, err)
 		}
@@ -118,7 +118,7 @@ var waitCases = []testCase{
 		if answer, err := s.store.CheckRate(s.Context(), scope); err != nil || answer.Canvas != nil || answer.Handler != nil {
 			s.Errorf("without a limit the check is answered with %+v, %v", answer, err)
 		}
-		if _, err := s.store.SetRateLimit(s.Context(), control.RateLimit{Scope: scope, PerMinute: 2, Mode: ratelimit.Exact}); err != nil {
+		if _, err := s.store.SetRateLimit(s.Context(), operate.RateLimit{Scope: scope, PerMinute: 2, Mode: ratelimit.Exact}); err != nil {
 			s.Fatalf("SetRateLimit: %v", err)
 		}
 		s.hasRoom(2)
@@ -145,7 +145,7 @@ var waitCases = []testCase{
 			s.Errorf("of an event that was put off the claim found %+v", facts)
 		}
 		var all []eventqueue.EventID
-		after := control.RatePlace{}
+		after := operate.RatePlace{}
 		for _, want := range []eventqueue.EventID{ids[1], 0} {
 			due, next, err := s.store.TakeLimited(s.Context(), scope, after, 2)
 			if err != nil || next.Event != want {
@@ -201,7 +201,7 @@ var waitCases = []testCase{
 }
 
 // fills holds the events that may run because a limit was changed to those that should.
-func (s *session) fills(what string, limit control.ConcurrencyLimit, want []eventqueue.EventID) {
+func (s *session) fills(what string, limit operate.ConcurrencyLimit, want []eventqueue.EventID) {
 	s.Helper()
 	advanced, next, err := s.store.FillGroups(s.Context(), limit, "")
 	var ids []eventqueue.EventID

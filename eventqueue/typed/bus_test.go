@@ -13,8 +13,8 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx of database/sql
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/typed"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
@@ -275,11 +275,11 @@ func TestAPauseOfOneTypedHandler(t *testing.T) {
 	r := newTypedRig(t)
 	note(r, "index", func(e recordEvent) string { return e.ID })
 	note(r, "mail", func(e recordCreated) string { return e.ID })
-	rules, err := control.NewRules(r.Store, r.Queue)
+	rules, err := operate.NewRules(r.Store, r.Queue)
 	r.ok(err)
 	ctx := testenv.Context(t)
 	scope := eventqueue.Scope{Canvas: rig.Canvas, Module: "RECORD", Name: "mail"}
-	_, err = rules.Add(ctx, control.PauseRule, scope)
+	_, err = rules.Add(ctx, operate.PauseRule, scope)
 	r.ok(err)
 	r.run()
 	r.emitTyped(recordCreated{recordEvent: recordEvent{"17"}})
@@ -288,7 +288,7 @@ func TestAPauseOfOneTypedHandler(t *testing.T) {
 	if !slices.Equal(r.calls, []string{"index RECORD.CREATE 17"}) {
 		t.Errorf("the calls are %q", r.calls)
 	}
-	_, _, err = rules.Lift(ctx, control.PauseRule, scope)
+	_, _, err = rules.Lift(ctx, operate.PauseRule, scope)
 	r.ok(err)
 	r.Outcomes.Await(t, machine.ExecutesToCompletion, 3)
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
@@ -24,7 +24,7 @@ type deadHolder struct {
 	event eventqueue.EventID
 	other eventqueue.NewEvent
 	scope eventqueue.Scope
-	rules *control.Rules
+	rules *operate.Rules
 }
 
 const deadLock = 3 * time.Second
@@ -44,11 +44,11 @@ func newDeadHolder(t *testing.T, unknown bool) *deadHolder {
 	if !unknown {
 		r.Handle(done, rig.Quick())
 	}
-	if _, err := r.Store.SetConcurrencyLimit(ctx, control.ConcurrencyLimit{Canvas: rig.Canvas, Max: 1}); err != nil {
+	if _, err := r.Store.SetConcurrencyLimit(ctx, operate.ConcurrencyLimit{Canvas: rig.Canvas, Max: 1}); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if d.rules, err = control.NewRules(r.Store, r.Queue); err != nil {
+	if d.rules, err = operate.NewRules(r.Store, r.Queue); err != nil {
 		t.Fatal(err)
 	}
 	d.event = r.Emit(r.Event(`1`))[0]
@@ -82,8 +82,8 @@ var holds = []struct {
 	unknown bool
 	hold    func(t *testing.T, d *deadHolder)
 }{
-	{"pause", false, func(t *testing.T, d *deadHolder) { d.rule(t, control.PauseRule) }},
-	{"block", false, func(t *testing.T, d *deadHolder) { d.rule(t, control.BlockRule) }},
+	{"pause", false, func(t *testing.T, d *deadHolder) { d.rule(t, operate.PauseRule) }},
+	{"block", false, func(t *testing.T, d *deadHolder) { d.rule(t, operate.BlockRule) }},
 	{"delay", false, func(_ *testing.T, d *deadHolder) {
 		d.Exec(`UPDATE events_v2 SET delay_until = clock_timestamp() + interval '1 day' WHERE id = $1`, d.event)
 	}},
@@ -91,7 +91,7 @@ var holds = []struct {
 	{"no handler", true, func(*testing.T, *deadHolder) {}},
 }
 
-func (d *deadHolder) rule(t *testing.T, rule control.RuleType) {
+func (d *deadHolder) rule(t *testing.T, rule operate.RuleType) {
 	t.Helper()
 	if _, err := d.rules.Add(testenv.Context(t), rule, d.scope); err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
@@ -21,7 +21,7 @@ import (
 func TestWorkGoesOnBesideRefusedRowsOfGroups(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
-	if _, err := r.Store.SetConcurrencyLimit(testenv.Context(t), control.ConcurrencyLimit{Canvas: rig.Canvas, Max: 2}); err != nil {
+	if _, err := r.Store.SetConcurrencyLimit(testenv.Context(t), operate.ConcurrencyLimit{Canvas: rig.Canvas, Max: 2}); err != nil {
 		t.Fatal(err)
 	}
 	r.Handle(func(context.Context, *eventqueue.Run) error { return nil }, rig.Quick())

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
@@ -197,13 +197,13 @@ func TestADelayTakesItsPlaceLater(t *testing.T) {
 func TestConcurrencyLimits(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
-	limits, err := control.NewConcurrencyLimits(r.Store, r.Queue)
+	limits, err := operate.NewConcurrencyLimits(r.Store, r.Queue)
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := eventqueue.HandlerKey{Module: "WORKER", Name: "other", Modifier: "_"}
-	ofHandler := control.ConcurrencyLimit{Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name}
-	for limit, most := range map[control.ConcurrencyLimit]int{{Canvas: rig.Canvas}: 5, ofHandler: 2} {
+	ofHandler := operate.ConcurrencyLimit{Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name}
+	for limit, most := range map[operate.ConcurrencyLimit]int{{Canvas: rig.Canvas}: 5, ofHandler: 2} {
 		limit.Max = most
 		if err := limits.Set(testenv.Context(t), limit); err != nil {
 			t.Fatal(err)
@@ -247,7 +247,7 @@ func TestConcurrencyLimits(t *testing.T) {
 	close(let)
 	r.Outcomes.Await(t, machine.ExecutesToCompletion, 50)
 	list, err := limits.List(testenv.Context(t), rig.Canvas)
-	if err != nil || len(list) != 2 || list[0] != (control.ConcurrencyLimit{Canvas: rig.Canvas, Max: 5}) {
+	if err != nil || len(list) != 2 || list[0] != (operate.ConcurrencyLimit{Canvas: rig.Canvas, Max: 5}) {
 		t.Errorf("%v, %v", list, err)
 	}
 	for _, limit := range list {
@@ -267,15 +267,15 @@ func TestAPausedHandlerHoldsNoGroup(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
-	limits, err := control.NewConcurrencyLimits(r.Store, r.Queue)
+	limits, err := operate.NewConcurrencyLimits(r.Store, r.Queue)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := control.NewRules(r.Store, r.Queue)
+	rules, err := operate.NewRules(r.Store, r.Queue)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := limits.Set(ctx, control.ConcurrencyLimit{Canvas: rig.Canvas, Max: 1}); err != nil {
+	if err := limits.Set(ctx, operate.ConcurrencyLimit{Canvas: rig.Canvas, Max: 1}); err != nil {
 		t.Fatal(err)
 	}
 	began, let := make(chan struct{}), make(chan struct{})
@@ -296,7 +296,7 @@ func TestAPausedHandlerHoldsNoGroup(t *testing.T) {
 	r.Emit(other)
 	r.Outcomes.Await(t, machine.NotItsTurn, 3)
 	scope := eventqueue.Scope{Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name}
-	if _, err := rules.Add(ctx, control.PauseRule, scope); err != nil {
+	if _, err := rules.Add(ctx, operate.PauseRule, scope); err != nil {
 		t.Fatal(err)
 	}
 	close(let)
@@ -304,7 +304,7 @@ func TestAPausedHandlerHoldsNoGroup(t *testing.T) {
 	if n := rig.One[int](r, `SELECT count(*) FROM events_v2 WHERE name = 'other'`); n != 0 {
 		t.Error("the event of the handler that is not paused has not run")
 	}
-	if _, _, err := rules.Lift(ctx, control.PauseRule, scope); err != nil {
+	if _, _, err := rules.Lift(ctx, operate.PauseRule, scope); err != nil {
 		t.Fatal(err)
 	}
 	r.Outcomes.Await(t, machine.ExecutesToCompletion, 4)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
@@ -23,7 +23,7 @@ func TestApproximateOvershoot(t *testing.T) {
 	const workers, batch, perMinute = 4, 10, 60
 	r := newClockRig(t)
 	r.Handle(done, rig.Quick())
-	r.limit(control.RateLimit{Scope: handlerScope(), PerMinute: perMinute, Mode: ratelimit.Approximate})
+	r.limit(operate.RateLimit{Scope: handlerScope(), PerMinute: perMinute, Mode: ratelimit.Approximate})
 	for range workers {
 		r.Start(worker.Config{ClaimBatch: batch})
 	}
@@ -54,7 +54,7 @@ func TestAnApproximateLimitDoesNotWait(t *testing.T) {
 	t.Parallel()
 	r := newClockRig(t)
 	r.Handle(done, rig.Quick())
-	r.limit(control.RateLimit{PerMinute: 1000, Mode: ratelimit.Approximate})
+	r.limit(operate.RateLimit{PerMinute: 1000, Mode: ratelimit.Approximate})
 	store := &faultyStore{Store: r.Store}
 	stop := r.StartOn(store, worker.Config{ClaimBatch: 10})
 	r.emitTo(rig.Key.Name, 1)
@@ -92,11 +92,11 @@ func TestALimitThatBecomesExact(t *testing.T) {
 			t.Parallel()
 			r := newClockRig(t)
 			r.Handle(done, rig.Quick())
-			r.limit(control.RateLimit{Scope: handlerScope(), PerDay: 1000, Mode: ratelimit.Approximate})
+			r.limit(operate.RateLimit{Scope: handlerScope(), PerDay: 1000, Mode: ratelimit.Approximate})
 			r.Start(worker.Config{})
 			r.emitTo(rig.Key.Name, 1)
 			r.Outcomes.Await(t, machine.ExecutesToCompletion, 1) // which has asked
-			r.limit(control.RateLimit{Scope: scope, PerDay: 3})
+			r.limit(operate.RateLimit{Scope: scope, PerDay: 3})
 			left := 3 - rig.One[int](r.Rig, `SELECT day_count::int FROM rate_counters ORDER BY module LIMIT 1`)
 			r.emitTo(rig.Key.Name, 20)
 			r.awaitOutcomes(21)

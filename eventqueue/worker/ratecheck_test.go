@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
@@ -26,8 +26,8 @@ func TestCheckSaysHowLongToWait(t *testing.T) {
 		}
 	}
 	check(rig.Key, 0)
-	r.limit(control.RateLimit{PerMinute: 10, PerDay: 20})
-	r.limit(control.RateLimit{Scope: handlerScope(), PerMinute: 5})
+	r.limit(operate.RateLimit{PerMinute: 10, PerDay: 20})
+	r.limit(operate.RateLimit{Scope: handlerScope(), PerMinute: 5})
 	take := func(want int) {
 		t.Helper()
 		if _, err := r.Store.TakeRate(ctx, []worker.RateAsk{{Scope: handlerScope(), Want: want}}); err != nil {
@@ -60,7 +60,7 @@ func TestCheckSaysHowLongToWait(t *testing.T) {
 func TestLimitsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	c := eventqueue.Scope{Canvas: rig.Canvas}
-	for want, l := range map[string]control.RateLimit{
+	for want, l := range map[string]operate.RateLimit{
 		"canvas_id: is missing":        {PerDay: 1},
 		"name: is empty":               {Scope: eventqueue.Scope{Canvas: rig.Canvas, Module: "M"}, PerDay: 1},
 		"module: is empty":             {Scope: eventqueue.Scope{Canvas: rig.Canvas, Name: "n"}, PerDay: 1},
@@ -94,7 +94,7 @@ func TestALimitCostsAStatementPerClaim(t *testing.T) {
 	}
 	stop()
 	for _, mode := range []ratelimit.Mode{ratelimit.Exact, ratelimit.Approximate} {
-		r.limit(control.RateLimit{PerMinute: 10_000, Mode: mode})
+		r.limit(operate.RateLimit{PerMinute: 10_000, Mode: mode})
 		takes, claims, ended := calls("rate_counters"), calls("AS marks"), r.Outcomes.Count(machine.ExecutesToCompletion)
 		stop := r.Start(worker.Config{ClaimBatch: 20})
 		r.emitTo(rig.Key.Name, 1000)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 )
@@ -43,7 +43,7 @@ func TestARateLimitKeepsTheOrder(t *testing.T) {
 			if err := r.Handlers.Register(free, note, policy); err != nil {
 				t.Fatal(err)
 			}
-			r.limit(control.RateLimit{Scope: handlerScope(), PerMinute: 1})
+			r.limit(operate.RateLimit{Scope: handlerScope(), PerMinute: 1})
 			r.Start(worker.Config{})
 			last := r.InOrder("k", `"free"`)
 			last.Name = free.Name

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
@@ -28,8 +28,8 @@ func TestExactLimitsAmongWorkers(t *testing.T) {
 	if err := r.Handlers.Register(other, eventqueue.HandlerFunc(done), rig.Quick()); err != nil {
 		t.Fatal(err)
 	}
-	r.limit(control.RateLimit{Scope: handlerScope(), PerMinute: 20})
-	r.limit(control.RateLimit{PerMinute: 30, PerDay: 70})
+	r.limit(operate.RateLimit{Scope: handlerScope(), PerMinute: 20})
+	r.limit(operate.RateLimit{PerMinute: 30, PerDay: 70})
 	for range 3 {
 		r.Start(worker.Config{ClaimBatch: 7})
 	}
@@ -74,7 +74,7 @@ func TestABacklogIsClaimedOncePerWindow(t *testing.T) {
 	t.Parallel()
 	r := newClockRig(t)
 	r.Handle(done, rig.Quick())
-	r.limit(control.RateLimit{Scope: handlerScope(), PerMinute: 10})
+	r.limit(operate.RateLimit{Scope: handlerScope(), PerMinute: 10})
 	r.Start(worker.Config{})
 	r.emitTo(rig.Key.Name, 200)
 	looks := 200
@@ -107,7 +107,7 @@ func TestLimitsThatCannotBeAsked(t *testing.T) {
 	t.Parallel()
 	r := newClockRig(t)
 	r.Handle(done, rig.Quick())
-	r.limit(control.RateLimit{PerDay: 5})
+	r.limit(operate.RateLimit{PerDay: 5})
 	store := &faultyStore{Store: r.Store}
 	store.take.Store(new(func() error { return errors.New("no luck") }))
 	r.StartOn(store, worker.Config{})
@@ -134,7 +134,7 @@ func TestAWorkerThatStopsGivesBackWhatItAsksAbout(t *testing.T) {
 	t.Parallel()
 	r := newClockRig(t)
 	r.Handle(done, rig.Quick())
-	r.limit(control.RateLimit{PerDay: 5})
+	r.limit(operate.RateLimit{PerDay: 5})
 	store := &hangingTake{Store: r.Store, asked: make(chan struct{})}
 	stop := r.StartOn(store, worker.Config{GracePeriod: -1})
 	r.emitTo(rig.Key.Name, 1)
@@ -166,7 +166,7 @@ func TestALimitThatIsRemovedWhileItsAnswerIsUnderWay(t *testing.T) {
 	t.Parallel()
 	r := newClockRig(t)
 	r.Handle(done, rig.Quick())
-	r.limit(control.RateLimit{Scope: handlerScope(), PerDay: 1})
+	r.limit(operate.RateLimit{Scope: handlerScope(), PerDay: 1})
 	r.Exec(`UPDATE rate_counters SET day_at = date_bin('1 day', clock_timestamp(), 'epoch'), day_count = 1`)
 	store := &changedMeanwhile{Store: r.Store, change: func() {
 		if removed, _, err := r.limits.Remove(testenv.Context(t), handlerScope()); !removed || err != nil {
@@ -201,7 +201,7 @@ func TestAnEventThatHasLostItsLastRun(t *testing.T) {
 	r := newClockRig(t)
 	var ran atomic.Int32
 	r.Handle(func(context.Context, *eventqueue.Run) error { ran.Add(1); return nil }, rig.Quick())
-	r.limit(control.RateLimit{PerDay: 1})
+	r.limit(operate.RateLimit{PerDay: 1})
 	r.Exec(`UPDATE rate_counters SET day_at = date_bin('1 day', clock_timestamp(), 'epoch'), day_count = 1`)
 	r.emitTo(rig.Key.Name, 1)
 	r.Exec(`UPDATE events_v2 SET retries = 2, attempts = 3, begun = true, suspect = 1, locked_at = clock_timestamp() - interval '2 minutes'`)
@@ -229,17 +229,17 @@ func TestRaisingOrRemovingALimitReleasesWhatWaits(t *testing.T) {
 	r.Start(worker.Config{})
 	r.Emit(snoozed, delayed)
 	r.Outcomes.Await(t, machine.Snoozed, 1)
-	if n := r.limit(control.RateLimit{Scope: handlerScope(), PerDay: 5}); n != 0 {
+	if n := r.limit(operate.RateLimit{Scope: handlerScope(), PerDay: 5}); n != 0 {
 		t.Errorf("a new limit has released %d", n)
 	}
 	r.emitTo(rig.Key.Name, 2505)
 	r.awaitOutcomes(2505)
 	for _, same := range []int{5, 3} {
-		if n := r.limit(control.RateLimit{Scope: handlerScope(), PerDay: same}); n != 0 {
+		if n := r.limit(operate.RateLimit{Scope: handlerScope(), PerDay: same}); n != 0 {
 			t.Errorf("a limit that allows no more has released %d", n)
 		}
 	}
-	if n := r.limit(control.RateLimit{Scope: handlerScope(), PerDay: 105}); n != 2500 {
+	if n := r.limit(operate.RateLimit{Scope: handlerScope(), PerDay: 105}); n != 2500 {
 		t.Errorf("the raised limit has released %d of 2500", n)
 	}
 	r.awaitOutcomes(2505 + 2500)

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
 )
@@ -19,7 +19,7 @@ import (
 type clockRig struct {
 	*rig.Rig
 	now    time.Time
-	limits *control.RateLimits
+	limits *operate.RateLimits
 }
 
 const fixedClockSQL = `
@@ -43,7 +43,7 @@ func newClockRig(t *testing.T) *clockRig {
 	t.Cleanup(pool.Close)
 	r := &clockRig{Rig: rig.NewOn(t, pool)}
 	r.Exec(fixedClockSQL)
-	if r.limits, err = control.NewRateLimits(r.Store, r.Queue); err != nil {
+	if r.limits, err = operate.NewRateLimits(r.Store, r.Queue); err != nil {
 		t.Fatal(err)
 	}
 	r.setClock(time.Date(2025, 3, 1, 12, 0, 1, 0, time.UTC))
@@ -88,7 +88,7 @@ func (r *clockRig) notifyDue() (notified int) {
 	return len(due)
 }
 
-func (r *clockRig) limit(l control.RateLimit) (notified int) {
+func (r *clockRig) limit(l operate.RateLimit) (notified int) {
 	r.T.Helper()
 	l.Canvas = rig.Canvas
 	notified, err := r.limits.Set(testenv.Context(r.T), l)

@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
@@ -110,8 +110,8 @@ func path(out worker.Outcome) []string {
 // scenario is the state of one script.
 type scenario struct {
 	*rig.Rig
-	rules  *control.Rules
-	limits *control.RateLimits
+	rules  *operate.Rules
+	limits *operate.RateLimits
 	stop   func()
 	// writer is the transaction of "writing".
 	writer pgx.Tx
@@ -128,10 +128,10 @@ func newScenario(t *testing.T) *scenario {
 	s := &scenario{Rig: rig.New(t), ids: map[string]eventqueue.EventID{}, names: map[eventqueue.EventID]string{},
 		plans: map[string][]string{}, let: map[string]chan struct{}{}, shown: map[string]int{}}
 	var err error
-	if s.rules, err = control.NewRules(s.Store, s.Queue); err != nil {
+	if s.rules, err = operate.NewRules(s.Store, s.Queue); err != nil {
 		t.Fatal(err)
 	}
-	if s.limits, err = control.NewRateLimits(s.Store, s.Queue); err != nil {
+	if s.limits, err = operate.NewRateLimits(s.Store, s.Queue); err != nil {
 		t.Fatal(err)
 	}
 	s.Handle(s.run, rig.Quick())
@@ -210,13 +210,13 @@ func (s *scenario) command(t *testing.T, d *datadriven.TestData) string {
 	case "await":
 		return s.await(t, d.CmdArgs[0].Key, machine.Label(d.CmdArgs[1].Key))
 	case "pause", "block":
-		added, err := s.rules.Add(ctx, control.RuleType(d.Cmd), scope)
+		added, err := s.rules.Add(ctx, operate.RuleType(d.Cmd), scope)
 		return fmt.Sprintf("added=%t err=%v\n", added, err)
 	case "unpause", "unblock":
-		removed, notified, err := s.rules.Lift(ctx, control.RuleType(strings.TrimPrefix(d.Cmd, "un")), scope)
+		removed, notified, err := s.rules.Lift(ctx, operate.RuleType(strings.TrimPrefix(d.Cmd, "un")), scope)
 		return fmt.Sprintf("removed=%t notified=%d err=%v\n", removed, notified, err)
 	case "limit":
-		_, err := s.limits.Set(ctx, control.RateLimit{Scope: scope, PerDay: 1})
+		_, err := s.limits.Set(ctx, operate.RateLimit{Scope: scope, PerDay: 1})
 		return fmt.Sprintf("err=%v\n", err)
 	case "unlimit":
 		removed, notified, err := s.limits.Remove(ctx, scope)

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
@@ -54,7 +54,7 @@ func putOffUnwritten(t *testing.T, claims int32) {
 		if err := handlers.Register(rig.Key, handler, eventqueue.Policy{}); err != nil {
 			t.Fatal(err)
 		}
-		limit := control.RateLimit{Scope: handlerScope(), PerDay: 1, Mode: ratelimit.Exact}
+		limit := operate.RateLimit{Scope: handlerScope(), PerDay: 1, Mode: ratelimit.Exact}
 		if _, err := memory.SetRateLimit(t.Context(), limit); err != nil {
 			t.Fatal(err)
 		}

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/printing"
 )
 
 // bulkChange is how a command changes the events of the queue that a filter selects.
 type bulkChange struct {
 	verb, done string
-	all        func(ctx context.Context, filter control.EventFilter) (control.ChangedAll, error)
+	all        func(ctx context.Context, filter operate.EventFilter) (operate.ChangedAll, error)
 }
 
 // changedAllDoc is the result of a change by a filter.
@@ -28,7 +28,7 @@ type changedAllDoc struct {
 	FirstRefused []refusal `json:"first_refused,omitempty"`
 }
 
-func (d *changedAllDoc) add(done control.ChangedAll) {
+func (d *changedAllDoc) add(done operate.ChangedAll) {
 	d.Done, d.Running, d.Busy, d.Refused = done.Changed, done.Running, done.Busy, done.Refused
 	for _, r := range done.FirstRefused {
 		d.FirstRefused = append(d.FirstRefused, refusal{r.ID, changeRefusal(r)})
@@ -53,16 +53,16 @@ func (d changedAllDoc) text(c bulkChange) string {
 }
 
 // changeSelected changes what a filter selects, and reports what was done even if an error follows.
-func (p *program) changeSelected(ctx context.Context, change bulkChange, c *connection, filter control.EventFilter, dryRun bool) error {
+func (p *program) changeSelected(ctx context.Context, change bulkChange, c *connection, filter operate.EventFilter, dryRun bool) error {
 	doc := changedAllDoc{DryRun: dryRun}
 	var err error
 	if dryRun {
-		var changer *control.Changer
-		if changer, err = control.NewChanger(c.store, c.queue); err == nil {
+		var changer *operate.Changer
+		if changer, err = operate.NewChanger(c.store, c.queue); err == nil {
 			doc.Done, err = changer.Count(ctx, filter)
 		}
 	} else {
-		var done control.ChangedAll
+		var done operate.ChangedAll
 		done, err = change.all(ctx, filter)
 		doc.add(done)
 	}

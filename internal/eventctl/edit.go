@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/setup"
 )
 
-// editFlags describe a control.Edit.
+// editFlags describe a operate.Edit.
 type editFlags struct {
 	cmd                      *cobra.Command
 	value, delay, delayUntil string
@@ -42,7 +42,7 @@ func (f *editFlags) any() bool {
 }
 
 // edit returns what the flags describe.
-func (f *editFlags) edit(p *program, config setup.Config) (edit control.Edit, err error) {
+func (f *editFlags) edit(p *program, config setup.Config) (edit operate.Edit, err error) {
 	if f.given("value") {
 		if edit.Value, err = p.value(f.value, config.MaxValueBytes); err != nil {
 			return edit, badInput(err)
@@ -105,17 +105,17 @@ func editCommand(p *program) *cobra.Command {
 			return err
 		}
 		return p.withQueue(cmd.Context(), silent, func(c *connection) error {
-			changer, err := control.NewChanger(c.store, c.queue)
+			changer, err := operate.NewChanger(c.store, c.queue)
 			if err != nil {
 				return failed(err)
 			}
 			if filters.given {
-				all := func(ctx context.Context, filter control.EventFilter) (control.ChangedAll, error) {
+				all := func(ctx context.Context, filter operate.EventFilter) (operate.ChangedAll, error) {
 					return changer.EditAll(ctx, edit, filter)
 				}
 				return p.changeSelected(cmd.Context(), bulkChange{"edit", "edited", all}, c, filter, filters.dryRun)
 			}
-			return p.changeIDs(cmd.Context(), "edited", ids, func(ctx context.Context, batch []eventqueue.EventID) ([]control.Changed, error) {
+			return p.changeIDs(cmd.Context(), "edited", ids, func(ctx context.Context, batch []eventqueue.EventID) ([]operate.Changed, error) {
 				return changer.Edit(ctx, edit, batch...)
 			})
 		})

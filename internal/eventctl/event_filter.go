@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
 // filterOf says which events a filter selects from.
@@ -18,24 +18,24 @@ type filterOf struct {
 	attribute string // the name of the flag that selects by attributes
 	state     string // the name of the flag that selects by states, and its help
 	stateHelp string
-	states    []control.EventState
+	states    []operate.EventState
 	// failure and time are the error and the time by which events are selected.
 	failure, time string
-	validate      func(control.EventFilter) error
+	validate      func(operate.EventFilter) error
 }
 
 // queuedEvents are selected by commands that change events of the queue.
 func queuedEvents(attribute string) filterOf {
 	return filterOf{ids: "the ids of events that wait, or a filter, as with --canvas and --name; eventctl list lists the events", attribute: attribute,
-		state: "state", stateHelp: "only events in this `state`, see eventctl list --help", states: control.QueuedStates(),
-		failure: "only events whose last failed attempt has this `text` in its error", time: "were emitted", validate: control.EventFilter.ValidateQueued}
+		state: "state", stateHelp: "only events in this `state`, see eventctl list --help", states: operate.QueuedStates(),
+		failure: "only events whose last failed attempt has this `text` in its error", time: "were emitted", validate: operate.EventFilter.ValidateQueued}
 }
 
 // loggedEvents are selected by commands that change event_log.
 func loggedEvents(attribute string) filterOf {
 	return filterOf{attribute: attribute,
-		state: "status", stateHelp: "only events that ended with this `status`; without it, failed ones", states: control.LoggedStates(),
-		failure: "only events with this `text` in their last error", time: "ended", validate: control.EventFilter.ValidateLogged}
+		state: "status", stateHelp: "only events that ended with this `status`; without it, failed ones", states: operate.LoggedStates(),
+		failure: "only events with this `text` in their last error", time: "ended", validate: operate.EventFilter.ValidateLogged}
 }
 
 // eventFilterFlags select events by a filter instead of ids.
@@ -55,7 +55,7 @@ func addEventFilter(cmd *cobra.Command, of filterOf) *eventFilterFlags {
 	flags.StringVar(&f.part, "error", "", of.failure)
 	flags.StringVar(&f.olderThan, "older-than", "", "only events that "+of.time+" longer ago than this `duration`, as in 24h")
 	flags.StringVar(&f.newerThan, "newer-than", "", "only events that "+of.time+" within this `duration`, as in 1h")
-	addChoice(cmd, &f.state, of.state, "", of.stateHelp, rowsOf(of.states, func(s control.EventState) string { return string(s) })...)
+	addChoice(cmd, &f.state, of.state, "", of.stateHelp, rowsOf(of.states, func(s operate.EventState) string { return string(s) })...)
 	flags.StringArrayVar(&f.attributes, of.attribute, nil, "only events with this attribute, as `key=value`; several: with all of them")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "with a filter: only count the events")
 	flags.BoolVar(&f.yes, "yes", false, "with a filter: yes, all of them")
@@ -63,7 +63,7 @@ func addEventFilter(cmd *cobra.Command, of filterOf) *eventFilterFlags {
 }
 
 // what returns the ids on the command line, or, if given is set, the filter of the flags.
-func (f *eventFilterFlags) what(args []string) (ids []eventqueue.EventID, filter control.EventFilter, err error) {
+func (f *eventFilterFlags) what(args []string) (ids []eventqueue.EventID, filter operate.EventFilter, err error) {
 	if err = f.check(args); err != nil {
 		return nil, filter, err
 	}
@@ -98,17 +98,17 @@ func (f *eventFilterFlags) changed(flag string) bool { return f.scope.cmd.Flags(
 
 // filter returns the filter of the flags. It refuses a flag that is given and empty, as from an unset
 // variable of a script: it must not select everything.
-func (f *eventFilterFlags) filter() (control.EventFilter, error) {
+func (f *eventFilterFlags) filter() (operate.EventFilter, error) {
 	scope, err := f.scope.filter()
 	if err != nil {
-		return control.EventFilter{}, err
+		return operate.EventFilter{}, err
 	}
 	for _, flag := range []struct{ name, value string }{{"modifier", f.modifier}, {"error", f.part}} {
 		if f.changed(flag.name) && flag.value == "" {
-			return control.EventFilter{}, badInput(fmt.Errorf("--%s is empty: leave it out, or give what to select", flag.name))
+			return operate.EventFilter{}, badInput(fmt.Errorf("--%s is empty: leave it out, or give what to select", flag.name))
 		}
 	}
-	filter := control.EventFilter{Canvas: scope.Canvas, Module: scope.Module, Name: scope.Name, Modifier: f.modifier, Error: f.part}
+	filter := operate.EventFilter{Canvas: scope.Canvas, Module: scope.Module, Name: scope.Name, Modifier: f.modifier, Error: f.part}
 	if filter.State, err = f.stateOf(); err != nil {
 		return filter, err
 	}
@@ -127,12 +127,12 @@ func (f *eventFilterFlags) filter() (control.EventFilter, error) {
 	return filter, nil
 }
 
-func (f *eventFilterFlags) stateOf() (control.EventState, error) {
+func (f *eventFilterFlags) stateOf() (operate.EventState, error) {
 	if !f.changed(f.of.state) {
 		return "", nil
 	}
-	state := control.EventState(strings.ToLower(f.state))
-	return state, checkChoice(f.of.state, f.state, rowsOf(f.of.states, func(s control.EventState) string { return string(s) })...)
+	state := operate.EventState(strings.ToLower(f.state))
+	return state, checkChoice(f.of.state, f.state, rowsOf(f.of.states, func(s operate.EventState) string { return string(s) })...)
 }
 
 func (f *eventFilterFlags) age(flag, text string) (time.Duration, error) {

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/bulk"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/printing"
 )
 
@@ -63,6 +63,6 @@ func (p *program) writeExplanation(e inspect.Explanation) error {
 			}
 			_, _ = fmt.Fprintf(w, "%s\n  %s\n", printing.PrintableLines(r.Why), printing.PrintableLines(r.Remedy))
 		}
-		writeOriginal(w, bulk.OriginalOf(e.Shown.Attributes()))
+		writeOriginal(w, operate.OriginalOf(e.Shown.Attributes()))
 	})
 }

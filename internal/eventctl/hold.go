@@ -5,13 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/setup"
 )
 
 func holdWords() ruleWords {
-	return ruleWords{control.BlockRule, "hold --all", "unhold --all", "held", "let go", "an admin"}
+	return ruleWords{operate.BlockRule, "hold --all", "unhold --all", "held", "let go", "an admin"}
 }
 
 // errNotAll is the error without --all: to hold a whole queue by accident stops every tenant.
@@ -19,7 +19,7 @@ var errNotAll = errors.New("give --all: this is about the whole queue, with all 
 
 func holdCommand(p *program) *cobra.Command {
 	var all bool
-	rule := control.Rule{Type: control.BlockRule, RuleScope: control.WholeQueue}
+	rule := operate.Rule{Type: operate.BlockRule, RuleScope: operate.WholeQueue}
 	cmd := &cobra.Command{
 		Use:   "hold --all --reason …",
 		Short: "Hold the whole queue: no event begins, on no canvas",
@@ -66,7 +66,7 @@ func unholdCommand(p *program) *cobra.Command {
 			return badInput(errNotAll)
 		}
 		return p.withQueue(cmd.Context(), silent, func(c *connection) error {
-			return p.liftRule(cmd.Context(), c, holdWords(), control.Lift{Type: control.BlockRule, RuleScope: control.WholeQueue})
+			return p.liftRule(cmd.Context(), c, holdWords(), operate.Lift{Type: operate.BlockRule, RuleScope: operate.WholeQueue})
 		})
 	}
 	return cmd

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
 // concurrencyFlags are the flags that name a concurrency limit.
@@ -25,11 +25,11 @@ func addConcurrency(cmd *cobra.Command) *concurrencyFlags {
 }
 
 // limit returns the limit that the flags name. A flag that is given must not be empty.
-func (f *concurrencyFlags) limit() (limit control.ConcurrencyLimit, err error) {
+func (f *concurrencyFlags) limit() (limit operate.ConcurrencyLimit, err error) {
 	if err := checkGiven(f.cmd, "module", "name", "key"); err != nil {
 		return limit, err
 	}
-	limit = control.ConcurrencyLimit{Module: f.module, Name: f.name, Key: f.key, EveryKey: f.everyKey}
+	limit = operate.ConcurrencyLimit{Module: f.module, Name: f.name, Key: f.key, EveryKey: f.everyKey}
 	if limit.Canvas, err = parseCanvas(f.canvas); err != nil {
 		return limit, err
 	}
@@ -39,9 +39,9 @@ func (f *concurrencyFlags) limit() (limit control.ConcurrencyLimit, err error) {
 	return limit, nil
 }
 
-func (p *program) withConcurrencyLimits(cmd *cobra.Command, silent bool, f func(limits *control.ConcurrencyLimits) error) error {
+func (p *program) withConcurrencyLimits(cmd *cobra.Command, silent bool, f func(limits *operate.ConcurrencyLimits) error) error {
 	return p.withQueue(cmd.Context(), silent, func(c *connection) error {
-		limits, err := control.NewConcurrencyLimits(c.store, c.queue)
+		limits, err := operate.NewConcurrencyLimits(c.store, c.queue)
 		if err != nil {
 			return failed(err)
 		}
@@ -59,6 +59,6 @@ type concurrencyDoc struct {
 	Max      int                 `json:"max_running"`
 }
 
-func concurrencyDocOf(l control.ConcurrencyLimit) concurrencyDoc {
+func concurrencyDocOf(l operate.ConcurrencyLimit) concurrencyDoc {
 	return concurrencyDoc{l.Canvas, l.Module, l.Name, l.Key, l.EveryKey, l.Max}
 }

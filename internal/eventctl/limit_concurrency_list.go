@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/printing"
 	"eventsv2/internal/setup"
@@ -37,7 +37,7 @@ func listConcurrencyLimitsCommand(p *program) *cobra.Command {
 			doc := struct {
 				Limits []concurrencyDoc `json:"limits"`
 			}{rowsOf(limits, concurrencyDocOf)}
-			rows := tableOf(limits, []string{"MAX", "OF"}, func(l control.ConcurrencyLimit) []string {
+			rows := tableOf(limits, []string{"MAX", "OF"}, func(l operate.ConcurrencyLimit) []string {
 				return []string{strconv.Itoa(l.Max), printing.Printable(l.String())}
 			})
 			return p.write(doc, func(w io.Writer) { printing.List(w, rows, "concurrency limits") })

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
 func removeConcurrencyLimitCommand(p *program) *cobra.Command {
@@ -23,7 +23,7 @@ func removeConcurrencyLimitCommand(p *program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.withConcurrencyLimits(cmd, f.silent, func(limits *control.ConcurrencyLimits) error {
+		return p.withConcurrencyLimits(cmd, f.silent, func(limits *operate.ConcurrencyLimits) error {
 			removed, err := limits.Remove(cmd.Context(), limit)
 			if err != nil {
 				return failed(err)

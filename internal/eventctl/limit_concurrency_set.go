@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
 func setConcurrencyLimitCommand(p *program) *cobra.Command {
@@ -32,7 +32,7 @@ func setConcurrencyLimitCommand(p *program) *cobra.Command {
 		if limit.Max = most; most < 1 || int(int32(most)) != most {
 			return badInput(fmt.Errorf("--max is %d: it must be from 1 to 2147483647; to let none run, pause or block the handler", most))
 		}
-		return p.withConcurrencyLimits(cmd, f.silent, func(limits *control.ConcurrencyLimits) error {
+		return p.withConcurrencyLimits(cmd, f.silent, func(limits *operate.ConcurrencyLimits) error {
 			if err := limits.Set(cmd.Context(), limit); err != nil {
 				return failed(err)
 			}

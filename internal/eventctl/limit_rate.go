@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 )
 
@@ -26,7 +26,7 @@ func (f *scopeFlags) rateScope() (scope eventqueue.Scope, err error) {
 }
 
 // onRateLimits is the action of a command on the rate limits of a scope.
-type onRateLimits func(cmd *cobra.Command, limits *control.RateLimits, scope eventqueue.Scope, silent bool) error
+type onRateLimits func(cmd *cobra.Command, limits *operate.RateLimits, scope eventqueue.Scope, silent bool) error
 
 // addRateLimitScope gives a command the flags of a rate limit, and runs f on the limits
 // of the scope that they name.
@@ -39,15 +39,15 @@ func (p *program) addRateLimitScope(cmd *cobra.Command, f onRateLimits) {
 		if err != nil {
 			return err
 		}
-		return p.withRateLimits(cmd, silent, func(limits *control.RateLimits) error {
+		return p.withRateLimits(cmd, silent, func(limits *operate.RateLimits) error {
 			return f(cmd, limits, scope, silent)
 		})
 	}
 }
 
-func (p *program) withRateLimits(cmd *cobra.Command, silent bool, f func(limits *control.RateLimits) error) error {
+func (p *program) withRateLimits(cmd *cobra.Command, silent bool, f func(limits *operate.RateLimits) error) error {
 	return p.withQueue(cmd.Context(), silent, func(c *connection) error {
-		limits, err := control.NewRateLimits(c.store, c.queue)
+		limits, err := operate.NewRateLimits(c.store, c.queue)
 		if err != nil {
 			return failed(err)
 		}
@@ -65,7 +65,7 @@ type rateLimitDoc struct {
 	Mode      ratelimit.Mode      `json:"mode"`
 }
 
-func rateLimitDocOf(l control.RateLimit) rateLimitDoc {
+func rateLimitDocOf(l operate.RateLimit) rateLimitDoc {
 	return rateLimitDoc{l.Canvas, l.Module, l.Name, l.PerMinute, l.PerDay, l.Mode}
 }
 
@@ -77,7 +77,7 @@ func rateScopeText(scope eventqueue.Scope) string {
 	return scope.String()
 }
 
-func ratesText(l control.RateLimit) (text string) {
+func ratesText(l operate.RateLimit) (text string) {
 	if l.PerMinute > 0 {
 		text += fmt.Sprintf(", %d per minute", l.PerMinute)
 	}

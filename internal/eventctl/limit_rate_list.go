@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/printing"
 	"eventsv2/internal/setup"
@@ -46,17 +46,17 @@ type rateStatusDoc struct {
 	Waiting    int64 `json:"waiting"`
 }
 
-func (p *program) writeRateLimits(all []control.RateStatus) error {
+func (p *program) writeRateLimits(all []operate.RateStatus) error {
 	doc := struct {
 		Limits []rateStatusDoc `json:"limits"`
-	}{rowsOf(all, func(l control.RateStatus) rateStatusDoc {
+	}{rowsOf(all, func(l operate.RateStatus) rateStatusDoc {
 		return rateStatusDoc{rateLimitDocOf(l.RateLimit), l.MinuteUsed, l.DayUsed, l.Waiting}
 	})}
 	rows := tableOf(all, []string{"CANVAS", "MODULE", "NAME", "MINUTE", "DAY", "MODE", "LATER"}, rateStatusCells)
 	return p.write(doc, func(w io.Writer) { printing.List(w, rows, "rate limits") })
 }
 
-func rateStatusCells(l control.RateStatus) []string {
+func rateStatusCells(l operate.RateStatus) []string {
 	used := func(used int64, limit int) string {
 		if limit == 0 {
 			return "-"

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
 func releaseRateLimitCommand(p *program) *cobra.Command {
@@ -21,7 +21,7 @@ func releaseRateLimitCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-func (p *program) releaseRateLimit(cmd *cobra.Command, limits *control.RateLimits, scope eventqueue.Scope, silent bool) error {
+func (p *program) releaseRateLimit(cmd *cobra.Command, limits *operate.RateLimits, scope eventqueue.Scope, silent bool) error {
 	notified, err := limits.Release(cmd.Context(), scope)
 	if err != nil {
 		return failed(err)

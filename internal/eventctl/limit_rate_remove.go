@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
 func removeRateLimitCommand(p *program) *cobra.Command {
@@ -23,7 +23,7 @@ func removeRateLimitCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-func (p *program) removeRateLimit(cmd *cobra.Command, limits *control.RateLimits, scope eventqueue.Scope, silent bool) error {
+func (p *program) removeRateLimit(cmd *cobra.Command, limits *operate.RateLimits, scope eventqueue.Scope, silent bool) error {
 	removed, notified, err := limits.Remove(cmd.Context(), scope)
 	if err != nil && removed {
 		return failed(fmt.Errorf("the limit is removed, and then: %w", err))

@@ -6,12 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 )
 
 func setRateLimitCommand(p *program) *cobra.Command {
-	var limit control.RateLimit
+	var limit operate.RateLimit
 	var mode string
 	var silent bool
 	cmd := &cobra.Command{
@@ -38,7 +38,7 @@ func setRateLimitCommand(p *program) *cobra.Command {
 		if err := checkRate(cmd, &limit, mode); err != nil {
 			return err
 		}
-		return p.withRateLimits(cmd, silent, func(limits *control.RateLimits) error {
+		return p.withRateLimits(cmd, silent, func(limits *operate.RateLimits) error {
 			return p.setRateLimit(cmd, limits, limit, silent)
 		})
 	}
@@ -46,7 +46,7 @@ func setRateLimitCommand(p *program) *cobra.Command {
 }
 
 // checkRate refuses an invalid limit, and sets its mode.
-func checkRate(cmd *cobra.Command, limit *control.RateLimit, mode string) error {
+func checkRate(cmd *cobra.Command, limit *operate.RateLimit, mode string) error {
 	for name, n := range map[string]int{"per-minute": limit.PerMinute, "per-day": limit.PerDay} {
 		if cmd.Flags().Changed(name) && n < 1 {
 			return badInput(fmt.Errorf("--%s is %d: it must be at least 1; to let nothing run, use pause or block", name, n))
@@ -61,7 +61,7 @@ func checkRate(cmd *cobra.Command, limit *control.RateLimit, mode string) error 
 	return nil
 }
 
-func (p *program) setRateLimit(cmd *cobra.Command, limits *control.RateLimits, limit control.RateLimit, silent bool) error {
+func (p *program) setRateLimit(cmd *cobra.Command, limits *operate.RateLimits, limit operate.RateLimit, silent bool) error {
 	notified, err := limits.Set(cmd.Context(), limit)
 	if err != nil {
 		return failed(err)

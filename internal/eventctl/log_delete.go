@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/printing"
 	"eventsv2/internal/setup"
@@ -51,7 +51,7 @@ func deleteLogCommand(p *program) *cobra.Command {
 			if err != nil {
 				return failed(err)
 			}
-			retrier, err := control.NewRetrier(store, queue)
+			retrier, err := operate.NewRetrier(store, queue)
 			if err != nil {
 				return failed(err)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/printing"
 )
 
@@ -17,14 +17,14 @@ import (
 type removal struct {
 	verb, done  string
 	short, long string
-	ids         func(c *control.Changer, ctx context.Context, why control.Cancellation, ids ...eventqueue.EventID) ([]control.Changed, error)
-	all         func(c *control.Changer, ctx context.Context, why control.Cancellation, filter control.EventFilter) (control.ChangedAll, error)
+	ids         func(c *operate.Changer, ctx context.Context, why operate.Cancellation, ids ...eventqueue.EventID) ([]operate.Changed, error)
+	all         func(c *operate.Changer, ctx context.Context, why operate.Cancellation, filter operate.EventFilter) (operate.ChangedAll, error)
 	retains     bool // with a reason
 }
 
 func cancelCommand(p *program) *cobra.Command {
 	return removeCommand(p, removal{
-		verb: "cancel", done: "cancelled", ids: (*control.Changer).Cancel, all: (*control.Changer).CancelAll, retains: true,
+		verb: "cancel", done: "cancelled", ids: (*operate.Changer).Cancel, all: (*operate.Changer).CancelAll, retains: true,
 		short: "End waiting events without a run: they stay in event_log, from where retry moves them back",
 		long: "End events that wait: they do not run, and are in event_log as CANCELLED, with their values, from\n" +
 			"where eventctl retry moves them back. A running event is refused: it completes. A unique key is\n" +
@@ -37,10 +37,10 @@ func cancelCommand(p *program) *cobra.Command {
 func deleteCommand(p *program) *cobra.Command {
 	return removeCommand(p, removal{
 		verb: "delete", done: "deleted",
-		ids: func(c *control.Changer, ctx context.Context, _ control.Cancellation, ids ...eventqueue.EventID) ([]control.Changed, error) {
+		ids: func(c *operate.Changer, ctx context.Context, _ operate.Cancellation, ids ...eventqueue.EventID) ([]operate.Changed, error) {
 			return c.Delete(ctx, ids...)
 		},
-		all: func(c *control.Changer, ctx context.Context, _ control.Cancellation, filter control.EventFilter) (control.ChangedAll, error) {
+		all: func(c *operate.Changer, ctx context.Context, _ operate.Cancellation, filter operate.EventFilter) (operate.ChangedAll, error) {
 			return c.DeleteAll(ctx, filter)
 		},
 		short: "Delete waiting events, with their values",
@@ -54,7 +54,7 @@ func deleteCommand(p *program) *cobra.Command {
 
 func removeCommand(p *program, r removal) *cobra.Command {
 	var silent bool
-	var why control.Cancellation
+	var why operate.Cancellation
 	cmd := &cobra.Command{
 		Use:   r.verb + " {ID… | filter {--dry-run | --yes}}",
 		Short: r.short,
@@ -78,18 +78,18 @@ func removeCommand(p *program, r removal) *cobra.Command {
 			return badInput(err)
 		}
 		return p.withQueue(cmd.Context(), silent, func(c *connection) error {
-			changer, err := control.NewChanger(c.store, c.queue)
+			changer, err := operate.NewChanger(c.store, c.queue)
 			if err != nil {
 				return failed(err)
 			}
 			why.Actor = actorOr(why.Actor, c.store)
 			if flags.given {
-				all := func(ctx context.Context, filter control.EventFilter) (control.ChangedAll, error) {
+				all := func(ctx context.Context, filter operate.EventFilter) (operate.ChangedAll, error) {
 					return r.all(changer, ctx, why, filter)
 				}
 				return p.changeSelected(cmd.Context(), bulkChange{r.verb, r.done, all}, c, filter, flags.dryRun)
 			}
-			return p.changeIDs(cmd.Context(), r.done, ids, func(ctx context.Context, batch []eventqueue.EventID) ([]control.Changed, error) {
+			return p.changeIDs(cmd.Context(), r.done, ids, func(ctx context.Context, batch []eventqueue.EventID) ([]operate.Changed, error) {
 				return r.ids(changer, ctx, why, batch...)
 			})
 		})
@@ -104,12 +104,12 @@ type changedDoc struct {
 }
 
 // add adds the results of a batch. What was cancelled before is as it was asked for.
-func (d *changedDoc) add(done string, results []control.Changed) {
+func (d *changedDoc) add(done string, results []operate.Changed) {
 	for _, r := range results {
 		switch {
-		case r.Result == control.ChangeDone:
+		case r.Result == operate.ChangeDone:
 			d.Done++
-		case r.Result != control.ChangeCancelled || done != "cancelled":
+		case r.Result != operate.ChangeCancelled || done != "cancelled":
 			d.Refused = append(d.Refused, refusal{r.ID, changeRefusal(r)})
 		}
 	}
@@ -120,10 +120,10 @@ func (p *program) writeChanged(done string, doc changedDoc) error {
 }
 
 // changeIDs changes events in batches, each to its end. done is what has then happened to them.
-func (p *program) changeIDs(ctx context.Context, done string, ids []eventqueue.EventID, change func(ctx context.Context, batch []eventqueue.EventID) ([]control.Changed, error)) error {
+func (p *program) changeIDs(ctx context.Context, done string, ids []eventqueue.EventID, change func(ctx context.Context, batch []eventqueue.EventID) ([]operate.Changed, error)) error {
 	doc := changedDoc{Refused: []refusal{}}
-	for batch := range slices.Chunk(ids, control.MaxChangeEvents) {
-		results, err := toTheEnd(ctx, func(ctx context.Context) ([]control.Changed, error) { return change(ctx, batch) })
+	for batch := range slices.Chunk(ids, operate.MaxChangeEvents) {
+		results, err := toTheEnd(ctx, func(ctx context.Context) ([]operate.Changed, error) { return change(ctx, batch) })
 		if err != nil {
 			return errors.Join(failed(fmt.Errorf("%s %s, and then: %w", printing.Plural(doc.Done, "event"), done, err)), p.writeChanged(done, doc))
 		}
@@ -133,21 +133,21 @@ func (p *program) changeIDs(ctx context.Context, done string, ids []eventqueue.E
 }
 
 // changeRefusal returns why an event was not changed, and what to do.
-func changeRefusal(r control.Changed) string {
+func changeRefusal(r operate.Changed) string {
 	switch r.Result {
-	case control.ChangeRunning:
+	case operate.ChangeRunning:
 		return fmt.Sprintf("is running: a worker holds its lock, which is valid for %s more; wait for its end", printing.AgeAtLeast(r.LockRemaining))
-	case control.ChangeBusy:
+	case operate.ChangeBusy:
 		return "is being claimed, ended or changed at this moment: check it with eventctl show, and try again"
-	case control.ChangeCompleted:
+	case operate.ChangeCompleted:
 		return "has completed"
-	case control.ChangeFailed:
+	case operate.ChangeFailed:
 		return "has failed, and does not run again unless it is retried"
-	case control.ChangeCancelled:
+	case operate.ChangeCancelled:
 		return "was cancelled, and does not run again unless it is retried"
-	case control.ChangeOutdated:
+	case operate.ChangeOutdated:
 		return "has been changed since it was read"
-	case control.ChangeRefused:
+	case operate.ChangeRefused:
 		return databaseRefuses(r.Err)
 	default:
 		return "is neither in the queue nor in event_log"

@@ -12,8 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/bulk"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/printing"
 	"eventsv2/internal/setup"
@@ -35,7 +34,7 @@ func replayCommand(p *program) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	filters := addEventFilter(cmd, endedEvents())
-	cmd.Flags().StringVar(&rate, "rate", fmt.Sprintf("%d/s", bulk.DefaultRate), "how many `events` become due at most, as in 20/s, 300/m or 1000/h")
+	cmd.Flags().StringVar(&rate, "rate", fmt.Sprintf("%d/s", operate.DefaultReplayRate), "how many `events` become due at most, as in 20/s, 300/m or 1000/h")
 	cmd.Flags().StringVar(&resume, "resume", "", "go on with the `operation` of this id, which was interrupted")
 	addSilent(cmd, &silent)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -46,14 +45,14 @@ func replayCommand(p *program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		change := bulk.Change{Verb: bulk.Replay, Filter: filter}
+		change := operate.Change{Verb: operate.VerbReplay, Filter: filter}
 		if change.Rate, err = parseReplayRate(rate); err != nil {
 			return err
 		}
 		if filters.dryRun {
 			return p.countReplay(cmd.Context(), change)
 		}
-		return p.withOperations(cmd.Context(), silent, func(c *connection, operations *bulk.Operations) error {
+		return p.withOperations(cmd.Context(), silent, func(c *connection, operations *operate.Operations) error {
 			return p.replay(cmd.Context(), c, operations, change)
 		})
 	}
@@ -65,7 +64,7 @@ func endedEvents() filterOf {
 	of := loggedEvents("attribute")
 	of.ids = "a filter, as with --canvas and --name, or --resume"
 	of.stateHelp = "only events that ended with this `status`; without it, completed ones"
-	of.states, of.validate = control.EndedStates(), control.EventFilter.ValidateEnded
+	of.states, of.validate = operate.EndedStates(), operate.EventFilter.ValidateEnded
 	return of
 }
 
@@ -77,10 +76,10 @@ func parseReplayRate(text string) (float64, error) {
 	if err != nil || !known {
 		return 0, badInput(fmt.Errorf("--rate %q is no rate: write it like 20/s, 300/m or 1000/h", text))
 	}
-	if rate := n / seconds; rate >= bulk.MinRate && rate <= bulk.MaxRate {
+	if rate := n / seconds; rate >= operate.MinReplayRate && rate <= operate.MaxReplayRate {
 		return rate, nil
 	}
-	return 0, badInput(fmt.Errorf("--rate %s is out of range: it must be from %v to %d events per second", text, bulk.MinRate, bulk.MaxRate))
+	return 0, badInput(fmt.Errorf("--rate %s is out of range: it must be from %v to %d events per second", text, operate.MinReplayRate, operate.MaxReplayRate))
 }
 
 // replayedDoc is the result of replay.
@@ -97,13 +96,13 @@ type replayedDoc struct {
 }
 
 // countReplay is the dry run. It writes nothing.
-func (p *program) countReplay(ctx context.Context, change bulk.Change) error {
+func (p *program) countReplay(ctx context.Context, change operate.Change) error {
 	return p.withStore(ctx, func(store *pgstore.Store, config setup.Config) error {
 		queue, err := silentQueue(store, config.Limits())
 		if err != nil {
 			return failed(err)
 		}
-		operations, err := bulk.New(store, queue, p.Logger())
+		operations, err := operate.NewOperations(store, queue, p.Logger())
 		if err != nil {
 			return failed(err)
 		}
@@ -119,16 +118,16 @@ func (p *program) countReplay(ctx context.Context, change bulk.Change) error {
 
 // replayError is bad input where the filter, or what is retained, makes no sense.
 func replayError(err error) error {
-	var invalid *bulk.InvalidError
+	var invalid *operate.InvalidError
 	if errors.As(err, &invalid) {
 		return badInput(invalid)
 	}
 	return failed(err)
 }
 
-func (p *program) withOperations(ctx context.Context, silent bool, f func(c *connection, operations *bulk.Operations) error) error {
+func (p *program) withOperations(ctx context.Context, silent bool, f func(c *connection, operations *operate.Operations) error) error {
 	return p.withQueue(ctx, silent, func(c *connection) error {
-		operations, err := bulk.New(c.store, c.queue, p.Logger())
+		operations, err := operate.NewOperations(c.store, c.queue, p.Logger())
 		if err != nil {
 			return failed(err)
 		}
@@ -136,7 +135,7 @@ func (p *program) withOperations(ctx context.Context, silent bool, f func(c *con
 	})
 }
 
-func (p *program) replay(ctx context.Context, c *connection, operations *bulk.Operations, change bulk.Change) error {
+func (p *program) replay(ctx context.Context, c *connection, operations *operate.Operations, change operate.Change) error {
 	by := actor(c.store)
 	op, err := operations.Count(ctx, by, by.Name, change)
 	if err != nil {
@@ -159,20 +158,20 @@ func (p *program) resumeReplay(cmd *cobra.Command, text string, silent bool) err
 		}
 	}
 	ctx := cmd.Context()
-	return p.withOperations(ctx, silent, func(c *connection, operations *bulk.Operations) error {
+	return p.withOperations(ctx, silent, func(c *connection, operations *operate.Operations) error {
 		op, err := operations.Get(ctx, id)
-		if err == nil && op.Change.Verb != bulk.Replay {
+		if err == nil && op.Change.Verb != operate.VerbReplay {
 			return badInput(fmt.Errorf("operation %s is no replay but a %s", id, op.Change.Verb))
 		}
 		if err == nil {
 			op, err = operations.Resume(ctx, actor(c.store), id)
 		}
 		switch {
-		case errors.Is(err, bulk.ErrUnknown):
+		case errors.Is(err, operate.ErrUnknownOperation):
 			return notFound("there is no operation %s: it ended more than a week ago, or the id is mistyped", id)
 		case err != nil:
 			return failed(err)
-		case op.State == bulk.Counted:
+		case op.State == operate.OperationCounted:
 			return badInput(fmt.Errorf("operation %s was counted, and nobody has confirmed it", id))
 		}
 		return p.awaitReplay(ctx, c, operations, op)
@@ -180,8 +179,8 @@ func (p *program) resumeReplay(cmd *cobra.Command, text string, silent bool) err
 }
 
 // awaitReplay works on a replay to its end. An interrupt stops it.
-func (p *program) awaitReplay(ctx context.Context, c *connection, operations *bulk.Operations, op bulk.Operation) error {
-	if op.State != bulk.Running {
+func (p *program) awaitReplay(ctx context.Context, c *connection, operations *operate.Operations, op operate.Operation) error {
+	if op.State != operate.OperationRunning {
 		return p.writeReplayed(op)
 	}
 	if p.JSON {
@@ -191,7 +190,7 @@ func (p *program) awaitReplay(ctx context.Context, c *connection, operations *bu
 	}
 	bar := p.Progress("replaying", op.Counted, "events")
 	shown := 0
-	ended, err := operations.Await(ctx, op.ID, func(op bulk.Operation) {
+	ended, err := operations.Await(ctx, op.ID, func(op operate.Operation) {
 		bar.Add(op.Changed - shown)
 		shown = op.Changed
 	})
@@ -211,11 +210,11 @@ func (p *program) awaitReplay(ctx context.Context, c *connection, operations *bu
 }
 
 // writeReplayed reports a replay that has ended. It is an error unless it is done.
-func (p *program) writeReplayed(op bulk.Operation) (err error) {
+func (p *program) writeReplayed(op operate.Operation) (err error) {
 	switch {
-	case op.State == bulk.Failed:
+	case op.State == operate.OperationFailed:
 		err = failed(fmt.Errorf("the replay has failed too often; when the cause is gone: eventctl replay --resume %s", op.ID))
-	case op.State == bulk.Stopped:
+	case op.State == operate.OperationStopped:
 		err = failed(fmt.Errorf("the replay was stopped; to go on: eventctl replay --resume %s", op.ID))
 	case op.Refused > 0:
 		err = &failure{exitNotFound, fmt.Errorf("the database refuses to write %s: see what is on the table events_v2", printing.Plural(op.Refused, "event"))}
@@ -227,7 +226,7 @@ func (p *program) writeReplayed(op bulk.Operation) (err error) {
 
 // originalRow is the row of a table for the event that one repeats.
 func originalRow(e eventqueue.Event) (rows [][]string) {
-	if original := bulk.OriginalOf(e.Attributes); original != 0 {
+	if original := operate.OriginalOf(e.Attributes); original != 0 {
 		rows = append(rows, []string{"replayed from", original.String()})
 	}
 	return rows
@@ -241,7 +240,7 @@ func writeOriginal(w io.Writer, original eventqueue.EventID) {
 
 // originalOf returns the event that one repeats; nil: none.
 func originalOf(of map[string]string) *eventqueue.EventID {
-	if original := bulk.OriginalOf(of); original != 0 {
+	if original := operate.OriginalOf(of); original != 0 {
 		return &original
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/printing"
 )
 
@@ -36,7 +36,7 @@ func requeueCommand(p *program) *cobra.Command {
 			return err
 		}
 		return p.withQueue(cmd.Context(), silent, func(c *connection) error {
-			requeuer, err := control.NewRequeuer(c.store, c.queue)
+			requeuer, err := operate.NewRequeuer(c.store, c.queue)
 			if err != nil {
 				return failed(err)
 			}
@@ -62,11 +62,11 @@ type requeuedDoc struct {
 // heldBack is a requeued event that a rule keeps from running.
 type heldBack struct {
 	ID   eventqueue.EventID `json:"id"`
-	Rule control.RuleType   `json:"rule"`
+	Rule operate.RuleType   `json:"rule"`
 }
 
-func (d *requeuedDoc) add(r control.Requeued) {
-	if r.Result != control.RequeueDone {
+func (d *requeuedDoc) add(r operate.Requeued) {
+	if r.Result != operate.RequeueDone {
 		d.Refused = append(d.Refused, refusal{r.ID, requeueRefusal(r)})
 		return
 	}
@@ -79,10 +79,10 @@ func (d *requeuedDoc) add(r control.Requeued) {
 	}
 }
 
-func (p *program) requeue(ctx context.Context, requeuer *control.Requeuer, ids []eventqueue.EventID) error {
+func (p *program) requeue(ctx context.Context, requeuer *operate.Requeuer, ids []eventqueue.EventID) error {
 	doc := requeuedDoc{TakenOver: []eventqueue.EventID{}, HeldBack: []heldBack{}, Refused: []refusal{}}
-	for batch := range slices.Chunk(ids, control.MaxRequeueEvents) {
-		results, err := toTheEnd(ctx, func(ctx context.Context) ([]control.Requeued, error) { return requeuer.Requeue(ctx, batch...) })
+	for batch := range slices.Chunk(ids, operate.MaxRequeueEvents) {
+		results, err := toTheEnd(ctx, func(ctx context.Context) ([]operate.Requeued, error) { return requeuer.Requeue(ctx, batch...) })
 		if err != nil {
 			return errors.Join(failed(fmt.Errorf("%s requeued, and then: %w", printing.Plural(doc.Requeued, "event"), err)), p.writeRequeued(doc))
 		}
@@ -108,20 +108,20 @@ func (p *program) writeRequeued(doc requeuedDoc) error {
 }
 
 // requeueRefusal returns why an event was refused, and what to do.
-func requeueRefusal(r control.Requeued) string {
+func requeueRefusal(r operate.Requeued) string {
 	switch r.Result {
-	case control.RequeueRunning:
+	case operate.RequeueRunning:
 		return fmt.Sprintf("is running: a worker holds its lock, which is valid for %s more, and another run would be a second one; "+
 			"wait for its end, or, if the worker is dead, until then", printing.AgeAtLeast(r.LockRemaining))
-	case control.RequeueBusy:
+	case operate.RequeueBusy:
 		return "is being claimed, ended or changed at this moment: look at it with eventctl show, and try again"
-	case control.RequeueCompleted:
+	case operate.RequeueCompleted:
 		return "has completed: emit a new event to have it done again"
-	case control.RequeueFailed:
+	case operate.RequeueFailed:
 		return fmt.Sprintf("has failed: use eventctl retry %s", r.ID)
-	case control.RequeueCancelled:
+	case operate.RequeueCancelled:
 		return fmt.Sprintf("was cancelled: use eventctl retry %s", r.ID)
-	case control.RequeueRefused:
+	case operate.RequeueRefused:
 		return databaseRefuses(r.Err)
 	default:
 		return "is neither in the queue nor in event_log"

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/printing"
 )
 
@@ -44,7 +44,7 @@ func retryCommand(p *program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var edit control.Edit
+		var edit operate.Edit
 		if edits.any() {
 			config, err := p.config()
 			if err != nil {
@@ -55,14 +55,14 @@ func retryCommand(p *program) *cobra.Command {
 			}
 		}
 		return p.withQueue(cmd.Context(), silent, func(c *connection) error {
-			retrier, err := control.NewRetrier(c.store, c.queue)
+			retrier, err := operate.NewRetrier(c.store, c.queue)
 			if err != nil {
 				return failed(err)
 			}
 			if filters.given {
 				return p.retrySelected(cmd.Context(), retrier, filter, edit, filters.dryRun)
 			}
-			return p.retryIDs(cmd.Context(), ids, func(ctx context.Context, batch []eventqueue.EventID) ([]control.Retried, error) {
+			return p.retryIDs(cmd.Context(), ids, func(ctx context.Context, batch []eventqueue.EventID) ([]operate.Retried, error) {
 				if edits.any() {
 					return retrier.RetryEdited(ctx, edit, batch...)
 				}
@@ -106,15 +106,15 @@ func (p *program) writeRetried(doc retriedDoc) error {
 	return p.writeLine(doc, fmt.Sprintf("%s %s back into the queue", verb, printing.Plural(doc.Retried, "event")))
 }
 
-func (p *program) retryIDs(ctx context.Context, ids []eventqueue.EventID, retry func(ctx context.Context, batch []eventqueue.EventID) ([]control.Retried, error)) error {
+func (p *program) retryIDs(ctx context.Context, ids []eventqueue.EventID, retry func(ctx context.Context, batch []eventqueue.EventID) ([]operate.Retried, error)) error {
 	doc := retriedDoc{Refused: []refusal{}}
-	for batch := range slices.Chunk(ids, control.MaxRetryEvents) {
-		results, err := toTheEnd(ctx, func(ctx context.Context) ([]control.Retried, error) { return retry(ctx, batch) })
+	for batch := range slices.Chunk(ids, operate.MaxRetryEvents) {
+		results, err := toTheEnd(ctx, func(ctx context.Context) ([]operate.Retried, error) { return retry(ctx, batch) })
 		if err != nil {
 			return p.retryFailed(doc, err)
 		}
 		for _, r := range results {
-			if r.Result == control.RetryMoved {
+			if r.Result == operate.RetryMoved {
 				doc.Retried++
 				continue
 			}
@@ -124,13 +124,13 @@ func (p *program) retryIDs(ctx context.Context, ids []eventqueue.EventID, retry 
 	return errors.Join(refusedError("not retried", doc.Refused), p.writeRetried(doc))
 }
 
-func (p *program) retrySelected(ctx context.Context, retrier *control.Retrier, filter control.EventFilter, edit control.Edit, dryRun bool) error {
+func (p *program) retrySelected(ctx context.Context, retrier *operate.Retrier, filter operate.EventFilter, edit operate.Edit, dryRun bool) error {
 	doc := retriedDoc{DryRun: dryRun, Refused: []refusal{}}
 	var err error
 	if dryRun {
 		doc.Retried, err = retrier.CountLogged(ctx, filter)
 	} else {
-		var done control.RetriedAll
+		var done operate.RetriedAll
 		done, err = retrier.RetryAll(ctx, filter, edit)
 		doc.Retried = done.Moved
 		for _, r := range done.FirstRefused {
@@ -148,15 +148,15 @@ func (p *program) retryFailed(doc retriedDoc, err error) error {
 	return errors.Join(failed(fmt.Errorf("%s moved, and then: %w", printing.Plural(doc.Retried, "event"), err)), p.writeRetried(doc))
 }
 
-func retryRefusal(r control.Retried) string {
+func retryRefusal(r operate.Retried) string {
 	switch r.Result {
-	case control.RetryQueued:
+	case operate.RetryQueued:
 		return "is not failed, or already back in the queue"
-	case control.RetryCompleted:
+	case operate.RetryCompleted:
 		return "has completed: emit a new event to have it done again"
-	case control.RetryOutdated:
+	case operate.RetryOutdated:
 		return "has been changed since it was read"
-	case control.RetryRefused:
+	case operate.RetryRefused:
 		return databaseRefuses(r.Err)
 	default:
 		return "is neither in event_log nor in the queue"

@@ -8,31 +8,31 @@ import (
 
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/printing"
 )
 
 // ruleWords are the words that the commands of one type of rule use for it.
 type ruleWords struct {
-	rule          control.RuleType
+	rule          operate.RuleType
 	add, lift     string // commands
 	added, lifted string // results
 	who           string
 }
 
 func pauseWords() ruleWords {
-	return ruleWords{control.PauseRule, "pause", "unpause", "paused", "unpaused", "the user"}
+	return ruleWords{operate.PauseRule, "pause", "unpause", "paused", "unpaused", "the user"}
 }
 
 func blockWords() ruleWords {
-	return ruleWords{control.BlockRule, "block", "unblock", "blocked", "unblocked", "an admin"}
+	return ruleWords{operate.BlockRule, "block", "unblock", "blocked", "unblocked", "an admin"}
 }
 
 // wordsOf returns the words of a type of rule.
-func wordsOf(t control.RuleType) ruleWords {
-	if t == control.BlockRule {
+func wordsOf(t operate.RuleType) ruleWords {
+	if t == operate.BlockRule {
 		return blockWords()
 	}
 	return pauseWords()
@@ -40,7 +40,7 @@ func wordsOf(t control.RuleType) ruleWords {
 
 // ruleChange is the result of adding or lifting a rule.
 type ruleChange struct {
-	Rule   control.RuleType    `json:"rule"`
+	Rule   operate.RuleType    `json:"rule"`
 	Canvas eventqueue.CanvasID `json:"canvas_id"`
 	Module string              `json:"module"`
 	Name   string              `json:"name"`
@@ -53,7 +53,7 @@ type ruleChange struct {
 	// GoesOn means that cron lets the other waiting events run by and by. Only a lift at a rate has it.
 	GoesOn bool `json:"goes_on,omitempty"`
 	// Left are the rules that still hold the handler back. Only a lift has them.
-	Left []control.RuleType `json:"rules_left,omitempty"`
+	Left []operate.RuleType `json:"rules_left,omitempty"`
 	// ruleFacts are of the rule as it is. Only an added one has them.
 	ruleFacts
 }
@@ -64,7 +64,7 @@ type ruleWidth struct {
 	Modifier string `json:"modifier,omitempty"`
 }
 
-func widthOf(s control.RuleScope) ruleWidth { return ruleWidth{s.Prefix, s.Modifier} }
+func widthOf(s operate.RuleScope) ruleWidth { return ruleWidth{s.Prefix, s.Modifier} }
 
 // ruleFacts are what a rule has beside its identity, as JSON.
 type ruleFacts struct {
@@ -76,7 +76,7 @@ type ruleFacts struct {
 	ReleasedTo eventqueue.EventID `json:"released_to,omitempty"`
 }
 
-func factsOf(r control.Rule) ruleFacts {
+func factsOf(r operate.Rule) ruleFacts {
 	facts := ruleFacts{Reason: r.Reason, Actor: r.Actor, Rate: r.Rate, ReleasedTo: r.ReleasedTo}
 	if !r.Until.IsZero() {
 		facts.Until = printing.UTC(&r.Until)
@@ -86,7 +86,7 @@ func factsOf(r control.Rule) ruleFacts {
 
 // ruleText says by whom, since when, until when and why, as far as that is known, to follow the text
 // of what is held back.
-func ruleText(r control.Rule) string {
+func ruleText(r operate.Rule) string {
 	var b strings.Builder
 	b.WriteString(" by " + wordsOf(r.Type).who)
 	if r.Actor != "" {
@@ -109,7 +109,7 @@ func ruleText(r control.Rule) string {
 
 // ruleChanged makes the result. It warns if the handler is unknown: the rule may come
 // before the handler's first event, or its name may be misspelt.
-func (p *program) ruleChanged(ctx context.Context, store *pgstore.Store, t control.RuleType, scope control.RuleScope, changed bool) (ruleChange, error) {
+func (p *program) ruleChanged(ctx context.Context, store *pgstore.Store, t operate.RuleType, scope operate.RuleScope, changed bool) (ruleChange, error) {
 	change := ruleChange{Rule: t, Canvas: scope.Canvas, Module: scope.Module, Name: scope.Name, ruleWidth: widthOf(scope), Changed: changed}
 	known, err := isKnown(ctx, store, scope)
 	if err != nil {
@@ -122,7 +122,7 @@ func (p *program) ruleChanged(ctx context.Context, store *pgstore.Store, t contr
 	return change, nil
 }
 
-func isKnown(ctx context.Context, store *pgstore.Store, scope control.RuleScope) (has bool, err error) {
+func isKnown(ctx context.Context, store *pgstore.Store, scope operate.RuleScope) (has bool, err error) {
 	if scope.Prefix {
 		var handlers []eventqueue.Scope
 		handlers, err = store.WaitingScopes(ctx, scope)

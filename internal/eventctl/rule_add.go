@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/setup"
 )
@@ -24,7 +24,7 @@ func addRuleCommand(words ruleWords) command {
 				"that, whatever the modifier, or only with that of --modifier. After the command has returned, no\n"+
 				"event of the handler starts until the handler is %s; running events continue. A handler that\n"+
 				"is already %s stays so, with the reason, actor and end that it has. With --until, cron lifts\n"+
-				"the rule at that time or within %d s after it.", words.who, words.lifted, words.added, int(control.ExpiryInterval.Seconds())),
+				"the rule at that time or within %d s after it.", words.who, words.lifted, words.added, int(operate.ExpiryInterval.Seconds())),
 			Example: "  eventctl " + words.add + " --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed" +
 				" --reason duplicates --until 2030-01-31T09:00:00Z",
 			Args: cobra.NoArgs,
@@ -59,7 +59,7 @@ func addRuleFlags(cmd *cobra.Command) *ruleFlags {
 
 // rule returns the rule that the flags describe. A flag that is given and empty, as from an unset
 // variable of a script, is refused where it would change what is meant.
-func (f *ruleFlags) rule(t control.RuleType) (rule control.Rule, err error) {
+func (f *ruleFlags) rule(t operate.RuleType) (rule operate.Rule, err error) {
 	if rule, err = f.identity(t); err != nil {
 		return rule, err
 	}
@@ -75,25 +75,25 @@ func (f *ruleFlags) rule(t control.RuleType) (rule control.Rule, err error) {
 	return rule, nil
 }
 
-func (f *ruleFlags) identity(t control.RuleType) (rule control.Rule, err error) {
+func (f *ruleFlags) identity(t operate.RuleType) (rule operate.Rule, err error) {
 	scope, err := f.scope.scope()
-	return control.Rule{Type: t, RuleScope: scope}, err
+	return operate.Rule{Type: t, RuleScope: scope}, err
 }
 
 // addRule adds a rule. It publishes nothing, so its queue is silent.
-func (p *program) addRule(ctx context.Context, store *pgstore.Store, config setup.Config, words ruleWords, rule control.Rule) error {
+func (p *program) addRule(ctx context.Context, store *pgstore.Store, config setup.Config, words ruleWords, rule operate.Rule) error {
 	queue, err := silentQueue(store, config.Limits())
 	if err != nil {
 		return failed(err)
 	}
-	rules, err := control.NewRules(store.As(actor(store)), queue)
+	rules, err := operate.NewRules(store.As(actor(store)), queue)
 	if err != nil {
 		return failed(err)
 	}
 	rule.Actor = actorOr(rule.Actor, store)
 	added, err := rules.AddRule(ctx, rule)
 	switch {
-	case errors.Is(err, control.ErrUntilPassed):
+	case errors.Is(err, operate.ErrUntilPassed):
 		return badInput(err)
 	case err != nil:
 		return failed(err)
@@ -115,7 +115,7 @@ func (p *program) addRule(ctx context.Context, store *pgstore.Store, config setu
 
 // ruleThere returns the rule of the same identity that the database has. One that was lifted meanwhile
 // is returned as it was asked for.
-func ruleThere(ctx context.Context, store *pgstore.Store, rule control.Rule) (control.Rule, error) {
+func ruleThere(ctx context.Context, store *pgstore.Store, rule operate.Rule) (operate.Rule, error) {
 	rules, err := inspect.NewIn(store.Schema(), store.Pool()).RulesAbout(ctx, rule.RuleScope)
 	for _, there := range rules {
 		if there.Type == rule.Type && there.RuleScope == rule.RuleScope {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/printing"
 )
 
@@ -39,7 +39,7 @@ func liftRuleCommand(words ruleWords) command {
 			if err != nil {
 				return err
 			}
-			lift := control.Lift{Type: words.rule, RuleScope: scope}
+			lift := operate.Lift{Type: words.rule, RuleScope: scope}
 			if cmd.Flags().Changed("rate") {
 				if lift.Rate, err = parseRate(rate); err != nil {
 					return err
@@ -57,14 +57,14 @@ func liftRuleCommand(words ruleWords) command {
 func parseRate(text string) (int, error) {
 	number, perSecond := strings.CutSuffix(text, "/s")
 	rate, err := strconv.Atoi(number)
-	if !perSecond || err != nil || rate < 1 || rate > control.MaxRate {
-		return 0, badInput(fmt.Errorf("--rate %q is no rate: write how many events in a second, 1/s to %d/s", text, control.MaxRate))
+	if !perSecond || err != nil || rate < 1 || rate > operate.MaxRate {
+		return 0, badInput(fmt.Errorf("--rate %q is no rate: write how many events in a second, 1/s to %d/s", text, operate.MaxRate))
 	}
 	return rate, nil
 }
 
-func (p *program) liftRule(ctx context.Context, c *connection, words ruleWords, lift control.Lift) error {
-	rules, err := control.NewRules(c.store, c.queue)
+func (p *program) liftRule(ctx context.Context, c *connection, words ruleWords, lift operate.Lift) error {
+	rules, err := operate.NewRules(c.store, c.queue)
 	if err != nil {
 		return failed(err)
 	}
@@ -88,7 +88,7 @@ func (p *program) liftRule(ctx context.Context, c *connection, words ruleWords, 
 	}
 	change.Notified, change.GoesOn = &result.Notified, result.GoesOn
 	if result.GoesOn {
-		left = slices.DeleteFunc(left, func(r control.Rule) bool { return r.Type == lift.Type && r.RuleScope == lift.RuleScope })
+		left = slices.DeleteFunc(left, func(r operate.Rule) bool { return r.Type == lift.Type && r.RuleScope == lift.RuleScope })
 		change.Rate = lift.Rate
 	}
 	for _, rule := range left {
@@ -102,7 +102,7 @@ func (p *program) liftRule(ctx context.Context, c *connection, words ruleWords, 
 }
 
 // liftText describes the result of a lift.
-func liftText(words ruleWords, lift control.Lift, change ruleChange, left []control.Rule, silent bool) string {
+func liftText(words ruleWords, lift operate.Lift, change ruleChange, left []operate.Rule, silent bool) string {
 	var b strings.Builder
 	switch {
 	case !change.Changed:

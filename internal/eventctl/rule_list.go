@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/printing"
 )
 
 type ruleDoc struct {
-	Rule   control.RuleType    `json:"rule"`
+	Rule   operate.RuleType    `json:"rule"`
 	Canvas eventqueue.CanvasID `json:"canvas_id"`
 	Module string              `json:"module"`
 	Name   string              `json:"name"`
@@ -55,13 +55,13 @@ func listRulesCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-func (p *program) writeRules(rules []control.Rule) error {
+func (p *program) writeRules(rules []operate.Rule) error {
 	doc := struct {
 		Rules []ruleDoc `json:"rules"`
-	}{rowsOf(rules, func(r control.Rule) ruleDoc {
+	}{rowsOf(rules, func(r operate.Rule) ruleDoc {
 		return ruleDoc{r.Type, r.Canvas, r.Module, r.Name, widthOf(r.RuleScope), r.CreatedAt.UTC(), factsOf(r)}
 	})}
-	rows := tableOf(rules, []string{"RULE", "CANVAS", "MODULE", "NAME", "MODIFIER", "SINCE", "UNTIL", "ACTOR", "REASON"}, func(r control.Rule) []string {
+	rows := tableOf(rules, []string{"RULE", "CANVAS", "MODULE", "NAME", "MODIFIER", "SINCE", "UNTIL", "ACTOR", "REASON"}, func(r operate.Rule) []string {
 		until, name := "", printing.Printable(r.Name)
 		if !r.Until.IsZero() {
 			until = printing.Time(r.Until)

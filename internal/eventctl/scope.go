@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 )
 
 // scopeFlags are --canvas, --module and --name.
@@ -86,7 +86,7 @@ func addRuleScope(cmd *cobra.Command) *ruleScopeFlags {
 
 // scope returns what the flags name. A flag that is given and empty, as from an unset variable of a
 // script, is refused: it would hold back or let run more than is meant.
-func (f *ruleScopeFlags) scope() (scope control.RuleScope, err error) {
+func (f *ruleScopeFlags) scope() (scope operate.RuleScope, err error) {
 	flags := f.of.cmd.Flags()
 	if scope.Prefix = flags.Changed("prefix"); scope.Prefix {
 		if err := eventqueue.CheckName(f.prefix); err != nil {

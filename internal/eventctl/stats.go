@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/printing"
 )
 
@@ -26,7 +26,7 @@ type statsDoc struct {
 	OldestDue *float64           `json:"oldest_due_seconds"`
 	Failed    int64              `json:"failed"`
 	Cancelled int64              `json:"cancelled"`
-	Rules     []control.RuleType `json:"rules"`
+	Rules     []operate.RuleType `json:"rules"`
 }
 
 func statsCommand(p *program) *cobra.Command {
@@ -95,7 +95,7 @@ func statsCells(h inspect.HandlerStats) []string {
 
 func statsDocOf(h inspect.HandlerStats) statsDoc {
 	doc := statsDoc{Canvas: h.Canvas, Module: h.Module, Name: h.Name, Depth: h.Depth, Failed: h.Failed, Cancelled: h.Cancelled,
-		States: map[inspect.State]int64{}, Rules: []control.RuleType{}}
+		States: map[inspect.State]int64{}, Rules: []operate.RuleType{}}
 	for _, state := range inspect.States() {
 		doc.States[state] = h.ByState[state]
 	}
@@ -103,10 +103,10 @@ func statsDocOf(h inspect.HandlerStats) statsDoc {
 		doc.OldestDue = new(h.OldestBy.Seconds())
 	}
 	if h.Paused {
-		doc.Rules = append(doc.Rules, control.PauseRule)
+		doc.Rules = append(doc.Rules, operate.PauseRule)
 	}
 	if h.Blocked {
-		doc.Rules = append(doc.Rules, control.BlockRule)
+		doc.Rules = append(doc.Rules, operate.BlockRule)
 	}
 	return doc
 }

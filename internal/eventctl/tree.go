@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/bulk"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/printing"
 )
 
@@ -111,7 +111,7 @@ func drawTree(w io.Writer, t *inspect.Tree, asked eventqueue.EventID, first, res
 	words := []string{t.ID.String(), stateInTree(t)}
 	if e := eventInTree(t); e != nil {
 		words = append(words, printing.Printable(e.Handler().String()))
-		if original := bulk.OriginalOf(e.Attributes); original != 0 {
+		if original := operate.OriginalOf(e.Attributes); original != 0 {
 			words = append(words, fmt.Sprintf("(replayed from %s)", original))
 		}
 	}

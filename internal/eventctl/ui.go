@@ -13,7 +13,7 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/dashboard"
-	"eventsv2/eventqueue/bulk"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/setup"
 	"eventsv2/internal/webserver"
@@ -46,7 +46,7 @@ func uiCommand(p *program) *cobra.Command {
 			})
 		}
 		return p.withQueue(cmd.Context(), silent, func(c *connection) error {
-			operations, err := bulk.New(c.store, c.queue, p.Logger())
+			operations, err := operate.NewOperations(c.store, c.queue, p.Logger())
 			if err != nil {
 				return failed(err)
 			}

@@ -70,7 +70,7 @@ const (
 	// scheduling_rules_narrow.
 	NarrowSQL = `(r.prefix OR r.modifier <> '' OR r.released_to IS NOT NULL)`
 
-	// OfWholeQueueSQL holds if the rule r holds back every event of the queue (control.WholeQueue). No event has that canvas.
+	// OfWholeQueueSQL holds if the rule r holds back every event of the queue (operate.WholeQueue). No event has that canvas.
 	OfWholeQueueSQL = `(` + NarrowSQL + ` AND r.canvas_id = '00000000-0000-0000-0000-000000000000' AND r.event_space = '' AND r.prefix AND r.handler_name = '')`
 
 	// WholeQueueRuledSQL is read once per statement.
@@ -114,7 +114,7 @@ const NeedsGroupSQL = `e.group_state = 0 AND e.locked_at IS NULL AND (SELECT EXI
 // names the claim, so that it holds no longer when there is another.
 const LimitedAttemptSQL = `(e.attempts % 32767 + 1)::smallint`
 
-// StateSQL is the state of an event e (control.EventState). rule is the stronger of its handler's
+// StateSQL is the state of an event e (operate.EventState). rule is the stronger of its handler's
 // rules, or NULL; validFor is ValidForSQL.
 func StateSQL(rule, now, validFor string) string {
 	return `

@@ -16,7 +16,7 @@ import (
 	"eventsv2/access"
 	"eventsv2/dashboard"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/bulk"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/httpapi"
 )
@@ -63,7 +63,7 @@ type Server struct {
 	// Access finds out who makes a request, for further handlers.
 	Access *access.Authenticator
 	// Bulk has the changes of many events, which Run works on.
-	Bulk *bulk.Operations
+	Bulk *operate.Operations
 	// Open reports whether no access is configured: the machine itself is let in, with every right.
 	Open bool
 
@@ -107,7 +107,7 @@ func Listen(ctx context.Context, config Config) (*Server, error) {
 		return nil, fmt.Errorf("%s %s can be reached by others, and there is neither a token nor an ACCESS_FILE: create a token with eventctl token create, "+
 			"or listen on loopback, as on 127.0.0.1:8090", config.AddressOf, config.Address)
 	}
-	if s.Bulk, err = bulk.New(config.Store, config.Queue, config.Logger); err != nil {
+	if s.Bulk, err = operate.NewOperations(config.Store, config.Queue, config.Logger); err != nil {
 		return nil, err
 	}
 	api, err := httpapi.New(httpapi.Config{Store: config.Store, Queue: config.Queue, Bulk: s.Bulk, Access: s.Access, Logger: config.Logger})

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
 // errRanPaused is a broken promise that the verdict alone would not show.
@@ -19,7 +19,7 @@ var errRanPaused = errors.New("events of a paused handler ran")
 // all others end, and unpauses it.
 func (s *stage) pauseAct(ctx context.Context, events []eventqueue.NewEvent) error {
 	scope, count := busiestScope(events)
-	if _, err := s.rules.Add(ctx, control.PauseRule, scope); err != nil {
+	if _, err := s.rules.Add(ctx, operate.PauseRule, scope); err != nil {
 		return err
 	}
 	s.story.say("paused %s on canvas %s; emitting %s: rows in Postgres first, then the notifier",
@@ -41,7 +41,7 @@ func (s *stage) pauseAct(ctx context.Context, events []eventqueue.NewEvent) erro
 		return fmt.Errorf("%w: the target saw %d of %s", errRanPaused, ran, scope)
 	}
 	s.story.say("%s ended; the paused handler's %d wait in Postgres, and not one of them ran", plural(len(events)-count, "event"), count)
-	_, notified, err := s.rules.Lift(ctx, control.PauseRule, scope)
+	_, notified, err := s.rules.Lift(ctx, operate.PauseRule, scope)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/pubsubnotify"
 	"eventsv2/test/command"
 	"eventsv2/test/programs"
@@ -30,7 +30,7 @@ type stage struct {
 	story   *story
 	pool    *pgxpool.Pool
 	emitter *emitter
-	rules   *control.Rules
+	rules   *operate.Rules
 	target  *target
 	fleet   *fleet
 	address string // of the dashboard, if there is one

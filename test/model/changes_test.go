@@ -7,13 +7,13 @@ import (
 	"pgregory.net/rapid"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
 // remove cancels or deletes events as an operator does.
 func (w *world) remove(t *rapid.T) {
 	ids := w.drawIDs(t, "ids")
-	cancellation := pick(t, "cancellation", []*control.Cancellation{nil, {}, {Reason: "twice"}, {Reason: "a\nb", Actor: "ü"}})
+	cancellation := pick(t, "cancellation", []*operate.Cancellation{nil, {}, {Reason: "twice"}, {Reason: "a\nb", Actor: "ü"}})
 	pg, pgAdvanced, pgErr := w.store.Remove(w.ctx, ids, cancellation)
 	mem, memAdvanced, memErr := w.mem.Remove(w.ctx, ids, cancellation)
 	w.sameErrors(t, pgErr, memErr, false)
@@ -22,7 +22,7 @@ func (w *world) remove(t *rapid.T) {
 }
 
 // drawEdit draws an edit, which may change nothing.
-func (w *world) drawEdit(t *rapid.T) (edit control.Edit) {
+func (w *world) drawEdit(t *rapid.T) (edit operate.Edit) {
 	edit.Value = pick(t, "value", []json.RawMessage{nil, nil, []byte(`{"n":  9}`)})
 	edit.Attributes = pick(t, "attributes", drawnPairs)
 	switch rapid.IntRange(0, 3).Draw(t, "time") {
@@ -85,7 +85,7 @@ func (w *world) deleteLogged(t *rapid.T) {
 
 // selectEvents walks the queue and the history by a filter.
 func (w *world) selectEvents(t *rapid.T) {
-	filter := control.EventFilter{
+	filter := operate.EventFilter{
 		Module: pick(t, "module", []string{"", "", modules[0]}), Name: pick(t, "name", []string{"", "", names[0]}),
 		Modifier: pick(t, "modifier", []string{"", "", modifiers[0]}), Attributes: pick(t, "attributes", drawnPairs),
 		OlderThan: pick(t, "older", durations), NewerThan: pick(t, "newer", durations), Error: pick(t, "error", []string{"", "", "no"}),
@@ -94,8 +94,8 @@ func (w *world) selectEvents(t *rapid.T) {
 		filter.Canvas = &canvases[0]
 	}
 	queued, logged, limit := filter, filter, pick(t, "limit", limits)
-	queued.State = pick(t, "state", append(control.QueuedStates(), ""))
-	logged.State = pick(t, "status", append(control.LoggedStates(), ""))
+	queued.State = pick(t, "state", append(operate.QueuedStates(), ""))
+	logged.State = pick(t, "status", append(operate.LoggedStates(), ""))
 	pgLast, pgErr := w.store.LastQueued(w.ctx)
 	memLast, memErr := w.mem.LastQueued(w.ctx)
 	w.sameErrors(t, pgErr, memErr, false)

@@ -14,8 +14,8 @@ import (
 	"eventsv2/cronchecker"
 	"eventsv2/cronchecker/memcron"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/memnotify"
+	"eventsv2/eventqueue/operate"
 )
 
 // TestCronModelEqualsSQL drives memcron and Postgres with the same operations.
@@ -145,8 +145,8 @@ func (w *cronWorld) remove(t *rapid.T) {
 }
 
 // rule holds back the events of a definition, of a handler or of all that begin with its name.
-func drawCronRule(t *rapid.T) control.Rule {
-	rule := control.RuleOf(pick(t, "type", []control.RuleType{control.PauseRule, control.BlockRule}),
+func drawCronRule(t *rapid.T) operate.Rule {
+	rule := operate.RuleOf(pick(t, "type", []operate.RuleType{operate.PauseRule, operate.BlockRule}),
 		eventqueue.Scope{Canvas: pick(t, "canvas", canvases), Module: cronchecker.Module, Name: pick(t, "name", names)})
 	rule.Modifier = pick(t, "modifier", []string{"", cronchecker.Modifier, "other"})
 	return rule
@@ -161,7 +161,7 @@ func (w *cronWorld) hold(t *rapid.T) {
 
 func (w *cronWorld) lift(t *rapid.T) {
 	rule := drawCronRule(t)
-	lift := control.Lift{Type: rule.Type, RuleScope: rule.RuleScope}
+	lift := operate.Lift{Type: rule.Type, RuleScope: rule.RuleScope}
 	_, pgErr := w.store.LiftRule(w.ctx, lift)
 	_, memErr := w.mem.LiftRule(w.ctx, lift)
 	sameCronErrors(t, pgErr, memErr)

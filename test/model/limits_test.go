@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/operate"
 )
 
 const (
@@ -21,8 +21,8 @@ func scanPlace(row pgx.CollectableRow) (r memstore.PlaceRow, err error) {
 }
 
 // drawConcurrencyLimit draws what a limit is for, mostly what concerns many events.
-func drawConcurrencyLimit(t *rapid.T) control.ConcurrencyLimit {
-	limit := control.ConcurrencyLimit{Canvas: pick(t, "canvas", canvases)}
+func drawConcurrencyLimit(t *rapid.T) operate.ConcurrencyLimit {
+	limit := operate.ConcurrencyLimit{Canvas: pick(t, "canvas", canvases)}
 	switch pick(t, "limitOf", []string{"canvas", "canvas", "handler", "handler", "key", "every key"}) {
 	case "handler":
 		limit.Module, limit.Name = pick(t, "module", modules), pick(t, "name", names)
@@ -48,7 +48,7 @@ func (w *world) unlessLimited(race, single func(*rapid.T)) func(*rapid.T) {
 }
 
 // setConcurrencyLimit sets a limit or removes it, and mostly fills its lines as
-// control.ConcurrencyLimits does.
+// operate.ConcurrencyLimits does.
 func (w *world) setConcurrencyLimit(t *rapid.T) {
 	if !w.limited {
 		t.Skip("a sequence without concurrency limits")
@@ -75,7 +75,7 @@ func (w *world) fillGroups(t *rapid.T) {
 	w.fill(t, drawConcurrencyLimit(t), pick(t, "after", []string{"", "key line"}))
 }
 
-func (w *world) fill(t *rapid.T, limit control.ConcurrencyLimit, after string) {
+func (w *world) fill(t *rapid.T, limit operate.ConcurrencyLimit, after string) {
 	pg, pgNext, pgErr := w.store.FillGroups(w.ctx, limit, after)
 	mem, memNext, memErr := w.mem.FillGroups(w.ctx, limit, after)
 	w.sameErrors(t, pgErr, memErr, false)

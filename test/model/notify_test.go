@@ -11,9 +11,9 @@ import (
 	"pgregory.net/rapid"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/operate"
 )
 
 func (w *world) markPending(t *rapid.T) {
@@ -27,7 +27,7 @@ type taker func(store takeStore) (taken []eventqueue.Notification, next eventque
 type takeStore interface {
 	maintenance.RelayStore
 	TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error)
-	control.RuleStore
+	operate.RuleStore
 }
 
 // take compares one call, and returns what it took.
@@ -169,7 +169,7 @@ func (w *world) drawTakeLost(t *rapid.T, after eventqueue.EventID, limit int) ta
 }
 
 func (w *world) drawTakeWaiting(t *rapid.T, after eventqueue.EventID, limit int) taker {
-	of := control.Waiting{Scope: drawScope(t), Since: w.drawTime(t), After: after}
+	of := operate.Waiting{Scope: drawScope(t), Since: w.drawTime(t), After: after}
 	if rapid.IntRange(0, 2).Draw(t, "some") == 0 {
 		of.Modifier, of.UpTo = pick(t, "modifier", modifiers), after+eventqueue.EventID(rapid.IntRange(1, 3).Draw(t, "upTo"))
 	}
@@ -178,20 +178,20 @@ func (w *world) drawTakeWaiting(t *rapid.T, after eventqueue.EventID, limit int)
 	}
 }
 
-var ruleTypes = []control.RuleType{control.PauseRule, control.BlockRule}
+var ruleTypes = []operate.RuleType{operate.PauseRule, operate.BlockRule}
 
 func (w *world) addRule(t *rapid.T) {
-	rule := control.Rule{Type: pick(t, "type", ruleTypes), RuleScope: drawRuleScope(t)}
+	rule := operate.Rule{Type: pick(t, "type", ruleTypes), RuleScope: drawRuleScope(t)}
 	if rapid.Bool().Draw(t, "ends") {
 		rule.Until = w.now.Add(pick(t, "until", durations)).Truncate(time.Microsecond)
 		rule.Actor, rule.Reason = "ann", "a reason"
 	}
 	pg, pgErr := w.store.AddRule(w.ctx, rule)
 	mem, memErr := w.mem.AddRule(w.ctx, rule)
-	if errors.Is(pgErr, control.ErrUntilPassed) != errors.Is(memErr, control.ErrUntilPassed) {
+	if errors.Is(pgErr, operate.ErrUntilPassed) != errors.Is(memErr, operate.ErrUntilPassed) {
 		t.Fatalf("AddRule until %s at %s: %v and %v", rule.Until, w.now, pgErr, memErr)
 	}
-	if !errors.Is(pgErr, control.ErrUntilPassed) {
+	if !errors.Is(pgErr, operate.ErrUntilPassed) {
 		w.sameErrors(t, pgErr, memErr, false)
 	}
 	same(t, "AddRule", pg, mem)
@@ -209,7 +209,7 @@ func (w *world) expiredRules(t *rapid.T) {
 	same(t, "RulesToLift", pg, mem)
 	if rules := w.mem.Rules(); len(rules) > 0 {
 		rule := pick(t, "rule", rules)
-		w.lift(t, control.Lift{Type: rule.Type, RuleScope: rule.RuleScope, Expired: true})
+		w.lift(t, operate.Lift{Type: rule.Type, RuleScope: rule.RuleScope, Expired: true})
 	}
 }
 
@@ -239,8 +239,8 @@ func (w *world) waitingScopes(t *rapid.T) {
 }
 
 // drawRuleScope draws what a rule is about: a handler, one of its modifiers, names with one beginning.
-func drawRuleScope(t *rapid.T) control.RuleScope {
-	scope := control.RuleScope{Scope: drawScope(t)}
+func drawRuleScope(t *rapid.T) operate.RuleScope {
+	scope := operate.RuleScope{Scope: drawScope(t)}
 	if rapid.IntRange(0, 2).Draw(t, "of one modifier") == 0 {
 		scope.Modifier = pick(t, "modifier", modifiers)
 	}
@@ -253,7 +253,7 @@ func drawRuleScope(t *rapid.T) control.RuleScope {
 
 // liftRule lifts any rule, but mostly one that is there.
 func (w *world) liftRule(t *rapid.T) {
-	lift := control.Lift{Type: pick(t, "type", ruleTypes), RuleScope: drawRuleScope(t)}
+	lift := operate.Lift{Type: pick(t, "type", ruleTypes), RuleScope: drawRuleScope(t)}
 	if rules := w.mem.Rules(); len(rules) > 0 && rapid.IntRange(0, 3).Draw(t, "any") > 0 {
 		rule := pick(t, "rule", rules)
 		lift.Type, lift.RuleScope = rule.Type, rule.RuleScope
@@ -264,7 +264,7 @@ func (w *world) liftRule(t *rapid.T) {
 	w.lift(t, lift)
 }
 
-func (w *world) lift(t *rapid.T, lift control.Lift) {
+func (w *world) lift(t *rapid.T, lift operate.Lift) {
 	t.Helper()
 	pg, pgErr := w.store.LiftRule(w.ctx, lift)
 	mem, memErr := w.mem.LiftRule(w.ctx, lift)

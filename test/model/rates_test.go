@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/eventqueue/worker"
 )
@@ -37,7 +37,7 @@ func drawRateScope(t *rapid.T) eventqueue.Scope {
 }
 
 func (w *world) setRateLimit(t *rapid.T) {
-	limit := control.RateLimit{Scope: drawRateScope(t), PerMinute: rapid.IntRange(0, 4).Draw(t, "perMinute"),
+	limit := operate.RateLimit{Scope: drawRateScope(t), PerMinute: rapid.IntRange(0, 4).Draw(t, "perMinute"),
 		PerDay: rapid.IntRange(0, 9).Draw(t, "perDay"), Mode: pick(t, "mode", []ratelimit.Mode{ratelimit.Exact, ratelimit.Approximate})}
 	if limit.Validate() != nil {
 		limit.PerMinute = 3
@@ -113,13 +113,13 @@ func plain(answers []ratelimit.Answer) (all []plainAnswer) {
 
 func (w *world) takeLimited(t *rapid.T) {
 	scope, limit := drawRateScope(t), rapid.IntRange(1, 4).Draw(t, "limit")
-	for after := (control.RatePlace{}); ; {
+	for after := (operate.RatePlace{}); ; {
 		pg, pgNext, pgErr := w.store.TakeLimited(w.ctx, scope, after, limit)
 		mem, memNext, memErr := w.mem.TakeLimited(w.ctx, scope, after, limit)
 		w.sameErrors(t, pgErr, memErr, false)
 		same(t, "TakeLimited", byNotified(pg), byNotified(mem))
 		same(t, "the next place of TakeLimited", pgNext, memNext)
-		if after = pgNext; after == (control.RatePlace{}) {
+		if after = pgNext; after == (operate.RatePlace{}) {
 			return
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 )
@@ -186,7 +186,7 @@ func (w *world) ruleWaitsForClaim(t *rapid.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		added, pgErr = w.store.AddRule(w.ctx, control.RuleOf(kind, scope))
+		added, pgErr = w.store.AddRule(w.ctx, operate.RuleOf(kind, scope))
 	}()
 	defer func() {
 		u.rollBack(w)
@@ -204,7 +204,7 @@ func (w *world) ruleWaitsForClaim(t *rapid.T) {
 	}
 	u.commit(t, w)
 	<-done
-	mem, memErr := w.mem.AddRule(w.ctx, control.RuleOf(kind, scope))
+	mem, memErr := w.mem.AddRule(w.ctx, operate.RuleOf(kind, scope))
 	w.sameErrors(t, pgErr, memErr, false)
 	same(t, "AddRule", added, mem)
 }

@@ -19,14 +19,11 @@ func working(tests ...string) []judge { return []judge{{"./eventqueue/worker", t
 // maintaining are tests of package maintenance.
 func maintaining(tests ...string) []judge { return []judge{{"./eventqueue/maintenance", tests}} }
 
-// controlling are tests of package control.
-func controlling(tests ...string) []judge { return []judge{{"./eventqueue/control", tests}} }
+// controlling are tests of package operate.
+func controlling(tests ...string) []judge { return []judge{{"./eventqueue/operate", tests}} }
 
 // letting are tests of package access.
 func letting(tests ...string) []judge { return []judge{{"./access", tests}} }
-
-// inBulk are tests of package bulk.
-func inBulk(tests ...string) []judge { return []judge{{"./eventqueue/bulk", tests}} }
 
 // overHTTP are tests of package httpapi.
 func overHTTP(tests ...string) []judge { return []judge{{"./httpapi", tests}} }

@@ -4,7 +4,7 @@ package main
 func accessMutants() []mutant {
 	const tokens, who, issuer = "access/tokens.go", "access/identity.go", "access/issuer.go"
 	const place, audited = "access/authenticator.go", "eventqueue/pgstore/audited.go"
-	const operations, running, made = "eventqueue/bulk/operations.go", "eventqueue/bulk/run.go", "access/makers.go"
+	const operations, running, made = "eventqueue/operate/operations.go", "eventqueue/operate/operationsrun.go", "access/makers.go"
 	return []mutant{
 		{"an-expired-token-lets-in", "I16", tokens, change("revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())`", "revoked_at IS NULL`"), letting("TestTokensThatLetNobodyIn")},
 		{"a-revoked-token-lets-in", "I16", tokens, change("= `revoked_at IS NULL AND (expires", "= `(expires"), letting("TestTokens")},
@@ -19,12 +19,12 @@ func accessMutants() []mutant {
 		{"a-page-of-a-browser-gets-in", "I16", place, change("&& LoopbackHost(r.Host)", `&& r.Host != ""`), letting("TestLoopback")},
 		{"a-change-without-its-row", "I11", audited, change("if bytes.Equal(before, after) {", "if bytes.Equal(before, after) || len(after) >= 0 {"), stored("TestAudit")},
 		{"a-change-of-events-without-its-row", "I11", audited, change("if len(changed) == 0 {", "if len(changed) >= 0 {"), stored("TestAudit")},
-		{"another-identity-confirms", "I16", operations, change("WHERE o.id = $1 AND o.identity = $2", "WHERE o.id = $1 AND $2::text <> ''"), inBulk("TestWhoMayConfirm")},
-		{"an-old-count-is-confirmed", "I16", operations, change("		if expired {", "		if expired && op.Counted < 0 {"), inBulk("TestWhoMayConfirm")},
-		{"a-change-of-many-reaches-later-events", "I16", running, change("t.filter(), t.after, t.last, pageSize", "t.filter(), t.after, 1<<62, pageSize"), inBulk("TestEachVerb")},
-		{"an-interrupted-piece-is-not-counted", "I14", running, change("if err != nil || !interrupted {", "if err != nil || t != nil {"), inBulk("TestAnotherProgramGoesOn")},
-		{"an-operation-is-taken-from-the-living", "I14", running, change("state = 'running' AND leased_until <= clock_timestamp()", "state = 'running' AND leased_until <= 'infinity'"), inBulk("TestAnotherProgramGoesOn")},
-		{"ages-grow-after-the-count", "I16", running, change("f.OlderThan += t.age", "f.OlderThan += 0 * t.age"), inBulk("TestAgesCountFromTheCount")},
+		{"another-identity-confirms", "I16", operations, change("WHERE o.id = $1 AND o.identity = $2", "WHERE o.id = $1 AND $2::text <> ''"), controlling("TestWhoMayConfirm")},
+		{"an-old-count-is-confirmed", "I16", operations, change("		if expired {", "		if expired && op.Counted < 0 {"), controlling("TestWhoMayConfirm")},
+		{"a-change-of-many-reaches-later-events", "I16", running, change("t.filter(), t.after, t.last, pageSize", "t.filter(), t.after, 1<<62, pageSize"), controlling("TestEachVerb")},
+		{"an-interrupted-piece-is-not-counted", "I14", running, change("if err != nil || !interrupted {", "if err != nil || t != nil {"), controlling("TestAnotherProgramGoesOn")},
+		{"an-operation-is-taken-from-the-living", "I14", running, change("state = 'running' AND leased_until <= clock_timestamp()", "state = 'running' AND leased_until <= 'infinity'"), controlling("TestAnotherProgramGoesOn")},
+		{"ages-grow-after-the-count", "I16", running, change("f.OlderThan += t.age", "f.OlderThan += 0 * t.age"), controlling("TestAgesCountFromTheCount")},
 		{"a-token-makes-a-greater-one", "I16", made, change("case i.Exceeds(n.Grant):", "case i.Exceeds(n.Grant) && n.Name == \"\":"), overHTTP("TestTokensOverHTTP")},
 		{"a-token-makes-one-that-outlives-it", "I16", made, change("case longest > 0 && n.For > longest:", "case longest < 0:"), letting("TestTokensEndNoLaterThanTheirMakers")},
 		{"a-token-without-an-end-outlives-its-maker", "I16", made, change("	if n.For == 0 {", "	if n.For < 0 {"), letting("TestTokensEndNoLaterThanTheirMakers")},

@@ -11,7 +11,7 @@ func historyMutants() []mutant {
 		{"requeue-charges-for-no-run", "I18", suspectFile, change("(e.locked_at IS NOT NULL AND e.begun AND coalesce", "(e.locked_at IS NOT NULL AND coalesce"), controlling("TestRequeueChargesForRunsOnly")},
 		{"requeue-gives-the-lost-run-back", "I9", store, change("lost_run = false, ` + takeoverSQL + `,`", "lost_run = false,`"), controlling(fenced)},
 		{"requeue-begins-the-tokens-anew", "I5", store, change("notified_at = NULL\n", "notified_at = NULL, attempts = 0\n"), controlling(fenced)},
-		{"retry-notifies-nobody", "I13", "eventqueue/control/retry.go", change(`notifyFreed(ctx, r.queue, moved, "retried")`, "_ = moved"), controlling("TestRetryMovesAndNotifies")},
+		{"retry-notifies-nobody", "I13", "eventqueue/operate/retry.go", change(`notifyFreed(ctx, r.queue, moved, "retried")`, "_ = moved"), controlling("TestRetryMovesAndNotifies")},
 		{"retry-all-of-a-canvas", "I16", "eventqueue/pgstore/select.go", change("($6::text = '' OR e.name = $6)", "($6::text = '' OR e.name <> '')"), controlling("TestRetryAllIsOfOneHandler")},
 		{"prune-waits-for-a-retry", "I15", prune, change("FOR UPDATE OF l SKIP LOCKED", "FOR UPDATE OF l"), maintaining("TestPrunerLeavesWhatARetryMoves")},
 		{"prune-of-every-status", "I1", prune, change("status::text = $1::text AND created_at <= bound.ended AS outdated", "created_at <= bound.ended AS outdated"),

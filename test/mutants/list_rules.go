@@ -2,8 +2,8 @@ package main
 
 // ruleMutants are about pausing, blocking and lifting.
 func ruleMutants() []mutant {
-	const store, rules = "eventqueue/pgstore/rules.go", "eventqueue/control/rules.go"
-	const expiry, readable = "eventqueue/control/expiry.go", "migrations/00002_rules.sql"
+	const store, rules = "eventqueue/pgstore/rules.go", "eventqueue/operate/rules.go"
+	const expiry, readable = "eventqueue/operate/expiry.go", "migrations/00002_rules.sql"
 	const anyYear, alone = "TestRulesOfAnyYearCostNothing", "TestARuleThatCannotBeLiftedIsLeftAlone"
 	const waiting = "eventqueue/pgstore/waiting.go"
 	const lift, waits, expired = "TestLiftingARuleTouchesNoOther", "TestWhatWaitsIsTakenOnce", "TestRulesAreLiftedAtTheirEnd"
@@ -39,7 +39,7 @@ func ruleMutants() []mutant {
 		{"rule-is-lifted-before-its-end", "I7", store, change("OR until <= clock_timestamp())`\n\n// slowly", "OR $7)`\n\n// slowly"), stored("TestSuite")},
 		{"rule-expires-before-its-end", "I7", store, change("WHERE until <= clock_timestamp()", "WHERE until IS NOT NULL"), stored("TestSuite")},
 		{"lift-at-the-end-notifies-twice", "I14", rules, change("if lift.Expired && !lifted.Removed {", "if false {"), protocol(expired)},
-		{"lift-at-the-end-goes-by-no-end", "I7", "eventqueue/control/expiry.go", change("RuleScope: rule.RuleScope, Expired: true}", "RuleScope: rule.RuleScope}"), protocol(expired)},
+		{"lift-at-the-end-goes-by-no-end", "I7", "eventqueue/operate/expiry.go", change("RuleScope: rule.RuleScope, Expired: true}", "RuleScope: rule.RuleScope}"), protocol(expired)},
 		{"bad-time-of-a-rule-keeps-the-others", "I15", store, change("least(greatest(released_at, '0001-01-01 00:00Z'), '9999-12-31 00:00Z')", "released_at"), stored(anyYear)},
 		{"bad-end-of-a-rule-keeps-the-others", "I15", store, change("least(greatest(until, '0001-01-01 00:00Z'), '9999-12-31 00:00Z')", "until"), stored(anyYear)},
 		{"bad-time-of-a-rule-hides-the-others", "I15", "eventqueue/inspect/rules.go", change("least(greatest(created_at, '0001-01-01 12:00'), '9999-12-30 12:00')", "created_at"),
@@ -52,7 +52,7 @@ func ruleMutants() []mutant {
 		{"bad-releases-of-rules-are-kept", "I15", readable, change("WHERE NOT (released_at >=", "WHERE false AND NOT (released_at >="), stored("TestBadRulesAreCorrected")},
 		{"rule-that-cannot-be-lifted-is-tried-each-second", "I15", expiry, change("if r.refused == nil {\n\t\treturn false", "if r.refused != nil {\n\t\treturn false"), protocol(alone)},
 		{"rule-that-cannot-be-lifted-is-given-up", "I13", expiry, change("refusedWait = time.Minute", "refusedWait = time.Hour"), protocol(alone)},
-		{"rule-that-cannot-be-lifted-keeps-the-others", "I15", "eventqueue/control/expiry.go",
+		{"rule-that-cannot-be-lifted-keeps-the-others", "I15", "eventqueue/operate/expiry.go",
 			change("errs = append(errs, err)", "if errs = append(errs, err); err != nil {\n\t\t\tbreak\n\t\t}"), protocol(expired)},
 	}
 }

@@ -62,7 +62,7 @@ func serviceMutants() []mutant {
 		{"any-number-of-runs-is-given-up", "I21", "eventqueue/worker/hung.go", change("if r.givenUp >= most {", "if most < 0 {"), working("TestHungHandlersBeyondTheBoundKeepTheirSlots")},
 		{"worker-full-of-hung-handlers-is-well", "I13", "eventqueue/worker/worker.go", change("held < all {", "held <= all {"), working("TestHungHandlersBeyondTheBoundKeepTheirSlots")},
 		{"hung-loop-is-well", "I13", "internal/rounds/rounds.go", change("case now.Sub(l.late) >= sure:", "case now.Sub(l.late) >= sure && l.due.IsZero():"), protocol("TestAHungLoopOfAWorkerIsNamed")},
-		{"lifts-are-not-watched", "I13", "eventqueue/control/expiry.go", change("\tr.loop.Within(2 * statementTakes)\n", ""), protocol("TestAHungLoopOfCronIsNamed")},
+		{"lifts-are-not-watched", "I13", "eventqueue/operate/expiry.go", change("\tr.loop.Within(2 * statementTakes)\n", ""), protocol("TestAHungLoopOfCronIsNamed")},
 		{"counts-of-minutes-are-not-watched", "I13", "eventqueue/maintenance/minutes.go", change("\tm.loop.Within(statementTakes)\n\tif m.idle", "\tif m.idle"), protocol("TestAHungLoopOfCronIsNamed")},
 		{"lock-timeout-is-not-watched", "I13", "eventqueue/maintenance/locktimeout.go", change("\t\tloop.Within(statementTakes)\n", ""), protocol("TestAHungLoopOfCronIsNamed")},
 		{"program-that-thaws-is-restarted", "I13", "internal/rounds/rounds.go", change("case l.late.IsZero():", "case l.late.IsZero() && l.due.IsZero():"), []judge{{"./internal/rounds", []string{"TestAProgramThatThawsIsGivenTime"}}}},

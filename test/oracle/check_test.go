@@ -9,8 +9,8 @@ import (
 	"go.uber.org/goleak"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/test/oracle"
 )
 
@@ -75,7 +75,7 @@ func (s *script) begin(second float64, actor string, attempt int32, together int
 }
 
 func (s *script) rule(kind oracle.Kind, second float64, call int64, changed bool) *script {
-	s.Add(oracle.Record{Kind: kind, At: at(second), Rule: control.PauseRule, Scope: scope(), Call: call, Changed: changed})
+	s.Add(oracle.Record{Kind: kind, At: at(second), Rule: operate.PauseRule, Scope: scope(), Call: call, Changed: changed})
 	return s
 }
 
@@ -87,9 +87,9 @@ func (s *script) pause(from, to float64, call int64, changed bool) *script {
 func (s *script) narrow(width oracle.Width, name string, from float64) *script {
 	of := scope()
 	of.Name = name
-	s.Add(oracle.Record{Kind: oracle.RuleAsked, At: at(from), Rule: control.PauseRule, Scope: of, Width: width, Call: 9})
-	s.Add(oracle.Record{Kind: oracle.RuleAdded, At: at(from), Rule: control.PauseRule, Scope: of, Width: width, Call: 9, Changed: true})
-	s.Final.Rules = append(s.Final.Rules, oracle.RuleRow{Type: control.PauseRule, Scope: of, Width: width})
+	s.Add(oracle.Record{Kind: oracle.RuleAsked, At: at(from), Rule: operate.PauseRule, Scope: of, Width: width, Call: 9})
+	s.Add(oracle.Record{Kind: oracle.RuleAdded, At: at(from), Rule: operate.PauseRule, Scope: of, Width: width, Call: 9, Changed: true})
+	s.Final.Rules = append(s.Final.Rules, oracle.RuleRow{Type: operate.PauseRule, Scope: of, Width: width})
 	return s
 }
 
@@ -127,7 +127,7 @@ func (s *script) row(due float64, locked bool) *script {
 }
 
 func (s *script) paused() *script {
-	s.Final.Rules = append(s.Final.Rules, oracle.RuleRow{Type: control.PauseRule, Scope: scope()})
+	s.Final.Rules = append(s.Final.Rules, oracle.RuleRow{Type: operate.PauseRule, Scope: scope()})
 	return s
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/test/oracle"
 )
@@ -112,7 +112,7 @@ func TestRates(t *testing.T) {
 	granted := func(mode ratelimit.Mode, untold int, ran int, grants ...float64) *oracle.History {
 		h := newScript().History
 		h.Bounds.Untold = untold
-		h.Rates = []oracle.RateChange{{At: at(0), Limit: control.RateLimit{Scope: scope, PerMinute: 2, Mode: mode}}}
+		h.Rates = []oracle.RateChange{{At: at(0), Limit: operate.RateLimit{Scope: scope, PerMinute: 2, Mode: mode}}}
 		for _, second := range grants {
 			h.Add(oracle.Record{Kind: oracle.Granted, At: at(second), Actor: "w", Scope: scope, Granted: 1, Ran: ran})
 		}
@@ -120,7 +120,7 @@ func TestRates(t *testing.T) {
 		return &h
 	}
 	removed := granted(ratelimit.Exact, 0, 0)
-	removed.Rates = append(removed.Rates, oracle.RateChange{At: at(0.5), Limit: control.RateLimit{Scope: scope}})
+	removed.Rates = append(removed.Rates, oracle.RateChange{At: at(0.5), Limit: operate.RateLimit{Scope: scope}})
 	for name, c := range map[string]struct {
 		h    *oracle.History
 		want string
@@ -183,7 +183,7 @@ func TestPublishesOfAPausedEvent(t *testing.T) {
 	t.Parallel()
 	paused := func(keys oracle.Record, published int, repeats ...float64) *oracle.History {
 		s := newScript().pause(0, 0.1, 1, true)
-		s.Final.Rules = []oracle.RuleRow{{Type: control.PauseRule, Scope: scope()}}
+		s.Final.Rules = []oracle.RuleRow{{Type: operate.PauseRule, Scope: scope()}}
 		keys.Kind, keys.Event, keys.Canvas, keys.Handler, keys.Value = oracle.Emitted, 7, scope().Canvas, key, "{}"
 		keys.At, keys.Due = at(0.5), at(0.5)
 		s.Add(keys)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
 // History is what is known of one attack on a queue.
@@ -127,12 +127,12 @@ type LogRow struct {
 
 // RuleRow is a row of scheduling_rules at the end.
 type RuleRow struct {
-	Type  control.RuleType
+	Type  operate.RuleType
 	Scope eventqueue.Scope
 	Width Width
 }
 
-// Width says that a rule is about more or fewer events than those of its scope, as in control.RuleScope.
+// Width says that a rule is about more or fewer events than those of its scope, as in operate.RuleScope.
 type Width struct {
 	Prefix   bool
 	Modifier string
@@ -215,12 +215,12 @@ func (b *Bounds) maxRetries(key eventqueue.HandlerKey) (least, most int) {
 type LimitChange struct {
 	At time.Time
 	// Limit has a Max of 0 when it was removed.
-	Limit control.ConcurrencyLimit
+	Limit operate.ConcurrencyLimit
 }
 
 // RateChange is a rate limit that was set, or removed.
 type RateChange struct {
 	At time.Time
 	// Limit has neither PerMinute nor PerDay when it was removed.
-	Limit control.RateLimit
+	Limit operate.RateLimit
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/test/oracle"
 )
 
@@ -33,7 +33,7 @@ func TestLimits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			h := oracle.History{Bounds: oracle.Bounds{LockTimeout: time.Minute}}
-			h.Limits = []oracle.LimitChange{{At: at(c.set), Limit: control.ConcurrencyLimit{Canvas: canvas, Max: c.most}}}
+			h.Limits = []oracle.LimitChange{{At: at(c.set), Limit: operate.ConcurrencyLimit{Canvas: canvas, Max: c.most}}}
 			for id := eventqueue.EventID(1); id <= 2; id++ {
 				h.Add(oracle.Record{Kind: oracle.Emitted, Event: id, At: at(1), Due: at(1), Canvas: canvas, Handler: eventqueue.HandlerKey{Module: "WORKER", Name: "a", Modifier: "_"}})
 			}

@@ -4,14 +4,14 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 )
 
 // rateTerm is a time during which a rate limit did not change.
 type rateTerm struct {
 	from, to time.Time // to zero: to the end
-	limit    control.RateLimit
+	limit    operate.RateLimit
 }
 
 func (t *rateTerm) has(at time.Time) bool {

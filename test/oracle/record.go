@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 )
 
 // Kind says what a Record records.
@@ -138,7 +138,7 @@ type Record struct {
 
 	Meant Kind
 
-	Rule    control.RuleType
+	Rule    operate.RuleType
 	Scope   eventqueue.Scope
 	Width   Width // of the rule
 	Call    int64 // ties the return of a call to its beginning

@@ -5,20 +5,20 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
 // ruleKey is one row that scheduling_rules may have.
 type ruleKey struct {
-	rule  control.RuleType
+	rule  operate.RuleType
 	scope eventqueue.Scope
 	width Width
 }
 
 func (k ruleKey) String() string { return fmt.Sprintf("%s of %s", k.rule, k.about()) }
 
-func (k ruleKey) about() control.RuleScope {
-	return control.RuleScope{Scope: k.scope, Prefix: k.width.Prefix, Modifier: k.width.Modifier}
+func (k ruleKey) about() operate.RuleScope {
+	return operate.RuleScope{Scope: k.scope, Prefix: k.width.Prefix, Modifier: k.width.Modifier}
 }
 
 // ruleCall is one call that adds or lifts a rule.

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgnotify"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/pubsubnotify"
@@ -18,7 +18,7 @@ import (
 type Emitter struct {
 	Pool  *pgxpool.Pool
 	Queue *eventqueue.Queue
-	Rules *control.Rules
+	Rules *operate.Rules
 }
 
 // OpenEmitter connects to the database under a name, and to Pub/Sub, until c cleans up.
@@ -56,7 +56,7 @@ func openEmitter(ctx context.Context, c *command.Cleanups, databaseURL, name str
 		return nil, err
 	}
 	c.OnCleanup(queue.Close)
-	rules, err := control.NewRules(store, queue)
+	rules, err := operate.NewRules(store, queue)
 	return &Emitter{pool, queue, rules}, err
 }
 

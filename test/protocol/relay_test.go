@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/operate"
 )
 
 // ledger plays the database for emits, a relay and rules: it hands out each of
@@ -23,7 +23,7 @@ type ledger struct {
 	// Methods that are not called panic.
 	eventqueue.EmitStore
 	maintenance.RelayStore
-	control.RuleStore
+	operate.RuleStore
 
 	mu        sync.Mutex // for pages
 	due, lost [][]eventqueue.Notification
@@ -33,14 +33,14 @@ type ledger struct {
 	published map[eventqueue.EventID]int
 	failing   bool
 	inserted  eventqueue.EventID
-	lifted    control.Lifted
-	expired   []control.Rule
-	lifts     []control.Lift
+	lifted    operate.Lifted
+	expired   []operate.Rule
+	lifts     []operate.Lift
 	refused   string             // the name of the handler whose rules cannot be lifted
 	refusals  []time.Time        // when that was tried
-	released  []control.Released // by the next calls of Release
+	released  []operate.Released // by the next calls of Release
 	scopes    []eventqueue.Scope // with waiting events
-	taken     []control.Waiting  // the calls of TakeWaiting
+	taken     []operate.Waiting  // the calls of TakeWaiting
 	since     time.Time          // of the last TakeWaiting
 	hang      chan struct{}
 }
@@ -127,7 +127,7 @@ func (l *ledger) Sweep(_ context.Context, after eventqueue.EventID, _ int, _ tim
 	return s, err
 }
 
-func (l *ledger) TakeWaiting(_ context.Context, of control.Waiting, _ int) ([]eventqueue.Notification, eventqueue.EventID, error) {
+func (l *ledger) TakeWaiting(_ context.Context, of operate.Waiting, _ int) ([]eventqueue.Notification, eventqueue.EventID, error) {
 	l.since = of.Since
 	l.taken = append(l.taken, of)
 	return l.page(of.After)
@@ -151,22 +151,22 @@ func (l *ledger) page(after eventqueue.EventID) ([]eventqueue.Notification, even
 	return nil, 0, nil
 }
 
-func (l *ledger) LiftRule(_ context.Context, lift control.Lift) (control.Lifted, error) {
+func (l *ledger) LiftRule(_ context.Context, lift operate.Lift) (operate.Lifted, error) {
 	if l.refused != "" && lift.Name == l.refused {
 		l.refusals = append(l.refusals, time.Now())
-		return control.Lifted{}, &pgconn.PgError{Code: "P0001"}
+		return operate.Lifted{}, &pgconn.PgError{Code: "P0001"}
 	}
 	l.lifts = append(l.lifts, lift)
 	return l.lifted, nil
 }
 
-func (l *ledger) RulesToLift(context.Context) ([]control.Rule, error) { return l.expired, nil }
+func (l *ledger) RulesToLift(context.Context) ([]operate.Rule, error) { return l.expired, nil }
 
-func (l *ledger) WaitingScopes(context.Context, control.RuleScope) ([]eventqueue.Scope, error) {
+func (l *ledger) WaitingScopes(context.Context, operate.RuleScope) ([]eventqueue.Scope, error) {
 	return l.scopes, nil
 }
 
-func (l *ledger) Release(context.Context, control.RuleType, control.RuleScope) (released control.Released, _ error) {
+func (l *ledger) Release(context.Context, operate.RuleType, operate.RuleScope) (released operate.Released, _ error) {
 	if len(l.released) > 0 {
 		released, l.released = l.released[0], l.released[1:]
 	}
@@ -249,13 +249,13 @@ func TestARelayKeepsItsRate(t *testing.T) {
 }
 
 // rules are on the ledger.
-func (l *ledger) rules(t *testing.T) *control.Rules {
+func (l *ledger) rules(t *testing.T) *operate.Rules {
 	t.Helper()
 	queue, err := eventqueue.New(l, l, eventqueue.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := control.NewRules(l, queue)
+	rules, err := operate.NewRules(l, queue)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,8 +267,8 @@ func TestLiftingNotifiesAllThatWaits(t *testing.T) {
 	t.Parallel()
 	const pages, all = 3, 3 * eventqueue.MaxPublish
 	l := newLedger(0, pages)
-	l.lifted = control.Lifted{Removed: true, Last: true, At: time.Now()}
-	removed, notified, err := l.rules(t).Lift(t.Context(), control.PauseRule, scope)
+	l.lifted = operate.Lifted{Removed: true, Last: true, At: time.Now()}
+	removed, notified, err := l.rules(t).Lift(t.Context(), operate.PauseRule, scope)
 	if err != nil || !removed || notified != all {
 		t.Errorf("removed=%t notified=%d err=%v, want all %d", removed, notified, err, all)
 	}
@@ -282,21 +282,21 @@ func TestRulesAreLiftedAtTheirEnd(t *testing.T) {
 	other := scope
 	other.Name = "other"
 	l := newLedger(0, 2)
-	l.expired = []control.Rule{control.RuleOf(control.BlockRule, other), control.RuleOf(control.PauseRule, scope)}
+	l.expired = []operate.Rule{operate.RuleOf(operate.BlockRule, other), operate.RuleOf(operate.PauseRule, scope)}
 	l.refused = other.Name
-	l.lifted = control.Lifted{Removed: true, Last: true, At: time.Now()}
+	l.lifted = operate.Lifted{Removed: true, Last: true, At: time.Now()}
 	lifted, _, err := l.rules(t).LiftExpired(t.Context())
 	if err == nil || !slices.Equal(lifted, l.expired[1:]) {
 		t.Errorf("lifted are %+v, %v", lifted, err)
 	}
-	if want := []control.Lift{{Type: control.PauseRule, RuleScope: control.RuleScope{Scope: scope}, Expired: true}}; !slices.Equal(l.lifts, want) {
+	if want := []operate.Lift{{Type: operate.PauseRule, RuleScope: operate.RuleScope{Scope: scope}, Expired: true}}; !slices.Equal(l.lifts, want) {
 		t.Errorf("lifted by %+v, want %+v", l.lifts, want)
 	}
 	l.publishedOnce(t, 2*eventqueue.MaxPublish)
 
 	l = newLedger(0, 1)
-	l.expired = []control.Rule{control.RuleOf(control.PauseRule, scope)}
-	l.lifted = control.Lifted{Last: true, At: time.Now()}
+	l.expired = []operate.Rule{operate.RuleOf(operate.PauseRule, scope)}
+	l.lifted = operate.Lifted{Last: true, At: time.Now()}
 	if lifted, _, err := l.rules(t).LiftExpired(t.Context()); err != nil || len(lifted) != 0 {
 		t.Errorf("another one has lifted it, and this one returns %+v, %v", lifted, err)
 	}
@@ -311,17 +311,17 @@ func TestARuleIsLiftedAtItsRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(0, 0)
-		slow := control.RuleOf(control.PauseRule, scope)
+		slow := operate.RuleOf(operate.PauseRule, scope)
 		slow.Rate = 1
-		l.lifted = control.Lifted{Removed: true, Last: true}
-		l.released = []control.Released{{GoesOn: true, UpTo: 5, At: time.Now()}}
-		result, err := l.rules(t).LiftRule(t.Context(), control.Lift{Type: slow.Type, RuleScope: slow.RuleScope, Rate: 1})
-		if err != nil || !result.Removed || !result.GoesOn || len(l.taken) != 1 || l.taken[0] != (control.Waiting{Scope: scope, Since: time.Now(), UpTo: 5}) {
+		l.lifted = operate.Lifted{Removed: true, Last: true}
+		l.released = []operate.Released{{GoesOn: true, UpTo: 5, At: time.Now()}}
+		result, err := l.rules(t).LiftRule(t.Context(), operate.Lift{Type: slow.Type, RuleScope: slow.RuleScope, Rate: 1})
+		if err != nil || !result.Removed || !result.GoesOn || len(l.taken) != 1 || l.taken[0] != (operate.Waiting{Scope: scope, Since: time.Now(), UpTo: 5}) {
 			t.Errorf("at first %+v, %v; taken are %+v", result, err, l.taken)
 		}
-		l.taken, l.expired = nil, []control.Rule{slow}
-		l.released = []control.Released{{GoesOn: true, After: 5, UpTo: 5}, {GoesOn: true, After: 5, UpTo: 6}, {Removed: true, Last: true, After: 6}, {GoesOn: true}}
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second+control.ExpiryInterval-time.Millisecond)
+		l.taken, l.expired = nil, []operate.Rule{slow}
+		l.released = []operate.Released{{GoesOn: true, After: 5, UpTo: 5}, {GoesOn: true, After: 5, UpTo: 6}, {Removed: true, Last: true, After: 6}, {GoesOn: true}}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second+operate.ExpiryInterval-time.Millisecond)
 		defer cancel()
 		if err := l.rules(t).RunExpiry(ctx); err != nil {
 			t.Error(err)
@@ -338,12 +338,12 @@ func TestARuleThatCannotBeLiftedIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(0, 0)
-		slow, bad := control.RuleOf(control.PauseRule, scope), control.RuleOf(control.PauseRule, scope)
+		slow, bad := operate.RuleOf(operate.PauseRule, scope), operate.RuleOf(operate.PauseRule, scope)
 		slow.Rate, bad.Name = 1, "bad"
-		l.expired, l.refused = []control.Rule{bad, slow}, bad.Name
+		l.expired, l.refused = []operate.Rule{bad, slow}, bad.Name
 		const seconds = 600
 		for range seconds {
-			l.released = append(l.released, control.Released{GoesOn: true})
+			l.released = append(l.released, operate.Released{GoesOn: true})
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), (seconds-1)*time.Second+time.Millisecond)
 		defer cancel()
@@ -374,9 +374,9 @@ func TestAllHandlersOfAPrefixAreNotified(t *testing.T) {
 	other.Name = "other"
 	l := newLedger(0, 1)
 	l.scopes = []eventqueue.Scope{scope, other}
-	l.lifted = control.Lifted{Removed: true, Last: true, At: time.Now()}
-	result, err := l.rules(t).LiftRule(t.Context(), control.Lift{Type: control.PauseRule, RuleScope: control.RuleScope{Scope: scope, Prefix: true, Modifier: "bulk"}})
-	if err != nil || result.Notified != 2*eventqueue.MaxPublish || len(l.taken) != 2 || l.taken[1] != (control.Waiting{Scope: other, Modifier: "bulk", Since: l.lifted.At}) {
+	l.lifted = operate.Lifted{Removed: true, Last: true, At: time.Now()}
+	result, err := l.rules(t).LiftRule(t.Context(), operate.Lift{Type: operate.PauseRule, RuleScope: operate.RuleScope{Scope: scope, Prefix: true, Modifier: "bulk"}})
+	if err != nil || result.Notified != 2*eventqueue.MaxPublish || len(l.taken) != 2 || l.taken[1] != (operate.Waiting{Scope: other, Modifier: "bulk", Since: l.lifted.At}) {
 		t.Errorf("%+v, %v; taken are %+v", result, err, l.taken)
 	}
 }
@@ -387,8 +387,8 @@ func TestAllHandlersOfAPrefixAreNotified(t *testing.T) {
 func TestLiftingAgain(t *testing.T) {
 	t.Parallel()
 	l := newLedger(0, 1)
-	l.lifted = control.Lifted{Last: true, At: time.Now()}
-	removed, notified, err := l.rules(t).Lift(t.Context(), control.PauseRule, scope)
+	l.lifted = operate.Lifted{Last: true, At: time.Now()}
+	removed, notified, err := l.rules(t).Lift(t.Context(), operate.PauseRule, scope)
 	if err != nil || removed || notified != eventqueue.MaxPublish {
 		t.Errorf("removed=%t notified=%d err=%v", removed, notified, err)
 	}
@@ -396,8 +396,8 @@ func TestLiftingAgain(t *testing.T) {
 		t.Error("what has just been notified is notified again")
 	}
 	l = newLedger(0, 1)
-	l.lifted = control.Lifted{Removed: true, At: time.Now()}
-	if _, notified, err := l.rules(t).Lift(t.Context(), control.PauseRule, scope); err != nil || notified != 0 {
+	l.lifted = operate.Lifted{Removed: true, At: time.Now()}
+	if _, notified, err := l.rules(t).Lift(t.Context(), operate.PauseRule, scope); err != nil || notified != 0 {
 		t.Errorf("under another rule %d were notified, %v", notified, err)
 	}
 }

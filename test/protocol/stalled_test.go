@@ -8,8 +8,8 @@ import (
 
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 )
 
@@ -174,29 +174,29 @@ func (h hangingRelay) LockTimeout(ctx context.Context) (time.Duration, bool, err
 	return time.Minute, true, h.in(ctx, "lock timeout")
 }
 
-func (hangingRelay) AddRule(context.Context, control.Rule) (bool, error) { return true, nil }
+func (hangingRelay) AddRule(context.Context, operate.Rule) (bool, error) { return true, nil }
 
-func (h hangingRelay) RulesToLift(ctx context.Context) ([]control.Rule, error) {
-	rule := control.RuleOf(control.PauseRule, eventqueue.Scope{Canvas: eventqueue.CanvasID{1}, Module: "WORKER", Name: "job"})
+func (h hangingRelay) RulesToLift(ctx context.Context) ([]operate.Rule, error) {
+	rule := operate.RuleOf(operate.PauseRule, eventqueue.Scope{Canvas: eventqueue.CanvasID{1}, Module: "WORKER", Name: "job"})
 	rule.Prefix, rule.Until = true, time.Now()
 	released := rule
 	released.Rate = 5
-	return []control.Rule{rule, released}, h.in(ctx, "rules")
+	return []operate.Rule{rule, released}, h.in(ctx, "rules")
 }
 
-func (h hangingRelay) LiftRule(ctx context.Context, _ control.Lift) (control.Lifted, error) {
-	return control.Lifted{Removed: true, Last: true}, h.in(ctx, "lift")
+func (h hangingRelay) LiftRule(ctx context.Context, _ operate.Lift) (operate.Lifted, error) {
+	return operate.Lifted{Removed: true, Last: true}, h.in(ctx, "lift")
 }
 
-func (h hangingRelay) Release(ctx context.Context, _ control.RuleType, _ control.RuleScope) (control.Released, error) {
-	return control.Released{}, h.in(ctx, "release")
+func (h hangingRelay) Release(ctx context.Context, _ operate.RuleType, _ operate.RuleScope) (operate.Released, error) {
+	return operate.Released{}, h.in(ctx, "release")
 }
 
-func (h hangingRelay) WaitingScopes(ctx context.Context, scope control.RuleScope) ([]eventqueue.Scope, error) {
+func (h hangingRelay) WaitingScopes(ctx context.Context, scope operate.RuleScope) ([]eventqueue.Scope, error) {
 	return []eventqueue.Scope{scope.Scope}, h.in(ctx, "scopes")
 }
 
-func (h hangingRelay) TakeWaiting(ctx context.Context, _ control.Waiting, _ int) ([]eventqueue.Notification, eventqueue.EventID, error) {
+func (h hangingRelay) TakeWaiting(ctx context.Context, _ operate.Waiting, _ int) ([]eventqueue.Notification, eventqueue.EventID, error) {
 	return nil, 0, h.in(ctx, "take waiting")
 }
 
@@ -272,7 +272,7 @@ func (s *script) cronPart(call string, store hangingRelay) (run func(context.Con
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		r, err := control.NewRules(store, queue)
+		r, err := operate.NewRules(store, queue)
 		if err != nil {
 			s.t.Fatal(err)
 		}

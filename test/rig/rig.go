@@ -13,10 +13,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
@@ -291,9 +291,9 @@ func EdgesOfDelays() []int64 {
 }
 
 // Requeuer makes a Requeuer on the store and the queue of the rig.
-func (r *Rig) Requeuer() *control.Requeuer {
+func (r *Rig) Requeuer() *operate.Requeuer {
 	r.T.Helper()
-	requeuer, err := control.NewRequeuer(r.Store, r.Queue)
+	requeuer, err := operate.NewRequeuer(r.Store, r.Queue)
 	if err != nil {
 		r.T.Fatal(err)
 	}
@@ -301,7 +301,7 @@ func (r *Rig) Requeuer() *control.Requeuer {
 }
 
 // Requeue makes events run now.
-func (r *Rig) Requeue(ids ...eventqueue.EventID) []control.Requeued {
+func (r *Rig) Requeue(ids ...eventqueue.EventID) []operate.Requeued {
 	r.T.Helper()
 	results, err := r.Requeuer().Requeue(testenv.Context(r.T), ids...)
 	if err != nil {
@@ -335,9 +335,9 @@ func (r *Rig) Row(id eventqueue.EventID) string {
 }
 
 // Rules makes the Rules of the rig.
-func (r *Rig) Rules() *control.Rules {
+func (r *Rig) Rules() *operate.Rules {
 	r.T.Helper()
-	rules, err := control.NewRules(r.Store, r.Queue)
+	rules, err := operate.NewRules(r.Store, r.Queue)
 	if err != nil {
 		r.T.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"eventsv2/access"
 	"eventsv2/dashboard"
 	"eventsv2/eventqueue/audit"
-	"eventsv2/eventqueue/bulk"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/httpapi"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
@@ -139,7 +139,7 @@ func TestPages(t *testing.T) {
 // served serves dashboard and API to somebody who may do everything.
 func served(t *testing.T, r *rig.Rig) http.Handler {
 	t.Helper()
-	operations, err := bulk.New(r.Store, r.Queue, testenv.Logger(t))
+	operations, err := operate.NewOperations(r.Store, r.Queue, testenv.Logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,16 +7,16 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/test/oracle"
 )
 
 var (
-	_ control.ChangeStore  = (*port)(nil)
-	_ control.RequeueStore = (*port)(nil)
+	_ operate.ChangeStore  = (*port)(nil)
+	_ operate.RequeueStore = (*port)(nil)
 )
 
-// LastQueued implements control.SelectStore.
+// LastQueued implements operate.SelectStore.
 func (s *port) LastQueued(ctx context.Context) (last eventqueue.EventID, err error) {
 	err = s.do(ctx, "LastQueued", "", func() (string, error) {
 		last, err = s.mem.LastQueued(ctx)
@@ -25,8 +25,8 @@ func (s *port) LastQueued(ctx context.Context) (last eventqueue.EventID, err err
 	return onlyIf(last, err), err
 }
 
-// Select implements control.SelectStore.
-func (s *port) Select(ctx context.Context, filter control.EventFilter, after, last eventqueue.EventID, limit int) (ids []eventqueue.EventID, next eventqueue.EventID, err error) {
+// Select implements operate.SelectStore.
+func (s *port) Select(ctx context.Context, filter operate.EventFilter, after, last eventqueue.EventID, limit int) (ids []eventqueue.EventID, next eventqueue.EventID, err error) {
 	err = s.do(ctx, "Select", fmt.Sprint(after, last), func() (string, error) {
 		ids, next, err = s.mem.Select(ctx, filter, after, last, limit)
 		return fmt.Sprint(ids), err
@@ -34,8 +34,8 @@ func (s *port) Select(ctx context.Context, filter control.EventFilter, after, la
 	return onlyIf(ids, err), onlyIf(next, err), err
 }
 
-// Remove implements control.ChangeStore. With a place in a group, a turn of others that have died may go as well.
-func (s *port) Remove(ctx context.Context, ids []eventqueue.EventID, cancellation *control.Cancellation) (results []control.Changed, advanced []eventqueue.Event, err error) {
+// Remove implements operate.ChangeStore. With a place in a group, a turn of others that have died may go as well.
+func (s *port) Remove(ctx context.Context, ids []eventqueue.EventID, cancellation *operate.Cancellation) (results []operate.Changed, advanced []eventqueue.Event, err error) {
 	err = s.do(ctx, "Remove", fmt.Sprint(ids), func() (string, error) {
 		defer s.p.w.takingBack(s.p)()
 		results, advanced, err = s.mem.Remove(ctx, ids, cancellation)
@@ -45,8 +45,8 @@ func (s *port) Remove(ctx context.Context, ids []eventqueue.EventID, cancellatio
 	return onlyIf(results, err), onlyIf(advanced, err), err
 }
 
-// Edit implements control.ChangeStore.
-func (s *port) Edit(ctx context.Context, edit control.Edit, ids []eventqueue.EventID) (results []control.Changed, err error) {
+// Edit implements operate.ChangeStore.
+func (s *port) Edit(ctx context.Context, edit operate.Edit, ids []eventqueue.EventID) (results []operate.Changed, err error) {
 	err = s.do(ctx, "Edit", fmt.Sprint(ids), func() (string, error) {
 		if !edit.DelayUntil.IsZero() {
 			edit.DelayUntil = s.p.fromClock(edit.DelayUntil)
@@ -58,25 +58,25 @@ func (s *port) Edit(ctx context.Context, edit control.Edit, ids []eventqueue.Eve
 	return onlyIf(results, err), err
 }
 
-// Requeue implements control.RequeueStore.
-func (s *port) Requeue(ctx context.Context, ids []eventqueue.EventID) (results []control.Requeued, err error) {
+// Requeue implements operate.RequeueStore.
+func (s *port) Requeue(ctx context.Context, ids []eventqueue.EventID) (results []operate.Requeued, err error) {
 	err = s.do(ctx, "Requeue", fmt.Sprint(ids), func() (string, error) {
 		results, err = s.mem.Requeue(ctx, ids)
-		changed := make([]control.Changed, len(results))
+		changed := make([]operate.Changed, len(results))
 		for i, r := range results {
-			changed[i] = control.Changed{ID: r.ID, Result: control.ChangeResult(r.Result)}
-			if r.Result == control.RequeueDone {
-				changed[i].Result = control.ChangeDone
+			changed[i] = operate.Changed{ID: r.ID, Result: operate.ChangeResult(r.Result)}
+			if r.Result == operate.RequeueDone {
+				changed[i].Result = operate.ChangeDone
 			}
 		}
 		var now time.Duration
-		s.p.w.changed(s.p, "event tried now", control.Edit{Delay: &now}, changed)
+		s.p.w.changed(s.p, "event tried now", operate.Edit{Delay: &now}, changed)
 		return describeChanges(changed), err
 	})
 	return onlyIf(results, err), err
 }
 
-func describeChanges(results []control.Changed) string {
+func describeChanges(results []operate.Changed) string {
 	var b strings.Builder
 	for _, r := range results {
 		fmt.Fprintf(&b, " %s:%s", r.ID, r.Result)
@@ -85,10 +85,10 @@ func describeChanges(results []control.Changed) string {
 }
 
 // cancelled records the events that were.
-func (w *world) cancelled(p *process, results []control.Changed) {
+func (w *world) cancelled(p *process, results []operate.Changed) {
 	for _, r := range results {
 		w.countChange(r, "event cancelled")
-		if r.Result == control.ChangeDone {
+		if r.Result == operate.ChangeDone {
 			w.add(oracle.Record{Kind: oracle.Cancelled, Actor: p.name, Event: r.ID, LockTimeout: lockTimeout})
 		}
 	}
@@ -96,10 +96,10 @@ func (w *world) cancelled(p *process, results []control.Changed) {
 
 // changed records the events that were edited or requeued: what was meant of their time, and their
 // row for the rest.
-func (w *world) changed(p *process, what string, edit control.Edit, results []control.Changed) {
+func (w *world) changed(p *process, what string, edit operate.Edit, results []operate.Changed) {
 	for _, r := range results {
 		w.countChange(r, what)
-		if r.Result != control.ChangeDone {
+		if r.Result != operate.ChangeDone {
 			continue
 		}
 		record := oracle.Record{Kind: oracle.Changed, Actor: p.name, Event: r.ID, Retries: int(w.row(r.ID).Retries), LockTimeout: lockTimeout,
@@ -119,10 +119,10 @@ func (w *world) changed(p *process, what string, edit control.Edit, results []co
 }
 
 // countChange counts what an operator did, or could not do.
-func (w *world) countChange(r control.Changed, what string) {
-	if r.Result == control.ChangeRunning {
+func (w *world) countChange(r operate.Changed, what string) {
+	if r.Result == operate.ChangeRunning {
 		what += ": refused, it runs"
-	} else if r.Result != control.ChangeDone {
+	} else if r.Result != operate.ChangeDone {
 		return
 	}
 	w.mu.Lock()

@@ -6,21 +6,21 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
 // changer is what an operator changes waiting events with.
 type changer struct {
-	*control.Changer
-	*control.Requeuer
+	*operate.Changer
+	*operate.Requeuer
 }
 
 func (p *process) newChanger() changer {
-	changes, err := control.NewChanger(p.store(), p.queue)
+	changes, err := operate.NewChanger(p.store(), p.queue)
 	if err != nil {
 		panic(err)
 	}
-	requeues, err := control.NewRequeuer(p.store(), p.queue)
+	requeues, err := operate.NewRequeuer(p.store(), p.queue)
 	if err != nil {
 		panic(err)
 	}
@@ -31,7 +31,7 @@ func (p *process) newChanger() changer {
 // happened, or half of it.
 func (p *process) changeEvents(ctx context.Context, c changer, d dice) {
 	ids, filter := p.drawEvents(d), drawFilter(d)
-	byFilter, why := d.chance(0.4), control.Cancellation{Reason: "simulated", Actor: p.name}
+	byFilter, why := d.chance(0.4), operate.Cancellation{Reason: "simulated", Actor: p.name}
 	switch kind := d.IntN(3); {
 	case kind == 0 && byFilter:
 		filter.NewerThan = d.between(time.Second, 20*time.Second) // so that the others are left to the workers
@@ -43,7 +43,7 @@ func (p *process) changeEvents(ctx context.Context, c changer, d dice) {
 	case kind == 1:
 		_, _ = c.Edit(ctx, p.drawEdit(d), ids...)
 	case byFilter:
-		filter.State = []control.EventState{"", control.StateDelayed, control.StateExpired, control.StateWaiting}[d.IntN(4)]
+		filter.State = []operate.EventState{"", operate.StateDelayed, operate.StateExpired, operate.StateWaiting}[d.IntN(4)]
 		_, _ = c.RequeueAll(ctx, filter)
 	default:
 		_, _ = c.Requeue(ctx, ids...)
@@ -77,8 +77,8 @@ func (p *process) drawEvents(d dice) (ids []eventqueue.EventID) {
 	return ids
 }
 
-func drawFilter(d dice) control.EventFilter {
-	f := control.EventFilter{Module: "WORKER", Name: jobs[d.IntN(len(jobs))]}
+func drawFilter(d dice) operate.EventFilter {
+	f := operate.EventFilter{Module: "WORKER", Name: jobs[d.IntN(len(jobs))]}
 	if d.chance(0.7) {
 		f.Canvas = &eventqueue.CanvasID{byte(1 + d.IntN(3))}
 	}
@@ -86,7 +86,7 @@ func drawFilter(d dice) control.EventFilter {
 }
 
 // drawEdit draws a new value, a new time, or both. Handlers emit nothing for such a value.
-func (p *process) drawEdit(d dice) (edit control.Edit) {
+func (p *process) drawEdit(d dice) (edit operate.Edit) {
 	kind := d.IntN(3)
 	if kind > 0 {
 		p.w.mu.Lock()

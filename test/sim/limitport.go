@@ -5,11 +5,11 @@ import (
 	"fmt"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 )
 
-// SetConcurrencyLimit implements control.ConcurrencyLimitStore.
-func (s *port) SetConcurrencyLimit(ctx context.Context, limit control.ConcurrencyLimit) (before bool, err error) {
+// SetConcurrencyLimit implements operate.ConcurrencyLimitStore.
+func (s *port) SetConcurrencyLimit(ctx context.Context, limit operate.ConcurrencyLimit) (before bool, err error) {
 	err = s.do(ctx, "SetConcurrencyLimit", fmt.Sprint(limit, " to ", limit.Max), func() (string, error) {
 		if before, err = s.mem.SetConcurrencyLimit(ctx, limit); err != nil {
 			return "", err
@@ -20,8 +20,8 @@ func (s *port) SetConcurrencyLimit(ctx context.Context, limit control.Concurrenc
 	return onlyIf(before, err), err
 }
 
-// ConcurrencyLimits implements control.ConcurrencyLimitStore.
-func (s *port) ConcurrencyLimits(ctx context.Context, canvas eventqueue.CanvasID) (limits []control.ConcurrencyLimit, err error) {
+// ConcurrencyLimits implements operate.ConcurrencyLimitStore.
+func (s *port) ConcurrencyLimits(ctx context.Context, canvas eventqueue.CanvasID) (limits []operate.ConcurrencyLimit, err error) {
 	err = s.do(ctx, "ConcurrencyLimits", canvas.String(), func() (string, error) {
 		limits, err = s.mem.ConcurrencyLimits(ctx, canvas)
 		return "", err
@@ -29,8 +29,8 @@ func (s *port) ConcurrencyLimits(ctx context.Context, canvas eventqueue.CanvasID
 	return onlyIf(limits, err), err
 }
 
-// FillGroups implements control.ConcurrencyLimitStore.
-func (s *port) FillGroups(ctx context.Context, limit control.ConcurrencyLimit, after string) (advanced []eventqueue.Event, next string, err error) {
+// FillGroups implements operate.ConcurrencyLimitStore.
+func (s *port) FillGroups(ctx context.Context, limit operate.ConcurrencyLimit, after string) (advanced []eventqueue.Event, next string, err error) {
 	err = s.do(ctx, "FillGroups", fmt.Sprint(limit, " after ", after), func() (string, error) {
 		defer s.p.w.takingBack(s.p)()
 		advanced, next, err = s.mem.FillGroups(ctx, limit, after)

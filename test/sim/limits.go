@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/backoff"
 )
 
@@ -25,8 +25,8 @@ func (w *world) limitAtFirst() {
 }
 
 // drawLimit draws a limit that is soon reached.
-func drawLimit(d dice) control.ConcurrencyLimit {
-	limit := control.ConcurrencyLimit{Canvas: eventqueue.CanvasID{byte(1 + d.IntN(3))}, Max: 1 + d.IntN(3)}
+func drawLimit(d dice) operate.ConcurrencyLimit {
+	limit := operate.ConcurrencyLimit{Canvas: eventqueue.CanvasID{byte(1 + d.IntN(3))}, Max: 1 + d.IntN(3)}
 	switch d.IntN(5) {
 	case 0, 1:
 		limit.Module, limit.Name = "WORKER", jobs[d.IntN(len(jobs))]
@@ -39,7 +39,7 @@ func drawLimit(d dice) control.ConcurrencyLimit {
 }
 
 // changeLimits sets or removes a limit.
-func (p *process) changeLimits(ctx context.Context, limits *control.ConcurrencyLimits, d dice) {
+func (p *process) changeLimits(ctx context.Context, limits *operate.ConcurrencyLimits, d dice) {
 	limit := drawLimit(d)
 	// What fails may have happened, or half of it: that is the relay's to mend.
 	if d.chance(0.7) {
@@ -51,11 +51,11 @@ func (p *process) changeLimits(ctx context.Context, limits *control.ConcurrencyL
 
 // linger has handlers held back for long after the attack, with the last of the
 // faults still in the tables: what is left of that must not keep others from running.
-func (p *process) linger(ctx context.Context, rules *control.Rules, d dice) {
+func (p *process) linger(ctx context.Context, rules *operate.Rules, d dice) {
 	for canvas := byte(1); canvas <= 3; canvas++ {
 		for _, name := range heldJobs {
 			scope := eventqueue.Scope{Canvas: eventqueue.CanvasID{canvas}, Module: "WORKER", Name: name}
-			p.changeRule(ctx, rules, control.LiftOf(control.PauseRule, scope), true)
+			p.changeRule(ctx, rules, operate.LiftOf(operate.PauseRule, scope), true)
 		}
 		for _, name := range jobs[2:] {
 			p.provoke(ctx, eventqueue.Scope{Canvas: eventqueue.CanvasID{canvas}, Module: "WORKER", Name: name})

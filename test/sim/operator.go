@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/backoff"
 	"eventsv2/test/oracle"
 )
@@ -19,15 +19,15 @@ import (
 // and afterwards lifts whatever is left.
 func (w *world) startOperator() {
 	p := w.newProcess("op")
-	rules, err := control.NewRules(p.store(), p.queue)
+	rules, err := operate.NewRules(p.store(), p.queue)
 	if err != nil {
 		panic(err)
 	}
-	limits, err := control.NewConcurrencyLimits(p.store(), p.queue)
+	limits, err := operate.NewConcurrencyLimits(p.store(), p.queue)
 	if err != nil {
 		panic(err)
 	}
-	rates, err := control.NewRateLimits(p.store(), p.queue)
+	rates, err := operate.NewRateLimits(p.store(), p.queue)
 	if err != nil {
 		panic(err)
 	}
@@ -72,14 +72,14 @@ func (w *world) startOperator() {
 }
 
 // changeRules adds or lifts a rule, now and then several times at once.
-func (p *process) changeRules(ctx context.Context, rules *control.Rules, d dice) {
-	rule := control.PauseRule
+func (p *process) changeRules(ctx context.Context, rules *operate.Rules, d dice) {
+	rule := operate.PauseRule
 	if d.chance(0.4) {
-		rule = control.BlockRule
+		rule = operate.BlockRule
 	}
 	scope := eventqueue.Scope{Canvas: eventqueue.CanvasID{byte(1 + d.IntN(3))}, Module: "WORKER", Name: jobs[d.IntN(2)]}
 	add := d.chance(0.5)
-	lift := control.LiftOf(rule, scope)
+	lift := operate.LiftOf(rule, scope)
 	lift.Prefix = d.chance(0.2)
 	if d.chance(0.2) {
 		lift.Modifier = "_"
@@ -124,7 +124,7 @@ func (p *process) provokeMany(ctx context.Context, d dice) {
 
 // changeRule adds a rule, or lifts it; at a rate, if it has one. That such a lift has returned says nothing, so it is
 // recorded as one that has not, and as one that somebody has to end.
-func (p *process) changeRule(ctx context.Context, rules *control.Rules, lift control.Lift, add bool) bool {
+func (p *process) changeRule(ctx context.Context, rules *operate.Rules, lift operate.Lift, add bool) bool {
 	asked, done := oracle.RuleAsked, oracle.RuleAdded
 	if !add {
 		asked, done = oracle.LiftAsked, oracle.RuleLifted
@@ -141,9 +141,9 @@ func (p *process) changeRule(ctx context.Context, rules *control.Rules, lift con
 	})
 	var err error
 	if add {
-		record.Changed, err = rules.AddRule(ctx, control.Rule{Type: lift.Type, RuleScope: lift.RuleScope})
+		record.Changed, err = rules.AddRule(ctx, operate.Rule{Type: lift.Type, RuleScope: lift.RuleScope})
 	} else {
-		var result control.LiftResult
+		var result operate.LiftResult
 		result, err = rules.LiftRule(ctx, lift)
 		record.Changed = result.Removed
 		if lift.Rate > 0 {
@@ -167,13 +167,13 @@ func (p *process) changeRule(ctx context.Context, rules *control.Rules, lift con
 }
 
 // liftAll lifts every rule that there is, or has been lifted at a rate, and reports whether none is left.
-func (p *process) liftAll(ctx context.Context, rules *control.Rules) bool {
+func (p *process) liftAll(ctx context.Context, rules *operate.Rules) bool {
 	all := true
 	for _, r := range p.w.memory.Rules() {
-		all = p.changeRule(ctx, rules, control.Lift{Type: r.Type, RuleScope: r.RuleScope}, false) && all
+		all = p.changeRule(ctx, rules, operate.Lift{Type: r.Type, RuleScope: r.RuleScope}, false) && all
 	}
 	p.w.mu.Lock()
-	ramps := slices.SortedFunc(maps.Keys(p.w.ramps), func(a, b control.Lift) int {
+	ramps := slices.SortedFunc(maps.Keys(p.w.ramps), func(a, b operate.Lift) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(fmt.Sprint(a.RuleScope), fmt.Sprint(b.RuleScope)))
 	})
 	p.w.mu.Unlock()

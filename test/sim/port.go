@@ -12,10 +12,10 @@ import (
 
 	"eventsv2/cronchecker/memcron"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/oracle"
 )
@@ -33,7 +33,7 @@ func (p *process) store() *port { return &port{p, p.mem} }
 var (
 	_ eventqueue.EmitStore = (*port)(nil)
 	_ worker.Store         = (*port)(nil)
-	_ control.RuleStore    = (*port)(nil)
+	_ operate.RuleStore    = (*port)(nil)
 )
 
 func (s *port) do(ctx context.Context, op, key string, f func() (string, error)) error {
@@ -291,8 +291,8 @@ func (s *port) TakeRound(ctx context.Context, after maintenance.RoundPlace, lost
 	return onlyIf(lost, err), onlyIf(next, err), err
 }
 
-// AddRule implements control.RuleStore.
-func (s *port) AddRule(ctx context.Context, rule control.Rule) (added bool, err error) {
+// AddRule implements operate.RuleStore.
+func (s *port) AddRule(ctx context.Context, rule operate.Rule) (added bool, err error) {
 	err = s.do(ctx, "AddRule", fmt.Sprint(rule.Type, " of ", rule.RuleScope), func() (string, error) {
 		if !rule.Until.IsZero() {
 			rule.Until = s.p.fromClock(rule.Until)
@@ -303,8 +303,8 @@ func (s *port) AddRule(ctx context.Context, rule control.Rule) (added bool, err 
 	return onlyIf(added, err), err
 }
 
-// LiftRule implements control.RuleStore.
-func (s *port) LiftRule(ctx context.Context, lift control.Lift) (lifted control.Lifted, err error) {
+// LiftRule implements operate.RuleStore.
+func (s *port) LiftRule(ctx context.Context, lift operate.Lift) (lifted operate.Lifted, err error) {
 	err = s.do(ctx, "LiftRule", fmt.Sprint(lift.Type, " of ", lift.RuleScope), func() (string, error) {
 		lifted, err = s.mem.LiftRule(ctx, lift)
 		lifted.At = s.p.toClock(lifted.At)
@@ -313,8 +313,8 @@ func (s *port) LiftRule(ctx context.Context, lift control.Lift) (lifted control.
 	return onlyIf(lifted, err), err
 }
 
-// Release implements control.RuleStore.
-func (s *port) Release(ctx context.Context, t control.RuleType, scope control.RuleScope) (released control.Released, err error) {
+// Release implements operate.RuleStore.
+func (s *port) Release(ctx context.Context, t operate.RuleType, scope operate.RuleScope) (released operate.Released, err error) {
 	err = s.do(ctx, "Release", fmt.Sprint(t, " of ", scope), func() (string, error) {
 		released, err = s.mem.Release(ctx, t, scope)
 		released.At = s.p.toClock(released.At)
@@ -323,8 +323,8 @@ func (s *port) Release(ctx context.Context, t control.RuleType, scope control.Ru
 	return onlyIf(released, err), err
 }
 
-// RulesToLift implements control.RuleStore.
-func (s *port) RulesToLift(ctx context.Context) (rules []control.Rule, err error) {
+// RulesToLift implements operate.RuleStore.
+func (s *port) RulesToLift(ctx context.Context) (rules []operate.Rule, err error) {
 	err = s.do(ctx, "RulesToLift", "", func() (string, error) {
 		rules, err = s.mem.RulesToLift(ctx)
 		for i := range rules {
@@ -337,8 +337,8 @@ func (s *port) RulesToLift(ctx context.Context) (rules []control.Rule, err error
 	return onlyIf(rules, err), err
 }
 
-// WaitingScopes implements control.RuleStore.
-func (s *port) WaitingScopes(ctx context.Context, scope control.RuleScope) (scopes []eventqueue.Scope, err error) {
+// WaitingScopes implements operate.RuleStore.
+func (s *port) WaitingScopes(ctx context.Context, scope operate.RuleScope) (scopes []eventqueue.Scope, err error) {
 	err = s.do(ctx, "WaitingScopes", fmt.Sprint(scope), func() (string, error) {
 		scopes, err = s.mem.WaitingScopes(ctx, scope)
 		return fmt.Sprint(len(scopes), " handlers"), err
@@ -346,8 +346,8 @@ func (s *port) WaitingScopes(ctx context.Context, scope control.RuleScope) (scop
 	return onlyIf(scopes, err), err
 }
 
-// TakeWaiting implements control.RuleStore.
-func (s *port) TakeWaiting(ctx context.Context, of control.Waiting, limit int) (taken []eventqueue.Notification, next eventqueue.EventID, err error) {
+// TakeWaiting implements operate.RuleStore.
+func (s *port) TakeWaiting(ctx context.Context, of operate.Waiting, limit int) (taken []eventqueue.Notification, next eventqueue.EventID, err error) {
 	err = s.do(ctx, "TakeWaiting", fmt.Sprint(of.Scope, " after ", of.After), func() (string, error) {
 		of.Since = s.p.fromClock(of.Since)
 		taken, next, err = s.mem.TakeWaiting(ctx, of, limit)

@@ -5,13 +5,13 @@ import (
 	"fmt"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/oracle"
 )
 
-var _ control.RateStore = (*port)(nil)
+var _ operate.RateStore = (*port)(nil)
 
 // TakeRate implements worker.RateTaker.
 func (s *port) TakeRate(ctx context.Context, asks []worker.RateAsk) (answers []ratelimit.Answer, err error) {
@@ -37,8 +37,8 @@ func describeAsks(asks []worker.RateAsk) string {
 	return fmt.Sprint(text)
 }
 
-// SetRateLimit implements control.RateStore.
-func (s *port) SetRateLimit(ctx context.Context, limit control.RateLimit) (before *control.RateLimit, err error) {
+// SetRateLimit implements operate.RateStore.
+func (s *port) SetRateLimit(ctx context.Context, limit operate.RateLimit) (before *operate.RateLimit, err error) {
 	err = s.do(ctx, "SetRateLimit", fmt.Sprint(limit), func() (string, error) {
 		if before, err = s.mem.SetRateLimit(ctx, limit); err == nil {
 			s.p.w.rateChanged(limit)
@@ -48,29 +48,29 @@ func (s *port) SetRateLimit(ctx context.Context, limit control.RateLimit) (befor
 	return onlyIf(before, err), err
 }
 
-// RemoveRateLimit implements control.RateStore.
+// RemoveRateLimit implements operate.RateStore.
 func (s *port) RemoveRateLimit(ctx context.Context, scope eventqueue.Scope) (removed bool, err error) {
 	err = s.do(ctx, "RemoveRateLimit", fmt.Sprint(scope), func() (string, error) {
 		if removed, err = s.mem.RemoveRateLimit(ctx, scope); err == nil {
-			s.p.w.rateChanged(control.RateLimit{Scope: scope})
+			s.p.w.rateChanged(operate.RateLimit{Scope: scope})
 		}
 		return fmt.Sprint(removed), err
 	})
 	return onlyIf(removed, err), err
 }
 
-// RateLimits implements control.RateStore. Nobody asks here.
-func (s *port) RateLimits(ctx context.Context, canvas *eventqueue.CanvasID) ([]control.RateStatus, error) {
+// RateLimits implements operate.RateStore. Nobody asks here.
+func (s *port) RateLimits(ctx context.Context, canvas *eventqueue.CanvasID) ([]operate.RateStatus, error) {
 	return s.mem.RateLimits(ctx, canvas)
 }
 
-// CheckRate implements control.RateStore. Nobody asks here.
+// CheckRate implements operate.RateStore. Nobody asks here.
 func (s *port) CheckRate(ctx context.Context, scope eventqueue.Scope) (ratelimit.Answer, error) {
 	return s.mem.CheckRate(ctx, scope)
 }
 
-// TakeLimited implements control.RateStore.
-func (s *port) TakeLimited(ctx context.Context, scope eventqueue.Scope, after control.RatePlace, limit int) (due []eventqueue.Notification, next control.RatePlace, err error) {
+// TakeLimited implements operate.RateStore.
+func (s *port) TakeLimited(ctx context.Context, scope eventqueue.Scope, after operate.RatePlace, limit int) (due []eventqueue.Notification, next operate.RatePlace, err error) {
 	err = s.do(ctx, "TakeLimited", fmt.Sprint(scope, " after ", after), func() (string, error) {
 		due, next, err = s.mem.TakeLimited(ctx, scope, after, limit)
 		for _, n := range due {

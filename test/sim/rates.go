@@ -5,13 +5,13 @@ import (
 	"slices"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 )
 
 // drawRate draws a limit that is soon reached.
-func drawRate(d dice) control.RateLimit {
-	limit := control.RateLimit{Scope: eventqueue.Scope{Canvas: eventqueue.CanvasID{byte(1 + d.IntN(3))}}, Mode: ratelimit.Exact}
+func drawRate(d dice) operate.RateLimit {
+	limit := operate.RateLimit{Scope: eventqueue.Scope{Canvas: eventqueue.CanvasID{byte(1 + d.IntN(3))}}, Mode: ratelimit.Exact}
 	if d.chance(0.5) {
 		limit.Module, limit.Name = "WORKER", jobs[d.IntN(len(jobs))]
 	}
@@ -26,7 +26,7 @@ func drawRate(d dice) control.RateLimit {
 }
 
 // mustLimitRate sets a limit before anything runs.
-func (w *world) mustLimitRate(limit control.RateLimit) {
+func (w *world) mustLimitRate(limit operate.RateLimit) {
 	if _, err := w.memory.SetRateLimit(context.Background(), limit); err != nil {
 		panic(err)
 	}
@@ -35,7 +35,7 @@ func (w *world) mustLimitRate(limit control.RateLimit) {
 }
 
 // changeRates sets or removes a limit. What fails may have happened, or half of it.
-func (p *process) changeRates(ctx context.Context, rates *control.RateLimits, d dice) {
+func (p *process) changeRates(ctx context.Context, rates *operate.RateLimits, d dice) {
 	limit := drawRate(d)
 	if d.chance(0.7) {
 		_, _ = rates.Set(ctx, limit)
@@ -46,7 +46,7 @@ func (p *process) changeRates(ctx context.Context, rates *control.RateLimits, d 
 
 // liftDaily removes the limits that would keep events for days, and reports whether
 // none is left and what they had put off is due.
-func (p *process) liftDaily(ctx context.Context, rates *control.RateLimits) bool {
+func (p *process) liftDaily(ctx context.Context, rates *operate.RateLimits) bool {
 	if p.w.rates == 0 {
 		return true
 	}

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/oracle"
 )
@@ -199,7 +199,7 @@ func (w *world) repeated(p *process, id eventqueue.EventID, e *eventqueue.NewEve
 	w.add(oracle.Record{Kind: oracle.Repeated, At: at, Actor: p.name, Event: id, Canvas: e.Canvas, UniqueKey: e.UniqueKey})
 }
 
-func (w *world) limitChanged(limit control.ConcurrencyLimit) {
+func (w *world) limitChanged(limit operate.ConcurrencyLimit) {
 	now := w.memory.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -226,7 +226,7 @@ func (w *world) takingBack(p *process) (done func()) {
 	}
 }
 
-func (w *world) rateChanged(limit control.RateLimit) {
+func (w *world) rateChanged(limit operate.RateLimit) {
 	now := w.memory.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/operate"
 )
 
 // startRelay starts a program with a relay and a cron checker.
@@ -34,7 +34,7 @@ func (w *world) startRelay(slot int) {
 	if err != nil {
 		panic(err)
 	}
-	rules, err := control.NewRules(p.store(), p.queue)
+	rules, err := operate.NewRules(p.store(), p.queue)
 	if err != nil {
 		panic(err)
 	}

@@ -10,8 +10,8 @@ import (
 
 	"eventsv2/cronchecker/memcron"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/test/oracle"
 )
 
@@ -40,7 +40,7 @@ func Run(t *testing.T, seed uint64) Result {
 
 func simulate(seed uint64) Result {
 	w := &world{
-		ramps:     map[control.Lift]bool{},
+		ramps:     map[operate.Lift]bool{},
 		seed:      seed,
 		start:     time.Now(),
 		dice:      newDice(seed, "controller"),

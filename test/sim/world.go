@@ -8,8 +8,8 @@ import (
 
 	"eventsv2/cronchecker/memcron"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/test/oracle"
 )
 
@@ -74,7 +74,7 @@ type world struct {
 	history                    oracle.History
 	serial, poisonLeft         int
 	calls                      int64
-	ramps                      map[control.Lift]bool // rules that were lifted at a rate
+	ramps                      map[operate.Lift]bool // rules that were lifted at a rate
 	rest                       *oracle.Final         // the tables when the queue had come to rest
 }
 

@@ -18,9 +18,8 @@ import (
 	"eventsv2/dashboard"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
-	"eventsv2/eventqueue/bulk"
-	"eventsv2/eventqueue/control"
 	"eventsv2/eventqueue/ndjson"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/service"
@@ -84,7 +83,7 @@ func (s *shop) handles(key eventqueue.HandlerKey, f eventqueue.HandlerFunc) {
 // open runs the service, and serves its dashboard, until the test ends.
 func (s *shop) open() *shop {
 	s.t.Helper()
-	operations, err := bulk.New(s.service.Store(), s.service.Queue, testenv.Logger(s.t))
+	operations, err := operate.NewOperations(s.service.Store(), s.service.Queue, testenv.Logger(s.t))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -169,7 +168,7 @@ func (s *shop) allEnd() {
 // holds pauses a handler.
 func (s *shop) holds(key eventqueue.HandlerKey, reason string) {
 	s.t.Helper()
-	rule := control.RuleOf(control.PauseRule, eventqueue.Scope{Canvas: bookshop, Module: key.Module, Name: key.Name})
+	rule := operate.RuleOf(operate.PauseRule, eventqueue.Scope{Canvas: bookshop, Module: key.Module, Name: key.Name})
 	rule.Reason, rule.Actor = reason, "os:grace"
 	if _, err := s.service.Store().AddRule(testenv.Context(s.t), rule); err != nil {
 		s.t.Fatal(err)
@@ -277,7 +276,7 @@ func (s *shop) likeTheDemo() *shop {
 func (s *shop) emitsKeyed() {
 	s.t.Helper()
 	ctx := testenv.Context(s.t)
-	for _, limit := range []control.RateLimit{
+	for _, limit := range []operate.RateLimit{
 		{Scope: eventqueue.Scope{Canvas: bookshop, Module: mailReceipt.Module, Name: mailReceipt.Name}, PerMinute: 60, PerDay: 5000, Mode: ratelimit.Exact},
 		{Scope: eventqueue.Scope{Canvas: bookshop}, PerDay: 20000, Mode: ratelimit.Exact},
 	} {
@@ -285,7 +284,7 @@ func (s *shop) emitsKeyed() {
 			s.t.Fatal(err)
 		}
 	}
-	for _, limit := range []control.ConcurrencyLimit{{Canvas: bookshop, Module: chargeCard.Module, Name: chargeCard.Name, Max: 2}, {Canvas: bookshop, EveryKey: true, Max: 1}} {
+	for _, limit := range []operate.ConcurrencyLimit{{Canvas: bookshop, Module: chargeCard.Module, Name: chargeCard.Name, Max: 2}, {Canvas: bookshop, EveryKey: true, Max: 1}} {
 		if _, err := s.service.Store().SetConcurrencyLimit(ctx, limit); err != nil {
 			s.t.Fatal(err)
 		}

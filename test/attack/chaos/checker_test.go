@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/test/attack/chaos/journal"
 	"eventsv2/test/attack/chaos/task"
 	"eventsv2/test/oracle"
@@ -80,7 +80,7 @@ func (s *script) retry(seconds float64, writer string) {
 }
 
 // rule is added and lifted, each of which takes a tenth of a second.
-func (s *script) rule(rule control.RuleType, from, to float64) {
+func (s *script) rule(rule operate.RuleType, from, to float64) {
 	scope := eventqueue.Scope{Module: task.Module, Name: "quick"}
 	s.rules = []oracle.Record{
 		{Kind: oracle.RuleAsked, At: at(from), Rule: rule, Scope: scope, Call: 1},
@@ -279,7 +279,7 @@ func TestTheCheckerReports(t *testing.T) {
 		"a slot that is missing": {other, func(s *script) { s.well(); s.cron.until = at(60) }},
 		"claimed while paused": {other, func(s *script) {
 			s.well()
-			s.rule(control.PauseRule, 0.4, 5)
+			s.rule(operate.PauseRule, 0.4, 5)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -337,7 +337,7 @@ func TestALongWaitNeedsAReason(t *testing.T) {
 	}{
 		"none": {func(*script) {}, false},
 		"a rule": {func(s *script) {
-			s.rule(control.BlockRule, 1, late-1)
+			s.rule(operate.BlockRule, 1, late-1)
 		}, true},
 		"a machine that stood still": {func(s *script) { s.fault(oracle.Frozen, "", 10, 200) }, true},
 	} {

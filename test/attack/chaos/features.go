@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/test/attack/chaos/task"
 	"eventsv2/test/oracle"
 )
@@ -96,8 +96,8 @@ func taskOf(event eventqueue.NewEvent) task.Task {
 }
 
 // limitHandler sets the concurrency limit of the run, before anything is emitted.
-func (s *stage) limitHandler(ctx context.Context, limits *control.ConcurrencyLimits) error {
-	limit := control.ConcurrencyLimit{Canvas: s.canvases[limitedCanvas], Module: task.Module, Name: limitedHandler, Max: limitedMax}
+func (s *stage) limitHandler(ctx context.Context, limits *operate.ConcurrencyLimits) error {
+	limit := operate.ConcurrencyLimit{Canvas: s.canvases[limitedCanvas], Module: task.Module, Name: limitedHandler, Max: limitedMax}
 	if err := limits.Set(ctx, limit); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/test/attack/chaos/journal"
 	"eventsv2/test/attack/chaos/task"
@@ -47,7 +47,7 @@ func TestFeaturesAreChecked(t *testing.T) {
 	held := task.Task{Do: task.Succeed, UniqueKey: "a", UniqueSeconds: 3}
 	plain := task.Task{Do: task.Succeed}
 	limit := func(s *script) {
-		s.limits = []oracle.LimitChange{{At: at(-1), Limit: control.ConcurrencyLimit{Module: task.Module, Name: "quick", Max: 1}}}
+		s.limits = []oracle.LimitChange{{At: at(-1), Limit: operate.ConcurrencyLimit{Module: task.Module, Name: "quick", Max: 1}}}
 	}
 	for name, test := range map[string]struct {
 		job  task.Task
@@ -230,7 +230,7 @@ func TestRatesAreChecked(t *testing.T) {
 			t.Parallel()
 			s := newScript(task.Task{Do: task.Succeed})
 			s.well()
-			s.rates = []oracle.RateChange{{At: at(-1), Limit: control.RateLimit{Scope: scope, PerMinute: 2, Mode: test.mode}}}
+			s.rates = []oracle.RateChange{{At: at(-1), Limit: operate.RateLimit{Scope: scope, PerMinute: 2, Mode: test.mode}}}
 			for _, runs := range test.grants {
 				s.grants = append(s.grants, grant{at: at(1.05), window: at(1.05).Truncate(time.Minute), writer: test.writer, scope: scope, runs: runs})
 			}
@@ -248,8 +248,8 @@ func TestAClaimThatIsPutOff(t *testing.T) {
 		s := newScript(task.Task{Do: task.Succeed})
 		if limited {
 			scope := eventqueue.Scope{Module: task.Module, Name: "quick"}
-			s.rates = []oracle.RateChange{{At: at(-1), Limit: control.RateLimit{Scope: scope, PerMinute: 2, Mode: ratelimit.Exact}},
-				{At: at(3), Limit: control.RateLimit{Scope: scope}}}
+			s.rates = []oracle.RateChange{{At: at(-1), Limit: operate.RateLimit{Scope: scope, PerMinute: 2, Mode: ratelimit.Exact}},
+				{At: at(3), Limit: operate.RateLimit{Scope: scope}}}
 		}
 		s.claim(1, "w1-1")
 		s.write(1.1, "w1-1", func(r *rowState) { r.lockedMicros, r.dueMicros = 0, at(90).UnixMicro() })

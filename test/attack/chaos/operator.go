@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/backoff"
 	"eventsv2/test/attack/chaos/task"
 )
@@ -21,8 +21,8 @@ const slotOperator = "operator"
 // operator cancels, delays and has tried now what waits, by id and by filter, beside the workers. Its
 // connections are the emitters'.
 type operator struct {
-	changer  *control.Changer
-	requeuer *control.Requeuer
+	changer  *operate.Changer
+	requeuer *operate.Requeuer
 	pool     *pgxpool.Pool
 	scopes   []eventqueue.Scope
 	spared   [16]byte // a canvas
@@ -57,8 +57,8 @@ func (o *operator) run(ctx context.Context) {
 // a key are not delayed.
 func (o *operator) operate(ctx context.Context, random *rand.Rand) {
 	scope := o.scopes[random.IntN(len(o.scopes))]
-	filter := control.EventFilter{Canvas: &scope.Canvas, Module: scope.Module, Name: scope.Name}
-	why := control.Cancellation{Reason: "chaos", Actor: slotOperator}
+	filter := operate.EventFilter{Canvas: &scope.Canvas, Module: scope.Module, Name: scope.Name}
+	why := operate.Cancellation{Reason: "chaos", Actor: slotOperator}
 	delay := time.Duration(random.Int64N(int64(3 * time.Second)))
 	switch random.IntN(5) {
 	case 0:
@@ -71,7 +71,7 @@ func (o *operator) operate(ctx context.Context, random *rand.Rand) {
 		o.count(done.Running)
 	case 2:
 		if ids := o.some(ctx, random, true); len(ids) > 0 {
-			o.refused(o.changer.Edit(ctx, control.Edit{Delay: &delay}, ids...))
+			o.refused(o.changer.Edit(ctx, operate.Edit{Delay: &delay}, ids...))
 		}
 	case 3:
 		if ids := o.some(ctx, random, false); len(ids) > 0 {
@@ -83,9 +83,9 @@ func (o *operator) operate(ctx context.Context, random *rand.Rand) {
 	}
 }
 
-func (o *operator) refused(results []control.Changed, _ error) {
+func (o *operator) refused(results []operate.Changed, _ error) {
 	for _, r := range results {
-		if r.Result == control.ChangeRunning {
+		if r.Result == operate.ChangeRunning {
 			o.count(1)
 		}
 	}

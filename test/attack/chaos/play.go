@@ -19,7 +19,7 @@ import (
 
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/test/attack/chaos/task"
 	"eventsv2/test/attack/harness"
@@ -72,7 +72,7 @@ type stage struct {
 	others                 others
 	cron                   cronEvidence
 	limits                 []oracle.LimitChange
-	rateLimits             *control.RateLimits
+	rateLimits             *operate.RateLimits
 	rates                  []oracle.RateChange
 }
 
@@ -186,14 +186,14 @@ func (s *stage) prepareEmitters(ctx context.Context) error {
 	}
 	db := stdlib.OpenDBFromPool(opened.Pool)
 	s.OnCleanup(func(context.Context) error { return db.Close() })
-	limits, err := control.NewConcurrencyLimits(pgstore.New(opened.Pool), opened.Queue)
+	limits, err := operate.NewConcurrencyLimits(pgstore.New(opened.Pool), opened.Queue)
 	if err != nil {
 		return err
 	}
 	if err := s.limitHandler(ctx, limits); err != nil {
 		return err
 	}
-	if s.rateLimits, err = control.NewRateLimits(pgstore.New(opened.Pool), opened.Queue); err != nil {
+	if s.rateLimits, err = operate.NewRateLimits(pgstore.New(opened.Pool), opened.Queue); err != nil {
 		return err
 	}
 	if err := s.limitRates(ctx); err != nil {
@@ -219,11 +219,11 @@ func (s *stage) prepareOperator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	changer, err := control.NewChanger(pgstore.New(opened.Pool), opened.Queue)
+	changer, err := operate.NewChanger(pgstore.New(opened.Pool), opened.Queue)
 	if err != nil {
 		return err
 	}
-	requeuer, err := control.NewRequeuer(pgstore.New(opened.Pool), opened.Queue)
+	requeuer, err := operate.NewRequeuer(pgstore.New(opened.Pool), opened.Queue)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/test/attack/chaos/task"
 	"eventsv2/test/oracle"
@@ -30,7 +30,7 @@ const (
 // limitRates sets the rate limits of the run, before anything is emitted.
 func (s *stage) limitRates(ctx context.Context) error {
 	for canvas, mode := range map[int]ratelimit.Mode{exactCanvas: ratelimit.Exact, approximateCanvas: ratelimit.Approximate} {
-		limit := control.RateLimit{PerMinute: ratedPerMinute, Mode: mode,
+		limit := operate.RateLimit{PerMinute: ratedPerMinute, Mode: mode,
 			Scope: eventqueue.Scope{Canvas: s.canvases[canvas], Module: task.Module, Name: ratedHandler}}
 		if _, err := s.rateLimits.Set(ctx, limit); err != nil {
 			return err
@@ -46,7 +46,7 @@ func (s *stage) limitRates(ctx context.Context) error {
 func (s *stage) unlimitRates(ctx context.Context) error {
 	if len(s.rates) == 2 {
 		for _, set := range s.rates[:2] {
-			removed := oracle.RateChange{At: time.Now().Add(-2 * lockTimeout), Limit: control.RateLimit{Scope: set.Limit.Scope}}
+			removed := oracle.RateChange{At: time.Now().Add(-2 * lockTimeout), Limit: operate.RateLimit{Scope: set.Limit.Scope}}
 			s.rates = append(s.rates, removed)
 		}
 	}
@@ -84,11 +84,11 @@ func readGrants(ctx context.Context, pool *pgxpool.Pool) ([]grant, error) {
 }
 
 // rateOf is the rate limit that events such as this one have, or nil.
-func (c *checker) rateOf(e *entered) *control.RateLimit {
+func (c *checker) rateOf(e *entered) *operate.RateLimit {
 	return c.rateOfScope(e.scope())
 }
 
-func (c *checker) rateOfScope(scope eventqueue.Scope) *control.RateLimit {
+func (c *checker) rateOfScope(scope eventqueue.Scope) *operate.RateLimit {
 	i := slices.IndexFunc(c.rates, func(r oracle.RateChange) bool { return r.Limit.Scope == scope && r.Limit.PerMinute > 0 })
 	if i < 0 {
 		return nil

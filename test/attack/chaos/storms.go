@@ -13,14 +13,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/backoff"
 	"eventsv2/test/oracle"
 )
 
 // storms pause and block handlers and lift that again.
 type storms struct {
-	rules  *control.Rules
+	rules  *operate.Rules
 	scopes []eventqueue.Scope
 	seed   int64
 
@@ -46,7 +46,7 @@ func (s *storms) run(ctx context.Context) {
 			return
 		}
 		scope := s.scopes[random.IntN(len(s.scopes))]
-		kind := []control.RuleType{control.PauseRule, control.BlockRule}[random.IntN(2)]
+		kind := []operate.RuleType{operate.PauseRule, operate.BlockRule}[random.IntN(2)]
 		lasts := stormMin + time.Duration(random.Int64N(int64(stormMax-stormMin)))
 		times := 1 + random.IntN(3)
 		running.Go(func() { s.storm(ctx, kind, scope, lasts, times) })
@@ -55,7 +55,7 @@ func (s *storms) run(ctx context.Context) {
 
 // storm adds a rule and lifts it, several times at once. What fails is repaired at
 // the end of the run.
-func (s *storms) storm(ctx context.Context, kind control.RuleType, scope eventqueue.Scope, lasts time.Duration, times int) {
+func (s *storms) storm(ctx context.Context, kind operate.RuleType, scope eventqueue.Scope, lasts time.Duration, times int) {
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*emitTimeout)
 	_ = s.add(call, kind, scope) // it may be there all the same
 	cancel()
@@ -69,7 +69,7 @@ func (s *storms) storm(ctx context.Context, kind control.RuleType, scope eventqu
 
 // liftAtLast lifts a rule and tries again until that has worked or the load is
 // over; what is left then is lifted at the end of the run.
-func (s *storms) liftAtLast(ctx context.Context, kind control.RuleType, scope eventqueue.Scope) {
+func (s *storms) liftAtLast(ctx context.Context, kind operate.RuleType, scope eventqueue.Scope) {
 	for {
 		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*emitTimeout)
 		err := s.lift(call, kind, scope)
@@ -81,11 +81,11 @@ func (s *storms) liftAtLast(ctx context.Context, kind control.RuleType, scope ev
 	}
 }
 
-func (s *storms) add(ctx context.Context, kind control.RuleType, scope eventqueue.Scope) error {
+func (s *storms) add(ctx context.Context, kind operate.RuleType, scope eventqueue.Scope) error {
 	return s.recorded(oracle.RuleAsked, oracle.RuleAdded, kind, scope, func() (bool, error) { return s.rules.Add(ctx, kind, scope) })
 }
 
-func (s *storms) lift(ctx context.Context, kind control.RuleType, scope eventqueue.Scope) error {
+func (s *storms) lift(ctx context.Context, kind operate.RuleType, scope eventqueue.Scope) error {
 	return s.recorded(oracle.LiftAsked, oracle.RuleLifted, kind, scope, func() (removed bool, err error) {
 		removed, _, err = s.rules.Lift(ctx, kind, scope)
 		return removed, err
@@ -94,7 +94,7 @@ func (s *storms) lift(ctx context.Context, kind control.RuleType, scope eventque
 
 // recorded records a call, and its return if that proves that it has happened: a lift may have removed
 // the rule and fail after that.
-func (s *storms) recorded(asked, returned oracle.Kind, kind control.RuleType, scope eventqueue.Scope, call func() (changed bool, err error)) error {
+func (s *storms) recorded(asked, returned oracle.Kind, kind operate.RuleType, scope eventqueue.Scope, call func() (changed bool, err error)) error {
 	s.mu.Lock()
 	s.calls++
 	r := oracle.Record{Kind: asked, At: time.Now(), Rule: kind, Scope: scope, Call: s.calls}
@@ -123,7 +123,7 @@ func (s *storms) left(ctx context.Context, pool *pgxpool.Pool) ([]oracle.RuleRow
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r oracle.RuleRow, err error) {
 		var kind string
 		err = row.Scan(&kind, (*[16]byte)(&r.Scope.Canvas), &r.Scope.Module, &r.Scope.Name)
-		r.Type = control.RuleType(kind)
+		r.Type = operate.RuleType(kind)
 		return r, err
 	})
 }

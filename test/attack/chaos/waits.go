@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/test/oracle"
 )
 
@@ -66,8 +66,8 @@ func (c *checker) sortWaits() {
 // a span: one that was asked for before its end, and not certainly lifted before
 // its beginning. A lift is certain only if it began after the rule had been added.
 func heldBack(records []*oracle.Record, from, to time.Time) bool {
-	inForce := map[control.RuleType]bool{}
-	adding := map[control.RuleType]int{}
+	inForce := map[operate.RuleType]bool{}
+	adding := map[operate.RuleType]int{}
 	asked := map[int64]bool{} // calls to lift, and whether they began when nobody was adding
 	for _, r := range records {
 		if r.At.After(to) {
@@ -87,5 +87,5 @@ func heldBack(records []*oracle.Record, from, to time.Time) bool {
 			}
 		}
 	}
-	return inForce[control.PauseRule] || inForce[control.BlockRule]
+	return inForce[operate.PauseRule] || inForce[operate.BlockRule]
 }

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/backoff"
 	"eventsv2/test/attack/faults/emission"
@@ -280,7 +280,7 @@ func (r *rig) perMinute(label string, limit, over int) {
 }
 
 func pausedForAWhile(ctx context.Context, r *rig, _ []*program) {
-	rules, err := control.NewRules(pgstore.New(r.db), r.emitter)
+	rules, err := operate.NewRules(pgstore.New(r.db), r.emitter)
 	r.must(err)
 	each := func(do func(scope eventqueue.Scope) error) {
 		for _, c := range []byte{plainCanvas, limitedCanvas, groupCanvas, ratedCanvas, approximateCanvas} {
@@ -291,7 +291,7 @@ func pausedForAWhile(ctx context.Context, r *rig, _ []*program) {
 		}
 	}
 	each(func(scope eventqueue.Scope) error {
-		_, err := rules.Add(ctx, control.PauseRule, scope)
+		_, err := rules.Add(ctx, operate.PauseRule, scope)
 		return err
 	})
 	backoff.Sleep(ctx, 3*time.Second) // what was claimed before may begin
@@ -301,7 +301,7 @@ func pausedForAWhile(ctx context.Context, r *rig, _ []*program) {
 		r.failf("%d events began while everything was paused", now-begun)
 	}
 	each(func(scope eventqueue.Scope) error {
-		_, _, err := rules.Lift(ctx, control.PauseRule, scope)
+		_, _, err := rules.Lift(ctx, operate.PauseRule, scope)
 		return err
 	})
 }

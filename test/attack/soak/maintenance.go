@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/control"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/backoff"
 	"eventsv2/test/command"
 )
@@ -17,7 +17,7 @@ import (
 // maintenance is what operators do all the time: pause a handler and lift that, and
 // delete old cron records.
 type maintenance struct {
-	rules    *control.Rules
+	rules    *operate.Rules
 	pool     *pgxpool.Pool
 	canvases []eventqueue.CanvasID
 	every    time.Duration // between two faults
@@ -62,7 +62,7 @@ func (c *maintenance) again(ctx context.Context, what string, do func(context.Co
 
 func (c *maintenance) hold(ctx context.Context) (err error) {
 	for _, canvas := range c.canvases {
-		_, failed := c.rules.Add(ctx, control.PauseRule, eventqueue.Scope{Canvas: canvas, Module: module, Name: handlerHeld})
+		_, failed := c.rules.Add(ctx, operate.PauseRule, eventqueue.Scope{Canvas: canvas, Module: module, Name: handlerHeld})
 		err = errors.Join(err, failed)
 	}
 	return err
@@ -70,7 +70,7 @@ func (c *maintenance) hold(ctx context.Context) (err error) {
 
 func (c *maintenance) lift(ctx context.Context) (err error) {
 	for _, canvas := range c.canvases {
-		_, _, failed := c.rules.Lift(ctx, control.PauseRule, eventqueue.Scope{Canvas: canvas, Module: module, Name: handlerHeld})
+		_, _, failed := c.rules.Lift(ctx, operate.PauseRule, eventqueue.Scope{Canvas: canvas, Module: module, Name: handlerHeld})
 		err = errors.Join(err, failed)
 	}
 	return err

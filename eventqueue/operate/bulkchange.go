@@ -1,0 +1,140 @@
+package operate
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"eventsv2/eventqueue"
+)
+
+// Verb is what an operation does to its events.
+type Verb string
+
+// The verbs.
+const (
+	VerbCancel Verb = "cancel" // ends events that wait, without a run
+	VerbDelete Verb = "delete" // deletes events that wait
+	VerbRun    Verb = "run"    // has events that wait tried now
+	VerbEdit   Verb = "edit"   // changes events that wait
+	VerbRetry  Verb = "retry"  // moves failed or cancelled events back into the queue
+	VerbReplay Verb = "replay" // emits events that have ended again, as new events
+)
+
+// unreadable is the verb of an operation whose row has no change: one that SQL wrote. It is listed with the others, and fails when it runs.
+const unreadable Verb = "unreadable"
+
+// Verbs lists the verbs.
+func Verbs() []Verb { return []Verb{VerbCancel, VerbDelete, VerbRun, VerbEdit, VerbRetry, VerbReplay} }
+
+// Change is what an operation does, and to which events.
+type Change struct {
+	Verb   Verb
+	Filter EventFilter
+	// Reason is why events are cancelled; only of VerbCancel.
+	Reason string
+	// Edit is what VerbEdit changes, and what VerbRetry changes of the events that it moves; otherwise zero.
+	Edit Edit
+	// Rate is how many events become due in a second, at most, from MinReplayRate to MaxReplayRate; only of VerbReplay, of which 0 is DefaultReplayRate.
+	Rate float64
+}
+
+// The rates of a replay, in events per second.
+const (
+	DefaultReplayRate = 100
+	MinReplayRate     = 0.001
+	MaxReplayRate     = 10_000
+)
+
+// Validate names the first field that makes no sense, or that the limits of a queue do not allow.
+func (c Change) Validate(limits eventqueue.Limits) error {
+	if c.Reason != "" && c.Verb != VerbCancel {
+		return fmt.Errorf("reason: only a cancellation has one, and this is to %s", c.Verb)
+	}
+	if c.edits() && c.Verb != VerbEdit && c.Verb != VerbRetry {
+		return fmt.Errorf("edit: to %s changes no value, attributes or time: leave it out", c.Verb)
+	}
+	if c.edits() || c.Verb == VerbEdit {
+		if err := c.Edit.Check(limits); err != nil {
+			return err
+		}
+	}
+	if c.Rate != 0 && c.Verb != VerbReplay {
+		return fmt.Errorf("rate: only a replay has one, and this is to %s", c.Verb)
+	}
+	switch c.Verb {
+	case VerbCancel:
+		if err := (Cancellation{Reason: c.Reason}).Validate(); err != nil {
+			return err
+		}
+		return c.Filter.ValidateQueued()
+	case VerbDelete, VerbRun, VerbEdit:
+		return c.Filter.ValidateQueued()
+	case VerbRetry:
+		return c.Filter.ValidateLogged()
+	case VerbReplay:
+		if c.Rate != 0 && (!(c.Rate >= MinReplayRate) || c.Rate > MaxReplayRate) {
+			return fmt.Errorf("rate: is %v events per second: it must be from %v to %d", c.Rate, MinReplayRate, MaxReplayRate)
+		}
+		return c.Filter.ValidateEnded()
+	default:
+		return fmt.Errorf("verb: %q is none of cancel, delete, run, edit, retry and replay", c.Verb)
+	}
+}
+
+func (c Change) edits() bool {
+	return c.Edit.Value != nil || c.Edit.Attributes != nil || c.Edit.Retimes()
+}
+
+// document is a Change as its row has it. The value is a text, so that it stays as it is, byte for byte.
+type document struct {
+	Verb       Verb              `json:"verb"`
+	Filter     filterDocument    `json:"filter"`
+	Reason     string            `json:"reason,omitempty"`
+	Value      *string           `json:"value,omitempty"`
+	Attributes map[string]string `json:"attributes"` // {} removes them all
+	Delay      *time.Duration    `json:"delay_ns,omitempty"`
+	DelayUntil time.Time         `json:"delay_until,omitzero"`
+	Rate       float64           `json:"rate,omitempty"`
+}
+
+type filterDocument struct {
+	Canvas     *eventqueue.CanvasID `json:"canvas_id,omitempty"`
+	Module     string               `json:"module,omitempty"`
+	Name       string               `json:"name,omitempty"`
+	Modifier   string               `json:"modifier,omitempty"`
+	Attributes map[string]string    `json:"attributes,omitempty"`
+	Error      string               `json:"error,omitempty"`
+	OlderThan  time.Duration        `json:"older_than_ns,omitempty"`
+	NewerThan  time.Duration        `json:"newer_than_ns,omitempty"`
+	State      EventState           `json:"state,omitempty"`
+}
+
+func documentOf(c Change) document {
+	d := document{Verb: c.Verb, Filter: filterDocument(c.Filter), Reason: c.Reason, Attributes: c.Edit.Attributes, Delay: c.Edit.Delay, DelayUntil: c.Edit.DelayUntil, Rate: c.Rate}
+	if c.Edit.Value != nil {
+		d.Value = new(string(c.Edit.Value))
+	}
+	return d
+}
+
+func (d document) change() Change {
+	c := Change{Verb: d.Verb, Filter: EventFilter(d.Filter), Reason: d.Reason, Rate: d.Rate,
+		Edit: Edit{Attributes: d.Attributes, Delay: d.Delay, DelayUntil: d.DelayUntil}}
+	if d.Value != nil {
+		c.Edit.Value = json.RawMessage(*d.Value)
+	}
+	return c
+}
+
+// target is what the audit log has of an operation. Values are not in it: whoever reads them has the right to.
+func target(o Operation) any {
+	d := documentOf(o.Change)
+	bytes := len(o.Change.Edit.Value)
+	d.Value = nil
+	return struct {
+		Operation  string `json:"operation"`
+		ValueBytes int    `json:"value_bytes,omitempty"`
+		document
+	}{o.ID.String(), bytes, d}
+}

@@ -1,0 +1,88 @@
+package operate_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/operate"
+	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
+	"eventsv2/test/testenv"
+)
+
+func retrier(t *testing.T, r *rig.Rig) *operate.Retrier {
+	t.Helper()
+	made, err := operate.NewRetrier(r.Store, r.Queue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// fail has events end as FAILED.
+func fail(r *rig.Rig, ids ...eventqueue.EventID) {
+	r.T.Helper()
+	r.Handle(func(context.Context, *eventqueue.Run) error { return eventqueue.Permanent(errors.New("no luck")) }, rig.Quick())
+	r.RunToItsBound(worker.Config{MaxEvents: len(ids)})
+	if n := r.Logged("FAILED"); n != len(ids) {
+		r.T.Fatalf("%d events have failed, want %d", n, len(ids))
+	}
+}
+
+func TestRetryMovesAndNotifies(t *testing.T) {
+	t.Parallel()
+	r := rig.New(t)
+	id := r.Emit(r.Event(`1`))[0]
+	fail(r, id)
+	ctx := testenv.Context(t)
+	for _, want := range []operate.RetryResult{operate.RetryMoved, operate.RetryQueued} { // I14
+		got, err := retrier(t, r).Retry(ctx, id, id+1000)
+		if err != nil || !slices.Equal(got, []operate.Retried{{ID: id, Result: want}, {ID: id + 1000, Result: operate.RetryUnknown}}) {
+			t.Errorf("the results are %+v, %v; want %s", got, err, want)
+		}
+		if got, want := r.Row(id), "free due retries 0 attempts 1 notified"; got != want {
+			t.Errorf("the event is %s, want %s", got, want)
+		}
+	}
+}
+
+// TestRetryAllIsOfOneHandler: events of others stay where they are (I16), and so does all
+// when the call has ended before it began.
+func TestRetryAllIsOfOneHandler(t *testing.T) {
+	t.Parallel()
+	r := rig.New(t)
+	ids := r.Emit(r.Copies(3)...)
+	fail(r, ids...)
+	r.Exec(`UPDATE event_log SET name = 'other' WHERE id = $1`, ids[1])
+	event := r.Event(`1`)
+	filter := operate.EventFilter{Canvas: &event.Canvas, Module: event.Module, Name: event.Name}
+	ended, cancel := context.WithCancel(testenv.Context(t))
+	cancel()
+	if moved, err := retrier(t, r).RetryAll(ended, filter, operate.Edit{}); moved.Moved != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%+v, %v", moved, err)
+	}
+	for _, want := range []int{2, 0} { // I14
+		if moved, err := retrier(t, r).RetryAll(testenv.Context(t), filter, operate.Edit{}); moved.Moved != want || err != nil {
+			t.Errorf("%+v, want %d; %v", moved, want, err)
+		}
+	}
+	if moved, logged := r.Waiting(), r.Logged("FAILED"); moved != 2 || logged != 1 {
+		t.Errorf("%d events are back and %d are not, want 2 and 1", moved, logged)
+	}
+}
+
+func TestRetryBounds(t *testing.T) {
+	t.Parallel()
+	r := rig.New(t)
+	for _, ids := range [][]eventqueue.EventID{nil, make([]eventqueue.EventID, operate.MaxRetryEvents+1)} {
+		if _, err := retrier(t, r).Retry(testenv.Context(t), ids...); err == nil {
+			t.Errorf("%d ids are taken", len(ids))
+		}
+	}
+	if _, err := operate.NewRetrier(nil, r.Queue); err == nil {
+		t.Error("no store is taken")
+	}
+}
