@@ -220,7 +220,7 @@ func (d *dashboard) login(w http.ResponseWriter, r *http.Request) {
 	if name := d.cookieName(r, sessionCookie); len(r.CookiesNamed(name)) > 1 {
 		data.Problem = "Your browser sends several cookies named " + name + ", of which another page may have set one: none of them counts. Delete the cookies of this address, and log in."
 	}
-	d.write(w, r, http.StatusOK, "login", view{Title: "Log in", Data: data})
+	d.write(w, r, http.StatusOK, "login", layout{Title: "Log in", Data: data})
 }
 
 // localPath is a path below the prefix, to which a link may lead after logging in.
@@ -236,7 +236,7 @@ func localPath(next string) string {
 func (d *dashboard) logIn(w http.ResponseWriter, r *http.Request) {
 	next := localPath(r.PostFormValue("next"))
 	refuse := func(status int, say string) {
-		d.write(w, r, status, "login", view{Title: "Log in", Data: loginData{Next: next, Problem: say}})
+		d.write(w, r, status, "login", layout{Title: "Log in", Data: loginData{Next: next, Problem: say}})
 	}
 	address, token := access.AddressOf(r), strings.TrimSpace(r.PostFormValue("token"))
 	if d.attempts.Wait(address, token) > 0 {

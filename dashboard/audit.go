@@ -12,6 +12,7 @@ import (
 	"eventsv2/access"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
+	"eventsv2/internal/view"
 )
 
 const (
@@ -33,7 +34,7 @@ type auditData struct {
 }
 
 type auditRow struct {
-	audit.Entry
+	view.AuditRow
 	On          string
 	Link        string             // of the page of what was changed, if there is one
 	Event       eventqueue.EventID // 0 for none, or for several
@@ -88,10 +89,8 @@ func (d *dashboard) audit(r *http.Request) (string, any, error) {
 
 // rowOf is an entry as its reader may see it.
 func rowOf(who viewer, e audit.Entry) auditRow {
-	if !who.mayOn(access.ReadValues, e.Canvas) {
-		e = e.WithoutValues()
-	}
-	row := auditRow{Entry: e, On: targetText(e.Target)}
+	row := auditRow{AuditRow: view.AuditRowOf(e, who.mayOn(access.ReadValues, e.Canvas)), On: targetText(e.Target)}
+	before, after := row.Before, row.After
 	var target struct {
 		Events  []eventqueue.EventID
 		Handler struct{ Module, Name string }
@@ -100,7 +99,7 @@ func rowOf(who viewer, e audit.Entry) auditRow {
 	}
 	if json.Unmarshal(e.Target, &target) == nil && len(target.Events) == 1 {
 		row.Event = target.Events[0]
-		e.Before, e.After = only(e.Before, row.Event), only(e.After, row.Event)
+		before, after = only(before, row.Event), only(after, row.Event)
 	}
 	if h := target.Handler; h.Name != "" && e.Canvas != nil {
 		row.On = h.Module + " / " + h.Name
@@ -109,7 +108,7 @@ func rowOf(who viewer, e audit.Entry) auditRow {
 	if target.Operation != "" {
 		row.On, row.Link = "bulk operation", "/operations/"+url.PathEscape(target.Operation)
 	}
-	row.Differences = differences(e.Before, e.After)
+	row.Differences = differences(before, after)
 	if len(row.Differences) > differencesShown {
 		row.More = len(row.Differences) - differencesShown
 		row.Differences = row.Differences[:differencesShown]

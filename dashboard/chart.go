@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/view"
 )
 
 // chart is lines over a time that ends with the last minute that is over.
@@ -66,7 +67,7 @@ func charts(minutes []inspect.Minute, now time.Time) (counts, waits, backlog cha
 			return m.Wait.Quantile(q).Seconds(), true
 		}
 	}
-	waits = draw("From due to start", minutes, now, func(v float64) string { return span(time.Duration(v * float64(time.Second))) },
+	waits = draw("From due to start", minutes, now, func(v float64) string { return view.Seconds(v).String() },
 		series{"median", "s1", at(0.5), "nothing ran"}, series{"99 %", "s3", at(0.99), "nothing ran"})
 	backlog = draw("Pending", minutes, now, number, series{"pending", "s1", func(m inspect.Minute) (float64, bool) {
 		if m.Pending == nil {

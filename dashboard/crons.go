@@ -12,7 +12,7 @@ import (
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
-	"eventsv2/internal/cronwords"
+	"eventsv2/internal/view"
 )
 
 const (
@@ -27,22 +27,13 @@ type cronsData struct {
 	More int
 }
 
-// cronRow is a definition with the slots around now.
+// cronRow is a definition with the slots around now. One that has passed without an event was missed or skipped, or its record was
+// pruned.
 type cronRow struct {
-	cronchecker.Definition
-	Words     string
-	Next      []cronchecker.PreviewedSlot
-	Last      []slotRow
-	MayChange bool
-	Problem   string // what is wrong with the definition
-}
-
-// slotRow is a slot that has passed. Without an event it was missed, or its record was pruned.
-type slotRow struct {
-	At    time.Time
-	Event eventqueue.EventID
-	// Skipped is why it was skipped.
-	Skipped cronchecker.Skip
+	view.Cron
+	Next, Last []view.Slot
+	MayChange  bool
+	Problem    string // what is wrong with the definition
 }
 
 func (d *dashboard) definitions() *cronchecker.Definitions {
@@ -60,11 +51,7 @@ func (d *dashboard) crons(r *http.Request) (string, any, error) {
 	}
 	data := cronsData{More: max(len(list)-cronsShown, 0)}
 	list = list[:len(list)-data.More]
-	ids := make([]cronchecker.CronID, len(list))
-	for i := range list {
-		ids[i] = list[i].ID
-	}
-	records, err := d.definitions().Records(r.Context(), ids, slotsShown)
+	records, err := d.definitions().Records(r.Context(), view.CronIDs(list), slotsShown)
 	if err != nil {
 		return "", nil, err
 	}
@@ -79,7 +66,7 @@ func (d *dashboard) crons(r *http.Request) (string, any, error) {
 
 // rowOfCron computes the slots of a definition around now.
 func rowOfCron(d cronchecker.Definition, records []cronchecker.Record, now time.Time) cronRow {
-	row := cronRow{Definition: d, Words: cronwords.Of(d.Schedule)}
+	row := cronRow{Cron: view.CronOf(d, records)}
 	schedule, err := cronchecker.ParseSchedule(d.Schedule, d.TimeZone)
 	if err != nil {
 		row.Problem = clean(err.Error())
@@ -90,7 +77,7 @@ func rowOfCron(d cronchecker.Definition, records []cronchecker.Record, now time.
 		if d.StartsAt.After(next) {
 			next = d.StartsAt
 		}
-		row.Next = schedule.Preview(next, slotsShown)
+		row.Next = view.All(schedule.Preview(next, slotsShown), view.SlotOf)
 	}
 	row.Last = slotsUntil(schedule, d.StartsAt, records, now)
 	return row
@@ -98,16 +85,14 @@ func rowOfCron(d cronchecker.Definition, records []cronchecker.Record, now time.
 
 // slotsUntil lists the last slots until now: those after the start of the definition as it is, and those that have
 // a record.
-func slotsUntil(schedule cronchecker.Schedule, starts time.Time, records []cronchecker.Record, now time.Time) (slots []slotRow) {
-	for _, r := range records {
-		slots = append(slots, slotRow{r.Slot.UTC(), r.Event, r.Skipped})
-	}
+func slotsUntil(schedule cronchecker.Schedule, starts time.Time, records []cronchecker.Record, now time.Time) []view.Slot {
+	slots := view.All(records, view.PassedSlotOf)
 	for at, passed := schedule.Latest(starts, now); passed && len(slots) < 2*slotsShown; at, passed = schedule.Latest(starts, at.Add(-time.Second)) {
-		if !slices.ContainsFunc(slots, func(s slotRow) bool { return s.At.Equal(at) }) {
-			slots = append(slots, slotRow{At: at.UTC()})
+		if !slices.ContainsFunc(slots, func(s view.Slot) bool { return s.Slot.Equal(at) }) {
+			slots = append(slots, view.Slot{Slot: at.UTC()})
 		}
 	}
-	slices.SortFunc(slots, func(a, b slotRow) int { return b.At.Compare(a.At) })
+	slices.SortFunc(slots, func(a, b view.Slot) int { return b.Slot.Compare(a.Slot) })
 	return slots[:min(len(slots), slotsShown)]
 }
 

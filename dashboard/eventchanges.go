@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"net/http"
-	"strings"
 
 	"go.uber.org/zap"
 
@@ -10,6 +9,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/internal/view"
 )
 
 // eventToChange returns the event of a request, if its viewer may change it.
@@ -20,10 +20,11 @@ func (d *dashboard) eventToChange(r *http.Request) (id eventqueue.EventID, found
 	if found, err = d.Reader.Show(r.Context(), id); err != nil {
 		return id, found, err
 	}
-	if !viewerOf(r).maySee(found) {
+	e := view.FoundEvent(found.Queued, found.Logged)
+	if !viewerOf(r).maySee(e) {
 		return id, found, noEvent(id)
 	}
-	if canvas, _ := canvasOf(found); !viewerOf(r).May(access.Operate, canvas) {
+	if !viewerOf(r).May(access.Operate, e.Canvas) {
 		return id, found, forbidden(access.Operate)
 	}
 	return id, found, nil
@@ -89,7 +90,7 @@ func (d *dashboard) deleteEnded(r *http.Request, ended *inspect.LogEntry) (strin
 	case err != nil:
 		return "", flash{}, err
 	case len(deleted) == 1:
-		return "/events?state=" + strings.ToLower(string(ended.Status)), done("Event " + ended.ID.String() + " was deleted."), nil
+		return "/events?state=" + view.EndState(ended.Status), done("Event " + ended.ID.String() + " was deleted."), nil
 	case ended.Status == inspect.LogCompleted:
 		result.Result = operate.ChangeCompleted
 	}
@@ -112,7 +113,7 @@ func (d *dashboard) runEvent(r *http.Request) (string, flash, error) {
 	result := results[0]
 	if result.Result == operate.RequeueDone {
 		if result.Rule != "" {
-			return eventPath(id), done("It is due now, and runs when its handler is no longer " + held(result.Rule) + "."), nil
+			return eventPath(id), done("It is due now, and runs when its handler is no longer " + view.RuleState(result.Rule) + "."), nil
 		}
 		return eventPath(id), done("It is due now: the next free worker runs it."), nil
 	}
@@ -136,13 +137,6 @@ func (d *dashboard) retryEvent(r *http.Request) (string, flash, error) {
 }
 
 func eventPath(id eventqueue.EventID) string { return "/events/" + id.String() }
-
-func held(rule operate.RuleType) string {
-	if rule == operate.BlockRule {
-		return "blocked"
-	}
-	return "paused"
-}
 
 // said is what a page says about a change of an event.
 func (d *dashboard) said(result operate.Changed, verb, well string) flash {

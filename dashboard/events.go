@@ -13,6 +13,7 @@ import (
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/internal/view"
 )
 
 // pageSize is how many events a page lists.
@@ -26,14 +27,13 @@ type filterForm struct {
 
 type eventsData struct {
 	Form   filterForm
-	Events []inspect.QueuedEvent
+	Events []view.Event
 	Next   string
 	// First is the page without its position, for a page that is not the first.
 	First string
 	// Searched reports whether the search ended before the page was full, and goes on with Next.
 	Searched bool
 	Ended    bool
-	Logged   []inspect.LogEntry
 	// Bulk are the changes that can be made of all events that the filter selects.
 	Bulk []operate.Verb
 	// Filter is what the form says, with a canvas also where the address names none.
@@ -70,12 +70,16 @@ func (d *dashboard) events(r *http.Request) (string, any, error) {
 	}
 	if status, ended := logStatus(form.State); ended {
 		data.Ended = true
-		data.Logged, next, err = d.Reader.Log(r.Context(), filter, status, true, after, pageSize)
+		var found []inspect.LogEntry
+		found, next, err = d.Reader.Log(r.Context(), filter, status, true, after, pageSize)
+		data.Events = view.All(found, view.EndedEventOf)
 	} else {
-		data.Events, next, err = d.Reader.List(r.Context(), filter, inspect.State(form.State), after, pageSize)
+		var found []inspect.QueuedEvent
+		found, next, err = d.Reader.List(r.Context(), filter, inspect.State(form.State), after, pageSize)
+		data.Events = view.All(found, view.EventOf)
 	}
 	if next > 0 {
-		data.Searched = len(data.Events)+len(data.Logged) < pageSize
+		data.Searched = len(data.Events) < pageSize
 		q = without(q, "after")
 		q.Set("after", next.String())
 		data.Next = d.Prefix + "/events?" + q.Encode()
@@ -86,16 +90,10 @@ func (d *dashboard) events(r *http.Request) (string, any, error) {
 // found lists the one event with an id.
 func (d *dashboard) found(r *http.Request, id eventqueue.EventID, data *eventsData) error {
 	shown, err := d.Reader.Show(r.Context(), id)
-	switch {
-	case err != nil:
-		return err
-	case !viewerOf(r).maySee(shown): // as if it did not exist
-	case shown.Queued != nil:
-		data.Events = []inspect.QueuedEvent{*shown.Queued}
-	case shown.Logged != nil:
-		data.Ended, data.Logged = true, []inspect.LogEntry{*shown.Logged}
+	if e := view.FoundEvent(shown.Queued, shown.Logged); err == nil && viewerOf(r).maySee(e) {
+		data.Ended, data.Events = e.Ended(), []view.Event{*e}
 	}
-	return nil
+	return err
 }
 
 func without(q url.Values, key string) url.Values {
@@ -159,49 +157,25 @@ func noEvent(id eventqueue.EventID) problem {
 }
 
 // maySee reports whether the viewer may read an event, if there is one.
-func (v viewer) maySee(shown inspect.Shown) bool {
-	canvas, found := canvasOf(shown)
-	return found && v.May(access.Read, canvas)
-}
-
-func canvasOf(shown inspect.Shown) (canvas eventqueue.CanvasID, found bool) {
-	switch {
-	case shown.Queued != nil:
-		return shown.Queued.Canvas, true
-	case shown.Logged != nil:
-		return shown.Logged.Canvas, true
-	default:
-		return canvas, false
-	}
-}
+func (v viewer) maySee(e *view.Event) bool { return e != nil && v.May(access.Read, e.Canvas) }
 
 type eventData struct {
-	inspect.Explanation
-	Event      eventqueue.Event
-	State      string
-	Because    inspect.Reason
-	Next       []inspect.Reason
+	view.Event
+	Because    view.Reason
+	Next       []view.Reason
+	Attempts   []view.Attempt
 	MayRead    bool
 	MayOperate bool
-	Value      string
+	Text       string // of the value
 	Cut        bool
-	ValueBytes int
 	Machine    picture
 	Tree       []treeRow
 	MoreTree   bool
 }
 
-// Original is the event that it repeats; 0: none.
-func (e eventData) Original() eventqueue.EventID { return operate.OriginalOf(e.Shown.Attributes()) }
-
 // Held reports whether the handler of the event is paused or blocked.
 func (e eventData) Held() bool {
 	return e.Because.Label == machine.Paused || e.Because.Label == machine.Blocked
-}
-
-// CanRetry reports whether the event has ended and can be put back into the queue.
-func (e eventData) CanRetry() bool {
-	return e.Shown.Logged != nil && e.Shown.Logged.Status != inspect.LogCompleted
 }
 
 // treeRow is an event of the family, Depth generations below the eldest.
@@ -221,48 +195,39 @@ func (d *dashboard) event(r *http.Request) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	e, err := d.Reader.Explain(r.Context(), id)
+	explained, err := d.Reader.Explain(r.Context(), id)
 	if err != nil {
 		return "", nil, err
 	}
-	if e.Because().Label == machine.EventMissing || !viewerOf(r).maySee(e.Shown) {
+	e := view.FoundEvent(explained.Shown.Queued, explained.Shown.Logged)
+	if !viewerOf(r).maySee(e) {
 		return "", nil, noEvent(id)
 	}
-	data := eventData{Explanation: e, Because: e.Because(), Next: e.Reasons[1:], Machine: wayOf(e)}
-	if queued := e.Shown.Queued; queued != nil {
-		data.Event, data.State, data.ValueBytes = queued.Event, string(queued.State), queued.ValueBytes
-	} else if logged := e.Shown.Logged; logged != nil {
-		data.Event, data.State, data.ValueBytes = logged.Event, string(logged.Status), logged.ValueBytes
-	}
-	data.MayOperate = d.mayChange(r, access.Operate, data.Event.Canvas)
-	data.MayRead = viewerOf(r).May(access.ReadValues, data.Event.Canvas)
+	reasons := view.ExplanationOf(explained).Items
+	data := eventData{Event: *e, Because: reasons[0], Next: reasons[1:], Attempts: view.AttemptsOf(explained.Shown).Items, Machine: wayOf(explained)}
+	data.MayOperate = d.mayChange(r, access.Operate, e.Canvas)
+	data.MayRead = viewerOf(r).May(access.ReadValues, e.Canvas)
 	if data.MayRead {
-		data.Value, data.Cut = value(data.Event.Value)
+		data.Text, data.Cut = value(e.Value)
 	}
 	tree, more, err := d.Reader.Tree(r.Context(), id, familyShown)
 	if err != nil {
 		return "", nil, err
 	}
 	data.MoreTree = more
-	data.Tree = viewerOf(r).family(tree, 0, id, nil)
+	data.Tree = viewerOf(r).family(tree, id)
 	return "Event " + id.String(), data, nil
 }
 
 // family lists the events of a tree. Of another canvas there is no more than of an event that is gone.
-func (v viewer) family(t *inspect.Tree, depth int, self eventqueue.EventID, rows []treeRow) []treeRow {
-	if t == nil {
-		return rows
-	}
-	row := treeRow{ID: t.ID, Depth: make([]struct{}, min(depth, 8)), State: "gone", Self: t.ID == self}
-	if t.Queued != nil && v.May(access.Read, t.Queued.Canvas) {
-		row.State, row.Name = string(t.Queued.State), t.Queued.Module+" / "+t.Queued.Name
-	} else if t.Logged != nil && v.May(access.Read, t.Logged.Canvas) {
-		row.State, row.Name = string(t.Logged.Status), t.Logged.Module+" / "+t.Logged.Name
-	}
-	rows = append(rows, row)
-	for _, child := range t.Children {
-		rows = v.family(child, depth+1, self, rows)
-	}
+func (v viewer) family(tree *inspect.Tree, self eventqueue.EventID) (rows []treeRow) {
+	view.Walk(tree, func(t *inspect.Tree, depth int) {
+		row := treeRow{ID: t.ID, Depth: make([]struct{}, min(depth, 8)), State: "gone", Self: t.ID == self}
+		if e := view.FoundEvent(t.Queued, t.Logged); v.maySee(e) {
+			row.State, row.Name = e.State, e.Module+" / "+e.Name
+		}
+		rows = append(rows, row)
+	})
 	return rows
 }
 
@@ -278,7 +243,7 @@ type failure struct {
 	eventqueue.Scope
 	Error  string
 	Count  int64
-	Newest inspect.LogEntry
+	Newest view.Event
 	Link   string
 	// MayRetry reports whether the viewer can retry the group.
 	MayRetry bool
@@ -329,7 +294,7 @@ func (d *dashboard) failed(r *http.Request) (string, any, error) {
 		k := key{scope, folded(e.LastError)}
 		if groups[k] == nil {
 			q := url.Values{"state": {"failed"}, "canvas": {e.Canvas.String()}, "module": {e.Module}, "name": {e.Name}}
-			groups[k] = &failure{Scope: scope, Error: k.text, Newest: e, MayRetry: d.Bulk != nil && d.mayChange(r, access.Operate, e.Canvas), Link: d.Prefix + "/events?" + q.Encode()}
+			groups[k] = &failure{Scope: scope, Error: k.text, Newest: view.EndedEventOf(e), MayRetry: d.Bulk != nil && d.mayChange(r, access.Operate, e.Canvas), Link: d.Prefix + "/events?" + q.Encode()}
 			data.Groups = append(data.Groups, groups[k])
 		}
 		groups[k].Count++

@@ -105,7 +105,7 @@ func (d *dashboard) changeOf(most int64, do formAction) http.HandlerFunc {
 		var known problem
 		switch {
 		case errors.As(err, &form):
-			d.write(w, r, form.status, form.page, view{Page: form.page, Title: form.title, Data: form.data})
+			d.write(w, r, form.status, form.page, layout{Page: form.page, Title: form.title, Data: form.data})
 		case errors.As(err, &known):
 			d.writeProblem(w, r, "", err)
 		case err != nil:

@@ -10,7 +10,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
-	"eventsv2/eventqueue/operate"
+	"eventsv2/internal/view"
 )
 
 const (
@@ -26,9 +26,9 @@ type groupsData struct {
 	Groups []groupRow
 	// Next goes on where the page ends, and First is the page without its position, for one that is not the first.
 	Next, First string
-	Rates       []rateRow
+	Rates       []view.RateStatus
 	MoreRates   int
-	Limits      []inspect.LimitInUse
+	Limits      []view.LimitInUse
 	// MoreLimits reports whether there are more concurrency limits than those shown.
 	MoreLimits bool
 }
@@ -36,30 +36,10 @@ type groupsData struct {
 // groupRow is an ordering group, with the reason why its first event does not run, or that it does.
 type groupRow struct {
 	inspect.WaitingGroup
-	State inspect.State // of the first event; empty: it has ended meanwhile
+	Limit view.ConcurrencyLimit // of the group
+	State inspect.State         // of the first event; empty: it has ended meanwhile
 	Why   string
 }
-
-// rateRow is a rate limit with what has begun to run in its windows.
-type rateRow struct {
-	operate.RateStatus
-	Minute, Day window
-}
-
-// window is what is used of a window of a rate limit; Most is 0 where there is no such limit.
-type window struct {
-	Used, Most int64
-	Ends       string
-}
-
-// Full reports whether nothing more begins in the window.
-func (w window) Full() bool { return w.Most > 0 && w.Used >= w.Most }
-
-// High is from where on the window is nearly full.
-func (w window) High() int64 { return w.Most * 9 / 10 }
-
-// Shown is the part of the window that is used as a bar shows it.
-func (w window) Shown() int64 { return min(w.Used, w.Most) }
 
 func (d *dashboard) groups(r *http.Request) (string, any, error) {
 	filter, err := d.filter(r)
@@ -90,12 +70,12 @@ func (d *dashboard) groups(r *http.Request) (string, any, error) {
 	}
 	data.MoreRates = max(0, len(data.Rates)-limitsShown)
 	data.Rates = data.Rates[:len(data.Rates)-data.MoreRates]
-	if data.Limits, err = d.Reader.LimitsInUse(r.Context(), filter.Canvas, limitsShown+1); err != nil {
+	limits, err := d.Reader.LimitsInUse(r.Context(), filter.Canvas, limitsShown+1)
+	if err != nil {
 		return "", nil, err
 	}
-	if data.MoreLimits = len(data.Limits) > limitsShown; data.MoreLimits {
-		data.Limits = data.Limits[:limitsShown]
-	}
+	data.MoreLimits = len(limits) > limitsShown
+	data.Limits = view.All(limits[:min(len(limits), limitsShown)], view.LimitInUseOf)
 	return "Ordering groups and limits", data, nil
 }
 
@@ -111,7 +91,7 @@ func (d *dashboard) explainGroups(r *http.Request, groups []inspect.WaitingGroup
 	}
 	rows := make([]groupRow, len(groups))
 	for i := range groups {
-		rows[i] = groupRow{WaitingGroup: groups[i], Why: explained[i].Because().Why}
+		rows[i] = groupRow{WaitingGroup: groups[i], Limit: view.ConcurrencyLimitOf(groups[i].Of), Why: explained[i].Because().Why}
 		if queued := explained[i].Shown.Queued; queued != nil {
 			rows[i].State = queued.State
 		}
@@ -121,30 +101,13 @@ func (d *dashboard) explainGroups(r *http.Request, groups []inspect.WaitingGroup
 }
 
 // rates returns the rate limits with their use, the fullest first.
-func (d *dashboard) rates(r *http.Request, canvas *eventqueue.CanvasID) ([]rateRow, error) {
+func (d *dashboard) rates(r *http.Request, canvas *eventqueue.CanvasID) ([]view.RateStatus, error) {
 	limits, err := d.Store.RateLimits(r.Context(), canvas)
-	if err != nil {
-		return nil, err
-	}
-	rows := make([]rateRow, len(limits))
-	for i := range limits {
-		l := &limits[i]
-		rows[i] = rateRow{*l, window{l.MinuteUsed, int64(l.PerMinute), span(l.MinuteLeft)}, window{l.DayUsed, int64(l.PerDay), span(l.DayLeft)}}
-	}
-	slices.SortStableFunc(rows, func(a, b rateRow) int {
-		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.used(), a.used()))
+	rows := view.All(limits, view.RateStatusOf)
+	slices.SortStableFunc(rows, func(a, b view.RateStatus) int {
+		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Part(), a.Part()))
 	})
-	return rows, nil
-}
-
-// used is which part of the fuller window is used.
-func (r rateRow) used() (part float64) {
-	for _, w := range []window{r.Minute, r.Day} {
-		if w.Most > 0 {
-			part = max(part, float64(w.Used)/float64(w.Most))
-		}
-	}
-	return part
+	return rows, err
 }
 
 // withGroup is an address that goes on after a group. The name of a group may have characters that an address has not.

@@ -11,6 +11,7 @@ import (
 	"eventsv2/access"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/internal/view"
 )
 
 // handlerData is the page of one handler on a canvas, on which it is paused and blocked.
@@ -25,12 +26,12 @@ type handlerData struct {
 
 // ruleRow is a rule that holds back events of the handler.
 type ruleRow struct {
-	operate.Rule
+	view.Rule
 	MayLift bool
 }
 
 // ruleForm is what was written of a rule, when it has a mistake.
-type ruleForm struct{ Reason, For, Until, Problem string }
+type ruleForm struct{ Reason, For, Until, Begins, Modifier, Problem string }
 
 // handlerPath is the page of a handler.
 func handlerPath(scope eventqueue.Scope) string {
@@ -75,7 +76,7 @@ func (d *dashboard) readHandler(r *http.Request, scope eventqueue.Scope) (data h
 	data = handlerData{Scope: scope, MayPause: d.mayChange(r, access.Operate, scope.Canvas), MayBlock: d.mayChange(r, access.Administer, scope.Canvas)}
 	rules, err := d.Reader.RulesAbout(r.Context(), operate.RuleScope{Scope: scope})
 	for _, rule := range rules {
-		data.Rules = append(data.Rules, ruleRow{rule, !rule.Whole() && d.mayChange(r, verbOf(rule.Type), scope.Canvas)})
+		data.Rules = append(data.Rules, ruleRow{view.RuleOf(rule), !rule.Whole() && d.mayChange(r, verbOf(rule.Type), scope.Canvas)})
 		if rule.RuleScope == (operate.RuleScope{Scope: scope}) {
 			data.Paused = data.Paused || rule.Type == operate.PauseRule
 			data.Blocked = data.Blocked || rule.Type == operate.BlockRule
@@ -108,7 +109,7 @@ func (d *dashboard) addRule(t operate.RuleType) func(r *http.Request) (string, f
 			return "", flash{}, err
 		}
 		form, until, mistake := readRule(r)
-		rule := operate.Rule{Type: t, RuleScope: operate.RuleScope{Scope: scope}, Reason: form.Reason, Actor: viewerOf(r).Name, Until: until}
+		rule := operate.Rule{Type: t, RuleScope: form.scope(scope), Reason: form.Reason, Actor: viewerOf(r).Name, Until: until}
 		if mistake == nil {
 			mistake = rule.Validate()
 		}
@@ -135,15 +136,24 @@ func (d *dashboard) addRule(t operate.RuleType) func(r *http.Request) (string, f
 			return "", flash{}, mistaken("handler", handlerName(scope), data)
 		}
 		if !added {
-			return handlerPath(scope), refused("It was " + held(t) + " already: that stays as it is. Lift it first to change its reason or its end."), nil
+			return handlerPath(scope), refused("It was " + view.RuleState(t) + " already: that stays as it is. Lift it first to change its reason or its end."), nil
 		}
-		return handlerPath(scope), done("It is " + held(t) + ". Runs that had begun go on, and no other begins."), nil
+		return handlerPath(scope), done("It is " + view.RuleState(t) + ". Runs that had begun go on, and no other begins."), nil
 	}
+}
+
+// scope is what the rule is about that the form of a handler describes.
+func (f ruleForm) scope(handler eventqueue.Scope) operate.RuleScope {
+	scope := operate.RuleScope{Scope: handler, Prefix: f.Begins != "", Modifier: f.Modifier}
+	if scope.Prefix {
+		scope.Name = f.Begins
+	}
+	return scope
 }
 
 // readRule returns a rule as it was written in a form. The mistake is one of the user.
 func readRule(r *http.Request) (form ruleForm, until time.Time, mistake error) {
-	form = ruleForm{For: r.PostFormValue("for"), Until: r.PostFormValue("until")}
+	form = ruleForm{For: r.PostFormValue("for"), Until: r.PostFormValue("until"), Begins: r.PostFormValue("begins"), Modifier: r.PostFormValue("modifier")}
 	if form.Reason, mistake = field(r, "reason"); mistake != nil {
 		return form, until, errors.New("The reason is a text of at most 1,024 bytes")
 	}
@@ -175,7 +185,7 @@ func (d *dashboard) liftRule(t operate.RuleType) func(r *http.Request) (string, 
 		lift := operate.LiftOf(t, scope)
 		if rate := r.PostFormValue("rate"); rate != "" {
 			if lift.Rate = numberOf(rate); lift.Rate < 1 || lift.Rate > operate.MaxRate {
-				return handlerPath(scope), refused("It is still " + held(t) + ": so many events per second are a number from 1 to 100,000; leave it empty for all at once."), nil
+				return handlerPath(scope), refused("It is still " + view.RuleState(t) + ": so many events per second are a number from 1 to 100,000; leave it empty for all at once."), nil
 			}
 		}
 		lift.Prefix, lift.Modifier = r.PostFormValue("prefix") != "", r.PostFormValue("modifier")
@@ -190,11 +200,11 @@ func (d *dashboard) liftRule(t operate.RuleType) func(r *http.Request) (string, 
 		case err != nil:
 			return "", flash{}, err
 		case !result.Removed:
-			return handlerPath(scope), refused("It was not " + held(t) + " any more."), nil
+			return handlerPath(scope), refused("It was not " + view.RuleState(t) + " any more."), nil
 		case result.GoesOn:
 			return handlerPath(scope), done("It is being lifted: the waiting events run by and by."), nil
 		default:
-			return handlerPath(scope), done("It is no longer " + held(t) + "."), nil
+			return handlerPath(scope), done("It is no longer " + view.RuleState(t) + "."), nil
 		}
 	}
 }

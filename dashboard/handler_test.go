@@ -69,7 +69,7 @@ func TestLiftWiderAndNarrowerRules(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.wants(b.get(at), 200, "with all whose names begin with <bdi>send</bdi>", "only with modifier <bdi>formal</bdi>")
+	b.wants(b.get(at), 200, "with all whose names begin with send", "only with modifier formal")
 	b.leads(b.post("/handler/unpause", handlerForm(seeded, "of", "send", "prefix", "1", "rate", "1")), at)
 	b.wants(b.get(at), 200, "It is being lifted", "1 events per second")
 	b.leads(b.post("/handler/unpause", handlerForm(seeded, "of", "send", "prefix", "1")), at)

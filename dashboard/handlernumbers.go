@@ -8,6 +8,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/internal/humantime"
+	"eventsv2/internal/view"
 )
 
 const (
@@ -23,8 +24,8 @@ type handlerNumbers struct {
 	Counted                                           bool
 	Pending, OldestDue, Rate, Errors, WaitP99, RunP99 string
 	Counts, Waits, Spark                              chart
-	Limits                                            []inspect.LimitInUse
-	Rates                                             []rateRow
+	Limits                                            []view.LimitInUse
+	Rates                                             []view.RateStatus
 	Recent                                            []inspect.RecentError
 }
 
@@ -37,11 +38,13 @@ func (d *dashboard) readNumbers(r *http.Request, scope eventqueue.Scope) (data h
 	if data.Recent, err = d.Reader.RecentErrors(r.Context(), scope, errorsShown); err != nil {
 		return data, err
 	}
-	if data.Limits, err = d.Reader.LimitsOfHandler(r.Context(), scope); err != nil {
+	limits, err := d.Reader.LimitsOfHandler(r.Context(), scope)
+	if err != nil {
 		return data, err
 	}
+	data.Limits = view.All(limits, view.LimitInUseOf)
 	rates, err := d.rates(r, &scope.Canvas)
-	data.Rates = slices.DeleteFunc(rates, func(l rateRow) bool { return !l.WholeCanvas() && l.Scope != scope })
+	data.Rates = slices.DeleteFunc(rates, func(l view.RateStatus) bool { return !l.Scope().WholeCanvas() && l.Scope() != scope })
 	return data, err
 }
 

@@ -10,14 +10,14 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/internal/view"
 )
 
 type handlerRow struct {
-	inspect.Minute
-	Rate, WaitP99, RunP99, Errors string
-	Rules                         []operate.Rule
-	Spark                         chart
-	Others                        bool
+	view.Counts
+	Rate, Errors string
+	Rules        []view.Rule
+	Spark        chart
 }
 
 const handlersShown = 100
@@ -37,14 +37,11 @@ func (d *dashboard) handlers(r *http.Request) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	held := map[eventqueue.Scope][]operate.Rule{}
-	for i := range rules {
-		held[rules[i].Scope] = append(held[rules[i].Scope], rules[i])
-	}
 	counted, err := d.Reader.Counted(r.Context(), filter, handlersFor)
 	if err != nil {
 		return "", nil, err
 	}
+	held := heldOf(rules, counted)
 	scopes := ranked(counted, held)
 	data := handlersData{For: fmt.Sprintf("%d minutes", int(handlersFor.Minutes())), More: max(0, len(scopes)-handlersShown)}
 	scopes = scopes[:min(len(scopes), handlersShown)]
@@ -62,11 +59,27 @@ func (d *dashboard) handlers(r *http.Request) (string, any, error) {
 	for _, scope := range scopes {
 		sum := sums[scope]
 		sum.Scope = scope // of one that is only held back there are no counts
-		row := handlerRow{Minute: sum, Rules: held[scope], Others: scope.Canvas == eventqueue.CanvasID{}, Rate: rateOf(&sum, handlersFor), Errors: errorsOf(&sum),
-			WaitP99: quantile(sum.Wait, 0.99), RunP99: quantile(sum.Run, 0.99), Spark: sparkline(of[scope], sum.AsOf)}
-		data.Rows = append(data.Rows, row)
+		data.Rows = append(data.Rows, handlerRow{view.CountsOf(sum), rateOf(&sum, handlersFor), errorsOf(&sum), view.All(held[scope], view.RuleOf), sparkline(of[scope], sum.AsOf)})
 	}
 	return "Handlers", data, nil
+}
+
+// heldOf are the rules that hold back events of the handlers that have counts, also those that are about more of them, and of the
+// handlers that have none but are named by a rule.
+func heldOf(rules []operate.Rule, counted map[eventqueue.Scope]int64) map[eventqueue.Scope][]operate.Rule {
+	held := map[eventqueue.Scope][]operate.Rule{}
+	for _, rule := range rules {
+		known := false
+		for scope := range counted {
+			if rule.Overlaps(operate.RuleScope{Scope: scope}) {
+				held[scope], known = append(held[scope], rule), true
+			}
+		}
+		if !known && !rule.Whole() {
+			held[rule.Scope] = append(held[rule.Scope], rule)
+		}
+	}
+	return held
 }
 
 // ranked are the handlers that have counts or are held back: these first, and those with the highest counts.

@@ -16,6 +16,7 @@ import (
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/printing"
+	"eventsv2/internal/view"
 )
 
 // operationsShown is how many changes of many events a page lists.
@@ -184,10 +185,11 @@ func (d *dashboard) retryGroup(r *http.Request) (string, flash, error) {
 	if err != nil {
 		return "", flash{}, err
 	}
-	if !viewerOf(r).maySee(found) {
+	e := view.FoundEvent(found.Queued, found.Logged)
+	if !viewerOf(r).maySee(e) {
 		return "", flash{}, noEvent(id)
 	}
-	if canvas, _ := canvasOf(found); !viewerOf(r).May(access.Operate, canvas) {
+	if !viewerOf(r).May(access.Operate, e.Canvas) {
 		return "", flash{}, forbidden(access.Operate)
 	}
 	like := found.Logged

@@ -29,8 +29,8 @@ type dashboard struct {
 	logins, forms formIntake
 }
 
-// view is what the layout needs beside the page's own data.
-type view struct {
+// layout is what the layout needs beside the page's own data.
+type layout struct {
 	Base, Page, Title string
 	Now               time.Time
 	Who               viewer
@@ -39,20 +39,20 @@ type view struct {
 }
 
 // Refreshes reports whether the page is to be read again by and by, without a script: something goes on.
-func (v view) Refreshes() bool {
-	data, ok := v.Data.(interface{ Refreshes() bool })
+func (l layout) Refreshes() bool {
+	data, ok := l.Data.(interface{ Refreshes() bool })
 	return ok && data.Refreshes()
 }
 
 // OfEvents reports whether the page is about what the page Events has selected.
-func (v view) OfEvents() bool {
-	data, ok := v.Data.(interface{ OfEvents() bool })
+func (l layout) OfEvents() bool {
+	data, ok := l.Data.(interface{ OfEvents() bool })
 	return ok && data.OfEvents()
 }
 
 // ByCanvas reports whether the page is of a canvas that its viewer chooses.
-func (v view) ByCanvas() bool {
-	return len(v.Who.Canvases) > 0 && !slices.Contains([]string{"event", "edit", "handler", "tokens", "operation"}, v.Page)
+func (l layout) ByCanvas() bool {
+	return len(l.Who.Canvases) > 0 && !slices.Contains([]string{"event", "edit", "handler", "tokens", "operation"}, l.Page)
 }
 
 // problem is what a page says instead of its contents, with a status.
@@ -74,7 +74,7 @@ func (d *dashboard) page(name string, read func(r *http.Request) (title string, 
 			d.writeProblem(w, r, name, err)
 			return
 		}
-		d.write(w, r, http.StatusOK, name, view{Page: name, Title: title, Data: data, Flash: d.takeFlash(w, r)})
+		d.write(w, r, http.StatusOK, name, layout{Page: name, Title: title, Data: data, Flash: d.takeFlash(w, r)})
 	}
 }
 
@@ -84,14 +84,14 @@ func (d *dashboard) writeProblem(w http.ResponseWriter, r *http.Request, name st
 	if status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
 		w.Header().Set("Retry-After", "1")
 	}
-	d.write(w, r, status, "problem", view{Page: name, Title: title, Data: say})
+	d.write(w, r, status, "problem", layout{Page: name, Title: title, Data: say})
 }
 
-// write serves a view in a template.
-func (d *dashboard) write(w http.ResponseWriter, r *http.Request, status int, template string, v view) {
+// write serves a page in a template.
+func (d *dashboard) write(w http.ResponseWriter, r *http.Request, status int, template string, l layout) {
 	var b bytes.Buffer
-	v.Base, v.Now, v.Who = d.Prefix, time.Now().UTC(), d.viewer(r)
-	if err := d.pages[template].Execute(&b, v); err != nil {
+	l.Base, l.Now, l.Who = d.Prefix, time.Now().UTC(), d.viewer(r)
+	if err := d.pages[template].Execute(&b, l); err != nil {
 		d.Log.Error("write a page of the dashboard", zap.String("page", template), zap.Error(err))
 		http.Error(w, "the page could not be written; the log says why", http.StatusInternalServerError)
 		return

@@ -125,7 +125,7 @@ func (d *dashboard) staysIn(r *http.Request) bool {
 // rendered is the overview as an event.
 func (d *dashboard) rendered(p part, who viewer) (string, error) {
 	var page bytes.Buffer
-	v := view{Base: d.Prefix, Page: "overview", Now: time.Now().UTC(), Who: who, Data: d.overviewOf(p, who)}
+	v := layout{Base: d.Prefix, Page: "overview", Now: time.Now().UTC(), Who: who, Data: d.overviewOf(p, who)}
 	if err := d.pages["overview"].ExecuteTemplate(&page, "live", v); err != nil {
 		return "", err
 	}

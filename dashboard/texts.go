@@ -2,8 +2,8 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"fmt"
 	"html/template"
 	"strconv"
 	"strings"
@@ -15,6 +15,7 @@ import (
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/minutes"
 	"eventsv2/internal/humantime"
+	"eventsv2/internal/view"
 )
 
 // Longer texts are cut, so that a page stays small.
@@ -26,9 +27,9 @@ const (
 
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"clean": clean, "line": line, "count": count, "number": func(n int) string { return count(int64(n)) }, "age": humantime.Age, "span": span,
+		"clean": clean, "line": line, "count": count, "number": func(n int) string { return count(int64(n)) }, "age": humantime.Age, "requests": view.Requests, "refused": view.Refused,
 		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"exact": exact, "when": humantime.When,
+		"exact": exact,
 		"since": func(t, now time.Time) string { return humantime.Age(now.Sub(t)) + " ago" },
 		"label": strings.ToLower, "bounded": boundedCount,
 		"holds": func() []choice { return holds },
@@ -133,24 +134,9 @@ func count(n int64) string {
 	return s
 }
 
-// span writes a measured time.
-func span(d time.Duration) string {
-	switch {
-	case d >= time.Minute:
-		return humantime.Age(d)
-	case d >= time.Second:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	default:
-		return fmt.Sprintf("%.3g ms", float64(d.Microseconds())/1000)
-	}
-}
-
 // quantile writes a quantile of a histogram.
 func quantile(h minutes.Histogram, q float64) string {
-	if h.Count() == 0 {
-		return "–"
-	}
-	return span(h.Quantile(q))
+	return cmp.Or(view.Quantile(h, q).Span(), "–")
 }
 
 // boundedCount writes a count of the events of a group.

@@ -12,10 +12,12 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
+	"eventsv2/internal/humantime"
+	"eventsv2/internal/view"
 )
 
 type tokensData struct {
-	Tokens []access.Token
+	Tokens []view.Token
 	// More is how many older tokens are not shown.
 	More int
 	Form tokenForm
@@ -59,7 +61,7 @@ func validitiesFor(longest time.Duration) []choice {
 		return append(slices.Clone(validities), choice{"", "until it is revoked"})
 	}
 	fitting := slices.DeleteFunc(slices.Clone(validities), func(c choice) bool { return time.Duration(numberOf(c.Value))*24*time.Hour > longest })
-	return append(fitting, choice{"", "as long as a token of yours may be (" + span(longest) + ")"})
+	return append(fitting, choice{"", "as long as a token of yours may be (" + humantime.Span(longest) + ")"})
 }
 
 // defaultValidity is 90 days, if that is among what there is, or the longest time.
@@ -90,7 +92,7 @@ func (d *dashboard) readTokens(r *http.Request) (data tokensData, err error) {
 		return data, err
 	}
 	slices.Reverse(list)
-	data.Tokens = slices.DeleteFunc(list, func(t access.Token) bool { return !who.Administers(t.Grant) })
+	data.Tokens = view.All(slices.DeleteFunc(list, func(t access.Token) bool { return !who.Administers(t.Grant) }), view.TokenOf)
 	data.More = max(0, len(data.Tokens)-tokensShown)
 	data.Tokens = data.Tokens[:len(data.Tokens)-data.More]
 	data.MayMake = d.Queue != nil
@@ -131,7 +133,7 @@ func (d *dashboard) makeToken(r *http.Request) (string, flash, error) {
 	case err != nil:
 		return "", flash{}, err
 	}
-	data.Secret, data.Made, data.Tokens = secret, made.Name, append([]access.Token{made}, data.Tokens...)
+	data.Secret, data.Made, data.Tokens = secret, made.Name, append([]view.Token{view.TokenOf(made)}, data.Tokens...)
 	return "", flash{}, shown{http.StatusOK, "tokens", "Tokens", data}
 }
 

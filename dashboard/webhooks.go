@@ -1,26 +1,16 @@
 package dashboard
 
 import (
-	"cmp"
 	"net/http"
-	"slices"
 
-	"eventsv2/webhook"
+	"eventsv2/internal/view"
 	"eventsv2/webhook/received"
 )
 
-// sourceRow is a source of webhooks with what it has received.
+// sourceRow is a source of webhooks with the line of its requests.
 type sourceRow struct {
-	received.Source
-	HourReceived, HourRefused, DayReceived, DayRefused int64
-	// Reasons are why requests of the day were refused, the most frequent first.
-	Reasons []reasonCount
-	Spark   chart
-}
-
-type reasonCount struct {
-	Outcome   webhook.Outcome
-	Hour, Day int64
+	view.Source
+	Spark chart
 }
 
 type webhooksData struct{ Sources []sourceRow }
@@ -32,24 +22,9 @@ func (d *dashboard) webhooks(r *http.Request) (string, any, error) {
 	sources, err := received.NewReader(d.Store.Schema(), d.Store.Pool()).Sources(r.Context())
 	var data webhooksData
 	for i := range sources {
-		data.Sources = append(data.Sources, rowOfSource(&sources[i]))
+		data.Sources = append(data.Sources, sourceRow{view.SourceOf(sources[i]), requestsLine(&sources[i])})
 	}
 	return "Webhooks and sources", data, err
-}
-
-func rowOfSource(s *received.Source) sourceRow {
-	row := sourceRow{Source: *s, Spark: requestsLine(s),
-		HourReceived: received.Sum(s.Hour, false) + received.Sum(s.Hour, true), HourRefused: received.Sum(s.Hour, true),
-		DayReceived: received.Sum(s.Day, false) + received.Sum(s.Day, true), DayRefused: received.Sum(s.Day, true)}
-	for outcome, n := range s.Day {
-		if outcome.Refused() {
-			row.Reasons = append(row.Reasons, reasonCount{outcome, s.Hour[outcome], n})
-		}
-	}
-	slices.SortFunc(row.Reasons, func(a, b reasonCount) int {
-		return cmp.Or(cmp.Compare(b.Day, a.Day), cmp.Compare(a.Outcome, b.Outcome))
-	})
-	return row
 }
 
 // requestsLine draws the requests of a day, and those of them that were refused.

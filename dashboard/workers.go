@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/view"
 )
 
 // workerRow is a worker with what it has in hand.
 type workerRow struct {
-	inspect.Worker
+	view.Worker
 	Held *inspect.Held // nil: nothing that is known to have begun
 }
 
@@ -35,7 +36,7 @@ func (d *dashboard) workers(r *http.Request) (string, any, error) {
 	held, more, err := d.Reader.Held(r.Context())
 	data := workersData{More: more}
 	for i := range workers {
-		data.Workers = append(data.Workers, workerRow{workers[i], held[workers[i].Number]})
+		data.Workers = append(data.Workers, workerRow{view.WorkerOf(workers[i]), held[workers[i].Number]})
 	}
 	return "Workers", data, err
 }

@@ -173,10 +173,10 @@ func TestAPI(t *testing.T) {
 	}
 	handler := fmt.Sprintf(`{"canvas_id":%q,"module":"WORKER","name":"greet"}`, rig.Canvas)
 	for _, rule := range []string{"pause", "block"} {
-		c.wants(200, `{"changed":true}`, all, "POST", "/handlers/"+rule, handler)
-		c.wants(200, `{"changed":false}`, all, "POST", "/handlers/"+rule, handler)
+		c.wants(200, `"changed":true`, all, "POST", "/handlers/"+rule, handler)
+		c.wants(200, `"changed":false`, all, "POST", "/handlers/"+rule, handler)
 		c.wants(200, `"type":"`+rule+`"`, all, "GET", "/rules?canvas_id="+rig.Canvas.String(), "")
-		c.wants(200, `{"changed":true}`, all, "POST", "/handlers/un"+rule, handler)
+		c.wants(200, `"changed":true`, all, "POST", "/handlers/un"+rule, handler)
 		if c.audited(rule) != 1 || c.audited("un"+rule) != 1 {
 			t.Errorf("%s has not its rows", rule)
 		}

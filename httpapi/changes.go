@@ -12,6 +12,7 @@ import (
 	"eventsv2/eventqueue/audit"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/internal/view"
 )
 
 // newEvent is an event to be emitted.
@@ -89,10 +90,10 @@ func emission(events []eventqueue.NewEvent, all []eventqueue.Emitted) (change au
 }
 
 // toChange returns an event on whose canvas the caller has the verb operate.
-func (a *api) toChange(ctx context.Context, id int64) (inspect.Shown, event, error) {
+func (a *api) toChange(ctx context.Context, id int64) (inspect.Shown, view.Event, error) {
 	shown, e, err := a.shown(ctx, id)
 	if err == nil {
-		_, err = canvasFor(ctx, access.Operate, e.Canvas)
+		err = may(ctx, access.Operate, e.Canvas)
 	}
 	return shown, e, err
 }
@@ -186,7 +187,7 @@ func (a *api) edit(ctx context.Context, in *struct {
 	Body struct {
 		Value        json.RawMessage   `json:"value,omitempty"`
 		Attributes   map[string]string `json:"attributes,omitempty" maxProperties:"16"`
-		DelaySeconds *float64          `json:"delay_seconds,omitempty" minimum:"0" maximum:"4000000000"`
+		DelaySeconds *view.Seconds     `json:"delay_seconds,omitempty" minimum:"0" maximum:"4000000000"`
 		Version      string            `json:"version,omitempty" maxLength:"64" doc:"That of the event as you read it: 409 if its value or its attributes have changed since. Absent: whatever they are now."`
 	}
 }) (*answer[changed], error) {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/go-cmp/cmp"
+
+	"eventsv2/internal/view"
 )
 
 // bodyTypes are types of bodies, each with a text that is right.
@@ -22,11 +24,11 @@ func bodyTypes() map[reflect.Type]string {
 		reflect.TypeFor[struct {
 			Events []newEvent `json:"events" minItems:"1" maxItems:"3" nullable:"false"`
 		}](): `{"events":[` + event + `, ` + event + `]}`,
-		reflect.TypeFor[bulkBody]():         `{"verb":"edit","filter":{` + canvas + `,"state":"failed","attributes":{"a":"b"},"older_than_seconds":5},"edit":{"value":[{}],"attributes":{},"delay_seconds":null}}`,
-		reflect.TypeFor[newToken]():         ` {"name":"\u0061\"\\","verbs":["read","emit"],"canvases":["a"],"expires_in_seconds":3600} `,
-		reflect.TypeFor[NewCron]():          `{` + canvas + `,"name":"n","schedule":"@daily","missed":"all","skip_if_paused":true}`,
-		reflect.TypeFor[concurrencyLimit](): `{` + canvas + `,"max":3}`,
-		reflect.TypeFor[ruleBody]():         `{` + canvas + `,"module":"M","name":"n","reason":"r","until":"2026-11-27T07:00:00Z"}`,
+		reflect.TypeFor[bulkBody]():              `{"verb":"edit","filter":{` + canvas + `,"state":"failed","attributes":{"a":"b"},"older_than_seconds":5},"edit":{"value":[{}],"attributes":{},"delay_seconds":null}}`,
+		reflect.TypeFor[newToken]():              ` {"name":"\u0061\"\\","verbs":["read","emit"],"canvases":["a"],"expires_in_seconds":3600} `,
+		reflect.TypeFor[NewCron]():               `{` + canvas + `,"name":"n","schedule":"@daily","missed":"all","skip_if_paused":true}`,
+		reflect.TypeFor[view.ConcurrencyLimit](): `{` + canvas + `,"max_running":3}`,
+		reflect.TypeFor[ruleBody]():              `{` + canvas + `,"module":"M","name":"n","prefix":true,"modifier":"x","reason":"r","until":"2026-11-27T07:00:00Z"}`,
 	}
 }
 

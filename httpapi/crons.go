@@ -10,6 +10,7 @@ import (
 	"eventsv2/access"
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
+	"eventsv2/internal/view"
 )
 
 // CronInput names a cron definition in the query.
@@ -35,18 +36,6 @@ type NewCron struct {
 	SkipIfRunning bool `json:"skip_if_running,omitempty" doc:"Skip slots that come while an earlier event of the definition waits or runs."`
 }
 
-type cron struct {
-	NewCron
-	Enabled  bool       `json:"enabled"`
-	StartsAt time.Time  `json:"starts_at" doc:"Only slots after it are due."`
-	LastSlot *time.Time `json:"last_slot,omitempty"`
-	Skipped  string     `json:"last_slot_skipped,omitempty" enum:"paused,running" doc:"Why the last slot was skipped; absent: it was not."`
-}
-
-func cronOf(d cronchecker.Definition) cron {
-	return cron{NewCron{CronName{d.Canvas.String(), d.Name}, d.Schedule, d.TimeZone, string(d.Missed), d.SkipIfPaused, d.SkipIfRunning}, d.Enabled, d.StartsAt.UTC(), optionalTime(d.LastSlot), ""}
-}
-
 // cronChanged says that a definition is as it was asked for.
 type cronChanged struct {
 	Name    string `json:"name"`
@@ -54,7 +43,7 @@ type cronChanged struct {
 }
 
 func (a *api) addCrons() {
-	get(a, "/crons", "list-crons", "The cron definitions of a canvas", func(ctx context.Context, in *CanvasInput) (*answer[page[cron]], error) {
+	get(a, "/crons", "list-crons", "The cron definitions of a canvas", func(ctx context.Context, in *CanvasInput) (*answer[view.Page[view.Cron]], error) {
 		canvas, err := canvasFor(ctx, access.Read, in.Canvas)
 		if err != nil {
 			return nil, err
@@ -63,31 +52,25 @@ func (a *api) addCrons() {
 		if err != nil {
 			return nil, a.failed("crons", err)
 		}
-		records, err := a.definitions().Records(ctx, idsOfCrons(found), 1)
+		records, err := a.definitions().Records(ctx, view.CronIDs(found), 1)
 		if err != nil {
 			return nil, a.failed("crons", err)
 		}
-		return pageOfAll(found, func(d cronchecker.Definition) cron {
-			c := cronOf(d)
-			for _, newest := range records[d.ID] {
-				c.Skipped = string(newest.Skipped)
-			}
-			return c
-		}), nil
+		return list(view.CronsOf(found, records)), nil
 	})
 	get(a, "/crons/next", "next-slots", "The next slots of a cron definition", func(ctx context.Context, in *struct {
 		CronInput
 		Limit int `query:"limit" minimum:"1" maximum:"1000" default:"5"`
-	}) (*answer[page[time.Time]], error) {
+	}) (*answer[view.Page[view.Slot]], error) {
 		canvas, err := canvasFor(ctx, access.Read, in.Canvas)
 		if err != nil {
 			return nil, err
 		}
-		found, err := a.definitions().Next(ctx, canvas, in.Name, in.Limit)
+		_, found, err := a.definitions().Preview(ctx, canvas, in.Name, time.Time{}, in.Limit)
 		if err != nil {
 			return nil, a.cronFailed(err)
 		}
-		return pageOfAll(found, time.Time.UTC), nil
+		return list(view.ListOf(found, view.SlotOf)), nil
 	})
 	change(a, access.Administer, "PUT /crons", "set-cron", "Add a cron definition, enabled, or replace that of its name", a.setCron)
 	change(a, access.Administer, "DELETE /crons", "remove-cron", "Remove a cron definition", func(ctx context.Context, in *CronInput) (*answer[cronChanged], error) {
@@ -107,13 +90,6 @@ func (a *api) addCrons() {
 	}
 }
 
-func idsOfCrons(list []cronchecker.Definition) (ids []cronchecker.CronID) {
-	for _, d := range list {
-		ids = append(ids, d.ID)
-	}
-	return ids
-}
-
 func (a *api) definitions() *cronchecker.Definitions {
 	return cronchecker.NewDefinitionsIn(a.Store.Schema(), a.Store.Pool())
 }
@@ -126,7 +102,7 @@ func (a *api) cronFailed(err error) error {
 	return a.failed("cron", err)
 }
 
-func (a *api) setCron(ctx context.Context, in *struct{ Body NewCron }) (*answer[cron], error) {
+func (a *api) setCron(ctx context.Context, in *struct{ Body NewCron }) (*answer[view.Cron], error) {
 	canvas, err := canvasFor(ctx, access.Administer, in.Body.Canvas)
 	if err != nil {
 		return nil, err
@@ -144,7 +120,7 @@ func (a *api) setCron(ctx context.Context, in *struct{ Body NewCron }) (*answer[
 	if err != nil {
 		return nil, a.cronFailed(err)
 	}
-	return &answer[cron]{cronOf(set)}, nil
+	return &answer[view.Cron]{view.CronOf(set, nil)}, nil
 }
 
 func (a *api) changeCron(ctx context.Context, action, canvasText, name string, enabled bool,

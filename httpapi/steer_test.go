@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
+	"eventsv2/internal/view"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
 )
@@ -32,10 +32,10 @@ func TestLimitsOverHTTP(t *testing.T) {
 	operator := c.token(rig.Canvas, access.Read, access.Operate)
 	canvas := rig.Canvas.String()
 	for _, k := range []struct{ path, body, query, shown string }{
-		{"/limits/concurrency", `"module":"WORKER","name":"greet","max":3`, "&module=WORKER&name=greet", `"name":"greet","max":3`},
-		{"/limits/concurrency", `"ordering_key":"order 17","max":2`, "&ordering_key=order%2017", `"ordering_key":"order 17","max":2`},
-		{"/limits/concurrency", `"every_key":true,"max":2`, "&every_key=true", `"every_key":true,"max":2`},
-		{"/limits/concurrency", `"max":9`, "", `"max":9`},
+		{"/limits/concurrency", `"module":"WORKER","name":"greet","max_running":3`, "&module=WORKER&name=greet", `"name":"greet","max_running":3`},
+		{"/limits/concurrency", `"ordering_key":"order 17","max_running":2`, "&ordering_key=order%2017", `"ordering_key":"order 17","max_running":2`},
+		{"/limits/concurrency", `"every_key":true,"max_running":2`, "&every_key=true", `"every_key":true,"max_running":2`},
+		{"/limits/concurrency", `"max_running":9`, "", `"max_running":9`},
 		{"/limits/rate", `"module":"WORKER","name":"greet","per_minute":5`, "&module=WORKER&name=greet", `"per_minute":5,"mode":"exact","minute_used":0`},
 		{"/limits/rate", `"per_day":7,"mode":"approximate"`, "", `"per_day":7,"mode":"approximate"`},
 	} {
@@ -44,16 +44,16 @@ func TestLimitsOverHTTP(t *testing.T) {
 		c.wants(200, "{", all, "PUT", k.path, body)
 		c.wants(200, k.shown, operator, "GET", query, "")
 		c.wants(403, "administer", operator, "DELETE", query+k.query, "")
-		c.wants(200, `"removed":true`, all, "DELETE", query+k.query, "")
-		c.wants(200, `{}`, all, "DELETE", query+k.query, "")
+		c.wants(200, `"changed":true`, all, "DELETE", query+k.query, "")
+		c.wants(200, `"changed":false`, all, "DELETE", query+k.query, "")
 		c.wants(200, `{"items":[]}`, operator, "GET", query, "")
 		c.wants(403, "read", c.token(another, access.Verbs()...), "GET", query, "")
 	}
 	if n := c.audited("limit"); n != 12 {
 		t.Errorf("%d changes of limits were audited, want 12", n)
 	}
-	c.wants(422, "exclude", all, "PUT", "/limits/concurrency", fmt.Sprintf(`{"canvas_id":%q,"module":"M","name":"n","every_key":true,"max":1}`, canvas))
-	c.wants(422, "", all, "PUT", "/limits/concurrency", fmt.Sprintf(`{"canvas_id":%q,"max":0}`, canvas))
+	c.wants(422, "exclude", all, "PUT", "/limits/concurrency", fmt.Sprintf(`{"canvas_id":%q,"module":"M","name":"n","every_key":true,"max_running":1}`, canvas))
+	c.wants(422, "", all, "PUT", "/limits/concurrency", fmt.Sprintf(`{"canvas_id":%q,"max_running":0}`, canvas))
 	c.wants(422, "one of them is needed", all, "PUT", "/limits/rate", fmt.Sprintf(`{"canvas_id":%q}`, canvas))
 	c.wants(422, "", all, "PUT", "/limits/rate", fmt.Sprintf(`{"canvas_id":%q,"module":"M","per_day":1}`, canvas))
 }
@@ -71,7 +71,7 @@ func TestCronsOverHTTP(t *testing.T) {
 	c.wants(200, `"name":"nightly"`, operator, "GET", "/crons?"+query, "")
 	c.Exec(`INSERT INTO cron_records (cron_id, slot, event_id, skipped) SELECT id, now(), 0, 'paused' FROM cron_definitions`)
 	c.wants(200, `"last_slot_skipped":"paused"`, operator, "GET", "/crons?"+query, "")
-	var next struct{ Items []time.Time }
+	var next view.Page[view.Slot]
 	if err := json.Unmarshal([]byte(c.wants(200, "", operator, "GET", "/crons/next?name=nightly&limit=3&"+query, "")), &next); err != nil || len(next.Items) != 3 {
 		t.Errorf("the next slots are %v, %v", next, err)
 	}

@@ -10,45 +10,8 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
+	"eventsv2/internal/view"
 )
-
-// TokenItem is a token without its secret.
-type TokenItem struct {
-	ID        string     `json:"id" format:"uuid"`
-	Name      string     `json:"name"`
-	Verbs     []string   `json:"verbs" nullable:"false"`
-	Canvases  []string   `json:"canvases,omitempty" doc:"Absent: all."`
-	CreatedAt time.Time  `json:"created_at"`
-	CreatedBy string     `json:"created_by"`
-	MadeBy    string     `json:"created_by_token,omitempty" format:"uuid" doc:"The token whose holder made it: it is revoked with that one."`
-	ExpiresAt *time.Time `json:"expires_at,omitempty"`
-	RevokedAt *time.Time `json:"revoked_at,omitempty"`
-}
-
-func tokenItemOf(t access.Token) TokenItem {
-	item := TokenItem{ID: t.ID.String(), Name: t.Name, Verbs: []string{}, CreatedAt: t.CreatedAt.UTC(), CreatedBy: t.CreatedBy}
-	for _, verb := range t.Verbs {
-		item.Verbs = append(item.Verbs, string(verb))
-	}
-	for _, canvas := range t.Canvases {
-		item.Canvases = append(item.Canvases, canvas.String())
-	}
-	if t.CreatedByToken != nil {
-		item.MadeBy = t.CreatedByToken.String()
-	}
-	if t.ExpiresAt != nil {
-		item.ExpiresAt = optionalTime(*t.ExpiresAt)
-	}
-	if t.RevokedAt != nil {
-		item.RevokedAt = optionalTime(*t.RevokedAt)
-	}
-	return item
-}
-
-type createdToken struct {
-	TokenItem
-	Token string `json:"token" doc:"Shown this once: the database has only its hash."`
-}
 
 type newToken struct {
 	Name             string   `json:"name" minLength:"1" maxLength:"100" doc:"What it is for, as the audit log shows it."`
@@ -58,7 +21,7 @@ type newToken struct {
 }
 
 func (a *api) addTokens() {
-	get(a, "/tokens", "list-tokens", "The tokens of the canvases that the caller administers, without their secrets", func(ctx context.Context, _ *struct{}) (*answer[page[TokenItem]], error) {
+	get(a, "/tokens", "list-tokens", "The tokens of the canvases that the caller administers, without their secrets", func(ctx context.Context, _ *struct{}) (*answer[view.Page[view.Token]], error) {
 		if !callerOf(ctx).MayAnywhere(access.Administer) {
 			return nil, errForbidden(access.Administer)
 		}
@@ -72,13 +35,13 @@ func (a *api) addTokens() {
 				found = append(found, token)
 			}
 		}
-		return pageOfAll(found, tokenItemOf), nil
+		return list(view.ListOf(found, view.TokenOf)), nil
 	})
 	change(a, access.Administer, "POST /tokens", "create-token", "Create a token, and show it this once", a.createToken, creates)
 	change(a, access.Administer, "DELETE /tokens/{id}", "revoke-token", "Revoke a token, from the next request on", a.revokeToken)
 }
 
-func (a *api) createToken(ctx context.Context, in *struct{ Body newToken }) (*answer[createdToken], error) {
+func (a *api) createToken(ctx context.Context, in *struct{ Body newToken }) (*answer[view.CreatedToken], error) {
 	n := access.NewToken{Name: in.Body.Name, For: time.Duration(in.Body.ExpiresInSeconds) * time.Second}
 	for _, verb := range in.Body.Verbs {
 		n.Verbs = append(n.Verbs, access.Verb(verb))
@@ -104,12 +67,12 @@ func (a *api) createToken(ctx context.Context, in *struct{ Body newToken }) (*an
 	case err != nil:
 		return nil, a.failed("token", err)
 	}
-	return &answer[createdToken]{createdToken{tokenItemOf(token), secret}}, nil
+	return &answer[view.CreatedToken]{view.CreatedToken{Token: view.TokenOf(token), Secret: secret}}, nil
 }
 
 func (a *api) revokeToken(ctx context.Context, in *struct {
 	ID string `path:"id" format:"uuid"`
-}) (*answer[TokenItem], error) {
+}) (*answer[view.Token], error) {
 	missing := huma.Error404NotFound("there is no such token that is not revoked")
 	id, err := uuid.Parse(in.ID)
 	if err != nil {
@@ -129,5 +92,5 @@ func (a *api) revokeToken(ctx context.Context, in *struct {
 	if revoked == nil {
 		return nil, missing
 	}
-	return &answer[TokenItem]{tokenItemOf(*revoked)}, nil
+	return &answer[view.Token]{view.TokenOf(*revoked)}, nil
 }

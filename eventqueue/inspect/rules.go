@@ -72,3 +72,15 @@ func (r *Reader) HasEvents(ctx context.Context, scope eventqueue.Scope, modifier
 	err = r.pool.QueryRow(ctx, hasEventsSQL, [16]byte(scope.Canvas), scope.Module, scope.Name, modifier).Scan(&has)
 	return has, err
 }
+
+// RuleThere returns the rule of the same identity that the database has. One that was lifted meanwhile is returned as it was
+// asked for.
+func (r *Reader) RuleThere(ctx context.Context, rule operate.Rule) (operate.Rule, error) {
+	rules, err := r.RulesAbout(ctx, rule.RuleScope)
+	for _, there := range rules {
+		if there.Type == rule.Type && there.RuleScope == rule.RuleScope {
+			return there, nil
+		}
+	}
+	return rule, err
+}

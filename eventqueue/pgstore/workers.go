@@ -34,7 +34,7 @@ UPDATE event_workers SET slots = $2, busy = $3, hung = $4, oldest_since = clock_
 func registerWorker(ctx context.Context, conn pgsession.DB, self worker.Registration) error {
 	batch := &pgx.Batch{}
 	batch.Queue(showWorkerSQL, self.Number)
-	batch.Queue(registerWorkerSQL, self.Number, self.Host, self.PID, self.Version, workerhandlers.Docs(self.Handlers), self.Slots)
+	batch.Queue(registerWorkerSQL, self.Number, self.Host, self.PID, self.Version, workerhandlers.List(self.Handlers), self.Slots)
 	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("register the worker: %w", err)
 	}

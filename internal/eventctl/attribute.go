@@ -2,14 +2,11 @@ package eventctl
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
-	"eventsv2/internal/printing"
 )
 
 // addAttributes gives a command --attribute, any number of times.
@@ -39,18 +36,4 @@ func parseAttributesOf(flag string, pairs []string) (map[string]string, error) {
 		of[key] = value
 	}
 	return of, nil
-}
-
-// originRows are the rows of a table for the parent, the event that it repeats, and the attributes of an event.
-func originRows(e eventqueue.Event) (rows [][]string) {
-	if e.ParentID != 0 {
-		rows = append(rows, []string{"parent", e.ParentID.String()})
-	}
-	rows = append(rows, originalRow(e)...)
-	label := "attributes"
-	for _, key := range slices.Sorted(maps.Keys(e.Attributes)) {
-		rows = append(rows, []string{label, printing.Printable(key) + "=" + printing.Printable(e.Attributes[key])})
-		label = ""
-	}
-	return rows
 }

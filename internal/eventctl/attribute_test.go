@@ -50,7 +50,7 @@ func TestDrawnTree(t *testing.T) {
 	c.run("tree", "3").is(exitOK, want, "")
 	c.run("tree", "5").is(exitOK, "99  gone\n└─ 5  waiting  WORKER/greet/_  ←\n", "")
 	c.run("tree", "3", "--limit", "2").is(exitOK, "there are more events: see --limit", "")
-	c.run("tree", "5", "--json").is(exitOK, `{"tree":{"id":99,"state":"gone","children":[{"id":5,"state":"waiting","canvas_id":"`+canvasA, "")
+	c.run("tree", "5", "--json").is(exitOK, `{"items":[{"id":5,"canvas_id":"`+canvasA, "")
 	c.run("tree", "77").is(exitNotFound, "", "event 77 is neither in the queue nor in event_log, and no event there is a child of it")
 	c.run("tree", "x").is(exitBadInput, "", "x")
 	c.run("tree", "1", "--limit", "0").is(exitBadInput, "", "--limit is 0")

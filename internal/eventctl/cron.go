@@ -3,7 +3,6 @@ package eventctl
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -90,30 +89,6 @@ func (p *program) withDefinitions(ctx context.Context, f func(definitions *cronc
 	return p.withStore(ctx, func(store *pgstore.Store, _ setup.Config) error {
 		return f(cronchecker.NewDefinitionsIn(store.Schema(), store.Pool()))
 	})
-}
-
-// cronDoc is a cron definition, in JSON.
-type cronDoc struct {
-	ID       cronchecker.CronID  `json:"id"`
-	Canvas   eventqueue.CanvasID `json:"canvas_id"`
-	Name     string              `json:"name"`
-	Schedule string              `json:"schedule"`
-	TimeZone string              `json:"time_zone"`
-	Missed   cronchecker.Missed  `json:"missed"`
-	Enabled  bool                `json:"enabled"`
-	StartsAt time.Time           `json:"starts_at"`
-	LastSlot *time.Time          `json:"last_slot"`
-	// SkipIfPaused and SkipIfRunning are when slots are skipped.
-	SkipIfPaused  bool `json:"skip_if_paused"`
-	SkipIfRunning bool `json:"skip_if_running"`
-}
-
-func cronDocOf(d cronchecker.Definition) cronDoc {
-	doc := cronDoc{d.ID, d.Canvas, d.Name, d.Schedule, d.TimeZone, d.Missed, d.Enabled, d.StartsAt.UTC(), nil, d.SkipIfPaused, d.SkipIfRunning}
-	if !d.LastSlot.IsZero() {
-		doc.LastSlot = new(d.LastSlot.UTC())
-	}
-	return doc
 }
 
 // cronChange is the result of a change to a definition.

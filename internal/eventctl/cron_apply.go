@@ -88,8 +88,8 @@ func (p *program) applyCrons(ctx context.Context, list []cronchecker.NewDefiniti
 
 func (p *program) writeApplied(changes []cronchecker.Change, dry bool) error {
 	doc := struct {
-		DryRun  bool          `json:"dry_run"`
-		Changes []cronApplied `json:"changes"`
+		DryRun bool          `json:"dry_run"`
+		Items  []cronApplied `json:"items"`
 	}{dry, rowsOf(changes, func(c cronchecker.Change) cronApplied {
 		return cronApplied{c.Action, c.Canvas, c.Name, c.New.Schedule, c.New.TimeZone}
 	})}

@@ -1,7 +1,6 @@
 package eventctl
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"time"
@@ -9,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/cronchecker"
-	"eventsv2/internal/cronwords"
 	"eventsv2/internal/printing"
+	"eventsv2/internal/view"
 )
 
 // maxPreview is the largest --count of a preview.
@@ -82,36 +81,25 @@ func (p *program) previewDefinition(cmd *cobra.Command, key *cronKey, after time
 	})
 }
 
-// previewedDoc is a slot to come.
-type previewedDoc struct {
-	Local string    `json:"local"`
-	UTC   time.Time `json:"utc"`
-	Note  string    `json:"note,omitempty"`
-}
-
 // writePreview writes the slots of a schedule, or of a definition, which has an id.
 func (p *program) writePreview(d cronchecker.Definition, slots []cronchecker.PreviewedSlot) error {
-	words := cronwords.Of(d.Schedule)
+	c := view.CronOf(d, nil)
+	list := view.All(slots, view.SlotOf)
 	doc := struct {
-		Definition *cronDoc       `json:"definition,omitempty"`
-		Schedule   string         `json:"schedule"`
-		Words      string         `json:"words"`
-		TimeZone   string         `json:"time_zone"`
-		Slots      []previewedDoc `json:"slots"`
-	}{nil, d.Schedule, words, d.TimeZone, rowsOf(slots, func(s cronchecker.PreviewedSlot) previewedDoc {
-		return previewedDoc{s.At.Format(time.RFC3339), s.At.UTC(), s.Note}
-	})}
-	heading := [][]string{{"schedule", printing.Printable(d.Schedule)}, {"in words", printing.Printable(words)}, {"time zone", printing.Printable(d.TimeZone)}}
-	if d.ID != 0 {
-		doc.Definition = new(cronDocOf(d))
-		heading = append(heading, []string{"enabled", enabledText(d)})
+		Definition *view.Cron  `json:"definition,omitempty"`
+		Schedule   string      `json:"schedule"`
+		Words      string      `json:"words"`
+		TimeZone   string      `json:"time_zone"`
+		Items      []view.Slot `json:"items"`
+	}{nil, c.Schedule, c.Words(), c.TimeZone, list}
+	heading := factRows("schedule", c.Schedule, "in words", c.Words(), "time zone", c.TimeZone)
+	if c.ID != 0 {
+		doc.Definition = &c
+		heading = append(heading, factRows("enabled", c.EnabledText())...)
 	}
-	rows := tableOf(slots, []string{"LOCAL TIME", "UTC", "CLOCK CHANGE"}, func(s cronchecker.PreviewedSlot) []string {
-		return []string{s.At.Format(time.RFC3339), printing.Time(s.At), cmp.Or(s.Note, "-")}
-	})
 	return p.write(doc, func(w io.Writer) {
 		printing.Table(w, heading)
 		_, _ = fmt.Fprintln(w)
-		printing.Table(w, rows)
+		printing.Table(w, tableOf(list, "LOCAL TIME  UTC  CLOCK CHANGE", func(s view.Slot) []any { return []any{s.Local, printing.Time(s.Slot), s.Note} }))
 	})
 }

@@ -4,17 +4,19 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"eventsv2/internal/view"
 	"eventsv2/test/testenv"
 )
 
 // previewed is what cron preview --json answers.
 type previewed struct {
-	Definition *cronDoc
+	Definition *view.Cron
 	Schedule   string
 	Words      string
 	TimeZone   string `json:"time_zone"`
-	Slots      []struct{ Local, UTC, Note string }
+	Items      []view.Slot
 }
 
 // A schedule needs no database. The example of the page is what the program prints.
@@ -32,13 +34,13 @@ func TestCronPreviewOfASchedule(t *testing.T) {
 	}
 	var doc previewed
 	c.run(append(berlin, "2025-10-25T22:00:00+02:00", "--json")...).is(exitOK, "", "").into(&doc)
-	if doc.Definition != nil || doc.Schedule != "30 2 * * *" || doc.Words != "At 02:30" || doc.TimeZone != "Europe/Berlin" || len(doc.Slots) != 5 {
+	if doc.Definition != nil || doc.Schedule != "30 2 * * *" || doc.Words != "At 02:30" || doc.TimeZone != "Europe/Berlin" || len(doc.Items) != 5 {
 		t.Fatalf("%+v", doc)
 	}
-	first := doc.Slots[0]
-	if first.Local != "2025-10-26T02:30:00+02:00" || first.UTC != "2025-10-26T00:30:00Z" ||
-		first.Note != "On 2025-10-26 the clocks go back from 03:00 to 02:00: 02:30 comes twice, and is due the first time only." || doc.Slots[1].Note != "" {
-		t.Errorf("%+v", doc.Slots)
+	first := doc.Items[0]
+	if first.Local != "2025-10-26T02:30:00+02:00" || first.Slot.Format(time.RFC3339) != "2025-10-26T00:30:00Z" ||
+		first.Note != "On 2025-10-26 the clocks go back from 03:00 to 02:00: 02:30 comes twice, and is due the first time only." || doc.Items[1].Note != "" {
+		t.Errorf("%+v", doc.Items)
 	}
 	c.run("cron", "preview", "--schedule", "every fortnight", "--count", "100").is(exitOK, "in words   every fortnight\ntime zone  UTC\n", "")
 }
@@ -52,19 +54,19 @@ func TestCronPreviewOfADefinition(t *testing.T) {
 	c.run(cronArgs("preview", "nightly", "--after", "2025-03-08T12:00:00Z", "--count", "1")...).is(exitOK, "time zone  America/New_York\nenabled    no\n\n", "")
 	var doc previewed
 	c.run(cronArgs("preview", "nightly", "--after", "2025-03-08T12:00:00Z", "--json")...).is(exitOK, "", "").into(&doc)
-	if doc.Definition == nil || doc.Definition.Name != "nightly" || doc.Definition.Enabled || len(doc.Slots) != 5 || doc.Slots[0].Local != "2025-03-09T03:00:00-04:00" ||
-		doc.Slots[0].Note != "On 2025-03-09 the clocks go forward from 02:00 to 03:00: 02:30 is due at 03:00 instead." {
+	if doc.Definition == nil || doc.Definition.Name != "nightly" || doc.Definition.Enabled || len(doc.Items) != 5 || doc.Items[0].Local != "2025-03-09T03:00:00-04:00" ||
+		doc.Items[0].Note != "On 2025-03-09 the clocks go forward from 02:00 to 03:00: 02:30 is due at 03:00 instead." {
 		t.Errorf("%+v", doc)
 	}
 	// Without --after they are those of cron show, which the database's clock decides.
 	var next struct {
-		Next []string `json:"next_slots"`
+		Next []view.Slot `json:"next_slots"`
 	}
 	c.exec(`UPDATE cron_definitions SET starts_at = '2040-01-01T00:00:00Z'`)
 	c.run(cronArgs("preview", "nightly", "--json")...).is(exitOK, "", "").into(&doc)
 	c.run(cronArgs("show", "nightly", "--json")...).is(exitOK, "", "").into(&next)
-	if len(next.Next) != 5 || doc.Slots[4].Local != next.Next[4] || !strings.HasPrefix(next.Next[0], "2040-01-01T02:30:00") {
-		t.Errorf("preview has %v, show %q", doc.Slots, next.Next)
+	if len(next.Next) != 5 || doc.Items[4] != next.Next[4] || !strings.HasPrefix(next.Next[0].Local, "2040-01-01T02:30:00") {
+		t.Errorf("preview has %v, show %v", doc.Items, next.Next)
 	}
 }
 

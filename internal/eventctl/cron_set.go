@@ -7,6 +7,7 @@ import (
 
 	"eventsv2/cronchecker"
 	"eventsv2/internal/printing"
+	"eventsv2/internal/view"
 )
 
 func setCronCommand(p *program) *cobra.Command {
@@ -50,7 +51,7 @@ func setCronCommand(p *program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.writeLine(cronDocOf(added), fmt.Sprintf("set %s: %s, %s", printing.Printable(added.Name), added.Schedule, added.TimeZone))
+		return p.writeLine(view.CronOf(added, nil), fmt.Sprintf("set %s: %s, %s", printing.Printable(added.Name), added.Schedule, added.TimeZone))
 	}
 	return cmd
 }

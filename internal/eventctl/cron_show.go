@@ -1,10 +1,10 @@
 package eventctl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +12,7 @@ import (
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
 	"eventsv2/internal/printing"
+	"eventsv2/internal/view"
 )
 
 func showCronCommand(p *program) *cobra.Command {
@@ -26,23 +27,15 @@ func showCronCommand(p *program) *cobra.Command {
 	}
 	cmd.Flags().IntVar(&n, "count", 5, fmt.Sprintf("show `n` slots, from 1 to %d", cronchecker.MaxNext))
 	p.addDefinition(cmd, func(ctx context.Context, definitions *cronchecker.Definitions, canvas eventqueue.CanvasID, name string) error {
-		slots, err := definitions.Next(ctx, canvas, name, n)
+		d, slots, err := definitions.Preview(ctx, canvas, name, time.Time{}, n)
 		if err != nil {
 			return failed(err)
 		}
-		list, err := definitions.List(ctx, &canvas)
+		records, err := definitions.Records(ctx, []cronchecker.CronID{d.ID}, recordsShown)
 		if err != nil {
 			return failed(err)
 		}
-		at := slices.IndexFunc(list, func(d cronchecker.Definition) bool { return d.Name == name })
-		if at < 0 {
-			return notFound("the cron definition %q was removed at this moment", name)
-		}
-		records, err := definitions.Records(ctx, []cronchecker.CronID{list[at].ID}, recordsShown)
-		if err != nil {
-			return failed(err)
-		}
-		return p.writeDefinition(list[at], slots, records[list[at].ID])
+		return p.writeDefinition(view.CronOf(d, records[d.ID]), view.All(slots, view.SlotOf), view.All(records[d.ID], view.PassedSlotOf))
 	})
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if n < 1 || n > cronchecker.MaxNext {
@@ -56,40 +49,21 @@ func showCronCommand(p *program) *cobra.Command {
 // recordsShown is how many slots that have passed are shown of a definition, to say which were skipped.
 const recordsShown = 5
 
-// slotDoc is a slot that was skipped.
-type slotDoc struct {
-	Slot    time.Time        `json:"slot"`
-	Skipped cronchecker.Skip `json:"skipped"`
-}
-
-func (p *program) writeDefinition(d cronchecker.Definition, slots []time.Time, records []cronchecker.Record) error {
-	var skipped []slotDoc
-	for _, r := range records {
-		if r.Skipped != "" {
-			skipped = append(skipped, slotDoc{r.Slot.UTC(), r.Skipped})
+func (p *program) writeDefinition(c view.Cron, next, last []view.Slot) error {
+	doc := struct {
+		view.Cron
+		Next []view.Slot `json:"next_slots"`
+		Last []view.Slot `json:"last_slots"`
+	}{c, next, last}
+	rows := factRows("name", c.Name, "canvas", c.Canvas, "schedule", c.Schedule, "time zone", c.TimeZone, "missed", c.Missed, "enabled", c.EnabledText(),
+		"skip if", cmp.Or(c.SkipsText(), "-"), "last slot", cmp.Or(c.LastSlotText(), "-"))
+	for _, s := range last {
+		if s.Skipped != "" {
+			rows = append(rows, factRows("skipped", printing.Time(s.Slot)+", since "+s.SkippedText())...)
 		}
 	}
-	next := rowsOf(slots, func(slot time.Time) string { return slot.Format(time.RFC3339) })
-	doc := struct {
-		cronDoc
-		Next    []string  `json:"next_slots"`
-		Skipped []slotDoc `json:"skipped_slots,omitempty"`
-	}{cronDocOf(d), next, skipped}
-	rows := [][]string{
-		{"name", printing.Printable(d.Name)},
-		{"canvas", d.Canvas.String()},
-		{"schedule", printing.Printable(d.Schedule)},
-		{"time zone", printing.Printable(d.TimeZone)},
-		{"missed", string(d.Missed)},
-		{"enabled", enabledText(d)},
-		{"skip if", skipsText(d)},
-		{"last slot", lastSlotText(d, records)},
-	}
-	for _, s := range skipped {
-		rows = append(rows, []string{"skipped", printing.Time(s.Slot) + ", since it was " + map[cronchecker.Skip]string{cronchecker.SkippedPaused: "paused or blocked", cronchecker.SkippedRunning: "running or waiting still"}[s.Skipped]})
-	}
-	for _, slot := range next {
-		rows = append(rows, []string{"next slot", slot})
+	for _, s := range next {
+		rows = append(rows, factRows("next slot", s.Local)...)
 	}
 	return p.write(doc, func(w io.Writer) { printing.Table(w, rows) })
 }

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"eventsv2/internal/view"
 )
 
 func cronArgs(command, name string, more ...string) []string {
@@ -14,11 +16,11 @@ func TestCron(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("cron", "list").is(exitOK, "no cron definitions\n", "")
-	c.run("cron", "list", "--json").is(exitOK, `{"definitions":[]}`, "")
+	c.run("cron", "list", "--json").is(exitOK, `{"items":[]}`, "")
 	c.run(cronArgs("set", "nightly", "--schedule", "30  2 * * mon-fri", "--time-zone", "Europe/Berlin", "--missed", "all")...).
 		is(exitOK, "set nightly: 30 2 * * mon-fri, Europe/Berlin\n", "")
 	c.run(cronArgs("set", "nightly", "--schedule", "every day")...).is(exitOK, "set nightly: every day, UTC\n", "")
-	var added cronDoc
+	var added view.Cron
 	c.run(cronArgs("set", "often", "--schedule", "every minute", "--json")...).is(exitOK, "", "").into(&added)
 	if added.ID == 0 || added.Name != "often" || !added.Enabled || added.Missed != "latest" || added.LastSlot != nil {
 		t.Errorf("%+v", added)
@@ -43,11 +45,11 @@ func TestCronShow(t *testing.T) {
 		t.Errorf("the definition is shown as\n%s", r.out)
 	}
 	var doc struct {
-		cronDoc
-		Next []string `json:"next_slots"`
+		view.Cron
+		Next []view.Slot `json:"next_slots"`
 	}
 	c.run(cronArgs("show", "noon", "--json")...).is(exitOK, "", "").into(&doc)
-	if doc.Name != "noon" || doc.Schedule != "0 12 * * *" || len(doc.Next) != 5 || !strings.HasSuffix(doc.Next[4], "T12:00:00Z") {
+	if doc.Name != "noon" || doc.Schedule != "0 12 * * *" || len(doc.Next) != 5 || !strings.HasSuffix(doc.Next[4].Local, "T12:00:00Z") {
 		t.Errorf("%+v", doc)
 	}
 }
@@ -69,7 +71,7 @@ func TestCronApply(t *testing.T) {
 	c.run(cronArgs("show", "other")...).is(exitOK, "every hour", "")
 	c.run("cron", "list", "--json").is(exitOK, `"enabled":false`, "")
 	c.run("cron", "apply", file, "--prune").is(exitOK, "removed old on canvas "+canvasA+"\n", "")
-	c.run("cron", "apply", file, "--prune", "--json").is(exitOK, `{"dry_run":false,"changes":[]}`, "")
+	c.run("cron", "apply", file, "--prune", "--json").is(exitOK, `{"dry_run":false,"items":[]}`, "")
 	c.run("cron", "list", "--canvas", canvasB).is(exitOK, "foreign", "")
 	c.run("cron", "apply", c.file("canvases: ["+canvasB+"]\n"), "--prune").is(exitOK, "removed foreign on canvas "+canvasB+"\n", "")
 	for text, want := range map[string]string{

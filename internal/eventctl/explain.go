@@ -3,15 +3,13 @@ package eventctl
 import (
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/machine"
-	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/printing"
+	"eventsv2/internal/view"
 )
 
 func explainCommand(p *program) *cobra.Command {
@@ -36,33 +34,22 @@ func explainCommand(p *program) *cobra.Command {
 				if e.Because().Label == machine.EventMissing {
 					return notFound("event %s: %s", ids[0], e.Because().Why)
 				}
-				return p.writeExplanation(e)
+				return p.writeExplanation(view.ExplanationOf(e))
 			})
 		},
 	}
 }
 
-type reasonDoc struct {
-	Label  machine.Label `json:"label"`
-	Why    string        `json:"why"`
-	Remedy string        `json:"remedy"`
-}
-
-func (p *program) writeExplanation(e inspect.Explanation) error {
-	doc := struct {
-		ID      eventqueue.EventID `json:"id"`
-		AsOf    time.Time          `json:"as_of"`
-		Reasons []reasonDoc        `json:"reasons"`
-		// Original is the event that it repeats.
-		Original *eventqueue.EventID `json:"replayed_from,omitempty"`
-	}{e.ID, e.AsOf.UTC(), rowsOf(e.Reasons, func(r inspect.Reason) reasonDoc { return reasonDoc(r) }), originalOf(e.Shown.Attributes())}
-	return p.write(doc, func(w io.Writer) {
-		for i, r := range e.Reasons {
+func (p *program) writeExplanation(e view.Explanation) error {
+	return p.write(e, func(w io.Writer) {
+		for i, r := range e.Items {
 			if i == 1 {
 				_, _ = fmt.Fprintln(w, "\nAfter that:")
 			}
 			_, _ = fmt.Fprintf(w, "%s\n  %s\n", printing.PrintableLines(r.Why), printing.PrintableLines(r.Remedy))
 		}
-		writeOriginal(w, operate.OriginalOf(e.Shown.Attributes()))
+		if e.Original != 0 {
+			_, _ = fmt.Fprintf(w, "\nIt repeats event %s, which was replayed.\n", e.Original)
+		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/view"
 )
 
 // seed writes events in every state, and two that have ended; the handlers are
@@ -45,7 +46,7 @@ func TestList(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("list").is(exitOK, "no events\n", "")
-	c.run("list", "--json").is(exitOK, `{"events":[],"next":null}`, "")
+	c.run("list", "--json").is(exitOK, `{"items":[]}`, "")
 	seed(c)
 	c.run("list").is(exitOK, "", "").golden("list")
 	for state, want := range map[string]string{"waiting": "1 7", "delayed": "2", "running": "3", "expired": "4", "paused": "5", "blocked": "6"} {
@@ -67,10 +68,10 @@ func TestList(t *testing.T) {
 // listed runs list and returns the ids that it lists.
 func (c *cli) listed(args ...string) string {
 	c.t.Helper()
-	var doc struct{ Events []eventDoc }
+	var doc view.Page[view.Event]
 	c.run(append([]string{"list", "--json"}, args...)...).is(exitOK, "", "").into(&doc)
 	var ids []string
-	for _, e := range doc.Events {
+	for _, e := range doc.Items {
 		ids = append(ids, e.ID.String())
 	}
 	return strings.Join(ids, " ")
@@ -80,16 +81,13 @@ func TestListAsJSON(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	seed(c)
-	var doc struct {
-		Events []eventDoc
-		Next   int
-	}
+	var doc view.Page[view.Event]
 	c.run("list", "--json", "--limit", "1", "--after", "2").is(exitOK, "", "").into(&doc)
-	if len(doc.Events) != 1 || doc.Next != 3 {
+	if len(doc.Items) != 1 || doc.Next != 3 {
 		t.Fatalf("%+v", doc)
 	}
-	e := doc.Events[0]
-	if e.State != inspect.Running || e.Modifier != "x" || e.Attempts != 3 || e.LockedAt == nil || e.NotifiedAt == nil || e.Value != nil || e.ValueBytes != 1 {
+	e := doc.Items[0]
+	if e.State != string(inspect.Running) || e.Modifier != "x" || e.Attempts != 3 || e.LockedAt == nil || e.NotifiedAt == nil || e.Value != nil || e.ValueBytes != 1 {
 		t.Errorf("%+v", e)
 	}
 }
@@ -110,12 +108,12 @@ func TestShow(t *testing.T) {
 	c := newCLI(t)
 	seed(c)
 	for id, why := range map[int]string{
-		1: "due and free: it runs as soon as a worker that has its handler claims it; last notified 1d2h ago",
-		2: "not due for 5d0h; its notification is pending: the relay publishes it when the event is due",
-		3: "a worker holds its lock, taken or renewed",
-		4: "its lock expired 1d2h ago",
-		5: "paused by the user since 2024-02-03T04:05:06Z; its notification comes in 5h",
-		6: "blocked by an admin since 2024-02-03T04:05:07Z; paused by the user since 2024-02-03T04:05:06Z",
+		1: "No worker runs.",
+		2: "It is due ",
+		3: "A worker runs it now: it holds the lock, taken or renewed",
+		4: "expired",
+		5: "Its handler is paused by the user since 2024-02-03T04:05:06Z",
+		6: "Its handler is blocked by an admin since 2024-02-03T04:05:07Z",
 	} {
 		c.run("show", fmt.Sprint(id)).is(exitOK, why, "")
 	}
@@ -128,7 +126,7 @@ func TestShow(t *testing.T) {
 		t.Errorf("a control character reaches the terminal: %q", r.out)
 	}
 	c.run("show", "101").is(exitOK, `"no luck\x1b[2J"`, "")
-	c.run("show", "102").is(exitOK, "COMPLETED", "")
+	c.run("show", "102").is(exitOK, "completed", "")
 	for _, id := range []string{"9", "9223372036854775807"} {
 		c.run("show", id).is(exitNotFound, "", "event "+id+" is neither in the queue nor in event_log")
 		c.run("show", id, "--json").is(exitNotFound, "", `{"error":"event `+id)
@@ -144,7 +142,7 @@ func TestShowOfAClaim(t *testing.T) {
 	for id, golden := range map[string]string{"3": "show_running", "4": "show_expired"} {
 		c.run("show", id).is(exitOK, "", "").withoutTimes().golden(golden)
 	}
-	var shown struct{ Event eventDoc }
+	var shown struct{ Event view.Event }
 	c.run("show", "4", "--json").is(exitOK, `"claim_id":"9007199254740997"`, "").into(&shown)
 	if !shown.Event.Begun {
 		t.Errorf("%+v", shown.Event)
@@ -186,12 +184,12 @@ func TestShowAsJSON(t *testing.T) {
 	c := newCLI(t)
 	seed(c)
 	var queued struct {
-		Event   eventDoc
-		Reasons []string
+		Event   view.Event
+		Reasons []view.Reason
 	}
 	r := c.run("show", "1", "--json").is(exitOK, "", "")
 	r.into(&queued)
-	if string(queued.Event.Value) != `{"a":1.0,"b":"\u009b"}` || len(queued.Reasons) != 2 || strings.Contains(r.out, "\u009b") {
+	if string(queued.Event.Value) != `{"a":1.0,"b":"\u009b"}` || len(queued.Reasons) != 1 || strings.Contains(r.out, "\u009b") {
 		t.Errorf("%s", r.out)
 	}
 	c.run("show", "6", "--json").is(exitOK, "", "").into(&queued)
@@ -199,9 +197,9 @@ func TestShowAsJSON(t *testing.T) {
 	if err := json.Unmarshal(queued.Event.Value, &text); err != nil || text != "not JSON" {
 		t.Errorf("a value that is no JSON is shown as %s", queued.Event.Value)
 	}
-	var ended struct{ Logged logDoc }
+	var ended struct{ Event view.Event }
 	c.run("show", "101", "--json").is(exitOK, "", "").into(&ended)
-	if *ended.Logged.LastError != "no luck\x1b[2J" || string(ended.Logged.Value) != `{"n":101}` || ended.Logged.Status != "FAILED" {
+	if ended.Event.LastError != "no luck\x1b[2J" || string(ended.Event.Value) != `{"n":101}` || ended.Event.State != "failed" {
 		t.Errorf("%+v", ended)
 	}
 }
@@ -220,15 +218,15 @@ func TestStats(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("stats").is(exitOK, "no events, no rules, nothing failed\n", "")
-	c.run("stats", "--json").is(exitOK, `{"handlers":[]}`, "")
+	c.run("stats", "--json").is(exitOK, `{"items":[]}`, "")
 	seed(c)
 	c.run("stats").is(exitOK, "", "").golden("stats")
-	var doc struct{ Handlers []statsDoc }
+	var doc view.Page[view.Stats]
 	c.run("stats", "--json", "--canvas", canvasA, "--name", "greet").is(exitOK, "", "").into(&doc)
-	if len(doc.Handlers) != 1 {
+	if len(doc.Items) != 1 {
 		t.Fatalf("%+v", doc)
 	}
-	h := doc.Handlers[0]
+	h := doc.Items[0]
 	if h.Depth != 4 || h.States["running"] != 1 || h.States["delayed"] != 1 || h.States["expired"] != 1 || h.Failed != 1 || *h.OldestDue < 72*3600 || *h.OldestDue > 74*3600 || len(h.Rules) != 0 {
 		t.Errorf("%+v", h)
 	}
@@ -239,17 +237,17 @@ func TestLog(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("log", "list").is(exitOK, "no entries in event_log\n", "")
-	c.run("log", "list", "--json").is(exitOK, `{"entries":[],"next":null}`, "")
+	c.run("log", "list", "--json").is(exitOK, `{"items":[]}`, "")
 	seed(c)
 	c.run("log", "list").is(exitOK, "", "").golden("log")
 	for args, want := range map[string]string{
 		"--status failed": "101 103", "--status COMPLETED": "102", "--canvas " + canvasB: "103", "--after 101": "102 103",
 		"--newest": "103 102 101", "--newest --limit 1": "103", "--newest --after 102": "101", "--name greet --limit 1": "101",
 	} {
-		var doc struct{ Entries []logDoc }
+		var doc view.Page[view.Event]
 		c.run(append([]string{"log", "list", "--json"}, strings.Fields(args)...)...).is(exitOK, "", "").into(&doc)
 		var ids []string
-		for _, e := range doc.Entries {
+		for _, e := range doc.Items {
 			ids = append(ids, e.ID.String())
 		}
 		if got := strings.Join(ids, " "); got != want {

@@ -3,7 +3,6 @@ package eventctl
 import (
 	"github.com/spf13/cobra"
 
-	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
 )
 
@@ -47,18 +46,4 @@ func (p *program) withConcurrencyLimits(cmd *cobra.Command, silent bool, f func(
 		}
 		return f(limits)
 	})
-}
-
-// concurrencyDoc is a limit, in JSON.
-type concurrencyDoc struct {
-	Canvas   eventqueue.CanvasID `json:"canvas_id"`
-	Module   string              `json:"module,omitempty"`
-	Name     string              `json:"name,omitempty"`
-	Key      string              `json:"ordering_key,omitempty"`
-	EveryKey bool                `json:"every_key,omitempty"`
-	Max      int                 `json:"max_running"`
-}
-
-func concurrencyDocOf(l operate.ConcurrencyLimit) concurrencyDoc {
-	return concurrencyDoc{l.Canvas, l.Module, l.Name, l.Key, l.EveryKey, l.Max}
 }

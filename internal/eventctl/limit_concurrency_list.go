@@ -2,15 +2,12 @@ package eventctl
 
 import (
 	"fmt"
-	"io"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
-	"eventsv2/internal/printing"
 	"eventsv2/internal/setup"
+	"eventsv2/internal/view"
 )
 
 func listConcurrencyLimitsCommand(p *program) *cobra.Command {
@@ -34,13 +31,9 @@ func listConcurrencyLimitsCommand(p *program) *cobra.Command {
 			if err != nil {
 				return failed(fmt.Errorf("list the concurrency limits of canvas %s: %w", id, err))
 			}
-			doc := struct {
-				Limits []concurrencyDoc `json:"limits"`
-			}{rowsOf(limits, concurrencyDocOf)}
-			rows := tableOf(limits, []string{"MAX", "OF"}, func(l operate.ConcurrencyLimit) []string {
-				return []string{strconv.Itoa(l.Max), printing.Printable(l.String())}
+			return writeList(p, view.ListOf(limits, view.ConcurrencyLimitOf), "concurrency limits", "MAX  OF", func(l view.ConcurrencyLimit) []any {
+				return []any{l.MaxRunning, l.ConcurrencyTarget}
 			})
-			return p.write(doc, func(w io.Writer) { printing.List(w, rows, "concurrency limits") })
 		})
 	}
 	return cmd

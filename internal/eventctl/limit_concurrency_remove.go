@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue/operate"
+	"eventsv2/internal/view"
 )
 
 func removeConcurrencyLimitCommand(p *program) *cobra.Command {
@@ -28,10 +29,7 @@ func removeConcurrencyLimitCommand(p *program) *cobra.Command {
 			if err != nil {
 				return failed(err)
 			}
-			doc := struct {
-				concurrencyDoc
-				Removed bool `json:"removed"`
-			}{concurrencyDocOf(limit), removed}
+			doc := view.ConcurrencyLimitChangeOf(limit, removed)
 			if !removed {
 				return errors.Join(notFound("%s has no limit", limit), p.writeNothing(doc))
 			}

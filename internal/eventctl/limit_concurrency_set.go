@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue/operate"
+	"eventsv2/internal/view"
 )
 
 func setConcurrencyLimitCommand(p *program) *cobra.Command {
@@ -36,7 +37,7 @@ func setConcurrencyLimitCommand(p *program) *cobra.Command {
 			if err := limits.Set(cmd.Context(), limit); err != nil {
 				return failed(err)
 			}
-			return p.writeLine(concurrencyDocOf(limit), fmt.Sprintf("%d at once of %s", limit.Max, limit))
+			return p.writeLine(view.ConcurrencyLimitChangeOf(limit, true), fmt.Sprintf("%d at once of %s", limit.Max, limit))
 		})
 	}
 	return cmd

@@ -2,13 +2,15 @@ package eventctl
 
 import (
 	"testing"
+
+	"eventsv2/internal/view"
 )
 
 func TestLimitConcurrency(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("limit", "concurrency", "list", "--canvas", canvasA).is(exitOK, "no concurrency limits\n", "")
-	c.run("limit", "concurrency", "list", "--canvas", canvasA, "--json").is(exitOK, `{"limits":[]}`, "")
+	c.run("limit", "concurrency", "list", "--canvas", canvasA, "--json").is(exitOK, `{"items":[]}`, "")
 	for _, what := range [][]string{{}, {"--module", "WORKER", "--name", "greet"}, {"--key", "a\u009b"}, {"--every-key"}} {
 		of := append([]string{"--canvas", canvasA, "--no-notify"}, what...)
 		bad := len(what) > 0 && what[0] == "--key"
@@ -21,10 +23,10 @@ func TestLimitConcurrency(t *testing.T) {
 		c.run(append([]string{"limit", "concurrency", "set", "--max", "4"}, of...)...).is(exitOK, "4 at once of ", "")
 	}
 	c.run("limit", "concurrency", "list", "--canvas", canvasA).is(exitOK, "", "").golden("limit_concurrency")
-	var doc struct{ Limits []concurrencyDoc }
+	var doc view.Page[view.ConcurrencyLimit]
 	c.run("limit", "concurrency", "list", "--canvas", canvasA, "--json").is(exitOK, "", "").into(&doc)
-	if len(doc.Limits) != 4 || doc.Limits[0].Max != 4 || doc.Limits[1].Name != "greet" || doc.Limits[2].Key != "a b" || !doc.Limits[3].EveryKey {
-		t.Errorf("%+v", doc.Limits)
+	if len(doc.Items) != 4 || doc.Items[0].MaxRunning != 4 || doc.Items[1].Name != "greet" || doc.Items[2].OrderingKey != "a b" || !doc.Items[3].EveryKey {
+		t.Errorf("%+v", doc.Items)
 	}
 	c.run("limit", "concurrency", "remove", "--canvas", canvasA, "--every-key", "--no-notify").is(exitOK, "removed the limit of every ordering key", "")
 	for args, problem := range map[string][]string{
@@ -55,19 +57,19 @@ func TestWhatWaitsInAnOrderingGroup(t *testing.T) {
 	c.run("emit", "--file", c.file(`{"canvas_id": "`+canvasA+`", "module": "M", "name": "n", "modifier": "_", "value": 1, "ordering_key": ""}
 `), "--no-notify").is(exitBadInput, "", "ordering_key: is empty")
 	c.run("emit", "--canvas", canvasA, "--module", "M", "--name", "n", "--value", "1", "--ordering-key", "").is(exitBadInput, "", "--ordering-key is empty")
-	c.run("show", "2").is(exitOK, "in which no event may run at the moment: the relay advances it", "")
+	c.run("show", "2").is(exitOK, "in which no event may run at the moment.", "")
 	c.exec(`SELECT events_v2_advance('{}', '{}', '{1,2,3}', NULL)`)
 	c.exec(`UPDATE events_v2 SET delay_until = now() - interval '1 h', enqueued_at = now() - interval '1 h'`)
-	c.run("show", "3").is(exitOK, `it waits in the ordering group of ordering key "cart 7" of canvas `+canvasA+`, 1 at a time, behind event 1`, "")
+	c.run("show", "3").is(exitOK, `It waits in the ordering group of ordering key "cart 7" of canvas `+canvasA+`, 1 at a time, behind event 1`, "")
 	c.run("show", "3").is(exitOK, "key", "")
 	if got := c.listed("--state", "behind"); got != "2 3" {
 		t.Errorf("behind are %s", got)
 	}
 	c.run("list", "--json").is(exitOK, `"ordering_key":"cart 7"`, "")
 	c.run("stuck").is(exitOK, "\n1   unclaimed", "")
-	var doc struct{ Events []stuckDoc }
+	var doc view.Page[view.StuckEvent]
 	c.run("stuck", "--json").is(exitOK, "", "").into(&doc)
-	if len(doc.Events) != 1 || doc.Events[0].Ordering != "cart 7" {
-		t.Errorf("stuck are %+v", doc.Events)
+	if len(doc.Items) != 1 || doc.Items[0].OrderingKey != "cart 7" {
+		t.Errorf("stuck are %+v", doc.Items)
 	}
 }

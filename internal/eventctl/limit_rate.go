@@ -1,13 +1,11 @@
 package eventctl
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
-	"eventsv2/eventqueue/ratelimit"
+	"eventsv2/internal/view"
 )
 
 // rateScope returns the scope that the flags of a rate limit name: a handler on a canvas, or
@@ -55,34 +53,7 @@ func (p *program) withRateLimits(cmd *cobra.Command, silent bool, f func(limits 
 	})
 }
 
-// rateLimitDoc is a rate limit, in JSON. 0 is no such limit.
-type rateLimitDoc struct {
-	Canvas    eventqueue.CanvasID `json:"canvas_id"`
-	Module    string              `json:"module"`
-	Name      string              `json:"name"`
-	PerMinute int                 `json:"per_minute"`
-	PerDay    int                 `json:"per_day"`
-	Mode      ratelimit.Mode      `json:"mode"`
-}
-
-func rateLimitDocOf(l operate.RateLimit) rateLimitDoc {
-	return rateLimitDoc{l.Canvas, l.Module, l.Name, l.PerMinute, l.PerDay, l.Mode}
-}
-
-// rateScopeText names the scope of a limit.
-func rateScopeText(scope eventqueue.Scope) string {
-	if scope.WholeCanvas() {
-		return "canvas " + scope.Canvas.String()
-	}
-	return scope.String()
-}
-
-func ratesText(l operate.RateLimit) (text string) {
-	if l.PerMinute > 0 {
-		text += fmt.Sprintf(", %d per minute", l.PerMinute)
-	}
-	if l.PerDay > 0 {
-		text += fmt.Sprintf(", %d per day", l.PerDay)
-	}
-	return text + ", " + string(l.Mode)
+// rateChange is the result of a change of the rate limit of a scope.
+func rateChange(limit operate.RateLimit, changed bool, notified int) view.RateLimitChange {
+	return view.RateLimitChange{RateLimit: view.RateLimitOf(limit), Changed: changed, Notified: notified}
 }

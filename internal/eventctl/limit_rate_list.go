@@ -2,14 +2,12 @@ package eventctl
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
-	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
-	"eventsv2/internal/printing"
 	"eventsv2/internal/setup"
+	"eventsv2/internal/view"
 )
 
 func listRateLimitsCommand(p *program) *cobra.Command {
@@ -32,40 +30,10 @@ func listRateLimitsCommand(p *program) *cobra.Command {
 			if err != nil {
 				return failed(fmt.Errorf("list the rate limits: %w", err))
 			}
-			return p.writeRateLimits(all)
+			return writeList(p, view.ListOf(all, view.RateStatusOf), "rate limits", "CANVAS  MODULE  NAME  MINUTE  DAY  MODE  LATER", func(l view.RateStatus) []any {
+				return []any{l.Canvas, l.Module, l.Name, l.Minute, l.Day, l.Mode, l.Waiting}
+			})
 		})
 	}
 	return cmd
-}
-
-// rateStatusDoc is a limit with its counts, in JSON.
-type rateStatusDoc struct {
-	rateLimitDoc
-	MinuteUsed int64 `json:"minute_used"`
-	DayUsed    int64 `json:"day_used"`
-	Waiting    int64 `json:"waiting"`
-}
-
-func (p *program) writeRateLimits(all []operate.RateStatus) error {
-	doc := struct {
-		Limits []rateStatusDoc `json:"limits"`
-	}{rowsOf(all, func(l operate.RateStatus) rateStatusDoc {
-		return rateStatusDoc{rateLimitDocOf(l.RateLimit), l.MinuteUsed, l.DayUsed, l.Waiting}
-	})}
-	rows := tableOf(all, []string{"CANVAS", "MODULE", "NAME", "MINUTE", "DAY", "MODE", "LATER"}, rateStatusCells)
-	return p.write(doc, func(w io.Writer) { printing.List(w, rows, "rate limits") })
-}
-
-func rateStatusCells(l operate.RateStatus) []string {
-	used := func(used int64, limit int) string {
-		if limit == 0 {
-			return "-"
-		}
-		return fmt.Sprintf("%d/%d", used, limit)
-	}
-	module, name := "-", "-"
-	if !l.WholeCanvas() {
-		module, name = printing.Printable(l.Module), printing.Printable(l.Name)
-	}
-	return []string{l.Canvas.String(), module, name, used(l.MinuteUsed, l.PerMinute), used(l.DayUsed, l.PerDay), string(l.Mode), fmt.Sprint(l.Waiting)}
 }

@@ -26,14 +26,9 @@ func (p *program) releaseRateLimit(cmd *cobra.Command, limits *operate.RateLimit
 	if err != nil {
 		return failed(err)
 	}
-	doc := struct {
-		Canvas   eventqueue.CanvasID `json:"canvas_id"`
-		Module   string              `json:"module"`
-		Name     string              `json:"name"`
-		Notified int                 `json:"notified"`
-	}{scope.Canvas, scope.Module, scope.Name, notified}
+	doc := rateChange(operate.RateLimit{Scope: scope}, notified > 0, notified)
 	if notified == 0 {
-		return p.writeLine(doc, rateScopeText(scope)+": no event waits because of a rate limit")
+		return p.writeLine(doc, doc.Of()+": no event waits because of a rate limit")
 	}
-	return p.writeLine(doc, "released what waited of "+rateScopeText(scope)+releasedSuffix(notified, silent))
+	return p.writeLine(doc, "released what waited of "+doc.Of()+releasedSuffix(notified, silent))
 }

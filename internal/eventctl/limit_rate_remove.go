@@ -31,15 +31,9 @@ func (p *program) removeRateLimit(cmd *cobra.Command, limits *operate.RateLimits
 	if err != nil {
 		return failed(err)
 	}
-	doc := struct {
-		Canvas   eventqueue.CanvasID `json:"canvas_id"`
-		Module   string              `json:"module"`
-		Name     string              `json:"name"`
-		Changed  bool                `json:"changed"`
-		Notified int                 `json:"notified"`
-	}{scope.Canvas, scope.Module, scope.Name, removed, notified}
+	doc := rateChange(operate.RateLimit{Scope: scope}, removed, notified)
 	if !removed {
-		return errors.Join(notFound("%s", rateScopeText(scope)+" has no rate limit of its own"+releasedSuffix(notified, silent)), p.writeNothing(doc))
+		return errors.Join(notFound("%s", doc.Of()+" has no rate limit of its own"+releasedSuffix(notified, silent)), p.writeNothing(doc))
 	}
-	return p.writeLine(doc, "removed the limit of "+rateScopeText(scope)+releasedSuffix(notified, silent))
+	return p.writeLine(doc, "removed the limit of "+doc.Of()+releasedSuffix(notified, silent))
 }

@@ -66,9 +66,6 @@ func (p *program) setRateLimit(cmd *cobra.Command, limits *operate.RateLimits, l
 	if err != nil {
 		return failed(err)
 	}
-	doc := struct {
-		rateLimitDoc
-		Notified int `json:"notified"`
-	}{rateLimitDocOf(limit), notified}
-	return p.writeLine(doc, "limited "+rateScopeText(limit.Scope)+ratesText(limit)+releasedSuffix(notified, silent))
+	doc := rateChange(limit, true, notified)
+	return p.writeLine(doc, "limited "+doc.Of()+doc.Rates()+releasedSuffix(notified, silent))
 }

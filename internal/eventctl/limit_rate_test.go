@@ -10,7 +10,7 @@ func TestLimitRate(t *testing.T) {
 	c := newCLI(t)
 	server := c.publishing()
 	c.run("limit", "rate", "list").is(exitOK, "no rate limits\n", "")
-	c.run("limit", "rate", "list", "--json").is(exitOK, `{"limits":[]}`, "")
+	c.run("limit", "rate", "list", "--json").is(exitOK, `{"items":[]}`, "")
 	set := func(more ...string) result {
 		return c.run(append([]string{"limit", "rate", "set", "--canvas", canvasA}, more...)...)
 	}
@@ -18,7 +18,7 @@ func TestLimitRate(t *testing.T) {
 	set("--module", "WORKER", "--name", "greet", "--per-day", "5", "--mode", "approximate").
 		is(exitOK, "limited WORKER/greet on canvas "+canvasA+", 5 per day, approximate\n", "")
 	c.run("limit", "rate", "set", "--canvas", canvasB, "--per-minute", "1", "--per-day", "2", "--json").
-		is(exitOK, `"per_minute":1,"per_day":2,"mode":"exact","notified":0`, "")
+		is(exitOK, `"per_minute":1,"per_day":2,"mode":"exact","changed":true,"notified":0`, "")
 	// As the day's last claims would leave it.
 	c.exec(`UPDATE rate_counters SET day_at = date_bin('1 day', clock_timestamp(), 'epoch'), day_count = 5, waiting = 3 WHERE name = 'greet'`)
 	c.run("limit", "rate", "list").is(exitOK, "", "").golden("limit_rate")

@@ -1,10 +1,7 @@
 package eventctl
 
 import (
-	"cmp"
 	"fmt"
-	"io"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +9,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/internal/printing"
+	"eventsv2/internal/view"
 )
 
 func listCommand(p *program) *cobra.Command {
@@ -57,7 +55,10 @@ func listCommand(p *program) *cobra.Command {
 			if err != nil {
 				return failed(fmt.Errorf("list the events: %w", err))
 			}
-			return p.writeEvents(events, next, page.limit)
+			return writeSearched(p, view.PageOf(events, next, view.EventOf), page.limit, "events",
+				"ID  STATE  AGE  DUE  RETRIES  MODULE  NAME  MODIFIER  CANVAS  LAST ERROR", func(e view.Event) []any {
+					return append(append([]any{e.ID, e.State, e.Age(), e.When(e.DelayUntil), e.Retries}, handlerCells(e)...), printing.Brief(e.LastError))
+				})
 		})
 	}
 	return cmd
@@ -65,19 +66,4 @@ func listCommand(p *program) *cobra.Command {
 
 func eventStates() []string {
 	return rowsOf(inspect.States(), func(s inspect.State) string { return string(s) })
-}
-
-func (p *program) writeEvents(events []inspect.QueuedEvent, next eventqueue.EventID, limit int) error {
-	page := searchedPage(events, next, eventDocOf)
-	doc := struct {
-		Events []eventDoc          `json:"events"`
-		Next   *eventqueue.EventID `json:"next"`
-	}{page.rows, page.next}
-	rows := tableOf(events, []string{"ID", "STATE", "AGE", "DUE", "RETRIES", "MODULE", "NAME", "MODIFIER", "CANVAS", "LAST ERROR"},
-		func(e inspect.QueuedEvent) []string {
-			row := append([]string{e.ID.String(), string(e.State), printing.Age(e.AsOf.Sub(e.EnqueuedAt)), printing.When(e.DelayUntil, e.AsOf),
-				strconv.Itoa(e.Retries)}, handlerCells(e.Event)...)
-			return append(row, cmp.Or(printing.Brief(e.LastError), "-"))
-		})
-	return p.write(doc, func(w io.Writer) { writeSearched(w, rows, "events", page.next, limit) })
 }

@@ -2,8 +2,6 @@ package eventctl
 
 import (
 	"fmt"
-	"io"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,11 +9,12 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/internal/printing"
+	"eventsv2/internal/view"
 )
 
 // logStatuses are the values of --status.
 func logStatuses() []string {
-	return []string{strings.ToLower(string(inspect.LogFailed)), strings.ToLower(string(inspect.LogCompleted)), strings.ToLower(string(inspect.LogCancelled))}
+	return rowsOf([]inspect.LogStatus{inspect.LogFailed, inspect.LogCompleted, inspect.LogCancelled}, view.EndState)
 }
 
 // parseStatus reads --status.
@@ -62,34 +61,11 @@ func listLogCommand(p *program) *cobra.Command {
 			if err != nil {
 				return failed(fmt.Errorf("list event_log: %w", err))
 			}
-			return p.writeLog(entries, next, page.limit)
+			return writeSearched(p, view.PageOf(entries, next, view.EndedEventOf), page.limit, "entries in event_log",
+				"ID  STATE  ENDED  RETRIES  MODULE  NAME  MODIFIER  CANVAS  WHY", func(e view.Event) []any {
+					return append(append([]any{e.ID, e.State, e.When(e.EndedAt), e.Retries}, handlerCells(e)...), printing.Brief(e.WhyEnded()))
+				})
 		})
 	}
 	return cmd
-}
-
-func (p *program) writeLog(entries []inspect.LogEntry, next eventqueue.EventID, limit int) error {
-	page := searchedPage(entries, next, logDocOf)
-	doc := struct {
-		Entries []logDoc            `json:"entries"`
-		Next    *eventqueue.EventID `json:"next"`
-	}{page.rows, page.next}
-	rows := tableOf(entries, []string{"ID", "STATUS", "ENDED", "RETRIES", "MODULE", "NAME", "MODIFIER", "CANVAS", "WHY"},
-		func(e inspect.LogEntry) []string {
-			row := append([]string{e.ID.String(), string(e.Status), printing.When(e.EndedAt, e.AsOf), strconv.Itoa(e.Retries)}, handlerCells(e.Event)...)
-			return append(row, printing.Brief(whyEnded(e)))
-		})
-	return p.write(doc, func(w io.Writer) { writeSearched(w, rows, "entries in event_log", page.next, limit) })
-}
-
-// whyEnded is the error of an event that failed, or why and by whom one was cancelled.
-func whyEnded(e inspect.LogEntry) string {
-	switch {
-	case e.Reason != "" && e.Actor != "":
-		return e.Reason + " (" + e.Actor + ")"
-	case e.Status == inspect.LogCancelled:
-		return e.Reason + e.Actor
-	default:
-		return e.LastError
-	}
 }

@@ -3,7 +3,6 @@ package eventctl
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,13 +11,14 @@ import (
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/printing"
 	"eventsv2/internal/setup"
+	"eventsv2/internal/view"
 )
 
 // prunedDoc is the result of log prune.
 type prunedDoc struct {
-	Status    maintenance.LogStatus `json:"status"`
-	OlderThan string                `json:"older_than"`
-	DryRun    bool                  `json:"dry_run"`
+	State     string       `json:"state"`
+	OlderThan view.Seconds `json:"older_than_seconds"`
+	DryRun    bool         `json:"dry_run"`
 	// Events is how many entries were deleted, or for a dry run would be deleted.
 	Events int `json:"events"`
 }
@@ -28,7 +28,7 @@ func (d prunedDoc) text() string {
 	if d.DryRun {
 		verb = "would delete"
 	}
-	return fmt.Sprintf("%s %s from event_log", verb, printing.Plural(d.Events, strings.ToLower(string(d.Status))+" event"))
+	return fmt.Sprintf("%s %s from event_log", verb, printing.Plural(d.Events, d.State+" event"))
 }
 
 func pruneLogCommand(p *program) *cobra.Command {
@@ -62,22 +62,22 @@ func pruneLogCommand(p *program) *cobra.Command {
 		if dryRun == yes {
 			return badInput(errors.New("log prune deletes history for good: give --yes if that is meant, or --dry-run to count it, not both"))
 		}
-		return p.prune(cmd, prunedDoc{Status: status, OlderThan: age.String(), DryRun: dryRun}, age)
+		return p.prune(cmd, status, age, prunedDoc{view.EndState(status), view.Seconds(age.Seconds()), dryRun, 0})
 	}
 	return cmd
 }
 
 // prune reports the deleted entries even if an error follows.
-func (p *program) prune(cmd *cobra.Command, doc prunedDoc, age time.Duration) error {
+func (p *program) prune(cmd *cobra.Command, status maintenance.LogStatus, age time.Duration, doc prunedDoc) error {
 	return p.withStore(cmd.Context(), func(store *pgstore.Store, config setup.Config) error {
 		pruner, err := maintenance.NewPruner(store, maintenance.PrunerConfig{PerSecond: config.HistoryPerSecond})
 		if err != nil {
 			return failed(err)
 		}
 		if doc.DryRun {
-			doc.Events, err = pruner.Count(cmd.Context(), doc.Status, age)
+			doc.Events, err = pruner.Count(cmd.Context(), status, age)
 		} else {
-			doc.Events, err = pruner.Prune(cmd.Context(), doc.Status, age)
+			doc.Events, err = pruner.Prune(cmd.Context(), status, age)
 		}
 		if err != nil {
 			return errors.Join(failed(fmt.Errorf("%s, and then: %w", doc.text(), err)), p.writeLine(doc, doc.text()))

@@ -22,9 +22,9 @@ func TestPrune(t *testing.T) {
 	c.run("log", "prune", "--status", "completed", "--older-than", "72h", "--yes").is(exitOK, "deleted 1 completed event from event_log\n", "")
 	left("101 103")
 	c.run("log", "prune", "--status", "failed", "--older-than", "72h", "--dry-run", "--json").
-		is(exitOK, `{"status":"FAILED","older_than":"72h0m0s","dry_run":true,"events":2}`, "")
+		is(exitOK, `{"state":"failed","older_than_seconds":259200,"dry_run":true,"events":2}`, "")
 	c.run("log", "prune", "--status", "FAILED", "--older-than", "72h", "--yes", "--json").
-		is(exitOK, `{"status":"FAILED","older_than":"72h0m0s","dry_run":false,"events":2}`, "")
+		is(exitOK, `{"state":"failed","older_than_seconds":259200,"dry_run":false,"events":2}`, "")
 	if n := one[int](c, `SELECT count(*) FROM event_log`); n != 0 || c.events() != 7 {
 		t.Errorf("%d entries and %d events are left, want 0 and 7", n, c.events())
 	}

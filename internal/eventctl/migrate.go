@@ -15,7 +15,7 @@ type migrationDoc struct {
 // writeMigrations reports the migrations that were done, even if a later one failed.
 func (p *program) writeMigrations(verb, nothing string, done []migrations.Applied, err error) error {
 	doc := struct {
-		Migrations []migrationDoc `json:"migrations"`
+		Items []migrationDoc `json:"items"`
 	}{rowsOf(done, func(m migrations.Applied) migrationDoc { return migrationDoc{m.Version, m.Name} })}
 	writeErr := p.write(doc, func(w io.Writer) {
 		for _, m := range done {

@@ -35,14 +35,14 @@ func migrateStatusCommand(p *program) *cobra.Command {
 type migrationStateDoc struct {
 	migrationDoc
 	Applied   bool       `json:"applied"`
-	AppliedAt *time.Time `json:"applied_at"`
+	AppliedAt *time.Time `json:"applied_at,omitempty"`
 }
 
 func (p *program) writeMigrationStates(states []migrations.State) error {
 	doc := struct {
-		Migrations []migrationStateDoc `json:"migrations"`
-		Pending    int                 `json:"pending"`
-	}{Migrations: make([]migrationStateDoc, 0, len(states))}
+		Items   []migrationStateDoc `json:"items"`
+		Pending int                 `json:"pending"`
+	}{Items: make([]migrationStateDoc, 0, len(states))}
 	rows := [][]string{{"MIGRATION", "APPLIED"}}
 	for _, s := range states {
 		entry := migrationStateDoc{migrationDoc: migrationDoc{s.Version, s.Name}, Applied: s.Applied}
@@ -55,7 +55,7 @@ func (p *program) writeMigrationStates(states []migrations.State) error {
 		} else {
 			doc.Pending++
 		}
-		doc.Migrations = append(doc.Migrations, entry)
+		doc.Items = append(doc.Items, entry)
 		rows = append(rows, []string{name, applied})
 	}
 	return p.write(doc, func(w io.Writer) { printing.Table(w, rows) })

@@ -14,13 +14,13 @@ func TestMigrate(t *testing.T) {
 	c.run("migrate", "status").is(exitOK, "00001_events_v2.sql ", "")
 	c.run("migrate", "up").is(exitOK, "applied 00001_events_v2.sql\napplied 00002", "")
 	c.run("migrate", "up").is(exitOK, "the schema is up to date\n", "")
-	c.run("migrate", "up", "--json").is(exitOK, `{"migrations":[]}`, "")
+	c.run("migrate", "up", "--json").is(exitOK, `{"items":[]}`, "")
 	var status struct {
-		Migrations []migrationStateDoc
-		Pending    int
+		Items   []migrationStateDoc
+		Pending int
 	}
 	c.run("migrate", "status", "--json").is(exitOK, "", "").into(&status)
-	if status.Pending != 0 || len(status.Migrations) != int(migrations.Latest()) || status.Migrations[0].AppliedAt == nil {
+	if status.Pending != 0 || len(status.Items) != int(migrations.Latest()) || status.Items[0].AppliedAt == nil {
 		t.Errorf("%+v", status)
 	}
 	c.run("migrate", "down").is(exitBadInput, "", "give --yes")

@@ -3,67 +3,74 @@ package eventctl
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/internal/printing"
+	"eventsv2/internal/view"
 )
 
-// page is one page of a list as a document: its rows, and the id for --after if the page is
-// full.
-type page[Row any] struct {
-	rows []Row
-	next *eventqueue.EventID
+// writeList writes a list: as JSON, or as a table with the columns of a heading, which stand two spaces apart, and the cells of each item.
+func writeList[T any](p *program, list view.Page[T], things, heading string, cells func(T) []any) error {
+	return p.write(list, func(w io.Writer) {
+		printing.List(w, tableOf(list.Items, heading, cells), things)
+		if list.Next != 0 {
+			_, _ = fmt.Fprintf(w, "there may be more: add --after %d\n", list.Next)
+		}
+	})
 }
 
-// pageOf makes the document of a page. A full page has an id for the next one.
-func pageOf[T, Row any](items []T, p *pageFlags, row func(T) Row, id func(T) eventqueue.EventID) page[Row] {
-	doc := page[Row]{rows: rowsOf(items, row)}
-	if len(items) == p.limit {
-		doc.next = new(id(items[len(items)-1]))
+// writeSearched is writeList for a list that reads a bounded number of events: of a page that is not full, it says so.
+func writeSearched[T any](p *program, list view.Page[T], limit int, things, heading string, cells func(T) []any) error {
+	if list.Next == 0 || len(list.Items) == limit {
+		return writeList(p, list, things, heading, cells)
 	}
-	return doc
+	return p.write(list, func(w io.Writer) {
+		if len(list.Items) > 0 {
+			printing.Table(w, tableOf(list.Items, heading, cells))
+		}
+		_, _ = fmt.Fprintf(w, "%d %s read so far; to go on with the search, add --after %d\n", inspect.MostRead, things, list.Next)
+	})
 }
 
-// searchedPage makes the document of a page of a list that goes on after next; 0 is its end.
-func searchedPage[T, Row any](items []T, next eventqueue.EventID, row func(T) Row) page[Row] {
-	doc := page[Row]{rows: rowsOf(items, row)}
-	if next != 0 {
-		doc.next = &next
-	}
-	return doc
-}
-
-// writeSearched is writePage for a list that reads a bounded number of events: of a page that is not full, it says so.
-func writeSearched(w io.Writer, rows [][]string, things string, next *eventqueue.EventID, limit int) {
-	if found := len(rows) - 1; next == nil || found == limit {
-		writePage(w, rows, things, next)
-		return
-	} else if found > 0 {
-		printing.List(w, rows, things)
-	}
-	_, _ = fmt.Fprintf(w, "%d %s read so far; to go on with the search, add --after %s\n", inspect.MostRead, things, next)
-}
-
-// rowsOf makes the documents of a list. For an empty list it returns an empty array, not
-// null.
-func rowsOf[T, Row any](items []T, row func(T) Row) []Row {
-	rows := make([]Row, 0, len(items))
+// tableOf makes the rows of a table. A cell that is empty is a dash, and texts are safe for a terminal.
+func tableOf[T any](items []T, heading string, cells func(T) []any) [][]string {
+	rows := [][]string{strings.Split(heading, "  ")}
 	for _, item := range items {
-		rows = append(rows, row(item))
+		var row []string
+		for _, cell := range cells(item) {
+			text := printing.Printable(fmt.Sprint(cell))
+			if text == "" {
+				text = "-"
+			}
+			row = append(row, text)
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }
 
-// tableOf makes the text of a list: its heading and the cells of each row.
-func tableOf[T any](items []T, heading []string, cells func(T) []string) [][]string {
-	return append([][]string{heading}, rowsOf(items, cells)...)
+// factRows makes the rows of a text about one thing, of pairs of a name and what it is. Without that, a pair is left out.
+func factRows(pairs ...any) (rows [][]string) {
+	for i := 0; i < len(pairs); i += 2 {
+		text := printing.Printable(fmt.Sprint(pairs[i+1]))
+		if id, is := pairs[i+1].(eventqueue.EventID); text == "" || is && id == 0 {
+			continue
+		}
+		rows = append(rows, []string{fmt.Sprint(pairs[i]), text})
+	}
+	return rows
 }
 
-// writePage writes a table, or that there are no rows, and the flag for the next page.
-func writePage(w io.Writer, rows [][]string, things string, next *eventqueue.EventID) {
-	printing.List(w, rows, things)
-	if next != nil {
-		_, _ = fmt.Fprintf(w, "there may be more: add --after %s\n", next)
+// rowsOf makes the documents of a list. For an empty list it returns an empty array, not
+// null.
+func rowsOf[T, Row any](items []T, row func(T) Row) []Row { return view.All(items, row) }
+
+// orAll is a canvas, or all of them.
+func orAll(canvas *eventqueue.CanvasID) string {
+	if canvas == nil {
+		return "all"
 	}
+	return canvas.String()
 }

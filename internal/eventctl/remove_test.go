@@ -19,8 +19,8 @@ func TestCancel(t *testing.T) {
 	c.run("cancel", "2", "3", "101", "102", "9223372036854775807").is(exitNotFound, "cancelled 0 events\n",
 		"not cancelled: event 3 is running: a worker holds its lock, which is valid for ")
 	c.run("cancel", "101").is(exitNotFound, "", "event 101 has failed, and does not run again unless it is retried")
-	c.run("show", "2").is(exitOK, "CANCELLED", "")
-	c.run("log", "list", "--status", "cancelled", "--limit", "1").is(exitOK, "CANCELLED", "")
+	c.run("show", "2").is(exitOK, "cancelled", "")
+	c.run("log", "list", "--status", "cancelled", "--limit", "1").is(exitOK, "cancelled", "")
 	c.run("requeue", "2").is(exitNotFound, "", "event 2 was cancelled: use eventctl retry 2")
 	c.run("delete", "2").is(exitNotFound, "", "event 2 was cancelled, and does not run again unless it is retried")
 	if n := len(server.Messages()); n != 0 {

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
-	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/printing"
@@ -222,26 +220,4 @@ func (p *program) writeReplayed(op operate.Operation) (err error) {
 	id := op.ID
 	doc := replayedDoc{Operation: &id, Replayed: op.Changed, Refused: op.Refused, Seconds: op.Change.Takes(op.Changed).Seconds()}
 	return errors.Join(err, p.writeLine(doc, fmt.Sprintf("replayed %s", printing.Plural(op.Changed, "event"))))
-}
-
-// originalRow is the row of a table for the event that one repeats.
-func originalRow(e eventqueue.Event) (rows [][]string) {
-	if original := operate.OriginalOf(e.Attributes); original != 0 {
-		rows = append(rows, []string{"replayed from", original.String()})
-	}
-	return rows
-}
-
-func writeOriginal(w io.Writer, original eventqueue.EventID) {
-	if original != 0 {
-		_, _ = fmt.Fprintf(w, "\nIt repeats event %s, which was replayed.\n", original)
-	}
-}
-
-// originalOf returns the event that one repeats; nil: none.
-func originalOf(of map[string]string) *eventqueue.EventID {
-	if original := operate.OriginalOf(of); original != 0 {
-		return &original
-	}
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/printing"
+	"eventsv2/internal/view"
 )
 
 func requeueCommand(p *program) *cobra.Command {
@@ -100,9 +101,8 @@ func (p *program) writeRequeued(doc requeuedDoc) error {
 			_, _ = fmt.Fprintf(w, "event %s: the lock that had expired is cleared, and its run counts as failed if it died alone\n", id)
 		}
 		for _, h := range doc.HeldBack {
-			words := wordsOf(h.Rule)
-			_, _ = fmt.Fprintf(w, "event %s does not run before its handler, which is %s by %s, is %s: see eventctl show %s\n",
-				h.ID, words.added, words.who, words.lifted, h.ID)
+			_, _ = fmt.Fprintf(w, "event %s does not run before its handler, which is %s by %s, is un%[2]s: see eventctl show %[1]s\n",
+				h.ID, view.RuleState(h.Rule), view.RuleHolder(h.Rule))
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/setup"
+	"eventsv2/internal/view"
 )
 
 // addRuleCommand makes pause and block.
@@ -98,29 +99,17 @@ func (p *program) addRule(ctx context.Context, store *pgstore.Store, config setu
 	case err != nil:
 		return failed(err)
 	}
-	change, err := p.ruleChanged(ctx, store, words.rule, rule.RuleScope, added)
-	if err != nil {
-		return err
-	}
-	there, err := ruleThere(ctx, store, rule)
+	there, err := inspect.NewIn(store.Schema(), store.Pool()).RuleThere(ctx, rule)
 	if err != nil {
 		return failed(fmt.Errorf("the rule is there; query it: %w", err))
 	}
-	change.ruleFacts = factsOf(there)
+	change := view.RuleChange{Rule: view.RuleOf(there), Changed: added}
+	err = p.addKnown(ctx, store, rule.RuleScope, &change)
+	if err != nil {
+		return err
+	}
 	if added {
 		return p.writeLine(change, words.added+" "+rule.String())
 	}
-	return p.writeLine(change, "already "+words.added+" "+rule.String()+ruleText(there))
-}
-
-// ruleThere returns the rule of the same identity that the database has. One that was lifted meanwhile
-// is returned as it was asked for.
-func ruleThere(ctx context.Context, store *pgstore.Store, rule operate.Rule) (operate.Rule, error) {
-	rules, err := inspect.NewIn(store.Schema(), store.Pool()).RulesAbout(ctx, rule.RuleScope)
-	for _, there := range rules {
-		if there.Type == rule.Type && there.RuleScope == rule.RuleScope {
-			return there, nil
-		}
-	}
-	return rule, err
+	return p.writeLine(change, "already "+words.added+" "+rule.String()+change.By())
 }

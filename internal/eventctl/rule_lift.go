@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/printing"
+	"eventsv2/internal/view"
 )
 
 // liftRuleCommand makes unpause and unblock.
@@ -78,23 +78,15 @@ func (p *program) liftRule(ctx context.Context, c *connection, words ruleWords, 
 	if err != nil {
 		return failed(err)
 	}
-	change, err := p.ruleChanged(ctx, c.store, words.rule, lift.RuleScope, result.Removed)
-	if err != nil {
-		return err
-	}
 	left, err := inspect.NewIn(c.store.Schema(), c.store.Pool()).RulesAbout(ctx, lift.RuleScope)
 	if err != nil {
 		return failed(fmt.Errorf("the rule is lifted; query the remaining rules: %w", err))
 	}
-	change.Notified, change.GoesOn = &result.Notified, result.GoesOn
-	if result.GoesOn {
-		left = slices.DeleteFunc(left, func(r operate.Rule) bool { return r.Type == lift.Type && r.RuleScope == lift.RuleScope })
-		change.Rate = lift.Rate
+	change := view.LiftOf(lift, result, left)
+	if err := p.addKnown(ctx, c.store, lift.RuleScope, &change); err != nil {
+		return err
 	}
-	for _, rule := range left {
-		change.Left = append(change.Left, rule.Type)
-	}
-	text := liftText(words, lift, change, left, c.silent)
+	text := liftText(words, lift, change, c.silent)
 	if !result.Removed {
 		return errors.Join(notFound("%s", text), p.writeNothing(change))
 	}
@@ -102,7 +94,7 @@ func (p *program) liftRule(ctx context.Context, c *connection, words ruleWords, 
 }
 
 // liftText describes the result of a lift.
-func liftText(words ruleWords, lift operate.Lift, change ruleChange, left []operate.Rule, silent bool) string {
+func liftText(words ruleWords, lift operate.Lift, change view.RuleChange, silent bool) string {
 	var b strings.Builder
 	switch {
 	case !change.Changed:
@@ -112,10 +104,10 @@ func liftText(words ruleWords, lift operate.Lift, change ruleChange, left []oper
 	default:
 		b.WriteString(words.lifted + " " + lift.String())
 	}
-	for _, r := range left {
-		b.WriteString("; still " + wordsOf(r.Type).added + " by " + wordsOf(r.Type).who)
-		if r.RuleScope != lift.RuleScope {
-			fmt.Fprintf(&b, ": %s", r.RuleScope)
+	for _, r := range change.Left {
+		b.WriteString("; still " + view.RuleState(r.Type) + " by " + view.RuleHolder(r.Type))
+		if r.Scope() != lift.RuleScope {
+			fmt.Fprintf(&b, ": %s", r.Scope())
 		}
 	}
 	if change.Changed && (len(change.Left) == 0 || *change.Notified > 0) {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"eventsv2/internal/view"
 )
 
 func TestPauseAndUnpause(t *testing.T) {
@@ -50,23 +52,23 @@ func TestRulesAsJSON(t *testing.T) {
 	c := newCLI(t)
 	c.publishing()
 	c.run(emitArgs("1")...).is(exitOK, "", "")
-	var added, lifted ruleChange
+	var added, lifted view.RuleChange
 	c.run(scopeArgs("pause", canvasA, "WORKER", "greet", "--json")...).is(exitOK, "", "").into(&added)
-	if !added.Changed || !added.Known || added.Notified != nil || added.Rule != "pause" || added.Canvas.String() != canvasA {
+	if !added.Changed || !*added.Known || added.Notified != nil || added.Type != "pause" || added.Canvas.String() != canvasA {
 		t.Errorf("%+v", added)
 	}
 	c.run(scopeArgs("block", canvasA, "WORKER", "greet")...).is(exitOK, "", "")
 	c.run(scopeArgs("unpause", canvasA, "WORKER", "greet", "--json")...).is(exitOK, "", "").into(&lifted)
-	if !lifted.Changed || *lifted.Notified != 0 || len(lifted.Left) != 1 || lifted.Left[0] != "block" {
+	if !lifted.Changed || *lifted.Notified != 0 || len(lifted.Left) != 1 || lifted.Left[0].Type != "block" {
 		t.Errorf("%+v", lifted)
 	}
 	c.run(scopeArgs("unpause", canvasB, "WORKER", "greet", "--json")...).is(exitNotFound, `"changed":false`, `{"error":"`).into(&lifted)
 	if lifted.Changed {
 		t.Errorf("%+v", lifted)
 	}
-	var doc struct{ Rules []ruleDoc }
+	var doc view.Page[view.Rule]
 	c.run("rule", "list", "--json").is(exitOK, "", "").into(&doc)
-	if len(doc.Rules) != 1 || doc.Rules[0].Rule != "block" || doc.Rules[0].Name != "greet" {
+	if len(doc.Items) != 1 || doc.Items[0].Type != "block" || doc.Items[0].Name != "greet" {
 		t.Errorf("%+v", doc)
 	}
 }
@@ -89,7 +91,7 @@ func TestListRules(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("rule", "list").is(exitOK, "no rules\n", "")
-	c.run("rule", "list", "--json").is(exitOK, `{"rules":[]}`, "")
+	c.run("rule", "list", "--json").is(exitOK, `{"items":[]}`, "")
 	c.exec(`INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name, created_at) VALUES
 		('block', $1, 'WORKER', 'greet', '2024-02-03 04:05:06Z'::timestamptz),
 		('pause', $1, 'WORKER', 'greet', '2024-02-03 04:05:07Z'::timestamptz),
@@ -116,15 +118,15 @@ func TestARuleHasAReasonAnActorAndAnEnd(t *testing.T) {
 	if n := one[int](c, `SELECT count(*) FROM scheduling_rules`); n != 0 {
 		t.Fatalf("%d rules were added", n)
 	}
-	var added ruleChange
+	var added view.RuleChange
 	pause("--until", "2999-01-31T09:00:00+01:00", "--reason", "why", "--json").is(exitOK, "", "").into(&added)
 	if !added.Changed || added.Reason != "why" || added.Actor == "" || added.Until == nil || !added.Until.Equal(time.Date(2999, 1, 31, 8, 0, 0, 0, time.UTC)) {
 		t.Errorf("%+v", added)
 	}
 	pause("--actor", "bob", "--reason", "another").is(exitOK, "already paused", "").is(exitOK, "until 2999-01-31T08:00:00Z: why", "")
-	var doc struct{ Rules []ruleDoc }
+	var doc view.Page[view.Rule]
 	c.run("rule", "list", "--json").is(exitOK, "", "").into(&doc)
-	if len(doc.Rules) != 1 || doc.Rules[0].Reason != "why" || doc.Rules[0].Actor != added.Actor {
+	if len(doc.Items) != 1 || doc.Items[0].Reason != "why" || doc.Items[0].Actor != added.Actor {
 		t.Errorf("%+v", doc)
 	}
 }
@@ -175,18 +177,18 @@ func TestUnpauseAtARate(t *testing.T) {
 		return c.run(scopeArgs(command, canvasA, "WORKER", "greet", more...)...)
 	}
 	greet("pause", "--until", "2999-01-31T09:00:00Z").is(exitOK, "", "")
-	var lifted ruleChange
+	var lifted view.RuleChange
 	greet("unpause", "--rate", "1/s", "--json").is(exitOK, "", "").into(&lifted)
 	if !lifted.Changed || !lifted.GoesOn || lifted.Rate != 1 || *lifted.Notified < 1 || *lifted.Notified > 2 || len(lifted.Left) != 0 {
 		t.Errorf("%+v", lifted)
 	}
-	var doc struct{ Rules []ruleDoc }
+	var doc view.Page[view.Rule]
 	c.run("rule", "list", "--json").is(exitOK, "", "").into(&doc)
-	if len(doc.Rules) != 1 || doc.Rules[0].Rate != 1 || int(doc.Rules[0].ReleasedTo) < *lifted.Notified || doc.Rules[0].Until != nil {
+	if len(doc.Items) != 1 || doc.Items[0].Rate != 1 || int(doc.Items[0].ReleasedTo) < *lifted.Notified || doc.Items[0].Until != nil {
 		t.Errorf("%+v", doc)
 	}
 	c.run("rule", "list").is(exitOK, "lifted at 1/s", "")
-	c.run("explain", "3").is(exitOK, "and the rule is being lifted: 1 events are let run in each second, in the order of their ids, so far those up to "+doc.Rules[0].ReleasedTo.String(), "")
+	c.run("explain", "3").is(exitOK, "and the rule is being lifted: 1 events are let run in each second, in the order of their ids, so far those up to "+doc.Items[0].ReleasedTo.String(), "")
 	greet("pause").is(exitOK, "paused", "")
 	c.run("explain", "1").is(exitOK, "Its handler is paused by the user", "")
 	greet("unpause", "--rate", "100000/s").is(exitOK, "; notified ", "")

@@ -6,13 +6,14 @@ import (
 
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/setup"
+	"eventsv2/internal/view"
 )
 
 // settingsDoc are the settings of the database.
 type settingsDoc struct {
-	LockTimeout string `json:"lock_timeout"`
+	LockTimeout view.Seconds `json:"lock_timeout_seconds"`
 	// Before is the lock timeout before a change that is not final yet.
-	Before string `json:"lock_timeout_before,omitempty"`
+	Before view.Seconds `json:"lock_timeout_before_seconds,omitempty"`
 	// Set is false while LockTimeout is the default, which the first program that
 	// starts may replace.
 	Set bool `json:"set"`
@@ -28,21 +29,18 @@ func (p *program) withSettings(ctx context.Context, do func(store *pgstore.Store
 		if err != nil {
 			return failed(err)
 		}
-		doc := settingsDoc{LockTimeout: s.LockTimeout.String(), Set: s.Set}
-		if s.LockTimeoutBefore > 0 {
-			doc.Before = s.LockTimeoutBefore.String()
-		}
+		doc := settingsDoc{view.Seconds(s.LockTimeout.Seconds()), view.Seconds(s.LockTimeoutBefore.Seconds()), s.Set}
 		return p.writeLine(doc, doc.text())
 	})
 }
 
 func (d settingsDoc) text() string {
-	switch {
+	switch timeout := d.LockTimeout.Duration(); {
 	case !d.Set:
-		return "lock timeout: " + d.LockTimeout + " (the default; no program has set it yet)"
-	case d.Before != "":
-		return fmt.Sprintf("lock timeout: %s, before that %s: a lock is valid for the longer one until eventctl settings finalize", d.LockTimeout, d.Before)
+		return fmt.Sprintf("lock timeout: %s (the default; no program has set it yet)", timeout)
+	case d.Before > 0:
+		return fmt.Sprintf("lock timeout: %s, before that %s: a lock is valid for the longer one until eventctl settings finalize", timeout, d.Before.Duration())
 	default:
-		return "lock timeout: " + d.LockTimeout
+		return fmt.Sprintf("lock timeout: %s", timeout)
 	}
 }

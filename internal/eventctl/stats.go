@@ -2,32 +2,14 @@ package eventctl
 
 import (
 	"fmt"
-	"io"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
-	"eventsv2/eventqueue/operate"
-	"eventsv2/internal/printing"
+	"eventsv2/internal/view"
 )
-
-// statsDoc has the counts of one handler, in JSON.
-type statsDoc struct {
-	Canvas eventqueue.CanvasID     `json:"canvas_id"`
-	Module string                  `json:"module"`
-	Name   string                  `json:"name"`
-	Depth  int64                   `json:"depth"`
-	States map[inspect.State]int64 `json:"states"`
-	// OldestDue is in seconds.
-	OldestDue *float64           `json:"oldest_due_seconds"`
-	Failed    int64              `json:"failed"`
-	Cancelled int64              `json:"cancelled"`
-	Rules     []operate.RuleType `json:"rules"`
-}
 
 func statsCommand(p *program) *cobra.Command {
 	cmd := &cobra.Command{
@@ -69,44 +51,16 @@ func statsCommand(p *program) *cobra.Command {
 }
 
 func (p *program) writeStats(stats []inspect.HandlerStats) error {
-	doc := struct {
-		Handlers []statsDoc `json:"handlers"`
-	}{rowsOf(stats, statsDocOf)}
-	heading := []string{"CANVAS", "MODULE", "NAME", "DEPTH"}
+	heading := "CANVAS  MODULE  NAME  DEPTH"
 	for _, state := range inspect.States() {
-		heading = append(heading, strings.ToUpper(string(state)))
+		heading += "  " + strings.ToUpper(string(state))
 	}
-	rows := tableOf(stats, append(heading, "OLDEST DUE", "FAILED", "CANCELLED"), statsCells)
-	return p.write(doc, func(w io.Writer) { printing.List(w, rows, "events, no rules, nothing failed") })
-}
-
-func statsCells(h inspect.HandlerStats) []string {
-	count := func(n int64) string { return strconv.FormatInt(n, 10) }
-	row := []string{h.Canvas.String(), printing.Printable(h.Module), printing.Printable(h.Name), count(h.Depth)}
-	for _, state := range inspect.States() {
-		row = append(row, count(h.ByState[state]))
-	}
-	oldest := "-"
-	if h.HasDue {
-		oldest = printing.Age(h.OldestBy)
-	}
-	return append(row, oldest, count(h.Failed), count(h.Cancelled))
-}
-
-func statsDocOf(h inspect.HandlerStats) statsDoc {
-	doc := statsDoc{Canvas: h.Canvas, Module: h.Module, Name: h.Name, Depth: h.Depth, Failed: h.Failed, Cancelled: h.Cancelled,
-		States: map[inspect.State]int64{}, Rules: []operate.RuleType{}}
-	for _, state := range inspect.States() {
-		doc.States[state] = h.ByState[state]
-	}
-	if h.HasDue {
-		doc.OldestDue = new(h.OldestBy.Seconds())
-	}
-	if h.Paused {
-		doc.Rules = append(doc.Rules, operate.PauseRule)
-	}
-	if h.Blocked {
-		doc.Rules = append(doc.Rules, operate.BlockRule)
-	}
-	return doc
+	heading += "  OLDEST DUE  FAILED  CANCELLED"
+	return writeList(p, view.ListOf(stats, view.StatsOf), "events, no rules, nothing failed", heading, func(s view.Stats) []any {
+		row := []any{s.Canvas, s.Module, s.Name, s.Depth}
+		for _, state := range inspect.States() {
+			row = append(row, s.States[state])
+		}
+		return append(row, s.OldestDue.Age(), s.Failed, s.Cancelled)
+	})
 }

@@ -3,24 +3,14 @@ package eventctl
 import (
 	"errors"
 	"fmt"
-	"io"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
-	"eventsv2/internal/printing"
+	"eventsv2/internal/view"
 )
-
-// stuckDoc is an event that seems stuck, in JSON.
-type stuckDoc struct {
-	eventDoc
-	Reasons []inspect.StuckReason `json:"reasons"`
-	Since   time.Time             `json:"stuck_since"`
-}
 
 func stuckCommand(p *program) *cobra.Command {
 	var long inspect.StuckAfter
@@ -57,7 +47,10 @@ func stuckCommand(p *program) *cobra.Command {
 			if err != nil {
 				return failed(fmt.Errorf("query stuck events: %w", err))
 			}
-			return p.writeStuck(events, page)
+			list := view.FullPageOf(events, page.limit, view.StuckEventOf, func(e view.StuckEvent) eventqueue.EventID { return e.ID })
+			return writeList(p, list, "stuck events", "ID  REASON  SINCE  AGE  ATTEMPTS  RETRIES  NOTIFIED  MODULE  NAME  MODIFIER  CANVAS", func(e view.StuckEvent) []any {
+				return append([]any{e.ID, e.Why(), e.When(&e.Since), e.Age(), e.Attempts, e.Retries, e.Notified()}, handlerCells(e.Event)...)
+			})
 		})
 	}
 	return cmd
@@ -71,35 +64,4 @@ func checkStuckAfter(long inspect.StuckAfter) error {
 		return badInput(errors.New("--attempts must be at least 1"))
 	}
 	return nil
-}
-
-func (p *program) writeStuck(events []inspect.StuckEvent, flags *pageFlags) error {
-	page := pageOf(events, flags,
-		func(e inspect.StuckEvent) stuckDoc {
-			return stuckDoc{eventDocOf(e.QueuedEvent), e.Reasons, e.Since.UTC()}
-		},
-		func(e inspect.StuckEvent) eventqueue.EventID { return e.ID })
-	doc := struct {
-		Events []stuckDoc          `json:"events"`
-		Next   *eventqueue.EventID `json:"next"`
-	}{page.rows, page.next}
-	rows := tableOf(events, []string{"ID", "REASON", "SINCE", "AGE", "ATTEMPTS", "RETRIES", "NOTIFIED", "MODULE", "NAME", "MODIFIER", "CANVAS"},
-		func(e inspect.StuckEvent) []string {
-			return append([]string{e.ID.String(), reasonsText(e.Reasons), printing.When(e.Since, e.AsOf), printing.Age(e.AsOf.Sub(e.EnqueuedAt)),
-				strconv.Itoa(int(e.Attempts)), strconv.Itoa(e.Retries), notifiedText(e.QueuedEvent)}, handlerCells(e.Event)...)
-		})
-	return p.write(doc, func(w io.Writer) { writePage(w, rows, "stuck events", page.next) })
-}
-
-func reasonsText(reasons []inspect.StuckReason) string {
-	return strings.Join(rowsOf(reasons, func(r inspect.StuckReason) string { return string(r) }), ", ")
-}
-
-// notifiedText returns when the last notification of an event was published, or that one
-// is pending.
-func notifiedText(e inspect.QueuedEvent) string {
-	if e.NotifiedAt == nil {
-		return "pending"
-	}
-	return printing.When(*e.NotifiedAt, e.AsOf)
 }

@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/view"
 )
 
 func TestStuck(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("stuck").is(exitOK, "no stuck events\n", "")
-	c.run("stuck", "--json").is(exitOK, `{"events":[],"next":null}`, "")
+	c.run("stuck", "--json").is(exitOK, `{"items":[]}`, "")
 	seed(c)
 	c.exec(`UPDATE events_v2 SET notified_at = NULL WHERE id = 7`)
 	c.run("stuck", "--attempts", "3").is(exitOK, "", "").golden("stuck")
@@ -19,10 +20,10 @@ func TestStuck(t *testing.T) {
 		"": "1 4 7", "--canvas " + canvasB: "7", "--name greet": "1 4", "--module CRON": "", "--after 1": "4 7", "--limit 2": "1 4",
 		"--for 100h": "4", "--attempts 3": "1 3 4 7", "--attempts 1 --canvas " + canvasA: "1 2 3 4", "--canvas " + canvasA + " --limit 1 --after 1": "4",
 	} {
-		var doc struct{ Events []stuckDoc }
+		var doc view.Page[view.StuckEvent]
 		c.run(append([]string{"stuck", "--json"}, strings.Fields(args)...)...).is(exitOK, "", "").into(&doc)
 		var ids []string
-		for _, e := range doc.Events {
+		for _, e := range doc.Items {
 			ids = append(ids, e.ID.String())
 		}
 		if got := strings.Join(ids, " "); got != want {
@@ -36,16 +37,13 @@ func TestStuckAsJSON(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	seed(c)
-	var doc struct {
-		Events []stuckDoc
-		Next   int
-	}
+	var doc view.Page[view.StuckEvent]
 	c.run("stuck", "--json", "--attempts", "3", "--after", "3", "--limit", "1").is(exitOK, `"reasons":["expired","repeated"],"stuck_since":"`, "").into(&doc)
-	if len(doc.Events) != 1 || doc.Next != 4 {
+	if len(doc.Items) != 1 || doc.Next != 4 {
 		t.Fatalf("%+v", doc)
 	}
-	e := doc.Events[0]
-	if e.State != inspect.Expired || e.Attempts != 3 || e.Retries != 2 || e.NotifiedAt == nil || !e.Since.After(*e.LockedAt) {
+	e := doc.Items[0]
+	if e.State != string(inspect.Expired) || e.Attempts != 3 || e.Retries != 2 || e.NotifiedAt == nil || !e.Since.After(*e.LockedAt) {
 		t.Errorf("%+v", e)
 	}
 }

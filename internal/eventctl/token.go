@@ -3,8 +3,6 @@ package eventctl
 import (
 	"context"
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,6 +14,7 @@ import (
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/printing"
 	"eventsv2/internal/setup"
+	"eventsv2/internal/view"
 )
 
 // withTokens runs f with the tokens of the database.
@@ -80,15 +79,11 @@ func createTokenCommand(p *program) *cobra.Command {
 
 // writeCreatedToken prints the secret, or that there was a token already if it is "": then nobody can read its secret.
 func (p *program) writeCreatedToken(token access.Token, secret string) error {
-	doc := struct {
-		tokenDoc
-		Token *string `json:"token"` // null: there was one
-	}{tokenDoc: tokenDocOf(token)}
+	doc := view.CreatedToken{Token: view.TokenOf(token), Secret: secret}
 	if secret == "" {
 		return p.writeLine(doc, fmt.Sprintf("nothing was created: the token %s, %s, of %s is valid; its secret was printed then, and only then",
-			printing.Printable(token.Name), token.ID, printing.When(token.CreatedAt, token.AsOf)))
+			printing.Printable(token.Name), token.ID, doc.Created()))
 	}
-	doc.Token = &secret
 	return p.writeLine(doc, secret)
 }
 
@@ -105,7 +100,9 @@ func listTokensCommand(p *program) *cobra.Command {
 				if err != nil {
 					return failed(err)
 				}
-				return p.writeTokens(list)
+				return writeList(p, view.ListOf(list, view.TokenOf), "tokens", "ID  NAME  VERBS  CANVASES  CREATED  VALID", func(t view.Token) []any {
+					return []any{t.ID, t.Name, t.VerbsText(), t.CanvasesText(), t.Created(), t.StateAndTime()}
+				})
 			})
 		},
 	}
@@ -131,68 +128,9 @@ func revokeTokenCommand(p *program) *cobra.Command {
 				case revoked == nil:
 					return notFound("there is no token %s that is not revoked", id)
 				default:
-					return p.writeLine(tokenDocOf(*revoked), "revoked the token "+revoked.Name)
+					return p.writeLine(view.TokenOf(*revoked), "revoked the token "+revoked.Name)
 				}
 			})
 		},
-	}
-}
-
-// tokenDoc is a token, in JSON. Canvases are null for all.
-type tokenDoc struct {
-	ID        uuid.UUID             `json:"id"`
-	Name      string                `json:"name"`
-	Verbs     []access.Verb         `json:"verbs"`
-	Canvases  []eventqueue.CanvasID `json:"canvases"`
-	CreatedAt time.Time             `json:"created_at"`
-	CreatedBy string                `json:"created_by"`
-	MadeBy    *uuid.UUID            `json:"created_by_token"` // null: nobody made it by a token
-	ExpiresAt *time.Time            `json:"expires_at"`
-	RevokedAt *time.Time            `json:"revoked_at"`
-}
-
-func tokenDocOf(t access.Token) tokenDoc {
-	return tokenDoc{t.ID, t.Name, t.Verbs, t.Canvases, t.CreatedAt.UTC(), t.CreatedBy, t.CreatedByToken, printing.UTC(t.ExpiresAt), printing.UTC(t.RevokedAt)}
-}
-
-func (p *program) writeTokens(list []access.Token) error {
-	doc := struct {
-		Tokens []tokenDoc `json:"tokens"`
-	}{rowsOf(list, tokenDocOf)}
-	rows := tableOf(list, []string{"ID", "NAME", "VERBS", "CANVASES", "CREATED", "VALID"}, func(t access.Token) []string {
-		return []string{t.ID.String(), printing.Printable(t.Name), verbsText(t.Verbs), canvasesText(t.Canvases), printing.When(t.CreatedAt, t.AsOf), validText(t)}
-	})
-	return p.write(doc, func(w io.Writer) { printing.List(w, rows, "tokens") })
-}
-
-func verbsText(verbs []access.Verb) string {
-	var names []string
-	for _, verb := range verbs {
-		names = append(names, string(verb))
-	}
-	return printing.Printable(strings.Join(names, ","))
-}
-
-func canvasesText(canvases []eventqueue.CanvasID) string {
-	switch len(canvases) {
-	case 0:
-		return "all"
-	case 1:
-		return canvases[0].String()
-	default:
-		return printing.Plural(len(canvases), "canvas")
-	}
-}
-
-func validText(t access.Token) string {
-	switch {
-	case t.RevokedAt != nil:
-		return "revoked " + printing.When(*t.RevokedAt, t.AsOf)
-	case t.ExpiresAt == nil:
-		return "yes"
-	case !t.Valid():
-		return "expired " + printing.When(*t.ExpiresAt, t.AsOf)
-	default:
-		return "until " + printing.When(*t.ExpiresAt, t.AsOf)
 	}
 }

@@ -30,7 +30,7 @@ func TestTokens(t *testing.T) {
 	c.run("token", "revoke", doc.ID).is(exitOK, "revoked the token shop\n", "")
 	c.run("token", "revoke", doc.ID).is(exitNotFound, "", "no token "+doc.ID+" that is not revoked")
 	listed := c.run("token", "list").is(exitOK, "revoked", "")
-	for _, want := range []string{"shop", "emit,read", canvasA, "all", "yes"} {
+	for _, want := range []string{"shop", "emit, read", canvasA, "all", "valid"} {
 		listed.is(exitOK, want, "")
 	}
 	if strings.Contains(listed.out, access.Prefix) {

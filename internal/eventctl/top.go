@@ -13,6 +13,7 @@ import (
 
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/internal/printing"
+	"eventsv2/internal/view"
 )
 
 // topFlags are the flags of top.
@@ -69,11 +70,11 @@ func (p *program) top(ctx context.Context, reader *inspect.Reader, filter inspec
 		slices.SortStableFunc(sums, func(a, b inspect.Minute) int { return cmp.Compare(b.Events(), a.Events()) })
 		shown := sums[:min(f.rows, len(sums))]
 		if !p.OnTerminal() {
-			return p.write(minutesDocOf(shown), func(w io.Writer) { writeMinutes(w, shown) })
+			return writeList(p, view.ListOf(shown, view.CountsOf), noCounts, countsHeading, countsCells)
 		}
 		err = p.Draw(func(w io.Writer) {
 			writeTop(w, sums, f)
-			writeMinutes(w, shown)
+			printing.List(w, tableOf(view.All(shown, view.CountsOf), countsHeading, countsCells), noCounts)
 		})
 		if err != nil {
 			return failed(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/creack/pty"
 
 	"eventsv2/internal/printing"
+	"eventsv2/internal/view"
 )
 
 // counted has a busy handler and a failing one in the current minute, and what nobody has room for.
@@ -31,16 +32,16 @@ func TestCountsOfMinutes(t *testing.T) {
 	c.run("top").is(exitOK, "", "").golden("top")
 	c.run("top", "--limit", "1", "--json").is(exitOK, `"emitted":120`, "")
 	c.run("stats", "--since", "10m").is(exitOK, "", "").golden("stats_since")
-	var doc struct{ Handlers []minutesDoc }
+	var doc view.Page[view.Counts]
 	c.run("stats", "--since", "100h", "--canvas", canvasA, "--json").is(exitOK, "", "").into(&doc)
-	if len(doc.Handlers) != 2 {
-		t.Fatalf("the canvas has %+v", doc.Handlers)
+	if len(doc.Items) != 2 {
+		t.Fatalf("the canvas has %+v", doc.Items)
 	}
-	greet := doc.Handlers[0]
+	greet := doc.Items[0]
 	if greet.Completed != 100 || greet.Pending == nil || *greet.Pending != 20 || greet.OldestDue == nil || *greet.OldestDue != 95 || greet.RunP50 == nil {
 		t.Errorf("greet has %+v", greet)
 	}
-	if mail := doc.Handlers[1]; mail.Pending != nil || mail.OldestDue != nil || mail.Failed != 1 {
+	if mail := doc.Items[1]; mail.Pending != nil || mail.OldestDue != nil || mail.Failed != 1 {
 		t.Errorf("mail has %+v", mail)
 	}
 	c.run("top", "--since", "30s").is(exitBadInput, "", "--since must be at least 1m")

@@ -9,8 +9,8 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
-	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/printing"
+	"eventsv2/internal/view"
 )
 
 func treeCommand(p *program) *cobra.Command {
@@ -48,57 +48,8 @@ func treeCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// treeDoc is a tree of events in JSON.
-type treeDoc struct {
-	ID       eventqueue.EventID   `json:"id"`
-	State    string               `json:"state"`
-	Canvas   *eventqueue.CanvasID `json:"canvas_id,omitempty"`
-	Module   string               `json:"module,omitempty"`
-	Name     string               `json:"name,omitempty"`
-	Modifier string               `json:"modifier,omitempty"`
-	// Original is the event that it repeats.
-	Original *eventqueue.EventID `json:"replayed_from,omitempty"`
-	Children []treeDoc           `json:"children"`
-}
-
-func treeDocOf(t *inspect.Tree) treeDoc {
-	doc := treeDoc{ID: t.ID, State: stateInTree(t), Children: rowsOf(t.Children, treeDocOf)}
-	if e := eventInTree(t); e != nil {
-		doc.Canvas, doc.Module, doc.Name, doc.Modifier = &e.Canvas, e.Module, e.Name, e.Modifier
-		doc.Original = originalOf(e.Attributes)
-	}
-	return doc
-}
-
-// eventInTree returns the event of a tree; nil for one that is gone.
-func eventInTree(t *inspect.Tree) *eventqueue.Event {
-	switch {
-	case t.Queued != nil:
-		return &t.Queued.Event
-	case t.Logged != nil:
-		return &t.Logged.Event
-	default:
-		return nil
-	}
-}
-
-func stateInTree(t *inspect.Tree) string {
-	switch {
-	case t.Queued != nil:
-		return string(t.Queued.State)
-	case t.Logged != nil:
-		return string(t.Logged.Status)
-	default:
-		return "gone"
-	}
-}
-
 func (p *program) writeTree(tree *inspect.Tree, asked eventqueue.EventID, more bool) error {
-	doc := struct {
-		Tree treeDoc `json:"tree"`
-		More bool    `json:"more"`
-	}{treeDocOf(tree), more}
-	return p.write(doc, func(w io.Writer) {
+	return p.write(view.TreeOf(tree, more, func(view.Event) bool { return true }), func(w io.Writer) {
 		drawTree(w, tree, asked, "", "")
 		if more {
 			_, _ = fmt.Fprintln(w, "there are more events: see --limit")
@@ -108,11 +59,11 @@ func (p *program) writeTree(tree *inspect.Tree, asked eventqueue.EventID, more b
 
 // drawTree draws an event after first, and what it caused after rest.
 func drawTree(w io.Writer, t *inspect.Tree, asked eventqueue.EventID, first, rest string) {
-	words := []string{t.ID.String(), stateInTree(t)}
-	if e := eventInTree(t); e != nil {
-		words = append(words, printing.Printable(e.Handler().String()))
-		if original := operate.OriginalOf(e.Attributes); original != 0 {
-			words = append(words, fmt.Sprintf("(replayed from %s)", original))
+	words := []string{t.ID.String(), "gone"}
+	if e := view.FoundEvent(t.Queued, t.Logged); e != nil {
+		words = append(words[:1], e.State, printing.Printable(e.Handler().String()))
+		if e.Original != 0 {
+			words = append(words, fmt.Sprintf("(replayed from %s)", e.Original))
 		}
 	}
 	if t.ID == asked {

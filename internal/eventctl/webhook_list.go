@@ -2,19 +2,12 @@ package eventctl
 
 import (
 	"fmt"
-	"io"
-	"maps"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/pgstore"
-	"eventsv2/internal/printing"
 	"eventsv2/internal/setup"
-	"eventsv2/webhook"
+	"eventsv2/internal/view"
 	"eventsv2/webhook/received"
 )
 
@@ -32,66 +25,11 @@ func listWebhooksCommand(p *program) *cobra.Command {
 				if err != nil {
 					return failed(fmt.Errorf("list the sources of webhooks: %w", err))
 				}
-				return p.writeSources(sources)
+				heading := "SOURCE  CANVAS  SCHEME  LAST RECEIVED  HOUR  DAY  REFUSED"
+				return writeList(p, view.ListOf(sources, view.SourceOf), "sources of webhooks", heading, func(s view.Source) []any {
+					return []any{s.Name, orAll(s.Canvas), s.Scheme, s.Received(), view.Requests(s.Hour), view.Requests(s.Day), s.RefusedText()}
+				})
 			})
 		},
 	}
-}
-
-// sourceDoc is a source of webhooks, in JSON.
-type sourceDoc struct {
-	Source     string                    `json:"source"`
-	Canvas     *eventqueue.CanvasID      `json:"canvas_id"` // null: all canvases
-	Scheme     string                    `json:"scheme"`
-	ServedAt   time.Time                 `json:"served_at"`
-	ReceivedAt *time.Time                `json:"received_at"`
-	Hour       map[webhook.Outcome]int64 `json:"hour"`
-	Day        map[webhook.Outcome]int64 `json:"day"`
-	Refusals   []received.Refusal        `json:"refusals"`
-}
-
-func sourceDocOf(s received.Source) sourceDoc {
-	doc := sourceDoc{s.Name, nil, s.Scheme, s.ServedAt.UTC(), printing.UTC(s.ReceivedAt), s.Hour, s.Day, s.Refusals}
-	if s.Canvas != (eventqueue.CanvasID{}) {
-		doc.Canvas = &s.Canvas
-	}
-	for i := range doc.Refusals {
-		doc.Refusals[i].At = doc.Refusals[i].At.UTC()
-	}
-	return doc
-}
-
-func (p *program) writeSources(sources []received.Source) error {
-	doc := struct {
-		Sources []sourceDoc `json:"sources"`
-	}{rowsOf(sources, sourceDocOf)}
-	rows := tableOf(sources, []string{"SOURCE", "CANVAS", "SCHEME", "LAST RECEIVED", "HOUR", "DAY", "REFUSED"}, func(s received.Source) []string {
-		canvas, last := "all", "-"
-		if s.Canvas != (eventqueue.CanvasID{}) {
-			canvas = s.Canvas.String()
-		}
-		if s.ReceivedAt != nil {
-			last = printing.When(*s.ReceivedAt, s.AsOf)
-		}
-		return []string{printing.Printable(s.Name), canvas, printing.Printable(s.Scheme), last, fmt.Sprint(requestsOf(s.Hour)), fmt.Sprint(requestsOf(s.Day)), refusedText(s.Day)}
-	})
-	return p.write(doc, func(w io.Writer) { printing.List(w, rows, "sources of webhooks") })
-}
-
-func requestsOf(counts map[webhook.Outcome]int64) int64 {
-	return received.Sum(counts, false) + received.Sum(counts, true)
-}
-
-// refusedText says how many requests were refused, by reason.
-func refusedText(counts map[webhook.Outcome]int64) string {
-	var texts []string
-	for _, outcome := range slices.Sorted(maps.Keys(counts)) {
-		if outcome.Refused() {
-			texts = append(texts, fmt.Sprintf("%d %s", counts[outcome], printing.Printable(string(outcome))))
-		}
-	}
-	if len(texts) == 0 {
-		return "-"
-	}
-	return strings.Join(texts, ", ")
 }

@@ -9,7 +9,7 @@ func TestListWebhooks(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("webhook", "list").is(exitOK, "no sources of webhooks\n", "")
-	c.run("webhook", "list", "--json").is(exitOK, `{"sources":[]}`, "")
+	c.run("webhook", "list", "--json").is(exitOK, `{"items":[]}`, "")
 	c.exec(`INSERT INTO webhook_sources (source, canvas_id, scheme, served_at, received_at, refusals) VALUES
 		('shop', '00000000-0000-0000-0000-000000000000', 'stripe', now(), now() - interval '90 s', '[{"at":"2024-02-03T04:05:06Z","outcome":"too old","reason":"the time stamp"}]'),
 		('quiet', $1, '', now(), NULL, '[]')`, canvasA)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/view"
 	"eventsv2/internal/workerhandlers"
 )
 
@@ -14,7 +15,7 @@ func TestWorkers(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("worker", "list").is(exitOK, "no workers\n", "")
-	c.run("worker", "list", "--json").is(exitOK, `{"workers":[]}`, "")
+	c.run("worker", "list", "--json").is(exitOK, `{"items":[]}`, "")
 	seed(c)
 	c.exec(`INSERT INTO event_workers (number, host, pid, version, handlers, started_at, stopped_at) VALUES
 		(7, E'a\x1b[31m', 12, 'v1.2.3', '[{"module": "WORKER", "name": "greet", "modifier": "_"}]', now() - interval '50 h 30 min', NULL),
@@ -22,14 +23,18 @@ func TestWorkers(t *testing.T) {
 	c.exec(`UPDATE events_v2 SET claim_id = (7::bigint << 31) + 5 + attempts WHERE id = 4`)
 	c.run("worker", "list").is(exitOK, "", "").golden("workers")
 	c.run("show", "4").is(exitOK, "", "").withoutTimes().golden("show_held")
-	var doc struct{ Events []eventDoc }
-	c.run("list", "--json", "--after", "2", "--limit", "2").is(exitOK, "", "").into(&doc)
-	if len(doc.Events) != 2 || doc.Events[0].Holder != nil {
-		t.Fatalf("an event of a worker that is not known is shown as %+v", doc.Events)
+	var workers view.Page[view.Worker]
+	c.run("worker", "list", "--json").is(exitOK, "", "").into(&workers)
+	if len(workers.Items) != 2 || len(workers.Items[0].Handlers) != 1 || workers.Items[0].Handlers[0] != (workerhandlers.Handler{Module: "WORKER", Name: "greet", Modifier: "_"}) {
+		t.Errorf("the workers are %+v", workers.Items)
 	}
-	e := doc.Events[1]
-	if e.LastError != "no luck\x1b[2J" || e.Holder == nil || e.Holder.Number != 7 || e.Holder.State != inspect.WorkerDead || e.Holder.PID != 12 ||
-		len(e.Holder.Handlers) != 1 || e.Holder.Handlers[0] != (workerhandlers.Doc{Module: "WORKER", Name: "greet", Modifier: "_"}) {
+	var doc view.Page[view.Event]
+	c.run("list", "--json", "--after", "2", "--limit", "2").is(exitOK, "", "").into(&doc)
+	if len(doc.Items) != 2 || doc.Items[0].Holder != nil {
+		t.Fatalf("an event of a worker that is not known is shown as %+v", doc.Items)
+	}
+	e := doc.Items[1]
+	if e.LastError != "no luck\x1b[2J" || e.Holder == nil || e.Holder.Number != 7 || e.Holder.State != inspect.WorkerDead || e.Holder.PID != 12 {
 		t.Errorf("an event of a dead worker is shown as %+v, held by %+v", e, e.Holder)
 	}
 }

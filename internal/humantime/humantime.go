@@ -38,3 +38,15 @@ func Time(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // TimeAndAge is Time, and When in brackets.
 func TimeAndAge(t, now time.Time) string { return fmt.Sprintf("%s (%s)", Time(t), When(t, now)) }
+
+// Span writes a measured duration with three digits: 1.25ms, 12.5s; from a minute on it is Age.
+func Span(d time.Duration) string {
+	if d >= time.Minute {
+		return Age(d)
+	}
+	unit := 10 * time.Microsecond
+	for d/unit >= 1000 { // three digits
+		unit *= 10
+	}
+	return d.Round(unit).String()
+}

@@ -10,24 +10,24 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Doc is one handler. Without a canvas it is for every one.
-type Doc struct {
+// Handler is one handler. Without a canvas it is for every one.
+type Handler struct {
 	Module   string               `json:"module"`
 	Name     string               `json:"name"`
 	Modifier string               `json:"modifier"`
 	Canvas   *eventqueue.CanvasID `json:"canvas_id,omitempty"`
 }
 
-// Docs returns the handlers of a set, never nil.
-func Docs(set eventqueue.HandlerSet) []Doc {
-	docs := make([]Doc, 0, len(set.Everywhere)+len(set.OnCanvas))
+// List returns the handlers of a set, never nil.
+func List(set eventqueue.HandlerSet) []Handler {
+	list := make([]Handler, 0, len(set.Everywhere)+len(set.OnCanvas))
 	for _, key := range set.Everywhere {
-		docs = append(docs, Doc{key.Module, key.Name, key.Modifier, nil})
+		list = append(list, Handler{key.Module, key.Name, key.Modifier, nil})
 	}
 	for _, on := range set.OnCanvas {
-		docs = append(docs, Doc{on.Key.Module, on.Key.Name, on.Key.Modifier, &on.Canvas})
+		list = append(list, Handler{on.Key.Module, on.Key.Name, on.Key.Modifier, &on.Canvas})
 	}
-	return docs
+	return list
 }
 
 // Read reads a list of handlers. whole reports whether it could read all of it.
@@ -35,7 +35,7 @@ func Read(list []byte) (set eventqueue.HandlerSet, whole bool) {
 	var elements []json.RawMessage
 	whole = json.Unmarshal(list, &elements) == nil && elements != nil
 	for _, element := range elements {
-		var doc Doc
+		var doc Handler
 		if json.Unmarshal(element, &doc) != nil || doc.Module == "" || doc.Name == "" {
 			whole = false
 			continue

@@ -9,13 +9,13 @@ import (
 	"eventsv2/internal/workerhandlers"
 )
 
-// TestReadReturnsWhatDocsWrote, and what can be read of any other text.
-func TestReadReturnsWhatDocsWrote(t *testing.T) {
+// TestReadReturnsWhatListWrote, and what can be read of any other text.
+func TestReadReturnsWhatListWrote(t *testing.T) {
 	t.Parallel()
 	key := eventqueue.HandlerKey{Module: "WORKER", Name: "send", Modifier: "_"}
 	both := eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{key}, OnCanvas: []eventqueue.CanvasHandler{{Canvas: eventqueue.CanvasID{1}, Key: key}}}
 	for _, set := range []eventqueue.HandlerSet{{}, both} {
-		text, err := json.Marshal(workerhandlers.Docs(set))
+		text, err := json.Marshal(workerhandlers.List(set))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -67,11 +67,11 @@ func (r *rig) testTrace() {
 		t.Errorf("the child has the headers %v", request.header)
 	}
 	r.awaitSQL("the child is in the history", `SELECT count(*) = 2 FROM event_log`)
-	want := "1  COMPLETED  WORKER/greet/_\n└─ 2  COMPLETED  WORKER/bill/_  ←\n   └─ 3  delayed  WORKER/bill/_\n"
+	want := "1  completed  WORKER/greet/_\n└─ 2  completed  WORKER/bill/_  ←\n   └─ 3  delayed  WORKER/bill/_\n"
 	if out := r.eventctlSays("tree", childID.String()); !strings.Contains(out, want) {
 		t.Errorf("eventctl tree draws\n%s\nwant\n%s", out, want)
 	}
-	if out := r.eventctlSays("log", "list", "--attribute", "user=ada", "--json"); !strings.Contains(out, `"request_id":"7f 3a"`) || strings.Count(out, `"status"`) != 1 {
+	if out := r.eventctlSays("log", "list", "--attribute", "user=ada", "--json"); !strings.Contains(out, `"request_id":"7f 3a"`) || strings.Count(out, `"state":"`) != 1 {
 		t.Errorf("eventctl log list --attribute lists %s", out)
 	}
 }

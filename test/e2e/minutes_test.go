@@ -27,12 +27,12 @@ type handlerCounts struct {
 func (r *rig) counts(arguments ...string) map[string]handlerCounts {
 	r.t.Helper()
 	text, err := r.command("eventctl", append(arguments, "--json")...).Output()
-	var doc struct{ Handlers []handlerCounts }
+	var doc struct{ Items []handlerCounts }
 	if err = errors.Join(err, json.Unmarshal(text, &doc)); err != nil {
 		r.t.Fatalf("eventctl %v: %v: %s", arguments, err, text)
 	}
 	byName := map[string]handlerCounts{}
-	for _, h := range doc.Handlers {
+	for _, h := range doc.Items {
 		byName[h.Name] = h
 	}
 	return byName

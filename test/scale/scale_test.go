@@ -46,7 +46,7 @@ func pages() []string {
 		"/events?name=nobody", "/events?" + ofFirstPage + "&name=nobody", "/events?attribute=user%3Du7", "/events?attribute=user%3Dnobody", "/events?state=failed", "/events?state=cancelled&" + ofSmallPage,
 		"/events?state=failed&name=nobody", "/events/1", "/events/7", "/events/1/edit", "/failed", "/failed?" + ofSmallPage, "/failed?" + ofFirstPage + "&module=WORKER&name=handler_1", "/groups", "/groups?" + ofSmallPage,
 		"/crons", "/workers", "/audit", "/audit?" + ofSmallPage, "/tokens", "/operations", "/v1/events?" + ofFirst, "/v1/events?" + ofSmallInAPI + "&state=paused", "/v1/events?" + ofFirst + "&state=behind",
-		"/v1/events?" + ofFirst + "&name=nobody", "/v1/events?" + ofFirst + "&attribute=user%3Dnobody", "/v1/history?" + ofFirst, "/v1/history?" + ofSmallInAPI + "&status=FAILED", "/v1/history?" + ofFirst + "&status=CANCELLED&name=nobody",
+		"/v1/events?" + ofFirst + "&name=nobody", "/v1/events?" + ofFirst + "&attribute=user%3Dnobody", "/v1/history?" + ofFirst, "/v1/history?" + ofSmallInAPI + "&state=failed", "/v1/history?" + ofFirst + "&state=cancelled&name=nobody",
 		"/v1/events/7", "/v1/events/7/attempts", "/v1/events/7/explain", "/v1/events/1/tree", "/v1/rules?" + ofFirst, "/v1/limits/concurrency?" + ofFirst, "/v1/limits/rate?" + ofFirst, "/v1/crons?" + ofFirst,
 		"/v1/stats?" + ofFirst, "/v1/stats?" + ofSmallInAPI + "&since_seconds=86400&per=all", "/v1/stats?" + ofFirst + "&since_seconds=86400&per=all", "/v1/stats?" + ofFirst + "&since_seconds=1209600&per=hour",
 		"/v1/workers", "/v1/tokens", "/v1/bulk", "/v1/audit", "/v1/audit?event=7"}

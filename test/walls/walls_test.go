@@ -117,6 +117,7 @@ var forbidden = [][2]string{
 	{"internal/eventctl", "eventqueue/worker"},
 	{"internal/eventctl", "pubsubnotify"},
 	{"internal/printing", "eventqueue"},
+	{"internal/view", "eventqueue/pgstore"},
 	{"eventqueue/operate", "dashboard"},
 	{"dashboard", "eventqueue/worker"},
 	{"webhook/received", "eventqueue/pgstore"},

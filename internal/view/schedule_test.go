@@ -1,12 +1,12 @@
-package cronwords_test
+package view_test
 
 import (
 	"testing"
 
-	"eventsv2/internal/cronwords"
+	"eventsv2/internal/view"
 )
 
-func TestOf(t *testing.T) {
+func TestScheduleInWords(t *testing.T) {
 	t.Parallel()
 	for schedule, want := range map[string]string{
 		"every fortnight":     "every fortnight",
@@ -14,7 +14,7 @@ func TestOf(t *testing.T) {
 		"*/30 2 * * *":        "Every 30 minutes, between 02:00 and 02:59",
 		"not a schedule at 2": "not a schedule at 2",
 	} {
-		if got := cronwords.Of(schedule); got != want {
+		if got := (view.Cron{Schedule: schedule}).Words(); got != want {
 			t.Errorf("%q is described as %q, want %q", schedule, got, want)
 		}
 	}

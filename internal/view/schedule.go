@@ -1,5 +1,4 @@
-// Package cronwords describes the schedules of cron definitions for people.
-package cronwords
+package view
 
 import (
 	"strings"
@@ -7,8 +6,8 @@ import (
 	"github.com/lnquy/cron"
 )
 
-// Of describes a schedule of five fields; another one is in words already.
-func Of(schedule string) string {
+// scheduleWords describes a schedule of five fields; another one is in words already.
+func scheduleWords(schedule string) string {
 	if len(strings.Fields(schedule)) != 5 {
 		return schedule
 	}

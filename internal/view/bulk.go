@@ -1,0 +1,65 @@
+package view
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/operate"
+)
+
+// EventFilter selects events by all of its fields that are set.
+type EventFilter struct {
+	Canvas     *eventqueue.CanvasID `json:"canvas_id,omitempty" format:"uuid" doc:"Absent: all canvases, for tokens that are for all."`
+	Module     string               `json:"module,omitempty" maxLength:"255"`
+	Name       string               `json:"name,omitempty" maxLength:"255"`
+	Modifier   string               `json:"modifier,omitempty" maxLength:"255"`
+	State      operate.EventState   `json:"state,omitempty" enum:"waiting,delayed,running,paused,blocked,expired,behind,failed,cancelled,completed" doc:"Of retry: failed, which is the default, or cancelled; of replay: completed, which is the default, failed or cancelled; of the others, one of those before."`
+	Attributes map[string]string    `json:"attributes,omitempty" maxProperties:"16" doc:"Pairs that the events have to have."`
+	Error      string               `json:"error,omitempty" maxLength:"8192" doc:"A part of the error of the last failed attempt."`
+	OlderThan  Seconds              `json:"older_than_seconds,omitempty" minimum:"0" maximum:"4000000000" doc:"Emitted longer ago; of retry and replay, ended longer ago."`
+	NewerThan  Seconds              `json:"newer_than_seconds,omitempty" minimum:"0" maximum:"4000000000"`
+}
+
+// EventFilterOf is a filter.
+func EventFilterOf(f operate.EventFilter) EventFilter {
+	return EventFilter{f.Canvas, f.Module, f.Name, f.Modifier, f.State, f.Attributes, f.Error, Seconds(f.OlderThan.Seconds()), Seconds(f.NewerThan.Seconds())}
+}
+
+// Filter is the filter as it selects.
+func (f EventFilter) Filter() operate.EventFilter {
+	return operate.EventFilter{Canvas: f.Canvas, Module: f.Module, Name: f.Name, Modifier: f.Modifier, State: f.State, Attributes: f.Attributes, Error: f.Error,
+		OlderThan: f.OlderThan.Duration(), NewerThan: f.NewerThan.Duration()}
+}
+
+// Operation is a change of many events.
+type Operation struct {
+	ID        uuid.UUID              `json:"id" format:"uuid" doc:"Confirms the operation, for whoever has counted it, until expires_at."`
+	Verb      operate.Verb           `json:"verb" enum:"cancel,delete,run,edit,retry,replay"`
+	Filter    EventFilter            `json:"filter"`
+	Reason    string                 `json:"reason,omitempty"`
+	Rate      float64                `json:"rate,omitempty"`
+	Actor     string                 `json:"actor"`
+	State     operate.OperationState `json:"state" enum:"counted,running,done,stopped,failed"`
+	Counted   int                    `json:"counted" doc:"How many events the filter selected."`
+	Changed   int                    `json:"changed"`
+	Running   int                    `json:"running" doc:"Refused: a worker runs them."`
+	Busy      int                    `json:"busy" doc:"Refused: somebody else was writing them."`
+	Refused   int                    `json:"refused" doc:"Refused by the database."`
+	CountedAt time.Time              `json:"counted_at"`
+	ExpiresAt *time.Time             `json:"expires_at,omitempty" doc:"Until when it can be confirmed."`
+	StartedAt *time.Time             `json:"started_at,omitempty"`
+	EndedAt   *time.Time             `json:"ended_at,omitempty"`
+}
+
+// OperationOf is a change of many events.
+func OperationOf(o operate.Operation) Operation {
+	op := Operation{ID: o.ID, Verb: o.Change.Verb, Filter: EventFilterOf(o.Change.Filter), Reason: o.Change.Reason, Rate: o.Change.Rate, Actor: o.By.Name, State: o.State,
+		Counted: o.Counted, Changed: o.Changed, Running: o.Running, Busy: o.Busy, Refused: o.Refused, CountedAt: o.CountedAt.UTC(),
+		StartedAt: Time(o.StartedAt), EndedAt: Time(o.EndedAt)}
+	if o.State == operate.OperationCounted {
+		op.ExpiresAt = Time(o.ExpiresAt)
+	}
+	return op
+}

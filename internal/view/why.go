@@ -1,0 +1,83 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
+)
+
+// Explanation is why an event does not run now.
+type Explanation struct {
+	ID       eventqueue.EventID `json:"id"`
+	AsOf     time.Time          `json:"as_of"`
+	Items    []Reason           `json:"items" nullable:"false" doc:"The first decides; those after it would keep the event once it is gone."`
+	Original eventqueue.EventID `json:"replayed_from,omitempty" doc:"The event that it repeats, if it was emitted again from the history."`
+}
+
+// Reason is one thing that keeps an event from running, or that it does run or has ended.
+type Reason struct {
+	Label  machine.Label `json:"label" doc:"The arrow of the state machine, or Cancelled."`
+	Why    string        `json:"why"`
+	Remedy string        `json:"remedy,omitempty" doc:"What would change that."`
+}
+
+// ExplanationOf is why an event does not run.
+func ExplanationOf(e inspect.Explanation) Explanation {
+	return Explanation{e.ID, e.AsOf.UTC(), All(e.Reasons, func(r inspect.Reason) Reason { return Reason(r) }), operate.OriginalOf(e.Shown.Attributes())}
+}
+
+// Attempt is a failed attempt of an event.
+type Attempt struct {
+	Attempt   int32                   `json:"attempt" doc:"Number of the claim."`
+	StartedAt time.Time               `json:"started_at"`
+	Duration  Seconds                 `json:"duration_seconds"`
+	Worker    eventqueue.WorkerNumber `json:"worker,omitempty"`
+	Error     string                  `json:"error"`
+
+	known *Process
+}
+
+// AttemptsOf are the failed attempts of an event that are known, the oldest first.
+func AttemptsOf(shown inspect.Shown) Page[Attempt] {
+	return ListOf(shown.Attempts, func(a inspect.Attempt) Attempt {
+		attempt := Attempt{a.Attempt, a.StartedAt.UTC(), Seconds(a.Duration.Seconds()), a.Worker, a.Error, nil}
+		if w, known := shown.Workers[a.Worker]; known {
+			attempt.known = new(processOf(w))
+		}
+		return attempt
+	})
+}
+
+// RunBy names the worker of an attempt, by its number if it ended long ago; "" if it is not known.
+func (a Attempt) RunBy() string {
+	switch {
+	case a.known != nil:
+		return a.known.Place()
+	case a.Worker == 0:
+		return ""
+	default:
+		return fmt.Sprintf("#%d", a.Worker)
+	}
+}
+
+// StuckEvent is an event that makes no progress.
+type StuckEvent struct {
+	Event
+	Reasons []inspect.StuckReason `json:"reasons"`
+	Since   time.Time             `json:"stuck_since" doc:"When the first reason began."`
+}
+
+// StuckEventOf is an event that makes no progress.
+func StuckEventOf(e inspect.StuckEvent) StuckEvent {
+	return StuckEvent{EventOf(e.QueuedEvent), e.Reasons, e.Since.UTC()}
+}
+
+// Why lists the reasons.
+func (e StuckEvent) Why() string {
+	return strings.Join(All(e.Reasons, func(r inspect.StuckReason) string { return string(r) }), ", ")
+}
