@@ -35,8 +35,8 @@ func (d *dashboard) changer(r *http.Request) (*operate.Changer, error) {
 	return operate.NewChanger(d.Store.As(viewerOf(r).actor()), d.Queue)
 }
 
-func (d *dashboard) retrier(r *http.Request) (*operate.Retrier, error) {
-	return operate.NewRetrier(d.Store.As(viewerOf(r).actor()), d.Queue)
+func (d *dashboard) retrier(r *http.Request) (*operate.Changer, error) {
+	return operate.NewChanger(d.Store.As(viewerOf(r).actor()), d.Queue)
 }
 
 func (d *dashboard) cancelEvent(r *http.Request) (string, flash, error) {
@@ -85,11 +85,14 @@ func (d *dashboard) deleteEvent(r *http.Request) (string, flash, error) {
 // deleteEnded deletes an event that has failed or was cancelled.
 func (d *dashboard) deleteEnded(r *http.Request, ended *inspect.LogEntry) (string, flash, error) {
 	result := operate.Changed{ID: ended.ID, Result: operate.ChangeUnknown}
-	deleted, err := d.Store.As(viewerOf(r).actor()).DeleteLogged(r.Context(), []eventqueue.EventID{ended.ID})
+	results, err := d.Store.As(viewerOf(r).actor()).DeleteLogged(r.Context(), []eventqueue.EventID{ended.ID})
+	if len(results) > 0 {
+		result = results[0]
+	}
 	switch {
 	case err != nil:
 		return "", flash{}, err
-	case len(deleted) == 1:
+	case result.Done():
 		return "/events?state=" + view.EndState(ended.Status), done("Event " + ended.ID.String() + " was deleted."), nil
 	case ended.Status == inspect.LogCompleted:
 		result.Result = operate.ChangeCompleted
@@ -102,7 +105,7 @@ func (d *dashboard) runEvent(r *http.Request) (string, flash, error) {
 	if err != nil {
 		return "", flash{}, err
 	}
-	requeuer, err := operate.NewRequeuer(d.Store.As(viewerOf(r).actor()), d.Queue)
+	requeuer, err := operate.NewChanger(d.Store.As(viewerOf(r).actor()), d.Queue)
 	if err != nil {
 		return "", flash{}, err
 	}
@@ -111,13 +114,13 @@ func (d *dashboard) runEvent(r *http.Request) (string, flash, error) {
 		return "", flash{}, err
 	}
 	result := results[0]
-	if result.Result == operate.RequeueDone {
+	if result.Done() {
 		if result.Rule != "" {
 			return eventPath(id), done("It is due now, and runs when its handler is no longer " + view.RuleState(result.Rule) + "."), nil
 		}
 		return eventPath(id), done("It is due now: the next free worker runs it."), nil
 	}
-	return eventPath(id), d.said(operate.Changed{ID: id, Result: operate.ChangeResult(result.Result), Err: result.Err}, "changed", ""), nil
+	return eventPath(id), d.said(result, "changed", ""), nil
 }
 
 func (d *dashboard) retryEvent(r *http.Request) (string, flash, error) {
@@ -133,17 +136,23 @@ func (d *dashboard) retryEvent(r *http.Request) (string, flash, error) {
 	if err != nil {
 		return "", flash{}, err
 	}
-	return eventPath(id), d.saidRetry(results[0]), nil
+	return eventPath(id), d.said(results[0], "retried", backInQueue), nil
 }
 
 func eventPath(id eventqueue.EventID) string { return "/events/" + id.String() }
 
+// backInQueue is what a page says about a retried event.
+const backInQueue = "It is back in the queue, due now, with all of its retries."
+
 // said is what a page says about a change of an event.
 func (d *dashboard) said(result operate.Changed, verb, well string) flash {
-	why := "its state does not allow it"
-	switch result.Result {
-	case operate.ChangeDone:
+	if result.Done() {
 		return done(well)
+	}
+	var why string
+	switch result.Result {
+	case operate.RetryQueued:
+		why = "it is in the queue already"
 	case operate.ChangeRunning:
 		why = "a worker runs it. Try again when the run has ended"
 	case operate.ChangeBusy:
@@ -161,19 +170,8 @@ func (d *dashboard) said(result operate.Changed, verb, well string) flash {
 	case operate.ChangeRefused:
 		d.Log.Error("the database refuses to write an event", zap.Stringer("event_id", result.ID), zap.Error(result.Err))
 		why = "the database refuses to write it. The log of this program says why"
+	default:
+		why = "its state does not allow it"
 	}
 	return refused("Event " + result.ID.String() + " was not " + verb + ": " + why + ".")
-}
-
-func (d *dashboard) saidRetry(result operate.Retried) flash {
-	switch result.Result {
-	case operate.RetryMoved:
-		return done("It is back in the queue, due now, with all of its retries.")
-	case operate.RetryOutdated:
-		return d.said(operate.Changed{ID: result.ID, Result: operate.ChangeOutdated}, "retried", "")
-	case operate.RetryQueued:
-		return refused("Event " + result.ID.String() + " was not retried: it is in the queue already.")
-	default:
-		return d.said(operate.Changed{ID: result.ID, Result: operate.ChangeResult(result.Result), Err: result.Err}, "retried", "")
-	}
 }

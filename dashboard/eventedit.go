@@ -168,7 +168,7 @@ func (d *dashboard) editEvent(r *http.Request) (string, flash, error) {
 		if err != nil {
 			return "", flash{}, err
 		}
-		return eventPath(id), d.saidRetry(results[0]), nil
+		return eventPath(id), d.said(results[0], "retried", backInQueue), nil
 	}
 	changer, err := d.changer(r)
 	if err != nil {

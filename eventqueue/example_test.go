@@ -190,7 +190,7 @@ func ExampleRun_CompleteTx() {
 }
 
 // What an operator's page would do about the events of a tenant that do not get on.
-func ExampleRequeuer() {
+func ExampleChanger() {
 	if err := unstick(context.Background()); err != nil {
 		log.Print(err)
 	}
@@ -202,7 +202,7 @@ func unstick(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	requeuer, err := operate.NewRequeuer(store, queue)
+	requeuer, err := operate.NewChanger(store, queue)
 	if err != nil {
 		return err
 	}

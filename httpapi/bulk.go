@@ -27,7 +27,7 @@ func filterFor(ctx context.Context, verb access.Verb, f view.EventFilter) (opera
 }
 
 type bulkBody struct {
-	Verb   string           `json:"verb" enum:"cancel,delete,run,edit,retry,replay" doc:"replay emits events that have ended again, as new events, and needs the verb emit, too."`
+	Verb   string           `json:"verb" enum:"cancel,delete,run,edit,retry,delete_ended,replay" doc:"replay emits events that have ended again, as new events, and needs the verb emit, too."`
 	Filter view.EventFilter `json:"filter"`
 	Reason string           `json:"reason,omitempty" maxLength:"1024" doc:"Of cancel."`
 	Edit   *editBody        `json:"edit,omitempty" doc:"Of edit, and of retry: what changes of each event."`

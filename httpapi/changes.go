@@ -214,7 +214,7 @@ func (a *api) run(ctx context.Context, in *IDInput) (*answer[changed], error) {
 	if _, _, err := a.toChange(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	requeuer, err := operate.NewRequeuer(a.Store.As(callerOf(ctx).actor()), a.Queue)
+	requeuer, err := operate.NewChanger(a.Store.As(callerOf(ctx).actor()), a.Queue)
 	if err != nil {
 		return nil, a.failed("run", err)
 	}
@@ -222,7 +222,7 @@ func (a *api) run(ctx context.Context, in *IDInput) (*answer[changed], error) {
 	if err != nil {
 		return nil, a.failed("run", err)
 	}
-	return result(results[0].Result == operate.RequeueDone, string(results[0].Result))
+	return result(results[0].Done(), string(results[0].Result))
 }
 
 func (a *api) retry(ctx context.Context, in *struct {
@@ -242,18 +242,13 @@ func (a *api) retry(ctx context.Context, in *struct {
 		}
 		of = &operate.Content{Value: shown.Logged.Value, Attributes: shown.Logged.Attributes}
 	}
-	retrier, err := operate.NewRetrier(a.Store.As(callerOf(ctx).actor()), a.Queue)
+	retrier, err := operate.NewChanger(a.Store.As(callerOf(ctx).actor()), a.Queue)
 	if err != nil {
 		return nil, a.failed("retry", err)
 	}
-	var results []operate.Retried
-	if of == nil {
-		results, err = retrier.Retry(ctx, eventqueue.EventID(in.ID))
-	} else {
-		results, err = retrier.RetryEdited(ctx, operate.Edit{Of: of}, eventqueue.EventID(in.ID))
-	}
+	results, err := retrier.RetryEdited(ctx, operate.Edit{Of: of}, eventqueue.EventID(in.ID))
 	if err != nil {
 		return nil, a.failed("retry", err)
 	}
-	return result(results[0].Result == operate.RetryMoved, string(results[0].Result))
+	return result(results[0].Done(), string(results[0].Result))
 }

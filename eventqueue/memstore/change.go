@@ -156,8 +156,8 @@ func (tx *Tx) changeFree(ids []eventqueue.EventID, now time.Time, change func(ro
 	return results
 }
 
-// Requeue implements operate.RequeueStore.
-func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID) (results []operate.Requeued, err error) {
+// Requeue implements operate.ChangeStore.
+func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID) (results []operate.Changed, err error) {
 	err = s.inTx(ctx, nil, OpRequeue, func(tx *Tx) error {
 		now := s.db.now()
 		takenOver, rules := map[eventqueue.EventID]bool{}, map[eventqueue.EventID]machine.Rule{}
@@ -168,8 +168,8 @@ func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID) (results 
 			tx.wake = true
 			tx.write(row.ID, row)
 		}) {
-			result := operate.Requeued{ID: c.ID, Result: operate.RequeueResult(c.Result), LockRemaining: c.LockRemaining}
-			if c.Result == operate.ChangeDone {
+			result := operate.Changed{ID: c.ID, Result: c.Result, LockRemaining: c.LockRemaining}
+			if c.Done() {
 				result.Result, result.TakenOver, result.Rule = operate.RequeueDone, takenOver[c.ID], rules[c.ID]
 			}
 			results = append(results, result)

@@ -8,8 +8,8 @@ import (
 	"eventsv2/eventqueue/operate"
 )
 
-// Retry implements operate.RetryStore.
-func (s *Store) Retry(ctx context.Context, edit operate.Edit, ids []eventqueue.EventID) (results []operate.Retried, err error) {
+// Retry implements operate.ChangeStore.
+func (s *Store) Retry(ctx context.Context, edit operate.Edit, ids []eventqueue.EventID) (results []operate.Changed, err error) {
 	err = s.inTx(ctx, nil, OpRetry, func(tx *Tx) error {
 		if err := checkTexts(string(edit.Value)); err != nil {
 			return err
@@ -22,18 +22,18 @@ func (s *Store) Retry(ctx context.Context, edit operate.Edit, ids []eventqueue.E
 	return resultOf(results, err)
 }
 
-func (tx *Tx) retry(id eventqueue.EventID, edit operate.Edit) operate.Retried {
+func (tx *Tx) retry(id eventqueue.EventID, edit operate.Edit) operate.Changed {
 	db := tx.store.db
 	logged, ended := db.log[id]
 	_, queued := tx.row(id)
-	result := operate.Retried{ID: id, Result: operate.RetryUnknown}
+	result := operate.Changed{ID: id, Result: operate.ChangeUnknown}
 	switch {
 	case ended && logged.Status == maintenance.LogCompleted:
-		result.Result = operate.RetryCompleted
+		result.Result = operate.ChangeCompleted
 	case ended && outdated(edit, logged.Value, logged.Attributes):
-		result.Result = operate.RetryOutdated
+		result.Result = operate.ChangeOutdated
 	case ended && queued: // a row that was put back by hand
-		result.Result, result.Err = operate.RetryRefused, refusal("23505", "an event of that id is in the queue")
+		result.Result, result.Err = operate.ChangeRefused, refusal("23505", "an event of that id is in the queue")
 	case ended:
 		result.Result = operate.RetryMoved
 		now := db.now()
@@ -53,13 +53,13 @@ func (tx *Tx) retry(id eventqueue.EventID, edit operate.Edit) operate.Retried {
 	return result
 }
 
-// DeleteLogged implements operate.RetryStore.
-func (s *Store) DeleteLogged(ctx context.Context, ids []eventqueue.EventID) (deleted []eventqueue.EventID, err error) {
+// DeleteLogged implements operate.ChangeStore.
+func (s *Store) DeleteLogged(ctx context.Context, ids []eventqueue.EventID) (deleted []operate.Changed, err error) {
 	err = s.atOnce(ctx, OpDeleteLogged, func() {
 		for _, id := range sortedOnce(ids) {
 			if logged, ended := s.db.log[id]; ended && logged.Status != maintenance.LogCompleted {
 				delete(s.db.log, id)
-				deleted = append(deleted, id)
+				deleted = append(deleted, operate.Changed{ID: id, Result: operate.ChangeDone})
 			}
 		}
 	})

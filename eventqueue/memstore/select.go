@@ -20,7 +20,7 @@ func (s *Store) LastQueued(ctx context.Context) (last eventqueue.EventID, err er
 	return last, err
 }
 
-// LastLogged implements operate.RetryStore.
+// LastLogged implements operate.ChangeStore.
 func (s *Store) LastLogged(ctx context.Context) (last eventqueue.EventID, err error) {
 	err = s.atOnce(ctx, OpSelect, func() { last = lastOf(s.db.log) })
 	return last, err
@@ -78,7 +78,7 @@ func (s *Store) Select(ctx context.Context, filter operate.EventFilter, after, l
 	return ids, next, err
 }
 
-// SelectLogged implements operate.RetryStore.
+// SelectLogged implements operate.ChangeStore.
 func (s *Store) SelectLogged(ctx context.Context, filter operate.EventFilter, after, last eventqueue.EventID, limit int) (ids []eventqueue.EventID, next eventqueue.EventID, err error) {
 	filter.State = cmp.Or(filter.State, operate.StateFailed)
 	err = s.atOnce(ctx, OpSelect, func() {

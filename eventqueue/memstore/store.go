@@ -38,8 +38,6 @@ var (
 	_ minutes.Store                 = (*Store)(nil)
 	_ maintenance.MinuteStore       = (*Store)(nil)
 	_ operate.ChangeStore           = (*Store)(nil)
-	_ operate.RequeueStore          = (*Store)(nil)
-	_ operate.RetryStore            = (*Store)(nil)
 )
 
 // New makes an empty database and a Store on it.

@@ -13,26 +13,24 @@ type Verb string
 
 // The verbs.
 const (
-	VerbCancel Verb = "cancel" // ends events that wait, without a run
-	VerbDelete Verb = "delete" // deletes events that wait
-	VerbRun    Verb = "run"    // has events that wait tried now
-	VerbEdit   Verb = "edit"   // changes events that wait
-	VerbRetry  Verb = "retry"  // moves failed or cancelled events back into the queue
-	VerbReplay Verb = "replay" // emits events that have ended again, as new events
+	VerbCancel      Verb = "cancel"       // ends events that wait, without a run
+	VerbDelete      Verb = "delete"       // deletes events that wait
+	VerbRun         Verb = "run"          // has events that wait tried now
+	VerbEdit        Verb = "edit"         // changes events that wait
+	VerbRetry       Verb = "retry"        // moves failed or cancelled events back into the queue
+	VerbDeleteEnded Verb = "delete_ended" // deletes failed or cancelled events from event_log
+	VerbReplay      Verb = "replay"       // emits events that have ended again, as new events
 )
 
 // unreadable is the verb of an operation whose row has no change: one that SQL wrote. It is listed with the others, and fails when it runs.
 const unreadable Verb = "unreadable"
 
-// Verbs lists the verbs.
-func Verbs() []Verb { return []Verb{VerbCancel, VerbDelete, VerbRun, VerbEdit, VerbRetry, VerbReplay} }
-
 // Change is what an operation does, and to which events.
 type Change struct {
 	Verb   Verb
 	Filter EventFilter
-	// Reason is why events are cancelled; only of VerbCancel.
-	Reason string
+	// Reason is why events are cancelled, and Actor by whom; only of VerbCancel. An empty Actor is who has counted them.
+	Reason, Actor string
 	// Edit is what VerbEdit changes, and what VerbRetry changes of the events that it moves; otherwise zero.
 	Edit Edit
 	// Rate is how many events become due in a second, at most, from MinReplayRate to MaxReplayRate; only of VerbReplay, of which 0 is DefaultReplayRate.
@@ -48,7 +46,7 @@ const (
 
 // Validate names the first field that makes no sense, or that the limits of a queue do not allow.
 func (c Change) Validate(limits eventqueue.Limits) error {
-	if c.Reason != "" && c.Verb != VerbCancel {
+	if c.Reason+c.Actor != "" && c.Verb != VerbCancel {
 		return fmt.Errorf("reason: only a cancellation has one, and this is to %s", c.Verb)
 	}
 	if c.edits() && c.Verb != VerbEdit && c.Verb != VerbRetry {
@@ -64,13 +62,13 @@ func (c Change) Validate(limits eventqueue.Limits) error {
 	}
 	switch c.Verb {
 	case VerbCancel:
-		if err := (Cancellation{Reason: c.Reason}).Validate(); err != nil {
+		if err := (Cancellation{c.Reason, c.Actor}).Validate(); err != nil {
 			return err
 		}
 		return c.Filter.ValidateQueued()
 	case VerbDelete, VerbRun, VerbEdit:
 		return c.Filter.ValidateQueued()
-	case VerbRetry:
+	case VerbRetry, VerbDeleteEnded:
 		return c.Filter.ValidateLogged()
 	case VerbReplay:
 		if c.Rate != 0 && (!(c.Rate >= MinReplayRate) || c.Rate > MaxReplayRate) {
@@ -78,7 +76,7 @@ func (c Change) Validate(limits eventqueue.Limits) error {
 		}
 		return c.Filter.ValidateEnded()
 	default:
-		return fmt.Errorf("verb: %q is none of cancel, delete, run, edit, retry and replay", c.Verb)
+		return fmt.Errorf("verb: %q is none of cancel, delete, run, edit, retry, delete_ended and replay", c.Verb)
 	}
 }
 
@@ -91,6 +89,7 @@ type document struct {
 	Verb       Verb              `json:"verb"`
 	Filter     filterDocument    `json:"filter"`
 	Reason     string            `json:"reason,omitempty"`
+	Actor      string            `json:"actor,omitempty"`
 	Value      *string           `json:"value,omitempty"`
 	Attributes map[string]string `json:"attributes"` // {} removes them all
 	Delay      *time.Duration    `json:"delay_ns,omitempty"`
@@ -111,7 +110,7 @@ type filterDocument struct {
 }
 
 func documentOf(c Change) document {
-	d := document{Verb: c.Verb, Filter: filterDocument(c.Filter), Reason: c.Reason, Attributes: c.Edit.Attributes, Delay: c.Edit.Delay, DelayUntil: c.Edit.DelayUntil, Rate: c.Rate}
+	d := document{Verb: c.Verb, Filter: filterDocument(c.Filter), Reason: c.Reason, Actor: c.Actor, Attributes: c.Edit.Attributes, Delay: c.Edit.Delay, DelayUntil: c.Edit.DelayUntil, Rate: c.Rate}
 	if c.Edit.Value != nil {
 		d.Value = new(string(c.Edit.Value))
 	}
@@ -119,7 +118,7 @@ func documentOf(c Change) document {
 }
 
 func (d document) change() Change {
-	c := Change{Verb: d.Verb, Filter: EventFilter(d.Filter), Reason: d.Reason, Rate: d.Rate,
+	c := Change{Verb: d.Verb, Filter: EventFilter(d.Filter), Reason: d.Reason, Actor: d.Actor, Rate: d.Rate,
 		Edit: Edit{Attributes: d.Attributes, Delay: d.Delay, DelayUntil: d.DelayUntil}}
 	if d.Value != nil {
 		c.Edit.Value = json.RawMessage(*d.Value)

@@ -12,17 +12,20 @@ import (
 	"eventsv2/internal/refusal"
 )
 
-// ChangeResult is the result for one event of a cancel, a delete or an edit.
+// ChangeResult is the result of a change for one event.
 type ChangeResult string
 
-// The results of a change.
+// The results of a change. The first three are those of an event that is as it was asked for.
 const (
-	ChangeDone      ChangeResult = "changed"   // it is as it was asked for
+	ChangeDone      ChangeResult = "changed"   // it was cancelled, deleted or edited
+	RequeueDone     ChangeResult = "requeued"  // it is due and free, and its notification is pending
+	RetryMoved      ChangeResult = "retried"   // it is back in the queue
+	RetryQueued     ChangeResult = "queued"    // a retry was refused: it is in the queue already
 	ChangeRunning   ChangeResult = "running"   // refused: its lock is valid, and a run that is under way completes
 	ChangeBusy      ChangeResult = "busy"      // refused: another transaction is writing its row
 	ChangeCompleted ChangeResult = "completed" // refused: it has completed, and stays so
-	ChangeFailed    ChangeResult = "failed"    // refused: it is FAILED, in event_log
-	ChangeCancelled ChangeResult = "cancelled" // it was cancelled before, and is in event_log
+	ChangeFailed    ChangeResult = "failed"    // refused: it is FAILED, in event_log; a retry moves it back
+	ChangeCancelled ChangeResult = "cancelled" // it was cancelled before, and is in event_log; a retry moves it back
 	ChangeUnknown   ChangeResult = "unknown"   // refused: there is no trace of it
 	ChangeRefused   ChangeResult = "refused"   // the database refuses to write its row
 	ChangeOutdated  ChangeResult = "outdated"  // refused: its content is not the one that the edit is of
@@ -32,46 +35,45 @@ const (
 type Changed struct {
 	ID     eventqueue.EventID
 	Result ChangeResult
-	// Scope is that of an event that was changed, or is running; otherwise it may be zero.
+	// Scope is that of an event that was removed or edited, or is running; otherwise it may be zero.
 	Scope eventqueue.Scope
 	// LockRemaining is for how long the lock of an event is still valid if nobody
 	// renews it; only of ChangeRunning.
 	LockRemaining time.Duration
+	// TakenOver reports whether an expired lock was cleared: its holder can no longer write, and a run
+	// that is known to have begun counts as failed. Only of RequeueDone.
+	TakenOver bool
+	// Rule is the rule that still holds the event back; empty when there is none. Only of
+	// RequeueDone.
+	Rule RuleType
 	// Err is why the database refuses; only of ChangeRefused.
 	Err error
 }
 
-// ChangeStore is what a Changer needs of the database; pgstore.Store is one.
-//
-// When the database refuses to write the row of an event, that costs no other event anything: the
-// result of that event is ChangeRefused (I15). The results beside an error are those of the events
-// that were changed before it occurred.
-type ChangeStore interface {
-	SelectStore
-
-	// Remove takes events that no worker runs out of the queue. With a cancellation they go to event_log
-	// as CANCELLED, in the same statement. It answers for every id once, in order. It reads and writes
-	// each event under a lock of its row, by the database's clock; a lock that has expired is none,
-	// and its holder can no longer write (I5). A unique key is released as by a completion, and
-	// ordering groups advance: to the events that it returns. A *refusal.Error says which of these
-	// the database refuses to write, as with worker.Store's Complete.
-	Remove(ctx context.Context, ids []eventqueue.EventID, cancellation *Cancellation) (results []Changed, advanced []eventqueue.Event, err error)
-
-	// Edit changes events that no worker runs, as Remove decides that, and clears locks that have
-	// expired, as RequeueStore does. It answers for every id once, in order. It never changes
-	// attempts. A notification of an event with a new time is pending.
-	Edit(ctx context.Context, edit Edit, ids []eventqueue.EventID) ([]Changed, error)
+// Done reports whether the event is as it was asked for because of the change.
+func (c Changed) Done() bool {
+	return c.Result == ChangeDone || c.Result == RequeueDone || c.Result == RetryMoved
 }
 
-// Changer cancels, deletes and edits events that wait. It is safe for concurrent use, here and in any
-// number of processes, beside running workers, and every operation may be repeated (I14).
+// DoneIDs are the events of a change that are as it was asked for.
+func DoneIDs(results []Changed) (ids []eventqueue.EventID) {
+	for i := range results {
+		if results[i].Done() {
+			ids = append(ids, results[i].ID)
+		}
+	}
+	return ids
+}
+
+// Changer cancels, deletes and edits events that wait, has them tried now, and moves those that have ended without
+// success back into the queue. It is safe for concurrent use, here and in any number of processes, beside running
+// workers, and every operation may be repeated (I14).
 type Changer struct {
 	store ChangeStore
 	queue *eventqueue.Queue
 }
 
-// NewChanger makes a Changer. The queue notifies the events that may run when one before them is
-// gone.
+// NewChanger makes a Changer. The queue notifies the events that may run because of a change.
 func NewChanger(store ChangeStore, queue *eventqueue.Queue) (*Changer, error) {
 	if store == nil || queue == nil {
 		return nil, errors.New("operate.NewChanger: store and queue must not be nil")
@@ -79,7 +81,7 @@ func NewChanger(store ChangeStore, queue *eventqueue.Queue) (*Changer, error) {
 	return &Changer{store, queue}, nil
 }
 
-// MaxChangeEvents is how many events one call of a Changer takes.
+// MaxChangeEvents is how many events one call of Cancel, Delete or Edit takes.
 const MaxChangeEvents = 250
 
 // Cancellation is why events are cancelled, and by whom; both may be left out.

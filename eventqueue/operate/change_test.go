@@ -15,19 +15,10 @@ import (
 	"eventsv2/test/testenv"
 )
 
-func changer(r *rig.Rig) *operate.Changer {
-	r.T.Helper()
-	c, err := operate.NewChanger(r.Store, r.Queue)
-	if err != nil {
-		r.T.Fatal(err)
-	}
-	return c
-}
-
 // cancel cancels events, and requires the results.
 func cancel(r *rig.Rig, ids []eventqueue.EventID, want ...operate.ChangeResult) []operate.Changed {
 	r.T.Helper()
-	results, err := changer(r).Cancel(testenv.Context(r.T), operate.Cancellation{}, ids...)
+	results, err := r.Changer().Cancel(testenv.Context(r.T), operate.Cancellation{}, ids...)
 	if err != nil || len(results) != len(want) {
 		r.T.Fatalf("cancel: %+v, %v", results, err)
 	}
@@ -48,7 +39,7 @@ func TestChangesLeaveARunAlone(t *testing.T) {
 	if got := cancel(r, []eventqueue.EventID{id, id}, operate.ChangeRunning); got[0].LockRemaining <= 0 || got[0].LockRemaining > time.Minute {
 		t.Errorf("the lock is valid for %s", got[0].LockRemaining)
 	}
-	if got, err := changer(r).Delete(testenv.Context(t), id); err != nil || got[0].Result != operate.ChangeRunning {
+	if got, err := r.Changer().Delete(testenv.Context(t), id); err != nil || got[0].Result != operate.ChangeRunning {
 		t.Errorf("delete: %+v, %v", got, err)
 	}
 	if after := rig.One[string](r, `SELECT concat(ctid, events_v2) FROM events_v2`); after != before {
@@ -102,10 +93,10 @@ func TestACancelAdvancesItsGroup(t *testing.T) {
 		r := rig.New(t)
 		ids := r.Emit(r.InOrder("order", `1`), r.InOrder("order", `2`), r.InOrder("order", `3`), r.InOrder("order", `4`))
 		r.Claims(ids[1]) // has the group join
-		remove := changer(r).Delete
+		remove := r.Changer().Delete
 		if retain {
 			remove = func(ctx context.Context, ids ...eventqueue.EventID) ([]operate.Changed, error) {
-				return changer(r).Cancel(ctx, operate.Cancellation{}, ids...)
+				return r.Changer().Cancel(ctx, operate.Cancellation{}, ids...)
 			}
 		}
 		for _, id := range []eventqueue.EventID{ids[2], ids[0]} {
@@ -166,13 +157,13 @@ func TestACancelSaysWhyAndByWhom(t *testing.T) {
 	ids := r.Emit(r.Copies(3)...)
 	why := operate.Cancellation{Reason: "emitted twice,\nby import 7", Actor: "ada"}
 	for range 2 { // I14
-		if got, err := changer(r).Cancel(ctx, why, ids[0]); err != nil || got[0].Result != operate.ChangeDone && got[0].Result != operate.ChangeCancelled {
+		if got, err := r.Changer().Cancel(ctx, why, ids[0]); err != nil || got[0].Result != operate.ChangeDone && got[0].Result != operate.ChangeCancelled {
 			t.Fatalf("%+v, %v", got, err)
 		}
 		why.Actor = "grace"
 	}
 	cancel(r, ids[1:2], operate.ChangeDone)
-	if got, err := changer(r).Delete(ctx, ids[2]); err != nil || got[0].Result != operate.ChangeDone {
+	if got, err := r.Changer().Delete(ctx, ids[2]); err != nil || got[0].Result != operate.ChangeDone {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	for i, want := range []string{"emitted twice,\nby import 7/ada", "-/-"} {
@@ -187,7 +178,7 @@ func TestACancelSaysWhyAndByWhom(t *testing.T) {
 		t.Errorf("counted are %s, want 3 emitted and 2 cancelled", got)
 	}
 	// Its next end is another one.
-	if got, err := retrier(t, r).Retry(ctx, ids[0]); err != nil || got[0].Result != operate.RetryMoved {
+	if got, err := r.Changer().Retry(ctx, ids[0]); err != nil || got[0].Result != operate.RetryMoved {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	r.Exec(`INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, enqueued_at, reason, actor)
@@ -206,8 +197,9 @@ func TestABadReasonCancelsNothing(t *testing.T) {
 	r := rig.New(t)
 	ids := r.Emit(r.Event(`1`))
 	for _, why := range []operate.Cancellation{{Reason: strings.Repeat("x", operate.MaxReasonBytes+1)}, {Actor: "a\x00"}, {Reason: "\xff"}} {
-		_, oneErr := changer(r).Cancel(testenv.Context(t), why, ids...)
-		if _, err := changer(r).CancelAll(testenv.Context(t), why, operate.EventFilter{Module: rig.Scope.Module}); err == nil || oneErr == nil {
+		_, oneErr := r.Changer().Cancel(testenv.Context(t), why, ids...)
+		change := operate.Change{Verb: operate.VerbCancel, Filter: operate.EventFilter{Module: rig.Scope.Module}, Reason: why.Reason, Actor: why.Actor}
+		if _, _, err := many(testenv.Context(t), r, change); err == nil || oneErr == nil {
 			t.Errorf("%.20q was accepted: %v, %v", why, err, oneErr)
 		}
 	}
@@ -245,7 +237,7 @@ func TestEachEventIsCancelledOrCompletes(t *testing.T) {
 	}
 	cancelled := map[eventqueue.EventID]bool{}
 	for end := total; end > 0; end -= operate.MaxChangeEvents { // from the end that is drained last
-		results, err := changer(r).Cancel(testenv.Context(t), operate.Cancellation{}, ids[end-operate.MaxChangeEvents:end]...)
+		results, err := r.Changer().Cancel(testenv.Context(t), operate.Cancellation{}, ids[end-operate.MaxChangeEvents:end]...)
 		if err != nil {
 			t.Fatal(err)
 		}

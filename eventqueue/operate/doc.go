@@ -1,11 +1,10 @@
 // Package operate has the operations of operators and admin pages: [Rules] pauses and blocks
 // handlers, [ConcurrencyLimits] bounds how many events run at once, [RateLimits] how many begin per
-// minute and day, a [Requeuer] makes events run now, a [Changer] cancels, deletes and edits them, and a
-// [Retrier] moves failed and cancelled ones back into the queue. Every operation may be repeated
-// (I14). Events that may run because of it are notified at once.
+// minute and day, and a [Changer] cancels, deletes and edits events, has them tried now, and moves failed and
+// cancelled ones back into the queue. Every operation may be repeated (I14). Events that may run because of it are notified at once.
 //
 // [Operations] change many events in the background: they cancel, delete, run, edit, retry or replay those that a
-// filter selects. An operation is counted first and begins when it is confirmed:
+// filter selects, and have their results counted. An operation is counted first and begins when it is confirmed:
 //
 //	operation, err := operations.Count(ctx, by, identity, operate.Change{Verb: operate.VerbRetry, Filter: filter})
 //	// show operation.Counted, and ask

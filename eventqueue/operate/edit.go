@@ -26,7 +26,7 @@ type Edit struct {
 	DelayUntil time.Time
 	// Of is what the event has to have for the edit to be made, so that nobody writes over what somebody else has written
 	// meanwhile; nil: whatever it has. The result of an event that has something else is ChangeOutdated, or of a retry
-	// RetryOutdated.
+	// ChangeOutdated.
 	Of *Content
 }
 
@@ -96,14 +96,8 @@ func (c *Changer) Edit(ctx context.Context, edit Edit, ids ...eventqueue.EventID
 		return nil, fmt.Errorf("edit %d events: %w", len(ids), err)
 	}
 	results, err := c.store.Edit(ctx, edit, ids)
-	var changed []eventqueue.EventID
-	for _, r := range results {
-		if r.Result == ChangeDone {
-			changed = append(changed, r.ID)
-		}
-	}
 	if edit.Retimes() {
-		notifyFreed(ctx, c.queue, changed, "edited")
+		notifyFreed(ctx, c.queue, DoneIDs(results), "edited")
 	}
 	if err != nil {
 		return results, fmt.Errorf("edit %d events: %w", len(ids), err)

@@ -18,7 +18,7 @@ import (
 // edited edits an event, and requires the result.
 func edited(r *rig.Rig, id eventqueue.EventID, edit operate.Edit, want operate.ChangeResult) {
 	r.T.Helper()
-	results, err := changer(r).Edit(testenv.Context(r.T), edit, id)
+	results, err := r.Changer().Edit(testenv.Context(r.T), edit, id)
 	if err != nil || len(results) != 1 || results[0].Result != want {
 		r.T.Fatalf("the results are %+v, %v; want %s", results, err, want)
 	}
@@ -109,7 +109,7 @@ func TestABadEditWritesNothing(t *testing.T) {
 		"are both set: set one of":     {Delay: &now, DelayUntil: time.Now()},
 		"is more than the limit of 87": {DelayUntil: time.Now().Add(far)},
 	} {
-		if _, err := changer(r).Edit(testenv.Context(t), edit, id); err == nil || !strings.Contains(err.Error(), problem) {
+		if _, err := r.Changer().Edit(testenv.Context(t), edit, id); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%v; want %q", err, problem)
 		}
 	}
@@ -152,7 +152,7 @@ func TestARunSeesAllOfAnEditOrNothing(t *testing.T) {
 	edit := operate.Edit{Value: json.RawMessage(`{"v":  "new"}`), Attributes: map[string]string{"v": "new"}, Delay: &now}
 	changed := map[eventqueue.EventID]bool{}
 	for end := total; end > 0; end -= operate.MaxChangeEvents { // from the end that is drained last
-		results, err := changer(r).Edit(ctx, edit, ids[end-operate.MaxChangeEvents:end]...)
+		results, err := r.Changer().Edit(ctx, edit, ids[end-operate.MaxChangeEvents:end]...)
 		if err != nil {
 			t.Fatal(err)
 		}

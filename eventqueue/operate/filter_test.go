@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/audit"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
@@ -47,7 +48,7 @@ func TestAFilterSelectsByAllOfItsFields(t *testing.T) {
 		{operate.EventFilter{NewerThan: time.Hour}, 4},
 		{operate.EventFilter{NewerThan: 3 * time.Hour, OlderThan: time.Hour}, 1},
 	} {
-		if n, err := changer(r).Count(ctx, c.filter); err != nil || n != c.want {
+		if n, err := size(r, operate.VerbRun, c.filter); err != nil || n != c.want {
 			t.Errorf("%+v selects %d events, %v; want %d", c.filter, n, err, c.want)
 		}
 	}
@@ -55,14 +56,14 @@ func TestAFilterSelectsByAllOfItsFields(t *testing.T) {
 		t.Fatalf("%d events are left after the counts, want 5", n)
 	}
 	ends := r.Claims(ids[0])
-	done, err := changer(r).CancelAll(ctx, operate.Cancellation{}, operate.EventFilter{Canvas: &canvas})
+	done, _, err := many(ctx, r, operate.Change{Verb: operate.VerbCancel, Filter: operate.EventFilter{Canvas: &canvas}})
 	if err != nil || done.Changed != 3 || done.Running != 1 || len(ends) != 1 {
 		t.Errorf("%+v, %v; want 3 and the running one", done, err)
 	}
 	if n := r.Waiting(); n != 2 {
 		t.Errorf("%d events are left, want the running one and that of the other canvas", n)
 	}
-	if done, err := changer(r).DeleteAll(ctx, operate.EventFilter{Canvas: &other.Canvas}); err != nil || done.Changed != 1 || r.Logged("CANCELLED") != 3 {
+	if done, _, err := many(ctx, r, operate.Change{Verb: operate.VerbDelete, Filter: operate.EventFilter{Canvas: &other.Canvas}}); err != nil || done.Changed != 1 || r.Logged("CANCELLED") != 3 {
 		t.Errorf("delete: %+v, %v", done, err)
 	}
 }
@@ -75,12 +76,14 @@ func TestAnEmptyFilterIsRefused(t *testing.T) {
 	ctx := testenv.Context(t)
 	for _, filter := range []operate.EventFilter{{}, {Attributes: map[string]string{}}, {Canvas: &eventqueue.CanvasID{}}, {OlderThan: -1}, {NewerThan: -1}, {Module: "a\x00"},
 		{Module: "_", State: operate.StateFailed}, {Error: "\xff"}} {
-		_, cancelErr := changer(r).CancelAll(ctx, operate.Cancellation{}, filter)
-		_, deleteErr := changer(r).DeleteAll(ctx, filter)
-		_, editErr := changer(r).EditAll(ctx, operate.Edit{Value: json.RawMessage(`2`)}, filter)
-		_, requeueErr := r.Requeuer().RequeueAll(ctx, filter)
-		if _, err := changer(r).Count(ctx, filter); err == nil || cancelErr == nil || deleteErr == nil || editErr == nil || requeueErr == nil {
-			t.Errorf("%+v was accepted: %v, %v, %v, %v, %v", filter, err, cancelErr, deleteErr, editErr, requeueErr)
+		for _, verb := range []operate.Verb{operate.VerbCancel, operate.VerbDelete, operate.VerbEdit, operate.VerbRun} {
+			change := operate.Change{Verb: verb, Filter: filter}
+			if verb == operate.VerbEdit {
+				change.Edit.Value = json.RawMessage(`2`)
+			}
+			if _, _, err := many(ctx, r, change); !errors.As(err, new(*operate.InvalidError)) {
+				t.Errorf("%s %+v: %v", verb, filter, err)
+			}
 		}
 	}
 	if r.Waiting() != 1 || rig.One[string](r, `SELECT value FROM events_v2`) != "1" {
@@ -95,10 +98,10 @@ func TestAnEmptyFilterOfTheHistoryIsRefused(t *testing.T) {
 	fail(r, r.Emit(r.Event(`1`))...)
 	ctx := testenv.Context(t)
 	for _, filter := range []operate.EventFilter{{}, {State: operate.StateFailed}, {Canvas: &eventqueue.CanvasID{}}, {NewerThan: -1}, {Module: "_", State: operate.StateWaiting}} {
-		_, retryErr := retrier(t, r).RetryAll(ctx, filter, operate.Edit{})
-		_, deleteErr := retrier(t, r).DeleteLogged(ctx, filter)
-		if _, err := retrier(t, r).CountLogged(ctx, filter); err == nil || retryErr == nil || deleteErr == nil {
-			t.Errorf("%+v was accepted: %v, %v, %v", filter, err, retryErr, deleteErr)
+		for _, verb := range []operate.Verb{operate.VerbRetry, operate.VerbDeleteEnded, operate.VerbReplay} {
+			if _, _, err := many(ctx, r, operate.Change{Verb: verb, Filter: filter}); !errors.As(err, new(*operate.InvalidError)) {
+				t.Errorf("%s %+v: %v", verb, filter, err)
+			}
 		}
 	}
 	if r.Logged("FAILED") != 1 {
@@ -130,11 +133,11 @@ func TestAFilterSelectsByState(t *testing.T) {
 	}
 	for state, want := range map[operate.EventState]int{operate.StateWaiting: 1, operate.StateDelayed: 1, operate.StatePaused: 1, operate.StateBlocked: 1,
 		operate.StateBehind: 1, operate.StateExpired: 1, operate.StateRunning: 2} {
-		if n, err := changer(r).Count(ctx, operate.EventFilter{State: state}); err != nil || n != want {
+		if n, err := size(r, operate.VerbRun, operate.EventFilter{State: state}); err != nil || n != want {
 			t.Errorf("%d events are %s, %v; want %d", n, state, err, want)
 		}
 	}
-	if done, err := changer(r).CancelAll(ctx, operate.Cancellation{}, operate.EventFilter{State: operate.StatePaused}); err != nil || done.Changed != 1 || r.Logged("CANCELLED") != 1 {
+	if done, _, err := many(ctx, r, operate.Change{Verb: operate.VerbCancel, Filter: operate.EventFilter{State: operate.StatePaused}}); err != nil || done.Changed != 1 || r.Logged("CANCELLED") != 1 {
 		t.Errorf("%+v, %v", done, err)
 	}
 }
@@ -166,20 +169,20 @@ func TestAFilterOfTheHistory(t *testing.T) {
 		{operate.EventFilter{Attributes: map[string]string{"source": "import"}}, 1},
 		{operate.EventFilter{Name: "other"}, 0},
 	} {
-		if n, err := retrier(t, r).CountLogged(ctx, c.filter); err != nil || n != c.want {
+		if n, err := size(r, operate.VerbRetry, c.filter); err != nil || n != c.want {
 			t.Errorf("%+v selects %d events, %v; want %d", c.filter, n, err, c.want)
 		}
 	}
 	for _, want := range []int{1, 0} { // I14
-		done, err := retrier(t, r).RetryAll(ctx, operate.EventFilter{Error: "50% off"}, operate.Edit{Value: json.RawMessage(`"again"`)})
-		if err != nil || done.Moved != want {
+		done, _, err := many(ctx, r, operate.Change{Verb: operate.VerbRetry, Filter: operate.EventFilter{Error: "50% off"}, Edit: operate.Edit{Value: json.RawMessage(`"again"`)}})
+		if err != nil || done.Changed != want {
 			t.Errorf("retry: %+v, %v; want %d", done, err, want)
 		}
 		if got := rig.One[string](r, `SELECT string_agg(id || value, ' ') FROM events_v2`); got != ids[1].String()+`"again"` {
 			t.Errorf("the queue has %s", got)
 		}
-		if n, err := retrier(t, r).DeleteLogged(ctx, operate.EventFilter{Module: tagged.Module}); err != nil || n != want {
-			t.Errorf("%d events were deleted, %v; want %d", n, err, want)
+		if done, _, err := many(ctx, r, operate.Change{Verb: operate.VerbDeleteEnded, Filter: operate.EventFilter{Module: tagged.Module}}); err != nil || done.Changed != want {
+			t.Errorf("delete: %+v, %v; want %d", done, err, want)
 		}
 	}
 	if r.Logged("FAILED") != 0 || r.Logged("CANCELLED") != 1 || r.Logged("COMPLETED") != 1 {
@@ -200,24 +203,22 @@ func TestEditAndRequeueByFilter(t *testing.T) {
 	ids := r.Emit(append(later, r.Event(`"runs"`))...)
 	r.Claims(ids[600])
 	filter := operate.EventFilter{Module: rig.Scope.Module}
-	if done, err := changer(r).EditAll(ctx, operate.Edit{Value: json.RawMessage(`"new"`), Attributes: map[string]string{"by": "hand"}}, filter); err != nil || done.Changed != 600 || done.Running != 1 {
+	edit := operate.Edit{Value: json.RawMessage(`"new"`), Attributes: map[string]string{"by": "hand"}}
+	if done, _, err := many(ctx, r, operate.Change{Verb: operate.VerbEdit, Filter: filter, Edit: edit}); err != nil || done.Changed != 600 || done.Running != 1 {
 		t.Errorf("edit: %+v, %v", done, err)
-	}
-	if _, err := changer(r).EditAll(ctx, operate.Edit{}, filter); err == nil {
-		t.Error("an edit that changes nothing is taken")
 	}
 	const countSQL = `SELECT count(*) FROM events_v2 WHERE value = '"new"' AND attributes = '{"by": "hand"}' AND (delay_until <= clock_timestamp()) = $1`
 	if n := rig.One[int](r, countSQL, false); n != 600 {
 		t.Errorf("%d events are edited, want 600", n)
 	}
 	before := r.Notifier.Stats().Published
-	if done, err := r.Requeuer().RequeueAll(ctx, operate.EventFilter{State: operate.StateDelayed}); err != nil || done.Changed != 600 || done.Running != 0 {
+	if done, _, err := many(ctx, r, operate.Change{Verb: operate.VerbRun, Filter: operate.EventFilter{State: operate.StateDelayed}}); err != nil || done.Changed != 600 || done.Running != 0 {
 		t.Errorf("requeue: %+v, %v", done, err)
 	}
 	if n, published := rig.One[int](r, countSQL, true), r.Notifier.Stats().Published-before; n != 600 || published != 600 {
 		t.Errorf("%d events are due and %d notifications were published, want 600", n, published)
 	}
-	if done, err := r.Requeuer().RequeueAll(ctx, filter); err != nil || done.Changed != 600 || done.Running != 1 { // I14
+	if done, _, err := many(ctx, r, operate.Change{Verb: operate.VerbRun, Filter: filter}); err != nil || done.Changed != 600 || done.Running != 1 { // I14
 		t.Errorf("requeue: %+v, %v", done, err)
 	}
 }
@@ -230,11 +231,11 @@ func TestAFilterGoesThroughManyPages(t *testing.T) {
 		FROM generate_series(1, 12000) AS n`, [16]byte(rig.Scope.Canvas))
 	filter := operate.EventFilter{Name: "greet"}
 	ctx := testenv.Context(t)
-	if n, err := changer(r).Count(ctx, filter); err != nil || n != 8000 {
+	if n, err := size(r, operate.VerbRun, filter); err != nil || n != 8000 {
 		t.Errorf("%d events, %v; want 8000", n, err)
 	}
 	for _, want := range []int{8000, 0} { // I14
-		if done, err := changer(r).CancelAll(ctx, operate.Cancellation{}, filter); err != nil || done.Changed != want || done.Running+done.Busy+done.Refused != 0 {
+		if done, _, err := many(ctx, r, operate.Change{Verb: operate.VerbCancel, Filter: filter}); err != nil || done.Changed != want || done.Running+done.Busy+done.Refused != 0 {
 			t.Errorf("%+v, %v; want %d", done, err, want)
 		}
 	}
@@ -243,30 +244,48 @@ func TestAFilterGoesThroughManyPages(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedFilterCountsExactly what it has cancelled.
-func TestAnInterruptedFilterCountsExactly(t *testing.T) {
+// TestAnInterruptCompletesThePiece: what has begun when the caller gives up is done, counted, and not done again by whoever
+// goes on.
+func TestAnInterruptCompletesThePiece(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
-	ids := r.Emit(r.Copies(1000)...)
+	r.Emit(r.Copies(1000)...)
 	ctx, cancel := context.WithCancel(testenv.Context(t))
 	defer cancel()
-	c, err := operate.NewChanger(&interrupted{ChangeStore: r.Store, cancel: cancel}, r.Queue)
+	o, err := operate.NewOperations(&interrupted{Store: r.Store, cancel: cancel}, r.Queue, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := c.CancelAll(ctx, operate.Cancellation{}, operate.EventFilter{Module: r.Event(`1`).Module})
-	if !errors.Is(err, context.Canceled) || done.Changed != operate.MaxChangeEvents || r.Waiting() != len(ids)-done.Changed || r.Logged("CANCELLED") != done.Changed {
-		t.Errorf("%+v, %v; %d are left", done, err, r.Waiting())
+	op, err := o.Count(ctx, ada, adasKey, operate.Change{Verb: operate.VerbCancel, Filter: operate.EventFilter{Module: rig.Scope.Module}})
+	if err == nil {
+		op, err = o.Confirm(ctx, ada, adasKey, op.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ignore := func(operate.Operation) {}
+	if _, err := o.Await(ctx, op.ID, ignore, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("await: %v", err)
+	}
+	if op, err = o.Get(testenv.Context(t), op.ID); err != nil || op.Changed != operate.MaxChangeEvents || r.Logged("CANCELLED") != op.Changed {
+		t.Errorf("%+v, %v; %d are cancelled", op, err, r.Logged("CANCELLED"))
+	}
+	if op, err = o.Await(testenv.Context(t), op.ID, ignore, nil); err != nil || op.State != operate.OperationDone || op.Changed != 1000 {
+		t.Errorf("%+v, %v", op, err)
 	}
 }
 
 // interrupted is a store whose caller gives up during the first removal.
 type interrupted struct {
-	operate.ChangeStore
+	operate.Store
 	cancel context.CancelFunc
+}
+
+func (s *interrupted) Operating(by audit.Actor) operate.Store {
+	return &interrupted{s.Store.Operating(by), s.cancel}
 }
 
 func (s *interrupted) Remove(ctx context.Context, ids []eventqueue.EventID, cancellation *operate.Cancellation) ([]operate.Changed, []eventqueue.Event, error) {
 	s.cancel()
-	return s.ChangeStore.Remove(ctx, ids, cancellation)
+	return s.Store.Remove(ctx, ids, cancellation)
 }

@@ -133,7 +133,7 @@ func (o *Operations) count(ctx context.Context, change Change) (counted int, las
 	if err := change.Validate(o.queue.Limits()); err != nil {
 		return 0, 0, &InvalidError{err}
 	}
-	walk, err := walkOf(o.store, change, "")
+	walk, err := walkOf(o.store, o.queue, change, "")
 	if err != nil {
 		return 0, 0, err
 	}

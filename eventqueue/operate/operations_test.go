@@ -30,11 +30,36 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	r := rig.New(t)
-	operations, err := operate.NewOperations(r.Store, r.Queue, testenv.Logger(t))
+	return &bench{r, t, testenv.Context(t), operations(r)}
+}
+
+func operations(r *rig.Rig) *operate.Operations {
+	r.T.Helper()
+	operations, err := operate.NewOperations(r.Store, r.Queue, testenv.Logger(r.T))
 	if err != nil {
-		t.Fatal(err)
+		r.T.Fatal(err)
 	}
-	return &bench{r, t, testenv.Context(t), operations}
+	return operations
+}
+
+// size is how many events a change is about.
+func size(r *rig.Rig, verb operate.Verb, filter operate.EventFilter) (int, error) {
+	r.T.Helper()
+	return operations(r).Size(testenv.Context(r.T), operate.Change{Verb: verb, Filter: filter})
+}
+
+// many makes a change of many events to its end, and returns those that the database has refused.
+func many(ctx context.Context, r *rig.Rig, change operate.Change) (op operate.Operation, refused []operate.Changed, err error) {
+	r.T.Helper()
+	o := operations(r)
+	if op, err = o.Count(ctx, ada, adasKey, change); err != nil {
+		return op, nil, err
+	}
+	if op, err = o.Confirm(ctx, ada, adasKey, op.ID); err != nil {
+		return op, nil, err
+	}
+	op, err = o.Await(ctx, op.ID, func(operate.Operation) {}, func(r operate.Changed) { refused = append(refused, r) })
+	return op, refused, err
 }
 
 // emit emits n events of the rig's handler, which wait for an hour.

@@ -41,7 +41,7 @@ var errLost = errors.New("the operation was stopped, or another program has it")
 func (o *Operations) Run(ctx context.Context) error {
 	failures := 0
 	for ctx.Err() == nil {
-		worked, wait, err := o.work(ctx, nil)
+		worked, wait, err := o.work(ctx, nil, nil)
 		if err != nil && ctx.Err() == nil {
 			failures++
 			o.log.Warn("could not work on the bulk operations; trying again", zap.Error(err), zap.Int(logkey.Count, failures))
@@ -81,6 +81,8 @@ type taken struct {
 	// far that is from now.
 	pacedUntil time.Time
 	ahead      time.Duration
+	// refused is called with each event that the database refuses to write.
+	refused func(Changed)
 }
 
 // boundedSQL is a time that can be subtracted from another, whatever SQL has written. NULL stays NULL.
@@ -113,7 +115,7 @@ WHERE a.operation_id = $1`
 
 // take takes the operation that has waited longest, or only the one that is named; nil if there is none.
 func (o *Operations) take(ctx context.Context, only *uuid.UUID) (t *taken, err error) {
-	t = &taken{lease: uuid.New()}
+	t = &taken{lease: uuid.New(), refused: func(Changed) {}}
 	var interrupted bool
 	var paced *time.Time
 	rows, err := o.pool.Query(ctx, takeSQL, [16]byte(t.lease), LeaseFor, (*[16]byte)(only))
@@ -137,12 +139,13 @@ func (o *Operations) take(ctx context.Context, only *uuid.UUID) (t *taken, err e
 
 // Work works on one operation for a few seconds, and reports whether there was one: for programs that do not Run.
 func (o *Operations) Work(ctx context.Context) (worked bool, err error) {
-	worked, _, err = o.work(ctx, nil)
+	worked, _, err = o.work(ctx, nil, nil)
 	return worked, err
 }
 
-// work is Work, on one operation only if it is named. wait is how long there is nothing to do if it has not worked.
-func (o *Operations) work(ctx context.Context, only *uuid.UUID) (worked bool, wait time.Duration, err error) {
+// work is Work, on one operation only if it is named, and with a call for each event that the database refuses to write.
+// wait is how long there is nothing to do if it has not worked.
+func (o *Operations) work(ctx context.Context, only *uuid.UUID, refused func(Changed)) (worked bool, wait time.Duration, err error) {
 	t, err := o.take(ctx, only)
 	if err != nil {
 		return false, checkEvery, err
@@ -151,12 +154,15 @@ func (o *Operations) work(ctx context.Context, only *uuid.UUID) (worked bool, wa
 		err := o.pool.QueryRow(ctx, freeInSQL, (*[16]byte)(only)).Scan(&wait)
 		return false, max(0, wait), err
 	}
+	if refused != nil {
+		t.refused = refused
+	}
 	return true, 0, o.workOn(ctx, t)
 }
 
 func (o *Operations) workOn(ctx context.Context, t *taken) error {
 	began := time.Now()
-	w, err := walkOf(o.store.Operating(t.By), t.Change, t.By.Name)
+	w, err := walkOf(o.store.Operating(t.By), o.queue, t.Change, t.By.Name)
 	if err != nil {
 		return errors.Join(err, o.failed(ctx, t))
 	}
@@ -184,15 +190,11 @@ func (o *Operations) page(ctx context.Context, t *taken, w walk) (last bool, err
 	if err != nil {
 		return false, fmt.Errorf("bulk operation %s: %w", t.ID, err)
 	}
-	change, err := w.change(o.queue)
-	if err != nil {
-		return false, err
-	}
 	for piece := range slices.Chunk(ids, w.size) {
 		if ctx.Err() != nil {
 			return false, nil
 		}
-		if err := o.piece(ctx, t, piece, change); err != nil {
+		if err := o.piece(ctx, t, piece, w.change); err != nil {
 			return false, err
 		}
 		if t.ahead > replayAhead {
@@ -225,20 +227,21 @@ func (o *Operations) piece(ctx context.Context, t *taken, ids []eventqueue.Event
 	}
 	ctx, cancel := beyond(ctx)
 	defer cancel()
-	results, err := change(ctx, ids)
+	results, err := change(ctx, ids...)
 	if err != nil {
 		return fmt.Errorf("bulk operation %s: %w", t.ID, err)
 	}
-	for _, result := range results {
-		switch result {
-		case ChangeDone:
+	for _, r := range results {
+		switch {
+		case r.Done():
 			t.Changed++
-		case ChangeRunning:
+		case r.Result == ChangeRunning:
 			t.Running++
-		case ChangeBusy:
+		case r.Result == ChangeBusy:
 			t.Busy++
-		case ChangeRefused:
+		case r.Result == ChangeRefused:
 			t.Refused++
+			t.refused(r)
 		default: // it has ended, or was moved, since it was selected
 		}
 	}

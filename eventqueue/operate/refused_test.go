@@ -32,39 +32,28 @@ func TestARefusedRowCostsItselfOnly(t *testing.T) {
 	const total = 20
 	filter := operate.EventFilter{Module: rig.Scope.Module}
 	edit := operate.Edit{Value: json.RawMessage(`"new"`)}
-	changes := map[string]struct {
-		table, when string
-		change      func(r *rig.Rig) (done, refused int, first error, err error)
-		doneSQL     string
+	changes := map[operate.Verb]struct {
+		table, when, doneSQL string
 	}{
-		"cancel": {"event_log", "INSERT", func(r *rig.Rig) (int, int, error, error) {
-			done, err := changer(r).CancelAll(testenv.Context(r.T), operate.Cancellation{}, filter)
-			return done.Changed, done.Refused, firstOf(done), err
-		}, `SELECT count(*) FROM event_log WHERE status = 'CANCELLED'`},
-		"delete": {"events_v2", "DELETE", func(r *rig.Rig) (int, int, error, error) {
-			done, err := changer(r).DeleteAll(testenv.Context(r.T), filter)
-			return done.Changed, done.Refused, firstOf(done), err
-		}, `SELECT 20 - count(*) FROM events_v2`},
-		"edit": {"events_v2", "UPDATE", func(r *rig.Rig) (int, int, error, error) {
-			done, err := changer(r).EditAll(testenv.Context(r.T), edit, filter)
-			return done.Changed, done.Refused, firstOf(done), err
-		}, `SELECT count(*) FROM events_v2 WHERE value = '"new"'`},
-		"requeue": {"events_v2", "UPDATE", func(r *rig.Rig) (int, int, error, error) {
-			r.Exec(`UPDATE events_v2 SET delay_until = now() + interval '1 hour' WHERE id NOT IN (SELECT id FROM refused)`)
-			done, err := r.Requeuer().RequeueAll(testenv.Context(r.T), filter)
-			return done.Changed, done.Refused, firstOf(done), err
-		}, `SELECT count(*) FROM events_v2 WHERE delay_until <= now() AND id NOT IN (SELECT id FROM refused)`},
+		operate.VerbCancel: {"event_log", "INSERT", `SELECT count(*) FROM event_log WHERE status = 'CANCELLED'`},
+		operate.VerbDelete: {"events_v2", "DELETE", `SELECT 20 - count(*) FROM events_v2`},
+		operate.VerbEdit:   {"events_v2", "UPDATE", `SELECT count(*) FROM events_v2 WHERE value = '"new"'`},
+		operate.VerbRun:    {"events_v2", "UPDATE", `SELECT count(*) FROM events_v2 WHERE delay_until <= now() AND id NOT IN (SELECT id FROM refused)`},
 	}
-	for name, c := range changes {
-		t.Run(name, func(t *testing.T) {
+	for verb, c := range changes {
+		t.Run(string(verb), func(t *testing.T) {
 			t.Parallel()
 			r := rig.New(t)
 			ids := r.Emit(r.Copies(total)...)
 			refuse(r, c.table, c.when, ids[3], ids[17])
-			done, refused, first, err := c.change(r)
-			if err != nil || done != total-2 || refused != 2 || first == nil || !strings.Contains(first.Error(), "no to "+ids[3].String()) {
-				t.Errorf("%d are done and %d refused, the first: %v; %v", done, refused, first, err)
+			change := operate.Change{Verb: verb, Filter: filter}
+			if verb == operate.VerbEdit {
+				change.Edit = edit
 			}
+			if verb == operate.VerbRun {
+				r.Exec(`UPDATE events_v2 SET delay_until = now() + interval '1 hour' WHERE id NOT IN (SELECT id FROM refused)`)
+			}
+			wantRefused(t, r, change, ids[3], ids[17])
 			if n := rig.One[int](r, c.doneSQL); n != total-2 {
 				t.Errorf("%d are done, want %d", n, total-2)
 			}
@@ -77,16 +66,16 @@ func TestARefusedRowCostsItselfOnly(t *testing.T) {
 		cancel(r, ids, slices.Repeat([]operate.ChangeResult{operate.ChangeDone}, total)...)
 		filter := operate.EventFilter{Module: rig.Scope.Module, State: operate.StateCancelled}
 		refuse(r, "event_log", "DELETE", ids[3], ids[17])
-		if n, err := retrier(t, r).DeleteLogged(testenv.Context(t), operate.EventFilter{Module: rig.Scope.Module}); n != 0 || err != nil {
-			t.Errorf("%d failed events were deleted, %v", n, err)
+		if done, _, err := many(testenv.Context(t), r, operate.Change{Verb: operate.VerbDeleteEnded, Filter: operate.EventFilter{Module: rig.Scope.Module}}); done.Changed != 0 || err != nil {
+			t.Errorf("failed events were deleted: %+v, %v", done, err)
 		}
-		done, err := retrier(t, r).RetryAll(testenv.Context(t), filter, edit)
-		if err != nil || done.Moved != total-2 || done.Refused != 2 || !strings.Contains(done.FirstRefused[0].Err.Error(), "no to "+ids[3].String()) || r.Waiting() != total-2 {
-			t.Errorf("%+v, %v; %d are back", done, err, r.Waiting())
+		if wantRefused(t, r, operate.Change{Verb: operate.VerbRetry, Filter: filter, Edit: edit}, ids[3], ids[17]); r.Waiting() != total-2 {
+			t.Errorf("%d are back", r.Waiting())
 		}
 		cancel(r, ids[4:6], operate.ChangeDone, operate.ChangeDone)
-		if n, err := retrier(t, r).DeleteLogged(testenv.Context(t), filter); n != 2 || err == nil || !strings.Contains(err.Error(), "refuses to delete 2 of them, the first is event "+ids[3].String()) {
-			t.Errorf("%d events were deleted, %v", n, err)
+		done, refused, err := many(testenv.Context(t), r, operate.Change{Verb: operate.VerbDeleteEnded, Filter: filter})
+		if err != nil || done.Changed != 2 || done.Refused != 2 || len(refused) != 2 || refused[0].ID != ids[3] {
+			t.Errorf("%+v, %+v, %v", done, refused, err)
 		}
 	})
 	t.Run("all of a table", func(t *testing.T) { // a refusal that is none of a row is an error
@@ -94,15 +83,22 @@ func TestARefusedRowCostsItselfOnly(t *testing.T) {
 		r := rig.New(t)
 		r.Emit(r.Copies(total)...)
 		r.Exec(`ALTER TABLE event_log RENAME COLUMN retries TO renamed`)
-		if done, err := changer(r).CancelAll(testenv.Context(t), operate.Cancellation{}, filter); err == nil || done.Refused != 0 || r.Waiting() != total {
+		if done, refused, err := many(testenv.Context(t), r, operate.Change{Verb: operate.VerbCancel, Filter: filter}); err == nil || len(refused) != 0 || r.Waiting() != total {
 			t.Errorf("%+v, %v", done, err)
 		}
 	})
 }
 
-func firstOf(done operate.ChangedAll) error {
-	if len(done.FirstRefused) == 0 {
-		return nil
+// wantRefused makes a change of 20 events, of which the database refuses two.
+func wantRefused(t *testing.T, r *rig.Rig, change operate.Change, ids ...eventqueue.EventID) {
+	t.Helper()
+	done, refused, err := many(testenv.Context(t), r, change)
+	if err != nil || done.Changed != 18 || done.Refused != 2 || len(refused) != 2 {
+		t.Fatalf("%+v, refused %+v, %v", done, refused, err)
 	}
-	return done.FirstRefused[0].Err
+	for i, id := range ids {
+		if refused[i].ID != id || !strings.Contains(refused[i].Err.Error(), "no to "+id.String()) {
+			t.Errorf("refused: %+v, want event %s", refused[i], id)
+		}
+	}
 }

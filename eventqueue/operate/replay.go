@@ -18,6 +18,7 @@ import (
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/internal/attributes"
 	"eventsv2/internal/logkey"
+	"eventsv2/internal/sqlstate"
 )
 
 const (
@@ -118,6 +119,9 @@ func (o *Operations) replay(ctx context.Context, t *taken, store Store, ids []ev
 		return fmt.Errorf("bulk operation %s: %w", t.ID, err)
 	}
 	t.Refused += len(refused)
+	for _, r := range refused {
+		t.refused(Changed{ID: r.Item, Result: ChangeRefused, Err: r.Err})
+	}
 	t.after = ids[len(ids)-1]
 	return o.report(ctx, t)
 }
@@ -141,12 +145,17 @@ func (o *Operations) Resume(ctx context.Context, by audit.Actor, id uuid.UUID) (
 }
 
 // Await works on one operation until it has ended, together with the programs that Run, and returns it as it is then. progress is called
-// now and then with how far it is. When ctx ends, Await stops between two pieces, and the error is that of ctx.
-func (o *Operations) Await(ctx context.Context, id uuid.UUID, progress func(op Operation)) (Operation, error) {
+// now and then with how far it is, and refused with each event that the database refuses to write; those that other
+// programs come upon are only counted. When ctx ends, Await stops between two pieces, and the error is that of ctx. A statement that
+// the database refuses is an error at once; the operation can be awaited again.
+func (o *Operations) Await(ctx context.Context, id uuid.UUID, progress func(op Operation), refused func(Changed)) (Operation, error) {
 	for {
-		worked, wait, err := o.work(ctx, &id)
+		worked, wait, err := o.work(ctx, &id, refused)
 		if ctx.Err() != nil {
 			return Operation{}, ctx.Err()
+		}
+		if sqlstate.Refused(err) {
+			return Operation{}, err
 		}
 		if err != nil {
 			o.log.Warn("could not work on the bulk operation; trying again", zap.Error(err))

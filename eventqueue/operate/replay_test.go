@@ -201,7 +201,7 @@ func TestAwaitEndsAnOperation(t *testing.T) {
 	other := b.confirm(b.count(operate.Change{Verb: operate.VerbReplay, Filter: filter(), Rate: 1}))
 	op := b.confirm(b.count(operate.Change{Verb: operate.VerbReplay, Filter: filter(), Rate: 20}))
 	seen := 0
-	op, err := b.operations.Await(b.ctx, op.ID, func(op operate.Operation) { seen = op.Changed })
+	op, err := b.operations.Await(b.ctx, op.ID, func(op operate.Operation) { seen = op.Changed }, nil)
 	if err != nil || op.State != operate.OperationDone || op.Changed != 30 {
 		t.Errorf("%+v, %v, want 30", op, err)
 	}

@@ -25,7 +25,7 @@ func TestRequeueTriesADelayedEventNow(t *testing.T) {
 	far.Delay = time.Hour
 	id := r.Emit(far)[0]
 	for range 2 { // I14
-		if got := r.Requeue(id); got[0] != (operate.Requeued{ID: id, Result: operate.RequeueDone}) {
+		if got := r.Requeue(id); got[0] != (operate.Changed{ID: id, Result: operate.RequeueDone}) {
 			t.Errorf("the result is %+v", got[0])
 		}
 		if got, want := r.Row(id), "free due retries 0 attempts 0 notified"; got != want {
@@ -48,7 +48,7 @@ func TestRequeueRefusesALiveEvent(t *testing.T) {
 	ends := r.Claims(id)
 	before := rig.One[string](r, `SELECT concat(ctid, events_v2) FROM events_v2`)
 	got := r.Requeue(id, id)
-	if len(got) != 1 || got[0].Result != operate.RequeueRunning || got[0].LockRemaining <= 0 || got[0].LockRemaining > time.Minute {
+	if len(got) != 1 || got[0].Result != operate.ChangeRunning || got[0].LockRemaining <= 0 || got[0].LockRemaining > time.Minute {
 		t.Errorf("the results are %+v", got)
 	}
 	if after := rig.One[string](r, `SELECT concat(ctid, events_v2) FROM events_v2`); after != before {
@@ -68,7 +68,7 @@ func TestRequeueFencesWhoHeldAnExpiredLock(t *testing.T) {
 	id := r.Emit(r.Event(`1`))[0]
 	stale := r.Claims(id)
 	r.Exec(expireSQL)
-	if got := r.Requeue(id); got[0] != (operate.Requeued{ID: id, Result: operate.RequeueDone, TakenOver: true}) {
+	if got := r.Requeue(id); got[0] != (operate.Changed{ID: id, Result: operate.RequeueDone, TakenOver: true}) {
 		t.Errorf("the result is %+v", got[0])
 	}
 	if got, want := r.Row(id), "free due retries 1 attempts 1 notified"; got != want {
@@ -84,7 +84,7 @@ func TestRequeueFencesWhoHeldAnExpiredLock(t *testing.T) {
 		}
 	}
 	fenced()
-	if got := r.Requeue(id); got[0] != (operate.Requeued{ID: id, Result: operate.RequeueDone}) {
+	if got := r.Requeue(id); got[0] != (operate.Changed{ID: id, Result: operate.RequeueDone}) {
 		t.Errorf("the second result is %+v", got[0])
 	}
 	fenced()
@@ -108,7 +108,7 @@ func TestRequeueChargesForRunsOnly(t *testing.T) {
 		r.Claims(id)
 		r.Exec(expireSQL)
 		r.Exec(`UPDATE events_v2 SET begun = $1`, begun)
-		if got := r.Requeue(id); got[0] != (operate.Requeued{ID: id, Result: operate.RequeueDone, TakenOver: true}) {
+		if got := r.Requeue(id); got[0] != (operate.Changed{ID: id, Result: operate.RequeueDone, TakenOver: true}) {
 			t.Errorf("begun = %t: the result is %+v", begun, got[0])
 		}
 		if got := r.Row(id); got != want {
@@ -126,7 +126,7 @@ func TestRequeueRefusesWhatHasEnded(t *testing.T) {
 	if _, err := r.Store.Complete(testenv.Context(t), nil, ends, true); err != nil {
 		t.Fatal(err)
 	}
-	want := []operate.RequeueResult{operate.RequeueCompleted, operate.RequeueFailed, operate.RequeueUnknown}
+	want := []operate.ChangeResult{operate.ChangeCompleted, operate.ChangeFailed, operate.ChangeUnknown}
 	for i, got := range r.Requeue(ids[0], ids[1], 1<<62) {
 		if got.Result != want[i] {
 			t.Errorf("event %s: %+v, want %s", got.ID, got, want[i])
@@ -147,7 +147,7 @@ func TestRequeueLeavesARuleInForce(t *testing.T) {
 		}
 	}
 	id := r.Emit(r.Event(`1`))[0]
-	if got := r.Requeue(id); got[0] != (operate.Requeued{ID: id, Result: operate.RequeueDone, Rule: operate.BlockRule}) {
+	if got := r.Requeue(id); got[0] != (operate.Changed{ID: id, Result: operate.RequeueDone, Rule: operate.BlockRule}) {
 		t.Errorf("the result is %+v", got[0])
 	}
 	if ends := r.Claims(id); len(ends) != 0 {
@@ -177,7 +177,7 @@ func TestRequeueWaitsForNobody(t *testing.T) {
 	ids := r.Emit(r.Event(`1`), r.Event(`2`))
 	holdRow(r, ids[0])
 	got := r.Requeue(ids...)
-	if got[0].Result != operate.RequeueBusy || got[1].Result != operate.RequeueDone {
+	if got[0].Result != operate.ChangeBusy || got[1].Result != operate.RequeueDone {
 		t.Errorf("the results are %+v", got)
 	}
 }
@@ -228,7 +228,7 @@ func TestRequeueRacesClaims(t *testing.T) {
 				}
 			}
 		})
-		requeuer, err := operate.NewRequeuer(r.Store, r.Queue)
+		requeuer, err := operate.NewChanger(r.Store, r.Queue)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,7 +246,7 @@ func TestRequeueRacesClaims(t *testing.T) {
 	}
 	group.Wait()
 	for _, got := range r.Requeue(ids...) {
-		if got.Result != operate.RequeueRunning {
+		if got.Result != operate.ChangeRunning {
 			t.Errorf("an event that is held was requeued: %+v", got)
 		}
 	}
@@ -289,15 +289,15 @@ func TestRequeueRacesEnds(t *testing.T) {
 	for !ended.Load() {
 		for _, got := range r.Requeue(ids...) {
 			switch got.Result {
-			case operate.RequeueRunning, operate.RequeueBusy, operate.RequeueCompleted:
-			case operate.RequeueDone, operate.RequeueFailed, operate.RequeueCancelled, operate.RequeueUnknown, operate.RequeueRefused:
+			case operate.ChangeRunning, operate.ChangeBusy, operate.ChangeCompleted:
+			default:
 				t.Fatalf("while it ends: %+v", got)
 			}
 		}
 	}
 	group.Wait()
 	for _, got := range r.Requeue(ids...) {
-		if got.Result != operate.RequeueCompleted {
+		if got.Result != operate.ChangeCompleted {
 			t.Errorf("after its end: %+v", got)
 		}
 	}
@@ -307,14 +307,14 @@ func TestRequeueRefusesBadInput(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	for _, ids := range [][]eventqueue.EventID{nil, make([]eventqueue.EventID, operate.MaxRequeueEvents+1)} {
-		if _, err := r.Requeuer().Requeue(testenv.Context(t), ids...); err == nil {
+		if _, err := r.Changer().Requeue(testenv.Context(t), ids...); err == nil {
 			t.Errorf("%d ids were accepted", len(ids))
 		}
 	}
-	if _, err := operate.NewRequeuer(nil, r.Queue); err == nil {
+	if _, err := operate.NewChanger(nil, r.Queue); err == nil {
 		t.Error("a requeuer without a store was made")
 	}
-	if _, err := operate.NewRequeuer(r.Store, nil); err == nil {
+	if _, err := operate.NewChanger(r.Store, nil); err == nil {
 		t.Error("a requeuer without a queue was made")
 	}
 }

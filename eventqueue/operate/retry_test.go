@@ -13,15 +13,6 @@ import (
 	"eventsv2/test/testenv"
 )
 
-func retrier(t *testing.T, r *rig.Rig) *operate.Retrier {
-	t.Helper()
-	made, err := operate.NewRetrier(r.Store, r.Queue)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made
-}
-
 // fail has events end as FAILED.
 func fail(r *rig.Rig, ids ...eventqueue.EventID) {
 	r.T.Helper()
@@ -38,9 +29,9 @@ func TestRetryMovesAndNotifies(t *testing.T) {
 	id := r.Emit(r.Event(`1`))[0]
 	fail(r, id)
 	ctx := testenv.Context(t)
-	for _, want := range []operate.RetryResult{operate.RetryMoved, operate.RetryQueued} { // I14
-		got, err := retrier(t, r).Retry(ctx, id, id+1000)
-		if err != nil || !slices.Equal(got, []operate.Retried{{ID: id, Result: want}, {ID: id + 1000, Result: operate.RetryUnknown}}) {
+	for _, want := range []operate.ChangeResult{operate.RetryMoved, operate.RetryQueued} { // I14
+		got, err := r.Changer().Retry(ctx, id, id+1000)
+		if err != nil || !slices.Equal(got, []operate.Changed{{ID: id, Result: want}, {ID: id + 1000, Result: operate.ChangeUnknown}}) {
 			t.Errorf("the results are %+v, %v; want %s", got, err, want)
 		}
 		if got, want := r.Row(id), "free due retries 0 attempts 1 notified"; got != want {
@@ -49,9 +40,8 @@ func TestRetryMovesAndNotifies(t *testing.T) {
 	}
 }
 
-// TestRetryAllIsOfOneHandler: events of others stay where they are (I16), and so does all
-// when the call has ended before it began.
-func TestRetryAllIsOfOneHandler(t *testing.T) {
+// TestRetryByFilterIsOfOneHandler: events of others stay where they are (I16).
+func TestRetryByFilterIsOfOneHandler(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ids := r.Emit(r.Copies(3)...)
@@ -59,13 +49,8 @@ func TestRetryAllIsOfOneHandler(t *testing.T) {
 	r.Exec(`UPDATE event_log SET name = 'other' WHERE id = $1`, ids[1])
 	event := r.Event(`1`)
 	filter := operate.EventFilter{Canvas: &event.Canvas, Module: event.Module, Name: event.Name}
-	ended, cancel := context.WithCancel(testenv.Context(t))
-	cancel()
-	if moved, err := retrier(t, r).RetryAll(ended, filter, operate.Edit{}); moved.Moved != 0 || !errors.Is(err, context.Canceled) {
-		t.Errorf("%+v, %v", moved, err)
-	}
 	for _, want := range []int{2, 0} { // I14
-		if moved, err := retrier(t, r).RetryAll(testenv.Context(t), filter, operate.Edit{}); moved.Moved != want || err != nil {
+		if moved, _, err := many(testenv.Context(t), r, operate.Change{Verb: operate.VerbRetry, Filter: filter}); moved.Changed != want || err != nil {
 			t.Errorf("%+v, want %d; %v", moved, want, err)
 		}
 	}
@@ -78,11 +63,11 @@ func TestRetryBounds(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	for _, ids := range [][]eventqueue.EventID{nil, make([]eventqueue.EventID, operate.MaxRetryEvents+1)} {
-		if _, err := retrier(t, r).Retry(testenv.Context(t), ids...); err == nil {
+		if _, err := r.Changer().Retry(testenv.Context(t), ids...); err == nil {
 			t.Errorf("%d ids are taken", len(ids))
 		}
 	}
-	if _, err := operate.NewRetrier(nil, r.Queue); err == nil {
+	if _, err := operate.NewChanger(nil, r.Queue); err == nil {
 		t.Error("no store is taken")
 	}
 }

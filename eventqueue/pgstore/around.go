@@ -7,15 +7,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/refusal"
 )
 
 // changeAround has an operator's change made by halves where the database refuses rows (I15). It
-// returns what change returns for the others, and what refused makes of these, by their ids. The
+// returns what change returns for the others, and these as refused, by their ids. The
 // results beside an error are of those that were changed before it.
-func changeAround[T any](ids []eventqueue.EventID, idOf func(T) eventqueue.EventID, refused func(id eventqueue.EventID, err error) T,
-	change func(ids []eventqueue.EventID) ([]T, error)) ([]T, error) {
-	var results []T
+func changeAround(ids []eventqueue.EventID, change func(ids []eventqueue.EventID) ([]operate.Changed, error)) (results []operate.Changed, err error) {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	alone, err := refusal.Halve(func(ids []eventqueue.EventID) error {
 		some, err := change(ids)
@@ -25,9 +24,9 @@ func changeAround[T any](ids []eventqueue.EventID, idOf func(T) eventqueue.Event
 		return err
 	}, ids)
 	for _, r := range alone {
-		results = append(results, refused(r.Item, r.Err))
+		results = append(results, operate.Changed{ID: r.Item, Result: operate.ChangeRefused, Err: r.Err})
 	}
-	slices.SortFunc(results, func(a, b T) int { return cmp.Compare(idOf(a), idOf(b)) })
+	slices.SortFunc(results, func(a, b operate.Changed) int { return cmp.Compare(a.ID, b.ID) })
 	return results, err
 }
 

@@ -31,14 +31,9 @@ type audited struct {
 	changed func() []eventqueue.EventID
 }
 
-// idsOf returns the ids of the results that a change has changed.
-func idsOf[R any](results []R, idOf func(R) eventqueue.EventID, changed func(R) bool) (ids []eventqueue.EventID) {
-	for _, r := range results {
-		if changed(r) {
-			ids = append(ids, idOf(r))
-		}
-	}
-	return ids
+// auditedChange is what the audit log has of a change whose results are read into results.
+func auditedChange(action string, ids []eventqueue.EventID, results *[]operate.Changed) audited {
+	return audited{action, ids, func() []eventqueue.EventID { return operate.DoneIDs(*results) }}
 }
 
 // changeEvents is waitThenSkip for a change of events; with an actor, it is audited. The first of the
@@ -66,23 +61,40 @@ func (s *Store) changeEvents(ctx context.Context, what audited, queries []query)
 
 const lockLoggedSQL = `SELECT FROM event_log WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE`
 
-// changeLogged runs f, a statement that changes events of event_log; with an actor, it is audited.
-func (s *Store) changeLogged(ctx context.Context, what audited, f func(db eventqueue.DB) error) error {
-	if s.by == nil {
-		return s.share.wait(ctx, func() error { return f(s.pool) })
-	}
-	return s.changing(ctx, func(tx pgsession.DB) error {
-		if _, err := tx.Exec(ctx, lockLoggedSQL, int64s(what.ids)); err != nil {
+// changeLogged changes events of event_log by a statement that returns their ids and results, or around the rows that
+// the database refuses (I15); with an actor, it is audited. Its first argument is the ids.
+func (s *Store) changeLogged(ctx context.Context, action string, ids []eventqueue.EventID, sql string, arguments ...any) ([]operate.Changed, error) {
+	return changeAround(ids, func(ids []eventqueue.EventID) (results []operate.Changed, err error) {
+		arguments := append([]any{int64s(ids)}, arguments...)
+		change := func(db eventqueue.DB) error {
+			rows, err := db.Query(ctx, sql, arguments...)
+			if err != nil {
+				return err
+			}
+			results, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r operate.Changed, err error) {
+				err = row.Scan(&r.ID, &r.Result)
+				return r, err
+			})
 			return err
 		}
-		before, err := readStates(ctx, tx, what.ids)
-		if err != nil {
-			return err
+		if s.by == nil {
+			err = s.share.wait(ctx, func() error { return change(s.pool) })
+			return results, err
 		}
-		if err := f(tx); err != nil {
-			return err
-		}
-		return s.auditEvents(ctx, tx, what, before)
+		err = s.changing(ctx, func(tx pgsession.DB) error {
+			if _, err := tx.Exec(ctx, lockLoggedSQL, int64s(ids)); err != nil {
+				return err
+			}
+			before, err := readStates(ctx, tx, ids)
+			if err != nil {
+				return err
+			}
+			if err := change(tx); err != nil {
+				return err
+			}
+			return s.auditEvents(ctx, tx, auditedChange(action, ids, &results), before)
+		})
+		return results, err
 	})
 }
 

@@ -43,7 +43,7 @@ WITH clock AS MATERIALIZED (
 // Edit implements operate.ChangeStore, in one round trip and one transaction, or around the rows that
 // the database refuses to write (I15).
 func (s *Store) Edit(ctx context.Context, edit operate.Edit, ids []eventqueue.EventID) ([]operate.Changed, error) {
-	return changeAround(ids, changedID, refusedChange, func(ids []eventqueue.EventID) (results []operate.Changed, err error) {
+	return changeAround(ids, func(ids []eventqueue.EventID) (results []operate.Changed, err error) {
 		arguments := append([]any{int64s(ids)}, editArguments(edit)...)
 		err = s.changeEvents(ctx, auditedChange("edit", ids, &results), []query{
 			{forms: lockChanged, arguments: []any{int64s(ids)}, read: discard},

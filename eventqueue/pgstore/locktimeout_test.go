@@ -45,7 +45,7 @@ func TestLocksAreCheckedByTheDatabase(t *testing.T) {
 			if err != nil || len(results) != 1 {
 				r.t.Fatalf("%v, %v", results, err)
 			}
-			if left := results[0].LockRemaining; results[0].Result == operate.RequeueRunning && (left < long-2*age || left > long-age) {
+			if left := results[0].LockRemaining; results[0].Result == operate.ChangeRunning && (left < long-2*age || left > long-age) {
 				r.t.Errorf("a lock that is valid for %s more is said to be so for %s", long-age, left)
 			}
 			return results[0].Result == operate.RequeueDone

@@ -107,37 +107,17 @@ func (s *Store) Remove(ctx context.Context, ids []eventqueue.EventID, cancellati
 	if !sqlstate.Refused(err) {
 		return results, advanced, err
 	}
-	results, err = changeAround(ids, changedID, refusedChange, func(ids []eventqueue.EventID) (results []operate.Changed, err error) {
+	results, err = changeAround(ids, func(ids []eventqueue.EventID) (results []operate.Changed, err error) {
 		err = s.changeEvents(ctx, auditedChange(action, ids, &results), change(ids, &results))
 		return results, err
 	})
-	if gone := changedIDs(results); len(gone) > 0 {
+	if gone := operate.DoneIDs(results); len(gone) > 0 {
 		var advanceErr error
 		if advanced, advanceErr = s.advanceWritten(ctx, &advancing{left: gone}); err == nil {
 			err = advanceErr
 		}
 	}
 	return results, advanced, err
-}
-
-// auditedChange is what the audit log has of a change whose results are read into results.
-func auditedChange(action string, ids []eventqueue.EventID, results *[]operate.Changed) audited {
-	return audited{action, ids, func() []eventqueue.EventID { return changedIDs(*results) }}
-}
-
-func changedIDs(results []operate.Changed) (ids []eventqueue.EventID) {
-	for _, r := range results {
-		if r.Result == operate.ChangeDone {
-			ids = append(ids, r.ID)
-		}
-	}
-	return ids
-}
-
-func changedID(c operate.Changed) eventqueue.EventID { return c.ID }
-
-func refusedChange(id eventqueue.EventID, err error) operate.Changed {
-	return operate.Changed{ID: id, Result: operate.ChangeRefused, Err: err}
 }
 
 func scanChanged(row pgx.CollectableRow) (c operate.Changed, err error) {

@@ -72,18 +72,11 @@ LEFT JOIN event_log l ON l.id = asked.id
 LEFT JOIN woken ON true
 ORDER BY asked.id`
 
-// Requeue implements operate.RequeueStore, in one round trip and one transaction, or around the rows
+// Requeue implements operate.ChangeStore, in one round trip and one transaction, or around the rows
 // that the database refuses to write (I15).
-func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID) ([]operate.Requeued, error) {
-	idOf := func(r operate.Requeued) eventqueue.EventID { return r.ID }
-	refused := func(id eventqueue.EventID, err error) operate.Requeued {
-		return operate.Requeued{ID: id, Result: operate.RequeueRefused, Err: err}
-	}
-	return changeAround(ids, idOf, refused, func(ids []eventqueue.EventID) (results []operate.Requeued, err error) {
-		what := audited{action: "run", ids: ids, changed: func() []eventqueue.EventID {
-			return idsOf(results, idOf, func(r operate.Requeued) bool { return r.Result == operate.RequeueDone })
-		}}
-		err = s.changeEvents(ctx, what, []query{
+func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID) ([]operate.Changed, error) {
+	return changeAround(ids, func(ids []eventqueue.EventID) (results []operate.Changed, err error) {
+		err = s.changeEvents(ctx, auditedChange("run", ids, &results), []query{
 			{forms: lockChanged, arguments: []any{int64s(ids)}, read: discard},
 			{forms: forms{waits: requeueSQL, skips: requeueSQL}, arguments: []any{int64s(ids), s.channel(pendingChannel)}, read: collect(&results, scanRequeued)},
 		})
@@ -91,7 +84,7 @@ func (s *Store) Requeue(ctx context.Context, ids []eventqueue.EventID) ([]operat
 	})
 }
 
-func scanRequeued(row pgx.CollectableRow) (r operate.Requeued, err error) {
+func scanRequeued(row pgx.CollectableRow) (r operate.Changed, err error) {
 	var remaining *time.Duration
 	var rule *string
 	err = row.Scan(&r.ID, &r.Result, &remaining, &r.TakenOver, &rule)

@@ -3,11 +3,8 @@ package pgstore
 import (
 	"context"
 
-	"github.com/jackc/pgx/v5"
-
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
-	"eventsv2/internal/refusal"
 )
 
 // An event leaves event_log and enters events_v2 in one statement (I1). It keeps
@@ -56,68 +53,28 @@ LEFT JOIN events_v2 e ON e.id = asked.id
 LEFT JOIN woken ON true
 ORDER BY asked.id`
 
-// Retry implements operate.RetryStore, in one statement, or around the rows that the database refuses
+// Retry implements operate.ChangeStore, in one statement, or around the rows that the database refuses
 // to write (I15).
-func (s *Store) Retry(ctx context.Context, edit operate.Edit, ids []eventqueue.EventID) ([]operate.Retried, error) {
-	idOf := func(r operate.Retried) eventqueue.EventID { return r.ID }
-	refused := func(id eventqueue.EventID, err error) operate.Retried {
-		return operate.Retried{ID: id, Result: operate.RetryRefused, Err: err}
-	}
-	return changeAround(ids, idOf, refused, func(ids []eventqueue.EventID) ([]operate.Retried, error) {
-		var results []operate.Retried
-		what := audited{action: "retry", ids: ids, changed: func() []eventqueue.EventID {
-			return idsOf(results, idOf, func(r operate.Retried) bool { return r.Result == operate.RetryMoved })
-		}}
-		err := s.changeLogged(ctx, what, func(db eventqueue.DB) error {
-			arguments := append([]any{int64s(ids), s.channel(pendingChannel)}, editArguments(edit)...)
-			rows, err := db.Query(ctx, retrySQL, append(arguments, contentArguments(edit)...)...)
-			if err != nil {
-				return err
-			}
-			results, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r operate.Retried, err error) {
-				err = row.Scan(&r.ID, &r.Result)
-				return r, err
-			})
-			return err
-		})
-		return results, err
-	})
+func (s *Store) Retry(ctx context.Context, edit operate.Edit, ids []eventqueue.EventID) ([]operate.Changed, error) {
+	arguments := append([]any{s.channel(pendingChannel)}, editArguments(edit)...)
+	return s.changeLogged(ctx, "retry", ids, retrySQL, append(arguments, contentArguments(edit)...)...)
 }
 
 // An entry that somebody writes, such as another retry, is waited for.
 const deleteLoggedSQL = `
 DELETE FROM event_log WHERE id = ANY (ARRAY(
     SELECT id FROM event_log WHERE id = ANY ($1::bigint[]) AND status IN ('FAILED', 'CANCELLED') ORDER BY id FOR UPDATE))
-RETURNING id`
+RETURNING id, 'changed'`
 
-// DeleteLogged implements operate.RetryStore, in one statement, or around the rows that the database
+// DeleteLogged implements operate.ChangeStore, in one statement, or around the rows that the database
 // refuses to delete (I15).
-func (s *Store) DeleteLogged(ctx context.Context, ids []eventqueue.EventID) (deleted []eventqueue.EventID, err error) {
-	alone, err := refusal.Halve(func(ids []eventqueue.EventID) error {
-		var some []eventqueue.EventID
-		what := audited{action: "delete", ids: ids, changed: func() []eventqueue.EventID { return some }}
-		err := s.changeLogged(ctx, what, func(db eventqueue.DB) (err error) {
-			some, err = queryIDs(ctx, db, deleteLoggedSQL, int64s(ids))
-			return err
-		})
-		if err == nil {
-			deleted = append(deleted, some...)
-		}
-		return err
-	}, ids)
-	if err != nil || len(alone) == 0 {
-		return deleted, err
-	}
-	refused := &refusal.Error{}
-	for _, r := range alone {
-		refused.Rows = append(refused.Rows, refusal.Row{Event: r.Item, Err: r.Err})
-	}
-	return deleted, refused
+func (s *Store) DeleteLogged(ctx context.Context, ids []eventqueue.EventID) ([]operate.Changed, error) {
+	return s.changeLogged(ctx, "delete", ids, deleteLoggedSQL)
 }
 
 const lastLoggedSQL = `SELECT coalesce(max(id), 0) FROM event_log`
 
-// LastLogged implements operate.RetryStore: it bounds a walk over event_log that does
+// LastLogged implements operate.ChangeStore: it bounds a walk over event_log that does
 // not chase what comes in meanwhile.
 func (s *Store) LastLogged(ctx context.Context) (last eventqueue.EventID, err error) {
 	err = s.pool.QueryRow(ctx, lastLoggedSQL).Scan(&last)

@@ -62,7 +62,7 @@ func TestRetryAtOnceMovesOnce(t *testing.T) {
 	ids := emitRetried(t, store, 50)
 	failRetried(t, store, ids)
 	var mu sync.Mutex
-	results := map[operate.RetryResult]int{}
+	results := map[operate.ChangeResult]int{}
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {

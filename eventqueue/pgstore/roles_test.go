@@ -411,7 +411,7 @@ func TestWhatOperatorAndReaderMay(t *testing.T) {
 	operator := r.as("operator")
 	operator.steps("operator", reads(operator)...)
 	queue, _ := operator.heedful(memnotify.New(memnotify.Config{}))
-	requeuer, err := operate.NewRequeuer(operator.store, queue)
+	requeuer, err := operate.NewChanger(operator.store, queue)
 	if err != nil {
 		t.Fatal(err)
 	}

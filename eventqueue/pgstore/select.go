@@ -56,7 +56,7 @@ func (s *Store) Select(ctx context.Context, filter operate.EventFilter, after, l
 var selectLoggedSQL = selectPageSQL("id, canvas_id, module, name, modifier, attributes, status, last_error, created_at FROM event_log",
 	"e.last_error", "e.created_at", "e.status::text = upper($12::text)")
 
-// SelectLogged implements operate.RetryStore.
+// SelectLogged implements operate.ChangeStore.
 func (s *Store) SelectLogged(ctx context.Context, filter operate.EventFilter, after, last eventqueue.EventID, limit int) ([]eventqueue.EventID, eventqueue.EventID, error) {
 	state := filter.State
 	if state == "" {

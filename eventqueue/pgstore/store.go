@@ -235,15 +235,6 @@ func int64s(ids []eventqueue.EventID) []int64 {
 	return out
 }
 
-// queryIDs runs a statement that returns ids.
-func queryIDs(ctx context.Context, db eventqueue.DB, sql string, args ...any) ([]eventqueue.EventID, error) {
-	rows, err := db.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[eventqueue.EventID])
-}
-
 func scanNotification(row pgx.CollectableRow) (n eventqueue.Notification, err error) {
 	err = row.Scan(&n.Event, (*[16]byte)(&n.Canvas))
 	return n, err

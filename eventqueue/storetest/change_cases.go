@@ -32,7 +32,7 @@ func (s *session) edit(id eventqueue.EventID, edit operate.Edit, want operate.Ch
 	s.changed("the edit of event "+id.String(), results, err, want)
 }
 
-func (s *session) retry(id eventqueue.EventID, edit operate.Edit, want operate.RetryResult) {
+func (s *session) retry(id eventqueue.EventID, edit operate.Edit, want operate.ChangeResult) {
 	s.Helper()
 	if results, err := s.store.Retry(s.Context(), edit, []eventqueue.EventID{id}); err != nil || len(results) != 1 || results[0].Result != want {
 		s.Errorf("the retry of event %s was answered with %+v, %v, want %s", id, results, err, want)
@@ -80,7 +80,7 @@ var changeCases = []testCase{
 		id := s.insert(1)[0]
 		s.remove(id, nil, operate.ChangeDone)
 		s.remove(id, nil, operate.ChangeUnknown)
-		s.retry(id, operate.Edit{}, operate.RetryUnknown)
+		s.retry(id, operate.Edit{}, operate.ChangeUnknown)
 	}},
 	{"what runs is neither removed nor edited nor requeued (I4)", func(s *session) {
 		id := s.insert(1)[0]
@@ -88,7 +88,7 @@ var changeCases = []testCase{
 		s.remove(id, &operate.Cancellation{}, operate.ChangeRunning)
 		s.remove(id, nil, operate.ChangeRunning)
 		s.edit(id, operate.Edit{Value: json.RawMessage(`"new"`)}, operate.ChangeRunning)
-		if results, err := s.store.Requeue(s.Context(), []eventqueue.EventID{id}); err != nil || results[0].Result != operate.RequeueRunning || results[0].LockRemaining <= 0 {
+		if results, err := s.store.Requeue(s.Context(), []eventqueue.EventID{id}); err != nil || results[0].Result != operate.ChangeRunning || results[0].LockRemaining <= 0 {
 			s.Errorf("the requeue was answered with %+v, %v", results, err)
 		}
 		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Done) != 1 || string(found.Event.Value) != `{"n": 1}` {
@@ -143,11 +143,11 @@ var changeCases = []testCase{
 		s.edit(id, operate.Edit{Value: json.RawMessage(`"old"`), Attributes: map[string]string{"by": "ada"}}, operate.ChangeDone)
 		s.remove(id, &operate.Cancellation{}, operate.ChangeDone)
 		old := operate.Content{Value: json.RawMessage(`"old"`), Attributes: map[string]string{"by": "ada"}}
-		s.retry(id, operate.Edit{Value: json.RawMessage(`"no"`), Of: &operate.Content{Value: old.Value}}, operate.RetryOutdated)
-		s.retry(id, operate.Edit{Of: &operate.Content{Value: json.RawMessage(`"older"`), Attributes: old.Attributes}}, operate.RetryOutdated)
+		s.retry(id, operate.Edit{Value: json.RawMessage(`"no"`), Of: &operate.Content{Value: old.Value}}, operate.ChangeOutdated)
+		s.retry(id, operate.Edit{Of: &operate.Content{Value: json.RawMessage(`"older"`), Attributes: old.Attributes}}, operate.ChangeOutdated)
 		s.retry(id, operate.Edit{Value: json.RawMessage(`"new"`), Of: &old}, operate.RetryMoved)
 		s.remove(id, &operate.Cancellation{}, operate.ChangeDone)
-		s.retry(id, operate.Edit{Of: &old}, operate.RetryOutdated)
+		s.retry(id, operate.Edit{Of: &old}, operate.ChangeOutdated)
 		s.retry(id, operate.Edit{Of: &operate.Content{Value: json.RawMessage(`"new"`), Attributes: old.Attributes}}, operate.RetryMoved)
 	}},
 	{"an edit changes what it names", func(s *session) {
@@ -211,10 +211,10 @@ var changeCases = []testCase{
 			s.Fatal(err)
 		}
 		deleted, err := s.store.DeleteLogged(s.Context(), append(ids, 1<<40))
-		if slices.Sort(deleted); err != nil || !slices.Equal(deleted, ids[:2]) {
+		if err != nil || !slices.Equal(operate.DoneIDs(deleted), ids[:2]) {
 			s.Errorf("events %v were deleted, %v; want %v", deleted, err, ids[:2])
 		}
-		s.retry(ids[0], operate.Edit{}, operate.RetryUnknown)
-		s.retry(ids[2], operate.Edit{}, operate.RetryCompleted)
+		s.retry(ids[0], operate.Edit{}, operate.ChangeUnknown)
+		s.retry(ids[2], operate.Edit{}, operate.ChangeCompleted)
 	}},
 }

@@ -26,8 +26,8 @@ type Store interface {
 	maintenance.WaitingStore
 	MinuteReader
 	operate.ChangeStore
-	operate.RequeueStore
-	operate.RetryStore
+	operate.ChangeStore
+	operate.ChangeStore
 
 	// ExpireLocks lets all locks expire now, by the default lock timeout: it changes locked_at.
 	ExpireLocks(ctx context.Context) error

@@ -4,79 +4,232 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue/operate"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/printing"
+	"eventsv2/internal/setup"
 )
 
-// bulkChange is how a command changes the events of the queue that a filter selects.
-type bulkChange struct {
-	verb, done string
-	all        func(ctx context.Context, filter operate.EventFilter) (operate.ChangedAll, error)
+// manyWords are what a command says about a change of many events.
+type manyWords struct{ command, would, done, rest, but string }
+
+const butRunning = ", but for those that run then"
+
+var wordsOfMany = map[operate.Verb]manyWords{
+	operate.VerbCancel:      {"cancel", "cancel", "cancelled", "", butRunning},
+	operate.VerbDelete:      {"delete", "delete", "deleted", "", butRunning},
+	operate.VerbEdit:        {"edit", "edit", "edited", "", butRunning},
+	operate.VerbRun:         {"requeue", "requeue", "requeued", "", butRunning},
+	operate.VerbRetry:       {"retry", "move", "moved", " back into the queue", ""},
+	operate.VerbDeleteEnded: {"log delete", "delete", "deleted", " from event_log", ""},
+	operate.VerbReplay:      {"replay", "replay", "replayed", "", ""},
 }
 
-// changedAllDoc is the result of a change by a filter.
-type changedAllDoc struct {
-	DryRun bool `json:"dry_run"`
-	// Done is how many events were changed, or for a dry run are selected.
-	Done int `json:"changed"`
+// manyDoc is the result of a change of many events.
+type manyDoc struct {
+	// Operation is what --resume takes; nil for a dry run.
+	Operation *uuid.UUID `json:"operation,omitempty"`
+	DryRun    bool       `json:"dry_run"`
+	// Changed is how many events were changed, or for a dry run are selected.
+	Changed int `json:"changed"`
 	// Running and Busy were left as they are.
 	Running int `json:"running"`
 	Busy    int `json:"busy"`
 	// Refused were refused by the database, and FirstRefused are the first of them.
 	Refused      int       `json:"refused"`
 	FirstRefused []refusal `json:"first_refused,omitempty"`
+	// Seconds is how long it takes, at least, until the last event of a replay is due.
+	Seconds float64 `json:"seconds,omitempty"`
 }
 
-func (d *changedAllDoc) add(done operate.ChangedAll) {
-	d.Done, d.Running, d.Busy, d.Refused = done.Changed, done.Running, done.Busy, done.Refused
-	for _, r := range done.FirstRefused {
-		d.FirstRefused = append(d.FirstRefused, refusal{r.ID, changeRefusal(r)})
-	}
-}
-
-func (d changedAllDoc) text(c bulkChange) string {
-	if d.DryRun {
-		return fmt.Sprintf("would %s %s, but for those that run then", c.verb, printing.Plural(d.Done, "event"))
-	}
-	text := fmt.Sprintf("%s %s", c.done, printing.Plural(d.Done, "event"))
-	if d.Running > 0 {
-		text += fmt.Sprintf("; left %s", printing.Plural(d.Running, "running event"))
-	}
-	if d.Busy > 0 {
-		text += fmt.Sprintf("; left %s that others were writing", printing.Plural(d.Busy, "event"))
-	}
-	if d.Refused > 0 {
-		text += fmt.Sprintf("; left %s that the database refuses to write", printing.Plural(d.Refused, "event"))
+func (d manyDoc) text(words manyWords) string {
+	text := fmt.Sprintf("%s %s%s", words.done, printing.Plural(d.Changed, "event"), words.rest)
+	for _, left := range []struct {
+		n         int
+		kind, why string
+	}{{d.Running, "running event", ""}, {d.Busy, "event", " that others were writing"}, {d.Refused, "event", " that the database refuses to write"}} {
+		if left.n > 0 {
+			text += fmt.Sprintf("; left %s%s", printing.Plural(left.n, left.kind), left.why)
+		}
 	}
 	return text
 }
 
-// changeSelected changes what a filter selects, and reports what was done even if an error follows.
-func (p *program) changeSelected(ctx context.Context, change bulkChange, c *connection, filter operate.EventFilter, dryRun bool) error {
-	doc := changedAllDoc{DryRun: dryRun}
-	var err error
-	if dryRun {
-		var changer *operate.Changer
-		if changer, err = operate.NewChanger(c.store, c.queue); err == nil {
-			doc.Done, err = changer.Count(ctx, filter)
+// changeMany changes what a filter selects, or goes on with that.
+func (p *program) changeMany(ctx context.Context, filters *eventFilterFlags, change operate.Change, silent bool) error {
+	if filters.dryRun {
+		return p.countMany(ctx, change)
+	}
+	return p.withQueue(ctx, silent, func(c *connection) error {
+		operations, err := operate.NewOperations(c.store, c.queue, p.Logger())
+		if err != nil {
+			return failed(err)
 		}
-	} else {
-		var done operate.ChangedAll
-		done, err = change.all(ctx, filter)
-		doc.add(done)
-	}
-	text := doc.text(change)
-	if err != nil {
-		return errors.Join(failed(fmt.Errorf("%s, and then: %w", text, interrupted(ctx, err))), p.writeLine(doc, text))
-	}
-	return errors.Join(refusedError("not "+change.done, doc.FirstRefused), p.writeLine(doc, text))
+		var op operate.Operation
+		if filters.resuming() {
+			op, err = resumed(ctx, c, operations, change.Verb, filters.resume)
+		} else {
+			op, err = begun(ctx, c, operations, change)
+		}
+		if err != nil {
+			return err
+		}
+		return p.awaitMany(ctx, c, operations, op)
+	})
 }
 
-// interrupted is the error of a command that was interrupted, or the given one.
-func interrupted(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return errors.New("interrupted")
+// countMany is the dry run. It writes nothing.
+func (p *program) countMany(ctx context.Context, change operate.Change) error {
+	return p.withStore(ctx, func(store *pgstore.Store, config setup.Config) error {
+		queue, err := silentQueue(store, config.Limits())
+		if err != nil {
+			return failed(err)
+		}
+		operations, err := operate.NewOperations(store, queue, p.Logger())
+		if err != nil {
+			return failed(err)
+		}
+		n, err := operations.Size(ctx, change)
+		if err != nil {
+			return countError(ctx, err)
+		}
+		words, takes := wordsOfMany[change.Verb], change.Takes(n)
+		text := fmt.Sprintf("would %s %s%s%s", words.would, printing.Plural(n, "event"), words.rest, words.but)
+		if change.Verb == operate.VerbReplay {
+			text += ", within " + printing.AgeAtLeast(takes)
+		}
+		return p.writeLine(manyDoc{DryRun: true, Changed: n, Seconds: takes.Seconds()}, text)
+	})
+}
+
+// countError is the error of a count.
+func countError(ctx context.Context, err error) error {
+	var invalid *operate.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		return badInput(invalid)
+	case ctx.Err() != nil:
+		return failed(errors.New("interrupted, and nothing was changed"))
+	default:
+		return failed(err)
 	}
-	return err
+}
+
+// begun starts a change. --yes has confirmed it.
+func begun(ctx context.Context, c *connection, operations *operate.Operations, change operate.Change) (op operate.Operation, err error) {
+	by := actor(c.store)
+	if change.Verb == operate.VerbCancel {
+		change.Actor = actorOr(change.Actor, c.store)
+	}
+	if op, err = operations.Count(ctx, by, by.Name, change); err != nil {
+		return op, countError(ctx, err)
+	}
+	if op, err = operations.Confirm(ctx, by, by.Name, op.ID); err != nil {
+		return op, failed(err)
+	}
+	return op, nil
+}
+
+// resumed has a change go on that was interrupted.
+func resumed(ctx context.Context, c *connection, operations *operate.Operations, verb operate.Verb, text string) (op operate.Operation, err error) {
+	id, err := uuid.Parse(text)
+	if err != nil {
+		return op, badInput(fmt.Errorf("--resume %q is no uuid: give the operation that the interrupted command has named", text))
+	}
+	op, err = operations.Get(ctx, id)
+	if words, known := wordsOfMany[op.Change.Verb]; err == nil && op.Change.Verb != verb {
+		if !known {
+			return op, badInput(fmt.Errorf("operation %s is no %s, and unknown to this version of eventctl", id, wordsOfMany[verb].command))
+		}
+		return op, badInput(fmt.Errorf("operation %s is no %s: use eventctl %s --resume %s", id, wordsOfMany[verb].command, words.command, id))
+	}
+	if err == nil {
+		op, err = operations.Resume(ctx, actor(c.store), id)
+	}
+	switch {
+	case errors.Is(err, operate.ErrUnknownOperation):
+		return op, notFound("there is no operation %s: it ended more than a week ago, or the id is mistyped", id)
+	case err != nil:
+		return op, failed(err)
+	case op.State == operate.OperationCounted:
+		return op, badInput(fmt.Errorf("operation %s was counted, and nobody has confirmed it", id))
+	}
+	return op, nil
+}
+
+// stopTakes bounds the statements after an interrupt.
+const stopTakes = time.Minute
+
+// awaitMany works on a change to its end, whether there are other programs that do or not. An interrupt stops it.
+func (p *program) awaitMany(ctx context.Context, c *connection, operations *operate.Operations, op operate.Operation) error {
+	words := wordsOfMany[op.Change.Verb]
+	var first []refusal
+	if op.State == operate.OperationRunning {
+		if p.JSON {
+			_, _ = fmt.Fprintf(p.Stderr(), "{\"operation\":%q}\n", op.ID)
+		} else {
+			_, _ = fmt.Fprintf(p.Stderr(), "operation %s: %s to %s\n", op.ID, printing.Plural(op.Counted-op.Changed, "event"), words.would)
+		}
+		bar, shown, id := p.Progress(words.would, op.Counted, "events"), 0, op.ID
+		ended, err := operations.Await(ctx, id, func(op operate.Operation) {
+			bar.Add(op.Changed - shown)
+			shown = op.Changed
+		}, func(r operate.Changed) {
+			if len(first) < namedRefusals {
+				first = append(first, refusalOf(r))
+			}
+		})
+		bar.End()
+		if ctx.Err() != nil {
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTakes)
+			defer cancel()
+			if ended, err = operations.Stop(last, actor(c.store), id); err != nil {
+				return failed(fmt.Errorf("interrupted, and the operation could not be stopped, so that another program may go on with it: %w", err))
+			}
+		}
+		if err != nil {
+			return failed(fmt.Errorf("%w; to go on: eventctl %s --resume %s", err, words.command, id))
+		}
+		op = ended
+	}
+	return p.writeMany(op, words, first)
+}
+
+// namedRefusals is how many events a command names that the database refuses to write.
+const namedRefusals = 20
+
+// writeMany reports a change that has ended. It is an error unless all of it is done.
+func (p *program) writeMany(op operate.Operation, words manyWords, first []refusal) (err error) {
+	switch {
+	case op.State == operate.OperationFailed:
+		err = failed(fmt.Errorf("it has failed too often; when the cause is gone: eventctl %s --resume %s", words.command, op.ID))
+	case op.State == operate.OperationStopped:
+		err = failed(fmt.Errorf("it was stopped; to go on: eventctl %s --resume %s", words.command, op.ID))
+	case len(first) > 0:
+		err = refusedError("not "+words.done, first)
+	case op.Refused > 0:
+		err = notFound("the database refuses to write %s: see which triggers and constraints the tables have", printing.Plural(op.Refused, "event"))
+	}
+	id := op.ID
+	doc := manyDoc{Operation: &id, Changed: op.Changed, Running: op.Running, Busy: op.Busy, Refused: op.Refused, FirstRefused: first, Seconds: op.Change.Takes(op.Changed).Seconds()}
+	return errors.Join(err, p.writeLine(doc, doc.text(words)))
+}
+
+// checkResume refuses a flag beside --resume.
+func checkResume(cmd *cobra.Command, ids []string) error {
+	if len(ids) > 0 {
+		return badInput(errors.New("--resume and ids exclude each other: give one of them"))
+	}
+	for _, name := range []string{"canvas", "module", "name", "modifier", "error", "older-than", "newer-than", "state", "status", "attribute", "where-attribute", "all",
+		"dry-run", "yes", "reason", "actor", "value", "delay", "delay-until", "no-attributes", "rate"} {
+		if cmd.Flags().Changed(name) {
+			return badInput(fmt.Errorf("--resume and --%s exclude each other: the operation has its filter and what it does", name))
+		}
+	}
+	return nil
 }

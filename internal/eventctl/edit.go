@@ -10,7 +10,6 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
-	"eventsv2/internal/setup"
 )
 
 // editFlags describe a operate.Edit.
@@ -41,8 +40,15 @@ func (f *editFlags) any() bool {
 	return f.given("value") || f.given("delay") || f.given("delay-until") || f.given("attribute") || f.noAttributes
 }
 
-// edit returns what the flags describe.
-func (f *editFlags) edit(p *program, config setup.Config) (edit operate.Edit, err error) {
+// edit returns what the flags describe; without any, the zero Edit.
+func (f *editFlags) edit(p *program) (edit operate.Edit, err error) {
+	if !f.any() {
+		return edit, nil
+	}
+	config, err := p.config()
+	if err != nil {
+		return edit, err
+	}
 	if f.given("value") {
 		if edit.Value, err = p.value(f.value, config.MaxValueBytes); err != nil {
 			return edit, badInput(err)
@@ -74,12 +80,13 @@ func (f *editFlags) edit(p *program, config setup.Config) (edit operate.Edit, er
 func editCommand(p *program) *cobra.Command {
 	var silent bool
 	cmd := &cobra.Command{
-		Use:   "edit {ID… | filter {--dry-run | --yes}} {--value … | --attribute … | --no-attributes | --delay … | --delay-until …}",
+		Use:   "edit {ID… | filter {--dry-run | --yes} | --resume OPERATION} {--value … | --attribute … | --no-attributes | --delay … | --delay-until …}",
 		Short: "Change the value, the attributes or the due time of waiting events",
 		Long: "Change events that wait: their value, all of their attributes, or when they are due. A running event\n" +
 			"is refused: its run goes on with the value that it began with. What emit refuses is refused before\n" +
 			"anything is written. Of several ids, those that wait are edited; the exit status is 3 if any of them\n" +
 			"was refused. A filter needs --yes, or --dry-run, which counts; all of its events become the same.\n" +
+			"An interrupt stops it, and --resume goes on.\n" +
 			"eventctl retry takes the same flags, for events that have failed or were cancelled.",
 		Example: "  eventctl edit 17 --value '{\"order\": 2}'\n" +
 			"  eventctl edit 17 18 --delay 1h --attribute source=import\n" +
@@ -89,34 +96,23 @@ func editCommand(p *program) *cobra.Command {
 	filters, flags := addEventFilter(cmd, queuedEvents("where-attribute")), addEdit(cmd)
 	addSilent(cmd, &silent)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !flags.any() {
+		if !flags.any() && !filters.resuming() {
 			return badInput(errors.New("say what to change: --value, --attribute, --no-attributes, --delay or --delay-until"))
 		}
 		ids, filter, err := filters.what(args)
 		if err != nil {
 			return err
 		}
-		config, err := p.config()
+		edit, err := flags.edit(p)
 		if err != nil {
 			return err
 		}
-		edit, err := flags.edit(p, config)
-		if err != nil {
-			return err
+		if filters.many() {
+			return p.changeMany(cmd.Context(), filters, operate.Change{Verb: operate.VerbEdit, Filter: filter, Edit: edit}, silent)
 		}
 		return p.withQueue(cmd.Context(), silent, func(c *connection) error {
-			changer, err := operate.NewChanger(c.store, c.queue)
-			if err != nil {
-				return failed(err)
-			}
-			if filters.given {
-				all := func(ctx context.Context, filter operate.EventFilter) (operate.ChangedAll, error) {
-					return changer.EditAll(ctx, edit, filter)
-				}
-				return p.changeSelected(cmd.Context(), bulkChange{"edit", "edited", all}, c, filter, filters.dryRun)
-			}
-			return p.changeIDs(cmd.Context(), "edited", ids, func(ctx context.Context, batch []eventqueue.EventID) ([]operate.Changed, error) {
-				return changer.Edit(ctx, edit, batch...)
+			return p.changeIDs(cmd.Context(), c, operate.VerbEdit, ids, func(ctx context.Context, changer *operate.Changer, ids []eventqueue.EventID) ([]operate.Changed, error) {
+				return changer.Edit(ctx, edit, ids...)
 			})
 		})
 	}

@@ -45,6 +45,7 @@ type eventFilterFlags struct {
 	modifier, part, state        string
 	olderThan, newerThan         string
 	attributes                   []string
+	resume                       string
 	dryRun, yes, given, approved bool
 }
 
@@ -59,11 +60,20 @@ func addEventFilter(cmd *cobra.Command, of filterOf) *eventFilterFlags {
 	flags.StringArrayVar(&f.attributes, of.attribute, nil, "only events with this attribute, as `key=value`; several: with all of them")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "with a filter: only count the events")
 	flags.BoolVar(&f.yes, "yes", false, "with a filter: yes, all of them")
+	flags.StringVar(&f.resume, "resume", "", "go on with the `operation` of this id, which was interrupted")
 	return f
 }
 
-// what returns the ids on the command line, or, if given is set, the filter of the flags.
+func (f *eventFilterFlags) resuming() bool { return f.changed("resume") }
+
+// many reports whether the command is about a filter, or an operation that has one.
+func (f *eventFilterFlags) many() bool { return f.given || f.resuming() }
+
+// what returns the ids on the command line, or the filter of the flags; neither when it resumes.
 func (f *eventFilterFlags) what(args []string) (ids []eventqueue.EventID, filter operate.EventFilter, err error) {
+	if f.resuming() {
+		return nil, filter, checkResume(f.scope.cmd, args)
+	}
 	if err = f.check(args); err != nil {
 		return nil, filter, err
 	}

@@ -18,11 +18,11 @@ func TestCancel(t *testing.T) {
 	c.run("cancel", "2").is(exitOK, "cancelled 0 events\n", "") // I14
 	c.run("cancel", "2", "3", "101", "102", "9223372036854775807").is(exitNotFound, "cancelled 0 events\n",
 		"not cancelled: event 3 is running: a worker holds its lock, which is valid for ")
-	c.run("cancel", "101").is(exitNotFound, "", "event 101 has failed, and does not run again unless it is retried")
+	c.run("cancel", "101").is(exitNotFound, "", "event 101 has failed: eventctl retry 101 moves it back")
 	c.run("show", "2").is(exitOK, "cancelled", "")
 	c.run("log", "list", "--status", "cancelled", "--limit", "1").is(exitOK, "cancelled", "")
-	c.run("requeue", "2").is(exitNotFound, "", "event 2 was cancelled: use eventctl retry 2")
-	c.run("delete", "2").is(exitNotFound, "", "event 2 was cancelled, and does not run again unless it is retried")
+	c.run("requeue", "2").is(exitNotFound, "", "event 2 was cancelled: eventctl retry 2 moves it back")
+	c.run("delete", "2").is(exitNotFound, "", "event 2 was cancelled: eventctl retry 2 moves it back")
 	if n := len(server.Messages()); n != 0 {
 		t.Errorf("%d notifications of cancelled events", n)
 	}
@@ -38,7 +38,7 @@ func TestDelete(t *testing.T) {
 	seed(c)
 	var doc changedDoc
 	c.run("delete", "--json", "--no-notify", "1", "2", "3", "102").is(exitNotFound, "", `{"error":"not deleted: event 3`).into(&doc)
-	if doc.Done != 2 || len(doc.Refused) != 2 {
+	if doc.Changed != 2 || len(doc.Refused) != 2 {
 		t.Errorf("%+v", doc)
 	}
 	if n := one[int](c, `SELECT (SELECT count(*) FROM events_v2 WHERE id < 3) + (SELECT count(*) FROM event_log WHERE id < 3)`); n != 0 {
@@ -81,9 +81,9 @@ func TestCancelByAFilter(t *testing.T) {
 	}
 	c.run(append(greet, "--dry-run")...).is(exitOK, "would cancel 4 events, but for those that run then\n", "")
 	c.run("cancel", "--error", "no luck", "--dry-run", "--json").is(exitOK, `{"dry_run":true,"changed":1,"running":0,"busy":0,"refused":0}`, "")
-	c.run(append(greet, "--yes")...).is(exitOK, "cancelled 3 events; left 1 running event\n", "")
-	c.run(append(greet, "--yes")...).is(exitOK, "cancelled 0 events; left 1 running event\n", "")
-	c.run("delete", "--canvas", canvasB, "--older-than", "50h", "--yes").is(exitOK, "deleted 1 event\n", "")
+	c.run(append(greet, "--yes")...).is(exitOK, "cancelled 3 events; left 1 running event\n", "to cancel")
+	c.run(append(greet, "--yes")...).is(exitOK, "cancelled 0 events; left 1 running event\n", "to cancel")
+	c.run("delete", "--canvas", canvasB, "--older-than", "50h", "--yes").is(exitOK, "deleted 1 event\n", "to delete")
 	if got := one[string](c, `SELECT string_agg(id::text, ' ' ORDER BY id) FROM events_v2`); got != "3 5 6" {
 		t.Errorf("events %s are left, want 3 5 6", got)
 	}
@@ -95,7 +95,7 @@ func TestACancelIsExplained(t *testing.T) {
 	c := newCLI(t)
 	seed(c)
 	c.run("cancel", "--no-notify", "--reason", "emitted twice", "--actor", "ada", "2").is(exitOK, "cancelled 1 event\n", "")
-	c.run("cancel", "--no-notify", "--name", "greet", "--canvas", canvasA, "--state", "waiting", "--yes").is(exitOK, "cancelled 1 event\n", "")
+	c.run("cancel", "--no-notify", "--name", "greet", "--canvas", canvasA, "--state", "waiting", "--yes").is(exitOK, "cancelled 1 event\n", "to cancel")
 	c.run("cancel", "--reason", strings.Repeat("x", 2000), "1").is(exitBadInput, "", "reason: is 2000 bytes long: the limit is 1024")
 	shown := c.run("show", "2").is(exitOK, "cancelled by", "")
 	if !strings.Contains(shown.out, "ada") || !strings.Contains(shown.out, "emitted twice") {
@@ -118,14 +118,14 @@ func TestChangesByAFilter(t *testing.T) {
 	seed(c)
 	edit := []string{"edit", "--canvas", canvasA, "--name", "greet", "--value", `"new"`, "--attribute", "by=hand"}
 	c.run(append(edit, "--dry-run")...).is(exitOK, "would edit 4 events, but for those that run then\n", "")
-	c.run(append(edit, "--yes")...).is(exitOK, "edited 3 events; left 1 running event\n", "")
+	c.run(append(edit, "--yes")...).is(exitOK, "edited 3 events; left 1 running event\n", "to edit")
 	if n := one[int](c, `SELECT count(*) FROM events_v2 WHERE value = '"new"' AND attributes = '{"by": "hand"}'`); n != 3 {
 		t.Errorf("%d events are edited, want 3", n)
 	}
 	delayed := one[int](c, `SELECT count(*) FROM events_v2 WHERE delay_until > now()`)
 	c.run("requeue", "--state", "delayed", "--dry-run").is(exitOK, fmt.Sprintf("would requeue %d event", delayed), "")
-	c.run("requeue", "--state", "delayed", "--yes").is(exitOK, fmt.Sprintf("requeued %d event", delayed), "")
-	c.run("requeue", "--attribute", "by=hand", "--state", "running", "--yes", "--json").is(exitOK, `{"dry_run":false,"changed":0,"running":0,"busy":0,"refused":0}`, "")
+	c.run("requeue", "--state", "delayed", "--yes").is(exitOK, fmt.Sprintf("requeued %d event", delayed), "to requeue")
+	c.run("requeue", "--attribute", "by=hand", "--state", "running", "--yes", "--json").is(exitOK, `"dry_run":false,"changed":0,"running":0,"busy":0,"refused":0}`, "operation")
 	if n := one[int](c, `SELECT count(*) FROM events_v2 WHERE delay_until > now()`); n != 0 || delayed == 0 {
 		t.Errorf("of %d delayed events %d are still delayed", delayed, n)
 	}

@@ -27,9 +27,9 @@ func TestReplay(t *testing.T) {
 	if n := len(server.Messages()); n != 3 {
 		t.Errorf("%d notifications, want 3", n)
 	}
-	var doc replayedDoc
+	var doc manyDoc
 	c.run("replay", "--json", "--no-notify", "--name", "greet", "--yes").is(exitOK, "", `{"operation":"`).into(&doc)
-	if doc.Replayed != 3 || doc.Operation == nil || doc.DryRun {
+	if doc.Changed != 3 || doc.Operation == nil || doc.DryRun {
 		t.Errorf("%+v", doc)
 	}
 	c.run("replay", "--resume", doc.Operation.String()).is(exitOK, "replayed 3 events\n", "")

@@ -46,7 +46,7 @@ func TestRequeueRefuses(t *testing.T) {
 	server := c.publishing()
 	seed(c)
 	c.run("requeue", "3").is(exitNotFound, "requeued 0 events\n", "event 3 is running: a worker holds its lock, which is valid for ")
-	c.run("requeue", "101").is(exitNotFound, "requeued 0 events\n", "event 101 has failed: use eventctl retry 101")
+	c.run("requeue", "101").is(exitNotFound, "requeued 0 events\n", "event 101 has failed: eventctl retry 101 moves it back")
 	c.run("requeue", "102").is(exitNotFound, "requeued 0 events\n", "event 102 has completed: emit a new event")
 	c.run("requeue", "9223372036854775807").is(exitNotFound, "", "is neither in the queue nor in event_log")
 	if n := len(server.Messages()); n != 0 {
@@ -68,16 +68,16 @@ func TestRequeueAsJSON(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	seed(c)
-	var doc requeuedDoc
+	var doc changedDoc
 	c.run("requeue", "--json", "--no-notify", "2", "3", "4", "5").is(exitNotFound, "", `{"error":"not requeued: event 3`).into(&doc)
-	if doc.Requeued != 3 || len(doc.TakenOver) != 1 || doc.TakenOver[0] != 4 || len(doc.HeldBack) != 1 || doc.HeldBack[0] != (heldBack{5, "pause"}) ||
+	if doc.Changed != 3 || len(doc.TakenOver) != 1 || doc.TakenOver[0] != 4 || len(doc.HeldBack) != 1 || doc.HeldBack[0] != (heldBack{5, "pause"}) ||
 		len(doc.Refused) != 1 || doc.Refused[0].ID != 3 {
 		t.Errorf("%+v", doc)
 	}
 	if n := one[int](c, `SELECT count(*) FROM events_v2 WHERE id IN (2, 4, 5) AND notified_at IS NULL`); n != 3 {
 		t.Errorf("%d notifications are owed, want 3", n)
 	}
-	c.run("requeue", "--json", "--no-notify", "1").is(exitOK, `{"requeued":1,"taken_over":[],"held_back":[],"refused":[]}`, "")
+	c.run("requeue", "--json", "--no-notify", "1").is(exitOK, `{"changed":1,"refused":[]}`, "")
 }
 
 func TestRequeueWhilePubSubFails(t *testing.T) {
@@ -99,5 +99,5 @@ func TestAnInterruptedRequeueRequeuesWholeBatches(t *testing.T) {
 	c.publishing(pstest.ServerReactorOption{FuncName: "Publish", Reactor: &interrupter{left: 1, cancel: cancel}})
 	c.exec(`INSERT INTO events_v2 (canvas_id, module, name, modifier, value) SELECT $1, 'WORKER', 'greet', '_', '1' FROM generate_series(1, 1500)`, canvasA)
 	ids := strings.Fields(one[string](c, `SELECT string_agg(id::text, ' ' ORDER BY id) FROM events_v2`))
-	c.runWith(ctx, nil, append([]string{"requeue"}, ids...)...).is(exitFailed, "requeued 1000 events\n", "1000 events requeued, and then: interrupted")
+	c.runWith(ctx, nil, append([]string{"requeue"}, ids...)...).is(exitFailed, "requeued 250 events\n", "250 events requeued, and then: interrupted")
 }

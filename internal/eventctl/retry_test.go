@@ -28,8 +28,8 @@ func TestRetry(t *testing.T) {
 	c.run("retry", "101").is(exitNotFound, "", "event 101 is not failed, or already back in the queue")
 	c.run("retry", "1").is(exitNotFound, "", "event 1 is not failed, or already back in the queue")
 	c.run("retry", "102").is(exitNotFound, "", "event 102 has completed")
-	c.run("retry", "9223372036854775807").is(exitNotFound, "", "neither in event_log nor in the queue")
-	c.run("retry", "103", "103", "102").is(exitNotFound, "moved 1 event", "not retried: event 102 has completed")
+	c.run("retry", "9223372036854775807").is(exitNotFound, "", "neither in the queue nor in event_log")
+	c.run("retry", "103", "103", "102").is(exitNotFound, "moved 1 event", "not moved: event 102 has completed")
 	if n := one[int](c, `SELECT count(*) FROM event_log`); n != 1 {
 		t.Errorf("%d entries are left in event_log, want 1", n)
 	}
@@ -39,9 +39,9 @@ func TestRetryAsJSON(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	seed(c)
-	var doc retriedDoc
+	var doc changedDoc
 	c.run("retry", "--json", "--no-notify", "101", "102").is(exitNotFound, "", `{"error":"`).into(&doc)
-	if doc.Retried != 1 || len(doc.Refused) != 1 || doc.Refused[0].ID != 102 {
+	if doc.Changed != 1 || len(doc.Refused) != 1 || doc.Refused[0].ID != 102 {
 		t.Errorf("%+v", doc)
 	}
 	if pending := one[bool](c, `SELECT notified_at IS NULL FROM events_v2 WHERE id = 101`); !pending {
@@ -69,8 +69,8 @@ func TestRetryAll(t *testing.T) {
 			CASE WHEN id % 5 = 1 THEN 'COMPLETED' ELSE 'FAILED' END::event_log_status, 2, 3, 'x', now()
 		FROM generate_series(1, 4000) AS id`, canvasA, canvasB)
 	all := scopeArgs("retry", canvasA, "WORKER", "greet", "--all")
-	c.run(all...).is(exitOK, "moved 2400 events back into the queue\n", "")
-	c.run(all...).is(exitOK, "moved 0 events back into the queue\n", "")
+	c.run(all...).is(exitOK, "moved 2400 events back into the queue\n", "to move")
+	c.run(all...).is(exitOK, "moved 0 events back into the queue\n", "to move")
 	if n := c.events(); n != 2400 {
 		t.Errorf("%d events are back, want 2400", n)
 	}
@@ -90,7 +90,7 @@ func TestAnInterruptedRetryMovesWholeBatches(t *testing.T) {
 	c.publishing(pstest.ServerReactorOption{FuncName: "Publish", Reactor: &interrupter{left: 1, cancel: cancel}})
 	c.exec(`INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at)
 		SELECT id, $1, 'WORKER', 'greet', '_', '1', 'FAILED', 2, 3, 'x', now() FROM generate_series(1, 1500) AS id`, canvasA)
-	r := c.runWith(ctx, nil, scopeArgs("retry", canvasA, "WORKER", "greet", "--all")...).is(exitFailed, "moved 1000 events", "1000 events moved")
+	r := c.runWith(ctx, nil, scopeArgs("retry", canvasA, "WORKER", "greet", "--all")...).is(exitFailed, "moved 1000 events", "it was stopped; to go on: eventctl retry --resume ")
 	if n := c.events(); n != 1000 || strings.Contains(r.err, "warning") {
 		t.Errorf("%d events are back, want 1000; %s", n, r.err)
 	}
@@ -105,13 +105,13 @@ func TestRetryByAFilter(t *testing.T) {
 			CASE WHEN id % 5 = 2 THEN 'connection refused' ELSE 'no such order' END, now() - interval '3 h', now() - interval '2 h' * (id % 2)
 		FROM generate_series(1, 20) AS id`, canvasA)
 	c.run("retry", "--error", "refused", "--dry-run").is(exitOK, "would move 4 events back into the queue\n", "")
-	c.run("retry", "--error", "refused", "--newer-than", "1h", "--value", `"new"`, "--yes").is(exitOK, "moved 2 events back into the queue\n", "")
+	c.run("retry", "--error", "refused", "--newer-than", "1h", "--value", `"new"`, "--yes").is(exitOK, "moved 2 events back into the queue\n", "to move")
 	if n := one[int](c, `SELECT count(*) FROM events_v2 WHERE value = '"new"'`); n != 2 || c.events() != 2 {
 		t.Errorf("%d of %d events have the new value, want 2", n, c.events())
 	}
-	c.run("retry", "--name", "greet", "--status", "cancelled", "--yes").is(exitOK, "moved 4 events back into the queue\n", "")
+	c.run("retry", "--name", "greet", "--status", "cancelled", "--yes").is(exitOK, "moved 4 events back into the queue\n", "to move")
 	c.run("log", "delete", "--error", "no such", "--dry-run").is(exitOK, "would delete 12 events from event_log\n", "")
-	c.run("log", "delete", "--error", "no such", "--yes", "--json").is(exitOK, `{"dry_run":false,"events":12}`, "")
+	c.run("log", "delete", "--error", "no such", "--yes", "--json").is(exitOK, `"dry_run":false,"changed":12,`, "operation")
 	if n := one[int](c, `SELECT count(*) FROM event_log`); n != 2 || c.events() != 6 {
 		t.Errorf("%d events are left in event_log and %d are back, want 2 and 6", n, c.events())
 	}

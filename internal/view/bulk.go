@@ -36,7 +36,7 @@ func (f EventFilter) Filter() operate.EventFilter {
 // Operation is a change of many events.
 type Operation struct {
 	ID        uuid.UUID              `json:"id" format:"uuid" doc:"Confirms the operation, for whoever has counted it, until expires_at."`
-	Verb      operate.Verb           `json:"verb" enum:"cancel,delete,run,edit,retry,replay"`
+	Verb      operate.Verb           `json:"verb" enum:"cancel,delete,run,edit,retry,delete_ended,replay"`
 	Filter    EventFilter            `json:"filter"`
 	Reason    string                 `json:"reason,omitempty"`
 	Rate      float64                `json:"rate,omitempty"`

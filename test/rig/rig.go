@@ -290,20 +290,20 @@ func EdgesOfDelays() []int64 {
 	}
 }
 
-// Requeuer makes a Requeuer on the store and the queue of the rig.
-func (r *Rig) Requeuer() *operate.Requeuer {
+// Changer makes a Changer on the store and the queue of the rig.
+func (r *Rig) Changer() *operate.Changer {
 	r.T.Helper()
-	requeuer, err := operate.NewRequeuer(r.Store, r.Queue)
+	changer, err := operate.NewChanger(r.Store, r.Queue)
 	if err != nil {
 		r.T.Fatal(err)
 	}
-	return requeuer
+	return changer
 }
 
 // Requeue makes events run now.
-func (r *Rig) Requeue(ids ...eventqueue.EventID) []operate.Requeued {
+func (r *Rig) Requeue(ids ...eventqueue.EventID) []operate.Changed {
 	r.T.Helper()
-	results, err := r.Requeuer().Requeue(testenv.Context(r.T), ids...)
+	results, err := r.Changer().Requeue(testenv.Context(r.T), ids...)
 	if err != nil {
 		r.T.Fatal(err)
 	}

@@ -11,10 +11,13 @@ import (
 	"eventsv2/test/oracle"
 )
 
-var (
-	_ operate.ChangeStore  = (*port)(nil)
-	_ operate.RequeueStore = (*port)(nil)
-)
+// changeStore is a port to a Changer, which is not asked for what it would do with the history.
+type changeStore struct {
+	*port
+	unused
+}
+
+type unused struct{ operate.ChangeStore }
 
 // LastQueued implements operate.SelectStore.
 func (s *port) LastQueued(ctx context.Context) (last eventqueue.EventID, err error) {
@@ -58,20 +61,13 @@ func (s *port) Edit(ctx context.Context, edit operate.Edit, ids []eventqueue.Eve
 	return onlyIf(results, err), err
 }
 
-// Requeue implements operate.RequeueStore.
-func (s *port) Requeue(ctx context.Context, ids []eventqueue.EventID) (results []operate.Requeued, err error) {
+// Requeue implements operate.ChangeStore.
+func (s *port) Requeue(ctx context.Context, ids []eventqueue.EventID) (results []operate.Changed, err error) {
 	err = s.do(ctx, "Requeue", fmt.Sprint(ids), func() (string, error) {
 		results, err = s.mem.Requeue(ctx, ids)
-		changed := make([]operate.Changed, len(results))
-		for i, r := range results {
-			changed[i] = operate.Changed{ID: r.ID, Result: operate.ChangeResult(r.Result)}
-			if r.Result == operate.RequeueDone {
-				changed[i].Result = operate.ChangeDone
-			}
-		}
 		var now time.Duration
-		s.p.w.changed(s.p, "event tried now", operate.Edit{Delay: &now}, changed)
-		return describeChanges(changed), err
+		s.p.w.changed(s.p, "event tried now", operate.Edit{Delay: &now}, results)
+		return describeChanges(results), err
 	})
 	return onlyIf(results, err), err
 }
@@ -99,7 +95,7 @@ func (w *world) cancelled(p *process, results []operate.Changed) {
 func (w *world) changed(p *process, what string, edit operate.Edit, results []operate.Changed) {
 	for _, r := range results {
 		w.countChange(r, what)
-		if r.Result != operate.ChangeDone {
+		if !r.Done() {
 			continue
 		}
 		record := oracle.Record{Kind: oracle.Changed, Actor: p.name, Event: r.ID, Retries: int(w.row(r.ID).Retries), LockTimeout: lockTimeout,
@@ -122,7 +118,7 @@ func (w *world) changed(p *process, what string, edit operate.Edit, results []op
 func (w *world) countChange(r operate.Changed, what string) {
 	if r.Result == operate.ChangeRunning {
 		what += ": refused, it runs"
-	} else if r.Result != operate.ChangeDone {
+	} else if !r.Done() {
 		return
 	}
 	w.mu.Lock()

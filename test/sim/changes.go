@@ -3,48 +3,65 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
 )
 
-// changer is what an operator changes waiting events with.
-type changer struct {
-	*operate.Changer
-	*operate.Requeuer
+// newChanger returns what an operator changes waiting events with.
+func (p *process) newChanger() *operate.Changer {
+	changer, err := operate.NewChanger(changeStore{port: p.store()}, p.queue)
+	if err != nil {
+		panic(err)
+	}
+	return changer
 }
 
-func (p *process) newChanger() changer {
-	changes, err := operate.NewChanger(p.store(), p.queue)
+// changeSelected changes the events of a filter, as operate.Operations do.
+func (p *process) changeSelected(ctx context.Context, filter operate.EventFilter, change func(ctx context.Context, ids ...eventqueue.EventID) ([]operate.Changed, error)) {
+	last, err := p.store().LastQueued(ctx)
 	if err != nil {
-		panic(err)
+		return
 	}
-	requeues, err := operate.NewRequeuer(p.store(), p.queue)
+	ids, _, err := p.store().Select(ctx, filter, 0, last, selectPage)
 	if err != nil {
-		panic(err)
+		return
 	}
-	return changer{changes, requeues}
+	for piece := range slices.Chunk(ids, operate.MaxChangeEvents) {
+		if _, err := change(ctx, piece...); err != nil {
+			return
+		}
+	}
 }
+
+// selectPage is more events than there are.
+const selectPage = 5000
 
 // changeEvents cancels, edits or requeues some events, or those of a filter. What fails may have
 // happened, or half of it.
-func (p *process) changeEvents(ctx context.Context, c changer, d dice) {
+func (p *process) changeEvents(ctx context.Context, c *operate.Changer, d dice) {
 	ids, filter := p.drawEvents(d), drawFilter(d)
 	byFilter, why := d.chance(0.4), operate.Cancellation{Reason: "simulated", Actor: p.name}
 	switch kind := d.IntN(3); {
 	case kind == 0 && byFilter:
 		filter.NewerThan = d.between(time.Second, 20*time.Second) // so that the others are left to the workers
-		_, _ = c.CancelAll(ctx, why, filter)
+		p.changeSelected(ctx, filter, func(ctx context.Context, ids ...eventqueue.EventID) ([]operate.Changed, error) {
+			return c.Cancel(ctx, why, ids...)
+		})
 	case kind == 0:
 		_, _ = c.Cancel(ctx, why, ids...)
 	case kind == 1 && byFilter:
-		_, _ = c.EditAll(ctx, p.drawEdit(d), filter)
+		edit := p.drawEdit(d)
+		p.changeSelected(ctx, filter, func(ctx context.Context, ids ...eventqueue.EventID) ([]operate.Changed, error) {
+			return c.Edit(ctx, edit, ids...)
+		})
 	case kind == 1:
 		_, _ = c.Edit(ctx, p.drawEdit(d), ids...)
 	case byFilter:
 		filter.State = []operate.EventState{"", operate.StateDelayed, operate.StateExpired, operate.StateWaiting}[d.IntN(4)]
-		_, _ = c.RequeueAll(ctx, filter)
+		p.changeSelected(ctx, filter, c.Requeue)
 	default:
 		_, _ = c.Requeue(ctx, ids...)
 	}

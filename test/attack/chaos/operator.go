@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/audit"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/backoff"
 	"eventsv2/test/attack/chaos/task"
@@ -21,12 +22,12 @@ const slotOperator = "operator"
 // operator cancels, delays and has tried now what waits, by id and by filter, beside the workers. Its
 // connections are the emitters'.
 type operator struct {
-	changer  *operate.Changer
-	requeuer *operate.Requeuer
-	pool     *pgxpool.Pool
-	scopes   []eventqueue.Scope
-	spared   [16]byte // a canvas
-	seed     int64
+	changer    *operate.Changer
+	operations *operate.Operations
+	pool       *pgxpool.Pool
+	scopes     []eventqueue.Scope
+	spared     [16]byte // a canvas
+	seed       int64
 
 	mu   sync.Mutex
 	left int // running events that it was refused
@@ -67,19 +68,29 @@ func (o *operator) operate(ctx context.Context, random *rand.Rand) {
 		}
 	case 1:
 		filter.NewerThan = time.Second
-		done, _ := o.changer.CancelAll(ctx, why, filter)
-		o.count(done.Running)
+		o.changeMany(ctx, operate.Change{Verb: operate.VerbCancel, Filter: filter, Reason: why.Reason, Actor: why.Actor})
 	case 2:
 		if ids := o.some(ctx, random, true); len(ids) > 0 {
 			o.refused(o.changer.Edit(ctx, operate.Edit{Delay: &delay}, ids...))
 		}
 	case 3:
 		if ids := o.some(ctx, random, false); len(ids) > 0 {
-			_, _ = o.requeuer.Requeue(ctx, ids...)
+			_, _ = o.changer.Requeue(ctx, ids...)
 		}
 	default:
-		done, _ := o.requeuer.RequeueAll(ctx, filter)
-		o.count(done.Running)
+		o.changeMany(ctx, operate.Change{Verb: operate.VerbRun, Filter: filter})
+	}
+}
+
+func (o *operator) changeMany(ctx context.Context, change operate.Change) {
+	by := audit.Actor{Name: slotOperator, Via: "chaos"}
+	op, err := o.operations.Count(ctx, by, slotOperator, change)
+	if err == nil {
+		op, err = o.operations.Confirm(ctx, by, slotOperator, op.ID)
+	}
+	if err == nil {
+		op, _ = o.operations.Await(ctx, op.ID, func(operate.Operation) {}, func(operate.Changed) {})
+		o.count(op.Running)
 	}
 }
 

@@ -219,15 +219,16 @@ func (s *stage) prepareOperator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	changer, err := operate.NewChanger(pgstore.New(opened.Pool), opened.Queue)
+	store := pgstore.New(opened.Pool)
+	changer, err := operate.NewChanger(store, opened.Queue)
 	if err != nil {
 		return err
 	}
-	requeuer, err := operate.NewRequeuer(pgstore.New(opened.Pool), opened.Queue)
+	operations, err := operate.NewOperations(store, opened.Queue, nil)
 	if err != nil {
 		return err
 	}
-	s.operator = &operator{changer: changer, requeuer: requeuer, pool: s.control, scopes: s.scopes(), spared: s.untouchable(), seed: s.opts.seed}
+	s.operator = &operator{changer: changer, operations: operations, pool: s.control, scopes: s.scopes(), spared: s.untouchable(), seed: s.opts.seed}
 	return nil
 }
 
