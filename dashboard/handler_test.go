@@ -55,6 +55,22 @@ func TestHoldAHandler(t *testing.T) {
 	}
 }
 
+// Wider and narrower rules are added on the page of a handler, and both it and the page of handlers show them.
+func TestAddWiderAndNarrowerRules(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t).seed()
+	b := q.steering(access.Verbs()...)
+	at := "/handler?" + handlerForm(seeded).Encode()
+	b.leads(b.post("/handler/pause", handlerForm(seeded, "begins", "send", "reason", "a flood")), at)
+	b.leads(b.post("/handler/block", handlerForm(seeded, "modifier", "formal")), at)
+	b.wants(b.get(at), 200, "with all whose names begin with send", "a flood", "only with modifier formal", `action="/handler/pause"`)
+	b.wants(b.get("/handlers"), 200, "with all whose names begin with send", "only with modifier formal")
+	if got := q.one(`SELECT string_agg(concat_ws(' ', rule_type, handler_name, modifier, prefix), ', ' ORDER BY rule_type) FROM scheduling_rules WHERE handler_name <> 'held' AND canvas_id = $1`, seeded.Canvas.String()); got != "pause send  t, block send_invoice formal f" {
+		t.Errorf("the rules are %s", got)
+	}
+	b.wants(b.post("/handler/pause", handlerForm(seeded, "modifier", "no\nname")), 422, "modifier: ")
+}
+
 // What holds a handler with others back, or only a part of it, is lifted on its page as well, and by and by.
 func TestLiftWiderAndNarrowerRules(t *testing.T) {
 	t.Parallel()

@@ -55,7 +55,10 @@ func (a *api) addRules() {
 
 // rules returns what changes rules as the caller, for a scope on whose canvas they have a verb.
 func (a *api) rules(ctx context.Context, verb access.Verb, scope operate.RuleScope) (*operate.Rules, error) {
-	if err := may(ctx, verb, scope.Canvas); err != nil {
+	if scope.Whole() && !callerOf(ctx).MayEverywhere(access.Administer) {
+		return nil, huma.Error403Forbidden("your token lacks the verb administer on all canvases, which a rule of the whole queue is about")
+	}
+	if err := may(ctx, verb, scope.Canvas); !scope.Whole() && err != nil {
 		return nil, err
 	}
 	if err := scope.Validate(); err != nil {
