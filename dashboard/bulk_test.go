@@ -77,7 +77,7 @@ func TestReplayAllThatIsFiltered(t *testing.T) {
 	b.leads(b.post(at+"/confirm", nil), at)
 	q.work(operations)
 	b.wants(b.get(at), 200, "done")
-	b.wants(b.get("/events/"+q.one(`SELECT id::text FROM events_v2`)), 200, `Replayed from</dt><dd><a href="/events/70001">`)
+	b.wants(b.get("/events/"+q.one(`SELECT id::text FROM events_v2`)), 200, "Replayed from</dt>\n<dd><a href=\"/events/70001\">")
 }
 
 // Without a filter, without the verb, on another canvas, and for states that allow nothing, nothing is offered or counted.

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"go.uber.org/zap"
@@ -67,9 +68,20 @@ func New(c Config) (*Handler, error) {
 	return &Handler{d.routes(assets), d}, nil
 }
 
+// indentation is that of the files of pages, which the pages that are served do without.
+var indentation = regexp.MustCompile(`(?m)^\t+`)
+
 // parse reads the pages, each with the layout around it.
 func (d *dashboard) parse() error {
 	d.pages = map[string]*template.Template{}
+	text := func(name string) (string, error) {
+		file, err := files.ReadFile(name)
+		return indentation.ReplaceAllString(string(file), ""), err
+	}
+	layout, err := text("pages/layout.html")
+	if err != nil {
+		return err
+	}
 	names, err := fs.Glob(files, "pages/*.html")
 	if err != nil {
 		return err
@@ -78,9 +90,16 @@ func (d *dashboard) parse() error {
 		if name == "pages/layout.html" {
 			continue
 		}
-		page, err := template.New("layout.html").Funcs(functions()).ParseFS(files, "pages/layout.html", name)
+		own, err := text(name)
 		if err != nil {
 			return err
+		}
+		page, err := template.New("layout.html").Funcs(functions()).Parse(layout)
+		if err == nil {
+			page, err = page.Parse(own)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 		d.pages[strings.TrimSuffix(strings.TrimPrefix(name, "pages/"), ".html")] = page
 	}

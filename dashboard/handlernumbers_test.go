@@ -18,7 +18,7 @@ func TestNumbersOfAHandler(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := q.steering(access.Verbs()...)
-	b.wants(b.get("/handler?"+handlerForm(seeded).Encode()), 200, "<dt>Oldest due</dt><dd>12m0s</dd>", "Runs in the last 6 hours", "From due to start",
+	b.wants(b.get("/handler?"+handlerForm(seeded).Encode()), 200, "<dt>Oldest due</dt>\n<dd>12m0s</dd>", "Runs in the last 6 hours", "From due to start",
 		"/events/"+q.ids[0].String(), "tried again", "&lt;script&gt;alert(", "No limit holds it back", "/failed?canvas=")
 	page := b.get("/handler?" + handlerForm(charge).Encode())
 	b.wants(page, 200, `<span class="state failed">failed</span>`, "card 60 was refused", "WORKER / charge_card", `data-h="At once">7<`)
