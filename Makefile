@@ -129,7 +129,7 @@ deploy-check: services ## the files in deploy/ against the APIs of the cloud and
 
 EVENTS ?= 1000000
 .PHONY: scale
-scale: services ## what each page of the dashboard and each read of the API costs with a million EVENTS
+scale: services ## what each page of the dashboard, each read of the API and each change of many costs with a million EVENTS
 	@go run ./test/withservices -- go test ./test/scale -count=1 -timeout 2h -events $(EVENTS)
 
 HOURS ?= 1

@@ -54,9 +54,9 @@ func pages() []string {
 
 // measured are the statements since it was reset.
 type measured struct {
-	mu         sync.Mutex
-	statements int
-	took       time.Duration
+	mu            sync.Mutex
+	statements    int
+	took, slowest time.Duration
 }
 
 type beginning struct{}
@@ -69,7 +69,8 @@ func (m *measured) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQu
 	if began, ok := ctx.Value(beginning{}).(time.Time); ok {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.statements, m.took = m.statements+1, m.took+time.Since(began)
+		one := time.Since(began)
+		m.statements, m.took, m.slowest = m.statements+1, m.took+one, max(m.slowest, one)
 	}
 }
 
@@ -87,19 +88,18 @@ func (m *measured) reset() (statements int, took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	statements, took = m.statements, m.took
-	m.statements, m.took = 0, 0
+	m.statements, m.took, m.slowest = 0, 0, 0
 	return statements, took
 }
 
-// TestPages measures each page.
-func TestPages(t *testing.T) {
-	t.Parallel()
-	config, err := pgxpool.ParseConfig(testenv.DatabaseURL(t))
+// pool makes a pool whose statements are measured.
+func (m *measured) pool(t *testing.T, databaseURL string) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var m measured
-	config.ConnConfig.Tracer, config.MaxConns = &m, 2
+	config.ConnConfig.Tracer, config.MaxConns = m, 2
 	for name, value := range map[string]string{"work_mem": "16MB", "enable_seqscan": "off", "jit": "off"} { // as the programs have them
 		config.ConnConfig.RuntimeParams[name] = value
 	}
@@ -108,6 +108,14 @@ func TestPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
+	return pool
+}
+
+// TestPages measures each page.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	var m measured
+	pool := m.pool(t, testenv.DatabaseURL(t))
 	n := max(*events, few)
 	filled(t, pool, n)
 	handler := served(t, rig.NewOn(t, pool))
