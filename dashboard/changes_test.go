@@ -79,7 +79,7 @@ func TestChangeAnEvent(t *testing.T) {
 	state("It was cancelled")
 	state("by test:ada, before any worker had claimed it: no longer &lt;script&gt;")
 	b.leads(b.post(at+"/cancel", nil), at)
-	state("was not cancelled: it is cancelled")
+	state("was cancelled: a retry moves it back into the queue")
 	b.leads(b.post(at+"/edit", url.Values{"value": {`"again"`}, "attributes": {"{}"}}), at)
 	state("It is back in the queue")
 	if got := q.one(`SELECT value || coalesce(attributes::text, '-') FROM events_v2 WHERE id = $1`, id); got != `"again"-` {
@@ -89,7 +89,7 @@ func TestChangeAnEvent(t *testing.T) {
 	b.leads(b.post(at+"/retry", nil), at)
 	state("It is back in the queue")
 	b.leads(b.post(at+"/retry", nil), at)
-	state("in the queue already")
+	state("already back in the queue")
 	b.leads(b.post(at+"/cancel", nil), at)
 	b.leads(b.post(at+"/delete", nil), "/events?state=cancelled")
 	b.wants(b.get("/events"), 200, "Event "+id.String()+" was deleted.")
@@ -259,7 +259,7 @@ func TestNobodyRetriesWhatTheyHaveNotSeen(t *testing.T) {
 	if err := tx.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if page := <-answer; !strings.Contains(page, "was not retried: somebody has changed it") {
+	if page := <-answer; !strings.Contains(page, "has been changed since it was read") {
 		t.Errorf("the page is %s", page)
 	}
 	b.wants(b.post(at+"/edit", form), http.StatusConflict, "has changed since you opened the form")
@@ -299,7 +299,7 @@ func TestChangeARunningEvent(t *testing.T) {
 	at := "/events/" + id.String()
 	for _, change := range []string{"run", "cancel", "delete", "edit"} {
 		b.leads(b.post(at+"/"+change, changes[change]), at)
-		b.wants(b.get(at), 200, "a worker runs it")
+		b.wants(b.get(at), 200, "is running: a worker holds its lock")
 	}
 	if n := q.audited(""); n != "0" {
 		t.Errorf("%s rows", n)

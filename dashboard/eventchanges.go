@@ -9,6 +9,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/internal/logkey"
 	"eventsv2/internal/view"
 )
 
@@ -56,7 +57,7 @@ func (d *dashboard) cancelEvent(r *http.Request) (string, flash, error) {
 	if err != nil {
 		return "", flash{}, err
 	}
-	return eventPath(id), d.said(results[0], "cancelled", "It was cancelled, and does not run. Retry it to have it run after all."), nil
+	return eventPath(id), d.said(results[0], "It was cancelled, and does not run. Retry it to have it run after all."), nil
 }
 
 func (d *dashboard) deleteEvent(r *http.Request) (string, flash, error) {
@@ -79,7 +80,7 @@ func (d *dashboard) deleteEvent(r *http.Request) (string, flash, error) {
 	if results[0].Result == operate.ChangeDone {
 		path = "/events"
 	}
-	return path, d.said(results[0], "deleted", "Event "+id.String()+" was deleted."), nil
+	return path, d.said(results[0], "Event "+id.String()+" was deleted."), nil
 }
 
 // deleteEnded deletes an event that has failed or was cancelled.
@@ -97,7 +98,7 @@ func (d *dashboard) deleteEnded(r *http.Request, ended *inspect.LogEntry) (strin
 	case ended.Status == inspect.LogCompleted:
 		result.Result = operate.ChangeCompleted
 	}
-	return eventPath(ended.ID), d.said(result, "deleted", ""), nil
+	return eventPath(ended.ID), d.said(result, ""), nil
 }
 
 func (d *dashboard) runEvent(r *http.Request) (string, flash, error) {
@@ -120,7 +121,7 @@ func (d *dashboard) runEvent(r *http.Request) (string, flash, error) {
 		}
 		return eventPath(id), done("It is due now: the next free worker runs it."), nil
 	}
-	return eventPath(id), d.said(result, "changed", ""), nil
+	return eventPath(id), d.said(result, ""), nil
 }
 
 func (d *dashboard) retryEvent(r *http.Request) (string, flash, error) {
@@ -136,7 +137,7 @@ func (d *dashboard) retryEvent(r *http.Request) (string, flash, error) {
 	if err != nil {
 		return "", flash{}, err
 	}
-	return eventPath(id), d.said(results[0], "retried", backInQueue), nil
+	return eventPath(id), d.said(results[0], backInQueue), nil
 }
 
 func eventPath(id eventqueue.EventID) string { return "/events/" + id.String() }
@@ -145,33 +146,12 @@ func eventPath(id eventqueue.EventID) string { return "/events/" + id.String() }
 const backInQueue = "It is back in the queue, due now, with all of its retries."
 
 // said is what a page says about a change of an event.
-func (d *dashboard) said(result operate.Changed, verb, well string) flash {
+func (d *dashboard) said(result operate.Changed, well string) flash {
 	if result.Done() {
 		return done(well)
 	}
-	var why string
-	switch result.Result {
-	case operate.RetryQueued:
-		why = "it is in the queue already"
-	case operate.ChangeRunning:
-		why = "a worker runs it. Try again when the run has ended"
-	case operate.ChangeBusy:
-		why = "something else is writing it at this moment. Try again"
-	case operate.ChangeCompleted:
-		why = "it has completed"
-	case operate.ChangeFailed:
-		why = "it has failed. It can be retried"
-	case operate.ChangeCancelled:
-		why = "it is cancelled. It can be retried"
-	case operate.ChangeUnknown:
-		why = "it is gone"
-	case operate.ChangeOutdated:
-		why = "somebody has changed it since you opened the form. Open it again"
-	case operate.ChangeRefused:
-		d.Log.Error("the database refuses to write an event", zap.Stringer("event_id", result.ID), zap.Error(result.Err))
-		why = "the database refuses to write it. The log of this program says why"
-	default:
-		why = "its state does not allow it"
+	if result.Result == operate.ChangeRefused {
+		d.Log.Error("the database refuses to write an event", zap.Stringer(logkey.Event, result.ID), zap.Error(result.Err))
 	}
-	return refused("Event " + result.ID.String() + " was not " + verb + ": " + why + ".")
+	return refused("Nothing was changed: " + view.RefusalOf(result).String() + ".")
 }

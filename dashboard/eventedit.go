@@ -168,7 +168,7 @@ func (d *dashboard) editEvent(r *http.Request) (string, flash, error) {
 		if err != nil {
 			return "", flash{}, err
 		}
-		return eventPath(id), d.said(results[0], "retried", backInQueue), nil
+		return eventPath(id), d.said(results[0], backInQueue), nil
 	}
 	changer, err := d.changer(r)
 	if err != nil {
@@ -178,7 +178,7 @@ func (d *dashboard) editEvent(r *http.Request) (string, flash, error) {
 	if err != nil {
 		return "", flash{}, err
 	}
-	return eventPath(id), d.said(results[0], "changed", "It was changed."), nil
+	return eventPath(id), d.said(results[0], "It was changed."), nil
 }
 
 // read returns what a form that was sent changes, and leaves in the form what was written. The mistake is one of the user.

@@ -1,9 +1,7 @@
 package dashboard
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -24,68 +22,14 @@ const operationsShown = 50
 
 type operationsData struct{ Operations []operationRow }
 
-// operationRow is a change of many events, in words.
+// operationRow is a change of many events.
 type operationRow struct {
-	operate.Operation
-	What       string
+	view.Operation
 	MayOperate bool
-	// Left is how many of the counted events have not been tried yet.
-	Left int
 }
 
 func (d *dashboard) rowOfOperation(r *http.Request, op operate.Operation) operationRow {
-	may := d.Queue != nil && viewerOf(r).mayOn(access.Operate, op.Change.Filter.Canvas)
-	return operationRow{Operation: op, What: selection(op.Change), MayOperate: may,
-		Left: max(0, op.Counted-op.Changed-op.Running-op.Busy-op.Refused)}
-}
-
-// selection is what an operation is about, in words.
-func selection(c operate.Change) string {
-	f := c.Filter
-	state := f.State
-	if c.Verb == operate.VerbRetry {
-		state = cmp.Or(state, operate.StateFailed)
-	}
-	if c.Verb == operate.VerbReplay {
-		state = cmp.Or(state, operate.StateCompleted)
-	}
-	text := "Events"
-	if state != "" {
-		text = capital(string(state)) + " events"
-	}
-	for _, part := range []struct{ before, what, after string }{
-		{" of ", handlerText(f), ""}, {" with modifier ", f.Modifier, ""}, {" whose error contains “", f.Error, "”"},
-	} {
-		if part.what != "" {
-			text += part.before + line(part.what) + part.after
-		}
-	}
-	if len(f.Attributes) > 0 {
-		var pairs []string
-		for _, key := range sortedKeys(f.Attributes) {
-			pairs = append(pairs, line(key)+"="+line(f.Attributes[key]))
-		}
-		text += " with " + strings.Join(pairs, ", ")
-	}
-	if f.OlderThan > 0 {
-		text += fmt.Sprintf(" older than %s", f.OlderThan)
-	}
-	if f.NewerThan > 0 {
-		text += fmt.Sprintf(" newer than %s", f.NewerThan)
-	}
-	if f.Canvas != nil {
-		text += " on canvas " + f.Canvas.String()
-	}
-	return text
-}
-
-func handlerText(f operate.EventFilter) string {
-	switch {
-	case f.Module != "" && f.Name != "":
-		return f.Module + " / " + f.Name
-	default:
-		return cmp.Or(f.Name, f.Module)
-	}
+	return operationRow{view.OperationOf(op), d.Queue != nil && viewerOf(r).mayOn(access.Operate, op.Change.Filter.Canvas)}
 }
 
 func (d *dashboard) listOperations(r *http.Request) (string, any, error) {
@@ -127,26 +71,13 @@ func (d *dashboard) operation(r *http.Request) (string, any, error) {
 		return "", nil, err
 	}
 	row := d.rowOfOperation(r, op)
-	return row.Verb() + " " + printing.Plural(op.Counted, "event"), row, nil
-}
-
-// Verb is what the operation does, at the beginning of a sentence.
-func (o operationRow) Verb() string { return capital(string(o.Change.Verb)) }
-
-// PerSecond is the rate of a replay.
-func (o operationRow) PerSecond() float64 { return cmp.Or(o.Change.Rate, operate.DefaultReplayRate) }
-
-func capital(word string) string {
-	if word == "" {
-		return ""
-	}
-	return strings.ToUpper(word[:1]) + word[1:]
+	return row.Title() + " " + printing.Plural(op.Counted, "event"), row, nil
 }
 
 // Back is the page with what was counted.
 func (o operationRow) Back() string {
-	f := o.Change.Filter
-	if o.Change.Verb == operate.VerbRetry && f.Error != "" {
+	f := o.Filter
+	if o.Verb == operate.VerbRetry && f.Error != "" {
 		return "/failed"
 	}
 	q := url.Values{"module": {f.Module}, "name": {f.Name}, "state": {string(f.State)}}
@@ -161,14 +92,6 @@ func (o operationRow) Back() string {
 
 // OfEvents reports whether it was begun on the page Events.
 func (o operationRow) OfEvents() bool { return strings.HasPrefix(o.Back(), "/events") }
-
-// Percent is how much of it has been tried.
-func (o operationRow) Percent() int {
-	if o.Counted == 0 {
-		return 100
-	}
-	return 100 * (o.Counted - o.Left) / o.Counted
-}
 
 // Refreshes reports whether the page is to be read again, since something goes on.
 func (o operationRow) Refreshes() bool { return o.State == operate.OperationRunning }

@@ -121,7 +121,7 @@ func (d *dashboard) makeToken(r *http.Request) (string, flash, error) {
 		who := viewerOf(r)
 		made, secret, err = access.NewTokens(d.Store.Schema(), d.Store.Pool()).CreateFor(r.Context(), who.Identity, who.actor(), token)
 		if beyond := (*access.BeyondMakerError)(nil); errors.As(err, &beyond) {
-			mistake, err = errors.New(capital(beyond.Error())), nil
+			mistake, err = errors.New(view.Capital(beyond.Error())), nil
 		}
 	}
 	switch {

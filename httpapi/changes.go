@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"go.uber.org/zap"
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/internal/logkey"
 	"eventsv2/internal/view"
 )
 
@@ -100,15 +102,18 @@ func (a *api) toChange(ctx context.Context, id int64) (inspect.Shown, view.Event
 
 // changed is the result of a change of an event.
 type changed struct {
-	Result string `json:"result" doc:"What was done, or why the event was refused."`
+	Result string `json:"result" doc:"What was done."`
 }
 
 // result answers a change: 200 when it is made, 409 with the reason when the event refuses it.
-func result(done bool, what string) (*answer[changed], error) {
-	if !done {
-		return nil, huma.Error409Conflict("the event was not changed: " + what)
+func (a *api) result(r operate.Changed) (*answer[changed], error) {
+	if r.Done() {
+		return &answer[changed]{changed{string(r.Result)}}, nil
 	}
-	return &answer[changed]{changed{what}}, nil
+	if r.Result == operate.ChangeRefused {
+		a.Logger.Error("the database refuses to write an event", zap.Stringer(logkey.Event, r.ID), zap.Error(r.Err))
+	}
+	return nil, huma.Error409Conflict("nothing was changed: " + view.RefusalOf(r).String())
 }
 
 func (a *api) addChanges() {
@@ -156,7 +161,9 @@ func (a *api) addChanges() {
 		return a.change(ctx, in.ID, func(c *operate.Changer, id eventqueue.EventID) ([]operate.Changed, error) { return c.Delete(ctx, id) })
 	})
 	change(a, access.Operate, "PATCH /events/{id}", "edit-event", "Edit an event that waits", a.edit, takesValues)
-	change(a, access.Operate, "POST /events/{id}/run", "run-event", "Have an event that waits tried now", a.run)
+	change(a, access.Operate, "POST /events/{id}/run", "run-event", "Have an event that waits tried now", func(ctx context.Context, in *IDInput) (*answer[changed], error) {
+		return a.change(ctx, in.ID, func(c *operate.Changer, id eventqueue.EventID) ([]operate.Changed, error) { return c.Requeue(ctx, id) })
+	})
 	change(a, access.Operate, "POST /events/{id}/retry", "retry-event", "Move a failed or cancelled event back into the queue", a.retry)
 }
 
@@ -177,10 +184,8 @@ func (a *api) apply(ctx context.Context, id int64, f func(c *operate.Changer, id
 	if err != nil {
 		return nil, a.failed("change", err)
 	}
-	return result(results[0].Result == operate.ChangeDone, string(results[0].Result))
+	return a.result(results[0])
 }
-
-const outdatedVersion = "its value or its attributes have changed since: read it again"
 
 func (a *api) edit(ctx context.Context, in *struct {
 	IDInput
@@ -201,28 +206,13 @@ func (a *api) edit(ctx context.Context, in *struct {
 	}
 	if in.Body.Version != "" && shown.Queued != nil {
 		if e.Version != in.Body.Version {
-			return result(false, outdatedVersion)
+			return a.result(operate.Changed{ID: e.ID, Result: operate.ChangeOutdated})
 		}
 		edit.Of = &operate.Content{Value: shown.Queued.Value, Attributes: shown.Queued.Attributes}
 	}
 	return a.apply(ctx, in.ID, func(c *operate.Changer, id eventqueue.EventID) ([]operate.Changed, error) {
 		return c.Edit(ctx, edit, id)
 	})
-}
-
-func (a *api) run(ctx context.Context, in *IDInput) (*answer[changed], error) {
-	if _, _, err := a.toChange(ctx, in.ID); err != nil {
-		return nil, err
-	}
-	requeuer, err := operate.NewChanger(a.Store.As(callerOf(ctx).actor()), a.Queue)
-	if err != nil {
-		return nil, a.failed("run", err)
-	}
-	results, err := requeuer.Requeue(ctx, eventqueue.EventID(in.ID))
-	if err != nil {
-		return nil, a.failed("run", err)
-	}
-	return result(results[0].Done(), string(results[0].Result))
 }
 
 func (a *api) retry(ctx context.Context, in *struct {
@@ -238,17 +228,11 @@ func (a *api) retry(ctx context.Context, in *struct {
 	var of *operate.Content
 	if in.Body != nil && in.Body.Version != "" && shown.Logged != nil {
 		if e.Version != in.Body.Version {
-			return result(false, outdatedVersion)
+			return a.result(operate.Changed{ID: e.ID, Result: operate.ChangeOutdated})
 		}
 		of = &operate.Content{Value: shown.Logged.Value, Attributes: shown.Logged.Attributes}
 	}
-	retrier, err := operate.NewChanger(a.Store.As(callerOf(ctx).actor()), a.Queue)
-	if err != nil {
-		return nil, a.failed("retry", err)
-	}
-	results, err := retrier.RetryEdited(ctx, operate.Edit{Of: of}, eventqueue.EventID(in.ID))
-	if err != nil {
-		return nil, a.failed("retry", err)
-	}
-	return result(results[0].Done(), string(results[0].Result))
+	return a.apply(ctx, in.ID, func(c *operate.Changer, id eventqueue.EventID) ([]operate.Changed, error) {
+		return c.RetryEdited(ctx, operate.Edit{Of: of}, id)
+	})
 }

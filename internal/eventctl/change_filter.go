@@ -11,8 +11,10 @@ import (
 
 	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/internal/humantime"
 	"eventsv2/internal/printing"
 	"eventsv2/internal/setup"
+	"eventsv2/internal/view"
 )
 
 // manyWords are what a command says about a change of many events.
@@ -30,21 +32,21 @@ var wordsOfMany = map[operate.Verb]manyWords{
 	operate.VerbReplay:      {"replay", "replay", "replayed", "", ""},
 }
 
-// manyDoc is the result of a change of many events.
+// countedDoc is the result of a dry run.
+type countedDoc struct {
+	DryRun  bool             `json:"dry_run"`
+	Verb    operate.Verb     `json:"verb"`
+	Filter  view.EventFilter `json:"filter"`
+	Counted int              `json:"counted"`
+	// Takes is how long it takes, at least, until the last event of a replay is due.
+	Takes view.Seconds `json:"takes_seconds,omitempty"`
+}
+
+// manyDoc is the result of a change of many events, with the first of those that the database refused.
 type manyDoc struct {
-	// Operation is what --resume takes; nil for a dry run.
-	Operation *uuid.UUID `json:"operation,omitempty"`
-	DryRun    bool       `json:"dry_run"`
-	// Changed is how many events were changed, or for a dry run are selected.
-	Changed int `json:"changed"`
-	// Running and Busy were left as they are.
-	Running int `json:"running"`
-	Busy    int `json:"busy"`
-	// Refused were refused by the database, and FirstRefused are the first of them.
-	Refused      int       `json:"refused"`
-	FirstRefused []refusal `json:"first_refused,omitempty"`
-	// Seconds is how long it takes, at least, until the last event of a replay is due.
-	Seconds float64 `json:"seconds,omitempty"`
+	view.Operation
+	FirstRefused []view.Refusal `json:"first_refused,omitempty"`
+	Takes        view.Seconds   `json:"takes_seconds,omitempty"`
 }
 
 func (d manyDoc) text(words manyWords) string {
@@ -101,9 +103,9 @@ func (p *program) countMany(ctx context.Context, change operate.Change) error {
 		words, takes := wordsOfMany[change.Verb], change.Takes(n)
 		text := fmt.Sprintf("would %s %s%s%s", words.would, printing.Plural(n, "event"), words.rest, words.but)
 		if change.Verb == operate.VerbReplay {
-			text += ", within " + printing.AgeAtLeast(takes)
+			text += ", within " + humantime.AgeAtLeast(takes)
 		}
-		return p.writeLine(manyDoc{DryRun: true, Changed: n, Seconds: takes.Seconds()}, text)
+		return p.writeLine(countedDoc{true, change.Verb, view.EventFilterOf(change.Filter), n, view.Seconds(takes.Seconds())}, text)
 	})
 }
 
@@ -168,7 +170,7 @@ const stopTakes = time.Minute
 // awaitMany works on a change to its end, whether there are other programs that do or not. An interrupt stops it.
 func (p *program) awaitMany(ctx context.Context, c *connection, operations *operate.Operations, op operate.Operation) error {
 	words := wordsOfMany[op.Change.Verb]
-	var first []refusal
+	var first []view.Refusal
 	if op.State == operate.OperationRunning {
 		if p.JSON {
 			_, _ = fmt.Fprintf(p.Stderr(), "{\"operation\":%q}\n", op.ID)
@@ -204,7 +206,7 @@ func (p *program) awaitMany(ctx context.Context, c *connection, operations *oper
 const namedRefusals = 20
 
 // writeMany reports a change that has ended. It is an error unless all of it is done.
-func (p *program) writeMany(op operate.Operation, words manyWords, first []refusal) (err error) {
+func (p *program) writeMany(op operate.Operation, words manyWords, first []view.Refusal) (err error) {
 	switch {
 	case op.State == operate.OperationFailed:
 		err = failed(fmt.Errorf("it has failed too often; when the cause is gone: eventctl %s --resume %s", words.command, op.ID))
@@ -215,8 +217,7 @@ func (p *program) writeMany(op operate.Operation, words manyWords, first []refus
 	case op.Refused > 0:
 		err = notFound("the database refuses to write %s: see which triggers and constraints the tables have", printing.Plural(op.Refused, "event"))
 	}
-	id := op.ID
-	doc := manyDoc{Operation: &id, Changed: op.Changed, Running: op.Running, Busy: op.Busy, Refused: op.Refused, FirstRefused: first, Seconds: op.Change.Takes(op.Changed).Seconds()}
+	doc := manyDoc{view.OperationOf(op), first, view.Seconds(op.Change.Takes(op.Changed).Seconds())}
 	return errors.Join(err, p.writeLine(doc, doc.text(words)))
 }
 

@@ -19,7 +19,7 @@ type changedDoc struct {
 	// TakenOver are the requeued events whose expired locks were cleared, and HeldBack those that a rule keeps from running.
 	TakenOver []eventqueue.EventID `json:"taken_over,omitempty"`
 	HeldBack  []heldBack           `json:"held_back,omitempty"`
-	Refused   []refusal            `json:"refused"`
+	Refused   []view.Refusal       `json:"refused"`
 }
 
 // heldBack is a requeued event that a rule keeps from running.
@@ -53,7 +53,7 @@ func (p *program) changeIDs(ctx context.Context, c *connection, verb operate.Ver
 	if err != nil {
 		return failed(err)
 	}
-	doc, words := changedDoc{Refused: []refusal{}}, wordsOfMany[verb]
+	doc, words := changedDoc{Refused: []view.Refusal{}}, wordsOfMany[verb]
 	for batch := range slices.Chunk(ids, operate.MaxChangeEvents) {
 		results, err := toTheEnd(ctx, func(ctx context.Context) ([]operate.Changed, error) { return change(ctx, changer, batch) })
 		if err != nil {

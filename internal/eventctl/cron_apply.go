@@ -15,6 +15,7 @@ import (
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
 	"eventsv2/internal/printing"
+	"eventsv2/internal/view"
 	"eventsv2/internal/yamlfile"
 )
 
@@ -90,7 +91,7 @@ func (p *program) writeApplied(changes []cronchecker.Change, dry bool) error {
 	doc := struct {
 		DryRun bool          `json:"dry_run"`
 		Items  []cronApplied `json:"items"`
-	}{dry, rowsOf(changes, func(c cronchecker.Change) cronApplied {
+	}{dry, view.All(changes, func(c cronchecker.Change) cronApplied {
 		return cronApplied{c.Action, c.Canvas, c.Name, c.New.Schedule, c.New.TimeZone}
 	})}
 	return p.write(doc, func(w io.Writer) {

@@ -100,6 +100,6 @@ func (p *program) writePreview(d cronchecker.Definition, slots []cronchecker.Pre
 	return p.write(doc, func(w io.Writer) {
 		printing.Table(w, heading)
 		_, _ = fmt.Fprintln(w)
-		printing.Table(w, tableOf(list, "LOCAL TIME  UTC  CLOCK CHANGE", func(s view.Slot) []any { return []any{s.Local, printing.Time(s.Slot), s.Note} }))
+		printing.Table(w, tableOf(list, "LOCAL TIME  UTC  CLOCK CHANGE", func(s view.Slot) []any { return []any{s.Local, s.Slot, s.Note} }))
 	})
 }

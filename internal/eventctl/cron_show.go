@@ -11,6 +11,7 @@ import (
 
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
+	"eventsv2/internal/humantime"
 	"eventsv2/internal/printing"
 	"eventsv2/internal/view"
 )
@@ -59,7 +60,7 @@ func (p *program) writeDefinition(c view.Cron, next, last []view.Slot) error {
 		"skip if", cmp.Or(c.SkipsText(), "-"), "last slot", cmp.Or(c.LastSlotText(), "-"))
 	for _, s := range last {
 		if s.Skipped != "" {
-			rows = append(rows, factRows("skipped", printing.Time(s.Slot)+", since "+s.SkippedText())...)
+			rows = append(rows, factRows("skipped", humantime.Time(s.Slot)+", since "+s.SkippedText())...)
 		}
 	}
 	for _, s := range next {

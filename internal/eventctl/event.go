@@ -31,6 +31,6 @@ func writeAttempts(w io.Writer, attempts []view.Attempt) {
 	}
 	_, _ = fmt.Fprintln(w, "failed attempts:")
 	printing.Table(w, tableOf(attempts, "CLAIM  STARTED  TOOK  WORKER  ERROR", func(a view.Attempt) []any {
-		return []any{a.Attempt, printing.Time(a.StartedAt), a.Duration, a.RunBy(), a.Error}
+		return []any{a.Attempt, a.StartedAt, a.Duration, a.RunBy(), a.Error}
 	}))
 }

@@ -10,6 +10,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/internal/view"
 )
 
 // filterOf says which events a filter selects from.
@@ -56,7 +57,7 @@ func addEventFilter(cmd *cobra.Command, of filterOf) *eventFilterFlags {
 	flags.StringVar(&f.part, "error", "", of.failure)
 	flags.StringVar(&f.olderThan, "older-than", "", "only events that "+of.time+" longer ago than this `duration`, as in 24h")
 	flags.StringVar(&f.newerThan, "newer-than", "", "only events that "+of.time+" within this `duration`, as in 1h")
-	addChoice(cmd, &f.state, of.state, "", of.stateHelp, rowsOf(of.states, func(s operate.EventState) string { return string(s) })...)
+	addChoice(cmd, &f.state, of.state, "", of.stateHelp, view.All(of.states, func(s operate.EventState) string { return string(s) })...)
 	flags.StringArrayVar(&f.attributes, of.attribute, nil, "only events with this attribute, as `key=value`; several: with all of them")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "with a filter: only count the events")
 	flags.BoolVar(&f.yes, "yes", false, "with a filter: yes, all of them")
@@ -142,7 +143,7 @@ func (f *eventFilterFlags) stateOf() (operate.EventState, error) {
 		return "", nil
 	}
 	state := operate.EventState(strings.ToLower(f.state))
-	return state, checkChoice(f.of.state, f.state, rowsOf(f.of.states, func(s operate.EventState) string { return string(s) })...)
+	return state, checkChoice(f.of.state, f.state, view.All(f.of.states, func(s operate.EventState) string { return string(s) })...)
 }
 
 func (f *eventFilterFlags) age(flag, text string) (time.Duration, error) {

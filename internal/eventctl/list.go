@@ -65,5 +65,5 @@ func listCommand(p *program) *cobra.Command {
 }
 
 func eventStates() []string {
-	return rowsOf(inspect.States(), func(s inspect.State) string { return string(s) })
+	return view.All(inspect.States(), func(s inspect.State) string { return string(s) })
 }

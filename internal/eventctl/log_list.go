@@ -14,7 +14,7 @@ import (
 
 // logStatuses are the values of --status.
 func logStatuses() []string {
-	return rowsOf([]inspect.LogStatus{inspect.LogFailed, inspect.LogCompleted, inspect.LogCancelled}, view.EndState)
+	return view.All([]inspect.LogStatus{inspect.LogFailed, inspect.LogCompleted, inspect.LogCancelled}, view.EndState)
 }
 
 // parseStatus reads --status.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"eventsv2/internal/view"
 	"eventsv2/migrations"
 )
 
@@ -16,7 +17,7 @@ type migrationDoc struct {
 func (p *program) writeMigrations(verb, nothing string, done []migrations.Applied, err error) error {
 	doc := struct {
 		Items []migrationDoc `json:"items"`
-	}{rowsOf(done, func(m migrations.Applied) migrationDoc { return migrationDoc{m.Version, m.Name} })}
+	}{view.All(done, func(m migrations.Applied) migrationDoc { return migrationDoc{m.Version, m.Name} })}
 	writeErr := p.write(doc, func(w io.Writer) {
 		for _, m := range done {
 			_, _ = fmt.Fprintf(w, "%s %s\n", verb, m.Name)

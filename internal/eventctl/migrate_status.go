@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"eventsv2/internal/humantime"
 	"eventsv2/internal/printing"
 	"eventsv2/migrations"
 )
@@ -51,7 +52,7 @@ func (p *program) writeMigrationStates(states []migrations.State) error {
 			name = fmt.Sprintf("%05d (unknown to this eventctl, which is older)", s.Version)
 		}
 		if s.Applied {
-			entry.AppliedAt, applied = new(s.AppliedAt.UTC()), printing.Time(s.AppliedAt)
+			entry.AppliedAt, applied = new(s.AppliedAt.UTC()), humantime.Time(s.AppliedAt)
 		} else {
 			doc.Pending++
 		}

@@ -1,12 +1,15 @@
 package eventctl
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/humantime"
 	"eventsv2/internal/printing"
 	"eventsv2/internal/view"
 )
@@ -40,11 +43,7 @@ func tableOf[T any](items []T, heading string, cells func(T) []any) [][]string {
 	for _, item := range items {
 		var row []string
 		for _, cell := range cells(item) {
-			text := printing.Printable(fmt.Sprint(cell))
-			if text == "" {
-				text = "-"
-			}
-			row = append(row, text)
+			row = append(row, cmp.Or(cellText(cell), "-"))
 		}
 		rows = append(rows, row)
 	}
@@ -54,18 +53,30 @@ func tableOf[T any](items []T, heading string, cells func(T) []any) [][]string {
 // factRows makes the rows of a text about one thing, of pairs of a name and what it is. Without that, a pair is left out.
 func factRows(pairs ...any) (rows [][]string) {
 	for i := 0; i < len(pairs); i += 2 {
-		text := printing.Printable(fmt.Sprint(pairs[i+1]))
-		if id, is := pairs[i+1].(eventqueue.EventID); text == "" || is && id == 0 {
-			continue
+		if text := cellText(pairs[i+1]); text != "" {
+			rows = append(rows, []string{fmt.Sprint(pairs[i]), text})
 		}
-		rows = append(rows, []string{fmt.Sprint(pairs[i]), text})
 	}
 	return rows
 }
 
-// rowsOf makes the documents of a list. For an empty list it returns an empty array, not
-// null.
-func rowsOf[T, Row any](items []T, row func(T) Row) []Row { return view.All(items, row) }
+// cellText is a cell of a table. No event and no time are empty.
+func cellText(cell any) string {
+	switch c := cell.(type) {
+	case eventqueue.EventID:
+		if c == 0 {
+			return ""
+		}
+	case time.Time:
+		return humantime.Time(c)
+	case *time.Time:
+		if c == nil {
+			return ""
+		}
+		return humantime.Time(*c)
+	}
+	return printing.Printable(fmt.Sprint(cell))
+}
 
 // orAll is a canvas, or all of them.
 func orAll(canvas *eventqueue.CanvasID) string {

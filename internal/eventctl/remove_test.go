@@ -18,11 +18,11 @@ func TestCancel(t *testing.T) {
 	c.run("cancel", "2").is(exitOK, "cancelled 0 events\n", "") // I14
 	c.run("cancel", "2", "3", "101", "102", "9223372036854775807").is(exitNotFound, "cancelled 0 events\n",
 		"not cancelled: event 3 is running: a worker holds its lock, which is valid for ")
-	c.run("cancel", "101").is(exitNotFound, "", "event 101 has failed: eventctl retry 101 moves it back")
+	c.run("cancel", "101").is(exitNotFound, "", "event 101 has failed: a retry moves it back")
 	c.run("show", "2").is(exitOK, "cancelled", "")
 	c.run("log", "list", "--status", "cancelled", "--limit", "1").is(exitOK, "cancelled", "")
-	c.run("requeue", "2").is(exitNotFound, "", "event 2 was cancelled: eventctl retry 2 moves it back")
-	c.run("delete", "2").is(exitNotFound, "", "event 2 was cancelled: eventctl retry 2 moves it back")
+	c.run("requeue", "2").is(exitNotFound, "", "event 2 was cancelled: a retry moves it back")
+	c.run("delete", "2").is(exitNotFound, "", "event 2 was cancelled: a retry moves it back")
 	if n := len(server.Messages()); n != 0 {
 		t.Errorf("%d notifications of cancelled events", n)
 	}
@@ -80,7 +80,7 @@ func TestCancelByAFilter(t *testing.T) {
 		t.Fatalf("%d events are left after bad input, want 7", n)
 	}
 	c.run(append(greet, "--dry-run")...).is(exitOK, "would cancel 4 events, but for those that run then\n", "")
-	c.run("cancel", "--error", "no luck", "--dry-run", "--json").is(exitOK, `{"dry_run":true,"changed":1,"running":0,"busy":0,"refused":0}`, "")
+	c.run("cancel", "--error", "no luck", "--dry-run", "--json").is(exitOK, `{"dry_run":true,"verb":"cancel","filter":{"error":"no luck"},"counted":1}`, "")
 	c.run(append(greet, "--yes")...).is(exitOK, "cancelled 3 events; left 1 running event\n", "to cancel")
 	c.run(append(greet, "--yes")...).is(exitOK, "cancelled 0 events; left 1 running event\n", "to cancel")
 	c.run("delete", "--canvas", canvasB, "--older-than", "50h", "--yes").is(exitOK, "deleted 1 event\n", "to delete")
@@ -125,7 +125,7 @@ func TestChangesByAFilter(t *testing.T) {
 	delayed := one[int](c, `SELECT count(*) FROM events_v2 WHERE delay_until > now()`)
 	c.run("requeue", "--state", "delayed", "--dry-run").is(exitOK, fmt.Sprintf("would requeue %d event", delayed), "")
 	c.run("requeue", "--state", "delayed", "--yes").is(exitOK, fmt.Sprintf("requeued %d event", delayed), "to requeue")
-	c.run("requeue", "--attribute", "by=hand", "--state", "running", "--yes", "--json").is(exitOK, `"dry_run":false,"changed":0,"running":0,"busy":0,"refused":0}`, "operation")
+	c.run("requeue", "--attribute", "by=hand", "--state", "running", "--yes", "--json").is(exitOK, `"state":"done","counted":0,"changed":0,"running":0,"busy":0,"refused":0`, "operation")
 	if n := one[int](c, `SELECT count(*) FROM events_v2 WHERE delay_until > now()`); n != 0 || delayed == 0 {
 		t.Errorf("of %d delayed events %d are still delayed", delayed, n)
 	}
@@ -142,5 +142,5 @@ func TestARefusedRowIsNamed(t *testing.T) {
 	const problem = "not cancelled: event 2 cannot be changed, because the database refuses: ERROR: not this one"
 	c.run("cancel", "--canvas", canvasA, "--name", "greet", "--yes").is(exitNotFound, "cancelled 2 events; left 1 running event; left 1 event that the database refuses to write\n", problem)
 	c.run("cancel", "2", "5").is(exitNotFound, "", problem)
-	c.run("cancel", "--name", "greet", "--state", "delayed", "--yes", "--json").is(exitNotFound, `"refused":1,"first_refused":[{"id":2,"reason":"cannot be changed`, "")
+	c.run("cancel", "--name", "greet", "--state", "delayed", "--yes", "--json").is(exitNotFound, `"first_refused":[{"id":2,"reason":"cannot be changed`, "")
 }

@@ -29,10 +29,10 @@ func TestReplay(t *testing.T) {
 	}
 	var doc manyDoc
 	c.run("replay", "--json", "--no-notify", "--name", "greet", "--yes").is(exitOK, "", `{"operation":"`).into(&doc)
-	if doc.Changed != 3 || doc.Operation == nil || doc.DryRun {
+	if doc.Changed != 3 || doc.State != "done" || doc.Verb != "replay" {
 		t.Errorf("%+v", doc)
 	}
-	c.run("replay", "--resume", doc.Operation.String()).is(exitOK, "replayed 3 events\n", "")
+	c.run("replay", "--resume", doc.ID.String()).is(exitOK, "replayed 3 events\n", "")
 	again := one[string](c, `SELECT min(id)::text FROM events_v2`)
 	original := one[string](c, `SELECT min(id)::text FROM event_log`)
 	c.run("show", again).is(exitOK, "replayed from  "+original, "")

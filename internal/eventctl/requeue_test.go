@@ -46,7 +46,7 @@ func TestRequeueRefuses(t *testing.T) {
 	server := c.publishing()
 	seed(c)
 	c.run("requeue", "3").is(exitNotFound, "requeued 0 events\n", "event 3 is running: a worker holds its lock, which is valid for ")
-	c.run("requeue", "101").is(exitNotFound, "requeued 0 events\n", "event 101 has failed: eventctl retry 101 moves it back")
+	c.run("requeue", "101").is(exitNotFound, "requeued 0 events\n", "event 101 has failed: a retry moves it back")
 	c.run("requeue", "102").is(exitNotFound, "requeued 0 events\n", "event 102 has completed: emit a new event")
 	c.run("requeue", "9223372036854775807").is(exitNotFound, "", "is neither in the queue nor in event_log")
 	if n := len(server.Messages()); n != 0 {

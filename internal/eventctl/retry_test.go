@@ -111,7 +111,7 @@ func TestRetryByAFilter(t *testing.T) {
 	}
 	c.run("retry", "--name", "greet", "--status", "cancelled", "--yes").is(exitOK, "moved 4 events back into the queue\n", "to move")
 	c.run("log", "delete", "--error", "no such", "--dry-run").is(exitOK, "would delete 12 events from event_log\n", "")
-	c.run("log", "delete", "--error", "no such", "--yes", "--json").is(exitOK, `"dry_run":false,"changed":12,`, "operation")
+	c.run("log", "delete", "--error", "no such", "--yes", "--json").is(exitOK, `"counted":12,"changed":12,`, "operation")
 	if n := one[int](c, `SELECT count(*) FROM event_log`); n != 2 || c.events() != 6 {
 		t.Errorf("%d events are left in event_log and %d are back, want 2 and 6", n, c.events())
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue/inspect"
-	"eventsv2/internal/printing"
 	"eventsv2/internal/view"
 )
 
@@ -38,7 +37,7 @@ func listRulesCommand(p *program) *cobra.Command {
 				}
 			}
 			return writeList(p, view.ListOf(rules, view.RuleOf), "rules", "RULE  CANVAS  MODULE  NAME  MODIFIER  SINCE  UNTIL  ACTOR  REASON", func(r view.Rule) []any {
-				return []any{r.Type, r.Canvas, r.Module, r.Names(), r.Modifier, printing.Time(*r.CreatedAt), r.Ends(), r.Actor, r.Reason}
+				return []any{r.Type, r.Canvas, r.Module, r.Names(), r.Modifier, r.CreatedAt, r.Ends(), r.Actor, r.Reason}
 			})
 		})
 	}

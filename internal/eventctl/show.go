@@ -48,7 +48,7 @@ func (p *program) showEvent(e view.Event, shown inspect.Shown, reasons []view.Re
 		Reasons  []view.Reason  `json:"reasons"`
 		Attempts []view.Attempt `json:"failed_attempts"`
 	}{e, reasons, attempts}
-	whys := rowsOf(reasons, func(r view.Reason) string { return r.Why })
+	whys := view.All(reasons, func(r view.Reason) string { return r.Why })
 	rows := factRows("event", e.ID, "canvas", e.Canvas, "handler", e.Handler(), "state", e.State, "why", strings.Join(whys, " "))
 	rows = append(rows, factRows("ended", e.TimeAndAge(e.EndedAt), "enqueued", e.TimeAndAge(&e.EnqueuedAt), "due", e.TimeAndAge(e.DelayUntil),
 		"retries", fmt.Sprintf("%d used, %s", e.Retries, printing.Plural(e.Attempts, "claim")))...)

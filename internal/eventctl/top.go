@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/humantime"
 	"eventsv2/internal/printing"
 	"eventsv2/internal/view"
 )
@@ -95,8 +96,8 @@ func writeTop(w io.Writer, sums []inspect.Minute, f topFlags) {
 	}
 	if len(sums) > 0 {
 		all.AsOf = sums[0].AsOf
-		_, _ = fmt.Fprintf(w, "%s  ", printing.Time(all.AsOf))
+		_, _ = fmt.Fprintf(w, "%s  ", humantime.Time(all.AsOf))
 	}
-	_, _ = fmt.Fprintf(w, "last %s: %s, %d emitted, %d completed, %d failed, %d retried, %d cancelled\n\n", printing.Age(f.since),
+	_, _ = fmt.Fprintf(w, "last %s: %s, %d emitted, %d completed, %d failed, %d retried, %d cancelled\n\n", humantime.Age(f.since),
 		printing.Plural(len(sums), "handler"), all.Emitted, all.Completed, all.Failed, all.Retried, all.Cancelled)
 }

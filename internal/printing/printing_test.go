@@ -7,30 +7,10 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 
 	"go.uber.org/zap"
 )
-
-func TestAge(t *testing.T) {
-	t.Parallel()
-	for d, want := range map[time.Duration]string{
-		-time.Hour: "0s", 0: "0s", 12*time.Second + 999*time.Millisecond: "12s", 192 * time.Second: "3m12s",
-		5*time.Hour + 3*time.Minute + 9*time.Second: "5h3m", 55 * time.Hour: "2d7h", 100 * 24 * time.Hour: "100d0h",
-	} {
-		if got := Age(d); got != want {
-			t.Errorf("Age(%s) = %s, want %s", d, got, want)
-		}
-	}
-	now := time.Unix(1000, 0)
-	if got := When(now.Add(time.Millisecond), now); got != "in 1s" {
-		t.Errorf("what is not due yet is due %s", got)
-	}
-	if got := When(now, now); got != "0s ago" {
-		t.Errorf("what is due is due %s", got)
-	}
-}
 
 func TestPrintable(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,6 @@
 package printing
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -56,16 +55,6 @@ func PrintableJSON(text []byte) []byte {
 		text = text[size:]
 	}
 	return out
-}
-
-// JSONValue returns a value that can be part of a JSON document. A text that is not JSON
-// becomes a string.
-func JSONValue(value []byte) json.RawMessage {
-	if len(value) == 0 || json.Valid(value) {
-		return value
-	}
-	text, _ := json.Marshal(string(value)) // a string always becomes JSON
-	return text
 }
 
 // Brief returns the printable beginning of a text, of 80 bytes or less.

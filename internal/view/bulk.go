@@ -1,6 +1,10 @@
 package view
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,7 +44,8 @@ type Operation struct {
 	Filter    EventFilter            `json:"filter"`
 	Reason    string                 `json:"reason,omitempty"`
 	Rate      float64                `json:"rate,omitempty"`
-	Actor     string                 `json:"actor"`
+	Actor     string                 `json:"actor" doc:"Who has counted it, and so confirmed it."`
+	Via       string                 `json:"via" doc:"By what: such as api, dashboard or eventctl."`
 	State     operate.OperationState `json:"state" enum:"counted,running,done,stopped,failed"`
 	Counted   int                    `json:"counted" doc:"How many events the filter selected."`
 	Changed   int                    `json:"changed"`
@@ -55,11 +60,74 @@ type Operation struct {
 
 // OperationOf is a change of many events.
 func OperationOf(o operate.Operation) Operation {
-	op := Operation{ID: o.ID, Verb: o.Change.Verb, Filter: EventFilterOf(o.Change.Filter), Reason: o.Change.Reason, Rate: o.Change.Rate, Actor: o.By.Name, State: o.State,
+	op := Operation{ID: o.ID, Verb: o.Change.Verb, Filter: EventFilterOf(o.Change.Filter), Reason: o.Change.Reason, Rate: o.Change.Rate, Actor: o.By.Name, Via: o.By.Via, State: o.State,
 		Counted: o.Counted, Changed: o.Changed, Running: o.Running, Busy: o.Busy, Refused: o.Refused, CountedAt: o.CountedAt.UTC(),
 		StartedAt: Time(o.StartedAt), EndedAt: Time(o.EndedAt)}
 	if o.State == operate.OperationCounted {
 		op.ExpiresAt = Time(o.ExpiresAt)
 	}
 	return op
+}
+
+// Title is what the operation does, at the beginning of a sentence.
+func (o Operation) Title() string { return Capital(strings.ReplaceAll(string(o.Verb), "_", " ")) }
+
+// Capital is a text at the beginning of a sentence.
+func Capital(word string) string {
+	if word == "" {
+		return ""
+	}
+	return strings.ToUpper(word[:1]) + word[1:]
+}
+
+// What is what the operation is about, in words.
+func (o Operation) What() string {
+	f, state := o.Filter, o.Filter.State
+	if o.Verb == operate.VerbRetry {
+		state = cmp.Or(state, operate.StateFailed)
+	}
+	if o.Verb == operate.VerbReplay {
+		state = cmp.Or(state, operate.StateCompleted)
+	}
+	text := strings.TrimSpace(Capital(string(state)) + " events")
+	if state == "" {
+		text = "Events"
+	}
+	handler := cmp.Or(f.Name, f.Module)
+	if f.Module != "" && f.Name != "" {
+		handler = f.Module + " / " + f.Name
+	}
+	for _, part := range []struct{ before, what, after string }{
+		{" of ", handler, ""}, {" with modifier ", f.Modifier, ""}, {" whose error contains “", f.Error, "”"},
+	} {
+		if part.what != "" {
+			text += part.before + part.what + part.after
+		}
+	}
+	before := " with "
+	for _, key := range slices.Sorted(maps.Keys(f.Attributes)) {
+		text += before + key + "=" + f.Attributes[key]
+		before = ", "
+	}
+	if f.OlderThan > 0 {
+		text += " older than " + f.OlderThan.String()
+	}
+	if f.NewerThan > 0 {
+		text += " newer than " + f.NewerThan.String()
+	}
+	if f.Canvas != nil {
+		text += " on canvas " + f.Canvas.String()
+	}
+	return text
+}
+
+// PerSecond is the rate of a replay.
+func (o Operation) PerSecond() float64 { return cmp.Or(o.Rate, operate.DefaultReplayRate) }
+
+// Percent is how many of the counted events have been tried.
+func (o Operation) Percent() int {
+	if o.Counted == 0 {
+		return 100
+	}
+	return 100 * min(o.Counted, o.Changed+o.Running+o.Busy+o.Refused) / o.Counted
 }

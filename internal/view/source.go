@@ -51,24 +51,26 @@ func Refused(of map[webhook.Outcome]int64) int64 { return received.Sum(of, true)
 // Received is how long ago a request last came; "" for never.
 func (s Source) Received() string { return when(s.ReceivedAt, s.AsOf) }
 
-// Refusal is why requests of the last day were refused, and how many.
-type Refusal struct {
+// RefusedRequests are requests that were refused for one reason.
+type RefusedRequests struct {
 	Outcome   webhook.Outcome
 	Hour, Day int64
 }
 
 // RefusedFor are the reasons for which requests of the last day were refused, the most frequent first.
-func (s Source) RefusedFor() (reasons []Refusal) {
+func (s Source) RefusedFor() (reasons []RefusedRequests) {
 	for outcome, n := range s.Day {
 		if outcome.Refused() {
-			reasons = append(reasons, Refusal{outcome, s.Hour[outcome], n})
+			reasons = append(reasons, RefusedRequests{outcome, s.Hour[outcome], n})
 		}
 	}
-	slices.SortFunc(reasons, func(a, b Refusal) int { return cmp.Or(cmp.Compare(b.Day, a.Day), cmp.Compare(a.Outcome, b.Outcome)) })
+	slices.SortFunc(reasons, func(a, b RefusedRequests) int {
+		return cmp.Or(cmp.Compare(b.Day, a.Day), cmp.Compare(a.Outcome, b.Outcome))
+	})
 	return reasons
 }
 
 // RefusedText is RefusedFor in a line.
 func (s Source) RefusedText() string {
-	return strings.Join(All(s.RefusedFor(), func(r Refusal) string { return fmt.Sprintf("%d %s", r.Day, r.Outcome) }), ", ")
+	return strings.Join(All(s.RefusedFor(), func(r RefusedRequests) string { return fmt.Sprintf("%d %s", r.Day, r.Outcome) }), ", ")
 }
