@@ -81,12 +81,12 @@ browser: services ## the dashboard in a real browser; PICTURES=directory for a p
 	@cd test/attack/browser && $(BIN)/browser.test $(if $(PICTURES),-pictures "$(abspath $(PICTURES))")
 
 SEED ?= 1
-SEEDS ?= 300
+SEEDS ?= 60
 TWICE ?=
 .PHONY: sim
-sim: ## the real code against a simulated world, in virtual time; SEEDS=2000 for more, TWICE=20 to compare the traces of some
-	@go run ./test/sim/simulate -seeds $(SEEDS) -first $(SEED)
-	@$(if $(TWICE),go run ./test/sim/simulate -seeds $(TWICE) -first $(SEED) -twice)
+sim: services ## the real code and its SQL in a simulated world, in virtual time; SEEDS=600 for more, TWICE=20 to compare the traces of some
+	@go run ./test/withservices -- go run ./test/sim/simulate -seeds $(SEEDS) -first $(SEED)
+	@$(if $(TWICE),go run ./test/withservices -- go run ./test/sim/simulate -seeds $(TWICE) -first $(SEED) -twice)
 
 SEQUENCES ?= 20000
 .PHONY: model

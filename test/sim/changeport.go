@@ -22,7 +22,7 @@ type unused struct{ operate.ChangeStore }
 // LastQueued implements operate.SelectStore.
 func (s *port) LastQueued(ctx context.Context) (last eventqueue.EventID, err error) {
 	err = s.do(ctx, "LastQueued", "", func() (string, error) {
-		last, err = s.mem.LastQueued(ctx)
+		last, err = s.db.LastQueued(ctx)
 		return last.String(), err
 	})
 	return onlyIf(last, err), err
@@ -31,7 +31,7 @@ func (s *port) LastQueued(ctx context.Context) (last eventqueue.EventID, err err
 // Select implements operate.SelectStore.
 func (s *port) Select(ctx context.Context, filter operate.EventFilter, after, last eventqueue.EventID, limit int) (ids []eventqueue.EventID, next eventqueue.EventID, err error) {
 	err = s.do(ctx, "Select", fmt.Sprint(after, last), func() (string, error) {
-		ids, next, err = s.mem.Select(ctx, filter, after, last, limit)
+		ids, next, err = s.db.Select(ctx, filter, after, last, limit)
 		return fmt.Sprint(ids), err
 	})
 	return onlyIf(ids, err), onlyIf(next, err), err
@@ -41,7 +41,8 @@ func (s *port) Select(ctx context.Context, filter operate.EventFilter, after, la
 func (s *port) Remove(ctx context.Context, ids []eventqueue.EventID, cancellation *operate.Cancellation) (results []operate.Changed, advanced []eventqueue.Event, err error) {
 	err = s.do(ctx, "Remove", fmt.Sprint(ids), func() (string, error) {
 		defer s.p.w.takingBack(s.p)()
-		results, advanced, err = s.mem.Remove(ctx, ids, cancellation)
+		results, advanced, err = s.db.Remove(ctx, ids, cancellation)
+		byID(advanced)
 		s.p.w.cancelled(s.p, results)
 		return describeChanges(results), err
 	})
@@ -54,7 +55,7 @@ func (s *port) Edit(ctx context.Context, edit operate.Edit, ids []eventqueue.Eve
 		if !edit.DelayUntil.IsZero() {
 			edit.DelayUntil = s.p.fromClock(edit.DelayUntil)
 		}
-		results, err = s.mem.Edit(ctx, edit, ids)
+		results, err = s.db.Edit(ctx, edit, ids)
 		s.p.w.changed(s.p, "event edited", edit, results)
 		return describeChanges(results), err
 	})
@@ -64,7 +65,7 @@ func (s *port) Edit(ctx context.Context, edit operate.Edit, ids []eventqueue.Eve
 // Requeue implements operate.ChangeStore.
 func (s *port) Requeue(ctx context.Context, ids []eventqueue.EventID) (results []operate.Changed, err error) {
 	err = s.do(ctx, "Requeue", fmt.Sprint(ids), func() (string, error) {
-		results, err = s.mem.Requeue(ctx, ids)
+		results, err = s.db.Requeue(ctx, ids)
 		var now time.Duration
 		s.p.w.changed(s.p, "event tried now", operate.Edit{Delay: &now}, results)
 		return describeChanges(results), err
@@ -100,7 +101,7 @@ func (w *world) changed(p *process, what string, edit operate.Edit, results []op
 		}
 		record := oracle.Record{Kind: oracle.Changed, Actor: p.name, Event: r.ID, Retries: int(w.row(r.ID).Retries), LockTimeout: lockTimeout,
 			Edited: edit.Value != nil, Value: string(edit.Value)}
-		now := w.memory.Now()
+		now := now()
 		switch {
 		case edit.Delay != nil:
 			record.Due = now.Add(*edit.Delay)

@@ -70,12 +70,12 @@ func (p *process) changeEvents(ctx context.Context, c *operate.Changer, d dice) 
 // drawEvents draws some events of plain handlers, and now and then one that has ended, or never was.
 func (p *process) drawEvents(d dice) (ids []eventqueue.EventID) {
 	var waiting, ended []eventqueue.EventID
-	for _, row := range p.w.memory.Events() {
+	for _, row := range p.w.tables.rows() {
 		if row.Module == "WORKER" && row.Name != foreign {
 			waiting = append(waiting, row.ID)
 		}
 	}
-	for _, row := range p.w.memory.Log() {
+	for _, row := range p.w.tables.log() {
 		if row.Module == "WORKER" {
 			ended = append(ended, row.ID)
 		}

@@ -1,12 +1,17 @@
 // Package sim attacks the queue in virtual time, again and again, each time in
 // a way that can be repeated exactly. The real Worker, Relay, Rules, Queue and
-// cron checker run on a database and a notifier in memory, in a bubble of
+// cron checker run on a Postgres of the seed's own and a notifier in memory, in a bubble of
 // testing/synctest; a seed decides everything else. Package oracle judges what
 // happened.
 //
-//	go run ./test/sim/simulate -seeds 2000             # seeds 1 to 2000
-//	go run ./test/sim/simulate -first 17 -seeds 1 -trace
-//	go run ./test/sim/simulate -seeds 500 -twice       # is the trace the seed's alone?
+// The database's clock is the bubble's: in a schema that the search path names first stands another
+// clock_timestamp, and the SQL of the queue runs as it is. A call of the database is a wait for the network,
+// which a bubble does not take for rest. So virtual time stands still until its answer has come, and nothing
+// else moves.
+//
+//	go run ./test/withservices -- go run ./test/sim/simulate -seeds 600             # seeds 1 to 600
+//	go run ./test/withservices -- go run ./test/sim/simulate -first 17 -seeds 1 -trace
+//	go run ./test/withservices -- go run ./test/sim/simulate -seeds 50 -twice       # is the trace the seed's alone?
 //
 // # How a seed decides everything
 //
@@ -65,9 +70,11 @@
 //
 // # What it cannot show
 //
-// The database is package memstore, whose statements each happen at one moment:
-// what statements do to each other is for the tests on Postgres. Neither are the Pub/Sub
-// notifier, which is gRPC, and the one on Postgres, which is SQL.
+// A call of the store happens at one moment, except for transactions that handlers, emitters and the cron checker hold
+// open: what they have locked is waited for in vain, since nothing moves meanwhile, and then skipped, or the statement
+// fails. What statements do to each other while both run is for the tests of pgstore. Listening, poolers and
+// what breaks in a connection are for chaos and faults, and so are the Pub/Sub notifier, which is gRPC, and the one on
+// Postgres. Where a statement promises no order, processes get its rows by id.
 //
 // # Failure handling
 //

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/memstore"
 )
 
 // drawFeatures draws what a seed has beside the plain queue. Its dice are its own.
@@ -20,7 +19,9 @@ func (w *world) drawFeatures() {
 		}
 	}
 	w.changes = d.chance(0.6)
-	w.refuses = d.chance(0.5)
+	if w.refuses = d.chance(0.5); w.refuses {
+		w.tables.exec(`CREATE TRIGGER sim_refuse BEFORE UPDATE OR DELETE ON events_v2 FOR EACH ROW EXECUTE FUNCTION sim.refuse()`)
+	}
 	w.lastRefusals = w.refuses && !w.lastSilence && d.chance(0.5)
 }
 
@@ -30,7 +31,7 @@ var uniqueKeys = []string{"once", "twice"}
 // insertRows writes rows with nothing but SQL, with whatever values the table lets in.
 func (p *process) insertRows(ctx context.Context, d dice) {
 	now := time.Now()
-	rows := make([]memstore.InsertedRow, 1+d.IntN(3))
+	rows := make([]insertedRow, 1+d.IntN(3))
 	for i := range rows {
 		r := &rows[i]
 		r.Canvas, r.Module, r.Name, r.Modifier = eventqueue.CanvasID{byte(d.IntN(4))}, "WORKER", jobs[d.IntN(len(jobs))], "_"
@@ -64,7 +65,7 @@ func (p *process) insertRows(ctx context.Context, d dice) {
 // hasWork reports whether anything is left that could run, now or within what is
 // simulated.
 func (w *world) hasWork() bool {
-	for _, row := range w.memory.Events() {
+	for _, row := range w.tables.rows() {
 		if row.Name != foreign && row.DelayUntil.Before(w.never()) {
 			return true
 		}

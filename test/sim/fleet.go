@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
 )
 
 // newProcess makes a process with a store, a notifier and a queue of its own.
@@ -14,7 +14,7 @@ func (w *world) newProcess(name string) *process {
 	if p.skew.Abs() > time.Second {
 		w.faults["process with a wrong clock"]++
 	}
-	p.mem = w.memory.Connect(memstore.Faults{Before: p.store().beforeCron, Refuse: p.refuse})
+	p.db = pgstore.New(w.tables.pool)
 	queue, err := eventqueue.New(p.store(), ringer{p}, eventqueue.QueueConfig{PublishTimeout: 2 * time.Second, PublishRest: 5 * time.Second, Jitter: p.jitter})
 	if err != nil {
 		panic(err)

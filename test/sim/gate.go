@@ -99,7 +99,13 @@ func (p *process) do(ctx context.Context, c call, f func() (result string, err e
 	if v.err != nil {
 		return v.err
 	}
+	if c.to == database {
+		p.w.tables.setClock(kindsOf[c.op])
+	}
 	result, err := f()
+	if c.to == database {
+		p.w.tables.sync()
+	}
 	if err != nil {
 		result = err.Error()
 	}

@@ -13,11 +13,11 @@ import (
 func (n nemesis) hunt(claims int) {
 	w := n.w
 	limited := map[eventqueue.EventID]bool{}
-	for _, place := range w.memory.Places() {
-		limited[place.Event] = limited[place.Event] || place.Stage > 1 && place.MayRun
+	for _, id := range w.tables.limited() {
+		limited[id] = true
 	}
-	for _, row := range w.memory.Events() {
-		if holder := w.holder(row.ID); limited[row.ID] && !row.LockedAt.IsZero() && slices.Contains(heldJobs, row.Name) && holder != nil {
+	for _, row := range w.tables.rows() {
+		if holder := w.holder(row.ID); limited[row.ID] && row.Locked && slices.Contains(heldJobs, row.Name) && holder != nil {
 			w.note("nemesis: kill %s, which runs %s", holder.name, row.ID)
 			w.faults["worker killed with a turn, and its handler paused for minutes"]++
 			w.hunted.Store(true)

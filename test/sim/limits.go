@@ -16,7 +16,7 @@ func (w *world) limitAtFirst() {
 	w.limits = 1 + w.dice.IntN(2)
 	for range 1 + w.dice.IntN(4) {
 		limit := drawLimit(w.dice)
-		if _, err := w.memory.SetConcurrencyLimit(context.Background(), limit); err != nil {
+		if _, err := w.tables.store.SetConcurrencyLimit(context.Background(), limit); err != nil {
 			panic(err)
 		}
 		w.limitChanged(limit)

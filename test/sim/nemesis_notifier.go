@@ -88,7 +88,7 @@ func (n nemesis) forge() {
 	w.note("nemesis: somebody forges notifications")
 	w.faults["notifications forged"]++
 	var forged []eventqueue.Notification
-	for _, row := range w.memory.Events() {
+	for _, row := range w.tables.rows() {
 		if w.dice.chance(0.5) {
 			forged = append(forged, eventqueue.Notification{Event: row.ID, Canvas: row.Canvas})
 		}

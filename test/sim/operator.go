@@ -169,8 +169,8 @@ func (p *process) changeRule(ctx context.Context, rules *operate.Rules, lift ope
 // liftAll lifts every rule that there is, or has been lifted at a rate, and reports whether none is left.
 func (p *process) liftAll(ctx context.Context, rules *operate.Rules) bool {
 	all := true
-	for _, r := range p.w.memory.Rules() {
-		all = p.changeRule(ctx, rules, operate.Lift{Type: r.Type, RuleScope: r.RuleScope}, false) && all
+	for _, lift := range p.w.tables.rules() {
+		all = p.changeRule(ctx, rules, lift, false) && all
 	}
 	p.w.mu.Lock()
 	ramps := slices.SortedFunc(maps.Keys(p.w.ramps), func(a, b operate.Lift) int {

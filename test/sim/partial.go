@@ -2,8 +2,6 @@ package sim
 
 import (
 	"time"
-
-	"eventsv2/eventqueue/memstore"
 )
 
 // way is a kind of calls of the notifier that may fail while the others work.
@@ -25,8 +23,8 @@ type partial struct {
 
 // refusal is what the database does not let anybody write of one row.
 type refusal struct {
-	ops  map[memstore.Op]bool
-	code string // an SQLSTATE
+	kinds int64  // of writes, as bits
+	code  string // an SQLSTATE
 }
 
 // intensity is how hard a seed attacks single calls.

@@ -13,7 +13,7 @@ import (
 
 // MarkPending implements eventqueue.PendingStore.
 func (s *port) MarkPending(ctx context.Context, ids []eventqueue.EventID) error {
-	err := s.do(ctx, "Owe", fmt.Sprint(ids), func() (string, error) { return "", s.mem.MarkPending(ctx, ids) })
+	err := s.do(ctx, "Owe", fmt.Sprint(ids), func() (string, error) { return "", s.db.MarkPending(ctx, ids) })
 	if err != nil {
 		s.p.w.takeUnanswered(s.p, ids)
 	}
@@ -24,7 +24,8 @@ func (s *port) MarkPending(ctx context.Context, ids []eventqueue.EventID) error 
 func (s *port) TakePending(ctx context.Context, ids []eventqueue.EventID) (taken []eventqueue.Notification, err error) {
 	began := time.Now()
 	err = s.do(ctx, "TakePending", fmt.Sprint(ids), func() (string, error) {
-		taken, err = s.mem.TakePending(ctx, ids)
+		taken, err = s.db.TakePending(ctx, ids)
+		byEvent(taken)
 		return eventsOf(taken), err
 	})
 	if err != nil || time.Since(began) >= lostanswer.AnswerTakes {
@@ -38,10 +39,11 @@ func (s *port) TakePending(ctx context.Context, ids []eventqueue.EventID) (taken
 func (s *port) TakeDue(ctx context.Context, within time.Duration, limit int, await maintenance.AwaitTake) (taken []eventqueue.Notification, err error) {
 	over := func(error) {}
 	err = s.do(ctx, "TakeDue", "", func() (string, error) {
-		taken, err = s.mem.TakeDue(ctx, within, limit, func(ids []eventqueue.EventID) func(error) {
+		taken, err = s.db.TakeDue(ctx, within, limit, func(ids []eventqueue.EventID) func(error) {
 			over = await(ids)
 			return func(error) {} // that is known when the answer comes
 		})
+		byEvent(taken)
 		return eventsOf(taken), err
 	})
 	over(err)

@@ -5,17 +5,17 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"eventsv2/cronchecker/memcron"
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/maintenance"
-	"eventsv2/eventqueue/memstore"
-	"eventsv2/eventqueue/operate"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/oracle"
 )
@@ -23,12 +23,12 @@ import (
 // port is the database as a process sees it: through the gate, and with every
 // change written into the history in the step in which it happens.
 type port struct {
-	p   *process
-	mem *memstore.Store
+	db *pgstore.Store
+	p  *process
 }
 
 // store is the database as the process sees it.
-func (p *process) store() *port { return &port{p, p.mem} }
+func (p *process) store() *port { return &port{p.db, p} }
 
 var (
 	_ eventqueue.EmitStore = (*port)(nil)
@@ -40,25 +40,16 @@ func (s *port) do(ctx context.Context, op, key string, f func() (string, error))
 	return s.p.do(ctx, call{to: database, op: op, key: key}, f)
 }
 
-// beforeCron takes the statements of the cron checker through the gate; the
-// others pass it in the methods below.
-func (s *port) beforeCron(ctx context.Context, op memstore.Op) error {
-	if op != memcron.OpLoad && op != memcron.OpLock {
-		return nil
-	}
-	return s.do(ctx, string(op), "", func() (string, error) { return "", nil })
-}
-
 // Insert implements eventqueue.EmitStore.
 func (s *port) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, mode eventqueue.NotifyMode) (inserted []eventqueue.Inserted, err error) {
 	key := fmt.Sprintf("%d×%s", len(events), events[0].Handler())
 	c := call{to: database, op: "Insert", key: key, ready: s.keysFree(events)}
 	err = s.p.do(ctx, c, func() (string, error) {
-		inserted, err = s.mem.Insert(ctx, in, s.p.fromClockEach(events), mode)
+		inserted, err = s.db.Insert(ctx, raw(in), s.p.fromClockEach(events), mode)
 		if err != nil {
 			return "", err
 		}
-		now := s.mem.Now()
+		now := now()
 		s.p.w.record(in, func() {
 			for i, row := range inserted {
 				if row.Repeat {
@@ -69,7 +60,7 @@ func (s *port) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue
 				s.p.w.mayRefuse(row.ID)
 			}
 		})
-		s.p.w.emittedIn(in, inserted)
+		s.p.w.emittedIn(in, events, inserted)
 		return fmt.Sprint(idsOf(inserted, func(r eventqueue.Inserted) eventqueue.EventID { return r.ID })), nil
 	})
 	if err != nil && in == nil {
@@ -78,9 +69,9 @@ func (s *port) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue
 	return onlyIf(inserted, err), err
 }
 
-// InsertSQL is not simulated: there is no database/sql in memory.
+// InsertSQL is not simulated.
 func (s *port) InsertSQL(context.Context, *sql.Tx, []eventqueue.NewEvent, eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
-	return nil, memstore.ErrNoSQL
+	return nil, errors.ErrUnsupported
 }
 
 // InTx implements eventqueue.EmitStore.
@@ -96,42 +87,11 @@ func (s *port) InTx(ctx context.Context, f func(ctx context.Context, db eventque
 	return s.commit(ctx, tx)
 }
 
-// end gives a transaction up, unless it has been committed.
-func (s *port) end(ctx context.Context, tx *memstore.Tx) {
-	_ = tx.Rollback(context.WithoutCancel(ctx)) // after a commit it does nothing
-	s.p.w.poke()                                // somebody may wait for its keys
-}
-
-func (s *port) begin(ctx context.Context) (tx *memstore.Tx, err error) {
-	err = s.do(ctx, "Begin", "", func() (string, error) {
-		tx, err = s.mem.Begin(ctx)
-		return "", err
-	})
-	if err != nil && tx != nil {
-		_ = tx.Rollback(ctx) // nobody knows of it
-	}
-	return tx, err
-}
-
-func (s *port) commit(ctx context.Context, tx *memstore.Tx) error {
-	var emitted []eventqueue.Inserted
-	err := s.do(ctx, "Commit", "", func() (string, error) {
-		err := tx.Commit(ctx)
-		if err == nil {
-			emitted = s.p.w.committed(tx)
-		}
-		return "", err
-	})
-	if err != nil {
-		s.p.w.unanswered(s.p, emitted)
-	}
-	return err
-}
-
 // Unclaimed implements eventqueue.EmitStore.
 func (s *port) Unclaimed(ctx context.Context, asked []eventqueue.Unanswered) (found []eventqueue.Notification, err error) {
 	err = s.do(ctx, "Unclaimed", fmt.Sprint(asked), func() (string, error) {
-		found, err = s.mem.Unclaimed(ctx, asked)
+		found, err = s.db.Unclaimed(ctx, asked)
+		byEvent(found)
 		for _, n := range found {
 			s.p.w.add(oracle.Record{Kind: oracle.FoundAgain, Actor: s.p.name, Event: n.Event})
 		}
@@ -143,8 +103,9 @@ func (s *port) Unclaimed(ctx context.Context, asked []eventqueue.Unanswered) (fo
 // Claim implements worker.Store.
 func (s *port) Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.HandlerSet, claim eventqueue.ClaimID) (found []worker.ClaimResult, err error) {
 	err = s.do(ctx, "Claim", fmt.Sprint(ids), func() (string, error) {
-		found, err = s.mem.Claim(ctx, ids, known, claim)
-		s.p.spoilt(memstore.OpClaim, oracle.Claimed, err)
+		found, err = s.db.Claim(ctx, ids, known, claim)
+		slices.SortFunc(found, func(a, b worker.ClaimResult) int { return cmp.Compare(a.Event.ID, b.Event.ID) })
+		s.p.spoilt("Claim", oracle.Claimed, err)
 		s.p.w.claimed(s.p, found)
 		s.p.toClockEach(found)
 		return describeFound(found), err
@@ -176,8 +137,9 @@ func (s *port) Complete(ctx context.Context, in eventqueue.DB, ends []worker.Com
 		fmt.Fprintf(&key, " %s#%d:%s", end.Event, end.Attempt, end.Label)
 	}
 	err = s.do(ctx, "Finish", key.String(), func() (string, error) {
-		written, err = s.mem.Complete(ctx, in, ends, keep)
-		s.p.spoilt(memstore.OpComplete, oracle.Written, err)
+		written, err = s.db.Complete(ctx, raw(in), ends, keep)
+		inOrderOf(&written)
+		s.p.spoilt("Finish", oracle.Written, err)
 		if err != nil {
 			for i := range ends {
 				s.p.w.failDispatch(s.p, &ends[i])
@@ -195,8 +157,9 @@ func (s *port) Complete(ctx context.Context, in eventqueue.DB, ends []worker.Com
 func (s *port) GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []eventqueue.EventID) (given []eventqueue.EventID, err error) {
 	ids = slices.Sorted(slices.Values(ids))
 	err = s.do(ctx, "GiveBack", fmt.Sprint(ids), func() (string, error) {
-		given, err = s.mem.GiveBack(ctx, claim, ids)
-		s.p.spoilt(memstore.OpGiveBack, oracle.Written, err)
+		given, err = s.db.GiveBack(ctx, claim, ids)
+		slices.Sort(given)
+		s.p.spoilt("GiveBack", oracle.Written, err)
 		for _, id := range given {
 			s.p.w.add(oracle.Record{Kind: oracle.Written, Actor: s.p.name, Event: id, Attempt: s.p.w.row(id).Attempts, Label: machine.Released})
 		}
@@ -208,7 +171,7 @@ func (s *port) GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []eve
 // Runnable implements worker.Store.
 func (s *port) Runnable(ctx context.Context, after eventqueue.Scope, except []eventqueue.CanvasID) (events []eventqueue.Event, next eventqueue.Scope, err error) {
 	err = s.do(ctx, "Runnable", fmt.Sprint(after, except), func() (string, error) {
-		events, next, err = s.mem.Runnable(ctx, after, except)
+		events, next, err = s.db.Runnable(ctx, after, except)
 		events = s.p.w.aloneOf(events)
 		return fmt.Sprint(idsOf(events, func(e eventqueue.Event) eventqueue.EventID { return e.ID })), err
 	})
@@ -219,7 +182,8 @@ func (s *port) Runnable(ctx context.Context, after eventqueue.Scope, except []ev
 func (s *port) Advance(ctx context.Context, left, arrived []eventqueue.EventID) (advanced []eventqueue.Event, err error) {
 	err = s.do(ctx, "Advance", fmt.Sprint(left, arrived), func() (string, error) {
 		defer s.p.w.takingBack(s.p)()
-		advanced, err = s.mem.Advance(ctx, left, arrived)
+		advanced, err = s.db.Advance(ctx, left, arrived)
+		byID(advanced)
 		return fmt.Sprint(idsOf(advanced, func(e eventqueue.Event) eventqueue.EventID { return e.ID })), err
 	})
 	return onlyIf(advanced, err), err
@@ -239,15 +203,16 @@ func (s *port) renew(ctx context.Context, claims []worker.Claim, together int) (
 	claims = slices.SortedFunc(slices.Values(claims), func(a, b worker.Claim) int {
 		return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(a.Attempt, b.Attempt))
 	})
-	name, write := "Renew", s.mem.Renew
+	name, write := "Renew", s.db.Renew
 	if together > 0 {
 		name, write = "BeginRuns", func(ctx context.Context, claims []worker.Claim) (worker.WriteResult, error) {
-			return s.mem.BeginRuns(ctx, claims, together)
+			return s.db.BeginRuns(ctx, claims, together)
 		}
 	}
 	err = s.do(ctx, name, fmt.Sprint(claims, together), func() (string, error) {
 		written, err = write(ctx, claims)
-		s.p.spoilt(memstore.OpRenew, oracle.Renewed, err)
+		inOrderOf(&written)
+		s.p.spoilt(name, oracle.Renewed, err)
 		s.p.w.renewed(s.p, claims, written.Done, together)
 		return fmt.Sprintf("done %v, lost %v", written.Done, written.Lost), err
 	})
@@ -257,7 +222,7 @@ func (s *port) renew(ctx context.Context, claims []worker.Claim, together int) (
 // Value implements worker.Store.
 func (s *port) Value(ctx context.Context, claim worker.Claim) (value json.RawMessage, held bool, err error) {
 	err = s.do(ctx, "Value", claim.String(), func() (string, error) {
-		value, held, err = s.mem.Value(ctx, claim)
+		value, held, err = s.db.Value(ctx, claim)
 		return fmt.Sprintf("%d bytes, held: %t", len(value), held), err
 	})
 	return value, held, err
@@ -265,14 +230,15 @@ func (s *port) Value(ctx context.Context, claim worker.Claim) (value json.RawMes
 
 // LeavePending implements maintenance.RelayStore.
 func (s *port) LeavePending(ctx context.Context, ids []eventqueue.EventID) error {
-	return s.do(ctx, "LeavePending", fmt.Sprint(ids), func() (string, error) { return "", s.mem.LeavePending(ctx, ids) })
+	return s.do(ctx, "LeavePending", fmt.Sprint(ids), func() (string, error) { return "", s.db.LeavePending(ctx, ids) })
 }
 
 // Sweep implements maintenance.RelayStore.
 func (s *port) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) (swept maintenance.Swept, err error) {
 	err = s.do(ctx, "Sweep", after.String(), func() (string, error) {
 		defer s.p.w.takingBack(s.p)()
-		swept, err = s.mem.Sweep(ctx, after, limit, lostAfter)
+		swept, err = s.db.Sweep(ctx, after, limit, lostAfter)
+		byEvent(swept.Lost)
 		return eventsOf(swept.Lost), err
 	})
 	if err != nil {
@@ -285,7 +251,8 @@ func (s *port) Sweep(ctx context.Context, after eventqueue.EventID, limit int, l
 func (s *port) TakeRound(ctx context.Context, after maintenance.RoundPlace, lostAfter time.Duration) (lost []eventqueue.Notification, next maintenance.RoundPlace, err error) {
 	err = s.do(ctx, "TakeRound", fmt.Sprint(after), func() (string, error) {
 		defer s.p.w.takingBack(s.p)()
-		lost, next, err = s.mem.TakeRound(ctx, after, lostAfter)
+		lost, next, err = s.db.TakeRound(ctx, after, lostAfter)
+		byEvent(lost)
 		return eventsOf(lost), err
 	})
 	return onlyIf(lost, err), onlyIf(next, err), err
@@ -297,7 +264,7 @@ func (s *port) AddRule(ctx context.Context, rule operate.Rule) (added bool, err 
 		if !rule.Until.IsZero() {
 			rule.Until = s.p.fromClock(rule.Until)
 		}
-		added, err = s.mem.AddRule(ctx, rule)
+		added, err = s.db.AddRule(ctx, rule)
 		return fmt.Sprintf("added %t", added), err
 	})
 	return onlyIf(added, err), err
@@ -306,7 +273,7 @@ func (s *port) AddRule(ctx context.Context, rule operate.Rule) (added bool, err 
 // LiftRule implements operate.RuleStore.
 func (s *port) LiftRule(ctx context.Context, lift operate.Lift) (lifted operate.Lifted, err error) {
 	err = s.do(ctx, "LiftRule", fmt.Sprint(lift.Type, " of ", lift.RuleScope), func() (string, error) {
-		lifted, err = s.mem.LiftRule(ctx, lift)
+		lifted, err = s.db.LiftRule(ctx, lift)
 		lifted.At = s.p.toClock(lifted.At)
 		return fmt.Sprintf("removed %t, last %t", lifted.Removed, lifted.Last), err
 	})
@@ -316,7 +283,7 @@ func (s *port) LiftRule(ctx context.Context, lift operate.Lift) (lifted operate.
 // Release implements operate.RuleStore.
 func (s *port) Release(ctx context.Context, t operate.RuleType, scope operate.RuleScope) (released operate.Released, err error) {
 	err = s.do(ctx, "Release", fmt.Sprint(t, " of ", scope), func() (string, error) {
-		released, err = s.mem.Release(ctx, t, scope)
+		released, err = s.db.Release(ctx, t, scope)
 		released.At = s.p.toClock(released.At)
 		return fmt.Sprintf("removed %t, goes on %t, up to %d", released.Removed, released.GoesOn, released.UpTo), err
 	})
@@ -326,7 +293,7 @@ func (s *port) Release(ctx context.Context, t operate.RuleType, scope operate.Ru
 // RulesToLift implements operate.RuleStore.
 func (s *port) RulesToLift(ctx context.Context) (rules []operate.Rule, err error) {
 	err = s.do(ctx, "RulesToLift", "", func() (string, error) {
-		rules, err = s.mem.RulesToLift(ctx)
+		rules, err = s.db.RulesToLift(ctx)
 		for i := range rules {
 			if !rules[i].Until.IsZero() {
 				rules[i].Until = s.p.toClock(rules[i].Until)
@@ -340,7 +307,7 @@ func (s *port) RulesToLift(ctx context.Context) (rules []operate.Rule, err error
 // WaitingScopes implements operate.RuleStore.
 func (s *port) WaitingScopes(ctx context.Context, scope operate.RuleScope) (scopes []eventqueue.Scope, err error) {
 	err = s.do(ctx, "WaitingScopes", fmt.Sprint(scope), func() (string, error) {
-		scopes, err = s.mem.WaitingScopes(ctx, scope)
+		scopes, err = s.db.WaitingScopes(ctx, scope)
 		return fmt.Sprint(len(scopes), " handlers"), err
 	})
 	return onlyIf(scopes, err), err
@@ -350,10 +317,28 @@ func (s *port) WaitingScopes(ctx context.Context, scope operate.RuleScope) (scop
 func (s *port) TakeWaiting(ctx context.Context, of operate.Waiting, limit int) (taken []eventqueue.Notification, next eventqueue.EventID, err error) {
 	err = s.do(ctx, "TakeWaiting", fmt.Sprint(of.Scope, " after ", of.After), func() (string, error) {
 		of.Since = s.p.fromClock(of.Since)
-		taken, next, err = s.mem.TakeWaiting(ctx, of, limit)
+		taken, next, err = s.db.TakeWaiting(ctx, of, limit)
+		byEvent(taken)
 		return eventsOf(taken), err
 	})
 	return onlyIf(taken, err), onlyIf(next, err), err
+}
+
+// What a statement returns in no promised order depends on where its rows are, and that on what other databases do.
+// A process gets it in the order of the ids.
+
+func byEvent(list []eventqueue.Notification) {
+	slices.SortFunc(list, func(a, b eventqueue.Notification) int { return cmp.Compare(a.Event, b.Event) })
+}
+
+func byID(list []eventqueue.Event) {
+	slices.SortFunc(list, func(a, b eventqueue.Event) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+func inOrderOf(written *worker.WriteResult) {
+	slices.Sort(written.Done)
+	slices.Sort(written.Lost)
+	byID(written.Advanced)
 }
 
 // onlyIf is what a caller may see: nothing when there was an error.
@@ -381,25 +366,31 @@ func eventsOf(notifications []eventqueue.Notification) string {
 // the database would not know when its turn has come.
 func (s *port) keysFree(events []eventqueue.NewEvent) func() time.Time {
 	return func() time.Time {
-		if s.mem.KeysFree(events) {
-			return time.Time{}
+		for _, p := range s.p.w.all {
+			for _, tx := range p.open {
+				if slices.ContainsFunc(events, func(e eventqueue.NewEvent) bool {
+					return e.UniqueKey != "" && tx.keys[eventqueue.UniqueKey{Canvas: e.Canvas, Key: e.UniqueKey}]
+				}) {
+					return s.p.w.never()
+				}
+			}
 		}
-		return s.p.w.never()
+		return time.Time{}
 	}
 }
 
 // DeleteKeys implements maintenance.UniqueStore.
 func (s *port) DeleteKeys(ctx context.Context, after eventqueue.UniqueKey, limit int) (forgotten int, next eventqueue.UniqueKey, err error) {
 	err = s.do(ctx, "DeleteKeys", fmt.Sprint(after), func() (string, error) {
-		forgotten, next, err = s.mem.DeleteKeys(ctx, after, limit)
+		forgotten, next, err = s.db.DeleteKeys(ctx, after, limit)
 		return fmt.Sprint(forgotten), err
 	})
 	return onlyIf(forgotten, err), onlyIf(next, err), err
 }
 
-func (s *port) insertByHand(ctx context.Context, rows []memstore.InsertedRow) error {
+func (s *port) insertByHand(ctx context.Context, rows []insertedRow) error {
 	return s.do(ctx, "INSERT by hand", fmt.Sprint(len(rows)), func() (string, error) {
-		ids, err := s.mem.InsertRows(ctx, rows)
+		ids, err := s.p.w.tables.insert(ctx, rows)
 		if err != nil {
 			return "", err
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/test/oracle"
 )
 
@@ -16,8 +16,9 @@ type process struct {
 	w       *world
 	name    string
 	version version
-	works   bool            // it is a worker
-	mem     *memstore.Store // its connection
+	works   bool           // it is a worker
+	db      *pgstore.Store // on its connections
+	open    []*transaction // guarded by the gate's lock
 	queue   *eventqueue.Queue
 	cancel  context.CancelFunc // what SIGTERM does
 	restart func()             // starts another one in its place
@@ -66,7 +67,7 @@ func (p *process) kill() {
 		*list = kept
 	}
 	w.mu.Unlock()
-	p.mem.Disconnect()
+	w.tables.disconnect(p)
 	for _, c := range calls {
 		c.answer <- verdict{err: errKilled}
 	}

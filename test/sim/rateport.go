@@ -16,7 +16,7 @@ var _ operate.RateStore = (*port)(nil)
 // TakeRate implements worker.RateTaker.
 func (s *port) TakeRate(ctx context.Context, asks []worker.RateAsk) (answers []ratelimit.Answer, err error) {
 	err = s.do(ctx, "TakeRate", describeAsks(asks), func() (string, error) {
-		if answers, err = s.mem.TakeRate(ctx, asks); err != nil {
+		if answers, err = s.db.TakeRate(ctx, asks); err != nil {
 			return "", err
 		}
 		granted := make([]int, len(asks))
@@ -40,7 +40,7 @@ func describeAsks(asks []worker.RateAsk) string {
 // SetRateLimit implements operate.RateStore.
 func (s *port) SetRateLimit(ctx context.Context, limit operate.RateLimit) (before *operate.RateLimit, err error) {
 	err = s.do(ctx, "SetRateLimit", fmt.Sprint(limit), func() (string, error) {
-		if before, err = s.mem.SetRateLimit(ctx, limit); err == nil {
+		if before, err = s.db.SetRateLimit(ctx, limit); err == nil {
 			s.p.w.rateChanged(limit)
 		}
 		return "", err
@@ -51,7 +51,7 @@ func (s *port) SetRateLimit(ctx context.Context, limit operate.RateLimit) (befor
 // RemoveRateLimit implements operate.RateStore.
 func (s *port) RemoveRateLimit(ctx context.Context, scope eventqueue.Scope) (removed bool, err error) {
 	err = s.do(ctx, "RemoveRateLimit", fmt.Sprint(scope), func() (string, error) {
-		if removed, err = s.mem.RemoveRateLimit(ctx, scope); err == nil {
+		if removed, err = s.db.RemoveRateLimit(ctx, scope); err == nil {
 			s.p.w.rateChanged(operate.RateLimit{Scope: scope})
 		}
 		return fmt.Sprint(removed), err
@@ -61,18 +61,19 @@ func (s *port) RemoveRateLimit(ctx context.Context, scope eventqueue.Scope) (rem
 
 // RateLimits implements operate.RateStore. Nobody asks here.
 func (s *port) RateLimits(ctx context.Context, canvas *eventqueue.CanvasID) ([]operate.RateStatus, error) {
-	return s.mem.RateLimits(ctx, canvas)
+	return s.db.RateLimits(ctx, canvas)
 }
 
 // CheckRate implements operate.RateStore. Nobody asks here.
 func (s *port) CheckRate(ctx context.Context, scope eventqueue.Scope) (ratelimit.Answer, error) {
-	return s.mem.CheckRate(ctx, scope)
+	return s.db.CheckRate(ctx, scope)
 }
 
 // TakeLimited implements operate.RateStore.
 func (s *port) TakeLimited(ctx context.Context, scope eventqueue.Scope, after operate.RatePlace, limit int) (due []eventqueue.Notification, next operate.RatePlace, err error) {
 	err = s.do(ctx, "TakeLimited", fmt.Sprint(scope, " after ", after), func() (string, error) {
-		due, next, err = s.mem.TakeLimited(ctx, scope, after, limit)
+		due, next, err = s.db.TakeLimited(ctx, scope, after, limit)
+		byEvent(due)
 		for _, n := range due {
 			s.p.w.add(oracle.Record{Kind: oracle.MadeDue, Actor: s.p.name, Event: n.Event, Due: s.p.w.row(n.Event).DelayUntil})
 		}

@@ -27,7 +27,7 @@ func drawRate(d dice) operate.RateLimit {
 
 // mustLimitRate sets a limit before anything runs.
 func (w *world) mustLimitRate(limit operate.RateLimit) {
-	if _, err := w.memory.SetRateLimit(context.Background(), limit); err != nil {
+	if _, err := w.tables.store.SetRateLimit(context.Background(), limit); err != nil {
 		panic(err)
 	}
 	w.rateChanged(limit)
@@ -51,11 +51,7 @@ func (p *process) liftDaily(ctx context.Context, rates *operate.RateLimits) bool
 		return true
 	}
 	scopes := []eventqueue.Scope{}
-	for _, r := range p.w.memory.Rates() {
-		if r.PerDay > 0 {
-			scopes = append(scopes, r.Scope)
-		}
-	}
+	scopes = append(scopes, p.w.tables.daily()...)
 	for canvas := byte(1); canvas <= 3; canvas++ { // whatever an operation left half done
 		scopes = append(scopes, eventqueue.Scope{Canvas: eventqueue.CanvasID{canvas}})
 	}

@@ -5,9 +5,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/machine"
-	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/oracle"
 )
@@ -18,38 +17,25 @@ import (
 // record writes at once what was written outside of a transaction, and what was
 // written in one when it commits.
 func (w *world) record(in eventqueue.DB, write func()) {
-	if in == nil {
-		write()
+	if tx := transactionOf(in); tx != nil {
+		tx.writes = append(tx.writes, write)
 		return
 	}
-	tx := in.(*memstore.Tx)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.open[tx] = append(w.open[tx], write)
+	write()
 }
 
-// emittedIn retains what was emitted in a transaction until it commits.
-func (w *world) emittedIn(in eventqueue.DB, inserted []eventqueue.Inserted) {
-	if in == nil {
+// emittedIn keeps what was emitted in a transaction until it commits, and what keys it holds.
+func (w *world) emittedIn(in eventqueue.DB, events []eventqueue.NewEvent, inserted []eventqueue.Inserted) {
+	tx := transactionOf(in)
+	if tx == nil {
 		return
 	}
-	tx := in.(*memstore.Tx)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.emits[tx] = append(w.emits[tx], inserted...)
-}
-
-// committed returns what was emitted in the transaction.
-func (w *world) committed(tx *memstore.Tx) []eventqueue.Inserted {
-	w.mu.Lock()
-	writes, emits := w.open[tx], w.emits[tx]
-	delete(w.open, tx)
-	delete(w.emits, tx)
-	w.mu.Unlock()
-	for _, write := range writes {
-		write()
+	tx.emits = append(tx.emits, inserted...)
+	for _, e := range events {
+		if e.UniqueKey != "" {
+			tx.keys[eventqueue.UniqueKey{Canvas: e.Canvas, Key: e.UniqueKey}] = true
+		}
 	}
-	return emits
 }
 
 // unanswered records events that are committed and that nobody but their emitter knows of, which was
@@ -66,7 +52,7 @@ func (w *world) unanswered(p *process, emits []eventqueue.Inserted) {
 }
 
 // row is a committed row, or the zero Row.
-func (w *world) row(id eventqueue.EventID) memstore.Row { return w.memory.Event(id) }
+func (w *world) row(id eventqueue.EventID) row { return w.tables.event(id) }
 
 func (w *world) emitted(p *process, id eventqueue.EventID, e *eventqueue.NewEvent, now time.Time) {
 	r := oracle.Record{Kind: oracle.Emitted, Actor: p.name, Event: id, Canvas: e.Canvas, Handler: e.Handler(),
@@ -95,7 +81,7 @@ func (w *world) renewed(p *process, claims []worker.Claim, done []eventqueue.Eve
 func (w *world) written(p *process, ends []worker.Completion, done []eventqueue.EventID, inTx bool) {
 	for _, id := range done {
 		end := ends[w.which(id, len(ends), func(i int) worker.Claim { return ends[i].Claim })]
-		r := oracle.Record{Kind: oracle.Written, At: w.memory.Now(), Actor: p.name, Event: id, Attempt: end.Attempt, Label: end.Label, InTx: inTx}
+		r := oracle.Record{Kind: oracle.Written, At: now(), Actor: p.name, Event: id, Attempt: end.Attempt, Label: end.Label, InTx: inTx}
 		if row := w.row(id); row.ID != 0 {
 			r.Due = row.DelayUntil
 			switch end.Label {
@@ -174,8 +160,8 @@ func (w *world) publishFailed(p *process, notifications []eventqueue.Notificatio
 // their locks with their turns: who claims them may end them without a run.
 func (w *world) mayBeAbandoned() func(eventqueue.EventID) bool {
 	risky := map[eventqueue.EventID]bool{}
-	for _, row := range w.memory.Events() {
-		if !row.LockedAt.IsZero() && int(row.Retries) >= w.leastRetries || int(row.Retries) > w.leastRetries {
+	for _, row := range w.tables.rows() {
+		if row.Locked && int(row.Retries) >= w.leastRetries || int(row.Retries) > w.leastRetries {
 			risky[row.ID] = true
 		}
 	}
@@ -200,7 +186,7 @@ func (w *world) repeated(p *process, id eventqueue.EventID, e *eventqueue.NewEve
 }
 
 func (w *world) limitChanged(limit operate.ConcurrencyLimit) {
-	now := w.memory.Now()
+	now := now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.faults["concurrency limit changed"]++
@@ -210,24 +196,17 @@ func (w *world) limitChanged(limit operate.ConcurrencyLimit) {
 // takingBack records the locks that are gone when an operation that gives turns has
 // happened: such an operation ends no run, so they had expired.
 func (w *world) takingBack(p *process) (done func()) {
-	before := w.memory.Events()
+	w.tables.takeUnlocked()
 	return func() {
-		locked := map[eventqueue.EventID]bool{}
-		for _, was := range before {
-			locked[was.ID] = !was.LockedAt.IsZero()
-		}
-		for _, now := range w.memory.Events() {
-			if !locked[now.ID] || !now.LockedAt.IsZero() {
-				continue
-			}
+		for _, id := range w.tables.takeUnlocked() {
 			w.faults["turn of a dead run taken back"]++
-			w.add(oracle.Record{Kind: oracle.TakenBack, Actor: p.name, Event: now.ID, Retries: int(now.Retries), LockTimeout: lockTimeout})
+			w.add(oracle.Record{Kind: oracle.TakenBack, Actor: p.name, Event: id, Retries: int(w.row(id).Retries), LockTimeout: lockTimeout})
 		}
 	}
 }
 
 func (w *world) rateChanged(limit operate.RateLimit) {
-	now := w.memory.Now()
+	now := now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.faults["rate limit changed"]++

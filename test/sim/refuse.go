@@ -1,12 +1,11 @@
 package sim
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/memstore"
 	"eventsv2/internal/sqlstate"
 	"eventsv2/test/oracle"
 )
@@ -15,8 +14,8 @@ import (
 // statement for each half of the batch, and of that, takes some milliseconds.
 const beside = 500 * time.Millisecond
 
-// refusedOps are the writes that a row can refuse.
-var refusedOps = [...]memstore.Op{memstore.OpClaim, memstore.OpRenew, memstore.OpComplete, memstore.OpGiveBack}
+// kindsOf are the writes that a row can refuse, as bits.
+var kindsOf = map[string]int64{"Claim": 1, "Renew": 2, "BeginRuns": 2, "Finish": 4, "GiveBack": 8}
 
 // refusalCodes are of a constraint, of a trigger, of a number that is too large, and of a right that is
 // missing, which may be missing for all rows.
@@ -38,13 +37,14 @@ func (w *world) mayRefuse(id eventqueue.EventID) {
 	if !d.chance(chance) {
 		return
 	}
-	r := refusal{ops: map[memstore.Op]bool{refusedOps[d.IntN(len(refusedOps))]: true}, code: refusalCodes[d.IntN(len(refusalCodes))]}
-	for _, op := range refusedOps {
+	r := refusal{kinds: 1 << d.IntN(4), code: refusalCodes[d.IntN(len(refusalCodes))]}
+	for kind := range 4 {
 		if d.chance(0.3) {
-			r.ops[op] = true
+			r.kinds |= 1 << kind
 		}
 	}
 	w.refusals[id] = r
+	w.tables.exec(`INSERT INTO sim.refusals VALUES ($1, $2, $3)`, id, r.kinds, r.code)
 	from := time.Now()
 	w.mu.Lock()
 	w.faults["row that the database refuses to write"]++
@@ -53,6 +53,7 @@ func (w *world) mayRefuse(id eventqueue.EventID) {
 	w.mu.Unlock()
 	w.plan.later(d.between(time.Second, most), "", func() {
 		delete(w.refusals, id)
+		w.tables.exec(`DELETE FROM sim.refusals WHERE id = $1`, id)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		// Each worker tries it in intervals that grow to as long as it has been refused.
@@ -61,28 +62,25 @@ func (w *world) mayRefuse(id eventqueue.EventID) {
 	})
 }
 
-// refuse is the database's answer to a process that is about to write a row.
-func (p *process) refuse(op memstore.Op, id eventqueue.EventID) error {
-	p.writes = append(p.writes, id)
-	if r, ok := p.w.refusals[id]; ok && r.ops[op] {
-		return &pgconn.PgError{Severity: "ERROR", Code: r.code, Message: "the simulated table refuses this row"}
-	}
-	return nil
-}
-
 // spoilt records what a statement did not write because the database refused another row of it.
-func (p *process) spoilt(op memstore.Op, meant oracle.Kind, err error) {
-	writes := p.writes
-	p.writes = nil
+func (p *process) spoilt(op string, meant oracle.Kind, err error) {
+	var writes []eventqueue.EventID // that the statement came to before it was refused
+	for _, notice := range p.w.tables.takeNotices() {
+		if text, ours := strings.CutPrefix(notice, "sim writes "); ours {
+			id, err := strconv.ParseInt(text, 10, 64)
+			must(err)
+			writes = append(writes, eventqueue.EventID(id))
+		}
+	}
 	if !sqlstate.Refused(err) {
 		return
 	}
 	for _, id := range writes {
-		if p.w.refusals[id].ops[op] {
-			p.w.faults["row refused: "+string(op)]++
+		if p.w.refusals[id].kinds&kindsOf[op] > 0 {
+			p.w.faults["row refused: "+op]++
 			continue
 		}
-		p.w.faults["statement refused for another's row: "+string(op)]++
+		p.w.faults["statement refused for another's row: "+op]++
 		p.w.add(oracle.Record{Kind: oracle.Spoilt, Actor: p.name, Event: id, Meant: meant})
 	}
 }

@@ -28,7 +28,7 @@ func (w *world) startRelay(slot int) {
 	if err != nil {
 		panic(err)
 	}
-	checker, err := cronchecker.New(w.crons.Connect(p.mem, p.queue), cronchecker.Config{
+	checker, err := cronchecker.New(cronPort{cronchecker.NewPostgres(p.db.Pool(), p.queue), p.store()}, cronchecker.Config{
 		Interval: time.Minute, PassTimeout: 30 * time.Second, Jitter: p.jitter, Backoff: p.backoff(time.Second, 30*time.Second),
 	})
 	if err != nil {
@@ -53,13 +53,26 @@ func (w *world) startRelay(slot int) {
 
 // defineCrons makes a definition for each policy, all due every minute.
 func (w *world) defineCrons() {
-	p := w.newProcess("define")
-	defer close(p.stopped)
-	store := w.crons.Connect(w.memory, p.queue)
+	store := cronchecker.NewDefinitions(w.tables.pool)
 	for _, policy := range crons {
 		definition := cronchecker.NewDefinition{Canvas: eventqueue.CanvasID{9}, Name: string(policy), Schedule: "every minute", Missed: policy}
 		if _, err := store.Add(context.Background(), definition, false); err != nil {
 			panic(err)
 		}
 	}
+}
+
+// cronPort is the database as a cron checker sees it. The statements of its Emit pass the gate as those of any transaction.
+type cronPort struct {
+	*cronchecker.Postgres
+	port *port
+}
+
+// Load implements cronchecker.Store.
+func (s cronPort) Load(ctx context.Context) (snapshot cronchecker.Snapshot, err error) {
+	err = s.port.do(ctx, "Cron.Load", "", func() (string, error) {
+		snapshot, err = s.Postgres.Load(ctx)
+		return "", err
+	})
+	return onlyIf(snapshot, err), err
 }

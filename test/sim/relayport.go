@@ -86,7 +86,7 @@ func (s *relayPort) Publish(ctx context.Context, notifications []eventqueue.Noti
 // ReportLost implements maintenance.LostReporter.
 func (s *relayPort) ReportLost(ctx context.Context) error {
 	return s.part(func() error {
-		return s.do(ctx, "ReportLost", "", func() (string, error) { return "", s.mem.ReportLost(ctx) })
+		return s.do(ctx, "ReportLost", "", func() (string, error) { return "", s.db.ReportLost(ctx) })
 	})
 }
 
@@ -95,7 +95,7 @@ func (s *relayPort) Listen(ctx context.Context, wake func()) error {
 	if err := s.do(ctx, "Listen", "", func() (string, error) { return "", nil }); err != nil {
 		return err
 	}
-	return s.mem.Listen(ctx, func() { s.wake(ctx, wake) })
+	return s.p.w.tables.listen(ctx, s.p, "events_v2_pending", func(string) { s.wake(ctx, wake) })
 }
 
 // wake takes a wake-up to the gate, where several are as good as one, and does

@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"eventsv2/test/sim"
+	"eventsv2/test/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // No seed breaks a promise. The command simulate runs more of them, without the race detector five times as fast.
 func TestSeeds(t *testing.T) {

@@ -8,11 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"eventsv2/cronchecker/memcron"
+	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/test/oracle"
+	"eventsv2/test/testenv"
 )
 
 // Result is what became of one seed.
@@ -30,24 +30,23 @@ type Result struct {
 }
 
 // Run simulates one seed in a bubble of its own and judges it. It blocks until
-// every goroutine of the simulation has ended. t only lends its bubble; nothing
+// every goroutine of the simulation has ended. t lends its bubble and a database; no violation
 // is reported to it.
 func Run(t *testing.T, seed uint64) Result {
 	var result Result
-	synctest.Test(t, func(*testing.T) { result = simulate(seed) })
+	url := testenv.DatabaseURL(t)
+	synctest.Test(t, func(*testing.T) { result = simulate(seed, url) })
 	return result
 }
 
-func simulate(seed uint64) Result {
+func simulate(seed uint64, url string) Result {
 	w := &world{
 		ramps:     map[operate.Lift]bool{},
 		seed:      seed,
 		start:     time.Now(),
 		dice:      newDice(seed, "controller"),
 		poked:     make(chan struct{}, 1),
-		memory:    memstore.New(memstore.Config{}),
-		open:      map[*memstore.Tx][]func(){},
-		emits:     map[*memstore.Tx][]eventqueue.Inserted{},
+		tables:    openTables(context.Background(), url),
 		attacking: true,
 		faults:    map[string]int{},
 		outcomes:  map[string]int{},
@@ -56,11 +55,10 @@ func simulate(seed uint64) Result {
 		refusals:  map[eventqueue.EventID]refusal{},
 		broken:    partial{failing: map[way]bool{}, hanging: map[way]bool{}},
 	}
-	if _, err := w.memory.AgreeOnLockTimeout(context.Background(), lockTimeout); err != nil {
+	if _, err := w.tables.store.AgreeOnLockTimeout(context.Background(), lockTimeout); err != nil {
 		panic(err)
 	}
 	w.intensity = w.drawIntensity()
-	w.crons = memcron.NewTables(w.memory)
 	w.notifier = &notifier{w: w}
 	w.attackTime = w.dice.between(30*time.Second, 4*time.Minute)
 	w.emitsEach = 5 + w.dice.IntN(25)
@@ -94,6 +92,7 @@ func simulate(seed uint64) Result {
 	for _, p := range w.all { // what a deaf handler left behind ends with its process
 		p.kill()
 	}
+	defer w.tables.close()
 	return w.result()
 }
 
@@ -153,19 +152,19 @@ func (w *world) awaitRest(ended chan struct{}) {
 }
 
 func (w *world) anyLocked() bool {
-	return slices.ContainsFunc(w.memory.Events(), func(row memstore.Row) bool { return !row.LockedAt.IsZero() })
+	return slices.ContainsFunc(w.tables.rows(), func(r row) bool { return r.Locked })
 }
 
 func (w *world) final() *oracle.Final {
-	f := &oracle.Final{At: w.memory.Now()}
-	for _, row := range w.memory.Events() {
-		f.Rows = append(f.Rows, oracle.Row{Event: row.ID, Due: row.DelayUntil, Retries: int(row.Retries), Attempt: row.Attempts, Locked: !row.LockedAt.IsZero()})
+	f := &oracle.Final{At: now()}
+	for _, row := range w.tables.rows() {
+		f.Rows = append(f.Rows, oracle.Row{Event: row.ID, Due: row.DelayUntil, Retries: int(row.Retries), Attempt: row.Attempts, Locked: row.Locked})
 	}
-	for _, row := range w.memory.Log() {
-		f.Log = append(f.Log, oracle.LogRow{Event: row.ID, Status: string(row.Status), Value: row.Value})
+	for _, row := range w.tables.log() {
+		f.Log = append(f.Log, oracle.LogRow{Event: row.ID, Status: row.Status, Value: row.Value})
 	}
-	for _, row := range w.memory.Rules() {
-		f.Rules = append(f.Rules, oracle.RuleRow{Type: row.Type, Scope: row.Scope, Width: oracle.Width{Prefix: row.Prefix, Modifier: row.Modifier}})
+	for _, rule := range w.tables.rules() {
+		f.Rules = append(f.Rules, oracle.RuleRow{Type: rule.Type, Scope: rule.Scope, Width: oracle.Width{Prefix: rule.Prefix, Modifier: rule.Modifier}})
 	}
 	return f
 }
@@ -200,10 +199,12 @@ func (w *world) addCrons(h *oracle.History) {
 			emitted[r.Event] = r.At
 		}
 	}
-	for _, r := range w.crons.Records() {
-		h.Add(oracle.Record{Kind: oracle.SlotEmitted, At: emitted[r.Event], Event: r.Event, Cron: int64(r.Cron), Slot: r.Slot})
+	for _, r := range w.tables.records() {
+		h.Add(oracle.Record{Kind: oracle.SlotEmitted, At: emitted[r.Event], Event: r.Event, Cron: r.Cron, Slot: r.Slot})
 	}
-	for _, d := range w.crons.Definitions() {
+	definitions, err := cronchecker.NewDefinitions(w.tables.pool).List(context.Background(), nil)
+	must(err)
+	for _, d := range definitions {
 		c := oracle.Cron{ID: int64(d.ID), Policy: oracle.Policy(d.Missed)}
 		for at := d.StartsAt.Truncate(time.Minute).Add(time.Minute); at.Before(w.cronStop.Add(-2 * time.Minute)); at = at.Add(time.Minute) {
 			c.Slots = append(c.Slots, at)

@@ -62,7 +62,8 @@ func (s *standbyPort) Behind(primary eventqueue.RemoteReceiver, log *zap.Logger)
 func (s *standbyPort) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) (lost []eventqueue.Notification, next eventqueue.EventID, err error) {
 	err = s.do(ctx, "TakeLost", after.String(), func() (string, error) {
 		defer s.p.w.takingBack(s.p)()
-		lost, next, err = s.mem.TakeLost(ctx, after, limit, lostAfter)
+		lost, next, err = s.db.TakeLost(ctx, after, limit, lostAfter)
+		byEvent(lost)
 		s.p.w.found(len(lost))
 		return eventsOf(lost), err
 	})
@@ -87,7 +88,8 @@ func (s *standbyPort) listen(ctx context.Context, wake func(lost bool)) error {
 	if err := s.do(ctx, "Listen", "", func() (string, error) { return "", nil }); err != nil {
 		return err
 	}
-	return s.mem.ListenForWorkers(ctx, func(lost bool) {
+	return s.p.w.tables.listen(ctx, s.p, "events_v2_unpublished", func(payload string) {
+		lost := payload == "lost"
 		atGate, op := &s.waking, "told"
 		if lost {
 			atGate, op = &s.warning, "told of lost notifications"

@@ -6,9 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"eventsv2/cronchecker/memcron"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/test/oracle"
 )
@@ -24,8 +22,7 @@ type world struct {
 	poked     chan struct{}
 	alive     sync.WaitGroup // of the processes
 
-	memory   *memstore.Store
-	crons    *memcron.Tables
+	tables   *tables
 	notifier *notifier
 	plan     schedule
 
@@ -68,8 +65,6 @@ type world struct {
 	databaseDown, notifierDown bool
 	holiday                    bool // no worker works
 	arrivals, waiting          []*call
-	open                       map[*memstore.Tx][]func()
-	emits                      map[*memstore.Tx][]eventqueue.Inserted // in those
 	trace                      []string
 	history                    oracle.History
 	serial, poisonLeft         int
@@ -102,7 +97,7 @@ func (w *world) note(format string, args ...any) {
 
 func (w *world) add(r oracle.Record) {
 	if r.At.IsZero() {
-		r.At = w.memory.Now()
+		r.At = now()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -41,7 +41,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("simulate", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.Uint64Var(&o.seeds, "seeds", 300, "how many seeds to simulate")
+	flags.Uint64Var(&o.seeds, "seeds", 60, "how many seeds to simulate")
 	flags.Uint64Var(&o.first, "first", 1, "the first seed")
 	flags.BoolVar(&o.trace, "trace", false, "print the trace of each seed")
 	flags.BoolVar(&o.twice, "twice", false, "simulate each seed twice and compare the traces")

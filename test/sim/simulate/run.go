@@ -97,7 +97,7 @@ func (r *run) add(result sim.Result, difference string) {
 	}
 	if difference != "" {
 		r.parted++
-		r.find("seed %d gave two traces: %s\nrepeat with: go run ./test/sim/simulate -first %d -seeds 1 -twice", result.Seed, difference, result.Seed)
+		r.find("seed %d gave two traces: %s\nrepeat with: go run ./test/withservices -- go run ./test/sim/simulate -first %d -seeds 1 -twice", result.Seed, difference, result.Seed)
 	}
 }
 
@@ -116,7 +116,7 @@ const tailLines = 25
 func tail(trace []string) []string { return trace[max(len(trace)-tailLines, 0):] }
 
 func repeat(seed uint64) string {
-	return fmt.Sprintf("repeat with: go run ./test/sim/simulate -first %d -seeds 1 -trace", seed)
+	return fmt.Sprintf("repeat with: go run ./test/withservices -- go run ./test/sim/simulate -first %d -seeds 1 -trace", seed)
 }
 
 // sayCounts prints counts, a line each.

@@ -1,0 +1,353 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype/zeronull"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/operate"
+	"eventsv2/eventqueue/pgstore"
+)
+
+//go:embed tables.sql
+var tablesSQL string
+
+// tables is the database: a Postgres whose clock is the bubble's. A query is under way in the network, which a bubble
+// does not take for rest: virtual time stands still until its answer is there, and the controller waits for it.
+//
+// events is a copy of the committed rows of events_v2, which a trigger notifies.
+type tables struct {
+	pool  *pgxpool.Pool
+	store *pgstore.Store // of the controller
+
+	mu        sync.Mutex
+	own       *pgx.Conn // sets the clock, and hears what commits
+	heard     []*pgconn.Notification
+	notices   []string
+	stale     bool                       // a statement has run since the last sync
+	events    map[eventqueue.EventID]row // see event and rows
+	unlocked  []eventqueue.EventID       // events whose locks have gone, since the last call of takeUnlocked
+	listeners []*listener
+}
+
+// row is a row of events_v2.
+type row struct {
+	ID                     eventqueue.EventID
+	Canvas                 eventqueue.CanvasID
+	Module, Name, Modifier string
+	Retries, Attempts      int32
+	Locked                 bool
+	DelayUntil, LockedAt   time.Time
+}
+
+// openTables prepares a fresh database of the queue.
+func openTables(ctx context.Context, url string) *tables {
+	t := &tables{events: map[eventqueue.EventID]row{}}
+	pool, err := pgstore.NewPool(url, "sim", 0)
+	must(err)
+	config := pool.Config()
+	pool.Close()
+	config.MaxConns = 100
+	config.HealthCheckPeriod, config.MaxConnLifetime, config.MaxConnIdleTime = 1000*time.Hour, 1000*time.Hour, 1000*time.Hour
+	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
+	config.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.notices = append(t.notices, n.Message)
+	}
+	prepare := config.AfterConnect
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if err := prepare(ctx, conn); err != nil {
+			return err
+		}
+		_, err := conn.Exec(ctx, settingsSQL)
+		return err
+	}
+	own := config.ConnConfig.Copy()
+	own.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { t.heard = append(t.heard, n) }
+	t.own, err = pgx.ConnectConfig(ctx, own)
+	must(err)
+	_, err = t.own.Exec(ctx, tablesSQL)
+	must(err)
+	_, err = t.own.Exec(ctx, listenSQL)
+	must(err)
+	t.pool, err = pgxpool.NewWithConfig(ctx, config)
+	must(err)
+	t.store = pgstore.New(t.pool)
+	t.setClock(0)
+	return t
+}
+
+const (
+	// A statement that waits for a transaction which is open at the gate waits for ever, since nothing else
+	// moves meanwhile: it may as well fail soon.
+	settingsSQL = `SET search_path = sim, pg_catalog, public; SET lock_timeout = '30ms'; SET plan_cache_mode = force_generic_plan; SET client_min_messages = notice`
+	listenSQL   = `LISTEN sim; LISTEN events_v2_pending; LISTEN events_v2_unpublished`
+	setClockSQL = `SELECT setval('sim.clock', $1), setval('sim.under_way', $2)`
+)
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func (t *tables) close() {
+	t.pool.Close()
+	_ = t.own.Close(context.Background())
+}
+
+// setClock has the database's clock show the bubble's time, and names the kind of statement that follows.
+func (t *tables) setClock(kind int64) {
+	t.exec(setClockSQL, time.Now().UnixMicro(), kind)
+	t.stale = true
+}
+
+// now is what the database's clock shows.
+func now() time.Time { return time.Now().Truncate(time.Microsecond) }
+
+// exec runs a statement of the controller. It brings what has been notified.
+func (t *tables) exec(sql string, arguments ...any) {
+	t.mu.Lock()
+	own := t.own
+	t.mu.Unlock()
+	_, err := own.Exec(context.Background(), sql, arguments...)
+	must(err)
+}
+
+// query runs a query of the controller.
+func query[T any](t *tables, scan pgx.RowToFunc[T], sql string, arguments ...any) []T {
+	rows, err := t.own.Query(context.Background(), sql, arguments...)
+	must(err)
+	list, err := pgx.CollectRows(rows, scan)
+	must(err)
+	return list
+}
+
+// sync brings what has been committed and notified since the last call.
+func (t *tables) sync() {
+	if !t.stale {
+		return
+	}
+	t.stale = false
+	t.exec("SELECT 1")
+	heard := t.heard
+	t.heard = nil
+	for _, n := range heard {
+		switch n.Channel {
+		case "sim":
+			t.change(n.Payload)
+		default:
+			for _, l := range t.listeners {
+				if l.channel == n.Channel {
+					l.notify(n.Payload)
+				}
+			}
+		}
+	}
+}
+
+func (t *tables) change(payload string) {
+	var c struct {
+		Gone, Locked           bool
+		ID                     eventqueue.EventID
+		Canvas                 eventqueue.CanvasID
+		Module, Name, Modifier string
+		Retries, Attempts      int32
+		Due                    string
+		LockedAt               string `json:"locked_at"`
+	}
+	must(json.Unmarshal([]byte(payload), &c))
+	was := t.events[c.ID]
+	if c.Gone {
+		delete(t.events, c.ID)
+		return
+	}
+	if was.Locked && !c.Locked {
+		t.unlocked = append(t.unlocked, c.ID)
+	}
+	t.events[c.ID] = row{ID: c.ID, Canvas: c.Canvas, Module: c.Module, Name: c.Name, Modifier: c.Modifier,
+		Retries: c.Retries, Attempts: c.Attempts, Locked: c.Locked, DelayUntil: epoch(c.Due), LockedAt: epoch(c.LockedAt)}
+}
+
+// epoch reads seconds since 1970; nothing is the zero time.
+func epoch(text string) time.Time {
+	if text == "" {
+		return time.Time{}
+	}
+	whole, part, _ := strings.Cut(text, ".")
+	seconds, err := strconv.ParseInt(whole, 10, 64)
+	must(err)
+	micros, err := strconv.ParseInt((part + "000000")[:6], 10, 64)
+	must(err)
+	if strings.HasPrefix(text, "-") {
+		micros = -micros
+	}
+	return time.Unix(seconds, micros*1000)
+}
+
+// event returns an event, or the zero row.
+func (t *tables) event(id eventqueue.EventID) row {
+	t.sync()
+	return t.events[id]
+}
+
+// rows returns the events, by id.
+func (t *tables) rows() []row {
+	t.sync()
+	return slices.SortedFunc(maps.Values(t.events), func(a, b row) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+// takeUnlocked returns the events whose locks have gone since its last call.
+func (t *tables) takeUnlocked() []eventqueue.EventID {
+	t.sync()
+	ids := t.unlocked
+	t.unlocked = nil
+	return ids
+}
+
+// takeNotices returns what statements have raised since its last call.
+func (t *tables) takeNotices() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	notices := t.notices
+	t.notices = nil
+	return notices
+}
+
+// listener is a process that listens on a channel.
+type listener struct {
+	p       *process
+	channel string
+	heard   chan string
+	cut     chan struct{}
+}
+
+func (l *listener) notify(payload string) {
+	select {
+	case l.heard <- payload:
+	default: // several are as good as one
+	}
+}
+
+// listen calls wake at once and after each notification, until ctx ends or the process is disconnected.
+func (t *tables) listen(ctx context.Context, p *process, channel string, wake func(payload string)) error {
+	l := &listener{p: p, channel: channel, heard: make(chan string, 8), cut: make(chan struct{})}
+	t.mu.Lock()
+	t.listeners = append(t.listeners, l)
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.listeners = slices.DeleteFunc(t.listeners, func(other *listener) bool { return other == l })
+	}()
+	wake("") // for commits before this call
+	for {
+		select {
+		case payload := <-l.heard:
+			wake(payload)
+		case <-l.cut:
+			return fmt.Errorf("wait for a wake-up: %w", errRefused)
+		case <-ctx.Done():
+			return fmt.Errorf("wait for a wake-up: %w", ctx.Err())
+		}
+	}
+}
+
+// disconnect ends the connections of a process: its open transactions, and what it listens to.
+func (t *tables) disconnect(p *process) {
+	for _, tx := range slices.Clone(p.open) {
+		_ = tx.Tx.Rollback(context.Background())
+	}
+	p.open = nil
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.listeners = slices.DeleteFunc(t.listeners, func(l *listener) bool {
+		if l.p == p {
+			close(l.cut)
+		}
+		return l.p == p
+	})
+}
+
+// limited returns the events that a handler's or a canvas' limit has admitted.
+func (t *tables) limited() []eventqueue.EventID {
+	return query(t, pgx.RowTo[eventqueue.EventID], `SELECT DISTINCT event_id FROM event_groups WHERE stage > 1 AND admitted ORDER BY 1`)
+}
+
+// daily returns what is under a daily rate limit.
+func (t *tables) daily() []eventqueue.Scope {
+	return query(t, pgx.RowToStructByPos[eventqueue.Scope], `SELECT canvas_id, module, name FROM rate_limits WHERE per_day > 0 ORDER BY 1, 2, 3`)
+}
+
+// rules returns how to lift each of the rules.
+func (t *tables) rules() []operate.Lift {
+	return query(t, func(r pgx.CollectableRow) (lift operate.Lift, err error) {
+		err = r.Scan((*string)(&lift.Type), &lift.Canvas, &lift.Module, &lift.Name, &lift.Modifier, &lift.Prefix)
+		return lift, err
+	}, `SELECT rule_type::text, canvas_id, event_space, handler_name, modifier, prefix FROM scheduling_rules ORDER BY id`)
+}
+
+// record is a row of cron_records.
+type cronRecord struct {
+	Cron  int64
+	Slot  time.Time
+	Event eventqueue.EventID // 0 of a slot that was skipped
+}
+
+func (t *tables) records() []cronRecord {
+	return query(t, pgx.RowToStructByPos[cronRecord], `SELECT cron_id, slot, event_id FROM cron_records ORDER BY created_at, cron_id, slot`)
+}
+
+// insertedRow is a row of events_v2 that is written with nothing but SQL. A zero time stands for the default of its column.
+type insertedRow struct {
+	Canvas                           eventqueue.CanvasID
+	Module, Name, Modifier, Value    string
+	Retries                          int32
+	DelayUntil, EnqueuedAt, LockedAt time.Time
+}
+
+const insertRowSQL = `
+INSERT INTO events_v2 (canvas_id, module, name, modifier, value, retries, delay_until, enqueued_at, locked_at)
+VALUES ($1, $2, $3, $4, $5, $6, coalesce($7, clock_timestamp()), coalesce($8, clock_timestamp()), $9)
+RETURNING id`
+
+// insert inserts rows, all or none, and returns their ids in order. It sends no notification: the relay has to find the events.
+func (t *tables) insert(ctx context.Context, rows []insertedRow) (ids []eventqueue.EventID, err error) {
+	batch := &pgx.Batch{}
+	for _, r := range rows {
+		batch.Queue(insertRowSQL, r.Canvas, r.Module, r.Name, r.Modifier, r.Value, r.Retries,
+			zeronull.Timestamptz(r.DelayUntil), zeronull.Timestamptz(r.EnqueuedAt), zeronull.Timestamptz(r.LockedAt)).
+			QueryRow(func(r pgx.Row) error {
+				var id eventqueue.EventID
+				err := r.Scan(&id)
+				ids = append(ids, id)
+				return err
+			})
+	}
+	return ids, t.pool.SendBatch(ctx, batch).Close()
+}
+
+// logged is a row of event_log.
+type logged struct {
+	ID                    eventqueue.EventID
+	Module, Status, Value string
+}
+
+func (t *tables) log() []logged {
+	return query(t, pgx.RowToStructByPos[logged], `SELECT id, module, status, value FROM event_log ORDER BY id`)
+}

@@ -1,0 +1,60 @@
+-- What the simulation adds to a database of the queue: a clock that it sets, a record of what commits, and
+-- rows that refuse to be written.
+CREATE SCHEMA sim;
+
+-- The time of the bubble, in microseconds: unlike a row, a sequence is read without a snapshot and set without a lock.
+CREATE SEQUENCE sim.clock MINVALUE 0;
+CREATE FUNCTION sim.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
+    SELECT timestamptz 'epoch' + (SELECT last_value FROM sim.clock) * interval '1 microsecond'
+$$;
+ALTER FUNCTION events_v2_advance SET search_path = sim, pg_catalog, public;
+ALTER TABLE events_v2 ALTER delay_until SET DEFAULT sim.clock_timestamp(), ALTER enqueued_at SET DEFAULT sim.clock_timestamp();
+ALTER TABLE event_log ALTER created_at SET DEFAULT sim.clock_timestamp();
+ALTER TABLE scheduling_rules ALTER created_at SET DEFAULT sim.clock_timestamp() AT TIME ZONE 'UTC';
+ALTER TABLE rate_limits ALTER created_at SET DEFAULT sim.clock_timestamp();
+ALTER TABLE cron_definitions ALTER starts_at SET DEFAULT sim.clock_timestamp(), ALTER created_at SET DEFAULT sim.clock_timestamp();
+ALTER TABLE cron_records ALTER created_at SET DEFAULT sim.clock_timestamp();
+
+-- Each change of an event is notified, so that its commit brings it to the simulation. The number keeps two equal ones apart.
+CREATE SEQUENCE sim.changes;
+CREATE FUNCTION sim.changed() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    e events_v2 := CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
+BEGIN
+    PERFORM pg_notify('sim', jsonb_build_object('n', nextval('sim.changes'), 'gone', TG_OP = 'DELETE', 'id', e.id, 'canvas', e.canvas_id,
+        'module', e.module, 'name', e.name, 'modifier', e.modifier, 'retries', e.retries, 'attempts', e.attempts, 'locked', e.locked_at IS NOT NULL,
+        'due', extract(epoch FROM e.delay_until)::text, 'locked_at', extract(epoch FROM e.locked_at)::text)::text);
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER sim_changed AFTER INSERT OR UPDATE OR DELETE ON events_v2 FOR EACH ROW EXECUTE FUNCTION sim.changed();
+
+-- Which kind of statement is under way, as a bit; 0: one that no row refuses.
+CREATE SEQUENCE sim.under_way MINVALUE 0;
+CREATE TABLE sim.refusals (id bigint PRIMARY KEY, kinds bigint NOT NULL, code text NOT NULL);
+CREATE FUNCTION sim.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    kind bigint := (SELECT last_value FROM sim.under_way);
+    refused text;
+BEGIN
+    IF kind > 0 THEN
+        RAISE NOTICE 'sim writes %', OLD.id;
+        SELECT code INTO refused FROM sim.refusals WHERE id = OLD.id AND kinds & kind > 0;
+        IF FOUND THEN
+            RAISE EXCEPTION 'the simulated table refuses this row' USING ERRCODE = refused;
+        END IF;
+    END IF;
+    RETURN CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
+END
+$$;
+
+-- When a plan changes is the seed's to decide, not that of a process which looks now and then.
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOR name IN SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace LOOP
+        EXECUTE format('ALTER TABLE public.%I SET (autovacuum_enabled = off)', name);
+    END LOOP;
+END
+$$;
