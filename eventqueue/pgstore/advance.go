@@ -96,6 +96,8 @@ func (s *Store) advancePortion(ctx context.Context, a *advancing) ([]eventqueue.
 //   - stalled events are the first that wait in a group of the page's events although
 //     it has room: the event before them was deleted by hand, or their row was locked
 //     when the group advanced.
+//   - placeless events wait in no group although they say so: their rows could not be
+//     written when a group came to them, and it went on without them (see advanceAround).
 var repairSQL = `waiting AS (
     SELECT DISTINCT canvas_id, module, name, ordering_key FROM page WHERE group_state = 1
 ), orphans AS MATERIALIZED (
@@ -115,6 +117,9 @@ var repairSQL = `waiting AS (
     ) AS groups
     CROSS JOIN LATERAL (` + firstWaitingSQL + `) AS first
     WHERE ` + roomSQL + `
+), placeless AS MATERIALIZED (
+    SELECT id FROM page
+    WHERE group_state = 1 AND (SELECT true FROM event_groups g WHERE g.event_id = page.id AND NOT g.admitted LIMIT 1) IS NULL
 )`
 
 var (

@@ -102,6 +102,8 @@ WITH clock AS MATERIALIZED (
     UNION ALL
     SELECT id, NULL, false FROM stalled
     UNION ALL
+    SELECT id, NULL, false FROM placeless
+    UNION ALL
     (SELECT id, canvas_id, true FROM page, clock WHERE locked_at > now + interval '1 day' LIMIT 10)
 )
 SELECT progress.next, progress.read, (SELECT count(*) FROM live), found.id, found.canvas_id, found.ahead

@@ -107,7 +107,7 @@ func (p *process) do(ctx context.Context, c call, f func() (result string, err e
 		p.w.tables.sync()
 	}
 	if err != nil {
-		result = err.Error()
+		result = strings.TrimSpace(result + " " + err.Error())
 	}
 	p.w.note("%s %s %s -> %s%s", p.name, c.op, c.key, result, verdictNote(v))
 	if v.reply > 0 {

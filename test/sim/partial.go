@@ -21,8 +21,8 @@ type partial struct {
 	void    bool         // publishes are accepted, checks are answered, and nothing is delivered
 }
 
-// refusal is what the database does not let anybody write of one row.
-type refusal struct {
+// rowRefusal is what the database does not let anybody write of one row.
+type rowRefusal struct {
 	kinds int64  // of writes, as bits
 	code  string // an SQLSTATE
 }

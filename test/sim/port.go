@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/internal/refusal"
 	"eventsv2/test/oracle"
 )
 
@@ -140,7 +141,7 @@ func (s *port) Complete(ctx context.Context, in eventqueue.DB, ends []worker.Com
 		written, err = s.db.Complete(ctx, raw(in), ends, keep)
 		inOrderOf(&written)
 		s.p.spoilt("Finish", oracle.Written, err)
-		if err != nil {
+		if err != nil && !refusal.Is(err) {
 			for i := range ends {
 				s.p.w.failDispatch(s.p, &ends[i])
 			}
@@ -148,7 +149,7 @@ func (s *port) Complete(ctx context.Context, in eventqueue.DB, ends []worker.Com
 		}
 		s.p.w.refused(s.p, ends, written.Lost)
 		s.p.w.record(in, func() { s.p.w.written(s.p, ends, written.Done, in != nil) })
-		return fmt.Sprintf("done %v, lost %v", written.Done, written.Lost), nil
+		return fmt.Sprintf("done %v, lost %v", written.Done, written.Lost), err
 	})
 	return written, err
 }
@@ -241,10 +242,7 @@ func (s *port) Sweep(ctx context.Context, after eventqueue.EventID, limit int, l
 		byEvent(swept.Lost)
 		return eventsOf(swept.Lost), err
 	})
-	if err != nil {
-		return maintenance.Swept{}, err
-	}
-	return swept, nil
+	return onlyIf(swept, err), err
 }
 
 // TakeRound implements maintenance.RelayStore.
@@ -341,9 +339,9 @@ func inOrderOf(written *worker.WriteResult) {
 	byID(written.Advanced)
 }
 
-// onlyIf is what a caller may see: nothing when there was an error.
+// onlyIf is what a caller may see: nothing when there was an error, unless that names refused rows beside the others.
 func onlyIf[T any](value T, err error) T {
-	if err != nil {
+	if err != nil && !refusal.Is(err) {
 		var nothing T
 		return nothing
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/oracle"
 )

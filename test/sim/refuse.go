@@ -37,7 +37,7 @@ func (w *world) mayRefuse(id eventqueue.EventID) {
 	if !d.chance(chance) {
 		return
 	}
-	r := refusal{kinds: 1 << d.IntN(4), code: refusalCodes[d.IntN(len(refusalCodes))]}
+	r := rowRefusal{kinds: 1 << d.IntN(4), code: refusalCodes[d.IntN(len(refusalCodes))]}
 	for kind := range 4 {
 		if d.chance(0.3) {
 			r.kinds |= 1 << kind

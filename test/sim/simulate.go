@@ -52,7 +52,7 @@ func simulate(seed uint64, url string) Result {
 		outcomes:  map[string]int{},
 		parents:   map[int]eventqueue.EventID{},
 		audited:   map[eventqueue.EventID]int32{},
-		refusals:  map[eventqueue.EventID]refusal{},
+		refusals:  map[eventqueue.EventID]rowRefusal{},
 		broken:    partial{failing: map[way]bool{}, hanging: map[way]bool{}},
 	}
 	if _, err := w.tables.store.AgreeOnLockTimeout(context.Background(), lockTimeout); err != nil {

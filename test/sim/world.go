@@ -43,7 +43,7 @@ type world struct {
 	refuses                               bool        // the database refuses to write some rows
 	lastRefusals                          bool        // and does nothing worse, after the attack
 	spoken                                atomic.Bool // the time of lastSilence or lastRefusals is over
-	refusals                              map[eventqueue.EventID]refusal
+	refusals                              map[eventqueue.EventID]rowRefusal
 	rates                                 int                          // 0: no rate limits; 2: they change
 	parents                               map[int]eventqueue.EventID   // of typed events, by serial number
 	audited                               map[eventqueue.EventID]int32 // the last attempt whose synchronous handlers were content
