@@ -40,7 +40,7 @@ type tables struct {
 	notices   []string
 	stale     bool                       // a statement has run since the last sync
 	events    map[eventqueue.EventID]row // see event and rows
-	unlocked  []eventqueue.EventID       // events whose locks have gone, since the last call of takeUnlocked
+	unlocked  []eventqueue.EventID       // events whose locks have gone
 	listeners []*listener
 }
 
@@ -212,12 +212,10 @@ func (t *tables) rows() []row {
 	return slices.SortedFunc(maps.Values(t.events), func(a, b row) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// takeUnlocked returns the events whose locks have gone since its last call.
+// takeUnlocked returns the events whose locks have gone since unlocked was emptied.
 func (t *tables) takeUnlocked() []eventqueue.EventID {
 	t.sync()
-	ids := t.unlocked
-	t.unlocked = nil
-	return ids
+	return t.unlocked
 }
 
 // takeNotices returns what statements have raised since its last call.
