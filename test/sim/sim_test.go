@@ -24,7 +24,7 @@ func TestSeeds(t *testing.T) {
 func judge(t *testing.T, r sim.Result) {
 	t.Helper()
 	for _, v := range r.Violations {
-		t.Errorf("%v\nrepeat with: go run ./test/sim/simulate -first %d -seeds 1 -trace", v, r.Seed)
+		t.Errorf("%v\nrepeat with: go run ./test/withservices -- go run ./test/sim/simulate -first %d -seeds 1 -trace", v, r.Seed)
 	}
 	if r.Events == 0 {
 		t.Error("nothing was emitted: the seed proves nothing")

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,7 +28,7 @@ var tablesSQL string
 // tables is the database: a Postgres whose clock is the bubble's. A query is under way in the network, which a bubble
 // does not take for rest: virtual time stands still until its answer is there, and the controller waits for it.
 //
-// events is a copy of the committed rows of events_v2, which a trigger notifies.
+// events is a copy of the committed rows of events_v2, of which a trigger says what changes.
 type tables struct {
 	pool  *pgxpool.Pool
 	store *pgstore.Store // of the controller
@@ -95,8 +94,8 @@ func openTables(ctx context.Context, url string) *tables {
 const (
 	// A statement that waits for a transaction which is open at the gate waits for ever, since nothing else
 	// moves meanwhile: it may as well fail soon.
-	settingsSQL = `SET search_path = sim, pg_catalog, public; SET lock_timeout = '30ms'; SET plan_cache_mode = force_generic_plan; SET client_min_messages = notice`
-	listenSQL   = `LISTEN sim; LISTEN events_v2_pending; LISTEN events_v2_unpublished`
+	settingsSQL = `SET search_path = sim, pg_catalog, public; SET lock_timeout = '200ms'; SET plan_cache_mode = force_generic_plan; SET client_min_messages = notice`
+	listenSQL   = `LISTEN events_v2_pending; LISTEN events_v2_unpublished`
 	setClockSQL = `SELECT setval('sim.clock', $1), setval('sim.under_way', $2)`
 )
 
@@ -138,50 +137,53 @@ func query[T any](t *tables, scan pgx.RowToFunc[T], sql string, arguments ...any
 	return list
 }
 
+// changesSQL takes what has become of events.
+const changesSQL = `
+WITH taken AS (DELETE FROM sim.changes RETURNING n, id, row)
+SELECT id, row IS NULL, coalesce((row).canvas_id, '00000000-0000-0000-0000-000000000000'), coalesce((row).module, ''), coalesce((row).name, ''), coalesce((row).modifier, ''),
+    coalesce((row).retries, 0), coalesce((row).attempts, 0), coalesce(extract(epoch FROM (row).delay_until)::text, ''), coalesce(extract(epoch FROM (row).locked_at)::text, '')
+FROM taken ORDER BY n`
+
 // sync brings what has been committed and notified since the last call.
 func (t *tables) sync() {
 	if !t.stale {
 		return
 	}
 	t.stale = false
-	t.exec("SELECT 1")
+	for _, c := range query(t, pgx.RowToStructByPos[change], changesSQL) {
+		t.change(c)
+	}
 	heard := t.heard
 	t.heard = nil
 	for _, n := range heard {
-		switch n.Channel {
-		case "sim":
-			t.change(n.Payload)
-		default:
-			for _, l := range t.listeners {
-				if l.channel == n.Channel {
-					l.notify(n.Payload)
-				}
+		for _, l := range t.listeners {
+			if l.channel == n.Channel {
+				l.notify(n.Payload)
 			}
 		}
 	}
 }
 
-func (t *tables) change(payload string) {
-	var c struct {
-		Gone, Locked           bool
-		ID                     eventqueue.EventID
-		Canvas                 eventqueue.CanvasID
-		Module, Name, Modifier string
-		Retries, Attempts      int32
-		Due                    string
-		LockedAt               string `json:"locked_at"`
-	}
-	must(json.Unmarshal([]byte(payload), &c))
-	was := t.events[c.ID]
+// change is what has become of an event.
+type change struct {
+	ID                     eventqueue.EventID
+	Gone                   bool
+	Canvas                 eventqueue.CanvasID
+	Module, Name, Modifier string
+	Retries, Attempts      int32
+	Due, LockedAt          string // seconds since 1970
+}
+
+func (t *tables) change(c change) {
 	if c.Gone {
 		delete(t.events, c.ID)
 		return
 	}
-	if was.Locked && !c.Locked {
+	if t.events[c.ID].Locked && c.LockedAt == "" {
 		t.unlocked = append(t.unlocked, c.ID)
 	}
 	t.events[c.ID] = row{ID: c.ID, Canvas: c.Canvas, Module: c.Module, Name: c.Name, Modifier: c.Modifier,
-		Retries: c.Retries, Attempts: c.Attempts, Locked: c.Locked, DelayUntil: epoch(c.Due), LockedAt: epoch(c.LockedAt)}
+		Retries: c.Retries, Attempts: c.Attempts, Locked: c.LockedAt != "", DelayUntil: epoch(c.Due), LockedAt: epoch(c.LockedAt)}
 }
 
 // epoch reads seconds since 1970; nothing is the zero time.

@@ -15,15 +15,12 @@ ALTER TABLE rate_limits ALTER created_at SET DEFAULT sim.clock_timestamp();
 ALTER TABLE cron_definitions ALTER starts_at SET DEFAULT sim.clock_timestamp(), ALTER created_at SET DEFAULT sim.clock_timestamp();
 ALTER TABLE cron_records ALTER created_at SET DEFAULT sim.clock_timestamp();
 
--- Each change of an event is notified, so that its commit brings it to the simulation. The number keeps two equal ones apart.
-CREATE SEQUENCE sim.changes;
+-- What has become of events, for the simulation to read and delete. It is no notification, since a commit with one
+-- waits for those of other databases.
+CREATE UNLOGGED TABLE sim.changes (n bigserial, id bigint NOT NULL, row events_v2); -- row is NULL of an event that is gone
 CREATE FUNCTION sim.changed() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    e events_v2 := CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
 BEGIN
-    PERFORM pg_notify('sim', jsonb_build_object('n', nextval('sim.changes'), 'gone', TG_OP = 'DELETE', 'id', e.id, 'canvas', e.canvas_id,
-        'module', e.module, 'name', e.name, 'modifier', e.modifier, 'retries', e.retries, 'attempts', e.attempts, 'locked', e.locked_at IS NOT NULL,
-        'due', extract(epoch FROM e.delay_until)::text, 'locked_at', extract(epoch FROM e.locked_at)::text)::text);
+    INSERT INTO sim.changes (id, row) VALUES (coalesce(NEW.id, OLD.id), CASE WHEN TG_OP <> 'DELETE' THEN NEW END);
     RETURN NULL;
 END
 $$;
