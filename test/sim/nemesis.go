@@ -145,7 +145,7 @@ func (n nemesis) cut(p *process, d time.Duration) {
 	n.w.note("nemesis: cut %s off from the database for %s", p.name, d)
 	n.w.faults["process cut off from the database"]++
 	p.cut = true
-	n.w.tables.disconnect(p)
+	n.w.tables.disconnect(p.name)
 	end := p.fault(oracle.LostDatabase)
 	n.later(d, "mend "+p.name, func() {
 		p.cut = false
@@ -163,7 +163,7 @@ func (n nemesis) outage(down *bool, kind oracle.FaultKind, what string, d time.D
 	*down = true
 	if kind == oracle.LostDatabase {
 		for _, p := range n.w.everybody() {
-			n.w.tables.disconnect(p)
+			n.w.tables.disconnect(p.name)
 		}
 	}
 	end := n.w.fault(kind, "")

@@ -364,16 +364,10 @@ func eventsOf(notifications []eventqueue.Notification) string {
 // the database would not know when its turn has come.
 func (s *port) keysFree(events []eventqueue.NewEvent) func() time.Time {
 	return func() time.Time {
-		for _, p := range s.p.w.all {
-			for _, tx := range p.open {
-				if slices.ContainsFunc(events, func(e eventqueue.NewEvent) bool {
-					return e.UniqueKey != "" && tx.keys[eventqueue.UniqueKey{Canvas: e.Canvas, Key: e.UniqueKey}]
-				}) {
-					return s.p.w.never()
-				}
-			}
+		if s.p.w.tables.keysFree(events) {
+			return time.Time{}
 		}
-		return time.Time{}
+		return s.p.w.never()
 	}
 }
 

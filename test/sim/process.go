@@ -18,7 +18,6 @@ type process struct {
 	version version
 	works   bool           // it is a worker
 	db      *pgstore.Store // on its connections
-	open    []*transaction // guarded by the gate's lock
 	queue   *eventqueue.Queue
 	cancel  context.CancelFunc // what SIGTERM does
 	restart func()             // starts another one in its place
@@ -29,9 +28,6 @@ type process struct {
 	// Guarded by the gate's lock:
 	dead, frozen, cut bool
 	deaf              bool // to the database's answers
-
-	// Of one who has passed the gate:
-	writes []eventqueue.EventID // that the database was about to make
 }
 
 // run starts the process; main returns when its context has ended.
@@ -67,7 +63,7 @@ func (p *process) kill() {
 		*list = kept
 	}
 	w.mu.Unlock()
-	w.tables.disconnect(p)
+	w.tables.disconnect(p.name)
 	for _, c := range calls {
 		c.answer <- verdict{err: errKilled}
 	}

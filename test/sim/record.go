@@ -196,7 +196,7 @@ func (w *world) limitChanged(limit operate.ConcurrencyLimit) {
 // takingBack records the locks that are gone when an operation that gives turns has
 // happened: such an operation ends no run, so they had expired.
 func (w *world) takingBack(p *process) (done func()) {
-	w.tables.unlocked = nil
+	w.tables.forgetUnlocked()
 	return func() {
 		for _, id := range w.tables.takeUnlocked() {
 			w.faults["turn of a dead run taken back"]++

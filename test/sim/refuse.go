@@ -14,9 +14,6 @@ import (
 // statement for each half of the batch, and of that, takes some milliseconds.
 const beside = 500 * time.Millisecond
 
-// kindsOf are the writes that a row can refuse, as bits.
-var kindsOf = map[string]int64{"Claim": 1, "Renew": 2, "BeginRuns": 2, "Finish": 4, "GiveBack": 8}
-
 // refusalCodes are of a constraint, of a trigger, of a number that is too large, and of a right that is
 // missing, which may be missing for all rows.
 var refusalCodes = [...]string{"23514", "P0001", "22003", "42501"}

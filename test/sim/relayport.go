@@ -95,7 +95,7 @@ func (s *relayPort) Listen(ctx context.Context, wake func()) error {
 	if err := s.do(ctx, "Listen", "", func() (string, error) { return "", nil }); err != nil {
 		return err
 	}
-	return s.p.w.tables.listen(ctx, s.p, "events_v2_pending", func(string) { s.wake(ctx, wake) })
+	return s.p.w.tables.listen(ctx, s.p.name, "events_v2_pending", func(string) { s.wake(ctx, wake) })
 }
 
 // wake takes a wake-up to the gate, where several are as good as one, and does

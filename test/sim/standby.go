@@ -88,7 +88,7 @@ func (s *standbyPort) listen(ctx context.Context, wake func(lost bool)) error {
 	if err := s.do(ctx, "Listen", "", func() (string, error) { return "", nil }); err != nil {
 		return err
 	}
-	return s.p.w.tables.listen(ctx, s.p, "events_v2_unpublished", func(payload string) {
+	return s.p.w.tables.listen(ctx, s.p.name, "events_v2_unpublished", func(payload string) {
 		lost := payload == "lost"
 		atGate, op := &s.waking, "told"
 		if lost {

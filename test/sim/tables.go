@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,10 +34,13 @@ type tables struct {
 	pool  *pgxpool.Pool
 	store *pgstore.Store // of the controller
 
+	noticed sync.Mutex
+	notices []string // guarded by noticed
+
 	mu        sync.Mutex
 	own       *pgx.Conn // sets the clock, and hears what commits
 	heard     []*pgconn.Notification
-	notices   []string
+	open      []*transaction
 	stale     bool                       // a statement has run since the last sync
 	events    map[eventqueue.EventID]row // see event and rows
 	unlocked  []eventqueue.EventID       // events whose locks have gone
@@ -64,8 +68,8 @@ func openTables(ctx context.Context, url string) *tables {
 	config.HealthCheckPeriod, config.MaxConnLifetime, config.MaxConnIdleTime = 1000*time.Hour, 1000*time.Hour, 1000*time.Hour
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	config.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
+		t.noticed.Lock()
+		defer t.noticed.Unlock()
 		t.notices = append(t.notices, n.Message)
 	}
 	prepare := config.AfterConnect
@@ -110,9 +114,14 @@ func (t *tables) close() {
 	_ = t.own.Close(context.Background())
 }
 
+// kindsOf are the writes that a row can refuse, as bits.
+var kindsOf = map[string]int64{"Claim": 1, "Renew": 2, "BeginRuns": 2, "Finish": 4, "GiveBack": 8}
+
 // setClock has the database's clock show the bubble's time, and names the kind of statement that follows.
 func (t *tables) setClock(kind int64) {
 	t.exec(setClockSQL, time.Now().UnixMicro(), kind)
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.stale = true
 }
 
@@ -122,14 +131,19 @@ func now() time.Time { return time.Now().Truncate(time.Microsecond) }
 // exec runs a statement of the controller. It brings what has been notified.
 func (t *tables) exec(sql string, arguments ...any) {
 	t.mu.Lock()
-	own := t.own
-	t.mu.Unlock()
-	_, err := own.Exec(context.Background(), sql, arguments...)
+	defer t.mu.Unlock()
+	_, err := t.own.Exec(context.Background(), sql, arguments...)
 	must(err)
 }
 
 // query runs a query of the controller.
 func query[T any](t *tables, scan pgx.RowToFunc[T], sql string, arguments ...any) []T {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return queryLocked(t, scan, sql, arguments...)
+}
+
+func queryLocked[T any](t *tables, scan pgx.RowToFunc[T], sql string, arguments ...any) []T {
 	rows, err := t.own.Query(context.Background(), sql, arguments...)
 	must(err)
 	list, err := pgx.CollectRows(rows, scan)
@@ -146,11 +160,17 @@ FROM taken ORDER BY n`
 
 // sync brings what has been committed and notified since the last call.
 func (t *tables) sync() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.syncLocked()
+}
+
+func (t *tables) syncLocked() {
 	if !t.stale {
 		return
 	}
 	t.stale = false
-	for _, c := range query(t, pgx.RowToStructByPos[change], changesSQL) {
+	for _, c := range queryLocked(t, pgx.RowToStructByPos[change], changesSQL) {
 		t.change(c)
 	}
 	heard := t.heard
@@ -204,26 +224,39 @@ func epoch(text string) time.Time {
 
 // event returns an event, or the zero row.
 func (t *tables) event(id eventqueue.EventID) row {
-	t.sync()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.syncLocked()
 	return t.events[id]
 }
 
 // rows returns the events, by id.
 func (t *tables) rows() []row {
-	t.sync()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.syncLocked()
 	return slices.SortedFunc(maps.Values(t.events), func(a, b row) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// takeUnlocked returns the events whose locks have gone since unlocked was emptied.
+// forgetUnlocked empties unlocked.
+func (t *tables) forgetUnlocked() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unlocked = nil
+}
+
+// takeUnlocked returns the events whose locks have gone since forgetUnlocked.
 func (t *tables) takeUnlocked() []eventqueue.EventID {
-	t.sync()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.syncLocked()
 	return t.unlocked
 }
 
 // takeNotices returns what statements have raised since its last call.
 func (t *tables) takeNotices() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.noticed.Lock()
+	defer t.noticed.Unlock()
 	notices := t.notices
 	t.notices = nil
 	return notices
@@ -231,7 +264,7 @@ func (t *tables) takeNotices() []string {
 
 // listener is a process that listens on a channel.
 type listener struct {
-	p       *process
+	owner   string
 	channel string
 	heard   chan string
 	cut     chan struct{}
@@ -245,8 +278,8 @@ func (l *listener) notify(payload string) {
 }
 
 // listen calls wake at once and after each notification, until ctx ends or the process is disconnected.
-func (t *tables) listen(ctx context.Context, p *process, channel string, wake func(payload string)) error {
-	l := &listener{p: p, channel: channel, heard: make(chan string, 8), cut: make(chan struct{})}
+func (t *tables) listen(ctx context.Context, owner, channel string, wake func(payload string)) error {
+	l := &listener{owner: owner, channel: channel, heard: make(chan string, 8), cut: make(chan struct{})}
 	t.mu.Lock()
 	t.listeners = append(t.listeners, l)
 	t.mu.Unlock()
@@ -261,26 +294,88 @@ func (t *tables) listen(ctx context.Context, p *process, channel string, wake fu
 		case payload := <-l.heard:
 			wake(payload)
 		case <-l.cut:
-			return fmt.Errorf("wait for a wake-up: %w", errRefused)
+			return fmt.Errorf("wait for a wake-up: %w", errDisconnected)
 		case <-ctx.Done():
 			return fmt.Errorf("wait for a wake-up: %w", ctx.Err())
 		}
 	}
 }
 
-// disconnect ends the connections of a process: its open transactions, and what it listens to.
-func (t *tables) disconnect(p *process) {
-	for _, tx := range slices.Clone(p.open) {
-		_ = tx.Tx.Rollback(context.Background())
+var errDisconnected = errors.New("the connection is gone")
+
+// transaction is an open one of a process.
+type transaction struct {
+	pgx.Tx
+	owner  string
+	writes []func()                      // into the history, when it commits
+	emits  []eventqueue.Inserted         // in it
+	keys   map[eventqueue.UniqueKey]bool // whose rows it has written
+}
+
+// raw is what the store writes in: nil, or a transaction without its gate.
+func raw(in eventqueue.DB) eventqueue.DB {
+	if tx := transactionOf(in); tx != nil {
+		return tx.Tx
 	}
-	p.open = nil
+	return nil
+}
+
+func transactionOf(in eventqueue.DB) *transaction {
+	switch in := in.(type) {
+	case interface{ inner() *transaction }:
+		return in.inner()
+	case *eventqueue.Tx:
+		return transactionOf(in.DB)
+	default:
+		return nil
+	}
+}
+
+func (t *tables) begin(ctx context.Context, owner string) (*transaction, error) {
+	begun, err := t.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	if err != nil {
+		return nil, err
+	}
+	tx := &transaction{Tx: begun, owner: owner, keys: map[eventqueue.UniqueKey]bool{}}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.open = append(t.open, tx)
+	return tx, nil
+}
+
+// ended forgets a transaction that was committed or rolled back.
+func (t *tables) ended(tx *transaction) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open = slices.DeleteFunc(t.open, func(other *transaction) bool { return other == tx })
+}
+
+// keysFree reports whether an insert of events would wait for no transaction that has one of their keys.
+func (t *tables) keysFree(events []eventqueue.NewEvent) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !slices.ContainsFunc(t.open, func(tx *transaction) bool {
+		return slices.ContainsFunc(events, func(e eventqueue.NewEvent) bool {
+			return e.UniqueKey != "" && tx.keys[eventqueue.UniqueKey{Canvas: e.Canvas, Key: e.UniqueKey}]
+		})
+	})
+}
+
+// disconnect ends the connections of a process: its open transactions, and what it listens to.
+func (t *tables) disconnect(owner string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open = slices.DeleteFunc(t.open, func(tx *transaction) bool {
+		if tx.owner == owner {
+			_ = tx.Rollback(context.Background())
+		}
+		return tx.owner == owner
+	})
 	t.listeners = slices.DeleteFunc(t.listeners, func(l *listener) bool {
-		if l.p == p {
+		if l.owner == owner {
 			close(l.cut)
 		}
-		return l.p == p
+		return l.owner == owner
 	})
 }
 

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -10,57 +9,33 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// transaction is an open one of a process. Its statements pass the gate, each by itself.
-type transaction struct {
-	pgx.Tx
-	p      *process
-	writes []func()                      // into the history, when it commits
-	emits  []eventqueue.Inserted         // in it
-	keys   map[eventqueue.UniqueKey]bool // whose rows it has written
+// gated is a transaction whose statements pass the gate, each by itself.
+type gated struct {
+	*transaction
+	port *port
 }
 
-// raw is what the store writes in: nil, or the transaction without its gate.
-func raw(in eventqueue.DB) eventqueue.DB {
-	if tx := transactionOf(in); tx != nil {
-		return tx.Tx
-	}
-	return nil
-}
+func (tx *gated) inner() *transaction { return tx.transaction }
 
-func transactionOf(in eventqueue.DB) *transaction {
-	switch in := in.(type) {
-	case *transaction:
-		return in
-	case *eventqueue.Tx:
-		return transactionOf(in.DB)
-	default:
-		return nil
-	}
-}
-
-func (s *port) begin(ctx context.Context) (tx *transaction, err error) {
+func (s *port) begin(ctx context.Context) (tx *gated, err error) {
 	err = s.do(ctx, "Begin", "", func() (string, error) {
-		begun, err := s.p.w.tables.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
-		if err != nil {
-			return "", err
+		begun, err := s.p.w.tables.begin(ctx, s.p.name)
+		if err == nil {
+			tx = &gated{begun, s}
 		}
-		tx = &transaction{Tx: begun, p: s.p, keys: map[eventqueue.UniqueKey]bool{}}
-		s.p.w.mu.Lock()
-		defer s.p.w.mu.Unlock()
-		s.p.open = append(s.p.open, tx)
-		return "", nil
+		return "", err
 	})
 	if err != nil && tx != nil {
-		_ = tx.Rollback(ctx) // nobody knows of it
+		s.end(ctx, tx) // nobody knows of it
 	}
 	return tx, err
 }
 
-func (s *port) commit(ctx context.Context, tx *transaction) error {
+func (s *port) commit(ctx context.Context, tx *gated) error {
 	var emitted []eventqueue.Inserted
 	err := s.do(ctx, "Commit", "", func() (string, error) {
-		err := tx.Tx.Commit(ctx)
-		tx.close()
+		err := tx.Commit(ctx)
+		s.p.w.tables.ended(tx.transaction)
 		if err == nil {
 			for _, write := range tx.writes {
 				write()
@@ -76,27 +51,15 @@ func (s *port) commit(ctx context.Context, tx *transaction) error {
 }
 
 // end gives a transaction up, unless it has been committed.
-func (s *port) end(ctx context.Context, tx *transaction) {
-	_ = tx.Rollback(ctx) // after a commit it does nothing
-	s.p.w.poke()         // others may wait for its keys
-}
-
-// Rollback implements pgx.Tx.
-func (tx *transaction) Rollback(ctx context.Context) error {
-	err := tx.Tx.Rollback(context.WithoutCancel(ctx))
-	tx.close()
-	return err
-}
-
-func (tx *transaction) close() {
-	tx.p.w.mu.Lock()
-	defer tx.p.w.mu.Unlock()
-	tx.p.open = slices.DeleteFunc(tx.p.open, func(other *transaction) bool { return other == tx })
+func (s *port) end(ctx context.Context, tx *gated) {
+	_ = tx.Rollback(context.WithoutCancel(ctx)) // after a commit it does nothing
+	s.p.w.tables.ended(tx.transaction)
+	s.p.w.poke() // others may wait for its keys
 }
 
 // Exec implements eventqueue.DB.
-func (tx *transaction) Exec(ctx context.Context, sql string, arguments ...any) (tag pgconn.CommandTag, err error) {
-	err = tx.p.store().do(ctx, "Exec in a transaction", "", func() (string, error) {
+func (tx *gated) Exec(ctx context.Context, sql string, arguments ...any) (tag pgconn.CommandTag, err error) {
+	err = tx.port.do(ctx, "Exec in a transaction", "", func() (string, error) {
 		tag, err = tx.Tx.Exec(ctx, sql, arguments...)
 		return "", err
 	})
@@ -104,8 +67,8 @@ func (tx *transaction) Exec(ctx context.Context, sql string, arguments ...any) (
 }
 
 // SendBatch implements eventqueue.DB.
-func (tx *transaction) SendBatch(ctx context.Context, batch *pgx.Batch) (results pgx.BatchResults) {
-	err := tx.p.store().do(ctx, "SendBatch in a transaction", "", func() (string, error) {
+func (tx *gated) SendBatch(ctx context.Context, batch *pgx.Batch) (results pgx.BatchResults) {
+	err := tx.port.do(ctx, "SendBatch in a transaction", "", func() (string, error) {
 		results = tx.Tx.SendBatch(ctx, batch)
 		return "", nil
 	})
