@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"net/http"
 
 	"go.uber.org/zap"
@@ -31,13 +32,28 @@ func (d *dashboard) eventToChange(r *http.Request) (id eventqueue.EventID, found
 	return id, found, nil
 }
 
-// changer changes events as the viewer.
-func (d *dashboard) changer(r *http.Request) (*operate.Changer, error) {
-	return operate.NewChanger(d.Store.As(viewerOf(r).actor()), d.Queue)
+// changeOfEvent changes an event as the viewer.
+type changeOfEvent func(ctx context.Context, changer *operate.Changer, id eventqueue.EventID) ([]operate.Changed, error)
+
+// apply makes a change of an event that the viewer may change. well is what its page says when it is made.
+func (d *dashboard) apply(r *http.Request, id eventqueue.EventID, well string, change changeOfEvent) (string, flash, error) {
+	result, err := d.applied(r, id, change)
+	if err != nil {
+		return "", flash{}, err
+	}
+	return eventPath(id), d.said(result, well), nil
 }
 
-func (d *dashboard) retrier(r *http.Request) (*operate.Changer, error) {
-	return operate.NewChanger(d.Store.As(viewerOf(r).actor()), d.Queue)
+func (d *dashboard) applied(r *http.Request, id eventqueue.EventID, change changeOfEvent) (result operate.Changed, err error) {
+	changer, err := operate.NewChanger(d.Store.As(viewerOf(r).actor()), d.Queue)
+	if err != nil {
+		return result, err
+	}
+	results, err := change(r.Context(), changer, id)
+	if err != nil {
+		return result, err
+	}
+	return results[0], nil
 }
 
 func (d *dashboard) cancelEvent(r *http.Request) (string, flash, error) {
@@ -49,15 +65,10 @@ func (d *dashboard) cancelEvent(r *http.Request) (string, flash, error) {
 	if err != nil {
 		return "", flash{}, err
 	}
-	changer, err := d.changer(r)
-	if err != nil {
-		return "", flash{}, err
-	}
-	results, err := changer.Cancel(r.Context(), operate.Cancellation{Reason: reason, Actor: viewerOf(r).Name}, id)
-	if err != nil {
-		return "", flash{}, err
-	}
-	return eventPath(id), d.said(results[0], "It was cancelled, and does not run. Retry it to have it run after all."), nil
+	return d.apply(r, id, "It was cancelled, and does not run. Retry it to have it run after all.",
+		func(ctx context.Context, changer *operate.Changer, id eventqueue.EventID) ([]operate.Changed, error) {
+			return changer.Cancel(ctx, operate.Cancellation{Reason: reason, Actor: viewerOf(r).Name}, id)
+		})
 }
 
 func (d *dashboard) deleteEvent(r *http.Request) (string, flash, error) {
@@ -68,19 +79,17 @@ func (d *dashboard) deleteEvent(r *http.Request) (string, flash, error) {
 	if found.Logged != nil {
 		return d.deleteEnded(r, found.Logged)
 	}
-	changer, err := d.changer(r)
-	if err != nil {
-		return "", flash{}, err
-	}
-	results, err := changer.Delete(r.Context(), id)
+	result, err := d.applied(r, id, func(ctx context.Context, changer *operate.Changer, id eventqueue.EventID) ([]operate.Changed, error) {
+		return changer.Delete(ctx, id)
+	})
 	if err != nil {
 		return "", flash{}, err
 	}
 	path := eventPath(id)
-	if results[0].Result == operate.ChangeDone {
+	if result.Done() {
 		path = "/events"
 	}
-	return path, d.said(results[0], "Event "+id.String()+" was deleted."), nil
+	return path, d.said(result, "Event "+id.String()+" was deleted."), nil
 }
 
 // deleteEnded deletes an event that has failed or was cancelled.
@@ -106,22 +115,17 @@ func (d *dashboard) runEvent(r *http.Request) (string, flash, error) {
 	if err != nil {
 		return "", flash{}, err
 	}
-	requeuer, err := operate.NewChanger(d.Store.As(viewerOf(r).actor()), d.Queue)
+	result, err := d.applied(r, id, func(ctx context.Context, changer *operate.Changer, id eventqueue.EventID) ([]operate.Changed, error) {
+		return changer.Requeue(ctx, id)
+	})
 	if err != nil {
 		return "", flash{}, err
 	}
-	results, err := requeuer.Requeue(r.Context(), id)
-	if err != nil {
-		return "", flash{}, err
+	well := "It is due now: the next free worker runs it."
+	if result.Rule != "" {
+		well = "It is due now, and runs when its handler is no longer " + view.RuleState(result.Rule) + "."
 	}
-	result := results[0]
-	if result.Done() {
-		if result.Rule != "" {
-			return eventPath(id), done("It is due now, and runs when its handler is no longer " + view.RuleState(result.Rule) + "."), nil
-		}
-		return eventPath(id), done("It is due now: the next free worker runs it."), nil
-	}
-	return eventPath(id), d.said(result, ""), nil
+	return eventPath(id), d.said(result, well), nil
 }
 
 func (d *dashboard) retryEvent(r *http.Request) (string, flash, error) {
@@ -129,15 +133,9 @@ func (d *dashboard) retryEvent(r *http.Request) (string, flash, error) {
 	if err != nil {
 		return "", flash{}, err
 	}
-	retrier, err := d.retrier(r)
-	if err != nil {
-		return "", flash{}, err
-	}
-	results, err := retrier.Retry(r.Context(), id)
-	if err != nil {
-		return "", flash{}, err
-	}
-	return eventPath(id), d.said(results[0], backInQueue), nil
+	return d.apply(r, id, backInQueue, func(ctx context.Context, changer *operate.Changer, id eventqueue.EventID) ([]operate.Changed, error) {
+		return changer.Retry(ctx, id)
+	})
 }
 
 func eventPath(id eventqueue.EventID) string { return "/events/" + id.String() }

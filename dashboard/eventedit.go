@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -160,25 +161,13 @@ func (d *dashboard) editEvent(r *http.Request) (string, flash, error) {
 		edit.Of = &form.content
 	}
 	if form.Ended {
-		retrier, err := d.retrier(r)
-		if err != nil {
-			return "", flash{}, err
-		}
-		results, err := retrier.RetryEdited(r.Context(), edit, id)
-		if err != nil {
-			return "", flash{}, err
-		}
-		return eventPath(id), d.said(results[0], backInQueue), nil
+		return d.apply(r, id, backInQueue, func(ctx context.Context, changer *operate.Changer, id eventqueue.EventID) ([]operate.Changed, error) {
+			return changer.RetryEdited(ctx, edit, id)
+		})
 	}
-	changer, err := d.changer(r)
-	if err != nil {
-		return "", flash{}, err
-	}
-	results, err := changer.Edit(r.Context(), edit, id)
-	if err != nil {
-		return "", flash{}, err
-	}
-	return eventPath(id), d.said(results[0], "It was changed."), nil
+	return d.apply(r, id, "It was changed.", func(ctx context.Context, changer *operate.Changer, id eventqueue.EventID) ([]operate.Changed, error) {
+		return changer.Edit(ctx, edit, id)
+	})
 }
 
 // read returns what a form that was sent changes, and leaves in the form what was written. The mistake is one of the user.

@@ -7,7 +7,6 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
-	"eventsv2/internal/humantime"
 	"eventsv2/internal/view"
 )
 
@@ -21,12 +20,13 @@ const (
 // handlerNumbers is what the page of a handler shows of its runs, its limits and its errors.
 type handlerNumbers struct {
 	// Counted reports whether there were counts in the last hours.
-	Counted                                           bool
-	Pending, OldestDue, Rate, Errors, WaitP99, RunP99 string
-	Counts, Waits, Spark                              chart
-	Limits                                            []view.LimitInUse
-	Rates                                             []view.RateStatus
-	Recent                                            []inspect.RecentError
+	Counted                          bool
+	Pending, OldestDue, Rate, Errors string
+	Sum                              view.Counts
+	Counts, Waits, Spark             chart
+	Limits                           []view.LimitInUse
+	Rates                            []view.RateStatus
+	Recent                           []inspect.RecentError
 }
 
 func (d *dashboard) readNumbers(r *http.Request, scope eventqueue.Scope) (data handlerNumbers, err error) {
@@ -50,7 +50,7 @@ func (d *dashboard) readNumbers(r *http.Request, scope eventqueue.Scope) (data h
 
 // numbersOf sums up the last hour of the minutes of a handler.
 func numbersOf(minutes []inspect.Minute) handlerNumbers {
-	data := handlerNumbers{Counted: len(minutes) > 0, Pending: "–", OldestDue: "–", Rate: "–", Errors: "–", WaitP99: "–", RunP99: "–"}
+	data := handlerNumbers{Counted: len(minutes) > 0, Rate: "–", Errors: "–"}
 	if !data.Counted {
 		return data
 	}
@@ -62,15 +62,9 @@ func numbersOf(minutes []inspect.Minute) handlerNumbers {
 	if sums := inspect.SumMinutes(hour); len(sums) > 0 {
 		sum := &sums[0]
 		data.Rate, data.Errors = rateOf(sum, shownFor), errorsOf(sum)
-		data.WaitP99, data.RunP99 = quantile(sum.Wait, 0.99), quantile(sum.Run, 0.99)
+		data.Sum = view.CountsOf(*sum)
 	}
-	pending, oldest := lastPending(minutes, now)
-	if pending != nil {
-		data.Pending, data.OldestDue = count(*pending), "none due"
-	}
-	if oldest != nil {
-		data.OldestDue = humantime.Age(*oldest)
-	}
+	data.Pending, data.OldestDue = pendingTexts(minutes, now)
 	return data
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/humantime"
 )
 
 // What is counted is shown for a time: that of handlers is shorter, as there may be thousands of rows a minute.
@@ -31,12 +32,16 @@ func errorsOf(sum *inspect.Minute) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(sum.Failed+sum.Retried)/float64(runs))
 }
 
-// lastPending is what was pending in the last minutes in which that was counted.
-func lastPending(minutes []inspect.Minute, now time.Time) (pending *int64, oldest *time.Duration) {
+// pendingTexts are how many events were pending in the last minutes in which that was counted, and for how long the oldest due one had
+// been due; a dash where nobody has counted them.
+func pendingTexts(minutes []inspect.Minute, now time.Time) (pending, oldest string) {
 	for i := len(minutes) - 1; i >= 0 && now.Sub(minutes[i].Begins) < 4*time.Minute; i-- {
-		if minutes[i].Pending != nil {
-			return minutes[i].Pending, minutes[i].OldestDue
+		if m := &minutes[i]; m.Pending != nil {
+			if m.OldestDue == nil {
+				return count(*m.Pending), "none due"
+			}
+			return count(*m.Pending), humantime.Age(*m.OldestDue)
 		}
 	}
-	return nil, nil
+	return "–", "–"
 }

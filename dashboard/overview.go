@@ -4,17 +4,17 @@ import (
 	"net/http"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/minutes"
-	"eventsv2/internal/humantime"
+	"eventsv2/eventqueue/inspect"
+	"eventsv2/internal/view"
 )
 
 type overviewData struct {
-	Troubles                             []trouble
-	Emitted, Completed, Failed, Retried  int64
-	Pending, OldestDue, WaitP50, WaitP99 string
-	Counts, Waits, Backlog               chart
-	Live                                 int
-	Empty                                bool
+	Troubles               []trouble
+	Sum                    view.Counts
+	Pending, OldestDue     string
+	Counts, Waits, Backlog chart
+	Live                   int
+	Empty                  bool
 	// Stream is where the page gets what is new.
 	Stream string
 }
@@ -49,25 +49,18 @@ func (d *dashboard) overview(r *http.Request) (string, any, error) {
 
 // overviewOf is what the overview of a part shows to a viewer.
 func (d *dashboard) overviewOf(p part, who viewer) overviewData {
-	data := overviewData{Live: live(p.workers), Pending: "–", OldestDue: "–", Empty: len(p.totals) == 0}
-	var wait minutes.Counts
+	data := overviewData{Live: live(p.workers), Empty: len(p.totals) == 0}
+	var sum inspect.Minute
 	for i := range p.totals {
-		wait.Merge(&p.totals[i].Counts)
+		sum.Merge(&p.totals[i].Counts)
 	}
-	data.Emitted, data.Completed, data.Failed, data.Retried = wait.Emitted, wait.Completed, wait.Failed, wait.Retried
-	data.WaitP50, data.WaitP99 = quantile(wait.Wait, 0.5), quantile(wait.Wait, 0.99)
-	pending, oldest := lastPending(p.totals, p.now)
-	if pending != nil {
-		data.Pending, data.OldestDue = count(*pending), "none due"
-	} else if p.relayRuns && !data.Empty { // it counts once a minute, and writes nothing of what has nothing
-		data.Pending, data.OldestDue = "0", "none due"
-	}
-	if oldest != nil {
-		data.OldestDue = humantime.Age(*oldest)
+	data.Sum = view.CountsOf(sum)
+	if data.Pending, data.OldestDue = pendingTexts(p.totals, p.now); data.Pending == "–" && p.relayRuns && !data.Empty {
+		data.Pending, data.OldestDue = "0", "none due" // the relay counts once a minute, and writes nothing of what has nothing
 	}
 	data.Counts, data.Waits, data.Backlog = charts(p.totals, p.now)
 	if !data.Empty {
-		data.Troubles = d.troubles(p, data.Failed, who)
+		data.Troubles = d.troubles(p, sum.Failed, who)
 	}
 	return data
 }

@@ -16,30 +16,28 @@ type asked struct {
 	canvases []eventqueue.CanvasID
 }
 
-// situation is what overviews show, read with four statements and a pulse, however many overviews there are.
-type situation struct {
+// shared is what overviews of all canvases have in common.
+type shared struct {
 	relayRuns bool
 	foreign   bool // notifications of another queue come
 	// The server's queue of notifications, if it fills up, and who holds it up.
 	queueUsage  float64
 	queueHolder string
-	totals      map[eventqueue.CanvasID][]inspect.Minute
 	activities  []inspect.Activity
 	workers     []inspect.Worker
 	rules       []operate.Rule
 }
 
-// part is what one overview shows.
+// situation is what overviews show, read with four statements and a pulse, however many overviews there are.
+type situation struct {
+	shared
+	totals map[eventqueue.CanvasID][]inspect.Minute
+}
+
+// part is what one overview shows. Of a canvas, activities and rules are its own.
 type part struct {
-	relayRuns bool
-	foreign   bool // notifications of another queue come
-	// The server's queue of notifications, if it fills up, and who holds it up.
-	queueUsage  float64
-	queueHolder string
-	totals      []inspect.Minute
-	activities  []inspect.Activity
-	workers     []inspect.Worker
-	rules       []operate.Rule
+	shared
+	totals []inspect.Minute
 	// now is the database's clock, if anything was counted.
 	now time.Time
 	// stands says that no run has ended, and why; nil: some have, or nothing is due.
@@ -48,7 +46,7 @@ type part struct {
 
 // of returns the part of one canvas; nil is that of all.
 func (s situation) of(canvas *eventqueue.CanvasID) part {
-	p := part{relayRuns: s.relayRuns, foreign: s.foreign, queueUsage: s.queueUsage, queueHolder: s.queueHolder, workers: s.workers, activities: s.activities, rules: s.rules, now: time.Now()}
+	p := part{shared: s.shared, now: time.Now()}
 	if canvas == nil {
 		p.totals = s.totals[eventqueue.CanvasID{}]
 	} else {

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"html/template"
 	"strconv"
@@ -13,7 +12,6 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
-	"eventsv2/eventqueue/minutes"
 	"eventsv2/internal/humantime"
 	"eventsv2/internal/view"
 )
@@ -132,11 +130,6 @@ func count(n int64) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
-}
-
-// quantile writes a quantile of a histogram.
-func quantile(h minutes.Histogram, q float64) string {
-	return cmp.Or(view.Quantile(h, q).Span(), "–")
 }
 
 // boundedCount writes a count of the events of a group.

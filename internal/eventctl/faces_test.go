@@ -172,4 +172,8 @@ func TestEachChangeIsTheSameInEveryFace(t *testing.T) {
 			t.Errorf("eventctl %s and %s differ:\n%s", strings.Join(change.command, " "), change.path, diff)
 		}
 	}
+	line := decoded(t, []byte(c.run("replay", "--no-notify", "--canvas", canvasA, "--name", "gr", "--status", "failed", "--newer-than", "1h", "--yes", "--json").is(exitOK, "", "operation").out))
+	if diff := cmp.Diff(line, ask(http.MethodGet, "/bulk/"+within(line, "id").(string), "")); diff != "" {
+		t.Errorf("a replay and its operation over HTTP differ:\n%s", diff)
+	}
 }
