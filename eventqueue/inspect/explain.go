@@ -101,11 +101,26 @@ type facts struct {
 	lastKnew      *Worker
 	// slots are those of the workers that have it, if all of these are full.
 	slots WorkerSlots
+	// writer is the session whose transaction is writing the event's row, or has locked it; nil if there is none.
+	writer *rowWriter
+}
+
+// rowWriter is a session that claims wait for, and then pass by.
+type rowWriter struct {
+	pid     int32 // 0: of a prepared transaction
+	program string
+	// since is when the transaction began; nil if the reader may not see that.
+	since *time.Time
 }
 
 var factsSQL = `
-SELECT e.snoozes, e.limited_attempt = ` + mayrun.LimitedAttemptSQL + `, ` + pgsession.RelayRunsSQL + `
-FROM events_v2 e
+SELECT e.snoozes, e.limited_attempt = ` + mayrun.LimitedAttemptSQL + `, ` + pgsession.RelayRunsSQL + `, writer.pid, writer.program, writer.since
+FROM events_v2 e LEFT JOIN LATERAL (
+    SELECT coalesce(l.pid, 0) AS pid, coalesce(a.application_name, '') AS program, a.xact_start AS since
+    FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+    WHERE l.locktype = 'transactionid' AND l.transactionid = e.xmax AND l.mode = 'ExclusiveLock' AND l.granted
+    LIMIT 1
+) AS writer ON true
 WHERE e.id = $1`
 
 const limitsSQL = mayrun.RateLimitsSQL + `
@@ -115,8 +130,14 @@ ORDER BY module`
 // read reads what Show has not, without the workers.
 func (f *facts) read(ctx context.Context, db eventqueue.DB) error {
 	e := f.shown.Queued
-	if err := db.QueryRow(ctx, factsSQL, e.ID).Scan(&f.snoozes, &f.overLimit, &f.relayRuns); err != nil {
+	var pid *int32
+	var program *string
+	var since *time.Time
+	if err := db.QueryRow(ctx, factsSQL, e.ID).Scan(&f.snoozes, &f.overLimit, &f.relayRuns, &pid, &program, &since); err != nil {
 		return err
+	}
+	if pid != nil {
+		f.writer = &rowWriter{*pid, *program, since}
 	}
 	if !f.overLimit {
 		return nil
@@ -241,7 +262,10 @@ func (f *facts) reasons() (all []Reason) {
 		case machine.NotItsTurn:
 			all = append(all, f.behind())
 			m.Waits = false
-		default: // a claim that finds nothing in its way takes the event
+		default: // a claim that finds nothing in its way takes the event, if nobody writes its row
+			if f.writer != nil && (len(all) == 0 || all[0].Label != machine.IsLocked) {
+				all = append(all, f.written())
+			}
 			if len(all) == 0 {
 				all = append(all, f.runnable(m.Lock))
 			}

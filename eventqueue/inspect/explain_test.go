@@ -168,6 +168,8 @@ var otherCauses = map[machine.Label]struct {
 		e.DelayUntil, f.overLimit = start.Add(time.Minute), true
 		f.limits = []operate.RateStatus{rate("", "", 10, 100, 10, 100)}
 	}, []string{"no room: 10 per minute and 100 per day for the whole canvas; it is tried again 2026-01-01T13:01:00Z", "eventctl limit rate set --canvas 01"}},
+	machine.LockClaimFailed: {func(f *facts, _ *QueuedEvent) { f.writer = &rowWriter{4711, "psql", new(start.Add(-time.Minute))} },
+		[]string{"The session 4711 (psql) is writing its row, or has locked it, in a transaction that has not ended, begun 2026-01-01T12:59:00Z (1m0s ago)", "pid = 4711"}},
 	machine.EventMissing:         {func(f *facts, _ *QueuedEvent) { f.shown.Queued = nil }, []string{"neither in the queue nor in the history"}},
 	machine.ExecutesToCompletion: {logged(LogCompleted), []string{"It completed 2026-01-01T12:59:00Z (1m0s ago)."}},
 	machine.FailedForGood: {func(f *facts, e *QueuedEvent) {
@@ -186,7 +188,6 @@ var passing = map[machine.Label]string{
 	machine.DelayNone:           "the next step",
 	machine.LockNone:            "the next step",
 	machine.LockExpired:         "the next step: it is Claimed",
-	machine.LockClaimFailed:     "another worker's claim: IsLocked",
 	machine.Exception:           "what follows at once: RetryAllowed, RetryTooMany or FailedForGood",
 	machine.Deleted:             "what came before: ExecutesToCompletion",
 	machine.Released:            "nothing: it is Claimed again",

@@ -229,6 +229,24 @@ func (f *facts) behind() Reason {
 		fmt.Sprintf("It runs when those before it have ended; to see why they have not: eventctl explain %s", g.Next)}
 }
 
+// written is for an event whose row another transaction has locked.
+func (f *facts) written() Reason {
+	w, e := f.writer, f.shown.Queued
+	who := fmt.Sprintf("The session %d", w.pid)
+	remedy := fmt.Sprintf("It runs when that transaction has ended; to see what it does: SELECT * FROM pg_stat_activity WHERE pid = %d; to end it: SELECT pg_terminate_backend(%d)", w.pid, w.pid)
+	if w.pid == 0 {
+		who, remedy = "A prepared transaction", "It runs when that transaction has ended: see pg_prepared_xacts, and COMMIT PREPARED or ROLLBACK PREPARED."
+	}
+	if w.program != "" {
+		who += " (" + printable(w.program) + ")"
+	}
+	why := who + " is writing its row, or has locked it, in a transaction that has not ended"
+	if w.since != nil {
+		why += ", begun " + at(*w.since, e.AsOf)
+	}
+	return Reason{machine.LockClaimFailed, why + "; claims pass the event by.", remedy}
+}
+
 // runnable is for an event that nothing keeps from running.
 func (f *facts) runnable(lock machine.Lock) Reason {
 	e := f.shown.Queued

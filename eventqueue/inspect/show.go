@@ -8,6 +8,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgsession"
+	"eventsv2/internal/mayrun"
 )
 
 // Shown is an event in the queue or in event_log. Both are nil if it is in neither.
@@ -20,7 +21,7 @@ type Shown struct {
 	Attempts []Attempt
 	// Workers are those of the attempts that are still known.
 	Workers map[eventqueue.WorkerNumber]Worker
-	// Group is the ordering group in which a queued event waits; nil if it waits in none.
+	// Group is the ordering group in which a queued event waits, or would have to; nil if there is none.
 	Group *Group
 }
 
@@ -84,21 +85,49 @@ type Group struct {
 	// Of is the key or the limit of the group, with the number of its events that may run
 	// at once: Max is 1 for a key without a limit, and 0 if the limit has been removed.
 	Of operate.ConcurrencyLimit
-	// Next is the first event of the group that may run. It is 0 if there is none; the
-	// relay repairs such a group.
+	// Next is the first event of the group that may run, or runs, and where there is none, the first
+	// that waits. It is 0 if the places are those of events that were deleted by hand; the relay repairs such a group.
 	Next eventqueue.EventID
 }
 
-// An event waits at one stage at a time. The statement reads few rows, however many
-// events wait with it.
-const groupSQL = `
-SELECT g.group_key, coalesce(events_v2_max_running(g.stage, g.canvas_id, g.group_key), 0), coalesce((
-    SELECT t.event_id FROM event_groups t
-    WHERE t.canvas_id = g.canvas_id AND t.group_key = g.group_key AND t.admitted
-    ORDER BY t.event_id LIMIT 1), 0)
-FROM event_groups g
-WHERE g.event_id = $1 AND NOT g.admitted
+// groupSQL finds the first of an event's groups that would not admit it now, as events_v2_advance decides when a worker
+// gets its notification: so an event that has yet to join its groups, or that no worker has tried since it was emitted, waits
+// in a group only if others hold its places, or come before it. Under a limit, those that a rule or a delay holds back lose
+// their places to an event that arrives. It reads few rows, however many events wait.
+var groupSQL = `
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS now, ` + mayrun.ValidForSQL + ` AS valid_for
+)
+SELECT own.group_key, most.max_running, coalesce(holders.first, ahead.first, 0)
+FROM events_v2 e CROSS JOIN generate_series(1, 3) AS stage
+CROSS JOIN LATERAL (SELECT events_v2_group_key(stage, e.module, e.name, e.ordering_key) AS group_key) AS own
+CROSS JOIN LATERAL (SELECT events_v2_max_running(stage, e.canvas_id, own.group_key) AS max_running) AS most
+CROSS JOIN LATERAL (
+    SELECT count(*) AS n, min(x.id) AS first
+    FROM (SELECT g.event_id FROM event_groups g
+          WHERE g.canvas_id = e.canvas_id AND g.group_key = own.group_key AND g.admitted
+          ORDER BY g.event_id LIMIT most.max_running + ` + admittedAtOnceSQL + `) AS g
+    LEFT JOIN events_v2 x ON x.id = g.event_id
+    WHERE stage = 1 OR x.id IS NULL OR x.group_state <> 2
+       OR NOT ` + mayrun.UnlockedSQL("x.locked_at", "(SELECT now - valid_for FROM clock)") + `
+       OR ` + mayrun.DueSQL("x.delay_until", "(SELECT now FROM clock)") + ` AND NOT ` + mayrun.RuledSQL("x") + `
+) AS holders
+CROSS JOIN LATERAL (
+    SELECT count(*) AS n, min(g.event_id) AS first
+    FROM (SELECT g.event_id FROM event_groups g
+          WHERE g.canvas_id = e.canvas_id AND g.group_key = own.group_key AND NOT g.admitted AND g.event_id < e.id
+            AND (SELECT true FROM events_v2 x WHERE x.id = g.event_id)
+          ORDER BY g.event_id LIMIT ` + admittedAtOnceSQL + `) AS g
+) AS ahead
+WHERE e.id = $1 AND (e.group_state IN (1, 3) OR ` + mayrun.NeedsGroupSQL + `)
+  AND (stage > 1 OR e.ordering_key <> '')
+  AND (SELECT g.admitted FROM event_groups g WHERE g.event_id = e.id AND g.stage = stage.stage) IS NOT TRUE
+  AND ahead.n >= least(most.max_running - holders.n, ` + admittedAtOnceSQL + `)
+ORDER BY stage
 LIMIT 1`
+
+// admittedAtOnceSQL is how many events of one group events_v2_advance admits in a call.
+const admittedAtOnceSQL = `1000`
 
 func scanGroup(canvas eventqueue.CanvasID) pgx.RowToFunc[Group] {
 	return func(row pgx.CollectableRow) (l Group, err error) {

@@ -107,49 +107,7 @@ func TestStatementsAgreeOnWhatMayRun(t *testing.T) {
 		t.Run(statement.name, func(t *testing.T) {
 			t.Parallel()
 			store := pgstore.New(testenv.Pool(t))
-			ctx := testenv.Context(t)
-			rows, err := store.Pool().Query(ctx, `INSERT INTO events_v2
-				(canvas_id, module, name, modifier, value, attempts, enqueued_at, notified_at, delay_until, locked_at, group_state)
-				SELECT $1, 'WORKER', name, modifier, '1', 1, now() - interval '2 h', now() - interval '2 h', now() + due, now() - locked, group_state
-				FROM (VALUES ('free', '_'), ('free', 'held'), ('paused', '_'), ('blocked', '_'), ('billing.send', '_'), ('slow', '_'), ('slow', '_')) AS handler (name, modifier),
-					unnest(ARRAY['-1 h', '1 h']::interval[]) AS due,
-					unnest(ARRAY[NULL, '10 s', '90 s', '80 min']::interval[]) AS locked,
-					unnest(ARRAY[0, 1]) AS group_state
-				WHERE group_state = 0 OR locked IS NULL -- what waits has never a lock
-				RETURNING id, name, modifier, delay_until < now() AND group_state = 0
-					AND coalesce(locked_at < now() - interval '2 min', true)`, [16]byte{1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var ids, want []eventqueue.EventID
-			var released eventqueue.EventID // of slow, the first
-			for rows.Next() {
-				var id eventqueue.EventID
-				var name, modifier string
-				var may bool
-				if err := rows.Scan(&id, &name, &modifier, &may); err != nil {
-					t.Fatal(err)
-				}
-				ids = append(ids, id)
-				switch {
-				case may && name == "free" && modifier == "_":
-					want = append(want, id)
-				case may && name == "slow" && released == 0:
-					want, released = append(want, id), id
-				}
-			}
-			if err := rows.Err(); err != nil || len(ids) != 70 || len(want) != 3 {
-				t.Fatalf("%d events of which %d may run, %v", len(ids), len(want), err)
-			}
-			if _, err := store.Pool().Exec(ctx, `INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name, modifier, prefix, rate, released_to, released_at)
-				VALUES ('pause', $1, 'WORKER', 'paused', '', false, NULL, NULL, NULL), ('block', $1, 'WORKER', 'blocked', '', false, NULL, NULL, NULL),
-					('pause', $1, 'WORKER', 'free', 'held', false, NULL, NULL, NULL), ('block', $1, 'WORKER', 'billing.', '', true, NULL, NULL, NULL),
-					('pause', $1, 'WORKER', 'slow', '', false, 1, $2, now())`, [16]byte{1}, released); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := store.Pool().Exec(ctx, `INSERT INTO events_v2_settings (lock_timeout) VALUES ('2 min')`); err != nil {
-				t.Fatal(err)
-			}
+			ids, want := insertMayRun(t, store)
 			may := statement.ask(t, store, ids)
 			slices.Sort(may)
 			slices.Sort(want)
@@ -158,4 +116,52 @@ func TestStatementsAgreeOnWhatMayRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// insertMayRun inserts the events of TestStatementsAgreeOnWhatMayRun, of which those of want may run.
+func insertMayRun(t *testing.T, store *pgstore.Store) (ids, want []eventqueue.EventID) {
+	t.Helper()
+	ctx := testenv.Context(t)
+	rows, err := store.Pool().Query(ctx, `INSERT INTO events_v2
+		(canvas_id, module, name, modifier, value, attempts, enqueued_at, notified_at, delay_until, locked_at, group_state)
+		SELECT $1, 'WORKER', name, modifier, '1', 1, now() - interval '2 h', now() - interval '2 h', now() + due, now() - locked, group_state
+		FROM (VALUES ('free', '_'), ('free', 'held'), ('paused', '_'), ('blocked', '_'), ('billing.send', '_'), ('slow', '_'), ('slow', '_')) AS handler (name, modifier),
+			unnest(ARRAY['-1 h', '1 h']::interval[]) AS due,
+			unnest(ARRAY[NULL, '10 s', '90 s', '80 min']::interval[]) AS locked,
+			unnest(ARRAY[0, 1]) AS group_state
+		WHERE group_state = 0 OR locked IS NULL -- what waits has never a lock
+		RETURNING id, name, modifier, delay_until < now() AND group_state = 0
+			AND coalesce(locked_at < now() - interval '2 min', true)`, [16]byte{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var released eventqueue.EventID // of slow, the first
+	for rows.Next() {
+		var id eventqueue.EventID
+		var name, modifier string
+		var may bool
+		if err := rows.Scan(&id, &name, &modifier, &may); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+		switch {
+		case may && name == "free" && modifier == "_":
+			want = append(want, id)
+		case may && name == "slow" && released == 0:
+			want, released = append(want, id), id
+		}
+	}
+	if err := rows.Err(); err != nil || len(ids) != 70 || len(want) != 3 {
+		t.Fatalf("%d events of which %d may run, %v", len(ids), len(want), err)
+	}
+	if _, err := store.Pool().Exec(ctx, `INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name, modifier, prefix, rate, released_to, released_at)
+		VALUES ('pause', $1, 'WORKER', 'paused', '', false, NULL, NULL, NULL), ('block', $1, 'WORKER', 'blocked', '', false, NULL, NULL, NULL),
+			('pause', $1, 'WORKER', 'free', 'held', false, NULL, NULL, NULL), ('block', $1, 'WORKER', 'billing.', '', true, NULL, NULL, NULL),
+			('pause', $1, 'WORKER', 'slow', '', false, 1, $2, now())`, [16]byte{1}, released); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Pool().Exec(ctx, `INSERT INTO events_v2_settings (lock_timeout) VALUES ('2 min')`); err != nil {
+		t.Fatal(err)
+	}
+	return ids, want
 }

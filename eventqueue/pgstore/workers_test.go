@@ -27,7 +27,12 @@ func registration(number eventqueue.WorkerNumber) worker.Registration {
 // awaitConnected waits until it was opened the next time.
 func (r *rig) holds(number eventqueue.WorkerNumber) (reserve worker.Reserve, awaitConnected, stop func()) {
 	r.t.Helper()
-	reserve = r.store.Reserve(registration(number), zap.NewNop())
+	return r.holdsAs(registration(number))
+}
+
+func (r *rig) holdsAs(as worker.Registration) (reserve worker.Reserve, awaitConnected, stop func()) {
+	r.t.Helper()
+	reserve = r.store.Reserve(as, zap.NewNop())
 	ctx, cancel := context.WithCancel(testenv.Context(r.t))
 	connected := make(chan struct{})
 	var holding sync.WaitGroup

@@ -57,7 +57,7 @@ func TestWhatWaitsInAnOrderingGroup(t *testing.T) {
 	c.run("emit", "--file", c.file(`{"canvas_id": "`+canvasA+`", "module": "M", "name": "n", "modifier": "_", "value": 1, "ordering_key": ""}
 `), "--no-notify").is(exitBadInput, "", "ordering_key: is empty")
 	c.run("emit", "--canvas", canvasA, "--module", "M", "--name", "n", "--value", "1", "--ordering-key", "").is(exitBadInput, "", "--ordering-key is empty")
-	c.run("show", "2").is(exitOK, "in which no event may run at the moment.", "")
+	c.run("show", "2").is(exitOK, "1 at a time, behind event 1", "")
 	c.exec(`SELECT events_v2_advance('{}', '{}', '{1,2,3}', NULL)`)
 	c.exec(`UPDATE events_v2 SET delay_until = now() - interval '1 h', enqueued_at = now() - interval '1 h'`)
 	c.run("show", "3").is(exitOK, `It waits in the ordering group of ordering key "cart 7" of canvas `+canvasA+`, 1 at a time, behind event 1`, "")

@@ -11,6 +11,10 @@ func explainMutants() []mutant {
 		holder  = "TestOnlyAWorkerThatMayLiveRunsAnEvent"
 	)
 	return []mutant{
+		{"explained-as-free-before-it-joins", "I13", "eventqueue/inspect/show.go", change("IN (1, 3) OR ` + mayrun.NeedsGroupSQL + `)", "IN (1, 3))"), stored("TestExplainAgreesWithClaimsOnLimits")},
+		{"explained-behind-the-delayed", "I13", "eventqueue/inspect/show.go", change("WHERE stage = 1 OR x.id IS NULL", "WHERE stage > 0 OR x.id IS NULL"), stored("TestExplainAgreesWithClaimsOnLimits")},
+		{"explained-behind-those-after-it", "I13", "eventqueue/inspect/show.go", change("AND NOT g.admitted AND g.event_id < e.id", "AND NOT g.admitted AND g.event_id <> e.id"), stored("TestExplainAgreesWithClaimsOnOrder")},
+		{"explained-without-who-writes-its-row", "I13", explain, change("l.transactionid = e.xmax", "l.transactionid <> e.xmax"), stored("TestExplainAgreesWithClaimsOnLockedRows")},
 		{"explained-block-hides-the-pause", "I7", explain, change("if rule.Type == machine.PauseRule {", "if rule.Type == machine.NoRule {"), inspecting(table)},
 		{"explained-without-its-group", "I13", explain, change("Waits: f.shown.Group != nil}", "Waits: false}"), inspecting(table)},
 		{"explained-by-an-expired-lock", "I4", explain, change("if m.LockRemaining > 0 {", "if m.LockRemaining != 0 {"), inspecting("TestNotificationsAreExplained")},
