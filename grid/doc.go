@@ -12,7 +12,8 @@
 //   - [NewInput] and [Grid.NewInput] make the event that starts a run.
 //   - [Runner] runs grids: each grid is an ordinary handler of the queue, and a run is
 //     one event.
-//   - [Sweeper] removes the outputs of runs that failed for good.
+//   - [Sweeper] removes the outputs of runs that failed for good. A service in which grids
+//     are registered runs one.
 //
 // # Guarantees
 //

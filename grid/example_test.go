@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/grid"
+	"eventsv2/service"
 )
 
 // Issue is what trackers have.
@@ -123,13 +125,6 @@ func register() (*grid.Actions, error) {
 	)
 }
 
-var (
-	queue    *eventqueue.Queue
-	handlers *eventqueue.Handlers
-	pool     *pgxpool.Pool
-	tenant   eventqueue.CanvasID
-)
-
 // The definition above, and what it comes to.
 func ExampleGrid_Order() {
 	actions, err := register()
@@ -144,9 +139,9 @@ func ExampleGrid_Order() {
 	// Output: GRID/report/_ [issues send]
 }
 
-// From a definition to a run. The worker that has the handlers does the rest.
+// From a definition to a run.
 func Example() {
-	run := func(ctx context.Context) error {
+	register := func(s *service.Service) error {
 		actions, err := register()
 		if err != nil {
 			return err
@@ -155,23 +150,28 @@ func Example() {
 		if err != nil {
 			return err // all mistakes, each with its line
 		}
-		runner, err := grid.NewRunner(pool, grid.Config{Policy: eventqueue.Policy{Timeout: 10 * time.Minute}})
+		runner, err := grid.NewRunner(s.Pool(), grid.Config{Policy: eventqueue.Policy{Timeout: 10 * time.Minute}})
 		if err != nil {
 			return err
 		}
-		if err := runner.Register(handlers, report); err != nil {
+		if err := runner.Register(s, report); err != nil {
 			return err
 		}
 
-		// Wherever events come from: a webhook, the handler of a schedule or of any other event.
-		event, err := report.NewInput(tenant, "report of project 7", "project-7")
-		if err != nil {
+		// Or wherever else events come from: a webhook, the handler of any other event.
+		tracked := func(ctx context.Context, run *eventqueue.Run) error {
+			event, err := report.NewInput(run.Canvas, "report of project 7", "project-7")
+			if err != nil {
+				return eventqueue.Permanent(err)
+			}
+			_, err = s.Emit(ctx, event)
 			return err
 		}
-		_, err = queue.Emit(ctx, event)
-		return err
+		return s.Register(eventqueue.HandlerKey{Name: "tracked"}, eventqueue.HandlerFunc(tracked), eventqueue.Policy{Timeout: time.Minute})
 	}
-	_ = run
+	if err := service.Run(context.Background(), service.Config{DatabaseURL: os.Getenv("DATABASE_URL")}, register); err != nil {
+		log.Print(err)
+	}
 }
 
 // All mistakes in a definition are reported together, each with its place.
@@ -202,9 +202,9 @@ actions:
 	// report.yaml:13: actions.send.inputs.layout.static: it cannot be made into a grid_test.Layout: unknown field "titel"
 }
 
-// Beside the worker, in any number of processes.
+// In a program without a service.
 func ExampleSweeper() {
-	sweep := func(ctx context.Context) error {
+	sweep := func(ctx context.Context, pool *pgxpool.Pool) error {
 		sweeper, err := grid.NewSweeper(pool, grid.SweeperConfig{})
 		if err != nil {
 			return err

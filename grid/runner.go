@@ -61,11 +61,13 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Runner runs grids. It is safe for concurrent use and holds no goroutine between
-// runs.
+// Runner runs grids. It is safe for concurrent use once its grids are registered, and holds no
+// goroutine between runs.
 type Runner struct {
+	db      eventqueue.DB
 	outputs outputs
 	config  Config
+	swept   bool // a program that Register was called with runs a Sweeper
 }
 
 // NewRunner makes a Runner. db (usually a pool) must be on the queue's database. The
@@ -77,14 +79,35 @@ func NewRunner(db eventqueue.DB, config Config) (*Runner, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("grid.NewRunner: %w", err)
 	}
-	return &Runner{outputs: outputs{config.Schema.On(db)}, config: config.withDefaults()}, nil
+	return &Runner{db: db, outputs: outputs{config.Schema.On(db)}, config: config.withDefaults()}, nil
+}
+
+// Handlers is what Register adds grids to: a *service.Service, or an *eventqueue.Handlers.
+type Handlers interface {
+	Register(key eventqueue.HandlerKey, h eventqueue.Handler, policy eventqueue.Policy) error
+	RegisterOn(canvas eventqueue.CanvasID, key eventqueue.HandlerKey, h eventqueue.Handler, policy eventqueue.Policy) error
+}
+
+// partRunner is a program that runs more than its worker, as a *service.Service does.
+type partRunner interface {
+	AddPart(name string, run func(ctx context.Context) error)
 }
 
 // Register adds grids to the handlers of a worker: each for its canvas, or for all
 // canvases that have no grid of this name of their own. The error names the grids whose
 // name is taken. The others are registered nevertheless, so do not use the handlers after
 // an error.
-func (r *Runner) Register(handlers *eventqueue.Handlers, grids ...*Grid) error {
+//
+// A *service.Service also runs a [Sweeper] from then on. In another program, run one yourself.
+func (r *Runner) Register(handlers Handlers, grids ...*Grid) error {
+	if parts, ok := handlers.(partRunner); ok && !r.swept {
+		sweeper, err := NewSweeper(r.db, SweeperConfig{Schema: r.config.Schema, Logger: r.config.Logger})
+		if err != nil {
+			return err
+		}
+		parts.AddPart("sweeper of grids", sweeper.Run)
+		r.swept = true
+	}
 	var failed []error
 	for _, g := range grids {
 		if g == nil {
@@ -99,7 +122,7 @@ func (r *Runner) Register(handlers *eventqueue.Handlers, grids ...*Grid) error {
 	return errors.Join(failed...)
 }
 
-func (r *Runner) register(handlers *eventqueue.Handlers, g *Grid) error {
+func (r *Runner) register(handlers Handlers, g *Grid) error {
 	h := eventqueue.HandlerFunc(func(ctx context.Context, run *eventqueue.Run) error { return r.handle(ctx, g, run) })
 	if g.canvas == (eventqueue.CanvasID{}) {
 		return handlers.Register(g.Handler(), h, r.config.Policy)
