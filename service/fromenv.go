@@ -69,6 +69,7 @@ func FromEnvironment(environment map[string]string) (Config, error) {
 		TargetIdleTimeout: c.TargetIdle,
 		Secret:            func(variable string) (string, error) { return secretOf(environment[variable], variable) },
 		AuditLogFor:       c.AuditLogFor,
+		CronRecordsFor:    c.CronRecordsFor,
 		Address:           address,
 		Logger:            logger,
 	}, nil

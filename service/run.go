@@ -178,7 +178,9 @@ func (s *Service) newRelay() (part, error) {
 }
 
 func (s *Service) newCron() (part, error) {
-	checker, err := cronchecker.New(cronchecker.NewPostgresIn(s.config.Schema, s.pool, s.Queue), s.config.Cron)
+	store := cronchecker.NewPostgresIn(s.config.Schema, s.pool, s.Queue)
+	store.RecordsFor = s.config.CronRecordsFor
+	checker, err := cronchecker.New(store, s.config.Cron)
 	if err != nil {
 		return part{}, err
 	}

@@ -69,6 +69,7 @@ type Config struct {
 	HistoryCompletedFor time.Duration `env:"HISTORY_COMPLETED_FOR" used:"cron" desc:"How long completed events stay in event_log, for example 72h. Empty: for ever."`
 	HistoryFailedFor    time.Duration `env:"HISTORY_FAILED_FOR" used:"cron" desc:"How long failed and cancelled events stay in event_log, for example 2160h. A deleted event cannot be retried. Empty: for ever."`
 	AuditLogFor         time.Duration `env:"AUDIT_LOG_FOR" envDefault:"8784h" used:"cron" desc:"How long entries stay in the audit log; 0 is for ever."`
+	CronRecordsFor      time.Duration `env:"CRON_RECORDS_FOR" envDefault:"720h" used:"cron" desc:"How long the records of cron slots stay; 0 is for ever. The newest record of each definition always stays."`
 	HistoryInterval     time.Duration `env:"HISTORY_INTERVAL" envDefault:"1h" used:"cron" desc:"Interval in which old history is deleted."`
 	HistoryPerSecond    int           `env:"HISTORY_PER_SECOND" envDefault:"20000" used:"cron" desc:"How many entries of event_log one cron process reads, and so deletes, per second, at most."`
 
@@ -242,6 +243,7 @@ func (c Config) validate() error {
 	atLeast("HISTORY_COMPLETED_FOR", c.HistoryCompletedFor, 0)
 	atLeast("HISTORY_FAILED_FOR", c.HistoryFailedFor, 0)
 	atLeast("AUDIT_LOG_FOR", c.AuditLogFor, 0)
+	atLeast("CRON_RECORDS_FOR", c.CronRecordsFor, 0)
 	atLeast("HISTORY_INTERVAL", c.HistoryInterval, time.Second)
 	if c.ClaimBatch > eventqueue.MaxPublish {
 		problems = append(problems, fmt.Errorf("WORKER_CLAIM_BATCH is %d: it must be at most %d", c.ClaimBatch, eventqueue.MaxPublish))
