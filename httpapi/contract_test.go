@@ -111,7 +111,7 @@ func TestTheContractRefuses(t *testing.T) {
 	}
 	wrong := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://api.example/v1/crons/enable", nil)
 	wrong.Header.Set("Content-Type", "application/json")
-	if described.refuses(wrong, `{"canvas_id":1}`, answered(`{"name":"a","enabled":true}`)) == "" {
+	if described.refuses(wrong, `{"canvas_id":1}`, answered(`{"canvas_id":"ca170000-0000-0000-0000-000000000001","name":"a","enabled":true}`)) == "" {
 		t.Error("a wrong request is taken for right")
 	}
 }

@@ -36,12 +36,6 @@ type NewCron struct {
 	SkipIfRunning bool `json:"skip_if_running,omitempty" doc:"Skip slots that come while an earlier event of the definition waits or runs."`
 }
 
-// cronChanged says that a definition is as it was asked for.
-type cronChanged struct {
-	Name    string `json:"name"`
-	Enabled bool   `json:"enabled" doc:"False as well of one that was removed."`
-}
-
 func (a *api) addCrons() {
 	get(a, "/crons", "list-crons", "The cron definitions of a canvas", func(ctx context.Context, in *CanvasInput) (*answer[view.Page[view.Cron]], error) {
 		canvas, err := canvasFor(ctx, access.Read, in.Canvas)
@@ -73,7 +67,7 @@ func (a *api) addCrons() {
 		return list(view.ListOf(found, view.SlotOf)), nil
 	})
 	change(a, access.Administer, "PUT /crons", "set-cron", "Add a cron definition, enabled, or replace that of its name", a.setCron)
-	change(a, access.Administer, "DELETE /crons", "remove-cron", "Remove a cron definition", func(ctx context.Context, in *CronInput) (*answer[cronChanged], error) {
+	change(a, access.Administer, "DELETE /crons", "remove-cron", "Remove a cron definition", func(ctx context.Context, in *CronInput) (*answer[view.CronChange], error) {
 		return a.changeCron(ctx, "remove_cron", in.Canvas, in.Name, false, func(ctx context.Context, d *cronchecker.Definitions, canvas eventqueue.CanvasID) error {
 			return d.Remove(ctx, canvas, in.Name)
 		})
@@ -82,7 +76,7 @@ func (a *api) addCrons() {
 		verb    string
 		enabled bool
 	}{{"enable", true}, {"disable", false}} {
-		change(a, access.Administer, "POST /crons/"+words.verb, words.verb+"-cron", "Switch a cron definition on or off, from now on", func(ctx context.Context, in *struct{ Body CronName }) (*answer[cronChanged], error) {
+		change(a, access.Administer, "POST /crons/"+words.verb, words.verb+"-cron", "Switch a cron definition on or off, from now on", func(ctx context.Context, in *struct{ Body CronName }) (*answer[view.CronChange], error) {
 			return a.changeCron(ctx, words.verb+"_cron", in.Body.Canvas, in.Body.Name, words.enabled, func(ctx context.Context, d *cronchecker.Definitions, canvas eventqueue.CanvasID) error {
 				return d.SetEnabled(ctx, canvas, in.Body.Name, words.enabled)
 			})
@@ -124,7 +118,7 @@ func (a *api) setCron(ctx context.Context, in *struct{ Body NewCron }) (*answer[
 }
 
 func (a *api) changeCron(ctx context.Context, action, canvasText, name string, enabled bool,
-	change func(ctx context.Context, d *cronchecker.Definitions, canvas eventqueue.CanvasID) error) (*answer[cronChanged], error) {
+	change func(ctx context.Context, d *cronchecker.Definitions, canvas eventqueue.CanvasID) error) (*answer[view.CronChange], error) {
 	canvas, err := canvasFor(ctx, access.Administer, canvasText)
 	if err != nil {
 		return nil, err
@@ -135,5 +129,5 @@ func (a *api) changeCron(ctx context.Context, action, canvasText, name string, e
 	if err != nil {
 		return nil, a.cronFailed(err)
 	}
-	return &answer[cronChanged]{cronChanged{name, enabled}}, nil
+	return &answer[view.CronChange]{view.CronChange{Canvas: canvas, Name: name, Enabled: enabled, Removed: action == "remove_cron"}}, nil
 }

@@ -90,11 +90,3 @@ func (p *program) withDefinitions(ctx context.Context, f func(definitions *cronc
 		return f(cronchecker.NewDefinitionsIn(store.Schema(), store.Pool()))
 	})
 }
-
-// cronChange is the result of a change to a definition.
-type cronChange struct {
-	Canvas  eventqueue.CanvasID `json:"canvas_id"`
-	Name    string              `json:"name"`
-	Removed bool                `json:"removed,omitempty"`
-	Enabled *bool               `json:"enabled,omitempty"`
-}

@@ -8,6 +8,7 @@ import (
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
 	"eventsv2/internal/printing"
+	"eventsv2/internal/view"
 )
 
 func enableCronCommand(p *program) *cobra.Command {
@@ -36,7 +37,7 @@ func switchCronCommand(p *program, enabled bool, cmd *cobra.Command) *cobra.Comm
 		return definitions.SetEnabled(ctx, canvas, name, enabled)
 	}
 	p.addDefinitionChange(cmd, cmd.Name()+"_cron", enable, func(canvas eventqueue.CanvasID, name string) error {
-		return p.writeLine(cronChange{Canvas: canvas, Name: name, Enabled: &enabled}, cmd.Name()+"d "+printing.Printable(name))
+		return p.writeLine(view.CronChange{Canvas: canvas, Name: name, Enabled: enabled}, cmd.Name()+"d "+printing.Printable(name))
 	})
 	return cmd
 }

@@ -8,6 +8,7 @@ import (
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
 	"eventsv2/internal/printing"
+	"eventsv2/internal/view"
 )
 
 func removeCronCommand(p *program) *cobra.Command {
@@ -23,7 +24,7 @@ func removeCronCommand(p *program) *cobra.Command {
 		return definitions.Remove(ctx, canvas, name)
 	}
 	p.addDefinitionChange(cmd, "remove_cron", remove, func(canvas eventqueue.CanvasID, name string) error {
-		return p.writeLine(cronChange{Canvas: canvas, Name: name, Removed: true}, "removed "+printing.Printable(name))
+		return p.writeLine(view.CronChange{Canvas: canvas, Name: name, Removed: true}, "removed "+printing.Printable(name))
 	})
 	return cmd
 }

@@ -172,6 +172,11 @@ func TestEachChangeIsTheSameInEveryFace(t *testing.T) {
 			t.Errorf("eventctl %s and %s differ:\n%s", strings.Join(change.command, " "), change.path, diff)
 		}
 	}
+	c.run(cronArgs("set", "nightly", "--schedule", "every day")...).is(exitOK, "", "")
+	off := decoded(t, []byte(c.run(cronArgs("disable", "nightly", "--json")...).is(exitOK, "", "").out))
+	if diff := cmp.Diff(off, ask(http.MethodPost, "/crons/disable", `{"canvas_id":"`+canvasA+`","name":"nightly"}`)); diff != "" {
+		t.Errorf("a cron definition that is switched off differs:\n%s", diff)
+	}
 	line := decoded(t, []byte(c.run("replay", "--no-notify", "--canvas", canvasA, "--name", "gr", "--status", "failed", "--newer-than", "1h", "--yes", "--json").is(exitOK, "", "operation").out))
 	if diff := cmp.Diff(line, ask(http.MethodGet, "/bulk/"+within(line, "id").(string), "")); diff != "" {
 		t.Errorf("a replay and its operation over HTTP differ:\n%s", diff)

@@ -35,6 +35,14 @@ func CronOf(d cronchecker.Definition, records []cronchecker.Record) Cron {
 	return c
 }
 
+// CronChange is the result of switching or removing a definition.
+type CronChange struct {
+	Canvas  eventqueue.CanvasID `json:"canvas_id" format:"uuid"`
+	Name    string              `json:"name"`
+	Enabled bool                `json:"enabled" doc:"False as well of one that was removed."`
+	Removed bool                `json:"removed,omitempty"`
+}
+
 // CronsOf is a list of definitions with their newest records.
 func CronsOf(list []cronchecker.Definition, records map[cronchecker.CronID][]cronchecker.Record) Page[Cron] {
 	return ListOf(list, func(d cronchecker.Definition) Cron { return CronOf(d, records[d.ID]) })
