@@ -12,6 +12,8 @@ export CGO_ENABLED := 0
 BIN := $(CURDIR)/bin
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(BIN)/golangci-lint-$(GOLANGCI_VERSION)
+GREMLINS_VERSION := v0.6.0
+GREMLINS := $(BIN)/gremlins-$(GREMLINS_VERSION)
 GOTESTSUM_VERSION := v1.13.0
 GOTESTSUM := $(BIN)/gotestsum-$(GOTESTSUM_VERSION)
 
@@ -99,6 +101,12 @@ mutants: services ## every wrong change of the protocol is noticed by a test; SA
 	@go test ./test/mutants -count=1
 	@go run ./test/mutants -seed $(SEED) $(if $(SAMPLE),-sample $(SAMPLE) -within 150s)
 
+# Decisions without I/O, with tests of their own.
+PURE := ./eventqueue/machine ./internal/cause ./internal/refusal ./internal/rounds ./internal/sqlstate
+.PHONY: mutants-all
+mutants-all: mutants $(GREMLINS) ## and all changes of operators and conditions that gremlins makes of the packages without I/O
+	@set -e; for package in $(PURE); do $(GREMLINS) unleash --timeout-coefficient 20 --threshold-efficacy 80 $$package; done
+
 MINUTES ?= 5
 .PHONY: chaos
 chaos: services ## a whole deployment attacked for MINUTES; says what was lost
@@ -173,6 +181,10 @@ lint: $(GOLANGCI) ## the linters; they also hold the direction of dependencies
 $(GOLANGCI):
 	GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 	mv $(BIN)/golangci-lint $@
+
+$(GREMLINS):
+	GOBIN=$(BIN) go install github.com/go-gremlins/gremlins/cmd/gremlins@$(GREMLINS_VERSION)
+	mv $(BIN)/gremlins $@
 
 $(GOTESTSUM):
 	GOBIN=$(BIN) go install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)

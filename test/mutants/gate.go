@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,36 +16,35 @@ import (
 
 // gate judges mutants and reports.
 type gate struct {
-	builder builder
+	builder *builder
 	out     io.Writer
 	within  time.Duration // no mutant's tests begin later than this, but for the first; 0 is no bound
+	noticed map[string]noticed
 }
 
 // leastTime is for the first mutants of a sample, however long compiling has taken.
 const leastTime = 20 * time.Second
 
-// mostAgain is how many mutants may be judged again. Where more were not killed it is
-// not the load: tests have stopped noticing.
+// mostAgain is how many mutants may be judged again. Where more were not killed it is not the load: tests have stopped
+// noticing.
 const mostAgain = 6
 
-// waitingMutants is how many mutants are judged at once, most of which wait for their turn to be built
-// or to run.
+// waitingMutants is how many mutants are judged at once, most of which wait for their turn to be built or to run.
 const waitingMutants = 40
 
-// run judges all and returns errSurvivors unless every one was killed. The few that
-// were not, among many tests that run at once, are judged again, each alone: a machine
-// that stood still fails no change. They are named either way, since a test that
-// notices only sometimes should be made to notice always.
+// run judges all and returns errSurvivors unless every one was killed. The few that were not, among many tests that run
+// at once, are judged again, each alone: a machine that stood still fails no change. They are named either way, since a
+// test that notices only sometimes should be made to notice always.
 func (g gate) run(ctx context.Context, all []mutant) error {
 	began, findings := time.Now(), &command.Findings{}
-	if err := g.withoutMutants(ctx, all); err != nil {
-		return err
-	}
 	if g.within > 0 {
+		// The first program is built before the time counts.
+		if _, err := g.builder.binary(ctx, g.builder.judges(&all[0])[0]); err != nil {
+			return err
+		}
 		g.builder.until = began.Add(max(g.within, time.Since(began)+leastTime))
 	}
 	g.say("%-46s %-12s %-8s %6s  %s", "MUTANT", "BREAKS", "FATE", "TOOK", "NOTICED BY")
-	// Many wait for a bundle, so that the next ones are built while tests of others run.
 	alive, left, err := g.judgeAll(ctx, all, waitingMutants, findings)
 	if err != nil {
 		return err
@@ -66,8 +62,8 @@ func (g gate) run(ctx context.Context, all []mutant) error {
 	}
 	findings.Print(g.out)
 	g.say("took %s", time.Since(began).Round(time.Second))
-	if len(again) > len(alive) {
-		g.say("killed only when judged again, so their tests are not reliable: %s", names(without(again, alive)))
+	if reliable := slices.DeleteFunc(slices.Clone(again), func(m mutant) bool { return slices.Contains(alive, m) }); len(reliable) > 0 {
+		g.say("killed only when judged again, so their tests are not reliable: %s", names(reliable))
 	}
 	if len(alive) > 0 {
 		g.say("not killed: %s", names(alive))
@@ -90,18 +86,24 @@ func (g gate) judgeAll(ctx context.Context, all []mutant, atOnce int, findings *
 	group.SetLimit(atOnce)
 	for i := range all {
 		group.Go(func() error {
-			v := g.judge(ctx, &all[i])
+			mu.Lock()
+			last := g.noticed[all[i].name]
+			mu.Unlock()
+			v := g.builder.judge(ctx, &all[i], last)
 			mu.Lock()
 			defer mu.Unlock()
+			g.say("%-46s %-12s %-8s %5.1fs  %s %s", v.mutant.name, v.mutant.breaks, v.fate, v.took.Seconds(), v.pkg, v.test)
 			switch v.fate {
 			case killed:
+				test, _, _ := strings.Cut(v.test, "/")
+				g.noticed[v.mutant.name] = noticed{v.pkg, test}
 			case leftOut:
 				left++
 			default:
+				g.say("    %s: %s", v.mutant.file, v.why)
 				alive = append(alive, all[i])
 				findings.Add("%s (%s, %s): %s: %s", v.mutant.name, v.mutant.breaks, v.mutant.file, v.fate, v.why)
 			}
-			g.report(v)
 			return ctx.Err()
 		})
 	}
@@ -118,120 +120,6 @@ func names(all []mutant) string {
 		each = append(each, all[i].name)
 	}
 	return strings.Join(each, ", ")
-}
-
-// without returns those of all that are not among the others.
-func without(all, others []mutant) []mutant {
-	return slices.DeleteFunc(slices.Clone(all), func(m mutant) bool {
-		return slices.ContainsFunc(others, func(other mutant) bool { return other.name == m.name })
-	})
-}
-
-// withoutMutants runs what the judges run on the code as it is: a judge that
-// fails anyway can tell nothing. All run at once; the few that fail are run again, each alone,
-// and named.
-func (g gate) withoutMutants(ctx context.Context, all []mutant) error {
-	var judges []judge
-	for i := range all {
-		for _, j := range all[i].judges {
-			judges = addTests(judges, j)
-		}
-	}
-	failed := make([]error, len(judges))
-	var group errgroup.Group
-	for i, j := range judges {
-		group.Go(func() error {
-			failed[i] = g.withoutMutant(ctx, j, "unchanged-"+strconv.Itoa(i))
-			return nil
-		})
-	}
-	_ = group.Wait() // of functions that return nil
-	if len(slices.DeleteFunc(slices.Clone(failed), func(err error) bool { return err == nil })) > mostAgain {
-		return errors.Join(failed...)
-	}
-	for i, err := range failed {
-		if err == nil {
-			continue
-		}
-		if ctx.Err() != nil {
-			return err
-		}
-		g.say("failed without a mutant, so it is run again alone: %v", err)
-		if err := g.withoutMutant(ctx, judges[i], "again-"+strconv.Itoa(i)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// withoutMutant runs what one judge runs on the code as it is.
-func (g gate) withoutMutant(ctx context.Context, j judge, name string) error {
-	binary, err := g.builder.unchanged(ctx, j.pkg, name)
-	if err != nil {
-		return err
-	}
-	output, err := g.builder.test(ctx, binary, j, unchangedLimit)
-	if err != nil {
-		return err
-	}
-	return allPassed(output, j)
-}
-
-// addTests adds the tests of a judge to those of its package.
-func addTests(judges []judge, j judge) []judge {
-	at := slices.IndexFunc(judges, func(other judge) bool { return other.pkg == j.pkg })
-	if at < 0 {
-		judges = append(judges, judge{pkg: j.pkg})
-		at = len(judges) - 1
-	}
-	for _, test := range j.tests {
-		if !slices.Contains(judges[at].tests, test) {
-			judges[at].tests = append(judges[at].tests, test)
-		}
-	}
-	return judges
-}
-
-// judge makes a mutant and shows it to its judges, until one notices.
-func (g gate) judge(ctx context.Context, m *mutant) (v verdict) {
-	began := time.Now()
-	v.mutant = m
-	defer func() { v.took = time.Since(began) }()
-	text, err := m.apply(g.builder.root)
-	if err != nil {
-		v.fate, v.why = couldNotJudge, err.Error()
-		if gone := new(notApplicable); errors.As(err, &gone) || errors.Is(err, os.ErrNotExist) {
-			v.fate = outdated
-		}
-		return v
-	}
-	for i, j := range m.judges {
-		binary, err := g.builder.build(ctx, j.pkg, m, text, m.name+"-"+strconv.Itoa(i))
-		if err != nil {
-			v.fate, v.why = uncompilable, err.Error()
-			return v
-		}
-		output, err := g.builder.test(ctx, binary, j, testLimit)
-		if errors.Is(err, errTooLate) {
-			v.fate = leftOut
-			return v
-		}
-		if err := errors.Join(err, binary.remove()); err != nil {
-			v.fate, v.why = couldNotJudge, err.Error()
-			return v
-		}
-		if v.fate, v.by, v.why = judged(output, j); v.fate != survived {
-			return v
-		}
-	}
-	return v
-}
-
-func (g gate) report(v verdict) {
-	g.say("%-46s %-12s %-8s %5.1fs  %s", v.mutant.name, v.mutant.breaks, v.fate, v.took.Seconds(), v.by)
-	if v.fate != killed && v.fate != leftOut {
-		g.say("    %s: %s", v.mutant.file, v.why)
-	}
 }
 
 // say prints a line. Where that fails there is nobody to tell.

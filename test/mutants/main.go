@@ -1,13 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -39,24 +42,29 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	seed := flags.Int("seed", 1, "draw a sample with this `number`")
 	within := flags.Duration("within", 0, "begin no mutant's tests after this `time`, but for the first; 0 is no bound")
 	list := flags.Bool("list", false, "list the mutants and do nothing")
+	record := flags.Bool("record", false, "write which tests noticed, so that they are tried first from now on")
 	parallel := flags.Int("parallel", min(max(runtime.NumCPU(), 2), 4), "build so many at a time, and run the tests of twice as many")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *sample < 0 || *seed < 0 || *within < 0 {
-		return fmt.Errorf("-sample is %d, -seed %d and -within %s: none can be negative", *sample, *seed, *within)
+	if *sample < 0 || *seed < 0 || *within < 0 || *parallel < 1 {
+		return fmt.Errorf("-sample is %d, -seed %d, -within %s and -parallel %d: none can be negative, and one at least is built at a time", *sample, *seed, *within, *parallel)
 	}
-	selected, err := selectMutants(mutants(), *only)
+	chosen, err := selectMutants(mutants(), *only)
 	if err != nil {
 		return err
-	}
-	selected = draw(selected, *sample, *seed)
-	if *list {
-		return printList(out, selected)
 	}
 	root, err := moduleRoot(ctx)
 	if err != nil {
 		return err
+	}
+	last, err := readNoticed(root)
+	if err != nil {
+		return err
+	}
+	chosen = draw(chosen, last, *sample, *seed)
+	if *list {
+		return printList(out, chosen)
 	}
 	postgres, err := services.Postgres(ctx, services.InMemory())
 	if err != nil {
@@ -67,10 +75,15 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return errors.Join(fmt.Errorf("make a directory for test binaries: %w", err), stopService(ctx, postgres))
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir), stopService(ctx, postgres)) }()
-	b := builder{root: root, dir: dir, env: append(os.Environ(), "DATABASE_URL="+postgres.URL),
-		programs: &programs{by: map[string]func() (*program, error){}}, bundles: newBundles(selected),
-		builds: make(slots, max(*parallel, 1)), tests: make(slots, 2*max(*parallel, 1))}
-	return gate{builder: b, out: out, within: *within}.run(ctx, selected)
+	b, err := newBuilder(ctx, root, dir, append(os.Environ(), "DATABASE_URL="+postgres.URL), *parallel, chosen)
+	if err != nil {
+		return err
+	}
+	err = gate{builder: b, out: out, within: *within, noticed: last}.run(ctx, chosen)
+	if *record {
+		err = errors.Join(err, writeNoticed(root, mutants(), last))
+	}
+	return err
 }
 
 func stopService(ctx context.Context, s *services.Service) error {
@@ -79,46 +92,53 @@ func stopService(ctx context.Context, s *services.Service) error {
 	return s.Stop(ctx)
 }
 
+// moduleRoot is the directory of go.mod.
+func moduleRoot(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("ask go for the root of the module: %w", err)
+	}
+	file := strings.TrimSpace(string(out))
+	if filepath.Base(file) != "go.mod" {
+		return "", fmt.Errorf("this is not in a module: run it in the checkout")
+	}
+	return filepath.Dir(file), nil
+}
+
 // selectMutants returns those that are named, or all.
 func selectMutants(all []mutant, names string) ([]mutant, error) {
 	if names == "" {
 		return all, nil
 	}
-	byName := map[string]mutant{}
-	for _, m := range all {
-		byName[m.name] = m
-	}
-	var selected []mutant
+	var chosen []mutant
 	for name := range strings.SplitSeq(names, ",") {
-		m, ok := byName[name]
-		if !ok {
+		at := slices.IndexFunc(all, func(m mutant) bool { return m.name == name })
+		if at < 0 {
 			return nil, fmt.Errorf("there is no mutant %q: -list shows their names", name)
 		}
-		selected = append(selected, m)
+		chosen = append(chosen, all[at])
 	}
-	return selected, nil
+	return chosen, nil
 }
 
-// draw returns a number of the mutants, or all of them for 0 and where there are no more. They are
-// neighbors in the order of their judges' packages, as most of one package share a program.
-func draw(all []mutant, number, seed int) []mutant {
+// draw returns a number of the mutants, or all of them for 0 and where there are no more. They are neighbors in the
+// order of the packages that noticed last, as each package has to be built.
+func draw(all []mutant, last map[string]noticed, number, seed int) []mutant {
 	if number == 0 || number >= len(all) {
 		return all
 	}
 	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b mutant) int { return strings.Compare(a.judges[0].pkg, b.judges[0].pkg) })
+	slices.SortStableFunc(all, func(a, b mutant) int {
+		return cmp.Or(cmp.Compare(last[a.name].pkg, last[b.name].pkg), cmp.Compare(a.dir(), b.dir()))
+	})
 	first := seed % len(all)
 	return slices.Concat(all[first:], all[:first])[:number]
 }
 
 func printList(out io.Writer, all []mutant) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, m := range all {
-		var judges []string
-		for _, j := range m.judges {
-			judges = append(judges, j.pkg+" "+strings.Join(j.tests, " "))
-		}
-		if _, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", m.name, m.breaks, m.file, strings.Join(judges, ", then ")); err != nil {
+	for i := range all {
+		if _, err := fmt.Fprintf(table, "%s\t%s\t%s\n", all[i].name, all[i].breaks, all[i].file); err != nil {
 			return err
 		}
 	}

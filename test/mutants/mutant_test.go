@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"go/parser"
 	"go/token"
 	"os"
@@ -9,10 +8,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"go.uber.org/goleak"
 )
 
-// TestEveryMutantApplies fails as soon as somebody changes a text that a mutant
-// replaces, long before the gate runs.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestEveryMutantApplies fails as soon as somebody changes a text that a mutant replaces, long before the gate runs.
 func TestEveryMutantApplies(t *testing.T) {
 	t.Parallel()
 	root, err := moduleRoot(t.Context())
@@ -25,28 +27,26 @@ func TestEveryMutantApplies(t *testing.T) {
 			t.Errorf("two mutants are named %s", m.name)
 		}
 		names[m.name] = true
-		if m.breaks == "" || len(m.judges) == 0 || len(m.edits) == 0 {
-			t.Errorf("the mutant %s lacks an invariant, a judge or an edit", m.name)
-		}
-		text, err := m.apply(root)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		if filepath.Ext(m.file) != ".go" {
-			continue
-		}
-		if _, err := parser.ParseFile(token.NewFileSet(), m.file, text, parser.SkipObjectResolution); err != nil {
-			t.Errorf("the mutant %s is no Go: %v", m.name, err)
+		if m.breaks == "" || m.old == m.new {
+			t.Errorf("the mutant %s lacks an invariant or a change", m.name)
 		}
 	}
-	if len(names) < 20 {
-		t.Errorf("there are %d mutants only", len(names))
+	texts, unfit, err := instrument(root, mutants())
+	if err != nil || unfit != nil {
+		t.Fatal(unfit, err)
+	}
+	for name, text := range texts {
+		if _, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution); err != nil {
+			t.Errorf("a mutant is no Go: %v", err)
+		}
+	}
+	if len(names) < 100 || len(names) > 300 {
+		t.Errorf("there are %d mutants: 300 at most encode an invariant, and make mutants-all makes the others", len(names))
 	}
 }
 
-// TestMutantsChangeTheLastDefinition fails when a later migration makes a function anew: what
-// a mutant changes in the one before is then in no migrated database.
+// TestMutantsChangeTheLastDefinition fails when a later migration makes a function anew: what a mutant changes in the
+// one before is then in no migrated database.
 func TestMutantsChangeTheLastDefinition(t *testing.T) {
 	t.Parallel()
 	root, err := moduleRoot(t.Context())
@@ -77,24 +77,22 @@ func TestMutantsChangeTheLastDefinition(t *testing.T) {
 		if !isMigration {
 			continue
 		}
-		for _, e := range m.edits {
-			before, _, _ := strings.Cut(up, e.old)
-			begins := definition.FindAllStringSubmatchIndex(before+e.old, -1)
-			if len(begins) == 0 {
-				continue
-			}
-			of := begins[len(begins)-1]
-			end := ";\n"
-			if strings.HasSuffix((before + e.old)[:of[0]], "-- +goose StatementBegin\n") {
-				end = "-- +goose StatementEnd"
-			}
-			if strings.Contains(before[min(of[0], len(before)):], end) {
-				continue // behind the function
-			}
-			checked++
-			if function := (before + e.old)[of[2]:of[3]]; last[function] != m.file {
-				t.Errorf("the mutant %s changes %s in %s, and %s makes it anew: move the mutant there", m.name, function, m.file, last[function])
-			}
+		before, _, _ := strings.Cut(up, m.old)
+		begins := definition.FindAllStringSubmatchIndex(before+m.old, -1)
+		if len(begins) == 0 {
+			continue
+		}
+		of := begins[len(begins)-1]
+		end := ";\n"
+		if strings.HasSuffix((before + m.old)[:of[0]], "-- +goose StatementBegin\n") {
+			end = "-- +goose StatementEnd"
+		}
+		if strings.Contains(before[min(of[0], len(before)):], end) {
+			continue // behind the function
+		}
+		checked++
+		if function := (before + m.old)[of[2]:of[3]]; last[function] != m.file {
+			t.Errorf("the mutant %s changes %s in %s, and %s makes it anew: move the mutant there", m.name, function, m.file, last[function])
 		}
 	}
 	if checked < 10 {
@@ -102,70 +100,8 @@ func TestMutantsChangeTheLastDefinition(t *testing.T) {
 	}
 }
 
-// TestEveryTestOfTheListExists fails if a test that has to kill a mutant is renamed.
-func TestEveryTestOfTheListExists(t *testing.T) {
-	t.Parallel()
-	root, err := moduleRoot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	declares := map[string]string{} // the texts of a package's tests
-	for _, m := range mutants() {
-		for _, j := range m.judges {
-			if declares[j.pkg] == "" {
-				declares[j.pkg] = testsOf(t, filepath.Join(root, j.pkg))
-			}
-			for _, test := range j.tests {
-				if !strings.Contains(declares[j.pkg], "\nfunc "+test+"(t *testing.T)") {
-					t.Errorf("%s, which judges the mutant %s, has no test %s", j.pkg, m.name, test)
-				}
-			}
-		}
-	}
-}
-
-func testsOf(t *testing.T, dir string) string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all strings.Builder
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Write(text)
-	}
-	return all.String()
-}
-
-func TestAMutantThatDoesNotApplySaysSo(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "f.go"), []byte("one two two"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	with := func(old string) error {
-		m := mutant{name: "example", file: "f.go", edits: change(old, "x")}
-		_, err := m.apply(root)
-		return err
-	}
-	if err := with("one"); err != nil {
-		t.Error(err)
-	}
-	for _, old := range []string{"three", "two"} {
-		err := with(old)
-		if gone := new(notApplicable); !errors.As(err, &gone) || !strings.Contains(err.Error(), "the mutant example no longer applies") {
-			t.Errorf("%q: %v", old, err)
-		}
-	}
-}
-
 func TestVerdictOfAMutant(t *testing.T) {
 	t.Parallel()
-	j := judge{"./pkg", []string{"TestA", "TestB"}}
 	for _, c := range []struct {
 		output string
 		fate   fate
@@ -173,32 +109,24 @@ func TestVerdictOfAMutant(t *testing.T) {
 	}{
 		{"--- PASS: TestA (0.00s)\nPASS\n", survived, ""},
 		{"--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/sub (0.00s)\nFAIL\n", killed, "TestA/sub"},
-		{"--- FAIL: TestC (0.00s)\nFAIL\n", survived, ""},
+		{"--- FAIL: TestA (0.00s)\n--- FAIL: TestAB (0.00s)\nFAIL\n", killed, "TestA"},
 		{"--- SKIP: TestA (0.00s)\nPASS\n", survived, ""},
 		{"--- FAIL: TestA (0.00s)\npanic: boom [recovered]\n", panicked, ""},
 		{"=== RUN TestA\npanic: test timed out after 1m0s\n", outOfTime, ""},
 		{"", survived, ""},
 	} {
-		if f, by, _ := judged(c.output, j); f != c.fate || by != c.by {
+		if f, by, _ := judged(c.output); f != c.fate || by != c.by {
 			t.Errorf("%q: got %s by %q, want %s by %q", c.output, f, by, c.fate, c.by)
 		}
 	}
-}
-
-func TestAllPassed(t *testing.T) {
-	t.Parallel()
-	j := judge{"./pkg", []string{"TestA", "TestB"}}
-	if err := allPassed("--- PASS: TestA (0.00s)\n--- PASS: TestB (0.00s)\n", j); err != nil {
-		t.Error(err)
-	}
-	for _, output := range []string{
-		"--- PASS: TestA (0.00s)\n",
-		"--- PASS: TestA (0.00s)\n--- SKIP: TestB (0.00s)\n",
-		"--- PASS: TestA (0.00s)\n--- FAIL: TestB (0.00s)\n",
-		"--- PASS: TestA (0.00s)\n    --- PASS: TestB/sub (0.00s)\n",
+	for output, want := range map[string]bool{
+		"--- PASS: TestA (0.00s)\n":     true,
+		"--- SKIP: TestA (0.00s)\n":     false,
+		"--- PASS: TestA/sub (0.00s)\n": false,
+		"":                              false,
 	} {
-		if err := allPassed(output, j); err == nil {
-			t.Errorf("%q passes", output)
+		if passed(output, "TestA") != want {
+			t.Errorf("%q: passed is not %t", output, want)
 		}
 	}
 }
@@ -214,5 +142,25 @@ func TestSelectMutants(t *testing.T) {
 	}
 	if _, err := selectMutants(all, "a,d"); err == nil || !strings.Contains(err.Error(), `no mutant "d"`) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestSamplesCoverAllMutants(t *testing.T) {
+	t.Parallel()
+	all, drawn := mutants(), map[string]bool{}
+	for seed := range len(all) {
+		sample := draw(all, nil, 3, seed)
+		if len(sample) != 3 || sample[0].name == sample[1].name || sample[1].name == sample[2].name {
+			t.Fatalf("seed %d draws %s", seed, names(sample))
+		}
+		drawn[sample[0].name] = true
+	}
+	if len(drawn) != len(all) {
+		t.Errorf("of %d mutants %d are ever drawn first", len(all), len(drawn))
+	}
+	for _, number := range []int{0, len(all), len(all) + 1} {
+		if sample := draw(all, nil, number, 7); len(sample) != len(all) {
+			t.Errorf("a sample of %d has %d of %d mutants", number, len(sample), len(all))
+		}
 	}
 }
