@@ -3,6 +3,8 @@ package minutes
 import (
 	"context"
 	"errors"
+	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -174,5 +176,59 @@ func TestHistogramsMergeExactly(t *testing.T) {
 	var longest Histogram
 	if longest.Add(1000 * 24 * time.Hour); len(longest) != Buckets {
 		t.Errorf("the longest is in bucket %d", len(longest)-1)
+	}
+}
+
+// TestCountsSurviveRefusedHandIns, each in its scope and its field, also those that come during a refusal.
+func TestCountsSurviveRefusedHandIns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		table := &minuteTable{refuse: errors.New("down")}
+		m := New(table, noJitter, zap.NewNop())
+		scopes := []eventqueue.Scope{{Canvas: eventqueue.CanvasID{1}, Module: "M", Name: "n"}, {Canvas: eventqueue.CanvasID{2}, Module: "M", Name: "o"}}
+		want := map[eventqueue.Scope]*Counts{scopes[0]: {Scope: scopes[0]}, scopes[1]: {Scope: scopes[1]}}
+		for try := range 3 {
+			for i, scope := range scopes {
+				c := want[scope]
+				for range 1 + i {
+					m.CountEmits(slices.Values([]eventqueue.Scope{scope, scope, scope}))
+					m.CountCancelled(slices.Values([]eventqueue.Scope{scope, scope}))
+					c.Emitted, c.Cancelled = c.Emitted+3, c.Cancelled+2
+				}
+				for end, of := range map[RunEnd]*int64{RunCompleted: &c.Completed, RunFailed: &c.Failed, RunRetried: &c.Retried} {
+					for range 1 + int(end) + 4*i {
+						waited, took := time.Duration(try+1)*time.Minute, time.Duration(end+1)*time.Millisecond
+						m.CountRuns([]CountedRun{{Scope: scope, End: end, Waited: waited, Took: took}})
+						c.Wait.Add(waited)
+						c.Run.Add(took)
+						*of++
+					}
+				}
+			}
+			if err := m.HandIn(t.Context()); err == nil {
+				t.Error("the refusal is no error")
+			}
+		}
+		table.accept()
+		if err := m.HandIn(t.Context()); err != nil || len(table.handIns) != 1 {
+			t.Fatalf("%v, %d hand-ins", err, len(table.handIns))
+		}
+		for _, got := range table.handIns[0] {
+			if !reflect.DeepEqual(got, *want[got.Scope]) {
+				t.Errorf("handed in are %+v, want %+v", got, *want[got.Scope])
+			}
+		}
+		if len(table.handIns[0]) != len(want) {
+			t.Errorf("%d scopes were handed in, want %d", len(table.handIns[0]), len(want))
+		}
+	})
+}
+
+// TestEventsOfCounts adds up everything but the histograms, by which scopes are ordered.
+func TestEventsOfCounts(t *testing.T) {
+	t.Parallel()
+	c := Counts{Emitted: 1, Completed: 10, Failed: 100, Retried: 1000, Cancelled: 10_000}
+	if got := c.Events(); got != 11_111 {
+		t.Errorf("%d events, want 11,111", got)
 	}
 }

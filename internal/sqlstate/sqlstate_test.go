@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -55,5 +56,34 @@ func TestUnusableText(t *testing.T) {
 	}
 	if sqlstate.UnusableText(errors.New("it has the character NUL")) {
 		t.Error("an error that is not of Postgres")
+	}
+}
+
+// TestClasses says of each class of SQLSTATE whether its errors are refusals, concern a row, and may follow a commit.
+func TestClasses(t *testing.T) {
+	t.Parallel()
+	type meaning struct{ refused, row, committed bool }
+	temporary, refusal, data := meaning{row: true}, meaning{refused: true}, meaning{refused: true, row: true}
+	gone := meaning{row: true, committed: true}
+	classes := map[string]meaning{
+		"08": gone, "57": gone, "58": gone, // connections, shutdowns, the system
+		"25": temporary, "40": temporary, "53": temporary, "55": temporary, // read-only, conflicts, resources, locks
+		"0A": refusal, "26": refusal, "28": refusal, "3D": refusal, "3F": refusal, "42": refusal, // statements and sessions
+	}
+	for _, class := range strings.Fields("01 02 03 09 0B 0F 0L 0P 0Z 20 21 22 23 24 27 2B 2D 2F 34 38 39 3B 44 54 F0 HV P0 XX") {
+		classes[class] = data
+	}
+	for class, want := range classes {
+		for _, code := range []string{class, class + "000", class + "P01"} {
+			err := fmt.Errorf("write: %w", &pgconn.PgError{Code: code})
+			if got := (meaning{sqlstate.Refused(err), sqlstate.ConcernsRow(err), sqlstate.MayHaveCommitted(err)}); got != want {
+				t.Errorf("%s: %+v, want %+v", code, got, want)
+			}
+		}
+	}
+	for _, err := range []error{errors.New("reset"), &pgconn.PgError{}, &pgconn.PgError{Code: "5"}} {
+		if sqlstate.Refused(err) || sqlstate.ConcernsRow(err) {
+			t.Errorf("%v counts as a refusal", err)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package protocol
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -154,4 +155,58 @@ func TestAnIdleWorkerAsksNobody(t *testing.T) {
 			s.t.Errorf("while idle: %+v, before: %+v", after, before)
 		}
 	})
+}
+
+// lateRenewals answers one renewal late, and no other.
+type lateRenewals struct {
+	*script
+	late     time.Duration
+	mu       sync.Mutex
+	askedAt  time.Time
+	renewals int
+}
+
+func (l *lateRenewals) Renew(ctx context.Context, claims []worker.Claim) (worker.WriteResult, error) {
+	if len(claims) == 0 {
+		return worker.WriteResult{}, nil
+	}
+	l.mu.Lock()
+	l.renewals++
+	first := l.renewals == 1
+	if first {
+		l.askedAt = time.Now()
+	}
+	l.mu.Unlock()
+	if !first {
+		return worker.WriteResult{}, errors.New("down")
+	}
+	<-time.After(l.late)
+	return l.script.Renew(ctx, claims)
+}
+
+// TestLateRenewalHoldsFromItsRequest (I3): the database has written the lock's time before it answered, so the lock
+// lasts from when it was asked, however late the answer is.
+func TestLateRenewalHoldsFromItsRequest(t *testing.T) {
+	t.Parallel()
+	for _, late := range []time.Duration{0, 10 * time.Second, 29 * time.Second} {
+		t.Run(late.String(), func(t *testing.T) {
+			t.Parallel()
+			inVirtualTime(t, func(s *script) {
+				l := &lateRenewals{script: s, late: late}
+				var ended time.Time
+				s.handle(eventqueue.Policy{Timeout: time.Hour}, func(ctx context.Context, _ *eventqueue.Run) error {
+					<-ctx.Done()
+					ended = time.Now()
+					return ctx.Err()
+				})
+				stop := s.startOn(l, worker.Config{LockTimeout: time.Minute, Lease: time.Minute})
+				defer stop()
+				s.notify(s.claimed(1))
+				pass(10 * time.Minute)
+				if held := ended.Sub(l.askedAt); ended.IsZero() || held < time.Minute || held > time.Minute*9/8 {
+					s.t.Errorf("a renewal that is answered after %s holds for %s", late, held)
+				}
+			})
+		})
+	}
 }

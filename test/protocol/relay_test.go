@@ -43,6 +43,7 @@ type ledger struct {
 	taken     []operate.Waiting  // the calls of TakeWaiting
 	since     time.Time          // of the last TakeWaiting
 	hang      chan struct{}
+	sending   func() // at each Publish; nil: nothing
 }
 
 // newLedger has pages of whole requests, with ids from 1 on.
@@ -69,6 +70,9 @@ func (l *ledger) Publish(_ context.Context, notifications []eventqueue.Notificat
 	if l.hang != nil {
 		<-l.hang
 	}
+	if l.sending != nil {
+		l.sending()
+	}
 	if l.failing {
 		return errors.New("down")
 	}
@@ -78,7 +82,10 @@ func (l *ledger) Publish(_ context.Context, notifications []eventqueue.Notificat
 	return nil
 }
 
-func (l *ledger) MarkPending(_ context.Context, ids []eventqueue.EventID) error {
+func (l *ledger) MarkPending(ctx context.Context, ids []eventqueue.EventID) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	for _, id := range ids {
 		l.pending[id] = true
 	}
@@ -246,6 +253,53 @@ func TestARelayKeepsItsRate(t *testing.T) {
 			s.t.Errorf("eleven seconds' worth took %s", took)
 		}
 	})
+}
+
+// TestStoppedRelayLosesNothingOfWhatItHasTaken (I1, I2): a relay that is stopped while it waits for its rate has all that it
+// has taken and not published pending again.
+func TestStoppedRelayLosesNothingOfWhatItHasTaken(t *testing.T) {
+	t.Parallel()
+	const perSecond, page = 200, eventqueue.MaxPublish
+	for _, name := range []string{"pending", "lost"} {
+		for _, after := range []time.Duration{0, 50 * time.Millisecond, 900 * time.Millisecond, 2500 * time.Millisecond, time.Hour} {
+			t.Run(name+" "+after.String(), func(t *testing.T) {
+				t.Parallel()
+				inVirtualTime(t, func(s *script) {
+					all := slices.Concat(newLedger(2, 0).due...)
+					l := newLedger(0, 0)
+					if l.due = append(l.due, all); name == "lost" {
+						l.due, l.lost = nil, l.due
+					}
+					ctx, stop := context.WithTimeout(s.t.Context(), after)
+					defer stop()
+					if after == time.Hour { // it is stopped during its first request
+						l.sending = stop
+					}
+					_, _ = l.relay(s.t, maintenance.RelayConfig{PerSecond: perSecond}).Pass(ctx) // it is stopped
+					if len(l.pending)+len(l.published) == 0 && after == 0 {
+						return // it has taken nothing
+					}
+					for _, n := range all {
+						if published := l.published[n.Event]; published > 1 || (published == 1) == l.pending[n.Event] {
+							s.t.Fatalf("event %s was published %d times, and is pending: %t", n.Event, published, l.pending[n.Event])
+						}
+					}
+					if after == time.Hour && len(l.published) != perSecond/10 {
+						s.t.Errorf("%d were published, and one request has %d", len(l.published), perSecond/10)
+					}
+					// A whole request may go out at once.
+					if most := page + int(after.Seconds()*perSecond) + 1; len(l.published) > most {
+						s.t.Errorf("%d were published in %s, at %d a second", len(l.published), after, perSecond)
+					}
+				})
+			})
+		}
+	}
+}
+
+// LeavePending is MarkPending.
+func (l *ledger) LeavePending(ctx context.Context, ids []eventqueue.EventID) error {
+	return l.MarkPending(ctx, ids)
 }
 
 // rules are on the ledger.
