@@ -143,8 +143,8 @@ func TestExplainAgreesWithClaimsOnLimits(t *testing.T) {
 	r.wants("no slot is free, and it has a key", ids[2], machine.NotItsTurn, "behind event "+ids[0].String())
 	r.wants("no slot is free", ids[3], machine.NotItsTurn, "2 at a time, behind event "+ids[0].String())
 	r.exec(`UPDATE events_v2 SET locked_at = NULL, delay_until = now() + interval '1 hour' WHERE id = ANY ($1)`, ids[:2])
-	r.wants("in the place of one that is delayed", r.insert(free(canvas, ""))[0], machine.NotItsTurn, "behind event ")
-	r.wants("the first in such a place", ids[2], machine.Claimed, "Nothing keeps it")
+	r.wants("in the place of one that is delayed", ids[2], machine.Claimed, "Nothing keeps it")
+	r.wants("behind those that took such places", r.insert(free(canvas, ""))[0], machine.NotItsTurn, "behind event "+ids[2].String())
 
 	ids = r.insert(free(another, "k"), free(another, "k"), free(another, ""))
 	r.wants("the first of a canvas with one slot", ids[0], machine.Claimed, "Nothing keeps it")

@@ -89,6 +89,30 @@ func TestCancelByAFilter(t *testing.T) {
 	}
 }
 
+// TestAChangeIsResumed by the command that began it, with nothing beside its operation, from where it was stopped.
+func TestAChangeIsResumed(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	c.publishing()
+	seed(c)
+	var doc manyDoc
+	c.run("cancel", "--name", "greet", "--canvas", canvasA, "--yes", "--json").is(exitOK, `"id":"`, "operation").into(&doc)
+	id := doc.ID.String()
+	c.run("cancel", "--resume", id).is(exitOK, "cancelled 3 events; left 1 running event\n", "")
+	c.exec(`UPDATE bulk_operations SET state = 'stopped', after_id = 0`)
+	c.exec(`UPDATE events_v2 SET locked_at = NULL WHERE id = 3`)
+	c.run("cancel", "--resume", id).is(exitOK, "cancelled 4 events; left 1 running event\n", "1 event to cancel")
+	for problem, args := range map[string]string{
+		"is no retry: use eventctl cancel --resume " + id: "retry --resume " + id,
+		"--resume and ids exclude each other":             "cancel 1 --resume " + id,
+		"--resume and --reason exclude each other":        "cancel --reason x --resume " + id,
+		"--resume and --value exclude each other":         "edit --value 1 --resume " + id,
+		"is no uuid": "requeue --resume 5",
+	} {
+		c.run(strings.Fields(args)...).is(exitBadInput, "", problem)
+	}
+}
+
 // TestACancelIsExplained where it is shown.
 func TestACancelIsExplained(t *testing.T) {
 	t.Parallel()
