@@ -88,7 +88,7 @@ func TestExplainAgreesWithClaims(t *testing.T) {
 	for _, id := range ids {
 		labels[r.agree("a row", id).Because().Label]++
 	}
-	for _, label := range []machine.Label{machine.Claimed, machine.IsLocked, machine.Paused, machine.Blocked, machine.DelayNotYet} {
+	for _, label := range []machine.Label{machine.Claimed, machine.IsLocked, machine.Paused, machine.Blocked, machine.DelayNotYet, machine.NotItsTurn} {
 		if labels[label] == 0 {
 			t.Errorf("no event is explained as %s: %v", label, labels)
 		}

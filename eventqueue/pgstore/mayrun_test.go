@@ -123,8 +123,8 @@ func insertMayRun(t *testing.T, store *pgstore.Store) (ids, want []eventqueue.Ev
 	t.Helper()
 	ctx := testenv.Context(t)
 	rows, err := store.Pool().Query(ctx, `INSERT INTO events_v2
-		(canvas_id, module, name, modifier, value, attempts, enqueued_at, notified_at, delay_until, locked_at, group_state)
-		SELECT $1, 'WORKER', name, modifier, '1', 1, now() - interval '2 h', now() - interval '2 h', now() + due, now() - locked, group_state
+		(canvas_id, module, name, modifier, value, attempts, enqueued_at, notified_at, delay_until, locked_at, group_state, ordering_key)
+		SELECT $1, 'WORKER', name, modifier, '1', 1, now() - interval '2 h', now() - interval '2 h', now() + due, now() - locked, group_state, repeat('a', group_state)
 		FROM (VALUES ('free', '_'), ('free', 'held'), ('paused', '_'), ('blocked', '_'), ('billing.send', '_'), ('slow', '_'), ('slow', '_')) AS handler (name, modifier),
 			unnest(ARRAY['-1 h', '1 h']::interval[]) AS due,
 			unnest(ARRAY[NULL, '10 s', '90 s', '80 min']::interval[]) AS locked,
@@ -158,6 +158,11 @@ func insertMayRun(t *testing.T, store *pgstore.Store) (ids, want []eventqueue.Ev
 		VALUES ('pause', $1, 'WORKER', 'paused', '', false, NULL, NULL, NULL), ('block', $1, 'WORKER', 'blocked', '', false, NULL, NULL, NULL),
 			('pause', $1, 'WORKER', 'free', 'held', false, NULL, NULL, NULL), ('block', $1, 'WORKER', 'billing.', '', true, NULL, NULL, NULL),
 			('pause', $1, 'WORKER', 'slow', '', false, 1, $2, now())`, [16]byte{1}, released); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Pool().Exec(ctx, `INSERT INTO event_groups (event_id, stage, canvas_id, group_key, admitted)
+		SELECT id, 1, canvas_id, 'key a', group_state = 0 FROM events_v2
+		WHERE group_state = 1 OR id = (SELECT min(id) FROM events_v2 WHERE locked_at > now() - interval '1 min')`); err != nil { // one that runs has the place
 		t.Fatal(err)
 	}
 	if _, err := store.Pool().Exec(ctx, `INSERT INTO events_v2_settings (lock_timeout) VALUES ('2 min')`); err != nil {
