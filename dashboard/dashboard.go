@@ -14,7 +14,7 @@ import (
 	"eventsv2/access"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
-	"eventsv2/internal/httprequest"
+	"eventsv2/internal/intake"
 )
 
 //go:embed pages assets
@@ -164,7 +164,7 @@ func (d *dashboard) routes(assets []fs.DirEntry) http.Handler {
 // readable refuses an address that the database could not be asked about.
 func (d *dashboard) readable(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := httprequest.CheckURL(r); err != nil {
+		if err := intake.CheckURL(r); err != nil {
 			d.writeProblem(w, r, "", problem{http.StatusBadRequest, "This address cannot be read", clean(err.Error())})
 			return
 		}

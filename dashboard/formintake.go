@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"eventsv2/internal/httprequest"
 	"eventsv2/internal/intake"
 )
 
@@ -132,7 +131,7 @@ func parseForm(r *http.Request, body []byte) (url.Values, error) {
 		return nil, unreadable()
 	}
 	for name, values := range fields {
-		if httprequest.CheckText(name+strings.Join(values, "")) != nil {
+		if intake.CheckText(name+strings.Join(values, "")) != nil {
 			return nil, unreadable()
 		}
 	}

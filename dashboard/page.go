@@ -13,7 +13,7 @@ import (
 
 	"eventsv2/access"
 	"eventsv2/eventqueue/inspect"
-	"eventsv2/internal/lograte"
+	"eventsv2/internal/intake"
 )
 
 type dashboard struct {
@@ -21,7 +21,7 @@ type dashboard struct {
 	Reader   *inspect.Reader
 	sessions *access.Sessions // nil with Identify
 	attempts *access.Attempts
-	lines    lograte.Lines
+	lines    intake.LogLimiter
 	changes  *access.Limiter // by viewer
 	pages    map[string]*template.Template
 	streams  *streams

@@ -19,10 +19,8 @@ import (
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
-	"eventsv2/internal/httprequest"
 	"eventsv2/internal/intake"
 	"eventsv2/internal/logkey"
-	"eventsv2/internal/lograte"
 )
 
 // Config configures the API.
@@ -63,7 +61,7 @@ type api struct {
 	tokens   *access.Tokens
 	limits   *access.Limiter
 	attempts *access.Attempts
-	lines    lograte.Lines
+	lines    intake.LogLimiter
 	intake   *intake.Intake
 	turns    turns
 }
@@ -112,9 +110,9 @@ func (c caller) actor() audit.Actor {
 // takeTexts lets requests through whose path, query and headers the database can hold.
 func (a *api) takeTexts(ctx huma.Context, next func(huma.Context)) {
 	r, _ := humago.Unwrap(ctx)
-	err := httprequest.CheckURL(r)
+	err := intake.CheckURL(r)
 	for _, p := range ctx.Operation().Parameters {
-		if unusable := httprequest.CheckText(ctx.Header(p.Name)); p.In == "header" && unusable != nil {
+		if unusable := intake.CheckText(ctx.Header(p.Name)); p.In == "header" && unusable != nil {
 			err = fmt.Errorf("%s: %w", p.Name, unusable)
 		}
 	}

@@ -21,7 +21,6 @@ import (
 	"eventsv2/eventqueue/typed"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/internal/setup"
-	"eventsv2/internal/slogzap"
 	"eventsv2/pubsubnotify"
 )
 
@@ -156,7 +155,7 @@ func (c Config) withLogger() (Config, error) {
 		return c, nil
 	}
 	if c.SlogLogger != nil {
-		c.Logger, c.SlogLogger = slogzap.New(c.SlogLogger.Handler()), nil
+		c.Logger, c.SlogLogger = newSlogLogger(c.SlogLogger.Handler()), nil
 		return c, nil
 	}
 	var err error

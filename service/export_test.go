@@ -66,3 +66,6 @@ func (s *Service) Explain(ctx context.Context, id eventqueue.EventID) (maintenan
 func RunnableHandler(count func(ctx context.Context, most int) (int, error), log *zap.Logger) http.Handler {
 	return healthHandler(checks{runnable: &runnable{count: count, log: log}}, nil, log)
 }
+
+// NewSlogLogger is newSlogLogger for tests.
+var NewSlogLogger = newSlogLogger

@@ -19,7 +19,7 @@ import (
 
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/internal/cause"
-	"eventsv2/internal/httprequest"
+	"eventsv2/internal/intake"
 	"eventsv2/webhook"
 )
 
@@ -141,7 +141,7 @@ func healthHandler(asked checks, webhooks http.Handler, log *zap.Logger) http.Ha
 		}
 		began, answer := time.Now(), &answered{w, http.StatusOK}
 		mux.ServeHTTP(answer, r)
-		log.Debug("request served", httprequest.Field(r, answer.status, time.Since(began)))
+		log.Debug("request served", intake.LogField(r, answer.status, time.Since(began)))
 	})
 	if webhooks == nil {
 		return plain

@@ -16,10 +16,8 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
-	"eventsv2/internal/httprequest"
 	"eventsv2/internal/intake"
 	"eventsv2/internal/logkey"
-	"eventsv2/internal/lograte"
 )
 
 // place is the path of a source. The zero canvas means all canvases.
@@ -35,7 +33,7 @@ type Handler struct {
 	sources map[place]Source
 	intake  *intake.Intake
 	// refusals bounds the lines about refused requests.
-	refusals lograte.Lines
+	refusals intake.LogLimiter
 }
 
 // New makes a Handler that emits to a queue.
@@ -86,7 +84,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply, outcome, refused := h.deliver(w, r, log)
 	h.observe(r, outcome, refused)
 	if refused == nil {
-		log.Info("webhook served", httprequest.Field(r, http.StatusOK, time.Since(began)))
+		log.Info("webhook served", intake.LogField(r, http.StatusOK, time.Since(began)))
 		if reply != nil {
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 			w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -111,10 +109,10 @@ func (h *Handler) logRefusal(r *http.Request, log *zap.Logger, refused *refusal,
 	source, _, _ := h.sourceOf(r) // of none, names that the sender chooses must not make kinds of lines
 	status := zap.Int("status", refused.status)
 	h.refusals.Write(fmt.Sprint(source.Name, source.Canvas, refused.status), func() {
-		log.Warn("webhook refused", status, zap.Error(refused.reason), httprequest.Field(r, refused.status, took))
+		log.Warn("webhook refused", status, zap.Error(refused.reason), intake.LogField(r, refused.status, took))
 	}, func(lines int) {
 		h.config.Logger.Warn("further refusals of webhooks were left out of the log", zap.String("source", source.Name), status,
-			zap.Int(logkey.Count, lines), zap.Duration(logkey.Duration, lograte.Within))
+			zap.Int(logkey.Count, lines), zap.Duration(logkey.Duration, intake.LogWindow))
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/memstore"
-	"eventsv2/internal/lograte"
+	"eventsv2/internal/intake"
 	"eventsv2/webhook"
 )
 
@@ -217,7 +217,7 @@ func TestManyRefusalsHaveFewLines(t *testing.T) {
 		r.post(nil, []byte(`1`))
 		r.handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, fmt.Sprintf("/webhooks/%s/none%d", canvas, i), http.NoBody))
 	}
-	if lines := r.logs.FilterMessage("webhook refused").Len(); lines != 2*lograte.Most || observed != 500 {
+	if lines := r.logs.FilterMessage("webhook refused").Len(); lines != 2*intake.LogBurst || observed != 500 {
 		t.Errorf("%d lines, and %d were observed", lines, observed)
 	}
 }

@@ -1,7 +1,8 @@
-// Package intake bounds the memory that the requests of an HTTP server take together, while their bodies arrive and
-// until they are answered.
+// Package intake is what the servers of the queue do with a request before they believe it: it bounds the memory that
+// requests take together, while their bodies arrive and until they are answered ([Intake]), refuses texts that the database
+// cannot hold ([CheckText], [CheckURL]), and bounds and writes what the log has of requests ([LogLimiter], [LogField]).
 //
-// # Use
+// # Memory
 //
 // A handler makes a reservation before it reads a body, calls StopReading when the body has come, and Free when
 // nothing of it is held any more. If there is no room for a request, bodies that are being read are cut off: of the sender

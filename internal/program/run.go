@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"eventsv2/internal/cloudsql"
-	"eventsv2/internal/telemetry"
 	"eventsv2/internal/webserver"
 	"eventsv2/service"
 )
@@ -22,5 +21,5 @@ func run(ctx context.Context, environment map[string]string, config service.Conf
 	if err := webserver.ServeProfiles(ctx, environment, config.Logger); err != nil {
 		return err
 	}
-	return telemetry.Run(ctx, environment, config, serve)
+	return runReporting(ctx, environment, config, serve)
 }

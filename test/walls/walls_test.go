@@ -107,7 +107,7 @@ var forbidden = [][2]string{
 	{"service", "access"},
 	{"service", "internal/webserver"},
 	{"service", "otelevents"},
-	{"service", "internal/telemetry"},
+	{"service", "internal/program"},
 	{"service", "internal/cloudsql"},
 	{"otelevents", "eventqueue/pgstore"},
 	{"access", "eventqueue/operate"},

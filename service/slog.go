@@ -1,6 +1,4 @@
-// Package slogzap has a zap.Logger write to a handler of log/slog, for programs whose own
-// logger is one of that package. What is logged, and its fields, stay the same.
-package slogzap
+package service
 
 import (
 	"context"
@@ -13,10 +11,12 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// New makes a logger that writes to a handler. It is safe for concurrent use, as handlers are.
-func New(handler slog.Handler) *zap.Logger { return zap.New(&core{handler}) }
+// newSlogLogger makes a logger that writes to a handler of log/slog. What is logged, and its fields, stay the
+// same. It is safe for concurrent use, as handlers are.
+func newSlogLogger(handler slog.Handler) *zap.Logger { return zap.New(&slogCore{handler}) }
 
-type core struct{ handler slog.Handler }
+// slogCore implements zapcore.Core.
+type slogCore struct{ handler slog.Handler }
 
 // levelOf is a level of zap as one of slog. What is above zap's error is a step above slog's.
 func levelOf(level zapcore.Level) slog.Level {
@@ -35,17 +35,17 @@ func levelOf(level zapcore.Level) slog.Level {
 }
 
 // Enabled implements zapcore.LevelEnabler.
-func (c *core) Enabled(level zapcore.Level) bool {
+func (c *slogCore) Enabled(level zapcore.Level) bool {
 	return c.handler.Enabled(context.Background(), levelOf(level))
 }
 
 // With implements zapcore.Core.
-func (c *core) With(fields []zap.Field) zapcore.Core {
-	return &core{c.handler.WithAttrs(attributesOf(fields))}
+func (c *slogCore) With(fields []zap.Field) zapcore.Core {
+	return &slogCore{c.handler.WithAttrs(attributesOf(fields))}
 }
 
 // Check implements zapcore.Core.
-func (c *core) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+func (c *slogCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if c.Enabled(entry.Level) {
 		return checked.AddCore(entry, c)
 	}
@@ -53,14 +53,14 @@ func (c *core) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcor
 }
 
 // Write implements zapcore.Core.
-func (c *core) Write(entry zapcore.Entry, fields []zap.Field) error {
+func (c *slogCore) Write(entry zapcore.Entry, fields []zap.Field) error {
 	record := slog.NewRecord(entry.Time, levelOf(entry.Level), entry.Message, entry.Caller.PC)
 	record.AddAttrs(attributesOf(fields)...)
 	return c.handler.Handle(context.Background(), record)
 }
 
 // Sync implements zapcore.Core. A handler of slog has no buffer that it could be asked to write.
-func (*core) Sync() error { return nil }
+func (*slogCore) Sync() error { return nil }
 
 // attributesOf are fields as attributes, in their order. zap's own encoder reads them, so that
 // each kind of field has the value that it has in zap's lines; an error has its text.

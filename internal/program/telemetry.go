@@ -1,4 +1,4 @@
-package telemetry
+package program
 
 import (
 	"context"
@@ -24,8 +24,8 @@ import (
 	"eventsv2/service"
 )
 
-// Telemetry is what a program reports to a monitoring system.
-type Telemetry struct {
+// telemetry is what a program reports to a monitoring system.
+type telemetry struct {
 	stops   []func(context.Context) error
 	metrics *otelevents.Metrics // nil: none are reported
 	handler http.Handler        // of /metrics; nil: nobody scrapes
@@ -45,9 +45,9 @@ func exports(environment map[string]string, signal string) bool {
 	}
 }
 
-// New makes what an environment says, for the program of this name. Without variables that name an exporter it
+// newTelemetry makes what an environment says, for the program of this name. Without variables that name an exporter it
 // returns nil, so that nothing is measured. The libraries of OpenTelemetry read the further variables OTEL_… from the process's environment.
-func New(ctx context.Context, environment map[string]string, program string, log *zap.Logger) (*Telemetry, error) {
+func newTelemetry(ctx context.Context, environment map[string]string, program string, log *zap.Logger) (*telemetry, error) {
 	metrics, traces := exports(environment, "METRICS"), exports(environment, "TRACES")
 	if !metrics && !traces {
 		return nil, nil
@@ -57,7 +57,7 @@ func New(ctx context.Context, environment map[string]string, program string, log
 	if err != nil {
 		return nil, fmt.Errorf("read OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	t := &Telemetry{}
+	t := &telemetry{}
 	if metrics {
 		err = t.makeMetrics(ctx, environment, described)
 	}
@@ -70,7 +70,7 @@ func New(ctx context.Context, environment map[string]string, program string, log
 	return t, nil
 }
 
-func (t *Telemetry) makeMetrics(ctx context.Context, environment map[string]string, described *resource.Resource) error {
+func (t *telemetry) makeMetrics(ctx context.Context, environment map[string]string, described *resource.Resource) error {
 	reader, err := t.newReader(ctx, environment)
 	if err != nil {
 		return fmt.Errorf("make the exporter of metrics (OTEL_METRICS_EXPORTER, OTEL_EXPORTER_OTLP_…): %w", err)
@@ -81,7 +81,7 @@ func (t *Telemetry) makeMetrics(ctx context.Context, environment map[string]stri
 	return err
 }
 
-func (t *Telemetry) makeTraces(ctx context.Context, described *resource.Resource) error {
+func (t *telemetry) makeTraces(ctx context.Context, described *resource.Resource) error {
 	exporter, err := autoexport.NewSpanExporter(ctx)
 	if err != nil {
 		return fmt.Errorf("make the exporter of traces (OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_…): %w", err)
@@ -94,7 +94,7 @@ func (t *Telemetry) makeTraces(ctx context.Context, described *resource.Resource
 
 // newReader makes the reader of the exporter. What Prometheus scrapes is served on PORT, beside the health
 // endpoints; the library would open a port of its own for it.
-func (t *Telemetry) newReader(ctx context.Context, environment map[string]string) (sdkmetric.Reader, error) {
+func (t *telemetry) newReader(ctx context.Context, environment map[string]string) (sdkmetric.Reader, error) {
 	if environment["OTEL_METRICS_EXPORTER"] != "prometheus" {
 		return autoexport.NewMetricReader(ctx)
 	}
@@ -126,9 +126,9 @@ func handleErrors(log *zap.Logger) {
 // stopTakes bounds the last report of a program.
 const stopTakes = time.Second
 
-// Run is service.Run for a program that reports what the environment says.
-func Run(ctx context.Context, environment map[string]string, config service.Config, register func(*service.Service) error) error {
-	t, err := New(ctx, environment, config.Name, config.Logger)
+// runReporting is service.Run for a program that reports what the environment says.
+func runReporting(ctx context.Context, environment map[string]string, config service.Config, register func(*service.Service) error) error {
+	t, err := newTelemetry(ctx, environment, config.Name, config.Logger)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func Run(ctx context.Context, environment map[string]string, config service.Conf
 
 // observe has the connections and slots of a Service observed, and in a program that runs the relay what is pending, while
 // there are connections.
-func (t *Telemetry) observe(s *service.Service, relays bool) error {
+func (t *telemetry) observe(s *service.Service, relays bool) error {
 	if _, err := t.metrics.ObservePool(s.Pool()); err != nil {
 		return err
 	}

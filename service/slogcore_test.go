@@ -1,4 +1,4 @@
-package slogzap_test
+package service_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"eventsv2/internal/slogzap"
+	"eventsv2/service"
 )
 
 type place struct{ canvas, name string }
@@ -35,7 +35,7 @@ func TestLinesReachAHandlerOfSlog(t *testing.T) {
 		}
 		return a
 	}})
-	log := slogzap.New(handler)
+	log := service.NewSlogLogger(handler)
 	log.Debug("below the handler's level")
 	log.Info("i", zap.Int("count", 2), zap.Duration("after", time.Second), zap.Error(errors.New("e")))
 	log.With(zap.String("event_id", "7")).Warn("w", zap.Object("place", place{"c", "n"}), zap.Strings("all", []string{"a", "b"}))
@@ -56,7 +56,7 @@ func TestLinesReachAHandlerOfSlog(t *testing.T) {
 func TestAPanicOfZapIsMoreThanAnError(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	log := slogzap.New(slog.NewTextHandler(&out, nil))
+	log := service.NewSlogLogger(slog.NewTextHandler(&out, nil))
 	log.DPanic("p")
 	if !strings.Contains(out.String(), "level=ERROR+4 msg=p") {
 		t.Errorf("got %s", &out)

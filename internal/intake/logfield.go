@@ -1,5 +1,4 @@
-// Package httprequest checks the texts of requests, and describes served requests in log lines, as Google Cloud Logging shows them.
-package httprequest
+package intake
 
 import (
 	"net"
@@ -17,9 +16,9 @@ const key = "httpRequest"
 // most is how much of a text of the sender is logged.
 const most = 200
 
-// Field describes a request that was answered with a status after some time. It has the path,
+// LogField describes a request that was answered with a status after some time. It has the path,
 // and no query, which may hold secrets.
-func Field(r *http.Request, status int, took time.Duration) zap.Field {
+func LogField(r *http.Request, status int, took time.Duration) zap.Field {
 	return zap.Object(key, &described{r, status, took})
 }
 

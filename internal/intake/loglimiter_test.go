@@ -1,18 +1,18 @@
-package lograte_test
+package intake_test
 
 import (
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"eventsv2/internal/lograte"
+	"eventsv2/internal/intake"
 )
 
 // TestLinesAreBoundedByTheirKind, those that were left out are counted once, and afterwards lines are written again.
 func TestLinesAreBoundedByTheirKind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var lines lograte.Lines
+		var lines intake.LogLimiter
 		written, left := map[string]int{}, map[string]int{}
 		send := func(kind string, n int) {
 			for range n {
@@ -20,17 +20,17 @@ func TestLinesAreBoundedByTheirKind(t *testing.T) {
 			}
 		}
 		send("flood", 10_000)
-		send("rare", lograte.Most)
-		if written["flood"] != lograte.Most || written["rare"] != lograte.Most || len(left) != 0 {
+		send("rare", intake.LogBurst)
+		if written["flood"] != intake.LogBurst || written["rare"] != intake.LogBurst || len(left) != 0 {
 			t.Errorf("written were %v, left out %v", written, left)
 		}
-		time.Sleep(lograte.Within)
+		time.Sleep(intake.LogWindow)
 		synctest.Wait()
-		if left["flood"] != 10_000-lograte.Most || len(left) != 1 {
+		if left["flood"] != 10_000-intake.LogBurst || len(left) != 1 {
 			t.Errorf("left out were %v", left)
 		}
 		send("flood", 1)
-		if written["flood"] != lograte.Most+1 {
+		if written["flood"] != intake.LogBurst+1 {
 			t.Errorf("written were %v", written)
 		}
 	})

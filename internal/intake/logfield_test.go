@@ -1,4 +1,4 @@
-package httprequest_test
+package intake_test
 
 import (
 	"net/http"
@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap/zapcore"
 
-	"eventsv2/internal/httprequest"
+	"eventsv2/internal/intake"
 )
 
 // TestARequestIsDescribedWithoutItsQuery, and with no more of the sender's texts than fits a line.
@@ -20,7 +20,7 @@ func TestARequestIsDescribedWithoutItsQuery(t *testing.T) {
 	r.RemoteAddr = "192.0.2.7:4711"
 	r.Header.Set("User-Agent", strings.Repeat("a", 1000))
 	out := zapcore.NewMapObjectEncoder()
-	httprequest.Field(r, http.StatusAccepted, 1500*time.Microsecond).AddTo(out)
+	intake.LogField(r, http.StatusAccepted, 1500*time.Microsecond).AddTo(out)
 	want := map[string]any{"httpRequest": map[string]any{"requestMethod": "POST", "requestUrl": "/webhooks/c/github", "status": 202,
 		"userAgent": strings.Repeat("a", 200) + "…", "remoteIp": "192.0.2.7", "protocol": "HTTP/1.1", "latency": "0.001500s"}}
 	if difference := cmp.Diff(want, out.Fields); difference != "" {

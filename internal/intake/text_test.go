@@ -1,4 +1,4 @@
-package httprequest_test
+package intake_test
 
 import (
 	"net/http"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"eventsv2/internal/httprequest"
+	"eventsv2/internal/intake"
 )
 
 // TestUnusableURLsAreRefused: text that Postgres cannot hold, and queries that cannot be read or are too long.
@@ -25,7 +25,7 @@ func TestUnusableURLsAreRefused(t *testing.T) {
 		"/?" + strings.Repeat("a=1&", 200) + "a=1": "query: at most 200 parameters",
 		"/?" + strings.Repeat("a=1&", 199) + "a=1": "",
 	} {
-		err := httprequest.CheckURL(httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil))
+		err := intake.CheckURL(httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil))
 		got := ""
 		if err != nil {
 			got = err.Error()
