@@ -44,7 +44,7 @@ RACE := ./test/sim ./test/protocol ./service ./eventqueue/worker ./eventqueue ./
 	./eventqueue/maintenance ./eventqueue/memnotify ./eventqueue/memstore ./eventqueue/minutes ./eventqueue/httptarget ./cronchecker \
 	./dashboard ./access ./otelevents ./webhook ./webhook/received ./internal/lostanswer ./internal/refusal ./internal/rounds ./internal/webserver
 # These take minutes and belong to make proof.
-PROOF := ./test/containers ./test/model ./test/mutants ./test/setmodule
+PROOF := ./test/containers ./test/mutants ./test/setmodule
 # They start in this order, so that nothing long is left over at the end.
 LONGEST := ./test/e2e ./eventqueue/pgstore
 .PHONY: test
@@ -68,7 +68,7 @@ test-modules:
 
 ONLY ?=
 .PHONY: proof
-proof: ## what takes hours: mutants, sim, model, chaos, faults, versions, containers, foreign, soak; ONLY=faults,chaos for some
+proof: ## what takes hours: mutants, sim, chaos, faults, versions, containers, foreign, soak; ONLY=faults,chaos for some
 	@test/proof "$(ONLY)"
 
 .PHONY: proof-sample
@@ -89,11 +89,6 @@ TWICE ?=
 sim: services ## the real code and its SQL in a simulated world, in virtual time; SEEDS=600 for more, TWICE=20 to compare the traces of some
 	@go run ./test/withservices -- go run ./test/sim/simulate -seeds $(SEEDS) -first $(SEED)
 	@$(if $(TWICE),go run ./test/withservices -- go run ./test/sim/simulate -seeds $(TWICE) -first $(SEED) -twice)
-
-SEQUENCES ?= 20000
-.PHONY: model
-model: services ## the store in memory against Postgres; SEQUENCES of 50 operations each
-	@go run ./test/withservices -- go test ./test/model -count=1 -timeout 3h -v -run EqualsSQL -args -sequences $(SEQUENCES)
 
 SAMPLE ?=
 .PHONY: mutants

@@ -61,7 +61,7 @@ func (s *Store) do(ctx context.Context, op Op, f func() error) error {
 }
 
 // Do runs f as one operation of the database, with the faults of this Store. It is for
-// packages that have tables of their own beside those of the queue, such as memcron. f and
+// packages that have tables of their own beside those of the queue. f and
 // the functions of OnCommit run one at a time. f is called with a lock held, so it must
 // return fast and not call the Store. now is the time of the database's clock.
 func (s *Store) Do(ctx context.Context, op Op, f func(now time.Time)) error {

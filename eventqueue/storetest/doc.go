@@ -1,7 +1,6 @@
 // Package storetest is the suite that every store of the queue passes: the one in Postgres
 // and the one in memory. It specifies the store interfaces of packages eventqueue, worker,
-// maintenance and operate, with one case for each rule. In addition, a property test in
-// test/model checks that both stores behave alike for any sequence of calls.
+// maintenance and operate, with one case for each rule.
 //
 // # Guarantees
 //

@@ -46,7 +46,7 @@ func simulate(seed uint64, url string) Result {
 		start:     time.Now(),
 		dice:      newDice(seed, "controller"),
 		poked:     make(chan struct{}, 1),
-		tables:    openTables(context.Background(), url),
+		tables:    openTables(context.Background(), url, newDice(seed, "pool").chance(0.3)),
 		attacking: true,
 		faults:    map[string]int{},
 		outcomes:  map[string]int{},

@@ -57,13 +57,40 @@ type row struct {
 	DelayUntil, LockedAt   time.Time
 }
 
-// openTables prepares a fresh database of the queue.
-func openTables(ctx context.Context, url string) *tables {
-	t := &tables{events: map[eventqueue.EventID]row{}}
+// strange are settings of a pool that the queue has not made, with which all is the same.
+var strange = map[string]string{
+	"default_transaction_isolation": "serializable",
+	"DateStyle":                     "SQL, DMY",
+	"IntervalStyle":                 "sql_standard",
+	"TimeZone":                      "Pacific/Chatham",
+	"standard_conforming_strings":   "off",
+	"bytea_output":                  "escape",
+	"extra_float_digits":            "-15",
+	"row_security":                  "off",
+	"quote_all_identifiers":         "on",
+	"enable_hashjoin":               "off",
+	"enable_mergejoin":              "off",
+	"enable_bitmapscan":             "off",
+}
+
+// configure returns the settings of a pool that the queue has made, or of one of a program's own.
+func configure(url string, own bool) *pgxpool.Config {
+	if own {
+		config, err := pgxpool.ParseConfig(url)
+		must(err)
+		maps.Copy(config.ConnConfig.RuntimeParams, strange)
+		return config
+	}
 	pool, err := pgstore.NewPool(url, "sim", 0)
 	must(err)
-	config := pool.Config()
-	pool.Close()
+	defer pool.Close()
+	return pool.Config()
+}
+
+// openTables prepares a fresh database of the queue, to which programs connect with a pool of the queue's or their own.
+func openTables(ctx context.Context, url string, ownPool bool) *tables {
+	t := &tables{events: map[eventqueue.EventID]row{}}
+	config := configure(url, ownPool)
 	config.MaxConns = 100
 	config.HealthCheckPeriod, config.MaxConnLifetime, config.MaxConnIdleTime = 1000*time.Hour, 1000*time.Hour, 1000*time.Hour
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
@@ -74,14 +101,17 @@ func openTables(ctx context.Context, url string) *tables {
 	}
 	prepare := config.AfterConnect
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		if err := prepare(ctx, conn); err != nil {
-			return err
+		if prepare != nil {
+			if err := prepare(ctx, conn); err != nil {
+				return err
+			}
 		}
 		_, err := conn.Exec(ctx, settingsSQL)
 		return err
 	}
-	own := config.ConnConfig.Copy()
+	own := configure(url, false).ConnConfig
 	own.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { t.heard = append(t.heard, n) }
+	var err error
 	t.own, err = pgx.ConnectConfig(ctx, own)
 	must(err)
 	_, err = t.own.Exec(ctx, tablesSQL)
