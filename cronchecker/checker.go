@@ -31,6 +31,10 @@ type Store interface {
 	// another checker. A slot that its definition skips (Skips) is recorded without an event. It
 	// returns how many slots it recorded.
 	Emit(ctx context.Context, slots []Slot) (int, error)
+
+	// Prune deletes a bounded number of records that are older than a time, of some definitions.
+	// It leaves the newest of each, since the checker continues after it.
+	Prune(ctx context.Context, crons []CronID, olderThan time.Duration) error
 }
 
 // Snapshot is the state on which one pass bases its decisions.
@@ -136,6 +140,7 @@ func (c *Checker) Check(ctx context.Context) (Result, error) {
 	if err = pass.flush(ctx); err == nil {
 		err = pass.reportRefused()
 	}
+	pass.prune(ctx)
 	r := pass.result
 	c.config.Logger.Debug("checked for due cron slots",
 		zap.Int(logDefinitions, r.Definitions), zap.Int(logDue, r.Due), zap.Int(logEmitted, r.Emitted))
@@ -149,7 +154,8 @@ type pass struct {
 	batch     []dueSlots
 	size      int // of the batch, in slots
 	refused   []refusal.Refused[dueSlots]
-	answered  bool // slots were taken
+	answered  bool     // slots were taken
+	recorded  []CronID // definitions with slots that were taken
 	result    Result
 }
 
@@ -233,11 +239,26 @@ func (p *pass) emit(ctx context.Context, batch []dueSlots) (int, error) {
 		slots = append(slots, due.slots...)
 	}
 	emitted, err := p.store.Emit(ctx, slots)
+	if err == nil && emitted > 0 {
+		for _, due := range batch {
+			p.recorded = append(p.recorded, due.definition.ID)
+		}
+	}
 	if err != nil {
 		return 0, fmt.Errorf("emit %d cron slots, the first of definition %s at %s: %w",
 			len(slots), slots[0].Cron, slots[0].At.UTC().Format(time.RFC3339), err)
 	}
 	return emitted, nil
+}
+
+// prune deletes old records of the definitions with new ones. Slots do not wait for that: a failure is logged.
+func (p *pass) prune(ctx context.Context) {
+	if p.config.RecordsFor == 0 || len(p.recorded) == 0 {
+		return
+	}
+	if err := p.store.Prune(ctx, p.recorded, p.config.RecordsFor); err != nil && ctx.Err() == nil {
+		p.config.Logger.Warn("could not delete old records of cron slots; the next slot of their definitions tries again", zap.Error(err))
+	}
 }
 
 // untilNext returns the time from now to just after the next multiple of the

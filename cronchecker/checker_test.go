@@ -38,6 +38,8 @@ func (m *memory) Load(context.Context) (Snapshot, error) {
 	return Snapshot{Now: now, Definitions: append([]Definition(nil), m.definitions...)}, nil
 }
 
+func (*memory) Prune(context.Context, []CronID, time.Duration) error { return nil }
+
 func (m *memory) Emit(_ context.Context, slots []Slot) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -25,6 +25,10 @@ type Config struct {
 	// eventqueue.Exponential(1 s, 30 s), which has jitter.
 	Backoff eventqueue.Backoff
 
+	// RecordsFor is how long records of slots are kept. Older ones are deleted when a later slot of their
+	// definition is recorded; the newest of each stays. Default (0): for ever.
+	RecordsFor time.Duration
+
 	// Jitter returns a random duration below its argument, which is positive.
 	// Default (nil): rand.N. A simulation makes it repeatable.
 	Jitter func(time.Duration) time.Duration
@@ -60,6 +64,9 @@ func (c Config) Validate() error {
 	}
 	if c.PassTimeout < 0 {
 		return fmt.Errorf("PassTimeout is %s: it must not be negative", c.PassTimeout)
+	}
+	if c.RecordsFor < 0 {
+		return fmt.Errorf("RecordsFor is %s: it must not be negative", c.RecordsFor)
 	}
 	return nil
 }

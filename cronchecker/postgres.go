@@ -17,11 +17,6 @@ import (
 // Postgres is the Store in the queue's own database. It is safe for concurrent use, and
 // holds no connection between calls.
 type Postgres struct {
-	// RecordsFor is how long records stay. Older ones are deleted when a later slot of their definition
-	// is recorded; the newest always stays, since the checker continues after it. 0: for ever. Set
-	// it before the first use.
-	RecordsFor time.Duration
-
 	db     eventqueue.DB // for statements of the queue
 	queue  *eventqueue.Queue
 	schema pgsession.Schema
@@ -124,10 +119,7 @@ func (p *Postgres) Emit(ctx context.Context, slots []Slot) (int, error) {
 				return err
 			}
 		}
-		if err := record(ctx, p.schema.On(tx), ours, skips, ids); err != nil || p.RecordsFor == 0 {
-			return err
-		}
-		return prune(ctx, p.schema.On(tx), ours, p.RecordsFor)
+		return record(ctx, p.schema.On(tx), ours, skips, ids)
 	})
 	if err != nil {
 		return 0, err
@@ -235,25 +227,26 @@ func record(ctx context.Context, db eventqueue.DB, slots []Slot, skips []Skip, e
 	return nil
 }
 
-// prunedAtOnce bounds what one emit deletes of a definition that has many old records.
+// prunedAtOnce bounds what one statement deletes.
 const prunedAtOnce = 1000
 
 const pruneSQL = `
-DELETE FROM cron_records r
-USING unnest($1::bigint[]) AS of (id)
-CROSS JOIN LATERAL (SELECT slot FROM cron_records
-    WHERE cron_id = of.id AND slot < clock_timestamp() - $2::interval ORDER BY slot LIMIT $3) AS old
-WHERE r.cron_id = of.id AND r.slot = old.slot AND r.slot < (SELECT max(slot) FROM cron_records WHERE cron_id = of.id)`
+WITH old AS MATERIALIZED (
+    SELECT of.id, old.slot
+    FROM unnest($1::bigint[]) AS of (id)
+    CROSS JOIN LATERAL (SELECT max(slot) AS slot FROM cron_records WHERE cron_id = of.id) AS newest
+    CROSS JOIN LATERAL (SELECT slot FROM cron_records
+        WHERE cron_id = of.id AND slot < least(newest.slot, clock_timestamp() - $2::interval) ORDER BY slot LIMIT $3) AS old
+    LIMIT $3
+)
+DELETE FROM cron_records r USING old WHERE r.cron_id = old.id AND r.slot = old.slot`
 
-// prune deletes the old records of the definitions of slots that were just recorded.
-func prune(ctx context.Context, db eventqueue.DB, recorded []Slot, olderThan time.Duration) error {
-	crons := make([]int64, len(recorded))
-	for i, slot := range recorded {
-		crons[i] = int64(slot.Cron)
+// Prune implements Store, in one statement.
+func (p *Postgres) Prune(ctx context.Context, crons []CronID, olderThan time.Duration) error {
+	ids := make([]int64, len(crons))
+	for i, id := range crons {
+		ids[i] = int64(id)
 	}
-	slices.Sort(crons)
-	if _, err := db.Exec(ctx, pruneSQL, slices.Compact(crons), olderThan, prunedAtOnce); err != nil {
-		return fmt.Errorf("delete old cron records: %w", err)
-	}
-	return nil
+	_, err := p.db.Exec(ctx, pruneSQL, ids, olderThan, prunedAtOnce)
+	return err
 }

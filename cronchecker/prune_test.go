@@ -3,11 +3,13 @@ package cronchecker
 import (
 	"testing"
 	"time"
+
+	"eventsv2/test/testenv"
 )
 
-// TestEmitDeletesOldRecords: records older than RecordsFor go when their definition is recorded again, except the newest,
+// TestCheckDeletesOldRecords: records older than RecordsFor go when their definition is recorded again, except the newest,
 // also when it is old; without RecordsFor all stay.
-func TestEmitDeletesOldRecords(t *testing.T) {
+func TestCheckDeletesOldRecords(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		recordsFor time.Duration
@@ -31,9 +33,8 @@ func TestEmitDeletesOldRecords(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			store := r.store()
-			store.RecordsFor = tt.recordsFor
-			if result, err := r.newChecker(store).Check(r.ctx); err != nil || result.Emitted != 1 {
+			checker := newChecker(t, r.store(), Config{RecordsFor: tt.recordsFor, Logger: testenv.Logger(t)})
+			if result, err := checker.Check(r.ctx); err != nil || result.Emitted != 1 {
 				t.Fatalf("emitted %+v, %v; want the slot of today", result, err)
 			}
 			records, err := r.definitions.Records(r.ctx, []CronID{d.ID, other.ID}, 10)
@@ -46,9 +47,25 @@ func TestEmitDeletesOldRecords(t *testing.T) {
 			if got := len(records[other.ID]); got != 4 {
 				t.Errorf("%d records of a definition without a new slot are left, want all 4", got)
 			}
-			if again, err := r.newChecker(store).Check(r.ctx); err != nil || again.Due != 0 {
+			if again, err := checker.Check(r.ctx); err != nil || again.Due != 0 {
 				t.Errorf("afterwards %+v, %v: no slot may be due again", again, err)
 			}
 		})
+	}
+}
+
+// TestSlotsDoNotWaitForPruning: a slot gets its event also where records cannot be deleted.
+func TestSlotsDoNotWaitForPruning(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.add(canvasA, "report", "every day", MissedAll, 3*24*time.Hour)
+	if _, err := r.pool.Exec(r.ctx, `
+		CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'records are kept'; END $$;
+		CREATE TRIGGER keep BEFORE DELETE ON cron_records FOR EACH ROW EXECUTE FUNCTION keep()`); err != nil {
+		t.Fatal(err)
+	}
+	result, err := newChecker(t, r.store(), Config{RecordsFor: time.Nanosecond, Logger: testenv.Logger(t)}).Check(r.ctx)
+	if err != nil || result.Emitted != 3 || result.Broken != 0 {
+		t.Errorf("%+v, %v; want 3 slots emitted", result, err)
 	}
 }

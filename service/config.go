@@ -137,10 +137,6 @@ type Config struct {
 	// AuditLogFor is how long the audit log is retained by the pruning. Default (0): for ever.
 	AuditLogFor time.Duration
 
-	// CronRecordsFor is how long records of cron slots are kept. The newest of each definition always
-	// stays. Default (0): for ever.
-	CronRecordsFor time.Duration
-
 	// Logger is that of all parts whose own Config has none. Default (nil): JSON lines on
 	// the standard error from info on (docs/logs.md). zap.NewNop() is silent.
 	Logger *zap.Logger

@@ -7,6 +7,7 @@ import (
 
 	"github.com/caarlos0/env/v11"
 
+	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/pgsession"
@@ -64,12 +65,12 @@ func FromEnvironment(environment map[string]string) (Config, error) {
 		Relay: maintenance.RelayConfig{Interval: c.RelayInterval, LostAfter: c.RelayLostAfter, PerSecond: c.RelayPerSecond},
 		Pruner: maintenance.PrunerConfig{CompletedFor: c.HistoryCompletedFor, FailedFor: c.HistoryFailedFor,
 			Interval: c.HistoryInterval, PerSecond: c.HistoryPerSecond},
+		Cron:              cronchecker.Config{RecordsFor: c.CronRecordsFor},
 		HandlersFile:      c.HandlersFile,
 		TargetLinkLocal:   c.LinkLocal,
 		TargetIdleTimeout: c.TargetIdle,
 		Secret:            func(variable string) (string, error) { return secretOf(environment[variable], variable) },
 		AuditLogFor:       c.AuditLogFor,
-		CronRecordsFor:    c.CronRecordsFor,
 		Address:           address,
 		Logger:            logger,
 	}, nil

@@ -84,7 +84,7 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 // AddPart has Run run one more part: something of the program's own that needs the database, such as the Run of
-// a operate.Operations or a server. It is run once the database can be used. It returns when ctx ends; if it returns an
+// an operate.Operations or a server. It is run once the database can be used. It returns when ctx ends; if it returns an
 // error, the other parts are stopped, and Run returns that error. The name is for the log. Call AddPart before Run.
 func (s *Service) AddPart(name string, run func(ctx context.Context) error) {
 	s.added = append(s.added, part{name: name, run: run})
@@ -178,9 +178,7 @@ func (s *Service) newRelay() (part, error) {
 }
 
 func (s *Service) newCron() (part, error) {
-	store := cronchecker.NewPostgresIn(s.config.Schema, s.pool, s.Queue)
-	store.RecordsFor = s.config.CronRecordsFor
-	checker, err := cronchecker.New(store, s.config.Cron)
+	checker, err := cronchecker.New(cronchecker.NewPostgresIn(s.config.Schema, s.pool, s.Queue), s.config.Cron)
 	if err != nil {
 		return part{}, err
 	}

@@ -200,6 +200,9 @@ func (s *Service) Close() error {
 	return errors.Join(errs...)
 }
 
+// Logger is that of Config, or the one that Open made.
+func (s *Service) Logger() *zap.Logger { return s.log }
+
 // Pool is the pool of connections to the queue's database, for the program's own
 // statements: the one of Config, or the one that Open made.
 func (s *Service) Pool() *pgxpool.Pool { return s.pool }

@@ -219,6 +219,8 @@ func (h hangingRelay) Load(ctx context.Context) (cronchecker.Snapshot, error) {
 	return cronchecker.Snapshot{Now: time.Now()}, h.in(ctx, "load")
 }
 
+func (hangingRelay) Prune(context.Context, []cronchecker.CronID, time.Duration) error { return nil }
+
 func (hangingRelay) Emit(context.Context, []cronchecker.Slot) (int, error) { return 0, nil }
 
 // TestAHungLoopOfCronIsNamed, as those of a worker are.

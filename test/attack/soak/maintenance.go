@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -39,7 +38,6 @@ func (c *maintenance) run(ctx context.Context) {
 		c.again(ctx, "pause", c.hold)
 		backoff.Sleep(ctx, pausedFor*c.every)
 		c.again(ctx, "lift", c.lift)
-		c.again(ctx, "prune", c.prune)
 		backoff.Sleep(ctx, freeFor*c.every)
 	}
 }
@@ -74,18 +72,4 @@ func (c *maintenance) lift(ctx context.Context) (err error) {
 		err = errors.Join(err, failed)
 	}
 	return err
-}
-
-// pruneSQL leaves the newest record of each definition, whatever its age: the
-// checker goes on from there.
-const pruneSQL = `
-DELETE FROM cron_records r
- WHERE slot < clock_timestamp() - interval '10 minutes'
-   AND slot < (SELECT max(slot) FROM cron_records WHERE cron_id = r.cron_id)`
-
-func (c *maintenance) prune(ctx context.Context) error {
-	if _, err := c.pool.Exec(ctx, pruneSQL); err != nil {
-		return fmt.Errorf("delete old cron records: %w", err)
-	}
-	return nil
 }

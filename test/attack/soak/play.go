@@ -121,6 +121,7 @@ func (s *stage) startFleet(ctx context.Context, broken context.CancelCauseFunc) 
 		"WORKER_CONCURRENCY": concurrency,
 		"HANDLERS_FILE":      handlersFile,
 		"PORT":               "0",
+		"CRON_RECORDS_FOR":   "10m",
 		"LOG_LEVEL":          "warn", // a line per event would fill the disk in a day
 	})
 	s.heard = &listener{ledger: s.ledger}
