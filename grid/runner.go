@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -67,7 +68,7 @@ type Runner struct {
 	db      eventqueue.DB
 	outputs outputs
 	config  Config
-	swept   bool // a program that Register was called with runs a Sweeper
+	swept   []program // that run a Sweeper
 }
 
 // NewRunner makes a Runner. db (usually a pool) must be on the queue's database. The
@@ -88,9 +89,10 @@ type Handlers interface {
 	RegisterOn(canvas eventqueue.CanvasID, key eventqueue.HandlerKey, h eventqueue.Handler, policy eventqueue.Policy) error
 }
 
-// partRunner is a program that runs more than its worker, as a *service.Service does.
-type partRunner interface {
+// program is one that runs more than its worker, as a *service.Service does.
+type program interface {
 	AddPart(name string, run func(ctx context.Context) error)
+	Logger() *zap.Logger
 }
 
 // Register adds grids to the handlers of a worker: each for its canvas, or for all
@@ -100,13 +102,13 @@ type partRunner interface {
 //
 // A *service.Service also runs a [Sweeper] from then on. In another program, run one yourself.
 func (r *Runner) Register(handlers Handlers, grids ...*Grid) error {
-	if parts, ok := handlers.(partRunner); ok && !r.swept {
-		sweeper, err := NewSweeper(r.db, SweeperConfig{Schema: r.config.Schema, Logger: r.config.Logger})
+	if p, ok := handlers.(program); ok && !slices.Contains(r.swept, p) {
+		sweeper, err := NewSweeper(r.db, SweeperConfig{Schema: r.config.Schema, Logger: p.Logger()})
 		if err != nil {
 			return err
 		}
-		parts.AddPart("sweeper of grids", sweeper.Run)
-		r.swept = true
+		p.AddPart("sweeper of grids", sweeper.Run)
+		r.swept = append(r.swept, p)
 	}
 	var failed []error
 	for _, g := range grids {
