@@ -231,8 +231,9 @@ func writeAudit(ctx context.Context, tx pgsession.DB, by audit.Actor, action str
 	return audit.Write(ctx, tx, by, audit.Change{Action: action, Canvas: op.Change.Filter.Canvas, Target: target(op), After: after})
 }
 
+// The lease stays: a piece may be under way, which whoever resumes the operation has to count.
 const stopSQL = `
-UPDATE bulk_operations o SET state = 'stopped', ended_at = clock_timestamp(), lease = NULL
+UPDATE bulk_operations o SET state = 'stopped', ended_at = clock_timestamp()
 WHERE o.id = $1 AND o.state IN ('counted', 'running')
 RETURNING ` + operationColumns
 

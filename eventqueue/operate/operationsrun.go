@@ -167,17 +167,16 @@ func (o *Operations) workOn(ctx context.Context, t *taken) error {
 		return errors.Join(err, o.failed(ctx, t))
 	}
 	for ended := false; !ended; {
-		if ctx.Err() != nil || time.Since(began) > slice {
-			return o.release(ctx, t)
-		}
-		if t.ahead > replayAhead {
-			return o.release(ctx, t)
+		if ctx.Err() != nil || time.Since(began) > slice || t.ahead > replayAhead {
+			return o.release(ctx, t, false)
 		}
 		ended, err = o.page(ctx, t, w)
-		if errors.Is(err, errLost) {
+		switch {
+		case errors.Is(err, errLost):
 			return nil
-		}
-		if err != nil && ctx.Err() == nil {
+		case err != nil && ctx.Err() != nil:
+			return o.release(ctx, t, true)
+		case err != nil:
 			return errors.Join(err, o.failed(ctx, t))
 		}
 	}
@@ -282,13 +281,15 @@ func (o *Operations) report(ctx context.Context, t *taken) error {
 	return nil
 }
 
-const releaseSQL = `UPDATE bulk_operations SET lease = NULL, leased_until = clock_timestamp() + $3::interval WHERE id = $1 AND lease = $2`
+const releaseSQL = `
+UPDATE bulk_operations SET lease = CASE WHEN $4 THEN lease END, leased_until = clock_timestamp() + $3::interval WHERE id = $1 AND lease = $2`
 
-// release leaves an operation to whoever takes it next; a replay when what it has emitted comes to its end.
-func (o *Operations) release(ctx context.Context, t *taken) error {
+// release leaves an operation to whoever takes it next; a replay when what it has emitted comes to its end. After a
+// piece that was cut off the lease stays, so that whoever goes on counts again.
+func (o *Operations) release(ctx context.Context, t *taken, cut bool) error {
 	ctx, cancel := beyond(ctx)
 	defer cancel()
-	_, err := o.pool.Exec(ctx, releaseSQL, [16]byte(t.ID), [16]byte(t.lease), max(0, t.ahead-replayAhead))
+	_, err := o.pool.Exec(ctx, releaseSQL, [16]byte(t.ID), [16]byte(t.lease), max(0, t.ahead-replayAhead), cut)
 	return err
 }
 
@@ -305,7 +306,7 @@ func (o *Operations) failed(ctx context.Context, t *taken) error {
 }
 
 const endSQL = `
-UPDATE bulk_operations o SET state = $3, ended_at = clock_timestamp(), lease = NULL, changed = $4, running = $5, busy = $6, refused = $7
+UPDATE bulk_operations o SET state = $3, ended_at = clock_timestamp(), lease = CASE WHEN $3 = 'failed' THEN lease END, changed = $4, running = $5, busy = $6, refused = $7
 WHERE o.id = $1 AND o.lease = $2 AND o.state = 'running'
 RETURNING ` + operationColumns
 

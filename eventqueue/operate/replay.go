@@ -161,8 +161,14 @@ func (o *Operations) Await(ctx context.Context, id uuid.UUID, progress func(op O
 			o.log.Warn("could not work on the bulk operation; trying again", zap.Error(err))
 		}
 		op, err := o.Get(ctx, id)
-		if err != nil || op.State != OperationRunning {
+		switch {
+		case errors.Is(err, ErrUnknownOperation) || sqlstate.Refused(err) || err == nil && op.State != OperationRunning:
 			return op, err
+		case err != nil: // as during a failover
+			if err := o.sleep(ctx, awaitEvery); err != nil {
+				return op, err
+			}
+			continue
 		}
 		progress(op)
 		if worked {
