@@ -229,11 +229,18 @@ func (f *facts) behind() Reason {
 		fmt.Sprintf("It runs when those before it have ended; to see why they have not: eventctl explain %s", g.Next)}
 }
 
+// longTransaction is longer than any transaction of the queue takes: a worker that claims or completes the event
+// has ended its own by then.
+const longTransaction = 10 * time.Second
+
 // written is for an event whose row another transaction has locked.
 func (f *facts) written() Reason {
 	w, e := f.writer, f.shown.Queued
 	who := fmt.Sprintf("The session %d", w.pid)
-	remedy := fmt.Sprintf("It runs when that transaction has ended; to see what it does: SELECT * FROM pg_stat_activity WHERE pid = %d; to end it: SELECT pg_terminate_backend(%d)", w.pid, w.pid)
+	remedy := fmt.Sprintf("It runs when that transaction has ended; to see what it does: SELECT * FROM pg_stat_activity WHERE pid = %d", w.pid)
+	if w.since != nil && e.AsOf.Sub(*w.since) > longTransaction {
+		remedy += fmt.Sprintf("; to end it: SELECT pg_terminate_backend(%d)", w.pid)
+	}
 	if w.pid == 0 {
 		who, remedy = "A prepared transaction", "It runs when that transaction has ended: see pg_prepared_xacts, and COMMIT PREPARED or ROLLBACK PREPARED."
 	}

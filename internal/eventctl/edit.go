@@ -12,7 +12,7 @@ import (
 	"eventsv2/eventqueue/operate"
 )
 
-// editFlags describe a operate.Edit.
+// editFlags describe an operate.Edit.
 type editFlags struct {
 	cmd                      *cobra.Command
 	value, delay, delayUntil string

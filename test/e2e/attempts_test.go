@@ -66,7 +66,7 @@ func (r *rig) testWhyAnEventRetries() {
 	holder.Kill()
 	holder.wait()
 	says("a killed worker is dead", []string{host, "dead"}, "worker", "list")
-	says("the holder is dead", []string{"held by", "that worker is dead"}, "show", id)
+	says("the holder is dead", []string{"held by", "which is dead", "no longer runs"}, "show", id)
 
 	next := r.start("worker", map[string]string{"LOCK_TIMEOUT": "10h"})
 	next.await("worker started")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -126,7 +127,7 @@ func (r *rig) emitEverywhere(ctx context.Context, s *service.Service, schema pgs
 	_, err := s.Emit(ctx, greet("Emit"))
 	must(err)
 	unique := greet("a unique key")
-	unique.UniqueKey = "once"
+	unique.UniqueKey, unique.UniqueFor = "once", time.Hour // its first event may have ended before the second is emitted
 	for range 2 {
 		_, err = s.EmitMany(ctx, []eventqueue.NewEvent{unique})
 		must(err)
