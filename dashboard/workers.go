@@ -2,8 +2,10 @@ package dashboard
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/internal/view"
@@ -13,6 +15,24 @@ import (
 type workerRow struct {
 	view.Worker
 	Held *inspect.Held // nil: nothing that is known to have begun
+}
+
+// Handled says how many handlers the worker has, and for which canvases.
+func (w workerRow) Handled() string {
+	onOne := 0
+	for _, h := range w.Handlers {
+		if h.Canvas != nil {
+			onOne++
+		}
+	}
+	var parts []string
+	if everywhere := len(w.Handlers) - onOne; everywhere > 0 {
+		parts = append(parts, fmt.Sprint(everywhere, " on every canvas"))
+	}
+	if onOne > 0 {
+		parts = append(parts, fmt.Sprint(onOne, " on one"))
+	}
+	return strings.Join(parts, ", ")
 }
 
 type workersData struct {
