@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 // No seed breaks a promise. The command simulate runs more of them, without the race detector five times as fast.
 func TestSeeds(t *testing.T) {
 	t.Parallel()
-	for seed := uint64(3); seed <= 6; seed++ {
+	for seed := uint64(4); seed <= 5; seed++ {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			t.Parallel()
 			judge(t, sim.Run(t, seed))
