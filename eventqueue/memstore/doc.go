@@ -1,7 +1,7 @@
 // Package memstore is the queue's database within one process: it implements
 // [eventqueue.EmitStore], [minutes.Store], [worker.Store], [maintenance.RelayStore],
 // [maintenance.UniqueStore], [maintenance.WaitingStore], [operate.RuleStore],
-// [operate.RateStore] and [operate.ChangeStore] without Postgres. It serves unit tests of handlers and simulations.
+// [operate.RateStore] and [operate.ChangeStore] without Postgres. It serves unit tests of handlers.
 //
 // # Use
 //

@@ -25,8 +25,7 @@ type Edit struct {
 	// DelayUntil is the same as a time; zero leaves it.
 	DelayUntil time.Time
 	// Of is what the event has to have for the edit to be made, so that nobody writes over what somebody else has written
-	// meanwhile; nil: whatever it has. The result of an event that has something else is ChangeOutdated, or of a retry
-	// ChangeOutdated.
+	// meanwhile; nil: whatever it has. The result of an event that has something else is ChangeOutdated.
 	Of *Content
 }
 
