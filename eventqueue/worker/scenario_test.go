@@ -312,7 +312,7 @@ func (s *scenario) await(t *testing.T, name string, label machine.Label) string 
 				continue
 			}
 			n++
-			again := out.Label == machine.DelayNotYet && out.Label == last // an emit that was slow notifies once more
+			again := out.Label == last && last == machine.DelayNotYet // an emit that was slow notifies once more
 			last = out.Label
 			if n <= s.shown[name] || again {
 				continue
