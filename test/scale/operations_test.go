@@ -62,7 +62,7 @@ func TestOperations(t *testing.T) {
 			r.Emit(r.Copies(10)...)
 		}
 	})
-	t.Cleanup(func() { stop(); emitters.Wait() })
+	defer func() { stop(); emitters.Wait() }() // before the test's context ends, which an emit under way would fail with
 	operations, err := operate.NewOperations(pgstore.New(m.pool(t, url)), r.Queue, testenv.Logger(t))
 	if err != nil {
 		t.Fatal(err)
