@@ -171,7 +171,7 @@ lint: $(GOLANGCI) ## the linters; they also hold the direction of dependencies
 	@set -e; for dir in . bench test/attack test/deploycheck; do \
 		echo "$$dir: go mod tidy, golangci-lint"; (cd $$dir && go mod tidy -diff && $(GOLANGCI) run --allow-parallel-runners ./...); \
 	done
-	@go test ./test/walls -run TestWalls
+	@go test ./test/walls -run TestLinterRefusesForbiddenImports
 
 $(GOLANGCI):
 	GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
@@ -189,7 +189,7 @@ $(GOTESTSUM):
 golden: services ## write the golden files anew; read the difference before you commit it
 	go test ./eventqueue/machine ./internal/setup ./internal/eventctl ./test/walls -update
 	cd bench && go test ./report -update
-	go run ./test/withservices -- go test ./eventqueue/worker -run TestScenarios -rewrite
+	go run ./test/withservices -- go test ./eventqueue/worker -run TestScenariosMatchTheirScripts -rewrite
 
 # Postgres comes from the first that is there: DATABASE_URL, binaries, Docker. On Debian and
 # Ubuntu as root the distribution's packages are installed where there is neither.

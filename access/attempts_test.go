@@ -9,7 +9,7 @@ import (
 	"eventsv2/access"
 )
 
-func TestAttempts(t *testing.T) {
+func TestRepeatedWrongTokensWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := access.NewAttempts()

@@ -106,8 +106,8 @@ func (i *issuer) claims(others ...any) map[string]any {
 	return claims
 }
 
-// TestIssuers lets in whom an issuer vouches for, and nobody else.
-func TestIssuers(t *testing.T) {
+// TestIssuersAdmitOnlyTheIdentitiesTheyVouchFor lets in whom an issuer vouches for, and nobody else.
+func TestIssuersAdmitOnlyTheIdentitiesTheyVouchFor(t *testing.T) {
 	t.Parallel()
 	from, tokens, ctx := newIssuer(t), access.NewTokens("", testenv.Pool(t)), testenv.Context(t)
 	file := fmt.Sprintf(`
@@ -177,8 +177,8 @@ issuers:
 	}
 }
 
-// TestIssuerThatIsDown is no refusal: who asks has to come again.
-func TestIssuerThatIsDown(t *testing.T) {
+// TestIssuerOutageIsNoWrongToken is no refusal: who asks has to come again.
+func TestIssuerOutageIsNoWrongToken(t *testing.T) {
 	t.Parallel()
 	from := newIssuer(t)
 	from.down.Store(true)
@@ -194,8 +194,8 @@ func TestIssuerThatIsDown(t *testing.T) {
 	}
 }
 
-// TestKeysThatCannotBeFetchedRefuseNobody: the proxy's are asked for at the first JWT, and an issuer's again when it has new ones.
-func TestKeysThatCannotBeFetchedRefuseNobody(t *testing.T) {
+// TestUnreachableKeySetKeepsKnownKeys: the proxy's are asked for at the first JWT, and an issuer's again when it has new ones.
+func TestUnreachableKeySetKeepsKnownKeys(t *testing.T) {
 	t.Parallel()
 	from, ctx := newIssuer(t), testenv.Context(t)
 	mappings := []access.Mapping{{Claim: "sub", Values: []string{"7"}, Grant: access.Grant{Verbs: access.Verbs()}}}
@@ -240,8 +240,8 @@ func TestKeysThatCannotBeFetchedRefuseNobody(t *testing.T) {
 	}
 }
 
-// TestIssuersThatAreDownKeepNobodyElsesOut: who comes by another one is let in, and what is no JWT is refused.
-func TestIssuersThatAreDownKeepNobodyElsesOut(t *testing.T) {
+// TestIssuerOutageDelaysNoOtherIssuer: who comes by another one is let in, and what is no JWT is refused.
+func TestIssuerOutageDelaysNoOtherIssuer(t *testing.T) {
 	t.Parallel()
 	down, up, ctx := newIssuer(t), newIssuer(t), testenv.Context(t)
 	down.down.Store(true)
@@ -275,8 +275,8 @@ func TestIssuersThatAreDownKeepNobodyElsesOut(t *testing.T) {
 	}
 }
 
-// TestJWTsBoundWhatTheyLetIn: a stream ends with them, and so do tokens, unless the file lets these last for longer.
-func TestJWTsBoundWhatTheyLetIn(t *testing.T) {
+// TestJWTIdentityEndsWithItsToken: a stream ends with them, and so do tokens, unless the file lets these last for longer.
+func TestJWTIdentityEndsWithItsToken(t *testing.T) {
 	t.Parallel()
 	from, ctx := newIssuer(t), testenv.Context(t)
 	for file, tokensFor := range map[string]time.Duration{"": 0, "tokens_for: 720h,": 720 * time.Hour} {
@@ -291,8 +291,8 @@ func TestJWTsBoundWhatTheyLetIn(t *testing.T) {
 	}
 }
 
-// TestAccessFile reports each mistake with its line.
-func TestAccessFile(t *testing.T) {
+// TestAccessFileReportsEachMistakeWithItsLine reports each mistake with its line.
+func TestAccessFileReportsEachMistakeWithItsLine(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"issuers: 7":    "line 1: issuers: is",

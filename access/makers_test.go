@@ -112,7 +112,7 @@ func TestTokensEndNoLaterThanTheirMakers(t *testing.T) {
 	}
 }
 
-func TestTokensAreRevokedWithTheirMakers(t *testing.T) {
+func TestRevokingATokenRevokesTokensItMade(t *testing.T) {
 	t.Parallel()
 	m, log := newMakers(t)
 	root := m.first(0)
@@ -142,7 +142,7 @@ func TestTokensAreRevokedWithTheirMakers(t *testing.T) {
 	}
 }
 
-func TestRevocationEndsTokensThatAreBeingMade(t *testing.T) {
+func TestRevocationReachesTokensBeingMade(t *testing.T) {
 	t.Parallel()
 	m, _ := newMakers(t)
 	for range 20 {
@@ -174,7 +174,7 @@ func TestRevocationEndsTokensThatAreBeingMade(t *testing.T) {
 	}
 }
 
-func TestTokensOfOneOriginAreBounded(t *testing.T) {
+func TestTokensOfOneOriginAreLimited(t *testing.T) {
 	t.Parallel()
 	m, _ := newMakers(t)
 	root := m.first(0)
@@ -228,7 +228,7 @@ func TestGrantsNameABoundedNumberOfCanvases(t *testing.T) {
 	}
 }
 
-func TestAuditTellsActorsOfOneNameApart(t *testing.T) {
+func TestAuditDistinguishesActorsOfTheSameName(t *testing.T) {
 	t.Parallel()
 	m, log := newMakers(t)
 	real, imitation := m.first(0), m.first(0)

@@ -10,9 +10,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestSessions has a session let in whom its token lets in, in every program with the key, until the session
+// TestSessionsEndWithTheirToken has a session let in whom its token lets in, in every program with the key, until the session
 // or the token ends.
-func TestSessions(t *testing.T) {
+func TestSessionsEndWithTheirToken(t *testing.T) {
 	t.Parallel()
 	pool, ctx := testenv.Pool(t), testenv.Context(t)
 	tokens := access.NewTokens("", pool)

@@ -25,8 +25,8 @@ var (
 	ada     = audit.Actor{Name: "os:ada", Source: "here", Via: "test"}
 )
 
-// TestTokens follows a token from its creation to its end, and has each step in the audit log.
-func TestTokens(t *testing.T) {
+// TestTokensAreAuditedFromCreationToEnd follows a token from its creation to its end, and has each step in the audit log.
+func TestTokensAreAuditedFromCreationToEnd(t *testing.T) {
 	t.Parallel()
 	pool, ctx := testenv.Pool(t), testenv.Context(t)
 	tokens := access.NewTokens("", pool)
@@ -78,8 +78,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestATokenUnlessThereIsOne is created once while it is valid, by however many at once, and again after its end.
-func TestATokenUnlessThereIsOne(t *testing.T) {
+// TestEnsureCreatesOneTokenWhileItIsValid is created once while it is valid, by however many at once, and again after its end.
+func TestEnsureCreatesOneTokenWhileItIsValid(t *testing.T) {
 	t.Parallel()
 	pool, ctx := testenv.Pool(t), testenv.Context(t)
 	tokens := access.NewTokens("", pool)
@@ -142,8 +142,8 @@ func TestATokenUnlessThereIsOne(t *testing.T) {
 	}
 }
 
-// TestTokensThatLetNobodyIn are refused alike, whatever is wrong with them.
-func TestTokensThatLetNobodyIn(t *testing.T) {
+// TestUnusableTokensAreRefused are refused alike, whatever is wrong with them.
+func TestUnusableTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	pool, ctx := testenv.Pool(t), testenv.Context(t)
 	tokens := access.NewTokens("", pool)
@@ -182,8 +182,8 @@ func TestTokensThatLetNobodyIn(t *testing.T) {
 	}
 }
 
-// TestLoopback lets the machine itself in, and nobody else, for as long as no access is configured.
-func TestLoopback(t *testing.T) {
+// TestLoopbackIsAdmittedWhileNoAccessIsConfigured lets the machine itself in, and nobody else, for as long as no access is configured.
+func TestLoopbackIsAdmittedWhileNoAccessIsConfigured(t *testing.T) {
 	t.Parallel()
 	pool, ctx := testenv.Pool(t), testenv.Context(t)
 	tokens := access.NewTokens("", pool)
@@ -255,8 +255,8 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// TestTokensMadeByTokensDoNotStandForAScripts: whoever administers one canvas could give theirs any name.
-func TestTokensMadeByTokensDoNotStandForAScripts(t *testing.T) {
+// TestTokensMadeByTokensDoNotReplaceAScriptsToken: whoever administers one canvas could give theirs any name.
+func TestTokensMadeByTokensDoNotReplaceAScriptsToken(t *testing.T) {
 	t.Parallel()
 	m, _ := newMakers(t)
 	m.child(m.first(0)) // its name is made
@@ -268,8 +268,8 @@ func TestTokensMadeByTokensDoNotStandForAScripts(t *testing.T) {
 	}
 }
 
-// TestGrants decides without a database.
-func TestGrants(t *testing.T) {
+// TestGrantsDecideWithoutADatabase decides without a database.
+func TestGrantsDecideWithoutADatabase(t *testing.T) {
 	t.Parallel()
 	identity := access.Identity{Grants: []access.Grant{
 		{Verbs: []access.Verb{access.Read}},
@@ -302,8 +302,8 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// TestLimiter has keys not take from each other.
-func TestLimiter(t *testing.T) {
+// TestLimiterKeysAreIndependent has keys not take from each other.
+func TestLimiterKeysAreIndependent(t *testing.T) {
 	t.Parallel()
 	limiter := access.NewLimiter(1.0/3600, 2)
 	for range 2 {

@@ -57,9 +57,9 @@ func TestParseTTL(t *testing.T) {
 	}
 }
 
-// TestTTLComesBack: what String writes is read as the same, and nothing that is read
+// TestTTLSurvivesARoundTrip: what String writes is read as the same, and nothing that is read
 // makes ParseTTL panic or answer with what is not valid.
-func TestTTLComesBack(t *testing.T) {
+func TestTTLSurvivesARoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		ttl := TTL(rapid.Int64Range(0, math.MaxInt64/1_000_000).Draw(t, "ttl")) * TTL(time.Millisecond)
@@ -73,7 +73,7 @@ func TestTTLComesBack(t *testing.T) {
 	})
 }
 
-func TestConfigReads(t *testing.T) {
+func TestConfigIsReadFromYAMLAndJSON(t *testing.T) {
 	t.Parallel()
 	type settings struct {
 		Cleanup Config  `json:"cleanup" yaml:"cleanup"`
@@ -105,7 +105,7 @@ func TestConfigReads(t *testing.T) {
 	}
 }
 
-func TestConfigRefuses(t *testing.T) {
+func TestInvalidConfigIsRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`{}`:                                `key is missing`,

@@ -66,10 +66,10 @@ func (r *rig) stage(topic string) (key Key, check func()) {
 	}
 }
 
-// TestKilledAfterEachStep kills the first run after every step that it has and the
+// TestCrashAfterAnyStepLeavesNothingBehind kills the first run after every step that it has and the
 // second one after every step of its own; then a third finishes. In the end
 // there is one new message, sent once, the old ones are gone, and nothing else is.
-func TestKilledAfterEachStep(t *testing.T) {
+func TestCrashAfterAnyStepLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	twice, died := 0, true
@@ -101,9 +101,9 @@ func TestKilledAfterEachStep(t *testing.T) {
 	}
 }
 
-// TestKilledForGood kills the only run after every step, and has the event end
+// TestNextEventCleansUpAfterAKilledRun kills the only run after every step, and has the event end
 // there. The next event of the key finds what it has left.
-func TestKilledForGood(t *testing.T) {
+func TestNextEventCleansUpAfterAKilledRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	died := true
@@ -122,10 +122,10 @@ func TestKilledForGood(t *testing.T) {
 	}
 }
 
-// TestKilledBesideAnother: while the killed event waits for its retry, another one
+// TestCrashBesideAnotherEventLeavesNothingBehind: while the killed event waits for its retry, another one
 // publishes. It leaves what the first has begun alone, whatever that is; and the
 // first does not delete what is newer than its own message.
-func TestKilledBesideAnother(t *testing.T) {
+func TestCrashBesideAnotherEventLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	died := true

@@ -21,8 +21,8 @@ func keyOf(t testing.TB, config Config, inputs map[string]any) Key {
 	return key
 }
 
-// TestKeyOfTheChosenInputs: in any order, once or more, and of no others.
-func TestKeyOfTheChosenInputs(t *testing.T) {
+// TestKeyHasTheChosenInputsOnly: in any order, once or more, and of no others.
+func TestKeyHasTheChosenInputsOnly(t *testing.T) {
 	t.Parallel()
 	inputs := map[string]any{"target": "anna", "channel": map[string]any{"b": 1, "a": []int{2}}, "issues": []string{"never the same"}}
 	of := func(names ...string) Key { return keyOf(t, Config{Key: "todo", Inputs: names}, inputs) }
@@ -53,7 +53,7 @@ func TestKeyOfTheChosenInputs(t *testing.T) {
 	}
 }
 
-func TestKeyRefuses(t *testing.T) {
+func TestKeyOfUnusableInputsIsRefused(t *testing.T) {
 	t.Parallel()
 	inputs := map[string]any{"target": "anna", "channel": "#dev", "callback": func() {}, "torn": "a\xff", "fffd": "a\uFFFD", "half": json.RawMessage(`"\ud800"`)}
 	for name, want := range map[string]string{
@@ -114,9 +114,9 @@ var alikes = []struct {
 	{names: []string{"b"}, inputs: map[string]any{"b": 1}},
 }
 
-// TestKeysDoNotRunTogether: parts and inputs that read the same one after the
+// TestDifferentKeysNeverCollide: parts and inputs that read the same one after the
 // other are different keys, as text too.
-func TestKeysDoNotRunTogether(t *testing.T) {
+func TestDifferentKeysNeverCollide(t *testing.T) {
 	t.Parallel()
 	seen, texts := map[Key]int{}, map[string]int{}
 	for i, c := range alikes {
@@ -137,8 +137,8 @@ func TestKeysDoNotRunTogether(t *testing.T) {
 	}
 }
 
-// TestInputsDoNotRunTogether: the hash is the same exactly when the inputs are.
-func TestInputsDoNotRunTogether(t *testing.T) {
+// TestDifferentInputsNeverCollide: the hash is the same exactly when the inputs are.
+func TestDifferentInputsNeverCollide(t *testing.T) {
 	t.Parallel()
 	all := []string{"a", "ab", "b", "c"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -13,10 +13,10 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestManyAtOnce: events of one key and of others publish at the same time. No
+// TestConcurrentPublicationsDeleteEachMessageOnce: events of one key and of others publish at the same time. No
 // message is deleted twice, none is without its cleanup, and the next event of a
 // key leaves its own message alone.
-func TestManyAtOnce(t *testing.T) {
+func TestConcurrentPublicationsDeleteEachMessageOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	keys := make([]Key, 3)
@@ -58,9 +58,9 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestAClaimThatWasWaitedFor: while an event waits for a row that another one is
+// TestPublicationWaitsForAConcurrentClaim: while an event waits for a row that another one is
 // claiming, that other event is too new for its snapshot, and has the row still.
-func TestAClaimThatWasWaitedFor(t *testing.T) {
+func TestPublicationWaitsForAConcurrentClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	key := keyOf(t, Config{Key: "k"}, nil)
@@ -96,9 +96,9 @@ UPDATE cleanups SET cleaned_by = newer.id FROM newer`
 	r.wantTexts(key, "old", "new")
 }
 
-// TestAFailedDeletionIsTriedAgain, by the next event, and keeps nobody from
+// TestFailedDeletionIsTriedAgain, by the next event, and keeps nobody from
 // publishing, however many fail; what was not tried comes before what was.
-func TestAFailedDeletionIsTriedAgain(t *testing.T) {
+func TestFailedDeletionIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	key := keyOf(t, Config{Key: "k"}, nil)
@@ -126,9 +126,9 @@ func TestAFailedDeletionIsTriedAgain(t *testing.T) {
 	r.wantRows(key)
 }
 
-// TestADeletionThatHangs leaves the rest of the handler's time; one that ends with it
+// TestHangingDeletionLeavesTimeForTheRest leaves the rest of the handler's time; one that ends with it
 // ends the run, before anything is published.
-func TestADeletionThatHangs(t *testing.T) {
+func TestHangingDeletionLeavesTimeForTheRest(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	key := keyOf(t, Config{Key: "k"}, nil)
@@ -153,8 +153,8 @@ func TestADeletionThatHangs(t *testing.T) {
 	r.wantTexts(key, "old", "new")
 }
 
-// TestSentAsTheTimeRanOut: what was sent is remembered.
-func TestSentAsTheTimeRanOut(t *testing.T) {
+// TestPublicationSentAtTheDeadlineIsRecorded: what was sent is remembered.
+func TestPublicationSentAtTheDeadlineIsRecorded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	key := keyOf(t, Config{Key: "k"}, nil)
@@ -171,9 +171,9 @@ func TestSentAsTheTimeRanOut(t *testing.T) {
 	r.wantRows(key)
 }
 
-// TestAStaleRunSendsNothing (I5), and deletes nothing; what it had sent already is
+// TestStaleRunSendsNothing (I5), and deletes nothing; what it had sent already is
 // remembered beside what its successor has.
-func TestAStaleRunSendsNothing(t *testing.T) {
+func TestStaleRunSendsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	publications := NewPublications(r.pool)
@@ -206,9 +206,9 @@ func TestAStaleRunSendsNothing(t *testing.T) {
 	r.wantTexts(key, "last")
 }
 
-// TestAnEventPublishesOnce for each key, whatever happens to it, and whatever
+// TestEventPublishesOnce for each key, whatever happens to it, and whatever
 // others do meanwhile, until it has ended.
-func TestAnEventPublishesOnce(t *testing.T) {
+func TestEventPublishesOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	publications := NewPublications(r.pool)
@@ -235,8 +235,8 @@ func TestAnEventPublishesOnce(t *testing.T) {
 	r.wantTexts(other, "once")
 }
 
-// TestAnErrorOfSend is the caller's to see, and the next run knows of it.
-func TestAnErrorOfSend(t *testing.T) {
+// TestSendErrorIsReturnedAndRecorded is the caller's to see, and the next run knows of it.
+func TestSendErrorIsReturnedAndRecorded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	key := keyOf(t, Config{Key: "k"}, nil)
@@ -269,8 +269,8 @@ func TestAnErrorOfSend(t *testing.T) {
 	}
 }
 
-// TestATTL: what has not expired by the database's clock stays.
-func TestATTL(t *testing.T) {
+// TestUnexpiredPublicationStays: what has not expired by the database's clock stays.
+func TestUnexpiredPublicationStays(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	key := keyOf(t, Config{Key: "k"}, nil)
@@ -290,10 +290,10 @@ func TestATTL(t *testing.T) {
 	r.wantRows(key)
 }
 
-// TestAnEventThatComesBack: an operator has an event that failed retried, while
+// TestRetriedEventHasItsIntentAgain: an operator has an event that failed retried, while
 // another one is cleaning up its intent. It has the intent again, and what it
 // sends then is found after a crash.
-func TestAnEventThatComesBack(t *testing.T) {
+func TestRetriedEventHasItsIntentAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	key := keyOf(t, Config{Key: "k"}, nil)
@@ -319,8 +319,8 @@ func TestAnEventThatComesBack(t *testing.T) {
 	r.wantRows(key)
 }
 
-// TestNoDataIsData: a publication may need nothing to be deleted by.
-func TestNoDataIsData(t *testing.T) {
+// TestPublicationMayNeedNoData: a publication may need nothing to be deleted by.
+func TestPublicationMayNeedNoData(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	key := keyOf(t, Config{Key: "k"}, nil)
@@ -368,8 +368,8 @@ func TestMistakesAreReported(t *testing.T) {
 	}
 }
 
-// TestWithoutPostgres nothing is sent, and the error says what could not be done.
-func TestWithoutPostgres(t *testing.T) {
+// TestNothingIsSentWithoutPostgres nothing is sent, and the error says what could not be done.
+func TestNothingIsSentWithoutPostgres(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	key := keyOf(t, Config{Key: "k"}, nil)

@@ -31,9 +31,9 @@ func (r *rig) expired(key Key) (data []string) {
 	return data
 }
 
-// TestStore: what is put is listed for its key only (I16), expires by its ttl, and
+// TestStoreListsExpiresAndDeletesByKey: what is put is listed for its key only (I16), expires by its ttl, and
 // is deleted once and for all.
-func TestStore(t *testing.T) {
+func TestStoreListsExpiresAndDeletesByKey(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	key := keyOf(t, Config{Key: "k"}, nil)
@@ -98,8 +98,8 @@ func TestListExpiredLeavesOut(t *testing.T) {
 	}
 }
 
-// TestStoreInATransaction: what is put and deleted in one that is rolled back is not.
-func TestStoreInATransaction(t *testing.T) {
+// TestStoreWritesInTheCallersTransaction: what is put and deleted in one that is rolled back is not.
+func TestStoreWritesInTheCallersTransaction(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	key := keyOf(t, Config{Key: "k"}, nil)
@@ -128,7 +128,7 @@ func TestStoreInATransaction(t *testing.T) {
 	}
 }
 
-func TestStoreRefuses(t *testing.T) {
+func TestStoreRefusesInvalidEntries(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	key := keyOf(t, Config{Key: "k"}, nil)

@@ -82,10 +82,10 @@ func (r *rig) work() *eventqueue.Queue {
 	return queue
 }
 
-// TestReportsOfAWorker: a worker runs reports for two people on two canvases. Each
+// TestWorkerReportsPublications: a worker runs reports for two people on two canvases. Each
 // run fails or panics at another place before it is through; in the end each person has
 // the last report, and no other.
-func TestReportsOfAWorker(t *testing.T) {
+func TestWorkerReportsPublications(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	queue := r.work()

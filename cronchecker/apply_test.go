@@ -15,9 +15,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestApplyMakesTheListSo: what differs is added, changed and, with Prune, removed, on the canvases of the list only; again, nothing
+// TestApplyMakesDefinitionsMatchTheList: what differs is added, changed and, with Prune, removed, on the canvases of the list only; again, nothing
 // differs (I14). A list with a mistake changes nothing, and in a transaction that is rolled back nothing is left.
-func TestApplyMakesTheListSo(t *testing.T) {
+func TestApplyMakesDefinitionsMatchTheList(t *testing.T) {
 	t.Parallel()
 	ctx, pool := testenv.Context(t), testenv.Pool(t)
 	definitions := cronchecker.NewDefinitions(pool)

@@ -154,8 +154,8 @@ func TestRunCatchesUpAtOnce(t *testing.T) {
 	})
 }
 
-// TestCheckKeepsBrokenDefinitionsApart (I15).
-func TestCheckKeepsBrokenDefinitionsApart(t *testing.T) {
+// TestBrokenDefinitionStopsNoOther (I15).
+func TestBrokenDefinitionStopsNoOther(t *testing.T) {
 	t.Parallel()
 	logs, observed := observer.New(zap.ErrorLevel)
 	store := &memory{}
@@ -185,7 +185,7 @@ func TestCheckKeepsBrokenDefinitionsApart(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRefusesInvalidConfig(t *testing.T) {
 	t.Parallel()
 	if _, err := New(nil, Config{}); err == nil {
 		t.Error("no store was accepted")

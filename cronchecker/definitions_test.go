@@ -52,8 +52,8 @@ func TestAddAndList(t *testing.T) {
 	}
 }
 
-// TestAddRefuses writes nothing.
-func TestAddRefuses(t *testing.T) {
+// TestInvalidDefinitionIsNotWritten writes nothing.
+func TestInvalidDefinitionIsNotWritten(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	good := NewDefinition{Canvas: canvasA, Name: "report", Schedule: "every day"}
@@ -132,7 +132,7 @@ func TestReplacingByTheSameKeepsWhatIsDue(t *testing.T) {
 	}
 }
 
-func TestSetEnabled(t *testing.T) {
+func TestDisabledDefinitionEmitsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	d := r.add(canvasA, "report", "every day", MissedAll, 72*time.Hour)
@@ -166,8 +166,8 @@ func TestSetEnabled(t *testing.T) {
 	r.wantSlots()
 }
 
-// TestOtherCanvas (I16).
-func TestOtherCanvas(t *testing.T) {
+// TestDefinitionsAreInvisibleToOtherCanvases (I16).
+func TestDefinitionsAreInvisibleToOtherCanvases(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.add(canvasA, "report", "every day", MissedLatest, time.Hour)
@@ -184,7 +184,7 @@ func TestOtherCanvas(t *testing.T) {
 	}
 }
 
-func TestUnknownDefinition(t *testing.T) {
+func TestUnknownDefinitionIsReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.add(canvasA, "report", "every day", MissedAll, 72*time.Hour)
@@ -221,7 +221,7 @@ func TestRemoveTakesTheRecordsAndLeavesTheEvents(t *testing.T) {
 	}
 }
 
-func TestNext(t *testing.T) {
+func TestNextListsFutureSlots(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	d, err := r.definitions.Add(r.ctx, NewDefinition{

@@ -11,7 +11,7 @@ import (
 var canvasA = eventqueue.CanvasID{0xa, 15: 1}
 var canvasB = eventqueue.CanvasID{0xb, 15: 2}
 
-func TestDue(t *testing.T) {
+func TestDueSlotsFollowTheMissedPolicy(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2025, 6, 15, 12, 0, 0, 0, time.UTC)
 	minutes := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
@@ -72,7 +72,7 @@ func TestDueIsBounded(t *testing.T) {
 	}
 }
 
-func TestSlotEvent(t *testing.T) {
+func TestSlotEventNamesDefinitionAndTime(t *testing.T) {
 	t.Parallel()
 	d := Definition{ID: 7, Canvas: canvasA, Name: `daily "report"`, Schedule: "every day", TimeZone: "Europe/Berlin"}
 	at := time.Date(2025, 6, 15, 0, 0, 0, 0, mustParse(t, "every day", "Europe/Berlin").Zone())
@@ -98,7 +98,7 @@ func TestSlotEvent(t *testing.T) {
 	}
 }
 
-func TestParseMissed(t *testing.T) {
+func TestParseMissedAcceptsKnownPolicies(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Missed{"": MissedLatest, "latest": MissedLatest, "all": MissedAll, "none": MissedNone} {
 		if got, err := ParseMissed(text); err != nil || got != want {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-func TestPolicies(t *testing.T) {
+func TestMissedSlotsFollowTheirPolicy(t *testing.T) {
 	t.Parallel()
 	hourly := func(t *testing.T) Schedule { return mustParse(t, "every hour", "") }
 
@@ -59,8 +59,8 @@ func TestPolicies(t *testing.T) {
 	})
 }
 
-// TestCheckAgain (I10): what is recorded is not due again.
-func TestCheckAgain(t *testing.T) {
+// TestRecordedSlotIsNotEmittedAgain (I10): what is recorded is not due again.
+func TestRecordedSlotIsNotEmittedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.add(canvasA, "report", "every day", MissedAll, 100*24*time.Hour)
@@ -72,8 +72,8 @@ func TestCheckAgain(t *testing.T) {
 	}
 }
 
-// TestCheckBeyondTheBatch has more missed slots than a pass takes.
-func TestCheckBeyondTheBatch(t *testing.T) {
+// TestCheckContinuesBeyondOneBatch has more missed slots than a pass takes.
+func TestCheckContinuesBeyondOneBatch(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	d := r.add(canvasA, "tick", "every minute", MissedAll, 2500*time.Minute)
@@ -91,8 +91,8 @@ func TestCheckBeyondTheBatch(t *testing.T) {
 	r.wantSlots(want...)
 }
 
-// TestManyCheckersAtOnce (I10) has eight of them over the same due slots.
-func TestManyCheckersAtOnce(t *testing.T) {
+// TestConcurrentCheckersEmitEachSlotOnce (I10) has eight of them over the same due slots.
+func TestConcurrentCheckersEmitEachSlotOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const crons, hours, checkers = 30, 60, 8
@@ -165,9 +165,9 @@ func TestEmitIsOneTransaction(t *testing.T) {
 	}
 }
 
-// TestCheckLeavesWhatAnotherHolds has a checker that hangs in the middle of a
+// TestCheckSkipsDefinitionsLockedByAnother has a checker that hangs in the middle of a
 // transaction: it keeps its own definition and no other.
-func TestCheckLeavesWhatAnotherHolds(t *testing.T) {
+func TestCheckSkipsDefinitionsLockedByAnother(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	held := r.add(canvasA, "held", "every day", MissedAll, 72*time.Hour)
@@ -291,7 +291,7 @@ func TestCheckAcrossAClockChange(t *testing.T) {
 	}
 }
 
-func TestCheckWithoutDefinitions(t *testing.T) {
+func TestCheckWithoutDefinitionsDoesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	result := r.check()

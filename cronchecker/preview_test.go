@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestPreviewSaysWhatClockChangesDo has the slots of TestScheduleAtClockChanges in words.
-func TestPreviewSaysWhatClockChangesDo(t *testing.T) {
+// TestPreviewNamesEffectsOfClockChanges has the slots of TestScheduleHandlesClockChanges in words.
+func TestPreviewNamesEffectsOfClockChanges(t *testing.T) {
 	t.Parallel()
 	const (
 		berlinSpring, berlinAutumn   = "On 2025-03-30 the clocks go forward from 02:00 to 03:00: ", "On 2025-10-26 the clocks go back from 03:00 to 02:00: "

@@ -9,9 +9,9 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// TestADefinitionWhoseEventIsRefusedCostsItselfOnly (I10, I15): by a trigger or a policy on the events,
+// TestRefusedEventStopsNoOtherDefinition (I10, I15): by a trigger or a policy on the events,
 // for whatever reason. It is named in the log, and emits when it can.
-func TestADefinitionWhoseEventIsRefusedCostsItselfOnly(t *testing.T) {
+func TestRefusedEventStopsNoOtherDefinition(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"23514", "42501"} {
 		t.Run(state, func(t *testing.T) {
@@ -48,8 +48,8 @@ func TestADefinitionWhoseEventIsRefusedCostsItselfOnly(t *testing.T) {
 	}
 }
 
-// TestARefusalOfAllDefinitionsIsAnError, after which a pass comes soon: a right is missing, for example.
-func TestARefusalOfAllDefinitionsIsAnError(t *testing.T) {
+// TestRefusalOfAllDefinitionsIsAnError, after which a pass comes soon: a right is missing, for example.
+func TestRefusalOfAllDefinitionsIsAnError(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.add(canvasA, "report", "every hour", "", 10*time.Hour)

@@ -61,8 +61,8 @@ func TestParseScheduleKeepsTheText(t *testing.T) {
 	}
 }
 
-// TestScheduleNext has the meaning of the text, away from any clock change.
-func TestScheduleNext(t *testing.T) {
+// TestScheduleNextFollowsTheText has the meaning of the text, away from any clock change.
+func TestScheduleNextFollowsTheText(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ text, zone, after, want string }{
 		{"every minute", "", "2025-06-15 10:00:00", "2025-06-15 10:01"},
@@ -114,9 +114,9 @@ func TestScheduleNext(t *testing.T) {
 	}
 }
 
-// TestScheduleAtClockChanges has what the package documentation promises, each
+// TestScheduleHandlesClockChanges has what the package documentation promises, each
 // with the offset that shows which of two equal wall-clock times is meant.
-func TestScheduleAtClockChanges(t *testing.T) {
+func TestScheduleHandlesClockChanges(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		text, zone, from, to string

@@ -52,8 +52,8 @@ func (r *rig) pause(name string, on bool) {
 	}
 }
 
-// TestASlotIsSkippedWhilePaused: it is recorded as skipped, stays without an event when the pause is lifted, and others go on.
-func TestASlotIsSkippedWhilePaused(t *testing.T) {
+// TestSlotIsSkippedWhilePaused: it is recorded as skipped, stays without an event when the pause is lifted, and others go on.
+func TestSlotIsSkippedWhilePaused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	skips := r.skipping("skips", MissedLatest, Skips{SkipIfPaused: true}, 90*time.Second)
@@ -82,8 +82,8 @@ func TestASlotIsSkippedWhilePaused(t *testing.T) {
 	}
 }
 
-// TestASlotIsSkippedWhileAnEarlierOneRuns: while an event of the definition waits or runs, and no more when it has ended.
-func TestASlotIsSkippedWhileAnEarlierOneRuns(t *testing.T) {
+// TestSlotIsSkippedWhileAnEarlierOneRuns: while an event of the definition waits or runs, and no more when it has ended.
+func TestSlotIsSkippedWhileAnEarlierOneRuns(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	d := r.skipping("alone", MissedLatest, Skips{SkipIfRunning: true}, 90*time.Second)
@@ -115,8 +115,8 @@ func TestASlotIsSkippedWhileAnEarlierOneRuns(t *testing.T) {
 	}
 }
 
-// TestOfMissedSlotsOneRuns: of slots that are due together, the first gets an event, and the others come while it waits.
-func TestOfMissedSlotsOneRuns(t *testing.T) {
+// TestOneOfSeveralMissedSlotsRunsAtATime: of slots that are due together, the first gets an event, and the others come while it waits.
+func TestOneOfSeveralMissedSlotsRunsAtATime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	d := r.skipping("alone", MissedAll, Skips{SkipIfRunning: true}, 10*time.Minute)

@@ -99,7 +99,7 @@ func (q *queue) token(name string, grant access.Grant) (access.Token, string) {
 func (q *queue) tokens() *access.Tokens { return access.NewTokens("", q.store.Pool()) }
 
 // A database that does not answer is said to be the cause, within the time that a page may take.
-func TestADatabaseThatHangsLetsNobodyWait(t *testing.T) {
+func TestHangingDatabaseIsReportedInTime(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	_, secret := q.token("nights", access.Grant{Verbs: []access.Verb{access.Read}})
@@ -126,7 +126,7 @@ func TestADatabaseThatHangsLetsNobodyWait(t *testing.T) {
 }
 
 // A token lets in by a session, until that is left or the token is revoked.
-func TestLogIn(t *testing.T) {
+func TestLogInAdmitsUntilTokenOrSessionEnds(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	token, secret := q.token("nights", access.Grant{Verbs: []access.Verb{access.Read}})
@@ -277,7 +277,7 @@ func TestLogInIsLimited(t *testing.T) {
 }
 
 // Whoever may read one canvas sees nothing of another, and a header is as good as a session.
-func TestCanvasesAreApart(t *testing.T) {
+func TestViewerSeesNoOtherCanvas(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	_, own := q.token("theirs", access.Grant{Canvases: []eventqueue.CanvasID{elsewhere}, Verbs: access.Verbs()})
@@ -318,7 +318,7 @@ func TestCanvasesAreApart(t *testing.T) {
 func withoutTimes(page string) string { before, _, _ := strings.Cut(page, "<footer>"); return before }
 
 // Who may read two canvases sees one at a time, and chooses.
-func TestChooseACanvas(t *testing.T) {
+func TestViewerChoosesACanvas(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	grant := access.Grant{Canvases: []eventqueue.CanvasID{elsewhere, seeded.Canvas}, Verbs: []access.Verb{access.Read}}
@@ -329,7 +329,7 @@ func TestChooseACanvas(t *testing.T) {
 }
 
 // Who is let in by the application is let in, and who is not is told so.
-func TestTheApplicationsOwnLogin(t *testing.T) {
+func TestApplicationMayUseItsOwnLogin(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	b := newBrowser(t, q.dashboard(dashboard.Config{Identify: func(r *http.Request) (access.Identity, error) {
@@ -350,7 +350,7 @@ func TestTheApplicationsOwnLogin(t *testing.T) {
 	b.wants(b.get("/login"), http.StatusUnauthorized)
 }
 
-func TestConfigIsChecked(t *testing.T) {
+func TestInvalidConfigIsRefused(t *testing.T) {
 	t.Parallel()
 	store := newQueue(t).store
 	identify := as()

@@ -12,7 +12,7 @@ import (
 
 // The audit page has who changed what, and how it was before and is now; values only for those who may read them, and
 // nothing of another canvas.
-func TestAuditPage(t *testing.T) {
+func TestAuditPageShowsActorAndBothStates(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	b := q.steering(access.Verbs()...)
@@ -44,7 +44,7 @@ func TestAuditPage(t *testing.T) {
 }
 
 // A long log is listed in pages that leave nothing out.
-func TestAuditPages(t *testing.T) {
+func TestAuditPagesLeaveNothingOut(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	q.exec(`INSERT INTO audit_log (actor, source, via, action, canvas_id, target, before, after)

@@ -54,7 +54,7 @@ var changes = map[string]url.Values{
 }
 
 // An event is edited, run now, cancelled, retried and deleted by forms; each is in the audit log.
-func TestChangeAnEvent(t *testing.T) {
+func TestEventCanBeChangedFromItsPage(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	b := q.steering(access.Verbs()...)
@@ -163,7 +163,7 @@ var textarea = regexp.MustCompile(`(?s)<textarea name="(\w+)"[^>]*>\n(.*?)</text
 
 // A form that is sent as it was opened changes nothing, whatever the event has; a mistake is shown in the form that
 // has it, and changes nothing either.
-func TestEditAsItWas(t *testing.T) {
+func TestUnchangedFormChangesNothing(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	b := q.steering(access.Verbs()...)
@@ -209,7 +209,7 @@ func TestEditAsItWas(t *testing.T) {
 }
 
 // Of two who have the form of an event open at once, the second is told that it has changed, and changes nothing.
-func TestNobodyWritesOverAnEdit(t *testing.T) {
+func TestStaleEditIsRefused(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	b := q.steering(access.Verbs()...)
@@ -229,7 +229,7 @@ func TestNobodyWritesOverAnEdit(t *testing.T) {
 }
 
 // The same holds for the form of an event that has ended, also if it changes between the check and the write.
-func TestNobodyRetriesWhatTheyHaveNotSeen(t *testing.T) {
+func TestStaleRetryIsRefused(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	b := q.steering(access.Verbs()...)
@@ -290,7 +290,7 @@ func TestEditWithoutReadingValues(t *testing.T) {
 }
 
 // An event that a worker runs is left alone.
-func TestChangeARunningEvent(t *testing.T) {
+func TestRunningEventCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	b := q.steering(access.Verbs()...)

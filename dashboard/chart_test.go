@@ -10,7 +10,7 @@ import (
 )
 
 // At every width the values stand in the picture, with room for the largest text above their line.
-func TestTheValuesOfAChartAreInThePicture(t *testing.T) {
+func TestChartPictureHasItsValues(t *testing.T) {
 	t.Parallel()
 	const largestText = 20 // as the stylesheet has it for narrow screens
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -32,7 +32,7 @@ func TestTheValuesOfAChartAreInThePicture(t *testing.T) {
 }
 
 // A line is interrupted where its value is not known, and 0 where it is known to be; the legend says what a gap means.
-func TestGapsOfAChart(t *testing.T) {
+func TestChartShowsMinutesWithoutData(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	pending := int64(4)

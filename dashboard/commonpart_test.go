@@ -6,7 +6,7 @@ import (
 )
 
 // The part of an error by which a group is retried is in every error of the group.
-func TestCommonPart(t *testing.T) {
+func TestCommonPartIsInEveryErrorOfTheGroup(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 100)
 	for _, group := range [][]string{

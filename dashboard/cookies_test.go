@@ -48,7 +48,7 @@ func letsIn(t *testing.T, pages http.Handler, path string, secure bool, cookies 
 }
 
 // Over TLS, only a cookie counts that no other host of the domain can set, and nobody who is between browser and server.
-func TestCookiesOverTLSAreOfThisHostAlone(t *testing.T) {
+func TestCookiesOverTLSBelongToOneHost(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	_, secret := q.token("nights", access.Grant{Verbs: access.Verbs()})
@@ -72,7 +72,7 @@ func TestCookiesOverTLSAreOfThisHostAlone(t *testing.T) {
 }
 
 // Of two session cookies, somebody else may have set one.
-func TestTwoSessionCookiesLetNobodyIn(t *testing.T) {
+func TestTwoSessionCookiesAreRefused(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	_, mine := q.token("mine", access.Grant{Verbs: access.Verbs()})
@@ -89,7 +89,7 @@ func TestTwoSessionCookiesLetNobodyIn(t *testing.T) {
 }
 
 // A browser has one cookie of a name for all paths of a host.
-func TestDashboardsOfOneHostHaveCookiesOfTheirOwn(t *testing.T) {
+func TestDashboardsOnOneHostHaveSeparateCookies(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	_, secret := q.token("nights", access.Grant{Verbs: access.Verbs()})
@@ -108,7 +108,7 @@ func TestDashboardsOfOneHostHaveCookiesOfTheirOwn(t *testing.T) {
 }
 
 // The dashboard serves its own stylesheet, script and icon to everybody, and no other file.
-func TestAssetsLeadToNoOtherFile(t *testing.T) {
+func TestAssetPathsReachNoOtherFile(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	for _, prefix := range []string{"", "/q"} {

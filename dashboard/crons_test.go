@@ -29,7 +29,7 @@ func (q *queue) cron(name, schedule string) {
 
 // A definition is shown in words, with the slots that have an event, those that have none, and those to come; it is
 // switched off and on, changed and run now.
-func TestCrons(t *testing.T) {
+func TestCronPageShowsAndChangesDefinitions(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	q.cron("hourly"+script+reversed, "0 * * * *")
@@ -69,7 +69,7 @@ func TestCrons(t *testing.T) {
 }
 
 // The next slots say what the next change of the clock does to them: 02:30 in Berlin is skipped, or comes twice.
-func TestCronsAtAClockChange(t *testing.T) {
+func TestCronPageNamesClockChanges(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	berlin, err := time.LoadLocation("Europe/Berlin")
@@ -84,7 +84,7 @@ func TestCronsAtAClockChange(t *testing.T) {
 }
 
 // Crons are changed by administrators only.
-func TestCronsOfAReader(t *testing.T) {
+func TestReaderCannotChangeCrons(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	q.cron("hourly", "0 * * * *")

@@ -183,7 +183,7 @@ func TestEveryAnswerHasThePolicy(t *testing.T) {
 }
 
 // An empty database says what to do first.
-func TestEmptyPagesSayWhatToDo(t *testing.T) {
+func TestEmptyDatabaseShowsTheFirstSteps(t *testing.T) {
 	t.Parallel()
 	pages := newQueue(t).dashboard(dashboard.Config{})
 	for path, want := range map[string]string{"/": "eventctl emit", "/handlers": "Start a worker", "/events": "Nothing that has not ended matches",

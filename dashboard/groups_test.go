@@ -27,7 +27,7 @@ func (q *queue) keyed(canvas eventqueue.CanvasID, key string, n int) (ids []even
 }
 
 // The page of groups says who is first, why it does not run, and how many wait behind it; and what is used of limits.
-func TestWhoWaitsBehindWhom(t *testing.T) {
+func TestGroupsPageShowsHeadAndWaitingEvents(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	ctx, ship := testenv.Context(t), eventqueue.Scope{Canvas: seeded.Canvas, Module: seeded.Module, Name: "ship"}

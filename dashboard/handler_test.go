@@ -24,7 +24,7 @@ func handlerForm(scope eventqueue.Scope, fields ...string) url.Values {
 }
 
 // A handler is paused with a reason and an end, and unpaused; blocked, and unblocked. Each is in the audit log.
-func TestHoldAHandler(t *testing.T) {
+func TestHandlerCanBePausedFromItsPage(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	b := q.steering(access.Verbs()...)
@@ -95,7 +95,7 @@ func TestLiftWiderAndNarrowerRules(t *testing.T) {
 
 // Users pause and administrators block; without the verb there is no button, and the form is refused. So is another
 // canvas, and a form with a mistake, which is shown again.
-func TestHoldingIsRefused(t *testing.T) {
+func TestInvalidPauseIsRefused(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	held := eventqueue.Scope{Canvas: seeded.Canvas, Module: "WORKER", Name: "held"}

@@ -10,7 +10,7 @@ import (
 )
 
 // The page of a handler has its numbers, its limits and its last errors, and links to its events and failures.
-func TestNumbersOfAHandler(t *testing.T) {
+func TestHandlerPageShowsItsNumbers(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	charge := eventqueue.Scope{Canvas: seeded.Canvas, Module: seeded.Module, Name: "charge_card"}

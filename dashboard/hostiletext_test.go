@@ -48,7 +48,7 @@ func asText(t *testing.T, what string, w *httptest.ResponseRecorder) {
 }
 
 // No page passes on to the database what that refuses: it is a mistake of who has sent it, and not of the program.
-func TestPagesRefuseWhatIsNoText(t *testing.T) {
+func TestPagesRefuseInvalidText(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	b, errors := q.logged()
@@ -93,7 +93,7 @@ func formsOf(id string) map[string][]string {
 	}
 }
 
-func TestFormsRefuseWhatIsNoText(t *testing.T) {
+func TestFormsRefuseInvalidText(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	b, errors := q.logged()

@@ -72,7 +72,7 @@ func (l *streams) watched(t *testing.T, key string, canvas *eventqueue.CanvasID)
 
 // However many pages are open, by whomever and on whichever canvases, a deployment in which nothing happens but that what
 // is pending is counted gets no more than 12 statements a minute from them.
-func TestAnIdleDeploymentGetsFewStatements(t *testing.T) {
+func TestIdleStreamsSendFewStatements(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	l, pool, sent := liveDashboard(t)

@@ -11,7 +11,7 @@ import (
 )
 
 // The picture has every state and every arrow of the code, and a way to each label.
-func TestThePictureIsTheMachine(t *testing.T) {
+func TestPictureShowsTheMachine(t *testing.T) {
 	t.Parallel()
 	for _, a := range machine.Arrows() {
 		p := way(a.Label)
@@ -32,7 +32,7 @@ func TestThePictureIsTheMachine(t *testing.T) {
 }
 
 // An event that was cancelled while it waited did not run.
-func TestTheWayOfACancelledEvent(t *testing.T) {
+func TestCancelledEventShowsNoRun(t *testing.T) {
 	t.Parallel()
 	p := wayOf(inspect.Explanation{Shown: inspect.Shown{Logged: &inspect.LogEntry{Status: inspect.LogCancelled}}, Reasons: []inspect.Reason{{Label: machine.FailedForGood}}})
 	for _, a := range p.Arrows {
@@ -51,7 +51,7 @@ func TestTheWayOfACancelledEvent(t *testing.T) {
 }
 
 // An event that its handler has refused for good has not been through the check of its retries.
-func TestTheWayOfAFailureForGood(t *testing.T) {
+func TestPermanentFailureShowsItsPath(t *testing.T) {
 	t.Parallel()
 	for label, want := range map[machine.Label]bool{machine.RetryTooMany: true, machine.FailedForGood: false} {
 		p := wayOf(inspect.Explanation{Shown: inspect.Shown{Logged: &inspect.LogEntry{Status: inspect.LogFailed}}, Reasons: []inspect.Reason{{Label: label}}})
@@ -62,7 +62,7 @@ func TestTheWayOfAFailureForGood(t *testing.T) {
 }
 
 // A line of the same number of runs each minute ends as high as it began, also while a minute goes on.
-func TestTheMinuteThatGoesOnIsNoDrop(t *testing.T) {
+func TestUnfinishedMinuteIsNoDrop(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 31, 17, 30, 40, 0, time.UTC)
 	var list []inspect.Minute

@@ -39,7 +39,7 @@ var everything = access.Grant{Canvases: []eventqueue.CanvasID{seeded.Canvas}, Ve
 
 // A group of failed events is counted, confirmed and retried, with its progress; events of the same handler with another error
 // stay where they are.
-func TestRetryAGroup(t *testing.T) {
+func TestGroupOfFailuresCanBeRetried(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	q.exec(`INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at)
@@ -74,7 +74,7 @@ func TestRetryAGroup(t *testing.T) {
 }
 
 // What goes on is stopped.
-func TestStopAnOperation(t *testing.T) {
+func TestOperationCanBeStopped(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	operations, b := q.bulkOperations(everything)

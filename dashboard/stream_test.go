@@ -75,7 +75,7 @@ func (w *watching) next() (html string) {
 }
 
 // A page that is looked at gets what is new, for longer than the server gives a request, with links below the prefix.
-func TestAStreamGetsWhatIsNew(t *testing.T) {
+func TestStreamSendsNewEvents(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	const limit = 3 * time.Second // which a busy machine does not need before the stream begins
@@ -98,7 +98,7 @@ func TestAStreamGetsWhatIsNew(t *testing.T) {
 }
 
 // A stream has what its viewer may read.
-func TestAStreamIsOfACanvas(t *testing.T) {
+func TestStreamShowsOneCanvas(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	of := func(canvas eventqueue.CanvasID, path string) *watching {
@@ -117,7 +117,7 @@ func TestAStreamIsOfACanvas(t *testing.T) {
 }
 
 // A stream takes a session, and ends when its viewer logs out; others go on.
-func TestAStreamEndsWithItsSession(t *testing.T) {
+func TestStreamEndsWithItsSession(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	_, secret := q.token("nights", access.Grant{Verbs: access.Verbs()})
@@ -152,7 +152,7 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 }
 
 // Streams hold up no stop.
-func TestAStopEndsStreams(t *testing.T) {
+func TestStopEndsStreams(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	handler := q.dashboard(dashboard.Config{})

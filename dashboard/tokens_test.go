@@ -18,7 +18,7 @@ import (
 var secretShown = regexp.MustCompile(access.Prefix + `[\w-]{43}`)
 
 // A token is made, shown once, lets in, and is revoked, which ends what it has let in.
-func TestMakeAndRevokeATokens(t *testing.T) {
+func TestTokenCanBeMadeAndRevoked(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	b := newBrowser(t, q.dashboard(dashboard.Config{Queue: q.queue(), Identify: as(access.Grant{Verbs: access.Verbs()})}))
@@ -52,7 +52,7 @@ func TestMakeAndRevokeATokens(t *testing.T) {
 }
 
 // Whoever administers a canvas sees and makes tokens of it, with what they may do themselves, and no others.
-func TestTokensOfOthers(t *testing.T) {
+func TestTokensOfOthersAreOutOfReach(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	everywhere, _ := q.token("everywhere", access.Grant{Verbs: access.Verbs()})

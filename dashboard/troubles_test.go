@@ -46,7 +46,7 @@ func (q *queue) minute(name string, ago, completed, retried int, due string) {
 }
 
 // The first page says in words what is wrong, and leads to the page that helps.
-func TestTheOverviewSaysWhatIsWrong(t *testing.T) {
+func TestOverviewNamesTroubles(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		prepare func(q *queue)
@@ -144,7 +144,7 @@ func TestTheOverviewSaysWhatIsWrong(t *testing.T) {
 }
 
 // Who may read one canvas sees what is wrong there, and no link to a page that they may not see.
-func TestTheTroublesOfACanvas(t *testing.T) {
+func TestOverviewOfACanvasNamesItsTroublesOnly(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	q.minute("send_invoice", 1, 0, 7, "90 minutes")

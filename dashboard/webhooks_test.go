@@ -17,7 +17,7 @@ import (
 
 // The page of webhooks says what each source has received and refused, and why; who may not read all canvases does
 // not see it.
-func TestWebhooks(t *testing.T) {
+func TestWebhooksPageShowsRequestsAndRefusals(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
 	pages := q.dashboard(dashboard.Config{})

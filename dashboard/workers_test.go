@@ -9,7 +9,7 @@ import (
 )
 
 // The page of workers says what each has in hand: how much, and the oldest of it.
-func TestWhatWorkersHaveInHand(t *testing.T) {
+func TestWorkersPageShowsEventsInHand(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	for range 6 {

@@ -32,7 +32,7 @@ func pairs(prefix string, n int) map[string]string {
 	return of
 }
 
-func TestAttributesThatAreRefused(t *testing.T) {
+func TestInvalidAttributesAreRefused(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	large := map[string]string{}
@@ -75,7 +75,7 @@ func TestAttributesThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestAttributesAtTheirLimits(t *testing.T) {
+func TestAttributesAtTheirLimitsAreAccepted(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	e := r.Event(`1`)
@@ -147,9 +147,9 @@ func TestEveryFormOfEmitInherits(t *testing.T) {
 	}
 }
 
-// TestTooMuchInherited: a child that has too many attributes together with its parent's is
+// TestInheritedAttributesBeyondTheLimitAreRefused: a child that has too many attributes together with its parent's is
 // refused, and the error names the parent. The trace context alone refuses nothing.
-func TestTooMuchInherited(t *testing.T) {
+func TestInheritedAttributesBeyondTheLimitAreRefused(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := eventqueue.WithParent(testenv.Context(t), &eventqueue.Event{ID: 77, Attributes: pairs("inherited", 16)})
@@ -172,8 +172,8 @@ func TestTooMuchInherited(t *testing.T) {
 	}
 }
 
-// TestTheTraceIsAnAttribute: that of the context, unless the event has one of its own.
-func TestTheTraceIsAnAttribute(t *testing.T) {
+// TestTraceIsAnAttribute: that of the context, unless the event has one of its own.
+func TestTraceIsAnAttribute(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := trace.With(testenv.Context(t), traceparent)
@@ -195,9 +195,9 @@ func TestTheTraceIsAnAttribute(t *testing.T) {
 	}
 }
 
-// TestAHandlerSeesAndHandsOnAttributes also when its notification, with the trace context in
+// TestHandlerReadsAndInheritsAttributes also when its notification, with the trace context in
 // it, was lost, and after a retry.
-func TestAHandlerSeesAndHandsOnAttributes(t *testing.T) {
+func TestHandlerReadsAndInheritsAttributes(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	type seen struct {

@@ -38,9 +38,9 @@ func (r *refusing) TakePending(context.Context, []eventqueue.EventID) ([]eventqu
 	return nil, nil
 }
 
-// TestAPublishersSecondCauseIsLogged (I19): while publishing fails for ten minutes, each cause has
+// TestPublishersSecondCauseIsLogged (I19): while publishing fails for ten minutes, each cause has
 // its line, though not each failure, and the last error is the present one.
-func TestAPublishersSecondCauseIsLogged(t *testing.T) {
+func TestPublishersSecondCauseIsLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.WarnLevel)

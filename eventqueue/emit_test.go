@@ -92,9 +92,9 @@ func TestEmitRefusesBadInputAndWritesNothing(t *testing.T) {
 	}
 }
 
-// TestAnEventThatNamesNobodyIsTheConfiguredOnes, in every form of emit, and the caller's
+// TestEventWithoutCanvasGetsTheConfiguredOne, in every form of emit, and the caller's
 // events stay as they are.
-func TestAnEventThatNamesNobodyIsTheConfiguredOnes(t *testing.T) {
+func TestEventWithoutCanvasGetsTheConfiguredOne(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	r := rig.New(t)
@@ -145,7 +145,7 @@ func TestEmitAcceptsTheEdges(t *testing.T) {
 	}
 }
 
-func TestAUnitOfWorkNotifiesAfterItsCommitOnly(t *testing.T) {
+func TestTransactionNotifiesAfterItsCommitOnly(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
@@ -195,7 +195,7 @@ func TestAUnitOfWorkNotifiesAfterItsCommitOnly(t *testing.T) {
 	}
 }
 
-func TestEmitInACallersTransaction(t *testing.T) {
+func TestEmitJoinsTheCallersTransaction(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
@@ -241,7 +241,7 @@ func TestEmitInACallersTransaction(t *testing.T) {
 	}
 }
 
-func TestEmitThroughDatabaseSQL(t *testing.T) {
+func TestEmitWorksThroughDatabaseSQL(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
@@ -270,7 +270,7 @@ func TestEmitThroughDatabaseSQL(t *testing.T) {
 	}
 }
 
-func TestAFailedPublishNeverFailsTheEmit(t *testing.T) {
+func TestFailedPublishNeverFailsTheEmit(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Notifier.Inject(memnotify.Faults{Publish: func() error { return errors.New("down") }})
@@ -291,7 +291,7 @@ func TestAFailedPublishNeverFailsTheEmit(t *testing.T) {
 	r.Outcomes.Await(t, machine.ExecutesToCompletion, 3)
 }
 
-func TestEmitFromAHandler(t *testing.T) {
+func TestHandlerEmitsChildren(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Handle(func(ctx context.Context, run *eventqueue.Run) error {

@@ -26,7 +26,7 @@ type none = grid.None
 
 func toText(json.RawMessage) (string, error) { return "", nil }
 
-func TestRegisterRefusesWhatCouldNotWork(t *testing.T) {
+func TestRegisterRefusesUnusableActions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -109,7 +109,7 @@ type pointed struct{ to *int }
 func (p pointed) MarshalJSON() ([]byte, error) { return json.Marshal(*p.to) }
 
 // What only a value of the type can tell is left to the values.
-func TestRegisterTakesOutputsWhoseZeroValueIsNoJSON(t *testing.T) {
+func TestRegisterAcceptsOutputsWithoutZeroJSON(t *testing.T) {
 	t.Parallel()
 	for _, add := range []func(*grid.Actions) error{
 		of[none, none, none, struct{ Level level }](), of[none, none, none, map[string]level](), of[none, none, none, pointed](),
@@ -121,7 +121,7 @@ func TestRegisterTakesOutputsWhoseZeroValueIsNoJSON(t *testing.T) {
 }
 
 // An input that is never read from JSON may be of any type: its cast makes it.
-func TestRegisterTakesStaticInputsOfAnyType(t *testing.T) {
+func TestRegisterAcceptsStaticInputsOfAnyType(t *testing.T) {
 	t.Parallel()
 	match := grid.Cast("match", func(json.RawMessage) (func(string) bool, error) { return nil, nil })
 	clock := grid.Cast("clock", func(json.RawMessage) (fmt.Stringer, error) { return time.Second, nil })
@@ -139,7 +139,7 @@ func TestRegisterTakesStaticInputsOfAnyType(t *testing.T) {
 	}
 }
 
-func TestRegisterTakes(t *testing.T) {
+func TestRegisterAcceptsUsableActions(t *testing.T) {
 	t.Parallel()
 	type inputs struct {
 		Text    string          `grid:"text,static,action,event,optional"`

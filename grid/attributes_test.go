@@ -11,9 +11,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestActionsMakeChildren: what an action emits with its context is a child of the grid's event, and
+// TestActionsEmitChildren: what an action emits with its context is a child of the grid's event, and
 // has its attributes.
-func TestActionsMakeChildren(t *testing.T) {
+func TestActionsEmitChildren(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	emitted := make(chan eventqueue.EventID, 1)

@@ -118,7 +118,7 @@ actions:
       text: {origin: action, action: render}
 `
 
-func TestAGoodDefinition(t *testing.T) {
+func TestValidDefinitionIsAccepted(t *testing.T) {
 	t.Parallel()
 	g, err := grid.Parse("f", []byte(good), library(t), services)
 	if err != nil {
@@ -133,7 +133,7 @@ func TestAGoodDefinition(t *testing.T) {
 	}
 }
 
-func TestActionsAreOrderedByWhatTheyTake(t *testing.T) {
+func TestActionsAreOrderedByTheirInputs(t *testing.T) {
 	t.Parallel()
 	var actions strings.Builder
 	for _, pair := range []string{"d c", "b a", "c b", "a", "e c"} {
@@ -286,7 +286,7 @@ func TestMistakesAreAllReportedWithTheirPlaces(t *testing.T) {
 }
 
 // Aliases are followed, do not make a small file a large one, and have an end.
-func TestAliases(t *testing.T) {
+func TestAliasesAreFollowedWithinBounds(t *testing.T) {
 	t.Parallel()
 	actions := library(t)
 	shared := replace("{title: Open, rows: 3}", "&t {title: Open, rows: 3}") +
@@ -311,7 +311,7 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-func TestLoad(t *testing.T) {
+func TestLoadReadsTheFileOrNamesIt(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report.yaml")
 	if _, err := grid.Load(path, library(t), services); !errors.Is(err, os.ErrNotExist) {

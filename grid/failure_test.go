@@ -16,7 +16,7 @@ import (
 )
 
 // What fails for good, and what it says.
-func TestFailures(t *testing.T) {
+func TestPermanentFailuresAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
@@ -88,7 +88,7 @@ type unreadable struct{}
 
 func (unreadable) MarshalJSON() ([]byte, error) { return nil, errors.New("cannot be written") }
 
-func TestAnOutputThatCannotBeWritten(t *testing.T) {
+func TestUnwritableOutputFailsItsAction(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	actions := r.actions()
@@ -110,7 +110,7 @@ func TestAnOutputThatCannotBeWritten(t *testing.T) {
 }
 
 // A permanent failure waits for what runs and starts nothing else.
-func TestAPermanentFailureStartsNothingElse(t *testing.T) {
+func TestPermanentFailureStartsNoOtherAction(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	failed := make(chan struct{})
@@ -134,7 +134,7 @@ func TestAPermanentFailureStartsNothingElse(t *testing.T) {
 
 // Only snoozes: no attempt is used, and what has finished stays so. With a failure
 // beside it, that counts.
-func TestSnoozes(t *testing.T) {
+func TestSnoozeUsesNoAttempt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	times := 0
@@ -161,7 +161,7 @@ func TestSnoozes(t *testing.T) {
 	r.wantCalls("first", "later", "later", "later", "later", "hour", "hour", "hour")
 }
 
-func TestAFailureBesideASnoozeCounts(t *testing.T) {
+func TestFailureBesideASnoozeUsesAnAttempt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.on("bad", func(context.Context, call) (string, error) { return "", errors.New("no luck") })

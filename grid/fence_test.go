@@ -43,7 +43,7 @@ func (r *rig) publishAgain() {
 
 // Two workers have the same event, because the lock of the first has expired. What
 // the first one finishes after that is refused (I5), and changes nothing.
-func TestAnOutputOfAStaleAttemptIsRefused(t *testing.T) {
+func TestStaleAttemptSavesNoOutput(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	began, proceed := make(chan struct{}), make(chan struct{})
@@ -128,7 +128,7 @@ func TestSaveIsFenced(t *testing.T) {
 
 // A claim and an output at the same time: whoever comes second waits, and then
 // sees what the first has done.
-func TestAnOutputWaitsForAClaimThatIsUnderWay(t *testing.T) {
+func TestOutputWaitsForAConcurrentClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -154,7 +154,7 @@ func TestAnOutputWaitsForAClaimThatIsUnderWay(t *testing.T) {
 
 // The database fails for a moment while an output is to be kept: it waits, and the
 // action does not run again.
-func TestAnOutputWaitsForTheDatabase(t *testing.T) {
+func TestOutputWaitsForTheDatabase(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	// The first write fails like that of a server that shuts down.
@@ -199,7 +199,7 @@ func (lost) Scan(...any) error { return io.ErrUnexpectedEOF }
 
 // An output whose answer was lost is there already: the second try leaves it as
 // it is.
-func TestACompletedActionIsNotOverwritten(t *testing.T) {
+func TestCompletedActionIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	db := &lossy{DB: r.pool, meanwhile: func() { r.exec(`UPDATE grid_outputs SET output = '"before"'`) }}
@@ -216,7 +216,7 @@ func TestACompletedActionIsNotOverwritten(t *testing.T) {
 }
 
 // A refusal that time does not mend is not waited for.
-func TestAnOutputThatTheDatabaseRefuses(t *testing.T) {
+func TestPermanentRefusalOfAnOutputIsNotRetried(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.exec(`ALTER TABLE grid_outputs ADD CHECK (output <> '"a()"')`)
@@ -231,7 +231,7 @@ func TestAnOutputThatTheDatabaseRefuses(t *testing.T) {
 
 // The end of a run is one transaction: when it fails, nothing is removed, and the
 // next attempt runs no action.
-func TestTheOutputsAreDeletedWithTheEvent(t *testing.T) {
+func TestOutputsAreDeletedWithTheirEvent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.exec(`CREATE SEQUENCE tries`)
@@ -253,7 +253,7 @@ func TestTheOutputsAreDeletedWithTheEvent(t *testing.T) {
 	r.completed()
 }
 
-// crashURL is the database of the process that TestARunContinuesAfterACrash kills.
+// crashURL is the database of the process that TestRunContinuesAfterACrash kills.
 const crashURL = "GRID_CRASH_DATABASE_URL"
 
 // effect leaves a mark outside of the queue.
@@ -309,7 +309,7 @@ func crash(t *testing.T, url string) {
 // The end-to-end test: a worker process is killed (kill -9) in the middle of a
 // run. When its lock has run out, another process takes the run over, from where
 // it stopped: what had finished ran once, and its outputs are what the rest takes.
-func TestARunContinuesAfterACrash(t *testing.T) {
+func TestRunContinuesAfterACrash(t *testing.T) {
 	t.Parallel()
 	if url := os.Getenv(crashURL); url != "" {
 		crash(t, url)
@@ -322,7 +322,7 @@ func TestARunContinuesAfterACrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child := exec.CommandContext(testenv.Context(t), test, "-test.run=^TestARunContinuesAfterACrash$", "-test.timeout=2m")
+	child := exec.CommandContext(testenv.Context(t), test, "-test.run=^TestRunContinuesAfterACrash$", "-test.timeout=2m")
 	child.Env = append(os.Environ(), crashURL+"="+r.url)
 	said, err := child.CombinedOutput()
 	var exit *exec.ExitError

@@ -14,7 +14,7 @@ import (
 )
 
 // A definition of many actions is refused before its parts are looked at.
-func TestADefinitionHasSoManyActionsAtMost(t *testing.T) {
+func TestNumberOfActionsIsBounded(t *testing.T) {
 	t.Parallel()
 	r := &rig{T: t}
 	lines := make([]string, grid.MaxActions)
@@ -31,7 +31,7 @@ func TestADefinitionHasSoManyActionsAtMost(t *testing.T) {
 }
 
 // What a file repeats by aliases does not make its mistakes long, nor many.
-func TestMistakesThatAliasesRepeatAreBounded(t *testing.T) {
+func TestMistakesRepeatedByAliasesAreBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ü", 50_000)
 	var text strings.Builder
@@ -60,7 +60,7 @@ func TestMistakesThatAliasesRepeatAreBounded(t *testing.T) {
 }
 
 // A cast may keep what it gets: the next run gets a literal of its own.
-func TestALiteralIsOfOneRun(t *testing.T) {
+func TestEachRunHasItsOwnLiterals(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	actions := grid.NewActions()

@@ -11,7 +11,7 @@ import (
 
 var canvas = eventqueue.CanvasID{0xca, 15: 1}
 
-func TestNewInput(t *testing.T) {
+func TestNewInputEncodesItsFields(t *testing.T) {
 	t.Parallel()
 	event, err := grid.NewInput(canvas, "report", "daily", map[string]int{"a": 1})
 	if err != nil {
@@ -43,7 +43,7 @@ func TestNewInput(t *testing.T) {
 	}
 }
 
-func TestTheGridChecksItsInput(t *testing.T) {
+func TestGridChecksItsInput(t *testing.T) {
 	t.Parallel()
 	g, err := grid.Parse("f", []byte(good), library(t), services)
 	if err != nil {

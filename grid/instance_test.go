@@ -87,7 +87,7 @@ func TestInputsOfOneInstanceRunOneAtATime(t *testing.T) {
 
 // An input that fails for good lets the next one of its instance run, and so does
 // one that does not fit; one that is tried again holds it until it has ended.
-func TestAnInputThatFailsLetsTheNextOneRun(t *testing.T) {
+func TestFailedInputLetsTheNextOneRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	var order []string

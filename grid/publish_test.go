@@ -60,7 +60,7 @@ func (c *chat) post(ctx context.Context, call postCall) (string, error) {
 }
 
 // An action publishes and cleans up as a handler does, once in all attempts of a run.
-func TestAnActionPublishes(t *testing.T) {
+func TestActionPublishes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := &chat{fails: 1}
@@ -94,7 +94,7 @@ actions:
 }
 
 // The grid ends the event, and no action does.
-func TestAnActionCannotCompleteTheRun(t *testing.T) {
+func TestActionCannotCompleteTheRun(t *testing.T) {
 	t.Parallel()
 	at := grid.ActionRun{Canvas: canvas, Event: 7, Grid: "g", Action: "a", Attempt: 3}
 	run := at.Run()

@@ -18,7 +18,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-func TestARunTakesEveryActionOnceInOrder(t *testing.T) {
+func TestRunPerformsEveryActionOnceInOrder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	said := make(chan string, 1)
@@ -95,7 +95,7 @@ func TestIndependentActionsRunTogether(t *testing.T) {
 
 // After a failure the run goes on where it stopped, and what does not need the
 // failed action has run meanwhile.
-func TestAFailedRunContinuesWhereItStopped(t *testing.T) {
+func TestFailedRunContinuesWhereItStopped(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	failures := 0 // one at a time
@@ -121,7 +121,7 @@ func TestAFailedRunContinuesWhereItStopped(t *testing.T) {
 	r.completed()
 }
 
-func TestAnActionWithNothingToDo(t *testing.T) {
+func TestActionMayDoNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.on("skips", func(context.Context, call) (string, error) {
@@ -185,7 +185,7 @@ func (r *rig) stopInSlow(g *grid.Grid, config grid.Config, end func(context.Cont
 }
 
 // A worker that stops gives the run back, with what has finished.
-func TestARunContinuesAfterADeploy(t *testing.T) {
+func TestRunContinuesAfterADeploy(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	g := r.definition("a", "slow a=a", "last a=slow", "other")
@@ -201,7 +201,7 @@ func TestARunContinuesAfterADeploy(t *testing.T) {
 }
 
 // An action that finishes just when its context ends is kept all the same.
-func TestAnOutputAtTheLastMomentIsSaved(t *testing.T) {
+func TestOutputAtTheDeadlineIsSaved(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	g := r.definition("slow", "last a=slow")
@@ -214,7 +214,7 @@ func TestAnOutputAtTheLastMomentIsSaved(t *testing.T) {
 
 // A definition that has changed: what is the same is kept, what is not, and what
 // took from it, runs anew.
-func TestADefinitionThatChanges(t *testing.T) {
+func TestChangedDefinitionRepeatsChangedActions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
@@ -252,7 +252,7 @@ func TestADefinitionThatChanges(t *testing.T) {
 }
 
 // A canvas' own grid goes before that of all.
-func TestGridsOfOneCanvas(t *testing.T) {
+func TestGridOfACanvasTakesPrecedence(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	runner, err := grid.NewRunner(r.pool, grid.Config{})
@@ -282,7 +282,7 @@ func TestGridsOfOneCanvas(t *testing.T) {
 	r.wantCalls("own")
 }
 
-func TestNewRunnerRefuses(t *testing.T) {
+func TestNewRunnerRefusesInvalidConfig(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	bad := -1

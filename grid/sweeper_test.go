@@ -30,7 +30,7 @@ func (r *rig) sweep() int {
 
 // A run that failed for good keeps its outputs for as long as it can be retried;
 // retried, it goes on where it stopped.
-func TestAFailedRunCanBeRetried(t *testing.T) {
+func TestFailedRunCanBeRetried(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.on("bad", func(context.Context, call) (string, error) { return "", eventqueue.Permanent(errors.New("no use")) })
@@ -59,7 +59,7 @@ func TestAFailedRunCanBeRetried(t *testing.T) {
 }
 
 // More runs than a statement looks at, some of which stay.
-func TestTheSweeperGoesThroughAllPages(t *testing.T) {
+func TestSweeperReadsAllPages(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.exec(`INSERT INTO grid_outputs (event_id, action, canvas_id, definition, attempt)
@@ -76,7 +76,7 @@ func TestTheSweeperGoesThroughAllPages(t *testing.T) {
 }
 
 // The loop goes on after a pass that failed, and ends with its context.
-func TestTheSweeperRuns(t *testing.T) {
+func TestSweeperContinuesAfterAFailedPass(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.exec(`ALTER TABLE grid_outputs RENAME TO elsewhere`)
@@ -99,7 +99,7 @@ func TestTheSweeperRuns(t *testing.T) {
 	}
 }
 
-func TestNewSweeperRefuses(t *testing.T) {
+func TestNewSweeperRefusesInvalidConfig(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	if _, err := grid.NewSweeper(nil, grid.SweeperConfig{}); err == nil {

@@ -103,8 +103,8 @@ func (c *client) audited(action string) int {
 	return rig.One[int](c.Rig, `SELECT count(*) FROM audit_log WHERE action = $1 AND via = 'api' AND actor = 'token:t'`, action)
 }
 
-// TestEditsOfAVersion: who edits what somebody else has changed since is refused.
-func TestEditsOfAVersion(t *testing.T) {
+// TestStaleEditIsRefused: who edits what somebody else has changed since is refused.
+func TestStaleEditIsRefused(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	id := c.Emit(c.Copies(1)...)[0].String()
@@ -223,9 +223,9 @@ func TestRepeatedEmitIsAuditedOnce(t *testing.T) {
 	}
 }
 
-// TestAPIRefuses has whoever lacks a verb change and see nothing, and another canvas' event be one that
+// TestInvalidRequestsAreRefused has whoever lacks a verb change and see nothing, and another canvas' event be one that
 // does not exist.
-func TestAPIRefuses(t *testing.T) {
+func TestInvalidRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	id := c.Emit(c.Event(`{"secret":1}`))[0]
@@ -282,8 +282,8 @@ func TestAPIRefuses(t *testing.T) {
 	}
 }
 
-// TestRateLimit has an identity that asks too often wait, and an address that has no valid token.
-func TestRateLimit(t *testing.T) {
+// TestFrequentRequestsWait has an identity that asks too often wait, and an address that has no valid token.
+func TestFrequentRequestsWait(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	api, err := httpapi.New(httpapi.Config{Store: c.Store, Queue: c.Queue, Bulk: c.bulk, Access: &access.Authenticator{Tokens: c.tokens}, PerSecond: 1.0 / 3600})
@@ -303,8 +303,8 @@ func TestRateLimit(t *testing.T) {
 	t.Error("a thousand wrong tokens are let through to the database")
 }
 
-// TestWrongTokensKeepNobodyOut who has been let in before, also at the same address, which may be that of a proxy.
-func TestWrongTokensKeepNobodyOut(t *testing.T) {
+// TestWrongTokensDelayNoOtherClient who has been let in before, also at the same address, which may be that of a proxy.
+func TestWrongTokensDelayNoOtherClient(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	token := c.token(rig.Canvas, access.Read)

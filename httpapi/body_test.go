@@ -93,8 +93,8 @@ func TestStalledBodyMakesRoom(t *testing.T) {
 	}
 }
 
-// TestBodiesOfUnknownLength: small ones leave room for others, larger ones are read as well, and those beyond the limit are refused.
-func TestBodiesOfUnknownLength(t *testing.T) {
+// TestBodiesOfUnknownLengthAreBounded: small ones leave room for others, larger ones are read as well, and those beyond the limit are refused.
+func TestBodiesOfUnknownLengthAreBounded(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	c.with(func(config *httpapi.Config) { config.MaxBufferedBytes = 26 << 20 })
@@ -168,8 +168,8 @@ type broken struct{ *httptest.ResponseRecorder }
 
 func (broken) Write([]byte) (int, error) { return 0, os.ErrClosed }
 
-// TestAnswersToWhoHungUpAreLogged at debug, and end neither in a panic nor on the standard error output.
-func TestAnswersToWhoHungUpAreLogged(t *testing.T) {
+// TestAnswersToClosedConnectionsAreLogged at debug, and end neither in a panic nor on the standard error output.
+func TestAnswersToClosedConnectionsAreLogged(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	core, logged := observer.New(zap.DebugLevel)

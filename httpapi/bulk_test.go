@@ -34,8 +34,8 @@ func (c *client) counted(n int, token, body string) string {
 	return "/bulk/" + op.ID
 }
 
-// TestBulk changes the events of a filter in each way, and reads the progress.
-func TestBulk(t *testing.T) {
+// TestBulkChangesTheFilteredEvents changes the events of a filter in each way, and reads the progress.
+func TestBulkChangesTheFilteredEvents(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	all := c.token(rig.Canvas, access.Verbs()...)
@@ -70,8 +70,8 @@ func TestBulk(t *testing.T) {
 	c.wants(200, `"state":"stopped"`, all, "POST", path+"/stop", "")
 }
 
-// TestBulkIsRefused without rights, without a filter, to whoever has not counted, and for what makes no sense.
-func TestBulkIsRefused(t *testing.T) {
+// TestInvalidBulkIsRefused without rights, without a filter, to whoever has not counted, and for what makes no sense.
+func TestInvalidBulkIsRefused(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	all := c.token(rig.Canvas, access.Verbs()...)

@@ -85,8 +85,8 @@ func errorsOf(errs []error) []string {
 	return texts
 }
 
-// TestCheckFindsWhatHumaFinds in texts that are wrong in a few places, and in none that is right.
-func TestCheckFindsWhatHumaFinds(t *testing.T) {
+// TestCheckFindsTheMistakesThatHumaFinds in texts that are wrong in a few places, and in none that is right.
+func TestCheckFindsTheMistakesThatHumaFinds(t *testing.T) {
 	t.Parallel()
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	for of, right := range bodyTypes() {

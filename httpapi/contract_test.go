@@ -87,8 +87,8 @@ func texts(errs []*errors.ValidationError) string {
 	return strings.Join(all, "\n")
 }
 
-// TestTheContractRefuses shows that a request and an answer that the document does not allow are noticed.
-func TestTheContractRefuses(t *testing.T) {
+// TestContractViolationsAreRefused shows that a request and an answer that the document does not allow are noticed.
+func TestContractViolationsAreRefused(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	token := c.token(rig.Canvas, access.Read)

@@ -142,11 +142,11 @@ func (c *client) refused(what string, w *httptest.ResponseRecorder) {
 	}
 }
 
-// TestHostileBodiesCostLittle has each operation that takes a body refuse bodies made to be expensive, with a small answer and
+// TestHostileBodiesUseLittleMemory has each operation that takes a body refuse bodies made to be expensive, with a small answer and
 // with memory in proportion to the body. It is not parallel, so that what is allocated is that of one request.
 //
 //nolint:paralleltest // It measures what is allocated.
-func TestHostileBodiesCostLittle(t *testing.T) {
+func TestHostileBodiesUseLittleMemory(t *testing.T) {
 	c := newClient(t)
 	root := c.root(access.Verbs()...)
 	routes, resolve := c.routes()
@@ -169,8 +169,8 @@ func TestHostileBodiesCostLittle(t *testing.T) {
 	t.Logf("at most %.1f bytes for a byte of a body", worst)
 }
 
-// TestListsOfRequestsHaveABound: what a body may have any number of, the document bounds, and so the check of bodies.
-func TestListsOfRequestsHaveABound(t *testing.T) {
+// TestRequestListsAreBounded: what a body may have any number of, the document bounds, and so the check of bodies.
+func TestRequestListsAreBounded(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	routes, resolve := c.routes()
@@ -195,8 +195,8 @@ func TestListsOfRequestsHaveABound(t *testing.T) {
 	}
 }
 
-// TestHostileQueriesCostLittle: as bodies, so queries.
-func TestHostileQueriesCostLittle(t *testing.T) {
+// TestHostileQueriesUseLittleMemory: as bodies, so queries.
+func TestHostileQueriesUseLittleMemory(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	root := c.root(access.Verbs()...)

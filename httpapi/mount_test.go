@@ -11,8 +11,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestMountedInAProgram asks the API and the dashboard of a program that embeds the queue, as docs/embedding.md has it.
-func TestMountedInAProgram(t *testing.T) {
+// TestHandlerCanBeMountedInAProgram asks the API and the dashboard of a program that embeds the queue, as docs/embedding.md has it.
+func TestHandlerCanBeMountedInAProgram(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	s, err := service.Open(ctx, service.Config{DatabaseURL: testenv.DatabaseURL(t), Logger: testenv.Logger(t), NoWorker: true, NoRelay: true, NoCron: true, NoPruner: true})

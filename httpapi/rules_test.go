@@ -50,8 +50,8 @@ func TestRulesOfPrefixesAndModifiersOverHTTP(t *testing.T) {
 	c.wants(403, "administer", operator, "POST", "/handlers/block", body(""))
 }
 
-// TestTheWholeQueueIsHeldOverHTTP by those who administer all canvases, and nobody else.
-func TestTheWholeQueueIsHeldOverHTTP(t *testing.T) {
+// TestWholeQueueIsPausedOverHTTP by those who administer all canvases, and nobody else.
+func TestWholeQueueIsPausedOverHTTP(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	whole := fmt.Sprintf(`{"canvas_id":%q,"module":"","name":"","prefix":true}`, eventqueue.CanvasID{})

@@ -93,8 +93,8 @@ func TestCronsOverHTTP(t *testing.T) {
 	c.wants(422, "zone", all, "PUT", "/crons", `{`+name+`,"schedule":"every day","time_zone":"Mars"}`)
 }
 
-// TestStatsAndWorkers reads what was counted, and who runs.
-func TestStatsAndWorkers(t *testing.T) {
+// TestStatsAndWorkersAreListed reads what was counted, and who runs.
+func TestStatsAndWorkersAreListed(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	all := c.token(rig.Canvas, access.Verbs()...)
@@ -114,8 +114,8 @@ func TestStatsAndWorkers(t *testing.T) {
 	c.wants(403, "all canvases", all, "GET", "/workers", "")
 }
 
-// TestStatsHavePages of handlers, each with all that it has; together they are all.
-func TestStatsHavePages(t *testing.T) {
+// TestStatsAreListedByPage of handlers, each with all that it has; together they are all.
+func TestStatsAreListedByPage(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	all := c.token(rig.Canvas, access.Verbs()...)
@@ -160,8 +160,8 @@ func TestStatsHavePages(t *testing.T) {
 	}
 }
 
-// TestTree shows a family, without what is on a canvas that the caller may not read.
-func TestTree(t *testing.T) {
+// TestTreeHidesOtherCanvases shows a family, without what is on a canvas that the caller may not read.
+func TestTreeHidesOtherCanvases(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	ids := c.Emit(c.Copies(3)...)

@@ -31,9 +31,9 @@ func batch(kib int) string {
 	return `{"events":[` + strings.Repeat(event+",", kib/64-1) + event + `]}`
 }
 
-// TestStallingSenderKeepsNobodyOut: one token has large bodies that stall, more than may be in hand, and small ones with large
+// TestStallingSenderDelaysNoOther: one token has large bodies that stall, more than may be in hand, and small ones with large
 // headers. Those of another token are read meanwhile.
-func TestStallingSenderKeepsNobodyOut(t *testing.T) {
+func TestStallingSenderDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	server := httptest.NewServer(c.api)
@@ -104,8 +104,8 @@ func (p panicking) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestPanicWhileReadingEndsTheTurn of a large body, so that the next one has it.
-func TestPanicWhileReadingEndsTheTurn(t *testing.T) {
+// TestPanicWhileReadingFreesTheMemory of a large body, so that the next one has it.
+func TestPanicWhileReadingFreesTheMemory(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
 	c.with(func(config *httpapi.Config) { config.MaxBufferedBytes = 26 << 20 })

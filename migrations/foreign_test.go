@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestNamesFromKnowsWhatEachVersionHas, also when a migration makes a function with other arguments, renames a table, or brings
+// TestNamesFromListsTheObjectsOfEachVersion, also when a migration makes a function with other arguments, renames a table, or brings
 // back a name that an earlier one has taken.
-func TestNamesFromKnowsWhatEachVersionHas(t *testing.T) {
+func TestNamesFromListsTheObjectsOfEachVersion(t *testing.T) {
 	t.Parallel()
 	changes := nameChanges(`1 + function emit(int4)
 1 + table old

@@ -28,9 +28,9 @@ func queueAt(t *testing.T, version int64) (databaseURL string) {
 	return databaseURL
 }
 
-// TestNobodyWaitsBehindAMigration: while a transaction has used a table for long, a migration that
+// TestMigrationBlocksNoOtherTransaction: while a transaction has used a table for long, a migration that
 // changes that table holds up others for two seconds at most, and goes on when the transaction has ended.
-func TestNobodyWaitsBehindAMigration(t *testing.T) {
+func TestMigrationBlocksNoOtherTransaction(t *testing.T) {
 	t.Parallel()
 	const before = 1 // the next one changes scheduling_rules, which claims read
 	databaseURL := queueAt(t, before)
@@ -101,10 +101,10 @@ FROM before b JOIN pg_class c USING (oid) CROSS JOIN LATERAL (
     WHERE l.pid = pg_backend_pid() AND l.relation = c.oid AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
 ) AS locks ORDER BY 1`
 
-// TestMigrationsLockWhatTheySay: each migration after the first names in its head each table that others
+// TestMigrationsTakeTheirDocumentedLocks: each migration after the first names in its head each table that others
 // have to wait for, and none reads or writes the rows of a table that may be large, but for those that
 // the page about upgrading warns of.
-func TestMigrationsLockWhatTheySay(t *testing.T) {
+func TestMigrationsTakeTheirDocumentedLocks(t *testing.T) {
 	t.Parallel()
 	databaseURL := queueAt(t, 1)
 	ctx, conn := testenv.Context(t), connect(t, databaseURL)

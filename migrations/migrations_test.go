@@ -96,7 +96,7 @@ func states(t *testing.T, databaseURL string, n int64) {
 	}
 }
 
-func TestUpDownUp(t *testing.T) {
+func TestUpDownUpRestoresTheSchema(t *testing.T) {
 	t.Parallel()
 	databaseURL := testenv.EmptyDatabaseURL(t)
 	states(t, databaseURL, 0)
@@ -135,9 +135,9 @@ func TestUpDownUp(t *testing.T) {
 	}
 }
 
-// TestEachStepDownTakesBackItsStepUp: whatever version a database is taken back to, its
+// TestEachDownStepRevertsItsUpStep: whatever version a database is taken back to, its
 // schema is the one that the migrations up to there make.
-func TestEachStepDownTakesBackItsStepUp(t *testing.T) {
+func TestEachDownStepRevertsItsUpStep(t *testing.T) {
 	t.Parallel()
 	down := testenv.DatabaseURL(t)
 	for version := migrations.Latest() - 1; version > 0; version-- {
@@ -193,7 +193,7 @@ func TestConcurrentUpsApplyEverythingOnce(t *testing.T) {
 }
 
 // The text for administrators makes the same database as Up, and Up agrees.
-func TestSQL(t *testing.T) {
+func TestScriptMakesTheSchemaOfUp(t *testing.T) {
 	t.Parallel()
 	byText, byUp := testenv.EmptyDatabaseURL(t), testenv.DatabaseURL(t)
 	// Without arguments, Exec of the low-level connection is the simple
@@ -222,7 +222,7 @@ func TestSQL(t *testing.T) {
 	}
 }
 
-func TestCheck(t *testing.T) {
+func TestCheckRefusesOtherVersions(t *testing.T) {
 	t.Parallel()
 	databaseURL := testenv.EmptyDatabaseURL(t)
 	ctx, conn := testenv.Context(t), connect(t, databaseURL)
@@ -301,7 +301,7 @@ func TestCheckReportsWhatItCouldNotFindOut(t *testing.T) {
 	}
 }
 
-func TestBadArguments(t *testing.T) {
+func TestBadArgumentsAreRefused(t *testing.T) {
 	t.Parallel()
 	const unreadable = "postgres://me:s3cret@host:notaport/db"
 	ctx := testenv.Context(t)

@@ -30,7 +30,7 @@ CREATE VIEW watch.objects AS %s;
 CREATE EVENT TRIGGER watch ON ddl_command_end EXECUTE FUNCTION watch.look();`
 
 // names.txt has every name that a migration brings, for as short as it may be, since a migrated database is asked for them.
-func TestTheNamesAreThoseOfADatabase(t *testing.T) {
+func TestListedNamesMatchTheDatabase(t *testing.T) {
 	t.Parallel()
 	url := testenv.EmptyDatabaseURL(t)
 	conn := connect(t, url)
@@ -157,7 +157,7 @@ func TestNamesOfEachOriginAreRefused(t *testing.T) {
 }
 
 // A schema may have the marks of a body of SQL in its name.
-func TestAScriptForASchemaWithDollars(t *testing.T) {
+func TestScriptForASchemaWithDollars(t *testing.T) {
 	t.Parallel()
 	url := testenv.EmptyDatabaseURL(t)
 	conn := connect(t, url)

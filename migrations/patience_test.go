@@ -15,7 +15,7 @@ import (
 // errNoLock is what a migration returns that has waited for a lock for too long.
 var errNoLock = fmt.Errorf("migrate: %w", &pgconn.PgError{Code: "55P03", Message: "canceling statement due to lock timeout"})
 
-func TestAMigrationIsTriedUntilItHasItsLocks(t *testing.T) {
+func TestMigrationIsRetriedUntilItHasItsLocks(t *testing.T) {
 	t.Parallel()
 	deadlock, syntax := &pgconn.PgError{Code: "40P01"}, &pgconn.PgError{Code: "42601"}
 	for name, c := range map[string]struct {
@@ -58,8 +58,8 @@ func TestAMigrationIsTriedUntilItHasItsLocks(t *testing.T) {
 	}
 }
 
-// TestAMigrationThatIsStoppedDoesNotTryAgain (I17): Ctrl-C ends the wait.
-func TestAMigrationThatIsStoppedDoesNotTryAgain(t *testing.T) {
+// TestStoppedMigrationIsNotRetried (I17): Ctrl-C ends the wait.
+func TestStoppedMigrationIsNotRetried(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())

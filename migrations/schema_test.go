@@ -32,7 +32,7 @@ SELECT ARRAY(
 const oddSchema = "Jobs of Ours"
 
 // However a queue is migrated, everything is in its schema, and the same as in public.
-func TestASchemaOfItsOwn(t *testing.T) {
+func TestQueueMayHaveItsOwnSchema(t *testing.T) {
 	t.Parallel()
 	want := objects(t, connect(t, testenv.DatabaseURL(t)), "public")
 	m := migrations.In(oddSchema)
@@ -158,7 +158,7 @@ func TestForeignObjectsAreRefusedBeforeAnythingIsWritten(t *testing.T) {
 }
 
 // What a later migration would create is in the way of an upgrade as well.
-func TestForeignObjectsAreInTheWayOfAnUpgrade(t *testing.T) {
+func TestForeignObjectsBlockAnUpgrade(t *testing.T) {
 	t.Parallel()
 	url := testenv.DatabaseURL(t)
 	if _, err := migrations.Down(testenv.Context(t), url, int(migrations.Latest())-1); err != nil {
@@ -176,7 +176,7 @@ func TestForeignObjectsAreInTheWayOfAnUpgrade(t *testing.T) {
 }
 
 // A script from a later version refuses a schema that is not of the version before.
-func TestAScriptIsForOneVersion(t *testing.T) {
+func TestScriptIsForOneVersion(t *testing.T) {
 	t.Parallel()
 	url := testenv.DatabaseURL(t)
 	script, err := migrations.In("").SQL(2, 2)
@@ -197,7 +197,7 @@ func TestAScriptIsForOneVersion(t *testing.T) {
 }
 
 // SQL functions notify the channels to which the programs listen.
-func TestChannelsAreThoseOfTheProgram(t *testing.T) {
+func TestSQLAndProgramUseTheSameChannels(t *testing.T) {
 	t.Parallel()
 	url := testenv.DatabaseURL(t)
 	for _, schema := range []pgsession.Schema{"public", oddSchema} {

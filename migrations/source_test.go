@@ -34,7 +34,7 @@ func TestEveryMigrationIsTransactionalAndHasBothDirections(t *testing.T) {
 	}
 }
 
-func TestSourcesRefuses(t *testing.T) {
+func TestInvalidSourcesAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		files []string

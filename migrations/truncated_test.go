@@ -52,8 +52,8 @@ func TestUpKnowsItsOwnTablesWithoutVersions(t *testing.T) {
 	}
 }
 
-// TestUpTakesNothingForItsOwn that lacks a table: then the names are another application's.
-func TestUpTakesNothingForItsOwn(t *testing.T) {
+// TestUpAdoptsNoForeignTables that lacks a table: then the names are another application's.
+func TestUpAdoptsNoForeignTables(t *testing.T) {
 	t.Parallel()
 	ctx, url := testenv.Context(t), testenv.DatabaseURL(t)
 	pool, err := pgxpool.New(ctx, url)

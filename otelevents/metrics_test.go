@@ -166,8 +166,8 @@ func (r *rig) collect() map[string]float64 {
 	return points
 }
 
-// TestWhatHappensIsCounted, each under its reason.
-func TestWhatHappensIsCounted(t *testing.T) {
+// TestEventsAreCountedByReason, each under its reason.
+func TestEventsAreCountedByReason(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.observe(&pending{list: []inspect.HandlerPending{{Module: "M", Name: "a", Pending: 12, OldestDue: 90 * time.Second}}})
@@ -212,9 +212,9 @@ func TestWhatHappensIsCounted(t *testing.T) {
 	}
 }
 
-// TestTheNumberOfSeriesIsBounded, whatever the handlers are called, also for Prometheus, for which
+// TestNumberOfSeriesIsBounded, whatever the handlers are called, also for Prometheus, for which
 // each bucket is a series; and the sums are right.
-func TestTheNumberOfSeriesIsBounded(t *testing.T) {
+func TestNumberOfSeriesIsBounded(t *testing.T) {
 	t.Parallel()
 	const handlers, most = 300, 500
 	r := newRig(t)
@@ -257,8 +257,8 @@ func TestTheNumberOfSeriesIsBounded(t *testing.T) {
 	}
 }
 
-// TestPendingIsReadForThoseWhoCollect, once in ten seconds, and by nobody else.
-func TestPendingIsReadForThoseWhoCollect(t *testing.T) {
+// TestPendingIsReadOnCollection, once in ten seconds, and by nobody else.
+func TestPendingIsReadOnCollection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -295,8 +295,8 @@ func TestPendingIsReadForThoseWhoCollect(t *testing.T) {
 	})
 }
 
-// TestThePageHasEachMetric: the table of docs/telemetry.md is what the instruments are; -update writes it.
-func TestThePageHasEachMetric(t *testing.T) {
+// TestMetricsPageHasEachMetric: the table of docs/telemetry.md is what the instruments are; -update writes it.
+func TestMetricsPageHasEachMetric(t *testing.T) {
 	t.Parallel()
 	const page, begin, end = "../docs/telemetry.md", "<!-- table -->\n", "<!-- end -->\n"
 	r := newRig(t)

@@ -18,8 +18,8 @@ import (
 
 const secret = "canary-in-a-cage"
 
-// TestARunIsASpan whose parent is that of the context, with how it ended and no text of it.
-func TestARunIsASpan(t *testing.T) {
+// TestRunHasASpan whose parent is that of the context, with how it ended and no text of it.
+func TestRunHasASpan(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		handle eventqueue.HandlerFunc

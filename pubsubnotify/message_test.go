@@ -48,7 +48,7 @@ func TestEncodeRefusesAnEventWithoutID(t *testing.T) {
 	}
 }
 
-func TestAnUnusableTraceContextCostsNothingElse(t *testing.T) {
+func TestUnusableTraceContextIsIgnored(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"00-é", "two words", "\xff", strings.Repeat("0", trace.MaxParentBytes+1)} {
 		n := notification(1)
@@ -64,7 +64,7 @@ func TestAnUnusableTraceContextCostsNothingElse(t *testing.T) {
 	}
 }
 
-func TestDecodeRefuses(t *testing.T) {
+func TestInvalidMessageIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, data := range map[string]string{
 		"nothing":             ``,
@@ -101,10 +101,10 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestOwnMessagesAreReadLikeOthers: the reader of this project's own form takes
+// TestFastDecodeAgreesWithJSON: the reader of this project's own form takes
 // nothing that the reader of JSON refuses, and reads nothing else in it. A space
 // in front leaves a message to the latter.
-func TestOwnMessagesAreReadLikeOthers(t *testing.T) {
+func TestFastDecodeAgreesWithJSON(t *testing.T) {
 	t.Parallel()
 	message := func(id, canvas string) string { return `{"id": ` + id + `, "canvas_id": "` + canvas + `"}` }
 	upper, lower := "ABCDEF01-2345-6789-ABCD-EF0123456789", "abcdef01-2345-6789-abcd-ef0123456789"

@@ -35,8 +35,8 @@ func TestValidateNamesEveryField(t *testing.T) {
 	}
 }
 
-// TestWhatIsMissingIsNamed, and mended from outside while the program runs.
-func TestWhatIsMissingIsNamed(t *testing.T) {
+// TestMissingTopicOrSubscriptionIsNamed, and mended from outside while the program runs.
+func TestMissingTopicOrSubscriptionIsNamed(t *testing.T) {
 	t.Parallel()
 	server := fakeServer(t)
 	config := fakeConfig(server)
@@ -71,9 +71,9 @@ func openLogged(t *testing.T, config Config) (*Notifier, func() string) {
 	}
 }
 
-// TestNobodyHasToAnswerAtTheStart opens a notifier where nobody listens, or where
+// TestStartNeedsNoAnswer opens a notifier where nobody listens, or where
 // somebody accepts and says nothing, and brings the server later.
-func TestNobodyHasToAnswerAtTheStart(t *testing.T) {
+func TestStartNeedsNoAnswer(t *testing.T) {
 	t.Parallel()
 	for name, silent := range map[string]bool{"nobody listens": false, "somebody accepts": true} {
 		t.Run(name, func(t *testing.T) {
@@ -101,8 +101,8 @@ func TestNobodyHasToAnswerAtTheStart(t *testing.T) {
 	}
 }
 
-// TestWrongSettingsAreRefusedWhenTheyAreSeen, also when that is later than New.
-func TestWrongSettingsAreRefusedWhenTheyAreSeen(t *testing.T) {
+// TestWrongSettingsAreRefusedOnceSeen, also when that is later than New.
+func TestWrongSettingsAreRefusedOnceSeen(t *testing.T) {
 	t.Parallel()
 	server := fakeServer(t)
 	p := testenv.Proxy(t, server.Addr)
@@ -120,8 +120,8 @@ func TestWrongSettingsAreRefusedWhenTheyAreSeen(t *testing.T) {
 	}
 }
 
-// TestADeletedTopicIsMadeAgain, with a subscription that gets its messages.
-func TestADeletedTopicIsMadeAgain(t *testing.T) {
+// TestDeletedTopicIsCreatedAgain, with a subscription that gets its messages.
+func TestDeletedTopicIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	for name, notice := range map[string]func(n *Notifier) error{
 		"Publish": func(n *Notifier) error {
@@ -158,9 +158,9 @@ func TestADeletedTopicIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestWhatAnotherWorkerHasReplacedStays: of two that see a subscription without its topic
+// TestReplacedSubscriptionIsNotDeleted: of two that see a subscription without its topic
 // the slower one must not delete what the faster one has made.
-func TestWhatAnotherWorkerHasReplacedStays(t *testing.T) {
+func TestReplacedSubscriptionIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	deletes := &reaction{}
 	server := fakeServer(t, pstest.ServerReactorOption{FuncName: "DeleteSubscription", Reactor: deletes})
@@ -258,8 +258,8 @@ func TestNothingIsPublishedToATopicWithoutItsSubscription(t *testing.T) {
 	}
 }
 
-// TestAPublisherThatMayNotCreatePublishes: what it was told to make, others have made.
-func TestAPublisherThatMayNotCreatePublishes(t *testing.T) {
+// TestPublisherNeedsNoRightToCreate: what it was told to make, others have made.
+func TestPublisherNeedsNoRightToCreate(t *testing.T) {
 	t.Parallel()
 	denied := &reaction{answer: func() (any, error) { return nil, status.Error(codes.PermissionDenied, "not yours") }}
 	denied.armed.Store(true)
@@ -277,9 +277,9 @@ func TestAPublisherThatMayNotCreatePublishes(t *testing.T) {
 	}
 }
 
-// TestAConnectionThatFellSilentIsReplaced has a proxy swallow what is sent on the
+// TestSilentConnectionIsReplaced has a proxy swallow what is sent on the
 // connections of its time, for good.
-func TestAConnectionThatFellSilentIsReplaced(t *testing.T) {
+func TestSilentConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
 	server := fakeServer(t)
 	p := testenv.Proxy(t, server.Addr)
@@ -299,9 +299,9 @@ func TestAConnectionThatFellSilentIsReplaced(t *testing.T) {
 	testenv.Eventually(t, "a new connection is used", func() bool { return ask() == nil })
 }
 
-// TestASlowServerIsDialledSeldom: once for all calls that a connection has not answered,
+// TestSlowServerIsDialedOnceForAllCalls: once for all calls that a connection has not answered,
 // not again a moment later, and not when the notifier is closed.
-func TestASlowServerIsDialledSeldom(t *testing.T) {
+func TestSlowServerIsDialedOnceForAllCalls(t *testing.T) {
 	t.Parallel()
 	server := fakeServer(t)
 	n, err := New(testContext(t), fakeConfig(server))
@@ -342,7 +342,7 @@ func TestASlowServerIsDialledSeldom(t *testing.T) {
 	}
 }
 
-func TestManyWorkersCreateAtOnce(t *testing.T) {
+func TestConcurrentWorkersCreateOneSubscription(t *testing.T) {
 	t.Parallel()
 	for name, host := range map[string]func(*testing.T) string{
 		"fake server": func(t *testing.T) string { return fakeServer(t).Addr },
@@ -392,7 +392,7 @@ func TestCheckNoticesThatTheSubscriptionIsGone(t *testing.T) {
 	}
 }
 
-func TestTheConnectionRecoversFromARestart(t *testing.T) {
+func TestConnectionRecoversFromARestart(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
 	first := pstest.NewServerWithAddress("127.0.0.1:0")

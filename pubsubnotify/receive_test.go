@@ -20,7 +20,7 @@ import (
 	"eventsv2/eventqueue"
 )
 
-func TestAnUndecodableMessageHarmsNoOther(t *testing.T) {
+func TestUndecodableMessageStopsNoOther(t *testing.T) {
 	t.Parallel()
 	server := fakeServer(t)
 	core, logs := observer.New(zapcore.WarnLevel)
@@ -72,7 +72,7 @@ func wantPoisonLogged(t *testing.T, logs *observer.ObservedLogs, messageID strin
 	}
 }
 
-func TestNothingDecodableIsNothing(t *testing.T) {
+func TestUndecodablePullIsEmpty(t *testing.T) {
 	t.Parallel()
 	n := open(t, fakeConfig(fakeServer(t)))
 	messages := []*pubsubpb.ReceivedMessage{nil, {AckId: "m1:1"}, {AckId: "m2:1", Message: &pubsubpb.PubsubMessage{Data: []byte("{}")}}}
@@ -84,7 +84,7 @@ func TestNothingDecodableIsNothing(t *testing.T) {
 	}
 }
 
-func TestAPullThatFoundNothingIsNoError(t *testing.T) {
+func TestEmptyPullIsNoError(t *testing.T) {
 	t.Parallel()
 	idle := &reaction{answer: func() (any, error) { return nil, status.Error(codes.DeadlineExceeded, "nothing came") }}
 	n := open(t, fakeConfig(fakeServer(t, pstest.ServerReactorOption{FuncName: "Pull", Reactor: idle})))
@@ -125,7 +125,7 @@ func TestNoCallIsRepeated(t *testing.T) {
 	}
 }
 
-func TestAnEndedContextIsReportedAsSuch(t *testing.T) {
+func TestEndedContextIsReportedAsSuch(t *testing.T) {
 	t.Parallel()
 	n := open(t, fakeConfig(fakeServer(t)))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,7 +13,7 @@ func realConfig() Config {
 	return Config{ProjectID: "project", Topic: "topic", Subscription: "subscription"}
 }
 
-func TestTheWantedSettingsPass(t *testing.T) {
+func TestExpectedSettingsPass(t *testing.T) {
 	t.Parallel()
 	config := realConfig()
 	topic := &pubsubpb.Topic{Name: config.topicPath()}
@@ -31,7 +31,7 @@ func TestTheWantedSettingsPass(t *testing.T) {
 	}
 }
 
-func TestEverySettingThatLosesEventsIsRefused(t *testing.T) {
+func TestSettingsThatLoseEventsAreRefused(t *testing.T) {
 	t.Parallel()
 	for setting, c := range map[string]struct {
 		spoil func(*pubsubpb.Subscription)
@@ -76,7 +76,7 @@ func TestEverySettingThatLosesEventsIsRefused(t *testing.T) {
 	}
 }
 
-func TestATopicThatChangesMessagesIsRefused(t *testing.T) {
+func TestTransformingTopicIsRefused(t *testing.T) {
 	t.Parallel()
 	config := realConfig()
 	topic := &pubsubpb.Topic{Name: config.topicPath(), MessageTransforms: []*pubsubpb.MessageTransform{{}}}

@@ -11,9 +11,9 @@ import (
 	"eventsv2/test/pubsubproxy"
 )
 
-// TestAServerThatHangsDiffersFromOneThatHasNothing (I19): a service may let a pull wait for
+// TestHangingServerDiffersFromAnIdleOne (I19): a service may let a pull wait for
 // longer than anybody waits for it, and answers one that need not wait.
-func TestAServerThatHangsDiffersFromOneThatHasNothing(t *testing.T) {
+func TestHangingServerDiffersFromAnIdleOne(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		pulls  pubsubproxy.Behaviour
@@ -52,9 +52,9 @@ func TestAServerThatHangsDiffersFromOneThatHasNothing(t *testing.T) {
 	}
 }
 
-// TestACallOnAReplacedConnectionWasNotAnswered: that the connection was closed under it is not why it
+// TestCallOnAReplacedConnectionIsUnanswered: that the connection was closed under it is not why it
 // failed.
-func TestACallOnAReplacedConnectionWasNotAnswered(t *testing.T) {
+func TestCallOnAReplacedConnectionIsUnanswered(t *testing.T) {
 	t.Parallel()
 	n := open(t, fakeConfig(fakeServer(t)))
 	old := n.connection.clients()

@@ -37,9 +37,9 @@ func late(answersPulls, gone bool) grpc.UnaryClientInterceptor {
 	}
 }
 
-// TestTheLastPullKeepsItsTime, with what it gives back, counted from when its caller has
+// TestLastPullEndsInTime, with what it gives back, counted from when its caller has
 // left: a program waits for it when it stops, beside a grace period that began then.
-func TestTheLastPullKeepsItsTime(t *testing.T) {
+func TestLastPullEndsInTime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ answersPulls, gone bool }{
 		"nothing is answered": {}, "a pull is answered and giving back is not": {answersPulls: true},

@@ -9,8 +9,8 @@ import (
 	"eventsv2/service"
 )
 
-// TestCloudSQLNeedsADialer: a program that embeds the queue has no connector, unless it brings one.
-func TestCloudSQLNeedsADialer(t *testing.T) {
+// TestCloudSQLWithoutDialerIsRefused: a program that embeds the queue has no connector, unless it brings one.
+func TestCloudSQLWithoutDialerIsRefused(t *testing.T) {
 	t.Parallel()
 	environment := map[string]string{"DATABASE_URL": "postgres://me@/events", "NOTIFIER": "postgres", "CLOUDSQL_INSTANCE": "p:r:i"}
 	config, err := service.FromEnvironment(environment)

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestAskingForReadinessIsBounded: a thousand concurrent requests cause one check, and
+// TestReadinessChecksAreBounded: a thousand concurrent requests cause one check, and
 // those of the next second none.
-func TestAskingForReadinessIsBounded(t *testing.T) {
+func TestReadinessChecksAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var (
@@ -90,9 +90,9 @@ func (p *peer) shows(t *testing.T, a *answers, well bool) {
 	}
 }
 
-// TestWhatBecomesOfPostgresShowsInTenSeconds (I19): asked all the time, a program shows within ten seconds that
+// TestStateOfPostgresShowsWithinTenSeconds (I19): asked all the time, a program shows within ten seconds that
 // its database is gone, hangs, or is back, whenever that begins, and sends it a statement no more often.
-func TestWhatBecomesOfPostgresShowsInTenSeconds(t *testing.T) {
+func TestStateOfPostgresShowsWithinTenSeconds(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(p *peer, well bool){
 		"it is gone": func(p *peer, well bool) {
@@ -133,8 +133,8 @@ func TestWhatBecomesOfPostgresShowsInTenSeconds(t *testing.T) {
 	}
 }
 
-// TestAPingTellsNothingOfTheNotifier: an answer that is confirmed is as old as before, and says the same.
-func TestAPingTellsNothingOfTheNotifier(t *testing.T) {
+// TestPingSaysNothingAboutTheNotifier: an answer that is confirmed is as old as before, and says the same.
+func TestPingSaysNothingAboutTheNotifier(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, verdict := range []error{nil, &notifierError{errors.New("permission denied")}} {
@@ -160,9 +160,9 @@ func TestAPingTellsNothingOfTheNotifier(t *testing.T) {
 	})
 }
 
-// TestWhoGivesUpTakesNobodysAnswer: if a requester hangs up, its check continues for the
+// TestAbandonedCheckAnswersOtherRequests: if a requester hangs up, its check continues for the
 // others, for no longer than a check may take.
-func TestWhoGivesUpTakesNobodysAnswer(t *testing.T) {
+func TestAbandonedCheckAnswersOtherRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := answers{ready: func(ctx context.Context) error {

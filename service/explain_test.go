@@ -11,9 +11,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestWhatARelaySaysOfAnEventThatIsDue: whose handler nobody has, which nobody claims, and which needs
+// TestRelayExplainsDueEvents: whose handler nobody has, which nobody claims, and which needs
 // nobody.
-func TestWhatARelaySaysOfAnEventThatIsDue(t *testing.T) {
+func TestRelayExplainsDueEvents(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	s := open(t, service.Config{DatabaseURL: testenv.DatabaseURL(t), NoRelay: true, NoCron: true, NoPruner: true})

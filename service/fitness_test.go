@@ -30,9 +30,9 @@ func (p *panicky) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// TestFitness: a program that is about to be deployed finds the events that it would not know or could not read.
+// TestFitnessFindsUnusableEvents: a program that is about to be deployed finds the events that it would not know or could not read.
 // They stay as they are, and so does the program, which can run afterwards.
-func TestFitness(t *testing.T) {
+func TestFitnessFindsUnusableEvents(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	config := service.Config{DatabaseURL: testenv.DatabaseURL(t), Notifier: service.Postgres}

@@ -76,7 +76,7 @@ func (s *webServer) send(t *testing.T, request string) net.Conn {
 	return connection
 }
 
-func TestReadiness(t *testing.T) {
+func TestReadinessFollowsItsParts(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(context.Context) error { return errors.New("no database") }, nil)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -100,8 +100,8 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// TestAProgramWithoutPubSubIsReady, says so, and logs why, once.
-func TestAProgramWithoutPubSubIsReady(t *testing.T) {
+// TestProgramIsReadyWithoutPubSub, says so, and logs why, once.
+func TestProgramIsReadyWithoutPubSub(t *testing.T) {
 	t.Parallel()
 	config := service.Config{DatabaseURL: testenv.DatabaseURL(t), Logger: zap.NewNop(), PubSub: pubsubnotify.Config{EmulatorHost: "127.0.0.1:1"}}
 	emitter := config
@@ -141,9 +141,9 @@ func TestAProgramWithoutPubSubIsReady(t *testing.T) {
 	}
 }
 
-// TestTheLogSaysWhyAProgramIsNotReadyAnyMore, also of one that was never asked while it
+// TestLogNamesTheCauseOfLostReadiness, also of one that was never asked while it
 // was ready: it waited for its database, and now something else is wrong.
-func TestTheLogSaysWhyAProgramIsNotReadyAnyMore(t *testing.T) {
+func TestLogNamesTheCauseOfLostReadiness(t *testing.T) {
 	t.Parallel()
 	database := testenv.Proxy(t, hostOf(t, testenv.DatabaseURL(t)))
 	database.Refuse.Store(true)
@@ -191,9 +191,9 @@ func get(address, path string) (status int, err error) {
 	return response.StatusCode, response.Body.Close()
 }
 
-// TestASenderDoesNotHoldUpTheEnd: who is still sending when the program stops is cut
+// TestOpenRequestDelaysNoStop: who is still sending when the program stops is cut
 // off, and the program ends as if nobody had been there.
-func TestASenderDoesNotHoldUpTheEnd(t *testing.T) {
+func TestOpenRequestDelaysNoStop(t *testing.T) {
 	t.Parallel()
 	reading, read := make(chan struct{}), make(chan error, 1)
 	s := serveWebhooks(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -215,8 +215,8 @@ func TestASenderDoesNotHoldUpTheEnd(t *testing.T) {
 	}
 }
 
-// TestAnswersAreGivenBeforeTheEnd to those whose request was there.
-func TestAnswersAreGivenBeforeTheEnd(t *testing.T) {
+// TestRequestsAreAnsweredBeforeTheStop to those whose request was there.
+func TestRequestsAreAnsweredBeforeTheStop(t *testing.T) {
 	t.Parallel()
 	begun, proceed := make(chan struct{}), make(chan struct{})
 	s := serveWebhooks(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -237,9 +237,9 @@ func TestAnswersAreGivenBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// TestTheWholePathIsTheHandlers, as it came, and so are many headers: nobody else
+// TestHandlerOwnsItsWholePath, as it came, and so are many headers: nobody else
 // answers for it.
-func TestTheWholePathIsTheHandlers(t *testing.T) {
+func TestHandlerOwnsItsWholePath(t *testing.T) {
 	t.Parallel()
 	s := serveWebhooks(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Saw", fmt.Sprint(r.URL.Path, " ", len(r.Header.Values("X-Sig"))))
@@ -270,10 +270,10 @@ func TestTheWholePathIsTheHandlers(t *testing.T) {
 	}
 }
 
-// TestABodyThatNeverEndsIsCutOff: a body that never comes, wherever it is sent to, a header
+// TestEndlessBodyIsCutOff: a body that never comes, wherever it is sent to, a header
 // that never ends, one that is too large, and a connection that says nothing while
 // hundreds of others do the same.
-func TestABodyThatNeverEndsIsCutOff(t *testing.T) {
+func TestEndlessBodyIsCutOff(t *testing.T) {
 	t.Parallel()
 	s := serveWebhooks(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	for what, c := range map[string]struct{ request, answer string }{
@@ -308,8 +308,8 @@ func TestABodyThatNeverEndsIsCutOff(t *testing.T) {
 	}
 }
 
-// TestTheServersOwnLogIsOurs: what Go's server has to say comes as lines of our log.
-func TestTheServersOwnLogIsOurs(t *testing.T) {
+// TestServerLogsToTheConfiguredLogger: what Go's server has to say comes as lines of our log.
+func TestServerLogsToTheConfiguredLogger(t *testing.T) {
 	t.Parallel()
 	s := serveWebhooks(t, func(http.ResponseWriter, *http.Request) { panic("on purpose") })
 	_, _ = io.ReadAll(s.send(t, "POST /webhooks/a/b HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"))
@@ -326,8 +326,8 @@ func TestTheServersOwnLogIsOurs(t *testing.T) {
 	}
 }
 
-// TestHealthNamesLoopsThatHang, logs them once, and is well again when they go on.
-func TestHealthNamesLoopsThatHang(t *testing.T) {
+// TestHealthNamesStalledLoops, logs them once, and is well again when they go on.
+func TestHealthNamesStalledLoops(t *testing.T) {
 	t.Parallel()
 	core, logs := observer.New(zap.InfoLevel)
 	var hung error
@@ -348,8 +348,8 @@ func TestHealthNamesLoopsThatHang(t *testing.T) {
 	}
 }
 
-// TestAHealthCheckHasALineAtDebug only, with the status of its answer.
-func TestAHealthCheckHasALineAtDebug(t *testing.T) {
+// TestHealthCheckIsLoggedAtDebug only, with the status of its answer.
+func TestHealthCheckIsLoggedAtDebug(t *testing.T) {
 	t.Parallel()
 	core, logs := observer.New(zap.DebugLevel)
 	handler := service.LifeHandler(func() error { return errors.New("hung") }, zap.New(core))
@@ -363,8 +363,8 @@ func TestAHealthCheckHasALineAtDebug(t *testing.T) {
 	}
 }
 
-// TestReadinessSaysHowOldItsAnswerIs, and asks nobody anew for ten seconds.
-func TestReadinessSaysHowOldItsAnswerIs(t *testing.T) {
+// TestReadinessReportsItsAge, and asks nobody anew for ten seconds.
+func TestReadinessReportsItsAge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0

@@ -39,8 +39,8 @@ func init() {
 	})
 }
 
-// TestANotifierNeedsNothingButItsFile configures one by the environment.
-func TestANotifierNeedsNothingButItsFile(t *testing.T) {
+// TestNotifierIsConfiguredByTheEnvironment configures one by the environment.
+func TestNotifierIsConfiguredByTheEnvironment(t *testing.T) {
 	t.Parallel()
 	environment := map[string]string{"DATABASE_URL": "d", "NOTIFIER": "own", "OWN_SIZE": "7"}
 	c, err := FromEnvironment(environment)

@@ -18,9 +18,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestTheNotifierOnPostgresNeedsNothingElse opens a Service with no
+// TestPostgresNotifierNeedsNothingElse opens a Service with no
 // variable of Pub/Sub set.
-func TestTheNotifierOnPostgresNeedsNothingElse(t *testing.T) {
+func TestPostgresNotifierNeedsNothingElse(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	s, err := service.Open(ctx, service.Config{DatabaseURL: testenv.DatabaseURL(t), Logger: zap.NewNop()})
@@ -92,7 +92,7 @@ func asRole(t *testing.T, pool *pgxpool.Pool, database string) (role, roleURL st
 	return role, u.String()
 }
 
-func TestANotifierThatMayNotBeUsedIsRefused(t *testing.T) {
+func TestNotifierWithoutRightsIsRefused(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	database := testenv.DatabaseURL(t)

@@ -14,8 +14,8 @@ import (
 	"eventsv2/eventqueue/worker"
 )
 
-// TestReadinessSaysWhatPubSubDoesNotDo (I19): that events are found in the database only if they are.
-func TestReadinessSaysWhatPubSubDoesNotDo(t *testing.T) {
+// TestReadinessNamesTheFallbackOnlyIfItRuns (I19): that events are found in the database only if they are.
+func TestReadinessNamesTheFallbackOnlyIfItRuns(t *testing.T) {
 	t.Parallel()
 	const unusable = "Pub/Sub cannot be used, and events are found in the database"
 	other := errors.New("permission denied")

@@ -42,8 +42,8 @@ func page(t *testing.T, handler http.Handler, path string) (status int, text str
 	return answer.Code, answer.Body.String()
 }
 
-// TestAliveAsksEachPart that has loops.
-func TestAliveAsksEachPart(t *testing.T) {
+// TestAliveChecksEachPart that has loops.
+func TestAliveChecksEachPart(t *testing.T) {
 	t.Parallel()
 	s := open(t, service.Config{DatabaseURL: testenv.DatabaseURL(t), Logger: zap.NewNop(), NoWorker: true, NoRelay: true, NoCron: true, NoPruner: true})
 	if err := s.Alive(); err != nil {
@@ -94,8 +94,8 @@ func TestReadinessCostsAStatementInTenSeconds(t *testing.T) {
 	}
 }
 
-// TestAPingIsNoStatement, and says whether Postgres answers.
-func TestAPingIsNoStatement(t *testing.T) {
+// TestPingSendsNoStatement, and says whether Postgres answers.
+func TestPingSendsNoStatement(t *testing.T) {
 	t.Parallel()
 	var count counting
 	pool := poolOf(t, func(c *pgxpool.Config) { c.ConnConfig.Tracer = &count })

@@ -16,7 +16,7 @@ import (
 )
 
 // A program counts what its sources receive, with the schemes of its handlers file, and hands that in when it stops.
-func TestSourcesAreCounted(t *testing.T) {
+func TestWebhookRequestsAreCountedBySource(t *testing.T) {
 	t.Parallel()
 	ctx, pool := testenv.Context(t), testenv.Pool(t)
 	file := filepath.Join(t.TempDir(), "handlers.yaml")

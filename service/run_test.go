@@ -18,8 +18,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestRunRefusesAtOnce what it cannot run.
-func TestRunRefusesAtOnce(t *testing.T) {
+// TestRunRefusesInvalidConfigAtOnce what it cannot run.
+func TestRunRefusesInvalidConfigAtOnce(t *testing.T) {
 	t.Parallel()
 	off := service.Config{DatabaseURL: testenv.DatabaseURL(t), NoWorker: true, NoRelay: true, NoCron: true, NoPruner: true}
 	taken := off
@@ -48,8 +48,8 @@ func TestRunRefusesAtOnce(t *testing.T) {
 	}
 }
 
-// TestTheEndOfAJobEndsTheOthers, and only its end does.
-func TestTheEndOfAJobEndsTheOthers(t *testing.T) {
+// TestEndOfAJobEndsTheOtherParts, and only its end does.
+func TestEndOfAJobEndsTheOtherParts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -124,9 +124,9 @@ func TestEachPartCanBeSwitchedOff(t *testing.T) {
 	}
 }
 
-// TestAddPart runs a part of the program's own: it alone is something to run, it can use the database, and its error
+// TestAddedPartRunsWithTheOthers runs a part of the program's own: it alone is something to run, it can use the database, and its error
 // ends Run.
-func TestAddPart(t *testing.T) {
+func TestAddedPartRunsWithTheOthers(t *testing.T) {
 	t.Parallel()
 	s := open(t, service.Config{DatabaseURL: testenv.DatabaseURL(t), NoWorker: true, NoRelay: true, NoCron: true, NoPruner: true})
 	broken := errors.New("the part is broken")
@@ -137,9 +137,9 @@ func TestAddPart(t *testing.T) {
 	}
 }
 
-// TestAWorkerThatSeesNoRelaySaysSo, once, and one that sees one says nothing, whichever
+// TestMissingRelayIsLogged, once, and one that sees one says nothing, whichever
 // program runs it.
-func TestAWorkerThatSeesNoRelaySaysSo(t *testing.T) {
+func TestMissingRelayIsLogged(t *testing.T) {
 	t.Parallel()
 	database := testenv.DatabaseURL(t)
 	looks := func() (*observer.ObservedLogs, func() error) {

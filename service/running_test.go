@@ -73,8 +73,8 @@ func TestCloseEndsRun(t *testing.T) {
 	}
 }
 
-// TestNoRunAfterClose, whose connections are closed.
-func TestNoRunAfterClose(t *testing.T) {
+// TestRunAfterCloseIsRefused, whose connections are closed.
+func TestRunAfterCloseIsRefused(t *testing.T) {
 	t.Parallel()
 	s := open(t, service.Config{DatabaseURL: testenv.DatabaseURL(t), Notifier: service.Memory})
 	if err := s.Register(eventqueue.HandlerKey{Name: "greet"}, eventqueue.HandlerFunc(nothing), eventqueue.Policy{}); err != nil {
@@ -88,8 +88,8 @@ func TestNoRunAfterClose(t *testing.T) {
 	}
 }
 
-// TestTheNotifierIsChosenByOneRule: a Config and an environment that say the same have the same notifier.
-func TestTheNotifierIsChosenByOneRule(t *testing.T) {
+// TestNotifierIsChosenByOneRule: a Config and an environment that say the same have the same notifier.
+func TestNotifierIsChosenByOneRule(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		environment map[string]string

@@ -188,8 +188,8 @@ func TestEveryFormOfEmitRuns(t *testing.T) {
 	}
 }
 
-// TestAPoolOfTheProgramsOwn is used and not closed.
-func TestAPoolOfTheProgramsOwn(t *testing.T) {
+// TestProgramMaySupplyItsPool is used and not closed.
+func TestProgramMaySupplyItsPool(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
 	s := open(t, service.Config{Pool: pool})
@@ -207,8 +207,8 @@ func TestAPoolOfTheProgramsOwn(t *testing.T) {
 	}
 }
 
-// TestOpenRefusesByName what makes no sense, before it connects to anything.
-func TestOpenRefusesByName(t *testing.T) {
+// TestOpenNamesInvalidFields what makes no sense, before it connects to anything.
+func TestOpenNamesInvalidFields(t *testing.T) {
 	t.Parallel()
 	nobody := "postgres://nobody@127.0.0.1:1/nothing"
 	for want, c := range map[string]service.Config{
@@ -241,8 +241,8 @@ func TestOpenRefusesByName(t *testing.T) {
 	}
 }
 
-// TestAnEventWithoutATenantIsRefused where there are several.
-func TestAnEventWithoutATenantIsRefused(t *testing.T) {
+// TestEventWithoutATenantIsRefused where there are several.
+func TestEventWithoutATenantIsRefused(t *testing.T) {
 	t.Parallel()
 	s := open(t, service.Config{DatabaseURL: testenv.DatabaseURL(t), MultiTenant: true})
 	var invalid *eventqueue.InvalidError
@@ -258,8 +258,8 @@ func TestAnEventWithoutATenantIsRefused(t *testing.T) {
 	}
 }
 
-// TestAProgramWaitsForPostgres, says so once, and works when it comes (I17).
-func TestAProgramWaitsForPostgres(t *testing.T) {
+// TestProgramWaitsForPostgres, says so once, and works when it comes (I17).
+func TestProgramWaitsForPostgres(t *testing.T) {
 	t.Parallel()
 	database := testenv.DatabaseURL(t)
 	proxy := testenv.Proxy(t, hostOf(t, database))
@@ -287,8 +287,8 @@ func TestAProgramWaitsForPostgres(t *testing.T) {
 	}
 }
 
-// TestAnUnfitDatabaseIsRefused by Open, with what to do.
-func TestAnUnfitDatabaseIsRefused(t *testing.T) {
+// TestUnfitDatabaseIsRefused by Open, with what to do.
+func TestUnfitDatabaseIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := service.Open(testenv.Context(t), service.Config{DatabaseURL: testenv.EmptyDatabaseURL(t), Logger: zap.NewNop()})
 	if err == nil || !strings.Contains(err.Error(), "eventctl migrate up") {
@@ -296,8 +296,8 @@ func TestAnUnfitDatabaseIsRefused(t *testing.T) {
 	}
 }
 
-// TestEachPartNeedsItsRights, and a part that is switched off needs none.
-func TestEachPartNeedsItsRights(t *testing.T) {
+// TestMissingRightsOfAPartAreNamed, and a part that is switched off needs none.
+func TestMissingRightsOfAPartAreNamed(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	database := testenv.DatabaseURL(t)
@@ -334,9 +334,9 @@ func TestEachPartNeedsItsRights(t *testing.T) {
 	}
 }
 
-// TestRunAsAFunction opens, registers, runs and closes; what fails is in the log, and the
+// TestRunFunctionOpensRunsAndCloses opens, registers, runs and closes; what fails is in the log, and the
 // end of ctx is no failure.
-func TestRunAsAFunction(t *testing.T) {
+func TestRunFunctionOpensRunsAndCloses(t *testing.T) {
 	t.Parallel()
 	core, logs := observer.New(zap.InfoLevel)
 	config := service.Config{DatabaseURL: testenv.DatabaseURL(t), Logger: zap.New(core)}
@@ -354,8 +354,8 @@ func TestRunAsAFunction(t *testing.T) {
 	}
 }
 
-// TestAProgramLogsToItsSlogLogger all that it would log otherwise.
-func TestAProgramLogsToItsSlogLogger(t *testing.T) {
+// TestProgramLogsToItsSlogLogger all that it would log otherwise.
+func TestProgramLogsToItsSlogLogger(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	logger := slog.New(slog.NewTextHandler(&out, nil))
@@ -373,8 +373,8 @@ func TestAProgramLogsToItsSlogLogger(t *testing.T) {
 	}
 }
 
-// TestTheEnvironmentIsTheConfiguration: what cmd/* are configured by.
-func TestTheEnvironmentIsTheConfiguration(t *testing.T) {
+// TestEnvironmentSetsTheConfiguration: what cmd/* are configured by.
+func TestEnvironmentSetsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	c, err := service.FromEnvironment(map[string]string{"DATABASE_URL": "d", "NOTIFIER": "postgres", "WORKER_GRACE_PERIOD": "0", "PORT": "0",
 		"LOCK_TIMEOUT": "30s", "LOG_EVENTS": "all", "RELAY_LOST_AFTER": "5s", "HISTORY_FAILED_FOR": "72h", "MAX_VALUE_BYTES": "1000", "RETAIN_HISTORY": "true", "A": "secret"})
@@ -396,7 +396,7 @@ func TestTheEnvironmentIsTheConfiguration(t *testing.T) {
 	}
 }
 
-func TestCheckHandlersFile(t *testing.T) {
+func TestCheckHandlersFileReportsMistakes(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "handlers.yaml")
 	const file = "handlers: [{module: M, name: n, modifier: _, url: http://a}]\n" +

@@ -42,9 +42,9 @@ func (l *lines) String() string {
 // varies is what differs from run to run.
 var varies = regexp.MustCompile(`\b\d+(\.\d+)?(µs|ms|s)\b|\b\d+m\d+(\.\d+)?s\b|claim_id=\d+`)
 
-// TestTheSlogLogOfAProgram is that of a program that embeds the queue and has a logger of log/slog: a run
+// TestProgramLogsThroughSlog is that of a program that embeds the queue and has a logger of log/slog: a run
 // that is tried again, one that fails for good, and the start and end of the program.
-func TestTheSlogLogOfAProgram(t *testing.T) {
+func TestProgramLogsThroughSlog(t *testing.T) {
 	t.Parallel()
 	var out lines
 	logger := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

@@ -22,8 +22,8 @@ func (p place) MarshalLogObject(out zapcore.ObjectEncoder) error {
 	return nil
 }
 
-// TestLinesReachAHandlerOfSlog with their levels, fields and context.
-func TestLinesReachAHandlerOfSlog(t *testing.T) {
+// TestLogLinesReachASlogHandler with their levels, fields and context.
+func TestLogLinesReachASlogHandler(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	handler := slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -52,8 +52,8 @@ func TestLinesReachAHandlerOfSlog(t *testing.T) {
 	}
 }
 
-// TestAPanicOfZapIsMoreThanAnError for a handler of slog.
-func TestAPanicOfZapIsMoreThanAnError(t *testing.T) {
+// TestZapPanicLevelIsAboveError for a handler of slog.
+func TestZapPanicLevelIsAboveError(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	log := service.NewSlogLogger(slog.NewTextHandler(&out, nil))

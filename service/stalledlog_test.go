@@ -22,9 +22,9 @@ func (l fullLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// TestAStallIsAnsweredBeforeItIsLogged: what a loop waits for may be the log, as when nobody reads the
+// TestStallIsReportedBeforeItIsLogged: what a loop waits for may be the log, as when nobody reads the
 // program's standard error any more.
-func TestAStallIsAnsweredBeforeItIsLogged(t *testing.T) {
+func TestStallIsReportedBeforeItIsLogged(t *testing.T) {
 	t.Parallel()
 	full := make(fullLog)
 	read := sync.OnceFunc(func() { close(full) })

@@ -33,7 +33,7 @@ func secretsIn(environment map[string]string) func(string) (string, error) {
 	}
 }
 
-func TestSourcesOfAFile(t *testing.T) {
+func TestSourcesAreReadFromAFile(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
 	for _, scheme := range []string{"github", "gitlab", "gitlab-token", "stripe", "slack", "standard"} {
@@ -51,7 +51,7 @@ func TestSourcesOfAFile(t *testing.T) {
 	}
 }
 
-func TestSourcesThatMakeNoSense(t *testing.T) {
+func TestInvalidSourcesAreRefused(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct{ fields, want string }{
 		"an empty secret":       {"source: s, scheme: github, secrets: [EMPTY]", "f:3: source s: the variable EMPTY is not set or empty"},
@@ -76,8 +76,8 @@ func TestSourcesThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// TestTheTypeComesFromTheBody when the file says so, and from the header otherwise.
-func TestTheTypeComesFromTheBody(t *testing.T) {
+// TestEventTypeComesFromTheBody when the file says so, and from the header otherwise.
+func TestEventTypeComesFromTheBody(t *testing.T) {
 	t.Parallel()
 	for fields, want := range map[string]string{"": "forged", ", type_fields: [comment, issue]": "issue"} {
 		file := handlersFile(t, "  - {source: s, scheme: github, secrets: [A], module: M, modifier: _, names: {issue: i}"+fields+"}\n")

@@ -15,7 +15,7 @@ import (
 )
 
 // Each request to a source is observed once with what became of it, and one to no source is not.
-func TestObserved(t *testing.T) {
+func TestEachRequestIsObservedOnce(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var seen []string

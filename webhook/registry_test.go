@@ -10,10 +10,10 @@ import (
 	"eventsv2/webhook"
 )
 
-// TestEveryRegisteredSchemeHasItsPlace makes a verifier of each scheme by its name, has it
+// TestEveryRegisteredSchemeIsUsable makes a verifier of each scheme by its name, has it
 // refuse a request that nobody has signed, and searches for the name in the page that lists
 // the schemes.
-func TestEveryRegisteredSchemeHasItsPlace(t *testing.T) {
+func TestEveryRegisteredSchemeIsUsable(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
@@ -44,8 +44,8 @@ func TestEveryRegisteredSchemeHasItsPlace(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotGoWithAScheme is refused by name.
-func TestWhatDoesNotGoWithAScheme(t *testing.T) {
+// TestOptionsOfOtherSchemesAreRefused is refused by name.
+func TestOptionsOfOtherSchemesAreRefused(t *testing.T) {
 	t.Parallel()
 	secrets := []string{"c2VjcmV0"}
 	for name, c := range map[string]struct {

@@ -11,9 +11,9 @@ import (
 	"eventsv2/webhook"
 )
 
-// TestGenuineRequestsBecomeEvents: signed with either of two secrets, real bodies among
+// TestSignedRequestsOfEachSchemeBecomeEvents: signed with either of two secrets, real bodies among
 // them, they are emitted byte for byte; the same JSON in other bytes is refused.
-func TestGenuineRequestsBecomeEvents(t *testing.T) {
+func TestSignedRequestsOfEachSchemeBecomeEvents(t *testing.T) {
 	t.Parallel()
 	all := bodies(t)
 	for _, s := range schemes() {
@@ -93,8 +93,8 @@ func TestForgeriesAreRefused(t *testing.T) {
 	}
 }
 
-// TestWrongAlgorithms are refused although the secret is right.
-func TestWrongAlgorithms(t *testing.T) {
+// TestWrongAlgorithmIsRefused are refused although the secret is right.
+func TestWrongAlgorithmIsRefused(t *testing.T) {
 	t.Parallel()
 	verifier, err := webhook.GitHub("first")
 	r := of(t, verifier, err)
@@ -109,8 +109,8 @@ func TestWrongAlgorithms(t *testing.T) {
 	r.accepts("capitals", h, body)
 }
 
-// TestALongHeaderIsRefused although all is genuine.
-func TestALongHeaderIsRefused(t *testing.T) {
+// TestLongSignatureHeaderIsRefused although all is genuine.
+func TestLongSignatureHeaderIsRefused(t *testing.T) {
 	t.Parallel()
 	verifier, err := webhook.GitHub("first")
 	r := of(t, verifier, err)
@@ -120,8 +120,8 @@ func TestALongHeaderIsRefused(t *testing.T) {
 	r.accepts("4,096 bytes", h, []byte(`{}`))
 }
 
-// TestAnOlderGitLab has the id of the delivery in another header.
-func TestAnOlderGitLab(t *testing.T) {
+// TestOlderGitLabIsAccepted has the id of the delivery in another header.
+func TestOlderGitLabIsAccepted(t *testing.T) {
 	t.Parallel()
 	verifier, err := webhook.GitLabToken("first")
 	r := of(t, verifier, err)
@@ -132,9 +132,9 @@ func TestAnOlderGitLab(t *testing.T) {
 	}
 }
 
-// TestSeveralSignatures: while a secret is being changed, a request may have several
+// TestOneValidSignatureOfSeveralSuffices: while a secret is being changed, a request may have several
 // signatures of one version, and others of unknown versions.
-func TestSeveralSignatures(t *testing.T) {
+func TestOneValidSignatureOfSeveralSuffices(t *testing.T) {
 	t.Parallel()
 	for _, s := range schemes() {
 		if s.name != "standard" && s.name != "stripe" {
@@ -163,8 +163,8 @@ func TestSeveralSignatures(t *testing.T) {
 	}
 }
 
-// TestStripeNamesOneTime: with two it would not be clear which is signed.
-func TestStripeNamesOneTime(t *testing.T) {
+// TestStripeSignatureHasOneTime: with two it would not be clear which is signed.
+func TestStripeSignatureHasOneTime(t *testing.T) {
 	t.Parallel()
 	verifier, err := webhook.Stripe("first")
 	r := of(t, verifier, err)
@@ -176,8 +176,8 @@ func TestStripeNamesOneTime(t *testing.T) {
 	r.refuses("no id", http.StatusUnauthorized, headers("Stripe-Signature", "t="+at(0)+",v1="+hexSum("first", at(0), ".", string(noID))), noID)
 }
 
-// TestSlackIsAnsweredItsChallenge, when it is genuine.
-func TestSlackIsAnsweredItsChallenge(t *testing.T) {
+// TestSlackChallengeIsAnswered, when it is genuine.
+func TestSlackChallengeIsAnswered(t *testing.T) {
 	t.Parallel()
 	verifier, err := webhook.Slack("first")
 	r := of(t, verifier, err)
@@ -202,9 +202,9 @@ func TestSlackIsAnsweredItsChallenge(t *testing.T) {
 	}
 }
 
-// TestAnIDCannotReachIntoTheBody: moving the border between what is signed must not
+// TestIDCannotExtendIntoTheBody: moving the border between what is signed must not
 // make another genuine request.
-func TestAnIDCannotReachIntoTheBody(t *testing.T) {
+func TestIDCannotExtendIntoTheBody(t *testing.T) {
 	t.Parallel()
 	for _, s := range schemes() {
 		if s.name != "standard" && s.name != "hmac" {
@@ -224,8 +224,8 @@ func TestAnIDCannotReachIntoTheBody(t *testing.T) {
 	}
 }
 
-// TestSchemesThatProtectNothingAreRefusedAtTheStart, empty secrets above all.
-func TestSchemesThatProtectNothingAreRefusedAtTheStart(t *testing.T) {
+// TestUnprotectedSchemesAreRefusedAtStart, empty secrets above all.
+func TestUnprotectedSchemesAreRefusedAtStart(t *testing.T) {
 	t.Parallel()
 	for _, s := range schemes() {
 		for _, secrets := range [][]string{{}, {""}, {s.secrets[0], ""}, {" \n"}, slices.Repeat([]string{s.secrets[0]}, 17)} {

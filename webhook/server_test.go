@@ -29,8 +29,8 @@ func serve(t *testing.T, config webhook.Config) (r *rig, address string) {
 	return r, strings.TrimPrefix(server.URL, "http://")
 }
 
-// TestTheSizeOfABody, announced or not.
-func TestTheSizeOfABody(t *testing.T) {
+// TestOversizedBodyIsRefused, announced or not.
+func TestOversizedBodyIsRefused(t *testing.T) {
 	t.Parallel()
 	r, address := serve(t, webhook.Config{MaxBodyBytes: 1000})
 	body := func(size int) string { return `"` + strings.Repeat("x", size-2) + `"` }
@@ -64,8 +64,8 @@ func TestTheSizeOfABody(t *testing.T) {
 	}
 }
 
-// TestABodyIsNotUnpacked: what is signed are the bytes as they come.
-func TestABodyIsNotUnpacked(t *testing.T) {
+// TestCompressedBodyIsNotUnpacked: what is signed are the bytes as they come.
+func TestCompressedBodyIsNotUnpacked(t *testing.T) {
 	t.Parallel()
 	verifier, err := webhook.GitHub("first")
 	r := of(t, verifier, err)
@@ -109,8 +109,8 @@ func TestSlowAndBrokenClientsAreCutOff(t *testing.T) {
 	}
 }
 
-// TestABodyThatIsAnnouncedTooLargeIsNotAwaited: the answer comes before the body.
-func TestABodyThatIsAnnouncedTooLargeIsNotAwaited(t *testing.T) {
+// TestAnnouncedOversizedBodyIsNotRead: the answer comes before the body.
+func TestAnnouncedOversizedBodyIsNotRead(t *testing.T) {
 	t.Parallel()
 	_, address := serve(t, webhook.Config{MaxBodyBytes: 1000, ReadTimeout: time.Hour})
 	connection, err := (&net.Dialer{}).DialContext(testenv.Context(t), "tcp", address)
@@ -127,9 +127,9 @@ func TestABodyThatIsAnnouncedTooLargeIsNotAwaited(t *testing.T) {
 	}
 }
 
-// TestWhoHasBeenTheLongestMakesRoom: stalled bodies use up the memory; then the next sender
+// TestOldestStalledBodyMakesRoom: stalled bodies use up the memory; then the next sender
 // is served, and the body that began first is cut off.
-func TestWhoHasBeenTheLongestMakesRoom(t *testing.T) {
+func TestOldestStalledBodyMakesRoom(t *testing.T) {
 	t.Parallel()
 	const size = 200_000
 	r, address := serve(t, webhook.Config{MaxBodyBytes: size, MaxBufferedBytes: 2*size + 100_000, ReadTimeout: time.Hour})
@@ -174,9 +174,9 @@ func TestWhoHasBeenTheLongestMakesRoom(t *testing.T) {
 	}
 }
 
-// TestWhereNobodyCanBeCutOffTheNextIsRefused: bodies that have been read keep their room
+// TestRequestIsRefusedWhileAllMemoryIsInUse: bodies that have been read keep their room
 // until they are answered, and give it back then.
-func TestWhereNobodyCanBeCutOffTheNextIsRefused(t *testing.T) {
+func TestRequestIsRefusedWhileAllMemoryIsInUse(t *testing.T) {
 	t.Parallel()
 	casting, proceed := make(chan struct{}), make(chan struct{})
 	r := newRig(t, webhook.Config{MaxBodyBytes: 100, MaxBufferedBytes: 70_000, Sources: []webhook.Source{source(func(_ context.Context, r *webhook.Request) ([]eventqueue.NewEvent, error) {

@@ -55,9 +55,9 @@ func TestSignedRequestsAreVerified(t *testing.T) {
 	}
 }
 
-// TestTheExampleOfTheSpecification is the example that the reference implementations of
+// TestSignatureMatchesTheSpecification is the example that the reference implementations of
 // Standard Webhooks test with.
-func TestTheExampleOfTheSpecification(t *testing.T) {
+func TestSignatureMatchesTheSpecification(t *testing.T) {
 	t.Parallel()
 	signer, err := webhook.NewStandardSigner("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {
@@ -70,7 +70,7 @@ func TestTheExampleOfTheSpecification(t *testing.T) {
 	}
 }
 
-func TestSecretsThatCannotSign(t *testing.T) {
+func TestUnusableSecretsAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, secrets := range map[string][]string{
 		"there are 0 secrets":                     {},

@@ -11,10 +11,10 @@ import (
 	"eventsv2/webhook"
 )
 
-// TestTwoRequestsAreNeverSignedAlike: of every template of up to four parts, either it
+// TestDifferentRequestsNeverShareASignedText: of every template of up to four parts, either it
 // is refused, or no two requests that are genuine have the same text signed. All
 // requests of a few ids, times and bodies are tried that could be taken for each other.
-func TestTwoRequestsAreNeverSignedAlike(t *testing.T) {
+func TestDifferentRequestsNeverShareASignedText(t *testing.T) {
 	t.Parallel()
 	ids := []string{"a", "1", "a1", "1a", "11", "aa", "a.a", ".", "a.", "1:", at(0), at(0) + "a", "a" + at(0)}
 	times := []string{at(0), at(1), at(-7)}
@@ -112,8 +112,8 @@ func templates(most int) []string {
 	return all
 }
 
-// TestTemplatesOfRealSenders accepts these, and refuses similar ones.
-func TestTemplatesOfRealSenders(t *testing.T) {
+// TestTemplatesMatchRealSenders accepts these, and refuses similar ones.
+func TestTemplatesMatchRealSenders(t *testing.T) {
 	t.Parallel()
 	for template, good := range map[string]bool{
 		"{timestamp}.{body}": true, "v0:{timestamp}:{body}": true, "{id}.{timestamp}.{body}": true, "{body}.{timestamp}": true,
@@ -134,9 +134,9 @@ func TestTemplatesOfRealSenders(t *testing.T) {
 	}
 }
 
-// TestATimeHasItsLength: a text that is signed with nothing between time and body can
+// TestTimestampHasItsLength: a text that is signed with nothing between time and body can
 // be divided in one way only, also by a clock that is wrong.
-func TestATimeHasItsLength(t *testing.T) {
+func TestTimestampHasItsLength(t *testing.T) {
 	t.Parallel()
 	verifier, err := webhook.NewHMAC(webhook.HMAC{Secrets: []string{"s"}, Header: "X-Sig", Signed: "{timestamp}{body}", TimestampHeader: "X-Time"})
 	if err != nil {

@@ -16,9 +16,9 @@ func byHeader(_ context.Context, r *webhook.Request) ([]eventqueue.NewEvent, err
 	return []eventqueue.NewEvent{{Module: "M", Name: "n", Modifier: "_", Value: fmt.Appendf(nil, "%q", r.Type)}}, nil
 }
 
-// TestWhatIsNotSignedMakesNoSecondEvent: a recorded request is sent again, with every
+// TestUnsignedHeadersMakeNoSecondEvent: a recorded request is sent again, with every
 // header that its signature does not cover changed, added or taken away.
-func TestWhatIsNotSignedMakesNoSecondEvent(t *testing.T) {
+func TestUnsignedHeadersMakeNoSecondEvent(t *testing.T) {
 	t.Parallel()
 	unsigned := func(signed ...string) []string {
 		var names []string
@@ -84,9 +84,9 @@ func TestWhatIsNotSignedMakesNoSecondEvent(t *testing.T) {
 	}
 }
 
-// TestSlackIsReadByWhatIsSigned: the same bytes mean the same, whatever their
+// TestSlackIsParsedFromSignedContent: the same bytes mean the same, whatever their
 // Content-Type.
-func TestSlackIsReadByWhatIsSigned(t *testing.T) {
+func TestSlackIsParsedFromSignedContent(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
 		`{"type": "event_callback", "event_id": "E", "event": {"type": "message"}}`: `"message"`,
@@ -106,8 +106,8 @@ func TestSlackIsReadByWhatIsSigned(t *testing.T) {
 	}
 }
 
-// TestAnIDThatIsTrusted: with TrustUnsignedID, an id that is not signed identifies repeats.
-func TestAnIDThatIsTrusted(t *testing.T) {
+// TestTrustedIDIsUsed: with TrustUnsignedID, an id that is not signed identifies repeats.
+func TestTrustedIDIsUsed(t *testing.T) {
 	t.Parallel()
 	config := webhook.GitHubHMAC("first")
 	config.TrustUnsignedID = true
@@ -118,7 +118,7 @@ func TestAnIDThatIsTrusted(t *testing.T) {
 	}
 }
 
-func TestTypeFromBody(t *testing.T) {
+func TestEventTypeIsReadFromTheBody(t *testing.T) {
 	t.Parallel()
 	github, err := webhook.GitHub("first")
 	if err != nil {

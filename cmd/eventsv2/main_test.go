@@ -7,8 +7,8 @@ import (
 	"eventsv2/internal/buildinfo"
 )
 
-// TestOwnName runs the binary under the name that it is installed with.
-func TestOwnName(t *testing.T) {
+// TestBinaryRunsUnderItsInstalledName runs the binary under the name that it is installed with.
+func TestBinaryRunsUnderItsInstalledName(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		args           string
@@ -31,7 +31,7 @@ func TestOwnName(t *testing.T) {
 	}
 }
 
-func TestNamesOfPrograms(t *testing.T) {
+func TestLinkNameChoosesTheProgram(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"worker", "cron", "eventctl"} {
 		if status, stdout, stderr := call(t, name, "--version"); status != 0 || !strings.HasPrefix(stdout, name+" ") || stderr != "" {

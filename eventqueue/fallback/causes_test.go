@@ -39,9 +39,9 @@ func (r *refusing) Pull(ctx context.Context, _ int) ([]eventqueue.Delivery, erro
 	return nil, r.Check(ctx)
 }
 
-// TestAReceiversSecondCauseIsLogged (I19): while the notifier is down for ten minutes, each cause has
+// TestReceiversSecondCauseIsLogged (I19): while the notifier is down for ten minutes, each cause has
 // its line, though not each failure, and Failure returns the present one.
-func TestAReceiversSecondCauseIsLogged(t *testing.T) {
+func TestReceiversSecondCauseIsLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.WarnLevel)

@@ -45,10 +45,10 @@ func (p *passing) MarkPending(_ context.Context, ids []eventqueue.EventID) error
 	return nil
 }
 
-// TestWhatIsDeclinedForLongIsLeftToOthers (I13, I19): an event that was found in the
+// TestDeclinedEventIsPendingAgainAfterItsDelay (I13, I19): an event that was found in the
 // database, and that this process cannot run, is marked as pending when the delay is over,
 // and not before. A mark that fails is made again.
-func TestWhatIsDeclinedForLongIsLeftToOthers(t *testing.T) {
+func TestDeclinedEventIsPendingAgainAfterItsDelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &passing{pending: true, fails: 2}

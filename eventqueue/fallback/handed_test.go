@@ -10,8 +10,8 @@ import (
 	"eventsv2/eventqueue/memnotify"
 )
 
-// TestWhatIsHandedIsDeliveredOnceUntilItIsOver: another worker forwards an event each time that it gets its notification.
-func TestWhatIsHandedIsDeliveredOnceUntilItIsOver(t *testing.T) {
+// TestForwardedEventIsDeliveredOnce: another worker forwards an event each time that it gets its notification.
+func TestForwardedEventIsDeliveredOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &switchable{Notifier: memnotify.New(memnotify.Config{})}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestAPullThatHasNothingToDoWaits, at least for a moment, also when everything that it
+// TestIdlePullWaits, at least for a moment, also when everything that it
 // might do is overdue and somebody else's: otherwise it would spin until they have done it.
-func TestAPullThatHasNothingToDoWaits(t *testing.T) {
+func TestIdlePullWaits(t *testing.T) {
 	t.Parallel()
 	r, err := New(struct{ Primary }{}, struct{ Store }{}, Config{})
 	if err != nil {

@@ -133,9 +133,9 @@ func TestWorkGoesOnWhileTheNotifierIsDown(t *testing.T) {
 	}
 }
 
-// TestFailureIsWhyItIsDown, from the moment on when the database takes over until the
+// TestFailureReportsTheCauseOfTheOutage, from the moment on when the database takes over until the
 // notifier is back.
-func TestFailureIsWhyItIsDown(t *testing.T) {
+func TestFailureReportsTheCauseOfTheOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &switchable{Notifier: memnotify.New(memnotify.Config{})}
@@ -200,10 +200,10 @@ func (s forgetfulSearches) TakeRound(ctx context.Context, after maintenance.Roun
 	return s.Searches.TakeRound(ctx, after, lostAfter)
 }
 
-// TestAdvancedEventsAreNotPublishedWhereNothingCanBePulled (I19): while publishing works and
+// TestAdvancedEventsAreNotPublishedDuringAnOutage (I19): while publishing works and
 // pulling does not, the next event of an ordering key starts when the one before it has
 // ended, and not when its notification is taken for lost.
-func TestAdvancedEventsAreNotPublishedWhereNothingCanBePulled(t *testing.T) {
+func TestAdvancedEventsAreNotPublishedDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	store := &forgetful{Store: pgstore.New(testenv.Pool(t))}
 	b := &switchable{Notifier: memnotify.New(memnotify.Config{})}

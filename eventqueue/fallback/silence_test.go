@@ -43,10 +43,10 @@ func (m *mute) Pull(ctx context.Context, _ int) ([]eventqueue.Delivery, error) {
 	return nil, nil
 }
 
-// TestANotifierThatAnswersNoPullIsDown (I19) when the first one has ended, and for as
+// TestSilentNotifierCountsAsDown (I19) when the first one has ended, and for as
 // long as it answers none, though it says all the while that it is well. Within 10 s of its
 // recovery it is used again.
-func TestANotifierThatAnswersNoPullIsDown(t *testing.T) {
+func TestSilentNotifierCountsAsDown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := &mute{}

@@ -59,11 +59,11 @@ func (never) TakeRound(context.Context, maintenance.RoundPlace, time.Duration) (
 
 func (never) MarkPending(context.Context, []eventqueue.EventID) error { return nil }
 
-// TestNothingGoesOnBehindAttend: a Pull takes what the last pull of the notifier has
+// TestAttendReturnsAfterAllTasks: a Pull takes what the last pull of the notifier has
 // brought in the very moment in which Attend stops waiting for it. What the Pull may not
 // return is given back before both have returned. Which of them is first is the
 // scheduler's to decide, so it is tried often.
-func TestNothingGoesOnBehindAttend(t *testing.T) {
+func TestAttendReturnsAfterAllTasks(t *testing.T) {
 	t.Parallel()
 	for range 2000 {
 		g := &generous{asked: make(chan struct{}), let: make(chan struct{})}

@@ -46,8 +46,8 @@ func (u *unanswering) MarkPending(_ context.Context, ids []eventqueue.EventID) e
 	return nil
 }
 
-// TestWhatAPollMayHaveTakenIsPendingAgain (I19), soon after its answer was lost, or when the worker ends.
-func TestWhatAPollMayHaveTakenIsPendingAgain(t *testing.T) {
+// TestUnansweredPollLeavesItsEventsPending (I19), soon after its answer was lost, or when the worker ends.
+func TestUnansweredPollLeavesItsEventsPending(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]time.Duration{"soon": 10 * time.Second, "at the end": 0} {
 		t.Run(name, func(t *testing.T) {

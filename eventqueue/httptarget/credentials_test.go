@@ -25,9 +25,9 @@ func tokenUntil(ends time.Time, name string) string {
 	return encode([]byte(`{"alg":"RS256"}`)) + "." + encode(fmt.Appendf(nil, `{"exp":%d}`, ends.Unix())) + "." + name
 }
 
-// TestATokenIsKeptUntilShortlyBeforeItsEnd: its end is what it says itself, since the
+// TestTokenIsCachedUntilShortlyBeforeExpiry: its end is what it says itself, since the
 // metadata server hands out one that is used up by half.
-func TestATokenIsKeptUntilShortlyBeforeItsEnd(t *testing.T) {
+func TestTokenIsCachedUntilShortlyBeforeExpiry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -59,9 +59,9 @@ func TestATokenIsKeptUntilShortlyBeforeItsEnd(t *testing.T) {
 	})
 }
 
-// TestWaitingForAToken: whoever waits leaves when their run ends, one request serves all,
+// TestWaitForATokenEndsWithItsContext: whoever waits leaves when their run ends, one request serves all,
 // and what failed is asked for again.
-func TestWaitingForAToken(t *testing.T) {
+func TestWaitForATokenEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
@@ -108,8 +108,8 @@ func TestWaitingForAToken(t *testing.T) {
 	})
 }
 
-// TestATokenServerThatHangsIsAskedAgain, also through a library that does not heed its context.
-func TestATokenServerThatHangsIsAskedAgain(t *testing.T) {
+// TestHangingTokenServerIsAskedAgain, also through a library that does not heed its context.
+func TestHangingTokenServerIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		let := make(chan struct{})
@@ -136,7 +136,7 @@ func TestATokenServerThatHangsIsAskedAgain(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoToken(t *testing.T) {
+func TestInvalidTokenIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "s3cret", "s3cret.s3cret.s3cret", "e30.e30.e30", tokenUntil(time.Now().Add(time.Hour), "a\nb")} {
 		tokens := newIDTokens(func(context.Context, string) (string, error) { return text, nil })
@@ -163,8 +163,8 @@ func proving(t *testing.T, tokens *IDTokens, handler http.HandlerFunc) *Target {
 
 const signingSecret = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0"
 
-// TestRequestsProveWhoSendsThem: the receiver verifies the signature with package webhook.
-func TestRequestsProveWhoSendsThem(t *testing.T) {
+// TestSignedRequestsVerifyWithWebhook: the receiver verifies the signature with package webhook.
+func TestSignedRequestsVerifyWithWebhook(t *testing.T) {
 	t.Parallel()
 	token := tokenUntil(time.Now().Add(time.Hour), "token")
 	verifier, err := webhook.Standard(signingSecret)
@@ -190,8 +190,8 @@ func TestRequestsProveWhoSendsThem(t *testing.T) {
 	}
 }
 
-// TestARefusedTokenIsReplaced: a 401 is retried with another token, and ends no event.
-func TestARefusedTokenIsReplaced(t *testing.T) {
+// TestRejectedTokenIsReplaced: a 401 is retried with another token, and ends no event.
+func TestRejectedTokenIsReplaced(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
 	target := proving(t, newIDTokens(func(context.Context, string) (string, error) {
@@ -210,8 +210,8 @@ func TestARefusedTokenIsReplaced(t *testing.T) {
 	}
 }
 
-// TestAnswersThatRepeatSecrets: some servers answer a bad request with what it was.
-func TestAnswersThatRepeatSecrets(t *testing.T) {
+// TestSecretsInAnswersAreRedacted: some servers answer a bad request with what it was.
+func TestSecretsInAnswersAreRedacted(t *testing.T) {
 	t.Parallel()
 	token := tokenUntil(time.Now().Add(time.Hour), "token")
 	tokens := newIDTokens(func(context.Context, string) (string, error) { return token, nil })
@@ -233,8 +233,8 @@ func TestAnswersThatRepeatSecrets(t *testing.T) {
 	}
 }
 
-// TestAnswersThatRepeatSignatures have none of them in the error: whoever may read errors could send the event again.
-func TestAnswersThatRepeatSignatures(t *testing.T) {
+// TestSignaturesInAnswersAreRedacted have none of them in the error: whoever may read errors could send the event again.
+func TestSignaturesInAnswersAreRedacted(t *testing.T) {
 	t.Parallel()
 	var sent []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -258,7 +258,7 @@ func TestAnswersThatRepeatSignatures(t *testing.T) {
 	}
 }
 
-func TestCredentialsThatCannotBeSent(t *testing.T) {
+func TestUnsendableCredentialsAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, config := range map[string]Config{
 		"Audience: URL is not https":           {URL: "http://example.com", Audience: "a"},
@@ -275,8 +275,8 @@ func TestCredentialsThatCannotBeSent(t *testing.T) {
 	}
 }
 
-// TestTheFileNamesWhatProvesTheWorker: with the default audience, and one of its own.
-func TestTheFileNamesWhatProvesTheWorker(t *testing.T) {
+// TestHandlersFileSetsTheTokenAudience: with the default audience, and one of its own.
+func TestHandlersFileSetsTheTokenAudience(t *testing.T) {
 	t.Parallel()
 	file, err := Parse("f", []byte(`
 handlers:

@@ -90,7 +90,7 @@ func TestParseReadsEverything(t *testing.T) {
 	}
 }
 
-func TestPolicyOfAnEntry(t *testing.T) {
+func TestEntrySetsItsPolicy(t *testing.T) {
 	t.Parallel()
 	if p := (Entry{}).Policy(); p.Timeout != 0 || p.MaxRetries != nil || p.Backoff != nil || p.OrderHold != nil {
 		t.Errorf("an entry without options does not leave the defaults to eventqueue: %+v", p)
@@ -105,7 +105,7 @@ func TestPolicyOfAnEntry(t *testing.T) {
 	}
 }
 
-func TestLoad(t *testing.T) {
+func TestLoadReadsTheFileOrNamesIt(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "handlers.yaml")
 	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), path) {
@@ -126,7 +126,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-func TestRegister(t *testing.T) {
+func TestRegisterAddsEachEntry(t *testing.T) {
 	t.Parallel()
 	file, err := Parse("handlers.yaml", []byte(goodFile))
 	if err != nil {

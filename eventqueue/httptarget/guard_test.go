@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestWhereTargetsMayBe: not at addresses where clouds have credentials, however they are
+// TestTargetsAtMetadataAddressesAreForbidden: not at addresses where clouds have credentials, however they are
 // written, and at all others.
-func TestWhereTargetsMayBe(t *testing.T) {
+func TestTargetsAtMetadataAddressesAreForbidden(t *testing.T) {
 	t.Parallel()
 	for _, host := range []string{
 		"169.254.169.254", "169.254.0.1", "169.254.255.255", "0.0.0.0", "0.1.2.3", "168.63.129.16", "100.100.100.200", "192.0.0.192",
@@ -53,8 +53,8 @@ func TestWhereTargetsMayBe(t *testing.T) {
 	}
 }
 
-// TestAForbiddenTargetFailsForGood, says why and what to do, and needs no network.
-func TestAForbiddenTargetFailsForGood(t *testing.T) {
+// TestForbiddenTargetIsAPermanentFailure, says why and what to do, and needs no network.
+func TestForbiddenTargetIsAPermanentFailure(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"http://169.254.169.254/latest/meta-data", "http://[fe80::1]/", "http://[::ffff:169.254.169.254]/", "http://0.0.0.0:1/"} {
 		target, err := New(Config{URL: url})
@@ -69,8 +69,8 @@ func TestAForbiddenTargetFailsForGood(t *testing.T) {
 	}
 }
 
-// TestARedirectIsGuarded for those who let the client follow them.
-func TestARedirectIsGuarded(t *testing.T) {
+// TestRedirectToAForbiddenTargetIsRefused for those who let the client follow them.
+func TestRedirectToAForbiddenTargetIsRefused(t *testing.T) {
 	t.Parallel()
 	_, server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "http://169.254.169.254/", http.StatusFound)
@@ -88,9 +88,9 @@ func TestARedirectIsGuarded(t *testing.T) {
 	}
 }
 
-// TestTheGuardCanBeTakenAway: without it, another dial guard is asked, and the error is
+// TestGuardCanBeDisabled: without it, another dial guard is asked, and the error is
 // an ordinary one.
-func TestTheGuardCanBeTakenAway(t *testing.T) {
+func TestGuardCanBeDisabled(t *testing.T) {
 	t.Parallel()
 	// 0.0.0.0 is this host: somewhere nobody listens, so the connection is refused.
 	listener, err := (&net.ListenConfig{}).Listen(testContext(t), "tcp", "127.0.0.1:0")

@@ -13,13 +13,13 @@ import (
 	"cloud.google.com/go/compute/metadata"
 )
 
-// TestAMetadataServerThatComesLate: the library looks once, and that of a new pod of GKE
+// TestMetadataServerMayStartLate: the library looks once, and that of a new pod of GKE
 // begins to answer some seconds later. It has a process of its own: the library remembers its look, and may leave a
 // connection open to whatever answers at the address of metadata servers.
-func TestAMetadataServerThatComesLate(t *testing.T) {
+func TestMetadataServerMayStartLate(t *testing.T) {
 	if os.Getenv(alone) == "" {
 		t.Parallel()
-		cmd := exec.CommandContext(testContext(t), os.Args[0], "-test.run=^TestAMetadataServerThatComesLate$")
+		cmd := exec.CommandContext(testContext(t), os.Args[0], "-test.run=^TestMetadataServerMayStartLate$")
 		cmd.Env = append(os.Environ(), alone+"=1")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)

@@ -184,7 +184,7 @@ func TestRequestThatBreaksConnectionsIsSentTwiceAtMost(t *testing.T) {
 	}
 }
 
-func TestUsedHTTP2Connection(t *testing.T) {
+func TestBrokenHTTP2ConnectionCostsNoAttempt(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int32
 	var action atomic.Pointer[func()]

@@ -111,7 +111,7 @@ func TestAttributesAreExtensions(t *testing.T) {
 	}
 }
 
-func TestAnyNameSurvivesTheHeaders(t *testing.T) {
+func TestAnyEventNameFitsInHeaders(t *testing.T) {
 	t.Parallel()
 	got := make(chan received, 1)
 	target, _ := serve(t, record(got))
@@ -140,7 +140,7 @@ func TestAnyNameSurvivesTheHeaders(t *testing.T) {
 	}
 }
 
-func TestPercentEncode(t *testing.T) {
+func TestPercentEncodeFollowsCloudEvents(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"":                "",
@@ -170,7 +170,7 @@ func FuzzPercentEncode(f *testing.F) {
 	})
 }
 
-func TestBodyIsTheValueByteForByte(t *testing.T) {
+func TestBodyIsTheUnchangedValue(t *testing.T) {
 	t.Parallel()
 	got := make(chan received, 1)
 	target, _ := serve(t, record(got))
@@ -190,7 +190,7 @@ func TestBodyIsTheValueByteForByte(t *testing.T) {
 	}
 }
 
-func TestPassesTheTraceOn(t *testing.T) {
+func TestTraceContextIsSent(t *testing.T) {
 	t.Parallel()
 	state, err := trace.ParseTraceState("vendor=a b%,other=1")
 	if err != nil {

@@ -142,7 +142,7 @@ func hijack(text string, then func(net.Conn)) http.HandlerFunc {
 	}
 }
 
-func TestCutConnection(t *testing.T) {
+func TestCutConnectionIsRetried(t *testing.T) {
 	t.Parallel()
 	cut := func(net.Conn) {}
 	for _, c := range []struct{ name, text, want string }{
@@ -218,7 +218,7 @@ func TestGiantBodyIsNotRead(t *testing.T) {
 	}
 }
 
-func TestConnectionsAreUsedAgain(t *testing.T) {
+func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	var opened atomic.Int32
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

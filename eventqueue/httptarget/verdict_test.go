@@ -75,7 +75,7 @@ func TestVerdictHonoursRetryAfterOfTheTwoStatusesOnly(t *testing.T) {
 	}
 }
 
-func TestRetryAfter(t *testing.T) {
+func TestRetryAfterIsParsed(t *testing.T) {
 	t.Parallel()
 	received := time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) string { return received.Add(d).Format(http.TimeFormat) }
@@ -133,7 +133,7 @@ func TestVerdictReportsWhereARedirectLeadsWithoutSecrets(t *testing.T) {
 	}
 }
 
-func TestPrintable(t *testing.T) {
+func TestPrintableRemovesControlCharacters(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"":                        "",
@@ -149,7 +149,7 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-func TestWholeRunes(t *testing.T) {
+func TestWholeRunesCutsNoRune(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"":                 "",

@@ -69,7 +69,7 @@ func (r Reason) has(t *testing.T, label machine.Label, want ...string) {
 }
 
 // Each cause alone, and each two together: the machine decides which is first, and the other follows.
-func TestEveryCauseAndEachTwoAreExplained(t *testing.T) {
+func TestEveryCauseAndEveryPairIsExplained(t *testing.T) {
 	t.Parallel()
 	for i, first := range causes {
 		f := free()
@@ -98,7 +98,7 @@ func TestEveryCauseAndEachTwoAreExplained(t *testing.T) {
 }
 
 // What was in hand when a worker died is explained with whatever else is said.
-func TestASuspectIsExplained(t *testing.T) {
+func TestSuspectedHarmfulEventIsExplained(t *testing.T) {
 	t.Parallel()
 	for company, want := range map[int]string{1: "if it dies alone", 7: "It died beside others"} {
 		f := free()
@@ -111,7 +111,7 @@ func TestASuspectIsExplained(t *testing.T) {
 
 // A worker that lives, or of which nothing is known, runs what it holds, and has the handler, whatever other workers have.
 // One that has stopped or died runs nothing.
-func TestOnlyAWorkerThatMayLiveRunsAnEvent(t *testing.T) {
+func TestDeadWorkerRunsNoEvent(t *testing.T) {
 	t.Parallel()
 	locked, unknown := []machine.Label{machine.IsLocked}, []machine.Label{machine.HandlerUnknown}
 	then := slices.Concat(locked, unknown)
@@ -233,7 +233,7 @@ func TestEveryOtherLabelIsExplained(t *testing.T) {
 }
 
 // Who has cancelled an event, and why, is said as far as it is known; no event that was cancelled has failed.
-func TestACancellationIsExplained(t *testing.T) {
+func TestCancellationIsExplained(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		attempts      int32
@@ -320,7 +320,7 @@ func TestEachRuleIsExplained(t *testing.T) {
 }
 
 // A reason or an error that is a sentence itself does not give the sentence that quotes it two ends.
-func TestASentenceEndsOnce(t *testing.T) {
+func TestSentencesHaveOneFullStop(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"The bank is closed.":      "The bank is closed",

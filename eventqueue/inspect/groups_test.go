@@ -27,9 +27,9 @@ func emitKeyed(t *testing.T, store *pgstore.Store, canvas eventqueue.CanvasID, k
 	return ids
 }
 
-// TestWaitingGroups: groups in which events wait, a page at a time, with their heads and bounded counts; groups in
+// TestWaitingGroupsAreListedByPage: groups in which events wait, a page at a time, with their heads and bounded counts; groups in
 // which none waits, and those of other canvases, are left out.
-func TestWaitingGroups(t *testing.T) {
+func TestWaitingGroupsAreListedByPage(t *testing.T) {
 	t.Parallel()
 	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
 	reader := inspect.New(store.Pool())
@@ -64,8 +64,8 @@ func TestWaitingGroups(t *testing.T) {
 	}
 }
 
-// TestManyGroupsInWhichNoneWaits end a page with a place to go on from, and a long group is counted up to a bound.
-func TestManyGroupsInWhichNoneWaits(t *testing.T) {
+// TestGroupsWithoutWaitingEventsAreLeftOut end a page with a place to go on from, and a long group is counted up to a bound.
+func TestGroupsWithoutWaitingEventsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
 	reader, canvas := inspect.New(store.Pool()), eventqueue.CanvasID{0: 1, 6: 0x40, 8: 0x80}
@@ -84,8 +84,8 @@ func TestManyGroupsInWhichNoneWaits(t *testing.T) {
 	}
 }
 
-// TestLimitsInUse: concurrency limits with what runs and what waits.
-func TestLimitsInUse(t *testing.T) {
+// TestLimitsShowTheirUse: concurrency limits with what runs and what waits.
+func TestLimitsShowTheirUse(t *testing.T) {
 	t.Parallel()
 	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
 	reader, canvas := inspect.New(store.Pool()), eventqueue.CanvasID{0: 1, 6: 0x40, 8: 0x80}

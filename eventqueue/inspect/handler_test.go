@@ -12,8 +12,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestMinutesOf: the minutes of one handler, among those of others, are those that Minutes finds.
-func TestMinutesOf(t *testing.T) {
+// TestMinutesOfAHandlerAgreeWithMinutes: the minutes of one handler, among those of others, are those that Minutes finds.
+func TestMinutesOfAHandlerAgreeWithMinutes(t *testing.T) {
 	t.Parallel()
 	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
 	scope, reader := inspectedScope(), inspect.New(store.Pool())
@@ -37,8 +37,8 @@ func TestMinutesOf(t *testing.T) {
 	}
 }
 
-// TestCounted: the sums of the counts of each handler, and MinutesOf of several of them has those of each.
-func TestCounted(t *testing.T) {
+// TestCountedSumsTheMinutesOfEachHandler: the sums of the counts of each handler, and MinutesOf of several of them has those of each.
+func TestCountedSumsTheMinutesOfEachHandler(t *testing.T) {
 	t.Parallel()
 	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
 	scope, reader := inspectedScope(), inspect.New(store.Pool())
@@ -59,8 +59,8 @@ func TestCounted(t *testing.T) {
 	}
 }
 
-// TestRecentErrors: of events that are tried again and of those that have failed, of this handler alone.
-func TestRecentErrors(t *testing.T) {
+// TestRecentErrorsAreOfOneHandler: of events that are tried again and of those that have failed, of this handler alone.
+func TestRecentErrorsAreOfOneHandler(t *testing.T) {
 	t.Parallel()
 	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
 	scope, reader := inspectedScope(), inspect.New(store.Pool())
@@ -82,8 +82,8 @@ func TestRecentErrors(t *testing.T) {
 	}
 }
 
-// TestHeld: what each worker has in hand, from what its locks say, and nothing of runs that have not begun.
-func TestHeld(t *testing.T) {
+// TestHeldShowsTheLocksOfEachWorker: what each worker has in hand, from what its locks say, and nothing of runs that have not begun.
+func TestHeldShowsTheLocksOfEachWorker(t *testing.T) {
 	t.Parallel()
 	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
 	ids := emit(t, store, 12)

@@ -11,9 +11,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestHandlersPending: of each canvas the last count of a handler is taken, none that is old, and the canvases are
+// TestHandlersPendingAddsLatestCounts: of each canvas the last count of a handler is taken, none that is old, and the canvases are
 // added up.
-func TestHandlersPending(t *testing.T) {
+func TestHandlersPendingAddsLatestCounts(t *testing.T) {
 	t.Parallel()
 	ctx, pool := testenv.Context(t), testenv.Pool(t)
 	for _, row := range []struct {

@@ -117,7 +117,7 @@ func TestShowFollowsAnEvent(t *testing.T) {
 	}
 }
 
-func TestHasEvents(t *testing.T) {
+func TestHasEventsFindsQueuedAndEndedOnes(t *testing.T) {
 	t.Parallel()
 	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
 	reader := inspect.New(store.Pool())

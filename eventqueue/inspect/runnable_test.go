@@ -26,8 +26,8 @@ func newQueueOf(t *testing.T) *queueOf {
 	return &queueOf{t, pool, pgstore.New(pool), inspect.New(pool)}
 }
 
-// TestRunnableIsThatOfItsSchema, whatever the search path and the isolation of the connection are.
-func TestRunnableIsThatOfItsSchema(t *testing.T) {
+// TestRunnableCountsItsOwnSchema, whatever the search path and the isolation of the connection are.
+func TestRunnableCountsItsOwnSchema(t *testing.T) {
 	t.Parallel()
 	config, err := pgxpool.ParseConfig(testenv.DatabaseURLIn(t, "jobs")) // with a queue in public as well
 	if err != nil {
@@ -103,8 +103,8 @@ func TestRunnableCountsWhatCouldRun(t *testing.T) {
 	q.want("the delay is over", 9)
 }
 
-// TestOldestPending is the wait of the notification that has been due the longest; one to come waits for nobody yet.
-func TestOldestPending(t *testing.T) {
+// TestOldestPendingIsTheLongestDueWait is the wait of the notification that has been due the longest; one to come waits for nobody yet.
+func TestOldestPendingIsTheLongestDueWait(t *testing.T) {
 	t.Parallel()
 	q := newQueueOf(t)
 	want := func(what string, from, to time.Duration) {
@@ -122,8 +122,8 @@ func TestOldestPending(t *testing.T) {
 	want("one has waited for an hour", time.Hour, 2*time.Hour-time.Second)
 }
 
-// TestRunnableLeavesOutWhatIsHeldBack, however much it is, and knows at once when a rule is lifted.
-func TestRunnableLeavesOutWhatIsHeldBack(t *testing.T) {
+// TestRunnableLeavesOutPausedAndDelayedEvents, however much it is, and knows at once when a rule is lifted.
+func TestRunnableLeavesOutPausedAndDelayedEvents(t *testing.T) {
 	t.Parallel()
 	q := newQueueOf(t)
 	q.exec(`INSERT INTO events_v2 (canvas_id, module, name, modifier, value) SELECT $1::uuid, 'WORKER', 'greet', '_', '1' FROM generate_series(1, 10000)`,
@@ -153,8 +153,8 @@ func TestRunnableLeavesOutWhatIsHeldBack(t *testing.T) {
 	q.want("another canvas", 13)
 }
 
-// TestRunnableKnowsGroupsAndLimits before and after events join their groups: without a worker, none does.
-func TestRunnableKnowsGroupsAndLimits(t *testing.T) {
+// TestRunnableRespectsGroupsAndLimits before and after events join their groups: without a worker, none does.
+func TestRunnableRespectsGroupsAndLimits(t *testing.T) {
 	t.Parallel()
 	q := newQueueOf(t)
 	ids := q.emit(10, 1, "ship", "one")
@@ -190,9 +190,9 @@ func TestRunnableKnowsGroupsAndLimits(t *testing.T) {
 	q.want("which has run", 7)
 }
 
-// TestRunnableKnowsHandlers: an event for which there has never been a handler needs no worker. As long as there
+// TestEventWithoutAHandlerNeedsNoWorker: an event for which there has never been a handler needs no worker. As long as there
 // has been no worker at all, nobody can tell.
-func TestRunnableKnowsHandlers(t *testing.T) {
+func TestEventWithoutAHandlerNeedsNoWorker(t *testing.T) {
 	t.Parallel()
 	q := newQueueOf(t)
 	q.emit(5, 1, "greet", "")
@@ -214,8 +214,8 @@ func TestRunnableKnowsHandlers(t *testing.T) {
 	}
 }
 
-// TestRunnableCostsTheSameInABacklog (I12): it reads by index, and no more than its bounds.
-func TestRunnableCostsTheSameInABacklog(t *testing.T) {
+// TestRunnableCostIsIndependentOfTheBacklog (I12): it reads by index, and no more than its bounds.
+func TestRunnableCostIsIndependentOfTheBacklog(t *testing.T) {
 	t.Parallel()
 	q := newQueueOf(t)
 	q.exec(`INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until)

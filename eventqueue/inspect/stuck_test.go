@@ -86,9 +86,9 @@ func TestStuckSeparatesWaitingEventsFromStuckOnes(t *testing.T) {
 	}
 }
 
-// TestStuckReadsOnlyWhatItMust lists one canvas, and all canvases, beside 100,000 events of
+// TestStuckReadsNoOtherRows lists one canvas, and all canvases, beside 100,000 events of
 // others.
-func TestStuckReadsOnlyWhatItMust(t *testing.T) {
+func TestStuckReadsNoOtherRows(t *testing.T) {
 	t.Parallel()
 	store := openStore(t)
 	ctx := testenv.Context(t)

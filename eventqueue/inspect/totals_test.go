@@ -13,8 +13,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestTotals are the sums of the rows of a minute, of all canvases and of some.
-func TestTotals(t *testing.T) {
+// TestTotalsSumTheMinutes are the sums of the rows of a minute, of all canvases and of some.
+func TestTotalsSumTheMinutes(t *testing.T) {
 	t.Parallel()
 	ctx, pool := testenv.Context(t), testenv.Pool(t)
 	first, second, third := eventqueue.CanvasID{15: 1}, eventqueue.CanvasID{15: 2}, eventqueue.CanvasID{15: 3}
@@ -91,8 +91,8 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// TestTotalsOfMinutesThatAreSummedUp are the same, and read nothing of their rows.
-func TestTotalsOfMinutesThatAreSummedUp(t *testing.T) {
+// TestTotalsIncludeSummarizedMinutes are the same, and read nothing of their rows.
+func TestTotalsIncludeSummarizedMinutes(t *testing.T) {
 	t.Parallel()
 	ctx, pool := testenv.Context(t), testenv.Pool(t)
 	large, small, tiny := eventqueue.CanvasID{15: 1}, eventqueue.CanvasID{15: 2}, eventqueue.CanvasID{15: 3}

@@ -34,9 +34,9 @@ func outline(t *inspect.Tree) string {
 	return text + "[" + strings.Join(children, " ") + "]"
 }
 
-// TestTree: the family of an event, whoever of it is asked for, in both tables; with circles and
+// TestTreeShowsTheFamilyOfAnEvent: the family of an event, whoever of it is asked for, in both tables; with circles and
 // parents that nobody knows, and never more than was asked for.
-func TestTree(t *testing.T) {
+func TestTreeShowsTheFamilyOfAnEvent(t *testing.T) {
 	t.Parallel()
 	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
 	emit(t, store, 9)
@@ -74,8 +74,8 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestListByAttributes, in the queue and in the history.
-func TestListByAttributes(t *testing.T) {
+// TestListFiltersByAttributes, in the queue and in the history.
+func TestListFiltersByAttributes(t *testing.T) {
 	t.Parallel()
 	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
 	ids := emit(t, store, 4)

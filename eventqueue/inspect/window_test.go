@@ -32,7 +32,7 @@ func many(t *testing.T, store *pgstore.Store, n int) {
 }
 
 // A list whose filter matches one event among many reads a part of them, says where it goes on, and finds it in the end.
-func TestAListReadsAPartAndGoesOn(t *testing.T) {
+func TestListReadsABoundedPartPerPage(t *testing.T) {
 	t.Parallel()
 	const events, part = 1000, 300
 	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
@@ -81,7 +81,7 @@ func TestAListReadsAPartAndGoesOn(t *testing.T) {
 }
 
 // What a search reads does not depend on how many events there are, nor on how few of them match.
-func TestASearchReadsABoundedNumberOfPages(t *testing.T) {
+func TestSearchReadsABoundedNumberOfPages(t *testing.T) {
 	t.Parallel()
 	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
 	many(t, store, 20_000) // in more than 600 pages of 8 kB

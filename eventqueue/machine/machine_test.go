@@ -64,7 +64,7 @@ func TestNoTwoArrowsLeaveAStateUnderOneLabel(t *testing.T) {
 	}
 }
 
-func TestThePictureIsTheTable(t *testing.T) {
+func TestPictureIsDrawnFromTheTable(t *testing.T) {
 	t.Parallel()
 	const page = "../../docs/state-machine.md"
 	text, err := os.ReadFile(page)
@@ -94,7 +94,7 @@ func replaceBetween(t *testing.T, text, begin, end, middle string) string {
 	return before + begin + middle + end + after
 }
 
-func TestDecideClaim(t *testing.T) {
+func TestDecideClaimAnswersEachFactWithItsLabel(t *testing.T) {
 	t.Parallel()
 	present := machine.Facts{Present: true, HandlerKnown: true}
 	with := func(change func(*machine.Facts)) machine.Facts { f := present; change(&f); return f }
@@ -130,7 +130,7 @@ func TestDecideClaim(t *testing.T) {
 	}
 }
 
-func TestDecideRun(t *testing.T) {
+func TestDecideRunAnswersEachOutcomeWithItsLabel(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		run   machine.Run
@@ -153,7 +153,7 @@ func TestDecideRun(t *testing.T) {
 	}
 }
 
-func TestAnArrowThatIsNotInTheTablePanics(t *testing.T) {
+func TestArrowThatIsNotInTheTablePanics(t *testing.T) {
 	t.Parallel()
 	defer func() {
 		if recover() == nil {

@@ -113,9 +113,9 @@ func TestPrunerDeletesByStatusAndAge(t *testing.T) {
 	}
 }
 
-// TestPrunerReadsNoFurtherThanItMust: the pruner reads the first page of young entries, and
+// TestPrunerDoesNotReadRetainedEntriesAgain: the pruner reads the first page of young entries, and
 // does not read retained entries again.
-func TestPrunerReadsNoFurtherThanItMust(t *testing.T) {
+func TestPrunerDoesNotReadRetainedEntriesAgain(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
@@ -147,8 +147,8 @@ func TestPrunerReadsNoFurtherThanItMust(t *testing.T) {
 	}
 }
 
-// TestPrunerLeavesWhatARetryMoves prunes while a retry is under way.
-func TestPrunerLeavesWhatARetryMoves(t *testing.T) {
+// TestPrunerSkipsEventsBeingRetried prunes while a retry is under way.
+func TestPrunerSkipsEventsBeingRetried(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
@@ -181,8 +181,8 @@ func TestPrunerLeavesWhatARetryMoves(t *testing.T) {
 	}
 }
 
-// TestCountDeletesNothing counts what Prune would delete.
-func TestCountDeletesNothing(t *testing.T) {
+// TestCountingDeletesNothing counts what Prune would delete.
+func TestCountingDeletesNothing(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
@@ -203,8 +203,8 @@ func TestCountDeletesNothing(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedPruneCountsWhatItDid ends the context during the first statement.
-func TestAnInterruptedPruneCountsWhatItDid(t *testing.T) {
+// TestInterruptedPruneCountsWhatItDid ends the context during the first statement.
+func TestInterruptedPruneCountsWhatItDid(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Exec(logSQL, 1, 2500, 100)

@@ -11,9 +11,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestARowThatCannotBeNotifiedStopsNoRelay (I15, I20): what is pending and what is lost beside it is
+// TestRefusedRowStopsNoRelay (I15, I20): what is pending and what is lost beside it is
 // published, and the log names it.
-func TestARowThatCannotBeNotifiedStopsNoRelay(t *testing.T) {
+func TestRefusedRowStopsNoRelay(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Notifier.Drop(8)

@@ -17,9 +17,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestTheRelayFindsWhatSeemsLost lets every notification get lost in every way
+// TestRelayPublishesLostNotifications lets every notification get lost in every way
 // that leaves notified_at set, and has the relay bring the events back.
-func TestTheRelayFindsWhatSeemsLost(t *testing.T) {
+func TestRelayPublishesLostNotifications(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
@@ -52,7 +52,7 @@ func TestTheRelayFindsWhatSeemsLost(t *testing.T) {
 	pass(maintenance.Relayed{Lost: 3})
 }
 
-func TestTheRelayLeavesPausedAndFarOffEventsAlone(t *testing.T) {
+func TestRelayLeavesPausedAndDelayedEventsAlone(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
@@ -75,8 +75,8 @@ func TestTheRelayLeavesPausedAndFarOffEventsAlone(t *testing.T) {
 	}
 }
 
-// TestACommitWakesTheRelay has a relay whose own timer is minutes away.
-func TestACommitWakesTheRelay(t *testing.T) {
+// TestCommitWakesTheRelay has a relay whose own timer is minutes away.
+func TestCommitWakesTheRelay(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx, cancel := context.WithCancel(testenv.Context(t))
@@ -140,8 +140,8 @@ func TestManyRelaysPublishOnce(t *testing.T) {
 	}
 }
 
-// TestARelayThatCannotPublishLeavesItPending: the notification, and reports an error.
-func TestARelayThatCannotPublishLeavesItPending(t *testing.T) {
+// TestFailedPublishStaysPending: the notification, and reports an error.
+func TestFailedPublishStaysPending(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Notifier.Inject(memnotify.Faults{Publish: func() error { return errors.New("down") }})

@@ -194,9 +194,9 @@ func (s *empty) LockTimeout(context.Context) (time.Duration, bool, error) {
 	return time.Minute, !s.unset, nil
 }
 
-// TestARelayWithoutEventsSendsFewStatements (I12), and yet notices what is lost as soon as one
+// TestRelayWithoutEventsSendsFewStatements (I12), and yet notices what is lost as soon as one
 // beside many events does.
-func TestARelayWithoutEventsSendsFewStatements(t *testing.T) {
+func TestRelayWithoutEventsSendsFewStatements(t *testing.T) {
 	t.Parallel()
 	const idle = 20                                                  // minutes
 	for _, into := range []time.Duration{1, 4, 11, 20, 26, 31, 47} { // seconds after that
@@ -241,9 +241,9 @@ func (c *counter) Publish(_ context.Context, notifications []eventqueue.Notifica
 	return nil
 }
 
-// TestWhatIsLostKeepsToTheRate (I11, I12): however much is lost, the relay publishes what its
+// TestLostNotificationsArePublishedAtTheRate (I11, I12): however much is lost, the relay publishes what its
 // rate allows, and never less.
-func TestWhatIsLostKeepsToTheRate(t *testing.T) {
+func TestLostNotificationsArePublishedAtTheRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const perSecond, seconds = 500, 60
@@ -307,9 +307,9 @@ func (p *times) Publish(_ context.Context, notifications []eventqueue.Notificati
 	return nil
 }
 
-// TestWhatExceedsTheRateIsPublishedNext (I1, I20): all of what is lost is published as soon as the
+// TestLostNotificationsBeyondTheRateAreNext (I1, I20): all of what is lost is published as soon as the
 // rate allows, and an event of another canvas that is found meanwhile waits for a portion only.
-func TestWhatExceedsTheRateIsPublishedNext(t *testing.T) {
+func TestLostNotificationsBeyondTheRateAreNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const perSecond = 500
@@ -333,10 +333,10 @@ func TestWhatExceedsTheRateIsPublishedNext(t *testing.T) {
 	})
 }
 
-// TestAWakeUpEndsTheRest (I13): an event that is older than its commit, as one of a transaction that
+// TestCommitBringsForwardTheNextSearch (I13): an event that is older than its commit, as one of a transaction that
 // took long, may count as lost at once. It is found as soon as one beside many events, if anything
 // that was committed with it is pending.
-func TestAWakeUpEndsTheRest(t *testing.T) {
+func TestCommitBringsForwardTheNextSearch(t *testing.T) {
 	t.Parallel()
 	for _, into := range []time.Duration{1, 4, 11, 20, 26, 31, 47} { // seconds after idle minutes
 		synctest.Test(t, func(t *testing.T) {

@@ -137,9 +137,9 @@ func (h *hung) stopAt(t *testing.T, after time.Duration, config maintenance.Rela
 	return time.Since(began)
 }
 
-// TestARelaysStopKeepsItsTime (I13, I19): three seconds, whatever hangs. What cannot be published is
+// TestRelayStopsInTime (I13, I19): three seconds, whatever hangs. What cannot be published is
 // pending by then, if the database answers.
-func TestARelaysStopKeepsItsTime(t *testing.T) {
+func TestRelayStopsInTime(t *testing.T) {
 	t.Parallel()
 	const taken = 4 * eventqueue.MaxPublish // of one page that is pending, and of one in each round
 	for name, c := range map[string]struct {
@@ -166,9 +166,9 @@ func TestARelaysStopKeepsItsTime(t *testing.T) {
 	}
 }
 
-// TestARelaysStopKeepsItsTimeWithoutAnswers (I13, I19): three seconds for all of it, also where takes of due
+// TestRelayStopsInTimeWithoutAnswers (I13, I19): three seconds for all of it, also where takes of due
 // events have lost their answers before, or never get one, and what they may have taken cannot be marked.
-func TestARelaysStopKeepsItsTimeWithoutAnswers(t *testing.T) {
+func TestRelayStopsInTimeWithoutAnswers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cut      int
@@ -192,8 +192,8 @@ func TestARelaysStopKeepsItsTimeWithoutAnswers(t *testing.T) {
 	}
 }
 
-// TestARelayThatStopsPublishesWhatItHasTaken (I13), where the notifier answers.
-func TestARelayThatStopsPublishesWhatItHasTaken(t *testing.T) {
+// TestStoppingRelayPublishesItsBatch (I13), where the notifier answers.
+func TestStoppingRelayPublishesItsBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &hung{publishes: time.Second, due: 1}
@@ -238,10 +238,10 @@ func (f *flooded) TakeRound(context.Context, maintenance.RoundPlace, time.Durati
 	return nil, maintenance.RoundPlace{}, nil
 }
 
-// TestAFloodOfWakeUps (I12, I13): everybody who may connect can send NOTIFY. However often that
+// TestFloodOfWakeUpsCostsFewStatements (I12, I13): everybody who may connect can send NOTIFY. However often that
 // happens, the relay sends a bounded number of statements, and an event that becomes pending
 // meanwhile is notified within a second.
-func TestAFloodOfWakeUps(t *testing.T) {
+func TestFloodOfWakeUpsCostsFewStatements(t *testing.T) {
 	t.Parallel()
 	const flood = 100 // seconds
 	for _, into := range []time.Duration{0, 1, 2, 3, 4} {

@@ -115,8 +115,8 @@ func because(explained maintenance.Explanation) maintenance.Explain {
 	}
 }
 
-// TestMinutesAreSummedUp: one line for each minute in which something ran or is due, none for others.
-func TestMinutesAreSummedUp(t *testing.T) {
+// TestOldMinutesAreSummarized: one line for each minute in which something ran or is due, none for others.
+func TestOldMinutesAreSummarized(t *testing.T) {
 	t.Parallel()
 	next := eventqueue.Scope{Canvas: beside}
 	store := &counted{pages: []maintenance.Waiting{
@@ -141,8 +141,8 @@ func TestMinutesAreSummedUp(t *testing.T) {
 	}
 }
 
-// TestAQueueThatStandsIsAnErrorEachMinute, with the reason and the remedy.
-func TestAQueueThatStandsIsAnErrorEachMinute(t *testing.T) {
+// TestStalledQueueIsLoggedAsErrorEachMinute, with the reason and the remedy.
+func TestStalledQueueIsLoggedAsErrorEachMinute(t *testing.T) {
 	t.Parallel()
 	stands := maintenance.Waiting{Pending: 2, OldestDue: time.Hour, Unserved: []maintenance.Unserved{{Scope: quietly, DueFor: time.Hour}}, UnservedHandlers: 1}
 	store := &counted{pages: []maintenance.Waiting{stands}}
@@ -155,9 +155,9 @@ func TestAQueueThatStandsIsAnErrorEachMinute(t *testing.T) {
 	}
 }
 
-// TestAHandlerThatStandsBesideOthersIsAWarning, once every ten minutes and for the first that has a
+// TestStalledHandlerIsLoggedAsWarning, once every ten minutes and for the first that has a
 // reason of its own.
-func TestAHandlerThatStandsBesideOthersIsAWarning(t *testing.T) {
+func TestStalledHandlerIsLoggedAsWarning(t *testing.T) {
 	t.Parallel()
 	page := maintenance.Waiting{Completed: 1, EndedOf: 1, Pending: 2, OldestDue: time.Hour, UnservedHandlers: 2,
 		Unserved: []maintenance.Unserved{{Scope: behindOthers, DueFor: time.Hour}, {Scope: quietly, DueFor: time.Minute}}}
@@ -173,8 +173,8 @@ func TestAHandlerThatStandsBesideOthersIsAWarning(t *testing.T) {
 	}
 }
 
-// TestWhatPassesByItselfHasNoLine, and neither has what is gone when it is asked for.
-func TestWhatPassesByItselfHasNoLine(t *testing.T) {
+// TestPassingDelayIsNotLogged, and neither has what is gone when it is asked for.
+func TestPassingDelayIsNotLogged(t *testing.T) {
 	t.Parallel()
 	page := maintenance.Waiting{Unserved: []maintenance.Unserved{{Scope: quietly, DueFor: time.Hour}}, UnservedHandlers: 1}
 	for name, store := range map[string]*counted{"passes": {}, "gone": {gone: true}} {
@@ -188,8 +188,8 @@ func TestWhatPassesByItselfHasNoLine(t *testing.T) {
 	}
 }
 
-// TestAnExplanationThatFails is a warning, and the counts go on.
-func TestAnExplanationThatFails(t *testing.T) {
+// TestFailedExplanationIsLogged is a warning, and the counts go on.
+func TestFailedExplanationIsLogged(t *testing.T) {
 	t.Parallel()
 	store := &counted{pages: []maintenance.Waiting{{Completed: 1, Unserved: []maintenance.Unserved{{Scope: quietly, DueFor: time.Hour}}}}}
 	lines := store.linesOf(t, 2, func(context.Context, eventqueue.EventID) (maintenance.Explanation, error) {
@@ -200,9 +200,9 @@ func TestAnExplanationThatFails(t *testing.T) {
 	}
 }
 
-// TestAnIdleRelayCountsAgain when there is an event, and it does not stop as long as runs are handed
+// TestIdleRelayCountsAgain when there is an event, and it does not stop as long as runs are handed
 // in, which workers do up to a minute later.
-func TestAnIdleRelayCountsAgain(t *testing.T) {
+func TestIdleRelayCountsAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

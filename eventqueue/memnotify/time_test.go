@@ -15,7 +15,7 @@ import (
 // In a bubble of synctest the clock does not advance until all goroutines wait, so
 // these tests can compare exact times.
 
-func TestALeaseExpiresOnTime(t *testing.T) {
+func TestLeaseExpiresOnTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := memnotify.New(memnotify.Config{})
@@ -61,7 +61,7 @@ func TestRequeueIsRoundedUpToTheUnit(t *testing.T) {
 	}
 }
 
-func TestAnEarlierDelayOvertakesALongerWait(t *testing.T) {
+func TestEarlierDelayEndsALongerWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := memnotify.New(memnotify.Config{})
@@ -87,7 +87,7 @@ func TestAnEarlierDelayOvertakesALongerWait(t *testing.T) {
 }
 
 // A waiter that was woken and cancelled at the same time must wake another one.
-func TestACancelledWaiterWakesAnother(t *testing.T) {
+func TestCancelledWaiterWakesAnother(t *testing.T) {
 	t.Parallel()
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestACancelledWaiterWakesAnother(t *testing.T) {
 	}
 }
 
-func TestAnIdleNotifierOnlyWaits(t *testing.T) {
+func TestIdleNotifierOnlyWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := memnotify.New(memnotify.Config{})
@@ -123,7 +123,7 @@ func TestAnIdleNotifierOnlyWaits(t *testing.T) {
 	})
 }
 
-func TestALateAckCountsUntilItIsDeliveredAgain(t *testing.T) {
+func TestLateAckCountsUntilRedelivery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := memnotify.New(memnotify.Config{})

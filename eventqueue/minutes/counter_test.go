@@ -59,9 +59,9 @@ func countOf(m *Counter, canvas byte, runs int) {
 
 func noJitter(time.Duration) time.Duration { return 0 }
 
-// TestIdleProgramsHandInNothing: counts go out once a minute while there are any, and an idle
+// TestIdleProgramsWriteNoCounts: counts go out once a minute while there are any, and an idle
 // program sends nothing for as long as it is idle.
-func TestIdleProgramsHandInNothing(t *testing.T) {
+func TestIdleProgramsWriteNoCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		table := &minuteTable{}
@@ -95,8 +95,8 @@ func TestIdleProgramsHandInNothing(t *testing.T) {
 	})
 }
 
-// TestARefusedHandInComesWithTheNextOne, and nothing is lost or counted twice.
-func TestARefusedHandInComesWithTheNextOne(t *testing.T) {
+// TestRefusedCountsAreWrittenWithTheNext, and nothing is lost or counted twice.
+func TestRefusedCountsAreWrittenWithTheNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		table := &minuteTable{refuse: errors.New("down")}
@@ -120,8 +120,8 @@ func TestARefusedHandInComesWithTheNextOne(t *testing.T) {
 	})
 }
 
-// TestAHandInHasABoundedNumberOfRows, and all counts.
-func TestAHandInHasABoundedNumberOfRows(t *testing.T) {
+// TestCountsAreWrittenInBoundedBatches, and all counts.
+func TestCountsAreWrittenInBoundedBatches(t *testing.T) {
 	t.Parallel()
 	table := &minuteTable{}
 	m := New(table, noJitter, zap.NewNop())
@@ -179,8 +179,8 @@ func TestHistogramsMergeExactly(t *testing.T) {
 	}
 }
 
-// TestCountsSurviveRefusedHandIns, each in its scope and its field, also those that come during a refusal.
-func TestCountsSurviveRefusedHandIns(t *testing.T) {
+// TestCountsSurviveRefusedWrites, each in its scope and its field, also those that come during a refusal.
+func TestCountsSurviveRefusedWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		table := &minuteTable{refuse: errors.New("down")}
@@ -224,8 +224,8 @@ func TestCountsSurviveRefusedHandIns(t *testing.T) {
 	})
 }
 
-// TestEventsOfCounts adds up everything but the histograms, by which scopes are ordered.
-func TestEventsOfCounts(t *testing.T) {
+// TestCountsAddUpWithoutHistograms adds up everything but the histograms, by which scopes are ordered.
+func TestCountsAddUpWithoutHistograms(t *testing.T) {
 	t.Parallel()
 	c := Counts{Emitted: 1, Completed: 10, Failed: 100, Retried: 1000, Cancelled: 10_000}
 	if got := c.Events(); got != 11_111 {

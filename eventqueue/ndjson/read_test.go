@@ -50,7 +50,7 @@ func TestValuesAreUnchangedByteForByte(t *testing.T) {
 	}
 }
 
-func TestFieldsAndLines(t *testing.T) {
+func TestFieldsAreReadWithTheirLine(t *testing.T) {
 	t.Parallel()
 	text := "\n" + line("1", `,"delay":"90s"`) + "\r\n \n" +
 		`{"value":2,"modifier":"é","name":"a b","module":"W\u0041","canvas_id":"` + strings.ToUpper(canvas) + `","delay_until":"2020-01-31T09:00:00+01:00"}`
@@ -76,7 +76,7 @@ func TestFieldsAndLines(t *testing.T) {
 	}
 }
 
-func TestAttributes(t *testing.T) {
+func TestAttributesAreRead(t *testing.T) {
 	t.Parallel()
 	events, _, err := readAll(line("1", `,"attributes":{"user":"\u0061da","empty":""}`) + "\n" + line("2", `,"attributes":{}`))
 	if err != nil {
@@ -87,7 +87,7 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-func TestTheValueIsTheCallees(t *testing.T) {
+func TestValueIsNotOverwrittenByTheNextLine(t *testing.T) {
 	t.Parallel()
 	events, _, err := readAll(line(`"first"`, "") + "\n" + line(`"second"`, "") + "\n")
 	if err != nil {
@@ -168,7 +168,7 @@ func TestLiteralReplacementCharactersAreAccepted(t *testing.T) {
 	}
 }
 
-func TestErrorsOfOthers(t *testing.T) {
+func TestErrorsOfReaderAndCallbackAreReturned(t *testing.T) {
 	t.Parallel()
 	stop := errors.New("stop")
 	calls := 0

@@ -30,7 +30,7 @@ func cancel(r *rig.Rig, ids []eventqueue.EventID, want ...operate.ChangeResult) 
 	return results
 }
 
-func TestChangesLeaveARunAlone(t *testing.T) {
+func TestRunningEventIsNotChanged(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	id := r.Emit(r.Event(`1`))[0]
@@ -51,9 +51,9 @@ func TestChangesLeaveARunAlone(t *testing.T) {
 	cancel(r, []eventqueue.EventID{id}, operate.ChangeCompleted)
 }
 
-// TestACancelFencesWhoHeldAnExpiredLock: the worker that was frozen past its lock can neither write
+// TestCancelFencesTheHolderOfAnExpiredLock: the worker that was frozen past its lock can neither write
 // nor renew, also after the event was moved back (I5).
-func TestACancelFencesWhoHeldAnExpiredLock(t *testing.T) {
+func TestCancelFencesTheHolderOfAnExpiredLock(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
@@ -85,9 +85,9 @@ func TestACancelFencesWhoHeldAnExpiredLock(t *testing.T) {
 	}
 }
 
-// TestACancelAdvancesItsGroup: the next event of an ordering key runs when the one before it is gone,
+// TestCancelAdvancesItsGroup: the next event of an ordering key runs when the one before it is gone,
 // and one from the middle leaves no gap.
-func TestACancelAdvancesItsGroup(t *testing.T) {
+func TestCancelAdvancesItsGroup(t *testing.T) {
 	t.Parallel()
 	for _, retain := range []bool{true, false} {
 		r := rig.New(t)
@@ -117,8 +117,8 @@ func TestACancelAdvancesItsGroup(t *testing.T) {
 	}
 }
 
-// TestACancelNotifiesTheNextOfItsGroup: nobody else notifies that event.
-func TestACancelNotifiesTheNextOfItsGroup(t *testing.T) {
+// TestCancelNotifiesTheNextEventOfItsGroup: nobody else notifies that event.
+func TestCancelNotifiesTheNextEventOfItsGroup(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	inserted, err := r.Store.Insert(testenv.Context(t), nil, []eventqueue.NewEvent{r.InOrder("order", `1`), r.InOrder("order", `2`)}, eventqueue.NotifyModeLater)
@@ -133,9 +133,9 @@ func TestACancelNotifiesTheNextOfItsGroup(t *testing.T) {
 	}
 }
 
-// TestACancelReleasesAUniqueKey as a completion does: at once, or after the time for which it is
+// TestCancelReleasesAUniqueKey as a completion does: at once, or after the time for which it is
 // reserved.
-func TestACancelReleasesAUniqueKey(t *testing.T) {
+func TestCancelReleasesAUniqueKey(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	for reserved, wantNew := range map[time.Duration]bool{0: true, time.Hour: false} {
@@ -149,8 +149,8 @@ func TestACancelReleasesAUniqueKey(t *testing.T) {
 	}
 }
 
-// TestACancelSaysWhyAndByWhom, and is counted.
-func TestACancelSaysWhyAndByWhom(t *testing.T) {
+// TestCancelRecordsReasonAndActor, and is counted.
+func TestCancelRecordsReasonAndActor(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
@@ -191,8 +191,8 @@ func TestACancelSaysWhyAndByWhom(t *testing.T) {
 	}
 }
 
-// TestABadReasonCancelsNothing.
-func TestABadReasonCancelsNothing(t *testing.T) {
+// TestInvalidReasonCancelsNothing.
+func TestInvalidReasonCancelsNothing(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ids := r.Emit(r.Event(`1`))
@@ -208,8 +208,8 @@ func TestABadReasonCancelsNothing(t *testing.T) {
 	}
 }
 
-// TestChangesWaitForNobody: a row that somebody is writing is left, and the others are changed.
-func TestChangesWaitForNobody(t *testing.T) {
+// TestChangesSkipLockedRows: a row that somebody is writing is left, and the others are changed.
+func TestChangesSkipLockedRows(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ids := r.Emit(r.Event(`1`), r.Event(`2`))

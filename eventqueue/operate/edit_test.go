@@ -26,7 +26,7 @@ func edited(r *rig.Rig, id eventqueue.EventID, edit operate.Edit, want operate.C
 
 const editedSQL = `SELECT concat_ws(' ', value, attributes, CASE WHEN delay_until > now() THEN 'later' END, CASE WHEN notified_at IS NULL THEN 'pending' END) FROM events_v2`
 
-func TestAnEditChangesWhatItNamesAndNothingElse(t *testing.T) {
+func TestEditChangesNamedFieldsOnly(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	event := r.Event(`{"b": 1,  "a": 2}`)
@@ -57,8 +57,8 @@ func TestAnEditChangesWhatItNamesAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestAnEditLeavesARunAlone: the run has the value that it began with (I8), and completes.
-func TestAnEditLeavesARunAlone(t *testing.T) {
+// TestRunningEventIsNotEdited: the run has the value that it began with (I8), and completes.
+func TestRunningEventIsNotEdited(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	id := r.Emit(r.Event(`1`))[0]
@@ -73,8 +73,8 @@ func TestAnEditLeavesARunAlone(t *testing.T) {
 	edited(r, id, operate.Edit{Value: json.RawMessage(`2`)}, operate.ChangeUnknown)
 }
 
-// TestAnEditFencesWhoHeldAnExpiredLock: it has the old value, and cannot complete the event (I5).
-func TestAnEditFencesWhoHeldAnExpiredLock(t *testing.T) {
+// TestEditFencesTheHolderOfAnExpiredLock: it has the old value, and cannot complete the event (I5).
+func TestEditFencesTheHolderOfAnExpiredLock(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
@@ -93,7 +93,7 @@ func TestAnEditFencesWhoHeldAnExpiredLock(t *testing.T) {
 	}
 }
 
-func TestABadEditWritesNothing(t *testing.T) {
+func TestInvalidEditWritesNothing(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	id := r.Emit(r.Event(`1`))[0]
@@ -118,10 +118,10 @@ func TestABadEditWritesNothing(t *testing.T) {
 	}
 }
 
-// TestARunSeesAllOfAnEditOrNothing: workers drain what is being edited. A run that begins after an edit
+// TestEditIsAtomicForARun: workers drain what is being edited. A run that begins after an edit
 // has the new value and the new attributes, byte for byte, and one that is refused has the old ones
 // (I8); no event runs twice (I4), and none is lost.
-func TestARunSeesAllOfAnEditOrNothing(t *testing.T) {
+func TestEditIsAtomicForARun(t *testing.T) {
 	t.Parallel()
 	const workers, total = 4, 3_000
 	r := rig.New(t)

@@ -14,8 +14,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestAFilterSelectsByAllOfItsFields, and events of no other canvas (I16).
-func TestAFilterSelectsByAllOfItsFields(t *testing.T) {
+// TestFilterSelectsByAllOfItsFields, and events of no other canvas (I16).
+func TestFilterSelectsByAllOfItsFields(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
@@ -68,8 +68,8 @@ func TestAFilterSelectsByAllOfItsFields(t *testing.T) {
 	}
 }
 
-// TestAnEmptyFilterIsRefused before anything is read.
-func TestAnEmptyFilterIsRefused(t *testing.T) {
+// TestEmptyFilterIsRefused before anything is read.
+func TestEmptyFilterIsRefused(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Emit(r.Event(`1`))
@@ -91,8 +91,8 @@ func TestAnEmptyFilterIsRefused(t *testing.T) {
 	}
 }
 
-// TestAnEmptyFilterOfTheHistoryIsRefused: a state alone is empty, too.
-func TestAnEmptyFilterOfTheHistoryIsRefused(t *testing.T) {
+// TestEmptyFilterOfTheHistoryIsRefused: a state alone is empty, too.
+func TestEmptyFilterOfTheHistoryIsRefused(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	fail(r, r.Emit(r.Event(`1`))...)
@@ -109,8 +109,8 @@ func TestAnEmptyFilterOfTheHistoryIsRefused(t *testing.T) {
 	}
 }
 
-// TestAFilterSelectsByState, of which each event has one.
-func TestAFilterSelectsByState(t *testing.T) {
+// TestFilterSelectsByState, of which each event has one.
+func TestFilterSelectsByState(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
@@ -142,8 +142,8 @@ func TestAFilterSelectsByState(t *testing.T) {
 	}
 }
 
-// TestAFilterOfTheHistory selects what failed, and what was cancelled only when it is asked for.
-func TestAFilterOfTheHistory(t *testing.T) {
+// TestFilterOfTheHistorySelectsEndedEvents selects what failed, and what was cancelled only when it is asked for.
+func TestFilterOfTheHistorySelectsEndedEvents(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
@@ -190,9 +190,9 @@ func TestAFilterOfTheHistory(t *testing.T) {
 	}
 }
 
-// TestEditAndRequeueByFilter: what is selected is changed, what runs is left, and who is due is
+// TestFilteredEventsAreEditedAndRequeued: what is selected is changed, what runs is left, and who is due is
 // notified.
-func TestEditAndRequeueByFilter(t *testing.T) {
+func TestFilteredEventsAreEditedAndRequeued(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
@@ -223,8 +223,8 @@ func TestEditAndRequeueByFilter(t *testing.T) {
 	}
 }
 
-// TestAFilterGoesThroughManyPages: of more events than a statement reads or changes.
-func TestAFilterGoesThroughManyPages(t *testing.T) {
+// TestFilterSelectsAllPages: of more events than a statement reads or changes.
+func TestFilterSelectsAllPages(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Exec(`INSERT INTO events_v2 (canvas_id, module, name, modifier, value) SELECT $1, 'WORKER', CASE WHEN n % 3 = 0 THEN 'other' ELSE 'greet' END, '_', n::text
@@ -244,9 +244,9 @@ func TestAFilterGoesThroughManyPages(t *testing.T) {
 	}
 }
 
-// TestAnInterruptCompletesThePiece: what has begun when the caller gives up is done, counted, and not done again by whoever
+// TestInterruptCompletesThePiece: what has begun when the caller gives up is done, counted, and not done again by whoever
 // goes on.
-func TestAnInterruptCompletesThePiece(t *testing.T) {
+func TestInterruptCompletesThePiece(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Emit(r.Copies(1000)...)

@@ -116,9 +116,9 @@ func filter() operate.EventFilter {
 	return operate.EventFilter{Canvas: &canvas, Name: rig.Key.Name}
 }
 
-// TestEachVerb cancels, retries, runs, edits and deletes the events of a filter, one after the other. Those that
+// TestEachVerbChangesTheCountedEventsOnly cancels, retries, runs, edits and deletes the events of a filter, one after the other. Those that
 // came in after the count, and those of others, stay as they are.
-func TestEachVerb(t *testing.T) {
+func TestEachVerbChangesTheCountedEventsOnly(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	const n = 600 // more than a piece
@@ -163,8 +163,8 @@ func TestEachVerb(t *testing.T) {
 	}
 }
 
-// TestAudit finds who confirmed what, each piece, and the end in the audit log, under the id of the operation.
-func TestAudit(t *testing.T) {
+// TestOperationIsAuditedFromConfirmationToEnd finds who confirmed what, each piece, and the end in the audit log, under the id of the operation.
+func TestOperationIsAuditedFromConfirmationToEnd(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.emit(300)
@@ -198,9 +198,9 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAnotherProgramGoesOn takes over an operation whose program died within a piece, and counts what that piece
+// TestAnotherProgramContinuesAnOperation takes over an operation whose program died within a piece, and counts what that piece
 // had done. A program that still holds it has it for itself.
-func TestAnotherProgramGoesOn(t *testing.T) {
+func TestAnotherProgramContinuesAnOperation(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ids := b.emit(600)
@@ -224,9 +224,9 @@ func TestAnotherProgramGoesOn(t *testing.T) {
 	}
 }
 
-// TestAFailureIsTriedAgain has the database refuse all writes of progress for a while: nothing is lost or counted
+// TestFailedPieceIsTriedAgain has the database refuse all writes of progress for a while: nothing is lost or counted
 // twice. What fails too often ends.
-func TestAFailureIsTriedAgain(t *testing.T) {
+func TestFailedPieceIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.emit(300)
@@ -256,8 +256,8 @@ func TestAFailureIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestWhoMayConfirm refuses another identity, an old count and an unknown id, and starts nothing twice.
-func TestWhoMayConfirm(t *testing.T) {
+// TestOnlyTheCountingIdentityConfirms refuses another identity, an old count and an unknown id, and starts nothing twice.
+func TestOnlyTheCountingIdentityConfirms(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.emit(1)
@@ -282,8 +282,8 @@ func TestWhoMayConfirm(t *testing.T) {
 	}
 }
 
-// TestStop stops an operation before its end: the rest stays as it is.
-func TestStop(t *testing.T) {
+// TestStoppedOperationLeavesTheRest stops an operation before its end: the rest stays as it is.
+func TestStoppedOperationLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.emit(10)
@@ -303,8 +303,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestRunsWhatIsConfirmed confirms while Run runs.
-func TestRunsWhatIsConfirmed(t *testing.T) {
+// TestOnlyConfirmedOperationsRun confirms while Run runs.
+func TestOnlyConfirmedOperationsRun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.emit(10)
@@ -343,8 +343,8 @@ func TestAgesCountFromTheCount(t *testing.T) {
 	}
 }
 
-// TestWhatMakesNoSense is refused before anything is written.
-func TestWhatMakesNoSense(t *testing.T) {
+// TestInvalidOperationIsRefused is refused before anything is written.
+func TestInvalidOperationIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	zero := eventqueue.CanvasID{}
@@ -370,8 +370,8 @@ func TestWhatMakesNoSense(t *testing.T) {
 	}
 }
 
-// TestPrune deletes what ended long ago and what was never confirmed, and leaves the rest.
-func TestPrune(t *testing.T) {
+// TestPruneDeletesEndedAndUnconfirmedOperations deletes what ended long ago and what was never confirmed, and leaves the rest.
+func TestPruneDeletesEndedAndUnconfirmedOperations(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.emit(1)

@@ -26,8 +26,8 @@ func refuse(r *rig.Rig, table, when string, ids ...eventqueue.EventID) {
 	r.Exec(`CREATE TRIGGER refuse BEFORE ` + when + ` ON ` + table + ` FOR EACH ROW EXECUTE FUNCTION refuse()`)
 }
 
-// TestARefusedRowCostsItselfOnly (I15): the others of the call are changed, and the result names it.
-func TestARefusedRowCostsItselfOnly(t *testing.T) {
+// TestRefusedRowStopsNoOtherChange (I15): the others of the call are changed, and the result names it.
+func TestRefusedRowStopsNoOtherChange(t *testing.T) {
 	t.Parallel()
 	const total = 20
 	filter := operate.EventFilter{Module: rig.Scope.Module}

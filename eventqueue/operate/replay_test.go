@@ -44,8 +44,8 @@ WHERE e.value = l.value AND e.name = l.name AND e.canvas_id = l.canvas_id AND e.
   AND e.attributes ->> 'source' = 'shop' AND NOT e.attributes ? 'traceparent' AND e.parent_id IS NULL AND e.ordering_key = 'key'
   AND e.retries = 0 AND e.attempts = 0 AND e.id > (SELECT max(id) FROM event_log)`
 
-// TestReplayRepeatsWhatEnded emits completed events again as they were, in their order, and leaves them in the history.
-func TestReplayRepeatsWhatEnded(t *testing.T) {
+// TestReplayEmitsEndedEventsAgain emits completed events again as they were, in their order, and leaves them in the history.
+func TestReplayEmitsEndedEventsAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	const n = 40
@@ -73,8 +73,8 @@ func TestReplayRepeatsWhatEnded(t *testing.T) {
 	}
 }
 
-// TestReplayKeepsToItsRate: no more events are due in any time than the rate allows, and pieces do not overlap.
-func TestReplayKeepsToItsRate(t *testing.T) {
+// TestReplayKeepsItsRate: no more events are due in any time than the rate allows, and pieces do not overlap.
+func TestReplayKeepsItsRate(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.end(45, "COMPLETED")
@@ -95,8 +95,8 @@ func TestReplayKeepsToItsRate(t *testing.T) {
 	}
 }
 
-// TestAReplayThatDiesRepeatsNothing has programs die, or lose their answers, in any place of a replay: each event is replayed once.
-func TestAReplayThatDiesRepeatsNothing(t *testing.T) {
+// TestKilledReplayEmitsNothingTwice has programs die, or lose their answers, in any place of a replay: each event is replayed once.
+func TestKilledReplayEmitsNothingTwice(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	const n = 60
@@ -139,8 +139,8 @@ CREATE TRIGGER loses AFTER INSERT ON events_v2 FOR EACH STATEMENT EXECUTE FUNCTI
 	}
 }
 
-// TestARefusedRowOfAReplayCostsItselfOnly (I15).
-func TestARefusedRowOfAReplayCostsItselfOnly(t *testing.T) {
+// TestRefusedRowStopsNoReplay (I15).
+func TestRefusedRowStopsNoReplay(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.end(10, "COMPLETED")
@@ -151,8 +151,8 @@ func TestARefusedRowOfAReplayCostsItselfOnly(t *testing.T) {
 	}
 }
 
-// TestStopAndResume: what is stopped goes on where it ended; what was never confirmed does not begin.
-func TestStopAndResume(t *testing.T) {
+// TestStoppedReplayResumes: what is stopped goes on where it ended; what was never confirmed does not begin.
+func TestStoppedReplayResumes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.end(30, "COMPLETED")
@@ -193,8 +193,8 @@ func TestStopAndResume(t *testing.T) {
 	}
 }
 
-// TestAwaitEndsAnOperation works on one operation, and leaves others alone.
-func TestAwaitEndsAnOperation(t *testing.T) {
+// TestAwaitReturnsWhenTheOperationEnds works on one operation, and leaves others alone.
+func TestAwaitReturnsWhenTheOperationEnds(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.end(30, "COMPLETED")
@@ -213,8 +213,8 @@ func TestAwaitEndsAnOperation(t *testing.T) {
 	}
 }
 
-// TestNothingIsRetained: the error says what to set, and for which canvas nothing is there.
-func TestNothingIsRetained(t *testing.T) {
+// TestReplayWithoutHistoryNamesTheSetting: the error says what to set, and for which canvas nothing is there.
+func TestReplayWithoutHistoryNamesTheSetting(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.end(3, "FAILED")
@@ -239,8 +239,8 @@ func TestNothingIsRetained(t *testing.T) {
 	}
 }
 
-// TestChildrenOfAReplayRepeatNothing: they inherit the attributes of their parent, but not what it repeats.
-func TestChildrenOfAReplayRepeatNothing(t *testing.T) {
+// TestReplayedChildrenAreNotEmittedTwice: they inherit the attributes of their parent, but not what it repeats.
+func TestReplayedChildrenAreNotEmittedTwice(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	parent := &eventqueue.Event{ID: 9, Attributes: map[string]string{"replayed_from": "7", "source": "shop"}}

@@ -18,7 +18,7 @@ import (
 
 const expireSQL = `UPDATE events_v2 SET locked_at = clock_timestamp() - interval '2 minutes', begun = true, suspect = 1 WHERE locked_at IS NOT NULL`
 
-func TestRequeueTriesADelayedEventNow(t *testing.T) {
+func TestRequeuedDelayedEventRunsNow(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	far := r.Event(`1`)
@@ -59,9 +59,9 @@ func TestRequeueRefusesALiveEvent(t *testing.T) {
 	}
 }
 
-// TestRequeueFencesWhoHeldAnExpiredLock: the worker that was frozen past its lock
+// TestRequeueFencesTheHolderOfAnExpiredLock: the worker that was frozen past its lock
 // can neither write nor renew, before the next claim and after it (I5).
-func TestRequeueFencesWhoHeldAnExpiredLock(t *testing.T) {
+func TestRequeueFencesTheHolderOfAnExpiredLock(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
@@ -117,7 +117,7 @@ func TestRequeueChargesForRunsOnly(t *testing.T) {
 	}
 }
 
-func TestRequeueRefusesWhatHasEnded(t *testing.T) {
+func TestRequeueRefusesEndedEvents(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ids := r.Emit(r.Event(`1`), r.Event(`2`))
@@ -169,9 +169,9 @@ func holdRow(r *rig.Rig, id eventqueue.EventID) {
 	}
 }
 
-// TestRequeueWaitsForNobody: a row that somebody is writing is left, and the others
+// TestRequeueSkipsLockedRows: a row that somebody is writing is left, and the others
 // are requeued.
-func TestRequeueWaitsForNobody(t *testing.T) {
+func TestRequeueSkipsLockedRows(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ids := r.Emit(r.Event(`1`), r.Event(`2`))

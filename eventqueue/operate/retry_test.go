@@ -40,8 +40,8 @@ func TestRetryMovesAndNotifies(t *testing.T) {
 	}
 }
 
-// TestRetryByFilterIsOfOneHandler: events of others stay where they are (I16).
-func TestRetryByFilterIsOfOneHandler(t *testing.T) {
+// TestRetryByFilterLeavesOtherHandlersAlone: events of others stay where they are (I16).
+func TestRetryByFilterLeavesOtherHandlersAlone(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ids := r.Emit(r.Copies(3)...)
@@ -59,7 +59,7 @@ func TestRetryByFilterIsOfOneHandler(t *testing.T) {
 	}
 }
 
-func TestRetryBounds(t *testing.T) {
+func TestRetryBoundsTheNumberOfIDs(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	for _, ids := range [][]eventqueue.EventID{nil, make([]eventqueue.EventID, operate.MaxRetryEvents+1)} {

@@ -68,7 +68,7 @@ func TestLiftingARuleNotifiesEveryWaitingEvent(t *testing.T) {
 	}
 }
 
-func TestOfPauseAndBlockLiftedAtOnceOneIsTheLast(t *testing.T) {
+func TestConcurrentLiftsReleaseEventsOnce(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := t.Context()
@@ -200,7 +200,7 @@ func TestCountWhileBlocked(t *testing.T) {
 	}
 }
 
-func TestRulesRefuseBadInput(t *testing.T) {
+func TestInvalidRuleIsRefused(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	for _, bad := range []eventqueue.Scope{

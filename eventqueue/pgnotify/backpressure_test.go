@@ -39,10 +39,10 @@ func TestEmptyPollsAreBounded(t *testing.T) {
 	}
 }
 
-// TestAFloodOfNotices: somebody who may only connect sends NOTIFY after NOTIFY. It costs
+// TestFloodOfNoticesCostsFewStatements: somebody who may only connect sends NOTIFY after NOTIFY. It costs
 // the pulling process a bounded number of statements, and a notification that is published
 // meanwhile arrives.
-func TestAFloodOfNotices(t *testing.T) {
+func TestFloodOfNoticesCostsFewStatements(t *testing.T) {
 	t.Parallel()
 	pool, counted := countedPool(t)
 	n := open(t, pool, Config{})

@@ -11,7 +11,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-func TestWaitingAndSettlingSendNothing(t *testing.T) {
+func TestWaitingAndAcknowledgingSendNothing(t *testing.T) {
 	t.Parallel()
 	pool, c := countedPool(t)
 	n := open(t, pool, Config{Lease: 10 * time.Minute})
@@ -75,10 +75,10 @@ func takeCost(t *testing.T, pool *pgxpool.Pool, above int64, limit int) int {
 	return plans[0].Plan.Hit + plans[0].Plan.Read
 }
 
-// TestABacklogDrainsAtConstantCost drains 100,000 notifications while a long
+// TestBacklogDrainsAtConstantCost drains 100,000 notifications while a long
 // transaction keeps Postgres from cleaning up anything, and compares what a pull
 // costs at its beginning and at its end.
-func TestABacklogDrainsAtConstantCost(t *testing.T) {
+func TestBacklogDrainsAtConstantCost(t *testing.T) {
 	t.Parallel()
 	const count, batch, few = 100_000, 500, 50
 	ctx := t.Context()

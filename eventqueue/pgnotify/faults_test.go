@@ -23,7 +23,7 @@ func exec(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
 	}
 }
 
-func TestTheListenerReconnects(t *testing.T) {
+func TestListenerReconnects(t *testing.T) {
 	t.Parallel()
 	a, b, pool := two(t)
 	for id, lost := range []string{
@@ -53,10 +53,10 @@ func TestTheListenerReconnects(t *testing.T) {
 	}
 }
 
-// TestPullsPollWhileNothingIsDelivered has the listener on one database and
+// TestPullsPollWhileNoNoticeArrives has the listener on one database and
 // everything else on another. To the listener that is the same as a transaction
 // pooler: no NOTIFY ever arrives.
-func TestPullsPollWhileNothingIsDelivered(t *testing.T) {
+func TestPullsPollWhileNoNoticeArrives(t *testing.T) {
 	t.Parallel()
 	pool, elsewhere := testenv.Pool(t), testenv.Pool(t)
 	n := open(t, pool, Config{})
@@ -85,8 +85,8 @@ func TestPullsPollWhileNothingIsDelivered(t *testing.T) {
 	}
 }
 
-// TestAFailedReturnIsRepeated renames the table for a while.
-func TestAFailedReturnIsRepeated(t *testing.T) {
+// TestFailedReturnIsRepeated renames the table for a while.
+func TestFailedReturnIsRepeated(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"tried again", "returned by Close"} {
 		t.Run(how, func(t *testing.T) {
@@ -119,9 +119,9 @@ func TestAFailedReturnIsRepeated(t *testing.T) {
 	}
 }
 
-// TestWhatCommitsLateIsFound has a transaction take its places first and commit
+// TestLateCommitIsFound has a transaction take its places first and commit
 // last, behind a backlog that was drained meanwhile.
-func TestWhatCommitsLateIsFound(t *testing.T) {
+func TestLateCommitIsFound(t *testing.T) {
 	t.Parallel()
 	a, b, pool := two(t)
 	ctx := testenv.Context(t)

@@ -6,8 +6,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestWhatIsHandedIsPulledByThisProcess, of which a pull waits, and returns to the table when that ends.
-func TestWhatIsHandedIsPulledByThisProcess(t *testing.T) {
+// TestForwardedNotificationIsPulledByThisProcess, of which a pull waits, and returns to the table when that ends.
+func TestForwardedNotificationIsPulledByThisProcess(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
 	n, other := open(t, pool, Config{}), open(t, pool, Config{})

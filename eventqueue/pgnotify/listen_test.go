@@ -40,9 +40,9 @@ func await(t *testing.T, what string, signals <-chan struct{}) {
 	}
 }
 
-// TestTheListenerWakesPullsOnceItListens is about rows that were committed before
+// TestListenerWakesPullsOnceConnected is about rows that were committed before
 // LISTEN, for which no NOTIFY arrives.
-func TestTheListenerWakesPullsOnceItListens(t *testing.T) {
+func TestListenerWakesPullsOnceConnected(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
 	n := open(t, pool, Config{})
@@ -88,8 +88,8 @@ func TestEachPublishNotifies(t *testing.T) {
 	}
 }
 
-// TestTheListenerWakesPullsWhileTheConnectionHangs dials a server that never answers.
-func TestTheListenerWakesPullsWhileTheConnectionHangs(t *testing.T) {
+// TestHangingListenerConnectionWakesPulls dials a server that never answers.
+func TestHangingListenerConnectionWakesPulls(t *testing.T) {
 	t.Parallel()
 	dialled := make(chan struct{}, 1)
 	wakeups := listenWith(t, testenv.Pool(t), func(l *listener) {
@@ -105,9 +105,9 @@ func TestTheListenerWakesPullsWhileTheConnectionHangs(t *testing.T) {
 	}
 }
 
-// TestABusyPoolDoesNotFailTheProbe has the probe sent later than it may take to
+// TestBusyPoolDoesNotFailTheProbe has the probe sent later than it may take to
 // arrive.
-func TestABusyPoolDoesNotFailTheProbe(t *testing.T) {
+func TestBusyPoolDoesNotFailTheProbe(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
 	n := open(t, pool, Config{})

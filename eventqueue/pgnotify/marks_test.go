@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestMarks(t *testing.T) {
+func TestMarksBoundTheNextPoll(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }

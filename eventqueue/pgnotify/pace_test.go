@@ -9,7 +9,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-func TestPace(t *testing.T) {
+func TestPaceFollowsTheRateOfPulls(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	p := &pace{}
@@ -35,8 +35,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestWhatWasTakenAheadGoesBack has one process take more than it pulls.
-func TestWhatWasTakenAheadGoesBack(t *testing.T) {
+// TestUnpulledNotificationsGoBack has one process take more than it pulls.
+func TestUnpulledNotificationsGoBack(t *testing.T) {
 	t.Parallel()
 	for name, stop := range map[string]bool{"when its time is over": false, "when pulling stops": true} {
 		t.Run(name, func(t *testing.T) {

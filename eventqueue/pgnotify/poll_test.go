@@ -6,8 +6,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestAFailedPollIsRepeated: the only wake-up is that of the poll that failed.
-func TestAFailedPollIsRepeated(t *testing.T) {
+// TestFailedPollIsRepeated: the only wake-up is that of the poll that failed.
+func TestFailedPollIsRepeated(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
 	n := open(t, pool, Config{})
@@ -25,8 +25,8 @@ func TestAFailedPollIsRepeated(t *testing.T) {
 	ack(t, n, pullAll(t, n, 1, 10, false))
 }
 
-// TestWhatIsLockedIsPassedOver has somebody lock a notification, and leave it.
-func TestWhatIsLockedIsPassedOver(t *testing.T) {
+// TestLockedNotificationIsSkipped has somebody lock a notification, and leave it.
+func TestLockedNotificationIsSkipped(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	pool := testenv.Pool(t)

@@ -31,7 +31,7 @@ func two(t *testing.T) (*Notifier, *Notifier, *pgxpool.Pool) {
 	return open(t, pools[0], Config{}), open(t, pools[1], Config{}), pools[0]
 }
 
-func TestProcessesShareOneQueue(t *testing.T) {
+func TestProcessesShareTheNotifications(t *testing.T) {
 	t.Parallel()
 	const count = 3000
 	a, b, _ := two(t)
@@ -72,7 +72,7 @@ func TestProcessesShareOneQueue(t *testing.T) {
 	}
 }
 
-func TestAPublishWakesTheOtherProcesses(t *testing.T) {
+func TestPublishWakesOtherProcesses(t *testing.T) {
 	t.Parallel()
 	a, b, pool := two(t)
 	for id := int64(1); id <= 3; id++ {
@@ -88,7 +88,7 @@ func TestAPublishWakesTheOtherProcesses(t *testing.T) {
 	}
 }
 
-func TestCloseGivesEverythingBack(t *testing.T) {
+func TestCloseReturnsLeasedNotifications(t *testing.T) {
 	t.Parallel()
 	a, b, pool := two(t)
 	publish(t, a, 1, 2500)
@@ -132,7 +132,7 @@ func TestCloseGivesEverythingBack(t *testing.T) {
 }
 
 // A delay belongs to one process; when it is over, any process may get the notification.
-func TestARequeuedNotificationIsForAnybody(t *testing.T) {
+func TestRequeuedNotificationIsForAnyProcess(t *testing.T) {
 	t.Parallel()
 	a, b, _ := two(t)
 	publish(t, a, 1, 1)
@@ -157,7 +157,7 @@ func TestARequeuedNotificationIsForAnybody(t *testing.T) {
 	pullAll(t, b, 1, 1, false)
 }
 
-func TestAnEventHasOneNotificationAtMost(t *testing.T) {
+func TestEventHasOneNotificationAtMost(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
 	n := open(t, pool, Config{})
@@ -179,7 +179,7 @@ func TestAnEventHasOneNotificationAtMost(t *testing.T) {
 	}
 }
 
-func TestPublishRefusesWhatIsNoNotification(t *testing.T) {
+func TestPublishRefusesInvalidNotification(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
 	n := open(t, pool, Config{})

@@ -17,7 +17,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-func TestAPasswordFile(t *testing.T) {
+func TestPasswordFileIsReadForEachConnection(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "password")
 	access := pgsession.Access{PasswordFile: path}
@@ -70,8 +70,8 @@ func TestAPasswordFile(t *testing.T) {
 	}
 }
 
-// TestADialer: neither the host nor the sslmode of the URL matters, and messages name the server.
-func TestADialer(t *testing.T) {
+// TestDialerReplacesHostAndTLS: neither the host nor the sslmode of the URL matters, and messages name the server.
+func TestDialerReplacesHostAndTLS(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	reached, err := url.Parse(testenv.DatabaseURL(t))

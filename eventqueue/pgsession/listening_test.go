@@ -37,8 +37,8 @@ func listening(t *testing.T, to pgsession.ListenTo) (l *pgsession.Listening, dir
 	return l, direct, proxy
 }
 
-// TestAListenerHearsAndKnowsThatItHears whatever is sent to its channel, and a test of it passes.
-func TestAListenerHearsAndKnowsThatItHears(t *testing.T) {
+// TestListenerReceivesNoticesAndPassesItsTest whatever is sent to its channel, and a test of it passes.
+func TestListenerReceivesNoticesAndPassesItsTest(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	l, direct, _ := listening(t, pgsession.ListenTo{Channel: "told"})
@@ -55,8 +55,8 @@ func TestAListenerHearsAndKnowsThatItHears(t *testing.T) {
 	}
 }
 
-// TestARelaysTestIsASignOfLife for others, the first at once.
-func TestARelaysTestIsASignOfLife(t *testing.T) {
+// TestTestNoticeOfARelayIsASignOfLife for others, the first at once.
+func TestTestNoticeOfARelayIsASignOfLife(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	relay, direct, _ := listening(t, pgsession.ListenTo{Channel: "told", Beats: true})
@@ -79,8 +79,8 @@ func TestARelaysTestIsASignOfLife(t *testing.T) {
 	}
 }
 
-// TestASilentConnectionFailsItsTest (I19), and so does one whose session no longer listens.
-func TestASilentConnectionFailsItsTest(t *testing.T) {
+// TestSilentConnectionFailsItsTest (I19), and so does one whose session no longer listens.
+func TestSilentConnectionFailsItsTest(t *testing.T) {
 	t.Parallel()
 	l, _, proxy := listening(t, pgsession.ListenTo{Channel: "told"})
 	if proxy.Abandon("LISTEN") != 1 {
@@ -99,8 +99,8 @@ func TestASilentConnectionFailsItsTest(t *testing.T) {
 	}
 }
 
-// TestAFullQueueIsKnownAndForgotten: wake-ups are left out, a relay passes on what it knows of the queue, and who hears of it polls until there is room.
-func TestAFullQueueIsKnownAndForgotten(t *testing.T) {
+// TestFullNotifyQueueIsPolledUntilItHasRoom: wake-ups are left out, a relay passes on what it knows of the queue, and who hears of it polls until there is room.
+func TestFullNotifyQueueIsPolledUntilItHasRoom(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	var state deaf.State

@@ -25,7 +25,7 @@ SELECT concat_ws(' ', current_setting('enable_seqscan'), current_setting('jit'),
 
 // A pooler of sessions passes no startup parameters on, and some are told to drop
 // them: the settings are there all the same, on each connection.
-func TestSettingsBehindAPoolerOfSessions(t *testing.T) {
+func TestSettingsReachPostgresThroughASessionPooler(t *testing.T) {
 	t.Parallel()
 	direct := testenv.DatabaseURL(t)
 	for name, settings := range map[string]map[string]string{
@@ -73,7 +73,7 @@ func TestSettingsBehindAPoolerOfSessions(t *testing.T) {
 func nothing(context.Context, eventqueue.DB) error { return nil }
 
 // A pooler of transactions or statements is refused by name, whoever made the pool.
-func TestPoolersOfTransactionsAreRefused(t *testing.T) {
+func TestTransactionPoolerIsRefused(t *testing.T) {
 	t.Parallel()
 	direct := testenv.DatabaseURL(t)
 	for _, mode := range []string{"transaction", "statement"} {

@@ -14,9 +14,9 @@ import (
 	"eventsv2/eventqueue/pgsession"
 )
 
-// TestWhatIsUnreachable: among the answers of several hosts, a single one that waiting
+// TestUnreachableHostsAreToldFromRefusals: among the answers of several hosts, a single one that waiting
 // cannot change decides.
-func TestWhatIsUnreachable(t *testing.T) {
+func TestUnreachableHostsAreToldFromRefusals(t *testing.T) {
 	t.Parallel()
 	refusal := func(code string) error { return &pgconn.PgError{Code: code} }
 	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}

@@ -23,9 +23,9 @@ var answers = map[string]struct {
 	"23505":                 {`DO $$ BEGIN RAISE EXCEPTION 'recovery' USING ERRCODE = '23505'; END $$`, false},
 }
 
-// TestConnectionsThatLeadAstrayAreClosed: whatever was sent, and whoever owns the connection, it is
+// TestReadOnlyConnectionsAreClosed: whatever was sent, and whoever owns the connection, it is
 // closed after an answer that the server only reads, also where nothing else shows it, and after no other.
-func TestConnectionsThatLeadAstrayAreClosed(t *testing.T) {
+func TestReadOnlyConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
 	for name, answer := range answers {
 		t.Run(name, func(t *testing.T) {

@@ -26,7 +26,7 @@ SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
 ORDER BY 1`
 
 // Whatever migrations make can be named in a statement.
-func TestObjectsAreThoseOfTheMigrations(t *testing.T) {
+func TestSchemaObjectsMatchTheMigrations(t *testing.T) {
 	t.Parallel()
 	var want []string
 	if err := testenv.Pool(t).QueryRow(t.Context(), `SELECT ARRAY(`+objectsSQL+`)`).Scan(&want); err != nil {
@@ -77,7 +77,7 @@ func FuzzSchema(f *testing.F) {
 	})
 }
 
-func TestSchemasThatNoQueueCanHave(t *testing.T) {
+func TestInvalidSchemaNameIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[pgsession.Schema]string{
 		"": "", "jobs": "", "Jobs of Ours": "", "ünïcode": "",
@@ -92,7 +92,7 @@ func TestSchemasThatNoQueueCanHave(t *testing.T) {
 }
 
 // A schema without a queue is refused, with the schemas that have one.
-func TestASchemaWithoutAQueueIsNamed(t *testing.T) {
+func TestSchemaWithoutAQueueIsNamed(t *testing.T) {
 	t.Parallel()
 	ctx, pool := testenv.Context(t), testenv.Pool(t)
 	for schema, want := range map[pgsession.Schema]string{"public": "", "elsewhere": "no schema elsewhere", "pg_temp_3": "no schema", "empty": "no table events_v2"} {
@@ -112,7 +112,7 @@ func TestASchemaWithoutAQueueIsNamed(t *testing.T) {
 
 // The search path leads nothing elsewhere: neither tables of the same names, nor a path that ends
 // nowhere, nor temporary tables.
-func TestTheSearchPathDoesNotMatter(t *testing.T) {
+func TestSearchPathDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	ctx, url := testenv.Context(t), testenv.DatabaseURL(t)
 	admin, err := pgxpool.New(ctx, url)

@@ -9,8 +9,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestTimesThatGoLacksAreClamped: they can be read, and written as JSON.
-func TestTimesThatGoLacksAreClamped(t *testing.T) {
+// TestTimesBeyondGosRangeAreClamped: they can be read, and written as JSON.
+func TestTimesBeyondGosRangeAreClamped(t *testing.T) {
 	t.Parallel()
 	pool, err := pgstore.NewPool(testenv.DatabaseURL(t), "test", 1)
 	if err != nil {

@@ -63,8 +63,8 @@ func TestFailedAttemptsAreRecorded(t *testing.T) {
 	}
 }
 
-// TestTheNewestAttemptsStay: twenty of an event, and all of its neighbour in the same statement.
-func TestTheNewestAttemptsStay(t *testing.T) {
+// TestNewestAttemptsAreRetained: twenty of an event, and all of its neighbour in the same statement.
+func TestNewestAttemptsAreRetained(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ids := r.insert(event(), event())
@@ -132,8 +132,8 @@ func TestAttemptsSurviveARetryByHand(t *testing.T) {
 	}
 }
 
-// TestAnAttemptThatACrashRepeatsIsReplaced: with synchronous_commit = off a number may come twice.
-func TestAnAttemptThatACrashRepeatsIsReplaced(t *testing.T) {
+// TestAttemptThatACrashRepeatsIsReplaced: with synchronous_commit = off a number may come twice.
+func TestAttemptThatACrashRepeatsIsReplaced(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	id := r.insert(event())[0]
@@ -144,8 +144,8 @@ func TestAnAttemptThatACrashRepeatsIsReplaced(t *testing.T) {
 	}
 }
 
-// TestAttemptsInTheCallersTransaction are committed with it, and not without.
-func TestAttemptsInTheCallersTransaction(t *testing.T) {
+// TestAttemptsJoinTheCallersTransaction are committed with it, and not without.
+func TestAttemptsJoinTheCallersTransaction(t *testing.T) {
 	t.Parallel()
 	ctx, r := testenv.Context(t), newRig(t)
 	id := r.insert(event())[0]
@@ -165,8 +165,8 @@ func TestAttemptsInTheCallersTransaction(t *testing.T) {
 	}
 }
 
-// TestALongErrorIsRecordedWhole: 8 KiB, which is what a worker leaves of a longer one.
-func TestALongErrorIsRecordedWhole(t *testing.T) {
+// TestLongErrorIsRecordedInFull: 8 KiB, which is what a worker leaves of a longer one.
+func TestLongErrorIsRecordedInFull(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	id := r.insert(event())[0]

@@ -12,9 +12,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestAttributesFromEventToHistoryAndBack: event_log has the attributes and the parent of an
+// TestAttributesSurviveHistoryAndRetry: event_log has the attributes and the parent of an
 // event that ended, and a retry brings them back.
-func TestAttributesFromEventToHistoryAndBack(t *testing.T) {
+func TestAttributesSurviveHistoryAndRetry(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	e := event()
@@ -41,9 +41,9 @@ func TestAttributesFromEventToHistoryAndBack(t *testing.T) {
 	}
 }
 
-// TestAttributesThatWereWrittenByHand cost no claim: what is no text is empty, and what is no
+// TestAttributesWrittenByHandAreRead cost no claim: what is no text is empty, and what is no
 // object has no attributes (I15).
-func TestAttributesThatWereWrittenByHand(t *testing.T) {
+func TestAttributesWrittenByHandAreRead(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for text, want := range map[string]map[string]string{
@@ -64,8 +64,8 @@ func TestAttributesThatWereWrittenByHand(t *testing.T) {
 	}
 }
 
-// TestAnEventWithoutAttributesIsNoLarger (I12): its row, its log row, and what they write.
-func TestAnEventWithoutAttributesIsNoLarger(t *testing.T) {
+// TestEventWithoutAttributesIsNoLarger (I12): its row, its log row, and what they write.
+func TestEventWithoutAttributesIsNoLarger(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	plain := event()

@@ -15,9 +15,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestAudit makes each kind of change as somebody, and finds who, what, and how it was before and after. A
+// TestEachKindOfChangeIsAudited makes each kind of change as somebody, and finds who, what, and how it was before and after. A
 // change that changes nothing, and one of a store without an actor, has no row.
-func TestAudit(t *testing.T) {
+func TestEachKindOfChangeIsAudited(t *testing.T) {
 	t.Parallel()
 	r, ctx := newRig(t), testenv.Context(t)
 	by := audit.Actor{Name: "token:ada\x00", Source: "10.0.0.7", Via: "api"}
@@ -122,9 +122,9 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAuditRollsBack has no change without its row: where the row is refused, nothing is changed, and the
+// TestAuditRollsBackWithItsChange has no change without its row: where the row is refused, nothing is changed, and the
 // other way round.
-func TestAuditRollsBack(t *testing.T) {
+func TestAuditRollsBackWithItsChange(t *testing.T) {
 	t.Parallel()
 	r, ctx := newRig(t), testenv.Context(t)
 	store := r.store.As(audit.Actor{Name: "ada", Via: "test"})
@@ -149,8 +149,8 @@ func TestAuditRollsBack(t *testing.T) {
 	}
 }
 
-// TestAuditOfManyEvents has their ids, and not each of them.
-func TestAuditOfManyEvents(t *testing.T) {
+// TestAuditOfManyEventsIsBounded has their ids, and not each of them.
+func TestAuditOfManyEventsIsBounded(t *testing.T) {
 	t.Parallel()
 	r, ctx := newRig(t), testenv.Context(t)
 	many := make([]eventqueue.NewEvent, audit.MaxDetailed+1)
@@ -177,8 +177,8 @@ func TestAuditOfManyEvents(t *testing.T) {
 	}
 }
 
-// TestTheEndOfARampIsAudited, in the name of whoever has lifted the rule, and only with its row.
-func TestTheEndOfARampIsAudited(t *testing.T) {
+// TestEndOfARampIsAudited, in the name of whoever has lifted the rule, and only with its row.
+func TestEndOfARampIsAudited(t *testing.T) {
 	t.Parallel()
 	r, ctx := newRig(t), testenv.Context(t)
 	by := func(name string) *pgstore.Store {

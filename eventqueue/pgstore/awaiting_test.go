@@ -12,9 +12,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestWhatASearchMayTakeIsKnownBefore (I19), of each search for lost notifications: whoever searches can mark it
+// TestSearchAwaitsWhatItMayTake (I19), of each search for lost notifications: whoever searches can mark it
 // as pending if the answer is lost. A search that takes nothing awaits nothing.
-func TestWhatASearchMayTakeIsKnownBefore(t *testing.T) {
+func TestSearchAwaitsWhatItMayTake(t *testing.T) {
 	t.Parallel()
 	round := func(stage maintenance.RoundStage) func(context.Context, maintenance.Searches) ([]eventqueue.Notification, error) {
 		return func(ctx context.Context, s maintenance.Searches) ([]eventqueue.Notification, error) {

@@ -83,8 +83,8 @@ func TestCountPendingFindsTheOldestBehindRunningOnes(t *testing.T) {
 	}
 }
 
-// TestTheAgeOfWhatWasAlwaysDueIsBounded: it has to fit into a duration of Go.
-func TestTheAgeOfWhatWasAlwaysDueIsBounded(t *testing.T) {
+// TestAgeOfAlwaysDueEventsIsBounded: it has to fit into a duration of Go.
+func TestAgeOfAlwaysDueEventsIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.waiting("a", 1, time.Minute)

@@ -25,9 +25,9 @@ BEGIN
     RAISE EXCEPTION 'no time is left' USING ERRCODE = '57014';
 END $$`
 
-// TestACrowdOfRefusedRowsTakesTheTimeOfNoOtherCanvas (I15, I20): when there is time for a few of
+// TestManyRefusedRowsTakeNoTimeFromOtherCanvases (I15, I20): when there is time for a few of
 // these rows only, the event of another canvas is taken in the same part, or the next one.
-func TestACrowdOfRefusedRowsTakesTheTimeOfNoOtherCanvas(t *testing.T) {
+func TestManyRefusedRowsTakeNoTimeFromOtherCanvases(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"TakeDue", "TakeRound of handlers"} {
 		t.Run(name, func(t *testing.T) {
@@ -117,9 +117,9 @@ func (r *rig) crowd(c crowdCase) eventqueue.EventID {
 	return id
 }
 
-// TestACrowdOfRefusedRowsHoldsUpNoOtherCanvas (I15, I20): a crowd of rows of a canvas, older than
+// TestManyRefusedRowsDelayNoOtherCanvas (I15, I20): a crowd of rows of a canvas, older than
 // any other, leave room under the limits of each part of the relay for an event of another canvas.
-func TestACrowdOfRefusedRowsHoldsUpNoOtherCanvas(t *testing.T) {
+func TestManyRefusedRowsDelayNoOtherCanvas(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, 30*time.Second) // for as many statements as rows, of which a part may take so long
 	for name, c := range crowdCases {

@@ -48,10 +48,10 @@ func (r *rig) namedBy(err error) (named []eventqueue.EventID) {
 	return named
 }
 
-// TestANextEventThatIsRefusedCostsNoCompletion (I1, I15): the events before it are completed, the
+// TestRefusedNextEventFailsNoCompletion (I1, I15): the events before it are completed, the
 // other groups advance, and it is named. Its own key waits for it, as the order demands, and
 // goes on once its row can be written.
-func TestANextEventThatIsRefusedCostsNoCompletion(t *testing.T) {
+func TestRefusedNextEventFailsNoCompletion(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"23514", "42501"} {
 		t.Run(state, func(t *testing.T) {
@@ -81,9 +81,9 @@ func TestANextEventThatIsRefusedCostsNoCompletion(t *testing.T) {
 	}
 }
 
-// TestAWrittenEndReportsWhyItsGroupCouldNotAdvance (I1, I15): once an end is written beside a refused
+// TestCompletionReportsWhyItsGroupCouldNotAdvance (I1, I15): once an end is written beside a refused
 // row, another failure costs neither the end nor the word of it.
-func TestAWrittenEndReportsWhyItsGroupCouldNotAdvance(t *testing.T) {
+func TestCompletionReportsWhyItsGroupCouldNotAdvance(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(r *rig, id eventqueue.EventID) error{
 		"completion": func(r *rig, id eventqueue.EventID) error {
@@ -132,10 +132,10 @@ func TestAWrittenEndReportsWhyItsGroupCouldNotAdvance(t *testing.T) {
 	}
 }
 
-// TestARefusedRowHoldsUpNoLimit (I15): under a concurrency limit the next events run in place of
+// TestRefusedRowBlocksNoLimit (I15): under a concurrency limit the next events run in place of
 // those whose rows are refused, however many these are, and these join again when they can be
 // written.
-func TestARefusedRowHoldsUpNoLimit(t *testing.T) {
+func TestRefusedRowBlocksNoLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.limit(operate.ConcurrencyLimit{Canvas: canvas, Max: 2})
@@ -159,9 +159,9 @@ func TestARefusedRowHoldsUpNoLimit(t *testing.T) {
 	r.wantAdvanced("when they can be written", advanced, bad[0], bad[1])
 }
 
-// TestAnArrivalThatIsRefusedCostsItselfOnly (I15): all others of its batch join their groups, and
+// TestRefusedArrivalFailsNoOther (I15): all others of its batch join their groups, and
 // those that may run are returned.
-func TestAnArrivalThatIsRefusedCostsItselfOnly(t *testing.T) {
+func TestRefusedArrivalFailsNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.limit(operate.ConcurrencyLimit{Canvas: canvas, Max: 3})

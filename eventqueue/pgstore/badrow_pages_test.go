@@ -105,9 +105,9 @@ var pageCases = map[string]pageCase{
 	}},
 }
 
-// TestARowThatCannotBeNotifiedCostsItselfOnly (I15, I20): whatever takes events to notify them, or
+// TestRefusedNotificationFailsNoOther (I15, I20): whatever takes events to notify them, or
 // marks them as pending, goes around the rows that the database refuses to write, and names them.
-func TestARowThatCannotBeNotifiedCostsItselfOnly(t *testing.T) {
+func TestRefusedNotificationFailsNoOther(t *testing.T) {
 	t.Parallel()
 	for name, c := range pageCases {
 		for _, state := range []string{"23514", "42501"} {
@@ -166,8 +166,8 @@ func TestARowThatCannotBeNotifiedCostsItselfOnly(t *testing.T) {
 	}
 }
 
-// TestARightThatIsMissingBlamesNoRow: when the database refuses to write any row, that is an error.
-func TestARightThatIsMissingBlamesNoRow(t *testing.T) {
+// TestMissingRightBlamesNoRow: when the database refuses to write any row, that is an error.
+func TestMissingRightBlamesNoRow(t *testing.T) {
 	t.Parallel()
 	for name, c := range pageCases {
 		t.Run(name, func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestCountsThatNoClaimCanRaiseAreRefused by the table.
-func TestCountsThatNoClaimCanRaiseAreRefused(t *testing.T) {
+// TestCountersAtTheirMaximumAreRefused by the table.
+func TestCountersAtTheirMaximumAreRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	id := r.insert(event())[0]

@@ -9,9 +9,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestATokenThatACrashRepeatsIsNoFence (I5): a crash that forgets commits gives the
+// TestClaimNumberRepeatedByACrashIsNoFence (I5): a crash that forgets commits gives the
 // number of a claim once more.
-func TestATokenThatACrashRepeatsIsNoFence(t *testing.T) {
+func TestClaimNumberRepeatedByACrashIsNoFence(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -40,10 +40,10 @@ func TestATokenThatACrashRepeatsIsNoFence(t *testing.T) {
 	}
 }
 
-// TestAClaimOfAnOlderProgramIsNotGivenBack (I4): in a rolling deploy, a worker that does not
+// TestClaimOfAnOlderProgramIsNotGivenBack (I4): in a rolling deploy, a worker that does not
 // know claim_id takes over what another has claimed and never heard of, and leaves that
 // claim's number in the row.
-func TestAClaimOfAnOlderProgramIsNotGivenBack(t *testing.T) {
+func TestClaimOfAnOlderProgramIsNotGivenBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -65,9 +65,9 @@ func TestAClaimOfAnOlderProgramIsNotGivenBack(t *testing.T) {
 	}
 }
 
-// TestAClaimThatIsGivenBackLosesNoLostRun (I9): the claim that had counted it comes to
+// TestClaimThatIsGivenBackLosesNoLostRun (I9): the claim that had counted it comes to
 // nothing, and the next one reports it all the same.
-func TestAClaimThatIsGivenBackLosesNoLostRun(t *testing.T) {
+func TestClaimThatIsGivenBackLosesNoLostRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -86,9 +86,9 @@ func TestAClaimThatIsGivenBackLosesNoLostRun(t *testing.T) {
 	}
 }
 
-// TestAClaimThatIsReleasedLosesNoLostRun (I9): neither does one that is given back
+// TestClaimThatIsReleasedLosesNoLostRun (I9): neither does one that is given back
 // because its worker was stopped before the run began.
-func TestAClaimThatIsReleasedLosesNoLostRun(t *testing.T) {
+func TestClaimThatIsReleasedLosesNoLostRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)

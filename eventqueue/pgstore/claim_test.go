@@ -17,9 +17,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestAClaimTakesOnlyWhatMayRun asks in one statement about events that must not
+// TestClaimTakesRunnableEventsOnly asks in one statement about events that must not
 // run, each for a reason of its own, and one that may (I4, I6, I7, I16).
-func TestAClaimTakesOnlyWhatMayRun(t *testing.T) {
+func TestClaimTakesRunnableEventsOnly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -101,9 +101,9 @@ func TestAClaimTakesOnlyWhatMayRun(t *testing.T) {
 	}
 }
 
-// TestEveryClaimHasATokenOfItsOwn (I5): after a release, after a failure and
+// TestEveryClaimHasItsOwnNumber (I5): after a release, after a failure and
 // after an expired lock.
-func TestEveryClaimHasATokenOfItsOwn(t *testing.T) {
+func TestEveryClaimHasItsOwnNumber(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	id := r.insert(event())[0]
@@ -162,10 +162,10 @@ func TestTakingOverAnExpiredLockIsAFailedRun(t *testing.T) {
 	})
 }
 
-// TestARunIsOneClaims (I18): that the run of one claim had begun says nothing of the next
+// TestRunBelongsToOneClaim (I18): that the run of one claim had begun says nothing of the next
 // claim. What a failed or released run leaves is not taken for a run, and when a claim dies
 // before its run, no attempt is used for the one before it.
-func TestARunIsOneClaims(t *testing.T) {
+func TestRunBelongsToOneClaim(t *testing.T) {
 	t.Parallel()
 	newRig(t).inForms(func(r *rig, f form) {
 		id := r.insert(event())[0]
@@ -214,9 +214,9 @@ func TestARunIsOneClaims(t *testing.T) {
 	})
 }
 
-// TestAClaimGoesByTheClockOfItsMoment (I6): within a transaction that began
+// TestClaimUsesTheCurrentDatabaseTime (I6): within a transaction that began
 // before the event was due.
-func TestAClaimGoesByTheClockOfItsMoment(t *testing.T) {
+func TestClaimUsesTheCurrentDatabaseTime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -239,9 +239,9 @@ func TestAClaimGoesByTheClockOfItsMoment(t *testing.T) {
 	}
 }
 
-// TestOfTwoClaimsAtOnceOneHolds (I4, I15): the second comes while the first has
+// TestOneOfTwoConcurrentClaimsHolds (I4, I15): the second comes while the first has
 // not committed, and does not wait until it has.
-func TestOfTwoClaimsAtOnceOneHolds(t *testing.T) {
+func TestOneOfTwoConcurrentClaimsHolds(t *testing.T) {
 	t.Parallel()
 	newRig(t).inForms(func(r *rig, f form) {
 		id := r.insert(event())[0]
@@ -260,9 +260,9 @@ func TestOfTwoClaimsAtOnceOneHolds(t *testing.T) {
 	})
 }
 
-// TestTheWorkersClockDecidesNothing has a database whose clock is an hour off,
+// TestWorkersClockDecidesNothing has a database whose clock is an hour off,
 // either way.
-func TestTheWorkersClockDecidesNothing(t *testing.T) {
+func TestWorkersClockDecidesNothing(t *testing.T) {
 	t.Parallel()
 	for name, ahead := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -296,9 +296,9 @@ func TestTheWorkersClockDecidesNothing(t *testing.T) {
 	}
 }
 
-// TestTheQueuesConnectionsReadWhatIsCommitted (I7): in a database whose default
+// TestQueueConnectionsUseReadCommitted (I7): in a database whose default
 // is another, a claim that waited for a rule would not see it.
-func TestTheQueuesConnectionsReadWhatIsCommitted(t *testing.T) {
+func TestQueueConnectionsUseReadCommitted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)

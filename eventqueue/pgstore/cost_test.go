@@ -99,9 +99,9 @@ func (r *rig) wal() (bytes, images int) {
 	return one[int](r, `SELECT coalesce(sum(wal_bytes), 0)::bigint`+sql), one[int](r, `SELECT coalesce(sum(wal_fpi), 0)::bigint`+sql)
 }
 
-// TestWALOfAnEvent (I12): what its insert, its claim and its completion write when nothing
+// TestWALPerEventIsBounded (I12): what its insert, its claim and its completion write when nothing
 // goes wrong. What does not depend on the events (about each page) is shared by 1000.
-func TestWALOfAnEvent(t *testing.T) {
+func TestWALPerEventIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	if _, err := r.pool.Exec(testenv.Context(t), `CREATE EXTENSION IF NOT EXISTS pg_stat_statements; SELECT count(*) FROM pg_stat_statements`); err != nil {
@@ -143,11 +143,11 @@ func TestWALOfAnEvent(t *testing.T) {
 	}
 }
 
-// TestAClaimCostsTheSameInABacklog (I12) works often enough for plans to be kept,
+// TestClaimCostIsIndependentOfTheBacklog (I12) works often enough for plans to be kept,
 // beside an empty table, and then fills it: claims and ends still read what they
 // return, and not the table. So it is on connections of Open, which are set so, and on
 // those of any other pool.
-func TestAClaimCostsTheSameInABacklog(t *testing.T) {
+func TestClaimCostIsIndependentOfTheBacklog(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(ctx context.Context, url string) (*pgxpool.Pool, error){
 		"pool of Open": func(ctx context.Context, url string) (*pgxpool.Pool, error) {
@@ -170,9 +170,9 @@ func TestAClaimCostsTheSameInABacklog(t *testing.T) {
 	}
 }
 
-// TestAClaimOfFewEventsIsPlannedOnce for each connection: to plan it takes longer than to
+// TestSmallClaimIsPlannedOnce for each connection: to plan it takes longer than to
 // claim them. So it is with any setting of the pool's, which stays for the others.
-func TestAClaimOfFewEventsIsPlannedOnce(t *testing.T) {
+func TestSmallClaimIsPlannedOnce(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"auto", "force_custom_plan"} {
 		t.Run(mode, func(t *testing.T) {
@@ -211,9 +211,9 @@ func (s *statements) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.
 func (s *statements) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 func (s *statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
-// TestABatchIsOneStatement (I12): what a worker calls for a full batch, on connections
+// TestBatchIsOneStatement (I12): what a worker calls for a full batch, on connections
 // of Open, is one statement each, however many events are in it.
-func TestABatchIsOneStatement(t *testing.T) {
+func TestBatchIsOneStatement(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	opened, err := pgstore.Open(ctx, testenv.DatabaseURL(t), "protocol", 1)

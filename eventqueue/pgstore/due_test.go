@@ -13,9 +13,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestDueEventsThatOthersHoldAreMadeUpFor (I13): a page that is not full means that nothing else is due,
+// TestLockedDueEventsAreReplacedByOthers (I13): a page that is not full means that nothing else is due,
 // whatever rows others are writing. So it is by age and from canvas to canvas.
-func TestDueEventsThatOthersHoldAreMadeUpFor(t *testing.T) {
+func TestLockedDueEventsAreReplacedByOthers(t *testing.T) {
 	t.Parallel()
 	for name, behind := range map[string]bool{"by age": false, "from canvas to canvas": true} {
 		t.Run(name, func(t *testing.T) {
@@ -47,8 +47,8 @@ func TestDueEventsThatOthersHoldAreMadeUpFor(t *testing.T) {
 	}
 }
 
-// TestAPageEndsBesideRowsThatAreLeftAsTheyAre (I15), as by a trigger that says so for every update.
-func TestAPageEndsBesideRowsThatAreLeftAsTheyAre(t *testing.T) {
+// TestPageEndsDespiteSkippedRows (I15), as by a trigger that says so for every update.
+func TestPageEndsDespiteSkippedRows(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.insert(badEvent(), badEvent())
@@ -92,9 +92,9 @@ func (a *awaitedTakes) await(ids []eventqueue.EventID) (over func(err error)) {
 	}
 }
 
-// TestWhatADueTakeMayTakeIsKnownBefore (I19): whoever takes it can mark it as pending again if the
+// TestDueTakeAwaitsWhatItMayTake (I19): whoever takes it can mark it as pending again if the
 // answer is lost. A row that the database refuses to write is no lost answer.
-func TestWhatADueTakeMayTakeIsKnownBefore(t *testing.T) {
+func TestDueTakeAwaitsWhatItMayTake(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r = r.withConns(1)
@@ -133,8 +133,8 @@ func TestWhatADueTakeMayTakeIsKnownBefore(t *testing.T) {
 	}
 }
 
-// TestTheRestOfASearchThatFailsIsReported beside what it has taken, which is published nevertheless.
-func TestTheRestOfASearchThatFailsIsReported(t *testing.T) {
+// TestFailureOfASearchIsReportedBesideItsRows beside what it has taken, which is published nevertheless.
+func TestFailureOfASearchIsReportedBesideItsRows(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	keyed := event()
@@ -158,8 +158,8 @@ func TestTheRestOfASearchThatFailsIsReported(t *testing.T) {
 	}
 }
 
-// TestWhatIsRefusedAtTheCommitWasNotTaken (I11), as by a deferred constraint: the statement has returned its rows by then.
-func TestWhatIsRefusedAtTheCommitWasNotTaken(t *testing.T) {
+// TestRefusalAtCommitTakesNothing (I11), as by a deferred constraint: the statement has returned its rows by then.
+func TestRefusalAtCommitTakesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	bad := r.insert(badEvent())
@@ -182,8 +182,8 @@ func TestWhatIsRefusedAtTheCommitWasNotTaken(t *testing.T) {
 	}
 }
 
-// TestRowsThatATakeStillHoldsAreNotMarked (I19): a commit may outlive its client, and whoever marks them learns that.
-func TestRowsThatATakeStillHoldsAreNotMarked(t *testing.T) {
+// TestRowsHeldByARunningTakeAreNotMarked (I19): a commit may outlive its client, and whoever marks them learns that.
+func TestRowsHeldByARunningTakeAreNotMarked(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -214,7 +214,7 @@ func TestRowsThatATakeStillHoldsAreNotMarked(t *testing.T) {
 }
 
 // The part of a page that a canvas has is its own, even while others hold the oldest of its rows.
-func TestAHeldRowIsMadeUpForByItsCanvas(t *testing.T) {
+func TestHeldRowIsReplacedByOneOfItsCanvas(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -253,8 +253,8 @@ func TestAHeldRowIsMadeUpForByItsCanvas(t *testing.T) {
 	}
 }
 
-// TestAHeldRowDoesNotThrowTheRotationBack (I20): while somebody holds the row of one canvas, all others come to their turn.
-func TestAHeldRowDoesNotThrowTheRotationBack(t *testing.T) {
+// TestHeldRowDoesNotResetTheRotation (I20): while somebody holds the row of one canvas, all others come to their turn.
+func TestHeldRowDoesNotResetTheRotation(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)

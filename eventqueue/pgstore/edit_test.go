@@ -9,8 +9,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestAnEditIsNeverEarly (I6): the database counts in microseconds, and what is between two of them becomes the later one.
-func TestAnEditIsNeverEarly(t *testing.T) {
+// TestEditedEventIsNeverEarly (I6): the database counts in microseconds, and what is between two of them becomes the later one.
+func TestEditedEventIsNeverEarly(t *testing.T) {
 	t.Parallel()
 	r := newRigWithClock(t, 0)
 	ctx := testenv.Context(t)
@@ -37,9 +37,9 @@ func TestAnEditIsNeverEarly(t *testing.T) {
 	}
 }
 
-// TestWhatARunningEventIsRefusedWith: for how long its lock is still valid, by the longer of the two lock timeouts, and no longer
+// TestEditOfARunningEventNamesItsLock: for how long its lock is still valid, by the longer of the two lock timeouts, and no longer
 // than a century.
-func TestWhatARunningEventIsRefusedWith(t *testing.T) {
+func TestEditOfARunningEventNamesItsLock(t *testing.T) {
 	t.Parallel()
 	r := newRigWithClock(t, 0)
 	ctx := testenv.Context(t)

@@ -22,8 +22,8 @@ func (r *rig) queue(notifier *memnotify.Notifier) *eventqueue.Queue {
 	return q
 }
 
-// TestADelayIsNeverShortened (I6), not by a microsecond.
-func TestADelayIsNeverShortened(t *testing.T) {
+// TestDelayIsNeverShortened (I6), not by a microsecond.
+func TestDelayIsNeverShortened(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for delay, microseconds := range map[time.Duration]int{
@@ -38,9 +38,9 @@ func TestADelayIsNeverShortened(t *testing.T) {
 	}
 }
 
-// TestAValueComesOutAsItWentIn (I8), byte for byte, through each way of inserting
+// TestValueComesOutAsItWentIn (I8), byte for byte, through each way of inserting
 // and the claim.
-func TestAValueComesOutAsItWentIn(t *testing.T) {
+func TestValueComesOutAsItWentIn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for _, value := range []string{`{"b": 1,  "a":1.0 }`, ` [1e400, "\u00fc ü" ] `, `"<&>\/"`} {
@@ -109,8 +109,8 @@ func TestNothingIsNotifiedBeforeTheCommit(t *testing.T) {
 	}
 }
 
-// TestAFailedPublishIsPending (I1, I2), and for a while nobody tries again.
-func TestAFailedPublishIsPending(t *testing.T) {
+// TestFailedPublishIsPending (I1, I2), and for a while nobody tries again.
+func TestFailedPublishIsPending(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	notifier := memnotify.New(memnotify.Config{})

@@ -34,10 +34,10 @@ func (r *rig) emitInAllWays() error {
 	return only(r.store.TakePending(ctx, ids))
 }
 
-// TestTheEmitterHasTheRightsItIsCheckedFor: of the rights on the tables of the queue that
+// TestEmitterHasTheCheckedRights: of the rights on the tables of the queue that
 // the role has, emitting needs each, and the check at the start names each that is gone.
 // Notifications by Postgres have a check of their own, and what is counted needs none.
-func TestTheEmitterHasTheRightsItIsCheckedFor(t *testing.T) {
+func TestEmitterHasTheCheckedRights(t *testing.T) {
 	t.Parallel()
 	r := newRoleRig(t)
 	ctx := testenv.Context(t)
@@ -74,9 +74,9 @@ func TestTheEmitterHasTheRightsItIsCheckedFor(t *testing.T) {
 	}
 }
 
-// TestWhoOnlyPublishesMayOnlyPublish: with NOTIFIER=postgres, emitters and cron may add notifications
+// TestPublisherMayOnlyPublish: with NOTIFIER=postgres, emitters and cron may add notifications
 // and find out whether there are any; they take none away and read nothing of them.
-func TestWhoOnlyPublishesMayOnlyPublish(t *testing.T) {
+func TestPublisherMayOnlyPublish(t *testing.T) {
 	t.Parallel()
 	r := newRoleRig(t)
 	ctx := testenv.Context(t)

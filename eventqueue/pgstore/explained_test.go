@@ -79,7 +79,7 @@ func (r explainedRig) wants(what string, id eventqueue.EventID, label machine.La
 	}
 }
 
-// TestExplainAgreesWithClaims asks both about every event of TestStatementsAgreeOnWhatMayRun.
+// TestExplainAgreesWithClaims asks both about every event of TestStatementsAgreeOnRunnableEvents.
 func TestExplainAgreesWithClaims(t *testing.T) {
 	t.Parallel()
 	r := newExplainedRig(t)
@@ -179,8 +179,8 @@ func TestExplainAgreesWithClaimsOnLockedRows(t *testing.T) {
 	r.wants("locked no more", ids[0], machine.Claimed, "Nothing keeps it")
 }
 
-// TestExplainSaysThatWorkersAreFull: a claim would take the event, and no worker has a slot to try it.
-func TestExplainSaysThatWorkersAreFull(t *testing.T) {
+// TestExplainNamesFullWorkers: a claim would take the event, and no worker has a slot to try it.
+func TestExplainNamesFullWorkers(t *testing.T) {
 	t.Parallel()
 	r := newExplainedRig(t)
 	r.exec(`UPDATE event_workers SET slots = 3, busy = 3, hung = 0`)

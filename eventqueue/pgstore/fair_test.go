@@ -28,10 +28,10 @@ func (r *rig) backlog(c eventqueue.CanvasID, n int) {
 		SELECT $1, 'WORKER', 'greet', '_', '1', now() - interval '1 h', now() - interval '1 h' FROM generate_series(1, $2)`, [16]byte(c), n)
 }
 
-// TestNobodyWaitsBehindAnotherCanvas (I20): while one canvas has more pending than fits
+// TestCanvasWaitsBehindNoOther (I20): while one canvas has more pending than fits
 // into a page, each page has the same number for every canvas, and goes on behind those
 // of the page before.
-func TestNobodyWaitsBehindAnotherCanvas(t *testing.T) {
+func TestCanvasWaitsBehindNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const limit = 100
@@ -73,9 +73,9 @@ func TestNobodyWaitsBehindAnotherCanvas(t *testing.T) {
 	}
 }
 
-// TestAPageCostsTheSameBehindABacklog (I12, I20), also when most of it is far off, and
+// TestPageCostIsIndependentOfTheBacklog (I12, I20), also when most of it is far off, and
 // with the plans and statistics of a table in which nothing was pending.
-func TestAPageCostsTheSameBehindABacklog(t *testing.T) {
+func TestPageCostIsIndependentOfTheBacklog(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r = r.withConns(1)
@@ -129,9 +129,9 @@ func (r *rig) round() (lost []eventqueue.Notification) {
 	return lost
 }
 
-// TestARoundComesByEveryHandler (I20), at the oldest and the newest events of each, and
+// TestRoundReachesEveryHandler (I20), at the oldest and the newest events of each, and
 // reads nothing of what a rule holds back.
-func TestARoundComesByEveryHandler(t *testing.T) {
+func TestRoundReachesEveryHandler(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -167,10 +167,10 @@ func TestARoundComesByEveryHandler(t *testing.T) {
 	}
 }
 
-// TestAPartOfARoundIsBounded (I12, I20): where ninety handlers of one canvas have lost
+// TestPartOfARoundIsBounded (I12, I20): where ninety handlers of one canvas have lost
 // everything, a part takes so much that its statement is short and its notifications are
 // soon published, and of another canvas as much as of that one.
-func TestAPartOfARoundIsBounded(t *testing.T) {
+func TestPartOfARoundIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const handlers, each, most = 90, 100, 5000
@@ -227,9 +227,9 @@ func (r *rig) wantRound(want []eventqueue.EventID) {
 	}
 }
 
-// TestARoundFindsWhatStandsBetweenOwnEvents (I13, I20): an event that is lost is found at
+// TestRoundFindsEventsBetweenOwnOnes (I13, I20): an event that is lost is found at
 // once, however many of the same handler wait for something else before and behind it.
-func TestARoundFindsWhatStandsBetweenOwnEvents(t *testing.T) {
+func TestRoundFindsEventsBetweenOwnOnes(t *testing.T) {
 	t.Parallel()
 	const dead = `locked_at = now() - interval '2 min', notified_at = now() - interval '90 s', attempts = 1`
 	for _, c := range []struct {
@@ -256,9 +256,9 @@ func TestARoundFindsWhatStandsBetweenOwnEvents(t *testing.T) {
 	}
 }
 
-// TestARoundFindsAllThatAWorkerHeld (I13): where one of the oldest events of a handler is
+// TestRoundFindsAllEventsAWorkerHeld (I13): where one of the oldest events of a handler is
 // lost, as when a worker has died, the round looks deeper at once.
-func TestARoundFindsAllThatAWorkerHeld(t *testing.T) {
+func TestRoundFindsAllEventsAWorkerHeld(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const held = 600
@@ -270,11 +270,11 @@ func TestARoundFindsAllThatAWorkerHeld(t *testing.T) {
 	r.wantRound(ids)
 }
 
-// TestARoundComesByEveryGroup (order, I13): behind any number that wait in it, a turn whose
+// TestRoundReachesEveryGroup (order, I13): behind any number that wait in it, a turn whose
 // notification is lost is told of again, one that nobody has taken is given, and one whose
 // event somebody has deleted goes to the next. A line whose first event has only just been
 // notified is left alone (I11).
-func TestARoundComesByEveryGroup(t *testing.T) {
+func TestRoundReachesEveryGroup(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	keyed := func(key string, n int) []eventqueue.EventID {
@@ -302,9 +302,9 @@ func TestARoundComesByEveryGroup(t *testing.T) {
 	r.wantRound(nil)
 }
 
-// TestRowsOfAnyYearCostThemselvesOnly (I15): whoever writes by SQL can write times with
+// TestRowsOfAnyYearFailNoOther (I15): whoever writes by SQL can write times with
 // which arithmetic overflows.
-func TestRowsOfAnyYearCostThemselvesOnly(t *testing.T) {
+func TestRowsOfAnyYearFailNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)

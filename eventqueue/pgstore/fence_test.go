@@ -55,8 +55,8 @@ func (r *rig) unchanged(id eventqueue.EventID, before row) {
 	}
 }
 
-// TestNoEndIsWrittenWithTheClaimOfAnother (I5): another worker took over.
-func TestNoEndIsWrittenWithTheClaimOfAnother(t *testing.T) {
+// TestClaimOfAnotherWorkerWritesNoEnd (I5): another worker took over.
+func TestClaimOfAnotherWorkerWritesNoEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for _, way := range ways {
@@ -71,9 +71,9 @@ func TestNoEndIsWrittenWithTheClaimOfAnother(t *testing.T) {
 	}
 }
 
-// TestNoEndIsWrittenWithAClaimThatWasGivenBack (I5): the token is still the
+// TestReleasedClaimWritesNoEnd (I5): the token is still the
 // row's, but the lock is free and anybody may take it at any moment.
-func TestNoEndIsWrittenWithAClaimThatWasGivenBack(t *testing.T) {
+func TestReleasedClaimWritesNoEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for _, way := range ways {
@@ -120,9 +120,9 @@ func TestRenewingMovesLiveLocksOnly(t *testing.T) {
 	}
 }
 
-// TestRenewingWaitsForNobody: a handler that completes its event in a long
+// TestRenewalSkipsLockedRows: a handler that completes its event in a long
 // transaction must not let the locks of the others expire.
-func TestRenewingWaitsForNobody(t *testing.T) {
+func TestRenewalSkipsLockedRows(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.claim(r.insert(event())[0])
@@ -137,10 +137,10 @@ func TestRenewingWaitsForNobody(t *testing.T) {
 	handler.end(`ROLLBACK`)
 }
 
-// TestAnEndDoesNotOvertakeAClaim (I5, I15): another worker is taking the event
+// TestEndDoesNotOvertakeAClaim (I5, I15): another worker is taking the event
 // over and has not committed yet. The end does not wait until it has, and is not
 // written.
-func TestAnEndDoesNotOvertakeAClaim(t *testing.T) {
+func TestEndDoesNotOvertakeAClaim(t *testing.T) {
 	t.Parallel()
 	newRig(t).inForms(func(r *rig, f form) {
 		for _, w := range writes(f) {
@@ -195,9 +195,9 @@ func TestSnoozesAreCounted(t *testing.T) {
 	}
 }
 
-// TestWhatAnEndLeavesBehind (I1, I6, I9, I11) has every end that does not
+// TestUnfinishedEventIsLeftReadyToRun (I1, I6, I9, I11) has every end that does not
 // complete its event.
-func TestWhatAnEndLeavesBehind(t *testing.T) {
+func TestUnfinishedEventIsLeftReadyToRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const short, long = 1900*time.Millisecond + time.Nanosecond, 2 * time.Hour

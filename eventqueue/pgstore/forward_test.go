@@ -23,8 +23,8 @@ func receive[T any](t *testing.T, what string, from <-chan T) (got T) {
 	return got
 }
 
-// TestAWorkerHearsWhatIsForwardedToIt, and nothing that is forwarded to others or makes no sense.
-func TestAWorkerHearsWhatIsForwardedToIt(t *testing.T) {
+// TestWorkerReceivesForwardedEvents, and nothing that is forwarded to others or makes no sense.
+func TestWorkerReceivesForwardedEvents(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	reserve := r.store.Reserve(registration(17), zap.NewNop())

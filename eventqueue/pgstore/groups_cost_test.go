@@ -65,11 +65,11 @@ func (r *rig) buffers() int {
 		FROM pg_statio_user_tables WHERE relname IN ('events_v2', 'event_groups', 'concurrency_limits')`)
 }
 
-// TestAGroupCostsTheSameBehindABacklog (I12) works often enough for plans to be kept,
+// TestGroupCostIsIndependentOfTheBacklog (I12) works often enough for plans to be kept,
 // beside empty tables, and then has a hundred thousand events wait behind one key.
 // What is done about the events of another key, and about those of the full one,
 // still touches as many pages, give or take the levels of indexes.
-func TestAGroupCostsTheSameBehindABacklog(t *testing.T) {
+func TestGroupCostIsIndependentOfTheBacklog(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r = r.withConns(1)
@@ -121,8 +121,8 @@ func TestAGroupCostsTheSameBehindABacklog(t *testing.T) {
 	}
 }
 
-// TestPlacesOfDeletedEventsGoAtOnce: somebody deletes all that waits in an ordering group.
-func TestPlacesOfDeletedEventsGoAtOnce(t *testing.T) {
+// TestDeletedEventFreesItsPlaceAtOnce: somebody deletes all that waits in an ordering group.
+func TestDeletedEventFreesItsPlaceAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -146,9 +146,9 @@ func TestPlacesOfDeletedEventsGoAtOnce(t *testing.T) {
 	}
 }
 
-// TestWithoutGroupsNothingIsReadOfThem: events without a key, beside no limit, touch
+// TestEventsWithoutGroupsReadNoGroupRows: events without a key, beside no limit, touch
 // neither places nor limits.
-func TestWithoutGroupsNothingIsReadOfThem(t *testing.T) {
+func TestEventsWithoutGroupsReadNoGroupRows(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r = r.withConns(1)
@@ -169,9 +169,9 @@ func TestWithoutGroupsNothingIsReadOfThem(t *testing.T) {
 	}
 }
 
-// TestAWalkReadsTheFirstOfEachGroup (I12, I20): and not the places of all others before
+// TestSearchReadsTheFirstEventOfEachGroup (I12, I20): and not the places of all others before
 // it, though the planner believes that there are none.
-func TestAWalkReadsTheFirstOfEachGroup(t *testing.T) {
+func TestSearchReadsTheFirstEventOfEachGroup(t *testing.T) {
 	t.Parallel()
 	const groups = 1000
 	r := newRig(t)

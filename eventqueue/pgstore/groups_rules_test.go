@@ -79,9 +79,9 @@ func (r *rig) label(id eventqueue.EventID) machine.Label {
 	return label
 }
 
-// TestAGroupGoesByIds: also when an event with a lower one is committed later, comes
+// TestGroupRunsInOrderOfIDs: also when an event with a lower one is committed later, comes
 // back from event_log, or was put off without holding the others.
-func TestAGroupGoesByIds(t *testing.T) {
+func TestGroupRunsInOrderOfIDs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -125,9 +125,9 @@ func TestAGroupGoesByIds(t *testing.T) {
 	}
 }
 
-// TestALimitCountsWhatBeginsUnderIt: what ran before, or is taken over from a worker
+// TestLimitCountsRunsStartedUnderIt: what ran before, or is taken over from a worker
 // that died, needs no turn; what begins needs one, and so does its next run.
-func TestALimitCountsWhatBeginsUnderIt(t *testing.T) {
+func TestLimitCountsRunsStartedUnderIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	old, taken, keyed := r.insert(event())[0], r.insert(event())[0], r.group("a", 1)[0]
@@ -157,9 +157,9 @@ func TestALimitCountsWhatBeginsUnderIt(t *testing.T) {
 	r.wantAdvanced("after that", r.end(r.claim(keyed), machine.ExecutesToCompletion, 0, false), ids[1])
 }
 
-// TestALimitIsNotHeldByWhatCannotRun: nor by a run whose worker has died, whatever
+// TestUnrunnableEventHoldsNoLimit: nor by a run whose worker has died, whatever
 // keeps others from taking it over.
-func TestALimitIsNotHeldByWhatCannotRun(t *testing.T) {
+func TestUnrunnableEventHoldsNoLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.limit(operate.ConcurrencyLimit{Canvas: canvas, Max: 1})
@@ -179,9 +179,9 @@ func TestALimitIsNotHeldByWhatCannotRun(t *testing.T) {
 	}
 }
 
-// TestAPlaceThatIsTakenBackLosesNoLostRun (I9): the next claim reports that the last run was
+// TestPlaceTakenBackKeepsTheCountOfLostRuns (I9): the next claim reports that the last run was
 // lost, and counts nothing twice.
-func TestAPlaceThatIsTakenBackLosesNoLostRun(t *testing.T) {
+func TestPlaceTakenBackKeepsTheCountOfLostRuns(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.limit(operate.ConcurrencyLimit{Canvas: canvas, Max: 1})
@@ -197,9 +197,9 @@ func TestAPlaceThatIsTakenBackLosesNoLostRun(t *testing.T) {
 	}
 }
 
-// TestALimitIsNotHeldByWhatIsHeld: by a rule or a delay, whether or not a worker has
+// TestPausedEventHoldsNoLimit: by a rule or a delay, whether or not a worker has
 // died with it. Who comes to the limit takes the turn back, and the relay does.
-func TestALimitIsNotHeldByWhatIsHeld(t *testing.T) {
+func TestPausedEventHoldsNoLimit(t *testing.T) {
 	t.Parallel()
 	for _, relay := range []bool{false, true} {
 		for _, hold := range []string{
@@ -248,9 +248,9 @@ func TestALimitIsNotHeldByWhatIsHeld(t *testing.T) {
 
 const insertNarrowRuleSQL = `INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name, modifier, prefix, rate, released_to, released_at) `
 
-// TestARuleOfOthersTakesNoTurn: of another modifier, of a prefix that the name does not have, and one that is being
+// TestRuleForOtherEventsFreesNoPlace: of another modifier, of a prefix that the name does not have, and one that is being
 // lifted and has come to the event.
-func TestARuleOfOthersTakesNoTurn(t *testing.T) {
+func TestRuleForOtherEventsFreesNoPlace(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.limit(operate.ConcurrencyLimit{Canvas: canvas, Max: 1})
@@ -263,9 +263,9 @@ func TestARuleOfOthersTakesNoTurn(t *testing.T) {
 	r.claim(ids[0])
 }
 
-// TestATransactionHoldsNoGroup: one that completes an event in it and stays open is
+// TestOpenTransactionBlocksNoGroup: one that completes an event in it and stays open is
 // waited for by nobody, and the turn is given when it has committed.
-func TestATransactionHoldsNoGroup(t *testing.T) {
+func TestOpenTransactionBlocksNoGroup(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -293,9 +293,9 @@ func TestATransactionHoldsNoGroup(t *testing.T) {
 	r.wantAdvanced("after it", idsOf(written.Advanced), ids[1])
 }
 
-// TestAGroupThatIsHeldDelaysNoOther (I15): somebody holds one for long. Who needs it gives
+// TestLockedGroupDelaysNoOther (I15): somebody holds one for long. Who needs it gives
 // up after a while, and the relay finds what else is lost.
-func TestAGroupThatIsHeldDelaysNoOther(t *testing.T) {
+func TestLockedGroupDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -335,8 +335,8 @@ func TestAGroupThatIsHeldDelaysNoOther(t *testing.T) {
 	}
 }
 
-// TestTheRelayRepairsGroups: turns that nobody has, places of nobody, in any line.
-func TestTheRelayRepairsGroups(t *testing.T) {
+// TestRelayRepairsGroups: turns that nobody has, places of nobody, in any line.
+func TestRelayRepairsGroups(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -372,8 +372,8 @@ func TestTheRelayRepairsGroups(t *testing.T) {
 	r.wantAdvanced("of the canvas", repaired(), free[1])
 }
 
-// TestARequeuedEventStaysInItsGroup: it may run now, but not before others.
-func TestARequeuedEventStaysInItsGroup(t *testing.T) {
+// TestRequeuedEventStaysInItsGroup: it may run now, but not before others.
+func TestRequeuedEventStaysInItsGroup(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -388,9 +388,9 @@ func TestARequeuedEventStaysInItsGroup(t *testing.T) {
 	}
 }
 
-// TestAUniqueEventTakesAPlaceOnce: the repeat of its key has none, also in a batch
+// TestUniqueEventTakesOnePlace: the repeat of its key has none, also in a batch
 // whose other events rely on each other.
-func TestAUniqueEventTakesAPlaceOnce(t *testing.T) {
+func TestUniqueEventTakesOnePlace(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	unique, plain := event(), event()
@@ -406,8 +406,8 @@ func TestAUniqueEventTakesAPlaceOnce(t *testing.T) {
 	r.wantAdvanced("then", r.end(r.claim(ids[0]), machine.ExecutesToCompletion, 0, false), ids[1])
 }
 
-// TestManyGroupsAtOnce: more than one call of the database takes.
-func TestManyGroupsAtOnce(t *testing.T) {
+// TestMoreGroupsThanOneCallAdvance: more than one call of the database takes.
+func TestMoreGroupsThanOneCallAdvance(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)

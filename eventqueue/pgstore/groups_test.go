@@ -47,10 +47,10 @@ type throng struct {
 	claims int
 }
 
-// TestGroupsUnderACrowd has several stores emit, claim, end, delete, expire and limit
+// TestGroupsHoldUnderRandomConcurrentUse has several stores emit, claim, end, delete, expire and limit
 // at random. While they do, no line has more claims than it may; nothing waits for
 // another in a circle; and in the end the relay alone finds all that is left.
-func TestGroupsUnderACrowd(t *testing.T) {
+func TestGroupsHoldUnderRandomConcurrentUse(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r = r.withConns(3 * crowdSize) // each member may have a transaction open, and one more

@@ -7,9 +7,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestWhatMayRunKeepsItsPlace: an event that a limit has admitted is idle only while its delay or a rule holds it back,
+// TestRunnableEventKeepsItsPlaceUnderALimit: an event that a limit has admitted is idle only while its delay or a rule holds it back,
 // as for the claim; an enqueued_at in the future, which only SQL writes, does not.
-func TestWhatMayRunKeepsItsPlace(t *testing.T) {
+func TestRunnableEventKeepsItsPlaceUnderALimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.exec(`INSERT INTO concurrency_limits (canvas_id, group_key, max_running) VALUES ($1, events_v2_group_key(2, $2, $3, ''), 2)`, canvas, key.Module, key.Name)

@@ -195,8 +195,8 @@ func TestOneLockTimeoutForADatabase(t *testing.T) {
 	}
 }
 
-// TestTwoProgramsSetTheLockTimeoutAtOnce: one of them is the first, and the other knows.
-func TestTwoProgramsSetTheLockTimeoutAtOnce(t *testing.T) {
+// TestConcurrentProgramsAgreeOnTheLockTimeout: one of them is the first, and the other knows.
+func TestConcurrentProgramsAgreeOnTheLockTimeout(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -223,9 +223,9 @@ func TestTwoProgramsSetTheLockTimeoutAtOnce(t *testing.T) {
 	}
 }
 
-// TestARelayHeedsTheDatabase: it decides about locks by the lock timeout of the database, also
+// TestRelayUsesTheLockTimeoutOfTheDatabase: it decides about locks by the lock timeout of the database, also
 // where that is set while it runs.
-func TestARelayHeedsTheDatabase(t *testing.T) {
+func TestRelayUsesTheLockTimeoutOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx, stop := context.WithCancel(testenv.Context(t))
@@ -257,9 +257,9 @@ func TestARelayHeedsTheDatabase(t *testing.T) {
 	}
 }
 
-// TestAChangeIsFinalizedWhenNobodyNeedsTheOldTime: not while an event is locked by somebody who may
+// TestLockTimeoutIsFinalizedOnceOldLocksEnd: not while an event is locked by somebody who may
 // renew in the old time, unless it is forced.
-func TestAChangeIsFinalizedWhenNobodyNeedsTheOldTime(t *testing.T) {
+func TestLockTimeoutIsFinalizedOnceOldLocksEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -310,10 +310,10 @@ func TestAChangeIsFinalizedWhenNobodyNeedsTheOldTime(t *testing.T) {
 	}
 }
 
-// TestAChangeIsFinalizedBesideNoProgramOfTheOldTime (I4): a live program that goes by the old time,
+// TestLockTimeoutIsNotFinalizedBesideOldPrograms (I4): a live program that goes by the old time,
 // and renews its locks every quarter of it, has just renewed one, which does not differ from that of
 // a program with the new time until it is older than that.
-func TestAChangeIsFinalizedBesideNoProgramOfTheOldTime(t *testing.T) {
+func TestLockTimeoutIsNotFinalizedBesideOldPrograms(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		to, age   time.Duration

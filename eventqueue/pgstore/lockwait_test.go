@@ -50,9 +50,9 @@ func newRigWith(t *testing.T, settings map[string]string) *rig {
 	return &rig{t, pool, pgstore.New(pool)}
 }
 
-// TestAClaimThatWaitedChecksAgain (I4): the row that it is about to claim is
+// TestClaimThatWaitedChecksAgain (I4): the row that it is about to claim is
 // being claimed by another claim, which commits before the maximum wait is over.
-func TestAClaimThatWaitedChecksAgain(t *testing.T) {
+func TestClaimThatWaitedChecksAgain(t *testing.T) {
 	t.Parallel()
 	inPlans(t, func(r *rig) {
 		for _, c := range []struct {
@@ -91,9 +91,9 @@ func TestAClaimThatWaitedChecksAgain(t *testing.T) {
 	})
 }
 
-// TestACompletionThatWaitedChecksAgain (I5): another worker is taking the event over,
+// TestCompletionThatWaitedChecksAgain (I5): another worker is taking the event over,
 // and commits before the maximum wait of the completion is over.
-func TestACompletionThatWaitedChecksAgain(t *testing.T) {
+func TestCompletionThatWaitedChecksAgain(t *testing.T) {
 	t.Parallel()
 	inPlans(t, func(r *rig) {
 		own := forms[0]
@@ -125,9 +125,9 @@ func TestACompletionThatWaitedChecksAgain(t *testing.T) {
 	})
 }
 
-// TestABusyRowHoldsUpNoOther (I15): one row of many is being written, for longer
+// TestLockedRowDelaysNoOther (I15): one row of many is being written, for longer
 // than anybody waits.
-func TestABusyRowHoldsUpNoOther(t *testing.T) {
+func TestLockedRowDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	newRig(t).inForms(func(r *rig, f form) {
 		events := make([]eventqueue.NewEvent, 1+4*7)
@@ -195,8 +195,8 @@ func TestABusyRowHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// TestAClaimGivesWay (I15): somebody whom it waits for comes to wait for it.
-func TestAClaimGivesWay(t *testing.T) {
+// TestClaimYieldsToATransactionThatWaitsForIt (I15): somebody whom it waits for comes to wait for it.
+func TestClaimYieldsToATransactionThatWaitsForIt(t *testing.T) {
 	t.Parallel()
 	// Long enough for the other to notice on a slow machine, and not as long as
 	// Postgres waits before it looks for a deadlock (1 s).
@@ -214,9 +214,9 @@ func TestAClaimGivesWay(t *testing.T) {
 	}
 }
 
-// TestALockWaitEndsWithItsStatement: what it does to lock_timeout is over with it,
+// TestLockWaitEndsWithItsStatement: what it does to lock_timeout is over with it,
 // and a transaction of the caller keeps its own.
-func TestALockWaitEndsWithItsStatement(t *testing.T) {
+func TestLockWaitEndsWithItsStatement(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -273,9 +273,9 @@ func TestALockWaitEndsWithItsStatement(t *testing.T) {
 	}
 }
 
-// TestTheCallersTransactionKeepsItsSettings (I12): what is set for the plans of
+// TestCallersTransactionKeepsItsSettings (I12): what is set for the plans of
 // this library's statements is not left to those of the caller.
-func TestTheCallersTransactionKeepsItsSettings(t *testing.T) {
+func TestCallersTransactionKeepsItsSettings(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)

@@ -96,12 +96,12 @@ func mayRunHandlers() (known eventqueue.HandlerSet) {
 	return known
 }
 
-// TestStatementsAgreeOnWhatMayRun has an event for each combination of a rule, also of a modifier, of a prefix
+// TestStatementsAgreeOnRunnableEvents has an event for each combination of a rule, also of a modifier, of a prefix
 // and one that is being lifted at a rate, a delay, a
 // lock and a place in an ordering group, all notified long ago, and asks every statement
 // that has an opinion (I4, I6, I7). A lock is valid for two minutes by the settings of the
 // database, which are more than the minute that each statement is given.
-func TestStatementsAgreeOnWhatMayRun(t *testing.T) {
+func TestStatementsAgreeOnRunnableEvents(t *testing.T) {
 	t.Parallel()
 	for _, statement := range mayRunStatements {
 		t.Run(statement.name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestStatementsAgreeOnWhatMayRun(t *testing.T) {
 	}
 }
 
-// insertMayRun inserts the events of TestStatementsAgreeOnWhatMayRun, of which those of want may run.
+// insertMayRun inserts the events of TestStatementsAgreeOnRunnableEvents, of which those of want may run.
 func insertMayRun(t *testing.T, store *pgstore.Store) (ids, want []eventqueue.EventID) {
 	t.Helper()
 	ctx := testenv.Context(t)

@@ -22,8 +22,8 @@ func minuteOf(n int, name string) eventqueue.Scope {
 	return eventqueue.Scope{Canvas: eventqueue.CanvasID{0: 1, 14: byte(n >> 8), 15: byte(n)}, Module: "M", Name: name}
 }
 
-// TestHandInsOfTwoWorkersAdd, to the minute of the database's clock, histograms included.
-func TestHandInsOfTwoWorkersAdd(t *testing.T) {
+// TestCountsOfTwoWorkersAdd, to the minute of the database's clock, histograms included.
+func TestCountsOfTwoWorkersAdd(t *testing.T) {
 	t.Parallel()
 	r := newRigWithClock(t, -7*time.Hour)
 	counts := func(waits, runs minutes.Histogram) minutes.Counts {
@@ -54,9 +54,9 @@ func TestHandInsOfTwoWorkersAdd(t *testing.T) {
 	}
 }
 
-// TestAMinuteHasABoundedNumberOfRows, and loses no count by that: of 10,000 canvases some have rows
+// TestMinuteHasABoundedNumberOfRows, and loses no count by that: of 10,000 canvases some have rows
 // of their own, and the others are counted by handler.
-func TestAMinuteHasABoundedNumberOfRows(t *testing.T) {
+func TestMinuteHasABoundedNumberOfRows(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const canvases, page = 10_000, 2000

@@ -17,8 +17,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestAPendingNotificationIsTakenOnce (I11, I14): a notification that was taken is not pending any more.
-func TestAPendingNotificationIsTakenOnce(t *testing.T) {
+// TestPendingNotificationIsTakenOnce (I11, I14): a notification that was taken is not pending any more.
+func TestPendingNotificationIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -52,9 +52,9 @@ func TestAPendingNotificationIsTakenOnce(t *testing.T) {
 	}
 }
 
-// TestAFailedPublishWakesOthers (I19): it wakes the relay, and workers whose notifier is silent.
+// TestFailedPublishWakesOthers (I19): it wakes the relay, and workers whose notifier is silent.
 // Nothing is woken if there is nothing to find.
-func TestAFailedPublishWakesOthers(t *testing.T) {
+func TestFailedPublishWakesOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -98,9 +98,9 @@ func TestAFailedPublishWakesOthers(t *testing.T) {
 	}
 }
 
-// TestTheConnectionOfHeartbeatsListens (I13, I19): to what was said before it began; and
+// TestHeartbeatConnectionListens (I13, I19): to what was said before it began; and
 // claims are renewed on it meanwhile, which waits for nobody.
-func TestTheConnectionOfHeartbeatsListens(t *testing.T) {
+func TestHeartbeatConnectionListens(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -141,8 +141,8 @@ func (*well) Pull(ctx context.Context, _ int) ([]eventqueue.Delivery, error) {
 func (*well) Check(context.Context) error  { return nil }
 func (*well) Attend(context.Context) error { return nil }
 
-// TestRelaysWaitForNobody has a row that somebody is writing.
-func TestRelaysWaitForNobody(t *testing.T) {
+// TestRelaySkipsLockedRows has a row that somebody is writing.
+func TestRelaySkipsLockedRows(t *testing.T) {
 	t.Parallel()
 	for _, behind := range []bool{false, true} {
 		t.Run(fmt.Sprintf("behind %t", behind), func(t *testing.T) {
@@ -189,9 +189,9 @@ func TestRelaysWaitForNobody(t *testing.T) {
 // silence is when an event last rang, by how long ago it was due.
 type silence struct{ due, rang time.Duration }
 
-// TestWhatSeemsLost (I2, I7, I11): silent for longer than a minute, then for
+// TestSilentDueEventsCountAsLost (I2, I7, I11): silent for longer than a minute, then for
 // growing times up to ten minutes, and not locked, paused or early.
-func TestWhatSeemsLost(t *testing.T) {
+func TestSilentDueEventsCountAsLost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -243,8 +243,8 @@ func TestWhatSeemsLost(t *testing.T) {
 	}
 }
 
-// TestTheSweepReadsEveryRow page by page, however few of them are lost (I2).
-func TestTheSweepReadsEveryRow(t *testing.T) {
+// TestSweepReadsEveryRow page by page, however few of them are lost (I2).
+func TestSweepReadsEveryRow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ids := r.insert(event(), event(), event(), event(), event())
@@ -267,8 +267,8 @@ func TestTheSweepReadsEveryRow(t *testing.T) {
 	}
 }
 
-// TestTheLongestSilence holds the bound that the cases above are made for.
-func TestTheLongestSilence(t *testing.T) {
+// TestLostNotificationIsFoundWithinItsBound holds the bound that the cases above are made for.
+func TestLostNotificationIsFoundWithinItsBound(t *testing.T) {
 	t.Parallel()
 	if pgstore.MaxLostAfterFactor != 10 {
 		t.Errorf("the longest silence is %d times the first one", pgstore.MaxLostAfterFactor)

@@ -19,8 +19,8 @@ func (r *rig) write(end worker.Completion, retain bool) worker.WriteResult {
 	return written
 }
 
-// TestAnEndFindsItsRowByItsPlace (I12): no index is read for one that deletes it.
-func TestAnEndFindsItsRowByItsPlace(t *testing.T) {
+// TestEndFindsItsRowByItsRowID (I12): no index is read for one that deletes it.
+func TestEndFindsItsRowByItsRowID(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r = r.withConns(1)
@@ -47,9 +47,9 @@ func TestAnEndFindsItsRowByItsPlace(t *testing.T) {
 	}
 }
 
-// TestAPlaceIsNoFence (I5): at the place of a row that another has claimed since,
+// TestRowIDIsNoFence (I5): at the place of a row that another has claimed since,
 // or of another event's row, nothing is written.
-func TestAPlaceIsNoFence(t *testing.T) {
+func TestRowIDIsNoFence(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for _, way := range ways {
@@ -82,9 +82,9 @@ func TestAPlaceIsNoFence(t *testing.T) {
 	}
 }
 
-// TestARenewalMovesTheRow: an end that is sent with the place of before is not
+// TestRenewalMovesTheRow: an end that is sent with the place of before is not
 // written, and not lost; the next try is without it.
-func TestARenewalMovesTheRow(t *testing.T) {
+func TestRenewalMovesTheRow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	id := r.insert(event())[0]

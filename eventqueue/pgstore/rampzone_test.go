@@ -8,9 +8,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestCronEndsARampOfAnOperator, with the rights of its role, and in another time zone than theirs: the end
+// TestCronEndsAnOperatorsRamp, with the rights of its role, and in another time zone than theirs: the end
 // is audited in the operator's name.
-func TestCronEndsARampOfAnOperator(t *testing.T) {
+func TestCronEndsAnOperatorsRamp(t *testing.T) {
 	t.Parallel()
 	for _, zone := range []string{"Asia/Tokyo", "America/Lima"} {
 		t.Run(zone, func(t *testing.T) {

@@ -46,8 +46,8 @@ func named(name string) eventqueue.Scope {
 	return eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: name}
 }
 
-// TestTakesAtOnceGrantNoMoreThanTheLimit, of a day, in which nothing begins anew.
-func TestTakesAtOnceGrantNoMoreThanTheLimit(t *testing.T) {
+// TestConcurrentTakesStayWithinTheLimit, of a day, in which nothing begins anew.
+func TestConcurrentTakesStayWithinTheLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.setLimit(onCanvas(canvas), 0, 100)
@@ -88,9 +88,9 @@ func TestTakesAtOnceGrantNoMoreThanTheLimit(t *testing.T) {
 	}
 }
 
-// TestATakeThatWaitedCountsOnTopOfWhatItWaitedFor, whether another take has counted or
+// TestTakeThatWaitedCountsOnTopOfTheOther, whether another take has counted or
 // was rolled back.
-func TestATakeThatWaitedCountsOnTopOfWhatItWaitedFor(t *testing.T) {
+func TestTakeThatWaitedCountsOnTopOfTheOther(t *testing.T) {
 	t.Parallel()
 	inPlans(t, func(r *rig) {
 		r.setLimit(named("greet"), 0, 20)
@@ -123,8 +123,8 @@ func TestATakeThatWaitedCountsOnTopOfWhatItWaitedFor(t *testing.T) {
 	})
 }
 
-// TestARefusalIsCountedByNeitherLimit, whichever of the two it is.
-func TestARefusalIsCountedByNeitherLimit(t *testing.T) {
+// TestRefusedTakeIsCountedByNeitherLimit, whichever of the two it is.
+func TestRefusedTakeIsCountedByNeitherLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.setLimit(onCanvas(canvas), 0, 5)
@@ -143,8 +143,8 @@ func TestARefusalIsCountedByNeitherLimit(t *testing.T) {
 	}
 }
 
-// TestAnOvershootIsCarriedOn to the windows after it, until they have had room for it all.
-func TestAnOvershootIsCarriedOn(t *testing.T) {
+// TestOvershootIsSubtractedFromTheNextWindow to the windows after it, until they have had room for it all.
+func TestOvershootIsSubtractedFromTheNextWindow(t *testing.T) {
 	t.Parallel()
 	r := newRigWithClock(t, 0)
 	r.setLimit(named("greet"), 10, 0)
@@ -168,9 +168,9 @@ func TestAnOvershootIsCarriedOn(t *testing.T) {
 	}
 }
 
-// TestTakesOfTheSameLimitsDoNotDeadlock, in whatever order they name them: one that waits
+// TestConcurrentTakesDoNotDeadlock, in whatever order they name them: one that waits
 // for the first of its counters has locked none of the others.
-func TestTakesOfTheSameLimitsDoNotDeadlock(t *testing.T) {
+func TestConcurrentTakesDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	var asks []worker.RateAsk
@@ -213,8 +213,8 @@ func TestTakesOfTheSameLimitsDoNotDeadlock(t *testing.T) {
 	}
 }
 
-// TestCountersThatSomebodyWritesHoldUpNoOther limit (I15).
-func TestCountersThatSomebodyWritesHoldUpNoOther(t *testing.T) {
+// TestLockedCounterDelaysNoOther limit (I15).
+func TestLockedCounterDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.setLimit(named("greet"), 10, 0)
@@ -238,8 +238,8 @@ func TestCountersThatSomebodyWritesHoldUpNoOther(t *testing.T) {
 	}
 }
 
-// TestTheClaimReportsWhatIsLimited, and whether one of the limits is exact.
-func TestTheClaimReportsWhatIsLimited(t *testing.T) {
+// TestClaimReportsRateLimitedEvents, and whether one of the limits is exact.
+func TestClaimReportsRateLimitedEvents(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		limits []eventqueue.Scope
@@ -271,8 +271,8 @@ func TestTheClaimReportsWhatIsLimited(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatALimitHasPutOffIsReleased, and only until the next claim.
-func TestOnlyWhatALimitHasPutOffIsReleased(t *testing.T) {
+// TestOnlyRateLimitedEventsAreReleased, and only until the next claim.
+func TestOnlyRateLimitedEventsAreReleased(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	release := func(scope eventqueue.Scope) (n int) {
@@ -317,9 +317,9 @@ func TestOnlyWhatALimitHasPutOffIsReleased(t *testing.T) {
 	}
 }
 
-// TestAReleaseWaitsForWhatIsPutOffJustNow, for a moment: otherwise it would neither see
+// TestReleaseWaitsForAConcurrentRefusal, for a moment: otherwise it would neither see
 // the event put off, nor tell the end that the limit is another by now.
-func TestAReleaseWaitsForWhatIsPutOffJustNow(t *testing.T) {
+func TestReleaseWaitsForAConcurrentRefusal(t *testing.T) {
 	t.Parallel()
 	inPlans(t, func(r *rig) {
 		id := r.insert(event())[0]
@@ -339,8 +339,8 @@ func TestAReleaseWaitsForWhatIsPutOffJustNow(t *testing.T) {
 	})
 }
 
-// TestAReleaseDoesNotWaitForLong for a row that somebody holds (I15), and releases the others.
-func TestAReleaseDoesNotWaitForLong(t *testing.T) {
+// TestReleaseWaitIsBounded for a row that somebody holds (I15), and releases the others.
+func TestReleaseWaitIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ids := r.insert(event(), event())
@@ -356,8 +356,8 @@ func TestAReleaseDoesNotWaitForLong(t *testing.T) {
 	o.end(`ROLLBACK`)
 }
 
-// TestACheckCountsNothing and locks nothing.
-func TestACheckCountsNothing(t *testing.T) {
+// TestCheckCountsNothing and locks nothing.
+func TestCheckCountsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.setLimit(named("greet"), 0, 1)

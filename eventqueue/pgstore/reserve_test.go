@@ -12,9 +12,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestWorkersHearOfWhatIsLost (I13, I19) on the connection of their heartbeats, and can
+// TestWorkersAreNotifiedOfLostEvents (I13, I19) on the connection of their heartbeats, and can
 // tell it from what could not be published.
-func TestWorkersHearOfWhatIsLost(t *testing.T) {
+func TestWorkersAreNotifiedOfLostEvents(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
 	store := pgstore.New(pool)

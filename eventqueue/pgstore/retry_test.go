@@ -56,7 +56,7 @@ func failRetried(t *testing.T, store *pgstore.Store, ids []eventqueue.EventID) {
 
 // I5, I14: of any number of retries at once one moves the event, and no token of
 // the claims before it is good for a write after it.
-func TestRetryAtOnceMovesOnce(t *testing.T) {
+func TestConcurrentRetriesMoveAnEventOnce(t *testing.T) {
 	t.Parallel()
 	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
 	ids := emitRetried(t, store, 50)

@@ -136,9 +136,9 @@ func keyed(name string) eventqueue.NewEvent {
 	return e
 }
 
-// TestWhatTheEmittersMay: all ways to emit, with the library also while nothing can be
+// TestEmittersHaveTheRightsTheyNeed: all ways to emit, with the library also while nothing can be
 // published.
-func TestWhatTheEmittersMay(t *testing.T) {
+func TestEmittersHaveTheRightsTheyNeed(t *testing.T) {
 	t.Parallel()
 	r := newRoleRig(t)
 	r.grant() // repeating it is harmless
@@ -200,9 +200,9 @@ func TestWhatTheEmittersMay(t *testing.T) {
 	}
 }
 
-// TestWhatTheWorkerMay: every way of an event to its end, with limits, history, cleanup
+// TestWorkerHasTheRightsItNeeds: every way of an event to its end, with limits, history, cleanup
 // and grids; and the first of the programs to start sets the lock timeout.
-func TestWhatTheWorkerMay(t *testing.T) {
+func TestWorkerHasTheRightsItNeeds(t *testing.T) {
 	t.Parallel()
 	r := newRoleRig(t)
 	ctx := testenv.Context(t)
@@ -306,9 +306,9 @@ func hasEnded(c <-chan struct{}) bool {
 	}
 }
 
-// TestWhatCronMay: it relays what is pending and what seems lost, emits slots, and
+// TestCronHasTheRightsItNeeds: it relays what is pending and what seems lost, emits slots, and
 // deletes what is old.
-func TestWhatCronMay(t *testing.T) {
+func TestCronHasTheRightsItNeeds(t *testing.T) {
 	t.Parallel()
 	r := newRoleRig(t)
 	ctx := testenv.Context(t)
@@ -377,8 +377,8 @@ func TestWhatCronMay(t *testing.T) {
 	}
 }
 
-// TestWhatOperatorAndReaderMay: what eventctl does, but for migrate.
-func TestWhatOperatorAndReaderMay(t *testing.T) {
+// TestOperatorAndReaderHaveTheRightsTheyNeed: what eventctl does, but for migrate.
+func TestOperatorAndReaderHaveTheRightsTheyNeed(t *testing.T) {
 	t.Parallel()
 	r := newRoleRig(t)
 	ctx := testenv.Context(t)
@@ -521,8 +521,8 @@ func (r *rig) manages(queue *eventqueue.Queue) {
 		step{"audit log", func() error { return only(audit.NewLog("", r.pool).List(ctx, audit.Filter{}, 0, 10)) }})
 }
 
-// TestWhatRolesMayNot: each is refused what is another's.
-func TestWhatRolesMayNot(t *testing.T) {
+// TestRolesLackTheRightsOfOthers: each is refused what is another's.
+func TestRolesLackTheRightsOfOthers(t *testing.T) {
 	t.Parallel()
 	r := newRoleRig(t)
 	ctx := testenv.Context(t)
@@ -596,9 +596,9 @@ func TestWhatRolesMayNot(t *testing.T) {
 	}
 }
 
-// TestTheQueueKnowsItsTables: send_to_outbox refuses them all, and roles get rights on
+// TestQueueKnowsItsTables: send_to_outbox refuses them all, and roles get rights on
 // them. A migration that adds a table adds it to events_v2_tables (CREATE OR REPLACE).
-func TestTheQueueKnowsItsTables(t *testing.T) {
+func TestQueueKnowsItsTables(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	pool := testenv.Pool(t)
@@ -629,8 +629,8 @@ func TestTheQueueKnowsItsTables(t *testing.T) {
 	}
 }
 
-// TestRolesLoseWhatTheyHad: the page takes back what an earlier one, or somebody, gave.
-func TestRolesLoseWhatTheyHad(t *testing.T) {
+// TestRolesPageRevokesEarlierGrants: the page takes back what an earlier one, or somebody, gave.
+func TestRolesPageRevokesEarlierGrants(t *testing.T) {
 	t.Parallel()
 	r := newRoleRig(t)
 	reader := r.as("reader")
@@ -658,9 +658,9 @@ func giveSlot(ctx context.Context, tx pgx.Tx, id eventqueue.EventID) error {
 	return err
 }
 
-// TestAGroupIsLockedByItsRow: whoever gives turns in an ordering group waits for the other one who
+// TestGroupIsLockedByItsRow: whoever gives turns in an ordering group waits for the other one who
 // does, also when the row of the lock is there already.
-func TestAGroupIsLockedByItsRow(t *testing.T) {
+func TestGroupIsLockedByItsRow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -698,9 +698,9 @@ func TestAGroupIsLockedByItsRow(t *testing.T) {
 	}
 }
 
-// TestNobodyElseHoldsAGroup: turns are given whatever advisory locks somebody holds who
+// TestGroupIsHeldByOneTransaction: turns are given whatever advisory locks somebody holds who
 // may no more than connect.
-func TestNobodyElseHoldsAGroup(t *testing.T) {
+func TestGroupIsHeldByOneTransaction(t *testing.T) {
 	t.Parallel()
 	r := newRoleRig(t)
 	ctx := testenv.Context(t)

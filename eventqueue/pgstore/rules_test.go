@@ -11,9 +11,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestPausingWaitsForTheClaimsUnderWay (I7) holds a claim open, as a slow commit
+// TestPauseWaitsForClaimsUnderWay (I7) holds a claim open, as a slow commit
 // would.
-func TestPausingWaitsForTheClaimsUnderWay(t *testing.T) {
+func TestPauseWaitsForClaimsUnderWay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -84,10 +84,10 @@ func (r *rig) atCommit(statement string) {
 		FOR EACH ROW EXECUTE FUNCTION at_commit()`)
 }
 
-// TestTheTimeOfALiftIsAfterItsCommit: an event that was looked at before the
+// TestLiftTimeFollowsItsCommit: an event that was looked at before the
 // commit was found paused and its notification is gone, so it must be notified
 // again, whatever notified_at says.
-func TestTheTimeOfALiftIsAfterItsCommit(t *testing.T) {
+func TestLiftTimeFollowsItsCommit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -105,10 +105,10 @@ func TestTheTimeOfALiftIsAfterItsCommit(t *testing.T) {
 	}
 }
 
-// TestOfTwoRulesLiftedAtOnceOneIsTheLast (I13): both are held up at their commit,
+// TestOneOfTwoConcurrentLiftsIsTheLast (I13): both are held up at their commit,
 // if they get that far, so that neither sees what the other has done. If nobody
 // lifted the last rule, nobody would notify the waiting events.
-func TestOfTwoRulesLiftedAtOnceOneIsTheLast(t *testing.T) {
+func TestOneOfTwoConcurrentLiftsIsTheLast(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -145,9 +145,9 @@ func TestOfTwoRulesLiftedAtOnceOneIsTheLast(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsIsTakenOnce (I11, I14, I16): what was not notified since the lift,
+// TestWaitingEventsAreTakenOnceAfterALift (I11, I14, I16): what was not notified since the lift,
 // page by page.
-func TestWhatWaitsIsTakenOnce(t *testing.T) {
+func TestWaitingEventsAreTakenOnceAfterALift(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -184,9 +184,9 @@ func TestWhatWaitsIsTakenOnce(t *testing.T) {
 	}
 }
 
-// TestARampMakesUpForNoMoreThanTwoSeconds (I11): after an hour without cron, and no time is lost that its steps do not
+// TestRampCatchesUpTwoSecondsAtMost (I11): after an hour without cron, and no time is lost that its steps do not
 // divide by.
-func TestARampMakesUpForNoMoreThanTwoSeconds(t *testing.T) {
+func TestRampCatchesUpTwoSecondsAtMost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -217,8 +217,8 @@ func TestARampMakesUpForNoMoreThanTwoSeconds(t *testing.T) {
 	}
 }
 
-// TestARampHasNoEnd: what was to end by itself is lifted by and by, and not all at once at that time.
-func TestARampHasNoEnd(t *testing.T) {
+// TestRampReplacesTheEndOfARule: what was to end by itself is lifted by and by, and not all at once at that time.
+func TestRampReplacesTheEndOfARule(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -244,9 +244,9 @@ INSERT INTO scheduling_rules (rule_type, canvas_id, event_space, handler_name, c
     ('block', $1, 'M', $2, '-infinity', 'infinity', 1000, 0, 'infinity'),
     ('pause', $1, 'M', $2, '200000-01-01', NULL, 1000, 0, '-infinity')`
 
-// TestRulesOfAnyYearCostNothing (I15): what SQL can write, and Go cannot read, keeps no rule from being read or lifted,
+// TestRuleOfAnyYearFailsNothing (I15): what SQL can write, and Go cannot read, keeps no rule from being read or lifted,
 // itself included.
-func TestRulesOfAnyYearCostNothing(t *testing.T) {
+func TestRuleOfAnyYearFailsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -277,8 +277,8 @@ func TestRulesOfAnyYearCostNothing(t *testing.T) {
 	}
 }
 
-// TestAReleaseReplacesATimeThatIsRefused: the row is updated, and so it is checked.
-func TestAReleaseReplacesATimeThatIsRefused(t *testing.T) {
+// TestReleaseReplacesARefusedTime: the row is updated, and so it is checked.
+func TestReleaseReplacesARefusedTime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -293,8 +293,8 @@ func TestAReleaseReplacesATimeThatIsRefused(t *testing.T) {
 	}
 }
 
-// TestBadRulesAreCorrected when the table begins to refuse them.
-func TestBadRulesAreCorrected(t *testing.T) {
+// TestInvalidRulesAreCorrected when the table begins to refuse them.
+func TestInvalidRulesAreCorrected(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx, databaseURL := testenv.Context(t), r.pool.Config().ConnString()

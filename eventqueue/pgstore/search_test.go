@@ -22,9 +22,9 @@ func (*deaf) Pull(context.Context, int) ([]eventqueue.Delivery, error) {
 	return nil, errors.New("no answer")
 }
 
-// TestWorkersFindWhatTheyCanRun (I13, I19): while notifications are lost, a worker that has no handler
+// TestSearchFindsEventsOfItsHandlers (I13, I19): while notifications are lost, a worker that has no handler
 // for an event leaves it for one that has, as if it had not seen it, with and without ordering keys.
-func TestWorkersFindWhatTheyCanRun(t *testing.T) {
+func TestSearchFindsEventsOfItsHandlers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	grouped := event()
@@ -80,9 +80,9 @@ func (r *rig) found(number int, known eventqueue.HandlerSet, n int) (ids []event
 	return ids
 }
 
-// TestWorkersComeBeforeARelayThatPublishesInVain (I13, I19): what a relay publishes again at its longest
+// TestWorkerSearchPrecedesAFailingRelay (I13, I19): what a relay publishes again at its longest
 // interval is lost to a worker before that is over, even if the relay waits for half as long as workers do.
-func TestWorkersComeBeforeARelayThatPublishesInVain(t *testing.T) {
+func TestWorkerSearchPrecedesAFailingRelay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ids := r.insert(event())

@@ -11,9 +11,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestRunnableIsWhatMayBeClaimed has, on canvases beside a busy one, events that
+// TestRunnableCountsClaimableEvents has, on canvases beside a busy one, events that
 // may not be claimed, each for a reason of its own, and one that may.
-func TestRunnableIsWhatMayBeClaimed(t *testing.T) {
+func TestRunnableCountsClaimableEvents(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)

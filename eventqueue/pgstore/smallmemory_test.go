@@ -11,9 +11,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestAServerThatGivesLittleMemory allows no temporary files, and less memory than the largest hand-in
+// TestCountsAreWrittenWithLittleWorkMemory allows no temporary files, and less memory than the largest hand-in
 // of counts takes.
-func TestAServerThatGivesLittleMemory(t *testing.T) {
+func TestCountsAreWrittenWithLittleWorkMemory(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)

@@ -19,7 +19,7 @@ import (
 
 // The suite again, in a schema of its own that no search path leads to, and where public has tables of the same
 // names: each statement has to name its schema.
-func TestSuiteInASchema(t *testing.T) {
+func TestSuitePassesInASchema(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) storetest.Store {
 		url := testenv.DatabaseURLIn(t, "jobs") // with a queue in public, to which nothing may lead
@@ -40,7 +40,7 @@ func TestSuiteInASchema(t *testing.T) {
 	})
 }
 
-func TestSuite(t *testing.T) {
+func TestSuitePasses(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) storetest.Store {
 		pool := testenv.Pool(t)
@@ -70,7 +70,7 @@ func (r readable) ExpireLocks(ctx context.Context) error {
 }
 
 // A completion in a transaction of the caller's ends the event of its own queue, and not one of another.
-func TestACompletionInATransactionIsInTheSchema(t *testing.T) {
+func TestCompletionInATransactionIsInTheSchema(t *testing.T) {
 	t.Parallel()
 	ctx, url := testenv.Context(t), testenv.DatabaseURLIn(t, "jobs")
 	pool, err := pgxpool.New(ctx, url)

@@ -38,8 +38,8 @@ func (c *cutConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestACommitWithoutItsAnswerIsNotified (I19), with the errors of the real driver.
-func TestACommitWithoutItsAnswerIsNotified(t *testing.T) {
+// TestUnansweredCommitIsNotified (I19), with the errors of the real driver.
+func TestUnansweredCommitIsNotified(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	config := r.pool.Config()
@@ -68,9 +68,9 @@ func TestACommitWithoutItsAnswerIsNotified(t *testing.T) {
 	}
 }
 
-// TestABusyHandlersUnansweredEmitIsFound, though others have emitted for the handler since, and their
+// TestUnansweredEmitOfABusyHandlerIsFound, though others have emitted for the handler since, and their
 // events run.
-func TestABusyHandlersUnansweredEmitIsFound(t *testing.T) {
+func TestUnansweredEmitOfABusyHandlerIsFound(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	inserted, err := r.store.Insert(testenv.Context(t), nil, []eventqueue.NewEvent{event()}, eventqueue.NotifyModeSelf)
@@ -87,9 +87,9 @@ func TestABusyHandlersUnansweredEmitIsFound(t *testing.T) {
 	}
 }
 
-// TestASearchForUnansweredEmitsReadsNoBacklog (I12): it touches as many pages beside a hundred
+// TestSearchForUnansweredEmitsReadsNoBacklog (I12): it touches as many pages beside a hundred
 // thousand older events of the handler, and as many of others, as beside twenty thousand.
-func TestASearchForUnansweredEmitsReadsNoBacklog(t *testing.T) {
+func TestSearchForUnansweredEmitsReadsNoBacklog(t *testing.T) {
 	t.Parallel()
 	r := newRig(t).withConns(1)
 	r.exec(`ALTER TABLE events_v2 SET (autovacuum_enabled = off)`)

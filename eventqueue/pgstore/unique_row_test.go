@@ -15,9 +15,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestARepeatIsNotNotified (I11): its notification is that of the first, who has
+// TestRepeatedEmitIsNotNotified (I11): its notification is that of the first, who has
 // seen to it, in the same batch as well.
-func TestARepeatIsNotNotified(t *testing.T) {
+func TestRepeatedEmitIsNotNotified(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -55,8 +55,8 @@ func TestARepeatIsNotNotified(t *testing.T) {
 	}
 }
 
-// TestTheTimeOfAKeyIsInWholeSeconds, never fewer than asked for.
-func TestTheTimeOfAKeyIsInWholeSeconds(t *testing.T) {
+// TestUniqueKeyTimeIsInWholeSeconds, never fewer than asked for.
+func TestUniqueKeyTimeIsInWholeSeconds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for uniqueFor, want := range map[time.Duration]int{0: 0, 1: 1, time.Second: 1, time.Second + 1: 2, eventqueue.MaxUniqueFor: 366 * 86400} {
@@ -67,9 +67,9 @@ func TestTheTimeOfAKeyIsInWholeSeconds(t *testing.T) {
 	}
 }
 
-// TestWithoutKeysNothingOfThemIsTouched: no statement and no row more, from the
+// TestEventsWithoutKeysTouchNoKeyRows: no statement and no row more, from the
 // emit to the end.
-func TestWithoutKeysNothingOfThemIsTouched(t *testing.T) {
+func TestEventsWithoutKeysTouchNoKeyRows(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	if _, err := r.pool.Exec(testenv.Context(t), `CREATE EXTENSION IF NOT EXISTS pg_stat_statements; SELECT count(*) FROM pg_stat_statements`); err != nil {
@@ -131,9 +131,9 @@ func TestKeysAreCheckedBeforeAnythingIsWritten(t *testing.T) {
 	}
 }
 
-// TestAnEmitOfAKeyReadsNoTable (I12): beside many events and keys it reads no more
+// TestEmitWithAKeyUsesItsIndex (I12): beside many events and keys it reads no more
 // rows than beside none, with plans that were made for empty tables.
-func TestAnEmitOfAKeyReadsNoTable(t *testing.T) {
+func TestEmitWithAKeyUsesItsIndex(t *testing.T) {
 	t.Parallel()
 	outer := newRig(t)
 	r := outer.on(pgstore.Open(testenv.Context(t), outer.pool.Config().ConnString(), "protocol", 1))

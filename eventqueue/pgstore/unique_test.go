@@ -100,9 +100,9 @@ func (r *rig) emitters() map[string]func(events ...eventqueue.NewEvent) (ids []e
 	}
 }
 
-// TestAKeyIsEmittedOnce by every way to emit, also twice within one batch, and
+// TestUniqueKeyIsEmittedOnce by every way to emit, also twice within one batch, and
 // beside events without a key.
-func TestAKeyIsEmittedOnce(t *testing.T) {
+func TestUniqueKeyIsEmittedOnce(t *testing.T) {
 	t.Parallel()
 	inPlans(t, func(r *rig) {
 		for name, emit := range r.emitters() {
@@ -138,9 +138,9 @@ func TestAKeyIsEmittedOnce(t *testing.T) {
 	})
 }
 
-// TestAKeyHoldsForItsTime: while the event is queued, runs or waits for its
+// TestUniqueKeyHoldsForItsTime: while the event is queued, runs or waits for its
 // retry, and for its time after the end, however it ended.
-func TestAKeyHoldsForItsTime(t *testing.T) {
+func TestUniqueKeyHoldsForItsTime(t *testing.T) {
 	t.Parallel()
 	for _, label := range []machine.Label{machine.ExecutesToCompletion, machine.FailedForGood, machine.RetryTooMany} {
 		for _, uniqueFor := range []time.Duration{0, time.Microsecond, time.Hour} {
@@ -177,9 +177,9 @@ func TestAKeyHoldsForItsTime(t *testing.T) {
 	}
 }
 
-// TestOfTwoEmitsOfAKeyTheSecondWaits for the first one's commit, and returns its
+// TestSecondEmitOfAKeyWaitsForTheFirst for the first one's commit, and returns its
 // id, or for its rollback, and takes its place.
-func TestOfTwoEmitsOfAKeyTheSecondWaits(t *testing.T) {
+func TestSecondEmitOfAKeyWaitsForTheFirst(t *testing.T) {
 	t.Parallel()
 	for _, expired := range []bool{false, true} {
 		for end, repeats := range map[string]bool{`COMMIT`: true, `ROLLBACK`: false} {
@@ -210,9 +210,9 @@ func TestOfTwoEmitsOfAKeyTheSecondWaits(t *testing.T) {
 	}
 }
 
-// TestAnExpiredKeyIsTakenOverOnce, also when two find it expired: the first is held
+// TestExpiredKeyIsTakenOverOnce, also when two find it expired: the first is held
 // up where it has decided to take it, and has not done so.
-func TestAnExpiredKeyIsTakenOverOnce(t *testing.T) {
+func TestExpiredKeyIsTakenOverOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.runToEnd(r.insert(once("k", 0))[0], machine.ExecutesToCompletion)
@@ -235,9 +235,9 @@ func TestAnExpiredKeyIsTakenOverOnce(t *testing.T) {
 	}
 }
 
-// TestAnEmitWithAKeyHoldsUpNoOther (I15): not those that could share its insert, and
+// TestEmitWithAKeyDelaysNoOther (I15): not those that could share its insert, and
 // not the end of the event that has the key.
-func TestAnEmitWithAKeyHoldsUpNoOther(t *testing.T) {
+func TestEmitWithAKeyDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)
@@ -306,9 +306,9 @@ func TestBatchesOfTheSameKeysDoNotDeadlock(t *testing.T) {
 	}
 }
 
-// TestABatchTakesItsKeysInOrder, not in its own: while it waits for the first of them it
+// TestBatchTakesItsKeysInOrder, not in its own: while it waits for the first of them it
 // has locked none of the others, so that no two batches wait for each other (I15).
-func TestABatchTakesItsKeysInOrder(t *testing.T) {
+func TestBatchTakesItsKeysInOrder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	batch := []eventqueue.NewEvent{once("c", 0), once("b", 0), once("a", 0)}
@@ -331,8 +331,8 @@ func TestABatchTakesItsKeysInOrder(t *testing.T) {
 	}
 }
 
-// TestARolledBackKeyIsFree, also when it was free to be taken from another event.
-func TestARolledBackKeyIsFree(t *testing.T) {
+// TestRolledBackKeyIsFree, also when it was free to be taken from another event.
+func TestRolledBackKeyIsFree(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	q := r.queue(memnotify.New(memnotify.Config{}))
@@ -352,8 +352,8 @@ func TestARolledBackKeyIsFree(t *testing.T) {
 	}
 }
 
-// TestARetriedEventHasItsKeyAgain, and for its time from its second end on.
-func TestARetriedEventHasItsKeyAgain(t *testing.T) {
+// TestRetriedEventHasItsKeyAgain, and for its time from its second end on.
+func TestRetriedEventHasItsKeyAgain(t *testing.T) {
 	t.Parallel()
 	r := newRigWithClock(t, 0)
 	id := r.insert(once("k", time.Hour))[0]
@@ -376,8 +376,8 @@ func TestARetriedEventHasItsKeyAgain(t *testing.T) {
 	}
 }
 
-// TestKeysThatHoldNoLongerAreRemoved, and no others, page by page.
-func TestKeysThatHoldNoLongerAreRemoved(t *testing.T) {
+// TestExpiredKeysAreRemoved, and no others, page by page.
+func TestExpiredKeysAreRemoved(t *testing.T) {
 	t.Parallel()
 	inPlans(t, func(r *rig) {
 		ctx := testenv.Context(r.t)

@@ -20,9 +20,9 @@ func (r *rig) waitingNow() maintenance.Waiting {
 	return w
 }
 
-// TestCountPendingFindsHandlersThatNobodyRuns: those with an event that has been due for a minute,
+// TestCountPendingFindsUnservedHandlers: those with an event that has been due for a minute,
 // without a rule, of which nothing runs and nothing has ended.
-func TestCountPendingFindsHandlersThatNobodyRuns(t *testing.T) {
+func TestCountPendingFindsUnservedHandlers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.waiting("stands", 1, time.Hour)
@@ -56,8 +56,8 @@ func TestCountPendingFindsHandlersThatNobodyRuns(t *testing.T) {
 	}
 }
 
-// TestTheOldestDueEventIsFound: not one that runs, is not due, or waits behind others.
-func TestTheOldestDueEventIsFound(t *testing.T) {
+// TestOldestDueEventIsFound: not one that runs, is not due, or waits behind others.
+func TestOldestDueEventIsFound(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	oldest := func() eventqueue.EventID {
@@ -87,9 +87,9 @@ func TestTheOldestDueEventIsFound(t *testing.T) {
 	}
 }
 
-// TestWhatANarrowRuleHoldsIsCounted: of a handler of which a rule holds back some events, those are held
+// TestEventsHeldByANarrowRuleAreCounted: of a handler of which a rule holds back some events, those are held
 // and the others may stand; of one that a rule of a prefix is about, all are.
-func TestWhatANarrowRuleHoldsIsCounted(t *testing.T) {
+func TestEventsHeldByANarrowRuleAreCounted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.waiting("mixed", 5, time.Hour)

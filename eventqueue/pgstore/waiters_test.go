@@ -13,10 +13,10 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestWaitersForLocksLeaveConnections (I13, I15): while as many as the pool has connections, and more, want what an
+// TestLockWaitersLeaveConnections (I13, I15): while as many as the pool has connections, and more, want what an
 // open transaction holds, plain emits, claims, renewals and completions go on. Those that wait leave
 // when their context ends.
-func TestWaitersForLocksLeaveConnections(t *testing.T) {
+func TestLockWaitersLeaveConnections(t *testing.T) {
 	t.Parallel()
 	const conns, waiters = 6, 18
 	limit := operate.ConcurrencyLimit{Canvas: canvas, Max: 1}
@@ -103,8 +103,8 @@ func (r *rig) runPlainEvent() {
 	}
 }
 
-// TestOneKeyHoldsUpNoOther (I15): few emits of a key wait for it at once, and those of other keys go on.
-func TestOneKeyHoldsUpNoOther(t *testing.T) {
+// TestBusyKeyDelaysNoOther (I15): few emits of a key wait for it at once, and those of other keys go on.
+func TestBusyKeyDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := testenv.Context(t)

@@ -79,9 +79,9 @@ func (r *rig) mustBeLive(what string, number eventqueue.WorkerNumber) {
 	}
 }
 
-// TestAWorkerIsLiveWhileItIsConnected, also after its connection was cut, and when its row was
+// TestWorkerIsLiveWhileItIsConnected, also after its connection was cut, and when its row was
 // deleted meanwhile; then it has stopped.
-func TestAWorkerIsLiveWhileItIsConnected(t *testing.T) {
+func TestWorkerIsLiveWhileItIsConnected(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	reserve, connected, stop := r.holds(2147483647)
@@ -153,8 +153,8 @@ func TestWorkersThatEndedAreDeleted(t *testing.T) {
 	}
 }
 
-// TestAWorkerThatCannotBeShownRenewsItsClaims (I4): the heartbeat does not depend on what is shown.
-func TestAWorkerThatCannotBeShownRenewsItsClaims(t *testing.T) {
+// TestUnlistableWorkerRenewsItsClaims (I4): the heartbeat does not depend on what is shown.
+func TestUnlistableWorkerRenewsItsClaims(t *testing.T) {
 	t.Parallel()
 	ctx, r := testenv.Context(t), newRig(t)
 	r.exec(`ALTER TABLE event_workers ADD CHECK (number <> 7)`)
@@ -171,8 +171,8 @@ func TestAWorkerThatCannotBeShownRenewsItsClaims(t *testing.T) {
 	}
 }
 
-// TestAWorkerWithUnreadableHandlersIsListed beside the others, and other shapes than a list are refused.
-func TestAWorkerWithUnreadableHandlersIsListed(t *testing.T) {
+// TestWorkerWithUnreadableHandlersIsListed beside the others, and other shapes than a list are refused.
+func TestWorkerWithUnreadableHandlersIsListed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for i, list := range []string{`[1]`, `[{"module": 1}]`, `[[], {"module": "WORKER", "name": "greet", "modifier": "_"}]`} {

@@ -11,9 +11,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestAttributesGoThroughTheChain: from the typed event to its handlers' events, which are its
+// TestAttributesPassThroughTheChain: from the typed event to its handlers' events, which are its
 // children, and to what those emit.
-func TestAttributesGoThroughTheChain(t *testing.T) {
+func TestAttributesPassThroughTheChain(t *testing.T) {
 	t.Parallel()
 	r := newTypedRig(t)
 	runs := make(chan eventqueue.Event, 3)

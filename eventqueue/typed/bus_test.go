@@ -21,9 +21,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestTheChainRunsParentsFirst adds the handlers in another order than they are
+// TestChainRunsParentsFirst adds the handlers in another order than they are
 // to run in.
-func TestTheChainRunsParentsFirst(t *testing.T) {
+func TestChainRunsParentsFirst(t *testing.T) {
 	t.Parallel()
 	r := newTypedRig(t)
 	note(r, "add-2", func(e fileAdded) string { return e.ID + " " + e.Name }, typed.Synchronous())
@@ -59,9 +59,9 @@ func TestTheChainRunsParentsFirst(t *testing.T) {
 	}
 }
 
-// TestAnAsynchronousHandlerIsRetriedAlone has one of three fail three
+// TestAsynchronousHandlerIsRetriedAlone has one of three fail three
 // times, which only its own policy allows.
-func TestAnAsynchronousHandlerIsRetriedAlone(t *testing.T) {
+func TestAsynchronousHandlerIsRetriedAlone(t *testing.T) {
 	t.Parallel()
 	r := newTypedRig(t)
 	note(r, "count", func(e recordEvent) string { return e.ID }, typed.Synchronous())
@@ -88,9 +88,9 @@ func TestAnAsynchronousHandlerIsRetriedAlone(t *testing.T) {
 	}
 }
 
-// TestAFailingSynchronousHandlerRepeatsTheEvent has the second of two fail once:
+// TestFailingSynchronousHandlerRepeatsTheEvent has the second of two fail once:
 // nothing has been emitted by then.
-func TestAFailingSynchronousHandlerRepeatsTheEvent(t *testing.T) {
+func TestFailingSynchronousHandlerRepeatsTheEvent(t *testing.T) {
 	t.Parallel()
 	r := newTypedRig(t)
 	note(r, "first", func(e recordEvent) string { return e.ID }, typed.Synchronous())
@@ -120,9 +120,9 @@ func TestAFailingSynchronousHandlerRepeatsTheEvent(t *testing.T) {
 	}
 }
 
-// TestADispatchThatHasLostItsLockEmitsNothing takes the event over between its
+// TestDispatchWithoutItsLockEmitsNothing takes the event over between its
 // synchronous handler and its end.
-func TestADispatchThatHasLostItsLockEmitsNothing(t *testing.T) {
+func TestDispatchWithoutItsLockEmitsNothing(t *testing.T) {
 	t.Parallel()
 	r := newTypedRig(t)
 	r.ok(typed.On(r.bus, "slow", func(context.Context, recordEvent, *eventqueue.Run) error {
@@ -138,8 +138,8 @@ func TestADispatchThatHasLostItsLockEmitsNothing(t *testing.T) {
 	}
 }
 
-// TestASynchronousHandlerCannotCompleteTheEvent: the others would never hear.
-func TestASynchronousHandlerCannotCompleteTheEvent(t *testing.T) {
+// TestSynchronousHandlerCannotCompleteTheEvent: the others would never hear.
+func TestSynchronousHandlerCannotCompleteTheEvent(t *testing.T) {
 	t.Parallel()
 	r := newTypedRig(t)
 	r.ok(typed.On(r.bus, "eager", func(ctx context.Context, _ recordEvent, run *eventqueue.Run) error {
@@ -169,8 +169,8 @@ func TestASynchronousHandlerCannotCompleteTheEvent(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotFitEndsAsFailed emits past the bus.
-func TestWhatDoesNotFitEndsAsFailed(t *testing.T) {
+// TestMismatchedValueEndsAsFailed emits past the bus.
+func TestMismatchedValueEndsAsFailed(t *testing.T) {
 	t.Parallel()
 	r := newTypedRig(t)
 	note(r, "index", func(e recordEvent) string { return e.ID }, typed.Synchronous())
@@ -197,9 +197,9 @@ event RECORD.CREATE as typed_test.recordCreated: field "id" is the number 3: it 
 	}
 }
 
-// TestTypedEventsInTransactions reads from outside while each transaction is open, and rolls
+// TestTypedEventsJoinTransactions reads from outside while each transaction is open, and rolls
 // one of each kind back.
-func TestTypedEventsInTransactions(t *testing.T) {
+func TestTypedEventsJoinTransactions(t *testing.T) {
 	t.Parallel()
 	r := newTypedRig(t)
 	r.ok(typed.Declare[recordCreated](r.bus))
@@ -269,8 +269,8 @@ func TestTypedEventsInTransactions(t *testing.T) {
 	}
 }
 
-// TestAPauseOfOneTypedHandler holds back the mail and nothing else.
-func TestAPauseOfOneTypedHandler(t *testing.T) {
+// TestTypedHandlerIsPausedAlone holds back the mail and nothing else.
+func TestTypedHandlerIsPausedAlone(t *testing.T) {
 	t.Parallel()
 	r := newTypedRig(t)
 	note(r, "index", func(e recordEvent) string { return e.ID })
@@ -309,8 +309,8 @@ func TestEventsOutliveAChangeOfTheirHandler(t *testing.T) {
 	}
 }
 
-// TestADelayedTypedEvent uses what NewEvent returns.
-func TestADelayedTypedEvent(t *testing.T) {
+// TestTypedEventMayBeDelayed uses what NewEvent returns.
+func TestTypedEventMayBeDelayed(t *testing.T) {
 	t.Parallel()
 	r := newTypedRig(t)
 	r.ok(typed.Declare[recordEvent](r.bus))

@@ -65,7 +65,7 @@ func fullUnusual() unusual {
 		Many: map[Grade]*item{5: nil, 6: price}, Bytes: map[string][2]uint8{"ä\n": {1, 2}}, Deep: &price, Holes: []*item{nil, price}, Dash: 8, Odd: 9}
 }
 
-func TestUnusualFieldsComeBackAsTheyWent(t *testing.T) {
+func TestUnusualFieldsSurviveARoundTrip(t *testing.T) {
 	t.Parallel()
 	bus, read := reading[unusual](t)
 	want := fullUnusual()
@@ -79,7 +79,7 @@ func TestUnusualFieldsComeBackAsTheyWent(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithUnusualFieldsIsNamed(t *testing.T) {
+func TestMistakesInUnusualFieldsAreNamed(t *testing.T) {
 	t.Parallel()
 	bus, read := reading[unusual](t)
 	event, err := bus.NewEvent(rig.Canvas, fullUnusual())
@@ -107,8 +107,8 @@ func TestWhatIsWrongWithUnusualFieldsIsNamed(t *testing.T) {
 	}
 }
 
-// TestTheLastOfTwoFieldsStands: nothing of the first is left.
-func TestTheLastOfTwoFieldsStands(t *testing.T) {
+// TestLastOfTwoEqualFieldsCounts: nothing of the first is left.
+func TestLastOfTwoEqualFieldsCounts(t *testing.T) {
 	t.Parallel()
 	_, read := reading[recordCreated](t)
 	got, err := read(`{"id":"1","title":"a","labels":{"x":"1"},"id":"2","labels":{"y":"2"},"ID":7,"tit\u006ce":"b"}`)
@@ -127,8 +127,8 @@ type deepTree struct {
 func (deepTree) EventType() string   { return "TREE" }
 func (deepTree) EventAction() string { return "" }
 
-// TestADeepValueIsReadOnce: what is copied at each level would be a gigabyte.
-func TestADeepValueIsReadOnce(t *testing.T) {
+// TestDeepValueIsReadOnce: what is copied at each level would be a gigabyte.
+func TestDeepValueIsReadOnce(t *testing.T) {
 	t.Parallel()
 	_, read := reading[deepTree](t)
 	const deep = 4900
@@ -204,7 +204,7 @@ func (withJSONKey) EventAction() string        { return "" }
 func (withMethods) EventType() string          { return "A" }
 func (withMethods) EventAction() string        { return "" }
 
-func TestWhatWouldNotComeBackIsRefused(t *testing.T) {
+func TestLossyFieldsAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, declare := range map[string]func(*typed.Bus) error{
 		`field "A" has the name "€" in its tag`: typed.Declare[withEuro],
@@ -241,9 +241,9 @@ func (deepOwner) EventAction() string     { return "DEEP" }
 func (selfMadeOwner) EventType() string   { return "DEEP" }
 func (selfMadeOwner) EventAction() string { return "SELF" }
 
-// TestAChildThatItsParentCannotReadIsRefused: each of its events would fail. What
+// TestChildThatItsParentCannotReadIsRefused: each of its events would fail. What
 // may fit is not.
-func TestAChildThatItsParentCannotReadIsRefused(t *testing.T) {
+func TestChildThatItsParentCannotReadIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		want    string
@@ -271,8 +271,8 @@ func TestAChildThatItsParentCannotReadIsRefused(t *testing.T) {
 	}
 }
 
-// TestAPanicOfASynchronousHandlerNamesIt: several run within one event.
-func TestAPanicOfASynchronousHandlerNamesIt(t *testing.T) {
+// TestPanicOfASynchronousHandlerNamesIt: several run within one event.
+func TestPanicOfASynchronousHandlerNamesIt(t *testing.T) {
 	t.Parallel()
 	bus := newBus(t)
 	handlers := eventqueue.NewHandlers()
@@ -298,8 +298,8 @@ func TestAPanicOfASynchronousHandlerNamesIt(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotFitIsNotTriedAgain: no retry can repair a value.
-func TestWhatDoesNotFitIsNotTriedAgain(t *testing.T) {
+// TestMismatchedValueIsNotRetried: no retry can repair a value.
+func TestMismatchedValueIsNotRetried(t *testing.T) {
 	t.Parallel()
 	bus := newBus(t)
 	handlers := eventqueue.NewHandlers()

@@ -111,7 +111,7 @@ func (long) EventAction() string        { return "A" }
 
 func nothing[T any](context.Context, T, *eventqueue.Run) error { return nil }
 
-func TestWhatIsRefusedAtRegistration(t *testing.T) {
+func TestInvalidHandlersAreRefusedAtRegistration(t *testing.T) {
 	t.Parallel()
 	index := func(b *typed.Bus) error {
 		return typed.On(b, "index", nothing[recordEvent])
@@ -186,7 +186,7 @@ func TestWhatIsRefusedAtRegistration(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefusedAtEmit(t *testing.T) {
+func TestInvalidEventsAreRefusedAtEmit(t *testing.T) {
 	t.Parallel()
 	bus := newBus(t)
 	for _, err := range []error{typed.Declare[restless](bus), typed.Declare[everything](bus), typed.Declare[everything](bus)} {

@@ -127,7 +127,7 @@ func newBus(t *testing.T) *typed.Bus {
 	return bus
 }
 
-func TestAValueComesBackAsItWent(t *testing.T) {
+func TestValueSurvivesARoundTrip(t *testing.T) {
 	t.Parallel()
 	bus, read := reading[everything](t)
 	for _, want := range []everything{full(), {}} {
@@ -150,8 +150,8 @@ func TestAValueComesBackAsItWent(t *testing.T) {
 	}
 }
 
-// TestEachFieldIsNeeded leaves out one field of a value after the other.
-func TestEachFieldIsNeeded(t *testing.T) {
+// TestMissingFieldIsRefused leaves out one field of a value after the other.
+func TestMissingFieldIsRefused(t *testing.T) {
 	t.Parallel()
 	bus, read := reading[everything](t)
 	event, err := bus.NewEvent(rig.Canvas, full())
@@ -186,7 +186,7 @@ func TestEachFieldIsNeeded(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongIsNamed(t *testing.T) {
+func TestMistakesInValuesAreNamed(t *testing.T) {
 	t.Parallel()
 	bus, read := reading[everything](t)
 	event, err := bus.NewEvent(rig.Canvas, full())

@@ -8,8 +8,8 @@ import (
 	"eventsv2/eventqueue/worker"
 )
 
-// TestAnswersThatNobodyTakesAreBounded: the newest are kept.
-func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
+// TestRejectedAcknowledgementsAreBounded: the newest are kept.
+func TestRejectedAcknowledgementsAreBounded(t *testing.T) {
 	t.Parallel()
 	const n = 123_456
 	kept := worker.MaxAnswers(n)
@@ -23,8 +23,8 @@ func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
 	}
 }
 
-// TestRoughDelays are few, none of them 0 that was not, and none early by a fifth.
-func TestRoughDelays(t *testing.T) {
+// TestRoughDelaysAreFewAndNeverEarly are few, none of them 0 that was not, and none early by a fifth.
+func TestRoughDelaysAreFewAndNeverEarly(t *testing.T) {
 	t.Parallel()
 	groups := map[time.Duration]bool{}
 	for d := time.Duration(0); d <= eventqueue.MaxRequeue; d += 7 * time.Millisecond {

@@ -98,9 +98,9 @@ func (d *deadHolder) rule(t *testing.T, rule operate.RuleType) {
 	}
 }
 
-// TestADeadPlaceIsRepaired: the worker of the event has died and the notification is lost.
+// TestRelayFreesPlaceOfDeadWorker: the worker of the event has died and the notification is lost.
 // The relay gives the place to others, whatever keeps the event from running.
-func TestADeadPlaceIsRepaired(t *testing.T) {
+func TestRelayFreesPlaceOfDeadWorker(t *testing.T) {
 	t.Parallel()
 	for _, c := range holds {
 		t.Run(c.name, func(t *testing.T) {
@@ -124,9 +124,9 @@ func TestADeadPlaceIsRepaired(t *testing.T) {
 	}
 }
 
-// TestADeadPlaceIsTakenBackByItsNotification: the notification comes while the lock is
+// TestNotificationFreesPlaceOfDeadWorker: the notification comes while the lock is
 // valid, and again when it is not any more. No relay runs.
-func TestADeadPlaceIsTakenBackByItsNotification(t *testing.T) {
+func TestNotificationFreesPlaceOfDeadWorker(t *testing.T) {
 	t.Parallel()
 	for _, c := range holds[:3] {
 		t.Run(c.name, func(t *testing.T) {
@@ -140,9 +140,9 @@ func TestADeadPlaceIsTakenBackByItsNotification(t *testing.T) {
 	}
 }
 
-// TestADeadPlaceIsTakenBackByTheNextEvent: the event with the place has no notification any
+// TestNextEventFreesPlaceOfDeadWorker: the event with the place has no notification any
 // more, and no relay runs.
-func TestADeadPlaceIsTakenBackByTheNextEvent(t *testing.T) {
+func TestNextEventFreesPlaceOfDeadWorker(t *testing.T) {
 	t.Parallel()
 	for _, c := range holds[:3] {
 		t.Run(c.name, func(t *testing.T) {

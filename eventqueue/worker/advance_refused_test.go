@@ -15,10 +15,10 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestWorkGoesOnBesideRefusedRowsOfGroups (I1, I3, I15): of events under a concurrency limit and of
+// TestRefusedRowsOfGroupsStopNoWork (I1, I3, I15): of events under a concurrency limit and of
 // one key, those that the database refuses to write cost no other a run, a second run or a
 // completion, and the log names them.
-func TestWorkGoesOnBesideRefusedRowsOfGroups(t *testing.T) {
+func TestRefusedRowsOfGroupsStopNoWork(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	if _, err := r.Store.SetConcurrencyLimit(testenv.Context(t), operate.ConcurrencyLimit{Canvas: rig.Canvas, Max: 2}); err != nil {

@@ -14,10 +14,10 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestAStopHandsNothingOver: a worker that stops begins no more events of lines,
+// TestStoppingWorkerAdvancesNoGroupToItself: a worker that stops begins no more events of lines,
 // however fast they end, and what it leaves is heard by another one, without a
 // relay.
-func TestAStopHandsNothingOver(t *testing.T) {
+func TestStoppingWorkerAdvancesNoGroupToItself(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	const keys, each = 40, 15
@@ -37,9 +37,9 @@ func TestAStopHandsNothingOver(t *testing.T) {
 	r.Outcomes.Await(t, machine.ExecutesToCompletion, keys*each)
 }
 
-// TestABoundedWorkerAdvancesGroups: it publishes notifications for the events that it may
+// TestBoundedWorkerAdvancesGroups: it publishes notifications for the events that it may
 // not run itself.
-func TestABoundedWorkerAdvancesGroups(t *testing.T) {
+func TestBoundedWorkerAdvancesGroups(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Handle(func(context.Context, *eventqueue.Run) error { return nil }, rig.Quick())
@@ -62,9 +62,9 @@ func TestABoundedWorkerAdvancesGroups(t *testing.T) {
 	}
 }
 
-// TestAnUnknownHandlerKeepsItsPlace: the worker that does not have it does not
+// TestEventOfUnknownHandlerKeepsItsPlace: the worker that does not have it does not
 // run what is behind it, and another one finds both.
-func TestAnUnknownHandlerKeepsItsPlace(t *testing.T) {
+func TestEventOfUnknownHandlerKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	group := &ran{}

@@ -48,9 +48,9 @@ func (r *ran) end() {
 	r.now--
 }
 
-// TestOrder has two workers run the events of three keys, some of which fail
+// TestEventsOfAKeyRunInOrder has two workers run the events of three keys, some of which fail
 // once: each key in its order, and never two of it at once.
-func TestOrder(t *testing.T) {
+func TestEventsOfAKeyRunInOrder(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	const keys, each = 3, 40
@@ -102,9 +102,9 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestTheNextOfAGroupNeedsNoNotification: events that are emitted together into one group
+// TestNextEventOfAGroupNeedsNoNotification: events that are emitted together into one group
 // have one notification, and the end of each has the next one tried at once.
-func TestTheNextOfAGroupNeedsNoNotification(t *testing.T) {
+func TestNextEventOfAGroupNeedsNoNotification(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Handle(func(context.Context, *eventqueue.Run) error { return nil }, rig.Quick())
@@ -121,9 +121,9 @@ func TestTheNextOfAGroupNeedsNoNotification(t *testing.T) {
 	}
 }
 
-// TestOrderHold: whether an event that failed holds the next one back is its
+// TestOrderHoldDecidesWhetherAFailureBlocks: whether an event that failed holds the next one back is its
 // handler's choice.
-func TestOrderHold(t *testing.T) {
+func TestOrderHoldDecidesWhetherAFailureBlocks(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -166,9 +166,9 @@ func TestOrderHold(t *testing.T) {
 	}
 }
 
-// TestADelayTakesItsPlaceLater: an event with a delay does not hold the line
+// TestDelayedEventBlocksNoGroupBeforeItIsDue: an event with a delay does not hold the line
 // before it is due.
-func TestADelayTakesItsPlaceLater(t *testing.T) {
+func TestDelayedEventBlocksNoGroupBeforeItIsDue(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	group := &ran{}
@@ -192,9 +192,9 @@ func TestADelayTakesItsPlaceLater(t *testing.T) {
 	}
 }
 
-// TestConcurrencyLimits: so many of a canvas, and so many of a handler, run at once,
+// TestConcurrencyLimitsHoldPerCanvasAndHandler: so many of a canvas, and so many of a handler, run at once,
 // whatever keys they have; and all of them once the limits are gone.
-func TestConcurrencyLimits(t *testing.T) {
+func TestConcurrencyLimitsHoldPerCanvasAndHandler(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	limits, err := operate.NewConcurrencyLimits(r.Store, r.Queue)
@@ -261,9 +261,9 @@ func TestConcurrencyLimits(t *testing.T) {
 	}
 }
 
-// TestAPausedHandlerHoldsNoGroup: its events had the places of the canvas' limit, and give
+// TestPausedHandlerBlocksNoGroup: its events had the places of the canvas' limit, and give
 // them up to the events of another handler.
-func TestAPausedHandlerHoldsNoGroup(t *testing.T) {
+func TestPausedHandlerBlocksNoGroup(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
@@ -310,9 +310,9 @@ func TestAPausedHandlerHoldsNoGroup(t *testing.T) {
 	r.Outcomes.Await(t, machine.ExecutesToCompletion, 4)
 }
 
-// TestATransactionAdvancesTheGroup: the handler completes its event in its own
+// TestCompleteTxAdvancesTheGroup: the handler completes its event in its own
 // transaction.
-func TestATransactionAdvancesTheGroup(t *testing.T) {
+func TestCompleteTxAdvancesTheGroup(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Handle(func(ctx context.Context, run *eventqueue.Run) error {

@@ -35,9 +35,9 @@ func TestErrorsOfAnyTextAreRecorded(t *testing.T) {
 	}
 }
 
-// TestAnAttemptThatCannotBeRecordedIsMadeAgain (I13): where the database refuses the record, the
+// TestUnrecordedAttemptIsRepeated (I13): where the database refuses the record, the
 // event is tried again without it, and the events that ended with it have theirs.
-func TestAnAttemptThatCannotBeRecordedIsMadeAgain(t *testing.T) {
+func TestUnrecordedAttemptIsRepeated(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Exec(`ALTER TABLE event_attempts ADD CHECK (error <> 'refuse me')`)
@@ -69,9 +69,9 @@ func TestAnAttemptThatCannotBeRecordedIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestAFailedTransactionOfTheHandlersIsRecorded: the attempt is, with the error that undid the
+// TestRolledBackCompletionIsRecorded: the attempt is, with the error that undid the
 // transaction; the run that completes in one records nothing.
-func TestAFailedTransactionOfTheHandlersIsRecorded(t *testing.T) {
+func TestRolledBackCompletionIsRecorded(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Handle(func(ctx context.Context, run *eventqueue.Run) error {

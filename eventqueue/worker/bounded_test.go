@@ -15,10 +15,10 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestABoundedWorkerTakesNoMore drains a backlog in runs of seven, through more
+// TestBoundedWorkerTakesNoMore drains a backlog in runs of seven, through more
 // and through fewer slots than that. Half of the notifications are for events
 // that are gone: they do not count.
-func TestABoundedWorkerTakesNoMore(t *testing.T) {
+func TestBoundedWorkerTakesNoMore(t *testing.T) {
 	t.Parallel()
 	for name, concurrency := range map[string]int{"one slot": 1, "few slots": 3, "with spare slots": 16, "many slots": 100} {
 		t.Run(name, func(t *testing.T) {
@@ -47,9 +47,9 @@ func TestABoundedWorkerTakesNoMore(t *testing.T) {
 	}
 }
 
-// TestABoundLetsRunningHandlersComplete has no grace period: a worker that stopped
+// TestBoundLetsRunningHandlersComplete has no grace period: a worker that stopped
 // when it had claimed its last event would cancel it.
-func TestABoundLetsRunningHandlersComplete(t *testing.T) {
+func TestBoundLetsRunningHandlersComplete(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	let := make(chan struct{})
@@ -86,8 +86,8 @@ func TestABoundLetsRunningHandlersComplete(t *testing.T) {
 	}
 }
 
-// TestABoundCountsEveryClaim: an event that fails and is run again has had two.
-func TestABoundCountsEveryClaim(t *testing.T) {
+// TestBoundCountsEveryClaim: an event that fails and is run again has had two.
+func TestBoundCountsEveryClaim(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	var runs atomic.Int32
@@ -133,8 +133,8 @@ func TestFairnessIsWithinTheBound(t *testing.T) {
 	}
 }
 
-// TestAWorkerStopsWhenItsTimeIsOver gives back what runs then.
-func TestAWorkerStopsWhenItsTimeIsOver(t *testing.T) {
+// TestWorkerStopsAfterItsMaximumTime gives back what runs then.
+func TestWorkerStopsAfterItsMaximumTime(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Handle(func(ctx context.Context, _ *eventqueue.Run) error {
@@ -153,8 +153,8 @@ func TestAWorkerStopsWhenItsTimeIsOver(t *testing.T) {
 	}
 }
 
-// TestABoundKeepsNoSlots: what a bounded worker may not use stays free for later.
-func TestABoundKeepsNoSlots(t *testing.T) {
+// TestBoundReservesNoSlots: what a bounded worker may not use stays free for later.
+func TestBoundReservesNoSlots(t *testing.T) {
 	t.Parallel()
 	taken, free, left, err := worker.TakeBounded(t.Context(), 8, 5, 2)
 	if taken != 5 || free != 8 || left != 2 || err != nil {
@@ -162,7 +162,7 @@ func TestABoundKeepsNoSlots(t *testing.T) {
 	}
 }
 
-func TestBoundsThatMakeNoSense(t *testing.T) {
+func TestInvalidBoundsAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, config := range map[string]worker.Config{
 		"MaxEvents is -1: it must not be negative; 0 means no bound": {MaxEvents: -1},

@@ -100,9 +100,9 @@ func TestCompleteTxRefusesAStaleClaim(t *testing.T) {
 	}
 }
 
-// TestAnEventIsCompletedOnce: a second completion by the same run says so and writes nothing, and an error that
+// TestEventIsCompletedOnce: a second completion by the same run says so and writes nothing, and an error that
 // the handler returns then is logged.
-func TestAnEventIsCompletedOnce(t *testing.T) {
+func TestEventIsCompletedOnce(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Exec(`CREATE TABLE mine (n int)`)
@@ -142,8 +142,8 @@ func TestAnEventIsCompletedOnce(t *testing.T) {
 	}
 }
 
-// TestWorkThatIsDoneLateIsDone: a handler that returns nil after its time limit completes its event.
-func TestWorkThatIsDoneLateIsDone(t *testing.T) {
+// TestLateCompletionCounts: a handler that returns nil after its time limit completes its event.
+func TestLateCompletionCounts(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	policy := rig.Quick()
@@ -160,8 +160,8 @@ func TestWorkThatIsDoneLateIsDone(t *testing.T) {
 	}
 }
 
-// TestTheLogHasAsMuchOfAnErrorAsTheRow, whatever a handler says, and however.
-func TestTheLogHasAsMuchOfAnErrorAsTheRow(t *testing.T) {
+// TestLogAndRowHaveTheSameError, whatever a handler says, and however.
+func TestLogAndRowHaveTheSameError(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("no ", 1<<20)
 	for name, fail := range map[string]func() error{
@@ -192,7 +192,7 @@ func TestTheLogHasAsMuchOfAnErrorAsTheRow(t *testing.T) {
 	}
 }
 
-func TestCompleteInTheCallersTransaction(t *testing.T) {
+func TestCompletionJoinsTheCallersTransaction(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Handle(func(ctx context.Context, run *eventqueue.Run) error {

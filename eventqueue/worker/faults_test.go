@@ -50,7 +50,7 @@ func (f *faultyStore) Complete(ctx context.Context, in eventqueue.DB, completion
 	return f.Store.Complete(ctx, in, completions, retain)
 }
 
-func TestDatabaseFailuresAreTriedAgain(t *testing.T) {
+func TestDatabaseFailuresAreRetried(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	store := &faultyStore{Store: r.Store}
@@ -74,10 +74,10 @@ func TestDatabaseFailuresAreTriedAgain(t *testing.T) {
 	}
 }
 
-// TestAnEndThatCannotBeWrittenGivesTheNotificationBack keeps the database down
+// TestUnwrittenEndReturnsTheNotification keeps the database down
 // until the worker has stopped (Delete → Exception → Queue, and the same for
 // RetryCheck).
-func TestAnEndThatCannotBeWrittenGivesTheNotificationBack(t *testing.T) {
+func TestUnwrittenEndReturnsTheNotification(t *testing.T) {
 	t.Parallel()
 	for _, fails := range []bool{false, true} {
 		t.Run(fmt.Sprintf("handler fails=%t", fails), func(t *testing.T) {
@@ -111,8 +111,8 @@ func TestAnEndThatCannotBeWrittenGivesTheNotificationBack(t *testing.T) {
 	}
 }
 
-// TestOneRefusedRowSpoilsNoOther has event_log refuse one row of a batch.
-func TestOneRefusedRowSpoilsNoOther(t *testing.T) {
+// TestRefusedRowFailsNoOther has event_log refuse one row of a batch.
+func TestRefusedRowFailsNoOther(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Exec(`ALTER TABLE event_log ADD CONSTRAINT hostile CHECK (value <> '"refused"')`)
@@ -131,8 +131,8 @@ func TestOneRefusedRowSpoilsNoOther(t *testing.T) {
 	}
 }
 
-// TestARowThatNoClaimCanWriteSpoilsNoOther has Postgres refuse to claim one row.
-func TestARowThatNoClaimCanWriteSpoilsNoOther(t *testing.T) {
+// TestUnclaimableRowFailsNoOther has Postgres refuse to claim one row.
+func TestUnclaimableRowFailsNoOther(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Handle(func(context.Context, *eventqueue.Run) error { return nil }, rig.Quick())
@@ -166,8 +166,8 @@ func TestAnyErrorTextIsStored(t *testing.T) {
 	}
 }
 
-// TestNotificationsDecideNothing doubles, forges and loses notifications.
-func TestNotificationsDecideNothing(t *testing.T) {
+// TestForgedNotificationsChangeNothing doubles, forges and loses notifications.
+func TestForgedNotificationsChangeNothing(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
@@ -194,7 +194,7 @@ func TestNotificationsDecideNothing(t *testing.T) {
 	}
 }
 
-func TestAHandlerMayEndItsGoroutine(t *testing.T) {
+func TestHandlerPanicIsRecorded(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	policy := rig.Quick()
@@ -212,7 +212,7 @@ func TestAHandlerMayEndItsGoroutine(t *testing.T) {
 	}
 }
 
-func TestAFailingReceiverIsTriedAgain(t *testing.T) {
+func TestFailingReceiverIsRetried(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	var pulls atomic.Int32

@@ -22,10 +22,10 @@ type nilError struct{ text string }
 
 func (e *nilError) Error() string { return e.text }
 
-// TestAHostileHandlerHarmsNobodyElse has handlers that panic in every place that
+// TestPanickingHandlersStopNoOtherEvent has handlers that panic in every place that
 // the worker calls, and one worker with two slots: the event of a good handler
 // runs after all of them (I15).
-func TestAHostileHandlerHarmsNobodyElse(t *testing.T) {
+func TestPanickingHandlersStopNoOtherEvent(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	once := rig.Quick()
@@ -65,9 +65,9 @@ func TestBackoffIsBounded(t *testing.T) {
 	}
 }
 
-// TestALockedRowKeepsNobodyWaiting holds one event's row in somebody's
+// TestLockedRowDelaysNoOtherEvent holds one event's row in somebody's
 // transaction: the other events of the batch end, and it ends when it is free.
-func TestALockedRowKeepsNobodyWaiting(t *testing.T) {
+func TestLockedRowDelaysNoOtherEvent(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ctx := testenv.Context(t)
@@ -100,9 +100,9 @@ func TestALockedRowKeepsNobodyWaiting(t *testing.T) {
 	r.Outcomes.Await(t, machine.ExecutesToCompletion, 5)
 }
 
-// TestARowThatWasMovedEnds has the handler write its own event's row: the end is
+// TestEndIsWrittenToAMovedRow has the handler write its own event's row: the end is
 // not where the claim had put the row, and is written all the same.
-func TestARowThatWasMovedEnds(t *testing.T) {
+func TestEndIsWrittenToAMovedRow(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Handle(func(_ context.Context, run *eventqueue.Run) error {
@@ -125,9 +125,9 @@ func TestARowThatWasMovedEnds(t *testing.T) {
 	}
 }
 
-// TestSlotsAreGivenBackOnce has claims fail over batches with doubles: never
+// TestSlotsAreFreedOnce has claims fail over batches with doubles: never
 // more events are in hand than there are slots.
-func TestSlotsAreGivenBackOnce(t *testing.T) {
+func TestSlotsAreFreedOnce(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	store := &faultyStore{Store: r.Store}
@@ -180,9 +180,9 @@ func TestWakeUpsDoNotStarveTheSweep(t *testing.T) {
 	})
 }
 
-// TestUnknownEventsDoNotMultiply runs a worker without the handler of an event beside a
+// TestUnknownEventsAreNotMultiplied runs a worker without the handler of an event beside a
 // relay that publishes often: the notifications of the event do not circulate for ever.
-func TestUnknownEventsDoNotMultiply(t *testing.T) {
+func TestUnknownEventsAreNotMultiplied(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	relay := r.Relay(maintenance.RelayConfig{LostAfter: 20 * time.Millisecond})

@@ -16,9 +16,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestApproximateOvershoot measures by how much several workers overshoot a window, and
+// TestApproximateOvershootIsSubtracted measures by how much several workers overshoot a window, and
 // checks that this is subtracted from the next one.
-func TestApproximateOvershoot(t *testing.T) {
+func TestApproximateOvershootIsSubtracted(t *testing.T) {
 	t.Parallel()
 	const workers, batch, perMinute = 4, 10, 60
 	r := newClockRig(t)
@@ -48,9 +48,9 @@ func TestApproximateOvershoot(t *testing.T) {
 	}
 }
 
-// TestAnApproximateLimitDoesNotWait for the database while it is known to have room, and
+// TestApproximateLimitDoesNotWait for the database while it is known to have room, and
 // bounds what is not counted yet.
-func TestAnApproximateLimitDoesNotWait(t *testing.T) {
+func TestApproximateLimitDoesNotWait(t *testing.T) {
 	t.Parallel()
 	r := newClockRig(t)
 	r.Handle(done, rig.Quick())
@@ -83,9 +83,9 @@ func TestAnApproximateLimitDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestALimitThatBecomesExact, or gets an exact one of the canvas beside it, is so from the
+// TestLimitMayBecomeExact, or gets an exact one of the canvas beside it, is so from the
 // next claim on, whatever a worker knew before.
-func TestALimitThatBecomesExact(t *testing.T) {
+func TestLimitMayBecomeExact(t *testing.T) {
 	t.Parallel()
 	for name, scope := range map[string]eventqueue.Scope{"the same limit": handlerScope(), "that of the canvas": {}} {
 		t.Run(name, func(t *testing.T) {
@@ -118,9 +118,9 @@ func TestCountsAreReportedAtTheStop(t *testing.T) {
 	}
 }
 
-// TestAClaimPaysForOneStatement: a report that has just ended does not take what a claim
+// TestClaimSendsOneStatement: a report that has just ended does not take what a claim
 // has let run and is about to ask about with the rest of its events.
-func TestAClaimPaysForOneStatement(t *testing.T) {
+func TestClaimSendsOneStatement(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -15,7 +15,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-func TestCheckSaysHowLongToWait(t *testing.T) {
+func TestCheckReportsTheWait(t *testing.T) {
 	t.Parallel()
 	r := newClockRig(t)
 	ctx := testenv.Context(t)
@@ -57,7 +57,7 @@ func TestCheckSaysHowLongToWait(t *testing.T) {
 	}
 }
 
-func TestLimitsThatMakeNoSense(t *testing.T) {
+func TestInvalidRateLimitsAreRefused(t *testing.T) {
 	t.Parallel()
 	c := eventqueue.Scope{Canvas: rig.Canvas}
 	for want, l := range map[string]operate.RateLimit{
@@ -75,8 +75,8 @@ func TestLimitsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// TestALimitCostsAStatementPerClaim at most, and nothing where there is none.
-func TestALimitCostsAStatementPerClaim(t *testing.T) {
+// TestLimitCostsAStatementPerClaim at most, and nothing where there is none.
+func TestLimitCostsAStatementPerClaim(t *testing.T) {
 	t.Parallel()
 	r := newClockRig(t)
 	r.NeedStatements()

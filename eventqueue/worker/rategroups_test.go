@@ -16,7 +16,7 @@ import (
 // An event that a rate limit puts off stays the current event of its group: the order of
 // its key is preserved, and the limit is not asked about the events behind it. With an
 // OrderHold these go first.
-func TestARateLimitKeepsTheOrder(t *testing.T) {
+func TestRateLimitPreservesOrder(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string

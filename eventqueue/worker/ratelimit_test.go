@@ -17,9 +17,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestExactLimitsAmongWorkers, that of a handler and that of its canvas: never more
+// TestExactLimitHoldsAcrossWorkers, that of a handler and that of its canvas: never more
 // than either in a window, and never less while enough wait.
-func TestExactLimitsAmongWorkers(t *testing.T) {
+func TestExactLimitHoldsAcrossWorkers(t *testing.T) {
 	t.Parallel()
 	r := newClockRig(t)
 	r.Handle(done, rig.Quick())
@@ -68,9 +68,9 @@ func TestExactLimitsAmongWorkers(t *testing.T) {
 	}
 }
 
-// TestABacklogIsClaimedOncePerWindow: each of the events of twenty windows comes in its
+// TestBacklogIsClaimedOncePerWindow: each of the events of twenty windows comes in its
 // own, spread over it, and is claimed when it is emitted and when its window has begun.
-func TestABacklogIsClaimedOncePerWindow(t *testing.T) {
+func TestBacklogIsClaimedOncePerWindow(t *testing.T) {
 	t.Parallel()
 	r := newClockRig(t)
 	r.Handle(done, rig.Quick())
@@ -103,7 +103,7 @@ func TestABacklogIsClaimedOncePerWindow(t *testing.T) {
 	}
 }
 
-func TestLimitsThatCannotBeAsked(t *testing.T) {
+func TestUnavailableLimitsDelayEvents(t *testing.T) {
 	t.Parallel()
 	r := newClockRig(t)
 	r.Handle(done, rig.Quick())
@@ -129,8 +129,8 @@ func TestLimitsThatCannotBeAsked(t *testing.T) {
 	}
 }
 
-// TestAWorkerThatStopsGivesBackWhatItAsksAbout, at once and unharmed.
-func TestAWorkerThatStopsGivesBackWhatItAsksAbout(t *testing.T) {
+// TestStoppingWorkerReturnsEventsAwaitingALimit, at once and unharmed.
+func TestStoppingWorkerReturnsEventsAwaitingALimit(t *testing.T) {
 	t.Parallel()
 	r := newClockRig(t)
 	r.Handle(done, rig.Quick())
@@ -160,9 +160,9 @@ func (h *hangingTake) TakeRate(ctx context.Context, _ []worker.RateAsk) ([]ratel
 	return nil, ctx.Err()
 }
 
-// TestALimitThatIsRemovedWhileItsAnswerIsUnderWay: an event that it has refused does not
+// TestLimitRemovedDuringACheckBlocksNothing: an event that it has refused does not
 // wait for a window of a limit that no longer exists.
-func TestALimitThatIsRemovedWhileItsAnswerIsUnderWay(t *testing.T) {
+func TestLimitRemovedDuringACheckBlocksNothing(t *testing.T) {
 	t.Parallel()
 	r := newClockRig(t)
 	r.Handle(done, rig.Quick())
@@ -195,8 +195,8 @@ func (c *changedMeanwhile) TakeRate(ctx context.Context, asks []worker.RateAsk) 
 	return answers, err
 }
 
-// TestAnEventThatHasLostItsLastRun ends, whatever the limit says: it does not run (I9).
-func TestAnEventThatHasLostItsLastRun(t *testing.T) {
+// TestEventThatLostItsLastRunFails ends, whatever the limit says: it does not run (I9).
+func TestEventThatLostItsLastRunFails(t *testing.T) {
 	t.Parallel()
 	r := newClockRig(t)
 	var ran atomic.Int32
@@ -214,8 +214,8 @@ func TestAnEventThatHasLostItsLastRun(t *testing.T) {
 	}
 }
 
-// TestRaisingOrRemovingALimitReleasesWhatWaits, in pages, and nothing else.
-func TestRaisingOrRemovingALimitReleasesWhatWaits(t *testing.T) {
+// TestRaisedOrRemovedLimitReleasesWaitingEvents, in pages, and nothing else.
+func TestRaisedOrRemovedLimitReleasesWaitingEvents(t *testing.T) {
 	t.Parallel()
 	r := newClockRig(t)
 	r.Handle(func(_ context.Context, run *eventqueue.Run) error {

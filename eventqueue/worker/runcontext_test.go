@@ -45,7 +45,7 @@ func expectAlive(ctx context.Context, t *testing.T) {
 	}
 }
 
-func TestARunContextHasWhatItsParentHas(t *testing.T) {
+func TestRunContextHasItsParentsValues(t *testing.T) {
 	t.Parallel()
 	type key struct{}
 	c := newRunContext(context.WithValue(t.Context(), key{}, "value"))
@@ -62,7 +62,7 @@ func TestARunContextHasWhatItsParentHas(t *testing.T) {
 	expectAlive(c, t)
 }
 
-func TestARunContextThatWasEndedBeforeItIsMade(t *testing.T) {
+func TestRunContextOfEndedParentIsEnded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newRunContext(t.Context())
@@ -78,7 +78,7 @@ func TestARunContextThatWasEndedBeforeItIsMade(t *testing.T) {
 	})
 }
 
-func TestARunContextThatIsEndedAfterItWasMade(t *testing.T) {
+func TestRunContextEndsWithItsParent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newRunContext(t.Context())
@@ -90,7 +90,7 @@ func TestARunContextThatIsEndedAfterItWasMade(t *testing.T) {
 	})
 }
 
-func TestARunContextEndsAtItsDeadline(t *testing.T) {
+func TestRunContextEndsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	for name, early := range map[string]bool{"made before": true, "made after": false} {
 		t.Run(name, func(t *testing.T) {
@@ -140,9 +140,9 @@ func TestDerivedContextsEndWithTheirRun(t *testing.T) {
 	})
 }
 
-// TestAReleasedRunContext: what a handler has left behind sees the end, and no
+// TestReleasedRunContextIsCanceled: what a handler has left behind sees the end, and no
 // timer stays.
-func TestAReleasedRunContext(t *testing.T) {
+func TestReleasedRunContextIsCanceled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for name, made := range map[string]bool{"made": true, "not made": false} {
@@ -160,8 +160,8 @@ func TestAReleasedRunContext(t *testing.T) {
 	})
 }
 
-// TestAStopReachesAllRuns: those that are under way, and those that begin later.
-func TestAStopReachesAllRuns(t *testing.T) {
+// TestStopReachesAllRuns: those that are under way, and those that begin later.
+func TestStopReachesAllRuns(t *testing.T) {
 	t.Parallel()
 	r := newRuns()
 	var all []*execution
@@ -182,9 +182,9 @@ func TestAStopReachesAllRuns(t *testing.T) {
 	}
 }
 
-// TestARunContextThatNobodyAskedForTimesOut: the worker stops after the timeout of a
+// TestUnusedRunContextTimesOut: the worker stops after the timeout of a
 // handler that does not use its context.
-func TestARunContextThatNobodyAskedForTimesOut(t *testing.T) {
+func TestUnusedRunContextTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newRunContext(t.Context())

@@ -22,10 +22,10 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestScenarios runs the scripts in testdata/scenarios on a real database and
-// the in-memory notifier. go test -run TestScenarios -rewrite writes their
+// TestScenariosMatchTheirScripts runs the scripts in testdata/scenarios on a real database and
+// the in-memory notifier. go test -run TestScenariosMatchTheirScripts -rewrite writes their
 // outputs anew. The commands are explained in testdata/scenarios/README.md.
-func TestScenarios(t *testing.T) {
+func TestScenariosMatchTheirScripts(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob("testdata/scenarios/*.txt")
 	if err != nil || len(scripts) == 0 {

@@ -13,7 +13,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-func TestAStopLetsRunningHandlersComplete(t *testing.T) {
+func TestStopLetsRunningHandlersComplete(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	running, let := make(chan struct{}), make(chan struct{})
@@ -32,9 +32,9 @@ func TestAStopLetsRunningHandlersComplete(t *testing.T) {
 	}
 }
 
-// TestAStopGivesTheRestBack has one handler that heeds its context and one that
+// TestStopReturnsUnstartedEvents has one handler that heeds its context and one that
 // does not: both events go back unharmed, and at once.
-func TestAStopGivesTheRestBack(t *testing.T) {
+func TestStopReturnsUnstartedEvents(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	running, let := make(chan struct{}, 2), make(chan struct{})
@@ -63,7 +63,7 @@ func TestAStopGivesTheRestBack(t *testing.T) {
 	}
 }
 
-func TestALongRunKeepsItsLock(t *testing.T) {
+func TestLongRunKeepsItsLock(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	running, let := make(chan struct{}, 9), make(chan struct{})
@@ -90,7 +90,7 @@ func TestALongRunKeepsItsLock(t *testing.T) {
 	}
 }
 
-func TestALostLockEndsTheRun(t *testing.T) {
+func TestLostLockEndsTheRun(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	running, cause := make(chan struct{}), make(chan error, 1)
@@ -110,7 +110,7 @@ func TestALostLockEndsTheRun(t *testing.T) {
 	r.Outcomes.Await(t, machine.LockLost, 1)
 }
 
-func TestATimeoutIsAFailedAttempt(t *testing.T) {
+func TestTimeoutIsAFailedAttempt(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	policy := rig.Quick()

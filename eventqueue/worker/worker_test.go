@@ -12,7 +12,7 @@ import (
 	"eventsv2/test/rig"
 )
 
-func TestAnEventRunsOnce(t *testing.T) {
+func TestEventRunsOnce(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	values := make(chan string, 10)
@@ -31,7 +31,7 @@ func TestAnEventRunsOnce(t *testing.T) {
 	}
 }
 
-func TestAFailingEventEndsInTheLog(t *testing.T) {
+func TestFailingEventEndsInTheLog(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Handle(func(context.Context, *eventqueue.Run) error { return errors.New("no luck") }, rig.Quick())
@@ -49,7 +49,7 @@ func TestAFailingEventEndsInTheLog(t *testing.T) {
 	}
 }
 
-func TestDrain(t *testing.T) {
+func TestBacklogIsDrained(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Handle(func(context.Context, *eventqueue.Run) error { return nil }, rig.Quick())
@@ -63,7 +63,7 @@ func TestDrain(t *testing.T) {
 	t.Log(r.Outcomes.Summary())
 }
 
-func TestAHandlerOfACanvasWins(t *testing.T) {
+func TestHandlerOfACanvasTakesPrecedence(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	ran := make(chan string, 10)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestDescribe(t *testing.T) {
+func TestDescribeNamesVersionAndRevision(t *testing.T) {
 	t.Parallel()
 	commit := []debug.BuildSetting{{Key: "vcs.revision", Value: "0123abc"}, {Key: "vcs.time", Value: "2030-01-31T09:00:00Z"}}
 	for want, info := range map[string]*debug.BuildInfo{

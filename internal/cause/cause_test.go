@@ -13,7 +13,7 @@ type advised struct{ text, advice string }
 func (a advised) Error() string  { return a.text }
 func (a advised) Advice() string { return a.advice }
 
-func TestWhichFailuresAreLogged(t *testing.T) {
+func TestNewCausesAreLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var l Log
@@ -43,7 +43,7 @@ func TestWhichFailuresAreLogged(t *testing.T) {
 	})
 }
 
-func TestCausesWithoutEndAreBounded(t *testing.T) {
+func TestNumberOfCausesIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var l Log

@@ -12,8 +12,8 @@ type advised struct{ error }
 
 func (advised) Advice() string { return "look at the proxy" }
 
-// TestAListenerIsDeafUntilItHears, and says why as its cause does.
-func TestAListenerIsDeafUntilItHears(t *testing.T) {
+// TestListenerIsReportedUntilItReceives, and says why as its cause does.
+func TestListenerIsReportedUntilItReceives(t *testing.T) {
 	t.Parallel()
 	var state deaf.State
 	if err := state.Failure(); err != nil {

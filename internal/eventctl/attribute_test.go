@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAttributesOfEmit(t *testing.T) {
+func TestEmitSetsAttributes(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run(emitArgs("1", "--no-notify", "--attribute", "user=ada", "--attribute", "note=a=b, c")...).is(exitOK, "id 1", "")
@@ -38,7 +38,7 @@ func TestAttributesOfEmit(t *testing.T) {
 	}
 }
 
-func TestDrawnTree(t *testing.T) {
+func TestTreeIsDrawn(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	for range 5 {

@@ -20,7 +20,7 @@ type previewed struct {
 }
 
 // A schedule needs no database. The example of the page is what the program prints.
-func TestCronPreviewOfASchedule(t *testing.T) {
+func TestCronPreviewTakesASchedule(t *testing.T) {
 	t.Parallel()
 	c := &cli{t: t, ctx: testenv.Context(t)}
 	berlin := []string{"cron", "preview", "--schedule", "30  2 * * *", "--time-zone", "Europe/Berlin", "--after"}
@@ -45,7 +45,7 @@ func TestCronPreviewOfASchedule(t *testing.T) {
 	c.run("cron", "preview", "--schedule", "every fortnight", "--count", "100").is(exitOK, "in words   every fortnight\ntime zone  UTC\n", "")
 }
 
-func TestCronPreviewOfADefinition(t *testing.T) {
+func TestCronPreviewTakesADefinition(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run(cronArgs("preview", "nightly")...).is(exitNotFound, "", `"nightly"`)
@@ -70,7 +70,7 @@ func TestCronPreviewOfADefinition(t *testing.T) {
 	}
 }
 
-func TestCronPreviewRefuses(t *testing.T) {
+func TestCronPreviewRefusesBadInput(t *testing.T) {
 	t.Parallel()
 	c := &cli{t: t, ctx: testenv.Context(t)}
 	tests := map[string]struct {

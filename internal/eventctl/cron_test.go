@@ -12,7 +12,7 @@ func cronArgs(command, name string, more ...string) []string {
 	return append([]string{"cron", command, "--canvas", canvasA, "--name", name}, more...)
 }
 
-func TestCron(t *testing.T) {
+func TestCronChangesDefinitions(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("cron", "list").is(exitOK, "no cron definitions\n", "")
@@ -36,7 +36,7 @@ func TestCron(t *testing.T) {
 	}
 }
 
-func TestCronShow(t *testing.T) {
+func TestCronShowPrintsTheSlots(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run(cronArgs("set", "noon", "--schedule", "0 12 * * *")...).is(exitOK, "", "")
@@ -54,7 +54,7 @@ func TestCronShow(t *testing.T) {
 	}
 }
 
-func TestCronApply(t *testing.T) {
+func TestCronApplyMatchesTheFile(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run(cronArgs("set", "old", "--schedule", "every day")...).is(exitOK, "", "")

@@ -21,9 +21,9 @@ func documentation(t *testing.T) string {
 	return string(page)
 }
 
-// TestThePageNamesEveryCommand holds docs/eventctl.md and the program together:
+// TestCommandsPageNamesEveryCommand holds docs/eventctl.md and the program together:
 // every command that does something has an example there.
-func TestThePageNamesEveryCommand(t *testing.T) {
+func TestCommandsPageNamesEveryCommand(t *testing.T) {
 	t.Parallel()
 	page := documentation(t)
 	root := newRoot()
@@ -38,8 +38,8 @@ func TestThePageNamesEveryCommand(t *testing.T) {
 	}
 }
 
-// TestThePageNamesWhatPublishes: these commands need more than a database.
-func TestThePageNamesWhatPublishes(t *testing.T) {
+// TestCommandsPageNamesPublishingCommands: these commands need more than a database.
+func TestCommandsPageNamesPublishingCommands(t *testing.T) {
 	t.Parallel()
 	list := regexp.MustCompile(`(?s)commands that publish notifications \((.*?)\)`).FindString(documentation(t))
 	root := newRoot()
@@ -104,7 +104,7 @@ func find(cmd *cobra.Command, words string) *cobra.Command {
 	return cmd
 }
 
-func TestThePageExplainsStatesAndExitStatuses(t *testing.T) {
+func TestCommandsPageExplainsStatesAndExitStatuses(t *testing.T) {
 	t.Parallel()
 	page := documentation(t)
 	for _, state := range inspect.States() {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestEdit(t *testing.T) {
+func TestEditChangesAWaitingEvent(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	server := c.publishing()
@@ -46,7 +46,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-func TestRetryWithAnotherValue(t *testing.T) {
+func TestRetryMaySetAnotherValue(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.publishing()

@@ -26,7 +26,7 @@ func lines(n int) string {
 	return b.String()
 }
 
-func TestEmitFile(t *testing.T) {
+func TestEmitFileEmitsEachLine(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	server := c.publishing()
@@ -100,7 +100,7 @@ func TestEmitFileWritesNothingForBadInput(t *testing.T) {
 	}
 }
 
-func TestEmitAnEmptyFile(t *testing.T) {
+func TestEmptyFileEmitsNothing(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	for _, content := range []string{"", "\n \n"} {
@@ -128,7 +128,7 @@ func (i *interrupter) React(any) (bool, any, error) {
 	return false, nil, nil
 }
 
-func TestAnInterruptedEmitSaysHowFarItCame(t *testing.T) {
+func TestInterruptedEmitReportsItsProgress(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	ctx, cancel := context.WithCancel(c.ctx)
@@ -142,7 +142,7 @@ func TestAnInterruptedEmitSaysHowFarItCame(t *testing.T) {
 	}
 }
 
-func TestAnInterruptBeforeTheFirstLineWritesNothing(t *testing.T) {
+func TestInterruptBeforeTheFirstLineWritesNothing(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	ctx, cancel := context.WithCancel(c.ctx)
@@ -167,7 +167,7 @@ func (r readSignal) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-func TestAFailureHalfWaySaysHowFarItCame(t *testing.T) {
+func TestFailedEmitReportsItsProgress(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.exec(`ALTER TABLE events_v2 ADD CONSTRAINT enough CHECK (id <= 2000)`)
@@ -179,7 +179,7 @@ func TestAFailureHalfWaySaysHowFarItCame(t *testing.T) {
 	}
 }
 
-func TestEmitFileThatChangesMeanwhile(t *testing.T) {
+func TestFileThatChangesDuringEmitIsReported(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]string{"shorter": lines(1), "broken": "{", "longer": lines(5)} {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestEmitFileThatChangesMeanwhile(t *testing.T) {
 	}
 }
 
-func TestNamedPipe(t *testing.T) {
+func TestEmitFileReadsANamedPipe(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	reader, writer, err := os.Pipe()
@@ -225,7 +225,7 @@ func TestNamedPipe(t *testing.T) {
 	writing.Wait()
 }
 
-func TestEmitOnTheOfficialEmulator(t *testing.T) {
+func TestEmitPublishesToTheOfficialEmulator(t *testing.T) {
 	t.Parallel()
 	host := testenv.EmulatorHost(t)
 	c := newCLI(t)
@@ -237,7 +237,7 @@ func TestEmitOnTheOfficialEmulator(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatRefusesIsAFailure(t *testing.T) {
+func TestRefusalByTheDatabaseIsAFailure(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.exec(`ALTER TABLE events_v2 ADD CONSTRAINT refused CHECK (false) NOT VALID`)

@@ -10,7 +10,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/pstest"
 )
 
-func TestEmitOneEventByteForByte(t *testing.T) {
+func TestEmitKeepsTheValuesBytes(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	server := c.publishing()
@@ -31,7 +31,7 @@ func TestEmitOneEventByteForByte(t *testing.T) {
 	}
 }
 
-func TestEmitAsJSON(t *testing.T) {
+func TestEmitPrintsJSON(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.publishing()
@@ -42,7 +42,7 @@ func TestEmitAsJSON(t *testing.T) {
 	}
 }
 
-func TestEmitWithADelay(t *testing.T) {
+func TestEmitSetsADelay(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run(emitArgs("1", "--delay", "5m", "--no-notify")...).is(exitOK, "id 1", "")
@@ -55,7 +55,7 @@ func TestEmitWithADelay(t *testing.T) {
 	}
 }
 
-func TestEmitWithoutPubSub(t *testing.T) {
+func TestEmitWithoutPubSubLeavesItPending(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run(emitArgs("1")...).is(exitBadInput, "", "PUBSUB_PROJECT_ID is not set")
@@ -136,7 +136,7 @@ type failingWriter struct{}
 
 func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
-func TestAnOutputThatFailsIsReported(t *testing.T) {
+func TestFailedOutputIsReported(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	var stderr strings.Builder
@@ -146,7 +146,7 @@ func TestAnOutputThatFailsIsReported(t *testing.T) {
 	}
 }
 
-func TestEmitAKeyOnce(t *testing.T) {
+func TestEmitOfAKnownKeyIsRepeated(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	keyed := func(args ...string) []string { return emitArgs("1", append(args, "--no-notify")...) }

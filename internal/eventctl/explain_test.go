@@ -2,8 +2,8 @@ package eventctl
 
 import "testing"
 
-// TestExplain: what keeps each event, and the command that changes it, are named for whoever asks.
-func TestExplain(t *testing.T) {
+// TestExplainNamesCauseAndCommand: what keeps each event, and the command that changes it, are named for whoever asks.
+func TestExplainNamesCauseAndCommand(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	seed(c)

@@ -2,8 +2,8 @@ package eventctl
 
 import "testing"
 
-// TestHold: explain, rule list and runnable say that the queue is held, and a block of a handler is not lifted with it.
-func TestHold(t *testing.T) {
+// TestHoldPausesTheWholeQueue: explain, rule list and runnable say that the queue is held, and a block of a handler is not lifted with it.
+func TestHoldPausesTheWholeQueue(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.publishing()

@@ -42,7 +42,7 @@ func seed(c *cli) {
 		(103, $2, 'WORKER', 'gone', '_', '{"n":103}', 'FAILED', 2, 3, repeat('long ', 50), now() - interval '4 d 30 min', now() - interval '3 d 30 min')`, canvasA, canvasB)
 }
 
-func TestList(t *testing.T) {
+func TestListFiltersEvents(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("list").is(exitOK, "no events\n", "")
@@ -77,7 +77,7 @@ func (c *cli) listed(args ...string) string {
 	return strings.Join(ids, " ")
 }
 
-func TestListAsJSON(t *testing.T) {
+func TestListPrintsJSON(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	seed(c)
@@ -92,7 +92,7 @@ func TestListAsJSON(t *testing.T) {
 	}
 }
 
-func TestListHeedsTheLockTimeout(t *testing.T) {
+func TestListUsesTheLockTimeout(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	seed(c)
@@ -103,7 +103,7 @@ func TestListHeedsTheLockTimeout(t *testing.T) {
 	}
 }
 
-func TestShow(t *testing.T) {
+func TestShowPrintsStateAndCause(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	seed(c)
@@ -133,9 +133,9 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestShowOfAClaim: what an operator needs to find who holds an event, and to know what
+// TestShowPrintsTheClaim: what an operator needs to find who holds an event, and to know what
 // its end counts as.
-func TestShowOfAClaim(t *testing.T) {
+func TestShowPrintsTheClaim(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	seed(c)
@@ -152,7 +152,7 @@ func TestShowOfAClaim(t *testing.T) {
 	}
 }
 
-func TestFinalize(t *testing.T) {
+func TestFinalizeWaitsForOldLocks(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("settings", "finalize").is(exitOK, "lock timeout: 1m0s (the default", "")
@@ -179,7 +179,7 @@ func TestFinalizeWaitsForALockOlderThanTheNewTime(t *testing.T) {
 	c.run("settings", "show").is(exitOK, "lock timeout: 30s\n", "")
 }
 
-func TestShowAsJSON(t *testing.T) {
+func TestShowPrintsJSON(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	seed(c)
@@ -204,7 +204,7 @@ func TestShowAsJSON(t *testing.T) {
 	}
 }
 
-func TestShowADelayBeyondAllCalendars(t *testing.T) {
+func TestShowPrintsInfiniteDelay(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.exec(`INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until) VALUES ($1, 'm', 'n', '_', '1', '294276-01-01'), ($1, 'm', 'n', '_', '1', '4713-01-01 BC')`, canvasA)
@@ -214,7 +214,7 @@ func TestShowADelayBeyondAllCalendars(t *testing.T) {
 	c.run("stats").is(exitOK, "2 ", "")
 }
 
-func TestStats(t *testing.T) {
+func TestStatsCountEventsByHandler(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("stats").is(exitOK, "no events, no rules, nothing failed\n", "")
@@ -233,7 +233,7 @@ func TestStats(t *testing.T) {
 	c.run("stats", "--json", "--name", "blocked").is(exitOK, `"rules":["pause","block"]`, "")
 }
 
-func TestLog(t *testing.T) {
+func TestLogListsEndedEvents(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("log", "list").is(exitOK, "no entries in event_log\n", "")

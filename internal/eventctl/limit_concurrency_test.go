@@ -6,7 +6,7 @@ import (
 	"eventsv2/internal/view"
 )
 
-func TestLimitConcurrency(t *testing.T) {
+func TestConcurrencyLimitsAreSetListedAndRemoved(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("limit", "concurrency", "list", "--canvas", canvasA).is(exitOK, "no concurrency limits\n", "")
@@ -43,9 +43,9 @@ func TestLimitConcurrency(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsInAnOrderingGroup: show says behind which event one waits, list shows the state,
+// TestWaitingEventOfAGroupIsShown: show says behind which event one waits, list shows the state,
 // and stuck leaves it out.
-func TestWhatWaitsInAnOrderingGroup(t *testing.T) {
+func TestWaitingEventOfAGroupIsShown(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	for range 2 {

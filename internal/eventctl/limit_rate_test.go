@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestLimitRate(t *testing.T) {
+func TestRateLimitsAreSetListedAndRemoved(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	server := c.publishing()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestPrune(t *testing.T) {
+func TestPruneDeletesByStatusAndAge(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("log", "prune", "--status", "failed", "--older-than", "0s", "--yes").is(exitOK, "deleted 0 failed events from event_log\n", "")
@@ -30,7 +30,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-func TestPruneHeedsAnInterrupt(t *testing.T) {
+func TestInterruptedPruneReportsItsProgress(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	seed(c)

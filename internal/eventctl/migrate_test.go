@@ -8,7 +8,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-func TestMigrate(t *testing.T) {
+func TestMigrateUpAndDown(t *testing.T) {
 	t.Parallel()
 	c := &cli{t: t, ctx: testenv.Context(t), env: map[string]string{"DATABASE_URL": testenv.EmptyDatabaseURL(t)}}
 	c.run("migrate", "status").is(exitOK, "00001_events_v2.sql ", "")
@@ -45,7 +45,7 @@ func TestMigrateSQLNeedsNothing(t *testing.T) {
 	c.run("migrate", "up").is(exitBadInput, "", "DATABASE_URL is not set")
 }
 
-func TestAMigrationThatFailsIsReported(t *testing.T) {
+func TestFailedMigrationIsReported(t *testing.T) {
 	t.Parallel()
 	c := &cli{t: t, ctx: testenv.Context(t), env: map[string]string{"DATABASE_URL": testenv.DatabaseURL(t)}}
 	c.run("migrate", "down", "--yes", "--steps", "99").is(exitOK, "", "")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestCancel(t *testing.T) {
+func TestCancelEndsWaitingEvents(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	server := c.publishing()
@@ -32,7 +32,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-func TestDelete(t *testing.T) {
+func TestDeleteRefusesRunningEvents(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	seed(c)
@@ -48,7 +48,7 @@ func TestDelete(t *testing.T) {
 	c.run("delete", "--no-notify", "1").is(exitNotFound, "", "is neither in the queue nor in event_log")
 }
 
-func TestCancelByAFilter(t *testing.T) {
+func TestCancelTakesAFilter(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.publishing()
@@ -89,8 +89,8 @@ func TestCancelByAFilter(t *testing.T) {
 	}
 }
 
-// TestAChangeIsResumed by the command that began it, with nothing beside its operation, from where it was stopped.
-func TestAChangeIsResumed(t *testing.T) {
+// TestChangeIsResumed by the command that began it, with nothing beside its operation, from where it was stopped.
+func TestChangeIsResumed(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.publishing()
@@ -113,8 +113,8 @@ func TestAChangeIsResumed(t *testing.T) {
 	}
 }
 
-// TestACancelIsExplained where it is shown.
-func TestACancelIsExplained(t *testing.T) {
+// TestCancelledEventIsExplained where it is shown.
+func TestCancelledEventIsExplained(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	seed(c)
@@ -134,8 +134,8 @@ func TestACancelIsExplained(t *testing.T) {
 	c.run("stats", "--since", "5m", "--json").is(exitOK, `"cancelled":2`, "")
 }
 
-// TestChangesByAFilter edits and requeues what a filter selects.
-func TestChangesByAFilter(t *testing.T) {
+// TestChangesTakeAFilter edits and requeues what a filter selects.
+func TestChangesTakeAFilter(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.publishing()
@@ -155,8 +155,8 @@ func TestChangesByAFilter(t *testing.T) {
 	}
 }
 
-// TestARefusedRowIsNamed, and the others are changed.
-func TestARefusedRowIsNamed(t *testing.T) {
+// TestRefusedRowIsNamed, and the others are changed.
+func TestRefusedRowIsNamed(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.publishing()

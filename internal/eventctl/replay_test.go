@@ -12,7 +12,7 @@ func retain(c *cli, n int) {
 		SELECT nextval('events_id_seq'), $1, 'WORKER', 'greet', '_', n::text, 'COMPLETED', 0, 1, now() FROM generate_series(1, $2::int) AS n`, canvasA, n)
 }
 
-func TestReplay(t *testing.T) {
+func TestReplayEmitsRetainedEvents(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	server := c.publishing()

@@ -15,7 +15,7 @@ func (c *cli) requeued(id int) string {
 		FROM events_v2 WHERE id = $1`, id)
 }
 
-func TestRequeue(t *testing.T) {
+func TestRequeueReleasesAnEvent(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	server := c.publishing()
@@ -40,7 +40,7 @@ func TestRequeue(t *testing.T) {
 	}
 }
 
-func TestRequeueRefuses(t *testing.T) {
+func TestRequeueRefusesUnsuitableEvents(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	server := c.publishing()
@@ -64,7 +64,7 @@ func TestRequeueRefuses(t *testing.T) {
 	}
 }
 
-func TestRequeueAsJSON(t *testing.T) {
+func TestRequeuePrintsJSON(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	seed(c)
@@ -80,7 +80,7 @@ func TestRequeueAsJSON(t *testing.T) {
 	c.run("requeue", "--json", "--no-notify", "1").is(exitOK, `{"changed":1,"refused":[]}`, "")
 }
 
-func TestRequeueWhilePubSubFails(t *testing.T) {
+func TestRequeueDuringAnOutageLeavesItPending(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.publishing(pstest.WithErrorInjection("Publish", 13, "out of order"))
@@ -91,7 +91,7 @@ func TestRequeueWhilePubSubFails(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedRequeueRequeuesWholeBatches(t *testing.T) {
+func TestInterruptedRequeueRequeuesWholeBatches(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	ctx, cancel := context.WithCancel(c.ctx)

@@ -8,7 +8,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/pstest"
 )
 
-func TestRetry(t *testing.T) {
+func TestRetryMovesAFailedEventBack(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	server := c.publishing()
@@ -35,7 +35,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-func TestRetryAsJSON(t *testing.T) {
+func TestRetryPrintsJSON(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	seed(c)
@@ -49,7 +49,7 @@ func TestRetryAsJSON(t *testing.T) {
 	}
 }
 
-func TestRetryWhilePubSubFails(t *testing.T) {
+func TestRetryDuringAnOutageLeavesItPending(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.publishing(pstest.WithErrorInjection("Publish", 13, "out of order"))
@@ -60,7 +60,7 @@ func TestRetryWhilePubSubFails(t *testing.T) {
 	}
 }
 
-func TestRetryAll(t *testing.T) {
+func TestRetryMovesAllOfAHandler(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	server := c.publishing()
@@ -82,7 +82,7 @@ func TestRetryAll(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedRetryMovesWholeBatches(t *testing.T) {
+func TestInterruptedRetryMovesWholeBatches(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	ctx, cancel := context.WithCancel(c.ctx)
@@ -96,7 +96,7 @@ func TestAnInterruptedRetryMovesWholeBatches(t *testing.T) {
 	}
 }
 
-func TestRetryByAFilter(t *testing.T) {
+func TestRetryTakesAFilter(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.publishing()

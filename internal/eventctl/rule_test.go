@@ -8,7 +8,7 @@ import (
 	"eventsv2/internal/view"
 )
 
-func TestPauseAndUnpause(t *testing.T) {
+func TestPauseAndUnpauseChangeTheState(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	server := c.publishing()
@@ -33,7 +33,7 @@ func TestPauseAndUnpause(t *testing.T) {
 	}
 }
 
-func TestUnpauseWithoutPubSub(t *testing.T) {
+func TestUnpauseWithoutPubSubLeavesEventsPending(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("emit", "--no-notify", "--file", c.file(lines(1100))).is(exitOK, "1100", "")
@@ -47,7 +47,7 @@ func TestUnpauseWithoutPubSub(t *testing.T) {
 	}
 }
 
-func TestRulesAsJSON(t *testing.T) {
+func TestRulesPrintJSON(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.publishing()
@@ -73,7 +73,7 @@ func TestRulesAsJSON(t *testing.T) {
 	}
 }
 
-func TestARuleForAnUnknownHandlerIsDoneWithAWarning(t *testing.T) {
+func TestRuleForAnUnknownHandlerWarns(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run(scopeArgs("pause", canvasA, "WORKER", "gr\u202eet")...).is(exitOK, `paused WORKER/gr\u202eet`,
@@ -87,7 +87,7 @@ func TestARuleForAnUnknownHandlerIsDoneWithAWarning(t *testing.T) {
 	}
 }
 
-func TestListRules(t *testing.T) {
+func TestRuleListPrintsRules(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("rule", "list").is(exitOK, "no rules\n", "")
@@ -106,7 +106,7 @@ func TestListRules(t *testing.T) {
 	}
 }
 
-func TestARuleHasAReasonAnActorAndAnEnd(t *testing.T) {
+func TestRuleHasReasonActorAndEnd(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run(emitArgs("1", "--no-notify")...).is(exitOK, "", "")
@@ -131,7 +131,7 @@ func TestARuleHasAReasonAnActorAndAnEnd(t *testing.T) {
 	}
 }
 
-func TestRulesOfAModifierAndOfAPrefix(t *testing.T) {
+func TestRulesTakeAModifierOrAPrefix(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.publishing()
@@ -168,7 +168,7 @@ func TestRulesOfAModifierAndOfAPrefix(t *testing.T) {
 }
 
 // One second's worth runs at once: no more than two of three events with one in a second.
-func TestUnpauseAtARate(t *testing.T) {
+func TestUnpauseTakesARate(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.publishing()

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestServe serves the API and the dashboard: to the machine itself without any access, and to holders of a token with one; and
+// TestServeAdmitsByConfiguredAccess serves the API and the dashboard: to the machine itself without any access, and to holders of a token with one; and
 // refuses an address that others can reach while nobody has one.
-func TestServe(t *testing.T) {
+func TestServeAdmitsByConfiguredAccess(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.env["NOTIFIER"] = "postgres"
@@ -82,8 +82,8 @@ func TestServe(t *testing.T) {
 	(<-ended).is(exitOK, "", `eventctl: warning: refused requests: 401 to 127.0.0.1, at first for "GET /v1/rules"`)
 }
 
-// TestServeBelowAPath: all that the dashboard leads to is below DASHBOARD_PREFIX, whether a proxy has passed that on or taken it away.
-func TestServeBelowAPath(t *testing.T) {
+// TestServeWorksBelowAPath: all that the dashboard leads to is below DASHBOARD_PREFIX, whether a proxy has passed that on or taken it away.
+func TestServeWorksBelowAPath(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.env["NOTIFIER"], c.env["DASHBOARD"] = "postgres", "true"

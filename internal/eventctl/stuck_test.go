@@ -8,7 +8,7 @@ import (
 	"eventsv2/internal/view"
 )
 
-func TestStuck(t *testing.T) {
+func TestStuckListsSuspectedEvents(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("stuck").is(exitOK, "no stuck events\n", "")
@@ -33,7 +33,7 @@ func TestStuck(t *testing.T) {
 	c.run("stuck", "--limit", "2").is(exitOK, "there may be more: add --after 4\n", "")
 }
 
-func TestStuckAsJSON(t *testing.T) {
+func TestStuckPrintsJSON(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	seed(c)
@@ -48,8 +48,8 @@ func TestStuckAsJSON(t *testing.T) {
 	}
 }
 
-// TestWhatIsStuckCanBeRequeued follows the way that an operator goes.
-func TestWhatIsStuckCanBeRequeued(t *testing.T) {
+// TestStuckEventCanBeRequeued follows the way that an operator goes.
+func TestStuckEventCanBeRequeued(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.publishing()

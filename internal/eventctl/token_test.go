@@ -9,8 +9,8 @@ import (
 	"eventsv2/eventqueue/audit"
 )
 
-// TestTokens creates, lists and revokes tokens, and audits who did.
-func TestTokens(t *testing.T) {
+// TestTokensAreCreatedListedAndRevoked creates, lists and revokes tokens, and audits who did.
+func TestTokensAreCreatedListedAndRevoked(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("token", "list").is(exitOK, "no tokens\n", "")
@@ -48,8 +48,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestATokenThatExists is not created again while it is valid: a script that is run again ends well.
-func TestATokenThatExists(t *testing.T) {
+// TestExistingTokenIsNotReplaced is not created again while it is valid: a script that is run again ends well.
+func TestExistingTokenIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	once := []string{"token", "create", "--name", "local", "--verbs", "all", "--unless-exists"}
@@ -78,8 +78,8 @@ func TestATokenThatExists(t *testing.T) {
 	}
 }
 
-// TestTokenListHasNoControls, whatever SQL has written.
-func TestTokenListHasNoControls(t *testing.T) {
+// TestTokenListHasNoControlCharacters, whatever SQL has written.
+func TestTokenListHasNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.exec(`INSERT INTO access_tokens (id, name, hash, verbs, created_by) VALUES (gen_random_uuid(), E'n\x1b[2J\u009b', '\x01', ARRAY[E'read\x1b[2J\u009b31m'], E'me\x1b[2J')`)

@@ -23,8 +23,8 @@ func (c *cli) counted() {
 			('00000000-0000-0000-0000-000000000000', 'WORKER', 'greet', 7, 7, 0, 0, '{7}', '{7}', NULL, NULL)) AS m`, canvasA)
 }
 
-// TestCountsOfMinutes: the busiest handlers come first in top, and all are in stats --since.
-func TestCountsOfMinutes(t *testing.T) {
+// TestStatsPrintCountsOfMinutes: the busiest handlers come first in top, and all are in stats --since.
+func TestStatsPrintCountsOfMinutes(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("top").is(exitOK, "no counts in this time\n", "")
@@ -48,9 +48,9 @@ func TestCountsOfMinutes(t *testing.T) {
 	c.run("top", "--every", "1ms").is(exitBadInput, "", "--every must be at least 1s")
 }
 
-// TestTopOnATerminal: it is drawn anew, within the size of the terminal, until it is interrupted, and
+// TestTopRedrawsATerminal: it is drawn anew, within the size of the terminal, until it is interrupted, and
 // then ends without an error.
-func TestTopOnATerminal(t *testing.T) {
+func TestTopRedrawsATerminal(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.counted()

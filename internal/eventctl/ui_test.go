@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestUI opens the dashboard as a browser does, and as a page of the web would whose name leads to this machine.
-func TestUI(t *testing.T) {
+// TestUIOpensTheDashboardForThisMachineOnly opens the dashboard as a browser does, and as a page of the web would whose name leads to this machine.
+func TestUIOpensTheDashboardForThisMachineOnly(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("ui", "--listen", "0.0.0.0:0").is(exitBadInput, "", "is not a loopback address with a port")

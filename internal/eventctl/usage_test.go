@@ -37,7 +37,7 @@ func silentConnection(t *testing.T, c *cli) *connection {
 	return &connection{store: store, queue: queue, silent: true}
 }
 
-func TestUsageIsStatus2(t *testing.T) {
+func TestUsageErrorExitsWithStatus2(t *testing.T) {
 	t.Parallel()
 	c := &cli{t: t, ctx: testenv.Context(t)} // with nothing at all
 	for _, test := range []struct {
@@ -131,7 +131,7 @@ func TestUsageIsStatus2(t *testing.T) {
 	}
 }
 
-func TestConfigurationAndDatabaseErrors(t *testing.T) {
+func TestConfigurationAndDatabaseErrorsAreTold(t *testing.T) {
 	t.Parallel()
 	c := &cli{t: t, ctx: testenv.Context(t), env: map[string]string{"LOCK_TIMEOUT": "soon"}}
 	c.run("stats", "--database-url", "postgres://127.0.0.1:1/none").is(exitBadInput, "", "LOCK_TIMEOUT")
@@ -181,8 +181,8 @@ func commandPaths() []string {
 	return paths
 }
 
-// TestHelp holds the help of every command to a file, so that the whole of it can be read.
-func TestHelp(t *testing.T) {
+// TestHelpMatchesItsGoldenFile holds the help of every command to a file, so that the whole of it can be read.
+func TestHelpMatchesItsGoldenFile(t *testing.T) {
 	t.Parallel()
 	c := &cli{t: t, ctx: testenv.Context(t)}
 	var all strings.Builder
@@ -220,7 +220,7 @@ func TestEveryExampleOfTheHelpRuns(t *testing.T) {
 			if !indented || !strings.HasPrefix("eventctl "+words, path) {
 				t.Errorf("an example of %s is %q", path, example)
 			}
-			if path == "eventctl serve" || path == "eventctl ui" { // which run until they are stopped: TestServe, TestUI
+			if path == "eventctl serve" || path == "eventctl ui" { // which run until they are stopped: TestServeAdmitsByConfiguredAccess, TestUIOpensTheDashboardForThisMachineOnly
 				continue
 			}
 			if r := c.run(shellWords(words)...); r.status != exitOK && r.status != exitNotFound {
@@ -238,7 +238,7 @@ func shellWords(line string) (words []string) {
 	return words
 }
 
-func TestVersionAndCompletion(t *testing.T) {
+func TestVersionAndCompletionArePrinted(t *testing.T) {
 	t.Parallel()
 	c := &cli{t: t, ctx: testenv.Context(t)}
 	c.run("--version").is(exitOK, "eventctl "+buildinfo.Version()+"\n", "")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestListWebhooks(t *testing.T) {
+func TestWebhookListPrintsSources(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("webhook", "list").is(exitOK, "no sources of webhooks\n", "")

@@ -8,10 +8,10 @@ import (
 	"eventsv2/internal/workerhandlers"
 )
 
-// TestWorkers lists a worker that has stopped and one that is dead, and shows the one that holds an
+// TestWorkersListLiveStoppedAndDeadOnes lists a worker that has stopped and one that is dead, and shows the one that holds an
 // event, and the one whose attempt failed. One that is live is shown by the deployed programs, in
 // test/e2e.
-func TestWorkers(t *testing.T) {
+func TestWorkersListLiveStoppedAndDeadOnes(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)
 	c.run("worker", "list").is(exitOK, "no workers\n", "")

@@ -7,7 +7,7 @@ import (
 	"eventsv2/internal/humantime"
 )
 
-func TestAgeAndWhen(t *testing.T) {
+func TestAgeAndWhenAreReadable(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
 		-time.Hour: "0s", 0: "0s", 12*time.Second + 999*time.Millisecond: "12s", 192 * time.Second: "3m12s",
@@ -26,8 +26,8 @@ func TestAgeAndWhen(t *testing.T) {
 	}
 }
 
-// TestSpan writes three digits of a second, and an age from a minute on.
-func TestSpan(t *testing.T) {
+// TestSpanHasThreeDigits writes three digits of a second, and an age from a minute on.
+func TestSpanHasThreeDigits(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
 		0: "0s", 1234 * time.Microsecond: "1.23ms", 12345 * time.Microsecond: "12.3ms", 874321 * time.Microsecond: "874ms", 12345 * time.Millisecond: "12.3s", 90 * time.Second: "1m30s",

@@ -41,8 +41,8 @@ func TestOldestReadingMakesRoom(t *testing.T) {
 	}
 }
 
-// TestNobodyIsCutOffInVain: where bodies that have been read take too much room, those that are being read are not cut off.
-func TestNobodyIsCutOffInVain(t *testing.T) {
+// TestNoReaderIsCutOffInVain: where bodies that have been read take too much room, those that are being read are not cut off.
+func TestNoReaderIsCutOffInVain(t *testing.T) {
 	t.Parallel()
 	in := intake.New(30)
 	in.Reserve("", 25, nil).StopReading()
@@ -55,8 +55,8 @@ func TestNobodyIsCutOffInVain(t *testing.T) {
 	}
 }
 
-// TestWhoTakesMostMakesRoom: a sender's own bodies make room for more of them, and not those of somebody who takes less.
-func TestWhoTakesMostMakesRoom(t *testing.T) {
+// TestLargestSenderMakesRoom: a sender's own bodies make room for more of them, and not those of somebody who takes less.
+func TestLargestSenderMakesRoom(t *testing.T) {
 	t.Parallel()
 	in := intake.New(30)
 	var cut []string

@@ -13,8 +13,8 @@ import (
 	"eventsv2/internal/intake"
 )
 
-// TestARequestIsDescribedWithoutItsQuery, and with no more of the sender's texts than fits a line.
-func TestARequestIsDescribedWithoutItsQuery(t *testing.T) {
+// TestRequestIsDescribedWithoutItsQuery, and with no more of the sender's texts than fits a line.
+func TestRequestIsDescribedWithoutItsQuery(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/webhooks/c/github?token=secret", http.NoBody)
 	r.RemoteAddr = "192.0.2.7:4711"

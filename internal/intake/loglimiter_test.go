@@ -8,8 +8,8 @@ import (
 	"eventsv2/internal/intake"
 )
 
-// TestLinesAreBoundedByTheirKind, those that were left out are counted once, and afterwards lines are written again.
-func TestLinesAreBoundedByTheirKind(t *testing.T) {
+// TestLogLinesAreBoundedPerKind, those that were left out are counted once, and afterwards lines are written again.
+func TestLogLinesAreBoundedPerKind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var lines intake.LogLimiter

@@ -42,9 +42,9 @@ func (s *store) MarkPendingOrHeld(_ context.Context, ids []int) (held []int, err
 	return held, nil
 }
 
-// TestWhatAnUnansweredStatementStillHoldsIsMarkedLater (I19): its commit may come after its client has given up; and what
+// TestRowsHeldByAnUnansweredStatementAreMarkedLater (I19): its commit may come after its client has given up; and what
 // somebody holds for ever is left to the relay in the end.
-func TestWhatAnUnansweredStatementStillHoldsIsMarkedLater(t *testing.T) {
+func TestRowsHeldByAnUnansweredStatementAreMarkedLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{heldUntil: map[int]time.Time{2: time.Now().Add(3 * time.Second), 3: time.Now().Add(time.Hour)}}
@@ -89,8 +89,8 @@ func (h *hung) MarkPending(ctx context.Context, _ []int) error {
 	return ctx.Err()
 }
 
-// TestNothingGoesOnBehindClose: when its context has ended, no mark is under way, and none follows.
-func TestNothingGoesOnBehindClose(t *testing.T) {
+// TestCloseWaitsForItsGoroutines: when its context has ended, no mark is under way, and none follows.
+func TestCloseWaitsForItsGoroutines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &hung{}

@@ -3,7 +3,7 @@
 // Whether an event may run is decided by these conditions, and every statement that
 // asks puts its own together from them: no rule holds its handler back, it is due,
 // nobody has its lock, and it does not wait for others of its ordering group. The claim
-// decides; what the others find is tried by a claim. TestStatementsAgreeOnWhatMayRun
+// decides; what the others find is tried by a claim. TestStatementsAgreeOnRunnableEvents
 // compares them all.
 //
 // What a statement has in its columns, and where it has the clock from, differs, and so

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 )
 
-func TestPrintable(t *testing.T) {
+func TestPrintableQuotesControlCharacters(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"plain ünïcode 日本": "plain ünïcode 日本", "": "", `back\slash`: `back\slash`,
@@ -50,7 +50,7 @@ func FuzzPrintableJSON(f *testing.F) {
 	})
 }
 
-func TestMessages(t *testing.T) {
+func TestMessagesGoToStandardError(t *testing.T) {
 	t.Parallel()
 	var stderr strings.Builder
 	p := New("tool", io.Discard, &stderr)
@@ -69,7 +69,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-func TestResult(t *testing.T) {
+func TestResultIsPrintedAsTextOrJSON(t *testing.T) {
 	t.Parallel()
 	var stdout strings.Builder
 	p := New("tool", &stdout, io.Discard)
@@ -91,7 +91,7 @@ func TestResult(t *testing.T) {
 	}
 }
 
-func TestProgressIsForTerminals(t *testing.T) {
+func TestProgressIsPrintedToTerminalsOnly(t *testing.T) {
 	t.Parallel()
 	var stderr bytes.Buffer
 	p := New("tool", io.Discard, &stderr)
@@ -112,7 +112,7 @@ func TestProgressIsForTerminals(t *testing.T) {
 	}
 }
 
-func TestBrief(t *testing.T) {
+func TestBriefCutsLongTexts(t *testing.T) {
 	t.Parallel()
 	if got := Brief(strings.Repeat("ü", 60)); got != strings.Repeat("ü", 40)+"…" {
 		t.Errorf("Brief cut to %q", got)

@@ -16,8 +16,8 @@ import (
 	"eventsv2/internal/refusal"
 )
 
-// TestHalveGoesAroundEveryRefusedItem: whichever they are, all others are written, once each.
-func TestHalveGoesAroundEveryRefusedItem(t *testing.T) {
+// TestHalveLeavesOutEveryRefusedItem: whichever they are, all others are written, once each.
+func TestHalveLeavesOutEveryRefusedItem(t *testing.T) {
 	t.Parallel()
 	for range 1000 {
 		items := make([]int, rand.IntN(30))
@@ -82,8 +82,8 @@ func TestHalveEndsAtAnyOtherFailure(t *testing.T) {
 	}
 }
 
-// TestARefusedRowIsTriedAloneInGrowingIntervals, and is a row like any other once it was written.
-func TestARefusedRowIsTriedAloneInGrowingIntervals(t *testing.T) {
+// TestRefusedRowIsRetriedAloneAtGrowingIntervals, and is a row like any other once it was written.
+func TestRefusedRowIsRetriedAloneAtGrowingIntervals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var rows refusal.Rows[int]
@@ -140,8 +140,8 @@ func TestReportLogsEachRowAndTheRest(t *testing.T) {
 	}
 }
 
-// TestUnanswered: a refused row is no statement without its answer, and what an Error has left undone may be one.
-func TestUnanswered(t *testing.T) {
+// TestRefusedRowIsNotUnanswered: a refused row is no statement without its answer, and what an Error has left undone may be one.
+func TestRefusedRowIsNotUnanswered(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("cut off")
 	for name, c := range map[string]struct{ err, want error }{

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestALoopThatDoesNotComeRoundIsNamed, once it is certain.
-func TestALoopThatDoesNotComeRoundIsNamed(t *testing.T) {
+// TestStalledLoopIsNamed, once it is certain.
+func TestStalledLoopIsNamed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var w Watch
@@ -39,8 +39,8 @@ func TestALoopThatDoesNotComeRoundIsNamed(t *testing.T) {
 	})
 }
 
-// TestAProgramThatThawsIsGivenTime: while it was frozen, nothing in it went round.
-func TestAProgramThatThawsIsGivenTime(t *testing.T) {
+// TestThawedProgramIsGivenTime: while it was frozen, nothing in it went round.
+func TestThawedProgramIsGivenTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var w Watch
@@ -55,8 +55,8 @@ func TestAProgramThatThawsIsGivenTime(t *testing.T) {
 	})
 }
 
-// TestNobodyWatches: a loop without a watch goes round as well.
-func TestNobodyWatches(t *testing.T) {
+// TestLoopRunsWithoutAWatch: a loop without a watch goes round as well.
+func TestLoopRunsWithoutAWatch(t *testing.T) {
 	t.Parallel()
 	var loop *Loop
 	loop.Within(time.Second)

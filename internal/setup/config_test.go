@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func TestTheConfigurationPageIsTheConfiguration(t *testing.T) {
+func TestConfigurationPageMatchesTheConfiguration(t *testing.T) {
 	t.Parallel()
 	const page, begin, end = "../../docs/configuration.md", "<!-- table -->\n", "<!-- end -->\n"
 	text, err := os.ReadFile(page)
@@ -42,7 +42,7 @@ func TestTheConfigurationPageIsTheConfiguration(t *testing.T) {
 	}
 }
 
-func TestLoad(t *testing.T) {
+func TestLoadAppliesDefaults(t *testing.T) {
 	t.Parallel()
 	config, err := setup.Load(map[string]string{"DATABASE_URL": "x", "PUBSUB_EMULATOR_HOST": "h:1"})
 	if err != nil {
@@ -63,8 +63,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestPortTakesAnAddress as well as a number, and says what is wrong with anything else.
-func TestPortTakesAnAddress(t *testing.T) {
+// TestPortMayBeAnAddress as well as a number, and says what is wrong with anything else.
+func TestPortMayBeAnAddress(t *testing.T) {
 	t.Parallel()
 	for port, want := range map[string]string{"8080": ":8080", "0": ":0", "127.0.0.1:8080": "127.0.0.1:8080", "[::1]:80": "[::1]:80", ":9": ":9", "localhost:0": "localhost:0",
 		"70000": "", "-1": "", "http": "", "127.0.0.1": "", "127.0.0.1:": "", "127.0.0.1:http": "", "::1": "", "tcp://10.0.0.1:80": ""} {
@@ -75,8 +75,8 @@ func TestPortTakesAnAddress(t *testing.T) {
 	}
 }
 
-// TestTheLogHasNoControlCharacters that a terminal could obey, and its JSON says the same with their escapes.
-func TestTheLogHasNoControlCharacters(t *testing.T) {
+// TestLogHasNoControlCharacters that a terminal could obey, and its JSON says the same with their escapes.
+func TestLogHasNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	const hostile = "a\x1b[2J\u009b31m\u0085\x7f é £ \u202e"
 	for _, style := range []string{"json", "console"} {
@@ -96,7 +96,7 @@ func TestTheLogHasNoControlCharacters(t *testing.T) {
 	}
 }
 
-func TestTheLogIsGoogles(t *testing.T) {
+func TestLogHasGooglesFormat(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	log, err := setup.NewLogger(setup.LogConfig{Style: "json", Level: "debug"}, &out)

@@ -13,8 +13,8 @@ import (
 	"eventsv2/internal/setup"
 )
 
-// TestGoogleFindsTheTraceAndTheEventOfALine, wherever its fields come from.
-func TestGoogleFindsTheTraceAndTheEventOfALine(t *testing.T) {
+// TestLogLineLinksTraceAndEvent, wherever its fields come from.
+func TestLogLineLinksTraceAndEvent(t *testing.T) {
 	t.Parallel()
 	const trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	event := []zap.Field{zap.String(logkey.Event, "7"), zap.String(logkey.Handler, "WORKER/mail/_")}

@@ -12,8 +12,8 @@ import (
 	"eventsv2/internal/setup"
 )
 
-// TestHealthAsksTheProgramOfThisMachine, and its status is what the health check of a container goes by.
-func TestHealthAsksTheProgramOfThisMachine(t *testing.T) {
+// TestHealthCommandAsksTheLocalProgram, and its status is what the health check of a container goes by.
+func TestHealthCommandAsksTheLocalProgram(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {
@@ -49,8 +49,8 @@ func TestHealthAsksTheProgramOfThisMachine(t *testing.T) {
 	}
 }
 
-// TestHealthOfNobody is that of a container whose program does not listen.
-func TestHealthOfNobody(t *testing.T) {
+// TestHealthCommandFailsWithoutAProgram is that of a container whose program does not listen.
+func TestHealthCommandFailsWithoutAProgram(t *testing.T) {
 	t.Parallel()
 	root := &cobra.Command{Use: "tool"}
 	root.AddCommand(setup.HealthCommand(map[string]string{"PORT": "1"}))

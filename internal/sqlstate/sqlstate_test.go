@@ -19,7 +19,7 @@ type unsent struct{}
 func (unsent) Error() string     { return "the connection is closed" }
 func (unsent) SafeToRetry() bool { return true }
 
-func TestMayHaveCommitted(t *testing.T) {
+func TestMayHaveCommittedKnowsLostAnswers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		err  error
@@ -46,8 +46,8 @@ func TestMayHaveCommitted(t *testing.T) {
 	}
 }
 
-// TestUnusableText is what Postgres says of NUL, and of bytes that are not UTF-8; no other error is.
-func TestUnusableText(t *testing.T) {
+// TestUnusableTextIsRecognized is what Postgres says of NUL, and of bytes that are not UTF-8; no other error is.
+func TestUnusableTextIsRecognized(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]bool{"22021": true, "22P05": true, "22P02": false, "57014": false} {
 		if got := sqlstate.UnusableText(fmt.Errorf("emit: %w", &pgconn.PgError{Code: code})); got != want {
@@ -59,8 +59,8 @@ func TestUnusableText(t *testing.T) {
 	}
 }
 
-// TestClasses says of each class of SQLSTATE whether its errors are refusals, concern a row, and may follow a commit.
-func TestClasses(t *testing.T) {
+// TestClassesAreConsistent says of each class of SQLSTATE whether its errors are refusals, concern a row, and may follow a commit.
+func TestClassesAreConsistent(t *testing.T) {
 	t.Parallel()
 	type meaning struct{ refused, row, committed bool }
 	temporary, refusal, data := meaning{row: true}, meaning{refused: true}, meaning{refused: true, row: true}

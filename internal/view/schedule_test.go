@@ -6,7 +6,7 @@ import (
 	"eventsv2/internal/view"
 )
 
-func TestScheduleInWords(t *testing.T) {
+func TestScheduleIsDescribedInWords(t *testing.T) {
 	t.Parallel()
 	for schedule, want := range map[string]string{
 		"every fortnight":     "every fortnight",

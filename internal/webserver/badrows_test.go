@@ -257,8 +257,8 @@ func enter(t *testing.T, handler http.Handler, tokens *access.Tokens) *visitor {
 	return v
 }
 
-// TestBadRowsTakeAwayNoPage (I15): whatever single rows the roles of a database can write, each page and each answer of the API is there.
-func TestBadRowsTakeAwayNoPage(t *testing.T) {
+// TestBadRowsFailNoPage (I15): whatever single rows the roles of a database can write, each page and each answer of the API is there.
+func TestBadRowsFailNoPage(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	pool, err := pgstore.NewPool(testenv.DatabaseURL(t), "test", 4)

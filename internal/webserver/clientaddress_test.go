@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestTheClientsAddressIsThatOfTheLastProxy that is not trusted: nobody can give themselves another one.
-func TestTheClientsAddressIsThatOfTheLastProxy(t *testing.T) {
+// TestClientAddressComesFromTheLastProxy that is not trusted: nobody can give themselves another one.
+func TestClientAddressComesFromTheLastProxy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		trusted, peer string

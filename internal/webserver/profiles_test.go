@@ -13,8 +13,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestProfilesAreForThisMachine: whoever reaches them is let in.
-func TestProfilesAreForThisMachine(t *testing.T) {
+// TestProfilesAreServedToThisMachineOnly: whoever reaches them is let in.
+func TestProfilesAreServedToThisMachineOnly(t *testing.T) {
 	t.Parallel()
 	for address, served := range map[string]bool{"": true, "127.0.0.1:0": true, "localhost:0": true,
 		":0": false, "0.0.0.0:0": false, "10.0.0.7:6060": false, "[::]:0": false} {
@@ -25,8 +25,8 @@ func TestProfilesAreForThisMachine(t *testing.T) {
 	}
 }
 
-// TestAProgramRunsWithoutItsProfiles: that another program has the address is a warning.
-func TestAProgramRunsWithoutItsProfiles(t *testing.T) {
+// TestProgramRunsWithoutProfiles: that another program has the address is a warning.
+func TestProgramRunsWithoutProfiles(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

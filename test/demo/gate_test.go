@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestGate(t *testing.T) {
+func TestClosedGateHoldsEvents(t *testing.T) {
 	t.Parallel()
 	g := newGate()
 	if held, doFirst := g.enter("a", 1); held != nil || doFirst {

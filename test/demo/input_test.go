@@ -11,7 +11,7 @@ import (
 	"eventsv2/test/command"
 )
 
-func TestSample(t *testing.T) {
+func TestSampleInputIsValid(t *testing.T) {
 	t.Parallel()
 	in, err := loadInput("")
 	if err != nil {
@@ -76,7 +76,7 @@ func refuses(t *testing.T, args []string, want string) {
 	}
 }
 
-func TestSmallInputs(t *testing.T) {
+func TestSingleEventIsNotSplit(t *testing.T) {
 	t.Parallel()
 	in := &input{events: make([]eventqueue.NewEvent, 1)}
 	if first, rest := in.split(); len(first) != 1 || len(rest) != 0 {

@@ -19,7 +19,7 @@ import (
 // e2eLimit is generous: it covers compiling both programs on a busy machine.
 const e2eLimit = 6 * time.Minute
 
-func TestDemo(t *testing.T) {
+func TestDemoPrintsItsCounts(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), e2eLimit)
 	defer cancel()
@@ -41,7 +41,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-func TestStoppedDemo(t *testing.T) {
+func TestInterruptedDemoStops(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -80,7 +80,7 @@ func smallInput(t *testing.T, events int) string {
 }
 
 // The dashboard of the demo can be opened until a signal comes, which is no failure after the verdict.
-func TestDemoWithDashboard(t *testing.T) {
+func TestDemoServesTheDashboard(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), e2eLimit)
 	defer cancel()

@@ -7,8 +7,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestAnEventThatIsRefusedTwiceCountsOnce: its worker was killed in between.
-func TestAnEventThatIsRefusedTwiceCountsOnce(t *testing.T) {
+// TestEventRefusedTwiceCountsOnce: its worker was killed in between.
+func TestEventRefusedTwiceCountsOnce(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	target, err := startTarget(ctx, true)

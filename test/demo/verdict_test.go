@@ -7,7 +7,7 @@ import (
 	"eventsv2/eventqueue"
 )
 
-func TestJudge(t *testing.T) {
+func TestEachEndGetsItsVerdict(t *testing.T) {
 	t.Parallel()
 	one, other := digest{1}, digest{2}
 	seen := sighting{runs: 1, done: 1, digest: one}

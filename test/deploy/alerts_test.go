@@ -61,8 +61,8 @@ func metrics(t *testing.T) (names []string) {
 	return names
 }
 
-// TestAlertsAskForMetricsThatExist: docs/telemetry.md lists all metrics.
-func TestAlertsAskForMetricsThatExist(t *testing.T) {
+// TestAlertsUseExistingMetrics: docs/telemetry.md lists all metrics.
+func TestAlertsUseExistingMetrics(t *testing.T) {
 	t.Parallel()
 	documented := map[string]bool{"target_info": true} // of every program that reports with OpenTelemetry
 	for _, name := range metrics(t) {

@@ -76,9 +76,9 @@ func cloudMonitoring(panels []panel) object {
 	return object{"displayName": "Events V2", "mosaicLayout": object{"columns": 48, "tiles": tiles}}
 }
 
-// TestDashboardsAreMadeOfThePanels: both files are what panels.yaml says; -update writes them. That each query
+// TestDashboardsMatchThePanels: both files are what panels.yaml says; -update writes them. That each query
 // returns data is tested on what the programs report (test/e2e).
-func TestDashboardsAreMadeOfThePanels(t *testing.T) {
+func TestDashboardsMatchThePanels(t *testing.T) {
 	t.Parallel()
 	var panels []panel
 	decoder := yaml.NewDecoder(strings.NewReader(read(t, dashboards+"panels.yaml")))
@@ -114,8 +114,8 @@ func TestDashboardsAreMadeOfThePanels(t *testing.T) {
 	}
 }
 
-// TestDashboardsAskForMetricsThatExist, and for all of them.
-func TestDashboardsAskForMetricsThatExist(t *testing.T) {
+// TestDashboardsUseExistingMetrics, and for all of them.
+func TestDashboardsUseExistingMetrics(t *testing.T) {
 	t.Parallel()
 	text := read(t, dashboards+"panels.yaml")
 	for _, name := range metrics(t) {

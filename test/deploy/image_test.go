@@ -34,8 +34,8 @@ func TestBuildsOfTheImageNameVersionAndRevision(t *testing.T) {
 	}
 }
 
-// TestComposeHasNamesOfItsOwn: a shell that is set up for another queue changes nothing.
-func TestComposeHasNamesOfItsOwn(t *testing.T) {
+// TestComposeProjectHasItsOwnNames: a shell that is set up for another queue changes nothing.
+func TestComposeProjectHasItsOwnNames(t *testing.T) {
 	t.Parallel()
 	names := regexp.MustCompile(`\$\{?([A-Z0-9_]+)`).FindAllStringSubmatch(read(t, root+"/docker-compose.yml"), -1)
 	if len(names) < 10 {

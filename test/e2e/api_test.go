@@ -102,8 +102,8 @@ func (r *rig) testAPI() {
 	}
 }
 
-// TestTheAPIIsClosedToOthers has a worker that others could reach start only when there is a token.
-func TestTheAPIIsClosedToOthers(t *testing.T) {
+// TestAPIRefusesStrangers has a worker that others could reach start only when there is a token.
+func TestAPIRefusesStrangers(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet")
 	refused := r.start("worker", map[string]string{"API_LISTEN": "0.0.0.0:0"})

@@ -10,9 +10,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestWhyAnEventRetries has an operator see each run that failed, with its worker, and who
+// TestFailedAttemptsAreShown has an operator see each run that failed, with its worker, and who
 // holds the event now.
-func TestWhyAnEventRetries(t *testing.T) {
+func TestFailedAttemptsAreShown(t *testing.T) {
 	t.Parallel()
 	onEachNotifier(t, (*rig).testWhyAnEventRetries, "greet")
 }

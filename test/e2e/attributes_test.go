@@ -12,10 +12,10 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestATraceSurvives emits in a transaction, so that the notification is the relay's, which knows
+// TestTraceSurvivesRetries emits in a transaction, so that the notification is the relay's, which knows
 // no trace; the first run fails. Both requests have the trace and the attributes of the emitter, and
 // so has the history. What the target's own program emits then is drawn as a family.
-func TestATraceSurvives(t *testing.T) {
+func TestTraceSurvivesRetries(t *testing.T) {
 	t.Parallel()
 	onEachNotifier(t, (*rig).testTrace, "greet", "bill")
 }

@@ -110,8 +110,8 @@ func (p *shownPage) writeHandlers() {
 	}
 }
 
-// TestTheQuickStartWithHTTPTargets runs what docs/quick-start.md shows.
-func TestTheQuickStartWithHTTPTargets(t *testing.T) {
+// TestQuickStartWithHTTPTargetsWorks runs what docs/quick-start.md shows.
+func TestQuickStartWithHTTPTargetsWorks(t *testing.T) {
 	t.Parallel()
 	p := newPostgresRig(t).shownPage("quick-start.md")
 	p.ownAddress()
@@ -125,8 +125,8 @@ func TestTheQuickStartWithHTTPTargets(t *testing.T) {
 	p.awaitSQL("the event has ended", `SELECT count(*) = 0 FROM events_v2`)
 }
 
-// TestTheCommandsOfTheQuestions runs the commands of docs/faq.md, in their order, on a queue in which event 17 waits.
-func TestTheCommandsOfTheQuestions(t *testing.T) {
+// TestFAQCommandsWork runs the commands of docs/faq.md, in their order, on a queue in which event 17 waits.
+func TestFAQCommandsWork(t *testing.T) {
 	t.Parallel()
 	p := newPostgresRig(t).shownPage("faq.md")
 	p.emit(event("order_placed", `1`))
@@ -142,9 +142,9 @@ func TestTheCommandsOfTheQuestions(t *testing.T) {
 	}
 }
 
-// TestThePageFromRiver moves the jobs that wait in River's table, as docs/from-river.md shows, and
+// TestPageFromRiverWorks moves the jobs that wait in River's table, as docs/from-river.md shows, and
 // runs them with the page's program.
-func TestThePageFromRiver(t *testing.T) {
+func TestPageFromRiverWorks(t *testing.T) {
 	t.Parallel()
 	p := newPostgresRig(t).shownPage("from-river.md")
 	for _, sql := range []string{
@@ -177,8 +177,8 @@ func TestThePageFromRiver(t *testing.T) {
 	}
 }
 
-// TestThePageFromCloudTasks runs what docs/from-cloud-tasks.md shows.
-func TestThePageFromCloudTasks(t *testing.T) {
+// TestPageFromCloudTasksWorks runs what docs/from-cloud-tasks.md shows.
+func TestPageFromCloudTasksWorks(t *testing.T) {
 	t.Parallel()
 	p := newPostgresRig(t).shownPage("from-cloud-tasks.md")
 	p.ownAddress()
@@ -194,9 +194,9 @@ func TestThePageFromCloudTasks(t *testing.T) {
 	}
 }
 
-// TestThePageFromPubSub runs the program of docs/from-pubsub.md beside a subscription that
+// TestPageFromPubSubWorks runs the program of docs/from-pubsub.md beside a subscription that
 // gets each message twice.
-func TestThePageFromPubSub(t *testing.T) {
+func TestPageFromPubSubWorks(t *testing.T) {
 	t.Parallel()
 	emulator := testenv.EmulatorHost(t)
 	p := newPostgresRig(t).shownPage("from-pubsub.md")

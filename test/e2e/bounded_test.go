@@ -9,10 +9,10 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestAWorkerAsAJob drains a backlog in bounded runs. The target answers no
+// TestWorkerRunsAsAJob drains a backlog in bounded runs. The target answers no
 // request of the first one until as many have come as it may take: it ends by
 // itself, and only when they have been answered.
-func TestAWorkerAsAJob(t *testing.T) {
+func TestWorkerRunsAsAJob(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, promisedStart)
 	onEachNotifier(t, (*rig).testBounds, "greet")
@@ -75,7 +75,7 @@ func (r *rig) testBounds() {
 	}
 }
 
-func TestBoundsOfAWorkerThatMakeNoSense(t *testing.T) {
+func TestInvalidWorkerBoundsAreRefused(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet")
 	for _, c := range []struct{ variable, value, flag, want string }{

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCheckBeforeADeployment: a worker that is about to be deployed says which waiting events it would have no handler for.
-func TestCheckBeforeADeployment(t *testing.T) {
+// TestCheckNamesEventsWithoutAHandler: a worker that is about to be deployed says which waiting events it would have no handler for.
+func TestCheckNamesEventsWithoutAHandler(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet", "flaky")
 	ids := r.emit(event("greet", `1`), event("flaky", `2`), event("flaky", `3`))

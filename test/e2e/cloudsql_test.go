@@ -274,9 +274,9 @@ func (c *cloudSQL) environment(instance, user string) map[string]string {
 		"GCE_METADATA_HOST": strings.TrimPrefix(c.metadata.URL, "http://"), "DATABASE_URL": "user='" + user + "' dbname=events"}
 }
 
-// TestCloudSQLWithoutAProxy: the programs as deployed find the instance by the Admin API, encrypt with its certificates, and log
+// TestCloudSQLWorksWithoutAProxy: the programs as deployed find the instance by the Admin API, encrypt with its certificates, and log
 // in as their service account, or with the password that a file has. Google's own servers were not asked.
-func TestCloudSQLWithoutAProxy(t *testing.T) {
+func TestCloudSQLWorksWithoutAProxy(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet")
 	c := newCloudSQL(t, r.environment["DATABASE_URL"])

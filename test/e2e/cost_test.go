@@ -30,12 +30,12 @@ func (r *rig) sent() map[string]int {
 	return calls
 }
 
-// TestWhatADeployedWorkerCosts drains a backlog through the deployed worker with its
+// TestStatementsOfADeployedWorkerAreBounded drains a backlog through the deployed worker with its
 // default settings, and then leaves it idle; once with Pub/Sub, and once with the notifier
 // among the statements. How many events come together in a statement depends on the
 // machine, and is counted in package worker without one; here it is shown that the
 // program sends nothing for each event besides.
-func TestWhatADeployedWorkerCosts(t *testing.T) {
+func TestStatementsOfADeployedWorkerAreBounded(t *testing.T) {
 	t.Parallel()
 	onEachNotifier(t, (*rig).testCosts, "greet")
 }

@@ -8,9 +8,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestTheRelayPublishesWhatIsPending leaves notifications pending in every way, and lets the cron
+// TestRelayPublishesPendingNotifications leaves notifications pending in every way, and lets the cron
 // program publish them.
-func TestTheRelayPublishesWhatIsPending(t *testing.T) {
+func TestRelayPublishesPendingNotifications(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "greet")
 	ctx := testenv.Context(t)
@@ -65,9 +65,9 @@ func TestCronEmitsADueSlotOnce(t *testing.T) {
 		WHERE module = 'CRON' AND name = 'nightly' AND modifier = '_'`)
 }
 
-// TestACronDefinitionThatNobodyCanReadCostsItselfOnly: somebody has written times that
+// TestUnreadableCronDefinitionStopsNoOther: somebody has written times that
 // only Postgres knows, before they were refused.
-func TestACronDefinitionThatNobodyCanReadCostsItselfOnly(t *testing.T) {
+func TestUnreadableCronDefinitionStopsNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "greet")
 	ctx := testenv.Context(t)

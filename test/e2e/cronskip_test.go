@@ -8,8 +8,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestSlotsAreSkipped has cron skip the slots of a handler that is paused, and those that come while an earlier event runs, and shows that.
-func TestSlotsAreSkipped(t *testing.T) {
+// TestCronSkipsSlots has cron skip the slots of a handler that is paused, and those that come while an earlier event runs, and shows that.
+func TestCronSkipsSlots(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, time.Minute) // a slot a minute
 	r := newPostgresRig(t, "greet")

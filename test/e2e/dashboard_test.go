@@ -12,9 +12,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestDashboard logs in to the dashboard that a deployed cron serves, with a token of eventctl, and loses its session
+// TestDashboardSessionEndsWithItsToken logs in to the dashboard that a deployed cron serves, with a token of eventctl, and loses its session
 // with that token. Without an address there is nothing to serve it on.
-func TestDashboard(t *testing.T) {
+func TestDashboardSessionEndsWithItsToken(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet")
 	refused := r.start("cron", map[string]string{"DASHBOARD": "true"})

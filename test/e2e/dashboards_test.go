@@ -42,9 +42,9 @@ func queriesOfDashboards(t *testing.T) (queries map[string]bool) {
 	return queries
 }
 
-// TestEachQueryOfTheDashboardsReturnsData, from a real Prometheus that scrapes a worker and a cron as they are deployed, to
+// TestEachDashboardQueryReturnsData, from a real Prometheus that scrapes a worker and a cron as they are deployed, to
 // which everything happens that is counted.
-func TestEachQueryOfTheDashboardsReturnsData(t *testing.T) {
+func TestEachDashboardQueryReturnsData(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, time.Minute) // what is pending is counted once in it
 	r, proxy := behindProxy(t)

@@ -8,9 +8,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestBehindAPoolerOfSessions is TestWithoutPubSub through PgBouncer, which passes no
+// TestProgramsWorkBehindASessionPooler is TestProgramsWorkWithoutPubSub through PgBouncer, which passes no
 // settings on when a program connects.
-func TestBehindAPoolerOfSessions(t *testing.T) {
+func TestProgramsWorkBehindASessionPooler(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet", "flaky")
 	r.environment["DATABASE_URL"] = testenv.PgBouncer(t, r.environment["DATABASE_URL"],
@@ -26,9 +26,9 @@ func TestBehindAPoolerOfSessions(t *testing.T) {
 	}
 }
 
-// TestPoolersOfTransactionsAreRefused: each program says what to set, and does
+// TestProgramsRefuseATransactionPooler: each program says what to set, and does
 // nothing half.
-func TestPoolersOfTransactionsAreRefused(t *testing.T) {
+func TestProgramsRefuseATransactionPooler(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet")
 	direct := r.environment["DATABASE_URL"]

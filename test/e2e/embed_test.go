@@ -13,10 +13,10 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestHandlersThatHoldThePoolLoseNoLock: in a program that is built as the documentation
+// TestHandlersHoldingThePoolLoseNoLock: in a program that is built as the documentation
 // shows, and whose handlers hold all connections of its pool, locks are renewed for longer
 // than they last, beside another such program that would take them over.
-func TestHandlersThatHoldThePoolLoseNoLock(t *testing.T) {
+func TestHandlersHoldingThePoolLoseNoLock(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "greet")
 	const lockTimeout = 10 * time.Second // which a busy machine must not use up between two heartbeats
@@ -62,9 +62,9 @@ func TestHandlersThatHoldThePoolLoseNoLock(t *testing.T) {
 	r.awaitSQL("all have ended", `SELECT count(*) = 0 FROM events_v2`)
 }
 
-// TestAnEmbeddingProgramWorksWithoutPubSub finds its events in the database while Pub/Sub
+// TestEmbeddingProgramWorksWithoutPubSub finds its events in the database while Pub/Sub
 // is down, without having asked for that.
-func TestAnEmbeddingProgramWorksWithoutPubSub(t *testing.T) {
+func TestEmbeddingProgramWorksWithoutPubSub(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, promisedStart)
 	r, proxy := behindProxy(t)
@@ -85,9 +85,9 @@ func TestAnEmbeddingProgramWorksWithoutPubSub(t *testing.T) {
 	logs.await(t, "the notifier is down")
 }
 
-// TestAnIdleEmbeddingProgramSendsNothing to Postgres, if it has no part but the worker: what it listens for costs no
+// TestIdleEmbeddingProgramSendsNothing to Postgres, if it has no part but the worker: what it listens for costs no
 // statement.
-func TestAnIdleEmbeddingProgramSendsNothing(t *testing.T) {
+func TestIdleEmbeddingProgramSendsNothing(t *testing.T) {
 	t.Parallel()
 	r, proxy := throughProxy(t)
 	if _, err := r.pool.Exec(testenv.Context(t), `CREATE EXTENSION IF NOT EXISTS pg_stat_statements; SELECT count(*) FROM pg_stat_statements`); err != nil {

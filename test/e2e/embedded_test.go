@@ -39,9 +39,9 @@ var pools = map[string]func(ctx context.Context, url string) (*pgxpool.Pool, err
 	},
 }
 
-// TestAnEmbeddingProgramBehindAPoolerOfSessions emits in every form of the library and
+// TestEmbeddingProgramWorksBehindASessionPooler emits in every form of the library and
 // runs it all, whoever made the pool.
-func TestAnEmbeddingProgramBehindAPoolerOfSessions(t *testing.T) {
+func TestEmbeddingProgramWorksBehindASessionPooler(t *testing.T) {
 	t.Parallel()
 	for name, open := range pools {
 		t.Run(name, func(t *testing.T) {
@@ -110,9 +110,9 @@ func TestAnEmbeddingProgramBehindAPoolerOfSessions(t *testing.T) {
 	}
 }
 
-// TestAnEmbeddingProgramBehindAPoolerOfTransactions is refused by name, with what to set,
+// TestEmbeddingProgramRefusesATransactionPooler is refused by name, with what to set,
 // whatever it does first; nothing is emitted.
-func TestAnEmbeddingProgramBehindAPoolerOfTransactions(t *testing.T) {
+func TestEmbeddingProgramRefusesATransactionPooler(t *testing.T) {
 	t.Parallel()
 	direct := testenv.DatabaseURL(t)
 	for _, mode := range []string{"transaction", "statement"} {
@@ -151,8 +151,8 @@ func TestAnEmbeddingProgramBehindAPoolerOfTransactions(t *testing.T) {
 	}
 }
 
-// TestAPoolThatSendsNoListsIsRefused by name: no statement of the queue would get through.
-func TestAPoolThatSendsNoListsIsRefused(t *testing.T) {
+// TestPoolThatSendsNoListsIsRefused by name: no statement of the queue would get through.
+func TestPoolThatSendsNoListsIsRefused(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {

@@ -31,8 +31,8 @@ func (r *rig) explain(id int64, want ...string) {
 	testenv.Eventually(r.t, "eventctl explain says so", said)
 }
 
-// TestAnEventIsExplained follows one event through what can keep it, as the person does who asks why.
-func TestAnEventIsExplained(t *testing.T) {
+// TestEventIsExplained follows one event through what can keep it, as the person does who asks why.
+func TestEventIsExplained(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet")
 	id := int64(r.emit(event("greet", `1`))[0])
@@ -68,8 +68,8 @@ func TestAnEventIsExplained(t *testing.T) {
 	r.explain(id+1000, "neither in the queue nor in the history")
 }
 
-// TestAnEventOfAKilledWorkerIsExplained: nobody runs it, and what would keep it once its lock has expired is said, too.
-func TestAnEventOfAKilledWorkerIsExplained(t *testing.T) {
+// TestEventOfAKilledWorkerIsExplained: nobody runs it, and what would keep it once its lock has expired is said, too.
+func TestEventOfAKilledWorkerIsExplained(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet")
 	let := make(chan struct{})

@@ -65,9 +65,9 @@ func deliver(t *testing.T, address, body string) (status int) {
 	return answer.StatusCode
 }
 
-// TestAFloodBeforeAuthentication: thousands who prove nothing hold bodies and headers
+// TestFloodBeforeAuthenticationIsBounded: thousands who prove nothing hold bodies and headers
 // back. The worker's memory stays small, it answers health checks, and who signs is served.
-func TestAFloodBeforeAuthentication(t *testing.T) {
+func TestFloodBeforeAuthenticationIsBounded(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		testenv.Missing(t, "the memory of a process is read from /proc")
@@ -162,9 +162,9 @@ func peakMiB(t *testing.T, pid int) int {
 	return kib >> 10
 }
 
-// TestABodyThatNeverComes is not waited for where nobody reads it, and for
+// TestMissingBodyIsCutOff is not waited for where nobody reads it, and for
 // a bounded time where somebody does.
-func TestABodyThatNeverComes(t *testing.T) {
+func TestMissingBodyIsCutOff(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "build")
 	_, address := r.withWebhooks()

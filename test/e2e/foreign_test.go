@@ -10,10 +10,10 @@ import (
 
 const sharesSubscription = "ready, but this subscription has notifications of another queue, so that events start late"
 
-// TestTwoQueuesOnOneSubscription (I2): two deployments with the same names of topic and subscription, such as the defaults, get each other's notifications. They
+// TestQueuesOnOneSubscriptionReturnForeignNotifications (I2): two deployments with the same names of topic and subscription, such as the defaults, get each other's notifications. They
 // give them back instead of dropping them, so that no event waits until the relay takes it for lost, and log, readiness and the
 // overview say what is wrong.
-func TestTwoQueuesOnOneSubscription(t *testing.T) {
+func TestQueuesOnOneSubscriptionReturnForeignNotifications(t *testing.T) {
 	t.Parallel()
 	const events = 20
 	rigs := []*rig{newRig(t, "greet"), newRig(t, "greet")}

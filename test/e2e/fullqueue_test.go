@@ -29,9 +29,9 @@ func (r *rig) leaveOutWakeUps() (restore func()) {
 	return func() { r.t.Helper(); run(`ALTER DATABASE ` + database + ` RESET events_v2.notify_limit`) }
 }
 
-// TestAFullNotifyQueueStopsNothing (I2, I13): nothing is notified while the queue of the server fills up, so that no transaction fails for it. Events
+// TestFullNotifyQueueStopsNothing (I2, I13): nothing is notified while the queue of the server fills up, so that no transaction fails for it. Events
 // of every form run nevertheless, and log and readiness say why they are found by polling.
-func TestAFullNotifyQueueStopsNothing(t *testing.T) {
+func TestFullNotifyQueueStopsNothing(t *testing.T) {
 	t.Parallel()
 	onEachNotifier(t, func(r *rig) {
 		testenv.Promised(r.t, promisedHearing)

@@ -30,9 +30,9 @@ func TestCronDeletesOldHistory(t *testing.T) {
 	}
 }
 
-// TestCronDeletesWhatOperatorsDidLongAgo has cron delete old entries of the audit log and old changes of many events,
+// TestCronDeletesOldAuditEntries has cron delete old entries of the audit log and old changes of many events,
 // and write who has lifted a rule whose end has come.
-func TestCronDeletesWhatOperatorsDidLongAgo(t *testing.T) {
+func TestCronDeletesOldAuditEntries(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet")
 	ctx := testenv.Context(t)
@@ -59,10 +59,10 @@ func TestCronDeletesWhatOperatorsDidLongAgo(t *testing.T) {
 	}
 }
 
-// TestTheEventOfADeadWorkerIsRequeued kills a worker while it holds an event. While
+// TestEventOfADeadWorkerIsRequeued kills a worker while it holds an event. While
 // its lock is valid the event is live to everybody; then an operator does not wait
 // for the relay.
-func TestTheEventOfADeadWorkerIsRequeued(t *testing.T) {
+func TestEventOfADeadWorkerIsRequeued(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet")
 	ctx := testenv.Context(t)

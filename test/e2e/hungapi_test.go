@@ -50,9 +50,9 @@ func asked(t *testing.T, token, method, url, body string) (status int, answer st
 	return response.StatusCode, string(text)
 }
 
-// TestAPostgresThatHangsIsNamedToWhoAsks: while it accepts and never answers, requests of the API and pages of the
+// TestHangingPostgresIsNamedToClients: while it accepts and never answers, requests of the API and pages of the
 // dashboard are answered with what is wrong, and afterwards as before.
-func TestAPostgresThatHangsIsNamedToWhoAsks(t *testing.T) {
+func TestHangingPostgresIsNamedToClients(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, promisedStart)
 	r := newPostgresRig(t, "greet")
@@ -89,9 +89,9 @@ func TestAPostgresThatHangsIsNamedToWhoAsks(t *testing.T) {
 	}
 }
 
-// TestABulkOperationOfAKilledProgramGoesOn: another program takes it up where the killed one was, and each event is
+// TestBulkOperationSurvivesAKilledProgram: another program takes it up where the killed one was, and each event is
 // retried once.
-func TestABulkOperationOfAKilledProgramGoesOn(t *testing.T) {
+func TestBulkOperationSurvivesAKilledProgram(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet")
 	const failed = 3000

@@ -7,9 +7,9 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// TestLargeValuesHoldUpNobody (I8, I13, I15): values that only SQL can write, of more than a claim could
+// TestLargeValuesDelayNoOther (I8, I13, I15): values that only SQL can write, of more than a claim could
 // read in its time if there were enough of them. Each reaches its handler as it is.
-func TestLargeValuesHoldUpNobody(t *testing.T) {
+func TestLargeValuesDelayNoOther(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "large", "small")
 	const larges, smalls, bytes = 6, 30, 5 << 20

@@ -53,8 +53,8 @@ func TestOneLockTimeoutForAll(t *testing.T) {
 	}
 }
 
-// TestADashboardHeedsTheLockTimeout: it goes by the setting of the database, also after that was changed while it runs.
-func TestADashboardHeedsTheLockTimeout(t *testing.T) {
+// TestDashboardUsesTheLockTimeout: it goes by the setting of the database, also after that was changed while it runs.
+func TestDashboardUsesTheLockTimeout(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "job")
 	r.eventctlSays("settings", "set", "lock-timeout", "10m")

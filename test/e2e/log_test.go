@@ -42,8 +42,8 @@ func TestEveryLineOfTheLogIsJSON(t *testing.T) {
 	}
 }
 
-// TestAHandlersFileOfMistakesFillsNoLog: the first of them and how many more there are.
-func TestAHandlersFileOfMistakesFillsNoLog(t *testing.T) {
+// TestMistakesInAHandlersFileAreBounded: the first of them and how many more there are.
+func TestMistakesInAHandlersFileAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "build")
 	path := filepath.Join(t.TempDir(), "handlers.yaml")

@@ -84,9 +84,9 @@ func (r *rig) testCounts() {
 	}
 }
 
-// TestAKilledWorkerLosesOnlyItsOwnCounts: what it had not handed in yet, and no event; those of others, of
+// TestKilledWorkerLosesOnlyItsOwnCounts: what it had not handed in yet, and no event; those of others, of
 // who emits and of later workers stay true.
-func TestAKilledWorkerLosesOnlyItsOwnCounts(t *testing.T) {
+func TestKilledWorkerLosesOnlyItsOwnCounts(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet") // Pub/Sub may hand a notification to the pull of the killed worker
 	runs := func(events int) *program {

@@ -17,16 +17,16 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestTheLogOfANight: what a person has to know at 3 a.m. stands in the logs of the programs, says where
+// TestLogOfANightIsShort: what a person has to know at 3 a.m. stands in the logs of the programs, says where
 // it is and what to do, and nothing else stands there.
-func TestTheLogOfANight(t *testing.T) {
+func TestLogOfANightIsShort(t *testing.T) {
 	t.Parallel()
 	theLogOfANight(t, func(r *rig, name string, change map[string]string) asleep { return r.start(name, change) })
 }
 
-// TestTheSlogLogOfANight: who embeds worker and cron, and gives them a logger of log/slog, reads of the same
+// TestSlogOfANightIsShort: who embeds worker and cron, and gives them a logger of log/slog, reads of the same
 // night what the logs of the built programs say of it, line by line and field by field.
-func TestTheSlogLogOfANight(t *testing.T) {
+func TestSlogOfANightIsShort(t *testing.T) {
 	t.Parallel()
 	theLogOfANight(t, func(r *rig, name string, change map[string]string) asleep { return r.startSlog(name, change) })
 }

@@ -10,10 +10,10 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestTheOutbox emits from plain SQL and from a trigger, and has the deployed
+// TestOutboxEventsArePosted emits from plain SQL and from a trigger, and has the deployed
 // cron and worker post the events; once with Pub/Sub, and once with nothing but
 // Postgres. The relay's own timer is minutes away.
-func TestTheOutbox(t *testing.T) {
+func TestOutboxEventsArePosted(t *testing.T) {
 	t.Parallel()
 	onEachNotifier(t, (*rig).testOutbox, "greet", "insert_person", "update_person", "delete_person")
 }

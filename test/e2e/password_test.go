@@ -24,9 +24,9 @@ func replaceFile(t *testing.T, path, text string) {
 	}
 }
 
-// TestAPasswordThatIsRotated: worker and cron read it from a file, and take the new one without a restart when all of
+// TestPasswordCanBeRotated: worker and cron read it from a file, and take the new one without a restart when all of
 // their connections have been closed: those of the pool, of the heartbeats, and those that listen.
-func TestAPasswordThatIsRotated(t *testing.T) {
+func TestPasswordCanBeRotated(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, promisedStart)
 	r := withRoles(newPostgresRig(t, "greet", "long"))

@@ -107,9 +107,9 @@ func (r *rig) emitInEveryForm() int {
 	return 7 + lines
 }
 
-// TestWithoutPubSub emits in every form there is, on a deployment that has
+// TestProgramsWorkWithoutPubSub emits in every form there is, on a deployment that has
 // nothing but Postgres.
-func TestWithoutPubSub(t *testing.T) {
+func TestProgramsWorkWithoutPubSub(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet", "flaky")
 	r.target.failOnce("flaky")
@@ -135,10 +135,10 @@ func TestWithoutPubSub(t *testing.T) {
 	}
 }
 
-// TestAKilledWorkerLosesNothingWithoutPubSub kills a worker that holds events
+// TestKilledWorkerLosesNothingWithoutPubSub kills a worker that holds events
 // which run, events that wait for their time, and their notifications, which
 // nobody else knows of.
-func TestAKilledWorkerLosesNothingWithoutPubSub(t *testing.T) {
+func TestKilledWorkerLosesNothingWithoutPubSub(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, promisedStart)
 	r := newPostgresRig(t, "slow")

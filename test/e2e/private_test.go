@@ -67,10 +67,10 @@ func newMetadataServer(t *testing.T) *metadataServer {
 	return m
 }
 
-// TestAPrivateTarget: the worker as deployed proves itself by an identity token, a header from its environment and
+// TestPrivateTargetAuthenticatesTheWorker: the worker as deployed proves itself by an identity token, a header from its environment and
 // a signature; a metadata server that fails or hangs makes the run fail, and not the worker; and nothing
 // secret is in its log or in the history.
-func TestAPrivateTarget(t *testing.T) {
+func TestPrivateTargetAuthenticatesTheWorker(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "open")
 	metadata := newMetadataServer(t)

@@ -59,9 +59,9 @@ func makeAgain(r *rig, _ *pubsubproxy.Server) {
 	})
 }
 
-// TestEachFaultOfPubSubIsNamed: work goes on, log and readiness of the programs that it
+// TestEachPubSubFaultIsNamed: work goes on, log and readiness of the programs that it
 // concerns name cause and remedy, and when it is over Pub/Sub is used again (I19).
-func TestEachFaultOfPubSubIsNamed(t *testing.T) {
+func TestEachPubSubFaultIsNamed(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, promisedStart)
 	const everything, publish, pull = pubsubproxy.EveryMethod, "Publish", "Pull"
@@ -152,8 +152,8 @@ func (r *rig) markPending() {
 	}
 }
 
-// TestATopicThatIsMissingAtTheStart is named by each program, which works without it.
-func TestATopicThatIsMissingAtTheStart(t *testing.T) {
+// TestMissingTopicIsNamedAtStart is named by each program, which works without it.
+func TestMissingTopicIsNamedAtStart(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, promisedStart)
 	r := newRig(t, "greet")

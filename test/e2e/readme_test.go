@@ -22,9 +22,9 @@ func block(t *testing.T, page, kind string) string {
 	return text
 }
 
-// TestTheProgramOfTheREADME is built from the page, run after the commands that stand below
+// TestProgramOfTheREADMEWorks is built from the page, run after the commands that stand below
 // it there, and prints what stands there.
-func TestTheProgramOfTheREADME(t *testing.T) {
+func TestProgramOfTheREADMEWorks(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../README.md")
 	if err != nil {

@@ -65,8 +65,8 @@ func TestEventsAreReplayed(t *testing.T) {
 	r.target.await(t, 8)
 }
 
-// TestAReplayThatIsKilledGoesOn kills eventctl within a replay, and has another one go on: each event is replayed once.
-func TestAReplayThatIsKilledGoesOn(t *testing.T) {
+// TestKilledReplayContinues kills eventctl within a replay, and has another one go on: each event is replayed once.
+func TestKilledReplayContinues(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet")
 	const n = 150
@@ -95,8 +95,8 @@ func TestAReplayThatIsKilledGoesOn(t *testing.T) {
 	r.operating(2, "exclude each other", "replay", "--resume", found[1], "--name", "greet")
 }
 
-// TestAnInterruptedReplayStops: an interrupt stops it, and says how to go on.
-func TestAnInterruptedReplayStops(t *testing.T) {
+// TestInterruptedReplayStops: an interrupt stops it, and says how to go on.
+func TestInterruptedReplayStops(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet")
 	r.exec(`INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, enqueued_at)

@@ -87,8 +87,8 @@ func (r *roleRig) poolAs(role string) *pgxpool.Pool {
 	return pool
 }
 
-// TestRoles: each program does its work as the role that is made for it.
-func TestRoles(t *testing.T) {
+// TestEachProgramWorksAsItsRole: each program does its work as the role that is made for it.
+func TestEachProgramWorksAsItsRole(t *testing.T) {
 	t.Parallel()
 	onEachNotifier(t, func(r *rig) { withRoles(r).test() }, "greet", "flaky")
 }
@@ -163,9 +163,9 @@ func (r *roleRig) test() {
 	}
 }
 
-// TestALackingRightIsNamedAtTheStart: a program whose user lacks a right that it needs
+// TestMissingRightIsNamedAtStart: a program whose user lacks a right that it needs
 // does not start, and says which GRANT is missing; so does a worker that is embedded.
-func TestALackingRightIsNamedAtTheStart(t *testing.T) {
+func TestMissingRightIsNamedAtStart(t *testing.T) {
 	t.Parallel()
 	r := withRoles(newPostgresRig(t, "greet"))
 	for _, c := range []struct{ program, role, right string }{

@@ -13,9 +13,9 @@ func onHandler(name string, more ...string) []string {
 	return append([]string{"--canvas", canvas.String(), "--module", "WORKER", "--name", name}, more...)
 }
 
-// TestARuleSaysWhyAndEnds: who asks is told who holds a handler back, why and until when; then cron lifts
+// TestRuleHasAReasonAndEnds: who asks is told who holds a handler back, why and until when; then cron lifts
 // the rule, and what has waited runs.
-func TestARuleSaysWhyAndEnds(t *testing.T) {
+func TestRuleHasAReasonAndEnds(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet")
 	worker := r.start("worker", nil)
@@ -47,9 +47,9 @@ func TestARuleSaysWhyAndEnds(t *testing.T) {
 	}
 }
 
-// TestRulesOfSomeAndARampOfAll: a rule of a prefix and one of a modifier hold back theirs and no other, explain names
+// TestNarrowRulesAndARampWork: a rule of a prefix and one of a modifier hold back theirs and no other, explain names
 // the one that does, and after a lift at a rate cron lets all run, and the rule is gone.
-func TestRulesOfSomeAndARampOfAll(t *testing.T) {
+func TestNarrowRulesAndARampWork(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet")
 	r.start("worker", nil).await("worker started")
@@ -75,9 +75,9 @@ func TestRulesOfSomeAndARampOfAll(t *testing.T) {
 	})
 }
 
-// TestABadRowOfARuleCostsItselfOnly (I15): times that cannot be read, which only SQL can write, keep no rule from
+// TestInvalidRuleRowStopsNoOther (I15): times that cannot be read, which only SQL can write, keep no rule from
 // being lifted or shown, and one that the database refuses to lift keeps no other one; cron names it.
-func TestABadRowOfARuleCostsItselfOnly(t *testing.T) {
+func TestInvalidRuleRowStopsNoOther(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet")
 	r.start("worker", nil).await("worker started")

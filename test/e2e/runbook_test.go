@@ -29,9 +29,9 @@ var rehearsed = map[string]func(t *testing.T){
 	"EventsGrow":              rehearseGrow,
 }
 
-// TestTheRunBook rehearses each of its sections, with the programs as they are deployed and a real Prometheus with
+// TestRunBookWorks rehearses each of its sections, with the programs as they are deployed and a real Prometheus with
 // the alerts as they are deployed, but for their times.
-func TestTheRunBook(t *testing.T) {
+func TestRunBookWorks(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, time.Hour/faster) // the longest time of an alert
 	all, _ := alerts(t)

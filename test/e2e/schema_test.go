@@ -49,9 +49,9 @@ func besideApplication(t *testing.T, schema pgsession.Schema, names ...string) *
 	return r
 }
 
-// TestAQueueBesideAnApplication has an application whose tables have names of the queue's emit in every
+// TestQueueSharesADatabaseWithAnApplication has an application whose tables have names of the queue's emit in every
 // way, and the deployed programs run it all.
-func TestAQueueBesideAnApplication(t *testing.T) {
+func TestQueueSharesADatabaseWithAnApplication(t *testing.T) {
 	t.Parallel()
 	for _, schema := range []pgsession.Schema{"jobs", "Jobs of Ours"} {
 		t.Run(string(schema), func(t *testing.T) {

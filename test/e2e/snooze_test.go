@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestATargetThatPutsOffForEver (I9): neither Retry-After: 0 nor a Retry-After again
+// TestEndlessSnoozesEnd (I9): neither Retry-After: 0 nor a Retry-After again
 // and again keeps an event from ending.
-func TestATargetThatPutsOffForEver(t *testing.T) {
+func TestEndlessSnoozesEnd(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "at-once", "later")
 	file, err := os.ReadFile(r.environment["HANDLERS_FILE"])

@@ -59,10 +59,10 @@ func (l *stuckLog) stick() (release func()) {
 	})
 }
 
-// TestAnEmbeddingProgramThatStandsStillIsNotAlive: its log takes no more lines, so that its loops stand still in
+// TestStalledEmbeddingProgramIsNotAlive: its log takes no more lines, so that its loops stand still in
 // the middle of one, as in a debugger. The program is built as the documentation shows, and mounts Service.Health on
 // a server of its own; /healthz says so, though it has no log to say it in either.
-func TestAnEmbeddingProgramThatStandsStillIsNotAlive(t *testing.T) {
+func TestStalledEmbeddingProgramIsNotAlive(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, standsStill)
 	r := newRig(t)
@@ -114,10 +114,10 @@ func TestAnEmbeddingProgramThatStandsStillIsNotAlive(t *testing.T) {
 	})
 }
 
-// TestAWorkerWhoseLogNobodyReadsIsNotAlive: the standard error of the built worker is a pipe, as under every
+// TestWorkerWithABlockedLogIsNotAlive: the standard error of the built worker is a pipe, as under every
 // supervisor, and its reader stops reading. Soon the pipe is full, and each loop that has something to log stands
 // still in a system call, as a debugger would hold it; the others, and the server of /healthz, go on.
-func TestAWorkerWhoseLogNobodyReadsIsNotAlive(t *testing.T) {
+func TestWorkerWithABlockedLogIsNotAlive(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, standsStill)
 	r := newRig(t, "greet", "broken")

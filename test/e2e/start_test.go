@@ -141,8 +141,8 @@ func TestProgramsWaitForPostgres(t *testing.T) {
 	}
 }
 
-// TestAProgramThatWaitsForPostgresIsStopped at once, and that is no failure.
-func TestAProgramThatWaitsForPostgresIsStopped(t *testing.T) {
+// TestProgramWaitingForPostgresCanBeStopped at once, and that is no failure.
+func TestProgramWaitingForPostgresCanBeStopped(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "greet")
 	proxy := testenv.Proxy(t, hostOf(t, r.environment["DATABASE_URL"]))
@@ -196,10 +196,10 @@ func sendError(conn net.Conn, answer *pgproto3.ErrorResponse) {
 	}
 }
 
-// TestWhatPostgresSaysAtTheStart decides whether a program waits or ends: what passes is
+// TestStartWaitsOnlyForPassingErrors decides whether a program waits or ends: what passes is
 // waited for, and what is a wrong setting is refused at once, by each program and each
 // that embeds the library.
-func TestWhatPostgresSaysAtTheStart(t *testing.T) {
+func TestStartWaitsOnlyForPassingErrors(t *testing.T) {
 	t.Parallel()
 	for code, c := range map[string]struct {
 		message string
@@ -245,10 +245,10 @@ func TestWhatPostgresSaysAtTheStart(t *testing.T) {
 	}
 }
 
-// TestAnEmbeddingProgramWaitsForPostgres: one that is built as the documentation shows
+// TestEmbeddingProgramWaitsForPostgres: one that is built as the documentation shows
 // has its pool, queue and worker while nobody listens, reads that once in the log, and
 // works when Postgres comes. What it learns later about wrong settings ends it.
-func TestAnEmbeddingProgramWaitsForPostgres(t *testing.T) {
+func TestEmbeddingProgramWaitsForPostgres(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, promisedStart)
 	r := newRig(t, "greet")
@@ -282,8 +282,8 @@ func TestAnEmbeddingProgramWaitsForPostgres(t *testing.T) {
 	}
 }
 
-// TestAnEmbeddingProgramLearnsWhatIsUnfit by Open, and by Run where that can be seen later.
-func TestAnEmbeddingProgramLearnsWhatIsUnfit(t *testing.T) {
+// TestEmbeddingProgramNamesAnUnfitDatabase by Open, and by Run where that can be seen later.
+func TestEmbeddingProgramNamesAnUnfitDatabase(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "greet")
 	empty := func(c *service.Config) { c.DatabaseURL = testenv.EmptyDatabaseURL(t) }

@@ -59,9 +59,9 @@ func (r *rig) withPassword() {
 	r.environment["DATABASE_URL"] = u.String()
 }
 
-// TestPrometheusScrapesThePrograms: what has happened is on /metrics of worker and cron, in a form that promtool
+// TestPrometheusScrapesPrograms: what has happened is on /metrics of worker and cron, in a form that promtool
 // accepts, and no secret is.
-func TestPrometheusScrapesThePrograms(t *testing.T) {
+func TestPrometheusScrapesPrograms(t *testing.T) {
 	t.Parallel()
 	promtool := testenv.Program(t, "prometheus", "promtool")
 	r := newPostgresRig(t, "greet", "fail")
@@ -207,9 +207,9 @@ func (c *collector) take(text []byte, export *colmetrics.ExportMetricsServiceReq
 	}
 }
 
-// TestAWorkerReportsByOTLP: what a worker has counted, and its runs as spans between those of the emitter and of the
+// TestWorkerReportsByOTLP: what a worker has counted, and its runs as spans between those of the emitter and of the
 // target, are with the collector.
-func TestAWorkerReportsByOTLP(t *testing.T) {
+func TestWorkerReportsByOTLP(t *testing.T) {
 	t.Parallel()
 	r, c := newPostgresRig(t, "greet"), newCollector(t)
 	r.withPassword()
@@ -253,8 +253,8 @@ func TestAWorkerReportsByOTLP(t *testing.T) {
 	}
 }
 
-// TestAnExporterThatMakesNoSense keeps a worker from starting.
-func TestAnExporterThatMakesNoSense(t *testing.T) {
+// TestInvalidExporterStopsTheStart keeps a worker from starting.
+func TestInvalidExporterStopsTheStart(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet")
 	worker := r.start("worker", map[string]string{"OTEL_METRICS_EXPORTER": "pigeon"})
@@ -263,8 +263,8 @@ func TestAnExporterThatMakesNoSense(t *testing.T) {
 	}
 }
 
-// TestAProgramServesItsProfiles to this machine, and refuses to serve them to others.
-func TestAProgramServesItsProfiles(t *testing.T) {
+// TestProgramServesItsProfiles to this machine, and refuses to serve them to others.
+func TestProgramServesItsProfiles(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet")
 	refused := r.start("worker", map[string]string{"PPROF_LISTEN": "0.0.0.0:0"})

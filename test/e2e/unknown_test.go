@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// TestTwoWorkersWithDifferentHandlers (I13) on one subscription, as in a rolling
+// TestWorkersMayHaveDifferentHandlers (I13) on one subscription, as in a rolling
 // deploy that adds a handler: what the first does not know, the second starts, and no
 // relay runs that would help. How soon is tested in virtual time, where no load of
 // this machine counts.
-func TestTwoWorkersWithDifferentHandlers(t *testing.T) {
+func TestWorkersMayHaveDifferentHandlers(t *testing.T) {
 	t.Parallel()
 	onEachNotifier(t, func(r *rig) {
 		const events = 60

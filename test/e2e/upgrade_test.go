@@ -11,8 +11,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestProgramsOnANewerSchema: they work on the schema of a later version, unless it says that it has lost what they need.
-func TestProgramsOnANewerSchema(t *testing.T) {
+// TestProgramsRunOnANewerSchema: they work on the schema of a later version, unless it says that it has lost what they need.
+func TestProgramsRunOnANewerSchema(t *testing.T) {
 	t.Parallel()
 	r := newPostgresRig(t, "greet")
 	next := migrations.Latest() + 1
@@ -36,8 +36,8 @@ func TestProgramsOnANewerSchema(t *testing.T) {
 	}
 }
 
-// TestThePageAboutUpgrading runs the commands of docs/upgrading.md on the schema of an earlier version.
-func TestThePageAboutUpgrading(t *testing.T) {
+// TestUpgradePageWorks runs the commands of docs/upgrading.md on the schema of an earlier version.
+func TestUpgradePageWorks(t *testing.T) {
 	t.Parallel()
 	p := newPostgresRig(t).shownPage("upgrading.md")
 	if _, err := migrations.Down(testenv.Context(t), p.environment["DATABASE_URL"], 1); err != nil {

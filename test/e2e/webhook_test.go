@@ -16,9 +16,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestAWebhookGoesToItsTarget, through a worker as it is deployed, once for all the
+// TestWebhookReachesItsTarget, through a worker as it is deployed, once for all the
 // times that it is delivered; and a forgery goes nowhere.
-func TestAWebhookGoesToItsTarget(t *testing.T) {
+func TestWebhookReachesItsTarget(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "build")
 	handlers, err := os.ReadFile(r.environment["HANDLERS_FILE"])

@@ -16,7 +16,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-func TestAWorkerPostsEveryEventOnce(t *testing.T) {
+func TestWorkerPostsEveryEventOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "greet")
 	worker := r.start("worker", map[string]string{"RETAIN_HISTORY": "true", "LOG_LEVEL": "info", "LOG_EVENTS": "all"})
@@ -57,7 +57,7 @@ func checkGoogleLog(t *testing.T, log string) {
 	}
 }
 
-func TestAnswersOfTheTarget(t *testing.T) {
+func TestTargetAnswersBecomeOutcomes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "flaky", "bad", "busy")
 	var flaky, busy atomic.Int32
@@ -124,9 +124,9 @@ func checkLinesOfRuns(t *testing.T, log string) {
 	}
 }
 
-// TestSIGTERMGivesTheRestBack has the target hold every request until the worker
+// TestSIGTERMReturnsUnstartedEvents has the target hold every request until the worker
 // has gone, and a second worker complete what the first one gave back.
-func TestSIGTERMGivesTheRestBack(t *testing.T) {
+func TestSIGTERMReturnsUnstartedEvents(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "slow")
 	let := make(chan struct{})
@@ -149,8 +149,8 @@ func TestSIGTERMGivesTheRestBack(t *testing.T) {
 	r.awaitSQL("the second worker has completed them", `SELECT count(*) = 0 FROM events_v2`)
 }
 
-// TestAKilledWorkersEventsAreTakenOver kills a worker while it holds events.
-func TestAKilledWorkersEventsAreTakenOver(t *testing.T) {
+// TestEventsOfAKilledWorkerAreTakenOver kills a worker while it holds events.
+func TestEventsOfAKilledWorkerAreTakenOver(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, promisedStart)
 	r := newRig(t, "slow")
@@ -177,7 +177,7 @@ func TestAKilledWorkersEventsAreTakenOver(t *testing.T) {
 	}
 }
 
-func TestHealth(t *testing.T) {
+func TestHealthEndpointsAnswer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "greet")
 	worker := r.start("worker", nil)
@@ -193,9 +193,9 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestAWorkerRefusesToStart lists what can be wrong, and what the error has to
+// TestInvalidWorkerConfigIsRefused lists what can be wrong, and what the error has to
 // say.
-func TestAWorkerRefusesToStart(t *testing.T) {
+func TestInvalidWorkerConfigIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "greet")
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
@@ -237,8 +237,8 @@ func TestAWorkerRefusesToStart(t *testing.T) {
 	}
 }
 
-// TestTheTraceGoesOn follows a trace context from the emitter to the target.
-func TestTheTraceGoesOn(t *testing.T) {
+// TestTraceReachesTheTarget follows a trace context from the emitter to the target.
+func TestTraceReachesTheTarget(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "greet")
 	r.start("worker", nil)

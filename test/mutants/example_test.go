@@ -92,7 +92,7 @@ func exampleModule(t *testing.T) (root string) {
 	return root
 }
 
-func TestGateJudgesByPackagesThatImport(t *testing.T) {
+func TestGateRunsTestsOfImportingPackages(t *testing.T) {
 	t.Parallel()
 	all := []mutant{
 		exampleMutant("procedure", "*to = one", "*to = 5"), exampleMutant("function", "if i == two", "if i == 0"),
@@ -115,8 +115,8 @@ func TestGateJudgesByPackagesThatImport(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotFit is refused with a reason, and so is what does not compile, with its name.
-func TestWhatDoesNotFit(t *testing.T) {
+// TestInapplicableMutantsAreRefused is refused with a reason, and so is what does not compile, with its name.
+func TestInapplicableMutantsAreRefused(t *testing.T) {
 	t.Parallel()
 	root := exampleModule(t)
 	for want, each := range map[string][]mutant{

@@ -100,7 +100,7 @@ func TestMutantsChangeTheLastDefinition(t *testing.T) {
 	}
 }
 
-func TestVerdictOfAMutant(t *testing.T) {
+func TestMutantGetsItsVerdict(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		output string
@@ -131,7 +131,7 @@ func TestVerdictOfAMutant(t *testing.T) {
 	}
 }
 
-func TestSelectMutants(t *testing.T) {
+func TestSelectMutantsFilters(t *testing.T) {
 	t.Parallel()
 	all := []mutant{{name: "a"}, {name: "b"}, {name: "c"}}
 	if got, err := selectMutants(all, ""); err != nil || len(got) != 3 {

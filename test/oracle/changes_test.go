@@ -33,7 +33,7 @@ func (s *script) logged(status, value string) *script {
 	return s
 }
 
-func TestChangesByOperators(t *testing.T) {
+func TestOperatorChangesAreChecked(t *testing.T) {
 	t.Parallel()
 	const old, edited = `{"a":1}`, `{"a":2}`
 	begun := func() *script { return newScript().emit(0, 0).claim(1, "w1", 1, 0).begin(2, "w1", 1, 1) }

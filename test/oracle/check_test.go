@@ -161,7 +161,7 @@ func (s *script) beside(from, to float64) *script {
 	return s
 }
 
-func TestGoodHistories(t *testing.T) {
+func TestGoodHistoriesPass(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]*script{
 		"nothing":   newScript(),
@@ -207,7 +207,7 @@ func TestGoodHistories(t *testing.T) {
 	}
 }
 
-func TestBadHistories(t *testing.T) {
+func TestBadHistoriesAreReported(t *testing.T) {
 	t.Parallel()
 	done := func() *script { return newScript().emit(0, 0).complete(1, "w1", 1, 0) }
 	for name, c := range map[string]struct {
@@ -305,7 +305,7 @@ func (s *script) repeat(kind oracle.Kind, times int) {
 }
 
 // A violation carries what it follows from.
-func TestEvidence(t *testing.T) {
+func TestViolationHasItsEvidence(t *testing.T) {
 	t.Parallel()
 	s := newScript().emit(0, 0).claim(1, "w1", 1, 0).fault(oracle.Killed, "w3", 5, 30).fault(oracle.NotifierFault, "w2", 6, 30).complete(62, "w2", 2, 0)
 	violations := oracle.Check(&s.History)
@@ -323,8 +323,8 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// TestOrderOfAKey (I2): an event that is due goes before those of higher ids, also if it was not ready at first.
-func TestOrderOfAKey(t *testing.T) {
+// TestOrderOfAKeyIsChecked (I2): an event that is due goes before those of higher ids, also if it was not ready at first.
+func TestOrderOfAKeyIsChecked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		due  float64 // of the event with the lower id, which runs second

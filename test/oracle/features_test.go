@@ -56,7 +56,7 @@ func expect(t *testing.T, h *oracle.History, want string) {
 	}
 }
 
-func TestUniqueKeys(t *testing.T) {
+func TestUniqueKeysAreChecked(t *testing.T) {
 	t.Parallel()
 	keyed := func(second float64, lasts time.Duration) oracle.Record {
 		return oracle.Record{At: at(second), UniqueKey: "once", UniqueFor: lasts}
@@ -81,7 +81,7 @@ func TestUniqueKeys(t *testing.T) {
 	}
 }
 
-func TestChains(t *testing.T) {
+func TestChildrenAreChecked(t *testing.T) {
 	t.Parallel()
 	of := eventqueue.HandlerKey{Module: "WORKER", Name: "child", Modifier: "_"}
 	parent := oracle.Record{At: at(0), Children: []eventqueue.HandlerKey{of}}
@@ -105,7 +105,7 @@ func TestChains(t *testing.T) {
 	}
 }
 
-func TestRates(t *testing.T) {
+func TestRateLimitsAreChecked(t *testing.T) {
 	t.Parallel()
 	scope := eventqueue.Scope{Canvas: eventqueue.CanvasID{1}, Module: key.Module, Name: key.Name}
 	two := []life{{1, oracle.Record{At: at(1)}, 2}, {2, oracle.Record{At: at(1)}, 4}}
@@ -141,7 +141,7 @@ func TestRates(t *testing.T) {
 
 // What somebody wrote with a lock is claimed when that has expired, and with retries that
 // count as his.
-func TestRowsByHand(t *testing.T) {
+func TestRowsWrittenByHandAreChecked(t *testing.T) {
 	t.Parallel()
 	locked := oracle.Record{At: at(0), LockedAt: at(0), Retries: 5}
 	expect(t, history(life{1, locked, 61}), "")
@@ -149,7 +149,7 @@ func TestRowsByHand(t *testing.T) {
 }
 
 // A FAILED event without a run and without a claim that was lost accuses its worker.
-func TestFailedWithoutARun(t *testing.T) {
+func TestFailureWithoutARunIsReported(t *testing.T) {
 	t.Parallel()
 	h := newScript().emit(0, 0).claim(1, "w", 1, 0).write(2, "w", 1, machine.RetryTooMany, 0).History
 	h.Final.Log = []oracle.LogRow{{Event: 7, Status: "FAILED", Value: `{"a":1}`}}
@@ -163,7 +163,7 @@ func TestFailedWithoutARun(t *testing.T) {
 }
 
 // Where workers find events by themselves, a notifier that is down excuses nothing.
-func TestANotifierOutageExcusesNothingWithAFallback(t *testing.T) {
+func TestNotifierOutageExcusesNoDelayWithAFallback(t *testing.T) {
 	t.Parallel()
 	for _, alone := range []bool{false, true} {
 		h := newScript().emit(0, 0).claim(500, "w", 1, 0).run(500, "w", 1, oracle.OK).write(501, "w", 1, machine.ExecutesToCompletion, 0).History
@@ -179,7 +179,7 @@ func TestANotifierOutageExcusesNothingWithAFallback(t *testing.T) {
 
 // A paused event costs one publish more in an ordering group, which admits it, and for
 // each repeat of its emit, which asks a publisher that was down with it.
-func TestPublishesOfAPausedEvent(t *testing.T) {
+func TestPublishesOfAPausedEventAreChecked(t *testing.T) {
 	t.Parallel()
 	paused := func(keys oracle.Record, published int, repeats ...float64) *oracle.History {
 		s := newScript().pause(0, 0.1, 1, true)

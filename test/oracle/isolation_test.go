@@ -10,7 +10,7 @@ import (
 )
 
 // What a refused statement would have written beside the refused row has to be written soon.
-func TestARefusedRowCostsItselfOnly(t *testing.T) {
+func TestRefusedRowMustStopNoOther(t *testing.T) {
 	t.Parallel()
 	spoilt := func(second float64, meant oracle.Kind, claimed float64) *script {
 		s := newScript().emit(0, 0)

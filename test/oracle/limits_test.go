@@ -10,9 +10,9 @@ import (
 	"eventsv2/test/oracle"
 )
 
-// TestLimits: as many at once as a limit allows, of those that were emitted under it;
+// TestConcurrencyLimitsAreChecked: as many at once as a limit allows, of those that were emitted under it;
 // a lock that has expired and was taken back does not count.
-func TestLimits(t *testing.T) {
+func TestConcurrencyLimitsAreChecked(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }

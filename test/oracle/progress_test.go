@@ -8,7 +8,7 @@ import (
 
 // The first event of an ordering group has to be claimed as soon as any other, and the
 // others when those before them have ended.
-func TestProgressOfOrderingGroups(t *testing.T) {
+func TestOrderingGroupsMustProgress(t *testing.T) {
 	t.Parallel()
 	in := func(second float64) oracle.Record { return oracle.Record{At: at(second), OrderingKey: "line"} }
 	delayed := in(0)
@@ -32,7 +32,7 @@ func TestProgressOfOrderingGroups(t *testing.T) {
 
 // What was published beside a fault counts as lost when the relay has waited as long again
 // as until then, and at least LostAfter.
-func TestProgressAfterASilence(t *testing.T) {
+func TestProgressResumesAfterASilence(t *testing.T) {
 	t.Parallel()
 	claimed := func(second float64) *script { return newScript().emit(0, 0).complete(second, "w", 1, 0) }
 	for name, c := range map[string]struct {

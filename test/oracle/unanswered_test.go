@@ -8,7 +8,7 @@ import (
 
 // An event whose emit was not answered has to be found by its emitter, soon after its commit or
 // after what else has happened to the emitter.
-func TestEmitsWithoutAnswers(t *testing.T) {
+func TestUnansweredEmitsAreChecked(t *testing.T) {
 	t.Parallel()
 	lost := func(known float64) *script {
 		s := newScript().emit(0, 0).kind(oracle.EmitUnanswered, 0, "e", 0)

@@ -17,9 +17,9 @@ func (r *rig) origin() string {
 	return one[string](r, r.pool, `WITH gone AS (DELETE FROM events_v2 RETURNING parent_id, attributes) SELECT concat_ws(' ', parent_id, attributes) FROM gone`)
 }
 
-// TestAttributesBySQL: as arguments, and from the setting, whose pairs the argument replaces; the
+// TestSQLSetsAttributes: as arguments, and from the setting, whose pairs the argument replaces; the
 // setting also reaches triggers, and ends with its transaction.
-func TestAttributesBySQL(t *testing.T) {
+func TestSQLSetsAttributes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.persons()

@@ -19,8 +19,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestAnEmitRuns emits in every form that the arguments allow.
-func TestAnEmitRuns(t *testing.T) {
+// TestEventEmittedBySQLRuns emits in every form that the arguments allow.
+func TestEventEmittedBySQLRuns(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.startRelay(r.store, farOff)
@@ -49,8 +49,8 @@ func TestAnEmitRuns(t *testing.T) {
 	}
 }
 
-// TestTheIDIsReturned in a prepared statement whose parameters have no types.
-func TestTheIDIsReturned(t *testing.T) {
+// TestEmitReturnsTheID in a prepared statement whose parameters have no types.
+func TestEmitReturnsTheID(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	id := one[eventqueue.EventID](r, r.pool, `SELECT events_emit($1, $2, $3, $4, $5, $6)`,
@@ -96,8 +96,8 @@ func TestOneNoticePerTransaction(t *testing.T) {
 	}
 }
 
-// TestRefusals says what messages, hints and fields of the errors hold.
-func TestRefusals(t *testing.T) {
+// TestRefusalsNameTheMistake says what messages, hints and fields of the errors hold.
+func TestRefusalsNameTheMistake(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	args := func(change string) string {
@@ -156,9 +156,9 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestLimitsAreSettings raises and lowers them as an operator would for all
+// TestLimitsCanBeSet raises and lowers them as an operator would for all
 // connections of a database, to what MAX_VALUE_BYTES and MAX_DELAY may be.
-func TestLimitsAreSettings(t *testing.T) {
+func TestLimitsCanBeSet(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.exec(r.pool, `DO $$ BEGIN
@@ -293,9 +293,9 @@ func checkSameField(t *testing.T, e eventqueue.NewEvent, goErr, sqlErr error) {
 	}
 }
 
-// TestAnyCallerFindsTheQueue has a caller whose search path and settings are
+// TestEmitFunctionsIgnoreTheSearchPath has a caller whose search path and settings are
 // against it, and functions in a schema of another name.
-func TestAnyCallerFindsTheQueue(t *testing.T) {
+func TestEmitFunctionsIgnoreTheSearchPath(t *testing.T) {
 	t.Parallel()
 	ctx, databaseURL := testenv.Context(t), testenv.EmptyDatabaseURL(t)
 	conn, err := pgx.Connect(ctx, databaseURL)

@@ -25,9 +25,9 @@ func blocks(t *testing.T, language string) (found []string) {
 	return found
 }
 
-// TestThePagesSQLRuns takes all SQL of docs/outbox.md in its order; the role and
+// TestDocumentedSQLRuns takes all SQL of docs/outbox.md in its order; the role and
 // the database shop are the test's own.
-func TestThePagesSQLRuns(t *testing.T) {
+func TestDocumentedSQLRuns(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	conn := r.conn()
@@ -45,8 +45,8 @@ func TestThePagesSQLRuns(t *testing.T) {
 		`WORKER/update_person/_ `+alice)
 }
 
-// TestThePagesGoIsTheExample and does what it says.
-func TestThePagesGoIsTheExample(t *testing.T) {
+// TestDocumentedGoIsTheExample and does what it says.
+func TestDocumentedGoIsTheExample(t *testing.T) {
 	t.Parallel()
 	example, err := os.ReadFile("example_test.go")
 	if err != nil {

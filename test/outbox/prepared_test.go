@@ -12,8 +12,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestATransactionThatHasEmittedCanBePrepared: with the wake-up left out, by a function and by a trigger, and its events are pending when it commits.
-func TestATransactionThatHasEmittedCanBePrepared(t *testing.T) {
+// TestTransactionWithAnEmitCanBePrepared: with the wake-up left out, by a function and by a trigger, and its events are pending when it commits.
+func TestTransactionWithAnEmitCanBePrepared(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
 	server, err := services.Postgres(ctx, services.Private(), services.Setting("max_prepared_transactions", "5"))

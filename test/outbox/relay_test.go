@@ -17,9 +17,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestCommitsInTheOtherOrder has the event with the lower id commit last, while
+// TestEventsCommittedOutOfOrderArePublished has the event with the lower id commit last, while
 // the relay is running: by the function, and by the trigger.
-func TestCommitsInTheOtherOrder(t *testing.T) {
+func TestEventsCommittedOutOfOrderArePublished(t *testing.T) {
 	t.Parallel()
 	for how, emit := range map[string]string{
 		"events_emit":    `SELECT events_emit('` + tenant + `', 'WORKER', 'insert_person', '{"name": "x"}')`,
@@ -53,9 +53,9 @@ func TestCommitsInTheOtherOrder(t *testing.T) {
 	}
 }
 
-// TestExactlyWhatWasCommittedIsPublished has transactions of eight connections
+// TestOnlyCommittedEventsArePublished has transactions of eight connections
 // overlap and end in any way, while the relay is running.
-func TestExactlyWhatWasCommittedIsPublished(t *testing.T) {
+func TestOnlyCommittedEventsArePublished(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.startRelay(r.store, farOff)
@@ -145,9 +145,9 @@ func (s *deafStore) Listen(ctx context.Context, wake func()) (err error) {
 	return err
 }
 
-// TestWithoutAListenerTheTimerIsEnough cuts the connection that wakes the relay,
+// TestTimerPublishesWithoutAListener cuts the connection that wakes the relay,
 // for good.
-func TestWithoutAListenerTheTimerIsEnough(t *testing.T) {
+func TestTimerPublishesWithoutAListener(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.persons()
@@ -167,9 +167,9 @@ func TestWithoutAListenerTheTimerIsEnough(t *testing.T) {
 	r.startWorker("greet", "insert_person").await(t, 10)
 }
 
-// TestAListenerThatIsCutComesBack and reads at once what it has missed:
+// TestCutListenerReconnects and reads at once what it has missed:
 // the relay's timer is minutes away.
-func TestAListenerThatIsCutComesBack(t *testing.T) {
+func TestCutListenerReconnects(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.startRelay(r.store, farOff)
@@ -186,8 +186,8 @@ func TestAListenerThatIsCutComesBack(t *testing.T) {
 	}
 }
 
-// TestADelayedEventIsNotNotifiedEarly and does not run early.
-func TestADelayedEventIsNotNotifiedEarly(t *testing.T) {
+// TestDelayedEventIsNotNotifiedEarly and does not run early.
+func TestDelayedEventIsNotNotifiedEarly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	far := one[eventqueue.EventID](r, r.pool, `SELECT events_emit($1, 'WORKER', 'greet', '1', delay => '1 hour')`, tenant)
@@ -206,10 +206,10 @@ func TestADelayedEventIsNotNotifiedEarly(t *testing.T) {
 	}
 }
 
-// TestHowLongACommitWaitsForItsPublish measures from before a COMMIT is sent to
+// TestEachCommitIsPublished measures from before a COMMIT is sent to
 // when the notifier has accepted the notification. It fails only if something
 // does not arrive at all.
-func TestHowLongACommitWaitsForItsPublish(t *testing.T) {
+func TestEachCommitIsPublished(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.startRelay(r.store, farOff)

@@ -26,8 +26,8 @@ func (r *rig) role(conn *pgx.Conn) string {
 	return role
 }
 
-// TestRights says which a role needs, and what the owner can do to spare it them.
-func TestRights(t *testing.T) {
+// TestDocumentedRightsSuffice says which a role needs, and what the owner can do to spare it them.
+func TestDocumentedRightsSuffice(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	conn := r.conn()
@@ -75,9 +75,9 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestTheRowsOfAStrangerRunNothingAsTheOwner: row_to_json calls the casts to json
+// TestRowsOfAStrangerRunNothingAsTheOwner: row_to_json calls the casts to json
 // that come with the types of a table, whoever has written them.
-func TestTheRowsOfAStrangerRunNothingAsTheOwner(t *testing.T) {
+func TestRowsOfAStrangerRunNothingAsTheOwner(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	conn := r.conn()

@@ -34,8 +34,8 @@ func (r *rig) attach(db querier, table, when, arguments string) {
 	r.exec(db, `CREATE OR REPLACE TRIGGER outbox `+when+` ON `+table+` FOR EACH ROW EXECUTE FUNCTION send_to_outbox(`+arguments+`)`)
 }
 
-// TestARowRuns goes the whole way for each operation.
-func TestARowRuns(t *testing.T) {
+// TestInsertedRowEmitsAnEvent goes the whole way for each operation.
+func TestInsertedRowEmitsAnEvent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.persons()
@@ -54,8 +54,8 @@ func TestARowRuns(t *testing.T) {
 	}
 }
 
-// TestEveryWayToWriteARow fires the trigger.
-func TestEveryWayToWriteARow(t *testing.T) {
+// TestEveryWayToWriteARowEmits fires the trigger.
+func TestEveryWayToWriteARowEmits(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	conn := r.conn()
@@ -86,9 +86,9 @@ func TestEveryWayToWriteARow(t *testing.T) {
 	r.wants(conn, row("delete_person", 7, "d"), `WORKER/x/_ 1`, `WORKER/delete_pet/_ {"tenant_id":"T","owner":7}`)
 }
 
-// TestARowIsTheSameInAnySession writes odd values of many types, with the
+// TestRowIsEncodedTheSameInAnySession writes odd values of many types, with the
 // settings of two sessions.
-func TestARowIsTheSameInAnySession(t *testing.T) {
+func TestRowIsEncodedTheSameInAnySession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	conn := r.conn()
@@ -113,8 +113,8 @@ func TestARowIsTheSameInAnySession(t *testing.T) {
 	r.wants(conn, want)
 }
 
-// TestTheArgumentsOfTheTrigger tries what they may be.
-func TestTheArgumentsOfTheTrigger(t *testing.T) {
+// TestTriggerArgumentsAreApplied tries what they may be.
+func TestTriggerArgumentsAreApplied(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	conn := r.conn()
@@ -151,8 +151,8 @@ func TestTheArgumentsOfTheTrigger(t *testing.T) {
 	r.wants(conn, `AUDIT/update_note/_ `+second)
 }
 
-// TestAPartitionGoesByTheNameOfItsTable in events, not in errors.
-func TestAPartitionGoesByTheNameOfItsTable(t *testing.T) {
+// TestPartitionUsesTheNameOfItsTable in events, not in errors.
+func TestPartitionUsesTheNameOfItsTable(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	conn := r.conn()
@@ -174,9 +174,9 @@ func TestAPartitionGoesByTheNameOfItsTable(t *testing.T) {
 	wantText(t, "the message", r.refused(conn, `INSERT INTO shop.sale VALUES (NULL, 2)`).Message, "send_to_outbox on parts.sale_2: column tenant_id is NULL")
 }
 
-// TestWhatTheTriggerRefuses fails the statement that wrote the row, which is not
+// TestTriggerRefusalFailsItsStatement fails the statement that wrote the row, which is not
 // there then, and says where the mistake is.
-func TestWhatTheTriggerRefuses(t *testing.T) {
+func TestTriggerRefusalFailsItsStatement(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	conn := r.conn()
@@ -224,9 +224,9 @@ func TestWhatTheTriggerRefuses(t *testing.T) {
 	r.wants(conn)
 }
 
-// TestTheQueueDoesNotFeedItself refuses the trigger on the tables that each event
+// TestQueueTablesTriggerNoEvents refuses the trigger on the tables that each event
 // writes.
-func TestTheQueueDoesNotFeedItself(t *testing.T) {
+func TestQueueTablesTriggerNoEvents(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	conn := r.conn()
@@ -246,8 +246,8 @@ func TestTheQueueDoesNotFeedItself(t *testing.T) {
 	}
 }
 
-// TestTheWayDownSparesTriggers of tables that still send rows.
-func TestTheWayDownSparesTriggers(t *testing.T) {
+// TestDownMigrationSparesTriggers of tables that still send rows.
+func TestDownMigrationSparesTriggers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx, databaseURL := testenv.Context(t), r.pool.Config().ConnString()

@@ -8,8 +8,8 @@ import (
 	"eventsv2/test/programs"
 )
 
-// TestACloneWithoutHistorySaysSo (a shallow one, or a copy without git).
-func TestACloneWithoutHistorySaysSo(t *testing.T) {
+// TestCloneWithoutHistoryIsReported (a shallow one, or a copy without git).
+func TestCloneWithoutHistoryIsReported(t *testing.T) {
 	t.Parallel()
 	commit := strings.Repeat("0", 39) + "1"
 	err := programs.BuildAt(t.Context(), commit, t.TempDir(), map[string]string{"worker": "cmd/worker"})

@@ -66,7 +66,7 @@ const (
 	tidy = "trap 'exit 0' TERM\n" + says + "while :; do sleep 0.1; done\n"
 )
 
-func TestAProcessIsKilled(t *testing.T) {
+func TestProcessCanBeKilled(t *testing.T) {
 	t.Parallel()
 	p := started(t, sleeper)
 	p.Kill()
@@ -76,7 +76,7 @@ func TestAProcessIsKilled(t *testing.T) {
 	}
 }
 
-func TestAProcessStopsAlsoWhenItIsFrozen(t *testing.T) {
+func TestFrozenProcessStops(t *testing.T) {
 	t.Parallel()
 	p := started(t, tidy)
 	p.Signal(syscall.SIGSTOP)
@@ -85,7 +85,7 @@ func TestAProcessStopsAlsoWhenItIsFrozen(t *testing.T) {
 	}
 }
 
-func TestAProcessThatStopsBadly(t *testing.T) {
+func TestFailedStopIsReported(t *testing.T) {
 	t.Parallel()
 	p := started(t, sleeper)
 	if err := p.Stop(long); err == nil || !strings.Contains(err.Error(), "exit status 143") {
@@ -93,7 +93,7 @@ func TestAProcessThatStopsBadly(t *testing.T) {
 	}
 }
 
-func TestAProcessThatDoesNotStopIsKilled(t *testing.T) {
+func TestUnstoppableProcessIsKilled(t *testing.T) {
 	t.Parallel()
 	p := started(t, "trap '' TERM\n"+sleeper)
 	if err := p.Stop(time.Millisecond); err == nil || !strings.Contains(err.Error(), "did not end within 1ms") {
@@ -104,7 +104,7 @@ func TestAProcessThatDoesNotStopIsKilled(t *testing.T) {
 	}
 }
 
-func TestAProcessThatEndsByItself(t *testing.T) {
+func TestUnexpectedEndIsReported(t *testing.T) {
 	t.Parallel()
 	p := start(t, "echo this is why\nexit 3\n")
 	err := p.AwaitStart(testenv.Context(t))
@@ -116,7 +116,7 @@ func TestAProcessThatEndsByItself(t *testing.T) {
 	}
 }
 
-func TestTheOutputOfAProcessIsReadToItsEnd(t *testing.T) {
+func TestProcessOutputIsReadToItsEnd(t *testing.T) {
 	t.Parallel()
 	program := script(t, "echo first\necho 'what is wrong' >&2\necho last\n")
 	var read []string
@@ -136,7 +136,7 @@ func TestTheOutputOfAProcessIsReadToItsEnd(t *testing.T) {
 	}
 }
 
-func TestAProgramThatIsNotThere(t *testing.T) {
+func TestMissingProgramIsReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p, err := Start(Program{Name: "nobody", Path: filepath.Join(dir, "nobody"), Log: filepath.Join(dir, "log")})
@@ -149,7 +149,7 @@ func TestAProgramThatIsNotThere(t *testing.T) {
 	}
 }
 
-func TestAProcessOfAFleetThatEndsBreaksTheRun(t *testing.T) {
+func TestEndOfOneProcessBreaksTheFleet(t *testing.T) {
 	t.Parallel()
 	ctx, broken := context.WithCancelCause(testenv.Context(t))
 	f := NewFleet(broken)

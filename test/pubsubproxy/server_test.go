@@ -15,7 +15,7 @@ import (
 	"eventsv2/test/pubsubproxy"
 )
 
-func TestOneMethodFailsAndNotTheOthers(t *testing.T) {
+func TestFailingMethodFailsNoOther(t *testing.T) {
 	t.Parallel()
 	server := pstest.NewServer()
 	defer func() { _ = server.Close() }() // nothing is left to lose

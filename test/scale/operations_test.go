@@ -46,8 +46,8 @@ const waitingSQL = `
 INSERT INTO events_v2 (canvas_id, module, name, modifier, value, delay_until, notified_at)
 SELECT $1, $2, $3, '_', '{"order":' || i || '}', now() + interval '3 hours', now() FROM generate_series(1, $4::int) AS i`
 
-// TestOperations makes a change of many events with each verb, beside a worker that runs and an emitter that emits.
-func TestOperations(t *testing.T) {
+// TestOperationsAreFastOnAFullTable makes a change of many events with each verb, beside a worker that runs and an emitter that emits.
+func TestOperationsAreFastOnAFullTable(t *testing.T) {
 	t.Parallel()
 	url := testenv.DatabaseURL(t)
 	var others, m measured

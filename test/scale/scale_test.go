@@ -111,8 +111,8 @@ func (m *measured) pool(t *testing.T, databaseURL string) *pgxpool.Pool {
 	return pool
 }
 
-// TestPages measures each page.
-func TestPages(t *testing.T) {
+// TestPagesAreFastOnAFullTable measures each page.
+func TestPagesAreFastOnAFullTable(t *testing.T) {
 	t.Parallel()
 	var m measured
 	pool := m.pool(t, testenv.DatabaseURL(t))

@@ -25,7 +25,7 @@ func topic(t *testing.T, method, host string) int {
 	return response.StatusCode
 }
 
-func TestEmulatorFromGcloud(t *testing.T) {
+func TestEmulatorIsFoundInGcloud(t *testing.T) {
 	t.Parallel()
 	unlessAvailable(t, "emulator")
 	ctx := deadline(t)
@@ -56,7 +56,7 @@ func TestEmulatorFromGcloud(t *testing.T) {
 	}
 }
 
-func TestEmulatorOnATakenPort(t *testing.T) {
+func TestEmulatorAvoidsATakenPort(t *testing.T) {
 	t.Parallel()
 	unlessAvailable(t, "emulator")
 	ctx := deadline(t)

@@ -53,8 +53,8 @@ func isExact(image string) bool {
 	return exact.MatchString(image) && (!strings.HasPrefix(image, "golang:") || strings.Count(image, ".") == 2)
 }
 
-// TestOneVersionOfGo: the modules, and the image that the programs are built in.
-func TestOneVersionOfGo(t *testing.T) {
+// TestOneVersionOfGoIsUsed: the modules, and the image that the programs are built in.
+func TestOneVersionOfGoIsUsed(t *testing.T) {
 	t.Parallel()
 	read := func(path, expression string) string {
 		text, err := os.ReadFile(path)

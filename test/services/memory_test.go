@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestFilesInMemory are those of a Postgres that need not survive, on a machine that has
+// TestDisposablePostgresIsKeptInMemory are those of a Postgres that need not survive, on a machine that has
 // the room, unless somebody has said where temporary files are to be.
-func TestFilesInMemory(t *testing.T) {
+func TestDisposablePostgresIsKeptInMemory(t *testing.T) {
 	t.Parallel()
 	nothing := func(string) string { return "" }
 	elsewhere := func(string) string { return "/somewhere" }
@@ -31,7 +31,7 @@ func TestFilesInMemory(t *testing.T) {
 	}
 }
 
-func TestMemoryLeft(t *testing.T) {
+func TestMemoryLeftIsRead(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "meminfo")
 	for text, want := range map[string]uint64{

@@ -98,7 +98,7 @@ func unlessAvailable(t *testing.T, what string) {
 	}
 }
 
-func TestNothingSurvivesTheOwner(t *testing.T) {
+func TestNothingOutlivesTheOwner(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/cwd"); err != nil {
 		t.Skip("SKIPPED, NOT TESTED: no /proc to find the service's directory in")
@@ -145,7 +145,7 @@ func TestNothingSurvivesTheOwner(t *testing.T) {
 	}
 }
 
-func TestProcess(t *testing.T) {
+func TestProcessOutputAndExitAreReported(t *testing.T) {
 	t.Parallel()
 	h, err := newHome("", "test", nil, nil)
 	if err != nil {
@@ -181,7 +181,7 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-func TestPollEnds(t *testing.T) {
+func TestPollEndsWithItsProcess(t *testing.T) {
 	t.Parallel()
 	never := func(context.Context) error { return errors.New("still asleep") }
 	ended := make(chan struct{})

@@ -49,7 +49,7 @@ SELECT concat_ws(' ', current_setting('fsync'), current_setting('synchronous_com
        current_setting('max_connections'), current_setting('listen_addresses'),
        (SELECT rolsuper FROM pg_roles WHERE rolname = current_user))`
 
-func TestPostgresFromBinaries(t *testing.T) {
+func TestPostgresStartsFromBinaries(t *testing.T) {
 	t.Parallel()
 	service := startPostgres(t)
 	if !strings.HasPrefix(service.Origin, "binaries in ") || service.PID == 0 {
@@ -132,7 +132,7 @@ func TestPostgresSurvivesARestart(t *testing.T) {
 	query(t, service.URL, "SELECT what FROM kept")
 }
 
-func TestPostgresOnATakenPort(t *testing.T) {
+func TestPostgresAvoidsATakenPort(t *testing.T) {
 	t.Parallel()
 	unlessAvailable(t, "postgres")
 	ctx := deadline(t)
@@ -177,7 +177,7 @@ func nothing(s *settings) {
 	s.docker = func(context.Context) error { return errors.New("no socket") }
 }
 
-func TestErrorsSayWhatToDo(t *testing.T) {
+func TestErrorsNameTheRemedy(t *testing.T) {
 	t.Parallel()
 	dead := fmt.Sprintf("postgres://me:s3cret@127.0.0.1:%d/db", 1)
 	for name, test := range map[string]struct {
@@ -219,7 +219,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-func TestNewestPostgres(t *testing.T) {
+func TestNewestPostgresIsChosen(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	install := func(version string, programs ...string) {

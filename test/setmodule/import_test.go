@@ -25,9 +25,9 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 const root = "../.."
 
-// TestOthersCanImportIt does what docs/install.md says, in a copy of the repository, and
+// TestRewrittenModuleCanBeImported does what docs/install.md says, in a copy of the repository, and
 // then what README.md says, in a program that gets the module from a proxy.
-func TestOthersCanImportIt(t *testing.T) {
+func TestRewrittenModuleCanBeImported(t *testing.T) {
 	t.Parallel()
 	// Nobody else's, so that what the go command keeps of it can be told apart.
 	owner := "example.com/" + strings.ToLower(rand.Text())

@@ -32,8 +32,8 @@ func small(module string) map[string]string {
 	}
 }
 
-// TestRewrite gives a small repository a path, another one, and that once more.
-func TestRewrite(t *testing.T) {
+// TestRewriteIsRepeatable gives a small repository a path, another one, and that once more.
+func TestRewriteIsRepeatable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, small("words"))
@@ -57,7 +57,7 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-func TestABadPathChangesNothing(t *testing.T) {
+func TestInvalidPathChangesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, small("words"))

@@ -67,7 +67,7 @@ func TestEmptyDatabaseHasNoSchema(t *testing.T) {
 	}
 }
 
-func TestDatabasesInParallelAreDifferent(t *testing.T) {
+func TestParallelDatabasesDiffer(t *testing.T) {
 	t.Parallel()
 	urls := make([]string, 8)
 	t.Run("all", func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestTemplateIsMadeOnceAndRepaired(t *testing.T) {
 	}
 }
 
-func TestWithDatabase(t *testing.T) {
+func TestWithDatabaseReplacesTheName(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
 		"postgres://u:p@h:1/db?sslmode=disable": "postgres://u:p@h:1/new?sslmode=disable",
@@ -149,7 +149,7 @@ func TestWithDatabase(t *testing.T) {
 	}
 }
 
-func TestEmulatorHost(t *testing.T) {
+func TestEmulatorHostIsUsed(t *testing.T) {
 	t.Parallel()
 	if host := EmulatorHost(t); !strings.Contains(host, ":") {
 		t.Errorf("%q is not host:port", host)
@@ -177,7 +177,7 @@ func TestContextBoundsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { endsAfter(t, time.Minute) })
 }
 
-func TestLogger(t *testing.T) {
+func TestLoggerLevelFollowsVerbose(t *testing.T) {
 	t.Parallel()
 	log := Logger(t)
 	if !log.Core().Enabled(1) || log.Core().Enabled(-1) != testing.Verbose() {

@@ -18,9 +18,9 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// TestMakeUp is what a newcomer does: make up, the command that it prints, a changed handlers file with and without a
+// TestMakeUpRunsALocalEnvironment is what a newcomer does: make up, the command that it prints, a changed handlers file with and without a
 // mistake, and Ctrl-C, after which nothing is left.
-func TestMakeUp(t *testing.T) {
+func TestMakeUpRunsALocalEnvironment(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, 30*time.Second) // it compiles first
 	cmd := exec.CommandContext(t.Context(), "make", "--no-print-directory", "up", "NOTIFIER=postgres")

@@ -13,9 +13,9 @@ import (
 // other sites have a colon.
 var pageLink = regexp.MustCompile(`\]\(([^)#: ]*)(?:#([^) ]*))?\)`)
 
-// TestTheIndexLinksEachPageOnce holds docs/README.md to the pages of docs: each is the subject of one row of
+// TestIndexLinksEachPageOnce holds docs/README.md to the pages of docs: each is the subject of one row of
 // its tables.
-func TestTheIndexLinksEachPageOnce(t *testing.T) {
+func TestIndexLinksEachPageOnce(t *testing.T) {
 	t.Parallel()
 	rows := regexp.MustCompile(`(?m)^\| \[[^\]]+\]\(([a-z0-9-]+\.md)\) \| .+ \|$`)
 	linked := map[string]int{}
@@ -32,8 +32,8 @@ func TestTheIndexLinksEachPageOnce(t *testing.T) {
 	}
 }
 
-// TestTheLinksOfPagesLead to files that exist, and to headings that these files have.
-func TestTheLinksOfPagesLead(t *testing.T) {
+// TestLinksOfPagesResolve to files that exist, and to headings that these files have.
+func TestLinksOfPagesResolve(t *testing.T) {
 	t.Parallel()
 	checked := 0
 	for _, page := range append(bookPages(t), filepath.Join(root, "README.md"), filepath.Join(root, "CHANGELOG.md")) {
@@ -50,8 +50,8 @@ func TestTheLinksOfPagesLead(t *testing.T) {
 	}
 }
 
-// TestABrokenLinkIsFound shows what the other test would find.
-func TestABrokenLinkIsFound(t *testing.T) {
+// TestBrokenLinkIsFound shows what the other test would find.
+func TestBrokenLinkIsFound(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join(root, "docs", "README.md")
 	for _, c := range []struct {

@@ -36,8 +36,8 @@ func TestNoLargeCycles(t *testing.T) {
 	}
 }
 
-// TestWhatIsAUse measures a package in which every kind of use is there.
-func TestWhatIsAUse(t *testing.T) {
+// TestEveryKindOfUseIsCounted measures a package in which every kind of use is there.
+func TestEveryKindOfUseIsCounted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -34,8 +34,8 @@ func TestLogTextsHaveNoRetiredWord(t *testing.T) {
 	}
 }
 
-// TestALogTextIsFound shows what the other test would read.
-func TestALogTextIsFound(t *testing.T) {
+// TestLogTextIsFound shows what the other test would read.
+func TestLogTextIsFound(t *testing.T) {
 	t.Parallel()
 	texts, err := logTexts("a.go", `package a
 import "go.uber.org/zap"

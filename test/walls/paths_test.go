@@ -11,9 +11,9 @@ import (
 // with a directory, which ends as sources do.
 var namedFile = regexp.MustCompile("`((?:[a-z0-9_.-]+/)+[a-zA-Z0-9_.-]+\\.(?:go|sql|golden|txt|md|yml|yaml|mod))`")
 
-// TestTheFilesThatPagesNameExist: paths without a top directory are in eventqueue, as
+// TestFilesNamedInPagesExist: paths without a top directory are in eventqueue, as
 // docs/architecture.md says.
-func TestTheFilesThatPagesNameExist(t *testing.T) {
+func TestFilesNamedInPagesExist(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	if err != nil || len(pages) == 0 {

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestTheFrontOfTheQueueStaysSmall: package eventqueue has what an application names, and what is for
+// TestExportedNamesOfEventqueueAreBounded: package eventqueue has what an application names, and what is for
 // stores, workers and programs is beside it.
-func TestTheFrontOfTheQueueStaysSmall(t *testing.T) {
+func TestExportedNamesOfEventqueueAreBounded(t *testing.T) {
 	t.Parallel()
 	const mostNames, mostLines = 70, 2500
 	files, err := filepath.Glob(filepath.Join(root, "eventqueue", "*.go"))

@@ -33,8 +33,8 @@ func TestNoTestSleeps(t *testing.T) {
 	}
 }
 
-// TestASleepIsFound unless its file has bubbles.
-func TestASleepIsFound(t *testing.T) {
+// TestSleepIsFound unless its file has bubbles.
+func TestSleepIsFound(t *testing.T) {
 	t.Parallel()
 	const sleeps = "func f() { time.Sleep(1) }\n"
 	for source, want := range map[string][]string{

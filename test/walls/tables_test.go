@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTablesOfPagesAreWhole: each row of a table has as many cells as its header, and no row stands outside of one.
-func TestTablesOfPagesAreWhole(t *testing.T) {
+// TestTablesOfPagesAreWellFormed: each row of a table has as many cells as its header, and no row stands outside of one.
+func TestTablesOfPagesAreWellFormed(t *testing.T) {
 	t.Parallel()
 	tables := 0
 	for _, page := range append(bookPages(t), filepath.Join(root, "README.md"), filepath.Join(root, "CHANGELOG.md")) {

@@ -21,9 +21,9 @@ var update = flag.Bool("update", false, "write the picture in docs/architecture.
 
 const root = "../.."
 
-// TestThePictureIsThatOfTheImports compares what docs/architecture.md shows with what is
+// TestPictureShowsTheImports compares what docs/architecture.md shows with what is
 // imported; make golden draws it anew.
-func TestThePictureIsThatOfTheImports(t *testing.T) {
+func TestPictureShowsTheImports(t *testing.T) {
 	t.Parallel()
 	imports, err := walls.Imports(t.Context(), root)
 	if err != nil {
@@ -51,8 +51,8 @@ func TestThePictureIsThatOfTheImports(t *testing.T) {
 	}
 }
 
-// TestAPictureLeavesOutWhatALongerWaySays draws three packages.
-func TestAPictureLeavesOutWhatALongerWaySays(t *testing.T) {
+// TestPictureLeavesOutImpliedImports draws three packages.
+func TestPictureLeavesOutImpliedImports(t *testing.T) {
 	t.Parallel()
 	drawn := walls.Draw(map[string][]string{"a": {"a/b", "c"}, "a/b": {"c", "internal/x"}, "c": nil, "internal/x": nil})
 	want := "flowchart BT\n  a[\"a\"]\n  a --> a_b\n  a_b[\"a/b\"]\n  a_b --> c\n  c[\"c\"]\n"
@@ -148,9 +148,9 @@ func rules(t *testing.T, config []byte) []string {
 	return names
 }
 
-// TestWalls runs the linter on a module of the same layout in which each package has an
+// TestLinterRefusesForbiddenImports runs the linter on a module of the same layout in which each package has an
 // import that it must not have.
-func TestWalls(t *testing.T) {
+func TestLinterRefusesForbiddenImports(t *testing.T) {
 	t.Parallel()
 	linters, err := filepath.Glob(filepath.Join(root, "bin", "golangci-lint-*"))
 	if err != nil || len(linters) == 0 {

@@ -92,8 +92,8 @@ func TestPagesAndHelpTextsHaveNoRetiredWord(t *testing.T) {
 
 const wordsHeading = "## Words that are not used\n"
 
-// TestTheGlossaryHasTheRetiredWords holds the table of docs/glossary.md to Retired.
-func TestTheGlossaryHasTheRetiredWords(t *testing.T) {
+// TestGlossaryHasTheRetiredWords holds the table of docs/glossary.md to Retired.
+func TestGlossaryHasTheRetiredWords(t *testing.T) {
 	t.Parallel()
 	_, section, found := strings.Cut(readPage(t, filepath.Join(root, "docs", "glossary.md")), wordsHeading)
 	if !found {
@@ -108,8 +108,8 @@ func TestTheGlossaryHasTheRetiredWords(t *testing.T) {
 	}
 }
 
-// TestARetiredWordIsFound shows what the other tests would find.
-func TestARetiredWordIsFound(t *testing.T) {
+// TestRetiredWordIsFound shows what the other tests would find.
+func TestRetiredWordIsFound(t *testing.T) {
 	t.Parallel()
 	names, err := retiredNames("a.go", `package a
 type DoorbellConfig struct { OwedFor int; online int }

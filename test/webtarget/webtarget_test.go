@@ -18,9 +18,9 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// TestTheWorkerReadsTheFile writes a handlers file and reads it as cmd/worker
+// TestWorkerReadsTheFile writes a handlers file and reads it as cmd/worker
 // does.
-func TestTheWorkerReadsTheFile(t *testing.T) {
+func TestWorkerReadsTheFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "handlers.yaml")
 	keys := []eventqueue.HandlerKey{{Module: "M", Name: "a", Modifier: "_"}, {Module: "M", Name: "b", Modifier: "_"}}
@@ -43,7 +43,7 @@ func TestTheWorkerReadsTheFile(t *testing.T) {
 	}
 }
 
-func TestAServerServesUntilItIsStopped(t *testing.T) {
+func TestServerServesUntilStopped(t *testing.T) {
 	t.Parallel()
 	server, err := webtarget.Start(t.Context(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "here") // the client tells when it is missing
@@ -76,8 +76,8 @@ func TestAServerServesUntilItIsStopped(t *testing.T) {
 	}
 }
 
-// TestWhatIsReadOfARequest has what a worker posts read, and refuses what is no event.
-func TestWhatIsReadOfARequest(t *testing.T) {
+// TestRequestsAreParsedOrRefused has what a worker posts read, and refuses what is no event.
+func TestRequestsAreParsedOrRefused(t *testing.T) {
 	t.Parallel()
 	for id, want := range map[string]int{"17": http.StatusOK, "": http.StatusBadRequest, "x": http.StatusBadRequest} {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/a/w1", strings.NewReader("{}"))

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestExecute(t *testing.T) {
+func TestExecutePassesServicesToTheCommand(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		args   []string
@@ -61,7 +61,7 @@ func TestRunNeedsACommand(t *testing.T) {
 }
 
 // The command finds both services in its environment, or is told in capitals.
-func TestRun(t *testing.T) {
+func TestRunReportsMissingServices(t *testing.T) {
 	t.Parallel()
 	var report strings.Builder
 	script := `test -n "$DATABASE_URL" && { test -n "$PUBSUB_EMULATOR_HOST" || exit 9; } && exit 5`

@@ -16,8 +16,8 @@ import (
 
 func never(time.Duration) time.Duration { return 0 }
 
-// TestCounts: what two programs count of a source adds up, and the newest refusals of both are retained.
-func TestCounts(t *testing.T) {
+// TestCountsOfTwoProgramsAdd: what two programs count of a source adds up, and the newest refusals of both are retained.
+func TestCountsOfTwoProgramsAdd(t *testing.T) {
 	t.Parallel()
 	ctx, pool := testenv.Context(t), testenv.Pool(t)
 	db := pgsession.On(pool, "")
@@ -56,7 +56,7 @@ func TestCounts(t *testing.T) {
 }
 
 // TestAProgramThatCountsNothingSendsNothing, and one whose database fails hands its counts in later.
-func TestHandInsThatFail(t *testing.T) {
+func TestFailedCountsAreKeptForTheNextWrite(t *testing.T) {
 	t.Parallel()
 	ctx, pool := testenv.Context(t), testenv.Pool(t)
 	counter := received.NewCounter(pgsession.On(pool, ""), never, testenv.Logger(t))

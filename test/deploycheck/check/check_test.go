@@ -12,7 +12,7 @@ import (
 
 const root = "../../.."
 
-func TestTheFilesOfTheRepository(t *testing.T) {
+func TestDeployFilesPass(t *testing.T) {
 	t.Parallel()
 	report, programs := check.Files(root)
 	for _, problem := range report.Problems {
@@ -23,8 +23,8 @@ func TestTheFilesOfTheRepository(t *testing.T) {
 	}
 }
 
-// TestTheProgramsStart with the command lines and the environments of the files.
-func TestTheProgramsStart(t *testing.T) {
+// TestProgramsStartAsDeployed with the command lines and the environments of the files.
+func TestProgramsStartAsDeployed(t *testing.T) {
 	t.Parallel()
 	_, programs := check.Files(root)
 	// One whose probe asks what is not there, and one that has an unknown flag.
@@ -53,8 +53,8 @@ func TestTheProgramsStart(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrongIsNoticed breaks one file at a time.
-func TestWhatIsWrongIsNoticed(t *testing.T) {
+// TestBrokenFilesAreReported breaks one file at a time.
+func TestBrokenFilesAreReported(t *testing.T) {
 	t.Parallel()
 	for name, c := range broken {
 		t.Run(name, func(t *testing.T) {

@@ -123,8 +123,8 @@ func (r *rig) here(url string) string {
 	return strings.Replace(url, "@my-project.iam", "@"+r.project+".iam password="+password, 1)
 }
 
-// TestThePageMakesADatabaseThatTheProgramsCanUse, with the rights that they get there and no others.
-func TestThePageMakesADatabaseThatTheProgramsCanUse(t *testing.T) {
+// TestDocumentedSetupGivesAUsableDatabase, with the rights that they get there and no others.
+func TestDocumentedSetupGivesAUsableDatabase(t *testing.T) {
 	t.Parallel()
 	testenv.Program(t, "postgresql-client", "psql")
 	r := newRig(t)
