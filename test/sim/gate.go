@@ -100,7 +100,11 @@ func (p *process) do(ctx context.Context, c call, f func() (result string, err e
 		return v.err
 	}
 	if c.to == database {
-		p.w.tables.setClock(kindsOf[c.op])
+		kind := int64(0)
+		if p.w.refuses {
+			kind = kindsOf[c.op]
+		}
+		p.w.tables.name(kind)
 	}
 	result, err := f()
 	if c.to == database {

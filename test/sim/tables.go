@@ -21,16 +21,18 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/eventqueue/queuetest"
 )
 
 //go:embed tables.sql
 var tablesSQL string
 
-// tables is the database: a Postgres whose clock is the bubble's. A query is under way in the network, which a bubble
-// does not take for rest: virtual time stands still until its answer is there, and the controller waits for it.
+// tables is the database: a Postgres whose clock is the bubble's. Virtual time stands still while a query is under way,
+// and the controller waits for its answer.
 //
 // events is a copy of the committed rows of events_v2, of which a trigger says what changes.
 type tables struct {
+	clock *queuetest.Clock
 	pool  *pgxpool.Pool
 	store *pgstore.Store // of the controller
 
@@ -38,7 +40,8 @@ type tables struct {
 	notices []string // guarded by noticed
 
 	mu        sync.Mutex
-	own       *pgx.Conn // sets the clock, and hears what commits
+	own       *pgx.Conn // hears what commits
+	kind      int64     // of the statement that follows; 0: one that no row refuses
 	heard     []*pgconn.Notification
 	open      []*transaction
 	stale     bool                       // a statement has run since the last sync
@@ -90,10 +93,12 @@ func configure(url string, own bool) *pgxpool.Config {
 // openTables prepares a fresh database of the queue, to which programs connect with a pool of the queue's or their own.
 func openTables(ctx context.Context, url string, ownPool bool) *tables {
 	t := &tables{events: map[eventqueue.EventID]row{}}
+	var err error
+	t.clock, err = queuetest.Start(ctx, url)
+	must(err)
 	config := configure(url, ownPool)
 	config.MaxConns = 100
-	config.HealthCheckPeriod, config.MaxConnLifetime, config.MaxConnIdleTime = 1000*time.Hour, 1000*time.Hour, 1000*time.Hour
-	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
+	t.clock.Follow(config)
 	config.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		t.noticed.Lock()
 		defer t.noticed.Unlock()
@@ -101,17 +106,14 @@ func openTables(ctx context.Context, url string, ownPool bool) *tables {
 	}
 	prepare := config.AfterConnect
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		if prepare != nil {
-			if err := prepare(ctx, conn); err != nil {
-				return err
-			}
+		if err := prepare(ctx, conn); err != nil {
+			return err
 		}
 		_, err := conn.Exec(ctx, settingsSQL)
 		return err
 	}
 	own := configure(url, false).ConnConfig
 	own.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { t.heard = append(t.heard, n) }
-	var err error
 	t.own, err = pgx.ConnectConfig(ctx, own)
 	must(err)
 	_, err = t.own.Exec(ctx, tablesSQL)
@@ -121,16 +123,14 @@ func openTables(ctx context.Context, url string, ownPool bool) *tables {
 	t.pool, err = pgxpool.NewWithConfig(ctx, config)
 	must(err)
 	t.store = pgstore.New(t.pool)
-	t.setClock(0)
 	return t
 }
 
 const (
 	// A statement that waits for a transaction which is open at the gate waits for ever, since nothing else
 	// moves meanwhile: it may as well fail soon.
-	settingsSQL = `SET search_path = sim, pg_catalog, public; SET lock_timeout = '200ms'; SET plan_cache_mode = force_generic_plan; SET client_min_messages = notice`
+	settingsSQL = `SET lock_timeout = '200ms'; SET plan_cache_mode = force_generic_plan; SET client_min_messages = notice`
 	listenSQL   = `LISTEN events_v2_pending; LISTEN events_v2_unpublished`
-	setClockSQL = `SELECT setval('sim.clock', $1), setval('sim.under_way', $2)`
 )
 
 func must(err error) {
@@ -142,26 +142,33 @@ func must(err error) {
 func (t *tables) close() {
 	t.pool.Close()
 	_ = t.own.Close(context.Background())
+	t.clock.Close()
 }
 
 // kindsOf are the writes that a row can refuse, as bits.
 var kindsOf = map[string]int64{"Claim": 1, "Renew": 2, "BeginRuns": 2, "Finish": 4, "GiveBack": 8}
 
-// setClock has the database's clock show the bubble's time, and names the kind of statement that follows.
-func (t *tables) setClock(kind int64) {
-	t.exec(setClockSQL, time.Now().UnixMicro(), kind)
+// name names the kind of statement that follows.
+func (t *tables) name(kind int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stale = true
+	if kind != t.kind {
+		t.execLocked(`SELECT setval('sim.under_way', $1)`, kind)
+	}
+	t.kind, t.stale = kind, true
 }
 
 // now is what the database's clock shows.
 func now() time.Time { return time.Now().Truncate(time.Microsecond) }
 
-// exec runs a statement of the controller. It brings what has been notified.
+// exec runs a statement of the controller.
 func (t *tables) exec(sql string, arguments ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.execLocked(sql, arguments...)
+}
+
+func (t *tables) execLocked(sql string, arguments ...any) {
 	_, err := t.own.Exec(context.Background(), sql, arguments...)
 	must(err)
 }

@@ -1,19 +1,5 @@
--- What the simulation adds to a database of the queue: a clock that it sets, a record of what commits, and
--- rows that refuse to be written.
+-- What the simulation adds to a database of the queue: a record of what commits, and rows that refuse to be written.
 CREATE SCHEMA sim;
-
--- The time of the bubble, in microseconds: unlike a row, a sequence is read without a snapshot and set without a lock.
-CREATE SEQUENCE sim.clock MINVALUE 0;
-CREATE FUNCTION sim.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
-    SELECT timestamptz 'epoch' + (SELECT last_value FROM sim.clock) * interval '1 microsecond'
-$$;
-ALTER FUNCTION events_v2_advance SET search_path = sim, pg_catalog, public;
-ALTER TABLE events_v2 ALTER delay_until SET DEFAULT sim.clock_timestamp(), ALTER enqueued_at SET DEFAULT sim.clock_timestamp();
-ALTER TABLE event_log ALTER created_at SET DEFAULT sim.clock_timestamp();
-ALTER TABLE scheduling_rules ALTER created_at SET DEFAULT sim.clock_timestamp() AT TIME ZONE 'UTC';
-ALTER TABLE rate_limits ALTER created_at SET DEFAULT sim.clock_timestamp();
-ALTER TABLE cron_definitions ALTER starts_at SET DEFAULT sim.clock_timestamp(), ALTER created_at SET DEFAULT sim.clock_timestamp();
-ALTER TABLE cron_records ALTER created_at SET DEFAULT sim.clock_timestamp();
 
 -- What has become of events, for the simulation to read and delete. It is no notification, since a commit with one
 -- waits for those of other databases.
