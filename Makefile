@@ -137,8 +137,8 @@ scale: services ## what each page of the dashboard, each read of the API and eac
 
 HOURS ?= 1
 .PHONY: soak
-soak: services ## a deployment at a steady rate with a fault a minute for HOURS; says what grows
-	@cd test/attack && go run ./soak -hours $(HOURS)
+soak: services ## chaos at a steady rate with a fault a minute for HOURS; says what grows, too
+	@cd test/attack && go run ./chaos -steady -hours $(HOURS) -rate 100 -seed $(SEED)
 
 ROUNDS ?= 3
 .PHONY: bench

@@ -1,5 +1,5 @@
 // Package webtarget is what the programs that run a deployment (test/demo,
-// test/attack/chaos, faults and soak) need to have cmd/worker post its events to them:
+// test/attack/chaos and faults) need to have cmd/worker post its events to them:
 // a web server on the loopback interface, the handlers file that names it, and the reading
 // of what is posted.
 //

@@ -27,6 +27,19 @@
 // At the end the faults stop, the rate limits go, and everything must come to rest: the number of events that are
 // left may stand still for -drain at most. Rows that nobody can run are left.
 //
+// # Steady runs
+//
+// With -steady it runs for hours, at a rate that should be lower, and one fault a minute, each kind in turn.
+// Two workers and a cron process live through all of it: they are frozen and cut off, and never ended, and
+// one that ends by itself fails the run. Package growth measures them and the database, and the verdict ends
+// with what goes on growing: growth=none, growth=goroutines(w1),table(events_v2), or growth=undecided. The
+// rate limits let through more than what comes, so that nothing piles up before them.
+//
+//	cd test/attack && go run ./chaos -steady -hours 1 -rate 100
+//
+// All that happened is remembered until it is checked, an hour of that rate in about a gigabyte of memory
+// and one of the disk.
+//
 // # How it is checked
 //
 // By records that are not the queue's: triggers write every change of every

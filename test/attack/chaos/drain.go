@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/test/attack/chaos/growth"
 	"eventsv2/test/attack/harness"
 )
 
@@ -23,8 +24,8 @@ const longest = 5
 // drain lifts what holds events back and waits until no event is left. It gives
 // up when the number of those that are left has not fallen for the time that
 // -drain allows: what is left then is stuck, and a slow machine alone is no
-// reason. After it nothing runs.
-func (s *stage) drain(ctx context.Context) error {
+// reason. After it nothing runs. It returns what has grown in a steady run, by the end of the load.
+func (s *stage) drain(ctx context.Context, loaded time.Duration) (grown *growth.Report, err error) {
 	watch, stop := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -38,7 +39,10 @@ func (s *stage) drain(ctx context.Context) error {
 			s.control.QueryRow(ctx, countWaitingSQL, s.cron.id, s.untouchable()).Scan(&n, &slot))
 		return n, !slot.Before(s.lastSlot()), err
 	}) // what is left is on record
-	return s.fleet.stop()
+	if s.sampler != nil {
+		grown = s.sampler.End(ctx, min(loaded, s.opts.load()))
+	}
+	return grown, s.fleet.stop()
 }
 
 // lastSlot is the last cron slot that must be there.
@@ -57,13 +61,13 @@ SELECT slot, event_id, created_at
 
 // verdict waits until the queue has come to rest, reads all records and has them checked.
 func (s *stage) verdict(ctx context.Context, loaded time.Duration) (harness.Result, error) {
-	if err := s.drain(ctx); err != nil {
+	grown, err := s.drain(ctx, loaded)
+	if err != nil {
 		return nil, err
 	}
 	s.Progress.Report("checking")
 	e := evidence{acknowledgements: s.emitters.acknowledgements, repeats: s.emitters.repeats, ordered: s.emitters.ordered,
 		limits: s.limits, rates: s.rates, embedded: func(process string) bool { return process[:2] != "w4" }}
-	var err error
 	if e.runs, err = readRuns(s.Dir, s.faults); err != nil {
 		return nil, err
 	}
@@ -101,5 +105,6 @@ func (s *stage) verdict(ctx context.Context, loaded time.Duration) (harness.Resu
 	return &result{opts: s.opts,
 		findings: check(e), loaded: loaded, faults: s.faults, emitters: s.emitters, rulesAdded: added,
 		refusals: s.operator.refusals(), defaults: s.others.set, remarks: s.fleet.remarks, slots: len(s.cron.records), where: s.Where(ctx, s.control),
+		growth: grown,
 	}, nil
 }

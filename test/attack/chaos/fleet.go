@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"eventsv2/test/attack/chaos/growth"
 	"eventsv2/test/attack/chaos/task"
 	"eventsv2/test/attack/harness"
 	"eventsv2/test/programs"
@@ -53,6 +54,9 @@ type fleet struct {
 	slots      map[string]*slot
 	running    sync.WaitGroup
 	broken     context.CancelCauseFunc
+	// reports hear what the processes of some slots, which have to live through the whole run, say of their
+	// size; nil of one that does not.
+	reports map[string]*growth.Listener
 
 	mu      sync.Mutex
 	remarks []string
@@ -80,6 +84,10 @@ func (f *fleet) run(s *slot) {
 		if ended {
 			return
 		}
+		if _, lasting := f.reports[s.name]; lasting {
+			f.broken(p.Failure())
+			return
+		}
 		time.Sleep(hold)
 	}
 }
@@ -97,7 +105,11 @@ func (f *fleet) next(s *slot) (*programs.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := programs.Start(programs.Program{Name: name, Path: filepath.Join(f.deployment.Dir, s.program), Log: filepath.Join(f.deployment.Dir, name+".log"), Env: env})
+	program := programs.Program{Name: name, Path: filepath.Join(f.deployment.Dir, s.program), Log: filepath.Join(f.deployment.Dir, name+".log"), Env: env}
+	if listener := f.reports[s.name]; listener != nil {
+		program.Read = listener.Listen
+	}
+	p, err := programs.Start(program)
 	if err != nil {
 		return nil, err
 	}
@@ -115,12 +127,18 @@ func (f *fleet) environment(s *slot, name string) ([]string, error) {
 	switch s.program {
 	case programChaosWorker:
 		own["CHAOS_JOURNAL"] = f.journal(name)
+		if f.reports[s.name] != nil {
+			own["CHAOS_REPORTS"] = "true"
+		}
 	case programs.Worker:
 		path := filepath.Join(f.deployment.Dir, name+".yaml")
 		if err := webtarget.WriteHandlersFile(path, f.target.server.URL()+"/"+name, task.Handlers()); err != nil {
 			return nil, err
 		}
 		own["HANDLERS_FILE"] = path
+	}
+	if f.reports != nil { // for hours: a line per event would fill the disk
+		own["LOG_LEVEL"], own["LOG_EVENTS"] = "warn", "failures"
 	}
 	return programs.Environment(environment(), programs.PubSubEnvironment(f.deployment.PubSub(s.notifier.Address())), own), nil
 }
@@ -150,6 +168,17 @@ func (f *fleet) start() {
 	for _, name := range slices.Sorted(maps.Keys(f.slots)) {
 		f.running.Go(func() { f.run(f.slots[name]) })
 	}
+}
+
+// lasting are the processes that have to live through the whole run.
+func (f *fleet) lasting() map[string]*programs.Process {
+	all := map[string]*programs.Process{}
+	for name := range f.reports {
+		if p := f.slots[name].process(); p != nil {
+			all[name] = p
+		}
+	}
+	return all
 }
 
 // process is the current process of a slot, nil when there is none.

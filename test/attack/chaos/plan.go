@@ -44,6 +44,9 @@ func (k kind) kills() bool {
 	return k == killWorker || k == killCron || k == killPostgres || k == killEmulator
 }
 
+// ends reports whether a fault of this kind ends a program.
+func (k kind) ends() bool { return k == killWorker || k == killCron || k == restart }
+
 // In runs of at least longRun, one fault in outageShare of a kind that may be an outage
 // lasts from outageMin to outageMax. Shorter runs would have no time left for the rest.
 const (
@@ -132,6 +135,37 @@ func frequencies() []frequency {
 	}
 }
 
+// longLived are the slots whose process lives through a steady run, so that what grows in it can
+// be seen: it is frozen and cut off, and never ended.
+func longLived() []string { return []string{"w1", "w4", "c1"} }
+
+// steadyEvery is the time between two faults of a steady run.
+const steadyEvery = time.Minute
+
+// steadyPlan draws the faults of a steady run: one at a time, each kind in turn.
+func steadyPlan(seed int64, length time.Duration) []planned {
+	random := rand.New(rand.NewPCG(uint64(seed), 0x57ead))
+	var plan []planned
+	kinds := frequencies()
+	for at := steadyEvery / 2; at < length; at += steadyEvery {
+		f := kinds[len(plan)%len(kinds)]
+		if f.kind.ends() {
+			f.targets = slices.DeleteFunc(slices.Clone(f.targets), func(slot string) bool { return slices.Contains(longLived(), slot) })
+		}
+		plan = append(plan, f.draw(random, at))
+	}
+	return plan
+}
+
+// draw draws a fault of a kind.
+func (f frequency) draw(random *rand.Rand, at time.Duration) planned {
+	p := planned{at: at, kind: f.kind, target: f.targets[random.IntN(len(f.targets))], lasts: f.min, bytes: random.IntN(6000)}
+	if f.max > f.min {
+		p.lasts += time.Duration(random.Int64N(int64(f.max - f.min)))
+	}
+	return p
+}
+
 // warmUp is how long nothing is attacked.
 const warmUp = 3 * time.Second
 
@@ -145,14 +179,9 @@ func makePlan(seed int64, length time.Duration) []planned {
 		n := max(1, int(f.perMinute*length.Minutes()+0.5))
 		for i := range n {
 			share := (float64(i) + random.Float64()) / float64(n)
-			p := planned{
-				at: warmUp + time.Duration(share*float64(span)), kind: f.kind,
-				target: f.targets[random.IntN(len(f.targets))], lasts: f.min, bytes: random.IntN(6000),
-			}
+			p := f.draw(random, warmUp+time.Duration(share*float64(span)))
 			if f.kind.mayBeOutage() && length >= longRun && i%outageShare == 0 {
 				p.lasts = outageMin + time.Duration(random.Int64N(int64(outageMax-outageMin)))
-			} else if f.max > f.min {
-				p.lasts += time.Duration(random.Int64N(int64(f.max - f.min)))
 			}
 			plan = append(plan, p)
 		}

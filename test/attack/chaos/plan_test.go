@@ -43,6 +43,30 @@ func TestEveryKindOfFaultIsInAShortPlan(t *testing.T) {
 	}
 }
 
+func TestSteadyPlanHasEveryKindInTurnAndEndsNoLongLivedProgram(t *testing.T) {
+	t.Parallel()
+	plan := steadyPlan(1, time.Hour)
+	if len(plan) != 60 || !slices.Equal(plan, steadyPlan(1, time.Hour)) {
+		t.Errorf("%d faults in an hour, want 60, and the same for the same seed", len(plan))
+	}
+	for i, f := range frequencies() {
+		if plan[i].kind != f.kind || plan[i].at != time.Duration(i)*steadyEvery+steadyEvery/2 {
+			t.Errorf("fault %d is %s at %s", i, plan[i], plan[i].at)
+		}
+	}
+	frozen := false
+	for _, p := range steadyPlan(1, 100*time.Hour) {
+		long := slices.Contains(longLived(), p.target)
+		if long && p.kind.ends() {
+			t.Errorf("%s", p)
+		}
+		frozen = frozen || long && p.kind == freezeWorker
+	}
+	if !frozen {
+		t.Error("no long-lived worker is ever frozen")
+	}
+}
+
 func TestOnlyLongRunsHaveLongOutages(t *testing.T) {
 	t.Parallel()
 	for length, want := range map[time.Duration]bool{90 * time.Second: false, longRun: true} {
@@ -75,5 +99,8 @@ func TestOptions(t *testing.T) {
 		if _, err := parseOptions(args, t.Output()); err != nil {
 			t.Errorf("%q: %v", args, err)
 		}
+	}
+	if o, err := parseOptions([]string{"-steady", "-hours", "0.05"}, t.Output()); err != nil || !o.steady || o.load() != 3*time.Minute {
+		t.Errorf("%+v, %s, %v", o, o.load(), err)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/attack/chaos/growth"
 	"eventsv2/test/attack/chaos/task"
 	"eventsv2/test/attack/harness"
 	"eventsv2/test/command"
@@ -74,6 +75,7 @@ type stage struct {
 	limits                 []oracle.LimitChange
 	rateLimits             *operate.RateLimits
 	rates                  []oracle.RateChange
+	sampler                *growth.Sampler // of a steady run
 }
 
 // play is the whole run. Its result is nil when there is nothing to check.
@@ -112,6 +114,11 @@ func (s *stage) prepareDatabase(ctx context.Context) error {
 	if _, err := pool.Exec(ctx, auditSQL); err != nil {
 		return fmt.Errorf("install the record of the database: %w", err)
 	}
+	for _, statement := range s.checkpointsSQL() {
+		if _, err := pool.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
 	random := rand.New(rand.NewPCG(uint64(s.opts.seed), 0xdef))
 	for range len(defaults()) {
 		if err := s.others.draw(ctx, pool, random); err != nil {
@@ -126,6 +133,16 @@ func (s *stage) prepareDatabase(ctx context.Context) error {
 	}
 	s.cron = cronEvidence{id: int64(definition.ID), startsAt: definition.StartsAt}
 	return nil
+}
+
+// checkpointsSQL has Postgres complete a checkpoint between two of its crashes in a steady run, as it does
+// where crashes are rarer: a crash makes it lose track of which pages of an index are free, as far as it
+// has learnt that since its last complete checkpoint, and the index grows until the next vacuum.
+func (s *stage) checkpointsSQL() []string {
+	if !s.opts.steady {
+		return nil
+	}
+	return []string{"ALTER SYSTEM SET checkpoint_timeout = '1min'", "SELECT pg_reload_conf()"}
 }
 
 // openProxies puts one proxy before each service for each program.
@@ -161,6 +178,15 @@ func (s *stage) openProxies(ctx context.Context) error {
 // preparePrograms makes the fleet, the emitters and the storms.
 func (s *stage) preparePrograms(ctx context.Context, broken context.CancelCauseFunc) error {
 	s.fleet = &fleet{deployment: &s.Deployment, faults: s.faults, slots: map[string]*slot{}, broken: broken}
+	if s.opts.steady {
+		s.fleet.reports = map[string]*growth.Listener{}
+		for _, name := range longLived() {
+			s.fleet.reports[name] = nil
+		}
+		heard := &growth.Listener{}
+		s.fleet.reports["w1"] = heard // the others have no code of ours
+		s.sampler = &growth.Sampler{Pool: s.control, Processes: s.fleet.lasting, Reports: map[string]*growth.Listener{"w1": heard}, Apart: s.untouchable()}
+	}
 	target, err := startTarget(ctx, s.fleet.journal)
 	if err != nil {
 		return err
@@ -268,6 +294,9 @@ func (s *stage) load(ctx context.Context) error {
 	s.fleet.start()
 	s.OnCleanup(func(context.Context) error { return s.fleet.stop() })
 	plan, began := makePlan(s.opts.seed, s.opts.load()), time.Now()
+	if s.opts.steady {
+		plan = steadyPlan(s.opts.seed, s.opts.load())
+	}
 	s.Progress.Report("the load begins: %s, %d events a second, %d faults planned, seed %d", s.opts.load(), s.opts.Rate, len(plan), s.opts.seed)
 	limited, cancel := context.WithTimeout(ctx, s.opts.load())
 	defer cancel()
@@ -279,6 +308,9 @@ func (s *stage) load(ctx context.Context) error {
 	running.Go(func() { shift(limited, s.control, s.untouchable()) })
 	running.Go(func() { s.emitters.backpressure(limited, s.control) })
 	running.Go(func() { probe(limited, s.control, s.faults) })
+	if s.sampler != nil {
+		running.Go(func() { s.sampler.Run(limited, s.opts.load()) })
+	}
 	running.Wait()
 	return nil
 }

@@ -23,14 +23,22 @@ const (
 	exactCanvas       = uniqueCanvas + 1
 	approximateCanvas = exactCanvas + 1
 	ratedHandler      = "busy"
-	ratedPerMinute    = 120
+	ratedPerMinute    = 120 // of a steady run: steadilyRated
 	claimBatch        = 100 // what an approximate limit may be exceeded by, of each worker
 )
+
+// steadilyRated is how many minutes' worth of a second's events a rate limit of a steady run lets
+// through in a minute: half more than what comes, so that what waits for it does not grow.
+const steadilyRated = 3
 
 // limitRates sets the rate limits of the run, before anything is emitted.
 func (s *stage) limitRates(ctx context.Context) error {
 	for canvas, mode := range map[int]ratelimit.Mode{exactCanvas: ratelimit.Exact, approximateCanvas: ratelimit.Approximate} {
-		limit := operate.RateLimit{PerMinute: ratedPerMinute, Mode: mode,
+		perMinute := ratedPerMinute
+		if s.opts.steady {
+			perMinute = steadilyRated * s.opts.Rate
+		}
+		limit := operate.RateLimit{PerMinute: perMinute, Mode: mode,
 			Scope: eventqueue.Scope{Canvas: s.canvases[canvas], Module: task.Module, Name: ratedHandler}}
 		if _, err := s.rateLimits.Set(ctx, limit); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"eventsv2/test/attack/chaos/growth"
 	"eventsv2/test/attack/harness"
 )
 
@@ -23,10 +24,13 @@ type result struct {
 	where      string
 	defaults   map[string]string // of other programs, at the end
 	remarks    []string
+	growth     *growth.Report // of a steady run
 }
 
 // Good reports whether nothing was found.
-func (r *result) Good() bool { return len(r.findings.violations) == 0 }
+func (r *result) Good() bool {
+	return len(r.findings.violations) == 0 && (r.growth == nil || len(r.growth.Growing()) == 0)
+}
 
 // Line is the verdict.
 func (r *result) Line() string {
@@ -38,6 +42,9 @@ func (r *result) Line() string {
 			fmt.Fprintf(&b, " %s=%d", c, n)
 		}
 	}
+	if r.growth != nil {
+		fmt.Fprintf(&b, " growth=%s", r.growth.Verdict())
+	}
 	return b.String()
 }
 
@@ -48,9 +55,13 @@ const (
 	maxNamed = 100
 )
 
-// Details are the violations, with the evidence of the first ones.
+// Details are what became of each measure of a steady run, and the violations, with the evidence of
+// the first ones.
 func (r *result) Details() string {
 	var b strings.Builder
+	if r.growth != nil {
+		b.WriteString(r.growth.Table())
+	}
 	shown := map[class]int{}
 	for _, v := range r.findings.violations {
 		if shown[v.class]++; shown[v.class] > maxShown+maxNamed {
@@ -75,8 +86,11 @@ func (r *result) Details() string {
 // Page is the run as a page in Markdown.
 func (r *result) Page() string {
 	var b strings.Builder
-	f, o := r.findings.figures, r.opts
-	fmt.Fprintf(&b, "    cd test/attack && go run ./chaos -minutes %g -seed %d -rate %d\n\n    %s\n\n", o.Length, o.seed, o.Rate, r.Line())
+	f, o, steady := r.findings.figures, r.opts, ""
+	if o.steady {
+		steady = " -steady"
+	}
+	fmt.Fprintf(&b, "    cd test/attack && go run ./chaos -minutes %g -seed %d -rate %d%s\n\n    %s\n\n", o.Length, o.seed, o.Rate, steady, r.Line())
 	fmt.Fprintf(&b, "On %s. Lock timeout %s, relay interval %s, relay lost after %s.\n\n", r.where, lockTimeout, relayInterval, relayLostAfter)
 	b.WriteString(harness.Table("what was done to it", "times", r.planned()))
 	b.WriteString(harness.Table("how events were emitted", "events", r.emitted()))

@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
+	"fmt"
 	"io"
+	"runtime"
+	"strconv"
 	"time"
 
 	"eventsv2/test/attack/harness"
@@ -19,7 +23,8 @@ var chaos = harness.Command{Name: "chaos", Unit: "minutes", Each: time.Minute, L
 // options is the command line.
 type options struct {
 	harness.Options
-	seed int64
+	seed   int64
+	steady bool
 }
 
 // load is how long events are emitted.
@@ -29,7 +34,15 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	defaults := harness.Options{Length: 5, Rate: 240, Drain: 2 * time.Minute}
 	o.Options, err = chaos.Parse(args, stderr, defaults, func(flags *flag.FlagSet) {
 		flags.Int64Var(&o.seed, "seed", 1, "`seed` of the plan and of the events; the same seed plans the same")
+		flags.BoolVar(&o.steady, "steady", false, "a fault a minute, of which some programs live through all, and find what grows; see package growth")
+		flags.Func("hours", "-minutes in `hours`", func(text string) error {
+			hours, err := strconv.ParseFloat(text, 64)
+			return errors.Join(err, flags.Set("minutes", strconv.FormatFloat(60*hours, 'f', -1, 64)))
+		})
 	})
+	if err == nil && o.steady && runtime.GOOS != "linux" {
+		err = fmt.Errorf("-steady measures processes through /proc, which only Linux has")
+	}
 	return o, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"eventsv2/test/attack/chaos/growth"
 	"eventsv2/test/attack/harness"
 	"eventsv2/test/command"
 )
@@ -15,6 +16,8 @@ func TestAWrongCommandLineSaysSo(t *testing.T) {
 	for want, args := range map[string][]string{
 		"-minutes is 0":                 {"-minutes", "0"},
 		"-minutes is 1441":              {"-minutes", "1441"},
+		"-minutes is 1500":              {"-hours", "25"},
+		`invalid value "soon"`:          {"-hours", "soon"},
 		"-minutes is NaN":               {"-minutes", "nan"},
 		"-rate is -1":                   {"-rate", "-1"},
 		"-drain is -1s":                 {"-drain", "-1s"},
@@ -68,11 +71,23 @@ func TestTheVerdict(t *testing.T) {
 	}
 }
 
+func TestSteadyRunSaysWhatGrows(t *testing.T) {
+	t.Parallel()
+	r := resultWith()
+	r.opts.steady, r.growth = true, &growth.Report{}
+	if got := r.Line(); !strings.HasSuffix(got, " growth=undecided") || !r.Good() {
+		t.Errorf("good: %t, the verdict is\n%s", r.Good(), got)
+	}
+	if page := r.Page(); !strings.Contains(page, " -steady") || !strings.Contains(page, "| measure | start |") {
+		t.Errorf("the report is\n%s", page)
+	}
+}
+
 func TestTheReportHasWhatRepeatsTheRun(t *testing.T) {
 	t.Parallel()
 	r := resultWith(stuck)
 	r.where = "a machine"
-	r.opts = options{harness.Options{Length: 1.5, Rate: 240}, 7}
+	r.opts = options{Options: harness.Options{Length: 1.5, Rate: 240}, seed: 7}
 	text := r.Page()
 	for _, want := range []string{
 		"go run ./chaos -minutes 1.5 -seed 7 -rate 240", r.Line(), "On a machine.", "| " + string(killEmulator) + " | 1 |",

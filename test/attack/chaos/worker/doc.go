@@ -4,8 +4,8 @@
 // (package journal).
 //
 // It is configured by the same environment as cmd/worker, without a
-// handlers file, and by CHAOS_JOURNAL, the file to write to. It exists only to be
-// attacked.
+// handlers file, and by CHAOS_JOURNAL, the file to write to. With CHAOS_REPORTS it writes its size to
+// its standard output (package growth). It exists only to be attacked.
 //
 // # Failures
 //

@@ -7,7 +7,10 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"eventsv2/service"
+	"eventsv2/test/attack/chaos/growth"
 	"eventsv2/test/attack/chaos/journal"
 	"eventsv2/test/command"
 	"eventsv2/test/programs"
@@ -34,7 +37,12 @@ func run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, lines.Close()) }()
 	return programs.Embed(ctx, config, obedient{lines}.register, func(ctx context.Context) error {
-		return watchStandstills(ctx, lines)
+		watching, ctx := errgroup.WithContext(ctx)
+		watching.Go(func() error { return watchStandstills(ctx, lines) })
+		if os.Getenv("CHAOS_REPORTS") != "" {
+			watching.Go(func() error { return growth.WriteSizes(ctx, os.Stdout) })
+		}
+		return watching.Wait()
 	})
 }
 

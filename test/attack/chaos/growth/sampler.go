@@ -1,11 +1,13 @@
-package main
+package growth
 
 import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,14 +19,18 @@ import (
 	"eventsv2/test/programs"
 )
 
-// emitter is the name of this process, which emits through the library.
-const emitter = "emitter"
+// Sampler measures until its context ends.
+type Sampler struct {
+	// Pool is of the database.
+	Pool *pgxpool.Pool
+	// Processes are those that live through the whole run, so that what grows in them can be seen, by
+	// their names.
+	Processes func() map[string]*programs.Process
+	// Reports are of those that report their size, by their names.
+	Reports map[string]*Listener
+	// Apart is the canvas of events that nobody can run.
+	Apart [16]byte
 
-// sampler measures until it is stopped.
-type sampler struct {
-	pool  *pgxpool.Pool
-	fleet *programs.Fleet
-	heard *listener
 	began time.Time
 
 	mu     sync.Mutex
@@ -33,37 +39,41 @@ type sampler struct {
 	failed int // samples of the database that an outage prevented
 }
 
+// self is the name of this process, which emits through the library.
+const self = "emitter"
+
 // sampleEvery is the time between two samples: 15 s in an hour, so that each
 // quarter has 60 of them, more often in a short run and more seldom in a long one.
 func sampleEvery(load time.Duration) time.Duration {
 	return min(max(load/240, time.Second), 5*time.Minute)
 }
 
-// run samples until ctx ends.
-func (s *sampler) run(ctx context.Context, every time.Duration) {
+// Run samples until ctx ends, in a run of a length.
+func (s *Sampler) Run(ctx context.Context, length time.Duration) {
+	s.began, s.series = time.Now(), map[measure][]point{}
 	for {
 		s.sample(ctx)
-		if !backoff.Sleep(ctx, every) {
+		if !backoff.Sleep(ctx, sampleEvery(length)) {
 			return
 		}
 	}
 }
 
-// sample measures everything once. What cannot be measured at the moment, such as
-// a database that is down, has no value at this time.
-func (s *sampler) sample(ctx context.Context) {
-	for _, name := range longLived() {
-		if p := s.fleet.Process(name); p != nil {
-			s.ofProcess(name, p.PID)
+// sample measures everything once.
+func (s *Sampler) sample(ctx context.Context) {
+	processes := s.Processes()
+	for _, name := range slices.Sorted(maps.Keys(processes)) {
+		s.ofProcess(name, processes[name].PID)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Reports)) {
+		if size := s.Reports[name].last(); size.Goroutines > 0 {
+			s.add(measure{goroutines, name}, float64(size.Goroutines))
+			s.add(measure{heap, name}, float64(size.Heap))
 		}
 	}
-	if size := s.heard.last(); size.Goroutines > 0 {
-		s.add(measure{goroutines, longLivedLibrary}, float64(size.Goroutines))
-		s.add(measure{heap, longLivedLibrary}, float64(size.Heap))
-	}
-	s.add(measure{goroutines, emitter}, float64(runtime.NumGoroutine()))
+	s.add(measure{goroutines, self}, float64(runtime.NumGoroutine()))
 	if n, err := openFiles(os.Getpid()); err == nil {
-		s.add(measure{files, emitter}, n)
+		s.add(measure{files, self}, n)
 	}
 	if err := s.ofDatabase(ctx); err != nil && ctx.Err() == nil {
 		s.mu.Lock()
@@ -72,7 +82,7 @@ func (s *sampler) sample(ctx context.Context) {
 	}
 }
 
-func (s *sampler) add(m measure, value float64) {
+func (s *Sampler) add(m measure, value float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, known := s.series[m]; !known {
@@ -81,17 +91,7 @@ func (s *sampler) add(m measure, value float64) {
 	s.series[m] = append(s.series[m], point{time.Since(s.began), value})
 }
 
-// last is the last value of a measure.
-func (s *sampler) last(m measure) float64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if points := s.series[m]; len(points) > 0 {
-		return points[len(points)-1].value
-	}
-	return 0
-}
-
-func (s *sampler) ofProcess(name string, pid int) {
+func (s *Sampler) ofProcess(name string, pid int) {
 	if size, err := privateMemory(pid); err == nil {
 		s.add(measure{memory, name}, size)
 	}
@@ -126,31 +126,33 @@ func openFiles(pid int) (float64, error) {
 // sampleTimeout bounds one query of the database.
 const sampleTimeout = 10 * time.Second
 
+// The tables without a record of what happened, which grows until its retention ends, and without
+// those of the run itself.
 const sizesSQL = `
 SELECT c.relname, pg_table_size(c.oid), pg_indexes_size(c.oid)
   FROM pg_class c
  WHERE c.relnamespace = 'public'::regnamespace
    AND c.relkind = 'r'
+   AND c.relname NOT LIKE 'chaos%'
+   AND c.relname NOT IN ('event_log', 'cron_records', 'audit_log', 'bulk_operations')
  ORDER BY c.relname`
 
 const countsSQL = `
-SELECT (SELECT count(*) FROM events_v2),
-       (SELECT count(*) FROM event_log),
-       (SELECT count(*) FROM cron_records),
+SELECT (SELECT count(*) FROM events_v2 WHERE canvas_id <> $1),
        (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')`
 
-func (s *sampler) ofDatabase(ctx context.Context) error {
+func (s *Sampler) ofDatabase(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
-	var events, logged, records, clients int64
-	if err := s.pool.QueryRow(ctx, countsSQL).Scan(&events, &logged, &records, &clients); err != nil {
+	var events, clients int64
+	if err := s.Pool.QueryRow(ctx, countsSQL, s.Apart).Scan(&events, &clients); err != nil {
 		return fmt.Errorf("count rows: %w", err)
 	}
 	type size struct {
 		Table        string
 		Own, Indexes int64
 	}
-	found, err := s.pool.Query(ctx, sizesSQL)
+	found, err := s.Pool.Query(ctx, sizesSQL)
 	if err != nil {
 		return fmt.Errorf("read the sizes of tables: %w", err)
 	}
@@ -160,8 +162,6 @@ func (s *sampler) ofDatabase(ctx context.Context) error {
 	}
 	s.add(measure{backends, ""}, float64(clients))
 	s.add(measure{rows, "events_v2"}, float64(events))
-	s.add(measure{rows, "event_log"}, float64(logged))
-	s.add(measure{rows, "cron_records"}, float64(records))
 	for _, z := range sizes {
 		s.add(measure{tableSize, z.Table}, float64(z.Own))
 		s.add(measure{indexSize, z.Table}, float64(z.Indexes))
@@ -169,18 +169,13 @@ func (s *sampler) ofDatabase(ctx context.Context) error {
 	return nil
 }
 
-// figure is a measure and what became of it.
-type figure struct {
-	measure measure
-	trend   trend
-}
-
-// figures checks every measure over the load. Samples from after its end count
-// for the last value only.
-func (s *sampler) figures(load time.Duration) []figure {
+// End measures for the last time, when the queue is at rest after a load of a length, and decides
+// for every measure. What was sampled after the end of the load counts for the last value only.
+func (s *Sampler) End(ctx context.Context, load time.Duration) *Report {
+	s.sample(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []figure
+	all := &Report{load: load, Missed: s.failed}
 	for _, m := range s.order {
 		points := s.series[m]
 		within := points
@@ -189,7 +184,7 @@ func (s *sampler) figures(load time.Duration) []figure {
 		}
 		t := trendOf(within, load, m.kind)
 		t.end = points[len(points)-1].value
-		all = append(all, figure{m, t})
+		all.figures = append(all.figures, figure{m, t})
 	}
 	return all
 }
