@@ -298,6 +298,22 @@ func TestBadHistoriesAreReported(t *testing.T) {
 	}
 }
 
+// TestRunPastItsLockIsNoCompany: its worker has taken it for lost, though its end comes through later.
+func TestRunPastItsLockIsNoCompany(t *testing.T) {
+	t.Parallel()
+	for began, want := range map[float64]string{50: "I15", 56: ""} { // the other one is taken for lost at 54.5
+		s := newScript().emit(0, 0).claim(began, "w1", 1, 0).begin(began, "w1", 1, 1).fault(oracle.Killed, "w1", 61, 90).complete(130, "w2", 2, 1)
+		const other = 8
+		s.Add(oracle.Record{Kind: oracle.Emitted, At: at(0), Event: other, Canvas: scope().Canvas, Handler: key, Value: `{"a":1}`})
+		s.Add(oracle.Record{Kind: oracle.Claimed, At: at(1), Actor: "w1", Event: other, Attempt: 1})
+		s.Add(oracle.Record{Kind: oracle.Renewed, At: at(2), Actor: "w1", Event: other, Attempt: 1, Together: 2})
+		s.Add(oracle.Record{Kind: oracle.RunStarted, At: at(2), Actor: "w1", Event: other, Attempt: 1, Value: `{"a":1}`})
+		s.Add(oracle.Record{Kind: oracle.RunEnded, At: at(58), Actor: "w1", Event: other, Attempt: 1, Result: oracle.OK})
+		s.Add(oracle.Record{Kind: oracle.Written, At: at(58), Actor: "w1", Event: other, Attempt: 1, Label: machine.ExecutesToCompletion})
+		expect(t, &s.History, want)
+	}
+}
+
 func (s *script) repeat(kind oracle.Kind, times int) {
 	for range times {
 		s.kind(kind, 1, "", 0)

@@ -144,18 +144,16 @@ func takenForLost(timeout time.Duration) time.Duration { return timeout * 7 / 8 
 
 // endOfRun is when the run of a claim was over, at the latest.
 func (j *judgement) endOfRun(l *life, h *hold) time.Time {
-	to := j.Final.At
+	// Then its worker took it for lost, and for no company of others: also if a renewal, or its end, came through after that.
+	to := earliest(j.Final.At, h.lockedAt.Add(takenForLost(j.Bounds.LockTimeout)))
+	if !h.gaveUp.IsZero() {
+		to = earliest(to, h.gaveUp)
+	}
 	if h.next != nil {
-		to = h.next.At
+		to = earliest(to, h.next.At)
 	}
 	if h.end != nil {
-		to = h.end.At
-	} else {
-		// Then its worker took it for lost, and for no company of others: also if a renewal came through after that.
-		to = earliest(to, h.lockedAt.Add(takenForLost(j.Bounds.LockTimeout)))
-		if !h.gaveUp.IsZero() {
-			to = earliest(to, h.gaveUp)
-		}
+		to = earliest(to, h.end.At)
 	}
 	if end := l.ends[h.claim.Attempt]; end != nil {
 		to = earliest(to, end.At)
