@@ -15,6 +15,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
 	"eventsv2/eventqueue/pgsession"
+	"eventsv2/internal/sqlstate"
 )
 
 // OperationState is how far an operation has come.
@@ -184,7 +185,7 @@ RETURNING ` + operationColumns
 // confirmed before stays as it is. The error is ErrUnknownOperation, ErrCountExpired, or one of the database.
 func (o *Operations) Confirm(ctx context.Context, by audit.Actor, identity string, id uuid.UUID) (op Operation, err error) {
 	by.Operation = id
-	err = o.pool.InTx(ctx, func(tx pgsession.DB) (err error) {
+	confirm := func(tx pgsession.DB) (err error) {
 		if op, err = o.one(ctx, tx, confirmableSQL, [16]byte(id), identity); err != nil || op.State != OperationCounted {
 			return err
 		}
@@ -199,7 +200,10 @@ func (o *Operations) Confirm(ctx context.Context, by audit.Actor, identity strin
 			return err
 		}
 		return writeAudit(ctx, tx, by, "bulk_"+string(op.Change.Verb), op)
-	})
+	}
+	if err = o.pool.InTx(ctx, confirm); err != nil && sqlstate.MayHaveCommitted(err) {
+		err = o.pool.InTx(ctx, confirm) // which finds it running if it was only the answer that was lost
+	}
 	if err != nil {
 		return Operation{}, fmt.Errorf("confirm the operation %s: %w", id, err)
 	}

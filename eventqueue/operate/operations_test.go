@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
@@ -254,6 +258,72 @@ func TestFailedPieceIsTriedAgain(t *testing.T) {
 	if got := b.get(op); got.State != operate.OperationFailed || got.Changed != 0 {
 		t.Errorf("%+v, want it failed", got)
 	}
+}
+
+// TestAbandonedOperationIsStopped: a worker that starts days later does not make the change; who still wants it resumes it.
+func TestAbandonedOperationIsStopped(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.emit(3)
+	op := b.confirm(b.count(operate.Change{Verb: operate.VerbCancel, Filter: filter()}))
+	b.Exec(`UPDATE bulk_operations SET started_at = now() - interval '2 days'`)
+	if got := b.work(op); got.State != operate.OperationStopped || got.Changed != 0 {
+		t.Fatalf("%+v, want it stopped", got)
+	}
+	if _, err := b.operations.Resume(b.ctx, ada, op.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.work(op); got.State != operate.OperationDone || got.Changed != 3 {
+		t.Errorf("%+v, want 3 changed", got)
+	}
+}
+
+// TestSlowPiecesGetSmaller has the database time out on statements that delete more than 100 events.
+func TestSlowPiecesGetSmaller(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.emit(300)
+	op := b.confirm(b.count(operate.Change{Verb: operate.VerbCancel, Filter: filter()}))
+	b.Exec(`
+CREATE FUNCTION times_out() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF (SELECT count(*) FROM gone) > 100 THEN
+        RAISE EXCEPTION 'canceling statement due to statement timeout' USING ERRCODE = '57014';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER times_out AFTER DELETE ON events_v2 REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION times_out()`)
+	for b.get(op).State == operate.OperationRunning {
+		_, _ = b.operations.Work(b.ctx) // the first fail
+		b.Exec(`UPDATE bulk_operations SET leased_until = now() WHERE state = 'running'`)
+	}
+	if got := b.get(op); got.State != operate.OperationDone || got.Changed != 300 {
+		t.Errorf("%+v, want 300 changed", got)
+	}
+}
+
+// TestConfirmSurvivesALostAnswer loses the answer to the commit: the operation is running, and the caller is told so.
+func TestConfirmSurvivesALostAnswer(t *testing.T) {
+	t.Parallel()
+	config := testenv.Pool(t).Config()
+	server := config.ConnConfig
+	proxy := testenv.Proxy(t, net.JoinHostPort(server.Host, strconv.Itoa(int(server.Port))))
+	server.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", proxy.Address)
+	}
+	pool, err := pgxpool.NewWithConfig(testenv.Context(t), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	r := rig.NewOn(t, pool)
+	b := &bench{r, t, testenv.Context(t), operations(r)}
+	b.emit(1)
+	op := b.count(operate.Change{Verb: operate.VerbCancel, Filter: filter()})
+	lost := proxy.Lose("COMMIT\x00", false)
+	if got := b.confirm(op); got.State != operate.OperationRunning {
+		t.Errorf("it is %s, want it running", got.State)
+	}
+	<-lost
 }
 
 // TestOnlyTheCountingIdentityConfirms refuses another identity, an old count and an unknown id, and starts nothing twice.

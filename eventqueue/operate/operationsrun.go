@@ -31,6 +31,9 @@ const (
 	pageSize = 5000
 	// maxFailures is how often an operation may fail without progress.
 	maxFailures = 10
+	// abandonedAfter is how long an operation may wait for a program: what somebody wanted then is not wanted any more
+	// when a worker starts weeks after eventctl was killed.
+	abandonedAfter = 24 * time.Hour
 )
 
 // errLost says that an operation is no longer this program's: it was stopped, or its lease has ended.
@@ -75,6 +78,8 @@ type taken struct {
 	lease       uuid.UUID
 	after, last eventqueue.EventID
 	failures    int
+	// idle is for how long no program has worked on it.
+	idle time.Duration
 	// age is how long ago its events were counted.
 	age time.Duration
 	// pacedUntil is when the next event of a replay may be due, the zero time before the first, and ahead how
@@ -93,7 +98,7 @@ func boundedSQL(at string) string {
 var takeSQL = `
 UPDATE bulk_operations o SET lease = $1, leased_until = clock_timestamp() + $2::interval
 FROM (
-    SELECT id, lease IS NOT NULL AS interrupted
+    SELECT id, lease IS NOT NULL AS interrupted, clock_timestamp() - ` + boundedSQL("greatest(leased_until, started_at)") + ` AS idle
     FROM bulk_operations
     WHERE state = 'running' AND leased_until <= clock_timestamp() AND ($3::uuid IS NULL OR id = $3)
     ORDER BY leased_until
@@ -101,7 +106,7 @@ FROM (
     FOR UPDATE SKIP LOCKED
 ) AS free
 WHERE o.id = free.id
-RETURNING ` + operationColumns + `, o.after_id, o.last_id, o.failures, clock_timestamp() - ` + boundedSQL("o.counted_at") + `, o.paced_until, free.interrupted`
+RETURNING ` + operationColumns + `, o.after_id, o.last_id, o.failures, clock_timestamp() - ` + boundedSQL("o.counted_at") + `, o.paced_until, free.interrupted, free.idle`
 
 // How long it is until an operation is free again.
 var freeInSQL = `
@@ -123,7 +128,7 @@ func (o *Operations) take(ctx context.Context, only *uuid.UUID) (t *taken, err e
 		return nil, err
 	}
 	t.Operation, err = pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (Operation, error) {
-		return scanWith(row, &t.after, &t.last, &t.failures, &t.age, &paced, &interrupted)
+		return scanWith(row, &t.after, &t.last, &t.failures, &t.age, &paced, &interrupted, &t.idle)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
@@ -137,14 +142,8 @@ func (o *Operations) take(ctx context.Context, only *uuid.UUID) (t *taken, err e
 	return t, o.pool.QueryRow(ctx, recountSQL, [16]byte(t.ID)).Scan(&t.Changed)
 }
 
-// Work works on one operation for a few seconds, and reports whether there was one: for programs that do not Run.
-func (o *Operations) Work(ctx context.Context) (worked bool, err error) {
-	worked, _, err = o.work(ctx, nil, nil)
-	return worked, err
-}
-
-// work is Work, on one operation only if it is named, and with a call for each event that the database refuses to write.
-// wait is how long there is nothing to do if it has not worked.
+// work works for a few seconds on the operation that has waited longest, or only on the one that is named, and reports whether
+// there was one; if not, wait is how long there is nothing to do. refused is called with each event that the database refuses to write.
 func (o *Operations) work(ctx context.Context, only *uuid.UUID, refused func(Changed)) (worked bool, wait time.Duration, err error) {
 	t, err := o.take(ctx, only)
 	if err != nil {
@@ -157,6 +156,11 @@ func (o *Operations) work(ctx context.Context, only *uuid.UUID, refused func(Cha
 	if refused != nil {
 		t.refused = refused
 	}
+	if only == nil && t.idle > abandonedAfter {
+		o.log.Warn("stopped a bulk operation that no program has worked on for a day; resume it if it is still wanted",
+			zap.Stringer("operation_id", t.ID), zap.String("actor", t.By.Name))
+		return true, 0, o.end(ctx, t, OperationStopped)
+	}
 	return true, 0, o.workOn(ctx, t)
 }
 
@@ -166,6 +170,7 @@ func (o *Operations) workOn(ctx context.Context, t *taken) error {
 	if err != nil {
 		return errors.Join(err, o.failed(ctx, t))
 	}
+	w.size = max(1, w.size>>t.failures) // a piece that took too long is tried with half of its events
 	for ended := false; !ended; {
 		if ctx.Err() != nil || time.Since(began) > slice || t.ahead > replayAhead {
 			return o.release(ctx, t, false)

@@ -115,8 +115,8 @@ func TestKilledReplayEmitsNothingTwice(t *testing.T) {
 	b.work(op)
 	// A program that has died holds the lease, and another one goes on when it has ended.
 	b.Exec(`UPDATE bulk_operations SET lease = gen_random_uuid(), leased_until = now() + interval '1 hour'`)
-	if got := b.work(op); got.Changed != 20 {
-		t.Fatalf("%+v, want 20", got)
+	if got := b.work(op); got.Changed != 10 {
+		t.Fatalf("%+v, want 10", got)
 	}
 	// One that has lost its lease within a piece emits nothing.
 	b.Exec(`
@@ -127,8 +127,8 @@ CREATE TRIGGER loses AFTER INSERT ON events_v2 FOR EACH STATEMENT EXECUTE FUNCTI
 	b.soon()
 	b.work(op)
 	b.Exec(`DROP TRIGGER loses ON events_v2`)
-	if got := rig.One[int](b.Rig, `SELECT count(*) FROM events_v2`); got != 20 {
-		t.Errorf("%d events were emitted, want 20", got)
+	if got := rig.One[int](b.Rig, `SELECT count(*) FROM events_v2`); got != 10 {
+		t.Errorf("%d events were emitted, want 10", got)
 	}
 	b.soon()
 	if got := b.replay(op); got.State != operate.OperationDone || got.Changed != n {

@@ -508,9 +508,8 @@ func (r *rig) manages(queue *eventqueue.Queue) {
 		}},
 		step{"confirm", func() error { return only(operations.Confirm(ctx, by, "a", op.ID)) }},
 		step{"leave", func() error { return only(r.pool.Exec(ctx, `UPDATE bulk_operations SET lease = gen_random_uuid()`)) }},
-		step{"work", func() error { return only(operations.Work(ctx)) }},
-		step{"done", func() error {
-			done, err := operations.Get(ctx, op.ID)
+		step{"await", func() error {
+			done, err := operations.Await(ctx, op.ID, func(operate.Operation) {}, nil)
 			if err == nil && done.State != operate.OperationDone {
 				err = fmt.Errorf("the operation is %s", done.State)
 			}
