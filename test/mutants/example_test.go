@@ -40,10 +40,21 @@ type kind struct{ a int }
 func (k kind) value() int { return k.a }
 
 func Untested() int { return 7 }
+
+func Once() int { return 9 }
 `,
 	"a/a_test.go": `package a
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
+
+func TestNoticesOnce(t *testing.T) {
+	if Once() != 9 && os.Mkdir("once", 0o700) == nil {
+		t.Error("it is not 9")
+	}
+}
 
 func TestValues(t *testing.T) {
 	n := 0
@@ -99,6 +110,7 @@ func TestGateRunsTestsOfImportingPackages(t *testing.T) {
 		exampleMutant("again", "return i, nil", "return i + one, nil"), exampleMutant("constant", "one = 1", "one = 4"),
 		exampleMutant("variable", `join("a"`, `join("c"`), exampleMutant("method", "return k.a", "return k.a + 2"),
 		exampleMutant("of-others", "Seen = 3", "Seen = 4"), exampleMutant("untested", "return 7", "return 8"), exampleMutant("panicking", "return a + b", `panic("a")`),
+		exampleMutant("now-and-then", "return 9", "return 8"),
 	}
 	b, err := newBuilder(t.Context(), exampleModule(t), t.TempDir(), append(os.Environ(), "GOFLAGS=-mod=mod"), 1, all)
 	if err != nil {
@@ -107,7 +119,8 @@ func TestGateRunsTestsOfImportingPackages(t *testing.T) {
 	var out bytes.Buffer
 	by := map[string]noticed{"method": {"of", "TestFour"}, "constant": {"a", "TestGone"}} // which notice nothing
 	err = gate{builder: b, out: &out, noticed: by}.run(t.Context(), all)
-	if !errors.Is(err, errSurvivors) || !strings.Contains(out.String(), "mutants: 9 killed: 7") || strings.Count(out.String(), "\nuntested (I1") != 1 || strings.Count(out.String(), "\npanicking (I1") != 1 {
+	if !errors.Is(err, errSurvivors) || !strings.Contains(out.String(), "mutants: 10 killed: 7") || strings.Count(out.String(), "\nuntested (I1") != 1 || strings.Count(out.String(), "\npanicking (I1") != 1 ||
+		!strings.Contains(out.String(), "TestNoticesOnce failed once") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	if by["of-others"] != (noticed{"of", "TestFour"}) || by["method"].test != "TestValues" || by["constant"].test != "TestValues" || len(by) != 7 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,15 +44,19 @@ func (b *builder) judge(ctx context.Context, m *mutant, last noticed) (v verdict
 			return v
 		}
 	}
+	why := ""
 	for _, pkg := range b.judges(m) {
 		if v = b.judgeBy(ctx, m, pkg, ""); v.fate != survived {
 			return v
 		}
+		why = cmp.Or(why, v.why)
 	}
+	v.why = cmp.Or(why, "no test noticed")
 	return v
 }
 
-// judgeBy shows a mutant to one test of a package, or to all for an empty name.
+// judgeBy shows a mutant to one test of a package, or to all for an empty name. A test that fails has noticed it if it fails
+// again with the mutant, and passes without: one that fails now and then has noticed nothing.
 func (b *builder) judgeBy(ctx context.Context, m *mutant, pkg, test string) (v verdict) {
 	v.pkg = strings.TrimPrefix(pkg, b.module+"/")
 	output, err := b.run(ctx, pkg, test, m.name)
@@ -60,7 +65,11 @@ func (b *builder) judgeBy(ctx context.Context, m *mutant, pkg, test string) (v v
 			return v
 		}
 		test, _, _ = strings.Cut(v.test, "/")
-		err = b.passesUnchanged(ctx, pkg, test)
+		if output, err = b.run(ctx, pkg, test, m.name); err == nil && passed(output, test) {
+			v.fate, v.why = survived, v.test+" failed once, and then passed with the mutant"
+			return v
+		}
+		err = errors.Join(err, b.passesUnchanged(ctx, pkg, test))
 	}
 	switch {
 	case errors.Is(err, errTooLate):
@@ -90,7 +99,7 @@ func judged(output string) (f fate, test, why string) {
 	if test != "" {
 		return killed, test, ""
 	}
-	return survived, "", "no test noticed"
+	return survived, "", ""
 }
 
 // passed reports whether a test ran and passed.
