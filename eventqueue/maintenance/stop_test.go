@@ -204,6 +204,19 @@ func TestStoppingRelayPublishesItsBatch(t *testing.T) {
 	})
 }
 
+// TestRelayMarksTheRestAtAStop (I13): a page that the rate splits into several publishes is published in part when the relay stops, and
+// the rest is pending again.
+func TestRelayMarksTheRestAtAStop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &hung{publishes: time.Second}
+		h.stopAt(t, 10*time.Millisecond, maintenance.RelayConfig{PerSecond: 5 * eventqueue.MaxPublish})
+		if rest := 3*eventqueue.MaxPublish - h.published; h.published == 0 || rest == 0 || len(h.marked) != rest {
+			t.Errorf("%d notifications are published and %d pending again, want all of %d, and some of each", h.published, len(h.marked), 3*eventqueue.MaxPublish)
+		}
+	})
+}
+
 // flooded is a store that wakes the relay every millisecond, and in which an event becomes pending
 // at some time.
 type flooded struct {
