@@ -45,7 +45,7 @@ func TestChangeAllThatIsFiltered(t *testing.T) {
 			t.Errorf("the page has what would do harm: %s", body)
 		}
 		b.leads(b.post(at+"/confirm", nil), at)
-		q.work(operations)
+		rig.RunOperations(t, operations)
 		b.wants(b.get(at), 200, "done")
 		return at
 	}
@@ -75,7 +75,7 @@ func TestReplayAllThatIsFiltered(t *testing.T) {
 	at := b.post("/events/count", url.Values{"canvas": {canvas}, "state": {"COMPLETED"}, "verb": {"replay"}}).Header().Get("Location")
 	b.wants(b.get(at), 200, "Replay 1 event?", "at most 100 become due in a second", "Completed events")
 	b.leads(b.post(at+"/confirm", nil), at)
-	q.work(operations)
+	rig.RunOperations(t, operations)
 	b.wants(b.get(at), 200, "done")
 	b.wants(b.get("/events/"+q.one(`SELECT id::text FROM events_v2`)), 200, "Replayed from</dt>\n<dd><a href=\"/events/70001\">")
 }

@@ -10,6 +10,7 @@ import (
 	"eventsv2/dashboard"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
 )
 
@@ -22,17 +23,6 @@ func (q *queue) bulkOperations(grants ...access.Grant) (*operate.Operations, *br
 		q.t.Fatal(err)
 	}
 	return operations, newBrowser(q.t, q.dashboard(dashboard.Config{Queue: queue, Bulk: operations, Identify: as(grants...)}))
-}
-
-// work works on what is confirmed until nothing is left.
-func (q *queue) work(operations *operate.Operations) {
-	q.t.Helper()
-	for worked := true; worked; {
-		var err error
-		if worked, err = operations.Work(testenv.Context(q.t)); err != nil {
-			q.t.Fatal(err)
-		}
-	}
 }
 
 var everything = access.Grant{Canvases: []eventqueue.CanvasID{seeded.Canvas}, Verbs: access.Verbs()}
@@ -58,7 +48,7 @@ func TestGroupOfFailuresCanBeRetried(t *testing.T) {
 	}
 	b.leads(b.post(at+"/confirm", nil), at)
 	b.wants(b.get(at), 200, `http-equiv="refresh"`, "0 of 60", at+"/stop")
-	q.work(operations)
+	rig.RunOperations(t, operations)
 	page = b.get(at)
 	b.wants(page, 200, "60 of 60", "done")
 	if body := page.Body.String(); strings.Contains(body, `http-equiv="refresh"`) || strings.Contains(body, "<button") {
@@ -81,7 +71,7 @@ func TestOperationCanBeStopped(t *testing.T) {
 	at := b.post("/failed/retry", url.Values{"like": {"900001"}}).Header().Get("Location")
 	b.leads(b.post(at+"/confirm", nil), at)
 	b.leads(b.post(at+"/stop", nil), at)
-	q.work(operations)
+	rig.RunOperations(t, operations)
 	b.wants(b.get(at), 200, "It is stopped", "0 of 60", "stopped")
 }
 
@@ -122,7 +112,7 @@ func TestOperationsAreRefused(t *testing.T) {
 	if page := mainPart(without.get("/failed").Body.String()); strings.Contains(page, "<button") {
 		t.Errorf("there is a button for what nobody does: %s", page)
 	}
-	q.work(operations)
+	rig.RunOperations(t, operations)
 	if got := q.one(`SELECT count(*)::text FROM event_log WHERE status = 'FAILED'`); got != "60" {
 		t.Errorf("%s are still failed, want 60", got)
 	}

@@ -12,17 +12,6 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// work runs the bulk operations that are confirmed, to their end.
-func (c *client) work() {
-	c.t.Helper()
-	for worked := true; worked; {
-		var err error
-		if worked, err = c.bulk.Work(testenv.Context(c.t)); err != nil {
-			c.t.Fatal(err)
-		}
-	}
-}
-
 // counted counts a change of many events and returns the path of its operation.
 func (c *client) counted(n int, token, body string) string {
 	c.t.Helper()
@@ -47,7 +36,7 @@ func TestBulkChangesTheFilteredEvents(t *testing.T) {
 		path := c.counted(3, all, body)
 		c.wants(200, `"state":"counted"`, all, "GET", path, "")
 		c.wants(200, `"state":"running"`, all, "POST", path+"/confirm", "")
-		c.work()
+		rig.RunOperations(t, c.bulk)
 		c.wants(200, `"state":"done","counted":3,"changed":3`, all, "GET", path, "")
 		c.wants(200, `"state":"done"`, all, "POST", path+"/confirm", "")
 		c.wants(200, path[len("/bulk/"):], all, "GET", "/bulk", "")
@@ -61,7 +50,7 @@ func TestBulkChangesTheFilteredEvents(t *testing.T) {
 	c.wants(200, `"rate":5`, all, "POST", replay+"/confirm", "")
 	c.wants(200, `"state":"stopped"`, all, "POST", replay+"/stop", "")
 	c.wants(200, `"state":"running"`, all, "POST", replay+"/resume", "")
-	c.work()
+	rig.RunOperations(t, c.bulk)
 	c.wants(200, `"state":"done","counted":1,"changed":1`, all, "GET", replay, "")
 	original := rig.One[int](c.Rig, `SELECT id FROM event_log`)
 	c.wants(200, fmt.Sprintf(`"replayed_from":%d`, original), all, "GET", fmt.Sprintf("/events/%d", rig.One[int](c.Rig, `SELECT id FROM events_v2`)), "")
@@ -119,7 +108,7 @@ func TestInvalidBulkIsRefused(t *testing.T) {
 	c.wants(404, "no such operation", all, "GET", everywhere, "")
 	c.Exec(`UPDATE bulk_operations SET expires_at = now()`)
 	c.wants(409, "too old", all, "POST", path+"/confirm", "")
-	c.work()
+	rig.RunOperations(t, c.bulk)
 	if n := c.Waiting(); n != 2 {
 		t.Errorf("%d events wait, want all 2", n)
 	}
