@@ -9,6 +9,7 @@ import (
 	"eventsv2/access"
 	"eventsv2/dashboard"
 	"eventsv2/eventqueue"
+	"eventsv2/test/rig"
 )
 
 // What the filter of the page Events selects is counted, confirmed and changed, and nothing else is.
