@@ -17,8 +17,8 @@ const (
 // maxAccepted is how many credentials Attempts remember; when there are more, all are forgotten.
 const maxAccepted = 10_000
 
-// Attempts bound how often an address tries credentials that let nobody in: each try costs a statement, or a
-// request to an issuer. Credentials that have let somebody in are always tried, so that nobody is kept out by
+// Attempts bound how often an address tries invalid credentials: each try costs a statement, or a
+// request to an issuer. Credentials that were accepted before are always tried, so that no user is kept out by
 // others at the same address, such as that of a proxy. It is safe for concurrent use.
 type Attempts struct {
 	failures *Limiter
@@ -46,7 +46,7 @@ func (a *Attempts) Wait(address, credentials string) time.Duration {
 	return wait
 }
 
-// Accepted records that credentials have let somebody in.
+// Accepted records that credentials were accepted.
 func (a *Attempts) Accepted(credentials string) {
 	key := sha256.Sum256([]byte(credentials))
 	a.mu.Lock()
@@ -57,7 +57,7 @@ func (a *Attempts) Accepted(credentials string) {
 	a.accepted[key] = true
 }
 
-// Refused records that credentials from an address have let nobody in.
+// Refused records that credentials from an address were refused.
 func (a *Attempts) Refused(address, credentials string) {
 	a.failures.Take(address)
 	a.mu.Lock()

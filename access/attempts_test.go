@@ -40,7 +40,7 @@ func TestRepeatedWrongTokensWait(t *testing.T) {
 		if wait := a.Wait("1.2.3.4", "new"); wait != 0 {
 			t.Errorf("after 200 ms it waits %s", wait)
 		}
-		for i := range 20_000 { // what is remembered is bounded, and forgets nothing but how often somebody has failed
+		for i := range 20_000 { // the memory is bounded, and loses nothing but counts of failures
 			a.Accepted(fmt.Sprint(i))
 		}
 		a.Refused("1.2.3.4", "wrong")

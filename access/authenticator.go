@@ -24,7 +24,7 @@ type Authenticator struct {
 	Loopback bool
 }
 
-// Local is who makes requests while no access is configured.
+// Local is the identity of all requests while no access is configured.
 var Local = Identity{Name: "local", Grants: []Grant{{Verbs: Verbs()}}, Key: "local"}
 
 // Authenticate returns who makes a request: by the header Authorization with a token or a JWT, by that of
@@ -60,7 +60,7 @@ func (a *Authenticator) authenticate(r *http.Request) (Identity, error) {
 }
 
 // BySecret returns who has a token, or a JWT of an issuer: for the login of a dashboard. The error is
-// ErrRefused if it lets nobody in.
+// ErrRefused for a token that is not valid.
 func (a *Authenticator) BySecret(ctx context.Context, secret string) (Identity, error) {
 	if strings.HasPrefix(secret, Prefix) {
 		return a.Tokens.Identify(ctx, secret)
@@ -92,7 +92,7 @@ func (a *Authenticator) byPlace(r *http.Request) (Identity, error) {
 	}
 }
 
-// proxyHeaders are what proxies add to a request, and begin with what they add.
+// proxyHeaders are headers, or prefixes of headers, that proxies add to a request.
 var (
 	proxyHeaders  = []string{"Forwarded", "Via", "Client-Ip", "True-Client-Ip", "Fastly-Client-Ip", "Cdn-Loop"}
 	proxyPrefixes = []string{"X-Forwarded", "X-Real-", "X-Client-", "X-Cluster-Client-", "X-Original-", "X-Envoy-", "X-Cloud-Trace-", "X-Appengine-", "X-Goog-", "X-Amzn-", "X-Azure-", "Cf-"}
@@ -137,7 +137,7 @@ func (a *Authenticator) hasIAP() bool {
 	return false
 }
 
-// byIssuer asks those issuers that a JWT says it is of: of IAP or of the others. One that cannot be reached keeps nobody else's out.
+// byIssuer asks those issuers that a JWT names: IAP or the others. An unreachable issuer does not affect the others.
 func (a *Authenticator) byIssuer(ctx context.Context, jwt string, iap bool) (Identity, error) {
 	if len(jwt) > maxJWTBytes {
 		return Identity{}, ErrRefused

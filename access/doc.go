@@ -2,7 +2,7 @@
 // issuer, or behind Google's Identity-Aware Proxy (IAP).
 //
 // All three end in an [Identity] with grants: verbs on all canvases, or on some. Pages and operations
-// ask [Identity.May], and know nothing of how somebody came in.
+// ask [Identity.May], and do not know how the identity was established.
 //
 // # Tokens
 //

@@ -10,7 +10,7 @@ import (
 	"eventsv2/eventqueue/audit"
 )
 
-// Verb is one thing that somebody may do.
+// Verb names a right.
 type Verb string
 
 // The verbs. None includes another.
@@ -41,7 +41,7 @@ func ParseVerbs(text string) (verbs []Verb, err error) {
 	return verbs, Grant{Verbs: verbs}.Validate()
 }
 
-// Grant is what somebody may do, and where.
+// Grant gives rights on canvases.
 type Grant struct {
 	// Canvases are those that the grant is for; nil is all of them, now and later.
 	Canvases []eventqueue.CanvasID
@@ -88,12 +88,12 @@ func (g Grant) covers(verb Verb, canvas eventqueue.CanvasID) bool {
 	return slices.Contains(g.Verbs, verb) && (g.Canvases == nil || slices.Contains(g.Canvases, canvas))
 }
 
-// Identity is who makes a request. The zero Identity may do nothing.
+// Identity is the sender of a request. The zero Identity may do nothing.
 type Identity struct {
-	// Name is for the audit log, such as token:deployments, oidc:ada@example.com, or oidc:sub:1234 of somebody without a
-	// verified email. Several identities may have one name.
+	// Name is for the audit log, such as token:deployments, oidc:ada@example.com, or oidc:sub:1234 for an identity
+	// without a verified email. Several identities may have one name.
 	Name string
-	// Grants are what the identity may do: all of them together.
+	// Grants add up.
 	Grants []Grant
 	// Key is the same for all requests of the identity, and for no other: for rate limits, and for the audit log.
 	Key string

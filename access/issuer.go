@@ -34,7 +34,7 @@ const (
 	issuerTimeout = 5 * time.Second
 )
 
-// signingAlgorithms are those of a public key: a JWT that is signed with a shared secret, or not at all, is refused.
+// signingAlgorithms use public keys: a JWT that is signed with a shared secret, or not at all, is refused.
 var signingAlgorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
 
 // Mapping grants something to callers whose JWT has one of the Values in Claim.
@@ -125,7 +125,7 @@ func (i *Issuer) verify() (*oidc.IDTokenVerifier, error) {
 	if time.Now().Before(i.restsTo) {
 		return nil, i.failure
 	}
-	// The verifier fetches new keys for as long as it is used, so its context is nobody's request.
+	// The verifier fetches new keys for as long as it is used, so its context belongs to no request.
 	ctx := oidc.ClientContext(context.Background(), i.client)
 	config := &oidc.Config{ClientID: i.audience, SupportedSigningAlgs: signingAlgorithms}
 	if i.iap {

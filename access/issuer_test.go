@@ -97,7 +97,7 @@ func (i *issuer) sign(t *testing.T, algorithm string, claims map[string]any) str
 	return text + "." + b64(signature)
 }
 
-// claims are those of a JWT that is good, with others in their place.
+// claims returns the claims of a valid JWT, with some replaced.
 func (i *issuer) claims(others ...any) map[string]any {
 	claims := map[string]any{"iss": i.URL, "aud": "eventsv2", "sub": "7", "exp": time.Now().Add(time.Hour).Unix(), "email": "ada@example.com", "email_verified": true}
 	for n := 0; n < len(others); n += 2 {
@@ -143,7 +143,7 @@ issuers:
 		"a group":                        {bearer, from.sign(t, "RS256", from.claims("email", "x@example.com", "groups", []string{"users", "admins"})), "oidc:x@example.com"},
 		"a subject like an email":        {bearer, from.sign(t, "RS256", from.claims("sub", "ada@example.com", "email", "", "groups", "admins")), "oidc:sub:ada@example.com"},
 		"expired":                        {bearer, from.sign(t, "RS256", from.claims("exp", time.Now().Add(-time.Minute).Unix())), ""},
-		"for somebody else":              {bearer, from.sign(t, "RS256", from.claims("aud", "other")), ""},
+		"for another audience":           {bearer, from.sign(t, "RS256", from.claims("aud", "other")), ""},
 		"of another issuer":              {bearer, from.sign(t, "RS256", from.claims("iss", "https://accounts.google.com")), ""},
 		"an email that is not known":     {bearer, from.sign(t, "RS256", from.claims("email", "eve@example.com")), ""},
 		"an email that is claimed":       {bearer, from.sign(t, "RS256", from.claims("email_verified", false)), ""},

@@ -8,7 +8,7 @@ import (
 )
 
 // maxLimited is how many keys a Limiter knows at once. Those that have their whole budget are dropped
-// first; if there are too many others, all are, which lets somebody through rather than nobody.
+// first; if there are too many others, all are, which admits requests rather than refusing them.
 const maxLimited = 10_000
 
 // Limiter lets each key, such as that of an identity or an address, through so many times per second. It is

@@ -16,7 +16,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// holder is somebody who has a token.
+// holder is a user with a token.
 type holder struct {
 	access.Identity
 	token  access.Token
@@ -86,15 +86,15 @@ func TestTokensEndNoLaterThanTheirMakers(t *testing.T) {
 		refused bool
 		lasts   time.Duration // 0: until it is revoked
 	}{
-		"a token":                            {hour.Identity, 10 * time.Minute, false, 10 * time.Minute},
-		"a token, for longer":                {hour.Identity, 61 * time.Minute, true, 0},
-		"a token without an end":             {m.first(0).Identity, 0, false, 0},
-		"a JWT":                              {jwt, 0, false, time.Hour},
-		"a JWT, for longer":                  {jwt, 90 * 24 * time.Hour, true, 0},
-		"a JWT, of which more is allowed":    {bounded, 0, false, 48 * time.Hour},
-		"a JWT, for less than is allowed":    {bounded, 24 * time.Hour, false, 24 * time.Hour},
-		"a JWT, for more than is allowed":    {bounded, 49 * time.Hour, true, 0},
-		"somebody whom an application knows": {access.Identity{Name: "staff", Grants: jwt.Grants}, 0, false, 0},
+		"a token":                         {hour.Identity, 10 * time.Minute, false, 10 * time.Minute},
+		"a token, for longer":             {hour.Identity, 61 * time.Minute, true, 0},
+		"a token without an end":          {m.first(0).Identity, 0, false, 0},
+		"a JWT":                           {jwt, 0, false, time.Hour},
+		"a JWT, for longer":               {jwt, 90 * 24 * time.Hour, true, 0},
+		"a JWT, of which more is allowed": {bounded, 0, false, 48 * time.Hour},
+		"a JWT, for less than is allowed": {bounded, 24 * time.Hour, false, 24 * time.Hour},
+		"a JWT, for more than is allowed": {bounded, 49 * time.Hour, true, 0},
+		"a user of the application":       {access.Identity{Name: "staff", Grants: jwt.Grants}, 0, false, 0},
 	} {
 		token, _, err := m.by(c.maker, c.asked)
 		if c.refused {

@@ -21,7 +21,7 @@ const (
 	// entriesEvery is how often a Recorder writes what came more than once.
 	entriesEvery = time.Minute
 	// Meanwhile it tells apart so many kinds of entries: of identities, so many of one identity, and of requests without one.
-	// What nobody has to be known for never takes the place of what names somebody.
+	// An entry without an identity never displaces one with an identity.
 	maxNamed, maxOfOne, maxUnnamed = 200, 5, 20
 	// maxEntryBytes bounds the path in an entry.
 	maxEntryBytes = 200

@@ -59,7 +59,7 @@ func NewSessions(tokens *Tokens, key []byte, lasts time.Duration) (*Sessions, er
 	return &Sessions{tokens, seal, lasts}, nil
 }
 
-// Begin returns a session for the secret of a token. The error is ErrRefused if the token lets nobody in. It
+// Begin returns a session for the secret of a token. The error is ErrRefused if the token is not valid. It
 // blocks for one statement.
 func (s *Sessions) Begin(ctx context.Context, secret string) (session string, who Identity, err error) {
 	if who, err = s.tokens.Identify(ctx, secret); err != nil {
@@ -112,7 +112,7 @@ func (s *Sessions) Key(session string) string { return sessionKey + s.open(sessi
 // Lasts returns for how long a session lasts from now, if its token does; 0 or less for one that has ended or is none.
 func (s *Sessions) Lasts(session string) time.Duration { return time.Until(s.open(session).ends) }
 
-// opened is what a session has in it: the zero one is none.
+// opened is the content of a session; the zero value is no session.
 type opened struct {
 	id     uuid.UUID
 	ends   time.Time

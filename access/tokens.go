@@ -21,7 +21,7 @@ import (
 	"eventsv2/eventqueue/pgsession"
 )
 
-// Prefix is what every token begins with, so that people and scanners of secrets know one.
+// Prefix begins every token, so that people and secret scanners recognize one.
 const Prefix = "evt_"
 
 // secretBytes is how much of a token is random.
@@ -37,9 +37,10 @@ type Token struct {
 	Grant
 	CreatedAt time.Time
 	CreatedBy string
-	// CreatedByToken is the token whose holder made it, with which it is revoked; nil for one that nobody made by a token.
+	// CreatedByToken is the token whose holder made it, with which it is revoked; nil if it was not made with a token.
 	CreatedByToken *uuid.UUID
-	// Origin is who began the line of makers that the token comes from, as Identity.Key; "" for one that was made with the database at hand.
+	// Origin is the first in the chain of makers of the token, as Identity.Key; "" for one that was made with the
+	// database at hand.
 	Origin string
 	// ExpiresAt is nil for a token that does not end by itself.
 	ExpiresAt *time.Time
@@ -49,7 +50,7 @@ type Token struct {
 	AsOf time.Time
 }
 
-// Valid reports whether the token lets somebody in, as of AsOf.
+// Valid reports whether the token was accepted at AsOf.
 func (t Token) Valid() bool {
 	return t.RevokedAt == nil && (t.ExpiresAt == nil || t.ExpiresAt.After(t.AsOf))
 }
@@ -79,7 +80,7 @@ func (n NewToken) Validate() error {
 	}
 }
 
-// ErrRefused is returned for credentials that let nobody in: unknown, expired or revoked. Which of them is
+// ErrRefused is returned for invalid credentials: unknown, expired or revoked. Which of them is
 // not said.
 var ErrRefused = errors.New("the credentials are not valid: they are unknown, have expired, or were revoked")
 
@@ -216,7 +217,7 @@ SELECT ` + tokenColumns + `
 FROM access_tokens
 WHERE hash = $1 AND ` + validSQL
 
-// Identify returns who has a secret. The error is ErrRefused if nobody has it. It blocks for one statement,
+// Identify returns the identity of a secret. The error is ErrRefused if there is none. It blocks for one statement,
 // or for none if the secret cannot be a token.
 func (t *Tokens) Identify(ctx context.Context, secret string) (Identity, error) {
 	return t.identify(ctx, identifySQL, secret)

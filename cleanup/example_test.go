@@ -29,7 +29,7 @@ type chat interface {
 	Delete(ctx context.Context, id string) error
 }
 
-// settings are what the handler is configured with:
+// settings configure the handler:
 //
 //	cleanup:
 //	  key: todo_list

@@ -103,7 +103,7 @@ type Failure struct {
 
 // Result is the result of Publish and Clean.
 type Result struct {
-	// Data is what Send has returned, now or in an earlier run.
+	// Data is the result of Send, of this or an earlier run.
 	Data []byte
 
 	// Repeat means that an earlier run of the event has published already, and that

@@ -214,7 +214,7 @@ func (s *service) column(key Key, of func(message) string) (values []string) {
 	return values
 }
 
-// errKilled is what a run that is killed panics with: no code of it runs then that
+// errKilled is the panic of a killed run: no code of it runs then that
 // would not run in a process that died.
 var errKilled = errors.New("killed")
 

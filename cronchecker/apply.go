@@ -8,7 +8,7 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Action is what Definitions.Apply does with a definition.
+// Action is a change that Definitions.Apply makes to a definition.
 type Action string
 
 // The actions of Apply.
@@ -24,7 +24,7 @@ type Change struct {
 	// Canvas and Name identify the definition.
 	Canvas eventqueue.CanvasID
 	Name   string
-	// New is what is added or changed to, with its defaults; zero for a removal.
+	// New is the definition after the change, with its defaults; zero for a removal.
 	New NewDefinition
 	// Disabled: the definition was switched off, and stays so.
 	Disabled bool
@@ -72,7 +72,7 @@ func (s *Definitions) Make(ctx context.Context, c Change) error {
 	return nil
 }
 
-// definitionID is what identifies a definition.
+// definitionID identifies a definition.
 type definitionID struct {
 	canvas eventqueue.CanvasID
 	name   string

@@ -199,7 +199,7 @@ func (p *pass) broken(message string, d Definition, err error) {
 }
 
 // flush emits the batch. A batch that the database refuses is emitted by halves, so that definitions
-// whose slots are refused cost themselves only (I15).
+// whose slots are refused do not affect the others (I15).
 func (p *pass) flush(ctx context.Context) error {
 	emitted := 0
 	refused, err := refusal.Halve(func(batch []dueSlots) error {

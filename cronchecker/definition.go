@@ -10,7 +10,7 @@ import (
 )
 
 // Module and Modifier belong to the handler key of every event that is emitted for a
-// slot. The key's name is that of the definition.
+// slot. The key has the name of the definition.
 const (
 	Module   = "CRON"
 	Modifier = "_"
@@ -86,7 +86,7 @@ const (
 	SkippedRunning Skip = "running"
 )
 
-// Met is what the slots of a definition meet when they come. Its zero value is nothing.
+// Met lists obstacles for the slots of a definition. The zero value has none.
 type Met struct {
 	// Paused and Running are why all of them are skipped, and Alone that no slot gets an event after
 	// one that did.
@@ -150,7 +150,7 @@ type slotValue struct {
 	TimeZone string `json:"time_zone"`
 }
 
-// Event is what is emitted for the slot at a time.
+// Event returns the event of the slot at a time.
 func (d Definition) Event(at time.Time) eventqueue.NewEvent { return d.slot(at).Event }
 
 // slot makes the definition's Slot at a time.

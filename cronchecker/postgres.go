@@ -212,7 +212,7 @@ INSERT INTO cron_records (cron_id, slot, event_id, skipped)
 SELECT cron_id, slot, event_id, nullif(skipped, '')
 FROM unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $4::text[]) AS passed (cron_id, slot, event_id, skipped)`
 
-// record records slots: events are those of the slots that are not skipped, in their order.
+// record records slots; events has the events of the slots that are not skipped, in their order.
 func record(ctx context.Context, db eventqueue.DB, slots []Slot, skips []Skip, events []eventqueue.EventID) error {
 	crons, times, ids, reasons := make([]int64, len(slots)), make([]time.Time, len(slots)), make([]int64, len(slots)), make([]string, len(slots))
 	for i, slot := range slots {

@@ -89,7 +89,7 @@ func (s Schedule) repeats(p period, shown int64) (clockChange, bool) {
 	return clockChange{}, false
 }
 
-// clockChange is what happens to a zone's clock between two periods.
+// clockChange is a change of a zone's clock between two periods.
 type clockChange struct{ before, after period }
 
 // from is what the clock would show at the moment of the change, and to what it shows then, in

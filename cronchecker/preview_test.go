@@ -109,7 +109,7 @@ func TestPreviewNamesEffectsOfClockChanges(t *testing.T) {
 	}
 }
 
-// The slots are those of Next, and a zone whose clock never changes has nothing to say.
+// The slots equal those of Next; a zone without clock changes has no notes.
 func TestPreviewWithoutClockChanges(t *testing.T) {
 	t.Parallel()
 	for _, zone := range []string{"", "Asia/Tokyo", "Asia/Kathmandu", "Etc/GMT+5"} {

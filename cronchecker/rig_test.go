@@ -97,7 +97,7 @@ type emission struct {
 	Value  []byte
 }
 
-// emissions are what has been emitted, by definition and slot. It fails the test
+// emissions returns the emitted events, by definition and slot. It fails the test
 // if an event has no record, or a record no event (I10).
 func (r *rig) emissions() []emission {
 	r.Helper()

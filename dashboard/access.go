@@ -20,21 +20,21 @@ import (
 )
 
 const (
-	// sessionLasts is how long somebody stays logged in.
+	// sessionLasts is the lifetime of a session.
 	sessionLasts = 12 * time.Hour
-	// canvasesOffered is how many canvases somebody who may not read all of them chooses from.
+	// canvasesOffered bounds the choice of canvases for a user who may not read all of them.
 	canvasesOffered = 200
 	// maxNext is how long a path may be to which a login leads: as a field of its form it is up to three times as long.
 	maxNext = 1 << 10
 )
 
-// viewer is who makes a request.
+// viewer is the user of a request.
 type viewer struct {
 	access.Identity
 	// Session reports whether they came in by logging in, and can log out.
 	Session bool
 	// Canvas is the one that they have chosen of Canvases, which are those that they may read; both are empty
-	// for somebody who may read all canvases, and for somebody who may read one.
+	// for a user who may read all canvases, and for a user who may read one.
 	Canvas   eventqueue.CanvasID
 	Canvases []eventqueue.CanvasID
 	// Changes reports whether the dashboard can change something.
@@ -161,7 +161,7 @@ func (d *dashboard) identify(r *http.Request) (who viewer, err error) {
 	return who, err
 }
 
-// choose notes the canvases of somebody who may not read all, if there are several, and the one that a
+// choose notes the canvases of a user who may not read all, if there are several, and the one that a
 // request is about.
 func (v *viewer) choose(text string) {
 	canvases := v.Identity.Canvases(access.Read)
@@ -175,7 +175,7 @@ func (v *viewer) choose(text string) {
 }
 
 // filter selects what a request is about and its viewer may read: the canvas that the address names; without one,
-// all canvases, or the first one of somebody who may not read all.
+// all canvases, or the first one of a user who may not read all.
 func (d *dashboard) filter(r *http.Request) (f inspect.Filter, err error) {
 	who := viewerOf(r)
 	if text := strings.TrimSpace(r.URL.Query().Get("canvas")); text != "" {
@@ -249,7 +249,7 @@ func (d *dashboard) logIn(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, access.ErrRefused):
 		d.attempts.Refused(address, token)
-		refuse(http.StatusUnauthorized, "This token lets nobody in: it is unknown, has expired, or was revoked.")
+		refuse(http.StatusUnauthorized, "This token is not valid: it is unknown, has expired, or was revoked.")
 	case err != nil:
 		d.Log.Error("log in to the dashboard", zap.Error(err))
 		refuse(http.StatusServiceUnavailable, "The database could not be read. The log of this program says why.")
@@ -263,7 +263,8 @@ func (d *dashboard) logIn(w http.ResponseWriter, r *http.Request) {
 }
 
 // logOut ends a session, in every program that would accept it. The browser forgets it whether that works or not: at a shared
-// machine somebody else comes next. It is limited by session, so that another holder of the token keeps nobody from logging out.
+// machine somebody else comes next. It is limited by session, so that another holder of the token cannot prevent a
+// log-out.
 func (d *dashboard) logOut(w http.ResponseWriter, r *http.Request) {
 	session := d.cookieOf(r, sessionCookie)
 	d.removeCookie(w, r, sessionCookie)

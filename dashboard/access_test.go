@@ -137,11 +137,11 @@ func TestLogInAdmitsUntilTokenOrSessionEnds(t *testing.T) {
 	b.wants(b.get("/q/login?next=/events"), 200, `name="next" value="/events"`, `type="password"`)
 	b.wants(b.get("/q/assets/style.css"), 200)
 	for _, wrong := range []string{"", "evt_x", access.Prefix + strings.Repeat("A", 43), script, strings.Repeat("x", 1<<10)} {
-		b.wants(b.post("/q/login", url.Values{"token": {wrong}}), http.StatusUnauthorized, "lets nobody in")
+		b.wants(b.post("/q/login", url.Values{"token": {wrong}}), http.StatusUnauthorized, "This token is not valid")
 	}
 	b.wants(b.post("/q/login", url.Values{"token": {mute}}), http.StatusForbidden, "verb read")
 	if len(b.cookies) != 0 {
-		t.Fatalf("somebody was let in: %v", b.cookies)
+		t.Fatalf("a session was set: %v", b.cookies)
 	}
 	b.leads(b.post("/q/login", url.Values{"token": {" " + secret + "\n"}, "next": {"/events?state=failed"}}), "/q/events?state=failed")
 	if len(b.cookies) != 1 {
@@ -225,7 +225,7 @@ func TestLogOutRemovesTheCookieWithoutADatabase(t *testing.T) {
 	}
 }
 
-// Another page of the web cannot log somebody in or out, or change anything.
+// Another page of the web cannot log a user in or out, or change anything.
 func TestOtherOriginsAreRefused(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)

@@ -42,7 +42,7 @@ type auditRow struct {
 	More        int
 }
 
-// difference is what a change has changed of one thing.
+// difference is one field before and after a change.
 type difference struct{ What, Before, After string }
 
 func (d *dashboard) audit(r *http.Request) (string, any, error) {
@@ -94,7 +94,7 @@ func rowOf(who viewer, e audit.Entry) auditRow {
 	var target struct {
 		Events  []eventqueue.EventID
 		Handler struct{ Module, Name string }
-		// Operation is that of a change of many events.
+		// Operation identifies the change of many events that the entry is part of.
 		Operation string
 	}
 	if json.Unmarshal(e.Target, &target) == nil && len(target.Events) == 1 {
@@ -128,7 +128,7 @@ func only(document json.RawMessage, id eventqueue.EventID) json.RawMessage {
 // ownFields are fields that an entry has elsewhere.
 var ownFields = []string{"id", "canvas_id", "event_space", "handler_name", "rule_type", "created_at"}
 
-// targetText is what was changed, in a line.
+// targetText describes the changed object in a line.
 func targetText(target json.RawMessage) string {
 	leaves := map[string]string{}
 	flatten("", target, leaves)

@@ -19,7 +19,7 @@ type chart struct {
 	// Right and Base are where the grid ends, and the line of the words below it.
 	Right, Base int
 	Text        string
-	// Gap is what it means that a line is interrupted; empty if none is.
+	// Gap explains interruptions of the lines; empty if there are none.
 	Gap string
 }
 
@@ -42,7 +42,7 @@ type series struct {
 	name, class string
 	// of is the value of a minute that has counts, if it is known.
 	of func(m inspect.Minute) (value float64, known bool)
-	// gap is what it means that it is not known; empty: minutes without counts are 0.
+	// gap explains minutes without counts; empty if they count as 0.
 	gap string
 }
 

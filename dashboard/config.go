@@ -22,16 +22,17 @@ const defaultChanges = 10
 
 // Config configures a dashboard.
 type Config struct {
-	// Store is that of the database.
+	// Store reads and writes the database.
 	Store *pgstore.Store
 	// Queue publishes the notifications of what may run after a change; nil: the dashboard changes nothing.
 	Queue *eventqueue.Queue
-	// Bulk has the changes of many events. The dashboard only starts them: somebody has to Run it. nil: there are none.
+	// Bulk has the changes of many events. The dashboard only starts them: the program has to Run it. nil: there are
+	// none.
 	Bulk *operate.Operations
 	// Prefix is the path below which the dashboard is mounted, as in /admin/events; empty: the root.
 	Prefix string
 	// Identify returns who makes a request, and what they may do: for applications with a login of their own.
-	// The error is access.ErrNoCredentials or access.ErrRefused for somebody who may not come in. It is called
+	// The error is access.ErrNoCredentials or access.ErrRefused for a user who is not admitted. It is called
 	// concurrently. Either Identify or Access has to be set.
 	Identify func(r *http.Request) (access.Identity, error)
 	// Access lets in who has a token, or whom an issuer vouches for. The dashboard has a page for logging in then.
@@ -44,7 +45,7 @@ type Config struct {
 	// Refresh is how often pages that are looked at are renewed if something has changed, with one statement for all of
 	// them; 0 means 12 seconds.
 	Refresh time.Duration
-	// ChangesPerSecond is how many changes somebody may make per second, and twice as many at once; 0 means 10.
+	// ChangesPerSecond is how many changes a user may make per second, and twice as many at once; 0 means 10.
 	ChangesPerSecond float64
 	// Log gets the errors of requests; nil: nothing is logged.
 	Log *zap.Logger

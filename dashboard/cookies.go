@@ -13,7 +13,7 @@ const (
 	sessionCookie = "events_session"
 	flashCookie   = "events_said"
 	// hostPrefix begins the name of a cookie that browsers accept over TLS only, and from this host alone: neither another
-	// host of the domain nor a connection without TLS can set one, and so log a user in as somebody else.
+	// host of the domain nor a connection without TLS can set one, and so log a user in as another one.
 	hostPrefix = "__Host-"
 )
 

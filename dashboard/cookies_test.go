@@ -71,7 +71,7 @@ func TestCookiesOverTLSBelongToOneHost(t *testing.T) {
 	}
 }
 
-// Of two session cookies, somebody else may have set one.
+// Of two session cookies, one may have been set by an attacker.
 func TestTwoSessionCookiesAreRefused(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)

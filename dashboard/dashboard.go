@@ -30,7 +30,7 @@ type Handler struct {
 // which would wait for them. Pages are served as before, and renew themselves no longer.
 func (h *Handler) Close() { h.pages.streams.close() }
 
-// New makes the dashboard. It has a goroutine only while somebody looks at a page that renews itself.
+// New makes the dashboard. It has a goroutine only while a page that renews itself is open.
 func New(c Config) (*Handler, error) {
 	c.Prefix = strings.TrimRight(c.Prefix, "/")
 	if err := c.validate(); err != nil {
@@ -68,7 +68,7 @@ func New(c Config) (*Handler, error) {
 	return &Handler{d.routes(assets), d}, nil
 }
 
-// indentation is that of the files of pages, which the pages that are served do without.
+// indentation in the files of pages is not served.
 var indentation = regexp.MustCompile(`(?m)^\t+`)
 
 // parse reads the pages, each with the layout around it.

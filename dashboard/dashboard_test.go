@@ -157,7 +157,7 @@ func TestPagesShowHostileTextsAsText(t *testing.T) {
 	}
 }
 
-// The headers are those of every answer, also of a refused one.
+// Every answer has the headers, also a refused one.
 func TestEveryAnswerHasThePolicy(t *testing.T) {
 	t.Parallel()
 	pages := newQueue(t).dashboard(dashboard.Config{})

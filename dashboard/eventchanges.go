@@ -35,7 +35,7 @@ func (d *dashboard) eventToChange(r *http.Request) (id eventqueue.EventID, found
 // changeOfEvent changes an event as the viewer.
 type changeOfEvent func(ctx context.Context, changer *operate.Changer, id eventqueue.EventID) ([]operate.Changed, error)
 
-// apply makes a change of an event that the viewer may change. well is what its page says when it is made.
+// apply makes a change of an event that the viewer may change. well is the message after a success.
 func (d *dashboard) apply(r *http.Request, id eventqueue.EventID, well string, change changeOfEvent) (string, flash, error) {
 	result, err := d.applied(r, id, change)
 	if err != nil {
@@ -140,10 +140,10 @@ func (d *dashboard) retryEvent(r *http.Request) (string, flash, error) {
 
 func eventPath(id eventqueue.EventID) string { return "/events/" + id.String() }
 
-// backInQueue is what a page says about a retried event.
+// backInQueue is the message about a retried event.
 const backInQueue = "It is back in the queue, due now, with all of its retries."
 
-// said is what a page says about a change of an event.
+// said is the message about a change of an event.
 func (d *dashboard) said(result operate.Changed, well string) flash {
 	if result.Done() {
 		return done(well)

@@ -34,7 +34,7 @@ type editForm struct {
 	Due        string
 	DueNow     time.Time
 	Problem    string
-	// Version is that of the content that the form was opened with.
+	// Version identifies the content that the form was opened with.
 	Version string
 	content operate.Content
 }

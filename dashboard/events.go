@@ -36,7 +36,7 @@ type eventsData struct {
 	Ended    bool
 	// Bulk are the changes that can be made of all events that the filter selects.
 	Bulk []operate.Verb
-	// Filter is what the form says, with a canvas also where the address names none.
+	// Filter is the content of the form, with a canvas even if the address names none.
 	Filter inspect.Filter
 }
 

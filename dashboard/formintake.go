@@ -30,7 +30,7 @@ const (
 )
 
 // formIntake reads forms, each in bounded time and all of them in bounded memory. When there is no room, forms of the sender
-// who takes the most are cut off, so that senders who never complete theirs keep nobody out.
+// who takes the most are cut off, so that senders who never complete theirs do not block others.
 type formIntake struct {
 	room   *intake.Intake
 	within time.Duration

@@ -21,7 +21,7 @@ const (
 	maxFieldBytes = 1024
 )
 
-// flash is what the next page says about a change.
+// flash is the message of the next page about a change.
 type flash struct {
 	Done bool
 	Text string
@@ -120,7 +120,7 @@ func (d *dashboard) changeOf(most int64, do formAction) http.HandlerFunc {
 	}
 }
 
-// limited reports whether somebody has made too many changes, and refuses this one then.
+// limited reports whether the user has made too many changes, and refuses this one then.
 func (d *dashboard) limited(w http.ResponseWriter, r *http.Request, key string) bool {
 	wait := d.changes.Take(key)
 	if wait <= 0 {

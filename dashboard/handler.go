@@ -30,7 +30,7 @@ type ruleRow struct {
 	MayLift bool
 }
 
-// ruleForm is what was written of a rule, when it has a mistake.
+// ruleForm holds the input for a rule that has a mistake.
 type ruleForm struct{ Reason, For, Until, Begins, Modifier, Problem string }
 
 // handlerPath is the page of a handler.
@@ -38,7 +38,7 @@ func handlerPath(scope eventqueue.Scope) string {
 	return "/handler?" + url.Values{"canvas": {scope.Canvas.String()}, "module": {scope.Module}, "name": {scope.Name}}.Encode()
 }
 
-// verbOf is what it takes to add and to lift a rule: users pause, and administrators block.
+// verbOf is the right to add and lift a rule: users pause, and administrators block.
 func verbOf(t operate.RuleType) access.Verb {
 	if t == operate.BlockRule {
 		return access.Administer
@@ -142,7 +142,7 @@ func (d *dashboard) addRule(t operate.RuleType) func(r *http.Request) (string, f
 	}
 }
 
-// scope is what the rule is about that the form of a handler describes.
+// scope is the scope of the rule in the form of a handler.
 func (f ruleForm) scope(handler eventqueue.Scope) operate.RuleScope {
 	scope := operate.RuleScope{Scope: handler, Prefix: f.Begins != "", Modifier: f.Modifier}
 	if scope.Prefix {

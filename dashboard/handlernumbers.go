@@ -17,7 +17,7 @@ const (
 	errorsShown = 8
 )
 
-// handlerNumbers is what the page of a handler shows of its runs, its limits and its errors.
+// handlerNumbers holds the runs, limits and errors on the page of a handler.
 type handlerNumbers struct {
 	// Counted reports whether there were counts in the last hours.
 	Counted                          bool

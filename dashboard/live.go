@@ -26,15 +26,15 @@ const (
 	maxStreams, maxStreamsOf = 64, 8
 )
 
-// streamSource is what streams are read from.
+// streamSource is read by streams.
 type streamSource struct {
 	pulse func(ctx context.Context) (inspect.Pulse, error)
 	parts func(ctx context.Context, of asked, pulse inspect.Pulse) (map[eventqueue.CanvasID]part, error)
-	// ended returns those of some keys of tokens and sessions that have ended; nil: nobody knows.
+	// ended returns those of some keys of tokens and sessions that have ended; nil: unknown.
 	ended func(ctx context.Context, keys []string) ([]string, error)
 }
 
-// streams are those of the process. While there are any, one reader reads for all of them.
+// streams holds all streams of the process. While there are any, one reader reads for all of them.
 type streams struct {
 	from           streamSource
 	every, timeout time.Duration
@@ -59,7 +59,7 @@ type liveReader struct {
 
 // stream is one page that is looked at.
 type stream struct {
-	// key is that of the viewer.
+	// key is the session or token of the viewer.
 	key string
 	// canvas is the one that the page shows; nil: all.
 	canvas *eventqueue.CanvasID
@@ -245,7 +245,7 @@ func (l *liveReader) refresh(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// asked is what the streams are about, and whether all of it was read before.
+// asked returns the canvases of the streams, and whether all of them were read before.
 func (l *streams) asked() (of asked, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

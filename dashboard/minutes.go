@@ -33,7 +33,7 @@ func errorsOf(sum *inspect.Minute) string {
 }
 
 // pendingTexts are how many events were pending in the last minutes in which that was counted, and for how long the oldest due one had
-// been due; a dash where nobody has counted them.
+// been due; a dash where they were not counted.
 func pendingTexts(minutes []inspect.Minute, now time.Time) (pending, oldest string) {
 	for i := len(minutes) - 1; i >= 0 && now.Sub(minutes[i].Begins) < 4*time.Minute; i-- {
 		if m := &minutes[i]; m.Pending != nil {

@@ -14,7 +14,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// bulkOperations returns those of the queue, and a browser of somebody who may do everything on the seeded canvas.
+// bulkOperations returns the operations of the queue, and a browser with all rights on the seeded canvas.
 func (q *queue) bulkOperations(grants ...access.Grant) (*operate.Operations, *browser) {
 	q.t.Helper()
 	queue := q.queue()

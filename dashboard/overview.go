@@ -47,7 +47,7 @@ func (d *dashboard) overview(r *http.Request) (string, any, error) {
 	return "Overview", data, nil
 }
 
-// overviewOf is what the overview of a part shows to a viewer.
+// overviewOf is the overview of a part for a viewer.
 func (d *dashboard) overviewOf(p part, who viewer) overviewData {
 	data := overviewData{Live: live(p.workers), Empty: len(p.totals) == 0}
 	var sum inspect.Minute

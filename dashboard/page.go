@@ -29,7 +29,7 @@ type dashboard struct {
 	logins, forms formIntake
 }
 
-// layout is what the layout needs beside the page's own data.
+// layout is the data of the layout, beside that of the page.
 type layout struct {
 	Base, Page, Title string
 	Now               time.Time
@@ -55,7 +55,7 @@ func (l layout) ByCanvas() bool {
 	return len(l.Who.Canvases) > 0 && !slices.Contains([]string{"event", "edit", "handler", "tokens", "operation"}, l.Page)
 }
 
-// problem is what a page says instead of its contents, with a status.
+// problem is an error page with its status.
 type problem struct {
 	status     int
 	title, say string
@@ -78,7 +78,7 @@ func (d *dashboard) page(name string, read func(r *http.Request) (title string, 
 	}
 }
 
-// writeProblem serves why there is no such page; name is that of the page.
+// writeProblem serves an error in place of the named page.
 func (d *dashboard) writeProblem(w http.ResponseWriter, r *http.Request, name string, err error) {
 	status, title, say := d.explainProblem(err, r)
 	if status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {

@@ -10,13 +10,13 @@ import (
 	"eventsv2/internal/humantime"
 )
 
-// asked is what overviews are about: all canvases together, and single ones.
+// asked is the set of overviews: all canvases together, and single ones.
 type asked struct {
 	all      bool
 	canvases []eventqueue.CanvasID
 }
 
-// shared is what overviews of all canvases have in common.
+// shared is the common part of the overviews of all canvases.
 type shared struct {
 	relayRuns bool
 	foreign   bool // notifications of another queue come
@@ -28,13 +28,13 @@ type shared struct {
 	rules       []operate.Rule
 }
 
-// situation is what overviews show, read with four statements and a pulse, however many overviews there are.
+// situation is the data of all overviews, read with four statements and a pulse.
 type situation struct {
 	shared
 	totals map[eventqueue.CanvasID][]inspect.Minute
 }
 
-// part is what one overview shows. Of a canvas, activities and rules are its own.
+// part is the data of one overview. For a canvas, activities and rules are its own.
 type part struct {
 	shared
 	totals []inspect.Minute
@@ -44,7 +44,7 @@ type part struct {
 	stands *standstill
 }
 
-// of returns the part of one canvas; nil is that of all.
+// of returns the part of one canvas; nil stands for all.
 func (s situation) of(canvas *eventqueue.CanvasID) part {
 	p := part{shared: s.shared, now: time.Now()}
 	if canvas == nil {

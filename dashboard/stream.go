@@ -16,7 +16,7 @@ import (
 const (
 	// streamLasts is how long a stream goes on at most; the browser begins another one.
 	streamLasts = time.Hour
-	// keepAliveEvery is how often a stream says something, so that nobody on the way closes it, and the page can tell a
+	// keepAliveEvery is how often a stream says something, so that no proxy closes it, and the page can tell a
 	// stream without news from a connection that has gone silent.
 	keepAliveEvery = 25 * time.Second
 	// writeWithin bounds one write to a browser.

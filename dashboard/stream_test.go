@@ -92,7 +92,7 @@ func TestStreamSendsNewEvents(t *testing.T) {
 		if i == 1 && (!strings.Contains(event, `href="/admin/queue/`) || strings.Contains(event, `"/events`) || inline.MatchString(event)) {
 			t.Errorf("the event has links beside the prefix, or what the policy refuses: %s", event)
 		}
-		// The last of what is pending is that of the newest minute.
+		// The last pending count is of the newest minute.
 		q.exec(`UPDATE event_minutes SET pending = $1, emitted = emitted + 1 WHERE name = 'send_invoice' AND minute = (SELECT max(minute) FROM event_minutes)`, 1000*i)
 	}
 }

@@ -38,7 +38,7 @@ func functions() template.FuncMap {
 // exact shows a time to the second.
 func exact(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// choice is what a list in a form offers.
+// choice is an option of a list in a form.
 type choice struct{ Value, Text string }
 
 // holds are how long a form offers to pause a handler, in minutes, and validities for how long a token, in days.

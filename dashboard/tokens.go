@@ -23,11 +23,11 @@ type tokensData struct {
 	Form tokenForm
 	// MayMake reports whether the viewer can make tokens here.
 	MayMake bool
-	// Secret is that of the token that was just made. It is shown once.
+	// Secret is the secret of the new token. It is shown once.
 	Secret, Made string
 }
 
-// tokenForm is what was written of a token.
+// tokenForm holds the input for a token.
 type tokenForm struct {
 	Name, Canvases, Days, Problem string
 	Verbs                         []verbBox
@@ -190,6 +190,6 @@ func (d *dashboard) revokeToken(r *http.Request) (string, flash, error) {
 	case revoked == nil:
 		return "/tokens", refused("The token " + line(token.Name) + " was revoked before."), nil
 	default:
-		return "/tokens", done("The token " + line(token.Name) + " is revoked: it lets nobody in any more."), nil
+		return "/tokens", done("The token " + line(token.Name) + " is revoked and no longer valid."), nil
 	}
 }

@@ -40,7 +40,7 @@ func TestTokenCanBeMadeAndRevoked(t *testing.T) {
 	}
 	id := q.one(`SELECT id::text FROM access_tokens`)
 	b.leads(b.post("/tokens/"+id+"/revoke", nil), "/tokens")
-	b.wants(b.get("/tokens"), 200, "is revoked: it lets nobody in", "revoked")
+	b.wants(b.get("/tokens"), 200, "is revoked and no longer valid", "revoked")
 	b.leads(b.post("/tokens/"+id+"/revoke", nil), "/tokens")
 	b.wants(b.get("/tokens"), 200, "was revoked before")
 	if _, err := q.tokens().Identify(testenv.Context(t), secret); err == nil {

@@ -44,7 +44,7 @@ func (r *reporter) add(link, text, format string, args ...any) {
 	r.list = append(r.list, trouble{What: fmt.Sprintf(format, args...), Link: link, Text: text})
 }
 
-// troubles are what is wrong, what stops most first. failed is how many events have failed for good in the last hour.
+// troubles lists what is wrong, the worst first. failed counts the events that failed for good in the last hour.
 func (d *dashboard) troubles(p part, failed int64, who viewer) []trouble {
 	r := &reporter{base: d.Prefix, who: who}
 	rules := r.held(p.rules)

@@ -37,7 +37,7 @@ func ParentOf(ctx context.Context) *Event {
 	return parent
 }
 
-// heritage is what the events of one emit inherit.
+// heritage holds the attributes that the events of one emit inherit.
 type heritage struct {
 	parent      *Event // nil for none
 	traceparent string // of the emit's ctx; empty for none

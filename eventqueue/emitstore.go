@@ -34,7 +34,7 @@ const (
 	NotifyModeLater
 )
 
-// EmitStore is what emitting needs of the database; pgstore.Store is one.
+// EmitStore is the database as emitting uses it; pgstore.Store implements it.
 type EmitStore interface {
 	// Insert writes all the events or none and returns them in the order given. in is the
 	// transaction to write in; nil means one of its own. An event whose UniqueKey is taken, in the
@@ -97,7 +97,7 @@ type Counter interface {
 // notifications. Err describes what to do.
 type UnfitError struct{ Err error }
 
-// Error is that of Err.
+// Error returns the text of Err.
 func (e *UnfitError) Error() string { return e.Err.Error() }
 
 // Unwrap returns Err.

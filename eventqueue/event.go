@@ -127,7 +127,7 @@ func addressed(events []NewEvent, missing *NewEvent) []NewEvent {
 	return events
 }
 
-// Event is what a handler sees of an event that it runs.
+// Event is an event as its handler sees it.
 type Event struct {
 	ID       EventID
 	Canvas   CanvasID

@@ -20,7 +20,7 @@ import (
 type QueueConfig struct {
 	Limits Limits
 
-	// Canvas, Module and Modifier are those of events that name none, in every form of
+	// Canvas, Module and Modifier are for events that name none, in every form of
 	// emit. Default (zero): an event that lacks one is refused.
 	Canvas   CanvasID
 	Module   string
@@ -81,7 +81,7 @@ func (c QueueConfig) Validate() error {
 type Queue struct {
 	store     EmitStore
 	limits    Limits
-	missing   NewEvent // its Canvas, Module and Modifier are those of events without
+	missing   NewEvent // Canvas, Module and Modifier of events without
 	inserts   *groupCommit
 	publisher *Sender
 
@@ -136,9 +136,9 @@ func (q *Queue) notifyLater(parent string, events []NewEvent, inserted []Inserte
 
 // notifySoon publishes notifications, and does not wait until they are published.
 func (q *Queue) notifySoon(notifications []Notification) {
-	nobody, leave := context.WithCancel(context.Background())
-	leave() // then publish does not wait, and publishes all the same
-	q.publisher.publish(nobody, notifications)
+	canceled, cancel := context.WithCancel(context.Background())
+	cancel() // publish returns at once but still publishes
+	q.publisher.publish(canceled, notifications)
 }
 
 // PublishError returns why the last notifications could not be published; nil while they can.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Scope is what a rule applies to: all events of a handler on a canvas, with
+// Scope selects events of a rule: all events of a handler on a canvas, with
 // any modifier. In the database Module is event_space and Name handler_name.
 type Scope struct {
 	Canvas CanvasID

@@ -142,7 +142,7 @@ func (q *Queue) emitPending(ctx context.Context, events []NewEvent, kind string,
 	if err != nil {
 		return nil, fmt.Errorf("emit %d events in the caller's %s transaction: %w", len(events), kind, err)
 	}
-	q.countEmits(events, inserted) // also if the caller rolls back, which nobody reports
+	q.countEmits(events, inserted) // also if the caller rolls back, which is not reported
 	pending.IDs = eventIDs(inserted)
 	for _, row := range inserted {
 		pending.New = append(pending.New, !row.Repeat)

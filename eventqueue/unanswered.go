@@ -45,7 +45,7 @@ type unansweredEmits struct {
 	closing bool          // the last search is close's, and asks for everything
 }
 
-// soughtEvents is what is searched for of one scope.
+// soughtEvents are the events of one scope to search for.
 type soughtEvents struct {
 	late     map[*awaited]bool // emits that may still get their answers
 	lost     bool              // there is an emit that has lost its answer

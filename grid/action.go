@@ -55,7 +55,7 @@ type ActionRun struct {
 	// Grid and Action are the names of the definition.
 	Grid   string
 	Action string
-	// Attempt and ClaimID are those of the claim under which the action runs. Together
+	// Attempt and ClaimID belong to the claim under which the action runs. Together
 	// they are the fence.
 	Attempt int32
 	ClaimID eventqueue.ClaimID

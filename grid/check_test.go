@@ -62,7 +62,7 @@ func (p fetchParams) Validate() error {
 	return nil
 }
 
-// library is what the definitions of these tests may use.
+// library has the actions for the definitions of these tests.
 func library(t *testing.T) *grid.Actions {
 	t.Helper()
 	actions := grid.NewActions()

@@ -15,7 +15,7 @@ import (
 	"eventsv2/service"
 )
 
-// Issue is what trackers have.
+// Issue is an issue of a tracker.
 type Issue struct {
 	ID    int    `json:"id"`
 	Title string `json:"title"`

@@ -270,7 +270,7 @@ actions:
   mail: {use: do, inputs: {a: {origin: action, action: charge}, b: {origin: action, action: fetch}}}
 `
 
-// crash is what the process does that dies.
+// crash is the action of the process that dies.
 func crash(t *testing.T, url string) {
 	t.Helper()
 	ctx := t.Context()
@@ -308,7 +308,7 @@ func crash(t *testing.T, url string) {
 
 // The end-to-end test: a worker process is killed (kill -9) in the middle of a
 // run. When its lock has run out, another process takes the run over, from where
-// it stopped: what had finished ran once, and its outputs are what the rest takes.
+// it stopped: what had finished ran once, and the rest takes its outputs.
 func TestRunContinuesAfterACrash(t *testing.T) {
 	t.Parallel()
 	if url := os.Getenv(crashURL); url != "" {

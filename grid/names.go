@@ -17,7 +17,7 @@ const (
 )
 
 // Module and Modifier belong to the handler key of every event that starts a run. The
-// key's name is that of the grid.
+// key has the name of the grid.
 const (
 	Module   = "GRID"
 	Modifier = "_"

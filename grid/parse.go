@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// Load reads a definition from a file. The error is that of reading the file, or joins
+// Load reads a definition from a file. The error is from reading the file, or joins
 // all mistakes in it; see Parse.
 func Load(path string, actions *Actions, services Services) (*Grid, error) {
 	data, err := os.ReadFile(path)

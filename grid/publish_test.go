@@ -28,7 +28,7 @@ type (
 	postCall = grid.Call[postInputs, postParams, postServices]
 )
 
-// chat is what has been posted and is still there.
+// chat holds the posted messages that were not deleted.
 type chat struct {
 	posts []string
 	fails int // after a post

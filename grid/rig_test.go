@@ -35,7 +35,7 @@ type settings struct {
 	Say string `grid:"say,optional"`
 }
 
-// does is what an action of a test does.
+// does is the behaviour of an action of a test.
 type does func(ctx context.Context, c call) (string, error)
 
 // rig is a queue on a database of its own, and what its grids do.

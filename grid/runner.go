@@ -83,7 +83,7 @@ func NewRunner(db eventqueue.DB, config Config) (*Runner, error) {
 	return &Runner{db: db, outputs: outputs{config.Schema.On(db)}, config: config.withDefaults()}, nil
 }
 
-// Handlers is what Register adds grids to: a *service.Service, or an *eventqueue.Handlers.
+// Handlers accepts the grids of Register: a *service.Service, or an *eventqueue.Handlers.
 type Handlers interface {
 	Register(key eventqueue.HandlerKey, h eventqueue.Handler, policy eventqueue.Policy) error
 	RegisterOn(canvas eventqueue.CanvasID, key eventqueue.HandlerKey, h eventqueue.Handler, policy eventqueue.Policy) error

@@ -25,10 +25,10 @@ import (
 
 // Config configures the API.
 type Config struct {
-	// Store and Queue are those of the database. Queue publishes the notifications of what may run.
+	// Store and Queue are on the same database. Queue publishes the notifications of events that may run.
 	Store *pgstore.Store
 	Queue *eventqueue.Queue
-	// Bulk has the changes of many events. The API only starts them: somebody has to Run it.
+	// Bulk has the changes of many events. The API only starts them: the program has to Run it.
 	Bulk *operate.Operations
 	// Access finds out who makes a request.
 	Access *access.Authenticator
@@ -94,7 +94,7 @@ func (a *api) guarded(next http.Handler) http.Handler {
 
 type identityKey struct{}
 
-// caller is who makes a request, and from where.
+// caller is the sender of a request, with its address.
 type caller struct {
 	access.Identity
 	address string
@@ -146,7 +146,7 @@ func (a *api) authenticate(ctx huma.Context, next func(huma.Context)) {
 		_ = huma.WriteErr(a.huma, ctx, http.StatusUnauthorized, message) // the client hung up
 		return
 	case err != nil:
-		if errors.Is(err, context.Canceled) { // the client hung up: nobody waits for the answer, and an issuer may have been asked
+		if errors.Is(err, context.Canceled) { // the client hung up, and an issuer may have been asked
 			a.attempts.Refused(address, credentials)
 			return
 		}

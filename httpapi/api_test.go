@@ -103,7 +103,7 @@ func (c *client) audited(action string) int {
 	return rig.One[int](c.Rig, `SELECT count(*) FROM audit_log WHERE action = $1 AND via = 'api' AND actor = 'token:t'`, action)
 }
 
-// TestStaleEditIsRefused: who edits what somebody else has changed since is refused.
+// TestStaleEditIsRefused: an edit of content that has changed since is refused.
 func TestStaleEditIsRefused(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)

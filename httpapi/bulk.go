@@ -153,7 +153,7 @@ func (a *api) changeBulk(ctx context.Context, in *OperationInput, change func(id
 	return &answer[view.Operation]{view.OperationOf(op)}, nil
 }
 
-// editBody is what changes of events.
+// editBody is an edit of events.
 type editBody struct {
 	Value        json.RawMessage   `json:"value,omitempty"`
 	Attributes   map[string]string `json:"attributes,omitempty" maxProperties:"16"`

@@ -72,7 +72,7 @@ func (a *api) emit(ctx context.Context, events []eventqueue.NewEvent) (*answer[e
 	return &answer[emitted]{body}, nil
 }
 
-// emission is what the audit log says of the events that are new, and whether any is. It has their canvas if they are on one.
+// emission is the audit entry of the new events, and reports whether any is new. It has their canvas if they are on one.
 func emission(events []eventqueue.NewEvent, all []eventqueue.Emitted) (change audit.Change, is bool) {
 	var ids []eventqueue.EventID
 	var canvas *eventqueue.CanvasID

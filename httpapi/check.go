@@ -69,7 +69,7 @@ func (c *checker) value(s *huma.Schema) {
 // single checks a value that is no object or list, or ought to be none.
 func (c *checker) single(s *huma.Schema, text []byte) {
 	var value any
-	if text[0] == '{' || text[0] == '[' || json.Unmarshal(text, &value) != nil { // the error is that of a number beyond all bounds
+	if text[0] == '{' || text[0] == '[' || json.Unmarshal(text, &value) != nil { // a number beyond all bounds fails
 		value = struct{}{} // is not what any schema wants
 	}
 	before := len(c.res.Errors)

@@ -22,7 +22,7 @@ const (
 	allocatedAnyway  = 512 << 10
 )
 
-// schema is what the document says of a body.
+// schema is the document's schema of a body.
 type schema struct {
 	Ref           string `json:"$ref"`
 	Type          any
@@ -143,7 +143,7 @@ func (c *client) refused(what string, w *httptest.ResponseRecorder) {
 }
 
 // TestHostileBodiesUseLittleMemory has each operation that takes a body refuse bodies made to be expensive, with a small answer and
-// with memory in proportion to the body. It is not parallel, so that what is allocated is that of one request.
+// with memory in proportion to the body. It is not parallel, so that only one request allocates.
 //
 //nolint:paralleltest // It measures what is allocated.
 func TestHostileBodiesUseLittleMemory(t *testing.T) {

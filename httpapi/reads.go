@@ -22,7 +22,7 @@ type IDInput struct {
 	ID int64 `path:"id" minimum:"1" doc:"Id of the event."`
 }
 
-// PageInput is what lists by canvas and handler have in common.
+// PageInput is common to lists by canvas and handler.
 type PageInput struct {
 	Canvas     string   `query:"canvas_id" required:"true" format:"uuid" doc:"Canvas."`
 	Module     string   `query:"module" maxLength:"255"`
@@ -42,7 +42,7 @@ func (p *PageInput) filter(ctx context.Context) (f inspect.Filter, err error) {
 	return inspect.Filter{Canvas: &canvas, Module: p.Module, Name: p.Name, Attributes: attributes}, err
 }
 
-// canvasFor returns a canvas on which the caller has a verb. Which canvases there are, nobody learns.
+// canvasFor returns a canvas on which the caller has a verb. It does not reveal which canvases exist.
 func canvasFor(ctx context.Context, verb access.Verb, text string) (eventqueue.CanvasID, error) {
 	canvas, err := eventqueue.ParseCanvasID(text)
 	if err != nil {

@@ -41,7 +41,7 @@ func cut(_ huma.Context, _ string, answered any) (any, error) {
 	return problem, nil
 }
 
-// quoted is what an error shows of a value: nothing of lists and objects.
+// quoted is a value as errors show it: nothing of lists and objects.
 func quoted(value any) any {
 	switch v := value.(type) {
 	case string:

@@ -11,8 +11,8 @@ import (
 // turnTimeout is how long a large body waits for its turn.
 const turnTimeout = 3 * time.Second
 
-// turns has the large bodies of each identity take turns: they do not cut each other off while they arrive, and nobody
-// waits for those of somebody else.
+// turns has the large bodies of each identity take turns: they do not cut each other off while they arrive, and no
+// identity waits for those of another one.
 type turns struct {
 	bytes int64 // for the large bodies of one identity
 

@@ -11,7 +11,7 @@ import (
 // their number: they are committed with it, or not at all. It waits for other migrations of the
 // database, and they for the end of the transaction; so do the tables' users, so keep it short. Locks
 // are waited for as long as the transaction's lock_timeout says.
-// After an error the transaction can only be rolled back. Errors are those of Up.
+// After an error the transaction can only be rolled back. Errors are as for Up.
 func (m Migrator) UpTx(ctx context.Context, tx pgx.Tx) (applied int, err error) {
 	if err := m.Schema.Validate(); err != nil {
 		return 0, fmt.Errorf("migrate up: %w", err)

@@ -7,13 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Querier is what Check needs of a database: a pool, a connection or a
+// Querier is a database as Check uses it: a pool, a connection or a
 // transaction of pgx.
 type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Check is that of a Migrator for the schema public.
+// Check is Migrator.Check for the schema public.
 func Check(ctx context.Context, db Querier) error { return In("").Check(ctx, db) }
 
 // VersionError says that the schema is older than the binary needs. Check
@@ -39,7 +39,7 @@ type TooNewError struct {
 	// Have is the version of the database's schema.
 	Have int64
 
-	// Oldest is what a binary has to know at least, and Know the version that this one was built for.
+	// Oldest is the oldest version that a binary has to know, and Know the version that this one was built for.
 	Oldest, Know int64
 }
 

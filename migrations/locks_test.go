@@ -92,7 +92,7 @@ INSERT INTO unique_keys (canvas_id, key, event_id) SELECT gen_random_uuid(), 'k'
 INSERT INTO unique_expiries (event_id, unique_seconds, expires_at) SELECT n, 60, now() FROM generate_series(1, 100) AS n;
 INSERT INTO events_v2_notifications (event_id, canvas_id) SELECT n, gen_random_uuid() FROM generate_series(1, 100) AS n`
 
-// workSQL is what the open transaction has done to tables that were there before it, with the strongest lock on each.
+// workSQL is the work of the open transaction on existing tables, with the strongest lock on each.
 const workSQL = `
 SELECT c.relname::text, coalesce(locks.mode, ''), pg_stat_get_xact_tuples_returned(c.oid) + pg_stat_get_xact_tuples_inserted(c.oid) + pg_stat_get_xact_tuples_updated(c.oid),
     c.relfilenode <> b.relfilenode

@@ -52,12 +52,12 @@ type Migrator struct {
 // In returns the Migrator for a schema; "" is public.
 func In(schema pgsession.Schema) Migrator { return Migrator{Schema: schema} }
 
-// Up is that of a Migrator for the schema public.
+// Up is Migrator.Up for the schema public.
 func Up(ctx context.Context, databaseURL string) ([]Applied, error) {
 	return In("").Up(ctx, databaseURL)
 }
 
-// Down is that of a Migrator for the schema public.
+// Down is Migrator.Down for the schema public.
 func Down(ctx context.Context, databaseURL string, steps int) ([]Applied, error) {
 	return In("").Down(ctx, databaseURL, steps)
 }
@@ -66,7 +66,7 @@ func Down(ctx context.Context, databaseURL string, steps int) ([]Applied, error)
 // returns those that it applied: none when the schema is up to date. It blocks
 // while another process migrates the same database, five minutes at most, and
 // until ctx ends. A migration waits for two seconds at most for a lock that another transaction holds,
-// and is tried again for five minutes, so that nobody waits behind it for long (the database URL may have
+// and is tried again for five minutes, so that no other statement waits behind it for long (the database URL may have
 // another lock_timeout). On an error the migrations before the failed one stay applied
 // and are returned with it. If the schema has objects of another application with the names
 // of what would be created, Up returns a *ForeignError and has written nothing.

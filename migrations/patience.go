@@ -23,7 +23,7 @@ const (
 )
 
 // patiently runs a migration until it gets its locks. A migration that got none has changed nothing. After
-// lockTries, and when ctx ends, the error is that of the last try.
+// lockTries, and when ctx ends, it returns the error of the last try.
 func patiently(ctx context.Context, migrate func() error) error {
 	for try := 1; ; try++ {
 		err := migrate()
@@ -38,7 +38,7 @@ func patiently(ctx context.Context, migrate func() error) error {
 	}
 }
 
-// lacksLock reports whether a migration gave up waiting for a lock, or was in a deadlock with somebody.
+// lacksLock reports whether a migration gave up waiting for a lock, or was in a deadlock.
 func lacksLock(err error) bool {
 	const lockNotAvailable, deadlock = "55P03", "40P01"
 	var refused *pgconn.PgError

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// errNoLock is what a migration returns that has waited for a lock for too long.
+// errNoLock is the error of a migration that has waited for a lock for too long.
 var errNoLock = fmt.Errorf("migrate: %w", &pgconn.PgError{Code: "55P03", Message: "canceling statement due to lock timeout"})
 
 func TestMigrationIsRetriedUntilItHasItsLocks(t *testing.T) {

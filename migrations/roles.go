@@ -15,18 +15,18 @@ var roles string
 // rolesPath is the line of roles that has the schema.
 const rolesPath = "SET LOCAL search_path = public;"
 
-// RolePrefix is what the names of the roles begin with.
+// RolePrefix begins the names of the roles.
 const RolePrefix = "queue_"
 
 var rolePrefix = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,40}$`)
 
-// Roles is that of a Migrator for the schema public.
+// Roles is Migrator.Roles for the schema public.
 func Roles(prefix string) (string, error) { return In("").Roles(prefix) }
 
 // Roles returns the SQL that makes the roles of the queue and grants each what it
 // needs: emitter, sql_emitter, worker, cron, operator and reader, behind the prefix,
 // which is of lower-case letters, digits and underscores. Roles belong to the whole
-// server: two queues on one need two prefixes if nobody shall work on both. It is
+// server: two queues on one need two prefixes if no login shall work on both. It is
 // for an administrator who runs it with psql, after each Up.
 func (m Migrator) Roles(prefix string) (string, error) {
 	if err := m.Schema.Validate(); err != nil {

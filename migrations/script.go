@@ -53,7 +53,7 @@ VALUES (%[4]d, true, timezone('UTC', clock_timestamp()));
 `
 )
 
-// SQL is that of a Migrator for the schema public, of all migrations.
+// SQL is Migrator.SQL for the schema public, of all migrations.
 func SQL() string {
 	script, err := In("").SQL(1, Latest())
 	if err != nil {

@@ -39,7 +39,7 @@ SELECT version_id, tstamp
  WHERE is_applied AND version_id > 0
  ORDER BY version_id`
 
-// Status is that of a Migrator for the schema public.
+// Status is Migrator.Status for the schema public.
 func Status(ctx context.Context, databaseURL string) ([]State, error) {
 	return In("").Status(ctx, databaseURL)
 }

@@ -15,7 +15,7 @@ import (
 	"eventsv2/otelevents"
 )
 
-// BenchmarkMetricsOfARun is what a worker's metrics of one event cost it.
+// BenchmarkMetricsOfARun measures a worker's metrics of one event.
 func BenchmarkMetricsOfARun(b *testing.B) {
 	metrics, err := otelevents.New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())))
 	if err != nil {
@@ -31,7 +31,7 @@ func BenchmarkMetricsOfARun(b *testing.B) {
 	}
 }
 
-// BenchmarkSpanOfARun is what a span of one run costs, of a trace that is recorded and of one that is not.
+// BenchmarkSpanOfARun measures a span of one run, of a trace that is recorded and of one that is not.
 func BenchmarkSpanOfARun(b *testing.B) {
 	for name, sampler := range map[string]sdktrace.Sampler{"recorded": sdktrace.AlwaysSample(), "not recorded": sdktrace.NeverSample()} {
 		b.Run(name, func(b *testing.B) {

@@ -9,7 +9,7 @@ import (
 // Scope is the name of the instrumentation scope of all instruments.
 const Scope = "eventsv2/otelevents"
 
-// instruments are those that are counted when something happens. What is read when somebody collects is in
+// instruments are those that are counted when something happens. What is read at a collection is in
 // pool.go and pending.go.
 type instruments struct {
 	emitted   metric.Int64Counter

@@ -57,7 +57,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// pending is what waits, by name; it counts how often it is read.
+// pending has waiting events by name, and counts how often it is read.
 type pending struct {
 	list []inspect.HandlerPending
 	err  error
@@ -295,7 +295,7 @@ func TestPendingIsReadOnCollection(t *testing.T) {
 	})
 }
 
-// TestMetricsPageHasEachMetric: the table of docs/telemetry.md is what the instruments are; -update writes it.
+// TestMetricsPageHasEachMetric: the table of docs/telemetry.md lists the instruments; -update writes it.
 func TestMetricsPageHasEachMetric(t *testing.T) {
 	t.Parallel()
 	const page, begin, end = "../docs/telemetry.md", "<!-- table -->\n", "<!-- end -->\n"
@@ -321,7 +321,7 @@ func TestMetricsPageHasEachMetric(t *testing.T) {
 	}
 }
 
-// table is one row per instrument: its name for Prometheus is that of the family with its description.
+// table is one row per instrument: its name for Prometheus is from the family with its description.
 func (r *rig) table() string {
 	r.t.Helper()
 	families, err := r.registry.Gather()

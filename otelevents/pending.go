@@ -39,7 +39,7 @@ type pending struct {
 	until  time.Time
 }
 
-// waiting is what a reader answers.
+// waiting is the answer of a reader.
 type waiting struct {
 	handlers []inspect.HandlerPending
 	runnable int
@@ -75,7 +75,7 @@ func (p *pending) ask(ctx context.Context) (w waiting, err error) {
 	return w, err
 }
 
-// ObservePending has what is pending read whenever somebody collects, with four statements in ten seconds at most,
+// ObservePending has what is pending read at each collection, with four statements in ten seconds at most,
 // until stop is called. All programs of a database would report the same, so one kind of program does it: cron.
 func (m *Metrics) ObservePending(reader PendingReader) (stop func() error, err error) {
 	events, err1 := m.meter.Int64ObservableGauge("eventsv2.events.pending", metric.WithUnit("{event}"), metric.WithDescription("Events that have not ended, as they were counted within the last three minutes."))

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// ObservePool has the connections of a pool, and the waits for them, read whenever somebody collects, until stop
+// ObservePool has the connections of a pool, and the waits for them, read at each collection, until stop
 // is called. It sends the database nothing.
 func (m *Metrics) ObservePool(pool *pgxpool.Pool) (stop func() error, err error) {
 	connections, err1 := m.meter.Int64ObservableGauge("eventsv2.pool.connections", metric.WithUnit("{connection}"), metric.WithDescription("Connections of the pool, by state."))

@@ -11,7 +11,7 @@ import (
 	"eventsv2/eventqueue/worker"
 )
 
-// ObserveSlots has the slots of a worker read whenever somebody collects, until stop is called. While slots
+// ObserveSlots has the slots of a worker read at each collection, until stop is called. While slots
 // reports false there is no worker, and nothing is observed.
 func (m *Metrics) ObserveSlots(slots func() (worker.Slots, bool)) (stop func() error, err error) {
 	busy, err1 := m.meter.Int64ObservableGauge("eventsv2.worker.busy", metric.WithUnit("{slot}"), metric.WithDescription("Slots of the worker that events hold."))

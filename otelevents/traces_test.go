@@ -18,7 +18,7 @@ import (
 
 const secret = "canary-in-a-cage"
 
-// TestRunHasASpan whose parent is that of the context, with how it ended and no text of it.
+// TestRunHasASpan: its parent comes from the context; it has the outcome, and no text of the event.
 func TestRunHasASpan(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

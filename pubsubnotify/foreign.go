@@ -44,7 +44,7 @@ func (*ForeignError) Effect() string {
 // Advice says what to do, without the names of resources.
 func (*ForeignError) Advice() string { return "give each queue a topic and a subscription of its own" }
 
-// foreign is what is known of other queues on the subscription. It is safe for concurrent use.
+// foreign records other queues on the subscription. It is safe for concurrent use.
 type foreign struct {
 	mu    sync.Mutex
 	own   string // identity of the queue; empty: unknown, and nothing is foreign

@@ -118,7 +118,7 @@ func (n *Notifier) subscribed(ctx context.Context) error {
 		return nil
 	}
 	err := n.prepare(ctx)
-	if status.Code(err) == codes.PermissionDenied { // then somebody else creates them
+	if status.Code(err) == codes.PermissionDenied { // then an administrator creates them
 		n.complete.Store(true)
 	}
 	if n.complete.Load() {

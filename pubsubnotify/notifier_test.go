@@ -72,10 +72,10 @@ func openLogged(t *testing.T, config Config) (*Notifier, func() string) {
 }
 
 // TestStartNeedsNoAnswer opens a notifier where nobody listens, or where
-// somebody accepts and says nothing, and brings the server later.
+// a server accepts and says nothing, and answers later.
 func TestStartNeedsNoAnswer(t *testing.T) {
 	t.Parallel()
-	for name, silent := range map[string]bool{"nobody listens": false, "somebody accepts": true} {
+	for name, silent := range map[string]bool{"port is closed": false, "server accepts": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := fakeServer(t)

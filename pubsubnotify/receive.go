@@ -21,7 +21,7 @@ const (
 	maxAckIDs   = 1000
 	maxAckBytes = 450 << 10
 
-	// ackIDOverhead is what an ack ID costs in a request beside its own bytes.
+	// ackIDOverhead is the size of an ack ID in a request beside its own bytes.
 	ackIDOverhead = 4
 
 	// dropTimeout bounds how long undecodable messages may delay the rest of their

@@ -108,7 +108,7 @@ func TestNoCallIsRepeated(t *testing.T) {
 	}
 	n := open(t, fakeConfig(fakeServer(t, options...)))
 	deliveries := []eventqueue.Delivery{{Notification: notification(1), AckID: "m1:1"}}
-	ctx := context.Background() // without a deadline, which is what the library would use up
+	ctx := context.Background() // without a deadline, which the library would use up
 	for name, call := range map[string]func() error{
 		"Publish":           func() error { return n.Publish(ctx, []eventqueue.Notification{notification(1)}) },
 		"Pull":              func() error { _, err := n.Pull(ctx, 1); return err },

@@ -18,7 +18,7 @@ const (
 	// ackDeadline is the lease of a pulled notification.
 	ackDeadline = 60 * time.Second
 
-	// retention is how long Pub/Sub keeps a notification that nobody pulls.
+	// retention is how long Pub/Sub keeps a notification that is not pulled.
 	retention = 7 * 24 * time.Hour
 )
 
@@ -154,7 +154,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.text }
 
-// Advice is that of the function Advice for this error.
+// Advice returns the result of the function Advice for this error.
 func (e *Error) Advice() string { return e.advice }
 
 // Unwrap returns the error of Pub/Sub, or of the caller's context.

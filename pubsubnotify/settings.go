@@ -96,7 +96,7 @@ func subscriptionProblems(config Config, s *pubsubpb.Subscription) []problem {
 	return problems
 }
 
-// expiry reports whether the subscription is deleted when nobody uses it. Pub/Sub always
+// expiry reports whether the subscription is deleted when it is not used. Pub/Sub always
 // returns a policy. Emulators return the policy that they were given, and without one
 // their subscriptions never expire.
 func expiry(config Config, s *pubsubpb.Subscription) (bool, string) {

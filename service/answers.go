@@ -14,7 +14,7 @@ var errNotBegun = errors.New("the program waits for its database")
 const readyTimeout = 3 * time.Second
 
 // answerHolds is how long one answer of the database and the notifier is used again, from when it was
-// asked for, however often somebody asks: an idle program is probed for ever.
+// asked for, however often it is requested: an idle program is probed for ever.
 const answerHolds = 10 * time.Second
 
 // reachedHolds is for how long it is taken for granted that Postgres answers. A Postgres that hangs takes

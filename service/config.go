@@ -47,7 +47,7 @@ type Config struct {
 	// say it: a dialer such as that of cloudsqlconn, a file with the password.
 	Access pgsession.Access
 
-	// cloudSQL is what FromEnvironment has read of CLOUDSQL_INSTANCE, for which Access needs
+	// cloudSQL is the value of CLOUDSQL_INSTANCE, read by FromEnvironment, for which Access needs
 	// a Dial.
 	cloudSQL string
 
@@ -63,7 +63,7 @@ type Config struct {
 	// stays the program's to close, after Close.
 	Pool *pgxpool.Pool
 
-	// Notifier is what wakes workers, the same for all programs of a database. Default
+	// Notifier wakes workers; it is the same for all programs of a database. Default
 	// (""): PubSub if PubSub names a project or an emulator, and Postgres otherwise.
 	Notifier NotifierKind
 
@@ -71,7 +71,7 @@ type Config struct {
 	// subscription events-v2-workers, and the project local with an emulator.
 	PubSub pubsubnotify.Config
 
-	// notifierVariables is what FromEnvironment has read for a notifier with variables
+	// notifierVariables holds the variables, read by FromEnvironment, of a notifier with variables
 	// that no other field is for; nil otherwise.
 	notifierVariables any
 
@@ -86,8 +86,8 @@ type Config struct {
 	// Typed configures typed events; see On.
 	Typed typed.Config
 
-	// LockTimeout is that of [worker.Config], for all parts. Default (0): the database's,
-	// which is 1 minute when nobody has set it.
+	// LockTimeout is as in [worker.Config], for all parts. Default (0): the database's,
+	// which is 1 minute unless set.
 	LockTimeout time.Duration
 
 	// Worker, Relay, Cron and Pruner configure what Run runs. A lock timeout is not set
@@ -104,8 +104,8 @@ type Config struct {
 	// no subscription of Pub/Sub; one with no part at all only emits, and is not Run.
 	NoWorker, NoRelay, NoCron, NoPruner bool
 
-	// NoWait has Open fail where the database cannot be reached, as a command does that
-	// somebody waits for. Default (false): Run waits for it.
+	// NoWait has Open fail where the database cannot be reached, which suits a command
+	// with a user who waits. Default (false): Run waits for it.
 	NoWait bool
 
 	// HandlersFile names a YAML file of handlers that post their events to HTTP targets,
@@ -137,7 +137,7 @@ type Config struct {
 	// AuditLogFor is how long the audit log is retained by the pruning. Default (0): for ever.
 	AuditLogFor time.Duration
 
-	// Logger is that of all parts whose own Config has none. Default (nil): JSON lines on
+	// Logger is for all parts whose own Config has none. Default (nil): JSON lines on
 	// the standard error from info on (docs/logs.md). zap.NewNop() is silent.
 	Logger *zap.Logger
 

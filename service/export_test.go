@@ -29,12 +29,12 @@ func RunTogether(ctx context.Context, log *zap.Logger, first, other func(context
 	return runTogether(ctx, log, []part{{name: "first", run: first, ends: true}, {name: "other", run: other}})
 }
 
-// HealthHandler is what Health makes of a readiness.
+// HealthHandler is the handler that Health makes of a readiness.
 func HealthHandler(ready func(context.Context) error, webhooks http.Handler, log *zap.Logger) http.Handler {
 	return healthHandler(checks{alive: func() error { return nil }, ready: (&answers{ready: ready}).ask}, webhooks, log)
 }
 
-// LifeHandler is what Health makes of the state of the loops.
+// LifeHandler is the handler that Health makes of the state of the loops.
 func LifeHandler(alive func() error, log *zap.Logger) http.Handler {
 	return healthHandler(checks{alive: alive}, nil, log)
 }
@@ -42,13 +42,13 @@ func LifeHandler(alive func() error, log *zap.Logger) http.Handler {
 // AliveNeeds is how parts name their loops.
 func (s *Service) AliveNeeds(stalled func() error) { s.aliveNeeds(stalled) }
 
-// Reached is what /readyz asks between two of its checks.
+// Reached is the question of /readyz between two of its checks.
 func (s *Service) Reached(ctx context.Context) error { return s.peersAsked.reached(ctx) }
 
-// Await is what Run begins with.
+// Await is the first step of Run.
 func (s *Service) Await(ctx context.Context) error { return s.await(ctx) }
 
-// MayPass is what a failed Check is asked.
+// MayPass reports whether a failed Check may pass later.
 func (s *Service) MayPass(err error) bool { return s.mayPass(err) }
 
 // CheckRelayAfter has a worker look for a relay so long after its start.
@@ -57,7 +57,7 @@ func (s *Service) CheckRelayAfter(d time.Duration) { s.relayCheck = d }
 // Receiver is where a worker of the Service pulls.
 func (s *Service) Receiver() eventqueue.Receiver { return s.receiver }
 
-// Explain is what the relay of the Service asks for the reason why an event that is due does not run.
+// Explain is called by the relay of the Service about a due event that does not run.
 func (s *Service) Explain(ctx context.Context, id eventqueue.EventID) (maintenance.Explanation, error) {
 	return s.explain(ctx, id)
 }

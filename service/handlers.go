@@ -66,6 +66,6 @@ func (s *Service) EmitTypedIn(ctx context.Context, tx *eventqueue.Tx, events ...
 	return s.bus.EmitIn(ctx, tx, s.config.Queue.Canvas, events...)
 }
 
-// Bus is what On and Declare add to. It emits typed events for any canvas, and in
+// Bus is the bus of On and Declare. It emits typed events for any canvas, and in
 // transactions of the caller's. Run registers its handlers.
 func (s *Service) Bus() *typed.Bus { return s.bus }

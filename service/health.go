@@ -32,9 +32,9 @@ const (
 	// take to arrive on any path; package webhook has a time of its own for bodies.
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 15 * time.Second
-	// leftoverTimeout is how long the rest of a body may take that nobody wants.
+	// leftoverTimeout bounds reading the unused rest of a body.
 	leftoverTimeout = time.Second
-	// maxHeaderBytes is what a header may have. Go takes 4 KiB more.
+	// maxHeaderBytes bounds the header. Go takes 4 KiB more.
 	maxHeaderBytes = 12 << 10
 )
 
@@ -69,7 +69,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 	return err
 }
 
-// checks are what is asked for the state of a program.
+// checks determine the state of a program.
 type checks struct {
 	alive func() error
 	ready func(context.Context) (age time.Duration, err error)
@@ -95,7 +95,7 @@ func healthHandler(asked checks, webhooks http.Handler, log *zap.Logger) http.Ha
 		if err != nil { // answered before it is logged: the log may be what the loop waits for
 			text := err.Error() + "\n"
 			w.Header().Set("Content-Length", strconv.Itoa(len(text))) // so that the answer has an end
-			w.Header().Set("Connection", "close")                     // and that nobody waits on it for this request
+			w.Header().Set("Connection", "close")                     // and that no client waits on it for this request
 			w.WriteHeader(http.StatusServiceUnavailable)
 			_, _ = io.WriteString(w, text)            // the prober hung up
 			_ = http.NewResponseController(w).Flush() // likewise

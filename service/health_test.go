@@ -211,7 +211,7 @@ func TestOpenRequestDelaysNoStop(t *testing.T) {
 		t.Error("half a body was read to its end")
 	}
 	if n := s.logs.FilterMessage("requests were cut off").Len(); n != 1 {
-		t.Errorf("the log says %d times that somebody was cut off: %v", n, s.logs.All())
+		t.Errorf("the log says %d times that a client was cut off: %v", n, s.logs.All())
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"eventsv2/internal/setup"
 )
 
-// NotifierKind is what wakes workers.
+// NotifierKind is a kind of notifier.
 type NotifierKind string
 
 // The kinds of notifiers.
@@ -27,7 +27,7 @@ const (
 	Memory NotifierKind = "memory"
 )
 
-// kind is what is known of a kind of notifier. Each is registered by a file of its own,
+// kind describes a kind of notifier. Each is registered by a file of its own,
 // notifier_<kind>.go.
 type kind struct {
 	// open makes it for a program that runs events, publish for one that only publishes.

@@ -23,7 +23,7 @@ const (
 	pruneStatementTakes = 30 * time.Second
 )
 
-// ownActor is who lifts rules whose end has come, in the audit log.
+// ownActor is the actor in the audit log for rules lifted at their end.
 func ownActor() audit.Actor {
 	host, err := os.Hostname()
 	if err != nil {

@@ -58,7 +58,7 @@ func (s *Service) checkDatabase(ctx context.Context) error {
 	return err
 }
 
-// works are what the parts do with the database.
+// works are the uses of the database by the parts.
 func (c Config) works() (works []pgstore.Work) {
 	if !c.NoWorker {
 		works = append(works, pgstore.Working)

@@ -20,7 +20,7 @@ import (
 // Run opens a Service, has register add its handlers, runs it until ctx ends and closes
 // it: all of a program that emits from its handlers only. A nil register adds none. What
 // libraries write with Go's own log package are warnings of config.Logger from then on, in
-// the whole process; why Run failed is a line of that log, too. The errors are those of
+// the whole process; why Run failed is a line of that log, too. The errors are the same as of
 // Open, register, [Service.Run] and Close; a ctx that ends early is none.
 func Run(ctx context.Context, config Config, register func(*Service) error) (err error) {
 	if config, err = config.withLogger(); err != nil {

@@ -200,13 +200,13 @@ func (s *Service) Close() error {
 	return errors.Join(errs...)
 }
 
-// Logger is that of Config, or the one that Open made.
+// Logger returns the logger of Config, or the one that Open made.
 func (s *Service) Logger() *zap.Logger { return s.log }
 
 // Pool is the pool of connections to the queue's database, for the program's own
 // statements: the one of Config, or the one that Open made.
 func (s *Service) Pool() *pgxpool.Pool { return s.pool }
 
-// Store is what the packages control and pgstore need to look at events and to change
+// Store is used by the packages operate and inspect to read events and to change
 // rules and limits.
 func (s *Service) Store() *pgstore.Store { return s.store }

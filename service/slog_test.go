@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// lines is what a logger has written. It is safe for concurrent use.
+// lines holds the output of a logger. It is safe for concurrent use.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -39,10 +39,10 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// varies is what differs from run to run.
+// varies matches what differs from run to run.
 var varies = regexp.MustCompile(`\b\d+(\.\d+)?(µs|ms|s)\b|\b\d+m\d+(\.\d+)?s\b|claim_id=\d+`)
 
-// TestProgramLogsThroughSlog is that of a program that embeds the queue and has a logger of log/slog: a run
+// TestProgramLogsThroughSlog embeds the queue in a program with a logger of log/slog: a run
 // that is tried again, one that fails for good, and the start and end of the program.
 func TestProgramLogsThroughSlog(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Outcome is what became of a request to a source.
+// Outcome is the result of a request to a source.
 type Outcome string
 
 // The outcomes of requests that were not refused.

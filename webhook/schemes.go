@@ -12,7 +12,7 @@ import (
 type SchemeOptions struct {
 	// Secrets are the keys: any of them may have signed.
 	Secrets []string
-	// TrustUnsignedID is that of HMAC, for the schemes github and hmac.
+	// TrustUnsignedID is as for HMAC, for the schemes github and hmac.
 	TrustUnsignedID bool
 	// HMAC are the fields of HMAC, by their names in the handlers file. Only the scheme
 	// hmac has them.

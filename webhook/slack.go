@@ -10,7 +10,7 @@ import (
 func init() { register("slack", Slack) }
 
 // Slack verifies X-Slack-Signature, and answers the challenge with which Slack checks
-// an address. For the Events API the delivery is event_id, and the type is that of the
+// an address. For the Events API the delivery is event_id, and the type is from the
 // event. Commands and interactions are forms, not JSON. The body decides which it is,
 // because the Content-Type is not signed. Forms have no type, and are identified by the
 // signed text. Cast them with a function.

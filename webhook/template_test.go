@@ -57,7 +57,7 @@ func choice(header string, values []string) []string {
 	return values
 }
 
-// parts are those of a request that a template puts together.
+// parts are the parts of a request in a template.
 type parts struct{ id, timestamp, body string }
 
 // alike demands that the text of a request, signed, is no other request's proof.

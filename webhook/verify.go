@@ -122,7 +122,7 @@ func header(r *Request, name string) (string, error) {
 // one way.
 const timeDigits = 10
 
-// timeError is what is wrong with the time of a request.
+// timeError describes an invalid time of a request.
 type timeError string
 
 func (e timeError) Error() string { return string(e) }

@@ -37,7 +37,7 @@ func run(ctx context.Context, name string, args []string, environment map[string
 	return setup.Execute(ctx, ownCommand(), args, stdout, stderr)
 }
 
-// ownCommand is what the binary does under its own name.
+// ownCommand is the command of the binary under its own name.
 func ownCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "eventsv2",

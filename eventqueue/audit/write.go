@@ -22,9 +22,9 @@ const (
 // MaxNameBytes is how long each text of an Actor may be. What is longer is cut off.
 const MaxNameBytes = 255
 
-// Actor is who makes a change.
+// Actor is the author of a change.
 type Actor struct {
-	// Name is who it is: such as token:deployments, oidc:ada@example.com or os:ada. Several tokens may have one name.
+	// Name names the author, such as token:deployments, oidc:ada@example.com or os:ada. Several tokens may have one name.
 	Name string
 	// Key tells apart actors of one name: token: and the id of the token, or oidc: with the issuer and the subject. It is empty
 	// where the name says all.
@@ -37,7 +37,7 @@ type Actor struct {
 	Operation uuid.UUID
 }
 
-// Validate returns an error for an actor that nobody could be found by.
+// Validate returns an error for an actor that cannot identify the author.
 func (a Actor) Validate() error {
 	switch {
 	case a.Name == "":
@@ -49,13 +49,13 @@ func (a Actor) Validate() error {
 	}
 }
 
-// Change is what has been changed.
+// Change is an entry of the audit log.
 type Change struct {
 	// Action is the verb, as in pause.
 	Action string
-	// Canvas is that of what was changed; nil for what belongs to none, or to several.
+	// Canvas is the canvas of the changed object; nil if it belongs to none, or to several.
 	Canvas *eventqueue.CanvasID
-	// Target is what was changed, and becomes JSON.
+	// Target is the changed object, and is stored as JSON.
 	Target any
 	// Before and After are JSON; nil where there was or is nothing.
 	Before, After json.RawMessage

@@ -160,7 +160,7 @@ func (r *Receiver) try(ctx context.Context, max int) {
 			well = backoff.Sleep(ctx, r.config.ProbeEvery)
 		}
 	}
-	// All at once: a Pull that saw the notifier down and nobody trying it would try it again.
+	// All at once: a Pull that saw the notifier down and no other try would try it again.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.trying = false

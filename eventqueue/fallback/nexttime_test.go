@@ -6,7 +6,7 @@ import (
 )
 
 // TestIdlePullWaits, at least for a moment, also when everything that it
-// might do is overdue and somebody else's: otherwise it would spin until they have done it.
+// might do is overdue and another Pull's: otherwise it would spin until that has done it.
 func TestIdlePullWaits(t *testing.T) {
 	t.Parallel()
 	r, err := New(struct{ Primary }{}, struct{ Store }{}, Config{})

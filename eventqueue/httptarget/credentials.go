@@ -18,7 +18,7 @@ import (
 	"eventsv2/webhook"
 )
 
-// credentials are what proves to a target who calls it. The zero value proves nothing.
+// credentials authenticate the worker to a target. The zero value sends none.
 type credentials struct {
 	audience string // of the identity token; "": none is sent
 	tokens   *IDTokens
@@ -78,7 +78,7 @@ func (c credentials) apply(ctx context.Context, request *http.Request, event *ev
 	return token, nil
 }
 
-// secrets are those of a request with the header sent.
+// secrets returns the secrets in the header of a request.
 func (c credentials) secrets(sent http.Header) []string {
 	secrets := slices.Clone(c.ofURL)
 	for _, name := range append(slices.Collect(maps.Keys(c.header)), authorization) {

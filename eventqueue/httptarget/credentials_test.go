@@ -25,7 +25,7 @@ func tokenUntil(ends time.Time, name string) string {
 	return encode([]byte(`{"alg":"RS256"}`)) + "." + encode(fmt.Appendf(nil, `{"exp":%d}`, ends.Unix())) + "." + name
 }
 
-// TestTokenIsCachedUntilShortlyBeforeExpiry: its end is what it says itself, since the
+// TestTokenIsCachedUntilShortlyBeforeExpiry: its end is read from the token, since the
 // metadata server hands out one that is used up by half.
 func TestTokenIsCachedUntilShortlyBeforeExpiry(t *testing.T) {
 	t.Parallel()

@@ -130,7 +130,7 @@ func (p *parser) span(fields map[string]*yaml.Node, key string) (d time.Duration
 	return 0, nil, false
 }
 
-// count reads a number of times, up to most; zero is what 0 means, for messages.
+// count reads a number of times, up to most; zero is the meaning of 0, for messages.
 func (p *parser) count(fields map[string]*yaml.Node, key, zero string, most int64, into **int) {
 	n := yamlfile.Resolve(fields[key])
 	if n == nil {

@@ -49,7 +49,7 @@ type Entry struct {
 	MaxSnoozes *int
 	MinSnooze  time.Duration
 
-	// Audience is that of the identity token that requests carry; "" means none.
+	// Audience is the audience of the identity token of requests; "" sends none.
 	Audience string
 	// HeaderVariables maps names of headers to the variables of the environment with their
 	// values: those are in Config.Header.
@@ -75,7 +75,7 @@ func (e Entry) Policy() eventqueue.Policy {
 	return policy
 }
 
-// Load reads a handlers file. The error is that of reading it, or its
+// Load reads a handlers file. The error is from reading it, or lists its
 // mistakes, each with path and line; see Problem.
 func Load(path string) (*File, error) {
 	data, err := os.ReadFile(path)
@@ -96,7 +96,7 @@ func Parse(name string, data []byte) (*File, error) {
 	return &File{Name: name, Entries: entries, Webhooks: webhooks}, nil
 }
 
-// Shared is what the targets of a file have in common.
+// Shared is common to the targets of a file.
 type Shared struct {
 	// Client sends the requests. Default (nil): one from NewClient.
 	Client *http.Client
@@ -145,7 +145,7 @@ func (e Entry) register(handlers *eventqueue.Handlers, shared Shared) error {
 	return handlers.RegisterOn(e.Canvas, e.Key, target, e.Policy())
 }
 
-// config is that of the entry's target, with the values of the variables that it names.
+// config returns the configuration of the entry's target, with the values of the variables that it names.
 func (e Entry) config(shared Shared) (config Config, err error) {
 	config = Config{Client: shared.Client, Audience: e.Audience, IDTokens: shared.IDTokens, Header: http.Header{}}
 	for name, variable := range e.HeaderVariables {

@@ -64,7 +64,7 @@ var ownNAT64 = netip.MustParsePrefix("64:ff9b:1::/48")
 // The ninth byte belongs to none.
 var ownNAT64Forms = [][net.IPv4len]int{{6, 7, 9, 10}, {7, 9, 10, 11}, {9, 10, 11, 12}, {12, 13, 14, 15}}
 
-// names are those of metadata servers, for requests whose names a proxy resolves.
+// names are the names of metadata servers, for requests whose names a proxy resolves.
 var names = []string{"metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal"}
 
 func allowed(address netip.Addr) bool {

@@ -22,7 +22,7 @@ const (
 	// the clock of the target need some of it.
 	endsEarly = 5 * time.Minute
 
-	// fetchTakes bounds getting a token, for whom nobody may wait any more.
+	// fetchTakes bounds getting a token, even if no request waits for it any more.
 	fetchTakes = 30 * time.Second
 )
 
@@ -42,7 +42,7 @@ type IDTokens struct {
 type heldToken struct {
 	token   string
 	until   time.Time
-	request *tokenRequest // nil: nobody asks for one
+	request *tokenRequest // nil: none under way
 }
 
 // tokenRequest is one request for a token, for all that wait for it.
@@ -139,7 +139,7 @@ func (t *IDTokens) Refused(audience, token string) {
 	}
 }
 
-// tokenAdvice is what to do when there is no token.
+// tokenAdvice is the remedy for a missing token.
 const tokenAdvice = "run the worker with a service account whose metadata server answers (Cloud Run, Compute Engine, Workload Identity of GKE), " +
 	"or let GOOGLE_APPLICATION_CREDENTIALS name the key file of one"
 

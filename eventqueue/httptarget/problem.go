@@ -17,7 +17,7 @@ type Problem struct {
 	File string
 	// Line is counted from 1.
 	Line int
-	// Text is what is wrong and what would be right.
+	// Text names the mistake and the correction.
 	Text string
 }
 

@@ -11,7 +11,7 @@ import (
 // renewing is a transport that sends a request once more, on a new connection, if the used
 // connection that it was given breaks before the first byte of an answer. Such a break says
 // nothing about the request: servers close connections that rest, and when they do that
-// while a request is on its way, nobody has seen it.
+// while a request is on its way, its outcome is unknown.
 //
 // The transport's own repetition, which an Idempotency-Key turns on, does not do: it takes the
 // next connection that rests, and so sends a request that ends the server's process, or its
@@ -61,7 +61,7 @@ func broken(err error) bool {
 	return (!errors.As(err, &timeout) || !timeout.Timeout()) && !errors.As(err, &reset)
 }
 
-// streamError is what errors.As finds the error of that name as, which net/http does not export.
+// streamError is a copy of the unexported type in net/http, for errors.As.
 type streamError struct {
 	StreamID uint32
 	Code     uint32

@@ -22,7 +22,7 @@ type rawServer struct {
 	bodies []string
 }
 
-// step is what the server does with the next request of a connection: it reads it, and answers,
+// step is the server's reaction to the next request of a connection: it reads it, and answers,
 // or ends the connection.
 type step string
 

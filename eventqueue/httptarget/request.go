@@ -78,7 +78,7 @@ func addAttributes(extensions map[string]any, attributes map[string]string) {
 		if _, taken := extensions[name]; taken && !names[name] || reserved[name] {
 			name = "attr" + name
 		}
-		if name == "" || names[name] || key == "traceparent" { // which is that of the run
+		if name == "" || names[name] || key == "traceparent" { // it has the trace of the run
 			continue
 		}
 		names[name], extensions[name] = true, attributes[key]
@@ -103,7 +103,7 @@ func encodeAttributes(header http.Header) {
 }
 
 // percentEncode writes every byte that is not visible ASCII, and the space, the
-// quote and the percent sign, as %XX. The bytes are those of UTF-8.
+// quote and the percent sign, as %XX. Bytes are of UTF-8.
 func percentEncode(s string) string {
 	const hexDigits = "0123456789ABCDEF"
 	var encoded strings.Builder

@@ -15,7 +15,7 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// received is what a server got.
+// received is a request as the server got it.
 type received struct {
 	method, uri string
 	length      int64

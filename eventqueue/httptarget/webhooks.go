@@ -49,7 +49,7 @@ type WebhookEntry struct {
 	Names map[string]string
 }
 
-// hmacKeys are those of an hmac mapping.
+// hmacKeys are the keys of an hmac mapping.
 func hmacKeys() []string {
 	return []string{"header", "prefix", "algorithm", "encoding", "signed", "timestamp_header", "id_header", "type_header"}
 }

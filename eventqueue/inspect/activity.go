@@ -15,7 +15,7 @@ const ActivityFor = 10 * time.Minute
 // maxActivities is how many handlers Activities returns.
 const maxActivities = 2000
 
-// Activity is what was counted of one handler on one canvas in the last ten minutes.
+// Activity has the counts of one handler on one canvas in the last ten minutes.
 type Activity struct {
 	eventqueue.Scope
 	// Completed, and Failed and Retried together, are the runs that ended with and without success.

@@ -83,7 +83,7 @@ func readFacts(ctx context.Context, tx pgsession.DB, id eventqueue.EventID, work
 	return f, err
 }
 
-// facts are what is read of an event to explain it.
+// facts holds the data from which an event is explained.
 type facts struct {
 	shown Shown
 
@@ -99,7 +99,7 @@ type facts struct {
 	// is the last worker that had it, if none of those that run has.
 	live, knowing int
 	lastKnew      *Worker
-	// slots are those of the workers that have it, if all of these are full.
+	// slots counts the slots of the workers with the handler, if all are in use.
 	slots WorkerSlots
 	// writer is the session whose transaction is writing the event's row, or has locked it; nil if there is none.
 	writer *rowWriter
@@ -262,7 +262,7 @@ func (f *facts) reasons() (all []Reason) {
 		case machine.NotItsTurn:
 			all = append(all, f.behind())
 			m.Waits = false
-		default: // a claim that finds nothing in its way takes the event, if nobody writes its row
+		default: // a claim that finds nothing in its way takes the event, unless its row is locked
 			if f.writer != nil && (len(all) == 0 || all[0].Label != machine.IsLocked) {
 				all = append(all, f.written())
 			}

@@ -11,7 +11,7 @@ import (
 	"eventsv2/eventqueue/operate"
 )
 
-// causes are what can keep an event from running, in the order in which a worker would meet them, after
+// causes can keep an event from running, in the order in which a worker would meet them, after
 // a lock that is held.
 var causes = []struct {
 	label machine.Label
@@ -153,7 +153,7 @@ func TestDeadWorkerRunsNoEvent(t *testing.T) {
 
 var failedAttempt = Attempt{Attempt: 3, StartedAt: start.Add(-2 * time.Second), Duration: time.Second, Error: "connection refused\nat line 7"}
 
-// otherCauses are what a delay came from, how an event ended, and what is said of one that nothing keeps.
+// otherCauses are origins of a delay, ends of an event, and an event that nothing keeps.
 var otherCauses = map[machine.Label]struct {
 	set  func(f *facts, e *QueuedEvent)
 	want []string
@@ -240,9 +240,9 @@ func TestCancellationIsExplained(t *testing.T) {
 		actor, reason string
 		want          string
 	}{
-		"by somebody, for a reason": {0, "ada", "emitted twice by import 7.", "It was cancelled 2026-01-01T12:59:00Z (1m0s ago) by ada, before any worker had claimed it: emitted twice by import 7."},
-		"nobody knows by whom":      {1, "", "", "It was cancelled 2026-01-01T12:59:00Z (1m0s ago), after 1 claim."},
-		"by a name to be quoted":    {2, "a\nb", "no\nmore", `It was cancelled 2026-01-01T12:59:00Z (1m0s ago) by "a\nb", after 2 claims: no ….`},
+		"with an actor and a reason": {0, "ada", "emitted twice by import 7.", "It was cancelled 2026-01-01T12:59:00Z (1m0s ago) by ada, before any worker had claimed it: emitted twice by import 7."},
+		"nobody knows by whom":       {1, "", "", "It was cancelled 2026-01-01T12:59:00Z (1m0s ago), after 1 claim."},
+		"by a name to be quoted":     {2, "a\nb", "no\nmore", `It was cancelled 2026-01-01T12:59:00Z (1m0s ago) by "a\nb", after 2 claims: no ….`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

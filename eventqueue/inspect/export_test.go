@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ExplainStuck is what Postgres did for the first statement of Stuck.
+// ExplainStuck returns the plan of the first statement of Stuck, as executed.
 func (r *Reader) ExplainStuck(ctx context.Context, filter Filter, long StuckAfter) (plan string, err error) {
 	args := stuckArgs(filter, long, firstStuckPlace(filter), 0, 50)
 	err = r.walk(ctx, `EXPLAIN (ANALYZE, TIMING off) `+stuckSQL, args, func(rows pgx.Rows) error {

@@ -14,7 +14,7 @@ const (
 	heldRead  = 5000
 )
 
-// Held is what a worker has in hand: runs that had begun when it last renewed their locks. Runs that are shorter than
+// Held lists the runs of a worker that had begun when it last renewed their locks. Runs that are shorter than
 // that are not among them.
 type Held struct {
 	Worker eventqueue.WorkerNumber

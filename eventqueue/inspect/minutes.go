@@ -29,7 +29,7 @@ type Minute struct {
 	Begins time.Time
 	minutes.Counts
 	// Pending is how many events had not ended at its end, of an hour the highest number of its
-	// minutes; nil: nobody has counted them, or there were none. Of many events it is an estimate.
+	// minutes; nil: they were not counted, or there were none. Of many events it is an estimate.
 	Pending *int64
 	// OldestDue is for how long the oldest due event that no worker runs had been due then, of an
 	// hour the longest time; nil: there was none.
@@ -47,7 +47,7 @@ FROM event_minutes
 WHERE minute >= (SELECT date_trunc('minute', clock_timestamp() - $4::interval, 'UTC')) AND ` + filterSQL + `
 ORDER BY minute, canvas_id, module, name`
 
-	// The latest hours are those of minutes that have not been summed up.
+	// The latest hours consist of minutes that have not been summarized.
 	hoursSQL = `
 SELECT hour, canvas_id, module, name, emitted, completed, failed, retried, cancelled, waits, runs, pending, oldest_due, clock_timestamp()
 FROM event_hours
@@ -134,7 +134,7 @@ func SumMinutes(rows []Minute) []Minute {
 	return list
 }
 
-// HandlerPending is what is pending of a handler, on all canvases.
+// HandlerPending has the pending events of a handler, on all canvases.
 type HandlerPending struct {
 	Module, Name string
 	// Pending is how many of its events had not ended when they were counted last.

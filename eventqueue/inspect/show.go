@@ -19,13 +19,13 @@ type Shown struct {
 	Rules []operate.Rule
 	// Attempts are the newest failed attempts of the event, the oldest of them first.
 	Attempts []Attempt
-	// Workers are those of the attempts that are still known.
+	// Workers lists the workers of the recorded attempts.
 	Workers map[eventqueue.WorkerNumber]Worker
 	// Group is the ordering group in which a queued event waits, or would have to; nil if there is none.
 	Group *Group
 }
 
-// Attributes are those of the event, in the queue or not.
+// Attributes are the event's, in the queue or not.
 func (s Shown) Attributes() map[string]string {
 	switch {
 	case s.Queued != nil:
@@ -86,7 +86,7 @@ type Group struct {
 	// at once: Max is 1 for a key without a limit, and 0 if the limit has been removed.
 	Of operate.ConcurrencyLimit
 	// Next is the first event of the group that may run, or runs, and where there is none, the first
-	// that waits. It is 0 if the places are those of events that were deleted by hand; the relay repairs such a group.
+	// that waits. It is 0 if the places belong to events that were deleted by hand; the relay repairs such a group.
 	Next eventqueue.EventID
 }
 

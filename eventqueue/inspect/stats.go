@@ -22,7 +22,7 @@ type HandlerStats struct {
 	// Failed and Cancelled are in event_log.
 	Failed, Cancelled int64
 	HasDue            bool
-	OldestBy          time.Duration // how long the oldest due event that nobody runs has been due; 0 without HasDue
+	OldestBy          time.Duration // how long the oldest due event that is not running has been due; 0 without HasDue
 }
 
 // The three parts are grouped before they are joined, since a handler may occur in one of

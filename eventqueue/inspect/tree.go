@@ -46,7 +46,7 @@ var (
 
 // Tree returns the tree in which an event stands, from the farthest ancestor that is known, with at
 // most limit events; more says that there are others. An ancestor that completed without history
-// ends the way upwards, since nobody knows its parent. The result is nil if no table knows the
+// ends the way upwards, since its parent is unknown. The result is nil if no table knows the
 // event, nor a child of it. Tree reads at one moment, with one statement for each ancestor and for each generation.
 func (r *Reader) Tree(ctx context.Context, id eventqueue.EventID, limit int) (tree *Tree, more bool, err error) {
 	err = r.pool.Snapshot(ctx, func(tx pgsession.DB) error {

@@ -40,7 +40,7 @@ const (
 var (
 	queuedWindowSQL = windowSQL(queuedColumns+` WHERE id > $5 ORDER BY id LIMIT $6`, `true`, `ASC`)
 
-	// Ranges of rows, and their order, are those of the index events_v2_handler, so that no other way is as cheap.
+	// Ranges of rows, and their order, follow the index events_v2_handler, so that no other way is as cheap.
 	handlerWindowSQL = windowSQL(queuedColumns+` WHERE canvas_id = $1 AND (module, name, id) > ($2, $3, $5) AND (module, name, id) <= ($2, $3, 9223372036854775807)
     ORDER BY module, name, id LIMIT $6`, `true`, `ASC`)
 	canvasWindowSQL = windowSQL(queuedColumns+` WHERE canvas_id = $1 ORDER BY module, name, id LIMIT $6`, `id > $5`, `ASC`)
@@ -49,7 +49,7 @@ var (
 	newestWindowSQL = windowSQL(loggedColumns+` WHERE $5::bigint = 0 OR id < $5 ORDER BY id DESC LIMIT $6`, `($8::text = '' OR status::text = $8)`, `DESC`)
 )
 
-// window is what a list has found so far.
+// window is the part of a list found so far.
 type window struct {
 	ids []eventqueue.EventID
 	// next is the id after which the list goes on; 0 at its end.

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Default is the lock timeout of a database for which nobody has set one.
+// Default is the lock timeout of a database that has none set.
 const Default = time.Minute
 
 // Store is a store whose database knows how long locks are valid, so that all programs use

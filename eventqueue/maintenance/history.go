@@ -27,7 +27,7 @@ const (
 	LogCancelled LogStatus = "CANCELLED"
 )
 
-// HistoryStore is what a Pruner needs of the database; pgstore.Store is one.
+// HistoryStore is the database as a Pruner uses it; pgstore.Store implements it.
 type HistoryStore interface {
 	// PruneLog reads no more than limit entries of event_log with ids above after, by id, and
 	// deletes those of a status that ended longer ago than olderThan by the database's clock. It

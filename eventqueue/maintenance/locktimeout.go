@@ -19,7 +19,7 @@ func (r *Relay) heedLockTimeout(ctx context.Context, loop *rounds.Loop) {
 	database, ok := r.store.(interface {
 		LockTimeout(ctx context.Context) (timeout time.Duration, set bool, err error)
 	})
-	unset := sweepEvery // nobody sets it as long as no worker begins
+	unset := sweepEvery // it stays unset until a worker starts
 	for ok && ctx.Err() == nil {
 		loop.Within(statementTakes)
 		try, cancel := context.WithTimeout(ctx, statementTakes)

@@ -17,7 +17,7 @@ import (
 // RelayStore is one, as pgstore.Store is.
 type MinuteStore interface {
 	// CountPending writes, into the current minute by the database's clock, how many events of each
-	// handler on a canvas have not ended, and for how long the oldest due one that nobody runs has
+	// handler on a canvas have not ended, and for how long the oldest due one that is not running has
 	// been due. It goes by scopes, from the one above after, and reads a bounded number of them and
 	// of events: beyond it, the number of a handler's events is an estimate. next is the last scope
 	// of a full page, the zero Scope when there are no more.

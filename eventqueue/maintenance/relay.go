@@ -120,7 +120,7 @@ type Relay struct {
 	readFrom chan time.Time
 }
 
-// PublishError is that of Queue, for the notifications that the relay publishes.
+// PublishError is like PublishError of Queue, for the notifications of the relay.
 func (r *Relay) PublishError() error { return r.publisher.LastError() }
 
 // Relayed counts what one pass has published.

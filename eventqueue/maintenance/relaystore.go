@@ -13,10 +13,10 @@ const statementTakes = 30 * time.Second
 // AwaitTake is called with the events whose pending notifications a store is about to take, and the
 // function that it returns when the statement that takes them has an answer (nil) or has failed. So
 // the caller of the store knows what a statement has taken whose answer is lost or does not come.
-// Otherwise nobody would publish that until it counts as lost. Both return at once.
+// Otherwise it would not be published until it counts as lost. Both return at once.
 type AwaitTake func(ids []eventqueue.EventID) (over func(err error))
 
-// RelayStore is what the relay needs of the database; pgstore.Store is one. If it is a UniqueStore
+// RelayStore is the database as the relay uses it; pgstore.Store implements it. If it is a UniqueStore
 // as well, the relay removes its old keys; if it is a LostReporter, the relay reports lost
 // notifications to it.
 type RelayStore interface {
@@ -44,7 +44,7 @@ type RelayStore interface {
 	TakeRound(ctx context.Context, after RoundPlace, lostAfter time.Duration) (lost []eventqueue.Notification, next RoundPlace, err error)
 
 	// LeavePending makes notifications pending that TakeRound or Sweep has marked as published, and
-	// that the relay does not publish yet. Unlike MarkPending it wakes nobody: the relay goes on with
+	// that the relay does not publish yet. Unlike MarkPending it wakes no relay: this one continues with
 	// them. It skips rows that another transaction is writing.
 	LeavePending(ctx context.Context, ids []eventqueue.EventID) error
 
@@ -68,7 +68,7 @@ type Searches interface {
 	TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) (lost []eventqueue.Notification, next eventqueue.EventID, err error)
 }
 
-// searches are those of the relay.
+// searches are the relay's.
 type searches interface {
 	Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) (Swept, error)
 	TakeRound(ctx context.Context, after RoundPlace, lostAfter time.Duration) (lost []eventqueue.Notification, next RoundPlace, err error)
@@ -125,7 +125,7 @@ type Swept struct {
 	Read int
 	// Live is how many of the rows run, or could run now.
 	Live int
-	// Ahead are some of the events that are locked until far in the future: somebody wrote that by
-	// hand and has to undo it.
+	// Ahead are some of the events that are locked until far in the future: the lock was
+	// written by hand, and has to be undone.
 	Ahead []eventqueue.EventID
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A relay that stops has taken notifications that nobody else publishes. It publishes them, or
+// A relay that stops has taken notifications that no other relay publishes. It publishes them, or
 // marks them as pending again, within these times from the end of its context, whatever hangs. What
 // it cannot mark either is found later, by its age.
 const (

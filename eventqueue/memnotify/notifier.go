@@ -205,7 +205,7 @@ func (n *Notifier) Ready() int {
 	return n.queue.ready
 }
 
-// Next is how long it takes until a Pull can return something if nobody publishes
+// Next is how long it takes until a Pull can return something without a Publish
 // or requeues anything; ok is false when that is never.
 func (n *Notifier) Next() (wait time.Duration, ok bool) {
 	n.mu.Lock()

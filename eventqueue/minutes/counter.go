@@ -17,7 +17,7 @@ import (
 	"eventsv2/internal/logkey"
 )
 
-// Counts is what a program has seen of one handler on one canvas since it last handed in its
+// Counts counts the events of one handler on one canvas since the program last handed in its
 // counts. Of a zero Canvas it is of all canvases that have no counts of their own, and of a zero
 // eventqueue.Scope of all handlers that have none.
 type Counts struct {
@@ -95,7 +95,7 @@ type Counter struct {
 	timer  *time.Timer   // runs while there are counts; nil otherwise
 	ahead  time.Duration // how far the database's clock is ahead of this machine's
 
-	handing chan struct{} // holds a token while nobody hands in
+	handing chan struct{} // holds a token while no hand-in is under way
 	failed  bool          // the last hand-in; of whoever has the token
 	causes  cause.Log
 }

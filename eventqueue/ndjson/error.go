@@ -15,7 +15,7 @@ type Error struct {
 	// Field is the key with the mistake, or empty when the line as a whole is
 	// wrong.
 	Field string
-	// Problem is what is wrong and what would be right.
+	// Problem names the mistake and the correction.
 	Problem string
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // Read reads events from r to its end and calls yield for each, in order. name is
-// the name of the file in messages; limits are those of the queue for the events.
+// the name of the file in messages; limits are the queue's, for the events.
 // It returns an *Error for the first wrong line, the error of yield unchanged, or
 // the wrapped error of r. It blocks as r and yield do.
 func Read(r io.Reader, name string, limits eventqueue.Limits, yield func(line int, e eventqueue.NewEvent) error) error {

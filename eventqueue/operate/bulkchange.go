@@ -8,7 +8,7 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Verb is what an operation does to its events.
+// Verb is the change that an operation makes.
 type Verb string
 
 // The verbs.
@@ -25,13 +25,14 @@ const (
 // unreadable is the verb of an operation whose row has no change: one that SQL wrote. It is listed with the others, and fails when it runs.
 const unreadable Verb = "unreadable"
 
-// Change is what an operation does, and to which events.
+// Change is the change of an operation, and the filter of its events.
 type Change struct {
 	Verb   Verb
 	Filter EventFilter
-	// Reason is why events are cancelled, and Actor by whom; only of VerbCancel. An empty Actor is who has counted them.
+	// Reason is why events are cancelled, and Actor by whom; only of VerbCancel. An empty Actor stands for the
+	// identity that counted them.
 	Reason, Actor string
-	// Edit is what VerbEdit changes, and what VerbRetry changes of the events that it moves; otherwise zero.
+	// Edit is the edit of VerbEdit, or of VerbRetry for the events that it moves; otherwise zero.
 	Edit Edit
 	// Rate is how many events become due in a second, at most, from MinReplayRate to MaxReplayRate; only of VerbReplay, of which 0 is DefaultReplayRate.
 	Rate float64
@@ -126,7 +127,7 @@ func (d document) change() Change {
 	return c
 }
 
-// target is what the audit log has of an operation. Values are not in it: whoever reads them has the right to.
+// target describes an operation in the audit log, without values, which need a right of their own.
 func target(o Operation) any {
 	d := documentOf(o.Change)
 	bytes := len(o.Change.Edit.Value)

@@ -15,7 +15,7 @@ import (
 // ChangeResult is the result of a change for one event.
 type ChangeResult string
 
-// The results of a change. The first three are those of an event that is as it was asked for.
+// The results of a change. The first three mean that the event is as requested.
 const (
 	ChangeDone      ChangeResult = "changed"   // it was cancelled, deleted or edited
 	RequeueDone     ChangeResult = "requeued"  // it is due and free, and its notification is pending
@@ -35,10 +35,10 @@ const (
 type Changed struct {
 	ID     eventqueue.EventID
 	Result ChangeResult
-	// Scope is that of an event that was removed or edited, or is running; otherwise it may be zero.
+	// Scope is set for an event that was removed or edited, or is running; otherwise it may be zero.
 	Scope eventqueue.Scope
-	// LockRemaining is for how long the lock of an event is still valid if nobody
-	// renews it; only of ChangeRunning.
+	// LockRemaining is how long the lock of an event stays valid unless it is
+	// renewed; only of ChangeRunning.
 	LockRemaining time.Duration
 	// TakenOver reports whether an expired lock was cleared: its holder can no longer write, and a run
 	// that is known to have begun counts as failed. Only of RequeueDone.
@@ -89,7 +89,7 @@ type Cancellation struct {
 	// Reason is shown to whoever asks why the event did not run. It may have several lines; its limit
 	// is MaxReasonBytes.
 	Reason string
-	// Actor is who cancels, as the caller names them; its limit is MaxActorBytes.
+	// Actor is the author of the cancellation, as the caller names them; its limit is MaxActorBytes.
 	Actor string
 }
 

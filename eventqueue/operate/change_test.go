@@ -208,7 +208,7 @@ func TestInvalidReasonCancelsNothing(t *testing.T) {
 	}
 }
 
-// TestChangesSkipLockedRows: a row that somebody is writing is left, and the others are changed.
+// TestChangesSkipLockedRows: locked rows are left, and the others are changed.
 func TestChangesSkipLockedRows(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)

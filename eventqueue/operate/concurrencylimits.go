@@ -62,7 +62,7 @@ func (l ConcurrencyLimit) Validate() error {
 	return nil
 }
 
-// ConcurrencyLimitStore is what ConcurrencyLimits need of the database; pgstore.Store is one.
+// ConcurrencyLimitStore is the database as ConcurrencyLimits use it; pgstore.Store implements it.
 type ConcurrencyLimitStore interface {
 	// SetConcurrencyLimit sets a limit, or removes it when Max is 0. It returns
 	// whether there was one before.

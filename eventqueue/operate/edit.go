@@ -12,7 +12,7 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Edit is what changes of an event. Something has to.
+// Edit is a change of an event. At least one field is set.
 type Edit struct {
 	// Value is the new value; nil leaves the old one. Handlers see it byte for byte.
 	Value json.RawMessage
@@ -29,13 +29,13 @@ type Edit struct {
 	Of *Content
 }
 
-// Content is what an edit replaces of an event. When it is due does not belong to it: that changes with each retry.
+// Content is the part of an event that an edit replaces. The due time is not part of it: that changes with each retry.
 type Content struct {
 	Value      json.RawMessage
 	Attributes map[string]string
 }
 
-// Version identifies a content: others have another one. Without the Value it is that of the attributes.
+// Version identifies a content: others have another one. Without the Value it covers the attributes only.
 func (c Content) Version() string {
 	if c.Attributes == nil {
 		c.Attributes = map[string]string{}

@@ -26,7 +26,7 @@ const (
 	OperationCounted OperationState = "counted" // it begins when it is confirmed
 	OperationRunning OperationState = "running" // it goes on, or will when a program is there that runs operations
 	OperationDone    OperationState = "done"    // all of its events have been tried
-	OperationStopped OperationState = "stopped" // somebody has stopped it; what was done stays done
+	OperationStopped OperationState = "stopped" // stopped by a user; what was done stays done
 	OperationFailed  OperationState = "failed"  // it has failed too often; the logs of the programs say why
 )
 
@@ -37,7 +37,7 @@ const ConfirmWithin = 10 * time.Minute
 type Operation struct {
 	ID     uuid.UUID
 	Change Change
-	// By is who has counted and confirmed it.
+	// By is the identity that counted and confirmed it.
 	By audit.Actor
 	// Counted is how many events the filter selected.
 	Counted int
@@ -49,25 +49,25 @@ type Operation struct {
 	Progress
 }
 
-// Progress is what an operation has done to how many events. Their sum may stay below Counted: events may have
+// Progress counts the events of an operation by their result. The sum may stay below Counted: events may have
 // ended, or changed, since they were counted.
 type Progress struct {
 	// Changed are as it was asked for.
 	Changed int
-	// Running were refused because a worker runs them, Busy because somebody else was writing them, and
+	// Running were refused because a worker runs them, Busy because another transaction was writing them, and
 	// Refused by the database.
 	Running, Busy, Refused int
 }
 
 // The errors of Confirm and Stop.
 var (
-	// ErrUnknownOperation is returned for an operation that does not exist, or that somebody else has counted.
+	// ErrUnknownOperation is returned for an operation that does not exist, or that another identity counted.
 	ErrUnknownOperation = errors.New("there is no such operation")
 	// ErrCountExpired is returned for one that was counted too long ago.
 	ErrCountExpired = errors.New("the count is too old: count again")
 )
 
-// Operations are those of one database. It is safe for concurrent use.
+// Operations runs the operations of one database. It is safe for concurrent use.
 type Operations struct {
 	store Store
 	queue *eventqueue.Queue

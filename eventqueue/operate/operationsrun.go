@@ -21,7 +21,7 @@ import (
 const LeaseFor = 30 * time.Second
 
 const (
-	// pieceTakes bounds a piece; it is below LeaseFor, so that nobody else begins with it meanwhile.
+	// pieceTakes bounds a piece; it is below LeaseFor, so that no other program takes it over meanwhile.
 	pieceTakes = 20 * time.Second
 	// slice is how long one operation runs before the next.
 	slice = 5 * time.Second
@@ -59,7 +59,7 @@ func (o *Operations) Run(ctx context.Context) error {
 	return nil
 }
 
-// sleep waits, but not while there is something new. The error is that of ctx.
+// sleep waits, but not while there is something new. It returns the error of ctx.
 func (o *Operations) sleep(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -273,7 +273,7 @@ SET after_id = $3, changed = $4, running = $5, busy = $6, refused = $7, failures
 WHERE id = $1 AND lease = $2 AND state = 'running'
 RETURNING clock_timestamp() - counted_at`
 
-// report writes the progress, and keeps the operation for longer. The error is errLost if somebody else has it.
+// report writes the progress, and extends the lease. The error is errLost if another program has it.
 func (o *Operations) report(ctx context.Context, t *taken) error {
 	err := o.pool.QueryRow(ctx, reportSQL, [16]byte(t.ID), [16]byte(t.lease), int64(t.after), t.Changed, t.Running, t.Busy, t.Refused, LeaseFor).Scan(&t.age)
 	if errors.Is(err, pgx.ErrNoRows) {

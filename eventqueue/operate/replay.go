@@ -146,8 +146,8 @@ func (o *Operations) Resume(ctx context.Context, by audit.Actor, id uuid.UUID) (
 
 // Await works on one operation until it has ended, together with the programs that Run, and returns it as it is then. progress is called
 // now and then with how far it is, and refused with each event that the database refuses to write; those that other
-// programs come upon are only counted. When ctx ends, Await stops between two pieces, and the error is that of ctx. A statement that
-// the database refuses is an error at once; the operation can be awaited again.
+// programs come upon are only counted. When ctx ends, Await stops between two pieces, and returns the error of ctx. A
+// statement that the database refuses is an error at once; the operation can be awaited again.
 func (o *Operations) Await(ctx context.Context, id uuid.UUID, progress func(op Operation), refused func(Changed)) (Operation, error) {
 	for {
 		worked, wait, err := o.work(ctx, &id, refused)

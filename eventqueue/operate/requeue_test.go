@@ -155,7 +155,7 @@ func TestRequeueLeavesARuleInForce(t *testing.T) {
 	}
 }
 
-// holdRow has somebody write the row of an event until the test ends.
+// holdRow keeps the row of an event locked until the test ends.
 func holdRow(r *rig.Rig, id eventqueue.EventID) {
 	r.T.Helper()
 	ctx := testenv.Context(r.T)
@@ -169,7 +169,7 @@ func holdRow(r *rig.Rig, id eventqueue.EventID) {
 	}
 }
 
-// TestRequeueSkipsLockedRows: a row that somebody is writing is left, and the others
+// TestRequeueSkipsLockedRows: locked rows are left, and the others
 // are requeued.
 func TestRequeueSkipsLockedRows(t *testing.T) {
 	t.Parallel()
@@ -276,7 +276,7 @@ func TestRequeueRacesEnds(t *testing.T) {
 		defer ended.Store(true)
 		for rest := ends; len(rest) > 0; rest = rest[min(len(rest), 20):] {
 			batch := rest[:min(len(rest), 20)]
-			for done := 0; done < len(batch); { // a row that somebody writes is left for another try
+			for done := 0; done < len(batch); { // a locked row is left for another try
 				written, err := r.Store.Complete(ctx, nil, batch, true)
 				if err != nil || len(written.Lost)+len(written.Done) == 0 && ctx.Err() != nil {
 					t.Errorf("end: %+v, %v", written, err)

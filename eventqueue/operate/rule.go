@@ -40,7 +40,7 @@ type Rule struct {
 	// Reason is shown to whoever asks why the handler does not run. It may have several lines; its
 	// limit is MaxReasonBytes.
 	Reason string
-	// Actor is who added the rule, as the caller names them; its limit is MaxActorBytes.
+	// Actor is the author of the rule, as the caller names them; its limit is MaxActorBytes.
 	Actor string
 	// Until is when the rule ends, by the clock of the database. It holds until it is lifted, by cron
 	// (RunExpiry) or by hand. The zero time: by hand only.
@@ -87,7 +87,7 @@ func checkWhy(reason, actor string) error {
 // Ended reports whether the rule has an end and it has passed.
 func (r Rule) Ended(now time.Time) bool { return !r.Until.IsZero() && !r.Until.After(now) }
 
-// overdueAfter is how long after its end a rule that is still there says that nobody lifts it.
+// overdueAfter is how long after its end a rule that is still there means that no cron lifts it.
 const overdueAfter = time.Minute
 
 // Overdue reports whether the end of the rule passed so long ago that cron would have lifted it if it could.

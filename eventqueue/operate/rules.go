@@ -11,7 +11,7 @@ import (
 	"eventsv2/internal/rounds"
 )
 
-// RuleStore is what the rules need of the database; pgstore.Store is one.
+// RuleStore is the database as the rules use it; pgstore.Store implements it.
 type RuleStore interface {
 	// AddRule adds a rule and waits for the claims that began before it, so that
 	// after it has returned no claim of the scope commits until the rule is
@@ -65,7 +65,7 @@ type Rules struct {
 	refused *refusal.Rows[ruleID] // that cannot be lifted; nil when it is not RunExpiry
 }
 
-// ruleID is what identifies a rule.
+// ruleID identifies a rule.
 type ruleID struct {
 	Type RuleType
 	RuleScope
@@ -105,7 +105,7 @@ func (r *Rules) Lift(ctx context.Context, t RuleType, scope eventqueue.Scope) (r
 	return result.Removed, result.Notified, err
 }
 
-// LiftResult is what lifting a rule has come to.
+// LiftResult is the result of lifting a rule.
 type LiftResult struct {
 	// Removed reports whether the rule was there.
 	Removed bool

@@ -12,7 +12,7 @@ import (
 	"eventsv2/internal/refusal"
 )
 
-// SelectStore is what finds the events of a filter; pgstore.Store is one.
+// SelectStore finds the events of a filter; pgstore.Store implements it.
 type SelectStore interface {
 	// LastQueued is the highest id in the queue, 0 when it is empty.
 	LastQueued(ctx context.Context) (eventqueue.EventID, error)
@@ -27,7 +27,7 @@ type SelectStore interface {
 	SelectLogged(ctx context.Context, filter EventFilter, after, last eventqueue.EventID, limit int) (ids []eventqueue.EventID, next eventqueue.EventID, err error)
 }
 
-// ChangeStore is what a Changer needs of the database; pgstore.Store is one.
+// ChangeStore is the database as a Changer uses it; pgstore.Store implements it.
 //
 // When the database refuses to write the row of an event, that costs no other event anything: the
 // result of that event is ChangeRefused (I15). The results beside an error are those of the events
@@ -64,7 +64,7 @@ type ChangeStore interface {
 	DeleteLogged(ctx context.Context, ids []eventqueue.EventID) ([]Changed, error)
 }
 
-// Store is what Operations need of a database; pgstore.Store is one.
+// Store is the database as Operations use it; pgstore.Store implements it.
 type Store interface {
 	ChangeStore
 
@@ -77,7 +77,7 @@ type Store interface {
 	Replay(ctx context.Context, ids []eventqueue.EventID, status string, from time.Time, every time.Duration,
 		report func(tx pgsession.DB, some Replayed) error) ([]refusal.Refused[eventqueue.EventID], error)
 
-	// Operating is a store on the same database whose changes are those of an actor.
+	// Operating returns a store on the same database that attributes changes to an actor.
 	Operating(by audit.Actor) Store
 
 	// Pool and Schema are where the table of the operations is.
@@ -87,7 +87,7 @@ type Store interface {
 
 // Replayed are events that were emitted again.
 type Replayed struct {
-	// IDs are those of the new events, and Originals those of the events that they repeat, both in order.
+	// IDs are the ids of the new events, and Originals of the events that they repeat, both in order.
 	IDs, Originals []eventqueue.EventID
 	Scopes         []eventqueue.Scope
 	// Through is the last of the originals that were asked for, whether they were still there or not.

@@ -39,7 +39,7 @@ func TestEmptyPollsAreBounded(t *testing.T) {
 	}
 }
 
-// TestFloodOfNoticesCostsFewStatements: somebody who may only connect sends NOTIFY after NOTIFY. It costs
+// TestFloodOfNoticesCostsFewStatements: a login without rights sends NOTIFY after NOTIFY. It costs
 // the pulling process a bounded number of statements, and a notification that is published
 // meanwhile arrives.
 func TestFloodOfNoticesCostsFewStatements(t *testing.T) {

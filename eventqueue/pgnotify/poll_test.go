@@ -6,7 +6,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestFailedPollIsRepeated: the only wake-up is that of the poll that failed.
+// TestFailedPollIsRepeated: the only wake-up is the one of the failed poll.
 func TestFailedPollIsRepeated(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
@@ -25,7 +25,7 @@ func TestFailedPollIsRepeated(t *testing.T) {
 	ack(t, n, pullAll(t, n, 1, 10, false))
 }
 
-// TestLockedNotificationIsSkipped has somebody lock a notification, and leave it.
+// TestLockedNotificationIsSkipped locks a notification in a transaction that stays open.
 func TestLockedNotificationIsSkipped(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)

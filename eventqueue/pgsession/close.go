@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// closeTakes is what Close waits for connections to end.
+// closeTakes bounds how long Close waits for connections to end.
 const closeTakes = 100 * time.Millisecond
 
 // Close closes a pool, and returns soon also when the server does not answer, for which the driver

@@ -40,7 +40,7 @@ func (e *FullQueueError) text() string {
 // maxTold is how much is taken over of what another program says: everybody who may connect can notify.
 const maxTold = 400
 
-// told is what a relay says of the queue with its sign of life; nil: it has room.
+// told is the state of the queue that a relay sends with its sign of life; nil: it has room.
 func told(payload string) *FullQueueError {
 	if payload == "" {
 		return nil

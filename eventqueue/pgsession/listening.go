@@ -23,7 +23,7 @@ const (
 	beatEvery = 5 * time.Second
 	// silentAfter is how long after the last sign of life of a relay a connection is tested.
 	silentAfter = 8 * time.Second
-	// answerWithin is what a test may take. With silentAfter it is below the quarter of a minute in
+	// answerWithin bounds a test. With silentAfter it is below the quarter of a minute in
 	// which work goes on when a connection has gone silent.
 	answerWithin = 5 * time.Second
 	// listenWithin is how long a new connection may take to listen.
@@ -42,7 +42,7 @@ var (
 	errDeaf = errors.New("the session at the other end of the connection no longer listens: a pooler has replaced it or reset its state")
 )
 
-// SilentError means that the server no longer answers on a connection that nobody has closed.
+// SilentError means that the server no longer answers on a connection that is still open.
 type SilentError struct {
 	For time.Duration // since something was heard
 	Err error

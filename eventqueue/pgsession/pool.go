@@ -24,7 +24,7 @@ type Pool struct {
 	// isolation level and name nothing of the queue.
 	Shared *pgxpool.Pool
 
-	// Schema is that of the queue.
+	// Schema is the schema of the queue.
 	Schema Schema
 
 	// NoJIT has what Query, QueryRow, Exec and SendBatch send run without JIT compilation, also on a connection that
@@ -39,7 +39,7 @@ type Pool struct {
 // On makes a Pool on a pool, which the caller closes, for the queue in a schema.
 func On(pool *pgxpool.Pool, schema Schema) *Pool { return &Pool{Shared: pool, Schema: schema} }
 
-// SQL is that of the pool's schema, and remembers what it returns.
+// SQL returns a statement for the pool's schema, and caches it.
 func (p *Pool) SQL(statement string) string {
 	if sql, ok := p.qualified.Load(statement); ok {
 		return sql.(string)
@@ -93,7 +93,7 @@ func (p *Pool) Acquire(ctx context.Context) (conn *pgxpool.Conn, ready bool, err
 // acquire returns a connection that the server has not closed, as far as this side knows, and that
 // does not lead to a server that only reads, as after a failover. A pool
 // asks only those that have rested for a second; a restart of Postgres would cost each of the
-// others an error, of which nobody could tell whether something was committed.
+// others an error, after which it is unknown whether something was committed.
 func (p *Pool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	for left := int32(-1); ; left-- {
 		conn, err := p.Shared.Acquire(ctx)

@@ -32,7 +32,7 @@ func ledAstray(err error) bool {
 	if !errors.As(err, &pg) {
 		return false
 	}
-	// The code is that of many other refusals, and nothing but the text tells them apart.
+	// Many other refusals have the same code; only the text distinguishes them.
 	return pg.Code == readOnly || pg.Code == unsupported && (strings.Contains(pg.Message, "recovery") || strings.Contains(pg.Message, "standby"))
 }
 

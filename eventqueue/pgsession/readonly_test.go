@@ -12,7 +12,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// answers are what servers that only read answer, and whether it is that.
+// answers are errors of servers, and whether they mean that it is read-only.
 var answers = map[string]struct {
 	sql    string
 	astray bool

@@ -1,7 +1,7 @@
 package pgsession
 
 // What shows that a relay runs is an advisory lock, which ends with the connection that
-// holds it: of this class, and of the table that the relay is for. Nobody waits for it, and
+// holds it: of this class, and of the relay's table. No statement waits for it, and
 // nothing but a warning depends on it.
 const (
 	// ShowRelaySQL takes the lock.

@@ -5,7 +5,7 @@ import "github.com/jackc/pgx/v5"
 // rowsOf calls end when its rows end.
 type rowsOf struct {
 	pgx.Rows
-	end    func(err error) error // err is what went wrong with the rows
+	end    func(err error) error // err is the error of the rows
 	closed bool
 	err    error
 }

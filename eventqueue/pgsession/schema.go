@@ -88,7 +88,7 @@ var objects = []string{
 	"rate_limit_changed",
 }
 
-// DB is what statements are sent to: a pool, a connection or a transaction.
+// DB runs statements: a pool, a connection or a transaction.
 type DB interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Settings are what is set on a connection, by name.
+// Settings are the settings of a connection, by name.
 type Settings map[string]string
 
 // startup is the only startup parameter that is sent: every pooler passes it on.

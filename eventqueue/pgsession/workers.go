@@ -1,7 +1,7 @@
 package pgsession
 
 // WorkerLockClass is the class of the advisory locks by which workers show that they live; the number
-// of the lock is that of the worker. Nobody waits for one.
+// of the lock is the worker number. No statement waits for one.
 const WorkerLockClass = "1163284567"
 
 // LiveWorkersSQL are the numbers of the workers that are connected to the database.

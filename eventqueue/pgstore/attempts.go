@@ -46,7 +46,7 @@ func recordedDuration(completion *worker.Completion) *time.Duration {
 }
 
 // An event whose rows are read may lie across two pages, so all of its rows are deleted with the
-// first. Nobody writes attempts of an event that is gone; another relay may be deleting them.
+// first. No attempts are written for an event that is gone; another relay may be deleting them.
 const deleteAttemptsSQL = `
 WITH page AS MATERIALIZED (
     SELECT event_id FROM event_attempts WHERE event_id > $1 ORDER BY event_id, attempt LIMIT $2

@@ -165,7 +165,7 @@ func TestAttemptsJoinTheCallersTransaction(t *testing.T) {
 	}
 }
 
-// TestLongErrorIsRecordedInFull: 8 KiB, which is what a worker leaves of a longer one.
+// TestLongErrorIsRecordedInFull: 8 KiB, to which a worker cuts a longer one.
 func TestLongErrorIsRecordedInFull(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

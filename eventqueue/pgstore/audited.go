@@ -14,7 +14,7 @@ import (
 	"eventsv2/eventqueue/pgsession"
 )
 
-// As returns a store on the same database whose changes are those of an actor: each of Remove, Edit,
+// As returns a store on the same database that attributes changes to an actor: each of Remove, Edit,
 // Requeue, Retry, DeleteLogged, AddRule, LiftRule, the last Release of a rule, SetConcurrencyLimit, SetRateLimit, RemoveRateLimit, SetLockTimeout and FinalizeLockTimeout that changes
 // something writes a row of the audit log in its transaction. The last Release is in the name of whoever has lifted the rule. That costs some round trips, which a store
 // without an actor does not have. Everything else is as in the store itself, which stays as it is.
@@ -23,7 +23,7 @@ func (s *Store) As(by audit.Actor) *Store { return &Store{pool: s.pool, share: s
 // Operating implements operate.Store; it is As.
 func (s *Store) Operating(by audit.Actor) operate.Store { return s.As(by) }
 
-// audited is what the audit log has of a change of events.
+// audited is the audit entry of a change of events.
 type audited struct {
 	action string
 	ids    []eventqueue.EventID
@@ -31,7 +31,7 @@ type audited struct {
 	changed func() []eventqueue.EventID
 }
 
-// auditedChange is what the audit log has of a change whose results are read into results.
+// auditedChange is the audit entry of a change whose results are read into results.
 func auditedChange(action string, ids []eventqueue.EventID, results *[]operate.Changed) audited {
 	return audited{action, ids, func() []eventqueue.EventID { return operate.DoneIDs(*results) }}
 }
@@ -189,7 +189,7 @@ func (s eventStates) document(ids []eventqueue.EventID) json.RawMessage {
 	return b.Bytes()
 }
 
-// auditedRow is what operators set and is a row of its own: a rule, a limit, a cron definition.
+// auditedRow is an object that operators set, one row each: a rule, a limit, a cron definition.
 type auditedRow struct {
 	action string
 	canvas eventqueue.CanvasID // zero: it is on none
@@ -239,7 +239,7 @@ const (
 type handlerTarget struct {
 	Module string `json:"module"`
 	Name   string `json:"name"`
-	// Modifier and Prefix are those of a rule.
+	// Modifier and Prefix are set for rules.
 	Modifier string `json:"modifier,omitempty"`
 	Prefix   bool   `json:"prefix,omitempty"`
 }

@@ -15,8 +15,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestEachKindOfChangeIsAudited makes each kind of change as somebody, and finds who, what, and how it was before and after. A
-// change that changes nothing, and one of a store without an actor, has no row.
+// TestEachKindOfChangeIsAudited makes each kind of change as an actor, and finds who, what, and how it was before and
+// after. A change that changes nothing, and one of a store without an actor, has no row.
 func TestEachKindOfChangeIsAudited(t *testing.T) {
 	t.Parallel()
 	r, ctx := newRig(t), testenv.Context(t)

@@ -21,7 +21,7 @@ const (
 )
 
 // pendingColumnsSQL are what the statements below need of an event, and dueFreeSQL holds if such a row is due
-// and nobody runs it.
+// and not running.
 const pendingColumnsSQL = `e.id, e.canvas_id, e.module, e.name, e.modifier, e.delay_until, e.locked_at, e.group_state`
 
 var dueFreeSQL = mayrun.DueSQL("e.delay_until", "now") + ` AND ` + mayrun.UnlockedSQL("e.locked_at", "valid")

@@ -70,7 +70,7 @@ func crowdRoundOf(stage maintenance.RoundStage) func(r *rig) func(context.Contex
 	}
 }
 
-// crowdLimit is what the parts are asked to take that have a parameter for it. Half of it is more than the
+// crowdLimit is the limit of the parts that have a parameter for it. Half of it is more than the
 // trigger of refuseFewSQL refuses while there is time.
 const crowdLimit = 400
 

@@ -13,7 +13,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// other is somebody else's transaction, on a connection of its own.
+// other is another transaction, on a connection of its own.
 type other struct {
 	r    *rig
 	conn *pgxpool.Conn
@@ -102,7 +102,7 @@ func beside[T any](r *rig, f func(ctx context.Context) (T, error)) <-chan T {
 	return result
 }
 
-// stuckAfter is much longer than any statement of the queue waits for somebody
+// stuckAfter is much longer than any statement of the queue waits for another
 // else's transaction, also on a slow machine, and soon enough for a test to fail.
 const stuckAfter = "5 s"
 
@@ -133,13 +133,13 @@ func (r *rig) returns(what string, f func(ctx context.Context)) {
 	select {
 	case <-returned:
 	default:
-		r.t.Errorf("%s waits for the end of somebody else's transaction", what)
+		r.t.Errorf("%s waits for the end of another transaction", what)
 		cancel()
 		<-returned
 	}
 }
 
-// forms are those of the statements: the store's own transactions wait for a
+// forms are the forms of the statements: the store's own transactions wait for a
 // moment and then skip what is being written; a transaction of the caller skips
 // it at once.
 var forms = []form{{"in a transaction of its own", false}, {"in a transaction of the caller", true}}

@@ -169,7 +169,7 @@ func (r *rig) complete(c worker.Claim, label machine.Label, delay time.Duration,
 	return len(written.Done) == 1
 }
 
-// row is what a test looks at of a row of events_v2.
+// row has the columns of events_v2 that tests read.
 type row struct {
 	Retries, Attempts int
 	LockedAt          *time.Time

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// giveUpDeadPeers has the kernel end a connection whose data nobody has
+// giveUpDeadPeers has the kernel end a connection whose data was not
 // acknowledged for deadPeerTimeout; keep-alives alone do not, while data waits.
 func giveUpDeadPeers(_, _ string, conn syscall.RawConn) error {
 	var err error

@@ -73,7 +73,7 @@ func (r *rig) insertPending(n int) []eventqueue.EventID {
 	return ids
 }
 
-// awaitedTakes are those of one TakeDue.
+// awaitedTakes records the takes of one TakeDue.
 type awaitedTakes struct {
 	ids  []eventqueue.EventID // each once
 	lost int                  // statements that may have committed without an answer
@@ -253,7 +253,7 @@ func TestHeldRowIsReplacedByOneOfItsCanvas(t *testing.T) {
 	}
 }
 
-// TestHeldRowDoesNotResetTheRotation (I20): while somebody holds the row of one canvas, all others come to their turn.
+// TestHeldRowDoesNotResetTheRotation (I20): while the row of one canvas is locked, all others are reached.
 func TestHeldRowDoesNotResetTheRotation(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

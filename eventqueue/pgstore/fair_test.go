@@ -272,7 +272,7 @@ func TestRoundFindsAllEventsAWorkerHeld(t *testing.T) {
 
 // TestRoundReachesEveryGroup (order, I13): behind any number that wait in it, a turn whose
 // notification is lost is told of again, one that nobody has taken is given, and one whose
-// event somebody has deleted goes to the next. A line whose first event has only just been
+// event was deleted goes to the next. A line whose first event has only just been
 // notified is left alone (I11).
 func TestRoundReachesEveryGroup(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Work is what a program does with the database, by which Check knows the rights
+// Work is a use of the database, from which Check knows the rights
 // that it needs. Each is a role of eventctl migrate roles.
 type Work string
 

@@ -13,7 +13,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// groupWork is what a store does about one event of each of some keys, and what it
+// groupWork is a call of the store for one event of each of some keys, and the rows that it
 // read and wrote for that.
 func (r *rig) groupWork(keys ...string) (buffers int) {
 	r.t.Helper()
@@ -121,7 +121,7 @@ func TestGroupCostIsIndependentOfTheBacklog(t *testing.T) {
 	}
 }
 
-// TestDeletedEventFreesItsPlaceAtOnce: somebody deletes all that waits in an ordering group.
+// TestDeletedEventFreesItsPlaceAtOnce: all that waits in an ordering group is deleted by hand.
 func TestDeletedEventFreesItsPlaceAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

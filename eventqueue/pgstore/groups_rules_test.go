@@ -72,7 +72,7 @@ func (r *rig) limit(l operate.ConcurrencyLimit) {
 	}
 }
 
-// label is what a worker's look at an event ends with.
+// label is the outcome of a worker's claim of an event.
 func (r *rig) label(id eventqueue.EventID) machine.Label {
 	r.t.Helper()
 	_, label := machine.DecideClaim(r.look(id)[id].Facts)
@@ -293,7 +293,7 @@ func TestOpenTransactionBlocksNoGroup(t *testing.T) {
 	r.wantAdvanced("after it", idsOf(written.Advanced), ids[1])
 }
 
-// TestLockedGroupDelaysNoOther (I15): somebody holds one for long. Who needs it gives
+// TestLockedGroupDelaysNoOther (I15): one is locked for long. Who needs it gives
 // up after a while, and the relay finds what else is lost.
 func TestLockedGroupDelaysNoOther(t *testing.T) {
 	t.Parallel()

@@ -36,7 +36,7 @@ var crowdNames = []string{"one", "two"}
 var crowdKnown = eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{
 	{Module: "WORKER", Name: "one", Modifier: "_"}, {Module: "WORKER", Name: "two", Modifier: "_"}}}
 
-// throng is what its members share.
+// throng is shared by its members.
 type throng struct {
 	*rig
 	mu     sync.Mutex

@@ -24,7 +24,7 @@ WITH bound AS MATERIALIZED (
         SELECT id, status, created_at, enqueued_at FROM event_log WHERE id > $3 ORDER BY id LIMIT $4) AS entries
 )`
 
-// An entry that somebody writes, such as a retry that moves it, is skipped, and
+// An entry that another transaction writes, such as a retry that moves it, is skipped, and
 // one that was written since the page was read is looked at again.
 const pruneLogSQL = outdatedSQL + `, free AS MATERIALIZED (
     SELECT l.id

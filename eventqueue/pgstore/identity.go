@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Identity is that of the queue, by which its notifications can be told from those of another one. It is empty where the
+// Identity identifies the queue, so that its notifications can be distinguished from another one's. It is empty where the
 // lock timeout of the database is not yet agreed on.
 func (s *Store) Identity(ctx context.Context) (identity string, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT coalesce(events_v2_queue_id()::text, '')`).Scan(&identity)

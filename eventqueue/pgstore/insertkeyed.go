@@ -160,7 +160,7 @@ func headsOf(events []eventqueue.NewEvent) []bool {
 	return heads
 }
 
-// answer is what became of each event of the batch.
+// answer is the result for each event of the batch.
 func (k keyed) answer(inserted []eventqueue.Inserted) ([]eventqueue.Inserted, error) {
 	if len(inserted) != len(k.events) {
 		return nil, fmt.Errorf("%d events became %d rows: events_v2 or unique_keys has a trigger or a rule that keeps rows out; take it away",

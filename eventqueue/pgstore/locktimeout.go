@@ -28,7 +28,7 @@ ON CONFLICT (singleton) DO UPDATE SET lock_timeout = excluded.lock_timeout,
     lock_timeout_before = CASE WHEN s.lock_timeout = excluded.lock_timeout THEN s.lock_timeout_before
         ELSE greatest(s.lock_timeout, s.lock_timeout_before) END`
 
-	// Nothing is finalized while somebody else changes the lock timeout, nor, unless $3,
+	// Nothing is finalized while another transaction changes the lock timeout, nor, unless $3,
 	// while some locks are valid by the old time only: their holders may be alive. Unless $4,
 	// younger locks prevent it, too, if a holder that goes by the old time may renew them too
 	// late for the new one.
@@ -61,7 +61,7 @@ type LockTimeoutInUseError struct {
 	// and by the new one no more; Event is the first of them.
 	Locks int64
 	Event eventqueue.EventID
-	// Within is how long it takes at most until none is, if nobody renews it.
+	// Within is how long it takes at most until none is, unless one is renewed.
 	Within time.Duration
 }
 
@@ -79,9 +79,9 @@ var errChanging = errors.New("the lock timeout was changed at the same time: che
 type Settings struct {
 	// LockTimeout is how long a lock is valid without being renewed.
 	LockTimeout time.Duration
-	// LockTimeoutBefore is what it was before a change that is not final yet, or 0.
+	// LockTimeoutBefore is the lock timeout before a change that is not final yet, or 0.
 	LockTimeoutBefore time.Duration
-	// Set is false of a database where nobody has set it; LockTimeout is the default.
+	// Set is false if it was never set; LockTimeout is the default then.
 	Set bool
 }
 
@@ -101,7 +101,7 @@ func (s *Store) Settings(ctx context.Context) (Settings, error) {
 	return Settings{time.Duration(micros) * time.Microsecond, time.Duration(before) * time.Microsecond, true}, nil
 }
 
-// LockTimeout returns the lock timeout of the database, and whether somebody has set it.
+// LockTimeout returns the lock timeout of the database, and whether it is set.
 func (s *Store) LockTimeout(ctx context.Context) (timeout time.Duration, set bool, err error) {
 	settings, err := s.Settings(ctx)
 	return settings.LockTimeout, settings.Set, err
@@ -126,7 +126,7 @@ func (s *Store) AgreeOnLockTimeout(ctx context.Context, own time.Duration) (time
 	if err != nil {
 		return 0, fmt.Errorf("set the lock timeout: %w", err)
 	}
-	settings, err = s.Settings(ctx) // somebody else may have been first
+	settings, err = s.Settings(ctx) // another program may have been first
 	return settings.LockTimeout, err
 }
 

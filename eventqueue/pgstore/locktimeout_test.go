@@ -33,7 +33,7 @@ func TestLocksAreCheckedByTheDatabase(t *testing.T) {
 				r.t.Fatalf("%d rows, %v", len(found), err)
 			}
 			f := found[0].Facts
-			// What it says to the worker is what it judged by: a wait for the wrong
+			// Its answer to the worker is what it decided by: a wait for the wrong
 			// time would come again every second.
 			if !f.Claimed && (f.Lock != machine.LockHeld || f.LockRemaining < long-2*age || f.LockRemaining > long-age) {
 				r.t.Errorf("a lock that is valid for %s more is described as %+v", long-age, f)
@@ -257,7 +257,7 @@ func TestRelayUsesTheLockTimeoutOfTheDatabase(t *testing.T) {
 	}
 }
 
-// TestLockTimeoutIsFinalizedOnceOldLocksEnd: not while an event is locked by somebody who may
+// TestLockTimeoutIsFinalizedOnceOldLocksEnd: not while an event is locked by a program that may
 // renew in the old time, unless it is forced.
 func TestLockTimeoutIsFinalizedOnceOldLocksEnd(t *testing.T) {
 	t.Parallel()

@@ -195,7 +195,7 @@ func TestLockedRowDelaysNoOther(t *testing.T) {
 	})
 }
 
-// TestClaimYieldsToATransactionThatWaitsForIt (I15): somebody whom it waits for comes to wait for it.
+// TestClaimYieldsToATransactionThatWaitsForIt (I15): the transaction that it waits for comes to wait for it.
 func TestClaimYieldsToATransactionThatWaitsForIt(t *testing.T) {
 	t.Parallel()
 	// Long enough for the other to notice on a slow machine, and not as long as

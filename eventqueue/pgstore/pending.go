@@ -111,7 +111,7 @@ FROM (SELECT CASE WHEN count(*) = $2 THEN max(id) END AS next, count(*) AS read 
 
 const (
 	// Whoever writes rows by SQL can write any year: times that arithmetic would
-	// overflow with are cut, so that such a row costs itself only.
+	// overflow with are clamped, so that one bad row cannot fail the page.
 	pageColumnsSQL = `e.id, e.canvas_id, e.module, e.name, e.modifier, e.group_state, e.ordering_key, e.notified_at, e.delay_until,
         least(greatest(e.delay_until, e.enqueued_at, 'epoch'), '9999-01-01 00:00Z') AS due,
         CASE WHEN e.locked_at IS NOT NULL THEN least(greatest(e.locked_at, 'epoch'), '9999-01-01 00:00Z') END AS locked_at,
@@ -127,7 +127,7 @@ var (
 	// runs, if there is no rule.
 	liveSQL = `notified_at IS NOT NULL AND ` + mayrun.NotBehindSQL("group_state") + ` AND ` + mayrun.DueSQL("due", "now")
 
-	// lostSQL: nobody runs a row of pageColumnsSQL, and it was locked until after the last
+	// lostSQL: a row of pageColumnsSQL is not running, and was locked until after the last
 	// notification, or that seems lost.
 	lostSQL = mayrun.UnlockedSQL("locked_at", mayrun.ValidSinceSQL("now")) + `
       AND (locked_at > ` + mayrun.ValidSinceSQL("last_notified") + `

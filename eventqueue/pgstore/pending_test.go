@@ -141,7 +141,7 @@ func (*well) Pull(ctx context.Context, _ int) ([]eventqueue.Delivery, error) {
 func (*well) Check(context.Context) error  { return nil }
 func (*well) Attend(context.Context) error { return nil }
 
-// TestRelaySkipsLockedRows has a row that somebody is writing.
+// TestRelaySkipsLockedRows locks one row.
 func TestRelaySkipsLockedRows(t *testing.T) {
 	t.Parallel()
 	for _, behind := range []bool{false, true} {

@@ -339,7 +339,7 @@ func TestReleaseWaitsForAConcurrentRefusal(t *testing.T) {
 	})
 }
 
-// TestReleaseWaitIsBounded for a row that somebody holds (I15), and releases the others.
+// TestReleaseWaitIsBounded for a locked row (I15), and releases the others.
 func TestReleaseWaitIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -120,7 +120,7 @@ func (s *Store) CheckRate(ctx context.Context, scope eventqueue.Scope) (answer r
 	return answer, err
 }
 
-// limitedAttemptSQL is what limited_attempt is while a limit has put the event off.
+// limitedAttemptSQL is the value of limited_attempt while a limit delays the event.
 const limitedAttemptSQL = mayrun.LimitedAttemptSQL
 
 // page is bounded by the rows that are read, in the order of the index events_v2_handler.

@@ -24,7 +24,7 @@ FROM (SELECT *, CASE WHEN released_at > clock_timestamp() + $7::interval THEN cl
           ELSE greatest(released_at, clock_timestamp() - $7::interval) END AS from_at FROM scheduling_rules
       WHERE ` + ofRuleSQL + ` AND rate IS NOT NULL) AS rule`
 
-// The rule releases all for the moment, so that the page has what no other rule holds back. Nobody sees
+// The rule releases all for the moment, so that the page has what no other rule holds back. No other transaction sees
 // that: it is not committed. A time that the table would refuse is replaced, too.
 const releaseAllSQL = `UPDATE scheduling_rules SET released_to = 9223372036854775807, released_at = clock_timestamp() WHERE id = $1`
 
@@ -67,8 +67,8 @@ const endReleaseSQL = `DELETE FROM scheduling_rules WHERE id = $1`
 // The rule is again as it was, for the audit log.
 const holdAgainSQL = `UPDATE scheduling_rules SET released_to = $2, released_at = $3 WHERE id = $1`
 
-// liftedBySQL is who has lifted the rule at a rate last, as far as the audit log says so. Another rule of the same
-// scope may have been there before, with another created_at, which is that of somebody's time zone.
+// liftedBySQL is the actor who last lifted the rule at a rate, according to the audit log. Another rule of the same
+// scope may have been there before, with another created_at.
 const liftedBySQL = `
 SELECT actor, source, via, coalesce(operation_id, '00000000-0000-0000-0000-000000000000') FROM audit_log
 WHERE canvas_id = $1 AND action = $2 AND target = $3::text::jsonb AND after->0->>'rate' IS NOT NULL

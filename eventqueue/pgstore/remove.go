@@ -52,7 +52,7 @@ WITH clock AS MATERIALIZED (
 const longestSQL = `interval '876000 hours'`
 
 // changedSQL answers for the ids of a change: done has those that were changed, and free the rows
-// that this transaction has locked. What is not in it and yet in events_v2 is somebody else's at
+// that this transaction has locked. What is not in it and yet in events_v2 is locked by another one at
 // the moment. also is evaluated beside it, and may be empty.
 func changedSQL(done, also string) string {
 	if also != "" {

@@ -25,7 +25,7 @@ SELECT id FROM events_v2 WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE SK
 var clearLockSQL = `SET locked_at = NULL, lost_run = false, ` + takeoverSQL + `,`
 
 // free are the rows that this transaction has locked; what is not in it and yet in
-// events_v2 is somebody else's at the moment.
+// events_v2 is locked by another transaction at the moment.
 //
 // A lock that has expired is taken away as a claim would take it (I4, suspect.go), and without locked_at the holder's token is good for
 // nothing (I5). attempts stays, so that no token repeats. A rule is not asked: who

@@ -42,7 +42,7 @@ type reserve struct {
 	interrupt context.CancelFunc
 	free      chan struct{}        // holds a token when the last of the users has left
 	listening *pgsession.Listening // on the connection
-	fresh     bool                 // it has begun to listen, and nobody knows
+	fresh     bool                 // it has begun to listen, unreported yet
 	shown     bool                 // the worker is registered
 	deaf      deaf.State
 }
@@ -110,7 +110,7 @@ func (r *reserve) Renew(ctx context.Context, claims []worker.Claim) (written wor
 	return written, err
 }
 
-// ReportSlots is that of Store, on this connection.
+// ReportSlots is like ReportSlots of Store, on this connection.
 func (r *reserve) ReportSlots(ctx context.Context, self eventqueue.WorkerNumber, now worker.Slots) error {
 	return r.send(ctx, func(store *Store) error { return store.ReportSlots(ctx, self, now) })
 }
@@ -148,7 +148,7 @@ func (r *reserve) Behind(primary eventqueue.RemoteReceiver, log *zap.Logger) (ev
 // Hold implements worker.Reserve.
 func (r *reserve) Hold(ctx context.Context) error { return r.listen(ctx, func(bool) {}) }
 
-// listen calls wake once it listens, and whenever somebody could not publish, or the
+// listen calls wake once it listens, and whenever a program could not publish, or the
 // relay has found lost what was published, until ctx ends or the connection breaks.
 func (r *reserve) listen(ctx context.Context, wake func(lost bool)) error {
 	pool, _, err := r.open(ctx)
@@ -168,7 +168,7 @@ func (r *reserve) listen(ctx context.Context, wake func(lost bool)) error {
 	}
 }
 
-// waitOnce waits for a notification until there is one, or until somebody wants the
+// waitOnce waits for a notification until there is one, or until a statement needs the
 // connection and has had it.
 func (r *reserve) waitOnce(ctx context.Context, pool *pgxpool.Pool) (woken, lost bool, err error) {
 	conn, err := pool.Acquire(ctx)

@@ -52,5 +52,5 @@ func TestWorkersAreNotifiedOfLostEvents(t *testing.T) {
 	if _, err := pool.Exec(ctx, `NOTIFY events_v2_unpublished`); err != nil {
 		t.Fatal(err)
 	}
-	await("somebody could not publish", false)
+	await("a publish failed", false)
 }

@@ -60,7 +60,7 @@ func (s *Store) Retry(ctx context.Context, edit operate.Edit, ids []eventqueue.E
 	return s.changeLogged(ctx, "retry", ids, retrySQL, append(arguments, contentArguments(edit)...)...)
 }
 
-// An entry that somebody writes, such as another retry, is waited for.
+// An entry that another transaction writes, such as another retry, is waited for.
 const deleteLoggedSQL = `
 DELETE FROM event_log WHERE id = ANY (ARRAY(
     SELECT id FROM event_log WHERE id = ANY ($1::bigint[]) AND status IN ('FAILED', 'CANCELLED') ORDER BY id FOR UPDATE))

@@ -628,7 +628,7 @@ func TestQueueKnowsItsTables(t *testing.T) {
 	}
 }
 
-// TestRolesPageRevokesEarlierGrants: the page takes back what an earlier one, or somebody, gave.
+// TestRolesPageRevokesEarlierGrants: the page revokes grants of an earlier one, and others.
 func TestRolesPageRevokesEarlierGrants(t *testing.T) {
 	t.Parallel()
 	r := newRoleRig(t)
@@ -697,7 +697,7 @@ func TestGroupIsLockedByItsRow(t *testing.T) {
 	}
 }
 
-// TestGroupIsHeldByOneTransaction: turns are given whatever advisory locks somebody holds who
+// TestGroupIsHeldByOneTransaction: groups advance whatever advisory locks a login holds that
 // may no more than connect.
 func TestGroupIsHeldByOneTransaction(t *testing.T) {
 	t.Parallel()

@@ -124,7 +124,7 @@ func (s *Store) LiftRule(ctx context.Context, lift operate.Lift) (lifted operate
 	return lifted, nil
 }
 
-// changeRules calls f in a transaction in which nobody else changes rules, and returns the time after
+// changeRules calls f in a transaction while no other one changes rules, and returns the time after
 // its commit.
 func (s *Store) changeRules(ctx context.Context, f func(tx pgsession.DB) error) (at time.Time, err error) {
 	err = s.changing(ctx, func(tx pgsession.DB) error {

@@ -10,7 +10,7 @@ import (
 
 // searching returns a Store whose TakeLost and TakeRound take the events that a worker with these handlers
 // can run, and leave the others to workers that can: an event that was taken counts as just notified,
-// and nobody else would find it for a while (I13, I19).
+// and no other search would find it for a while (I13, I19).
 func (s *Store) searching(known eventqueue.HandlerSet) *Store {
 	search := &Store{pool: s.pool, share: s.share, by: s.by, await: s.await}
 	for _, key := range known.Everywhere {

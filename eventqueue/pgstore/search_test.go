@@ -49,7 +49,7 @@ func TestSearchFindsEventsOfItsHandlers(t *testing.T) {
 	}
 }
 
-// found is what a worker finds that begins while its notifier delivers nothing: so many events, and what
+// found returns the events that a worker finds that begins while its notifier delivers nothing: so many events, and what
 // comes with them.
 func (r *rig) found(number int, known eventqueue.HandlerSet, n int) (ids []eventqueue.EventID) {
 	r.t.Helper()

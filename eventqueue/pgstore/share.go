@@ -22,7 +22,7 @@ const (
 	keyTurns = 2
 )
 
-// share is that of what may wait, in one pool. It is safe for concurrent use.
+// share bounds the waiting statements of one pool. It is safe for concurrent use.
 type share struct {
 	waiters, held chan struct{} // a token for each that runs; nil has no bound
 	keys          keyQueues
@@ -49,8 +49,8 @@ func (s *share) wait(ctx context.Context, f func() error) error {
 	return s.hold(ctx, f)
 }
 
-// heldKey marks the context of a transaction that somebody else writes in. What they do beside it with that context takes
-// no second place of those: as many as there are would wait for each other.
+// heldKey marks the context of a transaction in which the caller writes too. What the caller does beside it with that
+// context takes no second place of those: as many as there are would wait for each other.
 type heldKey struct{}
 
 // waitForKeys is wait for an emit with unique keys. Most emits of one key wait for each other in memory, so
@@ -67,7 +67,7 @@ func (s *share) waitForKeys(ctx context.Context, keys []eventqueue.UniqueKey, f 
 	return s.wait(ctx, f)
 }
 
-// hold runs f, a transaction that somebody else writes in as well: it takes as long as they do, and may wait for
+// hold runs f, a transaction in which the caller writes too: it takes as long as the caller does, and may wait for
 // strangers.
 func (s *share) hold(ctx context.Context, f func() error) error {
 	if err := enter(ctx, s.held); err != nil {

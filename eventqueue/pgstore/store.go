@@ -55,7 +55,7 @@ func (s *Store) LogTo(log *zap.Logger) { s.log = log }
 // Pool is the pool that the store was made on.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool.Shared }
 
-// Schema is that of the queue.
+// Schema is the schema of the queue.
 func (s *Store) Schema() pgsession.Schema { return s.pool.Schema }
 
 // channel returns the name of a channel of the queue.
@@ -88,7 +88,7 @@ const (
 	// deadPeerTimeout is for a server that vanished without a word, as behind a
 	// network that was cut.
 	deadPeerTimeout = 20 * time.Second
-	// openTakes is what Open waits for a database that accepts and does not answer.
+	// openTakes bounds how long Open waits for a database that accepts a connection and does not answer.
 	openTakes = 5 * time.Second
 )
 

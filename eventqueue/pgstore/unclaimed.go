@@ -15,7 +15,7 @@ import (
 const newestOfScope = 10_000
 
 // unclaimedSQL finds events by the time of their insert, which is that of their first notification:
-// an event that was notified again since is known to somebody. It reads no values, which emitters may
+// an event that was notified again since was not lost. It reads no values, which emitters may
 // not. Of an ordering group the first one that has not been admitted needs a notification, and those
 // that have. The handler is compared as a row, so that only the index of handlers has its events in
 // order.

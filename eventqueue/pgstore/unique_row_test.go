@@ -15,7 +15,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestRepeatedEmitIsNotNotified (I11): its notification is that of the first, who has
+// TestRepeatedEmitIsNotNotified (I11): its notification belongs to the first emit, which has
 // seen to it, in the same batch as well.
 func TestRepeatedEmitIsNotNotified(t *testing.T) {
 	t.Parallel()

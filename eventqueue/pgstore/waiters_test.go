@@ -70,7 +70,7 @@ func TestLockWaitersLeaveConnections(t *testing.T) {
 			for n := range waiters {
 				running.Go(func() { wait(waiting, small, n) })
 			}
-			testenv.Eventually(t, "somebody waits for a lock", func() bool {
+			testenv.Eventually(t, "a session waits for a lock", func() bool {
 				return one[bool](r, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`)
 			})
 			for range 3 * conns {
@@ -126,7 +126,7 @@ func TestBusyKeyDelaysNoOther(t *testing.T) {
 			_, _ = small.store.Insert(waiting, nil, []eventqueue.NewEvent{taken}, eventqueue.NotifyModeSelf)
 		})
 	}
-	testenv.Eventually(t, "somebody waits for the key", func() bool {
+	testenv.Eventually(t, "an emit waits for the key", func() bool {
 		return one[bool](r, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`)
 	})
 	for range 10 {

@@ -17,7 +17,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// registration is that of a worker on one host with others.
+// registration registers a worker on one host with others.
 func registration(number eventqueue.WorkerNumber) worker.Registration {
 	return worker.Registration{Number: number, Host: "host", PID: 12, Version: "v1.2.3", Handlers: eventqueue.HandlerSet{
 		Everywhere: handlers.Everywhere, OnCanvas: []eventqueue.CanvasHandler{{Canvas: canvas, Key: key}}}}

@@ -29,7 +29,7 @@ type (
 	oneX      struct{ X int }
 	otherX    struct{ X int }
 	withQuote struct {
-		A int `json:"it's"` //nolint:staticcheck // it is what is refused
+		A int `json:"it's"` //nolint:staticcheck // this is refused
 	}
 	onPointer   struct{}
 	restless    struct{ Name string }

@@ -139,7 +139,7 @@ func TestValueSurvivesARoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", event.Value, err)
 		}
-		// The library's own decoder is what it is to agree with.
+		// It has to agree with the library's own decoder.
 		var reference everything
 		if err := json.Unmarshal(event.Value, &reference); err != nil {
 			t.Fatal(err)

@@ -76,7 +76,7 @@ func (d *deadHolder) expire() {
 	d.Exec(`UPDATE events_v2 SET locked_at = locked_at - interval '1 hour' WHERE id = $1`, d.event)
 }
 
-// holds are what may keep a dead event from being taken over.
+// holds can keep a dead event from being taken over.
 var holds = []struct {
 	name    string
 	unknown bool

@@ -16,7 +16,7 @@ import (
 type askedBatch struct {
 	results []ClaimResult
 	// waits has the events that were not asked about, or without success, and how long until each
-	// is tried again. dropped are those of them that another notification will bring back.
+	// is tried again. dropped will come again with another notification.
 	waits   map[eventqueue.EventID]time.Duration
 	dropped map[eventqueue.EventID]bool
 

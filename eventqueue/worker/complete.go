@@ -120,7 +120,7 @@ func (c *completer) writeLater(ctx context.Context, busy []*completedRun) {
 }
 
 // errBusy is why a completion could not be written before the worker had to stop.
-var errBusy = errors.New("somebody else has locked the event's row")
+var errBusy = errors.New("another transaction has locked the event's row")
 
 // collect takes the runs that were submitted, and waits a moment for more while other runs are
 // under way: a statement for many costs little more than one for few. When the batcher is closed

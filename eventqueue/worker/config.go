@@ -24,7 +24,7 @@ type Config struct {
 
 	// LockTimeout is how long a lock is valid without being renewed. It is stored in the database
 	// and the same for all its programs: the first program that runs sets it, and Run refuses a
-	// different one. Default (0): the database's, which is 1 minute when nobody has set it.
+	// different one. Default (0): the database's, which is 1 minute unless set.
 	LockTimeout time.Duration
 
 	// Heartbeat is the interval in which running claims are renewed. Default

@@ -28,7 +28,7 @@ func (r *rechecks) Recheck(label machine.Label, facts machine.Facts) time.Durati
 	return r.recheck(label, 1, &facts)
 }
 
-// EndOf is what is written about a run of an event that returned err.
+// EndOf returns the end written for a run that returned err.
 func EndOf(retries int, policy eventqueue.Policy, err error) Completion {
 	return EndOfSnoozed(retries, 0, policy, err)
 }

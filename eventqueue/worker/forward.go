@@ -40,7 +40,7 @@ type Peers interface {
 
 // forwarder hands events that this worker has no handler for to a worker that does: whose turn it is, the notifier
 // does not choose, so that one of twenty workers would be met after a score of tries. The notification goes
-// back to the notifier all the same, as that of an event that nobody else knows does, and comes again if what was
+// back to the notifier all the same, as that of an event that no other worker knows does, and comes again if what was
 // forwarded is lost. A worker forwards only to those that have the handler, and handlers do not change while
 // a worker runs, so nothing is forwarded in a circle. Where every worker has all handlers nothing is asked.
 type forwarder struct {

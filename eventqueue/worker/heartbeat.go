@@ -12,7 +12,7 @@ import (
 	"eventsv2/internal/refusal"
 )
 
-// renewer is what the heartbeat needs of the database.
+// renewer is the database as the heartbeat uses it.
 type renewer interface {
 	Renew(ctx context.Context, claims []Claim) (WriteResult, error)
 }

@@ -65,7 +65,7 @@ func TestBackoffIsBounded(t *testing.T) {
 	}
 }
 
-// TestLockedRowDelaysNoOtherEvent holds one event's row in somebody's
+// TestLockedRowDelaysNoOtherEvent holds one event's row in another
 // transaction: the other events of the batch end, and it ends when it is free.
 func TestLockedRowDelaysNoOtherEvent(t *testing.T) {
 	t.Parallel()

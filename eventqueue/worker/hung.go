@@ -30,8 +30,8 @@ const (
 // hungWatch finds handlers that hang: those that have not returned though their contexts have ended. Go cannot
 // end a goroutine. So the worker says which they are, and after a grace gives up their runs: their slots
 // serve other events (I15), while their goroutines go on beside them, MaxHung at most. A run that was
-// given up keeps its claim as before: nobody renews it, and what its handler returns, whenever
-// that is, counts only if nobody has taken over the event (I5).
+// given up keeps its claim as before: it is not renewed, and what its handler returns, whenever
+// that is, counts only if no other worker has taken over the event (I5).
 type hungWatch struct {
 	part
 	runs     *runs

@@ -61,7 +61,7 @@ func (r *reporter) report(out Outcome) {
 	r.logOutcome(level, message, &out)
 }
 
-// ended returns how the end of a run is logged: what somebody may have to look at stands out, also
+// ended returns how the end of a run is logged: what may need attention stands out, also
 // among a million events that succeed.
 func (r *reporter) ended(label machine.Label) (zapcore.Level, string) {
 	switch label {

@@ -10,8 +10,8 @@ import (
 	"eventsv2/eventqueue/minutes"
 )
 
-// means are what the parts of a worker need.
-type means struct {
+// deps are shared by the parts of a worker.
+type deps struct {
 	part
 	queue    *eventqueue.Queue
 	handlers *eventqueue.Handlers
@@ -21,7 +21,7 @@ type means struct {
 	renewer  renewer
 	runs     *runs
 	bound    *budget // nil when the worker may take any number of events
-	// answering is for what the notifier does not take.
+	// answering tracks acknowledgements that the notifier rejects.
 	answering *answering
 }
 
@@ -42,52 +42,52 @@ type parts struct {
 	stopsSince func() time.Time
 }
 
-func newParts(m means) *parts {
+func newParts(d deps) *parts {
 	known := &unknown{}
-	runs := m.runs
+	runs := d.runs
 	completions, advanced := newBatcher[*completedRun](), newBatcher[eventqueue.Event]()
-	reporter := &reporter{part: m.part, unknown: known}
-	releaser, fairnessSlots := newReleaser(m)
-	p := &parts{config: m.config, answers: releaser.answers, stopsSince: sync.OnceValue(time.Now)}
-	p.unanswered = &unansweredClaims{m.part, m.queue, newBatcher[unanswered]()}
-	p.executor = &executor{part: m.part, queue: m.queue, handlers: m.handlers, reporter: reporter, runs: runs, completions: completions,
-		values: newValueReader(m.part)}
-	suspects := newSuspects(m.part, p.executor)
+	reporter := &reporter{part: d.part, unknown: known}
+	releaser, fairnessSlots := newReleaser(d)
+	p := &parts{config: d.config, answers: releaser.answers, stopsSince: sync.OnceValue(time.Now)}
+	p.unanswered = &unansweredClaims{d.part, d.queue, newBatcher[unanswered]()}
+	p.executor = &executor{part: d.part, queue: d.queue, handlers: d.handlers, reporter: reporter, runs: runs, completions: completions,
+		values: newValueReader(d.part)}
+	suspects := newSuspects(d.part, p.executor)
 	p.executor.ended = suspects.ended
-	p.rates = &rateStage{m.part, newRates(m.config.ClaimBatch), p.executor}
-	p.advancer = &advancer{part: m.part, queue: m.queue, receiver: m.receiver, handlers: m.handlers,
+	p.rates = &rateStage{d.part, newRates(d.config.ClaimBatch), p.executor}
+	p.advancer = &advancer{part: d.part, queue: d.queue, receiver: d.receiver, handlers: d.handlers,
 		releaser: releaser, advanced: advanced, fairnessSlots: fairnessSlots}
-	decider := &decider{part: m.part, reporter: reporter, releaser: releaser,
-		rechecks: &rechecks{m.part, known},
-		claimer:  &claimer{part: m.part, number: m.number, known: m.known, unanswered: p.unanswered},
+	decider := &decider{part: d.part, reporter: reporter, releaser: releaser,
+		rechecks: &rechecks{d.part, known},
+		claimer:  &claimer{part: d.part, number: d.number, known: d.known, unanswered: p.unanswered},
 		suspects: suspects,
-		rates:    p.rates, executor: p.executor, advancer: p.advancer, forwards: newForwarder(m), stopsSince: p.stopsSince}
+		rates:    p.rates, executor: p.executor, advancer: p.advancer, forwards: newForwarder(d), stopsSince: p.stopsSince}
 	p.advancer.decider = decider
 	pulledAll := new(atomic.Bool)
-	p.puller = &puller{m.part, m.receiver, releaser, decider, pulledAll}
-	p.fairness = &fairness{part: m.part, handlers: m.handlers, runs: runs, reserved: releaser.reserved, decider: decider, pulledAll: pulledAll}
-	p.completer = &completer{part: m.part, reporter: reporter, releaser: releaser, runs: runs, completions: completions, advanced: advanced,
-		minutes: minutes.Of(m.queue), large: make(chan struct{}, 1)}
-	store, _ := m.renewer.(slotStore)
-	p.heart = &heart{m.part, m.renewer, m.receiver, runs, &slotReports{part: m.part, number: m.number, store: store, runs: runs},
-		&hungWatch{m.part, runs, releaser, map[eventqueue.HandlerKey]time.Time{}}}
+	p.puller = &puller{d.part, d.receiver, releaser, decider, pulledAll}
+	p.fairness = &fairness{part: d.part, handlers: d.handlers, runs: runs, reserved: releaser.reserved, decider: decider, pulledAll: pulledAll}
+	p.completer = &completer{part: d.part, reporter: reporter, releaser: releaser, runs: runs, completions: completions, advanced: advanced,
+		minutes: minutes.Of(d.queue), large: make(chan struct{}, 1)}
+	store, _ := d.renewer.(slotStore)
+	p.heart = &heart{d.part, d.renewer, d.receiver, runs, &slotReports{part: d.part, number: d.number, store: store, runs: runs},
+		&hungWatch{d.part, runs, releaser, map[eventqueue.HandlerKey]time.Time{}}}
 	return p
 }
 
-func newForwarder(m means) *forwarder {
-	peers, _ := m.store.(Peers)
-	return &forwarder{part: m.part, number: m.number, peers: peers}
+func newForwarder(d deps) *forwarder {
+	peers, _ := d.store.(Peers)
+	return &forwarder{part: d.part, number: d.number, peers: peers}
 }
 
 // newReleaser makes the slots; fairnessSlots of the reserved ones are for fairness alone.
-func newReleaser(m means) (r *releaser, fairnessSlots int) {
-	reserved := m.config.Concurrency / reservedFraction
-	r = &releaser{slots: newSlots(m.config.Concurrency - reserved), answers: newAnswers(m.queue, m.receiver, m.answering, m.log)}
+func newReleaser(d deps) (r *releaser, fairnessSlots int) {
+	reserved := d.config.Concurrency / reservedFraction
+	r = &releaser{slots: newSlots(d.config.Concurrency - reserved), answers: newAnswers(d.queue, d.receiver, d.answering, d.log)}
 	r.reserved = r.slots
 	if reserved > 0 {
 		r.reserved, fairnessSlots = newSlots(reserved), (reserved+1)/2
 	}
-	r.slots.bound, r.reserved.bound = m.bound, m.bound
+	r.slots.bound, r.reserved.bound = d.bound, d.bound
 	return r, fairnessSlots
 }
 

@@ -38,7 +38,7 @@ func (e *overLimitError) Unwrap() error { return e.why }
 
 var (
 	errOverLimit = errors.New("the rate limit has no room")
-	errRateBusy  = errors.New("somebody else is writing the counts of the rate limit")
+	errRateBusy  = errors.New("another transaction is writing the counts of the rate limit")
 )
 
 // rateStage applies rate limits to claimed events.

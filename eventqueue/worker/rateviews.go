@@ -11,7 +11,7 @@ import (
 	"eventsv2/eventqueue/ratelimit"
 )
 
-// rates is what a worker knows of approximate limits, and what it has let run since its last report
+// rates holds the approximate limits known to a worker, and the runs since its last report
 // to the database. Under a limit that it does not know, whose windows may be over, or that is
 // exact, it lets nothing run: then the database is asked.
 type rates struct {

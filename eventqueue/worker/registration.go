@@ -13,7 +13,7 @@ import (
 	"eventsv2/internal/logkey"
 )
 
-// Registration is what operators see of a worker.
+// Registration describes a worker to operators.
 type Registration struct {
 	// Number is in the number of each of the worker's claims.
 	Number   eventqueue.WorkerNumber

@@ -23,7 +23,7 @@ type Standby interface {
 
 // Reserve is a connection of a worker's own. It is safe for concurrent use.
 type Reserve interface {
-	// Renew is that of Store, on this connection.
+	// Renew is like Renew of Store, on this connection.
 	Renew(ctx context.Context, claims []Claim) (WriteResult, error)
 
 	// Behind returns a Receiver that passes everything on to a notifier and finds due events in the

@@ -81,7 +81,7 @@ func (r *ClaimResult) waited() time.Duration {
 // means unknown.
 type RowID uint64
 
-// Completion is what is to be written at the end of a claim, fenced by the claim.
+// Completion is the write at the end of a claim, fenced by the claim.
 type Completion struct {
 	Claim
 	RowID RowID
@@ -107,11 +107,11 @@ type Completion struct {
 	// Unrecorded keeps a failed attempt from being recorded.
 	Unrecorded bool
 
-	// Unique is that of the event's ClaimResult: when the event leaves the queue, the time is
+	// Unique is taken from the event's ClaimResult: when the event leaves the queue, the time is
 	// retained until its UniqueFor has passed.
 	Unique bool
 
-	// Grouped is that of the event's ClaimResult. Passes lets the next event of its key go first
+	// Grouped is taken from the event's ClaimResult. Passes lets the next event of its key go first
 	// when this one stays in the queue.
 	Grouped, Passes bool
 }
@@ -129,7 +129,7 @@ func (c *Completion) Records() bool {
 	}
 }
 
-// Store is what a worker needs of the database; pgstore.Store is one. Its database knows the lock timeout
+// Store is the database as a worker uses it; pgstore.Store implements it. Its database knows the lock timeout
 // (package locktimeout), and by that alone it decides whether a lock has expired.
 type Store interface {
 	// Claim answers for each of the ids, in one statement, at one moment of the database's clock,
@@ -204,7 +204,7 @@ type WriteResult struct {
 	Advanced []eventqueue.Event
 }
 
-// RateTaker is what a worker needs of the database where there are rate limits; it is a
+// RateTaker is the database as a worker uses it for rate limits; it is a
 // part of Store.
 type RateTaker interface {
 	// TakeRate asks for room under the limits of several scopes, each named once, in

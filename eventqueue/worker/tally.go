@@ -32,7 +32,8 @@ func (t *tally) count(label machine.Label) {
 }
 
 // sumUp logs, once a minute until ctx ends and then once more, what has run since; a minute without
-// a run, in which no handler hung either, has no line. It asks nobody, so that it costs an idle worker nothing (I12).
+// a run, in which no handler hung either, has no line. It sends no statement, so that it costs an idle worker nothing
+// (I12).
 func (r *reporter) sumUp(ctx context.Context, occupied func() Slots) {
 	ticker := time.NewTicker(sumUpEvery)
 	defer ticker.Stop()

@@ -113,7 +113,7 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, endReserve()) }()
-	newParts(means{
+	newParts(deps{
 		part:  part{config: &w.config, store: w.store, log: w.log, rounds: &w.rounds},
 		queue: w.queue, handlers: w.handlers, number: w.number, known: w.known, receiver: w.receiver, renewer: w.beats, bound: bound, runs: w.runs,
 		answering: w.answering,

@@ -24,7 +24,7 @@ func OriginalOf(of map[string]string) int64 {
 	return id
 }
 
-// Inherited are those of a parent that its children have too: all but the event that it repeats, which they do not.
+// Inherited returns the attributes that children inherit from a parent: all but the event that it repeats.
 func Inherited(of map[string]string) map[string]string {
 	if _, replayed := of[ReplayedFrom]; !replayed {
 		return of

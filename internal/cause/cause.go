@@ -43,7 +43,7 @@ func (l *Log) Worth(err error, first bool) bool {
 	return true
 }
 
-// of is what tells the cause of an error from others: the advice for it if it has one, since the
+// of identifies the cause of an error: the advice for it if it has one, since the
 // text of the same failure may name another port each time, and otherwise its text.
 func of(err error) string {
 	if err == nil {

@@ -21,7 +21,7 @@ import (
 
 // Access is how the programs reach the database that their configuration names: the
 // instance of Cloud SQL, if it names one, and the password file. Without a password the
-// login to the instance is that of the service account. It connects to nothing. The error
+// login to the instance is as the service account. It connects to nothing. The error
 // says what to do.
 func Access(ctx context.Context, c setup.Config) (pgsession.Access, error) {
 	access := pgsession.Access{PasswordFile: c.DatabasePasswordFile}

@@ -30,7 +30,7 @@ func (e *Error) Advice() string {
 	return "the connection that listens cannot be used, and another one is opened again and again"
 }
 
-// State is what is known of a listener. The zero value is one that hears. It is safe for concurrent use.
+// State is the state of a listener. The zero value receives. It is safe for concurrent use.
 type State struct{ why atomic.Pointer[error] }
 
 // Is notes why the listener does not hear, or what else keeps wake-ups from it, if the error says so with a method Effect.

@@ -8,7 +8,7 @@ import (
 	"eventsv2/eventqueue/pgstore"
 )
 
-// actor is who runs the program, for the audit log.
+// actor is the user of the program, for the audit log.
 func actor(store *pgstore.Store) audit.Actor {
 	host, err := os.Hostname()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"eventsv2/internal/view"
 )
 
-// manyWords are what a command says about a change of many events.
+// manyWords are the texts of a command about a change of many events.
 type manyWords struct{ command, would, done, rest, but string }
 
 const butRunning = ", but for those that run then"

@@ -64,7 +64,7 @@ func (c *cli) publishing(options ...pstest.ServerReactorOption) *pstest.Server {
 	return server
 }
 
-// result is what one run of the program left behind.
+// result is the result of one run of the program.
 type result struct {
 	t        *testing.T
 	status   int

@@ -10,7 +10,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// previewed is what cron preview --json answers.
+// previewed is the answer of cron preview --json.
 type previewed struct {
 	Definition *view.Cron
 	Schedule   string
@@ -19,7 +19,7 @@ type previewed struct {
 	Items      []view.Slot
 }
 
-// A schedule needs no database. The example of the page is what the program prints.
+// A schedule needs no database. The page shows the program's output.
 func TestCronPreviewTakesASchedule(t *testing.T) {
 	t.Parallel()
 	c := &cli{t: t, ctx: testenv.Context(t)}
@@ -58,7 +58,7 @@ func TestCronPreviewTakesADefinition(t *testing.T) {
 		doc.Items[0].Note != "On 2025-03-09 the clocks go forward from 02:00 to 03:00: 02:30 is due at 03:00 instead." {
 		t.Errorf("%+v", doc)
 	}
-	// Without --after they are those of cron show, which the database's clock decides.
+	// Without --after they equal those of cron show, by the database's clock.
 	var next struct {
 		Next []view.Slot `json:"next_slots"`
 	}

@@ -87,8 +87,8 @@ type emitted struct {
 	LastID  *eventqueue.EventID `json:"last_id"`
 }
 
-// add adds the result of a batch. The ids are those of new events. If the only event was a
-// repeat, the id is that of the existing event.
+// add adds the result of a batch. The ids are of new events. If the only event was a
+// repeat, the id is the existing event's.
 func (e *emitted) add(events []eventqueue.Emitted) {
 	for i := range events {
 		if !events[i].New {

@@ -8,7 +8,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/pstest"
 )
 
-// requeued is what a requeue has to do with an event of the queue.
+// requeued reads the columns that a requeue sets.
 func (c *cli) requeued(id int) string {
 	c.t.Helper()
 	return one[string](c, `SELECT concat_ws(' ', locked_at IS NULL, delay_until <= now(), retries, attempts, notified_at > now() - interval '1 h')

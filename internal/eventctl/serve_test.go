@@ -35,7 +35,7 @@ func TestServeAdmitsByConfiguredAccess(t *testing.T) {
 		ended <- result{t, status, "", stderr.String()}
 	}()
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil || !strings.Contains(line, "with every right, and nobody else") {
+	if err != nil || !strings.Contains(line, "only this machine may use it, with every right") {
 		t.Fatalf("it says %q, %v: %+v", line, err, <-ended)
 	}
 	url := strings.Split(strings.Fields(line)[5], ";")[0]

@@ -77,7 +77,7 @@ func createTokenCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// writeCreatedToken prints the secret, or that there was a token already if it is "": then nobody can read its secret.
+// writeCreatedToken prints the secret, or that there was a token already if it is "": its secret cannot be read again.
 func (p *program) writeCreatedToken(token access.Token, secret string) error {
 	doc := view.CreatedToken{Token: view.TokenOf(token), Secret: secret}
 	if secret == "" {
@@ -91,7 +91,7 @@ func listTokensCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "List the tokens, without their secrets",
-		Long:    "List the tokens by the time of their creation, those that were revoked or have expired as well. Nobody can read a secret.",
+		Long:    "List the tokens by the time of their creation, those that were revoked or have expired as well. Secrets are never shown.",
 		Example: "  eventctl token list",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -111,7 +111,7 @@ func listTokensCommand(p *program) *cobra.Command {
 func revokeTokenCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke ID",
-		Short:   "Revoke a token: from now on it lets nobody in",
+		Short:   "Revoke a token, so that it is refused from now on",
 		Long:    "Revoke a token, and those that were made with it, which holds from the next request on. The exit status is 3 if there is no such token, or it was revoked before.",
 		Example: "  eventctl token revoke 0197a3c1-8a52-4bd0-9a5e-2f1c4a9d7e10",
 		Args:    cobra.ExactArgs(1),

@@ -1,4 +1,4 @@
-// Package intake is what the servers of the queue do with a request before they believe it: it bounds the memory that
+// Package intake is used by servers before they trust a request: it bounds the memory that
 // requests take together, while their bodies arrive and until they are answered ([Intake]), refuses texts that the database
 // cannot hold ([CheckText], [CheckURL]), and bounds and writes what the log has of requests ([LogLimiter], [LogField]).
 //

@@ -23,7 +23,7 @@ type Intake struct {
 	senders map[string]*sender // those who have a reservation
 }
 
-// sender is who takes room. The mutex of the Intake guards its fields.
+// sender uses room. The mutex of the Intake guards its fields.
 type sender struct {
 	bytes   int64
 	made    int       // reservations that are not freed

@@ -55,7 +55,7 @@ func TestNoReaderIsCutOffInVain(t *testing.T) {
 	}
 }
 
-// TestLargestSenderMakesRoom: a sender's own bodies make room for more of them, and not those of somebody who takes less.
+// TestLargestSenderMakesRoom: a sender's own bodies make room for more of them, and not those of a sender who takes less.
 func TestLargestSenderMakesRoom(t *testing.T) {
 	t.Parallel()
 	in := intake.New(30)

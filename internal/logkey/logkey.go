@@ -17,7 +17,7 @@ const (
 	Stack    = "stack"
 	Wait     = "retry_in"
 	Reason   = "reason"
-	Remedy   = "remedy" // what somebody has to do
+	Remedy   = "remedy" // what to do
 
 	LockTimeout = "lock_timeout"
 	ClaimTakes  = "claim_takes_at_most"

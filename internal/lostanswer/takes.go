@@ -38,7 +38,7 @@ const (
 )
 
 // Takes are pending notifications that may have been taken by a statement whose answer was
-// lost, so that nobody publishes them. They are marked as pending again, which wakes the relay:
+// lost, so that they are never published. They are marked as pending again, which wakes the relay:
 // otherwise it would find them only by their age (I19). It may mark one that was published after all,
 // which then has a notification too many.
 //

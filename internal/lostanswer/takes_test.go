@@ -43,7 +43,7 @@ func (s *store) MarkPendingOrHeld(_ context.Context, ids []int) (held []int, err
 }
 
 // TestRowsHeldByAnUnansweredStatementAreMarkedLater (I19): its commit may come after its client has given up; and what
-// somebody holds for ever is left to the relay in the end.
+// stays locked for ever is left to the relay in the end.
 func TestRowsHeldByAnUnansweredStatementAreMarkedLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -2,7 +2,7 @@
 //
 // Whether an event may run is decided by these conditions, and every statement that
 // asks puts its own together from them: no rule holds its handler back, it is due,
-// nobody has its lock, and it does not wait for others of its ordering group. The claim
+// its lock is free, and it does not wait for others of its ordering group. The claim
 // decides; what the others find is tried by a claim. TestStatementsAgreeOnRunnableEvents
 // compares them all.
 //
@@ -83,7 +83,7 @@ const (
 // DueSQL holds if the event is due.
 func DueSQL(delayUntil, now string) string { return delayUntil + ` <= ` + now }
 
-// UnlockedSQL holds if nobody has the event's lock, or if that was renewed before valid last.
+// UnlockedSQL holds if the event's lock is free, or was last renewed before valid.
 func UnlockedSQL(lockedAt, valid string) string {
 	return `(` + lockedAt + ` IS NULL OR ` + lockedAt + ` <= ` + valid + `)`
 }
@@ -92,7 +92,7 @@ func UnlockedSQL(lockedAt, valid string) string {
 func ValidSinceSQL(now string) string { return now + ` - ` + ValidForSQL }
 
 // ValidForSQL is how long a lock is valid without being renewed: the longer one of the lock timeouts that
-// the database has, or the default where nobody has set one. No statement goes by the lock timeout of
+// the database has, or the default if none is set. No statement goes by the lock timeout of
 // its program: so no program can take over what another one holds (I4).
 var ValidForSQL = fmt.Sprintf(`coalesce((SELECT greatest(s.lock_timeout, s.lock_timeout_before) FROM events_v2_settings s), interval '%d seconds')`,
 	locktimeout.Default/time.Second)
@@ -110,7 +110,7 @@ const NeedsGroupSQL = `e.group_state = 0 AND e.locked_at IS NULL AND (SELECT EXI
           SELECT FROM concurrency_limits l
           WHERE l.canvas_id = e.canvas_id AND l.group_key IN ('canvas', events_v2_group_key(2, e.module, e.name, '')))`
 
-// LimitedAttemptSQL is what limited_attempt of an event e is while a rate limit has put it off: it
+// LimitedAttemptSQL is the value of limited_attempt of an event e while a rate limit delays it: it
 // names the claim, so that it holds no longer when there is another.
 const LimitedAttemptSQL = `(e.attempts % 32767 + 1)::smallint`
 

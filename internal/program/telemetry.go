@@ -24,11 +24,11 @@ import (
 	"eventsv2/service"
 )
 
-// telemetry is what a program reports to a monitoring system.
+// telemetry reports to a monitoring system.
 type telemetry struct {
 	stops   []func(context.Context) error
 	metrics *otelevents.Metrics // nil: none are reported
-	handler http.Handler        // of /metrics; nil: nobody scrapes
+	handler http.Handler        // of /metrics; nil: not served
 	traces  *otelevents.Traces  // nil: none are reported
 }
 

@@ -63,7 +63,7 @@ type Config struct {
 	RetainHistory bool          `env:"RETAIN_HISTORY" envDefault:"false" used:"worker" desc:"Retain completed events in event_log. Failed events are always retained."`
 
 	RelayInterval  time.Duration `env:"RELAY_INTERVAL" envDefault:"30s" used:"cron" desc:"Interval of the relay's passes. A commit that leaves a notification pending wakes the relay earlier."`
-	RelayLostAfter time.Duration `env:"RELAY_LOST_AFTER" envDefault:"1m" used:"cron" desc:"How long after its last notification a due event that nobody runs counts as having lost it."`
+	RelayLostAfter time.Duration `env:"RELAY_LOST_AFTER" envDefault:"1m" used:"cron" desc:"How long after its last notification a due event that is not running counts as having lost it."`
 	RelayPerSecond int           `env:"RELAY_PER_SECOND" envDefault:"20000" used:"cron" desc:"How many notifications one relay publishes per second, at most. What exceeds that stays pending, and is published canvas by canvas."`
 
 	HistoryCompletedFor time.Duration `env:"HISTORY_COMPLETED_FOR" used:"cron" desc:"How long completed events stay in event_log, for example 72h. Empty: for ever."`
@@ -94,7 +94,7 @@ type Config struct {
 	// NotifierNamed is set where NOTIFIER names the notifier.
 	NotifierNamed bool `env:"-"`
 
-	// NotifierVariables is what NotifierVariables.New of the notifier returned, with the
+	// NotifierVariables is the result of NotifierVariables.New of the notifier, with the
 	// values of the environment; nil where it has no variables of its own.
 	NotifierVariables any `env:"-"`
 }

@@ -33,7 +33,7 @@ func TestLogLineLinksTraceAndEvent(t *testing.T) {
 			"event_id": "7", "handler": "WORKER/mail/_", "logging.googleapis.com/labels": labels,
 			"logging.googleapis.com/trace": "projects/shop/traces/" + trace, "logging.googleapis.com/spanId": span, "logging.googleapis.com/trace_sampled": false}},
 		"no project":    {"", nil, []zap.Field{zap.String(logkey.Traceparent, "00-"+trace+"-"+span+"-01")}, map[string]any{"traceparent": "00-" + trace + "-" + span + "-01"}},
-		"no such trace": {"shop", nil, []zap.Field{zap.String(logkey.Traceparent, "somebody else's")}, map[string]any{"traceparent": "somebody else's"}},
+		"no such trace": {"shop", nil, []zap.Field{zap.String(logkey.Traceparent, "not ours")}, map[string]any{"traceparent": "not ours"}},
 	} {
 		var out bytes.Buffer
 		log, err := setup.NewLogger(setup.LogConfig{Style: "json", Level: "info", Project: c.project}, &out)

@@ -12,7 +12,7 @@ import (
 	"eventsv2/internal/setup"
 )
 
-// TestHealthCommandAsksTheLocalProgram, and its status is what the health check of a container goes by.
+// TestHealthCommandAsksTheLocalProgram: its exit status serves the health check of a container.
 func TestHealthCommandAsksTheLocalProgram(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +49,7 @@ func TestHealthCommandAsksTheLocalProgram(t *testing.T) {
 	}
 }
 
-// TestHealthCommandFailsWithoutAProgram is that of a container whose program does not listen.
+// TestHealthCommandFailsWithoutAProgram: as in a container whose program does not listen.
 func TestHealthCommandFailsWithoutAProgram(t *testing.T) {
 	t.Parallel()
 	root := &cobra.Command{Use: "tool"}

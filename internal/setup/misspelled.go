@@ -11,15 +11,15 @@ import (
 )
 
 // A variable whose name is misspelled would be ignored, and the program would run with a default that
-// nobody wanted. So a name that differs from one of ours as a mistake in typing does is refused. An
+// was not intended. So a name that differs from one of ours as a mistake in typing does is refused. An
 // environment has variables of the platform, of other programs, and secrets of any name: so a mistake is
 // sought within one word, and only where the word is long enough to be recognised.
 
-// prefixes are what names of ours might be thought to begin with; they have none.
+// prefixes are prefixes that users might put before our names, which have none.
 var prefixes = []string{"EVENTSV2_", "EVENTS_V2_"}
 
 // shared are names of ours that other programs have as well, or nearly: their plurals, and what is written in
-// lower case, may be somebody else's.
+// lower case, may belong to another program.
 var shared = map[string]bool{
 	"DATABASE_URL": true, "PORT": true, "NOTIFIER": true, "DASHBOARD": true, "LOG_LEVEL": true, "LOG_FORMAT": true, "LOG_EVENTS": true,
 	"PUBSUB_TOPIC": true, "PUBSUB_SUBSCRIPTION": true, "GOOGLE_CLOUD_PROJECT": true, "CLOUDSQL_INSTANCE": true, "TRUSTED_PROXIES": true,
@@ -116,7 +116,7 @@ const (
 	longWord = 9
 )
 
-// isMistyped reports whether somebody may have meant the wanted word.
+// isMistyped reports whether the wanted word may have been meant.
 func isMistyped(word, wanted string) bool {
 	switch n := len(wanted); {
 	case n < shortestWord || strings.ContainsAny(word, "0123456789"):

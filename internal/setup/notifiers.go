@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// NotifierVariables is what the environment says of one notifier.
+// NotifierVariables holds the environment variables of one notifier.
 type NotifierVariables struct {
-	// Meaning is what the description of NOTIFIER says of it, as a sentence. "": the
+	// Meaning is its sentence in the description of NOTIFIER. "": the
 	// description itself names it.
 	Meaning string
 

@@ -46,7 +46,7 @@ func TestMayHaveCommittedKnowsLostAnswers(t *testing.T) {
 	}
 }
 
-// TestUnusableTextIsRecognized is what Postgres says of NUL, and of bytes that are not UTF-8; no other error is.
+// TestUnusableTextIsRecognized: Postgres' errors about NUL and about invalid UTF-8 are recognized; no other one is.
 func TestUnusableTextIsRecognized(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]bool{"22021": true, "22P05": true, "22P02": false, "57014": false} {

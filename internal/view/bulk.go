@@ -50,7 +50,7 @@ type Operation struct {
 	Counted   int                    `json:"counted" doc:"How many events the filter selected."`
 	Changed   int                    `json:"changed"`
 	Running   int                    `json:"running" doc:"Refused: a worker runs them."`
-	Busy      int                    `json:"busy" doc:"Refused: somebody else was writing them."`
+	Busy      int                    `json:"busy" doc:"Refused: another transaction was writing them."`
 	Refused   int                    `json:"refused" doc:"Refused by the database."`
 	CountedAt time.Time              `json:"counted_at"`
 	ExpiresAt *time.Time             `json:"expires_at,omitempty" doc:"Until when it can be confirmed."`
@@ -69,7 +69,7 @@ func OperationOf(o operate.Operation) Operation {
 	return op
 }
 
-// Title is what the operation does, at the beginning of a sentence.
+// Title names the operation at the beginning of a sentence.
 func (o Operation) Title() string { return Capital(strings.ReplaceAll(string(o.Verb), "_", " ")) }
 
 // Capital is a text at the beginning of a sentence.
@@ -80,7 +80,7 @@ func Capital(word string) string {
 	return strings.ToUpper(word[:1]) + word[1:]
 }
 
-// What is what the operation is about, in words.
+// What describes the operation in words.
 func (o Operation) What() string {
 	f, state := o.Filter, o.Filter.State
 	if o.Verb == operate.VerbRetry {

@@ -9,7 +9,7 @@ import (
 	"eventsv2/eventqueue/operate"
 )
 
-// Counts are those of one handler in a minute, an hour or another time.
+// Counts counts the events of one handler in a minute, an hour or another time.
 type Counts struct {
 	Begins    time.Time            `json:"begins"`
 	Canvas    *eventqueue.CanvasID `json:"canvas_id,omitempty" format:"uuid" doc:"Absent: these are of all canvases that have no counts of their own."`
@@ -24,7 +24,7 @@ type Counts struct {
 	WaitP99   *Seconds             `json:"wait_p99_seconds,omitempty"`
 	RunP50    *Seconds             `json:"run_p50_seconds,omitempty"`
 	RunP99    *Seconds             `json:"run_p99_seconds,omitempty"`
-	Pending   *int64               `json:"pending,omitempty" doc:"Events that had not ended at its end. Absent: there were none, or nobody has counted them."`
+	Pending   *int64               `json:"pending,omitempty" doc:"Events that had not ended at its end. Absent: there were none, or they were not counted."`
 	OldestDue *Seconds             `json:"oldest_due_seconds,omitempty" doc:"For how long the oldest due event that no worker ran had been due."`
 }
 

@@ -10,7 +10,8 @@ import (
 	"eventsv2/internal/humantime"
 )
 
-// ConcurrencyTarget is what a concurrency limit is for: of module with name, ordering_key and every_key one, or none for the canvas.
+// ConcurrencyTarget is the target of a concurrency limit: of module with name, ordering_key and every_key one, or none
+// for the canvas.
 type ConcurrencyTarget struct {
 	Canvas      eventqueue.CanvasID `json:"canvas_id" format:"uuid"`
 	Module      string              `json:"module,omitempty" maxLength:"255"`
@@ -119,7 +120,7 @@ func (l RateLimit) Of() string {
 	return l.Scope().String()
 }
 
-// Rates is what the limit allows.
+// Rates describes the limit.
 func (l RateLimit) Rates() (text string) {
 	if l.PerMinute > 0 {
 		text += fmt.Sprintf(", %d per minute", l.PerMinute)
@@ -130,13 +131,13 @@ func (l RateLimit) Rates() (text string) {
 	return text + ", " + string(l.Mode)
 }
 
-// Window is what is used of a window of a rate limit; Most is 0 where there is no such limit.
+// Window is the use of a window of a rate limit; Most is 0 where there is no such limit.
 type Window struct {
 	Used, Most int64
 	Ends       string
 }
 
-// String is what is used of the window; "" without a limit.
+// String describes the use of the window; "" without a limit.
 func (w Window) String() string {
 	if w.Most == 0 {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"eventsv2/internal/humantime"
 )
 
-// RuleScope is what a rule is about: the handler of the name, unless it says more.
+// RuleScope is the scope of a rule: the handler of the name, unless it says more.
 type RuleScope struct {
 	Canvas   eventqueue.CanvasID `json:"canvas_id" format:"uuid" doc:"The zero uuid, with prefix: the whole queue."`
 	Module   string              `json:"module" maxLength:"255"`
@@ -36,7 +36,7 @@ func RuleOf(r operate.Rule) Rule {
 	return Rule{r.Type, RuleScope{r.Canvas, r.Module, r.Name, r.Prefix, r.Modifier}, Time(r.CreatedAt), r.Reason, r.Actor, Time(r.Until), r.Rate, r.ReleasedTo}
 }
 
-// Scope is what the rule is about.
+// Scope is the scope of the rule.
 func (s RuleScope) Scope() operate.RuleScope {
 	return operate.RuleScope{Scope: eventqueue.Scope{Canvas: s.Canvas, Module: s.Module, Name: s.Name}, Prefix: s.Prefix, Modifier: s.Modifier}
 }

@@ -24,7 +24,7 @@ type Token struct {
 	RevokedAt *time.Time            `json:"revoked_at,omitempty"`
 
 	AsOf time.Time `json:"-"`
-	// Valid reports whether the token lets somebody in, as of AsOf.
+	// Valid reports whether the token was accepted at AsOf.
 	Valid bool `json:"-"`
 }
 

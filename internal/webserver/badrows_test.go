@@ -171,7 +171,7 @@ func addBadRow(ctx context.Context, t *testing.T, pool *pgxpool.Pool, table, fir
 	}
 }
 
-// paths are those of all pages, and of all that the API lets read.
+// paths are the paths of all pages, and of all reads of the API.
 func (v *visitor) paths() (list []string) {
 	v.t.Helper()
 	list = []string{"/", "/handlers", "/events", "/events?state=failed", "/events?canvas=" + goodCanvas, "/events/1", "/events/2", "/events/3", "/failed", "/workers", "/events/1/edit",
@@ -211,7 +211,7 @@ func (v *visitor) paths() (list []string) {
 	return append(list, "/v1/stats?canvas_id="+goodCanvas+"&per=hour", "/v1/stats?canvas_id="+goodCanvas+"&per=hour&since_seconds=600000")
 }
 
-// visitor opens pages and asks the API as somebody who may do everything.
+// visitor opens pages and asks the API with all rights.
 type visitor struct {
 	t       *testing.T
 	handler http.Handler

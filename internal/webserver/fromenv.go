@@ -39,7 +39,7 @@ func listenAndRun(ctx context.Context, config Config) error {
 	}
 	fields := []zap.Field{zap.String("address", server.Address()), zap.Bool("access_configured", !server.Open)}
 	if server.Open {
-		config.Logger.Warn("the HTTP API listens; no access is configured, so it lets this machine in with every right, and nobody else", fields...)
+		config.Logger.Warn("the HTTP API listens; no access is configured, so only this machine may use it, with every right", fields...)
 	} else {
 		config.Logger.Info("the HTTP API listens", fields...)
 	}

@@ -15,7 +15,7 @@ import (
 
 // ServeProfiles serves the profiles of this process for go tool pprof on PPROF_LISTEN until ctx ends; without that variable it
 // does nothing. It does not block, and needs no database: a program that waits for one is looked at, too. That it
-// cannot listen is a warning, for no event waits for it; the error is that of an address that others can reach. A profile
+// cannot listen is a warning, for no event waits for it; an address that others can reach is an error. A profile
 // over time takes up to writeTimeout.
 func ServeProfiles(ctx context.Context, environment map[string]string, log *zap.Logger) error {
 	c, err := setup.Load(environment)

@@ -48,7 +48,7 @@ type Config struct {
 	DashboardPrefix string
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For says where a request comes from.
 	TrustedProxies []netip.Prefix
-	// Refused is called for each request that is answered with 401 or 403. Default (nil): nobody counts them.
+	// Refused is called for each request that is answered with 401 or 403. Default (nil): they are not counted.
 	Refused func(via string, status int)
 	Store   *pgstore.Store
 	Queue   *eventqueue.Queue
@@ -171,7 +171,7 @@ func (s *Server) String() string {
 		text += fmt.Sprintf(" and the dashboard on http://%s%s/", s.Address(), s.prefix)
 	}
 	if s.Open {
-		text += "; no access is configured, so it lets this machine in with every right, and nobody else"
+		text += "; no access is configured, so only this machine may use it, with every right"
 	}
 	return text
 }

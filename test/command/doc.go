@@ -1,4 +1,4 @@
-// Package command is what the programs below test have in common: how they are ended by
+// Package command is shared by the programs below test: how they are ended by
 // signals, read their options, report progress, undo what they have set up, and exit.
 //
 // # Failure handling

@@ -13,7 +13,7 @@ const (
 	lineLength   = 1000 // bytes
 )
 
-// Findings are what a program has found and prints once more before its last line, since of a
+// Findings are the findings of a program, printed once more before its last line, since of a
 // long output often only the end is kept. They are safe for concurrent use.
 type Findings struct {
 	mu    sync.Mutex

@@ -92,7 +92,7 @@ SELECT coalesce(array_agg(pid ORDER BY pid), '{}') FROM pg_stat_activity WHERE a
 	return pids
 }
 
-// refusal is what a worker's log says of the end of one run.
+// refusal is a line of a worker's log about the end of one run.
 type refusal struct {
 	Event string `json:"event_id"`
 	Label string `json:"label"`
@@ -194,7 +194,7 @@ func (f *fleet) checkRuns(ctx context.Context, t *testing.T, all map[eventqueue.
 	}
 }
 
-// containerLog is what a container has printed so far, on both streams.
+// containerLog returns the output of a container so far, on both streams.
 func containerLog(ctx context.Context, t *testing.T, name string) string {
 	t.Helper()
 	var both bytes.Buffer

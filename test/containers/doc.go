@@ -6,7 +6,7 @@
 // # What is needed
 //
 // A container engine and its command docker; for the compose file docker-compose
-// or the plugin. The base images are those of POSTGRES_IMAGE,
+// or the plugin. The base images come from POSTGRES_IMAGE,
 // PUBSUB_EMULATOR_IMAGE, GO_IMAGE and PROMETHEUS_IMAGE, or else the official ones;
 // where the engine cannot pull them, test/images/build.sh makes stand-ins.
 //

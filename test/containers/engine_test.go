@@ -104,7 +104,7 @@ type image struct {
 	standIn  string // its name to the script
 }
 
-// baseImages are what the tests need, in the order in which they are searched for.
+// baseImages are needed by the tests, in the order in which they are searched for.
 func baseImages() []image {
 	return []image{
 		{"POSTGRES_IMAGE", "postgres:17.6", "postgres"},

@@ -124,7 +124,7 @@ func (f *fleet) open(ctx context.Context, t *testing.T) {
 	}
 }
 
-// environment is that of a program. The database is named by its address: a name
+// environment returns a program's environment. The database is named by its address: a name
 // that is not found would be an answer, and whoever is cut off gets none.
 func (f *fleet) environment(who string) []string {
 	var args []string

@@ -12,7 +12,7 @@ import (
 )
 
 // recordSQL has Postgres itself write down every change of an event, and who made
-// it in which transaction. Whatever a worker believes, this is what happened. A
+// it in which transaction. It shows what happened, whatever a worker believes. A
 // row's lock is held when its change gets its number, so the numbers of one event
 // are in the order of its commits.
 const recordSQL = `
@@ -69,7 +69,7 @@ func (f *fleet) mark(ctx context.Context, t *testing.T) (seq int64) {
 	return seq
 }
 
-// life is what the record says of one event.
+// life is the record of one event.
 type life struct {
 	inserted, deleted int
 	claims            []string // who claimed it, in order
@@ -78,7 +78,7 @@ type life struct {
 }
 
 // lives reads the record and fails the test for every write that no claim
-// allows: one by somebody who does not hold the event at that moment (I5), one
+// allows: one by a worker that does not hold the event at that moment (I5), one
 // after the event's end, and a claim of a lock that is still valid (I4).
 func lives(t *testing.T, changes []change) map[eventqueue.EventID]*life {
 	t.Helper()
@@ -132,7 +132,7 @@ func (l *life) claim(t *testing.T, c change) {
 	l.claims = append(l.claims, c.Application)
 }
 
-// holder is who claimed the event last.
+// holder returns the worker that claimed the event last.
 func (l *life) holder() string {
 	if len(l.claims) == 0 {
 		return ""

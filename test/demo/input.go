@@ -17,7 +17,7 @@ var sample []byte
 // sampleName stands for the file in messages.
 const sampleName = "the built-in sample"
 
-// input is what is emitted.
+// input is the set of events to emit.
 type input struct {
 	name   string
 	events []eventqueue.NewEvent
@@ -90,7 +90,7 @@ func (in *input) split() (first, rest []eventqueue.NewEvent) {
 	return in.events[:at], in.events[at:]
 }
 
-// scopeOf is what a rule has to name for the event.
+// scopeOf returns the scope of a rule for the event.
 func scopeOf(e eventqueue.NewEvent) eventqueue.Scope {
 	return eventqueue.Scope{Canvas: e.Canvas, Module: e.Module, Name: e.Name}
 }

@@ -111,7 +111,7 @@ func openServices(ctx context.Context, opts options, dir string, story *story, s
 	return at, group.Wait()
 }
 
-// openQueue is what an emitting program does.
+// openQueue opens the queue as an emitting program does.
 func (s *stage) openQueue(ctx context.Context, at *setting, config pubsubnotify.Config, stop *command.Cleanups) (err error) {
 	if at.notifier.lasting {
 		stop.OnCleanup(func(ctx context.Context) error { return deleteTopic(ctx, config) })

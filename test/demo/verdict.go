@@ -13,7 +13,7 @@ const (
 	statusFailed    = "FAILED"
 )
 
-// sighting is what the target saw of one event.
+// sighting is one event as the target saw it.
 type sighting struct {
 	runs    int  // requests
 	done    int  // how often it did the event

@@ -49,7 +49,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// metricName is what a metric of the programs is called in a query.
+// metricName matches the name of a metric of the programs in a query.
 var metricName = regexp.MustCompile(`eventsv2_[a-z_]+|target_info`)
 
 // metrics are the metrics of docs/telemetry.md as Prometheus calls them; the page's own test holds it to the code.

@@ -76,7 +76,7 @@ func cloudMonitoring(panels []panel) object {
 	return object{"displayName": "Events V2", "mosaicLayout": object{"columns": 48, "tiles": tiles}}
 }
 
-// TestDashboardsMatchThePanels: both files are what panels.yaml says; -update writes them. That each query
+// TestDashboardsMatchThePanels: both files are generated from panels.yaml; -update writes them. That each query
 // returns data is tested on what the programs report (test/e2e).
 func TestDashboardsMatchThePanels(t *testing.T) {
 	t.Parallel()

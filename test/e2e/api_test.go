@@ -111,5 +111,5 @@ func TestAPIRefusesStrangers(t *testing.T) {
 		t.Errorf("it ended with status %d:\n%s", status, refused.text())
 	}
 	alone := r.start("cron", map[string]string{"API_LISTEN": "127.0.0.1:0"})
-	alone.await("lets this machine in with every right, and nobody else")
+	alone.await("so only this machine may use it, with every right")
 }

@@ -56,7 +56,7 @@ func (p *shownPage) runProgram(change map[string]string) {
 }
 
 // runSession runs the commands that the page shows, in their order. One that ends with & goes on until the test ends. The
-// database and the notifier are those of the test, whatever the page exports. What a command prints
+// database and the notifier are the test's, whatever the page exports. What a command prints
 // has to be what stands below it, if something does.
 func (p *shownPage) runSession() {
 	p.t.Helper()

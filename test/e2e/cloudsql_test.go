@@ -28,7 +28,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// cloudSQL is what a connector meets: a metadata server, the Admin API, and the server of an instance, before a real
+// cloudSQL has all that a connector uses: a metadata server, the Admin API, and the server of an instance, before a real
 // Postgres. It lets in who has a certificate of the Admin API: a certificate with a login token as its service account,
 // and one without after the password.
 type cloudSQL struct {

@@ -65,7 +65,7 @@ func TestCronEmitsADueSlotOnce(t *testing.T) {
 		WHERE module = 'CRON' AND name = 'nightly' AND modifier = '_'`)
 }
 
-// TestUnreadableCronDefinitionStopsNoOther: somebody has written times that
+// TestUnreadableCronDefinitionStopsNoOther: a row was written with times that
 // only Postgres knows, before they were refused.
 func TestUnreadableCronDefinitionStopsNoOther(t *testing.T) {
 	t.Parallel()

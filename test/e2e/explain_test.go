@@ -61,7 +61,7 @@ func TestEventIsExplained(t *testing.T) {
 	r.target.answerWith(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "out of paper", http.StatusServiceUnavailable)
 	})
-	// The next try is an hour away, so that it has not come before somebody asks.
+	// The next try is an hour away, so that it has not come before explain is asked.
 	later := r.handlersFileWith("{base: 1h, max: 1h}", []string{"greet"})
 	r.start("worker", map[string]string{"HANDLERS_FILE": later}).await("worker started")
 	r.explain(id, "Its last run failed", "it is tried again")

@@ -163,7 +163,7 @@ func peakMiB(t *testing.T, pid int) int {
 }
 
 // TestMissingBodyIsCutOff is not waited for where nobody reads it, and for
-// a bounded time where somebody does.
+// a bounded time where one does.
 func TestMissingBodyIsCutOff(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "build")

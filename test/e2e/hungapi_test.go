@@ -25,7 +25,7 @@ func (p *program) site(t *testing.T) string {
 	return "http://" + found[1]
 }
 
-// asked makes a request, as somebody who has a token if there is one.
+// asked makes a request, with the token if there is one.
 func asked(t *testing.T, token, method, url, body string) (status int, answer string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(testenv.Context(t), method, url, strings.NewReader(body))
@@ -111,7 +111,7 @@ func TestBulkOperationSurvivesAKilledProgram(t *testing.T) {
 	if err := json.Unmarshal([]byte(answer), &operation); err != nil || status != http.StatusCreated || operation.Counted != failed {
 		t.Fatalf("%d %s, %v", status, answer, err)
 	}
-	// Somebody writes one of the events, so that the operation stands in the middle.
+	// One of the events is locked, so that the operation stops in the middle.
 	ctx := testenv.Context(t)
 	tx, err := r.pool.Begin(ctx)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// handlerCounts are those of one handler in eventctl stats --since.
+// handlerCounts are the counts of one handler in eventctl stats --since.
 type handlerCounts struct {
 	Canvas    string   `json:"canvas_id"`
 	Name      string   `json:"name"`

@@ -95,7 +95,7 @@ func theLogOfANight(t *testing.T, start func(r *rig, name string, change map[str
 	n.compare("testdata/night.golden")
 }
 
-// night is what the logs of programs say, phase by phase.
+// night holds the logs of programs, phase by phase.
 type night struct {
 	t     *testing.T
 	lines map[asleep]int // that were read

@@ -167,7 +167,7 @@ func (h *rehearsal) command(line string) string {
 	return string(out)
 }
 
-// sql is what psql shows of a statement.
+// sql returns the output of psql for a statement.
 func (h *rehearsal) sql(statement string) string {
 	h.rig.t.Helper()
 	cmd := exec.CommandContext(testenv.Context(h.rig.t), testenv.Program(h.rig.t, "postgresql-client", "psql"), "--no-psqlrc", "-c", statement, h.environment["DATABASE_URL"])

@@ -17,7 +17,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// applicationSQL is what an application has that also calls its tables event_log, rate_limits and cleanups.
+// applicationSQL is the schema of an application that also calls its tables event_log, rate_limits and cleanups.
 const applicationSQL = `
 CREATE TABLE event_log (id bigserial PRIMARY KEY, line text);
 CREATE TABLE rate_limits (tenant text, per_minute int);

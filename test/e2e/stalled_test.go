@@ -26,8 +26,9 @@ import (
 // standsStill is how long a loop may stand still before /healthz names it.
 const standsStill = 30 * time.Second
 
-// stallsAt is what /healthz says of a program that cannot log that a run has failed. Which loop it names depends on
-// which comes to write the line for which there is no room: on a busy machine it may be the one that claims.
+// stallsAt matches the answer of /healthz of a program that cannot log that a run has failed. Which loop it names
+// depends on which comes to write the line for which there is no room: on a busy machine it may be the one that
+// claims.
 const stallsAt = "has not gone round for"
 
 // stuckLog is a log that takes nothing more until it is let.
@@ -122,7 +123,7 @@ func TestWorkerWithABlockedLogIsNotAlive(t *testing.T) {
 	testenv.Promised(t, standsStill)
 	r := newRig(t, "greet", "broken")
 	r.target.answerWith(func(w http.ResponseWriter, request *http.Request) {
-		if request.URL.Path == "/broken" { // 64 KiB, which is what fits into a pipe, are soon full of this
+		if request.URL.Path == "/broken" { // 64 KiB, the size of a pipe, are soon full of this
 			http.Error(w, strings.Repeat("no such order; ", 100), http.StatusUnprocessableEntity)
 		}
 	})

@@ -101,7 +101,7 @@ func (p *program) awaitReady() {
 func TestProgramsWaitForPostgres(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, promisedStart)
-	for name, silent := range map[string]bool{"nobody listens": false, "somebody accepts and says nothing": true} {
+	for name, silent := range map[string]bool{"port is closed": false, "server accepts and says nothing": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "greet")

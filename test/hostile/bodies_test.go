@@ -10,7 +10,7 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// schema is what the API's document says of a value.
+// schema is the schema of a value in the API's document.
 type schema struct {
 	Ref        string `json:"$ref"`
 	Type       any

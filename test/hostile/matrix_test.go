@@ -41,7 +41,7 @@ const form = "application/x-www-form-urlencoded"
 // identity makes requests.
 type identity struct {
 	name string
-	// letIn reports whether its credentials are valid, and onA whether its rights are those of canvas A alone.
+	// letIn reports whether its credentials are valid, and onA whether its rights are on canvas A alone.
 	letIn, onA bool
 	// credentials returns a header, such as one with a new token.
 	credentials func(r *rig) (header, value string)
@@ -216,7 +216,7 @@ var client = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// answer is what came back; its status is 0 when the connection was cut off.
+// answer is the response; its status is 0 when the connection was cut off.
 type answer struct {
 	status int
 	header http.Header

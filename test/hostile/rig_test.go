@@ -83,7 +83,7 @@ func (r *rig) file(name, text string) (path string) {
 	return path
 }
 
-// address is what the worker has logged that it serves on.
+// address is the address that the worker has logged.
 func (r *rig) address(message string) string {
 	r.t.Helper()
 	if err := r.worker.Await(testenv.Context(r.t), message); err != nil {
@@ -157,7 +157,7 @@ func (r *rig) from() string {
 	return netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}).String()
 }
 
-// memory is what a process has now, or had at most, in MiB: of VmRSS or VmHWM.
+// memory is the use of a process now, or at most, in MiB: VmRSS or VmHWM.
 func (r *rig) memory(which string) int {
 	r.t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.worker.PID))

@@ -128,7 +128,7 @@ func TestGateRunsTestsOfImportingPackages(t *testing.T) {
 	}
 }
 
-// TestInapplicableMutantsAreRefused is refused with a reason, and so is what does not compile, with its name.
+// TestInapplicableMutantsAreRefused with a reason, and mutants that do not compile, with their names.
 func TestInapplicableMutantsAreRefused(t *testing.T) {
 	t.Parallel()
 	root := exampleModule(t)

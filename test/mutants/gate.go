@@ -55,7 +55,7 @@ func (g gate) run(ctx context.Context, all []mutant) error {
 	again := alive
 	if n := len(again); n > 0 && n <= mostAgain {
 		g.say("not killed at first, judged again alone: %s", names(again))
-		findings = &command.Findings{} // what is said again is what the last judgement found
+		findings = &command.Findings{} // repeated at the end: findings of the last verdict
 		if alive, _, err = g.judgeAll(ctx, again, 1, findings); err != nil {
 			return err
 		}
@@ -122,5 +122,5 @@ func names(all []mutant) string {
 	return strings.Join(each, ", ")
 }
 
-// say prints a line. Where that fails there is nobody to tell.
+// say prints a line. An error of it cannot be reported.
 func (g gate) say(format string, args ...any) { _, _ = fmt.Fprintf(g.out, format+"\n", args...) }

@@ -38,7 +38,7 @@ type source struct {
 	variants map[ast.Node][]variant // by function, or by the specification of a variable or constant
 }
 
-// variant is what a mutant makes of a body or a value.
+// variant is a body or a value as a mutant changes it.
 type variant struct{ name, text string }
 
 // instrument returns the texts of the files that mutants change, with all of the mutants in them, and of a file for

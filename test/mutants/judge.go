@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// fate is what became of a mutant.
+// fate is the verdict on a mutant.
 type fate string
 
 // Only killed is good, and what a sample had no time for is neither.

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestEveryMutantApplies fails as soon as somebody changes a text that a mutant replaces, long before the gate runs.
+// TestEveryMutantApplies fails as soon as a text changes that a mutant replaces, long before the gate runs.
 func TestEveryMutantApplies(t *testing.T) {
 	t.Parallel()
 	root, err := moduleRoot(t.Context())

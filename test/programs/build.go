@@ -76,7 +76,7 @@ func moduleDir(ctx context.Context, module string) (string, error) {
 	return dir, nil
 }
 
-// Environment is that of this process without what configures the programs, and with settings,
+// Environment returns this process' environment without the programs' variables, and with settings,
 // of which the later ones count.
 func Environment(settings ...map[string]string) []string {
 	all := map[string]string{}

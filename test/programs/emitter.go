@@ -14,7 +14,7 @@ import (
 	"eventsv2/test/command"
 )
 
-// Emitter is what a program has that emits through the library, and pauses handlers.
+// Emitter emits through the library, and pauses handlers.
 type Emitter struct {
 	Pool  *pgxpool.Pool
 	Queue *eventqueue.Queue

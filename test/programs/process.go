@@ -39,7 +39,7 @@ wait "$watch" 2>/dev/null
 exit "$status"
 `
 
-// Program is what to start.
+// Program describes a program to start.
 type Program struct {
 	Name string // for messages
 	Path string
@@ -63,7 +63,7 @@ type Process struct {
 	Status int           // its exit status as a shell has it; read after Exited
 
 	pipe     *os.File
-	starting atomic.Bool // somebody waits for it, in vain so far
+	starting atomic.Bool // a caller waits for it, in vain so far
 	expected atomic.Bool // its end is the doing of this process
 	killed   atomic.Bool // likewise
 }
@@ -190,7 +190,7 @@ func (p *Process) Stop(within time.Duration) error {
 	}
 }
 
-// LogText is what the program has logged so far; nothing when that cannot be read.
+// LogText returns the log so far; "" if it cannot be read.
 func (p *Process) LogText() string {
 	text, err := os.ReadFile(p.Log)
 	if err != nil {

@@ -261,7 +261,7 @@ func (r *Rig) Relay(config maintenance.RelayConfig) *maintenance.Relay {
 	return relay
 }
 
-// RunToItsBound runs a worker that nobody stops, and returns when it has stopped
+// RunToItsBound runs a worker until it has stopped
 // itself.
 func (r *Rig) RunToItsBound(config worker.Config) {
 	r.T.Helper()
@@ -326,7 +326,7 @@ func (r *Rig) Claims(ids ...eventqueue.EventID) []worker.Completion {
 	return ends
 }
 
-// Row is what a requeue may change of an event.
+// Row has the columns of an event that a requeue may change.
 func (r *Rig) Row(id eventqueue.EventID) string {
 	r.T.Helper()
 	return One[string](r, `SELECT concat_ws(' ', CASE WHEN locked_at IS NULL THEN 'free' ELSE 'locked' END,
@@ -347,12 +347,12 @@ func (r *Rig) Rules() *operate.Rules {
 // AwaitBlockedOn waits until some session waits for a lock on a table.
 func (r *Rig) AwaitBlockedOn(table, mode string) {
 	r.T.Helper()
-	testenv.Eventually(r.T, "somebody waits for "+mode+" on "+table, func() bool {
+	testenv.Eventually(r.T, "a session waits for "+mode+" on "+table, func() bool {
 		return One[bool](r, `SELECT EXISTS (SELECT FROM pg_locks WHERE relation = $1::regclass AND mode = $2 AND NOT granted)`, table, mode)
 	})
 }
 
-// Scope is that of the handler of most tests.
+// Scope is the scope of the handler of most tests.
 var Scope = eventqueue.Scope{Canvas: Canvas, Module: Key.Module, Name: Key.Name}
 
 // InOrder makes an event with an ordering key.

@@ -10,8 +10,8 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// fill is what a database has that runs for long: $1 events, a third as many in the history, and in proportion to a million
-// events 10,000 canvases and 1,000 handlers. A third of all is of the first canvas.
+// fill gives a database the rows of a long life: $1 events, a third as many in the history, and in proportion to a
+// million events 10,000 canvases and 1,000 handlers. A third of all is of the first canvas.
 var fill = []string{
 	`CREATE FUNCTION canvas_of(i bigint, events bigint) RETURNS uuid LANGUAGE sql IMMUTABLE
 	 RETURN ('00000000-0000-0000-0001-' || lpad(to_hex(CASE WHEN i % 3 = 0 THEN 1 ELSE 2 + (i * 7919) % greatest(3, events / 100) END), 12, '0'))::uuid`,

@@ -144,7 +144,7 @@ func TestPagesAreFastOnAFullTable(t *testing.T) {
 	}
 }
 
-// served serves dashboard and API to somebody who may do everything.
+// served serves dashboard and API with all rights.
 func served(t *testing.T, r *rig.Rig) http.Handler {
 	t.Helper()
 	operations, err := operate.NewOperations(r.Store, r.Queue, testenv.Logger(t))

@@ -10,7 +10,7 @@
 //     loopback interface with their files in a fresh temporary directory, which is in
 //     memory where that is asked for (InMemory) and there is plenty of it;
 //   - a container, through testcontainers-go, when a Docker daemon answers. The
-//     images are those of POSTGRES_IMAGE and PUBSUB_EMULATOR_IMAGE, or the
+//     images come from POSTGRES_IMAGE and PUBSUB_EMULATOR_IMAGE, or are the
 //     official ones. A binary built with the tag nodocker cannot do that: it links
 //     no Docker client, which would be a third of what is compiled for most tests.
 //
@@ -32,7 +32,7 @@
 //
 // # Failures
 //
-// A port that somebody else takes between its choice and its use costs another
+// A port that is taken between its choice and its use costs another
 // attempt on another port. A server that does not come up is an error that ends
 // with the last lines of its log; nothing of it is left behind.
 package services

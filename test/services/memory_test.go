@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDisposablePostgresIsKeptInMemory are those of a Postgres that need not survive, on a machine that has
-// the room, unless somebody has said where temporary files are to be.
+// TestDisposablePostgresIsKeptInMemory: a Postgres that need not survive, on a machine that has
+// the room, unless TMPDIR is set.
 func TestDisposablePostgresIsKeptInMemory(t *testing.T) {
 	t.Parallel()
 	nothing := func(string) string { return "" }

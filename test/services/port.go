@@ -11,8 +11,8 @@ import (
 // loopback is the only interface that anything here listens on.
 const loopback = "127.0.0.1"
 
-// freePort returns a port of the loopback interface that nobody listens on at
-// the moment. Somebody else may take it before it is used.
+// freePort returns a port of the loopback interface that is free at
+// the moment. Another program may take it before it is used.
 func freePort() (int, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {

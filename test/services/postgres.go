@@ -15,7 +15,7 @@ const (
 	databaseURLVariable = "DATABASE_URL"
 
 	// statementsKept is more than the tests of all packages send to one server: what
-	// pg_stat_statements evicts to make room is missing in somebody's count.
+	// pg_stat_statements evicts to make room is missing in a test's count.
 	statementsKept = "pg_stat_statements.max=50000"
 
 	postgresHelp = "install one (Debian, Ubuntu: apt-get install postgresql; macOS: brew install postgresql@17), start Docker, or set DATABASE_URL to postgres://user:password@host:5432/database"

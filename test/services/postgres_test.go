@@ -36,7 +36,7 @@ func query(t *testing.T, databaseURL, sql string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) // the answer is what counts
+	defer conn.Close(context.WithoutCancel(ctx)) // only the answer counts
 	var answer string
 	if err := conn.QueryRow(ctx, sql).Scan(&answer); err != nil {
 		t.Fatalf("%s: %v", sql, err)
@@ -71,10 +71,10 @@ func TestPostgresStartsFromBinaries(t *testing.T) {
 		t.Errorf("got %+v", named)
 	}
 	if err := named.Restart(deadline(t)); err == nil || !strings.Contains(err.Error(), "Private") {
-		t.Errorf("restarting somebody else's Postgres: %v", err)
+		t.Errorf("restarting a Postgres of others: %v", err)
 	}
 	if err := named.Stop(deadline(t)); err != nil || processIsGone(service.PID) {
-		t.Errorf("stopping somebody else's Postgres: %v", err)
+		t.Errorf("stopping a Postgres of others: %v", err)
 	}
 
 	dir := service.homeDir()

@@ -22,7 +22,7 @@ const answerLimit = 15 * time.Second
 
 // Service is a running Postgres or Pub/Sub emulator.
 type Service struct {
-	// URL is what clients connect to: the value for DATABASE_URL, or the
+	// URL is the address for clients: the value for DATABASE_URL, or the
 	// host:port for PUBSUB_EMULATOR_HOST.
 	URL string
 
@@ -72,7 +72,7 @@ func (s *Service) Restart(ctx context.Context) error {
 	return nil
 }
 
-// settings is what the options set, and what tests of this package replace.
+// settings is set by the options, and replaced by tests of this package.
 type settings struct {
 	durable  bool
 	private  bool

@@ -169,7 +169,7 @@ func startProcess(h *home, signal string, command []string) (*process, error) {
 
 // follow reports the command's end and then the watchdog's. It is the only
 // reader of the watchdog, and holds p, so that the pipe stays open while the
-// command runs even if nobody else keeps the service.
+// command runs even if no other process keeps the service.
 func (p *process) follow(cmd *exec.Cmd, lines *bufio.Scanner) {
 	defer close(p.gone)
 	for lines.Scan() {

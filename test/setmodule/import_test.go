@@ -57,7 +57,7 @@ func TestRewrittenModuleCanBeImported(t *testing.T) {
 	program.try(t, app)
 }
 
-// picture is that of docs/architecture.md.
+// picture is the picture in docs/architecture.md.
 func picture(t *testing.T, dir string) string {
 	t.Helper()
 	imports, err := walls.Imports(testenv.Context(t), dir)

@@ -57,7 +57,7 @@ func Context(t testing.TB) context.Context {
 }
 
 // Logger returns a logger that writes to the test's log: warnings and worse, and
-// everything under -v. What comes after the end of the test is dropped: a queue that nobody closes
+// everything under -v. What comes after the end of the test is dropped: a queue that is not closed
 // hands in its counts by itself.
 func Logger(t testing.TB) *zap.Logger {
 	t.Helper()
@@ -83,7 +83,7 @@ func (l *testLog) end() {
 	l.ended = true
 }
 
-// Logf is that of the test.
+// Logf is Logf of the test.
 func (l *testLog) Logf(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

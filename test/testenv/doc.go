@@ -8,7 +8,7 @@
 //
 //	func TestMain(m *testing.M) { testenv.Main(m) }
 //
-// The services are those of package services. They are found or started at the
+// The services are from package services. They are found or started at the
 // first use in the process and stopped by Main; without Main they stop when the
 // process ends.
 //

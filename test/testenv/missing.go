@@ -7,8 +7,8 @@ import (
 )
 
 // Missing ends a test that needs what this machine lacks. The test is skipped with a message that
-// begins with SKIPPED, NOT TESTED; where the environment has CI, it fails, for nobody reads what a
-// green run has skipped.
+// begins with SKIPPED, NOT TESTED; where the environment has CI, it fails: the skips
+// of a green run would go unread.
 func Missing(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
@@ -18,7 +18,7 @@ func Missing(t testing.TB, format string, args ...any) {
 }
 
 // Program returns the path of the first of some programs that is installed; it calls Missing if
-// none is. The package is what to install: make test does, on Debian and Ubuntu as root.
+// none is. The package is the one to install: make test does, on Debian and Ubuntu as root.
 func Program(t testing.TB, pkg string, names ...string) string {
 	t.Helper()
 	for _, name := range names {

@@ -160,7 +160,7 @@ func OpenProxy(server string) (p *TCPProxy, stop func(), err error) {
 				for {
 					n, err := from.Read(buffer)
 					if from == client && p.abandons(route, buffer[:n]) && err == nil {
-						continue // it is taken, and nobody answers
+						continue // it is accepted, and not answered
 					}
 					if from == backend && p.abandons(route, nil) {
 						return

@@ -28,7 +28,7 @@ func templateName() string {
 	return "eventsv2_template_" + hex.EncodeToString(sum[:8])
 }
 
-// A template is complete when nobody may connect to it: that is the last step of
+// A template is complete when it accepts no connections: that is the last step of
 // making it.
 const selectTemplate = `
 SELECT datallowconn

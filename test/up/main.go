@@ -77,7 +77,7 @@ func up(signals context.Context, handlers, notifier string, out *command.Reporte
 	return context.Cause(ctx)
 }
 
-// environment is what runs.
+// environment is the set of running programs.
 type environment struct {
 	dir      string
 	out      *command.Reporter

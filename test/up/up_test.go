@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// TestMakeUpRunsALocalEnvironment is what a newcomer does: make up, the command that it prints, a changed handlers file with and without a
-// mistake, and Ctrl-C, after which nothing is left.
+// TestMakeUpRunsALocalEnvironment does what a newcomer does: make up, the command that it prints, a changed handlers
+// file with and without a mistake, and Ctrl-C, after which nothing is left.
 func TestMakeUpRunsALocalEnvironment(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, 30*time.Second) // it compiles first

@@ -49,7 +49,7 @@ func (p Package) Cycles() [][]string {
 	return cycles
 }
 
-// listed is what go list says of a package.
+// listed is a package as go list prints it.
 type listed struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string

@@ -63,7 +63,7 @@ func Imports(ctx context.Context, dir string) (map[string][]string, error) {
 }
 
 // Draw returns the imports as a Mermaid flowchart. An arrow that a longer way says
-// already is left out, and so are arrows to internal helpers, which know nobody.
+// already is left out, and so are arrows to internal helpers, which import nothing of ours.
 func Draw(imports map[string][]string) string {
 	helper := func(at string) bool { return strings.HasPrefix(at, "internal/") && len(imports[at]) == 0 }
 	var b strings.Builder

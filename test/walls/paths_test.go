@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// namedFile is what a page names as code that can only be a file of the repository: a path
+// namedFile matches code in a page that can only be a file of the repository: a path
 // with a directory, which ends as sources do.
 var namedFile = regexp.MustCompile("`((?:[a-z0-9_.-]+/)+[a-zA-Z0-9_.-]+\\.(?:go|sql|golden|txt|md|yml|yaml|mod))`")
 

@@ -1,7 +1,6 @@
-// Package webtarget is what the programs that run a deployment (test/demo,
-// test/attack/chaos and faults) need to have cmd/worker post its events to them:
-// a web server on the loopback interface, the handlers file that names it, and the reading
-// of what is posted.
+// Package webtarget receives the events that cmd/worker posts, for the programs that run a
+// deployment (test/demo, test/attack/chaos and faults): a web server on the loopback
+// interface, the handlers file that names it, and the reading of requests.
 //
 // # Failure handling
 //

@@ -36,7 +36,7 @@ func Start(ctx context.Context, handler http.Handler) (*Server, error) {
 // URL is where the server is, without a slash at the end.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
 
-// Stop ends the server and what it is working on. The context is that of a
+// Stop ends the server and the requests it is working on. The context is a
 // clean-up; nothing here waits for it.
 func (s *Server) Stop(context.Context) error {
 	err := s.server.Close()

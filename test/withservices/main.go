@@ -138,5 +138,5 @@ func exitStatus(state *os.ProcessState, err error) (int, error) {
 	return state.ExitCode(), nil
 }
 
-// say writes a line for the user. Where that fails there is nobody to tell.
+// say writes a line for the user. An error of it cannot be reported.
 func say(report io.Writer, line string) { _, _ = fmt.Fprintln(report, "withservices: "+line) }

@@ -32,7 +32,7 @@ type place struct {
 	Canvas eventqueue.CanvasID
 }
 
-// counts is what a source has received since the last hand-in.
+// counts counts the requests of a source since the last hand-in.
 type counts struct {
 	scheme   string
 	requests map[webhook.Outcome]int64
@@ -152,7 +152,7 @@ func (c *Counter) HandIn(ctx context.Context) error {
 	return nil
 }
 
-// counted is what is handed in of a source.
+// counted is the hand-in of a source.
 type counted struct {
 	place
 	*counts

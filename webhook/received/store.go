@@ -14,7 +14,7 @@ import (
 	"eventsv2/webhook"
 )
 
-// All times are those of the database's clock: programs say how long ago something was. Rows are written in the order
+// All times are by the database's clock: programs say how long ago something was. Rows are written in the order
 // of their keys, so that no two programs wait for each other.
 const addSQL = `
 WITH clock AS MATERIALIZED (

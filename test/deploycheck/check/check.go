@@ -50,7 +50,7 @@ func checkAll(r *Report, where string, programs []Program, kinds ...kind) {
 	}
 }
 
-// checkDatabase checks that service accounts can log in to the database, and nobody else gets in.
+// checkDatabase checks that service accounts can log in to the database, and no other user gets in.
 func (m *module) checkDatabase() {
 	var users []string
 	for _, made := range m.made {

@@ -17,7 +17,7 @@ import (
 	sqladmin "google.golang.org/api/sqladmin/v1"
 )
 
-// contract is what the checker knows of a resource of Terraform's provider. The provider names the fields of the API
+// contract describes a resource of Terraform's provider. The provider names the fields of the API
 // that it calls, but for some; so a block is decoded strictly into the object of the API.
 type contract struct {
 	object   func() any        // nil: own has all attributes

@@ -14,7 +14,7 @@ type grant struct{ account, role, on string }
 
 func (g grant) String() string { return fmt.Sprintf("%s has %s on %s", g.account, g.role, g.on) }
 
-// project is what grants are on that hold for all of it.
+// project is the target of grants that hold for all of it.
 const project = "project " + exampleProject
 
 // wanted are the rights of each account, and no others.
@@ -105,7 +105,7 @@ func text(v cty.Value) string {
 // last is the last part of the name of a resource.
 func last(name string) string { return name[strings.LastIndex(name, "/")+1:] }
 
-// extraGrants are those of what the variables of everything switch on.
+// extraGrants are for the parts that variables switch on.
 func extraGrants() []grant {
 	all := []grant{
 		{"allUsers", "roles/run.invoker", "service events-webhooks"},

@@ -36,7 +36,7 @@ type ScaledObject struct {
 	} `json:"spec"`
 }
 
-// DeepCopyObject is what the scheme asks of a type; no object of deploy/ is changed.
+// DeepCopyObject is required by the scheme; no object of deploy/ is changed.
 func (s *ScaledObject) DeepCopyObject() runtime.Object { return s }
 
 // metricsAPIKeys are the fields of KEDA's scaler metrics-api that are of use here.

@@ -190,7 +190,7 @@ func (c *cluster) checkService(r *Report, s *core.Service) {
 	}
 }
 
-// checkIngress: the port of a worker also has its health and its metrics, which are nobody's business.
+// checkIngress: the port of a worker also has its health and its metrics, which must stay private.
 func (c *cluster) checkIngress(r *Report, i *networking.Ingress) {
 	for _, rule := range i.Spec.Rules {
 		for _, path := range rule.HTTP.Paths {

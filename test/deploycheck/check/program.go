@@ -31,7 +31,7 @@ type Program struct {
 	SQLSocket bool
 }
 
-// kind is what the platform makes of a program.
+// kind is how the platform runs a program.
 type kind string
 
 // The kinds. A served program gets requests, and its platform sets PORT.
@@ -59,7 +59,7 @@ func (p Program) binary() string {
 // cloudRunStops is how long Cloud Run waits after SIGTERM.
 const cloudRunStops = 10 * time.Second
 
-// isProxy reports whether an image is that of the Cloud SQL Auth Proxy.
+// isProxy reports whether an image is the Cloud SQL Auth Proxy.
 func isProxy(image string) bool { return strings.Contains(image, "/cloud-sql-proxy:") }
 
 // variables are the variables of docs/configuration.md, with the programs that read them.
@@ -148,7 +148,7 @@ func checkEnvironment(r *Report, p Program, known map[string]string, telemetry [
 	}
 }
 
-// image is what Dockerfile makes.
+// image is the image of Dockerfile.
 type image struct {
 	binaries []string
 	port     int

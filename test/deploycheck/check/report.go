@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Report is what the checks have found.
+// Report collects the findings of the checks.
 type Report struct {
 	Problems []string
 	kinds    []string // in the order in which they were first counted
@@ -87,7 +87,7 @@ const (
 
 var placeholders = strings.NewReplacer("${PROJECT_ID}", exampleProject, "${REGION}", exampleRegion, "${TAG}", exampleTag)
 
-// filledIn replaces the placeholders as envsubst does, and reports one that nobody would fill in.
+// filledIn replaces the placeholders as envsubst does, and reports one that would stay unfilled.
 func filledIn(r *Report, where, text string) string {
 	text = placeholders.Replace(text)
 	if at := strings.Index(text, "${"); at >= 0 {

@@ -131,7 +131,7 @@ func (m *module) describes(name string, b *hclsyntax.Block) {
 	}
 }
 
-// value is that of an address: var.x, local.x, or a resource. Its problems are reported once.
+// value returns the value of an address: var.x, local.x, or a resource. Its problems are reported once.
 func (m *module) value(address string) cty.Value {
 	if v, ok := m.values[address]; ok {
 		return v
@@ -369,7 +369,7 @@ func (m *module) refer(traversal hcl.Traversal) (root, name string, v cty.Value)
 	return root, name, m.value(root + "." + name)
 }
 
-// functions are those of Terraform that the module uses.
+// functions are the Terraform functions that the module uses.
 var functions = map[string]function.Function{
 	"can":        tryfunc.CanFunc,
 	"floor":      stdlib.FloorFunc,

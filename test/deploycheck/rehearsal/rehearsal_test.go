@@ -76,7 +76,7 @@ func (r *rig) exec(format string, args ...any) {
 // name is a role that is this test's own: roles are the whole server's.
 func (r *rig) name(role string) string { return pgx.Identifier{r.prefix + role}.Sanitize() }
 
-// user is that of a service account.
+// user returns the database user of a service account.
 func (r *rig) user(account string) string {
 	return pgx.Identifier{account + "@" + r.project + ".iam"}.Sanitize()
 }
