@@ -26,7 +26,8 @@ WITH marked AS (
 )
 SELECT events_v2_notify(channel, '') FROM unnest($2::text[]) AS channel WHERE EXISTS (SELECT FROM marked)`
 
-// markOrHeldSQL is markPendingSQL, and returns the rows that it has skipped.
+// markOrHeldSQL is markPendingSQL, and returns the rows that it has skipped. Each column of a row without a table is
+// evaluated, so that woken is, also where nothing was skipped.
 const markOrHeldSQL = `
 WITH free AS MATERIALIZED (
     SELECT id FROM events_v2 WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED
@@ -36,8 +37,8 @@ WITH free AS MATERIALIZED (
 ), woken AS MATERIALIZED (
     SELECT events_v2_notify(channel, '') FROM unnest($2::text[]) AS channel WHERE EXISTS (SELECT FROM marked)
 )
-SELECT e.id FROM events_v2 e, (SELECT count(*) FROM woken) AS all_woken
-WHERE e.id = ANY ($1::bigint[]) AND NOT EXISTS (SELECT FROM free WHERE free.id = e.id)`
+SELECT (SELECT count(*) FROM woken), ARRAY(
+    SELECT e.id FROM events_v2 e WHERE e.id = ANY ($1::bigint[]) AND NOT EXISTS (SELECT FROM free WHERE free.id = e.id))`
 
 // MarkPending implements eventqueue.PendingStore.
 func (s *Store) MarkPending(ctx context.Context, ids []eventqueue.EventID) error {
@@ -54,11 +55,8 @@ func (s *Store) markPending(ctx context.Context, ids []eventqueue.EventID, chann
 // MarkPendingOrHeld implements lostanswer.Marker.
 func (s *Store) MarkPendingOrHeld(ctx context.Context, ids []eventqueue.EventID) (held []eventqueue.EventID, err error) {
 	err = around(&s.refused, ids, func(ids []eventqueue.EventID) error {
-		rows, err := s.pool.Query(ctx, markOrHeldSQL, int64s(ids), s.wokenBy(eventqueue.NotifyModeLater))
-		if err != nil {
-			return err
-		}
-		some, err := pgx.CollectRows(rows, pgx.RowTo[eventqueue.EventID])
+		var some []eventqueue.EventID
+		err := s.pool.QueryRow(ctx, markOrHeldSQL, int64s(ids), s.wokenBy(eventqueue.NotifyModeLater)).Scan(nil, &some)
 		if err == nil {
 			held = append(held, some...)
 		}
