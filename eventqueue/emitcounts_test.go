@@ -5,9 +5,13 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/rig"
+	"eventsv2/test/testenv"
 )
 
 // TestWhatWasEmittedIsCounted: new events are, once they are committed. Those of a refused emit, of a rolled-back
@@ -15,7 +19,8 @@ import (
 func TestWhatWasEmittedIsCounted(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	store := memstore.New(memstore.Config{})
+	pool := testenv.Pool(t)
+	store := rig.Faulty(pgstore.New(pool), rig.Faults{})
 	queue, err := eventqueue.New(store, memnotify.New(memnotify.Config{}), eventqueue.QueueConfig{
 		Canvas: eventqueue.CanvasID{1}, Module: "WORKER", Modifier: "_"})
 	if err != nil {
@@ -40,8 +45,8 @@ func TestWhatWasEmittedIsCounted(t *testing.T) {
 	if err := inTx(refused); !errors.Is(err, refused) {
 		t.Errorf("the unit of work ended with %v", err)
 	}
-	store.Inject(memstore.Faults{Before: func(_ context.Context, op memstore.Op) error {
-		if op == memstore.OpInsert {
+	store.Inject(rig.Faults{Before: func(_ context.Context, op rig.Op) error {
+		if op == rig.OpInsert {
 			return refused
 		}
 		return nil
@@ -53,8 +58,14 @@ func TestWhatWasEmittedIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	emitted := map[string]int64{}
-	for _, row := range store.MinuteRows() {
-		emitted[row.Name] += row.Emitted
+	rows, err := pool.Query(ctx, `SELECT name, emitted FROM event_minutes`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var name string
+	var n int64
+	if _, err := pgx.ForEachRow(rows, []any{&name, &n}, func() error { emitted[name] += n; return nil }); err != nil {
+		t.Fatal(err)
 	}
 	if len(emitted) != 3 || emitted["plain"] != 2 || emitted["keyed"] != 1 || emitted["in_tx"] != 1 {
 		t.Errorf("counted are %v", emitted)

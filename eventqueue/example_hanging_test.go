@@ -5,14 +5,15 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 )
 
 // The handler that docs/handlers.md begins with ends an event whose service hangs as its policy
@@ -25,18 +26,18 @@ func TestTheFirstHandlerOfThePageFailsAServiceThatHangs(t *testing.T) {
 	t.Cleanup(func() { chargeCard, handlers = hangs, nil })
 	handlers = eventqueue.NewHandlers()
 	ExampleHandlers_Register()
-	synctest.Test(t, func(t *testing.T) {
+	rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
 		chargeCard = func(ctx context.Context, _ string) error {
 			called++
 			<-ctx.Done()
 			return errors.New("the card processor: no answer") // as a client that hides the cause
 		}
-		memory, notifier := memstore.New(memstore.Config{}), memnotify.New(memnotify.Config{})
-		queue, err := eventqueue.New(memory, notifier, eventqueue.QueueConfig{})
+		store, notifier := pgstore.New(pool), memnotify.New(memnotify.Config{})
+		queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := worker.New(queue, memory, notifier, handlers, worker.Config{})
+		w, err := worker.New(queue, store, notifier, handlers, worker.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,12 +56,11 @@ func TestTheFirstHandlerOfThePageFailsAServiceThatHangs(t *testing.T) {
 		if err := queue.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
-		log := memory.Log()
-		if called != attempts || len(memory.Events()) > 0 || len(log) != 1 {
-			t.Fatalf("%d runs, %d events left and %d ended, want %d, 0 and 1", called, len(memory.Events()), len(log), attempts)
+		if left := rig.Scalar[int](t, pool, `SELECT count(*) FROM events_v2`); called != attempts || left > 0 {
+			t.Fatalf("%d runs and %d events left, want %d and 0", called, left, attempts)
 		}
-		if log[0].Status != maintenance.LogFailed || !strings.Contains(log[0].LastError, "no answer") {
-			t.Errorf("the event ended as %s with %q", log[0].Status, log[0].LastError)
+		if ended := rig.Scalar[string](t, pool, `SELECT status || ' ' || last_error FROM event_log`); !strings.HasPrefix(ended, "FAILED ") || !strings.Contains(ended, "no answer") {
+			t.Errorf("the event ended as %s", ended)
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"math"
 	"regexp"
 	"strings"
@@ -12,10 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
@@ -34,8 +30,7 @@ func (nobody) Publish(context.Context, []eventqueue.Notification) error { return
 
 // FuzzEmit hands in any event, as the second of two. Either it is refused with an
 // error that names a field which is wrong with it, and nothing is written; or
-// both are there, byte for byte (I8) and not due early (I6). When it is not being
-// fuzzed, everything in the corpus goes into a real Postgres, too.
+// both are there, byte for byte (I8) and not due early (I6).
 func FuzzEmit(f *testing.F) {
 	for _, e := range emitSeeds() {
 		f.Add(e.Canvas[:], e.Module, e.Name, e.Modifier, []byte(e.Value), int64(e.Delay), e.DelayUntil.Unix(), int64(e.DelayUntil.Nanosecond()), int64(0))
@@ -47,10 +42,7 @@ func FuzzEmit(f *testing.F) {
 		f.Add(canvas[:], "m", "n", "_", []byte(`1`), int64(0), d, d, int64(math.MaxInt64))
 		f.Add(canvas[:], "m", "n", "_", []byte(`1`), int64(0), -d, -d, int64(0))
 	}
-	var pool *pgxpool.Pool
-	if !fuzzing() {
-		pool = testenv.Pool(f)
-	}
+	db := table{pgstore.New(testenv.Pool(f))} // of all inputs
 	f.Fuzz(func(t *testing.T, on []byte, module, name, modifier string, value []byte, delay, seconds, nanos, maxDelay int64) {
 		e := eventqueue.NewEvent{Module: module, Name: name, Modifier: modifier, Value: value,
 			Delay: time.Duration(delay), DelayUntil: time.Unix(seconds, nanos)}
@@ -63,26 +55,8 @@ func FuzzEmit(f *testing.F) {
 		if atTheLimit(&e, limits) {
 			return // whether this is refused depends on the moment
 		}
-		emitFuzzed(t, memoryTable{memstore.New(memstore.Config{})}, &e, limits)
-		if pool != nil {
-			emitFuzzed(t, postgresTable{pgstore.New(pool)}, &e, limits)
-		}
+		emitFuzzed(t, db, &e, limits)
 	})
-}
-
-// fuzzing tells whether inputs are being made, here or in the process that
-// started this one.
-func fuzzing() bool {
-	return flag.Lookup("test.fuzz").Value.String() != "" || flag.Lookup("test.fuzzworker").Value.String() == "true"
-}
-
-// table is a database that emitted events can be read from.
-type table interface {
-	eventqueue.EmitStore
-	// row returns an event, or false when it is not there.
-	row(t *testing.T, id eventqueue.EventID) (memstore.Row, bool)
-	// last is the highest id given away.
-	last(t *testing.T) eventqueue.EventID
 }
 
 func emitFuzzed(t *testing.T, db table, e *eventqueue.NewEvent, limits eventqueue.Limits) {
@@ -108,61 +82,53 @@ func emitFuzzed(t *testing.T, db table, e *eventqueue.NewEvent, limits eventqueu
 	if len(bad) > 0 {
 		t.Fatalf("%+v was accepted, though it has %v", e, bad)
 	}
-	first, ok := db.row(t, ids[0])
-	if !ok || first.Value != `1` {
+	first := db.row(t, ids[0])
+	if first.value != `1` {
 		t.Fatalf("the event beside %+v is %+v", e, first)
 	}
-	second, ok := db.row(t, ids[1])
-	if !ok || second.Canvas != e.Canvas || second.Handler() != e.Handler() || second.Value != string(e.Value) {
+	second := db.row(t, ids[1])
+	if second.canvas != e.Canvas || second.HandlerKey != e.Handler() || second.value != string(e.Value) {
 		t.Fatalf("%+v became %+v", e, second)
 	}
 	checkDue(t, e, second)
 }
 
 // checkDue allows for the database's unit, and never downwards.
-func checkDue(t *testing.T, e *eventqueue.NewEvent, row memstore.Row) {
+func checkDue(t *testing.T, e *eventqueue.NewEvent, row row) {
 	t.Helper()
-	want := row.EnqueuedAt.Add(e.Delay)
+	want := row.enqueuedAt.Add(e.Delay)
 	if !e.DelayUntil.IsZero() && e.DelayUntil.After(want) {
 		want = e.DelayUntil
 	}
-	if row.DelayUntil.Before(want) || !row.DelayUntil.Before(want.Add(time.Microsecond)) {
-		t.Fatalf("%+v, emitted at %s, is due at %s: want %s, rounded up to a microsecond", e, row.EnqueuedAt, row.DelayUntil, want)
+	if row.delayUntil.Before(want) || !row.delayUntil.Before(want.Add(time.Microsecond)) {
+		t.Fatalf("%+v, emitted at %s, is due at %s: want %s, rounded up to a microsecond", e, row.enqueuedAt, row.delayUntil, want)
 	}
 }
 
-type memoryTable struct{ *memstore.Store }
-
-func (m memoryTable) row(_ *testing.T, id eventqueue.EventID) (memstore.Row, bool) {
-	for _, row := range m.Events() {
-		if row.ID == id {
-			return row, true
-		}
-	}
-	return memstore.Row{}, false
+// row is what an emit has written.
+type row struct {
+	eventqueue.HandlerKey
+	canvas                 eventqueue.CanvasID
+	value                  string
+	delayUntil, enqueuedAt time.Time
 }
 
-func (m memoryTable) last(*testing.T) (id eventqueue.EventID) {
-	for _, row := range m.Events() {
-		id = row.ID
-	}
-	return id
-}
+// table is a database that emitted events can be read from.
+type table struct{ *pgstore.Store }
 
-type postgresTable struct{ *pgstore.Store }
-
-func (p postgresTable) row(t *testing.T, id eventqueue.EventID) (row memstore.Row, ok bool) {
+func (p table) row(t *testing.T, id eventqueue.EventID) (r row) {
 	t.Helper()
 	err := p.Pool().QueryRow(t.Context(), `
 SELECT canvas_id, module, name, modifier, value, delay_until, enqueued_at FROM events_v2 WHERE id = $1`, id).
-		Scan((*[16]byte)(&row.Canvas), &row.Module, &row.Name, &row.Modifier, &row.Value, &row.DelayUntil, &row.EnqueuedAt)
+		Scan((*[16]byte)(&r.canvas), &r.Module, &r.Name, &r.Modifier, &r.value, &r.delayUntil, &r.enqueuedAt)
 	if err != nil {
 		t.Fatalf("read event %s: %v", id, err)
 	}
-	return row, true
+	return r
 }
 
-func (p postgresTable) last(t *testing.T) (id eventqueue.EventID) {
+// last is the highest id given away.
+func (p table) last(t *testing.T) (id eventqueue.EventID) {
 	t.Helper()
 	if err := p.Pool().QueryRow(t.Context(), `SELECT coalesce(max(id), 0) FROM events_v2`).Scan(&id); err != nil {
 		t.Fatal(err)

@@ -9,8 +9,9 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/test/rig"
+	"eventsv2/test/testenv"
 )
 
 // nameSeeds are parts of handler keys on either side of every rule.
@@ -37,6 +38,7 @@ func FuzzHandlerKey(f *testing.F) {
 		f.Add("m", "n", name, "m/n", "_", name)
 		f.Add(name, name, name, name, name, name)
 	}
+	store := pgstore.New(testenv.Pool(f)) // of all inputs
 	f.Fuzz(func(t *testing.T, module, name, modifier, module2, name2, modifier2 string) {
 		everywhere := eventqueue.HandlerKey{Module: module, Name: name, Modifier: modifier}
 		onCanvas := eventqueue.HandlerKey{Module: module2, Name: name2, Modifier: modifier2}
@@ -51,7 +53,7 @@ func FuzzHandlerKey(f *testing.F) {
 		if err := handlers.Register(everywhere, stub{}, eventqueue.Policy{}); err == nil {
 			t.Fatalf("%q was registered twice", everywhere)
 		}
-		checkFound(t, handlers, everywhere, onCanvas)
+		checkFound(t, store, handlers, everywhere, onCanvas)
 	})
 }
 
@@ -79,9 +81,8 @@ func checkKey(t *testing.T, key eventqueue.HandlerKey, registered error) {
 
 // checkFound emits events of both keys, on the canvas and on another one, and
 // compares who would run them with what the claim says and where it leads.
-func checkFound(t *testing.T, handlers *eventqueue.Handlers, everywhere, onCanvas eventqueue.HandlerKey) {
+func checkFound(t *testing.T, store *pgstore.Store, handlers *eventqueue.Handlers, everywhere, onCanvas eventqueue.HandlerKey) {
 	t.Helper()
-	store := memstore.New(memstore.Config{})
 	queue, err := eventqueue.New(store, nobody{}, eventqueue.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)

@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/rig"
 )
 
 // slowStore takes a second for each insert, and refuses as a database does.
@@ -71,9 +73,9 @@ type slowRig struct {
 // slowStore, and every time.Sleep in these tests, pass at once.
 func withSlowQueue(t *testing.T, test func(t *testing.T, r *slowRig)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
 		r := &slowRig{
-			store:    &slowStore{EmitStore: memstore.New(memstore.Config{}), ids: map[string]eventqueue.EventID{}},
+			store:    &slowStore{EmitStore: pgstore.New(pool), ids: map[string]eventqueue.EventID{}},
 			notifier: memnotify.New(memnotify.Config{}),
 		}
 		var err error

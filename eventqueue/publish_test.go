@@ -7,16 +7,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 )
@@ -41,7 +40,7 @@ func (f *failsOnce) Publish(ctx context.Context, notifications []eventqueue.Noti
 // notifier of its own, in virtual time.
 type deployment struct {
 	t                      *testing.T
-	store                  *memstore.Store
+	store                  *pgstore.Store
 	emitter, worker, relay *failsOnce
 	queue                  *eventqueue.Queue
 
@@ -53,10 +52,10 @@ type deployment struct {
 // deploy starts one and calls f; the programs stop when f has returned.
 func deploy(t *testing.T, f func(d *deployment)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
 		remote := memnotify.New(memnotify.Config{})
 		d := &deployment{
-			t: t, store: memstore.New(memstore.Config{}),
+			t: t, store: pgstore.New(pool),
 			late: map[eventqueue.EventID]time.Duration{}, emitter: &failsOnce{Notifier: remote},
 			worker: &failsOnce{Notifier: remote}, relay: &failsOnce{Notifier: remote},
 		}
@@ -172,11 +171,11 @@ func TestOneFailedPublishDelaysNothing(t *testing.T) {
 
 func (d *deployment) emitTx(notify bool) error {
 	ctx := d.t.Context()
-	tx, err := d.store.Begin(ctx)
+	tx, err := d.store.Pool().Begin(ctx)
 	if err != nil {
 		return err
 	}
-	pending, err := d.queue.EmitTx(ctx, pgx.Tx(tx), d.event(""))
+	pending, err := d.queue.EmitTx(ctx, tx, d.event(""))
 	if err != nil {
 		return err
 	}

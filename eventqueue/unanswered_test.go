@@ -10,10 +10,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/rig"
 )
 
 var errCut = errors.New("read: connection reset by peer")
@@ -24,22 +26,22 @@ const promisedStart = 2 * time.Second
 // cutRig is a queue whose database loses answers, in virtual time.
 type cutRig struct {
 	*testing.T
-	store    *memstore.Store
+	pool     *pgxpool.Pool
+	store    *rig.FaultyStore
 	notifier *memnotify.Notifier
 	queue    *eventqueue.Queue
 
 	mu       sync.Mutex
-	lose     map[memstore.Op]func(context.Context) error
+	lose     map[rig.Op]func(context.Context) error
 	searches int
 	marks    int
 }
 
 func withCutQueue(t *testing.T, test func(r *cutRig)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		r := &cutRig{T: t, notifier: memnotify.New(memnotify.Config{})}
-		r.store = memstore.New(memstore.Config{})
-		r.store.Inject(memstore.Faults{After: r.after})
+	rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
+		r := &cutRig{T: t, pool: pool, notifier: memnotify.New(memnotify.Config{})}
+		r.store = rig.Faulty(pgstore.New(pool), rig.Faults{After: r.after})
 		var err error
 		if r.queue, err = eventqueue.New(r.store, r.notifier, eventqueue.QueueConfig{NoMinutes: true}); err != nil {
 			t.Fatal(err)
@@ -51,12 +53,12 @@ func withCutQueue(t *testing.T, test func(r *cutRig)) {
 	})
 }
 
-func (r *cutRig) after(ctx context.Context, op memstore.Op) error {
+func (r *cutRig) after(ctx context.Context, op rig.Op) error {
 	r.mu.Lock()
-	if op == memstore.OpUnclaimed {
+	if op == rig.OpUnclaimed {
 		r.searches++
 	}
-	if op == memstore.OpMarkPending {
+	if op == rig.OpMarkPending {
 		r.marks++
 	}
 	lose := r.lose[op]
@@ -68,10 +70,10 @@ func (r *cutRig) after(ctx context.Context, op memstore.Op) error {
 }
 
 // loses has the answers of operations lost from now on.
-func (r *cutRig) loses(how func(context.Context) error, ops ...memstore.Op) {
+func (r *cutRig) loses(how func(context.Context) error, ops ...rig.Op) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lose = map[memstore.Op]func(context.Context) error{}
+	r.lose = map[rig.Op]func(context.Context) error{}
 	for _, op := range ops {
 		r.lose[op] = how
 	}
@@ -117,25 +119,25 @@ func TestAnEmitWithoutAnAnswerIsNotified(t *testing.T) {
 	delayed := groupEvent(`{}`)
 	delayed.Delay = time.Minute
 	for name, c := range map[string]struct {
-		op   memstore.Op
+		op   rig.Op
 		emit func(ctx context.Context, r *cutRig) error
 		want int
 	}{
-		"one": {memstore.OpInsert, func(ctx context.Context, r *cutRig) error { _, err := r.queue.Emit(ctx, groupEvent(`{}`)); return err }, 1},
-		"many": {memstore.OpInsert, func(ctx context.Context, r *cutRig) error {
+		"one": {rig.OpInsert, func(ctx context.Context, r *cutRig) error { _, err := r.queue.Emit(ctx, groupEvent(`{}`)); return err }, 1},
+		"many": {rig.OpInsert, func(ctx context.Context, r *cutRig) error {
 			_, err := r.queue.EmitMany(ctx, groupEvents(1500))
 			return err
 		}, 1500},
-		"unique": {memstore.OpInsert, func(ctx context.Context, r *cutRig) error {
+		"unique": {rig.OpInsert, func(ctx context.Context, r *cutRig) error {
 			_, err := r.queue.EmitUnique(ctx, keyedEvent("a", ""), keyedEvent("b", ""))
 			return err
 		}, 2},
-		"ordered: the first of each group": {memstore.OpInsert, func(ctx context.Context, r *cutRig) error {
+		"ordered: the first of each group": {rig.OpInsert, func(ctx context.Context, r *cutRig) error {
 			_, err := r.queue.EmitMany(ctx, []eventqueue.NewEvent{keyedEvent("", "a"), keyedEvent("", "a"), keyedEvent("", "b")})
 			return err
 		}, 2},
-		"delayed":          {memstore.OpInsert, func(ctx context.Context, r *cutRig) error { _, err := r.queue.Emit(ctx, delayed); return err }, 1},
-		"in a transaction": {memstore.OpCommit, func(ctx context.Context, r *cutRig) error { return r.inTx(ctx, groupEvent(`{}`), groupEvent(`{}`)) }, 2},
+		"delayed":          {rig.OpInsert, func(ctx context.Context, r *cutRig) error { _, err := r.queue.Emit(ctx, delayed); return err }, 1},
+		"in a transaction": {rig.OpCommit, func(ctx context.Context, r *cutRig) error { return r.inTx(ctx, groupEvent(`{}`), groupEvent(`{}`)) }, 2},
 	} {
 		for how, lose := range map[string]func(context.Context) error{"cut": cut, "silent": silent} {
 			t.Run(name+", "+how, func(t *testing.T) {
@@ -181,20 +183,20 @@ func TestNoSearchWithoutALostAnswer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		err error
-		op  memstore.Op
+		op  rig.Op
 	}{
-		"answered":           {nil, memstore.OpInsert},
-		"refused":            {&pgconn.PgError{Code: "23514"}, memstore.OpInsert},
-		"no connection":      {&pgconn.ConnectError{}, memstore.OpInsert},
-		"rolled back":        {pgx.ErrTxCommitRollback, memstore.OpCommit},
-		"a statement before": {errCut, memstore.OpInsert},
+		"answered":           {nil, rig.OpInsert},
+		"refused":            {&pgconn.PgError{Code: "23514"}, rig.OpInsert},
+		"no connection":      {&pgconn.ConnectError{}, rig.OpInsert},
+		"rolled back":        {pgx.ErrTxCommitRollback, rig.OpCommit},
+		"a statement before": {errCut, rig.OpInsert},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			withCutQueue(t, func(r *cutRig) {
 				r.loses(func(context.Context) error { return c.err }, c.op)
 				var err error
-				if name == "a statement before" || c.op == memstore.OpCommit {
+				if name == "a statement before" || c.op == rig.OpCommit {
 					err = r.inTx(r.Context(), groupEvent(`{}`))
 				} else {
 					_, err = r.queue.Emit(r.Context(), groupEvent(`{}`))
@@ -213,9 +215,9 @@ func TestNoSearchWithoutALostAnswer(t *testing.T) {
 // TestALateAnswerEndsTheSearch: a database that is only slow does not have every event notified twice.
 func TestALateAnswerEndsTheSearch(t *testing.T) {
 	t.Parallel()
-	slow := func(takes time.Duration) func(context.Context, memstore.Op) error {
-		return func(_ context.Context, op memstore.Op) error {
-			if op == memstore.OpInsert || op == memstore.OpCommit {
+	slow := func(takes time.Duration) func(context.Context, rig.Op) error {
+		return func(_ context.Context, op rig.Op) error {
+			if op == rig.OpInsert || op == rig.OpCommit {
 				time.Sleep(takes)
 			}
 			return nil
@@ -231,7 +233,7 @@ func TestALateAnswerEndsTheSearch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			withCutQueue(t, func(r *cutRig) {
-				r.store.Inject(memstore.Faults{Before: slow(c.before), After: func(ctx context.Context, op memstore.Op) error {
+				r.store.Inject(rig.Faults{Before: slow(c.before), After: func(ctx context.Context, op rig.Op) error {
 					_ = r.after(ctx, op)
 					return slow(c.after)(ctx, op)
 				}})
@@ -262,13 +264,13 @@ func TestALateAnswerEndsNoOtherSearch(t *testing.T) {
 				commit := make(chan func(context.Context) error, 2)
 				commit <- other
 				commit <- func(context.Context) error { time.Sleep(1600 * time.Millisecond); return nil }
-				r.store.Inject(memstore.Faults{After: func(ctx context.Context, op memstore.Op) error {
-					if op == memstore.OpCommit {
+				r.store.Inject(rig.Faults{After: func(ctx context.Context, op rig.Op) error {
+					if op == rig.OpCommit {
 						return (<-commit)(ctx)
 					}
 					return r.after(ctx, op)
 				}})
-				r.loses(cut, memstore.OpUnclaimed)
+				r.loses(cut, rig.OpUnclaimed)
 				lost, cancel := context.WithTimeout(r.Context(), time.Minute)
 				defer cancel()
 				var emits sync.WaitGroup
@@ -298,7 +300,7 @@ func TestASearchThatFailsIsTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			withCutQueue(t, func(r *cutRig) {
-				r.loses(cut, memstore.OpInsert, memstore.OpUnclaimed)
+				r.loses(cut, rig.OpInsert, rig.OpUnclaimed)
 				_, _ = r.queue.Emit(r.Context(), groupEvent(`{}`))
 				if n := r.published(c.lasts); n != 0 {
 					r.Fatalf("%d notifications without a search", n)
@@ -323,14 +325,14 @@ func TestASearchThatFailsIsTriedAgain(t *testing.T) {
 func TestALateCommitIsFound(t *testing.T) {
 	t.Parallel()
 	withCutQueue(t, func(r *cutRig) {
-		r.loses(cut, memstore.OpInsert)
+		r.loses(cut, rig.OpInsert)
 		began := time.Now()
 		if err := r.store.InTx(r.Context(), func(ctx context.Context, db eventqueue.DB) error {
 			r.loses(nil)
 			if _, err := r.store.Insert(ctx, db, groupEvents(1), eventqueue.NotifyModeSelf); err != nil {
 				return err
 			}
-			r.loses(func(context.Context) error { return errCut }, memstore.OpInsert)
+			r.loses(func(context.Context) error { return errCut }, rig.OpInsert)
 			_, _ = r.queue.Emit(r.Context(), groupEvent(`{}`))
 			if n := r.published(promisedStart); n != 1 {
 				r.Errorf("%d notifications of the emit that was committed at once", n)
@@ -352,7 +354,7 @@ func TestALateCommitIsFound(t *testing.T) {
 func TestCloseSearchesALastTime(t *testing.T) {
 	t.Parallel()
 	withCutQueue(t, func(r *cutRig) {
-		r.loses(cut, memstore.OpInsert)
+		r.loses(cut, rig.OpInsert)
 		_, _ = r.queue.Emit(r.Context(), groupEvent(`{}`))
 		if err := r.queue.Close(r.Context()); err != nil {
 			r.Error(err)
@@ -370,7 +372,7 @@ func TestCloseSearchesALastTime(t *testing.T) {
 func TestWhatFailsTogetherIsSearchedForTogether(t *testing.T) {
 	t.Parallel()
 	withCutQueue(t, func(r *cutRig) {
-		r.loses(cut, memstore.OpInsert)
+		r.loses(cut, rig.OpInsert)
 		var all sync.WaitGroup
 		for i := range 50 {
 			all.Go(func() {

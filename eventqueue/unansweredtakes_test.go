@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/test/rig"
 )
 
 // pending emits events whose notifications are pending, as those of EmitTx.
@@ -24,15 +24,10 @@ func (r *cutRig) pending(n int) (ids []eventqueue.EventID) {
 }
 
 // stillPending counts the events whose notification is pending, after a wait.
-func (r *cutRig) stillPending(wait time.Duration) (n int) {
+func (r *cutRig) stillPending(wait time.Duration) int {
 	time.Sleep(wait)
 	synctest.Wait()
-	for _, row := range r.store.Events() {
-		if row.NotifiedAt.IsZero() {
-			n++
-		}
-	}
-	return n
+	return rig.Scalar[int](r.T, r.pool, `SELECT count(*) FROM events_v2 WHERE notified_at IS NULL`)
 }
 
 func (r *cutRig) marked() int {
@@ -68,7 +63,7 @@ func TestTakenNotificationsWithoutAnAnswerArePendingAgain(t *testing.T) {
 			t.Parallel()
 			withCutQueue(t, func(r *cutRig) {
 				ids := r.pending(3)
-				r.loses(lose, memstore.OpTakePending)
+				r.loses(lose, rig.OpTakePending)
 				result := r.notify(ids[:2])
 				if n := r.stillPending(promisedStart); n != 3 {
 					r.Errorf("%d notifications are pending %s after they were taken, want all 3", n, promisedStart)
@@ -96,7 +91,7 @@ func TestTakenNotificationsAreMarkedUntilThatIsAnswered(t *testing.T) {
 			t.Parallel()
 			withCutQueue(t, func(r *cutRig) {
 				ids := r.pending(1)
-				r.loses(cut, memstore.OpTakePending, memstore.OpMarkPending)
+				r.loses(cut, rig.OpTakePending, rig.OpMarkPending)
 				r.unanswered(ids)
 				r.stillPending(c.lasts)
 				tries := r.marked()
@@ -120,7 +115,7 @@ func TestTakenNotificationsAreMarkedUntilThatIsAnswered(t *testing.T) {
 func TestALateAnswerMarksNothing(t *testing.T) {
 	t.Parallel()
 	withCutQueue(t, func(r *cutRig) {
-		r.loses(func(context.Context) error { time.Sleep(1600 * time.Millisecond); return nil }, memstore.OpTakePending)
+		r.loses(func(context.Context) error { time.Sleep(1600 * time.Millisecond); return nil }, rig.OpTakePending)
 		if err := <-r.notify(r.pending(2)); err != nil {
 			r.Error(err)
 		}
@@ -148,7 +143,7 @@ func TestCloseMarksALastTime(t *testing.T) {
 	t.Parallel()
 	withCutQueue(t, func(r *cutRig) {
 		ids := r.pending(1)
-		r.loses(cut, memstore.OpTakePending)
+		r.loses(cut, rig.OpTakePending)
 		r.unanswered(ids)
 		r.loses(nil)
 		if err := r.queue.Close(r.Context()); err != nil {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -15,7 +15,7 @@ import (
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
@@ -69,11 +69,12 @@ func TestAWorkerKeepsTheEndOfAKey(t *testing.T) {
 // the next time.
 func TestTheRelayRemovesKeys(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New(memstore.Config{})
+	rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
+		store := rig.Faulty(pgstore.New(pool), rig.Faults{})
+		keys := func() int { return rig.Scalar[int](t, pool, `SELECT count(*) FROM unique_keys`) }
 		var looks, fails atomic.Int32
-		store.Inject(memstore.Faults{Before: func(_ context.Context, op memstore.Op) error {
-			if op != memstore.OpDeleteKeys {
+		store.Inject(rig.Faults{Before: func(_ context.Context, op rig.Op) error {
+			if op != rig.OpDeleteKeys {
 				return nil
 			}
 			looks.Add(1)
@@ -109,12 +110,12 @@ func TestTheRelayRemovesKeys(t *testing.T) {
 		stopped := make(chan error)
 		go func() { stopped <- relay.Run(ctx) }()
 		time.Sleep(61 * time.Minute)
-		if n := looks.Load(); n != 1 || len(store.Keys()) != 1 || logs.FilterMessageSnippet("could not remove").Len() != 1 {
-			t.Errorf("in the first hour the relay looked %d times, and left %v", n, store.Keys())
+		if n := looks.Load(); n != 1 || keys() != 1 || logs.FilterMessageSnippet("could not remove").Len() != 1 {
+			t.Errorf("in the first hour the relay looked %d times, and left %d", n, keys())
 		}
 		time.Sleep(time.Hour)
-		if n := looks.Load(); n != 2 || len(store.Keys()) != 0 || logs.FilterMessageSnippet("removed unique keys").Len() != 1 {
-			t.Errorf("in two hours the relay looked %d times, and left %v", n, store.Keys())
+		if n := looks.Load(); n != 2 || keys() != 0 || logs.FilterMessageSnippet("removed unique keys").Len() != 1 {
+			t.Errorf("in two hours the relay looked %d times, and left %d", n, keys())
 		}
 		stop()
 		if err := <-stopped; err != nil {

@@ -15,7 +15,6 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/test/testenv"
 	"eventsv2/webhook"
@@ -42,12 +41,12 @@ func TestTheSameDeliveryAddsNothing(t *testing.T) {
 			if answer := r.post(http.Header{"X-Id": {id}}, []byte(`1`)); answer.Code != http.StatusOK {
 				t.Errorf("%q: %d, %v", id, answer.Code, r.reasons())
 			}
-			if n := len(r.store.Events()); n != want {
+			if n := len(r.events()); n != want {
 				t.Errorf("%q: %d events, want %d", id, n, want)
 			}
 		}
 	}
-	for _, e := range r.store.Events() {
+	for _, e := range r.events() {
 		if e.Canvas != canvas {
 			t.Errorf("an event on canvas %s", e.Canvas)
 		}
@@ -55,7 +54,7 @@ func TestTheSameDeliveryAddsNothing(t *testing.T) {
 	// Without an id, repeats are not recognised.
 	r.post(nil, []byte(`1`))
 	r.post(nil, []byte(`1`))
-	if n := len(r.store.Events()); n != want+4 {
+	if n := len(r.events()); n != want+4 {
 		t.Errorf("%d events, want %d", n, want+4)
 	}
 }
@@ -72,7 +71,7 @@ func TestADeliveryIsRecognizedPerSourceAndForItsTime(t *testing.T) {
 			request.Header.Set("X-Id", "17")
 			r.handler.ServeHTTP(httptest.NewRecorder(), request)
 		}
-		events := r.store.Events()
+		events := r.events()
 		if len(events) != 2 || events[0].UniqueFor != want || events[1].UniqueFor != want {
 			t.Errorf("kept for %s: %+v", set, events)
 		}
@@ -97,7 +96,7 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 	r.post(http.Header{"X-Id": {"a"}}, []byte(`1`))
 	r.post(nil, []byte(`1`)) // without a delivery, the keys of a and b hold
 	var got strings.Builder
-	for _, e := range r.store.Events() {
+	for _, e := range r.events() {
 		got.WriteString(e.Name)
 	}
 	if got.String() != "cabdecde" {
@@ -199,21 +198,16 @@ func TestTheSameDeliveryTwiceAtOnce(t *testing.T) {
 func TestNothingIsAcknowledgedThatIsNotCommitted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, webhook.Config{Sources: []webhook.Source{source(webhook.ToHandler(key))}})
-	broken := func(_ context.Context, op memstore.Op) error {
-		if op == memstore.OpInsert {
-			return errors.New("the database is down")
-		}
-		return nil
-	}
+	down := errors.New("the database is down")
 	id := http.Header{"X-Id": {"a"}}
-	r.store.Inject(memstore.Faults{Before: broken})
+	r.store.fail(down, nil)
 	r.refuses("down", http.StatusServiceUnavailable, id, []byte(`1`))
-	r.store.Inject(memstore.Faults{After: broken})
+	r.store.fail(nil, down)
 	if answer := r.post(id, []byte(`1`)); answer.Code != http.StatusServiceUnavailable {
 		t.Errorf("an unknown outcome is answered with %d", answer.Code)
 	}
-	r.store.Inject(memstore.Faults{})
-	if answer := r.post(id, []byte(`1`)); answer.Code != http.StatusOK || len(r.store.Events()) != 1 {
-		t.Errorf("again: %d, %d events", answer.Code, len(r.store.Events()))
+	r.store.fail(nil, nil)
+	if answer := r.post(id, []byte(`1`)); answer.Code != http.StatusOK || len(r.events()) != 1 {
+		t.Errorf("again: %d, %d events", answer.Code, len(r.events()))
 	}
 }

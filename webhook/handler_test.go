@@ -12,7 +12,6 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
 	"eventsv2/internal/intake"
 	"eventsv2/webhook"
 )
@@ -55,8 +54,8 @@ func TestWhatACasterMakesOfIt(t *testing.T) {
 			r.refuses(what, c.status, header, []byte(`1`))
 			continue
 		}
-		if answer := r.post(header, []byte(`1`)); answer.Code != c.status || len(r.store.Events()) != c.events {
-			t.Errorf("%s: status %d, %d events; %v", what, answer.Code, len(r.store.Events()), r.reasons())
+		if answer := r.post(header, []byte(`1`)); answer.Code != c.status || len(r.events()) != c.events {
+			t.Errorf("%s: status %d, %d events; %v", what, answer.Code, len(r.events()), r.reasons())
 		}
 	}
 	r := newRig(t, webhook.Config{Sources: []webhook.Source{source(one)}})
@@ -134,12 +133,12 @@ func TestWhoIsServed(t *testing.T) {
 		"PUT /webhooks/" + other.String() + "/one":                 "405",
 	} {
 		method, target, _ := strings.Cut(path, " ")
-		before := len(r.store.Events())
+		before := len(r.events())
 		r.logs.TakeAll()
 		answer := httptest.NewRecorder()
 		r.handler.ServeHTTP(answer, httptest.NewRequest(method, target, strings.NewReader(`1`)))
 		got := fmt.Sprint(answer.Code)
-		if events := r.store.Events(); len(events) > before {
+		if events := r.events(); len(events) > before {
 			got = events[len(events)-1].Name
 		} else if answer.Body.Len() > 0 || len(r.reasons()) != 1 {
 			t.Errorf("%s: body %q, reasons %v", path, answer.Body, r.reasons())
@@ -155,7 +154,7 @@ func TestWhoIsServed(t *testing.T) {
 
 func TestConfigurationsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
-	queue, err := eventqueue.New(memstore.New(memstore.Config{}), memnotify.New(memnotify.Config{}), eventqueue.QueueConfig{})
+	queue, err := eventqueue.New(&inbox{}, memnotify.New(memnotify.Config{}), eventqueue.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

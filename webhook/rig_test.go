@@ -12,7 +12,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,7 +24,6 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/ndjson"
 	"eventsv2/webhook"
 )
@@ -36,7 +37,7 @@ var (
 // rig is a handler on a queue in memory.
 type rig struct {
 	t       *testing.T
-	store   *memstore.Store
+	store   *inbox
 	handler *webhook.Handler
 	logs    *observer.ObservedLogs
 	refused atomic.Pointer[string] // why the last request was, as it is observed
@@ -44,7 +45,7 @@ type rig struct {
 
 func newRig(t *testing.T, config webhook.Config) *rig {
 	t.Helper()
-	r := &rig{t: t, store: memstore.New(memstore.Config{})}
+	r := &rig{t: t, store: &inbox{}}
 	queue, err := eventqueue.New(r.store, memnotify.New(memnotify.Config{}), eventqueue.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -77,6 +78,80 @@ func of(t *testing.T, verifier webhook.Verifier, err error) *rig {
 	return newRig(t, webhook.Config{Sources: []webhook.Source{{Name: "hook", Verifier: verifier, Cast: webhook.ToHandler(key)}}})
 }
 
+// events returns what has been emitted, in order.
+func (r *rig) events() []stored {
+	r.store.mu.Lock()
+	defer r.store.mu.Unlock()
+	return slices.Clone(r.store.events)
+}
+
+// inbox is a database that takes events in, those with a key once. What Postgres does at the same moment for two of
+// them is tested on Postgres.
+type inbox struct {
+	eventqueue.EmitStore // its other methods are not called
+
+	alone sync.Mutex // held by a transaction
+
+	mu            sync.Mutex
+	events        []stored
+	before, after error // of inserts
+}
+
+// stored is an event in the database.
+type stored struct {
+	eventqueue.HandlerKey
+	Canvas    eventqueue.CanvasID
+	Value     string
+	UniqueKey string
+	UniqueFor time.Duration
+}
+
+func (s *inbox) Insert(_ context.Context, _ eventqueue.DB, events []eventqueue.NewEvent, _ eventqueue.NotifyMode) (inserted []eventqueue.Inserted, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.before != nil {
+		return nil, s.before
+	}
+	for _, e := range events {
+		i := slices.IndexFunc(s.events, func(other stored) bool {
+			return e.UniqueKey != "" && other.UniqueKey == e.UniqueKey && other.Canvas == e.Canvas
+		})
+		if i >= 0 {
+			inserted = append(inserted, eventqueue.Inserted{ID: eventqueue.EventID(i + 1), Repeat: true})
+			continue
+		}
+		s.events = append(s.events, stored{e.Handler(), e.Canvas, string(e.Value), e.UniqueKey, e.UniqueFor})
+		inserted = append(inserted, eventqueue.Inserted{ID: eventqueue.EventID(len(s.events)), MustNotify: true})
+	}
+	return inserted, s.after
+}
+
+// InTx has one transaction at a time.
+func (s *inbox) InTx(ctx context.Context, f func(ctx context.Context, db eventqueue.DB) error) error {
+	s.alone.Lock()
+	defer s.alone.Unlock()
+	s.mu.Lock()
+	before := len(s.events)
+	s.mu.Unlock()
+	err := f(ctx, struct{ eventqueue.DB }{})
+	if err != nil {
+		s.mu.Lock()
+		s.events = s.events[:before]
+		s.mu.Unlock()
+	}
+	return err
+}
+
+func (*inbox) Unclaimed(context.Context, []eventqueue.Unanswered) ([]eventqueue.Notification, error) {
+	return nil, nil
+}
+
+func (s *inbox) fail(before, after error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before, s.after = before, after
+}
+
 // post sends a request and returns the answer.
 func (r *rig) post(header http.Header, body []byte) *httptest.ResponseRecorder {
 	request := httptest.NewRequest(http.MethodPost, "/webhooks/"+canvas.String()+"/hook", bytes.NewReader(body))
@@ -89,15 +164,15 @@ func (r *rig) post(header http.Header, body []byte) *httptest.ResponseRecorder {
 // accepts asserts that a request becomes one event more, with the body as it is.
 func (r *rig) accepts(what string, header http.Header, body []byte) {
 	r.t.Helper()
-	before := len(r.store.Events())
+	before := len(r.events())
 	answer := r.post(header, body)
-	events := r.store.Events()
+	events := r.events()
 	if answer.Code != http.StatusOK || len(events) != before+1 {
 		r.t.Errorf("%s: status %d, %d events more; the log: %v", what, answer.Code, len(events)-before, r.reasons())
 		return
 	}
 	last := events[len(events)-1]
-	if last.Value != string(body) || last.Canvas != canvas || last.Handler() != key {
+	if last.Value != string(body) || last.Canvas != canvas || last.HandlerKey != key {
 		r.t.Errorf("%s: the event is %+v", what, last)
 	}
 }
@@ -105,11 +180,11 @@ func (r *rig) accepts(what string, header http.Header, body []byte) {
 // refuses asserts that a request leaves nothing but a reason. The log has that of the first requests only.
 func (r *rig) refuses(what string, status int, header http.Header, body []byte) {
 	r.t.Helper()
-	before := len(r.store.Events())
+	before := len(r.events())
 	r.refused.Store(nil)
 	answer := r.post(header, body)
-	if answer.Code != status || answer.Body.Len() > 0 || len(r.store.Events()) != before {
-		r.t.Errorf("%s: status %d, want %d, body %q, %d events more; the log: %v", what, answer.Code, status, answer.Body, len(r.store.Events())-before, r.reasons())
+	if answer.Code != status || answer.Body.Len() > 0 || len(r.events()) != before {
+		r.t.Errorf("%s: status %d, want %d, body %q, %d events more; the log: %v", what, answer.Code, status, answer.Body, len(r.events())-before, r.reasons())
 	}
 	if why := r.refused.Load(); why == nil || *why == "" {
 		r.t.Errorf("%s: nothing says why", what)

@@ -127,8 +127,8 @@ func TestOlderGitLabIsAccepted(t *testing.T) {
 	r := of(t, verifier, err)
 	h := headers("X-Gitlab-Token", "first", "X-Gitlab-Event", "Push Hook", "X-Gitlab-Event-UUID", "17")
 	r.accepts("the first", h, []byte(`1`))
-	if answer := r.post(h, []byte(`1`)); answer.Code != http.StatusOK || len(r.store.Events()) != 1 {
-		t.Errorf("the same again: %d, %d events", answer.Code, len(r.store.Events()))
+	if answer := r.post(h, []byte(`1`)); answer.Code != http.StatusOK || len(r.events()) != 1 {
+		t.Errorf("the same again: %d, %d events", answer.Code, len(r.events()))
 	}
 }
 
@@ -197,8 +197,8 @@ func TestSlackChallengeIsAnswered(t *testing.T) {
 	form := sign([]byte("command=%2Fx"))
 	form.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.refuses("a form that is cast to a handler", http.StatusBadRequest, form, []byte("command=%2Fx"))
-	if len(r.store.Events()) != 0 {
-		t.Errorf("events: %v", r.store.Events())
+	if len(r.events()) != 0 {
+		t.Errorf("events: %v", r.events())
 	}
 }
 

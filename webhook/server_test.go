@@ -59,7 +59,7 @@ func TestOversizedBodyIsRefused(t *testing.T) {
 			t.Errorf("length %d: status %d, want %d; %q; %v", request.ContentLength, answer.StatusCode, c.status, rest, r.reasons())
 		}
 	}
-	if n := len(r.store.Events()); n != 2 {
+	if n := len(r.events()); n != 2 {
 		t.Errorf("%d events, want 2", n)
 	}
 }
@@ -104,7 +104,7 @@ func TestSlowAndBrokenClientsAreCutOff(t *testing.T) {
 		}
 		_ = connection.Close()
 	}
-	if n := len(r.store.Events()); n != 0 {
+	if n := len(r.events()); n != 0 {
 		t.Errorf("%d events of halves", n)
 	}
 }

@@ -65,8 +65,8 @@ func TestUnsignedHeadersMakeNoSecondEvent(t *testing.T) {
 			r := newRig(t, webhook.Config{Sources: []webhook.Source{{Name: "hook", Verifier: verifier, Cast: byHeader}}})
 			genuine := s.sign(body, s.secrets[0], at(0), "id")
 			signedHeaders := map[string][]string{"hmac": {"X-Id"}}[s.name]
-			if answer := r.post(genuine, body); answer.Code != http.StatusOK || len(r.store.Events()) != 1 {
-				t.Fatalf("%s: %d, %d events, %v", s.name, answer.Code, len(r.store.Events()), r.reasons())
+			if answer := r.post(genuine, body); answer.Code != http.StatusOK || len(r.events()) != 1 {
+				t.Fatalf("%s: %d, %d events, %v", s.name, answer.Code, len(r.events()), r.reasons())
 			}
 			for _, name := range unsigned(signedHeaders...) {
 				for _, value := range []string{"application/x-www-form-urlencoded", "application/json", "text/plain; x", "1", ""} {
@@ -75,7 +75,7 @@ func TestUnsignedHeadersMakeNoSecondEvent(t *testing.T) {
 						again.Set(name, value)
 					}
 					_ = r.post(again, body) // refused or not
-					if n := len(r.store.Events()); n != 1 {
+					if n := len(r.events()); n != 1 {
 						t.Fatalf("%s: the same signed bytes with %s %q: %d events", s.name, name, value, n)
 					}
 				}
@@ -99,7 +99,7 @@ func TestSlackIsParsedFromSignedContent(t *testing.T) {
 			}
 			r := newRig(t, webhook.Config{Sources: []webhook.Source{{Name: "hook", Verifier: verifier, Cast: byHeader}}})
 			r.post(headers("Content-Type", kind, "X-Slack-Request-Timestamp", at(0), "X-Slack-Signature", "v0="+hexSum("first", "v0:", at(0), ":", body)), []byte(body))
-			if events := r.store.Events(); len(events) != 1 || events[0].Value != want {
+			if events := r.events(); len(events) != 1 || events[0].Value != want {
 				t.Errorf("%s as %q: %v, %v", body, kind, events, r.reasons())
 			}
 		}

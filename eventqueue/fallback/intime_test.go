@@ -6,14 +6,16 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/fallback"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/rig"
 )
 
 // promisedStart is within what time an event starts after any single failure.
@@ -21,7 +23,7 @@ const promisedStart = 2 * time.Second
 
 // losing is a store that loses the answers of takes. Of its searches it says before what they take.
 type losing struct {
-	*memstore.Store
+	*pgstore.Store
 	lose func(ctx context.Context) error
 
 	mu     sync.Mutex
@@ -100,8 +102,8 @@ func TestAnEventStartsInTimeAlthoughAnAnswerIsLost(t *testing.T) {
 		"silent": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 	} {
 		for what, mode := range map[string]eventqueue.NotifyMode{"poll": eventqueue.NotifyModeLater, "search": eventqueue.NotifyModeSelf} {
-			synctest.Test(t, func(t *testing.T) {
-				store := &losing{Store: memstore.New(memstore.Config{}), lose: lose, losses: 1}
+			rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
+				store := &losing{Store: pgstore.New(pool), lose: lose, losses: 1}
 				notifier := &switchable{Notifier: memnotify.New(memnotify.Config{})}
 				notifier.set(true)
 				receiver, err := fallback.New(notifier, store, fallback.Config{})

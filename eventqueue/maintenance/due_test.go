@@ -10,9 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/rig"
 )
 
 // promisedStart is within what time an event starts after any single failure.
@@ -21,7 +24,8 @@ const promisedStart = 2 * time.Second
 // dueRig is a store that loses the answers of its takes of due events, and a notifier.
 type dueRig struct {
 	*testing.T
-	store *memstore.Store
+	pool  *pgxpool.Pool
+	store *rig.FaultyStore
 
 	mu        sync.Mutex
 	lose      func(ctx context.Context) error // nil: no answer is lost
@@ -32,16 +36,16 @@ type dueRig struct {
 // withDueRig runs a test in virtual time.
 func withDueRig(t *testing.T, test func(r *dueRig)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		r := &dueRig{T: t, store: memstore.New(memstore.Config{})}
-		r.store.Inject(memstore.Faults{After: r.after})
+	rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
+		r := &dueRig{T: t, pool: pool}
+		r.store = rig.Faulty(pgstore.New(pool), rig.Faults{After: r.after})
 		test(r)
 	})
 }
 
-func (r *dueRig) after(ctx context.Context, op memstore.Op) error {
+func (r *dueRig) after(ctx context.Context, op rig.Op) error {
 	r.mu.Lock()
-	if op != memstore.OpTakeDue || r.losses == 0 {
+	if op != rig.OpTakeDue || r.losses == 0 {
 		r.mu.Unlock()
 		return nil
 	}
@@ -80,13 +84,8 @@ func (r *dueRig) pending(n int) {
 }
 
 // stillPending counts the events whose notifications are pending.
-func (r *dueRig) stillPending() (n int) {
-	for _, row := range r.store.Events() {
-		if row.NotifiedAt.IsZero() {
-			n++
-		}
-	}
-	return n
+func (r *dueRig) stillPending() int {
+	return rig.Scalar[int](r.T, r.pool, `SELECT count(*) FROM events_v2 WHERE notified_at IS NULL`)
 }
 
 // publishedWithin waits, and requires that so many notifications are published.

@@ -4,24 +4,34 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/rig"
 )
 
 // settled is a store without events, whose lock timeout an operator changes. It counts the pages
 // that the relay reads.
 type settled struct {
-	*memstore.Store
+	*pgstore.Store
 	timeout, pages atomic.Int64
 }
 
 func (s *settled) LockTimeout(context.Context) (time.Duration, bool, error) {
 	return time.Duration(s.timeout.Load()), true, nil
+}
+
+func (s *settled) Awaiting(maintenance.AwaitTake) maintenance.Searches { return s }
+
+func (*settled) Listen(ctx context.Context, wake func()) error {
+	wake()
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 func (s *settled) Sweep(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) (maintenance.Swept, error) {
@@ -33,8 +43,8 @@ func (s *settled) Sweep(ctx context.Context, after eventqueue.EventID, limit int
 // expired, by the lock timeout that counts now and not by the one that it found at its start.
 func TestARunningRelayHeedsAChange(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &settled{Store: memstore.New(memstore.Config{})}
+	rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
+		s := &settled{Store: pgstore.New(pool)}
 		s.timeout.Store(int64(4 * time.Hour))
 		relay, err := maintenance.NewRelay(s, memnotify.New(memnotify.Config{}), maintenance.RelayConfig{LostAfter: 4 * time.Hour})
 		if err != nil {

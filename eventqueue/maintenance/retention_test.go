@@ -2,20 +2,22 @@ package maintenance_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
-	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/minutes"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/rig"
 )
 
 // TestHowLongCountsAreRetained: those of a minute for 14 days, and those of an hour for a year.
 func TestHowLongCountsAreRetained(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New(memstore.Config{})
+	rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
+		store := pgstore.New(pool)
 		counted := time.Now().Truncate(time.Hour)
 		counts := minutes.Counts{Scope: eventqueue.Scope{Canvas: eventqueue.CanvasID{1}, Module: "WORKER", Name: "a"}, Completed: 7}
 		if _, err := store.AddMinutes(t.Context(), []minutes.Counts{counts}); err != nil {
@@ -36,10 +38,9 @@ func TestHowLongCountsAreRetained(t *testing.T) {
 			if _, err := maintenance.MaintainMinutes(t.Context(), store); err != nil {
 				t.Fatal(err)
 			}
-			if m, h := store.MinuteRows(), store.HourRows(); len(m) != at.minutes || len(h) != at.hours {
-				t.Errorf("after %s there are %d minutes and %d hours, want %d and %d", at.age, len(m), len(h), at.minutes, at.hours)
-			} else if len(h) == 1 && h[0].Completed != 7 {
-				t.Errorf("after %s the hour has %+v", at.age, h[0])
+			m, h := rig.Scalar[int](t, pool, `SELECT count(*) FROM event_minutes`), rig.Scalar[int](t, pool, `SELECT count(*) FROM event_hours WHERE completed = 7`)
+			if m != at.minutes || h != at.hours {
+				t.Errorf("after %s there are %d minutes and %d hours, want %d and %d", at.age, m, h, at.minutes, at.hours)
 			}
 		}
 	})

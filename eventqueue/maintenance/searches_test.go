@@ -3,18 +3,20 @@ package maintenance_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/rig"
 )
 
 // promising is a store that says before a search what it takes, and loses the answer of the first that takes
 // something.
 type promising struct {
-	*memstore.Store
+	*pgstore.Store
 	lose   func(ctx context.Context) error
 	losses chan struct{} // one for each that is left
 	lostAt chan time.Time
@@ -70,8 +72,8 @@ func (s promisingSearches) Sweep(ctx context.Context, after eventqueue.EventID, 
 func TestWhatASearchMayHaveTakenIsPublished(t *testing.T) {
 	t.Parallel()
 	for how, lose := range lossesOfAnswers {
-		synctest.Test(t, func(t *testing.T) {
-			store := &promising{memstore.New(memstore.Config{}), lose, make(chan struct{}, 1), make(chan time.Time, 1)}
+		rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
+			store := &promising{pgstore.New(pool), lose, make(chan struct{}, 1), make(chan time.Time, 1)}
 			store.losses <- struct{}{}
 			if _, err := store.Insert(t.Context(), nil, []eventqueue.NewEvent{{Canvas: beside, Module: "M", Name: "n", Modifier: "_", Value: []byte("1")}}, eventqueue.NotifyModeSelf); err != nil {
 				t.Fatal(err)

@@ -4,16 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
+	"os"
+	"strings"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/typed"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/testenv"
 )
 
 // RecordEvent is what all events of records have, for the handlers of RECORD.
@@ -33,9 +39,9 @@ type RecordCreated struct {
 func (RecordCreated) EventAction() string { return "CREATE" }
 
 // One event and its chain: the synchronous handlers, parent before child, and
-// then an event of its own for each of the others. It runs in memory.
+// then an event of its own for each of the others.
 func ExampleOn() {
-	store, notifier := memstore.New(memstore.Config{}), memnotify.New(memnotify.Config{})
+	store, notifier := pgstore.New(pool), memnotify.New(memnotify.Config{}) // for a test; a program has service.Open
 	queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
 	if err != nil {
 		log.Fatal(err)
@@ -48,19 +54,19 @@ func ExampleOn() {
 	handlers := eventqueue.NewHandlers()
 	if err := errors.Join(
 		typed.On[RecordCreated](bus, "welcome", func(_ context.Context, e RecordCreated, _ *eventqueue.Run) error {
-			fmt.Println("welcome,", e.Title)
+			fmt.Fprintln(out, "welcome,", e.Title)
 			return nil
 		}, typed.Synchronous()),
 		typed.On[RecordEvent](bus, "views", func(_ context.Context, e RecordEvent, run *eventqueue.Run) error {
-			fmt.Println("counted", typed.HandlingKey(run.Event), e.ID)
+			fmt.Fprintln(out, "counted", typed.HandlingKey(run.Event), e.ID)
 			return nil
 		}, typed.Synchronous()),
 		typed.On[RecordCreated](bus, "mail", func(_ context.Context, e RecordCreated, run *eventqueue.Run) error {
 			if run.Retries == 0 {
-				fmt.Println("the mail server is down")
+				fmt.Fprintln(out, "the mail server is down")
 				return errors.New("the mail server is down")
 			}
-			fmt.Println("mail about", e.Title)
+			fmt.Fprintln(out, "mail about", e.Title)
 			return nil
 		}, typed.WithPolicy(eventqueue.Policy{MaxRetries: &retries, Backoff: eventqueue.Exponential(time.Millisecond, time.Second)})),
 		bus.Register(handlers),
@@ -80,14 +86,30 @@ func ExampleOn() {
 	if err := w.Run(context.Background()); err != nil {
 		log.Fatal(err)
 	}
-	// Output:
-	// counted RECORD.CREATE 17
-	// welcome, On Doors
-	// the mail server is down
-	// mail about On Doors
+}
+
+// TestExampleOn runs the example.
+//
+//nolint:paralleltest // It sets what the example uses.
+func TestExampleOn(t *testing.T) {
+	var printed strings.Builder
+	pool, out = testenv.Pool(t), &printed
+	t.Cleanup(func() { pool, out = nil, os.Stdout })
+	ExampleOn()
+	const want = `counted RECORD.CREATE 17
+welcome, On Doors
+the mail server is down
+mail about On Doors
+`
+	if printed.String() != want {
+		t.Errorf("it prints\n%s", &printed)
+	}
 }
 
 var (
+	pool *pgxpool.Pool
+	out  io.Writer = os.Stdout
+
 	bus    *typed.Bus
 	queue  *eventqueue.Queue
 	tenant eventqueue.CanvasID

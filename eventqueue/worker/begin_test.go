@@ -5,22 +5,22 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 )
 
 // waking is a store whose database says something else at first.
 type waking struct {
-	*memstore.Store
+	*pgstore.Store
 	answers []error // the first ones; then it is fit
 	asked   atomic.Int64
 }
@@ -54,8 +54,8 @@ func TestAWorkerWaitsForItsDatabase(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				store := &waking{Store: memstore.New(memstore.Config{}), answers: c.answers}
+			rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
+				store := &waking{Store: pgstore.New(pool), answers: c.answers}
 				notifier := memnotify.New(memnotify.Config{})
 				queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
 				if err != nil {

@@ -4,13 +4,14 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 )
@@ -23,14 +24,14 @@ import (
 
 // countedStore is a store that counts its calls.
 type countedStore struct {
-	*memstore.Store
+	*rig.FaultyStore
 	mu    sync.Mutex
-	calls map[memstore.Op]int
+	calls map[rig.Op]int
 }
 
-func newCountedStore() *countedStore {
-	c := &countedStore{Store: memstore.New(memstore.Config{}), calls: map[memstore.Op]int{}}
-	c.Inject(memstore.Faults{Before: func(_ context.Context, op memstore.Op) error {
+func newCountedStore(pool *pgxpool.Pool) *countedStore {
+	c := &countedStore{FaultyStore: rig.Faulty(pgstore.New(pool), rig.Faults{}), calls: map[rig.Op]int{}}
+	c.Inject(rig.Faults{Before: func(_ context.Context, op rig.Op) error {
 		c.mu.Lock()
 		c.calls[op]++
 		c.mu.Unlock()
@@ -41,10 +42,10 @@ func newCountedStore() *countedStore {
 }
 
 // taken returns the calls since it was last called.
-func (c *countedStore) taken() (calls map[memstore.Op]int, all int) {
+func (c *countedStore) taken() (calls map[rig.Op]int, all int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	calls, c.calls = c.calls, map[memstore.Op]int{}
+	calls, c.calls = c.calls, map[rig.Op]int{}
 	for _, n := range calls {
 		all += n
 	}
@@ -62,14 +63,14 @@ func TestWhatAWorkerCosts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { testCosts(t, takes) })
+			rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) { testCosts(t, pool, takes) })
 		})
 	}
 }
 
-func testCosts(t *testing.T, takes func(eventqueue.EventID) time.Duration) {
+func testCosts(t *testing.T, pool *pgxpool.Pool, takes func(eventqueue.EventID) time.Duration) {
 	const backlog = 10_000
-	store, notifier, outcomes := newCountedStore(), memnotify.New(memnotify.Config{}), rig.NewOutcomes()
+	store, notifier, outcomes := newCountedStore(pool), memnotify.New(memnotify.Config{}), rig.NewOutcomes()
 	queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)

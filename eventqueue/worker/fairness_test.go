@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
@@ -75,9 +76,9 @@ func TestAFewSlotsAreSharedToo(t *testing.T) {
 	for _, concurrency := range []int{1, 2, 15} {
 		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
 				const backlog = 2000
-				if n := busyRunsBeforeQuiet(t, concurrency, backlog); n > backlog/4 {
+				if n := busyRunsBeforeQuiet(t, pool, concurrency, backlog); n > backlog/4 {
 					t.Errorf("%d events of the busy canvas ran before the other's", n)
 				}
 			})
@@ -87,8 +88,8 @@ func TestAFewSlotsAreSharedToo(t *testing.T) {
 
 // busyRunsBeforeQuiet runs a backlog of events of a second each, with the event
 // of another canvas behind them all, until that has run.
-func busyRunsBeforeQuiet(t *testing.T, concurrency, backlog int) int {
-	store := memstore.New(memstore.Config{})
+func busyRunsBeforeQuiet(t *testing.T, pool *pgxpool.Pool, concurrency, backlog int) int {
+	store := pgstore.New(pool)
 	notifier := memnotify.New(memnotify.Config{})
 	queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
 	if err != nil {

@@ -10,9 +10,10 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
+	"eventsv2/test/testenv"
 )
 
 // FuzzRecheck holds the wait after a claim that did not lead to a run to its
@@ -25,7 +26,7 @@ func FuzzRecheck(f *testing.F) {
 		f.Add(uint8(0), int64(-1), uint8(1), d, true, int64(0), int64(math.MaxInt64))
 	}
 	f.Add(uint8(1), int64(1), uint8(2), int64(1), true, int64(1), int64(1))
-	store := memstore.New(memstore.Config{})
+	store := pgstore.New(testenv.Pool(f))
 	notifier := memnotify.New(memnotify.Config{})
 	queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
 	if err != nil {

@@ -8,21 +8,23 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 )
 
 // hanging is a queue in a bubble whose handler "hangs" ignores its context until the test ends, and
 // whose handler "good" returns at once.
 type hanging struct {
 	t        *testing.T
-	memory   *memstore.Store
+	pool     *pgxpool.Pool
+	store    *pgstore.Store
 	notifier *memnotify.Notifier
 	queue    *eventqueue.Queue
 	handlers *eventqueue.Handlers
@@ -33,11 +35,11 @@ type hanging struct {
 	let      chan struct{}
 }
 
-func newHanging(t *testing.T) *hanging {
+func newHanging(t *testing.T, pool *pgxpool.Pool) *hanging {
 	t.Helper()
-	h := &hanging{t: t, memory: memstore.New(memstore.Config{}), notifier: memnotify.New(memnotify.Config{}), handlers: eventqueue.NewHandlers(), let: make(chan struct{})}
+	h := &hanging{t: t, pool: pool, store: pgstore.New(pool), notifier: memnotify.New(memnotify.Config{}), handlers: eventqueue.NewHandlers(), let: make(chan struct{})}
 	var err error
-	if h.queue, err = eventqueue.New(h.memory, h.notifier, eventqueue.QueueConfig{}); err != nil {
+	if h.queue, err = eventqueue.New(h.store, h.notifier, eventqueue.QueueConfig{}); err != nil {
 		t.Fatal(err)
 	}
 	core, logs := observer.New(zap.InfoLevel)
@@ -73,7 +75,7 @@ func (h *hanging) emit(name string, n int) {
 func (h *hanging) start(config worker.Config) (w *worker.Worker, stop func()) {
 	h.t.Helper()
 	config.Logger, config.GracePeriod = h.logger, -1
-	w, err := worker.New(h.queue, h.memory, h.notifier, h.handlers, config)
+	w, err := worker.New(h.queue, h.store, h.notifier, h.handlers, config)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -96,6 +98,12 @@ func (h *hanging) close() {
 	}
 }
 
+// failed counts the events that have ended as FAILED; no other may have a row in the history.
+func (h *hanging) failed() int {
+	h.t.Helper()
+	return rig.Scalar[int](h.t, h.pool, `SELECT CASE WHEN bool_and(status = 'FAILED') THEN count(*) ELSE -1 END FROM event_log`)
+}
+
 // warnings are the lines with a text.
 func (h *hanging) lines(text string) (found []observer.LoggedEntry) {
 	for _, entry := range h.logs.All() {
@@ -111,8 +119,8 @@ func TestHungHandlersDoNotKeepGoodEventsFromRunning(t *testing.T) {
 	for name, workers := range map[string]int{"one worker": 1, "two workers": 2} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				h := newHanging(t)
+			rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
+				h := newHanging(t, pool)
 				h.emit("hangs", 2)
 				var all []*worker.Worker
 				var stops []func()
@@ -140,12 +148,7 @@ func TestHungHandlersDoNotKeepGoodEventsFromRunning(t *testing.T) {
 						t.Errorf("the worker has free slots, and says: %v", err)
 					}
 				}
-				for _, row := range h.memory.Log() {
-					if row.Status != maintenance.LogFailed {
-						t.Errorf("an event has ended as %s", row.Status)
-					}
-				}
-				if n, m := len(h.memory.Events()), len(h.memory.Log()); n != 0 || m != 2 {
+				if n, m := rig.Scalar[int](t, pool, `SELECT count(*) FROM events_v2`), h.failed(); n != 0 || m != 2 {
 					t.Errorf("%d events are left and %d have ended as FAILED, want 0 and 2", n, m)
 				}
 				// Two runs are allowed, and the first one, and one beside the other event, use no attempt.
@@ -154,7 +157,7 @@ func TestHungHandlersDoNotKeepGoodEventsFromRunning(t *testing.T) {
 				}
 				close(h.let)
 				synctest.Wait()
-				if n := len(h.memory.Log()); n != 2 {
+				if n := h.failed(); n != 2 {
 					t.Errorf("what the handlers returned late has changed the log: it has %d events", n)
 				}
 				for _, w := range all {
@@ -173,8 +176,8 @@ func TestHungHandlersDoNotKeepGoodEventsFromRunning(t *testing.T) {
 
 func TestHungHandlerIsWarnedOfWithItsStackOncePerMinute(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h := newHanging(t)
+	rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
+		h := newHanging(t, pool)
 		h.emit("hangs", 3)
 		_, stop := h.start(worker.Config{Concurrency: 5, LockTimeout: time.Hour})
 		time.Sleep(4 * time.Second)
@@ -213,8 +216,8 @@ func TestHungHandlersBeyondTheBoundKeepTheirSlots(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				h := newHanging(t)
+			rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
+				h := newHanging(t, pool)
 				h.emit("hangs", 2)
 				c.config.Concurrency, c.config.LockTimeout = 2, time.Hour
 				w, stop := h.start(c.config)

@@ -4,15 +4,15 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 )
@@ -30,10 +30,10 @@ func TestADatabaseThatIsTooFarAwayIsWarnedOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				memory := memstore.New(memstore.Config{})
-				far := memory.Connect(memstore.Faults{Before: func(ctx context.Context, op memstore.Op) error {
-					if op != memstore.OpClaim {
+			rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
+				store := pgstore.New(pool)
+				far := rig.Faulty(store, rig.Faults{Before: func(ctx context.Context, op rig.Op) error {
+					if op != rig.OpClaim {
 						return nil
 					}
 					select {
@@ -44,7 +44,7 @@ func TestADatabaseThatIsTooFarAwayIsWarnedOf(t *testing.T) {
 					}
 				}})
 				notifier := memnotify.New(memnotify.Config{})
-				queue, err := eventqueue.New(memory, notifier, eventqueue.QueueConfig{})
+				queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
 				if err != nil {
 					t.Fatal(err)
 				}

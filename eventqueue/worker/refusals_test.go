@@ -7,13 +7,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 )
 
 // mute is a notifier that may refuse answers, or never answer them.
@@ -63,10 +65,10 @@ func TestAnswersThatAreNotTakenAreReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
 				m := &mute{Notifier: memnotify.New(memnotify.Config{})}
 				failing := c.fail(m)
-				w, emit := muteWorker(t, m)
+				w, emit := muteWorker(t, pool, m)
 				during := func(d time.Duration) {
 					for until := time.Now().Add(d); time.Now().Before(until); <-time.After(time.Second) {
 						emit()
@@ -98,9 +100,9 @@ func TestAnswersThatAreNotTakenAreReported(t *testing.T) {
 
 // muteWorker runs a worker whose events are requeued for ten seconds when they run first, and then
 // completed, until the test ends. emit emits one.
-func muteWorker(t *testing.T, m *mute) (w *worker.Worker, emit func()) {
+func muteWorker(t *testing.T, pool *pgxpool.Pool, m *mute) (w *worker.Worker, emit func()) {
 	t.Helper()
-	store := memstore.New(memstore.Config{})
+	store := pgstore.New(pool)
 	queue, err := eventqueue.New(store, m, eventqueue.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/ratelimit"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
@@ -29,25 +30,23 @@ func TestWhatIsPutOffHasNotBegun(t *testing.T) {
 // the given number. No completion is written.
 func putOffUnwritten(t *testing.T, claims int32) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		memory := memstore.New(memstore.Config{})
-		mute := memory.Connect(memstore.Faults{Before: func(_ context.Context, op memstore.Op) error {
-			if op == memstore.OpComplete {
+	rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
+		store := pgstore.New(pool)
+		mute := rig.Faulty(store, rig.Faults{Before: func(_ context.Context, op rig.Op) error {
+			if op == rig.OpComplete {
 				return errors.New("nobody answers")
 			}
 			return nil
 		}})
 		notifier := memnotify.New(memnotify.Config{})
-		queue, err := eventqueue.New(memory, notifier, eventqueue.QueueConfig{})
+		queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		handlers := eventqueue.NewHandlers()
 		handler := eventqueue.HandlerFunc(func(_ context.Context, run *eventqueue.Run) error {
-			for _, row := range memory.Events() {
-				if row.ID == run.ID && claims > 1 && !row.Begun {
-					t.Errorf("event %s runs before that is recorded, though it was lost before", run.ID)
-				}
+			if claims > 1 && !rig.Scalar[bool](t, pool, `SELECT begun FROM events_v2 WHERE id = $1`, run.ID) {
+				t.Errorf("event %s runs before that is recorded, though it was lost before", run.ID)
 			}
 			return nil
 		})
@@ -55,7 +54,7 @@ func putOffUnwritten(t *testing.T, claims int32) {
 			t.Fatal(err)
 		}
 		limit := operate.RateLimit{Scope: handlerScope(), PerDay: 1, Mode: ratelimit.Exact}
-		if _, err := memory.SetRateLimit(t.Context(), limit); err != nil {
+		if _, err := store.SetRateLimit(t.Context(), limit); err != nil {
 			t.Fatal(err)
 		}
 		w, err := worker.New(queue, mute, notifier, handlers, worker.Config{Heartbeat: 5 * time.Second, GracePeriod: -1})
@@ -68,7 +67,7 @@ func putOffUnwritten(t *testing.T, claims int32) {
 			t.Fatal(err)
 		}
 		for range claims - 1 { // by workers that die before the runs begin
-			if _, err := memory.Claim(t.Context(), ids, handlers.Set(), 1); err != nil {
+			if _, err := store.Claim(t.Context(), ids, handlers.Set(), 1); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(61 * time.Second) // of the bubble
@@ -77,16 +76,11 @@ func putOffUnwritten(t *testing.T, claims int32) {
 		ended := make(chan error, 1)
 		go func() { ended <- w.Run(ctx) }()
 		time.Sleep(30 * time.Second) // of the bubble: some heartbeats
-		var begun []eventqueue.EventID
-		for _, row := range memory.Events() {
-			if row.Attempts != claims || row.LockedAt.IsZero() {
-				t.Errorf("event %s has %d claims, locked at %s: the test proves nothing", row.ID, row.Attempts, row.LockedAt)
-			}
-			if row.Begun {
-				begun = append(begun, row.ID)
-			}
+		if n := rig.Scalar[int](t, pool, `SELECT count(*) FROM events_v2 WHERE attempts = $1 AND locked_at IS NOT NULL`, claims); n != len(ids) {
+			t.Errorf("%d events are locked after %d claims: the test proves nothing", n, claims)
 		}
-		if len(begun) != 1 || begun[0] != 1 {
+		begun := rig.Scalar[[]eventqueue.EventID](t, pool, `SELECT array_agg(id) FROM events_v2 WHERE begun`)
+		if len(begun) != 1 || begun[0] != ids[0] {
 			t.Errorf("recorded as begun are %v, want event 1 alone, which ran", begun)
 		}
 		stop()

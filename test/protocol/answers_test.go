@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/worker"
 )
 
@@ -32,7 +31,7 @@ func (h hung) Requeue(ctx context.Context, _ []eventqueue.Delivery, _ time.Durat
 // different waits.
 func drain(t *testing.T, notifier func(side) eventqueue.Receiver, events int) time.Duration {
 	t.Helper()
-	store := memstore.New(memstore.Config{})
+	store := &shelf{}
 	l := newLottery(1)
 	queue, err := eventqueue.New(store, l, eventqueue.QueueConfig{})
 	if err != nil {
@@ -86,7 +85,7 @@ func drain(t *testing.T, notifier func(side) eventqueue.Receiver, events int) ti
 	if took := time.Since(stop); took > 3*time.Second {
 		t.Errorf("the stop took %s with a grace period of 1s", took)
 	}
-	if left := len(store.Events()); left != events/2 {
+	if left := store.left(); left != events/2 {
 		t.Errorf("%d events are left, want the %d that are to be retried", left, events/2)
 	}
 	return took

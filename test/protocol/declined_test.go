@@ -8,10 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/fallback"
 	"eventsv2/eventqueue/maintenance"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 )
 
@@ -54,9 +56,9 @@ func TestWhatAWorkerFindsAndDoesNotKnowIsLeftToOthers(t *testing.T) {
 	for name, stops := range map[string]bool{"goes on": false, "is stopped": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inVirtualTime(t, func(s *script) {
+			inVirtualTimeOn(t, func(s *script, pool *pgxpool.Pool) {
 				const events = 100
-				store := memstore.New(memstore.Config{})
+				store := pgstore.New(pool)
 				queue, err := eventqueue.New(store, refusing{}, eventqueue.QueueConfig{})
 				if err != nil {
 					s.t.Fatal(err)
@@ -91,7 +93,7 @@ func TestWhatAWorkerFindsAndDoesNotKnowIsLeftToOthers(t *testing.T) {
 
 // claimed is a database that counts the searches for due events.
 type claimed struct {
-	*memstore.Store
+	*pgstore.Store
 	claims atomic.Int64
 }
 
@@ -104,8 +106,8 @@ func (l *claimed) TakeDue(ctx context.Context, within time.Duration, limit int, 
 // handler.
 func TestWhatNobodyKnowsIsNotFoundForEver(t *testing.T) {
 	t.Parallel()
-	inVirtualTime(t, func(s *script) {
-		store := &claimed{Store: memstore.New(memstore.Config{})}
+	inVirtualTimeOn(t, func(s *script, pool *pgxpool.Pool) {
+		store := &claimed{Store: pgstore.New(pool)}
 		queue, err := eventqueue.New(store, refusing{}, eventqueue.QueueConfig{})
 		if err != nil {
 			s.t.Fatal(err)

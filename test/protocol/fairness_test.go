@@ -4,16 +4,18 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 )
 
-// crowd is a worker on a queue in memory whose handlers of the busy canvas do
+// crowd is a worker on a queue whose handlers of the busy canvas do
 // not end before the test does.
 type crowd struct {
 	t     *testing.T
@@ -28,11 +30,10 @@ type crowd struct {
 // withCrowd runs a test in a bubble.
 func withCrowd(t *testing.T, concurrency int, f func(c *crowd)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
 		c := &crowd{t: t, running: map[eventqueue.CanvasID]int{}, ended: map[eventqueue.CanvasID]int{}}
-		store := memstore.New(memstore.Config{})
-		store.Inject(memstore.Faults{Before: func(_ context.Context, op memstore.Op) error {
-			if op == memstore.OpRunnable {
+		store := rig.Faulty(pgstore.New(pool), rig.Faults{Before: func(_ context.Context, op rig.Op) error {
+			if op == rig.OpRunnable {
 				c.reads++
 			}
 			return nil

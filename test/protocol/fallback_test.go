@@ -7,10 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/fallback"
 	"eventsv2/eventqueue/maintenance"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 )
 
@@ -506,7 +508,7 @@ func TestASearchEndsWhenTheNotifierDelivers(t *testing.T) {
 // counted is a database that counts the searches for lost notifications, and whose relays reach
 // one worker.
 type counted struct {
-	*memstore.Store
+	*pgstore.Store
 	mu       sync.Mutex
 	searches int
 	wake     func(lost bool)
@@ -525,9 +527,18 @@ func (c *counted) searched() (n int) {
 	return n
 }
 
-func (c *counted) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
-	c.count()
-	return c.Store.TakeLost(ctx, after, limit, lostAfter)
+func (c *counted) Awaiting(await maintenance.AwaitTake) maintenance.Searches {
+	return countedSearches{c.Store.Awaiting(await), c}
+}
+
+type countedSearches struct {
+	maintenance.Searches
+	of *counted
+}
+
+func (s countedSearches) TakeLost(ctx context.Context, after eventqueue.EventID, limit int, lostAfter time.Duration) ([]eventqueue.Notification, eventqueue.EventID, error) {
+	s.of.count()
+	return s.Searches.TakeLost(ctx, after, limit, lostAfter)
 }
 
 // ReportLost implements maintenance.LostReporter.
@@ -544,8 +555,8 @@ func (hole) Publish(context.Context, []eventqueue.Notification) error { return n
 // is no more.
 func TestANotifierThatDeliversNothingIsFoundOut(t *testing.T) {
 	t.Parallel()
-	inVirtualTime(t, func(s *script) {
-		store := &counted{Store: memstore.New(memstore.Config{}), wake: func(bool) {}}
+	inVirtualTimeOn(t, func(s *script, pool *pgxpool.Pool) {
+		store := &counted{Store: pgstore.New(pool), wake: func(bool) {}}
 		queue, err := eventqueue.New(store, hole{}, eventqueue.QueueConfig{})
 		if err != nil {
 			s.t.Fatal(err)

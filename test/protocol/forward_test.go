@@ -12,13 +12,12 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/worker"
 )
 
 // fleet is what the workers on one store know of each other.
 type fleet struct {
-	*memstore.Store
+	*shelf
 
 	mu        sync.Mutex
 	workers   []worker.Peer
@@ -53,12 +52,12 @@ func (f *fleet) Reserve(self worker.Registration, _ *zap.Logger) worker.Reserve 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.workers = append(f.workers, worker.Peer{Number: self.Number, Handlers: self.Handlers})
-	return &member{Store: f.Store, fleet: f, self: self}
+	return &member{shelf: f.shelf, fleet: f, self: self}
 }
 
 // member is the connection of a worker.
 type member struct {
-	*memstore.Store
+	*shelf
 	fleet *fleet
 	self  worker.Registration
 }
@@ -91,8 +90,8 @@ func of20(t *testing.T, f *fleet, know, events int) []time.Duration {
 	t.Helper()
 	l := newLottery(20)
 	l.takes = 20 * time.Millisecond
-	f.Store, f.try = memstore.New(memstore.Config{}), map[eventqueue.WorkerNumber]func([]eventqueue.EventID){}
-	queue, err := eventqueue.New(f.Store, l, eventqueue.QueueConfig{})
+	f.shelf, f.try = &shelf{}, map[eventqueue.WorkerNumber]func([]eventqueue.EventID){}
+	queue, err := eventqueue.New(f, l, eventqueue.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

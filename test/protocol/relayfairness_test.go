@@ -5,12 +5,14 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
-	"eventsv2/eventqueue/memstore"
+	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/rig"
 )
 
 // TestAnIdleWalkCostsTheSame (I12, I20): rows that wait for something else are read
@@ -180,8 +182,8 @@ func TestARelayServesEveryCanvas(t *testing.T) {
 	for name, mode := range map[string]eventqueue.NotifyMode{"pending": eventqueue.NotifyModeLater, "lost": eventqueue.NotifyModeSelf} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				store := memstore.New(memstore.Config{})
+			rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
+				store := pgstore.New(pool)
 				events := make([]eventqueue.NewEvent, many+1)
 				for i := range events {
 					events[i] = event()

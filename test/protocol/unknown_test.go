@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/memstore"
 	"eventsv2/eventqueue/worker"
 )
 
@@ -93,7 +92,7 @@ func (s side) Requeue(_ context.Context, deliveries []eventqueue.Delivery, after
 // play runs as many workers as there are handler sets on one database and lottery.
 func (l *lottery) play(t *testing.T, knows ...*eventqueue.Handlers) (queue *eventqueue.Queue, stop func()) {
 	t.Helper()
-	store := memstore.New(memstore.Config{})
+	store := &shelf{}
 	queue, err := eventqueue.New(store, l, eventqueue.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)

@@ -40,6 +40,7 @@ func TestSleepIsFound(t *testing.T) {
 	for source, want := range map[string][]string{
 		"package p\n\nimport \"time\"\n\n" + sleeps:                                 {"p_test.go:5"},
 		"package p\n\nimport (\n\t\"testing/synctest\"\n\t\"time\"\n)\n\n" + sleeps: nil,
+		"package p\n\nfunc g() { rig.InBubble(f) }\n\n" + sleeps:                    nil,
 		"package p\n\nimport \"time\"\n\nfunc f() { <-time.After(1) }\n":            nil,
 		"package p\n\nimport \"time\"\n\n// time.Sleep is not called.\nvar _ = 1\n": nil,
 	} {
@@ -57,16 +58,21 @@ func sleepsOf(path string, source any) (places []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote("testing/synctest") }) {
-		return nil, nil
-	}
+	bubbles := slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote("testing/synctest") })
 	ast.Inspect(file, func(n ast.Node) bool {
-		if call, ok := n.(*ast.SelectorExpr); ok && call.Sel.Name == "Sleep" {
-			if of, ok := call.X.(*ast.Ident); ok && of.Name == "time" {
+		if call, ok := n.(*ast.SelectorExpr); ok {
+			switch of, _ := call.X.(*ast.Ident); {
+			case of == nil:
+			case of.Name == "rig" && call.Sel.Name == "InBubble":
+				bubbles = true
+			case of.Name == "time" && call.Sel.Name == "Sleep":
 				places = append(places, fmt.Sprintf("%s:%d", path, fset.Position(n.Pos()).Line))
 			}
 		}
 		return true
 	})
+	if bubbles {
+		return nil, nil
+	}
 	return places, nil
 }
