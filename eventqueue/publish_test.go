@@ -152,7 +152,7 @@ func TestOneFailedPublishDelaysNothing(t *testing.T) {
 				t.Parallel()
 				deploy(t, func(d *deployment) {
 					time.Sleep(time.Second)
-					for i := range 120 {
+					for i := range 40 {
 						if i == 20 {
 							view(d).fail.Store(true)
 						}
@@ -162,7 +162,7 @@ func TestOneFailedPublishDelaysNothing(t *testing.T) {
 						time.Sleep(100 * time.Millisecond)
 					}
 					time.Sleep(3 * time.Second)
-					d.check(120)
+					d.check(40)
 				})
 			})
 		}
