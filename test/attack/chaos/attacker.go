@@ -13,6 +13,7 @@ import (
 
 	"eventsv2/internal/backoff"
 	"eventsv2/pubsubnotify"
+	"eventsv2/test/attack/chaos/check"
 	"eventsv2/test/attack/harness"
 	"eventsv2/test/oracle"
 	"eventsv2/test/pubsubproxy"
@@ -55,7 +56,7 @@ func (a *attacker) attack(ctx context.Context, p planned) error {
 		return nil
 	case publishFails, pullFails, notifierSilent:
 		// Two of these at one slot overlap: the end of the first ends both.
-		return a.during(ctx, p, new(sync.Mutex), oracle.NotifierFault, p.target+notifierSuffix, func() error {
+		return a.during(ctx, p, new(sync.Mutex), oracle.NotifierFault, p.target+check.NotifierSuffix, func() error {
 			a.attackMethods(ctx, p, a.proxyOf[p.target])
 			return nil
 		})
@@ -68,7 +69,7 @@ func (a *attacker) attack(ctx context.Context, p planned) error {
 		return a.during(ctx, p, new(sync.Mutex), oracle.NotifierFault, p.target, func() error { a.refuseAll(ctx, p); return nil })
 	case notifierDown, notifierSlow, notifierMute:
 		// It explains nothing but delays.
-		return a.attackConnections(ctx, p, a.notifierOf[p.target], oracle.NotifierFault, p.target+notifierSuffix)
+		return a.attackConnections(ctx, p, a.notifierOf[p.target], oracle.NotifierFault, p.target+check.NotifierSuffix)
 	default:
 		return a.attackConnections(ctx, p, a.postgresOf[p.target], oracle.LostDatabase, p.target)
 	}
@@ -84,7 +85,7 @@ func (a *attacker) during(ctx context.Context, p planned, attacked *sync.Mutex, 
 	}
 	from := time.Now()
 	err := do()
-	a.faults.add(string(p.kind), as, target, from, time.Now())
+	a.faults.Add(string(p.kind), as, target, from, time.Now())
 	a.done(p)
 	return err
 }
@@ -97,13 +98,13 @@ func (a *attacker) attackProcess(ctx context.Context, p planned, s *slot) {
 		if name == "" {
 			return // it was down already
 		}
-		a.faults.add(string(p.kind), oracle.Killed, name, from, from.Add(mourning))
+		a.faults.Add(string(p.kind), oracle.Killed, name, from, from.Add(check.Mourning))
 	case restart:
 		process := s.process()
 		if process == nil {
 			return
 		}
-		a.faults.add(string(p.kind), oracle.Stopped, process.Name, from, from.Add(stopLimit))
+		a.faults.Add(string(p.kind), oracle.Stopped, process.Name, from, from.Add(stopLimit))
 		if !process.Terminate(stopLimit) {
 			a.fleet.remark(process.Name + " did not end in time after SIGTERM")
 		}
@@ -113,7 +114,7 @@ func (a *attacker) attackProcess(ctx context.Context, p planned, s *slot) {
 			return
 		}
 		harness.Freeze(ctx, process, p.lasts)
-		a.faults.add(string(p.kind), oracle.Frozen, process.Name, from, time.Now())
+		a.faults.Add(string(p.kind), oracle.Frozen, process.Name, from, time.Now())
 	}
 	a.done(p)
 }
@@ -220,9 +221,6 @@ func (a *attacker) attackConnections(ctx context.Context, p planned, through *ha
 	})
 }
 
-// notifierSuffix marks faults of a slot's connection to Pub/Sub.
-const notifierSuffix = "/pubsub"
-
 // slowBy is the latency of a fault, from 20 ms to 1 s.
 func slowBy(p planned) time.Duration { return time.Duration(20+p.bytes/6) * time.Millisecond }
 
@@ -235,6 +233,6 @@ func muted(p planned) string {
 }
 
 func (a *attacker) done(p planned) {
-	a.faults.count(p.kind)
+	a.attacks.count(p.kind)
 	a.Progress.Report("%s", p)
 }

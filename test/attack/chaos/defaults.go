@@ -7,14 +7,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/pgstore"
-	"eventsv2/pubsubnotify"
 )
 
 // defaults are the settings that other programs may give a database or a role, by name, with values
@@ -115,37 +110,4 @@ func (o *others) missing(ctx context.Context, databaseURL string) (lacks []strin
 		}
 	}
 	return lacks, nil
-}
-
-// ownPool has connections that the queue did not prepare: they have the defaults of others, and soon
-// those that were set since.
-func (s *stage) ownPool(ctx context.Context, databaseURL string) (*emitters, error) {
-	config, err := pgxpool.ParseConfig(databaseURL)
-	if err != nil {
-		return nil, fmt.Errorf("the URL of our own Postgres: %w", err)
-	}
-	config.MaxConns, config.MaxConnLifetime, config.HealthCheckPeriod = emitterCount, 10*time.Second, time.Second
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, fmt.Errorf("connect with a pool of one's own: %w", err)
-	}
-	s.OnCleanup(func(context.Context) error { pool.Close(); return nil })
-	notifier, err := pubsubnotify.New(ctx, s.PubSub(s.notifierOf[slotEmitter].Address()))
-	if err != nil {
-		return nil, err
-	}
-	s.OnCleanup(func(context.Context) error { return notifier.Close() })
-	queue, err := eventqueue.New(pgstore.New(pool), notifier, eventqueue.QueueConfig{})
-	if err != nil {
-		return nil, err
-	}
-	s.OnCleanup(queue.Close)
-	return &emitters{queue: queue, pool: pool}, nil
-}
-
-// onOwnPool emits on a pool that the queue did not make.
-func onOwnPool(emit emitFunc) emitFunc {
-	return func(ctx context.Context, e *emitters, events []eventqueue.NewEvent) error {
-		return emit(ctx, e.own, events)
-	}
 }

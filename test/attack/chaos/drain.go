@@ -3,13 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"eventsv2/eventqueue"
+	"eventsv2/test/attack/chaos/check"
 	"eventsv2/test/attack/chaos/growth"
 	"eventsv2/test/attack/harness"
 )
@@ -32,11 +29,11 @@ func (s *stage) drain(ctx context.Context, loaded time.Duration) (grown *growth.
 	defer stop()
 	watching.Go(func() { probe(watch, s.control, s.faults) })
 	watching.Go(func() { shift(watch, s.control, s.untouchable()) })
-	s.cron.until = time.Now().Add(-5 * time.Second) // a slot may take a moment
+	s.cron.Until = time.Now().Add(-5 * time.Second) // a slot may take a moment
 	_, _ = s.Drain(ctx, s.opts.Drain, longest*s.opts.Drain, func(ctx context.Context) (n int, complete bool, err error) {
 		var slot time.Time
 		err = errors.Join(s.storms.liftAll(ctx, s.control), s.unlimitRates(ctx),
-			s.control.QueryRow(ctx, countWaitingSQL, s.cron.id, s.untouchable()).Scan(&n, &slot))
+			s.control.QueryRow(ctx, countWaitingSQL, s.cron.ID, s.untouchable()).Scan(&n, &slot))
 		return n, !slot.Before(s.lastSlot()), err
 	}) // what is left is on record
 	if s.sampler != nil {
@@ -47,17 +44,12 @@ func (s *stage) drain(ctx context.Context, loaded time.Duration) (grown *growth.
 
 // lastSlot is the last cron slot that must be there.
 func (s *stage) lastSlot() time.Time {
-	slots := s.cron.slots()
+	slots := s.cron.Slots()
 	if len(slots) == 0 {
 		return time.Time{}
 	}
 	return slots[len(slots)-1]
 }
-
-const readCronSQL = `
-SELECT slot, event_id, created_at
-  FROM cron_records
- WHERE cron_id = $1`
 
 // verdict waits until the queue has come to rest, reads all records and has them checked.
 func (s *stage) verdict(ctx context.Context, loaded time.Duration) (harness.Result, error) {
@@ -66,45 +58,23 @@ func (s *stage) verdict(ctx context.Context, loaded time.Duration) (harness.Resu
 		return nil, err
 	}
 	s.Progress.Report("checking")
-	e := evidence{acknowledgements: s.emitters.acknowledgements, repeats: s.emitters.repeats, ordered: s.emitters.ordered,
-		limits: s.limits, rates: s.rates, embedded: func(process string) bool { return process[:2] != "w4" }}
-	if e.runs, err = readRuns(s.Dir, s.faults); err != nil {
-		return nil, err
-	}
-	if e.stories, err = readStories(ctx, s.control); err != nil {
-		return nil, err
-	}
-	if e.grants, err = readGrants(ctx, s.control); err != nil {
-		return nil, err
-	}
-	if e.rewritten, err = readRewritten(ctx, s.control); err != nil {
-		return nil, err
-	}
-	if e.final.rules, err = s.storms.left(ctx, s.control); err != nil {
-		return nil, err
-	}
-	rows, err := s.control.Query(ctx, readCronSQL, s.cron.id)
+	e := check.Evidence{Limits: s.limits, Rates: s.rates, Cron: s.cron, Embedded: func(process string) bool { return process[:2] != "w4" }}
+	s.emitters.Known(&e)
+	rules, err := s.storms.left(ctx, s.control)
 	if err != nil {
-		return nil, fmt.Errorf("read cron_records: %w", err)
-	}
-	s.cron.records, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r cronRecord, err error) {
-		var id eventqueue.EventID
-		err = row.Scan(&r.slot, &id, &r.at)
-		r.event = id
-		return r, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read cron_records: %w", err)
-	}
-	if e.missingDefaults, err = s.others.missing(ctx, s.Postgres.URL); err != nil {
 		return nil, err
 	}
-	e.faults, e.cron, e.final.at = s.faults.list(), s.cron, time.Now()
+	if e.MissingDefaults, err = s.others.missing(ctx, s.Postgres.URL); err != nil {
+		return nil, err
+	}
 	var added int
-	e.rules, added = s.storms.history()
+	e.Rules, added = s.storms.history()
+	if err := e.Read(ctx, s.control, s.Dir, s.faults, rules); err != nil {
+		return nil, err
+	}
 	return &result{opts: s.opts,
-		findings: check(e), loaded: loaded, faults: s.faults, emitters: s.emitters, rulesAdded: added,
-		refusals: s.operator.refusals(), defaults: s.others.set, remarks: s.fleet.remarks, slots: len(s.cron.records), where: s.Where(ctx, s.control),
+		findings: check.Check(e), loaded: loaded, attacks: s.attacks, unplanned: s.faults.Unplanned(), emitted: s.emitters.Emitted(), rulesAdded: added,
+		refusals: s.operator.refusals(), defaults: s.others.set, remarks: s.fleet.remarks, slots: len(e.Cron.Records), where: s.Where(ctx, s.control),
 		growth: grown,
 	}, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"eventsv2/test/attack/chaos/check"
 	"eventsv2/test/attack/chaos/growth"
 	"eventsv2/test/attack/chaos/task"
 	"eventsv2/test/attack/harness"
@@ -50,7 +51,7 @@ type slot struct {
 type fleet struct {
 	deployment *harness.Deployment
 	target     *target
-	faults     *faults
+	faults     *check.Faults
 	slots      map[string]*slot
 	running    sync.WaitGroup
 	broken     context.CancelCauseFunc
@@ -114,7 +115,7 @@ func (f *fleet) next(s *slot) (*programs.Process, error) {
 		return nil, err
 	}
 	s.current = p
-	f.faults.born(name, s.name)
+	f.faults.Born(name, s.name)
 	return p, nil
 }
 
@@ -149,7 +150,7 @@ func (f *fleet) journal(name string) string { return filepath.Join(f.deployment.
 // ended records how a process ended. One that was not killed, had started and
 // did not end with 0 is remarkable.
 func (f *fleet) ended(p *programs.Process) {
-	f.faults.died(p.Name)
+	f.faults.Died(p.Name)
 	if p.Status == 0 || p.Status == 128+int(syscall.SIGKILL) || !p.Started() {
 		return
 	}

@@ -13,11 +13,9 @@ import (
 	"eventsv2/eventqueue/audit"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/backoff"
+	"eventsv2/test/attack/chaos/check"
 	"eventsv2/test/attack/chaos/task"
 )
-
-// slotOperator is the writer of what the operator changes.
-const slotOperator = "operator"
 
 // operator cancels, delays and has tried now what waits, by id and by filter, beside the workers. Its
 // connections are the emitters'.
@@ -32,6 +30,9 @@ type operator struct {
 	mu   sync.Mutex
 	left int // running events that it was refused
 }
+
+// callTimeout bounds one call of an operator.
+const callTimeout = 10 * time.Second
 
 // How often the operator does something, and how many events it names at once.
 const (
@@ -48,7 +49,7 @@ func (o *operator) run(ctx context.Context) {
 		}
 		// Not ctx: the end of the load is no reason for an unknown outcome. What fails may have happened,
 		// or half of it.
-		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*emitTimeout)
+		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 		o.operate(call, random)
 		cancel()
 	}
@@ -59,7 +60,7 @@ func (o *operator) run(ctx context.Context) {
 func (o *operator) operate(ctx context.Context, random *rand.Rand) {
 	scope := o.scopes[random.IntN(len(o.scopes))]
 	filter := operate.EventFilter{Canvas: &scope.Canvas, Module: scope.Module, Name: scope.Name}
-	why := operate.Cancellation{Reason: "chaos", Actor: slotOperator}
+	why := operate.Cancellation{Reason: "chaos", Actor: check.SlotOperator}
 	delay := time.Duration(random.Int64N(int64(3 * time.Second)))
 	switch random.IntN(5) {
 	case 0:
@@ -83,10 +84,10 @@ func (o *operator) operate(ctx context.Context, random *rand.Rand) {
 }
 
 func (o *operator) changeMany(ctx context.Context, change operate.Change) {
-	by := audit.Actor{Name: slotOperator, Via: "chaos"}
-	op, err := o.operations.Count(ctx, by, slotOperator, change)
+	by := audit.Actor{Name: check.SlotOperator, Via: "chaos"}
+	op, err := o.operations.Count(ctx, by, check.SlotOperator, change)
 	if err == nil {
-		op, err = o.operations.Confirm(ctx, by, slotOperator, op.ID)
+		op, err = o.operations.Confirm(ctx, by, check.SlotOperator, op.ID)
 	}
 	if err == nil {
 		op, _ = o.operations.Await(ctx, op.ID, func(operate.Operation) {}, func(operate.Changed) {})
@@ -132,10 +133,4 @@ func (o *operator) some(ctx context.Context, random *rand.Rand, keyless bool) (i
 		ids = append(ids, all[random.IntN(len(all))])
 	}
 	return ids
-}
-
-// operates reports whether a change was made by the operator, and not by what advances groups for it, or
-// notifies.
-func (ch *change) operates() bool {
-	return ch.op == opUpdate && ch.writer == slotOperator && ch.new.dueMicros != ch.old.dueMicros
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"eventsv2/test/attack/chaos/check"
 )
 
 // kind is a kind of fault.
@@ -68,14 +70,6 @@ func (k kind) mayBeOutage() bool {
 	}
 }
 
-// The programs, by the names of their slots. A slot has one process at a time,
-// and connections of its own.
-const (
-	slotEmitter  = "emitter"
-	slotPostgres = "postgres"
-	slotEmulator = "emulator"
-)
-
 func workerSlots() []string { return []string{"w1", "w2", "w3", "w4"} }
 func cronSlots() []string   { return []string{"c1", "c2"} }
 
@@ -105,33 +99,33 @@ type frequency struct {
 func frequencies() []frequency {
 	workers, crons := workerSlots(), cronSlots()
 	programs := slices.Concat(workers, crons)
-	connected := slices.Concat(programs, []string{slotEmitter})
+	connected := slices.Concat(programs, []string{check.SlotEmitter})
 	const ms = time.Millisecond
 	return []frequency{
 		{killWorker, 3, workers, 0, 1500 * ms},
 		{killCron, 1, crons, 0, 3000 * ms},
-		{killPostgres, 0.7, []string{slotPostgres}, 0, 2000 * ms},
-		{killEmulator, 0.6, []string{slotEmulator}, 0, 3000 * ms},
-		{freezeWorker, 1, workers, lockTimeout + 500*ms, lockTimeout + 4000*ms},
-		{freezeCron, 0.3, crons, lockTimeout, lockTimeout + 4000*ms},
+		{killPostgres, 0.7, []string{check.SlotPostgres}, 0, 2000 * ms},
+		{killEmulator, 0.6, []string{check.SlotEmulator}, 0, 3000 * ms},
+		{freezeWorker, 1, workers, check.LockTimeout + 500*ms, check.LockTimeout + 4000*ms},
+		{freezeCron, 0.3, crons, check.LockTimeout, check.LockTimeout + 4000*ms},
 		{restart, 1, programs, 0, 0},
-		{postgresDown, 1, connected, 100 * ms, lockTimeout + 1000*ms},
+		{postgresDown, 1, connected, 100 * ms, check.LockTimeout + 1000*ms},
 		{postgresCutUp, 1, connected, 500 * ms, 2000 * ms},
 		{postgresCut, 1.5, connected, 500 * ms, 2000 * ms},
 		{postgresSlow, 0.7, connected, 1000 * ms, 4000 * ms},
-		{postgresMute, 0.7, connected, 1000 * ms, lockTimeout + 2000*ms},
+		{postgresMute, 0.7, connected, 1000 * ms, check.LockTimeout + 2000*ms},
 		{notifierDown, 0.7, connected, 500 * ms, 5000 * ms},
 		{notifierSlow, 0.3, connected, 1000 * ms, 4000 * ms},
 		{notifierMute, 0.5, connected, 1000 * ms, 8000 * ms},
 		{publishFails, 0.7, connected, 1000 * ms, 8000 * ms},
 		{pullFails, 0.7, workers, 1000 * ms, 8000 * ms},
 		{notifierSilent, 0.5, connected, 1000 * ms, 8000 * ms},
-		{topicGone, 0.3, []string{slotEmulator}, 0, 0},
-		{bothRebuilt, 0.3, []string{slotEmulator}, 0, 3000 * ms},
-		{mayNotPublish, 0.4, []string{slotEmulator}, 2000 * ms, 10000 * ms},
-		{mayNotPull, 0.4, []string{slotEmulator}, 2000 * ms, 10000 * ms},
-		{quotaUsedUp, 0.4, []string{slotEmulator}, 2000 * ms, 10000 * ms},
-		{otherDefaults, 2, []string{slotPostgres}, 0, 0},
+		{topicGone, 0.3, []string{check.SlotEmulator}, 0, 0},
+		{bothRebuilt, 0.3, []string{check.SlotEmulator}, 0, 3000 * ms},
+		{mayNotPublish, 0.4, []string{check.SlotEmulator}, 2000 * ms, 10000 * ms},
+		{mayNotPull, 0.4, []string{check.SlotEmulator}, 2000 * ms, 10000 * ms},
+		{quotaUsedUp, 0.4, []string{check.SlotEmulator}, 2000 * ms, 10000 * ms},
+		{otherDefaults, 2, []string{check.SlotPostgres}, 0, 0},
 	}
 }
 

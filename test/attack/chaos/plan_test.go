@@ -82,17 +82,6 @@ func TestOnlyLongRunsHaveLongOutages(t *testing.T) {
 	}
 }
 
-func TestTheFormsShareAllCalls(t *testing.T) {
-	t.Parallel()
-	sum := 0
-	for _, f := range forms() {
-		sum += f.share
-	}
-	if sum != 100 {
-		t.Errorf("the shares make %d, want 100", sum)
-	}
-}
-
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{nil, {"-minutes", "0.5", "-seed", "9", "-report", "r.md"}} {

@@ -2,86 +2,32 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/url"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
-	"golang.org/x/time/rate"
-
 	"eventsv2/cronchecker"
-	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/test/attack/chaos/check"
+	"eventsv2/test/attack/chaos/emit"
 	"eventsv2/test/attack/chaos/growth"
 	"eventsv2/test/attack/chaos/task"
 	"eventsv2/test/attack/harness"
 	"eventsv2/test/command"
-	"eventsv2/test/oracle"
 	"eventsv2/test/programs"
 	"eventsv2/test/pubsubproxy"
 )
 
-// The settings of the run: everything is short, so that much happens.
-const (
-	lockTimeout    = 5 * time.Second
-	relayInterval  = 2 * time.Second
-	relayLostAfter = 3 * time.Second
-	canvasCount    = 8 // and one for the rows by hand that nobody can run, which nobody may change
-)
-
-// environment is what all programs get beside their own connections.
-func environment() map[string]string {
-	return map[string]string{
-		"LOCK_TIMEOUT":        lockTimeout.String(),
-		"WORKER_CONCURRENCY":  "60",
-		"WORKER_CLAIM_BATCH":  strconv.Itoa(claimBatch),
-		"WORKER_GRACE_PERIOD": "2s",
-		"RETAIN_HISTORY":      "true",
-		"RELAY_INTERVAL":      relayInterval.String(),
-		"RELAY_LOST_AFTER":    relayLostAfter.String(),
-		"PORT":                "0",
-		"LOG_LEVEL":           "info",
-		"LOG_EVENTS":          "all",
-	}
-}
-
-// stage is everything that a run needs, set up.
-type stage struct {
-	harness.Deployment
-
-	opts     options
-	canvases []eventqueue.CanvasID
-	control  *pgxpool.Pool // direct, for what is no part of the queue
-
-	proxies                *harness.Proxies
-	postgresOf, notifierOf map[string]*harness.Proxy
-	proxyOf                map[string]*pubsubproxy.Server
-	faults                 *faults
-	fleet                  *fleet
-	emitters               *emitters
-	storms                 *storms
-	operator               *operator
-	others                 others
-	cron                   cronEvidence
-	limits                 []oracle.LimitChange
-	rateLimits             *operate.RateLimits
-	rates                  []oracle.RateChange
-	sampler                *growth.Sampler // of a steady run
-}
-
 // play is the whole run. Its result is nil when there is nothing to check.
 func play(ctx context.Context, opts options, dir string, progress *command.Reporter) (harness.Result, error) {
 	s := &stage{opts: opts, Deployment: harness.Deployment{Name: "chaos", Dir: dir, Progress: progress},
-		canvases: harness.Canvases(opts.seed, canvasCount+1), proxies: harness.NewProxies(), faults: newFaults(),
+		canvases: harness.Canvases(opts.seed, emit.CanvasCount+1), proxies: harness.NewProxies(), faults: &check.Faults{}, attacks: newTally(),
 		postgresOf: map[string]*harness.Proxy{}, notifierOf: map[string]*harness.Proxy{}, proxyOf: map[string]*pubsubproxy.Server{}}
 	return s.Play(ctx, s.setUp, s.load, s.verdict)
 }
@@ -105,13 +51,13 @@ func (s *stage) setUp(ctx context.Context, broken context.CancelCauseFunc) error
 func (s *stage) prepareDatabase(ctx context.Context) error {
 	// The record of half an hour takes longer to read than any statement of the
 	// queue may last.
-	pool, err := pgstore.Open(ctx, s.Postgres.URL+"&statement_timeout=0", shifter, 6)
+	pool, err := pgstore.Open(ctx, s.Postgres.URL+"&statement_timeout=0", check.Shifter, 6)
 	if err != nil {
 		return err
 	}
 	s.control = pool
 	s.OnCleanup(func(context.Context) error { pool.Close(); return nil })
-	if _, err := pool.Exec(ctx, auditSQL); err != nil {
+	if _, err := pool.Exec(ctx, check.AuditSQL); err != nil {
 		return fmt.Errorf("install the record of the database: %w", err)
 	}
 	for _, statement := range s.checkpointsSQL() {
@@ -131,7 +77,7 @@ func (s *stage) prepareDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.cron = cronEvidence{id: int64(definition.ID), startsAt: definition.StartsAt}
+	s.cron = check.CronEvidence{ID: int64(definition.ID), StartsAt: definition.StartsAt}
 	return nil
 }
 
@@ -151,7 +97,7 @@ func (s *stage) openProxies(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the database URL of our own Postgres: %w", err)
 	}
-	for _, name := range slices.Concat(workerSlots(), cronSlots(), []string{slotEmitter}) {
+	for _, name := range slices.Concat(workerSlots(), cronSlots(), []string{check.SlotEmitter}) {
 		if s.postgresOf[name], err = s.proxies.Open(name+"-postgres", database.Host); err != nil {
 			return err
 		}
@@ -202,16 +148,14 @@ func (s *stage) preparePrograms(ctx context.Context, broken context.CancelCauseF
 }
 
 func (s *stage) prepareEmitters(ctx context.Context) error {
-	databaseURL, err := s.postgresOf[slotEmitter].Through(s.Postgres.URL, slotEmitter)
+	databaseURL, err := s.postgresOf[check.SlotEmitter].Through(s.Postgres.URL, check.SlotEmitter)
 	if err != nil {
 		return err
 	}
-	opened, err := programs.OpenEmitter(ctx, &s.Cleanups, databaseURL, slotEmitter, 2*emitterCount, s.PubSub(s.notifierOf[slotEmitter].Address()))
+	opened, err := programs.OpenEmitter(ctx, &s.Cleanups, databaseURL, check.SlotEmitter, 2*emit.Count, s.PubSub(s.notifierOf[check.SlotEmitter].Address()))
 	if err != nil {
 		return err
 	}
-	db := stdlib.OpenDBFromPool(opened.Pool)
-	s.OnCleanup(func(context.Context) error { return db.Close() })
 	limits, err := operate.NewConcurrencyLimits(pgstore.New(opened.Pool), opened.Queue)
 	if err != nil {
 		return err
@@ -225,23 +169,24 @@ func (s *stage) prepareEmitters(ctx context.Context) error {
 	if err := s.limitRates(ctx); err != nil {
 		return err
 	}
-	s.emitters = newEmitters(opened.Queue, opened.Pool, db, s.opts, s.canvases)
-	if s.emitters.own, err = s.ownPool(ctx, databaseURL); err != nil {
+	queue, own, err := s.ownPool(ctx, databaseURL)
+	if err != nil {
 		return err
 	}
-	if s.emitters.bus, err = task.Chain(opened.Queue, nil); err != nil {
+	if s.emitters, err = emit.New(opened.Queue, queue, opened.Pool, own, s.opts.seed, s.opts.Rate, s.canvases); err != nil {
 		return err
 	}
+	s.OnCleanup(func(context.Context) error { return s.emitters.Close() })
 	s.storms = &storms{rules: opened.Rules, seed: s.opts.seed, scopes: s.scopes()}
 	return s.prepareOperator(ctx)
 }
 
 func (s *stage) prepareOperator(ctx context.Context) error {
-	databaseURL, err := s.postgresOf[slotEmitter].Through(s.Postgres.URL, slotOperator)
+	databaseURL, err := s.postgresOf[check.SlotEmitter].Through(s.Postgres.URL, check.SlotOperator)
 	if err != nil {
 		return err
 	}
-	opened, err := programs.OpenEmitter(ctx, &s.Cleanups, databaseURL, slotOperator, 2, s.PubSub(s.notifierOf[slotEmitter].Address()))
+	opened, err := programs.OpenEmitter(ctx, &s.Cleanups, databaseURL, check.SlotOperator, 2, s.PubSub(s.notifierOf[check.SlotEmitter].Address()))
 	if err != nil {
 		return err
 	}
@@ -258,36 +203,6 @@ func (s *stage) prepareOperator(ctx context.Context) error {
 	return nil
 }
 
-func newEmitters(queue *eventqueue.Queue, pool *pgxpool.Pool, db *sql.DB, opts options, canvases []eventqueue.CanvasID) *emitters {
-	// A burst lets the emitters catch up after an outage.
-	limit := rate.NewLimiter(rate.Limit(opts.Rate), 10*opts.Rate+100)
-	limit.AllowN(time.Now(), 10*opts.Rate) // but not at the beginning
-	return &emitters{queue: queue, pool: pool, db: db, limit: limit, seed: opts.seed, scopes: canvases,
-		acknowledgements: map[string]acknowledgement{}, forms: map[string]int{}, repeats: map[string]repeat{}, ordered: map[string]emission{},
-		mostWaiting: backlogSeconds * opts.Rate}
-}
-
-// scopes are what may be paused and blocked.
-func (s *stage) scopes() []eventqueue.Scope {
-	var all []eventqueue.Scope
-	keys := append(task.Links(), task.Dispatch())
-	for _, h := range task.Handlers() {
-		if h.Key.Module == task.Module {
-			keys = append(keys, h.Key)
-		}
-	}
-	for _, canvas := range s.canvases[:canvasCount] {
-		for _, key := range keys {
-			all = append(all, eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: key.Name})
-		}
-	}
-	return all
-}
-
-// untouchable is the canvas of the rows by hand that nobody can run: what an operator, or time, does
-// to others would free them.
-func (s *stage) untouchable() [16]byte { return s.canvases[canvasCount] }
-
 // load runs the fleet, the emitters, the storms and the attack for the time
 // that was asked for, less when ctx ends.
 func (s *stage) load(ctx context.Context) error {
@@ -302,11 +217,11 @@ func (s *stage) load(ctx context.Context) error {
 	defer cancel()
 	var running sync.WaitGroup
 	running.Go(func() { (&attacker{s}).run(limited, plan, began) })
-	running.Go(func() { s.emitters.run(limited) })
+	running.Go(func() { s.emitters.Run(limited) })
 	running.Go(func() { s.storms.run(limited) })
 	running.Go(func() { s.operator.run(limited) })
 	running.Go(func() { shift(limited, s.control, s.untouchable()) })
-	running.Go(func() { s.emitters.backpressure(limited, s.control) })
+	running.Go(func() { s.emitters.Backpressure(limited, s.control) })
 	running.Go(func() { probe(limited, s.control, s.faults) })
 	if s.sampler != nil {
 		running.Go(func() { s.sampler.Run(limited, s.opts.load()) })

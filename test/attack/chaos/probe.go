@@ -7,14 +7,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/internal/backoff"
+	"eventsv2/test/attack/chaos/check"
 	"eventsv2/test/oracle"
 )
-
-// farOff is a delay beyond what a notification can wait for.
-const farOff = 700 * time.Second
-
-// The writer that brings far-off events near, in the record.
-const shifter = "chaos-shifter"
 
 // shiftSQL lets time pass for events that are far off, once they have lain there
 // for a while. Nobody else moves a delay of an event that is not locked.
@@ -53,13 +48,13 @@ const probeSQL = `UPDATE chaos_probe SET at = clock_timestamp()`
 // probe watches what nobody plans: that the machine has no time for this
 // process, or that Postgres takes long for a commit. Both make heartbeats late
 // and count as faults. It asks Postgres directly, until ctx ends.
-func probe(ctx context.Context, pool *pgxpool.Pool, f *faults) {
+func probe(ctx context.Context, pool *pgxpool.Pool, f *check.Faults) {
 	last := time.Now()
 	for ctx.Err() == nil {
 		backoff.Sleep(ctx, probeEvery)
 		now := time.Now()
 		if now.Sub(last) > standstill {
-			f.add("standstill of the machine", oracle.Frozen, "", last, now)
+			f.Add("standstill of the machine", oracle.Frozen, "", last, now)
 		}
 		limited, cancel := context.WithTimeout(ctx, 10*time.Second)
 		_, err := pool.Exec(limited, probeSQL)
@@ -70,7 +65,7 @@ func probe(ctx context.Context, pool *pgxpool.Pool, f *faults) {
 			if err != nil {
 				what = "Postgres does not answer"
 			}
-			f.add(what, oracle.LostDatabase, "", now, last)
+			f.Add(what, oracle.LostDatabase, "", now, last)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"eventsv2/test/attack/chaos/check"
 	"eventsv2/test/attack/chaos/growth"
 	"eventsv2/test/attack/harness"
 	"eventsv2/test/command"
@@ -44,36 +45,29 @@ func TestHelpIsNoMistake(t *testing.T) {
 	}
 }
 
-// resultWith is the result of a run that found violations of some classes.
-func resultWith(found ...class) *result {
-	r := &result{findings: &findings{}, loaded: 90 * time.Second, faults: newFaults(), emitters: &emitters{forms: map[string]int{"Emit": 2}}}
-	r.findings.figures.events = 12
-	r.faults.count(killWorker)
-	r.faults.count(killEmulator)
-	r.faults.count(freezeWorker)
-	for _, c := range found {
-		r.findings.violations = append(r.findings.violations, violation{class: c, what: "an event of class " + string(c)})
-	}
+// ranWith is the result of a run in which some faults were carried out, and evidence of nothing else.
+func ranWith(e check.Evidence) *result {
+	r := &result{findings: check.Check(e), loaded: 90 * time.Second, attacks: newTally(), emitted: []harness.Row{{What: "Emit", Number: 2}}}
+	r.attacks.count(killWorker)
+	r.attacks.count(killEmulator)
+	r.attacks.count(freezeWorker)
 	return r
 }
 
-func TestTheVerdict(t *testing.T) {
+func TestTheVerdictHasLengthKillsAndClasses(t *testing.T) {
 	t.Parallel()
-	for want, r := range map[string]*result{
-		"chaos: minutes=1.5 events=12 kills=2 lost=0 stuck=0 early=0 stale_writes=0 unexplained_duplicates=0": resultWith(),
-		"chaos: minutes=1.5 events=12 kills=2 lost=2 stuck=1 early=1 stale_writes=1 unexplained_duplicates=1": resultWith(
-			lost, lost, stuck, early, stale, duplicates),
-		"chaos: minutes=1.5 events=12 kills=2 lost=0 stuck=0 early=0 stale_writes=0 unexplained_duplicates=0 other=1": resultWith(other),
-	} {
-		if got := r.Line(); got != want {
-			t.Errorf("the verdict is\n%s, want\n%s", got, want)
-		}
+	const want = "chaos: minutes=1.5 events=0 kills=2 lost=0 stuck=0 early=0 stale_writes=0 unexplained_duplicates=0"
+	if r := ranWith(check.Evidence{}); r.Line() != want || !r.Good() {
+		t.Errorf("good: %t, the verdict is\n%s, want\n%s", r.Good(), r.Line(), want)
+	}
+	if r := ranWith(check.Evidence{MissingDefaults: []string{"TimeZone"}}); r.Line() != want+" other=1" || r.Good() {
+		t.Errorf("good: %t, the verdict is\n%s, want\n%s other=1", r.Good(), r.Line(), want)
 	}
 }
 
 func TestSteadyRunSaysWhatGrows(t *testing.T) {
 	t.Parallel()
-	r := resultWith()
+	r := ranWith(check.Evidence{})
 	r.opts.steady, r.growth = true, &growth.Report{}
 	if got := r.Line(); !strings.HasSuffix(got, " growth=undecided") || !r.Good() {
 		t.Errorf("good: %t, the verdict is\n%s", r.Good(), got)
@@ -85,13 +79,13 @@ func TestSteadyRunSaysWhatGrows(t *testing.T) {
 
 func TestTheReportHasWhatRepeatsTheRun(t *testing.T) {
 	t.Parallel()
-	r := resultWith(stuck)
+	r := ranWith(check.Evidence{MissingDefaults: []string{"TimeZone"}})
 	r.where = "a machine"
 	r.opts = options{Options: harness.Options{Length: 1.5, Rate: 240}, seed: 7}
 	text := r.Page()
 	for _, want := range []string{
 		"go run ./chaos -minutes 1.5 -seed 7 -rate 240", r.Line(), "On a machine.", "| " + string(killEmulator) + " | 1 |",
-		"| Emit | 2 |", "From emit to end", "stuck: an event of class stuck",
+		"| Emit | 2 |", "From emit to end", "other: other programs' defaults",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)

@@ -56,7 +56,7 @@ func (s *storms) run(ctx context.Context) {
 // storm adds a rule and lifts it, several times at once. What fails is repaired at
 // the end of the run.
 func (s *storms) storm(ctx context.Context, kind operate.RuleType, scope eventqueue.Scope, lasts time.Duration, times int) {
-	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*emitTimeout)
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	_ = s.add(call, kind, scope) // it may be there all the same
 	cancel()
 	backoff.Sleep(ctx, lasts)
@@ -71,7 +71,7 @@ func (s *storms) storm(ctx context.Context, kind operate.RuleType, scope eventqu
 // over; what is left then is lifted at the end of the run.
 func (s *storms) liftAtLast(ctx context.Context, kind operate.RuleType, scope eventqueue.Scope) {
 	for {
-		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*emitTimeout)
+		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 		err := s.lift(call, kind, scope)
 		cancel()
 		if err == nil || ctx.Err() != nil {

@@ -1,7 +1,6 @@
-package main
+package check
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +25,7 @@ func (s *script) join(other *script) {
 	for i := range runs {
 		runs[i].sum = journal.Checksum([]byte(value))
 	}
-	s.stories[id], s.runs[id], s.acknowledgements["1-2"] = other.story, runs, accepted
+	s.stories[id], s.runs[id], s.Acknowledgements["1-2"] = other.story, runs, Accepted
 }
 
 // from is an event that is emitted, claimed, run and deleted within a second of its own.
@@ -47,7 +46,7 @@ func TestFeaturesAreChecked(t *testing.T) {
 	held := task.Task{Do: task.Succeed, UniqueKey: "a", UniqueSeconds: 3}
 	plain := task.Task{Do: task.Succeed}
 	limit := func(s *script) {
-		s.limits = []oracle.LimitChange{{At: at(-1), Limit: operate.ConcurrencyLimit{Module: task.Module, Name: "quick", Max: 1}}}
+		s.Limits = []oracle.LimitChange{{At: at(-1), Limit: operate.ConcurrencyLimit{Module: task.Module, Name: "quick", Max: 1}}}
 	}
 	for name, test := range map[string]struct {
 		job  task.Task
@@ -63,21 +62,21 @@ func TestFeaturesAreChecked(t *testing.T) {
 		"a unique key twice":         {uniqueTask, func(s *script) { s.join(from(uniqueTask, 1, "w2-1")) }, unique},
 		"a unique key too early":     {held, func(s *script) { s.join(from(held, 3, "w2-1")) }, unique},
 		"a repeat": {uniqueTask, func(s *script) {
-			s.repeats, s.acknowledgements["1-2"] = map[string]repeat{"1-2": {scriptedEvent, "a", at(0.5)}}, repeated
+			s.Repeats, s.Acknowledgements["1-2"] = map[string]Repeat{"1-2": {scriptedEvent, "a", at(0.5)}}, Repeated
 		}, ""},
 		"a repeat of a key that was free": {uniqueTask, func(s *script) {
-			s.repeats, s.acknowledgements["1-2"] = map[string]repeat{"1-2": {scriptedEvent, "a", at(20)}}, repeated
+			s.Repeats, s.Acknowledgements["1-2"] = map[string]Repeat{"1-2": {scriptedEvent, "a", at(20)}}, Repeated
 		}, unique},
 		"a repeat beside a fault of Postgres": {uniqueTask, func(s *script) {
-			s.repeats, s.acknowledgements["1-2"] = map[string]repeat{"1-2": {scriptedEvent, "a", at(20)}}, repeated
-			s.fault(oracle.LostDatabase, slotPostgres, 1, 19)
+			s.Repeats, s.Acknowledgements["1-2"] = map[string]Repeat{"1-2": {scriptedEvent, "a", at(20)}}, Repeated
+			s.fault(oracle.LostDatabase, SlotPostgres, 1, 19)
 		}, ""},
 		"a repeat of nothing": {uniqueTask, func(s *script) {
-			s.repeats, s.acknowledgements["1-2"] = map[string]repeat{"1-2": {99, "a", at(0.5)}}, repeated
+			s.Repeats, s.Acknowledgements["1-2"] = map[string]Repeat{"1-2": {99, "a", at(0.5)}}, Repeated
 		}, unique},
 		"a repeat that entered": {uniqueTask, func(s *script) {
 			s.join(from(uniqueTask, 3, "w2-1"))
-			s.acknowledgements["1-2"] = repeated
+			s.Acknowledgements["1-2"] = Repeated
 		}, unique},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +84,7 @@ func TestFeaturesAreChecked(t *testing.T) {
 			s := newScript(test.job)
 			s.well()
 			test.play(s)
-			j := check(s.evidence)
+			j := Check(s.Evidence)
 			if test.want == "" && len(j.violations) > 0 || test.want != "" && j.count(test.want) == 0 {
 				t.Errorf("violations: %+v, want of class %q", j.violations, test.want)
 			}
@@ -96,12 +95,12 @@ func TestFeaturesAreChecked(t *testing.T) {
 func TestOrderIsChecked(t *testing.T) {
 	t.Parallel()
 	job := task.Task{Do: task.Succeed, OrderingKey: "a"}
-	call := func(began, returned float64, index int, delayed bool) emission {
-		return emission{began: at(began), returned: at(returned), index: index, delayed: delayed}
+	call := func(began, returned float64, index int, delayed bool) Emission {
+		return Emission{Began: at(began), Returned: at(returned), Index: index, Delayed: delayed}
 	}
 	// The first event runs a second after the beginning, and the other one before it.
 	for name, test := range map[string]struct {
-		first, other emission
+		first, other Emission
 		good         bool
 	}{
 		"emitted after it":          {call(0, 0.1, 0, false), call(0.2, 0.3, 0, false), false},
@@ -118,8 +117,8 @@ func TestOrderIsChecked(t *testing.T) {
 			s := newScript(job)
 			s.well()
 			s.join(from(job, 0.05, "w2-1"))
-			s.ordered = map[string]emission{"1-1": test.first, "1-2": test.other}
-			if j := check(s.evidence); (len(j.violations) == 0) != test.good || (j.count(order) == 0) != test.good {
+			s.Ordered = map[string]Emission{"1-1": test.first, "1-2": test.other}
+			if j := Check(s.Evidence); (len(j.violations) == 0) != test.good || (j.count(order) == 0) != test.good {
 				t.Errorf("violations: %+v", j.violations)
 			}
 		})
@@ -134,7 +133,7 @@ func TestALockThatIsTakenBackNeedsAFault(t *testing.T) {
 		s.claim(1, "w1-1")
 		s.run(1.1, 1.2, "w1-1", journal.OK)
 		s.renew(2, "w1-1")
-		expired := 2 + lockTimeout.Seconds()
+		expired := 2 + LockTimeout.Seconds()
 		s.write(expired+0.5, "w2-1", func(r *rowState) { r.lockedMicros = 0 })
 		s.claim(expired+1, "w2-1")
 		s.run(expired+1.1, expired+1.2, "w2-1", journal.OK)
@@ -142,7 +141,7 @@ func TestALockThatIsTakenBackNeedsAFault(t *testing.T) {
 		if killed {
 			s.fault(oracle.Killed, "w1-1", 2.5, 14)
 		}
-		j := check(s.evidence)
+		j := Check(s.Evidence)
 		if (len(j.violations) == 0) != killed || j.figures.takenBack != 1 {
 			t.Errorf("killed %t: %d taken back, violations: %+v", killed, j.figures.takenBack, j.violations)
 		}
@@ -151,7 +150,7 @@ func TestALockThatIsTakenBackNeedsAFault(t *testing.T) {
 
 func TestAHistoryHoldsWholeGroups(t *testing.T) {
 	t.Parallel()
-	c := &checker{evidence: evidence{stories: map[eventqueue.EventID]*story{}}}
+	c := &checker{Evidence: Evidence{stories: map[eventqueue.EventID]*story{}}}
 	var ids []eventqueue.EventID
 	for id := range eventqueue.EventID(3 * oracleChunk) {
 		job := task.Task{Tag: "t"}
@@ -181,34 +180,6 @@ func TestAHistoryHoldsWholeGroups(t *testing.T) {
 	}
 }
 
-func TestWhatIsEmittedHasTheKeysOfItsTask(t *testing.T) {
-	t.Parallel()
-	random := rand.New(rand.NewPCG(1, 2))
-	canvases := make([]eventqueue.CanvasID, canvasCount+1)
-	for i := range canvases {
-		canvases[i] = eventqueue.CanvasID{byte(i + 1)}
-	}
-	for _, f := range forms() {
-		ordered := 0
-		for range 200 {
-			event := f.drawEvent(random, canvases, "t")
-			job, err := task.Parse(event.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if event.OrderingKey != job.OrderingKey || event.UniqueKey != job.UniqueKey || (event.UniqueKey != "") != f.unique {
-				t.Fatalf("%s emits %+v for %+v", f.name, event, job)
-			}
-			if event.OrderingKey != "" {
-				ordered++
-			}
-		}
-		if (ordered > 0) == (f.unique || f.keyless) {
-			t.Errorf("%s: %d of 200 events have an ordering key", f.name, ordered)
-		}
-	}
-}
-
 // What is under a rate limit needs a grant, by the database's clock, and no minute has too many.
 func TestRatesAreChecked(t *testing.T) {
 	t.Parallel()
@@ -230,11 +201,11 @@ func TestRatesAreChecked(t *testing.T) {
 			t.Parallel()
 			s := newScript(task.Task{Do: task.Succeed})
 			s.well()
-			s.rates = []oracle.RateChange{{At: at(-1), Limit: operate.RateLimit{Scope: scope, PerMinute: 2, Mode: test.mode}}}
+			s.Rates = []oracle.RateChange{{At: at(-1), Limit: operate.RateLimit{Scope: scope, PerMinute: 2, Mode: test.mode}}}
 			for _, runs := range test.grants {
 				s.grants = append(s.grants, grant{at: at(1.05), window: at(1.05).Truncate(time.Minute), writer: test.writer, scope: scope, runs: runs})
 			}
-			if j := check(s.evidence); (len(j.violations) == 0) != test.good || (j.count(rates) == 0) != test.good {
+			if j := Check(s.Evidence); (len(j.violations) == 0) != test.good || (j.count(rates) == 0) != test.good {
 				t.Errorf("violations: %+v", j.violations)
 			}
 		})
@@ -248,16 +219,16 @@ func TestAClaimThatIsPutOff(t *testing.T) {
 		s := newScript(task.Task{Do: task.Succeed})
 		if limited {
 			scope := eventqueue.Scope{Module: task.Module, Name: "quick"}
-			s.rates = []oracle.RateChange{{At: at(-1), Limit: operate.RateLimit{Scope: scope, PerMinute: 2, Mode: ratelimit.Exact}},
+			s.Rates = []oracle.RateChange{{At: at(-1), Limit: operate.RateLimit{Scope: scope, PerMinute: 2, Mode: ratelimit.Exact}},
 				{At: at(3), Limit: operate.RateLimit{Scope: scope}}}
 		}
 		s.claim(1, "w1-1")
 		s.write(1.1, "w1-1", func(r *rowState) { r.lockedMicros, r.dueMicros = 0, at(90).UnixMicro() })
-		s.write(4, slotEmitter, func(r *rowState) { r.dueMicros = at(4).UnixMicro() })
+		s.write(4, SlotEmitter, func(r *rowState) { r.dueMicros = at(4).UnixMicro() })
 		s.claim(5, "w2-1")
 		s.run(5.1, 5.2, "w2-1", journal.OK)
 		s.delete(5.3, "w2-1")
-		if j := check(s.evidence); (len(j.violations) == 0) != limited {
+		if j := Check(s.Evidence); (len(j.violations) == 0) != limited {
 			t.Errorf("limited %t: violations: %+v", limited, j.violations)
 		}
 	}

@@ -1,12 +1,12 @@
-package main
+package emit
 
 import (
 	"context"
 	"time"
 
-	"eventsv2/internal/backoff"
-
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"eventsv2/internal/backoff"
 )
 
 // backlogSeconds is how many seconds' worth of events may be due and unfinished
@@ -24,9 +24,9 @@ SELECT count(*)
          WHERE delay_until <= clock_timestamp()
          LIMIT $1) AS due`
 
-// backpressure counts the backlog for the emitters until ctx ends. While Postgres does
+// Backpressure counts the backlog for the emitters until ctx ends. While Postgres does
 // not answer the last count holds: nobody can emit then anyway.
-func (e *emitters) backpressure(ctx context.Context, pool *pgxpool.Pool) {
+func (e *Emitters) Backpressure(ctx context.Context, pool *pgxpool.Pool) {
 	for ctx.Err() == nil {
 		var n int64
 		if err := pool.QueryRow(ctx, countDueSQL, e.mostWaiting).Scan(&n); err == nil {

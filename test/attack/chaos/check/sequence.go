@@ -1,37 +1,14 @@
-package main
+package check
 
 import (
 	"cmp"
 	"slices"
 	"time"
-
-	"eventsv2/eventqueue"
 )
-
-// emission is the accepted emit of an event with an ordering key.
-type emission struct {
-	emitter         int
-	began, returned time.Time // of the call
-	index           int       // within the call
-	delayed         bool
-}
-
-// recordOrdered records the events of a call that have ordering keys.
-func (e *emitters) recordOrdered(emitter int, began time.Time, events []eventqueue.NewEvent) {
-	returned := time.Now()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for i, event := range events {
-		if t := taskOf(event); t.OrderingKey != "" {
-			delayed := event.Delay != 0 || !event.DelayUntil.IsZero()
-			e.ordered[t.Tag] = emission{emitter, began, returned, i, delayed}
-		}
-	}
-}
 
 // member is an event of an ordering key, with what its order is checked by.
 type member struct {
-	emission
+	Emission
 	story          *story
 	claimed, ended time.Time // for the first time; for good. Zero: never
 }
@@ -39,7 +16,7 @@ type member struct {
 // end is when the event had ended; one that never did ends after all others.
 func (m *member) end() time.Time {
 	if m.ended.IsZero() {
-		return m.began.Add(1000 * time.Hour)
+		return m.Began.Add(1000 * time.Hour)
 	}
 	return m.ended
 }
@@ -49,11 +26,11 @@ func (m *member) end() time.Time {
 // call. Those with a delay do not count: they join their group when they are due.
 func (c *checker) sequences() {
 	keys := map[string][]*member{}
-	for tag, emission := range c.ordered {
+	for tag, emission := range c.Ordered {
 		if len(c.tags[tag]) != 1 {
 			continue // reported already
 		}
-		m := &member{emission: emission, story: c.tags[tag][0]}
+		m := &member{Emission: emission, story: c.tags[tag][0]}
 		for i := range m.story.changes {
 			ch := &m.story.changes[i]
 			switch {
@@ -73,22 +50,22 @@ func (c *checker) sequences() {
 
 // sequence checks the events of one key.
 func (c *checker) sequence(members []*member) {
-	byReturn := slices.SortedFunc(slices.Values(members), func(a, b *member) int { return a.returned.Compare(b.returned) })
+	byReturn := slices.SortedFunc(slices.Values(members), func(a, b *member) int { return a.Returned.Compare(b.Returned) })
 	slices.SortFunc(members, func(a, b *member) int {
-		return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.emitter, b.emitter), cmp.Compare(a.index, b.index))
+		return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.Emitter, b.Emitter), cmp.Compare(a.Index, b.Index))
 	})
 	var last, lastOfCall, before *member // of those before an event, the one that ended last
 	later := func(a, b *member) *member {
-		if b.delayed || a != nil && !b.end().After(a.end()) {
+		if b.Delayed || a != nil && !b.end().After(a.end()) {
 			return a
 		}
 		return b
 	}
 	for _, m := range members {
-		for len(byReturn) > 0 && byReturn[0].returned.Before(m.began) {
+		for len(byReturn) > 0 && byReturn[0].Returned.Before(m.Began) {
 			last, byReturn = later(last, byReturn[0]), byReturn[1:]
 		}
-		if before == nil || before.emitter != m.emitter || !before.began.Equal(m.began) {
+		if before == nil || before.Emitter != m.Emitter || !before.Began.Equal(m.Began) {
 			lastOfCall = nil
 		}
 		for _, earlier := range []*member{last, lastOfCall} {

@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"strings"
@@ -12,13 +12,13 @@ import (
 	"eventsv2/test/oracle"
 )
 
-// began is when the histories of these tests begin.
+// Began is when the histories of these tests begin.
 func began() time.Time { return time.Date(2030, 1, 2, 3, 0, 10, 0, time.UTC) }
 
 // script makes the evidence of one event, by default one that was emitted, was
 // claimed by w1-1 a second later, ran well and was deleted.
 type script struct {
-	evidence
+	Evidence
 	story *story
 	row   rowState
 }
@@ -33,17 +33,28 @@ func newScript(t task.Task) *script {
 	t.Tag = "1-1"
 	value := string(t.Value())
 	s := &script{story: &story{id: scriptedEvent, entered: &entered{handler: quick(), value: value}}}
-	s.evidence = evidence{
+	s.Evidence = Evidence{
 		stories:          map[eventqueue.EventID]*story{scriptedEvent: s.story},
 		runs:             map[eventqueue.EventID][]handled{},
-		acknowledgements: map[string]acknowledgement{"1-1": accepted},
-		cron:             cronEvidence{startsAt: at(0), until: at(0)},
-		embedded:         func(process string) bool { return process[:2] != "w4" },
+		Acknowledgements: map[string]Acknowledgement{"1-1": Accepted},
+		Cron:             CronEvidence{StartsAt: at(0), Until: at(0)},
+		Embedded:         func(process string) bool { return process[:2] != "w4" },
 	}
 	s.final.at = at(30)
 	s.row = rowState{dueMicros: at(0).UnixMicro()}
-	s.story.changes = []change{{at: at(0), writer: slotEmitter, op: opInsert, new: s.row}}
+	s.story.changes = []change{{at: at(0), writer: SlotEmitter, op: opInsert, new: s.row}}
 	return s
+}
+
+// TestDefaultsOfOthersHaveToBeInForce, or the run has shown nothing about them.
+func TestDefaultsOfOthersHaveToBeInForce(t *testing.T) {
+	t.Parallel()
+	s := newScript(task.Task{Do: task.Succeed})
+	s.well()
+	s.MissingDefaults = []string{"TimeZone"}
+	if j := Check(s.Evidence); j.count(other) != 1 {
+		t.Errorf("violations: %+v", j.violations)
+	}
 }
 
 // write changes the row.
@@ -82,7 +93,7 @@ func (s *script) retry(seconds float64, writer string) {
 // rule is added and lifted, each of which takes a tenth of a second.
 func (s *script) rule(rule operate.RuleType, from, to float64) {
 	scope := eventqueue.Scope{Module: task.Module, Name: "quick"}
-	s.rules = []oracle.Record{
+	s.Rules = []oracle.Record{
 		{Kind: oracle.RuleAsked, At: at(from), Rule: rule, Scope: scope, Call: 1},
 		{Kind: oracle.RuleAdded, At: at(from + 0.1), Rule: rule, Scope: scope, Call: 1, Changed: true},
 		{Kind: oracle.LiftAsked, At: at(to), Rule: rule, Scope: scope, Call: 2},
@@ -108,7 +119,7 @@ func (s *script) well() { s.runsWell(1, "w1-1") }
 func (s *script) takenOver() {
 	s.claim(1, "w1-1")
 	s.run(1.1, 1.2, "w1-1", journal.OK)
-	s.runsWell(1.5+lockTimeout.Seconds(), "w2-1")
+	s.runsWell(1.5+LockTimeout.Seconds(), "w2-1")
 }
 
 func TestTheCheckerAccepts(t *testing.T) {
@@ -128,7 +139,7 @@ func TestTheCheckerAccepts(t *testing.T) {
 		},
 		"a takeover after an outage of Postgres": func(s *script) {
 			s.takenOver()
-			s.fault(oracle.LostDatabase, slotPostgres, 1.2, 2)
+			s.fault(oracle.LostDatabase, SlotPostgres, 1.2, 2)
 		},
 		"cancelled and given back by a stop": func(s *script) {
 			s.claim(1, "w1-1")
@@ -140,14 +151,14 @@ func TestTheCheckerAccepts(t *testing.T) {
 		"a takeover after a stop in an outage": func(s *script) {
 			s.claim(1, "w1-1")
 			s.run(1.1, 1.2, "w1-1", journal.OK)
-			s.fault(oracle.LostDatabase, slotPostgres, 1.2, 2)
+			s.fault(oracle.LostDatabase, SlotPostgres, 1.2, 2)
 			s.renew(2.1, "w1-1")
 			s.faults = append(s.faults, fault{what: processEnded, as: oracle.Stopped, target: "w1-1", from: at(2.3), to: at(14)})
 			s.runsWell(7.5, "w2-1")
 		},
 		"an emit that was not accepted": func(s *script) {
-			s.acknowledgements["1-2"] = unknown
-			s.acknowledgements["1-3"] = undone
+			s.Acknowledgements["1-2"] = Unknown
+			s.Acknowledgements["1-3"] = Undone
 			s.well()
 		},
 		"a run at a target, which knows no attempts": func(s *script) {
@@ -159,7 +170,7 @@ func TestTheCheckerAccepts(t *testing.T) {
 		"a far-off event that was brought near": func(s *script) {
 			s.row.dueMicros = at(800).UnixMicro()
 			s.story.changes[0].new = s.row
-			s.write(0.5, shifter, func(r *rowState) { r.dueMicros = at(0.9).UnixMicro() })
+			s.write(0.5, Shifter, func(r *rowState) { r.dueMicros = at(0.9).UnixMicro() })
 			s.well()
 		},
 	} {
@@ -167,7 +178,7 @@ func TestTheCheckerAccepts(t *testing.T) {
 			t.Parallel()
 			s := newScript(task.Task{Do: task.Succeed})
 			play(s)
-			for _, v := range check(s.evidence).violations {
+			for _, v := range Check(s.Evidence).violations {
 				t.Errorf("%s: %s\n%s", v.class, v.what, strings.Join(v.evidence, "\n"))
 			}
 		})
@@ -180,7 +191,7 @@ func TestTheCheckerReports(t *testing.T) {
 		class class
 		play  func(s *script)
 	}{
-		"accepted and never there": {lost, func(s *script) { s.acknowledgements["1-2"] = accepted; s.well() }},
+		"accepted and never there": {lost, func(s *script) { s.Acknowledgements["1-2"] = Accepted; s.well() }},
 		"deleted without a trace": {lost, func(s *script) {
 			s.well()
 			s.story.ending = nil
@@ -210,7 +221,7 @@ func TestTheCheckerReports(t *testing.T) {
 		"deleted by one that lost its lock": {stale, func(s *script) {
 			s.takenOver()
 			s.story.changes[len(s.story.changes)-1].writer = "w1-1"
-			s.fault(oracle.Frozen, "w1-1", 1.2, 1.5+lockTimeout.Seconds())
+			s.fault(oracle.Frozen, "w1-1", 1.2, 1.5+LockTimeout.Seconds())
 		}},
 		"renewed by one that lost its lock": {stale, func(s *script) {
 			s.claim(1, "w1-1")
@@ -239,7 +250,7 @@ func TestTheCheckerReports(t *testing.T) {
 		}},
 		"a takeover with a fault of Pub/Sub": {duplicates, func(s *script) {
 			s.takenOver()
-			s.fault(oracle.NotifierFault, "w1-1"+notifierSuffix, 1.2, 14)
+			s.fault(oracle.NotifierFault, "w1-1"+NotifierSuffix, 1.2, 14)
 		}},
 		"a takeover with an orderly stop": {duplicates, func(s *script) {
 			s.takenOver()
@@ -269,14 +280,14 @@ func TestTheCheckerReports(t *testing.T) {
 			s.well()
 			s.runs[scriptedEvent][0].sum++
 		}},
-		"rolled back and there": {other, func(s *script) { s.acknowledgements["1-1"] = undone; s.well() }},
-		"emitted by nobody":     {other, func(s *script) { delete(s.acknowledgements, "1-1"); s.well() }},
+		"rolled back and there": {other, func(s *script) { s.Acknowledgements["1-1"] = Undone; s.well() }},
+		"emitted by nobody":     {other, func(s *script) { delete(s.Acknowledgements, "1-1"); s.well() }},
 		"an effect that should not be": {other, func(s *script) {
 			s.well()
 			s.story.effects = []int32{1}
 		}},
 		"a rewritten row":        {other, func(s *script) { s.well(); s.rewritten = []string{"event_log UPDATE"} }},
-		"a slot that is missing": {other, func(s *script) { s.well(); s.cron.until = at(60) }},
+		"a slot that is missing": {other, func(s *script) { s.well(); s.Cron.Until = at(60) }},
 		"claimed while paused": {other, func(s *script) {
 			s.well()
 			s.rule(operate.PauseRule, 0.4, 5)
@@ -286,7 +297,7 @@ func TestTheCheckerReports(t *testing.T) {
 			t.Parallel()
 			s := newScript(task.Task{Do: task.Succeed})
 			test.play(s)
-			if j := check(s.evidence); j.count(test.class) == 0 {
+			if j := Check(s.Evidence); j.count(test.class) == 0 {
 				t.Errorf("nothing of class %s: %+v", test.class, j.violations)
 			}
 		})
@@ -320,7 +331,7 @@ func TestTheCheckerWantsEffectsExactlyOnce(t *testing.T) {
 				run.sum = journal.Checksum([]byte(child.story.entered.value))
 				s.stories[8], s.runs[8] = child.story, []handled{run}
 			}
-			j := check(s.evidence)
+			j := Check(s.Evidence)
 			if (len(j.violations) == 0) != test.good {
 				t.Errorf("violations: %+v", j.violations)
 			}
@@ -349,7 +360,7 @@ func TestALongWaitNeedsAReason(t *testing.T) {
 			// So that only the checker of this program has something to report.
 			s.fault(oracle.Killed, "w3-1", 0, late)
 			test.play(s)
-			if j := check(s.evidence); (j.count(stuck) == 0) != test.good {
+			if j := Check(s.Evidence); (j.count(stuck) == 0) != test.good {
 				t.Errorf("violations: %+v", j.violations)
 			}
 		})
@@ -359,7 +370,7 @@ func TestALongWaitNeedsAReason(t *testing.T) {
 // A claim of an event may be given back without a run, and unchanged, once a lock of it has expired.
 func TestAClaimWithoutARunIsGivenBackAfterAnExpiredLockOnly(t *testing.T) {
 	t.Parallel()
-	expired := 1 + lockTimeout.Seconds()
+	expired := 1 + LockTimeout.Seconds()
 	unrun := func(s *script, at float64) {
 		s.claim(at, "w2-1")
 		s.write(at+0.2, "w2-1", func(r *rowState) { r.lockedMicros = 0 })
@@ -388,7 +399,7 @@ func TestAClaimWithoutARunIsGivenBackAfterAnExpiredLockOnly(t *testing.T) {
 			s := newScript(task.Task{Do: task.Succeed})
 			test.play(s)
 			s.runsWell(expired+3, "w2-1")
-			if j := check(s.evidence); (j.count(duplicates) == 0) != test.good {
+			if j := Check(s.Evidence); (j.count(duplicates) == 0) != test.good {
 				t.Errorf("violations: %+v", j.violations)
 			}
 		})
@@ -397,14 +408,14 @@ func TestAClaimWithoutARunIsGivenBackAfterAnExpiredLockOnly(t *testing.T) {
 
 // cancel is what the operator does to an event.
 func (s *script) cancel(seconds float64) {
-	s.delete(seconds, slotOperator)
+	s.delete(seconds, SlotOperator)
 	s.story.ending.cancelled = true
 }
 
 func TestAnOperatorsChanges(t *testing.T) {
 	t.Parallel()
 	requeue := func(s *script, seconds float64, retries int32) {
-		s.write(seconds, slotOperator, func(r *rowState) {
+		s.write(seconds, SlotOperator, func(r *rowState) {
 			r.lockedMicros, r.dueMicros, r.retries = 0, at(seconds).UnixMicro(), retries
 		})
 	}
@@ -416,16 +427,16 @@ func TestAnOperatorsChanges(t *testing.T) {
 		"cancelled while it ran": {func(s *script) { s.claim(1, "w1-1"); s.renew(2, "w1-1"); s.cancel(3) }, "I4"},
 		"cancelled, and gone":    {func(s *script) { s.cancel(1); s.story.ending = nil }, "event_log knows nothing"},
 		"delayed, then run": {func(s *script) {
-			s.write(1, slotOperator, func(r *rowState) { r.dueMicros = at(2).UnixMicro() })
+			s.write(1, SlotOperator, func(r *rowState) { r.dueMicros = at(2).UnixMicro() })
 			s.runsWell(3, "w1-1")
 		}, ""},
 		"delayed, and run too early": {func(s *script) {
-			s.write(1, slotOperator, func(r *rowState) { r.dueMicros = at(9).UnixMicro() })
+			s.write(1, SlotOperator, func(r *rowState) { r.dueMicros = at(9).UnixMicro() })
 			s.runsWell(3, "w1-1")
 		}, "I6"},
 		"tried now while it ran": {func(s *script) { s.claim(1, "w1-1"); s.renew(2, "w1-1"); requeue(s, 3, 1); s.cancel(4) }, "no fault of"},
 		"its fence changed": {func(s *script) {
-			s.write(1, slotOperator, func(r *rowState) { r.dueMicros, r.attempts = at(1).UnixMicro(), 5 })
+			s.write(1, SlotOperator, func(r *rowState) { r.dueMicros, r.attempts = at(1).UnixMicro(), 5 })
 			s.cancel(2)
 		}, "changed the fence"},
 	} {
@@ -433,7 +444,7 @@ func TestAnOperatorsChanges(t *testing.T) {
 			t.Parallel()
 			s := newScript(task.Task{Do: task.Succeed})
 			c.do(s)
-			j := check(s.evidence)
+			j := Check(s.Evidence)
 			switch {
 			case c.want == "" && len(j.violations) > 0:
 				t.Errorf("unexpected: %+v", j.violations)
@@ -444,7 +455,7 @@ func TestAnOperatorsChanges(t *testing.T) {
 	}
 }
 
-func whats(j *findings) string {
+func whats(j *Findings) string {
 	var all []string
 	for _, v := range j.violations {
 		all = append(all, v.what)

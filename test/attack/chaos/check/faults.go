@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"fmt"
@@ -31,17 +31,17 @@ const clockFormat = "15:04:05.000"
 
 // concerns reports whether a fault is one of a process, or of all.
 func (f fault) concerns(process string) bool {
-	return f.target == "" || f.target == process || f.target == slotPostgres
+	return f.target == "" || f.target == process || f.target == SlotPostgres
 }
 
-// unplanned reports whether a fault is one that a holder of a lock does not see
+// Unplanned reports whether a fault is one that a holder of a lock does not see
 // coming. An orderly stop is none, and Pub/Sub has no part in locks.
 func (f fault) unplanned() bool { return f.as != oracle.Stopped && f.as != oracle.NotifierFault }
 
 // forOracle is the fault in the terms of the oracle.
 func (f fault) forOracle() oracle.Fault {
 	actor := f.target
-	if actor == slotPostgres || actor == slotEmulator {
+	if actor == SlotPostgres || actor == SlotEmulator {
 		actor = ""
 	}
 	return oracle.Fault{Kind: f.as, Actor: actor, From: f.from, To: f.to}
@@ -53,32 +53,35 @@ type life struct {
 	from, to      time.Time
 }
 
-// faults is the record of what went wrong. It is safe for concurrent use.
-type faults struct {
-	mu     sync.Mutex
-	all    []fault
-	lives  []life
-	counts map[kind]int
+// Faults is the record of what went wrong. It is safe for concurrent use.
+type Faults struct {
+	mu    sync.Mutex
+	all   []fault
+	lives []life
 }
 
-func newFaults() *faults { return &faults{counts: map[kind]int{}} }
-
-// add records a fault.
-func (f *faults) add(what string, as oracle.FaultKind, target string, from, to time.Time) {
+// Add records a fault.
+func (f *Faults) Add(what string, as oracle.FaultKind, target string, from, to time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.all = append(f.all, fault{what, as, target, from, to})
 }
 
-// count counts a fault of the plan that was carried out.
-func (f *faults) count(k kind) {
+// Unplanned counts what nobody planned.
+func (f *Faults) Unplanned() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.counts[k]++
+	counts := map[string]int{}
+	for _, one := range f.all {
+		if strings.HasPrefix(one.what, "standstill") || strings.HasPrefix(one.what, "Postgres does") {
+			counts[one.what+" (not planned)"]++
+		}
+	}
+	return counts
 }
 
-// born records the beginning of a process.
-func (f *faults) born(process, slot string) {
+// Born records the beginning of a process.
+func (f *Faults) Born(process, slot string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lives = append(f.lives, life{process: process, slot: slot, from: time.Now()})
@@ -87,8 +90,8 @@ func (f *faults) born(process, slot string) {
 // processEnded is the end of a process, for whatever reason.
 const processEnded = "the process ended"
 
-// died records the end of a process.
-func (f *faults) died(process string) {
+// Died records the end of a process.
+func (f *Faults) Died(process string) {
 	f.mu.Lock()
 	for i := range f.lives {
 		if f.lives[i].process == process {
@@ -97,21 +100,21 @@ func (f *faults) died(process string) {
 	}
 	f.mu.Unlock()
 	now := time.Now()
-	f.add(processEnded, oracle.Stopped, process, now, now.Add(mourning))
+	f.Add(processEnded, oracle.Stopped, process, now, now.Add(Mourning))
 }
 
-// mourning is how long the end of a process has consequences: its locks expire,
+// Mourning is how long the end of a process has consequences: its locks expire,
 // and a successor starts.
-const mourning = lockTimeout + 10*time.Second
+const Mourning = LockTimeout + 10*time.Second
 
 // list returns the faults; those of the connections of a slot as faults of the
 // processes that used them.
-func (f *faults) list() []fault {
+func (f *Faults) list() []fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var all []fault
 	for _, one := range f.all {
-		slot, notifier := strings.CutSuffix(one.target, notifierSuffix)
+		slot, notifier := strings.CutSuffix(one.target, NotifierSuffix)
 		known := false
 		for _, l := range f.lives {
 			if l.slot != slot {
@@ -122,7 +125,7 @@ func (f *faults) list() []fault {
 				split := one
 				split.target = l.process
 				if notifier {
-					split.target += notifierSuffix
+					split.target += NotifierSuffix
 				}
 				all = append(all, split)
 			}
@@ -134,15 +137,5 @@ func (f *faults) list() []fault {
 	return all
 }
 
-// kills counts what was killed.
-func (f *faults) kills() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n := 0
-	for k, count := range f.counts {
-		if k.kills() {
-			n += count
-		}
-	}
-	return n
-}
+// NotifierSuffix marks faults of a slot's connection to Pub/Sub.
+const NotifierSuffix = "/pubsub"

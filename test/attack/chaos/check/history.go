@@ -1,9 +1,8 @@
-package main
+package check
 
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"eventsv2/eventqueue"
@@ -14,19 +13,13 @@ import (
 )
 
 // oracleChunk is how many events the oracle is shown at once. It checks most
-// events for themselves, and a history of all of them would need much memory.
+// Events for themselves, and a history of all of them would need much memory.
 const oracleChunk = 20_000
-
-// final is the state of the tables at the end.
-type final struct {
-	at    time.Time
-	rules []oracle.RuleRow
-}
 
 // consult has the oracle check the history of all events.
 func (c *checker) consult(ids []eventqueue.EventID) {
 	slotsOf := map[eventqueue.EventID]time.Time{}
-	for _, r := range c.cron.records {
+	for _, r := range c.Cron.Records {
 		slotsOf[r.event] = r.slot
 	}
 	var faults []oracle.Fault
@@ -50,9 +43,9 @@ func (c *checker) consult(ids []eventqueue.EventID) {
 		}
 	}
 	h := c.chunk(cronIDs, faults)
-	h.Crons = []oracle.Cron{{ID: c.cron.id, Policy: oracle.All, Slots: c.cron.slots()}}
-	for _, r := range c.cron.records {
-		h.Add(oracle.Record{Kind: oracle.SlotEmitted, At: r.at, Event: r.event, Cron: c.cron.id, Slot: r.slot})
+	h.Crons = []oracle.Cron{{ID: c.Cron.ID, Policy: oracle.All, Slots: c.Cron.Slots()}}
+	for _, r := range c.Cron.Records {
+		h.Add(oracle.Record{Kind: oracle.SlotEmitted, At: r.at, Event: r.event, Cron: c.Cron.ID, Slot: r.slot})
 	}
 	for _, v := range oracle.Check(h) {
 		c.report(v)
@@ -79,12 +72,12 @@ func (c *checker) report(v oracle.Violation) {
 // chunk is the history of some of the events.
 func (c *checker) chunk(ids []eventqueue.EventID, faults []oracle.Fault) *oracle.History {
 	h := &oracle.History{
-		Records: slices.Clone(c.rules),
+		Records: slices.Clone(c.Rules),
 		Faults:  slices.Clone(faults),
-		Limits:  c.limits,
+		Limits:  c.Limits,
 		Final:   oracle.Final{At: c.final.at, Rules: c.final.rules},
 		Bounds: oracle.Bounds{
-			LockTimeout: lockTimeout, RetainHistory: true, Progress: maxWait,
+			LockTimeout: LockTimeout, RetainHistory: true, Progress: maxWait,
 			MaxRetries: func(eventqueue.HandlerKey) (int, int) { return task.MaxRetries, task.MaxRetries },
 		},
 	}
@@ -227,7 +220,7 @@ func (c *checker) reportRuns(h *oracle.History, t *trial, claim *change) {
 	}
 	if run := c.hung(t, claim); run != nil {
 		timeout := run.start.Add(task.TimeoutOf(t.entered.handler.Name))
-		h.Faults = append(h.Faults, oracle.Fault{Kind: oracle.Hung, Actor: claim.writer, Event: t.id, From: timeout, To: timeout.Add(2 * lockTimeout)})
+		h.Faults = append(h.Faults, oracle.Fault{Kind: oracle.Hung, Actor: claim.writer, Event: t.id, From: timeout, To: timeout.Add(2 * LockTimeout)})
 	}
 }
 
@@ -244,86 +237,4 @@ func resultOf(o journal.Outcome) oracle.Result {
 	default:
 		return oracle.Failed
 	}
-}
-
-// cronEvidence is what is known of the cron definition of the run.
-type cronEvidence struct {
-	id       int64
-	startsAt time.Time
-	until    time.Time // slots up to this time must be there
-	records  []cronRecord
-}
-
-type cronRecord struct {
-	slot  time.Time
-	event eventqueue.EventID
-	at    time.Time
-}
-
-// slots lists the minutes that were due.
-func (e cronEvidence) slots() []time.Time {
-	var slots []time.Time
-	for at := e.startsAt.UTC().Truncate(time.Minute).Add(time.Minute); !at.After(e.until); at = at.Add(time.Minute) {
-		slots = append(slots, at)
-	}
-	return slots
-}
-
-// maxHistory bounds the lines of one history.
-const maxHistory = 80
-
-// history is all that is known of an event, in order, for a report.
-func (c *checker) history(s *story) []string {
-	type line struct {
-		at   time.Time
-		text string
-	}
-	var lines []line
-	add := func(at time.Time, format string, args ...any) {
-		lines = append(lines, line{at, fmt.Sprintf(format, args...)})
-	}
-	if s.entered != nil {
-		add(s.changes[0].at, "entered: %s %s %.200s", s.entered.canvas, s.entered.handler, s.entered.value)
-	}
-	for _, ch := range s.changes {
-		add(ch.at, "row %c by %s: %s -> %s", ch.op, ch.writer, ch.old, ch.new)
-	}
-	for _, r := range c.runs[s.id] {
-		add(r.start, "run starts at %s, attempt %d", r.process, r.attempt)
-		if r.ended {
-			add(r.end, "run ends at %s, attempt %d: %s", r.process, r.attempt, r.outcome)
-		}
-	}
-	if len(s.changes) > 0 {
-		from, to := s.changes[0].at, s.changes[len(s.changes)-1].at
-		for _, f := range c.faults {
-			if !f.from.After(to) && !f.to.Before(from) && !strings.HasSuffix(f.target, notifierSuffix) {
-				add(f.from, "fault: %s", f)
-			}
-		}
-	}
-	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
-	if s.ending != nil {
-		add(c.final.at, "event_log: failed=%t retries=%d attempts=%d last_error=%.200s", s.ending.failed, s.ending.retries, s.ending.attempts, s.ending.lastError)
-	}
-	if n := len(lines); n > maxHistory {
-		lines = slices.Concat(lines[:maxHistory/2], []line{{lines[0].at, fmt.Sprintf("… %d lines left out …", n-maxHistory)}}, lines[n-maxHistory/2:])
-	}
-	texts := make([]string, len(lines))
-	for i, l := range lines {
-		texts[i] = l.at.UTC().Format(clockFormat) + " " + l.text
-	}
-	return texts
-}
-
-// String is the state of a row in a history.
-func (r rowState) String() string {
-	if r == (rowState{}) {
-		return "nothing"
-	}
-	locked := "free"
-	if r.lockedMicros != 0 {
-		locked = "locked " + micros(r.lockedMicros).Format(clockFormat)
-	}
-	return fmt.Sprintf("{%s attempts=%d retries=%d due %s}", locked, r.attempts, r.retries, micros(r.dueMicros).Format(clockFormat))
 }

@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"cmp"
@@ -12,12 +12,6 @@ import (
 
 // slowest is of how many events that waited longest the history is retained.
 const slowest = 3
-
-// wait is how long an event was due before it was claimed for the first time.
-type wait struct {
-	story  *story
-	lasted time.Duration
-}
 
 // maxWait is how long an event may wait for its first claim while it is due and
 // no rule holds it back: much longer than several outages in a row take.

@@ -1,22 +1,6 @@
-package main
+package check
 
-import (
-	"context"
-
-	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/typed"
-	"eventsv2/test/attack/chaos/task"
-)
-
-// emitTyped emits typed events, on the canvas of the first one.
-func emitTyped(ctx context.Context, e *emitters, events []eventqueue.NewEvent) error {
-	all := make([]typed.Event, len(events))
-	for i := range events {
-		all[i] = taskOf(events[i])
-	}
-	_, err := e.bus.Emit(ctx, events[0].Canvas, all...)
-	return err
-}
+import "eventsv2/test/attack/chaos/task"
 
 // link reports whether the completion of a typed event emitted this one, for one handler.
 func (s *story) link() bool {

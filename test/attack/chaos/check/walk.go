@@ -1,9 +1,7 @@
-package main
+package check
 
 import (
-	"fmt"
 	"slices"
-	"time"
 
 	"eventsv2/eventqueue"
 	"eventsv2/test/attack/chaos/journal"
@@ -11,77 +9,15 @@ import (
 	"eventsv2/test/oracle"
 )
 
-// violation is one broken guarantee with its evidence.
-type violation struct {
-	class    class
-	what     string
-	evidence []string
-}
-
-// evidence is everything that was recorded.
-type evidence struct {
-	stories          map[eventqueue.EventID]*story
-	runs             map[eventqueue.EventID][]handled
-	faults           []fault
-	acknowledgements map[string]acknowledgement
-	repeats          map[string]repeat   // by tag
-	ordered          map[string]emission // by tag
-	limits           []oracle.LimitChange
-	rates            []oracle.RateChange
-	grants           []grant
-	rules            []oracle.Record
-	cron             cronEvidence
-	rewritten        []string
-	missingDefaults  []string // of other programs
-	final            final
-	// embedded reports whether a process runs handlers itself, so that it can
-	// complete events in their transactions.
-	embedded func(process string) bool
-}
-
-// figures count what was seen.
-type figures struct {
-	events, completed, failed      int
-	cancelled, operated            int // ended, and changed otherwise, by the operator
-	claims, takeovers, renewals    int
-	givenBack, runs, completedInTx int
-	ordered, unique, limited       int           // events with such a key, and under a concurrency limit
-	rated, granted, putOff         int           // events under a rate limit, runs that it counted, claims that it put off
-	chained                        int           // typed events, and those of their handlers
-	untouched                      int           // rows by hand that nobody can run
-	takenBack                      int           // expired locks that were removed with the place in a group
-	heldBack                       int           // events that a rule held back before their first claim
-	longest                        time.Duration // from emit to end
-	allowances                     map[string]int
-	waits                          []wait // from due to the first claim, the longest first
-}
-
-// findings are what was found.
-type findings struct {
-	figures    figures
-	violations []violation
-	slowest    []string // the histories of the events that waited longest
-}
-
-func (j *findings) count(c class) int {
-	n := 0
-	for _, v := range j.violations {
-		if v.class == c {
-			n++
-		}
-	}
-	return n
-}
-
-// check has the oracle check the history, and searches itself for what a history
+// Check has the oracle check the history, and searches itself for what a history
 // cannot say: emitters that know something else, effects of transactions,
 // rows that changed as no statement of the queue changes them, and takeovers
 // whose cause does not lie in the very time in which the lock was not renewed.
 // It is a pure function.
-func check(e evidence) *findings {
-	c := &checker{evidence: e, tags: map[string][]*story{}, children: map[string]bool{}, rulesOf: map[eventqueue.Scope][]*oracle.Record{}, parents: map[eventqueue.EventID]bool{}}
-	for i := range e.rules {
-		c.rulesOf[e.rules[i].Scope] = append(c.rulesOf[e.rules[i].Scope], &e.rules[i])
+func Check(e Evidence) *Findings {
+	c := &checker{Evidence: e, tags: map[string][]*story{}, children: map[string]bool{}, rulesOf: map[eventqueue.Scope][]*oracle.Record{}, parents: map[eventqueue.EventID]bool{}}
+	for i := range e.Rules {
+		c.rulesOf[e.Rules[i].Scope] = append(c.rulesOf[e.Rules[i].Scope], &e.Rules[i])
 	}
 	c.result.figures.allowances = map[string]int{}
 	ids := make([]eventqueue.EventID, 0, len(e.stories))
@@ -108,43 +44,12 @@ func check(e evidence) *findings {
 	for _, text := range e.rewritten {
 		c.find(nil, other, "a row that must not change has changed: %s", text)
 	}
-	for _, text := range e.missingDefaults {
+	for _, text := range e.MissingDefaults {
 		c.find(nil, other, "other programs' defaults were not in force: %s", text)
 	}
 	c.consult(ids)
 	c.sortWaits()
 	return &c.result
-}
-
-// checker compares what was recorded with what has to hold.
-type checker struct {
-	evidence
-	tags      map[string][]*story
-	children  map[string]bool // that must exist, by tag
-	rulesOf   map[eventqueue.Scope][]*oracle.Record
-	repeatsOf map[eventqueue.EventID][]repeat
-	parents   map[eventqueue.EventID]bool // the typed events of which some handler got its event
-	result    findings
-}
-
-// find records a violation. s is nil where it is not about one event.
-func (c *checker) find(s *story, class class, format string, args ...any) {
-	v := violation{class: class, what: fmt.Sprintf(format, args...)}
-	if s != nil {
-		v.what = fmt.Sprintf("event %s: %s", s.id, v.what)
-		v.evidence = c.history(s)
-	}
-	c.result.violations = append(c.result.violations, v)
-}
-
-// trial is the state of the checker within the story of one event.
-type trial struct {
-	*story
-	runs    []handled
-	task    task.Task
-	holder  *change // the last claim
-	expired bool    // a lock of it has expired
-	deleted *change
 }
 
 // event checks the story of one event.
@@ -221,20 +126,11 @@ func (c *checker) change(t *trial, ch *change, first bool) {
 	case ch.old.lockedMicros != 0 && ch.new.lockedMicros == 0:
 		c.giveBack(t, ch)
 	case c.released(t, ch):
-	case ch.new.retries != ch.old.retries, ch.new.dueMicros != ch.old.dueMicros && ch.writer != shifter:
+	case ch.new.retries != ch.old.retries, ch.new.dueMicros != ch.old.dueMicros && ch.writer != Shifter:
 		c.find(t.story, stale, "%s rescheduled it otherwise than at the end of a run", ch.writer)
 	case ch.renews():
 		c.result.figures.renewals++
 	}
-}
-
-func (ch *change) claims() bool {
-	return ch.op == opUpdate && ch.new.attempts == ch.old.attempts+1 && ch.new.lockedMicros != 0
-}
-
-func (ch *change) renews() bool {
-	return ch.op == opUpdate && ch.new.attempts == ch.old.attempts && ch.old.lockedMicros != 0 &&
-		ch.new.lockedMicros != 0 && ch.old.lockedMicros != ch.new.lockedMicros
 }
 
 // claim counts a claim and checks whether taking over had a reason.
@@ -257,7 +153,7 @@ func (c *checker) claim(t *trial, ch *change) {
 // takeover looks for the fault that kept the holder from renewing its lock: it
 // must lie between the last renewal and the time at which the lock expired (I3).
 func (c *checker) takeover(t *trial, ch *change) {
-	renewed, expired := micros(ch.old.lockedMicros), micros(ch.old.lockedMicros).Add(lockTimeout)
+	renewed, expired := micros(ch.old.lockedMicros), micros(ch.old.lockedMicros).Add(LockTimeout)
 	if c.hung(t, t.holder) != nil {
 		c.allow("a handler that ignores its timeout")
 		return
@@ -267,44 +163,6 @@ func (c *checker) takeover(t *trial, ch *change) {
 	}
 	c.find(t.story, duplicates, "%s took it over at %s, and no fault of %s explains why it was not renewed after %s",
 		ch.writer, ch.at.UTC().Format(clockFormat), t.holder.writer, renewed.Format(clockFormat))
-}
-
-// hung returns the run of a claim that went on past its timeout, as its event
-// asked for, or nil.
-func (c *checker) hung(t *trial, claim *change) *handled {
-	if t.task.Do != task.Deaf {
-		return nil
-	}
-	for _, r := range t.runsOf(claim) {
-		if !r.ended || r.end.Sub(r.start) > task.TimeoutOf(t.entered.handler.Name) {
-			return &r
-		}
-	}
-	return nil
-}
-
-// runsOf returns the runs that belong to a claim. Where attempts are not known a
-// run belongs to the last claim of its process before it.
-func (t *trial) runsOf(claim *change) []handled {
-	var next time.Time // the following claim of the same process
-	for i := range t.changes {
-		ch := &t.changes[i]
-		if ch.at.After(claim.at) && ch.writer == claim.writer && ch.claims() {
-			next = ch.at
-			break
-		}
-	}
-	var runs []handled
-	for _, r := range t.runs {
-		switch {
-		case r.process != claim.writer:
-		case r.attempt == claim.new.attempts:
-			runs = append(runs, r)
-		case r.attempt < 0 && !r.start.Before(claim.at.Add(-slack)) && (next.IsZero() || r.start.Before(next)):
-			runs = append(runs, r)
-		}
-	}
-	return runs
 }
 
 // handlers checks what handlers recorded: a run needs a claim, a claim has one run,
@@ -335,7 +193,7 @@ func (c *checker) handlers(t *trial) {
 // the child are there exactly once, and only with the end of the event.
 func (c *checker) effects(t *trial) {
 	want := 0
-	if t.inTx(c.embedded) {
+	if t.inTx(c.Embedded) {
 		want = 1
 		c.result.figures.completedInTx++
 		c.children[t.task.Child()] = true
@@ -350,5 +208,3 @@ func (t *trial) inTx(embedded func(string) bool) bool {
 	return t.deleted != nil && t.ending != nil && !t.ending.failed && !t.ending.cancelled &&
 		(t.task.Do == task.Complete || t.task.Do == task.Undo) && embedded(t.deleted.writer)
 }
-
-func micros(m int64) time.Time { return time.UnixMicro(m).UTC() }

@@ -1,14 +1,12 @@
-package main
+package check
 
 import (
-	"slices"
 	"testing"
 
 	"eventsv2/eventqueue"
 	"eventsv2/test/attack/chaos/journal"
 	"eventsv2/test/attack/chaos/task"
 	"eventsv2/test/oracle"
-	"eventsv2/test/rig"
 )
 
 // link adds the event that the completion of event 7 emits for a handler, in the second after it.
@@ -70,32 +68,10 @@ func TestChainsAreChecked(t *testing.T) {
 			s := newScript(task.Task{Do: task.Succeed})
 			s.story.entered.handler = task.Dispatch()
 			test.play(s)
-			j := check(s.evidence)
+			j := Check(s.Evidence)
 			if test.want == "" && len(j.violations) > 0 || test.want != "" && j.count(test.want) == 0 {
 				t.Errorf("violations: %+v, want of class %q", j.violations, test.want)
 			}
 		})
-	}
-}
-
-// The workers have a handler for each typed event, and for each that it leads to.
-func TestTypedEventsHaveTheHandlersOfTheChain(t *testing.T) {
-	t.Parallel()
-	bus, err := task.Chain(rig.New(t).Queue, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	event, err := bus.NewEvent(eventqueue.CanvasID{1}, task.Task{Tag: "1-1", Do: task.Succeed})
-	if err != nil || event.Handler() != task.Dispatch() || taskOf(event).Tag != "1-1" {
-		t.Errorf("a typed event is for %s: %v", event.Handler(), err)
-	}
-	handlers := eventqueue.NewHandlers()
-	if err := bus.Register(handlers); err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range append(task.Links(), task.Dispatch()) {
-		if !slices.Contains(handlers.Set().Everywhere, key) {
-			t.Errorf("no handler for %s", key)
-		}
 	}
 }

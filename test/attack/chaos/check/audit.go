@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"context"
@@ -15,12 +15,12 @@ import (
 	"eventsv2/test/attack/chaos/task"
 )
 
-// The record of the database: a row for each change of each row, written in the
+// AuditSQL makes the record of the database: a row for each change of each row, written in the
 // transaction of the change, so that it is there if and only if the change is. A
 // changed row stays locked until its transaction ends, so for one event the order
-// of seq is the order of the changes. Times are microseconds since 1970, by the
+// Of seq is the order of the changes. Times are microseconds since 1970, by the
 // clock of the database; 0 is NULL.
-const auditSQL = `
+const AuditSQL = `
 CREATE TABLE chaos_effects (
     event_id bigint  NOT NULL,
     attempt  integer NOT NULL

@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"slices"
@@ -7,10 +7,6 @@ import (
 	"eventsv2/test/attack/chaos/journal"
 	"eventsv2/test/attack/chaos/task"
 )
-
-// echo is how long a fault may be felt after its end: a connection that broke
-// while it was idle fails when it is used for the next time.
-const echo = 2 * time.Second
 
 // giveBack checks why the holder gave the event back: its run must have ended so,
 // as the event asked for or because of a fault, a stop included. Without this a
@@ -69,7 +65,7 @@ func (t *trial) asksForTrouble() bool { return t.task.Do != task.Succeed && t.ta
 const stopTakes = 5 * time.Second
 
 // stoppedInOutage looks for an orderly stop that ended in a span, and in which an
-// unplanned fault kept the process from writing how its events had ended. The
+// Unplanned fault kept the process from writing how its events had ended. The
 // heartbeat may have renewed the lock once more in between.
 func (c *checker) stoppedInOutage(process string, from, to time.Time) bool {
 	for _, f := range c.faults {
@@ -79,23 +75,3 @@ func (c *checker) stoppedInOutage(process string, from, to time.Time) bool {
 	}
 	return false
 }
-
-// slack is for clocks that are read one after the other.
-const slack = 50 * time.Millisecond
-
-// explained looks for a fault of a process, of its connections, of Postgres or of
-// the machine that overlaps a span, and counts it. A filter of nil takes all.
-func (c *checker) explained(process string, from, to time.Time, filter func(fault) bool) bool {
-	for _, f := range c.faults {
-		if filter != nil && !filter(f) {
-			continue
-		}
-		if !f.from.After(to.Add(slack)) && !f.to.Before(from.Add(-slack)) && f.concerns(process) {
-			c.allow(f.what)
-			return true
-		}
-	}
-	return false
-}
-
-func (c *checker) allow(what string) { c.result.figures.allowances[what]++ }

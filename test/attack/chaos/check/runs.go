@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"path/filepath"
@@ -25,7 +25,7 @@ type handled struct {
 
 // readRuns reads the journals of a directory. Standstills become faults of the
 // process that recorded them.
-func readRuns(dir string, f *faults) (map[eventqueue.EventID][]handled, error) {
+func readRuns(dir string, f *Faults) (map[eventqueue.EventID][]handled, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.journal"))
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func readRuns(dir string, f *faults) (map[eventqueue.EventID][]handled, error) {
 			case journal.End:
 				endRun(runs[l.Event], process, l)
 			case journal.Standstill:
-				f.add("standstill of the process", oracle.Frozen, process, l.At, l.Until)
+				f.Add("standstill of the process", oracle.Frozen, process, l.At, l.Until)
 			}
 		})
 		if err != nil {

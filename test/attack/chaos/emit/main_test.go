@@ -1,0 +1,9 @@
+package emit
+
+import (
+	"testing"
+
+	"eventsv2/test/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
