@@ -343,18 +343,31 @@ func TestViolationHasItsEvidence(t *testing.T) {
 func TestOrderOfAKeyIsChecked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		due  float64 // of the event with the lower id, which runs second
-		want string
-	}{"due before the other": {2, "I2"}, "due after the other began": {12, ""}} {
+		due      float64 // of the event with the lower id, which runs second
+		operated bool    // the other one was to be due later, and an operator had it tried now
+		want     string
+	}{
+		"due before the other":                   {2, false, "I2"},
+		"due after the other began":              {12, false, ""},
+		"due before one that was tried now":      {2, true, "I2"},
+		"due after one that was tried now began": {12, true, ""},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScript().emit(0, c.due).complete(20, "w1", 1, 0)
 			const other = 8
-			s.Add(oracle.Record{Kind: oracle.Emitted, At: at(9), Due: at(9), Event: other, Canvas: scope().Canvas, Handler: key, Value: `{"a":1}`})
+			due := at(9)
+			if c.operated {
+				due = at(60)
+			}
+			s.Add(oracle.Record{Kind: oracle.Emitted, At: at(9), Due: due, Event: other, Canvas: scope().Canvas, Handler: key, Value: `{"a":1}`})
 			for i := range s.Records {
 				if s.Records[i].Kind == oracle.Emitted {
 					s.Records[i].OrderingKey = "line"
 				}
+			}
+			if c.operated {
+				s.Add(oracle.Record{Kind: oracle.Changed, At: at(9.5), Event: other, Due: at(9.5)})
 			}
 			s.Add(oracle.Record{Kind: oracle.Claimed, At: at(10), Actor: "w8", Event: other, Attempt: 1})
 			s.Add(oracle.Record{Kind: oracle.RunStarted, At: at(10), Actor: "w8", Event: other, Attempt: 1, Value: `{"a":1}`})

@@ -27,7 +27,7 @@ func (j *judgement) checkTurn(l *life, lives []*life) {
 	since := latest(l.emitted.At, l.emitted.Due)
 	for _, r := range l.changes {
 		if !r.Due.IsZero() && r.At.Before(first) {
-			since = latest(since, latest(r.At, r.Due))
+			since = latest(r.At, r.Due) // which may be earlier: an operator had it tried now
 		}
 	}
 	for _, other := range lives {
