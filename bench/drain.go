@@ -3,20 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"runtime"
-	"runtime/pprof"
-	"time"
 
 	"eventsv2/bench/contest"
 	"eventsv2/bench/lab"
 	"eventsv2/bench/ours"
 )
-
-// runLimit bounds one run: the slowest take a minute.
-const runLimit = 10 * time.Minute
 
 // drain measures how fast a worker runs a backlog.
 func (b *bench) drain(ctx context.Context) error {
@@ -64,17 +55,6 @@ FROM generate_series(1, 2 * $6::bigint) AS n`,
 			ours.Canvas.String(), ours.Key.Module, ours.Key.Name, ours.Key.Modifier, string(contest.NewValue(0).JSON()), n))
 }
 
-// with opens a queue for f and closes it again.
-func (b *bench) with(ctx context.Context, side string, f func(ctx context.Context, q contest.Queue) error) error {
-	ctx, cancel := context.WithTimeout(ctx, runLimit)
-	defer cancel()
-	q, err := b.open(ctx, side)
-	if err != nil {
-		return fmt.Errorf("open a queue of %s: %w", side, err)
-	}
-	return errors.Join(f(ctx, q), q.Close(ctx))
-}
-
 // drainOnce emits n events and measures how long a worker needs for them.
 func (b *bench) drainOnce(ctx context.Context, q contest.Queue, name string, n int) error {
 	if err := q.Emit(ctx, n); err != nil {
@@ -89,46 +69,4 @@ func (b *bench) drainOnce(ctx context.Context, q contest.Queue, name string, n i
 	}
 	b.record(name, float64(n)/took.Seconds(), "events/s", usage)
 	return nil
-}
-
-// work starts a worker and waits until n events have ended.
-func work(ctx context.Context, q contest.Queue, mode contest.Mode, n int) error {
-	w, err := q.Work(ctx, mode)
-	if err != nil {
-		return err
-	}
-	return errors.Join(w.Ended.Wait(ctx, int64(n)), w.Stop(ctx))
-}
-
-// timed measures f, and writes a profile of it if that was requested.
-func (b *bench) timed(name string, f func() error) (took time.Duration, usage lab.Usage, err error) {
-	stop, err := b.startProfile(name)
-	if err != nil {
-		return 0, usage, err
-	}
-	runtime.GC() // what the run before has left
-	busy := b.lab.StartBusy()
-	began := time.Now()
-	err = f()
-	took = time.Since(began)
-	usage = b.lab.StopBusy(busy)
-	b.figures.Note(usage.Mine, usage.Others)
-	return took, usage, errors.Join(err, stop())
-}
-
-func (b *bench) startProfile(name string) (stop func() error, err error) {
-	if b.profile == "" {
-		return func() error { return nil }, nil
-	}
-	file, err := os.Create(filepath.Join(b.profile, fmt.Sprintf("%s-%d.pprof", name, b.round)))
-	if err != nil {
-		return nil, fmt.Errorf("write a profile: %w", err)
-	}
-	if err := pprof.StartCPUProfile(file); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		return file.Close()
-	}, nil
 }

@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 
-	"eventsv2/bench/contest"
-	"eventsv2/bench/ours"
-	"eventsv2/bench/peer"
 	"eventsv2/bench/report"
 )
 
@@ -62,27 +59,3 @@ var measures = []report.Measure{
 	{Name: "memory", Of: "memory.worker", Goal: report.AtMost(120), Unit: "MB", Text: "memory of a worker that drains 1,000,000 events, at most"},
 	{Name: "memory-growth", Of: "memory.growth", Goal: report.AtMost(1.2), Text: "its memory in the last quarter of the time, against the second quarter"},
 }
-
-// open makes an empty queue of one of the sides.
-func (b *bench) open(ctx context.Context, side string) (contest.Queue, error) {
-	switch side {
-	case river:
-		return peer.Open(ctx, b.lab)
-	case string(ours.Emulator):
-		host, err := b.lab.EmulatorHost(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return ours.Open(ctx, b.lab, ours.Emulator, host)
-	default:
-		return ours.Open(ctx, b.lab, ours.Notifier(side), "")
-	}
-}
-
-// The sides; ours has one for each notifier.
-const (
-	river    = "river"
-	memory   = string(ours.InMemory)
-	emulator = string(ours.Emulator)
-	postgres = string(ours.Postgres)
-)

@@ -14,18 +14,6 @@ import (
 	"eventsv2/bench/report"
 )
 
-// options are the flags.
-type options struct {
-	rounds  int
-	events  int
-	backlog int
-	only    string
-	profile string
-	write   string
-	smoke   bool
-	worker  workerOptions
-}
-
 func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -68,15 +56,6 @@ func (o options) wants(experiment string) bool {
 	return o.only == "" || slices.Contains(o.chosen(), experiment)
 }
 
-// bench is one run of the program.
-type bench struct {
-	options
-	lab     *lab.Lab
-	out     io.Writer
-	figures *report.Figures
-	round   int
-}
-
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	o, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -114,11 +93,4 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		}
 	}
 	return b.report(ctx, time.Since(began))
-}
-
-// record keeps one figure of this round and prints it with how busy the machine
-// was.
-func (b *bench) record(name string, value float64, unit string, usage lab.Usage) {
-	b.figures.Add(name, unit, value)
-	fmt.Fprintf(b.out, "round %d  %-24s %12s %-12s (%s)\n", b.round, name, report.Number(value), unit, usage)
 }

@@ -49,6 +49,28 @@ func (p Package) Cycles() [][]string {
 	return cycles
 }
 
+// What a reader can hold in mind at once: files that use each other in a cycle have to be
+// read together. A small package may be one cycle, as it is read as a whole.
+const (
+	mostInCycle  = 5
+	smallPackage = 600 // lines
+)
+
+// LargeCycles returns a line for each cycle of the module in dir that is too large, and how many
+// packages were measured.
+func LargeCycles(ctx context.Context, dir string) (large []string, measured int, err error) {
+	packages, err := Packages(ctx, dir)
+	for _, p := range packages {
+		for _, cycle := range p.Cycles() {
+			if p.Lines > smallPackage && len(cycle) > mostInCycle {
+				large = append(large, fmt.Sprintf("%d files of package %s use each other in a cycle, %d may: %v\nGive one of them a type of its own with what it needs.",
+					len(cycle), p.At, mostInCycle, cycle))
+			}
+		}
+	}
+	return large, len(packages), err
+}
+
 // listed is a package as go list prints it.
 type listed struct {
 	ImportPath, Dir, Export string

@@ -254,3 +254,16 @@ func (r *rig) punctual(label string, p float64, limit time.Duration) {
 		r.latef("events %s started up to %s (%s) after their time, at most %s are allowed here", label, got.Round(time.Millisecond), what, limit)
 	}
 }
+
+// gate has a handler wait until it is opened.
+func (r *rig) gate(handler string) (open func()) {
+	gate := make(chan struct{})
+	r.target.behave(handler, func(ctx context.Context, _ visit) answer {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+		}
+		return completed
+	})
+	return func() { close(gate) }
+}

@@ -315,3 +315,8 @@ func (r *rig) ctlOf(ctx context.Context, binary string, args ...string) (string,
 	}
 	return p.LogText(), p.Status
 }
+
+// impatient are settings with which what was lost shows soon.
+func impatient(lockTimeout string) map[string]string {
+	return map[string]string{"LOCK_TIMEOUT": lockTimeout, "RELAY_LOST_AFTER": "1s", "RELAY_INTERVAL": "1s"}
+}

@@ -34,11 +34,6 @@ func claimScenarios() []scenario {
 	}
 }
 
-// impatient are settings with which what was lost shows soon.
-func impatient(lockTimeout string) map[string]string {
-	return map[string]string{"LOCK_TIMEOUT": lockTimeout, "RELAY_LOST_AFTER": "1s", "RELAY_INTERVAL": "1s"}
-}
-
 // crashPauseLimit kills a worker that has the only turn of a canvas, for an event
 // whose handler is then paused.
 func crashPauseLimit(ctx context.Context, r *rig) {

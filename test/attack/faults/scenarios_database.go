@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"time"
 
-	"eventsv2/internal/backoff"
-
 	"github.com/jackc/pgx/v5"
+
+	"eventsv2/internal/backoff"
 )
 
 func databaseScenarios() []scenario {

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"eventsv2/internal/backoff"
-	"eventsv2/test/attack/harness"
 	"eventsv2/test/pubsubproxy"
 )
 
@@ -41,19 +40,6 @@ func pubsubScenarios() []scenario {
 		{"starts-without-pubsub-embedding", "so does a program that embeds the library", 50 * time.Second, startsWithoutPubSub(true)},
 		{"emit-only-without-subscription", "a program that only emits needs no subscription and no right to look", 15 * time.Second, emitOnly},
 	}
-}
-
-// gate has a handler wait until it is opened.
-func (r *rig) gate(handler string) (open func()) {
-	gate := make(chan struct{})
-	r.target.behave(handler, func(ctx context.Context, _ visit) answer {
-		select {
-		case <-gate:
-		case <-ctx.Done():
-		}
-		return completed
-	})
-	return func() { close(gate) }
 }
 
 // oneFailedPublishOfAWorker fails the publish with which a worker tells of the
@@ -157,85 +143,6 @@ func oneFailedPublishOfCron(ctx context.Context, r *rig) {
 
 // cronAgain is a multiple of the second after which a program publishes again that could not.
 const cronAgain = 6 * time.Second
-
-// silence has Pub/Sub accept connections and never answer.
-func silence(_ context.Context, r *rig) {
-	for _, stream := range []string{harness.Requests, harness.Answers} {
-		cure, err := r.wire.Infect(harness.MuteNamed(stream, stream))
-		r.must(err)
-		r.cures = append(r.cures, cure)
-	}
-}
-
-func sound(ctx context.Context, r *rig) {
-	for _, cure := range r.cures {
-		r.must(cure(ctx))
-	}
-	r.cures = nil
-}
-
-func refused(method string, b pubsubproxy.Behaviour) func(context.Context, *rig) {
-	return func(_ context.Context, r *rig) { r.pubsubServer.Set(method, b) }
-}
-
-func heal(_ context.Context, r *rig) { r.pubsubServer.Heal() }
-
-// awaitAttached waits until the programs have repaired topic and subscription.
-func awaitAttached(ctx context.Context, r *rig) {
-	o := r.operator(ctx)
-	if !r.eventually(ctx, time.Minute, func() bool { return r.attached(ctx, o) }) {
-		r.failf("after a minute the subscription has still no topic")
-	}
-}
-
-// outageStart is how long an event may wait that was emitted when Pub/Sub began to fail: 10 s are
-// promised to notice it, and then noticedStart.
-const (
-	outageStart  = 10*time.Second + noticedStart
-	noticedStart = 5 * time.Second
-)
-
-// vanishedStart is outageStart for what was pulled and lost: a lease of 10 s more for each
-// pull that was under way when the fault began.
-const vanishedStart = 35 * time.Second
-
-// swift fails the scenario when fewer than so many events of a label began per second,
-// from when they were emitted. That is a small part of what a machine can do.
-func (r *rig) swift(label string, perSecond float64) {
-	runs, entries := r.runs(label), r.of(label)
-	if len(runs) == 0 {
-		return // which awaitDone has said
-	}
-	rate := float64(len(runs)) / runs[len(runs)-1].began.Sub(entries[0].due).Seconds()
-	r.figure("per_s=%.0f", rate)
-	if rate < perSecond {
-		r.latef("%.0f events %s began per second, at least %.0f are promised", rate, label, perSecond)
-	}
-}
-
-// usedAgain is a multiple of the 10 s within which Pub/Sub is promised to be used again.
-const usedAgain = 20 * time.Second
-
-// awaitPubSub waits until notifications go through Pub/Sub again: what a scenario
-// emits is published, and pulled.
-func (r *rig) awaitPubSub(ctx context.Context) {
-	published, pulled := r.pubsubServer.Answered("Publish"), r.pubsubServer.Answered("Pull")
-	began := time.Now()
-	again := r.eventually(ctx, time.Minute, func() bool {
-		r.emit(ctx, batch{label: "after", n: 1, every: 200 * time.Millisecond})
-		return r.pubsubServer.Answered("Publish") > published && r.pubsubServer.Answered("Pull") > pulled
-	})
-	took := time.Since(began)
-	switch {
-	case !again:
-		r.failf("a minute after Pub/Sub is well again it is not used: %d answers to publishing and %d with messages since",
-			r.pubsubServer.Answered("Publish")-published, r.pubsubServer.Answered("Pull")-pulled)
-	case took > usedAgain:
-		r.latef("Pub/Sub is used again %s after it is well, at most %s are allowed here", took.Round(time.Millisecond), usedAgain)
-	}
-	r.figure("used_again=%.1fs", took.Seconds())
-	r.awaitDone(ctx, "after", startLimit)
-}
 
 // hungAcknowledgements compares a crowd whose answers hang with those before and after it,
 // whose do not.
