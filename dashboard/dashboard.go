@@ -122,10 +122,10 @@ func (d *dashboard) routes(assets []fs.DirEntry) http.Handler {
 	mux.HandleFunc("POST /events/{id}/delete", d.change(d.deleteEvent))
 	mux.HandleFunc("POST /events/{id}/retry", d.change(d.retryEvent))
 	mux.HandleFunc("GET /handler", d.page("handler", d.handler))
-	mux.HandleFunc("POST /handler/pause", d.change(d.addRule(operate.PauseRule)))
-	mux.HandleFunc("POST /handler/unpause", d.change(d.liftRule(operate.PauseRule)))
-	mux.HandleFunc("POST /handler/block", d.change(d.addRule(operate.BlockRule)))
-	mux.HandleFunc("POST /handler/unblock", d.change(d.liftRule(operate.BlockRule)))
+	for _, kind := range operate.RuleKinds() {
+		mux.HandleFunc("POST /handler/"+kind.Add, d.change(d.addRule(kind)))
+		mux.HandleFunc("POST /handler/"+kind.Lift, d.change(d.liftRule(kind)))
+	}
 	mux.HandleFunc("GET /groups", d.page("groups", d.groups))
 	mux.HandleFunc("GET /crons", d.page("crons", d.crons))
 	mux.HandleFunc("POST /crons/enable", d.change(d.switchCron(true)))

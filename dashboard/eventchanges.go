@@ -123,7 +123,7 @@ func (d *dashboard) runEvent(r *http.Request) (string, flash, error) {
 	}
 	well := "It is due now: the next free worker runs it."
 	if result.Rule != "" {
-		well = "It is due now, and runs when its handler is no longer " + view.RuleState(result.Rule) + "."
+		well = "It is due now, and runs when its handler is no longer " + string(operate.KindOf(result.Rule).State) + "."
 	}
 	return eventPath(id), d.said(result, well), nil
 }

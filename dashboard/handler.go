@@ -14,14 +14,18 @@ import (
 	"eventsv2/internal/view"
 )
 
-// handlerData is the page of one handler on a canvas, on which it is paused and blocked.
+// handlerData is the page of one handler on a canvas, on which rules are added and lifted.
 type handlerData struct {
 	eventqueue.Scope
-	Rules []ruleRow
-	// MayPause and MayBlock say what the viewer may do; Paused and Blocked, what has been done to exactly this handler.
-	MayPause, MayBlock, Paused, Blocked bool
-	PauseForm, BlockForm                ruleForm
-	Numbers                             handlerNumbers
+	Rules   []ruleRow
+	New     []newRule // that the viewer may add, and that are not there for exactly this handler
+	Numbers handlerNumbers
+}
+
+// newRule is a kind of rule and the form that adds one.
+type newRule struct {
+	operate.RuleKind
+	Form ruleForm
 }
 
 // ruleRow is a rule that holds back events of the handler.
@@ -36,14 +40,6 @@ type ruleForm struct{ Reason, For, Until, Begins, Modifier, Problem string }
 // handlerPath is the page of a handler.
 func handlerPath(scope eventqueue.Scope) string {
 	return "/handler?" + url.Values{"canvas": {scope.Canvas.String()}, "module": {scope.Module}, "name": {scope.Name}}.Encode()
-}
-
-// verbOf is the right to add and lift a rule: users pause, and administrators block.
-func verbOf(t operate.RuleType) access.Verb {
-	if t == operate.BlockRule {
-		return access.Administer
-	}
-	return access.Operate
 }
 
 // scopeOf returns the handler that a request names, if its viewer may read it.
@@ -73,43 +69,48 @@ func (d *dashboard) handler(r *http.Request) (string, any, error) {
 func handlerName(scope eventqueue.Scope) string { return line(scope.Module) + " / " + line(scope.Name) }
 
 func (d *dashboard) readHandler(r *http.Request, scope eventqueue.Scope) (data handlerData, err error) {
-	data = handlerData{Scope: scope, MayPause: d.mayChange(r, access.Operate, scope.Canvas), MayBlock: d.mayChange(r, access.Administer, scope.Canvas)}
+	data = handlerData{Scope: scope}
 	rules, err := d.Reader.RulesAbout(r.Context(), operate.RuleScope{Scope: scope})
-	for _, rule := range rules {
-		data.Rules = append(data.Rules, ruleRow{view.RuleOf(rule), !rule.Whole() && d.mayChange(r, verbOf(rule.Type), scope.Canvas)})
-		if rule.RuleScope == (operate.RuleScope{Scope: scope}) {
-			data.Paused = data.Paused || rule.Type == operate.PauseRule
-			data.Blocked = data.Blocked || rule.Type == operate.BlockRule
-		}
-	}
 	if err != nil {
 		return data, err
+	}
+	there := map[operate.RuleType]bool{}
+	for _, rule := range rules {
+		data.Rules = append(data.Rules, ruleRow{view.RuleOf(rule), !rule.Whole() && d.mayChange(r, view.VerbOf(operate.KindOf(rule.Type)), scope.Canvas)})
+		if rule.RuleScope == (operate.RuleScope{Scope: scope}) {
+			there[rule.Type] = true
+		}
+	}
+	for _, kind := range operate.RuleKinds() {
+		if !there[kind.Type] && d.mayChange(r, view.VerbOf(kind), scope.Canvas) {
+			data.New = append(data.New, newRule{RuleKind: kind})
+		}
 	}
 	data.Numbers, err = d.readNumbers(r, scope)
 	return data, err
 }
 
 // handlerToChange returns the rules as the viewer changes them, and the handler of a form.
-func (d *dashboard) handlerToChange(r *http.Request, t operate.RuleType) (rules *operate.Rules, scope eventqueue.Scope, err error) {
+func (d *dashboard) handlerToChange(r *http.Request, kind operate.RuleKind) (rules *operate.Rules, scope eventqueue.Scope, err error) {
 	if scope, err = scopeOf(r, r.PostFormValue); err != nil {
 		return nil, scope, err
 	}
-	if verb := verbOf(t); !viewerOf(r).May(verb, scope.Canvas) {
+	if verb := view.VerbOf(kind); !viewerOf(r).May(verb, scope.Canvas) {
 		return nil, scope, forbidden(verb)
 	}
 	rules, err = operate.NewRules(d.Store.As(viewerOf(r).actor()), d.Queue)
 	return rules, scope, err
 }
 
-// addRule pauses or blocks a handler.
-func (d *dashboard) addRule(t operate.RuleType) func(r *http.Request) (string, flash, error) {
+// addRule adds a rule of a kind to a handler.
+func (d *dashboard) addRule(kind operate.RuleKind) func(r *http.Request) (string, flash, error) {
 	return func(r *http.Request) (string, flash, error) {
-		rules, scope, err := d.handlerToChange(r, t)
+		rules, scope, err := d.handlerToChange(r, kind)
 		if err != nil {
 			return "", flash{}, err
 		}
 		form, until, mistake := readRule(r)
-		rule := operate.Rule{Type: t, RuleScope: form.scope(scope), Reason: form.Reason, Actor: viewerOf(r).Name, Until: until}
+		rule := operate.Rule{Type: kind.Type, RuleScope: form.scope(scope), Reason: form.Reason, Actor: viewerOf(r).Name, Until: until}
 		if mistake == nil {
 			mistake = rule.Validate()
 		}
@@ -128,17 +129,17 @@ func (d *dashboard) addRule(t operate.RuleType) func(r *http.Request) (string, f
 				return "", flash{}, err
 			}
 			form.Problem = clean(mistake.Error())
-			if t == operate.BlockRule {
-				data.BlockForm = form
-			} else {
-				data.PauseForm = form
+			for i := range data.New {
+				if data.New[i].Type == kind.Type {
+					data.New[i].Form = form
+				}
 			}
 			return "", flash{}, mistaken("handler", handlerName(scope), data)
 		}
 		if !added {
-			return handlerPath(scope), refused("It was " + view.RuleState(t) + " already: that stays as it is. Lift it first to change its reason or its end."), nil
+			return handlerPath(scope), refused("It was " + string(kind.State) + " already: that stays as it is. Lift it first to change its reason or its end."), nil
 		}
-		return handlerPath(scope), done("It is " + view.RuleState(t) + ". Runs that had begun go on, and no other begins."), nil
+		return handlerPath(scope), done("It is " + string(kind.State) + ". Runs that had begun go on, and no other begins."), nil
 	}
 }
 
@@ -176,16 +177,16 @@ func readRule(r *http.Request) (form ruleForm, until time.Time, mistake error) {
 const maxRuleMinutes = 7 * 24 * 60
 
 // liftRule lifts a rule: at once, or at a rate.
-func (d *dashboard) liftRule(t operate.RuleType) func(r *http.Request) (string, flash, error) {
+func (d *dashboard) liftRule(kind operate.RuleKind) func(r *http.Request) (string, flash, error) {
 	return func(r *http.Request) (string, flash, error) {
-		rules, scope, err := d.handlerToChange(r, t)
+		rules, scope, err := d.handlerToChange(r, kind)
 		if err != nil {
 			return "", flash{}, err
 		}
-		lift := operate.LiftOf(t, scope)
+		lift := operate.LiftOf(kind.Type, scope)
 		if rate := r.PostFormValue("rate"); rate != "" {
 			if lift.Rate = numberOf(rate); lift.Rate < 1 || lift.Rate > operate.MaxRate {
-				return handlerPath(scope), refused("It is still " + view.RuleState(t) + ": so many events per second are a number from 1 to 100,000; leave it empty for all at once."), nil
+				return handlerPath(scope), refused("It is still " + string(kind.State) + ": so many events per second are a number from 1 to 100,000; leave it empty for all at once."), nil
 			}
 		}
 		lift.Prefix, lift.Modifier = r.PostFormValue("prefix") != "", r.PostFormValue("modifier")
@@ -200,11 +201,11 @@ func (d *dashboard) liftRule(t operate.RuleType) func(r *http.Request) (string, 
 		case err != nil:
 			return "", flash{}, err
 		case !result.Removed:
-			return handlerPath(scope), refused("It was not " + view.RuleState(t) + " any more."), nil
+			return handlerPath(scope), refused("It was not " + string(kind.State) + " any more."), nil
 		case result.GoesOn:
 			return handlerPath(scope), done("It is being lifted: the waiting events run by and by."), nil
 		default:
-			return handlerPath(scope), done("It is no longer " + view.RuleState(t) + "."), nil
+			return handlerPath(scope), done("It is no longer " + string(kind.State) + "."), nil
 		}
 	}
 }

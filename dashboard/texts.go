@@ -26,10 +26,11 @@ const (
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"clean": clean, "line": line, "count": count, "number": func(n int) string { return count(int64(n)) }, "age": humantime.Age, "requests": view.Requests, "refused": view.Refused,
-		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"exact": exact,
-		"since": func(t, now time.Time) string { return humantime.Age(now.Sub(t)) + " ago" },
-		"label": strings.ToLower, "bounded": boundedCount,
+		"stamp":       func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"exact":       exact,
+		"since":       func(t, now time.Time) string { return humantime.Age(now.Sub(t)) + " ago" },
+		"capitalized": func(word string) string { return strings.ToUpper(word[:1]) + word[1:] },
+		"label":       strings.ToLower, "bounded": boundedCount,
 		"holds": func() []choice { return holds },
 		"short": func(c eventqueue.CanvasID) string { return c.String()[:8] },
 	}

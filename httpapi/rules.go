@@ -38,17 +38,13 @@ func (a *api) addRules() {
 		}
 		return list(view.ListOf(found, view.RuleOf)), nil
 	})
-	// Users pause, and administrators block.
-	for _, words := range []struct {
-		rule      operate.RuleType
-		verb      access.Verb
-		add, lift string
-	}{{operate.PauseRule, access.Operate, "pause", "unpause"}, {operate.BlockRule, access.Administer, "block", "unblock"}} {
-		change(a, words.verb, "POST /handlers/"+words.add, words.add+"-handler", "Hold back a handler on a canvas, or all whose names begin in the same way", func(ctx context.Context, in *struct{ Body ruleBody }) (*answer[view.RuleChange], error) {
-			return a.addRule(ctx, words.rule, words.verb, in.Body)
+	for _, kind := range operate.RuleKinds() {
+		verb := view.VerbOf(kind)
+		change(a, verb, "POST /handlers/"+kind.Add, kind.Add+"-handler", "Hold back a handler on a canvas, or all whose names begin in the same way", func(ctx context.Context, in *struct{ Body ruleBody }) (*answer[view.RuleChange], error) {
+			return a.addRule(ctx, kind.Type, verb, in.Body)
 		})
-		change(a, words.verb, "POST /handlers/"+words.lift, words.lift+"-handler", "Lift such a rule, at once or at a rate", func(ctx context.Context, in *struct{ Body liftBody }) (*answer[view.RuleChange], error) {
-			return a.liftRule(ctx, words.rule, words.verb, in.Body)
+		change(a, verb, "POST /handlers/"+kind.Lift, kind.Lift+"-handler", "Lift such a rule, at once or at a rate", func(ctx context.Context, in *struct{ Body liftBody }) (*answer[view.RuleChange], error) {
+			return a.liftRule(ctx, kind.Type, verb, in.Body)
 		})
 	}
 }

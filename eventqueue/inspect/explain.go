@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -249,10 +250,12 @@ func (f *facts) reasons() (all []Reason) {
 	}
 	for {
 		_, label := machine.DecideClaim(m)
+		if kind, ok := operate.KindLabelled(label); ok {
+			all = append(all, f.ruled(kind)...)
+			m.Rule = f.ruleBelow(kind)
+			continue
+		}
 		switch label {
-		case machine.Blocked, machine.Paused:
-			all = append(all, f.ruled(label)...)
-			m.Rule = f.ruleBelow(label)
 		case machine.DelayNotYet:
 			all = append(all, f.delayed())
 			m.Delay = 0
@@ -275,14 +278,15 @@ func (f *facts) reasons() (all []Reason) {
 	}
 }
 
-// ruleBelow is the rule that is left when the one of a label is lifted.
-func (f *facts) ruleBelow(label machine.Label) machine.Rule {
-	if label == machine.Blocked {
-		for _, rule := range f.shown.Rules {
-			if rule.Type == machine.PauseRule {
-				return machine.PauseRule
-			}
+// ruleBelow is the strongest rule that is left when those of a kind are lifted.
+func (f *facts) ruleBelow(lifted operate.RuleKind) (strongest machine.Rule) {
+	for _, kind := range operate.RuleKinds() {
+		if kind.Type == lifted.Type {
+			break
+		}
+		if slices.ContainsFunc(f.shown.Rules, func(r operate.Rule) bool { return r.Type == kind.Type }) {
+			strongest = kind.Type
 		}
 	}
-	return machine.NoRule
+	return strongest
 }

@@ -94,36 +94,32 @@ func (f *facts) heldByNobody() Reason {
 	return Reason{machine.IsLocked, why, remedy}
 }
 
-// ruled is for the rules of one type that hold the event back: each of them does.
-func (f *facts) ruled(label machine.Label) (all []Reason) {
-	want, verb, who, lift := machine.PauseRule, "paused", "the user", "unpause"
-	if label == machine.Blocked {
-		want, verb, who, lift = machine.BlockRule, "blocked", "an admin", "unblock"
-	}
+// ruled is for the rules of one kind that hold the event back: each of them does.
+func (f *facts) ruled(kind operate.RuleKind) (all []Reason) {
 	e := f.shown.Queued
 	for _, rule := range f.shown.Rules {
-		if rule.Type != want {
+		if rule.Type != kind.Type {
 			continue
 		}
-		since := fmt.Sprintf("by %s since %s%s", actorOf(rule, who), at(rule.CreatedAt, e.AsOf), because(rule, e.AsOf))
-		command := fmt.Sprintf("eventctl %s --canvas %s --module %s %s", lift, e.Canvas, quoted(e.Module), ruleFlags(rule))
+		since := fmt.Sprintf("by %s since %s%s", actorOf(rule, kind.Holder), at(rule.CreatedAt, e.AsOf), because(rule, e.AsOf))
+		command := fmt.Sprintf("eventctl %s --canvas %s --module %s %s", kind.Lift, e.Canvas, quoted(e.Module), ruleFlags(rule))
 		if rule.Whole() {
 			command = "eventctl unhold --all"
 		}
-		why, remedy := fmt.Sprintf("%s %s %s.", ruledHandlers(rule), verb, since), "It runs once the rule is lifted: "+command
+		why, remedy := fmt.Sprintf("%s %s %s.", ruledHandlers(rule), kind.State, since), "It runs once the rule is lifted: "+command
 		if rule.Rate > 0 {
 			why = fmt.Sprintf("%s %s %s, and the rule is being lifted: %d events are let run in each second, in the order of their ids, so far those up to %d.",
-				ruledHandlers(rule), verb, since, rule.Rate, rule.ReleasedTo)
+				ruledHandlers(rule), kind.State, since, rule.Rate, rule.ReleasedTo)
 			remedy = "It runs when that comes to it, while a cron program runs; at once after: " + command
 		}
 		if rule.Overdue(e.AsOf) {
 			remedy = "Its end has passed and nobody has lifted it: see that a cron program runs, and whether its log says that the row cannot be lifted. " +
 				"It runs at once after: " + command
 		}
-		all = append(all, Reason{label, why, remedy})
+		all = append(all, Reason{kind.Label, why, remedy})
 	}
 	if len(all) == 0 {
-		all = append(all, Reason{label, fmt.Sprintf("Its handler is %s.", verb), "Lift the rule: see eventctl rule list"})
+		all = append(all, Reason{kind.Label, fmt.Sprintf("Its handler is %s.", kind.State), "Lift the rule: see eventctl rule list"})
 	}
 	return all
 }

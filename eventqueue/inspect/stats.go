@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/mayrun"
 )
 
@@ -16,9 +17,8 @@ type HandlerStats struct {
 	// Depth is how many events have not ended. It is the sum of the counts of the states.
 	Depth   int64
 	ByState map[State]int64
-	// Paused and Blocked: a rule holds the handler back, whatever the modifier.
-	Paused  bool
-	Blocked bool
+	// Rules are the types of the rules that hold the handler back, whatever the modifier, each once.
+	Rules []operate.RuleType
 	// Failed and Cancelled are in event_log.
 	Failed, Cancelled int64
 	HasDue            bool
@@ -43,8 +43,7 @@ WITH clock AS MATERIALIZED (
         min(due) FILTER (WHERE state <> 'running') AS due
     FROM queued GROUP BY 1, 2, 3
 ), rule AS (
-    SELECT canvas_id, event_space AS module, handler_name AS name,
-        bool_or(rule_type = 'pause') AS pause, bool_or(rule_type = 'block') AS block
+    SELECT canvas_id, event_space AS module, handler_name AS name, array_agg(rule_type) AS types
     FROM scheduling_rules WHERE NOT prefix AND modifier = '' GROUP BY 1, 2, 3
 ), failed AS (
     SELECT canvas_id, module, name, count(*) FILTER (WHERE status = 'FAILED') AS n, count(*) FILTER (WHERE status = 'CANCELLED') AS cancelled FROM event_log
@@ -52,7 +51,7 @@ WITH clock AS MATERIALIZED (
     GROUP BY 1, 2, 3
 )
 SELECT canvas_id, module, name, coalesce(depth, 0), states, counts,
-    coalesce(pause, false) OR ` + prefixRuledSQL("pause") + `, coalesce(block, false) OR ` + prefixRuledSQL("block") + `,
+    ARRAY(SELECT unnest(types) UNION ` + prefixTypesSQL + ` ORDER BY 1)::text[],
     coalesce(n, 0), coalesce(cancelled, 0), due, clock.now
 FROM (depth
     FULL JOIN rule USING (canvas_id, module, name)
@@ -69,12 +68,9 @@ var ruleJoinSQL = `LEFT JOIN (
     ) AS whole USING (canvas_id, module, name)
     CROSS JOIN LATERAL (SELECT CASE WHEN ` + mayrun.AnyNarrowSQL + ` THEN ` + mayrun.RuleSQL("e") + ` ELSE whole.rule END AS rule) AS r`
 
-// prefixRuledSQL holds if a rule of a prefix holds back the handler in a row of statsSQL, whatever the modifier.
-func prefixRuledSQL(rule string) string {
-	return mayrun.AnyNarrowSQL + ` AND EXISTS (
-        SELECT FROM scheduling_rules r WHERE r.prefix AND r.modifier = '' AND r.rule_type = '` + rule + `'
-          AND (` + mayrun.OfWholeQueueSQL + ` OR r.canvas_id = handler.canvas_id AND r.event_space = handler.module AND starts_with(handler.name, r.handler_name)))`
-}
+// prefixTypesSQL selects the types of the rules of prefixes that hold back the handler in a row of statsSQL, whatever the modifier.
+const prefixTypesSQL = `SELECT r.rule_type FROM scheduling_rules r WHERE ` + mayrun.AnyNarrowSQL + ` AND r.prefix AND r.modifier = ''
+        AND (` + mayrun.OfWholeQueueSQL + ` OR r.canvas_id = handler.canvas_id AND r.event_space = handler.module AND starts_with(handler.name, r.handler_name))`
 
 // Stats returns the counts of every handler that has an event, a rule, or a failed or cancelled event.
 // It is one statement, which reads both tables completely unless the filter has a canvas.
@@ -84,12 +80,15 @@ func (r *Reader) Stats(ctx context.Context, filter Filter) ([]HandlerStats, erro
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (h HandlerStats, err error) {
-		var states []string
+		var states, rules []string
 		var counts []int64
 		var due *time.Time
 		var now time.Time
 		err = row.Scan((*[16]byte)(&h.Canvas), &h.Module, &h.Name, &h.Depth, &states, &counts,
-			&h.Paused, &h.Blocked, &h.Failed, &h.Cancelled, &due, &now)
+			&rules, &h.Failed, &h.Cancelled, &due, &now)
+		for _, rule := range rules {
+			h.Rules = append(h.Rules, operate.RuleType(rule))
+		}
 		h.ByState = make(map[State]int64, len(states))
 		for i, state := range states {
 			h.ByState[State(state)] = counts[i]

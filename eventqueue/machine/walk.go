@@ -1,6 +1,9 @@
 package machine
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Rule is the scheduling rule of an event's handler, spelled as in the database.
 type Rule string
@@ -86,6 +89,11 @@ func pauseCheck(f Facts) Label {
 	default:
 		return PauseNone
 	}
+}
+
+// HoldsBack reports whether a label says that a rule holds the event back.
+func HoldsBack(label Label) bool {
+	return slices.ContainsFunc(arrows, func(a Arrow) bool { return a.From == PauseCheck && a.Label == label && a.To == End })
 }
 
 func delayCheck(f Facts) Label {

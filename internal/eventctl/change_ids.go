@@ -74,7 +74,7 @@ func (p *program) writeChanged(doc changedDoc, words manyWords) error {
 		}
 		for _, h := range doc.HeldBack {
 			_, _ = fmt.Fprintf(w, "event %s does not run before its handler, which is %s by %s, is un%[2]s: see eventctl show %[1]s\n",
-				h.ID, view.RuleState(h.Rule), view.RuleHolder(h.Rule))
+				h.ID, operate.KindOf(h.Rule).State, operate.KindOf(h.Rule).Holder)
 		}
 	})
 }

@@ -14,11 +14,10 @@ type command func(p *program) *cobra.Command
 func commands() []topic {
 	return []topic{
 		{"Events", []command{emitCommand, listCommand, showCommand, explainCommand, treeCommand, statsCommand, topCommand, uiCommand, stuckCommand, requeueCommand, retryCommand, replayCommand, cancelCommand, deleteCommand, editCommand}},
-		{"Handlers", []command{
-			addRuleCommand(pauseWords()), liftRuleCommand(pauseWords()), addRuleCommand(blockWords()), liftRuleCommand(blockWords()), holdCommand, unholdCommand,
+		{"Handlers", append(ruleCommands(), holdCommand, unholdCommand,
 			noun("rule", "Show the rules that hold handlers back", listRulesCommand),
 			noun("limit", "Limit how many events run", rateLimits, concurrencyLimits),
-		}},
+		)},
 		{"History and schedules", []command{
 			noun("log", "List and delete the history of events that have ended", listLogCommand, pruneLogCommand, deleteLogCommand),
 			noun("cron", "Manage cron definitions",

@@ -20,12 +20,13 @@ type ruleWords struct {
 	who           string
 }
 
-func pauseWords() ruleWords {
-	return ruleWords{operate.PauseRule, "pause", "unpause", "paused", "unpaused", view.RuleHolder(operate.PauseRule)}
-}
-
-func blockWords() ruleWords {
-	return ruleWords{operate.BlockRule, "block", "unblock", "blocked", "unblocked", view.RuleHolder(operate.BlockRule)}
+// ruleCommands are the commands that add and lift the rules of each kind.
+func ruleCommands() (commands []command) {
+	for _, kind := range operate.RuleKinds() {
+		words := ruleWords{kind.Type, kind.Add, kind.Lift, string(kind.State), kind.Lifted, kind.Holder}
+		commands = append(commands, addRuleCommand(words), liftRuleCommand(words))
+	}
+	return commands
 }
 
 // addKnown adds to the result whether the handler is known, and warns if it is not: the rule may come

@@ -105,7 +105,7 @@ func liftText(words ruleWords, lift operate.Lift, change view.RuleChange, silent
 		b.WriteString(words.lifted + " " + lift.String())
 	}
 	for _, r := range change.Left {
-		b.WriteString("; still " + view.RuleState(r.Type) + " by " + view.RuleHolder(r.Type))
+		b.WriteString("; still " + string(r.Kind().State) + " by " + r.Kind().Holder)
 		if r.Scope() != lift.RuleScope {
 			fmt.Fprintf(&b, ": %s", r.Scope())
 		}

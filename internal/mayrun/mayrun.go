@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue/locktimeout"
+	"eventsv2/eventqueue/operate"
 )
 
 // RuledSQL holds if a rule holds back the event in the columns of a row.
@@ -114,14 +115,21 @@ const NeedsGroupSQL = `e.group_state = 0 AND e.locked_at IS NULL AND (SELECT EXI
 // names the claim, so that it holds no longer when there is another.
 const LimitedAttemptSQL = `(e.attempts % 32767 + 1)::smallint`
 
+// heldStatesSQL are the states of events that a rule holds back.
+var heldStatesSQL = func() (cases string) {
+	for _, kind := range operate.RuleKinds() {
+		cases += fmt.Sprintf(" WHEN '%s' THEN '%s'", kind.Type, kind.State)
+	}
+	return cases
+}()
+
 // StateSQL is the state of an event e (operate.EventState). rule is the stronger of its handler's
 // rules, or NULL; validFor is ValidForSQL.
 func StateSQL(rule, now, validFor string) string {
 	return `
     CASE
         WHEN NOT ` + UnlockedSQL("e.locked_at", now+" - "+validFor) + ` THEN 'running'
-        WHEN ` + rule + ` = 'block' THEN 'blocked'
-        WHEN ` + rule + ` = 'pause' THEN 'paused'
+        WHEN ` + rule + ` IS NOT NULL THEN CASE ` + rule + heldStatesSQL + ` END
         WHEN NOT ` + DueSQL("e.delay_until", now) + ` THEN 'delayed'
         WHEN e.locked_at IS NOT NULL THEN 'expired'
         WHEN NOT ` + NotBehindSQL("e.group_state") + ` THEN 'behind'

@@ -66,18 +66,12 @@ type Stats struct {
 // StatsOf counts the events of a handler.
 func StatsOf(h inspect.HandlerStats) Stats {
 	s := Stats{Canvas: h.Canvas, Module: h.Module, Name: h.Name, Depth: h.Depth, Failed: h.Failed, Cancelled: h.Cancelled,
-		States: map[inspect.State]int64{}, Rules: []operate.RuleType{}}
+		States: map[inspect.State]int64{}, Rules: append([]operate.RuleType{}, h.Rules...)}
 	for _, state := range inspect.States() {
 		s.States[state] = h.ByState[state]
 	}
 	if h.HasDue {
 		s.OldestDue = secondsOf(&h.OldestBy)
-	}
-	if h.Paused {
-		s.Rules = append(s.Rules, operate.PauseRule)
-	}
-	if h.Blocked {
-		s.Rules = append(s.Rules, operate.BlockRule)
 	}
 	return s
 }

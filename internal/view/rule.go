@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"eventsv2/access"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/humantime"
@@ -63,23 +64,15 @@ func (s RuleScope) Wider() (text string) {
 	return text
 }
 
-// State is paused or blocked: the state of the events that the rule holds back.
-func (r Rule) State() string { return RuleState(r.Type) }
+// Kind is what there is to say about all rules of this type.
+func (r Rule) Kind() operate.RuleKind { return operate.KindOf(r.Type) }
 
-// RuleState is the state of the events that a rule holds back.
-func RuleState(t operate.RuleType) string {
-	if t == operate.BlockRule {
-		return string(operate.StateBlocked)
+// VerbOf is what it takes to add and to lift the rules of a kind.
+func VerbOf(kind operate.RuleKind) access.Verb {
+	if kind.Admin {
+		return access.Administer
 	}
-	return string(operate.StatePaused)
-}
-
-// RuleHolder is whose the rules of a type are.
-func RuleHolder(t operate.RuleType) string {
-	if t == operate.BlockRule {
-		return "an admin"
-	}
-	return "the user"
+	return access.Operate
 }
 
 // Ends is until when the rule holds, or how fast it is lifted; "" if it stands until it is lifted.
@@ -97,7 +90,7 @@ func (r Rule) Ends() string {
 // By says by whom, since when, until when and why, as far as that is known, to follow the text of what is held back.
 func (r Rule) By() string {
 	var b strings.Builder
-	b.WriteString(" by " + RuleHolder(r.Type))
+	b.WriteString(" by " + r.Kind().Holder)
 	if r.Actor != "" {
 		b.WriteString(" (" + r.Actor + ")")
 	}
