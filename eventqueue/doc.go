@@ -20,8 +20,7 @@
 //     rate limits.
 //
 // The database is behind the small interfaces that each part names, like [EmitStore]; package
-// pgstore implements them on Postgres, and memstore in memory. Notifications are published and
-// delivered by a [Notifier].
+// pgstore implements them on Postgres. Notifications are published and delivered by a [Notifier].
 //
 // # Guarantees
 //

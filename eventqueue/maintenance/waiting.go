@@ -19,7 +19,7 @@ const (
 )
 
 // WaitingStore is a MinuteStore that finds, while it counts, what a relay has to say of it in its log.
-// pgstore.Store and memstore.Store are.
+// pgstore.Store is one.
 type WaitingStore interface {
 	MinuteStore
 

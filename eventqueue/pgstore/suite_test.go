@@ -2,6 +2,7 @@ package pgstore_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 	"eventsv2/eventqueue/locktimeout"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/pgstore"
-	"eventsv2/eventqueue/storetest"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/testenv"
 )
@@ -21,7 +21,7 @@ import (
 // names: each statement has to name its schema.
 func TestSuitePassesInASchema(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T) storetest.Store {
+	runSuite(t, func(t *testing.T) suiteStore {
 		url := testenv.DatabaseURLIn(t, "jobs") // with a queue in public, to which nothing may lead
 		pool, err := pgxpool.New(testenv.Context(t), url)
 		if err != nil {
@@ -36,37 +36,47 @@ func TestSuitePassesInASchema(t *testing.T) {
 				t.Errorf("the queue in public was written to: %t, %v", written, err)
 			}
 		})
-		return readable{pgstore.NewIn("jobs", pool), inspect.NewIn("jobs", pool)}
+		return suiteStore{pgstore.NewIn("jobs", pool), inspect.NewIn("jobs", pool)}
 	})
 }
 
 func TestSuitePasses(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t *testing.T) storetest.Store {
+	runSuite(t, func(t *testing.T) suiteStore {
 		pool := testenv.Pool(t)
-		return readable{pgstore.New(pool), inspect.New(pool)}
+		return suiteStore{pgstore.New(pool), inspect.New(pool)}
 	})
 }
 
-// readable is a store whose minutes are read by an inspect.Reader.
-type readable struct {
+// suiteStore is a store whose minutes are read by an inspect.Reader.
+type suiteStore struct {
 	*pgstore.Store
 	reader *inspect.Reader
 }
 
-func (r readable) Minutes(ctx context.Context, filter inspect.Filter, since time.Duration, resolution inspect.Resolution) ([]inspect.Minute, error) {
+func (r suiteStore) Minutes(ctx context.Context, filter inspect.Filter, since time.Duration, resolution inspect.Resolution) ([]inspect.Minute, error) {
 	return r.reader.Minutes(ctx, filter, since, resolution)
 }
 
-// ExpireLocks moves the locks so far back that they are as old as the default lock timeout, and no older: some are
+// expireLocks moves the locks so far back that they are as old as the default lock timeout, and no older: some are
 // judged by whether they expired before or after the last notification.
-func (r readable) ExpireLocks(ctx context.Context) error {
-	schema := r.Schema()
-	if schema == "" {
-		schema = "public"
+func (s *session) expireLocks() {
+	s.Helper()
+	sql := s.store.Schema().SQL(`UPDATE events_v2 SET locked_at = locked_at - $1::interval`)
+	if _, err := s.store.Pool().Exec(s.Context(), sql, locktimeout.Default); err != nil {
+		s.Fatal(err)
 	}
-	_, err := r.Pool().Exec(ctx, `UPDATE `+string(schema)+`.events_v2 SET locked_at = locked_at - $1::interval`, locktimeout.Default)
-	return err
+}
+
+// runSuite runs the cases of what the store does, each on a database of its own.
+func runSuite(t *testing.T, open func(t *testing.T) suiteStore) {
+	t.Helper()
+	for _, c := range slices.Concat(claimCases, ruleCases, endCases, attemptCases, waitCases, pendingCases, minuteCases, changeCases) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(&session{t, open(t)})
+		})
+	}
 }
 
 // A completion in a transaction of the caller's ends the event of its own queue, and not one of another.

@@ -85,7 +85,6 @@ var forbidden = [][2]string{
 	{"eventqueue/pgstore", "pubsubnotify"},
 	{"eventqueue/pgstore", "service"},
 	{"eventqueue/pgstore", "internal/setup"},
-	{"eventqueue/memstore", "pubsubnotify"},
 	{"pubsubnotify", "eventqueue/pgstore"},
 	{"pubsubnotify", "eventqueue/worker"},
 	{"eventqueue/pgnotify", "eventqueue/pgstore"},
@@ -125,7 +124,7 @@ var forbidden = [][2]string{
 	{"internal/yamlfile", "eventqueue"},
 	{"eventqueue/fallback", "eventqueue/pgstore"},
 	{"eventqueue/httptarget", "eventqueue/worker"},
-	{"eventqueue/storetest", "eventqueue/memstore"},
+	{"eventqueue/notifytest", "pubsubnotify"},
 }
 
 // rules are the names of the rules about imports.

@@ -1,4 +1,4 @@
-package storetest
+package pgstore_test
 
 import (
 	"slices"
@@ -58,7 +58,7 @@ var pendingCases = []testCase{
 			for _, i := range want {
 				ids = append(ids, inserted[i].ID)
 			}
-			if err != nil || !slices.Equal(idsOf(found), ids) {
+			if err != nil || !slices.Equal(sortedIDs(found), ids) {
 				s.Errorf("%s: found %v, %v, want %v", what, found, err, ids)
 			}
 			if len(found) > 0 && found[0].Canvas != asked.Canvas {
@@ -84,7 +84,7 @@ var pendingCases = []testCase{
 		early := s.insert(2)
 		for _, want := range [][]eventqueue.EventID{early, late, nil} {
 			taken, err := s.store.TakeDue(s.Context(), 2*time.Minute, 2, nil)
-			if err != nil || !slices.Equal(idsOf(taken), want) {
+			if err != nil || !slices.Equal(sortedIDs(taken), want) {
 				s.Errorf("the relay took %v, %v, want %v", taken, err, want)
 			}
 		}
@@ -106,7 +106,7 @@ var pendingCases = []testCase{
 		s.mustClaim(ids[1], 1)
 		s.expireLocks()
 		swept, err := s.store.Sweep(s.Context(), 0, 10, time.Hour)
-		if err != nil || !slices.Equal(idsOf(swept.Lost), ids[1:]) {
+		if err != nil || !slices.Equal(sortedIDs(swept.Lost), ids[1:]) {
 			s.Errorf("lost are %+v, %v, want %v", swept.Lost, err, ids[1:])
 		}
 	}},
@@ -139,7 +139,7 @@ var pendingCases = []testCase{
 		}
 		s.expireLocks()
 		lost, next, err := s.store.TakeRound(s.Context(), maintenance.RoundPlace{Stage: maintenance.RoundOfRuns}, time.Hour)
-		if err != nil || next != (maintenance.RoundPlace{}) || !slices.Equal(idsOf(lost), ids[:1]) {
+		if err != nil || next != (maintenance.RoundPlace{}) || !slices.Equal(sortedIDs(lost), ids[:1]) {
 			s.Errorf("the runs that are lost are %+v, %v, and the round goes on at %+v; want %v and its end", lost, err, next, ids[:1])
 		}
 	}},
@@ -169,7 +169,7 @@ var pendingCases = []testCase{
 			next eventqueue.EventID
 		}{{ids[:2], ids[1]}, {ids[2:], far[0]}, {nil, 0}, {nil, ids[1]}} { // and from the beginning again
 			taken, next, err := s.store.TakeWaiting(s.Context(), operate.Waiting{Scope: scope, Since: lifted.At, After: after}, 2)
-			if err != nil || next != page.next || !slices.Equal(idsOf(taken), page.want) {
+			if err != nil || next != page.next || !slices.Equal(sortedIDs(taken), page.want) {
 				s.Errorf("after event %s %v were taken, up to %s, %v; want %v, up to %s", after, taken, next, err, page.want, page.next)
 			}
 			after = page.next
@@ -187,7 +187,7 @@ func (s *session) roundFinds(when string, want []eventqueue.EventID) {
 		if err != nil {
 			s.Fatalf("TakeRound: %v", err)
 		}
-		found = append(found, idsOf(lost)...)
+		found = append(found, sortedIDs(lost)...)
 		if next == (maintenance.RoundPlace{}) {
 			break
 		}
@@ -203,7 +203,7 @@ func (s *session) roundFinds(when string, want []eventqueue.EventID) {
 func (s *session) takes(what string, ids, want []eventqueue.EventID) {
 	s.Helper()
 	taken, err := s.store.TakePending(s.Context(), ids)
-	if err != nil || !slices.Equal(idsOf(taken), want) {
+	if err != nil || !slices.Equal(sortedIDs(taken), want) {
 		s.Errorf("%s %v were taken, %v, want %v", what, taken, err, want)
 	}
 }

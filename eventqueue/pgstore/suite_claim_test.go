@@ -1,4 +1,4 @@
-package storetest
+package pgstore_test
 
 import (
 	"errors"
@@ -71,7 +71,7 @@ var claimCases = []testCase{
 	}},
 	{"what is not there is not answered for", func(s *session) {
 		id := s.insert(1)[0]
-		found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id, id + 1}, known, 1)
+		found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id, id + 1}, handlers, 1)
 		if err != nil || len(found) != 1 {
 			s.Errorf("the claim found %+v, %v", found, err)
 		}

@@ -1,4 +1,4 @@
-package storetest
+package pgstore_test
 
 import (
 	"encoding/json"
@@ -66,7 +66,7 @@ var changeCases = []testCase{
 		id := s.insert(1)[0]
 		s.remove(id, &operate.Cancellation{Reason: "twice"}, operate.ChangeDone)
 		s.remove(id, &operate.Cancellation{}, operate.ChangeCancelled)
-		if found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, known, 1); err != nil || len(found) != 0 {
+		if found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, handlers, 1); err != nil || len(found) != 0 {
 			s.Errorf("a claim after the cancel found %+v, %v", found, err)
 		}
 		s.retry(id, operate.Edit{Value: json.RawMessage(`"new"`), Attributes: map[string]string{"by": "hand"}}, operate.RetryMoved)

@@ -1,7 +1,6 @@
-package storetest
+package pgstore_test
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -14,11 +13,6 @@ import (
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/minutes"
 )
-
-// MinuteReader is what an inspect.Reader reads of the counts of minutes.
-type MinuteReader interface {
-	Minutes(ctx context.Context, filter inspect.Filter, since time.Duration, resolution inspect.Resolution) ([]inspect.Minute, error)
-}
 
 // sums are what was counted in the last hour, by scope.
 func (s *session) sums(filter inspect.Filter, resolution inspect.Resolution) []inspect.Minute {

@@ -1,37 +1,12 @@
-package storetest
+package pgstore_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/maintenance"
-	"eventsv2/eventqueue/minutes"
-	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/worker"
 )
-
-// Store has all methods of a database that the queue and its parts need.
-type Store interface {
-	eventqueue.EmitStore
-	worker.Store
-	maintenance.RelayStore
-	maintenance.UniqueStore
-	maintenance.AttemptStore
-	operate.RuleStore
-	operate.ConcurrencyLimitStore
-	operate.RateStore
-	minutes.Store
-	maintenance.WaitingStore
-	MinuteReader
-	operate.ChangeStore
-	operate.ChangeStore
-	operate.ChangeStore
-
-	// ExpireLocks lets all locks expire now, by the default lock timeout: it changes locked_at.
-	ExpireLocks(ctx context.Context) error
-}
 
 type testCase struct {
 	name string
@@ -41,16 +16,8 @@ type testCase struct {
 // session is one running case.
 type session struct {
 	*testing.T
-	store Store
+	store suiteStore
 }
-
-// The tenant and the handler of all cases.
-var (
-	canvas = eventqueue.CanvasID{0xca, 15: 1}
-	key    = eventqueue.HandlerKey{Module: "WORKER", Name: "greet", Modifier: "_"}
-	known  = eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{key}}
-	scope  = eventqueue.Scope{Canvas: canvas, Module: key.Module, Name: key.Name}
-)
 
 // insert adds events, each with the changes.
 func (s *session) insert(n int, changes ...func(*eventqueue.NewEvent)) (ids []eventqueue.EventID) {
@@ -72,18 +39,10 @@ func (s *session) insert(n int, changes ...func(*eventqueue.NewEvent)) (ids []ev
 	return ids
 }
 
-// expireLocks lets all locks expire.
-func (s *session) expireLocks() {
-	s.Helper()
-	if err := s.store.ExpireLocks(s.Context()); err != nil {
-		s.Fatal(err)
-	}
-}
-
 // claim claims an event under a number, and requires that the store has the event.
 func (s *session) claim(id eventqueue.EventID, number eventqueue.ClaimID) worker.ClaimResult {
 	s.Helper()
-	found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, known, number)
+	found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, handlers, number)
 	if err != nil || len(found) != 1 || found[0].Event.ID != id || !found[0].Facts.Present {
 		s.Fatalf("Claim of event %s: %+v, %v", id, found, err)
 	}
@@ -110,7 +69,7 @@ func (s *session) finish(end worker.Completion) worker.WriteResult {
 	return written
 }
 
-func idsOf(notifications []eventqueue.Notification) (ids []eventqueue.EventID) {
+func sortedIDs(notifications []eventqueue.Notification) (ids []eventqueue.EventID) {
 	for _, n := range notifications {
 		ids = append(ids, n.Event)
 	}

@@ -1,4 +1,4 @@
-package storetest
+package pgstore_test
 
 import (
 	"fmt"
@@ -151,7 +151,7 @@ var waitCases = []testCase{
 			if err != nil || next.Event != want {
 				s.Errorf("the page after event %s ends at %+v, %v, want %s", after.Event, next, err, want)
 			}
-			all = append(all, idsOf(due)...)
+			all = append(all, sortedIDs(due)...)
 			after = next
 		}
 		if !slices.Equal(all, ids[:1]) {

@@ -1,4 +1,4 @@
-package storetest
+package pgstore_test
 
 import (
 	"context"
@@ -20,7 +20,7 @@ var endCases = []testCase{
 		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); !slices.Equal(written.Done, []eventqueue.EventID{id}) {
 			s.Errorf("the end was answered with %+v", written)
 		}
-		found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, known, 2)
+		found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, handlers, 2)
 		if err != nil || len(found) != 0 {
 			s.Errorf("a claim after the end found %+v, %v", found, err)
 		}
