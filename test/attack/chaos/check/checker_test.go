@@ -46,6 +46,21 @@ func newScript(t task.Task) *script {
 	return s
 }
 
+// TestRunInAWebServerIsOverByItsTimeout, since its worker hangs up then; any other one tells when it is over.
+func TestRunInAWebServerIsOverByItsTimeout(t *testing.T) {
+	t.Parallel()
+	for attempt, want := range map[int32]time.Time{-1: at(2).Add(-slack), 1: at(3)} {
+		r := handled{attempt: attempt, start: at(1), end: at(3)}
+		if got := r.over(time.Second); !got.Equal(want) {
+			t.Errorf("attempt %d: over at %s, want %s", attempt, got, want)
+		}
+	}
+	short := handled{attempt: -1, start: at(1), end: at(1.5)}
+	if got := short.over(time.Second); !got.Equal(at(1.5)) {
+		t.Errorf("over at %s, before its timeout", got)
+	}
+}
+
 // TestDefaultsOfOthersHaveToBeInForce, or the run has shown nothing about them.
 func TestDefaultsOfOthersHaveToBeInForce(t *testing.T) {
 	t.Parallel()

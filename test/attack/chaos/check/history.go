@@ -212,7 +212,7 @@ func (c *checker) reportRuns(h *oracle.History, t *trial, claim *change) {
 		}
 		h.Add(oracle.Record{Kind: oracle.RunStarted, At: run.start, Actor: run.process, Event: t.id, Attempt: attempt, Value: value})
 		if run.ended && !proved {
-			h.Add(oracle.Record{Kind: oracle.RunEnded, At: run.end, Actor: run.process, Event: t.id, Attempt: attempt, Result: resultOf(run.outcome)})
+			h.Add(oracle.Record{Kind: oracle.RunEnded, At: run.over(task.TimeoutOf(t.entered.handler.Name)), Actor: run.process, Event: t.id, Attempt: attempt, Result: resultOf(run.outcome)})
 		}
 	}
 	if proved {

@@ -23,6 +23,15 @@ type handled struct {
 	outcome journal.Outcome
 }
 
+// over is when a run had ended for its worker. Of one in a web server, only that knows, and its worker has hung
+// up by the timeout of the handler.
+func (r *handled) over(timeout time.Duration) time.Time {
+	if given := r.start.Add(timeout - slack); r.attempt < 0 && given.Before(r.end) {
+		return given
+	}
+	return r.end
+}
+
 // readRuns reads the journals of a directory. Standstills become faults of the
 // process that recorded them.
 func readRuns(dir string, f *Faults) (map[eventqueue.EventID][]handled, error) {
