@@ -62,29 +62,6 @@ func TestHandlersHoldingThePoolLoseNoLock(t *testing.T) {
 	r.awaitSQL("all have ended", `SELECT count(*) = 0 FROM events_v2`)
 }
 
-// TestEmbeddingProgramWorksWithoutPubSub finds its events in the database while Pub/Sub
-// is down, without having asked for that.
-func TestEmbeddingProgramWorksWithoutPubSub(t *testing.T) {
-	t.Parallel()
-	testenv.Promised(t, promisedStart)
-	r, proxy := behindProxy(t)
-	logs := newLines()
-	app := r.embed(logs, nil)
-	ran := make(chan eventqueue.EventID, 100)
-	app.run(func(run *eventqueue.Run) { ran <- run.ID })
-	proxy.Swallow.Store(true)
-	r.emitOn(app.Queue, 20)
-	ctx := testenv.Context(t)
-	for n := range 20 {
-		select {
-		case <-ran:
-		case <-ctx.Done():
-			t.Fatalf("%d of 20 events have run: %v", n, context.Cause(ctx))
-		}
-	}
-	logs.await(t, "the notifier is down")
-}
-
 // TestIdleEmbeddingProgramSendsNothing to Postgres, if it has no part but the worker: what it listens for costs no
 // statement.
 func TestIdleEmbeddingProgramSendsNothing(t *testing.T) {

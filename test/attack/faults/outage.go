@@ -101,6 +101,14 @@ func (o outage) play(ctx context.Context, r *rig) {
 	}
 	o.end(ctx, r)
 	r.awaitPubSub(ctx)
+	for _, p := range []*program{worker, cron} {
+		if !r.eventually(ctx, startLimit, func() bool {
+			r.emitSQL(ctx, batch{label: "after", n: 1}) // cron learns of it when it publishes
+			return strings.HasPrefix(r.readiness(ctx, p)+"\n", "ready\n")
+		}) {
+			r.failf("%s says, long after Pub/Sub is well: %s", p.Name, r.readiness(ctx, p))
+		}
+	}
 }
 
 // named waits until the programs that the outage concerns have named it; emit has programs that emit
@@ -122,6 +130,9 @@ func (o outage) named(ctx context.Context, r *rig, publishers, pullers []*progra
 			return strings.HasPrefix(ready, "ready, but Pub/Sub cannot be used") && strings.Contains(ready, o.says.ready) && strings.Contains(p.LogText(), o.says.log)
 		}) {
 			r.failf("%s does not name what is wrong with Pub/Sub: want %q on /readyz, which says %q, and %q in its log: %s", p.Name, o.says.ready, ready, o.says.log, p.LastWords())
+		}
+		if strings.Contains(ready, "127.0.0.1") || strings.Contains(ready, r.topic()) {
+			r.failf("/readyz of %s tells everybody where Pub/Sub is: %s", p.Name, ready)
 		}
 	}
 	if len(concerned) == 0 && !r.eventually(ctx, startLimit, func() bool {
