@@ -47,6 +47,7 @@ func New(config Config) (http.Handler, error) {
 	described.RejectUnknownQueryParameters = true
 	described.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"bearer": {Type: "http", Scheme: "bearer", Description: "A token, or a JWT of an issuer."}}
 	described.Security = []map[string][]string{{"bearer": {}}}
+	registerEnums(described.Components.Schemas)
 	a.huma = humago.New(mux, described)
 	a.huma.UseMiddleware(a.takeTexts, a.authenticate)
 	a.addReads()

@@ -99,7 +99,7 @@ func (a *api) addReads() {
 	get(a, "/events/{id}/explain", "explain-event", "Why an event does not run now", a.explain)
 	get(a, "/events", "list-events", "Events that have not ended, by id", func(ctx context.Context, in *struct {
 		PageInput
-		State string `query:"state" enum:"waiting,delayed,running,paused,blocked,expired,behind"`
+		State queuedState `query:"state"`
 	}) (*answer[view.Page[view.Event]], error) {
 		filter, err := in.filter(ctx)
 		if err != nil {

@@ -14,13 +14,11 @@ import (
 // any other event of the queue the first of rule, delay and lock that applies decides.
 type EventState string
 
-// The states of an event that has not ended, and those of one that has.
+// The states of an event that has not ended, beside those of the kinds of rules, and the states of one that has.
 const (
 	StateWaiting   EventState = "waiting"   // due and free: a worker may claim it
 	StateDelayed   EventState = "delayed"   // not due yet
 	StateRunning   EventState = "running"   // its lock is held
-	StatePaused    EventState = "paused"    // held back by a pause rule
-	StateBlocked   EventState = "blocked"   // held back by a block rule, and perhaps by a pause as well
 	StateExpired   EventState = "expired"   // its lock ran out: the next claim takes it over
 	StateBehind    EventState = "behind"    // due and free, but others of its ordering group are before it
 	StateFailed    EventState = "failed"    // it is in event_log, as FAILED
@@ -30,7 +28,11 @@ const (
 
 // QueuedStates lists the states of events that have not ended, in the order in which they are shown.
 func QueuedStates() []EventState {
-	return []EventState{StateWaiting, StateDelayed, StateRunning, StatePaused, StateBlocked, StateExpired, StateBehind}
+	states := []EventState{StateWaiting, StateDelayed, StateRunning}
+	for _, kind := range ruleKinds {
+		states = append(states, kind.State)
+	}
+	return append(states, StateExpired, StateBehind)
 }
 
 // LoggedStates lists the states of events that can be retried.

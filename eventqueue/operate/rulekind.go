@@ -21,6 +21,12 @@ type RuleKind struct {
 	Summary string
 }
 
+// The states of events that rules hold back.
+const (
+	StatePaused  EventState = "paused"
+	StateBlocked EventState = "blocked"
+)
+
 // A stronger kind comes after a weaker one, as in the enumeration of the database.
 var ruleKinds = []RuleKind{
 	{Type: PauseRule, Label: machine.Paused, State: StatePaused, Add: "pause", Lift: "unpause", Lifted: "unpaused", Holder: "the user",

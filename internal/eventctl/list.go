@@ -8,9 +8,34 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/inspect"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/printing"
 	"eventsv2/internal/view"
 )
+
+// stateMeanings has a line for each state.
+func stateMeanings() string {
+	meanings := map[operate.EventState]string{
+		operate.StateWaiting: "due and free: a worker may claim it",
+		operate.StateDelayed: "not due yet",
+		operate.StateRunning: "a worker holds its lock",
+		operate.StateExpired: "its lock has expired: the next claim takes it over",
+		operate.StateBehind:  "due and free, but others of its ordering group are before it",
+	}
+	weaker := ""
+	for _, kind := range operate.RuleKinds() {
+		meanings[kind.State] = "held back by a " + string(kind.Type) + " rule"
+		if weaker != "" {
+			meanings[kind.State] += ", and perhaps by a " + weaker + " as well"
+		}
+		weaker = string(kind.Type)
+	}
+	var b strings.Builder
+	for _, state := range operate.QueuedStates() {
+		fmt.Fprintf(&b, "\n  %-7s  %s", state, meanings[state])
+	}
+	return b.String()
+}
 
 func listCommand(p *program) *cobra.Command {
 	var state string
@@ -18,14 +43,7 @@ func listCommand(p *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the events that have not ended",
-		Long: "List the events that have not ended, by id. Their states are:\n\n" +
-			"  waiting  due and free: a worker may claim it\n" +
-			"  delayed  not due yet\n" +
-			"  running  a worker holds its lock\n" +
-			"  paused   held back by a pause rule\n" +
-			"  blocked  held back by a block rule, and perhaps by a pause as well\n" +
-			"  expired  its lock has expired: the next claim takes it over\n" +
-			"  behind   due and free, but others of its ordering group are before it",
+		Long:  "List the events that have not ended, by id. Their states are:\n" + stateMeanings(),
 		Example: "  eventctl list\n" +
 			"  eventctl list --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --state paused",
 		Args: cobra.NoArgs,

@@ -19,7 +19,7 @@ type EventFilter struct {
 	Module     string               `json:"module,omitempty" maxLength:"255"`
 	Name       string               `json:"name,omitempty" maxLength:"255"`
 	Modifier   string               `json:"modifier,omitempty" maxLength:"255"`
-	State      operate.EventState   `json:"state,omitempty" enum:"waiting,delayed,running,paused,blocked,expired,behind,failed,cancelled,completed" doc:"Of retry and delete_ended: failed, which is the default, or cancelled; of replay: completed, which is the default, failed or cancelled; of the others, one of those before."`
+	State      operate.EventState   `json:"state,omitempty" doc:"Of retry and delete_ended: failed, which is the default, or cancelled; of replay: completed, which is the default, failed or cancelled; of the others, one of those before."`
 	Attributes map[string]string    `json:"attributes,omitempty" maxProperties:"16" doc:"Pairs that the events have to have."`
 	Error      string               `json:"error,omitempty" maxLength:"8192" doc:"A part of the error of the last failed attempt."`
 	OlderThan  Seconds              `json:"older_than_seconds,omitempty" minimum:"0" maximum:"4000000000" doc:"Emitted longer ago; of retry, delete_ended and replay, ended longer ago."`

@@ -19,7 +19,7 @@ type Event struct {
 	Module     string              `json:"module"`
 	Name       string              `json:"name"`
 	Modifier   string              `json:"modifier"`
-	State      string              `json:"state" doc:"waiting, delayed, running, paused, blocked, expired or behind; completed, failed or cancelled of one that has ended."`
+	State      string              `json:"state" doc:"One of the states by which GET /v1/events filters; of an event that has ended, one of those of GET /v1/history."`
 	Value      json.RawMessage     `json:"value,omitempty" doc:"Only of one event, for readers of values."`
 	ValueBytes int                 `json:"value_bytes"`
 	Attributes map[string]string   `json:"attributes,omitempty"`

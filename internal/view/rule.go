@@ -22,7 +22,7 @@ type RuleScope struct {
 
 // Rule is a pause or a block.
 type Rule struct {
-	Type operate.RuleType `json:"type" enum:"pause,block"`
+	Type operate.RuleType `json:"type"`
 	RuleScope
 	CreatedAt  *time.Time         `json:"created_at,omitempty"`
 	Reason     string             `json:"reason,omitempty"`
