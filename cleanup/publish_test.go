@@ -96,7 +96,7 @@ UPDATE cleanups SET cleaned_by = newer.id FROM newer`
 	r.wantTexts(key, "old", "new")
 }
 
-// TestFailedDeletionIsTriedAgain, by the next event, and keeps nobody from
+// TestFailedDeletionIsTriedAgain, by the next event, and stops no event from
 // publishing, however many fail; what was not tried comes before what was.
 func TestFailedDeletionIsTriedAgain(t *testing.T) {
 	t.Parallel()

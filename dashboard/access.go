@@ -262,8 +262,8 @@ func (d *dashboard) logIn(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// logOut ends a session, in every program that would accept it. The browser forgets it whether that works or not: at a shared
-// machine somebody else comes next. It is limited by session, so that another holder of the token cannot prevent a
+// logOut ends a session, in every program that would accept it. The browser forgets it whether that works or not: the next
+// user of a shared machine must not be logged in. It is limited by session, so that another holder of the token cannot prevent a
 // log-out.
 func (d *dashboard) logOut(w http.ResponseWriter, r *http.Request) {
 	session := d.cookieOf(r, sessionCookie)

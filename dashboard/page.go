@@ -93,7 +93,7 @@ func (d *dashboard) write(w http.ResponseWriter, r *http.Request, status int, te
 	l.Base, l.Now, l.Who = d.Prefix, time.Now().UTC(), d.viewer(r)
 	if err := d.pages[template].Execute(&b, l); err != nil {
 		d.Log.Error("write a page of the dashboard", zap.String("page", template), zap.Error(err))
-		http.Error(w, "the page could not be written; the log says why", http.StatusInternalServerError)
+		http.Error(w, "the page could not be written; see the log", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

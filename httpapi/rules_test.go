@@ -50,7 +50,7 @@ func TestRulesOfPrefixesAndModifiersOverHTTP(t *testing.T) {
 	c.wants(403, "administer", operator, "POST", "/handlers/block", body(""))
 }
 
-// TestWholeQueueIsPausedOverHTTP by those who administer all canvases, and nobody else.
+// TestWholeQueueIsPausedOverHTTP by identities that administer all canvases, and by no others.
 func TestWholeQueueIsPausedOverHTTP(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)

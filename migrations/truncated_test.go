@@ -52,7 +52,7 @@ func TestUpKnowsItsOwnTablesWithoutVersions(t *testing.T) {
 	}
 }
 
-// TestUpAdoptsNoForeignTables that lacks a table: then the names are another application's.
+// TestUpAdoptsNoForeignTables if a table is missing: then the names are another application's.
 func TestUpAdoptsNoForeignTables(t *testing.T) {
 	t.Parallel()
 	ctx, url := testenv.Context(t), testenv.DatabaseURL(t)

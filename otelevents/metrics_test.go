@@ -166,7 +166,7 @@ func (r *rig) collect() map[string]float64 {
 	return points
 }
 
-// TestEventsAreCountedByReason, each under its reason.
+// TestEventsAreCountedByReason: each outcome has its counter.
 func TestEventsAreCountedByReason(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -257,7 +257,7 @@ func TestNumberOfSeriesIsBounded(t *testing.T) {
 	}
 }
 
-// TestPendingIsReadOnCollection, once in ten seconds, and by nobody else.
+// TestPendingIsReadOnCollection, once in ten seconds, and at no other time.
 func TestPendingIsReadOnCollection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -67,7 +67,7 @@ func New(ctx context.Context, config Config) (*Notifier, error) {
 		_ = n.connection.close() // the error that matters is the other one
 		return nil, err
 	default:
-		n.logger.Warn("Pub/Sub cannot be used yet; it will be as soon as that is possible", zap.Error(err))
+		n.logger.Warn("Pub/Sub cannot be used yet; trying again", zap.Error(err))
 	}
 	return n, nil
 }
@@ -161,7 +161,7 @@ func (n *Notifier) Attend(ctx context.Context) error {
 		cancel()
 		switch {
 		case err == nil:
-			n.logger.Info("Pub/Sub can be used: topic and subscription are fit")
+			n.logger.Info("Pub/Sub can be used: topic and subscription have the required settings")
 		case isUnfit(err):
 			return err
 		case Unreachable(err):
@@ -209,7 +209,7 @@ func (n *Notifier) restore(ctx context.Context, why error) error {
 	if err := n.prepare(ctx); err != nil {
 		return errors.Join(why, err)
 	}
-	n.logger.Warn("topic or subscription was gone and has been made again",
+	n.logger.Warn("topic or subscription was deleted and has been created again",
 		zap.String("topic", n.topic), zap.String("subscription", n.subscription))
 	return why
 }

@@ -56,7 +56,7 @@ func (p *Publisher) checkOnce(ctx context.Context) {
 	looking, cancel := context.WithTimeout(ctx, startTakes)
 	defer cancel()
 	if err := p.Check(looking); err != nil && ctx.Err() == nil {
-		p.n.logger.Warn("Pub/Sub cannot be used yet; it will be as soon as that is possible", zap.Error(err))
+		p.n.logger.Warn("Pub/Sub cannot be used yet; trying again", zap.Error(err))
 	}
 }
 

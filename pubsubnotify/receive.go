@@ -183,7 +183,7 @@ func (n *Notifier) deliveries(ctx context.Context, messages []*pubsubpb.Received
 func (n *Notifier) reportUndecodable(message *pubsubpb.PubsubMessage, reason error) {
 	n.undecodable.Add(1)
 	data := message.GetData()
-	n.logger.Warn("message is no notification and is dropped",
+	n.logger.Warn("dropped a message that is not a notification",
 		zap.NamedError("reason", reason),
 		zap.String("message_id", message.GetMessageId()),
 		zap.String("subscription", n.subscription),

@@ -79,7 +79,7 @@ func (s *Service) mayPass(err error) bool {
 		return false
 	}
 	if !s.waiting.Swap(true) {
-		s.log.Warn("the database cannot be used yet; the program begins its work as soon as it can", zap.Error(err))
+		s.log.Warn("the database cannot be used yet; the program starts work when it can", zap.Error(err))
 	}
 	return true
 }

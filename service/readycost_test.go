@@ -67,7 +67,7 @@ func (c *counting) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.Trace
 
 func (*counting) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// TestReadinessCostsAStatementInTenSeconds, however many ask, and whichever handler they ask.
+// TestReadinessCostsAStatementInTenSeconds, however often each handler is requested.
 func TestReadinessCostsAStatementInTenSeconds(t *testing.T) {
 	t.Parallel()
 	var count counting

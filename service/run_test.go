@@ -18,7 +18,7 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestRunRefusesInvalidConfigAtOnce what it cannot run.
+// TestRunRefusesInvalidConfigAtOnce, before it connects.
 func TestRunRefusesInvalidConfigAtOnce(t *testing.T) {
 	t.Parallel()
 	off := service.Config{DatabaseURL: testenv.DatabaseURL(t), NoWorker: true, NoRelay: true, NoCron: true, NoPruner: true}

@@ -42,7 +42,7 @@ func (r *runnable) read(ctx context.Context) (int, error) {
 	defer cancel()
 	failed := r.err != nil
 	if r.last, r.err = r.count(ctx, inspect.MaxRunnable); r.err != nil && !failed {
-		r.log.Warn("could not count what could run; an autoscaler gets no answer until that works again", zap.Error(r.err))
+		r.log.Warn("could not count runnable events; an autoscaler gets no answer until this works again", zap.Error(r.err))
 	}
 	r.until = time.Now().Add(runnableHolds)
 	return r.last, r.err
@@ -53,7 +53,7 @@ func (r *runnable) read(ctx context.Context) (int, error) {
 func (r *runnable) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	n, err := r.read(request.Context())
 	if err != nil {
-		http.Error(w, "cannot count what could run: see the log", http.StatusServiceUnavailable)
+		http.Error(w, "cannot count runnable events: see the log", http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

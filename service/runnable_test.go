@@ -42,7 +42,7 @@ func TestRunnableIsCountedOncePerSecond(t *testing.T) {
 		}
 		down = true
 		for range 3 {
-			wants(http.StatusServiceUnavailable, "cannot count what could run: see the log\n")
+			wants(http.StatusServiceUnavailable, "cannot count runnable events: see the log\n")
 			<-time.After(time.Second)
 		}
 		down = false

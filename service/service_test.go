@@ -207,7 +207,7 @@ func TestProgramMaySupplyItsPool(t *testing.T) {
 	}
 }
 
-// TestOpenNamesInvalidFields what makes no sense, before it connects to anything.
+// TestOpenNamesInvalidFields, before it connects to anything.
 func TestOpenNamesInvalidFields(t *testing.T) {
 	t.Parallel()
 	nobody := "postgres://nobody@127.0.0.1:1/nothing"

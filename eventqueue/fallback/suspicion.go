@@ -66,6 +66,6 @@ func (r *Receiver) confirm(lost []eventqueue.Notification) {
 	r.newest, r.searchUntil = newest, r.searchEnd(now)
 	if !r.confirmed {
 		r.confirmed = true
-		r.config.Logger.Warn("the notifier seems well and has not delivered what it was given: such events are found in the database until it delivers, or nothing new is found")
+		r.config.Logger.Warn("the notifier answers but does not deliver: its events are found in the database until it delivers, or no new ones are found")
 	}
 }

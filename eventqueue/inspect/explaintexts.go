@@ -26,10 +26,10 @@ func (f *facts) ended() Reason {
 		return Reason{machine.ExecutesToCompletion, fmt.Sprintf("It completed %s.", at(l.EndedAt, l.AsOf)), "Nothing needs to be done."}
 	case l.Status == LogFailed && l.ForGood:
 		return Reason{machine.FailedForGood, fmt.Sprintf("It FAILED %s, after %s: its handler refused it for good, with: %s", at(l.EndedAt, l.AsOf), claims(l.Attempts), firstLine(l.LastError)),
-			fmt.Sprintf("Mend the cause, then: eventctl retry %s", l.ID)}
+			fmt.Sprintf("Fix the cause, then: eventctl retry %s", l.ID)}
 	case l.Status == LogFailed:
 		return Reason{machine.RetryTooMany, fmt.Sprintf("It FAILED %s, after %s, with: %s", at(l.EndedAt, l.AsOf), claims(l.Attempts), firstLine(l.LastError)),
-			fmt.Sprintf("Mend the cause, then: eventctl retry %s", l.ID)}
+			fmt.Sprintf("Fix the cause, then: eventctl retry %s", l.ID)}
 	default:
 		return Reason{Cancelled, f.cancelled(), fmt.Sprintf("To run it after all: eventctl retry %s", l.ID)}
 	}

@@ -17,10 +17,10 @@ func TestRefusedRowStopsNoRelay(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	r.Notifier.Drop(8)
-	r.Emit(r.Event(`"bad"`), r.Event(`"lost"`), r.Event(`"lost"`), r.Event(`"bad"`), r.Event(`"owed"`), r.Event(`"owed"`), r.Event(`"owed"`), r.Event(`"bad, owed"`))
+	r.Emit(r.Event(`"bad"`), r.Event(`"lost"`), r.Event(`"lost"`), r.Event(`"bad"`), r.Event(`"pending"`), r.Event(`"pending"`), r.Event(`"pending"`), r.Event(`"bad, pending"`))
 	r.Exec(`UPDATE events_v2 SET notified_at = clock_timestamp() - interval '1 h', enqueued_at = clock_timestamp() - interval '1 h',
 		delay_until = clock_timestamp() - interval '1 h'`)
-	r.Exec(`UPDATE events_v2 SET notified_at = NULL WHERE value LIKE '%owed%'`)
+	r.Exec(`UPDATE events_v2 SET notified_at = NULL WHERE value LIKE '%pending%'`)
 	r.Exec(`ALTER TABLE events_v2 ADD CONSTRAINT good CHECK (value NOT LIKE '%bad%') NOT VALID`)
 	core, logs := observer.New(zap.ErrorLevel)
 	relay, err := maintenance.NewRelay(r.Store, r.Notifier, maintenance.RelayConfig{Logger: zap.New(core)})

@@ -59,9 +59,9 @@ func (r *Relay) deletePage(ctx context.Context, store UniqueStore, after eventqu
 func (r *Relay) deleteKeys(ctx context.Context) {
 	deleted, err := r.DeleteKeys(ctx)
 	if deleted > 0 {
-		r.log.Info("removed unique keys that hold no longer", zap.Int(logkey.Count, deleted))
+		r.log.Info("removed expired unique keys", zap.Int(logkey.Count, deleted))
 	}
 	if err != nil && ctx.Err() == nil {
-		r.log.Warn("could not remove unique keys that hold no longer", zap.Error(err))
+		r.log.Warn("could not remove expired unique keys", zap.Error(err))
 	}
 }

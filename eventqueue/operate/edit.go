@@ -24,8 +24,8 @@ type Edit struct {
 	Delay *time.Duration
 	// DelayUntil is the same as a time; zero leaves it.
 	DelayUntil time.Time
-	// Of is what the event has to have for the edit to be made, so that nobody writes over what somebody else has written
-	// meanwhile; nil: whatever it has. The result of an event that has something else is ChangeOutdated.
+	// Of is the content that the edit was made from, so that it does not overwrite another edit; nil: any content. An
+	// event with another content is refused as ChangeOutdated.
 	Of *Content
 }
 

@@ -31,8 +31,8 @@ const (
 	pageSize = 5000
 	// maxFailures is how often an operation may fail without progress.
 	maxFailures = 10
-	// abandonedAfter is how long an operation may wait for a program: what somebody wanted then is not wanted any more
-	// when a worker starts weeks after eventctl was killed.
+	// abandonedAfter is how long an operation may wait for a program: when a worker starts weeks after
+	// eventctl was killed, the operation is unlikely to be wanted any more.
 	abandonedAfter = 24 * time.Hour
 )
 

@@ -112,7 +112,7 @@ func (o *Operations) replay(ctx context.Context, t *taken, store Store, ids []ev
 		t.pacedUntil, t.ahead = some.Until, some.Ahead
 		minutes.Of(o.queue).CountEmits(slices.Values(some.Scopes))
 		if err := o.queue.NotifyPending(ctx, some.IDs); err != nil { // they are pending: a failure only costs time
-			o.log.Warn("could not notify the events that were replayed; the relay will", zap.Int(logkey.Count, len(some.IDs)), zap.Error(err))
+			o.log.Warn("could not publish notifications for replayed events; the relay will", zap.Int(logkey.Count, len(some.IDs)), zap.Error(err))
 		}
 	}
 	if err != nil {

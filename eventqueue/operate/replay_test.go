@@ -44,7 +44,7 @@ WHERE e.value = l.value AND e.name = l.name AND e.canvas_id = l.canvas_id AND e.
   AND e.attributes ->> 'source' = 'shop' AND NOT e.attributes ? 'traceparent' AND e.parent_id IS NULL AND e.ordering_key = 'key'
   AND e.retries = 0 AND e.attempts = 0 AND e.id > (SELECT max(id) FROM event_log)`
 
-// TestReplayEmitsEndedEventsAgain emits completed events again as they were, in their order, and leaves them in the history.
+// TestReplayEmitsEndedEventsAgain as they were, in their order, and leaves them in the history.
 func TestReplayEmitsEndedEventsAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -63,6 +63,6 @@ func notifyFreed(ctx context.Context, queue *eventqueue.Queue, ids []eventqueue.
 		return
 	}
 	if err := queue.NotifyPending(ctx, ids); err != nil {
-		queue.Logger().Warn("could not notify the events that were "+what+"; the relay will", zap.Int(logkey.Count, len(ids)), zap.Error(err))
+		queue.Logger().Warn("could not publish notifications for the events that were "+what+"; the relay will", zap.Int(logkey.Count, len(ids)), zap.Error(err))
 	}
 }

@@ -63,7 +63,7 @@ func TestPullsPollWhileNoNoticeArrives(t *testing.T) {
 	ctx, stop := context.WithCancel(testenv.Context(t))
 	listening := make(chan error, 2)
 	l := &listener{config: elsewhere.Config(), notify: n.notify, wake: n.wakeup.signal, probeWithin: 100 * time.Millisecond, log: n.log,
-		state: &n.deaf, failed: n.notHeard}
+		state: &n.wakeups, failed: n.notHeard}
 	n.startOnce.Do(func() {}) // no other listener
 	var running sync.WaitGroup
 	running.Go(func() {

@@ -16,7 +16,7 @@ import (
 
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/internal/backoff"
-	"eventsv2/internal/deaf"
+	"eventsv2/internal/wakeups"
 )
 
 const (
@@ -43,7 +43,7 @@ type listener struct {
 	wake        func()
 	probeWithin time.Duration
 	log         *zap.Logger
-	state       *deaf.State
+	state       *wakeups.State
 	failed      func(err error) // it does not
 
 	probeFailed bool // the last connection did not receive its probe; owned by run
@@ -62,7 +62,7 @@ func (l *listener) run(ctx context.Context) {
 			wait = minFailureWait
 		}
 		l.failed(err)
-		l.log.Warn("nothing wakes this process for notifications: polling about once a second",
+		l.log.Warn("no wake-ups for notifications: polling about once a second",
 			zap.Duration("wait", wait), zap.Error(err))
 		l.wakeFor(ctx, wait/2+mathrand.N(wait))
 		wait = min(2*wait, maxFailureWait)

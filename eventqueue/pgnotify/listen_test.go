@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/internal/backoff"
-	"eventsv2/internal/deaf"
+	"eventsv2/internal/wakeups"
 	"eventsv2/test/testenv"
 )
 
@@ -20,15 +20,15 @@ import (
 // channel.
 func listenWith(t *testing.T, pool *pgxpool.Pool, change func(l *listener)) <-chan struct{} {
 	t.Helper()
-	wakeups := make(chan struct{}, 1000)
-	l := &listener{config: pool.Config(), wake: func() { wakeups <- struct{}{} },
-		probeWithin: probeTimeout, log: testenv.Logger(t), state: &deaf.State{}, failed: func(error) {}}
+	woken := make(chan struct{}, 1000)
+	l := &listener{config: pool.Config(), wake: func() { woken <- struct{}{} },
+		probeWithin: probeTimeout, log: testenv.Logger(t), state: &wakeups.State{}, failed: func(error) {}}
 	change(l)
 	ctx, stop := context.WithCancel(testenv.Context(t))
 	var running sync.WaitGroup
 	running.Go(func() { l.run(ctx) })
 	t.Cleanup(func() { stop(); running.Wait() })
-	return wakeups
+	return woken
 }
 
 func await(t *testing.T, what string, signals <-chan struct{}) {
@@ -92,7 +92,7 @@ func TestEachPublishNotifies(t *testing.T) {
 func TestHangingListenerConnectionWakesPulls(t *testing.T) {
 	t.Parallel()
 	dialled := make(chan struct{}, 1)
-	wakeups := listenWith(t, testenv.Pool(t), func(l *listener) {
+	woken := listenWith(t, testenv.Pool(t), func(l *listener) {
 		l.config.ConnConfig.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			dialled <- struct{}{}
 			<-ctx.Done()
@@ -101,7 +101,7 @@ func TestHangingListenerConnectionWakesPulls(t *testing.T) {
 	})
 	await(t, "the connection to be made", dialled)
 	for range 2 {
-		await(t, "a wake-up", wakeups)
+		await(t, "a wake-up", woken)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/pgsession"
-	"eventsv2/internal/deaf"
+	"eventsv2/internal/wakeups"
 )
 
 // Config configures a Notifier. The zero value is ready to use.
@@ -88,7 +88,7 @@ type Notifier struct {
 	pace         pace
 	backpressure *backpressure
 	leases       *leases
-	deaf         deaf.State // the listener
+	wakeups      wakeups.State // the listener
 	// later wakes a pull for the rows that a poll may have passed over.
 	later *time.Timer
 
@@ -129,18 +129,18 @@ func (n *Notifier) start() {
 		ctx, stop := context.WithCancel(context.Background())
 		n.stop = stop
 		l := &listener{config: n.pool.Config(), schema: n.config.Schema, notify: n.notify, wake: n.wakeup.signal, probeWithin: probeTimeout,
-			log: n.log, state: &n.deaf, failed: n.notHeard}
+			log: n.log, state: &n.wakeups, failed: n.notHeard}
 		n.running.Go(func() { l.run(ctx) })
 		n.running.Go(func() { n.returnExpired(ctx) })
 	})
 }
 
-// Failure returns an [deaf.Error] while nothing wakes pulls, so that they query the table about once a second, and
+// Failure returns a [wakeups.Error] while nothing wakes pulls, so that they query the table about once a second, and
 // nil otherwise. It sends nothing, and may be called at any time.
-func (n *Notifier) Failure() error { return n.deaf.Failure() }
+func (n *Notifier) Failure() error { return n.wakeups.Failure() }
 
 func (n *Notifier) notHeard(err error) {
-	n.deaf.Is(err)
+	n.wakeups.Is(err)
 	pgsession.ResetAfter(n.pool, err)
 }
 

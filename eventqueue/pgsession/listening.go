@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
 
-	"eventsv2/internal/deaf"
+	"eventsv2/internal/wakeups"
 )
 
 // aliveChannel is the channel on which relays show every beatEvery that they live, and with
@@ -85,7 +85,7 @@ type ListenTo struct {
 	Beats bool
 
 	// State gets what keeps wake-ups from arriving though the connection is well: a [FullQueueError].
-	State *deaf.State
+	State *wakeups.State
 
 	// Poll is called about once a second while wake-ups are left out because of that. Default (nil): nothing is.
 	Poll func()

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue/pgsession"
-	"eventsv2/internal/deaf"
+	"eventsv2/internal/wakeups"
 	"eventsv2/test/testenv"
 )
 
@@ -37,7 +37,7 @@ func listening(t *testing.T, to pgsession.ListenTo) (l *pgsession.Listening, dir
 	return l, direct, proxy
 }
 
-// TestListenerReceivesNoticesAndPassesItsTest whatever is sent to its channel, and a test of it passes.
+// TestListenerReceivesNoticesAndPassesItsTest: all that is sent to its channel arrives.
 func TestListenerReceivesNoticesAndPassesItsTest(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
@@ -103,7 +103,7 @@ func TestSilentConnectionFailsItsTest(t *testing.T) {
 func TestFullNotifyQueueIsPolledUntilItHasRoom(t *testing.T) {
 	t.Parallel()
 	ctx := testenv.Context(t)
-	var state deaf.State
+	var state wakeups.State
 	polling, stop := context.WithCancel(ctx)
 	worker, direct, _ := listening(t, pgsession.ListenTo{Channel: "told", State: &state, Poll: stop})
 	relay, err := pgsession.Listen(ctx, direct.Config(), pgsession.ListenTo{Channel: "told", Beats: true}, nil)

@@ -133,7 +133,7 @@ func TestDueTakeAwaitsWhatItMayTake(t *testing.T) {
 	}
 }
 
-// TestFailureOfASearchIsReportedBesideItsRows beside what it has taken, which is published nevertheless.
+// TestFailureOfASearchIsReportedBesideItsRows, which are published nevertheless.
 func TestFailureOfASearchIsReportedBesideItsRows(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

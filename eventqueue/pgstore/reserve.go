@@ -16,7 +16,7 @@ import (
 	"eventsv2/eventqueue/fallback"
 	"eventsv2/eventqueue/pgsession"
 	"eventsv2/eventqueue/worker"
-	"eventsv2/internal/deaf"
+	"eventsv2/internal/wakeups"
 )
 
 // Reserve implements worker.Standby. The connection is configured like those of
@@ -44,7 +44,7 @@ type reserve struct {
 	listening *pgsession.Listening // on the connection
 	fresh     bool                 // it has begun to listen, unreported yet
 	shown     bool                 // the worker is registered
-	deaf      deaf.State
+	wakeups   wakeups.State
 }
 
 // open makes the pool, which connects when it is used.
@@ -65,7 +65,7 @@ func (r *reserve) open(ctx context.Context) (*pgxpool.Pool, *Store, error) {
 				return err
 			}
 		}
-		to := pgsession.ListenTo{Schema: r.store.Schema(), Channel: unpublishedChannel, State: &r.deaf}
+		to := pgsession.ListenTo{Schema: r.store.Schema(), Channel: unpublishedChannel, State: &r.wakeups}
 		if r.forwarded != nil {
 			to.Beside = directChannel(r.self.Number)
 		}
@@ -158,7 +158,7 @@ func (r *reserve) listen(ctx context.Context, wake func(lost bool)) error {
 	for {
 		woken, lost, err := r.waitOnce(ctx, pool)
 		if err != nil {
-			r.deaf.Is(err)
+			r.wakeups.Is(err)
 			pgsession.ResetAfter(r.store.pool.Shared, err)
 			return err
 		}
@@ -186,7 +186,7 @@ func (r *reserve) waitOnce(ctx context.Context, pool *pgxpool.Pool) (woken, lost
 	}
 	r.mu.Unlock()
 	if fresh {
-		r.deaf.Ends()
+		r.wakeups.Ends()
 		return true, false, nil // for what was notified before
 	}
 	if users == 0 {
@@ -225,7 +225,7 @@ func (r *reserve) waitOnce(ctx context.Context, pool *pgxpool.Pool) (woken, lost
 }
 
 // Failure implements worker.Reserve.
-func (r *reserve) Failure() error { return r.deaf.Failure() }
+func (r *reserve) Failure() error { return r.wakeups.Failure() }
 
 // Close implements worker.Reserve.
 func (r *reserve) Close() {

@@ -16,7 +16,7 @@ import (
 	"eventsv2/eventqueue/audit"
 	"eventsv2/eventqueue/maintenance"
 	"eventsv2/eventqueue/pgsession"
-	"eventsv2/internal/deaf"
+	"eventsv2/internal/wakeups"
 )
 
 // Store is the queue in one database. It is safe for concurrent use.
@@ -33,8 +33,8 @@ type Store struct {
 
 	await maintenance.AwaitTake // of searches for lost notifications; nil: they take what they find at once; see search.go
 
-	relay deaf.State  // of the connection that wakes the relay
-	log   *zap.Logger // of that connection; nil: none
+	relay wakeups.State // of the connection that wakes the relay
+	log   *zap.Logger   // of that connection; nil: none
 
 	runs []string // the handlers of whose events lost notifications are searched for; nil: all; see search.go
 }

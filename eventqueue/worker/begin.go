@@ -35,7 +35,7 @@ func (w *Worker) begin(ctx context.Context) error {
 		switch {
 		case err == nil:
 			if warned {
-				w.log.Info("the database can be used: the worker begins")
+				w.log.Info("the database can be used: the worker starts")
 			}
 			return w.config.Validate()
 		case ctx.Err() != nil:
@@ -43,7 +43,7 @@ func (w *Worker) begin(ctx context.Context) error {
 		case unmendable(err):
 			return err
 		case !warned:
-			w.log.Warn("cannot begin yet; the worker does as soon as the database can be used", zap.Error(err))
+			w.log.Warn("waiting for the database; the worker starts when it can be used", zap.Error(err))
 			warned = true
 		}
 		wait.Pause(ctx)

@@ -15,7 +15,7 @@ func (w *Worker) bounded(ctx context.Context) (bounded context.Context, bound *b
 	ctx, cancel := context.WithCancel(ctx)
 	if n := w.config.MaxEvents; n > 0 {
 		bound = newBudget(n, func() {
-			w.log.Info("the worker has had as many events as it may; it stops", zap.Int(logkey.MaxEvents, n))
+			w.log.Info("the worker has reached its maximum number of events; it stops", zap.Int(logkey.MaxEvents, n))
 			cancel()
 		})
 	}
@@ -23,7 +23,7 @@ func (w *Worker) bounded(ctx context.Context) (bounded context.Context, bound *b
 		return ctx, bound, cancel
 	}
 	timer := time.AfterFunc(w.config.TTL, func() {
-		w.log.Info("the worker's time is over; it stops", zap.Duration(logkey.TTL, w.config.TTL))
+		w.log.Info("the worker has reached its maximum time; it stops", zap.Duration(logkey.TTL, w.config.TTL))
 		cancel()
 	})
 	return ctx, bound, func() { timer.Stop(); cancel() }

@@ -113,7 +113,7 @@ func (f *forwarder) others(ctx context.Context) []Peer {
 	}
 	asked, err := f.peers.Peers(ctx) // without the lock: batches need it, and the database may be slow
 	if err != nil {
-		f.log.Debug("could not ask for the other workers", zap.Error(err))
+		f.log.Debug("could not read the other workers", zap.Error(err))
 		return known
 	}
 	f.mu.Lock()

@@ -72,7 +72,7 @@ func (h *hungWatch) warn(x overdueRun, now time.Time, stacks []byte) {
 	h.log.Warn("a handler does not return though its context has ended; its event is left to other workers, and others of its handler may hang as well",
 		zap.Stringer(logkey.Event, x.run.ID), zap.Stringer(logkey.Canvas, x.run.Canvas), zap.Stringer(logkey.Handler, x.run.Handler()),
 		zap.Duration("over_for", now.Sub(x.over).Round(time.Millisecond)), zap.ByteString(logkey.Stack, stackOf(x.goroutine[:], stacks)),
-		zap.String(logkey.Remedy, "have what the stack shows end with the context that the handler is given"))
+		zap.String(logkey.Remedy, "make the code in the stack return when the handler's context ends"))
 }
 
 // stackOf returns, of all stacks, that of a goroutine, whose own has this beginning.

@@ -29,7 +29,7 @@ func (c *claimer) recordLate(ctx context.Context, err error) {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) || c.late.inARow.Add(1) != lateClaimsWarned {
 		return
 	}
-	c.log.Warn("the database answers no claim in time, and this worker runs nothing: a claim has half of the lock timeout. If the database is slow or far away, "+
+	c.log.Warn("no claim is answered in time, so this worker runs no events: a claim may take half of the lock timeout. If the database is slow or far away, "+
 		"set LOCK_TIMEOUT of all programs, and eventctl settings set lock-timeout, to at least four times what a claim takes",
 		zap.Duration(logkey.LockTimeout, c.config.LockTimeout), zap.Duration(logkey.ClaimTakes, c.config.LockTimeout/2), zap.Int(logkey.Count, lateClaimsWarned))
 }

@@ -106,7 +106,7 @@ func (r *reporter) logOutcome(level zapcore.Level, message string, out *Outcome)
 		fields = append(fields, shownError(out.Err)...)
 	}
 	if level == zap.ErrorLevel {
-		fields = append(fields, zap.String(logkey.Remedy, "mend the cause, then: eventctl retry "+out.Event.String()))
+		fields = append(fields, zap.String(logkey.Remedy, "fix the cause, then: eventctl retry "+out.Event.String()))
 	}
 	entry.Write(fields...)
 }

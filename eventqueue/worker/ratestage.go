@@ -197,7 +197,7 @@ func (s *rateStage) reportRates(ctx context.Context) {
 			wait.Reset()
 			continue
 		}
-		s.log.Warn("could not count events that rate limits let run", zap.Int(logkey.Count, len(asks)), zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
+		s.log.Warn("could not count runs under rate limits", zap.Int(logkey.Count, len(asks)), zap.Duration(logkey.Wait, wait.Next), zap.Error(err))
 		wait.Pause(ctx)
 	}
 }

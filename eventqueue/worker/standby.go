@@ -35,7 +35,7 @@ type Reserve interface {
 	// sends the database nothing. A Reserve that is behind a receiver is held by that.
 	Hold(ctx context.Context) error
 
-	// Failure returns an deaf.Error while the connection cannot be held, and nil before it is first used.
+	// Failure returns a wakeups.Error while the connection cannot be held, and nil before it is first used.
 	Failure() error
 
 	// Close closes the connection, and records that the worker has stopped.
@@ -43,7 +43,7 @@ type Reserve interface {
 }
 
 // NotifierError returns why notifications cannot be pulled, so that due events are found in the
-// database, or, as an deaf.Error, why nothing wakes the worker over Postgres, or, as an *UntakenError, why they could not be acknowledged or requeued for the last ten
+// database, or, as a wakeups.Error, why nothing wakes the worker over Postgres, or, as an *UntakenError, why they could not be acknowledged or requeued for the last ten
 // seconds or more, so that they come again. It is nil while the notifier works, and before Run; a worker without the
 // fallback does not know whether notifications can be pulled. It may be called at any time.
 func (w *Worker) NotifierError() error {

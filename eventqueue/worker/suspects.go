@@ -176,7 +176,7 @@ func (s *suspects) begin(ctx context.Context, admitted, together []*execution) {
 		s.ended(x)
 	}
 	if len(begun) > 0 {
-		s.log.Info("running events that were in hand when a worker died", zap.Int(logkey.Count, len(begun)), zap.Int("together", len(together)))
+		s.log.Info("running events of a worker that died", zap.Int(logkey.Count, len(begun)), zap.Int("together", len(together)))
 	}
 }
 

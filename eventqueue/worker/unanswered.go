@@ -141,7 +141,7 @@ func (c *unansweredClaims) giveBackOnce(ctx context.Context, u unanswered) (miss
 	}
 	if len(released) > 0 || u.tries == 0 { // also those that an earlier try gave back, whose answer was lost as well
 		if err := c.queue.NotifyPending(ctx, u.ids); err != nil {
-			c.log.Warn("could not notify released events; the relay does", zap.Int(logkey.Count, len(u.ids)), zap.Error(err))
+			c.log.Warn("could not publish notifications for released events; the relay will", zap.Int(logkey.Count, len(u.ids)), zap.Error(err))
 		}
 	}
 	releasedSet := idSet(append(released, left...))

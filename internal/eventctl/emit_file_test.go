@@ -60,7 +60,7 @@ func TestEmitFileLeavesNotificationsToTheRelay(t *testing.T) {
 		t.Errorf("the relay was not woken: %v", err)
 	}
 	if n := one[int](c, `SELECT count(*) FROM events_v2 WHERE notified_at IS NULL`); n != 1500 {
-		t.Errorf("%d notifications of 1500 are owed", n)
+		t.Errorf("%d notifications of 1500 are pending", n)
 	}
 }
 

@@ -27,7 +27,7 @@ func TestEmitKeepsTheValuesBytes(t *testing.T) {
 		t.Errorf("%d notifications for 3 events", n)
 	}
 	if n := one[int](c, `SELECT count(*) FROM events_v2 WHERE notified_at IS NULL`); n != 0 {
-		t.Errorf("%d notifications are owed", n)
+		t.Errorf("%d notifications are pending", n)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestEmitWithoutPubSubLeavesItPending(t *testing.T) {
 	}
 	c.run(emitArgs("1", "--no-notify")...).is(exitOK, "id 1", "")
 	if pending := one[bool](c, `SELECT notified_at IS NULL FROM events_v2`); !pending {
-		t.Error("the notification is not owed")
+		t.Error("the notification is not pending")
 	}
 }
 
@@ -77,7 +77,7 @@ func TestEmitSucceedsThoughPublishingFails(t *testing.T) {
 		t.Errorf("a control character reaches the terminal: %q", r.err)
 	}
 	if pending := one[bool](c, `SELECT notified_at IS NULL FROM events_v2`); !pending {
-		t.Error("the notification is not owed")
+		t.Error("the notification is not pending")
 	}
 }
 

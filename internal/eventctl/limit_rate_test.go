@@ -38,7 +38,7 @@ func TestRateLimitsAreSetListedAndRemoved(t *testing.T) {
 	}
 	remove("--no-notify").is(exitOK, "removed the limit of WORKER/greet on canvas "+canvasA+"; left to the relay to notify: 12 events\n", "")
 	if n := one[int](c, `SELECT count(*) FROM events_v2 WHERE notified_at IS NULL AND delay_until <= clock_timestamp()`); n != 12 {
-		t.Errorf("%d notifications of 12 are owed", n)
+		t.Errorf("%d notifications of 12 are pending", n)
 	}
 	remove().is(exitNotFound, "", "WORKER/greet on canvas "+canvasA+" has no rate limit of its own")
 	remove("--json").is(exitNotFound, `"changed":false`, `{"error":"`)

@@ -75,7 +75,7 @@ func TestRequeuePrintsJSON(t *testing.T) {
 		t.Errorf("%+v", doc)
 	}
 	if n := one[int](c, `SELECT count(*) FROM events_v2 WHERE id IN (2, 4, 5) AND notified_at IS NULL`); n != 3 {
-		t.Errorf("%d notifications are owed, want 3", n)
+		t.Errorf("%d notifications are pending, want 3", n)
 	}
 	c.run("requeue", "--json", "--no-notify", "1").is(exitOK, `{"changed":1,"refused":[]}`, "")
 }
@@ -87,7 +87,7 @@ func TestRequeueDuringAnOutageLeavesItPending(t *testing.T) {
 	seed(c)
 	c.run("requeue", "2").is(exitOK, "requeued 1 event\n", "warning: could not publish notifications")
 	if pending := one[bool](c, `SELECT notified_at IS NULL FROM events_v2 WHERE id = 2`); !pending {
-		t.Error("the notification is not owed")
+		t.Error("the notification is not pending")
 	}
 }
 

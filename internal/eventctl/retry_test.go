@@ -45,7 +45,7 @@ func TestRetryPrintsJSON(t *testing.T) {
 		t.Errorf("%+v", doc)
 	}
 	if pending := one[bool](c, `SELECT notified_at IS NULL FROM events_v2 WHERE id = 101`); !pending {
-		t.Error("the notification is not owed")
+		t.Error("the notification is not pending")
 	}
 }
 
@@ -56,7 +56,7 @@ func TestRetryDuringAnOutageLeavesItPending(t *testing.T) {
 	seed(c)
 	c.run("retry", "101").is(exitOK, "moved 1 event", "warning: could not publish notifications")
 	if pending := one[bool](c, `SELECT notified_at IS NULL FROM events_v2 WHERE id = 101`); !pending {
-		t.Error("the notification is not owed")
+		t.Error("the notification is not pending")
 	}
 }
 

@@ -43,7 +43,7 @@ func TestUnpauseWithoutPubSubLeavesEventsPending(t *testing.T) {
 	c.run(scopeArgs("unpause", canvasA, "WORKER", "greet", "--no-notify")...).
 		is(exitOK, "; left to the relay to notify: 1100 events\n", "")
 	if n := one[int](c, `SELECT count(*) FROM events_v2 WHERE notified_at IS NULL`); n != 1100 {
-		t.Errorf("%d notifications of 1100 are owed", n)
+		t.Errorf("%d notifications of 1100 are pending", n)
 	}
 }
 

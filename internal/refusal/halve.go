@@ -1,5 +1,5 @@
 // Package refusal goes around rows that the database refuses to write, because of a constraint, a
-// trigger or a policy, for example, so that such a row costs itself only (I15). A statement for many
+// trigger or a policy, for example, so that such a row stops no other (I15). A statement for many
 // rows that is refused is sent by halves until the refused row is alone. That row is named in the
 // log and left out, and from then on it is tried by itself, in growing intervals.
 package refusal

@@ -22,7 +22,7 @@ func (s *stage) pauseAct(ctx context.Context, events []eventqueue.NewEvent) erro
 	if _, err := s.rules.Add(ctx, operate.PauseRule, scope); err != nil {
 		return err
 	}
-	s.story.say("paused %s on canvas %s; emitting %s: rows in Postgres first, then the notifier",
+	s.printer.say("paused %s on canvas %s; emitting %s: rows in Postgres first, then the notifier",
 		scope.Name, abbreviate(scope.Canvas), plural(len(events), "event"))
 	ids, err := s.emitter.emit(ctx, events)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *stage) pauseAct(ctx context.Context, events []eventqueue.NewEvent) erro
 	if ran := s.target.runs(paused); ran > 0 {
 		return fmt.Errorf("%w: the target saw %d of %s", errRanPaused, ran, scope)
 	}
-	s.story.say("%s ended; the paused handler's %d wait in Postgres, and not one of them ran", plural(len(events)-count, "event"), count)
+	s.printer.say("%s ended; the paused handler's %d wait in Postgres, and not one of them ran", plural(len(events)-count, "event"), count)
 	_, notified, err := s.rules.Lift(ctx, operate.PauseRule, scope)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (s *stage) pauseAct(ctx context.Context, events []eventqueue.NewEvent) erro
 	if err := s.awaitEnd(ctx, paused); err != nil {
 		return err
 	}
-	s.story.say("unpaused %s: %d notified again, and all %d have run", scope.Name, notified, count)
+	s.printer.say("unpaused %s: %d notified again, and all %d have run", scope.Name, notified, count)
 	return nil
 }
 
@@ -60,12 +60,12 @@ const inHand = 12
 func (s *stage) crashAct(ctx context.Context, events []eventqueue.NewEvent) error {
 	wanted := min(inHand, s.accepted(events))
 	if wanted == 0 {
-		s.story.say("the input is too small to kill a worker in the middle of it")
+		s.printer.say("the input is too small to kill a worker in the middle of it")
 		_, err := s.emitter.emit(ctx, events)
 		return err
 	}
 	full := s.target.gate.close(wanted)
-	s.story.say("emitting %s more; the target is slow now, so that the workers have some in hand", plural(len(events), "event"))
+	s.printer.say("emitting %s more; the target is slow now, so that the workers have some in hand", plural(len(events), "event"))
 	if _, err := s.emitter.emit(ctx, events); err != nil {
 		return err
 	}
@@ -78,16 +78,16 @@ func (s *stage) crashAct(ctx context.Context, events []eventqueue.NewEvent) erro
 	s.fleet.Process(victim).Kill()
 	crashed := time.Now()
 	held := s.target.gate.open(victim)
-	s.story.say("kill -9 %s with %s in hand; their rows are still in Postgres, locked for %s at most",
+	s.printer.say("kill -9 %s with %s in hand; their rows are still in Postgres, locked for %s at most",
 		victim, plural(len(held), "event"), lockTimeout)
 	if err := s.fleet.startWorker(ctx, fmt.Sprintf("worker-%d", workers+1)); err != nil {
 		return err
 	}
-	s.story.say("started worker-%d; the cron process has the dead worker's events notified again once their locks expire", workers+1)
+	s.printer.say("started worker-%d; the cron process has the dead worker's events notified again once their locks expire", workers+1)
 	if err := s.awaitEnd(ctx, held); err != nil {
 		return err
 	}
-	s.story.say("all %d have ended on other workers, %.1f s after the crash", len(held), time.Since(crashed).Seconds())
+	s.printer.say("all %d have ended on other workers, %.1f s after the crash", len(held), time.Since(crashed).Seconds())
 	return nil
 }
 

@@ -28,14 +28,14 @@ var errTooSlow = errors.New("the deadline of the demo has passed")
 
 // play is the demo from its first line to its verdict. Nothing of what it starts
 // is left when it returns. A signal ends the context, and with it the demo; after the verdict that is no error.
-func play(signals context.Context, opts options, in *input, dir string, story *story) (err error) {
+func play(signals context.Context, opts options, in *input, dir string, printer *printer) (err error) {
 	ctx, broken := context.WithCancelCause(signals)
 	defer broken(nil)
 	stop := &command.Cleanups{}
 	defer func() { err = errors.Join(err, cleanUp(ctx, stop)) }()
-	story.say("%s of %s on %s, from %s", plural(len(in.events), "event"), plural(len(in.handlers()), "handler"),
+	printer.say("%s of %s on %s, from %s", plural(len(in.events), "event"), plural(len(in.handlers()), "handler"),
 		plural(in.canvases(), "canvas"), in.name)
-	s, err := setUp(ctx, opts, in, dir, story, stop, broken)
+	s, err := setUp(ctx, opts, in, dir, printer, stop, broken)
 	if err != nil {
 		return because(ctx, err)
 	}
@@ -47,12 +47,12 @@ func play(signals context.Context, opts options, in *input, dir string, story *s
 	if err != nil {
 		return because(ctx, err)
 	}
-	story.conclude(v.String())
+	printer.conclude(v.String())
 	if !v.ok() {
 		return fmt.Errorf("%w: %d events lost, %d bodies differ, %d events left in the queue", errNotOK, v.lost, v.differing, v.waiting)
 	}
 	if opts.ui {
-		story.say("%s", v)
+		printer.say("%s", v)
 		if err := s.goOn(ctx); signals.Err() == nil {
 			return because(ctx, err)
 		}
@@ -94,7 +94,7 @@ func (s *stage) perform(ctx context.Context) error {
 	} {
 		err := act()
 		if ctx.Err() == nil && errors.Is(context.Cause(acting), errTooSlow) {
-			s.story.say("gave up after %s: what has not ended by now counts as lost", limit)
+			s.printer.say("gave up after %s: what has not ended by now counts as lost", limit)
 			return nil
 		}
 		if err != nil {
@@ -113,7 +113,7 @@ func (s *stage) await(ctx context.Context, met func(counts) (bool, error)) error
 		if err != nil {
 			return err
 		}
-		s.story.progress(c.ended)
+		s.printer.progress(c.ended)
 		if ok, err := met(c); ok || err != nil {
 			return err
 		}
@@ -145,19 +145,19 @@ func (s *stage) judge(ctx context.Context, took time.Duration) (verdict, error) 
 // tell sums up before the last line.
 func (s *stage) tell(v verdict) {
 	t := s.target.tally()
-	s.story.say("the target did: %s", handlerList(t.handlers))
+	s.printer.say("the target did: %s", handlerList(t.handlers))
 	if t.tripped > 0 {
-		s.story.say("it answered %s with a 500 the first time, on purpose: retried after a short wait", plural(t.tripped, "event"))
+		s.printer.say("it answered %s with a 500 the first time, on purpose: retried after a short wait", plural(t.tripped, "event"))
 	}
 	if t.refused > 0 {
-		s.story.say("it refused %s for good (422): FAILED in event_log, with value and error, not lost", plural(t.refused, "event"))
+		s.printer.say("it refused %s for good (422): FAILED in event_log, with value and error, not lost", plural(t.refused, "event"))
 	}
 	if v.duplicates > 0 {
-		s.story.say("it did %s again: done for the dead worker, which could not say so (at least once; ce-id is the same)",
+		s.printer.say("it did %s again: done for the dead worker, which could not say so (at least once; ce-id is the same)",
 			plural(v.duplicates, "event"))
 	}
 	if v.differing == 0 {
-		s.story.say("every body that arrived was byte for byte what was emitted")
+		s.printer.say("every body that arrived was byte for byte what was emitted")
 	}
 }
 

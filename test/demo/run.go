@@ -43,25 +43,25 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return command.Fail("demo", fmt.Errorf("make a directory for logs: %w", err), command.ExitFailed, stderr)
 	}
-	story := newStory(stdout, len(in.events))
-	err = play(ctx, opts, in, dir, story)
+	printer := newPrinter(stdout, len(in.events))
+	err = play(ctx, opts, in, dir, printer)
 	switch {
 	case err == nil:
 		if err := os.RemoveAll(dir); err != nil {
 			return command.Fail("demo", err, command.ExitFailed, stderr)
 		}
-		story.last()
+		printer.last()
 		return command.ExitOK
 	case ctx.Err() != nil && !errors.Is(err, errCleanup):
 		if err := os.RemoveAll(dir); err != nil {
 			return command.Fail("demo", err, exitStopped, stderr)
 		}
-		story.say("stopped by a signal: everything that was started is stopped, and its data is removed")
+		printer.say("stopped by a signal: everything that was started is stopped, and its data is removed")
 		return exitStopped
 	default:
 		status := command.Fail("demo", err, command.ExitFailed, stderr)
 		keepLogs(dir, stderr)
-		story.last()
+		printer.last()
 		return status
 	}
 }

@@ -36,7 +36,7 @@ func TestDemoPrintsItsCounts(t *testing.T) {
 	}
 	for _, want := range []string{"paused ", "unpaused ", "kill -9 worker-", "on purpose", "byte for byte"} {
 		if !strings.Contains(stdout.String(), want) {
-			t.Errorf("the story does not tell %q:\n%s", want, stdout.String())
+			t.Errorf("the output lacks %q:\n%s", want, stdout.String())
 		}
 	}
 }
@@ -91,9 +91,9 @@ func TestDemoServesTheDashboard(t *testing.T) {
 		defer func() { _ = in.Close() }()
 		ended <- run(ctx, []string{"-notifier", notifierMemory, "-ui", "-input", smallInput(t, 2)}, in, &stderr)
 	}()
-	var story strings.Builder
+	var printer strings.Builder
 	address := ""
-	for lines := bufio.NewScanner(io.TeeReader(out, &story)); lines.Scan(); {
+	for lines := bufio.NewScanner(io.TeeReader(out, &printer)); lines.Scan(); {
 		if _, at, found := strings.Cut(lines.Text(), "the dashboard is at "); found {
 			address = at
 		}
@@ -104,9 +104,9 @@ func TestDemoServesTheDashboard(t *testing.T) {
 			cancel()
 		}
 	}
-	lines := strings.Split(strings.TrimSpace(story.String()), "\n")
+	lines := strings.Split(strings.TrimSpace(printer.String()), "\n")
 	if status := <-ended; status != command.ExitOK || !strings.HasPrefix(lines[len(lines)-1], "demo: emitted=2 ") {
-		t.Errorf("exit status %d\n%s\n%s", status, &story, &stderr)
+		t.Errorf("exit status %d\n%s\n%s", status, &printer, &stderr)
 	}
 	if status := answer(t, address); status != 0 {
 		t.Errorf("the dashboard still answers %d", status)

@@ -27,7 +27,7 @@ const stopLimit = 20 * time.Second
 // stage is everything that runs, and what is known about it.
 type stage struct {
 	in      *input
-	story   *story
+	printer *printer
 	pool    *pgxpool.Pool
 	emitter *emitter
 	rules   *operate.Rules
@@ -43,16 +43,16 @@ type setting struct {
 }
 
 // setUp starts everything; stop stops it.
-func setUp(ctx context.Context, opts options, in *input, dir string, story *story,
+func setUp(ctx context.Context, opts options, in *input, dir string, printer *printer,
 	stop *command.Cleanups, broken context.CancelCauseFunc) (*stage, error) {
-	at, err := openServices(ctx, opts, dir, story, stop)
+	at, err := openServices(ctx, opts, dir, printer, stop)
 	if err != nil {
 		return nil, err
 	}
 	topic := "events-v2-demo-" + strings.ToLower(rand.Text()[:10])
 	config := pubsubnotify.Config{ProjectID: "eventsv2-demo", Topic: topic, Subscription: topic,
 		Create: true, EmulatorHost: at.notifier.host}
-	s := &stage{in: in, story: story}
+	s := &stage{in: in, printer: printer}
 	if err := s.openQueue(ctx, at, config, stop); err != nil {
 		return nil, err
 	}
@@ -67,18 +67,18 @@ func setUp(ctx context.Context, opts options, in *input, dir string, story *stor
 	if err := s.startFleet(ctx); err != nil {
 		return nil, err
 	}
-	story.say("built and started %d × cmd/worker and cmd/cron as processes of their own", workers)
+	printer.say("built and started %d × cmd/worker and cmd/cron as processes of their own", workers)
 	if opts.ui {
 		if s.address, err = s.fleet.startUI(ctx); err != nil {
 			return nil, err
 		}
-		story.say("the dashboard is at %s", s.address)
+		printer.say("the dashboard is at %s", s.address)
 	}
 	return s, nil
 }
 
 // openServices finds or starts Postgres and the notifier and compiles meanwhile.
-func openServices(ctx context.Context, opts options, dir string, story *story, stop *command.Cleanups) (*setting, error) {
+func openServices(ctx context.Context, opts options, dir string, printer *printer, stop *command.Cleanups) (*setting, error) {
 	at := &setting{}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -92,7 +92,7 @@ func openServices(ctx context.Context, opts options, dir string, story *story, s
 			return err
 		}
 		stop.OnCleanup(drop)
-		story.say("Postgres answers (%s); made a database of its own there and migrated it", service.Origin)
+		printer.say("Postgres answers (%s); made a database of its own there and migrated it", service.Origin)
 		return nil
 	})
 	group.Go(func() (err error) {
@@ -100,7 +100,7 @@ func openServices(ctx context.Context, opts options, dir string, story *story, s
 			return err
 		}
 		stop.OnCleanup(at.notifier.stop)
-		story.say("the notifier is %s", at.notifier.origin)
+		printer.say("the notifier is %s", at.notifier.origin)
 		return nil
 	})
 	names := []string{programs.Worker, programs.Cron}

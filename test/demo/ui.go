@@ -43,8 +43,8 @@ func (f *fleet) startUI(ctx context.Context) (address string, err error) {
 
 // goOn emits an event a second, so that there is something to see, until ctx ends, and returns why it ended.
 func (s *stage) goOn(ctx context.Context) error {
-	s.story.say("the dashboard is at %s", s.address)
-	s.story.say("an event is emitted every second, for you to watch; Ctrl-C stops everything and removes its data")
+	s.printer.say("the dashboard is at %s", s.address)
+	s.printer.say("an event is emitted every second, for you to watch; Ctrl-C stops everything and removes its data")
 	ticker := time.NewTicker(uiEvery)
 	defer ticker.Stop()
 	for i := 0; ; i++ {

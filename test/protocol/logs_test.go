@@ -55,7 +55,7 @@ func TestWhatIsWorthALine(t *testing.T) {
 				if len(lines) != 1 || lines[0].Level != want || lines[0].Message != c.mentions || lines[0].ContextMap()["event_id"] != "1" {
 					s.t.Errorf("%s (LogEvents %v): %v, want one line at %s: %s", name, all, lines, want, c.mentions)
 				}
-				if remedy, has := lines[0].ContextMap()["remedy"]; has != (want == zap.ErrorLevel) || has && remedy != "mend the cause, then: eventctl retry 1" {
+				if remedy, has := lines[0].ContextMap()["remedy"]; has != (want == zap.ErrorLevel) || has && remedy != "fix the cause, then: eventctl retry 1" {
 					s.t.Errorf("%s (LogEvents %v): the line says what to do: %v", name, all, remedy)
 				}
 			})

@@ -331,7 +331,7 @@ func (r *Rig) Row(id eventqueue.EventID) string {
 	r.T.Helper()
 	return One[string](r, `SELECT concat_ws(' ', CASE WHEN locked_at IS NULL THEN 'free' ELSE 'locked' END,
 		CASE WHEN delay_until <= clock_timestamp() THEN 'due' ELSE 'delayed' END, 'retries', retries, 'attempts', attempts,
-		CASE WHEN notified_at IS NULL THEN 'owed' ELSE 'notified' END) FROM events_v2 WHERE id = $1`, id)
+		CASE WHEN notified_at IS NULL THEN 'pending' ELSE 'notified' END) FROM events_v2 WHERE id = $1`, id)
 }
 
 // Rules makes the Rules of the rig.

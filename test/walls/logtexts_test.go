@@ -89,9 +89,9 @@ func logTexts(path, source string) (texts []logText, err error) {
 	return texts, nil
 }
 
-// literals are the texts in an expression.
-func literals(fset *token.FileSet, expression ast.Expr) (texts []logText) {
-	ast.Inspect(expression, func(node ast.Node) bool {
+// literals are the texts in a part of a file.
+func literals(fset *token.FileSet, of ast.Node) (texts []logText) {
+	ast.Inspect(of, func(node ast.Node) bool {
 		if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
 			text, _ := strconv.Unquote(literal.Value) // the parser has accepted it
 			texts = append(texts, logText{fset.Position(literal.Pos()), text})

@@ -44,6 +44,14 @@ var Retired = []RetiredWord{
 	{[]string{"chore", "chores"}, "maintenance", true},
 }
 
+// Unclear are phrases that comments, log texts and error texts of the packages must not have, and what to write.
+var Unclear = map[string]string{
+	"somebody":        "the identity, program or transaction that is meant",
+	"cost itself":     "what is not affected",
+	"costs itself":    "what is not affected",
+	"cost themselves": "what is not affected",
+}
+
 // Replacement returns what to write instead of the first retired word of a name in camelCase
 // or snake_case, or of a short text; empty if it has none.
 func Replacement(name string) string {

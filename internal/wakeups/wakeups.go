@@ -1,13 +1,13 @@
-// Package deaf says that a part of a program does not hear the wake-ups that others send over Postgres, for the log and
+// Package wakeups reports that a part of a program does not receive the wake-ups that others send over Postgres, for the log and
 // for readiness. Such a part goes on with its work at intervals of its own.
-package deaf
+package wakeups
 
 import (
 	"errors"
 	"sync/atomic"
 )
 
-// Error means that a part of a program does not hear the wake-ups that others send over
+// Error means that a part of a program does not receive the wake-ups that others send over
 // Postgres.
 type Error struct{ Err error }
 
@@ -33,7 +33,7 @@ func (e *Error) Advice() string {
 // State is the state of a listener. The zero value receives. It is safe for concurrent use.
 type State struct{ why atomic.Pointer[error] }
 
-// Is notes why the listener does not hear, or what else keeps wake-ups from it, if the error says so with a method Effect.
+// Is records why the listener does not receive wake-ups; an error with a method Effect is recorded as it is.
 func (s *State) Is(err error) {
 	var known interface{ Effect() string }
 	if !errors.As(err, &known) {
@@ -42,10 +42,10 @@ func (s *State) Is(err error) {
 	s.why.Store(&err)
 }
 
-// Ends notes that it hears.
+// Ends records that it receives again.
 func (s *State) Ends() { s.why.Store(nil) }
 
-// Failure returns an *Error while the listener does not hear.
+// Failure returns an *Error while the listener does not receive.
 func (s *State) Failure() error {
 	if why := s.why.Load(); why != nil {
 		return *why

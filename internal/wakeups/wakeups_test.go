@@ -1,26 +1,26 @@
-package deaf_test
+package wakeups_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
 
-	"eventsv2/internal/deaf"
+	"eventsv2/internal/wakeups"
 )
 
 type advised struct{ error }
 
 func (advised) Advice() string { return "look at the proxy" }
 
-// TestListenerIsReportedUntilItReceives, and says why as its cause does.
+// TestListenerIsReportedUntilItReceives, with the advice of its cause.
 func TestListenerIsReportedUntilItReceives(t *testing.T) {
 	t.Parallel()
-	var state deaf.State
+	var state wakeups.State
 	if err := state.Failure(); err != nil {
 		t.Errorf("at first: %v", err)
 	}
 	state.Is(errors.New("refused"))
-	why := new(deaf.Error)
+	why := new(wakeups.Error)
 	if err := state.Failure(); !errors.As(err, &why) || !strings.Contains(err.Error(), "refused") || strings.Contains(why.Advice(), "refused") {
 		t.Errorf("it says %v, and advises %q", err, why.Advice())
 	}

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/term"
 )
 
-// story prints what happens: short lines with the time since the start, and the progress,
+// printer prints what happens: short lines with the time since the start, and the progress,
 // as a bar on a terminal and as lines elsewhere. It is safe for concurrent use. It ignores
 // errors of the output.
-type story struct {
+type printer struct {
 	mu      sync.Mutex
 	out     io.Writer
 	began   time.Time
@@ -24,8 +24,8 @@ type story struct {
 	verdict string
 }
 
-func newStory(out io.Writer, total int) *story {
-	s := &story{out: out, began: time.Now(), total: total}
+func newPrinter(out io.Writer, total int) *printer {
+	s := &printer{out: out, began: time.Now(), total: total}
 	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		s.bar = progressbar.NewOptions(total,
 			progressbar.OptionSetWriter(out),
@@ -40,20 +40,20 @@ func newStory(out io.Writer, total int) *story {
 }
 
 // say prints one line.
-func (s *story) say(format string, args ...any) {
+func (s *printer) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.line(fmt.Sprintf(format, args...))
 }
 
-func (s *story) line(text string) {
+func (s *printer) line(text string) {
 	s.clearBar()
 	_, _ = fmt.Fprintf(s.out, "%6.1fs  %s\n", time.Since(s.began).Seconds(), text)
 }
 
 // progress shows how many events have ended. Without a terminal it prints a line
 // at each quarter.
-func (s *story) progress(done int) {
+func (s *printer) progress(done int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.done
@@ -68,14 +68,14 @@ func (s *story) progress(done int) {
 }
 
 // conclude keeps the verdict, which is printed by last.
-func (s *story) conclude(verdict string) {
+func (s *printer) conclude(verdict string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.verdict = verdict
 }
 
 // last prints the verdict, if there is one, as the last line of all.
-func (s *story) last() {
+func (s *printer) last() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clearBar()
@@ -84,7 +84,7 @@ func (s *story) last() {
 	}
 }
 
-func (s *story) clearBar() {
+func (s *printer) clearBar() {
 	if s.bar != nil {
 		_ = s.bar.Clear()
 	}
