@@ -10,10 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue/operate"
-	"eventsv2/eventqueue/pgstore"
 	"eventsv2/internal/humantime"
 	"eventsv2/internal/printing"
-	"eventsv2/internal/setup"
 	"eventsv2/internal/view"
 )
 
@@ -87,15 +85,7 @@ func (p *program) changeMany(ctx context.Context, filters *eventFilterFlags, cha
 
 // countMany is the dry run. It writes nothing.
 func (p *program) countMany(ctx context.Context, change operate.Change) error {
-	return p.withStore(ctx, func(store *pgstore.Store, config setup.Config) error {
-		queue, err := silentQueue(store, config.Limits())
-		if err != nil {
-			return failed(err)
-		}
-		operations, err := operate.NewOperations(store, queue, p.Logger())
-		if err != nil {
-			return failed(err)
-		}
+	return p.withOperations(ctx, func(operations *operate.Operations) error {
 		n, err := operations.Size(ctx, change)
 		if err != nil {
 			return countError(ctx, err)
@@ -155,7 +145,7 @@ func resumed(ctx context.Context, c *connection, operations *operate.Operations,
 	}
 	switch {
 	case errors.Is(err, operate.ErrUnknownOperation):
-		return op, notFound("there is no operation %s: it ended more than a week ago, or the id is mistyped", id)
+		return op, unknownOperation(id)
 	case err != nil:
 		return op, failed(err)
 	case op.State == operate.OperationCounted:

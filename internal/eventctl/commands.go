@@ -20,6 +20,8 @@ func commands() []topic {
 		)},
 		{"History and schedules", []command{
 			noun("log", "List and delete the history of events that have ended", listLogCommand, pruneLogCommand, deleteLogCommand),
+			noun("audit", "Show what operators changed", listAuditCommand),
+			noun("operation", "Show changes of many events", listOperationsCommand, showOperationCommand),
 			noun("cron", "Manage cron definitions",
 				listCronCommand, showCronCommand, previewCronCommand, setCronCommand, applyCronCommand, removeCronCommand, enableCronCommand, disableCronCommand),
 		}},
