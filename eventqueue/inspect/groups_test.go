@@ -107,3 +107,23 @@ func TestLimitsShowTheirUse(t *testing.T) {
 		t.Errorf("those of a handler are %+v, %v", limits, err)
 	}
 }
+
+// TestRemovedLimitIsExplained: behind more events than one call admits, an event waits in the group of a limit that
+// was removed.
+func TestRemovedLimitIsExplained(t *testing.T) {
+	t.Parallel()
+	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
+	canvas := eventqueue.CanvasID{0: 1, 6: 0x40, 8: 0x80}
+	last := emitKeyed(t, store, canvas, "", 1001)[1000]
+	if _, err := store.Pool().Exec(ctx, `UPDATE events_v2 SET group_state = 1`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Pool().Exec(ctx, `INSERT INTO event_groups (canvas_id, group_key, stage, event_id, admitted)
+		SELECT canvas_id, events_v2_group_key(3, module, name, ''), 3, id, false FROM events_v2`); err != nil {
+		t.Fatal(err)
+	}
+	shown, err := inspect.New(store.Pool()).Show(ctx, last)
+	if err != nil || shown.Group == nil || shown.Group.Of.Max != 0 || shown.Group.Next == 0 {
+		t.Errorf("it is shown as %+v, %v", shown, err)
+	}
+}

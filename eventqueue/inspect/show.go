@@ -93,12 +93,13 @@ type Group struct {
 // groupSQL finds the first of an event's groups that would not admit it now, as events_v2_advance decides when a worker
 // gets its notification: so an event that has yet to join its groups, or that no worker has tried since it was emitted, waits
 // in a group only if others hold its places, or come before it. Under a limit, those that a rule or a delay holds back lose
-// their places to an event that arrives. It reads few rows, however many events wait.
+// their places to an event that arrives. It reads few rows, however many events wait. Under a limit that was removed,
+// max_running is NULL: the event waits only behind more events than one call admits.
 var groupSQL = `
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now, ` + mayrun.ValidForSQL + ` AS valid_for
 )
-SELECT own.group_key, most.max_running, coalesce(holders.first, ahead.first, 0)
+SELECT own.group_key, coalesce(most.max_running, 0), coalesce(holders.first, ahead.first, 0)
 FROM events_v2 e CROSS JOIN generate_series(1, 3) AS stage
 CROSS JOIN LATERAL (SELECT events_v2_group_key(stage, e.module, e.name, e.ordering_key) AS group_key) AS own
 CROSS JOIN LATERAL (SELECT events_v2_max_running(stage, e.canvas_id, own.group_key) AS max_running) AS most
@@ -106,7 +107,7 @@ CROSS JOIN LATERAL (
     SELECT count(*) AS n, min(x.id) AS first
     FROM (SELECT g.event_id FROM event_groups g
           WHERE g.canvas_id = e.canvas_id AND g.group_key = own.group_key AND g.admitted
-          ORDER BY g.event_id LIMIT most.max_running + ` + admittedAtOnceSQL + `) AS g
+          ORDER BY g.event_id LIMIT coalesce(most.max_running, 0) + ` + admittedAtOnceSQL + `) AS g
     LEFT JOIN events_v2 x ON x.id = g.event_id
     WHERE stage = 1 OR x.id IS NULL OR x.group_state <> 2
        OR NOT ` + mayrun.UnlockedSQL("x.locked_at", "(SELECT now - valid_for FROM clock)") + `
