@@ -4,13 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
@@ -304,19 +300,7 @@ CREATE TRIGGER times_out AFTER DELETE ON events_v2 REFERENCING OLD TABLE AS gone
 // TestConfirmSurvivesALostAnswer loses the answer to the commit: the operation is running, and the caller is told so.
 func TestConfirmSurvivesALostAnswer(t *testing.T) {
 	t.Parallel()
-	config := testenv.Pool(t).Config()
-	server := config.ConnConfig
-	proxy := testenv.Proxy(t, net.JoinHostPort(server.Host, strconv.Itoa(int(server.Port))))
-	server.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "tcp", proxy.Address)
-	}
-	pool, err := pgxpool.NewWithConfig(testenv.Context(t), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	r := rig.NewOn(t, pool)
-	b := &bench{r, t, testenv.Context(t), operations(r)}
+	b, proxy := newBenchBehindProxy(t, func() error { return nil })
 	b.emit(1)
 	op := b.count(operate.Change{Verb: operate.VerbCancel, Filter: filter()})
 	lost := proxy.Lose("COMMIT\x00", false)
