@@ -101,7 +101,7 @@ func (f *facts) ruled(kind operate.RuleKind) (all []Reason) {
 		if rule.Type != kind.Type {
 			continue
 		}
-		since := fmt.Sprintf("by %s since %s%s", actorOf(rule, kind.Holder), at(rule.CreatedAt, e.AsOf), because(rule, e.AsOf))
+		since := RuleOrigin(rule, func(t time.Time) string { return at(t, e.AsOf) })
 		command := fmt.Sprintf("eventctl %s --canvas %s --module %s %s", kind.Lift, e.Canvas, quoted(e.Module), ruleFlags(rule))
 		if rule.Whole() {
 			command = "eventctl unhold --all"
@@ -151,22 +151,18 @@ func ruleFlags(rule operate.Rule) string {
 	return flags
 }
 
-// actorOf is who added a rule.
-func actorOf(rule operate.Rule, who string) string {
-	if rule.Actor == "" {
-		return who
+// RuleOrigin says by whom and since when a rule holds, why, and until when, to follow what it does. at writes times.
+func RuleOrigin(rule operate.Rule, at func(time.Time) string) string {
+	text := "by " + operate.KindOf(rule.Type).Holder
+	if rule.Actor != "" {
+		text += fmt.Sprintf(" (%s)", firstLine(rule.Actor))
 	}
-	return fmt.Sprintf("%s (%s)", who, firstLine(rule.Actor))
-}
-
-// because is why a rule was added, and until when it holds.
-func because(rule operate.Rule, now time.Time) string {
-	var text string
+	text += " since " + at(rule.CreatedAt)
 	if rule.Reason != "" {
-		text = ", because of: " + firstLine(rule.Reason)
+		text += ", because of: " + firstLine(rule.Reason)
 	}
 	if !rule.Until.IsZero() {
-		text += fmt.Sprintf(", until %s", at(rule.Until, now))
+		text += ", until " + at(rule.Until)
 	}
 	return text
 }

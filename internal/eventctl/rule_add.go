@@ -11,6 +11,7 @@ import (
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/pgstore"
+	"eventsv2/internal/humantime"
 	"eventsv2/internal/setup"
 	"eventsv2/internal/view"
 )
@@ -111,5 +112,5 @@ func (p *program) addRule(ctx context.Context, store *pgstore.Store, config setu
 	if added {
 		return p.writeLine(change, words.added+" "+rule.String())
 	}
-	return p.writeLine(change, "already "+words.added+" "+rule.String()+change.By())
+	return p.writeLine(change, "already "+words.added+" "+rule.String()+" "+inspect.RuleOrigin(there, humantime.Time))
 }

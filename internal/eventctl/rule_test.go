@@ -123,7 +123,7 @@ func TestRuleHasReasonActorAndEnd(t *testing.T) {
 	if !added.Changed || added.Reason != "why" || added.Actor == "" || added.Until == nil || !added.Until.Equal(time.Date(2999, 1, 31, 8, 0, 0, 0, time.UTC)) {
 		t.Errorf("%+v", added)
 	}
-	pause("--actor", "bob", "--reason", "another").is(exitOK, "already paused", "").is(exitOK, "until 2999-01-31T08:00:00Z: why", "")
+	pause("--actor", "bob", "--reason", "another").is(exitOK, "already paused", "").is(exitOK, ", because of: why, until 2999-01-31T08:00:00Z", "")
 	var doc view.Page[view.Rule]
 	c.run("rule", "list", "--json").is(exitOK, "", "").into(&doc)
 	if len(doc.Items) != 1 || doc.Items[0].Reason != "why" || doc.Items[0].Actor != added.Actor {

@@ -87,28 +87,6 @@ func (r Rule) Ends() string {
 	}
 }
 
-// By says by whom, since when, until when and why, as far as that is known, to follow the text of what is held back.
-func (r Rule) By() string {
-	var b strings.Builder
-	b.WriteString(" by " + r.Kind().Holder)
-	if r.Actor != "" {
-		b.WriteString(" (" + r.Actor + ")")
-	}
-	if r.CreatedAt != nil {
-		b.WriteString(" since " + humantime.Time(*r.CreatedAt))
-	}
-	if r.Until != nil {
-		b.WriteString(" until " + humantime.Time(*r.Until))
-	}
-	if r.Rate > 0 {
-		fmt.Fprintf(&b, ", being lifted at %d/s", r.Rate)
-	}
-	if r.Reason != "" {
-		b.WriteString(": " + r.Reason)
-	}
-	return b.String()
-}
-
 // RuleChange is the result of adding or lifting a rule: the rule, as it is or was asked for, and what became of it.
 type RuleChange struct {
 	Rule
