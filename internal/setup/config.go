@@ -180,93 +180,103 @@ func clean(err error, of reflect.Type) error {
 }
 
 func (c Config) validate() error {
-	var problems []error
-	required := func(name, value string) {
-		if value == "" {
-			problems = append(problems, fmt.Errorf("%s is not set", name))
-		}
-	}
-	atLeast := func(name string, d, least time.Duration) {
-		if d < least {
-			problems = append(problems, fmt.Errorf("%s is %s: it must be at least %s", name, d, least))
-		}
-	}
-	atMost := func(name string, d, most time.Duration) {
-		if d > most {
-			problems = append(problems, fmt.Errorf("%s is %s: it must be at most %s", name, d, most))
-		}
-	}
-	required("DATABASE_URL", c.DatabaseURL)
-	if c.CloudSQLInstance != "" && !instanceName.MatchString(c.CloudSQLInstance) {
-		problems = append(problems, fmt.Errorf("CLOUDSQL_INSTANCE is %q: it must be project:region:instance, as gcloud sql instances describe has it as connectionName", c.CloudSQLInstance))
-	}
-	if !slices.Contains([]string{"public", "private", "psc"}, c.CloudSQLIPType) {
-		problems = append(problems, fmt.Errorf("CLOUDSQL_IP_TYPE is %q: it must be public, private or psc", c.CloudSQLIPType))
-	}
-	if err := c.Schema.Validate(); err != nil {
-		problems = append(problems, fmt.Errorf("EVENTS_SCHEMA: %w", err))
-	}
-	if _, known := notifiers[c.Notifier]; !known {
-		problems = append(problems, fmt.Errorf("NOTIFIER is %q: it must be %s", c.Notifier, NotifierNames(slices.Collect(maps.Keys(notifiers)))))
-	}
-	if c.LogEvents != logFailures && c.LogEvents != logAll {
-		problems = append(problems, fmt.Errorf("LOG_EVENTS is %q: it must be %s or %s", c.LogEvents, logFailures, logAll))
-	}
-	if n := len(c.DashboardKey); n > 0 && n < minDashboardKey {
-		problems = append(problems, fmt.Errorf("DASHBOARD_KEY is %d characters long: it must be at least %d random ones", n, minDashboardKey))
-	}
-	if p := c.DashboardPrefix; p != "" && (!prefixPath.MatchString(p) || p == "/v1" || strings.HasPrefix(p, "/v1/")) {
-		problems = append(problems, fmt.Errorf("DASHBOARD_PREFIX is %q: it must be a path such as /admin/events, and not /v1, which is that of the HTTP API", p))
-	}
-	atLeast("MAX_DELAY", c.MaxDelay, time.Second)
-	atLeast("PUBLISH_TIMEOUT", c.PublishTimeout, time.Millisecond)
-	atMost("PUBLISH_TIMEOUT", c.PublishTimeout, time.Minute)
-	if c.LockTimeout != 0 {
-		atLeast("LOCK_TIMEOUT", c.LockTimeout, time.Second)
-		atMost("LOCK_TIMEOUT", c.LockTimeout, 720*time.Hour)
-		atMost("WORKER_HEARTBEAT", c.Heartbeat, c.LockTimeout/2)
-	}
-	atLeast("WORKER_HEARTBEAT", c.Heartbeat, 0)
-	atLeast("WORKER_GRACE_PERIOD", c.GracePeriod, 0)
-	atLeast("WORKER_HUNG_LIMIT", c.HungLimit, 0)
-	if c.MaxHung != nil && *c.MaxHung < 0 {
-		problems = append(problems, fmt.Errorf("WORKER_MAX_HUNG is %d: it must not be negative; 0 is none", *c.MaxHung))
-	}
-	atLeast("WORKER_TTL", c.TTL, 0)
-	atLeast("TARGET_IDLE_TIMEOUT", c.TargetIdle, time.Millisecond)
-	if c.MaxEvents < 0 {
-		problems = append(problems, fmt.Errorf("WORKER_MAX_EVENTS is %d: it must not be negative; 0 is no bound", c.MaxEvents))
-	}
-	atLeast("RELAY_INTERVAL", c.RelayInterval, 100*time.Millisecond)
-	atMost("RELAY_INTERVAL", c.RelayInterval, 4*time.Minute)
-	atLeast("RELAY_LOST_AFTER", c.RelayLostAfter, 100*time.Millisecond)
-	atLeast("HISTORY_COMPLETED_FOR", c.HistoryCompletedFor, 0)
-	atLeast("HISTORY_FAILED_FOR", c.HistoryFailedFor, 0)
-	atLeast("AUDIT_LOG_FOR", c.AuditLogFor, 0)
-	atLeast("CRON_RECORDS_FOR", c.CronRecordsFor, 0)
-	atLeast("HISTORY_INTERVAL", c.HistoryInterval, time.Second)
-	if c.ClaimBatch > eventqueue.MaxPublish {
-		problems = append(problems, fmt.Errorf("WORKER_CLAIM_BATCH is %d: it must be at most %d", c.ClaimBatch, eventqueue.MaxPublish))
-	}
+	p := &problems{}
+	c.checkDatabase(p)
+	c.checkNotifier(p)
+	c.checkWorker(p)
+	c.checkUpkeep(p)
+	c.checkServers(p)
 	for name, n := range map[string]int{"DATABASE_MAX_CONNS": int(c.DatabaseMaxConns), "MAX_VALUE_BYTES": c.MaxValueBytes,
 		"WORKER_CONCURRENCY": c.Concurrency, "WORKER_CLAIM_BATCH": c.ClaimBatch, "RELAY_PER_SECOND": c.RelayPerSecond,
 		"HISTORY_PER_SECOND": c.HistoryPerSecond} {
-		if n <= 0 {
-			problems = append(problems, fmt.Errorf("%s is %d: it must be positive", name, n))
-		}
+		p.unless(n > 0, "%s is %d: it must be positive", name, n)
 	}
+	if len(p.found) > 0 {
+		return fmt.Errorf("configuration: %w", errors.Join(p.found...))
+	}
+	return nil
+}
+
+// problems collects what is wrong with a configuration.
+type problems struct{ found []error }
+
+func (p *problems) unless(valid bool, format string, args ...any) {
+	if !valid {
+		p.found = append(p.found, fmt.Errorf(format, args...))
+	}
+}
+
+func (p *problems) atLeast(name string, d, least time.Duration) {
+	p.unless(d >= least, "%s is %s: it must be at least %s", name, d, least)
+}
+
+func (p *problems) atMost(name string, d, most time.Duration) {
+	p.unless(d <= most, "%s is %s: it must be at most %s", name, d, most)
+}
+
+func (c Config) checkDatabase(p *problems) {
+	p.unless(c.DatabaseURL != "", "DATABASE_URL is not set")
+	p.unless(c.CloudSQLInstance == "" || instanceName.MatchString(c.CloudSQLInstance),
+		"CLOUDSQL_INSTANCE is %q: it must be project:region:instance, as gcloud sql instances describe has it as connectionName", c.CloudSQLInstance)
+	p.unless(slices.Contains([]string{"public", "private", "psc"}, c.CloudSQLIPType), "CLOUDSQL_IP_TYPE is %q: it must be public, private or psc", c.CloudSQLIPType)
+	if err := c.Schema.Validate(); err != nil {
+		p.unless(false, "EVENTS_SCHEMA: %w", err)
+	}
+}
+
+func (c Config) checkNotifier(p *problems) {
+	_, known := notifiers[c.Notifier]
+	p.unless(known, "NOTIFIER is %q: it must be %s", c.Notifier, NotifierNames(slices.Collect(maps.Keys(notifiers))))
+	p.atLeast("MAX_DELAY", c.MaxDelay, time.Second)
+	p.atLeast("PUBLISH_TIMEOUT", c.PublishTimeout, time.Millisecond)
+	p.atMost("PUBLISH_TIMEOUT", c.PublishTimeout, time.Minute)
+}
+
+func (c Config) checkWorker(p *problems) {
+	if c.LockTimeout != 0 {
+		p.atLeast("LOCK_TIMEOUT", c.LockTimeout, time.Second)
+		p.atMost("LOCK_TIMEOUT", c.LockTimeout, 720*time.Hour)
+		p.atMost("WORKER_HEARTBEAT", c.Heartbeat, c.LockTimeout/2)
+	}
+	p.atLeast("WORKER_HEARTBEAT", c.Heartbeat, 0)
+	p.atLeast("WORKER_GRACE_PERIOD", c.GracePeriod, 0)
+	p.atLeast("WORKER_HUNG_LIMIT", c.HungLimit, 0)
+	if c.MaxHung != nil {
+		p.unless(*c.MaxHung >= 0, "WORKER_MAX_HUNG is %d: it must not be negative; 0 is none", *c.MaxHung)
+	}
+	p.atLeast("WORKER_TTL", c.TTL, 0)
+	p.atLeast("TARGET_IDLE_TIMEOUT", c.TargetIdle, time.Millisecond)
+	p.unless(c.MaxEvents >= 0, "WORKER_MAX_EVENTS is %d: it must not be negative; 0 is no bound", c.MaxEvents)
+	p.unless(c.ClaimBatch <= eventqueue.MaxPublish, "WORKER_CLAIM_BATCH is %d: it must be at most %d", c.ClaimBatch, eventqueue.MaxPublish)
+	p.unless(c.LogEvents == logFailures || c.LogEvents == logAll, "LOG_EVENTS is %q: it must be %s or %s", c.LogEvents, logFailures, logAll)
+}
+
+// checkUpkeep is for the relay, and the removal of what is old.
+func (c Config) checkUpkeep(p *problems) {
+	p.atLeast("RELAY_INTERVAL", c.RelayInterval, 100*time.Millisecond)
+	p.atMost("RELAY_INTERVAL", c.RelayInterval, 4*time.Minute)
+	p.atLeast("RELAY_LOST_AFTER", c.RelayLostAfter, 100*time.Millisecond)
+	p.atLeast("HISTORY_COMPLETED_FOR", c.HistoryCompletedFor, 0)
+	p.atLeast("HISTORY_FAILED_FOR", c.HistoryFailedFor, 0)
+	p.atLeast("AUDIT_LOG_FOR", c.AuditLogFor, 0)
+	p.atLeast("CRON_RECORDS_FOR", c.CronRecordsFor, 0)
+	p.atLeast("HISTORY_INTERVAL", c.HistoryInterval, time.Second)
+}
+
+func (c Config) checkServers(p *problems) {
+	n := len(c.DashboardKey)
+	p.unless(n == 0 || n >= minDashboardKey, "DASHBOARD_KEY is %d characters long: it must be at least %d random ones", n, minDashboardKey)
+	prefix := c.DashboardPrefix
+	p.unless(prefix == "" || prefixPath.MatchString(prefix) && prefix != "/v1" && !strings.HasPrefix(prefix, "/v1/"),
+		"DASHBOARD_PREFIX is %q: it must be a path such as /admin/events, and not /v1, which is that of the HTTP API", prefix)
 	for name, address := range map[string]string{"API_LISTEN": c.APIListen, "PPROF_LISTEN": c.ProfilesListen} {
 		if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
-			problems = append(problems, fmt.Errorf("%s is %q: it must be host:port: %w", name, address, err))
+			p.unless(false, "%s is %q: it must be host:port: %w", name, address, err)
 		}
 	}
 	if _, err := ListenAddress(c.Port); err != nil {
-		problems = append(problems, err)
+		p.unless(false, "%w", err)
 	}
-	if len(problems) > 0 {
-		return fmt.Errorf("configuration: %w", errors.Join(problems...))
-	}
-	return nil
 }
 
 // ListenAddress returns the address, host:port, on which a program listens for a value of PORT. A port alone is
