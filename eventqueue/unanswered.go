@@ -29,7 +29,9 @@ type Unanswered struct {
 // otherwise only the relay would find them, by their age (I19).
 //
 // It knows the handlers of the events and the times at which they may have been inserted, and not
-// their ids. So it may also find events of others, which then have a notification too many. It
+// their ids. So it may also find events of others, which then have a notification too many. For example, an emit of two events at
+// 12:00:00 loses its answer at 12:00:03: a second later, and a few times more, the events of their handler that were inserted from
+// 12:00:00 to 12:00:04 are searched for, until two are found. It
 // sends nothing while emits are answered, and has no goroutine but during a search.
 type unansweredEmits struct {
 	search  func(ctx context.Context, asked []Unanswered) ([]Notification, error)

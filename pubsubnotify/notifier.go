@@ -161,7 +161,7 @@ func (n *Notifier) Attend(ctx context.Context) error {
 		cancel()
 		switch {
 		case err == nil:
-			n.logger.Info("Pub/Sub can be used: topic and subscription have the required settings")
+			n.logger.Info("Pub/Sub can be used: topic and subscription are fit")
 		case isUnfit(err):
 			return err
 		case Unreachable(err):
@@ -209,7 +209,7 @@ func (n *Notifier) restore(ctx context.Context, why error) error {
 	if err := n.prepare(ctx); err != nil {
 		return errors.Join(why, err)
 	}
-	n.logger.Warn("topic or subscription was deleted and has been created again",
+	n.logger.Warn("topic or subscription was gone and has been made again",
 		zap.String("topic", n.topic), zap.String("subscription", n.subscription))
 	return why
 }

@@ -33,7 +33,8 @@ func ageSQL(due string) string {
 
 // countPendingSQL jumps from scope to scope (see scopes.go) and reads no more than $2 events, and
 // $3 delayed ones of each scope. Of a scope with more events than its share it estimates the number:
-// the ids up to its newest event have as many of its events as those that were read. The oldest due
+// the ids up to its newest event have as many of its events as those that were read: 100 events read among the ids 1 to 400,
+// and 4000 the newest id, are estimated as 1000. The oldest due
 // events are those with the lowest ids, except for those that were delayed, which have an index. An
 // age is a hundred years at most, since Go's durations end at 292.
 //

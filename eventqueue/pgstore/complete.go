@@ -28,6 +28,9 @@ import (
 //
 // If the claim returned the row's location, no index is read. The row at that
 // location has to pass the fence like any other row.
+//
+// The parameters $1 to $4 are arrays, an element for each claim: the event, attempts, the number and the location. Those
+// of the CTE begin with $5.
 func fenced(ended string) forms {
 	const (
 		clock = `

@@ -45,7 +45,7 @@ FOR UPDATE SKIP LOCKED`
 )
 
 // canvases jumps along the index events_v2_pending_canvas from one canvas to the next.
-// Each canvas with due events gets an equal part of the limit. The events
+// Each canvas with due events gets an equal part of the limit: with a limit of 500 and five such canvases, 100 of each. The events
 // of a canvas are compared as rows, so that no other index has them in order.
 const (
 	findSharesSQL = `

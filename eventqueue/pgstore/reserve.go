@@ -168,8 +168,9 @@ func (r *reserve) listen(ctx context.Context, wake func(lost bool)) error {
 	}
 }
 
-// waitOnce waits for a notification until there is one, or until a statement needs the
-// connection and has had it.
+// waitOnce waits for a notification, or lets a statement have the connection. There is one connection, and who waits on it
+// holds it. A heartbeat, for example, counts itself in users and interrupts the wait (send); waitOnce releases the connection,
+// on which the heartbeat is sent, and returns when the last user has put a token into free. listen then waits anew.
 func (r *reserve) waitOnce(ctx context.Context, pool *pgxpool.Pool) (woken, lost bool, err error) {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -178,32 +179,18 @@ func (r *reserve) waitOnce(ctx context.Context, pool *pgxpool.Pool) (woken, lost
 	defer conn.Release()
 	waiting, interrupt := context.WithCancel(ctx)
 	defer interrupt()
-	r.mu.Lock()
-	listening, fresh, users := r.listening, r.fresh, r.users
-	r.fresh = false
-	if users == 0 && !fresh {
-		r.interrupt = interrupt
-	}
-	r.mu.Unlock()
+	listening, fresh, users := r.beginWait(interrupt)
 	if fresh {
 		r.wakeups.Ends()
 		return true, false, nil // for what was notified before
 	}
 	if users == 0 {
 		payload, err := listening.Hear(waiting)
-		r.mu.Lock()
-		r.interrupt = nil
-		users = r.users
-		r.mu.Unlock()
+		users = r.endWait()
 		switch {
 		case err == nil:
-			if ids, forwarded := strings.CutPrefix(payload, forwardPayload); forwarded {
-				if r.forwarded != nil { // anybody may notify
-					r.forwarded(eventIDs(ids))
-				}
-				return false, false, nil
-			}
-			return true, payload == lostPayload, nil
+			woken, lost = r.received(payload)
+			return woken, lost, nil
 		case errors.Is(err, pgsession.ErrSilent):
 			return false, false, listening.Prove(ctx)
 		case conn.Conn().IsClosed(), waiting.Err() == nil:
@@ -222,6 +209,38 @@ func (r *reserve) waitOnce(ctx context.Context, pool *pgxpool.Pool) (woken, lost
 	case <-ctx.Done():
 		return false, false, ctx.Err()
 	}
+}
+
+// beginWait has statements interrupt the wait that follows. There is none if the connection has only just begun to
+// listen, or has users.
+func (r *reserve) beginWait(interrupt func()) (listening *pgsession.Listening, fresh bool, users int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fresh, r.fresh = r.fresh, false
+	if r.users == 0 && !fresh {
+		r.interrupt = interrupt
+	}
+	return r.listening, fresh, r.users
+}
+
+// endWait returns how many statements want the connection after a wait.
+func (r *reserve) endWait() (users int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.interrupt = nil
+	return r.users
+}
+
+// received has forwarded events tried, and reports whether another notification wakes the worker.
+func (r *reserve) received(payload string) (woken, lost bool) {
+	ids, forwarded := strings.CutPrefix(payload, forwardPayload)
+	if !forwarded {
+		return true, payload == lostPayload
+	}
+	if r.forwarded != nil { // anybody may notify
+		r.forwarded(eventIDs(ids))
+	}
+	return false, false
 }
 
 // Failure implements worker.Reserve.

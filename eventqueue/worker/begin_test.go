@@ -110,7 +110,7 @@ func TestAWorkerWaitsForItsDatabase(t *testing.T) {
 				if c.err != nil {
 					want = len(c.answers) - 1
 				}
-				if n := logs.FilterMessageSnippet("cannot begin yet").Len(); n != min(want, 1) {
+				if n := logs.FilterMessageSnippet("waiting for the database").Len(); n != min(want, 1) {
 					t.Errorf("the log says %d times that the worker waits: %v", n, logs.All())
 				}
 			})

@@ -95,10 +95,15 @@ func newReleaser(d deps) (r *releaser, fairnessSlots int) {
 // already on its way.
 const pullsInFlight = 2
 
-// run works until ctx ends, and stops. base never ends.
+// run works until ctx ends, and stops. base never ends. The stop goes along the way of an event, and each step has its
+// context:
+//
+//  1. ctx: no more is pulled, searched for or taken over from groups.
+//  2. grace: handlers may return; those that have not are told by runs.stop.
+//  3. write: the ends of events are written, and events that were not begun are released.
+//  4. notifyCtx: notifications are acknowledged or requeued, beside the last counts.
+//  5. beat: heartbeats end last, since claims are held until their ends are written.
 func (p *parts) run(ctx, base context.Context) {
-	// ctx stops the pulling, runs.stop the handlers, write the statements that complete their
-	// events, and notifyCtx the requests to the notifier.
 	defer p.executor.runs.stop(eventqueue.ErrStopping)
 	write, stopWrite := context.WithCancel(base)
 	defer stopWrite()

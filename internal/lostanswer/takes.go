@@ -42,6 +42,10 @@ const (
 // otherwise it would find them only by their age (I19). It may mark one that was published after all,
 // which then has a notification too many.
 //
+// For example, the relay takes the events 1 and 2, and the connection breaks before the answer. Await's function gets that error and
+// adds both; CollectFor later they are marked. Were the answer only late, they would be added by the timer of AnswerTakes, and
+// taken out again when it comes.
+//
 // It sends nothing while takes are answered, and has no goroutine but while it marks. It is safe for
 // concurrent use.
 type Takes[ID cmp.Ordered] struct {
@@ -89,8 +93,8 @@ func (u *Takes[ID]) markPending(ctx context.Context, ids []ID) (held []ID, err e
 	return nil, u.store.MarkPending(ctx, ids)
 }
 
-// Await is called before the notifications of events are taken, and the function that it returns when
-// that has an answer, or has failed. Without either for AnswerTakes, they are marked as well.
+// Await is called before the statement that takes the notifications of events, and the returned function with its
+// result. Without a result for AnswerTakes, they are marked as well.
 func (u *Takes[ID]) Await(ids []ID) (over func(err error)) {
 	ids = slices.Clone(ids) // the caller may change them when the timer has just fired
 	t := &take{}

@@ -46,7 +46,7 @@ func (r *rig) testBounds() {
 	if status := job.wait(); status != 0 {
 		t.Errorf("the first job ended with %d", status)
 	}
-	if text := job.text(); !strings.Contains(text, "as many events as it may") || !strings.Contains(text, "worker stopped") {
+	if text := job.text(); !strings.Contains(text, "maximum number of events") || !strings.Contains(text, "worker stopped") {
 		t.Errorf("the log of the first job is:\n%s", text)
 	}
 	ended(first)
