@@ -102,7 +102,8 @@ func (o *others) missing(ctx context.Context, databaseURL string) (lacks []strin
 	defer o.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(o.set)) {
 		var value string
-		if err := conn.QueryRow(ctx, `SELECT current_setting($1)`, name).Scan(&value); err != nil {
+		// Not a SELECT, which may be compiled by now, and exceed a timeout that others have set.
+		if err := conn.QueryRow(ctx, "SHOW "+pgx.Identifier{name}.Sanitize()).Scan(&value); err != nil {
 			return nil, fmt.Errorf("read a default: %w", err)
 		}
 		if value != o.set[name] {
