@@ -30,7 +30,7 @@ func (s *stage) drain(ctx context.Context, loaded time.Duration) (grown *growth.
 	watching.Go(func() { probe(watch, s.control, s.faults) })
 	watching.Go(func() { shift(watch, s.control, s.untouchable()) })
 	s.cron.Until = time.Now().Add(-5 * time.Second) // a slot may take a moment
-	_, _ = s.Drain(ctx, s.opts.Drain, longest*s.opts.Drain, func(ctx context.Context) (n int, complete bool, err error) {
+	_, _ = s.Drain(ctx, s.opts.drain, longest*s.opts.drain, func(ctx context.Context) (n int, complete bool, err error) {
 		var slot time.Time
 		err = errors.Join(s.storms.liftAll(ctx, s.control), s.unlimitRates(ctx),
 			s.control.QueryRow(ctx, countWaitingSQL, s.cron.ID, s.untouchable()).Scan(&n, &slot))

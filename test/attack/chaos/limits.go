@@ -29,7 +29,7 @@ func (s *stage) limitRates(ctx context.Context) error {
 	for canvas, mode := range map[int]ratelimit.Mode{emit.ExactCanvas: ratelimit.Exact, emit.ApproximateCanvas: ratelimit.Approximate} {
 		perMinute := ratedPerMinute
 		if s.opts.steady {
-			perMinute = steadilyRated * s.opts.Rate
+			perMinute = steadilyRated * s.opts.rate
 		}
 		limit := operate.RateLimit{PerMinute: perMinute, Mode: mode,
 			Scope: eventqueue.Scope{Canvas: s.canvases[canvas], Module: task.Module, Name: ratedHandler}}

@@ -173,7 +173,7 @@ func (s *stage) prepareEmitters(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.emitters, err = emit.New(opened.Queue, queue, opened.Pool, own, s.opts.seed, s.opts.Rate, s.canvases); err != nil {
+	if s.emitters, err = emit.New(opened.Queue, queue, opened.Pool, own, s.opts.seed, s.opts.rate, s.canvases); err != nil {
 		return err
 	}
 	s.OnCleanup(func(context.Context) error { return s.emitters.Close() })
@@ -212,7 +212,7 @@ func (s *stage) load(ctx context.Context) error {
 	if s.opts.steady {
 		plan = steadyPlan(s.opts.seed, s.opts.load())
 	}
-	s.Progress.Report("the load begins: %s, %d events a second, %d faults planned, seed %d", s.opts.load(), s.opts.Rate, len(plan), s.opts.seed)
+	s.Progress.Report("the load begins: %s, %d events a second, %d faults planned, seed %d", s.opts.load(), s.opts.rate, len(plan), s.opts.seed)
 	limited, cancel := context.WithTimeout(ctx, s.opts.load())
 	defer cancel()
 	var running sync.WaitGroup

@@ -51,7 +51,7 @@ func (r *result) Page() string {
 	if o.steady {
 		steady = " -steady"
 	}
-	fmt.Fprintf(&b, "    cd test/attack && go run ./chaos -minutes %g -seed %d -rate %d%s\n\n    %s\n\n", o.Length, o.seed, o.Rate, steady, r.Line())
+	fmt.Fprintf(&b, "    cd test/attack && go run ./chaos -minutes %g -seed %d -rate %d%s\n\n    %s\n\n", o.minutes, o.seed, o.rate, steady, r.Line())
 	fmt.Fprintf(&b, "On %s. Lock timeout %s, relay interval %s, relay lost after %s.\n\n", r.where, check.LockTimeout, relayInterval, relayLostAfter)
 	b.WriteString(harness.Table("what was done to it", "times", r.planned()))
 	b.WriteString(harness.Table("how events were emitted", "events", r.emitted))

@@ -81,7 +81,7 @@ func TestTheReportHasWhatRepeatsTheRun(t *testing.T) {
 	t.Parallel()
 	r := ranWith(check.Evidence{MissingDefaults: []string{"TimeZone"}})
 	r.where = "a machine"
-	r.opts = options{Options: harness.Options{Length: 1.5, Rate: 240}, seed: 7}
+	r.opts = options{minutes: 1.5, rate: 240, seed: 7}
 	text := r.Page()
 	for _, want := range []string{
 		"go run ./chaos -minutes 1.5 -seed 7 -rate 240", r.Line(), "On a machine.", "| " + string(killEmulator) + " | 1 |",

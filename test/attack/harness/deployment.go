@@ -74,6 +74,14 @@ func Canvases(seed int64, count int) []eventqueue.CanvasID {
 	return all
 }
 
+// Result is what a run came to.
+type Result interface {
+	Good() bool      // nothing was found
+	Line() string    // the verdict, which is the last line
+	Details() string // what stands before it
+	Page() string    // the report in Markdown
+}
+
 // cleanupLimit bounds the stopping of everything.
 const cleanupLimit = 2 * time.Minute
 

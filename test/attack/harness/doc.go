@@ -1,4 +1,4 @@
-// Package harness is what the programs that attack a deployment share: their command line and
+// Package harness is what the programs that attack a deployment have for it: the tables of
 // their report, servers that can be killed, processes that can be frozen, proxies whose connections
 // can be cut, slowed down and silenced, and the waiting for the queue to come to rest. What is a
 // program's own is its plan of faults, and the rules by which it decides what was a violation.
