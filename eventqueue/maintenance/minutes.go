@@ -16,12 +16,21 @@ import (
 // MinuteStore has the tables event_minutes and event_hours. The relay maintains them if its
 // RelayStore is one, as pgstore.Store is.
 type MinuteStore interface {
-	// CountPending writes, into the current minute by the database's clock, how many events of each
+	// CountWaiting writes, into the current minute by the database's clock, how many events of each
 	// handler on a canvas have not ended, and for how long the oldest due one that is not running has
 	// been due. It goes by scopes, from the one above after, and reads a bounded number of them and
-	// of events: beyond it, the number of a handler's events is an estimate. next is the last scope
-	// of a full page, the zero Scope when there are no more.
-	CountPending(ctx context.Context, after eventqueue.Scope) (next eventqueue.Scope, err error)
+	// of events: beyond it, the number of a handler's events is an estimate. It returns what a relay has
+	// to say in its log of what it has found.
+	CountWaiting(ctx context.Context, after eventqueue.Scope) (Waiting, error)
+
+	// OldestDue returns, of what CountWaiting reads of a scope, the event that has been due for the
+	// longest time, that nobody runs, and that does not wait for others of its ordering group; 0 if
+	// there is none.
+	OldestDue(ctx context.Context, scope eventqueue.Scope) (id eventqueue.EventID, modifier string, err error)
+
+	// SumMinutes writes the sums of minutes that can no longer change and have none, of a bounded number of them with
+	// each call, the earliest first. It reports whether there may be more.
+	SumMinutes(ctx context.Context) (more bool, err error)
 
 	// SumHour writes the sums of the first hour that is over and has none. It reports whether there
 	// was one.
@@ -113,19 +122,12 @@ func (m *minuteTables) run(ctx context.Context) {
 	}
 }
 
-func (m *minuteTables) once(ctx context.Context) (err error) {
+func (m *minuteTables) once(ctx context.Context) error {
 	m.loop.Within(statementTakes)
 	if m.idle >= idleCounts && m.empty() {
 		return m.maintain(ctx)
 	}
-	if store, ok := m.store.(WaitingStore); ok {
-		err = m.countWaiting(ctx, store)
-	} else {
-		m.after, err = within(ctx, func(ctx context.Context) (eventqueue.Scope, error) {
-			return m.store.CountPending(ctx, m.after)
-		})
-	}
-	if err != nil {
+	if err := m.countWaiting(ctx); err != nil {
 		return err
 	}
 	return m.maintain(ctx)

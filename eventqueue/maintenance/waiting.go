@@ -18,29 +18,6 @@ const (
 	MaxUnserved   = 5
 )
 
-// WaitingStore is a MinuteStore that finds, while it counts, what a relay has to say of it in its log.
-// pgstore.Store is one.
-type WaitingStore interface {
-	MinuteStore
-
-	// CountWaiting is CountPending, and returns what it has found.
-	CountWaiting(ctx context.Context, after eventqueue.Scope) (Waiting, error)
-
-	// OldestDue returns, of what CountWaiting reads of a scope, the event that has been due for the
-	// longest time, that nobody runs, and that does not wait for others of its ordering group; 0 if
-	// there is none.
-	OldestDue(ctx context.Context, scope eventqueue.Scope) (id eventqueue.EventID, modifier string, err error)
-}
-
-// TotalsStore is a WaitingStore that has sums of minutes. pgstore.Store is one.
-type TotalsStore interface {
-	WaitingStore
-
-	// SumMinutes writes the sums of minutes that can no longer change and have none, of a bounded number of them with
-	// each call, the earliest first. It reports whether there may be more.
-	SumMinutes(ctx context.Context) (more bool, err error)
-}
-
 // Waiting is what CountWaiting has found.
 type Waiting struct {
 	// Next is the last scope of a full page; the zero Scope when there are no more.
@@ -123,9 +100,9 @@ func (l *minuteLines) sumUp(log *zap.Logger, page Waiting) {
 }
 
 // countWaiting counts what is pending and logs what it finds.
-func (m *minuteTables) countWaiting(ctx context.Context, store WaitingStore) error {
+func (m *minuteTables) countWaiting(ctx context.Context) error {
 	waiting, err := within(ctx, func(ctx context.Context) (Waiting, error) {
-		return store.CountWaiting(ctx, m.after)
+		return m.store.CountWaiting(ctx, m.after)
 	})
 	if err != nil {
 		return err
@@ -138,30 +115,29 @@ func (m *minuteTables) countWaiting(ctx context.Context, store WaitingStore) err
 		m.idle = 0
 	}
 	m.lines.sumUp(m.log, waiting)
-	return errors.Join(m.unserved(ctx, store, waiting, whole), m.sumMinutes(ctx, store, waiting))
+	return errors.Join(m.unserved(ctx, waiting, whole), m.sumMinutes(ctx, waiting))
 }
 
 // sumMinutes sums up minutes, one page: when a relay starts after long, its first minutes are a page each.
-func (m *minuteTables) sumMinutes(ctx context.Context, store WaitingStore, waiting Waiting) error {
-	totals, ok := store.(TotalsStore)
-	if !ok || !waiting.Unsummed {
+func (m *minuteTables) sumMinutes(ctx context.Context, waiting Waiting) error {
+	if !waiting.Unsummed {
 		return nil
 	}
 	m.loop.Within(statementTakes)
-	_, err := within(ctx, totals.SumMinutes)
+	_, err := within(ctx, m.store.SumMinutes)
 	return err
 }
 
 // unserved logs that nothing runs although something is due, and why: of the whole queue in each
 // minute, and of a handler beside others that run, once every ten minutes. It asks the database only
 // if CountWaiting has found such a handler. whole says that its page has all handlers.
-func (m *minuteTables) unserved(ctx context.Context, store WaitingStore, waiting Waiting, whole bool) error {
+func (m *minuteTables) unserved(ctx context.Context, waiting Waiting, whole bool) error {
 	stands := whole && waiting.EndedOf == 0 && waiting.Running == 0
 	for _, unserved := range waiting.Unserved {
 		if !stands && unserved.Scope == m.lines.unserved && time.Since(m.lines.unservedAt) < unservedAgain {
 			return nil
 		}
-		fields, err := m.explainUnserved(ctx, store, unserved, stands)
+		fields, err := m.explainUnserved(ctx, unserved, stands)
 		if err != nil {
 			return err
 		}
@@ -182,11 +158,11 @@ func (m *minuteTables) unserved(ctx context.Context, store WaitingStore, waiting
 
 // explainUnserved returns the fields about the oldest due event of a scope; nil if it is worth no
 // line: it is gone, runs, or waits only because workers have not come to it while they run others.
-func (m *minuteTables) explainUnserved(ctx context.Context, store WaitingStore, unserved Unserved, stands bool) ([]zap.Field, error) {
+func (m *minuteTables) explainUnserved(ctx context.Context, unserved Unserved, stands bool) ([]zap.Field, error) {
 	m.loop.Within(statementTakes)
 	ctx, cancel := context.WithTimeout(ctx, statementTakes)
 	defer cancel()
-	id, modifier, err := store.OldestDue(ctx, unserved.Scope)
+	id, modifier, err := m.store.OldestDue(ctx, unserved.Scope)
 	if err != nil || id == 0 {
 		return nil, err
 	}

@@ -31,10 +31,6 @@ type counted struct {
 	gone   bool     // what is due
 }
 
-func (c *counted) CountPending(context.Context, eventqueue.Scope) (eventqueue.Scope, error) {
-	return eventqueue.Scope{}, errors.New("it is CountWaiting that is called")
-}
-
 func (c *counted) CountWaiting(context.Context, eventqueue.Scope) (maintenance.Waiting, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,6 +55,8 @@ func (c *counted) OldestDue(_ context.Context, scope eventqueue.Scope) (eventque
 	}
 	return 7, "_", nil
 }
+
+func (c *counted) SumMinutes(context.Context) (bool, error) { return false, nil }
 
 func (c *counted) SumHour(context.Context) (bool, error) { return false, nil }
 

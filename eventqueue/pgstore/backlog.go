@@ -125,13 +125,7 @@ LEFT JOIN scopes AS next ON next.n = $1
 LEFT JOIN LATERAL (SELECT * FROM unserved ORDER BY oldest_due DESC, canvas_id, module, name LIMIT $8) AS oldest ON true
 WHERE (SELECT count(*) FROM written) >= 0`
 
-// CountPending implements maintenance.MinuteStore.
-func (s *Store) CountPending(ctx context.Context, after eventqueue.Scope) (next eventqueue.Scope, err error) {
-	waiting, err := s.CountWaiting(ctx, after)
-	return waiting.Next, err
-}
-
-// CountWaiting implements maintenance.WaitingStore.
+// CountWaiting implements maintenance.MinuteStore.
 func (s *Store) CountWaiting(ctx context.Context, after eventqueue.Scope) (w maintenance.Waiting, err error) {
 	arguments := []any{pendingScopes, pendingEvents, pendingDelayed, [16]byte(after.Canvas), after.Module, after.Name,
 		maintenance.UnservedAfter, maintenance.MaxUnserved, completeAfter, totalsSince}
@@ -175,7 +169,7 @@ FROM clock CROSS JOIN LATERAL (
 WHERE ` + dueFreeSQL + ` AND ` + mayrun.NotBehindSQL("e.group_state") + ` AND NOT ` + mayrun.NarrowlyRuledSQL("e") + `
 ORDER BY e.delay_until, e.id LIMIT 1`
 
-// OldestDue implements maintenance.WaitingStore.
+// OldestDue implements maintenance.MinuteStore.
 func (s *Store) OldestDue(ctx context.Context, scope eventqueue.Scope) (id eventqueue.EventID, modifier string, err error) {
 	arguments := []any{[16]byte(scope.Canvas), scope.Module, scope.Name, pendingEvents, pendingDelayed}
 	err = s.jump(ctx, oldestDueSQL, arguments, func(rows pgx.Rows) error {

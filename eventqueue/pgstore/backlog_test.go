@@ -15,14 +15,13 @@ import (
 func (r *rig) countPending() (pages int) {
 	r.t.Helper()
 	for after := (eventqueue.Scope{}); ; pages++ {
-		next, err := r.store.CountPending(testenv.Context(r.t), after)
+		waiting, err := r.store.CountWaiting(testenv.Context(r.t), after)
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		if next == (eventqueue.Scope{}) {
+		if after = waiting.Next; after == (eventqueue.Scope{}) {
 			return pages + 1
 		}
-		after = next
 	}
 }
 

@@ -58,7 +58,7 @@ WITH clock AS MATERIALIZED (
 )
 SELECT (SELECT count(*) FROM page) = $3 AND (SELECT count(*) FROM written) >= 0`
 
-// SumMinutes implements maintenance.TotalsStore.
+// SumMinutes implements maintenance.MinuteStore.
 func (s *Store) SumMinutes(ctx context.Context) (more bool, err error) {
 	if err := s.pool.QueryRow(ctx, sumMinutesSQL, completeAfter, totalsSince, totalsPage, ownTotals).Scan(&more); err != nil {
 		return false, fmt.Errorf("sum up minutes: %w", err)

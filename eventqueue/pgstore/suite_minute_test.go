@@ -39,11 +39,11 @@ func (s *session) handIn(counts ...minutes.Counts) {
 func (s *session) countPending() {
 	s.Helper()
 	for after := (eventqueue.Scope{}); ; {
-		next, err := s.store.CountPending(s.Context(), after)
+		waiting, err := s.store.CountWaiting(s.Context(), after)
 		if err != nil {
-			s.Fatalf("CountPending: %v", err)
+			s.Fatalf("CountWaiting: %v", err)
 		}
-		if after = next; after == (eventqueue.Scope{}) {
+		if after = waiting.Next; after == (eventqueue.Scope{}) {
 			return
 		}
 	}

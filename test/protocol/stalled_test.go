@@ -160,8 +160,16 @@ func (h hangingRelay) TakeRound(ctx context.Context, _ maintenance.RoundPlace, _
 	return nil, maintenance.RoundPlace{}, h.in(ctx, "round")
 }
 
-func (h hangingRelay) CountPending(ctx context.Context, _ eventqueue.Scope) (eventqueue.Scope, error) {
-	return eventqueue.Scope{}, h.in(ctx, "count")
+func (h hangingRelay) CountWaiting(ctx context.Context, _ eventqueue.Scope) (maintenance.Waiting, error) {
+	return maintenance.Waiting{}, h.in(ctx, "count")
+}
+
+func (h hangingRelay) OldestDue(ctx context.Context, _ eventqueue.Scope) (eventqueue.EventID, string, error) {
+	return 0, "", h.in(ctx, "oldest")
+}
+
+func (h hangingRelay) SumMinutes(ctx context.Context) (bool, error) {
+	return false, h.in(ctx, "sum minutes")
 }
 
 func (h hangingRelay) SumHour(ctx context.Context) (bool, error) { return false, h.in(ctx, "sum") }

@@ -11,14 +11,6 @@ import (
 	"eventsv2/test/oracle"
 )
 
-// changeStore is a port to a Changer, which is not asked for what it would do with the history.
-type changeStore struct {
-	*port
-	unused
-}
-
-type unused struct{ operate.ChangeStore }
-
 // LastQueued implements operate.SelectStore.
 func (s *port) LastQueued(ctx context.Context) (last eventqueue.EventID, err error) {
 	err = s.do(ctx, "LastQueued", "", func() (string, error) {

@@ -12,7 +12,7 @@ import (
 
 // newChanger returns what an operator changes waiting events with.
 func (p *process) newChanger() *operate.Changer {
-	changer, err := operate.NewChanger(changeStore{port: p.store()}, p.queue)
+	changer, err := operate.NewChanger(p.store(), p.queue)
 	if err != nil {
 		panic(err)
 	}

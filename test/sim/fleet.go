@@ -9,7 +9,7 @@ import (
 
 // newProcess makes a process with a store, a notifier and a queue of its own.
 func (w *world) newProcess(name string) *process {
-	p := &process{w: w, name: name, stopped: make(chan struct{})}
+	p := &process{w: w, name: name, stopped: make(chan struct{}), claimed: map[eventqueue.EventID]int{}}
 	p.skew = w.dice.between(-maxSkew, maxSkew)
 	if p.skew.Abs() > time.Second {
 		w.faults["process with a wrong clock"]++

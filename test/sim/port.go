@@ -24,12 +24,14 @@ import (
 // port is the database as a process sees it: through the gate, and with every
 // change written into the history in the step in which it happens.
 type port struct {
+	operate.ChangeStore // nil: of the history, which is not simulated
+
 	db *pgstore.Store
 	p  *process
 }
 
 // store is the database as the process sees it.
-func (p *process) store() *port { return &port{p.db, p} }
+func (p *process) store() *port { return &port{db: p.db, p: p} }
 
 var (
 	_ eventqueue.EmitStore = (*port)(nil)
@@ -108,6 +110,7 @@ func (s *port) Claim(ctx context.Context, ids []eventqueue.EventID, known eventq
 		slices.SortFunc(found, func(a, b worker.ClaimResult) int { return cmp.Compare(a.Event.ID, b.Event.ID) })
 		s.p.spoilt("Claim", oracle.Claimed, err)
 		s.p.w.claimed(s.p, found)
+		s.p.rememberWrites(found)
 		s.p.toClockEach(found)
 		return describeFound(found), err
 	})
@@ -138,6 +141,7 @@ func (s *port) Complete(ctx context.Context, in eventqueue.DB, ends []worker.Com
 		fmt.Fprintf(&key, " %s#%d:%s", end.Event, end.Attempt, end.Label)
 	}
 	err = s.do(ctx, "Finish", key.String(), func() (string, error) {
+		s.p.forgetPlaces(ends)
 		written, err = s.db.Complete(ctx, raw(in), ends, keep)
 		inOrderOf(&written)
 		s.p.spoilt("Finish", oracle.Written, err)
@@ -378,24 +382,4 @@ func (s *port) DeleteKeys(ctx context.Context, after eventqueue.UniqueKey, limit
 		return fmt.Sprint(forgotten), err
 	})
 	return onlyIf(forgotten, err), onlyIf(next, err), err
-}
-
-func (s *port) insertByHand(ctx context.Context, rows []insertedRow) error {
-	return s.do(ctx, "INSERT by hand", fmt.Sprint(len(rows)), func() (string, error) {
-		ids, err := s.p.w.tables.insert(ctx, rows)
-		if err != nil {
-			return "", err
-		}
-		w := s.p.w
-		w.mu.Lock()
-		w.faults["row written by hand"] += len(ids)
-		w.mu.Unlock()
-		for i, id := range ids {
-			r := rows[i]
-			w.add(oracle.Record{Kind: oracle.Emitted, Actor: s.p.name, Event: id, Canvas: r.Canvas,
-				Handler: eventqueue.HandlerKey{Module: r.Module, Name: r.Name, Modifier: r.Modifier}, Value: r.Value,
-				Due: w.row(id).DelayUntil, Retries: int(r.Retries), LockedAt: r.LockedAt, Foreign: r.Name == foreign})
-		}
-		return fmt.Sprint(ids), nil
-	})
 }

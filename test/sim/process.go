@@ -25,6 +25,10 @@ type process struct {
 	skew    time.Duration      // how far its clock is ahead: see clock.go
 	errands sync.WaitGroup     // of goroutines that nobody waits for
 
+	// claimed has, of events that the process has claimed, how often their rows were written then. It is used by
+	// calls that have passed the gate.
+	claimed map[eventqueue.EventID]int
+
 	// Guarded by the gate's lock:
 	dead, frozen, cut bool
 	deaf              bool // to the database's answers

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgtype/zeronull"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
@@ -58,6 +55,7 @@ type row struct {
 	Retries, Attempts      int32
 	Locked                 bool
 	DelayUntil, LockedAt   time.Time
+	Writes                 int // of the row
 }
 
 // strange are settings of a pool that the queue has not made, with which all is the same.
@@ -240,7 +238,7 @@ func (t *tables) change(c change) {
 		t.unlocked = append(t.unlocked, c.ID)
 	}
 	t.events[c.ID] = row{ID: c.ID, Canvas: c.Canvas, Module: c.Module, Name: c.Name, Modifier: c.Modifier,
-		Retries: c.Retries, Attempts: c.Attempts, Locked: c.LockedAt != "", DelayUntil: epoch(c.Due), LockedAt: epoch(c.LockedAt)}
+		Retries: c.Retries, Attempts: c.Attempts, Locked: c.LockedAt != "", DelayUntil: epoch(c.Due), LockedAt: epoch(c.LockedAt), Writes: t.events[c.ID].Writes + 1}
 }
 
 // epoch reads seconds since 1970; nothing is the zero time.
@@ -265,6 +263,13 @@ func (t *tables) event(id eventqueue.EventID) row {
 	defer t.mu.Unlock()
 	t.syncLocked()
 	return t.events[id]
+}
+
+// writesBefore returns how often the row of an event had been written when the last call ended.
+func (t *tables) writesBefore(id eventqueue.EventID) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.events[id].Writes
 }
 
 // rows returns the events, by id.
@@ -297,105 +302,6 @@ func (t *tables) takeNotices() []string {
 	notices := t.notices
 	t.notices = nil
 	return notices
-}
-
-// listener is a process that listens on a channel.
-type listener struct {
-	owner   string
-	channel string
-	heard   chan string
-	cut     chan struct{}
-}
-
-func (l *listener) notify(payload string) {
-	select {
-	case l.heard <- payload:
-	default: // several are as good as one
-	}
-}
-
-// listen calls wake at once and after each notification, until ctx ends or the process is disconnected.
-func (t *tables) listen(ctx context.Context, owner, channel string, wake func(payload string)) error {
-	l := &listener{owner: owner, channel: channel, heard: make(chan string, 8), cut: make(chan struct{})}
-	t.mu.Lock()
-	t.listeners = append(t.listeners, l)
-	t.mu.Unlock()
-	defer func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.listeners = slices.DeleteFunc(t.listeners, func(other *listener) bool { return other == l })
-	}()
-	wake("") // for commits before this call
-	for {
-		select {
-		case payload := <-l.heard:
-			wake(payload)
-		case <-l.cut:
-			return fmt.Errorf("wait for a wake-up: %w", errDisconnected)
-		case <-ctx.Done():
-			return fmt.Errorf("wait for a wake-up: %w", ctx.Err())
-		}
-	}
-}
-
-var errDisconnected = errors.New("the connection is gone")
-
-// transaction is an open one of a process.
-type transaction struct {
-	pgx.Tx
-	owner  string
-	writes []func()                      // into the history, when it commits
-	emits  []eventqueue.Inserted         // in it
-	keys   map[eventqueue.UniqueKey]bool // whose rows it has written
-}
-
-// raw is what the store writes in: nil, or a transaction without its gate.
-func raw(in eventqueue.DB) eventqueue.DB {
-	if tx := transactionOf(in); tx != nil {
-		return tx.Tx
-	}
-	return nil
-}
-
-func transactionOf(in eventqueue.DB) *transaction {
-	switch in := in.(type) {
-	case interface{ inner() *transaction }:
-		return in.inner()
-	case *eventqueue.Tx:
-		return transactionOf(in.DB)
-	default:
-		return nil
-	}
-}
-
-func (t *tables) begin(ctx context.Context, owner string) (*transaction, error) {
-	begun, err := t.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
-	if err != nil {
-		return nil, err
-	}
-	tx := &transaction{Tx: begun, owner: owner, keys: map[eventqueue.UniqueKey]bool{}}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.open = append(t.open, tx)
-	return tx, nil
-}
-
-// ended forgets a transaction that was committed or rolled back.
-func (t *tables) ended(tx *transaction) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.open = slices.DeleteFunc(t.open, func(other *transaction) bool { return other == tx })
-}
-
-// keysFree reports whether an insert of events would wait for no transaction that has one of their keys.
-func (t *tables) keysFree(events []eventqueue.NewEvent) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return !slices.ContainsFunc(t.open, func(tx *transaction) bool {
-		return slices.ContainsFunc(events, func(e eventqueue.NewEvent) bool {
-			return e.UniqueKey != "" && tx.keys[eventqueue.UniqueKey{Canvas: e.Canvas, Key: e.UniqueKey}]
-		})
-	})
 }
 
 // disconnect ends the connections of a process: its open transactions, and what it listens to.
@@ -443,35 +349,6 @@ type cronRecord struct {
 
 func (t *tables) records() []cronRecord {
 	return query(t, pgx.RowToStructByPos[cronRecord], `SELECT cron_id, slot, event_id FROM cron_records ORDER BY created_at, cron_id, slot`)
-}
-
-// insertedRow is a row of events_v2 that is written with nothing but SQL. A zero time stands for the default of its column.
-type insertedRow struct {
-	Canvas                           eventqueue.CanvasID
-	Module, Name, Modifier, Value    string
-	Retries                          int32
-	DelayUntil, EnqueuedAt, LockedAt time.Time
-}
-
-const insertRowSQL = `
-INSERT INTO events_v2 (canvas_id, module, name, modifier, value, retries, delay_until, enqueued_at, locked_at)
-VALUES ($1, $2, $3, $4, $5, $6, coalesce($7, clock_timestamp()), coalesce($8, clock_timestamp()), $9)
-RETURNING id`
-
-// insert inserts rows, all or none, and returns their ids in order. It sends no notification: the relay has to find the events.
-func (t *tables) insert(ctx context.Context, rows []insertedRow) (ids []eventqueue.EventID, err error) {
-	batch := &pgx.Batch{}
-	for _, r := range rows {
-		batch.Queue(insertRowSQL, r.Canvas, r.Module, r.Name, r.Modifier, r.Value, r.Retries,
-			zeronull.Timestamptz(r.DelayUntil), zeronull.Timestamptz(r.EnqueuedAt), zeronull.Timestamptz(r.LockedAt)).
-			QueryRow(func(r pgx.Row) error {
-				var id eventqueue.EventID
-				err := r.Scan(&id)
-				ids = append(ids, id)
-				return err
-			})
-	}
-	return ids, t.pool.SendBatch(ctx, batch).Close()
 }
 
 // logged is a row of event_log.

@@ -81,6 +81,14 @@ func (tx *gated) SendBatch(ctx context.Context, batch *pgx.Batch) (results pgx.B
 	return failedBatch{err}
 }
 
+// No part of the queue calls these in a transaction: they would pass without the gate.
+
+func (*gated) Query(context.Context, string, ...any) (pgx.Rows, error) { panic("not simulated") }
+func (*gated) QueryRow(context.Context, string, ...any) pgx.Row        { panic("not simulated") }
+func (*gated) CopyFrom(context.Context, pgx.Identifier, []string, pgx.CopyFromSource) (int64, error) {
+	panic("not simulated")
+}
+
 // failedBatch is the answer to a batch of which nothing is known.
 type failedBatch struct{ err error }
 

@@ -178,7 +178,7 @@ func (s *shop) holds(key eventqueue.HandlerKey, reason string) {
 // counts has what is pending counted, as cron does each minute.
 func (s *shop) counts() {
 	s.t.Helper()
-	if _, err := s.service.Store().CountPending(testenv.Context(s.t), eventqueue.Scope{}); err != nil {
+	if _, err := s.service.Store().CountWaiting(testenv.Context(s.t), eventqueue.Scope{}); err != nil {
 		s.t.Fatal(err)
 	}
 }
