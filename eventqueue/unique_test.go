@@ -114,7 +114,7 @@ func TestTheRelayRemovesKeys(t *testing.T) {
 			t.Errorf("in the first hour the relay looked %d times, and left %d", n, keys())
 		}
 		time.Sleep(time.Hour)
-		if n := looks.Load(); n != 2 || keys() != 0 || logs.FilterMessageSnippet("removed unique keys").Len() != 1 {
+		if n := looks.Load(); n != 2 || keys() != 0 || logs.FilterMessageSnippet("removed expired unique keys").Len() != 1 {
 			t.Errorf("in two hours the relay looked %d times, and left %d", n, keys())
 		}
 		stop()
