@@ -118,7 +118,7 @@ func (as *answers) putRequeues(all []answer) {
 // putIn makes room by dropping the older half, whose leases end first.
 func (as *answers) putIn(box *batcher[answer], a ...answer) {
 	if dropped := box.putNewest(maxAnswers, a...); dropped > 0 {
-		as.log.Warn("the notifier rejects acknowledgements; notifications come again when their leases end", zap.Int(logkey.Count, dropped))
+		as.log.Warn("acknowledgements and requeues cannot be sent; the oldest are dropped, and their notifications come again when their leases end", zap.Int(logkey.Count, dropped))
 	}
 }
 

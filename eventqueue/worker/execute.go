@@ -48,10 +48,10 @@ func (e *executor) start(work context.Context, l candidate, asked time.Time) {
 	go e.execute(x)
 }
 
-// startHeld is start for an event that waited for its run, whose claim was renewed when it was asked for.
-func (e *executor) startHeld(x *execution, renewed time.Time) {
+// startHeld is start for an event that waited for its run.
+func (e *executor) startHeld(x *execution) {
 	e.runs.update([]*execution{x}, func(x *execution) {
-		x.waits, x.renewed, x.began = false, renewed, time.Now()
+		x.waits, x.began = false, time.Now()
 		x.ctx.extend(x.began.Add(x.limit))
 	})
 	e.running.Add(1)

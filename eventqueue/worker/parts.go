@@ -21,7 +21,7 @@ type deps struct {
 	renewer  renewer
 	runs     *runs
 	bound    *budget // nil when the worker may take any number of events
-	// answering tracks acknowledgements that the notifier rejects.
+	// answering tracks acknowledgements and requeues that the notifier has not taken.
 	answering *answering
 }
 

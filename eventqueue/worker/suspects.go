@@ -155,7 +155,6 @@ func (s *suspects) next() (admitted, together, left []*execution) {
 // begin runs admitted suspects, once it is recorded how many run together: first for those that run already, so that none of
 // them is taken for one that died alone, and then for the admitted ones.
 func (s *suspects) begin(ctx context.Context, admitted, together []*execution) {
-	asked := time.Now()
 	var fewer []*execution // run already, and are known to do so with fewer
 	for _, x := range together {
 		if n := int(x.together.Load()); n > 0 && n < len(together) {
@@ -169,7 +168,7 @@ func (s *suspects) begin(ctx context.Context, admitted, together []*execution) {
 	begun, _ := s.record(ctx, admitted, len(together))
 	for _, x := range admitted {
 		if begun[x.run.ID] {
-			s.executor.startHeld(x, asked)
+			s.executor.startHeld(x)
 			continue
 		}
 		s.release([]*execution{x}, errNotBegun)
@@ -197,6 +196,7 @@ func (s *suspects) record(ctx context.Context, events []*execution, together int
 	for i, x := range events {
 		claims[i] = x.claim()
 	}
+	asked := time.Now()
 	s.executor.runs.update(events, func(x *execution) { x.rowID = 0 }) // the statement moves the row
 	var written WriteResult
 	refused, err := refusal.Halve(func(claims []Claim) error {
@@ -212,11 +212,12 @@ func (s *suspects) record(ctx context.Context, events []*execution, together int
 		s.log.Warn("could not record that runs begin; their events are released, or wait", zap.Int(logkey.Count, len(events)), zap.Error(err))
 	}
 	done, lost = idSet(written.Done), idSet(written.Lost)
-	for _, x := range events {
-		if done[x.run.ID] {
+	s.executor.runs.update(events, func(x *execution) {
+		if done[x.run.ID] { // which renews the claim, so that a handler over its time keeps others from running alone for as long
+			x.renewed = asked
 			x.together.Store(int32(together)) //nolint:gosec // at most the worker's slots
 		}
-	}
+	})
 	return done, lost
 }
 

@@ -243,3 +243,35 @@ func TestSuspectWaitsForOneThatRunsAlone(t *testing.T) {
 		}
 	})
 }
+
+// TestSuspectOverItsTimeIsCompanyForAsLongAsItsClaimIsRenewed (I15): to record that it has company renews the claim, so another one
+// that is to run alone waits until that has expired.
+func TestSuspectOverItsTimeIsCompanyForAsLongAsItsClaimIsRenewed(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		gates := map[eventqueue.EventID]chan struct{}{1: make(chan struct{}), 2: make(chan struct{}), 3: make(chan struct{})}
+		s.handle(eventqueue.Policy{Timeout: time.Second}, func(_ context.Context, run *eventqueue.Run) error {
+			<-gates[run.ID] // whatever its context
+			return nil
+		})
+		defer s.start(worker.Config{Concurrency: 20, LockTimeout: 10 * time.Second})()
+		ran := func(when string, ids ...eventqueue.EventID) {
+			s.t.Helper()
+			if got := s.state().ran(); !slices.Equal(got, ids) {
+				s.t.Errorf("%s %v ran, want %v", when, got, ids)
+			}
+		}
+		s.notify(s.suspect(1, 5))
+		pass(6 * time.Second)
+		s.notify(s.suspect(2, 5)) // 1 is recorded again, until 16 s
+		close(gates[2])
+		pass(5 * time.Second)
+		s.notify(s.suspect(3, 1))
+		pass(3 * time.Second)
+		ran("while the claim of 1 is valid", 1, 2)
+		pass(6 * time.Second)
+		ran("when it has expired", 1, 2, 3)
+		close(gates[1])
+		close(gates[3])
+	})
+}
