@@ -26,7 +26,7 @@ const (
 	OperationCounted OperationState = "counted" // it begins when it is confirmed
 	OperationRunning OperationState = "running" // it goes on, or will when a program is there that runs operations
 	OperationDone    OperationState = "done"    // all of its events have been tried
-	OperationStopped OperationState = "stopped" // stopped by a user; what was done stays done
+	OperationStopped OperationState = "stopped" // stopped by a user, or left by all programs for a day; what was done stays done
 	OperationFailed  OperationState = "failed"  // it has failed too often; the logs of the programs say why
 )
 
@@ -202,7 +202,11 @@ func (o *Operations) Confirm(ctx context.Context, by audit.Actor, identity strin
 		return writeAudit(ctx, tx, by, "bulk_"+string(op.Change.Verb), op)
 	}
 	if err = o.pool.InTx(ctx, confirm); err != nil && sqlstate.MayHaveCommitted(err) {
-		err = o.pool.InTx(ctx, confirm) // which finds it running if it was only the answer that was lost
+		if again := o.pool.InTx(ctx, confirm); again != nil { // it finds it running if only the answer was lost
+			err = errors.Join(err, again)
+		} else {
+			err = nil
+		}
 	}
 	if err != nil {
 		return Operation{}, fmt.Errorf("confirm the operation %s: %w", id, err)

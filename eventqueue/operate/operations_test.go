@@ -256,7 +256,7 @@ func TestFailedPieceIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestAbandonedOperationIsStopped: a worker that starts days later does not make the change; who still wants it resumes it.
+// TestAbandonedOperationIsStopped: a program that starts days later does not make the change; who still wants it resumes it.
 func TestAbandonedOperationIsStopped(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -288,12 +288,15 @@ CREATE FUNCTION times_out() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     RETURN NULL;
 END $$;
 CREATE TRIGGER times_out AFTER DELETE ON events_v2 REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION times_out()`)
+	slow := 0
 	for b.get(op).State == operate.OperationRunning {
-		_, _ = b.operations.Work(b.ctx) // the first fail
+		if _, err := b.operations.Work(b.ctx); err != nil {
+			slow++
+		}
 		b.Exec(`UPDATE bulk_operations SET leased_until = now() WHERE state = 'running'`)
 	}
-	if got := b.get(op); got.State != operate.OperationDone || got.Changed != 300 {
-		t.Errorf("%+v, want 300 changed", got)
+	if got := b.get(op); got.State != operate.OperationDone || got.Changed != 300 || slow == 0 || slow > 5 {
+		t.Errorf("%+v after %d that failed, want 300 changed", got, slow)
 	}
 }
 

@@ -31,7 +31,7 @@ const (
 	pageSize = 5000
 	// maxFailures is how often an operation may fail without progress.
 	maxFailures = 10
-	// abandonedAfter is how long an operation may wait for a program: when a worker starts weeks after
+	// abandonedAfter is how long an operation may wait for a program: when one starts weeks after
 	// eventctl was killed, the operation is unlikely to be wanted any more.
 	abandonedAfter = 24 * time.Hour
 )
@@ -170,7 +170,7 @@ func (o *Operations) workOn(ctx context.Context, t *taken) error {
 	if err != nil {
 		return errors.Join(err, o.failed(ctx, t))
 	}
-	w.size = max(1, w.size>>t.failures) // a piece that took too long is tried with half of its events
+	w.size = max(1, w.size>>t.failures) // a piece that took too long is tried with half of its events, and each that is done doubles the next slice's
 	for ended := false; !ended; {
 		if ctx.Err() != nil || time.Since(began) > slice || t.ahead > replayAhead {
 			return o.release(ctx, t, false)
@@ -269,7 +269,7 @@ func beyond(ctx context.Context) (context.Context, context.CancelFunc) {
 
 const reportSQL = `
 UPDATE bulk_operations
-SET after_id = $3, changed = $4, running = $5, busy = $6, refused = $7, failures = 0, leased_until = clock_timestamp() + $8::interval
+SET after_id = $3, changed = $4, running = $5, busy = $6, refused = $7, failures = greatest(failures - 1, 0), leased_until = clock_timestamp() + $8::interval
 WHERE id = $1 AND lease = $2 AND state = 'running'
 RETURNING clock_timestamp() - counted_at`
 
@@ -282,7 +282,7 @@ func (o *Operations) report(ctx context.Context, t *taken) error {
 	if err != nil {
 		return fmt.Errorf("report the progress of the bulk operation %s: %w", t.ID, err)
 	}
-	t.failures = 0
+	t.failures = max(t.failures-1, 0)
 	return nil
 }
 

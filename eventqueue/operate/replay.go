@@ -82,7 +82,7 @@ func replayPiece(c Change) int {
 
 const reportReplayedSQL = `
 UPDATE bulk_operations
-SET after_id = $3, changed = changed + $4, paced_until = coalesce($5, paced_until), failures = 0, leased_until = clock_timestamp() + $6::interval
+SET after_id = $3, changed = changed + $4, paced_until = coalesce($5, paced_until), failures = greatest(failures - 1, 0), leased_until = clock_timestamp() + $6::interval
 WHERE id = $1 AND lease = $2 AND state = 'running'
 RETURNING changed`
 

@@ -38,6 +38,14 @@ var ruleKinds = []RuleKind{
 // RuleKinds returns the kinds of rules, the weakest first: of several that hold an event back, the strongest decides its state.
 func RuleKinds() []RuleKind { return slices.Clone(ruleKinds) }
 
+// Known reports whether this program knows the kind.
+func (k RuleKind) Known() bool { return slices.Contains(ruleKinds, k) }
+
+// Weaker returns the kinds that are weaker than this one.
+func (k RuleKind) Weaker() []RuleKind {
+	return slices.Clone(ruleKinds[:max(slices.Index(ruleKinds, k), 0)])
+}
+
 // KindOf returns the kind of a rule type. A type that only a newer program knows has its own name in all places.
 func KindOf(t RuleType) RuleKind {
 	for _, kind := range ruleKinds {
