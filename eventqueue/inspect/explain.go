@@ -223,11 +223,7 @@ func (f *facts) machine() machine.Facts {
 		return machine.Facts{}
 	}
 	m := machine.Facts{Present: true, HandlerKnown: f.knowing > 0 || f.runs(), Delay: e.DelayUntil.Sub(e.AsOf), Waits: f.shown.Group != nil}
-	for _, rule := range f.shown.Rules {
-		if m.Rule != machine.BlockRule {
-			m.Rule = rule.Type
-		}
-	}
+	m.Rule = f.strongest(operate.RuleKinds())
 	if e.LockedAt != nil {
 		m.LockRemaining = f.lockExpires().Sub(e.AsOf)
 		m.Lock = machine.LockStale
@@ -248,11 +244,16 @@ func (f *facts) reasons() (all []Reason) {
 		all = append(all, f.locked())
 		m.Lock = machine.LockFree
 	}
+	for _, rule := range f.shown.Rules {
+		if kind := operate.KindOf(rule.Type); !kind.Known() { // a newer program has added it
+			all = append(all, f.ruled(kind)...)
+		}
+	}
 	for {
 		_, label := machine.DecideClaim(m)
 		if kind, ok := operate.KindLabelled(label); ok {
 			all = append(all, f.ruled(kind)...)
-			m.Rule = f.ruleBelow(kind)
+			m.Rule = f.strongest(kind.Weaker())
 			continue
 		}
 		switch label {
@@ -278,12 +279,9 @@ func (f *facts) reasons() (all []Reason) {
 	}
 }
 
-// ruleBelow is the strongest rule that is left when those of a kind are lifted.
-func (f *facts) ruleBelow(lifted operate.RuleKind) (strongest machine.Rule) {
-	for _, kind := range operate.RuleKinds() {
-		if kind.Type == lifted.Type {
-			break
-		}
+// strongest is the strongest rule of these kinds that holds the event back.
+func (f *facts) strongest(kinds []operate.RuleKind) (strongest machine.Rule) {
+	for _, kind := range kinds {
 		if slices.ContainsFunc(f.shown.Rules, func(r operate.Rule) bool { return r.Type == kind.Type }) {
 			strongest = kind.Type
 		}

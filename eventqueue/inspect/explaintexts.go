@@ -157,7 +157,9 @@ func RuleOrigin(rule operate.Rule, at func(time.Time) string) string {
 	if rule.Actor != "" {
 		text += fmt.Sprintf(" (%s)", firstLine(rule.Actor))
 	}
-	text += " since " + at(rule.CreatedAt)
+	if !rule.CreatedAt.IsZero() { // it has not been lifted meanwhile
+		text += " since " + at(rule.CreatedAt)
+	}
 	if rule.Reason != "" {
 		text += ", because of: " + firstLine(rule.Reason)
 	}
@@ -217,7 +219,11 @@ func (f *facts) behind() Reason {
 	if g.Next == 0 {
 		return Reason{machine.NotItsTurn, fmt.Sprintf("It waits in the ordering group of %s, in which no event may run at the moment.", g.Of), "The relay repairs the group; cmd/cron has to run."}
 	}
-	return Reason{machine.NotItsTurn, fmt.Sprintf("It waits in the ordering group of %s, %d at a time, behind event %s.", g.Of, g.Of.Max, g.Next),
+	why := fmt.Sprintf("It waits in the ordering group of %s, %d at a time, behind event %s.", g.Of, g.Of.Max, g.Next)
+	if g.Of.Max == 0 {
+		why = fmt.Sprintf("It waits in the ordering group of %s, whose limit was removed: what waited for it is let run in the order of the ids, and event %s comes before it.", g.Of, g.Next)
+	}
+	return Reason{machine.NotItsTurn, why,
 		fmt.Sprintf("It runs when those before it have ended; to see why they have not: eventctl explain %s", g.Next)}
 }
 

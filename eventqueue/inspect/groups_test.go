@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"eventsv2/eventqueue"
@@ -125,5 +126,9 @@ func TestRemovedLimitIsExplained(t *testing.T) {
 	shown, err := inspect.New(store.Pool()).Show(ctx, last)
 	if err != nil || shown.Group == nil || shown.Group.Of.Max != 0 || shown.Group.Next == 0 {
 		t.Errorf("it is shown as %+v, %v", shown, err)
+	}
+	explained, err := inspect.New(store.Pool()).Explain(ctx, last)
+	if err != nil || !strings.Contains(fmt.Sprint(explained.Reasons), "whose limit was removed") {
+		t.Errorf("it is explained by %+v, %v", explained.Reasons, err)
 	}
 }

@@ -129,7 +129,7 @@ func StateSQL(rule, now, validFor string) string {
 	return `
     CASE
         WHEN NOT ` + UnlockedSQL("e.locked_at", now+" - "+validFor) + ` THEN 'running'
-        WHEN ` + rule + ` IS NOT NULL THEN CASE ` + rule + heldStatesSQL + ` END
+        WHEN ` + rule + ` IS NOT NULL THEN CASE ` + rule + heldStatesSQL + ` ELSE ` + rule + ` END
         WHEN NOT ` + DueSQL("e.delay_until", now) + ` THEN 'delayed'
         WHEN e.locked_at IS NOT NULL THEN 'expired'
         WHEN NOT ` + NotBehindSQL("e.group_state") + ` THEN 'behind'
