@@ -50,7 +50,7 @@ type Token struct {
 	AsOf time.Time
 }
 
-// Valid reports whether the token was accepted at AsOf.
+// Valid reports whether the token is valid as of AsOf.
 func (t Token) Valid() bool {
 	return t.RevokedAt == nil && (t.ExpiresAt == nil || t.ExpiresAt.After(t.AsOf))
 }

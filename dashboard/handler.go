@@ -19,6 +19,7 @@ type handlerData struct {
 	eventqueue.Scope
 	Rules   []ruleRow
 	New     []newRule // that the viewer may add, and that are not there for exactly this handler
+	Problem string    // of the form that was sent
 	Numbers handlerNumbers
 }
 
@@ -35,7 +36,7 @@ type ruleRow struct {
 }
 
 // ruleForm holds the input for a rule that has a mistake.
-type ruleForm struct{ Reason, For, Until, Begins, Modifier, Problem string }
+type ruleForm struct{ Reason, For, Until, Begins, Modifier string }
 
 // handlerPath is the page of a handler.
 func handlerPath(scope eventqueue.Scope) string {
@@ -76,7 +77,8 @@ func (d *dashboard) readHandler(r *http.Request, scope eventqueue.Scope) (data h
 	}
 	there := map[operate.RuleType]bool{}
 	for _, rule := range rules {
-		data.Rules = append(data.Rules, ruleRow{view.RuleOf(rule), !rule.Whole() && d.mayChange(r, view.VerbOf(operate.KindOf(rule.Type)), scope.Canvas)})
+		kind := operate.KindOf(rule.Type)
+		data.Rules = append(data.Rules, ruleRow{view.RuleOf(rule), kind.Known() && !rule.Whole() && d.mayChange(r, view.VerbOf(kind), scope.Canvas)})
 		if rule.RuleScope == (operate.RuleScope{Scope: scope}) {
 			there[rule.Type] = true
 		}
@@ -128,7 +130,7 @@ func (d *dashboard) addRule(kind operate.RuleKind) func(r *http.Request) (string
 			if err != nil {
 				return "", flash{}, err
 			}
-			form.Problem = clean(mistake.Error())
+			data.Problem = clean(mistake.Error())
 			for i := range data.New {
 				if data.New[i].Type == kind.Type {
 					data.New[i].Form = form

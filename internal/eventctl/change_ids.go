@@ -73,8 +73,8 @@ func (p *program) writeChanged(doc changedDoc, words manyWords) error {
 			_, _ = fmt.Fprintf(w, "event %s: the lock that had expired is cleared, and its run counts as failed if it died alone\n", id)
 		}
 		for _, h := range doc.HeldBack {
-			_, _ = fmt.Fprintf(w, "event %s does not run before its handler, which is %s by %s, is un%[2]s: see eventctl show %[1]s\n",
-				h.ID, operate.KindOf(h.Rule).State, operate.KindOf(h.Rule).Holder)
+			kind := operate.KindOf(h.Rule)
+			_, _ = fmt.Fprintf(w, "event %s does not run before its handler, which is %s by %s, is %s: see eventctl show %[1]s\n", h.ID, kind.State, kind.Holder, kind.Lifted)
 		}
 	})
 }

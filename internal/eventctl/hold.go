@@ -10,8 +10,11 @@ import (
 	"eventsv2/internal/setup"
 )
 
-func holdWords() ruleWords {
-	return ruleWords{operate.BlockRule, "hold --all", "unhold --all", "held", "let go", "an admin"}
+// holdKind is the block of the whole queue, which has commands of its own.
+func holdKind() operate.RuleKind {
+	kind := operate.KindOf(operate.BlockRule)
+	kind.Add, kind.Lift, kind.State, kind.Lifted = "hold --all", "unhold --all", "held", "let go"
+	return kind
 }
 
 // errNotAll is the error without --all: to hold a whole queue by accident stops every tenant.
@@ -42,7 +45,7 @@ func holdCommand(p *program) *cobra.Command {
 			return badInput(err)
 		}
 		return p.withStore(cmd.Context(), func(store *pgstore.Store, config setup.Config) error {
-			return p.addRule(cmd.Context(), store, config, holdWords(), rule)
+			return p.addRule(cmd.Context(), store, config, holdKind(), rule)
 		})
 	}
 	return cmd
@@ -66,7 +69,7 @@ func unholdCommand(p *program) *cobra.Command {
 			return badInput(errNotAll)
 		}
 		return p.withQueue(cmd.Context(), silent, func(c *connection) error {
-			return p.liftRule(cmd.Context(), c, holdWords(), operate.Lift{Type: operate.BlockRule, RuleScope: operate.WholeQueue})
+			return p.liftRule(cmd.Context(), c, holdKind(), operate.Lift{Type: operate.BlockRule, RuleScope: operate.WholeQueue})
 		})
 	}
 	return cmd

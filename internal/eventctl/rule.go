@@ -12,19 +12,10 @@ import (
 	"eventsv2/internal/view"
 )
 
-// ruleWords are the words that the commands of one type of rule use for it.
-type ruleWords struct {
-	rule          operate.RuleType
-	add, lift     string // commands
-	added, lifted string // results
-	who           string
-}
-
 // ruleCommands are the commands that add and lift the rules of each kind.
 func ruleCommands() (commands []command) {
 	for _, kind := range operate.RuleKinds() {
-		words := ruleWords{kind.Type, kind.Add, kind.Lift, string(kind.State), kind.Lifted, kind.Holder}
-		commands = append(commands, addRuleCommand(words), liftRuleCommand(words))
+		commands = append(commands, addRuleCommand(kind), liftRuleCommand(kind))
 	}
 	return commands
 }

@@ -17,28 +17,28 @@ import (
 )
 
 // addRuleCommand makes pause and block.
-func addRuleCommand(words ruleWords) command {
+func addRuleCommand(kind operate.RuleKind) command {
 	return func(p *program) *cobra.Command {
 		cmd := &cobra.Command{
-			Use:   words.add + " --canvas … --module … {--name … | --prefix …}",
-			Short: fmt.Sprintf("Hold back a handler on a canvas as %s, or all whose names begin in the same way", words.who),
+			Use:   kind.Add + " --canvas … --module … {--name … | --prefix …}",
+			Short: fmt.Sprintf("Hold back a handler on a canvas as %s, or all whose names begin in the same way", kind.Holder),
 			Long: fmt.Sprintf("Hold back a handler on a canvas as %s, or with --prefix all handlers whose names begin with\n"+
 				"that, whatever the modifier, or only with that of --modifier. After the command has returned, no\n"+
 				"event of the handler starts until the handler is %s; running events continue. A handler that\n"+
 				"is already %s stays so, with the reason, actor and end that it has. With --until, cron lifts\n"+
-				"the rule at that time or within %d s after it.", words.who, words.lifted, words.added, int(operate.ExpiryInterval.Seconds())),
-			Example: "  eventctl " + words.add + " --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed" +
+				"the rule at that time or within %d s after it.", kind.Holder, kind.Lifted, string(kind.State), int(operate.ExpiryInterval.Seconds())),
+			Example: "  eventctl " + kind.Add + " --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed" +
 				" --reason duplicates --until 2030-01-31T09:00:00Z",
 			Args: cobra.NoArgs,
 		}
 		flags := addRuleFlags(cmd)
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-			rule, err := flags.rule(words.rule)
+			rule, err := flags.rule(kind.Type)
 			if err != nil {
 				return err
 			}
 			return p.withStore(cmd.Context(), func(store *pgstore.Store, config setup.Config) error {
-				return p.addRule(cmd.Context(), store, config, words, rule)
+				return p.addRule(cmd.Context(), store, config, kind, rule)
 			})
 		}
 		return cmd
@@ -83,7 +83,7 @@ func (f *ruleFlags) identity(t operate.RuleType) (rule operate.Rule, err error) 
 }
 
 // addRule adds a rule. It publishes nothing, so its queue is silent.
-func (p *program) addRule(ctx context.Context, store *pgstore.Store, config setup.Config, words ruleWords, rule operate.Rule) error {
+func (p *program) addRule(ctx context.Context, store *pgstore.Store, config setup.Config, kind operate.RuleKind, rule operate.Rule) error {
 	queue, err := silentQueue(store, config.Limits())
 	if err != nil {
 		return failed(err)
@@ -110,7 +110,7 @@ func (p *program) addRule(ctx context.Context, store *pgstore.Store, config setu
 		return err
 	}
 	if added {
-		return p.writeLine(change, words.added+" "+rule.String())
+		return p.writeLine(change, string(kind.State)+" "+rule.String())
 	}
-	return p.writeLine(change, "already "+words.added+" "+rule.String()+" "+inspect.RuleOrigin(there, humantime.Time))
+	return p.writeLine(change, "already "+string(kind.State)+" "+rule.String()+" "+inspect.RuleOrigin(there, humantime.Time))
 }

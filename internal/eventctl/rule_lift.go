@@ -16,19 +16,19 @@ import (
 )
 
 // liftRuleCommand makes unpause and unblock.
-func liftRuleCommand(words ruleWords) command {
+func liftRuleCommand(kind operate.RuleKind) command {
 	return func(p *program) *cobra.Command {
 		var silent bool
 		var rate string
 		cmd := &cobra.Command{
-			Use:   words.lift + " --canvas … --module … {--name … | --prefix …}",
-			Short: fmt.Sprintf("Let a handler run again that was %s, and notify its waiting events", words.added),
+			Use:   kind.Lift + " --canvas … --module … {--name … | --prefix …}",
+			Short: fmt.Sprintf("Let a handler run again that was %s, and notify its waiting events", string(kind.State)),
 			Long: fmt.Sprintf("Let a handler run again that was %s by %s. Give the same flags as to %s: each rule is lifted by\n"+
 				"itself, and the waiting events that no other one holds back are notified. The exit status is 3 if there\n"+
 				"was no such rule. With --rate the waiting events run by and by: one second's worth at once, the rest\n"+
 				"while cron runs, in the order of their ids, with new events behind them. Without it, also\n"+
-				"later, all run at once.", words.added, words.who, words.add),
-			Example: "  eventctl " + words.lift + " --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed",
+				"later, all run at once.", string(kind.State), kind.Holder, kind.Add),
+			Example: "  eventctl " + kind.Lift + " --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed",
 			Args:    cobra.NoArgs,
 		}
 		flags := addRuleScope(cmd)
@@ -39,14 +39,14 @@ func liftRuleCommand(words ruleWords) command {
 			if err != nil {
 				return err
 			}
-			lift := operate.Lift{Type: words.rule, RuleScope: scope}
+			lift := operate.Lift{Type: kind.Type, RuleScope: scope}
 			if cmd.Flags().Changed("rate") {
 				if lift.Rate, err = parseRate(rate); err != nil {
 					return err
 				}
 			}
 			return p.withQueue(cmd.Context(), silent, func(c *connection) error {
-				return p.liftRule(cmd.Context(), c, words, lift)
+				return p.liftRule(cmd.Context(), c, kind, lift)
 			})
 		}
 		return cmd
@@ -63,7 +63,7 @@ func parseRate(text string) (int, error) {
 	return rate, nil
 }
 
-func (p *program) liftRule(ctx context.Context, c *connection, words ruleWords, lift operate.Lift) error {
+func (p *program) liftRule(ctx context.Context, c *connection, kind operate.RuleKind, lift operate.Lift) error {
 	rules, err := operate.NewRules(c.store, c.queue)
 	if err != nil {
 		return failed(err)
@@ -86,7 +86,7 @@ func (p *program) liftRule(ctx context.Context, c *connection, words ruleWords, 
 	if err := p.addKnown(ctx, c.store, lift.RuleScope, &change); err != nil {
 		return err
 	}
-	text := liftText(words, lift, change, c.silent)
+	text := liftText(kind, lift, change, c.silent)
 	if !result.Removed {
 		return errors.Join(notFound("%s", text), p.writeNothing(change))
 	}
@@ -94,15 +94,15 @@ func (p *program) liftRule(ctx context.Context, c *connection, words ruleWords, 
 }
 
 // liftText describes the result of a lift.
-func liftText(words ruleWords, lift operate.Lift, change view.RuleChange, silent bool) string {
+func liftText(kind operate.RuleKind, lift operate.Lift, change view.RuleChange, silent bool) string {
 	var b strings.Builder
 	switch {
 	case !change.Changed:
-		b.WriteString(lift.String() + " was not " + words.added)
+		b.WriteString(lift.String() + " was not " + string(kind.State))
 	case change.GoesOn:
-		fmt.Fprintf(&b, "%s %s at %d/s", words.lifted, lift.RuleScope, lift.Rate)
+		fmt.Fprintf(&b, "%s %s at %d/s", kind.Lifted, lift.RuleScope, lift.Rate)
 	default:
-		b.WriteString(words.lifted + " " + lift.String())
+		b.WriteString(kind.Lifted + " " + lift.String())
 	}
 	for _, r := range change.Left {
 		b.WriteString("; still " + string(r.Kind().State) + " by " + r.Kind().Holder)

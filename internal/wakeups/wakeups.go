@@ -45,7 +45,7 @@ func (s *State) Is(err error) {
 // Ends records that it receives again.
 func (s *State) Ends() { s.why.Store(nil) }
 
-// Failure returns an *Error while the listener does not receive.
+// Failure returns an error with Effect and Advice while the listener does not receive.
 func (s *State) Failure() error {
 	if why := s.why.Load(); why != nil {
 		return *why
