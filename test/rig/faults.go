@@ -27,8 +27,6 @@ const (
 	OpAdvance     Op = "Advance"
 	OpRunnable    Op = "Runnable"
 	OpTakeDue     Op = "TakeDue"
-	OpTakeRound   Op = "TakeRound"
-	OpSweep       Op = "Sweep"
 	OpDeleteKeys  Op = "DeleteKeys"
 )
 
