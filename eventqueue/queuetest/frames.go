@@ -50,6 +50,9 @@ func (f *frames) read(b []byte, found func(kind, status byte)) {
 	}
 }
 
+// within reports whether the rest of a message is to come.
+func (f *frames) within() bool { return f.body > 0 || len(f.head) > 0 }
+
 // header reads the kind of a message, and how long its body is.
 func (f *frames) header() (kind byte, body int, whole bool) {
 	head := f.head

@@ -51,7 +51,7 @@ func (r *restful) Write(b []byte) (int, error) {
 // Read implements net.Conn.
 func (r *restful) Read(b []byte) (int, error) {
 	r.mu.Lock()
-	kept, rests := len(r.kept) > 0, r.answers == 0 && !r.leaving
+	kept, rests := len(r.kept) > 0, r.answers == 0 && !r.leaving && !r.got.within()
 	r.mu.Unlock()
 	switch {
 	case kept:
