@@ -91,7 +91,7 @@ var changeCases = []testCase{
 		if results, err := s.store.Requeue(s.Context(), []eventqueue.EventID{id}); err != nil || results[0].Result != operate.ChangeRunning || results[0].LockRemaining <= 0 {
 			s.Errorf("the requeue was answered with %+v, %v", results, err)
 		}
-		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Done) != 1 || string(found.Event.Value) != `{"n": 1}` {
+		if written := s.complete(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Done) != 1 || string(found.Event.Value) != `{"n": 1}` {
 			s.Errorf("the end was answered with %+v", written)
 		}
 		s.edit(id, operate.Edit{Value: json.RawMessage(`"new"`)}, operate.ChangeUnknown)
@@ -103,7 +103,7 @@ var changeCases = []testCase{
 		if results, err := s.store.Requeue(s.Context(), []eventqueue.EventID{id}); err != nil || results[0].Result != operate.RequeueDone || !results[0].TakenOver {
 			s.Errorf("the requeue was answered with %+v, %v", results, err)
 		}
-		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Lost) != 1 {
+		if written := s.complete(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Lost) != 1 {
 			s.Errorf("the end of the holder was answered with %+v", written)
 		}
 		if found, _ := s.mustClaim(id, 2); found.Attempt != 2 || found.Company != worker.AnyCompany {
@@ -122,7 +122,7 @@ var changeCases = []testCase{
 		if found, _ := s.mustClaim(id, 1); found.Attempt != 2 {
 			s.Errorf("the next claim found %+v", found)
 		}
-		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Lost) != 1 {
+		if written := s.complete(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Lost) != 1 {
 			s.Errorf("the end of the first claim was answered with %+v", written)
 		}
 	}},

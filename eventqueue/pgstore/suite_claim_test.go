@@ -55,7 +55,7 @@ var claimCases = []testCase{
 	{"a retry has the attributes and the parent of the first run", func(s *session) {
 		id := s.insert(1, func(e *eventqueue.NewEvent) { e.Attributes, e.ParentID = map[string]string{"user": "ada"}, 17 })[0]
 		_, claim := s.mustClaim(id, 1)
-		s.finish(worker.Completion{Claim: claim, Label: machine.Released})
+		s.complete(worker.Completion{Claim: claim, Label: machine.Released})
 		found, _ := s.mustClaim(id, 2)
 		if found.Event.ParentID != 17 || found.Event.Attributes["user"] != "ada" {
 			s.Errorf("the second claim found %+v", found.Event)

@@ -17,7 +17,7 @@ var endCases = []testCase{
 	{"a completed event is gone", func(s *session) {
 		id := s.insert(1)[0]
 		_, claim := s.mustClaim(id, 1)
-		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); !slices.Equal(written.Done, []eventqueue.EventID{id}) {
+		if written := s.complete(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); !slices.Equal(written.Done, []eventqueue.EventID{id}) {
 			s.Errorf("the end was answered with %+v", written)
 		}
 		found, err := s.store.Claim(s.Context(), []eventqueue.EventID{id}, handlers, 2)
@@ -30,14 +30,14 @@ var endCases = []testCase{
 		_, old := s.mustClaim(id, 1)
 		s.expireLocks()
 		_, claim := s.mustClaim(id, 2)
-		if written := s.finish(worker.Completion{Claim: old, Label: machine.ExecutesToCompletion}); !slices.Equal(written.Lost, []eventqueue.EventID{id}) {
+		if written := s.complete(worker.Completion{Claim: old, Label: machine.ExecutesToCompletion}); !slices.Equal(written.Lost, []eventqueue.EventID{id}) {
 			s.Errorf("an end with a stale claim was answered with %+v", written)
 		}
 		written, err := s.store.Renew(s.Context(), []worker.Claim{old})
 		if err != nil || !slices.Equal(written.Lost, []eventqueue.EventID{id}) {
 			s.Errorf("a renewal of a stale claim was answered with %+v, %v", written, err)
 		}
-		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Done) != 1 {
+		if written := s.complete(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Done) != 1 {
 			s.Errorf("the end of the holder was answered with %+v", written)
 		}
 	}},
@@ -66,7 +66,7 @@ var endCases = []testCase{
 				s.Errorf("with the claim %+v, which does not hold, one read %d bytes, held: %t, %v", other, len(value), held, err)
 			}
 		}
-		s.finish(worker.Completion{Claim: claim, Label: machine.Released})
+		s.complete(worker.Completion{Claim: claim, Label: machine.Released})
 		if _, held, err := s.store.Value(s.Context(), claim); held || err != nil {
 			s.Errorf("after it was released: held: %t, %v", held, err)
 		}
@@ -94,15 +94,15 @@ var endCases = []testCase{
 				s.Errorf("after %+v the next claim found %+v", step, found)
 			}
 		}
-		s.finish(worker.Completion{Claim: claim, Label: machine.Released})
+		s.complete(worker.Completion{Claim: claim, Label: machine.Released})
 		if found, claim = s.mustClaim(id, number+1); found.Company != 1 || !found.LostRun {
 			s.Errorf("after a release the next claim found %+v", found)
 		}
-		s.finish(worker.Completion{Claim: claim, Label: machine.OverLimit})
+		s.complete(worker.Completion{Claim: claim, Label: machine.OverLimit})
 		if found, claim = s.mustClaim(id, number+2); found.Company != 1 {
 			s.Errorf("after a rate limit has put it off the next claim found %+v", found)
 		}
-		s.finish(worker.Completion{Claim: claim, Label: machine.RetryAllowed})
+		s.complete(worker.Completion{Claim: claim, Label: machine.RetryAllowed})
 		if found, _ = s.mustClaim(id, number+3); found.Company != 0 || found.LostRun {
 			s.Errorf("after a run that its worker survived the next claim found %+v", found)
 		}
@@ -110,12 +110,12 @@ var endCases = []testCase{
 	{"a run that another process has lost makes a suspect (I15)", func(s *session) {
 		id := s.insert(1)[0]
 		_, claim := s.mustClaim(id, 1)
-		s.finish(worker.Completion{Claim: claim, Label: machine.Released, Company: 4})
+		s.complete(worker.Completion{Claim: claim, Label: machine.Released, Company: 4})
 		found, claim := s.mustClaim(id, 2)
 		if found.Company != 4 || found.Event.Retries != 0 {
 			s.Errorf("after it was released the next claim found %+v", found)
 		}
-		s.finish(worker.Completion{Claim: claim, Label: machine.RetryAllowed, Company: 1})
+		s.complete(worker.Completion{Claim: claim, Label: machine.RetryAllowed, Company: 1})
 		if found, _ = s.mustClaim(id, 3); found.Company != 1 || found.Event.Retries != 1 {
 			s.Errorf("after it had failed alone the next claim found %+v", found)
 		}
@@ -150,7 +150,7 @@ var endCases = []testCase{
 	{"a failed run is tried again after its delay (I9)", func(s *session) {
 		id := s.insert(1)[0]
 		_, claim := s.mustClaim(id, 1)
-		s.finish(worker.Completion{Claim: claim, Label: machine.RetryAllowed, Delay: time.Hour})
+		s.complete(worker.Completion{Claim: claim, Label: machine.RetryAllowed, Delay: time.Hour})
 		facts := s.claim(id, 2).Facts
 		if facts.Claimed || facts.Lock != machine.LockFree || facts.Delay <= 59*time.Minute {
 			s.Errorf("the claim found %+v", facts)
@@ -169,7 +169,7 @@ var endCases = []testCase{
 		if !errors.Is(err, failed) {
 			s.Errorf("InTx returned %v", err)
 		}
-		if written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Done) != 1 {
+		if written := s.complete(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}); len(written.Done) != 1 {
 			s.Errorf("after the rollback the end was answered with %+v", written)
 		}
 	}},
@@ -193,7 +193,7 @@ func (s *session) claimDue(id eventqueue.EventID, number eventqueue.ClaimID) wor
 func (s *session) failOnce(id eventqueue.EventID, label machine.Label, number eventqueue.ClaimID) {
 	s.Helper()
 	claim := s.claimDue(id, number)
-	written := s.finish(worker.Completion{Claim: claim, Label: label, LastError: "no luck", Duration: time.Second})
+	written := s.complete(worker.Completion{Claim: claim, Label: label, LastError: "no luck", Duration: time.Second})
 	if len(written.Done) != 1 {
 		s.Fatalf("the end of event %s was answered with %+v", id, written)
 	}
@@ -229,7 +229,7 @@ var attemptCases = []testCase{
 			s.Errorf("%d attempts of events that are queued or in event_log were removed", deleted)
 		}
 		claim := s.claimDue(done, 5)
-		s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion})
+		s.complete(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion})
 		if deleted := s.deleteAttempts(); deleted != 2 {
 			s.Errorf("%d attempts of an event that is gone were removed, want 2", deleted)
 		}
@@ -240,9 +240,9 @@ var attemptCases = []testCase{
 			s.failOnce(id, machine.RetryAllowed, eventqueue.ClaimID(i+1))
 		}
 		claim := s.claimDue(id, 90)
-		s.finish(worker.Completion{Claim: claim, Label: machine.RetryAllowed, Unrecorded: true})
+		s.complete(worker.Completion{Claim: claim, Label: machine.RetryAllowed, Unrecorded: true})
 		claim = s.claimDue(id, 91)
-		s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion})
+		s.complete(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion})
 		if deleted := s.deleteAttempts(); deleted != worker.MaxAttempts {
 			s.Errorf("the event had %d attempts, want %d", deleted, worker.MaxAttempts)
 		}

@@ -149,7 +149,7 @@ var pendingCases = []testCase{
 			s.Fatalf("Advance: %v", err)
 		}
 		_, claim := s.mustClaim(ids[0], 1)
-		s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}) // as in a transaction of the handler's
+		s.complete(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion}) // as in a transaction of the handler's
 		s.roundFinds("after the first has ended", ids[1:])
 		s.mustClaim(ids[1], 2)
 	}},

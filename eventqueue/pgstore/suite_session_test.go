@@ -13,7 +13,8 @@ type testCase struct {
 	run  func(s *session)
 }
 
-// session is one running case.
+// session is one running case of the suite. What the store promises through its methods alone is tested here, and
+// thereby in each schema; a test that needs SQL of its own, the clock, locks or plans of Postgres uses a rig.
 type session struct {
 	*testing.T
 	store suiteStore
@@ -59,8 +60,8 @@ func (s *session) mustClaim(id eventqueue.EventID, number eventqueue.ClaimID) (w
 	return found, worker.Claim{Event: id, Attempt: found.Attempt, ID: found.ClaimID}
 }
 
-// finish writes one completion.
-func (s *session) finish(end worker.Completion) worker.WriteResult {
+// complete writes one completion.
+func (s *session) complete(end worker.Completion) worker.WriteResult {
 	s.Helper()
 	written, err := s.store.Complete(s.Context(), nil, []worker.Completion{end}, false)
 	if err != nil {

@@ -28,7 +28,7 @@ var waitCases = []testCase{
 		if !found.Grouped {
 			s.Errorf("the claim found %+v", found)
 		}
-		written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion, Grouped: true})
+		written := s.complete(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion, Grouped: true})
 		if len(written.Advanced) != 1 || written.Advanced[0].ID != ids[1] {
 			s.Errorf("the end gave the turn to %+v", written.Advanced)
 		}
@@ -46,7 +46,7 @@ var waitCases = []testCase{
 		}
 		for i, id := range ids {
 			_, claim := s.mustClaim(id, eventqueue.ClaimID(i+1))
-			written := s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion, Grouped: true})
+			written := s.complete(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion, Grouped: true})
 			var next []eventqueue.EventID
 			for _, e := range written.Advanced {
 				next = append(next, e.ID)
@@ -138,7 +138,7 @@ var waitCases = []testCase{
 			claims = append(claims, claim)
 		}
 		putOff := func(claim worker.Claim) {
-			s.finish(worker.Completion{Claim: claim, Label: machine.OverLimit, Delay: time.Hour})
+			s.complete(worker.Completion{Claim: claim, Label: machine.OverLimit, Delay: time.Hour})
 		}
 		putOff(claims[0])
 		if facts := s.claim(ids[0], 3).Facts; facts.Claimed || facts.Delay <= 59*time.Minute {
@@ -169,7 +169,7 @@ var waitCases = []testCase{
 			s.Errorf("the second event is %v, want the first, %v", second, first)
 		}
 		_, claim := s.mustClaim(first[0], 1)
-		s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion})
+		s.complete(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion})
 		if third := s.insert(1, unique); slices.Equal(first, third) {
 			s.Errorf("after the end of event %v its key still stands for it", first)
 		}
@@ -181,7 +181,7 @@ var waitCases = []testCase{
 		queued, ended, reserved := emit("a", 0), emit("b", 0), emit("c", time.Hour)
 		for i, id := range []eventqueue.EventID{ended, reserved} {
 			found, claim := s.mustClaim(id, eventqueue.ClaimID(i+1))
-			s.finish(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion, Unique: found.Unique})
+			s.complete(worker.Completion{Claim: claim, Label: machine.ExecutesToCompletion, Unique: found.Unique})
 		}
 		after := eventqueue.UniqueKey{}
 		for _, want := range []struct {
