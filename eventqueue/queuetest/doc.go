@@ -16,9 +16,11 @@
 // nothing to wait for but notifications (LISTEN) is at rest, so that time goes on. It hears what has been notified
 // when a statement on a connection of the same [Clock] has ended.
 //
-// The clock is a function clock_timestamp that stands before Postgres' own in the search path of the connections,
-// and the default of columns such as delay_until. The functions of transactions, such as now and
-// CURRENT_TIMESTAMP, still return real time. Outside of a bubble the clock is that of this machine.
+// The clock is a function clock_timestamp that stands before Postgres' own in the search path of the connections, and
+// of functions and procedures that set one. It also replaces now and clock_timestamp in the defaults of columns, such
+// as delay_until: in those of your own tables, too. What an extension or another role owns stays as it is. In
+// statements, the functions of transactions, such as now and CURRENT_TIMESTAMP, still return real time. Outside of a
+// bubble the clock is that of this machine.
 //
 // # Limits
 //
