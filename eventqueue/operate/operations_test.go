@@ -272,6 +272,16 @@ func TestAbandonedOperationIsStopped(t *testing.T) {
 	if got := b.work(op); got.State != operate.OperationDone || got.Changed != 3 {
 		t.Errorf("%+v, want 3 changed", got)
 	}
+	// It is resumed before a program comes upon it.
+	b.emit(2)
+	op = b.confirm(b.count(operate.Change{Verb: operate.VerbCancel, Filter: filter()}))
+	b.Exec(`UPDATE bulk_operations SET started_at = now() - interval '2 days'`)
+	if _, err := b.operations.Resume(b.ctx, ada, op.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.work(op); got.State != operate.OperationDone || got.Changed != 2 {
+		t.Errorf("%+v, want 2 changed", got)
+	}
 }
 
 // TestSlowPiecesGetSmaller has the database time out on statements that delete more than 100 events.

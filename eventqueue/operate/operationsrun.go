@@ -95,10 +95,13 @@ func boundedSQL(at string) string {
 	return `(CASE WHEN ` + at + ` IS NOT NULL THEN least(greatest(` + at + `, '2000-01-01 00:00Z'), '2200-01-01 00:00Z') END)`
 }
 
+// idleSQL is for how long no program has worked on an operation.
+var idleSQL = `clock_timestamp() - ` + boundedSQL("greatest(leased_until, started_at)")
+
 var takeSQL = `
 UPDATE bulk_operations o SET lease = $1, leased_until = clock_timestamp() + $2::interval
 FROM (
-    SELECT id, lease IS NOT NULL AS interrupted, clock_timestamp() - ` + boundedSQL("greatest(leased_until, started_at)") + ` AS idle
+    SELECT id, lease IS NOT NULL AS interrupted, ` + idleSQL + ` AS idle
     FROM bulk_operations
     WHERE state = 'running' AND leased_until <= clock_timestamp() AND ($3::uuid IS NULL OR id = $3)
     ORDER BY leased_until

@@ -126,13 +126,14 @@ func (o *Operations) replay(ctx context.Context, t *taken, store Store, ids []ev
 	return o.report(ctx, t)
 }
 
-const resumeSQL = `
+var resumeSQL = `
 UPDATE bulk_operations o SET state = 'running', ended_at = NULL, failures = 0, leased_until = clock_timestamp()
-WHERE o.id = $1 AND o.state IN ('stopped', 'failed') AND o.started_at IS NOT NULL
+WHERE o.id = $1 AND o.started_at IS NOT NULL
+  AND (o.state IN ('stopped', 'failed') OR o.state = 'running' AND ` + idleSQL + fmt.Sprintf(` > interval '%d seconds')`, abandonedAfter/time.Second) + `
 RETURNING ` + operationColumns
 
-// Resume has an operation that was stopped, or has failed, go on from where it ended, and returns at once. One that runs or is done stays
-// as it is, as does one that was never confirmed. The error is ErrUnknownOperation, or one of the database.
+// Resume has an operation that was stopped, has failed, or was left by all programs for a day, go on from where it ended, and returns at
+// once. One that runs or is done stays as it is, as does one that was never confirmed. The error is ErrUnknownOperation, or one of the database.
 func (o *Operations) Resume(ctx context.Context, by audit.Actor, id uuid.UUID) (op Operation, err error) {
 	op, changed, err := o.switchTo(ctx, by, id, "bulk_resume", resumeSQL)
 	if err != nil {
