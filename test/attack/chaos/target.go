@@ -12,6 +12,7 @@ import (
 	"eventsv2/internal/backoff"
 	"eventsv2/test/attack/chaos/journal"
 	"eventsv2/test/attack/chaos/task"
+	"eventsv2/test/attack/record"
 	"eventsv2/test/webtarget"
 )
 
@@ -93,7 +94,7 @@ func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	lines, err := t.writer(event.By)
 	run := t.number()
 	if err == nil {
-		err = lines.Write(journal.Line{Kind: journal.Start, Event: event.ID, Attempt: run, At: time.Now(), Sum: journal.Checksum(event.Value)})
+		err = lines.Write(journal.Line{Kind: journal.Start, Event: event.ID, Attempt: run, At: time.Now(), Sum: record.Checksum(event.Value)})
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

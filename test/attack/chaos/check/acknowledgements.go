@@ -19,9 +19,9 @@ func (c *checker) emits() {
 			c.find(nil, other, "the event %q was emitted in a transaction that committed and entered %d times", tag, n)
 		}
 	}
-	for tag, stories := range c.tags {
+	for tag, traces := range c.tags {
 		if _, emitted := c.Acknowledgements[tag]; !emitted && !c.children[tag] {
-			c.find(stories[0], other, "nobody emitted %q, or its transaction did not commit", tag)
+			c.find(traces[0], other, "nobody emitted %q, or its transaction did not commit", tag)
 		}
 	}
 }

@@ -4,23 +4,24 @@ import (
 	"slices"
 	"time"
 
-	"eventsv2/test/attack/chaos/journal"
 	"eventsv2/test/attack/chaos/task"
+	"eventsv2/test/attack/record"
+	"eventsv2/test/oracle"
 )
 
 // giveBack checks why the holder gave the event back: its run must have ended so,
 // as the event asked for or because of a fault, a stop included. Without this a
 // worker that never renews a lock could end every long run and call it a retry.
-func (c *checker) giveBack(t *trial, ch *change) {
+func (c *checker) giveBack(t *trial, ch *record.Change) {
 	c.result.figures.givenBack++
 	if t.holder == nil {
 		return // the oracle's case
 	}
-	if c.putOff(t, t.holder, ch) {
+	if t.PutOff(t.holder, ch) {
 		c.result.figures.putOff++
 		return
 	}
-	if t.expired && ch.new.retries == ch.old.retries && ch.new.dueMicros == ch.old.dueMicros && len(t.runsOf(t.holder)) == 0 {
+	if t.expired && ch.New.Retries == ch.Old.Retries && ch.New.DueMicros == ch.Old.DueMicros && len(t.RunsOf(t.holder)) == 0 {
 		// I15, I18: an event whose lock once expired is a suspect. It waits until fewer suspects run, for a lock timeout
 		// at most, and the beginning of its run is recorded before that; where another transaction holds the row
 		// meanwhile, such as an operator's, nothing is run.
@@ -28,11 +29,11 @@ func (c *checker) giveBack(t *trial, ch *change) {
 		return
 	}
 	if t.asksForTrouble() {
-		for _, r := range t.runsOf(t.holder) {
-			if r.ended && r.outcome != journal.OK {
+		for _, r := range t.RunsOf(t.holder) {
+			if r.Ended && r.Result != oracle.OK {
 				return
 			}
-			if !r.ended && r.attempt < 0 {
+			if !r.Ended && r.Attempt < 0 {
 				return // its worker gave up first, and the target records it later
 			}
 		}
@@ -41,18 +42,18 @@ func (c *checker) giveBack(t *trial, ch *change) {
 		c.allow("a handler that ignores its timeout")
 		return
 	}
-	if c.explained(t.holder.writer, t.holder.at.Add(-echo), ch.at, nil) {
+	if c.explained(t.holder.Writer, t.holder.At.Add(-echo), ch.At, nil) {
 		return
 	}
-	c.find(t.story, duplicates, "%s gave it back at %s, and neither the event nor a fault asked for that",
-		ch.writer, ch.at.UTC().Format(clockFormat))
+	c.find(t.Trace, duplicates, "%s gave it back at %s, and neither the event nor a fault asked for that",
+		ch.Writer, ch.At.UTC().Format(clockFormat))
 }
 
 // stillRuns reports whether an earlier run of the event goes on in the process that changed the row, deaf to
 // the loss of its lock: a process does not run an event twice at once, and gives its new claim back.
-func (t *trial) stillRuns(ch *change) bool {
-	return t.task.Do == task.Deaf && slices.ContainsFunc(t.runs, func(r handled) bool {
-		return r.process == ch.writer && r.attempt != t.holder.new.attempts && r.start.Before(ch.at) && (!r.ended || r.end.After(ch.at))
+func (t *trial) stillRuns(ch *record.Change) bool {
+	return t.task.Do == task.Deaf && slices.ContainsFunc(t.Runs, func(r record.Run) bool {
+		return r.Process == ch.Writer && r.Attempt != t.holder.New.Attempts && r.Start.Before(ch.At) && (!r.Ended || r.End.After(ch.At))
 	})
 }
 

@@ -8,40 +8,41 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/test/attack/chaos/task"
+	"eventsv2/test/attack/record"
 	"eventsv2/test/oracle"
 )
 
 // bond names the events that the oracle has to see together with an event: those of its
 // ordering key, of its unique key, or under its limit of either kind. It is empty for most.
-func (c *checker) bond(s *story) string {
-	if s.entered == nil {
+func (c *checker) bond(s *record.Trace) string {
+	if s.Entered == nil {
 		return ""
 	}
-	t, err := s.task()
+	t, err := taskOf(s)
 	switch {
 	case err != nil:
 		return ""
-	case s.link():
-		return fmt.Sprintf("chain %s", s.entered.parent)
-	case s.entered.handler == task.Dispatch():
-		return fmt.Sprintf("chain %s", s.id)
+	case link(s):
+		return fmt.Sprintf("chain %s", s.Entered.Parent)
+	case s.Entered.Handler == task.Dispatch():
+		return fmt.Sprintf("chain %s", s.ID)
 	case t.OrderingKey != "":
-		return fmt.Sprintf("order %s %s", s.entered.canvas, t.OrderingKey)
+		return fmt.Sprintf("order %s %s", s.Entered.Canvas, t.OrderingKey)
 	case t.UniqueKey != "":
-		return fmt.Sprintf("unique %s %s", s.entered.canvas, t.UniqueKey)
-	case c.rateOf(s.entered) != nil:
-		return fmt.Sprintf("rate %s %s", s.entered.canvas, s.entered.handler.Name)
-	case c.limited(s.entered):
-		return fmt.Sprintf("limit %s %s", s.entered.canvas, s.entered.handler.Name)
+		return fmt.Sprintf("unique %s %s", s.Entered.Canvas, t.UniqueKey)
+	case c.rateOf(s.Entered) != nil:
+		return fmt.Sprintf("rate %s %s", s.Entered.Canvas, s.Entered.Handler.Name)
+	case c.limited(s.Entered):
+		return fmt.Sprintf("limit %s %s", s.Entered.Canvas, s.Entered.Handler.Name)
 	default:
 		return ""
 	}
 }
 
 // limited reports whether events such as this one have a limit.
-func (c *checker) limited(e *entered) bool {
+func (c *checker) limited(e *record.Entered) bool {
 	return slices.ContainsFunc(c.Limits, func(l oracle.LimitChange) bool {
-		return l.Limit.Canvas == e.canvas && l.Limit.Name == e.handler.Name
+		return l.Limit.Canvas == e.Canvas && l.Limit.Name == e.Handler.Name
 	})
 }
 
@@ -52,7 +53,7 @@ func (c *checker) histories(ids []eventqueue.EventID) (all [][]eventqueue.EventI
 	var order []string
 	var free, bound []eventqueue.EventID
 	for _, id := range ids {
-		bond := c.bond(c.stories[id])
+		bond := c.bond(c.traces[id])
 		if bond == "" {
 			free = append(free, id)
 			continue
@@ -95,7 +96,7 @@ func (c *checker) countFeature(bond string, events int) {
 func (c *checker) sortRepeats() {
 	c.repeatsOf = map[eventqueue.EventID][]Repeat{}
 	for tag, r := range c.Repeats {
-		if s := c.stories[r.Of]; s == nil || s.entered == nil {
+		if s := c.traces[r.Of]; s == nil || s.Entered == nil {
 			c.find(nil, unique, "the emit of %q was taken for a repeat of event %s, which never existed", tag, r.Of)
 			continue
 		}
@@ -109,16 +110,16 @@ const seenWithin = 2 * time.Second
 
 // reportRepeats adds the emits that were taken for repeats of an event. Of those that began
 // while a fault may have kept its end from being seen, nothing is known.
-func (c *checker) reportRepeats(h *oracle.History, t *trial) {
-	last := t.changes[len(t.changes)-1]
-	for _, r := range c.repeatsOf[t.id] {
+func (c *checker) reportRepeats(h *oracle.History, t *record.Event) {
+	last := t.Changes[len(t.Changes)-1]
+	for _, r := range c.repeatsOf[t.ID] {
 		began := r.At.Add(-seenWithin)
-		if last.op == opDelete && slices.ContainsFunc(c.faults, func(f fault) bool {
-			return f.as != oracle.NotifierFault && !f.from.After(r.At) && !f.to.Before(last.at.Add(-echo)) && f.concerns(last.writer)
+		if last.Op == record.Delete && slices.ContainsFunc(c.faults, func(f fault) bool {
+			return f.as != oracle.NotifierFault && !f.from.After(r.At) && !f.to.Before(last.At.Add(-echo)) && f.concerns(last.Writer)
 		}) {
 			continue
 		}
-		h.Add(oracle.Record{Kind: oracle.Repeated, At: began, Actor: SlotEmitter, Event: t.id, Canvas: t.entered.canvas, UniqueKey: r.Key})
+		h.Add(oracle.Record{Kind: oracle.Repeated, At: began, Actor: SlotEmitter, Event: t.ID, Canvas: t.Entered.Canvas, UniqueKey: r.Key})
 	}
 }
 
@@ -127,11 +128,4 @@ func (c *checker) reportRepeats(h *oracle.History, t *trial) {
 // rounds it up again where it asks how long the key may hold.
 func uniqueFor(t task.Task) time.Duration {
 	return max(0, time.Duration(t.UniqueSeconds)*time.Second-time.Second+time.Millisecond)
-}
-
-// takesBack reports whether a change removed an expired lock with the place of its event
-// in its groups, as a claim would do it, and not the end of a run.
-func (ch *change) takesBack(holder string) bool {
-	return ch.op == opUpdate && ch.old.lockedMicros != 0 && ch.new.lockedMicros == 0 && ch.new.dueMicros == ch.old.dueMicros &&
-		!ch.at.Before(micros(ch.old.lockedMicros).Add(LockTimeout)) && (ch.writer != holder || ch.new.retries > ch.old.retries)
 }

@@ -4,20 +4,20 @@ import (
 	"testing"
 
 	"eventsv2/eventqueue"
-	"eventsv2/test/attack/chaos/journal"
 	"eventsv2/test/attack/chaos/task"
+	"eventsv2/test/attack/record"
 	"eventsv2/test/oracle"
 )
 
 // link adds the event that the completion of event 7 emits for a handler, in the second after it.
 func (s *script) link(id eventqueue.EventID, handler eventqueue.HandlerKey) *script {
 	other := newScript(task.Task{Do: task.Succeed})
-	other.story.id, other.story.entered.value = id, s.story.entered.value
-	other.story.entered.handler, other.story.entered.parent = handler, scriptedEvent
-	other.row.dueMicros = at(2).UnixMicro()
-	other.story.changes[0].at, other.story.changes[0].new = at(2), other.row
+	other.trace.ID, other.trace.Entered.Value = id, s.trace.Entered.Value
+	other.trace.Entered.Handler, other.trace.Entered.Parent = handler, scriptedEvent
+	other.row.DueMicros = at(2).UnixMicro()
+	other.trace.Changes[0].At, other.trace.Changes[0].New = at(2), other.row
 	other.runsWell(2.1, "w2-1")
-	s.stories[id], s.runs[id] = other.story, other.runs[scriptedEvent]
+	s.traces[id], s.runs[id] = other.trace, other.runs[scriptedEvent]
 	return other
 }
 
@@ -40,18 +40,18 @@ func TestChainsAreChecked(t *testing.T) {
 			both(s)
 			s.link(12, eventqueue.HandlerKey{Module: task.ChainModule, Name: "audit", Modifier: "CHAIN.CREATE"})
 		}, chains},
-		"of an event that nobody emitted": {func(s *script) { s.well(); both(s); s.link(12, task.Links()[0]).story.entered.parent = 99 }, chains},
+		"of an event that nobody emitted": {func(s *script) { s.well(); both(s); s.link(12, task.Links()[0]).trace.Entered.Parent = 99 }, chains},
 		"of an event that failed": {func(s *script) {
-			s.story.entered.value = string(task.Task{Tag: "1-1", Do: task.Permanent}.Value())
+			s.trace.Entered.Value = string(task.Task{Tag: "1-1", Do: task.Permanent}.Value())
 			s.claim(1, "w1-1")
-			s.run(1.1, 1.2, "w1-1", journal.Permanent)
+			s.run(1.1, 1.2, "w1-1", oracle.Permanent)
 			s.delete(1.3, "w1-1")
-			s.story.ending.failed = true
+			s.trace.Ending.Status = record.Failed
 			both(s)
 		}, chains},
 		"completed, and the answer was lost": {func(s *script) {
 			s.claim(1, "w1-1")
-			s.run(1.1, 1.2, "w1-1", journal.Failed)
+			s.run(1.1, 1.2, "w1-1", oracle.Failed)
 			s.delete(1.2, "w1-1")
 			s.fault(oracle.LostDatabase, "w1-1", 1.1, 1.3)
 			both(s)
@@ -59,14 +59,14 @@ func TestChainsAreChecked(t *testing.T) {
 		"one that never ran": {func(s *script) {
 			s.well()
 			both(s)
-			s.stories[8].changes, s.stories[8].ending = s.stories[8].changes[:1], nil
+			s.traces[8].Changes, s.traces[8].Ending = s.traces[8].Changes[:1], nil
 			delete(s.runs, 8)
 		}, stuck},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScript(task.Task{Do: task.Succeed})
-			s.story.entered.handler = task.Dispatch()
+			s.trace.Entered.Handler = task.Dispatch()
 			test.play(s)
 			j := Check(s.Evidence)
 			if test.want == "" && len(j.violations) > 0 || test.want != "" && j.count(test.want) == 0 {

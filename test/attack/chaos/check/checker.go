@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/test/attack/record"
 	"eventsv2/test/oracle"
 )
 
 // checker compares what was recorded with what has to hold.
 type checker struct {
 	Evidence
-	tags      map[string][]*story
+	tags      map[string][]*record.Trace
 	children  map[string]bool // that must exist, by tag
 	rulesOf   map[eventqueue.Scope][]*oracle.Record
 	repeatsOf map[eventqueue.EventID][]Repeat
@@ -22,10 +23,10 @@ type checker struct {
 }
 
 // find records a violation. s is nil where it is not about one event.
-func (c *checker) find(s *story, class class, format string, args ...any) {
+func (c *checker) find(s *record.Trace, class class, format string, args ...any) {
 	v := violation{class: class, what: fmt.Sprintf(format, args...)}
 	if s != nil {
-		v.what = fmt.Sprintf("event %s: %s", s.id, v.what)
+		v.what = fmt.Sprintf("event %s: %s", s.ID, v.what)
 		v.evidence = c.history(s)
 	}
 	c.result.violations = append(c.result.violations, v)
@@ -35,7 +36,7 @@ func (c *checker) find(s *story, class class, format string, args ...any) {
 const maxHistory = 80
 
 // history is all that is known of an event, in order, for a report.
-func (c *checker) history(s *story) []string {
+func (c *checker) history(s *record.Trace) []string {
 	type line struct {
 		at   time.Time
 		text string
@@ -44,20 +45,20 @@ func (c *checker) history(s *story) []string {
 	add := func(at time.Time, format string, args ...any) {
 		lines = append(lines, line{at, fmt.Sprintf(format, args...)})
 	}
-	if s.entered != nil {
-		add(s.changes[0].at, "entered: %s %s %.200s", s.entered.canvas, s.entered.handler, s.entered.value)
+	if s.Entered != nil {
+		add(s.Changes[0].At, "entered: %s %s %.200s", s.Entered.Canvas, s.Entered.Handler, s.Entered.Value)
 	}
-	for _, ch := range s.changes {
-		add(ch.at, "row %c by %s: %s -> %s", ch.op, ch.writer, ch.old, ch.new)
+	for _, ch := range s.Changes {
+		add(ch.At, "row %c by %s: %s -> %s", ch.Op, ch.Writer, ch.Old, ch.New)
 	}
-	for _, r := range c.runs[s.id] {
-		add(r.start, "run starts at %s, attempt %d", r.process, r.attempt)
-		if r.ended {
-			add(r.end, "run ends at %s, attempt %d: %s", r.process, r.attempt, r.outcome)
+	for _, r := range c.runs[s.ID] {
+		add(r.Start, "run starts at %s, attempt %d", r.Process, r.Attempt)
+		if r.Ended {
+			add(r.End, "run ends at %s, attempt %d: %s", r.Process, r.Attempt, r.Result)
 		}
 	}
-	if len(s.changes) > 0 {
-		from, to := s.changes[0].at, s.changes[len(s.changes)-1].at
+	if len(s.Changes) > 0 {
+		from, to := s.Changes[0].At, s.Changes[len(s.Changes)-1].At
 		for _, f := range c.faults {
 			if !f.from.After(to) && !f.to.Before(from) && !strings.HasSuffix(f.target, NotifierSuffix) {
 				add(f.from, "fault: %s", f)
@@ -65,8 +66,8 @@ func (c *checker) history(s *story) []string {
 		}
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
-	if s.ending != nil {
-		add(c.final.at, "event_log: failed=%t retries=%d attempts=%d last_error=%.200s", s.ending.failed, s.ending.retries, s.ending.attempts, s.ending.lastError)
+	if s.Ending != nil {
+		add(c.final.at, "event_log: %s retries=%d attempts=%d last_error=%.200s", s.Ending.Status, s.Ending.Retries, s.Ending.Attempts, s.Ending.LastError)
 	}
 	if n := len(lines); n > maxHistory {
 		lines = slices.Concat(lines[:maxHistory/2], []line{{lines[0].at, fmt.Sprintf("… %d lines left out …", n-maxHistory)}}, lines[n-maxHistory/2:])
@@ -82,9 +83,6 @@ func (c *checker) history(s *story) []string {
 // while it was idle fails when it is used for the next time.
 const echo = 2 * time.Second
 
-// slack is for clocks that are read one after the other.
-const slack = 50 * time.Millisecond
-
 // explained looks for a fault of a process, of its connections, of Postgres or of
 // the machine that overlaps a span, and counts it. A filter of nil takes all.
 func (c *checker) explained(process string, from, to time.Time, filter func(fault) bool) bool {
@@ -92,7 +90,7 @@ func (c *checker) explained(process string, from, to time.Time, filter func(faul
 		if filter != nil && !filter(f) {
 			continue
 		}
-		if !f.from.After(to.Add(slack)) && !f.to.Before(from.Add(-slack)) && f.concerns(process) {
+		if !f.from.After(to.Add(record.Slack)) && !f.to.Before(from.Add(-record.Slack)) && f.concerns(process) {
 			c.allow(f.what)
 			return true
 		}
@@ -101,15 +99,3 @@ func (c *checker) explained(process string, from, to time.Time, filter func(faul
 }
 
 func (c *checker) allow(what string) { c.result.figures.allowances[what]++ }
-
-// String is the state of a row in a history.
-func (r rowState) String() string {
-	if r == (rowState{}) {
-		return "nothing"
-	}
-	locked := "free"
-	if r.lockedMicros != 0 {
-		locked = "locked " + micros(r.lockedMicros).Format(clockFormat)
-	}
-	return fmt.Sprintf("{%s attempts=%d retries=%d due %s}", locked, r.attempts, r.retries, micros(r.dueMicros).Format(clockFormat))
-}

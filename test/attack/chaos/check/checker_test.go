@@ -7,8 +7,8 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
-	"eventsv2/test/attack/chaos/journal"
 	"eventsv2/test/attack/chaos/task"
+	"eventsv2/test/attack/record"
 	"eventsv2/test/oracle"
 )
 
@@ -19,8 +19,8 @@ func began() time.Time { return time.Date(2030, 1, 2, 3, 0, 10, 0, time.UTC) }
 // claimed by w1-1 a second later, ran well and was deleted.
 type script struct {
 	Evidence
-	story *story
-	row   rowState
+	trace *record.Trace
+	row   record.RowState
 }
 
 const scriptedEvent eventqueue.EventID = 7
@@ -32,33 +32,18 @@ func at(seconds float64) time.Time { return began().Add(time.Duration(seconds * 
 func newScript(t task.Task) *script {
 	t.Tag = "1-1"
 	value := string(t.Value())
-	s := &script{story: &story{id: scriptedEvent, entered: &entered{handler: quick(), value: value}}}
+	s := &script{trace: &record.Trace{ID: scriptedEvent, Entered: &record.Entered{Handler: quick(), OrderingKey: t.OrderingKey, Value: value}}}
 	s.Evidence = Evidence{
-		stories:          map[eventqueue.EventID]*story{scriptedEvent: s.story},
-		runs:             map[eventqueue.EventID][]handled{},
+		traces:           map[eventqueue.EventID]*record.Trace{scriptedEvent: s.trace},
+		runs:             map[eventqueue.EventID][]record.Run{},
 		Acknowledgements: map[string]Acknowledgement{"1-1": Accepted},
 		Cron:             CronEvidence{StartsAt: at(0), Until: at(0)},
 		Embedded:         func(process string) bool { return process[:2] != "w4" },
 	}
 	s.final.at = at(30)
-	s.row = rowState{dueMicros: at(0).UnixMicro()}
-	s.story.changes = []change{{at: at(0), writer: SlotEmitter, op: opInsert, new: s.row}}
+	s.row = record.RowState{DueMicros: at(0).UnixMicro()}
+	s.trace.Changes = []record.Change{{At: at(0), Writer: SlotEmitter, Op: record.Insert, New: s.row}}
 	return s
-}
-
-// TestRunInAWebServerIsOverByItsTimeout, since its worker hangs up then; any other one tells when it is over.
-func TestRunInAWebServerIsOverByItsTimeout(t *testing.T) {
-	t.Parallel()
-	for attempt, want := range map[int32]time.Time{-1: at(2).Add(-slack), 1: at(3)} {
-		r := handled{attempt: attempt, start: at(1), end: at(3)}
-		if got := r.over(time.Second); !got.Equal(want) {
-			t.Errorf("attempt %d: over at %s, want %s", attempt, got, want)
-		}
-	}
-	short := handled{attempt: -1, start: at(1), end: at(1.5)}
-	if got := short.over(time.Second); !got.Equal(at(1.5)) {
-		t.Errorf("over at %s, before its timeout", got)
-	}
 }
 
 // TestDefaultsOfOthersHaveToBeInForce, or the run has shown nothing about them.
@@ -73,35 +58,35 @@ func TestDefaultsOfOthersHaveToBeInForce(t *testing.T) {
 }
 
 // write changes the row.
-func (s *script) write(seconds float64, writer string, edit func(*rowState)) {
+func (s *script) write(seconds float64, writer string, edit func(*record.RowState)) {
 	old := s.row
 	edit(&s.row)
-	s.story.changes = append(s.story.changes, change{at: at(seconds), writer: writer, op: opUpdate, old: old, new: s.row})
+	s.trace.Changes = append(s.trace.Changes, record.Change{At: at(seconds), Writer: writer, Op: record.Update, Old: old, New: s.row})
 }
 
 func (s *script) claim(seconds float64, writer string) {
-	s.write(seconds, writer, func(r *rowState) {
-		r.lockedMicros, r.attempts = at(seconds).UnixMicro(), r.attempts+1
+	s.write(seconds, writer, func(r *record.RowState) {
+		r.LockedMicros, r.Attempts = at(seconds).UnixMicro(), r.Attempts+1
 	})
 }
 
 func (s *script) renew(seconds float64, writer string) {
-	s.write(seconds, writer, func(r *rowState) { r.lockedMicros = at(seconds).UnixMicro() })
+	s.write(seconds, writer, func(r *record.RowState) { r.LockedMicros = at(seconds).UnixMicro() })
 }
 
-func (s *script) run(start, end float64, process string, outcome journal.Outcome) {
-	s.runs[scriptedEvent] = append(s.runs[scriptedEvent], handled{process: process, attempt: s.row.attempts, start: at(start),
-		sum: journal.Checksum([]byte(s.story.entered.value)), ended: true, end: at(end), outcome: outcome})
+func (s *script) run(start, end float64, process string, result oracle.Result) {
+	s.runs[scriptedEvent] = append(s.runs[scriptedEvent], record.Run{Process: process, Attempt: s.row.Attempts, Start: at(start),
+		Sum: record.Checksum(s.trace.Entered.Value), Ended: true, End: at(end), Result: result})
 }
 
 func (s *script) delete(seconds float64, writer string) {
-	s.story.changes = append(s.story.changes, change{at: at(seconds), writer: writer, op: opDelete, old: s.row})
-	s.story.ending = &ending{retries: s.row.retries, attempts: s.row.attempts, value: s.story.entered.value}
+	s.trace.Changes = append(s.trace.Changes, record.Change{At: at(seconds), Writer: writer, Op: record.Delete, Old: s.row})
+	s.trace.Ending = &record.Ending{Status: "COMPLETED", Retries: s.row.Retries, Attempts: s.row.Attempts, Value: s.trace.Entered.Value}
 }
 
 func (s *script) retry(seconds float64, writer string) {
-	s.write(seconds, writer, func(r *rowState) {
-		r.lockedMicros, r.retries, r.dueMicros = 0, r.retries+1, at(seconds+0.2).UnixMicro()
+	s.write(seconds, writer, func(r *record.RowState) {
+		r.LockedMicros, r.Retries, r.DueMicros = 0, r.Retries+1, at(seconds+0.2).UnixMicro()
 	})
 }
 
@@ -123,7 +108,7 @@ func (s *script) fault(as oracle.FaultKind, target string, from, to float64) {
 // runsWell is a claim whose run ends well.
 func (s *script) runsWell(seconds float64, writer string) {
 	s.claim(seconds, writer)
-	s.run(seconds+0.1, seconds+0.2, writer, journal.OK)
+	s.run(seconds+0.1, seconds+0.2, writer, oracle.OK)
 	s.delete(seconds+0.3, writer)
 }
 
@@ -133,7 +118,7 @@ func (s *script) well() { s.runsWell(1, "w1-1") }
 // takenOver is an event whose first holder was silent until its lock expired.
 func (s *script) takenOver() {
 	s.claim(1, "w1-1")
-	s.run(1.1, 1.2, "w1-1", journal.OK)
+	s.run(1.1, 1.2, "w1-1", oracle.OK)
 	s.runsWell(1.5+LockTimeout.Seconds(), "w2-1")
 }
 
@@ -142,9 +127,9 @@ func TestTheCheckerAccepts(t *testing.T) {
 	for name, play := range map[string]func(s *script){
 		"an event that ran once": (*script).well,
 		"a retry": func(s *script) {
-			s.story.entered.value = string(task.Task{Tag: "1-1", Do: task.Fail, Times: 1}.Value())
+			s.trace.Entered.Value = string(task.Task{Tag: "1-1", Do: task.Fail, Times: 1}.Value())
 			s.claim(1, "w1-1")
-			s.run(1.1, 1.2, "w1-1", journal.Failed)
+			s.run(1.1, 1.2, "w1-1", oracle.Failed)
 			s.retry(1.3, "w1-1")
 			s.runsWell(2, "w2-1")
 		},
@@ -158,14 +143,14 @@ func TestTheCheckerAccepts(t *testing.T) {
 		},
 		"cancelled and given back by a stop": func(s *script) {
 			s.claim(1, "w1-1")
-			s.run(1.1, 1.2, "w1-1", journal.Cancelled)
+			s.run(1.1, 1.2, "w1-1", oracle.Cut)
 			s.retry(1.3, "w1-1")
 			s.fault(oracle.Stopped, "w1-1", 1.15, 6)
 			s.runsWell(2, "w2-1")
 		},
 		"a takeover after a stop in an outage": func(s *script) {
 			s.claim(1, "w1-1")
-			s.run(1.1, 1.2, "w1-1", journal.OK)
+			s.run(1.1, 1.2, "w1-1", oracle.OK)
 			s.fault(oracle.LostDatabase, SlotPostgres, 1.2, 2)
 			s.renew(2.1, "w1-1")
 			s.faults = append(s.faults, fault{what: processEnded, as: oracle.Stopped, target: "w1-1", from: at(2.3), to: at(14)})
@@ -178,14 +163,14 @@ func TestTheCheckerAccepts(t *testing.T) {
 		},
 		"a run at a target, which knows no attempts": func(s *script) {
 			s.claim(1, "w4-1")
-			s.run(1.1, 1.2, "w4-1", journal.OK)
-			s.runs[scriptedEvent][0].attempt = -12
+			s.run(1.1, 1.2, "w4-1", oracle.OK)
+			s.runs[scriptedEvent][0].Attempt = -12
 			s.delete(1.3, "w4-1")
 		},
 		"a far-off event that was brought near": func(s *script) {
-			s.row.dueMicros = at(800).UnixMicro()
-			s.story.changes[0].new = s.row
-			s.write(0.5, Shifter, func(r *rowState) { r.dueMicros = at(0.9).UnixMicro() })
+			s.row.DueMicros = at(800).UnixMicro()
+			s.trace.Changes[0].New = s.row
+			s.write(0.5, Shifter, func(r *record.RowState) { r.DueMicros = at(0.9).UnixMicro() })
 			s.well()
 		},
 	} {
@@ -209,7 +194,7 @@ func TestTheCheckerReports(t *testing.T) {
 		"accepted and never there": {lost, func(s *script) { s.Acknowledgements["1-2"] = Accepted; s.well() }},
 		"deleted without a trace": {lost, func(s *script) {
 			s.well()
-			s.story.ending = nil
+			s.trace.Ending = nil
 		}},
 		"completed without a run": {lost, func(s *script) {
 			s.claim(1, "w1-1")
@@ -217,31 +202,31 @@ func TestTheCheckerReports(t *testing.T) {
 		}},
 		"completed by a run that failed": {lost, func(s *script) {
 			s.claim(1, "w1-1")
-			s.run(1.1, 1.2, "w1-1", journal.Failed)
+			s.run(1.1, 1.2, "w1-1", oracle.Failed)
 			s.delete(1.3, "w1-1")
 		}},
 		"failed before its retries were used": {lost, func(s *script) {
 			s.claim(1, "w1-1")
-			s.run(1.1, 1.2, "w1-1", journal.Failed)
+			s.run(1.1, 1.2, "w1-1", oracle.Failed)
 			s.delete(1.3, "w1-1")
-			s.story.ending.failed = true
+			s.trace.Ending.Status = record.Failed
 		}},
 		"left at the end":   {stuck, func(*script) {}},
 		"locked at the end": {stuck, func(s *script) { s.claim(1, "w1-1") }},
 		"claimed before its time": {early, func(s *script) {
-			s.row.dueMicros = at(1.5).UnixMicro()
-			s.story.changes[0].new = s.row
+			s.row.DueMicros = at(1.5).UnixMicro()
+			s.trace.Changes[0].New = s.row
 			s.well()
 		}},
 		"deleted by one that lost its lock": {stale, func(s *script) {
 			s.takenOver()
-			s.story.changes[len(s.story.changes)-1].writer = "w1-1"
+			s.trace.Changes[len(s.trace.Changes)-1].Writer = "w1-1"
 			s.fault(oracle.Frozen, "w1-1", 1.2, 1.5+LockTimeout.Seconds())
 		}},
 		"renewed by one that lost its lock": {stale, func(s *script) {
 			s.claim(1, "w1-1")
-			s.write(1.1, "w2-1", func(r *rowState) { r.lockedMicros = at(1.1).UnixMicro() })
-			s.run(1.1, 1.2, "w1-1", journal.OK)
+			s.write(1.1, "w2-1", func(r *record.RowState) { r.LockedMicros = at(1.1).UnixMicro() })
+			s.run(1.1, 1.2, "w1-1", oracle.OK)
 			s.delete(1.3, "w1-1")
 		}},
 		"two valid claims": {stale, func(s *script) {
@@ -250,12 +235,12 @@ func TestTheCheckerReports(t *testing.T) {
 			s.fault(oracle.Killed, "w1-1", 1.1, 14)
 		}},
 		"locked without a claim": {stale, func(s *script) {
-			s.write(0.5, "w2-1", func(r *rowState) { r.lockedMicros = at(0.5).UnixMicro() })
-			s.row.lockedMicros = 0
+			s.write(0.5, "w2-1", func(r *record.RowState) { r.LockedMicros = at(0.5).UnixMicro() })
+			s.row.LockedMicros = 0
 			s.well()
 		}},
 		"rescheduled by nobody's right": {stale, func(s *script) {
-			s.write(0.5, "c1-1", func(r *rowState) { r.dueMicros = at(0.6).UnixMicro() })
+			s.write(0.5, "c1-1", func(r *record.RowState) { r.DueMicros = at(0.6).UnixMicro() })
 			s.well()
 		}},
 		"a takeover without a fault": {duplicates, (*script).takenOver},
@@ -273,33 +258,33 @@ func TestTheCheckerReports(t *testing.T) {
 		}},
 		"given back after a run that ended well": {duplicates, func(s *script) {
 			s.claim(1, "w1-1")
-			s.run(1.1, 1.2, "w1-1", journal.OK)
+			s.run(1.1, 1.2, "w1-1", oracle.OK)
 			s.retry(1.3, "w1-1")
 			s.runsWell(2, "w1-1")
 		}},
 		"cancelled and given back without a fault": {duplicates, func(s *script) {
 			s.claim(1, "w1-1")
-			s.run(1.1, 5.5, "w1-1", journal.Cancelled)
+			s.run(1.1, 5.5, "w1-1", oracle.Cut)
 			s.retry(5.6, "w1-1")
 			s.runsWell(6, "w1-1")
 		}},
 		"two runs of one claim": {duplicates, func(s *script) {
 			s.well()
-			s.run(1.25, 1.28, "w1-1", journal.OK)
+			s.run(1.25, 1.28, "w1-1", oracle.OK)
 		}},
 		"a run without a claim": {duplicates, func(s *script) {
 			s.well()
-			s.run(1.25, 1.28, "w3-1", journal.OK)
+			s.run(1.25, 1.28, "w3-1", oracle.OK)
 		}},
 		"another value": {other, func(s *script) {
 			s.well()
-			s.runs[scriptedEvent][0].sum++
+			s.runs[scriptedEvent][0].Sum++
 		}},
 		"rolled back and there": {other, func(s *script) { s.Acknowledgements["1-1"] = Undone; s.well() }},
 		"emitted by nobody":     {other, func(s *script) { delete(s.Acknowledgements, "1-1"); s.well() }},
 		"an effect that should not be": {other, func(s *script) {
 			s.well()
-			s.story.effects = []int32{1}
+			s.effects = map[eventqueue.EventID][]int32{scriptedEvent: {1}}
 		}},
 		"a rewritten row":        {other, func(s *script) { s.well(); s.rewritten = []string{"event_log UPDATE"} }},
 		"a slot that is missing": {other, func(s *script) { s.well(); s.Cron.Until = at(60) }},
@@ -336,15 +321,15 @@ func TestTheCheckerWantsEffectsExactlyOnce(t *testing.T) {
 			t.Parallel()
 			s := newScript(task.Task{Do: task.Complete})
 			s.well()
-			s.story.effects = test.effects
+			s.effects = map[eventqueue.EventID][]int32{scriptedEvent: test.effects}
 			if test.children > 0 {
 				child := newScript(task.Task{Do: task.Succeed})
 				child.well()
-				child.story.id, child.story.entered.value = 8, string(task.Task{Tag: "1-1/child", Do: task.Succeed}.Value())
-				child.story.ending.value = child.story.entered.value
+				child.trace.ID, child.trace.Entered.Value = 8, string(task.Task{Tag: "1-1/child", Do: task.Succeed}.Value())
+				child.trace.Ending.Value = child.trace.Entered.Value
 				run := child.runs[scriptedEvent][0]
-				run.sum = journal.Checksum([]byte(child.story.entered.value))
-				s.stories[8], s.runs[8] = child.story, []handled{run}
+				run.Sum = record.Checksum(child.trace.Entered.Value)
+				s.traces[8], s.runs[8] = child.trace, []record.Run{run}
 			}
 			j := Check(s.Evidence)
 			if (len(j.violations) == 0) != test.good {
@@ -388,11 +373,11 @@ func TestAClaimWithoutARunIsGivenBackAfterAnExpiredLockOnly(t *testing.T) {
 	expired := 1 + LockTimeout.Seconds()
 	unrun := func(s *script, at float64) {
 		s.claim(at, "w2-1")
-		s.write(at+0.2, "w2-1", func(r *rowState) { r.lockedMicros = 0 })
+		s.write(at+0.2, "w2-1", func(r *record.RowState) { r.LockedMicros = 0 })
 	}
 	lost := func(s *script) {
 		s.claim(1, "w1-1")
-		s.run(1.1, 1.2, "w1-1", journal.OK)
+		s.run(1.1, 1.2, "w1-1", oracle.OK)
 		s.fault(oracle.Killed, "w1-1", 1.2, 5)
 	}
 	for name, test := range map[string]struct {
@@ -405,7 +390,7 @@ func TestAClaimWithoutARunIsGivenBackAfterAnExpiredLockOnly(t *testing.T) {
 		"after a run": {func(s *script) {
 			lost(s)
 			unrun(s, expired+0.5)
-			s.run(expired+0.55, expired+0.6, "w2-1", journal.OK)
+			s.run(expired+0.55, expired+0.6, "w2-1", oracle.OK)
 		}, false},
 		"with a retry less": {func(s *script) { lost(s); s.claim(expired+0.5, "w2-1"); s.retry(expired+1, "w2-1") }, false},
 	} {
@@ -424,14 +409,14 @@ func TestAClaimWithoutARunIsGivenBackAfterAnExpiredLockOnly(t *testing.T) {
 // cancel is what the operator does to an event.
 func (s *script) cancel(seconds float64) {
 	s.delete(seconds, SlotOperator)
-	s.story.ending.cancelled = true
+	s.trace.Ending.Status = record.Cancelled
 }
 
 func TestAnOperatorsChanges(t *testing.T) {
 	t.Parallel()
 	requeue := func(s *script, seconds float64, retries int32) {
-		s.write(seconds, SlotOperator, func(r *rowState) {
-			r.lockedMicros, r.dueMicros, r.retries = 0, at(seconds).UnixMicro(), retries
+		s.write(seconds, SlotOperator, func(r *record.RowState) {
+			r.LockedMicros, r.DueMicros, r.Retries = 0, at(seconds).UnixMicro(), retries
 		})
 	}
 	for name, c := range map[string]struct {
@@ -440,18 +425,18 @@ func TestAnOperatorsChanges(t *testing.T) {
 	}{
 		"cancelled":              {func(s *script) { s.cancel(1) }, ""},
 		"cancelled while it ran": {func(s *script) { s.claim(1, "w1-1"); s.renew(2, "w1-1"); s.cancel(3) }, "I4"},
-		"cancelled, and gone":    {func(s *script) { s.cancel(1); s.story.ending = nil }, "event_log knows nothing"},
+		"cancelled, and gone":    {func(s *script) { s.cancel(1); s.trace.Ending = nil }, "event_log knows nothing"},
 		"delayed, then run": {func(s *script) {
-			s.write(1, SlotOperator, func(r *rowState) { r.dueMicros = at(2).UnixMicro() })
+			s.write(1, SlotOperator, func(r *record.RowState) { r.DueMicros = at(2).UnixMicro() })
 			s.runsWell(3, "w1-1")
 		}, ""},
 		"delayed, and run too early": {func(s *script) {
-			s.write(1, SlotOperator, func(r *rowState) { r.dueMicros = at(9).UnixMicro() })
+			s.write(1, SlotOperator, func(r *record.RowState) { r.DueMicros = at(9).UnixMicro() })
 			s.runsWell(3, "w1-1")
 		}, "I6"},
 		"tried now while it ran": {func(s *script) { s.claim(1, "w1-1"); s.renew(2, "w1-1"); requeue(s, 3, 1); s.cancel(4) }, "no fault of"},
 		"its fence changed": {func(s *script) {
-			s.write(1, SlotOperator, func(r *rowState) { r.dueMicros, r.attempts = at(1).UnixMicro(), 5 })
+			s.write(1, SlotOperator, func(r *record.RowState) { r.DueMicros, r.Attempts = at(1).UnixMicro(), 5 })
 			s.cancel(2)
 		}, "changed the fence"},
 	} {

@@ -7,13 +7,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"eventsv2/eventqueue"
+	"eventsv2/test/attack/record"
 	"eventsv2/test/oracle"
 )
 
 // Evidence is everything that was recorded.
 type Evidence struct {
-	stories          map[eventqueue.EventID]*story
-	runs             map[eventqueue.EventID][]handled
+	traces           record.Traces
+	runs             map[eventqueue.EventID][]record.Run
+	effects          map[eventqueue.EventID][]int32 // the attempts that wrote one
 	faults           []fault
 	Acknowledgements map[string]Acknowledgement
 	Repeats          map[string]Repeat   // by tag
@@ -43,13 +45,16 @@ func (e *Evidence) Read(ctx context.Context, pool *pgxpool.Pool, dir string, f *
 	if e.runs, err = readRuns(dir, f); err != nil {
 		return err
 	}
-	if e.stories, err = readStories(ctx, pool); err != nil {
+	if e.traces, err = record.Read(ctx, pool, nil); err != nil {
+		return err
+	}
+	if e.effects, err = readEffects(ctx, pool); err != nil {
 		return err
 	}
 	if e.grants, err = readGrants(ctx, pool); err != nil {
 		return err
 	}
-	if e.rewritten, err = readRewritten(ctx, pool); err != nil {
+	if e.rewritten, err = record.ReadRewritten(ctx, pool); err != nil {
 		return err
 	}
 	e.faults, e.final = f.list(), final{time.Now(), rules}

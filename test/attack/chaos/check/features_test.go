@@ -8,8 +8,8 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
-	"eventsv2/test/attack/chaos/journal"
 	"eventsv2/test/attack/chaos/task"
+	"eventsv2/test/attack/record"
 	"eventsv2/test/oracle"
 )
 
@@ -17,24 +17,24 @@ import (
 func (s *script) join(other *script) {
 	const id = 8
 	runs := other.runs[scriptedEvent]
-	value := strings.Replace(other.story.entered.value, `"1-1"`, `"1-2"`, 1)
-	other.story.id, other.story.entered.value = id, value
-	if other.story.ending != nil {
-		other.story.ending.value = value
+	value := strings.Replace(other.trace.Entered.Value, `"1-1"`, `"1-2"`, 1)
+	other.trace.ID, other.trace.Entered.Value = id, value
+	if other.trace.Ending != nil {
+		other.trace.Ending.Value = value
 	}
 	for i := range runs {
-		runs[i].sum = journal.Checksum([]byte(value))
+		runs[i].Sum = record.Checksum(value)
 	}
-	s.stories[id], s.runs[id], s.Acknowledgements["1-2"] = other.story, runs, Accepted
+	s.traces[id], s.runs[id], s.Acknowledgements["1-2"] = other.trace, runs, Accepted
 }
 
 // from is an event that is emitted, claimed, run and deleted within a second of its own.
 func from(job task.Task, second float64, process string) *script {
 	s := newScript(job)
-	s.row.dueMicros = at(second).UnixMicro()
-	s.story.changes[0].at, s.story.changes[0].new = at(second), s.row
+	s.row.DueMicros = at(second).UnixMicro()
+	s.trace.Changes[0].At, s.trace.Changes[0].New = at(second), s.row
 	s.claim(second+0.1, process)
-	s.run(second+0.2, second+0.7, process, journal.OK)
+	s.run(second+0.2, second+0.7, process, oracle.OK)
 	s.delete(second+0.8, process)
 	return s
 }
@@ -131,12 +131,12 @@ func TestALockThatIsTakenBackNeedsAFault(t *testing.T) {
 	for _, killed := range []bool{true, false} {
 		s := newScript(task.Task{Do: task.Succeed})
 		s.claim(1, "w1-1")
-		s.run(1.1, 1.2, "w1-1", journal.OK)
+		s.run(1.1, 1.2, "w1-1", oracle.OK)
 		s.renew(2, "w1-1")
 		expired := 2 + LockTimeout.Seconds()
-		s.write(expired+0.5, "w2-1", func(r *rowState) { r.lockedMicros = 0 })
+		s.write(expired+0.5, "w2-1", func(r *record.RowState) { r.LockedMicros = 0 })
 		s.claim(expired+1, "w2-1")
-		s.run(expired+1.1, expired+1.2, "w2-1", journal.OK)
+		s.run(expired+1.1, expired+1.2, "w2-1", oracle.OK)
 		s.delete(expired+1.3, "w2-1")
 		if killed {
 			s.fault(oracle.Killed, "w1-1", 2.5, 14)
@@ -150,14 +150,14 @@ func TestALockThatIsTakenBackNeedsAFault(t *testing.T) {
 
 func TestAHistoryHoldsWholeGroups(t *testing.T) {
 	t.Parallel()
-	c := &checker{Evidence: Evidence{stories: map[eventqueue.EventID]*story{}}}
+	c := &checker{Evidence: Evidence{traces: map[eventqueue.EventID]*record.Trace{}}}
 	var ids []eventqueue.EventID
 	for id := range eventqueue.EventID(3 * oracleChunk) {
 		job := task.Task{Tag: "t"}
 		if id%2 == 0 {
 			job.OrderingKey = string(rune('a' + id%7))
 		}
-		c.stories[id] = &story{id: id, entered: &entered{handler: quick(), value: string(job.Value())}}
+		c.traces[id] = &record.Trace{ID: id, Entered: &record.Entered{Handler: quick(), Value: string(job.Value())}}
 		ids = append(ids, id)
 	}
 	in, seen := map[string]int{}, 0
@@ -167,7 +167,7 @@ func TestAHistoryHoldsWholeGroups(t *testing.T) {
 		}
 		for _, id := range chunk {
 			seen++
-			if bond := c.bond(c.stories[id]); bond != "" {
+			if bond := c.bond(c.traces[id]); bond != "" {
 				if before, known := in[bond]; known && before != n {
 					t.Fatalf("%q is in the histories %d and %d", bond, before, n)
 				}
@@ -223,10 +223,10 @@ func TestAClaimThatIsPutOff(t *testing.T) {
 				{At: at(3), Limit: operate.RateLimit{Scope: scope}}}
 		}
 		s.claim(1, "w1-1")
-		s.write(1.1, "w1-1", func(r *rowState) { r.lockedMicros, r.dueMicros = 0, at(90).UnixMicro() })
-		s.write(4, SlotEmitter, func(r *rowState) { r.dueMicros = at(4).UnixMicro() })
+		s.write(1.1, "w1-1", func(r *record.RowState) { r.LockedMicros, r.DueMicros = 0, at(90).UnixMicro() })
+		s.write(4, SlotEmitter, func(r *record.RowState) { r.DueMicros = at(4).UnixMicro() })
 		s.claim(5, "w2-1")
-		s.run(5.1, 5.2, "w2-1", journal.OK)
+		s.run(5.1, 5.2, "w2-1", oracle.OK)
 		s.delete(5.3, "w2-1")
 		if j := Check(s.Evidence); (len(j.violations) == 0) != limited {
 			t.Errorf("limited %t: violations: %+v", limited, j.violations)

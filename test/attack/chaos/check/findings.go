@@ -1,6 +1,10 @@
 package check
 
-import "time"
+import (
+	"time"
+
+	"eventsv2/test/attack/record"
+)
 
 // violation is one broken guarantee with its evidence.
 type violation struct {
@@ -45,6 +49,6 @@ func (j *Findings) count(c class) int {
 
 // wait is how long an event was due before it was claimed for the first time.
 type wait struct {
-	story  *story
+	trace  *record.Trace
 	lasted time.Duration
 }

@@ -21,7 +21,7 @@ type grant struct {
 
 const readGrantsSQL = `
 SELECT at, window_at, writer, canvas_id, module, name, runs
-  FROM chaos_grants
+  FROM audit.grants
  ORDER BY at`
 
 // readGrants reads what the rate limits have counted.

@@ -5,12 +5,6 @@ import "time"
 // SlotOperator is the writer of what the operator changes.
 const SlotOperator = "operator"
 
-// operates reports whether a change was made by the operator, and not by what advances groups for it, or
-// notifies.
-func (ch *change) operates() bool {
-	return ch.op == opUpdate && ch.writer == SlotOperator && ch.new.dueMicros != ch.old.dueMicros
-}
-
 // Shifter is the writer that brings far-off events near, in the record.
 const Shifter = "chaos-shifter"
 

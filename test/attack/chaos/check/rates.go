@@ -8,12 +8,13 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/eventqueue/ratelimit"
+	"eventsv2/test/attack/record"
 	"eventsv2/test/oracle"
 )
 
 // rateOf is the rate limit that events such as this one have, or nil.
-func (c *checker) rateOf(e *entered) *operate.RateLimit {
-	return c.rateOfScope(e.scope())
+func (c *checker) rateOf(e *record.Entered) *operate.RateLimit {
+	return c.rateOfScope(e.Scope())
 }
 
 func (c *checker) rateOfScope(scope eventqueue.Scope) *operate.RateLimit {
@@ -24,17 +25,10 @@ func (c *checker) rateOfScope(scope eventqueue.Scope) *operate.RateLimit {
 	return &c.Rates[i].Limit
 }
 
-// putOff reports whether a claim was given back, and later, because of a rate limit:
-// nothing was run.
-func (c *checker) putOff(t *trial, claim, back *change) bool {
-	return c.rateOf(t.entered) != nil && back.new.dueMicros > back.old.dueMicros && back.new.retries == back.old.retries &&
-		len(t.runsOf(claim)) == 0
-}
-
-// released reports whether a change made an event due that a rate limit had put off.
-func (c *checker) released(t *trial, ch *change) bool {
-	return ch.op == opUpdate && ch.old.lockedMicros == 0 && ch.new.lockedMicros == 0 && ch.writer == SlotEmitter &&
-		ch.new.dueMicros < ch.old.dueMicros && ch.new.retries == ch.old.retries && c.rateOf(t.entered) != nil
+// released reports whether a change made an event due that a rate limit had put off, if it was under one.
+func released(ch *record.Change) bool {
+	return ch.Op == record.Update && ch.Old.LockedMicros == 0 && ch.New.LockedMicros == 0 && ch.Writer == SlotEmitter &&
+		ch.New.DueMicros < ch.Old.DueMicros && ch.New.Retries == ch.Old.Retries
 }
 
 // recordRates adds what the rate limits counted for the scopes of some events, and puts
@@ -42,7 +36,7 @@ func (c *checker) released(t *trial, ch *change) bool {
 func (c *checker) recordRates(h *oracle.History, ids []eventqueue.EventID) {
 	scopes := map[eventqueue.Scope]bool{}
 	for _, id := range ids {
-		if e := c.stories[id].entered; e != nil && c.rateOf(e) != nil {
+		if e := c.traces[id].Entered; e != nil && c.rateOf(e) != nil {
 			scopes[c.rateOf(e).Scope] = true
 		}
 	}

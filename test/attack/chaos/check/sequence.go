@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"eventsv2/test/attack/record"
 	"slices"
 	"time"
 )
@@ -9,7 +10,7 @@ import (
 // member is an event of an ordering key, with what its order is checked by.
 type member struct {
 	Emission
-	story          *story
+	trace          *record.Trace
 	claimed, ended time.Time // for the first time; for good. Zero: never
 }
 
@@ -30,17 +31,17 @@ func (c *checker) sequences() {
 		if len(c.tags[tag]) != 1 {
 			continue // reported already
 		}
-		m := &member{Emission: emission, story: c.tags[tag][0]}
-		for i := range m.story.changes {
-			ch := &m.story.changes[i]
+		m := &member{Emission: emission, trace: c.tags[tag][0]}
+		for i := range m.trace.Changes {
+			ch := &m.trace.Changes[i]
 			switch {
-			case ch.op == opDelete:
-				m.ended = ch.at
-			case m.claimed.IsZero() && ch.claims():
-				m.claimed = micros(ch.new.lockedMicros)
+			case ch.Op == record.Delete:
+				m.ended = ch.At
+			case m.claimed.IsZero() && ch.Claims():
+				m.claimed = record.Micros(ch.New.LockedMicros)
 			}
 		}
-		key := c.bond(m.story)
+		key := c.bond(m.trace)
 		keys[key] = append(keys[key], m)
 	}
 	for _, members := range keys {
@@ -70,8 +71,8 @@ func (c *checker) sequence(members []*member) {
 		}
 		for _, earlier := range []*member{last, lastOfCall} {
 			if earlier != nil && !m.claimed.IsZero() && m.claimed.Before(earlier.end()) {
-				c.find(m.story, order, "it was claimed at %s, and event %s, which was emitted with the same key before it, had not ended",
-					m.claimed.Format(clockFormat), earlier.story.id)
+				c.find(m.trace, order, "it was claimed at %s, and event %s, which was emitted with the same key before it, had not ended",
+					m.claimed.Format(clockFormat), earlier.trace.ID)
 			}
 		}
 		before, lastOfCall = m, later(lastOfCall, m)

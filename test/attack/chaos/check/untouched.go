@@ -1,6 +1,7 @@
 package check
 
 import (
+	"eventsv2/test/attack/record"
 	"fmt"
 	"strings"
 )
@@ -63,22 +64,22 @@ func (r OddRow) InsertSQL() string {
 // untouched checks an event that nobody can run: it stays as it was written.
 func (c *checker) untouched(t *trial) {
 	c.result.figures.untouched++
-	for i := range t.changes {
-		switch ch := &t.changes[i]; {
-		case ch.op == opInsert:
-		case ch.op == opDelete:
-			c.find(t.story, lost, "%s deleted it, and it cannot run (%s)", ch.writer, OddRows()[t.task.Odd-1])
-		case ch.rewritten || ch.old != ch.new:
-			c.find(t.story, other, "%s changed it, and it cannot run (%s)", ch.writer, OddRows()[t.task.Odd-1])
+	for i := range t.Changes {
+		switch ch := &t.Changes[i]; {
+		case ch.Op == record.Insert:
+		case ch.Op == record.Delete:
+			c.find(t.Trace, lost, "%s deleted it, and it cannot run (%s)", ch.Writer, OddRows()[t.task.Odd-1])
+		case ch.Rewritten || ch.Old != ch.New:
+			c.find(t.Trace, other, "%s changed it, and it cannot run (%s)", ch.Writer, OddRows()[t.task.Odd-1])
 		}
 	}
-	if t.ending != nil || len(t.runs) > 0 {
-		c.find(t.story, other, "it has ended or was run, and it cannot run (%s)", OddRows()[t.task.Odd-1])
+	if t.Ending != nil || len(t.Runs) > 0 {
+		c.find(t.Trace, other, "it has ended or was run, and it cannot run (%s)", OddRows()[t.task.Odd-1])
 	}
 }
 
 // stays reports whether a task is of an event that nobody can run.
-func (c *checker) stays(s *story) bool {
-	t, err := s.task()
+func (c *checker) stays(s *record.Trace) bool {
+	t, err := taskOf(s)
 	return err == nil && t.Odd > 0 && OddRows()[t.Odd-1].Fate == FateStays
 }

@@ -6,8 +6,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"eventsv2/test/attack/chaos/journal"
 	"eventsv2/test/attack/chaos/task"
+	"eventsv2/test/attack/record"
+	"eventsv2/test/oracle"
 	"eventsv2/test/testenv"
 )
 
@@ -37,33 +38,33 @@ func TestOddRowsAreChecked(t *testing.T) {
 	}{
 		"nobody can run it":       {FateStays, func(*script) {}, ""},
 		"and somebody claimed it": {FateStays, func(s *script) { s.claim(1, "w1-1") }, other},
-		"and somebody ran it":     {FateStays, func(s *script) { s.run(1, 2, "w1-1", journal.OK) }, other},
+		"and somebody ran it":     {FateStays, func(s *script) { s.run(1, 2, "w1-1", oracle.OK) }, other},
 		"and somebody deleted it": {FateStays, func(s *script) { s.delete(1, "w1-1") }, lost},
-		"and somebody put it off": {FateStays, func(s *script) { s.write(1, "c1-1", func(r *rowState) { r.dueMicros++ }) }, other},
-		"it was refused":          {FateRefused, func(s *script) { s.refuse(); delete(s.stories, scriptedEvent) }, ""},
+		"and somebody put it off": {FateStays, func(s *script) { s.write(1, "c1-1", func(r *record.RowState) { r.DueMicros++ }) }, other},
+		"it was refused":          {FateRefused, func(s *script) { s.refuse(); delete(s.traces, scriptedEvent) }, ""},
 		"it was not refused":      {FateRefused, func(s *script) { s.refuse(); s.well() }, other},
 		"it ran":                  {FateRuns, (*script).well, ""},
-		"it was not taken":        {FateRuns, func(s *script) { delete(s.stories, scriptedEvent) }, lost},
+		"it was not taken":        {FateRuns, func(s *script) { delete(s.traces, scriptedEvent) }, lost},
 		"it did not run":          {FateRuns, func(*script) {}, stuck},
 		"it ran with its own claims": {FateRuns, func(s *script) {
-			s.row.attempts, s.row.retries = 999_999_900, 8
-			s.story.changes[0].new = s.row
+			s.row.Attempts, s.row.Retries = 999_999_900, 8
+			s.trace.Changes[0].New = s.row
 			s.well()
 		}, ""},
 		"its claims began anew": {FateRuns, func(s *script) {
-			s.row.attempts = 999_999_900
-			s.story.changes[0].new = s.row
-			s.row.attempts = 0
+			s.row.Attempts = 999_999_900
+			s.trace.Changes[0].New = s.row
+			s.row.Attempts = 0
 			s.well()
 		}, stale},
 		"it was locked by nobody": {FateRuns, func(s *script) {
-			s.row.lockedMicros = at(-100).UnixMicro()
-			s.story.changes[0].new = s.row
+			s.row.LockedMicros = at(-100).UnixMicro()
+			s.trace.Changes[0].New = s.row
 			s.well()
 		}, ""},
 		"it was locked by nobody for long enough": {FateRuns, func(s *script) {
-			s.row.lockedMicros = at(0).UnixMicro()
-			s.story.changes[0].new = s.row
+			s.row.LockedMicros = at(0).UnixMicro()
+			s.trace.Changes[0].New = s.row
 			s.well()
 		}, stale},
 	} {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"eventsv2/eventqueue/operate"
+	"eventsv2/test/attack/record"
 	"eventsv2/test/oracle"
 )
 
@@ -19,22 +20,22 @@ const maxWait = 5 * time.Minute
 
 // firstClaim records how long the event was due before it was claimed, unless a
 // rule may have held it back.
-func (c *checker) firstClaim(t *trial, ch *change) {
-	due := t.changes[0].at
-	if at := micros(ch.old.dueMicros); at.After(due) {
+func (c *checker) firstClaim(t *trial, ch *record.Change) {
+	due := t.Changes[0].At
+	if at := record.Micros(ch.Old.DueMicros); at.After(due) {
 		due = at
 	}
-	if heldBack(c.rulesOf[t.entered.scope()], due, ch.at) {
+	if heldBack(c.rulesOf[t.Entered.Scope()], due, ch.At) {
 		c.result.figures.heldBack++
 		return
 	}
 	if t.task.OrderingKey != "" {
 		return // how long it waits is up to those before it
 	}
-	waited := max(micros(ch.new.lockedMicros).Sub(due), 0)
-	c.result.figures.waits = append(c.result.figures.waits, wait{t.story, waited})
-	if waited > maxWait && !c.stoodStill(due, ch.at) {
-		c.find(t.story, stuck, "it was due for %s before anybody claimed it, and nothing held it back", waited)
+	waited := max(record.Micros(ch.New.LockedMicros).Sub(due), 0)
+	c.result.figures.waits = append(c.result.figures.waits, wait{t.Trace, waited})
+	if waited > maxWait && !c.stoodStill(due, ch.At) {
+		c.find(t.Trace, stuck, "it was due for %s before anybody claimed it, and nothing held it back", waited)
 	}
 }
 
@@ -51,8 +52,8 @@ func (c *checker) sortWaits() {
 	waits := c.result.figures.waits
 	slices.SortStableFunc(waits, func(a, b wait) int { return cmp.Compare(b.lasted, a.lasted) })
 	for _, w := range waits[:min(len(waits), slowest)] {
-		c.result.slowest = append(c.result.slowest, fmt.Sprintf("event %s waited %s", w.story.id, w.lasted))
-		c.result.slowest = append(c.result.slowest, c.history(w.story)...)
+		c.result.slowest = append(c.result.slowest, fmt.Sprintf("event %s waited %s", w.trace.ID, w.lasted))
+		c.result.slowest = append(c.result.slowest, c.history(w.trace)...)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"time"
 
@@ -43,14 +42,11 @@ type Line struct {
 	// negative number of its own.
 	Attempt int32     `json:"attempt,omitempty"`
 	At      time.Time `json:"at"`
-	// Sum is Checksum of the value that the handler saw at the start.
+	// Sum is record.Checksum of the value that the handler saw at the start.
 	Sum     uint32    `json:"sum,omitempty"`
 	Outcome Outcome   `json:"outcome,omitempty"` // of the end
 	Until   time.Time `json:"until,omitzero"`    // the end of a standstill
 }
-
-// Checksum reports whether two values are the same.
-func Checksum(value []byte) uint32 { return crc32.ChecksumIEEE(value) }
 
 // Writer appends to a journal. It is safe for concurrent use.
 type Writer struct{ file *os.File }

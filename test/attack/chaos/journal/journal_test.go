@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"eventsv2/test/attack/chaos/journal"
+	"eventsv2/test/attack/record"
 )
 
 func TestWhatIsWrittenIsRead(t *testing.T) {
@@ -19,7 +20,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []journal.Line{
-		{Kind: journal.Start, Event: 7, Attempt: 3, At: time.Unix(5, 6).UTC(), Sum: journal.Checksum([]byte("{}"))},
+		{Kind: journal.Start, Event: 7, Attempt: 3, At: time.Unix(5, 6).UTC(), Sum: record.Checksum([]byte("{}"))},
 		{Kind: journal.End, Event: 7, Attempt: -3, At: time.Unix(7, 8).UTC(), Outcome: journal.Snoozed},
 		{Kind: journal.Standstill, At: time.Unix(9, 0).UTC(), Until: time.Unix(10, 1).UTC()},
 	}

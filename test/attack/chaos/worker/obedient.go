@@ -12,6 +12,7 @@ import (
 	"eventsv2/service"
 	"eventsv2/test/attack/chaos/journal"
 	"eventsv2/test/attack/chaos/task"
+	"eventsv2/test/attack/record"
 	"eventsv2/test/programs"
 )
 
@@ -49,7 +50,7 @@ func (o obedient) register(s *service.Service) error {
 // recorded runs a handler, and records the start and the end of each run.
 func (o obedient) recorded(h eventqueue.Handler) eventqueue.HandlerFunc {
 	return func(ctx context.Context, run *eventqueue.Run) error {
-		start := journal.Line{Kind: journal.Start, Event: run.ID, Attempt: run.Attempt, At: time.Now(), Sum: journal.Checksum(run.Value)}
+		start := journal.Line{Kind: journal.Start, Event: run.ID, Attempt: run.Attempt, At: time.Now(), Sum: record.Checksum(run.Value)}
 		if err := o.lines.Write(start); err != nil {
 			return err
 		}
