@@ -96,11 +96,11 @@ mutants: services ## every wrong change of the protocol is noticed by a test; SA
 	@go test ./test/mutants -count=1
 	@go run ./test/mutants -seed $(SEED) $(if $(SAMPLE),-sample $(SAMPLE) -within 150s)
 
-# Decisions without I/O, with tests of their own.
-PURE := ./eventqueue/machine ./internal/cause ./internal/refusal ./internal/rounds ./internal/sqlstate
+# Decisions without I/O, with tests of their own, and the percentage of changes that these have to notice.
+PURE := ./eventqueue/machine:80 ./eventqueue/ratelimit:95 ./internal/backoff:100 ./internal/cause:80 ./internal/refusal:80 ./internal/rounds:80 ./internal/sqlstate:80
 .PHONY: mutants-all
 mutants-all: mutants $(GREMLINS) ## and all changes of operators and conditions that gremlins makes of the packages without I/O
-	@set -e; for package in $(PURE); do $(GREMLINS) unleash --timeout-coefficient 20 --threshold-efficacy 80 $$package; done
+	@set -e; for package in $(PURE); do $(GREMLINS) unleash --timeout-coefficient 20 --threshold-efficacy $${package#*:} $${package%:*}; done
 
 MINUTES ?= 5
 .PHONY: chaos
