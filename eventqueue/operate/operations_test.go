@@ -233,10 +233,7 @@ func TestFailedPieceIsTriedAgain(t *testing.T) {
 	op := b.confirm(b.count(operate.Change{Verb: operate.VerbCancel, Filter: filter()}))
 	b.Exec(`ALTER TABLE bulk_operations ADD CONSTRAINT no_progress CHECK (after_id = 0)`)
 	for range 2 { // a piece each, which are done and not reported
-		if _, err := b.operations.Work(b.ctx); err == nil {
-			t.Fatal("no error")
-		}
-		b.Exec(`UPDATE bulk_operations SET leased_until = now()`)
+		b.fail()
 	}
 	b.Exec(`ALTER TABLE bulk_operations DROP CONSTRAINT no_progress`)
 	if got := b.work(op); got.State != operate.OperationDone || got.Changed != 300 {
@@ -246,14 +243,70 @@ func TestFailedPieceIsTriedAgain(t *testing.T) {
 	op = b.confirm(b.count(operate.Change{Verb: operate.VerbCancel, Filter: filter()}))
 	b.Exec(`ALTER TABLE event_log RENAME COLUMN last_error TO gone`)
 	for b.get(op).State == operate.OperationRunning {
-		if _, err := b.operations.Work(b.ctx); err == nil {
-			t.Fatal("no error")
-		}
-		b.Exec(`UPDATE bulk_operations SET leased_until = now() WHERE state = 'running'`)
+		b.fail()
 	}
 	if got := b.get(op); got.State != operate.OperationFailed || got.Changed != 0 {
 		t.Errorf("%+v, want it failed", got)
 	}
+}
+
+// TestResumedOperationCountsPiecesThatCommittedAfterItsEnd: when an operation fails or is stopped, a piece of it may be under
+// way. What that does is counted when the operation is resumed.
+func TestResumedOperationCountsPiecesThatCommittedAfterItsEnd(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		end   func(b *bench, op operate.Operation)
+		state operate.OperationState
+	}{
+		"failed": {func(b *bench, op operate.Operation) {
+			for b.get(op).State == operate.OperationRunning {
+				b.fail()
+			}
+		}, operate.OperationFailed},
+		"stopped": {func(b *bench, op operate.Operation) {
+			b.fail()
+			if _, err := b.operations.Stop(b.ctx, ada, op.ID); err != nil {
+				b.t.Fatal(err)
+			}
+		}, operate.OperationStopped},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			ids := b.emit(300)
+			op := b.confirm(b.count(operate.Change{Verb: operate.VerbCancel, Filter: filter()}))
+			b.Exec(`ALTER TABLE event_log RENAME COLUMN last_error TO gone`)
+			c.end(b, op)
+			b.Exec(`ALTER TABLE event_log RENAME COLUMN gone TO last_error`)
+			if got := b.get(op); got.State != c.state || got.Changed != 0 {
+				t.Fatalf("%+v, want it %s", got, c.state)
+			}
+			by := ada
+			by.Operation = op.ID
+			changer, err := operate.NewChanger(b.Store.As(by), b.Queue)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := changer.Cancel(b.ctx, operate.Cancellation{}, ids[:100]...); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.operations.Resume(b.ctx, ada, op.ID); err != nil {
+				t.Fatal(err)
+			}
+			if got := b.work(op); got.State != operate.OperationDone || got.Changed != 300 {
+				t.Errorf("%+v, want 300 changed", got)
+			}
+		})
+	}
+}
+
+// fail has a program try an operation in vain, and lets the next try begin at once.
+func (b *bench) fail() {
+	b.t.Helper()
+	if _, err := b.operations.Work(b.ctx); err == nil {
+		b.t.Fatal("no error")
+	}
+	b.Exec(`UPDATE bulk_operations SET leased_until = now() WHERE state = 'running'`)
 }
 
 // TestAbandonedOperationIsStopped: a program that starts days later does not make the change; who still wants it resumes it.
