@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"go.uber.org/zap"
 
 	"eventsv2/internal/lostanswer"
@@ -112,4 +113,34 @@ func TestCloseWaitsForItsGoroutines(t *testing.T) {
 			t.Errorf("behind Close %d marks were under way, and %d followed", under, later-marks)
 		}
 	})
+}
+
+// refusing is a store whose marks fail.
+type refusing struct {
+	err   error
+	marks int
+}
+
+func (r *refusing) MarkPending(context.Context, []int) error {
+	r.marks++
+	return r.err
+}
+
+// TestRefusedMarkIsNotRepeated: the same statement would be refused again; a mark that fails for a while is repeated.
+func TestRefusedMarkIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]bool{"42501": false, "23514": false, "53300": true, "57P01": true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &refusing{err: &pgconn.PgError{Code: code}}
+			takes := lostanswer.New(s, zap.NewNop())
+			takes.AwaitFailure([]int{1})(context.DeadlineExceeded)
+			<-time.After(lostanswer.GiveUpAfter / 2)
+			if again := s.marks > 1; again != want || s.marks == 0 {
+				t.Errorf("%s: it was marked %d times", code, s.marks)
+			}
+			if err := takes.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

@@ -64,6 +64,32 @@ func TestHalveBlamesNothingForARefusalOfAll(t *testing.T) {
 	}
 }
 
+// TestHalveAsksAboutTheTableOnce: nothing is written to find that out once anything was, or an item has been blamed.
+func TestHalveAsksAboutTheTableOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		bad  []int
+		asks int
+	}{
+		"the first ones":         {[]int{0, 1, 5}, 1},
+		"after one that is good": {[]int{2, 3, 5}, 0},
+	} {
+		asks := 0
+		refused, err := refusal.Halve(func(some []int) error {
+			if len(some) == 0 {
+				asks++
+			}
+			if slices.ContainsFunc(some, func(i int) bool { return slices.Contains(c.bad, i) }) {
+				return &pgconn.PgError{Code: "23514"}
+			}
+			return nil
+		}, []int{0, 1, 2, 3, 4, 5, 6, 7})
+		if err != nil || len(refused) != len(c.bad) || asks != c.asks {
+			t.Errorf("%s: %d statements for nothing, want %d; %v, %v", name, asks, c.asks, refused, err)
+		}
+	}
+}
+
 // TestHalveEndsAtAnyOtherFailure, with what was refused before.
 func TestHalveEndsAtAnyOtherFailure(t *testing.T) {
 	t.Parallel()
