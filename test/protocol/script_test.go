@@ -11,12 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/worker"
-	"eventsv2/test/rig"
 )
 
 // script plays the database and the notifier for one worker: it answers as the test
@@ -72,12 +69,6 @@ func newScript(t *testing.T) *script {
 func inVirtualTime(t *testing.T, f func(s *script)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(newScript(t)) })
-}
-
-// inVirtualTimeOn is inVirtualTime with a database, in which time is the same.
-func inVirtualTimeOn(t *testing.T, f func(s *script, pool *pgxpool.Pool)) {
-	t.Helper()
-	rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) { f(newScript(t), pool) })
 }
 
 // pass lets virtual time pass, and everything happen that follows.

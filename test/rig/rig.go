@@ -143,7 +143,10 @@ func (r *Rig) Notified() int {
 }
 
 // Event is one for the handler of most tests, with a value.
-func (r *Rig) Event(value string) eventqueue.NewEvent {
+func (*Rig) Event(value string) eventqueue.NewEvent { return Event(value) }
+
+// Event is one for the handler of most tests, with a value.
+func Event(value string) eventqueue.NewEvent {
 	return eventqueue.NewEvent{Canvas: Canvas, Module: Key.Module, Name: Key.Name, Modifier: Key.Modifier,
 		Value: json.RawMessage(value)}
 }

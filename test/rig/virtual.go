@@ -3,6 +3,7 @@ package rig
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -15,6 +16,12 @@ func InBubble(t *testing.T, test func(t *testing.T, pool *pgxpool.Pool)) {
 	t.Helper()
 	url := testenv.DatabaseURL(t)
 	synctest.Test(t, func(t *testing.T) { test(t, queuetest.Pool(t, url)) })
+}
+
+// Pass lets virtual time pass, and everything happen that follows.
+func Pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
 }
 
 // Scalar returns the only value of a query.

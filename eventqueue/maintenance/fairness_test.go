@@ -1,10 +1,11 @@
-package protocol
+package maintenance_test
 
 import (
 	"context"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -20,18 +21,12 @@ import (
 func TestAnIdleWalkCostsTheSame(t *testing.T) {
 	t.Parallel()
 	reads := func(pages, live int) (n int) {
-		inVirtualTime(t, func(s *script) {
-			l := &endless{ledger: newLedger(0, 0), pages: pages, live: live}
-			relay, err := maintenance.NewRelay(l, l, maintenance.RelayConfig{})
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
-			defer cancel()
-			if err := relay.Run(ctx); err != nil {
-				s.t.Error(err)
-			}
-			n = l.reads
+		synctest.Test(t, func(t *testing.T) {
+			e := &endless{Pages: rig.NewPages(0, 0), pages: pages, live: live}
+			stop := running(t, e, e, maintenance.RelayConfig{})
+			<-time.After(time.Minute)
+			stop()
+			n = e.reads
 		})
 		return n
 	}
@@ -50,18 +45,10 @@ func TestWalkRestsAfterLookingOnly(t *testing.T) {
 	t.Parallel()
 	const pages = 1000
 	walk := func(live, lost int) (took time.Duration) {
-		inVirtualTime(t, func(s *script) {
-			l := &endless{ledger: newLedger(0, 0), pages: pages, live: live, lost: lost, walked: make(chan time.Duration, 1)}
-			relay, err := maintenance.NewRelay(l, l, maintenance.RelayConfig{})
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			ctx, cancel := context.WithCancel(s.t.Context())
-			var running sync.WaitGroup
-			running.Go(func() { _ = relay.Run(ctx) }) // it returns nil
-			took = <-l.walked
-			cancel()
-			running.Wait()
+		synctest.Test(t, func(t *testing.T) {
+			e := &endless{Pages: rig.NewPages(0, 0), pages: pages, live: live, lost: lost, walked: make(chan time.Duration, 1)}
+			running(t, e, e, maintenance.RelayConfig{})
+			took = <-e.walked
 		})
 		return took
 	}
@@ -76,9 +63,9 @@ func TestWalkRestsAfterLookingOnly(t *testing.T) {
 	}
 }
 
-// endless is a ledger with many pages, on each of which as many notifications are lost.
+// endless has many pages, on each of which as many notifications are lost.
 type endless struct {
-	*ledger
+	*rig.Pages
 	pages, live, reads int
 	lost               int
 	walked             chan time.Duration // how long the first walk took; nil: nobody asks
@@ -96,20 +83,15 @@ func (e *endless) Sweep(_ context.Context, after eventqueue.EventID, _ int, _ ti
 	if e.reads == e.pages && e.walked != nil {
 		e.walked <- time.Since(e.began)
 	}
-	lost := slices.Repeat([]eventqueue.Notification{{Event: after + 1, Canvas: canvas}}, e.lost)
+	lost := slices.Repeat([]eventqueue.Notification{{Event: after + 1, Canvas: rig.Canvas}}, e.lost)
 	return maintenance.Swept{Lost: lost, Next: (after + 1) % eventqueue.EventID(e.pages), Read: 1, Live: e.live}, nil
 }
 
 func (e *endless) Publish(context.Context, []eventqueue.Notification) error { return nil }
 
-func (e *endless) Listen(ctx context.Context, _ func()) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-// many is a ledger whose round has many parts.
+// many has a round of many parts.
 type many struct {
-	*ledger
+	*rig.Pages
 	reads int
 }
 
@@ -122,28 +104,17 @@ func (m *many) TakeRound(_ context.Context, after maintenance.RoundPlace, _ time
 	return nil, after, nil
 }
 
-func (m *many) Listen(ctx context.Context, _ func()) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
 // TestARoundOverManyRests (I12): one that has a hundred thousand parts leaves half of the
 // time to others.
 func TestARoundOverManyRests(t *testing.T) {
 	t.Parallel()
-	inVirtualTime(t, func(s *script) {
-		m := &many{ledger: newLedger(0, 0)}
-		relay, err := maintenance.NewRelay(m, m, maintenance.RelayConfig{})
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
-		defer cancel()
-		if err := relay.Run(ctx); err != nil {
-			s.t.Error(err)
-		}
+	synctest.Test(t, func(t *testing.T) {
+		m := &many{Pages: rig.NewPages(0, 0)}
+		stop := running(t, m, m, maintenance.RelayConfig{})
+		<-time.After(time.Minute)
+		stop()
 		if half := int(time.Minute / partTakes / 2); m.reads > half+1 || m.reads < half/2 {
-			s.t.Errorf("in a minute there are %d queries of %s each, want at most %d", m.reads, partTakes, half)
+			t.Errorf("in a minute there are %d queries of %s each, want at most %d", m.reads, partTakes, half)
 		}
 	})
 }
@@ -184,29 +155,19 @@ func TestARelayServesEveryCanvas(t *testing.T) {
 			t.Parallel()
 			rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
 				store := pgstore.New(pool)
-				events := make([]eventqueue.NewEvent, many+1)
-				for i := range events {
-					events[i] = event()
-					events[i].Canvas = another
+				events := slices.Repeat([]eventqueue.NewEvent{rig.Event(`1`)}, many+1)
+				for i := range many {
+					events[i].Canvas = beside
 				}
-				events[many].Canvas = canvas
 				if _, err := store.Insert(t.Context(), nil, events, mode); err != nil {
 					t.Fatal(err)
 				}
 				<-time.After(time.Hour) // in silence
-				h := &hearing{canvas: canvas, most: many / 12, heard: make(chan int, 1)}
-				relay, err := maintenance.NewRelay(store, h, maintenance.RelayConfig{PerSecond: many / 60})
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithCancel(t.Context())
-				var running sync.WaitGroup
-				running.Go(func() { _ = relay.Run(ctx) }) // it returns nil
+				h := &hearing{canvas: rig.Canvas, most: many / 12, heard: make(chan int, 1)}
+				running(t, store, h, maintenance.RelayConfig{PerSecond: many / 60})
 				if before := <-h.heard; before > h.most {
 					t.Errorf("%d of %d events of the other canvas were notified before", before, many)
 				}
-				cancel()
-				running.Wait()
 			})
 		})
 	}
