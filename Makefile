@@ -40,7 +40,7 @@ REPORTS ?=
 run_tests = $(GOTESTSUM) --format pkgname --format-hide-empty-pkg $(if $(REPORTS),--jsonfile="$(abspath $(REPORTS))/$(1).json") --packages="$(2)" -- -shuffle=on -count=1 -timeout 20m \
 	-p $(PROCESSORS) -parallel 8 -vet=off -tags=nodocker -ldflags='-s -w' $(3)
 # These share memory between goroutines. For the others the race detector costs more than it finds.
-RACE := ./test/sim ./test/protocol ./service ./eventqueue/operate ./eventqueue/worker ./eventqueue ./pubsubnotify ./eventqueue/fallback ./eventqueue/pgnotify \
+RACE := ./test/sim ./service ./eventqueue/operate ./eventqueue/worker ./eventqueue ./pubsubnotify ./eventqueue/fallback ./eventqueue/pgnotify \
 	./eventqueue/maintenance ./eventqueue/memnotify ./eventqueue/queuetest ./eventqueue/minutes ./eventqueue/httptarget ./cronchecker \
 	./dashboard ./access ./otelevents ./webhook ./webhook/received ./internal/lostanswer ./internal/refusal ./internal/rounds ./internal/webserver
 # These take minutes and belong to make proof.

@@ -10,7 +10,7 @@ import (
 
 // TestHangingPostgresMakesAProgramUnready: it accepts and never answers, as behind a proxy that hangs.
 // A restart would not help, so /healthz stays well, and what the programs count is still to be scraped; /readyz and the
-// log name Postgres, and both are well by themselves afterwards. That loops stay well however long it hangs is shown in virtual time, in test/protocol.
+// log name Postgres, and both are well by themselves afterwards. That loops stay well however long it hangs is shown in virtual time, in their own packages (rig.Stalls).
 func TestHangingPostgresMakesAProgramUnready(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, promisedStart)

@@ -107,7 +107,7 @@ func (b *builder) goCommand(ctx context.Context, args ...string) ([]byte, error)
 }
 
 // testsElsewhere are packages with no tests of their own part of the product that judge it nevertheless.
-var testsElsewhere = []string{"test/protocol", "test/outbox"}
+var testsElsewhere = []string{"test/outbox"}
 
 // judges returns the packages whose tests may notice a mutant, nearest first: that of the file, and those that import
 // it. All that have a database import the migrations.

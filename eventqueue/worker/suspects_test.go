@@ -1,4 +1,4 @@
-package protocol
+package worker_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 )
 
 // suspect is an event that was in hand when a worker died.
@@ -34,7 +35,7 @@ func (s *script) blocking() (release func(id eventqueue.EventID)) {
 			return ctx.Err()
 		}
 	})
-	return func(id eventqueue.EventID) { close(gates[id]); pass(100 * time.Millisecond) }
+	return func(id eventqueue.EventID) { close(gates[id]); rig.Pass(100 * time.Millisecond) }
 }
 
 // ran are the events whose handlers were called.
@@ -54,7 +55,7 @@ func TestSuspectsRunWithNoMoreThanEachAllows(t *testing.T) {
 		defer s.start(worker.Config{Concurrency: 20})()
 		expect := func(when string, together []int, ids ...eventqueue.EventID) {
 			s.t.Helper()
-			pass(100 * time.Millisecond)
+			rig.Pass(100 * time.Millisecond)
 			if got := s.state().ran(); !slices.Equal(got, ids) || !slices.Equal(s.together, together) {
 				s.t.Fatalf("%s, %v ran, recorded as %v together; want %v and %v", when, got, s.together, ids, together)
 			}
@@ -74,7 +75,7 @@ func TestSuspectsRunWithNoMoreThanEachAllows(t *testing.T) {
 		for _, id := range []eventqueue.EventID{5, 6, 7} {
 			release(id)
 		}
-		pass(time.Second)
+		rig.Pass(time.Second)
 		if got := s.state(); len(got.completions) != 7 {
 			s.t.Errorf("%d events have ended: %+v", len(got.completions), got.completions)
 		}
@@ -92,7 +93,7 @@ func TestTheFirstDeathDelaysNothing(t *testing.T) {
 			found = append(found, s.suspect(id, worker.AnyCompany))
 		}
 		s.notify(found...)
-		pass(100 * time.Millisecond)
+		rig.Pass(100 * time.Millisecond)
 		if got := s.state(); len(got.runs) != 18 || !slices.Equal(s.together, []int{18}) {
 			s.t.Errorf("%d run, recorded as %v together", len(got.runs), s.together)
 		}
@@ -113,21 +114,21 @@ func TestSuspectsThatWaitKeepTheirClaimsForALockTimeout(t *testing.T) {
 				})
 				stop := s.start(worker.Config{Concurrency: 20, LockTimeout: time.Minute, GracePeriod: time.Hour})
 				s.notify(s.suspect(1, 1), s.suspect(2, 1))
-				pass(50 * time.Second)
+				rig.Pass(50 * time.Second)
 				if got := s.state(); len(got.completions) != 0 || !slices.Equal(got.ran(), []eventqueue.EventID{1}) {
 					s.t.Errorf("after 50 s: %+v", got)
 				}
 				if stops {
 					go stop()
 				}
-				pass(12 * time.Second)
+				rig.Pass(12 * time.Second)
 				if got := s.state(); len(got.completions) != 1 || got.completions[0].Event != 2 || got.completions[0].Label != machine.Released || got.runs[2] != 0 {
 					s.t.Errorf("after 62 s: %+v", got)
 				}
 				if !stops {
 					go stop()
 				}
-				pass(2 * time.Hour)
+				rig.Pass(2 * time.Hour)
 			})
 		})
 	}
@@ -144,7 +145,7 @@ func TestNoMoreThanHalfOfTheSlotsWaitForSuspects(t *testing.T) {
 			found = append(found, s.suspect(id, 1))
 		}
 		s.notify(found...)
-		pass(100 * time.Millisecond)
+		rig.Pass(100 * time.Millisecond)
 		var released []eventqueue.EventID
 		for _, end := range s.state().completions {
 			released = append(released, end.Event)
@@ -172,9 +173,9 @@ func TestRunThatAnotherProcessHasLostMakesASuspect(t *testing.T) {
 		defer s.start(worker.Config{Concurrency: 20})()
 		s.notify(s.claimed(1), s.suspect(2, worker.AnyCompany), s.suspect(3, 6), s.suspect(4, worker.AnyCompany), s.suspect(5, worker.AnyCompany))
 		close(died)
-		pass(5 * time.Second)
+		rig.Pass(5 * time.Second)
 		s.notify(s.suspect(6, 9))
-		pass(5 * time.Second)
+		rig.Pass(5 * time.Second)
 		for _, end := range s.state().completions {
 			want := map[eventqueue.EventID]int{1: worker.AnyCompany, 6: 1}[end.Event]
 			if want == 0 {
@@ -201,7 +202,7 @@ func TestSuspectWaitsWhileACompanionCannotBeRecorded(t *testing.T) {
 		s.blocking()
 		defer s.start(worker.Config{Concurrency: 20})()
 		s.notify(s.suspect(1, worker.AnyCompany))
-		pass(100 * time.Millisecond)
+		rig.Pass(100 * time.Millisecond)
 		s.mu.Lock()
 		s.renewing = func(claims []worker.Claim) ([]eventqueue.EventID, error) {
 			if claims[0].Event == 1 {
@@ -211,14 +212,14 @@ func TestSuspectWaitsWhileACompanionCannotBeRecorded(t *testing.T) {
 		}
 		s.mu.Unlock()
 		s.notify(s.suspect(2, worker.AnyCompany))
-		pass(3 * time.Second)
+		rig.Pass(3 * time.Second)
 		if got := s.state().ran(); !slices.Equal(got, []eventqueue.EventID{1}) {
 			s.t.Errorf("%v run though the first is recorded as alone", got)
 		}
 		s.mu.Lock()
 		s.renewing = nil
 		s.mu.Unlock()
-		pass(3 * time.Second)
+		rig.Pass(3 * time.Second)
 		if got := s.state().ran(); !slices.Equal(got, []eventqueue.EventID{1, 2}) {
 			s.t.Errorf("%v run in the end", got)
 		}
@@ -233,7 +234,7 @@ func TestSuspectWaitsForOneThatRunsAlone(t *testing.T) {
 		defer s.start(worker.Config{Concurrency: 20})()
 		s.notify(s.suspect(1, 1))
 		s.notify(s.suspect(2, worker.AnyCompany))
-		pass(3 * time.Second)
+		rig.Pass(3 * time.Second)
 		if got := s.state().ran(); !slices.Equal(got, []eventqueue.EventID{1}) {
 			s.t.Errorf("%v run, and event 1 was to be alone", got)
 		}
@@ -262,14 +263,14 @@ func TestSuspectOverItsTimeIsCompanyForAsLongAsItsClaimIsRenewed(t *testing.T) {
 			}
 		}
 		s.notify(s.suspect(1, 5))
-		pass(6 * time.Second)
+		rig.Pass(6 * time.Second)
 		s.notify(s.suspect(2, 5)) // 1 is recorded again, until 16 s
 		close(gates[2])
-		pass(5 * time.Second)
+		rig.Pass(5 * time.Second)
 		s.notify(s.suspect(3, 1))
-		pass(3 * time.Second)
+		rig.Pass(3 * time.Second)
 		ran("while the claim of 1 is valid", 1, 2)
-		pass(6 * time.Second)
+		rig.Pass(6 * time.Second)
 		ran("when it has expired", 1, 2, 3)
 		close(gates[1])
 		close(gates[3])

@@ -1,4 +1,4 @@
-package protocol
+package worker_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 )
 
 // lottery is a notifier that hands each notification, whenever it is ready, to one of its
@@ -119,7 +120,7 @@ func TestAnEventThatHalfOfTheWorkersKnowStartsSoon(t *testing.T) {
 		var mu sync.Mutex
 		var waits []time.Duration
 		knows := eventqueue.NewHandlers()
-		if err := knows.Register(key, eventqueue.HandlerFunc(func(_ context.Context, run *eventqueue.Run) error {
+		if err := knows.Register(rig.Key, eventqueue.HandlerFunc(func(_ context.Context, run *eventqueue.Run) error {
 			l.mu.Lock()
 			since := l.delivered[run.ID][0]
 			l.mu.Unlock()
@@ -133,16 +134,16 @@ func TestAnEventThatHalfOfTheWorkersKnowStartsSoon(t *testing.T) {
 		queue, stop := l.play(t, knows, eventqueue.NewHandlers())
 		defer stop()
 		for i := range events {
-			e := eventqueue.NewEvent{Canvas: canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier, Value: json.RawMessage(`1`)}
+			e := rig.Event(`1`)
 			if i%2 == 1 {
 				e.DelayUntil = time.Now().Add(-time.Hour) // due for an hour
 			}
 			if _, err := queue.Emit(t.Context(), e); err != nil {
 				t.Fatal(err)
 			}
-			pass(time.Millisecond)
+			rig.Pass(time.Millisecond)
 		}
-		pass(time.Minute)
+		rig.Pass(time.Minute)
 		slices.Sort(waits)
 		if len(waits) != events {
 			t.Fatalf("%d of %d events ran", len(waits), events)
@@ -172,12 +173,12 @@ func TestEightClaimsInTheFirstSecond(t *testing.T) {
 				queue, stop := l.play(t, eventqueue.NewHandlers())
 				defer stop()
 				began := time.Now()
-				id, err := queue.Emit(t.Context(), eventqueue.NewEvent{Canvas: canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier,
+				id, err := queue.Emit(t.Context(), eventqueue.NewEvent{Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name, Modifier: rig.Key.Modifier,
 					Value: json.RawMessage(`1`), DelayUntil: began.Add(-due)})
 				if err != nil {
 					t.Fatal(err)
 				}
-				pass(time.Minute)
+				rig.Pass(time.Minute)
 				l.mu.Lock()
 				defer l.mu.Unlock()
 				delivered := l.delivered[id]
@@ -203,11 +204,11 @@ func TestAnEventThatNobodyKnowsCostsFewClaims(t *testing.T) {
 			queue, stop := l.play(t, knows...)
 			defer stop()
 			began := time.Now()
-			id, err := queue.Emit(t.Context(), eventqueue.NewEvent{Canvas: canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier, Value: json.RawMessage(`1`)})
+			id, err := queue.Emit(t.Context(), rig.Event(`1`))
 			if err != nil {
 				t.Fatal(err)
 			}
-			pass(10 * time.Minute)
+			rig.Pass(10 * time.Minute)
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			first := 0
@@ -232,16 +233,15 @@ func TestAnOldEventThatNobodyKnowsIsLeftToTheRelay(t *testing.T) {
 		l := newLottery(1)
 		queue, stop := l.play(t, eventqueue.NewHandlers())
 		defer stop()
-		if _, err := queue.Emit(t.Context(), eventqueue.NewEvent{Canvas: canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier,
-			Value: json.RawMessage(`1`)}); err != nil {
+		if _, err := queue.Emit(t.Context(), rig.Event(`1`)); err != nil {
 			t.Fatal(err)
 		}
-		pass(time.Hour)
+		rig.Pass(time.Hour)
 		l.mu.Lock()
 		l.delivered, l.acked = map[eventqueue.EventID][]time.Time{}, 0
-		l.hand(eventqueue.Notification{Event: 1, Canvas: canvas})
+		l.hand(eventqueue.Notification{Event: 1, Canvas: rig.Canvas})
 		l.mu.Unlock()
-		pass(10 * time.Second)
+		rig.Pass(10 * time.Second)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if n := len(l.delivered[1]); l.acked != 1 || n > 10 {
@@ -259,7 +259,7 @@ func TestAnEventThatNobodyKnowsDoesNotGoRoundForEver(t *testing.T) {
 		defer stop()
 		f := s.claimed(1)
 		f.Facts.HandlerKnown, f.Facts.Claimed, f.Facts.Delay = false, false, -time.Second
-		for began := time.Now(); len(s.state().acked) == 0; pass(5 * time.Second) {
+		for began := time.Now(); len(s.state().acked) == 0; rig.Pass(5 * time.Second) {
 			if took := time.Since(began); took > 5*time.Minute {
 				s.t.Fatalf("its notification is given back after %s", took)
 			}

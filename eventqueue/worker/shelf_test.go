@@ -1,4 +1,4 @@
-package protocol
+package worker_test
 
 import (
 	"context"

@@ -1,7 +1,8 @@
-package protocol
+package worker_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func withCrowd(t *testing.T, concurrency int, f func(c *crowd)) {
 			t.Fatal(err)
 		}
 		handlers := eventqueue.NewHandlers()
-		if err := handlers.Register(key, eventqueue.HandlerFunc(c.run), eventqueue.Policy{Timeout: time.Hour}); err != nil {
+		if err := handlers.Register(rig.Key, eventqueue.HandlerFunc(c.run), eventqueue.Policy{Timeout: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		w, err := worker.New(c.queue, store, notifier, handlers, worker.Config{Concurrency: concurrency, GracePeriod: -1})
@@ -64,7 +65,7 @@ func (c *crowd) run(ctx context.Context, run *eventqueue.Run) error {
 	c.mu.Lock()
 	c.running[run.Canvas]++
 	c.mu.Unlock()
-	if run.Canvas == canvas {
+	if run.Canvas == rig.Canvas {
 		<-ctx.Done()
 		return ctx.Err()
 	}
@@ -77,9 +78,9 @@ func (c *crowd) run(ctx context.Context, run *eventqueue.Run) error {
 
 func (c *crowd) emit(canvas eventqueue.CanvasID, n int) {
 	c.t.Helper()
-	events := make([]eventqueue.NewEvent, n)
+	events := slices.Repeat([]eventqueue.NewEvent{rig.Event(`1`)}, n)
 	for i := range events {
-		events[i] = eventqueue.NewEvent{Canvas: canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier, Value: []byte(`1`)}
+		events[i].Canvas = canvas
 	}
 	if _, err := c.queue.EmitMany(c.t.Context(), events); err != nil {
 		c.t.Fatal(err)
@@ -91,13 +92,13 @@ func (c *crowd) emit(canvas eventqueue.CanvasID, n int) {
 func TestAFullWorkerServesOtherCanvases(t *testing.T) {
 	t.Parallel()
 	withCrowd(t, 32, func(c *crowd) {
-		c.emit(canvas, 3000)
-		pass(10 * time.Second)
+		c.emit(rig.Canvas, 3000)
+		rig.Pass(10 * time.Second)
 		others := []eventqueue.CanvasID{{1}, {0xfe}, {0xff}}
 		for _, other := range others {
 			c.emit(other, 20)
 		}
-		pass(time.Minute)
+		rig.Pass(time.Minute)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, other := range others {
@@ -105,7 +106,7 @@ func TestAFullWorkerServesOtherCanvases(t *testing.T) {
 				t.Errorf("%d of the 20 events of canvas %s have run", c.ended[other], other)
 			}
 		}
-		if n := c.running[canvas]; n != 30 {
+		if n := c.running[rig.Canvas]; n != 30 {
 			t.Errorf("the busy canvas has %d of 32 slots, want all but the two that are reserved for others", n)
 		}
 	})
@@ -115,8 +116,8 @@ func TestAFullWorkerServesOtherCanvases(t *testing.T) {
 func TestAWorkerThatIsNotFullAsksNothing(t *testing.T) {
 	t.Parallel()
 	withCrowd(t, 32, func(c *crowd) {
-		c.emit(canvas, 20)
-		pass(time.Minute)
+		c.emit(rig.Canvas, 20)
+		rig.Pass(time.Minute)
 		if c.reads != 0 {
 			t.Errorf("the worker asked %d times for events of other canvases", c.reads)
 		}

@@ -1,4 +1,4 @@
-package protocol
+package worker_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 )
 
 // TestWhenANotificationComesBack (I6, I11, I13): never too early, never at once,
@@ -50,7 +51,7 @@ func TestWhenANotificationComesBack(t *testing.T) {
 				f := s.claimed(1)
 				f.Facts, f.Grouped = c.facts, c.group
 				s.notify(f)
-				pass(time.Second)
+				rig.Pass(time.Second)
 				got := s.state()
 				switch {
 				case len(got.runs) != 0 || len(got.completions) != 0:
@@ -77,12 +78,12 @@ func TestANotificationIsAnsweredAfterItsEvent(t *testing.T) {
 		stop := s.start(worker.Config{})
 		defer stop()
 		s.notify(s.claimed(1))
-		pass(time.Second)
+		rig.Pass(time.Second)
 		if got := s.state(); len(got.acked)+len(got.requeued) != 0 {
 			s.t.Errorf("answered before the handler ended: %+v", got)
 		}
 		close(let)
-		pass(time.Second)
+		rig.Pass(time.Second)
 		if got := s.state(); len(got.acked) != 1 || len(got.requeued) != 0 || len(got.completions) != 1 {
 			s.t.Errorf("after the handler ended: %+v", got)
 		}
@@ -97,7 +98,7 @@ func TestADoubledNotificationRunsItsEventOnce(t *testing.T) {
 		stop := s.start(worker.Config{})
 		defer stop()
 		s.notify(s.claimed(1), s.claimed(1), s.claimed(2))
-		pass(time.Second)
+		rig.Pass(time.Second)
 		got := s.state()
 		if got.runs[1] != 1 || got.runs[2] != 1 || len(got.acked) != 2 {
 			s.t.Errorf("%+v", got)
@@ -118,7 +119,7 @@ func TestAClaimThatFailsGivesItsNotificationsBack(t *testing.T) {
 		stop := s.start(worker.Config{})
 		defer stop()
 		s.notify(s.claimed(1), s.claimed(2))
-		pass(time.Minute)
+		rig.Pass(time.Minute)
 		got := s.state()
 		if len(got.acked) != 0 || len(got.requeued) != 2 {
 			s.t.Fatalf("%+v", got)
@@ -160,7 +161,7 @@ func TestANotifierThatAnswersNothingAtOnceMakesNoHotLoop(t *testing.T) {
 		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
 		stop := s.start(worker.Config{})
 		defer stop()
-		pass(time.Second)
+		rig.Pass(time.Second)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if pulls := most - s.empty; pulls > 50 {
@@ -187,7 +188,7 @@ func TestAStopDoesNotCutOffAClaim(t *testing.T) {
 		s.notify(s.claimed(1))
 		stopped := make(chan struct{})
 		go func() { defer close(stopped); stop() }()
-		pass(500 * time.Millisecond)
+		rig.Pass(500 * time.Millisecond)
 		close(let)
 		<-stopped
 		if took := time.Since(began); took > 10*time.Second {

@@ -1,8 +1,7 @@
-package protocol
+package worker_test
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"sync"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 )
 
 // fleet is what the workers on one store know of each other.
@@ -98,7 +98,7 @@ func of20(t *testing.T, f *fleet, know, events int) []time.Duration {
 	var mu sync.Mutex
 	var waits []time.Duration
 	knows := eventqueue.NewHandlers()
-	if err := knows.Register(key, eventqueue.HandlerFunc(func(_ context.Context, run *eventqueue.Run) error {
+	if err := knows.Register(rig.Key, eventqueue.HandlerFunc(func(_ context.Context, run *eventqueue.Run) error {
 		mu.Lock()
 		defer mu.Unlock()
 		waits = append(waits, time.Since(run.EnqueuedAt))
@@ -121,12 +121,12 @@ func of20(t *testing.T, f *fleet, know, events int) []time.Duration {
 	}
 	synctest.Wait()
 	for range events {
-		if _, err := queue.Emit(t.Context(), eventqueue.NewEvent{Canvas: canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier, Value: json.RawMessage(`1`)}); err != nil {
+		if _, err := queue.Emit(t.Context(), rig.Event(`1`)); err != nil {
 			t.Fatal(err)
 		}
-		pass(10 * time.Millisecond)
+		rig.Pass(10 * time.Millisecond)
 	}
-	pass(2 * time.Minute)
+	rig.Pass(2 * time.Minute)
 	cancel()
 	running.Wait()
 	slices.Sort(waits)

@@ -1,4 +1,4 @@
-package protocol
+package worker_test
 
 import (
 	"context"
@@ -83,7 +83,7 @@ func TestIdleAndBusyLoopsAreWell(t *testing.T) {
 		defer stop()
 		well := func() {
 			for range 40 {
-				pass(10 * time.Minute)
+				rig.Pass(10 * time.Minute)
 				if err := s.worker.Stalled(); err != nil {
 					s.t.Fatal(err)
 				}

@@ -1,4 +1,4 @@
-package protocol
+package worker_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 )
 
 // TestWhatFollowsFromARun (I9): by the failures that the row counts, not by how often
@@ -54,7 +55,7 @@ func TestWhatFollowsFromARun(t *testing.T) {
 					f.Facts.Lock, f.LostRun = machine.LockStale, true
 				}
 				s.notify(f)
-				pass(time.Second)
+				rig.Pass(time.Second)
 				got := s.state()
 				if len(got.completions) != 1 || got.completions[0].Label != c.label || got.completions[0].Attempt != c.attempt || got.runs[1] != c.runs {
 					s.t.Errorf("%+v, want %s and %d runs", got, c.label, c.runs)
@@ -79,7 +80,7 @@ func TestOnlyALostRunEndsAnEventUnrun(t *testing.T) {
 		}
 		lost.LostRun = true
 		s.notify(failed, lost)
-		pass(time.Second)
+		rig.Pass(time.Second)
 		got := s.state()
 		if len(got.completions) != 2 || got.runs[1] != 1 || got.runs[2] != 0 {
 			s.t.Fatalf("%+v", got)
@@ -124,7 +125,7 @@ func TestSnoozesGrow(t *testing.T) {
 			f := s.claimed(1)
 			f.Snoozes = c.snoozes
 			s.notify(f)
-			pass(time.Second)
+			rig.Pass(time.Second)
 			if got := s.state(); len(got.completions) != 1 || got.completions[0].Delay != c.want || got.completions[0].Label != c.label {
 				s.t.Errorf("snooze %d, for %s: %+v, want %s after %s", c.snoozes+1, c.asks, got.completions, c.label, c.want)
 			}
@@ -142,7 +143,7 @@ func TestALongBackOffIsTheRelays(t *testing.T) {
 		stop := s.start(worker.Config{})
 		defer stop()
 		s.notify(s.claimed(1))
-		pass(time.Second)
+		rig.Pass(time.Second)
 		if got := s.state(); len(got.completions) != 1 || got.completions[0].Delay != time.Hour || len(got.acked) != 1 {
 			s.t.Errorf("%+v", got)
 		}
@@ -165,7 +166,7 @@ func TestOneRefusedEndSpoilsNoOther(t *testing.T) {
 		stop := s.start(worker.Config{})
 		defer stop()
 		s.notify(s.claimed(1), s.claimed(2), s.claimed(3), s.claimed(4), s.claimed(5))
-		pass(time.Minute)
+		rig.Pass(time.Minute)
 		got := s.state()
 		if len(got.completions) != 4 || len(got.acked) != 4 || len(got.requeued) != 1 {
 			s.t.Errorf("%+v", got)
@@ -182,9 +183,9 @@ func TestAnEndWhoseRowIsBusyHoldsUpNoOther(t *testing.T) {
 		stop := s.start(worker.Config{})
 		defer stop()
 		s.notify(s.claimed(1))
-		pass(time.Second)
+		rig.Pass(time.Second)
 		s.notify(s.claimed(2))
-		pass(time.Second)
+		rig.Pass(time.Second)
 		if got := s.state(); len(got.completions) != 1 || got.completions[0].Event != 2 {
 			s.t.Errorf("while the row is busy: %+v", got)
 		}
@@ -200,14 +201,14 @@ func TestAnEndWhoseRowIsBusyIsWrittenLater(t *testing.T) {
 		stop := s.start(worker.Config{})
 		defer stop()
 		s.notify(s.claimed(1), s.claimed(2))
-		pass(time.Second)
+		rig.Pass(time.Second)
 		if got := s.state(); len(got.completions) != 1 || got.completions[0].Event != 2 || len(got.acked) != 1 {
 			s.t.Errorf("while the row is busy: %+v", got)
 		}
 		s.mu.Lock()
 		s.busy[1] = 0
 		s.mu.Unlock()
-		pass(time.Minute)
+		rig.Pass(time.Minute)
 		if got := s.state(); len(got.completions) != 2 || len(got.acked) != 2 || got.runs[1] != 1 {
 			s.t.Errorf("after it: %+v", got)
 		}
@@ -259,7 +260,7 @@ func TestCompletingWithAStaleClaimFails(t *testing.T) {
 		stop := s.start(worker.Config{})
 		defer stop()
 		s.notify(s.claimed(1))
-		pass(time.Second)
+		rig.Pass(time.Second)
 		if !errors.Is(inTx, eventqueue.ErrLockLost) || !errors.Is(inCallers, eventqueue.ErrLockLost) {
 			s.t.Errorf("CompleteTx returned %v, CompleteIn %v", inTx, inCallers)
 		}
@@ -281,7 +282,7 @@ func TestARunHasNoMoreThanItsTimeout(t *testing.T) {
 		stop := s.start(worker.Config{})
 		defer stop()
 		s.notify(s.claimed(1))
-		pass(20 * time.Second) // before its lock would be given up
+		rig.Pass(20 * time.Second) // before its lock would be given up
 		got := s.state()
 		close(let)
 		if len(got.completions) != 1 || got.completions[0].Label != machine.RetryAllowed {

@@ -1,4 +1,4 @@
-package protocol
+package worker_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 )
 
 // TestAClaimWithoutAnAnswerIsGivenBack (I18) in the background, as soon as the database
@@ -28,7 +29,7 @@ func TestAClaimWithoutAnAnswerIsGivenBack(t *testing.T) {
 		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
 		stop := s.start(worker.Config{GracePeriod: -1})
 		s.notify(s.claimed(1), s.claimed(2))
-		pass(time.Minute)
+		rig.Pass(time.Minute)
 		if got := s.state(); len(got.completions) != 0 || got.runs[1] != 0 {
 			s.t.Errorf("%+v", got)
 		}
@@ -82,7 +83,7 @@ func TestAClaimThatCommitsAfterItWasGivenBackIsGivenBackAgain(t *testing.T) {
 				db := &tardy{script: s, vain: c.vain}
 				stop := s.startOn(db, worker.Config{GracePeriod: -1})
 				s.notify(s.claimed(1), s.claimed(2))
-				pass(c.after)
+				rig.Pass(c.after)
 				stop()
 				if db.tries != c.tries || len(s.gaveBack) != c.given {
 					s.t.Errorf("%d tries have given back %v, want %d and %d events", db.tries, s.gaveBack, c.tries, c.given)
@@ -109,7 +110,7 @@ func TestARunThatHasToBeRecordedBeginsAfterThat(t *testing.T) {
 		f := s.claimed(1)
 		f.Company = worker.AnyCompany
 		s.notify(f, s.claimed(2))
-		pass(time.Second)
+		rig.Pass(time.Second)
 		if got := s.state(); got.runs[1] != 0 || got.runs[2] != 1 || len(got.requeued) != 1 || got.completions[0].Label != machine.Released {
 			s.t.Errorf("without an answer: %+v, given back %v", got, s.gaveBack)
 		}
@@ -117,7 +118,7 @@ func TestARunThatHasToBeRecordedBeginsAfterThat(t *testing.T) {
 		lost = false
 		s.mu.Unlock()
 		s.notify(f)
-		pass(time.Second)
+		rig.Pass(time.Second)
 		if got := s.state(); got.runs[1] != 1 || got.renewals != 2 {
 			s.t.Errorf("with one: %+v", got)
 		}

@@ -1,4 +1,4 @@
-package protocol
+package worker_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 )
 
 // script plays the database and the notifier for one worker: it answers as the test
@@ -71,13 +72,7 @@ func inVirtualTime(t *testing.T, f func(s *script)) {
 	synctest.Test(t, func(t *testing.T) { f(newScript(t)) })
 }
 
-// pass lets virtual time pass, and everything happen that follows.
-func pass(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
-}
-
-// handle registers the handler of key; its runs are counted.
+// handle registers the handler of rig.Key; its runs are counted.
 func (s *script) handle(policy eventqueue.Policy, f eventqueue.HandlerFunc) {
 	s.t.Helper()
 	if policy.Backoff == nil {
@@ -89,7 +84,7 @@ func (s *script) handle(policy eventqueue.Policy, f eventqueue.HandlerFunc) {
 		s.mu.Unlock()
 		return f(ctx, run)
 	})
-	if err := s.handlers.Register(key, counting, policy); err != nil {
+	if err := s.handlers.Register(rig.Key, counting, policy); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -136,7 +131,7 @@ func (silent) Publish(context.Context, []eventqueue.Notification) error { return
 // claimed is an event that a claim has just got.
 func (*script) claimed(id eventqueue.EventID) *worker.ClaimResult {
 	return &worker.ClaimResult{Attempt: 1, Facts: machine.Facts{Present: true, HandlerKnown: true, Claimed: true},
-		Event: eventqueue.Event{ID: id, Canvas: canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier, Value: []byte(`1`)}}
+		Event: eventqueue.Event{ID: id, Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name, Modifier: rig.Key.Modifier, Value: []byte(`1`)}}
 }
 
 // notify has the worker pull notifications of events, all at once.
@@ -145,7 +140,7 @@ func (s *script) notify(found ...*worker.ClaimResult) {
 	s.mu.Lock()
 	for i, f := range found {
 		s.found[f.Event.ID] = *f
-		deliveries[i] = eventqueue.Delivery{Notification: eventqueue.Notification{Event: f.Event.ID, Canvas: canvas},
+		deliveries[i] = eventqueue.Delivery{Notification: eventqueue.Notification{Event: f.Event.ID, Canvas: rig.Canvas},
 			AckID: f.Event.ID.String() + "/" + strconv.Itoa(i)}
 	}
 	s.mu.Unlock()

@@ -1,4 +1,4 @@
-package protocol
+package worker_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 )
 
 // advancing is a store where each completion advances a group by two more events. It is
@@ -49,7 +50,7 @@ func (h *advancing) Complete(_ context.Context, _ eventqueue.DB, completions []w
 			}
 			h.last++
 			h.given[h.last] = true
-			written.Advanced = append(written.Advanced, eventqueue.Event{ID: h.last, Canvas: canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier})
+			written.Advanced = append(written.Advanced, eventqueue.Event{ID: h.last, Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name, Modifier: rig.Key.Modifier})
 		}
 	}
 	return written, nil
@@ -92,9 +93,9 @@ func TestAStoppingWorkerRunsNoAdvancedEvent(t *testing.T) {
 			}
 		}()
 		h.notify(h.claimed(1))
-		pass(time.Second)
+		rig.Pass(time.Second)
 		stop()
-		pass(time.Minute)
+		rig.Pass(time.Minute)
 		h.mu.Lock()
 		if h.completions < 100 {
 			t.Errorf("%d events ended in a second of advancing", h.completions)

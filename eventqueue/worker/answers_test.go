@@ -1,8 +1,7 @@
-package protocol
+package worker_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"sync"
@@ -12,6 +11,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 )
 
 // hung is a notifier that takes notifications and hands them out, and answers neither an
@@ -42,7 +42,7 @@ func drain(t *testing.T, notifier func(side) eventqueue.Receiver, events int) ti
 	begun := map[eventqueue.EventID]bool{}
 	all := make(chan struct{})
 	handlers := eventqueue.NewHandlers()
-	if err := handlers.Register(key, eventqueue.HandlerFunc(func(_ context.Context, run *eventqueue.Run) error {
+	if err := handlers.Register(rig.Key, eventqueue.HandlerFunc(func(_ context.Context, run *eventqueue.Run) error {
 		<-time.After(100 * time.Millisecond)
 		mu.Lock()
 		defer mu.Unlock()
@@ -72,13 +72,13 @@ func drain(t *testing.T, notifier func(side) eventqueue.Receiver, events int) ti
 	began := time.Now()
 	go func() { defer close(stopped); _ = w.Run(ctx) }()
 	for range events {
-		if _, err := queue.Emit(ctx, eventqueue.NewEvent{Canvas: canvas, Module: key.Module, Name: key.Name, Modifier: key.Modifier, Value: json.RawMessage(`1`)}); err != nil {
+		if _, err := queue.Emit(ctx, rig.Event(`1`)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	<-all
 	took := time.Since(began)
-	pass(time.Second)
+	rig.Pass(time.Second)
 	stop := time.Now()
 	cancel()
 	<-stopped
@@ -133,6 +133,32 @@ func TestManyDelaysMakeFewRequests(t *testing.T) {
 		}
 		if shortest < 48*time.Second {
 			t.Errorf("one that waits for a minute comes back after %s", shortest)
+		}
+	})
+}
+
+// TestANotifierThatHangsCostsNoLock (I3): what was claimed is begun, and so its
+// lock renewed, though the answers for the rest of its batch do not get through.
+func TestANotifierThatHangsCostsNoLock(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		s.acking = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
+		stop := s.start(worker.Config{Concurrency: 10, LockTimeout: 4 * time.Second})
+		defer stop()
+		gone := make([]*worker.ClaimResult, 10)
+		for i := range gone {
+			gone[i] = &worker.ClaimResult{Event: eventqueue.Event{ID: eventqueue.EventID(100 + i)}}
+		}
+		// One hangs, twice as many as there are slots wait behind it, and the next
+		// has no room.
+		s.notify(gone[0])
+		s.notify(gone...)
+		s.notify(gone...)
+		s.notify(gone[0], s.claimed(1))
+		rig.Pass(time.Second)
+		if s.state().runs[1] != 1 {
+			s.t.Error("an event was claimed and not begun")
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package protocol
+package worker_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 )
 
 // refuses has a script refuse to claim some events, with a SQLSTATE.
@@ -38,7 +39,7 @@ func TestARowThatNoClaimCanWriteCostsItselfOnly(t *testing.T) {
 				stop := s.start(worker.Config{Jitter: func(time.Duration) time.Duration { return 0 }})
 				defer stop()
 				s.notify(s.claimed(1), s.claimed(2), s.claimed(3), s.claimed(4), s.claimed(5))
-				pass(time.Millisecond)
+				rig.Pass(time.Millisecond)
 				if got := s.state(); len(got.completions) != 4 || got.runs[3] != 0 {
 					s.t.Fatalf("after the first claim: %+v", got)
 				}
@@ -53,14 +54,14 @@ func TestARowThatNoClaimCanWriteCostsItselfOnly(t *testing.T) {
 					waits = append(waits, wait)
 					before := got.claims
 					s.notify(s.claimed(3), s.claimed(eventqueue.EventID(10+2*i)))
-					pass(time.Millisecond)
+					rig.Pass(time.Millisecond)
 					if got := s.state(); got.claims != before+1 || len(got.acked) != 6+3*i {
 						s.t.Fatalf("while it waits: %d statements, and %d acknowledged: %+v", got.claims-before, len(got.acked), got)
 					}
-					pass(wait)
+					rig.Pass(wait)
 					before = s.state().claims
 					s.notify(s.claimed(3), s.claimed(eventqueue.EventID(11+2*i)))
-					pass(time.Millisecond)
+					rig.Pass(time.Millisecond)
 					if got := s.state(); got.claims != before+2 {
 						s.t.Fatalf("when its time has come: %d statements, want one for it and one for the other", got.claims-before)
 					}
@@ -88,11 +89,11 @@ func TestALoneRowThatNoClaimCanWriteCostsItselfOnly(t *testing.T) {
 				defer stop()
 				for i := range 10 {
 					s.notify(s.claimed(1))
-					pass(time.Millisecond)
+					rig.Pass(time.Millisecond)
 					s.notify(s.claimed(2))
-					pass(time.Millisecond)
+					rig.Pass(time.Millisecond)
 					s.notify(s.claimed(eventqueue.EventID(10 + i)))
-					pass(time.Millisecond)
+					rig.Pass(time.Millisecond)
 					got := s.state()
 					if len(got.completions) != i+1 || got.runs[1]+got.runs[2] != 0 {
 						t.Fatalf("beside rows that were refused for the %d. time: %+v", i+1, got)
@@ -101,7 +102,7 @@ func TestALoneRowThatNoClaimCanWriteCostsItselfOnly(t *testing.T) {
 					if state[:2] == "42" && wait > time.Minute {
 						t.Fatalf("it waits %s", wait)
 					}
-					pass(wait)
+					rig.Pass(wait)
 				}
 			})
 		})
@@ -129,7 +130,7 @@ func TestManyAdjacentRowsThatNoClaimCanWriteStarveNobody(t *testing.T) {
 				stop := s.start(worker.Config{Concurrency: len(all), ClaimBatch: len(all)})
 				defer stop()
 				s.notify(all...)
-				pass(time.Second)
+				rig.Pass(time.Second)
 				if got := s.state(); len(got.completions) != good || got.claims > 2*len(all) {
 					s.t.Errorf("after %d statements %d events have ended, want %d", got.claims, len(got.completions), good)
 				}
@@ -147,12 +148,12 @@ func TestARowThatIsRepairedIsRun(t *testing.T) {
 		stop := s.start(worker.Config{})
 		defer stop()
 		s.notify(s.claimed(1))
-		pass(time.Minute)
+		rig.Pass(time.Minute)
 		s.mu.Lock()
 		s.refuseClaim = nil
 		s.mu.Unlock()
 		s.notify(s.claimed(1), s.claimed(2))
-		pass(time.Second)
+		rig.Pass(time.Second)
 		if got := s.state(); got.runs[1] != 1 || got.runs[2] != 1 {
 			s.t.Errorf("%+v", got)
 		}
@@ -170,13 +171,13 @@ func TestADatabaseThatRefusesAllClaimsBlamesNoRow(t *testing.T) {
 		defer stop()
 		all := []*worker.ClaimResult{s.claimed(1), s.claimed(2), s.claimed(3), s.claimed(4), s.claimed(5)}
 		s.notify(all...)
-		pass(time.Second)
+		rig.Pass(time.Second)
 		s.mu.Lock()
 		s.refuseClaim = nil
 		before := s.claims
 		s.mu.Unlock()
 		s.notify(all...)
-		pass(time.Second)
+		rig.Pass(time.Second)
 		if got := s.state(); len(got.completions) != 5 || got.claims != before+1 {
 			s.t.Errorf("%d statements: %+v", got.claims-before, got)
 		}
@@ -218,7 +219,7 @@ func TestAClaimThatCannotBeRenewedCostsItselfOnly(t *testing.T) {
 		stop := s.start(worker.Config{LockTimeout: time.Minute})
 		defer stop()
 		s.notify(s.claimed(1), s.claimed(2), s.claimed(3), s.claimed(4), s.claimed(5))
-		pass(10 * time.Minute)
+		rig.Pass(10 * time.Minute)
 		s.mu.Lock()
 		if !slices.Equal(ended, []eventqueue.EventID{3}) {
 			s.t.Errorf("the runs of events %v lost their locks, want 3 only", ended)
@@ -246,7 +247,7 @@ func TestAnEventThatCannotBeGivenBackCostsItselfOnly(t *testing.T) {
 		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
 		stop := s.startOn(givesBackAround{s}, worker.Config{GracePeriod: -1})
 		s.notify(s.claimed(1), s.claimed(2), s.claimed(3))
-		pass(time.Minute)
+		rig.Pass(time.Minute)
 		stop()
 		if !slices.Equal(s.gaveBack, []eventqueue.EventID{1, 3}) {
 			s.t.Errorf("given back were %v", s.gaveBack)

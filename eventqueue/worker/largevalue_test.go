@@ -1,4 +1,4 @@
-package protocol
+package worker_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 )
 
 // large is a claimed event whose value the claim left out.
@@ -47,11 +48,11 @@ func TestALargeValueIsReadForItsRun(t *testing.T) {
 		stop := s.start(worker.Config{})
 		defer stop()
 		s.notify(s.large(1), s.large(2), s.large(3), s.large(4), s.large(5), s.large(6), s.claimed(7))
-		pass(100 * time.Millisecond) // completions linger while others run
+		rig.Pass(100 * time.Millisecond) // completions linger while others run
 		if got := s.state(); len(got.completions) != 1 || got.completions[0].Event != 7 {
 			s.t.Fatalf("while large values are read: %+v", got)
 		}
-		pass(4 * time.Second)
+		rig.Pass(4 * time.Second)
 		got := s.state()
 		slices.Sort(values)
 		if want := []string{"{}", "1#1", "2#1", "3#1", "4#1", "5#1", "6#1"}; !slices.Equal(values[1:], want[1:]) || len(got.completions) != 7 {
@@ -85,7 +86,7 @@ func TestALargeValueThatCannotBeReadUsesNoAttempt(t *testing.T) {
 				stop := s.start(worker.Config{LockTimeout: time.Minute, Jitter: func(time.Duration) time.Duration { return 0 }})
 				defer stop()
 				s.notify(s.large(1))
-				pass(31 * time.Second)
+				rig.Pass(31 * time.Second)
 				got := s.state()
 				if len(got.completions) != 1 || got.completions[0].Label != machine.Released || got.runs[1] != 0 {
 					s.t.Fatalf("%+v, want it released without a run", got)
@@ -117,13 +118,13 @@ func TestALargeCompletionHoldsUpNoOther(t *testing.T) {
 		stop := s.start(worker.Config{})
 		defer stop()
 		s.notify(s.large(1), s.large(2), s.large(3), s.claimed(4), s.claimed(5))
-		pass(100 * time.Millisecond)
+		rig.Pass(100 * time.Millisecond)
 		s.notify(s.claimed(6))
-		pass(100 * time.Millisecond)
+		rig.Pass(100 * time.Millisecond)
 		if got := s.state(); len(got.completions) != 3 || got.completions[0].Event < 4 {
 			s.t.Fatalf("while large ones are written: %+v", got)
 		}
-		pass(3 * time.Second)
+		rig.Pass(3 * time.Second)
 		if got := s.state(); len(got.completions) != 6 {
 			s.t.Errorf("after they were written: %+v", got)
 		}
@@ -149,13 +150,13 @@ func TestAStopDoesNotWaitForALargeValue(t *testing.T) {
 				s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
 				stop := s.start(worker.Config{GracePeriod: time.Second})
 				s.notify(s.large(1), s.large(2), s.large(3))
-				pass(time.Millisecond)
+				rig.Pass(time.Millisecond)
 				began := time.Now()
 				stop()
 				if took := time.Since(began); took > 4*time.Second {
 					s.t.Errorf("the stop took %s", took)
 				}
-				pass(time.Minute)
+				rig.Pass(time.Minute)
 				got := s.state()
 				if len(got.runs) != 0 || len(got.completions) != 3 {
 					s.t.Fatalf("%+v, want three events released unrun", got)

@@ -1,14 +1,16 @@
-package protocol
+package worker_test
 
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 )
 
 // TestALongRunKeepsItsLockAndItsLease (I3): never longer than half of either
@@ -28,7 +30,7 @@ func TestALongRunKeepsItsLockAndItsLease(t *testing.T) {
 		stop := s.start(worker.Config{LockTimeout: time.Minute, Lease: time.Minute, ObserveRenewal: func(r worker.Renewal) { renewals = append(renewals, r) }})
 		defer stop()
 		s.notify(s.claimed(1))
-		pass(30 * time.Minute)
+		rig.Pass(30 * time.Minute)
 		for _, r := range renewals {
 			if r.Claims != 1 || r.Age <= 0 || r.Age > 30*time.Second || r.Err != nil {
 				s.t.Errorf("a renewal is reported as %+v", r)
@@ -79,7 +81,7 @@ func TestALostClaimEndsItsRun(t *testing.T) {
 				})
 				stop := s.start(worker.Config{LockTimeout: time.Minute})
 				s.notify(s.claimed(1))
-				pass(c.after)
+				rig.Pass(c.after)
 				close(let)
 				stop()
 				if !errors.Is(cause, eventqueue.ErrLockLost) {
@@ -99,9 +101,9 @@ func TestADeafHandlerLosesItsLock(t *testing.T) {
 		s.handle(eventqueue.Policy{Timeout: 2 * time.Minute}, func(context.Context, *eventqueue.Run) error { <-let; return nil })
 		stop := s.start(worker.Config{LockTimeout: time.Minute})
 		s.notify(s.claimed(1))
-		pass(2 * time.Minute)
+		rig.Pass(2 * time.Minute)
 		before := s.state()
-		pass(time.Hour)
+		rig.Pass(time.Hour)
 		after := s.state()
 		close(let)
 		stop()
@@ -128,12 +130,12 @@ func TestAnEndThatCannotBeWrittenKeepsItsLock(t *testing.T) {
 		stop := s.start(worker.Config{LockTimeout: time.Minute})
 		defer stop()
 		s.notify(s.claimed(1))
-		pass(10 * time.Minute)
+		rig.Pass(10 * time.Minute)
 		renewals := s.state().renewals
 		s.mu.Lock()
 		down = false
 		s.mu.Unlock()
-		pass(time.Minute)
+		rig.Pass(time.Minute)
 		if got := s.state(); renewals < 20 || len(got.completions) != 1 || len(got.acked) != 1 {
 			s.t.Errorf("%d renewals in ten minutes, then %+v", renewals, got)
 		}
@@ -148,9 +150,9 @@ func TestAnIdleWorkerAsksNobody(t *testing.T) {
 		stop := s.start(worker.Config{})
 		defer stop()
 		s.notify(s.claimed(1))
-		pass(time.Second)
+		rig.Pass(time.Second)
 		before := s.state()
-		pass(time.Hour)
+		rig.Pass(time.Hour)
 		if after := s.state(); after.claims != before.claims || after.renewals != 0 || len(after.completions) != len(before.completions) {
 			s.t.Errorf("while idle: %+v, before: %+v", after, before)
 		}
@@ -202,11 +204,54 @@ func TestLateRenewalHoldsFromItsRequest(t *testing.T) {
 				stop := s.startOn(l, worker.Config{LockTimeout: time.Minute, Lease: time.Minute})
 				defer stop()
 				s.notify(s.claimed(1))
-				pass(10 * time.Minute)
+				rig.Pass(10 * time.Minute)
 				if held := ended.Sub(l.askedAt); ended.IsZero() || held < time.Minute || held > time.Minute*9/8 {
 					s.t.Errorf("a renewal that is answered after %s holds for %s", late, held)
 				}
 			})
 		})
 	}
+}
+
+// TestAWorkerKnowsItsNewestClaimOnly (I5): after a freeze a worker may take over
+// its own expired lock while the handler of the old claim still runs. It ends that
+// run, and names the event once in everything that it asks afterwards.
+func TestAWorkerKnowsItsNewestClaimOnly(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		let := make(chan struct{})
+		var cause error
+		s.handle(eventqueue.Policy{Timeout: time.Hour}, func(ctx context.Context, run *eventqueue.Run) error {
+			<-let
+			if run.Attempt == 1 {
+				cause = context.Cause(ctx)
+				return nil
+			}
+			return eventqueue.Permanent(errors.New("no luck"))
+		})
+		var renewed []worker.Claim
+		s.renewing = func(claims []worker.Claim) ([]eventqueue.EventID, error) {
+			renewed = slices.Clone(claims)
+			return nil, nil
+		}
+		stop := s.start(worker.Config{LockTimeout: time.Minute})
+		older, newer := s.claimed(1), s.claimed(1)
+		older.Attempt, newer.Attempt = 1, 2
+		s.notify(older)
+		rig.Pass(time.Second)
+		s.notify(newer)
+		rig.Pass(5 * time.Minute)
+		close(let)
+		stop()
+		want := worker.Claim{Event: 1, Attempt: 2, ID: s.asked[1]}
+		if !slices.Equal(renewed, []worker.Claim{want}) {
+			s.t.Errorf("renewed were %+v, want the newest claim alone", renewed)
+		}
+		if !errors.Is(cause, eventqueue.ErrLockLost) {
+			s.t.Errorf("the run of the old claim was told %v", cause)
+		}
+		if len(s.completions) != 1 || s.completions[0].Claim != want {
+			s.t.Errorf("written were %+v, want the end of the newest claim alone", s.completions)
+		}
+	})
 }

@@ -1,4 +1,4 @@
-package protocol
+package worker_test
 
 import (
 	"context"
@@ -11,10 +11,11 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 )
 
-// hanging is a script whose database and notifier, from some moment on, answer nothing.
-type hanging struct {
+// unanswering is a script whose database and notifier, from some moment on, answer nothing.
+type unanswering struct {
 	*script
 	database, notifier atomic.Bool
 	pulls              sync.WaitGroup
@@ -24,7 +25,7 @@ type hanging struct {
 // for the last pull, after its caller has gone.
 const lastPullTakes = 7 * time.Second
 
-func (h *hanging) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, error) {
+func (h *unanswering) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, error) {
 	late := ctx.Err() != nil
 	deliveries, err := h.script.Pull(ctx, max)
 	if err != nil && !late && h.notifier.Load() {
@@ -33,7 +34,7 @@ func (h *hanging) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, err
 	return deliveries, err
 }
 
-func (h *hanging) hang(ctx context.Context, on *atomic.Bool) error {
+func (h *unanswering) hang(ctx context.Context, on *atomic.Bool) error {
 	if !on.Load() {
 		return nil
 	}
@@ -41,7 +42,7 @@ func (h *hanging) hang(ctx context.Context, on *atomic.Bool) error {
 	return ctx.Err()
 }
 
-func (h *hanging) Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.HandlerSet, claim eventqueue.ClaimID) ([]worker.ClaimResult, error) {
+func (h *unanswering) Claim(ctx context.Context, ids []eventqueue.EventID, known eventqueue.HandlerSet, claim eventqueue.ClaimID) ([]worker.ClaimResult, error) {
 	h.mu.Lock()
 	h.asked = append(h.asked, claim)
 	h.mu.Unlock()
@@ -51,25 +52,25 @@ func (h *hanging) Claim(ctx context.Context, ids []eventqueue.EventID, known eve
 	return h.script.Claim(ctx, ids, known, claim)
 }
 
-func (h *hanging) Complete(ctx context.Context, in eventqueue.DB, completions []worker.Completion, retain bool) (worker.WriteResult, error) {
+func (h *unanswering) Complete(ctx context.Context, in eventqueue.DB, completions []worker.Completion, retain bool) (worker.WriteResult, error) {
 	if err := h.hang(ctx, &h.database); err != nil {
 		return worker.WriteResult{}, err
 	}
 	return h.script.Complete(ctx, in, completions, retain)
 }
 
-func (h *hanging) Renew(ctx context.Context, claims []worker.Claim) (worker.WriteResult, error) {
+func (h *unanswering) Renew(ctx context.Context, claims []worker.Claim) (worker.WriteResult, error) {
 	if err := h.hang(ctx, &h.database); err != nil {
 		return worker.WriteResult{}, err
 	}
 	return h.script.Renew(ctx, claims)
 }
 
-func (h *hanging) Ack(ctx context.Context, deliveries []eventqueue.Delivery) error {
+func (h *unanswering) Ack(ctx context.Context, deliveries []eventqueue.Delivery) error {
 	return errors.Join(h.hang(ctx, &h.notifier), h.script.Ack(ctx, deliveries))
 }
 
-func (h *hanging) Requeue(ctx context.Context, deliveries []eventqueue.Delivery, after time.Duration) error {
+func (h *unanswering) Requeue(ctx context.Context, deliveries []eventqueue.Delivery, after time.Duration) error {
 	return errors.Join(h.hang(ctx, &h.notifier), h.script.Requeue(ctx, deliveries, after))
 }
 
@@ -98,7 +99,7 @@ func TestAStopKeepsItsTime(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			inVirtualTime(t, func(s *script) {
-				h := &hanging{script: s}
+				h := &unanswering{script: s}
 				let := make(chan struct{})
 				defer close(let)
 				s.handle(eventqueue.Policy{}, func(ctx context.Context, run *eventqueue.Run) error {
@@ -153,7 +154,7 @@ func TestAClaimThatIsTooOldIsNotRun(t *testing.T) {
 				stop := s.start(worker.Config{LockTimeout: time.Minute})
 				defer stop()
 				s.notify(s.claimed(1))
-				pass(c.took + time.Second)
+				rig.Pass(c.took + time.Second)
 				if got := s.state(); got.runs[1] != c.runs || len(got.completions) != 1 || got.completions[0].Label != c.label {
 					s.t.Errorf("%+v", got)
 				}
@@ -161,3 +162,32 @@ func TestAClaimThatIsTooOldIsNotRun(t *testing.T) {
 		})
 	}
 }
+
+// TestAStopWritesTheEndsWhenTheDatabaseIsBack (I3): after an outage of any length
+// the last writes of a worker that stops come in time.
+func TestAStopWritesTheEndsWhenTheDatabaseIsBack(t *testing.T) {
+	t.Parallel()
+	inVirtualTime(t, func(s *script) {
+		down := true
+		s.refuse = func([]worker.Completion) error {
+			if down {
+				return errors.New("the database is down")
+			}
+			return nil
+		}
+		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
+		stop := s.start(worker.Config{LockTimeout: time.Minute, GracePeriod: -1, Jitter: longest})
+		s.notify(s.claimed(1))
+		rig.Pass(10 * time.Minute)
+		s.mu.Lock()
+		down = false
+		s.mu.Unlock()
+		stop()
+		if got := s.state(); len(got.completions) != 1 || len(got.acked) != 1 {
+			s.t.Errorf("the worker stopped and left %+v", got)
+		}
+	})
+}
+
+// longest is jitter at its worst.
+func longest(d time.Duration) time.Duration { return d }

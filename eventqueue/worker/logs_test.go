@@ -1,4 +1,4 @@
-package protocol
+package worker_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 )
 
 // TestWhatIsWorthALine: an event that is FAILED is an error, a run that is tried again a
@@ -44,7 +45,7 @@ func TestWhatIsWorthALine(t *testing.T) {
 				f := s.claimed(1)
 				f.Event.Retries = c.retries
 				s.notify(f)
-				pass(time.Second)
+				rig.Pass(time.Second)
 				want := c.level
 				if all {
 					want = c.all
@@ -72,8 +73,8 @@ func TestALineOfARunNamesTheTraceOfItsEmitter(t *testing.T) {
 		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return errors.New("no luck") })
 		defer s.start(worker.Config{Logger: zap.New(core)})()
 		s.found[1] = *s.claimed(1)
-		s.pulls <- []eventqueue.Delivery{{Notification: eventqueue.Notification{Event: 1, Canvas: canvas, Traceparent: parent}, AckID: "1"}}
-		pass(time.Second)
+		s.pulls <- []eventqueue.Delivery{{Notification: eventqueue.Notification{Event: 1, Canvas: rig.Canvas, Traceparent: parent}, AckID: "1"}}
+		rig.Pass(time.Second)
 		if lines := logs.All(); len(lines) != 1 || lines[0].ContextMap()["traceparent"] != parent {
 			s.t.Errorf("the log says %v", lines)
 		}
@@ -109,15 +110,15 @@ func TestAMinuteIsSummedUp(t *testing.T) {
 			}
 			logs.TakeAll()
 		}
-		pass(time.Hour)
+		rig.Pass(time.Hour)
 		expect()
 		s.notify(s.claimed(1), s.claimed(2), s.claimed(3))
-		pass(time.Minute)
+		rig.Pass(time.Minute)
 		expect(map[string]any{"run": int64(3), "failed": int64(1), "retried": int64(1), "running": int64(0), "slots": int64(500), "hung": int64(0), "oldest": time.Duration(0)})
-		pass(time.Hour)
+		rig.Pass(time.Hour)
 		expect()
 		s.notify(s.claimed(4))
-		pass(time.Second)
+		rig.Pass(time.Second)
 		stop()
 		expect(map[string]any{"run": int64(1), "failed": int64(0), "retried": int64(0), "running": int64(0), "slots": int64(500), "hung": int64(0), "oldest": time.Duration(0)})
 	})

@@ -1,9 +1,0 @@
-package protocol
-
-import (
-	"testing"
-
-	"eventsv2/test/testenv"
-)
-
-func TestMain(m *testing.M) { testenv.Main(m) }
