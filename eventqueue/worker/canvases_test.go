@@ -2,16 +2,11 @@ package worker_test
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 )
@@ -19,8 +14,7 @@ import (
 // crowd is a worker on a queue whose handlers of the busy canvas do
 // not end before the test does.
 type crowd struct {
-	t     *testing.T
-	queue *eventqueue.Queue
+	*rig.Rig
 	reads int // for events of other canvases
 
 	mu      sync.Mutex
@@ -28,36 +22,19 @@ type crowd struct {
 	ended   map[eventqueue.CanvasID]int
 }
 
-// withCrowd runs a test in a bubble.
+// withCrowd runs a test in virtual time.
 func withCrowd(t *testing.T, concurrency int, f func(c *crowd)) {
 	t.Helper()
-	rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
-		c := &crowd{t: t, running: map[eventqueue.CanvasID]int{}, ended: map[eventqueue.CanvasID]int{}}
-		store := rig.Faulty(pgstore.New(pool), rig.Faults{Before: func(_ context.Context, op rig.Op) error {
+	rig.Virtual(t, func(_ *testing.T, r *rig.Rig) {
+		c := &crowd{Rig: r, running: map[eventqueue.CanvasID]int{}, ended: map[eventqueue.CanvasID]int{}}
+		r.Handle(c.run, eventqueue.Policy{Timeout: time.Hour})
+		r.StartOn(rig.Faulty(r.Store, rig.Faults{Before: func(_ context.Context, op rig.Op) error {
 			if op == rig.OpRunnable {
 				c.reads++
 			}
 			return nil
-		}})
-		notifier := memnotify.New(memnotify.Config{})
-		var err error
-		if c.queue, err = eventqueue.New(store, notifier, eventqueue.QueueConfig{}); err != nil {
-			t.Fatal(err)
-		}
-		handlers := eventqueue.NewHandlers()
-		if err := handlers.Register(rig.Key, eventqueue.HandlerFunc(c.run), eventqueue.Policy{Timeout: time.Hour}); err != nil {
-			t.Fatal(err)
-		}
-		w, err := worker.New(c.queue, store, notifier, handlers, worker.Config{Concurrency: concurrency, GracePeriod: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(context.Background())
-		var working sync.WaitGroup
-		working.Go(func() { _ = w.Run(ctx) }) // it returns nil: it is called once
+		}}), worker.Config{Concurrency: concurrency, GracePeriod: -1})
 		f(c)
-		stop()
-		working.Wait()
 	})
 }
 
@@ -77,14 +54,12 @@ func (c *crowd) run(ctx context.Context, run *eventqueue.Run) error {
 }
 
 func (c *crowd) emit(canvas eventqueue.CanvasID, n int) {
-	c.t.Helper()
-	events := slices.Repeat([]eventqueue.NewEvent{rig.Event(`1`)}, n)
+	c.T.Helper()
+	events := c.Copies(n)
 	for i := range events {
 		events[i].Canvas = canvas
 	}
-	if _, err := c.queue.EmitMany(c.t.Context(), events); err != nil {
-		c.t.Fatal(err)
-	}
+	c.Emit(events...)
 }
 
 // TestAFullWorkerServesOtherCanvases has one canvas take all the slots that it

@@ -6,11 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
-	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
@@ -29,8 +26,8 @@ type countedStore struct {
 	calls map[rig.Op]int
 }
 
-func newCountedStore(pool *pgxpool.Pool) *countedStore {
-	c := &countedStore{FaultyStore: rig.Faulty(pgstore.New(pool), rig.Faults{}), calls: map[rig.Op]int{}}
+func newCountedStore(store *pgstore.Store) *countedStore {
+	c := &countedStore{FaultyStore: rig.Faulty(store, rig.Faults{}), calls: map[rig.Op]int{}}
 	c.Inject(rig.Faults{Before: func(_ context.Context, op rig.Op) error {
 		c.mu.Lock()
 		c.calls[op]++
@@ -63,44 +60,19 @@ func TestWhatAWorkerCosts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) { testCosts(t, pool, takes) })
+			rig.Virtual(t, func(t *testing.T, r *rig.Rig) { testCosts(t, r, takes) })
 		})
 	}
 }
 
-func testCosts(t *testing.T, pool *pgxpool.Pool, takes func(eventqueue.EventID) time.Duration) {
+func testCosts(t *testing.T, r *rig.Rig, takes func(eventqueue.EventID) time.Duration) {
 	const backlog = 10_000
-	store, notifier, outcomes := newCountedStore(pool), memnotify.New(memnotify.Config{}), rig.NewOutcomes()
-	queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	handlers := eventqueue.NewHandlers()
-	handler := eventqueue.HandlerFunc(func(_ context.Context, run *eventqueue.Run) error { time.Sleep(takes(run.ID)); return nil })
-	if err := handlers.Register(rig.Key, handler, rig.Quick()); err != nil {
-		t.Fatal(err)
-	}
-	events := make([]eventqueue.NewEvent, backlog)
-	for i := range events {
-		events[i] = eventqueue.NewEvent{Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name, Modifier: rig.Key.Modifier, Value: []byte(`1`)}
-	}
-	if _, err := queue.EmitMany(t.Context(), events); err != nil {
-		t.Fatal(err)
-	}
+	store, outcomes := newCountedStore(r.Store), r.Outcomes
+	r.Handle(func(_ context.Context, run *eventqueue.Run) error { time.Sleep(takes(run.ID)); return nil }, rig.Quick())
+	r.QueueOn(store, r.Notifier)
+	r.Emit(r.Copies(backlog)...)
 	store.taken()
-
-	w, err := worker.New(queue, store, notifier, handlers, worker.Config{Observe: outcomes.Add})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := w.Run(ctx); err != nil {
-			t.Errorf("worker: %v", err)
-		}
-	})
-	defer func() { stop(); running.Wait() }()
+	r.StartOn(store, worker.Config{})
 	for began := time.Now(); outcomes.Count(machine.ExecutesToCompletion) < backlog; time.Sleep(time.Millisecond) {
 		if time.Since(began) > time.Hour {
 			t.Fatalf("%d of %d events have completed in an hour", outcomes.Count(machine.ExecutesToCompletion), backlog)

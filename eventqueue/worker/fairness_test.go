@@ -7,12 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/machine"
-	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
@@ -76,9 +72,9 @@ func TestAFewSlotsAreSharedToo(t *testing.T) {
 	for _, concurrency := range []int{1, 2, 15} {
 		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {
 			t.Parallel()
-			rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
+			rig.Virtual(t, func(t *testing.T, r *rig.Rig) {
 				const backlog = 2000
-				if n := busyRunsBeforeQuiet(t, pool, concurrency, backlog); n > backlog/4 {
+				if n := busyRunsBeforeQuiet(r, concurrency, backlog); n > backlog/4 {
 					t.Errorf("%d events of the busy canvas ran before the other's", n)
 				}
 			})
@@ -88,46 +84,24 @@ func TestAFewSlotsAreSharedToo(t *testing.T) {
 
 // busyRunsBeforeQuiet runs a backlog of events of a second each, with the event
 // of another canvas behind them all, until that has run.
-func busyRunsBeforeQuiet(t *testing.T, pool *pgxpool.Pool, concurrency, backlog int) int {
-	store := pgstore.New(pool)
-	notifier := memnotify.New(memnotify.Config{})
-	queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	var before atomic.Int32
-	handlers := eventqueue.NewHandlers()
-	handler := eventqueue.HandlerFunc(func(ctx context.Context, run *eventqueue.Run) error {
+func busyRunsBeforeQuiet(r *rig.Rig, concurrency, backlog int) int {
+	var ran atomic.Int32
+	before := make(chan int32, 1)
+	r.Handle(func(ctx context.Context, run *eventqueue.Run) error {
 		if run.Canvas == quietCanvas {
-			stop()
+			before <- ran.Load()
 			return nil
 		}
-		before.Add(1)
+		ran.Add(1)
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
 		}
 		return nil
-	})
-	if err := handlers.Register(rig.Key, handler, rig.Quick()); err != nil {
-		t.Fatal(err)
-	}
-	events := make([]eventqueue.NewEvent, backlog+1)
-	for i := range events {
-		events[i] = eventqueue.NewEvent{Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name, Modifier: rig.Key.Modifier, Value: []byte(`1`)}
-	}
+	}, rig.Quick())
+	events := r.Copies(backlog + 1)
 	events[backlog].Canvas = quietCanvas
-	if _, err := queue.EmitMany(ctx, events); err != nil {
-		t.Fatal(err)
-	}
-	w, err := worker.New(queue, store, notifier, handlers, worker.Config{Concurrency: concurrency})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
-	return int(before.Load())
+	r.Emit(events...)
+	r.Start(worker.Config{Concurrency: concurrency})
+	return int(<-before)
 }

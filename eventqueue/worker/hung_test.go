@@ -2,19 +2,17 @@ package worker_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 )
@@ -22,26 +20,16 @@ import (
 // hanging is a queue in a bubble whose handler "hangs" ignores its context until the test ends, and
 // whose handler "good" returns at once.
 type hanging struct {
-	t        *testing.T
-	pool     *pgxpool.Pool
-	store    *pgstore.Store
-	notifier *memnotify.Notifier
-	queue    *eventqueue.Queue
-	handlers *eventqueue.Handlers
-	logs     *observer.ObservedLogs
-	logger   *zap.Logger
-	good     atomic.Int32
-	hung     atomic.Int32
-	let      chan struct{}
+	*rig.Rig
+	logs   *observer.ObservedLogs
+	logger *zap.Logger
+	good   atomic.Int32
+	hung   atomic.Int32
+	let    chan struct{}
 }
 
-func newHanging(t *testing.T, pool *pgxpool.Pool) *hanging {
-	t.Helper()
-	h := &hanging{t: t, pool: pool, store: pgstore.New(pool), notifier: memnotify.New(memnotify.Config{}), handlers: eventqueue.NewHandlers(), let: make(chan struct{})}
-	var err error
-	if h.queue, err = eventqueue.New(h.store, h.notifier, eventqueue.QueueConfig{}); err != nil {
-		t.Fatal(err)
-	}
+func newHanging(r *rig.Rig) *hanging {
+	h := &hanging{Rig: r, let: make(chan struct{})}
 	core, logs := observer.New(zap.InfoLevel)
 	h.logs, h.logger = logs, zap.New(core)
 	once := 1
@@ -50,8 +38,8 @@ func newHanging(t *testing.T, pool *pgxpool.Pool) *hanging {
 		"hangs": func(context.Context, *eventqueue.Run) error { h.hung.Add(1); hangHere(h.let); return nil },
 		"good":  func(context.Context, *eventqueue.Run) error { h.good.Add(1); return nil },
 	} {
-		if err := h.handlers.Register(eventqueue.HandlerKey{Module: "M", Name: name, Modifier: "_"}, handler, policy); err != nil {
-			t.Fatal(err)
+		if err := r.Handlers.Register(eventqueue.HandlerKey{Module: "M", Name: name, Modifier: "_"}, handler, policy); err != nil {
+			r.T.Fatal(err)
 		}
 	}
 	return h
@@ -63,45 +51,21 @@ func newHanging(t *testing.T, pool *pgxpool.Pool) *hanging {
 func hangHere(let chan struct{}) { <-let }
 
 func (h *hanging) emit(name string, n int) {
-	h.t.Helper()
-	for range n {
-		if _, err := h.queue.Emit(h.t.Context(), eventqueue.NewEvent{Canvas: eventqueue.CanvasID{1}, Module: "M", Name: name, Modifier: "_", Value: []byte(`1`)}); err != nil {
-			h.t.Fatal(err)
-		}
-	}
+	h.T.Helper()
+	h.Emit(slices.Repeat([]eventqueue.NewEvent{{Canvas: rig.Canvas, Module: "M", Name: name, Modifier: "_", Value: []byte(`1`)}}, n)...)
 }
 
 // start starts a worker; stop ends it, once the handlers that hang were let go.
 func (h *hanging) start(config worker.Config) (w *worker.Worker, stop func()) {
-	h.t.Helper()
+	h.T.Helper()
 	config.Logger, config.GracePeriod = h.logger, -1
-	w, err := worker.New(h.queue, h.store, h.notifier, h.handlers, config)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(h.t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- w.Run(ctx) }()
-	return w, func() {
-		h.t.Helper()
-		cancel()
-		if err := <-ended; err != nil {
-			h.t.Error(err)
-		}
-	}
-}
-
-func (h *hanging) close() {
-	h.t.Helper()
-	if err := h.queue.Close(context.Background()); err != nil {
-		h.t.Error(err)
-	}
+	return h.StartWorker(h.Store, config)
 }
 
 // failed counts the events that have ended as FAILED; no other may have a row in the history.
 func (h *hanging) failed() int {
-	h.t.Helper()
-	return rig.Scalar[int](h.t, h.pool, `SELECT CASE WHEN bool_and(status = 'FAILED') THEN count(*) ELSE -1 END FROM event_log`)
+	h.T.Helper()
+	return rig.One[int](h.Rig, `SELECT CASE WHEN bool_and(status = 'FAILED') THEN count(*) ELSE -1 END FROM event_log`)
 }
 
 // warnings are the lines with a text.
@@ -119,8 +83,8 @@ func TestHungHandlersDoNotKeepGoodEventsFromRunning(t *testing.T) {
 	for name, workers := range map[string]int{"one worker": 1, "two workers": 2} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
-				h := newHanging(t, pool)
+			rig.Virtual(t, func(t *testing.T, r *rig.Rig) {
+				h := newHanging(r)
 				h.emit("hangs", 2)
 				var all []*worker.Worker
 				var stops []func()
@@ -148,7 +112,7 @@ func TestHungHandlersDoNotKeepGoodEventsFromRunning(t *testing.T) {
 						t.Errorf("the worker has free slots, and says: %v", err)
 					}
 				}
-				if n, m := rig.Scalar[int](t, pool, `SELECT count(*) FROM events_v2`), h.failed(); n != 0 || m != 2 {
+				if n, m := rig.One[int](r, `SELECT count(*) FROM events_v2`), h.failed(); n != 0 || m != 2 {
 					t.Errorf("%d events are left and %d have ended as FAILED, want 0 and 2", n, m)
 				}
 				// Two runs are allowed, and the first one, and one beside the other event, use no attempt.
@@ -168,7 +132,6 @@ func TestHungHandlersDoNotKeepGoodEventsFromRunning(t *testing.T) {
 				for _, stop := range stops {
 					stop()
 				}
-				h.close()
 			})
 		})
 	}
@@ -176,8 +139,8 @@ func TestHungHandlersDoNotKeepGoodEventsFromRunning(t *testing.T) {
 
 func TestHungHandlerIsWarnedOfWithItsStackOncePerMinute(t *testing.T) {
 	t.Parallel()
-	rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
-		h := newHanging(t, pool)
+	rig.Virtual(t, func(t *testing.T, r *rig.Rig) {
+		h := newHanging(r)
 		h.emit("hangs", 3)
 		_, stop := h.start(worker.Config{Concurrency: 5, LockTimeout: time.Hour})
 		time.Sleep(4 * time.Second)
@@ -200,7 +163,6 @@ func TestHungHandlerIsWarnedOfWithItsStackOncePerMinute(t *testing.T) {
 		close(h.let)
 		synctest.Wait()
 		stop()
-		h.close()
 	})
 }
 
@@ -216,8 +178,8 @@ func TestHungHandlersBeyondTheBoundKeepTheirSlots(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
-				h := newHanging(t, pool)
+			rig.Virtual(t, func(t *testing.T, r *rig.Rig) {
+				h := newHanging(r)
 				h.emit("hangs", 2)
 				c.config.Concurrency, c.config.LockTimeout = 2, time.Hour
 				w, stop := h.start(c.config)
@@ -253,7 +215,6 @@ func TestHungHandlersBeyondTheBoundKeepTheirSlots(t *testing.T) {
 				close(h.let)
 				time.Sleep(time.Minute)
 				stop()
-				h.close()
 			})
 		})
 	}

@@ -6,13 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 )
@@ -30,9 +27,8 @@ func TestADatabaseThatIsTooFarAwayIsWarnedOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
-				store := pgstore.New(pool)
-				far := rig.Faulty(store, rig.Faults{Before: func(ctx context.Context, op rig.Op) error {
+			rig.Virtual(t, func(t *testing.T, r *rig.Rig) {
+				far := rig.Faulty(r.Store, rig.Faults{Before: func(ctx context.Context, op rig.Op) error {
 					if op != rig.OpClaim {
 						return nil
 					}
@@ -43,36 +39,13 @@ func TestADatabaseThatIsTooFarAwayIsWarnedOf(t *testing.T) {
 						return ctx.Err()
 					}
 				}})
-				notifier := memnotify.New(memnotify.Config{})
-				queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
-				if err != nil {
-					t.Fatal(err)
-				}
 				runs := 0
-				handlers := eventqueue.NewHandlers()
-				if err := handlers.Register(rig.Key, eventqueue.HandlerFunc(func(context.Context, *eventqueue.Run) error { runs++; return nil }), eventqueue.Policy{}); err != nil {
-					t.Fatal(err)
-				}
+				r.Handle(func(context.Context, *eventqueue.Run) error { runs++; return nil }, eventqueue.Policy{})
 				core, logs := observer.New(zap.WarnLevel)
-				w, err := worker.New(queue, far, notifier, handlers, worker.Config{LockTimeout: c.lockTimeout, GracePeriod: -1, Logger: zap.New(core)})
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, stop := context.WithCancel(t.Context())
-				ended := make(chan error, 1)
-				go func() { ended <- w.Run(ctx) }()
-				event := eventqueue.NewEvent{Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name, Modifier: rig.Key.Modifier, Value: []byte(`1`)}
-				if _, err := queue.EmitMany(t.Context(), []eventqueue.NewEvent{event}); err != nil {
-					t.Fatal(err)
-				}
+				stop := r.StartOn(far, worker.Config{LockTimeout: c.lockTimeout, GracePeriod: -1, Logger: zap.New(core)})
+				r.Emit(r.Event(`1`))
 				time.Sleep(5 * time.Minute) // of the bubble
 				stop()
-				if err := <-ended; err != nil {
-					t.Error(err)
-				}
-				if err := queue.Close(context.Background()); err != nil {
-					t.Error(err)
-				}
 				warns := 0
 				for _, entry := range logs.All() {
 					if strings.Contains(entry.Message, "LOCK_TIMEOUT") {

@@ -23,7 +23,7 @@ import (
 )
 
 // TestScenariosMatchTheirScripts runs the scripts in testdata/scenarios on a real database and
-// the in-memory notifier. go test -run TestScenariosMatchTheirScripts -rewrite writes their
+// the in-memory notifier, in virtual time. go test -run TestScenariosMatchTheirScripts -rewrite writes their
 // outputs anew. The commands are explained in testdata/scenarios/README.md.
 func TestScenariosMatchTheirScripts(t *testing.T) {
 	t.Parallel()
@@ -36,9 +36,10 @@ func TestScenariosMatchTheirScripts(t *testing.T) {
 		for _, path := range scripts {
 			t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
 				t.Parallel()
-				s := newScenario(t)
-				datadriven.RunTest(t, path, s.command)
-				seen.add(s.Outcomes.List())
+				rig.Virtual(t, func(t *testing.T, r *rig.Rig) {
+					datadriven.RunTest(t, path, newScenario(r).command)
+					seen.add(r.Outcomes.List())
+				})
 			})
 		}
 	})
@@ -124,15 +125,15 @@ type scenario struct {
 	shown map[string]int // outcomes of an event that were printed
 }
 
-func newScenario(t *testing.T) *scenario {
-	s := &scenario{Rig: rig.New(t), ids: map[string]eventqueue.EventID{}, names: map[eventqueue.EventID]string{},
+func newScenario(r *rig.Rig) *scenario {
+	s := &scenario{Rig: r, ids: map[string]eventqueue.EventID{}, names: map[eventqueue.EventID]string{},
 		plans: map[string][]string{}, let: map[string]chan struct{}{}, shown: map[string]int{}}
 	var err error
 	if s.rules, err = operate.NewRules(s.Store, s.Queue); err != nil {
-		t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	if s.limits, err = operate.NewRateLimits(s.Store, s.Queue); err != nil {
-		t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	s.Handle(s.run, rig.Quick())
 	return s
@@ -184,12 +185,11 @@ func (s *scenario) run(ctx context.Context, run *eventqueue.Run) error {
 }
 
 func (s *scenario) command(t *testing.T, d *datadriven.TestData) string {
-	scope := eventqueue.Scope{Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name}
+	rig.Pass(time.Millisecond) // what follows is later than what was before
 	ctx := testenv.Context(t)
 	switch d.Cmd {
 	case "worker":
-		config := worker.Config{GracePeriod: -1}
-		s.stop = s.Start(config)
+		s.stop = s.Start(worker.Config{GracePeriod: -1})
 		return ""
 	case "stop":
 		s.stop()
@@ -210,16 +210,16 @@ func (s *scenario) command(t *testing.T, d *datadriven.TestData) string {
 	case "await":
 		return s.await(t, d.CmdArgs[0].Key, machine.Label(d.CmdArgs[1].Key))
 	case "pause", "block":
-		added, err := s.rules.Add(ctx, operate.RuleType(d.Cmd), scope)
+		added, err := s.rules.Add(ctx, operate.RuleType(d.Cmd), rig.Scope)
 		return fmt.Sprintf("added=%t err=%v\n", added, err)
 	case "unpause", "unblock":
-		removed, notified, err := s.rules.Lift(ctx, operate.RuleType(strings.TrimPrefix(d.Cmd, "un")), scope)
+		removed, notified, err := s.rules.Lift(ctx, operate.RuleType(strings.TrimPrefix(d.Cmd, "un")), rig.Scope)
 		return fmt.Sprintf("removed=%t notified=%d err=%v\n", removed, notified, err)
 	case "limit":
-		_, err := s.limits.Set(ctx, operate.RateLimit{Scope: scope, PerDay: 1})
+		_, err := s.limits.Set(ctx, operate.RateLimit{Scope: rig.Scope, PerDay: 1})
 		return fmt.Sprintf("err=%v\n", err)
 	case "unlimit":
-		removed, notified, err := s.limits.Remove(ctx, scope)
+		removed, notified, err := s.limits.Remove(ctx, rig.Scope)
 		return fmt.Sprintf("removed=%t notified=%d err=%v\n", removed, notified, err)
 	case "writing":
 		var err error
@@ -306,15 +306,13 @@ func (s *scenario) await(t *testing.T, name string, label machine.Label) string 
 		changed := s.Outcomes.Changed
 		s.Outcomes.Mu.Unlock()
 		var b strings.Builder
-		n, last := 0, machine.Label("")
+		n := 0
 		for _, out := range s.Outcomes.List() {
 			if out.Event != id {
 				continue
 			}
 			n++
-			again := out.Label == last && last == machine.DelayNotYet // an emit that was slow notifies once more
-			last = out.Label
-			if n <= s.shown[name] || again {
+			if n <= s.shown[name] {
 				continue
 			}
 			b.WriteString(line(name, out))

@@ -37,6 +37,8 @@ type Rig struct {
 	Queue    *eventqueue.Queue
 	Handlers *eventqueue.Handlers
 	Outcomes *Outcomes
+
+	virtual bool
 }
 
 // New makes a rig on a database of its own.
@@ -56,12 +58,17 @@ func NewOn(t *testing.T, pool *pgxpool.Pool) *Rig {
 		Handlers: eventqueue.NewHandlers(),
 		Outcomes: NewOutcomes(),
 	}
-	var err error
-	r.Queue, err = eventqueue.New(r.Store, r.Notifier, eventqueue.QueueConfig{Logger: testenv.Logger(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r.QueueOn(r.Store, r.Notifier)
 	return r
+}
+
+// QueueOn makes the queue anew, on a store and a notifier of the test's.
+func (r *Rig) QueueOn(store eventqueue.EmitStore, notifier eventqueue.Publisher) {
+	r.T.Helper()
+	var err error
+	if r.Queue, err = eventqueue.New(store, notifier, eventqueue.QueueConfig{Logger: testenv.Logger(r.T)}); err != nil {
+		r.T.Fatal(err)
+	}
 }
 
 // Handle registers a function for key.
@@ -87,7 +94,14 @@ func (r *Rig) Start(config worker.Config) (stop func()) {
 // StartOn is Start on a store of the test's.
 func (r *Rig) StartOn(store worker.Store, config worker.Config) (stop func()) {
 	r.T.Helper()
-	w := r.worker(store, config)
+	_, stop = r.StartWorker(store, config)
+	return stop
+}
+
+// StartWorker is StartOn for a test that asks the worker something.
+func (r *Rig) StartWorker(store worker.Store, config worker.Config) (w *worker.Worker, stop func()) {
+	r.T.Helper()
+	w = r.worker(store, config)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -100,7 +114,7 @@ func (r *Rig) StartOn(store worker.Store, config worker.Config) (stop func()) {
 		running.Wait()
 	}
 	r.T.Cleanup(stop)
-	return stop
+	return w, stop
 }
 
 // worker makes a worker, by default one whose outcomes the rig records.
@@ -109,8 +123,9 @@ func (r *Rig) worker(store worker.Store, config worker.Config) *worker.Worker {
 	if config.Observe == nil {
 		config.Observe = r.Outcomes.Add
 	}
-	// The second notification of an event in one batch comes again after a lease.
-	config.Lease = cmp.Or(config.Lease, 5*time.Second)
+	if !r.virtual { // the second notification of an event in one batch comes again after a lease
+		config.Lease = cmp.Or(config.Lease, 5*time.Second)
+	}
 	if config.Logger == nil {
 		config.Logger = testenv.Logger(r.T)
 	}

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,21 @@ func InBubble(t *testing.T, test func(t *testing.T, pool *pgxpool.Pool)) {
 	t.Helper()
 	url := testenv.DatabaseURL(t)
 	synctest.Test(t, func(t *testing.T) { test(t, queuetest.Pool(t, url)) })
+}
+
+// Virtual runs a test of a Rig in virtual time.
+func Virtual(t *testing.T, test func(t *testing.T, r *Rig)) {
+	t.Helper()
+	InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
+		r := NewOn(t, pool)
+		r.virtual = true
+		t.Cleanup(func() {
+			if err := r.Queue.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		test(t, r)
+	})
 }
 
 // Pass lets virtual time pass, and everything happen that follows.

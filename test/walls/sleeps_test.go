@@ -41,6 +41,7 @@ func TestSleepIsFound(t *testing.T) {
 		"package p\n\nimport \"time\"\n\n" + sleeps:                                 {"p_test.go:5"},
 		"package p\n\nimport (\n\t\"testing/synctest\"\n\t\"time\"\n)\n\n" + sleeps: nil,
 		"package p\n\nfunc g() { rig.InBubble(f) }\n\n" + sleeps:                    nil,
+		"package p\n\nfunc g() { rig.Virtual(f) }\n\n" + sleeps:                     nil,
 		"package p\n\nimport \"time\"\n\nfunc f() { <-time.After(1) }\n":            nil,
 		"package p\n\nimport \"time\"\n\n// time.Sleep is not called.\nvar _ = 1\n": nil,
 	} {
@@ -63,7 +64,7 @@ func sleepsOf(path string, source any) (places []string, err error) {
 		if call, ok := n.(*ast.SelectorExpr); ok {
 			switch of, _ := call.X.(*ast.Ident); {
 			case of == nil:
-			case of.Name == "rig" && call.Sel.Name == "InBubble":
+			case of.Name == "rig" && (call.Sel.Name == "InBubble" || call.Sel.Name == "Virtual"):
 				bubbles = true
 			case of.Name == "time" && call.Sel.Name == "Sleep":
 				places = append(places, fmt.Sprintf("%s:%d", path, fset.Position(n.Pos()).Line))
