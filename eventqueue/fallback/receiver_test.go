@@ -2,8 +2,8 @@ package fallback_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +17,7 @@ import (
 	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
+	"eventsv2/test/rig"
 	"eventsv2/test/testenv"
 )
 
@@ -47,53 +48,32 @@ func (b *switchable) set(down bool) {
 
 func TestWorkGoesOnWhileTheNotifierIsDown(t *testing.T) {
 	t.Parallel()
-	pool := testenv.Pool(t)
-	store := pgstore.New(pool)
-	b := &switchable{Notifier: memnotify.New(memnotify.Config{})}
-	queue, err := eventqueue.New(store, b, eventqueue.QueueConfig{PublishRest: 10 * time.Millisecond})
-	if err != nil {
+	r := rig.New(t)
+	b := &switchable{Notifier: r.Notifier}
+	var err error
+	if r.Queue, err = eventqueue.New(r.Store, b, eventqueue.QueueConfig{PublishRest: 10 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
-	receiver, err := fallback.New(b, store, fallback.Config{After: 50 * time.Millisecond, Poll: 20 * time.Millisecond,
-		Sweep: 50 * time.Millisecond, LostAfter: time.Millisecond, ProbeEvery: 20 * time.Millisecond, Logger: testenv.Logger(t)})
-	if err != nil {
+	if r.Receiver, err = fallback.New(b, r.Store, fallback.Config{After: 50 * time.Millisecond, Poll: 20 * time.Millisecond,
+		Sweep: 50 * time.Millisecond, LostAfter: time.Millisecond, ProbeEvery: 20 * time.Millisecond, Logger: testenv.Logger(t)}); err != nil {
 		t.Fatal(err)
 	}
-	handlers := eventqueue.NewHandlers()
-	key := eventqueue.HandlerKey{Module: "M", Name: "n", Modifier: "_"}
 	failed := sync.Map{}
-	if err := handlers.Register(key, eventqueue.HandlerFunc(func(_ context.Context, run *eventqueue.Run) error {
+	r.Handle(func(_ context.Context, run *eventqueue.Run) error {
 		if _, again := failed.LoadOrStore(run.ID, true); !again && run.ID%3 == 0 {
 			return errors.New("the first time")
 		}
 		return nil
-	}), eventqueue.Policy{Backoff: func(int) time.Duration { return time.Millisecond }}); err != nil {
-		t.Fatal(err)
-	}
+	}, rig.Quick())
 	completed := make(chan eventqueue.EventID, 1000)
-	w, err := worker.New(queue, store, receiver, handlers, worker.Config{
-		Observe: func(out worker.Outcome) {
-			if out.Label == machine.ExecutesToCompletion {
-				completed <- out.Event
-			}
-		}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	var working sync.WaitGroup
-	working.Go(func() { _ = w.Run(ctx) })
-	t.Cleanup(func() { stop(); working.Wait() })
-
+	r.Start(worker.Config{Observe: func(out worker.Outcome) {
+		if out.Label == machine.ExecutesToCompletion {
+			completed <- out.Event
+		}
+	}})
 	emit := func(n int) {
 		t.Helper()
-		events := make([]eventqueue.NewEvent, n)
-		for i := range events {
-			events[i] = eventqueue.NewEvent{Canvas: eventqueue.CanvasID{1}, Module: "M", Name: "n", Modifier: "_", Value: json.RawMessage(`1`)}
-		}
-		if _, err := queue.EmitMany(testenv.Context(t), events); err != nil {
-			t.Fatal(err)
-		}
+		r.Emit(r.Copies(n)...)
 	}
 	await := func(n int) {
 		t.Helper()
@@ -122,10 +102,7 @@ func TestWorkGoesOnWhileTheNotifierIsDown(t *testing.T) {
 	})
 	emit(50)
 	await(50)
-	testenv.Eventually(t, "every row is gone", func() bool {
-		var n int
-		return pool.QueryRow(testenv.Context(t), `SELECT count(*) FROM events_v2`).Scan(&n) == nil && n == 0
-	})
+	testenv.Eventually(t, "every row is gone", func() bool { return r.Waiting() == 0 })
 	select {
 	case id := <-completed:
 		t.Errorf("event %s was completed twice", id)
@@ -205,50 +182,30 @@ func (s forgetfulSearches) TakeRound(ctx context.Context, after maintenance.Roun
 // ended, and not when its notification is taken for lost.
 func TestAdvancedEventsAreNotPublishedDuringAnOutage(t *testing.T) {
 	t.Parallel()
-	store := &forgetful{Store: pgstore.New(testenv.Pool(t))}
-	b := &switchable{Notifier: memnotify.New(memnotify.Config{})}
+	r := rig.New(t)
+	store := &forgetful{Store: r.Store}
+	b := &switchable{Notifier: r.Notifier}
 	b.down.Store(true)
 	b.Inject(memnotify.Faults{Pull: b.state, Ack: b.state, Requeue: b.state})
-	queue, err := eventqueue.New(store, b, eventqueue.QueueConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	receiver, err := fallback.New(b, store, fallback.Config{After: time.Millisecond, Poll: 10 * time.Millisecond,
-		Sweep: 10 * time.Millisecond, LostAfter: time.Millisecond, Logger: testenv.Logger(t)})
-	if err != nil {
+	r.QueueOn(store, b)
+	var err error
+	if r.Receiver, err = fallback.New(b, store, fallback.Config{After: time.Millisecond, Poll: 10 * time.Millisecond,
+		Sweep: 10 * time.Millisecond, LostAfter: time.Millisecond, Logger: testenv.Logger(t)}); err != nil {
 		t.Fatal(err)
 	}
 	const events = 20
 	begun, goOn, done := make(chan struct{}, events), make(chan struct{}), make(chan struct{}, events)
-	handlers := eventqueue.NewHandlers()
-	key := eventqueue.HandlerKey{Module: "M", Name: "n", Modifier: "_"}
-	if err := handlers.Register(key, eventqueue.HandlerFunc(func(context.Context, *eventqueue.Run) error {
+	r.Handle(func(context.Context, *eventqueue.Run) error {
 		begun <- struct{}{}
 		<-goOn
 		return nil
-	}), eventqueue.Policy{}); err != nil {
-		t.Fatal(err)
-	}
-	w, err := worker.New(queue, store.Store, receiver, handlers, worker.Config{Concurrency: 2, Observe: func(out worker.Outcome) {
+	}, eventqueue.Policy{})
+	r.Start(worker.Config{Concurrency: 2, Observe: func(out worker.Outcome) {
 		if out.Label == machine.ExecutesToCompletion {
 			done <- struct{}{}
 		}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	var working sync.WaitGroup
-	working.Go(func() { _ = w.Run(ctx) })
-	t.Cleanup(func() { stop(); working.Wait() })
-
-	all := make([]eventqueue.NewEvent, events)
-	for i := range all {
-		all[i] = eventqueue.NewEvent{Canvas: eventqueue.CanvasID{1}, Module: "M", Name: "n", Modifier: "_", OrderingKey: "k", Value: json.RawMessage(`1`)}
-	}
-	if _, err := queue.EmitMany(testenv.Context(t), all); err != nil {
-		t.Fatal(err)
-	}
+	r.Emit(slices.Repeat([]eventqueue.NewEvent{r.InOrder("k", `1`)}, events)...)
 	soon := testenv.Context(t)
 	await := func(what string, c <-chan struct{}, n int) {
 		t.Helper()

@@ -8,21 +8,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/fallback"
 	"eventsv2/eventqueue/maintenance"
-	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 )
 
-// fleet is a queue on a database in virtual time, on which workers run that find due events in the database.
+// fleet is a rig in virtual time whose workers find due events in the database.
 type fleet struct {
-	*testing.T
+	*rig.Rig
 	store    *rig.FaultyStore
-	queue    *eventqueue.Queue
 	searches atomic.Int64 // for due events
 
 	mu  sync.Mutex
@@ -30,69 +26,55 @@ type fleet struct {
 }
 
 // withFleet runs a test on a queue with a notifier.
-func withFleet(t *testing.T, notifier eventqueue.Publisher, test func(f *fleet)) {
+func withFleet(t *testing.T, notifier eventqueue.Publisher, test func(t *testing.T, f *fleet)) {
 	t.Helper()
-	rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
-		f := &fleet{T: t, ran: map[eventqueue.EventID]bool{}}
-		f.store = rig.Faulty(pgstore.New(pool), rig.Faults{Before: func(ctx context.Context, op rig.Op) error {
+	rig.Virtual(t, func(t *testing.T, r *rig.Rig) {
+		f := &fleet{Rig: r, ran: map[eventqueue.EventID]bool{}}
+		f.store = rig.Faulty(r.Store, rig.Faults{Before: func(ctx context.Context, op rig.Op) error {
 			if op == rig.OpTakeDue {
 				f.searches.Add(1)
 			}
 			return ctx.Err()
 		}})
-		var err error
-		if f.queue, err = eventqueue.New(f.store, notifier, eventqueue.QueueConfig{}); err != nil {
-			t.Fatal(err)
-		}
-		test(f)
+		r.QueueOn(f.store, notifier)
+		r.Handle(func(_ context.Context, run *eventqueue.Run) error {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.ran[run.ID] = true
+			return nil
+		}, eventqueue.Policy{})
+		test(t, f)
 	})
 }
 
-// handlers have one for the events of the fleet, which records that they ran.
-func (f *fleet) handlers() *eventqueue.Handlers {
-	f.Helper()
-	handlers := eventqueue.NewHandlers()
-	if err := handlers.Register(rig.Key, eventqueue.HandlerFunc(func(_ context.Context, run *eventqueue.Run) error {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.ran[run.ID] = true
-		return nil
-	}), eventqueue.Policy{}); err != nil {
-		f.Fatal(err)
-	}
-	return handlers
-}
-
-// emit emits n events.
+// emit emits n events, one by one.
 func (f *fleet) emit(n int) {
-	f.Helper()
+	f.T.Helper()
 	for range n {
-		if _, err := f.queue.Emit(f.Context(), rig.Event(`1`)); err != nil {
-			f.Fatal(err)
-		}
+		f.Emit(f.Event(`1`))
 	}
 }
 
 // expectRuns requires that so many events have run.
 func (f *fleet) expectRuns(want int) {
-	f.Helper()
+	f.T.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if n := len(f.ran); n != want {
-		f.Errorf("%d of %d events ran", n, want)
+		f.T.Errorf("%d of %d events ran", n, want)
 	}
 }
 
 // work runs a worker whose notifier delivers nothing; store and listen are those of its fallback.
 func (f *fleet) work(ctx context.Context, store fallback.Store, listen func(ctx context.Context, wake func(lost bool)) error, handlers *eventqueue.Handlers) (wait func()) {
-	f.Helper()
+	f.T.Helper()
 	receiver, err := fallback.New(newSilent(false), store, fallback.Config{Listen: listen})
 	if err != nil {
-		f.Fatal(err)
+		f.T.Fatal(err)
 	}
-	w, err := worker.New(f.queue, f.store, receiver, handlers, worker.Config{})
+	w, err := worker.New(f.Queue, f.store, receiver, handlers, worker.Config{})
 	if err != nil {
-		f.Fatal(err)
+		f.T.Fatal(err)
 	}
 	var running sync.WaitGroup
 	running.Go(func() { _ = w.Run(ctx) })
@@ -101,7 +83,7 @@ func (f *fleet) work(ctx context.Context, store fallback.Store, listen func(ctx 
 
 // poll runs a worker that finds due events in the database while others cannot publish.
 func (f *fleet) poll(ctx context.Context, handlers *eventqueue.Handlers) (wait func()) {
-	f.Helper()
+	f.T.Helper()
 	return f.work(ctx, f.store, func(ctx context.Context, wake func(lost bool)) error {
 		return f.store.Listen(ctx, func() { wake(false) })
 	}, handlers)
@@ -122,9 +104,9 @@ func TestWhatAWorkerFindsAndDoesNotKnowIsLeftToOthers(t *testing.T) {
 	for name, stops := range map[string]bool{"goes on": false, "is stopped": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			withFleet(t, overQuota{}, func(f *fleet) {
+			withFleet(t, overQuota{}, func(t *testing.T, f *fleet) {
 				const events = 100
-				ctx, stop := context.WithCancel(f.Context())
+				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
 				old, stopOld := context.WithCancel(ctx)
 				defer stopOld()
@@ -135,7 +117,7 @@ func TestWhatAWorkerFindsAndDoesNotKnowIsLeftToOthers(t *testing.T) {
 					stopOld()
 					rig.Pass(time.Second)
 				}
-				defer f.poll(ctx, f.handlers())()
+				defer f.poll(ctx, f.Handlers)()
 				// The old one leaves them, and polls after the other one.
 				rig.Pass(10 * time.Second)
 				f.expectRuns(events)
@@ -149,18 +131,18 @@ func TestWhatAWorkerFindsAndDoesNotKnowIsLeftToOthers(t *testing.T) {
 // handler.
 func TestWhatNobodyKnowsIsNotFoundForEver(t *testing.T) {
 	t.Parallel()
-	withFleet(t, overQuota{}, func(f *fleet) {
-		ctx, stop := context.WithCancel(f.Context())
+	withFleet(t, overQuota{}, func(t *testing.T, f *fleet) {
+		ctx, stop := context.WithCancel(t.Context())
 		defer f.poll(ctx, eventqueue.NewHandlers())()
 		defer stop()
 		f.emit(1)
 		rig.Pass(2 * time.Minute)
 		if n := f.searches.Swap(0); n < 14 || n > 200 {
-			f.Errorf("%d searches in two minutes", n)
+			t.Errorf("%d searches in two minutes", n)
 		}
 		rig.Pass(time.Hour)
 		if n := f.searches.Swap(0); n != 0 {
-			f.Errorf("%d searches in the hour after that", n)
+			t.Errorf("%d searches in the hour after that", n)
 		}
 	})
 }
@@ -201,17 +183,17 @@ func (hole) Publish(context.Context, []eventqueue.Notification) error { return n
 // is no more.
 func TestANotifierThatDeliversNothingIsFoundOut(t *testing.T) {
 	t.Parallel()
-	withFleet(t, hole{}, func(f *fleet) {
+	withFleet(t, hole{}, func(t *testing.T, f *fleet) {
 		store := &counted{FaultyStore: f.store, wake: func(bool) {}}
-		ctx, stop := context.WithCancel(f.Context())
+		ctx, stop := context.WithCancel(t.Context())
 		wait := f.work(ctx, store, func(ctx context.Context, wake func(lost bool)) error {
 			store.wake = wake
 			<-ctx.Done()
 			return ctx.Err()
-		}, f.handlers())
+		}, f.Handlers)
 		relay, err := maintenance.NewRelay(store, hole{}, maintenance.RelayConfig{})
 		if err != nil {
-			f.Fatal(err)
+			t.Fatal(err)
 		}
 		var relaying sync.WaitGroup
 		relaying.Go(func() { _ = relay.Run(ctx) })
@@ -232,7 +214,7 @@ func TestANotifierThatDeliversNothingIsFoundOut(t *testing.T) {
 		store.searches.Store(0)
 		rig.Pass(time.Hour)
 		if n := store.searches.Load(); n != 0 {
-			f.Errorf("%d searches in an hour without events", n)
+			t.Errorf("%d searches in an hour without events", n)
 		}
 	})
 }

@@ -7,12 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/memnotify"
 	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
@@ -54,29 +52,16 @@ func TestAWorkerWaitsForItsDatabase(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
-				store := &waking{Store: pgstore.New(pool), answers: c.answers}
-				notifier := memnotify.New(memnotify.Config{})
-				queue, err := eventqueue.New(store, notifier, eventqueue.QueueConfig{})
-				if err != nil {
-					t.Fatal(err)
-				}
+			rig.Virtual(t, func(t *testing.T, r *rig.Rig) {
+				store := &waking{Store: r.Store, answers: c.answers}
 				ran := make(chan struct{}, 1)
-				handlers := eventqueue.NewHandlers()
-				if err := handlers.Register(rig.Key, eventqueue.HandlerFunc(func(context.Context, *eventqueue.Run) error {
-					ran <- struct{}{}
-					return nil
-				}), eventqueue.Policy{}); err != nil {
-					t.Fatal(err)
-				}
+				r.Handle(func(context.Context, *eventqueue.Run) error { ran <- struct{}{}; return nil }, eventqueue.Policy{})
 				core, logs := observer.New(zap.InfoLevel)
-				w, err := worker.New(queue, store, notifier, handlers, worker.Config{Logger: zap.New(core)})
+				w, err := worker.New(r.Queue, store, r.Notifier, r.Handlers, worker.Config{Logger: zap.New(core)})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := queue.Emit(t.Context(), eventqueue.NewEvent{Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name, Modifier: rig.Key.Modifier, Value: []byte(`1`)}); err != nil {
-					t.Fatal(err)
-				}
+				r.Emit(r.Event(`1`))
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
 				ended := make(chan error, 1)

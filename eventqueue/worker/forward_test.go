@@ -91,10 +91,6 @@ func of20(t *testing.T, f *fleet, know, events int) []time.Duration {
 	l := newLottery(20)
 	l.takes = 20 * time.Millisecond
 	f.shelf, f.try = &shelf{}, map[eventqueue.WorkerNumber]func([]eventqueue.EventID){}
-	queue, err := eventqueue.New(f, l, eventqueue.QueueConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var mu sync.Mutex
 	var waits []time.Duration
 	knows := eventqueue.NewHandlers()
@@ -106,19 +102,11 @@ func of20(t *testing.T, f *fleet, know, events int) []time.Duration {
 	}), eventqueue.Policy{}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	for i := range 20 {
-		handlers := knows
-		if i >= know {
-			handlers = eventqueue.NewHandlers()
-		}
-		w, err := worker.New(queue, f, side{l, i}, handlers, worker.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		running.Go(func() { _ = w.Run(ctx) })
+	handlers := slices.Repeat([]*eventqueue.Handlers{eventqueue.NewHandlers()}, 20)
+	for i := range know {
+		handlers[i] = knows
 	}
+	queue, stop := l.playOn(t, f, handlers...)
 	synctest.Wait()
 	for range events {
 		if _, err := queue.Emit(t.Context(), rig.Event(`1`)); err != nil {
@@ -127,8 +115,7 @@ func of20(t *testing.T, f *fleet, know, events int) []time.Duration {
 		rig.Pass(10 * time.Millisecond)
 	}
 	rig.Pass(2 * time.Minute)
-	cancel()
-	running.Wait()
+	stop()
 	slices.Sort(waits)
 	return waits
 }

@@ -76,25 +76,11 @@ func TestAStoppingWorkerRunsNoAdvancedEvent(t *testing.T) {
 			<-time.After(time.Duration(run.ID%16) * 100 * time.Microsecond) // some end at any time
 			return nil
 		})
-		queue, err := eventqueue.New(h, h, eventqueue.QueueConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w, err := worker.New(queue, h, h, h.handlers, worker.Config{Concurrency: 1024})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(context.Background())
-		stopped := make(chan struct{})
-		go func() {
-			defer close(stopped)
-			if err := w.Run(ctx); err != nil {
-				t.Error(err)
-			}
-		}()
+		stop := h.startOn(h, worker.Config{Concurrency: 1024})
 		h.notify(h.claimed(1))
 		rig.Pass(time.Second)
-		stop()
+		stopped := make(chan struct{})
+		go func() { defer close(stopped); stop() }()
 		rig.Pass(time.Minute)
 		h.mu.Lock()
 		if h.completions < 100 {
@@ -115,9 +101,4 @@ func TestAStoppingWorkerRunsNoAdvancedEvent(t *testing.T) {
 			t.Errorf("%d advanced events were not notified", len(h.given))
 		}
 	})
-}
-
-// Runnable finds nothing.
-func (h *advancing) Runnable(context.Context, eventqueue.Scope, []eventqueue.CanvasID) ([]eventqueue.Event, eventqueue.Scope, error) {
-	return nil, eventqueue.Scope{}, nil
 }

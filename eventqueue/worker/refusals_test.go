@@ -9,11 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/memnotify"
-	"eventsv2/eventqueue/pgstore"
 	"eventsv2/eventqueue/worker"
 	"eventsv2/test/rig"
 )
@@ -65,13 +62,13 @@ func TestAnswersThatAreNotTakenAreReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
-				m := &mute{Notifier: memnotify.New(memnotify.Config{})}
+			rig.Virtual(t, func(t *testing.T, r *rig.Rig) {
+				m := &mute{Notifier: r.Notifier}
 				failing := c.fail(m)
-				w, emit := muteWorker(t, pool, m)
+				w := muteWorker(r, m)
 				during := func(d time.Duration) {
 					for until := time.Now().Add(d); time.Now().Before(until); <-time.After(time.Second) {
-						emit()
+						r.Emit(r.Event(`1`))
 					}
 				}
 				during(time.Minute)
@@ -99,41 +96,17 @@ func TestAnswersThatAreNotTakenAreReported(t *testing.T) {
 }
 
 // muteWorker runs a worker whose events are requeued for ten seconds when they run first, and then
-// completed, until the test ends. emit emits one.
-func muteWorker(t *testing.T, pool *pgxpool.Pool, m *mute) (w *worker.Worker, emit func()) {
-	t.Helper()
-	store := pgstore.New(pool)
-	queue, err := eventqueue.New(store, m, eventqueue.QueueConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	handlers := eventqueue.NewHandlers()
-	key := eventqueue.HandlerKey{Module: "M", Name: "n", Modifier: "_"}
+// completed, until the test ends.
+func muteWorker(r *rig.Rig, m *mute) *worker.Worker {
+	r.T.Helper()
 	var tried sync.Map
-	if err := handlers.Register(key, eventqueue.HandlerFunc(func(_ context.Context, run *eventqueue.Run) error {
+	r.Handle(func(_ context.Context, run *eventqueue.Run) error {
 		if _, again := tried.LoadOrStore(run.ID, true); !again {
 			return errors.New("the first time")
 		}
 		return nil
-	}), eventqueue.Policy{Backoff: func(int) time.Duration { return 10 * time.Second }}); err != nil {
-		t.Fatal(err)
-	}
-	if w, err = worker.New(queue, store, m, handlers, worker.Config{}); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { _ = w.Run(ctx) }) // nil when it is stopped
-	t.Cleanup(func() {
-		stop()
-		running.Wait()
-		if err := queue.Close(context.WithoutCancel(ctx)); err != nil {
-			t.Error(err)
-		}
-	})
-	return w, func() {
-		if _, err := queue.Emit(t.Context(), eventqueue.NewEvent{Canvas: eventqueue.CanvasID{1}, Module: "M", Name: "n", Modifier: "_", Value: []byte(`1`)}); err != nil {
-			t.Error(err)
-		}
-	}
+	}, eventqueue.Policy{Backoff: func(int) time.Duration { return 10 * time.Second }})
+	r.Receiver = m
+	w, _ := r.StartWorker(r.Store, worker.Config{})
+	return w
 }

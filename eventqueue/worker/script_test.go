@@ -101,10 +101,14 @@ type scripted interface {
 	eventqueue.Receiver
 }
 
-// startOn is start on something around the script.
+// startOn is start on something around the script, which may also be what the queue publishes to.
 func (s *script) startOn(on scripted, config worker.Config) (stop func()) {
 	s.t.Helper()
-	queue, err := eventqueue.New(s, silent{}, eventqueue.QueueConfig{})
+	publisher, ok := on.(eventqueue.Publisher)
+	if !ok {
+		publisher = silent{}
+	}
+	queue, err := eventqueue.New(s, publisher, eventqueue.QueueConfig{})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -93,7 +93,18 @@ func (s side) Requeue(_ context.Context, deliveries []eventqueue.Delivery, after
 // play runs as many workers as there are handler sets on one database and lottery.
 func (l *lottery) play(t *testing.T, knows ...*eventqueue.Handlers) (queue *eventqueue.Queue, stop func()) {
 	t.Helper()
-	store := &shelf{}
+	return l.playOn(t, &shelf{}, knows...)
+}
+
+// shelved is a shelf, or something around one.
+type shelved interface {
+	eventqueue.EmitStore
+	worker.Store
+}
+
+// playOn is play on a database of the test's.
+func (l *lottery) playOn(t *testing.T, store shelved, knows ...*eventqueue.Handlers) (queue *eventqueue.Queue, stop func()) {
+	t.Helper()
 	queue, err := eventqueue.New(store, l, eventqueue.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)

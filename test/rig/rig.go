@@ -38,6 +38,8 @@ type Rig struct {
 	Handlers *eventqueue.Handlers
 	Outcomes *Outcomes
 
+	Receiver eventqueue.Receiver // of the workers that are started from now on; at first the notifier
+
 	virtual bool
 }
 
@@ -58,6 +60,7 @@ func NewOn(t *testing.T, pool *pgxpool.Pool) *Rig {
 		Handlers: eventqueue.NewHandlers(),
 		Outcomes: NewOutcomes(),
 	}
+	r.Receiver = r.Notifier
 	r.QueueOn(r.Store, r.Notifier)
 	return r
 }
@@ -129,7 +132,7 @@ func (r *Rig) worker(store worker.Store, config worker.Config) *worker.Worker {
 	if config.Logger == nil {
 		config.Logger = testenv.Logger(r.T)
 	}
-	w, err := worker.New(r.Queue, store, r.Notifier, r.Handlers, config)
+	w, err := worker.New(r.Queue, store, r.Receiver, r.Handlers, config)
 	if err != nil {
 		r.T.Fatal(err)
 	}
