@@ -33,13 +33,14 @@ func (w *Wait) Pause(ctx context.Context) {
 }
 
 // Sleep waits for the given time, or returns earlier when ctx ends. It reports whether ctx has
-// not ended.
+// not ended; one whose deadline has come has, even if it does not say so yet.
 func Sleep(ctx context.Context, wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return ctx.Err() == nil
+		deadline, bounded := ctx.Deadline()
+		return ctx.Err() == nil && !(bounded && !time.Now().Before(deadline))
 	case <-ctx.Done():
 		return false
 	}

@@ -40,25 +40,34 @@ func TestPausesDoubleUpToTheLongest(t *testing.T) {
 	})
 }
 
-// TestSleepEndsWithItsContext, and says so.
-func TestSleepEndsWithItsContext(t *testing.T) {
+func TestSleepReportsWhetherItsContextGoesOn(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		if !backoff.Sleep(t.Context(), time.Second) {
-			t.Error("a wait to its end is reported as cut off")
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		began := time.Now()
-		if backoff.Sleep(ctx, time.Hour) || time.Since(began) != time.Second {
-			t.Errorf("a wait that was cut off after a second took %s, or is reported as whole", time.Since(began))
-		}
-		canceled, cancel := context.WithCancel(t.Context())
-		cancel()
-		for range 100 {
-			if backoff.Sleep(canceled, 0) {
-				t.Fatal("a context that had ended before is not reported")
+	for name, c := range map[string]struct {
+		deadline, sleeps time.Duration
+		goesOn           bool
+	}{
+		"the context ends first":    {time.Second, time.Minute, false},
+		"the sleep ends first":      {time.Minute, time.Second, true},
+		"both end in one instant":   {time.Second, time.Second, false},
+		"the context has ended":     {-time.Second, time.Second, false},
+		"it has, and nothing to do": {-time.Second, 0, false},
+		"a sleep of no time at all": {time.Second, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for range 100 { // of two timers of one instant, either may be first
+				synctest.Test(t, func(t *testing.T) {
+					ctx, cancel := context.WithTimeout(t.Context(), c.deadline)
+					defer cancel()
+					began := time.Now()
+					if got := backoff.Sleep(ctx, c.sleeps); got != c.goesOn {
+						t.Fatalf("the context goes on: %t, want %t", got, c.goesOn)
+					}
+					if slept, want := time.Since(began), max(min(c.deadline, c.sleeps), 0); slept != want {
+						t.Fatalf("it slept %v, want %v", slept, want)
+					}
+				})
 			}
-		}
-	})
+		})
+	}
 }
