@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"time"
 
@@ -126,9 +125,8 @@ func (e *executor) execute(x *execution) {
 		verdict, err = machine.Released, eventqueue.ErrLockLost
 		return
 	}
-	runtime.Stack(x.goroutine[:], false)
 	x.calls.Store(true)
-	verdict, err = x.process()
+	verdict, err = x.processMarked(x.mark())
 }
 
 // mayHold reports whether the claim of a run that is about to begin may still be valid. When a
@@ -147,6 +145,11 @@ func (e *executor) mayHold(x *execution) bool {
 func elapsed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
+
+// processMarked is process with a mark in its stack.
+//
+//go:noinline
+func (x *execution) processMarked(stackMark) (machine.Label, error) { return x.process() }
 
 // process is the state Process: it runs the handler and returns the label of the arrow that leaves
 // it.

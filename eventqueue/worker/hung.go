@@ -71,21 +71,18 @@ func (h *hungWatch) look() {
 func (h *hungWatch) warn(x overdueRun, now time.Time, stacks []byte) {
 	h.log.Warn("a handler does not return though its context has ended; its event is left to other workers, and others of its handler may hang as well",
 		zap.Stringer(logkey.Event, x.run.ID), zap.Stringer(logkey.Canvas, x.run.Canvas), zap.Stringer(logkey.Handler, x.run.Handler()),
-		zap.Duration("over_for", now.Sub(x.over).Round(time.Millisecond)), zap.ByteString(logkey.Stack, stackOf(x.goroutine[:], stacks)),
+		zap.Duration("over_for", now.Sub(x.over).Round(time.Millisecond)), zap.ByteString(logkey.Stack, x.stack(stacks)),
 		zap.String(logkey.Remedy, "make the code in the stack return when the handler's context ends"))
 }
 
-// stackOf returns, of all stacks, that of a goroutine, whose own has this beginning.
-func stackOf(own, all []byte) []byte {
-	_, number, _ := bytes.Cut(own, []byte(" "))
-	number, _, found := bytes.Cut(number, []byte(" "))
-	if !found {
-		return nil
-	}
-	head := fmt.Appendf(nil, "goroutine %s [", number)
+// stack returns, of all stacks, that of the goroutine that runs the execution.
+func (x *execution) stack(all []byte) []byte {
+	mark := fmt.Appendf(nil, "{%#x, 0x0}", x.mark()[0])
 	for stack := range bytes.SplitSeq(all, []byte("\n\n")) {
-		if bytes.HasPrefix(stack, head) {
-			return stack[:min(len(stack), maxStack)]
+		for line := range bytes.SplitSeq(stack, []byte("\n")) {
+			if bytes.Contains(line, []byte(".processMarked(")) && bytes.Contains(line, mark) {
+				return stack[:min(len(stack), maxStack)]
+			}
 		}
 	}
 	return nil

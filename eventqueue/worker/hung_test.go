@@ -36,6 +36,7 @@ func newHanging(r *rig.Rig) *hanging {
 	policy := eventqueue.Policy{Timeout: 2 * time.Second, MaxRetries: &once}
 	for name, handler := range map[string]eventqueue.HandlerFunc{
 		"hangs": func(context.Context, *eventqueue.Run) error { h.hung.Add(1); hangHere(h.let); return nil },
+		"waits": func(context.Context, *eventqueue.Run) error { waitHere(h.let); return nil },
 		"good":  func(context.Context, *eventqueue.Run) error { h.good.Add(1); return nil },
 	} {
 		if err := r.Handlers.Register(eventqueue.HandlerKey{Module: "M", Name: name, Modifier: "_"}, handler, policy); err != nil {
@@ -49,6 +50,11 @@ func newHanging(r *rig.Rig) *hanging {
 //
 //go:noinline
 func hangHere(let chan struct{}) { <-let }
+
+// waitHere is in the stack of another one.
+//
+//go:noinline
+func waitHere(let chan struct{}) { <-let }
 
 func (h *hanging) emit(name string, n int) {
 	h.T.Helper()
@@ -142,22 +148,27 @@ func TestHungHandlerIsWarnedOfWithItsStackOncePerMinute(t *testing.T) {
 	rig.Virtual(t, func(t *testing.T, r *rig.Rig) {
 		h := newHanging(r)
 		h.emit("hangs", 3)
+		h.emit("waits", 1)
 		_, stop := h.start(worker.Config{Concurrency: 5, LockTimeout: time.Hour})
 		time.Sleep(4 * time.Second)
 		warned := h.lines("a handler does not return")
-		if len(warned) != 1 || warned[0].Level != zap.WarnLevel {
-			t.Fatalf("%d warnings 2 s after the time-out, want 1", len(warned))
+		if len(warned) != 2 {
+			t.Fatalf("%d warnings 2 s after the time-out, want one of each handler", len(warned))
 		}
-		fields := warned[0].ContextMap()
-		if stack, _ := fields["stack"].(string); !strings.Contains(stack, "hangHere") || fields["handler"] != "M/hangs/_" {
-			t.Errorf("the warning has the fields %v", fields)
+		for _, line := range warned {
+			fields := line.ContextMap()
+			stack, _ := fields["stack"].(string)
+			hangs, waits := strings.Contains(stack, "hangHere"), strings.Contains(stack, "waitHere")
+			if line.Level != zap.WarnLevel || hangs == waits || hangs != (fields["handler"] == "M/hangs/_") {
+				t.Errorf("a warning of level %v has the fields %v", line.Level, fields)
+			}
 		}
 		time.Sleep(3 * time.Minute)
-		if n := len(h.lines("a handler does not return")); n != 4 {
-			t.Errorf("%d warnings in three minutes more, want 4", n)
+		if n := len(h.lines("a handler does not return")); n != 8 {
+			t.Errorf("%d warnings in three minutes more, want 8", n)
 		}
 		minute := h.lines("runs that have ended")
-		if len(minute) == 0 || minute[0].ContextMap()["hung"] != int64(3) || minute[0].ContextMap()["slots"] != int64(5) {
+		if len(minute) == 0 || minute[0].ContextMap()["hung"] != int64(4) || minute[0].ContextMap()["slots"] != int64(5) {
 			t.Errorf("the line of a minute is %v", minute)
 		}
 		close(h.let)
