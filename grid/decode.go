@@ -13,7 +13,7 @@ import (
 // read decodes a value or an output. It ignores unknown fields, so that a newer program
 // may add fields.
 func read(raw json.RawMessage, into reflect.Value) error {
-	if string(raw) == "null" && !takesNull(into.Type()) {
+	if isNull(raw) && !takesNull(into.Type()) {
 		return fmt.Errorf("it is null: it must be a %s", into.Type())
 	}
 	return guard(func() error {
@@ -28,7 +28,7 @@ func read(raw json.RawMessage, into reflect.Value) error {
 // fields, and null for a type that cannot be nil.
 func strictly(literal json.RawMessage, target any) error {
 	t := reflect.TypeOf(target).Elem()
-	if string(literal) == "null" && !takesNull(t) {
+	if isNull(literal) && !takesNull(t) {
 		return fmt.Errorf("it is empty: give it a %s", t)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(literal))
@@ -38,6 +38,9 @@ func strictly(literal json.RawMessage, target any) error {
 	}
 	return nil
 }
+
+// isNull reports whether JSON is null, which may have white space around it.
+func isNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }
 
 func takesNull(t reflect.Type) bool {
 	switch t.Kind() {

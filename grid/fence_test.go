@@ -157,18 +157,19 @@ func TestOutputWaitsForAConcurrentClaim(t *testing.T) {
 func TestOutputWaitsForTheDatabase(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	// The first write fails like that of a server that shuts down.
+	// The first writes fail like those of a server that fails over, one of each class of passing errors.
 	r.exec(`CREATE SEQUENCE tries`)
-	r.exec(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-		IF nextval('tries') = 1 THEN RAISE 'shutting down' USING ERRCODE = '57P01'; END IF;
+	r.exec(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+		DECLARE passing text := ('{25006,40001,53300,55P03,57P01,58030}'::text[])[nextval('tries')]; BEGIN
+		IF passing IS NOT NULL THEN RAISE 'not now' USING ERRCODE = passing; END IF;
 		RETURN NEW; END $$`)
 	r.exec(`CREATE TRIGGER fail BEFORE INSERT ON grid_outputs FOR EACH ROW EXECUTE FUNCTION fail()`)
 	r.start(r.definition("a"), grid.Config{}, worker.Config{})
 	r.emit(1)
 	r.await(machine.ExecutesToCompletion)
 	r.wantCalls("a")
-	if n := one[int](r, `SELECT last_value FROM tries`); n != 2 {
-		t.Errorf("%d tries to keep the output, want 2", n)
+	if n := one[int](r, `SELECT last_value FROM tries`); n != 7 {
+		t.Errorf("%d tries to keep the output, want 7", n)
 	}
 	r.completed()
 }

@@ -60,6 +60,7 @@ func TestGridChecksItsInput(t *testing.T) {
 		{canvas, "open", "it is for canvas 0b9f5a3e-6b3a-4a52-9f0c-0d8b6a1f7c11, and not for ca"},
 		{g.Canvas(), 7, "the event does not fit actions.fetch.inputs.query: it is a number: it must be a string"},
 		{g.Canvas(), nil, "the event does not fit actions.fetch.inputs.query: it is null: it must be a string"},
+		{g.Canvas(), json.RawMessage(" null\n"), "it is null: it must be a string"},
 		{g.Canvas(), json.RawMessage("{"), "the event does not fit actions.fetch.inputs.query: unexpected end of JSON input"},
 	} {
 		if _, err := g.NewInput(c.canvas, "daily", c.value); err == nil || !strings.Contains(err.Error(), c.want) {

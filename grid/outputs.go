@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/pgsession"
+	"eventsv2/internal/sqlstate"
 )
 
 // outputs is the table grid_outputs.
@@ -88,7 +88,7 @@ func (o outputs) saveWithRetries(ctx context.Context, run *eventqueue.Run, s *st
 		once, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 		err := o.save(once, run, s, output)
 		cancel()
-		if err == nil || errors.Is(err, eventqueue.ErrLockLost) || !passes(err) {
+		if err == nil || errors.Is(err, eventqueue.ErrLockLost) || sqlstate.Refused(err) {
 			return err
 		}
 		select {
@@ -96,21 +96,6 @@ func (o outputs) saveWithRetries(ctx context.Context, run *eventqueue.Run, s *st
 		case <-ctx.Done():
 			return fmt.Errorf("%w, and the run may not last longer: %w", err, context.Cause(ctx))
 		}
-	}
-}
-
-// passes reports whether an error of the database may pass: a lost connection, a
-// server that is busy or restarts, a deadlock.
-func passes(err error) bool {
-	var refused *pgconn.PgError
-	if !errors.As(err, &refused) {
-		return true
-	}
-	switch refused.Code[:min(2, len(refused.Code))] {
-	case "08", "40", "53", "55", "57":
-		return true
-	default:
-		return false
 	}
 }
 
