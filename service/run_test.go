@@ -162,7 +162,7 @@ func TestMissingRelayIsLogged(t *testing.T) {
 	stopRelay := run(t, relay)
 	testenv.Eventually(t, "the relay listens", func() (listens bool) {
 		if err := relay.Pool().QueryRow(testenv.Context(t), `SELECT EXISTS (
-			SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'relay' AND state = 'idle' AND query LIKE '%pg_listening_channels%')`).Scan(&listens); err != nil {
+			SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'relay' AND state = 'idle' AND query LIKE '%pg_listening' || '_channels%')`).Scan(&listens); err != nil {
 			t.Fatal(err)
 		}
 		return listens

@@ -89,7 +89,7 @@ func TestCommitWakesTheRelay(t *testing.T) {
 	})
 	t.Cleanup(func() { cancel(); relaying.Wait() })
 	testenv.Eventually(t, "the relay listens", func() bool {
-		return rig.One[bool](r, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_listening_channels%' AND pid <> pg_backend_pid())`)
+		return rig.One[bool](r, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_listening' || '_channels%')`)
 	})
 	tx, err := r.Pool.Begin(ctx)
 	if err != nil {

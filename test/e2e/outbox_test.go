@@ -23,7 +23,7 @@ func (r *rig) testOutbox() {
 	r.start("worker", nil).await("worker started")
 	r.start("cron", map[string]string{"RELAY_INTERVAL": "4m"}).await("cron started")
 	r.awaitSQL("the relay listens", `SELECT EXISTS (SELECT FROM pg_stat_activity
-		WHERE datname = current_database() AND query LIKE '%pg_listening_channels%' AND pid <> pg_backend_pid() AND state = 'idle')`)
+		WHERE datname = current_database() AND query LIKE '%pg_listening' || '_channels%' AND state = 'idle')`)
 	for _, sql := range []string{`
 		CREATE TABLE person (tenant_id uuid, name text);
 		CREATE TRIGGER send_to_outbox AFTER INSERT OR UPDATE OR DELETE ON person

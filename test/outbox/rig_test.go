@@ -147,7 +147,7 @@ func (r *rig) listener() (pid int) {
 	r.t.Helper()
 	testenv.Eventually(r.t, "the relay listens", func() bool {
 		pid = one[int](r, r.pool, `SELECT coalesce(max(pid), 0) FROM pg_stat_activity
-			WHERE datname = current_database() AND query LIKE '%pg_listening_channels%' AND pid <> pg_backend_pid() AND state = 'idle'`)
+			WHERE datname = current_database() AND query LIKE '%pg_listening' || '_channels%' AND state = 'idle'`)
 		return pid != 0
 	})
 	return pid
