@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/machine"
 	"eventsv2/internal/mayrun"
 )
 
@@ -82,11 +83,12 @@ WITH clock AS MATERIALIZED (
     FROM classified
     WHERE id > $12::bigint
 ), shown AS (
-    SELECT * FROM stuck WHERE reasons <> '{}' ORDER BY id LIMIT $13
+    SELECT e.*, 'unclaimed' = ANY (reasons) AND (NOT ` + mayrun.GroupMayRunSQL("e.group_state") + ` OR ` + mayrun.NeedsGroupSQL + `) AS joins
+    FROM stuck AS e WHERE reasons <> '{}' ORDER BY id LIMIT $13
 )
 SELECT last.canvas_id, last.module, last.name, last.id,
     shown.id, shown.canvas_id, shown.module, shown.name, shown.modifier, shown.retries, shown.attempts, shown.delay_until,
-    shown.enqueued_at, shown.locked_at, shown.notified_at, shown.bytes, shown.now, shown.state, shown.ordering_key, shown.valid_for, shown.reasons,
+    shown.enqueued_at, shown.locked_at, shown.notified_at, shown.bytes, shown.now, shown.state, shown.ordering_key, shown.valid_for, shown.reasons, shown.joins,
     CASE shown.reasons[1] WHEN 'expired' THEN shown.locked_at + shown.valid_for WHEN 'unclaimed' THEN shown.due ELSE shown.enqueued_at END
 FROM (VALUES (1)) AS one
 LEFT JOIN (
@@ -104,8 +106,8 @@ type stuckPlace struct {
 }
 
 // Stuck returns at most limit of the events that seem stuck and whose ids are above after,
-// in the order of their ids. An event that a rule holds back is not stuck. An event that is
-// running or not due yet can only be StuckRepeated.
+// in the order of their ids. An event that a rule holds back, or that waits for others of its ordering group,
+// is not stuck. An event that is running or not due yet can only be StuckRepeated.
 //
 // Stuck reads all events of the filter's canvas, or of all canvases without one. It does
 // so in statements of 20,000 events each, so an event may change between two of them. It
@@ -125,6 +127,63 @@ func (r *Reader) Stuck(ctx context.Context, filter Filter, long StuckAfter, afte
 		}
 		from = last
 	}
+}
+
+// stuckPage returns the first limit stuck events of a page, and where the page ended.
+func (r *Reader) stuckPage(ctx context.Context, filter Filter, long StuckAfter, from stuckPlace, after eventqueue.EventID, limit int) (stuck []StuckEvent, last stuckPlace, err error) {
+	for {
+		var found []candidate
+		err = r.walk(ctx, stuckSQL, stuckArgs(filter, long, from, after, limit), func(rows pgx.Rows) error {
+			found, last, err = readCandidates(rows)
+			return err
+		})
+		if err != nil {
+			return nil, last, err
+		}
+		confirmed, err := r.withoutWaiting(ctx, found)
+		if err != nil {
+			return nil, last, err
+		}
+		if stuck = append(stuck, confirmed...); len(found) < limit || len(stuck) >= limit {
+			return stuck[:min(len(stuck), limit)], last, nil
+		}
+		after = found[len(found)-1].ID // some were not stuck: there may be others on the page
+	}
+}
+
+// candidate is an event that is stuck by its row.
+type candidate struct {
+	StuckEvent
+	joins bool // an ordering group, at its next claim: whether it would have to wait there, Explain knows
+}
+
+// withoutWaiting leaves out what would have to wait in an ordering group that it has not joined yet.
+func (r *Reader) withoutWaiting(ctx context.Context, found []candidate) (stuck []StuckEvent, err error) {
+	var joining []eventqueue.EventID
+	for _, e := range found {
+		if e.joins {
+			joining = append(joining, e.ID)
+		}
+	}
+	waits := map[eventqueue.EventID]bool{}
+	if len(joining) > 0 {
+		explained, err := r.ExplainMany(ctx, joining)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range explained {
+			waits[e.ID] = e.Because().Label == machine.NotItsTurn
+		}
+	}
+	for _, e := range found {
+		if waits[e.ID] {
+			e.Reasons, e.Since = slices.DeleteFunc(e.Reasons, func(reason StuckReason) bool { return reason == StuckUnclaimed }), e.EnqueuedAt
+		}
+		if len(e.Reasons) > 0 {
+			stuck = append(stuck, e.StuckEvent)
+		}
+	}
+	return stuck, nil
 }
 
 // firstStuckPlace is before all events of a filter.
@@ -155,21 +214,13 @@ func stuckArgs(filter Filter, long StuckAfter, from stuckPlace, after eventqueue
 		stuckPage, long.Attempts, after, limit)
 }
 
-func (r *Reader) stuckPage(ctx context.Context, filter Filter, long StuckAfter, from stuckPlace, after eventqueue.EventID, limit int) (found []StuckEvent, last stuckPlace, err error) {
-	err = r.walk(ctx, stuckSQL, stuckArgs(filter, long, from, after, limit), func(rows pgx.Rows) error {
-		found, last, err = readStuckPage(rows)
-		return err
-	})
-	return found, last, err
-}
-
-func readStuckPage(rows pgx.Rows) (found []StuckEvent, last stuckPlace, err error) {
+func readCandidates(rows pgx.Rows) (found []candidate, last stuckPlace, err error) {
 	defer rows.Close()
 	place := []any{&last.canvas, &last.module, &last.name, &last.id}
 	for rows.Next() {
-		var e StuckEvent
+		var e candidate
 		event := []any{&e.ID, (*[16]byte)(&e.Canvas), &e.Module, &e.Name, &e.Modifier, &e.Retries, &e.Attempts, &e.DelayUntil,
-			&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, &e.AsOf, &e.State, &e.OrderingKey, &e.LockValidFor, &e.Reasons, &e.Since}
+			&e.EnqueuedAt, &e.LockedAt, &e.NotifiedAt, &e.ValueBytes, &e.AsOf, &e.State, &e.OrderingKey, &e.LockValidFor, &e.Reasons, &e.joins, &e.Since}
 		none := rows.RawValues()[len(place)] == nil // a page without a stuck event has one row, for its place
 		if none {
 			clear(event)

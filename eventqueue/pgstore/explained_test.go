@@ -1,6 +1,7 @@
 package pgstore_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -185,4 +186,42 @@ func TestExplainNamesFullWorkers(t *testing.T) {
 	r := newExplainedRig(t)
 	r.exec(`UPDATE event_workers SET slots = 3, busy = 3, hung = 0`)
 	r.wants("full", r.insert(free(canvas, ""))[0], machine.Claimed, "all 3 slots of the worker are busy")
+}
+
+// TestEventsThatWouldWaitInTheirGroupsAreNotStuck: neither those behind others of their key nor those of a full limit,
+// though none has joined its group, since no worker has tried it.
+func TestEventsThatWouldWaitInTheirGroupsAreNotStuck(t *testing.T) {
+	t.Parallel()
+	r := newExplainedRig(t)
+	if _, err := r.store.SetConcurrencyLimit(testenv.Context(t), operate.ConcurrencyLimit{Canvas: another, Max: 1}); err != nil {
+		t.Fatal(err)
+	}
+	later := free(canvas, "b")
+	later.Delay = time.Hour
+	ids := r.insert(free(another, ""), later, later, free(another, ""), free(another, ""), later, free(canvas, ""))
+	r.exec(`UPDATE events_v2 SET enqueued_at = now() - interval '2 h', delay_until = now() - interval '1 h', attempts = CASE id WHEN $1 THEN 12 ELSE attempts END`, ids[5])
+	for _, first := range ids[:2] {
+		if label := r.tries(first); label != machine.Claimed {
+			t.Fatalf("the first of its group: %s", label)
+		}
+	}
+	for limit := 1; limit <= 3; limit++ {
+		found, err := r.reader.Stuck(testenv.Context(t), inspect.Filter{}, inspect.StuckAfter{Unclaimed: time.Minute, Attempts: 10}, 0, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		type stuck struct {
+			id      eventqueue.EventID
+			reasons string
+			since   time.Duration
+		}
+		var got []stuck
+		for _, e := range found {
+			got = append(got, stuck{e.ID, fmt.Sprint(e.Reasons), e.AsOf.Sub(e.Since).Truncate(time.Hour)})
+		}
+		want := []stuck{{ids[5], "[repeated]", 2 * time.Hour}, {ids[6], "[unclaimed]", time.Hour}}
+		if want = want[:min(limit, len(want))]; !slices.Equal(got, want) {
+			t.Errorf("of at most %d, %v are stuck; want %v", limit, got, want)
+		}
+	}
 }
