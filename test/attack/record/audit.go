@@ -18,6 +18,7 @@ import (
 // changed row stays locked until its transaction ends, so for one event the order
 // of seq is the order of the changes. Times are microseconds since 1970, by the
 // clock of the database; 0 is NULL. It works on every schema of the queue.
+// A transaction that sets audit.off to on is not recorded: such as one that writes a crowd that is not judged.
 const AuditSQL = `
 CREATE SCHEMA audit;
 
@@ -97,7 +98,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
-CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON events_v2 FOR EACH ROW EXECUTE FUNCTION audit.events();
+CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON events_v2 FOR EACH ROW
+    WHEN (current_setting('audit.off', true) IS DISTINCT FROM 'on') EXECUTE FUNCTION audit.events();
 CREATE TRIGGER audit AFTER UPDATE ON rate_counters FOR EACH ROW EXECUTE FUNCTION audit.counts();
 CREATE TRIGGER audit AFTER UPDATE OR DELETE ON event_log FOR EACH ROW EXECUTE FUNCTION audit.rewrites();
 CREATE TRIGGER audit AFTER UPDATE OR DELETE ON cron_records FOR EACH ROW EXECUTE FUNCTION audit.rewrites();`

@@ -22,6 +22,7 @@ func TestEachChangeIsOnRecord(t *testing.T) {
 	exec(record.AuditSQL)
 	exec(`INSERT INTO events_v2 (canvas_id, module, name, modifier, value, ordering_key, group_state) VALUES ($1, 'M', 'n', '_', '{}', 'k', 3)`, uuid.New())
 	exec(`UPDATE events_v2 SET locked_at = now(), attempts = attempts + 1`)
+	exec(`BEGIN; SET LOCAL audit.off = on; UPDATE events_v2 SET retries = 1; COMMIT`)
 	exec(`UPDATE events_v2 SET locked_at = now() + interval '1 s', begun = true, suspect = 4`)
 	exec(`UPDATE events_v2 SET value = '{"n": 1}'`)
 	exec(`ALTER TABLE events_v2 DROP CONSTRAINT events_v2_lock_expires`)
