@@ -1,6 +1,6 @@
 // Package oracle judges what happened to a queue: given a history of an attack,
-// it names every promise of docs/guarantees.md that was broken. The simulation
-// and the chaos program share it, so that both mean the same by "lost".
+// it names every promise of docs/guarantees.md that was broken. The simulation,
+// chaos and faults share it, so that all of them mean the same by "lost".
 //
 // # Use
 //

@@ -11,14 +11,23 @@
 // # How a scenario is judged
 //
 // A scenario is judged by the promise that it is named after, and by every event that
-// was emitted in it. Each has to have completed exactly once, with the bytes that were emitted
-// and not before its time: a row of event_log, no row of events_v2, and one run
-// that ended well. A further run needs a reason: the one before it failed, the
-// scenario did something to its process or to Postgres while it ran, or the machine was
-// too busy then, which is measured beside each scenario (machine_slow). No event is
-// FAILED unless the scenario has its handler fail, and no event is FAILED without a call
-// of its handler. Handlers post to a web server in this process, which notes each
-// run.
+// was emitted in it: package oracle judges what triggers have recorded of its row (package
+// record, in a schema of its own), of rules and of concurrency limits, and the runs that the web
+// server of this process saw, to which handlers post. What the scenario did to programs and to
+// Postgres excuses what the oracle lets it excuse, and so does a machine that was too
+// busy, which is measured beside each scenario (machine_slow).
+//
+// What the oracle has no invariant for is judged beside it (judge.go): no event is FAILED unless
+// the scenario has its handler fail; no attempt is used by a claim without a run; a run that ended
+// well, or that its worker gave up, is repeated only if something was done to a process that had it,
+// until two seconds after its end at most. Scenarios look at what handlers saw of order, of what runs
+// at once and of what begins in a minute.
+//
+// The oracle does not judge here: I11, since notifications are not recorded; I13, since each
+// scenario has its own bounds of seconds; rates, since the counters of a canvas do not say of which
+// handler a run was; and crons, whose slots the scenarios count in SQL. In two-versions it does not
+// judge I9 and I15 either: the version before has no suspects, and counts an attempt for each run
+// that was lost. There at most one attempt more is used than there were runs for.
 //
 // # Times
 //

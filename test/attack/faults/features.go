@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"eventsv2/eventqueue"
+	"eventsv2/test/attack/faults/emission"
+	"eventsv2/test/oracle"
 )
 
 // The canvases of the features.
@@ -76,7 +78,6 @@ func featuresWith(settings map[string]string, lifts bool, fault func(ctx context
 		}
 		unlimit(about) // the rest would take minutes
 		r.awaitDone(ctx, "about", startLimit)
-		r.children(ctx, "chains")
 		r.inOrder("lines")
 		r.atMost("limited", runningMax)
 	}
@@ -90,7 +91,7 @@ func (r *rig) emitLimited(ctx context.Context, lines, limited, chains int) {
 }
 
 // emitUnique emits a batch with unique keys. again emits it once more, and has each key name the
-// event that it named before, whatever has become of it.
+// event that it named before, whatever has become of it: the oracle judges that.
 func (r *rig) emitUnique(ctx context.Context, label string) (again func()) {
 	emit := func(ctx context.Context, events []eventqueue.NewEvent) ([]eventqueue.EventID, error) {
 		for i := range events {
@@ -104,18 +105,40 @@ func (r *rig) emitUnique(ctx context.Context, label string) (again func()) {
 		return ids, err
 	}
 	b := batch{label: label, n: 50, canvas: uniqueCanvas}
-	ids := r.emitBy(ctx, b, emit)
+	r.emitBy(ctx, b, emit)
 	return func() {
 		events := make([]eventqueue.NewEvent, b.n)
 		for i := range events {
 			events[i] = b.event(i)
 		}
+		began := time.Now()
 		repeated, err := emit(ctx, events)
 		r.must(err)
-		for i := range repeated {
-			if repeated[i] != ids[i] {
-				r.failf("a unique key made event %s and then %s", ids[i], repeated[i])
-			}
+		for i, id := range repeated {
+			r.repeats = append(r.repeats, oracle.Record{Kind: oracle.Repeated, At: began, Event: id, Canvas: events[i].Canvas, UniqueKey: events[i].UniqueKey})
 		}
+	}
+}
+
+// typed starts a program that runs the typed events.
+func (r *rig) typed(ctx context.Context, name, lockTimeout string) *program {
+	return r.embed(ctx, name, map[string]string{"FAULTS_TYPED": "true", "LOCK_TIMEOUT": lockTimeout})
+}
+
+// emitTyped emits typed events, whose completion emits a child for each of their handlers.
+func (r *rig) emitTyped(ctx context.Context, label string, n int) {
+	bus, err := emission.Bus(r.emitter, func(context.Context, *eventqueue.Run) error { return nil })
+	r.must(err)
+	var events []eventqueue.NewEvent
+	for i := range n {
+		e, err := bus.NewEvent(canvas(chainCanvas), emission.Made{N: len(r.of(label)) + i, Text: "ä€😀"})
+		r.must(err)
+		events = append(events, e)
+	}
+	began := time.Now()
+	ids, err := r.emitter.EmitMany(ctx, events)
+	r.must(err)
+	for i, id := range ids {
+		r.note(&entry{id: id, label: label, value: string(events[i].Value), typed: true, emitted: time.Now(), due: began})
 	}
 }

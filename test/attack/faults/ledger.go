@@ -15,17 +15,6 @@ import (
 	"eventsv2/test/attack/faults/emission"
 )
 
-// entry is an event that was accepted.
-type entry struct {
-	id    eventqueue.EventID
-	label string
-	value string
-	key   string // the ordering key
-	// emitted is when the call that emitted it returned, due the earliest time at
-	// which it may start.
-	emitted, due time.Time
-}
-
 // batch is what to emit.
 type batch struct {
 	label string // names the events in figures and messages
@@ -82,7 +71,9 @@ func (r *rig) emitBy(ctx context.Context, b batch, emit func(context.Context, []
 			r.fatalf("emit %s: %d ids for %d events, %v", b.label, len(got), len(events), err)
 		}
 		for k, id := range got {
-			r.note(&entry{id: id, label: b.label, value: string(events[k].Value), key: events[k].OrderingKey, emitted: time.Now(), due: began.Add(b.delay)})
+			e := events[k] // as emit has left it
+			r.note(&entry{id: id, label: b.label, value: string(e.Value), key: e.OrderingKey, unique: e.UniqueKey, uniqueFor: e.UniqueFor,
+				emitted: time.Now(), due: began.Add(b.delay)})
 		}
 		ids = append(ids, got...)
 		backoff.Sleep(ctx, b.every)
@@ -266,4 +257,12 @@ func (r *rig) gate(handler string) (open func()) {
 		return completed
 	})
 	return func() { close(gate) }
+}
+
+// ids are those of all entries.
+func (r *rig) ids() (ids []int64) {
+	for _, e := range r.of("") {
+		ids = append(ids, int64(e.id))
+	}
+	return ids
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"eventsv2/internal/backoff"
+	"eventsv2/test/oracle"
 )
 
 // A statement that takes a millisecond on a machine that has time. Where it takes slowAnswer, one of
@@ -30,7 +31,7 @@ func (r *rig) watchMachine(ctx context.Context) {
 			_, err := r.stage.admin.Exec(ctx, probeSQL)
 			if ctx.Err() == nil && (err != nil || time.Since(began) > slowAnswer) {
 				slow++
-				r.allowance("", began.Add(-slowAnswer), time.Now().Add(slowAfter))
+				r.fault(oracle.LostDatabase, "", began.Add(-slowAnswer), time.Now().Add(slowAfter))
 			}
 			backoff.Sleep(ctx, probeEvery)
 		}

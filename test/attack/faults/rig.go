@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"eventsv2/pubsubnotify"
 	"eventsv2/test/attack/harness"
 	"eventsv2/test/command"
+	"eventsv2/test/oracle"
 	"eventsv2/test/programs"
 	"eventsv2/test/pubsubproxy"
 	"eventsv2/test/webtarget"
@@ -29,6 +31,7 @@ import (
 // scenario starts.
 type rig struct {
 	command.Cleanups
+	judge
 
 	stage *stage
 	name  string
@@ -40,9 +43,6 @@ type rig struct {
 	// and the server behind it, which can fail single methods.
 	wire         *harness.Proxy
 	pubsubServer *pubsubproxy.Server
-	target       *target
-	// handlers are those of each worker that is started from now on.
-	handlers []webtarget.Handler
 
 	emitter *eventqueue.Queue
 	// postgresNotifier says that programs, and the emitter, that are made from now on
@@ -50,17 +50,13 @@ type rig struct {
 	postgresNotifier bool
 	cures            []func(context.Context) error
 
-	mu         sync.Mutex
-	programs   []*program
-	ledger     []*entry
-	allowances []allowance
-	failures   []string
-	late       int    // of these
-	skipped    string // why the scenario could not be played here
-	figures    []string
-	labels     map[string][]*entry
-	canFail    map[string]bool // labels whose events may end as FAILED
-	unknown    bool            // whether each event may have used an attempt without a run; see unrecorded
+	mu       sync.Mutex
+	programs []*program
+	failures []string
+	late     int    // of these
+	skipped  string // why the scenario could not be played here
+	figures  []string
+	labels   map[string][]*entry
 }
 
 const projectID = "faults"
@@ -70,7 +66,7 @@ func (r *rig) subscription() string { return "subscription-" + r.name }
 
 // open makes the deployment, without any program.
 func (r *rig) open(ctx context.Context) error {
-	r.labels, r.canFail = map[string][]*entry{}, map[string]bool{}
+	r.labels, r.canFail, r.operators = map[string][]*entry{}, map[string]bool{}, map[string]bool{}
 	r.handlers = []webtarget.Handler{handler("work")}
 	err := r.openDatabase(ctx, r.name, template)
 	if err != nil {
@@ -111,12 +107,6 @@ func (r *rig) openDatabase(ctx context.Context, name, from string) error {
 	}
 	r.OnCleanup(func(context.Context) error { r.db.Close(); return nil })
 	return nil
-}
-
-// handler is an entry of the handlers file for a handler of module WORKER.
-func handler(name string) webtarget.Handler {
-	return webtarget.Handler{Key: eventqueue.HandlerKey{Module: "WORKER", Name: name, Modifier: "_"}, Timeout: time.Minute,
-		MaxRetries: 2, BackoffBase: 200 * time.Millisecond, BackoffMax: 2 * time.Second}
 }
 
 // openEmitter makes the queue that the scenario itself emits through, as a program
@@ -201,9 +191,15 @@ func (r *rig) start(binary, name string, settings map[string]string, args ...str
 		Log: filepath.Join(r.dir, name+".log"), Env: programs.Environment(environment, r.notifierEnvironment(), settings)})
 	r.must(err)
 	p := &program{Process: process, database: database}
+	operates := filepath.Base(binary) == programs.Ctl
+	if !operates && r.lockTimeout == 0 { // a later one may not have another
+		r.lockTimeout, err = time.ParseDuration(cmp.Or(settings["LOCK_TIMEOUT"], "1m"))
+		r.must(err)
+	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.operators[name] = operates
 	r.programs = append(r.programs, p)
-	r.mu.Unlock()
 	return p
 }
 
@@ -296,7 +292,14 @@ func (r *rig) kill(p *program) {
 	p.Signal(syscall.SIGKILL)
 	<-p.Exited
 	// What it had sent before, a busy target reads later.
-	r.allowance(p.Name, now.Add(-time.Second), now.Add(10*time.Second))
+	r.fault(oracle.Killed, p.Name, now, now.Add(10*time.Second))
+}
+
+// fault records what was done to a process, or to all (""), which explains that its events run again.
+func (r *rig) fault(kind oracle.FaultKind, process string, from, to time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.faults = append(r.faults, oracle.Fault{Kind: kind, Actor: process, From: from, To: to})
 }
 
 // ctl runs eventctl and returns what it printed.

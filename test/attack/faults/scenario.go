@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 )
 
@@ -93,4 +94,39 @@ func (r *rig) figure(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.figures = append(r.figures, fmt.Sprintf(format, args...))
+}
+
+// restLimit is how long everything may take to come to rest after the scenario.
+const restLimit = 90 * time.Second
+
+// check has every event judged that was accepted; see doc.go.
+func (r *rig) check(ctx context.Context) {
+	r.settle(ctx)
+	e, err := read(ctx, r.db, r.ids())
+	r.must(err)
+	r.mu.Lock()
+	knows := r.judge
+	r.mu.Unlock()
+	found, err := knows.judge(&e)
+	r.must(err)
+	for what, n := range found.times {
+		r.failf("%s: %d, first %s", what, n, found.first[what])
+	}
+	if len(found.evidence) > 0 {
+		r.must(os.WriteFile(filepath.Join(r.dir, "evidence.txt"), []byte(strings.Join(found.evidence, "\n")), 0o600))
+	}
+	r.figure("events=%d", len(knows.ledger))
+	if found.extra > 0 {
+		r.figure("explained_reruns=%d", found.extra)
+	}
+}
+
+// settle waits until no event of the ledger is queued, nor what their completion emitted, a while.
+func (r *rig) settle(ctx context.Context) {
+	ids := r.ids()
+	r.eventually(ctx, restLimit, func() bool {
+		var left int64
+		err := r.db.QueryRow(ctx, `SELECT count(*) FROM events_v2 WHERE id = ANY($1) OR parent_id = ANY($1)`, ids).Scan(&left)
+		return err == nil && left == 0
+	})
 }

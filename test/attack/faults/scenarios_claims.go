@@ -13,6 +13,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/internal/backoff"
 	"eventsv2/test/attack/harness"
+	"eventsv2/test/oracle"
 	"eventsv2/test/programs"
 	"eventsv2/test/services"
 )
@@ -87,7 +88,6 @@ func killAtDefaults(ctx context.Context, r *rig) {
 		r.fatalf("%d events have begun, want 1000", r.begun("crowd"))
 	}
 	r.kill(victim)
-	r.unknown = true // what it had claimed and not begun, only it knew
 	killed := time.Now()
 	r.awaitDone(ctx, "crowd", 105*time.Second) // 70 s are promised; it was up to 138
 	r.figure("after_kill=%.1fs", time.Since(killed).Seconds())
@@ -123,7 +123,7 @@ func claimsLost(retries int, lasts, lockTimeout time.Duration, rounds int) func(
 			backoff.Sleep(ctx, time.Until(from.Add(lasts)))
 			undelivered += claimed()
 			r.must(cure(ctx))
-			r.allowance(worker.Name, from.Add(-time.Second), time.Now().Add(lockTimeout))
+			r.fault(oracle.LostDatabase, worker.Name, from.Add(-time.Second), time.Now().Add(lockTimeout))
 			if !r.awaitDone(ctx, "during", time.Minute) {
 				break
 			}
@@ -167,7 +167,7 @@ func frozenWorker(ctx context.Context, r *rig) {
 		thawed := time.Now()
 		frozen.Signal(syscall.SIGCONT)
 		// What it had begun just before reaches the target only now.
-		r.allowance(frozen.Name, from, thawed.Add(time.Second))
+		r.fault(oracle.Frozen, frozen.Name, from, thawed.Add(time.Second))
 		backoff.Sleep(ctx, 2*time.Second)
 		stale += r.staleStarts(frozen, thawed)
 	}
@@ -178,7 +178,6 @@ func frozenWorker(ctx context.Context, r *rig) {
 	if held == 0 {
 		r.failf("the worker had claimed nothing when it stood still: the scenario shows nothing")
 	}
-	r.unknown = true // what it had claimed and not begun was taken over
 }
 
 // staleStarts counts the events that a process has begun after a time, by its own log, though
@@ -267,8 +266,7 @@ func postgresOutage(ctx context.Context, r *rig) {
 	for _, p := range programs {
 		r.must(p.database.Reopen())
 	}
-	r.allowance("", from, time.Now().Add(time.Second))
-	r.unknown = true
+	r.fault(oracle.LostDatabase, "", from, time.Now().Add(time.Second))
 	back := time.Now()
 	r.awaitDone(ctx, "before", 60*time.Second)
 	r.awaitDone(ctx, "during", 60*time.Second)
@@ -334,7 +332,7 @@ func forgottenClaim(ctx context.Context, r *rig) {
 	if claims := r.number(ctx, `SELECT attempts FROM events_v2`); claims != 0 {
 		r.fatalf("the crash did not forget the claim (attempts = %d): the scenario shows nothing", claims)
 	}
-	r.allowance(first.Name, from.Add(-time.Minute), time.Now())
+	r.fault(oracle.LostDatabase, first.Name, from.Add(-time.Minute), time.Now())
 	r.worker(ctx, "worker-2", settings)
 	r.cron(ctx, settings)
 	r.awaitDone(ctx, "forgotten", 60*time.Second)

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/internal/backoff"
+	"eventsv2/test/oracle"
 )
 
 func databaseScenarios() []scenario {
@@ -52,8 +53,7 @@ func readOnlyForAWhile(ctx context.Context, r *rig) {
 		r.failf("all events had ended before the database was read-only: the scenario shows nothing")
 	}
 	r.setDatabase(ctx, `RESET default_transaction_read_only`)
-	r.allowance("", from, time.Now().Add(time.Second))
-	r.unknown = true // what was claimed and not begun, only the claimant knew
+	r.fault(oracle.LostDatabase, "", from, time.Now().Add(time.Second))
 	back := time.Now()
 	r.awaitDone(ctx, "before", 60*time.Second)
 	r.awaitDone(ctx, "lines", 60*time.Second)

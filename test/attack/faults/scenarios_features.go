@@ -14,6 +14,7 @@ import (
 	"eventsv2/internal/backoff"
 	"eventsv2/test/attack/faults/emission"
 	"eventsv2/test/attack/harness"
+	"eventsv2/test/oracle"
 	"eventsv2/test/pubsubproxy"
 )
 
@@ -103,7 +104,6 @@ func pausedForAWhile(ctx context.Context, r *rig, _ []*program) {
 func killedInTheMiddle(_ context.Context, r *rig, workers []*program) {
 	r.kill(workers[0])
 	r.kill(workers[2])
-	r.unknown = true // what it had claimed and not begun, only it knew
 }
 
 func killedAndPaused(ctx context.Context, r *rig, workers []*program) {
@@ -120,9 +120,8 @@ func frozenForAWhile(ctx context.Context, r *rig, workers []*program) {
 	backoff.Sleep(ctx, 8*time.Second) // a lock lasts 3 s
 	for _, w := range []*program{workers[0], workers[2]} {
 		w.Signal(syscall.SIGCONT)
-		r.allowance(w.Name, from.Add(-time.Second), time.Now().Add(time.Second))
+		r.fault(oracle.Frozen, w.Name, from.Add(-time.Second), time.Now().Add(time.Second))
 	}
-	r.unknown = true // what they had claimed and not begun, only they knew
 }
 
 func withoutPubSub(ctx context.Context, r *rig, _ []*program) {
@@ -140,8 +139,7 @@ func withoutPostgres(ctx context.Context, r *rig, workers []*program) {
 	for _, w := range workers {
 		r.must(w.database.Reopen())
 	}
-	r.allowance("", from, time.Now().Add(time.Second))
-	r.unknown = true
+	r.fault(oracle.LostDatabase, "", from, time.Now().Add(time.Second))
 }
 
 func withoutAnswers(ctx context.Context, r *rig, workers []*program) {
@@ -156,5 +154,5 @@ func withoutAnswers(ctx context.Context, r *rig, workers []*program) {
 	for _, cure := range cures {
 		r.must(cure(ctx))
 	}
-	r.allowance("", from, time.Now().Add(time.Second))
+	r.fault(oracle.LostDatabase, "", from, time.Now().Add(time.Second))
 }

@@ -11,6 +11,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/internal/backoff"
+	"eventsv2/test/oracle"
 )
 
 func lockedScenarios() []scenario {
@@ -67,8 +68,7 @@ func rowsLockedByOthers(ctx context.Context, r *rig) {
 		r.punctual("others_"+k.label, 1, 5*time.Second)
 	}
 	r.must(tx.Rollback(ctx))
-	r.allowance("", from.Add(-time.Second), time.Now().Add(time.Second))
-	r.unknown = true // what is held cannot be renewed
+	r.fault(oracle.LostDatabase, "", from.Add(-time.Second), time.Now().Add(time.Second))
 	emitting.Wait()
 	for _, k := range kinds {
 		for _, which := range []string{"others_", "later_", "beside_"} {

@@ -68,24 +68,24 @@ func fairRelay(ctx context.Context, r *rig) {
 	}
 	cron := r.cron(ctx, map[string]string{"RELAY_PER_SECOND": strconv.Itoa(perSecond), "RELAY_LOST_AFTER": "5s", "RELAY_INTERVAL": fairInterval.String()})
 	// Nobody has a handler for them: they wait, whatever is rung for them.
-	r.exec(ctx, crowdSQL, behind, "unknown", nil, crowd)
+	r.unrecorded(ctx, crowdSQL, behind, "unknown", nil, crowd)
 	beside("beside_pending")
-	r.exec(ctx, `DELETE FROM events_v2 WHERE canvas_id = $1`, behind)
+	r.unrecorded(ctx, `DELETE FROM events_v2 WHERE canvas_id = $1`, behind)
 
 	if text, status := r.ctl(ctx, "pause", "--canvas", canvas(1).String(), "--module", "WORKER", "--name", "paused"); status != 0 {
 		r.fatalf("eventctl pause: %s", text)
 	}
-	r.exec(ctx, crowdSQL, behind, "paused", long, 2*crowd)
+	r.unrecorded(ctx, crowdSQL, behind, "paused", long, 2*crowd)
 	beside("beside_paused")
-	r.exec(ctx, `DELETE FROM events_v2 WHERE canvas_id = $1`, behind)
+	r.unrecorded(ctx, `DELETE FROM events_v2 WHERE canvas_id = $1`, behind)
 
-	r.exec(ctx, crowdSQL, behind, "unknown", long, crowd)
+	r.unrecorded(ctx, crowdSQL, behind, "unknown", long, crowd)
 	beside("beside_lost")
-	r.exec(ctx, `DELETE FROM events_v2 WHERE canvas_id = $1`, behind)
+	r.unrecorded(ctx, `DELETE FROM events_v2 WHERE canvas_id = $1`, behind)
 
 	r.crowdInGroups(ctx, canvas(1), long)
 	beside("beside_lines")
-	r.exec(ctx, `DELETE FROM events_v2 WHERE canvas_id = $1`, behind)
+	r.unrecorded(ctx, `DELETE FROM events_v2 WHERE canvas_id = $1`, behind)
 	if !cron.Running() {
 		r.failf("cron ended: %s", cron.LastWords())
 	}
@@ -96,6 +96,24 @@ const (
 	crowdGroups   = 10_000
 	crowdPerGroup = 3
 )
+
+// offRecord makes a change that is not recorded: of so many events that this would take minutes, and that are not judged.
+func (r *rig) offRecord(ctx context.Context, change func(pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, r.db, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SET LOCAL audit.off = on`); err != nil {
+			return err
+		}
+		return change(tx)
+	})
+}
+
+// unrecorded is exec off the record.
+func (r *rig) unrecorded(ctx context.Context, sql string, args ...any) {
+	r.must(r.offRecord(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, sql, args...)
+		return err
+	}))
+}
 
 const insertLostSQL = `
 INSERT INTO events_v2 (canvas_id, module, name, modifier, value, enqueued_at, delay_until, notified_at)
@@ -117,7 +135,7 @@ func (r *rig) insertLost(ctx context.Context, b batch, notified time.Time) {
 }
 
 func (r *rig) crowdInGroups(ctx context.Context, of eventqueue.CanvasID, notified time.Time) {
-	r.must(pgx.BeginFunc(ctx, r.db, func(tx pgx.Tx) error {
+	r.must(r.offRecord(ctx, func(tx pgx.Tx) error {
 		events := make([]eventqueue.NewEvent, 0, most)
 		for i := range crowdGroups * crowdPerGroup {
 			events = append(events, eventqueue.NewEvent{Canvas: of, Module: "WORKER", Name: "unknown", Modifier: "_", Value: json.RawMessage("{}"),

@@ -14,6 +14,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/internal/backoff"
+	"eventsv2/test/oracle"
 	"eventsv2/test/programs"
 )
 
@@ -66,8 +67,7 @@ func searchPath(of string) func(context.Context, *rig) {
 		if r.number(ctx, `SELECT count(*) FROM public.events_v2`) == 0 {
 			r.failf("all events had ended before the path changed: the scenario shows nothing")
 		}
-		r.allowance("", from, time.Now().Add(time.Second))
-		r.unknown = true // what was claimed and not begun, only the claimant knew
+		r.fault(oracle.LostDatabase, "", from, time.Now().Add(time.Second))
 		r.emitPersons(ctx, "persons", 20)
 		// A connection that the server has closed is not used; that it has must have passed the proxy.
 		backoff.Sleep(ctx, 2*time.Second)

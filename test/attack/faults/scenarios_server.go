@@ -13,6 +13,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/internal/backoff"
 	"eventsv2/test/attack/harness"
+	"eventsv2/test/oracle"
 	"eventsv2/test/programs"
 	"eventsv2/test/services"
 )
@@ -45,8 +46,7 @@ func postgresRefuses(ctx context.Context, r *rig) {
 		r.everyWriteFails(ctx, "53100")
 		r.everyWriteFails(ctx, "42501")
 		r.otherPassword(ctx)
-		r.allowance("", from, time.Now().Add(time.Second))
-		r.unknown = true // what was claimed and not begun, only the claimant knew
+		r.fault(oracle.LostDatabase, "", from, time.Now().Add(time.Second))
 	})(ctx, r)
 }
 
@@ -98,8 +98,7 @@ func postgresNotifies(ctx context.Context, r *rig) {
 		r.restart(ctx, postgres)
 		backoff.Sleep(ctx, 2*time.Second) // programs listen again
 		r.takeConnections(ctx)
-		r.allowance("", from, time.Now().Add(time.Second))
-		r.unknown = true // what was claimed and not begun, only the claimant knew
+		r.fault(oracle.LostDatabase, "", from, time.Now().Add(time.Second))
 	})(ctx, r)
 	if n := r.pubsubServer.Answered("Publish"); n > 0 {
 		r.failf("%d notifications were published to Pub/Sub, which is not the notifier", n)
@@ -316,7 +315,6 @@ func requeuedWhileBlocked(ctx context.Context, r *rig) {
 		requeue()
 		ctl("block", "--module", "WORKER", "--name", "work")
 		r.kill(victim)
-		r.unknown = true // what it had claimed and not begun, only it knew
 		r.worker(ctx, victim.Name+"-again", settings)
 		backoff.Sleep(ctx, 2*time.Second)
 		begun = r.begun("")

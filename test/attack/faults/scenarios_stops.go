@@ -8,6 +8,7 @@ import (
 
 	"eventsv2/internal/backoff"
 	"eventsv2/test/attack/harness"
+	"eventsv2/test/oracle"
 )
 
 // stopLimit is the 10 s after which Cloud Run kills, with no more on top than it takes to
@@ -24,7 +25,7 @@ func stopWithinGrace(ctx context.Context, r *rig) {
 		r.fatalf("%d events have begun, want 400", r.begun("held"))
 	}
 	began := time.Now()
-	r.allowance(worker.Name, began, began.Add(time.Minute))
+	r.fault(oracle.Stopped, worker.Name, began, began.Add(time.Minute))
 	stopped := worker.Terminate(30 * time.Second)
 	took := time.Since(began)
 	r.figure("stop_took=%.2fs", took.Seconds())
@@ -76,8 +77,7 @@ func stopWhileBothHang(ctx context.Context, r *rig) {
 	for _, cure := range cures {
 		r.must(cure(ctx))
 	}
-	r.unknown = true // what was claimed and not begun, only the worker knew
-	r.allowance("", from.Add(-time.Second), time.Now().Add(6*time.Second))
+	r.fault(oracle.LostDatabase, "", from.Add(-time.Second), time.Now().Add(6*time.Second))
 	r.cron(ctx, settings)
 	r.worker(ctx, "worker-2", settings)
 	r.awaitDone(ctx, "held", 60*time.Second)

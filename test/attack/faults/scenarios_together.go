@@ -14,6 +14,7 @@ import (
 	"eventsv2/eventqueue"
 	"eventsv2/internal/backoff"
 	"eventsv2/test/attack/harness"
+	"eventsv2/test/oracle"
 	"eventsv2/test/pubsubproxy"
 	"eventsv2/test/services"
 )
@@ -85,8 +86,7 @@ func bothDown(postgresFirst bool) func(context.Context, *rig) {
 			backoff.Sleep(ctx, 6*time.Second) // its return is noticed
 		}
 		r.restart(ctx, postgres)
-		r.allowance("", from, time.Now().Add(time.Second))
-		r.unknown = true // what was claimed and not begun, only the claimant knew
+		r.fault(oracle.LostDatabase, "", from, time.Now().Add(time.Second))
 		back := time.Now()
 		for _, label := range []string{"before", "during", "crowd"} {
 			r.awaitDone(ctx, label, time.Minute)
@@ -168,7 +168,6 @@ func everythingAtOnce(ctx context.Context, r *rig) {
 		if i == 1 {
 			r.kill(victim)
 		}
-		r.unknown = true // what it had claimed and not begun, only it knew
 		r.worker(ctx, "worker-"+strconv.Itoa(3+i), settings)
 		stillFor()
 		r.emit(ctx, batch{label: "full", n: 12, canvas: fullCanvas, key: keyed})
@@ -223,8 +222,7 @@ func immediateStop(ctx context.Context, r *rig) {
 	backoff.Sleep(ctx, 2*time.Second)
 	r.restart(ctx, postgres)
 	back := time.Now()
-	r.allowance("", from.Add(-forgets), back.Add(time.Second))
-	r.unknown = true // what was claimed and not begun, only the claimant knew
+	r.fault(oracle.LostDatabase, "", from.Add(-forgets), back.Add(time.Second))
 	backoff.Sleep(ctx, 2*time.Second)
 	r.emit(ctx, batch{label: "after", n: 200, canvas: plainCanvas, every: 5 * time.Millisecond})
 	for _, label := range []string{"lines", "limited", "plain", "after"} {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"eventsv2/migrations"
 	"eventsv2/test/services"
 )
 
@@ -16,8 +15,7 @@ func (r *rig) ownPostgres(ctx context.Context, options ...services.Option) *serv
 	postgres, err := services.Postgres(ctx, append(options, services.Private(), services.Durable())...)
 	r.must(err)
 	r.OnCleanup(postgres.Stop)
-	_, err = migrations.Up(ctx, postgres.URL)
-	r.must(err)
+	r.must(makeQueue(ctx, postgres.URL))
 	r.databaseURL = postgres.URL
 	r.db, err = pgxpool.New(ctx, postgres.URL)
 	r.must(err)

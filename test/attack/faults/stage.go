@@ -77,8 +77,15 @@ func openStage(ctx context.Context, dir string) (s *stage, err error) {
 	if _, err = s.admin.Exec(ctx, "CREATE DATABASE "+template); err != nil {
 		return nil, fmt.Errorf("make the template of the databases: %w", err)
 	}
-	_, err = migrations.Up(ctx, withDatabase(s.postgres.URL, template))
-	return s, err
+	return s, makeQueue(ctx, withDatabase(s.postgres.URL, template))
+}
+
+// makeQueue makes the tables of the queue, and the record of them.
+func makeQueue(ctx context.Context, databaseURL string) error {
+	if _, err := migrations.Up(ctx, databaseURL); err != nil {
+		return err
+	}
+	return audit(ctx, databaseURL)
 }
 
 // close stops everything, also after ctx has ended.

@@ -22,6 +22,7 @@ type visit struct {
 	began   time.Time
 	ended   time.Time // zero while it goes on
 	status  int       // of the answer; 0 while it goes on, and when nobody waited for it
+	snoozes bool      // whether the answer asks for a later time, and so is no failure
 }
 
 // answer is how a handler answers: with a status, and after how long the event
@@ -61,6 +62,12 @@ func (t *target) behave(handler string, b behaviour) {
 	t.behaviours[handler] = b
 }
 
+// handler is an entry of the handlers file for a handler of module WORKER.
+func handler(name string) webtarget.Handler {
+	return webtarget.Handler{Key: eventqueue.HandlerKey{Module: "WORKER", Name: name, Modifier: "_"}, Timeout: time.Minute,
+		MaxRetries: 2, BackoffBase: 200 * time.Millisecond, BackoffMax: 2 * time.Second}
+}
+
 // takes is a handler that works for so long.
 func takes(d time.Duration) behaviour {
 	return func(ctx context.Context, _ visit) answer {
@@ -94,7 +101,7 @@ func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t.mu.Lock()
 	v.ended = time.Now()
 	if r.Context().Err() == nil {
-		v.status = reply.status
+		v.status, v.snoozes = reply.status, reply.retryAfter != "" && reply.retryAfter != "0"
 	}
 	t.mu.Unlock()
 	if reply.retryAfter != "" {

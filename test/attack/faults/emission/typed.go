@@ -35,8 +35,11 @@ func (Made) EventType() string { return Module }
 // EventAction implements typed.Event.
 func (Made) EventAction() string { return "CREATE" }
 
-// Handlers are the names of those that get an event of their own for each Made.
-var Handlers = []string{"index", "mail"}
+// Children are the handlers that get an event of their own for each Made.
+func Children() []eventqueue.HandlerKey {
+	const key = Module + ".CREATE"
+	return []eventqueue.HandlerKey{{Module: Module, Name: "index", Modifier: key}, {Module: Module, Name: "mail", Modifier: key}}
+}
 
 // Bus knows the events, and has post as the handler of all of them; see Add.
 func Bus(queue *eventqueue.Queue, post eventqueue.HandlerFunc) (*typed.Bus, error) {
@@ -48,7 +51,7 @@ func Bus(queue *eventqueue.Queue, post eventqueue.HandlerFunc) (*typed.Bus, erro
 }
 
 // Add has a bus know the events, with post as the handler of all of them: once within the
-// run of the event itself, and once for each of Handlers.
+// run of the event itself, and once for each of Children.
 func Add(bus *typed.Bus, post eventqueue.HandlerFunc) error {
 	return errors.Join(
 		typed.On(bus, "audit", func(ctx context.Context, _ Record, run *eventqueue.Run) error { return post(ctx, run) }, typed.Synchronous()),
