@@ -11,7 +11,6 @@ import (
 	"eventsv2/access"
 	"eventsv2/cronchecker"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/audit"
 	"eventsv2/internal/view"
 )
 
@@ -172,24 +171,12 @@ func (d *dashboard) runCron(r *http.Request) (string, flash, error) {
 	if err != nil {
 		return "", flash{}, err
 	}
-	list, err := d.definitions().List(r.Context(), &canvas)
-	if err != nil {
-		return "", flash{}, err
-	}
-	at := slices.IndexFunc(list, func(c cronchecker.Definition) bool { return c.Name == name })
-	if at < 0 {
+	id, err := cronchecker.RunNow(r.Context(), d.Queue, d.Store.Schema(), viewerOf(r).actor(), canvas, name)
+	switch {
+	case errors.Is(err, cronchecker.ErrNotFound):
 		return "/crons", refused("There is no such definition any more."), nil
-	}
-	var ids []eventqueue.EventID
-	err = d.Queue.InTx(r.Context(), func(ctx context.Context, tx *eventqueue.Tx) (err error) {
-		if ids, err = tx.Emit(ctx, list[at].Event(time.Now().Truncate(time.Second))); err != nil {
-			return err
-		}
-		return audit.Write(ctx, d.Store.Schema().On(tx), viewerOf(r).actor(), audit.Change{Action: "run_cron", Canvas: &canvas,
-			Target: map[string]any{"cron": name, "events": ids}})
-	})
-	if err != nil {
+	case err != nil:
 		return "", flash{}, err
 	}
-	return "/events/" + ids[0].String(), done("It was emitted."), nil
+	return "/events/" + id.String(), done("It was emitted."), nil
 }

@@ -143,7 +143,10 @@ func TestAPI(t *testing.T) {
 		return fmt.Sprintf(`{"canvas_id":%q,"module":"WORKER","name":"greet","value":{"n": 12345678901234567890}%s}`, rig.Canvas, more)
 	}
 	c.wants(201, `{"ids":[1]}`, all, "POST", "/events", body(`,"delay_seconds":3600,"attributes":{"user":"ada"}`), "Idempotency-Key", "order-1")
-	c.wants(201, `{"ids":[1]}`, all, "POST", "/events", body(""), "Idempotency-Key", "order-1")
+	c.wants(200, `{"ids":[1],"repeat":true}`, all, "POST", "/events", body(`,"delay_seconds":3600,"attributes":{"user":"ada"}`), "Idempotency-Key", "order-1")
+	c.wants(422, "of event 1, which has another", all, "POST", "/events", body(""), "Idempotency-Key", "order-1")
+	c.wants(422, "of event 1, which has another", all, "POST", "/events", strings.Replace(body(`,"attributes":{"user":"ada"}`), "greet", "other", 1), "Idempotency-Key", "order-1")
+	c.wants(422, "of event 1, which has another", all, "POST", "/events", strings.Replace(body(`,"attributes":{"user":"ada"}`), "67890", "67891", 1), "Idempotency-Key", "order-1")
 	c.wants(201, `{"ids":[`, all, "POST", "/events/batch", fmt.Sprintf(`{"events":[%s,%s]}`, body(""), body("")))
 	c.wants(200, `"state":"delayed","value":{"n":12345678901234567890}`, all, "GET", "/events/1", "")
 	c.wants(200, `"user":"ada"`, all, "GET", "/events?canvas_id="+rig.Canvas.String()+"&state=delayed", "")
@@ -156,12 +159,14 @@ func TestAPI(t *testing.T) {
 	c.wants(200, "requeued", all, "POST", "/events/1/run", "")
 	c.wants(200, `"state":"waiting"`, all, "GET", "/events/1", "")
 	c.wants(200, "changed", all, "POST", "/events/1/cancel", `{"reason":"no longer"}`)
-	c.wants(409, "cancelled", all, "POST", "/events/1/cancel", `{}`)
+	c.wants(409, "cancelled", all, "POST", "/events/1/cancel", "")
 	c.wants(200, `"label":"Cancelled","why":"It was cancelled `, all, "GET", "/events/1/explain", "")
 	c.wants(200, `"state":"cancelled"`, all, "GET", "/history?canvas_id="+rig.Canvas.String(), "")
 	c.wants(200, "retried", all, "POST", "/events/1/retry", "")
 	c.wants(200, "changed", all, "DELETE", "/events/1", "")
 	c.wants(404, "no such event", all, "GET", "/events/1", "")
+	c.wants(422, "module", all, "POST", "/events", strings.Replace(body(""), "WORKER", "", 1))
+	c.wants(422, "name", all, "POST", "/events/batch", fmt.Sprintf(`{"events":[%s]}`, strings.Replace(body(""), "greet", "", 1)))
 	for action, want := range map[string]int{"emit": 2, "edit": 1, "run": 1, "cancel": 1, "retry": 1, "delete": 1} {
 		if n := c.audited(action); n != want {
 			t.Errorf("%d rows of %s, want %d", n, action, want)
@@ -212,7 +217,7 @@ func TestRepeatedEmitIsAuditedOnce(t *testing.T) {
 	}
 	c.wants(201, `{"ids":[1]}`, all, "POST", "/events", event("a"))
 	for range 3 {
-		c.wants(201, `{"ids":[1]}`, all, "POST", "/events", event("a"))
+		c.wants(200, `{"ids":[1],"repeat":true}`, all, "POST", "/events", event("a"))
 	}
 	c.wants(201, `{"ids":[1,`, all, "POST", "/events/batch", `{"events":[`+event("a")+`,`+event("b")+`]}`)
 	if n := c.audited("emit"); n != 2 {
@@ -343,5 +348,31 @@ func TestOpenAPI(t *testing.T) {
 	}
 	if !bytes.Equal(indented.Bytes(), want) {
 		t.Error("the OpenAPI document is not testdata/openapi.json: go test ./httpapi -run OpenAPI -update rewrites it")
+	}
+}
+
+// TestRequestsWithoutAnOperationAreProblems: paths that do not exist, methods that a path does not take, and both without a token.
+func TestRequestsWithoutAnOperationAreProblems(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	for _, request := range []struct {
+		method, path string
+		status       int
+		allow        string
+	}{
+		{"GET", "/nope", 404, ""}, {"POST", "/events/1/nope", 404, ""},
+		{"PUT", "/events", 405, "GET, HEAD, POST"}, {"POST", "/workers", 405, "GET, HEAD"},
+	} {
+		w := httptest.NewRecorder()
+		c.api.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), request.method, "http://api.example/v1"+request.path, nil))
+		var problem struct {
+			Status int
+			Title  string
+			Detail string
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil || w.Code != request.status || problem.Status != request.status || problem.Title == "" || problem.Detail == "" ||
+			w.Header().Get("Content-Type") != "application/problem+json" || w.Header().Get("Allow") != request.allow || w.Header().Get("Location") != "" {
+			t.Errorf("%s %s: %d %v %s, %v", request.method, request.path, w.Code, w.Header(), w.Body, err)
+		}
 	}
 }

@@ -1,8 +1,12 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -13,6 +17,7 @@ import (
 	"eventsv2/eventqueue/audit"
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
+	"eventsv2/internal/attributes"
 	"eventsv2/internal/logkey"
 	"eventsv2/internal/view"
 )
@@ -20,8 +25,8 @@ import (
 // newEvent is an event to be emitted.
 type newEvent struct {
 	Canvas       string            `json:"canvas_id" format:"uuid"`
-	Module       string            `json:"module" maxLength:"255"`
-	Name         string            `json:"name" maxLength:"255"`
+	Module       string            `json:"module" minLength:"1" maxLength:"255"`
+	Name         string            `json:"name" minLength:"1" maxLength:"255"`
 	Modifier     string            `json:"modifier,omitempty" default:"_" maxLength:"255"`
 	Value        json.RawMessage   `json:"value" doc:"Any JSON; the handler sees it byte for byte."`
 	DelaySeconds float64           `json:"delay_seconds,omitempty" minimum:"0"`
@@ -45,18 +50,25 @@ func (n newEvent) event(ctx context.Context) (e eventqueue.NewEvent, err error) 
 }
 
 type emitted struct {
-	IDs []int64 `json:"ids" nullable:"false" doc:"In the order of the events. An event whose unique key is held has the id of its holder."`
+	IDs    []int64 `json:"ids" nullable:"false" doc:"In the order of the events. An event whose unique key is held has the id of its holder."`
+	Repeat bool    `json:"repeat,omitempty" doc:"All of it was emitted before, and nothing was added."`
+}
+
+// emission is the answer of an emit: 201, or 200 of a repeat.
+type emission struct {
+	Status int
+	Body   emitted
 }
 
 // emit emits events of one request: all or none, with one row of the audit log, which names those that are new. A repeat
 // that adds nothing has no row.
-func (a *api) emit(ctx context.Context, events []eventqueue.NewEvent) (*answer[emitted], error) {
+func (a *api) emit(ctx context.Context, events []eventqueue.NewEvent) (*emission, error) {
 	var all []eventqueue.Emitted
 	err := a.Queue.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) (err error) {
 		if all, err = tx.EmitUnique(ctx, events...); err != nil {
 			return err
 		}
-		change, is := emission(events, all)
+		change, is := emissionOf(events, all)
 		if !is {
 			return nil
 		}
@@ -65,15 +77,53 @@ func (a *api) emit(ctx context.Context, events []eventqueue.NewEvent) (*answer[e
 	if err != nil {
 		return nil, a.failed("emit", err)
 	}
-	body := emitted{IDs: make([]int64, 0, len(all))}
+	body := emitted{IDs: make([]int64, 0, len(all)), Repeat: true}
 	for _, e := range all {
 		body.IDs = append(body.IDs, int64(e.ID))
+		body.Repeat = body.Repeat && !e.New
 	}
-	return &answer[emitted]{body}, nil
+	if body.Repeat {
+		return &emission{http.StatusOK, body}, nil
+	}
+	return &emission{http.StatusCreated, body}, nil
 }
 
-// emission is the audit entry of the new events, and reports whether any is new. It has their canvas if they are on one.
-func emission(events []eventqueue.NewEvent, all []eventqueue.Emitted) (change audit.Change, is bool) {
+// emitOnce emits an event under the key of its request, whose repeats have to have the same content.
+func (a *api) emitOnce(ctx context.Context, e eventqueue.NewEvent) (*emission, error) {
+	made, err := a.emit(ctx, []eventqueue.NewEvent{e})
+	if err != nil || !made.Body.Repeat {
+		return made, err
+	}
+	first, err := a.reader.Show(ctx, eventqueue.EventID(made.Body.IDs[0]))
+	if err != nil {
+		return nil, a.failed("emit", err)
+	}
+	var was eventqueue.Event
+	switch {
+	case first.Queued != nil:
+		was = first.Queued.Event
+	case first.Logged != nil:
+		was = first.Logged.Event
+	default: // it has ended without a trace
+		return made, nil
+	}
+	if (eventqueue.HandlerKey{Module: e.Module, Name: e.Name, Modifier: e.Modifier}) != was.Handler() ||
+		!bytes.Equal(e.Value, was.Value) || !maps.Equal(sent(e.Attributes), sent(was.Attributes)) {
+		return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("the Idempotency-Key is that of event %d, which has another handler, value or attributes: "+
+			"repeat a request as it was, and give a new event a key of its own", made.Body.IDs[0]))
+	}
+	return made, nil
+}
+
+// sent are the attributes of an event that its sender gave it.
+func sent(all map[string]string) map[string]string {
+	all = maps.Clone(all)
+	delete(all, attributes.Traceparent)
+	return all
+}
+
+// emissionOf is the audit entry of the new events, and reports whether any is new. It has their canvas if they are on one.
+func emissionOf(events []eventqueue.NewEvent, all []eventqueue.Emitted) (change audit.Change, is bool) {
 	var ids []eventqueue.EventID
 	var canvas *eventqueue.CanvasID
 	several := false
@@ -120,7 +170,7 @@ func (a *api) addChanges() {
 	change(a, access.Emit, "POST /events", "emit-event", "Emit an event", func(ctx context.Context, in *struct {
 		Key  string `header:"Idempotency-Key" maxLength:"255" doc:"The unique key of the event: repeating the request emits nothing while it holds."`
 		Body newEvent
-	}) (*answer[emitted], error) {
+	}) (*emission, error) {
 		if in.Key != "" {
 			if in.Body.UniqueKey != "" && in.Body.UniqueKey != in.Key {
 				return nil, huma.Error422UnprocessableEntity("Idempotency-Key and unique_key differ: give one of them")
@@ -131,13 +181,16 @@ func (a *api) addChanges() {
 		if err != nil {
 			return nil, err
 		}
+		if in.Key != "" {
+			return a.emitOnce(ctx, e)
+		}
 		return a.emit(ctx, []eventqueue.NewEvent{e})
-	}, creates, takesValues)
+	}, creates, repeats, takesValues)
 	change(a, access.Emit, "POST /events/batch", "emit-events", "Emit events, all or none", func(ctx context.Context, in *struct {
 		Body struct {
 			Events []newEvent `json:"events" minItems:"1" maxItems:"1000" nullable:"false"`
 		}
-	}) (*answer[emitted], error) {
+	}) (*emission, error) {
 		events := make([]eventqueue.NewEvent, len(in.Body.Events))
 		for i, n := range in.Body.Events {
 			var err error
@@ -146,15 +199,19 @@ func (a *api) addChanges() {
 			}
 		}
 		return a.emit(ctx, events)
-	}, creates, takesValues)
+	}, creates, repeats, takesValues)
 	change(a, access.Operate, "POST /events/{id}/cancel", "cancel-event", "End an event that waits, without a run", func(ctx context.Context, in *struct {
 		IDInput
-		Body struct {
+		Body *struct {
 			Reason string `json:"reason,omitempty" maxLength:"1024"`
 		}
 	}) (*answer[changed], error) {
+		cancellation := operate.Cancellation{Actor: callerOf(ctx).Name}
+		if in.Body != nil {
+			cancellation.Reason = in.Body.Reason
+		}
 		return a.change(ctx, in.ID, func(c *operate.Changer, id eventqueue.EventID) ([]operate.Changed, error) {
-			return c.Cancel(ctx, operate.Cancellation{Reason: in.Body.Reason, Actor: callerOf(ctx).Name}, id)
+			return c.Cancel(ctx, cancellation, id)
 		})
 	})
 	change(a, access.Operate, "DELETE /events/{id}", "delete-event", "Delete an event that waits", func(ctx context.Context, in *IDInput) (*answer[changed], error) {

@@ -72,6 +72,17 @@ func (a *api) addCrons() {
 			return d.Remove(ctx, canvas, in.Name)
 		})
 	})
+	change(a, access.Administer, "POST /crons/run", "run-cron", "Emit the event of a cron definition now, beside its slots", func(ctx context.Context, in *struct{ Body CronName }) (*answer[emitted], error) {
+		canvas, err := canvasFor(ctx, access.Administer, in.Body.Canvas)
+		if err != nil {
+			return nil, err
+		}
+		id, err := cronchecker.RunNow(ctx, a.Queue, a.Store.Schema(), callerOf(ctx).actor(), canvas, in.Body.Name)
+		if err != nil {
+			return nil, a.cronFailed(err)
+		}
+		return &answer[emitted]{emitted{IDs: []int64{int64(id)}}}, nil
+	}, creates)
 	for _, words := range []struct {
 		verb    string
 		enabled bool

@@ -59,5 +59,5 @@ func New(config Config) (http.Handler, error) {
 	a.addStats()
 	a.addTokens()
 	a.addWebhooks()
-	return a.guarded(mux), nil
+	return a.guarded(known(mux)), nil
 }

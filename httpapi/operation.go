@@ -21,11 +21,15 @@ type option func(o *options)
 
 type options struct {
 	status  int
+	repeats bool
 	maxBody int64
 }
 
 // creates has an operation answer 201.
 func creates(o *options) { o.status = http.StatusCreated }
+
+// repeats has an operation answer 200 where creates has 201, of a request that had been made before. Its body is the same.
+func repeats(o *options) { o.repeats = true }
 
 // takesValues lets an operation take the values of events.
 func takesValues(o *options) { o.maxBody = largeBody }
@@ -47,6 +51,10 @@ func change[I, O any](a *api, verb access.Verb, pattern, name, summary string, f
 	huma.Register(a.huma, huma.Operation{OperationID: name, Method: method, Path: "/v1" + path, Summary: summary, DefaultStatus: o.status,
 		MaxBodyBytes: -1, BodyReadTimeout: -1, SkipValidateBody: true,
 		Middlewares: huma.Middlewares{a.mayAnywhere(verb), a.takeBody(o.maxBody)}}, f)
+	if o.repeats { // which Register cannot say
+		responses := a.huma.OpenAPI().Paths["/v1"+path].Post.Responses
+		responses["200"] = &huma.Response{Description: "A repeat", Content: responses["201"].Content}
+	}
 }
 
 // mayAnywhere refuses callers who have a verb on no canvas.

@@ -78,16 +78,20 @@ func TestCronsOverHTTP(t *testing.T) {
 	c.wants(200, `"enabled":false`, all, "POST", "/crons/disable", `{`+name+`}`)
 	c.wants(200, `"enabled":false`, operator, "GET", "/crons?"+query, "")
 	c.wants(200, `"enabled":true`, all, "POST", "/crons/enable", `{`+name+`}`)
+	c.wants(201, `{"ids":[`, all, "POST", "/crons/run", `{`+name+`}`)
+	c.wants(200, `"module":"CRON","name":"nightly"`, operator, "GET", "/events?"+query, "")
+	c.wants(403, "administer", operator, "POST", "/crons/run", `{`+name+`}`)
 	c.wants(403, "administer", operator, "POST", "/crons/disable", `{`+name+`}`)
 	c.wants(403, "administer", operator, "DELETE", "/crons?name=nightly&"+query, "")
 	c.wants(200, "nightly", all, "DELETE", "/crons?name=nightly&"+query, "")
-	for action, want := range map[string]int{"set_cron": 1, "disable_cron": 1, "enable_cron": 1, "remove_cron": 1} {
+	for action, want := range map[string]int{"set_cron": 1, "disable_cron": 1, "enable_cron": 1, "run_cron": 1, "remove_cron": 1} {
 		if n := c.audited(action); n != want {
 			t.Errorf("%s: %d entries of the audit log, want %d", action, n, want)
 		}
 	}
 	c.wants(404, "no such cron", all, "DELETE", "/crons?name=nightly&"+query, "")
 	c.wants(404, "no such cron", all, "POST", "/crons/enable", `{`+name+`}`)
+	c.wants(404, "no such cron", all, "POST", "/crons/run", `{`+name+`}`)
 	c.wants(404, "no such cron", all, "GET", "/crons/next?name=nightly&"+query, "")
 	c.wants(422, "schedule", all, "PUT", "/crons", `{`+name+`,"schedule":"whenever"}`)
 	c.wants(422, "zone", all, "PUT", "/crons", `{`+name+`,"schedule":"every day","time_zone":"Mars"}`)
