@@ -2,7 +2,6 @@ package worker_test
 
 import (
 	"context"
-	"encoding/json"
 	"math/rand/v2"
 	"slices"
 	"sort"
@@ -184,8 +183,9 @@ func TestEightClaimsInTheFirstSecond(t *testing.T) {
 				queue, stop := l.play(t, eventqueue.NewHandlers())
 				defer stop()
 				began := time.Now()
-				id, err := queue.Emit(t.Context(), eventqueue.NewEvent{Canvas: rig.Canvas, Module: rig.Key.Module, Name: rig.Key.Name, Modifier: rig.Key.Modifier,
-					Value: json.RawMessage(`1`), DelayUntil: began.Add(-due)})
+				e := rig.Event(`1`)
+				e.DelayUntil = began.Add(-due)
+				id, err := queue.Emit(t.Context(), e)
 				if err != nil {
 					t.Fatal(err)
 				}
