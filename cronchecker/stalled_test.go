@@ -20,8 +20,8 @@ func (hanging) Prune(context.Context, []cronchecker.CronID, time.Duration) error
 
 func (hanging) Emit(context.Context, []cronchecker.Slot) (int, error) { return 0, nil }
 
-// TestAHungCronCheckerIsNamed, as the loops of a worker are.
-func TestAHungCronCheckerIsNamed(t *testing.T) {
+// TestHungCronCheckerIsNamed, as the loops of a worker are.
+func TestHungCronCheckerIsNamed(t *testing.T) {
 	t.Parallel()
 	rig.Stalls(t, map[string]string{"load": "cron checker"}, func(t *testing.T, s *rig.Stall) (stalled func() error, stop func()) {
 		checker, err := cronchecker.New(hanging{s}, cronchecker.Config{})

@@ -14,9 +14,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestWhatWasEmittedIsCounted: new events are, once they are committed. Those of a refused emit, of a rolled-back
+// TestEmittedEventsAreCounted: new events are, once they are committed. Those of a refused emit, of a rolled-back
 // unit of work, and those that the queue has already are not.
-func TestWhatWasEmittedIsCounted(t *testing.T) {
+func TestEmittedEventsAreCounted(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	pool := testenv.Pool(t)

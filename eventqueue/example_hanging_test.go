@@ -20,7 +20,7 @@ import (
 // says: each time-out is a failed attempt, and after the last one it is FAILED.
 //
 //nolint:paralleltest // It replaces what the example calls.
-func TestTheFirstHandlerOfThePageFailsAServiceThatHangs(t *testing.T) {
+func TestFirstHandlerOfThePageFailsOnAHangingService(t *testing.T) {
 	const attempts = 6 // the 5 retries of the example's policy, and the first run
 	hangs, called := chargeCard, 0
 	t.Cleanup(func() { chargeCard, handlers = hangs, nil })

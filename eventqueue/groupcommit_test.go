@@ -141,9 +141,9 @@ func TestConcurrentEmitsShareInserts(t *testing.T) {
 	})
 }
 
-// TestAnEmitReturnsAfterItsCommit (I1): whoever shares an insert returns when his
+// TestEmitReturnsAfterItsCommit (I1): whoever shares an insert returns when his
 // own event is committed, with its id.
-func TestAnEmitReturnsAfterItsCommit(t *testing.T) {
+func TestEmitReturnsAfterItsCommit(t *testing.T) {
 	t.Parallel()
 	withSlowQueue(t, func(t *testing.T, r *slowRig) {
 		var all sync.WaitGroup
@@ -218,9 +218,9 @@ func TestAllEmitsOfAGroupLearnThatTheDatabaseIsDown(t *testing.T) {
 	})
 }
 
-// TestAnEmitThatIsGivenUpBeforeItsInsertIsNotInserted: its context ends while
+// TestEmitCanceledBeforeItsInsertIsNotInserted: its context ends while
 // another insert is under way.
-func TestAnEmitThatIsGivenUpBeforeItsInsertIsNotInserted(t *testing.T) {
+func TestEmitCanceledBeforeItsInsertIsNotInserted(t *testing.T) {
 	t.Parallel()
 	withSlowQueue(t, func(t *testing.T, r *slowRig) {
 		var first sync.WaitGroup
@@ -260,9 +260,9 @@ func TestOneEmitterWaitsForNobody(t *testing.T) {
 	})
 }
 
-// TestAnEmitThatIsGivenUpKeepsNothingOfItsCaller (I8): the caller uses the memory
+// TestCanceledEmitKeepsNoReferenceToItsCaller (I8): the caller uses the memory
 // of the value for something else as soon as Emit has returned.
-func TestAnEmitThatIsGivenUpKeepsNothingOfItsCaller(t *testing.T) {
+func TestCanceledEmitKeepsNoReferenceToItsCaller(t *testing.T) {
 	t.Parallel()
 	withSlowQueue(t, func(t *testing.T, r *slowRig) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -279,8 +279,8 @@ func TestAnEmitThatIsGivenUpKeepsNothingOfItsCaller(t *testing.T) {
 	})
 }
 
-// TestAnEmitThatIsGivenUpIsNotified (I13): its insert had begun.
-func TestAnEmitThatIsGivenUpIsNotified(t *testing.T) {
+// TestCanceledEmitThatWasInsertedIsNotified (I13): its insert had begun.
+func TestCanceledEmitThatWasInsertedIsNotified(t *testing.T) {
 	t.Parallel()
 	withSlowQueue(t, func(t *testing.T, r *slowRig) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -316,9 +316,9 @@ func TestLargeValuesShareNoInsert(t *testing.T) {
 	})
 }
 
-// TestAHangingInsertHoldsUpNobodyElse (I15): one connection hangs, and others do
+// TestHangingInsertDelaysNoOtherEmit (I15): one connection hangs, and others do
 // not.
-func TestAHangingInsertHoldsUpNobodyElse(t *testing.T) {
+func TestHangingInsertDelaysNoOtherEmit(t *testing.T) {
 	t.Parallel()
 	withSlowQueue(t, func(t *testing.T, r *slowRig) {
 		r.store.hang = `"hangs"`
@@ -347,9 +347,9 @@ func (panickingStore) Insert(context.Context, eventqueue.DB, []eventqueue.NewEve
 	panic("a tracer's fault")
 }
 
-// TestAPanicOfTheStoreIsAnError: it happens in a goroutine that no emitter could
+// TestPanicOfTheStoreIsAnError: it happens in a goroutine that no emitter could
 // recover.
-func TestAPanicOfTheStoreIsAnError(t *testing.T) {
+func TestPanicOfTheStoreIsAnError(t *testing.T) {
 	t.Parallel()
 	q, err := eventqueue.New(panickingStore{}, memnotify.New(memnotify.Config{}), eventqueue.QueueConfig{})
 	if err != nil {

@@ -28,8 +28,8 @@ func (i *inserting) Insert(_ context.Context, _ eventqueue.DB, events []eventque
 	return rows, nil
 }
 
-// TestANotifierThatIsBackIsNoticed (I2) by the emits that it made nobody wait for.
-func TestANotifierThatIsBackIsNoticed(t *testing.T) {
+// TestRecoveredNotifierIsNoticed (I2) by the emits that it made nobody wait for.
+func TestRecoveredNotifierIsNoticed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &inserting{Pages: rig.NewPages(0, 0)}
@@ -57,8 +57,8 @@ func TestANotifierThatIsBackIsNoticed(t *testing.T) {
 	})
 }
 
-// TestANotifierThatHangsHoldsUpNoEmit (I12), not beyond the time for one request.
-func TestANotifierThatHangsHoldsUpNoEmit(t *testing.T) {
+// TestHangingNotifierDelaysNoEmit (I12), not beyond the time for one request.
+func TestHangingNotifierDelaysNoEmit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, let := &inserting{Pages: rig.NewPages(0, 0)}, make(chan struct{})

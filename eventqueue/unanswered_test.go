@@ -113,8 +113,8 @@ func keyedEvent(unique, ordering string) eventqueue.NewEvent {
 	return e
 }
 
-// TestAnEmitWithoutAnAnswerIsNotified (I19): in every form of emit, and however the answer is lost.
-func TestAnEmitWithoutAnAnswerIsNotified(t *testing.T) {
+// TestUnansweredEmitIsNotified (I19): in every form of emit, and however the answer is lost.
+func TestUnansweredEmitIsNotified(t *testing.T) {
 	t.Parallel()
 	delayed := groupEvent(`{}`)
 	delayed.Delay = time.Minute
@@ -212,8 +212,8 @@ func TestNoSearchWithoutALostAnswer(t *testing.T) {
 	}
 }
 
-// TestALateAnswerEndsTheSearch: a database that is only slow does not have every event notified twice.
-func TestALateAnswerEndsTheSearch(t *testing.T) {
+// TestLateAnswerEndsTheSearch: a database that is only slow does not have every event notified twice.
+func TestLateAnswerEndsTheSearch(t *testing.T) {
 	t.Parallel()
 	slow := func(takes time.Duration) func(context.Context, rig.Op) error {
 		return func(_ context.Context, op rig.Op) error {
@@ -254,8 +254,8 @@ func TestALateAnswerEndsTheSearch(t *testing.T) {
 	}
 }
 
-// TestALateAnswerEndsNoOtherSearch: another emit for the same handler has lost its answer, or has none yet.
-func TestALateAnswerEndsNoOtherSearch(t *testing.T) {
+// TestLateAnswerEndsNoOtherSearch: another emit for the same handler has lost its answer, or has none yet.
+func TestLateAnswerEndsNoOtherSearch(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]func(context.Context) error{"cut": cut, "silent": silent} {
 		t.Run(name, func(t *testing.T) {
@@ -290,8 +290,8 @@ func TestALateAnswerEndsNoOtherSearch(t *testing.T) {
 	}
 }
 
-// TestASearchThatFailsIsTriedAgain until the database answers, and no longer than for a minute.
-func TestASearchThatFailsIsTriedAgain(t *testing.T) {
+// TestFailedSearchIsRetried until the database answers, and no longer than for a minute.
+func TestFailedSearchIsRetried(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		lasts time.Duration
@@ -321,8 +321,8 @@ func TestASearchThatFailsIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestALateCommitIsFound: the server goes on with an insert whose connection is lost.
-func TestALateCommitIsFound(t *testing.T) {
+// TestLateCommitIsFound: the server goes on with an insert whose connection is lost.
+func TestLateCommitIsFound(t *testing.T) {
 	t.Parallel()
 	withCutQueue(t, func(r *cutRig) {
 		r.loses(cut, rig.OpInsert)
@@ -368,8 +368,8 @@ func TestCloseSearchesALastTime(t *testing.T) {
 	})
 }
 
-// TestWhatFailsTogetherIsSearchedForTogether: one statement, for all handlers.
-func TestWhatFailsTogetherIsSearchedForTogether(t *testing.T) {
+// TestEmitsThatFailTogetherAreSearchedForTogether: one statement, for all handlers.
+func TestEmitsThatFailTogetherAreSearchedForTogether(t *testing.T) {
 	t.Parallel()
 	withCutQueue(t, func(r *cutRig) {
 		r.loses(cut, rig.OpInsert)

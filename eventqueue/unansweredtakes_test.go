@@ -111,8 +111,8 @@ func TestTakenNotificationsAreMarkedUntilThatIsAnswered(t *testing.T) {
 	}
 }
 
-// TestALateAnswerMarksNothing: a database that is only slow has no notification published twice.
-func TestALateAnswerMarksNothing(t *testing.T) {
+// TestLateAnswerMarksNothing: a database that is only slow has no notification published twice.
+func TestLateAnswerMarksNothing(t *testing.T) {
 	t.Parallel()
 	withCutQueue(t, func(r *cutRig) {
 		r.loses(func(context.Context) error { time.Sleep(1600 * time.Millisecond); return nil }, rig.OpTakePending)

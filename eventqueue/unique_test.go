@@ -21,9 +21,9 @@ import (
 	"eventsv2/test/testenv"
 )
 
-// TestAWorkerKeepsTheEndOfAKey, in whatever way the event ends, and in a batch with
+// TestWorkerKeepsTheEndOfAKey, in whatever way the event ends, and in a batch with
 // events that have none.
-func TestAWorkerKeepsTheEndOfAKey(t *testing.T) {
+func TestWorkerKeepsTheEndOfAKey(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []bool{false, true} {
 		r := rig.New(t)
@@ -65,9 +65,9 @@ func TestAWorkerKeepsTheEndOfAKey(t *testing.T) {
 	}
 }
 
-// TestTheRelayRemovesKeys once per hour, and not more often; a failure waits for
+// TestRelayRemovesKeys once per hour, and not more often; a failure waits for
 // the next time.
-func TestTheRelayRemovesKeys(t *testing.T) {
+func TestRelayRemovesKeys(t *testing.T) {
 	t.Parallel()
 	rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {
 		store := rig.Faulty(pgstore.New(pool), rig.Faults{})

@@ -20,9 +20,9 @@ import (
 	"eventsv2/webhook"
 )
 
-// TestTheSameDeliveryAddsNothing: later, at once, with several events, with an id
+// TestRepeatedDeliveryAddsNothing: later, at once, with several events, with an id
 // that no key could hold.
-func TestTheSameDeliveryAddsNothing(t *testing.T) {
+func TestRepeatedDeliveryAddsNothing(t *testing.T) {
 	t.Parallel()
 	three := func(_ context.Context, r *webhook.Request) ([]eventqueue.NewEvent, error) {
 		e := eventqueue.NewEvent{Module: "M", Name: "n", Modifier: "_", Value: r.Body, Canvas: eventqueue.CanvasID{9}}
@@ -59,8 +59,8 @@ func TestTheSameDeliveryAddsNothing(t *testing.T) {
 	}
 }
 
-// TestADeliveryIsRecognizedPerSourceAndForItsTime: another source may use the same id.
-func TestADeliveryIsRecognizedPerSourceAndForItsTime(t *testing.T) {
+// TestRepeatIsRecognizedPerSourceForItsTime: another source may use the same id.
+func TestRepeatIsRecognizedPerSourceForItsTime(t *testing.T) {
 	t.Parallel()
 	for set, want := range map[time.Duration]time.Duration{0: 72 * time.Hour, time.Minute: time.Minute} {
 		here, there := source(webhook.ToHandler(key)), source(webhook.ToHandler(key))
@@ -147,9 +147,9 @@ func TestKeysOfTheCastersOwnDoNotDeadlock(t *testing.T) {
 	}
 }
 
-// TestTheSameDeliveryTwiceAtOnce, on Postgres, through two handlers: one event, and
+// TestConcurrentRepeatsEmitOnce, on Postgres, through two handlers: one event, and
 // each answer is given after the commit.
-func TestTheSameDeliveryTwiceAtOnce(t *testing.T) {
+func TestConcurrentRepeatsEmitOnce(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
 	verifier, err := webhook.GitHub("secret")

@@ -25,7 +25,7 @@ func source(cast webhook.Caster) webhook.Source {
 	return webhook.Source{Name: "hook", Verifier: trusting, Cast: cast}
 }
 
-func TestWhatACasterMakesOfIt(t *testing.T) {
+func TestCasterDecidesWhatIsEmitted(t *testing.T) {
 	t.Parallel()
 	one := webhook.ToHandler(key)
 	for what, c := range map[string]struct {
@@ -63,7 +63,7 @@ func TestWhatACasterMakesOfIt(t *testing.T) {
 	r.refuses("JSON that no column takes", http.StatusUnprocessableEntity, nil, []byte(`"\u0000"`))
 }
 
-func TestTheCheckComesBeforeAnythingIsWritten(t *testing.T) {
+func TestCheckRunsBeforeAnyWrite(t *testing.T) {
 	t.Parallel()
 	var wait time.Duration
 	var fails error
@@ -102,7 +102,7 @@ func TestTheCheckComesBeforeAnythingIsWritten(t *testing.T) {
 	}
 }
 
-func TestWhoIsServed(t *testing.T) {
+func TestRequestsAreServedByPath(t *testing.T) {
 	t.Parallel()
 	other := eventqueue.CanvasID{0xca, 15: 2}
 	named := func(name string, canvas eventqueue.CanvasID, says string) webhook.Source {

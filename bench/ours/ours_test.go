@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestANotifierThatCannotBeOpenedIsNotClosed: Open closes everything that it has
+// TestUnopenedNotifierIsNotClosed: Open closes everything that it has
 // opened when it fails.
-func TestANotifierThatCannotBeOpenedIsNotClosed(t *testing.T) {
+func TestUnopenedNotifierIsNotClosed(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

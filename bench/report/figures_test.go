@@ -104,7 +104,7 @@ func TestGoal(t *testing.T) {
 	}
 }
 
-func TestTheLineOfAResult(t *testing.T) {
+func TestResultIsOneLine(t *testing.T) {
 	t.Parallel()
 	for want, r := range map[string]Result{
 		"ratio drain                        5.23 goal >=5     ok":    {Measure{Name: "drain", Goal: AtLeast(5)}, 5.23},

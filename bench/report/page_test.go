@@ -111,7 +111,7 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-func TestWhatIsWrongWithAPage(t *testing.T) {
+func TestStalePageIsReported(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, page, says string }{
 		{"no markers", "# Benchmarks\n", begin + " 0 times"},
@@ -152,7 +152,7 @@ func TestNoPage(t *testing.T) {
 	}
 }
 
-func TestAFileThatCannotBeReplacedLeavesNothingBehind(t *testing.T) {
+func TestFailedReplaceLeavesNoFileBehind(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, ChartFile)
@@ -167,15 +167,15 @@ func TestAFileThatCannotBeReplacedLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// TestThePageOfTheProject holds docs/benchmarks.md and the program together.
-func TestThePageOfTheProject(t *testing.T) {
+// TestProjectsPageIsUpToDate holds docs/benchmarks.md and the program together.
+func TestProjectsPageIsUpToDate(t *testing.T) {
 	t.Parallel()
 	if err := CheckPage(filepath.Join("..", "..", "docs")); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestTheChartIsXMLWithTheTextsAsTheyAre(t *testing.T) {
+func TestChartIsXMLWithUnchangedTexts(t *testing.T) {
 	t.Parallel()
 	results := exampleRun().Results
 	results = append(results, Result{Measure{Name: "not XML: \x00\xff", Goal: AtLeast(1)}, 1})

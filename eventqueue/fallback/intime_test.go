@@ -93,9 +93,9 @@ func (s searches) Sweep(ctx context.Context, after eventqueue.EventID, limit int
 	return swept, err
 }
 
-// TestAnEventStartsInTimeAlthoughAnAnswerIsLost (I19): of a poll, and of a search for lost notifications, without a
+// TestEventStartsInTimeDespiteALostAnswer (I19): of a poll, and of a search for lost notifications, without a
 // relay's help.
-func TestAnEventStartsInTimeAlthoughAnAnswerIsLost(t *testing.T) {
+func TestEventStartsInTimeDespiteALostAnswer(t *testing.T) {
 	t.Parallel()
 	for how, lose := range map[string]func(ctx context.Context) error{
 		"cut":    func(context.Context) error { return errors.New("the connection was cut") },

@@ -35,9 +35,9 @@ func (f *fickle) Pull(ctx context.Context, max int) ([]eventqueue.Delivery, erro
 
 func (f *fickle) Requeue(context.Context, []eventqueue.Delivery, time.Duration) error { return nil }
 
-// TestADatabaseThatHangsDoesNotHideTheNotifier (I13, I19): a notifier that is back is used, though
+// TestHangingDatabaseDoesNotHideTheNotifier (I13, I19): a notifier that is back is used, though
 // no statement is answered any more.
-func TestADatabaseThatHangsDoesNotHideTheNotifier(t *testing.T) {
+func TestHangingDatabaseDoesNotHideTheNotifier(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		notifier := &fickle{newSilent(true)}
@@ -68,10 +68,10 @@ func TestADatabaseThatHangsDoesNotHideTheNotifier(t *testing.T) {
 	})
 }
 
-// TestASearchForWhatIsLostEnds (I12): a relay that finds something lost has it searched for
+// TestSearchForLostNotificationsEnds (I12): a relay that finds something lost has it searched for
 // by workers whose notifier delivers nothing, for a while, also when it is found again and
 // again, as an event that nobody has a handler for is; and by no others.
-func TestASearchForWhatIsLostEnds(t *testing.T) {
+func TestSearchForLostNotificationsEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStand(t, rig.NewPages(0, 1), eventqueue.MaxPublish, 0)
@@ -92,8 +92,8 @@ func TestASearchForWhatIsLostEnds(t *testing.T) {
 	})
 }
 
-// TestASearchEndsWhenTheNotifierDelivers (I12), and none begins beside a notifier that does.
-func TestASearchEndsWhenTheNotifierDelivers(t *testing.T) {
+// TestSearchEndsWhenTheNotifierDelivers (I12), and none begins beside a notifier that does.
+func TestSearchEndsWhenTheNotifierDelivers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		notifier, p := &fickle{newSilent(false)}, rig.NewPages(0, 0)
@@ -148,9 +148,9 @@ func (p partly) TakeLost(ctx context.Context, after eventqueue.EventID, limit in
 	return p.Pages.TakeLost(ctx, after, limit, lostAfter)
 }
 
-// TestAWorkerWaitsForNoStatementForEver (I13, I19): one that finds events in the database
+// TestWorkerBoundsEveryStatement (I13, I19): one that finds events in the database
 // does so though one kind of search gets no answer.
-func TestAWorkerWaitsForNoStatementForEver(t *testing.T) {
+func TestWorkerBoundsEveryStatement(t *testing.T) {
 	t.Parallel()
 	for _, search := range []string{"round", "lost"} {
 		t.Run(search, func(t *testing.T) {

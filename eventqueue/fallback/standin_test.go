@@ -72,9 +72,9 @@ func newSilent(down bool) *silentNotifier {
 	return &silentNotifier{changed: make(chan struct{}), down: down}
 }
 
-// TestTheDatabaseStandsInForTheNotifier (I2, I12, I13) while it is down, and not
+// TestFallbackFindsEventsWhileTheNotifierFails (I2, I12, I13) while it is down, and not
 // before and not after.
-func TestTheDatabaseStandsInForTheNotifier(t *testing.T) {
+func TestFallbackFindsEventsWhileTheNotifierFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const page = eventqueue.MaxPublish
@@ -155,9 +155,9 @@ func (c *crowded) TakeRound(_ context.Context, after maintenance.RoundPlace, _ t
 	return []eventqueue.Notification{{Event: 1 << 40, Canvas: rig.Canvas}}, maintenance.RoundPlace{}, nil
 }
 
-// TestADatabaseThatStandsInServesEveryCanvas (I20): what is lost of one canvas is found
+// TestFallbackServesEveryCanvas (I20): what is lost of one canvas is found
 // beside a walk over another's that has no end.
-func TestADatabaseThatStandsInServesEveryCanvas(t *testing.T) {
+func TestFallbackServesEveryCanvas(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		notifier := newSilent(true)
@@ -284,9 +284,9 @@ func (st *stand) rests(t *testing.T, after time.Duration, otherwise string) {
 	}
 }
 
-// TestANotifierThatAnswersAtOnceMakesNoHotLoop (I11), whether it has nothing or fails, and a
+// TestNotifierThatFailsAtOnceMakesNoHotLoop (I11), whether it has nothing or fails, and a
 // notifier that is well has nothing asked of the database (I12).
-func TestANotifierThatAnswersAtOnceMakesNoHotLoop(t *testing.T) {
+func TestNotifierThatFailsAtOnceMakesNoHotLoop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStand(t, rig.NewPages(1, 0), 10, 0)
@@ -305,9 +305,9 @@ func TestANotifierThatAnswersAtOnceMakesNoHotLoop(t *testing.T) {
 	})
 }
 
-// TestANotifierThatHasLostItsTopicIsFoundOut (I19): it delivers nothing, and only a check of it
+// TestLostTopicIsDetected (I19): it delivers nothing, and only a check of it
 // fails. The database stands in, until the notifier is well again.
-func TestANotifierThatHasLostItsTopicIsFoundOut(t *testing.T) {
+func TestLostTopicIsDetected(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStand(t, rig.NewPages(1, 0), eventqueue.MaxPublish, 0)
@@ -323,10 +323,10 @@ func TestANotifierThatHasLostItsTopicIsFoundOut(t *testing.T) {
 	})
 }
 
-// TestWhoCouldNotPublishHasTheDatabaseAsked (I12, I19): all that is due is found, page
+// TestFallbackPollsAfterFailedPublish (I12, I19): all that is due is found, page
 // after page; however often a program reports that, the database is asked a few times a second;
 // and some seconds after the last time nobody asks it.
-func TestWhoCouldNotPublishHasTheDatabaseAsked(t *testing.T) {
+func TestFallbackPollsAfterFailedPublish(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const pages = 40
@@ -347,9 +347,9 @@ func TestWhoCouldNotPublishHasTheDatabaseAsked(t *testing.T) {
 	})
 }
 
-// TestWhatIsInHandIsNotSearchedFor (I11): a worker that does not get on with what it has
+// TestFallbackSkipsEventsInHand (I11): a worker that does not get on with what it has
 // taken is given little more.
-func TestWhatIsInHandIsNotSearchedFor(t *testing.T) {
+func TestFallbackSkipsEventsInHand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := newStand(t, rig.NewPages(0, 1000), eventqueue.MaxPublish, time.Second)
@@ -361,9 +361,9 @@ func TestWhatIsInHandIsNotSearchedFor(t *testing.T) {
 	})
 }
 
-// TestWhatIsPutOffHasABound (I11): a worker that puts off what it is given, as one that
+// TestHeldNotificationsAreBounded (I11): a worker that puts off what it is given, as one that
 // knows no handler for it does, leaves the rest to others.
-func TestWhatIsPutOffHasABound(t *testing.T) {
+func TestHeldNotificationsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const pages, bound = 200, 51

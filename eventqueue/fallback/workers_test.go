@@ -96,10 +96,10 @@ func (overQuota) Publish(context.Context, []eventqueue.Notification) error {
 	return errors.New("quota exceeded")
 }
 
-// TestWhatAWorkerFindsAndDoesNotKnowIsLeftToOthers (I13, I19): publishing fails while
+// TestFoundEventOfUnknownHandlerIsLeftToOthers (I13, I19): publishing fails while
 // pulling works, so that workers find due events in the database. One that has taken events
 // whose handler it does not have leaves them to another, also when it is stopped.
-func TestWhatAWorkerFindsAndDoesNotKnowIsLeftToOthers(t *testing.T) {
+func TestFoundEventOfUnknownHandlerIsLeftToOthers(t *testing.T) {
 	t.Parallel()
 	for name, stops := range map[string]bool{"goes on": false, "is stopped": true} {
 		t.Run(name, func(t *testing.T) {
@@ -127,9 +127,9 @@ func TestWhatAWorkerFindsAndDoesNotKnowIsLeftToOthers(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyKnowsIsNotFoundForEver (I11): where publishing fails, and no worker has the
+// TestEventOfUnknownHandlerIsNotFoundForever (I11): where publishing fails, and no worker has the
 // handler.
-func TestWhatNobodyKnowsIsNotFoundForEver(t *testing.T) {
+func TestEventOfUnknownHandlerIsNotFoundForever(t *testing.T) {
 	t.Parallel()
 	withFleet(t, overQuota{}, func(t *testing.T, f *fleet) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -177,11 +177,11 @@ type hole struct{}
 
 func (hole) Publish(context.Context, []eventqueue.Notification) error { return nil }
 
-// TestANotifierThatDeliversNothingIsFoundOut (I13, I19): it takes everything, answers every
+// TestSilentNotifierIsDetected (I13, I19): it takes everything, answers every
 // pull with nothing, and passes every check. The first events run when the relay has
 // found that they are lost, those after them soon, and nothing is searched for when there
 // is no more.
-func TestANotifierThatDeliversNothingIsFoundOut(t *testing.T) {
+func TestSilentNotifierIsDetected(t *testing.T) {
 	t.Parallel()
 	withFleet(t, hole{}, func(t *testing.T, f *fleet) {
 		store := &counted{FaultyStore: f.store, wake: func(bool) {}}

@@ -129,8 +129,8 @@ func TestDueEventsWhoseTakeGotNoAnswerArePendingAgain(t *testing.T) {
 	}
 }
 
-// TestWhatADueTakeGotAnAnswerForIsNotMarked (I12).
-func TestWhatADueTakeGotAnAnswerForIsNotMarked(t *testing.T) {
+// TestAnsweredDueTakeIsNotMarked (I12).
+func TestAnsweredDueTakeIsNotMarked(t *testing.T) {
 	t.Parallel()
 	withDueRig(t, func(r *dueRig) {
 		stop := r.relay()
@@ -140,9 +140,9 @@ func TestWhatADueTakeGotAnAnswerForIsNotMarked(t *testing.T) {
 	})
 }
 
-// TestARelayWaitsForADatabaseThatIsSlow (I13), and takes little twice: a statement that needs ten
+// TestRelayWaitsForASlowDatabase (I13), and takes little twice: a statement that needs ten
 // seconds is not cut off each time.
-func TestARelayWaitsForADatabaseThatIsSlow(t *testing.T) {
+func TestRelayWaitsForASlowDatabase(t *testing.T) {
 	t.Parallel()
 	withDueRig(t, func(r *dueRig) {
 		stop := r.relay()
@@ -160,9 +160,9 @@ func TestARelayWaitsForADatabaseThatIsSlow(t *testing.T) {
 	})
 }
 
-// TestASlowAnswerIsAwaitedLessAgain when the database is fast: after a loss an event is as early as
+// TestWaitForAnswersShrinksAgain when the database is fast: after a loss an event is as early as
 // after the first one.
-func TestASlowAnswerIsAwaitedLessAgain(t *testing.T) {
+func TestWaitForAnswersShrinksAgain(t *testing.T) {
 	t.Parallel()
 	withDueRig(t, func(r *dueRig) {
 		stop := r.relay()
@@ -176,8 +176,8 @@ func TestASlowAnswerIsAwaitedLessAgain(t *testing.T) {
 	})
 }
 
-// TestARelayThatStopsMarksWhatItMayHaveTaken, within the time of a stop, and so does one pass.
-func TestARelayThatStopsMarksWhatItMayHaveTaken(t *testing.T) {
+// TestStoppingRelayMarksUnansweredTakes, within the time of a stop, and so does one pass.
+func TestStoppingRelayMarksUnansweredTakes(t *testing.T) {
 	t.Parallel()
 	t.Run("Run", func(t *testing.T) {
 		t.Parallel()

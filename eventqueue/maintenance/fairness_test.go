@@ -16,9 +16,9 @@ import (
 	"eventsv2/test/rig"
 )
 
-// TestAnIdleWalkCostsTheSame (I12, I20): rows that wait for something else are read
+// TestIdleWalkCostsTheSame (I12, I20): rows that wait for something else are read
 // at one pace, however many there are; rows that may be lost do not wait.
-func TestAnIdleWalkCostsTheSame(t *testing.T) {
+func TestIdleWalkCostsTheSame(t *testing.T) {
 	t.Parallel()
 	reads := func(pages, live int) (n int) {
 		synctest.Test(t, func(t *testing.T) {
@@ -104,9 +104,9 @@ func (m *many) TakeRound(_ context.Context, after maintenance.RoundPlace, _ time
 	return nil, after, nil
 }
 
-// TestARoundOverManyRests (I12): one that has a hundred thousand parts leaves half of the
+// TestRoundOverManyRowsRests (I12): one that has a hundred thousand parts leaves half of the
 // time to others.
-func TestARoundOverManyRests(t *testing.T) {
+func TestRoundOverManyRowsRests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := &many{Pages: rig.NewPages(0, 0)}
@@ -144,10 +144,10 @@ func (h *hearing) Publish(_ context.Context, notifications []eventqueue.Notifica
 	return nil
 }
 
-// TestARelayServesEveryCanvas (I20): one has so much pending, or lost, that it takes the
+// TestRelayServesEveryCanvas (I20): one has so much pending, or lost, that it takes the
 // relay a minute; another's event is notified in between. It is in virtual time, in which
 // the rate of publishing is the only thing that takes any.
-func TestARelayServesEveryCanvas(t *testing.T) {
+func TestRelayServesEveryCanvas(t *testing.T) {
 	t.Parallel()
 	const many = 30_000
 	for name, mode := range map[string]eventqueue.NotifyMode{"pending": eventqueue.NotifyModeLater, "lost": eventqueue.NotifyModeSelf} {

@@ -32,9 +32,9 @@ func (*settled) TakeRound(context.Context, maintenance.RoundPlace, time.Duration
 	return nil, next, nil
 }
 
-// TestARunningRelayHeedsAChange (I13): while there is no event it rests for as long as no claim can have
+// TestRunningRelayAppliesAChangedLockTimeout (I13): while there is no event it rests for as long as no claim can have
 // expired, by the lock timeout that counts now and not by the one that it found at its start.
-func TestARunningRelayHeedsAChange(t *testing.T) {
+func TestRunningRelayAppliesAChangedLockTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &settled{}

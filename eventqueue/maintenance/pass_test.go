@@ -12,9 +12,9 @@ import (
 	"eventsv2/test/rig"
 )
 
-// TestARelayPublishesAndSearches (I1, I2): all pages of pending notifications, and all pages
+// TestRelayPublishesAndSearches (I1, I2): all pages of pending notifications, and all pages
 // of those that seem lost.
-func TestARelayPublishesAndSearches(t *testing.T) {
+func TestRelayPublishesAndSearches(t *testing.T) {
 	t.Parallel()
 	p := rig.NewPages(3, 3)
 	const page = eventqueue.MaxPublish
@@ -25,8 +25,8 @@ func TestARelayPublishesAndSearches(t *testing.T) {
 	p.PublishedOnce(t, 6*page)
 }
 
-// TestWhatARelayCannotPublishIsPendingAgain (I1, I2).
-func TestWhatARelayCannotPublishIsPendingAgain(t *testing.T) {
+// TestUnpublishedNotificationsArePendingAgain (I1, I2).
+func TestUnpublishedNotificationsArePendingAgain(t *testing.T) {
 	t.Parallel()
 	const page = eventqueue.MaxPublish
 	for name, p := range map[string]*rig.Pages{"pending": rig.NewPages(1, 0), "lost": rig.NewPages(0, 1)} {
@@ -52,8 +52,8 @@ func TestWhatARelayCannotPublishIsPendingAgain(t *testing.T) {
 	}
 }
 
-// TestARelayKeepsItsRate (I11), in virtual time.
-func TestARelayKeepsItsRate(t *testing.T) {
+// TestRelayKeepsItsRate (I11), in virtual time.
+func TestRelayKeepsItsRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := rig.NewPages(11, 0)

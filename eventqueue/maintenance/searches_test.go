@@ -67,9 +67,9 @@ func (s promisingSearches) Sweep(ctx context.Context, after eventqueue.EventID, 
 	return swept, err
 }
 
-// TestWhatASearchMayHaveTakenIsPublished (I19): an event whose notification was lost, and then the answer of the
+// TestUnansweredSearchIsPublishedAgain (I19): an event whose notification was lost, and then the answer of the
 // search that has found it, waits for no second interval.
-func TestWhatASearchMayHaveTakenIsPublished(t *testing.T) {
+func TestUnansweredSearchIsPublishedAgain(t *testing.T) {
 	t.Parallel()
 	for how, lose := range lossesOfAnswers {
 		rig.InBubble(t, func(t *testing.T, pool *pgxpool.Pool) {

@@ -59,8 +59,8 @@ func (hanging) CountLog(context.Context, maintenance.LogStatus, time.Duration, e
 	return maintenance.PrunedPage{}, nil
 }
 
-// TestAHungLoopOfTheRelayIsNamed, as those of a worker are.
-func TestAHungLoopOfTheRelayIsNamed(t *testing.T) {
+// TestHungRelayLoopIsNamed, as those of a worker are.
+func TestHungRelayLoopIsNamed(t *testing.T) {
 	t.Parallel()
 	rig.Stalls(t, map[string]string{
 		"due":          "relay that publishes pending notifications",
@@ -79,8 +79,8 @@ func TestAHungLoopOfTheRelayIsNamed(t *testing.T) {
 	})
 }
 
-// TestAHungPrunerIsNamed, too.
-func TestAHungPrunerIsNamed(t *testing.T) {
+// TestHungPrunerIsNamed, too.
+func TestHungPrunerIsNamed(t *testing.T) {
 	t.Parallel()
 	rig.Stalls(t, map[string]string{"prune": "pruner"}, func(t *testing.T, s *rig.Stall) (stalled func() error, stop func()) {
 		pruner := newPruner(t, hanging{rig.NewPages(0, 0), s}, maintenance.PrunerConfig{FailedFor: time.Hour})
@@ -88,9 +88,9 @@ func TestAHungPrunerIsNamed(t *testing.T) {
 	})
 }
 
-// TestARelayWaitsForNoStatementForEver (I13): a search that gets no answer is given up, and
+// TestRelayBoundsEveryStatement (I13): a search that gets no answer is given up, and
 // made again.
-func TestARelayWaitsForNoStatementForEver(t *testing.T) {
+func TestRelayBoundsEveryStatement(t *testing.T) {
 	t.Parallel()
 	for _, search := range []string{"round", "sweep"} {
 		t.Run(search, func(t *testing.T) {

@@ -123,9 +123,9 @@ func TestRulesAreLiftedAtTheirEnd(t *testing.T) {
 	}
 }
 
-// TestARuleIsLiftedAtItsRate: one second's worth at once, and each second what there is room for, until
+// TestRuleIsLiftedAtItsRate: one second's worth at once, and each second what there is room for, until
 // nothing waits; only then is it asked more seldom again.
-func TestARuleIsLiftedAtItsRate(t *testing.T) {
+func TestRuleIsLiftedAtItsRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScriptedRules(0)
@@ -150,9 +150,9 @@ func TestARuleIsLiftedAtItsRate(t *testing.T) {
 	})
 }
 
-// TestARuleThatCannotBeLiftedIsLeftAlone (I15): while another one is lifted at a rate, it is tried by itself in growing
+// TestRuleThatCannotBeLiftedIsLeftAlone (I15): while another one is lifted at a rate, it is tried by itself in growing
 // intervals, and at most a minute after its cause has gone it is lifted.
-func TestARuleThatCannotBeLiftedIsLeftAlone(t *testing.T) {
+func TestRuleThatCannotBeLiftedIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScriptedRules(0)

@@ -40,8 +40,8 @@ func (h hangingRules) TakeWaiting(ctx context.Context, _ operate.Waiting, _ int)
 	return nil, 0, h.In(ctx, "take waiting")
 }
 
-// TestAHungLoopThatLiftsRulesIsNamed, as those of a worker are.
-func TestAHungLoopThatLiftsRulesIsNamed(t *testing.T) {
+// TestHungRuleLifterIsNamed, as those of a worker are.
+func TestHungRuleLifterIsNamed(t *testing.T) {
 	t.Parallel()
 	const loop = "loop that lifts rules whose end has come"
 	rig.Stalls(t, map[string]string{"rules": loop, "lift": loop, "release": loop, "scopes": loop, "take waiting": loop},

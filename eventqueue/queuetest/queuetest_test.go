@@ -24,7 +24,7 @@ var (
 )
 
 // This is the program of docs/testing.md.
-func TestADelayOfAnHourTakesNoTime(t *testing.T) {
+func TestDelayOfAnHourTakesNoTime(t *testing.T) {
 	t.Parallel()
 	databaseURL := testenv.DatabaseURL(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestADelayOfAnHourTakesNoTime(t *testing.T) {
 	})
 }
 
-func TestTheClockIsThatOfTheBubble(t *testing.T) {
+func TestDatabaseClockFollowsTheBubble(t *testing.T) {
 	t.Parallel()
 	databaseURL := testenv.DatabaseURL(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestTheClockIsThatOfTheBubble(t *testing.T) {
 	})
 }
 
-func TestAConnectionThatListensLetsTimeGoOn(t *testing.T) {
+func TestListeningConnectionLetsTimeAdvance(t *testing.T) {
 	t.Parallel()
 	databaseURL := testenv.DatabaseURL(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -137,9 +137,9 @@ func TestManyDelaysMakeFewRequests(t *testing.T) {
 	})
 }
 
-// TestANotifierThatHangsCostsNoLock (I3): what was claimed is begun, and so its
+// TestHangingNotifierLosesNoLock (I3): what was claimed is begun, and so its
 // lock renewed, though the answers for the rest of its batch do not get through.
-func TestANotifierThatHangsCostsNoLock(t *testing.T) {
+func TestHangingNotifierLosesNoLock(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		s.acking = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }

@@ -26,9 +26,9 @@ func (s *script) refuses(state string, bad ...eventqueue.EventID) {
 	}
 }
 
-// TestARowThatNoClaimCanWriteCostsItselfOnly (I15): the batch is halved around it, and
+// TestUnwritableRowAffectsNoOtherClaim (I15): the batch is halved around it, and
 // from then on it is asked about by itself, in growing intervals.
-func TestARowThatNoClaimCanWriteCostsItselfOnly(t *testing.T) {
+func TestUnwritableRowAffectsNoOtherClaim(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"22003", "23514", "P0001", "42501"} {
 		t.Run(state, func(t *testing.T) {
@@ -74,10 +74,10 @@ func TestARowThatNoClaimCanWriteCostsItselfOnly(t *testing.T) {
 	}
 }
 
-// TestALoneRowThatNoClaimCanWriteCostsItselfOnly: with a SQLSTATE that may concern all
+// TestUnwritableLoneRowAffectsNoOtherClaim: with a SQLSTATE that may concern all
 // rows, and no other event beside it, it still holds up nobody who comes a moment later.
 // It is tried again once a minute at least, since something else may be wrong.
-func TestALoneRowThatNoClaimCanWriteCostsItselfOnly(t *testing.T) {
+func TestUnwritableLoneRowAffectsNoOtherClaim(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"42501", "42883", "22003"} {
 		t.Run(state, func(t *testing.T) {
@@ -139,8 +139,8 @@ func TestManyAdjacentRowsThatNoClaimCanWriteStarveNobody(t *testing.T) {
 	}
 }
 
-// TestARowThatIsRepairedIsRun: what was refused is forgotten when it is claimed.
-func TestARowThatIsRepairedIsRun(t *testing.T) {
+// TestRepairedRowIsRun: what was refused is forgotten when it is claimed.
+func TestRepairedRowIsRun(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		s.refuses("22003", 1)
@@ -160,9 +160,9 @@ func TestARowThatIsRepairedIsRun(t *testing.T) {
 	})
 }
 
-// TestADatabaseThatRefusesAllClaimsBlamesNoRow: a right or a table that is missing is
+// TestRefusalOfAllClaimsBlamesNoRow: a right or a table that is missing is
 // no event's fault, and when it is there again all of them run.
-func TestADatabaseThatRefusesAllClaimsBlamesNoRow(t *testing.T) {
+func TestRefusalOfAllClaimsBlamesNoRow(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		s.refuses("42501", 0, 1, 2, 3, 4, 5)
@@ -192,8 +192,8 @@ func refusesAmong(ids []eventqueue.EventID, bad eventqueue.EventID) error {
 	return nil
 }
 
-// TestAClaimThatCannotBeRenewedCostsItselfOnly (I3, I15): the others are renewed, and their runs go on.
-func TestAClaimThatCannotBeRenewedCostsItselfOnly(t *testing.T) {
+// TestUnrenewableClaimAffectsNoOther (I3, I15): the others are renewed, and their runs go on.
+func TestUnrenewableClaimAffectsNoOther(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		let := make(chan struct{})
@@ -239,8 +239,8 @@ func (d givesBackAround) GiveBack(ctx context.Context, claim eventqueue.ClaimID,
 	return d.script.GiveBack(ctx, claim, ids)
 }
 
-// TestAnEventThatCannotBeGivenBackCostsItselfOnly (I15, I18): the others of its claim are given back.
-func TestAnEventThatCannotBeGivenBackCostsItselfOnly(t *testing.T) {
+// TestUnreleasableEventAffectsNoOther (I15, I18): the others of its claim are given back.
+func TestUnreleasableEventAffectsNoOther(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		s.claiming = func(context.Context) error { return errors.New("the answer was lost") }

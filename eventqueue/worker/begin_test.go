@@ -30,9 +30,9 @@ func (w *waking) CheckWorker(context.Context) error {
 	return nil
 }
 
-// TestAWorkerWaitsForItsDatabase: it logs that once, works within some seconds after the
+// TestWorkerWaitsForItsDatabase: it logs that once, works within some seconds after the
 // database is back, and ends at once when it is stopped, or when no waiting helps (I17).
-func TestAWorkerWaitsForItsDatabase(t *testing.T) {
+func TestWorkerWaitsForItsDatabase(t *testing.T) {
 	t.Parallel()
 	away, unfit := errors.New("nobody listens"), &eventqueue.UnfitError{Err: errors.New("no such user")}
 	many := make([]error, 50)

@@ -62,9 +62,9 @@ func (c *crowd) emit(canvas eventqueue.CanvasID, n int) {
 	c.Emit(events...)
 }
 
-// TestAFullWorkerServesOtherCanvases has one canvas take all the slots that it
+// TestFullWorkerServesOtherCanvases has one canvas take all the slots that it
 // can get (I15).
-func TestAFullWorkerServesOtherCanvases(t *testing.T) {
+func TestFullWorkerServesOtherCanvases(t *testing.T) {
 	t.Parallel()
 	withCrowd(t, 32, func(c *crowd) {
 		c.emit(rig.Canvas, 3000)
@@ -87,8 +87,8 @@ func TestAFullWorkerServesOtherCanvases(t *testing.T) {
 	})
 }
 
-// TestAWorkerThatIsNotFullAsksNothing has long runs in hand, and slots left.
-func TestAWorkerThatIsNotFullAsksNothing(t *testing.T) {
+// TestWorkerWithFreeSlotsQueriesNothing has long runs in hand, and slots left.
+func TestWorkerWithFreeSlotsQueriesNothing(t *testing.T) {
 	t.Parallel()
 	withCrowd(t, 32, func(c *crowd) {
 		c.emit(rig.Canvas, 20)

@@ -49,9 +49,9 @@ func (c *countedStore) taken() (calls map[rig.Op]int, all int) {
 	return calls, all
 }
 
-// TestWhatAWorkerCosts drains a backlog of 10,000 events with the default settings, for
+// TestWorkerSendsTheDocumentedStatements drains a backlog of 10,000 events with the default settings, for
 // 0.02 statements per event at most, and then has nothing to do for an hour, for none.
-func TestWhatAWorkerCosts(t *testing.T) {
+func TestWorkerSendsTheDocumentedStatements(t *testing.T) {
 	t.Parallel()
 	for name, takes := range map[string]func(eventqueue.EventID) time.Duration{
 		"handlers that take no time":   func(eventqueue.EventID) time.Duration { return 0 },

@@ -68,9 +68,9 @@ func TestWhenANotificationComesBack(t *testing.T) {
 	}
 }
 
-// TestANotificationIsAnsweredAfterItsEvent (I13): while the handler runs, the
+// TestNotificationIsAcknowledgedAfterItsEvent (I13): while the handler runs, the
 // notification is what brings the event back if the worker dies.
-func TestANotificationIsAnsweredAfterItsEvent(t *testing.T) {
+func TestNotificationIsAcknowledgedAfterItsEvent(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		let := make(chan struct{})
@@ -90,8 +90,8 @@ func TestANotificationIsAnsweredAfterItsEvent(t *testing.T) {
 	})
 }
 
-// TestADoubledNotificationRunsItsEventOnce (I3, I4), within one batch.
-func TestADoubledNotificationRunsItsEventOnce(t *testing.T) {
+// TestDuplicateNotificationRunsItsEventOnce (I3, I4), within one batch.
+func TestDuplicateNotificationRunsItsEventOnce(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
@@ -110,8 +110,8 @@ func TestADoubledNotificationRunsItsEventOnce(t *testing.T) {
 	})
 }
 
-// TestAClaimThatFailsGivesItsNotificationsBack (I2, I11), after a while.
-func TestAClaimThatFailsGivesItsNotificationsBack(t *testing.T) {
+// TestFailedClaimReturnsItsNotifications (I2, I11), after a while.
+func TestFailedClaimReturnsItsNotifications(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		s.claiming = func(context.Context) error { return errors.New("the database is down") }
@@ -132,9 +132,9 @@ func TestAClaimThatFailsGivesItsNotificationsBack(t *testing.T) {
 	})
 }
 
-// TestAClaimThatHangsDoesNotHoldUpAStop: whoever stops the worker has no more
+// TestHangingClaimDoesNotDelayAStop: whoever stops the worker has no more
 // than some seconds.
-func TestAClaimThatHangsDoesNotHoldUpAStop(t *testing.T) {
+func TestHangingClaimDoesNotDelayAStop(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		s.claiming = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
@@ -152,8 +152,8 @@ func TestAClaimThatHangsDoesNotHoldUpAStop(t *testing.T) {
 	})
 }
 
-// TestANotifierThatAnswersNothingAtOnceMakesNoHotLoop (I11).
-func TestANotifierThatAnswersNothingAtOnceMakesNoHotLoop(t *testing.T) {
+// TestNotifierWithEmptyAnswersMakesNoHotLoop (I11).
+func TestNotifierWithEmptyAnswersMakesNoHotLoop(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		const most = 1000
@@ -170,9 +170,9 @@ func TestANotifierThatAnswersNothingAtOnceMakesNoHotLoop(t *testing.T) {
 	})
 }
 
-// TestAStopDoesNotCutOffAClaim: it may have committed, and its events would be
+// TestStopDoesNotInterruptAClaim: it may have committed, and its events would be
 // locked for nothing until their locks expire.
-func TestAStopDoesNotCutOffAClaim(t *testing.T) {
+func TestStopDoesNotInterruptAClaim(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		let := make(chan struct{})

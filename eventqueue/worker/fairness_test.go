@@ -17,10 +17,10 @@ import (
 // quietCanvas is a tenant with little to do.
 var quietCanvas = eventqueue.CanvasID{0xf0, 15: 2}
 
-// TestABusyCanvasDelaysNobody fills a worker with slow events of one canvas and
+// TestBusyCanvasDelaysNoOther fills a worker with slow events of one canvas and
 // emits single events of others: they run while none of the slow ones has ended
 // and a hundred times as many wait in front of them (I15).
-func TestABusyCanvasDelaysNobody(t *testing.T) {
+func TestBusyCanvasDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)
 	let := make(chan struct{})
@@ -65,9 +65,9 @@ func TestABusyCanvasDelaysNobody(t *testing.T) {
 	testenv.Eventually(t, "every notification has been answered", func() bool { return r.Notifier.Ready() == 0 })
 }
 
-// TestAFewSlotsAreSharedToo has workers that keep no slots for others: another
+// TestFewSlotsAreSharedToo has workers that keep no slots for others: another
 // canvas gets one of the next few that come free.
-func TestAFewSlotsAreSharedToo(t *testing.T) {
+func TestFewSlotsAreSharedToo(t *testing.T) {
 	t.Parallel()
 	for _, concurrency := range []int{1, 2, 15} {
 		t.Run(fmt.Sprint(concurrency), func(t *testing.T) {

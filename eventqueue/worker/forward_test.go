@@ -120,8 +120,8 @@ func of20(t *testing.T, f *fleet, know, events int) []time.Duration {
 	return waits
 }
 
-// TestAnEventThatOneOf20WorkersKnowsStartsSoon (I13): who does not know its handler tells a worker that does.
-func TestAnEventThatOneOf20WorkersKnowsStartsSoon(t *testing.T) {
+// TestEventOfOneWorkerInTwentyStartsSoon (I13): who does not know its handler tells a worker that does.
+func TestEventOfOneWorkerInTwentyStartsSoon(t *testing.T) {
 	t.Parallel()
 	for _, know := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
@@ -137,8 +137,8 @@ func TestAnEventThatOneOf20WorkersKnowsStartsSoon(t *testing.T) {
 	}
 }
 
-// TestWhatIsForwardedAndLostComesAgain: a forwarded event is a hint, and its notification stays.
-func TestWhatIsForwardedAndLostComesAgain(t *testing.T) {
+// TestLostForwardedEventIsNotifiedAgain: a forwarded event is a hint, and its notification stays.
+func TestLostForwardedEventIsNotifiedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const events = 100

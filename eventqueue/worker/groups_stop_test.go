@@ -66,9 +66,9 @@ func (h *advancing) Publish(_ context.Context, notifications []eventqueue.Notifi
 	return nil
 }
 
-// TestAStoppingWorkerRunsNoAdvancedEvent: however many events the completions of its runs
+// TestStoppingWorkerRunsNoAdvancedEvent: however many events the completions of its runs
 // advance, it begins none of them, and publishes a notification for each.
-func TestAStoppingWorkerRunsNoAdvancedEvent(t *testing.T) {
+func TestStoppingWorkerRunsNoAdvancedEvent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &advancing{script: newScript(t), last: 1, given: map[eventqueue.EventID]bool{}}

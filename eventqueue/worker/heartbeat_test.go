@@ -13,9 +13,9 @@ import (
 	"eventsv2/test/rig"
 )
 
-// TestALongRunKeepsItsLockAndItsLease (I3): never longer than half of either
+// TestLongRunKeepsItsLockAndLease (I3): never longer than half of either
 // without a renewal.
-func TestALongRunKeepsItsLockAndItsLease(t *testing.T) {
+func TestLongRunKeepsItsLockAndLease(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		let := make(chan struct{})
@@ -50,8 +50,8 @@ func TestALongRunKeepsItsLockAndItsLease(t *testing.T) {
 	})
 }
 
-// TestALostClaimEndsItsRun (I3, I5): the handler is told, and why.
-func TestALostClaimEndsItsRun(t *testing.T) {
+// TestLostClaimEndsItsRun (I3, I5): the handler is told, and why.
+func TestLostClaimEndsItsRun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name     string
@@ -92,9 +92,9 @@ func TestALostClaimEndsItsRun(t *testing.T) {
 	}
 }
 
-// TestADeafHandlerLosesItsLock (I13): past its timeout nobody renews for it, so
+// TestHandlerThatIgnoresItsContextLosesItsLock (I13): past its timeout nobody renews for it, so
 // that another worker may try.
-func TestADeafHandlerLosesItsLock(t *testing.T) {
+func TestHandlerThatIgnoresItsContextLosesItsLock(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		let := make(chan struct{})
@@ -114,9 +114,9 @@ func TestADeafHandlerLosesItsLock(t *testing.T) {
 	})
 }
 
-// TestAnEndThatCannotBeWrittenKeepsItsLock (I3), past the handler's timeout too,
+// TestUnwrittenCompletionKeepsItsLock (I3), past the handler's timeout too,
 // so that nobody runs again what has been done.
-func TestAnEndThatCannotBeWrittenKeepsItsLock(t *testing.T) {
+func TestUnwrittenCompletionKeepsItsLock(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		down := true
@@ -142,8 +142,8 @@ func TestAnEndThatCannotBeWrittenKeepsItsLock(t *testing.T) {
 	})
 }
 
-// TestAnIdleWorkerAsksNobody for an hour.
-func TestAnIdleWorkerAsksNobody(t *testing.T) {
+// TestIdleWorkerSendsNoStatement for an hour.
+func TestIdleWorkerSendsNoStatement(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		s.handle(eventqueue.Policy{}, func(context.Context, *eventqueue.Run) error { return nil })
@@ -213,10 +213,10 @@ func TestLateRenewalHoldsFromItsRequest(t *testing.T) {
 	}
 }
 
-// TestAWorkerKnowsItsNewestClaimOnly (I5): after a freeze a worker may take over
+// TestWorkerKeepsItsNewestClaimOnly (I5): after a freeze a worker may take over
 // its own expired lock while the handler of the old claim still runs. It ends that
 // run, and names the event once in everything that it asks afterwards.
-func TestAWorkerKnowsItsNewestClaimOnly(t *testing.T) {
+func TestWorkerKeepsItsNewestClaimOnly(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		let := make(chan struct{})

@@ -21,9 +21,9 @@ func (s *script) large(id eventqueue.EventID) *worker.ClaimResult {
 	return f
 }
 
-// TestALargeValueIsReadForItsRun: by the worker that holds the claim, a few at a time, and never in
+// TestLargeValueIsReadForItsRun: by the worker that holds the claim, a few at a time, and never in
 // the way of other events.
-func TestALargeValueIsReadForItsRun(t *testing.T) {
+func TestLargeValueIsReadForItsRun(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		reading, most := 0, 0
@@ -64,9 +64,9 @@ func TestALargeValueIsReadForItsRun(t *testing.T) {
 	})
 }
 
-// TestALargeValueThatCannotBeReadUsesNoAttempt (I18): its handler was not called. Its event is tried
+// TestUnreadableLargeValueUsesNoAttempt (I18): its handler was not called. Its event is tried
 // again a moment later, by itself.
-func TestALargeValueThatCannotBeReadUsesNoAttempt(t *testing.T) {
+func TestUnreadableLargeValueUsesNoAttempt(t *testing.T) {
 	t.Parallel()
 	for name, values := range map[string]func(ctx context.Context, _ worker.Claim) (json.RawMessage, bool, error){
 		"fails": func(context.Context, worker.Claim) (json.RawMessage, bool, error) {
@@ -99,8 +99,8 @@ func TestALargeValueThatCannotBeReadUsesNoAttempt(t *testing.T) {
 	}
 }
 
-// TestALargeCompletionHoldsUpNoOther (I15): the value goes to event_log, which takes long.
-func TestALargeCompletionHoldsUpNoOther(t *testing.T) {
+// TestLargeCompletionDelaysNoOther (I15): the value goes to event_log, which takes long.
+func TestLargeCompletionDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		s.values = func(context.Context, worker.Claim) (json.RawMessage, bool, error) {
@@ -131,9 +131,9 @@ func TestALargeCompletionHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// TestAStopDoesNotWaitForALargeValue (I13, I18): whoever stops while it is read gives the event back unrun, also if the
+// TestStopDoesNotWaitForALargeValue (I13, I18): whoever stops while it is read gives the event back unrun, also if the
 // value comes after all.
-func TestAStopDoesNotWaitForALargeValue(t *testing.T) {
+func TestStopDoesNotWaitForALargeValue(t *testing.T) {
 	t.Parallel()
 	for name, deaf := range map[string]bool{"the read ends with its context": false, "the read ignores it": true} {
 		t.Run(name, func(t *testing.T) {

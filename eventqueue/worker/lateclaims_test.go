@@ -16,7 +16,7 @@ import (
 
 // A database that is too far away for the lock timeout answers no claim in time: the worker runs
 // nothing, and warns of it once, with what to set.
-func TestADatabaseThatIsTooFarAwayIsWarnedOf(t *testing.T) {
+func TestDistantDatabaseIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		lockTimeout time.Duration

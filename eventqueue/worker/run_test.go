@@ -14,9 +14,9 @@ import (
 	"eventsv2/test/rig"
 )
 
-// TestWhatFollowsFromARun (I9): by the failures that the row counts, not by how often
+// TestRunDecidesTheNextState (I9): by the failures that the row counts, not by how often
 // it was claimed or delivered.
-func TestWhatFollowsFromARun(t *testing.T) {
+func TestRunDecidesTheNextState(t *testing.T) {
 	t.Parallel()
 	no := errors.New("no luck")
 	for _, c := range []struct {
@@ -133,9 +133,9 @@ func TestSnoozesGrow(t *testing.T) {
 	}
 }
 
-// TestALongBackOffIsTheRelays (I11): the notification is dropped, whatever the
+// TestLongBackoffIsLeftToTheRelay (I11): the notification is dropped, whatever the
 // notifier could carry.
-func TestALongBackOffIsTheRelays(t *testing.T) {
+func TestLongBackoffIsLeftToTheRelay(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		s.handle(eventqueue.Policy{Backoff: func(int) time.Duration { return time.Hour }},
@@ -174,8 +174,8 @@ func TestOneRefusedEndSpoilsNoOther(t *testing.T) {
 	})
 }
 
-// TestAnEndWhoseRowIsBusyHoldsUpNoOther (I15) that comes after it.
-func TestAnEndWhoseRowIsBusyHoldsUpNoOther(t *testing.T) {
+// TestLockedRowDelaysNoOtherCompletion (I15) that comes after it.
+func TestLockedRowDelaysNoOtherCompletion(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		s.busy = map[eventqueue.EventID]int{1: 1000}
@@ -192,8 +192,8 @@ func TestAnEndWhoseRowIsBusyHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// TestAnEndWhoseRowIsBusyIsWrittenLater (I1).
-func TestAnEndWhoseRowIsBusyIsWrittenLater(t *testing.T) {
+// TestCompletionOfALockedRowIsWrittenLater (I1).
+func TestCompletionOfALockedRowIsWrittenLater(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		s.busy = map[eventqueue.EventID]int{1: 1000}
@@ -215,9 +215,9 @@ func TestAnEndWhoseRowIsBusyIsWrittenLater(t *testing.T) {
 	})
 }
 
-// TestAStopUsesNoAttempt (I9) of a handler that heeds its context, and of one
+// TestStopUsesNoAttempt (I9) of a handler that heeds its context, and of one
 // that does not.
-func TestAStopUsesNoAttempt(t *testing.T) {
+func TestStopUsesNoAttempt(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		let := make(chan struct{})
@@ -267,8 +267,8 @@ func TestCompletingWithAStaleClaimFails(t *testing.T) {
 	})
 }
 
-// TestARunHasNoMoreThanItsTimeout (I13): a handler that heeds its context.
-func TestARunHasNoMoreThanItsTimeout(t *testing.T) {
+// TestRunIsBoundedByItsTimeout (I13): a handler that heeds its context.
+func TestRunIsBoundedByItsTimeout(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		let := make(chan struct{})

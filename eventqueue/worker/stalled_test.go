@@ -47,9 +47,9 @@ func (h hangingWorker) Requeue(ctx context.Context, deliveries []eventqueue.Deli
 	return h.script.Requeue(ctx, deliveries, after)
 }
 
-// TestAHungLoopOfAWorkerIsNamed, and one whose calls end by their time-outs is not (I13): a
+// TestHungLoopOfAWorkerIsNamed, and one whose calls end by their time-outs is not (I13): a
 // database or a notifier that hangs is no reason to restart a worker.
-func TestAHungLoopOfAWorkerIsNamed(t *testing.T) {
+func TestHungLoopOfAWorkerIsNamed(t *testing.T) {
 	t.Parallel()
 	rig.Stalls(t, map[string]string{
 		"claim":    "loop that pulls notifications and claims events",

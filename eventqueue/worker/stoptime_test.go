@@ -77,11 +77,11 @@ func (h *unanswering) Requeue(ctx context.Context, deliveries []eventqueue.Deliv
 // claimsAtStopTake is about how long a stop waits for claims under way.
 const claimsAtStopTake = time.Second
 
-// TestAStopKeepsItsTime: grace period and two seconds, of which the rest of a program
+// TestStopKeepsItsGracePeriod: grace period and two seconds, of which the rest of a program
 // has to have some, whatever hangs. The last pull, which closing the notifier waits for, has
 // its time beside the grace period and not after it: with the default, of 8 s, the program
 // has stopped within 10 s.
-func TestAStopKeepsItsTime(t *testing.T) {
+func TestStopKeepsItsGracePeriod(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name               string
@@ -132,9 +132,9 @@ func TestAStopKeepsItsTime(t *testing.T) {
 	}
 }
 
-// TestAClaimThatIsTooOldIsNotRun (I3): the answer came, or the process went on, when
+// TestExpiredClaimIsNotRun (I3): the answer came, or the process went on, when
 // the lock may have expired. The claim is given back, if it holds.
-func TestAClaimThatIsTooOldIsNotRun(t *testing.T) {
+func TestExpiredClaimIsNotRun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		took  time.Duration
@@ -163,9 +163,9 @@ func TestAClaimThatIsTooOldIsNotRun(t *testing.T) {
 	}
 }
 
-// TestAStopWritesTheEndsWhenTheDatabaseIsBack (I3): after an outage of any length
+// TestStopWritesCompletionsAfterAnOutage (I3): after an outage of any length
 // the last writes of a worker that stops come in time.
-func TestAStopWritesTheEndsWhenTheDatabaseIsBack(t *testing.T) {
+func TestStopWritesCompletionsAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		down := true

@@ -82,8 +82,8 @@ func TestSuspectsRunWithNoMoreThanEachAllows(t *testing.T) {
 	})
 }
 
-// TestTheFirstDeathDelaysNothing: what is known of no event keeps none of them waiting.
-func TestTheFirstDeathDelaysNothing(t *testing.T) {
+// TestFirstDeathDelaysNothing: what is known of no event keeps none of them waiting.
+func TestFirstDeathDelaysNothing(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		s.blocking()

@@ -13,9 +13,9 @@ import (
 	"eventsv2/test/rig"
 )
 
-// TestAClaimWithoutAnAnswerIsGivenBack (I18) in the background, as soon as the database
+// TestUnansweredClaimIsReleased (I18) in the background, as soon as the database
 // answers, and also by a worker that stops.
-func TestAClaimWithoutAnAnswerIsGivenBack(t *testing.T) {
+func TestUnansweredClaimIsReleased(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		s.claiming = func(context.Context) error { return errors.New("the answer was lost") }
@@ -61,9 +61,9 @@ func (d *tardy) GiveBack(ctx context.Context, claim eventqueue.ClaimID, ids []ev
 	return d.script.GiveBack(ctx, claim, ids)
 }
 
-// TestAClaimThatCommitsAfterItWasGivenBackIsGivenBackAgain (I13, I18): after some seconds,
+// TestClaimCommittedAfterItsReleaseIsReleasedAgain (I13, I18): after some seconds,
 // and not when its lock has expired. One that has never committed costs a few statements.
-func TestAClaimThatCommitsAfterItWasGivenBackIsGivenBackAgain(t *testing.T) {
+func TestClaimCommittedAfterItsReleaseIsReleasedAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		vain, tries, given int
@@ -93,8 +93,8 @@ func TestAClaimThatCommitsAfterItWasGivenBackIsGivenBackAgain(t *testing.T) {
 	}
 }
 
-// TestARunThatHasToBeRecordedBeginsAfterThat (I18), and not if the answer is lost.
-func TestARunThatHasToBeRecordedBeginsAfterThat(t *testing.T) {
+// TestRecordedRunBeginsAfterItsRecord (I18), and not if the answer is lost.
+func TestRecordedRunBeginsAfterItsRecord(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		lost := true

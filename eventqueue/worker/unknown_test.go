@@ -120,9 +120,9 @@ func (l *lottery) playOn(t *testing.T, store shelved, knows ...*eventqueue.Handl
 	return queue, func() { cancel(); running.Wait() }
 }
 
-// TestAnEventThatHalfOfTheWorkersKnowStartsSoon (I13), as in a rolling deploy that
+// TestEventOfHalfTheWorkersStartsSoon (I13), as in a rolling deploy that
 // adds a handler, and also when it has been waiting for long already.
-func TestAnEventThatHalfOfTheWorkersKnowStartsSoon(t *testing.T) {
+func TestEventOfHalfTheWorkersStartsSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const events = 8000
@@ -202,8 +202,8 @@ func TestEightClaimsInTheFirstSecond(t *testing.T) {
 	}
 }
 
-// TestAnEventThatNobodyKnowsCostsFewClaims (I11), of one worker and of many.
-func TestAnEventThatNobodyKnowsCostsFewClaims(t *testing.T) {
+// TestEventOfUnknownHandlerCostsFewClaims (I11), of one worker and of many.
+func TestEventOfUnknownHandlerCostsFewClaims(t *testing.T) {
 	t.Parallel()
 	for workers, most := range map[int]struct{ second, all int }{1: {8, 25}, 10: {45, 200}, 100: {45, 2000}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -236,9 +236,9 @@ func TestAnEventThatNobodyKnowsCostsFewClaims(t *testing.T) {
 	}
 }
 
-// TestAnOldEventThatNobodyKnowsIsLeftToTheRelay (I11): its notification, which comes long
+// TestOldEventOfUnknownHandlerIsLeftToTheRelay (I11): its notification, which comes long
 // after it was due, is worth the short waits only.
-func TestAnOldEventThatNobodyKnowsIsLeftToTheRelay(t *testing.T) {
+func TestOldEventOfUnknownHandlerIsLeftToTheRelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLottery(1)
@@ -261,9 +261,9 @@ func TestAnOldEventThatNobodyKnowsIsLeftToTheRelay(t *testing.T) {
 	})
 }
 
-// TestAnEventThatNobodyKnowsDoesNotGoRoundForEver (I11), though others, who know it, put it
+// TestEventOfUnknownHandlerIsNotRequeuedForever (I11), though others, who know it, put it
 // off again and again, so that it is never due for long.
-func TestAnEventThatNobodyKnowsDoesNotGoRoundForEver(t *testing.T) {
+func TestEventOfUnknownHandlerIsNotRequeuedForever(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		stop := s.start(worker.Config{})
@@ -279,8 +279,8 @@ func TestAnEventThatNobodyKnowsDoesNotGoRoundForEver(t *testing.T) {
 	})
 }
 
-// TestAStopGivesBackWhatItHolds (I13): a notification that a worker keeps for a moment.
-func TestAStopGivesBackWhatItHolds(t *testing.T) {
+// TestStopReturnsHeldNotifications (I13): a notification that a worker keeps for a moment.
+func TestStopReturnsHeldNotifications(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		stop := s.start(worker.Config{})

@@ -16,7 +16,7 @@ import (
 // An event that a rate limit has put off is given back, which may take as long as the
 // database does. Meanwhile nothing records a run that there was not (I18): of those whose
 // ends cannot be written only the one that ran has begun.
-func TestWhatIsPutOffHasNotBegun(t *testing.T) {
+func TestDeferredEventHasNotBegun(t *testing.T) {
 	t.Parallel()
 	t.Run("claimed once", func(t *testing.T) { putOffUnwritten(t, 1) })
 	t.Run("taken over", func(t *testing.T) { putOffUnwritten(t, 2) })

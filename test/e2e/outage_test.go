@@ -161,9 +161,9 @@ func TestProgramsStartWithoutPubSub(t *testing.T) {
 	}
 }
 
-// TestAWorkerEndsWhenItSeesWrongSettings, with the error that it would have started
+// TestWorkerEndsOnWrongSettings, with the error that it would have started
 // with.
-func TestAWorkerEndsWhenItSeesWrongSettings(t *testing.T) {
+func TestWorkerEndsOnWrongSettings(t *testing.T) {
 	t.Parallel()
 	testenv.Promised(t, promisedStart)
 	r, proxy := behindProxy(t)

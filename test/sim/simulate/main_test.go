@@ -39,7 +39,7 @@ func TestOptions(t *testing.T) {
 
 // A violation is shown with its seed, its evidence, the end of the trace and the
 // command that repeats it, and counts.
-func TestAViolationIsShown(t *testing.T) {
+func TestViolationIsShown(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	r := newRun(&out, options{first: 5, seeds: 1})
