@@ -239,6 +239,9 @@ var mistakes = []struct {
 	{"what JSON does not have", replace("rows: 3", "rows: .inf, more: [1, !!binary aGk=]"), []string{
 		"f:20: actions.render.inputs.template.static.rows: .inf cannot be used: JSON has no such number", "f:20: actions.render.inputs.template.static.more[1]: it is of type !!binary"}},
 	{"a merge key", replace("rows: 3", "<<: {rows: 3}"), []string{"f:20: actions.render.inputs.template.static: merge keys (<<) are not supported"}},
+	{"numbers that YAML reads as others", replace("rows: 3", "rows: 017, more: [1e400, -08, 1_7]"), []string{
+		"f:20: actions.render.inputs.template.static.rows: 017 begins with a zero", "f:20: actions.render.inputs.template.static.more[0]: 1e400 is too large for a number",
+		"f:20: actions.render.inputs.template.static.more[1]: -08"}},
 	{"a field of a literal twice", replace("rows: 3", "title: b"), []string{`f:20: actions.render.inputs.template.static: "title" is there twice`}},
 
 	{"an action of itself", replace("action: render}", "action: send}"), []string{

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -114,13 +115,30 @@ func (l *literals) object(n *yaml.Node, at place) (any, bool) {
 	return object, all
 }
 
+var (
+	leadingZero = regexp.MustCompile(`^[-+]?0[0-9_]`)
+	// numeric matches a number that YAML takes for a text, since no float64 holds it.
+	numeric = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
+)
+
 func (l *literals) scalar(n *yaml.Node, at place) (any, bool) {
 	switch n.ShortTag() {
 	case "!!str", "!!timestamp": // a date is the text as written
+		if n.Style == 0 && numeric.MatchString(n.Value) {
+			l.at(at.String())(n.Line, "%s is too large for a number: write a smaller one, or a text in quotes", n.Value)
+			return nil, false
+		}
 		return n.Value, true
 	case "!!null":
 		return nil, true
 	case "!!bool", "!!int", "!!float":
+		if leadingZero.MatchString(n.Value) {
+			l.at(at.String())(n.Line, "%s begins with a zero, as an octal number of old YAML does: write it without, or as a text in quotes", n.Value)
+			return nil, false
+		}
+		if n.ShortTag() == "!!float" && json.Valid([]byte(n.Value)) { // with all its digits
+			return json.Number(n.Value), true
+		}
 		var value any
 		err := n.Decode(&value)
 		if f, ok := value.(float64); err == nil && ok && (math.IsInf(f, 0) || math.IsNaN(f)) {

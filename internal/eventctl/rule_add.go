@@ -26,7 +26,7 @@ func addRuleCommand(kind operate.RuleKind) command {
 				"that, whatever the modifier, or only with that of --modifier. After the command has returned, no\n"+
 				"event of the handler starts until the handler is %s; running events continue. A handler that\n"+
 				"is already %s stays so, with the reason, actor and end that it has. With --until, cron lifts\n"+
-				"the rule at that time or within %d s after it.", kind.Holder, kind.Lifted, string(kind.State), int(operate.ExpiryInterval.Seconds())),
+				"the rule at that time, or when so long has passed, or within %d s after it.", kind.Holder, kind.Lifted, string(kind.State), int(operate.ExpiryInterval.Seconds())),
 			Example: "  eventctl " + kind.Add + " --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed" +
 				" --reason duplicates --until 2030-01-31T09:00:00Z",
 			Args: cobra.NoArgs,
@@ -55,7 +55,7 @@ func addRuleFlags(cmd *cobra.Command) *ruleFlags {
 	f := &ruleFlags{scope: addRuleScope(cmd)}
 	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for whoever asks why nothing runs")
 	cmd.Flags().StringVar(&f.actor, "actor", "", "who adds the rule (default: your user name)")
-	cmd.Flags().StringVar(&f.until, "until", "", "the `time` at which cron lifts the rule, as in 2030-01-31T09:00:00Z")
+	cmd.Flags().StringVar(&f.until, "until", "", "the `time` at which cron lifts the rule, as in 2030-01-31T09:00:00Z, or how long it holds, as in 90m")
 	return f
 }
 
@@ -66,8 +66,8 @@ func (f *ruleFlags) rule(t operate.RuleType) (rule operate.Rule, err error) {
 		return rule, err
 	}
 	if f.scope.of.cmd.Flags().Changed("until") {
-		if rule.Until, err = time.Parse(time.RFC3339, f.until); err != nil {
-			return rule, badInput(fmt.Errorf("--until %q is not a time: write it like 2030-01-31T09:00:00Z", f.until))
+		if rule.Until, err = parseUntil(f.until, time.Now()); err != nil {
+			return rule, badInput(err)
 		}
 	}
 	rule.Reason, rule.Actor = f.reason, f.actor
@@ -75,6 +75,21 @@ func (f *ruleFlags) rule(t operate.RuleType) (rule operate.Rule, err error) {
 		return rule, badInput(err)
 	}
 	return rule, nil
+}
+
+// parseUntil reads a time, or how long after now it is.
+func parseUntil(text string, now time.Time) (time.Time, error) {
+	if holds, err := time.ParseDuration(text); err == nil {
+		if holds <= 0 {
+			return now, fmt.Errorf("--until %s has passed: it has to be longer than 0", text)
+		}
+		return now.Add(holds), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return now, fmt.Errorf("--until %q is neither a time nor a duration: write it like 2030-01-31T09:00:00Z, or like 90m", text)
+	}
+	return at, nil
 }
 
 func (f *ruleFlags) identity(t operate.RuleType) (rule operate.Rule, err error) {

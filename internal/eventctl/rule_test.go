@@ -111,8 +111,9 @@ func TestRuleHasReasonActorAndEnd(t *testing.T) {
 	c := newCLI(t)
 	c.run(emitArgs("1", "--no-notify")...).is(exitOK, "", "")
 	pause := func(more ...string) result { return c.run(scopeArgs("pause", canvasA, "WORKER", "greet", more...)...) }
-	pause("--until", "tomorrow").is(exitBadInput, "", `--until "tomorrow" is not a time: write it like`)
-	pause("--until", "").is(exitBadInput, "", `--until "" is not a time`)
+	pause("--until", "tomorrow").is(exitBadInput, "", `--until "tomorrow" is neither a time nor a duration: write it like`)
+	pause("--until", "").is(exitBadInput, "", `--until "" is neither a time nor a duration`)
+	pause("--until", "-15s").is(exitBadInput, "", `--until -15s has passed`)
 	pause("--until", "2020-01-31T09:00:00Z").is(exitBadInput, "", "until: that time has passed by the clock of the database")
 	pause("--reason", strings.Repeat("x", 1025)).is(exitBadInput, "", "reason: is 1025 bytes long: the limit is 1024")
 	if n := one[int](c, `SELECT count(*) FROM scheduling_rules`); n != 0 {
@@ -123,6 +124,12 @@ func TestRuleHasReasonActorAndEnd(t *testing.T) {
 	if !added.Changed || added.Reason != "why" || added.Actor == "" || added.Until == nil || !added.Until.Equal(time.Date(2999, 1, 31, 8, 0, 0, 0, time.UTC)) {
 		t.Errorf("%+v", added)
 	}
+	var brief view.RuleChange
+	c.run(scopeArgs("block", canvasA, "WORKER", "greet", "--until", "90m", "--json")...).is(exitOK, "", "").into(&brief)
+	if left := time.Until(*brief.Until); left < time.Hour || left > 90*time.Minute {
+		t.Errorf("a rule of 90m holds for %s", left)
+	}
+	c.run(scopeArgs("unblock", canvasA, "WORKER", "greet", "--no-notify")...).is(exitOK, "", "")
 	pause("--actor", "bob", "--reason", "another").is(exitOK, "already paused", "").is(exitOK, ", because of: why, until 2999-01-31T08:00:00Z", "")
 	var doc view.Page[view.Rule]
 	c.run("rule", "list", "--json").is(exitOK, "", "").into(&doc)
