@@ -16,9 +16,9 @@ import (
 	"eventsv2/test/rig"
 )
 
-// TestWhatIsWorthALine: an event that is FAILED is an error, a run that is tried again a
+// TestOutcomesAreLoggedAtTheirLevels: an event that is FAILED is an error, a run that is tried again a
 // warning, and a run that succeeds no line at all, unless somebody wants one for each.
-func TestWhatIsWorthALine(t *testing.T) {
+func TestOutcomesAreLoggedAtTheirLevels(t *testing.T) {
 	t.Parallel()
 	no := errors.New("no luck")
 	for name, c := range map[string]struct {
@@ -64,8 +64,8 @@ func TestWhatIsWorthALine(t *testing.T) {
 	}
 }
 
-// TestALineOfARunNamesTheTraceOfItsEmitter.
-func TestALineOfARunNamesTheTraceOfItsEmitter(t *testing.T) {
+// TestLinesOfARunNameTheEmittersTrace.
+func TestLinesOfARunNameTheEmittersTrace(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -81,8 +81,8 @@ func TestALineOfARunNamesTheTraceOfItsEmitter(t *testing.T) {
 	})
 }
 
-// TestAMinuteIsSummedUp, if something has run in it, and what ran after the last one at the end.
-func TestAMinuteIsSummedUp(t *testing.T) {
+// TestMinuteIsSummarized, if something has run in it, and what ran after the last one at the end.
+func TestMinuteIsSummarized(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, func(s *script) {
 		core, logs := observer.New(zap.InfoLevel)

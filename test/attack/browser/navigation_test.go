@@ -16,7 +16,7 @@ const outOfSight = `(() => {
 })()`
 
 // On a phone the navigation is wider than the screen. It shows where one is, with and without the script.
-func TestAPhoneShowsTheCurrentPageInTheNavigation(t *testing.T) {
+func TestPhoneShowsTheCurrentPageInTheNavigation(t *testing.T) {
 	t.Parallel()
 	s := newShop(t).open()
 	for name, script := range map[string]bool{"with the script": true, "without the script": false} {

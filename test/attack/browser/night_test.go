@@ -43,7 +43,7 @@ func TestBacklogGrows(t *testing.T) {
 }
 
 // Somebody is told that nothing runs, and why, while they look at the first page, and is led to the event.
-func TestWhatIsWrong(t *testing.T) {
+func TestOverviewShowsTheProblems(t *testing.T) {
 	t.Parallel()
 	s := newShop(t).open()
 	visitors := map[string]*page{}
@@ -218,7 +218,7 @@ func TestWebhooksPage(t *testing.T) {
 }
 
 // Somebody finds out who waits behind whom, and why the first of them waits.
-func TestWhoWaitsBehindWhom(t *testing.T) {
+func TestEventPageShowsItsGroup(t *testing.T) {
 	t.Parallel()
 	s := newShop(t).open()
 	s.holds(mailReceipt, "The mail server is being replaced.")

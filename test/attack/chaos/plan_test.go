@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestThePlanIsThatOfItsSeed(t *testing.T) {
+func TestPlanFollowsFromItsSeed(t *testing.T) {
 	t.Parallel()
 	const length = 30 * time.Minute
 	plan := makePlan(7, length)

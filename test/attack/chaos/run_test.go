@@ -12,7 +12,7 @@ import (
 	"eventsv2/test/command"
 )
 
-func TestAWrongCommandLineSaysSo(t *testing.T) {
+func TestWrongCommandLineIsRefused(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		"-minutes is 0":                 {"-minutes", "0"},
@@ -54,7 +54,7 @@ func ranWith(e check.Evidence) *result {
 	return r
 }
 
-func TestTheVerdictHasLengthKillsAndClasses(t *testing.T) {
+func TestVerdictHasLengthKillsAndClasses(t *testing.T) {
 	t.Parallel()
 	const want = "chaos: minutes=1.5 events=0 kills=2 lost=0 stuck=0 early=0 stale_writes=0 unexplained_duplicates=0"
 	if r := ranWith(check.Evidence{}); r.Line() != want || !r.Good() {
@@ -77,7 +77,7 @@ func TestSteadyRunSaysWhatGrows(t *testing.T) {
 	}
 }
 
-func TestTheReportHasWhatRepeatsTheRun(t *testing.T) {
+func TestReportSaysHowToRepeatTheRun(t *testing.T) {
 	t.Parallel()
 	r := ranWith(check.Evidence{MissingDefaults: []string{"TimeZone"}})
 	r.where = "a machine"

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestTheLastErrorsOfEachLogAreShown(t *testing.T) {
+func TestLastErrorsOfEachLogAreShown(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{

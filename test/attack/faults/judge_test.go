@@ -141,8 +141,8 @@ func rule(from, to float64) (settings []setting) {
 	return settings
 }
 
-// TestTheJudge gives the judge what one event may have come to.
-func TestTheJudge(t *testing.T) {
+// TestJudgeReportsEachFault gives the judge what one event may have come to.
+func TestJudgeReportsEachFault(t *testing.T) {
 	t.Parallel()
 	type settings = []setting
 	for name, c := range map[string]struct {
@@ -253,9 +253,9 @@ func (m *made) children(ids ...eventqueue.EventID) {
 	}
 }
 
-// TestTheJudgeLooksAtWhatRunsAtOnce, under a concurrency limit and of an ordering key: as the database has claimed it, and as
+// TestJudgeReportsTooManyRunsAtOnce, under a concurrency limit and of an ordering key: as the database has claimed it, and as
 // handlers saw it.
-func TestTheJudgeLooksAtWhatRunsAtOnce(t *testing.T) {
+func TestJudgeReportsTooManyRunsAtOnce(t *testing.T) {
 	t.Parallel()
 	both := func(key string, max int, apart float64) (*made, evidence) {
 		m, other := madeEvent(), madeEvent()

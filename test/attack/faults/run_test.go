@@ -11,7 +11,7 @@ import (
 	"eventsv2/test/command"
 )
 
-func TestAWrongCommandLineSaysSo(t *testing.T) {
+func TestWrongCommandLineIsRefused(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		"-parallel is 0":              {"-parallel", "0"},
@@ -72,8 +72,8 @@ func TestSeedDrawsSampleWithinItsTime(t *testing.T) {
 	}
 }
 
-// TestThePageHasTheList holds the documentation to the scenarios.
-func TestThePageHasTheList(t *testing.T) {
+// TestPageListsTheScenarios holds the documentation to the scenarios.
+func TestPageListsTheScenarios(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/reliability.md")
 	if err != nil {
@@ -86,8 +86,8 @@ func TestThePageHasTheList(t *testing.T) {
 	}
 }
 
-// TestThePageNamesTheVersionBefore holds the page about upgrading to what two-versions reads of it.
-func TestThePageNamesTheVersionBefore(t *testing.T) {
+// TestPageNamesThePreviousVersion holds the page about upgrading to what two-versions reads of it.
+func TestPageNamesThePreviousVersion(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../" + earlierPage)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTheVersionOfTheEmulatorIsInItsJar(t *testing.T) {
+func TestEmulatorVersionIsReadFromItsJar(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Mkdir(dir+"/lib", 0o755); err != nil {

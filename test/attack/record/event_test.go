@@ -43,8 +43,8 @@ func made(writer string, seconds float64, becomes record.RowState) *record.Event
 		}}}
 }
 
-// TestAChangeIsReportedAsWhatItWas gives each change of a claimed row, and looks for the last record that it becomes.
-func TestAChangeIsReportedAsWhatItWas(t *testing.T) {
+// TestChangesAreReportedByTheirKind gives each change of a claimed row, and looks for the last record that it becomes.
+func TestChangesAreReportedByTheirKind(t *testing.T) {
 	t.Parallel()
 	due := func(seconds float64, retries int32) record.RowState {
 		return record.RowState{Attempts: 1, Retries: retries, DueMicros: at(seconds).UnixMicro()}
@@ -93,8 +93,8 @@ func TestAChangeIsReportedAsWhatItWas(t *testing.T) {
 	}
 }
 
-// TestWhatAnEventWasPromisedIsReported: its earliest time, and what its handler saw.
-func TestWhatAnEventWasPromisedIsReported(t *testing.T) {
+// TestPromisesOfAnEventAreReported: its earliest time, and what its handler saw.
+func TestPromisesOfAnEventAreReported(t *testing.T) {
 	t.Parallel()
 	e := made("w1", 2, record.RowState{})
 	e.NotBefore, e.Runs[0].Sum = at(0.5), 0

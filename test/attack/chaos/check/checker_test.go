@@ -122,7 +122,7 @@ func (s *script) takenOver() {
 	s.runsWell(1.5+LockTimeout.Seconds(), "w2-1")
 }
 
-func TestTheCheckerAccepts(t *testing.T) {
+func TestCheckerAcceptsCorrectHistories(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(s *script){
 		"an event that ran once": (*script).well,
@@ -185,7 +185,7 @@ func TestTheCheckerAccepts(t *testing.T) {
 	}
 }
 
-func TestTheCheckerReports(t *testing.T) {
+func TestCheckerReportsViolations(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		class class
@@ -304,7 +304,7 @@ func TestTheCheckerReports(t *testing.T) {
 	}
 }
 
-func TestTheCheckerWantsEffectsExactlyOnce(t *testing.T) {
+func TestCheckerRequiresEffectsExactlyOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		effects  []int32
@@ -339,7 +339,7 @@ func TestTheCheckerWantsEffectsExactlyOnce(t *testing.T) {
 	}
 }
 
-func TestALongWaitNeedsAReason(t *testing.T) {
+func TestLongWaitNeedsAReason(t *testing.T) {
 	t.Parallel()
 	late := maxWait.Seconds() + 100
 	for name, test := range map[string]struct {
@@ -368,7 +368,7 @@ func TestALongWaitNeedsAReason(t *testing.T) {
 }
 
 // A claim of an event may be given back without a run, and unchanged, once a lock of it has expired.
-func TestAClaimWithoutARunIsGivenBackAfterAnExpiredLockOnly(t *testing.T) {
+func TestClaimWithoutARunNeedsAnExpiredLock(t *testing.T) {
 	t.Parallel()
 	expired := 1 + LockTimeout.Seconds()
 	unrun := func(s *script, at float64) {
@@ -412,7 +412,7 @@ func (s *script) cancel(seconds float64) {
 	s.trace.Ending.Status = record.Cancelled
 }
 
-func TestAnOperatorsChanges(t *testing.T) {
+func TestOperatorsChangesAreExcused(t *testing.T) {
 	t.Parallel()
 	requeue := func(s *script, seconds float64, retries int32) {
 		s.write(seconds, SlotOperator, func(r *record.RowState) {

@@ -126,7 +126,7 @@ func TestOrderIsChecked(t *testing.T) {
 }
 
 // An expired lock may go with the place in a group: that needs a fault of its holder, as a takeover does.
-func TestALockThatIsTakenBackNeedsAFault(t *testing.T) {
+func TestTakenOverLockNeedsAFault(t *testing.T) {
 	t.Parallel()
 	for _, killed := range []bool{true, false} {
 		s := newScript(task.Task{Do: task.Succeed})
@@ -148,7 +148,7 @@ func TestALockThatIsTakenBackNeedsAFault(t *testing.T) {
 	}
 }
 
-func TestAHistoryHoldsWholeGroups(t *testing.T) {
+func TestHistoryHoldsWholeGroups(t *testing.T) {
 	t.Parallel()
 	c := &checker{Evidence: Evidence{traces: map[eventqueue.EventID]*record.Trace{}}}
 	var ids []eventqueue.EventID
@@ -213,7 +213,7 @@ func TestRatesAreChecked(t *testing.T) {
 }
 
 // A claim that a rate limit puts off has no run, and what it has put off is made due at the end.
-func TestAClaimThatIsPutOff(t *testing.T) {
+func TestDeferredClaimIsAccepted(t *testing.T) {
 	t.Parallel()
 	for _, limited := range []bool{true, false} {
 		s := newScript(task.Task{Do: task.Succeed})

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTheVerdictCountsByClass(t *testing.T) {
+func TestVerdictCountsByClass(t *testing.T) {
 	t.Parallel()
 	for want, found := range map[string][]class{
 		" lost=0 stuck=0 early=0 stale_writes=0 unexplained_duplicates=0":         nil,

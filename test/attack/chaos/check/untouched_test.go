@@ -17,7 +17,7 @@ func rowOf(f Fate) int {
 	return 1 + slices.IndexFunc(OddRows(), func(r OddRow) bool { return r.Fate == f })
 }
 
-func TestTheTableTakesWhatIsOddAndRefusesWhatIsBroken(t *testing.T) {
+func TestTableTakesForeignRowsAndRefusesBrokenOnes(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
 	for i, row := range OddRows() {

@@ -10,7 +10,7 @@ import (
 	"eventsv2/test/rig"
 )
 
-func TestWhatIsEmittedHasTheKeysOfItsTask(t *testing.T) {
+func TestEmittedEventsHaveTheKeysOfTheirTask(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	canvases := make([]eventqueue.CanvasID, CanvasCount+1)

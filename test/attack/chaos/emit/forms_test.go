@@ -2,7 +2,7 @@ package emit
 
 import "testing"
 
-func TestTheFormsShareAllCalls(t *testing.T) {
+func TestFormsShareAllCalls(t *testing.T) {
 	t.Parallel()
 	sum := 0
 	for _, f := range forms() {

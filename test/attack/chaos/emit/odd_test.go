@@ -15,7 +15,7 @@ import (
 
 // What the table refuses must not be there, and what it has to take must: whatever it answers, the
 // checker holds it to that.
-func TestAnOddRowIsAcknowledgedByItsFate(t *testing.T) {
+func TestForeignRowIsAcknowledgedByItsFate(t *testing.T) {
 	t.Parallel()
 	pool := testenv.Pool(t)
 	e := &Emitters{pool: pool, acknowledgements: map[string]check.Acknowledgement{}, forms: map[string]int{}}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestTheVerdictNamesWhatGrows(t *testing.T) {
+func TestVerdictNamesTheGrowingSeries(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		load            time.Duration

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-func TestAProcessIsMeasured(t *testing.T) {
+func TestProcessIsMeasured(t *testing.T) {
 	t.Parallel()
 	if n, err := openFiles(os.Getpid()); err != nil || n < 3 {
 		t.Errorf("%g files, %v", n, err)
@@ -23,7 +23,7 @@ func TestAProcessIsMeasured(t *testing.T) {
 	}
 }
 
-func TestTheListenerHearsUntilSomethingElseIsSaid(t *testing.T) {
+func TestListenerRunsUntilAnotherStatement(t *testing.T) {
 	t.Parallel()
 	var l Listener
 	l.Listen(strings.NewReader("{\"goroutines\":3,\"heap\":5}\n{\"goroutines\":4,\"heap\":6}\nnonsense\n{\"goroutines\":9}\n"))
@@ -32,9 +32,9 @@ func TestTheListenerHearsUntilSomethingElseIsSaid(t *testing.T) {
 	}
 }
 
-// TestWhatGrowsIsFound: the whole way from a measurement to the verdict, with a report that
+// TestGrowthIsFound: the whole way from a measurement to the verdict, with a report that
 // grows and one that does not.
-func TestWhatGrowsIsFound(t *testing.T) {
+func TestGrowthIsFound(t *testing.T) {
 	t.Parallel()
 	const load = time.Hour
 	grows, stays := &Listener{}, &Listener{}

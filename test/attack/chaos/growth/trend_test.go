@@ -34,7 +34,7 @@ func step(x, at float64) float64 {
 // phase is how far a saw-tooth of n teeth an hour has come within its tooth.
 func phase(x, n float64) float64 { return x*n - math.Floor(x*n) }
 
-func TestWhatDoesNotGrow(t *testing.T) {
+func TestBoundedSeriesAreNotGrowth(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]func(x, noise float64) float64{
 		"nothing at all":        func(_, _ float64) float64 { return 0 },
@@ -62,7 +62,7 @@ func TestWhatDoesNotGrow(t *testing.T) {
 	}
 }
 
-func TestWhatGrows(t *testing.T) {
+func TestRisingSeriesAreGrowth(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]func(x, noise float64) float64{
 		"a slow leak":               func(x, _ float64) float64 { return 100 + 30*x },

@@ -12,7 +12,7 @@ import (
 	"eventsv2/test/attack/record"
 )
 
-func TestWhatIsWrittenIsRead(t *testing.T) {
+func TestJournalReadsItsWrites(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "w1.journal")
 	w, err := journal.Open(path)

@@ -6,7 +6,7 @@ import (
 	"eventsv2/test/attack/chaos/task"
 )
 
-func TestWhatARunHasToDo(t *testing.T) {
+func TestTaskDecidesTheRun(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		do               task.Action
