@@ -213,6 +213,7 @@ var mistakes = []struct {
 	{"an unknown param", replace("credentials: gitlab.token", "credentials: x\n      token: y"), []string{"f:10: actions.fetch.params.token: the Go action fetch has no param of this name: it has credentials, limit"}},
 	{"params of none", replace("    use: send\n", "    use: send\n    params: {a: 1}\n"), []string{"f:23: actions.send.params.a: the Go action send has no param of this name: it has none"}},
 	{"a param of another type", replace("credentials: gitlab.token", "credentials: x\n      limit: many"), []string{"f:10: actions.fetch.params.limit: it is a string: it must be a int"}},
+	{"a param of another type by an alias", replace("credentials: gitlab.token", "credentials: &many x\n      limit: *many"), []string{"f:10: actions.fetch.params.limit: it is a string: it must be a int"}},
 	{"an empty param", replace("credentials: gitlab.token", "credentials:"), []string{"f:9: actions.fetch.params.credentials: it is empty: give it a string"}},
 	{"params that Validate refuses", replace("credentials: gitlab.token", "credentials: x\n      limit: -1"), []string{"f:9: actions.fetch.params: limit is -1"}},
 
@@ -236,8 +237,9 @@ var mistakes = []struct {
 	{"an empty literal", replace("{title: Open, rows: 3}", ""), []string{"f:20: actions.render.inputs.template.static: it cannot be made into a grid_test.template: it is empty"}},
 	{"a literal that the cast refuses", replace("  send:\n", "      due: {origin: static, static: [2026-01-02]}\n  send:\n"), []string{`f:21: actions.render.inputs.due.static: it cannot be made into a []float64: no dates: ["2026-01-02"]`}},
 	{"a cast that panics", replace("  send:\n", "      due: {origin: static, static: boom}\n  send:\n"), []string{"f:21: actions.render.inputs.due.static: it cannot be made into a []float64: the action's code panicked: boom"}},
-	{"what JSON does not have", replace("rows: 3", "rows: .inf, more: [1, !!binary aGk=]"), []string{
-		"f:20: actions.render.inputs.template.static.rows: .inf cannot be used: JSON has no such number", "f:20: actions.render.inputs.template.static.more[1]: it is of type !!binary"}},
+	{"what JSON does not have", replace("rows: 3", "rows: .inf, more: [1, !!binary aGk=, -.inf, .nan]"), []string{
+		"f:20: actions.render.inputs.template.static.rows: .inf cannot be used: JSON has no such number", "f:20: actions.render.inputs.template.static.more[1]: it is of type !!binary",
+		"f:20: actions.render.inputs.template.static.more[2]: -.inf cannot be used", "f:20: actions.render.inputs.template.static.more[3]: .nan cannot be used"}},
 	{"a merge key", replace("rows: 3", "<<: {rows: 3}"), []string{"f:20: actions.render.inputs.template.static: merge keys (<<) are not supported"}},
 	{"numbers that YAML reads as others", replace("rows: 3", "rows: 017, more: [1e400, -08, 1_7]"), []string{
 		"f:20: actions.render.inputs.template.static.rows: 017 begins with a zero", "f:20: actions.render.inputs.template.static.more[0]: 1e400 is too large for a number",
@@ -308,9 +310,12 @@ func TestAliasesAreFollowedWithinBounds(t *testing.T) {
 			t.Errorf("an alias of itself: %v", err)
 		}
 	}
-	_, err := grid.Parse("f", []byte(replace("{title: Open, rows: 3}", bomb)), actions, services)
-	if err == nil || strings.Count(err.Error(), "\n") > 0 || !strings.Contains(err.Error(), "with what aliases repeat, the literals are longer") {
-		t.Errorf("a billion values: %v", err)
+	keys := "[&k {" + strings.Repeat("x", 1000) + ": 1}" + strings.Repeat(", *k", 2000) + "]"
+	for name, literal := range map[string]string{"a billion values": bomb, "long keys": keys} {
+		_, err := grid.Parse("f", []byte(replace("{title: Open, rows: 3}", literal)), actions, services)
+		if err == nil || strings.Count(err.Error(), "\n") > 0 || !strings.Contains(err.Error(), "with what aliases repeat, the literals are longer") {
+			t.Errorf("%s: %.300v", name, err)
+		}
 	}
 }
 

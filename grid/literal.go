@@ -20,7 +20,8 @@ const maxDepth = 100
 // literals converts the literals of a definition.
 type literals struct {
 	*problems
-	size int // of all literals so far, in bytes
+	size int  // of all literals so far, in bytes
+	over bool // they are too long or too deep, which was reported
 }
 
 // literal returns a value in the definition as JSON. It reports values that JSON cannot
@@ -57,17 +58,18 @@ func (p place) String() string {
 func (l *literals) value(n *yaml.Node, at place) (any, bool) {
 	line := n.Line
 	n = yamlfile.Resolve(n)
-	if l.size > MaxFileBytes || l.full() { // reported already
+	if l.over || l.full() { // reported already
 		return nil, false
 	}
 	l.size += len(n.Value) + 1
 	switch {
 	case at.depth > maxDepth:
 		l.at(at.whole())(line, "it is nested deeper than %d levels: does an alias stand within its own anchor?", maxDepth)
-		l.size = MaxFileBytes + 1
+		l.over = true
 		return nil, false
 	case l.size > MaxFileBytes:
 		l.at(at.whole())(line, "with what aliases repeat, the literals are longer here than %d bytes", MaxFileBytes)
+		l.over = true
 		return nil, false
 	}
 	switch n.Kind {
