@@ -126,7 +126,12 @@ func (r *rig) actions(options ...grid.Option) *grid.Actions {
 
 func (r *rig) grid(actions *grid.Actions, lines ...string) *grid.Grid {
 	r.Helper()
-	g, err := grid.Parse("test", []byte(definition(lines...)), actions, nil)
+	return r.parse(actions, definition(lines...))
+}
+
+func (r *rig) parse(actions *grid.Actions, text string) *grid.Grid {
+	r.Helper()
+	g, err := grid.Parse("test", []byte(text), actions, nil)
 	if err != nil {
 		r.Fatal(err)
 	}

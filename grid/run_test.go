@@ -2,6 +2,7 @@ package grid_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -308,4 +309,59 @@ func TestNewRunnerRefusesInvalidConfig(t *testing.T) {
 	if err := runner.Register(eventqueue.NewHandlers(), nil); err == nil {
 		t.Error("a grid that is nil was registered")
 	}
+}
+
+// An input gets what its source has, whatever it is: null, the shortest output, or JSON that nothing has decoded.
+func TestInputsGetNullsNumbersAndRawOutputs(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	actions := grid.NewActions()
+	type give struct {
+		Literal any `grid:"literal,static"`
+	}
+	type take struct {
+		Number int             `grid:"number"`
+		Raw    json.RawMessage `grid:"raw"`
+		Event  nullable        `grid:"event,event"`
+	}
+	var got []string
+	err := errors.Join(
+		grid.Register(actions, "give", func(_ context.Context, c grid.Call[give, grid.None, grid.None]) (int, error) {
+			got = append(got, fmt.Sprint(c.Inputs.Literal))
+			return 7, nil
+		}, grid.Cast("literal", grid.Strict[any])),
+		grid.Register(actions, "take", func(_ context.Context, c grid.Call[take, grid.None, grid.None]) (grid.None, error) {
+			got = append(got, fmt.Sprint(c.Inputs.Number), string(c.Inputs.Raw), string(c.Inputs.Event))
+			return grid.None{}, nil
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := r.parse(actions, `grid: g
+actions:
+  give: {use: give, inputs: {literal: {origin: static, static: null}}}
+  take:
+    use: take
+    inputs:
+      number: {origin: action, action: give}
+      raw: {origin: action, action: give}
+      event: {origin: event}
+`)
+	if _, err := g.NewInput(canvas, "instance", nil); err != nil {
+		t.Errorf("null is refused for an input whose type reads it: %v", err)
+	}
+	r.start(g, grid.Config{}, worker.Config{})
+	r.emit(nil)
+	r.await(machine.ExecutesToCompletion)
+	if want := []string{"<nil>", "7", "7", "read null"}; !slices.Equal(got, want) {
+		t.Errorf("the actions got %q, want %q", got, want)
+	}
+}
+
+// nullable reads null by itself.
+type nullable string
+
+func (n *nullable) UnmarshalJSON(raw []byte) error {
+	*n = nullable("read " + string(raw))
+	return nil
 }
