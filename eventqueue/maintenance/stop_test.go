@@ -10,6 +10,7 @@ import (
 
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/maintenance"
+	"eventsv2/internal/backoff"
 )
 
 // running runs a relay until the returned function is called, which waits for it, or the test ends.
@@ -39,7 +40,7 @@ func running(t *testing.T, store maintenance.RelayStore, notifier eventqueue.Pub
 type hung struct {
 	behind
 	database, notifier bool
-	publishes          time.Duration // how long publishing takes unless it hangs
+	publishes, marks   time.Duration // how long publishing, and marking as pending, take unless they hang
 	due                int           // pages that are pending
 	cut                int           // takes of due events that lose their answers, before the others
 	silent             bool          // the takes of due events after these are never answered
@@ -113,6 +114,9 @@ func (h *hung) Publish(ctx context.Context, notifications []eventqueue.Notificat
 func (h *hung) MarkPending(ctx context.Context, ids []eventqueue.EventID) error {
 	if h.database {
 		<-ctx.Done()
+		return ctx.Err()
+	}
+	if !backoff.Sleep(ctx, h.marks) {
 		return ctx.Err()
 	}
 	h.mu.Lock()
@@ -217,6 +221,33 @@ func TestRelayMarksTheRestAtAStop(t *testing.T) {
 	})
 }
 
+// TestStoppingRelayHasTimeToMark (I2, I13): marking as pending may take most of a second, whatever it comes after.
+func TestStoppingRelayHasTimeToMark(t *testing.T) {
+	t.Parallel()
+	const takes = 800 * time.Millisecond
+	for name, c := range map[string]struct {
+		h         *hung
+		perSecond int
+		pages     int
+	}{
+		"after a publish that hangs": {&hung{notifier: true, due: 1, marks: takes}, 0, 4},
+		"after a publish":            {&hung{publishes: time.Second, marks: takes}, 5 * eventqueue.MaxPublish, 3},
+		"beyond the rate":            {&hung{marks: takes}, 500, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				if took := c.h.stopAt(t, 10*time.Millisecond, maintenance.RelayConfig{PerSecond: c.perSecond}); took > 3*time.Second {
+					t.Errorf("the stop took %s", took)
+				}
+				if n := len(c.h.marked); n == 0 || n+c.h.published != c.pages*eventqueue.MaxPublish {
+					t.Errorf("%d notifications are published and %d pending again, want all of %d", c.h.published, n, c.pages*eventqueue.MaxPublish)
+				}
+			})
+		})
+	}
+}
+
 // flooded is a store that wakes the relay every millisecond, and in which an event becomes pending
 // at some time.
 type flooded struct {
@@ -274,4 +305,71 @@ func TestFloodOfWakeUpsCostsFewStatements(t *testing.T) {
 			}
 		})
 	}
+}
+
+// streamed is a store in which each take finds an event, and which wakes the relay every millisecond.
+type streamed struct{ flooded }
+
+func (s *streamed) TakeDue(context.Context, time.Duration, int, maintenance.AwaitTake) ([]eventqueue.Notification, error) {
+	return crowd(1), nil
+}
+
+// TestStreamOfEventsIsNotHeldBack (I13): only passes that find nothing are slowed down.
+func TestStreamOfEventsIsNotHeldBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		published := &counter{}
+		stop := running(t, &streamed{}, published, maintenance.RelayConfig{})
+		const seconds = 20
+		<-time.After(seconds * time.Second)
+		stop()
+		if n := published.published.Load(); n < 50*seconds {
+			t.Errorf("%d passes published something in %d s of a stream", n, seconds)
+		}
+	})
+}
+
+// returned is a notifier that refuses until a time, and the store of what is pending.
+type returned struct {
+	behind
+	backAt time.Time
+	last   time.Time // of the last publish that it took
+	left   int
+}
+
+func (r *returned) TakeDue(_ context.Context, _ time.Duration, limit int, _ maintenance.AwaitTake) ([]eventqueue.Notification, error) {
+	n := min(r.left, limit)
+	r.left -= n
+	return crowd(n), nil
+}
+
+func (r *returned) TakeRound(context.Context, maintenance.RoundPlace, time.Duration) ([]eventqueue.Notification, maintenance.RoundPlace, error) {
+	return nil, maintenance.RoundPlace{}, nil
+}
+
+func (r *returned) MarkPending(_ context.Context, ids []eventqueue.EventID) error {
+	r.left += len(ids)
+	return nil
+}
+
+func (r *returned) Publish(context.Context, []eventqueue.Notification) error {
+	if time.Now().Before(r.backAt) {
+		return errors.New("down")
+	}
+	r.last = time.Now()
+	return nil
+}
+
+// TestRelayPublishesTheRestAfterItsProbe (I13): as soon as a notifier that was down takes one notification, all others follow.
+func TestRelayPublishesTheRestAfterItsProbe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &returned{backAt: time.Now().Add(time.Minute), left: 100}
+		stop := running(t, r, r, maintenance.RelayConfig{Interval: 4 * time.Minute})
+		<-time.After(5 * time.Minute)
+		stop()
+		if late := r.last.Sub(r.backAt); r.left != 0 || late > 3*time.Second {
+			t.Errorf("%d are left, and the last one was published %s after the notifier was back", r.left, late)
+		}
+	})
 }
