@@ -88,7 +88,7 @@ func TestMinuteIsSummarized(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
 		s.handle(eventqueue.Policy{}, func(_ context.Context, run *eventqueue.Run) error {
 			switch run.ID {
-			case 1:
+			case 1, 5:
 				return errors.New("no luck")
 			case 2:
 				return eventqueue.Permanent(errors.New("never"))
@@ -112,9 +112,11 @@ func TestMinuteIsSummarized(t *testing.T) {
 		}
 		rig.Pass(time.Hour)
 		expect()
-		s.notify(s.claimed(1), s.claimed(2), s.claimed(3))
+		last := s.claimed(5)
+		last.Event.Retries = 1000 // more than it may have
+		s.notify(s.claimed(1), s.claimed(2), s.claimed(3), last)
 		rig.Pass(time.Minute)
-		expect(map[string]any{"run": int64(3), "failed": int64(1), "retried": int64(1), "running": int64(0), "slots": int64(500), "hung": int64(0), "oldest": time.Duration(0)})
+		expect(map[string]any{"run": int64(4), "failed": int64(2), "retried": int64(1), "running": int64(0), "slots": int64(500), "hung": int64(0), "oldest": time.Duration(0)})
 		rig.Pass(time.Hour)
 		expect()
 		s.notify(s.claimed(4))
