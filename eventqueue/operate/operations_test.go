@@ -250,6 +250,44 @@ func TestFailedPieceIsTriedAgain(t *testing.T) {
 	}
 }
 
+// TestProgressForgivesFailures: an operation may fail any number of times as long as it gets on.
+func TestProgressForgivesFailures(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const n = 2000
+	b.emit(n)
+	op := b.confirm(b.count(operate.Change{Verb: operate.VerbDelete, Filter: filter()}))
+	b.Exec(`CREATE SEQUENCE tries`)
+	b.Exec(`CREATE FUNCTION every_other() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF nextval('tries') % 2 = 0 THEN RAISE 'for a moment' USING ERRCODE = '57014'; END IF;
+		RETURN NULL;
+	END $$`)
+	b.Exec(`CREATE TRIGGER every_other BEFORE DELETE ON events_v2 FOR EACH STATEMENT EXECUTE FUNCTION every_other()`)
+	failures := 0
+	for b.get(op).State == operate.OperationRunning {
+		if _, err := b.operations.Work(b.ctx); err != nil {
+			failures++
+		}
+		b.Exec(`UPDATE bulk_operations SET leased_until = now() WHERE state = 'running'`)
+	}
+	if got := b.get(op); got.State != operate.OperationDone || got.Changed != n || failures <= 10 {
+		t.Errorf("%+v after %d failures, want %d changed after more than ten", got, failures, n)
+	}
+}
+
+// TestOperationTellsBusyEventsFromRunningOnes in its counts.
+func TestOperationTellsBusyEventsFromRunningOnes(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ids := b.Emit(b.Copies(6)...)
+	b.Claims(ids[:2]...)
+	holdRow(b.Rig, ids[2])
+	got := b.work(b.confirm(b.count(operate.Change{Verb: operate.VerbCancel, Filter: filter()})))
+	if want := (operate.Progress{Changed: 3, Running: 2, Busy: 1}); got.State != operate.OperationDone || got.Progress != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 // TestResumedOperationCountsPiecesThatCommittedAfterItsEnd: when an operation fails or is stopped, a piece of it may be under
 // way. What that does is counted when the operation is resumed.
 func TestResumedOperationCountsPiecesThatCommittedAfterItsEnd(t *testing.T) {

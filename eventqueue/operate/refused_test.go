@@ -89,6 +89,36 @@ func TestRefusedRowStopsNoOtherChange(t *testing.T) {
 	})
 }
 
+// TestCancelledEventsBeforeAnErrorAreCounted: around a refused row, one part is cancelled and another fails.
+func TestCancelledEventsBeforeAnErrorAreCounted(t *testing.T) {
+	t.Parallel()
+	r := rig.New(t)
+	ids := r.Emit(r.Copies(3)...)
+	refuse(r, "events_v2", "DELETE", ids[1])
+	r.Exec(`CREATE FUNCTION times_out() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF OLD.id = TG_ARGV[0]::bigint THEN RAISE 'for a moment' USING ERRCODE = '57014'; END IF;
+		RETURN OLD;
+	END $$`)
+	r.Exec(`CREATE TRIGGER times_out BEFORE DELETE ON events_v2 FOR EACH ROW EXECUTE FUNCTION times_out('` + ids[2].String() + `')`)
+	queue, err := eventqueue.New(r.Store, r.Notifier, eventqueue.QueueConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changer, err := operate.NewChanger(r.Store, queue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if results, err := changer.Cancel(testenv.Context(t), operate.Cancellation{}, ids...); err == nil || len(operate.DoneIDs(results)) != 1 {
+		t.Errorf("%+v, %v", results, err)
+	}
+	if err := queue.Close(testenv.Context(t)); err != nil {
+		t.Error(err)
+	}
+	if n := rig.One[int](r, `SELECT sum(cancelled) FROM event_minutes`); n != 1 {
+		t.Errorf("%d cancelled events are counted, want 1", n)
+	}
+}
+
 // wantRefused makes a change of 20 events, of which the database refuses two.
 func wantRefused(t *testing.T, r *rig.Rig, change operate.Change, ids ...eventqueue.EventID) {
 	t.Helper()
