@@ -1,8 +1,11 @@
 package pgnotify
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
+	"eventsv2/eventqueue"
 	"eventsv2/test/testenv"
 )
 
@@ -26,4 +29,47 @@ func TestForwardedNotificationIsPulledByThisProcess(t *testing.T) {
 	} else {
 		ack(t, other, p.deliveries)
 	}
+}
+
+// TestForwardedNotificationsAreBounded: beyond the bound they are left to the table, and what no pull takes returns to it after a lease.
+func TestForwardedNotificationsAreBounded(t *testing.T) {
+	t.Parallel()
+	const lease = time.Minute
+	n := open(t, testenv.Pool(t), Config{Lease: lease})
+	for range 5 {
+		n.Hand(testenv.Context(t), notifications(1, maxTake))
+	}
+	if ready := n.leases.readyCount(); ready != maxHanded {
+		t.Errorf("%d notifications are ready, want %d", ready, maxHanded)
+	}
+	if due, _ := n.leases.takeDue(time.Now().Add(lease), 10*maxTake); len(due) != maxHanded {
+		t.Errorf("%d notifications return after a lease, want %d", len(due), maxHanded)
+	}
+}
+
+// TestEachNotificationKeepsItsTrace, also where others of its statement have none.
+func TestEachNotificationKeepsItsTrace(t *testing.T) {
+	t.Parallel()
+	n := open(t, testenv.Pool(t), Config{})
+	published := notifications(1, 4)
+	traces := map[eventqueue.EventID]string{}
+	for i := range published {
+		if i%2 == 1 {
+			published[i].Traceparent = fmt.Sprintf("00-%032x-%016x-01", i, i)
+		}
+		traces[published[i].Event] = published[i].Traceparent
+	}
+	if err := n.Publish(testenv.Context(t), published); err != nil {
+		t.Fatal(err)
+	}
+	pulled, err := n.Pull(testenv.Context(t), 4)
+	if err != nil || len(pulled) != 4 {
+		t.Fatalf("pulled %+v, %v", pulled, err)
+	}
+	for _, d := range pulled {
+		if d.Traceparent != traces[d.Event] {
+			t.Errorf("event %s has the trace %q, want %q", d.Event, d.Traceparent, traces[d.Event])
+		}
+	}
+	ack(t, n, pulled)
 }

@@ -35,6 +35,8 @@ func TestMarksBoundTheNextPoll(t *testing.T) {
 		{9001, poll{3, front}, 6, true, next{now: true}},
 		{9002, poll{6, front}, 0, false, next{now: true}},
 		{9003, poll{3, recent}, 0, false, next{at: at(10_000)}},
+		{10_000, poll{0, whole}, 0, false, never},
+		{10_001, poll{3, recent}, 0, false, next{at: at(11_000)}},
 	} {
 		l := m.begin(at(step.ms))
 		if l != step.want {
