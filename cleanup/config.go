@@ -80,6 +80,9 @@ func (c *Config) UnmarshalYAML(unmarshal func(any) error) error {
 		if !slices.Contains([]string{"key", "ttl", "inputs"}, name) {
 			return fmt.Errorf("cleanup: unknown field %q: there are key, ttl and inputs", name)
 		}
+		if name == "ttl" && fields[name] == nil { // which reads as Replace
+			return fmt.Errorf("cleanup: ttl is empty: %w", errTTLHelp)
+		}
 	}
 	var read plain
 	if err := unmarshal(&read); err != nil {

@@ -97,7 +97,7 @@ func TestConfigIsReadFromYAMLAndJSON(t *testing.T) {
 	if err != nil || string(written) != "key: k\nttl: replace\n" {
 		t.Errorf("in YAML it is %q, %v", written, err)
 	}
-	for _, text := range []string{"cleanup: {key: k}\n", "cleanup: {key: k, ttl: replace}\n", "cleanup: {key: k, ttl: }\n"} {
+	for _, text := range []string{"cleanup: {key: k}\n", "cleanup: {key: k, ttl: replace}\n"} {
 		var read settings
 		if err := yaml.Unmarshal([]byte(text), &read); err != nil || read.Cleanup.TTL != Replace || read.Cleanup.Key != "k" {
 			t.Errorf("%s is read as %+v, %v", text, read, err)
@@ -116,6 +116,7 @@ func TestInvalidConfigIsRefused(t *testing.T) {
 		`{"key": "k", "ttl": "7"}`:          `7 has no unit`,
 		`{"key": "k", "ttl": 7}`:            `write a duration such as 3d12h`,
 		`{"key": "k", "ttl": ""}`:           `ttl is empty`,
+		`{"key": "k", "ttl": null}`:         `write a duration such as 3d12h`,
 		`{"key": "k", "inputs": ["a", ""]}`: `inputs holds an empty name`,
 		`{"key": ["k"]}`:                    `cleanup: `,
 		`["k"]`:                             `cleanup: `,

@@ -379,3 +379,58 @@ func TestNothingIsSentWithoutPostgres(t *testing.T) {
 		t.Errorf("%v, %d messages", err, r.service.sent)
 	}
 }
+
+// TestSentPublicationIsRecordedThroughAnOutage: the database refuses to record it in each way that passes, and the handler's
+// time is over meanwhile. It is sent once, and stays for its time.
+func TestSentPublicationIsRecordedThroughAnOutage(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.exec(`CREATE SEQUENCE tries`)
+	r.exec(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+		DECLARE passing text := ('{25006,40001,53300,55P03,57P01,58030}'::text[])[nextval('tries')]; BEGIN
+		IF passing IS NOT NULL THEN RAISE 'not now' USING ERRCODE = passing; END IF;
+		RETURN NEW; END $$`)
+	r.exec(`CREATE TRIGGER fail BEFORE UPDATE ON cleanups FOR EACH ROW WHEN (NEW.data IS NOT NULL) EXECUTE FUNCTION fail()`)
+	key := keyOf(t, Config{Key: "k"}, nil)
+	pub := r.publication(key, "new")
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	send := pub.Send
+	pub.Send = func(ctx context.Context, intent Intent) ([]byte, error) {
+		defer cancel()
+		return send(ctx, intent)
+	}
+	if _, err := NewPublications(r.pool).Publish(ctx, r.claim(r.emit(canvas)), pub); err != nil {
+		t.Fatal(err)
+	}
+	var tries int
+	if err := r.pool.QueryRow(r.ctx, `SELECT last_value FROM tries`).Scan(&tries); err != nil || tries != 7 || r.service.sent != 1 {
+		t.Errorf("it was sent %d times, and recorded with %d tries, %v; want 1 and 7", r.service.sent, tries, err)
+	}
+	r.wantRows(key)
+}
+
+// TestLaterTryRenewsItsIntent, so that what it may send is not cleaned up as soon as it was sent.
+func TestLaterTryRenewsItsIntent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	key := keyOf(t, Config{Key: "k"}, nil)
+	event, pub := r.emit(canvas), r.publication(key, "late")
+	pub.TTL = TTL(time.Hour)
+	send := pub.Send
+	pub.Send = func(context.Context, Intent) ([]byte, error) { return nil, errors.New("not yet") }
+	if _, err := NewPublications(r.pool).Publish(r.ctx, r.claim(event), pub); err == nil {
+		t.Fatal("it was sent")
+	}
+	r.exec(`UPDATE cleanups SET expires_at = expires_at - interval '2 hours'`)
+	pub.Send = func(ctx context.Context, intent Intent) ([]byte, error) {
+		_, _ = send(ctx, intent)
+		return nil, errors.New("the answer is lost")
+	}
+	if _, err := NewPublications(r.pool).Publish(r.ctx, r.claim(event), pub); err == nil {
+		t.Fatal("the answer was not lost")
+	}
+	r.end(event) // as FAILED
+	r.published(key, "next")
+	r.wantTexts(key, "late", "next")
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/sqlstate"
 )
 
 // Each statement of a course is a transaction of its own.
@@ -97,13 +98,14 @@ func (c *course) drop(ctx context.Context, done Cleanup) error {
 }
 
 // If another event is cleaning up this intent, because this event had ended and was
-// then retried by an operator, the row belongs to this event again.
+// then retried by an operator, the row belongs to this event again. What this run may send stays for its time from now on.
 const intendSQL = `
 INSERT INTO cleanups AS c (canvas_id, component, topic, inputs_hash, event_id, expires_at)
 SELECT $1, $2, $3, $4, $5::bigint, clock_timestamp() + $7::bigint * interval '1 microsecond'
 WHERE ` + held + `
 ON CONFLICT ON CONSTRAINT cleanups_once DO UPDATE
-SET cleaned_by = CASE WHEN c.data IS NULL THEN NULL ELSE c.cleaned_by END
+SET cleaned_by = CASE WHEN c.data IS NULL THEN NULL ELSE c.cleaned_by END,
+    expires_at = CASE WHEN c.data IS NULL THEN excluded.expires_at ELSE c.expires_at END
 RETURNING ` + columns
 
 // intend records that the event is about to publish, and returns the row. The row may be
@@ -121,12 +123,13 @@ func (c *course) intend(ctx context.Context) (own Cleanup, err error) {
 	return own, nil
 }
 
-// rememberTimeout bounds remember, which may run after the handler's time is over.
-const rememberTimeout = 10 * time.Second
+// rememberFor is how long remember tries at the least, also after the handler's time is over.
+const rememberFor = 10 * time.Second
 
 // Not fenced: a run that has sent something must be able to record it. The publication
 // gets a free row of its own if the row has other data by now, of a concurrent run of
-// the event, or was deleted, because the event had ended and it was cleaned up.
+// the event, or was deleted, because the event had ended and it was cleaned up. A try whose answer was lost may have
+// written either row.
 const rememberSQL = `
 WITH filled AS (
     UPDATE cleanups c
@@ -136,14 +139,18 @@ WITH filled AS (
 )
 INSERT INTO cleanups (canvas_id, component, topic, inputs_hash, token, data, expires_at)
 SELECT $1, $2, $3, $4, $8::text::uuid, $6, clock_timestamp() + $7::bigint * interval '1 microsecond'
-WHERE NOT EXISTS (SELECT FROM filled)`
+WHERE NOT EXISTS (SELECT FROM filled)
+  AND NOT EXISTS (SELECT FROM cleanups c WHERE ` + ofKey + ` AND c.token = $8::text::uuid AND c.data = $6 AND c.event_id IS NULL)`
 
-// remember records the data with which the sent publication can be deleted.
+// remember records the data with which the sent publication can be deleted. It tries until it succeeds, or the database
+// refuses it: otherwise nothing would ever delete the publication.
 func (c *course) remember(ctx context.Context, own Cleanup, data []byte) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rememberTimeout)
-	defer cancel()
 	args := keyed(own.Key, int64(c.run.ID), stored(data), time.Duration(c.pub.TTL).Microseconds(), own.Token)
-	if _, err := c.db.Exec(ctx, rememberSQL, args...); err != nil {
+	err := sqlstate.Persist(ctx, rememberFor, func(ctx context.Context) error {
+		_, err := c.db.Exec(ctx, rememberSQL, args...)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("remember what was sent: %w", err)
 	}
 	return nil

@@ -133,7 +133,7 @@ func (t *TTL) UnmarshalText(text []byte) (err error) {
 // UnmarshalJSON is ParseTTL for a JSON string.
 func (t *TTL) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
-		return nil
+		return fmt.Errorf("ttl is null: %w", errTTLHelp)
 	}
 	var s string
 	if err := json.Unmarshal(text, &s); err != nil {

@@ -1,11 +1,10 @@
 package grid
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -74,29 +73,18 @@ func (o outputs) save(ctx context.Context, run *eventqueue.Run, s *step, output 
 	return err
 }
 
-const (
-	// saveTimeout bounds one attempt to save an output, saveWait is the wait between two.
-	saveTimeout = 5 * time.Second
-	saveWait    = 200 * time.Millisecond
-)
-
-// saveWithRetries tries until it succeeds, the attempt has lost the event, or ctx has
-// ended: an action that has run should not run again because of a short outage of the
-// database. It tries at least once, also after the end of ctx.
+// saveWithRetries is save until it succeeds, the database refuses it, or ctx has ended: an action that has run should
+// not run again because of a short outage of the database. It tries at least once, also after the end of ctx.
 func (o outputs) saveWithRetries(ctx context.Context, run *eventqueue.Run, s *step, output json.RawMessage) error {
-	for {
-		once, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
-		err := o.save(once, run, s, output)
-		cancel()
-		if err == nil || errors.Is(err, eventqueue.ErrLockLost) || sqlstate.Refused(err) {
-			return err
+	var lost error
+	err := sqlstate.Persist(ctx, 0, func(ctx context.Context) error {
+		err := o.save(ctx, run, s, output)
+		if errors.Is(err, eventqueue.ErrLockLost) {
+			lost, err = err, nil
 		}
-		select {
-		case <-time.After(saveWait):
-		case <-ctx.Done():
-			return fmt.Errorf("%w, and the run may not last longer: %w", err, context.Cause(ctx))
-		}
-	}
+		return err
+	})
+	return cmp.Or(err, lost)
 }
 
 const deleteOutputsSQL = `
