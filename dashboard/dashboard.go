@@ -154,11 +154,26 @@ func (d *dashboard) routes(assets []fs.DirEntry) http.Handler {
 		root.HandleFunc("POST /login", d.loginForm(d.logIn))
 		root.HandleFunc("POST /logout", d.loginForm(d.logOut))
 	}
-	root.Handle("/", d.identified(mux))
+	root.Handle("/", d.identified(d.known(mux)))
 	origins := http.NewCrossOriginProtection()
 	origins.SetDenyHandler(http.HandlerFunc(d.otherOrigin))
 	protected := origins.Handler(root)
 	return http.StripPrefix(d.Prefix, secured(d.readable(withRoot(protected))))
+}
+
+// known answers addresses that are of no page.
+func (d *dashboard) known(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch status, allow := intake.Unrouted(mux, r); status {
+		case 0:
+			mux.ServeHTTP(w, r)
+		case http.StatusMethodNotAllowed:
+			w.Header().Set("Allow", allow)
+			d.writeProblem(w, r, "", problem{status, "Nothing was done", "This address is not for requests of this kind (" + r.Method + ")."})
+		default:
+			d.writeProblem(w, r, "", problem{status, "There is no such page", "The address may be that of an older version, or have been cut off."})
+		}
+	})
 }
 
 // readable refuses an address that the database could not be asked about.

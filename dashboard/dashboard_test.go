@@ -176,9 +176,12 @@ func TestEveryAnswerHasThePolicy(t *testing.T) {
 		}
 	}
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
-		if w := send(testenv.Context(t), pages, method, "/events"); w.Code != http.StatusMethodNotAllowed {
-			t.Errorf("%s: status %d", method, w.Code)
+		if w := send(testenv.Context(t), pages, method, "/events"); w.Code != http.StatusMethodNotAllowed || !strings.Contains(w.Body.String(), "Back to the overview") {
+			t.Errorf("%s: status %d: %s", method, w.Code, w.Body)
 		}
+	}
+	if page := get(t, pages, "/nothing").Body.String(); !strings.Contains(page, "There is no such page") || !strings.Contains(page, "Back to the overview") {
+		t.Errorf("a page that is not there: %s", page)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/intake"
 	"eventsv2/internal/sqlstate"
 )
 
@@ -80,32 +81,17 @@ func writeProblem(w http.ResponseWriter, status int, detail string) {
 // known answers requests for which there is no operation.
 func known(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		refuse, pattern := mux.Handler(r)
-		if pattern != "" {
+		switch status, allow := intake.Unrouted(mux, r); status {
+		case 0:
 			mux.ServeHTTP(w, r)
-			return
+		case http.StatusMethodNotAllowed:
+			w.Header().Set("Allow", allow)
+			writeProblem(w, status, r.Method+" is not for this path, which takes "+allow)
+		default:
+			writeProblem(w, status, "there is no such path: see /v1/openapi.json")
 		}
-		refusal := &refusal{header: http.Header{}}
-		refuse.ServeHTTP(refusal, r)
-		if refusal.status != http.StatusMethodNotAllowed {
-			writeProblem(w, http.StatusNotFound, "there is no such path: see /v1/openapi.json")
-			return
-		}
-		allowed := refusal.header.Get("Allow")
-		w.Header().Set("Allow", allowed)
-		writeProblem(w, refusal.status, r.Method+" is not for this path, which takes "+allowed)
 	})
 }
-
-// refusal keeps an answer without its body.
-type refusal struct {
-	header http.Header
-	status int
-}
-
-func (r *refusal) Header() http.Header            { return r.header }
-func (r *refusal) WriteHeader(status int)         { r.status = status }
-func (r *refusal) Write(body []byte) (int, error) { return len(body), nil }
 
 // answerWriter writes answers. Huma writes errors of it to the standard error output, where only the lines of the log
 // belong: so they are logged here, and not returned. Mostly the client has hung up.
