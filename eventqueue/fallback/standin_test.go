@@ -264,9 +264,9 @@ func newStand(t *testing.T, p *rig.Pages, max int, pause time.Duration) *stand {
 
 // since are the statements and the deliveries since the last call.
 func (st *stand) since() (asked, delivered int) {
-	st.Pages.Mu.Lock()
+	st.Mu.Lock()
 	asked, st.Asked = st.Asked, 0
-	st.Pages.Mu.Unlock()
+	st.Mu.Unlock()
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	delivered, st.delivered = st.delivered, 0

@@ -40,7 +40,7 @@ func Sleep(ctx context.Context, wait time.Duration) bool {
 	select {
 	case <-timer.C:
 		deadline, bounded := ctx.Deadline()
-		return ctx.Err() == nil && !(bounded && !time.Now().Before(deadline))
+		return ctx.Err() == nil && (!bounded || time.Now().Before(deadline))
 	case <-ctx.Done():
 		return false
 	}
