@@ -82,9 +82,11 @@ WITH clock AS MATERIALIZED (
         CASE WHEN attempts >= $11::integer THEN 'repeated' END], NULL) AS reasons
     FROM classified
     WHERE id > $12::bigint
-), shown AS (
+), marked AS MATERIALIZED (
     SELECT e.*, 'unclaimed' = ANY (reasons) AND (NOT ` + mayrun.GroupMayRunSQL("e.group_state") + ` OR ` + mayrun.NeedsGroupSQL + `) AS joins
-    FROM stuck AS e WHERE reasons <> '{}' ORDER BY id LIMIT $13
+    FROM stuck AS e WHERE reasons <> '{}'
+), shown AS (
+    (SELECT * FROM marked WHERE NOT joins ORDER BY id LIMIT $13) UNION ALL SELECT * FROM marked WHERE joins
 )
 SELECT last.canvas_id, last.module, last.name, last.id,
     shown.id, shown.canvas_id, shown.module, shown.name, shown.modifier, shown.retries, shown.attempts, shown.delay_until,
@@ -131,24 +133,17 @@ func (r *Reader) Stuck(ctx context.Context, filter Filter, long StuckAfter, afte
 
 // stuckPage returns the first limit stuck events of a page, and where the page ended.
 func (r *Reader) stuckPage(ctx context.Context, filter Filter, long StuckAfter, from stuckPlace, after eventqueue.EventID, limit int) (stuck []StuckEvent, last stuckPlace, err error) {
-	for {
-		var found []candidate
-		err = r.walk(ctx, stuckSQL, stuckArgs(filter, long, from, after, limit), func(rows pgx.Rows) error {
-			found, last, err = readCandidates(rows)
-			return err
-		})
-		if err != nil {
-			return nil, last, err
-		}
-		confirmed, err := r.withoutWaiting(ctx, found)
-		if err != nil {
-			return nil, last, err
-		}
-		if stuck = append(stuck, confirmed...); len(found) < limit || len(stuck) >= limit {
-			return stuck[:min(len(stuck), limit)], last, nil
-		}
-		after = found[len(found)-1].ID // some were not stuck: there may be others on the page
+	var found []candidate
+	err = r.walk(ctx, stuckSQL, stuckArgs(filter, long, from, after, limit), func(rows pgx.Rows) error {
+		found, last, err = readCandidates(rows)
+		return err
+	})
+	if err != nil {
+		return nil, last, err
 	}
+	slices.SortFunc(found, func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) })
+	stuck, err = r.withoutWaiting(ctx, found, limit)
+	return stuck, last, err
 }
 
 // candidate is an event that is stuck by its row.
@@ -157,26 +152,27 @@ type candidate struct {
 	joins bool // an ordering group, at its next claim: whether it would have to wait there, Explain knows
 }
 
-// withoutWaiting leaves out what would have to wait in an ordering group that it has not joined yet.
-func (r *Reader) withoutWaiting(ctx context.Context, found []candidate) (stuck []StuckEvent, err error) {
-	var joining []eventqueue.EventID
+// queue names the ordering groups of an event: what comes after one that waits in them waits, too.
+type queue struct {
+	canvas                    eventqueue.CanvasID
+	module, name, orderingKey string
+}
+
+// withoutWaiting returns the first limit of those that would not have to wait in an ordering group that they have not joined yet.
+// It asks about one event that waits in each of their groups, and about those that do not.
+func (r *Reader) withoutWaiting(ctx context.Context, found []candidate, limit int) (stuck []StuckEvent, err error) {
+	waiting := map[queue]bool{}
 	for _, e := range found {
-		if e.joins {
-			joining = append(joining, e.ID)
+		if len(stuck) == limit {
+			break
 		}
-	}
-	waits := map[eventqueue.EventID]bool{}
-	if len(joining) > 0 {
-		explained, err := r.ExplainMany(ctx, joining)
-		if err != nil {
-			return nil, err
+		q := queue{e.Canvas, e.Module, e.Name, e.OrderingKey}
+		if e.joins && !waiting[q] {
+			if waiting[q], err = r.waitsInGroup(ctx, e.ID); err != nil {
+				return nil, err
+			}
 		}
-		for _, e := range explained {
-			waits[e.ID] = e.Because().Label == machine.NotItsTurn
-		}
-	}
-	for _, e := range found {
-		if waits[e.ID] {
+		if e.joins && waiting[q] {
 			e.Reasons, e.Since = slices.DeleteFunc(e.Reasons, func(reason StuckReason) bool { return reason == StuckUnclaimed }), e.EnqueuedAt
 		}
 		if len(e.Reasons) > 0 {
@@ -184,6 +180,14 @@ func (r *Reader) withoutWaiting(ctx context.Context, found []candidate) (stuck [
 		}
 	}
 	return stuck, nil
+}
+
+// waitsInGroup reports whether an event would have to wait behind another one. In a group in which no event may run, none
+// waits: that is what is stuck.
+func (r *Reader) waitsInGroup(ctx context.Context, id eventqueue.EventID) (bool, error) {
+	e, err := r.Explain(ctx, id)
+	waits := func(reason Reason) bool { return reason.Label == machine.NotItsTurn }
+	return slices.ContainsFunc(e.Reasons, waits) && e.Shown.Group != nil && e.Shown.Group.Next != 0, err
 }
 
 // firstStuckPlace is before all events of a filter.

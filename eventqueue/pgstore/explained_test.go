@@ -205,6 +205,16 @@ func TestEventsThatWouldWaitInTheirGroupsAreNotStuck(t *testing.T) {
 			t.Fatalf("the first of its group: %s", label)
 		}
 	}
+	listed := func(limit int) (ids []eventqueue.EventID) {
+		found, err := r.reader.Stuck(testenv.Context(t), inspect.Filter{}, inspect.StuckAfter{Unclaimed: time.Minute, Attempts: 10}, 0, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range found {
+			ids = append(ids, e.ID)
+		}
+		return ids
+	}
 	for limit := 1; limit <= 3; limit++ {
 		found, err := r.reader.Stuck(testenv.Context(t), inspect.Filter{}, inspect.StuckAfter{Unclaimed: time.Minute, Attempts: 10}, 0, limit)
 		if err != nil {
@@ -223,5 +233,13 @@ func TestEventsThatWouldWaitInTheirGroupsAreNotStuck(t *testing.T) {
 		if want = want[:min(limit, len(want))]; !slices.Equal(got, want) {
 			t.Errorf("of at most %d, %v are stuck; want %v", limit, got, want)
 		}
+	}
+	r.exec(`DELETE FROM event_workers`)
+	if got := listed(10); !slices.Equal(got, ids[5:]) {
+		t.Errorf("without a worker, %v are stuck; want %v", got, ids[5:])
+	}
+	r.exec(`DELETE FROM events_v2 WHERE id = $1`, ids[0]) // as no part of the queue does: no event of its group may run
+	if got := listed(10); !slices.Equal(got, ids[3:]) {
+		t.Errorf("of a group that is broken, %v are stuck; want %v", got, ids[3:])
 	}
 }
