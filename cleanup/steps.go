@@ -123,7 +123,7 @@ func (c *course) intend(ctx context.Context) (own Cleanup, err error) {
 	return own, nil
 }
 
-// rememberFor is how long remember tries at the least, also after the handler's time is over.
+// rememberFor is how long remember tries after the handler's time is over.
 const rememberFor = 10 * time.Second
 
 // Not fenced: a run that has sent something must be able to record it. The publication

@@ -75,7 +75,7 @@ func TestEachRunHasItsOwnLiterals(t *testing.T) {
 	}, grid.Cast("raw", func(literal json.RawMessage) (json.RawMessage, error) { return literal, nil })); err != nil {
 		t.Fatal(err)
 	}
-	g, err := grid.Parse("f", []byte("grid: g\nactions:\n  spoil: {use: spoil, inputs: {raw: {origin: static, static: [9007199254740993.0, 2]}}}"), actions, nil)
+	g, err := grid.Parse("f", []byte("grid: g\nactions:\n  spoil: {use: spoil, inputs: {raw: {origin: static, static: [9007199254740993.0, 2, 1e3, 10.0, 0.10]}}}"), actions, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestEachRunHasItsOwnLiterals(t *testing.T) {
 		r.emit(1)
 		r.await(machine.ExecutesToCompletion)
 	}
-	if len(seen) != 2 || seen[0] != "[9007199254740993.0,2]" || seen[1] != seen[0] {
+	if len(seen) != 2 || seen[0] != "[9007199254740993.0,2,1000,10,0.10]" || seen[1] != seen[0] {
 		t.Errorf("the literals were %q", seen)
 	}
 }

@@ -138,9 +138,6 @@ func (l *literals) scalar(n *yaml.Node, at place) (any, bool) {
 			l.at(at.String())(n.Line, "%s begins with a zero, as an octal number of old YAML does: write it without, or as a text in quotes", n.Value)
 			return nil, false
 		}
-		if n.ShortTag() == "!!float" && json.Valid([]byte(n.Value)) { // with all its digits
-			return json.Number(n.Value), true
-		}
 		var value any
 		err := n.Decode(&value)
 		if f, ok := value.(float64); err == nil && ok && (math.IsInf(f, 0) || math.IsNaN(f)) {
@@ -149,6 +146,10 @@ func (l *literals) scalar(n *yaml.Node, at place) (any, bool) {
 		if err != nil {
 			l.at(at.String())(n.Line, "%s cannot be used: %s", n.Value, strings.TrimPrefix(err.Error(), "yaml: "))
 			return nil, false
+		}
+		const whole = 1 << 53 // up to it, a float64 has each whole number, and JSON writes it as one
+		if f, ok := value.(float64); ok && json.Valid([]byte(n.Value)) && (f != math.Trunc(f) || math.Abs(f) >= whole) {
+			return json.Number(n.Value), true // with all its digits
 		}
 		return value, true
 	default:

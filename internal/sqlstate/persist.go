@@ -15,18 +15,25 @@ const (
 )
 
 // Persist writes what must not be lost in a short outage of the database: it calls try until that succeeds or is Refused, or
-// until ctx has ended and at least so long has passed. Each try has its time also after the end of ctx. An answer may have been
+// ctx has ended, and for so long beyond that. Each try has its time also after the end of ctx. An answer may have been
 // lost, so try must be idempotent. The error is that of the last try.
-func Persist(ctx context.Context, least time.Duration, try func(ctx context.Context) error) error {
+func Persist(ctx context.Context, beyond time.Duration, try func(ctx context.Context) error) error {
 	lasting := context.WithoutCancel(ctx)
-	for began := time.Now(); ; backoff.Sleep(lasting, tryWait) {
+	var ended time.Time
+	for ; ; backoff.Sleep(lasting, tryWait) {
 		once, cancel := context.WithTimeout(lasting, tryTimeout)
 		err := try(once)
 		cancel()
-		switch {
-		case err == nil || Refused(err):
+		if err == nil || Refused(err) {
 			return err
-		case ctx.Err() != nil && time.Since(began) >= least:
+		}
+		if ctx.Err() == nil {
+			continue
+		}
+		if ended.IsZero() {
+			ended = time.Now()
+		}
+		if time.Since(ended) >= beyond {
 			return fmt.Errorf("%w, and the run may not last longer: %w", err, context.Cause(ctx))
 		}
 	}

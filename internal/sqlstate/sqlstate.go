@@ -1,5 +1,6 @@
 // Package sqlstate classifies the errors of Postgres by what they mean for the sender of the
-// statement. It uses the classes of SQLSTATE, which are the first two characters of a code.
+// statement. It uses the classes of SQLSTATE, which are the first two characters of a code. Persist tries
+// again what they allow to try again.
 package sqlstate
 
 import (
