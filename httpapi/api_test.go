@@ -156,6 +156,7 @@ func TestAPI(t *testing.T) {
 	c.wants(200, "changed", all, "PATCH", "/events/1", `{"value":"new"}`)
 	c.wants(422, "", all, "PATCH", "/events/1", `{}`)
 	c.wants(200, `"value":"new"`, all, "GET", "/events/1", "")
+	c.wants(200, `"repeat":true`, all, "POST", "/events", body(`,"attributes":{"user":"ada"}`), "Idempotency-Key", "order-1")
 	c.wants(200, "requeued", all, "POST", "/events/1/run", "")
 	c.wants(200, `"state":"waiting"`, all, "GET", "/events/1", "")
 	c.wants(200, "changed", all, "POST", "/events/1/cancel", `{"reason":"no longer"}`)

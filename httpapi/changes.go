@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"time"
 
@@ -109,6 +110,10 @@ func (a *api) emitOnce(ctx context.Context, e eventqueue.NewEvent) (*emission, e
 	}
 	if (eventqueue.HandlerKey{Module: e.Module, Name: e.Name, Modifier: e.Modifier}) != was.Handler() ||
 		!bytes.Equal(e.Value, was.Value) || !maps.Equal(sent(e.Attributes), sent(was.Attributes)) {
+		// An operator may have changed it since, and then what it was is not known.
+		if edits, err := a.audit.List(ctx, audit.Filter{Event: was.ID, Action: "edit"}, math.MaxInt64, 1); err != nil || len(edits) > 0 {
+			return made, err
+		}
 		return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("the Idempotency-Key is that of event %d, which has another handler, value or attributes: "+
 			"repeat a request as it was, and give a new event a key of its own", made.Body.IDs[0]))
 	}
@@ -168,7 +173,7 @@ func (a *api) result(r operate.Changed) (*answer[changed], error) {
 
 func (a *api) addChanges() {
 	change(a, access.Emit, "POST /events", "emit-event", "Emit an event", func(ctx context.Context, in *struct {
-		Key  string `header:"Idempotency-Key" maxLength:"255" doc:"The unique key of the event: repeating the request emits nothing while it holds."`
+		Key  string `header:"Idempotency-Key" maxLength:"255" doc:"The unique key of the event: repeating the request emits nothing while it holds, and another event under it is refused."`
 		Body newEvent
 	}) (*emission, error) {
 		if in.Key != "" {

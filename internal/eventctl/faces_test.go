@@ -161,7 +161,7 @@ func TestEachFactIsTheSameInEveryFace(t *testing.T) {
 		{"operation show " + operation, "", "/bulk/" + operation, ""},
 	} {
 		var diff string
-		for range 10 { // sentences count seconds, and a second may begin between the two
+		for range 3 { // sentences count seconds, and a second may begin between the two
 			line := without(within(decoded(t, []byte(c.run(append(strings.Fields(fact.command), "--json")...).is(exitOK, "", "").out)), fact.part), "as_of")
 			answer := without(within(ask(http.MethodGet, fact.path, ""), fact.of), "as_of", "version")
 			if empty(answer) {

@@ -26,7 +26,7 @@ func addRuleCommand(kind operate.RuleKind) command {
 				"that, whatever the modifier, or only with that of --modifier. After the command has returned, no\n"+
 				"event of the handler starts until the handler is %s; running events continue. A handler that\n"+
 				"is already %s stays so, with the reason, actor and end that it has. With --until, cron lifts\n"+
-				"the rule at that time, or when so long has passed, or within %d s after it.", kind.Holder, kind.Lifted, string(kind.State), int(operate.ExpiryInterval.Seconds())),
+				"the rule at that time, or after that duration, at most %d s late.", kind.Holder, kind.Lifted, string(kind.State), int(operate.ExpiryInterval.Seconds())),
 			Example: "  eventctl " + kind.Add + " --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed" +
 				" --reason duplicates --until 2030-01-31T09:00:00Z",
 			Args: cobra.NoArgs,
@@ -38,6 +38,11 @@ func addRuleCommand(kind operate.RuleKind) command {
 				return err
 			}
 			return p.withStore(cmd.Context(), func(store *pgstore.Store, config setup.Config) error {
+				if flags.holds > 0 { // by the clock that will lift it
+					if err := store.Pool().QueryRow(cmd.Context(), `SELECT clock_timestamp() + $1::interval`, flags.holds).Scan(&rule.Until); err != nil {
+						return failed(err)
+					}
+				}
 				return p.addRule(cmd.Context(), store, config, kind, rule)
 			})
 		}
@@ -49,6 +54,7 @@ func addRuleCommand(kind operate.RuleKind) command {
 type ruleFlags struct {
 	scope                *ruleScopeFlags
 	reason, actor, until string
+	holds                time.Duration // instead of a time
 }
 
 func addRuleFlags(cmd *cobra.Command) *ruleFlags {
@@ -66,7 +72,7 @@ func (f *ruleFlags) rule(t operate.RuleType) (rule operate.Rule, err error) {
 		return rule, err
 	}
 	if f.scope.of.cmd.Flags().Changed("until") {
-		if rule.Until, err = parseUntil(f.until, time.Now()); err != nil {
+		if rule.Until, f.holds, err = parseUntil(f.until); err != nil {
 			return rule, badInput(err)
 		}
 	}
@@ -77,19 +83,18 @@ func (f *ruleFlags) rule(t operate.RuleType) (rule operate.Rule, err error) {
 	return rule, nil
 }
 
-// parseUntil reads a time, or how long after now it is.
-func parseUntil(text string, now time.Time) (time.Time, error) {
-	if holds, err := time.ParseDuration(text); err == nil {
+// parseUntil reads a time, or for how long.
+func parseUntil(text string) (at time.Time, holds time.Duration, err error) {
+	if holds, err = time.ParseDuration(text); err == nil {
 		if holds <= 0 {
-			return now, fmt.Errorf("--until %s has passed: it has to be longer than 0", text)
+			return at, 0, fmt.Errorf("--until %s has passed: it has to be longer than 0", text)
 		}
-		return now.Add(holds), nil
+		return at, holds, nil
 	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return now, fmt.Errorf("--until %q is neither a time nor a duration: write it like 2030-01-31T09:00:00Z, or like 90m", text)
+	if at, err = time.Parse(time.RFC3339, text); err != nil {
+		return at, 0, fmt.Errorf("--until %q is neither a time nor a duration: write it like 2030-01-31T09:00:00Z, or like 90m", text)
 	}
-	return at, nil
+	return at, 0, nil
 }
 
 func (f *ruleFlags) identity(t operate.RuleType) (rule operate.Rule, err error) {
