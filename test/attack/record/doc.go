@@ -7,7 +7,7 @@
 // Install [AuditSQL] before anything is emitted, and give each process a name of its own as application_name. Read
 // reads the trace of each event; make an [Event] of it, and have it [Event.Report] to a history:
 //
-//	traces, err := record.Read(ctx, pool)
+//	traces, err := record.Read(ctx, pool, ids)
 //	...
 //	event := record.Event{Trace: traces[id], Runs: runs, LockTimeout: time.Minute, ...}
 //	event.Report(&history)

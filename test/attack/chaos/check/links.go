@@ -2,7 +2,6 @@ package check
 
 import (
 	"eventsv2/test/attack/chaos/task"
-
 	"eventsv2/test/attack/record"
 )
 

@@ -2,9 +2,10 @@ package check
 
 import (
 	"cmp"
-	"eventsv2/test/attack/record"
 	"slices"
 	"time"
+
+	"eventsv2/test/attack/record"
 )
 
 // member is an event of an ordering key, with what its order is checked by.

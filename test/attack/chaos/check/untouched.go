@@ -1,9 +1,10 @@
 package check
 
 import (
-	"eventsv2/test/attack/record"
 	"fmt"
 	"strings"
+
+	"eventsv2/test/attack/record"
 )
 
 // Fate is what becomes of a row that somebody wrote by hand.
