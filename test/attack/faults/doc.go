@@ -18,7 +18,8 @@
 // busy, which is measured beside each scenario (machine_slow).
 //
 // What the oracle has no invariant for is judged beside it (judge.go): no event is FAILED unless
-// the scenario has its handler fail; no attempt is used by a claim without a run; a run that ended
+// the scenario has its handler fail; no row is left at the end, lost its ordering key or was rewritten; each
+// run has a claim, unless Postgres forgets claims; no attempt is used by a claim without a run; a run that ended
 // well, or that its worker gave up, is repeated only if something was done to a process that had it,
 // until two seconds after its end at most. Scenarios look at what handlers saw of order, of what runs
 // at once and of what begins in a minute.

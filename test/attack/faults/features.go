@@ -139,6 +139,6 @@ func (r *rig) emitTyped(ctx context.Context, label string, n int) {
 	ids, err := r.emitter.EmitMany(ctx, events)
 	r.must(err)
 	for i, id := range ids {
-		r.note(&entry{id: id, label: label, value: string(events[i].Value), typed: true, emitted: time.Now(), due: began})
+		r.note(&entry{id: id, label: label, value: string(events[i].Value), key: events[i].OrderingKey, typed: true, emitted: time.Now(), due: began})
 	}
 }

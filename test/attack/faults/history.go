@@ -129,7 +129,9 @@ type evidence struct {
 	traces   record.Traces
 	settings []setting
 	rules    []setting // at the end
-	at       time.Time
+	// rewritten are the changes of rows that must never change.
+	rewritten []string
+	at        time.Time
 }
 
 // read reads it: of the events of the ledger, and of what their completion emitted.
@@ -139,6 +141,9 @@ func read(ctx context.Context, pool *pgxpool.Pool, ids []int64) (e evidence, err
 	}
 	if e.settings, err = readSettings(ctx, pool, readSettingsSQL); err == nil {
 		e.rules, err = readSettings(ctx, pool, readRulesSQL)
+	}
+	if err == nil {
+		e.rewritten, err = record.ReadRewritten(ctx, pool)
 	}
 	e.at = time.Now()
 	return e, err
@@ -164,7 +169,7 @@ func (j *judge) events(e *evidence) (all []event) {
 		}
 		copied, entered := *trace, *trace.Entered
 		entered.Value, copied.Entered = one.value, &entered // what was emitted, whatever the row has
-		all = append(all, event{one, record.Event{Trace: &copied, Runs: j.target.runsOf(one.id), UniqueKey: one.unique, UniqueFor: max(one.uniqueFor-time.Second, 0),
+		all = append(all, event{one, record.Event{Trace: &copied, Runs: j.target.runsOf(one.id), OrderingKey: one.key, UniqueKey: one.unique, UniqueFor: max(one.uniqueFor-time.Second, 0),
 			Parent: one.parent, NotBefore: one.due, LockTimeout: j.lockTimeout, Timeout: time.Minute, Rated: rated[entered.Canvas],
 			Operator: func(writer string) bool { return j.operators[writer] }}})
 	}
@@ -184,7 +189,7 @@ func (j *judge) events(e *evidence) (all []event) {
 	}
 	for i := range all {
 		if all[i].typed {
-			all[i].Children, all[i].Dispatch = emission.Children(), dispatched[all[i].entry.id]
+			all[i].Children, all[i].Dispatch = emission.Children(), dispatched[all[i].id]
 		}
 	}
 	return all

@@ -35,10 +35,10 @@ type judge struct {
 	repeats []oracle.Record // emits that have to have made nothing
 	// handlers are those of each worker that is started from now on.
 	handlers    []webtarget.Handler
-	lockTimeout time.Duration   // of the first program that was started
+	lockTimeout time.Duration   // the longest of all programs
 	operators   map[string]bool // the names of programs that an operator ran
 	canFail     map[string]bool // labels whose events may end as FAILED
-	exempt      []string        // invariants that the scenario's programs cannot keep
+	exempt      []string        // invariants that the scenario's programs cannot keep, and withoutClaim
 }
 
 // findings are how often something was found, by invariant or by what it is, and the first of each.
@@ -76,9 +76,43 @@ func (j *judge) judge(e *evidence) (*findings, error) {
 		j.judgeRepeats(events[i].entry, f)
 		if events[i].Trace != nil {
 			j.judgeAttempts(&events[i], f)
+			j.judgeRow(&events[i], f)
 		}
 	}
+	for _, text := range e.rewritten {
+		if f.times["rewritten"]++; f.times["rewritten"] == 1 {
+			f.first["rewritten"] = text
+		}
+		f.evidence = append(f.evidence, "rewritten: "+text)
+	}
 	return f, nil
+}
+
+// holds says that locks may last so long: a program with a shorter lock timeout must take over none before.
+func (j *judge) holds(lockTimeout time.Duration) { j.lockTimeout = max(j.lockTimeout, lockTimeout) }
+
+// judgeRow looks for a row that is left at the end, whatever its time and the rules, for one that lost its ordering
+// key or was rewritten, and for runs without a claim.
+func (j *judge) judgeRow(e *event, f *findings) {
+	if last := e.Changes[len(e.Changes)-1]; last.Op != record.Delete {
+		f.find(e.entry, "stuck", "its row is left: %s", last.New)
+	}
+	if e.Entered.OrderingKey != e.key {
+		f.find(e.entry, "another ordering key", "%q, emitted with %q", e.Entered.OrderingKey, e.key)
+	}
+	claimed := 0
+	for i := range e.Changes {
+		ch := &e.Changes[i]
+		if ch.Rewritten {
+			f.find(e.entry, "rewritten", "its identity or its value, by %s at %s", ch.Writer, ch.At.Format(clockFormat))
+		}
+		if ch.Claims() {
+			claimed += len(e.RunsOf(ch))
+		}
+	}
+	if claimed < len(e.Runs) && !slices.Contains(j.exempt, withoutClaim) {
+		f.find(e.entry, withoutClaim, "%d of %d runs belong to one", claimed, len(e.Runs))
+	}
 }
 
 // judgeAttempts looks for an event that is FAILED though its handler does not fail, and for attempts that are used
@@ -103,7 +137,10 @@ func (j *judge) judgeAttempts(e *event, f *findings) {
 	}
 }
 
-const clockFormat = "15:04:05.000"
+const (
+	clockFormat  = "15:04:05.000"
+	withoutClaim = "runs without a claim"
+)
 
 // judgeRepeats looks for runs that nothing explains after one that ended well, or that its worker gave up.
 func (j *judge) judgeRepeats(one *entry, f *findings) {

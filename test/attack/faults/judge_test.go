@@ -146,9 +146,11 @@ func TestJudgeReportsEachFault(t *testing.T) {
 	t.Parallel()
 	type settings = []setting
 	for name, c := range map[string]struct {
-		play     func(m *made)
-		settings settings
-		want     string // what is found, in alphabetical order
+		play      func(m *made)
+		settings  settings
+		rules     settings // at the end
+		rewritten []string
+		want      string // what is found, in alphabetical order
 	}{
 		"well": {play: func(m *made) { m.well() }},
 		"failed, then well": {play: func(m *made) {
@@ -178,8 +180,29 @@ func TestJudgeReportsEachFault(t *testing.T) {
 		"changed in event_log":                    {play: func(m *made) { m.well(); m.trace.Ending.Value = "[]" }, want: "I8"},
 		"lost":                                    {play: func(m *made) { m.well(); m.trace.Ending = nil }, want: "I1"},
 		"never on record":                         {play: func(m *made) { m.trace.ID = 8 }, want: "I1"},
-		"stuck":                                   {play: func(*made) {}, want: "I1"},
-		"undead":                                  {play: func(m *made) { m.well(); m.trace.Changes = m.trace.Changes[:2] }, want: "I1"},
+		"stuck":                                   {play: func(*made) {}, want: "I1, stuck"},
+		"left for later, though it ended well": {play: func(m *made) {
+			m.claim(1, "w1")
+			m.visit(1.1, 2, "w1", 200)
+			m.write(2.1, "w1", record.Update, func(r *record.RowState) { r.LockedMicros, r.DueMicros = 0, second(3600).UnixMicro() })
+		}, want: "stuck"},
+		"left under a rule":         {play: func(*made) {}, settings: rule(-5, 100)[:1], rules: rule(-5, 100)[:1], want: "stuck"},
+		"its row was rewritten":     {play: func(m *made) { m.well(); m.trace.Changes[1].Rewritten = true }, want: "rewritten"},
+		"its record was rewritten":  {play: func(m *made) { m.well() }, rewritten: []string{"event_log UPDATE"}, want: "rewritten"},
+		"its key was dropped":       {play: func(m *made) { m.well(); m.ledger[0].key = "k" }, want: "another ordering key"},
+		"run before it was claimed": {play: func(m *made) { m.visit(0.2, 0.3, "w1", 500); m.well() }, want: "runs without a claim"},
+		"run before it was claimed, by a database that forgets": {play: func(m *made) {
+			m.exempt = []string{withoutClaim}
+			m.visit(0.2, 0.3, "w1", 500)
+			m.well()
+		}},
+		"taken over within the longest lock timeout": {play: func(m *made) {
+			m.holds(10 * time.Second)
+			m.holds(time.Second)
+			m.twice(2, 200)
+			m.fault(oracle.Killed, "w1", second(2), second(12))
+		}, want: "I4"},
+		"undead": {play: func(m *made) { m.well(); m.trace.Changes = m.trace.Changes[:2] }, want: "I1, stuck"},
 		"failed without a run": {play: func(m *made) {
 			m.claim(1, "w1")
 			m.end(1.5, "w1", record.Failed)
@@ -224,7 +247,7 @@ func TestJudgeReportsEachFault(t *testing.T) {
 			t.Parallel()
 			m := madeEvent()
 			c.play(m)
-			e := evidence{traces: record.Traces{m.trace.ID: m.trace}, settings: c.settings, at: second(100)}
+			e := evidence{traces: record.Traces{m.trace.ID: m.trace}, settings: c.settings, rules: c.rules, rewritten: c.rewritten, at: second(100)}
 			for _, trace := range m.extra {
 				e.traces[trace.ID] = trace
 			}
@@ -257,11 +280,11 @@ func (m *made) children(ids ...eventqueue.EventID) {
 // handlers saw it.
 func TestJudgeReportsTooManyRunsAtOnce(t *testing.T) {
 	t.Parallel()
-	both := func(key string, max int, apart float64) (*made, evidence) {
+	both := func(key, row string, max int, apart float64) (*made, evidence) {
 		m, other := madeEvent(), madeEvent()
 		m.well()
 		other.well()
-		m.trace.Entered.OrderingKey, other.trace.Entered.OrderingKey = key, key
+		m.trace.Entered.OrderingKey, other.trace.Entered.OrderingKey = row, row
 		shift := time.Duration(apart * float64(time.Second))
 		for i := range other.trace.Changes {
 			ch := &other.trace.Changes[i]
@@ -287,19 +310,21 @@ func TestJudgeReportsTooManyRunsAtOnce(t *testing.T) {
 		return m, e
 	}
 	for name, c := range map[string]struct {
-		key   string
+		key   string // of the emit
+		row   string // of the row
 		max   int
 		apart float64
 		want  string
 	}{
-		"one after the other":          {"k", 1, 3, ""},
-		"at once, of no key":           {"", 0, 0.2, ""},
-		"at once, of one key":          {"k", 0, 0.2, "order"},
-		"at once, under a limit of 2":  {"", 2, 0.2, ""},
-		"at once, under a limit of 1":  {"", 1, 0.2, "limits"},
-		"at once, of one key, limit 2": {"k", 2, 0.2, "order"},
+		"one after the other":                  {"k", "k", 1, 3, ""},
+		"at once, of no key":                   {"", "", 0, 0.2, ""},
+		"at once, of one key":                  {"k", "k", 0, 0.2, "order"},
+		"at once, of a key that the rows lost": {"k", "", 0, 0.2, "another ordering key, order"},
+		"at once, under a limit of 2":          {"", "", 2, 0.2, ""},
+		"at once, under a limit of 1":          {"", "", 1, 0.2, "limits"},
+		"at once, of one key, limit 2":         {"k", "k", 2, 0.2, "order"},
 	} {
-		m, e := both(c.key, c.max, c.apart)
+		m, e := both(c.key, c.row, c.max, c.apart)
 		j, err := m.judge.judge(&e)
 		if err != nil {
 			t.Fatal(err)
@@ -315,7 +340,7 @@ func TestJudgeReportsTooManyRunsAtOnce(t *testing.T) {
 			t.Errorf("%s: of the runs at once it says %q", name, m.failures)
 		}
 	}
-	m, e := both("", 1, 3)
+	m, e := both("", "", 1, 3)
 	e.settings[0].fields.Group = "handler"
 	if _, err := m.judge.judge(&e); err == nil {
 		t.Error("a limit that is not judged is taken")

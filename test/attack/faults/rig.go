@@ -192,12 +192,13 @@ func (r *rig) start(binary, name string, settings map[string]string, args ...str
 	r.must(err)
 	p := &program{Process: process, database: database}
 	operates := filepath.Base(binary) == programs.Ctl
-	if !operates && r.lockTimeout == 0 { // a later one may not have another
-		r.lockTimeout, err = time.ParseDuration(cmp.Or(settings["LOCK_TIMEOUT"], "1m"))
-		r.must(err)
-	}
+	lockTimeout, err := time.ParseDuration(cmp.Or(settings["LOCK_TIMEOUT"], "1m"))
+	r.must(err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !operates {
+		r.holds(lockTimeout)
+	}
 	r.operators[name] = operates
 	r.programs = append(r.programs, p)
 	return p

@@ -42,13 +42,14 @@ type Event struct {
 	*Trace
 	Runs []Run
 
-	UniqueKey string
-	UniqueFor time.Duration
-	Children  []eventqueue.HandlerKey // of a typed event
-	Dispatch  bool                    // whether it is one whose completion has emitted children
-	Parent    eventqueue.EventID      // of such a child
-	ByHand    bool                    // whether its row was written as no emit writes it
-	NotBefore time.Time               // what delay_until must not be before
+	OrderingKey string // with which it was emitted, whatever the row has
+	UniqueKey   string
+	UniqueFor   time.Duration
+	Children    []eventqueue.HandlerKey // of a typed event
+	Dispatch    bool                    // whether it is one whose completion has emitted children
+	Parent      eventqueue.EventID      // of such a child
+	ByHand      bool                    // whether its row was written as no emit writes it
+	NotBefore   time.Time               // what delay_until must not be before
 
 	LockTimeout time.Duration
 	Timeout     time.Duration // of its handler

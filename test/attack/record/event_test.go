@@ -93,15 +93,18 @@ func TestChangesAreReportedByTheirKind(t *testing.T) {
 	}
 }
 
-// TestPromisesOfAnEventAreReported: its earliest time, and what its handler saw.
+// TestPromisesOfAnEventAreReported: its earliest time, its ordering key, and what its handler saw.
 func TestPromisesOfAnEventAreReported(t *testing.T) {
 	t.Parallel()
 	e := made("w1", 2, record.RowState{})
-	e.NotBefore, e.Runs[0].Sum = at(0.5), 0
+	e.NotBefore, e.OrderingKey, e.Runs[0].Sum = at(0.5), "k", 0
 	var h oracle.History
 	e.Report(&h)
 	if due := h.Records[0].Due; !due.Equal(at(0.5)) {
 		t.Errorf("due at %s, want %s", due, at(0.5))
+	}
+	if key := h.Records[0].OrderingKey; key != "k" {
+		t.Errorf("of ordering key %q, want that of its emit, \"k\"", key)
 	}
 	for _, r := range h.Records {
 		if r.Kind == oracle.RunStarted && r.Value == e.Entered.Value {

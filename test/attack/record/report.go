@@ -21,7 +21,7 @@ func (e *Event) Report(h *oracle.History) {
 	}
 	emitted := oracle.Record{Kind: oracle.Emitted, At: e.Changes[0].At, Actor: e.Changes[0].Writer, Event: e.ID,
 		Canvas: e.Entered.Canvas, Handler: e.Entered.Handler, Value: e.Entered.Value, Due: Micros(due),
-		OrderingKey: e.Entered.OrderingKey, UniqueKey: e.UniqueKey, UniqueFor: e.UniqueFor, Parent: e.Parent, Children: e.Children}
+		OrderingKey: e.OrderingKey, UniqueKey: e.UniqueKey, UniqueFor: e.UniqueFor, Parent: e.Parent, Children: e.Children}
 	if e.NotBefore.After(emitted.Due) {
 		emitted.Due = e.NotBefore
 	}

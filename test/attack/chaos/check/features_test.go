@@ -53,8 +53,13 @@ func TestFeaturesAreChecked(t *testing.T) {
 		play func(s *script)
 		want class // "": nothing
 	}{
-		"one after the other":        {ordered, func(s *script) { s.join(from(ordered, 3, "w2-1")) }, ""},
-		"two of one key at once":     {ordered, func(s *script) { s.join(from(ordered, 1.1, "w2-1")) }, order},
+		"one after the other":    {ordered, func(s *script) { s.join(from(ordered, 3, "w2-1")) }, ""},
+		"two of one key at once": {ordered, func(s *script) { s.join(from(ordered, 1.1, "w2-1")) }, order},
+		"two whose rows lost their key, at once": {ordered, func(s *script) {
+			s.join(from(ordered, 1.1, "w2-1"))
+			s.traces[scriptedEvent].Entered.OrderingKey, s.traces[8].Entered.OrderingKey = "", ""
+		}, order},
+		"one whose row lost its key": {ordered, func(s *script) { s.trace.Entered.OrderingKey = "" }, other},
 		"two without a key at once":  {plain, func(s *script) { s.join(from(plain, 1.1, "w2-1")) }, ""},
 		"under the limit":            {plain, func(s *script) { limit(s); s.join(from(plain, 3, "w2-1")) }, ""},
 		"above the limit":            {plain, func(s *script) { limit(s); s.join(from(plain, 1.1, "w2-1")) }, limits},

@@ -96,7 +96,7 @@ func (c *checker) chunk(ids []eventqueue.EventID, faults []oracle.Fault) *oracle
 func (c *checker) eventOf(s *record.Trace) record.Event {
 	t, _ := taskOf(s)
 	rated := c.rateOf(s.Entered) != nil
-	e := record.Event{Trace: s, Runs: c.runs[s.ID], UniqueKey: t.UniqueKey, UniqueFor: uniqueFor(t),
+	e := record.Event{Trace: s, Runs: c.runs[s.ID], OrderingKey: t.OrderingKey, UniqueKey: t.UniqueKey, UniqueFor: uniqueFor(t),
 		Dispatch: s.Entered.Handler == task.Dispatch() && c.parents[s.ID], ByHand: t.Odd > 0,
 		LockTimeout: LockTimeout, Timeout: task.TimeoutOf(s.Entered.Handler.Name), Ignores: t.Do == task.Deaf, Rated: rated,
 		Effects: c.effects[s.ID], Operator: func(writer string) bool { return writer == SlotOperator }, Releases: func(ch *record.Change) bool { return rated && released(ch) }}

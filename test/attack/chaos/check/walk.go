@@ -70,6 +70,9 @@ func (c *checker) event(s *record.Trace) {
 	if job.Tag != "" && !link(s) {
 		c.tags[job.Tag] = append(c.tags[job.Tag], s)
 	}
+	if s.Entered.OrderingKey != job.OrderingKey {
+		c.find(s, other, "it entered with the ordering key %q, and was emitted with %q", s.Entered.OrderingKey, job.OrderingKey)
+	}
 	if c.stays(s) {
 		c.untouched(t)
 		return
