@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"strings"
 	"sync"
@@ -34,13 +35,18 @@ type Proxy struct {
 	Attacked sync.Mutex
 }
 
-// Open starts a proxy to an address on a free port of the loopback interface.
+// Open starts a proxy to an address on a free port of the loopback interface. The port is below those that systems
+// give to connections, so that no connection takes it while the proxy is closed.
 func (p *Proxies) Open(name, upstream string) (*Proxy, error) {
-	toxi := toxiproxy.NewProxy(p.server, name, "127.0.0.1:0", upstream)
-	if err := toxi.Start(); err != nil {
-		return nil, fmt.Errorf("start the proxy %s: %w", name, err)
+	const firstPort, ports, tries = 20_000, 10_000, 100
+	var err error
+	for range tries {
+		toxi := toxiproxy.NewProxy(p.server, name, fmt.Sprintf("127.0.0.1:%d", firstPort+rand.N(ports)), upstream)
+		if err = toxi.Start(); err == nil {
+			return &Proxy{toxi: toxi}, nil
+		}
 	}
-	return &Proxy{toxi: toxi}, nil
+	return nil, fmt.Errorf("start the proxy %s: %w", name, err)
 }
 
 // Address is where the program connects to.
