@@ -11,6 +11,7 @@ import (
 // A statement that takes a millisecond on a machine that has time. Where it takes slowAnswer, one of
 // a program, which does more, may take longer than the program waits for it, which is half of a lock:
 // a lock of three seconds is lost then, and what held it runs again, as it does when the machine stands still.
+// So it is when a pause of this program lasts so much longer than it should: all programs wait for a processor then.
 const (
 	probeEvery = 100 * time.Millisecond
 	slowAnswer = 300 * time.Millisecond
@@ -29,11 +30,11 @@ func (r *rig) watchMachine(ctx context.Context) {
 		for ctx.Err() == nil {
 			began := time.Now()
 			_, err := r.stage.admin.Exec(ctx, probeSQL)
-			if ctx.Err() == nil && (err != nil || time.Since(began) > slowAnswer) {
+			backoff.Sleep(ctx, probeEvery)
+			if ctx.Err() == nil && (err != nil || time.Since(began) > probeEvery+slowAnswer) {
 				slow++
 				r.fault(oracle.LostDatabase, "", began.Add(-slowAnswer), time.Now().Add(slowAfter))
 			}
-			backoff.Sleep(ctx, probeEvery)
 		}
 	}()
 	r.OnCleanup(func(context.Context) error {
