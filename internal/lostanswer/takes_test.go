@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,11 +119,11 @@ func TestCloseWaitsForItsGoroutines(t *testing.T) {
 // refusing is a store whose marks fail.
 type refusing struct {
 	err   error
-	marks int
+	marks atomic.Int32
 }
 
 func (r *refusing) MarkPending(context.Context, []int) error {
-	r.marks++
+	r.marks.Add(1)
 	return r.err
 }
 
@@ -135,8 +136,8 @@ func TestRefusedMarkIsNotRepeated(t *testing.T) {
 			takes := lostanswer.New(s, zap.NewNop())
 			takes.AwaitFailure([]int{1})(context.DeadlineExceeded)
 			<-time.After(lostanswer.GiveUpAfter / 2)
-			if again := s.marks > 1; again != want || s.marks == 0 {
-				t.Errorf("%s: it was marked %d times", code, s.marks)
+			if marks := s.marks.Load(); (marks > 1) != want || marks == 0 {
+				t.Errorf("%s: it was marked %d times", code, marks)
 			}
 			if err := takes.Close(t.Context()); err != nil {
 				t.Error(err)
