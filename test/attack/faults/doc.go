@@ -35,8 +35,9 @@
 // What is promised in seconds for a fault that lasts (the start of events while Pub/Sub fails, or
 // beside what another canvas has) is checked against the promise itself, and for a crowd of
 // thousands of events against twice the promise. A scenario that was
-// only late is played again when all others have ended, and only that counts: so no other
-// scenario, and no patience with a slow program, decides it. Where the promise is a moment (a
+// only late, or has only repeated runs that nothing explains, as those of a program are that got no
+// processor for the three seconds of a lock, is played again when all others have ended, and only that
+// counts: so no other scenario, and no patience with a slow program, decides it. Where the promise is a moment (a
 // second or two after which a program publishes again, ten until Pub/Sub is used again), a
 // single wait of a busy machine would break it; there the limit is a multiple, and well
 // below what a program took that broke the promise. Tests in virtual time hold those promises to

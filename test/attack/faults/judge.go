@@ -140,6 +140,7 @@ func (j *judge) judgeAttempts(e *event, f *findings) {
 const (
 	clockFormat  = "15:04:05.000"
 	withoutClaim = "runs without a claim"
+	unexplained  = "unexplained duplicates"
 )
 
 // judgeRepeats looks for runs that nothing explains after one that ended well, or that its worker gave up.
@@ -151,7 +152,7 @@ func (j *judge) judgeRepeats(one *entry, f *findings) {
 		case j.excused(v, next):
 			f.extra++
 		default:
-			f.find(one, "unexplained duplicates", "run by %s at %s, which ended with %d, and again by %s at %s", v.process, v.began.Format(clockFormat),
+			f.find(one, unexplained, "run by %s at %s, which ended with %d, and again by %s at %s", v.process, v.began.Format(clockFormat),
 				v.status, next.process, next.began.Format(clockFormat))
 		}
 	}

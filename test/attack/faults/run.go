@@ -165,7 +165,7 @@ func playAll(ctx context.Context, opts options, chosen []scenario, dir string, o
 				verdict = "SKIPPED: " + got.skipped
 			case got.late && opts.parallel > 1 && len(chosen) > 1:
 				late = append(late, one)
-				verdict = "late beside others, played again alone: " + strings.Join(got.why, "; ")
+				verdict = "late or repeated beside others, played again alone: " + strings.Join(got.why, "; ")
 			case len(got.why) > 0:
 				verdict = fail(one, got.why)
 			}

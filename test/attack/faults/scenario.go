@@ -62,7 +62,7 @@ func (r *rig) failf(format string, args ...any) {
 	r.failures = append(r.failures, fmt.Sprintf(format, args...))
 }
 
-// latef is failf of something that was right and came too late.
+// latef is failf of something that was right and came too late, or may have been due to that.
 func (r *rig) latef(format string, args ...any) {
 	r.failf(format, args...)
 	r.mu.Lock()
@@ -110,7 +110,11 @@ func (r *rig) check(ctx context.Context) {
 	found, err := knows.judge(&e)
 	r.must(err)
 	for what, n := range found.times {
-		r.failf("%s: %d, first %s", what, n, found.first[what])
+		fail := r.failf
+		if what == unexplained { // a program that got no processor for the time of a lock has lost it
+			fail = r.latef
+		}
+		fail("%s: %d, first %s", what, n, found.first[what])
 	}
 	if len(found.evidence) > 0 {
 		r.must(os.WriteFile(filepath.Join(r.dir, "evidence.txt"), []byte(strings.Join(found.evidence, "\n")), 0o600))
