@@ -45,6 +45,9 @@ func (p *process) run(main func(ctx context.Context)) {
 		p.w.add(oracle.Record{Kind: oracle.ProcessEnded, Actor: p.name})
 		_ = p.queue.Close(context.Background()) // without a deadline it cannot fail
 	})
+	if p.w.rest != nil { // all others were stopped already
+		cancel()
+	}
 }
 
 // kill is SIGKILL: nothing that the process does from now on reaches anybody. Its
