@@ -1,8 +1,6 @@
 package cleanup
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/exactjson"
 )
 
 // Config configures which publications a new publication replaces, and when. It is part
@@ -22,8 +21,9 @@ import (
 //	  ttl: 3d12h
 //	  inputs: [target, channel]
 //
-// Reading refuses values that Validate refuses. It also refuses unknown fields, because
-// with a misspelled ttl publications would be deleted at once.
+// Reading refuses values that Validate refuses. It also refuses unknown fields, and a
+// second ttl, however it is spelled, because with a wrong ttl publications would be
+// deleted at once.
 type Config struct {
 	// Key is the topic. A publication is cleaned up by later publications of the same
 	// canvas, component, topic and inputs. Required; at most eventqueue.MaxNameBytes
@@ -61,9 +61,7 @@ func (c *Config) UnmarshalJSON(text []byte) error {
 		return nil
 	}
 	var read plain
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&read); err != nil {
+	if err := exactjson.UnmarshalStrict(text, &read); err != nil {
 		return fmt.Errorf("cleanup: %w", err)
 	}
 	return c.set(read)

@@ -120,6 +120,8 @@ func TestInvalidConfigIsRefused(t *testing.T) {
 		`{"key": "k", "inputs": ["a", ""]}`: `inputs holds an empty name`,
 		`{"key": ["k"]}`:                    `cleanup: `,
 		`["k"]`:                             `cleanup: `,
+		// a second spelling would be read in place of the first
+		`{"key": "k", "ttl": "7d", "TTL": "replace"}`: `unknown field "TTL"`,
 	} {
 		config := Config{Key: "before"}
 		for name, unmarshal := range map[string]func([]byte, any) error{"JSON": json.Unmarshal, "YAML": yaml.Unmarshal} {
@@ -130,6 +132,9 @@ func TestInvalidConfigIsRefused(t *testing.T) {
 				t.Errorf("%s %s was taken over: %+v", name, text, config)
 			}
 		}
+	}
+	if err := json.Unmarshal([]byte(`{"key": "k", "ttl": "7d", "ttl": "replace"}`), new(Config)); err == nil {
+		t.Error("a ttl that is there twice is not refused")
 	}
 	for _, config := range []Config{{Key: "k", TTL: -1}, {Key: "k", TTL: 1}, {Key: "\xff"}} {
 		if err := config.Validate(); err == nil {

@@ -66,8 +66,9 @@
 //
 // A worker that was frozen past its lock cannot write an intent any more. If it
 // freezes between the intent and Send, its late publication is recorded late, in a row
-// of its own, and cleaned up like any other. Only if it then dies as well, after its
-// event has ended elsewhere, is the publication never cleaned up.
+// of its own, and cleaned up like any other. If it then dies as well, Find finds the late
+// publication when that of its event is cleaned up. Only if it is sent after that, and the
+// worker dies then, is it never cleaned up.
 //
 // During an outage of Postgres the run fails, and the next one continues. An event that
 // an operator has retried after it failed publishes again only if its first

@@ -1,9 +1,11 @@
 package cleanup
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -266,20 +268,33 @@ func (c *course) clean(ctx context.Context) error {
 	return nil
 }
 
-// undo deletes a publication. If its event ended without recording the data, Find
-// searches for it; if Find finds nothing, there is nothing to delete.
+// undo deletes a publication. If its event ended without recording the data, Find searches for it. It does so, too, for
+// what a frozen run of the event may have sent after the recorded one. If Find finds nothing, there is nothing to delete.
 func (c *course) undo(ctx context.Context, next Cleanup) error {
 	ctx, cancel := context.WithTimeout(ctx, c.pub.DeleteTimeout)
 	defer cancel()
-	if next.Open {
-		data, found, err := c.pub.Find(ctx, next.intent(false))
-		if err != nil {
-			return fmt.Errorf("find what event %s may have sent: %w", next.Event, err)
+	var deleted [][]byte
+	if !next.Open {
+		if err := c.pub.Delete(ctx, next); err != nil || !next.resent {
+			return err
 		}
-		if !found {
+		deleted = append(deleted, next.Data)
+	}
+	for {
+		data, found, err := c.pub.Find(ctx, next.intent(false))
+		switch {
+		case err != nil:
+			return fmt.Errorf("find what event %s may have sent: %w", next.Event, err)
+		case !found, slices.ContainsFunc(deleted, func(d []byte) bool { return bytes.Equal(d, data) }):
 			return nil
 		}
+		if recorded, err := c.recorded(ctx, next, data); recorded || err != nil {
+			return err
+		}
 		next.Data, next.Open = stored(data), false
+		if err := c.pub.Delete(ctx, next); err != nil || !next.resent {
+			return err
+		}
+		deleted = append(deleted, data)
 	}
-	return c.pub.Delete(ctx, next)
 }

@@ -206,6 +206,47 @@ func TestStaleRunSendsNothing(t *testing.T) {
 	r.wantTexts(key, "last")
 }
 
+// TestFrozenRunThatDiesLeavesNothingBehind: a run thaws, sends once more what its successor has sent meanwhile, and dies
+// before it has recorded that. Both are deleted when their time has come; what a living run records has a time of its own.
+func TestFrozenRunThatDiesLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	for name, dies := range map[string]bool{"dies": true, "lives": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			key := keyOf(t, Config{Key: "k"}, nil)
+			event := r.emit(canvas)
+			publications := NewPublications(r.pool)
+			frozen := r.publication(key, "frozen")
+			if !dies {
+				frozen.TTL = TTL(time.Hour)
+			}
+			frozen.Send = func(_ context.Context, intent Intent) ([]byte, error) {
+				if result, err := publications.Publish(r.ctx, r.claim(event), r.publication(key, "new")); err != nil || result.Repeat {
+					t.Errorf("the successor: %+v, %v", result, err)
+				}
+				data, err := r.service.send(key, intent.Token, "frozen")
+				if dies {
+					return nil, errors.Join(errKilled, err)
+				}
+				return data, err
+			}
+			if _, err := publications.Publish(r.ctx, r.claim(event), frozen); dies != errors.Is(err, errKilled) {
+				t.Fatal(err)
+			}
+			r.end(event)
+			r.wantTexts(key, "new", "frozen")
+			r.published(key, "next")
+			if dies {
+				r.wantTexts(key, "next")
+			} else {
+				r.wantTexts(key, "frozen", "next")
+			}
+			r.wantRows(key)
+		})
+	}
+}
+
 // TestEventPublishesOnce for each key, whatever happens to it, and whatever
 // others do meanwhile, until it has ended.
 func TestEventPublishesOnce(t *testing.T) {

@@ -67,9 +67,9 @@ LEFT JOIN claimed c ON true`
 // if another event was faster.
 func (c *course) claimNext(ctx context.Context, seen []int64) (next Cleanup, claimed bool, err error) {
 	var id int64
-	var open *bool // NULL, like all of the row, when it was not claimed
+	var open, resent *bool // NULL, like all of the row, when it was not claimed
 	targets := append([]any{&id}, next.targets()...)
-	targets[2] = &open
+	targets[2], targets[len(targets)-1] = &open, &resent
 	args := keyed(c.pub.Key, int64(c.run.ID), c.run.Attempt, seen, int64(c.run.ClaimID))
 	err = c.db.QueryRow(ctx, claimNextSQL, args...).Scan(targets...)
 	switch {
@@ -79,8 +79,17 @@ func (c *course) claimNext(ctx context.Context, seen []int64) (next Cleanup, cla
 		return Cleanup{}, false, fmt.Errorf("claim what has expired: %w", err)
 	}
 	claimed = next.ID != 0
-	next.ID, next.Key, next.Open = ID(id), c.pub.Key, open != nil && *open
+	next.ID, next.Key, next.Open, next.resent = ID(id), c.pub.Key, open != nil && *open, resent != nil && *resent
 	return next, claimed, nil
+}
+
+const recordedSQL = `
+SELECT EXISTS (SELECT FROM cleanups c WHERE ` + ofKey + ` AND c.id <> $5 AND c.token = $6::text::uuid AND c.data = $7)`
+
+// recorded reports whether what was sent with the token of a cleanup has a row of its own.
+func (c *course) recorded(ctx context.Context, of Cleanup, data []byte) (recorded bool, err error) {
+	err = c.db.QueryRow(ctx, recordedSQL, keyed(c.pub.Key, int64(of.ID), of.Token, stored(data))...).Scan(&recorded)
+	return recorded, err
 }
 
 const dropSQL = `
@@ -105,7 +114,8 @@ SELECT $1, $2, $3, $4, $5::bigint, clock_timestamp() + $7::bigint * interval '1 
 WHERE ` + held + `
 ON CONFLICT ON CONSTRAINT cleanups_once DO UPDATE
 SET cleaned_by = CASE WHEN c.data IS NULL THEN NULL ELSE c.cleaned_by END,
-    expires_at = CASE WHEN c.data IS NULL THEN excluded.expires_at ELSE c.expires_at END
+    expires_at = CASE WHEN c.data IS NULL THEN excluded.expires_at ELSE c.expires_at END,
+    resent = c.resent OR c.data IS NULL
 RETURNING ` + columns
 
 // intend records that the event is about to publish, and returns the row. The row may be

@@ -41,6 +41,9 @@ type Cleanup struct {
 	// put or remembered.
 	CreatedAt time.Time
 	ExpiresAt time.Time
+
+	// resent: Send was called again after a run that may have been frozen, and may have sent something since.
+	resent bool
 }
 
 // Store is the table cleanups, which has to be in the queue's own database. It is the
@@ -68,13 +71,13 @@ func keyed(key Key, more ...any) []any {
 }
 
 // columns are in the order of targets, of a cleanup c.
-const columns = `c.id, c.data IS NULL, c.data, c.event_id, c.token::text, c.created_at, c.expires_at`
+const columns = `c.id, c.data IS NULL, c.data, c.event_id, c.token::text, c.created_at, c.expires_at, c.resent`
 
 // targets are the targets of a scan of columns; NULL becomes zero.
 func (c *Cleanup) targets() []any {
 	return []any{
 		(*zeronull.Int8)(&c.ID), &c.Open, &c.Data, (*zeronull.Int8)(&c.Event),
-		(*zeronull.Text)(&c.Token), (*zeronull.Timestamptz)(&c.CreatedAt), (*zeronull.Timestamptz)(&c.ExpiresAt),
+		(*zeronull.Text)(&c.Token), (*zeronull.Timestamptz)(&c.CreatedAt), (*zeronull.Timestamptz)(&c.ExpiresAt), &c.resent,
 	}
 }
 

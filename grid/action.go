@@ -28,8 +28,8 @@ import (
 // Params and services may be optional, too; a field that is left out is zero.
 //
 // Out is the type of the action's output, which is saved as JSON. An input accepts the
-// output of an action if Go could assign it; one of type any or json.RawMessage accepts
-// every output.
+// output of an action if Go could assign it; one of type *T also accepts a T, and one of type
+// any or json.RawMessage every output.
 //
 // An Action is called from many goroutines. It is called again for the same event if its
 // worker died before it had returned. It must return when ctx ends. It may return ErrSkip

@@ -66,7 +66,10 @@ func (r *Runner) resume(ctx context.Context, g *Grid, run *eventqueue.Run) (*att
 		byName[row.Action] = row
 	}
 	for _, s := range g.steps {
-		row, ok := byName[s.name]
+		row, ok := byName[rowOf(s)]
+		if !ok {
+			row, ok = byName[s.name]
+		}
 		if !ok || !bytes.Equal(row.Definition, s.fingerprint[:]) {
 			continue
 		}

@@ -234,6 +234,7 @@ var mistakes = []struct {
 
 	{"a literal of another type", replace("rows: 3", "rows: many"), []string{"f:20: actions.render.inputs.template.static: it cannot be made into a grid_test.template: field rows is a string: it must be a int"}},
 	{"a literal with an unknown field", replace("rows: 3", "columns: 3"), []string{`f:20: actions.render.inputs.template.static: it cannot be made into a grid_test.template: unknown field "columns"`}},
+	{"a field of a literal in another case", replace("rows: 3", "Rows: 3"), []string{`f:20: actions.render.inputs.template.static: it cannot be made into a grid_test.template: unknown field "Rows"`}},
 	{"an empty literal", replace("{title: Open, rows: 3}", ""), []string{"f:20: actions.render.inputs.template.static: it cannot be made into a grid_test.template: it is empty"}},
 	{"a literal that the cast refuses", replace("  send:\n", "      due: {origin: static, static: [2026-01-02]}\n  send:\n"), []string{`f:21: actions.render.inputs.due.static: it cannot be made into a []float64: no dates: ["2026-01-02"]`}},
 	{"a cast that panics", replace("  send:\n", "      due: {origin: static, static: boom}\n  send:\n"), []string{"f:21: actions.render.inputs.due.static: it cannot be made into a []float64: the action's code panicked: boom"}},

@@ -8,16 +8,18 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"eventsv2/internal/exactjson"
 )
 
 // read decodes a value or an output. It ignores unknown fields, so that a newer program
-// may add fields.
+// may add fields. Names are case-sensitive.
 func read(raw json.RawMessage, into reflect.Value) error {
 	if isNull(raw) && !takesNull(into.Type()) {
 		return fmt.Errorf("it is null: it must be a %s", into.Type())
 	}
 	return guard(func() error {
-		if err := json.Unmarshal(raw, into.Addr().Interface()); err != nil {
+		if err := exactjson.Unmarshal(raw, into.Addr().Interface()); err != nil {
 			return mismatch(err)
 		}
 		return nil
@@ -25,15 +27,13 @@ func read(raw json.RawMessage, into reflect.Value) error {
 }
 
 // strictly decodes JSON into the variable that target points to. It refuses unknown
-// fields, and null for a type that cannot be nil.
+// fields, fields that are there twice, and null for a type that cannot be nil.
 func strictly(literal json.RawMessage, target any) error {
 	t := reflect.TypeOf(target).Elem()
 	if isNull(literal) && !takesNull(t) {
 		return fmt.Errorf("it is empty: give it a %s", t)
 	}
-	decoder := json.NewDecoder(bytes.NewReader(literal))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(target); err != nil {
+	if err := exactjson.UnmarshalStrict(literal, target); err != nil {
 		return mismatch(err)
 	}
 	return nil
@@ -54,7 +54,7 @@ func takesNull(t reflect.Type) bool {
 
 // mismatch rewords an error of the JSON library in the terms of a definition.
 func mismatch(err error) error {
-	var wrong *json.UnmarshalTypeError
+	var wrong *exactjson.UnmarshalTypeError
 	switch {
 	case !errors.As(err, &wrong):
 		return errors.New(strings.TrimPrefix(err.Error(), "json: "))

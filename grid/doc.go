@@ -41,7 +41,9 @@
 //
 // If a definition has changed between two attempts, the run repeats the actions
 // whose definition has changed, and those that used, directly or through others, the
-// output of such an action. The saved outputs of all other actions stay valid. The
+// output of such an action. The saved outputs of all other actions stay valid. So do those
+// of the other definition: while a rolling deployment runs both, each repeats no action that
+// is complete by its own. The
 // definition of an action is what its output depends on: the Go action with its
 // [Version] and type of output, params, names of services, origins and literals. It
 // does not include its position in the file, its comments or the order of its keys.

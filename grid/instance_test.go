@@ -17,11 +17,26 @@ import (
 )
 
 // One grid instance runs one input at a time, in the order emitted, on however
-// many workers; other instances do not wait for it.
+// many workers; other instances do not wait for it. A limit of every ordering key
+// does not change that.
 func TestInputsOfOneInstanceRunOneAtATime(t *testing.T) {
 	t.Parallel()
+	for name, limit := range map[string]int{"without a limit": 0, "with 3 of every key": 3} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			if limit > 0 {
+				r.exec(`INSERT INTO concurrency_limits (canvas_id, group_key, max_running) VALUES ($1, 'keys', $2)`, [16]byte(canvas), limit)
+			}
+			runInstances(r)
+		})
+	}
+}
+
+func runInstances(r *rig) {
+	r.Helper()
+	t := r.T
 	const inputs, instances = 20, 3
-	r := newRig(t)
 	var mu sync.Mutex
 	order, running := map[string][]int{}, map[string]int{}
 	together := make(chan struct{})

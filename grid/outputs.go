@@ -3,6 +3,7 @@ package grid
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 
@@ -21,7 +22,7 @@ type outputs struct {
 // storedOutput is the row of a complete action. Without an Output the action was
 // skipped.
 type storedOutput struct {
-	Action     string
+	Action     string // see rowOf
 	Definition []byte
 	Output     *string
 }
@@ -40,10 +41,15 @@ func (o outputs) of(ctx context.Context, event eventqueue.EventID) ([]storedOutp
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[storedOutput])
 }
 
+// rowOf names the row of a step: its action and its definition, so that the versions of a program that a rolling
+// deployment runs side by side each keep their own outputs. No action has a / in its name. Rows of versions before
+// these have the name alone.
+func rowOf(s *step) string { return s.name + "/" + hex.EncodeToString(s.fingerprint[:]) }
+
 // The fence (I5): FOR SHARE waits for a claim that is being written, and makes other
 // claims wait until this statement is committed. So either the next attempt sees this
-// row, or this one is refused. A row of the same definition is not changed: it can
-// only be this very row, after an answer that was lost.
+// row, or this one is refused. A row that is there is not changed: it can only be this very
+// row, after an answer that was lost.
 const saveSQL = `
 WITH held AS MATERIALIZED (
     SELECT id, canvas_id FROM events_v2
@@ -52,9 +58,7 @@ WITH held AS MATERIALIZED (
 ), written AS (
     INSERT INTO grid_outputs (event_id, action, canvas_id, definition, attempt, output)
     SELECT id, $3::text, canvas_id, $4::bytea, $2, $5::text FROM held
-    ON CONFLICT (event_id, action) DO UPDATE
-    SET definition = excluded.definition, attempt = excluded.attempt, output = excluded.output, created_at = excluded.created_at
-    WHERE grid_outputs.definition <> excluded.definition
+    ON CONFLICT (event_id, action) DO NOTHING
 )
 SELECT EXISTS (SELECT FROM held)`
 
@@ -66,7 +70,7 @@ func (o outputs) save(ctx context.Context, run *eventqueue.Run, s *step, output 
 		text = new(string(output))
 	}
 	var held bool
-	err := o.db.QueryRow(ctx, saveSQL, int64(run.ID), run.Attempt, s.name, s.fingerprint[:], text, int64(run.ClaimID)).Scan(&held)
+	err := o.db.QueryRow(ctx, saveSQL, int64(run.ID), run.Attempt, rowOf(s), s.fingerprint[:], text, int64(run.ClaimID)).Scan(&held)
 	if err == nil && !held {
 		return eventqueue.ErrLockLost
 	}

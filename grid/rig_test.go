@@ -265,7 +265,7 @@ func (o output) String() string {
 // wantOutputs asserts what is kept: action/attempt and output.
 func (r *rig) wantOutputs(want ...string) {
 	r.Helper()
-	rows, err := r.pool.Query(testenv.Context(r), `SELECT action, attempt, output FROM grid_outputs ORDER BY event_id, action`)
+	rows, err := r.pool.Query(testenv.Context(r), `SELECT split_part(action, '/', 1), attempt, output FROM grid_outputs ORDER BY event_id, action, attempt`)
 	if err != nil {
 		r.Fatal(err)
 	}

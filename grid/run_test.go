@@ -252,6 +252,48 @@ func TestChangedDefinitionRepeatsChangedActions(t *testing.T) {
 	}
 }
 
+// A rolling deployment gives a run now to one version, now to the other: each keeps what it has finished.
+func TestVersionsSideBySideRepeatNoFinishedAction(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.on("bad", func(context.Context, call) (string, error) { return "", eventqueue.Snooze(0) })
+	before, after := r.definition("a", "b a=a", "bad b=b"), r.definition("a say=!", "b a=a", "bad b=b")
+	r.emit("x")
+	for range 4 {
+		for _, g := range []*grid.Grid{before, after} {
+			stop := r.start(g, grid.Config{}, worker.Config{})
+			r.await(machine.Snoozed)
+			stop()
+		}
+	}
+	r.on("bad", nil)
+	r.start(before, grid.Config{}, worker.Config{})
+	r.await(machine.ExecutesToCompletion)
+	finished := slices.DeleteFunc(r.calls(), func(action string) bool { return action == "bad" })
+	if want := []string{"a", "b", "a", "b"}; !slices.Equal(finished, want) {
+		t.Errorf("the calls were %v, want %v", finished, want)
+	}
+	r.completed()
+}
+
+// Outputs that a version before rows per definition has saved are used, too.
+func TestOutputsOfAnEarlierVersionAreUsed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	g := r.definition("a", "bad a=a")
+	r.on("bad", func(context.Context, call) (string, error) { return "", eventqueue.Snooze(0) })
+	stop := r.start(g, grid.Config{}, worker.Config{})
+	r.emit("x")
+	r.await(machine.Snoozed)
+	stop()
+	r.exec(`UPDATE grid_outputs SET action = split_part(action, '/', 1)`)
+	r.on("bad", nil)
+	r.start(g, grid.Config{}, worker.Config{})
+	r.await(machine.ExecutesToCompletion)
+	r.wantCalls("a", "bad", "bad")
+	r.completed()
+}
+
 // A canvas' own grid goes before that of all.
 func TestGridOfACanvasTakesPrecedence(t *testing.T) {
 	t.Parallel()
@@ -321,6 +363,7 @@ func TestInputsGetNullsNumbersAndRawOutputs(t *testing.T) {
 	}
 	type take struct {
 		Number int             `grid:"number"`
+		Maybe  *int            `grid:"maybe,optional"`
 		Raw    json.RawMessage `grid:"raw"`
 		Event  nullable        `grid:"event,event"`
 	}
@@ -331,7 +374,7 @@ func TestInputsGetNullsNumbersAndRawOutputs(t *testing.T) {
 			return 7, nil
 		}, grid.Cast("literal", grid.Strict[any])),
 		grid.Register(actions, "take", func(_ context.Context, c grid.Call[take, grid.None, grid.None]) (grid.None, error) {
-			got = append(got, fmt.Sprint(c.Inputs.Number), string(c.Inputs.Raw), string(c.Inputs.Event))
+			got = append(got, fmt.Sprint(c.Inputs.Number), fmt.Sprint(*c.Inputs.Maybe), string(c.Inputs.Raw), string(c.Inputs.Event))
 			return grid.None{}, nil
 		}))
 	if err != nil {
@@ -344,6 +387,7 @@ actions:
     use: take
     inputs:
       number: {origin: action, action: give}
+      maybe: {origin: action, action: give}
       raw: {origin: action, action: give}
       event: {origin: event}
 `)
@@ -353,7 +397,7 @@ actions:
 	r.start(g, grid.Config{}, worker.Config{})
 	r.emit(nil)
 	r.await(machine.ExecutesToCompletion)
-	if want := []string{"<nil>", "7", "7", "read null"}; !slices.Equal(got, want) {
+	if want := []string{"<nil>", "7", "7", "7", "read null"}; !slices.Equal(got, want) {
 		t.Errorf("the actions got %q, want %q", got, want)
 	}
 }

@@ -172,12 +172,12 @@ func slotOf(field reflect.StructField, tag string, words []string) (slot, error)
 	return s, nil
 }
 
-// takes reports whether an input can take an output of this type.
+// takes reports whether an input can take an output of this type: JSON of a T reads as a *T, too.
 func (s slot) takes(out reflect.Type) bool {
 	if s.is == reflect.TypeFor[json.RawMessage]() || s.is.Kind() == reflect.Interface {
 		return true
 	}
-	return out.AssignableTo(s.is)
+	return out.AssignableTo(s.is) || s.is.Kind() == reflect.Pointer && out.AssignableTo(s.is.Elem())
 }
 
 func (s slot) allows(o Origin) bool { return slices.Contains(s.origins, o) }

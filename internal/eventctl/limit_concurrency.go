@@ -17,7 +17,7 @@ type concurrencyFlags struct {
 func addConcurrency(cmd *cobra.Command) *concurrencyFlags {
 	f := &concurrencyFlags{scopeFlags: addLimitScope(cmd)}
 	cmd.Flags().StringVar(&f.key, "key", "", "only of this ordering `key`")
-	cmd.Flags().BoolVar(&f.everyKey, "every-key", false, "of each ordering key that has no limit of its own")
+	cmd.Flags().BoolVar(&f.everyKey, "every-key", false, "of each ordering key that has no limit of its own, but for instances of grids")
 	cmd.MarkFlagsMutuallyExclusive("key", "module", "every-key")
 	addSilent(cmd, &f.silent)
 	return f
