@@ -1,10 +1,13 @@
 package dashboard
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/machine"
+	"eventsv2/internal/printing"
 )
 
 // picture is the state machine as a column of states. Arrows to the next state run down the
@@ -43,31 +46,63 @@ func column() []machine.State {
 		machine.LockClaim, machine.Process, machine.RetryCheck, machine.Delete, machine.End}
 }
 
-// wayOf is the way of an event. One that was cancelled while it waited has taken none: that is a change by hand, and no
-// arrow of the machine.
+// wayOf is the way of an event: of its last run, and of those that were tried again. One that was cancelled while it
+// waited has taken none: that is a change by hand, and no arrow of the machine.
 func wayOf(e inspect.Explanation) picture {
-	if ended := e.Shown.Logged; ended != nil && ended.Status == inspect.LogCancelled {
-		p := drawn(nil)
+	ended := e.Shown.Logged
+	if ended != nil && ended.Status == inspect.LogCancelled {
+		p := drawn(nil, false)
 		p.Text = "Queue, where it was cancelled"
 		return p
 	}
-	return way(e.Because().Label)
+	last := pathTo(e.Because().Label)
+	if ended != nil {
+		last = append(last, machine.Arrow{From: machine.Delete, Label: machine.Deleted, To: machine.End})
+	}
+	text := inWords(last)
+	if n := retriesOf(e.Shown); n > 0 {
+		again := pathTo(machine.RetryAllowed)
+		text = fmt.Sprintf("%s: %s; then %s", printing.Plural(n, "time"), inWords(again), text)
+		last = append(again, last...)
+	}
+	p := drawn(last, ended != nil)
+	p.Text = text
+	return p
 }
 
-// way draws the machine with the shortest way to the arrow with a label.
-func way(label machine.Label) picture { return drawn(pathTo(label)) }
+// retriesOf is how often an event was tried again after a run had failed.
+func retriesOf(s inspect.Shown) int {
+	switch {
+	case s.Logged != nil:
+		return s.Logged.Retries
+	case s.Queued != nil:
+		return s.Queued.Retries
+	default:
+		return 0
+	}
+}
 
-// drawn draws the machine with the arrows that were taken.
-func drawn(taken []machine.Arrow) picture {
+// inWords is a way for those who cannot see the picture.
+func inWords(way []machine.Arrow) string {
+	var b strings.Builder
+	for _, a := range way {
+		b.WriteString(string(a.From) + " " + string(a.Label) + ", ")
+	}
+	if len(way) > 0 {
+		b.WriteString(string(way[len(way)-1].To))
+	}
+	return b.String()
+}
+
+// drawn draws the machine with the arrows that were taken. An arrow may lead to End for a notification whose event waits
+// on: End is reached by events that have ended.
+func drawn(taken []machine.Arrow, ended bool) picture {
 	p := picture{Width: columnWidth}
 	reached := map[machine.State]bool{machine.Queue: true}
 	for _, a := range taken {
 		reached[a.From], reached[a.To] = true, true
-		p.Text += string(a.From) + " " + string(a.Label) + ", "
 	}
-	if len(taken) > 0 {
-		p.Text += string(taken[len(taken)-1].To)
-	}
+	reached[machine.End] = ended
 	y, states := 4, column()
 	for i, state := range states {
 		p.Boxes = append(p.Boxes, box{Name: string(state), Y: y, Reached: reached[state]})

@@ -14,7 +14,7 @@ import (
 func TestPictureShowsTheMachine(t *testing.T) {
 	t.Parallel()
 	for _, a := range machine.Arrows() {
-		p := way(a.Label)
+		p := wayOf(inspect.Explanation{Reasons: []inspect.Reason{{Label: a.Label}}})
 		if len(p.Arrows) != len(machine.Arrows()) {
 			t.Fatalf("%d arrows are drawn, the machine has %d", len(p.Arrows), len(machine.Arrows()))
 		}
@@ -55,8 +55,33 @@ func TestPermanentFailureShowsItsPath(t *testing.T) {
 	t.Parallel()
 	for label, want := range map[machine.Label]bool{machine.RetryTooMany: true, machine.FailedForGood: false} {
 		p := wayOf(inspect.Explanation{Shown: inspect.Shown{Logged: &inspect.LogEntry{Status: inspect.LogFailed}}, Reasons: []inspect.Reason{{Label: label}}})
-		if checked := strings.Contains(p.Text, string(machine.RetryCheck)); checked != want || !strings.HasSuffix(p.Text, string(machine.Delete)) {
+		if checked := strings.Contains(p.Text, string(machine.RetryCheck)); checked != want || !strings.HasSuffix(p.Text, string(machine.End)) {
 			t.Errorf("the way of %s is %s", label, p.Text)
+		}
+	}
+}
+
+// End is lit for an event that has ended, and for no other: a notification may end while its event waits. What was tried
+// again has been back in the queue.
+func TestPictureShowsTheEndAndTheRetries(t *testing.T) {
+	t.Parallel()
+	logged, queued := &inspect.LogEntry{Status: inspect.LogCompleted}, &inspect.QueuedEvent{}
+	logged.Retries = 2
+	for label, c := range map[machine.Label]struct {
+		shown          inspect.Shown
+		ended, retried bool
+	}{
+		machine.ExecutesToCompletion: {inspect.Shown{Logged: logged}, true, true},
+		machine.Paused:               {inspect.Shown{Queued: queued}, false, false},
+	} {
+		p := wayOf(inspect.Explanation{Shown: c.shown, Reasons: []inspect.Reason{{Label: label}}})
+		for _, b := range p.Boxes {
+			if b.Name == string(machine.End) && b.Reached != c.ended || b.Name == string(machine.RetryCheck) && b.Reached != c.retried {
+				t.Errorf("%s: %s is lit: %t", label, b.Name, b.Reached)
+			}
+		}
+		if got := strings.HasPrefix(p.Text, "2 times: Queue "); got != c.retried {
+			t.Errorf("%s: the way in words is %s", label, p.Text)
 		}
 	}
 }

@@ -89,7 +89,7 @@ func (a *api) addReads() {
 		_, e, err := a.shown(ctx, in.ID)
 		return &answer[view.Event]{e}, err
 	})
-	get(a, "/events/{id}/attempts", "list-attempts", "The newest failed attempts of an event", func(ctx context.Context, in *IDInput) (*answer[view.Page[view.Attempt]], error) {
+	get(a, "/events/{id}/attempts", "list-attempts", "The newest failed attempts of an event, and the run that completed it", func(ctx context.Context, in *IDInput) (*answer[view.Page[view.Attempt]], error) {
 		shown, _, err := a.shown(ctx, in.ID)
 		if err != nil {
 			return nil, err

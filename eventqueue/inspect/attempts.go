@@ -9,7 +9,7 @@ import (
 	"eventsv2/eventqueue"
 )
 
-// Attempt is a failed attempt of an event: a run that ended with an error.
+// Attempt is a run of an event that failed, or that completed it and is kept in the history.
 type Attempt struct {
 	// Attempt is the number of the claim under which the event ran. Claims that were given
 	// back, snoozed, or lost with their worker leave gaps.
@@ -20,16 +20,25 @@ type Attempt struct {
 	Worker eventqueue.WorkerNumber
 	// Error is the beginning of the handler's error, of 8 KiB or less.
 	Error string
+	// Stack is the beginning of the handler's stack, of 8 KiB or less, if it panicked.
+	Stack string
+	// Completed: the run has completed the event.
+	Completed bool
 }
 
 const attemptsSQL = `
-SELECT attempt, started_at, duration, CASE WHEN worker BETWEEN 0 AND 2147483647 THEN worker ELSE 0 END, error
+SELECT attempt, started_at, duration, CASE WHEN worker BETWEEN 0 AND 2147483647 THEN worker ELSE 0 END, error, coalesce(stack, ''), false
 FROM event_attempts
 WHERE event_id = $1
-ORDER BY attempt`
+UNION ALL
+SELECT attempts, created_at - duration, duration, coalesce(worker, 0), '', '', true
+FROM event_log
+WHERE id = $1 AND status = 'COMPLETED' AND duration IS NOT NULL
+ORDER BY 1`
 
-// Attempts returns the newest failed attempts of an event, 20 or less, the oldest of them first. It
-// finds them for as long as the event is queued or in event_log, and up to an hour longer.
+// Attempts returns the newest failed attempts of an event, 20 or less, the oldest of them first, and then the run that
+// has completed it, if the history keeps completed events. It finds them for as long as the event is queued or in
+// event_log, and failed ones up to an hour longer.
 func (r *Reader) Attempts(ctx context.Context, id eventqueue.EventID) ([]Attempt, error) {
 	return listAttempts(ctx, r.pool, id)
 }

@@ -170,6 +170,46 @@ func TestAttemptsAndHolders(t *testing.T) {
 	}
 }
 
+// TestRunsAreListed: those that failed, with the stack of a panic, and the one that has completed the event, which only
+// a history that keeps completed events has.
+func TestRunsAreListed(t *testing.T) {
+	t.Parallel()
+	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
+	reader, ids := inspect.New(store.Pool()), emit(t, store, 2)
+	known := eventqueue.HandlerSet{Everywhere: []eventqueue.HandlerKey{{Module: "WORKER", Name: "greet", Modifier: "_"}}}
+	run := func(id eventqueue.EventID, retain bool, end worker.Completion) {
+		t.Helper()
+		found, err := store.Claim(ctx, []eventqueue.EventID{id}, known, eventqueue.WorkerNumber(9).Claim(1))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		end.Claim = worker.Claim{Event: id, Attempt: found[0].Attempt, ID: found[0].ClaimID}
+		if written, err := store.Complete(ctx, nil, []worker.Completion{end}, retain); err != nil || len(written.Done) != 1 {
+			t.Fatalf("%+v, %v", written, err)
+		}
+	}
+	for i, retain := range []bool{true, false} {
+		run(ids[i], retain, worker.Completion{Label: machine.RetryAllowed, LastError: "no luck", Stack: "main.handle()", Duration: time.Second})
+		exec(t, store, `UPDATE events_v2 SET delay_until = clock_timestamp()`)
+		run(ids[i], retain, worker.Completion{Label: machine.ExecutesToCompletion, Duration: 2 * time.Second})
+		attempts, err := reader.Attempts(ctx, ids[i])
+		for k := range attempts {
+			if attempts[k].StartedAt.IsZero() {
+				t.Errorf("attempt %d began at no time", k)
+			}
+			attempts[k].StartedAt = time.Time{}
+		}
+		want := []inspect.Attempt{{Attempt: 1, Duration: time.Second, Worker: 9, Error: "no luck", Stack: "main.handle()"},
+			{Attempt: 2, Duration: 2 * time.Second, Worker: 9, Completed: true}}
+		if !retain {
+			want = want[:1]
+		}
+		if err != nil || !slices.Equal(attempts, want) {
+			t.Errorf("with a history of completed events (%t) the runs are %+v, %v, want %+v", retain, attempts, err, want)
+		}
+	}
+}
+
 // TestRulesOfAnyYearAreListed (I15): SQL can write times that Go cannot read, or JSON does not have.
 func TestRulesOfAnyYearAreListed(t *testing.T) {
 	t.Parallel()

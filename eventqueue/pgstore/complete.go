@@ -65,22 +65,23 @@ var deleteCompleted = fenced(`, ended AS (
 
 // An event leaves events_v2 and enters event_log in one statement (I1, I9). A
 // status of NULL keeps no history. The reason of a failed event is the label of its end, unless that is RetryTooMany.
-const deleteAndLogSQL = `, ended AS (
+var deleteAndLogSQL = `, ended AS (
     DELETE FROM events_v2 e WHERE ` + heldSQL + ` RETURNING e.*
 ), logged AS (
-    INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at, ordering_key, attributes, parent_id, reason)
+    INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at, ordering_key, attributes, parent_id, reason,
+        duration, worker)
     SELECT id, canvas_id, module, name, modifier, value, status::event_log_status, retries, attempts, last_error, enqueued_at,
-        nullif(ordering_key, ''), attributes, parent_id, reason
-    FROM ended JOIN unnest($1::bigint[], $5::text[], $6::text[], $8::text[]) AS how (id, status, last_error, reason) USING (id)
+        nullif(ordering_key, ''), attributes, parent_id, reason, duration, CASE WHEN duration IS NOT NULL THEN ` + workerSQL + ` END
+    FROM ended JOIN unnest($1::bigint[], $5::text[], $6::text[], $8::text[], $10::interval[]) AS how (id, status, last_error, reason, duration) USING (id)
     WHERE status IS NOT NULL
     -- A row that was put back by hand under its old id is logged all the same.
     ON CONFLICT (id) DO UPDATE SET status = excluded.status, value = excluded.value, retries = excluded.retries,
         attempts = excluded.attempts, last_error = excluded.last_error, created_at = excluded.created_at,
         ordering_key = excluded.ordering_key, attributes = excluded.attributes, parent_id = excluded.parent_id,
-        reason = excluded.reason, actor = NULL
+        reason = excluded.reason, actor = NULL, duration = excluded.duration, worker = excluded.worker
 )`
 
-var deleteLogAndRecordSQL = deleteAndLogSQL + recordSQL("$7", "$6")
+var deleteLogAndRecordSQL = deleteAndLogSQL + recordSQL("$7", "$6", "$9")
 
 var deleteAndLog = fenced(deleteLogAndRecordSQL)
 
@@ -119,12 +120,12 @@ const (
 )
 
 var reschedule = fenced(rescheduleSQL + rescheduleDelaySQL + rescheduleNotifySQL + `
-    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[], $11::smallint[]) AS how (id, failed, delay, snoozed, company)` + rescheduledSQL + recordSQL("$9", "$10"))
+    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[], $11::smallint[]) AS how (id, failed, delay, snoozed, company)` + rescheduledSQL + recordSQL("$9", "$10", "$12"))
 
 // rescheduleLimited is for batches with an event that a rate limit puts off.
 var rescheduleLimited = fenced(rescheduleSQL + tooLateSQL + ` THEN clock.now` + rescheduleDelaySQL + tooLateSQL + ` THEN NULL` + rescheduleNotifySQL + `,
         limited_attempt = CASE WHEN how.limited THEN ` + limitedAttemptSQL + ` ELSE e.limited_attempt END
-    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[], $11::smallint[], $12::boolean[]) AS how (id, failed, delay, snoozed, company, limited)` + rescheduledSQL + recordSQL("$9", "$10"))
+    FROM clock, unnest($1::bigint[], $5::boolean[], $6::interval[], $8::boolean[], $11::smallint[], $13::boolean[]) AS how (id, failed, delay, snoozed, company, limited)` + rescheduledSQL + recordSQL("$9", "$10", "$12"))
 
 // Complete implements worker.Store: at most two statements, and one more for events
 // in ordering groups, in one round trip and one transaction. A *refusal.Error beside the
@@ -255,7 +256,8 @@ func tidOf(place worker.RowID) pgtype.TID {
 
 func deletion(written *worker.WriteResult, completions []worker.Completion, retain bool) query {
 	statuses, lastErrors, reasons := make([]*string, len(completions)), make([]*string, len(completions)), make([]*string, len(completions))
-	durations := make([]*time.Duration, len(completions))
+	durations, stacks := make([]*time.Duration, len(completions)), stacksOf(completions)
+	var completed []*time.Duration // of runs that are kept as complete
 	logs, stamps := false, false
 	for i := range completions {
 		durations[i] = recordedDuration(&completions[i])
@@ -270,15 +272,35 @@ func deletion(written *worker.WriteResult, completions []worker.Completion, reta
 		case retain:
 			statuses[i] = new(string(maintenance.LogCompleted))
 			logs = true
+			if completed == nil {
+				completed = make([]*time.Duration, len(completions))
+			}
+			if completions[i].Duration > 0 {
+				completed[i] = &completions[i].Duration
+			}
 		}
 	}
 	if stamps {
-		return fencedWrite(written, deleteAndStamp, columnsOf(completions), statuses, lastErrors, durations, reasons)
+		return fencedWrite(written, deleteAndStamp, columnsOf(completions), statuses, lastErrors, durations, reasons, stacks, completed)
 	}
 	if !logs {
 		return fencedWrite(written, deleteCompleted, columnsOf(completions))
 	}
-	return fencedWrite(written, deleteAndLog, columnsOf(completions), statuses, lastErrors, durations, reasons)
+	return fencedWrite(written, deleteAndLog, columnsOf(completions), statuses, lastErrors, durations, reasons, stacks, completed)
+}
+
+// stacksOf are the stacks of handlers that panicked; nil: none has.
+func stacksOf(completions []worker.Completion) (stacks []*string) {
+	for i := range completions {
+		if completions[i].Stack == "" || !completions[i].Records() {
+			continue
+		}
+		if stacks == nil {
+			stacks = make([]*string, len(completions))
+		}
+		stacks[i] = &completions[i].Stack
+	}
+	return stacks
 }
 
 func rescheduling(written *worker.WriteResult, completions []worker.Completion) query {
@@ -301,9 +323,9 @@ func rescheduling(written *worker.WriteResult, completions []worker.Completion) 
 		}
 	}
 	if limits {
-		return fencedWrite(written, rescheduleLimited, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed, durations, failures, companies, limited)
+		return fencedWrite(written, rescheduleLimited, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed, durations, failures, companies, stacksOf(completions), limited)
 	}
-	return fencedWrite(written, reschedule, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed, durations, failures, companies)
+	return fencedWrite(written, reschedule, columnsOf(completions), failed, delays, eventqueue.MaxRequeue, snoozed, durations, failures, companies, stacksOf(completions))
 }
 
 var renew = fenced(`, ended AS (

@@ -69,6 +69,31 @@ func TestUnrecordedAttemptIsRepeated(t *testing.T) {
 	}
 }
 
+// TestRunsAreRecorded: of a panic the stack is, and of the run that completes the event, also in a transaction, how long
+// it took and its worker.
+func TestRunsAreRecorded(t *testing.T) {
+	t.Parallel()
+	r := rig.New(t)
+	r.Handle(func(ctx context.Context, run *eventqueue.Run) error {
+		switch {
+		case run.Retries == 0:
+			panic("boom")
+		case string(run.Value) == `1`:
+			return run.CompleteTx(ctx, func(context.Context, *eventqueue.Tx) error { return nil })
+		}
+		return nil
+	}, rig.Quick())
+	r.Start(worker.Config{RetainHistory: true})
+	r.Emit(r.Event(`1`), r.Event(`2`))
+	r.Outcomes.Await(t, machine.ExecutesToCompletion, 2)
+	if n := rig.One[int](r, `SELECT count(*) FROM event_attempts WHERE error = 'the handler panicked: boom' AND stack LIKE '%attempts_test.go%'`); n != 2 {
+		t.Errorf("%d attempts have the stack of their panic, want 2", n)
+	}
+	if n := rig.One[int](r, `SELECT count(*) FROM event_log WHERE status = 'COMPLETED' AND duration > '0' AND worker IS NOT NULL`); n != 2 {
+		t.Errorf("%d completed events have their run, want 2", n)
+	}
+}
+
 // TestRolledBackCompletionIsRecorded: the attempt is, with the error that undid the
 // transaction; the run that completes in one records nothing.
 func TestRolledBackCompletionIsRecorded(t *testing.T) {

@@ -55,6 +55,10 @@ func (x *execution) decideRun(verdict machine.Label, err error) *completedRun {
 			f.err = errors.New(text)
 		}
 		f.completion.LastError = storable(text)
+		var panicked *eventqueue.PanicError
+		if errors.As(err, &panicked) {
+			f.completion.Stack = storable(string(panicked.Stack))
+		}
 	}
 	return f
 }

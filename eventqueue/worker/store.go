@@ -95,9 +95,11 @@ type Completion struct {
 	// Delay is from the database's clock at the time of the write.
 	Delay time.Duration
 
-	// LastError goes to event_log, and with Duration, for how long the handler ran, to the failed
-	// attempts of the event if Records.
+	// LastError goes to event_log, and with Duration, for how long the handler ran, and Stack, of a handler
+	// that panicked, to the failed attempts of the event if Records. Duration also goes to event_log if the event
+	// is kept there as completed; 0: not known.
 	LastError string
+	Stack     string
 	Duration  time.Duration
 
 	// Company, of Released and RetryAllowed, makes the event a suspect that runs with so many; see ClaimResult. 0: Released

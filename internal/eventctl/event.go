@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"eventsv2/internal/printing"
 	"eventsv2/internal/view"
@@ -24,13 +25,18 @@ func originRows(e view.Event) [][]string {
 	return rows
 }
 
-// writeAttempts writes the failed attempts of an event, if it has any.
+// writeAttempts writes the attempts of an event that are known, if there are any.
 func writeAttempts(w io.Writer, attempts []view.Attempt) {
 	if len(attempts) == 0 {
 		return
 	}
-	_, _ = fmt.Fprintln(w, "failed attempts:")
-	printing.Table(w, tableOf(attempts, "CLAIM  STARTED  TOOK  WORKER  ERROR", func(a view.Attempt) []any {
-		return []any{a.Attempt, a.StartedAt, a.Duration, a.RunBy(), a.Error}
+	_, _ = fmt.Fprintln(w, "attempts:")
+	printing.Table(w, tableOf(attempts, "CLAIM  STARTED  TOOK  WORKER  OUTCOME  ERROR", func(a view.Attempt) []any {
+		return []any{a.Attempt, a.StartedAt, a.Duration, a.RunBy(), a.Outcome, a.Error}
 	}))
+	for _, a := range attempts {
+		if a.Stack != "" {
+			_, _ = fmt.Fprintf(w, "stack of attempt %d:\n%s\n", a.Attempt, printing.PrintableLines(strings.ReplaceAll(a.Stack, "\t", "    ")))
+		}
+	}
 }

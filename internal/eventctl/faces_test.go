@@ -93,7 +93,7 @@ func decoded(t *testing.T, text []byte) (document any) {
 	return document
 }
 
-// within is a part of a document, whose path is written like event or failed_attempts; "" is all of it.
+// within is a part of a document, whose path is written like event or attempts; "" is all of it.
 func within(document any, path string) any {
 	if path == "" {
 		return document
@@ -141,7 +141,7 @@ func TestEachFactIsTheSameInEveryFace(t *testing.T) {
 		{"show 4", "event", "/events/4", ""},
 		{"show 6", "event", "/events/6", ""},
 		{"show 101", "event", "/events/101", ""},
-		{"show 4", "failed_attempts", "/events/4/attempts", "items"},
+		{"show 4", "attempts", "/events/4/attempts", "items"},
 		{"show 4", "reasons", "/events/4/explain", "items"},
 		{"explain 104", "", "/events/104/explain", ""},
 		{"tree 4", "", "/events/1/tree", ""},

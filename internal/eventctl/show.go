@@ -46,7 +46,7 @@ func (p *program) showEvent(e view.Event, shown inspect.Shown, reasons []view.Re
 	doc := struct {
 		Event    view.Event     `json:"event"`
 		Reasons  []view.Reason  `json:"reasons"`
-		Attempts []view.Attempt `json:"failed_attempts"`
+		Attempts []view.Attempt `json:"attempts"`
 	}{e, reasons, attempts}
 	whys := view.All(reasons, func(r view.Reason) string { return r.Why })
 	rows := factRows("event", e.ID, "canvas", e.Canvas, "handler", e.Handler(), "state", e.State, "why", strings.Join(whys, " "))

@@ -31,21 +31,26 @@ func ExplanationOf(e inspect.Explanation) Explanation {
 	return Explanation{e.ID, e.AsOf.UTC(), All(e.Reasons, func(r inspect.Reason) Reason { return Reason(r) }), operate.OriginalOf(e.Shown.Attributes())}
 }
 
-// Attempt is a failed attempt of an event.
+// Attempt is a run of an event that has ended.
 type Attempt struct {
 	Attempt   int32                   `json:"attempt" doc:"Number of the claim."`
 	StartedAt time.Time               `json:"started_at"`
 	Duration  Seconds                 `json:"duration_seconds"`
 	Worker    eventqueue.WorkerNumber `json:"worker,omitempty"`
-	Error     string                  `json:"error"`
+	Outcome   string                  `json:"outcome" enum:"failed,completed"`
+	Error     string                  `json:"error,omitempty"`
+	Stack     string                  `json:"stack,omitempty" doc:"Of a handler that panicked: the beginning, of 8 KiB or less."`
 
 	known *Process
 }
 
-// AttemptsOf are the failed attempts of an event that are known, the oldest first.
+// AttemptsOf are the failed attempts of an event that are known, the oldest first, and the run that has completed it.
 func AttemptsOf(shown inspect.Shown) Page[Attempt] {
 	return ListOf(shown.Attempts, func(a inspect.Attempt) Attempt {
-		attempt := Attempt{a.Attempt, a.StartedAt.UTC(), Seconds(a.Duration.Seconds()), a.Worker, a.Error, nil}
+		attempt := Attempt{a.Attempt, a.StartedAt.UTC(), Seconds(a.Duration.Seconds()), a.Worker, "failed", a.Error, a.Stack, nil}
+		if a.Completed {
+			attempt.Outcome = "completed"
+		}
 		if w, known := shown.Workers[a.Worker]; known {
 			attempt.known = new(processOf(w))
 		}
