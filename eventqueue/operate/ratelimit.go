@@ -65,7 +65,7 @@ type RateStore interface {
 	// Workers see it with their next claim.
 	SetRateLimit(ctx context.Context, limit RateLimit) (before *RateLimit, err error)
 
-	// RemoveRateLimit removes the limit of a scope and its counts.
+	// RemoveRateLimit removes the limit of a scope. Its counts stay until their windows are over.
 	RemoveRateLimit(ctx context.Context, scope eventqueue.Scope) (removed bool, err error)
 
 	// RateLimits lists the limits of a canvas, or all, by canvas, module and name,
@@ -106,7 +106,7 @@ func NewRateLimits(store RateStore, queue *eventqueue.Queue) (*RateLimits, error
 }
 
 // Set adds a limit, or replaces that of its scope, from the next claim on. The counts of the
-// current windows stay. When the new limit allows more than the old one, the events that it has put
+// current windows stay, also those of a limit that was removed in them. When the new limit allows more than the old one, the events that it has put
 // off are released; it returns how many. When that fails half-way, the limit is set, and Release
 // does the rest.
 func (r *RateLimits) Set(ctx context.Context, limit RateLimit) (notified int, err error) {
@@ -126,7 +126,7 @@ func (r *RateLimits) Set(ctx context.Context, limit RateLimit) (notified int, er
 	return r.Release(ctx, limit.Scope)
 }
 
-// Remove removes the limit of a scope, with its counts, and releases the events that it has put
+// Remove removes the limit of a scope, and releases the events that it has put
 // off. It returns whether there was a limit and how many events were notified. When it fails
 // half-way, the limit is gone, and repeating the call does the rest.
 func (r *RateLimits) Remove(ctx context.Context, scope eventqueue.Scope) (removed bool, notified int, err error) {

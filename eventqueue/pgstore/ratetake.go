@@ -23,7 +23,8 @@ import (
 //   - fits is what a handler's limit lets through, and granted what of that the canvas'
 //     limit lets through, in the order in which the scopes were given. So an event
 //     passes both, and one that either refuses is counted by neither.
-//   - counted writes the sums.
+//   - counted writes the sums, and which limit has granted them: the highest one of a window
+//     bounds the window, whatever the limit is changed to.
 //
 // The counters are found by their key once more, not by their place: the version that
 // was locked may be newer than the snapshot.
@@ -68,7 +69,9 @@ WITH asked AS MATERIALIZED (
     WINDOW before AS (PARTITION BY canvas_id ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ), sums AS MATERIALIZED (
     SELECT s.canvas_id, s.module, s.name, s.minute_at, s.day_at, s.minute_used + s.ran + granted AS minute_used,
-        s.day_used + s.ran + granted AS day_used, s.waiting, s.per_minute, s.per_day, s.mode, refused
+        s.day_used + s.ran + granted AS day_used,
+        greatest(s.minute_most, coalesce(s.per_minute, ` + noRateSQL + `)) AS minute_most,
+        greatest(s.day_most, coalesce(s.per_day, ` + noRateSQL + `)) AS day_most, s.waiting, s.per_minute, s.per_day, s.mode, refused
     FROM states s CROSS JOIN LATERAL (
         SELECT coalesce(sum(g.granted), 0)::bigint AS granted,
             coalesce(sum(CASE s.module WHEN '' THEN g.fits - g.granted ELSE g.want - g.fits END), 0)::bigint AS refused
@@ -77,7 +80,7 @@ WITH asked AS MATERIALIZED (
 ), counted AS (
     UPDATE rate_counters c
     SET minute_at = sums.minute_at, minute_count = sums.minute_used, day_at = sums.day_at, day_count = sums.day_used,
-        waiting = sums.waiting + sums.refused
+        minute_most = sums.minute_most, day_most = sums.day_most, waiting = sums.waiting + sums.refused
     FROM sums
     WHERE (c.canvas_id, c.module, c.name) = (sums.canvas_id, sums.module, sums.name)
 )
@@ -93,6 +96,9 @@ LEFT JOIN sums h ON (h.canvas_id, h.module, h.name) = (g.canvas_id, g.module, g.
 WINDOW before AS (PARTITION BY asked.canvas_id ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ORDER BY place`
 )
+
+// noRateSQL is a limit that no count reaches.
+const noRateSQL = `9223372036854775807`
 
 // takeRate is the statement in the form that waits briefly for locked counters, and in
 // the form that skips them (see lockwait.go).

@@ -243,15 +243,15 @@ func TestRaisedOrRemovedLimitReleasesWaitingEvents(t *testing.T) {
 		t.Errorf("the raised limit has released %d of 2500", n)
 	}
 	r.awaitOutcomes(2505 + 2500)
-	if n := r.Outcomes.Count(machine.ExecutesToCompletion); n != 5+102 { // the lowered limit said that 3 were used
-		t.Errorf("%d have run, want 107", n)
+	if n := r.Outcomes.Count(machine.ExecutesToCompletion); n != 105 {
+		t.Errorf("%d have run, want 105", n)
 	}
 	ctx := testenv.Context(t)
-	if removed, n, err := r.limits.Remove(ctx, eventqueue.Scope{Canvas: rig.Canvas}); removed || n != 2505-107 || err != nil {
+	if removed, n, err := r.limits.Remove(ctx, eventqueue.Scope{Canvas: rig.Canvas}); removed || n != 2505-105 || err != nil {
 		t.Errorf("removing what is not there: %t, %d, %v", removed, n, err)
 	}
-	r.awaitOutcomes(2505 + 2500 + 2505 - 107)
-	if removed, n, err := r.limits.Remove(ctx, handlerScope()); !removed || n != 2505-107 || err != nil {
+	r.awaitOutcomes(2505 + 2500 + 2505 - 105)
+	if removed, n, err := r.limits.Remove(ctx, handlerScope()); !removed || n != 2505-105 || err != nil {
 		t.Errorf("remove: %t, %d, %v", removed, n, err)
 	}
 	r.Outcomes.Await(t, machine.ExecutesToCompletion, 2505)

@@ -49,7 +49,35 @@ func TestRateLimitsAreSetListedAndRemoved(t *testing.T) {
 	release("--module", "WORKER", "--name", "other").is(exitOK, "WORKER/other on canvas "+canvasA+": no event waits because of a rate limit\n", "")
 	release().is(exitOK, "released what waited of canvas "+canvasA+"; notified 12 events\n", "")
 	release("--json").is(exitOK, `"notified":0`, "")
-	if n := one[int](c, `SELECT count(*) FROM rate_counters`); n != 2 {
+	if n := one[int](c, `SELECT count(*) FROM rate_limits`); n != 2 {
 		t.Errorf("%d limits of 2 are left", n)
 	}
+}
+
+// TestChangedRateLimitForgetsNothing: a limit that is lowered, or removed, and put back has run what it has run.
+func TestChangedRateLimitForgetsNothing(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	c.publishing()
+	set := func(perDay string) {
+		t.Helper()
+		c.run("limit", "rate", "set", "--canvas", canvasA, "--per-day", perDay).is(exitOK, perDay+" per day, exact", "")
+	}
+	used := func(want string) {
+		t.Helper()
+		if r := c.run("limit", "rate", "list"); !strings.Contains(r.out, " "+want+" ") {
+			t.Errorf("want %s:\n%s", want, r.out)
+		}
+	}
+	set("100")
+	c.exec(`UPDATE rate_counters SET day_at = date_bin('1 day', clock_timestamp() + interval '1 hour', 'epoch'), day_count = 100, day_most = 100`)
+	for range 3 {
+		set("1")
+		used("100/1")
+		set("100")
+		used("100/100")
+	}
+	c.run("limit", "rate", "remove", "--canvas", canvasA).is(exitOK, "removed", "")
+	set("100")
+	used("100/100")
 }

@@ -3,22 +3,25 @@ package mayrun
 // RolledRateSQL brings the counters of a limit (l) and its counters (c) up to clock.now:
 //
 //   - The windows are whole minutes and days of UTC, and never go back.
-//   - What a window that is over has overshot is carried on. Without such a limit
-//     nothing is.
+//   - What a window that is over has overshot is carried on: runs beyond the highest limit
+//     that granted any in that window. Without such a limit nothing is.
 //   - waiting are those put off to later windows: each window that has begun since takes
 //     as many as it had room for. It is an estimate: an event that finds no room is put
 //     off once more.
 const RolledRateSQL = `
     SELECT minute_at, day_at,
-        CASE minutes WHEN 0 THEN c.minute_count ELSE greatest(c.minute_count - minutes * coalesce(l.per_minute, c.minute_count), 0) END AS minute_used,
-        CASE days WHEN 0 THEN c.day_count ELSE greatest(c.day_count - days * coalesce(l.per_day, c.day_count), 0) END AS day_used,
+        CASE minutes WHEN 0 THEN c.minute_count ELSE greatest(minute_over - (minutes - 1) * coalesce(l.per_minute, minute_over), 0) END AS minute_used,
+        CASE days WHEN 0 THEN c.day_count ELSE greatest(day_over - (days - 1) * coalesce(l.per_day, day_over), 0) END AS day_used,
+        CASE minutes WHEN 0 THEN c.minute_most END AS minute_most, CASE days WHEN 0 THEN c.day_most END AS day_most,
         greatest(c.waiting - greatest(CASE
-            WHEN l.per_minute IS NULL THEN days * l.per_day - greatest(c.day_count - l.per_day, 0)
-            ELSE least(minutes * l.per_minute - greatest(c.minute_count - l.per_minute, 0), (days + 1) * l.per_day - c.day_count)
+            WHEN l.per_minute IS NULL THEN days * l.per_day - day_over
+            ELSE least(minutes * l.per_minute - minute_over, (days + 1) * l.per_day - least(c.day_count, l.per_day) - day_over)
         END, 0), 0) AS waiting
     FROM (
         SELECT *, round(extract(epoch FROM minute_at - c.minute_at) / 60)::bigint AS minutes,
-            round(extract(epoch FROM day_at - c.day_at) / 86400)::bigint AS days
+            round(extract(epoch FROM day_at - c.day_at) / 86400)::bigint AS days,
+            greatest(c.minute_count - coalesce(c.minute_most, l.per_minute, c.minute_count), 0) AS minute_over,
+            greatest(c.day_count - coalesce(c.day_most, l.per_day, c.day_count), 0) AS day_over
         FROM (SELECT greatest(date_bin('1 minute', clock.now, 'epoch'), c.minute_at) AS minute_at,
                 greatest(date_bin('1 day', clock.now, 'epoch'), c.day_at) AS day_at) AS at
     ) AS elapsed`

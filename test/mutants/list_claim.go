@@ -160,7 +160,7 @@ var claim = []mutant{
 		name:   "limit-forgets-an-overshoot",
 		breaks: "limit",
 		file:   "internal/mayrun/rates.go",
-		old:    `greatest(c.minute_count - minutes * coalesce(l.per_minute, c.minute_count), 0) END AS minute_used`,
+		old:    `greatest(minute_over - (minutes - 1) * coalesce(l.per_minute, minute_over), 0) END AS minute_used`,
 		new:    `0 END AS minute_used`,
 	},
 }

@@ -121,6 +121,18 @@ func TestRateLimitsAreChecked(t *testing.T) {
 	}
 	removed := granted(ratelimit.Exact, 0, 0)
 	removed.Rates = append(removed.Rates, oracle.RateChange{At: at(0.5), Limit: operate.RateLimit{Scope: scope}})
+	changed := func(perMinute int, grants ...float64) *oracle.History { // to one limit at 2.5 s, and back at 2.7 s
+		h := granted(ratelimit.Exact, 0, 0, grants...)
+		limit := operate.RateLimit{Scope: scope, PerMinute: perMinute}
+		if perMinute == 0 {
+			limit.PerDay = 9
+		}
+		h.Rates = append(h.Rates, oracle.RateChange{At: at(2.5), Limit: limit},
+			oracle.RateChange{At: at(2.7), Limit: h.Rates[0].Limit})
+		return h
+	}
+	replaced := changed(2, 1, 2, 3)
+	replaced.Rates[1].Limit.PerMinute = 0
 	for name, c := range map[string]struct {
 		h    *oracle.History
 		want string
@@ -129,6 +141,13 @@ func TestRateLimitsAreChecked(t *testing.T) {
 		"one was not":                 {granted(ratelimit.Exact, 0, 0, 1), "rates"},
 		"too many in a minute":        {granted(ratelimit.Exact, 0, 0, 1, 2, 3), "rates"},
 		"so many in two minutes":      {granted(ratelimit.Exact, 0, 0, 1, 2, 61), ""},
+		"lowered, and put back":       {changed(1, 1, 2), ""},
+		"and forgotten what ran":      {changed(1, 1, 2, 3), "rates"},
+		"raised, and put back":        {changed(3, 1, 2, 3), ""},
+		"raised, and exceeded":        {changed(3, 1, 2, 3, 4), "rates"},
+		"in the window after it":      {changed(3, 1, 61, 62, 63), "rates"},
+		"limited by the day only":     {changed(0, 1, 2, 3, 4), ""},
+		"removed, and put back":       {replaced, "rates"},
 		"approximate, told later":     {granted(ratelimit.Approximate, 2, 0), ""},
 		"approximate, and too many":   {granted(ratelimit.Approximate, 1, 0), "rates"},
 		"approximate, told in time":   {granted(ratelimit.Approximate, 1, 1, 1), ""},

@@ -59,11 +59,11 @@ type rateWalk struct {
 	untold  map[rateBudget]int // begun, and not told
 }
 
-// rateWindow is a window of a limit as it was set at some time.
+// rateWindow is a window of the limits of a scope.
 type rateWindow struct {
-	scope    eventqueue.Scope
-	set      time.Time
-	from, to int64 // Unix seconds
+	scope eventqueue.Scope
+	lasts time.Duration
+	from  int64 // Unix seconds
 }
 
 type rateBudget struct {
@@ -89,21 +89,35 @@ func (w *rateWalk) granted(r *Record) {
 	w.budgets[of] += r.Granted
 	w.untold[of] -= r.Granted + r.Ran
 	for _, t := range w.limitsAt(r.Scope, r.At) {
-		for _, window := range []struct {
-			lasts time.Duration
-			most  int
-		}{{time.Minute, t.limit.PerMinute}, {24 * time.Hour, t.limit.PerDay}} {
-			if window.most == 0 {
-				continue
-			}
-			from := r.At.UTC().Truncate(window.lasts)
-			key := rateWindow{t.limit.Scope, t.from, from.Unix(), from.Add(window.lasts).Unix()}
-			if w.windows[key] += r.Granted; w.windows[key] > window.most {
+		for _, lasts := range []time.Duration{time.Minute, 24 * time.Hour} {
+			from := r.At.UTC().Truncate(lasts)
+			key := rateWindow{t.limit.Scope, lasts, from.Unix()}
+			w.windows[key] += r.Granted
+			if most := w.mostIn(t.limit.Scope, from, r.At, lasts); most > 0 && w.windows[key] > most {
 				w.accuse(&life{records: []*Record{r}}, "rates", "%d were granted in the window of %s from %s on: at most %d",
-					w.windows[key], window.lasts, from.Format(clock), window.most)
+					w.windows[key], lasts, from.Format(clock), most)
 			}
 		}
 	}
+}
+
+// mostIn is the highest limit that a scope has had from the beginning of a window until a time in it, or 0 if one of them was none for such
+// windows. However often the limit was changed meanwhile, or removed and set again, no more may have been granted.
+func (w *rateWalk) mostIn(scope eventqueue.Scope, from, until time.Time, lasts time.Duration) (most int) {
+	for _, t := range w.terms[scope] {
+		if t.from.After(until) || !t.to.IsZero() && t.to.Before(from) {
+			continue
+		}
+		of := t.limit.PerDay
+		if lasts == time.Minute {
+			of = t.limit.PerMinute
+		}
+		if of == 0 {
+			return 0
+		}
+		most = max(most, of)
+	}
+	return most
 }
 
 // started is a run that began. What held when it was claimed counts: from then on its

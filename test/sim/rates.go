@@ -34,13 +34,22 @@ func (w *world) mustLimitRate(limit operate.RateLimit) {
 	w.note("%s may begin %d per minute, %d per day, %s", limit.Scope, limit.PerMinute, limit.PerDay, limit.Mode)
 }
 
-// changeRates sets or removes a limit. What fails may have happened, or half of it.
+// changeRates sets or removes a limit, or does both and puts it back, within the window. What fails may have happened, or
+// half of it.
 func (p *process) changeRates(ctx context.Context, rates *operate.RateLimits, d dice) {
 	limit := drawRate(d)
-	if d.chance(0.7) {
+	set, remove, back := d.chance(0.8), d.chance(0.4), d.chance(0.5)
+	if set {
 		_, _ = rates.Set(ctx, limit)
-	} else {
+	}
+	if remove {
 		_, _, _ = rates.Remove(ctx, limit.Scope)
+	}
+	if back {
+		lower := limit
+		lower.PerMinute, lower.PerDay = 1, 0
+		_, _ = rates.Set(ctx, lower)
+		_, _ = rates.Set(ctx, limit)
 	}
 }
 
