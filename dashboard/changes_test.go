@@ -65,7 +65,7 @@ func TestEventCanBeChangedFromItsPage(t *testing.T) {
 		b.wants(b.get(at), 200, want)
 	}
 	b.wants(b.get(at), 200, at+"/run", at+"/edit", at+"/cancel", at+"/delete", `data-copy`)
-	b.leads(b.post(at+"/edit", url.Values{"value": {"{\r\n  \"customer\": \"Ada\",\r\n  \"cents\": 12345678901234567890\r\n}"}, "attributes": {`{"by": "hand"}`}, "due": {"2027-01-31T17:30"}}), at)
+	b.leads(b.post(at+"/edit", url.Values{"value": {"{\r\n  \"customer\": \"Ada\",\r\n  \"cents\": 12345678901234567890\r\n}"}, "attributes": {`{"by": "hand"}`}, "due": {"2027-01-31 18:30"}, "zone": {"Europe/Berlin"}}), at)
 	state("It was changed.")
 	if w := b.get(at); strings.Contains(w.Body.String(), "It was changed.") {
 		t.Error("what was said is said again")
@@ -193,7 +193,7 @@ func TestUnchangedFormChangesNothing(t *testing.T) {
 		"The attributes are no object":  {"value": {"1"}, "attributes": {`{"a": 1}`}},
 		"of texts":                      {"value": {"1"}, "attributes": {"null"}},
 		"is no time":                    {"value": {"1"}, "attributes": {"{}"}, "due": {"tomorrow"}},
-		"delay_until":                   {"value": {"1"}, "attributes": {"{}"}, "due": {"9999-01-01T00:00"}},
+		"delay_until":                   {"value": {"1"}, "attributes": {"{}"}, "due": {"9999-01-01 00:00"}},
 		"value: ":                       {"value": {`"` + strings.Repeat("x", 300<<10) + `"`}, "attributes": {"{}"}},
 		`{x &lt;script&gt;`:             {"value": {"{x " + script}, "attributes": {"{}"}},
 		html.EscapeString(`{"a": "b"}`): {"value": {"{"}, "attributes": {`{"a": "b"}`}},

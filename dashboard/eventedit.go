@@ -194,17 +194,7 @@ func (f *editForm) read(r *http.Request) (edit operate.Edit, mistake error) {
 		}
 	}
 	if f.Due != "" {
-		edit.DelayUntil, err = parseTime(f.Due)
+		edit.DelayUntil, err = readTime(f.Due, r.PostFormValue("zone"), time.Now())
 	}
 	return edit, err
-}
-
-// parseTime reads what a browser sends of a field for a time, in UTC.
-func parseTime(text string) (time.Time, error) {
-	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05"} {
-		if t, err := time.ParseInLocation(layout, text, time.UTC); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("%q is no time: write it like 2026-01-31 17:30, in UTC", line(text))
 }

@@ -36,7 +36,7 @@ type ruleRow struct {
 }
 
 // ruleForm holds the input for a rule that has a mistake.
-type ruleForm struct{ Reason, For, Until, Begins, Modifier string }
+type ruleForm struct{ Reason, Until, Begins, Modifier string }
 
 // handlerPath is the page of a handler.
 func handlerPath(scope eventqueue.Scope) string {
@@ -156,27 +156,15 @@ func (f ruleForm) scope(handler eventqueue.Scope) operate.RuleScope {
 
 // readRule returns a rule as it was written in a form. The mistake is one of the user.
 func readRule(r *http.Request) (form ruleForm, until time.Time, mistake error) {
-	form = ruleForm{For: r.PostFormValue("for"), Until: r.PostFormValue("until"), Begins: r.PostFormValue("begins"), Modifier: r.PostFormValue("modifier")}
+	form = ruleForm{Until: r.PostFormValue("until"), Begins: r.PostFormValue("begins"), Modifier: r.PostFormValue("modifier")}
 	if form.Reason, mistake = field(r, "reason"); mistake != nil {
 		return form, until, errors.New("The reason is a text of at most 1,024 bytes")
 	}
-	switch {
-	case form.Until != "" && form.For != "":
-		mistake = errors.New("Choose for how long, or write until when: not both")
-	case form.Until != "":
-		until, mistake = parseTime(form.Until)
-	case form.For != "":
-		minutes := numberOf(form.For)
-		if minutes < 1 || minutes > maxRuleMinutes {
-			return form, until, errors.New("Choose for how long")
-		}
-		until = time.Now().Add(time.Duration(minutes) * time.Minute)
+	if form.Until != "" {
+		until, mistake = readTime(form.Until, r.PostFormValue("zone"), time.Now())
 	}
 	return form, until, mistake
 }
-
-// maxRuleMinutes is the longest time that a form offers: a week.
-const maxRuleMinutes = 7 * 24 * 60
 
 // liftRule lifts a rule: at once, or at a rate.
 func (d *dashboard) liftRule(kind operate.RuleKind) func(r *http.Request) (string, flash, error) {

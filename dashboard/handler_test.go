@@ -31,7 +31,7 @@ func TestHandlerCanBePausedFromItsPage(t *testing.T) {
 	at := "/handler?" + handlerForm(seeded).Encode()
 	b.wants(b.get("/handlers"), 200, strings.ReplaceAll("/handler?canvas="+seeded.Canvas.String(), "&", "&amp;"))
 	b.wants(b.get(at), 200, "Nothing holds it back", `action="/handler/pause"`, `action="/handler/block"`)
-	b.leads(b.post("/handler/pause", handlerForm(seeded, "reason", "the bank "+script, "for", "60")), at)
+	b.leads(b.post("/handler/pause", handlerForm(seeded, "reason", "the bank "+script, "until", "60m")), at)
 	b.wants(b.get(at), 200, "It is paused.", "the bank &lt;script&gt;", "test:ada", `action="/handler/unpause"`)
 	b.wants(b.get("/events/"+q.ids[0].String()), 200, "See what holds the handler back")
 	until := q.one(`SELECT (until - now() BETWEEN interval '50 minutes' AND interval '61 minutes')::text FROM scheduling_rules WHERE handler_name = $1`, seeded.Name)
@@ -40,7 +40,7 @@ func TestHandlerCanBePausedFromItsPage(t *testing.T) {
 	}
 	b.leads(b.post("/handler/pause", handlerForm(seeded, "reason", "again")), at)
 	b.wants(b.get(at), 200, "It was paused already", "the bank")
-	b.leads(b.post("/handler/block", handlerForm(seeded, "reason", "by order", "until", time.Now().UTC().Add(48*time.Hour).Format("2006-01-02T15:04"))), at)
+	b.leads(b.post("/handler/block", handlerForm(seeded, "reason", "by order", "until", time.Now().UTC().Add(48*time.Hour).Format("2006-01-02 15:04"))), at)
 	b.wants(b.get(at), 200, "It is blocked.", "by order", `action="/handler/unblock"`)
 	for _, lift := range []string{"unpause", "unblock"} {
 		b.leads(b.post("/handler/"+lift, handlerForm(seeded)), at)
@@ -131,12 +131,12 @@ func TestInvalidPauseIsRefused(t *testing.T) {
 	shows.wants(shows.post("/handler/pause", handlerForm(held)), http.StatusForbidden)
 	b := q.steering(access.Verbs()...)
 	for want, form := range map[string]url.Values{
-		"that time has passed": handlerForm(seeded, "until", "2020-01-01T00:00", "reason", "keep "+script),
-		"not both":             handlerForm(seeded, "until", "2099-01-01T00:00", "for", "60"),
+		"that time has passed": handlerForm(seeded, "until", "2020-01-01 00:00", "reason", "keep "+script),
+		"no time zone that":    handlerForm(seeded, "until", "2099-01-01 00:00", "zone", "../Moon "+script),
 		"is no time":           handlerForm(seeded, "until", "soon"),
-		"Choose for how long":  handlerForm(seeded, "for", "100000000"),
+		"has passed":           handlerForm(seeded, "until", "-1h"),
 		"at most 1,024 bytes":  handlerForm(seeded, "reason", strings.Repeat("x", 2000)),
-		"keep &lt;script&gt;":  handlerForm(seeded, "until", "2020-01-01T00:00", "reason", "keep "+script),
+		"keep &lt;script&gt;":  handlerForm(seeded, "until", "2020-01-01 00:00", "reason", "keep "+script),
 	} {
 		b.wants(b.post("/handler/pause", form), http.StatusUnprocessableEntity, want, `role="alert"`)
 	}

@@ -82,11 +82,11 @@ func TestPagesRefuseInvalidText(t *testing.T) {
 
 // forms are the forms of all pages, with their fields.
 func formsOf(id string) map[string][]string {
-	handler := []string{"canvas", "module", "name", "reason", "for", "until", "rate", "prefix", "modifier", "of"}
+	handler := []string{"canvas", "module", "name", "reason", "zone", "until", "rate", "prefix", "modifier", "of"}
 	cron := []string{"canvas", "name", "schedule", "time_zone", "missed"}
 	filter := []string{"canvas", "module", "name", "attribute", "state", "verb", "reason"}
 	return map[string][]string{
-		"/events/" + id + "/edit": {"version", "value", "attributes", "due"}, "/events/" + id + "/cancel": {"reason"},
+		"/events/" + id + "/edit": {"version", "value", "attributes", "due", "zone"}, "/events/" + id + "/cancel": {"reason"},
 		"/handler/pause": handler, "/handler/unpause": handler, "/handler/block": handler, "/handler/unblock": handler,
 		"/crons/enable": cron, "/crons/disable": cron, "/crons/edit": cron, "/crons/run": cron, "/tokens": {"name", "canvases", "days", "verb"},
 		"/failed/retry": {"like"}, "/events/count": filter,

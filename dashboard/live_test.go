@@ -2,6 +2,10 @@ package dashboard
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -300,5 +304,33 @@ func TestCanvasesShareStreams(t *testing.T) {
 	}
 	if len(l.open) != maxStreams {
 		t.Errorf("%d streams are open", len(l.open))
+	}
+}
+
+// A page that is renewed while it is looked at sends no more than 12 statements a minute.
+func TestRenewedPagesSendFewStatements(t *testing.T) {
+	t.Parallel()
+	_, pool, sent := liveDashboard(t)
+	handler, err := New(Config{Store: pgstore.New(pool), Log: testenv.Logger(t), Identify: func(*http.Request) (access.Identity, error) {
+		return access.Identity{Name: "ada", Grants: []access.Grant{{Verbs: access.Verbs()}}, Key: "ada"}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(handler.Close)
+	for _, path := range []string{"events", "failed", "handlers", "groups", "crons", "workers", "webhooks", "audit",
+		"handler?canvas=6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11&module=WORKER&name=greet"} {
+		before := sent.sent.Load()
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+path, nil))
+		seconds := regexp.MustCompile(`<main [^>]*data-renew="(\d+)"`).FindStringSubmatch(answer.Body.String())
+		if answer.Code != http.StatusOK || seconds == nil {
+			t.Errorf("%s is %d, and is not renewed", path, answer.Code)
+			continue
+		}
+		every, err := strconv.Atoi(seconds[1])
+		if n := sent.sent.Load() - before; err != nil || int(n)*60/every > 12 {
+			t.Errorf("%s sends %d statements every %d s, %v", path, n, every, err)
+		}
 	}
 }

@@ -44,6 +44,19 @@ func (l layout) Refreshes() bool {
 	return ok && data.Refreshes()
 }
 
+// Renews is how often the page is read again while it is looked at, in seconds, so that it sends at most 12 statements a
+// minute; 0: never. The overview has a stream.
+func (l layout) Renews() int {
+	switch l.Page {
+	case "events", "failed", "crons", "workers", "webhooks", "audit", "operations":
+		return 20
+	case "event", "handlers", "handler", "groups":
+		return 40
+	default:
+		return 0
+	}
+}
+
 // OfEvents reports whether the page is about what the page Events has selected.
 func (l layout) OfEvents() bool {
 	data, ok := l.Data.(interface{ OfEvents() bool })

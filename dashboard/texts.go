@@ -3,7 +3,9 @@ package dashboard
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"html/template"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -31,8 +33,9 @@ func functions() template.FuncMap {
 		"since":       func(t, now time.Time) string { return humantime.Age(now.Sub(t)) + " ago" },
 		"capitalized": func(word string) string { return strings.ToUpper(word[:1]) + word[1:] },
 		"label":       strings.ToLower, "bounded": boundedCount,
-		"holds": func() []choice { return holds },
-		"short": func(c eventqueue.CanvasID) string { return c.String()[:8] },
+		"sentence": sentence,
+		"moment":   func(name, value string) any { return struct{ Name, Value string }{name, value} },
+		"short":    func(c eventqueue.CanvasID) string { return c.String()[:8] },
 	}
 }
 
@@ -42,11 +45,22 @@ func exact(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC"
 // choice is an option of a list in a form.
 type choice struct{ Value, Text string }
 
-// holds are how long a form offers to pause a handler, in minutes, and validities for how long a token, in days.
-var (
-	holds      = []choice{{"15", "15 minutes"}, {"60", "1 hour"}, {"240", "4 hours"}, {"1440", "1 day"}, {"10080", "1 week"}}
-	validities = []choice{{"1", "1 day"}, {"30", "30 days"}, {"90", "90 days"}, {"365", "1 year"}}
-)
+// validities are how long a form offers that a token is valid, in days.
+var validities = []choice{{"1", "1 day"}, {"30", "30 days"}, {"90", "90 days"}, {"365", "1 year"}}
+
+var stamp = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
+// sentence is clean, with times that a script shows on the clock of the viewer.
+func sentence(s string) template.HTML {
+	text := template.HTMLEscapeString(clean(s))
+	return template.HTML(stamp.ReplaceAllStringFunc(text, func(at string) string { //nolint:gosec // what is not the pattern is escaped
+		t, err := time.Parse(time.RFC3339, at)
+		if err != nil {
+			return at
+		}
+		return fmt.Sprintf(`<time class="clock" datetime="%s">%s</time>`, at, exact(t))
+	}))
+}
 
 // clean shows characters that are not printable, or that reorder the text around them, as
 // escapes; line ends and tabs stay.

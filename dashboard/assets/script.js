@@ -1,15 +1,38 @@
-// Times in the viewer's zone, relative; texts that are copied with one click; and the overview, which is renewed while it is looked at.
+// Times in the viewer's zone; texts that are copied with one click; and what is renewed while it is looked at.
 "use strict";
 (function () {
   const units = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
   const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+  // clock is a time of this day as 09:05, and any other with its day.
+  function clock(at, seconds) {
+    const parts = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+    if (seconds) parts.second = "2-digit";
+    if (at.toDateString() !== new Date().toDateString()) {
+      Object.assign(parts, { day: "numeric", month: "short" });
+      if (at.getFullYear() !== new Date().getFullYear()) parts.year = "numeric";
+    }
+    return at.toLocaleString("en-GB", parts);
+  }
   function times() {
     for (const t of document.querySelectorAll("time[datetime]")) {
       const at = new Date(t.getAttribute("datetime"));
+      t.title = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" });
+      if (t.classList.contains("clock")) { t.textContent = clock(at, true); continue; }
       const seconds = (at - Date.now()) / 1000;
       const unit = units.find((u) => Math.abs(seconds) >= u[1]) || units[3];
       t.textContent = relative.format(Math.round(seconds / unit[1]), unit[0]);
-      t.title = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "long" });
+      if (Math.abs(seconds) < 60) continue; // a clock with minutes says no more
+      const small = document.createElement("small");
+      small.textContent = clock(at);
+      t.append(" ", small);
+    }
+  }
+  // Fields for times: on the clock of the viewer.
+  function zones() {
+    for (const input of document.querySelectorAll("input[data-zone]")) {
+      input.placeholder = input.placeholder.replace("UTC", zone);
+      input.form?.addEventListener("formdata", (event) => event.formData.set("zone", zone));
     }
   }
   // The overview comes as a stream of events. Where none can be had, it is read again once a minute.
@@ -45,7 +68,7 @@
     } catch (e) { /* the next round tries again */ }
   }
   // The button is made here, because without this script it would do nothing.
-  for (const pre of document.querySelectorAll("pre[data-copy]")) {
+  function copies() { for (const pre of document.querySelectorAll("pre[data-copy]")) {
     const button = document.createElement("button"), around = document.createElement("div");
     button.type = "button"; button.className = "copy"; button.textContent = "Copy";
     button.setAttribute("aria-live", "polite");
@@ -61,9 +84,32 @@
     around.className = "copied";
     pre.replaceWith(around);
     around.append(pre, button);
+  } }
+  // Lists are read again while they are looked at, unless someone is about to do something there.
+  const list = document.querySelector("main[data-renew]");
+  function busy() {
+    const at = document.activeElement;
+    return document.hidden || !getSelection().isCollapsed || (at !== list && list.contains(at)) || list.querySelector("details[open]") !== null ||
+      [...list.querySelectorAll("input, textarea")].some((i) => i.value !== i.defaultValue || i.checked !== i.defaultChecked) ||
+      [...list.querySelectorAll("option")].some((o) => o.selected !== o.defaultSelected && o.parentElement.selectedIndex > 0);
+  }
+  async function renew() {
+    if (busy()) return;
+    try {
+      const answer = await fetch(location.href, { credentials: "same-origin" });
+      if (answer.redirected) { location.reload(); return; }
+      if (!answer.ok || busy()) return;
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      list.innerHTML = page.querySelector("main").innerHTML;
+      document.querySelector("footer").innerHTML = page.querySelector("footer").innerHTML;
+      times(); zones(); copies();
+    } catch (e) { /* the next round tries again */ }
   }
   document.querySelector('nav a[aria-current="page"]')?.scrollIntoView({ block: "nearest", inline: "center" });
   times();
+  zones();
+  copies();
+  if (list) setInterval(renew, Number(list.dataset.renew) * 1000);
   setInterval(times, 15000);
   if (shown) {
     follow();

@@ -85,9 +85,12 @@ func TestPauseWithAReason(t *testing.T) {
 	p.fills("reason", "Mails go out twice")
 	p.presses("Pause")
 	p.sees("Mails go out twice", "token:ada", "it is lifted")
+	p.open("/events")
 	id := s.emits(1, mailReceipt, `{}`)[0]
+	p.until("the list is read again while it is looked at", `document.querySelector('main a[href$="/events/`+id.String()+`"]')`)
 	p.open("/events/" + id.String())
 	p.sees("Mails go out twice")
+	p.until("the explanation has the viewer's clock", `/ since \d\d:\d\d:\d\d /.test(document.body.innerText)`)
 	p.open(handlerPage(mailReceipt))
 	p.presses("Unpause")
 	p.sees("Nothing holds it back.")
