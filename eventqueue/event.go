@@ -91,17 +91,23 @@ type NewEvent struct {
 	// (see WithParent), or none. It is not checked that there is such an event.
 	ParentID EventID
 
-	// UniqueKey, when it is not empty, stands for this event on its canvas: while
-	// the event is queued or runs, and for UniqueFor after its end, emitting the key
-	// again inserts nothing and returns the id of this event, whatever else is
+	// UniqueKey, when it is not empty, stands for this event on its canvas, for as long as UniqueMode
+	// says: emitting the key again inserts nothing and returns the id of this event, whatever else is
 	// in the new one. It is at most MaxNameBytes long, without control characters.
 	UniqueKey string
+
+	// UniqueMode is until_end ("" means that), until_start or replace, as docs/unique.md has them: for how
+	// long the key stands for an event, and whether this one replaces what waits under it.
+	UniqueMode string
 
 	// UniqueFor is how long the key holds after the event has ended, completed or
 	// FAILED, in seconds, rounded up. 0: not beyond the end. At most MaxUniqueFor.
 	// What counts is the UniqueFor of the event that was inserted, not that of the
 	// repeat.
 	UniqueFor time.Duration
+
+	// MaxWait bounds replace: the event is due at most MaxWait after its first emit. 0: no bound.
+	MaxWait time.Duration
 }
 
 // Handler is the key of the handler that the event is for.

@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"eventsv2/internal/keymode"
 )
 
 // MaxNameBytes is the longest module, name or modifier, in bytes of UTF-8.
@@ -110,18 +112,10 @@ func (l Limits) check(e *NewEvent, now time.Time) (field string, err error) {
 const MaxUniqueFor = 366 * 24 * time.Hour
 
 func checkUnique(e *NewEvent) (field string, err error) {
-	switch {
-	case e.UniqueFor < 0:
-		return "unique_for", fmt.Errorf("%s is negative: use 0 for not beyond the end of the event", e.UniqueFor)
-	case e.UniqueFor > MaxUniqueFor:
-		return "unique_for", fmt.Errorf("%s is more than the limit of %s", e.UniqueFor, MaxUniqueFor)
-	case e.unique():
+	if field, err = keymode.Check(e.unique(), e.UniqueMode, e.UniqueFor, e.MaxWait, MaxUniqueFor); err == nil && e.unique() {
 		return "unique_key", CheckName(e.UniqueKey)
-	case e.UniqueFor != 0:
-		return "unique_key", errors.New("is missing: unique_for goes with it")
-	default:
-		return "", nil
 	}
+	return field, err
 }
 
 func (l Limits) checkDelay(e *NewEvent, now time.Time) error {

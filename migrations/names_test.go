@@ -117,7 +117,7 @@ func TestNamesOfEachOriginAreRefused(t *testing.T) {
 		"an enum with the name of a table":   {0, `CREATE TYPE rate_limits AS ENUM ('a')`, []string{"type rate_limits"}},
 		"a domain with the name of a type":   {0, `CREATE DOMAIN event_log_status AS text`, []string{"type event_log_status"}},
 		"the table of the versions' key":     {0, `CREATE TABLE mine (id int CONSTRAINT eventsv2_schema_version_pkey PRIMARY KEY)`, []string{"index eventsv2_schema_version_pkey"}},
-		"a function beside one that stays":   {1, `CREATE FUNCTION events_emit(mine int) RETURNS int LANGUAGE sql RETURN 1`, nil},
+		"a function beside one that stays":   {1, `CREATE FUNCTION events_depth(mine int) RETURNS int LANGUAGE sql RETURN 1`, nil},
 		"functions with the names of tables": {0, `CREATE FUNCTION event_log() RETURNS int LANGUAGE sql RETURN 1; CREATE TABLE events_emit (id int)`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

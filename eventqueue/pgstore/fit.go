@@ -26,18 +26,16 @@ const (
 var needs = map[Work]map[string][]string{
 	Emitting: {
 		"events_v2": {
-			"INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, unique_seconds, group_state, ordering_key, attributes, parent_id)",
+			"INSERT (canvas_id, module, name, modifier, value, delay_until, enqueued_at, notified_at, group_state, ordering_key, attributes, parent_id)",
 			"SELECT (id, canvas_id, module, name, locked_at, notified_at, delay_until, group_state, ordering_key)", "UPDATE (notified_at)",
 		},
-		"event_groups":    {"INSERT (event_id, stage, canvas_id, group_key)"},
-		"unique_keys":     {"SELECT", "INSERT (canvas_id, key)", "UPDATE (event_id)"},
-		"unique_expiries": {"SELECT (event_id, expires_at)", "DELETE"},
-		"events_id_seq":   {"USAGE"},
+		"event_groups":  {"INSERT (event_id, stage, canvas_id, group_key)"},
+		"events_id_seq": {"USAGE"},
 	},
 	Working: {
 		"events_v2": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_log": {"SELECT", "INSERT"},
 		"event_groups": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_group_locks": {"SELECT", "INSERT", "UPDATE"},
-		"unique_keys": {"SELECT", "INSERT", "UPDATE"}, "unique_expiries": {"SELECT", "INSERT", "DELETE"},
+		"unique_keys": {"SELECT"}, "unique_heirs": {"SELECT", "INSERT"}, "unique_expiries": {"SELECT", "INSERT", "DELETE"},
 		"scheduling_rules": {"SELECT"}, "concurrency_limits": {"SELECT"}, "rate_limits": {"SELECT"}, "rate_counters": {"SELECT", "UPDATE"},
 		"claim_barrier": {"SELECT", "UPDATE"}, "event_attempts": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_workers": {"SELECT", "INSERT", "UPDATE"},
 		"event_minutes": {"SELECT", "INSERT", "UPDATE"}, "events_id_seq": {"USAGE"},
@@ -45,7 +43,7 @@ var needs = map[Work]map[string][]string{
 	Relaying: {
 		"events_v2": {"SELECT", "INSERT", "UPDATE"}, "event_log": {"SELECT", "DELETE"},
 		"event_groups": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "event_group_locks": {"SELECT", "INSERT", "UPDATE"},
-		"unique_keys": {"SELECT", "INSERT", "UPDATE", "DELETE"}, "unique_expiries": {"SELECT", "INSERT", "DELETE"},
+		"unique_keys": {"SELECT", "UPDATE", "DELETE"}, "unique_heirs": {"SELECT", "DELETE"}, "unique_expiries": {"SELECT", "DELETE"},
 		"scheduling_rules": {"SELECT", "DELETE", "UPDATE (released_to, released_at)"}, "concurrency_limits": {"SELECT"}, "rate_limits": {"SELECT"}, "rate_counters": {"SELECT"},
 		"cron_definitions": {"SELECT", "UPDATE"}, "cron_records": {"SELECT", "INSERT", "DELETE"},
 		"event_attempts": {"SELECT", "UPDATE", "DELETE"}, "event_workers": {"SELECT", "UPDATE", "DELETE"}, "events_id_seq": {"USAGE"},

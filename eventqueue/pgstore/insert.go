@@ -82,7 +82,7 @@ const insertChunk = 1000
 func (s *Store) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, mode eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
 	in = s.pool.In(in)
 	if hasKeys(events) {
-		return s.insertKeyed(ctx, in, events, mode)
+		return s.insertKeyed(ctx, in, 0, events, mode)
 	}
 	statement, arguments := insertSQL, s.insertArgs
 	if !slices.ContainsFunc(events, isDelayed) {

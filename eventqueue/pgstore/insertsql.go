@@ -18,14 +18,13 @@ func (s *Store) InsertSQL(ctx context.Context, in *sql.Tx, events []eventqueue.N
 	if !hasKeys(events) {
 		return insertChunks(ctx, in, s.pool.SQL(insertSQL), s.insertArgs, events, mode)
 	}
-	k := keyedOf(events)
-	for _, setting := range []string{saveSettingsSQL, planSQL} {
-		if _, err := in.ExecContext(ctx, setting); err != nil {
-			return nil, err
-		}
+	keys := uniqueKeys(events)
+	statement, arguments := insertOrderedSQL, s.insertOrderedArgs
+	if len(keys) > 0 {
+		statement, arguments = insertUniqueSQL, s.insertUniqueArgs(0)
 	}
-	if len(k.keys) > 0 {
-		lock, err := literals(k.lockArgs())
+	if len(keys) > 1 {
+		lock, err := literals(lockKeysArgs(keys))
 		if err != nil {
 			return nil, err
 		}
@@ -33,14 +32,11 @@ func (s *Store) InsertSQL(ctx context.Context, in *sql.Tx, events []eventqueue.N
 			return nil, err
 		}
 	}
-	inserted, err := insertChunks(ctx, in, s.pool.SQL(insertKeyedSQL), s.insertKeyedArgs, k.events, mode)
+	inserted, err := insertChunks(ctx, in, s.pool.SQL(statement), arguments, events, mode)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := in.ExecContext(ctx, restoreSettingsSQL); err != nil {
-		return nil, err
-	}
-	return k.answer(inserted)
+	return answered(events, inserted, len(keys) > 0)
 }
 
 func insertChunks(ctx context.Context, in *sql.Tx, statement string, arguments func([]eventqueue.NewEvent, eventqueue.NotifyMode) []any,
@@ -105,7 +101,7 @@ func appendInserted(ctx context.Context, in *sql.Tx, inserted []eventqueue.Inser
 	for rows.Next() {
 		var r eventqueue.Inserted
 		var woken sql.NullBool
-		columns := []any{&r.ID, &r.MustNotify, &woken, &r.Repeat} // the last is of insertKeyedSQL alone
+		columns := []any{&r.ID, &r.MustNotify, &woken, &r.Repeat} // the last is of insertUniqueSQL alone
 		if err := rows.Scan(columns[:len(names)]...); err != nil {
 			return nil, err
 		}

@@ -20,20 +20,20 @@ WITH page AS MATERIALIZED (
 ), free AS MATERIALIZED (
     SELECT k.version
     FROM page
-    LEFT JOIN LATERAL (
-        SELECT true AS queued FROM events_v2 e WHERE e.id = page.event_id OFFSET 0) AS e ON true
-    LEFT JOIN LATERAL (
-        SELECT true AS reserved FROM unique_expiries u WHERE u.event_id = page.event_id AND u.expires_at > clock_timestamp()
-        OFFSET 0) AS u ON true
+    CROSS JOIN LATERAL (
+        SELECT page.event_id || ARRAY(SELECT h.heir_id FROM unique_heirs h WHERE h.event_id = page.event_id) AS ids OFFSET 0) AS holders
     CROSS JOIN LATERAL (
         SELECT k.ctid AS version FROM unique_keys k
-        WHERE k.canvas_id = page.canvas_id AND k.key = page.key AND k.event_id = page.event_id
-          AND e.queued IS NULL AND u.reserved IS NULL
+        WHERE k.canvas_id = page.canvas_id AND k.key = page.key AND k.event_id IS NOT DISTINCT FROM page.event_id
+          AND NOT EXISTS (SELECT FROM events_v2 e WHERE e.id = ANY (holders.ids))
+          AND NOT EXISTS (SELECT FROM unique_expiries u WHERE u.event_id = ANY (holders.ids) AND u.expires_at > clock_timestamp())
         FOR UPDATE SKIP LOCKED) AS k
 ), gone AS (
     DELETE FROM unique_keys k WHERE k.ctid = ANY (ARRAY(SELECT version FROM free)) RETURNING k.event_id
+), heirs AS (
+    DELETE FROM unique_heirs h WHERE h.event_id = ANY (ARRAY(SELECT event_id FROM gone)) RETURNING h.heir_id
 ), expiries AS (
-    DELETE FROM unique_expiries u WHERE u.event_id = ANY (ARRAY(SELECT event_id FROM gone))
+    DELETE FROM unique_expiries u WHERE u.event_id = ANY (ARRAY(SELECT event_id FROM gone UNION ALL SELECT heir_id FROM heirs))
 ), last AS (
     SELECT canvas_id, key FROM page ORDER BY canvas_id DESC, key DESC LIMIT 1
 )

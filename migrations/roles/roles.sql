@@ -32,8 +32,11 @@ BEGIN
         FOREACH role IN ARRAY ARRAY['queue_worker', 'queue_cron', 'queue_operator'] LOOP
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', f, role);
         END LOOP;
-        IF f::text ~ 'events_(emit|mistake|depth)|send_to_outbox|events_v2_(tables|channel|notify)' THEN
+        IF f::text ~ 'events_(emit|mistake|depth|key_of_row)|send_to_outbox|events_v2_(tables|channel|notify|emit_keyed)' THEN
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO queue_sql_emitter', f);
+        END IF;
+        IF f::text ~ 'events_v2_(emit_keyed|lock_keys)' THEN
+            EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO queue_emitter', f);
         END IF;
         IF f::text ~ 'events_v2_(group_key|needs_read_committed|max_running|channel|notify|queue_id|runnable|room|rate_room)' THEN
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO queue_emitter, queue_reader', f);
@@ -57,6 +60,7 @@ GRANT INSERT (id, canvas_id, module, name, modifier, value, delay_until, enqueue
     ON events_v2 TO queue_emitter;
 GRANT SELECT (id, canvas_id, module, name, locked_at, notified_at, delay_until, group_state, ordering_key), UPDATE (notified_at) ON events_v2 TO queue_emitter;
 GRANT USAGE ON SEQUENCE events_id_seq TO queue_emitter;
+-- Programs of the version before write the tables of keys themselves; now events_v2_emit_keyed does.
 GRANT SELECT, INSERT (canvas_id, key), UPDATE (event_id) ON unique_keys TO queue_emitter;
 GRANT SELECT (event_id, expires_at), DELETE ON unique_expiries TO queue_emitter;
 GRANT INSERT (event_id, stage, canvas_id, group_key) ON event_groups TO queue_emitter;
@@ -70,6 +74,7 @@ GRANT INSERT (event_id, canvas_id, traceparent), SELECT (event_id) ON events_v2_
 -- cmd/worker, and programs that run handlers: it emits as well, and ends events. It
 -- changes no rule, no limit and no cron definition.
 GRANT SELECT, INSERT, UPDATE, DELETE ON events_v2, event_attempts, event_groups, unique_expiries, events_v2_notifications, cleanups, grid_outputs TO queue_worker;
+GRANT SELECT, INSERT ON unique_heirs TO queue_worker;
 GRANT SELECT, INSERT, UPDATE ON event_log, unique_keys, event_group_locks, event_workers TO queue_worker;
 GRANT SELECT ON scheduling_rules, concurrency_limits, rate_limits TO queue_worker;
 GRANT SELECT, UPDATE ON rate_counters, claim_barrier TO queue_worker;
@@ -82,6 +87,7 @@ GRANT USAGE ON SEQUENCE events_id_seq TO queue_worker;
 -- definition needs.
 GRANT SELECT, INSERT, UPDATE ON events_v2, unique_keys, event_group_locks TO queue_cron;
 GRANT DELETE ON unique_keys TO queue_cron;
+GRANT SELECT, DELETE ON unique_heirs TO queue_cron;
 GRANT SELECT, INSERT, UPDATE, DELETE ON event_groups, unique_expiries TO queue_cron;
 GRANT SELECT, UPDATE, DELETE ON event_log, event_attempts, event_workers TO queue_cron;
 GRANT DELETE ON event_minutes, webhook_minutes, webhook_sources TO queue_cron;
@@ -101,7 +107,7 @@ GRANT SELECT, DELETE ON bulk_operations TO queue_cron;
 
 -- eventctl, the HTTP API and the dashboard, but for migrate: all that is written of the queue, and no part of its schema.
 GRANT INSERT, UPDATE, DELETE ON events_v2, event_log, event_attempts, event_workers, event_groups, scheduling_rules, concurrency_limits, rate_limits, rate_counters,
-    cron_definitions, cron_records, unique_keys, unique_expiries, events_v2_notifications, cleanups, grid_outputs, events_v2_settings,
+    cron_definitions, cron_records, unique_keys, unique_expiries, unique_heirs, events_v2_notifications, cleanups, grid_outputs, events_v2_settings,
     event_minutes, event_hours, event_minute_totals, webhook_minutes, webhook_sources TO queue_operator;
 GRANT SELECT, INSERT, UPDATE ON access_tokens TO queue_operator;
 GRANT SELECT, INSERT, DELETE ON ended_sessions TO queue_operator;

@@ -75,8 +75,8 @@ var pgstoreends = []mutant{
 	{
 		name:   "key-is-not-waited-for",
 		breaks: "I3",
-		file:   "eventqueue/pgstore/insertkeyed.go",
-		old:    `DO UPDATE SET event_id = unique_keys.event_id WHERE false`,
+		file:   "migrations/00011_keys.sql",
+		old:    `DO UPDATE SET event_id = k.event_id WHERE false`,
 		new:    `DO NOTHING`,
 	},
 }

@@ -237,7 +237,7 @@ var pgstorepending = []mutant{
 		name:   "key-that-holds-is-removed",
 		breaks: "I3",
 		file:   "eventqueue/pgstore/unique.go",
-		old:    `AND e.queued IS NULL AND u.reserved IS NULL`,
-		new:    `AND e.queued IS NULL`,
+		old:    `AND NOT EXISTS (SELECT FROM unique_expiries u WHERE`,
+		new:    `AND NOT EXISTS (SELECT FROM unique_expiries u WHERE false AND`,
 	},
 }

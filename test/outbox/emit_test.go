@@ -31,7 +31,7 @@ func TestEventEmittedBySQLRuns(t *testing.T) {
 		SELECT events_emit('%[1]s', 'WORKER', 'greet', '{ "as":  "it is" }');
 		SELECT events_emit(canvas => '%[1]s', module => 'WORKER', name => 'greet', value => '[1e400, "\ud83d\ude00"]', modifier => '_');
 		SELECT events_emit('%[1]s', 'WORKER', 'greet', jsonb_build_object('b', 1, 'a', ARRAY[1, 2]));
-		SELECT events_emit('%[1]s', 'WORKER', 'greet', json_build_array('json', NULL), delay => NULL);
+		SELECT events_emit('%[1]s', 'WORKER', 'greet', json_build_array('json', NULL), delay => '0');
 		SELECT events_emit('%[1]s', 'WORKER', 'greet', to_json('text'::text)::text, delay_until => '-infinity');
 		SELECT events_emit('%[1]s', 'WORKER', 'greet', value) FROM (VALUES ('1'), ('2')) AS many (value);
 		COMMIT;`, tenant))
@@ -120,6 +120,20 @@ func TestRefusalsNameTheMistake(t *testing.T) {
 		{`modifier => E'\u0085'`, "modifier", `U+0085`, "Leave out"},
 		{`delay => '-1 s'`, "delay", "of -00:00:01 is negative", "Use 0"},
 		{`delay => '367 days'`, "delay", "of 367 days is more than the limit of 366 days", "shorter"},
+		{`delay => NULL`, "delay", "is NULL", "Use 0"},
+		{`delay => '12 months 6 days'`, "delay", "of 1 year 6 days is more than the limit of 366 days", "shorter"},
+		{`delay => '1000000 years'`, "delay", "of 1000000 years is more than the limit of 366 days", "shorter"},
+		{`delay => '1 month -32 days'`, "delay", "of 1 mon -32 days is negative", "Use 0"},
+		{`ordering_key => repeat('o', 256)`, "ordering_key", "is 256 bytes long: the limit is 255", "shorter"},
+		{`unique_key => E'a\nb'`, "unique_key", "holds the control character U+000A", "Leave out"},
+		{`unique_for => '1 s'`, "unique_key", "is missing", "go with it"},
+		{`unique_key => 'k', unique_for => '-1 s'`, "unique_for", "of -00:00:01 is negative", "Use 0"},
+		{`unique_key => 'k', unique_for => NULL`, "unique_for", "is NULL", "Use 0"},
+		{`unique_key => 'k', unique_for => '13 months'`, "unique_for", "of 1 year 1 mon is more than the limit of 366 days", "shorter"},
+		{`unique_key => 'k', unique_mode => 'once'`, "unique_mode", `is "once"`, "until_end, until_start or replace"},
+		{`unique_key => 'k', unique_mode => 'replace', unique_for => '1 s'`, "unique_for", "does not go with the mode replace", "Leave it out"},
+		{`unique_key => 'k', max_wait => '1 s'`, "max_wait", "does not go with the mode until_end", "replace"},
+		{`unique_key => 'k', unique_mode => 'replace', max_wait => '0'`, "max_wait", "of 00:00:00 is not positive", "no bound"},
 		{`delay => '1 s', delay_until => now()`, "delay", "and delay_until are both set", "Set one"},
 		{`delay_until => 'infinity'`, "delay_until", "infinity is more than the limit of 366 days away", "earlier"},
 		{`attributes => '["user"]'`, "attributes", "is JSON of the type array", "object of strings"},

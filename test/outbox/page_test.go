@@ -42,7 +42,7 @@ func TestDocumentedSQLRuns(t *testing.T) {
 	john, alice := `{"id":1,"tenant_id":"T","name":"john"}`, `{"id":1,"tenant_id":"T","name":"alice"}`
 	r.wants(conn, `WORKER/insert_person/_ `+john,
 		`WORKER/update_person/renamed {"operation" : "UPDATE", "schema" : "public", "table" : "person", "old" : `+john+`, "new" : `+alice+`}`,
-		`WORKER/update_person/_ `+alice)
+		`SEARCH/update_person/_ `+alice, `WORKER/update_person/_ `+alice)
 }
 
 // TestDocumentedGoIsTheExample and does what it says.
