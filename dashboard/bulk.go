@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
@@ -29,7 +27,7 @@ func (d *dashboard) bulkVerbs(r *http.Request, form filterForm, filter inspect.F
 	if d.Bulk == nil || d.Queue == nil || form.ID != "" || !viewerOf(r).mayOn(access.Operate, filter.Canvas) {
 		return nil
 	}
-	for _, verb := range []operate.Verb{operate.VerbRun, operate.VerbDelete, operate.VerbRetry, operate.VerbReplay, operate.VerbCancel} {
+	for _, verb := range []operate.Verb{operate.VerbRun, operate.VerbDelete, operate.VerbRetry, operate.VerbReplay, operate.VerbDeleteEnded, operate.VerbCancel} {
 		change := operate.Change{Verb: verb, Filter: form.selects(filter)}
 		if change.Validate(d.Queue.Limits()) == nil && form.State != string(inspect.Running) && isOf(verb, form.State) &&
 			(verb != operate.VerbReplay || viewerOf(r).mayOn(access.Emit, filter.Canvas)) {
@@ -44,7 +42,7 @@ func isOf(verb operate.Verb, state string) bool {
 	switch status, _ := logStatus(state); verb {
 	case operate.VerbReplay:
 		return status == inspect.LogCompleted
-	case operate.VerbRetry:
+	case operate.VerbRetry, operate.VerbDeleteEnded:
 		return isEnded(state) && status != inspect.LogCompleted
 	default:
 		return !isEnded(state)
@@ -57,23 +55,17 @@ func isEnded(state string) bool {
 	return ended
 }
 
-// selects is the filter of a page as that of a change.
-func (f filterForm) selects(filter inspect.Filter) operate.EventFilter {
-	return operate.EventFilter{Canvas: filter.Canvas, Module: filter.Module, Name: filter.Name, Attributes: filter.Attributes, State: operate.EventState(strings.ToLower(f.State))}
-}
-
 // countEvents counts the events that the filter of the page Events selects, for a change of all of them.
 func (d *dashboard) countEvents(r *http.Request) (string, flash, error) {
-	form := filterForm{Module: r.PostFormValue("module"), Name: r.PostFormValue("name"), Attribute: r.PostFormValue("attribute"), State: r.PostFormValue("state")}
+	form := formOf(r.PostFormValue)
+	form.ID = ""
 	var filter inspect.Filter
-	q := url.Values{"module": {form.Module}, "name": {form.Name}, "attribute": {form.Attribute}, "state": {form.State}}
-	if text := r.PostFormValue("canvas"); text != "" {
-		canvas, err := eventqueue.ParseCanvasID(text)
+	if form.Canvas != "" {
+		canvas, err := eventqueue.ParseCanvasID(form.Canvas)
 		if err != nil {
 			return "", flash{}, badFilter("The canvas is not a UUID. Copy it from an event or a handler.")
 		}
 		filter.Canvas = &canvas
-		q.Set("canvas", text)
 	}
 	if err := form.addTo(&filter); err != nil {
 		return "", flash{}, err
@@ -92,17 +84,7 @@ func (d *dashboard) countEvents(r *http.Request) (string, flash, error) {
 		return "", flash{}, problem{http.StatusUnprocessableEntity, "This cannot be done to these events",
 			"A change of many events needs a filter, so that it never is of all that there are, and a state that allows it. Go back to the events and choose both."}
 	}
-	return d.counted(r, operate.Change{Verb: verb, Filter: form.selects(filter), Reason: reason}, "/events?"+filled(q).Encode())
-}
-
-// filled leaves out what is empty.
-func filled(q url.Values) url.Values {
-	for key := range q {
-		if q.Get(key) == "" {
-			q.Del(key)
-		}
-	}
-	return q
+	return d.counted(r, operate.Change{Verb: verb, Filter: form.selects(filter), Reason: reason}, "/events?"+form.query().Encode())
 }
 
 // counted counts the events of a change and leads to the page that asks whether to make it, or back.

@@ -138,7 +138,8 @@ func (d *dashboard) routes(assets []fs.DirEntry) http.Handler {
 	mux.HandleFunc("POST /tokens", d.change(d.makeToken))
 	mux.HandleFunc("POST /tokens/{id}/revoke", d.change(d.revokeToken))
 	if d.Bulk != nil {
-		mux.HandleFunc("POST /failed/retry", d.change(d.retryGroup))
+		mux.HandleFunc("POST /failed/retry", d.change(d.changeGroup(operate.VerbRetry)))
+		mux.HandleFunc("POST /failed/delete", d.change(d.changeGroup(operate.VerbDeleteEnded)))
 		mux.HandleFunc("POST /events/count", d.change(d.countEvents))
 		mux.HandleFunc("GET /operations", d.page("operations", d.listOperations))
 		mux.HandleFunc("GET /operations/{id}", d.page("operation", d.operation))

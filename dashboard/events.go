@@ -1,12 +1,11 @@
 package dashboard
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
@@ -19,12 +18,6 @@ import (
 // pageSize is how many events a page lists.
 const pageSize = 50
 
-// filterForm is the filter as it stands in the URL.
-type filterForm struct {
-	ID, Canvas, Module, Name, Attribute, State string
-	States                                     []inspect.State
-}
-
 type eventsData struct {
 	Form   filterForm
 	Events []view.Event
@@ -35,16 +28,16 @@ type eventsData struct {
 	Searched bool
 	Ended    bool
 	// Bulk are the changes that can be made of all events that the filter selects.
-	Bulk []operate.Verb
+	Bulk    []operate.Verb
+	Withins []choice
 	// Filter is the content of the form, with a canvas even if the address names none.
 	Filter inspect.Filter
 }
 
 func (d *dashboard) events(r *http.Request) (string, any, error) {
 	q := r.URL.Query()
-	form := filterForm{ID: strings.TrimSpace(q.Get("id")), Canvas: strings.TrimSpace(q.Get("canvas")), Module: q.Get("module"), Name: q.Get("name"),
-		Attribute: q.Get("attribute"), State: q.Get("state"), States: inspect.States()}
-	data := eventsData{Form: form}
+	form := formOf(q.Get)
+	data := eventsData{Form: form, Withins: withins}
 	filter, err := d.filter(r)
 	if err == nil {
 		err = form.addTo(&filter)
@@ -59,32 +52,50 @@ func (d *dashboard) events(r *http.Request) (string, any, error) {
 		}
 		return "Events", data, d.found(r, id, &data)
 	}
-	after, err := parseAfter(q.Get("after"))
-	if err != nil {
-		return "", nil, err
-	}
 	data.Filter = filter
-	var next eventqueue.EventID
-	if after > 0 {
+	if q.Get("after") != "" {
 		data.First = d.Prefix + "/events?" + without(q, "after").Encode()
 	}
-	if status, ended := logStatus(form.State); ended {
-		data.Ended = true
-		var found []inspect.LogEntry
-		found, next, err = d.Reader.Log(r.Context(), filter, status, true, after, pageSize)
-		data.Events = view.All(found, view.EndedEventOf)
-	} else {
-		var found []inspect.QueuedEvent
-		found, next, err = d.Reader.List(r.Context(), filter, inspect.State(form.State), after, pageSize)
-		data.Events = view.All(found, view.EventOf)
-	}
-	if next > 0 {
+	next, err := d.listPage(r, form, filter, q.Get("after"), &data)
+	if next != "" {
 		data.Searched = len(data.Events) < pageSize
 		q = without(q, "after")
-		q.Set("after", next.String())
+		q.Set("after", next)
 		data.Next = d.Prefix + "/events?" + q.Encode()
 	}
 	return "Events", data, err
+}
+
+// listPage lists the events after a place, of the queue or of the history, and returns the next place.
+func (d *dashboard) listPage(r *http.Request, form filterForm, filter inspect.Filter, after string, data *eventsData) (string, error) {
+	status, ended := logStatus(form.State)
+	if data.Ended = ended; ended {
+		place, err := inspect.ParseLogPlace(after)
+		if err != nil {
+			return "", noPlace()
+		}
+		found, next, err := d.Reader.Log(r.Context(), form.logged(filter, status), true, place, pageSize)
+		if errors.Is(err, inspect.ErrNoLogPlace) {
+			return "", noPlace()
+		}
+		data.Events = view.All(found, view.EndedEventOf)
+		return next.String(), err
+	}
+	place, err := parseAfter(after)
+	if err != nil {
+		return "", err
+	}
+	found, next, err := d.Reader.List(r.Context(), filter, inspect.State(form.State), place, pageSize)
+	data.Events = view.All(found, view.EventOf)
+	if next == 0 {
+		return "", err
+	}
+	return next.String(), err
+}
+
+// noPlace is the answer for an address that goes on where no page has ended.
+func noPlace() problem {
+	return problem{http.StatusBadRequest, "The list does not go on here", "Begin with its first page: the address was changed, or is one of another list."}
 }
 
 // found lists the one event with an id.
@@ -104,36 +115,6 @@ func without(q url.Values, key string) url.Values {
 		}
 	}
 	return rest
-}
-
-func logStatus(state string) (inspect.LogStatus, bool) {
-	for _, status := range []inspect.LogStatus{inspect.LogCompleted, inspect.LogFailed, inspect.LogCancelled} {
-		if strings.EqualFold(state, string(status)) {
-			return status, true
-		}
-	}
-	return "", false
-}
-
-// addTo adds what the form says beside the canvas.
-func (f filterForm) addTo(filter *inspect.Filter) error {
-	for _, text := range []string{f.Module, f.Name, f.Attribute} {
-		if !isField(text) {
-			return badFilter("Module, name and attribute are texts of at most 1,024 bytes of UTF-8.")
-		}
-	}
-	filter.Module, filter.Name = f.Module, f.Name
-	if f.Attribute != "" {
-		key, value, ok := strings.Cut(f.Attribute, "=")
-		if !ok {
-			return badFilter("Write the attribute as key=value.")
-		}
-		filter.Attributes = map[string]string{key: value}
-	}
-	if _, ended := logStatus(f.State); f.State != "" && !ended && !slices.Contains(inspect.States(), inspect.State(f.State)) {
-		return badFilter("There is no such state. Choose one of the list.")
-	}
-	return nil
 }
 
 func parseID(s string) (eventqueue.EventID, error) {
@@ -229,88 +210,4 @@ func (v viewer) family(tree *inspect.Tree, self eventqueue.EventID) (rows []tree
 		rows = append(rows, row)
 	})
 	return rows
-}
-
-const (
-	// failedShown is how many of the newest failed events are grouped.
-	failedShown = 500
-	// failuresShown is how many groups a page lists, the largest first.
-	failuresShown = 100
-)
-
-// failure is a group of failed events of one handler with the same error.
-type failure struct {
-	eventqueue.Scope
-	Error  string
-	Count  int64
-	Newest view.Event
-	Link   string
-	// MayRetry reports whether the viewer can retry the group.
-	MayRetry bool
-}
-
-type failedData struct {
-	// Of is whose failed events are shown.
-	Of     inspect.Filter
-	Groups []*failure
-	// More is how many groups are not shown, and Events how many events were grouped.
-	More, Events int
-	// Older reports whether newer failed events than these are on another page; Next goes on with older ones.
-	Older bool
-	Next  string
-	// Bulk reports whether groups can be retried, by those who may.
-	Bulk bool
-}
-
-func (d *dashboard) failed(r *http.Request) (string, any, error) {
-	filter, err := d.filter(r)
-	if err != nil {
-		return "", nil, err
-	}
-	filter.Module, filter.Name = r.URL.Query().Get("module"), r.URL.Query().Get("name")
-	if !isField(filter.Module) || !isField(filter.Name) {
-		return "", nil, badFilter("Module and name are texts of at most 1,024 bytes of UTF-8.")
-	}
-	after, err := parseAfter(r.URL.Query().Get("after"))
-	if err != nil {
-		return "", nil, err
-	}
-	entries, next, err := d.Reader.Log(r.Context(), filter, inspect.LogFailed, true, after, failedShown)
-	if err != nil {
-		return "", nil, err
-	}
-	type key struct {
-		scope eventqueue.Scope
-		text  string
-	}
-	groups, data := map[key]*failure{}, failedData{Bulk: d.Bulk != nil, Of: filter, Older: after > 0}
-	if next > 0 {
-		q := without(r.URL.Query(), "after")
-		q.Set("after", next.String())
-		data.Next = d.Prefix + "/failed?" + q.Encode()
-	}
-	for _, e := range entries {
-		scope := eventqueue.Scope{Canvas: e.Canvas, Module: e.Module, Name: e.Name}
-		k := key{scope, folded(e.LastError)}
-		if groups[k] == nil {
-			q := url.Values{"state": {"failed"}, "canvas": {e.Canvas.String()}, "module": {e.Module}, "name": {e.Name}}
-			groups[k] = &failure{Scope: scope, Error: k.text, Newest: view.EndedEventOf(e), MayRetry: d.Bulk != nil && d.mayChange(r, access.Operate, e.Canvas), Link: d.Prefix + "/events?" + q.Encode()}
-			data.Groups = append(data.Groups, groups[k])
-		}
-		groups[k].Count++
-	}
-	slices.SortStableFunc(data.Groups, func(a, b *failure) int { return int(b.Count - a.Count) })
-	data.More = max(0, len(data.Groups)-failuresShown)
-	data.Groups = data.Groups[:len(data.Groups)-data.More]
-	data.Events = len(entries)
-	return "Failed", data, nil
-}
-
-var idsAndNumbers = regexp.MustCompile(`[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|0x[0-9a-fA-F]+|[0-9]+`)
-
-// folded is the beginning of an error in which ids and numbers are left out, so that errors that
-// differ in nothing else are one group.
-func folded(text string) string {
-	text, _ = shorten(text, 1024)
-	return line(idsAndNumbers.ReplaceAllString(text, "#"))
 }

@@ -171,3 +171,12 @@ func readTime(text, zone string, now time.Time) (time.Time, error) {
 
 // maxZoneBytes is longer than the name of any time zone.
 const maxZoneBytes = 64
+
+// numberOf returns the number that a text is, and 0 for a text that is none.
+func numberOf(text string) int {
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
 	"eventsv2/access"
@@ -198,13 +196,4 @@ func (d *dashboard) liftRule(kind operate.RuleKind) func(r *http.Request) (strin
 			return handlerPath(scope), done("It is no longer " + string(kind.State) + "."), nil
 		}
 	}
-}
-
-// numberOf returns the number that a text is, and 0 for a text that is none.
-func numberOf(text string) int {
-	n, err := strconv.Atoi(strings.TrimSpace(text))
-	if err != nil {
-		return 0
-	}
-	return n
 }

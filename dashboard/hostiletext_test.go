@@ -84,12 +84,13 @@ func TestPagesRefuseInvalidText(t *testing.T) {
 func formsOf(id string) map[string][]string {
 	handler := []string{"canvas", "module", "name", "reason", "zone", "until", "rate", "prefix", "modifier", "of"}
 	cron := []string{"canvas", "name", "schedule", "time_zone", "missed"}
-	filter := []string{"canvas", "module", "name", "attribute", "state", "verb", "reason"}
+	filter := []string{"canvas", "module", "name", "attribute", "state", "error", "error_group", "within", "verb", "reason"}
+	group := []string{"canvas", "module", "name", "attribute", "error", "error_group", "within"}
 	return map[string][]string{
 		"/events/" + id + "/edit": {"version", "value", "attributes", "due", "zone"}, "/events/" + id + "/cancel": {"reason"},
 		"/handler/pause": handler, "/handler/unpause": handler, "/handler/block": handler, "/handler/unblock": handler,
 		"/crons/enable": cron, "/crons/disable": cron, "/crons/edit": cron, "/crons/run": cron, "/tokens": {"name", "canvases", "days", "verb"},
-		"/failed/retry": {"like"}, "/events/count": filter,
+		"/failed/retry": group, "/failed/delete": group, "/events/count": filter,
 	}
 }
 

@@ -107,13 +107,3 @@ func TestUnfinishedMinuteIsNoDrop(t *testing.T) {
 		}
 	}
 }
-
-// Errors that differ in ids and numbers only are one group.
-func TestErrorsAreFolded(t *testing.T) {
-	t.Parallel()
-	a := folded("user 17 (6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11) not found at 0xc0ffee")
-	b := folded("user 4 (00000000-3a56-4a0c-9c2e-6f3b1d0c7a11) not found at 0x12")
-	if a != b || a != "user # (#) not found at #" {
-		t.Errorf("%q and %q", a, b)
-	}
-}

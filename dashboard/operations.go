@@ -3,15 +3,13 @@ package dashboard
 import (
 	"errors"
 	"net/http"
-	"net/url"
-	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
 
 	"eventsv2/access"
 	"eventsv2/eventqueue"
-	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/printing"
 	"eventsv2/internal/view"
@@ -77,17 +75,21 @@ func (d *dashboard) operation(r *http.Request) (string, any, error) {
 // Back is the page with what was counted.
 func (o operationRow) Back() string {
 	f := o.Filter
-	if o.Verb == operate.VerbRetry && f.Error != "" {
-		return "/failed"
+	form := filterForm{Module: f.Module, Name: f.Name, State: string(f.State), Error: f.Error, ErrorGroup: f.ErrorGroup}
+	if hours := int(f.NewerThan.Duration().Hours()); hours > 0 {
+		form.Within = strconv.Itoa(hours)
 	}
-	q := url.Values{"module": {f.Module}, "name": {f.Name}, "state": {string(f.State)}}
 	for key, value := range f.Attributes {
-		q.Set("attribute", key+"="+value)
+		form.Attribute = key + "=" + value
 	}
 	if f.Canvas != nil {
-		q.Set("canvas", f.Canvas.String())
+		form.Canvas = f.Canvas.String()
 	}
-	return "/events?" + filled(q).Encode()
+	if form.ErrorGroup != "" {
+		form.ErrorGroup, form.State = "", ""
+		return "/failed?" + form.query().Encode()
+	}
+	return "/events?" + form.query().Encode()
 }
 
 // OfEvents reports whether it was begun on the page Events.
@@ -97,62 +99,6 @@ func (o operationRow) OfEvents() bool { return strings.HasPrefix(o.Back(), "/eve
 func (o operationRow) Refreshes() bool { return o.State == operate.OperationRunning }
 
 func operationPath(op operate.Operation) string { return "/operations/" + op.ID.String() }
-
-// retryGroup counts the failed events that are like one: of its handler, with its error.
-func (d *dashboard) retryGroup(r *http.Request) (string, flash, error) {
-	id, err := parseID(r.PostFormValue("like"))
-	if err != nil {
-		return "", flash{}, err
-	}
-	found, err := d.Reader.Show(r.Context(), id)
-	if err != nil {
-		return "", flash{}, err
-	}
-	e := view.FoundEvent(found.Queued, found.Logged)
-	if !viewerOf(r).maySee(e) {
-		return "", flash{}, noEvent(id)
-	}
-	if !viewerOf(r).May(access.Operate, e.Canvas) {
-		return "", flash{}, forbidden(access.Operate)
-	}
-	like := found.Logged
-	if like == nil || like.Status != inspect.LogFailed {
-		return "/failed", refused("Event " + id.String() + " is no longer a failed one. Choose the group again."), nil
-	}
-	filter := operate.EventFilter{Canvas: &like.Canvas, Module: like.Module, Name: like.Name, Error: commonPart(like.LastError), State: operate.StateFailed}
-	return d.counted(r, operate.Change{Verb: operate.VerbRetry, Filter: filter}, "/failed")
-}
-
-// minCommonPart is how short a part of an error may be that says something.
-const minCommonPart = 4
-
-var betweenParts = regexp.MustCompile(idsAndNumbers.String() + `|[^\S ]|\s{2,}`)
-
-// commonPart is the longest part of an error without ids and numbers, of what is shown of it: all errors of a group
-// have it. It is empty where there is none that says something: then it is in all errors.
-func commonPart(text string) (longest string) {
-	begin, shown := 0, 0
-	try := func(part string) {
-		part, _ = shorten(part, max(0, maxLine-shown))
-		shown += len(part)
-		if part = strings.TrimSpace(part); len(part) > len(longest) {
-			longest = part
-		}
-	}
-	for _, between := range betweenParts.FindAllStringIndex(text, -1) {
-		try(text[begin:between[0]])
-		begin = between[1]
-		shown += between[1] - between[0]
-		if strings.TrimSpace(text[between[0]:between[1]]) != "" {
-			shown -= between[1] - between[0] - len("#")
-		}
-	}
-	try(text[begin:])
-	if len(longest) < minCommonPart {
-		return ""
-	}
-	return longest
-}
 
 func (d *dashboard) operationToChange(r *http.Request) (op operate.Operation, err error) {
 	if op, err = d.operationOf(r); err == nil && !d.rowOfOperation(r, op).MayOperate {

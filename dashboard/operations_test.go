@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"html"
 	"net/http"
 	"net/url"
 	"strings"
@@ -35,13 +36,14 @@ func TestGroupOfFailuresCanBeRetried(t *testing.T) {
 	q.exec(`INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at)
 		VALUES (910000, $1, $2, 'charge_card', '_', '{}', 'FAILED', 3, 4, 'no such customer 7', now())`, [16]byte(seeded.Canvas), seeded.Module)
 	operations, b := q.bulkOperations(everything)
-	b.wants(b.get("/failed"), 200, `action="/failed/retry"`, `name="like" value="900060"`, `name="like" value="910000"`)
-	w := b.post("/failed/retry", url.Values{"like": {"900060"}})
+	page := b.get("/failed")
+	b.wants(page, 200, "61 failed events", `action="/failed/retry"`, `action="/failed/delete"`, `value="no such customer #"`)
+	w := b.post("/failed/retry", chargeGroup())
 	at := w.Header().Get("Location")
 	if w.Code != http.StatusSeeOther || !strings.HasPrefix(at, "/operations/") {
 		t.Fatalf("%d to %q: %s", w.Code, at, w.Body)
 	}
-	page := b.get(at)
+	page = b.get(at)
 	b.wants(page, 200, "Retry 60 events?", "charge_card", "was refused: &lt;script&gt;", at+"/confirm")
 	if body := page.Body.String(); inline.MatchString(body) || strings.ContainsAny(body, "\u202e\x1b") || strings.Contains(body, `http-equiv="refresh"`) {
 		t.Errorf("the page has what would do harm: %s", body)
@@ -59,8 +61,49 @@ func TestGroupOfFailuresCanBeRetried(t *testing.T) {
 		t.Errorf("in the queue, and failed: %s", got)
 	}
 	b.wants(b.get("/audit"), 200, "bulk_retry", `href="`+at+`"`)
-	b.leads(b.post("/failed/retry", url.Values{"like": {"900060"}}), "/failed")
-	b.wants(b.get("/failed"), 200, "no longer a failed one")
+	if body := b.get("/failed").Body.String(); !strings.Contains(body, "1 failed event<") || strings.Contains(body, "was refused") {
+		t.Errorf("what was retried is still shown: %s", body)
+	}
+}
+
+// chargeGroup is the form of the group of failed events that a queue is seeded with.
+func chargeGroup() url.Values {
+	return url.Values{"canvas": {seeded.Canvas.String()}, "module": {seeded.Module}, "name": {"charge_card"},
+		"error_group": {operate.ErrorGroup("card 7 was refused: " + hostile)}}
+}
+
+// A group of failed events is deleted, and its link shows its events and no other.
+func TestGroupOfFailuresCanBeDeleted(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t).seed()
+	q.exec(`INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at) VALUES
+		(910000, $1, $2, 'charge_card', '_', '{}', 'FAILED', 3, 4, 'column 7', now()), (910001, $1, $2, 'charge_card', '_', '{}', 'FAILED', 3, 4, 'column bad', now())`, [16]byte(seeded.Canvas), seeded.Module)
+	operations, b := q.bulkOperations(everything)
+	group := chargeGroup()
+	group.Set("error_group", "column #")
+	link := url.Values{"state": {"failed"}}
+	for field := range group {
+		link.Set(field, group.Get(field))
+	}
+	link.Del("verb")
+	events := b.get("/events?" + link.Encode())
+	b.wants(events, 200, "/events/910000", "Delete all", "Retry all")
+	if strings.Contains(events.Body.String(), "910001") {
+		t.Errorf("the group has another event: %s", events.Body)
+	}
+	page := b.get("/failed")
+	b.wants(page, 200, "62 failed events")
+	if body := html.UnescapeString(page.Body.String()); !strings.Contains(body, `href="/events?`+link.Encode()+`"`) {
+		t.Errorf("no link leads to the group: %s", body)
+	}
+	b.wants(b.get("/failed?error=bad&within=1"), 200, "1 failed event<", "column bad")
+	at := b.post("/failed/delete", group).Header().Get("Location")
+	b.wants(b.get(at), 200, "Delete 1 event?", "column #", `href="/failed?canvas=`)
+	b.leads(b.post(at+"/confirm", nil), at)
+	rig.RunOperations(t, operations)
+	if got := q.one(`SELECT count(*) || ' ' || max(id) FROM event_log`); got != "61 910001" {
+		t.Errorf("in the history: %s", got)
+	}
 }
 
 // What goes on is stopped.
@@ -68,7 +111,7 @@ func TestOperationCanBeStopped(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	operations, b := q.bulkOperations(everything)
-	at := b.post("/failed/retry", url.Values{"like": {"900001"}}).Header().Get("Location")
+	at := b.post("/failed/retry", chargeGroup()).Header().Get("Location")
 	b.leads(b.post(at+"/confirm", nil), at)
 	b.leads(b.post(at+"/stop", nil), at)
 	rig.RunOperations(t, operations)
@@ -80,16 +123,16 @@ func TestOperationsAreRefused(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t).seed()
 	operations, ada := q.bulkOperations(everything)
-	at := ada.post("/failed/retry", url.Values{"like": {"900001"}}).Header().Get("Location")
+	at := ada.post("/failed/retry", chargeGroup()).Header().Get("Location")
 	_, reader := q.bulkOperations(access.Grant{Canvases: []eventqueue.CanvasID{seeded.Canvas}, Verbs: []access.Verb{access.Read, access.Administer}})
 	_, stranger := q.bulkOperations(access.Grant{Canvases: []eventqueue.CanvasID{elsewhere}, Verbs: access.Verbs()})
 	for _, path := range []string{"/failed", at} {
-		if page := mainPart(reader.get(path).Body.String()); strings.Contains(page, "<button") {
+		if page := mainPart(reader.get(path).Body.String()); strings.Contains(page, `method="post"`) {
 			t.Errorf("%s has a button: %s", path, page)
 		}
 	}
-	reader.wants(reader.post("/failed/retry", url.Values{"like": {"900001"}}), http.StatusForbidden)
-	stranger.wants(stranger.post("/failed/retry", url.Values{"like": {"900001"}}), http.StatusNotFound)
+	reader.wants(reader.post("/failed/retry", chargeGroup()), http.StatusForbidden)
+	stranger.wants(stranger.post("/failed/retry", chargeGroup()), http.StatusForbidden)
 	stranger.wants(stranger.get(at), http.StatusNotFound)
 	for _, action := range []string{"/confirm", "/stop"} {
 		reader.wants(reader.post(at+action, nil), http.StatusForbidden)
@@ -102,14 +145,14 @@ func TestOperationsAreRefused(t *testing.T) {
 	}}))
 	eve.leads(eve.post(at+"/confirm", nil), at)
 	eve.wants(eve.get(at), 200, "Only who has counted")
-	ada.wants(ada.post("/failed/retry", url.Values{"like": {"x"}}), http.StatusBadRequest)
+	ada.wants(ada.post("/failed/retry", url.Values{"canvas": {seeded.Canvas.String()}, "module": {"M"}, "name": {"n"}}), http.StatusBadRequest)
 	ada.wants(ada.post("/failed/retry", nil), http.StatusBadRequest)
 	q.exec(`UPDATE bulk_operations SET expires_at = now()`)
 	ada.leads(ada.post(at+"/confirm", nil), at)
 	ada.wants(ada.get(at), 200, "The count is too old")
 	without := newBrowser(t, q.dashboard(dashboard.Config{Queue: q.queue(), Identify: as(everything)}))
-	without.wants(without.post("/failed/retry", url.Values{"like": {"900001"}}), http.StatusNotFound)
-	if page := mainPart(without.get("/failed").Body.String()); strings.Contains(page, "<button") {
+	without.wants(without.post("/failed/retry", chargeGroup()), http.StatusNotFound)
+	if page := mainPart(without.get("/failed").Body.String()); strings.Contains(page, `method="post"`) {
 		t.Errorf("there is a button for what nobody does: %s", page)
 	}
 	rig.RunOperations(t, operations)

@@ -70,7 +70,7 @@ func (d *dashboard) troubles(p part, failed int64, who viewer) []trouble {
 	r.late(p)
 	r.failing(p)
 	if failed > 0 {
-		r.add("/failed", "See what failed", "%s failed for good in the last hour.", printing.Plural(failed, "event"))
+		r.add("/failed?within=1", "See what failed", "%s failed for good in the last hour.", printing.Plural(failed, "event"))
 	}
 	if n := len(rules); n > 0 {
 		r.add("/handlers", "See the handlers", "%s held back by a pause or a block.", map[bool]string{true: "1 handler is", false: fmt.Sprint(n) + " handlers are"}[n == 1])

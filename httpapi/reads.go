@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -111,21 +112,71 @@ func (a *api) addReads() {
 		}
 		return list(view.PageOf(found, next, view.EventOf)), nil
 	})
-	get(a, "/history", "list-history", "Events that have ended, the newest first", func(ctx context.Context, in *struct {
-		PageInput
-		State string `query:"state" enum:"completed,failed,cancelled"`
-	}) (*answer[view.Page[view.Event]], error) {
-		filter, err := in.filter(ctx)
+	get(a, "/history", "list-history", "Events that have ended, the newest first: failed and cancelled ones by their end, others by id", a.history)
+	get(a, "/history/groups", "list-failure-groups", "Failed events by handler and error, the largest groups first", func(ctx context.Context, in *struct {
+		HistoryFilter
+		Limit int `query:"limit" minimum:"1" maximum:"500" default:"100"`
+	}) (*answer[view.FailureGroups], error) {
+		filter, err := in.logFilter(ctx)
 		if err != nil {
 			return nil, err
 		}
-		found, next, err := a.reader.Log(ctx, filter, inspect.LogStatus(strings.ToUpper(in.State)), true, eventqueue.EventID(in.After), in.Limit)
+		found, err := a.reader.FailureGroups(ctx, filter, in.Limit)
 		if err != nil {
-			return nil, a.failed("history", err)
+			return nil, a.failed("groups", err)
 		}
-		return list(view.PageOf(found, next, view.EndedEventOf)), nil
+		return &answer[view.FailureGroups]{view.FailureGroupsOf(found)}, nil
 	})
 	get(a, "/audit", "list-audit", "Who has changed what, the newest first", a.listAudit)
+}
+
+// HistoryFilter selects events that have ended.
+type HistoryFilter struct {
+	Canvas     string       `query:"canvas_id" required:"true" format:"uuid" doc:"Canvas."`
+	Module     string       `query:"module" maxLength:"255"`
+	Name       string       `query:"name" maxLength:"255"`
+	Attributes []string     `query:"attribute,explode" maxItems:"16" doc:"Only events that have it: key=value. May be repeated."`
+	Error      string       `query:"error" maxLength:"8192" doc:"Only failed events with this part in their errors."`
+	ErrorGroup string       `query:"error_group" maxLength:"240" doc:"Only failed events of this group, as GET /v1/history/groups has it."`
+	OlderThan  view.Seconds `query:"older_than_seconds" minimum:"0" maximum:"4000000000" doc:"Only events that ended longer ago."`
+	NewerThan  view.Seconds `query:"newer_than_seconds" minimum:"0" maximum:"4000000000" doc:"Only events that ended less long ago."`
+}
+
+// logFilter is the filter, if the caller may read its canvas.
+func (h *HistoryFilter) logFilter(ctx context.Context) (inspect.LogFilter, error) {
+	page := PageInput{Canvas: h.Canvas, Module: h.Module, Name: h.Name, Attributes: h.Attributes}
+	filter, err := page.filter(ctx)
+	return inspect.LogFilter{Filter: filter, Error: h.Error, ErrorGroup: h.ErrorGroup, OlderThan: h.OlderThan.Duration(), NewerThan: h.NewerThan.Duration()}, err
+}
+
+func (a *api) history(ctx context.Context, in *struct {
+	HistoryFilter
+	State string `query:"state" enum:"completed,failed,cancelled"`
+	After string `query:"after" maxLength:"64" doc:"next of the page before."`
+	Limit int    `query:"limit" minimum:"1" maximum:"500" default:"100"`
+}) (*answer[view.HistoryPage], error) {
+	filter, err := in.logFilter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	filter.Status = inspect.LogStatus(strings.ToUpper(in.State))
+	after, err := inspect.ParseLogPlace(in.After)
+	if err != nil {
+		return nil, errNoPlace()
+	}
+	found, next, err := a.reader.Log(ctx, filter, true, after, in.Limit)
+	switch {
+	case errors.Is(err, inspect.ErrNoLogPlace):
+		return nil, errNoPlace()
+	case err != nil:
+		return nil, a.failed("history", err)
+	}
+	return &answer[view.HistoryPage]{view.HistoryPageOf(found, next)}, nil
+}
+
+// errNoPlace is the answer for an after that this list has not given.
+func errNoPlace() error {
+	return huma.Error422UnprocessableEntity("after: it is next of the page before, and of the same request")
 }
 
 func (a *api) explain(ctx context.Context, in *IDInput) (*answer[view.Explanation], error) {

@@ -32,7 +32,7 @@ func handlerAfter(after string) (scope eventqueue.Scope, err error) {
 		err = json.Unmarshal(text, &key)
 	}
 	if err != nil || strings.ContainsRune(key[0]+key[1], 0) {
-		return scope, huma.Error422UnprocessableEntity("after: it is next of the page before, and of the same request")
+		return scope, errNoPlace()
 	}
 	return eventqueue.Scope{Module: key[0], Name: key[1]}, nil
 }

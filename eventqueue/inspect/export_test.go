@@ -22,4 +22,14 @@ func (r *Reader) ExplainStuck(ctx context.Context, filter Filter, long StuckAfte
 func (r *Reader) ReadAtMost(n int) { r.mostRead = n }
 
 // Windows are the statements that search for the events of a list.
-var Windows = map[string]string{"queued": queuedWindowSQL, "handler": handlerWindowSQL, "canvas": canvasWindowSQL, "oldest": oldestWindowSQL, "newest": newestWindowSQL}
+var Windows = map[string]string{"queued": queuedWindowSQL, "handler": handlerWindowSQL, "canvas": canvasWindowSQL}
+
+// LogWays are the statements that search for events that have ended.
+var LogWays = map[string]string{"oldest": oldestByIDSQL, "oldest failed": oldestOfStatusSQL, "newest": newestByIDSQL, "newest failed": newestByEndSQL,
+	"newest failed of a handler": newestOfHandler, "newest failed of a canvas": newestOfCanvas}
+
+// GroupWays are those that count groups of failed events.
+var GroupWays = map[string]string{"all": groupsSQL, "handler": groupsOfHandlerSQL, "canvas": groupsOfCanvasSQL}
+
+// GroupAtMost has groups counted of so many events.
+func (r *Reader) GroupAtMost(n int) { r.mostGrouped = n }

@@ -59,16 +59,12 @@ type RecentError struct {
 	Failed bool
 }
 
-// Neither table has an index by handler and error: of the queue the first events of the handler are looked at, and of
-// the history the last of all handlers.
+// The queue has no index by error: the first events of the handler are looked at.
 const recentErrorsSQL = `
 WITH queued AS MATERIALIZED (
     SELECT e.id FROM events_v2 e
     WHERE e.canvas_id = $1 AND e.module = $2 AND e.name = $3
     ORDER BY e.canvas_id, e.module, e.name, e.id LIMIT $5
-), ended AS MATERIALIZED (
-    SELECT l.id, l.canvas_id, l.module, l.name, l.status, left(l.last_error, 8192) AS error, l.created_at
-    FROM event_log l ORDER BY l.id DESC LIMIT $6
 )
 SELECT id, error, at, failed FROM (
     (SELECT q.id, a.error, a.started_at AS at, false AS failed
@@ -76,22 +72,19 @@ SELECT id, error, at, failed FROM (
          SELECT a.error, a.started_at FROM event_attempts a WHERE a.event_id = q.id ORDER BY a.attempt DESC LIMIT 1) AS a
      ORDER BY a.started_at DESC LIMIT $4)
     UNION ALL
-    (SELECT id, coalesce(error, ''), created_at, true FROM ended
-     WHERE canvas_id = $1 AND module = $2 AND name = $3 AND status = 'FAILED'
-     ORDER BY id DESC LIMIT $4)
+    (SELECT id, coalesce(left(last_error, 8192), ''), ` + endedSQL + `, true FROM event_log
+     WHERE canvas_id = $1 AND module = $2 AND name = $3 AND status = 'FAILED' AND status <> 'COMPLETED'
+     ORDER BY created_at DESC, id DESC LIMIT $4)
 ) AS recent
 ORDER BY at DESC LIMIT $4`
 
-// How many events are looked at for errors.
-const (
-	errorsQueued = 500
-	errorsEnded  = 20_000
-)
+// errorsQueued is how many events of the queue are looked at for errors.
+const errorsQueued = 500
 
-// RecentErrors returns at most limit of the newest errors of a handler on a canvas, each of another event. It looks
-// at a bounded number of events, so that errors may be missing of a handler that rarely runs, or has a long backlog.
+// RecentErrors returns at most limit of the newest errors of a handler on a canvas, each of another event. Of events that wait it
+// looks at a bounded number, so that their errors may be missing where the backlog is long.
 func (r *Reader) RecentErrors(ctx context.Context, scope eventqueue.Scope, limit int) ([]RecentError, error) {
-	rows, err := r.pool.Query(ctx, recentErrorsSQL, [16]byte(scope.Canvas), scope.Module, scope.Name, limit, errorsQueued, errorsEnded)
+	rows, err := r.pool.Query(ctx, recentErrorsSQL, [16]byte(scope.Canvas), scope.Module, scope.Name, limit, errorsQueued)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,36 +42,28 @@ type LogEntry struct {
 	AsOf time.Time
 }
 
-const logSQL = `
+// Rows that SQL has written can have ended at any time; it is shown as the farthest that JSON has.
+const endedSQL = `least(greatest(created_at, '0001-01-01 00:00Z'), '9999-12-31 00:00Z')`
+
+const showLogSQL = `
 SELECT id, canvas_id, module, name, modifier, retries, attempts, enqueued_at, status::text,
-    coalesce(last_error, ''), created_at, octet_length(value), CASE WHEN $5::boolean THEN value END, clock_timestamp(),
+    coalesce(last_error, ''), ` + endedSQL + `, octet_length(value), CASE WHEN $1::boolean THEN value END, clock_timestamp(),
     coalesce(parent_id, 0), attributes::text, coalesce(reason, ''), coalesce(actor, '')
 FROM event_log
-WHERE ` + filterSQL + ` AND ($4::text = '' OR status::text = $4)`
+WHERE id = ANY ($2::bigint[])`
 
-const (
-	showLogSQL   = logSQL + ` AND id = $6`
-	oldestLogSQL = logSQL + ` AND id = ANY ($6::bigint[]) ORDER BY id`
-	newestLogSQL = oldestLogSQL + ` DESC`
-)
-
-// Log returns at most limit entries of event_log in the order of their ids, beginning
-// after the id after (0: from the start). newest reverses the order. An empty status
-// means all.
-//
-// next is the after with which the list goes on, and 0 at its end. It goes on after fewer than limit entries, or none, where
-// the filter matches few: Log reads at most MostRead entries.
-func (r *Reader) Log(ctx context.Context, filter Filter, status LogStatus, newest bool, after eventqueue.EventID, limit int) (entries []LogEntry, next eventqueue.EventID, err error) {
-	found, sql := oldestWindowSQL, oldestLogSQL
-	if newest {
-		found, sql = newestWindowSQL, newestLogSQL
+// entries returns the rows of some ids, in their order. Those that have left event_log meanwhile are missing.
+func (r *Reader) entries(ctx context.Context, ids []eventqueue.EventID) ([]LogEntry, error) {
+	found, err := byID(ctx, r, scanLogged, showLogSQL, []any{false, ids})
+	if err != nil {
+		return nil, err
 	}
-	w, err := r.read(ctx, found, filter, after, r.mostRead, limit, string(status))
-	if err != nil || len(w.ids) == 0 {
-		return nil, w.next, err
+	at := make(map[eventqueue.EventID]int, len(ids))
+	for i, id := range ids {
+		at[id] = i
 	}
-	entries, err = byID(ctx, r, scanLogged, sql, Filter{}.args("", false, w.ids))
-	return entries, w.next, err
+	slices.SortFunc(found, func(a, b LogEntry) int { return at[a.ID] - at[b.ID] })
+	return found, nil
 }
 
 func scanLogged(row pgx.CollectableRow) (e LogEntry, err error) {

@@ -14,8 +14,8 @@ import (
 
 // Reader reads one database. It is safe for concurrent use.
 type Reader struct {
-	pool     *pgsession.Pool
-	mostRead int
+	pool                  *pgsession.Pool
+	mostRead, mostGrouped int
 }
 
 // New makes a Reader on a pool, which the caller closes.
@@ -25,7 +25,7 @@ func New(pool *pgxpool.Pool) *Reader { return NewIn("", pool) }
 func NewIn(schema pgsession.Schema, pool *pgxpool.Pool) *Reader {
 	reading := pgsession.On(pool, schema)
 	reading.NoJIT = true
-	return &Reader{pool: reading, mostRead: MostRead}
+	return &Reader{pool: reading, mostRead: MostRead, mostGrouped: MostGrouped}
 }
 
 // Filter restricts a listing. An empty field matches everything.
@@ -74,8 +74,15 @@ func optional[T any](ctx context.Context, db eventqueue.DB, scan pgx.RowToFunc[T
 // walk runs a statement that reads a page along an index, in a transaction of its
 // own and one round trip.
 func (r *Reader) walk(ctx context.Context, sql string, args []any, read func(rows pgx.Rows) error) error {
+	return r.walkWith(ctx, pgsession.WalkSQL, sql, args, read)
+}
+
+// inOrderSQL is pgsession.WalkSQL for statements whose page has the order of an index: the planner takes no other one and sorts.
+const inOrderSQL = pgsession.WalkSQL + `, set_config('enable_sort', 'off', true)`
+
+func (r *Reader) walkWith(ctx context.Context, settings, sql string, args []any, read func(rows pgx.Rows) error) error {
 	batch := &pgx.Batch{}
-	batch.Queue(pgsession.WalkSQL)
+	batch.Queue(settings)
 	batch.Queue(sql, args...).Query(read)
 	return r.pool.SendBatch(ctx, batch).Close()
 }

@@ -63,7 +63,7 @@ func show(ctx context.Context, tx eventqueue.DB, id eventqueue.EventID) (shown S
 		return shown, err
 	}
 	if shown.Queued == nil {
-		shown.Logged, err = optional(ctx, tx, scanLogged, showLogSQL, Filter{}.args("", true, id)...)
+		shown.Logged, err = optional(ctx, tx, scanLogged, showLogSQL, true, []eventqueue.EventID{id})
 		return shown, err
 	}
 	e := shown.Queued

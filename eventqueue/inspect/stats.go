@@ -73,7 +73,8 @@ const prefixTypesSQL = `SELECT r.rule_type FROM scheduling_rules r WHERE ` + may
         AND (` + mayrun.OfWholeQueueSQL + ` OR r.canvas_id = handler.canvas_id AND r.event_space = handler.module AND starts_with(handler.name, r.handler_name))`
 
 // Stats returns the counts of every handler that has an event, a rule, or a failed or cancelled event.
-// It is one statement, which reads both tables completely unless the filter has a canvas.
+// It is one statement, which reads the whole queue, unless the filter has a canvas, and all events
+// that have failed or were cancelled.
 func (r *Reader) Stats(ctx context.Context, filter Filter) ([]HandlerStats, error) {
 	rows, err := r.pool.Query(ctx, statsSQL, filter.args()...)
 	if err != nil {

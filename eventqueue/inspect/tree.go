@@ -39,10 +39,7 @@ ORDER BY id
 LIMIT $2`
 )
 
-var (
-	treeEventsSQL = eventsSQL + ` AND id = ANY ($5::bigint[])`
-	treeLogSQL    = logSQL + ` AND id = ANY ($6::bigint[])`
-)
+var treeEventsSQL = eventsSQL + ` AND id = ANY ($5::bigint[])`
 
 // Tree returns the tree in which an event stands, from the farthest ancestor that is known, with at
 // most limit events; more says that there are others. An ancestor that completed without history
@@ -129,7 +126,7 @@ func fill(ctx context.Context, tx eventqueue.DB, all map[eventqueue.EventID]*Tre
 	for i := range queued {
 		all[queued[i].ID].Queued = &queued[i]
 	}
-	if rows, err = tx.Query(ctx, treeLogSQL, Filter{}.args("", false, ids)...); err != nil {
+	if rows, err = tx.Query(ctx, showLogSQL, false, ids); err != nil {
 		return err
 	}
 	logged, err := pgx.CollectRows(rows, scanLogged)

@@ -106,7 +106,7 @@ func TestListFiltersByAttributes(t *testing.T) {
 			listed = append(listed, e.ID)
 		}
 		for _, backwards := range []bool{false, true} {
-			entries, _, err := reader.Log(ctx, filter, "", backwards, 0, 100)
+			entries, _, err := reader.Log(ctx, inspect.LogFilter{Filter: filter}, backwards, inspect.LogPlace{}, 100)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,36 +17,26 @@ const (
 	mostJudged = 10_000
 )
 
-// A window is the events that a list reads: so its cost is bounded by how many these are, and not by how few of them
+// A window is the events of the queue that a list reads: so its cost is bounded by how many these are, and not by how few of them
 // the filter matches. It returns the ids of those that match, and the last id that was read if there may be more.
 // $1 to $3 are the filter, $4 its attributes, $5 the id after which the window begins, $6 how many events are read, and $7
 // how many ids are returned.
-func windowSQL(page, also, order string) string {
-	last := "max"
-	if order == "DESC" {
-		last = "min"
-	}
+func windowSQL(page, also string) string {
 	return `
 WITH page AS MATERIALIZED (` + page + `)
-SELECT ARRAY(SELECT id FROM page WHERE ` + filterSQL + ` AND ($4::jsonb IS NULL OR attributes @> $4) AND ` + also + ` ORDER BY id ` + order + ` LIMIT $7),
-    (SELECT CASE WHEN count(*) = $6 THEN ` + last + `(id) ELSE 0 END FROM page)`
+SELECT ARRAY(SELECT id FROM page WHERE ` + filterSQL + ` AND ($4::jsonb IS NULL OR attributes @> $4) AND ` + also + ` ORDER BY id LIMIT $7),
+    (SELECT CASE WHEN count(*) = $6 THEN max(id) ELSE 0 END FROM page)`
 }
 
-const (
-	queuedColumns = `SELECT id, canvas_id, module, name, attributes FROM events_v2`
-	loggedColumns = `SELECT id, canvas_id, module, name, attributes, status FROM event_log`
-)
+const queuedColumns = `SELECT id, canvas_id, module, name, attributes FROM events_v2`
 
 var (
-	queuedWindowSQL = windowSQL(queuedColumns+` WHERE id > $5 ORDER BY id LIMIT $6`, `true`, `ASC`)
+	queuedWindowSQL = windowSQL(queuedColumns+` WHERE id > $5 ORDER BY id LIMIT $6`, `true`)
 
 	// Ranges of rows, and their order, follow the index events_v2_handler, so that no other way is as cheap.
 	handlerWindowSQL = windowSQL(queuedColumns+` WHERE canvas_id = $1 AND (module, name, id) > ($2, $3, $5) AND (module, name, id) <= ($2, $3, 9223372036854775807)
-    ORDER BY module, name, id LIMIT $6`, `true`, `ASC`)
-	canvasWindowSQL = windowSQL(queuedColumns+` WHERE canvas_id = $1 ORDER BY module, name, id LIMIT $6`, `id > $5`, `ASC`)
-
-	oldestWindowSQL = windowSQL(loggedColumns+` WHERE id > $5 ORDER BY id LIMIT $6`, `($8::text = '' OR status::text = $8)`, `ASC`)
-	newestWindowSQL = windowSQL(loggedColumns+` WHERE $5::bigint = 0 OR id < $5 ORDER BY id DESC LIMIT $6`, `($8::text = '' OR status::text = $8)`, `DESC`)
+    ORDER BY module, name, id LIMIT $6`, `true`)
+	canvasWindowSQL = windowSQL(queuedColumns+` WHERE canvas_id = $1 ORDER BY module, name, id LIMIT $6`, `id > $5`)
 )
 
 // window is the part of a list found so far.
@@ -59,8 +49,8 @@ type window struct {
 }
 
 // read reads a window.
-func (r *Reader) read(ctx context.Context, sql string, f Filter, after eventqueue.EventID, read, limit int, more ...any) (w window, err error) {
-	err = r.pool.QueryRow(ctx, sql, append(f.args(f.hasAttributes(), int64(after), read, limit), more...)...).Scan(&w.ids, &w.next)
+func (r *Reader) read(ctx context.Context, sql string, f Filter, after eventqueue.EventID, read, limit int) (w window, err error) {
+	err = r.pool.QueryRow(ctx, sql, f.args(f.hasAttributes(), int64(after), read, limit)...).Scan(&w.ids, &w.next)
 	if w.cut = w.next > 0; len(w.ids) == limit {
 		w.next = w.ids[limit-1]
 	}

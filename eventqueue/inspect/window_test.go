@@ -2,7 +2,9 @@ package inspect_test
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"eventsv2/eventqueue"
@@ -46,8 +48,8 @@ func TestListReadsABoundedPartPerPage(t *testing.T) {
 			return len(found), next, err
 		},
 		"history": func(after eventqueue.EventID) (int, eventqueue.EventID, error) {
-			found, next, err := reader.Log(ctx, nameOnly, "", false, after, 10)
-			return len(found), next, err
+			found, next, err := reader.Log(ctx, inspect.LogFilter{Filter: nameOnly}, false, inspect.LogPlace{ID: after}, 10)
+			return len(found), next.ID, err
 		},
 	} {
 		var nexts []eventqueue.EventID
@@ -74,16 +76,16 @@ func TestListReadsABoundedPartPerPage(t *testing.T) {
 	if len(page) != part+100 || page[0].ID != part+1 || next != 2*part+100 || err != nil {
 		t.Errorf("by canvas: %d events, goes on after %d, %v", len(page), next, err)
 	}
-	newest, next, err := reader.Log(ctx, nameOnly, "", true, 0, 10)
-	if len(newest) != 1 || next != events-part+1 || err != nil {
-		t.Errorf("newest: %d events, goes on after %d, %v", len(newest), next, err)
+	newest, place, err := reader.Log(ctx, inspect.LogFilter{Filter: nameOnly}, true, inspect.LogPlace{}, 10)
+	if len(newest) != 1 || place.ID != events-part+1 || err != nil {
+		t.Errorf("newest: %d events, goes on after %d, %v", len(newest), place.ID, err)
 	}
 }
 
 // What a search reads does not depend on how many events there are, nor on how few of them match.
 func TestSearchReadsABoundedNumberOfPages(t *testing.T) {
 	t.Parallel()
-	ctx, store := testenv.Context(t), pgstore.New(testenv.Pool(t))
+	store := pgstore.New(testenv.Pool(t))
 	many(t, store, 20_000) // in more than 600 pages of 8 kB
 	scope := inspectedScope()
 	for name, sql := range inspect.Windows {
@@ -92,24 +94,37 @@ func TestSearchReadsABoundedNumberOfPages(t *testing.T) {
 			handler = "other" // its index alone finds that nobody has none
 		}
 		args := []any{(*[16]byte)(&scope.Canvas), scope.Module, handler, nil, int64(0), 200, 100}
-		if name == "oldest" || name == "newest" {
-			args = append(args, "FAILED")
-		}
-		var text []byte
-		if err := store.Pool().QueryRow(ctx, "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+sql, args...).Scan(&text); err != nil {
-			t.Fatal(err)
-		}
-		var plans []struct {
-			Plan struct {
-				Hit  int `json:"Shared Hit Blocks"`
-				Read int `json:"Shared Read Blocks"`
-			}
-		}
-		if err := json.Unmarshal(text, &plans); err != nil {
-			t.Fatal(err)
-		}
-		if blocks := plans[0].Plan.Hit + plans[0].Plan.Read; blocks > 60 {
-			t.Errorf("%s: 200 events cost %d pages:\n%s", name, blocks, text)
+		if blocks, plan := pagesRead(t, store, sql, args...); blocks > 60 {
+			t.Errorf("%s: 200 events cost %d pages:\n%s", name, blocks, plan)
 		}
 	}
+	for name, sql := range inspect.LogWays {
+		id := int64(0)
+		if strings.HasPrefix(name, "newest") {
+			id = math.MaxInt64
+		}
+		args := []any{(*[16]byte)(&scope.Canvas), scope.Module, "nobody", nil, "FAILED", "", nil, nil, nil, id, 200, false, 100, 1024}
+		if blocks, plan := pagesRead(t, store, sql, args...); blocks > 60 {
+			t.Errorf("%s: 200 events cost %d pages:\n%s", name, blocks, plan)
+		}
+	}
+}
+
+// pagesRead executes a statement, and returns how many pages of 8 kB it has read, with its plan.
+func pagesRead(t *testing.T, store *pgstore.Store, sql string, args ...any) (pages int, plan string) {
+	t.Helper()
+	var text []byte
+	if err := store.Pool().QueryRow(testenv.Context(t), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+sql, args...).Scan(&text); err != nil {
+		t.Fatal(err)
+	}
+	var plans []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	if err := json.Unmarshal(text, &plans); err != nil {
+		t.Fatal(err)
+	}
+	return plans[0].Plan.Hit + plans[0].Plan.Read, string(text)
 }

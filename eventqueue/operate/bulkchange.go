@@ -105,6 +105,7 @@ type filterDocument struct {
 	Modifier   string               `json:"modifier,omitempty"`
 	Attributes map[string]string    `json:"attributes,omitempty"`
 	Error      string               `json:"error,omitempty"`
+	ErrorGroup string               `json:"error_group,omitempty"`
 	OlderThan  time.Duration        `json:"older_than_ns,omitempty"`
 	NewerThan  time.Duration        `json:"newer_than_ns,omitempty"`
 	State      EventState           `json:"state,omitempty"`

@@ -51,6 +51,8 @@ type EventFilter struct {
 	// Error is a part of the error of an event's last failed attempt; in event_log, of that with which
 	// it failed.
 	Error string
+	// ErrorGroup is the group of that error, exactly as the function ErrorGroup names it.
+	ErrorGroup string
 	// OlderThan selects events that were emitted longer ago, in event_log those that ended longer ago,
 	// and NewerThan those of which that is less long ago.
 	OlderThan, NewerThan time.Duration
@@ -97,10 +99,10 @@ func (f EventFilter) validate(selective bool) error {
 		return fmt.Errorf("older than: %s is negative", f.OlderThan)
 	case f.NewerThan < 0:
 		return fmt.Errorf("newer than: %s is negative", f.NewerThan)
-	case !selective && f.Canvas == nil && f.Module == "" && f.Name == "" && f.Modifier == "" && len(f.Attributes) == 0 && f.Error == "" && f.OlderThan == 0 && f.NewerThan == 0:
+	case !selective && f.Canvas == nil && f.Module == "" && f.Name == "" && f.Modifier == "" && len(f.Attributes) == 0 && f.Error+f.ErrorGroup == "" && f.OlderThan == 0 && f.NewerThan == 0:
 		return errors.New("the filter is empty, and would select every event: set one of its fields")
 	default:
-		return checkText(f.Error, MaxErrorPartBytes)
+		return errors.Join(checkText(f.Error, MaxErrorPartBytes), checkText(f.ErrorGroup, MaxErrorGroupBytes))
 	}
 }
 

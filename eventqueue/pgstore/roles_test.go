@@ -398,7 +398,7 @@ func TestOperatorAndReaderHaveTheRightsTheyNeed(t *testing.T) {
 				return only(inspect.New(r.store.Pool()).Stuck(ctx, all, inspect.StuckAfter{Unclaimed: time.Minute, Attempts: 3}, 0, 10))
 			}},
 			{"log", func() error {
-				_, _, err := inspect.New(r.store.Pool()).Log(ctx, all, "", true, 0, 10)
+				_, _, err := inspect.New(r.store.Pool()).Log(ctx, inspect.LogFilter{Filter: all}, true, inspect.LogPlace{}, 10)
 				return err
 			}},
 			{"rules", func() error { return only(inspect.New(r.store.Pool()).Rules(ctx, all)) }},

@@ -19,7 +19,7 @@ func commands() []topic {
 			noun("limit", "Limit how many events run", rateLimits, concurrencyLimits),
 		)},
 		{"History and schedules", []command{
-			noun("log", "List and delete the history of events that have ended", listLogCommand, pruneLogCommand, deleteLogCommand),
+			noun("log", "List and delete the history of events that have ended", listLogCommand, logGroupsCommand, pruneLogCommand, deleteLogCommand),
 			noun("audit", "Show what operators changed", listAuditCommand),
 			noun("operation", "Show changes of many events", listOperationsCommand, showOperationCommand),
 			noun("cron", "Manage cron definitions",

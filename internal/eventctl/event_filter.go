@@ -43,7 +43,7 @@ func loggedEvents(attribute string) filterOf {
 type eventFilterFlags struct {
 	of                           filterOf
 	scope                        *scopeFlags
-	modifier, part, state        string
+	modifier, part, group, state string
 	olderThan, newerThan         string
 	attributes                   []string
 	resume                       string
@@ -55,6 +55,7 @@ func addEventFilter(cmd *cobra.Command, of filterOf) *eventFilterFlags {
 	flags := cmd.Flags()
 	flags.StringVar(&f.modifier, "modifier", "", "only handlers with this modifier")
 	flags.StringVar(&f.part, "error", "", of.failure)
+	flags.StringVar(&f.group, "error-group", "", "only events whose error is of this `group`, as eventctl log groups prints it")
 	flags.StringVar(&f.olderThan, "older-than", "", "only events that "+of.time+" longer ago than this `duration`, as in 24h")
 	flags.StringVar(&f.newerThan, "newer-than", "", "only events that "+of.time+" within this `duration`, as in 1h")
 	addChoice(cmd, &f.state, of.state, "", of.stateHelp, view.All(of.states, func(s operate.EventState) string { return string(s) })...)
@@ -88,7 +89,7 @@ func (f *eventFilterFlags) what(args []string) (ids []eventqueue.EventID, filter
 
 // check decides between ids and a filter.
 func (f *eventFilterFlags) check(ids []string) error {
-	for _, name := range []string{"canvas", "module", "name", "modifier", "error", "older-than", "newer-than", f.of.state, f.of.attribute} {
+	for _, name := range []string{"canvas", "module", "name", "modifier", "error", "error-group", "older-than", "newer-than", f.of.state, f.of.attribute} {
 		f.given = f.given || f.changed(name)
 	}
 	switch {
@@ -114,12 +115,12 @@ func (f *eventFilterFlags) filter() (operate.EventFilter, error) {
 	if err != nil {
 		return operate.EventFilter{}, err
 	}
-	for _, flag := range []struct{ name, value string }{{"modifier", f.modifier}, {"error", f.part}} {
+	for _, flag := range []struct{ name, value string }{{"modifier", f.modifier}, {"error", f.part}, {"error-group", f.group}} {
 		if f.changed(flag.name) && flag.value == "" {
 			return operate.EventFilter{}, badInput(fmt.Errorf("--%s is empty: leave it out, or give what to select", flag.name))
 		}
 	}
-	filter := operate.EventFilter{Canvas: scope.Canvas, Module: scope.Module, Name: scope.Name, Modifier: f.modifier, Error: f.part}
+	filter := operate.EventFilter{Canvas: scope.Canvas, Module: scope.Module, Name: scope.Name, Modifier: f.modifier, Error: f.part, ErrorGroup: f.group}
 	if filter.State, err = f.stateOf(); err != nil {
 		return filter, err
 	}
@@ -150,6 +151,11 @@ func (f *eventFilterFlags) age(flag, text string) (time.Duration, error) {
 	if !f.changed(flag) {
 		return 0, nil
 	}
+	return parseAge(flag, text)
+}
+
+// parseAge reads the duration of a flag.
+func parseAge(flag, text string) (time.Duration, error) {
 	age, err := time.ParseDuration(text)
 	if err != nil || age <= 0 {
 		return 0, badInput(fmt.Errorf("--%s %q is not a duration: write it like 90m or 24h", flag, text))

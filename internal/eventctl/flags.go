@@ -58,14 +58,25 @@ type pageFlags struct {
 
 func addPage(cmd *cobra.Command) *pageFlags {
 	p := &pageFlags{}
-	cmd.Flags().IntVar(&p.limit, "limit", 50, fmt.Sprintf("show at most `n`, from 1 to %d", maxPage))
+	addLimit(cmd, &p.limit)
 	cmd.Flags().Int64Var(&p.after, "after", 0, "begin after the event with this `id`, the last one of the previous page")
 	return p
 }
 
+func addLimit(cmd *cobra.Command, limit *int) {
+	cmd.Flags().IntVar(limit, "limit", 50, fmt.Sprintf("show at most `n`, from 1 to %d", maxPage))
+}
+
+func checkLimit(limit int) error {
+	if limit < 1 || limit > maxPage {
+		return badInput(fmt.Errorf("--limit is %d: it must be from 1 to %d", limit, maxPage))
+	}
+	return nil
+}
+
 func (p *pageFlags) check() error {
-	if p.limit < 1 || p.limit > maxPage {
-		return badInput(fmt.Errorf("--limit is %d: it must be from 1 to %d", p.limit, maxPage))
+	if err := checkLimit(p.limit); err != nil {
+		return err
 	}
 	if p.after < 0 {
 		return badInput(fmt.Errorf("--after is %d: event ids are positive", p.after))

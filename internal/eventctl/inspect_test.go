@@ -244,7 +244,7 @@ func TestLogListsEndedEvents(t *testing.T) {
 		"--status failed": "101 103", "--status COMPLETED": "102", "--canvas " + canvasB: "103", "--after 101": "102 103",
 		"--newest": "103 102 101", "--newest --limit 1": "103", "--newest --after 102": "101", "--name greet --limit 1": "101",
 	} {
-		var doc view.Page[view.Event]
+		var doc view.HistoryPage
 		c.run(append([]string{"log", "list", "--json"}, strings.Fields(args)...)...).is(exitOK, "", "").into(&doc)
 		var ids []string
 		for _, e := range doc.Items {

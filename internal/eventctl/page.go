@@ -14,6 +14,25 @@ import (
 	"eventsv2/internal/view"
 )
 
+// writeHistory is writeSearched for events that have ended.
+func writeHistory(p *program, list view.HistoryPage, limit int, heading string, cells func(view.Event) []any) error {
+	return p.write(list, func(w io.Writer) {
+		rows := tableOf(list.Items, heading, cells)
+		switch {
+		case list.Next == "" || len(list.Items) == limit:
+			printing.List(w, rows, "entries in event_log")
+			if list.Next != "" {
+				_, _ = fmt.Fprintf(w, "there may be more: add --after %s\n", list.Next)
+			}
+		default:
+			if len(list.Items) > 0 {
+				printing.Table(w, rows)
+			}
+			_, _ = fmt.Fprintf(w, "%d entries in event_log read so far; to go on with the search, add --after %s\n", inspect.MostRead, list.Next)
+		}
+	})
+}
+
 // writeList writes a list: as JSON, or as a table with the columns of a heading, which stand two spaces apart, and the cells of each item.
 func writeList[T any](p *program, list view.Page[T], things, heading string, cells func(T) []any) error {
 	return p.write(list, func(w io.Writer) {

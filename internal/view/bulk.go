@@ -22,18 +22,19 @@ type EventFilter struct {
 	State      operate.EventState   `json:"state,omitempty" doc:"Of retry and delete_ended: failed, which is the default, or cancelled; of replay: completed, which is the default, failed or cancelled; of the others, one of those before."`
 	Attributes map[string]string    `json:"attributes,omitempty" maxProperties:"16" doc:"Pairs that the events have to have."`
 	Error      string               `json:"error,omitempty" maxLength:"8192" doc:"A part of the error of the last failed attempt."`
+	ErrorGroup string               `json:"error_group,omitempty" maxLength:"240" doc:"The group of that error, as GET /v1/history/groups has it."`
 	OlderThan  Seconds              `json:"older_than_seconds,omitempty" minimum:"0" maximum:"4000000000" doc:"Emitted longer ago; of retry, delete_ended and replay, ended longer ago."`
 	NewerThan  Seconds              `json:"newer_than_seconds,omitempty" minimum:"0" maximum:"4000000000"`
 }
 
 // EventFilterOf is a filter.
 func EventFilterOf(f operate.EventFilter) EventFilter {
-	return EventFilter{f.Canvas, f.Module, f.Name, f.Modifier, f.State, f.Attributes, f.Error, Seconds(f.OlderThan.Seconds()), Seconds(f.NewerThan.Seconds())}
+	return EventFilter{f.Canvas, f.Module, f.Name, f.Modifier, f.State, f.Attributes, f.Error, f.ErrorGroup, Seconds(f.OlderThan.Seconds()), Seconds(f.NewerThan.Seconds())}
 }
 
 // Filter is the filter as it selects.
 func (f EventFilter) Filter() operate.EventFilter {
-	return operate.EventFilter{Canvas: f.Canvas, Module: f.Module, Name: f.Name, Modifier: f.Modifier, State: f.State, Attributes: f.Attributes, Error: f.Error,
+	return operate.EventFilter{Canvas: f.Canvas, Module: f.Module, Name: f.Name, Modifier: f.Modifier, State: f.State, Attributes: f.Attributes, Error: f.Error, ErrorGroup: f.ErrorGroup,
 		OlderThan: f.OlderThan.Duration(), NewerThan: f.NewerThan.Duration()}
 }
 
@@ -70,7 +71,12 @@ func OperationOf(o operate.Operation) Operation {
 }
 
 // Title names the operation at the beginning of a sentence.
-func (o Operation) Title() string { return Capital(strings.ReplaceAll(string(o.Verb), "_", " ")) }
+func (o Operation) Title() string {
+	if o.Verb == operate.VerbDeleteEnded {
+		return Capital(string(operate.VerbDelete))
+	}
+	return Capital(string(o.Verb))
+}
 
 // Capital is a text at the beginning of a sentence.
 func Capital(word string) string {
@@ -98,7 +104,7 @@ func (o Operation) What() string {
 		handler = f.Module + " / " + f.Name
 	}
 	for _, part := range []struct{ before, what, after string }{
-		{" of ", handler, ""}, {" with modifier ", f.Modifier, ""}, {" whose error contains “", f.Error, "”"},
+		{" of ", handler, ""}, {" with modifier ", f.Modifier, ""}, {" whose error contains “", f.Error, "”"}, {" whose error is “", f.ErrorGroup, "”, with any numbers as #"},
 	} {
 		if part.what != "" {
 			text += part.before + part.what + part.after

@@ -1,9 +1,54 @@
 package view
 
+import (
+	"time"
+
+	"eventsv2/eventqueue"
+	"eventsv2/eventqueue/inspect"
+)
+
 // Page is a list, or a part of one.
 type Page[T any] struct {
 	Items []T   `json:"items" nullable:"false"`
 	Next  int64 `json:"next,omitempty" doc:"Of further items: after of the next request. Absent at the end."`
+}
+
+// HistoryPage is a part of the list of events that have ended.
+type HistoryPage struct {
+	Items []Event `json:"items" nullable:"false"`
+	Next  string  `json:"next,omitempty" doc:"Of further items: after of the next request. Absent at the end."`
+}
+
+// HistoryPageOf makes a page of what was found, after which the list goes on at a place.
+func HistoryPageOf(found []inspect.LogEntry, next inspect.LogPlace) HistoryPage {
+	return HistoryPage{All(found, EndedEventOf), next.String()}
+}
+
+// FailureGroup is failed events of a handler whose errors differ in numbers only.
+type FailureGroup struct {
+	Canvas     eventqueue.CanvasID `json:"canvas_id" format:"uuid"`
+	Module     string              `json:"module"`
+	Name       string              `json:"name"`
+	ErrorGroup string              `json:"error_group" doc:"The beginning of the error, with # for each number and UUID. As error_group of a filter, with the handler, it selects exactly these events."`
+	Count      int64               `json:"count"`
+	Newest     eventqueue.EventID  `json:"newest_id" doc:"The event that failed last."`
+	NewestAt   time.Time           `json:"newest_at"`
+}
+
+// FailureGroups are the groups of what failed, the largest first.
+type FailureGroups struct {
+	Items   []FailureGroup `json:"items" nullable:"false"`
+	More    int            `json:"more" doc:"How many smaller groups there are."`
+	Events  int64          `json:"events" doc:"How many events all groups have."`
+	Bounded bool           `json:"bounded" doc:"There are more failed events than are grouped: the groups are of the 100,000 that failed last."`
+}
+
+// FailureGroupsOf are groups of failed events.
+func FailureGroupsOf(found inspect.FailureGroups) FailureGroups {
+	groupOf := func(g inspect.FailureGroup) FailureGroup {
+		return FailureGroup{g.Canvas, g.Module, g.Name, g.ErrorGroup, g.Count, g.Newest, g.NewestAt.UTC()}
+	}
+	return FailureGroups{All(found.Groups, groupOf), found.More, found.Events, found.Bounded}
 }
 
 // PageOf makes a page of what was found. The list goes on after next; 0 is its end.

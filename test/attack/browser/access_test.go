@@ -32,7 +32,7 @@ func TestReadOnly(t *testing.T) {
 		"/events/" + waiting.String() + "/edit":   "value=1&attributes={}",
 		"/handler/unpause":                        strings.TrimPrefix(handlerPage(mailReceipt), "/handler?") + "&of=mail_receipt",
 		"/handler/block":                          strings.TrimPrefix(handlerPage(mailReceipt), "/handler?") + "&reason=no",
-		"/failed/retry":                           "like=" + failed.String(),
+		"/failed/retry":                           strings.TrimPrefix(handlerPage(chargeCard), "/handler?") + "&error_group=x",
 		"/tokens":                                 "name=mine&verb=read",
 	} {
 		status := value[int](p, fmt.Sprintf(`fetch(%s, {method: "POST", redirect: "manual", body: new URLSearchParams(%s)}).then(r => r.status)`, quoted(path), quoted(form)))
