@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"eventsv2/access"
 	"eventsv2/eventqueue"
 	"eventsv2/eventqueue/audit"
+	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/view"
 )
 
@@ -47,7 +49,7 @@ type difference struct{ What, Before, After string }
 
 func (d *dashboard) audit(r *http.Request) (string, any, error) {
 	who, q := viewerOf(r), r.URL.Query()
-	form := auditForm{Canvas: q.Get("canvas"), Actor: q.Get("actor"), Action: q.Get("action"), Event: q.Get("event")}
+	form := auditForm{Canvas: q.Get("canvas"), Actor: q.Get("actor"), Action: strings.ReplaceAll(q.Get("action"), " ", "_"), Event: q.Get("event")}
 	for _, text := range []string{form.Actor, form.Action} {
 		if !isField(text) {
 			return "", nil, badFilter("Who and what are texts of at most 1,024 bytes of UTF-8.")
@@ -89,31 +91,97 @@ func (d *dashboard) audit(r *http.Request) (string, any, error) {
 
 // rowOf is an entry as its reader may see it.
 func rowOf(who viewer, e audit.Entry) auditRow {
-	row := auditRow{AuditRow: view.AuditRowOf(e, who.mayOn(access.ReadValues, e.Canvas)), On: targetText(e.Target)}
+	row := auditRow{AuditRow: view.AuditRowOf(e, who.mayOn(access.ReadValues, e.Canvas))}
 	before, after := row.Before, row.After
-	var target struct {
-		Events  []eventqueue.EventID
-		Handler struct{ Module, Name string }
-		// Operation identifies the change of many events that the entry is part of.
-		Operation string
-	}
+	var target auditTarget
 	if json.Unmarshal(e.Target, &target) == nil && len(target.Events) == 1 {
 		row.Event = target.Events[0]
 		before, after = only(before, row.Event), only(after, row.Event)
 	}
-	if h := target.Handler; h.Name != "" && e.Canvas != nil {
-		row.On = h.Module + " / " + h.Name
-		row.Link = handlerPath(eventqueue.Scope{Canvas: *e.Canvas, Module: h.Module, Name: h.Name})
+	if row.On = target.String(); row.On == "" {
+		row.On = targetText(e.Target)
 	}
-	if target.Operation != "" {
-		row.On, row.Link = "bulk operation", "/operations/"+url.PathEscape(target.Operation)
-	}
+	row.Link = target.link(e.Canvas)
 	row.Differences = differences(before, after)
 	if len(row.Differences) > differencesShown {
 		row.More = len(row.Differences) - differencesShown
 		row.Differences = row.Differences[:differencesShown]
 	}
 	return row
+}
+
+// auditTarget is what was changed, as the log names it.
+type auditTarget struct {
+	Events    []eventqueue.EventID
+	Handler   *auditHandler
+	RateLimit *auditHandler `json:"rate_limit"`
+	// ConcurrencyLimit is the group of the limit.
+	ConcurrencyLimit string `json:"concurrency_limit"`
+	Setting, Cron    string
+	Token, Name      string
+	// Operation identifies the change of many events that the entry is part of.
+	Operation string
+}
+
+type auditHandler struct {
+	Module, Name, Modifier string
+	Prefix                 bool
+}
+
+// String names the handlers.
+func (h auditHandler) String() string {
+	text := line(h.Module) + " / " + line(h.Name)
+	switch {
+	case h.Module == "" && h.Name == "":
+		return "the whole canvas"
+	case h.Prefix:
+		text = "all of " + line(h.Module) + " whose names begin with " + line(h.Name)
+	}
+	if h.Modifier != "" {
+		text += ", modifier " + line(h.Modifier)
+	}
+	return text
+}
+
+// String names the target in words; it is empty if there are none for it.
+func (t auditTarget) String() string {
+	switch {
+	case t.Operation != "":
+		return "bulk operation"
+	case t.Handler != nil:
+		return t.Handler.String()
+	case t.RateLimit != nil:
+		return "rate limit of " + t.RateLimit.String()
+	case t.ConcurrencyLimit != "":
+		limit := operate.LimitOfGroup(eventqueue.CanvasID{}, t.ConcurrencyLimit, 0)
+		switch {
+		case limit.EveryKey:
+			return "concurrency limit of each ordering key"
+		case limit.Key != "":
+			return "concurrency limit of ordering key " + line(limit.Key)
+		}
+		return "concurrency limit of " + auditHandler{Module: limit.Module, Name: limit.Name}.String()
+	case t.Setting != "":
+		return "setting " + line(t.Setting)
+	case t.Cron != "":
+		return "cron " + line(t.Cron)
+	case t.Token != "" && t.Name != "":
+		return "token " + line(t.Name)
+	default:
+		return ""
+	}
+}
+
+// link is the page of the target; empty if it has none.
+func (t auditTarget) link(canvas *eventqueue.CanvasID) string {
+	if t.Operation != "" {
+		return "/operations/" + url.PathEscape(t.Operation)
+	}
+	h := cmp.Or(t.Handler, t.RateLimit)
+	if h == nil || h.Prefix || h.Name == "" || canvas == nil {
+		return ""
+	}
+	return handlerPath(eventqueue.Scope{Canvas: *canvas, Module: h.Module, Name: h.Name})
 }
 
 // only returns what a document has of one event.
@@ -144,6 +212,7 @@ func differences(before, after json.RawMessage) (list []difference) {
 	old, now := map[string]string{}, map[string]string{}
 	flatten("", before, old)
 	flatten("", after, now)
+	changed := len(old) > 0 && len(now) > 0 // and not made, or removed
 	all := map[string]string{}
 	for key := range old {
 		all[key] = ""
@@ -155,7 +224,13 @@ func differences(before, after json.RawMessage) (list []difference) {
 		value := key == "value_sha256" && old["value"] != now["value"] // it stands for values that are too long for the log
 		none := old[key]+now[key] == "0"
 		if old[key] != now[key] && !value && !none && !slices.Contains(ownFields, key) {
-			list = append(list, difference{line(key), side(old[key]), side(now[key])})
+			if changed && old[key] == "true" {
+				now[key] = "false" // which is as if it were absent
+			}
+			if changed && now[key] == "true" {
+				old[key] = "false"
+			}
+			list = append(list, difference{strings.ReplaceAll(line(key), "_", " "), side(old[key]), side(now[key])})
 		}
 	}
 	return list

@@ -43,6 +43,35 @@ func TestAuditPageShowsActorAndBothStates(t *testing.T) {
 	theirs.wants(theirs.get("/audit?canvas="+seeded.Canvas.String()), 403)
 }
 
+// What was changed is said in words, and a handler that is none has no page.
+func TestAuditPageNamesWhatWasChanged(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	for target, change := range map[string][2]string{
+		`{"handler": {"module": "WORKER", "name": "mail_", "prefix": true}}`:  {},
+		`{"handler": {"module": "WORKER", "name": "pay", "modifier": "eur"}}`: {},
+		`{"rate_limit": {"module": "", "name": ""}}`:                          {},
+		`{"rate_limit": {"module": "WORKER", "name": "pay"}}`:                 {},
+		`{"concurrency_limit": "handler WORKER\u001fpay"}`:                    {},
+		`{"concurrency_limit": "keys"}`:                                       {},
+		`{"cron": "nightly"}`:                                                 {`{"name": "nightly", "enabled": true}`, `{"name": "nightly", "enabled": false}`},
+		`{"token": "7a5f22b8-df5d-4e68-934e-2782cb9269d6", "name": "ada"}`:    {},
+		`{"setting": "lock_timeout"}`:                                         {},
+		`{"something": "of a later version"}`:                                 {},
+	} {
+		q.exec(`INSERT INTO audit_log (actor, source, via, action, canvas_id, target, before, after)
+			VALUES ('os:ada', 'here', 'eventctl', 'create_token', $1, $2, nullif($3, '')::jsonb, nullif($4, '')::jsonb)`, [16]byte(seeded.Canvas), target, change[0], change[1])
+	}
+	b := q.steering(access.Verbs()...)
+	page := b.get("/audit?action=create+token")
+	b.wants(page, 200, "create token", "all of WORKER whose names begin with mail_", "WORKER / pay, modifier eur", "rate limit of the whole canvas", "rate limit of WORKER / pay",
+		"concurrency limit of WORKER / pay", "concurrency limit of each ordering key", "cron nightly", "token ada", "setting lock_timeout", "something of a later version",
+		"enabled</bdi>: <del><bdi>true</bdi></del> → <ins><bdi>false</bdi></ins>")
+	if n := strings.Count(page.Body.String(), `href="/handler?`); n != 2 { // of the modifier, and of the handler's rate limit
+		t.Errorf("%d targets lead to the page of a handler, want 2", n)
+	}
+}
+
 // A long log is listed in pages that leave nothing out.
 func TestAuditPagesLeaveNothingOut(t *testing.T) {
 	t.Parallel()

@@ -34,6 +34,7 @@ func functions() template.FuncMap {
 		"capitalized": func(word string) string { return strings.ToUpper(word[:1]) + word[1:] },
 		"label":       strings.ToLower, "bounded": boundedCount,
 		"sentence": sentence,
+		"words":    func(name string) string { return strings.ReplaceAll(line(name), "_", " ") },
 		"moment":   func(name, value string) any { return struct{ Name, Value string }{name, value} },
 		"short":    func(c eventqueue.CanvasID) string { return c.String()[:8] },
 	}
