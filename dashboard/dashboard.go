@@ -145,6 +145,7 @@ func (d *dashboard) routes(assets []fs.DirEntry) http.Handler {
 		mux.HandleFunc("GET /operations/{id}", d.page("operation", d.operation))
 		mux.HandleFunc("POST /operations/{id}/confirm", d.change(d.confirmOperation))
 		mux.HandleFunc("POST /operations/{id}/stop", d.change(d.stopOperation))
+		mux.HandleFunc("POST /operations/{id}/resume", d.change(d.resumeOperation))
 	}
 	root := http.NewServeMux()
 	for _, asset := range assets { // each by its name: no path leads to a folder, or out of this one

@@ -134,5 +134,20 @@ func (d *dashboard) stopOperation(r *http.Request) (string, flash, error) {
 	if _, err := d.Bulk.Stop(r.Context(), viewerOf(r).actor(), op.ID); err != nil {
 		return "", flash{}, err
 	}
-	return operationPath(op), done("It is stopped. What was done stays done."), nil
+	return operationPath(op), done("It is stopped. What was done stays done; it can be resumed."), nil
+}
+
+// resumeOperation has what was stopped, or has failed, go on from where it ended.
+func (d *dashboard) resumeOperation(r *http.Request) (string, flash, error) {
+	op, err := d.operationToChange(r)
+	if err == nil && op.Change.Verb == operate.VerbReplay && !viewerOf(r).mayOn(access.Emit, op.Change.Filter.Canvas) {
+		err = forbidden(access.Emit)
+	}
+	if err != nil {
+		return "", flash{}, err
+	}
+	if _, err := d.Bulk.Resume(r.Context(), viewerOf(r).actor(), op.ID); err != nil {
+		return "", flash{}, err
+	}
+	return operationPath(op), flash{}, nil
 }

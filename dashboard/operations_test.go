@@ -115,7 +115,9 @@ func TestOperationCanBeStopped(t *testing.T) {
 	b.leads(b.post(at+"/confirm", nil), at)
 	b.leads(b.post(at+"/stop", nil), at)
 	rig.RunOperations(t, operations)
-	b.wants(b.get(at), 200, "It is stopped", "0 of 60", "stopped")
+	b.wants(b.get(at), 200, "It is stopped", "0 of 60", "stopped", at+"/resume")
+	b.leads(b.post(at+"/resume", nil), at)
+	b.wants(b.get(at), 200, `http-equiv="refresh"`, "0 of 60", at+"/stop")
 }
 
 // Without the verb, and on another canvas, nobody counts, confirms or stops anything; nobody else confirms a count.
@@ -134,7 +136,7 @@ func TestOperationsAreRefused(t *testing.T) {
 	reader.wants(reader.post("/failed/retry", chargeGroup()), http.StatusForbidden)
 	stranger.wants(stranger.post("/failed/retry", chargeGroup()), http.StatusForbidden)
 	stranger.wants(stranger.get(at), http.StatusNotFound)
-	for _, action := range []string{"/confirm", "/stop"} {
+	for _, action := range []string{"/confirm", "/stop", "/resume"} {
 		reader.wants(reader.post(at+action, nil), http.StatusForbidden)
 		stranger.wants(stranger.post(at+action, nil), http.StatusNotFound)
 		ada.wants(ada.post("/operations/0197a3c1-8a52-4bd0-9a5e-2f1c4a9d7e10"+action, nil), http.StatusNotFound)
