@@ -78,13 +78,13 @@ func (r *Reader) group(ctx context.Context, sql string, f LogFilter, limit int) 
 	var read int
 	var e FailureGroup
 	var failure string
-	add := func() error {
+	add := func() {
 		if e.Newest == 0 {
-			return nil
+			return
 		}
 		k := key{e.Scope, operate.ErrorGroup(failure)}
 		if f.ErrorGroup != "" && k.group != f.ErrorGroup {
-			return nil
+			return
 		}
 		of := groups[k]
 		if of == nil {
@@ -95,11 +95,13 @@ func (r *Reader) group(ctx context.Context, sql string, f LogFilter, limit int) 
 			of.Newest, of.NewestAt = e.Newest, e.NewestAt
 		}
 		of.Count++
-		return nil
 	}
 	args := f.conditions(r.mostGrouped, operate.ErrorGroupReads, [16]byte{})
 	err = r.walkWith(ctx, inOrderSQL, sql, args, func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&read, &found.AsOf, &e.Newest, (*[16]byte)(&e.Canvas), &e.Module, &e.Name, &failure, &e.NewestAt}, add)
+		_, err := pgx.ForEachRow(rows, []any{&read, &found.AsOf, &e.Newest, (*[16]byte)(&e.Canvas), &e.Module, &e.Name, &failure, &e.NewestAt}, func() error {
+			add()
+			return nil
+		})
 		return err
 	})
 	if err != nil {
