@@ -111,6 +111,50 @@ type filterDocument struct {
 	State      EventState           `json:"state,omitempty"`
 }
 
+// plainFilter is a filterDocument as encoding/json writes it.
+type plainFilter filterDocument
+
+// groupDocument stands in place of the error of a filter that has a group of errors. Programs of a version that knows no
+// groups cannot read it: without the group they would change all failed events of the handler.
+type groupDocument struct {
+	Group string `json:"group"`
+	Part  string `json:"part,omitempty"`
+}
+
+// MarshalJSON writes what UnmarshalJSON reads.
+func (f filterDocument) MarshalJSON() ([]byte, error) {
+	if f.ErrorGroup == "" {
+		return json.Marshal(plainFilter(f))
+	}
+	return json.Marshal(struct {
+		plainFilter
+		Error      groupDocument `json:"error"`
+		ErrorGroup string        `json:"error_group,omitempty"` // in place of that of plainFilter: none
+	}{plainFilter(f), groupDocument{f.ErrorGroup, f.Error}, ""})
+}
+
+// UnmarshalJSON reads an error that is a text, and one that is a group.
+func (f *filterDocument) UnmarshalJSON(text []byte) error {
+	var d struct {
+		plainFilter
+		Error json.RawMessage `json:"error"`
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		return err
+	}
+	*f = filterDocument(d.plainFilter)
+	if len(d.Error) == 0 {
+		return nil
+	}
+	if d.Error[0] != '{' {
+		return json.Unmarshal(d.Error, &f.Error)
+	}
+	var group groupDocument
+	err := json.Unmarshal(d.Error, &group)
+	f.Error, f.ErrorGroup = group.Part, group.Group
+	return err
+}
+
 func documentOf(c Change) document {
 	d := document{Verb: c.Verb, Filter: filterDocument(c.Filter), Reason: c.Reason, Actor: c.Actor, Attributes: c.Edit.Attributes, Delay: c.Edit.Delay, DelayUntil: c.Edit.DelayUntil, Rate: c.Rate}
 	if c.Edit.Value != nil {
