@@ -57,9 +57,9 @@ LANGUAGE sql VOLATILE
 RETURN (
     SELECT greatest(least(
         l.per_minute - CASE minutes WHEN 0 THEN c.minute_count
-            ELSE greatest(c.minute_count - coalesce(c.minute_most, l.per_minute) - (minutes - 1) * l.per_minute, 0) END,
+            ELSE greatest(greatest(c.minute_count - coalesce(c.minute_most, l.per_minute), 0) - (minutes - 1) * l.per_minute, 0) END,
         l.per_day - CASE days WHEN 0 THEN c.day_count
-            ELSE greatest(c.day_count - coalesce(c.day_most, l.per_day) - (days - 1) * l.per_day, 0) END), 0)
+            ELSE greatest(greatest(c.day_count - coalesce(c.day_most, l.per_day), 0) - (days - 1) * l.per_day, 0) END), 0)
     FROM rate_limits l JOIN rate_counters c ON c.canvas_id = l.canvas_id AND c.module = l.module AND c.name = l.name
     CROSS JOIN LATERAL (
         SELECT

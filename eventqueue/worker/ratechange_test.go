@@ -102,3 +102,20 @@ func TestRemovedLimitKeepsItsCounts(t *testing.T) {
 		t.Errorf("%d counters are left, of which one was used today", n)
 	}
 }
+
+// TestLimitOfAnotherWindowLeavesRoom: what has run while only the day was limited holds no room of later minutes, and
+// whoever asks for what may run gets an answer.
+func TestLimitOfAnotherWindowLeavesRoom(t *testing.T) {
+	t.Parallel()
+	r := newClockRig(t)
+	r.Handle(done, rig.Quick())
+	r.limit(operate.RateLimit{Scope: handlerScope(), PerDay: 100})
+	r.Start(worker.Config{})
+	r.emitTo(rig.Key.Name, 1)
+	r.awaitOutcomes(1)
+	r.Exec(`UPDATE rate_limits SET per_minute = 10`)
+	r.Exec(`UPDATE rate_counters SET minute_at = date_bin('1 minute', clock_timestamp(), 'epoch') - interval '5 minutes', day_at = date_bin('1 day', clock_timestamp(), 'epoch')`)
+	if room := rig.One[int](r.Rig, `SELECT events_v2_rate_room(canvas_id, module, name) FROM rate_limits`); room != 10 {
+		t.Errorf("there is room for %d, want 10", room)
+	}
+}
