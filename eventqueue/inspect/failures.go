@@ -66,7 +66,11 @@ func (r *Reader) FailureGroups(ctx context.Context, f LogFilter, limit int) (fou
 			return found, err
 		}
 	}
-	return r.group(ctx, groupsSQL, f, limit)
+	newest, err := r.group(ctx, groupsSQL, f, limit)
+	if err != nil || newest.Events >= found.Events {
+		return newest, err
+	}
+	return found, nil // the newest failures are those of other canvases
 }
 
 func (r *Reader) group(ctx context.Context, sql string, f LogFilter, limit int) (found FailureGroups, err error) {

@@ -234,4 +234,12 @@ func TestGroupsAreOfTheNewestFailures(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, found, err)
 		}
 	}
+	// Newer failures of other canvases hide none of a canvas.
+	if _, err := store.Pool().Exec(ctx, `INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at)
+		SELECT 1000 + i, gen_random_uuid(), 'WORKER', 'theirs', '_', '{}', 'FAILED', 0, 1, 'theirs', now() FROM generate_series(1, 10) AS i`); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := reader.FailureGroups(ctx, inspect.LogFilter{Filter: inspect.Filter{Canvas: new(inspectedScope().Canvas)}}, 9); err != nil || !found.Bounded || found.Events != 10 {
+		t.Errorf("beside those of other canvases: %+v, %v", found, err)
+	}
 }
