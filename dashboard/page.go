@@ -48,10 +48,12 @@ func (l layout) Refreshes() bool {
 // minute; 0: never. The overview has a stream.
 func (l layout) Renews() int {
 	switch l.Page {
-	case "events", "failed", "crons", "workers", "webhooks", "audit", "operations":
+	case "events", "crons", "workers", "webhooks", "audit", "operations":
 		return 20
 	case "event", "handlers", "handler", "groups":
 		return 40
+	case "failed": // may group 100,000 events
+		return 60
 	default:
 		return 0
 	}

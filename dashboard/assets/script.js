@@ -89,7 +89,7 @@
   const list = document.querySelector("main[data-renew]");
   function busy() {
     const at = document.activeElement;
-    return document.hidden || !getSelection().isCollapsed || (at !== list && list.contains(at)) || list.querySelector("details[open]") !== null ||
+    return document.hidden || !getSelection().isCollapsed || (at !== list && list.contains(at)) || list.querySelector("details[open]:not([data-shown])") !== null ||
       [...list.querySelectorAll("input, textarea")].some((i) => i.value !== i.defaultValue || i.checked !== i.defaultChecked) ||
       [...list.querySelectorAll("option")].some((o) => o.selected !== o.defaultSelected && o.parentElement.selectedIndex > 0);
   }
