@@ -60,7 +60,7 @@ func TestGroupOfFailuresCanBeRetried(t *testing.T) {
 	if got := q.one(`SELECT count(*) FILTER (WHERE name = 'charge_card') || ' ' || (SELECT string_agg(id::text, '') FROM event_log) FROM events_v2`); got != "60 910000" {
 		t.Errorf("in the queue, and failed: %s", got)
 	}
-	b.wants(b.get("/audit"), 200, "bulk_retry", `href="`+at+`"`)
+	b.wants(b.get("/audit"), 200, "bulk retry", `href="`+at+`"`)
 	if body := b.get("/failed").Body.String(); !strings.Contains(body, "1 failed event<") || strings.Contains(body, "was refused") {
 		t.Errorf("what was retried is still shown: %s", body)
 	}

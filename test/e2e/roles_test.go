@@ -173,7 +173,7 @@ func TestMissingRightIsNamedAtStart(t *testing.T) {
 		{"worker", "worker", "INSERT ON event_log"},
 		{"worker", "worker", "UPDATE ON claim_barrier"},
 		{"cron", "cron", "INSERT ON cron_records"},
-		{"eventctl emit --canvas " + canvas.String() + " --module M --name N --value 1", "operator", "DELETE ON unique_expiries"},
+		{"eventctl emit --canvas " + canvas.String() + " --module M --name N --value 1", "operator", "USAGE ON SEQUENCE events_id_seq"},
 	} {
 		user := r.prefix + c.role
 		store := pgstore.New(r.poolAs(c.role))
