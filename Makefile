@@ -94,7 +94,7 @@ SAMPLE ?=
 .PHONY: mutants
 mutants: services ## every wrong change of the protocol is noticed by a test; SAMPLE=40 for some, which SEED draws
 	@go test ./test/mutants -count=1
-	@go run ./test/mutants -seed $(SEED) $(if $(SAMPLE),-sample $(SAMPLE) -within 150s)
+	@go run ./test/mutants -seed $(SEED) $(if $(SAMPLE),-sample $(SAMPLE) -within 300s)
 
 # Decisions without I/O, with tests of their own, and the percentage of changes that these have to notice.
 PURE := ./eventqueue/machine:80 ./eventqueue/ratelimit:95 ./internal/backoff:100 ./internal/cause:80 ./internal/refusal:80 ./internal/rounds:80 ./internal/sqlstate:80
