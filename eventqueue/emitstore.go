@@ -45,6 +45,13 @@ type EmitStore interface {
 	// InsertSQL is Insert within a transaction of database/sql.
 	InsertSQL(ctx context.Context, in *sql.Tx, events []NewEvent, mode NotifyMode) ([]Inserted, error)
 
+	// InsertEnding is Insert in a transaction that completes the event ending, whose UniqueKey counts as
+	// free, unless another event holds it as well, which is an error. 0: it completes none.
+	InsertEnding(ctx context.Context, in DB, ending EventID, events []NewEvent, mode NotifyMode) ([]Inserted, error)
+
+	// PassKey has heirs, which were inserted in the same transaction, hold the UniqueKey of ending too.
+	PassKey(ctx context.Context, in DB, ending EventID, heirs []EventID) error
+
 	// InTx runs f in a transaction: commit when it returns nil, rollback
 	// otherwise and on panic.
 	InTx(ctx context.Context, f func(ctx context.Context, db DB) error) error

@@ -149,6 +149,10 @@ type Event struct {
 	// ParentID is the event whose handler emitted this one; 0 for none.
 	ParentID EventID
 
+	// OrderingKey and UniqueKey are those that the event was emitted with, or has from the event that it
+	// goes on for; "" for none.
+	OrderingKey, UniqueKey string
+
 	// Retries counts the runs of this event that failed so far: errors,
 	// panics, time-outs, and workers that died while they held its lock.
 	Retries    int

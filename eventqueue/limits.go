@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"eventsv2/internal/escapes"
 	"eventsv2/internal/keymode"
 )
 
@@ -180,7 +180,7 @@ func checkValue(value []byte, maxBytes int) error {
 	if !utf8.Valid(value) {
 		return errors.New("is not valid UTF-8")
 	}
-	return checkEscapes(value)
+	return escapes.Check(value)
 }
 
 // notJSON finds the position of the mistake, for the message.
@@ -191,49 +191,4 @@ func notJSON(value []byte) error {
 		return fmt.Errorf("is not JSON, at byte %d: %w", syntax.Offset, syntax)
 	}
 	return errors.New("is not JSON")
-}
-
-// checkEscapes finds \u0000 and surrogates without their other half. The value
-// is valid JSON, so a backslash stands in a string only.
-func checkEscapes(value []byte) error {
-	for i := 0; i < len(value); i++ {
-		if value[i] != '\\' {
-			continue
-		}
-		i++
-		if value[i] != 'u' {
-			continue
-		}
-		unit := hex4(value[i+1:])
-		at := i - 1
-		i += 4
-		switch {
-		case unit == 0:
-			return fmt.Errorf(`holds \u0000 at byte %d, which Postgres cannot store as text`, at)
-		case unit >= 0xDC00 && unit <= 0xDFFF:
-			return fmt.Errorf("holds half a surrogate pair at byte %d", at)
-		case unit >= 0xD800 && unit <= 0xDBFF:
-			if !lowSurrogateAt(value, i+1) {
-				return fmt.Errorf("holds half a surrogate pair at byte %d", at)
-			}
-			i += 6
-		}
-	}
-	return nil
-}
-
-func lowSurrogateAt(value []byte, i int) bool {
-	if len(value) < i+6 || value[i] != '\\' || value[i+1] != 'u' {
-		return false
-	}
-	low := hex4(value[i+2:])
-	return low >= 0xDC00 && low <= 0xDFFF
-}
-
-func hex4(b []byte) uint64 {
-	n, err := strconv.ParseUint(string(b[:4]), 16, 32)
-	if err != nil {
-		panic("eventqueue: \\u without four hexadecimal digits in valid JSON")
-	}
-	return n
 }

@@ -3,7 +3,9 @@ package eventqueue
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,6 +18,7 @@ import (
 type Tx struct {
 	DB
 	queue    *Queue
+	ending   *Event // that it completes; nil for none
 	toNotify []Notification
 	first    *Notification // of an event emitted in it
 	began    time.Time     // its first emit
@@ -44,7 +47,12 @@ func (tx *Tx) emit(ctx context.Context, events []NewEvent) ([]Inserted, error) {
 	if len(tx.emitted) == 0 {
 		tx.began = time.Now()
 	}
-	inserted, err := q.store.Insert(ctx, tx.DB, events, q.mode())
+	var inserted []Inserted
+	if tx.ending == nil {
+		inserted, err = q.store.Insert(ctx, tx.DB, events, q.mode())
+	} else {
+		inserted, err = q.store.InsertEnding(ctx, tx.DB, tx.ending.ID, events, q.mode())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("emit %d events in a transaction: %w", len(events), err)
 	}
@@ -52,6 +60,23 @@ func (tx *Tx) emit(ctx context.Context, events []NewEvent) ([]Inserted, error) {
 	tx.first = &Notification{Event: inserted[0].ID, Canvas: events[0].Canvas}
 	tx.emitted = append(tx.emitted, emitted{events, inserted})
 	return inserted, nil
+}
+
+// EmitHeirs is Emit, within CompleteTx, of events that go on for the one that it completes: they have its
+// OrderingKey, and its UniqueKey holds until the last of them has ended, and for its UniqueFor after that.
+func (tx *Tx) EmitHeirs(ctx context.Context, events ...NewEvent) ([]EventID, error) {
+	if tx.ending == nil {
+		return nil, errors.New("emit heirs: the transaction completes no event; use CompleteTx")
+	}
+	events = slices.Clone(events)
+	for i := range events {
+		events[i].OrderingKey = tx.ending.OrderingKey
+	}
+	ids, err := tx.Emit(ctx, events...)
+	if err == nil && tx.ending.UniqueKey != "" {
+		err = tx.queue.store.PassKey(ctx, tx.DB, tx.ending.ID, ids)
+	}
+	return ids, err
 }
 
 // events returns what was emitted in the transaction.
@@ -67,10 +92,15 @@ func (tx *Tx) events() [][]NewEvent {
 // the notifications of the events emitted in it go out; when f returns an error
 // or panics it rolls back and none does. f must not keep tx.
 func (q *Queue) InTx(ctx context.Context, f func(ctx context.Context, tx *Tx) error) error {
+	return q.InTxEnding(ctx, nil, f)
+}
+
+// InTxEnding is InTx for a transaction in which f completes an event. Workers use it for CompleteTx.
+func (q *Queue) InTxEnding(ctx context.Context, ending *Event, f func(ctx context.Context, tx *Tx) error) error {
 	var tx *Tx
 	var commit *awaited
 	err := q.store.InTx(ctx, func(ctx context.Context, db DB) error {
-		tx = &Tx{DB: db, queue: q}
+		tx = &Tx{DB: db, queue: q, ending: ending}
 		err := f(ctx, tx)
 		if err == nil {
 			commit = q.unanswered.await(tx.began, tx.events()...)

@@ -131,7 +131,9 @@ BEGIN
             DELETE FROM unique_heirs h WHERE h.event_id = now_has;
             -- What has not ended yet holds the key as well, for an emit until_end, and its end is forgotten with the key.
             INSERT INTO unique_heirs (event_id, heir_id)
-            SELECT events_v2_emit_keyed.id, e.id FROM events_v2 e WHERE e.id = ANY (now_has || heirs);
+            SELECT events_v2_emit_keyed.id, e.id FROM events_v2 e WHERE e.id = ANY (now_has || heirs) AND e.id IS DISTINCT FROM ending;
+            -- From what ends the key passes to this event, and so do the times for which it is kept.
+            UPDATE events_v2 e SET unique_seconds = 0 WHERE passes AND e.id = ending AND e.unique_seconds > 0;
         END IF;
     END IF;
     IF NOT notified THEN

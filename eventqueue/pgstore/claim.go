@@ -184,7 +184,7 @@ type claimRow struct {
 	marks                  marks
 	// validFor is for how long the statement took locks to be valid; it is NULL where there was none.
 	validFor *time.Duration
-	// origin is the parent and the attributes in one column, which is NULL for most rows: as two
+	// origin is the parent, the keys and the attributes in one column, which is NULL for most rows: as two
 	// they would cost each row more; see marks.
 	origin pgtype.DriverBytes
 
@@ -245,8 +245,9 @@ func (r *claimRow) found(id eventqueue.ClaimID) (f worker.ClaimResult) {
 		f.ClaimID, f.Company, f.LostRun = id, r.marks.company(), r.marks.lostRun()
 		e.Retries, e.EnqueuedAt, e.Value = int(r.retries.Int32), r.enqueuedAt.Time, r.value
 		f.ValueApart = r.value == nil
-		parent, of := attributes.DecodeOrigin(r.origin)
-		e.ParentID, e.Attributes = eventqueue.EventID(parent), of
+		origin := attributes.DecodeOrigin(r.origin)
+		e.ParentID, e.Attributes = eventqueue.EventID(origin.Parent), origin.Attributes
+		e.OrderingKey, e.UniqueKey = origin.OrderingKey, origin.UniqueKey
 	}
 	return f
 }

@@ -69,16 +69,16 @@ var deleteAndLogSQL = `, ended AS (
     DELETE FROM events_v2 e WHERE ` + heldSQL + ` RETURNING e.*
 ), logged AS (
     INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, last_error, enqueued_at, ordering_key, attributes, parent_id, reason,
-        duration, worker)
+        duration, worker, unique_key)
     SELECT id, canvas_id, module, name, modifier, value, status::event_log_status, retries, attempts, last_error, enqueued_at,
-        nullif(ordering_key, ''), attributes, parent_id, reason, duration, CASE WHEN duration IS NOT NULL THEN ` + workerSQL + ` END
+        nullif(ordering_key, ''), attributes, parent_id, reason, duration, CASE WHEN duration IS NOT NULL THEN ` + workerSQL + ` END, unique_key
     FROM ended JOIN unnest($1::bigint[], $5::text[], $6::text[], $8::text[], $10::interval[]) AS how (id, status, last_error, reason, duration) USING (id)
     WHERE status IS NOT NULL
     -- A row that was put back by hand under its old id is logged all the same.
     ON CONFLICT (id) DO UPDATE SET status = excluded.status, value = excluded.value, retries = excluded.retries,
         attempts = excluded.attempts, last_error = excluded.last_error, created_at = excluded.created_at,
         ordering_key = excluded.ordering_key, attributes = excluded.attributes, parent_id = excluded.parent_id,
-        reason = excluded.reason, actor = NULL, duration = excluded.duration, worker = excluded.worker
+        reason = excluded.reason, actor = NULL, duration = excluded.duration, worker = excluded.worker, unique_key = excluded.unique_key
 )`
 
 var deleteLogAndRecordSQL = deleteAndLogSQL + recordSQL("$7", "$6", "$9")

@@ -166,6 +166,32 @@ func (s *Store) insertKeyed(ctx context.Context, in eventqueue.DB, ending eventq
 	return answered(events, inserted, len(keys) > 0)
 }
 
+// InsertEnding implements eventqueue.EmitStore.
+func (s *Store) InsertEnding(ctx context.Context, in eventqueue.DB, ending eventqueue.EventID, events []eventqueue.NewEvent, mode eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
+	if ending == 0 || !hasKeys(events) {
+		return s.Insert(ctx, in, events, mode)
+	}
+	return s.insertKeyed(ctx, s.pool.In(in), ending, events, mode)
+}
+
+// passKeySQL waits for nobody who emits the key: it writes no row of unique_keys.
+const passKeySQL = `
+WITH passed AS (
+    INSERT INTO unique_heirs (event_id, heir_id)
+    SELECT k.event_id, heir.id
+    FROM events_v2 e JOIN unique_keys k ON k.canvas_id = e.canvas_id AND k.key = e.unique_key CROSS JOIN unnest($2::bigint[]) AS heir (id)
+    WHERE e.id = $1 AND (k.event_id = e.id OR EXISTS (SELECT FROM unique_heirs h WHERE h.event_id = k.event_id AND h.heir_id = e.id))
+    RETURNING heir_id
+)
+UPDATE events_v2 h SET unique_key = e.unique_key, unique_seconds = e.unique_seconds
+FROM events_v2 e WHERE e.id = $1 AND h.id = ANY (ARRAY(SELECT heir_id FROM passed))`
+
+// PassKey implements eventqueue.EmitStore.
+func (s *Store) PassKey(ctx context.Context, in eventqueue.DB, ending eventqueue.EventID, heirs []eventqueue.EventID) error {
+	return within(ctx, s.pool.In(in), []query{{forms: forms{skips: passKeySQL}, arguments: []any{int64(ending), int64s(heirs)},
+		read: func(rows pgx.Rows) error { rows.Close(); return rows.Err() }}})
+}
+
 // insertInOrder sends the statements of insertKeyed, of which those with unique keys may wait for strangers.
 func (s *Store) insertInOrder(ctx context.Context, in eventqueue.DB, keys []eventqueue.UniqueKey, queries []query) error {
 	switch {

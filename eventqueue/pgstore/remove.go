@@ -31,15 +31,15 @@ WITH clock AS MATERIALIZED (
     WHERE e.id = ANY (ARRAY(SELECT id FROM free)) AND ` + mayrun.UnlockedSQL("e.locked_at", "clock.now - clock.valid_for") + `
     RETURNING e.*
 ), logged AS (
-    INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, enqueued_at, ordering_key, attributes, parent_id, reason, actor)
-    SELECT id, canvas_id, module, name, modifier, value, 'CANCELLED', retries, attempts, enqueued_at, nullif(ordering_key, ''), attributes, parent_id, nullif($3, ''), nullif($4, '')
+    INSERT INTO event_log (id, canvas_id, module, name, modifier, value, status, retries, attempts, enqueued_at, ordering_key, attributes, parent_id, reason, actor, unique_key)
+    SELECT id, canvas_id, module, name, modifier, value, 'CANCELLED', retries, attempts, enqueued_at, nullif(ordering_key, ''), attributes, parent_id, nullif($3, ''), nullif($4, ''), unique_key
     FROM removed
     WHERE $2::boolean
     -- A row that was put back by hand under its old id is logged all the same.
     ON CONFLICT (id) DO UPDATE SET status = excluded.status, value = excluded.value, retries = excluded.retries,
         attempts = excluded.attempts, last_error = NULL, created_at = excluded.created_at,
         ordering_key = excluded.ordering_key, attributes = excluded.attributes, parent_id = excluded.parent_id,
-        reason = excluded.reason, actor = excluded.actor
+        reason = excluded.reason, actor = excluded.actor, unique_key = excluded.unique_key
 ), stamped AS (
     INSERT INTO unique_expiries (event_id, unique_seconds, expires_at)
     SELECT id, unique_seconds, clock.now + unique_seconds * interval '1 second'

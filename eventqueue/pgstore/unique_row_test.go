@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,9 +86,9 @@ func TestEventsWithoutKeysTouchNoKeyRows(t *testing.T) {
 		}
 	}
 	const sent = `SELECT count(*) FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-		AND query LIKE '%unique\_%' AND query NOT LIKE '%pg_stat_statements%' AND query NOT LIKE $1`
-	if n := one[int](r, sent, `%AS marks%`); n != 0 { // the claim reads what they are
-		t.Errorf("%d statements have to do with keys", n)
+		AND query LIKE '%unique\_%' AND query NOT LIKE '%pg_stat_statements%' AND query NOT LIKE '%INTO %event\_log%' AND query NOT LIKE $1`
+	if n := one[int](r, sent, `%AS marks%`); n != 0 { // the claim reads what they are, and the history has them
+		t.Errorf("%d statements have to do with keys: %s", n, one[string](r, strings.Replace(sent, "count(*)", "min(query)", 1), `%AS marks%`))
 	}
 	ordered := event()
 	ordered.OrderingKey = "k"
@@ -101,7 +102,7 @@ func TestEventsWithoutKeysTouchNoKeyRows(t *testing.T) {
 		t.Errorf("with an ordering key alone, %d statements lock unique keys", n)
 	}
 	r.runToEnd(r.insert(once("k", time.Hour))[0], machine.ExecutesToCompletion)
-	if n := one[int](r, sent, ``); n < 2 { // the emit is a function's
+	if n := one[int](r, sent, ``); n < 1 { // the emit
 		t.Errorf("with a key %d statements have to do with it: the test does not see them", n)
 	}
 }

@@ -165,9 +165,28 @@ func on[T Event](b *Bus, name string, f func(context.Context, T, *eventqueue.Run
 	return b.add(h)
 }
 
+// With returns an event that is emitted with what set sets: a delay, an ordering key, a unique key with its mode and times,
+// attributes, a parent. The canvas, the handler and the value stay those of the event.
+func With(event Event, set func(*eventqueue.NewEvent)) Event { return with{event, set} }
+
+type with struct {
+	Event
+	set func(*eventqueue.NewEvent)
+}
+
 // NewEvent encodes a typed event, for every form of emit. Set a delay on the result if it should
-// have one. NewEvent refuses an event that was not declared.
+// have one, or use With. NewEvent refuses an event that was not declared.
 func (b *Bus) NewEvent(canvas eventqueue.CanvasID, event Event) (eventqueue.NewEvent, error) {
+	if w, ok := event.(with); ok {
+		plain, err := b.NewEvent(canvas, w.Event)
+		if err != nil {
+			return plain, err
+		}
+		e := plain
+		w.set(&e)
+		e.Canvas, e.Module, e.Name, e.Modifier, e.Value = plain.Canvas, plain.Module, plain.Name, plain.Modifier, plain.Value
+		return e, nil
+	}
 	v := reflect.ValueOf(event)
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()

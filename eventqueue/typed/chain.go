@@ -248,7 +248,7 @@ func (d *dispatcher) Handle(ctx context.Context, run *eventqueue.Run) error {
 		events[i] = eventqueue.NewEvent{Canvas: run.Canvas, Module: at.Module, Name: at.Name, Modifier: at.Modifier, Value: run.Value}
 	}
 	return run.CompleteTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
-		_, err := tx.Emit(ctx, events...)
+		_, err := tx.EmitHeirs(ctx, events...)
 		return err
 	})
 }

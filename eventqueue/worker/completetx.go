@@ -20,7 +20,7 @@ func (x *execution) CompleteTx(ctx context.Context, f func(ctx context.Context, 
 	if x.completed.Load() {
 		return x.alreadyCompleted()
 	}
-	err := x.executor.queue.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) error {
+	err := x.executor.queue.InTxEnding(ctx, &x.run.Event, func(ctx context.Context, tx *eventqueue.Tx) error {
 		if err := f(ctx, tx); err != nil {
 			return err
 		}

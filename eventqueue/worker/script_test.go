@@ -328,6 +328,16 @@ func (s *script) Insert(context.Context, eventqueue.DB, []eventqueue.NewEvent, e
 	return nil, nil
 }
 
+// InsertEnding is as Insert.
+func (s *script) InsertEnding(context.Context, eventqueue.DB, eventqueue.EventID, []eventqueue.NewEvent, eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
+	return nil, nil
+}
+
+// PassKey passes nothing.
+func (s *script) PassKey(context.Context, eventqueue.DB, eventqueue.EventID, []eventqueue.EventID) error {
+	return nil
+}
+
 // InsertSQL is as Insert.
 func (s *script) InsertSQL(context.Context, *sql.Tx, []eventqueue.NewEvent, eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
 	return nil, nil

@@ -63,21 +63,27 @@ func Decode(text []byte) map[string]string {
 	return attributes
 }
 
-// OriginSQL is the expression for the parent and the attributes of an event e in one text, which
-// DecodeOrigin reads; NULL for an event that has neither, as most have.
-const OriginSQL = `CASE WHEN e.attributes IS NOT NULL OR e.parent_id IS NOT NULL THEN concat(e.parent_id, e.attributes) END`
+// OriginSQL is the expression for the parent, the keys and the attributes of an event e in one text, which
+// DecodeOrigin reads; NULL for an event that has none of them, as most have. No key has a control character.
+const OriginSQL = `CASE WHEN e.attributes IS NOT NULL OR e.parent_id IS NOT NULL OR e.unique_key IS NOT NULL OR e.ordering_key <> ''
+        THEN concat(e.parent_id, chr(31), e.ordering_key, chr(31), e.unique_key, chr(31), e.attributes) END`
 
-// DecodeOrigin reads the text of OriginSQL.
-func DecodeOrigin(text []byte) (parent int64, attributes map[string]string) {
-	if len(text) == 0 {
-		return 0, nil
+// Origin is what an event has from its emitter beside its value.
+type Origin struct {
+	Parent                 int64 // 0 for none
+	OrderingKey, UniqueKey string
+	Attributes             map[string]string
+}
+
+// DecodeOrigin reads the text of OriginSQL. In rows that were written by hand anything may stand.
+func DecodeOrigin(text []byte) (o Origin) {
+	parts := bytes.SplitN(text, []byte{31}, 4)
+	if len(parts) < 4 {
+		return o
 	}
-	number := text
-	if at := bytes.IndexByte(text, '{'); at >= 0 {
-		number, attributes = text[:at], Decode(text[at:])
-	}
-	parent, _ = strconv.ParseInt(string(number), 10, 64) // 0 if there is none
-	return parent, attributes
+	o.Parent, _ = strconv.ParseInt(string(parts[0]), 10, 64) // 0 if there is none
+	o.OrderingKey, o.UniqueKey, o.Attributes = string(parts[1]), string(parts[2]), Decode(parts[3])
+	return o
 }
 
 // Bytes is the size of attributes, by which they are limited.

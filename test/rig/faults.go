@@ -108,6 +108,11 @@ func (s *FaultyStore) InTx(ctx context.Context, f func(ctx context.Context, db e
 	return s.after(ctx, OpCommit)
 }
 
+// InsertEnding is that of the store.
+func (s *FaultyStore) InsertEnding(ctx context.Context, in eventqueue.DB, ending eventqueue.EventID, events []eventqueue.NewEvent, mode eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
+	return do(ctx, s, OpInsert, func() ([]eventqueue.Inserted, error) { return s.Store.InsertEnding(ctx, in, ending, events, mode) })
+}
+
 // Insert is that of the store.
 func (s *FaultyStore) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, mode eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
 	return do(ctx, s, OpInsert, func() ([]eventqueue.Inserted, error) { return s.Store.Insert(ctx, in, events, mode) })

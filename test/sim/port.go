@@ -44,11 +44,23 @@ func (s *port) do(ctx context.Context, op, key string, f func() (string, error))
 }
 
 // Insert implements eventqueue.EmitStore.
-func (s *port) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, mode eventqueue.NotifyMode) (inserted []eventqueue.Inserted, err error) {
+func (s *port) Insert(ctx context.Context, in eventqueue.DB, events []eventqueue.NewEvent, mode eventqueue.NotifyMode) ([]eventqueue.Inserted, error) {
+	return s.InsertEnding(ctx, in, 0, events, mode)
+}
+
+// PassKey implements eventqueue.EmitStore.
+func (s *port) PassKey(ctx context.Context, in eventqueue.DB, ending eventqueue.EventID, heirs []eventqueue.EventID) error {
+	return s.do(ctx, "PassKey", ending.String(), func() (string, error) {
+		return fmt.Sprint(heirs), s.db.PassKey(ctx, raw(in), ending, heirs)
+	})
+}
+
+// InsertEnding implements eventqueue.EmitStore.
+func (s *port) InsertEnding(ctx context.Context, in eventqueue.DB, ending eventqueue.EventID, events []eventqueue.NewEvent, mode eventqueue.NotifyMode) (inserted []eventqueue.Inserted, err error) {
 	key := fmt.Sprintf("%d×%s", len(events), events[0].Handler())
 	c := call{to: database, op: "Insert", key: key, ready: s.keysFree(events)}
 	err = s.p.do(ctx, c, func() (string, error) {
-		inserted, err = s.db.Insert(ctx, raw(in), s.p.fromClockEach(events), mode)
+		inserted, err = s.db.InsertEnding(ctx, raw(in), ending, s.p.fromClockEach(events), mode)
 		if err != nil {
 			return "", err
 		}
