@@ -70,6 +70,7 @@ WITH clock AS MATERIALIZED (
         e.attempts, e.retries, e.enqueued_at, CASE WHEN octet_length(e.value) <= ` + maxClaimedValueSQL + ` THEN e.value END AS value,
         e.ctid AS place, ` + attributes.OriginSQL + ` AS origin,
         (e.unique_seconds > 0)::int + 8 * e.group_state + 32 * e.snoozes + 1048576 * e.lost_run::int + 2097152 * coalesce(e.suspect, 0)
+        + CASE WHEN e.limited_attempt = ` + putOffBeforeSQL + ` THEN -2147483648 ELSE 0 END
         + CASE WHEN (SELECT EXISTS (SELECT FROM rate_limits)) THEN (
             SELECT coalesce(max(CASE l.mode WHEN 'exact' THEN 6 ELSE 2 END), 0) FROM rate_limits l
             WHERE l.canvas_id = e.canvas_id AND l.module IN ('', e.module) AND l.name IN ('', e.name)) ELSE 0 END AS marks
@@ -201,8 +202,9 @@ func (m marks) limited() bool        { return m&2 != 0 } // a rate limit is to b
 func (m marks) exactlyLimited() bool { return m&4 != 0 } // and it is exact
 func (m marks) group() int16         { return int16(m>>3) & 3 }
 func (m marks) snoozes() int         { return int(m >> 5 & 0x7fff) }
-func (m marks) lostRun() bool        { return m&(1<<20) != 0 } // the lock that was taken over counts
-func (m marks) company() int         { return int(m >> 21) }   // with how many suspects the event may run; 0: it is none
+func (m marks) lostRun() bool        { return m&(1<<20) != 0 }    // the lock that was taken over counts
+func (m marks) company() int         { return int(m>>21) & 1023 } // with how many suspects the event may run; 0: it is none
+func (m marks) putOff() bool         { return m < 0 }             // by a rate limit, at the claim before
 
 func newClaimRow() *claimRow { return &claimRow{texts: map[string]string{}} }
 
@@ -241,7 +243,7 @@ func (r *claimRow) found(id eventqueue.ClaimID) (f worker.ClaimResult) {
 	if r.attempts.Valid {
 		f.Facts.Claimed = true
 		f.Attempt, f.RowID, f.Unique, f.Limited = r.attempts.Int32, rowIDOf(r.rowID), r.marks.unique(), r.marks.limited()
-		f.Exact, f.Snoozes = r.marks.exactlyLimited(), r.marks.snoozes()
+		f.Exact, f.Snoozes, f.PutOff = r.marks.exactlyLimited(), r.marks.snoozes(), r.marks.putOff()
 		f.ClaimID, f.Company, f.LostRun = id, r.marks.company(), r.marks.lostRun()
 		e.Retries, e.EnqueuedAt, e.Value = int(r.retries.Int32), r.enqueuedAt.Time, r.value
 		f.ValueApart = r.value == nil

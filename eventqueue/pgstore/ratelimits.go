@@ -123,6 +123,9 @@ func (s *Store) CheckRate(ctx context.Context, scope eventqueue.Scope) (answer r
 // limitedAttemptSQL is the value of limited_attempt while a limit delays the event.
 const limitedAttemptSQL = mayrun.LimitedAttemptSQL
 
+// putOffBeforeSQL is the same in the row of the claim that follows.
+const putOffBeforeSQL = `((e.attempts - 1) % 32767 + 1)::smallint`
+
 // page is bounded by the rows that are read, in the order of the index events_v2_handler.
 //
 // A claimed event may be about to be put off by the limit as it was. It gets a negative

@@ -23,16 +23,18 @@ import (
 //   - fits is what a handler's limit lets through, and granted what of that the canvas'
 //     limit lets through, in the order in which the scopes were given. So an event
 //     passes both, and one that either refuses is counted by neither.
+//   - Those that were put off before are granted first. Others leave the room that those
+//     need that were put off to these windows and have yet to come (held).
 //   - counted writes the sums, and which limit has granted them: the highest one of a window
 //     bounds the window, whatever the limit is changed to.
 //
 // The counters are found by their key once more, not by their place: the version that
 // was locked may be newer than the snapshot.
-const (
+var (
 	takeRateSQL = `
 WITH asked AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[])
-        WITH ORDINALITY AS asked (canvas_id, module, name, want, ran, place)
+    SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[])
+        WITH ORDINALITY AS asked (canvas_id, module, name, want, ran, put_off, first, first_new, place)
 ), applied AS MATERIALIZED (
     SELECT DISTINCT l.canvas_id, l.module, l.name, l.per_minute, l.per_day, l.mode
     FROM asked CROSS JOIN LATERAL (
@@ -52,20 +54,27 @@ WITH asked AS MATERIALIZED (
         WHERE a.canvas_id = asked.canvas_id AND a.module IN ('', asked.module) AND a.name IN ('', asked.name)
           AND (a.canvas_id, a.module, a.name) NOT IN (SELECT canvas_id, module, name FROM locked))
 ), rolled AS MATERIALIZED (
-    SELECT l.*, r.*
+    SELECT l.*, r.*, c.waiting AS waiting_before
     FROM clock CROSS JOIN applied l JOIN locked c USING (canvas_id, module, name) CROSS JOIN LATERAL (` + mayrun.RolledRateSQL + `) AS r
 ), states AS MATERIALIZED (
-    SELECT rolled.*, greatest(least(per_minute - minute_used - ran, per_day - day_used - ran), 0) AS room, ran
-    FROM rolled CROSS JOIN LATERAL (
-        SELECT coalesce(sum(ready.ran), 0)::bigint AS ran FROM ready
+    SELECT rolled.*, greatest(least(per_minute - minute_used - ran, per_day - day_used - ran), 0) AS room, ran,
+        CASE WHEN comes AND waiting_before > 0 AND clock.now < opens THEN
+            CASE module WHEN '' THEN ` + heldRateSQL("") + ` ELSE ` + heldRateSQL(" AND e.module = rolled.module AND e.name = rolled.name") + ` END
+        ELSE 0 END AS held
+    FROM clock CROSS JOIN rolled CROSS JOIN LATERAL (
+        SELECT coalesce(sum(ready.ran), 0)::bigint AS ran, coalesce(bool_or(ready.want > ready.put_off), false) AS comes FROM ready
         WHERE ready.canvas_id = rolled.canvas_id AND rolled.module IN ('', ready.module) AND rolled.name IN ('', ready.name)) AS runs
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN per_minute IS NULL THEN day_at + interval '15 minutes' ELSE minute_at + interval '40 seconds' END AS opens) AS times
 ), fitting AS MATERIALIZED (
-    SELECT ready.*, least(want, states.room) AS fits
+    SELECT ready.*, least(put_off, states.room) AS fits_again, 
+        CASE WHEN states.room IS NULL THEN want - put_off ELSE least(want - put_off, greatest(states.room - put_off - held, 0)) END AS fits_new
     FROM ready LEFT JOIN states USING (canvas_id, module, name)
 ), granting AS MATERIALIZED (
-    SELECT fitting.*, coalesce(sum(fits) OVER before, 0)::bigint AS fits_before,
-        coalesce(greatest(least(fits, room - coalesce(sum(fits) OVER before, 0)), 0), fits)::bigint AS granted
-    FROM fitting LEFT JOIN (SELECT canvas_id, room FROM states WHERE module = '') AS whole USING (canvas_id)
+    SELECT fitting.*, fits_again + fits_new AS fits,
+        (coalesce(greatest(least(fits_again, room - coalesce(sum(fits_again) OVER before, 0)), 0), fits_again)
+        + coalesce(greatest(least(fits_new, room - held - sum(fits_again) OVER (PARTITION BY canvas_id) - coalesce(sum(fits_new) OVER before, 0)), 0), fits_new))::bigint AS granted
+    FROM fitting LEFT JOIN (SELECT canvas_id, room, held FROM states WHERE module = '') AS whole USING (canvas_id)
     WINDOW before AS (PARTITION BY canvas_id ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ), sums AS MATERIALIZED (
     SELECT s.canvas_id, s.module, s.name, s.minute_at, s.day_at, s.minute_used + s.ran + granted AS minute_used,
@@ -85,6 +94,9 @@ WITH asked AS MATERIALIZED (
     WHERE (c.canvas_id, c.module, c.name) = (sums.canvas_id, sums.module, sums.name)
 )
 SELECT clock.now, g.place IS NULL AS busy, coalesce(g.granted, 0),
+    CASE WHEN g.granted < g.put_off THEN ` + olderRateSQL("g.first") + ` ELSE -1 END,
+    CASE WHEN g.granted < g.want AND g.want > g.put_off THEN ` + olderRateSQL("g.first_new") + ` ELSE -1 END,
+    CASE WHEN g.granted < g.fits THEN ` + handlersRateSQL + ` ELSE 0 END,
     w.per_minute, w.per_day, w.mode, w.minute_used, w.day_used, w.minute_at + interval '1 minute' - clock.now,
     w.day_at + interval '1 day' - clock.now, w.waiting + coalesce(sum(g.fits - g.granted) OVER before, 0)::bigint, g.fits - g.granted,
     h.per_minute, h.per_day, h.mode, h.minute_used, h.day_used, h.minute_at + interval '1 minute' - clock.now,
@@ -96,6 +108,40 @@ LEFT JOIN sums h ON (h.canvas_id, h.module, h.name) = (g.canvas_id, g.module, g.
 WINDOW before AS (PARTITION BY asked.canvas_id ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ORDER BY place`
 )
+
+// heldRateSQL counts the events that were put off to the present windows of a limit and have yet to
+// come: others that come for the first time leave them their room, in the part of the window in which
+// they come. It reads no more than 1,000 rows.
+func heldRateSQL(of string) string {
+	return `(
+        SELECT count(*) FILTER (WHERE due) FROM (
+            SELECT e.locked_at IS NULL AND e.limited_attempt = ` + limitedAttemptSQL + ` AS due FROM events_v2 e
+            WHERE e.canvas_id = rolled.canvas_id` + of + ` AND e.delay_until > e.enqueued_at AND e.notified_at IS NOT NULL
+              AND e.delay_until >= CASE WHEN per_minute IS NULL THEN day_at ELSE minute_at END AND e.delay_until < opens
+            LIMIT 1000) AS near)`
+}
+
+// olderRateSQL counts the older events of a handler that a limit has put off, or that a worker holds.
+// It reads no more than 1,000 rows; -1: there are more.
+func olderRateSQL(id string) string {
+	return `(
+        SELECT CASE WHEN count(*) < 1000 THEN count(*) FILTER (WHERE waits) ELSE -1 END FROM (
+            SELECT e.locked_at IS NOT NULL OR e.limited_attempt = ` + limitedAttemptSQL + ` AS waits FROM events_v2 e
+            WHERE e.canvas_id = g.canvas_id AND e.module = g.module AND e.name = g.name AND e.id < ` + id + ` LIMIT 1000) AS older)`
+}
+
+// handlersRateSQL counts the handlers of a canvas that have events, up to 10.
+const handlersRateSQL = `(
+        WITH RECURSIVE handlers (module, name, n) AS (
+            SELECT '', '', 0
+            UNION ALL
+            SELECT next.module, next.name, n + 1 FROM handlers CROSS JOIN LATERAL (
+                SELECT e.module, e.name FROM events_v2 e
+                WHERE e.canvas_id = g.canvas_id AND (e.canvas_id, e.module, e.name) > (g.canvas_id, handlers.module, handlers.name)
+                ORDER BY e.canvas_id, e.module, e.name LIMIT 1) AS next
+            WHERE n < 10
+        )
+        SELECT max(n) FROM handlers)`
 
 // noRateSQL is a limit that no count reaches.
 const noRateSQL = `9223372036854775807`
@@ -132,17 +178,19 @@ func (s *Store) TakeRate(ctx context.Context, asks []worker.RateAsk) (answers []
 
 func rateArgs(asks []worker.RateAsk) []any {
 	canvases, modules, names := make([][16]byte, len(asks)), make([]string, len(asks)), make([]string, len(asks))
-	wants, rans := make([]int64, len(asks)), make([]int64, len(asks))
+	wants, rans, putOff := make([]int64, len(asks)), make([]int64, len(asks)), make([]int64, len(asks))
+	first, firstNew := make([]int64, len(asks)), make([]int64, len(asks))
 	for i, ask := range asks {
 		canvases[i], modules[i], names[i] = ask.Canvas, ask.Module, ask.Name
-		wants[i], rans[i] = int64(ask.Want), int64(ask.Ran)
+		wants[i], rans[i], putOff[i] = int64(ask.Want), int64(ask.Ran), int64(ask.PutOff)
+		first[i], firstNew[i] = int64(ask.First), int64(ask.FirstNew)
 	}
-	return []any{canvases, modules, names, wants, rans}
+	return []any{canvases, modules, names, wants, rans, putOff, first, firstNew}
 }
 
 func scanRateAnswer(row pgx.CollectableRow) (a ratelimit.Answer, err error) {
 	var whole, handler rateColumns
-	err = row.Scan(append(append([]any{&a.At, &a.Busy, &a.Granted}, whole.columns()...), handler.columns()...)...)
+	err = row.Scan(append(append([]any{&a.At, &a.Busy, &a.Granted, &a.OlderPutOff, &a.OlderNew, &a.Handlers}, whole.columns()...), handler.columns()...)...)
 	a.Canvas, a.Handler = whole.state(), handler.state()
 	return a, err
 }

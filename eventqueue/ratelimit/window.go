@@ -16,6 +16,12 @@ type Answer struct {
 	// Granted is how many of the requested events may run.
 	Granted int
 
+	// OlderPutOff and OlderNew are how many events of the handler wait, for a limit, that are older
+	// than the first event of the request that was put off before, and than its first other one;
+	// negative: not known, since there are many. Handlers is how many handlers of the canvas have
+	// events, at most 10, if its limit refused any.
+	OlderPutOff, OlderNew, Handlers int64
+
 	// Canvas and Handler are the limits of the canvas and of the handler on it; nil
 	// when there is none. Of the events that were not granted, the first
 	// Canvas.Refused were refused by the canvas' limit, the others by the handler's.
@@ -101,9 +107,11 @@ func windows(n int64, each int, left, length time.Duration) time.Duration {
 	return left + time.Duration(later-1)*length
 }
 
-// Waits returns the waits of the events that were not granted. Each wait has its own jitter, which
-// never moves it to an earlier window.
-func (a *Answer) Waits(refused int, jitter func(time.Duration) time.Duration) []time.Duration {
+// Waits returns the waits of the events that were not granted, of which the first putOff were put
+// off before. Each waits for the window of its place among those that wait: first come, first
+// served, and the handlers of a canvas take turns under its limit. Within a window they come in the
+// order of their places; the jitter moves none to another window.
+func (a *Answer) Waits(refused, putOff int, jitter func(time.Duration) time.Duration) []time.Duration {
 	all := make([]time.Duration, refused)
 	for i := range all {
 		own, other, before := a.Handler, a.Canvas, i
@@ -114,15 +122,49 @@ func (a *Answer) Waits(refused int, jitter func(time.Duration) time.Duration) []
 				before -= a.Canvas.Refused
 			}
 		}
-		wait, spread := own.Wait(own.Waiting + int64(before))
+		place := own.Waiting + int64(before)
+		older, first := a.OlderNew, putOff // which counts those that were put off
+		if i < putOff {
+			older, first = a.OlderPutOff, 0
+		}
+		if older >= 0 {
+			if older += int64(i - first); own == a.Canvas {
+				older *= max(a.Handlers, 1)
+			}
+			place = min(place, older)
+		}
+		full := own.full()
+		wait, spread := full.Wait(place)
 		if other != nil && other.Room() == 0 {
 			if opens, wide := other.Wait(0); opens > wait {
 				wait, spread = opens, wide
 			}
 		}
-		all[i] = wait + jitter(spread)
+		offset, step := full.within(place, spread)
+		all[i] = wait + offset + jitter(step)
 	}
 	return all
+}
+
+// full is the state without the room that is kept for others.
+func (s *State) full() State {
+	full := *s
+	if s.Room() > 0 {
+		full.MinuteUsed, full.DayUsed = max(s.MinuteUsed, int64(s.PerMinute)), s.DayUsed
+		if s.PerMinute == 0 {
+			full.DayUsed = max(s.DayUsed, int64(s.PerDay))
+		}
+	}
+	return full
+}
+
+// within returns where in the spread of its window a place is, and how much of the spread it has.
+func (s *State) within(before int64, spread time.Duration) (offset, step time.Duration) {
+	used, each := s.MinuteUsed+before, int64(s.PerMinute)
+	if s.PerMinute == 0 {
+		used, each = s.DayUsed+before, int64(s.PerDay)
+	}
+	return time.Duration(float64(spread) * float64(used%each) / float64(each)), spread / time.Duration(each)
 }
 
 // Approximate reports whether a worker may decide about the scope by itself.

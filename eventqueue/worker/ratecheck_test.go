@@ -121,22 +121,23 @@ func TestWaitsAreSpreadOverTheirWindow(t *testing.T) {
 		want   []time.Duration // without and with the whole jitter
 	}{
 		{"the next minute", ratelimit.Answer{Handler: &ratelimit.State{PerMinute: 10, Windows: windows}},
-			[]time.Duration{20 * time.Second, 50 * time.Second}},
+			[]time.Duration{20 * time.Second, 23 * time.Second}},
 		{"the next day", ratelimit.Answer{Handler: &ratelimit.State{PerDay: 90, Windows: windows}},
-			[]time.Duration{time.Hour, time.Hour + 10*time.Minute}},
+			[]time.Duration{time.Hour, time.Hour + 10*time.Minute/90}},
 		{"both are full", ratelimit.Answer{Handler: &ratelimit.State{PerMinute: 10, PerDay: 90, Windows: windows}},
-			[]time.Duration{time.Hour, time.Hour + 30*time.Second}},
+			[]time.Duration{time.Hour, time.Hour + 3*time.Second}},
 		{"the canvas' day is full, too", ratelimit.Answer{Canvas: &ratelimit.State{PerDay: 90, Windows: windows},
-			Handler: &ratelimit.State{PerMinute: 10, Windows: windows}}, []time.Duration{time.Hour, time.Hour + 10*time.Minute}},
+			Handler: &ratelimit.State{PerMinute: 10, Windows: windows}}, []time.Duration{time.Hour, time.Hour + time.Minute}},
 	} {
-		none := c.answer.Waits(1, func(time.Duration) time.Duration { return 0 })
-		all := c.answer.Waits(1, func(spread time.Duration) time.Duration { return spread })
+		c.answer.OlderNew = -1
+		none := c.answer.Waits(1, 0, func(time.Duration) time.Duration { return 0 })
+		all := c.answer.Waits(1, 0, func(spread time.Duration) time.Duration { return spread })
 		if got := slices.Concat(none, all); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
-	far := ratelimit.Answer{Handler: &ratelimit.State{PerDay: 1, Windows: ratelimit.Windows{DayUsed: 1, Waiting: 1 << 62}}}
-	if wait := far.Waits(1, func(time.Duration) time.Duration { return 0 })[0]; wait != 30*24*time.Hour {
+	far := ratelimit.Answer{Handler: &ratelimit.State{PerDay: 1, Windows: ratelimit.Windows{DayUsed: 1, Waiting: 1 << 62}}, OlderNew: -1}
+	if wait := far.Waits(1, 0, func(time.Duration) time.Duration { return 0 })[0]; wait != 30*24*time.Hour {
 		t.Errorf("the last of very many waits for %s", wait)
 	}
 }

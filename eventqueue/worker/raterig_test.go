@@ -60,12 +60,18 @@ func (r *clockRig) setClock(now time.Time) {
 // notifications for them. No run may be under way.
 func (r *clockRig) nextMinute() (notified int) {
 	r.T.Helper()
-	// An outcome is observed before it is written: what was put off may not be in its row yet.
+	r.awaitWritten()
+	r.setClock(r.now.Truncate(time.Minute).Add(time.Minute + 30*time.Second))
+	return r.notifyDue()
+}
+
+// awaitWritten waits until no event is claimed. An outcome is observed before it is written: what was put off may not be in
+// its row yet.
+func (r *clockRig) awaitWritten() {
+	r.T.Helper()
 	testenv.Eventually(r.T, "all that was claimed is written", func() bool {
 		return rig.One[bool](r.Rig, `SELECT NOT EXISTS (SELECT FROM events_v2 WHERE locked_at IS NOT NULL)`)
 	})
-	r.setClock(r.now.Truncate(time.Minute).Add(time.Minute + 30*time.Second))
-	return r.notifyDue()
 }
 
 func (r *clockRig) notifyDue() (notified int) {

@@ -17,14 +17,31 @@ import (
 	"eventsv2/internal/logkey"
 )
 
-// limitedGroup are the claimed events of one scope, which has a rate limit, oldest
-// first.
+// limitedGroup are the claimed events of one scope, which has a rate limit: those that were put
+// off before, and then the others, the oldest first.
 type limitedGroup struct {
 	scope  eventqueue.Scope
 	events []candidate
 	// exact: the claim says so. A worker that knows the limits as approximate has not learned yet
 	// that they were changed.
 	exact bool
+}
+
+// ask is for all events of the group; ran have begun already.
+func (g *limitedGroup) ask(ran int) RateAsk {
+	ask := RateAsk{Scope: g.scope, Want: len(g.events), Ran: ran}
+	for i := range g.events {
+		switch r := g.events[i].result; {
+		case !r.PutOff && ask.FirstNew == 0:
+			ask.FirstNew = r.Event.ID
+		case r.PutOff:
+			if ask.First == 0 {
+				ask.First = r.Event.ID
+			}
+			ask.PutOff++
+		}
+	}
+	return ask
 }
 
 // overLimitError is the reason for which an event was put off.
@@ -107,7 +124,8 @@ func (s *rateStage) beginLimited(claim, work context.Context, limited []candidat
 		default:
 			startAll(group.events[:answer.Granted])
 			refused := group.events[answer.Granted:]
-			for i, wait := range answer.Waits(len(refused), s.config.Jitter) {
+			putOff := max(group.ask(0).PutOff-answer.Granted, 0)
+			for i, wait := range answer.Waits(len(refused), putOff, s.config.Jitter) {
 				s.putOff(work, refused[i], asked, &overLimitError{wait, errOverLimit})
 			}
 		}
@@ -117,7 +135,15 @@ func (s *rateStage) beginLimited(claim, work context.Context, limited []candidat
 
 // groupByScope groups events by scope, in the order of the oldest of each.
 func groupByScope(limited []candidate) (groups []limitedGroup) {
-	slices.SortFunc(limited, func(a, b candidate) int { return cmp.Compare(a.result.Event.ID, b.result.Event.ID) })
+	slices.SortFunc(limited, func(a, b candidate) int {
+		if a.result.PutOff != b.result.PutOff {
+			if a.result.PutOff {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.result.Event.ID, b.result.Event.ID)
+	})
 	at := map[eventqueue.Scope]int{}
 	for _, l := range limited {
 		e := &l.result.Event

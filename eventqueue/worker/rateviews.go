@@ -87,7 +87,7 @@ func (r *rates) asks(wanted []limitedGroup) []RateAsk {
 	defer r.mu.Unlock()
 	asks := make([]RateAsk, 0, len(wanted)+len(r.ran))
 	for _, group := range wanted {
-		asks = append(asks, RateAsk{Scope: group.scope, Want: len(group.events), Ran: r.ran[group.scope]})
+		asks = append(asks, group.ask(r.ran[group.scope]))
 		delete(r.ran, group.scope)
 	}
 	first := len(asks)
@@ -169,6 +169,9 @@ func (r *rates) view(limit eventqueue.Scope, s *ratelimit.State, at, sent time.T
 		left = s.MinuteLeft
 	}
 	v.at, v.windowEnds, v.room = at, sent.Add(left), s.Room()-int64(v.unreported)
+	if s.Waiting > 0 { // whose turn it is, the database knows
+		v.room = 0
+	}
 	return v
 }
 

@@ -53,6 +53,9 @@ type ClaimResult struct {
 	// Limited says, of an event that was claimed, that it has a rate limit: it may not
 	// run before TakeRate has granted it.
 	Limited bool
+	// PutOff says, of an event that was claimed, that a rate limit put it off at the claim before: it goes
+	// before those that come for the first time.
+	PutOff bool
 	// Exact reports whether one of these limits is exact: the worker's own counts do not suffice.
 	Exact bool
 	// Snoozes is how often an event that was claimed has been snoozed in a row.
@@ -222,6 +225,13 @@ type RateAsk struct {
 	// Want is how many events may run if there is room under both limits. What is not
 	// granted is counted as waiting.
 	Want int
+
+	// PutOff is how many of them a limit has put off before. They are the first that are granted. The
+	// others leave room for those that were put off to these windows and have yet to come.
+	PutOff int
+
+	// First and FirstNew are the oldest of those that were put off before, and of the others; 0: none.
+	First, FirstNew eventqueue.EventID
 
 	// Ran is how many have begun already. They are counted, room or not.
 	Ran int

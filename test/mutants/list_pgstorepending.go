@@ -76,8 +76,8 @@ var pgstorepending = []mutant{
 		name:   "limit-of-the-canvas-is-not-asked",
 		breaks: "limit",
 		file:   "eventqueue/pgstore/ratetake.go",
-		old:    `greatest(least(fits, room - coalesce(sum(fits) OVER before, 0)), 0), fits)`,
-		new:    `fits, room)`,
+		old:    `greatest(least(fits_new, room - held - sum(fits_again) OVER (PARTITION BY canvas_id) - coalesce(sum(fits_new) OVER before, 0)), 0), fits_new)`,
+		new:    `fits_new, room)`,
 	},
 	{
 		name:   "limit-counts-what-the-canvas-refuses",

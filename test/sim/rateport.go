@@ -32,7 +32,7 @@ func (s *port) TakeRate(ctx context.Context, asks []worker.RateAsk) (answers []r
 func describeAsks(asks []worker.RateAsk) string {
 	text := make([]string, len(asks))
 	for i, ask := range asks {
-		text[i] = fmt.Sprintf("%s want %d ran %d", ask.Scope, ask.Want, ask.Ran)
+		text[i] = fmt.Sprintf("%s want %d put off %d ran %d", ask.Scope, ask.Want, ask.PutOff, ask.Ran)
 	}
 	return fmt.Sprint(text)
 }
