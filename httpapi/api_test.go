@@ -229,6 +229,56 @@ func TestRepeatedEmitIsAuditedOnce(t *testing.T) {
 	}
 }
 
+// TestUniqueModesAreThoseOfTheQueue: what is invalid writes nothing, replace gives what waits the newest value, and until_start
+// lets another event in when the first one runs.
+func TestUniqueModesAreThoseOfTheQueue(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	all := c.token(rig.Canvas, access.Verbs()...)
+	event := func(value, more string) string {
+		return fmt.Sprintf(`{"canvas_id":%q,"module":"WORKER","name":"greet","value":%s,%s}`, rig.Canvas, value, more)
+	}
+	for more, want := range map[string]string{
+		`"unique_key":"k","unique_mode":"sometimes"`:                             "until_end, until_start, replace",
+		`"unique_key":"k","unique_mode":""`:                                      "until_end, until_start, replace",
+		`"unique_mode":"replace"`:                                                "unique_key: is missing",
+		`"unique_for_seconds":60`:                                                "unique_key: is missing",
+		`"unique_key":"k","unique_mode":"until_start","unique_for_seconds":60`:   "unique_for: does not go with the mode until_start",
+		`"unique_key":"k","max_wait_seconds":60`:                                 "max_wait: goes with the mode replace only",
+		`"unique_key":"k","unique_mode":"replace","max_wait_seconds":-1`:         "max_wait_seconds",
+		`"unique_key":"k","unique_for_seconds":4000000000`:                       "unique_for: ",
+		`"unique_key":"k","unique_mode":"replace","max_wait_seconds":4000000001`: "max_wait_seconds",
+	} {
+		c.wants(422, want, all, "POST", "/events", event("1", more))
+		c.wants(422, want, all, "POST", "/events/batch", `{"events":[`+event("0", `"unique_key":"other"`)+`,`+event("1", more)+`]}`)
+	}
+	c.wants(422, "Idempotency-Key goes with the unique_mode until_end only", all, "POST", "/events", event("1", `"unique_mode":"replace"`), "Idempotency-Key", "k")
+	if n := c.Waiting(); n != 0 {
+		t.Fatalf("%d events were written", n)
+	}
+
+	const replace = `"unique_key":"r","unique_mode":"replace","delay_seconds":600,"max_wait_seconds":60`
+	c.wants(201, `{"ids":[1]}`, all, "POST", "/events", event("1", replace))
+	c.wants(200, `{"ids":[1],"repeat":true}`, all, "POST", "/events", event("2", replace))
+	if got := rig.One[string](c.Rig, `SELECT value || ' ' || (delay_until - enqueued_at) FROM events_v2`); got != "2 00:01:00" {
+		t.Errorf("the event has the value and delay %s", got)
+	}
+	c.wants(422, "cannot replace it", all, "POST", "/events", strings.Replace(event("3", replace), "greet", "other", 1))
+	c.wants(200, `"replaced":[1]`, all, "GET", "/audit?event=1", "")
+
+	const start = `"unique_key":"s","unique_mode":"until_start"`
+	c.wants(201, `{"ids":[2]}`, all, "POST", "/events", event("1", start))
+	c.wants(200, `{"ids":[2],"repeat":true}`, all, "POST", "/events", event("2", start))
+	c.Claims(2)
+	c.wants(201, `{"ids":[3]}`, all, "POST", "/events", event("3", start))
+
+	const end = `"unique_key":"e","unique_mode":"until_end","unique_for_seconds":60`
+	c.wants(201, `{"ids":[4,4]}`, all, "POST", "/events/batch", `{"events":[`+event("1", end)+`,`+event("2", end)+`]}`)
+	if got := rig.One[int](c.Rig, `SELECT unique_seconds FROM events_v2 WHERE id = 4`); got != 60 {
+		t.Errorf("the key holds for %d s after the end", got)
+	}
+}
+
 // TestInvalidRequestsAreRefused has whoever lacks a verb change and see nothing, and another canvas' event be one that
 // does not exist.
 func TestInvalidRequestsAreRefused(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -19,6 +20,7 @@ import (
 	"eventsv2/eventqueue/inspect"
 	"eventsv2/eventqueue/operate"
 	"eventsv2/internal/attributes"
+	"eventsv2/internal/keymode"
 	"eventsv2/internal/logkey"
 	"eventsv2/internal/view"
 )
@@ -30,11 +32,14 @@ type newEvent struct {
 	Name         string            `json:"name" minLength:"1" maxLength:"255"`
 	Modifier     string            `json:"modifier,omitempty" default:"_" maxLength:"255"`
 	Value        json.RawMessage   `json:"value" doc:"Any JSON; the handler sees it byte for byte."`
-	DelaySeconds float64           `json:"delay_seconds,omitempty" minimum:"0"`
+	DelaySeconds view.Seconds      `json:"delay_seconds,omitempty" minimum:"0" maximum:"4000000000"`
 	DelayUntil   time.Time         `json:"delay_until,omitzero"`
 	Attributes   map[string]string `json:"attributes,omitempty" maxProperties:"16"`
 	OrderingKey  string            `json:"ordering_key,omitempty" maxLength:"255"`
 	UniqueKey    string            `json:"unique_key,omitempty" maxLength:"255"`
+	UniqueMode   uniqueMode        `json:"unique_mode,omitempty" doc:"For how long the key stands for an event, and whether this one replaces what waits under it. Absent: until_end."`
+	UniqueFor    view.Seconds      `json:"unique_for_seconds,omitempty" minimum:"0" maximum:"4000000000" doc:"For how long the key stays taken after the end of the event; with until_end."`
+	MaxWait      view.Seconds      `json:"max_wait_seconds,omitempty" minimum:"0" maximum:"4000000000" doc:"For how long the event may be put off, with replace. Absent: without a bound."`
 }
 
 func (n newEvent) event(ctx context.Context) (e eventqueue.NewEvent, err error) {
@@ -42,17 +47,14 @@ func (n newEvent) event(ctx context.Context) (e eventqueue.NewEvent, err error) 
 	if err != nil {
 		return e, err
 	}
-	const maxSeconds = 4e9 // beyond any delay that the queue allows, and within a Duration
-	if n.DelaySeconds > maxSeconds {
-		return e, huma.Error422UnprocessableEntity("delay_seconds is too long")
-	}
 	return eventqueue.NewEvent{Canvas: canvas, Module: n.Module, Name: n.Name, Modifier: n.Modifier, Value: n.Value,
-		Delay: time.Duration(n.DelaySeconds * float64(time.Second)), DelayUntil: n.DelayUntil, Attributes: n.Attributes, OrderingKey: n.OrderingKey, UniqueKey: n.UniqueKey}, nil
+		Delay: n.DelaySeconds.Duration(), DelayUntil: n.DelayUntil, Attributes: n.Attributes, OrderingKey: n.OrderingKey,
+		UniqueKey: n.UniqueKey, UniqueMode: string(n.UniqueMode), UniqueFor: n.UniqueFor.Duration(), MaxWait: n.MaxWait.Duration()}, nil
 }
 
 type emitted struct {
 	IDs    []int64 `json:"ids" nullable:"false" doc:"In the order of the events. An event whose unique key is held has the id of its holder."`
-	Repeat bool    `json:"repeat,omitempty" doc:"All of it was emitted before, and nothing was added."`
+	Repeat bool    `json:"repeat,omitempty" doc:"No event was added: all of it was emitted before, or has replaced what waits."`
 }
 
 // emission is the answer of an emit: 201, or 200 of a repeat.
@@ -61,8 +63,8 @@ type emission struct {
 	Body   emitted
 }
 
-// emit emits events of one request: all or none, with one row of the audit log, which names those that are new. A repeat
-// that adds nothing has no row.
+// emit emits events of one request: all or none, with one row of the audit log, which names those that are new or were
+// replaced. A repeat that changes nothing has no row.
 func (a *api) emit(ctx context.Context, events []eventqueue.NewEvent) (*emission, error) {
 	var all []eventqueue.Emitted
 	err := a.Queue.InTx(ctx, func(ctx context.Context, tx *eventqueue.Tx) (err error) {
@@ -127,23 +129,34 @@ func sent(all map[string]string) map[string]string {
 	return all
 }
 
-// emissionOf is the audit entry of the new events, and reports whether any is new. It has their canvas if they are on one.
+// emissionOf is the audit entry of the events that are new or were replaced, and reports whether there are any. It has their
+// canvas if they are on one.
 func emissionOf(events []eventqueue.NewEvent, all []eventqueue.Emitted) (change audit.Change, is bool) {
-	var ids []eventqueue.EventID
+	var ids, replaced []eventqueue.EventID
 	var canvas *eventqueue.CanvasID
 	several := false
 	for i, e := range all {
-		if !e.New {
+		switch {
+		case e.New:
+			ids = append(ids, e.ID)
+		case events[i].UniqueMode != keymode.Replace || slices.Contains(replaced, e.ID):
 			continue
+		default:
+			replaced = append(replaced, e.ID)
 		}
-		ids = append(ids, e.ID)
 		several = several || canvas != nil && *canvas != events[i].Canvas
 		canvas = &events[i].Canvas
 	}
 	if several {
 		canvas = nil
 	}
-	return audit.Change{Action: "emit", Canvas: canvas, Target: map[string]any{"events": ids}}, len(ids) > 0
+	touched := slices.Concat(ids, replaced)
+	slices.Sort(touched)
+	target := map[string]any{"events": slices.Compact(touched)} // a later event of the request may have replaced a new one of it
+	if len(replaced) > 0 {
+		target["replaced"] = replaced
+	}
+	return audit.Change{Action: "emit", Canvas: canvas, Target: target}, len(touched) > 0
 }
 
 // toChange returns an event on whose canvas the caller has the verb operate.
@@ -179,6 +192,9 @@ func (a *api) addChanges() {
 		if in.Key != "" {
 			if in.Body.UniqueKey != "" && in.Body.UniqueKey != in.Key {
 				return nil, huma.Error422UnprocessableEntity("Idempotency-Key and unique_key differ: give one of them")
+			}
+			if in.Body.UniqueMode != "" && in.Body.UniqueMode != keymode.UntilEnd {
+				return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("Idempotency-Key goes with the unique_mode %s only, in which repeats change nothing: give the key as unique_key", keymode.UntilEnd))
 			}
 			in.Body.UniqueKey = in.Key
 		}

@@ -6,13 +6,15 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"eventsv2/eventqueue/operate"
+	"eventsv2/internal/keymode"
 )
 
-// Types whose values are listed by package operate, so that the document names those that this program knows.
+// Types whose values are listed elsewhere, mostly by package operate, so that the document names those that this program knows.
 type (
 	ruleType    operate.RuleType
 	eventState  operate.EventState
 	queuedState operate.EventState
+	uniqueMode  string // of package keymode
 )
 
 // Schema implements huma.SchemaProvider.
@@ -31,6 +33,9 @@ func (eventState) Schema(huma.Registry) *huma.Schema {
 
 // Schema implements huma.SchemaProvider.
 func (queuedState) Schema(huma.Registry) *huma.Schema { return oneOf(operate.QueuedStates()) }
+
+// Schema implements huma.SchemaProvider.
+func (uniqueMode) Schema(huma.Registry) *huma.Schema { return oneOf(keymode.Modes()) }
 
 func oneOf[T ~string](values []T) *huma.Schema {
 	s := &huma.Schema{Type: huma.TypeString}

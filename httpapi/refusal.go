@@ -119,6 +119,8 @@ func (a *api) failed(what string, err error) error {
 	switch {
 	case errors.As(err, &invalid):
 		return huma.Error422UnprocessableEntity(invalid.Error())
+	case sqlstate.RefusedKey(err) != "":
+		return huma.Error422UnprocessableEntity(sqlstate.RefusedKey(err))
 	case sqlstate.UnusableText(err):
 		return huma.Error422UnprocessableEntity("the request has a text that the database cannot hold: with the character NUL, or not UTF-8")
 	}

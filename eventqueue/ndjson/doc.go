@@ -10,6 +10,8 @@
 //	delay_until  a time as in RFC 3339, such as "2030-01-31T09:00:00+01:00"
 //	unique_key   a key that no other event of the canvas in the queue may have
 //	unique_for   with unique_key: for how long the key is taken after the event's end
+//	unique_mode  with unique_key: until_end, until_start or replace
+//	max_wait     with the mode replace: for how long the event may be put off
 //	ordering_key events of a canvas with the same key run one at a time and in order
 //	attributes   an object of small texts that go with the event, such as {"user": "ada"}
 //

@@ -24,6 +24,8 @@ const (
 	keyDelayUntil = "delay_until"
 	keyUniqueKey  = "unique_key"
 	keyUniqueFor  = "unique_for"
+	keyUniqueMode = "unique_mode"
+	keyMaxWait    = "max_wait"
 	keyOrdering   = "ordering_key"
 	keyAttributes = "attributes"
 )
@@ -33,7 +35,7 @@ func requiredKeys() []string {
 }
 
 func allKeys() []string {
-	return append(requiredKeys(), keyDelay, keyDelayUntil, keyUniqueKey, keyUniqueFor, keyOrdering, keyAttributes)
+	return append(requiredKeys(), keyDelay, keyDelayUntil, keyUniqueKey, keyUniqueFor, keyUniqueMode, keyMaxWait, keyOrdering, keyAttributes)
 }
 
 // parse reads one line that is not blank. It leaves out the Name and the Line of an
@@ -114,14 +116,14 @@ func syntax(text []byte) *Error {
 // eventOf reads the fields. eventqueue.CheckEvents checks the rest.
 func eventOf(fields map[string]json.RawMessage) (eventqueue.NewEvent, *Error) {
 	event := eventqueue.NewEvent{Value: fields[keyValue]}
-	var canvas, delay, delayUntil, uniqueFor string
+	var canvas, delay, delayUntil, uniqueFor, maxWait string
 	for _, field := range []struct {
 		key  string
 		into *string
 	}{
 		{keyCanvas, &canvas}, {keyModule, &event.Module}, {keyName, &event.Name}, {keyModifier, &event.Modifier},
 		{keyDelay, &delay}, {keyDelayUntil, &delayUntil}, {keyUniqueKey, &event.UniqueKey}, {keyUniqueFor, &uniqueFor},
-		{keyOrdering, &event.OrderingKey},
+		{keyUniqueMode, &event.UniqueMode}, {keyMaxWait, &maxWait}, {keyOrdering, &event.OrderingKey},
 	} {
 		if fields[field.key] == nil {
 			continue
@@ -136,15 +138,32 @@ func eventOf(fields map[string]json.RawMessage) (eventqueue.NewEvent, *Error) {
 	if event.Canvas, err = eventqueue.ParseCanvasID(canvas); err != nil {
 		return event, &Error{Field: keyCanvas, Problem: strings.TrimPrefix(err.Error(), keyCanvas+" ")}
 	}
-	if fields[keyUniqueKey] != nil && event.UniqueKey == "" {
-		return event, &Error{Field: keyUniqueKey, Problem: "is empty: leave it out for an event that may be repeated"}
+	for _, field := range []struct{ key, text, without string }{
+		{keyUniqueKey, event.UniqueKey, "an event that may be repeated"},
+		{keyUniqueMode, event.UniqueMode, "until_end"},
+		{keyOrdering, event.OrderingKey, "an event that is in no line"},
+	} {
+		if fields[field.key] != nil && field.text == "" {
+			return event, &Error{Field: field.key, Problem: "is empty: leave it out for " + field.without}
+		}
 	}
-	if fields[keyOrdering] != nil && event.OrderingKey == "" {
-		return event, &Error{Field: keyOrdering, Problem: "is empty: leave it out for an event that is in no line"}
+	for _, field := range []struct {
+		key, text string
+		into      *time.Duration
+	}{{keyDelay, delay, &event.Delay}, {keyUniqueFor, uniqueFor, &event.UniqueFor}, {keyMaxWait, maxWait, &event.MaxWait}} {
+		if fields[field.key] == nil {
+			continue
+		}
+		if *field.into, err = time.ParseDuration(field.text); err != nil {
+			return event, &Error{Field: field.key, Problem: fmt.Sprintf("%q is not a duration: write it like 30s, 10m or 1h30m", field.text)}
+		}
 	}
-	if fields[keyUniqueFor] != nil {
-		if event.UniqueFor, err = time.ParseDuration(uniqueFor); err != nil {
-			return event, &Error{Field: keyUniqueFor, Problem: notADuration(uniqueFor)}
+	if fields[keyDelayUntil] != nil {
+		if fields[keyDelay] != nil {
+			return event, &Error{Field: keyDelay, Problem: "is there together with " + keyDelayUntil + ": leave one of them out"}
+		}
+		if event.DelayUntil, err = time.Parse(time.RFC3339, delayUntil); err != nil {
+			return event, &Error{Field: keyDelayUntil, Problem: fmt.Sprintf("%q is not a time: write it like 2030-01-31T09:00:00Z", delayUntil)}
 		}
 	}
 	if fields[keyAttributes] != nil {
@@ -152,29 +171,7 @@ func eventOf(fields map[string]json.RawMessage) (eventqueue.NewEvent, *Error) {
 			return event, &Error{Field: keyAttributes, Problem: err.Error()}
 		}
 	}
-	return event, setDelay(&event, fields, delay, delayUntil)
-}
-
-func notADuration(text string) string {
-	return fmt.Sprintf("%q is not a duration: write it like 30s, 10m or 1h30m", text)
-}
-
-func setDelay(event *eventqueue.NewEvent, fields map[string]json.RawMessage, delay, delayUntil string) *Error {
-	var err error
-	if fields[keyDelay] != nil {
-		if fields[keyDelayUntil] != nil {
-			return &Error{Field: keyDelay, Problem: "is there together with " + keyDelayUntil + ": leave one of them out"}
-		}
-		if event.Delay, err = time.ParseDuration(delay); err != nil {
-			return &Error{Field: keyDelay, Problem: notADuration(delay)}
-		}
-	}
-	if fields[keyDelayUntil] != nil {
-		if event.DelayUntil, err = time.Parse(time.RFC3339, delayUntil); err != nil {
-			return &Error{Field: keyDelayUntil, Problem: fmt.Sprintf("%q is not a time: write it like 2030-01-31T09:00:00Z", delayUntil)}
-		}
-	}
-	return nil
+	return event, nil
 }
 
 // attributes reads an object of strings. A library's map would keep the last of two equal keys.

@@ -76,6 +76,22 @@ func TestFieldsAreReadWithTheirLine(t *testing.T) {
 	}
 }
 
+func TestKeysAreRead(t *testing.T) {
+	t.Parallel()
+	events, _, err := readAll(line("1", `,"unique_key":"k","unique_for":"24h","ordering_key":"o"`) + "\n" +
+		line("2", `,"unique_key":"k","unique_mode":"replace","max_wait":"1m"`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := events[0], events[1]
+	if first.UniqueKey != "k" || first.UniqueMode != "" || first.UniqueFor != 24*time.Hour || first.OrderingKey != "o" {
+		t.Errorf("the keys of the first are %+v", first)
+	}
+	if second.UniqueKey != "k" || second.UniqueMode != "replace" || second.MaxWait != time.Minute {
+		t.Errorf("the keys of the second are %+v", second)
+	}
+}
+
 func TestAttributesAreRead(t *testing.T) {
 	t.Parallel()
 	events, _, err := readAll(line("1", `,"attributes":{"user":"\u0061da","empty":""}`) + "\n" + line("2", `,"attributes":{}`))
@@ -136,6 +152,14 @@ func TestMistakesNameLineAndField(t *testing.T) {
 		{"a surrogate in an attribute", line("1", `,"attributes":{"a":"\ud800"}`), "attributes", "surrogate"},
 		{"a key in upper case", line("1", `,"attributes":{"A":"1"}`), "attributes", `has the key "A"`},
 		{"NUL in an attribute", line("1", `,"attributes":{"a":"\u0000"}`), "attributes", "U+0000"},
+		{"no unique key", line("1", `,"unique_key":""`), "unique_key", "is empty"},
+		{"no unique mode", line("1", `,"unique_key":"k","unique_mode":""`), "unique_mode", "is empty"},
+		{"no ordering key", line("1", `,"ordering_key":""`), "ordering_key", "is empty"},
+		{"unknown mode", line("1", `,"unique_key":"k","unique_mode":"sometimes"`), "unique_mode", "use until_end, until_start or replace"},
+		{"mode without a key", line("1", `,"unique_mode":"replace"`), "unique_key", "is missing"},
+		{"bad bound", line("1", `,"unique_key":"k","unique_mode":"replace","max_wait":"soon"`), "max_wait", "not a duration"},
+		{"bound of another mode", line("1", `,"unique_key":"k","max_wait":"1m"`), "max_wait", "goes with the mode replace only"},
+		{"bad time after the end", line("1", `,"unique_key":"k","unique_for":"soon"`), "unique_for", "not a duration"},
 		{"both delays", line("1", `,"delay":"1s","delay_until":"2030-01-01T00:00:00Z"`), "delay", "together"},
 		{"long line", strings.Repeat(" ", 2<<20), "", "longer than"},
 	} {

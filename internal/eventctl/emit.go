@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"eventsv2/eventqueue"
+	"eventsv2/internal/keymode"
 	"eventsv2/internal/printing"
 	"eventsv2/internal/setup"
 )
@@ -23,7 +24,9 @@ type emitFlags struct {
 	modifier, value   string
 	delay, delayUntil string
 	uniqueKey         string
+	uniqueMode        string
 	uniqueFor         time.Duration
+	maxWait           time.Duration
 	orderingKey       string
 	attributes        []string
 	file              string
@@ -38,8 +41,9 @@ func emitCommand(p *program) *cobra.Command {
 		Long: "Write events and publish their notifications. A file has one JSON object on each line:\n\n" +
 			`  {"canvas_id": …, "module": …, "name": …, "modifier": …, "value": …}` + "\n\n" +
 			"and may add \"delay\" (as in 90s) or \"delay_until\" (RFC 3339), \"unique_key\" with or without\n" +
-			"\"unique_for\" (as in 24h), \"ordering_key\", and \"attributes\", an object of strings. All lines are checked before the first is written;\n" +
-			"then they are emitted 1,000 at a time. Handlers see values byte for byte.",
+			"\"unique_for\" (as in 24h), \"unique_mode\" and \"max_wait\", \"ordering_key\", and \"attributes\", an object\n" +
+			"of strings. All lines are checked before the first is written; then they are emitted 1,000 at a\n" +
+			"time. Handlers see values byte for byte.",
 		Example: "  eventctl emit --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed --value '{\"order\": 1}'\n" +
 			"  eventctl emit --canvas 6f1e5bd4-3a56-4a0c-9c2e-6f3b1d0c7a11 --module WORKER --name order_placed --value @order.json --delay 5m\n" +
 			"  eventctl emit --file events.ndjson",
@@ -64,11 +68,13 @@ func (f *emitFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.delayUntil, "delay-until", "", "do not run it before this `time`, as in 2030-01-31T09:00:00Z")
 	flags.StringVar(&f.uniqueKey, "unique-key", "", "emit nothing if an event with this `key` is queued on the canvas")
 	flags.DurationVar(&f.uniqueFor, "unique-for", 0, "with --unique-key: also refuse the key for this `duration` after the event has ended, as in 24h")
+	addChoice(cmd, &f.uniqueMode, "unique-mode", "", "with --unique-key: for how long the key stands for an event, or replace one that waits", keymode.Modes()...)
+	flags.DurationVar(&f.maxWait, "max-wait", 0, "with --unique-mode replace: put the event off for this `duration` at most")
 	flags.StringVar(&f.orderingKey, "ordering-key", "", "run it after those of the canvas with the same `key`, one at a time")
 	addAttributes(cmd, &f.attributes, "an attribute, as `key=value`; may be repeated")
 	flags.StringVar(&f.file, "file", "", "emit the events of this `file`; - is standard input")
 	addSilent(cmd, &f.silent)
-	for _, name := range []string{"canvas", "module", "name", "modifier", "value", "delay", "delay-until", "unique-key", "unique-for", "ordering-key", "attribute"} {
+	for _, name := range []string{"canvas", "module", "name", "modifier", "value", "delay", "delay-until", "unique-key", "unique-for", "unique-mode", "max-wait", "ordering-key", "attribute"} {
 		cmd.MarkFlagsMutuallyExclusive("file", name)
 	}
 	cmd.MarkFlagsMutuallyExclusive("delay", "delay-until")
@@ -81,33 +87,42 @@ func (f *emitFlags) add(cmd *cobra.Command) {
 
 // emitted is the result of emit.
 type emitted struct {
-	Count   int                 `json:"emitted"`
-	Repeats int                 `json:"repeats,omitempty"` // events whose unique keys were taken, not among Count
-	FirstID *eventqueue.EventID `json:"first_id"`
-	LastID  *eventqueue.EventID `json:"last_id"`
+	Count    int                 `json:"emitted"`
+	Replaced int                 `json:"replaced,omitempty"` // events that replaced one that waits, not among Count
+	Repeats  int                 `json:"repeats,omitempty"`  // other events whose unique keys were taken, not among Count
+	FirstID  *eventqueue.EventID `json:"first_id"`
+	LastID   *eventqueue.EventID `json:"last_id"`
 }
 
-// add adds the result of a batch. The ids are of new events. If the only event was a
-// repeat, the id is the existing event's.
-func (e *emitted) add(events []eventqueue.Emitted) {
-	for i := range events {
-		if !events[i].New {
+// add adds the result of a batch. The ids are of new events. If the only event was not
+// new, the id is that of the event that has its key.
+func (e *emitted) add(events []eventqueue.NewEvent, done []eventqueue.Emitted) {
+	for i := range done {
+		switch {
+		case done[i].New:
+			if e.Count++; e.Count == 1 {
+				e.FirstID = &done[i].ID
+			}
+			e.LastID = &done[i].ID
+		case events[i].UniqueMode == keymode.Replace:
+			e.Replaced++
+		default:
 			e.Repeats++
-			continue
 		}
-		if e.Count++; e.Count == 1 {
-			e.FirstID = &events[i].ID
-		}
-		e.LastID = &events[i].ID
 	}
-	if e.Count == 0 && e.Repeats == 1 {
-		e.FirstID, e.LastID = &events[0].ID, &events[0].ID
+	if e.Count == 0 && e.read() == 1 {
+		e.FirstID, e.LastID = &done[0].ID, &done[0].ID
 	}
 }
+
+// read returns how many events of the input have been emitted, or had a key of another.
+func (e *emitted) read() int { return e.Count + e.Replaced + e.Repeats }
 
 // text says what was emitted.
 func (e *emitted) text() (text string) {
 	switch {
+	case e.Count == 0 && e.FirstID != nil && e.Replaced == 1:
+		return fmt.Sprintf("emitted 0 events: event %s, which waits, was replaced", e.FirstID)
 	case e.Count == 0 && e.FirstID != nil:
 		return fmt.Sprintf("emitted 0 events: its key is that of event %s", e.FirstID)
 	case e.Count == 0:
@@ -116,6 +131,9 @@ func (e *emitted) text() (text string) {
 		text = fmt.Sprintf("emitted 1 event: id %s", e.FirstID)
 	default:
 		text = fmt.Sprintf("emitted %d events: ids %s to %s", e.Count, e.FirstID, e.LastID)
+	}
+	if e.Replaced > 0 {
+		text += fmt.Sprintf("; %s replaced one that waits", printing.Plural(e.Replaced, "event"))
 	}
 	if e.Repeats > 0 {
 		text += fmt.Sprintf("; %s had a key of another", printing.Plural(e.Repeats, "event"))
@@ -140,12 +158,13 @@ func (p *program) emitOne(ctx context.Context, f *emitFlags) error {
 		return badInput(err)
 	}
 	return p.withQueue(ctx, f.silent, func(c *connection) error {
-		events, err := c.emit(ctx, []eventqueue.NewEvent{event})
+		events := []eventqueue.NewEvent{event}
+		made, err := c.emit(ctx, events)
 		if err != nil {
 			return failed(err)
 		}
 		var done emitted
-		done.add(events)
+		done.add(events, made)
 		return p.writeEmitted(done)
 	})
 }
@@ -159,9 +178,12 @@ func (p *program) event(f *emitFlags, config setup.Config) (event eventqueue.New
 		return event, err
 	}
 	event = eventqueue.NewEvent{Canvas: canvas, Module: f.scope.module, Name: f.scope.name, Modifier: f.modifier,
-		UniqueKey: f.uniqueKey, UniqueFor: f.uniqueFor, OrderingKey: f.orderingKey}
+		UniqueKey: f.uniqueKey, UniqueMode: f.uniqueMode, UniqueFor: f.uniqueFor, MaxWait: f.maxWait, OrderingKey: f.orderingKey}
 	if f.given("unique-key") && f.uniqueKey == "" {
 		return event, errors.New("--unique-key is empty: leave it out for an event that may be repeated")
+	}
+	if f.given("unique-mode") && f.uniqueMode == "" {
+		return event, errors.New("--unique-mode is empty: leave it out for until_end")
 	}
 	if f.given("ordering-key") && f.orderingKey == "" {
 		return event, errors.New("--ordering-key is empty: leave it out for an event that may run beside all others")

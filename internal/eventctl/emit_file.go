@@ -115,9 +115,6 @@ func (e *fileEmitter) run(ctx context.Context, limits eventqueue.Limits) error {
 	return nil
 }
 
-// read returns how many events of the input have been emitted or were repeats.
-func (e *emitted) read() int { return e.Count + e.Repeats }
-
 // flush emits the batch. An interrupt has an effect only between two batches, so that the
 // reported number of events is exact.
 func (e *fileEmitter) flush(ctx context.Context) error {
@@ -127,12 +124,12 @@ func (e *fileEmitter) flush(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("interrupted: %s; go on with line %d of %s", e.progressText(), e.first, e.input.name)
 	}
-	events, err := e.connection.emit(ctx, e.batch)
+	made, err := e.connection.emit(ctx, e.batch)
 	if err != nil {
 		return fmt.Errorf("%s; lines %d to %d of %s failed: %w", e.progressText(), e.first, e.last, e.input.name, err)
 	}
-	e.done.add(events)
-	e.progress.Add(len(events))
+	e.done.add(e.batch, made)
+	e.progress.Add(len(made))
 	e.batch = e.batch[:0]
 	return nil
 }

@@ -146,6 +146,62 @@ func TestFailedOutputIsReported(t *testing.T) {
 	}
 }
 
+// TestEmitHasTheModesOfUniqueKeys: what is invalid writes nothing, replace gives what waits the newest value, and until_start
+// lets another event in when the first one runs. A file has the same modes, and the same errors.
+func TestEmitHasTheModesOfUniqueKeys(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	emit := func(value string, args ...string) result {
+		return c.run(emitArgs(value, append(args, "--no-notify")...)...)
+	}
+	line := func(value, more string) string {
+		return `{"canvas_id": "` + canvasA + `", "module": "WORKER", "name": "greet", "modifier": "_", "value": ` + value + `, ` + more + "}\n"
+	}
+	inFile := func(lines ...string) result {
+		return c.run("emit", "--file", c.file(strings.Join(lines, "")), "--no-notify")
+	}
+	for _, test := range []struct {
+		flags      []string
+		keys, want string
+	}{
+		{[]string{"--unique-key", "k", "--unique-mode", "sometimes"}, `"unique_key": "k", "unique_mode": "sometimes"`,
+			`unique_mode: is "sometimes": use until_end, until_start or replace`},
+		{[]string{"--unique-mode", "replace"}, `"unique_mode": "replace"`, "unique_key: is missing"},
+		{[]string{"--unique-key", "k", "--unique-mode", ""}, `"unique_key": "k", "unique_mode": ""`, "is empty: leave it out for until_end"},
+		{[]string{"--unique-key", "k", "--unique-mode", "until_start", "--unique-for", "1h"}, `"unique_key": "k", "unique_mode": "until_start", "unique_for": "1h"`,
+			"unique_for: does not go with the mode until_start"},
+		{[]string{"--unique-key", "k", "--max-wait", "1h"}, `"unique_key": "k", "max_wait": "1h"`, "max_wait: goes with the mode replace only"},
+	} {
+		emit("1", test.flags...).is(exitBadInput, "", test.want)
+		inFile(line("0", `"unique_key": "other"`), line("1", test.keys)).is(exitBadInput, "", test.want)
+	}
+	inFile(line("1", `"unique_key": "k", "unique_mode": "replace", "max_wait": "soon"`)).is(exitBadInput, "", "is not a duration")
+	if n := c.events(); n != 0 {
+		t.Fatalf("%d events were written", n)
+	}
+
+	replace := []string{"--unique-key", "r", "--unique-mode", "replace", "--delay", "10m", "--max-wait", "1m"}
+	const replaceKeys = `"unique_key": "r", "unique_mode": "replace", "delay": "10m", "max_wait": "1m"`
+	emit("1", replace...).is(exitOK, "emitted 1 event: id 1\n", "")
+	emit("2", replace...).is(exitOK, "emitted 0 events: event 1, which waits, was replaced\n", "")
+	var doc emitted
+	emit("3", append(replace, "--json")...).is(exitOK, "", "").into(&doc)
+	if doc.Count != 0 || doc.Repeats != 0 || doc.Replaced != 1 || *doc.FirstID != 1 {
+		t.Errorf("%+v", doc)
+	}
+	inFile(line("4", replaceKeys), line("5", replaceKeys)).is(exitOK, "emitted 0 events; 2 events replaced one that waits\n", "")
+	if got := one[string](c, `SELECT value || ' ' || (delay_until - enqueued_at) FROM events_v2`); got != "5 00:01:00" {
+		t.Errorf("the event has the value and delay %s", got)
+	}
+
+	start := []string{"--unique-key", "s", "--unique-mode", "until_start"}
+	emit("1", start...).is(exitOK, "emitted 1 event: id 2\n", "")
+	emit("2", start...).is(exitOK, "emitted 0 events: its key is that of event 2\n", "")
+	c.exec(`UPDATE events_v2 SET locked_at = clock_timestamp() WHERE id = 2`)
+	inFile(line("3", `"unique_key": "s", "unique_mode": "until_start"`), line("4", replaceKeys)).
+		is(exitOK, "emitted 1 event: id 3; 1 event replaced one that waits\n", "")
+}
+
 func TestEmitOfAKnownKeyIsRepeated(t *testing.T) {
 	t.Parallel()
 	c := newCLI(t)

@@ -4,6 +4,7 @@ package keymode
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -14,6 +15,9 @@ const (
 	Replace    = "replace"
 )
 
+// Modes are all of them, the default first.
+func Modes() []string { return []string{UntilEnd, UntilStart, Replace} }
+
 // Check names the field of an emit that does not fit, and says why. longest bounds both times.
 func Check(hasKey bool, mode string, uniqueFor, maxWait, longest time.Duration) (field string, err error) {
 	switch {
@@ -21,7 +25,7 @@ func Check(hasKey bool, mode string, uniqueFor, maxWait, longest time.Duration) 
 		return "unique_for", fmt.Errorf("%s is negative: use 0 for not beyond the end of the event", uniqueFor)
 	case uniqueFor > longest:
 		return "unique_for", fmt.Errorf("%s is more than the limit of %s", uniqueFor, longest)
-	case mode != "" && mode != UntilEnd && mode != UntilStart && mode != Replace:
+	case mode != "" && !slices.Contains(Modes(), mode):
 		return "unique_mode", fmt.Errorf("is %q: use %s, %s or %s", mode, UntilEnd, UntilStart, Replace)
 	case !hasKey && (uniqueFor != 0 || mode == UntilStart || mode == Replace):
 		return "unique_key", errors.New("is missing: unique_for and unique_mode go with it")

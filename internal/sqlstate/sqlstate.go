@@ -68,6 +68,15 @@ func MayHaveCommitted(err error) bool {
 	}
 }
 
+// RefusedKey returns what the functions of the queue say of a unique key that an emit cannot have; empty for any other error.
+func RefusedKey(err error) string {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.ColumnName != "unique_key" {
+		return ""
+	}
+	return pg.Message
+}
+
 // UnusableText reports whether Postgres has refused a text that it cannot hold: with the character NUL, or not UTF-8.
 func UnusableText(err error) bool {
 	var pg *pgconn.PgError
